@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assert: the end of a process whose programmer was wrong, and the ownership of objects.
+ * Thread: any; a struct wf_owner passes from thread to thread under its user's own order. */
+#include "base/assert.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void
+wf_assert_failed(const char *condition, const char *file, int line)
+{
+	/* No stdio stream: its lock may be held, its buffer lost in abort. */
+	(void)dprintf(STDERR_FILENO, "%s:%d: assertion failed: %s\n", file, line, condition);
+	abort();
+}
+
+void
+wf_owner_take(struct wf_owner *owner)
+{
+	unsigned long me = (unsigned long)pthread_self();
+	WF_ASSERT(me != 0);
+	WF_ASSERT(owner->thread == 0 || owner->thread == me);
+	owner->thread = me;
+}
+
+void
+wf_owner_drop(struct wf_owner *owner)
+{
+	owner->thread = 0;
+}
+
+bool
+wf_owner_is_me(const struct wf_owner *owner)
+{
+	return owner->thread == (unsigned long)pthread_self();
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Assertions state what the programmer believes, and stay on in release builds.
+ * What the network, a file or a user says is never asserted: it is refused with a status. */
+#pragma once
+
+#include <stdbool.h>
+
+/* Prints the condition and its place on stderr, then aborts. */
+_Noreturn void wf_assert_failed(const char *condition, const char *file, int line);
+
+#define WF_ASSERT(cond)                                                                            \
+	do {                                                                                       \
+		if (__builtin_expect(!(cond), 0)) {                                                \
+			wf_assert_failed(#cond, __FILE__, __LINE__);                               \
+		}                                                                                  \
+	} while (0)
+
+/* For checks that cost more than O(1); compiled in with -Dslow_asserts=true. */
+#if WF_SLOW_ASSERTS
+#define WF_SLOW_ASSERT(cond) WF_ASSERT(cond)
+#else
+#define WF_SLOW_ASSERT(cond) ((void)sizeof((cond) ? 1 : 0))
+#endif
+
+/* An object belongs to one thread. The first call of wf_owner_take names it; every function of the
+ * object opens with WF_ASSERT_OWNER. wf_owner_drop lets another thread take it. */
+struct wf_owner {
+	unsigned long thread; /* 0: nobody */
+};
+
+void wf_owner_take(struct wf_owner *owner);
+void wf_owner_drop(struct wf_owner *owner);
+bool wf_owner_is_me(const struct wf_owner *owner);
+
+#define WF_ASSERT_OWNER(obj) WF_SLOW_ASSERT(wf_owner_is_me(&(obj)->owner))
+
+#define WF_STATIC_ASSERT(cond, text) _Static_assert(cond, text)
+#define WF_ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* env: what is the same for every env. Thread: any that its ops allow. */
+#include "base/env.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/assert.h"
+
+#define LOG_LINE_BYTES 1024
+
+void *
+wf_zalloc_array(struct wf_env *env, size_t count, size_t item_bytes)
+{
+	size_t bytes = 0;
+	if (__builtin_mul_overflow(count, item_bytes, &bytes)) {
+		return NULL;
+	}
+	return wf_zalloc(env, bytes);
+}
+
+void
+wf_log(struct wf_env *env, enum wf_log_level level, const char *format, ...)
+{
+	char line[LOG_LINE_BYTES];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+
+	/* A quoted peer or user must not write log lines of its own, nor steer a terminal. */
+	for (char *at = line; *at != '\0'; at++) {
+		if ((unsigned char)*at < 0x20 || *at == 0x7f) {
+			*at = ' ';
+		}
+	}
+	env->ops->log(env, level, line);
+}
+
+bool
+wf_log_limit_pass(struct wf_log_limit *limit, uint64_t now_ns, uint64_t period_ns)
+{
+	if (now_ns < limit->next_ns) {
+		return false;
+	}
+	limit->next_ns = period_ns > WF_NEVER - now_ns ? WF_NEVER : now_ns + period_ns;
+	return true;
+}

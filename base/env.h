@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* env: where time, chance, memory, waiting, helper work and log lines come from.
+ *
+ * State machines never ask the operating system: they ask their env. `wf_env_system_create` gives
+ * the real one; tests/cluster runs whole jobs on the simulated one (transport/sim), where time is
+ * virtual, chance comes from a seed and `wait` passes the turn to another member of the job.
+ *
+ * Thread: an env may be shared by the threads of a process; every op of the system env is
+ * thread-safe. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define WF_NS_PER_US 1000ull
+#define WF_NS_PER_MS 1000000ull
+#define WF_NS_PER_S 1000000000ull
+#define WF_NEVER UINT64_MAX /* a deadline that does not come */
+
+enum wf_log_level {
+	WF_LOG_DEBUG,
+	WF_LOG_INFO,
+	WF_LOG_WARN,
+	WF_LOG_ERROR,
+};
+
+struct wf_env;
+
+/* Work that may block (name look-up, touching gigabytes). Caller owns the memory until done. */
+struct wf_task {
+	void (*run)(struct wf_task *task); /* on the helper thread; in a simulation: at once */
+	int wake_fd;                       /* eventfd that gets 1 added when done; -1: none */
+	_Atomic bool done;                 /* env: store release; owner: load acquire */
+	struct wf_task *next;              /* env's queue */
+};
+
+/* Memory that transports may register or share. */
+struct wf_slab {
+	void *base;   /* page aligned, zero-filled */
+	size_t bytes; /* as asked, rounded up to whole pages */
+	int memfd;    /* backing memfd, -1 where the env has none */
+};
+
+struct wf_env_ops {
+	/* Nanoseconds of a clock that never goes back. */
+	uint64_t (*now_ns)(struct wf_env *env);
+	/* 64 bits of chance: incarnations, jitter. Never used for anything a promise depends on. */
+	uint64_t (*random)(struct wf_env *env);
+	/* Zeroed memory, aligned to `align` (a power of two <= 4096). NULL when there is none. */
+	void *(*alloc)(struct wf_env *env, size_t bytes, size_t align);
+	/* Accepts NULL. `bytes` as in alloc. */
+	void (*free)(struct wf_env *env, void *memory, size_t bytes);
+	/* numa_node -1: anywhere. Pages are not touched: what is never used costs address space
+	 * only. */
+	enum weft_status (*slab_open)(struct wf_env *env, size_t bytes, int numa_node,
+				      struct wf_slab *out);
+	void (*slab_close)(struct wf_env *env, struct wf_slab *slab);
+	/* Sleep until `fd` is readable (-1: no fd) or `deadline_ns` of now_ns has come. May return
+	 * early. This is the only place where weft sleeps. */
+	void (*wait)(struct wf_env *env, int fd, uint64_t deadline_ns);
+	/* Hand `task` to the helper thread. WEFT_NOMEM if that thread cannot be started. */
+	enum weft_status (*submit)(struct wf_env *env, struct wf_task *task);
+	/* One line, without newline. */
+	void (*log)(struct wf_env *env, enum wf_log_level level, const char *line);
+};
+
+struct wf_env {
+	const struct wf_env_ops *ops;
+};
+
+/* The operating system's clock, chance (getrandom), memory (mmap, memfd), poll(2), one helper
+ * thread (started at the first submit). Log lines of at least `level` go to `log_fd`
+ * ("2026-11-20 07:16:18.123 I text\n", each in one write(2)); -1: nowhere. */
+enum weft_status wf_env_system_create(enum wf_log_level level, int log_fd,
+				      struct wf_env **out) WEFT_MUST_CHECK;
+/* Waits for the running task. Accepts NULL. */
+void wf_env_system_destroy(struct wf_env *env);
+/* Put `text` (say "pserver 0 ") before each later line. Copied, at most 63 bytes. */
+void wf_env_system_set_log_prefix(struct wf_env *env, const char *text);
+
+static inline uint64_t
+wf_now_ns(struct wf_env *env)
+{
+	return env->ops->now_ns(env);
+}
+
+static inline uint64_t
+wf_random(struct wf_env *env)
+{
+	return env->ops->random(env);
+}
+
+/* Zeroed, aligned to 64 bytes. NULL when there is none. */
+static inline void *
+wf_zalloc(struct wf_env *env, size_t bytes)
+{
+	return env->ops->alloc(env, bytes, 64);
+}
+
+/* Zeroed array; NULL also when count * item_bytes overflows. */
+void *wf_zalloc_array(struct wf_env *env, size_t count, size_t item_bytes);
+
+static inline void
+wf_free(struct wf_env *env, void *memory, size_t bytes)
+{
+	env->ops->free(env, memory, bytes);
+}
+
+static inline void
+wf_wait(struct wf_env *env, int fd, uint64_t deadline_ns)
+{
+	env->ops->wait(env, fd, deadline_ns);
+}
+
+/* Format one log line (at most 1,023 bytes) and hand it to the env. */
+void wf_log(struct wf_env *env, enum wf_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Limits how often one place logs: true at most once per `period_ns`. */
+struct wf_log_limit {
+	uint64_t next_ns;
+};
+bool wf_log_limit_pass(struct wf_log_limit *limit, uint64_t now_ns, uint64_t period_ns);

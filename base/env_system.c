@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* env_system: the env that asks the operating system. Thread: every op may be called by any. */
+#include "base/env.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/env_helper.h"
+#include "base/env_slab.h"
+#include "base/rng.h"
+
+#define MMAP_BYTES                                                                                 \
+	((size_t)1 << 20) /* from here on memory comes from, and goes back to, the OS              \
+			   */
+#define ALIGN_MAX 4096
+#define PREFIX_BYTES 64
+#define LINE_BYTES (1024 + PREFIX_BYTES + 32)
+
+struct env_system {
+	struct wf_env env; /* first: ops cast back */
+
+	/* Fixed at creation. */
+	enum wf_log_level level;
+	int log_fd; /* borrowed; -1: nowhere */
+
+	struct wf_env_helper helper; /* has its own lock */
+
+	pthread_mutex_t prefix_lock;
+	char prefix[PREFIX_BYTES]; /* under prefix_lock */
+};
+
+static struct env_system *
+self_of(struct wf_env *env)
+{
+	return (struct env_system *)env;
+}
+
+static uint64_t
+clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+	int err = clock_gettime(clock, &ts);
+	WF_ASSERT(err == 0);
+	return (uint64_t)ts.tv_sec * WF_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t
+system_now_ns(struct wf_env *env)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t
+system_random(struct wf_env *env)
+{
+	uint64_t value = 0;
+	ssize_t n = 0;
+	do {
+		n = getrandom(&value, sizeof(value), 0);
+	} while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(value)) {
+		/* No system call for it (an old sandbox): no promise depends on chance. */
+		uint64_t state = clock_ns(CLOCK_REALTIME) ^ ((uint64_t)getpid() << 40) ^
+				 clock_ns(CLOCK_MONOTONIC);
+		value = wf_splitmix64(&state);
+	}
+	return value;
+}
+
+static void *
+system_alloc(struct wf_env *env, size_t bytes, size_t align)
+{
+	WF_ASSERT(align > 0 && (align & (align - 1)) == 0);
+	WF_ASSERT(align <= ALIGN_MAX);
+	if (bytes >= MMAP_BYTES) {
+		void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, (off_t)0);
+		return memory == MAP_FAILED ? NULL : memory;
+	}
+	align = align < sizeof(max_align_t) ? sizeof(max_align_t) : align;
+	size_t rounded = bytes == 0 ? align : (bytes + align - 1) / align * align;
+	void *memory = aligned_alloc(align, rounded);
+	if (memory != NULL) {
+		memset(memory, 0, rounded);
+	}
+	return memory;
+}
+
+static void
+system_free(struct wf_env *env, void *memory, size_t bytes)
+{
+	if (memory != NULL && bytes >= MMAP_BYTES) {
+		int err = munmap(memory, bytes);
+		WF_ASSERT(err == 0);
+		return;
+	}
+	free(memory);
+}
+
+static void
+system_wait(struct wf_env *env, int fd, uint64_t deadline_ns)
+{
+	struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+	struct timespec timeout = {0};
+	if (deadline_ns != WF_NEVER) {
+		uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+		uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+		timeout.tv_sec = (time_t)(left_ns / WF_NS_PER_S);
+		timeout.tv_nsec = (long)(left_ns % WF_NS_PER_S);
+	}
+	int n = ppoll(&pollfd, fd < 0 ? 0 : 1, deadline_ns == WF_NEVER ? NULL : &timeout, NULL);
+	/* EINTR: waits may end early. Anything else means that we passed nonsense. */
+	WF_ASSERT(n >= 0 || errno == EINTR || errno == ENOMEM);
+	WF_ASSERT(n <= 0 || (pollfd.revents & POLLNVAL) == 0);
+}
+
+static enum weft_status
+system_submit(struct wf_env *env, struct wf_task *task)
+{
+	return wf_env_helper_submit(&self_of(env)->helper, task);
+}
+
+static void
+copy_prefix(struct env_system *self, char prefix[PREFIX_BYTES])
+{
+	int err = pthread_mutex_lock(&self->prefix_lock);
+	WF_ASSERT(err == 0);
+	memcpy(prefix, self->prefix, PREFIX_BYTES);
+	err = pthread_mutex_unlock(&self->prefix_lock);
+	WF_ASSERT(err == 0);
+}
+
+static void
+write_line(int fd, const char *line, size_t bytes)
+{
+	ssize_t n = 0;
+	do {
+		n = write(fd, line, bytes);
+	} while (n < 0 && errno == EINTR);
+	/* A log that is full or gone costs the line, never the job. */
+}
+
+static void
+system_log(struct wf_env *env, enum wf_log_level level, const char *text)
+{
+	static const char letters[] = "DIWE";
+	struct env_system *self = self_of(env);
+	if (level < self->level || self->log_fd < 0) {
+		return;
+	}
+	WF_ASSERT((unsigned)level < sizeof(letters) - 1);
+	uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+	time_t seconds = (time_t)(now_ns / WF_NS_PER_S);
+	struct tm tm = {0};
+	char stamp[32] = "";
+	if (localtime_r(&seconds, &tm) != NULL) {
+		(void)strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", &tm);
+	}
+	char prefix[PREFIX_BYTES];
+	copy_prefix(self, prefix);
+
+	char line[LINE_BYTES];
+	int n = snprintf(line, sizeof(line) - 1, "%s.%03u %c %s%s", stamp,
+			 (unsigned)(now_ns % WF_NS_PER_S / WF_NS_PER_MS), letters[level], prefix,
+			 text);
+	WF_ASSERT(n > 0);
+	size_t bytes = (size_t)n < sizeof(line) - 2 ? (size_t)n : sizeof(line) - 2;
+	line[bytes] = '\n';
+	write_line(self->log_fd, line, bytes + 1);
+}
+
+static const struct wf_env_ops system_ops = {
+	.now_ns = system_now_ns,
+	.random = system_random,
+	.alloc = system_alloc,
+	.free = system_free,
+	.slab_open = wf_env_slab_open,
+	.slab_close = wf_env_slab_close,
+	.wait = system_wait,
+	.submit = system_submit,
+	.log = system_log,
+};
+
+enum weft_status
+wf_env_system_create(enum wf_log_level level, int log_fd, struct wf_env **out)
+{
+	WF_ASSERT((unsigned)level <= WF_LOG_ERROR);
+	struct env_system *self = calloc(1, sizeof(*self));
+	if (self == NULL) {
+		return wf_fail(WEFT_NOMEM, "env: %zu bytes", sizeof(*self));
+	}
+	self->env.ops = &system_ops;
+	self->level = level;
+	self->log_fd = log_fd;
+	int err = pthread_mutex_init(&self->prefix_lock, NULL);
+	if (err != 0) {
+		free(self);
+		return wf_fail_errno(WEFT_NOMEM, err, "env: mutex");
+	}
+	enum weft_status st = wf_env_helper_init(&self->helper);
+	if (st != WEFT_OK) {
+		(void)pthread_mutex_destroy(&self->prefix_lock);
+		free(self);
+		return st;
+	}
+	*out = &self->env;
+	return WEFT_OK;
+}
+
+void
+wf_env_system_destroy(struct wf_env *env)
+{
+	if (env == NULL) {
+		return;
+	}
+	WF_ASSERT(env->ops == &system_ops);
+	struct env_system *self = self_of(env);
+	wf_env_helper_fini(&self->helper);
+	(void)pthread_mutex_destroy(&self->prefix_lock);
+	free(self);
+}
+
+void
+wf_env_system_set_log_prefix(struct wf_env *env, const char *text)
+{
+	WF_ASSERT(env->ops == &system_ops);
+	struct env_system *self = self_of(env);
+	int err = pthread_mutex_lock(&self->prefix_lock);
+	WF_ASSERT(err == 0);
+	(void)snprintf(self->prefix, sizeof(self->prefix), "%s", text);
+	err = pthread_mutex_unlock(&self->prefix_lock);
+	WF_ASSERT(err == 0);
+}

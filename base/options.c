@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options: defaults, environment and arguments into one struct. Thread: the caller's; the
+ * environment must not change meanwhile. */
+#include "base/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/options_internal.h"
+
+#define VARIABLE_BYTES (WF_OPTION_NAME_BYTES + 16)
+#define ALLOWED_BYTES 320
+#define QUOTE 80 /* bytes of a refused value that an error repeats */
+
+/* An argument taken apart. */
+struct argument {
+	const struct wf_option *option; /* NULL: none of this table */
+	const char *name;               /* behind the dashes, not NUL-terminated */
+	size_t name_bytes;
+	const char *value; /* behind '='; NULL: no '=' */
+	bool negated;      /* --no-name */
+};
+
+static bool
+is_option_like(const char *text)
+{
+	return text[0] == '-' && text[1] == '-' && text[2] != '\0';
+}
+
+static bool
+is_help(const char *text)
+{
+	return strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0;
+}
+
+static struct argument
+take_apart(const struct wf_options *options, const char *text)
+{
+	struct argument arg = {.name = text + 2, .name_bytes = strcspn(text + 2, "=")};
+	if (arg.name[arg.name_bytes] == '=') {
+		arg.value = arg.name + arg.name_bytes + 1;
+	}
+	arg.option = wf_option_find(options, arg.name, arg.name_bytes);
+	if (arg.option == NULL && arg.name_bytes > 3 && strncmp(arg.name, "no", 2) == 0 &&
+	    (arg.name[2] == '-' || arg.name[2] == '_')) {
+		const struct wf_option *option =
+			wf_option_find(options, arg.name + 3, arg.name_bytes - 3);
+		if (option != NULL && option->type == WF_OPTION_BOOL) {
+			arg.option = option;
+			arg.negated = true;
+		}
+	}
+	return arg;
+}
+
+static bool
+takes_next(const struct argument *arg)
+{
+	return arg->option != NULL && arg->option->type != WF_OPTION_BOOL && arg->value == NULL;
+}
+
+static unsigned
+index_of(const struct wf_options *options, const struct wf_option *option)
+{
+	WF_ASSERT(option >= options->table);
+	WF_ASSERT(option < options->table + options->option_count);
+	return (unsigned)(option - options->table);
+}
+
+static enum weft_status
+refuse_value(const struct wf_options *options, const struct wf_option *option, const char *value,
+	     const char *variable)
+{
+	char allowed[ALLOWED_BYTES];
+	wf_option_allowed(option, allowed, sizeof(allowed));
+	if (variable != NULL) {
+		return wf_fail(WEFT_INVALID,
+			       "%s: %s=%.*s in the environment (sets --%s): must be %s",
+			       options->program, variable, QUOTE, value, option->name, allowed);
+	}
+	return wf_fail(WEFT_INVALID, "%s: --%s=%.*s: must be %s", options->program, option->name,
+		       QUOTE, value, allowed);
+}
+
+static enum weft_status
+refuse_unknown(const struct wf_options *options, const char *text)
+{
+	const char *name = text + strspn(text, "-");
+	size_t bytes = strcspn(name, "=");
+	int dashes = (int)(name - text);
+	int quoted = bytes < QUOTE ? (int)bytes : QUOTE;
+	const struct wf_option *nearest = wf_option_nearest(options, name, bytes);
+	if (nearest != NULL) {
+		return wf_fail(WEFT_INVALID,
+			       "%s: unknown option %.*s%.*s; did you mean --%s? (--help lists all)",
+			       options->program, dashes, text, quoted, name, nearest->name);
+	}
+	return wf_fail(WEFT_INVALID, "%s: unknown option %.*s%.*s (--help lists all)",
+		       options->program, dashes, text, quoted, name);
+}
+
+/* ---- defaults ---- */
+
+static size_t
+value_bytes(enum wf_option_type type)
+{
+	switch (type) {
+	case WF_OPTION_BOOL:
+		return sizeof(bool);
+	case WF_OPTION_U64:
+	case WF_OPTION_BYTES:
+	case WF_OPTION_DURATION:
+		return sizeof(uint64_t);
+	case WF_OPTION_F64:
+		return sizeof(double);
+	case WF_OPTION_STRING:
+	case WF_OPTION_CHOICE:
+		return sizeof(const char *);
+	}
+	WF_ASSERT(false);
+	return 0;
+}
+
+static void
+set_defaults(struct wf_options *options)
+{
+	for (unsigned i = 0; i < options->option_count; i++) {
+		const struct wf_option *option = &options->table[i];
+		WF_ASSERT(strlen(option->name) < WF_OPTION_NAME_BYTES);
+		WF_ASSERT(option->type != WF_OPTION_CHOICE || option->choices != NULL);
+		options->origin[i] = WF_ORIGIN_DEFAULT;
+		options->env_name[i] = NULL;
+		memset((char *)options->target + option->offset, 0, value_bytes(option->type));
+		if (option->initial != NULL) {
+			bool good = wf_option_store(option, option->initial, options->target);
+			WF_ASSERT(good); /* the table contradicts itself */
+		}
+	}
+}
+
+/* ---- environment ---- */
+
+/* "PADDLE_INIT_" and "ports-num" make "PADDLE_INIT_PORTS_NUM". */
+static void
+make_variable(const char *prefix, const char *name, char out[VARIABLE_BYTES])
+{
+	(void)snprintf(out, VARIABLE_BYTES, "%s%s", prefix, name);
+	for (char *at = out; *at != '\0'; at++) {
+		if (*at == '-') {
+			*at = '_';
+		} else if (*at >= 'a' && *at <= 'z') {
+			*at = (char)(*at - 'a' + 'A');
+		}
+	}
+}
+
+static enum weft_status
+take_variable(struct wf_options *options, unsigned idx)
+{
+	static const char *const prefixes[] = {"WEFT_", "PADDLE_INIT_"};
+	const struct wf_option *option = &options->table[idx];
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(prefixes); i++) {
+		char variable[VARIABLE_BYTES];
+		make_variable(prefixes[i], option->name, variable);
+		const char *value = getenv(variable);
+		if (value == NULL || *value == '\0') {
+			continue;
+		}
+		if (!wf_option_store(option, value, options->target)) {
+			return refuse_value(options, option, value, variable);
+		}
+		options->origin[idx] = WF_ORIGIN_ENV;
+		/* "NAME=value" as it stands in environ: it outlives this call, `variable` does not
+		 */
+		options->env_name[idx] = value - strlen(variable) - 1;
+		return WEFT_OK;
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_environment(struct wf_options *options)
+{
+	enum weft_status st = WEFT_OK;
+	for (unsigned i = 0; i < options->option_count && st == WEFT_OK; i++) {
+		st = take_variable(options, i);
+	}
+	return st;
+}
+
+/* ---- arguments ---- */
+
+static enum weft_status
+take_positional(struct wf_options *options, const char *text)
+{
+	if (options->positional_count >= options->positional_max) {
+		return wf_fail(WEFT_INVALID,
+			       "%s: unexpected argument \"%.*s\"; options are written --name=value "
+			       "(--help lists all)",
+			       options->program, QUOTE, text);
+	}
+	options->positional[options->positional_count++] = text;
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_option(struct wf_options *options, const struct argument *arg, const char *value)
+{
+	const struct wf_option *option = arg->option;
+	if (arg->negated && value != NULL) {
+		return wf_fail(WEFT_INVALID, "%s: --no-%s takes no value; write --%s=%.*s",
+			       options->program, option->name, option->name, QUOTE, value);
+	}
+	if (option->type == WF_OPTION_BOOL && value == NULL) {
+		value = arg->negated ? "false" : "true";
+	}
+	if (value == NULL) {
+		char allowed[ALLOWED_BYTES];
+		wf_option_allowed(option, allowed, sizeof(allowed));
+		return wf_fail(WEFT_INVALID, "%s: --%s needs a value: %s", options->program,
+			       option->name, allowed);
+	}
+	if (!wf_option_store(option, value, options->target)) {
+		return refuse_value(options, option, value, NULL);
+	}
+	unsigned idx = index_of(options, option);
+	options->origin[idx] = WF_ORIGIN_ARGUMENT;
+	options->env_name[idx] = NULL;
+	return WEFT_OK;
+}
+
+/* "-" is a file, "-1" a number; any other single dash is a slip. */
+static bool
+is_short_option(const char *text)
+{
+	return text[0] == '-' && text[1] != '\0' && text[1] != '-' && text[1] != '.' &&
+	       (text[1] < '0' || text[1] > '9');
+}
+
+/* One argument, and the next where it is the value; `*used` is how many. */
+static enum weft_status
+take_argument(struct wf_options *options, int left, char *const *argv, int *used)
+{
+	const char *text = argv[0];
+	*used = 1;
+	if (is_help(text)) {
+		options->help_wanted = true;
+		return WEFT_OK;
+	}
+	if (is_short_option(text)) {
+		return options->ignore_unknown ? WEFT_OK : refuse_unknown(options, text);
+	}
+	if (!is_option_like(text)) {
+		return take_positional(options, text);
+	}
+	struct argument arg = take_apart(options, text);
+	if (arg.option == NULL) {
+		return options->ignore_unknown ? WEFT_OK : refuse_unknown(options, text);
+	}
+	/* "--port --ports_num=2" is a forgotten value; "--name=--text" says that it is not. */
+	if (takes_next(&arg) && left > 1 && strncmp(argv[1], "--", 2) != 0) {
+		*used = 2;
+		arg.value = argv[1];
+	}
+	return take_option(options, &arg, arg.value);
+}
+
+static enum weft_status
+take_arguments(struct wf_options *options, int argc, char *const *argv)
+{
+	enum weft_status st = WEFT_OK;
+	int i = 1;
+	while (i < argc && st == WEFT_OK && strcmp(argv[i], "--") != 0) {
+		int used = 0;
+		st = take_argument(options, argc - i, argv + i, &used);
+		i += used;
+	}
+	for (i++; i < argc && st == WEFT_OK; i++) {
+		st = take_positional(options, argv[i]);
+	}
+	return st;
+}
+
+/* Help is given even beside mistakes: who asks for it may not know better. */
+static bool
+asks_for_help(const struct wf_options *options, int argc, char *const *argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		bool next = false;
+		if (is_help(argv[i])) {
+			return true;
+		}
+		if (wf_options_knows(options, argv[i], &next) && next) {
+			i += i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0;
+		}
+	}
+	return false;
+}
+
+enum weft_status
+wf_options_parse(struct wf_options *options, int argc, char *const *argv)
+{
+	WF_ASSERT(options->option_count == 0 ||
+		  (options->origin != NULL && options->env_name != NULL));
+	WF_ASSERT(options->positional_max == 0 || options->positional != NULL);
+	options->positional_count = 0;
+	options->help_wanted = false;
+	set_defaults(options);
+	enum weft_status st = take_environment(options);
+	if (st == WEFT_OK) {
+		st = take_arguments(options, argc, argv);
+	}
+	if (asks_for_help(options, argc, argv)) {
+		options->help_wanted = true;
+		return WEFT_OK;
+	}
+	return st;
+}
+
+/* ---- questions afterwards ---- */
+
+enum wf_option_origin
+wf_options_origin(const struct wf_options *options, const char *name)
+{
+	const struct wf_option *option = wf_option_find(options, name, strlen(name));
+	WF_ASSERT(option != NULL);
+	return options->origin[index_of(options, option)];
+}
+
+bool
+wf_options_knows(const struct wf_options *options, const char *argument, bool *next_is_value)
+{
+	if (!is_option_like(argument)) {
+		return false;
+	}
+	struct argument arg = take_apart(options, argument);
+	if (arg.option == NULL) {
+		return false;
+	}
+	*next_is_value = takes_next(&arg);
+	return true;
+}
+
+unsigned
+wf_options_understood(const struct wf_options *options, char *out, size_t bytes)
+{
+	unsigned count = 0;
+	size_t used = 0;
+	WF_ASSERT(bytes > 0);
+	out[0] = '\0';
+	for (unsigned i = 0; i < options->option_count; i++) {
+		const struct wf_option *option = &options->table[i];
+		if (option->means == NULL || options->origin[i] == WF_ORIGIN_DEFAULT) {
+			continue;
+		}
+		char value[WF_ERROR_BYTES];
+		const char *source = "argument";
+		if (options->origin[i] == WF_ORIGIN_ENV) {
+			source = options->env_name[i];
+		}
+		wf_option_format(option, options->target, value, sizeof(value));
+		int n = snprintf(out + used, bytes - used, "%s%s=%s (%.*s) %s",
+				 count == 0 ? "" : "; ", option->name, value,
+				 (int)strcspn(source, "="), source, option->means);
+		WF_ASSERT(n > 0);
+		used = (size_t)n < bytes - used ? used + (size_t)n : bytes - 1;
+		count++;
+	}
+	return count;
+}

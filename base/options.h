@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options: one table drives the parser, the environment, the help text and the "understood as"
+ * line, and knows where each value came from. Precedence: argument over environment over default.
+ *
+ * Spellings: --name=value, --name value, --name (bool true), --no-name (bool false); `-` and `_`
+ * in names are the same. Environment: WEFT_<NAME>, then PADDLE_INIT_<NAME> (upper case);
+ * an empty variable counts as not set. Given twice, the last one wins.
+ * "--" ends options; what follows and what is no option is a positional argument. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/status.h"
+
+enum wf_option_type {
+	WF_OPTION_BOOL,     /* bool; true/false/1/0/on/off/yes/no in any case */
+	WF_OPTION_U64,      /* uint64_t, min..max */
+	WF_OPTION_F64,      /* double, finite, fmin..fmax */
+	WF_OPTION_BYTES,    /* uint64_t; suffix K, KiB, M, MiB, G, GiB (powers of 1024) */
+	WF_OPTION_DURATION, /* uint64_t nanoseconds; suffix us, ms, s, m; a bare number is seconds
+			     */
+	WF_OPTION_STRING,   /* const char *, borrowed from argv, environment or the table */
+	WF_OPTION_CHOICE,   /* const char *, one of `choices` ("auto|tcp|sim") */
+};
+
+enum wf_option_origin {
+	WF_ORIGIN_DEFAULT,
+	WF_ORIGIN_ENV,
+	WF_ORIGIN_ARGUMENT,
+};
+
+struct wf_option {
+	const char *name; /* "ports_num" */
+	enum wf_option_type type;
+	size_t offset;       /* of the value in the target struct */
+	const char *initial; /* text of the default, parsed like a value; NULL: zero or NULL */
+	const char *metavar; /* "N"; NULL: derived from the type */
+	const char *choices; /* CHOICE only */
+	const char *help;    /* one or more lines */
+	const char *means; /* what an old name stands for, e.g. "dense lanes per pserver"; NULL: own
+			      name */
+	uint64_t min, max; /* U64, BYTES, DURATION; max 0: no limit */
+	double fmin, fmax; /* F64; both 0: no limit */
+};
+
+struct wf_options {
+	const struct wf_option *table;
+	unsigned option_count;
+	const char *program; /* "weft pserver": opens error and help texts */
+	void *target;        /* struct that receives the values */
+	/* Written by parse. */
+	enum wf_option_origin *origin; /* [option_count], caller's memory */
+	const char **env_name;   /* [option_count], caller's memory: which variable, in environ's
+				  * own "NAME=value"; NULL else */
+	const char **positional; /* [positional_max], caller's memory; may be NULL if max is 0 */
+	unsigned positional_max;
+	unsigned positional_count;
+	bool help_wanted;    /* --help or -h was given */
+	bool ignore_unknown; /* leave options not in the table alone (launch splits them) */
+};
+
+/* Set defaults, then the environment, then arguments (argv[0] is not looked at). A value that is
+ * the next argument may not begin with "--" (write --name=--text). With --help among the arguments,
+ * mistakes are passed over and the values are whatever was read before the first one.
+ * WEFT_INVALID: unknown option (with the nearest name: "did you mean"), bad value (option, value,
+ * what is allowed, where it came from), too many positional arguments. */
+enum weft_status wf_options_parse(struct wf_options *options, int argc,
+				  char *const *argv) WEFT_MUST_CHECK;
+/* Where the value of the option came from. `name` must be in the table. */
+enum wf_option_origin wf_options_origin(const struct wf_options *options, const char *name);
+/* Whether an argument text is an option of this table ("--ports_num=2"); `*takes_next` is whether
+ * its value is the next argument. */
+bool wf_options_knows(const struct wf_options *options, const char *argument, bool *takes_next);
+/* The option part of --help, one paragraph per option, 80 columns. */
+void wf_options_print_help(const struct wf_options *options, FILE *out);
+/* "ports_num=2 (PADDLE_INIT_PORTS_NUM) dense lanes per pserver; ..." for each option that has
+ * `means` and was not left at its default. Returns how many there were. */
+unsigned wf_options_understood(const struct wf_options *options, char *out, size_t bytes);

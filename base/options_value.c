@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options_value: values of options as text, both ways. Thread: the caller's. */
+#include "base/options_internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/assert.h"
+#include "base/env.h"
+
+struct unit {
+	const char *suffix;
+	uint64_t factor;
+};
+
+/* Largest first, the spelling to print first among equals. */
+static const struct unit byte_units[] = {
+	{"GiB", 1ull << 30},
+	{"G", 1ull << 30},
+	{"MiB", 1ull << 20},
+	{"M", 1ull << 20},
+	{"KiB", 1ull << 10},
+	{"K", 1ull << 10},
+	{"", 1},
+};
+static const struct unit time_units[] = {
+	{"m", 60 * WF_NS_PER_S},
+	{"s", WF_NS_PER_S},
+	{"ms", WF_NS_PER_MS},
+	{"us", WF_NS_PER_US},
+};
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Reads digits at *at and moves it behind them. false: none, or more than 64 bits. */
+static bool
+read_digits(const char **at, uint64_t *out)
+{
+	uint64_t value = 0;
+	const char *start = *at;
+	for (; is_digit(**at); (*at)++) {
+		if (__builtin_mul_overflow(value, 10u, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(**at - '0'), &value)) {
+			return false;
+		}
+	}
+	*out = value;
+	return *at != start;
+}
+
+static bool
+parse_bool(const char *text, bool *out)
+{
+	static const char *const yes[] = {"true", "1", "on", "yes"};
+	static const char *const no[] = {"false", "0", "off", "no"};
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(yes); i++) {
+		if (strcasecmp(text, yes[i]) == 0 || strcasecmp(text, no[i]) == 0) {
+			*out = strcasecmp(text, yes[i]) == 0;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool
+parse_u64(const char *text, uint64_t *out)
+{
+	return read_digits(&text, out) && *text == '\0';
+}
+
+static bool
+parse_bytes(const char *text, uint64_t *out)
+{
+	uint64_t count = 0;
+	if (!read_digits(&text, &count)) {
+		return false;
+	}
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(byte_units); i++) {
+		if (strcasecmp(text, byte_units[i].suffix) == 0) {
+			return !__builtin_mul_overflow(count, byte_units[i].factor, out);
+		}
+	}
+	return false;
+}
+
+/* ".25" of a unit, in nanoseconds; finer digits than the unit has are dropped. */
+static uint64_t
+read_fraction(const char **at, uint64_t unit_ns)
+{
+	uint64_t sum = 0;
+	for (; is_digit(**at); (*at)++) {
+		unit_ns /= 10;
+		sum += (uint64_t)(**at - '0') * unit_ns;
+	}
+	return sum;
+}
+
+/* Integers all the way: "0.1" is 100,000,000 ns on every machine. */
+static bool
+parse_duration(const char *text, uint64_t *out)
+{
+	uint64_t whole = 0;
+	if (!read_digits(&text, &whole)) {
+		return false;
+	}
+	const char *fraction = NULL;
+	if (*text == '.') {
+		fraction = ++text;
+		text += strspn(text, "0123456789");
+		if (text == fraction) {
+			return false;
+		}
+	}
+	uint64_t unit_ns = *text == '\0' ? WF_NS_PER_S : 0;
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(time_units); i++) {
+		if (strcmp(text, time_units[i].suffix) == 0) {
+			unit_ns = time_units[i].factor;
+		}
+	}
+	if (unit_ns == 0 || __builtin_mul_overflow(whole, unit_ns, &whole)) {
+		return false;
+	}
+	uint64_t part = fraction == NULL ? 0 : read_fraction(&fraction, unit_ns);
+	return !__builtin_add_overflow(whole, part, out);
+}
+
+static bool
+parse_f64(const char *text, double *out)
+{
+	/* strtod would take blanks, "inf", "nan" and hexadecimal too. */
+	if (*text == '\0' || text[strspn(text, "0123456789+-.eE")] != '\0') {
+		return false;
+	}
+	char *end = NULL;
+	double value = strtod(text, &end);
+	if (end == text || *end != '\0' || !isfinite(value)) {
+		return false;
+	}
+	*out = value;
+	return true;
+}
+
+static bool
+is_choice(const char *choices, const char *text)
+{
+	size_t bytes = strlen(text);
+	for (const char *at = choices;; at++) {
+		size_t choice_bytes = strcspn(at, "|");
+		if (choice_bytes == bytes && memcmp(at, text, bytes) == 0) {
+			return true;
+		}
+		at += choice_bytes;
+		if (*at == '\0') {
+			return false;
+		}
+	}
+}
+
+static bool
+in_range(const struct wf_option *option, uint64_t value)
+{
+	return value >= option->min && (option->max == 0 || value <= option->max);
+}
+
+static bool
+has_f64_range(const struct wf_option *option)
+{
+	return option->fmin < 0.0 || option->fmin > 0.0 || option->fmax < 0.0 || option->fmax > 0.0;
+}
+
+static void *
+place_of(const struct wf_option *option, void *target)
+{
+	return (char *)target + option->offset;
+}
+
+static bool
+store_u64(const struct wf_option *option, const char *text, void *target)
+{
+	uint64_t value = 0;
+	bool good = option->type == WF_OPTION_U64     ? parse_u64(text, &value)
+		    : option->type == WF_OPTION_BYTES ? parse_bytes(text, &value)
+						      : parse_duration(text, &value);
+	if (!good || !in_range(option, value)) {
+		return false;
+	}
+	memcpy(place_of(option, target), &value, sizeof(value));
+	return true;
+}
+
+static bool
+store_f64(const struct wf_option *option, const char *text, void *target)
+{
+	double value = 0;
+	if (!parse_f64(text, &value)) {
+		return false;
+	}
+	if (has_f64_range(option) && (value < option->fmin || value > option->fmax)) {
+		return false;
+	}
+	memcpy(place_of(option, target), &value, sizeof(value));
+	return true;
+}
+
+bool
+wf_option_store(const struct wf_option *option, const char *text, void *target)
+{
+	bool truth = false;
+	switch (option->type) {
+	case WF_OPTION_BOOL:
+		if (!parse_bool(text, &truth)) {
+			return false;
+		}
+		memcpy(place_of(option, target), &truth, sizeof(truth));
+		return true;
+	case WF_OPTION_U64:
+	case WF_OPTION_BYTES:
+	case WF_OPTION_DURATION:
+		return store_u64(option, text, target);
+	case WF_OPTION_F64:
+		return store_f64(option, text, target);
+	case WF_OPTION_CHOICE:
+		if (!is_choice(option->choices, text)) {
+			return false;
+		}
+		memcpy(place_of(option, target), &text, sizeof(text));
+		return true;
+	case WF_OPTION_STRING:
+		memcpy(place_of(option, target), &text, sizeof(text));
+		return true;
+	}
+	WF_ASSERT(false);
+	return false;
+}
+
+static void
+format_bytes(uint64_t value, char *out, size_t bytes)
+{
+	unsigned i = 0;
+	while (byte_units[i].factor > 1 && (value == 0 || value % byte_units[i].factor != 0)) {
+		i++;
+	}
+	(void)snprintf(out, bytes, "%" PRIu64 "%s", value / byte_units[i].factor,
+		       byte_units[i].suffix);
+}
+
+static void
+format_duration(uint64_t value_ns, char *out, size_t bytes)
+{
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(time_units); i++) {
+		uint64_t unit_ns = time_units[i].factor;
+		bool minutes = i == 0 && value_ns < 2 * unit_ns; /* "60s" reads better than "1m" */
+		if (value_ns % unit_ns == 0 && value_ns > 0 && !minutes) {
+			(void)snprintf(out, bytes, "%" PRIu64 "%s", value_ns / unit_ns,
+				       time_units[i].suffix);
+			return;
+		}
+	}
+	if (value_ns == 0) {
+		(void)snprintf(out, bytes, "0s");
+		return;
+	}
+	uint64_t whole_us = value_ns / WF_NS_PER_US;
+	uint64_t rest_ns = value_ns % WF_NS_PER_US;
+	(void)snprintf(out, bytes, "%" PRIu64 ".%03" PRIu64 "us", whole_us, rest_ns);
+}
+
+static void
+format_u64(enum wf_option_type type, uint64_t value, char *out, size_t bytes)
+{
+	if (type == WF_OPTION_BYTES) {
+		format_bytes(value, out, bytes);
+	} else if (type == WF_OPTION_DURATION) {
+		format_duration(value, out, bytes);
+	} else {
+		(void)snprintf(out, bytes, "%" PRIu64, value);
+	}
+}
+
+void
+wf_option_format(const struct wf_option *option, const void *target, char *out, size_t bytes)
+{
+	const char *place = (const char *)target + option->offset;
+	uint64_t number = 0;
+	double real = 0;
+	bool truth = false;
+	const char *text = NULL;
+	switch (option->type) {
+	case WF_OPTION_BOOL:
+		memcpy(&truth, place, sizeof(truth));
+		(void)snprintf(out, bytes, "%s", truth ? "true" : "false");
+		break;
+	case WF_OPTION_U64:
+	case WF_OPTION_BYTES:
+	case WF_OPTION_DURATION:
+		memcpy(&number, place, sizeof(number));
+		format_u64(option->type, number, out, bytes);
+		break;
+	case WF_OPTION_F64:
+		memcpy(&real, place, sizeof(real));
+		(void)snprintf(out, bytes, "%g", real);
+		break;
+	case WF_OPTION_STRING:
+	case WF_OPTION_CHOICE:
+		memcpy(&text, place, sizeof(text));
+		(void)snprintf(out, bytes, "%s", text == NULL ? "" : text);
+		break;
+	}
+}
+
+static void
+append_range(const struct wf_option *option, char *out, size_t bytes)
+{
+	char min[WF_OPTION_TEXT_BYTES];
+	char max[WF_OPTION_TEXT_BYTES];
+	size_t used = strlen(out);
+	format_u64(option->type, option->min, min, sizeof(min));
+	format_u64(option->type, option->max, max, sizeof(max));
+	if (option->max != 0) {
+		(void)snprintf(out + used, bytes - used, ", from %s to %s", min, max);
+	} else if (option->min != 0) {
+		(void)snprintf(out + used, bytes - used, ", at least %s", min);
+	}
+}
+
+void
+wf_option_allowed(const struct wf_option *option, char *out, size_t bytes)
+{
+	switch (option->type) {
+	case WF_OPTION_BOOL:
+		(void)snprintf(out, bytes, "true or false");
+		break;
+	case WF_OPTION_U64:
+		(void)snprintf(out, bytes, "a whole number");
+		append_range(option, out, bytes);
+		break;
+	case WF_OPTION_BYTES:
+		(void)snprintf(out, bytes, "a size like 4096, 64KiB, 8M or 1GiB");
+		append_range(option, out, bytes);
+		break;
+	case WF_OPTION_DURATION:
+		(void)snprintf(out, bytes, "a duration like 50us, 20ms, 1.5s or 2m");
+		append_range(option, out, bytes);
+		break;
+	case WF_OPTION_F64:
+		if (has_f64_range(option)) {
+			(void)snprintf(out, bytes, "a number, from %g to %g", option->fmin,
+				       option->fmax);
+		} else {
+			(void)snprintf(out, bytes, "a finite number");
+		}
+		break;
+	case WF_OPTION_CHOICE:
+		(void)snprintf(out, bytes, "one of %s", option->choices);
+		break;
+	case WF_OPTION_STRING:
+		(void)snprintf(out, bytes, "any text");
+		break;
+	}
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recording failures. The record is thread-local: the one mutable global of weft. */
+#pragma once
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include "weft/status.h"
+
+#define WF_ERROR_BYTES 512
+
+struct wf_error {
+	enum weft_status status;
+	char text[WF_ERROR_BYTES]; /* one line, NUL-terminated */
+};
+
+/* Record a failure and return its status: `return wf_fail(WEFT_NOMEM, "lane %u: ...", idx)`.
+ * Recording WEFT_OK or WEFT_AGAIN is a programmer's error. */
+enum weft_status wf_fail(enum weft_status status, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* As wf_fail, with ": " and strerror(err) appended. */
+enum weft_status wf_fail_errno(enum weft_status status, int err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* The record of this thread. A simulated env swaps it when it passes the turn. */
+struct wf_error *wf_error_record(void);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of crc32c: published vectors, and both forms against a definition bit by bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/crc32c.h"
+
+static uint32_t
+by_definition(const unsigned char *bytes, size_t count)
+{
+	uint32_t crc = UINT32_MAX;
+	for (size_t i = 0; i < count; i++) {
+		crc ^= bytes[i];
+		for (unsigned bit = 0; bit < 8; bit++) {
+			crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0);
+		}
+	}
+	return ~crc;
+}
+
+static void
+expect_both(const void *bytes, size_t count, uint32_t expected)
+{
+	assert_int_equal(wf_crc32c(0, bytes, count), expected);
+	assert_int_equal(wf_crc32c_table(0, bytes, count), expected);
+}
+
+static void
+the_vectors_of_rfc_3720_hold(void **state)
+{
+	unsigned char bytes[32];
+	memset(bytes, 0, sizeof(bytes));
+	expect_both(bytes, sizeof(bytes), 0x8a9136aau);
+	memset(bytes, 0xff, sizeof(bytes));
+	expect_both(bytes, sizeof(bytes), 0x62a8ab43u);
+	for (unsigned i = 0; i < 32; i++) {
+		bytes[i] = (unsigned char)i;
+	}
+	expect_both(bytes, sizeof(bytes), 0x46dd794eu);
+	for (unsigned i = 0; i < 32; i++) {
+		bytes[i] = (unsigned char)(31 - i);
+	}
+	expect_both(bytes, sizeof(bytes), 0x113fdb5cu);
+	expect_both("123456789", 9, 0xe3069283u);
+	expect_both("", 0, 0);
+}
+
+static void
+every_byte_length_and_alignment_gives_the_defined_value(void **state)
+{
+	unsigned char bytes[320];
+	for (unsigned i = 0; i < sizeof(bytes); i++) {
+		bytes[i] = (unsigned char)(i * 167 + 13);
+	}
+	for (unsigned start = 0; start < 9; start++) {
+		for (unsigned count = 0; count <= 260; count++) {
+			expect_both(bytes + start, count, by_definition(bytes + start, count));
+		}
+	}
+}
+
+static void
+a_sum_continues_where_it_was_cut(void **state)
+{
+	const char text[] = "one slice after another";
+	size_t count = sizeof(text) - 1;
+	uint32_t whole = wf_crc32c(0, text, count);
+	for (size_t cut = 0; cut <= count; cut++) {
+		uint32_t first = wf_crc32c(0, text, cut);
+		assert_int_equal(wf_crc32c(first, text + cut, count - cut), whole);
+		assert_int_equal(wf_crc32c_table(first, text + cut, count - cut), whole);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_vectors_of_rfc_3720_hold),
+		cmocka_unit_test(every_byte_length_and_alignment_gives_the_defined_value),
+		cmocka_unit_test(a_sum_continues_where_it_was_cut),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

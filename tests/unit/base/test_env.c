@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of env: the system env's promises, op by op. Times are only ever compared with deadlines.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/env.h"
+
+static struct wf_env *env;
+
+static int
+set_up(void **state)
+{
+	return wf_env_system_create(WF_LOG_ERROR, -1, &env) == WEFT_OK ? 0 : -1;
+}
+
+static int
+tear_down(void **state)
+{
+	wf_env_system_destroy(env);
+	return 0;
+}
+
+static bool
+is_zero(const unsigned char *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (bytes[i] != 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- clock and chance ---- */
+
+static void
+the_clock_never_goes_back(void **state)
+{
+	uint64_t last_ns = wf_now_ns(env);
+	for (unsigned i = 0; i < 1000; i++) {
+		uint64_t now_ns = wf_now_ns(env);
+		assert_true(now_ns >= last_ns);
+		last_ns = now_ns;
+	}
+}
+
+static void
+chance_does_not_repeat(void **state)
+{
+	uint64_t first = wf_random(env);
+	uint64_t second = wf_random(env);
+	assert_true(first != second); /* wrong once in 2^64 runs */
+}
+
+/* ---- memory ---- */
+
+static void
+memory_is_zeroed_and_aligned_at_every_size(void **state)
+{
+	static const size_t sizes[] = {
+		0, 1, 63, 64, 4097, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3 << 20};
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		for (size_t align = 1; align <= 4096; align *= 4) {
+			/* Twice, so that the second may be used memory. */
+			for (unsigned again = 0; again < 2; again++) {
+				unsigned char *memory = env->ops->alloc(env, sizes[i], align);
+				assert_non_null(memory);
+				assert_int_equal((uintptr_t)memory % align, 0);
+				assert_true(is_zero(memory, sizes[i]));
+				memset(memory, 0xa5, sizes[i]);
+				wf_free(env, memory, sizes[i]);
+			}
+		}
+	}
+	wf_free(env, NULL, 0);
+	wf_free(env, NULL, 2 << 20);
+}
+
+static void
+impossible_memory_is_null(void **state)
+{
+	assert_null(wf_zalloc(env, SIZE_MAX));
+	assert_null(wf_zalloc(env, SIZE_MAX / 2));
+	assert_null(wf_zalloc_array(env, SIZE_MAX / 4, 8));
+	assert_null(wf_zalloc_array(env, 8, SIZE_MAX / 4));
+}
+
+static void
+an_array_has_room_for_all_items(void **state)
+{
+	uint64_t *array = wf_zalloc_array(env, 100, sizeof(*array));
+	assert_non_null(array);
+	assert_int_equal((uintptr_t)array % 64, 0);
+	assert_true(is_zero((unsigned char *)array, 800));
+	memset(array, 1, 800);
+	wf_free(env, array, 800);
+}
+
+static void
+a_slab_is_whole_pages_that_others_can_map(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct wf_slab slab;
+	assert_int_equal(env->ops->slab_open(env, page + 1, -1, &slab), WEFT_OK);
+	assert_int_equal(slab.bytes, 2 * page);
+	assert_int_equal((uintptr_t)slab.base % page, 0);
+	assert_true(is_zero(slab.base, slab.bytes));
+	assert_true(slab.memfd >= 0);
+	assert_int_equal(fcntl(slab.memfd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+
+	char *other = mmap(NULL, slab.bytes, PROT_READ, MAP_SHARED, slab.memfd, 0);
+	assert_ptr_not_equal(other, MAP_FAILED);
+	memcpy((char *)slab.base + page, "seen", 5);
+	assert_string_equal(other + page, "seen");
+	assert_int_equal(munmap(other, slab.bytes), 0);
+	env->ops->slab_close(env, &slab);
+	assert_null(slab.base);
+	assert_int_equal(slab.memfd, -1);
+	env->ops->slab_close(env, &slab);
+}
+
+static void
+nobody_can_cut_a_slab_short(void **state)
+{
+	struct wf_slab slab;
+	assert_int_equal(env->ops->slab_open(env, 8192, -1, &slab), WEFT_OK);
+	assert_int_not_equal(ftruncate(slab.memfd, 0), 0);
+	assert_int_not_equal(ftruncate(slab.memfd, 1 << 20), 0);
+	env->ops->slab_close(env, &slab);
+}
+
+static void
+an_untouched_slab_costs_no_memory(void **state)
+{
+	struct wf_slab slab;
+	struct stat stat;
+	assert_int_equal(env->ops->slab_open(env, (size_t)1 << 30, -1, &slab), WEFT_OK);
+	assert_int_equal(fstat(slab.memfd, &stat), 0);
+	assert_int_equal(stat.st_blocks, 0);
+	env->ops->slab_close(env, &slab);
+}
+
+static void
+a_slab_may_prefer_a_node(void **state)
+{
+	struct wf_slab slab;
+	assert_int_equal(env->ops->slab_open(env, 4 << 20, 0, &slab), WEFT_OK);
+	memset(slab.base, 7, slab.bytes);
+	env->ops->slab_close(env, &slab);
+}
+
+static void
+impossible_slabs_are_refused(void **state)
+{
+	struct wf_slab slab = {.memfd = 77};
+	assert_int_equal(env->ops->slab_open(env, 0, -1, &slab), WEFT_INVALID);
+	assert_int_equal(env->ops->slab_open(env, SIZE_MAX, -1, &slab), WEFT_NOMEM);
+	assert_int_equal(env->ops->slab_open(env, (size_t)1 << 60, -1, &slab), WEFT_NOMEM);
+	assert_int_equal(env->ops->slab_open(env, 4096, 1 << 20, &slab), WEFT_INVALID);
+	assert_non_null(strstr(weft_last_error(), "numa node 1048576"));
+	assert_int_equal(slab.memfd, 77);
+}
+
+/* ---- waiting ---- */
+
+static void
+a_readable_fd_ends_a_wait_without_a_deadline(void **state)
+{
+	int fd = eventfd(1, EFD_CLOEXEC);
+	uint64_t value = 0;
+	assert_true(fd >= 0);
+	wf_wait(env, fd, WF_NEVER);
+	assert_int_equal(read(fd, &value, sizeof(value)), sizeof(value));
+	assert_int_equal(close(fd), 0);
+}
+
+static void
+wait_until(int fd, uint64_t deadline_ns)
+{
+	/* Early ends are allowed, but a wait that never lasts would spin here for ever. */
+	while (wf_now_ns(env) < deadline_ns) {
+		wf_wait(env, fd, deadline_ns);
+	}
+}
+
+static void
+a_wait_ends_at_its_deadline(void **state)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	uint64_t value = 0;
+	assert_true(fd >= 0);
+	uint64_t deadline_ns = wf_now_ns(env) + 2 * WF_NS_PER_MS;
+	wait_until(fd, deadline_ns);
+	assert_true(wf_now_ns(env) >= deadline_ns);
+	assert_true(read(fd, &value, sizeof(value)) < 0);
+	deadline_ns = wf_now_ns(env) + 2 * WF_NS_PER_MS;
+	wait_until(-1, deadline_ns);
+	assert_true(wf_now_ns(env) >= deadline_ns);
+	assert_int_equal(close(fd), 0);
+}
+
+static void
+a_past_deadline_does_not_wait(void **state)
+{
+	int fd = eventfd(0, EFD_CLOEXEC);
+	assert_true(fd >= 0);
+	wf_wait(env, fd, 0); /* would never end otherwise */
+	wf_wait(env, -1, 0);
+	wf_wait(env, fd, wf_now_ns(env));
+	assert_int_equal(close(fd), 0);
+}
+
+/* ---- helper ---- */
+
+struct counted_task {
+	struct wf_task task; /* first: run casts back */
+	_Atomic unsigned *counter;
+	unsigned order; /* what the counter was when this one ran */
+};
+
+static void
+count(struct wf_task *task)
+{
+	struct counted_task *self = (struct counted_task *)task;
+	self->order = atomic_fetch_add_explicit(self->counter, 1, memory_order_relaxed);
+}
+
+static void
+wait_done(struct wf_task *task)
+{
+	uint64_t value = 0;
+	while (!atomic_load_explicit(&task->done, memory_order_acquire)) { /* helper's release */
+		wf_wait(env, task->wake_fd, WF_NEVER);
+		(void)read(task->wake_fd, &value, sizeof(value));
+	}
+}
+
+static void
+a_task_runs_and_wakes_its_owner(void **state)
+{
+	_Atomic unsigned counter = 0;
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct counted_task counted = {.task = {.run = count, .wake_fd = fd}, .counter = &counter};
+	assert_true(fd >= 0);
+	assert_int_equal(env->ops->submit(env, &counted.task), WEFT_OK);
+	wait_done(&counted.task);
+	assert_int_equal(atomic_load_explicit(&counter, memory_order_relaxed), 1);
+	/* The same task again. */
+	assert_int_equal(env->ops->submit(env, &counted.task), WEFT_OK);
+	wait_done(&counted.task);
+	assert_int_equal(counted.order, 1);
+	assert_int_equal(close(fd), 0);
+}
+
+static void
+tasks_run_in_the_order_they_were_handed_over(void **state)
+{
+	enum { N = 20 };
+	_Atomic unsigned counter = 0;
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct counted_task counted[N];
+	for (unsigned i = 0; i < N; i++) {
+		counted[i] = (struct counted_task){
+			.task = {.run = count, .wake_fd = i == N - 1 ? fd : -1},
+			.counter = &counter,
+		};
+		assert_int_equal(env->ops->submit(env, &counted[i].task), WEFT_OK);
+	}
+	wait_done(&counted[N - 1].task);
+	for (unsigned i = 0; i < N; i++) {
+		assert_true(atomic_load_explicit(&counted[i].task.done, memory_order_acquire));
+		assert_int_equal(counted[i].order, i);
+	}
+	assert_int_equal(close(fd), 0);
+}
+
+struct gate_task {
+	struct wf_task task; /* first */
+	int entered;         /* eventfd that the task adds to */
+	int gate;            /* eventfd that it reads, so blocks on */
+};
+
+static void
+pass_gate(struct wf_task *task)
+{
+	struct gate_task *self = (struct gate_task *)task;
+	uint64_t value = 1;
+	(void)write(self->entered, &value, sizeof(value));
+	(void)read(self->gate, &value, sizeof(value));
+}
+
+static void
+destroying_an_env_waits_for_the_running_task(void **state)
+{
+	struct wf_env *other = NULL;
+	uint64_t value = 0;
+	struct gate_task gated = {
+		.task = {.run = pass_gate, .wake_fd = -1},
+		.entered = eventfd(0, EFD_CLOEXEC),
+		.gate = eventfd(0, EFD_CLOEXEC),
+	};
+	assert_int_equal(wf_env_system_create(WF_LOG_ERROR, -1, &other), WEFT_OK);
+	assert_int_equal(other->ops->submit(other, &gated.task), WEFT_OK);
+	assert_int_equal(read(gated.entered, &value, sizeof(value)), sizeof(value));
+	assert_false(atomic_load_explicit(&gated.task.done, memory_order_acquire));
+	assert_int_equal(write(gated.gate, &value, sizeof(value)), sizeof(value));
+	wf_env_system_destroy(other);
+	assert_true(atomic_load_explicit(&gated.task.done, memory_order_acquire));
+	wf_env_system_destroy(NULL);
+	assert_int_equal(close(gated.entered), 0);
+	assert_int_equal(close(gated.gate), 0);
+}
+
+/* ---- log ---- */
+
+/* What arrives in a pipe when `text` is logged, and whether one read gets all of it. */
+static void
+logged(enum wf_log_level least, enum wf_log_level level, const char *text, char *out, size_t bytes)
+{
+	struct wf_env *logging = NULL;
+	int fds[2];
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_int_equal(wf_env_system_create(least, fds[1], &logging), WEFT_OK);
+	wf_env_system_set_log_prefix(logging, "pserver 0 ");
+	wf_log(logging, level, "%s", text);
+	wf_env_system_destroy(logging);
+	ssize_t n = read(fds[0], out, bytes - 1);
+	out[n > 0 ? n : 0] = '\0';
+	assert_int_equal(close(fds[0]), 0);
+	assert_int_equal(close(fds[1]), 0);
+}
+
+static void
+a_log_line_has_time_level_prefix_and_text(void **state)
+{
+	static const char shape[] = "dddd-dd-dd dd:dd:dd.ddd W pserver 0 lane 1 up\n";
+	char line[256];
+	logged(WF_LOG_INFO, WF_LOG_WARN, "lane 1 up", line, sizeof(line));
+	assert_int_equal(strlen(line), sizeof(shape) - 1);
+	for (unsigned i = 0; i < 23; i++) {
+		if (shape[i] == 'd') {
+			assert_in_range(line[i], '0', '9');
+		} else {
+			assert_int_equal(line[i], shape[i]);
+		}
+	}
+	assert_string_equal(line + 23, shape + 23);
+}
+
+static void
+each_level_has_its_letter(void **state)
+{
+	for (unsigned level = WF_LOG_DEBUG; level <= WF_LOG_ERROR; level++) {
+		char line[256];
+		logged(WF_LOG_DEBUG, (enum wf_log_level)level, "x", line, sizeof(line));
+		assert_int_equal(line[24], "DIWE"[level]);
+	}
+}
+
+static void
+lines_below_the_level_are_not_written(void **state)
+{
+	char line[256];
+	logged(WF_LOG_WARN, WF_LOG_INFO, "quiet", line, sizeof(line));
+	assert_string_equal(line, "");
+	wf_log(env, WF_LOG_ERROR, "to nowhere");
+}
+
+static void
+a_logged_quote_cannot_write_lines_of_its_own(void **state)
+{
+	char line[256];
+	logged(WF_LOG_INFO, WF_LOG_INFO, "name a\nb\rc\x1b[2J", line, sizeof(line));
+	assert_string_equal(line + 26, "pserver 0 name a b c [2J\n");
+}
+
+static void
+a_log_line_is_cut_at_its_limit(void **state)
+{
+	char text[3000];
+	char line[3000];
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	logged(WF_LOG_INFO, WF_LOG_INFO, text, line, sizeof(line));
+	size_t bytes = strlen(line);
+	assert_int_equal(bytes, 26 + strlen("pserver 0 ") + 1023 + 1);
+	assert_int_equal(line[bytes - 1], '\n');
+}
+
+static void
+a_long_prefix_is_cut(void **state)
+{
+	struct wf_env *logging = NULL;
+	char prefix[200];
+	char line[512];
+	int fds[2];
+	memset(prefix, 'p', sizeof(prefix) - 1);
+	prefix[sizeof(prefix) - 1] = '\0';
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(wf_env_system_create(WF_LOG_INFO, fds[1], &logging), WEFT_OK);
+	wf_env_system_set_log_prefix(logging, prefix);
+	wf_log(logging, WF_LOG_INFO, "text");
+	assert_int_equal(read(fds[0], line, sizeof(line)), 26 + 63 + 5);
+	wf_env_system_destroy(logging);
+	assert_int_equal(close(fds[0]), 0);
+	assert_int_equal(close(fds[1]), 0);
+}
+
+static void
+a_log_limit_passes_once_per_period(void **state)
+{
+	struct wf_log_limit limit = {0};
+	assert_true(wf_log_limit_pass(&limit, 0, 100));
+	assert_false(wf_log_limit_pass(&limit, 0, 100));
+	assert_false(wf_log_limit_pass(&limit, 99, 100));
+	assert_true(wf_log_limit_pass(&limit, 100, 100));
+	assert_false(wf_log_limit_pass(&limit, 199, 100));
+	assert_true(wf_log_limit_pass(&limit, 1000, WF_NEVER));
+	assert_false(wf_log_limit_pass(&limit, WF_NEVER - 1, 100));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_clock_never_goes_back),
+		cmocka_unit_test(chance_does_not_repeat),
+		cmocka_unit_test(memory_is_zeroed_and_aligned_at_every_size),
+		cmocka_unit_test(impossible_memory_is_null),
+		cmocka_unit_test(an_array_has_room_for_all_items),
+		cmocka_unit_test(a_slab_is_whole_pages_that_others_can_map),
+		cmocka_unit_test(nobody_can_cut_a_slab_short),
+		cmocka_unit_test(an_untouched_slab_costs_no_memory),
+		cmocka_unit_test(a_slab_may_prefer_a_node),
+		cmocka_unit_test(impossible_slabs_are_refused),
+		cmocka_unit_test(a_readable_fd_ends_a_wait_without_a_deadline),
+		cmocka_unit_test(a_wait_ends_at_its_deadline),
+		cmocka_unit_test(a_past_deadline_does_not_wait),
+		cmocka_unit_test(a_task_runs_and_wakes_its_owner),
+		cmocka_unit_test(tasks_run_in_the_order_they_were_handed_over),
+		cmocka_unit_test(destroying_an_env_waits_for_the_running_task),
+		cmocka_unit_test(a_log_line_has_time_level_prefix_and_text),
+		cmocka_unit_test(each_level_has_its_letter),
+		cmocka_unit_test(lines_below_the_level_are_not_written),
+		cmocka_unit_test(a_logged_quote_cannot_write_lines_of_its_own),
+		cmocka_unit_test(a_log_line_is_cut_at_its_limit),
+		cmocka_unit_test(a_long_prefix_is_cut),
+		cmocka_unit_test(a_log_limit_passes_once_per_period),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
