@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forms: what the forms of the kernels share. Private to this folder. Thread: any.
+ *
+ * Every function of ref.c takes the index it begins at, so that a wide form hands its last few
+ * elements to the very code that defines the result. */
+#pragma once
+
+#include <stddef.h>
+
+#include "kernels/kernels.h"
+
+/* Elements [first, apply->count). Returns how many summed gradients were not finite. */
+size_t wf_ref_apply_sgd(const struct wf_apply *apply, size_t first);
+size_t wf_ref_apply_momentum(const struct wf_apply *apply, size_t first);
+size_t wf_ref_apply_adam(const struct wf_apply *apply, size_t first);
+/* out[first, count) = in[0] + in[1] + ... */
+void wf_ref_sum(float *out, const float *const *in, unsigned in_count, size_t first, size_t count);
+
+#if WF_HAVE_AVX2
+/* To be called on a processor that has AVX2. */
+const struct wf_kernels *wf_kernels_avx2(void);
+#endif
+
+/* Constants of exp and log in f32; every form computes with these, in the order of math.c. */
+
+/* 1.5 * 2^23: adding and subtracting it rounds to the nearest integer, ties to even. */
+#define WF_F32_ROUND 0x1.8p23f
+#define WF_F32_LOG2E 0x1.715476p0f /* 1 / ln 2 */
+/* ln 2 in two parts (Cody and Waite): the first has 15 bits, so that its product with any exponent
+ * of an f32 is exact. */
+#define WF_F32_LN2_HI 0x1.62e4p-1f
+#define WF_F32_LN2_LO 0x1.7f7d1cp-20f
+/* Beyond these exp is certainly infinite or below the smallest normal number. */
+#define WF_F32_EXP_MAX 89.0f
+#define WF_F32_EXP_MIN (-88.0f)
+/* exp: 1 / k! for k = 2 .. 7. */
+#define WF_F32_EXP_C2 0x1p-1f
+#define WF_F32_EXP_C3 0x1.555556p-3f
+#define WF_F32_EXP_C4 0x1.555556p-5f
+#define WF_F32_EXP_C5 0x1.111112p-7f
+#define WF_F32_EXP_C6 0x1.6c16c2p-10f
+#define WF_F32_EXP_C7 0x1.a01a02p-13f
+/* log: 2 / (2k + 1) for k = 1 .. 4. */
+#define WF_F32_LOG_C1 0x1.555556p-1f
+#define WF_F32_LOG_C2 0x1.99999ap-2f
+#define WF_F32_LOG_C3 0x1.24924ap-2f
+#define WF_F32_LOG_C4 0x1.c71c72p-3f
+#define WF_F32_SQRT2 0x1.6a09e6p0f
+/* A subnormal argument of log is multiplied by 2^24 first. */
+#define WF_F32_LOG_SCALE 0x1p24f
+#define WF_F32_LOG_SCALE_EXPONENT 24.0f

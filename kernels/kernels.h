@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels: arithmetic over arrays. ref.c is the definition; every other form gives the same bits.
+ *
+ * Arrays given to one call do not overlap, except that an array may be exactly one of the inputs
+ * where a function says so. No alignment is required beyond an f32's own. Nothing allocates,
+ * nothing fails. Where a result is NaN, which NaN it is may differ from form to form. libm is not
+ * used: exp, log and pow here are plain IEEE arithmetic (sqrt is IEEE's own), so that results do
+ * not depend on the C library. Thread: any. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/optimizer.h"
+
+/* One fused pass: sum gradients in order, scale, clip, update.
+ *   s = ((grad[0] + grad[1]) + grad[2]) + ...      in f32, in this order
+ *   g = s / divisor
+ *   not finite: the element and its state stay as they are, and it is counted
+ *   g = min(max(g, -clip), clip)                   when clip > 0
+ * then the optimizer's formula (kernels/README.md) with g, rate, decay. */
+struct wf_apply {
+	float *param;               /* [count] in and out */
+	float *state[WF_STATE_MAX]; /* [count] in and out; momentum: m; adam: m, v; else unused */
+	const float *const *grad;   /* [grad_count] arrays of [count] */
+	unsigned grad_count;        /* >= 1 */
+	size_t count;
+	float divisor; /* 1 for sum; samples of the step for mean */
+	float clip;    /* 0: off */
+	float rate;    /* of this step and tensor; adam: bias-corrected, see wf_apply_scalars */
+	float decay;   /* L2 */
+	float momentum;
+	float beta1, beta2, epsilon;
+};
+
+/* Fill rate, momentum, betas and epsilon for a step. `updates` counts applied steps including this
+ * one, from 1 (Adam's t); `rate` is wf_learning_rate() times the tensor's multiplier. */
+void wf_apply_scalars(const struct wf_optimizer_opts *opts, double rate, uint64_t updates,
+		      struct wf_apply *out);
+
+struct wf_kernels {
+	const char *name; /* "ref", "avx2" */
+	/* Returns how many summed gradients were not finite. */
+	size_t (*apply[WF_OPTIMIZER_COUNT])(const struct wf_apply *apply);
+	/* out = in[0] + in[1] + ... in order; out may be in[0]. */
+	void (*sum)(float *out, const float *const *in, unsigned in_count, size_t count);
+	/* How many elements are NaN or infinite. */
+	size_t (*count_nonfinite)(const float *in, size_t count);
+	/* out[i] = exp(in[i]), log(in[i]); within 2 ulp; out may be in. exp overflows to inf and
+	 * underflows to 0 (subnormal results are flushed to 0); log(0) = -inf, log(<0) = NaN. */
+	void (*exp_f32)(float *out, const float *in, size_t count);
+	void (*log_f32)(float *out, const float *in, size_t count);
+};
+
+const struct wf_kernels *wf_kernels_ref(void);
+/* The fastest form this processor runs; decided by CPUID on each call, cheap. */
+const struct wf_kernels *wf_kernels_best(void);
+/* "auto", "ref", "avx2". NULL: unknown, or not offered by this processor. */
+const struct wf_kernels *wf_kernels_by_name(const char *name);
+
+/* Scalars in f64, for schedules and bias correction; within 2 ulp in the domains used. */
+double wf_exp_f64(double x);
+double wf_log_f64(double x);
+double wf_pow_f64(double x, double y); /* x >= 0 */
+float wf_exp_f32(float x);             /* the definition of exp_f32 */
+float wf_log_f32(float x);

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each form of the kernels against values worked out by hand, in f64 or in closed form. Arrays have
+ * COUNT elements, so that a form of eight lanes meets whole vectors and a rest. Thread: one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <math.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/assert.h"
+#include "kernels/kernels.h"
+
+#define COUNT 21 /* two vectors of eight, and five */
+#define GRADS 9
+
+/* Arrays for one apply; every element of an array begins with the same value. */
+struct bench {
+	float param[COUNT], m[COUNT], v[COUNT], grad[GRADS][COUNT];
+	const float *grads[GRADS];
+	struct wf_apply apply;
+};
+
+static void
+fill(float *array, float value)
+{
+	for (size_t i = 0; i < COUNT; i++) {
+		array[i] = value;
+	}
+}
+
+/* param `w`, states 0, the gradients in `grad`; divisor 1, nothing else switched on. */
+static void
+bench_init(struct bench *b, float w, const float *grad, unsigned grad_count)
+{
+	memset(b, 0, sizeof(*b));
+	fill(b->param, w);
+	for (unsigned n = 0; n < grad_count; n++) {
+		fill(b->grad[n], grad[n]);
+		b->grads[n] = b->grad[n];
+	}
+	b->apply = (struct wf_apply){
+		.param = b->param,
+		.state = {b->m, b->v},
+		.grad = b->grads,
+		.grad_count = grad_count,
+		.count = COUNT,
+		.divisor = 1.0f,
+	};
+}
+
+static void
+expect_all(const float *array, double want, double tolerance)
+{
+	for (size_t i = 0; i < COUNT; i++) {
+		if (!(fabs((double)array[i] - want) <= tolerance)) {
+			fail_msg("element %zu is %.9g, not %.9g", i, (double)array[i], want);
+		}
+	}
+}
+
+static const struct wf_kernels *
+form(void **state)
+{
+	return (const struct wf_kernels *)*state;
+}
+
+static void
+sgd_goes_down_the_gradient(void **state)
+{
+	struct bench b;
+	bench_init(&b, 1.0f, (const float[]){0.25f, 0.5f}, 2);
+	b.apply.rate = 0.1f;
+	assert_int_equal(form(state)->apply[WF_SGD](&b.apply), 0);
+	expect_all(b.param, 1.0 - 0.1 * 0.75, 1e-7);
+	expect_all(b.m, 0.0, 0);
+	expect_all(b.v, 0.0, 0);
+}
+
+static void
+sgd_with_decay_pulls_towards_zero(void **state)
+{
+	struct bench b;
+	bench_init(&b, 2.0f, (const float[]){0.5f}, 1);
+	b.apply.rate = 0.125f;
+	b.apply.decay = 0.25f;
+	form(state)->apply[WF_SGD](&b.apply);
+	expect_all(b.param, 2.0 - 0.125 * (0.5 + 0.25 * 2.0), 0); /* exact in f32 */
+
+	/* Without a gradient each step multiplies by 1 - rate decay. */
+	bench_init(&b, 1.0f, (const float[]){0.0f}, 1);
+	b.apply.rate = 0.1f;
+	b.apply.decay = 0.5f;
+	for (int step = 0; step < 50; step++) {
+		form(state)->apply[WF_SGD](&b.apply);
+	}
+	expect_all(b.param, pow(0.95, 50), 1e-6);
+}
+
+static void
+the_divisor_makes_a_mean_of_the_sum(void **state)
+{
+	struct bench b;
+	bench_init(&b, 0.0f, (const float[]){3.0f, 5.0f, 7.0f, 9.0f}, 4);
+	b.apply.rate = 1.0f;
+	b.apply.divisor = 32.0f;
+	form(state)->apply[WF_SGD](&b.apply);
+	expect_all(b.param, -24.0 / 32.0, 0);
+}
+
+static void
+clipping_holds_for_the_mean_on_both_sides(void **state)
+{
+	const double given[] = {8.0, -8.0, 1.0, 2.0, -2.0, 0.0};
+	const double want[] = {2.0, -2.0, 0.5, 1.0, -1.0, 0.0};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(given); i++) {
+		struct bench b;
+		bench_init(&b, 0.0f, (const float[]){(float)given[i]}, 1);
+		b.apply.rate = 1.0f;
+		b.apply.divisor = 2.0f;
+		b.apply.clip = 2.0f;
+		form(state)->apply[WF_SGD](&b.apply);
+		expect_all(b.param, -want[i], 0);
+	}
+}
+
+static void
+decay_is_not_clipped(void **state)
+{
+	struct bench b;
+	bench_init(&b, 4.0f, (const float[]){10.0f}, 1);
+	b.apply.rate = 0.5f;
+	b.apply.clip = 1.0f;
+	b.apply.decay = 0.5f;
+	form(state)->apply[WF_SGD](&b.apply);
+	expect_all(b.param, 4.0 - 0.5 * (1.0 + 0.5 * 4.0), 0);
+}
+
+/* With a constant gradient g: m_t = -rate g (1 - mu^t) / (1 - mu), w_t = w_0 + m_1 + ... + m_t. */
+static void
+momentum_follows_the_geometric_series(void **state)
+{
+	struct bench b;
+	const double mu = 0.5;
+	double m = 0.0;
+	double w = 1.0;
+	bench_init(&b, 1.0f, (const float[]){0.25f, 0.5f, 0.25f}, 3);
+	b.apply.rate = 0.125f;
+	b.apply.momentum = (float)mu;
+	for (int t = 1; t <= 10; t++) {
+		assert_int_equal(form(state)->apply[WF_MOMENTUM](&b.apply), 0);
+		m = -0.125 * 1.0 * (1.0 - pow(mu, t)) / (1.0 - mu);
+		w += m;
+		expect_all(b.m, m, 1e-7);
+		expect_all(b.param, w, 1e-6);
+	}
+	expect_all(b.v, 0.0, 0);
+}
+
+static void
+momentum_zero_is_sgd(void **state)
+{
+	struct bench b;
+	bench_init(&b, 1.0f, (const float[]){0.5f}, 1);
+	b.apply.rate = 0.25f;
+	b.apply.decay = 0.5f;
+	form(state)->apply[WF_MOMENTUM](&b.apply);
+	expect_all(b.param, 1.0 - 0.25 * (0.5 + 0.5 * 1.0), 0);
+	expect_all(b.m, -0.25, 0);
+}
+
+/* With a constant gradient both corrected means are constant: each step is rate * sign(g). */
+static void
+adam_takes_even_steps_under_a_constant_gradient(void **state)
+{
+	struct wf_optimizer_opts opts = wf_optimizer_defaults();
+	struct bench b;
+	opts.kind = WF_ADAM;
+	bench_init(&b, 1.0f, (const float[]){-0.03f, -0.01f}, 2);
+	for (unsigned t = 1; t <= 400; t++) {
+		wf_apply_scalars(&opts, 1e-3, t, &b.apply);
+		assert_int_equal(form(state)->apply[WF_ADAM](&b.apply), 0);
+		expect_all(b.param, 1.0 + 1e-3 * t, 2e-6 + 2e-7 * t);
+	}
+}
+
+/* Two steps written out. */
+static void
+adam_with_decay_equals_the_formula_in_f64(void **state)
+{
+	struct wf_optimizer_opts opts = wf_optimizer_defaults();
+	struct bench b;
+	double w = 2.0;
+	double m = 0.0;
+	double v = 0.0;
+	opts.kind = WF_ADAM;
+	opts.epsilon = 0.125; /* large enough to be seen */
+	bench_init(&b, 2.0f, (const float[]){0.5f}, 1);
+	b.apply.decay = 0.25f;
+	for (unsigned t = 1; t <= 2; t++) {
+		wf_apply_scalars(&opts, 0.5, t, &b.apply);
+		form(state)->apply[WF_ADAM](&b.apply);
+
+		double d = 0.5 + 0.25 * w;
+		m = 0.9 * m + 0.1 * d;
+		v = 0.999 * v + 0.001 * d * d;
+		double a = 0.5 * sqrt(1.0 - pow(0.999, t)) / (1.0 - pow(0.9, t));
+		w -= a * m / (sqrt(v) + 0.125);
+		expect_all(b.m, m, 1e-7);
+		expect_all(b.v, v, 1e-7);
+		expect_all(b.param, w, 1e-5); /* 0.999 as f32 leaves 1.3e-5 of 1 - beta2 */
+	}
+}
+
+/* 1e8 + 1 is 1e8 in f32: the order shows. */
+static void
+gradients_are_added_from_the_first_to_the_last(void **state)
+{
+	struct {
+		unsigned count;
+		float grad[GRADS];
+		double sum;
+	} const cases[] = {
+		{1, {7.0f}, 7.0},
+		{2, {1e8f, 1.0f}, 1e8},
+		{3, {1e8f, 1.0f, -1e8f}, 0.0},
+		{3, {1e8f, -1e8f, 1.0f}, 1.0},
+		{4, {1e8f, 1.0f, -1e8f, 1.0f}, 1.0}, /* in pairs it would be 0 */
+		{4, {1.0f, 1e8f, 1.0f, -1e8f}, 0.0},
+		{5, {1e8f, -1e8f, 1.0f, 1.0f, 1.0f}, 3.0},
+		{9, {1.0f, 1e8f, -1e8f, 1.0f, 1e8f, 1.0f, -1e8f, 1.0f, 1.0f}, 2.0},
+	};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(cases); i++) {
+		struct bench b;
+		float out[COUNT];
+		bench_init(&b, 0.0f, cases[i].grad, cases[i].count);
+		b.apply.rate = 1.0f;
+		form(state)->apply[WF_SGD](&b.apply);
+		expect_all(b.param, -cases[i].sum, 0);
+
+		form(state)->sum(out, b.grads, cases[i].count, COUNT);
+		expect_all(out, cases[i].sum, 0);
+		form(state)->sum(b.grad[0], b.grads, cases[i].count, COUNT);
+		expect_all(b.grad[0], cases[i].sum, 0);
+	}
+}
+
+static void
+a_sum_that_is_not_finite_leaves_its_element_alone(void **state)
+{
+	/* Two gradients whose sum is not finite, or only looks as if it were not. */
+	const float pair[][2] = {{NAN, 1.0f},       {1.0f, NAN},           {INFINITY, 1.0f},
+				 {1.0f, -INFINITY}, {INFINITY, -INFINITY}, {3e38f, 3e38f},
+				 {-3e38f, -3e38f},  {3e38f, -3e38f}};
+	const size_t bad = 7;
+	const size_t at[] = {1, 3, 5, 9, 11, 16, 20, 13}; /* in vectors and in the rest */
+
+	for (unsigned kind = 0; kind < WF_OPTIMIZER_COUNT; kind++) {
+		struct bench b;
+		bench_init(&b, 1.0f, (const float[]){0.5f, 0.5f}, 2);
+		fill(b.m, 0.25f);
+		fill(b.v, 0.25f);
+		b.apply.rate = 0.5f;
+		b.apply.clip = 10.0f; /* does not make a number of an infinity */
+		b.apply.momentum = b.apply.beta1 = b.apply.beta2 = 0.5f;
+		b.apply.epsilon = 1e-8f;
+		for (size_t i = 0; i < WF_ARRAY_COUNT(at); i++) {
+			b.grad[0][at[i]] = pair[i][0];
+			b.grad[1][at[i]] = pair[i][1];
+		}
+		assert_int_equal(form(state)->apply[kind](&b.apply), bad);
+		for (size_t i = 0; i < bad; i++) {
+			assert_true(b.param[at[i]] == 1.0f);
+			assert_true(b.m[at[i]] == 0.25f && b.v[at[i]] == 0.25f);
+			b.param[at[i]] = b.param[0];
+		}
+		b.param[at[bad]] = b.param[0]; /* a finite sum of another size */
+		assert_true(b.param[0] < 1.0f);
+		expect_all(b.param, (double)b.param[0], 0);
+	}
+}
+
+static void
+elements_that_are_not_finite_are_counted(void **state)
+{
+	float array[COUNT];
+	fill(array, 3.4e38f);
+	assert_int_equal(form(state)->count_nonfinite(array, COUNT), 0);
+	array[0] = NAN;
+	array[7] = INFINITY;
+	array[15] = -INFINITY;
+	array[20] = -NAN;
+	assert_int_equal(form(state)->count_nonfinite(array, COUNT), 4);
+	assert_int_equal(form(state)->count_nonfinite(array, 20), 3);
+	assert_int_equal(form(state)->count_nonfinite(array, 0), 0);
+}
+
+static void
+no_elements_are_no_work(void **state)
+{
+	struct bench b;
+	bench_init(&b, 1.0f, (const float[]){0.5f}, 1);
+	b.apply.count = 0;
+	b.apply.rate = 1.0f;
+	for (unsigned kind = 0; kind < WF_OPTIMIZER_COUNT; kind++) {
+		assert_int_equal(form(state)->apply[kind](&b.apply), 0);
+	}
+	form(state)->sum(b.param, b.grads, 1, 0);
+	form(state)->exp_f32(b.param, b.param, 0);
+	form(state)->log_f32(b.param, b.param, 0);
+	expect_all(b.param, 1.0, 0);
+}
+
+static void
+forms_are_found_by_name(void **state)
+{
+	assert_ptr_equal(wf_kernels_by_name("ref"), wf_kernels_ref());
+	assert_ptr_equal(wf_kernels_by_name("auto"), wf_kernels_best());
+	assert_null(wf_kernels_by_name("avx512"));
+	assert_null(wf_kernels_by_name(""));
+	assert_string_equal(wf_kernels_ref()->name, "ref");
+	const struct wf_kernels *avx2 = wf_kernels_by_name("avx2");
+	if (avx2 != NULL) {
+		assert_string_equal(avx2->name, "avx2");
+		assert_ptr_equal(wf_kernels_best(), avx2);
+	} else {
+		assert_ptr_equal(wf_kernels_best(), wf_kernels_ref());
+	}
+}
+
+static int
+run_for(const char *name)
+{
+	const struct wf_kernels *kernels = wf_kernels_by_name(name);
+	if (kernels == NULL) {
+		print_message("form %s is not offered here\n", name);
+		return 0;
+	}
+	/* cmocka passes state without const; no test writes to it. */
+	void *given = (void *)(uintptr_t)kernels;
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(sgd_goes_down_the_gradient, given),
+		cmocka_unit_test_prestate(sgd_with_decay_pulls_towards_zero, given),
+		cmocka_unit_test_prestate(the_divisor_makes_a_mean_of_the_sum, given),
+		cmocka_unit_test_prestate(clipping_holds_for_the_mean_on_both_sides, given),
+		cmocka_unit_test_prestate(decay_is_not_clipped, given),
+		cmocka_unit_test_prestate(momentum_follows_the_geometric_series, given),
+		cmocka_unit_test_prestate(momentum_zero_is_sgd, given),
+		cmocka_unit_test_prestate(adam_takes_even_steps_under_a_constant_gradient, given),
+		cmocka_unit_test_prestate(adam_with_decay_equals_the_formula_in_f64, given),
+		cmocka_unit_test_prestate(gradients_are_added_from_the_first_to_the_last, given),
+		cmocka_unit_test_prestate(a_sum_that_is_not_finite_leaves_its_element_alone, given),
+		cmocka_unit_test_prestate(elements_that_are_not_finite_are_counted, given),
+		cmocka_unit_test_prestate(no_elements_are_no_work, given),
+		cmocka_unit_test(forms_are_found_by_name),
+	};
+	return cmocka_run_group_tests_name(name, tests, NULL, NULL);
+}
+
+int
+main(void)
+{
+	int failed = run_for("ref");
+	return failed + run_for("avx2");
+}
