@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* catalogue: every message with its coders behind one signature and a sample, for what tests do to
+ * all of them alike. */
+#pragma once
+
+#include "wire/messages.h"
+
+/* Room for any message's struct. */
+union any_message {
+	struct wf_msg_job job;
+	struct wf_msg_steps steps;
+	struct wf_msg_grant grant;
+	struct wf_msg_credit credit;
+	struct wf_msg_step step;
+	struct wf_msg_pull pull;
+	struct wf_msg_nack nack;
+	struct wf_msg_goodbye goodbye;
+	struct wf_msg_abort abort;
+	struct wf_msg_reduce reduce;
+};
+
+struct catalogue_entry {
+	const char *name; /* also of the golden file */
+	uint8_t service;
+	uint8_t type;
+	void (*sample)(union any_message *out); /* `out` is zeroed */
+	void (*encode)(const union any_message *in, struct wf_msg *out);
+	enum weft_status (*decode)(const struct wf_head *head, const uint8_t *body,
+				   union any_message *out);
+};
+
+extern const struct catalogue_entry catalogue[];
+extern const size_t catalogue_count;
+
+/* NULL: no such message. */
+const struct catalogue_entry *catalogue_find(uint8_t service, uint8_t type);

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of wire/hello. */
+#include <stdio.h>
+
+#include "tests/unit/wire/golden.h"
+#include "tests/unit/wire/refused.h"
+#include "wire/head.h"
+#include "wire/hello.h"
+
+static struct wf_hello
+sample(void)
+{
+	return (struct wf_hello){
+		.version_min = 1,
+		.version_max = 1,
+		.service = WF_SERVICE_DENSE,
+		.pserver_idx = 1,
+		.lane_idx = 2,
+		.pserver_count = 3,
+		.lane_count = 4,
+		.trainer_id = 5,
+		.trainer_count = 6,
+		.incarnation = 0x0102030405060708,
+		.path = 7,
+		.epoch = 8,
+		.job_digest = 0x1112131415161718,
+		.tensors_digest = 0x2122232425262728,
+		.placement_digest = 0x3132333435363738,
+		.numerics_digest = 0x4142434445464748,
+		.job_bytes = 1000,
+		.msg_bytes_max = 4032,
+		.put_bytes_max = 67108864,
+		.host = "nodea",
+		.pid = 4711,
+	};
+}
+
+static struct wf_welcome
+sample_welcome(void)
+{
+	return (struct wf_welcome){
+		.version = 1,
+		.flags = WF_WELCOME_SEND_JOB,
+		.incarnation = 0x0102030405060708,
+		.epoch = 9,
+		.slot_count = 8,
+		.msg_bytes_max = 4032,
+		.put_bytes_max = 67108864,
+	};
+}
+
+/* Every field goes through one of the two forms, so equal encodings are equal structs. */
+static void
+assert_same_hello(const struct wf_hello *a, const struct wf_hello *b)
+{
+	uint8_t one[WF_HELLO_MAX];
+	uint8_t two[WF_HELLO_MAX];
+	size_t bytes = wf_hello_encode(a, one);
+	assert_int_equal(wf_hello_encode(b, two), bytes);
+	assert_memory_equal(one, two, bytes);
+}
+
+static void
+a_hello_is_its_golden_bytes(void **state)
+{
+	uint8_t bytes[WF_HELLO_MAX];
+	uint8_t held[GOLDEN_BYTES_MAX];
+	struct wf_hello in = sample();
+	struct wf_hello out;
+
+	size_t count = golden_check("hello", bytes, wf_hello_encode(&in, bytes), held);
+	assert_int_equal(wf_hello_decode(held, count, &out), WEFT_OK);
+	assert_same_hello(&in, &out);
+	assert_true(out.pserver_idx == 1 && out.lane_idx == 2 && out.pserver_count == 3);
+	assert_true(out.lane_count == 4 && out.trainer_id == 5 && out.trainer_count == 6);
+	assert_true(out.incarnation == in.incarnation && out.path == 7 && out.epoch == 8);
+	assert_true(out.job_digest == in.job_digest && out.tensors_digest == in.tensors_digest);
+	assert_true(out.placement_digest == in.placement_digest);
+	assert_true(out.numerics_digest == in.numerics_digest && out.job_bytes == 1000);
+	assert_true(out.msg_bytes_max == 4032 && out.put_bytes_max == 67108864);
+	assert_true(out.pid == 4711);
+	assert_string_equal(out.host, "nodea");
+	assert_int_equal(wf_hello_version(&out), 1);
+}
+
+static void
+a_welcome_is_its_golden_bytes(void **state)
+{
+	uint8_t bytes[WF_HELLO_MAX];
+	uint8_t held[GOLDEN_BYTES_MAX];
+	struct wf_welcome in = sample_welcome();
+	struct wf_welcome out;
+
+	size_t count = golden_check("welcome", bytes, wf_welcome_encode(&in, bytes), held);
+	assert_int_equal(wf_welcome_decode(held, count, &out), WEFT_OK);
+	assert_int_equal(out.version, 1);
+	assert_int_equal(out.refusal, WEFT_OK);
+	assert_true(out.flags == WF_WELCOME_SEND_JOB && out.incarnation == in.incarnation);
+	assert_true(out.epoch == 9 && out.slot_count == 8 && out.msg_bytes_max == 4032);
+	assert_true(out.put_bytes_max == 67108864);
+	assert_string_equal(out.reason, "");
+}
+
+static void
+a_refusal_is_its_golden_bytes(void **state)
+{
+	uint8_t bytes[WF_HELLO_MAX];
+	uint8_t held[GOLDEN_BYTES_MAX];
+	struct wf_welcome in = {
+		.version = 1, /* not sent */
+		.refusal = WEFT_MISMATCH,
+		.reason = "trainer 1 has num_gradient_servers 3,\ntrainer 0 has 2",
+	};
+	struct wf_welcome out;
+
+	size_t count = golden_check("refusal", bytes, wf_welcome_encode(&in, bytes), held);
+	assert_int_equal(wf_welcome_decode(held, count, &out), WEFT_OK);
+	assert_int_equal(out.version, 0);
+	assert_int_equal(out.refusal, WEFT_MISMATCH);
+	assert_string_equal(out.reason, "trainer 1 has num_gradient_servers 3,?trainer 0 has 2");
+}
+
+static void
+extreme_values_come_back(void **state)
+{
+	uint8_t bytes[WF_HELLO_MAX];
+	struct wf_hello in = sample();
+	struct wf_hello out;
+
+	in.version_max = UINT16_MAX;
+	in.pserver_count = 65536;
+	in.pserver_idx = 65535;
+	in.lane_count = 1;
+	in.lane_idx = 0;
+	in.trainer_count = 65536;
+	in.trainer_id = 65535;
+	in.incarnation = in.epoch = in.job_digest = in.tensors_digest = UINT64_MAX;
+	in.placement_digest = in.numerics_digest = in.put_bytes_max = UINT64_MAX;
+	in.path = in.msg_bytes_max = in.pid = UINT32_MAX;
+	in.job_bytes = 16u << 20;
+	memset(in.host, '~', sizeof(in.host) - 1);
+	assert_int_equal(wf_hello_decode(bytes, wf_hello_encode(&in, bytes), &out), WEFT_OK);
+	assert_same_hello(&in, &out);
+	assert_int_equal(wf_hello_version(&out), WF_WIRE_VERSION);
+	in.host[0] = '\0';
+	assert_int_equal(wf_hello_decode(bytes, wf_hello_encode(&in, bytes), &out), WEFT_OK);
+	assert_same_hello(&in, &out);
+}
+
+static void
+no_other_length_is_taken(void **state)
+{
+	uint8_t bytes[WF_HELLO_MAX + 1] = {0};
+	struct wf_hello hello = sample();
+	struct wf_hello out;
+	struct wf_welcome welcome = sample_welcome();
+	struct wf_welcome welcome_out;
+
+	size_t count = wf_hello_encode(&hello, bytes);
+	for (size_t n = 0; n < count; n++) {
+		assert_refused(wf_hello_decode(bytes, n, &out), WEFT_PROTOCOL, "HELLO: ");
+	}
+	assert_refused(wf_hello_decode(bytes, count + 1, &out), WEFT_PROTOCOL, "its fields take");
+	assert_refused(wf_hello_decode(bytes, WF_HELLO_MAX + 1, &out), WEFT_PROTOCOL,
+		       "its length is 1025");
+	count = wf_welcome_encode(&welcome, bytes);
+	for (size_t n = 0; n < count; n++) {
+		assert_refused(wf_welcome_decode(bytes, n, &welcome_out), WEFT_PROTOCOL,
+			       "WELCOME: ");
+	}
+	assert_refused(wf_welcome_decode(bytes, count + 1, &welcome_out), WEFT_PROTOCOL,
+		       "its fields take");
+	assert_refused(wf_welcome_decode(bytes, WF_HELLO_MAX + 1, &welcome_out), WEFT_PROTOCOL,
+		       "its length is 1025");
+}
+
+static void
+each_wrong_field_of_a_hello_is_named(void **state)
+{
+	const struct patch patch[] = {
+		{0, 2, 0, "version_min is 0"},
+		{2, 2, 0, "version_min is 1, above version_max 0"},
+		{4, 1, 1, "service is 1"},
+		{5, 4, 3, "pserver_idx is 3"},
+		{9, 4, 4, "lane_idx is 4"},
+		{13, 4, 0, "pserver_count is 0"},
+		{13, 4, UINT32_MAX, "pserver_count is 4294967295"},
+		{13, 4, 0x40000001, "pserver_count is 1073741825"}, /* times 4: 4 in 32 bits */
+		{17, 4, 0, "lane_count 0"},
+		{17, 4, 32768, "lane_count 32768"},
+		{21, 4, 6, "trainer_id is 6, must be below num_gradient_servers, which is 6"},
+		{25, 4, 0, "trainer_count is 0"},
+		{25, 4, 65537, "trainer_count is 65537"},
+		{29, 8, 0, "incarnation is 0"},
+		{37, 4, 0, "path is 0"},
+		{81, 8, 0, "job_bytes is 0"},
+		{81, 8, (16u << 20) + 1, "job_bytes is 16777217"},
+		{89, 4, 0, "msg_bytes_max is 0"},
+		{93, 8, 0, "put_bytes_max is 0"},
+		{105, 2, 64, "host"},
+		{107, 1, 0x1b, "host"},
+		{112, 2, 1, "auth.scheme is 1"},
+		{114, 1, 1, "auth.nonce is 1"},
+		{145, 1, 2, "auth.nonce is 2"},
+		{146, 1, 3, "auth.mac is 3"},
+		{177, 1, 4, "auth.mac is 4"},
+	};
+	for (size_t i = 0; i < sizeof(patch) / sizeof(patch[0]); i++) {
+		uint8_t bytes[WF_HELLO_MAX];
+		struct wf_hello in = sample();
+		struct wf_hello out;
+		size_t count = wf_hello_encode(&in, bytes);
+		patch_apply(&patch[i], bytes);
+		assert_refused(wf_hello_decode(bytes, count, &out), WEFT_PROTOCOL, patch[i].text);
+	}
+}
+
+static void
+a_peer_without_a_common_version_is_told_both_ranges(void **state)
+{
+	/* Of a version to come only the first four bytes are known to be understood. */
+	static const uint8_t later[] = {2, 0, 3, 0, 0xff};
+	struct wf_hello out;
+
+	assert_refused(wf_hello_decode(later, sizeof(later), &out), WEFT_MISMATCH,
+		       "speaks wire versions 2 to 3, this end 1 to 1");
+}
+
+static void
+each_wrong_field_of_a_welcome_is_named(void **state)
+{
+	const struct patch patch[] = {
+		{0, 2, 0, "version is 0"},
+		{0, 2, 2, "version is 2"},
+		{2, 2, WEFT_AGAIN, "refusal is 1"},
+		{2, 2, WEFT_STATUS_COUNT, "refusal is 17"},
+		{2, 2, WEFT_TIMEOUT, "version is 1, must be 0 in a refusal"},
+		{4, 4, 2, "flags is 2"},
+		{4, 4, 1u << 31, "flags is 2147483648"},
+		{8, 8, 0, "incarnation is 0"},
+		{24, 4, 0, "slot_count is 0"},
+		{24, 4, 3, "slot_count is 3"},
+		{24, 4, 2048, "slot_count is 2048"},
+		{28, 4, 0, "msg_bytes_max is 0"},
+		{32, 8, 0, "put_bytes_max is 0"},
+		{40, 2, 256, "reason"},
+		{42, 2, 1, "auth.scheme is 1"},
+		{44, 1, 1, "auth.nonce is 1"},
+		{76, 1, 1, "auth.mac is 1"},
+	};
+	for (size_t i = 0; i < sizeof(patch) / sizeof(patch[0]); i++) {
+		uint8_t bytes[WF_HELLO_MAX];
+		struct wf_welcome in = sample_welcome();
+		struct wf_welcome out;
+		size_t count = wf_welcome_encode(&in, bytes);
+		patch_apply(&patch[i], bytes);
+		assert_refused(wf_welcome_decode(bytes, count, &out), WEFT_PROTOCOL, patch[i].text);
+	}
+}
+
+static void
+members_of_one_job_match(void **state)
+{
+	struct wf_hello first = sample();
+	struct wf_hello other = sample();
+
+	other.trainer_id = 0;
+	other.incarnation = 1;
+	other.path = 99;
+	other.epoch = 1;
+	other.numerics_digest = 0;
+	other.pid = 1;
+	other.msg_bytes_max = 1;
+	other.put_bytes_max = 1;
+	snprintf(other.host, sizeof(other.host), "nodeb");
+	assert_int_equal(wf_hello_match(&first, &other), WEFT_OK);
+}
+
+static void
+a_mismatch_names_the_field_both_values_and_whose_they_are(void **state)
+{
+	struct wf_hello first = sample();
+	struct wf_hello other = sample();
+
+	first.trainer_id = 0;
+	first.trainer_count = 2;
+	other.trainer_id = 1;
+	other.trainer_count = 3;
+	other.pid = 7;
+	snprintf(other.host, sizeof(other.host), "nodeb");
+	enum weft_status st = wf_hello_match(&first, &other);
+	assert_refused(st, WEFT_MISMATCH,
+		       "trainer 1 on nodeb (pid 7) has num_gradient_servers 3, "
+		       "trainer 0 on nodea (pid 4711) has 2: ");
+	other.trainer_count = 2;
+	other.tensors_digest = 0xabc;
+	st = wf_hello_match(&first, &other);
+	assert_refused(st, WEFT_MISMATCH,
+		       "has tensors digest 0000000000000abc, trainer 0 on nodea (pid 4711) has "
+		       "2122232425262728");
+}
+
+static void
+every_common_field_is_compared(void **state)
+{
+	struct wf_hello first = sample();
+	struct wf_hello other[10];
+
+	for (size_t i = 0; i < 10; i++) {
+		other[i] = sample();
+	}
+	other[0].service = 3;
+	other[1].trainer_count++;
+	other[2].pserver_count++;
+	other[3].lane_count++;
+	other[4].pserver_idx = 0;
+	other[5].lane_idx = 0;
+	other[6].job_digest++;
+	other[7].tensors_digest++;
+	other[8].placement_digest++;
+	other[9].job_bytes++;
+	const char *text[10] = {"service",    "num_gradient_servers", "number of pservers",
+				"ports_num",  "this pserver",         "this lane",
+				"job digest", "tensors digest",       "placement digest",
+				"job_bytes"};
+	for (size_t i = 0; i < 10; i++) {
+		assert_refused(wf_hello_match(&first, &other[i]), WEFT_MISMATCH, text[i]);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_hello_is_its_golden_bytes),
+		cmocka_unit_test(a_welcome_is_its_golden_bytes),
+		cmocka_unit_test(a_refusal_is_its_golden_bytes),
+		cmocka_unit_test(extreme_values_come_back),
+		cmocka_unit_test(no_other_length_is_taken),
+		cmocka_unit_test(each_wrong_field_of_a_hello_is_named),
+		cmocka_unit_test(a_peer_without_a_common_version_is_told_both_ranges),
+		cmocka_unit_test(each_wrong_field_of_a_welcome_is_named),
+		cmocka_unit_test(members_of_one_job_match),
+		cmocka_unit_test(a_mismatch_names_the_field_both_values_and_whose_they_are),
+		cmocka_unit_test(every_common_field_is_compared),
+	};
+	return cmocka_run_group_tests_name("wire hello", tests, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head: the 64 bytes in front of each message, and of each frame on a byte stream.
+ *
+ * offset size field            meaning
+ *      0    4 magic            "WEFT", 0x54464557 little-endian
+ *      4    1 version          of the wire; WF_WIRE_VERSION
+ *      5    1 service          enum wf_service: who the message is for
+ *      6    1 type             of the service
+ *      7    1 flags            WF_HEAD_PAYLOAD_CRC; unknown bits are refused; flags of a message
+ *                              stand in its body
+ *      8    8 body_bytes       what follows the head
+ *     16    8 request_id       chosen by who asks, repeated by who answers; 0: none
+ *     24    8 step             training step; 0: initial values
+ *     32    4 slice            dense: ordinal of a slice on its lane; TCP PUT: the tag
+ *     36    4 region           TCP PUT: number of the grant
+ *     40    8 offset           TCP PUT: offset within the grant
+ *     48    8 epoch            membership epoch
+ *     56    4 payload_crc      CRC32C of the body, 0 unless flag WF_HEAD_PAYLOAD_CRC
+ *     60    4 head_crc         CRC32C of bytes 0..59
+ *
+ * Little-endian, no padding. A receiver checks magic, version, CRC and the limit on body_bytes
+ * before it looks at anything else, and takes no memory before that. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define WF_HEAD_BYTES 64
+#define WF_MSG_BODY_MAX 4032 /* bytes: head and body of a message fill 4,096 */
+#define WF_WIRE_MAGIC 0x54464557u
+#define WF_WIRE_VERSION 1
+#define WF_WIRE_VERSION_MIN 1
+
+enum wf_service {
+	WF_SERVICE_TRANSPORT = 0, /* frames of a transport itself; never delivered as MSG */
+	WF_SERVICE_CONTROL = 1,   /* job: GOODBYE, ABORT, REDUCE */
+	WF_SERVICE_DENSE = 2,     /* STEP, RESUME, HAVE, GRANT, PULL, JOB */
+	WF_SERVICE_SPARSE = 3,    /* reserved for the sparse path */
+};
+
+enum wf_head_flag {
+	WF_HEAD_PAYLOAD_CRC = 1 << 0,
+	WF_HEAD_FLAGS_KNOWN = 1,
+};
+
+struct wf_head {
+	uint8_t version; /* encode: written as WF_WIRE_VERSION when 0 */
+	uint8_t service;
+	uint8_t type;
+	uint8_t flags;
+	uint64_t body_bytes;
+	uint64_t request_id;
+	uint64_t step;
+	uint32_t slice;
+	uint32_t region;
+	uint64_t offset;
+	uint64_t epoch;
+	uint32_t payload_crc;
+};
+
+void wf_head_encode(const struct wf_head *head, uint8_t out[WF_HEAD_BYTES]);
+/* WEFT_PROTOCOL names the field that is wrong and its value. `body_max`: limit on body_bytes. */
+enum weft_status wf_head_decode(const uint8_t in[WF_HEAD_BYTES], uint64_t body_max,
+				struct wf_head *out) WEFT_MUST_CHECK;
+
+/* The tag of a PUT: a granted slot (24 bits) and the low 8 bits of the step. */
+#define WF_SLOT_MAX 0xffffffu
+
+static inline uint32_t
+wf_tag(uint32_t slot, uint64_t step)
+{
+	return (slot << 8) | (uint32_t)(step & 0xff);
+}
+
+static inline uint32_t
+wf_tag_slot(uint32_t tag)
+{
+	return tag >> 8;
+}
+
+static inline uint8_t
+wf_tag_step(uint32_t tag)
+{
+	return (uint8_t)tag;
+}

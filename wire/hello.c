@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hello: HELLO, WELCOME and the rule of admission. Thread: any; pure functions. */
+#include "wire/hello.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "wire/bytes.h"
+#include "wire/job.h"
+#include "wire/shape.h"
+
+#define HELLO "HELLO"
+#define WELCOME "WELCOME"
+
+static void
+put_auth(struct wf_writer *w, const struct wf_auth *auth)
+{
+	wf_put_u16(w, auth->scheme);
+	wf_put_bytes(w, auth->nonce, sizeof(auth->nonce));
+	wf_put_bytes(w, auth->mac, sizeof(auth->mac));
+}
+
+static void
+get_auth(struct wf_reader *r, struct wf_auth *auth)
+{
+	auth->scheme = wf_get_u16(r);
+	wf_get_bytes(r, auth->nonce, sizeof(auth->nonce));
+	wf_get_bytes(r, auth->mac, sizeof(auth->mac));
+}
+
+static enum weft_status
+check_auth(const char *message, const struct wf_auth *auth)
+{
+	if (auth->scheme != 0) {
+		return wf_refuse(message, "auth.scheme", auth->scheme,
+				 "0, for this version authenticates nobody");
+	}
+	for (size_t i = 0; i < sizeof(auth->nonce); i++) {
+		if (auth->nonce[i] != 0) {
+			return wf_refuse(message, "a byte of auth.nonce", auth->nonce[i],
+					 "0 under scheme 0");
+		}
+	}
+	for (size_t i = 0; i < sizeof(auth->mac); i++) {
+		if (auth->mac[i] != 0) {
+			return wf_refuse(message, "a byte of auth.mac", auth->mac[i],
+					 "0 under scheme 0");
+		}
+	}
+	return WEFT_OK;
+}
+
+size_t
+wf_hello_encode(const struct wf_hello *hello, uint8_t *out)
+{
+	struct wf_writer w = {.base = out, .capacity = WF_HELLO_MAX};
+
+	wf_put_u16(&w, hello->version_min);
+	wf_put_u16(&w, hello->version_max);
+	wf_put_u8(&w, hello->service);
+	wf_put_u32(&w, hello->pserver_idx);
+	wf_put_u32(&w, hello->lane_idx);
+	wf_put_u32(&w, hello->pserver_count);
+	wf_put_u32(&w, hello->lane_count);
+	wf_put_u32(&w, hello->trainer_id);
+	wf_put_u32(&w, hello->trainer_count);
+	wf_put_u64(&w, hello->incarnation);
+	wf_put_u32(&w, hello->path);
+	wf_put_u64(&w, hello->epoch);
+	wf_put_u64(&w, hello->job_digest);
+	wf_put_u64(&w, hello->tensors_digest);
+	wf_put_u64(&w, hello->placement_digest);
+	wf_put_u64(&w, hello->numerics_digest);
+	wf_put_u64(&w, hello->job_bytes);
+	wf_put_u32(&w, hello->msg_bytes_max);
+	wf_put_u64(&w, hello->put_bytes_max);
+	wf_put_u32(&w, hello->pid);
+	wf_put_text(&w, hello->host, sizeof(hello->host));
+	put_auth(&w, &hello->auth);
+	WF_ASSERT(!w.bad);
+	return w.used;
+}
+
+/* Everything between the versions and the host name. */
+static void
+get_numbers(struct wf_reader *r, struct wf_hello *hello)
+{
+	hello->service = wf_get_u8(r);
+	hello->pserver_idx = wf_get_u32(r);
+	hello->lane_idx = wf_get_u32(r);
+	hello->pserver_count = wf_get_u32(r);
+	hello->lane_count = wf_get_u32(r);
+	hello->trainer_id = wf_get_u32(r);
+	hello->trainer_count = wf_get_u32(r);
+	hello->incarnation = wf_get_u64(r);
+	hello->path = wf_get_u32(r);
+	hello->epoch = wf_get_u64(r);
+	hello->job_digest = wf_get_u64(r);
+	hello->tensors_digest = wf_get_u64(r);
+	hello->placement_digest = wf_get_u64(r);
+	hello->numerics_digest = wf_get_u64(r);
+	hello->job_bytes = wf_get_u64(r);
+	hello->msg_bytes_max = wf_get_u32(r);
+	hello->put_bytes_max = wf_get_u64(r);
+	hello->pid = wf_get_u32(r);
+}
+
+/* The two versions stand first in every version of HELLO, so that this can be told of any peer. */
+static enum weft_status
+check_versions(const struct wf_hello *hello)
+{
+	if (hello->version_min == 0) {
+		return wf_refuse(HELLO, "version_min", 0, "1 or more");
+	}
+	if (hello->version_min > hello->version_max) {
+		return wf_fail(WEFT_PROTOCOL, HELLO ": version_min is %u, above version_max %u",
+			       hello->version_min, hello->version_max);
+	}
+	if (hello->version_min > WF_WIRE_VERSION || hello->version_max < WF_WIRE_VERSION_MIN) {
+		return wf_fail(WEFT_MISMATCH,
+			       "the trainer speaks wire versions %u to %u, this end %u to %u: "
+			       "install the same weft on both",
+			       hello->version_min, hello->version_max, WF_WIRE_VERSION_MIN,
+			       WF_WIRE_VERSION);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_counts(const struct wf_hello *hello)
+{
+	uint64_t lanes = (uint64_t)hello->pserver_count * hello->lane_count;
+
+	if (lanes == 0 || lanes > WF_LANE_COUNT_MAX) {
+		return wf_fail(WEFT_PROTOCOL,
+			       HELLO ": pserver_count is %" PRIu32 " and lane_count %" PRIu32
+				     ", the product must be 1 to %d",
+			       hello->pserver_count, hello->lane_count, WF_LANE_COUNT_MAX);
+	}
+	if (hello->trainer_count == 0 || hello->trainer_count > WF_TRAINER_COUNT_MAX) {
+		return wf_refuse(HELLO, "trainer_count", hello->trainer_count, "1 to 65536");
+	}
+	if (hello->pserver_idx >= hello->pserver_count) {
+		return wf_refuse(HELLO, "pserver_idx", hello->pserver_idx, "below pserver_count");
+	}
+	if (hello->lane_idx >= hello->lane_count) {
+		return wf_refuse(HELLO, "lane_idx", hello->lane_idx, "below lane_count");
+	}
+	if (hello->trainer_id >= hello->trainer_count) {
+		return wf_fail(WEFT_PROTOCOL,
+			       HELLO ": trainer_id is %" PRIu32
+				     ", must be below num_gradient_servers, which is %" PRIu32,
+			       hello->trainer_id, hello->trainer_count);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_hello(const struct wf_hello *hello)
+{
+	if (hello->service != WF_SERVICE_DENSE) {
+		return wf_refuse(HELLO, "service", hello->service, "2 (dense)");
+	}
+	enum weft_status st = check_counts(hello);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (hello->incarnation == 0) {
+		return wf_refuse(HELLO, "incarnation", 0, "anything else");
+	}
+	if (hello->path == 0) {
+		return wf_refuse(HELLO, "path", 0, "1 or more");
+	}
+	if (hello->job_bytes == 0 || hello->job_bytes > WF_JOB_BYTES_MAX) {
+		return wf_refuse(HELLO, "job_bytes", hello->job_bytes, "1 to 16777216");
+	}
+	if (hello->msg_bytes_max == 0) {
+		return wf_refuse(HELLO, "msg_bytes_max", 0, "1 or more");
+	}
+	if (hello->put_bytes_max == 0) {
+		return wf_refuse(HELLO, "put_bytes_max", 0, "1 or more");
+	}
+	return check_auth(HELLO, &hello->auth);
+}
+
+enum weft_status
+wf_hello_decode(const uint8_t *in, size_t bytes, struct wf_hello *out)
+{
+	struct wf_reader r = {.base = in, .bytes = bytes};
+	struct wf_hello hello = {0};
+
+	if (bytes > WF_HELLO_MAX) {
+		return wf_refuse(HELLO, "its length", bytes, "at most 1024");
+	}
+	hello.version_min = wf_get_u16(&r);
+	hello.version_max = wf_get_u16(&r);
+	if (r.bad) {
+		return wf_refuse_length(HELLO, &r);
+	}
+	enum weft_status st = check_versions(&hello);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	get_numbers(&r, &hello);
+	if (r.bad) {
+		return wf_refuse_length(HELLO, &r);
+	}
+	wf_get_string(&r, hello.host, sizeof(hello.host));
+	if (r.bad) {
+		return wf_refuse_text(HELLO, "host", &r, sizeof(hello.host));
+	}
+	get_auth(&r, &hello.auth);
+	if (!wf_reader_done(&r)) {
+		return wf_refuse_length(HELLO, &r);
+	}
+	st = check_hello(&hello);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	*out = hello;
+	return WEFT_OK;
+}
+
+uint16_t
+wf_hello_version(const struct wf_hello *hello)
+{
+	WF_ASSERT(hello->version_min <= WF_WIRE_VERSION);
+	WF_ASSERT(hello->version_max >= WF_WIRE_VERSION_MIN);
+	return hello->version_max < WF_WIRE_VERSION ? hello->version_max : WF_WIRE_VERSION;
+}
+
+size_t
+wf_welcome_encode(const struct wf_welcome *welcome, uint8_t *out)
+{
+	struct wf_writer w = {.base = out, .capacity = WF_HELLO_MAX};
+
+	wf_put_u16(&w, welcome->refusal == WEFT_OK ? welcome->version : 0);
+	wf_put_u16(&w, welcome->refusal);
+	wf_put_u32(&w, welcome->flags);
+	wf_put_u64(&w, welcome->incarnation);
+	wf_put_u64(&w, welcome->epoch);
+	wf_put_u32(&w, welcome->slot_count);
+	wf_put_u32(&w, welcome->msg_bytes_max);
+	wf_put_u64(&w, welcome->put_bytes_max);
+	wf_put_text(&w, welcome->reason, sizeof(welcome->reason));
+	put_auth(&w, &welcome->auth);
+	WF_ASSERT(!w.bad);
+	return w.used;
+}
+
+static enum weft_status
+check_refused(const struct wf_welcome *welcome)
+{
+	enum weft_status st = wf_status_check(WELCOME, "refusal", welcome->refusal);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (welcome->version != 0) {
+		return wf_refuse(WELCOME, "version", welcome->version, "0 in a refusal");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_admitted(const struct wf_welcome *welcome)
+{
+	if (welcome->version < WF_WIRE_VERSION_MIN || welcome->version > WF_WIRE_VERSION) {
+		return wf_fail(WEFT_PROTOCOL, WELCOME ": version is %u, this end speaks %u to %u",
+			       welcome->version, WF_WIRE_VERSION_MIN, WF_WIRE_VERSION);
+	}
+	if (welcome->incarnation == 0) {
+		return wf_refuse(WELCOME, "incarnation", 0, "anything else");
+	}
+	if (!wf_is_power_of_two(welcome->slot_count) ||
+	    welcome->slot_count > WF_GRANT_SLOT_COUNT_MAX) {
+		return wf_refuse(WELCOME, "slot_count", welcome->slot_count,
+				 "a power of two up to 1024");
+	}
+	if (welcome->msg_bytes_max == 0) {
+		return wf_refuse(WELCOME, "msg_bytes_max", 0, "1 or more");
+	}
+	if (welcome->put_bytes_max == 0) {
+		return wf_refuse(WELCOME, "put_bytes_max", 0, "1 or more");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_welcome(const struct wf_welcome *welcome)
+{
+	enum weft_status st =
+		welcome->refusal == WEFT_OK ? check_admitted(welcome) : check_refused(welcome);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if ((welcome->flags & ~(uint32_t)WF_WELCOME_SEND_JOB) != 0) {
+		return wf_refuse(WELCOME, "flags", welcome->flags, "0 or 1 (send the job)");
+	}
+	return check_auth(WELCOME, &welcome->auth);
+}
+
+enum weft_status
+wf_welcome_decode(const uint8_t *in, size_t bytes, struct wf_welcome *out)
+{
+	struct wf_reader r = {.base = in, .bytes = bytes};
+	struct wf_welcome welcome = {0};
+
+	if (bytes > WF_HELLO_MAX) {
+		return wf_refuse(WELCOME, "its length", bytes, "at most 1024");
+	}
+	welcome.version = wf_get_u16(&r);
+	welcome.refusal = wf_get_u16(&r);
+	welcome.flags = wf_get_u32(&r);
+	welcome.incarnation = wf_get_u64(&r);
+	welcome.epoch = wf_get_u64(&r);
+	welcome.slot_count = wf_get_u32(&r);
+	welcome.msg_bytes_max = wf_get_u32(&r);
+	welcome.put_bytes_max = wf_get_u64(&r);
+	if (r.bad) {
+		return wf_refuse_length(WELCOME, &r);
+	}
+	wf_get_string(&r, welcome.reason, sizeof(welcome.reason));
+	if (r.bad) {
+		return wf_refuse_text(WELCOME, "reason", &r, sizeof(welcome.reason));
+	}
+	get_auth(&r, &welcome.auth);
+	if (!wf_reader_done(&r)) {
+		return wf_refuse_length(WELCOME, &r);
+	}
+	enum weft_status st = check_welcome(&welcome);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	*out = welcome;
+	return WEFT_OK;
+}
+
+/* One thing that all members have to have alike. */
+struct trait {
+	const char *name;
+	uint64_t first;
+	uint64_t other;
+	bool digest; /* shown in hex */
+	const char *remedy;
+};
+
+static void
+format_trait(const struct trait *t, uint64_t value, char *out, size_t bytes)
+{
+	if (t->digest) {
+		snprintf(out, bytes, "%016" PRIx64, value);
+	} else {
+		snprintf(out, bytes, "%" PRIu64, value);
+	}
+}
+
+static enum weft_status
+mismatch(const struct wf_hello *first, const struct wf_hello *hello, const struct trait *t)
+{
+	char firsts[24];
+	char others[24];
+
+	format_trait(t, t->first, firsts, sizeof(firsts));
+	format_trait(t, t->other, others, sizeof(others));
+	return wf_fail(WEFT_MISMATCH,
+		       "trainer %" PRIu32 " on %s (pid %" PRIu32 ") has %s %s, trainer %" PRIu32
+		       " on %s (pid %" PRIu32 ") has %s: %s",
+		       hello->trainer_id, hello->host, hello->pid, t->name, others,
+		       first->trainer_id, first->host, first->pid, firsts, t->remedy);
+}
+
+enum weft_status
+wf_hello_match(const struct wf_hello *first, const struct wf_hello *hello)
+{
+	const struct wf_hello *a = first;
+	const struct wf_hello *b = hello;
+	const struct trait trait[] = {
+		{"service", a->service, b->service, false, "connect to the dense ports"},
+		{"num_gradient_servers", a->trainer_count, b->trainer_count, false,
+		 "give every trainer the same"},
+		{"number of pservers", a->pserver_count, b->pserver_count, false,
+		 "give every trainer the same list in --pservers"},
+		{"ports_num", a->lane_count, b->lane_count, false, "give every trainer the same"},
+		{"this pserver as number", a->pserver_idx, b->pserver_idx, false,
+		 "give every trainer the same order in --pservers"},
+		{"this lane as number", a->lane_idx, b->lane_idx, false,
+		 "give every trainer the same port"},
+		{"job digest", a->job_digest, b->job_digest, true,
+		 "slice_bytes, grad_reduce and the optimizer's settings must be the same"},
+		{"tensors digest", a->tensors_digest, b->tensors_digest, true,
+		 "names, order, sizes and settings of the tensors must be the same"},
+		{"placement digest", a->placement_digest, b->placement_digest, true,
+		 "install the same weft on all"},
+		{"job_bytes", a->job_bytes, b->job_bytes, false, "install the same weft on all"},
+	};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(trait); i++) {
+		if (trait[i].first != trait[i].other) {
+			return mismatch(first, hello, &trait[i]);
+		}
+	}
+	return WEFT_OK;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hello: what a trainer says first on a connection (HELLO), and the lane's verdict on it (WELCOME).
+ * Transports carry both as opaque bytes; wf_hello_decode and wf_hello_match are the rule of
+ * admission, as far as it does not depend on who else is there. Layouts: wire/README.md. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define WF_HELLO_MAX 1024 /* bytes of an encoded hello or verdict */
+#define WF_AUTH_NONCE_BYTES 32
+#define WF_AUTH_MAC_BYTES 32
+#define WF_MEMBER_NAME_BYTES 64 /* host name, with NUL */
+#define WF_REASON_BYTES 256     /* one line, with NUL */
+
+/* Zero until authentication comes, and refused when not zero. */
+struct wf_auth {
+	uint16_t scheme;
+	uint8_t nonce[WF_AUTH_NONCE_BYTES];
+	uint8_t mac[WF_AUTH_MAC_BYTES];
+};
+
+struct wf_hello {
+	uint16_t version_min; /* wire versions the sender speaks */
+	uint16_t version_max;
+	uint8_t service;      /* WF_SERVICE_DENSE */
+	uint32_t pserver_idx; /* whom the sender believes to reach */
+	uint32_t lane_idx;    /* within that pserver, over dense then sparse ports */
+	uint32_t pserver_count;
+	uint32_t lane_count; /* dense lanes of each pserver */
+	uint32_t trainer_id;
+	uint32_t trainer_count;  /* num_gradient_servers */
+	uint64_t incarnation;    /* of the trainer process; never 0 */
+	uint32_t path;           /* generation of this connection within the incarnation, from 1 */
+	uint64_t epoch;          /* membership epoch; 0 at the start */
+	uint64_t job_digest;     /* options of the job */
+	uint64_t tensors_digest; /* names, sizes and settings of the tensors, in order */
+	uint64_t placement_digest; /* slices and their lanes */
+	uint64_t numerics_digest;  /* binary, kernels, BLAS: a difference is one warning */
+	uint64_t job_bytes;        /* size of the encoded job description */
+	uint32_t msg_bytes_max;    /* limits of the sender */
+	uint64_t put_bytes_max;
+	char host[WF_MEMBER_NAME_BYTES];
+	uint32_t pid;
+	struct wf_auth auth;
+};
+
+enum wf_welcome_flag {
+	WF_WELCOME_SEND_JOB = 1 << 0, /* the lane wants the job description */
+};
+
+struct wf_welcome {
+	uint16_t version;     /* chosen; 0 when refused */
+	uint16_t refusal;     /* enum weft_status; WEFT_OK: welcome; never WEFT_AGAIN */
+	uint32_t flags;       /* enum wf_welcome_flag */
+	uint64_t incarnation; /* of the pserver process; never 0 when welcome */
+	uint64_t epoch;
+	uint32_t slot_count; /* slots the lane will grant; a power of two */
+	uint32_t msg_bytes_max;
+	uint64_t put_bytes_max;
+	char reason[WF_REASON_BYTES]; /* refused: what, which value, what to do */
+	struct wf_auth auth;
+};
+
+/* `out` has WF_HELLO_MAX bytes. Returns the bytes used. Unprintable characters of host and reason
+ * are sent as '?'; a refusal is sent with version 0. */
+size_t wf_hello_encode(const struct wf_hello *hello, uint8_t *out);
+size_t wf_welcome_encode(const struct wf_welcome *welcome, uint8_t *out);
+/* WEFT_PROTOCOL names the field. Strings are checked to be printable, auth to be zero, version_min
+ * <= version_max, trainer_id < trainer_count <= 65,536, indices below their counts, limits and
+ * incarnation and path not to be 0. WEFT_MISMATCH: no wire version in common, names both ranges. */
+enum weft_status wf_hello_decode(const uint8_t *in, size_t bytes,
+				 struct wf_hello *out) WEFT_MUST_CHECK;
+enum weft_status wf_welcome_decode(const uint8_t *in, size_t bytes,
+				   struct wf_welcome *out) WEFT_MUST_CHECK;
+
+/* The wire version to speak with who sent a decoded hello: the highest that both ends know. */
+uint16_t wf_hello_version(const struct wf_hello *hello);
+
+/* Does `hello` belong to the job that `first` (the first admitted hello) opened? WEFT_MISMATCH
+ * names the field, both values, whose they are and the remedy, e.g. "trainer 1 on nodeb (pid 7) has
+ * num_gradient_servers 3, trainer 0 on nodea (pid 5) has 2: give every trainer the same".
+ * numerics_digest and epoch are not looked at. */
+enum weft_status wf_hello_match(const struct wf_hello *first,
+				const struct wf_hello *hello) WEFT_MUST_CHECK;

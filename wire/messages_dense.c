@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* messages_dense: JOB, RESUME, HAVE, GRANT, CREDIT, STEP, PULL, NACK. Layouts: wire/README.md.
+ * Thread: any; pure functions. */
+#include "base/assert.h"
+#include "wire/job.h"
+#include "wire/messages.h"
+#include "wire/shape.h"
+
+#define JOB_FIXED_BYTES 16
+#define STEPS_FIXED_BYTES 12
+#define GRANT_BYTES (16 + WF_MSG_KEY_BYTES)
+#define CREDIT_FIXED_BYTES 4
+#define STEP_BYTES 24
+#define PULL_BYTES 6
+#define NACK_FIXED_BYTES 4
+
+/* Bits of the flags of RESUME and HAVE. */
+enum steps_flag {
+	STEPS_LAST = 1 << 0,
+	STEPS_INITIALISED = 1 << 1, /* RESUME only */
+};
+
+#define VALUES_BYTES_MAX (WF_TENSOR_COUNT_MAX * WF_TENSOR_ELEMENTS_MAX * sizeof(float))
+
+static const struct wf_shape job_shape = {
+	.name = "JOB",
+	.service = WF_SERVICE_DENSE,
+	.type = WF_MSG_JOB,
+	.uses = WF_USE_OFFSET,
+	.body_min = JOB_FIXED_BYTES + 1,
+	.body_max = JOB_FIXED_BYTES + WF_JOB_PART_MAX,
+};
+
+static const struct wf_shape resume_shape = {
+	.name = "RESUME",
+	.service = WF_SERVICE_DENSE,
+	.type = WF_MSG_RESUME,
+	.uses = WF_USE_STEP | WF_USE_EPOCH,
+	.body_min = STEPS_FIXED_BYTES,
+	.body_max = STEPS_FIXED_BYTES + WF_STEPS_PER_MSG * sizeof(uint64_t),
+};
+
+static const struct wf_shape have_shape = {
+	.name = "HAVE",
+	.service = WF_SERVICE_DENSE,
+	.type = WF_MSG_HAVE,
+	.uses = WF_USE_STEP,
+	.body_min = STEPS_FIXED_BYTES,
+	.body_max = STEPS_FIXED_BYTES + WF_STEPS_PER_MSG * sizeof(uint64_t),
+};
+
+static const struct wf_shape grant_shape = {
+	.name = "GRANT",
+	.service = WF_SERVICE_DENSE,
+	.type = WF_MSG_GRANT,
+	.body_min = GRANT_BYTES,
+	.body_max = GRANT_BYTES,
+};
+
+static const struct wf_shape credit_shape = {
+	.name = "CREDIT",
+	.service = WF_SERVICE_DENSE,
+	.type = WF_MSG_CREDIT,
+	.body_min = CREDIT_FIXED_BYTES + sizeof(uint16_t),
+	.body_max = CREDIT_FIXED_BYTES + WF_CREDITS_PER_MSG * sizeof(uint16_t),
+};
+
+static const struct wf_shape step_shape = {
+	.name = "STEP",
+	.service = WF_SERVICE_DENSE,
+	.type = WF_MSG_STEP,
+	.uses = WF_USE_STEP | WF_USE_EPOCH,
+	.body_min = STEP_BYTES,
+	.body_max = STEP_BYTES,
+};
+
+static const struct wf_shape pull_shape = {
+	.name = "PULL",
+	.service = WF_SERVICE_DENSE,
+	.type = WF_MSG_PULL,
+	.uses = WF_USE_REQUEST_ID | WF_USE_STEP | WF_USE_SLICE,
+	.body_min = PULL_BYTES,
+	.body_max = PULL_BYTES,
+};
+
+static const struct wf_shape nack_shape = {
+	.name = "NACK",
+	.service = WF_SERVICE_DENSE,
+	.type = WF_MSG_NACK,
+	.uses = WF_USE_REQUEST_ID | WF_USE_SLICE,
+	.body_min = NACK_FIXED_BYTES,
+	.body_max = NACK_FIXED_BYTES + WF_REASON_BYTES - 1,
+};
+
+/* `first` .. first + count - 1 are ordinals of slices on one lane. */
+static enum weft_status
+check_ordinals(const char *message, uint32_t first, uint32_t count)
+{
+	if ((uint64_t)first + count > WF_SLICE_COUNT_MAX) {
+		return wf_refuse(message, "first + count", (uint64_t)first + count,
+				 "at most 2097152");
+	}
+	return WEFT_OK;
+}
+
+void
+wf_msg_job_encode(const struct wf_msg_job *in, struct wf_msg *out)
+{
+	WF_ASSERT(in->byte_count >= 1 && in->byte_count <= WF_JOB_PART_MAX);
+	WF_ASSERT(in->total_bytes >= in->byte_count && in->total_bytes <= WF_JOB_BYTES_MAX);
+	WF_ASSERT(in->offset <= in->total_bytes - in->byte_count);
+
+	struct wf_writer w = wf_shape_begin(&job_shape, out);
+	out->head.offset = in->offset;
+	wf_put_u64(&w, in->total_bytes);
+	wf_put_u64(&w, in->byte_count);
+	wf_put_bytes(&w, in->bytes, in->byte_count);
+	wf_shape_end(&job_shape, &w, out);
+}
+
+enum weft_status
+wf_msg_job_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_job *out)
+{
+	enum weft_status st = wf_shape_check(&job_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	uint64_t total = wf_get_u64(&r);
+	uint64_t count = wf_get_u64(&r);
+	if (total > WF_JOB_BYTES_MAX) {
+		return wf_refuse("JOB", "total_bytes", total, "at most 16777216");
+	}
+	if (count != r.bytes - r.used) {
+		return wf_refuse("JOB", "byte_count", count, "the bytes that follow it");
+	}
+	if (head->offset > total || count > total - head->offset) {
+		return wf_refuse("JOB", "offset", head->offset,
+				 "such that the piece ends within total_bytes");
+	}
+	*out = (struct wf_msg_job){
+		.offset = head->offset,
+		.total_bytes = total,
+		.bytes = body + r.used,
+		.byte_count = (size_t)count,
+	};
+	return WEFT_OK;
+}
+
+static void
+steps_encode(const struct wf_shape *shape, const struct wf_msg_steps *in, uint32_t flags,
+	     struct wf_msg *out)
+{
+	WF_ASSERT(in->count <= WF_STEPS_PER_MSG);
+	WF_ASSERT((uint64_t)in->first + in->count <= WF_SLICE_COUNT_MAX);
+
+	struct wf_writer w = wf_shape_begin(shape, out);
+	out->head.step = in->step;
+	wf_put_u32(&w, flags);
+	wf_put_u32(&w, in->first);
+	wf_put_u32(&w, in->count);
+	for (uint32_t i = 0; i < in->count; i++) {
+		wf_put_u64(&w, in->step_of[i]);
+	}
+	wf_shape_end(shape, &w, out);
+}
+
+void
+wf_msg_resume_encode(const struct wf_msg_steps *in, struct wf_msg *out)
+{
+	uint32_t flags = (in->last ? STEPS_LAST : 0u) | (in->initialised ? STEPS_INITIALISED : 0u);
+	steps_encode(&resume_shape, in, flags, out);
+	out->head.epoch = in->epoch;
+}
+
+void
+wf_msg_have_encode(const struct wf_msg_steps *in, struct wf_msg *out)
+{
+	steps_encode(&have_shape, in, in->last ? STEPS_LAST : 0u, out);
+}
+
+static enum weft_status
+steps_decode(const struct wf_shape *shape, uint32_t flags_known, const struct wf_head *head,
+	     const uint8_t *body, struct wf_msg_steps *out)
+{
+	enum weft_status st = wf_shape_check(shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	uint32_t flags = wf_get_u32(&r);
+	uint32_t first = wf_get_u32(&r);
+	uint32_t count = wf_get_u32(&r);
+	if ((flags & ~flags_known) != 0) {
+		return wf_refuse(shape->name, "flags", flags, "of the bits this message has");
+	}
+	if (count > WF_STEPS_PER_MSG) {
+		return wf_refuse(shape->name, "count", count, "0 to 500");
+	}
+	if (count * sizeof(uint64_t) != r.bytes - r.used) {
+		return wf_refuse(shape->name, "count", count, "an eighth of the bytes after it");
+	}
+	st = check_ordinals(shape->name, first, count);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	out->step = head->step;
+	out->epoch = head->epoch;
+	out->last = (flags & STEPS_LAST) != 0;
+	out->initialised = (flags & STEPS_INITIALISED) != 0;
+	out->first = first;
+	out->count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		out->step_of[i] = wf_get_u64(&r);
+	}
+	WF_ASSERT(wf_reader_done(&r));
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_msg_resume_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_steps *out)
+{
+	return steps_decode(&resume_shape, STEPS_LAST | STEPS_INITIALISED, head, body, out);
+}
+
+enum weft_status
+wf_msg_have_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_steps *out)
+{
+	return steps_decode(&have_shape, STEPS_LAST, head, body, out);
+}
+
+void
+wf_msg_grant_encode(const struct wf_msg_grant *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&grant_shape, out);
+	wf_put_u8(&w, in->kind);
+	wf_put_u8(&w, in->state_idx);
+	wf_put_u16(&w, 0);
+	wf_put_u32(&w, in->slot_count);
+	wf_put_u64(&w, in->slot_bytes);
+	wf_put_bytes(&w, in->key, sizeof(in->key));
+	wf_shape_end(&grant_shape, &w, out);
+}
+
+static enum weft_status
+check_grant_slots(const struct wf_msg_grant *grant)
+{
+	if (!wf_is_power_of_two(grant->slot_count) || grant->slot_count > WF_GRANT_SLOT_COUNT_MAX) {
+		return wf_refuse("GRANT", "slot_count", grant->slot_count,
+				 "a power of two up to 1024");
+	}
+	if (grant->slot_bytes == 0 || grant->slot_bytes > WF_SLICE_BYTES_MAX) {
+		return wf_refuse("GRANT", "slot_bytes", grant->slot_bytes, "1 to 67108864");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_grant_place(const struct wf_msg_grant *grant)
+{
+	if (grant->slot_count != 0) {
+		return wf_refuse("GRANT", "slot_count", grant->slot_count, "0 for a place");
+	}
+	if (grant->slot_bytes == 0 || grant->slot_bytes > VALUES_BYTES_MAX) {
+		return wf_refuse("GRANT", "slot_bytes", grant->slot_bytes, "1 to 2^58");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_grant(const struct wf_msg_grant *grant)
+{
+	if (grant->kind < WF_GRANT_WIRE_SLOTS || grant->kind > WF_GRANT_WIRE_STATE) {
+		return wf_refuse("GRANT", "kind", grant->kind,
+				 "1 (slots), 2 (values) or 3 (state)");
+	}
+	if (grant->kind != WF_GRANT_WIRE_STATE && grant->state_idx != 0) {
+		return wf_refuse("GRANT", "state_idx", grant->state_idx, "0 except for state");
+	}
+	if (grant->kind == WF_GRANT_WIRE_SLOTS) {
+		return check_grant_slots(grant);
+	}
+	return check_grant_place(grant);
+}
+
+enum weft_status
+wf_msg_grant_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_grant *out)
+{
+	enum weft_status st = wf_shape_check(&grant_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_msg_grant grant;
+	grant.kind = wf_get_u8(&r);
+	grant.state_idx = wf_get_u8(&r);
+	uint16_t zero = wf_get_u16(&r);
+	grant.slot_count = wf_get_u32(&r);
+	grant.slot_bytes = wf_get_u64(&r);
+	wf_get_bytes(&r, grant.key, sizeof(grant.key));
+	WF_ASSERT(wf_reader_done(&r));
+	if (zero != 0) {
+		return wf_refuse("GRANT", "the u16 after state_idx", zero, "0");
+	}
+	st = check_grant(&grant);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	*out = grant;
+	return WEFT_OK;
+}
+
+void
+wf_msg_credit_encode(const struct wf_msg_credit *in, struct wf_msg *out)
+{
+	WF_ASSERT(in->count >= 1 && in->count <= WF_CREDITS_PER_MSG);
+
+	struct wf_writer w = wf_shape_begin(&credit_shape, out);
+	wf_put_u32(&w, in->count);
+	for (uint32_t i = 0; i < in->count; i++) {
+		wf_put_u16(&w, in->buffer[i]);
+	}
+	wf_shape_end(&credit_shape, &w, out);
+}
+
+enum weft_status
+wf_msg_credit_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_credit *out)
+{
+	enum weft_status st = wf_shape_check(&credit_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	uint32_t count = wf_get_u32(&r);
+	if (count == 0 || count > WF_CREDITS_PER_MSG) {
+		return wf_refuse("CREDIT", "count", count, "1 to 1024");
+	}
+	if (count * sizeof(uint16_t) != r.bytes - r.used) {
+		return wf_refuse("CREDIT", "count", count, "half of the bytes after it");
+	}
+	struct wf_reader look = r; /* nothing is written before all is known to be good */
+	for (uint32_t i = 0; i < count; i++) {
+		uint16_t buffer = wf_get_u16(&look);
+		if (buffer >= WF_GRANT_SLOT_COUNT_MAX) {
+			return wf_refuse("CREDIT", "buffer", buffer, "below 1024");
+		}
+	}
+	out->count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		out->buffer[i] = wf_get_u16(&r);
+	}
+	return WEFT_OK;
+}
+
+void
+wf_msg_step_encode(const struct wf_msg_step *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&step_shape, out);
+	out->head.step = in->step;
+	out->head.epoch = in->epoch;
+	wf_put_u64(&w, in->samples);
+	wf_put_u32(&w, in->flags);
+	wf_put_u32(&w, in->pass);
+	wf_put_f64(&w, in->cost);
+	wf_shape_end(&step_shape, &w, out);
+}
+
+static enum weft_status
+check_step(const struct wf_msg_step *step)
+{
+	bool out_of_data = (step->flags & WF_STEP_OUT_OF_DATA) != 0;
+
+	if (step->step == WF_STEP_NONE) {
+		return wf_refuse("STEP", "step", step->step, "the number of a step");
+	}
+	if ((step->flags & ~(uint32_t)WF_STEP_OUT_OF_DATA) != 0) {
+		return wf_refuse("STEP", "flags", step->flags, "0 or 1 (out of data)");
+	}
+	if (out_of_data && step->samples != 0) {
+		return wf_refuse("STEP", "samples", step->samples, "0 when out of data");
+	}
+	if (!out_of_data && (step->samples == 0 || step->samples > WF_STEP_SAMPLES_MAX)) {
+		return wf_refuse("STEP", "samples", step->samples, "1 to 2^40");
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_msg_step_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_step *out)
+{
+	enum weft_status st = wf_shape_check(&step_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_msg_step step = {.step = head->step, .epoch = head->epoch};
+	step.samples = wf_get_u64(&r);
+	step.flags = wf_get_u32(&r);
+	step.pass = wf_get_u32(&r);
+	step.cost = wf_get_f64(&r);
+	WF_ASSERT(wf_reader_done(&r));
+	st = check_step(&step);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	*out = step;
+	return WEFT_OK;
+}
+
+void
+wf_msg_pull_encode(const struct wf_msg_pull *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&pull_shape, out);
+	out->head.request_id = in->request_id;
+	out->head.step = in->step;
+	out->head.slice = in->first;
+	wf_put_u8(&w, in->section);
+	wf_put_u8(&w, in->state_idx);
+	wf_put_u32(&w, in->count);
+	wf_shape_end(&pull_shape, &w, out);
+}
+
+static enum weft_status
+check_pull(const struct wf_msg_pull *pull)
+{
+	if (pull->step == WF_STEP_NONE) {
+		return wf_refuse("PULL", "step", pull->step, "the number of a step");
+	}
+	if (pull->section > WF_SECTION_STATE) {
+		return wf_refuse("PULL", "section", pull->section, "0 (values) or 1 (state)");
+	}
+	if (pull->section != WF_SECTION_STATE && pull->state_idx != 0) {
+		return wf_refuse("PULL", "state_idx", pull->state_idx, "0 except for state");
+	}
+	if (pull->count == 0) {
+		return wf_refuse("PULL", "count", 0, "1 or more");
+	}
+	return check_ordinals("PULL", pull->first, pull->count);
+}
+
+enum weft_status
+wf_msg_pull_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_pull *out)
+{
+	enum weft_status st = wf_shape_check(&pull_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_msg_pull pull = {
+		.request_id = head->request_id,
+		.step = head->step,
+		.first = head->slice,
+	};
+	pull.section = wf_get_u8(&r);
+	pull.state_idx = wf_get_u8(&r);
+	pull.count = wf_get_u32(&r);
+	WF_ASSERT(wf_reader_done(&r));
+	st = check_pull(&pull);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	*out = pull;
+	return WEFT_OK;
+}
+
+void
+wf_msg_nack_encode(const struct wf_msg_nack *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&nack_shape, out);
+	out->head.request_id = in->request_id;
+	out->head.slice = in->first;
+	wf_put_u16(&w, in->status);
+	wf_put_text(&w, in->reason, sizeof(in->reason));
+	wf_shape_end(&nack_shape, &w, out);
+}
+
+enum weft_status
+wf_msg_nack_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_nack *out)
+{
+	enum weft_status st = wf_shape_check(&nack_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_msg_nack nack = {.request_id = head->request_id, .first = head->slice};
+	nack.status = wf_get_u16(&r);
+	st = wf_status_check("NACK", "status", nack.status);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_get_string(&r, nack.reason, sizeof(nack.reason));
+	if (r.bad) {
+		return wf_refuse_text("NACK", "reason", &r, sizeof(nack.reason));
+	}
+	if (!wf_reader_done(&r)) {
+		return wf_refuse_length("NACK", &r);
+	}
+	*out = nack;
+	return WEFT_OK;
+}
