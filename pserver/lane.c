@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lane: the turn of a lane: events, deadlines, the end of a job. Thread: the lane's. */
+#include "pserver/lane_internal.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define END_TIMEOUT_NS WF_NS_PER_S
+#define WAITING_LOG_FIRST_NS (2 * WF_NS_PER_S)
+#define WAITING_LOG_MAX_NS (60 * WF_NS_PER_S)
+
+enum weft_status
+wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
+{
+	WF_ASSERT(opts->slot_count > 0 && (opts->slot_count & (opts->slot_count - 1)) == 0);
+	struct wf_lane *lane = wf_zalloc(opts->env, sizeof(*lane));
+	if (lane == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: %zu bytes", opts->idx, sizeof(*lane));
+	}
+	lane->env = opts->env;
+	lane->opts = *opts;
+	struct wf_transport_opts transport_opts = {
+		.env = opts->env,
+		.put_bytes_max = opts->slot_bytes_max,
+		.peer_timeout_ns = opts->peer_timeout_ns,
+	};
+	enum weft_status st = wf_transport_open(opts->transport, &transport_opts, &lane->transport);
+	if (st == WEFT_OK) {
+		st = wf_transport_listen(lane->transport, &opts->listen, &lane->port);
+	}
+	if (st != WEFT_OK) {
+		wf_lane_destroy(lane);
+		return st;
+	}
+	*out = lane;
+	return WEFT_OK;
+}
+
+void
+wf_lane_destroy(struct wf_lane *lane)
+{
+	if (lane == NULL) {
+		return;
+	}
+	wf_transport_close(lane->transport);
+	lane->transport = NULL;
+	wf_admit_release_job(lane);
+	wf_free(lane->env, lane, sizeof(*lane));
+}
+
+uint16_t
+wf_lane_port(const struct wf_lane *lane)
+{
+	return lane->port;
+}
+
+int
+wf_lane_wait_fd(struct wf_lane *lane)
+{
+	return wf_transport_wait_fd(lane->transport);
+}
+
+enum wf_lane_job
+wf_lane_job_state(const struct wf_lane *lane)
+{
+	bool ending = lane->state == WF_LANE_FINISHED || lane->state == WF_LANE_FAILED;
+	return ending && !lane->ended ? WF_LANE_RUNNING : lane->state;
+}
+
+const struct wf_lane_cause *
+wf_lane_cause(const struct wf_lane *lane)
+{
+	return &lane->cause;
+}
+
+void
+wf_lane_stats(const struct wf_lane *lane, struct wf_lane_stats *out)
+{
+	*out = lane->stats;
+}
+
+void
+wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes)
+{
+	if (peer->state == WF_PEER_ABSENT) {
+		(void)snprintf(out, bytes, "trainer %u", peer->trainer);
+		return;
+	}
+	(void)snprintf(out, bytes, "trainer %u (host %s, pid %u)", peer->trainer, peer->hello.host,
+		       peer->hello.pid);
+}
+
+void
+wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer)
+{
+	char who[WF_REASON_BYTES];
+	wf_peer_describe(peer, who, sizeof(who));
+	wf_log(lane->env, WF_LOG_WARN, "lane %u: %s: %s; its connection is closed", lane->opts.idx,
+	       who, weft_last_error());
+	(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
+		       weft_last_error());
+	peer->closing = true;
+	wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
+}
+
+void
+wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
+{
+	WF_ASSERT(cause->status != WEFT_OK);
+	if (lane->state != WF_LANE_RUNNING) {
+		return;
+	}
+	lane->cause = *cause;
+	lane->state = WF_LANE_FAILED;
+	lane->end_deadline_ns = wf_now_ns(lane->env) + END_TIMEOUT_NS;
+	wf_log(lane->env, WF_LOG_ERROR, "lane %u: the job ends: %s", lane->opts.idx, cause->reason);
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		lane->peer[i].abort_due = lane->peer[i].conn != NULL;
+	}
+	/* Who waits to be let in hears it too: admit looks at the state first. */
+	uint32_t held = lane->held_count;
+	lane->held_count = 0;
+	for (uint32_t i = 0; i < held; i++) {
+		wf_transport_disconnect(lane->held[i].conn,
+					WF_DISCONNECT_NOW); /* comes back, is told */
+	}
+}
+
+void
+wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step, const char *format, ...)
+{
+	struct wf_lane_cause cause = {.status = status, .step = step};
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(cause.reason, sizeof(cause.reason), format, args);
+	va_end(args);
+	(void)snprintf(cause.who, sizeof(cause.who), "pserver %u lane %u", lane->first.pserver_idx,
+		       lane->opts.idx);
+	wf_lane_abort(lane, &cause);
+}
+
+static enum weft_status
+handle_abort(struct wf_lane *lane, const struct wf_event *event)
+{
+	struct wf_msg_abort msg;
+	enum weft_status st = wf_msg_abort_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_lane_cause cause = {.status = (enum weft_status)msg.status, .step = msg.step};
+	memcpy(cause.who, msg.who, sizeof(cause.who));
+	memcpy(cause.reason, msg.reason, sizeof(cause.reason));
+	wf_lane_abort(lane, &cause);
+	return WEFT_OK;
+}
+
+static bool
+all_gone(const struct wf_lane *lane)
+{
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		if (lane->peer[i].state != WF_PEER_GONE) {
+			return false;
+		}
+	}
+	return lane->peer_count > 0;
+}
+
+static enum weft_status
+handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
+{
+	struct wf_msg_goodbye msg;
+	enum weft_status st = wf_msg_goodbye_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (msg.ack) {
+		return wf_fail(WEFT_PROTOCOL, "GOODBYE: acknowledged one that was not said");
+	}
+	peer->goodbye_due = true;
+	if (peer->state == WF_PEER_GONE) {
+		return WEFT_OK; /* said again, after a reconnect */
+	}
+	peer->state = WF_PEER_GONE;
+	bool in_step = lane->sum.heard > 0 && lane->sum.step == peer->step_next &&
+		       !(peer->out && peer->out_pass == lane->sum.pass);
+	if (in_step || (lane->reduction.since_ns != 0 && peer->reduce_id == lane->reduction.id)) {
+		wf_lane_fail(
+			lane, WEFT_LOST, lane->sum.step,
+			"trainer %u left in good order while others wait for it in step %" PRIu64,
+			peer->trainer, lane->sum.step);
+	} else if (all_gone(lane) && lane->state == WF_LANE_RUNNING) {
+		lane->state = WF_LANE_FINISHED;
+		lane->end_deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+handle_control(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
+{
+	const struct wf_head *head = event->msg.head;
+	struct wf_msg_reduce reduce;
+	enum weft_status st;
+	switch (head->type) {
+	case WF_MSG_GOODBYE:
+		return handle_goodbye(lane, peer, event);
+	case WF_MSG_ABORT:
+		return handle_abort(lane, event);
+	case WF_MSG_REDUCE:
+		st = wf_msg_reduce_decode(head, event->msg.body, &reduce);
+		return st != WEFT_OK ? st : wf_reduce_take(lane, peer, &reduce);
+	default:
+		return wf_fail(WEFT_PROTOCOL,
+			       "control message of type %u, which a lane does not take",
+			       head->type);
+	}
+}
+
+static enum weft_status
+handle_grant(struct wf_peer *peer, const struct wf_event *event)
+{
+	struct wf_msg_grant msg;
+	enum weft_status st = wf_msg_grant_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (msg.kind == WF_GRANT_WIRE_VALUES) {
+		memcpy(peer->values_key.bytes, msg.key, sizeof(msg.key));
+		peer->have_values = true;
+		return WEFT_OK;
+	}
+	if (msg.kind == WF_GRANT_WIRE_STATE && msg.state_idx < WF_STATE_MAX) {
+		memcpy(peer->state_key[msg.state_idx].bytes, msg.key, sizeof(msg.key));
+		peer->have_state[msg.state_idx] = true;
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u (state %u) from a trainer", msg.kind,
+		       msg.state_idx);
+}
+
+static enum weft_status
+handle_dense(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
+{
+	const struct wf_head *head = event->msg.head;
+	const uint8_t *body = event->msg.body;
+	union {
+		struct wf_msg_job job;
+		struct wf_msg_steps have;
+		struct wf_msg_step step;
+		struct wf_msg_pull pull;
+	} msg;
+	enum weft_status st;
+	switch (head->type) {
+	case WF_MSG_JOB:
+		st = wf_msg_job_decode(head, body, &msg.job);
+		return st != WEFT_OK ? st : wf_admit_job(lane, peer, &msg.job);
+	case WF_MSG_HAVE:
+		st = wf_msg_have_decode(head, body, &msg.have);
+		return st != WEFT_OK ? st : wf_round_have(lane, peer, &msg.have);
+	case WF_MSG_GRANT:
+		return handle_grant(peer, event);
+	case WF_MSG_STEP:
+		st = wf_msg_step_decode(head, body, &msg.step);
+		return st != WEFT_OK ? st : wf_round_step(lane, peer, &msg.step);
+	case WF_MSG_PULL:
+		st = wf_msg_pull_decode(head, body, &msg.pull);
+		return st != WEFT_OK ? st : wf_answer_pull(lane, peer, &msg.pull);
+	default:
+		return wf_fail(WEFT_PROTOCOL,
+			       "dense message of type %u, which a lane does not take", head->type);
+	}
+}
+
+static enum weft_status
+handle_msg(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
+{
+	switch (event->msg.head->service) {
+	case WF_SERVICE_CONTROL:
+		return handle_control(lane, peer, event);
+	case WF_SERVICE_DENSE:
+		return handle_dense(lane, peer, event);
+	default:
+		return wf_fail(WEFT_PROTOCOL, "message for service %u on a dense lane",
+			       event->msg.head->service);
+	}
+}
+
+static void
+handle_event(struct wf_lane *lane, const struct wf_event *event)
+{
+	if (event->kind == WF_EVENT_UP) {
+		wf_admit_up(lane, event);
+		return;
+	}
+	if (event->kind == WF_EVENT_DOWN) {
+		wf_admit_down(lane, event);
+		return;
+	}
+	if (event->kind == WF_EVENT_DONE) {
+		if (event->done.cookie != 0) {
+			wf_round_done(lane, (uint32_t)(event->done.cookie - 1));
+		}
+		return;
+	}
+	struct wf_peer *peer = wf_admit_peer_of(lane, event->conn);
+	if (peer == NULL || peer->closing || lane->state == WF_LANE_FAILED) {
+		return;
+	}
+	enum weft_status st = event->kind == WF_EVENT_MSG
+				      ? handle_msg(lane, peer, event)
+				      : wf_round_put(lane, peer, event->put.tag, event->put.data);
+	if (st != WEFT_OK) {
+		wf_lane_offence(lane, peer);
+	}
+}
+
+/* Names who is waited for, after two seconds and then ever more rarely. */
+static void
+log_waiting(struct wf_lane *lane, uint64_t now)
+{
+	char who[WF_REASON_BYTES];
+	uint64_t since;
+	if (!wf_round_waits_for(lane, &since, who, sizeof(who))) {
+		lane->waiting_log_ns = 0;
+		return;
+	}
+	if (lane->waiting_log_ns <= since) { /* another wait than the one logged last */
+		lane->waiting_log_period_ns = WAITING_LOG_FIRST_NS;
+		lane->waiting_log_ns = since + WAITING_LOG_FIRST_NS;
+	}
+	if (now < lane->waiting_log_ns) {
+		return;
+	}
+	wf_log(lane->env, WF_LOG_WARN, "lane %u: %s, for %" PRIu64 " s now", lane->opts.idx, who,
+	       (uint64_t)((now - since) / WF_NS_PER_S));
+	lane->waiting_log_period_ns *= 2;
+	if (lane->waiting_log_period_ns > WAITING_LOG_MAX_NS) {
+		lane->waiting_log_period_ns = WAITING_LOG_MAX_NS;
+	}
+	lane->waiting_log_ns = now + lane->waiting_log_period_ns;
+}
+
+static void
+check_running(struct wf_lane *lane, uint64_t now)
+{
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		const struct wf_peer *peer = &lane->peer[i];
+		char who[WF_REASON_BYTES];
+		wf_peer_describe(peer, who, sizeof(who));
+		if (peer->state == WF_PEER_LOST && now >= peer->lost_deadline_ns) {
+			wf_lane_fail(lane, WEFT_LOST, lane->sum.step,
+				     "%.80s was lost in step %" PRIu64
+				     ": %.100s; not back within %.1f s",
+				     who, lane->sum.step, peer->lost_why,
+				     (double)lane->opts.reconnect_timeout_ns / 1e9);
+			return;
+		}
+		if (peer->state == WF_PEER_ABSENT && now >= lane->start_deadline_ns) {
+			wf_lane_fail(lane, WEFT_TIMEOUT, 0,
+				     "trainer %u of %u did not come within %.0f s", peer->trainer,
+				     lane->peer_count, (double)lane->opts.connect_timeout_ns / 1e9);
+			return;
+		}
+	}
+	log_waiting(lane, now);
+}
+
+static void
+check_ending(struct wf_lane *lane, uint64_t now)
+{
+	bool late = now >= lane->end_deadline_ns;
+	bool left = false;
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		struct wf_peer *peer = &lane->peer[i];
+		bool wait = lane->state == WF_LANE_FINISHED && !peer->left_in_order && !late;
+		left = left || peer->conn != NULL || wait;
+		if (late && peer->conn != NULL) {
+			wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
+		}
+	}
+	/* A failed job stays for those who are on their way back, so that they hear the cause. */
+	lane->ended = !left && (late || lane->state == WF_LANE_FINISHED);
+}
+
+static void
+check_deadlines(struct wf_lane *lane)
+{
+	if (lane->state == WF_LANE_IDLE || lane->ended) {
+		return;
+	}
+	uint64_t now = wf_now_ns(lane->env);
+	if (lane->state == WF_LANE_RUNNING) {
+		check_running(lane, now);
+	}
+	if (lane->state != WF_LANE_RUNNING) {
+		check_ending(lane, now);
+	}
+}
+
+bool
+wf_lane_poll(struct wf_lane *lane)
+{
+	unsigned count = 0;
+	enum weft_status st =
+		wf_transport_poll(lane->transport, lane->event, WF_EVENTS_PER_POLL, &count);
+	if (st != WEFT_OK) {
+		wf_lane_fail(lane, st, lane->sum.step, "lane %u: its transport failed: %.200s",
+			     lane->opts.idx, weft_last_error());
+	}
+	for (unsigned i = 0; i < count; i++) {
+		handle_event(lane, &lane->event[i]);
+	}
+	check_deadlines(lane);
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		wf_answer_flush(lane, &lane->peer[i]);
+	}
+	return count > 0;
+}
+
+void
+wf_lane_arm(struct wf_lane *lane, uint64_t *deadline_ns)
+{
+	wf_transport_arm(lane->transport, deadline_ns);
+	if (lane->state == WF_LANE_IDLE || lane->ended) {
+		return;
+	}
+	/* Deadlines of jobs are coarse: looking at them ten times a second is enough. */
+	uint64_t soon = wf_now_ns(lane->env) + WF_NS_PER_S / 10;
+	*deadline_ns = *deadline_ns < soon ? *deadline_ns : soon;
+}
+
+void
+wf_lane_reset(struct wf_lane *lane)
+{
+	WF_ASSERT(lane->ended);
+	wf_admit_release_job(lane);
+	lane->ended = false;
+	lane->state = WF_LANE_IDLE;
+	lane->cause = (struct wf_lane_cause){0};
+	lane->stats = (struct wf_lane_stats){0};
+}

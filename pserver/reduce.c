@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reduce: the N-way reduce of small vectors, and the barrier, which is one of no values. Lane 0 of
+ * pserver 0 does it. The last result is kept for who lost the answer with its path.
+ * Thread: the lane's. */
+#include "pserver/lane_internal.h"
+
+#include <inttypes.h>
+
+#include "base/assert.h"
+
+static void
+complete(struct wf_lane *lane)
+{
+	struct wf_reduction *result = &lane->reduction;
+	result->id++;
+	result->count = result->pending_count;
+	result->step = 0;
+	result->since_ns = 0;
+	for (uint32_t i = 0; i < result->count; i++) {
+		result->value[i] = lane->peer[0].reduce_value[i];
+	}
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		struct wf_peer *peer = &lane->peer[t];
+		for (uint32_t i = 0; t > 0 && i < result->count; i++) {
+			result->value[i] += peer->reduce_value[i];
+		}
+		result->step = peer->reduce_step > result->step ? peer->reduce_step : result->step;
+		peer->reduced_due = peer->conn != NULL;
+	}
+}
+
+enum weft_status
+wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_reduce *msg)
+{
+	struct wf_reduction *result = &lane->reduction;
+	if (lane->opts.idx != 0 || lane->first.pserver_idx != 0) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "REDUCE: asked of pserver %u lane %u; lane 0 of pserver 0 does it",
+			       lane->first.pserver_idx, lane->opts.idx);
+	}
+	if (msg->request_id == result->id && result->id > 0) {
+		peer->reduced_due = true; /* asked again, after a reconnect */
+		return WEFT_OK;
+	}
+	if (msg->request_id != result->id + 1) {
+		return wf_fail(WEFT_PROTOCOL, "REDUCE %" PRIu64 ", the next is %" PRIu64,
+			       msg->request_id, result->id + 1);
+	}
+	if (result->since_ns != 0 && msg->count != result->pending_count) {
+		wf_lane_fail(lane, WEFT_MISMATCH, lane->sum.step,
+			     "trainer %u reduces %u values where others reduce %u: all trainers "
+			     "must make the "
+			     "same calls in the same order",
+			     peer->trainer, msg->count, result->pending_count);
+		return WEFT_OK;
+	}
+	if (result->since_ns == 0) {
+		/* The last result is still needed if somebody has not asked for the next one: its
+		 * values are overwritten only at completion, when everybody has. */
+		result->since_ns = wf_now_ns(lane->env);
+		result->pending_count = msg->count;
+	}
+	peer->reduce_id = msg->request_id;
+	peer->reduce_step = msg->step;
+	for (uint32_t i = 0; i < msg->count; i++) {
+		peer->reduce_value[i] = msg->value[i];
+	}
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		const struct wf_peer *other = &lane->peer[t];
+		if (other->reduce_id != msg->request_id && other->state == WF_PEER_GONE) {
+			wf_lane_fail(lane, WEFT_LOST, lane->sum.step,
+				     "trainer %u left in good order, and a barrier or reduce waits "
+				     "for it",
+				     t);
+			return WEFT_OK;
+		}
+		if (other->reduce_id != msg->request_id) {
+			return WEFT_OK;
+		}
+	}
+	complete(lane);
+	return WEFT_OK;
+}
+
+void
+wf_reduce_encode(const struct wf_lane *lane, struct wf_msg *out)
+{
+	const struct wf_reduction *result = &lane->reduction;
+	static _Thread_local struct wf_msg_reduce msg;
+	msg.request_id = result->id;
+	msg.step = result->step;
+	msg.count = result->count;
+	for (uint32_t i = 0; i < result->count; i++) {
+		msg.value[i] = result->value[i];
+	}
+	wf_msg_reduced_encode(&msg, out);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server: the lanes of one pserver process, a thread each. Lanes share nothing but the control
+ * block here: whether to stop, and the first cause of a failed job. Each looks at it every turn. */
+#include "pserver/server.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/pin.h"
+#include "pserver/lane.h"
+
+#define CONTROL_PERIOD_NS (WF_NS_PER_S / 10)
+#define LANES_MAX 256u
+
+struct lane_thread {
+	struct wf_server *server;
+	struct wf_lane *lane;
+	uint32_t idx;
+	pthread_t thread;
+	bool started;
+	uint32_t causes_seen;
+	bool over; /* run to its end: once, or stopped */
+};
+
+struct wf_server {
+	struct wf_env *env;
+	struct wf_server_opts opts;
+	struct wf_pin *pin;
+	uint64_t incarnation;
+	struct lane_thread *lane; /* [ports_num] */
+
+	/* Control. */
+	_Atomic uint32_t stop;        /* any: store relaxed; lanes: load relaxed; carries no data */
+	_Atomic uint32_t cause_count; /* store release under lock; lanes: load acquire */
+	pthread_mutex_t lock;         /* guards cause, failed */
+	struct wf_lane_cause cause;   /* the last job's first cause */
+	bool failed;
+};
+
+void
+wf_server_opts_init(struct wf_server_opts *opts)
+{
+	*opts = (struct wf_server_opts){
+		.transport = "auto",
+		.listen = {.name = "127.0.0.1", .port = 7164},
+		.ports_num = 1,
+		.pin = "off",
+		.slot_bytes_max = 64ull << 20,
+		.slot_count = 8,
+		.max_shard_bytes = 64ull << 30,
+		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
+		.peer_timeout_ns = 10 * WF_NS_PER_S,
+		.connect_timeout_ns = 300 * WF_NS_PER_S,
+	};
+}
+
+static enum weft_status
+check_opts(const struct wf_server_opts *opts)
+{
+	uint64_t ports = (uint64_t)opts->ports_num + opts->ports_num_for_sparse;
+	if (opts->ports_num == 0 || opts->ports_num > LANES_MAX) {
+		return wf_fail(WEFT_INVALID, "ports_num %u: 1 to %u are allowed", opts->ports_num,
+			       LANES_MAX);
+	}
+	if (opts->listen.port != 0 && opts->listen.port + ports - 1 > UINT16_MAX) {
+		return wf_fail(WEFT_INVALID, "port %u with %u ports goes beyond 65,535",
+			       opts->listen.port, (unsigned)ports);
+	}
+	if (opts->slot_count == 0 || opts->slot_count > 256 ||
+	    (opts->slot_count & (opts->slot_count - 1)) != 0) {
+		return wf_fail(WEFT_INVALID,
+			       "slot_count %u: a power of two from 1 to 256 is needed",
+			       opts->slot_count);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+open_lane(struct wf_server *server, uint32_t idx)
+{
+	const struct wf_server_opts *opts = &server->opts;
+	struct wf_lane_opts lane = {
+		.env = server->env,
+		.transport = strcmp(opts->transport, "auto") == 0 ? "tcp" : opts->transport,
+		.listen = opts->listen,
+		.idx = idx,
+		.lane_count = opts->ports_num,
+		.num_gradient_servers = opts->num_gradient_servers,
+		.numa_node = wf_pin_place_of(server->pin, idx).numa_node,
+		.incarnation = server->incarnation,
+		.slot_count = opts->slot_count,
+		.slot_bytes_max = opts->slot_bytes_max,
+		.max_shard_bytes = opts->max_shard_bytes,
+		.reconnect_timeout_ns = opts->reconnect_timeout_ns,
+		.peer_timeout_ns = opts->peer_timeout_ns,
+		.connect_timeout_ns = opts->connect_timeout_ns,
+	};
+	if (lane.listen.port != 0) {
+		lane.listen.port = (uint16_t)(lane.listen.port + idx);
+	}
+	server->lane[idx].server = server;
+	server->lane[idx].idx = idx;
+	return wf_lane_create(&lane, &server->lane[idx].lane);
+}
+
+enum weft_status
+wf_server_create(const struct wf_server_opts *opts, struct wf_server **out)
+{
+	enum weft_status st = check_opts(opts);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_server *server = wf_zalloc(opts->env, sizeof(*server));
+	if (server == NULL) {
+		return wf_fail(WEFT_NOMEM, "pserver: %zu bytes", sizeof(*server));
+	}
+	server->env = opts->env;
+	server->opts = *opts;
+	server->incarnation = wf_random(opts->env) | 1;
+	(void)pthread_mutex_init(&server->lock, NULL);
+	server->lane = wf_zalloc_array(opts->env, opts->ports_num, sizeof(*server->lane));
+	if (server->lane == NULL) {
+		st = wf_fail(WEFT_NOMEM, "pserver: %u lanes", opts->ports_num);
+		goto fail;
+	}
+	st = wf_pin_create(opts->env, opts->pin, opts->ports_num, &server->pin);
+	for (uint32_t i = 0; i < opts->ports_num && st == WEFT_OK; i++) {
+		st = open_lane(server, i);
+	}
+	if (st != WEFT_OK) {
+		goto fail;
+	}
+	*out = server;
+	return WEFT_OK;
+fail:
+	wf_server_destroy(server);
+	return st;
+}
+
+void
+wf_server_destroy(struct wf_server *server)
+{
+	if (server == NULL) {
+		return;
+	}
+	for (uint32_t i = 0; server->lane != NULL && i < server->opts.ports_num; i++) {
+		WF_ASSERT(!server->lane[i].started);
+		wf_lane_destroy(server->lane[i].lane);
+	}
+	wf_free(server->env, server->lane, server->opts.ports_num * sizeof(*server->lane));
+	wf_pin_destroy(server->pin);
+	(void)pthread_mutex_destroy(&server->lock);
+	wf_free(server->env, server, sizeof(*server));
+}
+
+uint16_t
+wf_server_port(const struct wf_server *server, uint32_t lane_idx)
+{
+	WF_ASSERT(lane_idx < server->opts.ports_num);
+	return wf_lane_port(server->lane[lane_idx].lane);
+}
+
+void
+wf_server_describe(const struct wf_server *server, char *out, size_t bytes)
+{
+	const struct wf_server_opts *opts = &server->opts;
+	const char *name = opts->listen.name;
+	bool loopback = strncmp(name, "127.", 4) == 0 || strcmp(name, "::1") == 0 ||
+			strcmp(name, "localhost") == 0;
+	char trainers[48] = "as many trainers as they say";
+	if (opts->num_gradient_servers != 0) {
+		(void)snprintf(trainers, sizeof(trainers), "%u trainer%s",
+			       opts->num_gradient_servers,
+			       opts->num_gradient_servers == 1 ? "" : "s");
+	}
+	(void)snprintf(
+		out, bytes,
+		"pserver listens on %s%s, ports %u to %u: %u dense lane%s%s, for %s, transport %s, "
+		"pin %s",
+		name, loopback ? " (loopback only; --listen=ADDR opens it)" : "",
+		wf_server_port(server, 0), wf_server_port(server, opts->ports_num - 1),
+		opts->ports_num, opts->ports_num == 1 ? "" : "s",
+		opts->ports_num_for_sparse > 0
+			? " (the sparse ports are kept free: no sparse lanes yet)"
+			: "",
+		trainers, opts->transport, opts->pin);
+}
+
+/* The first lane whose job failed tells the others why. */
+static void
+publish_cause(struct wf_server *server, const struct wf_lane_cause *cause)
+{
+	(void)pthread_mutex_lock(&server->lock);
+	if (!server->failed) {
+		server->failed = true;
+		server->cause = *cause;
+		atomic_fetch_add_explicit(&server->cause_count, 1, memory_order_release); /* C1 */
+	}
+	(void)pthread_mutex_unlock(&server->lock);
+}
+
+static void
+take_cause(struct lane_thread *self)
+{
+	struct wf_server *server = self->server;
+	uint32_t count = atomic_load_explicit(&server->cause_count, memory_order_acquire); /* C1 */
+	if (count == self->causes_seen) {
+		return;
+	}
+	self->causes_seen = count;
+	(void)pthread_mutex_lock(&server->lock);
+	struct wf_lane_cause cause = server->cause;
+	(void)pthread_mutex_unlock(&server->lock);
+	wf_lane_abort(self->lane, &cause); /* a no-op for a lane without a job */
+}
+
+static void
+ask_to_stop(struct lane_thread *self)
+{
+	struct wf_lane_cause cause = {.status = WEFT_LOST};
+	(void)snprintf(cause.who, sizeof(cause.who), "pserver");
+	(void)snprintf(cause.reason, sizeof(cause.reason),
+		       "the pserver on %.100s port %u was asked to stop while its job was running",
+		       self->server->opts.listen.name, wf_lane_port(self->server->lane[0].lane));
+	wf_lane_abort(self->lane, &cause);
+}
+
+/* What the end of the lane's job means for the lane. */
+static void
+look_at_job(struct lane_thread *self)
+{
+	struct wf_server *server = self->server;
+	enum wf_lane_job state = wf_lane_job_state(self->lane);
+	bool stop = atomic_load_explicit(&server->stop, memory_order_relaxed) != 0;
+	const struct wf_lane_cause *cause = wf_lane_cause(self->lane);
+	if (cause->status != WEFT_OK && !stop) {
+		publish_cause(server, cause);
+	}
+	if (stop && state == WF_LANE_RUNNING) {
+		ask_to_stop(self);
+	}
+	if (state == WF_LANE_FINISHED || state == WF_LANE_FAILED) {
+		self->over = stop || server->opts.once;
+		if (!self->over) {
+			wf_log(server->env, WF_LOG_INFO,
+			       "lane %u: the job is over; waiting for the next", self->idx);
+			wf_lane_reset(self->lane);
+		}
+	} else if (state == WF_LANE_IDLE) {
+		bool failed_elsewhere = server->opts.once && self->causes_seen > 0;
+		self->over = stop || failed_elsewhere;
+	}
+}
+
+/* A failed job's cause is forgotten when the lane that goes on has no job any more. */
+static void
+forget_cause(struct lane_thread *self)
+{
+	struct wf_server *server = self->server;
+	if (server->opts.once || wf_lane_job_state(self->lane) != WF_LANE_IDLE) {
+		return;
+	}
+	(void)pthread_mutex_lock(&server->lock);
+	server->failed = false;
+	(void)pthread_mutex_unlock(&server->lock);
+}
+
+/* One turn without waiting; whether anything happened. */
+static bool
+turn(struct lane_thread *self)
+{
+	if (self->over) {
+		return false;
+	}
+	take_cause(self);
+	bool busy = wf_lane_poll(self->lane);
+	enum wf_lane_job before = wf_lane_job_state(self->lane);
+	look_at_job(self);
+	if (before == WF_LANE_FAILED) {
+		forget_cause(self);
+	}
+	return busy;
+}
+
+static uint64_t
+arm(struct lane_thread *self)
+{
+	uint64_t deadline;
+	wf_lane_arm(self->lane, &deadline);
+	uint64_t soon = wf_now_ns(self->server->env) + CONTROL_PERIOD_NS;
+	return deadline < soon ? deadline : soon;
+}
+
+static void
+run_lane(struct lane_thread *self)
+{
+	struct wf_env *env = self->server->env;
+	uint64_t spin_ns = self->server->opts.spin_ns;
+	uint64_t last_ns = wf_now_ns(env);
+	while (!self->over) {
+		if (turn(self)) {
+			last_ns = spin_ns > 0 ? wf_now_ns(env) : 0;
+			continue;
+		}
+		if (spin_ns > 0 && wf_now_ns(env) - last_ns < spin_ns) {
+			continue;
+		}
+		uint64_t deadline = arm(self);
+		if (!turn(self) && !self->over) {
+			wf_wait(env, wf_lane_wait_fd(self->lane), deadline);
+		}
+	}
+}
+
+static void *
+lane_main(void *arg)
+{
+	struct lane_thread *self = arg;
+	if (wf_pin_self(self->server->pin, self->idx) != WEFT_OK) {
+		wf_log(self->server->env, WF_LOG_WARN, "lane %u is not pinned: %s", self->idx,
+		       weft_last_error());
+	}
+	run_lane(self);
+	return NULL;
+}
+
+static void
+run_inline(struct wf_server *server)
+{
+	uint32_t count = server->opts.ports_num;
+	uint32_t over;
+	do {
+		bool busy = false;
+		over = 0;
+		uint64_t deadline = WF_NEVER;
+		for (uint32_t i = 0; i < count; i++) {
+			busy = turn(&server->lane[i]) || busy;
+		}
+		for (uint32_t i = 0; i < count && !busy; i++) {
+			uint64_t at = arm(&server->lane[i]);
+			deadline = at < deadline ? at : deadline;
+		}
+		for (uint32_t i = 0; i < count && !busy; i++) {
+			busy = turn(&server->lane[i]);
+		}
+		for (uint32_t i = 0; i < count; i++) {
+			over += server->lane[i].over ? 1 : 0;
+		}
+		if (!busy && over < count) {
+			wf_wait(server->env, -1, deadline);
+		}
+	} while (over < count);
+}
+
+static enum weft_status
+run_threads(struct wf_server *server)
+{
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = 0; i < server->opts.ports_num && st == WEFT_OK; i++) {
+		struct lane_thread *self = &server->lane[i];
+		int err = pthread_create(&self->thread, NULL, lane_main, self);
+		if (err != 0) {
+			st = wf_fail_errno(WEFT_NOMEM, err, "lane %u: no thread", i);
+			wf_server_stop(server);
+		}
+		self->started = err == 0;
+	}
+	for (uint32_t i = 0; i < server->opts.ports_num; i++) {
+		if (server->lane[i].started) {
+			(void)pthread_join(server->lane[i].thread, NULL);
+			server->lane[i].started = false;
+		}
+	}
+	return st;
+}
+
+enum weft_status
+wf_server_run(struct wf_server *server)
+{
+	enum weft_status st = WEFT_OK;
+	if (server->opts.inline_lanes) {
+		run_inline(server);
+	} else {
+		st = run_threads(server);
+	}
+	bool stopped = atomic_load_explicit(&server->stop, memory_order_relaxed) != 0;
+	if (st == WEFT_OK && server->failed && !stopped) {
+		return wf_fail(server->cause.status, "%s", server->cause.reason);
+	}
+	return st;
+}
+
+void
+wf_server_stop(struct wf_server *server)
+{
+	atomic_store_explicit(&server->stop, 1, memory_order_relaxed);
+}

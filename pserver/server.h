@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server: one pserver process: its lanes, their threads, and how it ends.
+ *
+ * Thread: made, run and destroyed by one thread; wf_server_stop may be called by any, and from a
+ * signal handler. With `inline_lanes` no thread is started and run polls all lanes in turn (for
+ * simulated environments). */
+#pragma once
+
+#include "base/env.h"
+#include "base/url.h"
+
+struct wf_server;
+
+struct wf_server_opts {
+	struct wf_env *env;
+	const char *transport; /* "auto", "tcp", "sim" */
+	struct wf_host listen; /* address, and port of lane 0; lane i listens on port + i; port 0:
+				* each lane picks one (tests) */
+	uint32_t ports_num;    /* dense lanes */
+	uint32_t ports_num_for_sparse; /* port numbers kept free after them */
+	uint32_t num_gradient_servers; /* 0: as the first trainer says; else others are refused */
+	const char *pin;               /* "auto", "off", CPU list */
+	bool inline_lanes;
+	bool once; /* end with OK when all trainers of the first job said GOODBYE */
+	uint64_t spin_ns;
+	uint64_t slot_bytes_max;  /* longest slice accepted, bytes */
+	uint32_t slot_count;      /* window per trainer and lane; a power of two, 1..256 */
+	uint64_t max_shard_bytes; /* parameters and state of one lane */
+	uint64_t reconnect_timeout_ns;
+	uint64_t peer_timeout_ns;
+	uint64_t connect_timeout_ns; /* from the first trainer of a job to the last */
+};
+
+/* Defaults: "auto", 127.0.0.1:7164, one dense lane, pin off, window 8, slices to 64 MiB, shards to
+ * 64 GiB, reconnect 3 s, peer 10 s, connect 300 s. */
+void wf_server_opts_init(struct wf_server_opts *opts);
+
+/* Opens all ports. WEFT_UNAVAILABLE: address in use, names it; WEFT_INVALID; WEFT_NOMEM. */
+enum weft_status wf_server_create(const struct wf_server_opts *opts,
+				  struct wf_server **out) WEFT_MUST_CHECK;
+/* The bound port of lane `lane_idx`. */
+uint16_t wf_server_port(const struct wf_server *server, uint32_t lane_idx);
+/* One line: what it listens on, and what it was understood to do. */
+void wf_server_describe(const struct wf_server *server, char *out, size_t bytes);
+/* Serve until stopped (OK), until the job is done with `once` (OK), or until the job fails with
+ * `once` (its first cause). Without `once` a finished or failed job is logged and the next awaited.
+ */
+enum weft_status wf_server_run(struct wf_server *server) WEFT_MUST_CHECK;
+/* Finish: members of a running job are told with ABORT that this pserver was asked to stop. */
+void wf_server_stop(struct wf_server *server);
+void wf_server_destroy(struct wf_server *server); /* accepts NULL */
