@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core: the turn of a session: events, deadlines, failure, commands. Thread: the core's. */
+#include "trainer/core.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define WAITING_LOG_FIRST_NS (2 * WF_NS_PER_S)
+#define WAITING_LOG_MAX_NS (60 * WF_NS_PER_S)
+#define TICK_NS (WF_NS_PER_S / 10)
+#define FAREWELL_NS WF_NS_PER_S
+
+void
+wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format, ...)
+{
+	char line[WF_ERROR_BYTES];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	if (core->opts.log != NULL) {
+		core->opts.log(core->opts.log_arg, level, line);
+	} else {
+		wf_log(core->env, (enum wf_log_level)level, "%s", line);
+	}
+}
+
+static enum weft_status
+open_transport(struct wf_core *core)
+{
+	struct wf_transport_opts opts = {
+		.env = core->env,
+		.conn_max = core->link_count * 2 + 8,
+		.put_bytes_max = core->job.slice_bytes,
+		.peer_timeout_ns = core->opts.peer_timeout_ns,
+	};
+	const char *name = core->opts.transport;
+	enum weft_status st = wf_transport_open(strcmp(name, "auto") == 0 ? "tcp" : name, &opts,
+						&core->transport);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_region param = {core->param.base, core->param.bytes, core->param.memfd};
+	const struct wf_region grad = {core->grad.base, core->grad.bytes, core->grad.memfd};
+	st = wf_transport_region_add(core->transport, &param, &core->param_region);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	return wf_transport_region_add(core->transport, &grad, &core->grad_region);
+}
+
+enum weft_status
+wf_core_open(struct wf_core *core)
+{
+	core->link_count = core->job.pserver_count * core->job.lane_count;
+	core->pass = 1;
+	core->job_byte_count = wf_job_encoded_bytes(&core->job);
+	core->job_bytes = wf_zalloc_array(core->env, 1, core->job_byte_count);
+	core->link = wf_zalloc_array(core->env, core->link_count, sizeof(*core->link));
+	core->tensor = wf_zalloc_array(core->env, core->job.tensor_count, sizeof(*core->tensor));
+	if (core->job_bytes == NULL || core->link == NULL || core->tensor == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: no memory for %u lanes, %u tensors",
+			       core->link_count, core->job.tensor_count);
+	}
+	wf_job_encode(&core->job, core->job_bytes);
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		enum weft_status st = wf_link_open(core, &core->link[i], i);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	return open_transport(core);
+}
+
+void
+wf_core_close(struct wf_core *core)
+{
+	wf_transport_close(core->transport);
+	core->transport = NULL;
+	for (uint32_t i = 0; core->link != NULL && i < core->link_count; i++) {
+		wf_link_close(&core->link[i]);
+	}
+	wf_free(core->env, core->link, core->link_count * sizeof(*core->link));
+	wf_free(core->env, core->tensor, core->job.tensor_count * sizeof(*core->tensor));
+	wf_free(core->env, core->job_bytes, core->job_byte_count);
+	core->link = NULL;
+	core->tensor = NULL;
+	core->job_bytes = NULL;
+}
+
+void
+wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, ...)
+{
+	WF_ASSERT(status != WEFT_OK && status != WEFT_AGAIN);
+	if (wf_core_failed(core)) {
+		return; /* the first cause is the one to show */
+	}
+	char text[WF_ERROR_BYTES]; /* the arguments may be core->failure itself or the error record
+				    */
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	memcpy(core->failure, text, sizeof(core->failure));
+	core->failed_ns = wf_now_ns(core->env);
+	atomic_store_explicit(&core->status, (uint32_t)status, memory_order_seq_cst); /* F1, W1 */
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		struct wf_link *link = &core->link[i];
+		bool up = link->state == WF_LINK_GREETING || link->state == WF_LINK_READY;
+		if (link->conn != NULL && up) {
+			link->abort_due = true;
+		} else if (link->conn != NULL) {
+			wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
+		}
+	}
+}
+
+/* Take one link down for what the lane sent. */
+static void
+offence(struct wf_link *link)
+{
+	struct wf_core *core = link->core;
+	wf_core_log(core, WEFT_LOG_WARN, "pserver %u lane %u: %s; the connection is closed",
+		    link->pserver_idx, link->lane_idx, weft_last_error());
+	if (link->conn != NULL) {
+		wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
+	}
+}
+
+static void
+handle_event(struct wf_core *core, const struct wf_event *event)
+{
+	struct wf_link *link = event->conn->user;
+	if (event->kind == WF_EVENT_DONE) {
+		if (event->done.cookie != 0) {
+			uint64_t at = event->done.cookie - 1;
+			wf_flow_done(&core->link[at >> 32], (uint32_t)at);
+		}
+		return;
+	}
+	if (link == NULL || link->conn != event->conn) {
+		return;
+	}
+	if (event->kind == WF_EVENT_DOWN) {
+		wf_link_down(link, event);
+		return;
+	}
+	if (wf_core_failed(core)) {
+		return;
+	}
+	if (event->kind == WF_EVENT_UP) {
+		wf_link_up(link, event);
+		return;
+	}
+	enum weft_status st = event->kind == WF_EVENT_MSG ? wf_link_msg(link, event)
+							  : wf_flow_answer(link, event->put.tag);
+	if (st != WEFT_OK) {
+		offence(link);
+	}
+}
+
+/* Why nothing moves, from this trainer's side. */
+static void
+describe_wait(struct wf_core *core, char *out, size_t bytes)
+{
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		const struct wf_link *link = &core->link[i];
+		char who[WF_REASON_BYTES];
+		wf_link_describe(link, who, sizeof(who));
+		if (link->state != WF_LINK_READY) {
+			(void)snprintf(out, bytes, "%.160s is not there, last error: %.160s", who,
+				       link->last_error[0] != '\0' ? link->last_error : "none yet");
+			return;
+		}
+	}
+	uint32_t unpushed = UINT32_MAX;
+	uint32_t waiting = UINT32_MAX;
+	for (uint32_t t = 0; t < core->job.tensor_count; t++) {
+		if (core->tensor[t].pending > 0) {
+			waiting = t;
+		} else if (core->step > 0 && !core->job.tensor[t].is_static) {
+			unpushed = t;
+		}
+	}
+	const char *name = waiting != UINT32_MAX ? core->job.tensor[waiting].name : "a reduce";
+	(void)snprintf(out, bytes,
+		       "step %" PRIu64 ", %.80s: another trainer has not done its part yet",
+		       core->step, name);
+	size_t used = strlen(out);
+	if (unpushed != UINT32_MAX && waiting != UINT32_MAX) {
+		(void)snprintf(
+			out + used, bytes - used,
+			"; %.80s is not under way here: if another trainer waits for it before it "
+			"pushes %.80s, both wait for ever",
+			core->job.tensor[unpushed].name, name);
+	}
+}
+
+static uint64_t
+waiting_since(const struct wf_core *core)
+{
+	if (!core->all_were_up) {
+		return core->started_ns;
+	}
+	if (core->busy_slices > 0) {
+		return core->busy_since_ns;
+	}
+	return core->reduce_since_ns;
+}
+
+static void
+check_waiting(struct wf_core *core, uint64_t now)
+{
+	uint64_t since = waiting_since(core);
+	if (since == 0) {
+		core->waiting_log_ns = 0;
+		return;
+	}
+	if (core->waiting_log_ns <= since) {
+		core->waiting_log_period_ns = WAITING_LOG_FIRST_NS;
+		core->waiting_log_ns = since + WAITING_LOG_FIRST_NS;
+	}
+	bool stuck = core->all_were_up && core->opts.step_timeout_ns != 0 &&
+		     now - since >= core->opts.step_timeout_ns;
+	if (now < core->waiting_log_ns && !stuck) {
+		return;
+	}
+	char why[WF_ERROR_BYTES];
+	describe_wait(core, why, sizeof(why));
+	if (stuck) {
+		wf_core_fail(core, WEFT_TIMEOUT, "no answer within %.1f s: %.400s",
+			     (double)core->opts.step_timeout_ns / 1e9, why);
+		return;
+	}
+	char limit[48] = "";
+	if (!core->all_were_up) {
+		(void)snprintf(limit, sizeof(limit), " of at most %.0f s",
+			       (double)core->opts.connect_timeout_ns / 1e9);
+	}
+	wf_core_log(core, WEFT_LOG_WARN, "trainer %u waits, %.0f s%s: %s", core->opts.trainer_id,
+		    (double)(now - since) / 1e9, limit, why);
+	core->waiting_log_period_ns *= 2;
+	if (core->waiting_log_period_ns > WAITING_LOG_MAX_NS) {
+		core->waiting_log_period_ns = WAITING_LOG_MAX_NS;
+	}
+	core->waiting_log_ns = now + core->waiting_log_period_ns;
+}
+
+static void
+check_leaving(struct wf_core *core)
+{
+	if (!core->leaving) {
+		return;
+	}
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		if (core->link[i].state != WF_LINK_LEFT || core->link[i].conn != NULL) {
+			return;
+		}
+	}
+	atomic_store_explicit(&core->left, 1, memory_order_seq_cst); /* W1 */
+}
+
+/* A failed session has a second to tell the lanes. */
+static void
+check_farewell(struct wf_core *core, uint64_t now)
+{
+	bool late = now - core->failed_ns >= FAREWELL_NS;
+	bool left = false;
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		struct wf_link *link = &core->link[i];
+		left = left || link->conn != NULL;
+		if (late && link->conn != NULL) {
+			wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
+		}
+	}
+	if (!left) {
+		atomic_store_explicit(&core->quiet, 1, memory_order_release); /* owner: acquire */
+	}
+}
+
+static void
+tick(struct wf_core *core)
+{
+	if (core->started_ns == 0) {
+		return;
+	}
+	uint64_t now = wf_now_ns(core->env);
+	if (wf_core_failed(core)) {
+		check_farewell(core, now);
+		return;
+	}
+	bool all_up = true;
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		wf_link_tick(&core->link[i], now);
+		all_up = all_up && core->link[i].was_ready;
+	}
+	core->all_were_up = core->all_were_up || all_up;
+	check_leaving(core);
+	check_waiting(core, now);
+}
+
+bool
+wf_core_poll(struct wf_core *core)
+{
+	unsigned count = 0;
+	if (wf_transport_poll(core->transport, core->event, WF_CORE_EVENTS, &count) != WEFT_OK) {
+		wf_core_fail(core, WEFT_IO, "transport: %s", weft_last_error());
+	}
+	for (unsigned i = 0; i < count; i++) {
+		handle_event(core, &core->event[i]);
+	}
+	tick(core);
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		wf_link_flush(&core->link[i]);
+	}
+	return count > 0;
+}
+
+void
+wf_core_arm(struct wf_core *core, uint64_t *deadline_ns)
+{
+	wf_transport_arm(core->transport, deadline_ns);
+	uint64_t soon = wf_now_ns(core->env) + TICK_NS;
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		const struct wf_link *link = &core->link[i];
+		if (link->state == WF_LINK_IDLE && link->conn == NULL && link->retry_ns < soon) {
+			soon = link->retry_ns;
+		}
+	}
+	*deadline_ns = *deadline_ns < soon ? *deadline_ns : soon;
+}
+
+void
+wf_core_start(struct wf_core *core)
+{
+	core->started_ns = wf_now_ns(core->env);
+}
+
+void
+wf_core_step(struct wf_core *core, uint64_t samples, double cost)
+{
+	WF_ASSERT(core->busy_slices == 0 && !core->out);
+	core->step = core->updated_step + 1;
+	core->updated_step = core->step;
+	core->samples = samples;
+	core->cost = cost;
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		struct wf_link *link = &core->link[i];
+		link->step_due = link->state == WF_LINK_READY && link->pushable_count > 0;
+	}
+}
+
+void
+wf_core_out(struct wf_core *core)
+{
+	core->out = true;
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		struct wf_link *link = &core->link[i];
+		link->out_due = link->state == WF_LINK_READY && link->pushable_count > 0;
+	}
+}
+
+void
+wf_core_next_pass(struct wf_core *core, uint64_t step)
+{
+	WF_ASSERT(core->out && step >= core->updated_step);
+	core->out = false;
+	core->pass++;
+	core->updated_step = step;
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		core->link[i].out_due = false;
+	}
+}
+
+void
+wf_core_reduce(struct wf_core *core)
+{
+	core->reduce_id++;
+	core->reduce_since_ns = wf_now_ns(core->env);
+	core->link[0].reduce_due = core->link[0].state == WF_LINK_READY;
+}
+
+void
+wf_core_leave(struct wf_core *core)
+{
+	core->leaving = true;
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		core->link[i].goodbye_due = core->link[i].state == WF_LINK_READY;
+	}
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core: the state machine of a session: its links to all lanes, and what is under way on them.
+ *
+ * core.c  events, deadlines, failure; link.c  connecting, resuming; flow.c  pushes, pulls, answers.
+ * Thread: whoever drives progress: the progress thread, or the caller. The fields marked "shared"
+ * are also read by the session's owner. */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "base/env.h"
+#include "transport/transport.h"
+#include "weft/weft.h"
+#include "wire/job.h"
+#include "wire/messages.h"
+#include "wire/placement.h"
+
+#define WF_NO_BUFFER UINT32_MAX
+#define WF_CORE_EVENTS 64
+#define WF_CORE_OPS 16
+
+struct wf_core;
+
+enum wf_link_state {
+	WF_LINK_IDLE,       /* waits for retry_ns */
+	WF_LINK_CONNECTING, /* one attempt is under way */
+	WF_LINK_GREETING,   /* UP; the lane has not sent all of RESUME */
+	WF_LINK_READY,
+	WF_LINK_LEFT, /* GOODBYE acknowledged, or given up on while leaving */
+};
+
+enum wf_slice_state {
+	WF_SLICE_REST,
+	WF_SLICE_QUEUED,      /* a push that is not PUT on this path */
+	WF_SLICE_SENT,        /* a push that the lane has, or has been PUT */
+	WF_SLICE_PULL_QUEUED, /* a pull that is not asked for on this path */
+	WF_SLICE_PULL_SENT,
+};
+
+/* One slice of a lane, by its ordinal there. */
+struct wf_link_slice {
+	uint32_t tensor;
+	uint8_t state;     /* enum wf_slice_state */
+	bool in_flight;    /* its PUT is not DONE: the gradient is lent to the transport */
+	uint32_t buffer;   /* slot it was PUT into; WF_NO_BUFFER */
+	uint64_t step;     /* of the push or pull */
+	uint64_t answered; /* last step whose values are here, + 1 */
+	uint64_t offset;   /* bytes, in both slabs */
+	uint64_t bytes;
+};
+
+struct wf_link {
+	struct wf_core *core;
+	uint32_t idx; /* global lane number */
+	uint32_t pserver_idx, lane_idx;
+	struct wf_host host;
+	enum wf_link_state state;
+	struct wf_conn *conn;
+	uint32_t path;               /* generation of the newest connection */
+	uint64_t server_incarnation; /* 0: never seen */
+	bool was_ready;
+	uint64_t retry_ns, retry_wait_ns;
+	uint64_t lost_ns; /* since when it has been lost; 0: it is not */
+	char last_error[WF_WHY_BYTES];
+
+	struct wf_link_slice *slice; /* [slice_count] */
+	uint32_t slice_count;
+	uint32_t pushable_count;         /* slices that are not static */
+	uint32_t pull_queued, pull_sent; /* slices in these states */
+
+	/* Path: forgotten at DOWN. */
+	bool job_due;
+	uint64_t job_sent; /* bytes */
+	bool have_slots;
+	struct wf_grant_key slots_key;
+	uint32_t slot_count;
+	uint64_t slot_bytes;
+	uint32_t *buffer_slice; /* [slot_capacity] ordinal in it, or WF_NO_BUFFER */
+	uint32_t *buffer_free;  /* [slot_capacity] stack */
+	uint32_t buffer_free_count;
+	uint32_t slot_capacity;
+	uint32_t resumed;   /* slices that RESUME has told of */
+	uint32_t have_next; /* ordinal of the next HAVE; UINT32_MAX: all sent, or not due */
+	bool grant_due, step_due, out_due, reduce_due, goodbye_due, abort_due;
+
+	/* Pushes to be PUT: ring of ordinals. */
+	uint32_t *queue; /* [slice_count] */
+	uint32_t queue_first, queue_count;
+};
+
+struct wf_core_tensor {
+	uint32_t pending;      /* slices that are unanswered or in flight */
+	_Atomic uint32_t busy; /* shared. owner: 1 before the command; core: 0 when nothing is
+				* pending (release); owner: load acquire */
+};
+
+struct wf_core {
+	struct wf_env *env;
+	struct weft_session_opts opts;
+	struct wf_job job;
+	struct wf_placement placement;
+	uint64_t *offset; /* [tensor_count] bytes, in both slabs */
+	uint8_t *job_bytes;
+	uint64_t job_byte_count;
+	uint64_t incarnation;
+	uint64_t numerics_digest;
+	struct wf_slab param, grad;
+	uint32_t param_region, grad_region;
+
+	struct wf_transport *transport;
+	struct wf_link *link; /* [link_count] */
+	uint32_t link_count;
+	struct wf_core_tensor *tensor; /* [tensor_count] */
+	uint32_t busy_slices;          /* slices pending over all tensors */
+	uint64_t busy_since_ns;
+
+	uint64_t started_ns; /* 0: not started */
+	bool all_were_up;
+
+	/* Step. */
+	uint64_t step; /* last one begun by this trainer */
+	uint64_t samples;
+	double cost;
+	uint32_t pass;         /* from 1 */
+	bool out;              /* of data in this pass */
+	uint64_t updated_step; /* last step that anybody has begun, as far as known */
+
+	/* Reduce. shared: the owner writes value and count while busy is 0; the core while it is 1.
+	 */
+	_Atomic uint32_t reduce_busy; /* as tensor.busy */
+	uint64_t reduce_id;
+	uint32_t reduce_count;
+	double reduce_value[WF_REDUCE_MAX];
+	uint64_t reduce_step; /* out: highest step begun by any trainer */
+	uint64_t reduce_since_ns;
+
+	bool leaving;          /* GOODBYE is being said */
+	_Atomic uint32_t left; /* shared: everything is said; core: store release; owner: acquire */
+
+	/* Failure. shared: text is written before status (release), read after it (acquire). */
+	_Atomic uint32_t status; /* enum weft_status */
+	char failure[WF_ERROR_BYTES];
+	uint64_t failed_ns;
+	_Atomic uint32_t quiet; /* shared: failed, and no connection is left; core: store release */
+
+	uint64_t waiting_log_ns, waiting_log_period_ns;
+	struct wf_event event[WF_CORE_EVENTS];
+	struct wf_msg msg; /* scratch of one encode */
+	struct wf_msg_steps steps;
+	struct wf_msg_credit credit;
+};
+
+/* core.c. The core's job, placement, slabs and options are set by the session before. */
+enum weft_status wf_core_open(struct wf_core *core) WEFT_MUST_CHECK;
+void wf_core_close(struct wf_core *core); /* accepts a half-open one */
+/* Do what can be done without waiting. Returns whether anything happened. */
+bool wf_core_poll(struct wf_core *core);
+void wf_core_arm(struct wf_core *core, uint64_t *deadline_ns);
+void wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static inline bool
+wf_core_failed(const struct wf_core *core)
+{
+	return atomic_load_explicit(&core->status, memory_order_acquire) != WEFT_OK; /* F1 */
+}
+
+/* Commands. */
+void wf_core_start(struct wf_core *core);
+void wf_core_step(struct wf_core *core, uint64_t samples, double cost);
+void wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step);
+void wf_core_pull(struct wf_core *core, uint32_t tensor, uint64_t step);
+void wf_core_out(struct wf_core *core);
+/* The next pass begins after step `step`. */
+void wf_core_next_pass(struct wf_core *core, uint64_t step);
+void wf_core_reduce(struct wf_core *core);
+void wf_core_leave(struct wf_core *core);
+
+/* link.c */
+enum weft_status wf_link_open(struct wf_core *core, struct wf_link *link,
+			      uint32_t idx) WEFT_MUST_CHECK;
+void wf_link_close(struct wf_link *link);
+void wf_link_tick(struct wf_link *link, uint64_t now);
+void wf_link_up(struct wf_link *link, const struct wf_event *event);
+void wf_link_down(struct wf_link *link, const struct wf_event *event);
+enum weft_status wf_link_msg(struct wf_link *link, const struct wf_event *event) WEFT_MUST_CHECK;
+/* "pserver 1 lane 0 (10.0.0.2:7164)" */
+void wf_link_describe(const struct wf_link *link, char *out, size_t bytes);
+bool wf_link_send(struct wf_link *link, const struct wf_msg *msg);
+/* Send whatever is due. */
+void wf_link_flush(struct wf_link *link);
+
+/* flow.c */
+void wf_flow_flush(struct wf_link *link);
+enum weft_status wf_flow_answer(struct wf_link *link, uint32_t tag) WEFT_MUST_CHECK;
+void wf_flow_done(struct wf_link *link, uint32_t ordinal);
+enum weft_status wf_flow_resume(struct wf_link *link,
+				const struct wf_msg_steps *msg) WEFT_MUST_CHECK;
+enum weft_status wf_flow_credit(struct wf_link *link,
+				const struct wf_msg_credit *msg) WEFT_MUST_CHECK;
+void wf_flow_ready(struct wf_link *link);       /* RESUME is complete */
+void wf_flow_forget_path(struct wf_link *link); /* DOWN */

@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link: one connection to one lane: finding it, greeting, coming back, leaving.
+ * Thread: the core's. */
+#include "trainer/core.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+#define RETRY_FIRST_NS (20 * WF_NS_PER_MS)
+#define RETRY_MAX_NS (WF_NS_PER_S)
+
+enum weft_status
+wf_link_open(struct wf_core *core, struct wf_link *link, uint32_t idx)
+{
+	const struct wf_placement *placement = &core->placement;
+	link->core = core;
+	link->idx = idx;
+	link->pserver_idx = idx / core->job.lane_count;
+	link->lane_idx = idx % core->job.lane_count;
+	link->have_next = UINT32_MAX;
+	link->retry_wait_ns = RETRY_FIRST_NS;
+	link->slice_count = placement->lane_first[idx + 1] - placement->lane_first[idx];
+	link->slice = wf_zalloc_array(core->env, link->slice_count + 1u, sizeof(*link->slice));
+	link->queue = wf_zalloc_array(core->env, link->slice_count + 1u, sizeof(*link->queue));
+	if (link->slice == NULL || link->queue == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: no memory for %u slices", link->slice_count);
+	}
+	const uint32_t *mine = &placement->lane_slice[placement->lane_first[idx]];
+	for (uint32_t i = 0; i < link->slice_count; i++) {
+		const struct wf_slice *slice = &placement->slice[mine[i]];
+		link->slice[i] = (struct wf_link_slice){
+			.tensor = slice->tensor,
+			.buffer = WF_NO_BUFFER,
+			.offset = core->offset[slice->tensor] + slice->first * sizeof(float),
+			.bytes = slice->count * sizeof(float),
+		};
+		link->pushable_count += core->job.tensor[slice->tensor].is_static ? 0 : 1;
+	}
+	return WEFT_OK;
+}
+
+void
+wf_link_close(struct wf_link *link)
+{
+	if (link->core == NULL) {
+		return;
+	}
+	struct wf_env *env = link->core->env;
+	wf_free(env, link->slice, (link->slice_count + 1u) * sizeof(*link->slice));
+	wf_free(env, link->queue, (link->slice_count + 1u) * sizeof(*link->queue));
+	wf_free(env, link->buffer_slice, link->slot_capacity * sizeof(*link->buffer_slice));
+	wf_free(env, link->buffer_free, link->slot_capacity * sizeof(*link->buffer_free));
+}
+
+void
+wf_link_describe(const struct wf_link *link, char *out, size_t bytes)
+{
+	char host[WF_HOST_BYTES + 8];
+	wf_host_format(&link->host, host, sizeof(host));
+	(void)snprintf(out, bytes, "pserver %u lane %u (%.120s)", link->pserver_idx, link->lane_idx,
+		       host);
+}
+
+static void
+fill_hello(const struct wf_link *link, struct wf_hello *hello)
+{
+	const struct wf_core *core = link->core;
+	*hello = (struct wf_hello){
+		.version_min = WF_WIRE_VERSION_MIN,
+		.version_max = WF_WIRE_VERSION,
+		.service = WF_SERVICE_DENSE,
+		.pserver_idx = link->pserver_idx,
+		.lane_idx = link->lane_idx,
+		.pserver_count = core->job.pserver_count,
+		.lane_count = core->job.lane_count,
+		.trainer_id = core->opts.trainer_id,
+		.trainer_count = core->job.trainer_count,
+		.incarnation = core->incarnation,
+		.path = link->path,
+		.job_digest = wf_job_digest(&core->job),
+		.tensors_digest = wf_job_tensors_digest(&core->job),
+		.placement_digest = wf_placement_digest(&core->placement),
+		.numerics_digest = core->numerics_digest,
+		.job_bytes = core->job_byte_count,
+		.msg_bytes_max = WF_MSG_BODY_MAX,
+		.put_bytes_max = core->job.slice_bytes,
+		.pid = (uint32_t)getpid(),
+	};
+	if (gethostname(hello->host, sizeof(hello->host)) != 0 || hello->host[0] == '\0') {
+		(void)snprintf(hello->host, sizeof(hello->host), "unknown");
+	}
+	hello->host[sizeof(hello->host) - 1] = '\0';
+}
+
+static void
+connect_once(struct wf_link *link)
+{
+	struct wf_core *core = link->core;
+	struct wf_hello hello;
+	uint8_t bytes[WF_HELLO_MAX];
+	link->path++;
+	fill_hello(link, &hello);
+	size_t used = wf_hello_encode(&hello, bytes);
+	enum weft_status st =
+		wf_transport_connect(core->transport, &link->host, bytes, used, link, &link->conn);
+	if (st != WEFT_OK) {
+		wf_core_fail(core, st, "%s", weft_last_error());
+		return;
+	}
+	link->state = WF_LINK_CONNECTING;
+}
+
+/* Ever longer waits, with up to a quarter of chance, so that trainers do not come in step. */
+static void
+retry_later(struct wf_link *link)
+{
+	struct wf_env *env = link->core->env;
+	uint64_t wait = link->retry_wait_ns;
+	link->state = WF_LINK_IDLE;
+	link->retry_ns = wf_now_ns(env) + wait + wf_random(env) % (wait / 4);
+	link->retry_wait_ns = wait * 2 < RETRY_MAX_NS ? wait * 2 : RETRY_MAX_NS;
+}
+
+/* Nobody is left to acknowledge our GOODBYE: all our steps are answered, so nothing is lost. */
+static void
+give_up_leaving(struct wf_link *link)
+{
+	char who[WF_REASON_BYTES];
+	wf_link_describe(link, who, sizeof(who));
+	wf_core_log(link->core, WEFT_LOG_WARN, "%s went before it acknowledged GOODBYE: %s", who,
+		    link->last_error);
+	link->state = WF_LINK_LEFT;
+	link->lost_ns = 0;
+	if (link->conn != NULL) {
+		wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
+	}
+}
+
+static void
+check_lost(struct wf_link *link, uint64_t now)
+{
+	struct wf_core *core = link->core;
+	uint64_t timeout = core->opts.reconnect_timeout_ns;
+	if (link->lost_ns == 0 || now - link->lost_ns < timeout) {
+		return;
+	}
+	if (core->leaving) {
+		give_up_leaving(link);
+		return;
+	}
+	char who[WF_REASON_BYTES];
+	wf_link_describe(link, who, sizeof(who));
+	wf_core_fail(core, WEFT_LOST, "%s was lost: %s; not back within %.1f s", who,
+		     link->last_error, (double)timeout / 1e9);
+}
+
+void
+wf_link_tick(struct wf_link *link, uint64_t now)
+{
+	struct wf_core *core = link->core;
+	check_lost(link, now);
+	if (wf_core_failed(core) || link->state == WF_LINK_LEFT) {
+		return;
+	}
+	if (link->server_incarnation == 0 &&
+	    now - core->started_ns >= core->opts.connect_timeout_ns) {
+		char who[WF_REASON_BYTES];
+		wf_link_describe(link, who, sizeof(who));
+		wf_core_fail(core, WEFT_TIMEOUT, "%s was not there within %.1f s, last error: %s",
+			     who, (double)core->opts.connect_timeout_ns / 1e9, link->last_error);
+		return;
+	}
+	if (link->state == WF_LINK_IDLE && now >= link->retry_ns && link->conn == NULL) {
+		connect_once(link);
+	}
+}
+
+/* Room for the lane's window; taken once, larger only if a lane grants more than before. */
+static enum weft_status
+take_buffers(struct wf_link *link, uint32_t slot_count)
+{
+	struct wf_env *env = link->core->env;
+	if (slot_count > link->slot_capacity) {
+		uint32_t *slice = wf_zalloc_array(env, slot_count, sizeof(*slice));
+		uint32_t *free = wf_zalloc_array(env, slot_count, sizeof(*free));
+		if (slice == NULL || free == NULL) {
+			wf_free(env, slice, slot_count * sizeof(*slice));
+			wf_free(env, free, slot_count * sizeof(*free));
+			return wf_fail(WEFT_NOMEM, "session: no memory for %u slots", slot_count);
+		}
+		wf_free(env, link->buffer_slice, link->slot_capacity * sizeof(*slice));
+		wf_free(env, link->buffer_free, link->slot_capacity * sizeof(*free));
+		link->buffer_slice = slice;
+		link->buffer_free = free;
+		link->slot_capacity = slot_count;
+	}
+	for (uint32_t i = 0; i < slot_count; i++) {
+		link->buffer_slice[i] = WF_NO_BUFFER;
+		link->buffer_free[i] = slot_count - 1 - i; /* 0 is taken first */
+	}
+	link->slot_count = slot_count;
+	link->buffer_free_count = slot_count;
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_welcome(struct wf_link *link, const struct wf_welcome *welcome)
+{
+	char who[WF_REASON_BYTES];
+	wf_link_describe(link, who, sizeof(who));
+	bool send_job = (welcome->flags & WF_WELCOME_SEND_JOB) != 0;
+	if (welcome->version < WF_WIRE_VERSION_MIN || welcome->version > WF_WIRE_VERSION) {
+		return wf_fail(WEFT_MISMATCH, "%.160s chose wire version %u", who,
+			       welcome->version);
+	}
+	if (link->server_incarnation != 0 &&
+	    (link->server_incarnation != welcome->incarnation || (send_job && link->was_ready))) {
+		return wf_fail(WEFT_LOST, "%.160s was restarted and has lost the job", who);
+	}
+	return WEFT_OK;
+}
+
+void
+wf_link_up(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_welcome welcome;
+	enum weft_status st = wf_welcome_decode(event->up.blob, event->up.blob_bytes, &welcome);
+	if (st == WEFT_OK) {
+		st = check_welcome(link, &welcome);
+	}
+	if (st != WEFT_OK) {
+		wf_core_fail(link->core, st, "%s", weft_last_error());
+		return;
+	}
+	link->server_incarnation = welcome.incarnation;
+	link->state = WF_LINK_GREETING;
+	link->retry_wait_ns = RETRY_FIRST_NS;
+	link->job_due = (welcome.flags & WF_WELCOME_SEND_JOB) != 0;
+	link->job_sent = 0;
+	link->resumed = 0;
+}
+
+/* The lane said no. Some refusals pass by themselves. */
+static void
+refused(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_welcome verdict;
+	char who[WF_REASON_BYTES];
+	wf_link_describe(link, who, sizeof(who));
+	if (wf_welcome_decode(event->down.blob, event->down.blob_bytes, &verdict) != WEFT_OK ||
+	    verdict.refusal == WEFT_OK || verdict.refusal >= WEFT_STATUS_COUNT) {
+		wf_core_fail(link->core, WEFT_PROTOCOL, "%s refused without a reason", who);
+		return;
+	}
+	(void)snprintf(link->last_error, sizeof(link->last_error), "refused: %.*s",
+		       WF_WHY_BYTES - 16, verdict.reason);
+	if (verdict.refusal == WEFT_UNAVAILABLE || verdict.refusal == WEFT_REFUSED) {
+		retry_later(link);
+		return;
+	}
+	if (verdict.refusal == WEFT_ABORTED) {
+		wf_core_fail(link->core, WEFT_ABORTED, "%s", verdict.reason);
+		return;
+	}
+	wf_core_fail(link->core, (enum weft_status)verdict.refusal, "refused by %.150s: %s", who,
+		     verdict.reason);
+}
+
+void
+wf_link_down(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_core *core = link->core;
+	bool was_up = link->state == WF_LINK_GREETING || link->state == WF_LINK_READY;
+	link->conn = NULL;
+	wf_flow_forget_path(link);
+	if (link->state == WF_LINK_LEFT || wf_core_failed(core)) {
+		return;
+	}
+	if (event->down.status == WEFT_REFUSED) {
+		refused(link, event);
+		return;
+	}
+	(void)snprintf(link->last_error, sizeof(link->last_error), "%.*s", WF_WHY_BYTES - 1,
+		       event->down.why);
+	if (was_up) {
+		char who[WF_REASON_BYTES];
+		wf_link_describe(link, who, sizeof(who));
+		wf_core_log(core, WEFT_LOG_WARN, "lost %s: %s; trying again for %.1f s", who,
+			    link->last_error, (double)core->opts.reconnect_timeout_ns / 1e9);
+		link->retry_wait_ns = RETRY_FIRST_NS;
+	}
+	if (link->server_incarnation != 0 && link->lost_ns == 0) {
+		link->lost_ns = wf_now_ns(core->env);
+	}
+	retry_later(link);
+}
+
+static enum weft_status
+take_slots(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_msg_grant msg;
+	enum weft_status st = wf_msg_grant_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (msg.kind != WF_GRANT_WIRE_SLOTS || link->have_slots || link->slice_count == 0) {
+		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u was not expected", msg.kind);
+	}
+	if (msg.slot_count == 0 || msg.slot_count > WF_SLOT_COUNT_MAX ||
+	    (uint64_t)msg.slot_count * link->slice_count > WF_SLOT_MAX) {
+		return wf_fail(WEFT_PROTOCOL, "GRANT: %u slots", msg.slot_count);
+	}
+	st = take_buffers(link, msg.slot_count);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	memcpy(link->slots_key.bytes, msg.key, sizeof(msg.key));
+	link->slot_bytes = msg.slot_bytes;
+	link->have_slots = true;
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_resume(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_core *core = link->core;
+	struct wf_msg_steps *msg = &core->steps;
+	enum weft_status st = wf_msg_resume_decode(event->msg.head, event->msg.body, msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (link->state != WF_LINK_GREETING || link->job_due || msg->first != link->resumed ||
+	    msg->count > link->slice_count - link->resumed ||
+	    msg->last != (msg->count == link->slice_count - link->resumed)) {
+		return wf_fail(WEFT_PROTOCOL, "RESUME: slices %u and %u more were not expected",
+			       msg->first, msg->count);
+	}
+	st = wf_flow_resume(link, msg);
+	if (st != WEFT_OK || !msg->last) {
+		return st;
+	}
+	if (link->slice_count > 0 && !link->have_slots) {
+		return wf_fail(WEFT_PROTOCOL, "RESUME: without a grant of slots before it");
+	}
+	link->state = WF_LINK_READY;
+	link->was_ready = true;
+	link->lost_ns = 0;
+	link->grant_due = link->slice_count > 0;
+	link->have_next = link->slice_count > 0 ? 0 : UINT32_MAX;
+	link->step_due =
+		link->pushable_count > 0 && msg->step != WF_STEP_NONE && msg->step < core->step;
+	link->out_due = link->pushable_count > 0 && core->out;
+	link->reduce_due = link->idx == 0 && core->reduce_since_ns != 0;
+	link->goodbye_due = core->leaving;
+	wf_flow_ready(link);
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_reduced(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_core *core = link->core;
+	static _Thread_local struct wf_msg_reduce msg;
+	enum weft_status st = wf_msg_reduced_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (core->reduce_since_ns == 0 || link->idx != 0 || msg.request_id != core->reduce_id ||
+	    msg.count != core->reduce_count) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "REDUCED %" PRIu64 " with %u values was not asked for",
+			       msg.request_id, msg.count);
+	}
+	for (uint32_t i = 0; i < msg.count; i++) {
+		core->reduce_value[i] = msg.value[i];
+	}
+	core->reduce_step = msg.step;
+	core->reduce_since_ns = 0;
+	atomic_store_explicit(&core->reduce_busy, 0, memory_order_seq_cst); /* B1, W1 */
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_goodbye(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_msg_goodbye msg;
+	enum weft_status st = wf_msg_goodbye_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (!msg.ack || !link->core->leaving) {
+		return wf_fail(WEFT_PROTOCOL, "GOODBYE was not expected");
+	}
+	link->state = WF_LINK_LEFT;
+	wf_transport_disconnect(link->conn, WF_DISCONNECT_DRAIN);
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_control(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_msg_abort abort;
+	enum weft_status st;
+	switch (event->msg.head->type) {
+	case WF_MSG_GOODBYE:
+		return take_goodbye(link, event);
+	case WF_MSG_REDUCED:
+		return take_reduced(link, event);
+	case WF_MSG_ABORT:
+		st = wf_msg_abort_decode(event->msg.head, event->msg.body, &abort);
+		if (st == WEFT_OK) {
+			wf_core_fail(link->core, (enum weft_status)abort.status, "%s",
+				     abort.reason);
+		}
+		return st;
+	default:
+		return wf_fail(WEFT_PROTOCOL, "control message of type %u", event->msg.head->type);
+	}
+}
+
+static enum weft_status
+take_nack(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_msg_nack msg;
+	enum weft_status st = wf_msg_nack_decode(event->msg.head, event->msg.body, &msg);
+	if (st == WEFT_OK) {
+		wf_core_fail(link->core, (enum weft_status)msg.status, "pserver %u lane %u: %s",
+			     link->pserver_idx, link->lane_idx, msg.reason);
+	}
+	return st;
+}
+
+enum weft_status
+wf_link_msg(struct wf_link *link, const struct wf_event *event)
+{
+	const struct wf_head *head = event->msg.head;
+	if (head->service == WF_SERVICE_CONTROL) {
+		return take_control(link, event);
+	}
+	if (head->service != WF_SERVICE_DENSE) {
+		return wf_fail(WEFT_PROTOCOL, "message for service %u at a trainer", head->service);
+	}
+	enum weft_status st;
+	switch (head->type) {
+	case WF_MSG_GRANT:
+		return take_slots(link, event);
+	case WF_MSG_RESUME:
+		return take_resume(link, event);
+	case WF_MSG_CREDIT:
+		st = wf_msg_credit_decode(head, event->msg.body, &link->core->credit);
+		return st != WEFT_OK ? st : wf_flow_credit(link, &link->core->credit);
+	case WF_MSG_NACK:
+		return take_nack(link, event);
+	default:
+		return wf_fail(WEFT_PROTOCOL, "dense message of type %u at a trainer", head->type);
+	}
+}
+
+bool
+wf_link_send(struct wf_link *link, const struct wf_msg *msg)
+{
+	const struct wf_op op = {
+		.kind = WF_OP_SEND,
+		.head = &msg->head,
+		.body = msg->body,
+		.body_bytes = msg->body_bytes,
+	};
+	unsigned taken = 0;
+	enum weft_status st = wf_transport_post(link->conn, &op, 1, &taken);
+	WF_ASSERT(st != WEFT_INVALID);
+	return taken == 1;
+}
+
+static bool
+flush_job(struct wf_link *link)
+{
+	struct wf_core *core = link->core;
+	while (link->job_sent < core->job_byte_count) {
+		uint64_t left = core->job_byte_count - link->job_sent;
+		const struct wf_msg_job msg = {
+			.offset = link->job_sent,
+			.total_bytes = core->job_byte_count,
+			.bytes = core->job_bytes + link->job_sent,
+			.byte_count = left < WF_JOB_PART_MAX ? (size_t)left : WF_JOB_PART_MAX,
+		};
+		wf_msg_job_encode(&msg, &core->msg);
+		if (!wf_link_send(link, &core->msg)) {
+			return false;
+		}
+		link->job_sent += msg.byte_count;
+	}
+	link->job_due = false;
+	return true;
+}
+
+static bool
+flush_abort(struct wf_link *link)
+{
+	struct wf_core *core = link->core;
+	struct wf_msg_abort msg = {
+		.status = (uint16_t)atomic_load_explicit(&core->status, memory_order_relaxed),
+		.step = core->step,
+	};
+	(void)snprintf(msg.who, sizeof(msg.who), "trainer %u", core->opts.trainer_id);
+	(void)snprintf(msg.reason, sizeof(msg.reason), "%.*s", WF_REASON_BYTES - 1, core->failure);
+	wf_msg_abort_encode(&msg, &core->msg);
+	if (!wf_link_send(link, &core->msg)) {
+		return false;
+	}
+	link->abort_due = false;
+	wf_transport_disconnect(link->conn, WF_DISCONNECT_DRAIN);
+	return true;
+}
+
+static bool
+flush_goodbye(struct wf_link *link)
+{
+	const struct wf_msg_goodbye msg = {.ack = false};
+	wf_msg_goodbye_encode(&msg, &link->core->msg);
+	link->goodbye_due = !wf_link_send(link, &link->core->msg);
+	return !link->goodbye_due;
+}
+
+static bool
+flush_reduce(struct wf_link *link)
+{
+	struct wf_core *core = link->core;
+	static _Thread_local struct wf_msg_reduce msg;
+	msg.request_id = core->reduce_id;
+	msg.step = core->step;
+	msg.count = core->reduce_count;
+	for (uint32_t i = 0; i < msg.count; i++) {
+		msg.value[i] = core->reduce_value[i];
+	}
+	wf_msg_reduce_encode(&msg, &core->msg);
+	link->reduce_due = !wf_link_send(link, &core->msg);
+	return !link->reduce_due;
+}
+
+void
+wf_link_flush(struct wf_link *link)
+{
+	if (link->conn == NULL) {
+		return;
+	}
+	if (wf_core_failed(link->core)) {
+		if (link->abort_due) {
+			(void)flush_abort(link);
+		}
+		return;
+	}
+	if (link->state == WF_LINK_GREETING && link->job_due) {
+		(void)flush_job(link);
+		return;
+	}
+	if (link->state != WF_LINK_READY) {
+		return;
+	}
+	wf_flow_flush(link);
+	if (link->reduce_due && !flush_reduce(link)) {
+		return;
+	}
+	if (link->goodbye_due) {
+		(void)flush_goodbye(link);
+	}
+}

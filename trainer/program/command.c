@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The option table of the training program. Thread: the caller's. */
+#include "trainer/program/command.h"
+
+#include "base/assert.h"
+#include "base/status.h"
+#include "trainer/program/compute.h"
+#include "trainer/program/kind.h"
+
+#define AT(field) offsetof(struct wf_train_opts, field)
+
+/* Options whose default depends on the model have no `initial`: see take_kind_defaults. */
+static const struct wf_option table[] = {
+	/* Training. */
+	{.name = "num_passes",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(num_passes),
+	 .min = 1,
+	 .help = "Passes over the data: linear 400, mlp 20.",
+	 .means = "passes over the data"},
+	{.name = "batch_size",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(batch_size),
+	 .help = "Rows per step of one trainer, 0: all it has. Linear 0, mlp 32."},
+	{.name = "optimizer",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(optimizer),
+	 .initial = "momentum",
+	 .choices = "sgd|momentum|adam",
+	 .help = "The pservers' optimizer."},
+	{.name = "learning_rate",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(learning_rate),
+	 .fmin = 1e-30,
+	 .fmax = 1e30,
+	 .help = "Learning rate: linear 1, mlp 0.05."},
+	{.name = "momentum",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(momentum),
+	 .initial = "0.9",
+	 .fmin = 0,
+	 .fmax = 1,
+	 .help = "For the optimizer momentum; less than 1."},
+	{.name = "adam_beta1",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(adam_beta1),
+	 .initial = "0.9",
+	 .fmin = 0,
+	 .fmax = 1,
+	 .help = "For the optimizer adam; less than 1."},
+	{.name = "adam_beta2",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(adam_beta2),
+	 .initial = "0.999",
+	 .fmin = 0,
+	 .fmax = 1,
+	 .help = "For the optimizer adam; less than 1."},
+	{.name = "adam_epsilon",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(adam_epsilon),
+	 .initial = "1e-8",
+	 .fmin = 1e-30,
+	 .fmax = 1,
+	 .help = "For the optimizer adam."},
+	{.name = "learning_rate_schedule",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(learning_rate_schedule),
+	 .initial = "constant",
+	 .choices = "constant|linear|warmup",
+	 .help = "linear: max(rate - a * samples, b); warmup: rate * min(1, samples / a)."},
+	{.name = "learning_rate_decay_a",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(learning_rate_decay_a),
+	 .initial = "0",
+	 .help = "Parameter a of the schedule."},
+	{.name = "learning_rate_decay_b",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(learning_rate_decay_b),
+	 .initial = "0",
+	 .help = "Parameter b of the schedule."},
+	{.name = "l2",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(l2),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "L2 decay of all parameters."},
+	{.name = "gradient_clipping_threshold",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(gradient_clipping_threshold),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "Clip each element of the reduced gradient to this, 0: off."},
+	{.name = "grad_reduce",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(grad_reduce),
+	 .initial = "mean",
+	 .choices = "mean|sum",
+	 .help = "mean: gradients are summed over all trainers and divided by the step's samples; "
+		 "sum: not divided."},
+	{.name = "nonfinite",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(nonfinite),
+	 .initial = "abort",
+	 .choices = "abort|skip",
+	 .help = "What NaN or Inf in a gradient does: end the job, or leave the element out."},
+	{.name = "hidden",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(hidden),
+	 .metavar = "N,N...",
+	 .help = "mlp: widths of the hidden layers, none if empty. 40 where it is not given."},
+	{.name = "seed",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(seed),
+	 .initial = "1",
+	 .help = "Decides initial values and order of rows. The same on all trainers. 0: drawn."},
+	{.name = "data",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(data),
+	 .metavar = "FILE",
+	 .help = "Train on this file instead of the one that comes with weft."},
+	{.name = "trainer_count",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(trainer_count),
+	 .initial = "1",
+	 .min = 1,
+	 .max = WF_COMPUTE_THREADS_MAX,
+	 .help = "Compute threads of this trainer.",
+	 .means = "compute threads inside one trainer"},
+	/* What is said. */
+	{.name = "log_period",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(log_period),
+	 .initial = "100",
+	 .help = "Log the cost every N batches, 0: never."},
+	{.name = "dot_period",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(dot_period),
+	 .initial = "1",
+	 .help = "Print a dot every N batches, on a terminal only, 0: never."},
+	{.name = "test_period",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(test_period),
+	 .initial = "0",
+	 .help = "Test every N batches too, 0: at the end of each pass only."},
+	/* The job. */
+	{.name = "sequential",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(sequential),
+	 .help = "Play all trainers in turn in this process, without a fabric; ends with the same "
+		 "bits."},
+	{.name = "local",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(local),
+	 .help = "As --sequential.",
+	 .means = "train without pservers, as --sequential does"},
+	{.name = "closed_form",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(closed_form),
+	 .help = "linear: print the errors of the least-squares solution instead of training."},
+	{.name = "trainer_id",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(trainer_id),
+	 .initial = "0",
+	 .help = "This trainer, from 0.",
+	 .means = "number of this trainer"},
+	{.name = "num_gradient_servers",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(num_gradient_servers),
+	 .initial = "1",
+	 .min = 1,
+	 .max = UINT32_MAX,
+	 .help = "Trainers in the job.",
+	 .means = "number of trainers"},
+	{.name = "pservers",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(pservers),
+	 .initial = "127.0.0.1",
+	 .metavar = "HOST[:PORT],...",
+	 .help = "The pservers, in the same order on all trainers.",
+	 .means = "the pservers"},
+	{.name = "port",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(port),
+	 .initial = "7164",
+	 .min = 1,
+	 .max = 65535,
+	 .help = "First port of pservers that name none.",
+	 .means = "first port of each pserver"},
+	{.name = "ports_num",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(ports_num),
+	 .initial = "1",
+	 .min = 1,
+	 .max = 65535,
+	 .help = "Dense lanes of each pserver.",
+	 .means = "dense lanes of each pserver"},
+	{.name = "ports_num_for_sparse",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(ports_num_for_sparse),
+	 .initial = "0",
+	 .max = 65535,
+	 .help = "Sparse lanes of each pserver.",
+	 .means = "sparse lanes of each pserver"},
+	{.name = "slice_bytes",
+	 .type = WF_OPTION_BYTES,
+	 .offset = AT(slice_bytes),
+	 .initial = "256KiB",
+	 .min = 64,
+	 .help = "Tensors are cut into slices of this size."},
+	{.name = "transport",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(transport),
+	 .initial = "auto",
+	 .metavar = "auto|tcp",
+	 .help = "What carries the bytes."},
+	{.name = "progress",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(progress),
+	 .initial = "thread",
+	 .choices = "thread|caller",
+	 .help = "Who moves the bytes: a thread of its own, or the one that computes."},
+	{.name = "pin",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(pin),
+	 .initial = "off",
+	 .metavar = "auto|off|CPULIST",
+	 .help = "Bind the compute threads, then the progress thread, to cores."},
+	{.name = "spin",
+	 .type = WF_OPTION_DURATION,
+	 .offset = AT(spin_ns),
+	 .initial = "0",
+	 .help = "How long to poll before sleeping."},
+	{.name = "connect_timeout",
+	 .type = WF_OPTION_DURATION,
+	 .offset = AT(connect_timeout_ns),
+	 .initial = "300s",
+	 .help = "How long to wait until every pserver has answered for the first time."},
+	{.name = "reconnect_timeout",
+	 .type = WF_OPTION_DURATION,
+	 .offset = AT(reconnect_timeout_ns),
+	 .initial = "3s",
+	 .help = "How long a lost connection may take to come back."},
+	{.name = "peer_timeout",
+	 .type = WF_OPTION_DURATION,
+	 .offset = AT(peer_timeout_ns),
+	 .initial = "10s",
+	 .help = "How long a host may be silent."},
+	/* The original's. */
+	{.name = "use_gpu",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(use_gpu),
+	 .help = "False is accepted; weft computes on CPUs.",
+	 .means = "use of GPUs: none"},
+	{.name = "rdma_tcp",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(rdma_tcp),
+	 .initial = "tcp",
+	 .choices = "tcp|rdma",
+	 .help = "tcp is accepted; see --transport.",
+	 .means = "nothing, see --transport"},
+	{.name = "nics",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(nics),
+	 .help = "Accepted, no effect.",
+	 .means = "nothing here: addresses come from --pservers"},
+	{.name = "small_messages",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(small_messages),
+	 .help = "Accepted, no effect.",
+	 .means = "nothing here: small messages are never delayed"},
+	{.name = "use_old_updater",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(use_old_updater),
+	 .help = "Accepted, no effect.",
+	 .means = "nothing here: there is one updater"},
+	{.name = "parallel_thread_num",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(parallel_thread_num),
+	 .initial = "1",
+	 .help = "Accepted, no effect.",
+	 .means = "nothing here: one progress thread serves all lanes"},
+	{.name = "sock_send_buf_size",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(sock_send_buf_size),
+	 .help = "Accepted, no effect.",
+	 .means = "nothing here: the kernel sizes its buffers"},
+	{.name = "sock_recv_buf_size",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(sock_recv_buf_size),
+	 .help = "Accepted, no effect.",
+	 .means = "nothing here: the kernel sizes its buffers"},
+	{.name = "comment",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(comment),
+	 .help = "Accepted, no effect.",
+	 .means = "nothing here: a text for process lists"},
+};
+WF_STATIC_ASSERT(WF_ARRAY_COUNT(table) <= WF_TRAIN_OPTIONS_MAX, "room for what parsing writes");
+
+static bool
+is_default(const struct wf_train_command *command, const char *name)
+{
+	return wf_options_origin(&command->options, name) == WF_ORIGIN_DEFAULT;
+}
+
+/* What neither command line nor environment gave and depends on the model. */
+static void
+take_kind_defaults(struct wf_train_command *command, const struct wf_kind *kind)
+{
+	struct wf_train_opts *opts = &command->opts;
+
+	if (is_default(command, "num_passes")) {
+		opts->num_passes = kind->num_passes;
+	}
+	if (is_default(command, "batch_size")) {
+		opts->batch_size = kind->batch_size;
+	}
+	if (is_default(command, "learning_rate")) {
+		opts->learning_rate = kind->learning_rate;
+	}
+}
+
+enum weft_status
+wf_train_command_parse(struct wf_train_command *command, int argc, char *const *argv)
+{
+	const struct wf_kind *kind = NULL;
+
+	*command = (struct wf_train_command){
+		.options = {.table = table,
+			    .option_count = WF_ARRAY_COUNT(table),
+			    .program = "weft train",
+			    .target = &command->opts,
+			    .origin = command->origin,
+			    .env_name = command->env_name,
+			    .positional = command->positional,
+			    .positional_max = WF_ARRAY_COUNT(command->positional)},
+	};
+	enum weft_status st = wf_options_parse(&command->options, argc, argv);
+	if (st != WEFT_OK || command->options.help_wanted) {
+		return st;
+	}
+	if (command->options.positional_count > 0) {
+		command->opts.model = command->positional[0];
+	}
+	st = wf_kind_by_name(command->opts.model, &kind);
+	if (st != WEFT_OK) {
+		const struct wf_error why = *wf_error_record();
+		return wf_fail(st, "%s: %s", command->options.program, why.text);
+	}
+	take_kind_defaults(command, kind);
+	return WEFT_OK;
+}
+
+void
+wf_train_command_help(const struct wf_train_command *command, FILE *out)
+{
+	const struct wf_kind *kind = NULL;
+
+	fprintf(out, "weft train MODEL [options]\n\n"
+		     "Train a built-in model, as one trainer of a job. Trainer 0 prints a line per "
+		     "pass:\n"
+		     "  pass 0 cost 12.34 test 15.6 digest 9f86d081884c7d65\n\n"
+		     "Examples:\n"
+		     "  weft train linear --pservers=10.0.0.1,10.0.0.2 --num_gradient_servers=2 "
+		     "--trainer_id=0\n"
+		     "  weft train mlp --sequential --num_passes=5\n"
+		     "  weft train linear --closed_form\n\n"
+		     "Models:\n");
+	for (unsigned i = 0; (kind = wf_kind_at(i)) != NULL; i++) {
+		fprintf(out, "  %-8s %s\n", kind->name, kind->summary);
+	}
+	fprintf(out, "\nOptions:\n");
+	wf_options_print_help(&command->options, out);
+	fprintf(out, "\nExit codes: 0; 64 usage; 65 bad data; 69 peer unavailable or lost; 70 "
+		     "internal;\n"
+		     "74 input or output; 75 try again; 77 not permitted\n");
+}

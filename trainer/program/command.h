@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command: the training program's options, from command line and environment into wf_train_opts.
+ * Thread: the caller's. */
+#pragma once
+
+#include <stdio.h>
+
+#include "base/options.h"
+#include "trainer/program/train.h"
+
+#define WF_TRAIN_OPTIONS_MAX 64u
+
+struct wf_train_command {
+	struct wf_train_opts opts;
+	struct wf_options options;
+	enum wf_option_origin origin[WF_TRAIN_OPTIONS_MAX];
+	const char *env_name[WF_TRAIN_OPTIONS_MAX];
+	const char *positional[1];
+};
+
+/* Parse argv[1..]. The command must not move afterwards, for it points into itself.
+ * WEFT_OK, also when only help is wanted (options.help_wanted, and opts may name no model);
+ * WEFT_INVALID: option, value, remedy. */
+enum weft_status wf_train_command_parse(struct wf_train_command *command, int argc,
+					char *const *argv) WEFT_MUST_CHECK;
+void wf_train_command_help(const struct wf_train_command *command, FILE *out);

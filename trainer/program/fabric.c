@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One trainer of a job: gradients from the compute threads, parameters from the fabric. Uses the
+ * public API alone. Thread: the run's, which is the session's owner. */
+#include "trainer/program/job.h"
+
+#include <cblas.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/status.h"
+#include "weft/weft.h"
+
+struct fabric {
+	struct wf_run *job;
+	struct weft_session *session;
+	struct weft_tensor *tensor[WF_MODEL_TENSORS_MAX];
+	float *param[WF_MODEL_TENSORS_MAX]; /* the session's arrays */
+	float *grad[WF_MODEL_TENSORS_MAX];
+	struct wf_shard shard;
+	char progress_pin[16];
+	char numerics[96];
+};
+
+static enum wf_log_level
+level_of(enum weft_log_level level)
+{
+	switch (level) {
+	case WEFT_LOG_DEBUG:
+		return WF_LOG_DEBUG;
+	case WEFT_LOG_INFO:
+		return WF_LOG_INFO;
+	case WEFT_LOG_WARN:
+		return WF_LOG_WARN;
+	case WEFT_LOG_ERROR:
+		return WF_LOG_ERROR;
+	}
+	return WF_LOG_ERROR;
+}
+
+static void
+log_line(void *arg, enum weft_log_level level, const char *line)
+{
+	wf_log(arg, level_of(level), "%s", line);
+}
+
+static struct weft_optimizer_opts
+optimizer_opts(const struct wf_train_opts *opts)
+{
+	return (struct weft_optimizer_opts){
+		.method = opts->optimizer,
+		.learning_rate = opts->learning_rate,
+		.momentum = opts->momentum,
+		.beta1 = opts->adam_beta1,
+		.beta2 = opts->adam_beta2,
+		.epsilon = opts->adam_epsilon,
+		.decay = opts->l2,
+		.clip = opts->gradient_clipping_threshold,
+		.schedule = opts->learning_rate_schedule,
+		.schedule_a = opts->learning_rate_decay_a,
+		.schedule_b = opts->learning_rate_decay_b,
+	};
+}
+
+/* The progress thread has the place after the compute threads': a setting of its own, for the
+ * session knows nothing of them. */
+static const char *
+progress_pin(struct fabric *fabric)
+{
+	const struct wf_run *job = fabric->job;
+	int cpu = -1;
+
+	if (strcmp(job->opts->progress, "thread") == 0) {
+		cpu = wf_pin_place_of(job->pin, (unsigned)job->opts->trainer_count).cpu;
+	}
+	if (cpu < 0) {
+		return "off";
+	}
+	snprintf(fabric->progress_pin, sizeof(fabric->progress_pin), "%d", cpu);
+	return fabric->progress_pin;
+}
+
+static enum weft_status
+open_session(struct fabric *fabric)
+{
+	const struct wf_run *job = fabric->job;
+	const struct wf_train_opts *opts = job->opts;
+	struct weft_session_opts session;
+
+	weft_session_opts_init(&session);
+	snprintf(fabric->numerics, sizeof(fabric->numerics),
+		 "openblas %s, 1 BLAS thread, trainer_count %" PRIu64, openblas_get_corename(),
+		 opts->trainer_count);
+	session.pservers = opts->pservers;
+	session.port = (uint16_t)opts->port;
+	session.ports_num = (uint32_t)opts->ports_num;
+	session.ports_num_for_sparse = (uint32_t)opts->ports_num_for_sparse;
+	session.num_gradient_servers = (uint32_t)opts->num_gradient_servers;
+	session.grad_reduce = job->is_mean ? WEFT_REDUCE_MEAN : WEFT_REDUCE_SUM;
+	session.skip_nonfinite = job->is_skipping;
+	session.slice_bytes = opts->slice_bytes;
+	session.optimizer = optimizer_opts(opts);
+	session.trainer_id = (uint32_t)opts->trainer_id;
+	session.transport = opts->transport;
+	session.progress =
+		strcmp(opts->progress, "caller") == 0 ? WEFT_PROGRESS_CALLER : WEFT_PROGRESS_THREAD;
+	session.pin = progress_pin(fabric);
+	session.spin_ns = opts->spin_ns;
+	session.connect_timeout_ns = opts->connect_timeout_ns;
+	session.reconnect_timeout_ns = opts->reconnect_timeout_ns;
+	session.peer_timeout_ns = opts->peer_timeout_ns;
+	session.numerics = fabric->numerics;
+	session.log = log_line;
+	session.log_arg = job->env;
+	session.env = job->env;
+	return weft_session_open(&session, &fabric->session);
+}
+
+static enum weft_status
+add_tensors(struct fabric *fabric)
+{
+	const struct wf_model *model = &fabric->job->model;
+
+	for (unsigned t = 0; t < model->tensor_count; t++) {
+		const struct weft_tensor_opts tensor = {
+			.name = model->tensor[t].name,
+			.rows = model->tensor[t].rows,
+			.cols = model->tensor[t].cols,
+		};
+		enum weft_status st = weft_tensor_add(fabric->session, &tensor, &fabric->tensor[t]);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	enum weft_status st = weft_session_seal(fabric->session);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	for (unsigned t = 0; t < model->tensor_count; t++) {
+		fabric->param[t] = weft_tensor_param(fabric->tensor[t]);
+		fabric->grad[t] = weft_tensor_grad(fabric->tensor[t]);
+		WF_ASSERT(weft_tensor_count(fabric->tensor[t]) == wf_model_tensor_count(model, t));
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+start(struct fabric *fabric)
+{
+	struct wf_run *job = fabric->job;
+
+	enum weft_status st = wf_run_shard(job, (uint32_t)job->opts->trainer_id, &fabric->shard);
+	if (st == WEFT_OK) {
+		st = open_session(fabric);
+	}
+	if (st == WEFT_OK) {
+		st = add_tensors(fabric);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (job->opts->trainer_id == 0) {
+		job->model.ops->init(&job->model, job->seed, fabric->param);
+	}
+	st = weft_session_start(fabric->session);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	/* Only now: a thread started by this one inherits what it is bound to. */
+	return wf_pin_self(job->pin, 0);
+}
+
+static enum weft_status
+report_pass(struct fabric *fabric, const struct wf_tally *tally)
+{
+	struct wf_run *job = fabric->job;
+	uint64_t digest = 0;
+	double sums[2] = {tally->cost, tally->samples};
+
+	enum weft_status st = weft_reduce(fabric->session, sums, 2);
+	if (st != WEFT_OK || job->opts->trainer_id != 0) {
+		return st;
+	}
+	st = weft_digest(fabric->session, &digest);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_tally total = {.cost = sums[0], .samples = sums[1]};
+	return wf_run_report(job, &total, (const float *const *)fabric->param, digest);
+}
+
+static enum weft_status
+run_pass(struct fabric *fabric)
+{
+	struct wf_run *job = fabric->job;
+	const float *const *param = (const float *const *)fabric->param;
+	struct wf_tally tally = {0};
+
+	job->batch = 0;
+	wf_shard_shuffle(&fabric->shard, job->seed, job->pass);
+	const size_t batches = wf_shard_batch_count(&fabric->shard);
+	while (job->batch < batches) {
+		double cost = 0.0;
+		uint64_t samples = wf_run_gradient(job, &fabric->shard, param, fabric->grad, &cost);
+		tally.cost += cost;
+		tally.samples += (double)samples;
+		enum weft_status st = weft_exchange(fabric->session, samples, cost);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		wf_run_batch_done(job, &tally, param, job->opts->trainer_id == 0);
+	}
+	enum weft_status st = weft_pass_end(fabric->session);
+	return st == WEFT_OK ? report_pass(fabric, &tally) : st;
+}
+
+/* End the session. What went wrong first is what is said, not what ending it brought up. */
+static enum weft_status
+finish(struct fabric *fabric, enum weft_status st)
+{
+	if (st == WEFT_OK) {
+		return weft_session_close(fabric->session);
+	}
+	const struct wf_error first = *wf_error_record();
+	if (fabric->session != NULL) {
+		weft_session_abort(fabric->session, st, first.text);
+	}
+	*wf_error_record() = first;
+	return st;
+}
+
+enum weft_status
+wf_run_run_fabric(struct wf_run *job)
+{
+	struct fabric fabric = {.job = job};
+
+	enum weft_status st = start(&fabric);
+	for (job->pass = 0; st == WEFT_OK && job->pass < job->opts->num_passes; job->pass++) {
+		st = run_pass(&fabric);
+	}
+	st = finish(&fabric, st);
+	wf_shard_fini(job->env, &fabric.shard);
+	return st;
+}

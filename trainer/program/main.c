@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft-train: the program that `weft train` executes. Results go to stdout, a line at a time;
+ * everything else to stderr. Thread: main. */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "trainer/program/command.h"
+#include "trainer/program/exit_code.h"
+
+#define UNDERSTOOD_BYTES 1000u
+
+static enum weft_status
+print_line(void *arg, const char *line)
+{
+	bool *has_dots = arg;
+
+	if (*has_dots) {
+		(void)!write(STDERR_FILENO, "\r\033[K", 4); /* they have served */
+		*has_dots = false;
+	}
+	if (printf("%s\n", line) < 0 || fflush(stdout) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "standard output");
+	}
+	return WEFT_OK;
+}
+
+static void
+print_dot(void *arg)
+{
+	bool *has_dots = arg;
+
+	*has_dots = write(STDERR_FILENO, ".", 1) == 1;
+}
+
+static enum weft_status
+run(const struct wf_train_command *command)
+{
+	bool has_dots = false; /* on the terminal's current line */
+	const struct wf_train_sink sink = {
+		.line = print_line,
+		.arg = &has_dots,
+		.dot = isatty(STDERR_FILENO) ? print_dot : NULL,
+	};
+	char understood[UNDERSTOOD_BYTES];
+	struct wf_env *env = NULL;
+
+	enum weft_status st = wf_env_system_create(WF_LOG_INFO, STDERR_FILENO, &env);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (wf_options_understood(&command->options, understood, sizeof(understood)) > 0) {
+		wf_log(env, WF_LOG_INFO, "understood as: %s", understood);
+	}
+	st = wf_train_run(&command->opts, env, &sink);
+	wf_env_system_destroy(env);
+	return st;
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct wf_train_command command; /* too large for comfort on a stack */
+
+	signal(SIGPIPE, SIG_IGN); /* a closed stdout is an error of print_line */
+	setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+	enum weft_status st = wf_train_command_parse(&command, argc, argv);
+	if (st != WEFT_OK) {
+		fprintf(stderr, "%s\n", weft_last_error()); /* opens with the program's name */
+		return wf_exit_code(st);
+	}
+	if (command.options.help_wanted) {
+		wf_train_command_help(&command, stdout);
+		return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
+	}
+	st = run(&command);
+	if (st != WEFT_OK) {
+		fprintf(stderr, "weft train: %s\n", weft_last_error());
+	}
+	return wf_exit_code(st);
+}

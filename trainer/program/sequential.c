@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All trainers of a job played in turn by one thread, without a fabric: the oracle that distributed
+ * runs are held against. It shares kernels and models with them, and nothing of session, wire or
+ * pserver: gradients are summed in trainer order, slice by slice, and applied in the same pass.
+ * Thread: the run's. */
+#include "trainer/program/job.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/digest.h"
+
+struct member {
+	struct wf_shard shard;
+	float *grad[WF_MODEL_TENSORS_MAX];
+	uint64_t samples;      /* of this step; 0: out of data */
+	struct wf_tally tally; /* of this pass */
+};
+
+struct run {
+	struct wf_run *job;
+	uint32_t member_count;
+	struct member *member; /* [member_count] */
+	float *param[WF_MODEL_TENSORS_MAX];
+	float *state[WF_STATE_MAX][WF_MODEL_TENSORS_MAX];
+	const float **slice_grad; /* [member_count] of the slice being applied */
+	float *memory;
+	size_t memory_bytes;
+	uint64_t samples_before; /* applied before this step */
+	uint64_t updates;        /* steps applied, with this one */
+	uint64_t skipped;        /* elements not finite, in this pass */
+	struct wf_digest *digest;
+};
+
+/* Lay the tensors out from `*at`, each on a cache line of its own, and move `*at` past them. */
+static void
+place(const struct wf_model *model, float **at, float **array)
+{
+	for (unsigned t = 0; t < model->tensor_count; t++) {
+		array[t] = *at;
+		*at += (wf_model_tensor_count(model, t) + 15) / 16 * 16;
+	}
+}
+
+static enum weft_status
+take_memory(struct run *run)
+{
+	const struct wf_model *model = &run->job->model;
+	struct wf_env *env = run->job->env;
+	unsigned states = wf_optimizer_state_count(run->job->optimizer.kind);
+	float *array[WF_MODEL_TENSORS_MAX];
+	float *at = NULL;
+	size_t one = 0;
+
+	for (unsigned t = 0; t < model->tensor_count; t++) {
+		one += (wf_model_tensor_count(model, t) + 15) / 16 * 16;
+	}
+	run->member = wf_zalloc_array(env, run->member_count, sizeof(*run->member));
+	run->slice_grad = wf_zalloc_array(env, run->member_count, sizeof(*run->slice_grad));
+	run->memory_bytes = one * (1 + states + (size_t)run->member_count) * sizeof(float);
+	run->memory = wf_zalloc(env, run->memory_bytes);
+	if (run->member == NULL || run->slice_grad == NULL || run->memory == NULL) {
+		return wf_fail(WEFT_NOMEM, "%u trainers with %zu parameters each",
+			       run->member_count, one);
+	}
+	at = run->memory;
+	place(model, &at, run->param);
+	for (unsigned s = 0; s < states; s++) {
+		place(model, &at, run->state[s]);
+	}
+	for (uint32_t i = 0; i < run->member_count; i++) {
+		place(model, &at, array);
+		memcpy(run->member[i].grad, array, sizeof(array));
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+run_init(struct run *run)
+{
+	struct wf_run *job = run->job;
+	enum weft_status st = take_memory(run);
+
+	for (uint32_t i = 0; st == WEFT_OK && i < run->member_count; i++) {
+		st = wf_run_shard(job, i, &run->member[i].shard);
+	}
+	if (st == WEFT_OK) {
+		st = wf_digest_create(job->env, &run->digest);
+	}
+	if (st == WEFT_OK) {
+		job->model.ops->init(&job->model, job->seed, run->param);
+	}
+	return st;
+}
+
+static void
+run_fini(struct run *run)
+{
+	struct wf_env *env = run->job->env;
+
+	wf_digest_destroy(run->digest);
+	for (uint32_t i = 0; run->member != NULL && i < run->member_count; i++) {
+		wf_shard_fini(env, &run->member[i].shard);
+	}
+	wf_free(env, run->member, run->member_count * sizeof(*run->member));
+	wf_free(env, run->slice_grad, run->member_count * sizeof(*run->slice_grad));
+	wf_free(env, run->memory, run->memory_bytes);
+}
+
+/* Gradients of the step's batches, trainer by trainer. Returns the step's samples, 0 when all
+ * trainers are out of data. */
+static uint64_t
+compute_step(struct run *run)
+{
+	struct wf_run *job = run->job;
+	const float *const *param = (const float *const *)run->param;
+	uint64_t samples = 0;
+
+	for (uint32_t i = 0; i < run->member_count; i++) {
+		struct member *member = &run->member[i];
+		double cost = 0.0;
+		member->samples = 0;
+		if (job->batch >= wf_shard_batch_count(&member->shard)) {
+			continue;
+		}
+		member->samples = wf_run_gradient(job, &member->shard, param, member->grad, &cost);
+		member->tally.cost += cost;
+		member->tally.samples += (double)member->samples;
+		samples += member->samples;
+	}
+	return samples;
+}
+
+/* Apply one slice of one tensor; returns how many elements were not finite. */
+static size_t
+apply_slice(struct run *run, struct wf_apply *apply, unsigned tensor, size_t first)
+{
+	enum wf_optimizer kind = run->job->optimizer.kind;
+
+	apply->grad_count = 0;
+	for (uint32_t i = 0; i < run->member_count; i++) {
+		if (run->member[i].samples > 0) {
+			run->slice_grad[apply->grad_count++] = run->member[i].grad[tensor] + first;
+		}
+	}
+	apply->grad = run->slice_grad;
+	apply->param = run->param[tensor] + first;
+	for (unsigned s = 0; s < wf_optimizer_state_count(kind); s++) {
+		apply->state[s] = run->state[s][tensor] + first;
+	}
+	return run->job->kernels->apply[kind](apply);
+}
+
+static enum weft_status
+apply_step(struct run *run, uint64_t samples)
+{
+	const struct wf_run *job = run->job;
+	const size_t slice = job->opts->slice_bytes / sizeof(float);
+	struct wf_apply apply = {
+		.divisor = job->is_mean ? (float)samples : 1.0f,
+		.clip = (float)job->optimizer.clip,
+		.decay = (float)job->optimizer.decay,
+	};
+
+	run->updates++;
+	wf_apply_scalars(&job->optimizer,
+			 wf_learning_rate(&job->optimizer, run->samples_before, samples),
+			 run->updates, &apply);
+	for (unsigned t = 0; t < job->model.tensor_count; t++) {
+		const size_t count = wf_model_tensor_count(&job->model, t);
+		size_t bad = 0;
+		for (size_t first = 0; first < count; first += slice) {
+			apply.count = count - first < slice ? count - first : slice;
+			bad += apply_slice(run, &apply, t, first);
+		}
+		run->skipped += bad;
+		if (bad > 0 && !job->is_skipping) {
+			return wf_fail(
+				WEFT_DATA,
+				"tensor %s: %zu of %zu gradient elements are not finite in step "
+				"%" PRIu64 "; a smaller learning_rate may help, nonfinite=skip "
+				"leaves such elements out",
+				job->model.tensor[t].name, bad, count, run->updates);
+		}
+	}
+	run->samples_before += samples;
+	return WEFT_OK;
+}
+
+/* As weft_digest: every parameter byte, tensors in order of their names. */
+static uint64_t
+digest_of(struct run *run)
+{
+	const struct wf_model *model = &run->job->model;
+	bool is_done[WF_MODEL_TENSORS_MAX] = {false};
+
+	wf_digest_reset(run->digest);
+	for (unsigned i = 0; i < model->tensor_count; i++) {
+		unsigned next = WF_MODEL_TENSORS_MAX;
+		for (unsigned t = 0; t < model->tensor_count; t++) {
+			if (!is_done[t] &&
+			    (next == WF_MODEL_TENSORS_MAX ||
+			     strcmp(model->tensor[t].name, model->tensor[next].name) < 0)) {
+				next = t;
+			}
+		}
+		WF_ASSERT(next < model->tensor_count);
+		size_t count = wf_model_tensor_count(model, next);
+		is_done[next] = true;
+		wf_digest_string(run->digest, model->tensor[next].name);
+		wf_digest_u64(run->digest, count);
+		wf_digest_bytes(run->digest, run->param[next], count * sizeof(float));
+	}
+	return wf_digest_value(run->digest);
+}
+
+static enum weft_status
+run_pass(struct run *run)
+{
+	struct wf_run *job = run->job;
+	const float *const *param = (const float *const *)run->param;
+	struct wf_tally total = {0};
+
+	job->batch = 0;
+	run->skipped = 0;
+	for (uint32_t i = 0; i < run->member_count; i++) {
+		wf_shard_shuffle(&run->member[i].shard, job->seed, job->pass);
+		run->member[i].tally = (struct wf_tally){0};
+	}
+	for (uint64_t samples = compute_step(run); samples > 0; samples = compute_step(run)) {
+		enum weft_status st = apply_step(run, samples);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		wf_run_batch_done(job, &run->member[0].tally, param, true);
+	}
+	for (uint32_t i = 0; i < run->member_count; i++) {
+		total.cost += run->member[i].tally.cost;
+		total.samples += run->member[i].tally.samples;
+	}
+	if (run->skipped > 0) {
+		wf_log(job->env, WF_LOG_WARN,
+		       "pass %" PRIu64 ": %" PRIu64 " gradient elements were not finite, skipped",
+		       job->pass, run->skipped);
+	}
+	return wf_run_report(job, &total, param, digest_of(run));
+}
+
+enum weft_status
+wf_run_run_sequential(struct wf_run *job)
+{
+	struct run run = {
+		.job = job,
+		.member_count = (uint32_t)job->opts->num_gradient_servers,
+	};
+	enum weft_status st = run_init(&run);
+	for (job->pass = 0; st == WEFT_OK && job->pass < job->opts->num_passes; job->pass++) {
+		st = run_pass(&run);
+	}
+	run_fini(&run);
+	return st;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train: one training run of a built-in model, either as one trainer of a job (over libweft) or
+ * sequentially, with every trainer's part played in turn and no fabric at all. Both end with the
+ * same bits.
+ *
+ * Thread: the caller's. With trainer_count 1 no thread is started here; with progress "caller" the
+ * session starts none either, so that a simulated process can call this. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/env.h"
+
+/* Settings. command.h fills them from a command line; texts are lent for the run. */
+struct wf_train_opts {
+	const char *model; /* "linear", "mlp" */
+	const char *data;  /* file; NULL: the one that comes with weft */
+	const char *hidden;
+
+	uint64_t num_passes;
+	uint64_t log_period;  /* batches; 0: never */
+	uint64_t dot_period;  /* batches; 0: never */
+	uint64_t test_period; /* batches; 0: at the end of each pass only */
+	uint64_t seed;        /* 0: drawn */
+	uint64_t batch_size;  /* rows of one trainer; 0: all */
+
+	const char *optimizer;
+	double learning_rate, momentum;
+	double adam_beta1, adam_beta2, adam_epsilon;
+	const char *learning_rate_schedule;
+	double learning_rate_decay_a, learning_rate_decay_b;
+	double l2;
+	double gradient_clipping_threshold;
+	const char *grad_reduce; /* "mean", "sum" */
+	const char *nonfinite;   /* "abort", "skip" */
+
+	uint64_t trainer_id;
+	uint64_t num_gradient_servers;
+	uint64_t trainer_count; /* compute threads */
+	const char *pservers;
+	uint64_t port, ports_num, ports_num_for_sparse;
+	uint64_t slice_bytes;
+	const char *transport;
+	const char *progress; /* "thread", "caller" */
+	const char *pin;
+	uint64_t spin_ns;
+	uint64_t connect_timeout_ns, reconnect_timeout_ns, peer_timeout_ns;
+
+	bool sequential;
+	bool local; /* the original's word for it */
+	bool closed_form;
+	bool use_gpu;
+
+	/* The original's, without effect. */
+	const char *rdma_tcp, *nics, *comment;
+	bool small_messages, use_old_updater;
+	uint64_t parallel_thread_num, sock_send_buf_size, sock_recv_buf_size;
+};
+
+struct wf_train_sink {
+	/* A result line, without newline. A status other than WEFT_OK ends the run with it. */
+	enum weft_status (*line)(void *arg, const char *line);
+	void (*dot)(void *arg); /* every dot_period batches; NULL: none wanted */
+	void *arg;
+};
+
+/**
+ * Train, and give trainer 0's result lines to the sink:
+ *     pass 0 cost 12.34 test 15.6 digest 9f86d081884c7d65
+ * Passes count from 0. Blocks until the last pass is over.
+ * @return WEFT_OK; WEFT_INVALID: option, value, remedy; WEFT_DATA: data file, or not finite
+ *         gradients; else what the fabric came to (weft.h). wf_fail's text says what and where
+ */
+enum weft_status wf_train_run(const struct wf_train_opts *opts, struct wf_env *env,
+			      const struct wf_train_sink *sink) WEFT_MUST_CHECK;

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* progress: who drives a session's core. Thread: as each function says. */
+#include "trainer/session.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+enum weft_status
+wf_session_failure(const struct weft_session *session)
+{
+	uint32_t status =
+		atomic_load_explicit(&session->core.status, memory_order_acquire); /* F1 */
+	if (status == WEFT_OK) {
+		return WEFT_OK;
+	}
+	return wf_fail((enum weft_status)status, "%s", session->core.failure);
+}
+
+static void
+signal_fd(int fd)
+{
+	uint64_t one = 1;
+	ssize_t n = write(fd, &one, sizeof(one));
+	(void)n; /* full: it is readable already */
+}
+
+static void
+drain_fd(int fd)
+{
+	uint64_t count;
+	ssize_t n = read(fd, &count, sizeof(count));
+	(void)n; /* empty: nothing to drain */
+}
+
+static void
+run_command(struct weft_session *session, const struct wf_command *command)
+{
+	struct wf_core *core = &session->core;
+	switch (command->kind) {
+	case WF_COMMAND_START:
+		wf_core_start(core);
+		break;
+	case WF_COMMAND_STEP:
+		wf_core_step(core, command->a, command->cost);
+		break;
+	case WF_COMMAND_PUSH:
+		wf_core_push(core, command->tensor, command->a);
+		break;
+	case WF_COMMAND_PULL:
+		wf_core_pull(core, command->tensor, command->a);
+		break;
+	case WF_COMMAND_OUT:
+		wf_core_out(core);
+		break;
+	case WF_COMMAND_NEXT_PASS:
+		wf_core_next_pass(core, command->a);
+		break;
+	case WF_COMMAND_REDUCE:
+		wf_core_reduce(core);
+		break;
+	case WF_COMMAND_LEAVE:
+		wf_core_leave(core);
+		break;
+	case WF_COMMAND_FAIL:
+		wf_core_fail(core, (enum weft_status)command->a, "%s", session->fail_reason);
+		break;
+	}
+}
+
+/* Progress thread: take all commands. Returns whether there were any. */
+static bool
+take_commands(struct weft_session *session)
+{
+	struct wf_command command;
+	bool any = false;
+	while (wf_ring_pop(session->progress.ring, &command)) {
+		run_command(session, &command);
+		any = true;
+	}
+	return any;
+}
+
+/* Wake the owner if it sleeps; after anything that it may wait for. */
+static void
+wake_owner(struct wf_progress *progress)
+{
+	if (atomic_load_explicit(&progress->owner_sleeps, memory_order_seq_cst) != 0) { /* W1 */
+		signal_fd(progress->done_fd);
+	}
+}
+
+static bool
+thread_turn(struct weft_session *session)
+{
+	bool any = take_commands(session);
+	any = wf_core_poll(&session->core) || any;
+	wake_owner(&session->progress);
+	return any;
+}
+
+static void
+thread_sleep(struct weft_session *session, uint32_t seen)
+{
+	struct wf_progress *progress = &session->progress;
+	uint64_t deadline;
+	wf_core_arm(&session->core, &deadline);
+	atomic_store_explicit(&progress->thread_sleeps, 1, memory_order_seq_cst); /* W2 */
+	bool quiet =
+		atomic_load_explicit(&progress->commands, memory_order_seq_cst) == seen; /* W2 */
+	if (quiet && !thread_turn(session)) {
+		wf_wait(session->env, progress->poll_fd, deadline);
+	}
+	atomic_store_explicit(&progress->thread_sleeps, 0, memory_order_relaxed);
+	drain_fd(progress->command_fd);
+}
+
+static void *
+thread_main(void *arg)
+{
+	struct weft_session *session = arg;
+	struct wf_progress *progress = &session->progress;
+	struct wf_env *env = session->env;
+	uint64_t spin_ns = session->core.opts.spin_ns;
+	if (wf_pin_self(progress->pin, 0) != WEFT_OK) {
+		wf_core_log(&session->core, WEFT_LOG_WARN, "progress thread is not pinned: %s",
+			    weft_last_error());
+	}
+	uint64_t last_ns = wf_now_ns(env);
+	while (atomic_load_explicit(&progress->stop, memory_order_acquire) == 0) {
+		uint32_t seen = atomic_load_explicit(&progress->commands, memory_order_seq_cst);
+		if (thread_turn(session)) {
+			last_ns = spin_ns > 0 ? wf_now_ns(env) : 0;
+		} else if (spin_ns == 0 || wf_now_ns(env) - last_ns >= spin_ns) {
+			thread_sleep(session, seen);
+		}
+	}
+	return NULL;
+}
+
+static enum weft_status
+watch(int poll_fd, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "session: epoll");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+open_fds(struct weft_session *session)
+{
+	struct wf_progress *progress = &session->progress;
+	progress->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	progress->command_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	progress->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (progress->poll_fd < 0 || progress->command_fd < 0 || progress->done_fd < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "session: no file descriptors");
+	}
+	enum weft_status st = watch(progress->poll_fd, progress->command_fd);
+	int fd = wf_transport_wait_fd(session->core.transport);
+	return st != WEFT_OK ? st : watch(progress->poll_fd, fd);
+}
+
+enum weft_status
+wf_progress_open(struct weft_session *session)
+{
+	struct wf_progress *progress = &session->progress;
+	progress->poll_fd = -1;
+	progress->command_fd = -1;
+	progress->done_fd = -1;
+	progress->threaded = session->core.opts.progress == WEFT_PROGRESS_THREAD;
+	enum weft_status st =
+		wf_pin_create(session->env, session->core.opts.pin, 1, &progress->pin);
+	if (st != WEFT_OK || !progress->threaded) {
+		return st;
+	}
+	st = wf_ring_create(session->env, WF_COMMANDS_MAX, sizeof(struct wf_command),
+			    &progress->ring);
+	if (st == WEFT_OK) {
+		st = open_fds(session);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	int err = pthread_create(&progress->thread, NULL, thread_main, session);
+	if (err != 0) {
+		return wf_fail_errno(WEFT_NOMEM, err, "session: no progress thread");
+	}
+	progress->started = true;
+	return WEFT_OK;
+}
+
+static void
+close_fd(int fd)
+{
+	if (fd > 0) {
+		(void)close(fd);
+	}
+}
+
+void
+wf_progress_close(struct weft_session *session)
+{
+	struct wf_progress *progress = &session->progress;
+	if (progress->started) {
+		atomic_store_explicit(&progress->stop, 1,
+				      memory_order_release); /* thread: acquire */
+		signal_fd(progress->command_fd);
+		(void)pthread_join(progress->thread, NULL);
+		progress->started = false;
+	}
+	wf_ring_destroy(progress->ring);
+	wf_pin_destroy(progress->pin);
+	progress->ring = NULL;
+	progress->pin = NULL;
+	close_fd(progress->poll_fd);
+	close_fd(progress->command_fd);
+	close_fd(progress->done_fd);
+}
+
+void
+wf_progress_turn(struct weft_session *session)
+{
+	if (!session->progress.threaded && session->core_open) {
+		(void)wf_core_poll(&session->core);
+	}
+}
+
+void
+wf_progress_command(struct weft_session *session, const struct wf_command *command)
+{
+	struct wf_progress *progress = &session->progress;
+	if (!progress->threaded) {
+		run_command(session, command);
+		return;
+	}
+	while (!wf_ring_push(progress->ring, command)) {
+		/* Full: the thread is behind. It takes all commands in one turn. */
+		wf_wait(session->env, -1, wf_now_ns(session->env) + WF_NS_PER_MS);
+	}
+	atomic_fetch_add_explicit(&progress->commands, 1, memory_order_seq_cst);         /* W2 */
+	if (atomic_load_explicit(&progress->thread_sleeps, memory_order_seq_cst) != 0) { /* W2 */
+		signal_fd(progress->command_fd);
+	}
+}
+
+/* Owner: sleep until the thread says that something happened, or a while has passed. */
+static void
+sleep_for_thread(struct weft_session *session, const _Atomic uint32_t *word)
+{
+	struct wf_progress *progress = &session->progress;
+	atomic_store_explicit(&progress->owner_sleeps, 1, memory_order_seq_cst);          /* W1 */
+	bool set = word == NULL || atomic_load_explicit(word, memory_order_seq_cst) != 0; /* W1 */
+	if (set && !wf_core_failed(&session->core)) {
+		wf_wait(session->env, progress->done_fd,
+			wf_now_ns(session->env) + WF_NS_PER_S / 10);
+	}
+	atomic_store_explicit(&progress->owner_sleeps, 0, memory_order_relaxed);
+	drain_fd(progress->done_fd);
+}
+
+/* Owner drives: one turn, and a sleep if it did nothing for `spin_ns`. */
+static void
+drive(struct weft_session *session, uint64_t *last_ns)
+{
+	struct wf_core *core = &session->core;
+	if (wf_core_poll(core)) {
+		*last_ns = 0;
+		return;
+	}
+	uint64_t spin_ns = core->opts.spin_ns;
+	uint64_t now = spin_ns > 0 ? wf_now_ns(session->env) : 0;
+	*last_ns = *last_ns == 0 ? now : *last_ns;
+	if (spin_ns > 0 && now - *last_ns < spin_ns) {
+		return;
+	}
+	uint64_t deadline;
+	wf_core_arm(core, &deadline);
+	if (!wf_core_poll(core)) {
+		wf_wait(session->env, wf_transport_wait_fd(core->transport), deadline);
+	}
+}
+
+enum weft_status
+wf_progress_wait_clear(struct weft_session *session, const _Atomic uint32_t *word)
+{
+	uint64_t last_ns = 0;
+	while (atomic_load_explicit(word, memory_order_acquire) != 0) { /* B1 */
+		if (wf_core_failed(&session->core)) {
+			return wf_session_failure(session);
+		}
+		if (session->progress.threaded) {
+			sleep_for_thread(session, word);
+		} else {
+			drive(session, &last_ns);
+		}
+	}
+	return WEFT_OK;
+}
+
+void
+wf_progress_wait(struct weft_session *session, bool (*done)(struct weft_session *))
+{
+	uint64_t last_ns = 0;
+	while (!done(session)) {
+		if (session->progress.threaded) {
+			wf_wait(session->env, session->progress.done_fd,
+				wf_now_ns(session->env) + 5 * WF_NS_PER_MS);
+			drain_fd(session->progress.done_fd);
+		} else {
+			drive(session, &last_ns);
+		}
+	}
+}

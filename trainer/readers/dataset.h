@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dataset: rows of features with a target each, the training rows before the test rows. Every
+ * trainer reads the whole file and takes its share by row number (trainer/program/shard.h).
+ * Thread: read-only after loading. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/env.h"
+
+struct wf_dataset {
+	uint32_t features; /* columns of x */
+	uint32_t classes;  /* 0: y is a real number; else y is one of 0..classes-1 */
+	size_t rows;
+	size_t train_rows; /* the first ones; 0 < train_rows < rows */
+	float *x;          /* [rows, features], scaled as the reader says */
+	float *y;          /* [rows] */
+};
+
+/* Each reader: WEFT_OK, and `out` ends with wf_dataset_fini; WEFT_DATA: file, line, column, value;
+ * WEFT_IO; WEFT_NOMEM. All split 80/20 in file order. */
+
+/* Boston housing, as the original's uci_housing: 13 features, each less its mean and divided by its
+ * range (both over all rows of the file, test rows included); y is the price in 1000 dollars. */
+enum weft_status wf_housing_read(struct wf_env *env, const char *path,
+				 struct wf_dataset *out) WEFT_MUST_CHECK;
+/* UCI optical digits: 64 pixels 0..16, divided by 16; y is the digit. */
+enum weft_status wf_digits_read(struct wf_env *env, const char *path,
+				struct wf_dataset *out) WEFT_MUST_CHECK;
+void wf_dataset_fini(struct wf_env *env, struct wf_dataset *dataset); /* accepts a zeroed one */
+
+#define WF_DATA_PATH_BYTES 4096u
+
+/**
+ * Find a file of the project's data folder: in $WEFT_DATA_DIR if that is set; else in data/ or
+ * share/weft/ of the program's folder and the four above it, so that build trees and moved
+ * prefixes work; else in the data folder of the prefix it was built for.
+ * @param out [WF_DATA_PATH_BYTES]
+ * @return WEFT_OK; WEFT_IO: where it was looked for, and the remedy
+ */
+enum weft_status wf_data_find(const char *file, char *out) WEFT_MUST_CHECK;

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session: options, tensors, start and end of a session. Thread: the owner's. */
+#include "trainer/session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/digest.h"
+#include "kernels/kernels.h"
+#include "kernels/optimizer.h"
+#include "wire/layout.h"
+
+#define PSERVERS_MAX 1024u
+#define VERSION_TEXT_(a, b, c) #a "." #b "." #c
+#define VERSION_TEXT(a, b, c) VERSION_TEXT_(a, b, c)
+
+const char *
+weft_version(void)
+{
+	return VERSION_TEXT(WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_VERSION_PATCH);
+}
+
+void
+weft_session_opts_init(struct weft_session_opts *opts)
+{
+	struct wf_optimizer_opts optimizer = wf_optimizer_defaults();
+	*opts = (struct weft_session_opts){
+		.struct_bytes = sizeof(*opts),
+		.pservers = "127.0.0.1",
+		.port = 7164,
+		.ports_num = 1,
+		.num_gradient_servers = 1,
+		.grad_reduce = WEFT_REDUCE_SUM,
+		.slice_bytes = 256u << 10,
+		.optimizer =
+			{
+				.method = "sgd",
+				.learning_rate = optimizer.learning_rate,
+				.beta1 = optimizer.beta1,
+				.beta2 = optimizer.beta2,
+				.epsilon = optimizer.epsilon,
+				.schedule = "constant",
+			},
+		.transport = "auto",
+		.progress = WEFT_PROGRESS_THREAD,
+		.pin = "off",
+		.connect_timeout_ns = 300 * WF_NS_PER_S,
+		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
+		.peer_timeout_ns = 10 * WF_NS_PER_S,
+		.numerics = "",
+	};
+}
+
+static char *
+copy_string(struct wf_env *env, const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+	char *copy = wf_zalloc_array(env, 1, bytes);
+	if (copy != NULL) {
+		memcpy(copy, text, bytes);
+	}
+	return copy;
+}
+
+/* Copy the options, and the strings they point at. */
+static enum weft_status
+copy_opts(struct weft_session *session, const struct weft_session_opts *opts)
+{
+	struct weft_session_opts *own = &session->core.opts;
+	*own = *opts;
+	const char **text[] = {&own->pservers, &own->transport,        &own->pin,
+			       &own->numerics, &own->optimizer.method, &own->optimizer.schedule};
+	WF_STATIC_ASSERT(WF_ARRAY_COUNT(text) == WF_ARRAY_COUNT(session->strings), "one copy each");
+	for (size_t i = 0; i < WF_ARRAY_COUNT(text); i++) {
+		session->strings[i] = copy_string(session->env, *text[i] != NULL ? *text[i] : "");
+		if (session->strings[i] == NULL) {
+			return wf_fail(WEFT_NOMEM, "session: no memory for options");
+		}
+		*text[i] = session->strings[i];
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_opts(const struct weft_session_opts *opts)
+{
+	if (opts->struct_bytes != sizeof(*opts)) {
+		return wf_fail(WEFT_INVALID,
+			       "weft_session_opts of %zu bytes, the library's has %zu: call "
+			       "weft_session_opts_init, and build against this version's headers",
+			       opts->struct_bytes, sizeof(*opts));
+	}
+	if (opts->num_gradient_servers == 0 || opts->num_gradient_servers > WF_TRAINER_COUNT_MAX) {
+		return wf_fail(WEFT_INVALID, "num_gradient_servers %u: 1 to %u are allowed",
+			       opts->num_gradient_servers, WF_TRAINER_COUNT_MAX);
+	}
+	if (opts->trainer_id >= opts->num_gradient_servers) {
+		return wf_fail(WEFT_INVALID,
+			       "trainer_id %u: must be below num_gradient_servers, which is %u "
+			       "(the number of trainers)",
+			       opts->trainer_id, opts->num_gradient_servers);
+	}
+	if (opts->ports_num == 0 || opts->ports_num > 256) {
+		return wf_fail(WEFT_INVALID, "ports_num %u: 1 to 256 are allowed", opts->ports_num);
+	}
+	if (opts->reconnect_timeout_ns == 0 || opts->connect_timeout_ns == 0) {
+		return wf_fail(WEFT_INVALID,
+			       "connect_timeout and reconnect_timeout must be above 0");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+fill_optimizer(const struct weft_optimizer_opts *in, struct wf_job_optimizer *out)
+{
+	struct wf_optimizer_opts opts = {
+		.learning_rate = in->learning_rate,
+		.momentum = in->momentum,
+		.beta1 = in->beta1,
+		.beta2 = in->beta2,
+		.epsilon = in->epsilon,
+		.decay = in->decay,
+		.clip = in->clip,
+		.schedule_a = in->schedule_a,
+		.schedule_b = in->schedule_b,
+	};
+	enum weft_status st = wf_optimizer_parse(in->method, &opts.kind);
+	if (st == WEFT_OK) {
+		st = wf_schedule_parse(in->schedule, &opts.schedule);
+	}
+	if (st == WEFT_OK) {
+		st = wf_optimizer_check(&opts);
+	}
+	*out = (struct wf_job_optimizer){
+		.kind = (uint32_t)opts.kind,
+		.schedule = (uint32_t)opts.schedule,
+		.learning_rate = opts.learning_rate,
+		.momentum = opts.momentum,
+		.beta1 = opts.beta1,
+		.beta2 = opts.beta2,
+		.epsilon = opts.epsilon,
+		.decay = opts.decay,
+		.clip = opts.clip,
+		.schedule_a = opts.schedule_a,
+		.schedule_b = opts.schedule_b,
+	};
+	return st;
+}
+
+static enum weft_status
+fill_job(struct weft_session *session)
+{
+	const struct weft_session_opts *opts = &session->core.opts;
+	struct wf_job *job = &session->core.job;
+	unsigned count = 0;
+	session->pserver = wf_zalloc_array(session->env, PSERVERS_MAX, sizeof(*session->pserver));
+	if (session->pserver == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: no memory for the list of pservers");
+	}
+	enum weft_status st = wf_host_list_parse(opts->pservers, opts->port, session->pserver,
+						 PSERVERS_MAX, &count);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (opts->grad_reduce != WEFT_REDUCE_SUM && opts->grad_reduce != WEFT_REDUCE_MEAN) {
+		return wf_fail(WEFT_INVALID, "grad_reduce %d", (int)opts->grad_reduce);
+	}
+	*job = (struct wf_job){
+		.trainer_count = opts->num_gradient_servers,
+		.pserver_count = count,
+		.lane_count = opts->ports_num,
+		.slice_bytes = opts->slice_bytes,
+		.grad_reduce =
+			opts->grad_reduce == WEFT_REDUCE_MEAN ? WF_REDUCE_MEAN : WF_REDUCE_SUM,
+		.nonfinite = opts->skip_nonfinite != 0 ? WF_NONFINITE_SKIP : WF_NONFINITE_ABORT,
+	};
+	return fill_optimizer(&opts->optimizer, &job->optimizer);
+}
+
+/* What the bits of a run depend on besides the job. */
+static uint64_t
+numerics_of(const struct weft_session *session)
+{
+	char text[512];
+	(void)snprintf(text, sizeof(text), "weft %s, %.400s", weft_version(),
+		       session->core.opts.numerics);
+	return wf_digest_of(text, strlen(text));
+}
+
+static void
+free_session(struct weft_session *session)
+{
+	struct wf_env *env = session->env;
+	struct wf_core *core = &session->core;
+	wf_progress_close(session);
+	if (session->core_open) {
+		wf_core_close(core);
+	}
+	if (core->param.base != NULL) {
+		env->ops->slab_close(env, &core->param);
+	}
+	if (core->grad.base != NULL) {
+		env->ops->slab_close(env, &core->grad);
+	}
+	wf_placement_fini(env, &core->placement);
+	wf_free(env, core->offset, (core->job.tensor_count + 1u) * sizeof(*core->offset));
+	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
+		wf_free(env, session->tensor[i], sizeof(*session->tensor[i]));
+	}
+	wf_free(env, session->tensor, session->tensor_capacity * sizeof(struct weft_tensor *));
+	wf_free(env, core->job.tensor, session->tensor_capacity * sizeof(*core->job.tensor));
+	wf_free(env, session->pserver, PSERVERS_MAX * sizeof(*session->pserver));
+	for (size_t i = 0; i < WF_ARRAY_COUNT(session->strings); i++) {
+		char *text = session->strings[i];
+		wf_free(env, text, text != NULL ? strlen(text) + 1 : 0);
+	}
+	bool own_env = session->own_env;
+	wf_free(env, session, sizeof(*session));
+	if (own_env) {
+		wf_env_system_destroy(env);
+	}
+}
+
+enum weft_status
+weft_session_open(const struct weft_session_opts *opts, struct weft_session **out)
+{
+	enum weft_status st = check_opts(opts);
+	struct wf_env *env = opts->env;
+	if (st == WEFT_OK && env == NULL) {
+		st = wf_env_system_create(WF_LOG_WARN, 2, &env);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct weft_session *session = wf_zalloc(env, sizeof(*session));
+	if (session == NULL) {
+		if (opts->env == NULL) {
+			wf_env_system_destroy(env);
+		}
+		return wf_fail(WEFT_NOMEM, "session: %zu bytes", sizeof(*session));
+	}
+	session->env = env;
+	session->own_env = opts->env == NULL;
+	session->core.env = env;
+	st = copy_opts(session, opts);
+	if (st == WEFT_OK) {
+		st = fill_job(session);
+	}
+	if (st != WEFT_OK) {
+		free_session(session);
+		return st;
+	}
+	session->core.incarnation = wf_random(env) | 1;
+	session->core.numerics_digest = numerics_of(session);
+	*out = session;
+	return WEFT_OK;
+}
+
+/* Room for one more tensor in both arrays. */
+static enum weft_status
+grow_tensors(struct weft_session *session)
+{
+	struct wf_job *job = &session->core.job;
+	uint32_t old = session->tensor_capacity;
+	if (job->tensor_count < old) {
+		return WEFT_OK;
+	}
+	uint32_t capacity = old == 0 ? 16 : old * 2;
+	struct weft_tensor **tensor =
+		wf_zalloc_array(session->env, capacity, sizeof(struct weft_tensor *));
+	struct wf_job_tensor *declared = wf_zalloc_array(session->env, capacity, sizeof(*declared));
+	if (tensor == NULL || declared == NULL) {
+		wf_free(session->env, tensor, capacity * sizeof(struct weft_tensor *));
+		wf_free(session->env, declared, capacity * sizeof(*declared));
+		return wf_fail(WEFT_NOMEM, "session: no memory for %u tensors", capacity);
+	}
+	if (old > 0) {
+		memcpy(tensor, session->tensor, old * sizeof(struct weft_tensor *));
+		memcpy(declared, job->tensor, old * sizeof(*declared));
+	}
+	wf_free(session->env, session->tensor, old * sizeof(struct weft_tensor *));
+	wf_free(session->env, job->tensor, old * sizeof(*declared));
+	session->tensor = tensor;
+	session->tensor_capacity = capacity;
+	job->tensor = declared;
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_tensor(const struct weft_session *session, const struct weft_tensor_opts *opts)
+{
+	const struct wf_job *job = &session->core.job;
+	uint64_t cols = opts->cols == 0 ? 1 : opts->cols;
+	if (session->sealed) {
+		return wf_fail(WEFT_INVALID, "tensor added after weft_session_seal");
+	}
+	if (opts->name == NULL || strlen(opts->name) >= WF_TENSOR_NAME_BYTES) {
+		return wf_fail(WEFT_INVALID, "tensor: a name of 1 to %d characters is needed",
+			       WF_TENSOR_NAME_BYTES - 1);
+	}
+	for (uint32_t i = 0; i < job->tensor_count; i++) {
+		if (strcmp(job->tensor[i].name, opts->name) == 0) {
+			return wf_fail(WEFT_INVALID, "tensor %s is declared twice", opts->name);
+		}
+	}
+	if (opts->rows == 0 || cols > WF_TENSOR_ELEMENTS_MAX ||
+	    opts->rows > WF_TENSOR_ELEMENTS_MAX / cols) {
+		return wf_fail(WEFT_INVALID, "tensor %s: %" PRIu64 " x %" PRIu64 " elements",
+			       opts->name, opts->rows, cols);
+	}
+	if (job->tensor_count == WF_TENSOR_COUNT_MAX) {
+		return wf_fail(WEFT_INVALID, "tensor %s: more than %u tensors", opts->name,
+			       WF_TENSOR_COUNT_MAX);
+	}
+	return WEFT_OK;
+}
+
+/* 0 stands for the job's setting, which the job keeps as a negative number; negative for none. */
+static double
+own_or_job(double value)
+{
+	if (value > 0) {
+		return value;
+	}
+	return value == 0 ? -1 : 0;
+}
+
+enum weft_status
+weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *opts,
+		struct weft_tensor **out)
+{
+	enum weft_status st = check_tensor(session, opts);
+	if (st == WEFT_OK) {
+		st = grow_tensors(session);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_job *job = &session->core.job;
+	struct weft_tensor *tensor = wf_zalloc(session->env, sizeof(*tensor));
+	if (tensor == NULL) {
+		return wf_fail(WEFT_NOMEM, "tensor %s: %zu bytes", opts->name, sizeof(*tensor));
+	}
+	struct wf_job_tensor *declared = &job->tensor[job->tensor_count];
+	*declared = (struct wf_job_tensor){
+		.count = opts->rows * (opts->cols == 0 ? 1 : opts->cols),
+		.rate_multiplier = opts->rate_multiplier == 0 ? 1 : opts->rate_multiplier,
+		.decay = own_or_job(opts->decay),
+		.clip = own_or_job(opts->clip),
+		.is_static = opts->is_static != 0,
+	};
+	(void)snprintf(declared->name, sizeof(declared->name), "%s", opts->name);
+	*tensor = (struct weft_tensor){.session = session, .idx = job->tensor_count};
+	session->tensor[job->tensor_count++] = tensor;
+	*out = tensor;
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_arrays(struct weft_session *session)
+{
+	struct wf_core *core = &session->core;
+	core->offset =
+		wf_zalloc_array(session->env, core->job.tensor_count + 1u, sizeof(*core->offset));
+	if (core->offset == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: no memory for %u tensors",
+			       core->job.tensor_count);
+	}
+	uint64_t bytes = wf_layout_offsets(&core->job, core->offset);
+	enum weft_status st = session->env->ops->slab_open(session->env, bytes, -1, &core->param);
+	return st != WEFT_OK ? st
+			     : session->env->ops->slab_open(session->env, bytes, -1, &core->grad);
+}
+
+enum weft_status
+weft_session_seal(struct weft_session *session)
+{
+	struct wf_core *core = &session->core;
+	if (session->sealed) {
+		return wf_fail(WEFT_INVALID, "session: sealed already");
+	}
+	if (core->job.tensor_count == 0) {
+		return wf_fail(WEFT_INVALID, "session: no tensor was declared");
+	}
+	enum weft_status st = wf_job_check(&core->job);
+	if (st == WEFT_OK) {
+		st = wf_placement_init(session->env, &core->job, &core->placement);
+	}
+	if (st == WEFT_OK) {
+		st = take_arrays(session);
+	}
+	session->sealed = st == WEFT_OK;
+	return st;
+}
+
+float *
+weft_tensor_param(struct weft_tensor *tensor)
+{
+	const struct wf_core *core = &tensor->session->core;
+	if (!tensor->session->sealed) {
+		return NULL;
+	}
+	return (float *)((char *)core->param.base + core->offset[tensor->idx]);
+}
+
+float *
+weft_tensor_grad(struct weft_tensor *tensor)
+{
+	const struct wf_core *core = &tensor->session->core;
+	if (!tensor->session->sealed || core->job.tensor[tensor->idx].is_static) {
+		return NULL;
+	}
+	return (float *)((char *)core->grad.base + core->offset[tensor->idx]);
+}
+
+uint64_t
+weft_tensor_count(const struct weft_tensor *tensor)
+{
+	return tensor->session->core.job.tensor[tensor->idx].count;
+}
+
+const char *
+weft_tensor_name(const struct weft_tensor *tensor)
+{
+	return tensor->session->core.job.tensor[tensor->idx].name;
+}
+
+static enum weft_status
+open_core(struct weft_session *session)
+{
+	struct wf_core *core = &session->core;
+	session->core_open = true;
+	enum weft_status st = wf_core_open(core);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		struct wf_link *link = &core->link[i];
+		link->host = session->pserver[link->pserver_idx];
+		link->host.port = (uint16_t)(link->host.port + link->lane_idx);
+	}
+	return wf_progress_open(session);
+}
+
+enum weft_status
+weft_session_start(struct weft_session *session)
+{
+	struct wf_core *core = &session->core;
+	if (!session->sealed || session->started) {
+		return wf_fail(WEFT_INVALID, "session: %s",
+			       session->started ? "started already" : "start before seal");
+	}
+	session->started = true;
+	enum weft_status st = open_core(session);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	session->running = true;
+	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_START});
+	bool gives = core->opts.trainer_id == 0;
+	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
+		atomic_store_explicit(&core->tensor[i].busy, 1, memory_order_relaxed);
+		wf_progress_command(session,
+				    &(struct wf_command){
+					    .kind = gives ? WF_COMMAND_PUSH : WF_COMMAND_PULL,
+					    .tensor = i,
+				    });
+	}
+	return weft_wait_all(session);
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	const struct wf_job_tensor *const *x = a;
+	const struct wf_job_tensor *const *y = b;
+	return strcmp((*x)->name, (*y)->name);
+}
+
+enum weft_status
+weft_digest(struct weft_session *session, uint64_t *out)
+{
+	const struct wf_core *core = &session->core;
+	uint32_t count = core->job.tensor_count;
+	if (!session->sealed) {
+		return wf_fail(WEFT_INVALID, "digest: before weft_session_seal there is nothing");
+	}
+	const struct wf_job_tensor **order =
+		wf_zalloc_array(session->env, count, sizeof(struct wf_job_tensor *));
+	struct wf_digest *digest = NULL;
+	enum weft_status st = order == NULL ? wf_fail(WEFT_NOMEM, "digest: %u tensors", count)
+					    : wf_digest_create(session->env, &digest);
+	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
+		order[i] = &core->job.tensor[i];
+	}
+	if (st == WEFT_OK) {
+		qsort(order, count, sizeof(struct wf_job_tensor *), by_name);
+	}
+	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
+		wf_digest_string(digest, order[i]->name);
+		wf_digest_u64(digest, order[i]->count);
+		wf_digest_bytes(digest,
+				(const char *)core->param.base +
+					core->offset[order[i] - core->job.tensor],
+				order[i]->count * sizeof(float));
+	}
+	if (st == WEFT_OK) {
+		*out = wf_digest_value(digest);
+	}
+	wf_digest_destroy(digest);
+	wf_free(session->env, order, count * sizeof(struct wf_job_tensor *));
+	return st;
+}
+
+uint64_t
+weft_steps(const struct weft_session *session)
+{
+	return session->step;
+}
+
+static bool
+is_left(struct weft_session *session)
+{
+	return atomic_load_explicit(&session->core.left, memory_order_acquire) != 0 ||
+	       wf_core_failed(&session->core);
+}
+
+/* Failed: every connection is down, or the second to say so is over. */
+static bool
+is_quiet(struct weft_session *session)
+{
+	return atomic_load_explicit(&session->core.quiet, memory_order_acquire) != 0;
+}
+
+static enum weft_status
+leave(struct weft_session *session)
+{
+	if (!wf_core_failed(&session->core)) {
+		wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_LEAVE});
+		wf_progress_wait(session, is_left);
+	}
+	enum weft_status st = wf_session_failure(session);
+	if (st != WEFT_OK) {
+		wf_progress_wait(session, is_quiet);
+		st = wf_session_failure(session);
+	}
+	return st;
+}
+
+enum weft_status
+weft_session_close(struct weft_session *session)
+{
+	if (session == NULL) {
+		return WEFT_OK;
+	}
+	enum weft_status st = session->running ? leave(session) : WEFT_OK;
+	free_session(session);
+	return st;
+}
+
+void
+weft_session_abort(struct weft_session *session, enum weft_status status, const char *reason)
+{
+	if (session == NULL) {
+		return;
+	}
+	bool failed = wf_core_failed(&session->core);
+	if (session->running && !failed) {
+		(void)snprintf(session->fail_reason, sizeof(session->fail_reason),
+			       "trainer %u: %.200s", session->core.opts.trainer_id, reason);
+		wf_progress_command(session, &(struct wf_command){
+						     .kind = WF_COMMAND_FAIL,
+						     .a = status == WEFT_OK || status == WEFT_AGAIN
+								  ? WEFT_ABORTED
+								  : status,
+					     });
+		wf_progress_wait(session, is_quiet);
+	}
+	free_session(session);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session: what the public API hands out, and how it reaches its core.
+ *
+ * session.c   options, tensors, start and end; exchange.c  steps, pushes, waits; progress.c  who
+ * drives the core: a thread of its own, fed by a ring of commands, or the caller.
+ * Thread: the owner's, but for struct wf_progress's shared fields. */
+#pragma once
+
+#include <pthread.h>
+
+#include "base/pin.h"
+#include "base/ring.h"
+#include "trainer/core.h"
+#include "weft/weft.h"
+
+#define WF_COMMANDS_MAX 1024u
+
+enum wf_command_kind {
+	WF_COMMAND_START,
+	WF_COMMAND_STEP, /* a: samples, cost */
+	WF_COMMAND_PUSH, /* tensor, a: step */
+	WF_COMMAND_PULL, /* tensor, a: step */
+	WF_COMMAND_OUT,
+	WF_COMMAND_NEXT_PASS, /* a: step */
+	WF_COMMAND_REDUCE,
+	WF_COMMAND_LEAVE,
+	WF_COMMAND_FAIL, /* a: status; the reason is in the session */
+};
+
+struct wf_command {
+	enum wf_command_kind kind;
+	uint32_t tensor;
+	uint64_t a;
+	double cost;
+};
+
+struct wf_progress {
+	bool threaded;
+	bool started; /* the thread runs */
+	pthread_t thread;
+	struct wf_ring *ring;
+	struct wf_pin *pin;
+	int poll_fd;    /* epoll over the transport's fd and command_fd */
+	int command_fd; /* eventfd: there are commands */
+	int done_fd;    /* eventfd: something the owner waits for has happened */
+
+	/* Shared. Both sides use seq_cst: each stores its own word, then looks at the other's (W1,
+	 * W2). */
+	_Atomic uint32_t commands;      /* owner: pushed so far */
+	_Atomic uint32_t thread_sleeps; /* thread: 1 before it sleeps */
+	_Atomic uint32_t owner_sleeps;  /* owner: 1 before it sleeps */
+	_Atomic uint32_t stop;          /* owner: end the thread */
+};
+
+struct weft_tensor {
+	struct weft_session *session;
+	uint32_t idx;
+	uint64_t pushed_step; /* last step it was pushed in */
+};
+
+struct weft_session {
+	struct wf_env *env;
+	bool own_env;
+	struct wf_core core;
+	struct wf_progress progress;
+	struct weft_tensor **tensor; /* [tensor_capacity] */
+	uint32_t tensor_capacity;
+	struct wf_host *pserver; /* [pserver_count] */
+	char *strings[6];        /* copies of the options' strings */
+	bool sealed, started, core_open;
+	bool running;        /* the core was told to start */
+	bool begun;          /* a step, in this pass */
+	uint64_t step;       /* begun by this trainer or, after a pass, by anybody */
+	uint64_t known_step; /* applied on all lanes: what a pull asks for */
+	char fail_reason[WF_REASON_BYTES];
+};
+
+/* progress.c */
+enum weft_status wf_progress_open(struct weft_session *session) WEFT_MUST_CHECK;
+/* Ends the thread. Accepts a session that never opened it. */
+void wf_progress_close(struct weft_session *session);
+void wf_progress_command(struct weft_session *session, const struct wf_command *command);
+/* Until `*word` is 0 or the session fails. */
+enum weft_status wf_progress_wait_clear(struct weft_session *session,
+					const _Atomic uint32_t *word) WEFT_MUST_CHECK;
+/* Until `done` says so; looked at between turns, also of a failed session. */
+void wf_progress_wait(struct weft_session *session, bool (*done)(struct weft_session *));
+/* One turn, if the caller drives. */
+void wf_progress_turn(struct weft_session *session);
+/* The recorded failure of the core. */
+enum weft_status wf_session_failure(const struct weft_session *session);
