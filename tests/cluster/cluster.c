@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster: see cluster.h. Thread: one. */
+#include "cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+
+#define TRAIN_ARGS_MAX 24
+#define ARG_BYTES 128
+
+/* One simulated process, what it is told, and how it ended. */
+struct member {
+	const struct cluster_opts *opts;
+	struct cluster_result *result;
+	struct cluster_end *end;
+	uint32_t idx;
+	struct wf_proc *proc;
+};
+
+static void
+note_end(struct member *member, struct wf_env *env, enum weft_status status)
+{
+	member->end->returned = true;
+	member->end->status = status;
+	member->end->when_ns = wf_now_ns(env);
+	(void)snprintf(member->end->text, sizeof(member->end->text), "%s",
+		       status == WEFT_OK ? "" : weft_last_error());
+}
+
+static int
+run_pserver(struct wf_env *env, void *arg)
+{
+	struct member *member = arg;
+	struct wf_server_opts opts;
+	wf_server_opts_init(&opts);
+	opts.env = env;
+	opts.transport = "sim";
+	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
+	opts.ports_num = member->opts->lanes;
+	opts.num_gradient_servers = member->opts->trainers;
+	opts.inline_lanes = true;
+	opts.once = true;
+	opts.slot_count = member->opts->slot_count;
+	struct wf_server *server = NULL;
+	enum weft_status st = wf_server_create(&opts, &server);
+	if (st == WEFT_OK) {
+		st = wf_server_run(server);
+	}
+	note_end(member, env, st);
+	wf_server_destroy(server);
+	return st == WEFT_OK ? 0 : 1;
+}
+
+static enum weft_status
+take_line(void *arg, const char *line)
+{
+	char *out = arg;
+	(void)snprintf(out, CLUSTER_LINE_BYTES, "%s", line);
+	return WEFT_OK;
+}
+
+/* The command line of trainer `idx`, as a user would write it. */
+static int
+write_args(const struct cluster_opts *opts, uint32_t idx, char (*text)[ARG_BYTES], char **argv)
+{
+	int n = 0;
+#define ARG(...) (void)snprintf(text[n], ARG_BYTES, __VA_ARGS__), argv[n] = text[n], n++
+	ARG("weft-train");
+	ARG("mlp");
+	ARG("--num_passes=%llu", (unsigned long long)opts->passes);
+	ARG("--batch_size=%llu", (unsigned long long)opts->batch_size);
+	ARG("--optimizer=%s", opts->optimizer);
+	ARG("--learning_rate=0.02");
+	ARG("--slice_bytes=%s", opts->slice_bytes);
+	ARG("--num_gradient_servers=%u", opts->trainers);
+	ARG("--trainer_id=%u", idx);
+	ARG("--ports_num=%u", opts->lanes);
+	ARG("--transport=sim");
+	ARG("--progress=caller");
+	ARG("--log_period=0");
+	char *list = text[n];
+	size_t used = (size_t)snprintf(list, ARG_BYTES, "--pservers=");
+	for (uint32_t i = 0; i < opts->pservers; i++) {
+		used += (size_t)snprintf(list + used, ARG_BYTES - used, "%sps%u", i > 0 ? "," : "",
+					 i);
+	}
+	argv[n] = list;
+	n++;
+#undef ARG
+	argv[n] = NULL;
+	return n;
+}
+
+static enum weft_status
+train(const struct cluster_opts *opts, uint32_t idx, struct wf_env *env, bool sequential,
+      char *line)
+{
+	char text[TRAIN_ARGS_MAX][ARG_BYTES];
+	char *argv[TRAIN_ARGS_MAX + 1];
+	int argc = write_args(opts, idx, text, argv);
+	if (sequential) {
+		(void)snprintf(text[argc], ARG_BYTES, "--sequential");
+		argv[argc] = text[argc];
+		argc++;
+		argv[argc] = NULL;
+	}
+	struct wf_train_command *command = wf_zalloc(env, sizeof(*command));
+	if (command == NULL) {
+		return wf_fail(WEFT_NOMEM, "no memory for a command");
+	}
+	enum weft_status st = wf_train_command_parse(command, argc, argv);
+	if (st == WEFT_OK) {
+		const struct wf_train_sink sink = {.line = take_line, .arg = line};
+		st = wf_train_run(&command->opts, env, &sink);
+	}
+	wf_free(env, command, sizeof(*command));
+	return st;
+}
+
+static int
+run_trainer(struct wf_env *env, void *arg)
+{
+	struct member *member = arg;
+	char unused[CLUSTER_LINE_BYTES] = "";
+	char *line = member->idx == 0 ? member->result->last_line : unused;
+	enum weft_status st = train(member->opts, member->idx, env, false, line);
+	note_end(member, env, st);
+	return st == WEFT_OK ? 0 : 1;
+}
+
+static enum weft_status
+spawn(struct wf_world *world, struct member *member, bool is_trainer)
+{
+	char host[16];
+	struct wf_rng rng;
+	wf_rng_init(&rng, member->opts->world.seed, 1000 + member->idx * 2 + (is_trainer ? 1 : 0));
+	(void)snprintf(host, sizeof(host), "%s%u", is_trainer ? "tr" : "ps", member->idx);
+	uint64_t start_ns = wf_rng_below(&rng, 200 * WF_NS_PER_MS); /* in any order */
+	return wf_world_spawn(world, host, start_ns, is_trainer ? run_trainer : run_pserver, member,
+			      &member->proc);
+}
+
+static enum weft_status
+spawn_all(struct wf_world *world, const struct cluster_opts *opts, struct cluster_result *result,
+	  struct member *member)
+{
+	uint32_t count = opts->pservers + opts->trainers;
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
+		bool is_trainer = i >= opts->pservers;
+		uint32_t idx = is_trainer ? i - opts->pservers : i;
+		member[i] = (struct member){
+			.opts = opts,
+			.result = result,
+			.end = is_trainer ? &result->trainer[idx] : &result->pserver[idx],
+			.idx = idx,
+		};
+		st = spawn(world, &member[i], is_trainer);
+		if (st == WEFT_OK &&
+		    idx == (is_trainer ? opts->kill_trainer : opts->kill_pserver)) {
+			wf_world_kill_at(world, member[i].proc, opts->kill_ns);
+		}
+	}
+	return st;
+}
+
+bool
+cluster_run(const struct cluster_opts *opts, struct cluster_result *out)
+{
+	struct wf_world *world = NULL;
+	struct member member[CLUSTER_PSERVERS_MAX + CLUSTER_TRAINERS_MAX];
+	*out = (struct cluster_result){0};
+	enum weft_status st = wf_world_create(&opts->world, &world);
+	if (st == WEFT_OK) {
+		st = spawn_all(world, opts, out, member);
+	}
+	if (st == WEFT_OK) {
+		st = wf_world_run(world, opts->until_ns);
+		out->timed_out = st == WEFT_TIMEOUT;
+		(void)snprintf(out->stuck, sizeof(out->stuck), "%s",
+			       out->timed_out ? weft_last_error() : "");
+	}
+	if (world != NULL) {
+		wf_world_stats(world, &out->stats);
+	}
+	wf_world_destroy(world);
+	return st == WEFT_OK || st == WEFT_TIMEOUT;
+}
+
+bool
+cluster_sequential(const struct cluster_opts *opts, char line[CLUSTER_LINE_BYTES])
+{
+	struct wf_env *env = NULL;
+	line[0] = '\0';
+	enum weft_status st = wf_env_system_create(WF_LOG_WARN, 2, &env);
+	if (st == WEFT_OK) {
+		st = train(opts, 0, env, true, line);
+	}
+	if (st != WEFT_OK) {
+		(void)fprintf(stderr, "cluster: sequential run: %s\n", weft_last_error());
+	}
+	wf_env_system_destroy(env);
+	return st == WEFT_OK;
+}
+
+const char *
+cluster_digest(const char *line)
+{
+	const char *at = strstr(line, "digest ");
+	return at == NULL ? "" : at + strlen("digest ");
+}
+
+void
+cluster_draw(uint64_t seed, struct cluster_opts *out)
+{
+	static const uint32_t lanes[] = {1, 2, 5};
+	static const uint32_t slots[] = {1, 2, 8};
+	struct wf_rng rng;
+	wf_rng_init(&rng, seed, 7);
+	bool calm = wf_rng_below(&rng, 4) == 0; /* a quarter of the runs without faults */
+	*out = (struct cluster_opts){
+		.world =
+			{
+				.seed = seed,
+				.delay_min_ns = 1 * WF_NS_PER_US,
+				.delay_max_ns = (1 + wf_rng_below(&rng, 2000)) * WF_NS_PER_US,
+				.split_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 500),
+				.cut_per_million = calm ? 0 : (uint32_t)wf_rng_below(&rng, 4000),
+				.cut_max = calm ? 1 : 1 + (uint32_t)wf_rng_below(&rng, 40),
+				.refuse_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 200),
+				.down_delay_max_ns = wf_rng_below(&rng, 50) * WF_NS_PER_MS,
+				.stall_max_ns = calm ? 0 : wf_rng_below(&rng, 20) * WF_NS_PER_MS,
+				.stall_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 20),
+				.log_level = WF_LOG_DEBUG,
+				.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
+			},
+		.pservers = wf_rng_below(&rng, 4) == 0 ? 1 : 3,
+		.trainers = 4,
+		.lanes = lanes[wf_rng_below(&rng, 3)],
+		.slot_count = slots[wf_rng_below(&rng, 3)],
+		/* 1,437 rows over 4 trainers: 360, 359, 359, 359. With 359, trainer 0 alone has a
+		 * second batch, of one row; the others are out of data. */
+		.batch_size = 359,
+		.passes = 2,
+		.optimizer = "momentum",
+		.slice_bytes = "256",
+		.until_ns = 600 * WF_NS_PER_S,
+		.kill_pserver = UINT32_MAX,
+		.kill_trainer = UINT32_MAX,
+	};
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster: a whole job in one process: pservers and trainers as simulated processes, the real
+ * lanes, sessions and training program, on the sim transport under a virtual clock and a seed.
+ * Thread: one. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pserver/server.h"
+#include "trainer/program/command.h"
+#include "transport/sim/world.h"
+
+#define CLUSTER_PSERVERS_MAX 4u
+#define CLUSTER_TRAINERS_MAX 8u
+#define CLUSTER_LINE_BYTES 256u
+
+struct cluster_opts {
+	struct wf_world_opts world;
+	uint32_t pservers, trainers, lanes;
+	uint32_t slot_count;
+	uint64_t batch_size; /* of each trainer */
+	uint64_t passes;
+	const char *optimizer;
+	const char *slice_bytes;
+	uint64_t until_ns; /* virtual time by which the job must have ended */
+	/* kill -9: at kill_ns; UINT32_MAX: nobody. */
+	uint32_t kill_pserver, kill_trainer;
+	uint64_t kill_ns;
+};
+
+/* How one process ended. */
+struct cluster_end {
+	bool returned; /* else it was killed, or still runs */
+	enum weft_status status;
+	uint64_t when_ns;
+	char text[WF_ERROR_BYTES]; /* of the status */
+};
+
+struct cluster_result {
+	bool timed_out;
+	char stuck[WF_ERROR_BYTES]; /* timed_out: who still ran */
+	struct cluster_end pserver[CLUSTER_PSERVERS_MAX];
+	struct cluster_end trainer[CLUSTER_TRAINERS_MAX];
+	char last_line[CLUSTER_LINE_BYTES]; /* trainer 0's last result line */
+	struct wf_world_stats stats;
+};
+
+/* Faults and a job drawn from the seed: any lane count, window, delays, cuts. */
+void cluster_draw(uint64_t seed, struct cluster_opts *out);
+/* Run the job to its end. False: the world could not be made. */
+bool cluster_run(const struct cluster_opts *opts, struct cluster_result *out);
+/* The last result line of a sequential run of the same job. */
+bool cluster_sequential(const struct cluster_opts *opts, char line[CLUSTER_LINE_BYTES]);
+/* The digest of a result line; "" if it has none. */
+const char *cluster_digest(const char *line);
