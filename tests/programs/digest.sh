@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Training ends with the same bits for any number of lanes and pservers, and as in one process. Slices
+# are so small that every lane has at least three.
+. "${0%/*}/lib.sh"
+needs_training
+
+port=$(free_ports)
+settings="--slice_bytes=256 --num_passes=2 --seed=11"
+
+for trainers in 2 3; do
+	# shellcheck disable=SC2086
+	expect 0 "$WEFT" train mlp --sequential --num_gradient_servers=$trainers $settings
+	alone=$(digest_of last.out)
+	[ -n "$alone" ] || fail "no digest of the sequential run"
+	for pservers in 1 3; do
+		for lanes in 1 2 5; do
+			# shellcheck disable=SC2086
+			expect 0 "$WEFT" launch --local --transport=tcp --port="$port" \
+				--pservers=$pservers --ports_num=$lanes --trainers=$trainers \
+				-- train mlp $settings
+			[ "$(digest_of last.out)" = "$alone" ] ||
+				fail "$trainers trainers, $pservers pservers, $lanes lanes: another digest than $alone"
+		done
+	done
+done

@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The original's settings come as PADDLE_INIT_* or as options; options win; the start line says what
+# was understood, and where it came from.
+. "${0%/*}/lib.sh"
+
+port=$(free_ports)
+
+# What a job of the original has in its environment, most of it not for the pserver.
+start all env PADDLE_INIT_USE_GPU=False PADDLE_INIT_TRAINER_COUNT=4 PADDLE_INIT_PORT="$port" \
+	PADDLE_INIT_PORTS_NUM=2 PADDLE_INIT_PORTS_NUM_FOR_SPARSE=1 PADDLE_INIT_NUM_GRADIENT_SERVERS=3 \
+	PADDLE_INIT_TRAINER_ID=1 PADDLE_INIT_PSERVERS=192.0.2.1,192.0.2.2 PADDLE_INIT_NUM_PASSES=5 \
+	PADDLE_INIT_SOMETHING_ELSE=1 "$WEFT" pserver
+pid=$last_pid
+wait_for all.err "ports_num=2 (PADDLE_INIT_PORTS_NUM)"
+says all.err "port=$port (PADDLE_INIT_PORT)" "127.0.0.1" \
+	"num_gradient_servers=3 (PADDLE_INIT_NUM_GRADIENT_SERVERS)" \
+	"ports_num_for_sparse=1 (PADDLE_INIT_PORTS_NUM_FOR_SPARSE)"
+kill -TERM "$pid"
+ends "$pid" 20 pserver
+[ "$code" -eq 0 ] || fail "exit code $code after SIGTERM"
+
+# An option wins over the environment; weft's own variable over the original's.
+start wins env PADDLE_INIT_PORT=1 PADDLE_INIT_PORTS_NUM=7 WEFT_PORTS_NUM=2 "$WEFT" pserver \
+	--port="$port" --use_gpu=False --small_messages=1 --sock_send_buf_size=41943040 \
+	--comment=words --rdma_tcp=tcp --nics=lo
+pid=$last_pid
+wait_for wins.err "port=$port (argument)"
+says wins.err "ports_num=2 (WEFT_PORTS_NUM)" "127.0.0.1" \
+	"sock_send_buf_size=40MiB (argument) accepted, without effect"
+kill -INT "$pid"
+ends "$pid" 20 pserver
+[ "$code" -eq 0 ] || fail "exit code $code after SIGINT"
+
+# A GPU asked for by everybody's environment is the trainers' business.
+start gpu env PADDLE_INIT_USE_GPU=True "$WEFT" pserver --port=0
+pid=$last_pid
+wait_for gpu.err "use_gpu=true from the environment is ignored"
+kill -TERM "$pid"
+ends "$pid" 20 pserver
+expect 64 env PADDLE_INIT_USE_GPU=True "$WEFT" train linear --sequential
+says last.err "use_gpu"
+
+# A bad value says which variable it came from.
+expect 64 env PADDLE_INIT_PORTS_NUM=many "$WEFT" pserver
+says last.err "PADDLE_INIT_PORTS_NUM=many"

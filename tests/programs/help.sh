@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Help: on stdout with code 0 when asked for, examples first; short and on stderr without a command.
+. "${0%/*}/lib.sh"
+
+for command in pserver train launch demo version; do
+	expect 0 "$WEFT" "$command" --help
+	[ ! -s last.err ] || fail "$command --help wrote on stderr"
+	head -n 10 last.out | grep -q "^ *weft $command" || fail "$command --help: no example on top"
+	cp last.out asked.out
+	expect 0 "$WEFT" "$command" -h
+	cmp -s last.out asked.out || fail "$command -h is not --help"
+	expect 0 "$WEFT" help "$command"
+	cmp -s last.out asked.out || fail "help $command is not $command --help"
+	awk 'length > 100 { exit 1 }' last.out || fail "$command --help: a line above 100 columns"
+done
+for option in port ports_num ports_num_for_sparse num_gradient_servers listen pin once transport \
+	slot_count max_shard_bytes reconnect_timeout peer_timeout connect_timeout spin log_level; do
+	"$WEFT" pserver --help | grep -Eq -e "--(\[no-\])?$option" || fail "pserver --help: no $option"
+done
+for option in local pservers trainers port log_dir; do
+	"$WEFT" launch --help | grep -Eq -e "--(\[no-\])?$option" || fail "launch --help: no $option"
+done
+"$WEFT" demo --help | grep -q '^  mlp ' || fail "demo --help: does not list mlp"
+
+expect 0 "$WEFT" help
+cp last.out asked.out
+for command in pserver train launch demo version help; do
+	grep -q "^  $command " last.out || fail "help does not list $command"
+done
+expect 64 "$WEFT"
+[ ! -s last.out ] || fail "without a command it wrote on stdout"
+cmp -s last.err asked.out || fail "without a command: another text"
+
+# Help comes even beside a mistake.
+expect 0 "$WEFT" pserver --port=nonsense --help

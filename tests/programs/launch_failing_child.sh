@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# When one process of a launched job fails the rest stop; the last line says who failed first and why,
+# and its exit code is launch's.
+. "${0%/*}/lib.sh"
+needs_training
+
+port=$(free_ports)
+none_left() {
+	for pid in $(sed -n 's/^[a-z]* [0-9]* | pid \([0-9]*\):.*/\1/p' "$1"); do
+		! alive "$pid" || fail "process $pid is left over"
+	done
+}
+
+# All trainers find bad data, the pservers never hear of them.
+echo "no numbers here" >bad.csv
+expect 65 "$WEFT" launch --local --pservers=2 --trainers=2 --port="$port" \
+	-- train linear --data="$PWD/bad.csv"
+tail -n 1 last.err | grep -Eq '^weft launch: trainer [01] ended with exit code 65 \(bad data\): .*bad\.csv' ||
+	fail "the last line is not the first cause"
+none_left last.err
+
+for victim in "trainer 1" "pserver 0"; do
+	start job "$WEFT" launch --local --pservers=2 --trainers=2 --port="$port" \
+		-- train linear --num_passes=1000000
+	job=$last_pid
+	wait_for job.out "pass 2 "
+	kill -9 "$(sed -n "s/^$victim | pid \([0-9]*\):.*/\1/p" job.err)"
+	ends "$job" 30 launch
+	[ "$code" -eq 137 ] || fail "exit code $code, not 137, after kill -9 of $victim"
+	tail -n 1 job.err | grep -Eq "^weft launch: $victim \(pid [0-9]*\) was killed by signal 9" ||
+		fail "the last line is not the first cause"
+	none_left job.err
+done

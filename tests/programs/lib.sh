@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the scripts here share. $WEFT is the program, $STRANGER the uninvited guest; both come from
+# meson.build. Each script runs in a folder of its own, which is gone afterwards with every process
+# that the script started.
+set -eu
+
+: "${WEFT:?the program to test}"
+# Settings of whoever runs the tests are no part of them.
+for variable in $(env | sed -n 's/^\(PADDLE_INIT_[A-Z_]*\)=.*/\1/p; s/^\(WEFT_[A-Z_]*\)=.*/\1/p'); do
+	case $variable in
+	WEFT_SEED | WEFT_DATA_DIR) ;;
+	*) unset "$variable" ;;
+	esac
+done
+
+work=$(mktemp -d)
+started=""
+port=""
+claims=${TMPDIR:-/tmp}/weft_ports_
+cd "$work"
+
+clean_up() {
+	for pid in $started; do
+		kill -9 "$pid" 2>/dev/null || true
+	done
+	cd /
+	rm -rf "$work"
+	if [ -n "$port" ]; then
+		rmdir "$claims$port" 2>/dev/null || true
+	fi
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+	echo "FAILED: $*" >&2
+	for file in "$work"/*.out "$work"/*.err; do
+		if [ -s "$file" ]; then
+			echo "--- ${file##*/}" >&2
+			tail -n 40 "$file" >&2
+		fi
+	done
+	exit 1
+}
+
+# expect CODE command...: run it, output in last.out and last.err, and check its exit code.
+expect() {
+	wanted=$1
+	shift
+	got=0
+	"$@" >last.out 2>last.err || got=$?
+	[ "$got" -eq "$wanted" ] || fail "exit code $got, not $wanted, of: $*"
+}
+
+# says FILE TEXT...: each text (fixed string) stands in the file.
+says() {
+	file=$1
+	shift
+	for text; do
+		grep -qF -e "$text" "$file" || fail "'$text' is not in $file"
+	done
+}
+
+says_not() {
+	if grep -qF -e "$2" "$1"; then
+		fail "'$2' is in $1"
+	fi
+}
+
+# start NAME command...: in the background; output in NAME.out, NAME.err; its number in $last_pid.
+start() {
+	name=$1
+	shift
+	# Emptied here and now: the process that runs in the background gets to it later.
+	: >"$name.out"
+	: >"$name.err"
+	"$@" >>"$name.out" 2>>"$name.err" </dev/null &
+	last_pid=$!
+	started="$started $last_pid"
+}
+
+# A process that is no zombie.
+alive() {
+	[ -r "/proc/$1/stat" ] && ! grep -q '^[0-9]* (.*) Z' "/proc/$1/stat" 2>/dev/null
+}
+
+# until_true SECONDS command...: look until it holds; the seconds only bound a failure.
+until_true() {
+	tries=$(($1 * 20))
+	shift
+	while ! "$@"; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+
+has() {
+	grep -qF -e "$2" "$1" 2>/dev/null
+}
+
+# wait_for FILE TEXT: until the text stands in the file.
+wait_for() {
+	until_true 60 has "$1" "$2" || fail "'$2' did not appear in $1"
+}
+
+ended() {
+	! alive "$1"
+}
+
+# ends PID SECONDS NAME: the process ends by itself; its exit code is in $code.
+ends() {
+	until_true "$2" ended "$1" || fail "$3 (pid $1) still runs after $2 seconds"
+	code=0
+	wait "$1" || code=$?
+}
+
+# The first port of a block of 64 that nobody uses, below the range of ephemeral ports; for $port.
+# Scripts that run side by side begin at different places, and claim what they take.
+free_ports() {
+	block=$(($$ % 330))
+	while :; do
+		base=$((10000 + block * 64))
+		if cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v from="$base" '
+			function hex(text, n, i) {
+				n = 0
+				for (i = 1; i <= length(text); i++)
+					n = n * 16 + index("0123456789ABCDEF", substr(text, i, 1)) - 1
+				return n
+			}
+			NR > 1 && split($2, at, ":") == 2 {
+				port = hex(at[2])
+				if (port >= from && port < from + 64) used = 1
+			}
+			END { exit used }' && mkdir "$claims$base" 2>/dev/null; then
+			echo "$base"
+			return
+		fi
+		block=$(((block + 1) % 330))
+	done
+}
+
+# Training needs a second program, which needs OpenBLAS.
+needs_training() {
+	if ! "$WEFT" train --help >/dev/null 2>&1; then
+		echo "SKIPPED: weft train is not there: built without OpenBLAS" >&2
+		exit 77
+	fi
+}
+
+# start_job PSERVERS TRAINERS MODEL [options of the trainers]: processes of their own, ports from
+# $port upwards; their numbers in $pserver_0.. and $trainer_0.., their lines in pserver_0.err etc.
+start_job() {
+	pservers=$1
+	trainers=$2
+	shift 2
+	list=""
+	i=0
+	while [ "$i" -lt "$pservers" ]; do
+		start "pserver_$i" "$WEFT" pserver --port=$((port + i)) --once \
+			--num_gradient_servers="$trainers"
+		eval "pserver_$i=$last_pid"
+		list="${list:+$list,}127.0.0.1:$((port + i))"
+		i=$((i + 1))
+	done
+	i=0
+	while [ "$i" -lt "$trainers" ]; do
+		start "trainer_$i" "$WEFT" train "$@" --trainer_id="$i" \
+			--num_gradient_servers="$trainers" --pservers="$list"
+		eval "trainer_$i=$last_pid"
+		i=$((i + 1))
+	done
+}
+
+# digest_of FILE: of the last pass.
+digest_of() {
+	sed -n 's/^pass .* digest \([0-9a-f]\{16\}\)$/\1/p' "$1" | tail -n 1
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft launch: all processes of one job on this host. Thread: main, the only one. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/pin.h"
+#include "tools/command.h"
+#include "tools/launch/plan.h"
+#include "tools/launch/ports.h"
+#include "tools/launch/split.h"
+#include "tools/launch/train_options.h"
+#include "tools/pserver_options.h"
+
+#define PROGRAM "weft launch"
+#define GRACE_NS (5 * WF_NS_PER_S)
+
+struct settings {
+	bool local;
+	uint64_t pservers;
+	uint64_t trainers;
+	uint64_t port;
+	uint64_t ports_num;
+	uint64_t ports_num_for_sparse;
+	uint64_t num_gradient_servers;
+	const char *listen;
+	const char *log_dir;
+	const char *color;
+};
+
+#define FIELD(name) offsetof(struct settings, name)
+
+static const struct wf_option table[] = {
+	{.name = "local",
+	 .type = WF_OPTION_BOOL,
+	 .offset = FIELD(local),
+	 .help = "All processes on this host. Needed: there is no remote launch yet."},
+	{.name = "pservers",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(pservers),
+	 .initial = "1",
+	 .min = 1,
+	 .max = WF_PLAN_PSERVERS_MAX,
+	 .help = "How many pservers."},
+	{.name = "trainers",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(trainers),
+	 .initial = "1",
+	 .min = 1,
+	 .max = WF_PLAN_TRAINERS_MAX,
+	 .help = "How many trainers."},
+	{.name = "port",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(port),
+	 .initial = "7164",
+	 .min = 1,
+	 .max = 65535,
+	 .help = "First port; pserver i listens on port + i x (ports_num +\n"
+		 "ports_num_for_sparse)."},
+	{.name = "ports_num",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(ports_num),
+	 .initial = "1",
+	 .min = 1,
+	 .max = 256,
+	 .help = "Dense lanes of each pserver."},
+	{.name = "ports_num_for_sparse",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(ports_num_for_sparse),
+	 .initial = "0",
+	 .max = 1024,
+	 .help = "Port numbers kept for sparse lanes of each pserver."},
+	{.name = "num_gradient_servers",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(num_gradient_servers),
+	 .max = WF_PLAN_TRAINERS_MAX,
+	 .help = "The original's name for the number of trainers; if given, it has to agree\n"
+		 "with --trainers."},
+	{.name = "listen",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(listen),
+	 .initial = "127.0.0.1",
+	 .metavar = "ADDR",
+	 .help = "Address that pservers listen on and trainers connect to."},
+	{.name = "log_dir",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(log_dir),
+	 .metavar = "DIR",
+	 .help = "File each process's lines there, as pserver-0.log, trainer-1.log; made if\n"
+		 "it is not there."},
+	{.name = "color",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = FIELD(color),
+	 .initial = "auto",
+	 .choices = "auto|always|never",
+	 .help = "Colour the names before the lines; auto: on a terminal, unless NO_COLOR is\n"
+		 "set."},
+};
+
+struct command {
+	struct settings set;
+	struct wf_options options;
+	enum wf_option_origin origin[WF_ARRAY_COUNT(table)];
+	const char *env_name[WF_ARRAY_COUNT(table)];
+
+	/* Where the parser writes when it is asked about other tables. */
+	struct wf_pserver_settings pserver_set;
+	enum wf_option_origin pserver_origin[WF_PSERVER_OPTION_MAX];
+	const char *pserver_env_name[WF_PSERVER_OPTION_MAX];
+	struct wf_train_command train;
+	struct wf_split_tables tables;
+	struct wf_split split;
+};
+
+static int
+print_help(const struct wf_options *options)
+{
+	fputs("  weft launch --local --pservers=2 --trainers=2 -- train linear\n"
+	      "  weft launch --local --pservers=3 --trainers=4 --ports_num=2 --slice_bytes=256 \\\n"
+	      "              -- train mlp --num_passes=3\n"
+	      "  weft launch --local --trainers=2 --log_dir=logs -- train linear\n"
+	      "\n"
+	      "Starts pservers and trainers of one job, with ports and numbers that fit. Options "
+	      "of\n"
+	      "weft pserver and weft train may stand before --: each goes to those that know it;\n"
+	      "what stands after the model goes to the trainers. What trainer 0 prints comes on\n"
+	      "stdout as it is, all other lines on stderr with the name of the process before "
+	      "them.\n"
+	      "\n"
+	      "Ctrl-C stops all of them. If one fails, the others have 5 seconds to notice by\n"
+	      "themselves, then they are stopped; the last line says who failed first, and its "
+	      "exit\n"
+	      "code is that of weft launch (128 + the signal, if a signal ended it).\n"
+	      "\n",
+	      stdout);
+	wf_options_print_help(options, stdout);
+	return WF_EXIT_OK;
+}
+
+/* --pservers is a number here, and a list of addresses to a trainer; launch makes that list itself,
+ * so the trainers' variable is not for it. */
+static void
+drop_pservers_variable(void)
+{
+	static const char *const names[] = {"WEFT_PSERVERS", "PADDLE_INIT_PSERVERS"};
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(names); i++) {
+		if (getenv(names[i]) != NULL) {
+			fprintf(stderr,
+				PROGRAM ": %s=%s is not used: launch starts its own pservers\n",
+				names[i], getenv(names[i]));
+			unsetenv(names[i]);
+		}
+	}
+}
+
+static enum weft_status
+parse(struct command *command, int argc, char **argv)
+{
+	struct wf_options *options = &command->options;
+	struct wf_split_tables *tables = &command->tables;
+
+	options->table = table;
+	options->option_count = (unsigned)WF_ARRAY_COUNT(table);
+	options->program = PROGRAM;
+	options->target = &command->set;
+	options->origin = command->origin;
+	options->env_name = command->env_name;
+	tables->own = *options;
+	tables->pserver = *options;
+	tables->pserver.program = "weft pserver";
+	tables->pserver.table = wf_pserver_options(&tables->pserver.option_count);
+	tables->pserver.target = &command->pserver_set;
+	tables->pserver.origin = command->pserver_origin;
+	tables->pserver.env_name = command->pserver_env_name;
+	wf_train_options_open(&command->train);
+	tables->trainer = command->train.options;
+	enum weft_status st = wf_split_arguments(tables, argc, argv, &command->split);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	return wf_options_parse(options, (int)command->split.own.count, command->split.own.argv);
+}
+
+/* What one of the children would refuse is refused before any is started. */
+static enum weft_status
+check_children(struct command *command)
+{
+	struct wf_split *split = &command->split;
+
+	enum weft_status st = wf_options_parse(&command->tables.pserver, (int)split->pserver.count,
+					       split->pserver.argv);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	return wf_train_options_check(&command->train, (int)split->trainer.count,
+				      split->trainer.argv);
+}
+
+static enum weft_status
+check(const struct command *command)
+{
+	const struct settings *set = &command->set;
+	uint64_t ports = set->pservers * (set->ports_num + set->ports_num_for_sparse);
+
+	if (!set->local) {
+		return wf_fail(WEFT_INVALID, "give --local: launching on other hosts is not there "
+					     "yet; start weft pserver and weft train on each host");
+	}
+	if (!command->split.has_trainer) {
+		return wf_fail(WEFT_INVALID,
+			       "what shall the trainers run? End with: -- train MODEL, "
+			       "as in: -- train linear");
+	}
+	if (wf_options_origin(&command->options, "num_gradient_servers") == WF_ORIGIN_ARGUMENT &&
+	    set->num_gradient_servers != set->trainers) {
+		return wf_fail(WEFT_INVALID,
+			       "--num_gradient_servers=%" PRIu64 " and --trainers=%" PRIu64
+			       " both are the number of trainers; give --trainers only",
+			       set->num_gradient_servers, set->trainers);
+	}
+	if (set->port + ports - 1 > 65535) {
+		return wf_fail(WEFT_INVALID,
+			       "--port=%" PRIu64 ": the pservers need %" PRIu64
+			       " ports, and would go past 65535; use a lower one",
+			       set->port, ports);
+	}
+	return WEFT_OK;
+}
+
+static bool
+wants_colour(const char *setting)
+{
+	const char *no_colour = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	if (strcmp(setting, "auto") != 0) {
+		return strcmp(setting, "always") == 0;
+	}
+	return (no_colour == NULL || no_colour[0] == '\0') &&
+	       (term == NULL || strcmp(term, "dumb") != 0) && isatty(STDERR_FILENO) == 1;
+}
+
+static enum weft_status
+plan_opts(const struct command *command, struct wf_plan_opts *out)
+{
+	const struct settings *set = &command->set;
+
+	*out = (struct wf_plan_opts){
+		.pservers = (uint32_t)set->pservers,
+		.trainers = (uint32_t)set->trainers,
+		.ports_num = (uint32_t)set->ports_num,
+		.ports_num_for_sparse = (uint32_t)set->ports_num_for_sparse,
+		.pserver_args = &command->split.pserver,
+		.trainer_args = &command->split.trainer,
+	};
+	enum weft_status st = wf_host_parse(set->listen, (uint16_t)set->port, &out->listen);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	out->listen.port = (uint16_t)set->port;
+	return WEFT_OK;
+}
+
+/* Before anything is started. */
+static enum weft_status
+check_ports(const struct wf_plan_opts *plan)
+{
+	char why[WF_ERROR_BYTES];
+	unsigned count = wf_plan_port_count(plan);
+
+	enum weft_status st = wf_ports_probe(&plan->listen, count);
+	if (st != WEFT_UNAVAILABLE) {
+		return st;
+	}
+	snprintf(why, sizeof(why), "%s", weft_last_error());
+	return wf_fail(
+		WEFT_UNAVAILABLE,
+		"%.300s; this job needs ports %u to %u: stop who has it, or choose others with "
+		"--port",
+		why, plan->listen.port, plan->listen.port + count - 1);
+}
+
+static void
+say_start(const struct wf_plan_opts *plan)
+{
+	unsigned pollers = wf_plan_spin(plan);
+
+	fprintf(stderr,
+		PROGRAM
+		": %u pservers with %u lanes each on %s ports %u-%u, %u trainers; %u polling "
+		"threads on %u cores\n",
+		plan->pservers, plan->ports_num, plan->listen.name, plan->listen.port,
+		plan->listen.port + wf_plan_port_count(plan) - 1, plan->trainers, pollers,
+		wf_pin_cpu_count());
+}
+
+static enum weft_status
+run(const struct command *command, struct wf_env *env, struct wf_supervise_end *end)
+{
+	struct wf_plan_opts plan;
+	struct wf_supervise_opts opts = {.env = env,
+					 .program = PROGRAM,
+					 .log_dir = command->set.log_dir,
+					 .colour = wants_colour(command->set.color),
+					 .announce = true,
+					 .grace_ns = GRACE_NS};
+
+	enum weft_status st = plan_opts(command, &plan);
+	if (st == WEFT_OK) {
+		st = check_ports(&plan);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	opts.count = plan.pservers + plan.trainers;
+	struct wf_child_spec *spec = wf_zalloc_array(env, opts.count, sizeof(*spec));
+	if (spec == NULL) {
+		return wf_fail(WEFT_NOMEM, "no memory for %u processes", opts.count);
+	}
+	opts.spec = spec;
+	st = wf_plan_job(&plan, spec);
+	if (st == WEFT_OK) {
+		say_start(&plan);
+		st = wf_supervise(&opts, end);
+	}
+	wf_free(env, spec, opts.count * sizeof(*spec));
+	return st;
+}
+
+static int
+launch(struct command *command, struct wf_env *env, int argc, char **argv)
+{
+	struct wf_supervise_end end;
+
+	enum weft_status st = parse(command, argc, argv);
+	if (st == WEFT_OK && command->options.help_wanted) {
+		return print_help(&command->options);
+	}
+	if (st == WEFT_OK) {
+		st = check(command);
+	}
+	if (st == WEFT_OK) {
+		st = check_children(command);
+	}
+	if (st == WEFT_OK) {
+		st = run(command, env, &end);
+	}
+	if (st != WEFT_OK) {
+		return wf_command_fail(PROGRAM, st);
+	}
+	if (end.cause[0] != '\0') {
+		fprintf(stderr, PROGRAM ": %s\n", end.cause);
+	}
+	return end.exit_code;
+}
+
+int
+wf_cmd_launch(int argc, char **argv)
+{
+	struct wf_env *env = NULL;
+
+	drop_pservers_variable();
+	enum weft_status st = wf_env_system_create(WF_LOG_INFO, STDERR_FILENO, &env);
+	if (st != WEFT_OK) {
+		return wf_command_fail(PROGRAM, st);
+	}
+	struct command *command = wf_zalloc(env, sizeof(*command)); /* argument lists are large */
+	int code = WF_EXIT_INTERNAL;
+	if (command == NULL) {
+		st = wf_fail(WEFT_NOMEM, "no memory for the arguments");
+		code = wf_command_fail(PROGRAM, st);
+	} else {
+		code = launch(command, env, argc, argv);
+		wf_free(env, command, sizeof(*command));
+	}
+	wf_env_system_destroy(env);
+	return code;
+}

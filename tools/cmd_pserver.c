@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft pserver: options in, one server out. Thread: main runs the server; one more waits for SIGINT
+ * and SIGTERM, so that no signal handler and no global is needed. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "pserver/server.h"
+#include "tools/command.h"
+#include "tools/pserver_options.h"
+
+#define PROGRAM "weft pserver"
+
+struct command {
+	struct wf_pserver_settings set;
+	struct wf_options options;
+	enum wf_option_origin origin[WF_PSERVER_OPTION_MAX];
+	const char *env_name[WF_PSERVER_OPTION_MAX];
+};
+
+/* Waits for the signals that ask to stop. */
+struct stopper {
+	/* Fixed before the thread starts. */
+	struct wf_server *server;
+	sigset_t signals;
+	pthread_t thread;
+	/* Shared. */
+	_Atomic bool finished; /* main: store release; stopper: load acquire */
+};
+
+static int
+print_help(const struct wf_options *options)
+{
+	fputs("  weft pserver                                       one trainer, loopback, port "
+	      "7164\n"
+	      "  weft pserver --port=7164 --ports_num=2 --num_gradient_servers=4\n"
+	      "  weft pserver --listen=0.0.0.0 --num_gradient_servers=4 --pin=auto\n"
+	      "  weft pserver --once                                end with the job\n"
+	      "\n"
+	      "Holds a share of a job's parameters, sums the trainers' gradients in the order of\n"
+	      "their numbers, applies the optimizer, and sends the fresh values back. SIGTERM and\n"
+	      "SIGINT finish cleanly, a second one at once.\n"
+	      "\n"
+	      "Exit codes: 0, 64 usage, 65 bad data, 69 peer lost or address in use, 70 internal,\n"
+	      "74 input or output, 77 not permitted.\n"
+	      "\n",
+	      stdout);
+	wf_options_print_help(options, stdout);
+	return WF_EXIT_OK;
+}
+
+static enum weft_status
+parse(struct command *command, int argc, char **argv)
+{
+	struct wf_options *options = &command->options;
+
+	options->table = wf_pserver_options(&options->option_count);
+	options->program = PROGRAM;
+	options->target = &command->set;
+	options->origin = command->origin;
+	options->env_name = command->env_name;
+	return wf_options_parse(options, argc, argv);
+}
+
+/* The IPv4 address of a network device. */
+static enum weft_status
+address_of_nic(const char *nic, struct wf_host *out)
+{
+	struct ifaddrs *list;
+	char have[256] = "";
+	size_t used = 0;
+	bool found = false;
+
+	if (getifaddrs(&list) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "--nics=%s: network devices", nic);
+	}
+	for (struct ifaddrs *i = list; i != NULL && !found; i = i->ifa_next) {
+		if (i->ifa_addr == NULL || i->ifa_addr->sa_family != AF_INET) {
+			continue;
+		}
+		struct sockaddr_in address;
+		memcpy(&address, i->ifa_addr, sizeof(address));
+		found = strcmp(i->ifa_name, nic) == 0 &&
+			inet_ntop(AF_INET, &address.sin_addr, out->name, sizeof(out->name)) != NULL;
+		int wrote = snprintf(have + used, sizeof(have) - used, " %s", i->ifa_name);
+		used = wrote > 0 && used + (size_t)wrote < sizeof(have) ? used + (size_t)wrote
+									: used;
+	}
+	freeifaddrs(list);
+	if (!found) {
+		return wf_fail(
+			WEFT_INVALID,
+			"--nics=%s: no network device of that name has an IPv4 address (there "
+			"are:%s); name one, or give --listen=ADDR",
+			nic, have);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+choose_address(const struct wf_pserver_settings *set, struct wf_host *out)
+{
+	uint16_t port = (uint16_t)set->port;
+	bool by_nic = set->listen == NULL && set->nics != NULL && set->nics[0] != '\0';
+
+	if (by_nic && strchr(set->nics, ',') != NULL) {
+		return wf_fail(
+			WEFT_INVALID,
+			"--nics=%s: a pserver listens on one address; name one device, start "
+			"one pserver for each, or give --listen=0.0.0.0",
+			set->nics);
+	}
+	if (by_nic) {
+		out->port = port;
+		return address_of_nic(set->nics, out);
+	}
+	enum weft_status st =
+		wf_host_parse(set->listen != NULL ? set->listen : "127.0.0.1", port, out);
+	if (st == WEFT_OK && out->port != port) {
+		return wf_fail(
+			WEFT_INVALID,
+			"--listen=%s names port %u and --port is %u; give the port with --port",
+			set->listen, out->port, port);
+	}
+	return st;
+}
+
+/* What the table cannot say. */
+static enum weft_status
+check(const struct command *command)
+{
+	const struct wf_pserver_settings *set = &command->set;
+	uint64_t ports = set->ports_num + set->ports_num_for_sparse;
+
+	if (set->use_gpu && wf_options_origin(&command->options, "use_gpu") == WF_ORIGIN_ARGUMENT) {
+		return wf_fail(
+			WEFT_UNSUPPORTED,
+			"--use_gpu=true: there is no GPU code, parameters live in host memory; "
+			"leave it out or give --use_gpu=false");
+	}
+	if (strcmp(set->rdma_tcp, "rdma") == 0) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "--rdma_tcp=rdma: RDMA is not built in yet (weft "
+			       "version says with_rdma: OFF); use --rdma_tcp=tcp");
+	}
+	if (set->port != 0 && set->port + ports - 1 > 65535) {
+		return wf_fail(WEFT_INVALID,
+			       "--port=%" PRIu64 " with %" PRIu64
+			       " lanes goes past port 65535; use --port=%" PRIu64 " or lower",
+			       set->port, ports, 65536 - ports);
+	}
+	if ((set->slot_count & (set->slot_count - 1)) != 0) {
+		return wf_fail(WEFT_INVALID,
+			       "--slot_count=%" PRIu64 " is no power of two; 4, 8 and 16 are",
+			       set->slot_count);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf_server_opts *out)
+{
+	wf_server_opts_init(out);
+	out->env = env;
+	out->transport = set->transport;
+	out->ports_num = (uint32_t)set->ports_num;
+	out->ports_num_for_sparse = (uint32_t)set->ports_num_for_sparse;
+	out->num_gradient_servers = (uint32_t)set->num_gradient_servers;
+	out->pin = set->pin;
+	out->once = set->once;
+	out->spin_ns = set->spin_ns;
+	out->slot_count = (uint32_t)set->slot_count;
+	out->max_shard_bytes = set->max_shard_bytes;
+	out->reconnect_timeout_ns = set->reconnect_timeout_ns;
+	out->peer_timeout_ns = set->peer_timeout_ns;
+	out->connect_timeout_ns = set->connect_timeout_ns;
+	return choose_address(set, &out->listen);
+}
+
+static void *
+stopper_main(void *arg)
+{
+	struct stopper *stopper = arg;
+	int signal_number;
+
+	if (sigwait(&stopper->signals, &signal_number) != 0) {
+		return NULL;
+	}
+	if (atomic_load_explicit(&stopper->finished, memory_order_acquire)) { /* S1: stopper_end */
+		return NULL;
+	}
+	wf_server_stop(stopper->server);
+	if (sigwait(&stopper->signals, &signal_number) != 0) {
+		return NULL;
+	}
+	if (atomic_load_explicit(&stopper->finished, memory_order_acquire)) { /* S1: stopper_end */
+		return NULL;
+	}
+	_exit(WF_EXIT_SIGNAL + signal_number); /* asked twice: no more waiting */
+}
+
+/* Before any other thread exists: all inherit the blocked signals. */
+static void
+stopper_block(struct stopper *stopper)
+{
+	sigemptyset(&stopper->signals);
+	sigaddset(&stopper->signals, SIGINT);
+	sigaddset(&stopper->signals, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &stopper->signals, NULL);
+}
+
+static enum weft_status
+stopper_start(struct stopper *stopper, struct wf_server *server)
+{
+	stopper->server = server;
+	int err = pthread_create(&stopper->thread, NULL, stopper_main, stopper);
+	if (err != 0) {
+		return wf_fail_errno(WEFT_NOMEM, err, "the thread that waits for signals");
+	}
+	return WEFT_OK;
+}
+
+static void
+stopper_end(struct stopper *stopper)
+{
+	atomic_store_explicit(&stopper->finished, true,
+			      memory_order_release); /* S1: stopper_main */
+	pthread_kill(stopper->thread, SIGTERM);
+	pthread_join(stopper->thread, NULL);
+}
+
+/* What it was asked for, and what it understood. */
+static void
+log_start(const struct command *command, struct wf_env *env, const struct wf_server *server)
+{
+	char what[512];
+	char asked[448];
+
+	wf_server_describe(server, what, sizeof(what));
+	if (wf_options_understood(&command->options, asked, sizeof(asked)) > 0) {
+		wf_log(env, WF_LOG_INFO, "%s; understood %s", what, asked);
+	} else {
+		wf_log(env, WF_LOG_INFO, "%s", what);
+	}
+	if (command->set.use_gpu) {
+		wf_log(env, WF_LOG_WARN,
+		       "use_gpu=true from the environment is ignored here: a pserver "
+		       "has no use for a GPU; trainers refuse it");
+	}
+}
+
+static enum weft_status
+serve(const struct command *command, struct wf_env *env, struct stopper *stopper)
+{
+	struct wf_server_opts opts;
+	struct wf_server *server = NULL;
+
+	enum weft_status st = server_opts(&command->set, env, &opts);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_server_create(&opts, &server);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	log_start(command, env, server);
+	st = stopper_start(stopper, server);
+	if (st == WEFT_OK) {
+		st = wf_server_run(server);
+		stopper_end(stopper);
+	}
+	wf_server_destroy(server);
+	return st;
+}
+
+int
+wf_cmd_pserver(int argc, char **argv)
+{
+	struct command command = {0};
+	struct stopper stopper = {0};
+	struct wf_env *env = NULL;
+
+	enum weft_status st = parse(&command, argc, argv);
+	if (st == WEFT_OK && command.options.help_wanted) {
+		return print_help(&command.options);
+	}
+	if (st == WEFT_OK) {
+		st = check(&command);
+	}
+	stopper_block(&stopper);
+	if (st == WEFT_OK) {
+		st = wf_env_system_create(wf_command_log_level(command.set.log_level),
+					  STDERR_FILENO, &env);
+	}
+	if (st == WEFT_OK) {
+		st = serve(&command, env, &stopper);
+	}
+	wf_env_system_destroy(env);
+	return st == WEFT_OK ? WF_EXIT_OK : wf_command_fail(PROGRAM, st);
+}

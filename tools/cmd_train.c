@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft train: hands over to the training program, weft-train. It is a program of its own because
+ * OpenBLAS starts threads as soon as it is loaded, and nothing else wants them. Thread: main. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "tools/command.h"
+
+/* The directory of this executable, without a slash at its end. */
+static enum weft_status
+own_directory(char *out, size_t bytes)
+{
+	ssize_t got = readlink("/proc/self/exe", out, bytes - 1);
+	if (got <= 0) {
+		return wf_fail_errno(WEFT_IO, errno, "where this program lies: /proc/self/exe");
+	}
+	out[got] = '\0';
+	char *slash = strrchr(out, '/');
+	if (slash == NULL) {
+		return wf_fail(WEFT_IO, "/proc/self/exe: '%s' is no path", out);
+	}
+	*slash = '\0';
+	return WEFT_OK;
+}
+
+/* Beside this program, then where the build puts it, then where an installation does. */
+static enum weft_status
+find_trainer(char *out, size_t bytes)
+{
+	static const char *const beside[] = {
+		"weft-train",
+		"../trainer/program/weft-train",
+		"../libexec/weft/weft-train",
+	};
+	char directory[PATH_MAX];
+
+	enum weft_status st = own_directory(directory, sizeof(directory));
+	if (st != WEFT_OK) {
+		return st;
+	}
+	for (size_t i = 0; i < WF_ARRAY_COUNT(beside); i++) {
+		int wanted = snprintf(out, bytes, "%s/%s", directory, beside[i]);
+		if (wanted > 0 && (size_t)wanted < bytes && access(out, X_OK) == 0) {
+			return WEFT_OK;
+		}
+	}
+	snprintf(out, bytes, "%s/weft-train", WEFT_LIBEXECDIR);
+	if (access(out, X_OK) == 0) {
+		return WEFT_OK;
+	}
+	return wf_fail(
+		WEFT_UNSUPPORTED,
+		"the training program weft-train is neither beside %s/weft nor in %s: OpenBLAS "
+		"was not found when weft was built; install it (libopenblas-dev) and build again",
+		directory, WEFT_LIBEXECDIR);
+}
+
+int
+wf_cmd_train(int argc, char **argv)
+{
+	char path[PATH_MAX + 64];
+
+	WF_ASSERT(argc >= 1);
+	enum weft_status st = find_trainer(path, sizeof(path));
+	if (st != WEFT_OK) {
+		return wf_command_fail("weft train", st);
+	}
+	signal(SIGPIPE, SIG_DFL);
+	argv[0] = path;
+	execv(path, argv);
+	st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be executed", path);
+	return wf_command_fail("weft train", st);
+}

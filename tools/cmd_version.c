@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft version: name, version and what is compiled in, in the form that scripts of the original
+ * read: four spaces, key, colon, ON or OFF. The values come from the build. Thread: main. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "kernels/kernels.h"
+#include "tools/command.h"
+
+static int
+print_help(void)
+{
+	fputs("  weft version                     all of it\n"
+	      "  weft version | grep with_rdma    one row\n"
+	      "\n"
+	      "Prints the version and what is compiled in, then the transports and the form of "
+	      "the\n"
+	      "arithmetic kernels that this processor gets.\n",
+	      stdout);
+	return WF_EXIT_OK;
+}
+
+int
+wf_cmd_version(int argc, char **argv)
+{
+	static const struct {
+		const char *key;
+		const char *value;
+	} rows[] = {
+		{"with_avx", WEFT_WITH_AVX},
+		{"with_gpu", "OFF"},
+		{"with_double", "OFF"},
+		{"with_python", "OFF"},
+		{"with_rdma", WEFT_WITH_RDMA},
+		{"with_timer", "OFF"},
+		{"with_openblas", WEFT_WITH_OPENBLAS},
+		{"with_hwloc", "ON"},
+		{"transports", WEFT_TRANSPORTS},
+	};
+
+	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		return print_help();
+	}
+	if (argc > 1) {
+		fprintf(stderr, "weft version: unexpected '%s'; it takes no arguments\n", argv[1]);
+		return WF_EXIT_USAGE;
+	}
+	printf("weft %s, compiled with\n", WEFT_PROJECT_VERSION);
+	for (size_t i = 0; i < WF_ARRAY_COUNT(rows); i++) {
+		printf("    %s: %s\n", rows[i].key, rows[i].value);
+	}
+	printf("    kernels: %s\n", wf_kernels_best()->name);
+	return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
+}

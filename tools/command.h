@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command: what the front knows about a subcommand. Thread: main. */
+#pragma once
+
+#include "base/env.h"
+#include "base/options.h"
+#include "tools/exit_code.h"
+
+struct wf_command {
+	const char *name;
+	const char *summary; /* one line of the overview */
+	/* argv[0] is the subcommand's name. Returns the exit code. */
+	int (*run)(int argc, char **argv);
+};
+
+int wf_cmd_demo(int argc, char **argv);
+int wf_cmd_launch(int argc, char **argv);
+int wf_cmd_pserver(int argc, char **argv);
+int wf_cmd_train(int argc, char **argv);
+int wf_cmd_version(int argc, char **argv);
+
+/* Print the recorded failure as "program: text" on stderr; return the exit code of `status`. */
+int wf_command_fail(const char *program, enum weft_status status);
+
+/* The level named by --log_level ("debug", "info", "warn", "error"). */
+enum wf_log_level wf_command_log_level(const char *name);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* child: one supervised process: start, its two pipes, its end. Thread: the supervisor's. */
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "tools/launch/lines.h"
+#include "tools/launch/supervise.h"
+
+enum wf_child_stream {
+	WF_CHILD_STDOUT,
+	WF_CHILD_STDERR,
+	WF_CHILD_STREAMS,
+};
+
+struct wf_child {
+	/* Fixed at start. */
+	const struct wf_supervise_opts *opts;
+	const struct wf_child_spec *spec;
+	unsigned colour; /* SGR number of its name */
+	pid_t pid;       /* its group's number too; 0: never started */
+	int log_fd;      /* -1: not filed */
+
+	bool ended;
+	bool told; /* has been sent a signal by the supervisor */
+	bool log_failed;
+	bool stdout_failed;
+	int wait_status;          /* of waitpid, when ended */
+	int fd[WF_CHILD_STREAMS]; /* -1: at its end */
+	struct wf_lines lines[WF_CHILD_STREAMS];
+	char last_error[WF_LINE_BYTES]; /* last line of stderr that is not empty */
+};
+
+void wf_child_init(struct wf_child *child, const struct wf_supervise_opts *opts, unsigned idx);
+/* Start it, with `mask` as its signal mask. */
+enum weft_status wf_child_start(struct wf_child *child, const sigset_t *mask) WEFT_MUST_CHECK;
+/* One line on stderr: its process number, and the command that starts the same by hand. */
+void wf_child_announce(const struct wf_child *child);
+/* Take in what there is on a stream; closes it at its end. */
+void wf_child_read(struct wf_child *child, enum wf_child_stream stream);
+/* True if it has ended now: its pipes are then drained and closed, its group is gone. */
+bool wf_child_reap(struct wf_child *child);
+/* To its whole group. A no-op once it has ended. */
+void wf_child_signal(struct wf_child *child, int signal_number);
+/* Its exit code as a shell counts it: 128 + signal. It has ended. */
+int wf_child_exit_code(const struct wf_child *child);
+void wf_child_fini(struct wf_child *child); /* it has ended, or was never started */

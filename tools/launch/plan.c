@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan: see plan.h. */
+#include "tools/launch/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/pin.h"
+
+#define LIST_BYTES 8192 /* of the text of --pservers */
+
+static uint32_t
+ports_each(const struct wf_plan_opts *opts)
+{
+	return opts->ports_num + opts->ports_num_for_sparse;
+}
+
+uint32_t
+wf_plan_port_count(const struct wf_plan_opts *opts)
+{
+	return opts->pservers * ports_each(opts);
+}
+
+static struct wf_host
+address_of(const struct wf_plan_opts *opts, uint32_t pserver_idx)
+{
+	struct wf_host at = opts->listen;
+
+	/* Who listens everywhere is reached over loopback. */
+	if (strcmp(at.name, "0.0.0.0") == 0) {
+		snprintf(at.name, sizeof(at.name), "127.0.0.1");
+	} else if (strcmp(at.name, "::") == 0) {
+		snprintf(at.name, sizeof(at.name), "::1");
+	}
+	at.port = (uint16_t)(opts->listen.port + pserver_idx * ports_each(opts));
+	return at;
+}
+
+static enum weft_status
+list_pservers(const struct wf_plan_opts *opts, char *out, size_t bytes)
+{
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < opts->pservers; i++) {
+		char text[WF_HOST_BYTES + 8];
+		struct wf_host at = address_of(opts, i);
+		wf_host_format(&at, text, sizeof(text));
+		int wanted = snprintf(out + used, bytes - used, "%s%s", i > 0 ? "," : "", text);
+		if (wanted < 0 || (size_t)wanted >= bytes - used) {
+			return wf_fail(WEFT_INVALID, "the list of %u pservers is too long",
+				       opts->pservers);
+		}
+		used += (size_t)wanted;
+	}
+	return WEFT_OK;
+}
+
+static void
+plan_pserver(const struct wf_plan_opts *opts, uint32_t idx, struct wf_child_spec *spec)
+{
+	struct wf_args *args = &spec->args;
+
+	snprintf(spec->name, sizeof(spec->name), "pserver %u", idx);
+	wf_args_init(args);
+	wf_args_add(args, "weft");
+	wf_args_borrow_all(args, opts->pserver_args);
+	wf_args_add(args, "--listen=%s", opts->listen.name);
+	wf_args_add(args, "--port=%u", opts->listen.port + idx * ports_each(opts));
+	wf_args_add(args, "--ports_num=%u", opts->ports_num);
+	wf_args_add(args, "--ports_num_for_sparse=%u", opts->ports_num_for_sparse);
+	wf_args_add(args, "--num_gradient_servers=%u", opts->trainers);
+	wf_args_add(args, "--once");
+}
+
+static void
+plan_trainer(const struct wf_plan_opts *opts, uint32_t idx, const char *pservers,
+	     struct wf_child_spec *spec)
+{
+	struct wf_args *args = &spec->args;
+
+	snprintf(spec->name, sizeof(spec->name), "trainer %u", idx);
+	spec->is_worker = true;
+	spec->owns_stdout = idx == 0;
+	wf_args_init(args);
+	wf_args_add(args, "weft");
+	wf_args_borrow_all(args, opts->trainer_args);
+	wf_args_add(args, "--trainer_id=%u", idx);
+	wf_args_add(args, "--num_gradient_servers=%u", opts->trainers);
+	wf_args_add(args, "--pservers=%s", pservers);
+	wf_args_add(args, "--ports_num=%u", opts->ports_num);
+	wf_args_add(args, "--ports_num_for_sparse=%u", opts->ports_num_for_sparse);
+}
+
+enum weft_status
+wf_plan_job(const struct wf_plan_opts *opts, struct wf_child_spec *spec)
+{
+	char pservers[LIST_BYTES];
+
+	WF_ASSERT(opts->pservers >= 1 && opts->pservers <= WF_PLAN_PSERVERS_MAX);
+	WF_ASSERT(opts->trainers >= 1 && opts->trainers <= WF_PLAN_TRAINERS_MAX);
+	enum weft_status st = list_pservers(opts, pservers, sizeof(pservers));
+	if (st != WEFT_OK) {
+		return st;
+	}
+	for (uint32_t i = 0; i < opts->pservers + opts->trainers && st == WEFT_OK; i++) {
+		if (i < opts->pservers) {
+			plan_pserver(opts, i, &spec[i]);
+		} else {
+			plan_trainer(opts, i - opts->pservers, pservers, &spec[i]);
+		}
+		st = wf_args_check(&spec[i].args);
+	}
+	return st;
+}
+
+enum weft_status
+wf_plan_alone(const char *name, const struct wf_args *with, struct wf_child_spec *spec)
+{
+	snprintf(spec->name, sizeof(spec->name), "%s", name);
+	spec->is_worker = true;
+	spec->owns_stdout = true;
+	wf_args_init(&spec->args);
+	wf_args_add(&spec->args, "weft");
+	wf_args_borrow_all(&spec->args, with);
+	return wf_args_check(&spec->args);
+}
+
+unsigned
+wf_plan_spin(const struct wf_plan_opts *opts)
+{
+	unsigned pollers = opts->pservers * opts->ports_num + opts->trainers;
+
+	if (pollers > wf_pin_cpu_count()) {
+		setenv("WEFT_SPIN", "0", 0);
+	}
+	return pollers;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan: which processes a job on this host has, and with which arguments. Thread: any one. */
+#pragma once
+
+#include "base/url.h"
+#include "tools/launch/supervise.h"
+
+#define WF_PLAN_PSERVERS_MAX 64u
+#define WF_PLAN_TRAINERS_MAX 256u
+
+struct wf_plan_opts {
+	uint32_t pservers; /* 1..WF_PLAN_PSERVERS_MAX */
+	uint32_t trainers; /* 1..WF_PLAN_TRAINERS_MAX */
+	uint32_t ports_num;
+	uint32_t ports_num_for_sparse;
+	struct wf_host listen;              /* and the port of pserver 0 */
+	const struct wf_args *pserver_args; /* of every pserver: "pserver", options */
+	const struct wf_args *trainer_args; /* of every trainer: "train", MODEL, options */
+};
+
+/* How many port numbers the pservers take, from listen.port upwards. */
+uint32_t wf_plan_port_count(const struct wf_plan_opts *opts);
+/* Fill in pservers + trainers specs, pservers first. Arguments are borrowed. WEFT_INVALID: too
+ * many arguments. */
+enum weft_status wf_plan_job(const struct wf_plan_opts *opts,
+			     struct wf_child_spec *spec) WEFT_MUST_CHECK;
+/* One process that is no member of a job: `weft` with these arguments. */
+enum weft_status wf_plan_alone(const char *name, const struct wf_args *with,
+			       struct wf_child_spec *spec) WEFT_MUST_CHECK;
+/* More threads that poll than cores: they must not spin. Tells the children by WEFT_SPIN, unless
+ * somebody already set it. Returns how many threads poll. */
+unsigned wf_plan_spin(const struct wf_plan_opts *opts);

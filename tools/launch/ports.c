@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ports: see ports.h. */
+#include "tools/launch/ports.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+#define TRIES_MAX 64
+
+/* 0, or the errno of the first call that failed. */
+static int
+bind_once(const struct addrinfo *address)
+{
+	int one = 1;
+
+	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		return errno;
+	}
+	/* As servers do: connections of an earlier job that are still in TIME_WAIT do not count. */
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) != 0 ||
+	    bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, 1) != 0) {
+		int err = errno;
+		close(fd);
+		return err;
+	}
+	close(fd);
+	return 0;
+}
+
+static enum weft_status
+probe_one(const struct wf_host *at)
+{
+	const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+				       .ai_socktype = SOCK_STREAM};
+	struct addrinfo *list;
+	char service[8];
+	char text[WF_HOST_BYTES + 8];
+
+	snprintf(service, sizeof(service), "%u", at->port);
+	wf_host_format(at, text, sizeof(text));
+	int err = getaddrinfo(at->name, service, &hints, &list);
+	if (err != 0) {
+		return wf_fail(WEFT_INVALID, "%s: %s", text, gai_strerror(err));
+	}
+	err = bind_once(list);
+	freeaddrinfo(list);
+	switch (err) {
+	case 0:
+		return WEFT_OK;
+	case EADDRINUSE:
+		return wf_fail(WEFT_UNAVAILABLE, "%s is in use", text);
+	case EACCES:
+		return wf_fail_errno(WEFT_PERM, err, "%s: ports below 1024 are reserved", text);
+	case EADDRNOTAVAIL:
+		return wf_fail(WEFT_INVALID, "%s is no address of this host", text);
+	default:
+		return wf_fail_errno(WEFT_IO, err, "%s", text);
+	}
+}
+
+enum weft_status
+wf_ports_probe(const struct wf_host *at, unsigned count)
+{
+	struct wf_host one = *at;
+
+	WF_ASSERT(count >= 1);
+	if (at->port == 0 || (uint32_t)at->port + count - 1 > 65535) {
+		return wf_fail(WEFT_INVALID, "port %u and the %u after it leave 1..65535", at->port,
+			       count - 1);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		one.port = (uint16_t)(at->port + i);
+		enum weft_status st = probe_one(&one);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_ports_find(struct wf_host *at, unsigned count)
+{
+	struct wf_host one = *at;
+
+	for (unsigned i = 0; i < TRIES_MAX && (uint32_t)one.port + count - 1 <= 65535; i++) {
+		enum weft_status st = wf_ports_probe(&one, count);
+		if (st != WEFT_UNAVAILABLE) {
+			at->port = one.port;
+			return st;
+		}
+		one.port = (uint16_t)(one.port + count);
+	}
+	return wf_fail(WEFT_UNAVAILABLE, "no %u free ports in a row on %s from %u to %u", count,
+		       at->name, at->port, one.port);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ports: asks the system whether a range of TCP ports is free, by binding each for a moment. What
+ * was free can be taken a moment later: whoever then opens the port says so itself. Thread: any. */
+#pragma once
+
+#include "base/url.h"
+
+/* at->name is a numeric address or a name of this host. WEFT_OK: host:port .. host:port + count - 1
+ * can be bound. WEFT_UNAVAILABLE names the first that cannot; WEFT_INVALID: not an address of this
+ * host, or the range leaves 1..65535. */
+enum weft_status wf_ports_probe(const struct wf_host *at, unsigned count) WEFT_MUST_CHECK;
+/* The first free range of `count` at `at->port` or above, in steps of `count`; at most 64 tries. */
+enum weft_status wf_ports_find(struct wf_host *at, unsigned count) WEFT_MUST_CHECK;

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* split: see split.h. */
+#include "tools/launch/split.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+/* What every trainer gets from launch: numbers and addresses of this very job. */
+static const char *const given_by_launch[] = {
+	"--trainer_id=0",
+	"--pservers=x",
+	"--port=1",
+	"--ports_num=1",
+	"--ports_num_for_sparse=0",
+	"--num_gradient_servers=1",
+};
+
+static bool
+is_option(const char *argument)
+{
+	return argument[0] == '-' && argument[1] != '\0';
+}
+
+static bool
+is_help(const char *argument)
+{
+	return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
+}
+
+/* Same option name, whatever the spelling ("--trainer-id 3"). */
+static bool
+same_name(const char *argument, const char *pattern)
+{
+	for (; *pattern != '=' && *pattern != '\0'; argument++, pattern++) {
+		char c = *argument == '-' ? '_' : *argument;
+		char p = *pattern == '-' ? '_' : *pattern;
+		if (c != p) {
+			return false;
+		}
+	}
+	return *argument == '\0' || *argument == '=';
+}
+
+/* The parser's own words about an option that nobody knows; whoever has a suggestion speaks. */
+static enum weft_status
+refuse_unknown(const struct wf_split_tables *tables, char *argument)
+{
+	const struct wf_options *all[] = {&tables->own, &tables->pserver, &tables->trainer};
+	char *argv[] = {argument, argument, NULL};
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(all); i++) {
+		struct wf_options probe = *all[i];
+		enum weft_status st = wf_options_parse(&probe, 2, argv);
+		if (st != WEFT_OK && strstr(weft_last_error(), "did you mean") != NULL) {
+			return st;
+		}
+	}
+	return wf_fail(WEFT_INVALID,
+		       "unknown option %.80s: neither launch, pserver nor train has it; see: weft "
+		       "help launch",
+		       argument);
+}
+
+/* Take one option before "--", and its value if that is the next word; `*taken` counts words. */
+static enum weft_status
+take_option(const struct wf_split_tables *tables, char **argv, struct wf_split *out, int *taken)
+{
+	bool next = false;
+	bool pserver_next = false;
+	bool trainer_next = false;
+	bool own = is_help(argv[0]) || wf_options_knows(&tables->own, argv[0], &next);
+	bool pserver = !own && wf_options_knows(&tables->pserver, argv[0], &pserver_next);
+	bool trainer = !own && wf_options_knows(&tables->trainer, argv[0], &trainer_next);
+
+	if (!own && !pserver && !trainer) {
+		return refuse_unknown(tables, argv[0]);
+	}
+	next = next || (pserver && pserver_next) || (trainer && trainer_next);
+	/* As the parser does: a word with dashes is no value, the value was forgotten. */
+	*taken = next && argv[1] != NULL && strncmp(argv[1], "--", 2) != 0 ? 2 : 1;
+	for (int i = 0; i < *taken; i++) {
+		if (own) {
+			wf_args_borrow(&out->own, argv[i]);
+		}
+		if (pserver) {
+			wf_args_borrow(&out->pserver, argv[i]);
+		}
+		if (trainer) {
+			wf_args_borrow(&out->trainer, argv[i]);
+		}
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_after(char **argv, struct wf_split *out)
+{
+	if (argv[0] == NULL || strcmp(argv[0], "train") != 0) {
+		return wf_fail(WEFT_INVALID,
+			       "after -- comes what the trainers run: -- train MODEL "
+			       "[options], not '%s'",
+			       argv[0] != NULL ? argv[0] : "");
+	}
+	if (argv[1] == NULL || is_option(argv[1])) {
+		return wf_fail(WEFT_INVALID, "'-- train' needs a model, as in: -- train linear");
+	}
+	for (char **i = argv + 2; *i != NULL; i++) {
+		for (size_t g = 0; g < WF_ARRAY_COUNT(given_by_launch); g++) {
+			if (same_name(*i, given_by_launch[g])) {
+				return wf_fail(
+					WEFT_INVALID,
+					"%s after --: launch gives this to the "
+					"trainers itself; leave it out, or change it before --",
+					*i);
+			}
+		}
+		wf_args_borrow(&out->trainer, *i);
+	}
+	out->has_trainer = true;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_split_arguments(const struct wf_split_tables *tables, int argc, char **argv,
+		   struct wf_split *out)
+{
+	int end = 1;
+
+	while (end < argc && strcmp(argv[end], "--") != 0) {
+		end++;
+	}
+	wf_args_init(&out->own);
+	wf_args_init(&out->pserver);
+	wf_args_init(&out->trainer);
+	out->has_trainer = false;
+	wf_args_add(&out->own, "launch");
+	wf_args_add(&out->pserver, "pserver");
+	wf_args_add(&out->trainer, "train");
+	if (end + 2 < argc) {
+		wf_args_borrow(&out->trainer, argv[end + 2]); /* MODEL; checked below */
+	}
+	for (int i = 1, taken = 0; i < end; i += taken) {
+		if (!is_option(argv[i])) {
+			return wf_fail(WEFT_INVALID,
+				       "unexpected '%s'; what the trainers run comes "
+				       "after --, as in: -- train linear",
+				       argv[i]);
+		}
+		enum weft_status st = take_option(tables, argv + i, out, &taken);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	enum weft_status st = end < argc ? take_after(argv + end + 1, out) : WEFT_OK;
+	if (st == WEFT_OK) {
+		st = wf_args_check(&out->pserver);
+	}
+	return st == WEFT_OK ? wf_args_check(&out->trainer) : st;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* supervise: see supervise.h. One loop over one epoll: pipes and a signalfd. */
+#include "tools/launch/supervise.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "tools/exit_code.h"
+#include "tools/launch/child.h"
+
+#define EVENTS_MAX 32
+#define SIGNAL_KEY                                                                                 \
+	UINT64_MAX /* epoll data of the signalfd; else child * WF_CHILD_STREAMS + stream */
+#define LINGER_NS (10 * WF_NS_PER_S) /* for who is no worker, after the last worker */
+#define USAGE_GRACE_NS (WF_NS_PER_S)
+
+enum phase {
+	PHASE_RUN,
+	PHASE_LINGER, /* the workers have ended well */
+	PHASE_FAIL,   /* one failed, the others may notice by themselves */
+	PHASE_TERM,
+	PHASE_KILL,
+};
+
+struct job {
+	const struct wf_supervise_opts *opts;
+	struct wf_child *child; /* [opts->count] */
+	int epoll_fd;
+	int signal_fd;
+	sigset_t signals;
+	sigset_t mask_before;
+
+	enum phase phase;
+	uint64_t deadline_ns;         /* of the phase */
+	int signal_number;            /* that asked to stop; 0: none */
+	const struct wf_child *cause; /* who failed first; NULL: nobody */
+};
+
+static void
+say(const struct job *job, const char *text)
+{
+	fprintf(stderr, "%s: %s\n", job->opts->program, text);
+}
+
+static enum weft_status
+watch(struct job *job, int fd, uint64_t key)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = key};
+
+	if (epoll_ctl(job->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "epoll_ctl");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+open_signals(struct job *job)
+{
+	static const int wanted[] = {SIGCHLD, SIGINT, SIGTERM};
+	struct sigaction hangup;
+
+	sigemptyset(&job->signals);
+	for (size_t i = 0; i < WF_ARRAY_COUNT(wanted); i++) {
+		sigaddset(&job->signals, wanted[i]);
+	}
+	/* A blocked signal comes even if it is ignored: nohup shall keep its meaning, while SIGINT,
+	 * which shells ignore for what they start in the background, shall stop the job. */
+	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
+		sigaddset(&job->signals, SIGHUP);
+	}
+	if (sigprocmask(SIG_BLOCK, &job->signals, &job->mask_before) != 0) {
+		return wf_fail_errno(WEFT_INTERNAL, errno, "sigprocmask");
+	}
+	job->signal_fd = signalfd(-1, &job->signals, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (job->signal_fd < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "signalfd");
+	}
+	job->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (job->epoll_fd < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "epoll_create1");
+	}
+	return watch(job, job->signal_fd, SIGNAL_KEY);
+}
+
+static enum weft_status
+make_log_dir(const struct wf_supervise_opts *opts)
+{
+	if (opts->log_dir != NULL && mkdir(opts->log_dir, 0777) != 0 && errno != EEXIST) {
+		return wf_fail_errno(WEFT_IO, errno, "--log_dir=%s", opts->log_dir);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+start_all(struct job *job)
+{
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		struct wf_child *child = &job->child[i];
+		enum weft_status st = wf_child_start(child, &job->mask_before);
+		for (unsigned s = 0; st == WEFT_OK && s < WF_CHILD_STREAMS; s++) {
+			st = watch(job, child->fd[s], (uint64_t)i * WF_CHILD_STREAMS + s);
+		}
+		if (st != WEFT_OK) {
+			return st;
+		}
+		if (job->opts->announce) {
+			wf_child_announce(child);
+		}
+	}
+	return WEFT_OK;
+}
+
+static void
+signal_all(struct job *job, int signal_number)
+{
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		wf_child_signal(&job->child[i], signal_number);
+	}
+}
+
+static void
+enter(struct job *job, enum phase phase, uint64_t after_ns)
+{
+	job->phase = phase;
+	job->deadline_ns = after_ns == WF_NEVER ? WF_NEVER : wf_now_ns(job->opts->env) + after_ns;
+	if (phase == PHASE_TERM) {
+		signal_all(job, SIGTERM);
+	} else if (phase == PHASE_KILL) {
+		signal_all(job, SIGKILL);
+	}
+}
+
+static bool
+all_ended(const struct job *job, bool workers_only)
+{
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		const struct wf_child *child = &job->child[i];
+		if (!child->ended && (!workers_only || child->spec->is_worker)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Who ended with "peer unavailable" may just have met the failure of another a moment earlier than
+ * we: then the other one is the cause. */
+static bool
+is_better_cause(const struct job *job, const struct wf_child *child)
+{
+	if (job->cause == NULL) {
+		return true;
+	}
+	return wf_child_exit_code(job->cause) == WF_EXIT_UNAVAILABLE &&
+	       wf_child_exit_code(child) != WF_EXIT_UNAVAILABLE;
+}
+
+static void
+note_end(struct job *job, const struct wf_child *child)
+{
+	int code = wf_child_exit_code(child);
+
+	if (code == 0 || child->told) {
+		return;
+	}
+	if (is_better_cause(job, child)) {
+		job->cause = child;
+	}
+	if (job->phase == PHASE_RUN || job->phase == PHASE_LINGER) {
+		/* A mistake in the options is not something that peers could notice. */
+		enter(job, PHASE_FAIL,
+		      code == WF_EXIT_USAGE && job->opts->grace_ns > USAGE_GRACE_NS
+			      ? USAGE_GRACE_NS
+			      : job->opts->grace_ns);
+	}
+}
+
+static void
+reap(struct job *job)
+{
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		if (wf_child_reap(&job->child[i])) {
+			note_end(job, &job->child[i]);
+		}
+	}
+	if (job->phase == PHASE_RUN && all_ended(job, true)) {
+		enter(job, PHASE_LINGER, LINGER_NS);
+	}
+}
+
+static void
+take_signals(struct job *job)
+{
+	struct signalfd_siginfo info;
+
+	while (read(job->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD) {
+			continue; /* several become one: reap looks at all */
+		}
+		job->signal_number = (int)info.ssi_signo;
+		if (job->phase == PHASE_TERM || job->phase == PHASE_KILL) {
+			enter(job, PHASE_KILL, WF_NEVER);
+			continue;
+		}
+		fprintf(stderr, "%s: %s: stopping %u processes; once more stops them at once\n",
+			job->opts->program, strsignal(job->signal_number), job->opts->count);
+		enter(job, PHASE_TERM, job->opts->grace_ns);
+	}
+}
+
+static void
+on_deadline(struct job *job)
+{
+	switch (job->phase) {
+	case PHASE_RUN:
+	case PHASE_KILL:
+		break;
+	case PHASE_LINGER:
+		say(job, "all trainers have ended, stopping the pservers");
+		enter(job, PHASE_TERM, job->opts->grace_ns);
+		break;
+	case PHASE_FAIL:
+		enter(job, PHASE_TERM, job->opts->grace_ns);
+		break;
+	case PHASE_TERM:
+		say(job, "some do not end on SIGTERM, killing them");
+		enter(job, PHASE_KILL, WF_NEVER);
+		break;
+	}
+}
+
+/* Whoever reads our stdout went away (weft launch ... | head): nobody wants the rest. */
+static void
+check_stdout(struct job *job, const struct wf_child *child)
+{
+	if (child->stdout_failed && job->phase == PHASE_RUN) {
+		job->signal_number = SIGPIPE;
+		enter(job, PHASE_TERM, job->opts->grace_ns);
+	}
+}
+
+static void
+take_events(struct job *job)
+{
+	struct epoll_event events[EVENTS_MAX];
+
+	int count = epoll_wait(job->epoll_fd, events, EVENTS_MAX, 0);
+	for (int i = 0; i < count; i++) {
+		uint64_t key = events[i].data.u64;
+		if (key == SIGNAL_KEY) {
+			take_signals(job);
+			continue;
+		}
+		struct wf_child *child = &job->child[key / WF_CHILD_STREAMS];
+		wf_child_read(child, (enum wf_child_stream)(key % WF_CHILD_STREAMS));
+		check_stdout(job, child);
+	}
+}
+
+static void
+watch_to_the_end(struct job *job)
+{
+	while (!all_ended(job, false)) {
+		wf_wait(job->opts->env, job->epoll_fd, job->deadline_ns);
+		take_events(job);
+		reap(job);
+		if (wf_now_ns(job->opts->env) >= job->deadline_ns) {
+			on_deadline(job);
+		}
+	}
+}
+
+/* A start that failed half way: nothing of it may stay. */
+static void
+kill_started(struct job *job)
+{
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		if (job->child[i].pid != 0) {
+			wf_child_signal(&job->child[i], SIGKILL);
+		} else {
+			job->child[i].ended = true;
+		}
+	}
+	job->deadline_ns = WF_NEVER;
+	job->phase = PHASE_KILL;
+	watch_to_the_end(job);
+}
+
+static void
+describe_cause(const struct job *job, struct wf_supervise_end *out)
+{
+	const struct wf_child *cause = job->cause;
+	const char *last = cause->last_error[0] != '\0' ? cause->last_error : "it said nothing";
+
+	if (WIFSIGNALED(cause->wait_status)) {
+		int number = WTERMSIG(cause->wait_status);
+		snprintf(out->cause, sizeof(out->cause),
+			 "%s (pid %d) was killed by signal %d (%s); its last line: %.512s",
+			 cause->spec->name, (int)cause->pid, number, strsignal(number), last);
+	} else {
+		int code = WEXITSTATUS(cause->wait_status);
+		snprintf(out->cause, sizeof(out->cause), "%s ended with exit code %d (%s): %.512s",
+			 cause->spec->name, code, wf_exit_meaning(code), last);
+	}
+	out->exit_code = wf_child_exit_code(cause);
+}
+
+static void
+describe_end(const struct job *job, struct wf_supervise_end *out)
+{
+	out->exit_code = WF_EXIT_OK;
+	out->cause[0] = '\0';
+	if (job->cause != NULL) {
+		describe_cause(job, out);
+	} else if (job->signal_number == SIGPIPE) {
+		out->exit_code = WF_EXIT_IO;
+		snprintf(out->cause, sizeof(out->cause), "stdout cannot be written, stopped");
+	} else if (job->signal_number != 0) {
+		out->exit_code = WF_EXIT_SIGNAL + job->signal_number;
+		snprintf(out->cause, sizeof(out->cause), "stopped by %s, all processes have ended",
+			 strsignal(job->signal_number));
+	}
+}
+
+static void
+close_job(struct job *job)
+{
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		wf_child_fini(&job->child[i]);
+	}
+	if (job->epoll_fd >= 0) {
+		close(job->epoll_fd);
+	}
+	if (job->signal_fd >= 0) {
+		close(job->signal_fd);
+		sigprocmask(SIG_SETMASK, &job->mask_before, NULL);
+	}
+	wf_free(job->opts->env, job->child, job->opts->count * sizeof(*job->child));
+}
+
+enum weft_status
+wf_supervise(const struct wf_supervise_opts *opts, struct wf_supervise_end *out)
+{
+	struct job job = {.opts = opts,
+			  .epoll_fd = -1,
+			  .signal_fd = -1,
+			  .phase = PHASE_RUN,
+			  .deadline_ns = WF_NEVER};
+
+	WF_ASSERT(opts->count >= 1);
+	job.child = wf_zalloc_array(opts->env, opts->count, sizeof(*job.child));
+	if (job.child == NULL) {
+		return wf_fail(WEFT_NOMEM, "no memory for %u processes", opts->count);
+	}
+	for (unsigned i = 0; i < opts->count; i++) {
+		wf_child_init(&job.child[i], opts, i);
+	}
+	enum weft_status st = make_log_dir(opts);
+	if (st == WEFT_OK) {
+		st = open_signals(&job);
+	}
+	if (st == WEFT_OK) {
+		st = start_all(&job);
+	}
+	if (st == WEFT_OK) {
+		watch_to_the_end(&job);
+		describe_end(&job, out);
+	} else {
+		kill_started(&job);
+	}
+	close_job(&job);
+	return st;
+}

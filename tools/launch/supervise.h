@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* supervise: runs the processes of one job on this host, from start to the last one's end.
+ *
+ * Each child is this same program with other arguments, leads a process group of its own and dies
+ * with the supervisor. Its lines are shown with its name before them, and filed. The job ends when
+ * all workers have ended with 0 and the others with them; when one child fails: the rest have
+ * `grace_ns` to notice by themselves, so that what they say is seen, then SIGTERM, then SIGKILL; or
+ * when this process gets SIGINT, SIGTERM or SIGHUP: all get SIGTERM at once, and SIGKILL after
+ * `grace_ns` or at the second signal. Nothing is left behind.
+ *
+ * Thread: main, and no other may exist: death with the supervisor is bound to the thread that
+ * started the child. Changes the signal mask while it runs. */
+#pragma once
+
+#include "base/env.h"
+#include "tools/launch/args.h"
+
+#define WF_CAUSE_BYTES 768
+
+struct wf_child_spec {
+	char name[32]; /* "trainer 0"; the log file is "trainer-0.log" */
+	struct wf_args args;
+	bool is_worker;   /* the job is done when all workers are */
+	bool owns_stdout; /* its stdout goes to stdout as it is, or to on_stdout */
+};
+
+struct wf_supervise_opts {
+	struct wf_env *env;
+	const struct wf_child_spec *spec; /* [count] */
+	unsigned count;
+	const char *program; /* opens the supervisor's own lines: "weft launch" */
+	const char *log_dir; /* NULL: lines are not filed; made if it is not there */
+	bool colour;
+	bool quiet;    /* log lines of level info are filed, not shown */
+	bool announce; /* say each child's process number and command line */
+	uint64_t grace_ns;
+	/* Lines of stdout of the child that owns it; NULL: they go to stdout. */
+	void (*on_stdout)(void *arg, const char *line);
+	void *on_stdout_arg;
+};
+
+struct wf_supervise_end {
+	int exit_code; /* 0, the first cause's, 128 + the signal that stopped the job */
+	char cause[WF_CAUSE_BYTES]; /* one line, "" if all went well */
+};
+
+/* Not OK: the job could not be started or watched; what had been started has ended. */
+enum weft_status wf_supervise(const struct wf_supervise_opts *opts,
+			      struct wf_supervise_end *out) WEFT_MUST_CHECK;

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train_options: see train_options.h. The models are behind OpenBLAS, which this program does not
+ * link: here stands what trainer/program/command.c asks about them. */
+#include "tools/launch/train_options.h"
+
+#include "trainer/program/kind.h"
+
+static const struct wf_kind any_model = {.name = "MODEL", .summary = "see: weft train --help"};
+
+enum weft_status
+wf_kind_by_name(const char *name, const struct wf_kind **out)
+{
+	if (name == NULL) {
+		return wf_fail(WEFT_INVALID, "no model named");
+	}
+	*out = &any_model;
+	return WEFT_OK;
+}
+
+const struct wf_kind *
+wf_kind_at(unsigned idx)
+{
+	return idx == 0 ? &any_model : NULL;
+}
+
+void
+wf_train_options_open(struct wf_train_command *command)
+{
+	static char program[] = "train";
+	static char model[] = "MODEL";
+	char *argv[] = {program, model, NULL};
+
+	/* A bad value in the environment is refused by wf_train_options_check, not here. */
+	enum weft_status st = wf_train_command_parse(command, 2, argv);
+	(void)st;
+}
+
+enum weft_status
+wf_train_options_check(struct wf_train_command *command, int argc, char *const *argv)
+{
+	return wf_train_command_parse(command, argc, argv);
+}
