@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cases_grant: C29 to C37, what a peer may touch. Thread: the case's. */
+#include "tests/conformance/conformance.h"
+
+#define GUARD 4096u    /* bytes around what is granted */
+#define GRANTED 10000u /* bytes */
+
+/* `put` must take its connection down on both ends, and leave the server's memory as it was. */
+static bool
+takes_down(struct conf *t, const struct pair *p, const struct wf_op *put, uint64_t from,
+	   uint64_t bytes)
+{
+	CHECK(conf_post(p->cc, put));
+	struct seen *down = conf_await(t, p->server, p->sc, WF_EVENT_DOWN);
+	CHECK(down != NULL && down->status == WEFT_PROTOCOL);
+	down = conf_await(t, p->client, p->cc, WF_EVENT_DOWN);
+	CHECK(down != NULL);
+	CHECK(down->status == WEFT_PROTOCOL || down->status == WEFT_LOST);
+	for (uint64_t i = 0; i < NODE_REGION_BYTES; i++) {
+		bool granted = i >= from && i - from < bytes;
+		CHECK(granted || p->server->memory[i] == 0);
+	}
+	CHECK(conf_count(p->client, p->cc, WF_EVENT_DONE) == 1);
+	CHECK(conf_count(p->server, p->sc, WF_EVENT_PUT) == 0);
+	return true;
+}
+
+struct outside {
+	uint64_t offset, bytes;
+};
+
+static const struct outside outsides[] = {
+	{GRANTED, 1},           {GRANTED - 1, 2},
+	{0, GRANTED + 1},       {1, GRANTED},
+	{UINT64_MAX, 1},        {UINT64_MAX, 2},
+	{UINT64_MAX - 99, 200}, {UINT64_MAX - 4095, 4096 + 100},
+	{1ull << 63, 100},      {(uint64_t)0 - GUARD, GUARD},
+};
+
+static bool
+put_outside_its_place_takes_the_connection_down(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	CHECK(server != NULL && client != NULL);
+	memset(client->memory, 0x5a, 2 * GRANTED);
+	for (size_t i = 0; i < sizeof(outsides) / sizeof(outsides[0]); i++) {
+		struct pair p;
+		struct wf_grant_key key;
+		conf_forget(server);
+		conf_forget(client);
+		CHECK(conf_join(t, server, client, &p));
+		CHECK(conf_grant_place(server, p.sc, GUARD, GRANTED, &key));
+		struct wf_op put = conf_put_op(client, &key, 0, outsides[i].bytes, i);
+		put.offset = outsides[i].offset;
+		CHECK(takes_down(t, &p, &put, GUARD, GRANTED));
+	}
+	return true;
+}
+
+static bool
+put_outside_its_slot_takes_the_connection_down(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	CHECK(server != NULL && client != NULL);
+	memset(client->memory, 0x5a, 2 * GRANTED);
+	for (size_t i = 0; i < sizeof(outsides) / sizeof(outsides[0]); i++) {
+		struct pair p;
+		struct wf_grant_key key;
+		conf_forget(server);
+		conf_forget(client);
+		CHECK(conf_join(t, server, client, &p));
+		CHECK(conf_grant_slots(server, p.sc, GRANTED, 4, &key));
+		struct wf_op put = conf_put_op(client, &key, 0, outsides[i].bytes, i);
+		put.offset = outsides[i].offset;
+		put.tag = wf_tag(1, 0);
+		CHECK(takes_down(t, &p, &put, GRANTED, GRANTED));
+	}
+	return true;
+}
+
+static bool
+put_under_an_unknown_key_takes_the_connection_down(struct conf *t)
+{
+	static const uint8_t fills[] = {0x00, 0x01, 0x7f, 0xff};
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	CHECK(server != NULL && client != NULL);
+	memset(client->memory, 0x5a, GRANTED);
+	for (size_t i = 0; i < sizeof(fills); i++) {
+		struct pair p;
+		struct wf_grant_key key, unknown;
+		conf_forget(server);
+		conf_forget(client);
+		CHECK(conf_join(t, server, client, &p));
+		CHECK(conf_grant_place(server, p.sc, 0, GRANTED, &key));
+		memset(&unknown, fills[i], sizeof(unknown));
+		struct wf_op put = conf_put_op(client, &unknown, 0, 10, i);
+		CHECK(takes_down(t, &p, &put, 0, 0));
+	}
+	return true;
+}
+
+static bool
+key_of_another_connection_takes_the_connection_down(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	CHECK(server != NULL && client != NULL);
+	memset(client->memory, 0x5a, GRANTED);
+	struct pair owner, thief;
+	struct wf_grant_key owners, thiefs;
+	CHECK(conf_join(t, server, client, &owner));
+	CHECK(conf_join(t, server, client, &thief));
+	CHECK(conf_grant_place(server, owner.sc, 0, GRANTED, &owners));
+	CHECK(conf_grant_place(server, thief.sc, GRANTED, GRANTED, &thiefs));
+	struct wf_op put = conf_put_op(client, &owners, 0, 10, 1);
+	CHECK(takes_down(t, &thief, &put, 0, 0));
+	put = conf_put_op(client, &owners, 0, 10, 2);
+	CHECK(conf_post(owner.cc, &put));
+	CHECK(conf_await(t, server, owner.sc, WF_EVENT_PUT) != NULL);
+	return true;
+}
+
+/* Two full turns around the buffers, released in time. */
+static bool
+slots_cycle_through_their_buffers(struct conf *t)
+{
+	struct pair p;
+	struct wf_grant_key key;
+	CHECK(conf_pair(t, NULL, &p));
+	CHECK(conf_grant_slots(p.server, p.sc, 5000, 8, &key));
+	const uint8_t *buffer[8] = {0};
+	for (uint32_t slot = 0; slot < 40; slot++) {
+		conf_fill(p.client->memory, 5000, slot);
+		struct wf_op put = conf_put_op(p.client, &key, 0, 5000, slot);
+		put.tag = wf_tag(slot, slot);
+		CHECK(conf_post(p.cc, &put));
+		struct seen *event = conf_await(t, p.server, p.sc, WF_EVENT_PUT);
+		CHECK(event != NULL && event->tag == wf_tag(slot, slot));
+		CHECK(event->data != NULL && conf_is_filled(event->data, 5000, slot));
+		buffer[slot % 8] = event->data;
+		wf_transport_release(p.sc, slot);
+		CHECK(conf_await(t, p.client, p.cc, WF_EVENT_DONE) != NULL);
+	}
+	CHECK(buffer[0] != buffer[1]);
+	return true;
+}
+
+static bool
+slot_bytes_stay_until_release(struct conf *t)
+{
+	struct pair p;
+	struct wf_grant_key key;
+	CHECK(conf_pair(t, NULL, &p));
+	CHECK(conf_grant_slots(p.server, p.sc, 60000, 16, &key));
+	for (uint32_t slot = 0; slot < 16; slot++) {
+		conf_fill(p.client->memory + slot * 60000, 60000, slot);
+		struct wf_op put = conf_put_op(p.client, &key, slot * 60000, 60000, slot);
+		put.tag = wf_tag(slot, 0);
+		CHECK(conf_post_all(t, p.cc, &put));
+	}
+	CHECK(conf_await_count(t, p.server, p.sc, WF_EVENT_PUT, 16));
+	for (uint64_t i = 0; i < 100; i++) {
+		CHECK(conf_send_all(t, p.cc, i, 4000));
+	}
+	CHECK(conf_await_count(t, p.server, p.sc, WF_EVENT_MSG, 100));
+	for (uint32_t slot = 0; slot < 16; slot++) {
+		const struct seen *event = conf_nth(p.server, p.sc, WF_EVENT_PUT, slot);
+		CHECK(event->tag == wf_tag(slot, 0));
+		CHECK(conf_is_filled(event->data, 60000, slot));
+		wf_transport_release(p.sc, slot);
+	}
+	return true;
+}
+
+static bool
+slot_reused_before_release_takes_the_connection_down(struct conf *t)
+{
+	struct pair p;
+	struct wf_grant_key key;
+	CHECK(conf_pair(t, NULL, &p));
+	CHECK(conf_grant_slots(p.server, p.sc, 1000, 4, &key));
+	conf_fill(p.client->memory, 1000, 1);
+	struct wf_op put = conf_put_op(p.client, &key, 0, 1000, 1);
+	put.tag = wf_tag(2, 0);
+	CHECK(conf_post(p.cc, &put));
+	CHECK(conf_await(t, p.server, p.sc, WF_EVENT_PUT) != NULL);
+	put.tag = wf_tag(6, 0);
+	CHECK(conf_post(p.cc, &put));
+	struct seen *down = conf_await(t, p.server, p.sc, WF_EVENT_DOWN);
+	CHECK(down != NULL && down->status == WEFT_PROTOCOL);
+	down = conf_await(t, p.client, p.cc, WF_EVENT_DOWN);
+	CHECK(down != NULL);
+	CHECK(down->status == WEFT_PROTOCOL || down->status == WEFT_LOST);
+	CHECK(conf_count(p.server, p.sc, WF_EVENT_PUT) == 1);
+	return true;
+}
+
+static bool
+put_over_the_limit_takes_the_connection_down(struct conf *t)
+{
+	struct wf_transport_opts opts = {.put_bytes_max = 5000};
+	struct node *server = conf_server(t, &opts);
+	struct node *client = conf_node(t, NULL);
+	CHECK(server != NULL && client != NULL);
+	struct pair p;
+	struct wf_grant_key key;
+	CHECK(conf_join(t, server, client, &p));
+	CHECK(conf_grant_place(server, p.sc, 0, GRANTED, &key));
+	struct wf_op put = conf_put_op(client, &key, 0, 5000, 0);
+	CHECK(conf_post(p.cc, &put));
+	CHECK(conf_await(t, server, p.sc, WF_EVENT_PUT) != NULL);
+	put = conf_put_op(client, &key, 0, 5001, 1);
+	CHECK(conf_post(p.cc, &put));
+	struct seen *down = conf_await(t, server, p.sc, WF_EVENT_DOWN);
+	CHECK(down != NULL && down->status == WEFT_PROTOCOL);
+	CHECK(conf_await(t, client, p.cc, WF_EVENT_DOWN) != NULL);
+	CHECK(conf_count(server, p.sc, WF_EVENT_PUT) == 1);
+	return true;
+}
+
+static bool
+grants_die_with_down(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	CHECK(server != NULL && client != NULL);
+	memset(client->memory, 0x5a, GRANTED);
+	struct pair p;
+	struct wf_grant_key old, fresh;
+	CHECK(conf_join(t, server, client, &p));
+	CHECK(conf_grant_place(server, p.sc, 0, GRANTED, &old));
+	wf_transport_disconnect(p.cc, WF_DISCONNECT_NOW);
+	CHECK(conf_await(t, server, p.sc, WF_EVENT_DOWN) != NULL);
+	CHECK(conf_await(t, client, p.cc, WF_EVENT_DOWN) != NULL);
+	conf_settle(t);
+	conf_forget(server);
+	conf_forget(client);
+	CHECK(conf_join(t, server, client, &p));
+	CHECK(conf_grant_place(server, p.sc, 0, GRANTED, &fresh));
+	struct wf_op put = conf_put_op(client, &old, 0, 100, 1);
+	CHECK(takes_down(t, &p, &put, 0, 0));
+	return true;
+}
+
+static bool
+one_end_grants_places_or_slots(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	CHECK(server != NULL && client != NULL);
+	struct pair p;
+	struct wf_grant_key key;
+	CHECK(conf_join(t, server, client, &p));
+	CHECK(conf_grant_place(server, p.sc, 0, 100, &key));
+	CHECK(!conf_grant_slots(server, p.sc, 100, 4, &key));
+	CHECK(conf_grant_place(server, p.sc, 0, 100, &key));
+	CHECK(conf_grant_slots(client, p.cc, 100, 4, &key));
+	CHECK(!conf_grant_slots(client, p.cc, 100, 4, &key));
+	CHECK(!conf_grant_place(client, p.cc, 1000, 4, &key));
+	return true;
+}
+
+static bool
+grants_outside_their_region_are_invalid(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	struct wf_grant_key key;
+	const uint64_t end = NODE_REGION_BYTES;
+	CHECK(!conf_grant_place(p.server, p.sc, end, 1, &key));
+	CHECK(!conf_grant_place(p.server, p.sc, 0, end + 1, &key));
+	CHECK(!conf_grant_place(p.server, p.sc, 1, end, &key));
+	CHECK(!conf_grant_place(p.server, p.sc, UINT64_MAX, 2, &key));
+	CHECK(!conf_grant_place(p.server, p.sc, 2, UINT64_MAX, &key));
+	CHECK(!conf_grant_place(p.server, p.sc, 0, 0, &key));
+	CHECK(!conf_grant_slots(p.server, p.sc, 100, 0, &key));
+	CHECK(!conf_grant_slots(p.server, p.sc, 100, 3, &key));
+	CHECK(!conf_grant_slots(p.server, p.sc, 100, 2 * WF_SLOT_COUNT_MAX, &key));
+	CHECK(!conf_grant_slots(p.server, p.sc, end / 4 + 1, 4, &key));
+	CHECK(!conf_grant_slots(p.server, p.sc, UINT64_MAX / 2 + 1, 2, &key));
+	struct wf_grant grant = {
+		.kind = WF_GRANT_PLACE, .region = p.server->region + 1, .bytes = 1};
+	CHECK(wf_transport_grant(p.sc, &grant, &key) == WEFT_INVALID);
+	CHECK(conf_grant_slots(p.server, p.sc, end / WF_SLOT_COUNT_MAX, WF_SLOT_COUNT_MAX, &key));
+	return true;
+}
+
+static bool
+connection_bears_many_grants(struct conf *t)
+{
+	enum { COUNT = 64 };
+	static struct wf_grant_key key[COUNT];
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	for (uint64_t i = 0; i < COUNT; i++) {
+		CHECK(conf_grant_place(p.server, p.sc, i * 1000, 1000, &key[i]));
+	}
+	for (uint64_t i = COUNT; i-- > 0;) {
+		conf_fill(p.client->memory + i * 1000, 1000, i);
+		struct wf_op put = conf_put_op(p.client, &key[i], i * 1000, 1000, i);
+		CHECK(conf_post_all(t, p.cc, &put));
+	}
+	CHECK(conf_await_count(t, p.server, p.sc, WF_EVENT_PUT, COUNT));
+	for (uint64_t i = 0; i < COUNT; i++) {
+		CHECK(conf_is_filled(p.server->memory + i * 1000, 1000, i));
+	}
+	enum weft_status st = WEFT_OK;
+	for (int i = 0; i < 100000 && st == WEFT_OK; i++) {
+		struct wf_grant grant = {
+			.kind = WF_GRANT_PLACE, .region = p.server->region, .bytes = 1};
+		st = wf_transport_grant(p.sc, &grant, &key[0]);
+	}
+	CHECK(st == WEFT_NOMEM);
+	return true;
+}
+
+const struct conf_case conf_grant_cases[] = {
+	CASE(put_outside_its_place_takes_the_connection_down),
+	CASE(put_outside_its_slot_takes_the_connection_down),
+	CASE(put_under_an_unknown_key_takes_the_connection_down),
+	CASE(key_of_another_connection_takes_the_connection_down),
+	CASE(slots_cycle_through_their_buffers),
+	CASE(slot_bytes_stay_until_release),
+	CASE(slot_reused_before_release_takes_the_connection_down),
+	CASE(put_over_the_limit_takes_the_connection_down),
+	CASE(grants_die_with_down),
+	CASE(one_end_grants_places_or_slots),
+	CASE(grants_outside_their_region_are_invalid),
+	CASE(connection_bears_many_grants),
+	{0},
+};

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an established peer, or one that this end connects to, can do wrong on the stream itself.
+ * Thread: one. */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/transport/rig.h"
+#include "transport/tcp/tcp_internal.h"
+
+static const struct wf_transport_opts plain = {0};
+
+static void
+assert_down(struct rig *rig, enum weft_status status, const char *text)
+{
+	struct rig_seen *down = rig_await(rig, WF_EVENT_DOWN, 1);
+	assert_string_equal(weft_status_name(down->status), weft_status_name(status));
+	if (strstr(down->why, text) == NULL || strstr(down->why, "127.0.0.1:") == NULL) {
+		fail_msg("\"%s\" does not name the address and \"%s\"", down->why, text);
+	}
+}
+
+/* A peer that sends `bytes` once it is up goes down for breach of protocol. */
+static void
+breaks_the_protocol(const void *bytes, size_t count, const char *text)
+{
+	struct rig *rig = rig_open(&plain);
+	struct wf_conn *conn = NULL;
+	int fd = raw_join(rig, &conn);
+	raw_send(fd, bytes, count);
+	assert_down(rig, WEFT_PROTOCOL, text);
+	raw_await_close(rig, fd);
+	assert_int_equal(rig_info(rig).protocol_errors, 1);
+	assert_int_equal(rig_info(rig).conns_down, 1);
+	close(fd);
+	rig_close(rig);
+}
+
+static void
+garbage_on_an_established_stream_takes_it_down(void **state)
+{
+	(void)state;
+	uint8_t frame[WF_HEAD_BYTES + 10] = {0};
+	memset(frame, 'x', WF_HEAD_BYTES);
+	breaks_the_protocol(frame, WF_HEAD_BYTES, "magic");
+	raw_frame(frame, WF_TCP_CLOSE, NULL, 0);
+	frame[20] ^= 1;
+	breaks_the_protocol(frame, WF_HEAD_BYTES, "crc");
+	breaks_the_protocol(frame, raw_frame(frame, WF_TCP_HELLO, NULL, 0), "type 1");
+	breaks_the_protocol(frame, raw_frame(frame, WF_TCP_ACCEPT, NULL, 0), "type 2");
+	breaks_the_protocol(frame, raw_frame(frame, 77, NULL, 0), "type 77");
+	breaks_the_protocol(frame, raw_frame(frame, WF_TCP_CLOSE, "x", 1), "type 5");
+	breaks_the_protocol(frame, raw_frame(frame, WF_TCP_PUT, "x", 1), "no such grant");
+	breaks_the_protocol(frame, raw_frame(frame, WF_TCP_PUT, NULL, 0), "length");
+}
+
+static void
+message_that_is_too_long_takes_the_stream_down(void **state)
+{
+	(void)state;
+	uint8_t frame[WF_HEAD_BYTES];
+	struct wf_head head = {.service = WF_SERVICE_DENSE, .body_bytes = WF_MSG_BODY_MAX + 1};
+	wf_head_encode(&head, frame);
+	breaks_the_protocol(frame, sizeof(frame), "4033");
+	head.body_bytes = 1ull << 63;
+	wf_head_encode(&head, frame);
+	breaks_the_protocol(frame, sizeof(frame), "9223372036854775808");
+}
+
+static void
+message_whose_body_fails_its_crc_takes_the_stream_down(void **state)
+{
+	(void)state;
+	uint8_t frame[WF_HEAD_BYTES + 4] = {0};
+	struct wf_head head = {.service = WF_SERVICE_DENSE,
+			       .body_bytes = 4,
+			       .flags = WF_HEAD_PAYLOAD_CRC,
+			       .payload_crc = 0x12345678};
+	wf_head_encode(&head, frame);
+	breaks_the_protocol(frame, sizeof(frame), "CRC");
+}
+
+static void
+peer_that_speaks_before_its_answer_goes_down(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_open(&plain);
+	uint8_t frame[2 * WF_HEAD_BYTES];
+	size_t bytes = raw_frame(frame, WF_TCP_HELLO, NULL, 0);
+	struct wf_head head = {.service = WF_SERVICE_DENSE};
+	wf_head_encode(&head, frame + bytes);
+	int fd = raw_connect(rig);
+	raw_send(fd, frame, sizeof(frame));
+	rig_await(rig, WF_EVENT_UP, 1);
+	assert_down(rig, WEFT_PROTOCOL, "before it was answered");
+	close(fd);
+	rig_close(rig);
+}
+
+static void
+end_of_stream_without_close_is_a_loss(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_open(&plain);
+	struct wf_conn *conn = NULL;
+	int fd = raw_join(rig, &conn);
+	close(fd);
+	assert_down(rig, WEFT_LOST, "without warning");
+	rig_close(rig);
+}
+
+static void
+end_of_stream_after_close_is_orderly(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_open(&plain);
+	struct wf_conn *conn = NULL;
+	uint8_t frame[WF_HEAD_BYTES];
+	int fd = raw_join(rig, &conn);
+	raw_send(fd, frame, raw_frame(frame, WF_TCP_CLOSE, NULL, 0));
+	close(fd);
+	assert_down(rig, WEFT_CLOSED, "by the peer");
+	rig_close(rig);
+}
+
+static void
+reset_of_an_established_stream_is_a_loss(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_open(&plain);
+	struct wf_conn *conn = NULL;
+	int fd = raw_join(rig, &conn);
+	struct linger linger = {.l_onoff = 1, .l_linger = 0};
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	close(fd);
+	assert_down(rig, WEFT_LOST, "reset");
+	rig_close(rig);
+}
+
+/* `bytes` of a frame, then silence. Between frames a peer may be silent for ever. */
+static void
+stops_after(const void *frame, size_t bytes, bool down)
+{
+	struct wf_transport_opts opts = {.peer_timeout_ns = 3600 * WF_NS_PER_S};
+	struct rig *rig = rig_open(&opts);
+	struct wf_conn *conn = NULL;
+	int fd = raw_join(rig, &conn);
+	raw_send(fd, frame, bytes);
+	for (int i = 0; i < 50; i++) {
+		rig_pump(rig);
+	}
+	assert_int_equal(rig_count(rig, WF_EVENT_DOWN), 0);
+	rig->ahead_ns += 3601 * WF_NS_PER_S;
+	for (int i = 0; i < 50; i++) {
+		rig_pump(rig);
+	}
+	assert_int_equal(rig_count(rig, WF_EVENT_DOWN), down ? 1 : 0);
+	if (down) {
+		assert_down(rig, WEFT_TIMEOUT, "half way");
+	}
+	close(fd);
+	rig_close(rig);
+}
+
+static void
+frame_that_stops_half_way_is_a_timeout(void **state)
+{
+	(void)state;
+	uint8_t frame[WF_HEAD_BYTES + 100] = {0};
+	struct wf_head head = {.service = WF_SERVICE_DENSE, .body_bytes = 100};
+	wf_head_encode(&head, frame);
+	stops_after(frame, 1, true);
+	stops_after(frame, 63, true);
+	stops_after(frame, 64, true);
+	stops_after(frame, 163, true);
+	stops_after(frame, 164, false);
+}
+
+/* A host that answers a hello with `bytes`, or with nothing. Returns the rig, connecting. */
+static struct rig *
+connects_to(const void *bytes, size_t count, int *listener, int *accepted)
+{
+	struct wf_transport_opts opts = {.connect_timeout_ns = 3600 * WF_NS_PER_S};
+	struct rig *rig = rig_open(&opts);
+	*listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in at = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t at_bytes = sizeof(at);
+	assert_int_equal(bind(*listener, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(*listener, 4), 0);
+	assert_int_equal(getsockname(*listener, (struct sockaddr *)&at, &at_bytes), 0);
+	struct wf_host to = {.name = "127.0.0.1", .port = ntohs(at.sin_port)};
+	struct wf_conn *conn = NULL;
+	assert_int_equal(wf_transport_connect(rig->transport, &to, "hi", 2, NULL, &conn), WEFT_OK);
+	*accepted = accept(*listener, NULL, NULL);
+	assert_true(*accepted >= 0);
+	assert_int_equal(raw_await_frame(rig, *accepted).type, WF_TCP_HELLO);
+	if (count > 0) {
+		raw_send(*accepted, bytes, count);
+	}
+	return rig;
+}
+
+static void
+ends_as(const void *bytes, size_t count, enum weft_status status, const char *text)
+{
+	int listener = -1;
+	int accepted = -1;
+	struct rig *rig = connects_to(bytes, count, &listener, &accepted);
+	if (count == 0) {
+		rig->ahead_ns += 3601 * WF_NS_PER_S;
+	}
+	assert_down(rig, status, text);
+	assert_int_equal(rig_count(rig, WF_EVENT_UP), 0);
+	close(accepted);
+	close(listener);
+	rig_close(rig);
+}
+
+static void
+who_answers_a_hello_with_something_else_is_told_apart(void **state)
+{
+	(void)state;
+	static const char http[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n"
+				   "Connection: close\r\nServer: something\r\n\r\n";
+	uint8_t frame[WF_HEAD_BYTES];
+	ends_as(http, sizeof(http), WEFT_PROTOCOL, "magic");
+	ends_as(frame, raw_frame(frame, WF_TCP_HELLO, NULL, 0), WEFT_PROTOCOL, "first frame");
+	ends_as(frame, raw_frame(frame, WF_TCP_CLOSE, NULL, 0), WEFT_UNAVAILABLE, "closed");
+	ends_as(NULL, 0, WEFT_TIMEOUT, "not answered");
+}
+
+static void
+host_is_found_by_name(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_open(&plain);
+	struct wf_host to = {.name = "localhost", .port = rig->at.port};
+	struct wf_conn *conn = NULL;
+	assert_int_equal(wf_transport_connect(rig->transport, &to, "hi", 2, NULL, &conn), WEFT_OK);
+	struct wf_conn *incoming = rig_await(rig, WF_EVENT_UP, 1)->conn;
+	assert_true(incoming != conn);
+	assert_int_equal(wf_transport_answer(incoming, true, NULL, 0), WEFT_OK);
+	assert_ptr_equal(rig_await(rig, WF_EVENT_UP, 2)->conn, conn);
+	rig_close(rig);
+}
+
+static void
+listener_is_found_by_name(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_open(&plain);
+	struct wf_host at = {.name = "localhost"};
+	assert_int_equal(wf_transport_listen(rig->transport, &at, &at.port), WEFT_OK);
+	struct wf_conn *conn = NULL;
+	assert_int_equal(wf_transport_connect(rig->transport, &at, "hi", 2, NULL, &conn), WEFT_OK);
+	rig_await(rig, WF_EVENT_UP, 1);
+	rig_close(rig);
+}
+
+/* A label of more than 63 letters cannot be asked for, so no name server is. */
+static void
+unknown_name_is_unavailable(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_open(&plain);
+	struct wf_host to = {.port = 7164};
+	memset(to.name, 'a', 70);
+	struct wf_conn *conn = NULL;
+	assert_int_equal(wf_transport_connect(rig->transport, &to, NULL, 0, NULL, &conn), WEFT_OK);
+	struct rig_seen *down = rig_await(rig, WF_EVENT_DOWN, 1);
+	assert_int_equal(down->status, WEFT_UNAVAILABLE);
+	assert_non_null(strstr(down->why, "name is not known"));
+	rig_close(rig);
+}
+
+static void
+transport_closes_while_a_name_is_looked_up(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_open(&plain);
+	struct wf_host to = {.name = "localhost", .port = rig->at.port};
+	struct wf_conn *conn = NULL;
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(wf_transport_connect(rig->transport, &to, NULL, 0, NULL, &conn),
+				 WEFT_OK);
+	}
+	wf_transport_disconnect(conn, WF_DISCONNECT_NOW);
+	rig_close(rig);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(garbage_on_an_established_stream_takes_it_down),
+		cmocka_unit_test(message_that_is_too_long_takes_the_stream_down),
+		cmocka_unit_test(message_whose_body_fails_its_crc_takes_the_stream_down),
+		cmocka_unit_test(peer_that_speaks_before_its_answer_goes_down),
+		cmocka_unit_test(end_of_stream_without_close_is_a_loss),
+		cmocka_unit_test(end_of_stream_after_close_is_orderly),
+		cmocka_unit_test(reset_of_an_established_stream_is_a_loss),
+		cmocka_unit_test(frame_that_stops_half_way_is_a_timeout),
+		cmocka_unit_test(who_answers_a_hello_with_something_else_is_told_apart),
+		cmocka_unit_test(host_is_found_by_name),
+		cmocka_unit_test(listener_is_found_by_name),
+		cmocka_unit_test(unknown_name_is_unavailable),
+		cmocka_unit_test(transport_closes_while_a_name_is_looked_up),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

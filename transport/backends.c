@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* backends: the backends that are built in, in the order in which they are named to users.
+ * Thread: any; constant. */
+#include "transport/ops.h"
+
+const struct wf_backend *const wf_backends[] = {
+	&wf_backend_tcp,
+#if WF_HAVE_SIM
+	&wf_backend_sim,
+#endif
+	NULL,
+};

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fiber: a function with a stack of its own that can pause in its middle. Sanitizers are told of
+ * every switch. Thread: one enters and leaves it, always the same. */
+#pragma once
+
+#include <stddef.h>
+#include <ucontext.h>
+
+#include "base/status.h"
+
+struct wf_fiber {
+	void (*entry)(void *arg);
+	void *arg;
+	ucontext_t inside;
+	ucontext_t outside;
+	void *map; /* guard page, stack, guard page */
+	size_t map_bytes;
+	void *stack;
+	size_t stack_bytes;
+	/* AddressSanitizer: the fake stacks of both sides, and where the outer stack is. */
+	void *fake_inside;
+	void *fake_outside;
+	const void *outside_stack;
+	size_t outside_bytes;
+	/* ThreadSanitizer. */
+	void *tsan_inside;
+	void *tsan_outside;
+};
+
+/* `entry(arg)` starts at the first enter; when it returns, the fiber must not be entered again. */
+enum weft_status wf_fiber_init(struct wf_fiber *fiber, void (*entry)(void *arg),
+			       void *arg) WEFT_MUST_CHECK;
+/* In any state but entered: what is on the stack is dropped. Accepts a zeroed fiber. */
+void wf_fiber_fini(struct wf_fiber *fiber);
+/* Run it until it leaves or returns. */
+void wf_fiber_enter(struct wf_fiber *fiber);
+/* From inside: back to who entered. */
+void wf_fiber_leave(struct wf_fiber *fiber);

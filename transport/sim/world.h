@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* world: a cluster in one process: virtual clock, seeded chance, simulated processes, a network.
+ *
+ * A simulated process ("proc") is a coroutine with an env of its own. It runs until its env->wait
+ * passes the turn; the world then advances the virtual clock to the next thing that is due. The
+ * same seed gives the same run, to the bit. Transports named "sim", opened with a proc's env, talk
+ * over the world's network. Thread: the one that made the world. */
+#pragma once
+
+#include "base/env.h"
+
+struct wf_world;
+struct wf_proc;
+
+struct wf_world_opts {
+	uint64_t seed;
+	/* Network, all drawn from the seed. Nanoseconds of virtual time. */
+	uint64_t delay_min_ns,
+		delay_max_ns;       /* of each frame; different connections reorder freely */
+	uint32_t split_per_mille;   /* PUTs that land in several parts */
+	uint32_t cut_per_million;   /* frames after which their connection is cut */
+	uint32_t cut_max;           /* cuts in the whole run; 0: as many as the rate gives */
+	uint32_t refuse_per_mille;  /* connects that fail as if nobody listened */
+	uint64_t down_delay_max_ns; /* how late each end notices a cut */
+	/* How often a proc's turn comes late by up to this much. */
+	uint64_t stall_max_ns;
+	uint32_t stall_per_mille;
+	enum wf_log_level log_level;
+	int log_fd; /* -1: logs are dropped */
+};
+
+enum weft_status wf_world_create(const struct wf_world_opts *opts,
+				 struct wf_world **out) WEFT_MUST_CHECK;
+void wf_world_destroy(struct wf_world *world); /* accepts NULL; procs that still run are dropped */
+
+/* Start `run(env, arg)` as a process on host `host`; its transports reach others by host name.
+ * Its first turn comes after `start_ns` of virtual time. */
+enum weft_status wf_world_spawn(struct wf_world *world, const char *host, uint64_t start_ns,
+				int (*run)(struct wf_env *env, void *arg), void *arg,
+				struct wf_proc **out) WEFT_MUST_CHECK;
+/* As kill -9: it gets no further turn, its connections are reset, its listeners are gone, its
+ * memory is released with the world. May be called between runs, or from another proc. */
+void wf_world_kill(struct wf_world *world, struct wf_proc *proc);
+/* kill -9 it at virtual time `when_ns`. */
+void wf_world_kill_at(struct wf_world *world, struct wf_proc *proc, uint64_t when_ns);
+/* Cut every connection between two hosts, now; they may come back at once. */
+void wf_world_cut(struct wf_world *world, const char *host_a, const char *host_b);
+/* Run until every proc has returned or been killed. WEFT_TIMEOUT: virtual time `until_ns` came
+ * first; the text names the procs that still run. May be called again with a later time. */
+enum weft_status wf_world_run(struct wf_world *world, uint64_t until_ns) WEFT_MUST_CHECK;
+
+/* What `run` returned. */
+bool wf_proc_returned(const struct wf_proc *proc, int *result);
+uint64_t wf_world_now_ns(const struct wf_world *world);
+
+struct wf_world_stats {
+	uint64_t turns, frames, cuts, refusals, splits, stalls;
+	uint64_t trace_digest; /* over every delivery: two runs of a seed agree */
+};
+void wf_world_stats(const struct wf_world *world, struct wf_world_stats *out);

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp: the backend over TCP sockets: open and close, the turn that poll is, and sleeping.
+ *
+ * Edge-triggered epoll says once that a socket has something; the connection then stays in the
+ * ready list until the socket has run dry, so a busy one costs no epoll_wait. All that can wake a
+ * sleeper is behind the epoll descriptor: sockets, and an eventfd for the helper thread and for
+ * what poll itself leaves over. Thread: the transport's owner. */
+#include "transport/tcp/tcp_internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+#define EPOLL_EVENTS 64
+/* While some are busy the others are looked at so often. */
+#define TURNS_WITHOUT_EPOLL_MAX 8u
+
+struct wf_event *
+wf_tcp_emit(struct wf_tcp_events *events, struct wf_tcp_conn *c, enum wf_event_kind kind)
+{
+	WF_ASSERT(events->count < events->max);
+	struct wf_event *event = &events->at[events->count++];
+	memset(event, 0, sizeof(*event));
+	event->kind = kind;
+	event->conn = &c->conn;
+	return event;
+}
+
+enum weft_status
+wf_tcp_watch(struct wf_tcp *t, int fd, uint32_t mask, struct wf_tcp_source *source)
+{
+	struct epoll_event event = {.events = mask, .data.ptr = source};
+	if (epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "epoll_ctl");
+	}
+	return WEFT_OK;
+}
+
+void
+wf_tcp_timer_before(struct wf_tcp *t, uint64_t when_ns)
+{
+	if (when_ns < t->timer_ns) {
+		t->timer_ns = when_ns;
+	}
+}
+
+static void
+tcp_close(struct wf_transport *transport)
+{
+	struct wf_tcp *t = wf_tcp_of(transport);
+	for (struct wf_tcp_conn *c = t->conns; c != NULL; c = c->next) {
+		wf_tcp_conn_disconnect(&c->conn, WF_DISCONNECT_NOW);
+	}
+	while (t->conns != NULL) {
+		wf_tcp_conn_destroy(t->conns); /* the ready list is not looked at any more */
+	}
+	wf_tcp_resolve_reap(t, true);
+	wf_tcp_listeners_close(t);
+	if (t->epoll_fd >= 0) {
+		close(t->epoll_fd);
+	}
+	if (t->wake_fd >= 0) {
+		close(t->wake_fd);
+	}
+	wf_free(transport->env, t, sizeof(*t));
+}
+
+static void
+tcp_query(struct wf_transport *transport, struct wf_transport_info *out)
+{
+	*out = wf_tcp_of(transport)->info;
+}
+
+/* A task of the helper thread has ended, or poll left something over. */
+static void
+on_wake(struct wf_tcp *t)
+{
+	for (struct wf_tcp_conn *c = t->conns; c != NULL; c = c->next) {
+		if (c->state == WF_TCP_RESOLVING) {
+			wf_tcp_conn_ready(c);
+		}
+	}
+	wf_tcp_resolve_reap(t, false);
+}
+
+static void
+on_conn(struct wf_tcp_conn *c, uint32_t mask)
+{
+	const uint32_t over = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+	if ((mask & EPOLLOUT) != 0 && c->tx.error == 0) {
+		c->tx.writable = true;
+	}
+	if ((mask & (EPOLLIN | over)) != 0) {
+		c->rx.readable = true;
+	}
+	if ((mask & over) != 0) {
+		c->rx.hung_up = true;
+	}
+	wf_tcp_conn_ready(c);
+}
+
+static void
+on_source(struct wf_tcp *t, const struct epoll_event *event)
+{
+	const struct wf_tcp_source *source = event->data.ptr;
+	switch (source->kind) {
+	case WF_TCP_SOURCE_WAKE:
+		on_wake(t);
+		break;
+	case WF_TCP_SOURCE_LISTENER:
+		((struct wf_tcp_listener *)source->owner)->readable = true;
+		break;
+	case WF_TCP_SOURCE_CONN:
+		on_conn(source->owner, event->events);
+		break;
+	}
+}
+
+/* true: epoll had no more than it gave. */
+static bool
+collect(struct wf_tcp *t)
+{
+	struct epoll_event event[EPOLL_EVENTS];
+	int count = epoll_wait(t->epoll_fd, event, EPOLL_EVENTS, 0);
+	for (int i = 0; i < count; i++) {
+		on_source(t, &event[i]);
+	}
+	t->turns_without_epoll = 0;
+	return count < EPOLL_EVENTS;
+}
+
+/* Free those whose DOWN went out in an earlier poll. */
+static void
+reap_dead(struct wf_tcp *t)
+{
+	if (!t->dead_waiting) {
+		return;
+	}
+	t->dead_waiting = false;
+	struct wf_tcp_conn *next = NULL;
+	for (struct wf_tcp_conn *c = t->conns; c != NULL; c = next) {
+		next = c->next;
+		if (c->state != WF_TCP_DEAD) {
+			continue;
+		}
+		if (c->ready) {
+			t->dead_waiting = true; /* until the ready list has let go of it */
+		} else {
+			wf_tcp_conn_destroy(c);
+		}
+	}
+}
+
+static void
+run_timers(struct wf_tcp *t)
+{
+	if (t->now_ns < t->timer_ns) {
+		return;
+	}
+	t->timer_ns = WF_NEVER;
+	for (struct wf_tcp_conn *c = t->conns; c != NULL; c = c->next) {
+		if (wf_tcp_conn_due_ns(c) <= t->now_ns) {
+			wf_tcp_conn_expire(c);
+		}
+		wf_tcp_timer_before(t, wf_tcp_conn_due_ns(c));
+	}
+	for (unsigned i = 0; i < t->listener_count; i++) {
+		uint64_t retry_ns = t->listener[i].retry_ns;
+		if (retry_ns > t->now_ns) {
+			wf_tcp_timer_before(t, retry_ns);
+		}
+	}
+}
+
+static bool
+listener_waits(const struct wf_tcp *t)
+{
+	for (unsigned i = 0; i < t->listener_count; i++) {
+		if (t->listener[i].readable && t->listener[i].retry_ns <= t->now_ns) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct wf_tcp_conn *
+ready_pop(struct wf_tcp *t)
+{
+	struct wf_tcp_conn *c = t->ready_first;
+	t->ready_first = c->ready_next;
+	if (t->ready_first == NULL) {
+		t->ready_last = NULL;
+	}
+	t->ready_count--;
+	c->ready = false;
+	return c;
+}
+
+static void
+visit_ready(struct wf_tcp *t, struct wf_tcp_events *events)
+{
+	for (unsigned left = t->ready_count; left > 0 && !wf_tcp_events_full(events); left--) {
+		wf_tcp_conn_visit(ready_pop(t), events);
+	}
+}
+
+static void
+kick(struct wf_tcp *t)
+{
+	uint64_t one = 1;
+	ssize_t n = write(t->wake_fd, &one, sizeof(one));
+	(void)n; /* EAGAIN: the counter is at its end, and the descriptor readable */
+}
+
+/* A caller that armed sleeps after an empty poll: nothing may be left that no descriptor and no
+ * deadline tells of. */
+static void
+settle_armed(struct wf_tcp *t, unsigned event_count)
+{
+	if (!t->armed) {
+		return;
+	}
+	t->armed = false;
+	if (event_count > 0) {
+		return;
+	}
+	if (t->ready_count > 0 || listener_waits(t) || t->timer_ns < t->armed_ns) {
+		kick(t);
+	}
+}
+
+static enum weft_status
+tcp_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsigned *event_count)
+{
+	struct wf_tcp *t = wf_tcp_of(transport);
+	struct wf_tcp_events events = {.at = at, .max = max};
+	t->turn++;
+	t->now_ns = wf_now_ns(transport->env);
+	t->heads_used = 0;
+	reap_dead(t);
+	*event_count = 0;
+	bool due = t->now_ns >= t->timer_ns;
+	if (t->armed && t->drained && t->ready_count == 0 && !due) {
+		t->drained = false; /* a sleep follows: nobody knows what it brings */
+		settle_armed(t, 0);
+		return WEFT_OK;
+	}
+	bool emptied = false;
+	if (t->ready_count == 0 || due || ++t->turns_without_epoll >= TURNS_WITHOUT_EPOLL_MAX) {
+		do {
+			emptied = collect(t);
+		} while (!emptied && due); /* nobody is late whose bytes are here */
+		run_timers(t);
+	}
+	wf_tcp_accept_all(t);
+	visit_ready(t, &events);
+	t->drained = !t->armed && emptied && t->ready_count == 0 && !listener_waits(t);
+	*event_count = events.count;
+	settle_armed(t, events.count);
+	return WEFT_OK;
+}
+
+static int
+tcp_wait_fd(struct wf_transport *transport)
+{
+	return wf_tcp_of(transport)->epoll_fd;
+}
+
+static void
+tcp_arm(struct wf_transport *transport, uint64_t *deadline_ns)
+{
+	struct wf_tcp *t = wf_tcp_of(transport);
+	t->armed = true;
+	t->armed_ns = t->ready_count > 0 ? 0 : t->timer_ns;
+	*deadline_ns = t->armed_ns;
+}
+
+static const struct wf_transport_ops tcp_ops = {
+	.name = "tcp",
+	.close = tcp_close,
+	.query = tcp_query,
+	.region_add = wf_tcp_region_add,
+	.region_remove = wf_tcp_region_remove,
+	.grant = wf_tcp_grant,
+	.release = wf_tcp_release,
+	.listen = wf_tcp_listen,
+	.answer = wf_tcp_answer,
+	.connect = wf_tcp_connect,
+	.disconnect = wf_tcp_conn_disconnect,
+	.post = wf_tcp_post,
+	.poll = tcp_poll,
+	.wait_fd = tcp_wait_fd,
+	.arm = tcp_arm,
+};
+
+static enum weft_status
+tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
+{
+	struct wf_tcp *t = wf_zalloc(opts->env, sizeof(*t));
+	if (t == NULL) {
+		return wf_fail(WEFT_NOMEM, "tcp: %zu bytes", sizeof(*t));
+	}
+	t->transport.ops = &tcp_ops;
+	t->transport.env = opts->env;
+	t->opts = *opts;
+	t->info.name = "tcp";
+	t->info.put_bytes_max = opts->put_bytes_max;
+	t->timer_ns = WF_NEVER;
+	t->wake.kind = WF_TCP_SOURCE_WAKE;
+	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	enum weft_status st = WEFT_OK;
+	if (t->wake_fd < 0 || t->epoll_fd < 0) {
+		st = wf_fail_errno(WEFT_IO, errno, "tcp: epoll and eventfd");
+	} else {
+		st = wf_tcp_watch(t, t->wake_fd, EPOLLIN | EPOLLET, &t->wake);
+	}
+	if (st != WEFT_OK) {
+		tcp_close(&t->transport);
+		return st;
+	}
+	*out = &t->transport;
+	return WEFT_OK;
+}
+
+const struct wf_backend wf_backend_tcp = {
+	.name = "tcp",
+	.open = tcp_open,
+};

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp_handshake: from connect(2) or accept(2) to UP. The connecting end says HELLO, the accepting
+ * end ACCEPT or REFUSE; until then exactly the bytes of that one frame are read, into memory that
+ * the connection has anyway. Thread: the transport's owner. */
+#include "transport/tcp/tcp_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+enum weft_status
+wf_tcp_connect(struct wf_transport *transport, const struct wf_host *to, const void *hello,
+	       size_t hello_bytes, void *user, struct wf_conn **out)
+{
+	struct wf_tcp *t = wf_tcp_of(transport);
+	if (t->conn_count >= t->opts.conn_max) {
+		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
+			       to->name, t->opts.conn_max);
+	}
+	struct wf_tcp_conn *c = wf_tcp_conn_create(t, false);
+	if (c == NULL) {
+		return wf_fail(WEFT_NOMEM, "connect to %s: %zu bytes", to->name, sizeof(*c));
+	}
+	c->to = *to;
+	wf_host_format(to, c->peer, WF_HOST_BYTES + 8);
+	enum weft_status st = wf_tcp_conn_buffers(c);
+	if (st != WEFT_OK) {
+		goto fail;
+	}
+	c->visible = true;
+	c->conn.user = user;
+	c->attempt_ns = wf_now_ns(transport->env) + t->opts.connect_timeout_ns;
+	wf_tcp_conn_deadline(c, c->attempt_ns);
+	if (wf_tcp_resolve_numeric(c)) {
+		wf_tcp_connect_next(c);
+	} else {
+		st = wf_tcp_resolve_start(c);
+		if (st != WEFT_OK) {
+			goto fail;
+		}
+	}
+	if (c->state < WF_TCP_DYING) {
+		wf_tcp_control(c, WF_TCP_HELLO, hello, hello_bytes);
+	}
+	*out = &c->conn;
+	return WEFT_OK;
+fail:
+	wf_tcp_conn_destroy(c);
+	return st;
+}
+
+/* "node7:7164 (10.0.0.7:7164)", or the address alone where that is what was asked for. */
+static void
+name_peer(struct wf_tcp_conn *c, const struct sockaddr_storage *address)
+{
+	char numeric[WF_TCP_ADDRESS_BYTES];
+	wf_tcp_address_format(address, numeric);
+	char asked[WF_HOST_BYTES + 8];
+	wf_host_format(&c->to, asked, sizeof(asked));
+	if (strcmp(asked, numeric) == 0) {
+		snprintf(c->peer, sizeof(c->peer), "%s", numeric);
+	} else {
+		snprintf(c->peer, sizeof(c->peer), "%.60s (%s)", asked, numeric);
+	}
+}
+
+/* 0: under way. Else errno. */
+static int
+connect_one(struct wf_tcp_conn *c, const struct sockaddr_storage *address)
+{
+	int fd = socket(address->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		return errno;
+	}
+	wf_tcp_socket_options(c->t, fd);
+	socklen_t bytes = address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+							 : sizeof(struct sockaddr_in);
+	if (connect(fd, (const struct sockaddr *)address, bytes) != 0 && errno != EINPROGRESS) {
+		int err = errno;
+		close(fd);
+		return err;
+	}
+	c->fd = fd;
+	c->tx.writable = false;
+	c->rx.readable = false;
+	c->rx.hung_up = false;
+	uint32_t mask = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+	if (wf_tcp_watch(c->t, fd, mask, &c->source) != WEFT_OK) {
+		close(fd);
+		c->fd = -1;
+		return ENOMEM;
+	}
+	return 0;
+}
+
+void
+wf_tcp_connect_next(struct wf_tcp_conn *c)
+{
+	uint64_t now_ns = wf_now_ns(c->t->transport.env);
+	while (c->address_next < c->address_count) {
+		unsigned left = c->address_count - c->address_next;
+		const struct sockaddr_storage *address = &c->address[c->address_next++];
+		name_peer(c, address);
+		c->connect_error = connect_one(c, address);
+		if (c->connect_error == 0) {
+			uint64_t span = c->attempt_ns > now_ns ? c->attempt_ns - now_ns : 0;
+			c->state = WF_TCP_CONNECTING;
+			wf_tcp_conn_deadline(c, now_ns + span / left);
+			return;
+		}
+	}
+	if (c->connect_error == ETIMEDOUT) {
+		wf_tcp_conn_down(c, WEFT_TIMEOUT, "connecting took too long (addresses tried: %u)",
+				 c->address_count);
+		return;
+	}
+	wf_tcp_conn_down(c, WEFT_UNAVAILABLE, "%s (addresses tried: %u)",
+			 strerror(c->connect_error), c->address_count);
+}
+
+/* A connect to a port of our own host that nobody listens on can meet itself. */
+static bool
+is_self_connected(int fd)
+{
+	struct sockaddr_storage ours = {0};
+	struct sockaddr_storage theirs = {0};
+	socklen_t our_bytes = sizeof(ours);
+	socklen_t their_bytes = sizeof(theirs);
+	return getsockname(fd, (struct sockaddr *)&ours, &our_bytes) == 0 &&
+	       getpeername(fd, (struct sockaddr *)&theirs, &their_bytes) == 0 &&
+	       our_bytes == their_bytes && memcmp(&ours, &theirs, our_bytes) == 0;
+}
+
+void
+wf_tcp_connect_visit(struct wf_tcp_conn *c)
+{
+	if (!c->tx.writable && !c->rx.hung_up) {
+		return; /* epoll has said nothing yet */
+	}
+	int err = 0;
+	socklen_t err_bytes = sizeof(err);
+	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &err_bytes) != 0) {
+		err = errno;
+	} else if (err == 0 && is_self_connected(c->fd)) {
+		err = ECONNREFUSED;
+	}
+	if (err != 0) {
+		close(c->fd);
+		c->fd = -1;
+		c->connect_error = err;
+		wf_tcp_connect_next(c);
+		return;
+	}
+	c->state = WF_TCP_SHAKING;
+	wf_tcp_conn_deadline(c, c->attempt_ns);
+}
+
+static enum weft_status
+check_first_head(const struct wf_tcp_conn *c)
+{
+	const struct wf_head *head = &c->shake_head;
+	bool expected = c->incoming ? head->type == WF_TCP_HELLO
+				    : head->type == WF_TCP_ACCEPT || head->type == WF_TCP_REFUSE;
+	if (head->service != WF_SERVICE_TRANSPORT || !expected || head->flags != 0) {
+		return wf_fail(WEFT_PROTOCOL, "its first frame has service %u and type %u",
+			       head->service, head->type);
+	}
+	return WEFT_OK;
+}
+
+/* The head is complete. */
+static void
+shake_head(struct wf_tcp_conn *c)
+{
+	enum weft_status st = wf_head_decode(c->shake, WF_BLOB_MAX, &c->shake_head);
+	if (st == WEFT_OK && !c->incoming && c->shake_head.service == WF_SERVICE_TRANSPORT &&
+	    c->shake_head.type == WF_TCP_CLOSE) {
+		wf_tcp_conn_down(c, WEFT_UNAVAILABLE, "the peer closed instead of answering");
+		return;
+	}
+	if (st == WEFT_OK) {
+		st = check_first_head(c);
+	}
+	if (st != WEFT_OK) {
+		wf_tcp_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
+		return;
+	}
+	c->shake_need = (uint32_t)(WF_HEAD_BYTES + c->shake_head.body_bytes);
+}
+
+/* Head and body are complete. */
+static void
+shake_whole(struct wf_tcp_conn *c)
+{
+	if (c->incoming && wf_tcp_conn_buffers(c) != WEFT_OK) {
+		wf_tcp_conn_down(c, WEFT_NOMEM, "%s", weft_last_error());
+		return;
+	}
+	c->state = WF_TCP_DECIDED;
+}
+
+/* As far as the frame goes. Returns the bytes that came. */
+static uint32_t
+shake_recv(struct wf_tcp_conn *c)
+{
+	uint32_t asked = c->shake_need - c->shake_got;
+	ssize_t n = recv(c->fd, c->shake + c->shake_got, asked, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+		c->rx.readable = false;
+		c->rx.hung_up = false;
+		if (c->tx.error != 0) {
+			wf_tcp_conn_broken(c, c->tx.error);
+		}
+		return 0;
+	}
+	if (n <= 0) {
+		wf_tcp_conn_broken(c, n == 0 ? c->tx.error : errno);
+		return 0;
+	}
+	c->shake_got += (uint32_t)n;
+	c->t->info.bytes_received += (uint64_t)n;
+	c->rx.progress_ns = c->t->now_ns;
+	return (uint32_t)n;
+}
+
+void
+wf_tcp_shake_read(struct wf_tcp_conn *c)
+{
+	while (c->state == WF_TCP_SHAKING && c->rx.readable) {
+		if (shake_recv(c) == 0) {
+			return;
+		}
+		if (c->shake_got == WF_HEAD_BYTES && c->shake_need == WF_HEAD_BYTES) {
+			shake_head(c);
+		}
+		if (c->state == WF_TCP_SHAKING && c->shake_got == c->shake_need) {
+			shake_whole(c);
+		}
+	}
+}
+
+static void
+count_up(struct wf_tcp_conn *c)
+{
+	c->state = WF_TCP_UP;
+	c->was_up = true;
+	c->t->info.conns_up++;
+}
+
+void
+wf_tcp_shake_emit(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+{
+	if (!c->incoming && c->shake_head.type == WF_TCP_REFUSE) {
+		wf_tcp_conn_down(c, WEFT_REFUSED, "refused by the peer");
+		return;
+	}
+	if (wf_tcp_events_full(events)) {
+		return;
+	}
+	struct wf_event *event = wf_tcp_emit(events, c, WF_EVENT_UP);
+	event->up.incoming = c->incoming;
+	event->up.blob = c->shake + WF_HEAD_BYTES;
+	event->up.blob_bytes = c->shake_head.body_bytes;
+	if (c->incoming) {
+		c->visible = true;
+		c->state = WF_TCP_WAITING;
+		/* Room for the head of a CLOSE; the hello stays where it is, behind it. */
+		c->shake_got = 0;
+		c->shake_need = WF_HEAD_BYTES;
+	} else {
+		count_up(c);
+	}
+}
+
+void
+wf_tcp_waiting_read(struct wf_tcp_conn *c)
+{
+	while (c->rx.readable && shake_recv(c) > 0) {
+		if (c->shake_got < c->shake_need) {
+			continue;
+		}
+		struct wf_head head;
+		if (wf_head_decode(c->shake, 0, &head) == WEFT_OK &&
+		    head.service == WF_SERVICE_TRANSPORT && head.type == WF_TCP_CLOSE) {
+			wf_tcp_conn_down(c, WEFT_CLOSED, "closed by the peer");
+		} else {
+			wf_tcp_conn_down(c, WEFT_PROTOCOL, "spoke before it was answered");
+		}
+		return;
+	}
+	if (c->state == WF_TCP_WAITING && c->shake_got > 0) {
+		wf_tcp_timer_before(c->t, c->rx.progress_ns + c->t->opts.peer_timeout_ns);
+	}
+}
+
+static enum weft_status
+check_waiting(const struct wf_tcp_conn *c)
+{
+	if (c->state == WF_TCP_WAITING) {
+		return WEFT_OK;
+	}
+	if (c->state >= WF_TCP_DYING) {
+		return wf_fail(WEFT_CLOSED, "answer to %s: the connection has gone", c->peer);
+	}
+	return wf_fail(WEFT_INVALID, "answer to %s: it does not wait for one", c->peer);
+}
+
+enum weft_status
+wf_tcp_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t verdict_bytes)
+{
+	struct wf_tcp_conn *c = wf_tcp_conn_of(conn);
+	enum weft_status st = check_waiting(c);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_tcp_control(c, accept ? WF_TCP_ACCEPT : WF_TCP_REFUSE, verdict, verdict_bytes);
+	if (!accept) {
+		c->refused = true;
+		c->last_queued = true;
+		c->state = WF_TCP_DRAINING;
+		wf_tcp_conn_deadline(c, wf_now_ns(c->t->transport.env) + WF_TCP_DRAIN_NS);
+		return WEFT_OK;
+	}
+	/* What came early is the beginning of a frame like any other. */
+	memcpy(c->rx.buffer, c->shake, c->shake_got);
+	c->rx.end = c->shake_got;
+	count_up(c);
+	return WEFT_OK;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp_internal: what the files of the tcp backend share.
+ *
+ * A connection is one stream of frames: a 64-byte head (wire/head.h) and body_bytes behind it.
+ * Messages are frames of their own service; the frames below are service TRANSPORT.
+ * Thread: the transport's owner, but for the run of a resolve task. */
+#pragma once
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/env.h"
+#include "transport/ops.h"
+#include "wire/head.h"
+
+/* Types of frames of service TRANSPORT. */
+enum wf_tcp_frame {
+	WF_TCP_HELLO = 1,  /* connecting end, first; body: the hello */
+	WF_TCP_ACCEPT = 2, /* accepting end, first; body: the verdict */
+	WF_TCP_REFUSE = 3, /* accepting end, first and last; body: the verdict */
+	WF_TCP_PUT = 4, /* slice: tag, region: grant, offset, request_id: nonce; body: the bytes */
+	WF_TCP_CLOSE = 5, /* the last frame of an end that closes in good order */
+};
+
+#define WF_TCP_REGION_MAX 64u  /* regions of a transport */
+#define WF_TCP_GRANT_MAX 64u   /* grants of one end of a connection */
+#define WF_TCP_LISTENER_MAX 8u /* sockets, not calls: a name may have several addresses */
+#define WF_TCP_ADDRESS_MAX 8u  /* addresses of a name that are tried */
+#define WF_TCP_RX_BYTES 65536u /* receive buffer of a connection */
+#define WF_TCP_RX_BULK_BYTES                                                                       \
+	4096u /* read ahead while PUTs come: their payload has its own place                       \
+	       */
+#define WF_TCP_MSG_RING_BYTES (256u << 10) /* messages taken and not yet sent, per connection */
+#define WF_TCP_HEADS_MAX 256u              /* MSG events of one poll */
+#define WF_TCP_RX_BUDGET (512u << 10)      /* bytes that one connection may take in per poll */
+#define WF_TCP_TX_BUDGET                                                                           \
+	(1u << 20)                  /* bytes that one connection may hand to the kernel per poll   \
+				     */
+#define WF_TCP_DRAIN_NS WF_NS_PER_S /* bound of WF_DISCONNECT_DRAIN, and of a refusal */
+#define WF_TCP_ADDRESS_BYTES 64     /* "[v6 address]:port" */
+
+#define WF_TCP_BLOB_FRAME_BYTES (WF_HEAD_BYTES + WF_BLOB_MAX)
+
+struct wf_tcp;
+struct wf_tcp_conn;
+
+enum wf_tcp_source_kind {
+	WF_TCP_SOURCE_WAKE, /* the eventfd */
+	WF_TCP_SOURCE_LISTENER,
+	WF_TCP_SOURCE_CONN,
+};
+
+/* What epoll gives back. */
+struct wf_tcp_source {
+	enum wf_tcp_source_kind kind;
+	void *owner; /* struct wf_tcp_listener or wf_tcp_conn */
+};
+
+struct wf_tcp_listener {
+	struct wf_tcp_source source;
+	int fd;
+	bool readable;     /* accept has not said EAGAIN since the last edge */
+	uint64_t retry_ns; /* no descriptors or memory: not before; 0: no wait */
+};
+
+struct wf_tcp_region {
+	uint8_t *base; /* NULL: free */
+	size_t bytes;
+};
+
+/* A name look-up. Outlives its connection until the helper thread is done with it. */
+struct wf_tcp_resolve {
+	struct wf_task task;
+	struct wf_host host;
+	int error; /* of getaddrinfo */
+	unsigned address_count;
+	struct sockaddr_storage address[WF_TCP_ADDRESS_MAX];
+	struct wf_tcp_resolve *next; /* transport's list of those without a connection */
+};
+
+enum wf_tcp_slot_state {
+	WF_TCP_SLOT_FREE,
+	WF_TCP_SLOT_FILLING, /* the head of a PUT was accepted */
+	WF_TCP_SLOT_HELD,    /* its event was delivered */
+};
+
+struct wf_tcp_grant {
+	uint8_t *base;
+	uint64_t bytes;      /* SLOTS: of one */
+	uint64_t nonce;      /* never 0 */
+	uint32_t slot_count; /* 0: a place */
+};
+
+enum wf_tcp_state {
+	WF_TCP_RESOLVING,  /* connecting end: the helper thread looks the name up */
+	WF_TCP_CONNECTING, /* connect(2) is under way */
+	WF_TCP_SHAKING,    /* both ends: first frame of the peer is awaited */
+	WF_TCP_DECIDED,    /* it is complete; its event waits for room */
+	WF_TCP_WAITING,    /* accepting end: UP was delivered, no answer yet */
+	WF_TCP_UP,
+	WF_TCP_DRAINING,  /* disconnected or refused: sends what is left, then its last frame */
+	WF_TCP_LINGERING, /* all sent: reads until the peer has closed */
+	WF_TCP_DYING,     /* the socket is closed; DONEs and DOWN wait for room */
+	WF_TCP_DEAD,      /* DOWN was delivered, or never will be */
+};
+
+/* An operation that was taken. */
+struct wf_tcp_entry {
+	uint64_t cookie;
+	const uint8_t *src;          /* PUT: payload; SEND: NULL */
+	uint64_t frame_bytes;        /* head included */
+	uint64_t ring_at;            /* SEND: where head and body lie */
+	uint64_t ring_end;           /* SEND: free up to here when sent */
+	uint8_t head[WF_HEAD_BYTES]; /* PUT */
+};
+
+/* posted >= sent >= done; entry i is at i % op_max. */
+struct wf_tcp_tx {
+	struct wf_tcp_entry *entry; /* [op_max] */
+	uint64_t posted, sent, done;
+	uint64_t frame_sent;           /* bytes of the frame `sent` that are out */
+	uint8_t *ring;                 /* WF_TCP_MSG_RING_BYTES */
+	uint64_t ring_head, ring_tail; /* taken up to head, free from tail; positions only grow */
+	uint64_t waiting_bytes;        /* of frames posted and not out */
+	/* Hello, verdict or CLOSE: goes before the entries that are not begun. */
+	uint32_t control_bytes, control_sent;
+	bool writable;
+	int error; /* errno that ended sending; 0: none */
+};
+
+struct wf_tcp_rx {
+	uint8_t *buffer; /* WF_TCP_RX_BYTES */
+	uint32_t begin, end;
+	uint64_t lent_turn; /* poll in which events point into the buffer */
+	bool readable;      /* recv has not run dry since the last edge */
+	bool hung_up;       /* the edge said that the end of the stream is near: read up to it */
+	bool bulk;          /* the last frame was a PUT */
+	bool stalled;       /* a whole frame is here and waits for room for its event */
+	/* The PUT whose payload is awaited. */
+	bool put_open;
+	uint8_t *put_at; /* where the next byte goes */
+	uint64_t put_left;
+	uint32_t put_tag;
+	struct wf_tcp_grant *put_grant;
+	const void *put_data; /* of the event */
+	uint64_t progress_ns; /* when bytes last came */
+};
+
+struct wf_tcp_conn {
+	struct wf_conn conn; /* first */
+	struct wf_tcp_source source;
+	enum wf_tcp_state state;
+	bool incoming;
+	bool visible;         /* the caller has the pointer: DOWN is owed */
+	bool was_up;          /* counted as up */
+	bool disconnected;    /* by this end: only DONE and DOWN from here on */
+	bool refused;         /* by this end */
+	bool last_queued;     /* CLOSE or REFUSE */
+	int fd;               /* -1: none */
+	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
+	struct wf_tcp *t;
+	struct wf_tcp_conn *next, **prev_next; /* transport's list of all */
+	struct wf_tcp_conn *ready_next;
+	bool ready; /* in the ready list */
+
+	struct wf_tcp_tx tx;
+	struct wf_tcp_rx rx;
+
+	/* First frame of the peer; its body is the blob of UP or DOWN. */
+	uint8_t shake[WF_TCP_BLOB_FRAME_BYTES];
+	uint32_t shake_got, shake_need;
+	struct wf_head shake_head;
+	uint8_t control[WF_TCP_BLOB_FRAME_BYTES];
+
+	struct wf_tcp_grant grant[WF_TCP_GRANT_MAX];
+	unsigned grant_count;
+	uint8_t slot_state[WF_SLOT_COUNT_MAX]; /* enum wf_tcp_slot_state */
+
+	/* Connecting end. */
+	struct wf_tcp_resolve *resolve; /* NULL when the addresses are here */
+	struct wf_host to;
+	struct sockaddr_storage address[WF_TCP_ADDRESS_MAX];
+	unsigned address_count, address_next;
+	uint64_t attempt_ns; /* end of the whole attempt; deadline_ns: of the address being tried */
+	int connect_error;   /* errno of the last address */
+
+	char peer[WF_HOST_BYTES + 8 + WF_TCP_ADDRESS_BYTES];
+	char why[WF_WHY_BYTES];
+	enum weft_status down_status;
+};
+
+struct wf_tcp {
+	struct wf_transport transport; /* first */
+	struct wf_transport_opts opts;
+	struct wf_transport_info info;
+	int epoll_fd;
+	int wake_fd; /* eventfd, edge-triggered and never read: each write is one edge */
+	struct wf_tcp_source wake;
+	struct wf_tcp_listener listener[WF_TCP_LISTENER_MAX];
+	unsigned listener_count;
+	struct wf_tcp_region region[WF_TCP_REGION_MAX]; /* number - 1 */
+	struct wf_tcp_conn *conns;
+	unsigned conn_count;
+	struct wf_tcp_resolve *orphans; /* look-ups whose connection has gone */
+	struct wf_log_limit stranger_log, accept_log;
+
+	/* Connections with something to do, oldest first. */
+	struct wf_tcp_conn *ready_first, *ready_last;
+	unsigned ready_count;
+
+	uint64_t turn;     /* number of the poll */
+	uint64_t now_ns;   /* of the poll */
+	uint64_t timer_ns; /* nothing is due before; may be early */
+	unsigned turns_without_epoll;
+	bool dead_waiting; /* some connection is DEAD: the next poll frees it */
+	bool armed;
+	bool drained;      /* what comes next makes epoll_fd readable */
+	uint64_t armed_ns; /* deadline that arm gave */
+	unsigned heads_used;
+	struct wf_head heads[WF_TCP_HEADS_MAX];
+};
+
+/* Where a poll writes its events. */
+struct wf_tcp_events {
+	struct wf_event *at;
+	unsigned max, count;
+};
+
+static inline struct wf_tcp *
+wf_tcp_of(struct wf_transport *transport)
+{
+	return (struct wf_tcp *)transport;
+}
+
+static inline struct wf_tcp_conn *
+wf_tcp_conn_of(struct wf_conn *conn)
+{
+	return (struct wf_tcp_conn *)conn;
+}
+
+static inline bool
+wf_tcp_events_full(const struct wf_tcp_events *events)
+{
+	return events->count == events->max;
+}
+
+/* The next event of `c`, zeroed; there must be room. */
+struct wf_event *wf_tcp_emit(struct wf_tcp_events *events, struct wf_tcp_conn *c,
+			     enum wf_event_kind kind);
+
+/* tcp.c */
+enum weft_status wf_tcp_watch(struct wf_tcp *t, int fd, uint32_t mask,
+			      struct wf_tcp_source *source);
+void wf_tcp_timer_before(struct wf_tcp *t, uint64_t when_ns);
+
+/* tcp_conn.c: life and death of a connection. */
+struct wf_tcp_conn *wf_tcp_conn_create(struct wf_tcp *t, bool incoming);
+/* Buffers of a connection that has a peer. WEFT_NOMEM names the bytes. */
+enum weft_status wf_tcp_conn_buffers(struct wf_tcp_conn *c);
+/* Releases everything; no event. */
+void wf_tcp_conn_destroy(struct wf_tcp_conn *c);
+void wf_tcp_conn_ready(struct wf_tcp_conn *c);
+void wf_tcp_conn_deadline(struct wf_tcp_conn *c, uint64_t deadline_ns);
+/* Closes the socket. The text becomes "PEER: text". A stranger is counted and dropped. */
+void wf_tcp_conn_down(struct wf_tcp_conn *c, enum weft_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Down for what errno says about the stream. */
+void wf_tcp_conn_broken(struct wf_tcp_conn *c, int err);
+/* One turn: whatever the state asks for. */
+void wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_tcp_events *events);
+void wf_tcp_conn_expire(struct wf_tcp_conn *c);
+/* When to look at it again; WF_NEVER. */
+uint64_t wf_tcp_conn_due_ns(const struct wf_tcp_conn *c);
+void wf_tcp_conn_disconnect(struct wf_conn *conn, enum wf_disconnect how);
+
+/* tcp_handshake.c */
+enum weft_status wf_tcp_connect(struct wf_transport *transport, const struct wf_host *to,
+				const void *hello, size_t hello_bytes, void *user,
+				struct wf_conn **out);
+enum weft_status wf_tcp_answer(struct wf_conn *conn, bool accept, const void *verdict,
+			       size_t verdict_bytes);
+/* Try the addresses that are left. */
+void wf_tcp_connect_next(struct wf_tcp_conn *c);
+void wf_tcp_connect_visit(struct wf_tcp_conn *c);
+/* Read towards the first frame. */
+void wf_tcp_shake_read(struct wf_tcp_conn *c);
+/* Deliver it. */
+void wf_tcp_shake_emit(struct wf_tcp_conn *c, struct wf_tcp_events *events);
+/* A connection that waits for its answer may only end. */
+void wf_tcp_waiting_read(struct wf_tcp_conn *c);
+
+/* tcp_resolve.c */
+/* Fill address[] from a numeric text at once. */
+bool wf_tcp_resolve_numeric(struct wf_tcp_conn *c);
+enum weft_status wf_tcp_resolve_start(struct wf_tcp_conn *c);
+/* Look whether the helper thread has finished. */
+void wf_tcp_resolve_visit(struct wf_tcp_conn *c);
+/* The connection goes; the look-up goes when it is done. */
+void wf_tcp_resolve_abandon(struct wf_tcp_conn *c);
+/* `wait`: until none is left. */
+void wf_tcp_resolve_reap(struct wf_tcp *t, bool wait);
+void wf_tcp_address_format(const struct sockaddr_storage *address, char out[WF_TCP_ADDRESS_BYTES]);
+
+/* tcp_listen.c */
+enum weft_status wf_tcp_listen(struct wf_transport *transport, const struct wf_host *at,
+			       uint16_t *port);
+void wf_tcp_accept_all(struct wf_tcp *t);
+void wf_tcp_listeners_close(struct wf_tcp *t);
+/* Options of every stream. They cannot fail in a way that matters. */
+void wf_tcp_socket_options(struct wf_tcp *t, int fd);
+/* Take over a connected socket as an incoming connection; closes it on failure. */
+void wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer);
+/* Count and note someone who was sent away. */
+void wf_tcp_stranger(struct wf_tcp *t, const char *why);
+
+/* tcp_grant.c: regions, grants, and what a PUT may touch. */
+enum weft_status wf_tcp_region_add(struct wf_transport *transport, const struct wf_region *region,
+				   uint32_t *out);
+void wf_tcp_region_remove(struct wf_transport *transport, uint32_t region);
+/* `bytes` at `src` lie in the region. */
+bool wf_tcp_region_holds(const struct wf_tcp *t, uint32_t region, const void *src, uint64_t bytes);
+enum weft_status wf_tcp_grant(struct wf_conn *conn, const struct wf_grant *grant,
+			      struct wf_grant_key *out);
+void wf_tcp_release(struct wf_conn *conn, uint32_t slot);
+/* Number and nonce of a key, whoever made it. */
+void wf_tcp_key_read(const struct wf_grant_key *key, uint32_t *number, uint64_t *nonce);
+/* Open the PUT that `head` announces, or WEFT_PROTOCOL. */
+enum weft_status wf_tcp_put_open(struct wf_tcp_conn *c, const struct wf_head *head);
+
+/* tcp_send.c */
+enum weft_status wf_tcp_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
+			     unsigned *taken);
+/* Queue hello, verdict or CLOSE. */
+void wf_tcp_control(struct wf_tcp_conn *c, enum wf_tcp_frame type, const void *body, size_t bytes);
+bool wf_tcp_tx_idle(const struct wf_tcp_conn *c);
+/* Nothing of a frame is half out. */
+bool wf_tcp_tx_between_frames(const struct wf_tcp_conn *c);
+/* Hand bytes to the kernel until it has enough or the budget is used up. */
+void wf_tcp_flush(struct wf_tcp_conn *c);
+/* DONE for what is sent, or, with LOST, for everything. */
+void wf_tcp_emit_done(struct wf_tcp_conn *c, struct wf_tcp_events *events, enum weft_status status);
+
+/* tcp_recv.c */
+/* Take in frames and deliver them until the socket is dry, the events are full or the budget is
+ * used up. */
+void wf_tcp_receive(struct wf_tcp_conn *c, struct wf_tcp_events *events);
+/* Throw away what comes; down at the end of the stream. */
+void wf_tcp_discard(struct wf_tcp_conn *c);
+/* A frame has begun and not ended. */
+bool wf_tcp_rx_partial(const struct wf_tcp_conn *c);

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp_listen: listeners, and who comes in through them. Thread: the transport's owner. */
+#include "transport/tcp/tcp_internal.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+#define BACKLOG 1024
+#define ACCEPTS_PER_TURN 32u
+#define ACCEPT_RETRY_NS (100 * WF_NS_PER_MS)
+#define PORT_TRIES 16 /* port 0 on a name with several addresses */
+#define LOG_PERIOD_NS WF_NS_PER_S
+
+static int
+option_int(int fd, int level, int name, int value)
+{
+	return setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+void
+wf_tcp_socket_options(struct wf_tcp *t, int fd)
+{
+	/* A quarter is left for the first retransmission, and for probes that go out at whole
+	 * seconds: the user timeout is looked at when one is due. */
+	uint64_t timeout_ms = t->opts.peer_timeout_ns / WF_NS_PER_MS / 4 * 3;
+	int user_ms = timeout_ms < 1 ? 1 : timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms;
+	int probe_s = user_ms / 3000 < 1 ? 1 : user_ms / 3000;
+	probe_s = probe_s > 32767 ? 32767 : probe_s;
+	(void)option_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	(void)option_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, probe_s);
+	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
+	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+	(void)option_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_ms);
+}
+
+void
+wf_tcp_stranger(struct wf_tcp *t, const char *why)
+{
+	t->info.strangers_refused++;
+	snprintf(t->info.last_stranger, sizeof(t->info.last_stranger), "%s", why);
+	if (wf_log_limit_pass(&t->stranger_log, wf_now_ns(t->transport.env), LOG_PERIOD_NS)) {
+		wf_log(t->transport.env, WF_LOG_INFO, "tcp: stranger sent away, %s (so far %llu)",
+		       why, (unsigned long long)t->info.strangers_refused);
+	}
+}
+
+static void
+set_port(struct sockaddr_storage *address, uint16_t port)
+{
+	if (address->ss_family == AF_INET6) {
+		((struct sockaddr_in6 *)address)->sin6_port = htons(port);
+	} else {
+		((struct sockaddr_in *)address)->sin_port = htons(port);
+	}
+}
+
+static uint16_t
+bound_port(int fd)
+{
+	struct sockaddr_storage address = {0};
+	socklen_t bytes = sizeof(address);
+	if (getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
+		return 0;
+	}
+	return address.ss_family == AF_INET6
+		       ? ntohs(((const struct sockaddr_in6 *)&address)->sin6_port)
+		       : ntohs(((const struct sockaddr_in *)&address)->sin_port);
+}
+
+/* Returns a listening socket, or -errno. */
+static int
+listen_one(const struct sockaddr_storage *address)
+{
+	int fd = socket(address->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	socklen_t bytes = sizeof(struct sockaddr_in);
+	if (address->ss_family == AF_INET6) {
+		bytes = sizeof(struct sockaddr_in6);
+		(void)option_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	}
+	if (option_int(fd, SOL_SOCKET, SO_REUSEADDR, 1) == 0 &&
+	    bind(fd, (const struct sockaddr *)address, bytes) == 0 && listen(fd, BACKLOG) == 0) {
+		return fd;
+	}
+	int err = errno;
+	close(fd);
+	return -err;
+}
+
+static enum weft_status
+fail_listen(const struct sockaddr_storage *address, int err)
+{
+	char text[WF_TCP_ADDRESS_BYTES];
+	wf_tcp_address_format(address, text);
+	if (err == EADDRINUSE) {
+		return wf_fail(WEFT_UNAVAILABLE,
+			       "listen on %s: the port is in use; stop who uses it (ss -ltnp "
+			       "names it) or choose another port",
+			       text);
+	}
+	if (err == EADDRNOTAVAIL || err == EAFNOSUPPORT) {
+		return wf_fail_errno(WEFT_UNAVAILABLE, err,
+				     "listen on %s: not an address of this host", text);
+	}
+	return wf_fail_errno(err == EACCES ? WEFT_PERM : WEFT_IO, err, "listen on %s", text);
+}
+
+static enum weft_status
+listener_add(struct wf_tcp *t, int fd)
+{
+	struct wf_tcp_listener *l = &t->listener[t->listener_count];
+	*l = (struct wf_tcp_listener){.fd = fd};
+	l->source = (struct wf_tcp_source){.kind = WF_TCP_SOURCE_LISTENER, .owner = l};
+	enum weft_status st = wf_tcp_watch(t, fd, EPOLLIN | EPOLLET, &l->source);
+	if (st == WEFT_OK) {
+		t->listener_count++;
+	}
+	return st;
+}
+
+struct bind_set {
+	struct sockaddr_storage *address;
+	unsigned address_count;
+	int fd[WF_TCP_LISTENER_MAX];
+	unsigned fd_count;
+	int err; /* of the address that failed */
+	unsigned err_idx;
+};
+
+static void
+unbind_all(struct bind_set *set)
+{
+	while (set->fd_count > 0) {
+		close(set->fd[--set->fd_count]);
+	}
+}
+
+/* Bind all addresses to one port. An address that this host has not (::1 where IPv6 is off) is left
+ * out as long as another one can be had. */
+static bool
+bind_all(struct bind_set *set, uint16_t *port)
+{
+	set->err = 0;
+	for (unsigned i = 0; i < set->address_count; i++) {
+		set_port(&set->address[i], *port);
+		int fd = listen_one(&set->address[i]);
+		if (fd >= 0) {
+			set->fd[set->fd_count++] = fd;
+			*port = bound_port(fd);
+			continue;
+		}
+		if (set->err == 0) {
+			set->err = -fd;
+			set->err_idx = i;
+		}
+		if (fd != -EADDRNOTAVAIL && fd != -EAFNOSUPPORT) {
+			set->err = -fd;
+			set->err_idx = i;
+			unbind_all(set);
+			return false;
+		}
+	}
+	return set->fd_count > 0;
+}
+
+static enum weft_status
+listen_addresses(struct wf_tcp *t, struct bind_set *set, uint16_t asked, uint16_t *port)
+{
+	uint16_t got = asked;
+	bool bound = bind_all(set, &got);
+	for (int i = 1; !bound && asked == 0 && set->err == EADDRINUSE && i < PORT_TRIES; i++) {
+		got = 0;
+		bound = bind_all(set, &got);
+	}
+	if (!bound) {
+		return fail_listen(&set->address[set->err_idx], set->err);
+	}
+	if (t->listener_count + set->fd_count > WF_TCP_LISTENER_MAX) {
+		unbind_all(set);
+		return wf_fail(WEFT_NOMEM, "tcp: %u listening sockets are the most",
+			       WF_TCP_LISTENER_MAX);
+	}
+	while (set->fd_count > 0) {
+		enum weft_status st = listener_add(t, set->fd[set->fd_count - 1]);
+		if (st != WEFT_OK) {
+			unbind_all(set);
+			return st;
+		}
+		set->fd_count--;
+	}
+	*port = got;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_tcp_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
+{
+	struct addrinfo hints = {
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_PASSIVE,
+	};
+	struct addrinfo *list = NULL;
+	int error = getaddrinfo(at->name, NULL, &hints, &list);
+	if (error != 0) {
+		return wf_fail(WEFT_UNAVAILABLE,
+			       "listen on \"%s\": %s; name an address of this host", at->name,
+			       gai_strerror(error));
+	}
+	struct sockaddr_storage address[WF_TCP_LISTENER_MAX];
+	memset(address, 0, sizeof(address));
+	struct bind_set set = {.address = address};
+	for (const struct addrinfo *ai = list; ai != NULL; ai = ai->ai_next) {
+		if (set.address_count < WF_TCP_LISTENER_MAX) {
+			memcpy(&address[set.address_count++], ai->ai_addr, ai->ai_addrlen);
+		}
+	}
+	freeaddrinfo(list);
+	return listen_addresses(wf_tcp_of(transport), &set, at->port, port);
+}
+
+void
+wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer)
+{
+	char text[WF_TCP_ADDRESS_BYTES];
+	wf_tcp_address_format(peer, text);
+	char why[WF_WHY_BYTES];
+	struct wf_tcp_conn *c = NULL;
+	if (t->conn_count < t->opts.conn_max) {
+		c = wf_tcp_conn_create(t, true);
+	}
+	if (c == NULL) {
+		close(fd);
+		snprintf(why, sizeof(why), "%s: no room beside %u connections", text,
+			 t->conn_count);
+		wf_tcp_stranger(t, why);
+		return;
+	}
+	snprintf(c->peer, sizeof(c->peer), "%s", text);
+	c->fd = fd;
+	c->state = WF_TCP_SHAKING;
+	wf_tcp_conn_deadline(c, t->now_ns + t->opts.handshake_timeout_ns);
+	uint32_t mask = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+	if (wf_tcp_watch(t, fd, mask, &c->source) != WEFT_OK) {
+		wf_tcp_conn_down(c, WEFT_NOMEM, "%s", weft_last_error());
+	}
+}
+
+/* accept(2) said no, for want of descriptors or memory most likely: look again later, and say so.
+ */
+static void
+accept_later(struct wf_tcp *t, struct wf_tcp_listener *l, int err)
+{
+	l->retry_ns = t->now_ns + ACCEPT_RETRY_NS;
+	wf_tcp_timer_before(t, l->retry_ns);
+	if (wf_log_limit_pass(&t->accept_log, t->now_ns, LOG_PERIOD_NS)) {
+		wf_log(t->transport.env, WF_LOG_WARN,
+		       "tcp: cannot accept a connection: %s; tried again each %llu ms",
+		       strerror(err), (unsigned long long)(ACCEPT_RETRY_NS / WF_NS_PER_MS));
+	}
+}
+
+/* Only that one connection failed, before it was accepted. */
+static bool
+is_of_the_peer(int err)
+{
+	return err == ECONNABORTED || err == EINTR || err == EPERM || err == EPROTO ||
+	       err == ENETDOWN || err == ENETUNREACH || err == EHOSTUNREACH || err == EHOSTDOWN ||
+	       err == ENONET || err == ENOPROTOOPT || err == EOPNOTSUPP || err == ETIMEDOUT;
+}
+
+static void
+accept_from(struct wf_tcp *t, struct wf_tcp_listener *l)
+{
+	for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++) {
+		struct sockaddr_storage peer = {0};
+		socklen_t bytes = sizeof(peer);
+		int fd = accept4(l->fd, (struct sockaddr *)&peer, &bytes,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0) {
+			wf_tcp_socket_options(t, fd);
+			wf_tcp_adopt(t, fd, &peer);
+			continue;
+		}
+		if (errno == EAGAIN || errno == EWOULDBLOCK) {
+			l->readable = false;
+			return;
+		}
+		if (!is_of_the_peer(errno)) {
+			accept_later(t, l, errno);
+			return;
+		}
+	}
+}
+
+void
+wf_tcp_accept_all(struct wf_tcp *t)
+{
+	for (unsigned i = 0; i < t->listener_count; i++) {
+		struct wf_tcp_listener *l = &t->listener[i];
+		if (l->readable && l->retry_ns <= t->now_ns) {
+			l->retry_ns = 0;
+			accept_from(t, l);
+		}
+	}
+}
+
+void
+wf_tcp_listeners_close(struct wf_tcp *t)
+{
+	for (unsigned i = 0; i < t->listener_count; i++) {
+		close(t->listener[i].fd);
+	}
+	t->listener_count = 0;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp_recv: from bytes of the stream to events. Heads and messages go through the receive buffer,
+ * and events point into it until the next poll; the payload of a PUT goes straight to its range,
+ * but for what was read together with its head. Thread: the transport's owner. */
+#include "transport/tcp/tcp_internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+
+WF_STATIC_ASSERT(WF_TCP_RX_BYTES >= 2 * (WF_HEAD_BYTES + WF_MSG_BODY_MAX), "a frame always fits");
+
+enum step {
+	STEP_ON,    /* something was used up: look again */
+	STEP_BYTES, /* more bytes are needed */
+	STEP_ROOM,  /* more events are needed */
+	STEP_DOWN,
+};
+
+static uint32_t
+buffered(const struct wf_tcp_rx *rx)
+{
+	return rx->end - rx->begin;
+}
+
+bool
+wf_tcp_rx_partial(const struct wf_tcp_conn *c)
+{
+	if (c->state == WF_TCP_UP) {
+		return c->rx.put_open || buffered(&c->rx) > 0;
+	}
+	return c->state == WF_TCP_WAITING && c->shake_got > 0;
+}
+
+static enum step
+put_step(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+{
+	struct wf_tcp_rx *rx = &c->rx;
+	uint64_t n = buffered(rx) < rx->put_left ? buffered(rx) : rx->put_left;
+	if (n > 0) {
+		memcpy(rx->put_at, rx->buffer + rx->begin, n);
+		rx->begin += (uint32_t)n;
+		rx->put_at += n;
+		rx->put_left -= n;
+	}
+	if (rx->put_left > 0) {
+		return STEP_BYTES;
+	}
+	if (wf_tcp_events_full(events)) {
+		return STEP_ROOM;
+	}
+	if (rx->put_grant->slot_count > 0) {
+		uint32_t buffer = wf_tag_slot(rx->put_tag) & (rx->put_grant->slot_count - 1);
+		c->slot_state[buffer] = WF_TCP_SLOT_HELD;
+	}
+	struct wf_event *event = wf_tcp_emit(events, c, WF_EVENT_PUT);
+	event->put.tag = rx->put_tag;
+	event->put.data = rx->put_data;
+	rx->put_open = false;
+	c->t->info.puts_received++;
+	return STEP_ON;
+}
+
+static bool
+payload_is_sound(const struct wf_head *head, const uint8_t *body)
+{
+	return (head->flags & WF_HEAD_PAYLOAD_CRC) == 0 ||
+	       wf_crc32c(0, body, head->body_bytes) == head->payload_crc;
+}
+
+static enum step
+msg_step(struct wf_tcp_conn *c, struct wf_tcp_events *events, const struct wf_head *head)
+{
+	struct wf_tcp_rx *rx = &c->rx;
+	if (head->body_bytes > WF_MSG_BODY_MAX) {
+		wf_tcp_conn_down(c, WEFT_PROTOCOL, "a message of %llu bytes; %u are the most",
+				 (unsigned long long)head->body_bytes, WF_MSG_BODY_MAX);
+		return STEP_DOWN;
+	}
+	uint32_t frame_bytes = WF_HEAD_BYTES + (uint32_t)head->body_bytes;
+	if (buffered(rx) < frame_bytes) {
+		return STEP_BYTES;
+	}
+	if (wf_tcp_events_full(events) || c->t->heads_used == WF_TCP_HEADS_MAX) {
+		return STEP_ROOM;
+	}
+	const uint8_t *body = rx->buffer + rx->begin + WF_HEAD_BYTES;
+	if (!payload_is_sound(head, body)) {
+		wf_tcp_conn_down(c, WEFT_PROTOCOL, "the body of a message fails its CRC");
+		return STEP_DOWN;
+	}
+	struct wf_head *kept = &c->t->heads[c->t->heads_used++];
+	*kept = *head;
+	struct wf_event *event = wf_tcp_emit(events, c, WF_EVENT_MSG);
+	event->msg.head = kept;
+	event->msg.body = body;
+	rx->begin += frame_bytes;
+	rx->lent_turn = c->t->turn;
+	rx->bulk = false;
+	c->t->info.msgs_received++;
+	return STEP_ON;
+}
+
+static enum step
+frame_step(struct wf_tcp_conn *c, const struct wf_head *head)
+{
+	c->rx.begin += WF_HEAD_BYTES;
+	if (head->type == WF_TCP_CLOSE && head->body_bytes == 0) {
+		wf_tcp_conn_down(c, WEFT_CLOSED, "closed by the peer");
+		return STEP_DOWN;
+	}
+	if (head->type != WF_TCP_PUT) {
+		wf_tcp_conn_down(c, WEFT_PROTOCOL, "a frame of type %u with %llu bytes", head->type,
+				 (unsigned long long)head->body_bytes);
+		return STEP_DOWN;
+	}
+	if (wf_tcp_put_open(c, head) != WEFT_OK) {
+		wf_tcp_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
+		return STEP_DOWN;
+	}
+	c->rx.bulk = true;
+	return STEP_ON;
+}
+
+/* The next frame, or as much of it as is here. */
+static enum step
+parse_step(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+{
+	struct wf_tcp_rx *rx = &c->rx;
+	if (rx->put_open) {
+		return put_step(c, events);
+	}
+	if (buffered(rx) < WF_HEAD_BYTES) {
+		return STEP_BYTES;
+	}
+	uint64_t body_max = c->t->opts.put_bytes_max;
+	body_max = body_max > WF_MSG_BODY_MAX ? body_max : WF_MSG_BODY_MAX;
+	struct wf_head head;
+	if (wf_head_decode(rx->buffer + rx->begin, body_max, &head) != WEFT_OK) {
+		wf_tcp_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
+		return STEP_DOWN;
+	}
+	if (head.service != WF_SERVICE_TRANSPORT) {
+		return msg_step(c, events, &head);
+	}
+	return frame_step(c, &head);
+}
+
+static enum step
+parse(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+{
+	enum step step = STEP_ON;
+	while (step == STEP_ON) {
+		step = parse_step(c, events);
+	}
+	return step;
+}
+
+/* Make room behind `end`. false: events of this poll point into what would have to move. */
+static bool
+make_room(struct wf_tcp_conn *c)
+{
+	struct wf_tcp_rx *rx = &c->rx;
+	if (rx->lent_turn == c->t->turn) {
+		/* Enough for whatever frame is half here? */
+		return WF_TCP_RX_BYTES - rx->begin >= WF_HEAD_BYTES + WF_MSG_BODY_MAX;
+	}
+	if (rx->begin > 0) {
+		memmove(rx->buffer, rx->buffer + rx->begin, buffered(rx));
+		rx->end -= rx->begin;
+		rx->begin = 0;
+	}
+	return true;
+}
+
+/* One readv: the rest of a PUT to its place, what follows into the buffer. Returns as readv does.
+ */
+static ssize_t
+read_stream(struct wf_tcp_conn *c, uint64_t *asked)
+{
+	struct wf_tcp_rx *rx = &c->rx;
+	struct iovec iov[2];
+	int count = 0;
+	*asked = 0;
+	if (rx->put_open) {
+		WF_ASSERT(rx->put_left > 0 && buffered(rx) == 0);
+		iov[count++] = (struct iovec){.iov_base = rx->put_at, .iov_len = rx->put_left};
+		*asked += rx->put_left;
+	}
+	uint32_t room = WF_TCP_RX_BYTES - rx->end;
+	if (rx->bulk && room > WF_TCP_RX_BULK_BYTES) {
+		room = WF_TCP_RX_BULK_BYTES;
+	}
+	if (room > 0) {
+		iov[count++] = (struct iovec){.iov_base = rx->buffer + rx->end, .iov_len = room};
+		*asked += room;
+	}
+	return readv(c->fd, iov, count);
+}
+
+static void
+took_in(struct wf_tcp_conn *c, uint64_t bytes)
+{
+	struct wf_tcp_rx *rx = &c->rx;
+	c->t->info.bytes_received += bytes;
+	rx->progress_ns = c->t->now_ns;
+	if (rx->put_open) {
+		uint64_t n = bytes < rx->put_left ? bytes : rx->put_left;
+		rx->put_at += n;
+		rx->put_left -= n;
+		bytes -= n;
+	}
+	rx->end += (uint32_t)bytes;
+	WF_ASSERT(rx->end <= WF_TCP_RX_BYTES);
+}
+
+static void
+read_failed(struct wf_tcp_conn *c, int err)
+{
+	if (err == EINTR) {
+		return;
+	}
+	if (err != EAGAIN && err != EWOULDBLOCK) {
+		wf_tcp_conn_broken(c, err);
+		return;
+	}
+	c->rx.readable = false;
+	c->rx.hung_up = false;
+	if (c->tx.error != 0) {
+		wf_tcp_conn_broken(c, c->tx.error);
+	}
+}
+
+/* Returns how many bytes came; 0: dry, or down. */
+static uint64_t
+read_more(struct wf_tcp_conn *c)
+{
+	uint64_t asked = 0;
+	ssize_t n = read_stream(c, &asked);
+	if (n < 0) {
+		read_failed(c, errno);
+		return 0;
+	}
+	if (n == 0) {
+		wf_tcp_conn_broken(c, c->tx.error);
+		return 0;
+	}
+	took_in(c, (uint64_t)n);
+	if ((uint64_t)n < asked && !c->rx.hung_up) {
+		c->rx.readable = false; /* dry; what comes later is a new edge */
+	}
+	return (uint64_t)n;
+}
+
+void
+wf_tcp_receive(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+{
+	uint64_t budget = WF_TCP_RX_BUDGET;
+	enum step step = parse(c, events);
+	while (step == STEP_BYTES && c->rx.readable && budget > 0 && make_room(c)) {
+		uint64_t n = read_more(c);
+		if (n == 0) {
+			break;
+		}
+		budget -= n < budget ? n : budget;
+		step = parse(c, events);
+	}
+	c->rx.stalled = step == STEP_ROOM;
+	if (wf_tcp_rx_partial(c)) {
+		wf_tcp_timer_before(c->t, wf_tcp_conn_due_ns(c));
+	}
+}
+
+void
+wf_tcp_discard(struct wf_tcp_conn *c)
+{
+	uint64_t budget = WF_TCP_RX_BUDGET;
+	while (c->rx.readable && budget > 0) {
+		ssize_t n = recv(c->fd, c->rx.buffer, WF_TCP_RX_BYTES, MSG_DONTWAIT);
+		if (n < 0) {
+			read_failed(c, errno);
+			return;
+		}
+		if (n == 0) {
+			wf_tcp_conn_broken(c, 0);
+			return;
+		}
+		if (n < (ssize_t)WF_TCP_RX_BYTES && !c->rx.hung_up) {
+			c->rx.readable = false;
+		}
+		budget -= (uint64_t)n < budget ? (uint64_t)n : budget;
+	}
+}

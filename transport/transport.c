@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transport: checks the arguments of every call, once for all backends, and hands it on.
+ * Thread: the transport's owner. */
+#include "transport/transport.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "transport/ops.h"
+
+#define CONN_MAX_DEFAULT 1024u
+#define CONN_MAX_LIMIT 65536u
+#define OP_MAX_DEFAULT 256u
+#define OP_MAX_LIMIT 65536u
+#define PUT_BYTES_MAX_DEFAULT (64ull << 20)
+#define PEER_TIMEOUT_DEFAULT (10 * WF_NS_PER_S)
+#define CONNECT_TIMEOUT_DEFAULT (5 * WF_NS_PER_S)
+#define HANDSHAKE_TIMEOUT_DEFAULT (5 * WF_NS_PER_S)
+
+static enum weft_status
+fail_unknown_backend(const char *name)
+{
+	char known[128] = "";
+	for (unsigned i = 0; wf_backends[i] != NULL; i++) {
+		size_t used = strlen(known);
+		snprintf(known + used, sizeof(known) - used, "%s%s", i == 0 ? "" : ", ",
+			 wf_backends[i]->name);
+	}
+	return wf_fail(WEFT_UNSUPPORTED, "transport \"%s\" is not built in; there are: %s", name,
+		       known);
+}
+
+static void
+set_default_u64(uint64_t *value, uint64_t initial)
+{
+	if (*value == 0) {
+		*value = initial;
+	}
+}
+
+static struct wf_transport_opts
+with_defaults(const struct wf_transport_opts *opts)
+{
+	struct wf_transport_opts full = *opts;
+	full.conn_max = opts->conn_max == 0 ? CONN_MAX_DEFAULT : opts->conn_max;
+	full.op_max = opts->op_max == 0 ? OP_MAX_DEFAULT : opts->op_max;
+	set_default_u64(&full.put_bytes_max, PUT_BYTES_MAX_DEFAULT);
+	set_default_u64(&full.peer_timeout_ns, PEER_TIMEOUT_DEFAULT);
+	set_default_u64(&full.connect_timeout_ns, CONNECT_TIMEOUT_DEFAULT);
+	set_default_u64(&full.handshake_timeout_ns, HANDSHAKE_TIMEOUT_DEFAULT);
+	return full;
+}
+
+enum weft_status
+wf_transport_open(const char *name, const struct wf_transport_opts *opts, struct wf_transport **out)
+{
+	WF_ASSERT(opts->env != NULL);
+	struct wf_transport_opts full = with_defaults(opts);
+	if (full.conn_max > CONN_MAX_LIMIT || full.op_max > OP_MAX_LIMIT) {
+		return wf_fail(WEFT_INVALID,
+			       "transport: conn_max %u and op_max %u; at most %u of either",
+			       full.conn_max, full.op_max, CONN_MAX_LIMIT);
+	}
+	for (unsigned i = 0; wf_backends[i] != NULL; i++) {
+		if (strcmp(wf_backends[i]->name, name) == 0) {
+			return wf_backends[i]->open(&full, out);
+		}
+	}
+	return fail_unknown_backend(name);
+}
+
+void
+wf_transport_close(struct wf_transport *transport)
+{
+	if (transport != NULL) {
+		transport->ops->close(transport);
+	}
+}
+
+void
+wf_transport_query(struct wf_transport *transport, struct wf_transport_info *out)
+{
+	transport->ops->query(transport, out);
+}
+
+enum weft_status
+wf_transport_region_add(struct wf_transport *transport, const struct wf_region *region,
+			uint32_t *out)
+{
+	if (region->base == NULL || region->bytes == 0 ||
+	    region->bytes > UINTPTR_MAX - (uintptr_t)region->base) {
+		return wf_fail(WEFT_INVALID, "region: %zu bytes at %p", region->bytes,
+			       region->base);
+	}
+	return transport->ops->region_add(transport, region, out);
+}
+
+void
+wf_transport_region_remove(struct wf_transport *transport, uint32_t region)
+{
+	transport->ops->region_remove(transport, region);
+}
+
+static enum weft_status
+check_slots(const struct wf_grant *grant)
+{
+	uint32_t count = grant->slot_count;
+	if (count == 0 || count > WF_SLOT_COUNT_MAX || (count & (count - 1)) != 0) {
+		return wf_fail(WEFT_INVALID, "grant: %u slots; a power of two up to %u is needed",
+			       count, WF_SLOT_COUNT_MAX);
+	}
+	if (grant->bytes > UINT64_MAX / count) {
+		return wf_fail(WEFT_INVALID, "grant: %u slots of %llu bytes", count,
+			       (unsigned long long)grant->bytes);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_transport_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
+{
+	if (grant->kind != WF_GRANT_PLACE && grant->kind != WF_GRANT_SLOTS) {
+		return wf_fail(WEFT_INVALID, "grant: kind %d", (int)grant->kind);
+	}
+	if (grant->bytes == 0) {
+		return wf_fail(WEFT_INVALID, "grant: 0 bytes");
+	}
+	if (grant->kind == WF_GRANT_SLOTS) {
+		enum weft_status st = check_slots(grant);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	return conn->transport->ops->grant(conn, grant, out);
+}
+
+void
+wf_transport_release(struct wf_conn *conn, uint32_t slot)
+{
+	conn->transport->ops->release(conn, slot);
+}
+
+enum weft_status
+wf_transport_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
+{
+	if (at->name[0] == '\0') {
+		return wf_fail(WEFT_INVALID, "listen: no address; 127.0.0.1, say, or ::");
+	}
+	return transport->ops->listen(transport, at, port);
+}
+
+static enum weft_status
+check_blob(const char *what, const void *blob, size_t blob_bytes)
+{
+	if (blob_bytes > WF_BLOB_MAX) {
+		return wf_fail(WEFT_INVALID, "%s: %zu bytes; at most %u", what, blob_bytes,
+			       WF_BLOB_MAX);
+	}
+	if (blob == NULL && blob_bytes > 0) {
+		return wf_fail(WEFT_INVALID, "%s: %zu bytes at NULL", what, blob_bytes);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_transport_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t verdict_bytes)
+{
+	enum weft_status st = check_blob("verdict", verdict, verdict_bytes);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	return conn->transport->ops->answer(conn, accept, verdict, verdict_bytes);
+}
+
+enum weft_status
+wf_transport_connect(struct wf_transport *transport, const struct wf_host *to, const void *hello,
+		     size_t hello_bytes, void *user, struct wf_conn **out)
+{
+	enum weft_status st = check_blob("hello", hello, hello_bytes);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (to->name[0] == '\0' || to->port == 0) {
+		return wf_fail(WEFT_INVALID, "connect: host \"%s\" port %u", to->name, to->port);
+	}
+	return transport->ops->connect(transport, to, hello, hello_bytes, user, out);
+}
+
+void
+wf_transport_disconnect(struct wf_conn *conn, enum wf_disconnect how)
+{
+	conn->transport->ops->disconnect(conn, how);
+}
+
+static bool
+send_is_valid(const struct wf_op *op)
+{
+	return op->head != NULL && op->head->service != WF_SERVICE_TRANSPORT &&
+	       (op->head->flags & ~(unsigned)WF_HEAD_FLAGS_KNOWN) == 0 &&
+	       op->body_bytes <= WF_MSG_BODY_MAX && (op->body != NULL || op->body_bytes == 0);
+}
+
+static bool
+op_is_valid(const struct wf_op *op)
+{
+	if (op->kind == WF_OP_SEND) {
+		return send_is_valid(op);
+	}
+	return op->kind == WF_OP_PUT && op->src != NULL && op->bytes > 0;
+}
+
+static enum weft_status
+fail_op(const struct wf_op *op)
+{
+	if (op->kind == WF_OP_SEND) {
+		return wf_fail(WEFT_INVALID,
+			       "send: service %d, flags %#x, body of %zu bytes%s; see struct wf_op",
+			       op->head == NULL ? -1 : op->head->service,
+			       op->head == NULL ? 0u : op->head->flags, op->body_bytes,
+			       op->head == NULL ? ", no head" : "");
+	}
+	return wf_fail(WEFT_INVALID, "operation of kind %d: %llu bytes at %p; see struct wf_op",
+		       (int)op->kind, (unsigned long long)op->bytes, op->src);
+}
+
+enum weft_status
+wf_transport_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
+{
+	unsigned valid = 0;
+	while (valid < op_count && op_is_valid(&ops[valid])) {
+		valid++;
+	}
+	*taken = 0;
+	/* Also with nothing valid: CLOSED goes before INVALID. */
+	enum weft_status st = conn->transport->ops->post(conn, ops, valid, taken);
+	WF_ASSERT(*taken <= valid);
+	if (st != WEFT_OK || valid == op_count) {
+		return st;
+	}
+	return fail_op(&ops[valid]);
+}
+
+enum weft_status
+wf_transport_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
+		  unsigned *event_count)
+{
+	WF_ASSERT(max > 0);
+	return transport->ops->poll(transport, events, max, event_count);
+}
+
+int
+wf_transport_wait_fd(struct wf_transport *transport)
+{
+	return transport->ops->wait_fd(transport);
+}
+
+void
+wf_transport_arm(struct wf_transport *transport, uint64_t *deadline_ns)
+{
+	transport->ops->arm(transport, deadline_ns);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transport: two operations, five events, the same meaning on every backend.
+ *
+ * The contract is transport/README.md, sentence by sentence; tests/conformance has a test for each.
+ * A transport belongs to one thread; so do its connections. Nothing here blocks. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "base/url.h"
+#include "wire/head.h"
+
+#define WF_BLOB_MAX 1024        /* bytes of a hello or a verdict */
+#define WF_SLOT_COUNT_MAX 1024u /* slots one end grants on one connection */
+#define WF_GRANT_KEY_BYTES 32
+#define WF_WHY_BYTES 256
+
+struct wf_transport_ops;
+
+/* First member of each backend's own struct. */
+struct wf_transport {
+	const struct wf_transport_ops *ops;
+	struct wf_env *env;
+};
+
+/* First member of each backend's own connection. Made by connect, or by the UP event of an incoming
+ * connection; gone with the poll that follows the poll which delivered its DOWN. */
+struct wf_conn {
+	struct wf_transport *transport;
+	void *user; /* the upper layer's; set by connect, or by whoever handles the UP */
+};
+
+struct wf_transport_opts {
+	struct wf_env *env;
+	uint32_t conn_max;        /* connections at a time, handshakes included; 0: 1,024 */
+	uint32_t op_max;          /* operations taken and not DONE, per connection; 0: 256 */
+	uint64_t put_bytes_max;   /* longest PUT this end accepts; 0: 64 MiB */
+	uint64_t peer_timeout_ns; /* silence of a host, or a frame that stops half way; 0: 10 s */
+	uint64_t connect_timeout_ns;   /* one attempt, name look-up included; 0: 5 s */
+	uint64_t handshake_timeout_ns; /* from accepted to hello complete; 0: 5 s */
+};
+
+struct wf_transport_info {
+	const char *name;       /* "tcp" */
+	uint64_t put_bytes_max; /* of this end */
+	/* Counters since open. */
+	uint64_t conns_up;
+	uint64_t conns_down;
+	uint64_t strangers_refused; /* connections closed before a valid hello */
+	uint64_t protocol_errors;   /* connections taken down for what the peer sent */
+	uint64_t bytes_sent, bytes_received;
+	uint64_t msgs_sent, msgs_received;
+	uint64_t puts_sent, puts_received;
+	uint64_t posts_again;             /* posts that took fewer operations than given */
+	char last_stranger[WF_WHY_BYTES]; /* who was refused last, and why; "" if nobody */
+};
+
+/* What a backend needs to know about memory that PUTs come from or land in. */
+struct wf_region {
+	void *base;
+	size_t bytes;
+	int memfd; /* backing memfd, -1 if none */
+};
+
+enum wf_grant_kind {
+	WF_GRANT_PLACE, /* an address range: bytes end up there */
+	WF_GRANT_SLOTS, /* slot_count buffers: bytes are where the PUT event says, until released */
+};
+
+struct wf_grant {
+	enum wf_grant_kind kind;
+	uint32_t region;     /* of this transport; SLOTS: memory the backend may use for them */
+	uint64_t offset;     /* within the region */
+	uint64_t bytes;      /* PLACE: of the range; SLOTS: of one slot */
+	uint32_t slot_count; /* SLOTS: a power of two, at most WF_SLOT_COUNT_MAX */
+};
+
+/* Opaque to everybody but the backend that made it and the same backend at the peer. */
+struct wf_grant_key {
+	uint8_t bytes[WF_GRANT_KEY_BYTES];
+};
+
+enum wf_op_kind {
+	WF_OP_SEND,
+	WF_OP_PUT,
+};
+
+struct wf_op {
+	enum wf_op_kind kind;
+	uint64_t cookie; /* comes back with DONE */
+	/* SEND: copied when taken. The backend sets version, body_bytes and CRCs of the head. */
+	const struct wf_head *head;
+	const void *body;  /* may be NULL when body_bytes is 0 */
+	size_t body_bytes; /* <= WF_MSG_BODY_MAX */
+	/* PUT: [src, src + bytes) lies in `region` and is lent until DONE. */
+	uint32_t region;
+	const void *src;
+	uint64_t bytes;
+	struct wf_grant_key key; /* the peer's */
+	uint64_t offset;         /* PLACE: within the grant; SLOTS: within the slot */
+	uint32_t tag;            /* wf_tag(slot, step); SLOTS: slot % slot_count is the buffer */
+};
+
+enum wf_event_kind {
+	WF_EVENT_UP = 1,
+	WF_EVENT_DOWN,
+	WF_EVENT_MSG,
+	WF_EVENT_PUT,
+	WF_EVENT_DONE,
+};
+
+/* Pointers in an event live until the next poll of the transport. */
+struct wf_event {
+	enum wf_event_kind kind;
+	struct wf_conn *conn;
+	union {
+		/* incoming: a peer's hello; the connection waits for wf_transport_answer.
+		 * else: the peer said yes, and this is its verdict. */
+		struct {
+			bool incoming;
+			const uint8_t *blob;
+			size_t blob_bytes;
+		} up;
+		/* CLOSED: the peer's or our own orderly close. REFUSED: blob is the verdict.
+		 * LOST: reset or closed without warning. TIMEOUT. PROTOCOL. UNAVAILABLE: no
+		 * connection came about. */
+		struct {
+			enum weft_status status;
+			const char *why; /* one line that names the peer's address */
+			const uint8_t *blob;
+			size_t blob_bytes;
+		} down;
+		struct {
+			const struct wf_head *head;
+			const uint8_t *body;
+		} msg;
+		/* data: SLOTS: the bytes, until wf_transport_release. PLACE: NULL, the tag says it.
+		 */
+		struct {
+			uint32_t tag;
+			const void *data;
+		} put;
+		/* OK, or LOST when the connection went down first; either way the buffer is free.
+		 */
+		struct {
+			uint64_t cookie;
+			enum weft_status status;
+		} done;
+	};
+};
+
+enum wf_disconnect {
+	WF_DISCONNECT_DRAIN, /* what was taken is sent first, for at most one second */
+	WF_DISCONNECT_NOW,
+};
+
+/* Open the backend called `name` ("tcp", "sim"). WEFT_UNSUPPORTED names those there are. */
+enum weft_status wf_transport_open(const char *name, const struct wf_transport_opts *opts,
+				   struct wf_transport **out) WEFT_MUST_CHECK;
+/* Takes every connection down at once, without events. Accepts NULL. */
+void wf_transport_close(struct wf_transport *transport);
+void wf_transport_query(struct wf_transport *transport, struct wf_transport_info *out);
+
+/* Memory for PUTs, from and into. Few and large: verbs registers each. */
+enum weft_status wf_transport_region_add(struct wf_transport *transport,
+					 const struct wf_region *region,
+					 uint32_t *out) WEFT_MUST_CHECK;
+/* Nothing of the region may be lent or granted on a connection that is UP. */
+void wf_transport_region_remove(struct wf_transport *transport, uint32_t region);
+
+/* Let the peer of `conn` PUT. One end of a connection grants either places or slots, and slots
+ * once. A grant dies with DOWN. The key goes to the peer in a message of the caller's. */
+enum weft_status wf_transport_grant(struct wf_conn *conn, const struct wf_grant *grant,
+				    struct wf_grant_key *out) WEFT_MUST_CHECK;
+/* SLOTS: the receiver has done with the buffer `slot % slot_count`; the peer may PUT there again
+ * (the caller tells it so). */
+void wf_transport_release(struct wf_conn *conn, uint32_t slot);
+
+/* Listen on host:port; port 0 picks one. WEFT_UNAVAILABLE: in use, names address and remedy. */
+enum weft_status wf_transport_listen(struct wf_transport *transport, const struct wf_host *at,
+				     uint16_t *port) WEFT_MUST_CHECK;
+/* Decide on an incoming connection: `accept` or not, with a verdict. Refused: DOWN follows. */
+enum weft_status wf_transport_answer(struct wf_conn *conn, bool accept, const void *verdict,
+				     size_t verdict_bytes) WEFT_MUST_CHECK;
+/* Begin one attempt. Ends in UP or DOWN. */
+enum weft_status wf_transport_connect(struct wf_transport *transport, const struct wf_host *to,
+				      const void *hello, size_t hello_bytes, void *user,
+				      struct wf_conn **out) WEFT_MUST_CHECK;
+/* DOWN follows, with status CLOSED. May be called in any state, more than once. */
+void wf_transport_disconnect(struct wf_conn *conn, enum wf_disconnect how);
+
+/* Take operations in order; `*taken` says how many. OK: all. AGAIN: fewer, try again after a DONE
+ * of this connection. CLOSED: the connection is going down, none. INVALID: not UP, or against the
+ * rules of struct wf_op; `*taken` were taken before it. */
+enum weft_status wf_transport_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
+				   unsigned *taken) WEFT_MUST_CHECK;
+/* Make progress and write up to `max` events. Never blocks. OK also with none. */
+enum weft_status wf_transport_poll(struct wf_transport *transport, struct wf_event *events,
+				   unsigned max, unsigned *event_count) WEFT_MUST_CHECK;
+/* The one fd that becomes readable when an armed transport has something to poll. -1 where waiting
+ * is the env's business alone (sim). Constant from open to close. */
+int wf_transport_wait_fd(struct wf_transport *transport);
+/* Before sleeping: arm, poll once more, sleep if that was empty. `*deadline_ns`: when to poll even
+ * if the fd stays quiet; WF_NEVER if nothing is due. */
+void wf_transport_arm(struct wf_transport *transport, uint64_t *deadline_ns);
