@@ -294,8 +294,11 @@ check_welcome(const struct wf_welcome *welcome)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if ((welcome->flags & ~(uint32_t)WF_WELCOME_SEND_JOB) != 0) {
-		return wf_refuse(WELCOME, "flags", welcome->flags, "0 or 1 (send the job)");
+	bool refused = welcome->refusal != WEFT_OK;
+	uint32_t allowed = refused ? WF_WELCOME_JOB_OVER : WF_WELCOME_SEND_JOB;
+	if ((welcome->flags & ~allowed) != 0) {
+		return wf_refuse(WELCOME, "flags", welcome->flags,
+				 refused ? "0 or 2 (the job is over)" : "0 or 1 (send the job)");
 	}
 	return check_auth(WELCOME, &welcome->auth);
 }

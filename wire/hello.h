@@ -50,6 +50,7 @@ struct wf_hello {
 
 enum wf_welcome_flag {
 	WF_WELCOME_SEND_JOB = 1 << 0, /* the lane wants the job description */
+	WF_WELCOME_JOB_OVER = 1 << 1, /* refused: the job has failed, this is its first cause */
 };
 
 struct wf_welcome {

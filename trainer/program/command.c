@@ -247,6 +247,11 @@ static const struct wf_option table[] = {
 	 .offset = AT(peer_timeout_ns),
 	 .initial = "10s",
 	 .help = "How long a host may be silent."},
+	{.name = "step_timeout",
+	 .type = WF_OPTION_DURATION,
+	 .offset = AT(step_timeout_ns),
+	 .initial = "1800s",
+	 .help = "Longest wait for a step, pull or reduce, other trainers included; 0: no limit."},
 	/* The original's. */
 	{.name = "use_gpu",
 	 .type = WF_OPTION_BOOL,

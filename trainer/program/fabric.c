@@ -110,6 +110,7 @@ open_session(struct fabric *fabric)
 	session.connect_timeout_ns = opts->connect_timeout_ns;
 	session.reconnect_timeout_ns = opts->reconnect_timeout_ns;
 	session.peer_timeout_ns = opts->peer_timeout_ns;
+	session.step_timeout_ns = opts->step_timeout_ns;
 	session.numerics = fabric->numerics;
 	session.log = log_line;
 	session.log_arg = job->env;

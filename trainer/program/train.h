@@ -45,7 +45,7 @@ struct wf_train_opts {
 	const char *progress; /* "thread", "caller" */
 	const char *pin;
 	uint64_t spin_ns;
-	uint64_t connect_timeout_ns, reconnect_timeout_ns, peer_timeout_ns;
+	uint64_t connect_timeout_ns, reconnect_timeout_ns, peer_timeout_ns, step_timeout_ns;
 
 	bool sequential;
 	bool local; /* the original's word for it */

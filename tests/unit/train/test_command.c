@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options: defaults by model, the original's names, refusals; and what statuses exit with. */
+#include "tests/unit/train/setup.h"
+
+#include "trainer/program/command.h"
+#include "trainer/program/exit_code.h"
+
+#define ARGS_MAX 8
+
+static struct wf_train_command command;
+
+/* Words with blanks between them. */
+static enum weft_status
+parse(const char *line)
+{
+	static char text[256];
+	char *argv[ARGS_MAX + 1] = {NULL};
+	int argc = 0;
+	snprintf(text, sizeof(text), "%s", line);
+	char *rest;
+	for (char *word = strtok_r(text, " ", &rest); word != NULL;
+	     word = strtok_r(NULL, " ", &rest)) {
+		assert_true(argc < ARGS_MAX);
+		argv[argc++] = word;
+	}
+	return wf_train_command_parse(&command, argc, argv);
+}
+
+static void
+defaults_depend_on_the_model(void **state)
+{
+	assert_ok(parse("weft-train linear"));
+	assert_int_equal(command.opts.num_passes, 400);
+	assert_int_equal(command.opts.batch_size, 0);
+	assert_true(command.opts.learning_rate == 1.0);
+	assert_true(command.opts.momentum == 0.9);
+	assert_string_equal(command.opts.optimizer, "momentum");
+	assert_string_equal(command.opts.grad_reduce, "mean");
+	assert_int_equal(command.opts.slice_bytes, 262144);
+	assert_int_equal(command.opts.port, 7164);
+	assert_ok(parse("weft-train mlp"));
+	assert_int_equal(command.opts.batch_size, 32);
+}
+
+static void
+options_win_over_a_models_defaults(void **state)
+{
+	assert_ok(parse("weft-train mlp --batch-size=0 --learning_rate 0.5 --num_passes=3"));
+	assert_int_equal(command.opts.batch_size, 0);
+	assert_true(command.opts.learning_rate == 0.5);
+	assert_int_equal(command.opts.num_passes, 3);
+}
+
+static void
+the_originals_environment_is_taken_and_said(void **state)
+{
+	char said[512];
+	assert_int_equal(setenv("PADDLE_INIT_TRAINER_COUNT", "3", 1), 0);
+	assert_int_equal(setenv("PADDLE_INIT_USE_GPU", "False", 1), 0);
+	assert_ok(parse("weft-train linear"));
+	assert_int_equal(command.opts.trainer_count, 3);
+	assert_false(command.opts.use_gpu);
+	assert_true(wf_options_understood(&command.options, said, sizeof(said)) >= 1);
+	assert_non_null(strstr(said, "trainer_count=3 (PADDLE_INIT_TRAINER_COUNT)"));
+	assert_ok(parse("weft-train linear --trainer_count=2"));
+	assert_int_equal(command.opts.trainer_count, 2);
+	assert_int_equal(unsetenv("PADDLE_INIT_TRAINER_COUNT"), 0);
+	assert_int_equal(unsetenv("PADDLE_INIT_USE_GPU"), 0);
+}
+
+static void
+bad_command_lines_are_refused(void **state)
+{
+	assert_refused(parse("weft-train"), WEFT_INVALID, "linear, mlp");
+	assert_refused(parse("weft-train tree"), WEFT_INVALID, "tree");
+	assert_refused(parse("weft-train linear mlp"), WEFT_INVALID, "mlp");
+	assert_refused(parse("weft-train linear --num_pases=3"), WEFT_INVALID, "num_passes");
+	assert_refused(parse("weft-train linear --num_passes=0"), WEFT_INVALID, "num_passes");
+	assert_refused(parse("weft-train linear --grad_reduce=max"), WEFT_INVALID, "mean");
+	assert_refused(parse("weft-train linear --trainer_count=1000"), WEFT_INVALID, "1000");
+	assert_refused(parse("weft-train linear --learning_rate=0"), WEFT_INVALID, "learning_rate");
+	assert_refused(parse("weft-train linear --save_dir=x"), WEFT_INVALID, "save_dir");
+}
+
+static void
+help_needs_no_model(void **state)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	assert_ok(parse("weft-train --help"));
+	assert_true(command.options.help_wanted);
+	FILE *out = open_memstream(&text, &bytes);
+	assert_non_null(out);
+	wf_train_command_help(&command, out);
+	assert_int_equal(fclose(out), 0);
+	assert_non_null(strstr(text, "--num_gradient_servers"));
+	assert_non_null(strstr(text, "mlp"));
+	free(text);
+}
+
+static void
+statuses_exit_as_documented(void **state)
+{
+	assert_int_equal(wf_exit_code(WEFT_OK), 0);
+	assert_int_equal(wf_exit_code(WEFT_INVALID), 64);
+	assert_int_equal(wf_exit_code(WEFT_DATA), 65);
+	assert_int_equal(wf_exit_code(WEFT_UNAVAILABLE), 69);
+	assert_int_equal(wf_exit_code(WEFT_TIMEOUT), 69);
+	assert_int_equal(wf_exit_code(WEFT_LOST), 69);
+	assert_int_equal(wf_exit_code(WEFT_NOMEM), 70);
+	assert_int_equal(wf_exit_code(WEFT_INTERNAL), 70);
+	assert_int_equal(wf_exit_code(WEFT_IO), 74);
+	assert_int_equal(wf_exit_code(WEFT_AGAIN), 75);
+	assert_int_equal(wf_exit_code(WEFT_PERM), 77);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults_depend_on_the_model),
+		cmocka_unit_test(options_win_over_a_models_defaults),
+		cmocka_unit_test(the_originals_environment_is_taken_and_said),
+		cmocka_unit_test(bad_command_lines_are_refused),
+		cmocka_unit_test(help_needs_no_model),
+		cmocka_unit_test(statuses_exit_as_documented),
+	};
+	return cmocka_run_group_tests(tests, open_env, close_env);
+}
