@@ -9,6 +9,9 @@
 #include "base/assert.h"
 #include "wire/layout.h"
 
+/* For the job's description to arrive; less than a held trainer's attempt to connect may take. */
+#define LOADING_TIMEOUT_NS (4 * WF_NS_PER_S)
+
 struct wf_peer *
 wf_admit_peer_of(struct wf_lane *lane, const struct wf_conn *conn)
 {
@@ -20,12 +23,15 @@ wf_admit_peer_of(struct wf_lane *lane, const struct wf_conn *conn)
 	return peer;
 }
 
-/* Say no with the recorded failure. */
+/* Say no with the recorded failure. `job_is_over`: it is the first cause of the job's end. */
 static void
-refuse(struct wf_lane *lane, struct wf_conn *conn)
+refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
 {
 	const struct wf_error *why = wf_error_record();
-	struct wf_welcome no = {.refusal = (uint16_t)why->status};
+	struct wf_welcome no = {
+		.refusal = (uint16_t)why->status,
+		.flags = job_is_over ? WF_WELCOME_JOB_OVER : 0,
+	};
 	(void)snprintf(no.reason, sizeof(no.reason), "%.*s", WF_REASON_BYTES - 1, why->text);
 	uint8_t bytes[WF_HELLO_MAX];
 	size_t used = wf_welcome_encode(&no, bytes);
@@ -86,6 +92,10 @@ check_identity(const struct wf_peer *peer, const struct wf_hello *hello)
 	}
 	char who[WF_REASON_BYTES];
 	wf_peer_describe(peer, who, sizeof(who));
+	if (hello->incarnation == peer->hello.incarnation && peer->offended) {
+		return wf_fail(WEFT_PROTOCOL, "%.60s broke the protocol: %.160s", who,
+			       peer->lost_why);
+	}
 	if (hello->incarnation == peer->hello.incarnation) {
 		uint32_t newest =
 			peer->successor != NULL ? peer->successor_hello.path : peer->hello.path;
@@ -106,6 +116,30 @@ check_identity(const struct wf_peer *peer, const struct wf_hello *hello)
 	return wf_fail(WEFT_UNAVAILABLE, "%.100s belongs to a job that is ending; try again", who);
 }
 
+/* Is it a member of the job that has failed here, on its way back or late? */
+static bool
+is_of_this_job(const struct wf_lane *lane, const struct wf_hello *hello)
+{
+	if (hello->trainer_id >= lane->peer_count) {
+		return false;
+	}
+	const struct wf_peer *peer = &lane->peer[hello->trainer_id];
+	if (peer->state == WF_PEER_ABSENT) {
+		return wf_hello_match(&lane->first, hello) == WEFT_OK;
+	}
+	return peer->hello.incarnation == hello->incarnation;
+}
+
+static enum weft_status
+check_failed(const struct wf_lane *lane, const struct wf_hello *hello)
+{
+	if (is_of_this_job(lane, hello)) {
+		return wf_fail(lane->cause.status, "%s", lane->cause.reason);
+	}
+	return wf_fail(WEFT_UNAVAILABLE, "lane %u: another job is ending here; try again",
+		       lane->opts.idx);
+}
+
 static enum weft_status
 check_hello(struct wf_lane *lane, const struct wf_hello *hello)
 {
@@ -114,7 +148,7 @@ check_hello(struct wf_lane *lane, const struct wf_hello *hello)
 		return st;
 	}
 	if (lane->state == WF_LANE_FAILED) {
-		return wf_fail(WEFT_ABORTED, "%s", lane->cause.reason);
+		return check_failed(lane, hello);
 	}
 	if (!lane->have_first) {
 		return WEFT_OK;
@@ -152,7 +186,8 @@ open_job(struct wf_lane *lane, const struct wf_hello *hello)
 		lane->peer[i].step_next = 1;
 	}
 	lane->state = WF_LANE_RUNNING;
-	lane->start_deadline_ns = wf_now_ns(lane->env) + lane->opts.connect_timeout_ns;
+	lane->start_ns = wf_now_ns(lane->env);
+	lane->start_deadline_ns = lane->start_ns + lane->opts.connect_timeout_ns;
 	return WEFT_OK;
 }
 
@@ -210,6 +245,9 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	peer->state = gone ? WF_PEER_GONE : WF_PEER_UP;
 	peer->closing = false;
 	peer->loading = send_job;
+	peer->loading_deadline_ns = wf_now_ns(lane->env) + LOADING_TIMEOUT_NS;
+	/* It was a successor when the job failed. */
+	peer->abort_due = lane->state == WF_LANE_FAILED;
 	peer->left_in_order = false;
 	if (send_job) {
 		lane->job_received = 0;
@@ -249,7 +287,7 @@ hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 {
 	if (lane->held_count == WF_HELD_MAX) {
 		(void)wf_fail(WEFT_UNAVAILABLE, "the job is still being read; try again");
-		refuse(lane, conn);
+		refuse(lane, conn, false);
 		return;
 	}
 	conn->user = NULL;
@@ -259,12 +297,14 @@ hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 static void
 consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 {
+	/* Asked first: it records why not, and the refusal is what check_hello records. */
+	bool over = lane->state == WF_LANE_FAILED && is_of_this_job(lane, hello);
 	enum weft_status st = check_hello(lane, hello);
 	if (st == WEFT_OK && !lane->have_first) {
 		st = open_job(lane, hello);
 	}
 	if (st != WEFT_OK) {
-		refuse(lane, conn);
+		refuse(lane, conn, over && st == lane->cause.status);
 		return;
 	}
 	bool loader = lane->peer[hello->trainer_id].loading;
@@ -281,7 +321,7 @@ wf_admit_up(struct wf_lane *lane, const struct wf_event *event)
 	WF_ASSERT(event->up.incoming);
 	struct wf_hello hello;
 	if (wf_hello_decode(event->up.blob, event->up.blob_bytes, &hello) != WEFT_OK) {
-		refuse(lane, event->conn);
+		refuse(lane, event->conn, false);
 		return;
 	}
 	consider(lane, event->conn, &hello);
@@ -330,6 +370,7 @@ forget_path(struct wf_lane *lane, struct wf_peer *peer)
 	peer->loading = false;
 	peer->resume_next = UINT32_MAX;
 	peer->slots_due = false;
+	peer->slots_granted = false;
 	peer->have_values = false;
 	memset(peer->have_state, 0, sizeof(peer->have_state));
 	peer->goodbye_due = false;
@@ -430,10 +471,35 @@ take_inbox(struct wf_lane *lane)
 	return st;
 }
 
+/* Windows and tables grow with the number of trainers: bounded like the shard itself. */
+static enum weft_status
+check_memory(const struct wf_lane *lane)
+{
+	const struct wf_store *store = &lane->store;
+	uint64_t most = lane->opts.max_shard_bytes;
+	uint64_t windows = (uint64_t)lane->peer_count * lane->opts.slot_count * lane->slot_bytes;
+	uint64_t tables = (uint64_t)lane->peer_count * store->stored_count * sizeof(struct wf_push);
+	if (windows > most || tables > most - windows) {
+		return wf_fail(WEFT_NOMEM,
+			       "lane %u: windows of %u trainers x %u slots x %" PRIu64
+			       " bytes and tables of %" PRIu64
+			       " bytes, --max_shard_bytes allows %" PRIu64
+			       "; raise it, or change --slice_bytes or --slot_count",
+			       lane->opts.idx, lane->peer_count, lane->opts.slot_count,
+			       lane->slot_bytes, tables, most);
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 take_memory(struct wf_lane *lane)
 {
 	const struct wf_store *store = &lane->store;
+	lane->slot_bytes = store->park_bytes; /* the longest slice */
+	enum weft_status checked = check_memory(lane);
+	if (checked != WEFT_OK) {
+		return checked;
+	}
 	uint64_t pushes = (uint64_t)store->stored_count * lane->peer_count;
 	lane->push = wf_zalloc_array(lane->env, pushes + 1, sizeof(*lane->push));
 	lane->round = wf_zalloc_array(lane->env, store->stored_count + 1u, sizeof(*lane->round));
@@ -457,7 +523,6 @@ take_memory(struct wf_lane *lane)
 	}
 	lane->uninitialised = store->stored_count;
 	lane->sum = (struct wf_step_sum){.step = 1};
-	lane->slot_bytes = store->park_bytes; /* the longest slice */
 	return store->stored_count == 0 ? WEFT_OK : take_inbox(lane);
 }
 
@@ -617,6 +682,10 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->ready = false;
 	lane->numerics_said = false;
 	lane->peer_count = 0;
+	lane->gone_count = 0;
+	lane->tick_ns = 0;
 	lane->held_count = 0;
 	lane->reduction = (struct wf_reduction){0};
+	lane->sum = (struct wf_step_sum){0};
+	lane->waiting_log_ns = 0;
 }

@@ -87,8 +87,9 @@ flush_abort(struct wf_lane *lane, struct wf_peer *peer)
 	return true;
 }
 
+/* Grant the window. False: it cannot be now, or the connection is on its way down. */
 static bool
-flush_slots(struct wf_lane *lane, struct wf_peer *peer)
+grant_slots(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_grant grant = {
 		.kind = WF_GRANT_SLOTS,
@@ -97,27 +98,29 @@ flush_slots(struct wf_lane *lane, struct wf_peer *peer)
 		.bytes = lane->slot_bytes,
 		.slot_count = lane->opts.slot_count,
 	};
-	struct wf_grant_key key;
-	enum weft_status st = wf_transport_grant(peer->conn, &grant, &key);
-	if (st != WEFT_OK) {
-		if (st != WEFT_CLOSED) { /* else its DOWN is on the way */
-			wf_lane_offence(lane, peer);
-		}
+	enum weft_status st = wf_transport_grant(peer->conn, &grant, &peer->slots_key);
+	if (st != WEFT_OK && st != WEFT_CLOSED) {
+		wf_lane_offence(lane, peer);
+	}
+	peer->slots_granted = st == WEFT_OK;
+	return peer->slots_granted;
+}
+
+static bool
+flush_slots(struct wf_lane *lane, struct wf_peer *peer)
+{
+	if (!peer->slots_granted && !grant_slots(lane, peer)) {
 		return false;
 	}
 	struct wf_msg_grant msg = {
 		.kind = WF_GRANT_WIRE_SLOTS,
-		.slot_count = grant.slot_count,
-		.slot_bytes = grant.bytes,
+		.slot_count = lane->opts.slot_count,
+		.slot_bytes = lane->slot_bytes,
 	};
-	memcpy(msg.key, key.bytes, sizeof(msg.key));
+	memcpy(msg.key, peer->slots_key.bytes, sizeof(msg.key));
 	wf_msg_grant_encode(&msg, &lane->msg);
-	if (!send_msg(peer, &lane->msg)) {
-		wf_lane_offence(lane, peer); /* the first message of a path always fits */
-		return false;
-	}
-	peer->slots_due = false;
-	return true;
+	peer->slots_due = !send_msg(peer, &lane->msg);
+	return !peer->slots_due;
 }
 
 /* The next part of RESUME: per slice the last step received from this trainer. */
@@ -125,34 +128,32 @@ static bool
 flush_resume(struct wf_lane *lane, struct wf_peer *peer)
 {
 	uint32_t left = lane->store.stored_count - peer->resume_next;
-	static _Thread_local struct wf_msg_steps msg;
-	msg = (struct wf_msg_steps){
+	struct wf_msg_steps *msg = &lane->steps;
+	*msg = (struct wf_msg_steps){
 		.step = peer->step_next - 1,
 		.epoch = 0,
 		.initialised = lane->uninitialised == 0,
 		.first = peer->resume_next,
 		.count = left < WF_STEPS_PER_MSG ? left : WF_STEPS_PER_MSG,
 	};
-	msg.last = msg.count == left;
-	for (uint32_t i = 0; i < msg.count; i++) {
-		uint64_t at = (uint64_t)(msg.first + i) * lane->peer_count + peer->trainer;
-		msg.step_of[i] = lane->push[at].next - 1;
+	msg->last = msg->count == left;
+	for (uint32_t i = 0; i < msg->count; i++) {
+		msg->step_of[i] = wf_push_of(lane, msg->first + i, peer->trainer)->next - 1;
 	}
-	wf_msg_resume_encode(&msg, &lane->msg);
+	wf_msg_resume_encode(msg, &lane->msg);
 	if (!send_msg(peer, &lane->msg)) {
 		return false;
 	}
-	peer->resume_next = msg.last ? UINT32_MAX : msg.first + msg.count;
+	peer->resume_next = msg->last ? UINT32_MAX : msg->first + msg->count;
 	return true;
 }
 
 static bool
 flush_credit(struct wf_lane *lane, struct wf_peer *peer)
 {
-	static _Thread_local struct wf_msg_credit msg;
-	msg.count = peer->credit_count;
-	memcpy(msg.buffer, peer->credit, peer->credit_count * sizeof(*peer->credit));
-	wf_msg_credit_encode(&msg, &lane->msg);
+	lane->credit.count = peer->credit_count;
+	memcpy(lane->credit.buffer, peer->credit, peer->credit_count * sizeof(*peer->credit));
+	wf_msg_credit_encode(&lane->credit, &lane->msg);
 	if (!send_msg(peer, &lane->msg)) {
 		return false;
 	}
@@ -262,11 +263,19 @@ flush_answers(struct wf_lane *lane, struct wf_peer *peer)
 	return true;
 }
 
+/* A static slice has its initial values, and never others. */
+static bool
+is_applied(const struct wf_lane *lane, uint32_t ordinal, uint64_t step)
+{
+	bool fixed = lane->store.stored[ordinal].tensor->is_static;
+	return lane->round[ordinal].next > (fixed ? 0 : step);
+}
+
 /* As much of one range as has been applied and is taken. False: the transport takes no more. */
 static bool
 flush_pull(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull_range *range)
 {
-	while (range->next < range->end && lane->round[range->next].next > range->step) {
+	while (range->next < range->end && is_applied(lane, range->next, range->step)) {
 		struct wf_op op;
 		fill_put(lane, range->next, &op);
 		op.key = peer->values_key;
@@ -313,10 +322,10 @@ wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer)
 		}
 		return;
 	}
-	if (!lane->ready || !flush_messages(lane, peer) || !peer->have_values) {
+	if (!lane->ready || !flush_messages(lane, peer)) {
 		return;
 	}
-	if (flush_answers(lane, peer) && peer->pull_count > 0) {
+	if ((!peer->have_values || flush_answers(lane, peer)) && peer->pull_count > 0) {
 		flush_pulls(lane, peer);
 	}
 }
@@ -339,6 +348,9 @@ wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_p
 		why = "the optimizer has no such state";
 	} else if (peer->pull_count == WF_PULLS_MAX) {
 		why = "too many pulls are unanswered";
+	}
+	if (why != NULL && peer->nack_due) {
+		return wf_fail(WEFT_PROTOCOL, "PULL: %s, as was just said", why);
 	}
 	if (why != NULL) {
 		peer->nack = (struct wf_msg_nack){

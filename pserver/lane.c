@@ -11,6 +11,8 @@
 
 #define END_TIMEOUT_NS WF_NS_PER_S
 #define WAITING_LOG_FIRST_NS (2 * WF_NS_PER_S)
+#define TICK_NS (WF_NS_PER_S / 20)
+#define STRANGERS_PERIOD_NS WF_NS_PER_S
 #define WAITING_LOG_MAX_NS (60 * WF_NS_PER_S)
 
 enum weft_status
@@ -25,6 +27,7 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	lane->opts = *opts;
 	struct wf_transport_opts transport_opts = {
 		.env = opts->env,
+		.conn_max = opts->num_gradient_servers * 2 + 1024, /* old paths, and strangers */
 		.put_bytes_max = opts->slot_bytes_max,
 		.peer_timeout_ns = opts->peer_timeout_ns,
 	};
@@ -104,6 +107,7 @@ wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer)
 	(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
 		       weft_last_error());
 	peer->closing = true;
+	peer->offended = true;
 	wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
 }
 
@@ -117,7 +121,8 @@ wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 	lane->cause = *cause;
 	lane->state = WF_LANE_FAILED;
 	lane->end_deadline_ns = wf_now_ns(lane->env) + END_TIMEOUT_NS;
-	wf_log(lane->env, WF_LOG_ERROR, "lane %u: the job ends: %s", lane->opts.idx, cause->reason);
+	wf_log(lane->env, WF_LOG_ERROR, "lane %u: the job ends: %s (said %s)", lane->opts.idx,
+	       cause->reason, cause->who);
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
 		lane->peer[i].abort_due = lane->peer[i].conn != NULL;
 	}
@@ -158,17 +163,6 @@ handle_abort(struct wf_lane *lane, const struct wf_event *event)
 	return WEFT_OK;
 }
 
-static bool
-all_gone(const struct wf_lane *lane)
-{
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (lane->peer[i].state != WF_PEER_GONE) {
-			return false;
-		}
-	}
-	return lane->peer_count > 0;
-}
-
 static enum weft_status
 handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
@@ -180,19 +174,23 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 	if (msg.ack) {
 		return wf_fail(WEFT_PROTOCOL, "GOODBYE: acknowledged one that was not said");
 	}
+	if (!lane->ready) {
+		return wf_fail(WEFT_PROTOCOL, "GOODBYE: before the job has begun");
+	}
 	peer->goodbye_due = true;
 	if (peer->state == WF_PEER_GONE) {
 		return WEFT_OK; /* said again, after a reconnect */
 	}
 	peer->state = WF_PEER_GONE;
-	bool in_step = lane->sum.heard > 0 && lane->sum.step == peer->step_next &&
-		       !(peer->out && peer->out_pass == lane->sum.pass);
-	if (in_step || (lane->reduction.since_ns != 0 && peer->reduce_id == lane->reduction.id)) {
+	lane->gone_count++;
+	bool owes_values = lane->uninitialised > 0 && peer->trainer == 0;
+	if (owes_values || wf_round_others_need(lane, peer) ||
+	    (lane->reduction.since_ns != 0 && peer->reduce_id == lane->reduction.id)) {
 		wf_lane_fail(
 			lane, WEFT_LOST, lane->sum.step,
 			"trainer %u left in good order while others wait for it in step %" PRIu64,
 			peer->trainer, lane->sum.step);
-	} else if (all_gone(lane) && lane->state == WF_LANE_RUNNING) {
+	} else if (lane->gone_count == lane->peer_count && lane->state == WF_LANE_RUNNING) {
 		lane->state = WF_LANE_FINISHED;
 		lane->end_deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
 	}
@@ -275,9 +273,23 @@ handle_dense(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *
 	}
 }
 
+/* Who has said GOODBYE may say it again on a new path, and what opens a path; nothing else. */
+static bool
+is_farewell(const struct wf_head *head)
+{
+	if (head->service == WF_SERVICE_CONTROL) {
+		return head->type == WF_MSG_GOODBYE || head->type == WF_MSG_ABORT;
+	}
+	return head->type == WF_MSG_GRANT || head->type == WF_MSG_HAVE;
+}
+
 static enum weft_status
 handle_msg(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
+	if (peer->state == WF_PEER_GONE && !is_farewell(event->msg.head)) {
+		return wf_fail(WEFT_PROTOCOL, "message of type %u after GOODBYE",
+			       event->msg.head->type);
+	}
 	switch (event->msg.head->service) {
 	case WF_SERVICE_CONTROL:
 		return handle_control(lane, peer, event);
@@ -322,9 +334,8 @@ handle_event(struct wf_lane *lane, const struct wf_event *event)
 static void
 log_waiting(struct wf_lane *lane, uint64_t now)
 {
-	char who[WF_REASON_BYTES];
-	uint64_t since;
-	if (!wf_round_waits_for(lane, &since, who, sizeof(who))) {
+	uint64_t since = wf_round_waits_since(lane);
+	if (since == 0) {
 		lane->waiting_log_ns = 0;
 		return;
 	}
@@ -335,6 +346,8 @@ log_waiting(struct wf_lane *lane, uint64_t now)
 	if (now < lane->waiting_log_ns) {
 		return;
 	}
+	char who[WF_REASON_BYTES];
+	wf_round_waits_for(lane, who, sizeof(who));
 	wf_log(lane->env, WF_LOG_WARN, "lane %u: %s, for %" PRIu64 " s now", lane->opts.idx, who,
 	       (uint64_t)((now - since) / WF_NS_PER_S));
 	lane->waiting_log_period_ns *= 2;
@@ -344,14 +357,27 @@ log_waiting(struct wf_lane *lane, uint64_t now)
 	lane->waiting_log_ns = now + lane->waiting_log_period_ns;
 }
 
+/* The job's description does not come, and others wait for it. */
+static void
+check_loading(struct wf_lane *lane, struct wf_peer *peer, uint64_t now)
+{
+	if (!peer->loading || peer->closing || now < peer->loading_deadline_ns) {
+		return;
+	}
+	(void)wf_fail(WEFT_TIMEOUT, "JOB: %" PRIu64 " of %" PRIu64 " bytes came in time",
+		      lane->job_received, lane->first.job_bytes);
+	wf_lane_offence(lane, peer);
+}
+
 static void
 check_running(struct wf_lane *lane, uint64_t now)
 {
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		const struct wf_peer *peer = &lane->peer[i];
-		char who[WF_REASON_BYTES];
-		wf_peer_describe(peer, who, sizeof(who));
+		struct wf_peer *peer = &lane->peer[i];
+		check_loading(lane, peer, now);
 		if (peer->state == WF_PEER_LOST && now >= peer->lost_deadline_ns) {
+			char who[WF_REASON_BYTES];
+			wf_peer_describe(peer, who, sizeof(who));
 			wf_lane_fail(lane, WEFT_LOST, lane->sum.step,
 				     "%.80s was lost in step %" PRIu64
 				     ": %.100s; not back within %.1f s",
@@ -386,14 +412,35 @@ check_ending(struct wf_lane *lane, uint64_t now)
 	lane->ended = !left && (late || lane->state == WF_LANE_FINISHED);
 }
 
+/* Connections that were closed before a valid hello: counted by the transport, told here, once a
+ * second at most. */
+static void
+report_strangers(struct wf_lane *lane, uint64_t now)
+{
+	if (now < lane->strangers_look_ns) {
+		return;
+	}
+	lane->strangers_look_ns = now + STRANGERS_PERIOD_NS;
+	struct wf_transport_info info;
+	wf_transport_query(lane->transport, &info);
+	if (info.strangers_refused > lane->stats.strangers) {
+		lane->stats.strangers = info.strangers_refused;
+		wf_log(lane->env, WF_LOG_WARN,
+		       "lane %u: closed the connection of a stranger: %s; %" PRIu64 " so far",
+		       lane->opts.idx, info.last_stranger, info.strangers_refused);
+	}
+}
+
 static void
 check_deadlines(struct wf_lane *lane)
 {
+	uint64_t now = wf_now_ns(lane->env);
+	report_strangers(lane, now);
 	if (lane->state == WF_LANE_IDLE || lane->ended) {
 		return;
 	}
-	uint64_t now = wf_now_ns(lane->env);
-	if (lane->state == WF_LANE_RUNNING) {
+	if (lane->state == WF_LANE_RUNNING && now >= lane->tick_ns) {
+		lane->tick_ns = now + TICK_NS;
 		check_running(lane, now);
 	}
 	if (lane->state != WF_LANE_RUNNING) {
@@ -404,10 +451,20 @@ check_deadlines(struct wf_lane *lane)
 bool
 wf_lane_poll(struct wf_lane *lane)
 {
+	if (lane->owner.thread == 0) {
+		wf_owner_take(&lane->owner);
+	}
+	WF_ASSERT_OWNER(lane);
 	unsigned count = 0;
 	enum weft_status st =
 		wf_transport_poll(lane->transport, lane->event, WF_EVENTS_PER_POLL, &count);
-	if (st != WEFT_OK) {
+	if (st != WEFT_OK && lane->state != WF_LANE_RUNNING) {
+		lane->state = WF_LANE_FAILED;
+		lane->ended = true;
+		lane->cause = (struct wf_lane_cause){.status = st};
+		(void)snprintf(lane->cause.reason, sizeof(lane->cause.reason), "%.200s",
+			       weft_last_error());
+	} else if (st != WEFT_OK) {
 		wf_lane_fail(lane, st, lane->sum.step, "lane %u: its transport failed: %.200s",
 			     lane->opts.idx, weft_last_error());
 	}
@@ -441,5 +498,5 @@ wf_lane_reset(struct wf_lane *lane)
 	lane->ended = false;
 	lane->state = WF_LANE_IDLE;
 	lane->cause = (struct wf_lane_cause){0};
-	lane->stats = (struct wf_lane_stats){0};
+	lane->stats = (struct wf_lane_stats){.strangers = lane->stats.strangers};
 }

@@ -2,7 +2,7 @@
 /* lane: one thread, one core, one port: a transport, the peers on it, and their slices.
  *
  * A lane is a state machine: wf_lane_poll moves it, wf_lane_arm says until when it may sleep.
- * Thread: one, but for wf_lane_abort_request, which any may call. */
+ * Thread: whoever polls it first; the others may make, and afterwards destroy it. */
 #pragma once
 
 #include "base/env.h"
@@ -53,6 +53,7 @@ struct wf_lane_stats {
 	uint64_t gradients_nonfinite; /* elements skipped */
 	uint64_t reconnects;
 	uint64_t hellos_refused;
+	uint64_t strangers;   /* connections closed before a valid hello; since the lane was made */
 	uint64_t shard_bytes; /* parameters and state */
 	uint64_t slots_bytes;
 };

@@ -10,6 +10,7 @@
  * Steps are kept as "next": the step something waits for. 0: the initial values are missing. */
 #pragma once
 
+#include "base/assert.h"
 #include "pserver/lane.h"
 #include "pserver/store.h"
 #include "transport/transport.h"
@@ -48,6 +49,8 @@ struct wf_peer {
 	struct wf_hello successor_hello;
 	bool closing; /* conn was told to disconnect */
 	uint64_t lost_deadline_ns;
+	uint64_t loading_deadline_ns; /* loading: the job has to be here by then */
+	bool offended;                /* it broke the protocol: it does not come in again */
 	char lost_why[WF_WHY_BYTES];
 
 	/* Steps. */
@@ -59,8 +62,9 @@ struct wf_peer {
 	/* Path: forgotten at DOWN. */
 	bool loading;         /* sends the job */
 	uint32_t resume_next; /* ordinal of the next RESUME; UINT32_MAX: all sent, or not due */
-	uint32_t
-		had; /* slices that HAVE has told of: only these are answered without being asked */
+	uint32_t had;         /* slices that HAVE told of: only these are answered unasked */
+	bool slots_granted;
+	struct wf_grant_key slots_key;
 	bool slots_due;
 	bool have_values, have_state[WF_STATE_MAX];
 	struct wf_grant_key values_key, state_key[WF_STATE_MAX];
@@ -121,6 +125,7 @@ struct wf_reduction {
 	uint32_t count;
 	double value[WF_REDUCE_MAX];
 	uint32_t pending_count; /* values of the one under way */
+	uint32_t heard;         /* trainers that asked for it */
 	uint64_t since_ns;      /* its first request; 0: none is under way */
 };
 
@@ -131,6 +136,7 @@ struct wf_held {
 };
 
 struct wf_lane {
+	struct wf_owner owner; /* who polls */
 	struct wf_env *env;
 	struct wf_lane_opts opts;
 	struct wf_transport *transport;
@@ -140,7 +146,9 @@ struct wf_lane {
 	bool ended;             /* no connection is left */
 	struct wf_lane_cause cause;
 	uint64_t end_deadline_ns;   /* connections that are left by then are cut */
+	uint64_t start_ns;          /* when the first trainer came */
 	uint64_t start_deadline_ns; /* all trainers there by then */
+	uint64_t tick_ns;           /* next look at deadlines */
 
 	/* Job. */
 	bool have_first;
@@ -159,6 +167,7 @@ struct wf_lane {
 
 	struct wf_peer *peer;   /* [peer_count] */
 	uint32_t peer_count;    /* trainers of the job; 0: no job */
+	uint32_t gone_count;    /* of them, who said GOODBYE */
 	struct wf_push *push;   /* [stored_count * peer_count] */
 	struct wf_round *round; /* [stored_count] */
 	uint32_t uninitialised; /* slices without initial values */
@@ -172,17 +181,21 @@ struct wf_lane {
 	uint64_t waiting_log_ns; /* next "waits for" line */
 	uint64_t waiting_log_period_ns;
 	bool numerics_said;
+	uint64_t strangers_look_ns; /* next look at the transport's count */
 	struct wf_lane_stats stats;
 	struct wf_event event[WF_EVENTS_PER_POLL];
-	struct wf_msg msg; /* scratch of one encode */
+	struct wf_msg msg; /* scratch of one encode, like the rest */
+	struct wf_msg_steps steps;
+	struct wf_msg_credit credit;
+	struct wf_msg_reduce reduced;
 };
 
 /* lane.c */
-/* Take one connection down for what it sent; `status` and the recorded text say why. */
+/* Take one connection down for what it sent; the recorded failure says why. */
 void wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer);
 void wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step, const char *format,
 		  ...) __attribute__((format(printf, 4, 5)));
-/* "trainer 1 (host nodea, pid 12)" into a static thread's scratch: `out` of WF_REASON_BYTES. */
+/* "trainer 1 (host nodea, pid 12)" */
 void wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes);
 
 /* admit.c */
@@ -210,8 +223,12 @@ void wf_round_done(struct wf_lane *lane, uint32_t ordinal);
 /* The peer's path is gone: copy what is in its window aside, so that all of it can be granted
  * again. */
 void wf_round_park_window(struct wf_lane *lane, struct wf_peer *peer);
-/* Who the lane waits for, e.g. "step 7 waits for trainers 1, 3"; false: nobody. */
-bool wf_round_waits_for(const struct wf_lane *lane, uint64_t *since_ns, char *out, size_t bytes);
+/* Somebody else has begun the step, which cannot end without what `peer` has not pushed. */
+bool wf_round_others_need(const struct wf_lane *lane, const struct wf_peer *peer);
+/* Since when the lane has waited for trainers; 0: it waits for nobody. */
+uint64_t wf_round_waits_since(const struct wf_lane *lane);
+/* For whom, e.g. "step 7 waits for trainer 1, 3". */
+void wf_round_waits_for(const struct wf_lane *lane, char *out, size_t bytes);
 
 /* answer.c */
 void wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer);
@@ -224,4 +241,4 @@ enum weft_status wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer,
 /* reduce.c */
 enum weft_status wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer,
 				const struct wf_msg_reduce *msg) WEFT_MUST_CHECK;
-void wf_reduce_encode(const struct wf_lane *lane, struct wf_msg *out);
+void wf_reduce_encode(struct wf_lane *lane, struct wf_msg *out);

@@ -16,6 +16,7 @@ complete(struct wf_lane *lane)
 	result->count = result->pending_count;
 	result->step = 0;
 	result->since_ns = 0;
+	result->heard = 0;
 	for (uint32_t i = 0; i < result->count; i++) {
 		result->value[i] = lane->peer[0].reduce_value[i];
 	}
@@ -26,6 +27,23 @@ complete(struct wf_lane *lane)
 		}
 		result->step = peer->reduce_step > result->step ? peer->reduce_step : result->step;
 		peer->reduced_due = peer->conn != NULL;
+	}
+}
+
+/* Who has left cannot ask any more. */
+static void
+fail_if_gone(struct wf_lane *lane, uint64_t id)
+{
+	for (uint32_t t = 0; t < lane->peer_count && lane->gone_count > 0; t++) {
+		const struct wf_peer *other = &lane->peer[t];
+		if (other->reduce_id != id && other->state == WF_PEER_GONE) {
+			wf_lane_fail(
+				lane, WEFT_LOST, lane->sum.step,
+				"trainer %u left in good order, and a barrier, reduce or pass end "
+				"waits for it",
+				t);
+			return;
+		}
 	}
 }
 
@@ -41,6 +59,11 @@ wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_r
 	if (msg->request_id == result->id && result->id > 0) {
 		peer->reduced_due = true; /* asked again, after a reconnect */
 		return WEFT_OK;
+	}
+	if (lane->store.pushable_count > 0 && msg->step >= peer->step_next) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "REDUCE %" PRIu64 ": of step %" PRIu64 ", begun are %" PRIu64,
+			       msg->request_id, msg->step, peer->step_next - 1);
 	}
 	if (msg->request_id != result->id + 1) {
 		return wf_fail(WEFT_PROTOCOL, "REDUCE %" PRIu64 ", the next is %" PRIu64,
@@ -60,38 +83,30 @@ wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_r
 		result->since_ns = wf_now_ns(lane->env);
 		result->pending_count = msg->count;
 	}
+	result->heard += peer->reduce_id == msg->request_id ? 0 : 1; /* or said again */
 	peer->reduce_id = msg->request_id;
 	peer->reduce_step = msg->step;
 	for (uint32_t i = 0; i < msg->count; i++) {
 		peer->reduce_value[i] = msg->value[i];
 	}
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		const struct wf_peer *other = &lane->peer[t];
-		if (other->reduce_id != msg->request_id && other->state == WF_PEER_GONE) {
-			wf_lane_fail(lane, WEFT_LOST, lane->sum.step,
-				     "trainer %u left in good order, and a barrier or reduce waits "
-				     "for it",
-				     t);
-			return WEFT_OK;
-		}
-		if (other->reduce_id != msg->request_id) {
-			return WEFT_OK;
-		}
+	if (result->heard < lane->peer_count) {
+		fail_if_gone(lane, msg->request_id);
+		return WEFT_OK;
 	}
 	complete(lane);
 	return WEFT_OK;
 }
 
 void
-wf_reduce_encode(const struct wf_lane *lane, struct wf_msg *out)
+wf_reduce_encode(struct wf_lane *lane, struct wf_msg *out)
 {
 	const struct wf_reduction *result = &lane->reduction;
-	static _Thread_local struct wf_msg_reduce msg;
-	msg.request_id = result->id;
-	msg.step = result->step;
-	msg.count = result->count;
+	struct wf_msg_reduce *msg = &lane->reduced;
+	msg->request_id = result->id;
+	msg->step = result->step;
+	msg->count = result->count;
 	for (uint32_t i = 0; i < result->count; i++) {
-		msg.value[i] = result->value[i];
+		msg->value[i] = result->value[i];
 	}
-	wf_msg_reduced_encode(&msg, out);
+	wf_msg_reduced_encode(msg, out);
 }

@@ -18,6 +18,17 @@ is_out(const struct wf_lane *lane, const struct wf_peer *peer)
 	return peer->out && peer->out_pass == lane->sum.pass;
 }
 
+/* The step cannot end without something that `peer` has not said or pushed. */
+static bool
+is_missing(const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	const struct wf_step_sum *sum = &lane->sum;
+	if (is_out(lane, peer)) {
+		return false;
+	}
+	return peer->step_next <= sum->step || peer->pushed < lane->store.pushable_count;
+}
+
 /* Give the memory of a consumed push back: its slot to the transport, or its chunk to the park. */
 static void
 consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push)
@@ -71,6 +82,7 @@ wf_round_park_window(struct wf_lane *lane, struct wf_peer *peer)
 static void
 park_full_window(struct wf_lane *lane, struct wf_peer *peer)
 {
+	WF_ASSERT(peer->credit_count == 0); /* check_put */
 	for (uint32_t i = 0; i < lane->opts.slot_count; i++) {
 		WF_ASSERT(peer->buffer[i] != WF_BUFFER_FREE);
 		park(lane, peer, i);
@@ -221,6 +233,12 @@ go_out(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *msg
 			       "STEP: out of data in step %" PRIu64 ", %" PRIu64 " is next",
 			       msg->step, peer->step_next);
 	}
+	if (peer->step_next == lane->sum.step + 1 && peer->pushed < lane->store.pushable_count) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "STEP: out of data in step %" PRIu64 ", after %u of %u slices of "
+			       "step %" PRIu64,
+			       msg->step, peer->pushed, lane->store.pushable_count, lane->sum.step);
+	}
 	peer->out = true;
 	peer->out_pass = msg->pass;
 	if (lane->sum.heard == 0 || lane->sum.pass != msg->pass || lane->sum.step < msg->step) {
@@ -314,9 +332,9 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 	sum->samples += msg->samples;
 	peer->step_next = msg->step + 1;
 	peer->pushed = 0;
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
+	for (uint32_t i = 0; i < lane->peer_count && lane->gone_count > 0; i++) {
 		const struct wf_peer *other = &lane->peer[i];
-		if (other->state == WF_PEER_GONE && !is_out(lane, other)) {
+		if (other->state == WF_PEER_GONE && is_missing(lane, other)) {
 			wf_lane_fail(lane, WEFT_LOST, msg->step,
 				     "trainer %u left in good order, and step %" PRIu64
 				     " waits for it",
@@ -357,6 +375,10 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
 			WEFT_PROTOCOL,
 			"PUT: slice %u of %s for step %u (modulo 256), waited for is step %" PRIu64,
 			stored->slice, stored->tensor->name, wf_tag_step(tag), step);
+	}
+	if (peer->credit_count > 0) { /* parked, all of the window, and nobody knows it yet */
+		return wf_fail(WEFT_PROTOCOL, "PUT: into slot %u before its CREDIT",
+			       wf_tag_slot(tag) % lane->opts.slot_count);
 	}
 	if (peer->buffer[wf_tag_slot(tag) % lane->opts.slot_count] != WF_BUFFER_FREE) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: into slot %u, which is in use",
@@ -423,25 +445,25 @@ wf_round_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 	return WEFT_OK;
 }
 
-static bool
-is_missing(const struct wf_lane *lane, const struct wf_peer *peer)
+bool
+wf_round_others_need(const struct wf_lane *lane, const struct wf_peer *peer)
 {
-	const struct wf_step_sum *sum = &lane->sum;
-	if (is_out(lane, peer)) {
-		return false;
-	}
-	return peer->step_next <= sum->step || peer->pushed < lane->store.pushable_count;
+	bool heard = peer->step_next > lane->sum.step;
+	uint32_t others = lane->sum.heard - (lane->sum.heard > 0 && heard ? 1 : 0);
+	return others > 0 && is_missing(lane, peer);
 }
 
-/* ", 1, 3 and 5 more" */
+/* "1, 3 and 5 more" */
 static void
-list_missing(const struct wf_lane *lane, char *out, size_t bytes)
+list_peers(const struct wf_lane *lane,
+	   bool (*listed)(const struct wf_lane *lane, const struct wf_peer *peer), char *out,
+	   size_t bytes)
 {
 	size_t used = 0;
 	unsigned more = 0;
 	out[0] = '\0';
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (!is_missing(lane, &lane->peer[i])) {
+		if (!listed(lane, &lane->peer[i])) {
 			continue;
 		}
 		if (used + 32 > bytes) {
@@ -455,28 +477,55 @@ list_missing(const struct wf_lane *lane, char *out, size_t bytes)
 	}
 }
 
-bool
-wf_round_waits_for(const struct wf_lane *lane, uint64_t *since_ns, char *out, size_t bytes)
+static bool
+is_absent(const struct wf_lane *lane, const struct wf_peer *peer)
 {
-	if (lane->sum.heard > 0) {
-		char who[128];
-		list_missing(lane, who, sizeof(who));
-		if (who[0] != '\0') {
-			*since_ns = lane->sum.since_ns;
-			(void)snprintf(out, bytes, "step %" PRIu64 " waits for trainer %s",
-				       lane->sum.step, who);
+	return peer->state == WF_PEER_ABSENT;
+}
+
+static bool
+lacks_reduce(const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	return peer->reduce_id == lane->reduction.id;
+}
+
+/* Somebody has not come yet, or the initial values are not all here. */
+static bool
+is_starting(const struct wf_lane *lane)
+{
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		if (is_absent(lane, &lane->peer[i])) {
 			return true;
 		}
 	}
-	if (lane->reduction.since_ns != 0) {
-		for (uint32_t i = 0; i < lane->peer_count; i++) {
-			if (lane->peer[i].reduce_id == lane->reduction.id) {
-				*since_ns = lane->reduction.since_ns;
-				(void)snprintf(out, bytes,
-					       "a barrier or reduce waits for trainer %u", i);
-				return true;
-			}
-		}
+	return !lane->ready || lane->uninitialised > 0;
+}
+
+uint64_t
+wf_round_waits_since(const struct wf_lane *lane)
+{
+	if (is_starting(lane)) {
+		return lane->start_ns;
 	}
-	return false;
+	return lane->sum.heard > 0 ? lane->sum.since_ns : lane->reduction.since_ns;
+}
+
+void
+wf_round_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
+{
+	char who[128];
+	list_peers(lane, is_absent, who, sizeof(who));
+	if (who[0] != '\0') {
+		(void)snprintf(out, bytes, "the job waits for trainer %s to come", who);
+	} else if (is_starting(lane)) {
+		(void)snprintf(out, bytes, "the job waits for the initial values from trainer 0");
+	} else if (lane->sum.heard > 0) {
+		list_peers(lane, is_missing, who, sizeof(who));
+		(void)snprintf(out, bytes, "step %" PRIu64 " waits for trainer %s", lane->sum.step,
+			       who);
+	} else {
+		list_peers(lane, lacks_reduce, who, sizeof(who));
+		(void)snprintf(out, bytes, "a barrier, reduce or pass end waits for trainer %s",
+			       who);
+	}
 }

@@ -22,6 +22,7 @@ struct lane_thread {
 	pthread_t thread;
 	bool started;
 	uint32_t causes_seen;
+	bool told; /* the cause of this lane's job is known to the server */
 	bool over; /* run to its end: once, or stopped */
 };
 
@@ -236,8 +237,9 @@ look_at_job(struct lane_thread *self)
 	enum wf_lane_job state = wf_lane_job_state(self->lane);
 	bool stop = atomic_load_explicit(&server->stop, memory_order_relaxed) != 0;
 	const struct wf_lane_cause *cause = wf_lane_cause(self->lane);
-	if (cause->status != WEFT_OK && !stop) {
+	if (cause->status != WEFT_OK && !stop && !self->told) {
 		publish_cause(server, cause);
+		self->told = true; /* once: another lane may have a new job by the next turn */
 	}
 	if (stop && state == WF_LANE_RUNNING) {
 		ask_to_stop(self);
@@ -248,6 +250,7 @@ look_at_job(struct lane_thread *self)
 			wf_log(server->env, WF_LOG_INFO,
 			       "lane %u: the job is over; waiting for the next", self->idx);
 			wf_lane_reset(self->lane);
+			self->told = false;
 		}
 	} else if (state == WF_LANE_IDLE) {
 		bool failed_elsewhere = server->opts.once && self->causes_seen > 0;

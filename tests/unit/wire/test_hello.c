@@ -235,7 +235,7 @@ each_wrong_field_of_a_welcome_is_named(void **state)
 		{2, 2, WEFT_AGAIN, "refusal is 1"},
 		{2, 2, WEFT_STATUS_COUNT, "refusal is 17"},
 		{2, 2, WEFT_TIMEOUT, "version is 1, must be 0 in a refusal"},
-		{4, 4, 2, "flags is 2"},
+		{4, 4, 2, "flags is 2"}, /* the job is over: only in a refusal */
 		{4, 4, 1u << 31, "flags is 2147483648"},
 		{8, 8, 0, "incarnation is 0"},
 		{24, 4, 0, "slot_count is 0"},

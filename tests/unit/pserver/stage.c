@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stage: the world, the lanes in it, and what their slices should come to. Thread: the test's. */
+#include "tests/unit/pserver/stage.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/layout.h"
+
+void
+stage_check(struct stage *stage, bool holds, const char *what, const char *file, int line)
+{
+	if (!holds && stage->failure[0] == '\0') {
+		(void)snprintf(stage->failure, sizeof(stage->failure), "%s:%d: %s", file, line,
+			       what);
+	}
+}
+
+void
+stage_check_says(struct stage *stage, const char *text, const char *part, const char *file,
+		 int line)
+{
+	char what[400];
+	(void)snprintf(what, sizeof(what), "\"%.200s\" does not say \"%.100s\"", text, part);
+	stage_check(stage, strstr(text, part) != NULL, what, file, line);
+}
+
+/* --- the job --- */
+
+static void
+make_job(struct stage *stage)
+{
+	const struct stage_opts *opts = &stage->opts;
+	struct wf_optimizer_opts defaults = wf_optimizer_defaults();
+	static const char *const names[STAGE_TENSORS] = {"w", "b", "fixed"};
+	const uint64_t counts[STAGE_TENSORS] = {opts->w_count, 16, 16};
+	for (uint32_t i = 0; i < STAGE_TENSORS; i++) {
+		struct wf_job_tensor *tensor = &stage->tensor[i];
+		(void)snprintf(tensor->name, sizeof(tensor->name), "%s", names[i]);
+		tensor->count = counts[i];
+		tensor->rate_multiplier = 1;
+		tensor->decay = -1;
+		tensor->clip = -1;
+		tensor->is_static = i == 2;
+	}
+	stage->job = (struct wf_job){
+		.trainer_count = opts->trainers,
+		.pserver_count = 1,
+		.lane_count = opts->lanes,
+		.slice_bytes = opts->slice_bytes,
+		.grad_reduce = WF_REDUCE_SUM,
+		.nonfinite = opts->nonfinite,
+		.optimizer =
+			{
+				.kind = opts->optimizer,
+				.learning_rate = opts->learning_rate,
+				.momentum = opts->optimizer == WF_MOMENTUM ? 0.5 : 0,
+				.beta1 = defaults.beta1,
+				.beta2 = defaults.beta2,
+				.epsilon = defaults.epsilon,
+			},
+		.tensor = stage->tensor,
+		.tensor_count = STAGE_TENSORS,
+	};
+	stage->job_byte_count = wf_job_encoded_bytes(&stage->job);
+	CHECK(stage, stage->job_byte_count <= sizeof(stage->job_bytes));
+	wf_job_encode(&stage->job, stage->job_bytes);
+	stage->layout_bytes = wf_layout_offsets(&stage->job, stage->place);
+	CHECK(stage, wf_placement_init(stage->env, &stage->job, &stage->placement) == WEFT_OK);
+}
+
+uint32_t
+stage_slice_count(const struct stage *stage, uint32_t lane)
+{
+	return stage->placement.lane_first[lane + 1] - stage->placement.lane_first[lane];
+}
+
+const struct wf_slice *
+stage_slice(const struct stage *stage, uint32_t lane, uint32_t ordinal)
+{
+	uint32_t at = stage->placement.lane_first[lane] + ordinal;
+	return &stage->placement.slice[stage->placement.lane_slice[at]];
+}
+
+bool
+stage_is_static(const struct stage *stage, uint32_t lane, uint32_t ordinal)
+{
+	return stage->tensor[stage_slice(stage, lane, ordinal)->tensor].is_static;
+}
+
+uint64_t
+stage_samples(uint32_t trainer)
+{
+	return 2 + trainer;
+}
+
+/* Step 0: the initial values. Sums of these depend on their order. */
+float
+stage_gradient(uint32_t trainer, uint64_t step, uint32_t ordinal, uint32_t element)
+{
+	float base = 0.1f * (float)(ordinal + 1) + 0.003f * (float)element;
+	return step == 0 ? base : base * (float)(trainer + 1) - 0.07f * (float)step;
+}
+
+void
+stage_expect_step(struct stage *stage, uint64_t step)
+{
+	struct wf_optimizer_opts opts = wf_optimizer_defaults();
+	opts.kind = (enum wf_optimizer)stage->opts.optimizer;
+	opts.learning_rate = stage->opts.learning_rate;
+	opts.momentum = stage->job.optimizer.momentum;
+	for (uint32_t i = 0; i < stage_slice_count(stage, 0); i++) {
+		float gradient[STAGE_PUPPETS_MAX][STAGE_SLICE_FLOATS];
+		const float *list[STAGE_PUPPETS_MAX];
+		uint64_t count = stage_slice(stage, 0, i)->count;
+		for (uint32_t t = 0; t < stage->opts.trainers; t++) {
+			list[t] = gradient[t];
+			for (uint32_t e = 0; e < count; e++) {
+				gradient[t][e] = stage_gradient(t, step, i, e);
+			}
+		}
+		struct wf_apply apply = {
+			.param = stage->value[i],
+			.state = {stage->state[0][i], stage->state[1][i]},
+			.grad = list,
+			.grad_count = stage->opts.trainers,
+			.count = count,
+			.divisor = 1,
+		};
+		wf_apply_scalars(&opts, opts.learning_rate, step, &apply);
+		if (!stage_is_static(stage, 0, i)) {
+			(void)wf_kernels_ref()->apply[opts.kind](&apply);
+		}
+	}
+}
+
+/* --- the lanes --- */
+
+static void
+open_lane(struct stage *stage, uint32_t idx)
+{
+	const struct stage_opts *opts = &stage->opts;
+	const struct wf_lane_opts lane = {
+		.env = stage->env,
+		.transport = "sim",
+		.listen = {.name = "::", .port = (uint16_t)(STAGE_PORT + idx)},
+		.idx = idx,
+		.lane_count = opts->lanes,
+		.num_gradient_servers = opts->num_gradient_servers,
+		.numa_node = -1,
+		.incarnation = 77,
+		.slot_count = opts->slot_count,
+		.slot_bytes_max = opts->slot_bytes_max,
+		.max_shard_bytes = opts->max_shard_bytes,
+		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
+		.peer_timeout_ns = 10 * WF_NS_PER_S,
+		.connect_timeout_ns = 300 * WF_NS_PER_S,
+	};
+	CHECK(stage, wf_lane_create(&lane, &stage->lane[idx]) == WEFT_OK);
+}
+
+static int
+run_server(struct wf_env *env, void *arg)
+{
+	struct stage *stage = arg;
+	struct wf_server_opts opts;
+	wf_server_opts_init(&opts);
+	opts.env = env;
+	opts.transport = "sim";
+	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "::");
+	opts.ports_num = stage->opts.lanes;
+	opts.inline_lanes = true;
+	opts.once = stage->opts.once;
+	opts.slot_count = stage->opts.slot_count;
+	enum weft_status st = wf_server_create(&opts, &stage->server);
+	if (st == WEFT_OK) {
+		st = wf_server_run(stage->server);
+		wf_server_destroy(stage->server);
+	}
+	stage->server = NULL;
+	stage->server_status = st;
+	stage->server_ended = true;
+	return 0;
+}
+
+/* --- time --- */
+
+static bool
+turn(struct stage *stage)
+{
+	bool busy = false;
+	for (uint32_t i = 0; i < STAGE_LANES_MAX; i++) {
+		if (stage->lane[i] != NULL) {
+			busy = wf_lane_poll(stage->lane[i]) || busy;
+		}
+	}
+	for (uint32_t i = 0; i < stage->puppet_count; i++) {
+		busy = puppet_poll(&stage->puppet[i]) > 0 || busy;
+	}
+	return busy;
+}
+
+void
+stage_run(struct stage *stage, uint64_t ns)
+{
+	uint64_t now = wf_now_ns(stage->env);
+	uint64_t end = now + ns;
+	uint64_t period = ns / 60 + 1;
+	while (now < end && stage->failure[0] == '\0') {
+		if (!turn(stage)) {
+			wf_wait(stage->env, -1, now + period < end ? now + period : end);
+		}
+		now = wf_now_ns(stage->env);
+	}
+}
+
+void
+stage_settle(struct stage *stage)
+{
+	stage_run(stage, SETTLE_NS);
+}
+
+/* --- the world --- */
+
+static void
+close_all(struct stage *stage)
+{
+	for (uint32_t i = 0; i < stage->puppet_count; i++) {
+		struct puppet *puppet = &stage->puppet[i];
+		wf_transport_close(puppet->transport);
+		stage->env->ops->slab_close(stage->env, &puppet->slab);
+	}
+	for (uint32_t i = 0; i < STAGE_LANES_MAX; i++) {
+		wf_lane_destroy(stage->lane[i]);
+	}
+	wf_placement_fini(stage->env, &stage->placement);
+}
+
+static int
+run_script(struct wf_env *env, void *arg)
+{
+	struct stage *stage = arg;
+	stage->env = env;
+	make_job(stage);
+	for (uint32_t i = 0; i < stage->opts.lanes && !stage->opts.server; i++) {
+		open_lane(stage, i);
+	}
+	stage->script(stage);
+	if (stage->server != NULL) {
+		wf_server_stop(stage->server); /* a script that failed leaves it running */
+	}
+	close_all(stage);
+	return 0;
+}
+
+static uint64_t
+seed_of(const struct stage_opts *opts)
+{
+	const char *text = getenv("WEFT_SEED");
+	return text != NULL ? strtoull(text, NULL, 0) : opts->seed != 0 ? opts->seed : 1;
+}
+
+static void
+fill_opts(struct stage_opts *opts)
+{
+	opts->lanes = opts->lanes == 0 ? 1 : opts->lanes;
+	opts->slot_count = opts->slot_count == 0 ? 4 : opts->slot_count;
+	opts->w_count = opts->w_count == 0 ? 40 : opts->w_count;
+	opts->learning_rate = opts->learning_rate > 0 ? opts->learning_rate : 0.5;
+	opts->slice_bytes = opts->slice_bytes == 0 ? 64 : opts->slice_bytes;
+	opts->slot_bytes_max = opts->slot_bytes_max == 0 ? 65536 : opts->slot_bytes_max;
+	opts->max_shard_bytes = opts->max_shard_bytes == 0 ? 1 << 20 : opts->max_shard_bytes;
+}
+
+void
+stage_play(const struct stage_opts *opts, void (*script)(struct stage *stage), const void *arg)
+{
+	struct wf_world_opts world_opts = {
+		.seed = seed_of(opts),
+		.delay_min_ns = 10 * WF_NS_PER_US,
+		.delay_max_ns = WF_NS_PER_MS,
+		.split_per_mille = 300,
+		.down_delay_max_ns = 2 * WF_NS_PER_MS,
+		.log_level = WF_LOG_DEBUG,
+		.log_fd = getenv("WEFT_STAGE_LOG") != NULL ? 2 : -1,
+	};
+	struct stage *stage = calloc(1, sizeof(*stage));
+	struct wf_world *world = NULL;
+	struct wf_proc *proc = NULL;
+	assert_non_null(stage);
+	stage->opts = *opts;
+	fill_opts(&stage->opts);
+	stage->script = script;
+	stage->arg = arg;
+	enum weft_status st = wf_world_create(&world_opts, &world);
+	if (st == WEFT_OK && opts->server) {
+		st = wf_world_spawn(world, "ps", 0, run_server, stage, &proc);
+	}
+	if (st == WEFT_OK) {
+		st = wf_world_spawn(world, opts->server ? "tr" : "ps", WF_NS_PER_MS, run_script,
+				    stage, &proc);
+	}
+	if (st == WEFT_OK) {
+		st = wf_world_run(world, 10000 * WF_NS_PER_S);
+	}
+	stage_check(stage, st == WEFT_OK, st == WEFT_OK ? "" : weft_last_error(), "world", 0);
+	if (stage->failure[0] != '\0') {
+		print_error("%s; repeat: WEFT_SEED=%llu\n", stage->failure,
+			    (unsigned long long)world_opts.seed);
+	}
+	bool failed = stage->failure[0] != '\0';
+	wf_world_destroy(world);
+	free(stage);
+	assert_false(failed);
+}

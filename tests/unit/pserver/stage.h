@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stage: a lane (or a whole pserver) and puppets: trainers that say exactly what a test makes them
+ * say, honest or not, in the bytes of wire/, over the sim transport under a virtual clock.
+ *
+ * A test is a script: straight-line code in a simulated process, `stage_run` lets time pass, CHECK
+ * notes the first thing that is not so (nothing may jump out of a simulated process).
+ * Thread: the one that runs the test. */
+#pragma once
+
+#include "kernels/kernels.h"
+#include "pserver/lane_internal.h"
+#include "pserver/server.h"
+#include "transport/sim/world.h"
+
+#define STAGE_PUPPETS_MAX 4u
+#define STAGE_LANES_MAX 2u
+#define STAGE_SLICES_MAX 64u
+#define STAGE_TENSORS 3u       /* w, b, fixed (static) */
+#define STAGE_SLICE_FLOATS 16u /* elements of a slice */
+#define STAGE_PORT 7164u
+#define SETTLE_NS (60 * WF_NS_PER_MS) /* all that is under way has arrived */
+
+struct stage_opts {
+	uint64_t seed;
+	uint32_t trainers;
+	uint32_t lanes;       /* 0: 1 */
+	uint32_t slot_count;  /* 0: 4 */
+	uint64_t w_count;     /* elements of tensor w; 0: 40, three slices */
+	uint32_t optimizer;   /* enum wf_optimizer */
+	double learning_rate; /* 0: 0.5 */
+	enum wf_nonfinite nonfinite;
+	uint64_t slice_bytes;          /* of the job; 0: 64 */
+	uint64_t slot_bytes_max;       /* of the pserver; 0: 64 KiB */
+	uint64_t max_shard_bytes;      /* 0: 1 MiB */
+	uint32_t num_gradient_servers; /* of the pserver; 0: as the first trainer says */
+	bool server;                   /* a wf_server in a process of its own, not bare lanes */
+	bool once;
+};
+
+struct stage;
+
+struct puppet {
+	struct stage *stage;
+	uint32_t trainer;
+	uint32_t lane;
+	struct wf_transport *transport;
+	struct wf_slab slab; /* values, state 0, state 1, source; a layout each */
+	uint32_t region;
+	struct wf_conn *conn; /* the newest; NULL: none */
+
+	/* What it will say first; a test may change it before puppet_connect. */
+	struct wf_hello hello;
+	int tamper_at; /* byte of the encoded hello; negative: from its end; INT32_MIN: none */
+	uint8_t tamper_byte;
+
+	/* What it was told on this path. */
+	bool up, down;
+	struct wf_welcome welcome; /* or the refusal */
+	enum weft_status down_status;
+	bool slots_granted;
+	struct wf_grant_key slots_key;
+	bool resumed;
+	bool initialised;
+	uint64_t resume_step;
+	uint64_t received[STAGE_SLICES_MAX];
+
+	/* Over all paths. */
+	uint64_t have[STAGE_SLICES_MAX]; /* last step answered */
+	uint32_t answers;
+	uint32_t credits;
+	uint32_t nacks;
+	struct wf_msg_nack nack;
+	uint32_t reduced_count;
+	struct wf_msg_reduce reduced;
+	bool goodbye_heard;
+	bool aborted;
+	struct wf_msg_abort abort;
+
+	/* Pushes that wait for a buffer, and buffers. */
+	uint32_t queue[STAGE_SLICES_MAX];
+	uint32_t queue_first, queue_count;
+	uint64_t queue_step;
+	uint32_t lent[STAGE_SLICES_MAX]; /* PUTs of the slice's source that are not DONE */
+	uint64_t step_said;
+	uint32_t buffer[WF_GRANT_SLOT_COUNT_MAX]; /* ordinal, or WF_BUFFER_FREE */
+};
+
+struct stage {
+	struct stage_opts opts;
+	struct wf_env *env;
+	struct wf_lane *lane[STAGE_LANES_MAX];
+	struct wf_server *server;
+	enum weft_status server_status; /* of wf_server_run */
+	bool server_ended;
+	struct wf_job job;
+	struct wf_job_tensor tensor[STAGE_TENSORS];
+	struct wf_placement placement;
+	uint8_t job_bytes[1024];
+	size_t job_byte_count;
+	uint64_t layout_bytes;
+	uint64_t place[STAGE_TENSORS];
+	struct puppet puppet[STAGE_PUPPETS_MAX];
+	uint32_t puppet_count;
+	uint64_t samples_applied;                          /* of the steps in `value` */
+	float value[STAGE_SLICES_MAX][STAGE_SLICE_FLOATS]; /* lane 0, by ordinal, computed here */
+	float state[2][STAGE_SLICES_MAX][STAGE_SLICE_FLOATS];
+	void (*script)(struct stage *stage);
+	const void *arg;   /* the test's */
+	char failure[512]; /* the first */
+};
+
+/* Run the script in a world and assert that it failed nothing. */
+void stage_play(const struct stage_opts *opts, void (*script)(struct stage *stage),
+		const void *arg);
+void stage_check(struct stage *stage, bool holds, const char *what, const char *file, int line);
+#define CHECK(stage, condition) stage_check((stage), (condition), #condition, __FILE__, __LINE__)
+void stage_check_says(struct stage *stage, const char *text, const char *part, const char *file,
+		      int line);
+#define CHECK_SAYS(stage, text, part) stage_check_says((stage), (text), (part), __FILE__, __LINE__)
+/* Let `ns` of virtual time pass. */
+void stage_run(struct stage *stage, uint64_t ns);
+void stage_settle(struct stage *stage);
+/* Slices of lane `lane`, and one of them. */
+uint32_t stage_slice_count(const struct stage *stage, uint32_t lane);
+const struct wf_slice *stage_slice(const struct stage *stage, uint32_t lane, uint32_t ordinal);
+bool stage_is_static(const struct stage *stage, uint32_t lane, uint32_t ordinal);
+float stage_gradient(uint32_t trainer, uint64_t step, uint32_t ordinal, uint32_t element);
+uint64_t stage_samples(uint32_t trainer);
+/* What the step makes of `value` and `state` when trainers 0 to trainers - 1 push. */
+void stage_expect_step(struct stage *stage, uint64_t step);
+
+/* A puppet for trainer `trainer` and a lane: nothing is said yet. */
+struct puppet *puppet_add(struct stage *stage, uint32_t trainer, uint32_t lane);
+void puppet_connect(struct puppet *puppet);
+/* Connect, send the job if asked for, take grants and RESUME, grant, say HAVE. */
+void puppet_meet(struct puppet *puppet);
+void puppet_send(struct puppet *puppet, const struct wf_msg *msg);
+void puppet_send_job(struct puppet *puppet);
+void puppet_grant(struct puppet *puppet, uint8_t kind, uint8_t state_idx);
+void puppet_have(struct puppet *puppet);
+void puppet_say_step(struct puppet *puppet, uint64_t step, uint32_t pass);
+void puppet_say_out(struct puppet *puppet, uint64_t step, uint32_t pass);
+void puppet_pull(struct puppet *puppet, uint64_t step, uint32_t first, uint32_t count);
+void puppet_reduce(struct puppet *puppet, uint64_t id, uint32_t count, double value);
+void puppet_goodbye(struct puppet *puppet);
+void puppet_disconnect(struct puppet *puppet);
+/* PUT the source bytes of a slice, whatever the books say. */
+void puppet_put(struct puppet *puppet, uint32_t ordinal, uint32_t buffer, uint64_t step);
+/* Queue a slice; it is PUT when a buffer is free. */
+void puppet_push(struct puppet *puppet, uint32_t ordinal, uint64_t step);
+/* STEP and all pushes of `step` that the lane lacks, as RESUME said. */
+void puppet_continue(struct puppet *puppet, uint64_t step);
+/* Trainer 0 PUTs all initial values, others PULL them. */
+void puppet_initialise(struct puppet *puppet);
+float *puppet_values(struct puppet *puppet, uint32_t ordinal);
+float *puppet_state(struct puppet *puppet, uint32_t idx, uint32_t ordinal);
+float *puppet_source(struct puppet *puppet, uint32_t ordinal);
+/* Its parameter array holds `value`. */
+bool puppet_values_are_right(struct puppet *puppet);
+unsigned puppet_poll(struct puppet *puppet);

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ends a job for everybody, what everybody is told then, and that the lane takes the next job.
+ * Thread: the test's. */
+#include "tests/unit/pserver/stage.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void
+begin(struct stage *stage)
+{
+	puppet_meet(puppet_add(stage, 0, 0));
+	puppet_meet(puppet_add(stage, 1, 0));
+	puppet_initialise(&stage->puppet[0]);
+	puppet_initialise(&stage->puppet[1]);
+	stage_settle(stage);
+}
+
+static void
+step(struct stage *stage, struct puppet *zero, struct puppet *one)
+{
+	puppet_continue(zero, 1);
+	puppet_continue(one, 1);
+	stage_settle(stage);
+	stage_expect_step(stage, 1);
+	CHECK(stage, puppet_values_are_right(zero) && puppet_values_are_right(one));
+}
+
+/* The failed job ends, and two new processes have the next one on the same lane. */
+static void
+next_job(struct stage *stage)
+{
+	struct wf_lane *lane = stage->lane[0];
+	struct wf_lane_stats stats;
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, wf_lane_job_state(lane) == WF_LANE_FAILED);
+	if (stage->failure[0] != '\0') {
+		return;
+	}
+	wf_lane_reset(lane);
+	CHECK(stage, wf_lane_job_state(lane) == WF_LANE_IDLE);
+	CHECK(stage, wf_lane_cause(lane)->status == WEFT_OK);
+	CHECK(stage, lane->sum.heard == 0 && lane->sum.step == 0); /* the next has its own steps */
+	uint32_t first = stage->puppet_count;
+	for (uint32_t t = 0; t < 2; t++) {
+		struct puppet *puppet = puppet_add(stage, t, 0);
+		puppet->hello.incarnation += 500;
+		puppet_meet(puppet);
+	}
+	puppet_initialise(&stage->puppet[first]);
+	puppet_initialise(&stage->puppet[first + 1]);
+	stage_settle(stage);
+	step(stage, &stage->puppet[first], &stage->puppet[first + 1]);
+	wf_lane_stats(lane, &stats);
+	CHECK(stage, stats.steps_applied == 1 && stats.reconnects == 0);
+}
+
+static void
+check_told(struct stage *stage, uint32_t puppet, enum weft_status status, const char *says)
+{
+	CHECK(stage, stage->puppet[puppet].aborted);
+	CHECK(stage, stage->puppet[puppet].abort.status == status);
+	CHECK_SAYS(stage, stage->puppet[puppet].abort.reason, says);
+}
+
+static void
+play(void (*script)(struct stage *stage))
+{
+	stage_play(&(struct stage_opts){.trainers = 2}, script, NULL);
+}
+
+/* --- ABORT --- */
+
+static void
+abort_of_a_trainer(struct stage *stage)
+{
+	const struct wf_msg_abort msg = {.status = WEFT_DATA,
+					 .step = WF_STEP_NONE,
+					 .who = "trainer 1",
+					 .reason = "its disk is full"};
+	struct wf_msg out;
+	begin(stage);
+	wf_msg_abort_encode(&msg, &out);
+	puppet_send(&stage->puppet[1], &out);
+	stage_settle(stage);
+	for (uint32_t t = 0; t < 2; t++) {
+		check_told(stage, t, WEFT_DATA, "its disk is full");
+		CHECK_SAYS(stage, stage->puppet[t].abort.who, "trainer 1");
+		CHECK(stage, stage->puppet[t].abort.step == WF_STEP_NONE);
+	}
+	next_job(stage);
+}
+
+static void
+an_abort_is_told_to_everybody_as_it_was_said(void **state)
+{
+	(void)state;
+	play(abort_of_a_trainer);
+}
+
+static void
+late_members(struct stage *stage)
+{
+	const struct wf_lane_cause cause = {.status = WEFT_DATA, .reason = "the first cause"};
+	puppet_meet(puppet_add(stage, 0, 0));
+	wf_lane_abort(stage->lane[0], &cause);
+	struct puppet *late = puppet_add(stage, 1, 0);
+	struct puppet *next = puppet_add(stage, 0, 0);
+	next->hello.incarnation = 4;
+	struct puppet *other = puppet_add(stage, 1, 0);
+	other->hello.job_digest ^= 1;
+	puppet_connect(late);
+	puppet_connect(next);
+	puppet_connect(other);
+	stage_settle(stage);
+	CHECK(stage, late->down && late->welcome.refusal == WEFT_DATA);
+	CHECK(stage, late->welcome.flags == WF_WELCOME_JOB_OVER);
+	CHECK_SAYS(stage, late->welcome.reason, "the first cause");
+	for (struct puppet *p = next; p <= other; p++) {
+		CHECK(stage, p->down && p->welcome.refusal == WEFT_UNAVAILABLE);
+		CHECK(stage, p->welcome.flags == 0);
+		CHECK_SAYS(stage, p->welcome.reason, "another job is ending here; try again");
+	}
+}
+
+static void
+who_comes_to_a_failed_job_is_told_and_who_comes_for_the_next_is_to_wait(void **state)
+{
+	(void)state;
+	play(late_members);
+}
+
+static void
+successor_of_a_failed_job(struct stage *stage)
+{
+	const struct wf_lane_cause cause = {.status = WEFT_DATA, .reason = "the first cause"};
+	struct puppet *old = puppet_add(stage, 0, 0);
+	struct puppet *heir = puppet_add(stage, 0, 0);
+	struct wf_lane *lane = stage->lane[0];
+	puppet_meet(old);
+	heir->hello = old->hello;
+	puppet_connect(heir);
+	for (unsigned i = 0; i < 10000 && lane->peer[0].successor == NULL; i++) {
+		stage_run(stage, WF_NS_PER_US);
+	}
+	CHECK(stage, lane->peer[0].successor != NULL);
+	wf_lane_abort(lane, &cause);
+	stage_settle(stage);
+	CHECK(stage, heir->up && heir->aborted);
+	CHECK_SAYS(stage, heir->abort.reason, "the first cause");
+}
+
+static void
+a_path_that_takes_over_from_another_in_a_failing_job_is_told(void **state)
+{
+	(void)state;
+	play(successor_of_a_failed_job);
+}
+
+/* --- GOODBYE --- */
+
+static void
+goodbye_before_its_step(struct stage *stage)
+{
+	begin(stage);
+	puppet_continue(&stage->puppet[0], 1);
+	stage_settle(stage);
+	puppet_goodbye(&stage->puppet[1]);
+	stage_settle(stage);
+	check_told(stage, 0, WEFT_LOST, "trainer 1 left in good order while others wait");
+	next_job(stage);
+}
+
+static void
+goodbye_with_pushes_missing(struct stage *stage)
+{
+	begin(stage);
+	puppet_continue(&stage->puppet[0], 1);
+	puppet_say_step(&stage->puppet[1], 1, 0);
+	puppet_push(&stage->puppet[1], 0, 1);
+	stage_settle(stage);
+	puppet_goodbye(&stage->puppet[1]);
+	stage_settle(stage);
+	check_told(stage, 0, WEFT_LOST, "trainer 1 left in good order while others wait");
+	next_job(stage);
+}
+
+static void
+goodbye_before_anybody_began(struct stage *stage)
+{
+	begin(stage);
+	puppet_goodbye(&stage->puppet[1]);
+	stage_settle(stage);
+	CHECK(stage, stage->puppet[1].goodbye_heard && !stage->puppet[0].aborted);
+	puppet_say_step(&stage->puppet[0], 1, 0);
+	stage_settle(stage);
+	check_told(stage, 0, WEFT_LOST, "trainer 1 left in good order, and step 1 waits for it");
+	next_job(stage);
+}
+
+static void
+goodbye_in_a_reduce(struct stage *stage)
+{
+	begin(stage);
+	puppet_reduce(&stage->puppet[0], 1, 0, 0);
+	stage_settle(stage);
+	puppet_goodbye(&stage->puppet[1]);
+	stage_settle(stage);
+	check_told(stage, 0, WEFT_LOST, "trainer 1 left in good order");
+	next_job(stage);
+}
+
+static void
+reduce_after_a_goodbye(struct stage *stage)
+{
+	begin(stage);
+	puppet_goodbye(&stage->puppet[1]);
+	stage_settle(stage);
+	puppet_reduce(&stage->puppet[0], 1, 0, 0);
+	stage_settle(stage);
+	check_told(stage, 0, WEFT_LOST, "a barrier, reduce or pass end waits for it");
+}
+
+static void
+a_goodbye_that_others_wait_behind_ends_the_job_by_name(void **state)
+{
+	(void)state;
+	play(goodbye_before_its_step);
+	play(goodbye_with_pushes_missing);
+	play(goodbye_before_anybody_began);
+	play(goodbye_in_a_reduce);
+	play(reduce_after_a_goodbye);
+}
+
+static void
+goodbye_after_its_pushes(struct stage *stage)
+{
+	begin(stage);
+	puppet_continue(&stage->puppet[1], 1);
+	stage_settle(stage);
+	CHECK(stage, stage->lane[0]->peer[1].pushed == 4);
+	puppet_continue(&stage->puppet[0], 1);
+	puppet_goodbye(&stage->puppet[1]);
+	stage_settle(stage);
+	stage_expect_step(stage, 1);
+	CHECK(stage, !stage->puppet[0].aborted && stage->puppet[1].goodbye_heard);
+	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
+	puppet_goodbye(&stage->puppet[0]);
+	stage_settle(stage);
+	puppet_disconnect(&stage->puppet[0]);
+	puppet_disconnect(&stage->puppet[1]);
+	stage_settle(stage);
+	CHECK(stage, wf_lane_job_state(stage->lane[0]) == WF_LANE_FINISHED);
+}
+
+static void
+a_goodbye_that_nobody_waits_behind_ends_nothing(void **state)
+{
+	(void)state;
+	play(goodbye_after_its_pushes);
+}
+
+/* --- REDUCE --- */
+
+static void
+reduce_of_another_count(struct stage *stage)
+{
+	begin(stage);
+	puppet_reduce(&stage->puppet[0], 1, 2, 0);
+	stage_settle(stage);
+	puppet_reduce(&stage->puppet[1], 1, 3, 0);
+	stage_settle(stage);
+	check_told(stage, 0, WEFT_MISMATCH, "trainer 1 reduces 3 values where others reduce 2");
+	check_told(stage, 1, WEFT_MISMATCH, "trainer 1 reduces 3 values where others reduce 2");
+	next_job(stage);
+}
+
+static void
+a_reduce_of_another_count_ends_the_job_by_name(void **state)
+{
+	(void)state;
+	play(reduce_of_another_count);
+}
+
+static void
+reduce_said_again(struct stage *stage)
+{
+	struct puppet *one = &stage->puppet[1];
+	begin(stage);
+	puppet_reduce(one, 1, 1, 1.0);
+	puppet_reduce(one, 1, 1, 1.0); /* as after a reconnect */
+	stage_settle(stage);
+	CHECK(stage, one->reduced_count == 0);
+	puppet_reduce(&stage->puppet[0], 1, 1, 0.25);
+	stage_settle(stage);
+	CHECK(stage, one->reduced_count == 1 && one->reduced.value[0] == 1.25);
+	puppet_reduce(one, 1, 1, 1.0);
+	puppet_reduce(&stage->puppet[0], 2, 1, 0.5);
+	stage_settle(stage);
+	CHECK(stage, one->reduced_count == 2 && one->reduced.value[0] == 1.25);
+	CHECK(stage, one->reduced.request_id == 1 && stage->puppet[0].reduced_count == 1);
+}
+
+static void
+a_reduce_that_is_said_again_counts_once(void **state)
+{
+	(void)state;
+	play(reduce_said_again);
+}
+
+static void
+reduce_at_the_wrong_lane(struct stage *stage)
+{
+	puppet_meet(puppet_add(stage, 0, 0));
+	puppet_meet(puppet_add(stage, 0, 1));
+	puppet_reduce(&stage->puppet[1], 1, 1, 1.0);
+	stage_settle(stage);
+	CHECK(stage, stage->puppet[1].down && !stage->puppet[0].down);
+	CHECK_SAYS(stage, stage->lane[1]->peer[0].lost_why, "REDUCE: asked of pserver 0 lane 1");
+}
+
+static void
+a_reduce_belongs_to_lane_0_of_pserver_0(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 1, .lanes = 2}, reduce_at_the_wrong_lane, NULL);
+}
+
+/* --- jobs that cannot be --- */
+
+static void
+send_bad_job(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	const char *says = stage->arg;
+	puppet_connect(zero);
+	stage_settle(stage);
+	puppet_send_job(zero);
+	stage_settle(stage);
+	CHECK(stage, zero->aborted && !zero->resumed);
+	CHECK_SAYS(stage, zero->abort.reason, says);
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, wf_lane_job_state(stage->lane[0]) == WF_LANE_FAILED);
+}
+
+static void
+a_job_that_is_too_large_for_the_pserver_names_the_limit(void **state)
+{
+	(void)state;
+	struct stage_opts opts = {.trainers = 1, .slice_bytes = 128, .slot_bytes_max = 64};
+	stage_play(&opts, send_bad_job, "slice_bytes 128 is above this pserver's limit 64");
+	opts = (struct stage_opts){.trainers = 1, .max_shard_bytes = 64 * 5 - 1};
+	stage_play(&opts, send_bad_job, "320 bytes, --max_shard_bytes allows 319");
+	opts = (struct stage_opts){
+		.trainers = 1, .optimizer = WF_ADAM, .max_shard_bytes = 64 * 15 - 1};
+	stage_play(&opts, send_bad_job, "960 bytes, --max_shard_bytes allows 959");
+}
+
+static void
+job_of_other_bytes(struct stage *stage)
+{
+	puppet_add(stage, 0, 0);
+	stage->job_bytes[23] ^= 1; /* in the optimizer's settings: decodes, but is another job */
+	struct puppet *zero = &stage->puppet[0];
+	puppet_connect(zero);
+	stage_settle(stage);
+	puppet_send_job(zero);
+	stage_settle(stage);
+	CHECK(stage, zero->aborted && zero->abort.status == WEFT_MISMATCH);
+	CHECK_SAYS(stage, zero->abort.reason, "job description and hello of trainer 0 differ");
+	stage->job_bytes[23] ^= 1;
+	next_job(stage);
+}
+
+static void
+a_job_that_is_not_the_one_in_the_hello_ends(void **state)
+{
+	(void)state;
+	play(job_of_other_bytes);
+}
+
+static void
+job_of_garbage(struct stage *stage)
+{
+	puppet_add(stage, 0, 0);
+	memset(stage->job_bytes, 0xee, sizeof(stage->job_bytes));
+	puppet_connect(&stage->puppet[0]);
+	stage_settle(stage);
+	puppet_send_job(&stage->puppet[0]);
+	stage_settle(stage);
+	check_told(stage, 0, WEFT_PROTOCOL, "job");
+	wf_job_encode(&stage->job, stage->job_bytes);
+	next_job(stage);
+}
+
+static void
+a_job_of_garbage_ends(void **state)
+{
+	(void)state;
+	play(job_of_garbage);
+}
+
+static void
+job_of_other_cuts(struct stage *stage)
+{
+	puppet_add(stage, 0, 0);
+	stage->puppet[0].hello.placement_digest ^= 1;
+	puppet_connect(&stage->puppet[0]);
+	stage_settle(stage);
+	puppet_send_job(&stage->puppet[0]);
+	stage_settle(stage);
+	check_told(stage, 0, WEFT_MISMATCH, "trainer 0 places slices otherwise");
+	next_job(stage);
+}
+
+static void
+a_trainer_that_places_slices_otherwise_ends_its_job(void **state)
+{
+	(void)state;
+	play(job_of_other_cuts);
+}
+
+/* --- refusals that cost nothing --- */
+
+static void
+nacks(struct stage *stage)
+{
+	struct puppet *one = &stage->puppet[1];
+	const struct wf_msg_pull state = {.request_id = 8, .count = 1, .section = WF_SECTION_STATE};
+	struct wf_msg out;
+	begin(stage);
+	puppet_grant(one, WF_GRANT_WIRE_STATE, 0);
+	wf_msg_pull_encode(&state, &out);
+	puppet_send(one, &out);
+	stage_settle(stage);
+	CHECK(stage, one->nacks == 1 && one->nack.request_id == 8);
+	CHECK_SAYS(stage, one->nack.reason, "the optimizer has no such state");
+	for (unsigned i = 0; i <= WF_PULLS_MAX; i++) {
+		puppet_pull(one, 1, 0, 1);
+	}
+	stage_settle(stage);
+	CHECK(stage, one->nacks == 2 && one->nack.request_id == 5);
+	CHECK_SAYS(stage, one->nack.reason, "too many pulls are unanswered");
+	uint32_t before = one->answers;
+	step(stage, &stage->puppet[0], one);
+	CHECK(stage, one->answers == before + WF_PULLS_MAX + 4);
+	/* One NACK is kept while the transport takes none; whoever asks on has its connection cut.
+	 */
+	struct wf_msg_pull again = state;
+	CHECK(stage, wf_answer_pull(stage->lane[0], &stage->lane[0]->peer[1], &again) == WEFT_OK);
+	again.request_id++;
+	CHECK(stage,
+	      wf_answer_pull(stage->lane[0], &stage->lane[0]->peer[1], &again) == WEFT_PROTOCOL);
+	stage_settle(stage);
+	CHECK(stage, one->nacks == 3 && one->nack.request_id == 8);
+}
+
+static void
+what_a_lane_will_not_do_is_said_and_the_connection_stays(void **state)
+{
+	(void)state;
+	play(nacks);
+}
+
+/* A window was parked and CREDIT is not out yet, because the peer does not read: nothing may be
+ * taken into it, or the list of credits would grow without limit. */
+static void
+put_before_credit(struct stage *stage)
+{
+	struct wf_lane *lane = stage->lane[0];
+	begin(stage);
+	puppet_say_step(&stage->puppet[1], 1, 0);
+	stage_settle(stage);
+	lane->peer[1].credit_count = lane->opts.slot_count;
+	enum weft_status st = wf_round_put(lane, &lane->peer[1], wf_tag(0, 1), lane->inbox.base);
+	CHECK(stage, st == WEFT_PROTOCOL && lane->peer[1].held == 0);
+	CHECK_SAYS(stage, weft_last_error(), "PUT: into slot 0 before its CREDIT");
+	lane->peer[1].credit_count = 0;
+	step(stage, &stage->puppet[0], &stage->puppet[1]);
+}
+
+static void
+a_push_into_a_parked_window_waits_for_its_credit(void **state)
+{
+	(void)state;
+	play(put_before_credit);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_abort_is_told_to_everybody_as_it_was_said),
+		cmocka_unit_test(
+			who_comes_to_a_failed_job_is_told_and_who_comes_for_the_next_is_to_wait),
+		cmocka_unit_test(a_path_that_takes_over_from_another_in_a_failing_job_is_told),
+		cmocka_unit_test(a_goodbye_that_others_wait_behind_ends_the_job_by_name),
+		cmocka_unit_test(a_goodbye_that_nobody_waits_behind_ends_nothing),
+		cmocka_unit_test(a_reduce_of_another_count_ends_the_job_by_name),
+		cmocka_unit_test(a_reduce_that_is_said_again_counts_once),
+		cmocka_unit_test(a_reduce_belongs_to_lane_0_of_pserver_0),
+		cmocka_unit_test(a_job_that_is_too_large_for_the_pserver_names_the_limit),
+		cmocka_unit_test(a_job_that_is_not_the_one_in_the_hello_ends),
+		cmocka_unit_test(a_job_of_garbage_ends),
+		cmocka_unit_test(a_trainer_that_places_slices_otherwise_ends_its_job),
+		cmocka_unit_test(what_a_lane_will_not_do_is_said_and_the_connection_stays),
+		cmocka_unit_test(a_push_into_a_parked_window_waits_for_its_credit),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is let in, who is not and is told why, and who takes over. Thread: the test's. */
+#include "tests/unit/pserver/stage.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+struct stranger {
+	const char *name;
+	void (*dress)(struct puppet *puppet);
+	enum weft_status status;
+	const char *says;
+	uint32_t lanes;                /* of the pserver */
+	uint32_t num_gradient_servers; /* of the pserver */
+};
+
+/* Trainers 0 and 1, puppets `zero` and `one`, do one step. */
+static void
+work(struct stage *stage, struct puppet *zero, struct puppet *one)
+{
+	puppet_initialise(zero);
+	puppet_initialise(one);
+	stage_settle(stage);
+	puppet_continue(zero, 1);
+	puppet_continue(one, 1);
+	stage_settle(stage);
+	stage_expect_step(stage, 1);
+	CHECK(stage, puppet_values_are_right(zero) && puppet_values_are_right(one));
+}
+
+static void
+refuse(struct stage *stage)
+{
+	const struct stranger *stranger = stage->arg;
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	struct puppet *odd = puppet_add(stage, 1, 0);
+	puppet_meet(zero);
+	odd->hello.incarnation = 5000;
+	stranger->dress(odd);
+	puppet_connect(odd);
+	stage_settle(stage);
+	CHECK(stage, odd->down && !odd->up && odd->down_status == WEFT_REFUSED);
+	CHECK(stage, odd->welcome.refusal == stranger->status);
+	CHECK_SAYS(stage, odd->welcome.reason, stranger->says);
+	CHECK(stage, stage->lane[0]->stats.hellos_refused == 1);
+	CHECK(stage, !zero->down);
+	if (stage->failure[0] == '\0' && stage->opts.lanes == 1) {
+		puppet_meet(one);
+		work(stage, zero, one);
+	}
+}
+
+static void
+run_stranger(void **state)
+{
+	const struct stranger *stranger = *state;
+	const struct stage_opts opts = {
+		.trainers = 2,
+		.lanes = stranger->lanes,
+		.num_gradient_servers = stranger->num_gradient_servers,
+	};
+	stage_play(&opts, refuse, stranger);
+}
+
+static void
+wrong_lane(struct puppet *p)
+{
+	p->hello.lane_idx = 1;
+}
+
+static void
+wrong_ports_num(struct puppet *p)
+{
+	p->hello.lane_count = 3;
+}
+
+static void
+wrong_trainer_count(struct puppet *p)
+{
+	p->hello.trainer_count = 3;
+}
+
+static void
+more_trainers_than_the_pserver_has(struct puppet *p)
+{
+	p->hello.trainer_count = 3;
+}
+
+static void
+wrong_pserver_count(struct puppet *p)
+{
+	p->hello.pserver_count = 2;
+}
+
+static void
+wrong_pserver(struct puppet *p)
+{
+	p->hello.pserver_count = 2;
+	p->hello.pserver_idx = 1;
+}
+
+static void
+wrong_version(struct puppet *p)
+{
+	p->hello.version_min = 7;
+	p->hello.version_max = 9;
+}
+
+static void
+auth_scheme(struct puppet *p)
+{
+	p->tamper_at = -66;
+	p->tamper_byte = 1;
+}
+
+static void
+auth_mac(struct puppet *p)
+{
+	p->tamper_at = -1;
+	p->tamper_byte = 9;
+}
+
+static void
+unprintable_host(struct puppet *p)
+{
+	p->tamper_at = 107;
+	p->tamper_byte = 0x1b;
+}
+
+static void
+wrong_service(struct puppet *p)
+{
+	p->tamper_at = 4;
+	p->tamper_byte = WF_SERVICE_SPARSE;
+}
+
+static void
+trainer_beyond_the_count(struct puppet *p)
+{
+	p->tamper_at = 21;
+	p->tamper_byte = 2;
+}
+
+static void
+id_in_use(struct puppet *p)
+{
+	p->hello.trainer_id = 0;
+}
+
+static void
+older_path(struct puppet *p)
+{
+	p->hello = p->stage->puppet[0].hello; /* path 1 is here */
+	p->hello.path = 0;                    /* connect makes it 1 */
+}
+
+static void
+other_options(struct puppet *p)
+{
+	p->hello.job_digest ^= 1;
+}
+
+static void
+other_tensors(struct puppet *p)
+{
+	p->hello.tensors_digest ^= 1;
+}
+
+static void
+other_placement(struct puppet *p)
+{
+	p->hello.placement_digest ^= 1;
+}
+
+static void
+other_job_bytes(struct puppet *p)
+{
+	p->hello.job_bytes++;
+}
+
+#define STRANGER(function, code, text, ports, trainers)                                            \
+	{                                                                                          \
+		.name = #function "_is_refused_and_told_why", .dress = (function),                 \
+		.status = (code), .says = (text), .lanes = (ports),                                \
+		.num_gradient_servers = (trainers)                                                 \
+	}
+
+static const struct stranger strangers[] = {
+	STRANGER(wrong_lane, WEFT_MISMATCH, "looks for lane 1 and has found lane 0", 2, 0),
+	STRANGER(wrong_ports_num, WEFT_MISMATCH, "ports_num 3, this pserver has 1", 1, 0),
+	STRANGER(wrong_trainer_count, WEFT_MISMATCH, "num_gradient_servers 3", 1, 0),
+	STRANGER(more_trainers_than_the_pserver_has, WEFT_MISMATCH,
+		 "num_gradient_servers 3, this pserver has 2", 1, 2),
+	STRANGER(wrong_pserver_count, WEFT_MISMATCH, "pserver", 1, 0),
+	STRANGER(wrong_pserver, WEFT_MISMATCH, "pserver", 1, 0),
+	STRANGER(wrong_version, WEFT_MISMATCH, "7 to 9", 1, 0),
+	STRANGER(auth_scheme, WEFT_PROTOCOL, "auth", 1, 0),
+	STRANGER(auth_mac, WEFT_PROTOCOL, "auth", 1, 0),
+	STRANGER(unprintable_host, WEFT_PROTOCOL, "host", 1, 0),
+	STRANGER(wrong_service, WEFT_PROTOCOL, "service", 1, 0),
+	STRANGER(trainer_beyond_the_count, WEFT_PROTOCOL, "trainer_id", 1, 0),
+	STRANGER(id_in_use, WEFT_MISMATCH, "trainer_id 0 is used by two processes", 1, 0),
+	STRANGER(older_path, WEFT_REFUSED, "is older than path 1", 1, 0),
+	STRANGER(other_options, WEFT_MISMATCH, "has job digest", 1, 0),
+	STRANGER(other_tensors, WEFT_MISMATCH, "tensor", 1, 0),
+	STRANGER(other_placement, WEFT_MISMATCH, "place", 1, 0),
+	STRANGER(other_job_bytes, WEFT_MISMATCH, "job", 1, 0),
+};
+#define OTHER_COUNT 5u
+#define STRANGER_COUNT (sizeof(strangers) / sizeof(strangers[0]))
+
+/* --- coming in --- */
+
+static void
+take_over(struct stage *stage)
+{
+	struct puppet *old = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	struct puppet *heir = puppet_add(stage, 0, 0);
+	puppet_meet(old);
+	puppet_meet(one);
+	puppet_initialise(old);
+	stage_settle(stage);
+	for (uint32_t i = 0; i < stage_slice_count(stage, 0); i++) {
+		heir->have[i] = old->have[i];
+	}
+	heir->hello = old->hello;
+	puppet_meet(heir);
+	CHECK(stage, old->down && heir->up && !heir->down);
+	CHECK(stage, heir->initialised && heir->received[0] == 0 && heir->resume_step == 0);
+	CHECK(stage, stage->lane[0]->stats.reconnects == 1);
+	puppet_initialise(one);
+	stage_settle(stage);
+	puppet_continue(heir, 1);
+	puppet_continue(one, 1);
+	stage_settle(stage);
+	stage_expect_step(stage, 1);
+	CHECK(stage, puppet_values_are_right(one));
+	CHECK(stage, heir->answers == stage_slice_count(stage, 0) - 1); /* of step 1 only */
+}
+
+static void
+a_newer_path_of_the_same_incarnation_takes_over(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		stage_play(&(struct stage_opts){.trainers = 2, .seed = seed}, take_over, NULL);
+	}
+}
+
+static void
+hold(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	puppet_connect(zero);
+	stage_settle(stage);
+	puppet_connect(one);
+	stage_settle(stage);
+	CHECK(stage, zero->up && (zero->welcome.flags & WF_WELCOME_SEND_JOB) != 0);
+	CHECK(stage, !one->up && !one->down);
+	puppet_send_job(zero);
+	stage_settle(stage);
+	CHECK(stage, one->up && (one->welcome.flags & WF_WELCOME_SEND_JOB) == 0);
+	CHECK(stage, zero->resumed && one->resumed);
+	puppet_grant(zero, WF_GRANT_WIRE_VALUES, 0);
+	puppet_have(zero);
+	puppet_grant(one, WF_GRANT_WIRE_VALUES, 0);
+	puppet_have(one);
+	work(stage, zero, one);
+}
+
+static void
+who_comes_while_the_job_is_read_waits_for_it(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, hold, NULL);
+}
+
+/* The one that was to send the job sends its first half, then its first half again. */
+static void
+bad_loader(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	struct wf_msg out;
+	const struct wf_msg_job half = {
+		.total_bytes = stage->job_byte_count, .bytes = stage->job_bytes, .byte_count = 100};
+	puppet_connect(zero);
+	stage_settle(stage);
+	puppet_connect(one);
+	stage_settle(stage);
+	wf_msg_job_encode(&half, &out);
+	puppet_send(zero, &out);
+	puppet_send(zero, &out);
+	stage_settle(stage);
+	CHECK(stage, zero->down && !one->down);
+	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why, "JOB: bytes 0 of");
+	CHECK(stage, one->up && (one->welcome.flags & WF_WELCOME_SEND_JOB) != 0);
+	puppet_send_job(one);
+	stage_settle(stage);
+	CHECK(stage, one->slots_granted && one->resumed);
+}
+
+static void
+when_the_loader_fails_the_next_is_asked_for_the_job(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, bad_loader, NULL);
+}
+
+static void
+slow_loader(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	puppet_connect(zero);
+	stage_run(stage, 3 * WF_NS_PER_S);
+	puppet_connect(one);
+	stage_run(stage, WF_NS_PER_S);
+	CHECK(stage, !zero->down && !one->up);
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, zero->down && one->up);
+	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why, "JOB: 0 of");
+	puppet_send_job(one);
+	stage_settle(stage);
+	CHECK(stage, one->slots_granted && one->resumed);
+}
+
+static void
+when_the_loader_says_nothing_the_next_is_asked_for_the_job(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, slow_loader, NULL);
+}
+
+static void
+restart(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *again = puppet_add(stage, 0, 0);
+	puppet_meet(zero);
+	wf_transport_disconnect(zero->conn, WF_DISCONNECT_NOW);
+	stage_settle(stage);
+	again->hello.incarnation = 9;
+	puppet_connect(again);
+	stage_settle(stage);
+	CHECK(stage, again->down && again->welcome.refusal == WEFT_UNAVAILABLE);
+	CHECK_SAYS(stage, again->welcome.reason, "a job that is ending; try again");
+	puppet_meet(zero); /* the first one may still come back */
+}
+
+static void
+a_new_process_does_not_inherit_the_place_of_a_lost_one(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, restart, NULL);
+}
+
+int
+main(void)
+{
+	static struct CMUnitTest tests[STRANGER_COUNT + OTHER_COUNT];
+	static struct stranger copy[STRANGER_COUNT]; /* cmocka's state is not const */
+	for (size_t i = 0; i < STRANGER_COUNT; i++) {
+		copy[i] = strangers[i];
+		tests[i].name = strangers[i].name;
+		tests[i].test_func = run_stranger;
+		tests[i].initial_state = &copy[i];
+	}
+	const struct CMUnitTest others[OTHER_COUNT] = {
+		cmocka_unit_test(a_newer_path_of_the_same_incarnation_takes_over),
+		cmocka_unit_test(who_comes_while_the_job_is_read_waits_for_it),
+		cmocka_unit_test(when_the_loader_fails_the_next_is_asked_for_the_job),
+		cmocka_unit_test(when_the_loader_says_nothing_the_next_is_asked_for_the_job),
+		cmocka_unit_test(a_new_process_does_not_inherit_the_place_of_a_lost_one),
+	};
+	for (size_t i = 0; i < OTHER_COUNT; i++) {
+		tests[STRANGER_COUNT + i] = others[i];
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole job as one lane sees it, said by hand. Thread: the test's. */
+#include "tests/unit/pserver/stage.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void
+begin(struct stage *stage)
+{
+	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
+		puppet_meet(puppet_add(stage, t, 0));
+	}
+	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
+		puppet_initialise(&stage->puppet[t]);
+	}
+	stage_settle(stage);
+}
+
+static void
+step(struct stage *stage, uint64_t number)
+{
+	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
+		puppet_continue(&stage->puppet[t], number);
+	}
+	stage_settle(stage);
+	stage_expect_step(stage, number);
+}
+
+static void
+check_state(struct stage *stage, struct puppet *puppet, uint32_t idx)
+{
+	const struct wf_msg_pull pull = {
+		.request_id = 9,
+		.step = 2,
+		.section = WF_SECTION_STATE,
+		.state_idx = (uint8_t)idx,
+		.count = stage_slice_count(stage, 0) - 1, /* the last is static and has no step 2 */
+	};
+	struct wf_msg out;
+	uint32_t before = puppet->answers;
+	CHECK(stage, stage_is_static(stage, 0, pull.count));
+	puppet_grant(puppet, WF_GRANT_WIRE_STATE, (uint8_t)idx);
+	wf_msg_pull_encode(&pull, &out);
+	puppet_send(puppet, &out);
+	stage_settle(stage);
+	CHECK(stage, puppet->answers == before + pull.count);
+	for (uint32_t i = 0; i < pull.count; i++) {
+		CHECK(stage, memcmp(puppet_state(puppet, idx, i), stage->state[idx][i],
+				    stage_slice(stage, 0, i)->count * sizeof(float)) == 0);
+		CHECK(stage, puppet_state(puppet, idx, i)[0] != 0.0f);
+	}
+}
+
+static void
+leave(struct stage *stage)
+{
+	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
+		puppet_goodbye(&stage->puppet[t]);
+	}
+	stage_settle(stage);
+	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
+		CHECK(stage, stage->puppet[t].goodbye_heard);
+		puppet_disconnect(&stage->puppet[t]);
+	}
+	stage_settle(stage);
+	CHECK(stage, wf_lane_job_state(stage->lane[0]) == WF_LANE_FINISHED);
+}
+
+static void
+honest(struct stage *stage)
+{
+	struct wf_lane_stats stats;
+	begin(stage);
+	struct puppet *one = &stage->puppet[1];
+	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
+	CHECK(stage, puppet_values_are_right(one));
+	step(stage, 1);
+	step(stage, 2);
+	CHECK(stage, puppet_values_are_right(&stage->puppet[0]) && puppet_values_are_right(one));
+	uint32_t slices = stage_slice_count(stage, 0);
+	CHECK(stage, one->answers == slices + 2 * (slices - 1));
+	memset(puppet_values(one, 0), 0, STAGE_SLICE_FLOATS * sizeof(float));
+	puppet_pull(one, 2, 0, 1);
+	stage_settle(stage);
+	CHECK(stage, puppet_values_are_right(one));
+	uint32_t before = one->answers;
+	puppet_pull(one, 2, slices - 1, 1); /* static: as it is, whatever the step */
+	stage_settle(stage);
+	CHECK(stage, one->answers == before + 1 && puppet_values_are_right(one));
+	for (uint32_t i = 0; i < wf_optimizer_state_count((enum wf_optimizer)stage->opts.optimizer);
+	     i++) {
+		check_state(stage, one, i);
+	}
+	puppet_reduce(&stage->puppet[0], 1, 2, 0.5);
+	puppet_reduce(one, 1, 2, 2.0);
+	stage_settle(stage);
+	CHECK(stage, one->reduced_count == 1 && one->reduced.count == 2);
+	CHECK(stage, one->reduced.value[0] == 2.5 && one->reduced.value[1] == 4.5);
+	CHECK(stage, one->reduced.step == 2);
+	leave(stage);
+	wf_lane_stats(stage->lane[0], &stats);
+	CHECK(stage, stats.steps_applied == 2 && stats.slices_applied == 2 * (slices - 1));
+	CHECK(stage, stats.hellos_refused == 0 && stats.gradients_nonfinite == 0);
+	wf_lane_reset(stage->lane[0]);
+	CHECK(stage, wf_lane_job_state(stage->lane[0]) == WF_LANE_IDLE);
+}
+
+static void
+a_job_ends_with_the_optimizers_values_and_state(void **state)
+{
+	(void)state;
+	for (uint32_t kind = 0; kind < WF_OPTIMIZER_COUNT; kind++) {
+		const struct stage_opts opts = {.trainers = 2, .optimizer = kind};
+		stage_play(&opts, honest, NULL);
+	}
+}
+
+static void
+pull_ahead(struct stage *stage)
+{
+	begin(stage);
+	struct puppet *one = &stage->puppet[1];
+	uint32_t before = one->answers;
+	puppet_pull(one, 1, 0, 1);
+	stage_settle(stage);
+	CHECK(stage, one->answers == before);
+	step(stage, 1);
+	uint32_t slices = stage_slice_count(stage, 0);
+	CHECK(stage, one->answers == before + 1 + slices - 1);
+	CHECK(stage, puppet_values_are_right(one));
+}
+
+static void
+a_pull_ahead_of_its_step_is_answered_when_the_step_is_applied(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, pull_ahead, NULL);
+}
+
+static void
+out_and_back(struct stage *stage)
+{
+	begin(stage);
+	struct puppet *zero = &stage->puppet[0];
+	struct puppet *one = &stage->puppet[1];
+	step(stage, 1);
+	puppet_say_out(one, 2, 0);
+	puppet_continue(zero, 2);
+	stage_settle(stage);
+	stage->opts.trainers = 1; /* only trainer 0 pushes step 2 */
+	stage_expect_step(stage, 2);
+	CHECK(stage, puppet_values_are_right(zero) && !puppet_values_are_right(one));
+	puppet_pull(one, 2, 0, stage_slice_count(stage, 0) - 1);
+	stage_settle(stage);
+	CHECK(stage, puppet_values_are_right(one));
+	stage->opts.trainers = 2;
+	for (uint32_t t = 0; t < 2; t++) {
+		puppet_say_step(&stage->puppet[t], 3, 1);
+		for (uint32_t i = 0; i < stage_slice_count(stage, 0) - 1; i++) {
+			puppet_push(&stage->puppet[t], i, 3);
+		}
+	}
+	stage_settle(stage);
+	stage_expect_step(stage, 3);
+	CHECK(stage, puppet_values_are_right(zero) && puppet_values_are_right(one));
+}
+
+static void
+a_trainer_out_of_data_is_skipped_until_the_next_pass(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, out_and_back, NULL);
+}
+
+/* --- not finite --- */
+
+/* Trainer 1 pushes slice 0 of step 1 with these two elements. */
+static void
+push_odd(struct stage *stage, float third, float fifth)
+{
+	struct puppet *one = &stage->puppet[1];
+	begin(stage);
+	puppet_continue(&stage->puppet[0], 1);
+	puppet_say_step(one, 1, 0);
+	for (uint32_t i = 1; i < stage_slice_count(stage, 0) - 1; i++) {
+		puppet_push(one, i, 1);
+	}
+	stage_settle(stage);
+	for (uint32_t e = 0; e < STAGE_SLICE_FLOATS; e++) {
+		puppet_source(one, 0)[e] = stage_gradient(1, 1, 0, e);
+	}
+	puppet_source(one, 0)[3] = third;
+	puppet_source(one, 0)[5] = fifth;
+	puppet_put(one, 0, 0, 1);
+	stage_settle(stage);
+	stage_expect_step(stage, 1);
+}
+
+static void
+nan_aborts(struct stage *stage)
+{
+	push_odd(stage, NAN, INFINITY);
+	for (uint32_t t = 0; t < 2; t++) {
+		const struct puppet *puppet = &stage->puppet[t];
+		CHECK(stage, puppet->aborted && puppet->abort.status == WEFT_DATA);
+		CHECK(stage, puppet->abort.step == 1);
+		CHECK_SAYS(stage, puppet->abort.reason, "2 values of the gradient of w");
+		CHECK_SAYS(stage, puppet->abort.reason, "from trainer 1");
+		CHECK_SAYS(stage, puppet->abort.who, "pserver 0 lane 0");
+	}
+}
+
+static void
+a_gradient_that_is_not_finite_ends_the_job_naming_trainer_and_tensor(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, nan_aborts, NULL);
+}
+
+static void
+nan_skips(struct stage *stage)
+{
+	struct wf_lane_stats stats;
+	push_odd(stage, NAN, -INFINITY);
+	wf_lane_stats(stage->lane[0], &stats);
+	CHECK(stage, stats.gradients_nonfinite == 2 && stats.steps_applied == 1);
+	stage->value[0][3] = stage_gradient(0, 0, 0, 3);
+	stage->value[0][5] = stage_gradient(0, 0, 0, 5);
+	CHECK(stage, stage->value[0][4] != stage_gradient(0, 0, 0, 4));
+	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
+	CHECK(stage, puppet_values_are_right(&stage->puppet[1]));
+	CHECK(stage, !stage->puppet[0].aborted);
+}
+
+static void
+skipped_elements_keep_their_value_and_are_counted(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2, .nonfinite = WF_NONFINITE_SKIP}, nan_skips,
+		   NULL);
+}
+
+static void
+sum_overflows(struct stage *stage)
+{
+	begin(stage);
+	for (uint32_t t = 0; t < 2; t++) {
+		puppet_say_step(&stage->puppet[t], 1, 0);
+		for (uint32_t e = 0; e < STAGE_SLICE_FLOATS; e++) {
+			puppet_source(&stage->puppet[t], 0)[e] = 3e38f;
+		}
+		stage_settle(stage);
+		puppet_put(&stage->puppet[t], 0, 0, 1);
+	}
+	stage_settle(stage);
+	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_DATA);
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "16 values of the gradient of w");
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "from the sum over trainers");
+}
+
+static void
+a_sum_that_overflows_is_not_blamed_on_a_trainer(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, sum_overflows, NULL);
+}
+
+/* --- windows --- */
+
+static void
+opposite_orders(struct stage *stage)
+{
+	const uint32_t window = stage->opts.slot_count;
+	const struct wf_lane *lane = stage->lane[0];
+	begin(stage);
+	uint32_t slices = stage_slice_count(stage, 0) - 1; /* the last is static */
+	CHECK(stage, slices == 49);
+	for (uint32_t t = 0; t < 2; t++) {
+		puppet_say_step(&stage->puppet[t], 1, 0);
+		for (uint32_t i = 0; i < slices; i++) {
+			puppet_push(&stage->puppet[t], t == 0 ? i : slices - 1 - i, 1);
+		}
+		stage_settle(stage); /* trainer 0 pushes all it can before 1 begins */
+		if (t == 0) {
+			/* Its windows fill and are parked as a whole; what is left stays in slots.
+			 */
+			uint64_t parked = slices / window * window;
+			CHECK(stage, lane->stats.slices_parked == parked);
+			CHECK(stage, lane->stats.parked_bytes_peak == parked * 64);
+			CHECK(stage, stage->puppet[0].credits == parked);
+			CHECK(stage, lane->peer[0].held == slices - parked);
+		}
+	}
+	stage_expect_step(stage, 1);
+	CHECK(stage, lane->stats.slices_applied == slices);
+	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
+	CHECK(stage, puppet_values_are_right(&stage->puppet[1]));
+	CHECK(stage, wf_store_parked_bytes(&lane->store) == 0);
+	CHECK(stage, lane->store.park_free_count == lane->store.park_count);
+	CHECK(stage, lane->peer[0].held == 0 && lane->peer[1].held == 0);
+	leave(stage);
+}
+
+static void
+opposite_orders_do_not_block_each_other(void **state)
+{
+	(void)state;
+	for (uint32_t slots = 1; slots <= 2; slots++) {
+		for (uint64_t seed = 1; seed <= 5; seed++) {
+			const struct stage_opts opts = {.seed = seed,
+							.trainers = 2,
+							.slot_count = slots,
+							.w_count = 48 * 16};
+			stage_play(&opts, opposite_orders, NULL);
+		}
+	}
+}
+
+/* Trainers do not wait for DONE: a push may be here while the last answer is still being read. */
+static void
+at_once(struct stage *stage)
+{
+	begin(stage);
+	uint32_t pushed = stage_slice_count(stage, 0) - 1;
+	for (uint64_t number = 1; number <= 20; number++) {
+		uint32_t due = stage->puppet[0].answers + stage->puppet[1].answers + 2 * pushed;
+		puppet_continue(&stage->puppet[0], number);
+		puppet_continue(&stage->puppet[1], number);
+		for (unsigned i = 0; i < 1000; i++) {
+			if (stage->puppet[0].answers + stage->puppet[1].answers == due) {
+				break;
+			}
+			stage_run(stage, 50 * WF_NS_PER_US);
+		}
+		stage_expect_step(stage, number);
+		CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
+		CHECK(stage, puppet_values_are_right(&stage->puppet[1]));
+	}
+}
+
+static void
+a_step_may_follow_the_last_at_once(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		stage_play(&(struct stage_opts){.trainers = 2, .seed = seed}, at_once, NULL);
+	}
+}
+
+/* --- lost and found --- */
+
+static void
+cut_in_step(struct stage *stage)
+{
+	struct puppet *one = &stage->puppet[1];
+	const struct wf_lane *lane = stage->lane[0];
+	begin(stage);
+	puppet_continue(one, 1);
+	stage_settle(stage);
+	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	stage_settle(stage);
+	CHECK(stage, lane->peer[1].state == WF_PEER_LOST && lane->peer[1].held == 0);
+	CHECK(stage, wf_store_parked_bytes(&lane->store) == 4 * 64);
+	puppet_meet(one);
+	CHECK(stage, one->resume_step == 1 && one->received[0] == 1);
+	CHECK(stage, one->received[stage_slice_count(stage, 0) - 1] == 0);
+	puppet_continue(&stage->puppet[0], 1);
+	stage_settle(stage);
+	stage_expect_step(stage, 1);
+	CHECK(stage, puppet_values_are_right(&stage->puppet[0]) && puppet_values_are_right(one));
+	CHECK(stage, lane->stats.reconnects == 1 && wf_store_parked_bytes(&lane->store) == 0);
+}
+
+static void
+pushes_outlive_their_path(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, cut_in_step, NULL);
+}
+
+static void
+lost_answer(struct stage *stage)
+{
+	struct puppet *one = &stage->puppet[1];
+	begin(stage);
+	step(stage, 1);
+	memset(puppet_values(one, 0), 0, STAGE_SLICE_FLOATS * sizeof(float));
+	memset(puppet_values(one, 2), 0, 8 * sizeof(float));
+	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	stage_settle(stage);
+	one->have[0] = 0;
+	one->have[2] = 0;
+	uint32_t before = one->answers;
+	puppet_meet(one);
+	CHECK(stage, one->answers == before + 2);
+	CHECK(stage, puppet_values_are_right(one));
+}
+
+static void
+answers_that_a_trainer_lacks_are_given_again_and_no_others(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, lost_answer, NULL);
+}
+
+/* Trainer 1 is back, and its step is applied before it has said what it has. */
+static void
+applied_before_have(struct stage *stage)
+{
+	struct puppet *one = &stage->puppet[1];
+	begin(stage);
+	puppet_continue(one, 1);
+	stage_settle(stage);
+	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	stage_settle(stage);
+	puppet_connect(one);
+	stage_settle(stage);
+	puppet_grant(one, WF_GRANT_WIRE_VALUES, 0);
+	uint32_t before = one->answers;
+	puppet_continue(&stage->puppet[0], 1);
+	stage_settle(stage);
+	stage_expect_step(stage, 1);
+	CHECK(stage, puppet_values_are_right(&stage->puppet[0]) && one->answers == before);
+	puppet_have(one);
+	stage_settle(stage);
+	CHECK(stage, one->answers == before + 4 && puppet_values_are_right(one));
+}
+
+static void
+nothing_is_answered_before_have_and_nothing_twice(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, applied_before_have, NULL);
+}
+
+static void
+never_back(struct stage *stage)
+{
+	begin(stage);
+	puppet_continue(&stage->puppet[0], 1);
+	stage_settle(stage);
+	wf_transport_disconnect(stage->puppet[1].conn, WF_DISCONNECT_NOW);
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, !stage->puppet[0].aborted);
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_LOST);
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "trainer 1 (host puppet, pid 101)");
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "step 1");
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "not back within 3.0 s");
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, wf_lane_job_state(stage->lane[0]) == WF_LANE_FAILED);
+}
+
+static void
+a_trainer_that_stays_away_ends_the_job_by_name(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, never_back, NULL);
+}
+
+static void
+never_there(struct stage *stage)
+{
+	puppet_meet(puppet_add(stage, 0, 0));
+	stage_run(stage, 299 * WF_NS_PER_S);
+	CHECK(stage, !stage->puppet[0].aborted);
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_TIMEOUT);
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason,
+		   "trainer 1 of 2 did not come within 300 s");
+}
+
+static void
+a_trainer_that_never_comes_ends_the_job_by_name(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, never_there, NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_job_ends_with_the_optimizers_values_and_state),
+		cmocka_unit_test(a_pull_ahead_of_its_step_is_answered_when_the_step_is_applied),
+		cmocka_unit_test(a_trainer_out_of_data_is_skipped_until_the_next_pass),
+		cmocka_unit_test(
+			a_gradient_that_is_not_finite_ends_the_job_naming_trainer_and_tensor),
+		cmocka_unit_test(skipped_elements_keep_their_value_and_are_counted),
+		cmocka_unit_test(a_sum_that_overflows_is_not_blamed_on_a_trainer),
+		cmocka_unit_test(opposite_orders_do_not_block_each_other),
+		cmocka_unit_test(a_step_may_follow_the_last_at_once),
+		cmocka_unit_test(pushes_outlive_their_path),
+		cmocka_unit_test(answers_that_a_trainer_lacks_are_given_again_and_no_others),
+		cmocka_unit_test(nothing_is_answered_before_have_and_nothing_twice),
+		cmocka_unit_test(a_trainer_that_stays_away_ends_the_job_by_name),
+		cmocka_unit_test(a_trainer_that_never_comes_ends_the_job_by_name),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
