@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kill -9 of one process at a seeded instant, with and without other faults: every other process
  * ends within 5 s of virtual time, with a typed error that names who was killed, or had finished
- * before. Usage: test_kills FIRST COUNT; WEFT_SEED=S runs one seed. */
+ * before. Usage: test_kills FIRST COUNT; WEFT_SEED=S runs one seed, WEFT_LONG ten times as many. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,10 +111,14 @@ int
 main(int argc, char **argv)
 {
 	const char *one = getenv("WEFT_SEED");
-	uint64_t first = one != NULL ? strtoull(one, NULL, 0)
-			 : argc > 1  ? strtoull(argv[1], NULL, 0)
-				     : 1;
-	uint64_t count = one != NULL ? 1 : argc > 2 ? strtoull(argv[2], NULL, 0) : 100;
+	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
+	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
+	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 100) * scale;
+	first = (first - 1) * scale + 1;
+	if (one != NULL) {
+		first = strtoull(one, NULL, 0);
+		count = 1;
+	}
 	uint64_t failed = 0;
 	uint64_t in_time = 0;
 	for (uint64_t seed = first; seed < first + count; seed++) {

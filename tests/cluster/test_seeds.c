@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole jobs under seeded delays, splits, cuts, refusals and stalls: each ends with the bits of the
- * sequential run. Usage: test_seeds FIRST COUNT; WEFT_SEED=S runs one seed, and WEFT_CLUSTER_LOG=1
- * shows the log lines of all its processes. */
+ * sequential run. Usage: test_seeds FIRST COUNT; WEFT_SEED=S runs one seed, WEFT_LONG ten times as
+ * many, and WEFT_CLUSTER_LOG=1 shows the log lines of all its processes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,10 +70,14 @@ int
 main(int argc, char **argv)
 {
 	const char *one = getenv("WEFT_SEED");
-	uint64_t first = one != NULL ? strtoull(one, NULL, 0)
-			 : argc > 1  ? strtoull(argv[1], NULL, 0)
-				     : 1;
-	uint64_t count = one != NULL ? 1 : argc > 2 ? strtoull(argv[2], NULL, 0) : 500;
+	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
+	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
+	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 500) * scale;
+	first = (first - 1) * scale + 1;
+	if (one != NULL) {
+		first = strtoull(one, NULL, 0);
+		count = 1;
+	}
 	struct cluster_opts opts;
 	char expected[CLUSTER_LINE_BYTES];
 	cluster_draw(first, &opts);

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh
+# What .ci/check and .ci/check-all share. Sourced, with $top set.
+#
+# A stage builds in build-check/NAME and leaves build-check/results/NAME.json: meson's test log, or
+# one line of the same form for what is not a meson test. summary.py adds them up.
+
+check=${top:?}/build-check
+results=$check/results
+mkdir -p "$results"
+
+# record STAGE NAME OK|FAIL|SKIP [TEXT]: a result that meson knows nothing about
+record() {
+	python3 -c 'import json, sys; print(json.dumps(dict(
+		name=sys.argv[1], result=sys.argv[2], stdout=sys.argv[3])))' \
+		"$2" "$3" "${4-}" >>"$results/$1.json"
+}
+
+# begin STAGE TEXT; end STAGE
+begin() {
+	rm -f "$results/$1.json"
+	echo "== $1: $2"
+	stage_start=$(date +%s)
+}
+
+end() {
+	python3 "$top/.ci/summary.py" --stage "$1" $(($(date +%s) - stage_start)) \
+		"$results/$1.json"
+}
+
+# build_stage STAGE [MESON_OPTION...]: false, with a failure on record, if it does not build
+build_stage() {
+	stage=$1
+	shift
+	if ! "$top/.ci/build" "$check/$stage" "$@" </dev/null; then
+		record "$stage" "configure and build" FAIL "see above"
+		return 1
+	fi
+	echo "   built in $(($(date +%s) - stage_start)) s"
+}
+
+# test_stage STAGE MULTIPLIER [SUITE...]: run suites (none named: all), collect the log
+test_stage() {
+	stage=$1
+	multiplier=$2
+	shift 2
+	logs=$check/$stage/meson-logs
+	rm -f "$logs/testlog.json"
+	suites=
+	for suite in "$@"; do
+		suites="$suites --suite weft:$suite"
+	done
+	# shellcheck disable=SC2086 # suites and $wrapper are words
+	$wrapper meson test -C "$check/$stage" --no-rebuild --timeout-multiplier "$multiplier" \
+		$suites >"$check/$stage/test.log" 2>&1 </dev/null || true
+	if [ -s "$logs/testlog.json" ]; then
+		cat "$logs/testlog.json" >>"$results/$stage.json"
+	else
+		record "$stage" "run tests" FAIL "$(tail -n 20 "$check/$stage/test.log")"
+	fi
+}
+
+wrapper=
+export ASAN_OPTIONS="${ASAN_OPTIONS-detect_leaks=1:abort_on_error=0}"
+export UBSAN_OPTIONS="${UBSAN_OPTIONS-halt_on_error=1:print_stacktrace=1}"
+export TSAN_OPTIONS="${TSAN_OPTIONS-halt_on_error=1:second_deadlock_stack=1}"
+
+# ThreadSanitizer of gcc 12 dies where the kernel randomises addresses widely.
+without_randomisation() {
+	if setarch "$(uname -m)" -R true 2>/dev/null; then
+		wrapper="setarch $(uname -m) -R"
+	fi
+}
+
+# run_stages DEFAULT... -- ASKED...: call stage_NAME for each, then print the sum, exit with it
+run_stages() {
+	wanted=
+	while [ "$1" != -- ]; do
+		wanted="$wanted $1"
+		shift
+	done
+	shift
+	[ $# -eq 0 ] || wanted="$*"
+	rm -f "$results"/*.json
+	for wanted_stage in $wanted; do
+		if ! command -v "stage_$wanted_stage" >/dev/null; then
+			echo "check: there is no stage '$wanted_stage'" >&2
+			exit 64
+		fi
+	done
+	files=
+	start=$(date +%s)
+	for wanted_stage in $wanted; do
+		"stage_$wanted_stage"
+		files="$files $results/$wanted_stage.json"
+	done
+	echo "== all: $(($(date +%s) - start)) s"
+	# shellcheck disable=SC2086
+	python3 "$top/.ci/summary.py" $files
+}

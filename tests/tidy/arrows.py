@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Folders include only what docs/architecture.md lets them know. Includes name their folder."""
+
+import os
+import re
+import sys
+
+import tree
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
+
+# Folder (longest match wins) -> folders that it may include besides itself. "*": anything.
+ARROWS = {
+    "include": [],
+    "base": ["include"],
+    "wire": ["include", "base"],
+    "kernels": ["include", "base"],
+    "transport": ["include", "base", "wire"],
+    "pserver": ["include", "base", "wire", "kernels", "transport"],
+    "trainer": ["include", "base", "wire", "kernels", "transport"],
+    # The training programs use nothing that the library does not offer.
+    "trainer/program": ["include", "base", "kernels", "trainer/models", "trainer/readers"],
+    "trainer/models": ["include", "base", "kernels", "trainer/readers"],
+    "trainer/readers": ["include", "base", "kernels"],
+    # Front of everything but the training programs; `weft version` lists what is compiled in.
+    "tools": ["include", "base", "kernels", "transport", "pserver", "tools/launch"],
+    # Hands options on to the training program, so it knows that one's table of them.
+    "tools/launch": ["include", "base", "tools", "trainer/program"],
+    "examples": ["include"],
+    "tests": ["*"],
+}
+
+
+def owner(path):
+    matches = [folder for folder in ARROWS if path.startswith(folder + "/")]
+    return max(matches, key=len) if matches else None
+
+
+def place(included):
+    """The path from the top of an included name."""
+    return "include/" + included if included.startswith("weft/") else included
+
+
+def is_sibling(path, included):
+    """Tests may include what lies beside them by its bare name."""
+    beside = os.path.join(tree.TOP, os.path.dirname(path), included)
+    return path.startswith("tests/") and "/" not in included and os.path.exists(beside)
+
+
+def main():
+    findings = tree.Findings()
+    for path in tree.c_files():
+        findings.looked_at += 1
+        folder = owner(path)
+        if folder is None:
+            findings.add(path, 1, "is in a folder that tests/tidy/arrows.py does not know")
+            continue
+        text = tree.read(path)
+        for match in INCLUDE.finditer(text):
+            line = tree.line_of(text, match.start())
+            if is_sibling(path, match.group(1)):
+                continue
+            target = place(match.group(1))
+            to = owner(target)
+            if to is None:
+                findings.add(path, line, "include names no folder of the tree: " + match.group(1))
+            elif to != folder and to not in ARROWS[folder] and "*" not in ARROWS[folder]:
+                findings.add(path, line, "%s may not know %s (%s)" % (folder, to, match.group(1)))
+    findings.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

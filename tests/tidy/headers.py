@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Each header compiles alone: as C17 without warnings; the installed ones as C11 and C++17 too.
+
+usage: headers.py COMPILER...   (the C compiler, as words)
+"""
+
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import sys
+
+import tree
+
+FLAGS = (
+    "-Wall -Wextra -Wpedantic -Werror -D_GNU_SOURCE -DWF_SLOW_ASSERTS=1 -I. -Iinclude -fsyntax-only"
+).split()
+
+
+def compile_alone(job):
+    """None, or what the compiler said."""
+    compiler, language, header = job
+    name = header[len("include/") :] if header.startswith("include/") else header
+    source = '#include "%s"\n#include "%s"\n' % (name, name)  # twice: it guards itself
+    if language.startswith("c1"):
+        source += "extern int not_empty;\n"
+    words = compiler + FLAGS + ["-std=" + language, "-x"]
+    words += ["c++" if "++" in language else "c", "-"]
+    done = subprocess.run(
+        words,
+        input=source,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=tree.TOP,
+    )
+    return None if done.returncode == 0 else done.stdout
+
+
+def cxx_works(compiler):
+    done = subprocess.run(
+        [compiler, "-x", "c++", "-fsyntax-only", "-"],
+        input="#include <cstddef>\n",
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    return done.returncode == 0
+
+
+def main():
+    compiler = sys.argv[1:] or ["cc"]
+    headers = [path for path in tree.c_files() if path.endswith(".h")]
+    public = [path for path in headers if path.startswith("include/")]
+    jobs = [(compiler, "c17", header) for header in headers]
+    jobs += [(compiler, "c11", header) for header in public]
+    for cxx in ("g++", "clang++"):
+        if shutil.which(cxx) and cxx_works(cxx):
+            jobs += [([cxx], "c++17", header) for header in public]
+    findings = tree.Findings()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for (words, language, header), said in zip(jobs, pool.map(compile_alone, jobs)):
+            findings.looked_at += 1
+            if said is not None:
+                findings.add(header, 1, "%s -std=%s:\n%s" % (words[-1], language, said))
+    findings.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
