@@ -237,7 +237,7 @@ cluster_draw(uint64_t seed, struct cluster_opts *out)
 				.log_level = WF_LOG_DEBUG,
 				.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
 			},
-		.pservers = wf_rng_below(&rng, 4) == 0 ? 1 : 3,
+		.pservers = 3,
 		.trainers = 4,
 		.lanes = lanes[wf_rng_below(&rng, 3)],
 		.slot_count = slots[wf_rng_below(&rng, 3)],
