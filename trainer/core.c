@@ -67,6 +67,7 @@ wf_core_open(struct wf_core *core)
 			       core->link_count, core->job.tensor_count);
 	}
 	wf_job_encode(&core->job, core->job_bytes);
+	wf_link_fill_hello(core);
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		enum weft_status st = wf_link_open(core, &core->link[i], i);
 		if (st != WEFT_OK) {
@@ -119,16 +120,12 @@ wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, 
 	}
 }
 
-/* Take one link down for what the lane sent. */
+/* A lane that does not keep to the protocol will not do so on another connection either. */
 static void
 offence(struct wf_link *link)
 {
-	struct wf_core *core = link->core;
-	wf_core_log(core, WEFT_LOG_WARN, "pserver %u lane %u: %s; the connection is closed",
-		    link->pserver_idx, link->lane_idx, weft_last_error());
-	if (link->conn != NULL) {
-		wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
-	}
+	wf_core_fail(link->core, WEFT_PROTOCOL, "pserver %u lane %u broke the protocol: %s",
+		     link->pserver_idx, link->lane_idx, weft_last_error());
 }
 
 static void
@@ -158,7 +155,9 @@ handle_event(struct wf_core *core, const struct wf_event *event)
 	}
 	enum weft_status st = event->kind == WF_EVENT_MSG ? wf_link_msg(link, event)
 							  : wf_flow_answer(link, event->put.tag);
-	if (st != WEFT_OK) {
+	if (st == WEFT_NOMEM) { /* our own want, not the lane's fault */
+		wf_core_fail(core, st, "%s", weft_last_error());
+	} else if (st != WEFT_OK) {
 		offence(link);
 	}
 }
@@ -203,7 +202,7 @@ describe_wait(struct wf_core *core, char *out, size_t bytes)
 static uint64_t
 waiting_since(const struct wf_core *core)
 {
-	if (!core->all_were_up) {
+	if (!core->initialised) {
 		return core->started_ns;
 	}
 	if (core->busy_slices > 0) {
@@ -224,8 +223,9 @@ check_waiting(struct wf_core *core, uint64_t now)
 		core->waiting_log_period_ns = WAITING_LOG_FIRST_NS;
 		core->waiting_log_ns = since + WAITING_LOG_FIRST_NS;
 	}
-	bool stuck = core->all_were_up && core->opts.step_timeout_ns != 0 &&
-		     now - since >= core->opts.step_timeout_ns;
+	uint64_t limit_ns =
+		core->initialised ? core->opts.step_timeout_ns : core->opts.connect_timeout_ns;
+	bool stuck = limit_ns != 0 && now - since >= limit_ns;
 	if (now < core->waiting_log_ns && !stuck) {
 		return;
 	}
@@ -233,13 +233,12 @@ check_waiting(struct wf_core *core, uint64_t now)
 	describe_wait(core, why, sizeof(why));
 	if (stuck) {
 		wf_core_fail(core, WEFT_TIMEOUT, "no answer within %.1f s: %.400s",
-			     (double)core->opts.step_timeout_ns / 1e9, why);
+			     (double)limit_ns / 1e9, why);
 		return;
 	}
 	char limit[48] = "";
-	if (!core->all_were_up) {
-		(void)snprintf(limit, sizeof(limit), " of at most %.0f s",
-			       (double)core->opts.connect_timeout_ns / 1e9);
+	if (limit_ns != 0) {
+		(void)snprintf(limit, sizeof(limit), " of at most %.0f s", (double)limit_ns / 1e9);
 	}
 	wf_core_log(core, WEFT_LOG_WARN, "trainer %u waits, %.0f s%s: %s", core->opts.trainer_id,
 		    (double)(now - since) / 1e9, limit, why);
@@ -299,6 +298,7 @@ tick(struct wf_core *core)
 		all_up = all_up && core->link[i].was_ready;
 	}
 	core->all_were_up = core->all_were_up || all_up;
+	core->initialised = core->initialised || (core->all_were_up && core->busy_slices == 0);
 	check_leaving(core);
 	check_waiting(core, now);
 }
@@ -306,6 +306,10 @@ tick(struct wf_core *core)
 bool
 wf_core_poll(struct wf_core *core)
 {
+	if (core->owner.thread == 0) {
+		wf_owner_take(&core->owner);
+	}
+	WF_ASSERT_OWNER(core);
 	unsigned count = 0;
 	if (wf_transport_poll(core->transport, core->event, WF_CORE_EVENTS, &count) != WEFT_OK) {
 		wf_core_fail(core, WEFT_IO, "transport: %s", weft_last_error());
@@ -388,6 +392,7 @@ void
 wf_core_leave(struct wf_core *core)
 {
 	core->leaving = true;
+	core->leaving_ns = wf_now_ns(core->env);
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		core->link[i].goodbye_due = core->link[i].state == WF_LINK_READY;
 	}

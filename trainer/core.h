@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "base/assert.h"
 #include "base/env.h"
 #include "transport/transport.h"
 #include "weft/weft.h"
@@ -18,6 +19,7 @@
 #define WF_NO_BUFFER UINT32_MAX
 #define WF_CORE_EVENTS 64
 #define WF_CORE_OPS 16
+#define WF_SAMPLES_MAX (1ull << 40) /* of a trainer's share of one step, as pservers have it */
 
 struct wf_core;
 
@@ -74,13 +76,15 @@ struct wf_link {
 	bool have_slots;
 	struct wf_grant_key slots_key;
 	uint32_t slot_count;
-	uint64_t slot_bytes;
+	uint64_t longest_bytes; /* of the link's slices */
 	uint32_t *buffer_slice; /* [slot_capacity] ordinal in it, or WF_NO_BUFFER */
 	uint32_t *buffer_free;  /* [slot_capacity] stack */
 	uint32_t buffer_free_count;
 	uint32_t slot_capacity;
 	uint32_t resumed;   /* slices that RESUME has told of */
 	uint32_t have_next; /* ordinal of the next HAVE; UINT32_MAX: all sent, or not due */
+	bool granted;       /* the parameters, on this path; grant_due: to be told */
+	struct wf_grant_key values_key;
 	bool grant_due, step_due, out_due, reduce_due, goodbye_due, abort_due;
 
 	/* Pushes to be PUT: ring of ordinals. */
@@ -95,6 +99,7 @@ struct wf_core_tensor {
 };
 
 struct wf_core {
+	struct wf_owner owner; /* who drives */
 	struct wf_env *env;
 	struct weft_session_opts opts;
 	struct wf_job job;
@@ -116,6 +121,7 @@ struct wf_core {
 
 	uint64_t started_ns; /* 0: not started */
 	bool all_were_up;
+	bool initialised; /* every lane was up, and the initial values are here */
 
 	/* Step. */
 	uint64_t step; /* last one begun by this trainer */
@@ -134,12 +140,15 @@ struct wf_core {
 	uint64_t reduce_step; /* out: highest step begun by any trainer */
 	uint64_t reduce_since_ns;
 
-	bool leaving;          /* GOODBYE is being said */
+	bool leaving;                        /* GOODBYE is being said */
+	uint64_t leaving_ns;                 /* since when */
+	char unacknowledged[WF_ERROR_BYTES]; /* who did not answer GOODBYE; "": nobody */
 	_Atomic uint32_t left; /* shared: everything is said; core: store release; owner: acquire */
 
 	/* Failure. shared: text is written before status (release), read after it (acquire). */
 	_Atomic uint32_t status; /* enum weft_status */
 	char failure[WF_ERROR_BYTES];
+	char failure_who[WF_MEMBER_NAME_BYTES]; /* who said it first; "": this trainer */
 	uint64_t failed_ns;
 	_Atomic uint32_t quiet; /* shared: failed, and no connection is left; core: store release */
 
@@ -148,6 +157,8 @@ struct wf_core {
 	struct wf_msg msg; /* scratch of one encode */
 	struct wf_msg_steps steps;
 	struct wf_msg_credit credit;
+	struct wf_msg_reduce reduce;
+	struct wf_hello hello; /* but for what differs by lane and attempt */
 };
 
 /* core.c. The core's job, placement, slabs and options are set by the session before. */
@@ -156,6 +167,7 @@ void wf_core_close(struct wf_core *core); /* accepts a half-open one */
 /* Do what can be done without waiting. Returns whether anything happened. */
 bool wf_core_poll(struct wf_core *core);
 void wf_core_arm(struct wf_core *core, uint64_t *deadline_ns);
+/* The first failure is kept; the lanes that are there hear it. */
 void wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format, ...)
@@ -178,6 +190,7 @@ void wf_core_reduce(struct wf_core *core);
 void wf_core_leave(struct wf_core *core);
 
 /* link.c */
+void wf_link_fill_hello(struct wf_core *core);
 enum weft_status wf_link_open(struct wf_core *core, struct wf_link *link,
 			      uint32_t idx) WEFT_MUST_CHECK;
 void wf_link_close(struct wf_link *link);

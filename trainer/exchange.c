@@ -38,6 +38,19 @@ check_all_pushed(const struct weft_session *session)
 }
 
 enum weft_status
+wf_exchange_finished(const struct weft_session *session)
+{
+	const struct wf_job *job = &session->core.job;
+	for (uint32_t i = 0; i < job->tensor_count; i++) {
+		if (is_busy(session, i)) {
+			return wf_fail(WEFT_INVALID, "%s is not answered in step %" PRIu64,
+				       job->tensor[i].name, session->step);
+		}
+	}
+	return check_all_pushed(session);
+}
+
+enum weft_status
 weft_step(struct weft_session *session, uint64_t samples, double cost)
 {
 	enum weft_status st = check_running(session);
@@ -47,8 +60,11 @@ weft_step(struct weft_session *session, uint64_t samples, double cost)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (samples == 0) {
-		return wf_fail(WEFT_INVALID, "step with no samples; end the pass instead");
+	if (samples == 0 || samples > WF_SAMPLES_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       "step with %" PRIu64 " samples, 1 to %llu are allowed; without any, "
+			       "end the pass instead",
+			       samples, WF_SAMPLES_MAX);
 	}
 	for (uint32_t i = 0; i < session->core.job.tensor_count; i++) {
 		if (is_busy(session, i)) {
@@ -123,22 +139,28 @@ weft_exchange(struct weft_session *session, uint64_t samples, double cost)
 }
 
 static enum weft_status
-begin_pull(struct weft_tensor *tensor)
+check_pull(const struct weft_tensor *tensor)
 {
-	struct weft_session *session = tensor->session;
-	enum weft_status st = check_running(session);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if (is_busy(session, tensor->idx)) {
+	enum weft_status st = check_running(tensor->session);
+	if (st == WEFT_OK && is_busy(tensor->session, tensor->idx)) {
 		return wf_fail(WEFT_INVALID, "pull of %s while its push is unanswered",
 			       weft_tensor_name(tensor));
 	}
-	bool fixed = session->core.job.tensor[tensor->idx].is_static;
+	return st;
+}
+
+static enum weft_status
+begin_pull(struct weft_tensor *tensor)
+{
+	struct weft_session *session = tensor->session;
+	enum weft_status st = check_pull(tensor);
+	if (st != WEFT_OK) {
+		return st;
+	}
 	atomic_store_explicit(&session->core.tensor[tensor->idx].busy, 1, memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_PULL,
 							  .tensor = tensor->idx,
-							  .a = fixed ? 0 : session->known_step});
+							  .a = session->known_step});
 	return WEFT_OK;
 }
 
@@ -152,8 +174,12 @@ weft_pull(struct weft_tensor *tensor)
 enum weft_status
 weft_pull_all(struct weft_session *session)
 {
+	uint32_t count = session->core.job.tensor_count;
 	enum weft_status st = WEFT_OK;
-	for (uint32_t i = 0; i < session->core.job.tensor_count && st == WEFT_OK; i++) {
+	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
+		st = check_pull(session->tensor[i]); /* all or none */
+	}
+	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
 		st = begin_pull(session->tensor[i]);
 	}
 	return st != WEFT_OK ? st : weft_wait_all(session);
@@ -205,7 +231,9 @@ weft_pass_end(struct weft_session *session)
 		return st;
 	}
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_OUT});
-	st = weft_barrier(session);
+	double pass =
+		1; /* a value makes this another call than a barrier, should trainers differ */
+	st = weft_reduce(session, &pass, 1);
 	if (st != WEFT_OK) {
 		return st;
 	}

@@ -104,6 +104,7 @@ wf_flow_forget_path(struct wf_link *link)
 	link->queue_first = 0;
 	link->queue_count = 0;
 	link->have_next = UINT32_MAX;
+	link->granted = false;
 	link->grant_due = false;
 	link->step_due = false;
 	link->out_due = false;
@@ -212,8 +213,9 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 	}
 }
 
+/* Grant the parameters. False: the connection is on its way down, or the session has failed. */
 static bool
-flush_grant(struct wf_link *link)
+grant_values(struct wf_link *link)
 {
 	struct wf_core *core = link->core;
 	const struct wf_grant grant = {
@@ -221,24 +223,26 @@ flush_grant(struct wf_link *link)
 		.region = core->param_region,
 		.bytes = core->param.bytes,
 	};
-	struct wf_grant_key key;
-	enum weft_status st = wf_transport_grant(link->conn, &grant, &key);
-	if (st == WEFT_CLOSED) {
-		return false; /* its DOWN is on the way */
-	}
-	if (st != WEFT_OK) {
+	enum weft_status st = wf_transport_grant(link->conn, &grant, &link->values_key);
+	if (st != WEFT_OK && st != WEFT_CLOSED) {
 		wf_core_fail(core, st, "%s", weft_last_error());
+	}
+	link->granted = st == WEFT_OK;
+	return link->granted;
+}
+
+static bool
+flush_grant(struct wf_link *link)
+{
+	struct wf_core *core = link->core;
+	if (!link->granted && !grant_values(link)) {
 		return false;
 	}
-	struct wf_msg_grant msg = {.kind = WF_GRANT_WIRE_VALUES, .slot_bytes = grant.bytes};
-	memcpy(msg.key, key.bytes, sizeof(msg.key));
+	struct wf_msg_grant msg = {.kind = WF_GRANT_WIRE_VALUES, .slot_bytes = core->param.bytes};
+	memcpy(msg.key, link->values_key.bytes, sizeof(msg.key));
 	wf_msg_grant_encode(&msg, &core->msg);
-	if (!wf_link_send(link, &core->msg)) {
-		wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW); /* try on a fresh path */
-		return false;
-	}
-	link->grant_due = false;
-	return true;
+	link->grant_due = !wf_link_send(link, &core->msg);
+	return !link->grant_due;
 }
 
 /* The next part of HAVE: per slice the last step answered. */

@@ -38,6 +38,9 @@ wf_link_open(struct wf_core *core, struct wf_link *link, uint32_t idx)
 			.offset = core->offset[slice->tensor] + slice->first * sizeof(float),
 			.bytes = slice->count * sizeof(float),
 		};
+		if (link->slice[i].bytes > link->longest_bytes) {
+			link->longest_bytes = link->slice[i].bytes;
+		}
 		link->pushable_count += core->job.tensor[slice->tensor].is_static ? 0 : 1;
 	}
 	return WEFT_OK;
@@ -65,22 +68,18 @@ wf_link_describe(const struct wf_link *link, char *out, size_t bytes)
 		       host);
 }
 
-static void
-fill_hello(const struct wf_link *link, struct wf_hello *hello)
+void
+wf_link_fill_hello(struct wf_core *core)
 {
-	const struct wf_core *core = link->core;
-	*hello = (struct wf_hello){
+	core->hello = (struct wf_hello){
 		.version_min = WF_WIRE_VERSION_MIN,
 		.version_max = WF_WIRE_VERSION,
 		.service = WF_SERVICE_DENSE,
-		.pserver_idx = link->pserver_idx,
-		.lane_idx = link->lane_idx,
 		.pserver_count = core->job.pserver_count,
 		.lane_count = core->job.lane_count,
 		.trainer_id = core->opts.trainer_id,
 		.trainer_count = core->job.trainer_count,
 		.incarnation = core->incarnation,
-		.path = link->path,
 		.job_digest = wf_job_digest(&core->job),
 		.tensors_digest = wf_job_tensors_digest(&core->job),
 		.placement_digest = wf_placement_digest(&core->placement),
@@ -90,20 +89,22 @@ fill_hello(const struct wf_link *link, struct wf_hello *hello)
 		.put_bytes_max = core->job.slice_bytes,
 		.pid = (uint32_t)getpid(),
 	};
-	if (gethostname(hello->host, sizeof(hello->host)) != 0 || hello->host[0] == '\0') {
-		(void)snprintf(hello->host, sizeof(hello->host), "unknown");
+	char *host = core->hello.host;
+	if (gethostname(host, sizeof(core->hello.host)) != 0 || host[0] == '\0') {
+		(void)snprintf(host, sizeof(core->hello.host), "unknown");
 	}
-	hello->host[sizeof(hello->host) - 1] = '\0';
+	host[sizeof(core->hello.host) - 1] = '\0';
 }
 
 static void
 connect_once(struct wf_link *link)
 {
 	struct wf_core *core = link->core;
-	struct wf_hello hello;
+	struct wf_hello hello = core->hello;
 	uint8_t bytes[WF_HELLO_MAX];
-	link->path++;
-	fill_hello(link, &hello);
+	hello.path = ++link->path;
+	hello.pserver_idx = link->pserver_idx;
+	hello.lane_idx = link->lane_idx;
 	size_t used = wf_hello_encode(&hello, bytes);
 	enum weft_status st =
 		wf_transport_connect(core->transport, &link->host, bytes, used, link, &link->conn);
@@ -129,13 +130,31 @@ retry_later(struct wf_link *link)
 static void
 give_up_leaving(struct wf_link *link)
 {
+	struct wf_core *core = link->core;
 	char who[WF_REASON_BYTES];
 	wf_link_describe(link, who, sizeof(who));
-	wf_core_log(link->core, WEFT_LOG_WARN, "%s went before it acknowledged GOODBYE: %s", who,
-		    link->last_error);
+	(void)snprintf(core->unacknowledged, sizeof(core->unacknowledged),
+		       "%.160s did not acknowledge GOODBYE within %.1f s, all steps before were "
+		       "answered: %.160s",
+		       who, (double)core->opts.reconnect_timeout_ns / 1e9,
+		       link->last_error[0] != '\0' ? link->last_error : "no answer");
 	link->state = WF_LINK_LEFT;
 	link->lost_ns = 0;
 	if (link->conn != NULL) {
+		wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
+	}
+}
+
+static void
+check_left(struct wf_link *link, uint64_t now)
+{
+	const struct wf_core *core = link->core;
+	if (now - core->leaving_ns < core->opts.reconnect_timeout_ns) {
+		return;
+	}
+	if (link->state != WF_LINK_LEFT) {
+		give_up_leaving(link);
+	} else if (link->conn != NULL) { /* acknowledged, but the connection does not end */
 		wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
 	}
 }
@@ -145,11 +164,11 @@ check_lost(struct wf_link *link, uint64_t now)
 {
 	struct wf_core *core = link->core;
 	uint64_t timeout = core->opts.reconnect_timeout_ns;
-	if (link->lost_ns == 0 || now - link->lost_ns < timeout) {
+	if (core->leaving) {
+		check_left(link, now);
 		return;
 	}
-	if (core->leaving) {
-		give_up_leaving(link);
+	if (link->lost_ns == 0 || now - link->lost_ns < timeout) {
 		return;
 	}
 	char who[WF_REASON_BYTES];
@@ -166,8 +185,7 @@ wf_link_tick(struct wf_link *link, uint64_t now)
 	if (wf_core_failed(core) || link->state == WF_LINK_LEFT) {
 		return;
 	}
-	if (link->server_incarnation == 0 &&
-	    now - core->started_ns >= core->opts.connect_timeout_ns) {
+	if (!link->was_ready && now - core->started_ns >= core->opts.connect_timeout_ns) {
 		char who[WF_REASON_BYTES];
 		wf_link_describe(link, who, sizeof(who));
 		wf_core_fail(core, WEFT_TIMEOUT, "%s was not there within %.1f s, last error: %s",
@@ -258,12 +276,12 @@ refused(struct wf_link *link, const struct wf_event *event)
 	}
 	(void)snprintf(link->last_error, sizeof(link->last_error), "refused: %.*s",
 		       WF_WHY_BYTES - 16, verdict.reason);
-	if (verdict.refusal == WEFT_UNAVAILABLE || verdict.refusal == WEFT_REFUSED) {
-		retry_later(link);
+	if ((verdict.flags & WF_WELCOME_JOB_OVER) != 0) {
+		wf_core_fail(link->core, (enum weft_status)verdict.refusal, "%s", verdict.reason);
 		return;
 	}
-	if (verdict.refusal == WEFT_ABORTED) {
-		wf_core_fail(link->core, WEFT_ABORTED, "%s", verdict.reason);
+	if (verdict.refusal == WEFT_UNAVAILABLE || verdict.refusal == WEFT_REFUSED) {
+		retry_later(link);
 		return;
 	}
 	wf_core_fail(link->core, (enum weft_status)verdict.refusal, "refused by %.150s: %s", who,
@@ -318,8 +336,12 @@ take_slots(struct wf_link *link, const struct wf_event *event)
 	if (st != WEFT_OK) {
 		return st;
 	}
+	if (msg.slot_bytes < link->longest_bytes) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "GRANT: slots of %" PRIu64 " bytes, slices have up to %" PRIu64,
+			       msg.slot_bytes, link->longest_bytes);
+	}
 	memcpy(link->slots_key.bytes, msg.key, sizeof(msg.key));
-	link->slot_bytes = msg.slot_bytes;
 	link->have_slots = true;
 	return WEFT_OK;
 }
@@ -364,22 +386,26 @@ static enum weft_status
 take_reduced(struct wf_link *link, const struct wf_event *event)
 {
 	struct wf_core *core = link->core;
-	static _Thread_local struct wf_msg_reduce msg;
-	enum weft_status st = wf_msg_reduced_decode(event->msg.head, event->msg.body, &msg);
+	struct wf_msg_reduce *msg = &core->reduce;
+	enum weft_status st = wf_msg_reduced_decode(event->msg.head, event->msg.body, msg);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (core->reduce_since_ns == 0 || link->idx != 0 || msg.request_id != core->reduce_id ||
-	    msg.count != core->reduce_count) {
+	if (link->idx == 0 && core->reduce_since_ns == 0 && msg->request_id <= core->reduce_id) {
+		return WEFT_OK; /* said again, after a reconnect */
+	}
+	if (core->reduce_since_ns == 0 || link->idx != 0 || msg->request_id != core->reduce_id ||
+	    msg->count != core->reduce_count) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "REDUCED %" PRIu64 " with %u values was not asked for",
-			       msg.request_id, msg.count);
+			       msg->request_id, msg->count);
 	}
-	for (uint32_t i = 0; i < msg.count; i++) {
-		core->reduce_value[i] = msg.value[i];
+	for (uint32_t i = 0; i < msg->count; i++) {
+		core->reduce_value[i] = msg->value[i];
 	}
-	core->reduce_step = msg.step;
+	core->reduce_step = msg->step;
 	core->reduce_since_ns = 0;
+	link->reduce_due = false;
 	atomic_store_explicit(&core->reduce_busy, 0, memory_order_seq_cst); /* B1, W1 */
 	return WEFT_OK;
 }
@@ -412,7 +438,8 @@ take_control(struct wf_link *link, const struct wf_event *event)
 		return take_reduced(link, event);
 	case WF_MSG_ABORT:
 		st = wf_msg_abort_decode(event->msg.head, event->msg.body, &abort);
-		if (st == WEFT_OK) {
+		if (st == WEFT_OK && !wf_core_failed(link->core)) {
+			memcpy(link->core->failure_who, abort.who, sizeof(abort.who));
 			wf_core_fail(link->core, (enum weft_status)abort.status, "%s",
 				     abort.reason);
 		}
@@ -505,7 +532,11 @@ flush_abort(struct wf_link *link)
 		.status = (uint16_t)atomic_load_explicit(&core->status, memory_order_relaxed),
 		.step = core->step,
 	};
-	(void)snprintf(msg.who, sizeof(msg.who), "trainer %u", core->opts.trainer_id);
+	if (core->failure_who[0] != '\0') {
+		memcpy(msg.who, core->failure_who, sizeof(msg.who)); /* who said it first */
+	} else {
+		(void)snprintf(msg.who, sizeof(msg.who), "trainer %u", core->opts.trainer_id);
+	}
 	(void)snprintf(msg.reason, sizeof(msg.reason), "%.*s", WF_REASON_BYTES - 1, core->failure);
 	wf_msg_abort_encode(&msg, &core->msg);
 	if (!wf_link_send(link, &core->msg)) {
@@ -529,14 +560,14 @@ static bool
 flush_reduce(struct wf_link *link)
 {
 	struct wf_core *core = link->core;
-	static _Thread_local struct wf_msg_reduce msg;
-	msg.request_id = core->reduce_id;
-	msg.step = core->step;
-	msg.count = core->reduce_count;
-	for (uint32_t i = 0; i < msg.count; i++) {
-		msg.value[i] = core->reduce_value[i];
+	struct wf_msg_reduce *msg = &core->reduce;
+	msg->request_id = core->reduce_id;
+	msg->step = core->step;
+	msg->count = core->reduce_count;
+	for (uint32_t i = 0; i < msg->count; i++) {
+		msg->value[i] = core->reduce_value[i];
 	}
-	wf_msg_reduce_encode(&msg, &core->msg);
+	wf_msg_reduce_encode(msg, &core->msg);
 	link->reduce_due = !wf_link_send(link, &core->msg);
 	return !link->reduce_due;
 }
@@ -561,7 +592,9 @@ wf_link_flush(struct wf_link *link)
 		return;
 	}
 	wf_flow_flush(link);
-	if (link->reduce_due && !flush_reduce(link)) {
+	bool said =
+		!link->step_due && !link->out_due; /* a reduce counts the steps said before it */
+	if (link->reduce_due && (!said || !flush_reduce(link))) {
 		return;
 	}
 	if (link->goodbye_due) {

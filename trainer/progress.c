@@ -98,7 +98,9 @@ thread_turn(struct weft_session *session)
 {
 	bool any = take_commands(session);
 	any = wf_core_poll(&session->core) || any;
-	wake_owner(&session->progress);
+	if (any || wf_core_failed(&session->core)) { /* else it waits for nothing that happened */
+		wake_owner(&session->progress);
+	}
 	return any;
 }
 
@@ -166,21 +168,36 @@ open_fds(struct weft_session *session)
 	return st != WEFT_OK ? st : watch(progress->poll_fd, fd);
 }
 
-enum weft_status
-wf_progress_open(struct weft_session *session)
+void
+wf_progress_init(struct weft_session *session)
 {
 	struct wf_progress *progress = &session->progress;
 	progress->poll_fd = -1;
 	progress->command_fd = -1;
 	progress->done_fd = -1;
-	progress->threaded = session->core.opts.progress == WEFT_PROGRESS_THREAD;
-	enum weft_status st =
-		wf_pin_create(session->env, session->core.opts.pin, 1, &progress->pin);
-	if (st != WEFT_OK || !progress->threaded) {
-		return st;
+}
+
+/* The next power of two. */
+static size_t
+ring_items(const struct weft_session *session)
+{
+	size_t items = 1;
+	while (items < session->core.job.tensor_count + WF_COMMANDS_OWN) {
+		items *= 2;
 	}
-	st = wf_ring_create(session->env, WF_COMMANDS_MAX, sizeof(struct wf_command),
-			    &progress->ring);
+	return items;
+}
+
+enum weft_status
+wf_progress_open(struct weft_session *session)
+{
+	struct wf_progress *progress = &session->progress;
+	progress->threaded = session->core.opts.progress == WEFT_PROGRESS_THREAD;
+	if (!progress->threaded) {
+		return WEFT_OK;
+	}
+	enum weft_status st = wf_ring_create(session->env, ring_items(session),
+					     sizeof(struct wf_command), &progress->ring);
 	if (st == WEFT_OK) {
 		st = open_fds(session);
 	}
@@ -198,7 +215,7 @@ wf_progress_open(struct weft_session *session)
 static void
 close_fd(int fd)
 {
-	if (fd > 0) {
+	if (fd >= 0) {
 		(void)close(fd);
 	}
 }
@@ -239,10 +256,8 @@ wf_progress_command(struct weft_session *session, const struct wf_command *comma
 		run_command(session, command);
 		return;
 	}
-	while (!wf_ring_push(progress->ring, command)) {
-		/* Full: the thread is behind. It takes all commands in one turn. */
-		wf_wait(session->env, -1, wf_now_ns(session->env) + WF_NS_PER_MS);
-	}
+	bool pushed = wf_ring_push(progress->ring, command);
+	WF_ASSERT(pushed); /* WF_COMMANDS_OWN */
 	atomic_fetch_add_explicit(&progress->commands, 1, memory_order_seq_cst);         /* W2 */
 	if (atomic_load_explicit(&progress->thread_sleeps, memory_order_seq_cst) != 0) { /* W2 */
 		signal_fd(progress->command_fd);
@@ -256,7 +271,9 @@ sleep_for_thread(struct weft_session *session, const _Atomic uint32_t *word)
 	struct wf_progress *progress = &session->progress;
 	atomic_store_explicit(&progress->owner_sleeps, 1, memory_order_seq_cst);          /* W1 */
 	bool set = word == NULL || atomic_load_explicit(word, memory_order_seq_cst) != 0; /* W1 */
-	if (set && !wf_core_failed(&session->core)) {
+	/* F1, W1: the failure is stored before the look at owner_sleeps */
+	bool failed = atomic_load_explicit(&session->core.status, memory_order_seq_cst) != WEFT_OK;
+	if (set && !failed) {
 		wf_wait(session->env, progress->done_fd,
 			wf_now_ns(session->env) + WF_NS_PER_S / 10);
 	}

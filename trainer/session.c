@@ -3,6 +3,7 @@
 #include "trainer/session.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ weft_session_opts_init(struct weft_session_opts *opts)
 		.connect_timeout_ns = 300 * WF_NS_PER_S,
 		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
 		.peer_timeout_ns = 10 * WF_NS_PER_S,
+		.step_timeout_ns = 1800 * WF_NS_PER_S,
 		.numerics = "",
 	};
 }
@@ -84,6 +86,23 @@ copy_opts(struct weft_session *session, const struct weft_session_opts *opts)
 	return WEFT_OK;
 }
 
+/* Those that other trainers need not share. */
+static enum weft_status
+check_own_opts(const struct weft_session_opts *opts)
+{
+	if (opts->progress != WEFT_PROGRESS_THREAD && opts->progress != WEFT_PROGRESS_CALLER) {
+		return wf_fail(
+			WEFT_INVALID,
+			"progress %d: WEFT_PROGRESS_THREAD or WEFT_PROGRESS_CALLER is needed",
+			(int)opts->progress);
+	}
+	if (opts->connect_timeout_ns == 0 || opts->reconnect_timeout_ns == 0) {
+		return wf_fail(WEFT_INVALID, "%s_timeout_ns 0: it must be above 0",
+			       opts->connect_timeout_ns == 0 ? "connect" : "reconnect");
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 check_opts(const struct weft_session_opts *opts)
 {
@@ -106,11 +125,19 @@ check_opts(const struct weft_session_opts *opts)
 	if (opts->ports_num == 0 || opts->ports_num > 256) {
 		return wf_fail(WEFT_INVALID, "ports_num %u: 1 to 256 are allowed", opts->ports_num);
 	}
-	if (opts->reconnect_timeout_ns == 0 || opts->connect_timeout_ns == 0) {
+	if (opts->slice_bytes < WF_SLICE_BYTES_MIN || opts->slice_bytes > WF_SLICE_BYTES_MAX ||
+	    opts->slice_bytes % 64 != 0) {
 		return wf_fail(WEFT_INVALID,
-			       "connect_timeout and reconnect_timeout must be above 0");
+			       "slice_bytes %" PRIu64
+			       ": a multiple of 64 from %d to %llu is needed",
+			       opts->slice_bytes, WF_SLICE_BYTES_MIN, WF_SLICE_BYTES_MAX);
 	}
-	return WEFT_OK;
+	if (opts->grad_reduce != WEFT_REDUCE_SUM && opts->grad_reduce != WEFT_REDUCE_MEAN) {
+		return wf_fail(WEFT_INVALID,
+			       "grad_reduce %d: WEFT_REDUCE_SUM or WEFT_REDUCE_MEAN is needed",
+			       (int)opts->grad_reduce);
+	}
+	return check_own_opts(opts);
 }
 
 static enum weft_status
@@ -150,6 +177,23 @@ fill_optimizer(const struct weft_optimizer_opts *in, struct wf_job_optimizer *ou
 	return st;
 }
 
+/* Lane i of a pserver listens on its port + i. */
+static enum weft_status
+check_ports(const struct weft_session *session, unsigned pserver_count)
+{
+	uint32_t lanes = session->core.opts.ports_num;
+	for (unsigned i = 0; i < pserver_count; i++) {
+		const struct wf_host *host = &session->pserver[i];
+		if (host->port == 0 || host->port + lanes - 1 > UINT16_MAX) {
+			return wf_fail(WEFT_INVALID,
+				       "pserver %u: port %u with ports_num %u is outside 1 to "
+				       "65,535; give it another port",
+				       i, host->port, lanes);
+		}
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 fill_job(struct weft_session *session)
 {
@@ -165,8 +209,9 @@ fill_job(struct weft_session *session)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (opts->grad_reduce != WEFT_REDUCE_SUM && opts->grad_reduce != WEFT_REDUCE_MEAN) {
-		return wf_fail(WEFT_INVALID, "grad_reduce %d", (int)opts->grad_reduce);
+	st = check_ports(session, count);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	*job = (struct wf_job){
 		.trainer_count = opts->num_gradient_servers,
@@ -190,6 +235,25 @@ numerics_of(const struct weft_session *session)
 	return wf_digest_of(text, strlen(text));
 }
 
+/* What weft_session_seal took; also of one that failed half way. */
+static void
+release_arrays(struct weft_session *session)
+{
+	struct wf_env *env = session->env;
+	struct wf_core *core = &session->core;
+	if (core->param.base != NULL) {
+		env->ops->slab_close(env, &core->param);
+	}
+	if (core->grad.base != NULL) {
+		env->ops->slab_close(env, &core->grad);
+	}
+	core->param = (struct wf_slab){0};
+	core->grad = (struct wf_slab){0};
+	wf_placement_fini(env, &core->placement);
+	wf_free(env, core->offset, (core->job.tensor_count + 1u) * sizeof(*core->offset));
+	core->offset = NULL;
+}
+
 static void
 free_session(struct weft_session *session)
 {
@@ -199,14 +263,7 @@ free_session(struct weft_session *session)
 	if (session->core_open) {
 		wf_core_close(core);
 	}
-	if (core->param.base != NULL) {
-		env->ops->slab_close(env, &core->param);
-	}
-	if (core->grad.base != NULL) {
-		env->ops->slab_close(env, &core->grad);
-	}
-	wf_placement_fini(env, &core->placement);
-	wf_free(env, core->offset, (core->job.tensor_count + 1u) * sizeof(*core->offset));
+	release_arrays(session);
 	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
 		wf_free(env, session->tensor[i], sizeof(*session->tensor[i]));
 	}
@@ -245,9 +302,13 @@ weft_session_open(const struct weft_session_opts *opts, struct weft_session **ou
 	session->env = env;
 	session->own_env = opts->env == NULL;
 	session->core.env = env;
+	wf_progress_init(session);
 	st = copy_opts(session, opts);
 	if (st == WEFT_OK) {
 		st = fill_job(session);
+	}
+	if (st == WEFT_OK) {
+		st = wf_pin_create(env, session->core.opts.pin, 1, &session->progress.pin);
 	}
 	if (st != WEFT_OK) {
 		free_session(session);
@@ -290,16 +351,60 @@ grow_tensors(struct weft_session *session)
 }
 
 static enum weft_status
+check_name(const char *name)
+{
+	size_t length = name != NULL ? strlen(name) : 0;
+	if (length == 0 || length >= WF_TENSOR_NAME_BYTES) {
+		return wf_fail(WEFT_INVALID,
+			       "tensor \"%.40s%s\": its name has %zu characters, 1 to %d are "
+			       "allowed",
+			       length > 0 ? name : "", length > 40 ? "..." : "", length,
+			       WF_TENSOR_NAME_BYTES - 1);
+	}
+	for (size_t i = 0; i < length; i++) {
+		if (name[i] <= 0x20 || name[i] > 0x7e) {
+			return wf_fail(WEFT_INVALID,
+				       "tensor \"%s\": byte %zu of its name is 0x%02x; printable "
+				       "ASCII without spaces is needed",
+				       name, i, (unsigned char)name[i]);
+		}
+	}
+	return WEFT_OK;
+}
+
+/* NaN would pass for "none": it is neither above nor below 0. */
+static enum weft_status
+check_settings(const struct weft_tensor_opts *opts)
+{
+	const struct {
+		const char *name;
+		double value;
+	} setting[] = {
+		{"rate_multiplier", opts->rate_multiplier},
+		{"decay", opts->decay},
+		{"clip", opts->clip},
+	};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(setting); i++) {
+		if (!isfinite(setting[i].value)) {
+			return wf_fail(WEFT_INVALID, "tensor %s: %s is %g, must be finite",
+				       opts->name, setting[i].name, setting[i].value);
+		}
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
 check_tensor(const struct weft_session *session, const struct weft_tensor_opts *opts)
 {
 	const struct wf_job *job = &session->core.job;
 	uint64_t cols = opts->cols == 0 ? 1 : opts->cols;
 	if (session->sealed) {
-		return wf_fail(WEFT_INVALID, "tensor added after weft_session_seal");
+		return wf_fail(WEFT_INVALID, "tensor %s is added after weft_session_seal",
+			       opts->name != NULL ? opts->name : "");
 	}
-	if (opts->name == NULL || strlen(opts->name) >= WF_TENSOR_NAME_BYTES) {
-		return wf_fail(WEFT_INVALID, "tensor: a name of 1 to %d characters is needed",
-			       WF_TENSOR_NAME_BYTES - 1);
+	enum weft_status st = check_name(opts->name);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	for (uint32_t i = 0; i < job->tensor_count; i++) {
 		if (strcmp(job->tensor[i].name, opts->name) == 0) {
@@ -308,14 +413,16 @@ check_tensor(const struct weft_session *session, const struct weft_tensor_opts *
 	}
 	if (opts->rows == 0 || cols > WF_TENSOR_ELEMENTS_MAX ||
 	    opts->rows > WF_TENSOR_ELEMENTS_MAX / cols) {
-		return wf_fail(WEFT_INVALID, "tensor %s: %" PRIu64 " x %" PRIu64 " elements",
-			       opts->name, opts->rows, cols);
+		return wf_fail(WEFT_INVALID,
+			       "tensor %s: %" PRIu64 " x %" PRIu64 " elements, 1 to %llu are "
+			       "allowed",
+			       opts->name, opts->rows, cols, WF_TENSOR_ELEMENTS_MAX);
 	}
 	if (job->tensor_count == WF_TENSOR_COUNT_MAX) {
 		return wf_fail(WEFT_INVALID, "tensor %s: more than %u tensors", opts->name,
 			       WF_TENSOR_COUNT_MAX);
 	}
-	return WEFT_OK;
+	return check_settings(opts);
 }
 
 /* 0 stands for the job's setting, which the job keeps as a negative number; negative for none. */
@@ -392,6 +499,9 @@ weft_session_seal(struct weft_session *session)
 	if (st == WEFT_OK) {
 		st = take_arrays(session);
 	}
+	if (st != WEFT_OK) {
+		release_arrays(session); /* it may be tried again */
+	}
 	session->sealed = st == WEFT_OK;
 	return st;
 }
@@ -451,7 +561,8 @@ weft_session_start(struct weft_session *session)
 	struct wf_core *core = &session->core;
 	if (!session->sealed || session->started) {
 		return wf_fail(WEFT_INVALID, "session: %s",
-			       session->started ? "started already" : "start before seal");
+			       session->started ? "started already"
+						: "start before weft_session_seal");
 	}
 	session->started = true;
 	enum weft_status st = open_core(session);
@@ -545,9 +656,27 @@ leave(struct weft_session *session)
 	enum weft_status st = wf_session_failure(session);
 	if (st != WEFT_OK) {
 		wf_progress_wait(session, is_quiet);
-		st = wf_session_failure(session);
+		return wf_session_failure(session);
 	}
-	return st;
+	if (session->core.unacknowledged[0] != '\0') {
+		return wf_fail(WEFT_LOST, "%s", session->core.unacknowledged);
+	}
+	return WEFT_OK;
+}
+
+/* To go now would leave the others waiting: end the job for all, and say why. */
+static void
+fail_if_unfinished(struct weft_session *session)
+{
+	if (wf_core_failed(&session->core) || wf_exchange_finished(session) == WEFT_OK) {
+		return;
+	}
+	(void)snprintf(session->fail_reason, sizeof(session->fail_reason),
+		       "trainer %u closed its session in the middle of a step: %.160s",
+		       session->core.opts.trainer_id, weft_last_error());
+	wf_progress_command(session,
+			    &(struct wf_command){.kind = WF_COMMAND_FAIL, .a = WEFT_ABORTED});
+	wf_progress_wait(session, is_left);
 }
 
 enum weft_status
@@ -556,7 +685,11 @@ weft_session_close(struct weft_session *session)
 	if (session == NULL) {
 		return WEFT_OK;
 	}
-	enum weft_status st = session->running ? leave(session) : WEFT_OK;
+	enum weft_status st = WEFT_OK;
+	if (session->running) {
+		fail_if_unfinished(session);
+		st = leave(session);
+	}
 	free_session(session);
 	return st;
 }
@@ -567,8 +700,7 @@ weft_session_abort(struct weft_session *session, enum weft_status status, const 
 	if (session == NULL) {
 		return;
 	}
-	bool failed = wf_core_failed(&session->core);
-	if (session->running && !failed) {
+	if (session->running && !wf_core_failed(&session->core)) {
 		(void)snprintf(session->fail_reason, sizeof(session->fail_reason),
 			       "trainer %u: %.200s", session->core.opts.trainer_id, reason);
 		wf_progress_command(session, &(struct wf_command){
@@ -577,7 +709,9 @@ weft_session_abort(struct weft_session *session, enum weft_status status, const 
 								  ? WEFT_ABORTED
 								  : status,
 					     });
-		wf_progress_wait(session, is_quiet);
+	}
+	if (session->running) {
+		wf_progress_wait(session, is_quiet); /* also of an earlier failure: it is told */
 	}
 	free_session(session);
 }

@@ -13,7 +13,8 @@
 #include "trainer/core.h"
 #include "weft/weft.h"
 
-#define WF_COMMANDS_MAX 1024u
+/* Commands under way at a time: one for each tensor, and a few of the session's own. */
+#define WF_COMMANDS_OWN 16u
 
 enum wf_command_kind {
 	WF_COMMAND_START,
@@ -75,7 +76,12 @@ struct weft_session {
 	char fail_reason[WF_REASON_BYTES];
 };
 
+/* exchange.c */
+/* Everything begun has been pushed and answered; else WEFT_INVALID names a tensor. */
+enum weft_status wf_exchange_finished(const struct weft_session *session) WEFT_MUST_CHECK;
+
 /* progress.c */
+void wf_progress_init(struct weft_session *session);
 enum weft_status wf_progress_open(struct weft_session *session) WEFT_MUST_CHECK;
 /* Ends the thread. Accepts a session that never opened it. */
 void wf_progress_close(struct weft_session *session);

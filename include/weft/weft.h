@@ -15,13 +15,15 @@
  *             weft_exchange(s, samples, cost);     // push all, wait for all
  *     weft_session_close(s);
  *
- * Thread: a session and its tensors belong to the thread that opened it. With WEFT_PROGRESS_THREAD a
- * thread of the session's own moves the bytes; with WEFT_PROGRESS_CALLER they move inside the calls
- * that wait (weft_wait*, weft_exchange, weft_pull*, weft_barrier, weft_reduce, weft_pass_end) and in
- * weft_poll. The library is not to be used in a child after fork.
+ * Thread: a session and its tensors belong to the thread that opened it. With WEFT_PROGRESS_THREAD
+ * a thread of the session's own moves the bytes; with WEFT_PROGRESS_CALLER they move inside the
+ * calls that wait (weft_wait*, weft_exchange, weft_pull*, weft_barrier, weft_reduce, weft_pass_end)
+ * and in weft_poll; while a push is unanswered such a caller has to be in one of them again within
+ * half of peer_timeout_ns, or its pservers take it for lost. The library is not to be used in a
+ * child after fork.
  *
- * No call waits for ever: each ends in success or in a status whose text (weft_last_error) names the
- * peer, what was waited for, and why it did not come. */
+ * No call waits for ever: each ends in success or in a status whose text (weft_last_error) names
+ * the peer, what was waited for, and why it did not come. */
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
@@ -75,27 +77,31 @@ struct weft_session_opts {
 	size_t struct_bytes; /* set by weft_session_opts_init */
 
 	/* The job, the same on every trainer. */
-	const char *pservers;          /* comma list of host, host:port, [v6]:port; the order counts */
-	uint16_t port;                 /* of entries that name none: 7164 */
-	uint32_t ports_num;            /* dense lanes of each pserver, on consecutive ports: 1 */
-	uint32_t ports_num_for_sparse; /* sparse lanes after them; they only take port numbers here: 0 */
+	const char *pservers; /* comma list of host, host:port, [v6]:port; the order counts */
+	uint16_t port;        /* of entries that name none: 7164 */
+	uint32_t ports_num;   /* dense lanes of each pserver, on consecutive ports: 1 */
+	uint32_t ports_num_for_sparse; /* sparse lanes after them; they only take port numbers here:
+					  0 */
 	uint32_t num_gradient_servers; /* number of trainers: 1 */
 	enum weft_grad_reduce grad_reduce; /* WEFT_REDUCE_SUM */
-	int skip_nonfinite;    /* 0: a NaN or Inf in a gradient ends the job; 1: such elements are skipped */
-	uint64_t slice_bytes;  /* a multiple of 64: 262,144 */
+	int skip_nonfinite;   /* 0: a NaN or Inf in a gradient ends the job; 1: such elements are
+				 skipped */
+	uint64_t slice_bytes; /* a multiple of 64: 262,144 */
 	struct weft_optimizer_opts optimizer;
 
 	/* This trainer. */
-	uint32_t trainer_id;        /* 0 .. num_gradient_servers - 1, unique in the job */
-	const char *transport;      /* "auto", "tcp" */
+	uint32_t trainer_id;   /* 0 .. num_gradient_servers - 1, unique in the job */
+	const char *transport; /* "auto", "tcp" */
 	enum weft_progress progress;
-	const char *pin;            /* of the progress thread: "auto", "off", a CPU list: "off" */
-	uint64_t spin_ns;           /* how long to poll before sleeping: 0 */
-	uint64_t connect_timeout_ns;   /* until every lane has answered for the first time: 300 s */
+	const char *pin;             /* of the progress thread: "auto", "off", a CPU list: "off" */
+	uint64_t spin_ns;            /* how long to poll before sleeping: 0 */
+	uint64_t connect_timeout_ns; /* until every lane has answered for the first time: 300 s */
 	uint64_t reconnect_timeout_ns; /* for a lane that was lost to come back: 3 s */
 	uint64_t peer_timeout_ns;      /* silence of a host: 10 s */
-	uint64_t step_timeout_ns;      /* longest wait for one answer, 0: no limit but the others': 0 */
-	const char *numerics;       /* what the bits depend on (BLAS, threads); a difference is a warning */
+	uint64_t
+		step_timeout_ns; /* longest wait for a step, pull or reduce; 0: no limit: 1,800 s */
+	const char
+		*numerics; /* what the bits depend on (BLAS, threads); a difference is a warning */
 
 	/* Log lines, without newline, from any thread of the session. NULL: warnings to stderr. */
 	void (*log)(void *arg, enum weft_log_level level, const char *line);
@@ -105,9 +111,9 @@ struct weft_session_opts {
 };
 
 struct weft_tensor_opts {
-	const char *name; /* unique in the job; 1..127 printable characters without spaces */
-	uint64_t rows;    /* >= 1 */
-	uint64_t cols;    /* >= 1; 0 stands for 1 */
+	const char *name;       /* unique in the job; 1..127 printable characters without spaces */
+	uint64_t rows;          /* >= 1 */
+	uint64_t cols;          /* >= 1; 0 stands for 1 */
 	double rate_multiplier; /* of the learning rate; 0 stands for 1 */
 	double decay;           /* L2; 0 stands for the job's; negative: none */
 	double clip;            /* 0 stands for the job's; negative: none */
@@ -166,17 +172,17 @@ WEFT_API enum weft_status weft_session_start(struct weft_session *session) WEFT_
  * @param samples >= 1
  * @param cost    summed over the samples; for the pservers' logs only
  * @return WEFT_OK; WEFT_AGAIN: a push of the last step is unanswered, wait for it first;
- *         WEFT_INVALID: out of data in this pass, or a tensor of the last step was not pushed, named;
- *         WEFT_ABORTED: the first cause
+ *         WEFT_INVALID: no samples, or a tensor of the last step was not pushed,
+ * named; WEFT_ABORTED: the first cause
  */
 WEFT_API enum weft_status weft_step(struct weft_session *session, uint64_t samples,
 				    double cost) WEFT_MUST_CHECK;
 
 /**
- * Hand in the gradient of one tensor for the step begun last. Never blocks. Push in any order; every
- * tensor that is not static is pushed exactly once in each step. Pushing one tensor, waiting for it,
- * and only then pushing the next is allowed only if all trainers push in the same order: waiting in
- * opposite orders on two trainers blocks both, and the wait says so after two seconds.
+ * Hand in the gradient of one tensor for the step begun last. Never blocks. Push in any order;
+ * every tensor that is not static is pushed exactly once in each step. Pushing one tensor, waiting
+ * for it, and only then pushing the next is allowed only if all trainers push in the same order:
+ * waiting in opposite orders on two trainers blocks both, and the wait says so after two seconds.
  * @return WEFT_OK; WEFT_INVALID: static, no step begun, or pushed already in this step;
  *         WEFT_ABORTED: the first cause
  */
@@ -185,7 +191,7 @@ WEFT_API enum weft_status weft_push(struct weft_tensor *tensor) WEFT_MUST_CHECK;
 /**
  * Wait until the push or pull of a tensor is answered: its parameter array then holds the fresh
  * values and both arrays are the caller's again. Returns at once if nothing is under way. Blocks.
- * @return WEFT_OK; WEFT_TIMEOUT: step_timeout_ns passed, names lanes and trainers waited for;
+ * @return WEFT_OK; WEFT_TIMEOUT: step_timeout_ns passed, names what was waited for;
  *         WEFT_LOST, WEFT_ABORTED, WEFT_DATA: the job is over, the text is the first cause
  */
 WEFT_API enum weft_status weft_wait(struct weft_tensor *tensor) WEFT_MUST_CHECK;
@@ -232,7 +238,9 @@ WEFT_API uint64_t weft_steps(const struct weft_session *session);
 /**
  * Say GOODBYE to every lane, wait for the answers (at most reconnect_timeout_ns), free everything.
  * Accepts NULL and a session in any state.
- * @return WEFT_OK; else why the job did not end in good order. The session is gone either way.
+ * A session in the middle of a step ends the job for everybody, for they would wait for it.
+ * @return WEFT_OK; else why the job did not end in good order; WEFT_LOST also where only the
+ *         acknowledgement of a finished job is missing. The session is gone either way.
  */
 WEFT_API enum weft_status weft_session_close(struct weft_session *session);
 

@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A pserver that takes no turn any more (SIGSTOP) while a trainer says goodbye: the trainer waits for
+# reconnect_timeout, 3 s, says what was missing, and ends.
+. "${0%/*}/lib.sh"
+
+port=$(free_ports)
+mkfifo say
+start pserver "$WEFT" pserver --port="$port" --once
+pserver=$last_pid
+start user sh -c "exec '$TRAINER' 127.0.0.1:$port 0 1 1 <say"
+user=$last_pid
+exec 3>say
+echo step >&3
+wait_for user.out "step: ok"
+kill -STOP "$pserver"
+echo close >&3
+ends "$user" 30 trainer
+kill -CONT "$pserver"
+[ "$code" -eq 1 ] || fail "trainer: exit code $code, not 1"
+says user.out "close: lost" "all steps before were answered"
+says user.out "pserver 0 lane 0 (127.0.0.1:$port) did not acknowledge GOODBYE within 3.0 s"

@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A host that vanishes (a link cut between two network namespaces) is noticed by both ends within
+# peer_timeout, and named. Skipped without root or `ip`.
+. "${0%/*}/lib.sh"
+needs_training
+
+skip() {
+	echo "SKIPPED: $*" >&2
+	exit 77
+}
+[ "$(id -u)" -eq 0 ] || skip "network namespaces need root"
+command -v ip >/dev/null || skip "there is no ip (iproute2)"
+near=weft-$$-near
+far=weft-$$-far
+trap 'ip netns del "$near" 2>/dev/null; ip netns del "$far" 2>/dev/null; clean_up' EXIT
+ip netns add "$near" 2>ip.err && ip netns add "$far" 2>ip.err &&
+	ip link add name near netns "$near" type veth peer name far netns "$far" 2>ip.err ||
+	skip "no network namespaces here: $(cat ip.err)"
+ip -n "$near" address add 10.77.0.1/24 dev near
+ip -n "$far" address add 10.77.0.2/24 dev far
+for at in "$near near" "$far far"; do
+	set -- $at
+	ip -n "$1" link set lo up
+	ip -n "$1" link set "$2" up
+done
+
+timeouts="--peer_timeout=2s --reconnect_timeout=1s"
+# shellcheck disable=SC2086 # words
+start pserver ip netns exec "$near" "$WEFT" pserver --listen=10.77.0.1 --port=7164 --once $timeouts
+pserver=$last_pid
+# shellcheck disable=SC2086
+start trainer ip netns exec "$far" "$WEFT" train linear --num_passes=100000000 \
+	--pservers=10.77.0.1:7164 $timeouts
+trainer=$last_pid
+wait_for trainer.out "pass 2 "
+ip -n "$far" link set far down
+ends "$trainer" 20 trainer
+[ "$code" -eq 69 ] || fail "trainer: exit code $code, not 69"
+tail -n 1 trainer.err | grep -qF "10.77.0.1:7164" || fail "the trainer does not name the pserver"
+ends "$pserver" 20 pserver
+[ "$code" -eq 69 ] || fail "pserver: exit code $code, not 69"
+tail -n 1 pserver.err | grep -qF "trainer 0" || fail "the pserver does not name the trainer"

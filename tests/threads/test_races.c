@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ends that come at any moment: closes and aborts beside running steps, pservers that stop. Every
+ * call returns, with success or with a status that has a text; nothing is left behind. */
+#include "base/rng.h"
+#include "tests/unit/trainer/fabric.h"
+
+#define ROUNDS 10 /* WEFT_LONG: ten times as many; a failed job takes a pserver a second */
+#define TRAINERS 2
+
+enum ending {
+	END_CLOSE,        /* after the answers */
+	END_CLOSE_PUSHED, /* with pushes unanswered */
+	END_ABORT,        /* with pushes unanswered */
+	END_COUNT,
+};
+
+/* What a trainer does, drawn before it starts. */
+struct fate {
+	unsigned steps;
+	enum ending ending;
+};
+
+static uint64_t
+seed_of_test(void)
+{
+	const char *text = getenv("WEFT_SEED");
+	uint64_t seed = text == NULL ? 1 : strtoull(text, NULL, 0);
+	print_message("WEFT_SEED=%llu\n", (unsigned long long)seed);
+	return seed;
+}
+
+static unsigned
+rounds(void)
+{
+	return getenv("WEFT_LONG") == NULL ? ROUNDS : 10 * ROUNDS;
+}
+
+static enum weft_status
+meet_fate(struct member *member)
+{
+	const struct fate *fate = member->arg;
+	struct weft_session *session = NULL;
+	struct weft_tensor *tensor;
+	enum weft_status st = one_tensor(&member->opts, 100, 1, &session, &tensor);
+	for (unsigned i = 0; i < fate->steps && st == WEFT_OK; i++) {
+		st = weft_exchange(session, 1, 0);
+	}
+	(void)member_note(member, st);
+	if (st == WEFT_OK && fate->ending != END_CLOSE) {
+		st = weft_step(session, 1, 0);
+		st = st != WEFT_OK ? st : weft_push(tensor);
+	}
+	if (fate->ending == END_ABORT) {
+		weft_session_abort(session, WEFT_ABORTED, "drawn by lot");
+		return member->status;
+	}
+	enum weft_status end = weft_session_close(session);
+	return member->status != WEFT_OK ? member->status : end;
+}
+
+/* Whatever came first, it has a text; and only what can happen here happens. */
+static void
+assert_told(const struct member *member)
+{
+	switch ((int)member->status) {
+	case WEFT_OK:
+		return;
+	case WEFT_LOST:
+	case WEFT_ABORTED:
+		assert_true(member->text[0] != '\0');
+		return;
+	default:
+		fail_msg("trainer %u: %s: %s", member->id, weft_status_name(member->status),
+			 member->text);
+	}
+}
+
+static void
+draw(struct fabric *fabric, struct wf_rng *rng, struct member *member, struct fate *fate)
+{
+	for (unsigned i = 0; i < TRAINERS; i++) {
+		member_init(&member[i], fabric, i, TRAINERS);
+		fate[i].steps = (unsigned)wf_rng_below(rng, 20);
+		fate[i].ending = (enum ending)wf_rng_below(rng, END_COUNT);
+		member[i].opts.slice_bytes = 64;
+		member[i].opts.spin_ns = wf_rng_below(rng, 2) * 20 * WF_NS_PER_US;
+		member[i].opts.reconnect_timeout_ns = WF_NS_PER_S;
+		member[i].opts.connect_timeout_ns = 10 * WF_NS_PER_S;
+		member[i].run = meet_fate;
+		member[i].arg = &fate[i];
+	}
+}
+
+static void
+trainers_may_end_at_any_moment(void **state)
+{
+	struct wf_rng rng;
+	(void)state;
+	wf_rng_init(&rng, seed_of_test(), 1);
+	for (unsigned round = 0; round < rounds(); round++) {
+		struct fabric fabric;
+		struct member member[TRAINERS];
+		struct fate fate[TRAINERS];
+		fabric_start(&fabric, 1, 2, 0);
+		draw(&fabric, &rng, member, fate);
+		members_run(member, TRAINERS);
+		fabric_stop(&fabric);
+		for (unsigned i = 0; i < TRAINERS; i++) {
+			assert_told(&member[i]);
+		}
+	}
+}
+
+/* The main thread stops both pservers while the trainers train. */
+static void
+pservers_may_stop_at_any_moment(void **state)
+{
+	struct wf_rng rng;
+	(void)state;
+	wf_rng_init(&rng, seed_of_test(), 2);
+	for (unsigned round = 0; round < rounds() / 2; round++) {
+		struct fabric fabric;
+		struct member member[TRAINERS];
+		struct fate fate[TRAINERS];
+		fabric_start(&fabric, 2, 2, 0);
+		draw(&fabric, &rng, member, fate);
+		for (unsigned i = 0; i < TRAINERS; i++) {
+			fate[i] = (struct fate){.steps = 1000000, .ending = END_CLOSE};
+			/* A stop before all have met leaves a trainer that looks for pservers. */
+			member[i].opts.connect_timeout_ns = WF_NS_PER_S;
+		}
+		members_start(member, TRAINERS);
+		wf_wait(fabric.env, -1,
+			wf_now_ns(fabric.env) + wf_rng_below(&rng, 100 * WF_NS_PER_MS));
+		fabric_stop(&fabric); /* frees everything of the pservers */
+		members_join(member, TRAINERS);
+		for (unsigned i = 0; i < TRAINERS; i++) {
+			bool late = member[i].status == WEFT_TIMEOUT; /* it never met them */
+			if (!late) {
+				assert_told(&member[i]);
+			}
+			assert_true(member[i].status != WEFT_OK && member[i].text[0] != '\0');
+		}
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(trainers_may_end_at_any_moment),
+		cmocka_unit_test(pservers_may_stop_at_any_moment),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

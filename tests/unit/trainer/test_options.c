@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session refuses before there is a network, and that it gives all memory back. */
+#include <math.h>
+
+#include "tests/unit/trainer/fabric.h"
+#include "tests/support/failing_env.h"
+
+static struct weft_session_opts
+good_opts(void)
+{
+	struct weft_session_opts opts;
+	weft_session_opts_init(&opts);
+	return opts;
+}
+
+/* Opening with these is refused, and the text has each of the parts (thing, value, remedy). */
+static void
+refuses(const struct weft_session_opts *opts, const char *thing, const char *value,
+	const char *remedy)
+{
+	struct weft_session *session = NULL;
+	assert_refused(weft_session_open(opts, &session), WEFT_INVALID, thing);
+	assert_text(weft_last_error(), value);
+	assert_text(weft_last_error(), remedy);
+	assert_null(session); /* written on WEFT_OK only */
+}
+
+static void
+version_is_that_of_the_header(void **state)
+{
+	char text[32];
+	(void)state;
+	(void)snprintf(text, sizeof(text), "%d.%d.%d", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR,
+		       WEFT_VERSION_PATCH);
+	assert_string_equal(weft_version(), text);
+}
+
+static void
+defaults_are_those_of_the_header(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	(void)state;
+	assert_int_equal(opts.struct_bytes, sizeof(opts));
+	assert_int_equal(opts.port, 7164);
+	assert_int_equal(opts.ports_num, 1);
+	assert_int_equal(opts.ports_num_for_sparse, 0);
+	assert_int_equal(opts.num_gradient_servers, 1);
+	assert_int_equal(opts.grad_reduce, WEFT_REDUCE_SUM);
+	assert_int_equal(opts.slice_bytes, 262144);
+	assert_string_equal(opts.transport, "auto");
+	assert_string_equal(opts.pin, "off");
+	assert_true(opts.connect_timeout_ns == 300 * WF_NS_PER_S);
+	assert_true(opts.reconnect_timeout_ns == 3 * WF_NS_PER_S);
+	assert_true(opts.peer_timeout_ns == 10 * WF_NS_PER_S);
+	assert_true(opts.step_timeout_ns == 1800 * WF_NS_PER_S);
+	assert_true(opts.spin_ns == 0);
+}
+
+static void
+options_of_another_version_are_refused(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	(void)state;
+	opts.struct_bytes -= 8;
+	refuses(&opts, "weft_session_opts", "bytes", "weft_session_opts_init");
+}
+
+static void
+bad_job_options_are_refused_with_value_and_remedy(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	(void)state;
+	opts.num_gradient_servers = 0;
+	refuses(&opts, "num_gradient_servers", "0", "1 to 65536");
+	opts.num_gradient_servers = 70000;
+	refuses(&opts, "num_gradient_servers", "70000", "1 to 65536");
+	opts = good_opts();
+	opts.ports_num = 0;
+	refuses(&opts, "ports_num", "0", "1 to 256");
+	opts.ports_num = 257;
+	refuses(&opts, "ports_num", "257", "1 to 256");
+	opts = good_opts();
+	opts.grad_reduce = (enum weft_grad_reduce)7;
+	refuses(&opts, "grad_reduce", "7", "WEFT_REDUCE_MEAN");
+	opts = good_opts();
+	for (uint64_t bad = 0; bad <= 100; bad += 100) {
+		opts.slice_bytes = bad;
+		refuses(&opts, "slice_bytes", bad == 0 ? "0" : "100", "multiple of 64");
+	}
+	opts.slice_bytes = 128u << 20;
+	refuses(&opts, "slice_bytes", "134217728", "67108864");
+}
+
+static void
+bad_own_options_are_refused_with_value_and_remedy(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	(void)state;
+	opts.num_gradient_servers = 2;
+	opts.trainer_id = 2;
+	refuses(&opts, "trainer_id 2", "num_gradient_servers, which is 2", "below");
+	opts = good_opts();
+	opts.progress = (enum weft_progress)5;
+	refuses(&opts, "progress", "5", "WEFT_PROGRESS_CALLER");
+	opts = good_opts();
+	opts.connect_timeout_ns = 0;
+	refuses(&opts, "connect_timeout_ns", "0", "above 0");
+	opts = good_opts();
+	opts.reconnect_timeout_ns = 0;
+	refuses(&opts, "reconnect_timeout_ns", "0", "above 0");
+	opts = good_opts();
+	opts.pin = "0-";
+	refuses(&opts, "pin", "0-", "");
+}
+
+static void
+bad_lists_of_pservers_are_refused(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	(void)state;
+	opts.pservers = "";
+	refuses(&opts, "address list \"\"", "empty", "host:port");
+	opts.pservers = "a,,b";
+	refuses(&opts, "a,,b", "empty", "");
+	opts.pservers = "a:99999";
+	refuses(&opts, "a:99999", "", "65535");
+	opts.pservers = "a,b:65535";
+	opts.ports_num = 2;
+	refuses(&opts, "pserver 1", "65535", "another port");
+}
+
+static void
+bad_optimizers_are_refused_with_value_and_remedy(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	(void)state;
+	opts.optimizer.method = "adagrad";
+	refuses(&opts, "adagrad", "momentum", "adam");
+	opts = good_opts();
+	opts.optimizer.schedule = "cosine";
+	refuses(&opts, "cosine", "linear", "warmup");
+	opts = good_opts();
+	opts.optimizer.learning_rate = -1;
+	refuses(&opts, "learning_rate", "-1", "");
+	opts = good_opts();
+	opts.optimizer.learning_rate = (double)NAN;
+	refuses(&opts, "learning_rate", "nan", "");
+	opts = good_opts();
+	opts.optimizer.method = "momentum";
+	opts.optimizer.momentum = 1;
+	refuses(&opts, "momentum", "1", "");
+	opts = good_opts();
+	opts.optimizer.method = "adam";
+	opts.optimizer.epsilon = 0;
+	refuses(&opts, "epsilon", "0", "");
+	opts = good_opts();
+	opts.optimizer.decay = -0.5;
+	refuses(&opts, "decay", "-0.5", "");
+	opts = good_opts();
+	opts.optimizer.clip = -2;
+	refuses(&opts, "clip", "-2", "");
+}
+
+static void
+refuses_tensor(struct weft_session *session, const struct weft_tensor_opts *opts, const char *thing,
+	       const char *remedy)
+{
+	struct weft_tensor *tensor = NULL;
+	assert_refused(weft_tensor_add(session, opts, &tensor), WEFT_INVALID, thing);
+	assert_text(weft_last_error(), remedy);
+	assert_null(tensor);
+}
+
+static void
+bad_tensors_are_refused_and_the_session_goes_on(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	struct weft_session *session;
+	struct weft_tensor *tensor;
+	char name[129];
+	(void)state;
+	assert_ok(weft_session_open(&opts, &session));
+	struct weft_tensor_opts bad = {.rows = 1};
+	refuses_tensor(session, &bad, "name", "1 to 127");
+	bad.name = "";
+	refuses_tensor(session, &bad, "name", "1 to 127");
+	memset(name, 'n', 128);
+	name[128] = '\0';
+	bad.name = name;
+	refuses_tensor(session, &bad, "128", "1 to 127");
+	bad.name = "two words";
+	refuses_tensor(session, &bad, "two words", "without spaces");
+	bad.name = "tab\t";
+	refuses_tensor(session, &bad, "0x09", "printable");
+	bad.name = "\xc3\xa4";
+	refuses_tensor(session, &bad, "0xc3", "printable");
+	bad.name = "w";
+	bad.rows = 0;
+	refuses_tensor(session, &bad, "tensor w", "0 x 1");
+	bad.rows = UINT64_MAX;
+	bad.cols = 3;
+	refuses_tensor(session, &bad, "18446744073709551615 x 3", "1 to 1099511627776");
+	bad = (struct weft_tensor_opts){.name = "w", .rows = 1, .decay = (double)NAN};
+	refuses_tensor(session, &bad, "decay", "finite");
+	bad = (struct weft_tensor_opts){.name = "w", .rows = 1, .clip = (double)INFINITY};
+	refuses_tensor(session, &bad, "clip", "finite");
+	bad = (struct weft_tensor_opts){.name = "w", .rows = 1, .rate_multiplier = (double)NAN};
+	refuses_tensor(session, &bad, "rate_multiplier", "finite");
+
+	name[127] = '\0'; /* the longest there may be */
+	bad = (struct weft_tensor_opts){.name = name, .rows = 2, .cols = 3};
+	assert_ok(weft_tensor_add(session, &bad, &tensor));
+	assert_string_equal(weft_tensor_name(tensor), name);
+	assert_int_equal(weft_tensor_count(tensor), 6);
+	refuses_tensor(session, &bad, "declared twice", name);
+	assert_ok(weft_session_seal(session));
+	assert_ok(weft_session_close(session));
+}
+
+static void
+calls_out_of_order_are_refused(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	const struct weft_tensor_opts w = {.name = "w", .rows = 3};
+	struct weft_session *session;
+	struct weft_tensor *tensor, *late = NULL;
+	uint64_t digest;
+	(void)state;
+	assert_ok(weft_session_open(&opts, &session));
+	assert_refused(weft_session_start(session), WEFT_INVALID, "before weft_session_seal");
+	assert_refused(weft_session_seal(session), WEFT_INVALID, "no tensor");
+	assert_refused(weft_digest(session, &digest), WEFT_INVALID, "weft_session_seal");
+	assert_ok(weft_tensor_add(session, &w, &tensor));
+	assert_null(weft_tensor_param(tensor));
+	assert_null(weft_tensor_grad(tensor));
+	assert_refused(weft_push(tensor), WEFT_INVALID, "not started");
+	assert_ok(weft_wait(tensor)); /* nothing is under way */
+	assert_ok(weft_session_seal(session));
+	assert_refused(weft_session_seal(session), WEFT_INVALID, "sealed already");
+	refuses_tensor(session, &(struct weft_tensor_opts){.name = "late", .rows = 1}, "late",
+		       "after weft_session_seal");
+	assert_null(late);
+	assert_refused(weft_step(session, 1, 0), WEFT_INVALID, "not started");
+	assert_refused(weft_push(tensor), WEFT_INVALID, "not started");
+	assert_refused(weft_pull(tensor), WEFT_INVALID, "not started");
+	assert_refused(weft_pull_all(session), WEFT_INVALID, "not started");
+	assert_refused(weft_exchange(session, 1, 0), WEFT_INVALID, "not started");
+	assert_refused(weft_pass_end(session), WEFT_INVALID, "not started");
+	assert_refused(weft_barrier(session), WEFT_INVALID, "not started");
+	assert_ok(weft_wait_all(session));
+	assert_ok(weft_poll(session));
+	assert_int_equal(weft_steps(session), 0);
+	assert_ok(weft_session_close(session));
+}
+
+static void
+arrays_are_aligned_zeroed_and_apart(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	struct weft_session *session;
+	struct weft_tensor *tensor[5];
+	char name[8];
+	(void)state;
+	assert_ok(weft_session_open(&opts, &session));
+	for (unsigned i = 0; i < 5; i++) {
+		(void)snprintf(name, sizeof(name), "t%u", i);
+		assert_ok(weft_tensor_add(
+			session,
+			&(struct weft_tensor_opts){
+				.name = name, .rows = i + 1, .cols = 7, .is_static = i == 4},
+			&tensor[i]));
+	}
+	assert_ok(weft_session_seal(session));
+	for (unsigned i = 0; i < 5; i++) {
+		float *param = weft_tensor_param(tensor[i]);
+		float *grad = weft_tensor_grad(tensor[i]);
+		assert_int_equal((uintptr_t)param % 64, 0);
+		assert_int_equal((uintptr_t)grad % 64, 0);
+		assert_true((grad == NULL) == (i == 4)); /* static: none */
+		for (uint64_t at = 0; at < weft_tensor_count(tensor[i]); at++) {
+			assert_true(param[at] == 0 && (grad == NULL || grad[at] == 0));
+			param[at] = (float)(i + 1);
+		}
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		uint64_t last = weft_tensor_count(tensor[i]) - 1;
+		assert_true(weft_tensor_param(tensor[i])[0] == (float)(i + 1));
+		assert_true(weft_tensor_param(tensor[i])[last] == (float)(i + 1));
+	}
+	assert_ok(weft_session_close(session));
+}
+
+/* Declare `names` in this order, "x" in each filled with its letter. */
+static uint64_t
+digest_of(const char *letters, float salt)
+{
+	struct weft_session_opts opts = good_opts();
+	struct weft_session *session;
+	struct weft_tensor *tensor[4];
+	uint64_t digest = 0;
+	assert_ok(weft_session_open(&opts, &session));
+	for (unsigned i = 0; letters[i] != '\0'; i++) {
+		char name[2] = {letters[i], '\0'};
+		struct weft_tensor_opts declared = {.name = name, .rows = 3};
+		assert_ok(weft_tensor_add(session, &declared, &tensor[i]));
+	}
+	assert_ok(weft_session_seal(session));
+	for (unsigned i = 0; letters[i] != '\0'; i++) {
+		weft_tensor_param(tensor[i])[2] = (float)letters[i] + salt;
+	}
+	assert_ok(weft_digest(session, &digest));
+	assert_ok(weft_session_close(session));
+	return digest;
+}
+
+static void
+digest_goes_by_name_and_covers_every_value(void **state)
+{
+	(void)state;
+	uint64_t digest = digest_of("abc", 0);
+	assert_true(digest == digest_of("cba", 0));
+	assert_true(digest != digest_of("abc", 0.25f));
+	assert_true(digest != digest_of("abd", 0));
+	assert_true(digest != digest_of("ab", 0));
+}
+
+static void
+many_tensors_keep_their_places(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	struct weft_session *session;
+	struct weft_tensor *tensor[100];
+	char name[8];
+	(void)state;
+	assert_ok(weft_session_open(&opts, &session));
+	for (unsigned i = 0; i < 100; i++) { /* grows more than once */
+		(void)snprintf(name, sizeof(name), "t%u", i);
+		struct weft_tensor_opts declared = {.name = name, .rows = i + 1};
+		assert_ok(weft_tensor_add(session, &declared, &tensor[i]));
+	}
+	assert_ok(weft_session_seal(session));
+	for (unsigned i = 0; i < 100; i++) {
+		(void)snprintf(name, sizeof(name), "t%u", i);
+		assert_string_equal(weft_tensor_name(tensor[i]), name);
+		assert_int_equal(weft_tensor_count(tensor[i]), i + 1);
+	}
+	assert_ok(weft_session_close(session));
+}
+
+static void
+a_session_that_never_started_ends_without_network(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	struct weft_session *session;
+	(void)state;
+	opts.pservers = "nobody.invalid";
+	assert_ok(weft_session_close(NULL));
+	weft_session_abort(NULL, WEFT_INTERNAL, "nothing");
+	assert_ok(weft_session_open(&opts, &session));
+	weft_session_abort(session, WEFT_INTERNAL, "never started");
+	assert_ok(weft_session_open(&opts, &session));
+	assert_ok(weft_session_close(session));
+}
+
+/* Open, declare, seal, close, with this env. */
+static enum weft_status
+build(struct wf_env *env, bool seal_again)
+{
+	struct weft_session_opts opts = good_opts();
+	struct weft_session *session = NULL;
+	struct weft_tensor *tensor;
+	opts.env = env;
+	enum weft_status st = weft_session_open(&opts, &session);
+	for (unsigned i = 0; i < 20 && st == WEFT_OK; i++) {
+		char name[8];
+		(void)snprintf(name, sizeof(name), "t%u", i);
+		struct weft_tensor_opts declared = {.name = name, .rows = 40};
+		st = weft_tensor_add(session, &declared, &tensor);
+	}
+	if (st == WEFT_OK) {
+		st = weft_session_seal(session);
+		if (st == WEFT_NOMEM && seal_again) {
+			st = weft_session_seal(session); /* nothing of the first try is left */
+		}
+	}
+	if (session != NULL) {
+		assert_ok(weft_session_close(session));
+	}
+	return st;
+}
+
+static void
+running_out_of_memory_is_refused_and_leaks_nothing(void **state)
+{
+	struct wf_env *env;
+	struct wf_failing_env failing;
+	unsigned refused = 0;
+	(void)state;
+	assert_ok(wf_env_system_create(WF_LOG_WARN, -1, &env));
+	wf_failing_env_init(&failing, env);
+	for (uint64_t nth = 1;; nth++) {
+		wf_failing_env_fail(&failing, nth, false);
+		enum weft_status st = build(&failing.env, nth % 2 == 0);
+		assert_true(wf_failing_env_is_clean(&failing));
+		if (failing.failed == 0) {
+			assert_ok(st);
+			break;
+		}
+		assert_true(st == WEFT_NOMEM || (st == WEFT_OK && nth % 2 == 0));
+		refused++;
+	}
+	assert_true(refused > 20);
+	wf_env_system_destroy(env);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(version_is_that_of_the_header),
+		cmocka_unit_test(defaults_are_those_of_the_header),
+		cmocka_unit_test(options_of_another_version_are_refused),
+		cmocka_unit_test(bad_job_options_are_refused_with_value_and_remedy),
+		cmocka_unit_test(bad_own_options_are_refused_with_value_and_remedy),
+		cmocka_unit_test(bad_lists_of_pservers_are_refused),
+		cmocka_unit_test(bad_optimizers_are_refused_with_value_and_remedy),
+		cmocka_unit_test(bad_tensors_are_refused_and_the_session_goes_on),
+		cmocka_unit_test(calls_out_of_order_are_refused),
+		cmocka_unit_test(arrays_are_aligned_zeroed_and_apart),
+		cmocka_unit_test(digest_goes_by_name_and_covers_every_value),
+		cmocka_unit_test(many_tensors_keep_their_places),
+		cmocka_unit_test(a_session_that_never_started_ends_without_network),
+		cmocka_unit_test(running_out_of_memory_is_refused_and_leaks_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of a started session, seen by one trainer. With WEFT_PROGRESS_CALLER nothing moves
+ * between its calls, so that what is unanswered stays unanswered. */
+#include "tests/unit/trainer/fabric.h"
+#include "tests/support/failing_env.h"
+
+struct fixture {
+	struct fabric fabric;
+	struct member member;
+};
+
+static int
+set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	assert_non_null(f);
+	fabric_start(&f->fabric, 1, 1, 0);
+	member_init(&f->member, &f->fabric, 0, 1);
+	f->member.opts.progress = WEFT_PROGRESS_CALLER;
+	*state = f;
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	struct fixture *f = *state;
+	fabric_stop(&f->fabric);
+	free(f);
+	return 0;
+}
+
+/* Two tensors "a" and "b" and one static "s", started. */
+static void
+start_three(const struct weft_session_opts *opts, struct weft_session **session,
+	    struct weft_tensor **tensor)
+{
+	assert_ok(weft_session_open(opts, session));
+	for (unsigned i = 0; i < 3; i++) {
+		char name[2] = {"abs"[i], '\0'};
+		struct weft_tensor_opts declared = {.name = name, .rows = 4, .is_static = i == 2};
+		assert_ok(weft_tensor_add(*session, &declared, &tensor[i]));
+	}
+	assert_ok(weft_session_seal(*session));
+	assert_ok(weft_session_start(*session));
+}
+
+static void
+pushes_follow_steps(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor[3];
+	start_three(&f->member.opts, &session, tensor);
+	assert_refused(weft_push(tensor[0]), WEFT_INVALID, "push of a before weft_step");
+	assert_refused(weft_step(session, 0, 0), WEFT_INVALID, "0 samples");
+	assert_text(weft_last_error(), "end the pass");
+	assert_refused(weft_step(session, 1ull << 41, 0), WEFT_INVALID, "2199023255552 samples");
+	assert_int_equal(weft_steps(session), 0); /* what is refused begins nothing */
+	assert_ok(weft_step(session, 1, 0));
+	assert_int_equal(weft_steps(session), 1);
+	assert_refused(weft_push(tensor[2]), WEFT_INVALID, "push of s, which is static");
+	assert_ok(weft_push(tensor[0]));
+	assert_refused(weft_push(tensor[0]), WEFT_INVALID, "push of a twice in step 1");
+	assert_refused(weft_step(session, 1, 0), WEFT_INVALID, "tensor b was not pushed in step 1");
+	assert_refused(weft_pass_end(session), WEFT_INVALID, "tensor b was not pushed in step 1");
+	assert_ok(weft_push(tensor[1]));
+	assert_ok(weft_wait_all(session));
+	assert_refused(weft_push(tensor[1]), WEFT_INVALID, "push of b twice in step 1");
+	assert_ok(weft_pass_end(session));
+	assert_refused(weft_push(tensor[1]), WEFT_INVALID, "push of b before weft_step");
+	assert_ok(weft_session_close(session));
+}
+
+static void
+a_step_waits_for_the_answers_of_the_last(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor[3];
+	start_three(&f->member.opts, &session, tensor);
+	assert_ok(weft_step(session, 1, 0));
+	assert_ok(weft_push(tensor[0]));
+	assert_ok(weft_push(tensor[1]));
+	assert_int_equal(weft_step(session, 1, 0), WEFT_AGAIN);
+	assert_int_equal(weft_steps(session), 1);
+	assert_ok(weft_wait(tensor[1]));
+	assert_ok(weft_wait(tensor[1])); /* at once: nothing is under way */
+	assert_ok(weft_wait(tensor[0]));
+	assert_ok(weft_step(session, 1, 0));
+	assert_int_equal(weft_steps(session), 2);
+	assert_ok(weft_push(tensor[0]));
+	assert_ok(weft_push(tensor[1]));
+	assert_ok(weft_wait_all(session));
+	assert_ok(weft_session_close(session));
+}
+
+static void
+a_pull_is_refused_while_a_push_is_unanswered(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor[3];
+	start_three(&f->member.opts, &session, tensor);
+	assert_ok(weft_step(session, 1, 0));
+	assert_ok(weft_push(tensor[1]));
+	assert_refused(weft_pull(tensor[1]), WEFT_INVALID, "pull of b while its push");
+	assert_refused(weft_pull_all(session), WEFT_INVALID, "pull of b while its push");
+	assert_ok(weft_push(tensor[0])); /* the refused pull_all has begun nothing */
+	assert_ok(weft_wait_all(session));
+	weft_tensor_param(tensor[2])[1] = 5;
+	assert_ok(weft_pull(tensor[2])); /* also of a static one */
+	assert_true(weft_tensor_param(tensor[2])[1] == 0);
+	assert_ok(weft_pull_all(session));
+	assert_ok(weft_session_close(session));
+}
+
+static void
+polling_moves_a_session_that_its_caller_drives(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor[3];
+	start_three(&f->member.opts, &session, tensor);
+	assert_ok(weft_step(session, 1, 0));
+	assert_ok(weft_push(tensor[0]));
+	assert_ok(weft_push(tensor[1]));
+	enum weft_status st;
+	while ((st = weft_step(session, 1, 0)) == WEFT_AGAIN) {
+		assert_ok(weft_poll(session));
+	}
+	assert_ok(st);
+	assert_ok(weft_push(tensor[0]));
+	assert_ok(weft_push(tensor[1]));
+	assert_ok(weft_wait_all(session));
+	assert_ok(weft_session_close(session));
+}
+
+static void
+a_reduce_takes_256_values_and_no_more(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor;
+	double value[257];
+	assert_ok(one_tensor(&f->member.opts, 4, 0, &session, &tensor));
+	for (unsigned i = 0; i < 257; i++) {
+		value[i] = i + 0.5;
+	}
+	assert_refused(weft_reduce(session, value, 257), WEFT_INVALID, "257 values, 256 at most");
+	assert_ok(weft_reduce(session, value, 256));
+	for (unsigned i = 0; i < 257; i++) {
+		assert_true(value[i] == i + 0.5); /* the sum over one trainer */
+	}
+	assert_ok(weft_barrier(session));
+	assert_ok(weft_session_close(session));
+}
+
+static void
+a_session_starts_once(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor, *late = NULL;
+	assert_ok(one_tensor(&f->member.opts, 4, 0, &session, &tensor));
+	assert_refused(weft_session_start(session), WEFT_INVALID, "started already");
+	assert_refused(weft_tensor_add(session,
+				       &(struct weft_tensor_opts){.name = "late", .rows = 1},
+				       &late),
+		       WEFT_INVALID, "after weft_session_seal");
+	assert_ok(weft_exchange(session, 1, 0)); /* nothing is broken */
+	assert_ok(weft_session_close(session));
+}
+
+static void
+two_sessions_live_in_one_process(void **state)
+{
+	struct fixture *f = *state;
+	struct fabric other;
+	struct weft_session *session[2];
+	struct weft_tensor *tensor[2];
+	fabric_start(&other, 1, 2, 0);
+	struct weft_session_opts opts = f->member.opts;
+	opts.progress = WEFT_PROGRESS_THREAD;
+	assert_ok(one_tensor(&opts, 100, 1, &session[0], &tensor[0]));
+	opts.pservers = other.pservers;
+	opts.ports_num = 2;
+	opts.optimizer.learning_rate = 0.5;
+	assert_ok(one_tensor(&opts, 100, 2, &session[1], &tensor[1]));
+	for (unsigned i = 0; i < 2; i++) {
+		weft_tensor_grad(tensor[i])[99] = 1;
+	}
+	for (unsigned step = 0; step < 4; step++) {
+		assert_ok(weft_exchange(session[0], 1, 0));
+		assert_ok(weft_exchange(session[1], 1, 0));
+	}
+	assert_true(weft_tensor_param(tensor[1])[99] == 0); /* 2 - 4 * 0.5 */
+	assert_true(weft_tensor_param(tensor[1])[98] == 2);
+	assert_true(weft_tensor_param(tensor[0])[98] == 1);
+	assert_ok(weft_session_close(session[0]));
+	assert_ok(weft_exchange(session[1], 1, 0));
+	assert_ok(weft_session_close(session[1]));
+	fabric_stop(&other);
+}
+
+static void
+an_unknown_transport_is_named_with_those_there_are(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor;
+	f->member.opts.transport = "carrier-pigeon";
+	assert_refused(one_tensor(&f->member.opts, 4, 0, &session, &tensor), WEFT_UNSUPPORTED,
+		       "carrier-pigeon");
+	assert_text(weft_last_error(), "tcp");
+	assert_ok(weft_session_close(session)); /* it never ran */
+}
+
+static void
+a_job_may_follow_another(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor;
+	for (unsigned job = 0; job < 3; job++) {
+		f->member.opts.progress =
+			job % 2 == 0 ? WEFT_PROGRESS_THREAD : WEFT_PROGRESS_CALLER;
+		assert_ok(one_tensor(&f->member.opts, 10 + job, (float)job, &session, &tensor));
+		assert_true(weft_tensor_param(tensor)[9 + job] == (float)job);
+		assert_ok(weft_exchange(session, 1, 0));
+		assert_ok(weft_session_close(session));
+	}
+}
+
+/* A whole job with this env. */
+static enum weft_status
+whole_job(const struct member *member, struct wf_env *env)
+{
+	struct weft_session_opts opts = member->opts;
+	struct weft_session *session = NULL;
+	struct weft_tensor *tensor;
+	opts.env = env;
+	enum weft_status st = one_tensor(&opts, 40, 1, &session, &tensor);
+	if (st == WEFT_OK) {
+		st = weft_exchange(session, 1, 0);
+	}
+	if (st == WEFT_OK) {
+		st = weft_session_close(session);
+	} else {
+		weft_session_abort(session, st, weft_last_error());
+	}
+	return st;
+}
+
+/* Each try needs pservers that remember no failed job. */
+static void
+running_out_of_memory_ends_a_job_and_leaks_nothing(void **state)
+{
+	struct wf_env *env;
+	struct wf_failing_env failing;
+	unsigned refused = 0;
+	(void)state;
+	assert_ok(wf_env_system_create(WF_LOG_WARN, -1, &env));
+	wf_failing_env_init(&failing, env);
+	for (uint64_t nth = 1;; nth++) {
+		struct fabric fabric;
+		struct member member;
+		fabric_start(&fabric, 1, 1, 0);
+		member_init(&member, &fabric, 0, 1);
+		member.opts.progress = nth % 2 == 0 ? WEFT_PROGRESS_CALLER : WEFT_PROGRESS_THREAD;
+		wf_failing_env_fail(&failing, nth, false);
+		enum weft_status st = whole_job(&member, &failing.env);
+		fabric_stop(&fabric);
+		assert_true(wf_failing_env_is_clean(&failing));
+		if (failing.failed == 0) {
+			assert_int_equal(st, WEFT_OK);
+			break;
+		}
+		/* A connection that finds no memory may be tried again. */
+		if (st != WEFT_NOMEM && st != WEFT_OK) {
+			fail_msg("allocation %llu: %s: %s", (unsigned long long)nth,
+				 weft_status_name(st), weft_last_error());
+		}
+		refused += st == WEFT_NOMEM ? 1 : 0;
+	}
+	assert_true(refused > 20);
+	wf_env_system_destroy(env);
+}
+
+#define rule(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		rule(pushes_follow_steps),
+		rule(a_step_waits_for_the_answers_of_the_last),
+		rule(a_pull_is_refused_while_a_push_is_unanswered),
+		rule(polling_moves_a_session_that_its_caller_drives),
+		rule(a_reduce_takes_256_values_and_no_more),
+		rule(a_session_starts_once),
+		rule(two_sessions_live_in_one_process),
+		rule(an_unknown_transport_is_named_with_those_there_are),
+		rule(a_job_may_follow_another),
+		cmocka_unit_test(running_out_of_memory_ends_a_job_and_leaks_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
