@@ -14,6 +14,9 @@ exec 3>say
 echo step >&3
 wait_for user.out "step: ok"
 kill -STOP "$pserver"
+until ! grep -h '^State:' "/proc/$pserver/task/"*/status | grep -qv '(stopped)'; do
+	: # the signal reaches one thread after the other
+done
 echo close >&3
 ends "$user" 30 trainer
 kill -CONT "$pserver"
