@@ -68,6 +68,29 @@ wf_link_describe(const struct wf_link *link, char *out, size_t bytes)
 		       host);
 }
 
+/* For people: which setting differs, where trainers do not agree. */
+static void
+summarise(const struct wf_core *core, struct wf_hello *hello)
+{
+	const struct weft_session_opts *opts = &core->opts;
+	const struct weft_optimizer_opts *o = &opts->optimizer;
+	(void)snprintf(hello->options, sizeof(hello->options),
+		       "slice_bytes=%" PRIu64 " grad_reduce=%s nonfinite=%s optimizer=%s "
+		       "learning_rate=%.9g momentum=%.9g l2=%.9g clip=%.9g schedule=%s,%.9g,%.9g "
+		       "beta=%.9g,%.9g epsilon=%.9g",
+		       opts->slice_bytes, opts->grad_reduce == WEFT_REDUCE_MEAN ? "mean" : "sum",
+		       opts->skip_nonfinite != 0 ? "skip" : "abort", o->method, o->learning_rate,
+		       o->momentum, o->decay, o->clip, o->schedule, o->schedule_a, o->schedule_b,
+		       o->beta1, o->beta2, o->epsilon);
+	size_t used = 0;
+	for (uint32_t i = 0; i < core->job.tensor_count && used < sizeof(hello->tensors); i++) {
+		const struct wf_job_tensor *t = &core->job.tensor[i];
+		used += (size_t)snprintf(hello->tensors + used, sizeof(hello->tensors) - used,
+					 "%s%s=%" PRIu64 "%s", i > 0 ? " " : "", t->name, t->count,
+					 t->is_static ? ",static" : "");
+	}
+}
+
 void
 wf_link_fill_hello(struct wf_core *core)
 {
@@ -89,6 +112,7 @@ wf_link_fill_hello(struct wf_core *core)
 		.put_bytes_max = core->job.slice_bytes,
 		.pid = (uint32_t)getpid(),
 	};
+	summarise(core, &core->hello);
 	char *host = core->hello.host;
 	if (gethostname(host, sizeof(core->hello.host)) != 0 || host[0] == '\0') {
 		(void)snprintf(host, sizeof(core->hello.host), "unknown");

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "wire/bytes.h"
@@ -78,6 +79,8 @@ wf_hello_encode(const struct wf_hello *hello, uint8_t *out)
 	wf_put_u32(&w, hello->pid);
 	wf_put_text(&w, hello->host, sizeof(hello->host));
 	put_auth(&w, &hello->auth);
+	wf_put_text(&w, hello->options, sizeof(hello->options));
+	wf_put_text(&w, hello->tensors, sizeof(hello->tensors));
 	WF_ASSERT(!w.bad);
 	return w.used;
 }
@@ -211,6 +214,17 @@ wf_hello_decode(const uint8_t *in, size_t bytes, struct wf_hello *out)
 		return wf_refuse_text(HELLO, "host", &r, sizeof(hello.host));
 	}
 	get_auth(&r, &hello.auth);
+	if (r.bad) {
+		return wf_refuse_length(HELLO, &r);
+	}
+	wf_get_string(&r, hello.options, sizeof(hello.options));
+	if (r.bad) {
+		return wf_refuse_text(HELLO, "options", &r, sizeof(hello.options));
+	}
+	wf_get_string(&r, hello.tensors, sizeof(hello.tensors));
+	if (r.bad) {
+		return wf_refuse_text(HELLO, "tensors", &r, sizeof(hello.tensors));
+	}
 	if (!wf_reader_done(&r)) {
 		return wf_refuse_length(HELLO, &r);
 	}
@@ -346,6 +360,9 @@ struct trait {
 	uint64_t other;
 	bool digest; /* shown in hex */
 	const char *remedy;
+	/* Of digests: what they stand for; NULL: nothing more is known. */
+	const char *first_summary;
+	const char *other_summary;
 };
 
 static void
@@ -373,33 +390,80 @@ mismatch(const struct wf_hello *first, const struct wf_hello *hello, const struc
 		       first->trainer_id, first->host, first->pid, firsts, t->remedy);
 }
 
+/* The length of the word at `text`. */
+static size_t
+word_length(const char *text)
+{
+	return strcspn(text, " ");
+}
+
+/* The first word in which two summaries differ; false: they do not, the difference lies behind. */
+static bool
+first_difference(const char **a, const char **b)
+{
+	while (**a != '\0' || **b != '\0') {
+		size_t length = word_length(*a);
+		if (length != word_length(*b) || strncmp(*a, *b, length) != 0) {
+			return true;
+		}
+		*a += length + ((*a)[length] == ' ' ? 1 : 0);
+		*b += length + ((*b)[length] == ' ' ? 1 : 0);
+	}
+	return false;
+}
+
+/* Where digests differ: the setting that does, as both name it. */
+static enum weft_status
+mismatch_named(const struct wf_hello *first, const struct wf_hello *hello, const struct trait *t)
+{
+	const char *firsts = t->first_summary;
+	const char *others = t->other_summary;
+	if (t->first_summary == NULL || !first_difference(&firsts, &others)) {
+		return mismatch(first, hello, t);
+	}
+	int first_length = (int)word_length(firsts);
+	int other_length = (int)word_length(others);
+	return wf_fail(WEFT_MISMATCH,
+		       "trainer %" PRIu32 " on %s (pid %" PRIu32 ") has %.*s, trainer %" PRIu32
+		       " on %s (pid %" PRIu32 ") has %.*s: %s",
+		       hello->trainer_id, hello->host, hello->pid,
+		       other_length > 0 ? other_length : 7, other_length > 0 ? others : "no more",
+		       first->trainer_id, first->host, first->pid,
+		       first_length > 0 ? first_length : 7, first_length > 0 ? firsts : "no more",
+		       t->remedy);
+}
+
 enum weft_status
 wf_hello_match(const struct wf_hello *first, const struct wf_hello *hello)
 {
 	const struct wf_hello *a = first;
 	const struct wf_hello *b = hello;
 	const struct trait trait[] = {
-		{"service", a->service, b->service, false, "connect to the dense ports"},
+		{"service", a->service, b->service, false, "connect to the dense ports", NULL,
+		 NULL},
 		{"num_gradient_servers", a->trainer_count, b->trainer_count, false,
-		 "give every trainer the same"},
+		 "give every trainer the same", NULL, NULL},
 		{"number of pservers", a->pserver_count, b->pserver_count, false,
-		 "give every trainer the same list in --pservers"},
-		{"ports_num", a->lane_count, b->lane_count, false, "give every trainer the same"},
+		 "give every trainer the same list in --pservers", NULL, NULL},
+		{"ports_num", a->lane_count, b->lane_count, false, "give every trainer the same",
+		 NULL, NULL},
 		{"this pserver as number", a->pserver_idx, b->pserver_idx, false,
-		 "give every trainer the same order in --pservers"},
+		 "give every trainer the same order in --pservers", NULL, NULL},
 		{"this lane as number", a->lane_idx, b->lane_idx, false,
-		 "give every trainer the same port"},
+		 "give every trainer the same port", NULL, NULL},
 		{"job digest", a->job_digest, b->job_digest, true,
-		 "slice_bytes, grad_reduce and the optimizer's settings must be the same"},
+		 "give every trainer the same options", a->options, b->options},
 		{"tensors digest", a->tensors_digest, b->tensors_digest, true,
-		 "names, order, sizes and settings of the tensors must be the same"},
+		 "declare the same tensors, in the same order, on every trainer", a->tensors,
+		 b->tensors},
 		{"placement digest", a->placement_digest, b->placement_digest, true,
-		 "install the same weft on all"},
-		{"job_bytes", a->job_bytes, b->job_bytes, false, "install the same weft on all"},
+		 "install the same weft on all", NULL, NULL},
+		{"job_bytes", a->job_bytes, b->job_bytes, false, "install the same weft on all",
+		 NULL, NULL},
 	};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(trait); i++) {
 		if (trait[i].first != trait[i].other) {
-			return mismatch(first, hello, &trait[i]);
+			return mismatch_named(first, hello, &trait[i]);
 		}
 	}
 	return WEFT_OK;

@@ -15,6 +15,7 @@
 #define WF_AUTH_MAC_BYTES 32
 #define WF_MEMBER_NAME_BYTES 64 /* host name, with NUL */
 #define WF_REASON_BYTES 256     /* one line, with NUL */
+#define WF_SUMMARY_BYTES 256    /* words with blanks between them, with NUL */
 
 /* Zero until authentication comes, and refused when not zero. */
 struct wf_auth {
@@ -46,6 +47,10 @@ struct wf_hello {
 	char host[WF_MEMBER_NAME_BYTES];
 	uint32_t pid;
 	struct wf_auth auth;
+	/* What the digests stand for, as far as there is room: "slice_bytes=256 momentum=0.9",
+	 * "fc_w=13 fc_b=1". Only for telling people which setting differs. */
+	char options[WF_SUMMARY_BYTES];
+	char tensors[WF_SUMMARY_BYTES];
 };
 
 enum wf_welcome_flag {

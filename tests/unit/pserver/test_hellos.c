@@ -114,14 +114,14 @@ wrong_version(struct puppet *p)
 static void
 auth_scheme(struct puppet *p)
 {
-	p->tamper_at = -66;
+	p->tamper_at = -70;
 	p->tamper_byte = 1;
 }
 
 static void
 auth_mac(struct puppet *p)
 {
-	p->tamper_at = -1;
+	p->tamper_at = -5; /* the last of the MAC: two empty texts of two bytes follow */
 	p->tamper_byte = 9;
 }
 

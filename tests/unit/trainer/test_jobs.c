@@ -164,7 +164,7 @@ another_slice_size_is_refused(void **state)
 	struct fixture *f = *state;
 	struct member other = f->member[1];
 	other.opts.slice_bytes = 128;
-	disagrees(f, &other, "slice_bytes", "", "");
+	disagrees(f, &other, "has slice_bytes=", "slice_bytes=128", "slice_bytes=64");
 }
 
 static void
@@ -173,7 +173,7 @@ another_optimizer_is_refused(void **state)
 	struct fixture *f = *state;
 	struct member other = f->member[1];
 	other.opts.optimizer.learning_rate = 0.125;
-	disagrees(f, &other, "optimizer", "", "");
+	disagrees(f, &other, "has learning_rate=", "learning_rate=0.125", "learning_rate=0.");
 }
 
 static void
@@ -205,7 +205,8 @@ other_tensors_are_refused(void **state)
 	assert_ok(one_tensor(&f->member[0].opts, ROWS, 1, &session, &tensor));
 	f->member[1].run = train_other_tensors;
 	members_run(&f->member[1], 1);
-	assert_ended(&f->member[1], WEFT_MISMATCH, "tensors");
+	assert_ended(&f->member[1], WEFT_MISMATCH, "=65, trainer 0");
+	assert_text(f->member[1].text, "=64: declare the same tensors");
 	weft_session_abort(session, WEFT_ABORTED, "the test is over");
 }
 

@@ -32,6 +32,8 @@ sample(void)
 		.put_bytes_max = 67108864,
 		.host = "nodea",
 		.pid = 4711,
+		.options = "slice_bytes=256 momentum=0.9",
+		.tensors = "w=13 b=1",
 	};
 }
 
@@ -80,6 +82,8 @@ a_hello_is_its_golden_bytes(void **state)
 	assert_true(out.msg_bytes_max == 4032 && out.put_bytes_max == 67108864);
 	assert_true(out.pid == 4711);
 	assert_string_equal(out.host, "nodea");
+	assert_string_equal(out.options, in.options);
+	assert_string_equal(out.tensors, in.tensors);
 	assert_int_equal(wf_hello_version(&out), 1);
 }
 
@@ -328,6 +332,29 @@ every_common_field_is_compared(void **state)
 	}
 }
 
+static void
+the_setting_behind_a_digest_is_named(void **state)
+{
+	struct wf_hello first = sample();
+	struct wf_hello other = sample();
+	other.trainer_id = 1;
+	other.job_digest++;
+	snprintf(other.options, sizeof(other.options), "slice_bytes=256 momentum=0.5");
+	assert_refused(
+		wf_hello_match(&first, &other), WEFT_MISMATCH,
+		"trainer 1 on nodea (pid 4711) has momentum=0.5, trainer 5 on nodea (pid 4711) "
+		"has momentum=0.9: give every trainer the same options");
+	other = sample();
+	other.tensors_digest++;
+	snprintf(other.tensors, sizeof(other.tensors), "w=13");
+	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH, "has no more, ");
+	snprintf(other.tensors, sizeof(other.tensors), "w=13 b=1 c=2");
+	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH, "has c=2, ");
+	other = sample();
+	other.tensors_digest++; /* the difference lies behind the summaries' end */
+	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH, "tensors digest");
+}
+
 int
 main(void)
 {
@@ -341,6 +368,7 @@ main(void)
 		cmocka_unit_test(a_peer_without_a_common_version_is_told_both_ranges),
 		cmocka_unit_test(each_wrong_field_of_a_welcome_is_named),
 		cmocka_unit_test(members_of_one_job_match),
+		cmocka_unit_test(the_setting_behind_a_digest_is_named),
 		cmocka_unit_test(a_mismatch_names_the_field_both_values_and_whose_they_are),
 		cmocka_unit_test(every_common_field_is_compared),
 	};
