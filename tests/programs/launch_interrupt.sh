@@ -21,7 +21,19 @@ all_gone() {
 	done
 }
 
-for number in 1 2 15; do
+# Is a signal ignored here, and so by every process started from here (SIGHUP under nohup)?
+ignored() {
+	mask=$(sed -n 's/^SigIgn:[[:space:]]*//p' "/proc/$$/status")
+	[ $(((0x$mask >> ($1 - 1)) & 1)) -eq 1 ]
+}
+
+signals="2 15"
+if ignored 1; then
+	echo "SIGHUP is ignored here, as nohup has it: weft launch ignores it too" >&2
+else
+	signals="1 $signals"
+fi
+for number in $signals; do
 	signal=$(kill -l $number)
 	run_job "by_$signal"
 	kill -$number "$job"

@@ -25,12 +25,13 @@ for at in "$near near" "$far far"; do
 	ip -n "$1" link set "$2" up
 done
 
+# Not `ip netns exec`: it remounts, which a chroot does not allow.
 timeouts="--peer_timeout=2s --reconnect_timeout=1s"
 # shellcheck disable=SC2086 # words
-start pserver ip netns exec "$near" "$WEFT" pserver --listen=10.77.0.1 --port=7164 --once $timeouts
+start pserver nsenter --net="/run/netns/$near" "$WEFT" pserver --listen=10.77.0.1 --port=7164 --once $timeouts
 pserver=$last_pid
 # shellcheck disable=SC2086
-start trainer ip netns exec "$far" "$WEFT" train linear --num_passes=100000000 \
+start trainer nsenter --net="/run/netns/$far" "$WEFT" train linear --num_passes=100000000 \
 	--pservers=10.77.0.1:7164 $timeouts
 trainer=$last_pid
 wait_for trainer.out "pass 2 "
