@@ -13,12 +13,19 @@
 size_t wf_ref_apply_sgd(const struct wf_apply *apply, size_t first);
 size_t wf_ref_apply_momentum(const struct wf_apply *apply, size_t first);
 size_t wf_ref_apply_adam(const struct wf_apply *apply, size_t first);
+size_t wf_ref_apply_nesterov(const struct wf_apply *apply, size_t first);
+size_t wf_ref_apply_adagrad(const struct wf_apply *apply, size_t first);
+size_t wf_ref_apply_adamw(const struct wf_apply *apply, size_t first);
 /* out[first, count) = in[0] + in[1] + ... */
 void wf_ref_sum(float *out, const float *const *in, unsigned in_count, size_t first, size_t count);
 
 #if WF_HAVE_AVX2
 /* To be called on a processor that has AVX2. */
 const struct wf_kernels *wf_kernels_avx2(void);
+#endif
+#if WF_HAVE_AVX512
+/* To be called on a processor that has AVX-512F. */
+const struct wf_kernels *wf_kernels_avx512(void);
 #endif
 
 /* Constants of exp and log in f32; every form computes with these, in the order of math.c. */

@@ -21,25 +21,28 @@
  * then the optimizer's formula (kernels/README.md) with g, rate, decay. */
 struct wf_apply {
 	float *param;               /* [count] in and out */
-	float *state[WF_STATE_MAX]; /* [count] in and out; momentum: m; adam: m, v; else unused */
+	float *state[WF_STATE_MAX]; /* [count] in and out; optimizer.c says how many, README.md
+				       which */
 	const float *const *grad;   /* [grad_count] arrays of [count] */
 	unsigned grad_count;        /* >= 1 */
 	size_t count;
 	float divisor; /* 1 for sum; samples of the step for mean */
 	float clip;    /* 0: off */
-	float rate;    /* of this step and tensor; adam: bias-corrected, see wf_apply_scalars */
-	float decay;   /* L2 */
+	float rate; /* of this step and tensor; adam, adamw: bias-corrected by wf_apply_scalars */
+	float plain_rate; /* the same, never bias-corrected: adamw's decay takes it */
+	float decay;      /* L2; adamw: decoupled */
 	float momentum;
 	float beta1, beta2, epsilon;
 };
 
-/* Fill rate, momentum, betas and epsilon for a step. `updates` counts applied steps including this
- * one, from 1 (Adam's t); `rate` is wf_learning_rate() times the tensor's multiplier. */
+/* Fill both rates, momentum, betas and epsilon for a step. `updates` counts applied steps including
+ * this one, from 1 (t of adam and adamw); `rate` is wf_learning_rate() times the tensor's
+ * multiplier. */
 void wf_apply_scalars(const struct wf_optimizer_opts *opts, double rate, uint64_t updates,
 		      struct wf_apply *out);
 
 struct wf_kernels {
-	const char *name; /* "ref", "avx2" */
+	const char *name; /* "ref", "avx2", "avx512" */
 	/* Returns how many summed gradients were not finite. */
 	size_t (*apply[WF_OPTIMIZER_COUNT])(const struct wf_apply *apply);
 	/* out = in[0] + in[1] + ... in order; out may be in[0]. */
@@ -53,9 +56,9 @@ struct wf_kernels {
 };
 
 const struct wf_kernels *wf_kernels_ref(void);
-/* The fastest form this processor runs; decided by CPUID on each call, cheap. */
+/* The form to use on this processor; decided by CPUID on each call, cheap. */
 const struct wf_kernels *wf_kernels_best(void);
-/* "auto", "ref", "avx2". NULL: unknown, or not offered by this processor. */
+/* "auto", "ref", "avx2", "avx512". NULL: unknown, not built, or not offered by this processor. */
 const struct wf_kernels *wf_kernels_by_name(const char *name);
 
 /* Scalars in f64, for schedules and bias correction; within 2 ulp in the domains used. */

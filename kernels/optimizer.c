@@ -11,9 +11,8 @@
 #include "kernels/kernels.h"
 
 static const char *const optimizer_names[WF_OPTIMIZER_COUNT] = {
-	[WF_SGD] = "sgd",
-	[WF_MOMENTUM] = "momentum",
-	[WF_ADAM] = "adam",
+	[WF_SGD] = "sgd",           [WF_MOMENTUM] = "momentum", [WF_ADAM] = "adam",
+	[WF_NESTEROV] = "nesterov", [WF_ADAGRAD] = "adagrad",   [WF_ADAMW] = "adamw",
 };
 
 static const char *const schedule_names[WF_SCHEDULE_COUNT] = {
@@ -130,8 +129,11 @@ wf_optimizer_state_count(enum wf_optimizer kind)
 	case WF_SGD:
 		return 0;
 	case WF_MOMENTUM:
+	case WF_NESTEROV:
+	case WF_ADAGRAD:
 		return 1;
 	case WF_ADAM:
+	case WF_ADAMW:
 		return 2;
 	case WF_OPTIMIZER_COUNT:
 		break;
@@ -163,7 +165,9 @@ wf_optimizer_parse(const char *name, enum wf_optimizer *out)
 			return WEFT_OK;
 		}
 	}
-	return wf_fail(WEFT_INVALID, "optimizer \"%.32s\" is not known: give sgd, momentum or adam",
+	return wf_fail(WEFT_INVALID,
+		       "optimizer \"%.32s\" is not known: give sgd, momentum, nesterov, adagrad, "
+		       "adam or adamw",
 		       name == NULL ? "" : name);
 }
 
@@ -223,7 +227,8 @@ wf_apply_scalars(const struct wf_optimizer_opts *opts, double rate, uint64_t upd
 	out->beta1 = (float)opts->beta1;
 	out->beta2 = (float)opts->beta2;
 	out->epsilon = (float)opts->epsilon;
-	if (opts->kind == WF_ADAM) {
+	out->plain_rate = (float)rate;
+	if (opts->kind == WF_ADAM || opts->kind == WF_ADAMW) {
 		rate *= bias_correction(out->beta1, out->beta2, updates);
 	}
 	out->rate = (float)rate;

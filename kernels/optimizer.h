@@ -11,7 +11,10 @@ enum wf_optimizer {
 	WF_SGD = 0,
 	WF_MOMENTUM = 1,
 	WF_ADAM = 2,
-	WF_OPTIMIZER_COUNT = 3,
+	WF_NESTEROV = 3,
+	WF_ADAGRAD = 4,
+	WF_ADAMW = 5,
+	WF_OPTIMIZER_COUNT = 6,
 };
 
 #define WF_STATE_MAX 2 /* state arrays an optimizer may have */
@@ -26,10 +29,11 @@ enum wf_schedule {
 struct wf_optimizer_opts {
 	enum wf_optimizer kind;
 	double learning_rate; /* l */
-	double momentum;      /* mu */
-	double beta1, beta2, epsilon;
-	double decay; /* L2 lambda of tensors that name none */
-	double clip;  /* by value, of tensors that name none; 0: off */
+	double momentum;      /* mu; of momentum and nesterov */
+	double beta1, beta2;  /* of adam and adamw */
+	double epsilon;       /* of adam and adamw; of adagrad, where it stands inside the root */
+	double decay;         /* of tensors that name none; L2, for adamw decoupled */
+	double clip;          /* by value, of tensors that name none; 0: off */
 	enum wf_schedule schedule;
 	double schedule_a, schedule_b;
 };

@@ -106,6 +106,75 @@ wf_ref_apply_adam(const struct wf_apply *apply, size_t first)
 	return skipped;
 }
 
+size_t
+wf_ref_apply_nesterov(const struct wf_apply *apply, size_t first)
+{
+	float *w = apply->param;
+	float *m = apply->state[0];
+	size_t skipped = 0;
+
+	WF_ASSERT(apply->grad_count >= 1);
+	for (size_t i = first; i < apply->count; i++) {
+		float g = gradient(apply, i);
+		if (!is_finite(g)) {
+			skipped++;
+			continue;
+		}
+		g = clipped(g, apply->clip);
+		float step = apply->rate * (g + apply->decay * w[i]);
+		m[i] = apply->momentum * m[i] - step;
+		w[i] = w[i] + (apply->momentum * m[i] - step);
+	}
+	return skipped;
+}
+
+size_t
+wf_ref_apply_adagrad(const struct wf_apply *apply, size_t first)
+{
+	float *w = apply->param;
+	float *a = apply->state[0];
+	size_t skipped = 0;
+
+	WF_ASSERT(apply->grad_count >= 1);
+	for (size_t i = first; i < apply->count; i++) {
+		float g = gradient(apply, i);
+		if (!is_finite(g)) {
+			skipped++;
+			continue;
+		}
+		g = clipped(g, apply->clip);
+		a[i] = a[i] + g * g;
+		float root = __builtin_sqrtf(a[i] + apply->epsilon);
+		w[i] = w[i] - apply->rate * (g + apply->decay * w[i]) / root;
+	}
+	return skipped;
+}
+
+size_t
+wf_ref_apply_adamw(const struct wf_apply *apply, size_t first)
+{
+	float *w = apply->param;
+	float *m = apply->state[0];
+	float *v = apply->state[1];
+	size_t skipped = 0;
+
+	WF_ASSERT(apply->grad_count >= 1);
+	for (size_t i = first; i < apply->count; i++) {
+		float g = gradient(apply, i);
+		if (!is_finite(g)) {
+			skipped++;
+			continue;
+		}
+		g = clipped(g, apply->clip);
+		m[i] = apply->beta1 * m[i] + (1.0f - apply->beta1) * g;
+		v[i] = apply->beta2 * v[i] + (1.0f - apply->beta2) * (g * g);
+		float root = __builtin_sqrtf(v[i]);
+		float step = apply->rate * m[i] / (root + apply->epsilon);
+		w[i] = w[i] - (step + apply->plain_rate * (apply->decay * w[i]));
+	}
+	return skipped;
+}
+
 void
 wf_ref_sum(float *out, const float *const *in, unsigned in_count, size_t first, size_t count)
 {
@@ -135,6 +204,24 @@ static size_t
 apply_adam(const struct wf_apply *apply)
 {
 	return wf_ref_apply_adam(apply, 0);
+}
+
+static size_t
+apply_nesterov(const struct wf_apply *apply)
+{
+	return wf_ref_apply_nesterov(apply, 0);
+}
+
+static size_t
+apply_adagrad(const struct wf_apply *apply)
+{
+	return wf_ref_apply_adagrad(apply, 0);
+}
+
+static size_t
+apply_adamw(const struct wf_apply *apply)
+{
+	return wf_ref_apply_adamw(apply, 0);
 }
 
 static void
@@ -176,6 +263,9 @@ static const struct wf_kernels ref = {
 			[WF_SGD] = apply_sgd,
 			[WF_MOMENTUM] = apply_momentum,
 			[WF_ADAM] = apply_adam,
+			[WF_NESTEROV] = apply_nesterov,
+			[WF_ADAGRAD] = apply_adagrad,
+			[WF_ADAMW] = apply_adamw,
 		},
 	.sum = sum,
 	.count_nonfinite = count_nonfinite,

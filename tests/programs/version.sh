@@ -11,7 +11,7 @@ for key in with_avx with_gpu with_double with_python with_rdma with_timer with_o
 	grep -Eq "^    $key: (ON|OFF)\$" last.out || fail "no row for $key"
 done
 grep -Eq '^    transports: .*tcp' last.out || fail "no row for transports"
-grep -Eq '^    kernels: (ref|avx2)$' last.out || fail "no row for kernels"
+grep -Eq '^    kernels: (ref|avx2|avx512)$' last.out || fail "no row for kernels"
 if tail -n +2 last.out | grep -vEq '^    [a-z_]+: [^ ]'; then
 	fail "a row of another form"
 fi

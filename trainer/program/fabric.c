@@ -46,15 +46,17 @@ log_line(void *arg, enum weft_log_level level, const char *line)
 }
 
 static struct weft_optimizer_opts
-optimizer_opts(const struct wf_train_opts *opts)
+optimizer_opts(const struct wf_run *job)
 {
+	const struct wf_train_opts *opts = job->opts;
+
 	return (struct weft_optimizer_opts){
 		.method = opts->optimizer,
 		.learning_rate = opts->learning_rate,
 		.momentum = opts->momentum,
 		.beta1 = opts->adam_beta1,
 		.beta2 = opts->adam_beta2,
-		.epsilon = opts->adam_epsilon,
+		.epsilon = job->optimizer.epsilon, /* of the option that the method takes */
 		.decay = opts->l2,
 		.clip = opts->gradient_clipping_threshold,
 		.schedule = opts->learning_rate_schedule,
@@ -100,7 +102,7 @@ open_session(struct fabric *fabric)
 	session.grad_reduce = job->is_mean ? WEFT_REDUCE_MEAN : WEFT_REDUCE_SUM;
 	session.skip_nonfinite = job->is_skipping;
 	session.slice_bytes = opts->slice_bytes;
-	session.optimizer = optimizer_opts(opts);
+	session.optimizer = optimizer_opts(job);
 	session.trainer_id = (uint32_t)opts->trainer_id;
 	session.transport = opts->transport;
 	session.progress =

@@ -73,7 +73,7 @@ take_optimizer(struct wf_run *job)
 	optimizer->momentum = opts->momentum;
 	optimizer->beta1 = opts->adam_beta1;
 	optimizer->beta2 = opts->adam_beta2;
-	optimizer->epsilon = opts->adam_epsilon;
+	optimizer->epsilon = optimizer->kind == WF_ADAGRAD ? opts->ada_epsilon : opts->adam_epsilon;
 	optimizer->decay = opts->l2;
 	optimizer->clip = opts->gradient_clipping_threshold;
 	optimizer->schedule_a = opts->learning_rate_decay_a;

@@ -28,6 +28,7 @@ struct wf_train_opts {
 	const char *optimizer;
 	double learning_rate, momentum;
 	double adam_beta1, adam_beta2, adam_epsilon;
+	double ada_epsilon;
 	const char *learning_rate_schedule;
 	double learning_rate_decay_a, learning_rate_decay_b;
 	double l2;

@@ -40,6 +40,9 @@ names_parse_to_what_they_name(void **state)
 		assert_int_equal(schedule, i);
 	}
 	assert_string_equal(wf_optimizer_name(WF_MOMENTUM), "momentum");
+	assert_string_equal(wf_optimizer_name(WF_NESTEROV), "nesterov");
+	assert_string_equal(wf_optimizer_name(WF_ADAGRAD), "adagrad");
+	assert_string_equal(wf_optimizer_name(WF_ADAMW), "adamw");
 	assert_string_equal(wf_schedule_name(WF_SCHEDULE_WARMUP), "warmup");
 }
 
@@ -51,7 +54,8 @@ an_unknown_name_is_refused_with_the_names_there_are(void **state)
 		enum wf_optimizer kind = WF_ADAM;
 		assert_int_equal(wf_optimizer_parse(bad[i], &kind), WEFT_INVALID);
 		assert_int_equal(kind, WF_ADAM);
-		assert_non_null(strstr(weft_last_error(), "sgd, momentum or adam"));
+		assert_non_null(strstr(weft_last_error(),
+				       "sgd, momentum, nesterov, adagrad, adam or adamw"));
 		assert_non_null(strstr(weft_last_error(), bad[i] == NULL ? "\"\"" : bad[i]));
 	}
 	enum wf_schedule schedule = WF_SCHEDULE_LINEAR;
@@ -67,6 +71,9 @@ the_number_of_state_arrays_is_that_of_the_formula(void **state)
 	assert_int_equal(wf_optimizer_state_count(WF_SGD), 0);
 	assert_int_equal(wf_optimizer_state_count(WF_MOMENTUM), 1);
 	assert_int_equal(wf_optimizer_state_count(WF_ADAM), 2);
+	assert_int_equal(wf_optimizer_state_count(WF_NESTEROV), 1);
+	assert_int_equal(wf_optimizer_state_count(WF_ADAGRAD), 1);
+	assert_int_equal(wf_optimizer_state_count(WF_ADAMW), 2);
 }
 
 static void
@@ -133,9 +140,9 @@ static void
 an_enum_out_of_range_is_refused(void **state)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	opts.kind = (enum wf_optimizer)3;
+	opts.kind = (enum wf_optimizer)6;
 	assert_int_equal(wf_optimizer_check(&opts), WEFT_INVALID);
-	assert_non_null(strstr(weft_last_error(), "optimizer 3"));
+	assert_non_null(strstr(weft_last_error(), "optimizer 6"));
 
 	opts = wf_optimizer_defaults();
 	opts.schedule = (enum wf_schedule)3;
@@ -229,6 +236,24 @@ bias_correction_of_the_largest_step_is_one(void **state)
 }
 
 static void
+only_adams_rates_are_corrected_and_the_plain_rate_never(void **state)
+{
+	for (unsigned kind = 0; kind < WF_OPTIMIZER_COUNT; kind++) {
+		struct wf_optimizer_opts opts = wf_optimizer_defaults();
+		struct wf_apply apply = {0};
+		opts.kind = (enum wf_optimizer)kind;
+		wf_apply_scalars(&opts, 0.25, 1, &apply);
+		assert_true(apply.plain_rate == 0.25f);
+		if (kind == WF_ADAM || kind == WF_ADAMW) {
+			/* 0.25 sqrt(0.001) / 0.1, with 0.001 as the f32 0.999 leaves it */
+			expect_near((double)apply.rate, 0.0790569, 2e-5);
+		} else {
+			assert_true(apply.rate == 0.25f);
+		}
+	}
+}
+
+static void
 scalars_of_a_step_leave_everything_else_alone(void **state)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
@@ -256,6 +281,7 @@ main(void)
 		cmocka_unit_test(schedules_follow_their_formulas),
 		cmocka_unit_test(bias_correction_equals_the_naive_formula_up_to_a_million),
 		cmocka_unit_test(bias_correction_of_the_largest_step_is_one),
+		cmocka_unit_test(only_adams_rates_are_corrected_and_the_plain_rate_never),
 		cmocka_unit_test(scalars_of_a_step_leave_everything_else_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

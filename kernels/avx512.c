@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* avx512: the operations of wide.h on sixteen f32. Built with -mavx512f, uses nothing beyond
+ * AVX-512F, and is called only where dispatch.c found that. Thread: any.
+ *
+ * AVX-512F has fused multiply-add and clang does not let it be taken away (-mno-fma would switch
+ * the whole set off): that none is used comes from -ffp-contract=off alone. */
+#include <float.h>
+#include <immintrin.h>
+
+#define INLINE static inline __attribute__((always_inline))
+#define WIDTH 16
+
+typedef __m512 vec;
+typedef __m512i ivec;
+typedef __mmask16 mask;
+
+INLINE vec
+vec_load(const float *from)
+{
+	return _mm512_loadu_ps(from);
+}
+
+INLINE void
+vec_store(float *to, vec x)
+{
+	_mm512_storeu_ps(to, x);
+}
+
+INLINE vec
+vec_set(float x)
+{
+	return _mm512_set1_ps(x);
+}
+
+INLINE vec
+vec_add(vec a, vec b)
+{
+	return _mm512_add_ps(a, b);
+}
+
+INLINE vec
+vec_sub(vec a, vec b)
+{
+	return _mm512_sub_ps(a, b);
+}
+
+INLINE vec
+vec_mul(vec a, vec b)
+{
+	return _mm512_mul_ps(a, b);
+}
+
+INLINE vec
+vec_div(vec a, vec b)
+{
+	return _mm512_div_ps(a, b);
+}
+
+INLINE vec
+vec_sqrt(vec x)
+{
+	return _mm512_sqrt_ps(x);
+}
+
+INLINE vec
+vec_min(vec a, vec b)
+{
+	return _mm512_min_ps(a, b);
+}
+
+INLINE vec
+vec_max(vec a, vec b)
+{
+	return _mm512_max_ps(a, b);
+}
+
+INLINE mask
+mask_less(vec a, vec b)
+{
+	return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);
+}
+
+INLINE mask
+mask_equal(vec a, vec b)
+{
+	return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
+}
+
+INLINE mask
+mask_finite(vec x)
+{
+	return _mm512_cmp_ps_mask(_mm512_abs_ps(x), _mm512_set1_ps(FLT_MAX), _CMP_LE_OQ);
+}
+
+INLINE unsigned
+mask_bits(mask m)
+{
+	return m;
+}
+
+INLINE vec
+vec_select(mask m, vec yes, vec no)
+{
+	return _mm512_mask_blend_ps(m, no, yes);
+}
+
+INLINE ivec
+ivec_truncate(vec x)
+{
+	return _mm512_cvttps_epi32(x);
+}
+
+INLINE ivec
+ivec_sub(ivec a, ivec b)
+{
+	return _mm512_sub_epi32(a, b);
+}
+
+INLINE vec
+vec_power_of_2(ivec n)
+{
+	n = _mm512_slli_epi32(_mm512_add_epi32(n, _mm512_set1_epi32(127)), 23);
+	return _mm512_castsi512_ps(n);
+}
+
+INLINE vec
+vec_exponent(vec x)
+{
+	ivec n = _mm512_srli_epi32(_mm512_castps_si512(x), 23);
+	n = _mm512_and_si512(n, _mm512_set1_epi32(0xff));
+	return _mm512_cvtepi32_ps(_mm512_sub_epi32(n, _mm512_set1_epi32(127)));
+}
+
+INLINE vec
+vec_mantissa(vec x)
+{
+	ivec bits = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffff));
+	return _mm512_castsi512_ps(_mm512_or_si512(bits, _mm512_set1_epi32(0x3f800000)));
+}
+
+#include "kernels/wide.h"
+
+static const struct wf_kernels avx512 = WIDE_TABLE("avx512");
+
+const struct wf_kernels *
+wf_kernels_avx512(void)
+{
+	return &avx512;
+}
