@@ -370,6 +370,7 @@ forget_path(struct wf_lane *lane, struct wf_peer *peer)
 	peer->loading = false;
 	peer->resume_next = UINT32_MAX;
 	peer->slots_due = false;
+	peer->init_due = false;
 	peer->slots_granted = false;
 	peer->have_values = false;
 	memset(peer->have_state, 0, sizeof(peer->have_state));
@@ -522,6 +523,7 @@ take_memory(struct wf_lane *lane)
 		}
 	}
 	lane->uninitialised = store->stored_count;
+	lane->init = (struct wf_msg_init){.sections = 1};
 	lane->sum = (struct wf_step_sum){.step = 1};
 	return store->stored_count == 0 ? WEFT_OK : take_inbox(lane);
 }

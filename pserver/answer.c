@@ -16,6 +16,7 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 	WF_ASSERT(lane->ready && peer->held == 0);
 	peer->slots_due = lane->store.stored_count > 0;
 	peer->resume_next = 0;
+	peer->init_due = lane->store.stored_count > 0;
 }
 
 void
@@ -170,6 +171,15 @@ flush_goodbye(struct wf_lane *lane, struct wf_peer *peer)
 	return !peer->goodbye_due;
 }
 
+/* A job that goes on from step k begins with step k + 1: the trainers have to know. */
+static bool
+flush_init(struct wf_lane *lane, struct wf_peer *peer)
+{
+	wf_msg_init_encode(&lane->init, &lane->msg);
+	peer->init_due = lane->init.step > 0 && !send_msg(peer, &lane->msg);
+	return !peer->init_due;
+}
+
 static bool
 flush_nack(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -197,6 +207,9 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 		if (!flush_resume(lane, peer)) {
 			return false;
 		}
+	}
+	if (peer->init_due && lane->uninitialised == 0 && !flush_init(lane, peer)) {
+		return false;
 	}
 	if (peer->credit_count > 0 && !flush_credit(lane, peer)) {
 		return false;
@@ -267,8 +280,9 @@ flush_answers(struct wf_lane *lane, struct wf_peer *peer)
 static bool
 is_applied(const struct wf_lane *lane, uint32_t ordinal, uint64_t step)
 {
+	uint64_t next = lane->round[ordinal].next;
 	bool fixed = lane->store.stored[ordinal].tensor->is_static;
-	return lane->round[ordinal].next > (fixed ? 0 : step);
+	return !wf_is_initial(next) && (fixed || next > step);
 }
 
 /* As much of one range as has been applied and is taken. False: the transport takes no more. */

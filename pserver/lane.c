@@ -250,12 +250,16 @@ handle_dense(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *
 		struct wf_msg_steps have;
 		struct wf_msg_step step;
 		struct wf_msg_pull pull;
+		struct wf_msg_init init;
 	} msg;
 	enum weft_status st;
 	switch (head->type) {
 	case WF_MSG_JOB:
 		st = wf_msg_job_decode(head, body, &msg.job);
 		return st != WEFT_OK ? st : wf_admit_job(lane, peer, &msg.job);
+	case WF_MSG_INIT:
+		st = wf_msg_init_decode(head, body, &msg.init);
+		return st != WEFT_OK ? st : wf_round_init(lane, peer, &msg.init);
 	case WF_MSG_HAVE:
 		st = wf_msg_have_decode(head, body, &msg.have);
 		return st != WEFT_OK ? st : wf_round_have(lane, peer, &msg.have);

@@ -7,7 +7,8 @@
  * answer.c  everything a lane sends
  * reduce.c  the N-way reduce and the barrier (lane 0 of pserver 0)
  *
- * Steps are kept as "next": the step something waits for. 0: the initial values are missing. */
+ * Steps are kept as "next": the step something waits for. Initial values are waited for as steps
+ * 0 - (sections - 1) .. 0, modulo 2^64: wf_is_initial. */
 #pragma once
 
 #include "base/assert.h"
@@ -69,6 +70,7 @@ struct wf_peer {
 	bool have_values, have_state[WF_STATE_MAX];
 	struct wf_grant_key values_key, state_key[WF_STATE_MAX];
 	bool goodbye_due, abort_due, reduced_due;
+	bool init_due;      /* to be told where the job begins, once all initial values are here */
 	bool left_in_order; /* GONE, and its connection ended CLOSED */
 	uint32_t credit_count;
 	uint16_t *credit; /* [slot_count] buffers to give back */
@@ -94,7 +96,8 @@ struct wf_peer {
 /* What trainer t has pushed of slice s: push[s * trainer_count + t]. */
 struct wf_push {
 	uint64_t next;     /* step waited for */
-	const float *data; /* gradient or initial values not consumed yet; NULL: none */
+	bool mine;         /* the step before `next` was pushed, so its answer is owed */
+	const float *data; /* gradient not consumed yet; NULL: none */
 	uint32_t buffer;   /* of the window; WF_BUFFER_FREE: parked */
 	uint32_t chunk;    /* of the park, if parked */
 	bool answer_due;   /* is in the trainer's ring of answers */
@@ -165,12 +168,13 @@ struct wf_lane {
 	uint32_t inbox_region;
 	uint64_t slot_bytes;
 
-	struct wf_peer *peer;   /* [peer_count] */
-	uint32_t peer_count;    /* trainers of the job; 0: no job */
-	uint32_t gone_count;    /* of them, who said GOODBYE */
-	struct wf_push *push;   /* [stored_count * peer_count] */
-	struct wf_round *round; /* [stored_count] */
-	uint32_t uninitialised; /* slices without initial values */
+	struct wf_peer *peer;    /* [peer_count] */
+	uint32_t peer_count;     /* trainers of the job; 0: no job */
+	uint32_t gone_count;     /* of them, who said GOODBYE */
+	struct wf_push *push;    /* [stored_count * peer_count] */
+	struct wf_round *round;  /* [stored_count] */
+	struct wf_msg_init init; /* where the job begins */
+	uint32_t uninitialised;  /* slices without initial values */
 	struct wf_step_sum sum;
 	const float **gradient; /* [peer_count] scratch of the apply */
 	struct wf_reduction reduction;
@@ -206,7 +210,16 @@ enum weft_status wf_admit_job(struct wf_lane *lane, struct wf_peer *peer,
 void wf_admit_release_job(struct wf_lane *lane);
 struct wf_peer *wf_admit_peer_of(struct wf_lane *lane, const struct wf_conn *conn);
 
+/* Is a section of the initial values waited for, rather than a step? */
+static inline bool
+wf_is_initial(uint64_t next)
+{
+	return next == 0 || next > INT64_MAX;
+}
+
 /* round.c */
+enum weft_status wf_round_init(struct wf_lane *lane, struct wf_peer *peer,
+			       const struct wf_msg_init *msg) WEFT_MUST_CHECK;
 static inline struct wf_push *
 wf_push_of(const struct wf_lane *lane, uint32_t ordinal, uint32_t trainer)
 {

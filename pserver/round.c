@@ -262,7 +262,9 @@ come_back(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
 	peer->step_next = step;
 	for (uint32_t i = 0; i < lane->store.stored_count; i++) {
 		if (!lane->store.stored[i].tensor->is_static) {
-			wf_push_of(lane, i, peer->trainer)->next = step;
+			struct wf_push *push = wf_push_of(lane, i, peer->trainer);
+			push->next = step;
+			push->mine = false;
 		}
 	}
 }
@@ -344,13 +346,67 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 	return WEFT_OK;
 }
 
-/* Trainer 0's values of a slice: everybody's start. */
+static bool
+is_fresh(const struct wf_lane *lane)
+{
+	for (uint32_t i = 0; i < lane->store.stored_count; i++) {
+		if (lane->round[i].next != 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Trainer 0 says where the job begins; nothing may have come before. Said again on a new path. */
+enum weft_status
+wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_init *msg)
+{
+	struct wf_msg_init *init = &lane->init;
+	bool again = msg->step == init->step && msg->samples == init->samples &&
+		     msg->sections == init->sections;
+	if (peer->trainer != 0 || !lane->ready || (!again && !is_fresh(lane))) {
+		return wf_fail(WEFT_PROTOCOL, "INIT: from trainer %u, after %u of %u slices",
+			       peer->trainer, lane->store.stored_count - lane->uninitialised,
+			       lane->store.stored_count);
+	}
+	if (msg->sections != 1 && msg->sections != 1 + lane->store.state_count) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "INIT: %u sections, the optimizer has %u state arrays",
+			       msg->sections, lane->store.state_count);
+	}
+	if (again) {
+		return WEFT_OK;
+	}
+	*init = *msg;
+	for (uint32_t i = 0; i < lane->store.stored_count; i++) {
+		lane->round[i].next = 0 - (uint64_t)(msg->sections - 1);
+		wf_push_of(lane, i, 0)->next = lane->round[i].next;
+	}
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		lane->peer[t].step_next = msg->step + 1;
+	}
+	lane->sum.step = msg->step + 1;
+	lane->sum.samples_before = msg->samples;
+	return WEFT_OK;
+}
+
+/* One section of trainer 0's initial values: everybody's start. */
 static void
 initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 {
 	const struct wf_stored *stored = &lane->store.stored[ordinal];
-	memcpy(wf_store_param(&lane->store, stored), data, stored->count * sizeof(float));
-	lane->round[ordinal].next = 1;
+	struct wf_round *round = &lane->round[ordinal];
+	uint64_t section = round->next + lane->init.sections - 1;
+	float *at = section == 0 ? wf_store_param(&lane->store, stored)
+				 : wf_store_state(&lane->store, stored, (unsigned)section - 1);
+	memcpy(at, data, stored->count * sizeof(float));
+	if (round->next++ != 0) {
+		return; /* more sections follow */
+	}
+	round->next = lane->init.step + 1;
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		wf_push_of(lane, ordinal, t)->next = round->next;
+	}
 	WF_ASSERT(lane->uninitialised > 0);
 	lane->uninitialised--;
 }
@@ -366,7 +422,7 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
 	}
 	const struct wf_stored *stored = &lane->store.stored[ordinal];
 	uint64_t step = wf_push_of(lane, ordinal, peer->trainer)->next;
-	bool initial = step == 0;
+	bool initial = wf_is_initial(step);
 	bool begun = initial || (!peer->out && step + 1 == peer->step_next);
 	bool due = step == lane->round[ordinal].next && wf_tag_step(tag) == (uint8_t)step;
 	bool allowed = initial ? peer->trainer == 0 : !stored->tensor->is_static;
@@ -397,7 +453,8 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag, const voi
 	uint32_t ordinal = wf_tag_slot(tag) / lane->opts.slot_count;
 	uint32_t buffer = wf_tag_slot(tag) % lane->opts.slot_count;
 	struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
-	if (push->next++ == 0) {
+	push->mine = true;
+	if (wf_is_initial(push->next++)) {
 		initialise(lane, ordinal, data);
 		wf_transport_release(peer->conn, buffer);
 		wf_answer_push(peer, ordinal);
@@ -429,16 +486,15 @@ wf_round_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 		uint32_t ordinal = msg->first + i;
 		uint64_t answered = msg->step_of[i] + 1; /* as "next"; WF_STEP_NONE gives 0 */
 		uint64_t applied = lane->round[ordinal].next;
-		if (answered > applied) {
+		if (!wf_is_initial(answered) && (wf_is_initial(applied) || answered > applied)) {
 			return wf_fail(WEFT_PROTOCOL,
 				       "HAVE: slice %u answered in step %" PRIu64
 				       ", applied are %" PRIu64,
 				       ordinal, msg->step_of[i], applied);
 		}
-		bool pushed = applied > 0 &&
-			      wf_push_of(lane, ordinal, peer->trainer)->next == applied &&
-			      (applied > 1 || peer->trainer == 0);
-		if (pushed && answered < applied) {
+		const struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
+		bool pushed = push->mine && push->next == applied;
+		if (pushed && answered != applied) {
 			wf_answer_push(peer, ordinal);
 		}
 	}

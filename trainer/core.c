@@ -44,12 +44,15 @@ open_transport(struct wf_core *core)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	const struct wf_region param = {core->param.base, core->param.bytes, core->param.memfd};
-	const struct wf_region grad = {core->grad.base, core->grad.bytes, core->grad.memfd};
-	st = wf_transport_region_add(core->transport, &param, &core->param_region);
+	for (unsigned i = 0; i < core->section_count && st == WEFT_OK; i++) {
+		const struct wf_slab *slab = &core->section[i];
+		const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
+		st = wf_transport_region_add(core->transport, &region, &core->section_region[i]);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
+	const struct wf_region grad = {core->grad.base, core->grad.bytes, core->grad.memfd};
 	return wf_transport_region_add(core->transport, &grad, &core->grad_region);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/env.h"
+#include "kernels/optimizer.h"
 #include "transport/transport.h"
 #include "weft/weft.h"
 #include "wire/job.h"
@@ -43,10 +44,11 @@ enum wf_slice_state {
 struct wf_link_slice {
 	uint32_t tensor;
 	uint8_t state;     /* enum wf_slice_state */
+	uint8_t section;   /* of the push or pull: 0 values, 1 + i array i of state */
 	bool in_flight;    /* its PUT is not DONE: the gradient is lent to the transport */
 	uint32_t buffer;   /* slot it was PUT into; WF_NO_BUFFER */
 	uint64_t step;     /* of the push or pull */
-	uint64_t answered; /* last step whose values are here, + 1 */
+	uint64_t answered; /* last push answered, + 1 */
 	uint64_t offset;   /* bytes, in both slabs */
 	uint64_t bytes;
 };
@@ -83,9 +85,10 @@ struct wf_link {
 	uint32_t slot_capacity;
 	uint32_t resumed;   /* slices that RESUME has told of */
 	uint32_t have_next; /* ordinal of the next HAVE; UINT32_MAX: all sent, or not due */
-	bool granted;       /* the parameters, on this path; grant_due: to be told */
-	struct wf_grant_key values_key;
-	bool grant_due, step_due, out_due, reduce_due, goodbye_due, abort_due;
+	unsigned grants;    /* sections granted on this path, */
+	unsigned told;      /* and told of */
+	struct wf_grant_key section_key[1 + WF_STATE_MAX];
+	bool init_due, step_due, out_due, reduce_due, goodbye_due, abort_due;
 
 	/* Pushes to be PUT: ring of ordinals. */
 	uint32_t *queue; /* [slice_count] */
@@ -109,8 +112,11 @@ struct wf_core {
 	uint64_t job_byte_count;
 	uint64_t incarnation;
 	uint64_t numerics_digest;
-	struct wf_slab param, grad;
-	uint32_t param_region, grad_region;
+	struct wf_slab grad;
+	uint32_t grad_region;
+	struct wf_slab section[1 + WF_STATE_MAX]; /* parameters; state, if it is kept */
+	uint32_t section_region[1 + WF_STATE_MAX];
+	unsigned section_count; /* 1; more if the state is kept */
 
 	struct wf_transport *transport;
 	struct wf_link *link; /* [link_count] */
@@ -130,6 +136,9 @@ struct wf_core {
 	uint32_t pass;         /* from 1 */
 	bool out;              /* of data in this pass */
 	uint64_t updated_step; /* last step that anybody has begun, as far as known */
+	/* Where the job begins. Trainer 0: set before start; others: told by the lanes before the
+	 * initial values are complete. */
+	struct wf_msg_init init;
 
 	/* Reduce. shared: the owner writes value and count while busy is 0; the core while it is 1.
 	 */
@@ -182,7 +191,7 @@ wf_core_failed(const struct wf_core *core)
 void wf_core_start(struct wf_core *core);
 void wf_core_step(struct wf_core *core, uint64_t samples, double cost);
 void wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step);
-void wf_core_pull(struct wf_core *core, uint32_t tensor, uint64_t step);
+void wf_core_pull(struct wf_core *core, uint32_t tensor, uint64_t step, unsigned section);
 void wf_core_out(struct wf_core *core);
 /* The next pass begins after step `step`. */
 void wf_core_next_pass(struct wf_core *core, uint64_t step);
@@ -203,6 +212,13 @@ void wf_link_describe(const struct wf_link *link, char *out, size_t bytes);
 bool wf_link_send(struct wf_link *link, const struct wf_msg *msg);
 /* Send whatever is due. */
 void wf_link_flush(struct wf_link *link);
+
+/* Initial values are pushed as steps 0 - (sections - 1) .. 0, modulo 2^64 (wire/messages.h). */
+static inline bool
+wf_is_initial_push(uint64_t step)
+{
+	return step == 0 || step > INT64_MAX;
+}
 
 /* flow.c */
 void wf_flow_flush(struct wf_link *link);

@@ -57,7 +57,7 @@ range_of(const struct wf_link *link, uint32_t tensor, uint32_t *first, uint32_t 
 }
 
 static void
-begin_slices(struct wf_core *core, uint32_t tensor, uint64_t step, enum wf_slice_state state)
+begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_link_slice *wanted)
 {
 	if (core->busy_slices == 0) {
 		core->busy_since_ns = wf_now_ns(core->env);
@@ -69,11 +69,12 @@ begin_slices(struct wf_core *core, uint32_t tensor, uint64_t step, enum wf_slice
 		for (uint32_t i = first; i < end; i++) {
 			struct wf_link_slice *slice = &link->slice[i];
 			WF_ASSERT(slice->state == WF_SLICE_REST && !slice->in_flight);
-			slice->state = (uint8_t)state;
-			slice->step = step;
+			slice->state = wanted->state;
+			slice->section = wanted->section;
+			slice->step = wanted->step;
 			core->tensor[tensor].pending++;
 			core->busy_slices++;
-			if (state == WF_SLICE_PULL_QUEUED) {
+			if (wanted->state == WF_SLICE_PULL_QUEUED) {
 				link->pull_queued++;
 			} else if (link->state == WF_LINK_READY) {
 				enqueue(link, i);
@@ -85,13 +86,19 @@ begin_slices(struct wf_core *core, uint32_t tensor, uint64_t step, enum wf_slice
 void
 wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step)
 {
-	begin_slices(core, tensor, step, WF_SLICE_QUEUED);
+	uint64_t section = wf_is_initial_push(step) ? step + core->init.sections - 1 : 0;
+	begin_slices(core, tensor,
+		     &(struct wf_link_slice){
+			     .state = WF_SLICE_QUEUED, .section = (uint8_t)section, .step = step});
 }
 
 void
-wf_core_pull(struct wf_core *core, uint32_t tensor, uint64_t step)
+wf_core_pull(struct wf_core *core, uint32_t tensor, uint64_t step, unsigned section)
 {
-	begin_slices(core, tensor, step, WF_SLICE_PULL_QUEUED);
+	begin_slices(core, tensor,
+		     &(struct wf_link_slice){.state = WF_SLICE_PULL_QUEUED,
+					     .section = (uint8_t)section,
+					     .step = step});
 }
 
 /* DOWN: grants and slots are gone. What had been PUT may or may not be there; RESUME will tell. */
@@ -104,8 +111,9 @@ wf_flow_forget_path(struct wf_link *link)
 	link->queue_first = 0;
 	link->queue_count = 0;
 	link->have_next = UINT32_MAX;
-	link->granted = false;
-	link->grant_due = false;
+	link->grants = 0;
+	link->told = 0;
+	link->init_due = false;
 	link->step_due = false;
 	link->out_due = false;
 	link->reduce_due = false;
@@ -124,24 +132,40 @@ wf_flow_forget_path(struct wf_link *link)
 	}
 }
 
+/* Where a push under way stands at the lane, by the step that the lane waits for. */
+static enum weft_status
+resume_slice(const struct wf_link *link, struct wf_link_slice *slice, uint64_t waits_for,
+	     bool fresh)
+{
+	bool initial = wf_is_initial_push(slice->step);
+	uint64_t next = slice->step == 0 ? link->core->init.step + 1 : slice->step + 1;
+	/* Less than the step under way: this trainer was out of data, and the lane has not heard
+	 * yet that it is back. */
+	if (!initial && waits_for > next) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "RESUME: a slice waits for step %" PRIu64 ", step %" PRIu64
+			       " is under way",
+			       waits_for, slice->step);
+	}
+	slice->state = !fresh && waits_for == next ? WF_SLICE_SENT : WF_SLICE_QUEUED;
+	return WEFT_OK;
+}
+
 enum weft_status
 wf_flow_resume(struct wf_link *link, const struct wf_msg_steps *msg)
 {
+	/* The lane has not heard INIT: it has nothing of the initial values. */
+	bool fresh = link->core->init.step > 0 && msg->step < link->core->init.step;
 	for (uint32_t i = 0; i < msg->count; i++) {
 		struct wf_link_slice *slice = &link->slice[msg->first + i];
-		uint64_t received = msg->step_of[i] + 1; /* WF_STEP_NONE gives 0 */
+		uint64_t waits_for = msg->step_of[i] + 1; /* WF_STEP_NONE gives 0 */
 		if (slice->state != WF_SLICE_QUEUED && slice->state != WF_SLICE_SENT) {
 			continue;
 		}
-		/* Less than the last step: this trainer was out of data, and the lane has not heard
-		 * yet that it is back. */
-		if (received > slice->step + 1) {
-			return wf_fail(WEFT_PROTOCOL,
-				       "RESUME: slice %u is at step %" PRIu64 ", step %" PRIu64
-				       " is under way",
-				       msg->first + i, msg->step_of[i], slice->step);
+		enum weft_status st = resume_slice(link, slice, waits_for, fresh);
+		if (st != WEFT_OK) {
+			return st;
 		}
-		slice->state = received > slice->step ? WF_SLICE_SENT : WF_SLICE_QUEUED;
 	}
 	link->resumed += msg->count;
 	return WEFT_OK;
@@ -180,7 +204,9 @@ wf_flow_answer(struct wf_link *link, uint32_t tag)
 		return wf_fail(WEFT_PROTOCOL, "PUT: slice %u of %u", ordinal, link->slice_count);
 	}
 	struct wf_link_slice *slice = &link->slice[ordinal];
-	bool pushed = slice->state == WF_SLICE_SENT && wf_tag_step(tag) == (uint8_t)slice->step;
+	/* The last section of the initial values is answered as the step the job begins after. */
+	uint64_t step = slice->step == 0 ? link->core->init.step : slice->step;
+	bool pushed = slice->state == WF_SLICE_SENT && wf_tag_step(tag) == (uint8_t)step;
 	bool pulled = slice->state == WF_SLICE_PULL_SENT;
 	if (!pushed && !pulled) {
 		return wf_fail(WEFT_PROTOCOL,
@@ -193,8 +219,8 @@ wf_flow_answer(struct wf_link *link, uint32_t tag)
 	} else {
 		free_buffer(link, slice);
 	}
-	if (slice->step >= slice->answered) { /* a pull may ask for less than is known */
-		slice->answered = slice->step + 1;
+	if (pushed) {
+		slice->answered = step + 1;
 	}
 	if (!slice->in_flight) {
 		finish_slice(link->core, slice->tensor);
@@ -213,36 +239,48 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 	}
 }
 
-/* Grant the parameters. False: the connection is on its way down, or the session has failed. */
+/* Grant one section. False: the connection is on its way down, or the session has failed. */
 static bool
-grant_values(struct wf_link *link)
+grant_section(struct wf_link *link)
 {
 	struct wf_core *core = link->core;
 	const struct wf_grant grant = {
 		.kind = WF_GRANT_PLACE,
-		.region = core->param_region,
-		.bytes = core->param.bytes,
+		.region = core->section_region[link->grants],
+		.bytes = core->section[link->grants].bytes,
 	};
-	enum weft_status st = wf_transport_grant(link->conn, &grant, &link->values_key);
+	enum weft_status st =
+		wf_transport_grant(link->conn, &grant, &link->section_key[link->grants]);
 	if (st != WEFT_OK && st != WEFT_CLOSED) {
 		wf_core_fail(core, st, "%s", weft_last_error());
 	}
-	link->granted = st == WEFT_OK;
-	return link->granted;
+	link->grants += st == WEFT_OK ? 1 : 0;
+	return st == WEFT_OK;
 }
 
+/* Grant the parameters, and the state if it is kept, and tell the lane. */
 static bool
-flush_grant(struct wf_link *link)
+flush_grants(struct wf_link *link)
 {
 	struct wf_core *core = link->core;
-	if (!link->granted && !grant_values(link)) {
-		return false;
+	while (link->told < core->section_count) {
+		if (link->grants == link->told && !grant_section(link)) {
+			return false;
+		}
+		bool values = link->told == 0;
+		struct wf_msg_grant msg = {
+			.kind = values ? WF_GRANT_WIRE_VALUES : WF_GRANT_WIRE_STATE,
+			.state_idx = values ? 0 : (uint8_t)(link->told - 1),
+			.slot_bytes = core->section[link->told].bytes,
+		};
+		memcpy(msg.key, link->section_key[link->told].bytes, sizeof(msg.key));
+		wf_msg_grant_encode(&msg, &core->msg);
+		if (!wf_link_send(link, &core->msg)) {
+			return false;
+		}
+		link->told++;
 	}
-	struct wf_msg_grant msg = {.kind = WF_GRANT_WIRE_VALUES, .slot_bytes = core->param.bytes};
-	memcpy(msg.key, link->values_key.bytes, sizeof(msg.key));
-	wf_msg_grant_encode(&msg, &core->msg);
-	link->grant_due = !wf_link_send(link, &core->msg);
-	return !link->grant_due;
+	return true;
 }
 
 /* The next part of HAVE: per slice the last step answered. */
@@ -269,6 +307,15 @@ flush_have(struct wf_link *link)
 	return true;
 }
 
+/* Before the first initial values: where the job begins. */
+static bool
+send_init(struct wf_link *link)
+{
+	wf_msg_init_encode(&link->core->init, &link->core->msg);
+	link->init_due = !wf_link_send(link, &link->core->msg);
+	return !link->init_due;
+}
+
 static bool
 send_step(struct wf_link *link, bool out)
 {
@@ -289,12 +336,12 @@ fill_put(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, struct w
 {
 	const struct wf_core *core = link->core;
 	const struct wf_link_slice *slice = &link->slice[ordinal];
-	bool initial = slice->step == 0; /* the values themselves */
-	const struct wf_slab *slab = initial ? &core->param : &core->grad;
+	bool initial = wf_is_initial_push(slice->step); /* the values or state themselves */
+	const struct wf_slab *slab = initial ? &core->section[slice->section] : &core->grad;
 	*op = (struct wf_op){
 		.kind = WF_OP_PUT,
 		.cookie = ((uint64_t)link->idx << 32 | ordinal) + 1,
-		.region = initial ? core->param_region : core->grad_region,
+		.region = initial ? core->section_region[slice->section] : core->grad_region,
 		.src = (const char *)slab->base + slice->offset,
 		.bytes = slice->bytes,
 		.key = link->slots_key,
@@ -351,9 +398,10 @@ flush_pulls(struct wf_link *link)
 		first++;
 	}
 	uint64_t step = link->slice[first].step;
+	uint8_t section = link->slice[first].section;
 	uint32_t end = first;
 	while (end < link->slice_count && link->slice[end].state == WF_SLICE_PULL_QUEUED &&
-	       link->slice[end].step == step) {
+	       link->slice[end].step == step && link->slice[end].section == section) {
 		end++;
 	}
 	const struct wf_msg_pull msg = {
@@ -361,7 +409,8 @@ flush_pulls(struct wf_link *link)
 		.step = step,
 		.first = first,
 		.count = end - first,
-		.section = WF_SECTION_VALUES,
+		.section = section == 0 ? WF_SECTION_VALUES : WF_SECTION_STATE,
+		.state_idx = section == 0 ? 0 : (uint8_t)(section - 1),
 	};
 	wf_msg_pull_encode(&msg, &link->core->msg);
 	if (!wf_link_send(link, &link->core->msg)) {
@@ -377,13 +426,16 @@ flush_pulls(struct wf_link *link)
 void
 wf_flow_flush(struct wf_link *link)
 {
-	if (link->grant_due && !flush_grant(link)) {
+	if (link->slice_count > 0 && !flush_grants(link)) {
 		return;
 	}
 	while (link->have_next != UINT32_MAX) {
 		if (!flush_have(link)) {
 			return;
 		}
+	}
+	if (link->init_due && !send_init(link)) {
+		return;
 	}
 	if (link->step_due) {
 		link->step_due = !send_step(link, false);

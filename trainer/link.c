@@ -35,6 +35,7 @@ wf_link_open(struct wf_core *core, struct wf_link *link, uint32_t idx)
 		link->slice[i] = (struct wf_link_slice){
 			.tensor = slice->tensor,
 			.buffer = WF_NO_BUFFER,
+			.answered = 0 - (uint64_t)(core->init.sections - 1),
 			.offset = core->offset[slice->tensor] + slice->first * sizeof(float),
 			.bytes = slice->count * sizeof(float),
 		};
@@ -395,10 +396,11 @@ take_resume(struct wf_link *link, const struct wf_event *event)
 	link->state = WF_LINK_READY;
 	link->was_ready = true;
 	link->lost_ns = 0;
-	link->grant_due = link->slice_count > 0;
+	link->init_due = core->opts.trainer_id == 0 && core->init.step > 0 && !core->initialised &&
+			 link->slice_count > 0;
 	link->have_next = link->slice_count > 0 ? 0 : UINT32_MAX;
 	link->step_due =
-		link->pushable_count > 0 && msg->step != WF_STEP_NONE && msg->step < core->step;
+		link->pushable_count > 0 && core->step > core->init.step && msg->step < core->step;
 	link->out_due = link->pushable_count > 0 && core->out;
 	link->reduce_due = link->idx == 0 && core->reduce_since_ns != 0;
 	link->goodbye_due = core->leaving;
@@ -473,6 +475,28 @@ take_control(struct wf_link *link, const struct wf_event *event)
 	}
 }
 
+/* The job goes on from a step that trainer 0 named. */
+static enum weft_status
+take_init(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_core *core = link->core;
+	struct wf_msg_init msg;
+	enum weft_status st = wf_msg_init_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK || core->initialised) {
+		return st; /* known: told again on a new path */
+	}
+	bool known = core->init.step > 0;
+	if (known && msg.step != core->init.step) {
+		return wf_fail(WEFT_PROTOCOL, "INIT: step %" PRIu64 ", others say %" PRIu64,
+			       msg.step, core->init.step);
+	}
+	core->init.step = msg.step;
+	core->init.samples = msg.samples;
+	core->step = msg.step;
+	core->updated_step = msg.step;
+	return WEFT_OK;
+}
+
 static enum weft_status
 take_nack(struct wf_link *link, const struct wf_event *event)
 {
@@ -501,6 +525,8 @@ wf_link_msg(struct wf_link *link, const struct wf_event *event)
 		return take_slots(link, event);
 	case WF_MSG_RESUME:
 		return take_resume(link, event);
+	case WF_MSG_INIT:
+		return take_init(link, event);
 	case WF_MSG_CREDIT:
 		st = wf_msg_credit_decode(head, event->msg.body, &link->core->credit);
 		return st != WEFT_OK ? st : wf_flow_credit(link, &link->core->credit);

@@ -51,7 +51,7 @@ run_command(struct weft_session *session, const struct wf_command *command)
 		wf_core_push(core, command->tensor, command->a);
 		break;
 	case WF_COMMAND_PULL:
-		wf_core_pull(core, command->tensor, command->a);
+		wf_core_pull(core, command->tensor, command->a, command->section);
 		break;
 	case WF_COMMAND_OUT:
 		wf_core_out(core);

@@ -241,13 +241,15 @@ release_arrays(struct weft_session *session)
 {
 	struct wf_env *env = session->env;
 	struct wf_core *core = &session->core;
-	if (core->param.base != NULL) {
-		env->ops->slab_close(env, &core->param);
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(core->section); i++) {
+		if (core->section[i].base != NULL) {
+			env->ops->slab_close(env, &core->section[i]);
+		}
+		core->section[i] = (struct wf_slab){0};
 	}
 	if (core->grad.base != NULL) {
 		env->ops->slab_close(env, &core->grad);
 	}
-	core->param = (struct wf_slab){0};
 	core->grad = (struct wf_slab){0};
 	wf_placement_fini(env, &core->placement);
 	wf_free(env, core->offset, (core->job.tensor_count + 1u) * sizeof(*core->offset));
@@ -315,6 +317,7 @@ weft_session_open(const struct weft_session_opts *opts, struct weft_session **ou
 		return st;
 	}
 	session->core.incarnation = wf_random(env) | 1;
+	session->core.init.sections = 1;
 	session->core.numerics_digest = numerics_of(session);
 	*out = session;
 	return WEFT_OK;
@@ -477,9 +480,13 @@ take_arrays(struct weft_session *session)
 			       core->job.tensor_count);
 	}
 	uint64_t bytes = wf_layout_offsets(&core->job, core->offset);
-	enum weft_status st = session->env->ops->slab_open(session->env, bytes, -1, &core->param);
-	return st != WEFT_OK ? st
-			     : session->env->ops->slab_open(session->env, bytes, -1, &core->grad);
+	struct wf_env *env = session->env;
+	core->section_count = 1 + (core->opts.keep_state != 0 ? weft_state_count(session) : 0);
+	enum weft_status st = env->ops->slab_open(env, bytes, -1, &core->grad);
+	for (unsigned i = 0; i < core->section_count && st == WEFT_OK; i++) {
+		st = env->ops->slab_open(env, bytes, -1, &core->section[i]);
+	}
+	return st;
 }
 
 enum weft_status
@@ -513,7 +520,7 @@ weft_tensor_param(struct weft_tensor *tensor)
 	if (!tensor->session->sealed) {
 		return NULL;
 	}
-	return (float *)((char *)core->param.base + core->offset[tensor->idx]);
+	return (float *)((char *)core->section[0].base + core->offset[tensor->idx]);
 }
 
 float *
@@ -571,16 +578,10 @@ weft_session_start(struct weft_session *session)
 	}
 	session->running = true;
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_START});
-	bool gives = core->opts.trainer_id == 0;
-	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
-		atomic_store_explicit(&core->tensor[i].busy, 1, memory_order_relaxed);
-		wf_progress_command(session,
-				    &(struct wf_command){
-					    .kind = gives ? WF_COMMAND_PUSH : WF_COMMAND_PULL,
-					    .tensor = i,
-				    });
-	}
-	return weft_wait_all(session);
+	st = core->opts.trainer_id == 0 ? wf_restore_give(session) : weft_pull_all(session);
+	session->step = core->init.step; /* told before the last initial value came */
+	session->known_step = session->step;
+	return st;
 }
 
 static int
@@ -614,7 +615,7 @@ weft_digest(struct weft_session *session, uint64_t *out)
 		wf_digest_string(digest, order[i]->name);
 		wf_digest_u64(digest, order[i]->count);
 		wf_digest_bytes(digest,
-				(const char *)core->param.base +
+				(const char *)core->section[0].base +
 					core->offset[order[i] - core->job.tensor],
 				order[i]->count * sizeof(float));
 	}

@@ -20,7 +20,7 @@ enum wf_command_kind {
 	WF_COMMAND_START,
 	WF_COMMAND_STEP, /* a: samples, cost */
 	WF_COMMAND_PUSH, /* tensor, a: step */
-	WF_COMMAND_PULL, /* tensor, a: step */
+	WF_COMMAND_PULL, /* tensor, section, a: step */
 	WF_COMMAND_OUT,
 	WF_COMMAND_NEXT_PASS, /* a: step */
 	WF_COMMAND_REDUCE,
@@ -31,6 +31,7 @@ enum wf_command_kind {
 struct wf_command {
 	enum wf_command_kind kind;
 	uint32_t tensor;
+	unsigned section;
 	uint64_t a;
 	double cost;
 };
@@ -75,6 +76,9 @@ struct weft_session {
 	uint64_t known_step; /* applied on all lanes: what a pull asks for */
 	char fail_reason[WF_REASON_BYTES];
 };
+
+/* restore.c */
+enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;
 
 /* exchange.c */
 /* Everything begun has been pushed and answered; else WEFT_INVALID names a tensor. */

@@ -41,6 +41,7 @@ enum wf_dense_type {
 	WF_MSG_STEP = 6,
 	WF_MSG_PULL = 7,
 	WF_MSG_NACK = 8,
+	WF_MSG_INIT = 9,
 };
 
 enum wf_control_type {
@@ -145,6 +146,18 @@ struct wf_msg_pull {
 	uint8_t state_idx; /* STATE: below the optimizer's number of state arrays; else 0 */
 };
 
+/* Trainer 0, before it PUTs the first initial values of a job that goes on: after `step` steps over
+ * `samples` samples. Each slice then comes as `sections` PUTs, values first, then each array of
+ * state; the slice waits for them as for steps 0 - (sections - 1) .. 0, modulo 2^64, and then for
+ * step + 1. Without INIT: step 0, samples 0, one section. */
+struct wf_msg_init {
+	uint64_t step;
+	uint64_t samples;
+	uint32_t sections; /* 1..WF_SECTIONS_MAX */
+};
+
+#define WF_SECTIONS_MAX 16
+
 /* The lane will not do what was asked. */
 struct wf_msg_nack {
 	uint64_t request_id;
@@ -187,6 +200,7 @@ void wf_msg_credit_encode(const struct wf_msg_credit *in, struct wf_msg *out);
 void wf_msg_step_encode(const struct wf_msg_step *in, struct wf_msg *out);
 void wf_msg_pull_encode(const struct wf_msg_pull *in, struct wf_msg *out);
 void wf_msg_nack_encode(const struct wf_msg_nack *in, struct wf_msg *out);
+void wf_msg_init_encode(const struct wf_msg_init *in, struct wf_msg *out);
 void wf_msg_goodbye_encode(const struct wf_msg_goodbye *in, struct wf_msg *out);
 void wf_msg_abort_encode(const struct wf_msg_abort *in, struct wf_msg *out);
 void wf_msg_reduce_encode(const struct wf_msg_reduce *in, struct wf_msg *out);
@@ -210,6 +224,8 @@ enum weft_status wf_msg_pull_decode(const struct wf_head *head, const uint8_t *b
 				    struct wf_msg_pull *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_nack_decode(const struct wf_head *head, const uint8_t *body,
 				    struct wf_msg_nack *out) WEFT_MUST_CHECK;
+enum weft_status wf_msg_init_decode(const struct wf_head *head, const uint8_t *body,
+				    struct wf_msg_init *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_goodbye_decode(const struct wf_head *head, const uint8_t *body,
 				       struct wf_msg_goodbye *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_abort_decode(const struct wf_head *head, const uint8_t *body,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages_dense: JOB, RESUME, HAVE, GRANT, CREDIT, STEP, PULL, NACK. Layouts: wire/README.md.
- * Thread: any; pure functions. */
+/* messages_dense: JOB, RESUME, HAVE, GRANT, CREDIT, STEP, PULL, NACK, INIT. Layouts:
+ * wire/README.md. Thread: any; pure functions. */
 #include "base/assert.h"
 #include "wire/job.h"
 #include "wire/messages.h"
@@ -13,6 +13,7 @@
 #define STEP_BYTES 24
 #define PULL_BYTES 6
 #define NACK_FIXED_BYTES 4
+#define INIT_BYTES 12
 
 /* Bits of the flags of RESUME and HAVE. */
 enum steps_flag {
@@ -90,6 +91,15 @@ static const struct wf_shape nack_shape = {
 	.uses = WF_USE_REQUEST_ID | WF_USE_SLICE,
 	.body_min = NACK_FIXED_BYTES,
 	.body_max = NACK_FIXED_BYTES + WF_REASON_BYTES - 1,
+};
+
+static const struct wf_shape init_shape = {
+	.name = "INIT",
+	.service = WF_SERVICE_DENSE,
+	.type = WF_MSG_INIT,
+	.uses = WF_USE_STEP,
+	.body_min = INIT_BYTES,
+	.body_max = INIT_BYTES,
 };
 
 /* `first` .. first + count - 1 are ordinals of slices on one lane. */
@@ -404,6 +414,41 @@ wf_msg_step_decode(const struct wf_head *head, const uint8_t *body, struct wf_ms
 		return st;
 	}
 	*out = step;
+	return WEFT_OK;
+}
+
+void
+wf_msg_init_encode(const struct wf_msg_init *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&init_shape, out);
+	out->head.step = in->step;
+	wf_put_u64(&w, in->samples);
+	wf_put_u32(&w, in->sections);
+	wf_shape_end(&init_shape, &w, out);
+}
+
+enum weft_status
+wf_msg_init_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_init *out)
+{
+	enum weft_status st = wf_shape_check(&init_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_msg_init init = {.step = head->step};
+	init.samples = wf_get_u64(&r);
+	init.sections = wf_get_u32(&r);
+	WF_ASSERT(wf_reader_done(&r));
+	if (init.step > INT64_MAX) {
+		return wf_refuse("INIT", "step", init.step, "below 2^63");
+	}
+	if (init.samples > INT64_MAX) {
+		return wf_refuse("INIT", "samples", init.samples, "below 2^63");
+	}
+	if (init.sections == 0 || init.sections > WF_SECTIONS_MAX) {
+		return wf_refuse("INIT", "sections", init.sections, "1 to 16");
+	}
+	*out = init;
 	return WEFT_OK;
 }
 

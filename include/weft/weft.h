@@ -62,12 +62,12 @@ enum weft_log_level {
 
 /* The pservers' optimizer. All trainers of a job give the same. Formulas: kernels/README.md. */
 struct weft_optimizer_opts {
-	const char *method;   /* "sgd", "momentum", "adam" */
+	const char *method;   /* "sgd", "momentum", "nesterov", "adagrad", "adam", "adamw" */
 	double learning_rate; /* > 0 */
-	double momentum;      /* [0, 1) */
-	double beta1, beta2;  /* adam: [0, 1) */
-	double epsilon;       /* adam: > 0 */
-	double decay;         /* L2 of tensors that name none; >= 0 */
+	double momentum;      /* momentum, nesterov: [0, 1) */
+	double beta1, beta2;  /* adam, adamw: [0, 1) */
+	double epsilon;       /* adam, adamw: > 0; adagrad: > 0, inside the root (1e-6 there) */
+	double decay;         /* of tensors that name none; L2, for adamw decoupled; >= 0 */
 	double clip;          /* gradients are clipped to [-clip, clip]; 0: off */
 	const char *schedule; /* "constant", "linear", "warmup" */
 	double schedule_a, schedule_b;
@@ -100,8 +100,9 @@ struct weft_session_opts {
 	uint64_t peer_timeout_ns;      /* silence of a host: 10 s */
 	uint64_t
 		step_timeout_ns; /* longest wait for a step, pull or reduce; 0: no limit: 1,800 s */
-	const char
-		*numerics; /* what the bits depend on (BLAS, threads); a difference is a warning */
+	int keep_state;          /* arrays for the optimizer's state, for weft_tensor_state: 0 */
+	/* What the bits depend on (BLAS, threads); a difference between trainers is a warning. */
+	const char *numerics;
 
 	/* Log lines, without newline, from any thread of the session. NULL: warnings to stderr. */
 	void (*log)(void *arg, enum weft_log_level level, const char *line);
@@ -231,6 +232,32 @@ WEFT_API enum weft_status weft_poll(struct weft_session *session) WEFT_MUST_CHEC
 
 /* 64-bit digest over every parameter byte, tensors in order of their names. */
 WEFT_API enum weft_status weft_digest(struct weft_session *session, uint64_t *out) WEFT_MUST_CHECK;
+
+/**
+ * The optimizer's state, for saving and restoring a job. With `keep_state` in the options each
+ * tensor that is not static has weft_state_count arrays of its own size beside its parameters, from
+ * seal to close (momentum: m; adam: m, v).
+ */
+WEFT_API uint32_t weft_state_count(const struct weft_session *session);
+/* NULL before seal, without keep_state, for a static tensor, or beyond the count. */
+WEFT_API float *weft_tensor_state(struct weft_tensor *tensor, uint32_t idx);
+
+/**
+ * Fetch current parameters and state of every tensor into their arrays, as they are after the last
+ * step of the last pass (call it between weft_pass_end and the next weft_step). Needs keep_state.
+ * @return as weft_wait; WEFT_INVALID: without keep_state, or while a push is unanswered
+ */
+WEFT_API enum weft_status weft_pull_state(struct weft_session *session) WEFT_MUST_CHECK;
+
+/**
+ * Trainer 0, between weft_session_seal and weft_session_start: the parameter and state arrays are
+ * those of a job that had applied `step` steps over `samples` samples; go on from there. Other
+ * trainers need not call it: they learn the step at start, and weft_steps tells it. Needs
+ * keep_state where the optimizer has state and step > 0.
+ * @return WEFT_OK; WEFT_INVALID: not trainer 0, not sealed, or started already
+ */
+WEFT_API enum weft_status weft_session_restore(struct weft_session *session, uint64_t step,
+					       uint64_t samples) WEFT_MUST_CHECK;
 
 /* Steps begun so far; 0 before the first. After weft_pass_end the same on every trainer. */
 WEFT_API uint64_t weft_steps(const struct weft_session *session);

@@ -26,6 +26,7 @@ CODERS(credit, credit)
 CODERS(step, step)
 CODERS(pull, pull)
 CODERS(nack, nack)
+CODERS(init, init)
 CODERS(goodbye, goodbye)
 CODERS(abort, abort)
 CODERS(reduce, reduce)
@@ -131,6 +132,16 @@ sample_nack(union any_message *out)
 }
 
 static void
+sample_init(union any_message *out)
+{
+	out->init = (struct wf_msg_init){
+		.step = 0x0102030405,
+		.samples = 0x1112131415161718,
+		.sections = 3,
+	};
+}
+
+static void
 sample_goodbye(union any_message *out)
 {
 	out->goodbye.ack = true;
@@ -181,6 +192,7 @@ const struct catalogue_entry catalogue[] = {
 	DENSE(WF_MSG_STEP, step),
 	DENSE(WF_MSG_PULL, pull),
 	DENSE(WF_MSG_NACK, nack),
+	DENSE(WF_MSG_INIT, init),
 	CONTROL(WF_MSG_GOODBYE, goodbye),
 	CONTROL(WF_MSG_ABORT, abort),
 	CONTROL(WF_MSG_REDUCE, reduce),

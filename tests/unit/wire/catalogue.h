@@ -14,6 +14,7 @@ union any_message {
 	struct wf_msg_step step;
 	struct wf_msg_pull pull;
 	struct wf_msg_nack nack;
+	struct wf_msg_init init;
 	struct wf_msg_goodbye goodbye;
 	struct wf_msg_abort abort;
 	struct wf_msg_reduce reduce;

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job that is saved in the middle and goes on in another one, with other numbers of pservers,
+ * lanes and slots and under faults, ends with the bits of a job that was never interrupted. Usage:
+ * test_restore FIRST COUNT; WEFT_SEED=S runs one seed. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "pserver/server.h"
+#include "transport/sim/world.h"
+#include "weft/weft.h"
+
+#define TRAINERS 3u
+#define TENSORS 3u
+#define ELEMENTS 700u
+#define STATE_MAX 2u
+#define STEPS 8u /* of each half */
+
+static const char *const methods[] = {"sgd", "momentum", "adam", "adagrad"};
+
+/* What trainer 0 keeps between two jobs. */
+struct kept {
+	uint64_t step, samples;
+	uint32_t state_count;
+	float param[TENSORS][ELEMENTS];
+	float state[TENSORS][STATE_MAX][ELEMENTS];
+};
+
+struct job {
+	struct wf_world_opts world;
+	const char *method;
+	uint32_t pservers, lanes, slots;
+	uint64_t steps;
+	struct kept *from, *to; /* NULL: from the beginning; not saved */
+	uint64_t digest;        /* of trainer 0 at the end */
+	unsigned failed;
+	char why[WF_ERROR_BYTES];
+};
+
+struct member {
+	struct job *job;
+	uint32_t idx;
+};
+
+static void
+note(struct job *job, const char *who, uint32_t idx, enum weft_status st)
+{
+	if (st != WEFT_OK && job->failed++ == 0) {
+		(void)snprintf(job->why, sizeof(job->why), "%s %u: %.400s", who, idx,
+			       weft_last_error());
+	}
+}
+
+static int
+run_pserver(struct wf_env *env, void *arg)
+{
+	struct member *member = arg;
+	struct wf_server_opts opts;
+	struct wf_server *server = NULL;
+	wf_server_opts_init(&opts);
+	opts.env = env;
+	opts.transport = "sim";
+	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
+	opts.ports_num = member->job->lanes;
+	opts.slot_count = member->job->slots;
+	opts.inline_lanes = true;
+	opts.once = true;
+	enum weft_status st = wf_server_create(&opts, &server);
+	if (st == WEFT_OK) {
+		st = wf_server_run(server);
+	}
+	note(member->job, "pserver", member->idx, st);
+	wf_server_destroy(server);
+	return 0;
+}
+
+/* The last tensor is static. */
+static enum weft_status
+declare(struct weft_session *s, struct weft_tensor **t)
+{
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = 0; i < TENSORS && st == WEFT_OK; i++) {
+		char name[8];
+		(void)snprintf(name, sizeof(name), "t%u", i);
+		const struct weft_tensor_opts opts = {
+			.name = name,
+			.rows = ELEMENTS - 100 * i,
+			.is_static = i == TENSORS - 1,
+		};
+		st = weft_tensor_add(s, &opts, &t[i]);
+	}
+	return st != WEFT_OK ? st : weft_session_seal(s);
+}
+
+static void
+copy_state(struct weft_session *s, struct weft_tensor *t, float (*kept)[ELEMENTS], bool save)
+{
+	size_t bytes = weft_tensor_count(t) * sizeof(float);
+	for (uint32_t i = 0; i < weft_state_count(s); i++) {
+		float *own = weft_tensor_state(t, i);
+		if (own != NULL) {
+			memcpy(save ? kept[i] : own, save ? own : kept[i], bytes);
+		}
+	}
+}
+
+static enum weft_status
+load(struct job *job, struct weft_session *s, struct weft_tensor **t)
+{
+	struct wf_rng rng;
+	wf_rng_init(&rng, 5, 0);
+	for (uint32_t i = 0; i < TENSORS; i++) {
+		float *param = weft_tensor_param(t[i]);
+		for (uint64_t e = 0; e < weft_tensor_count(t[i]); e++) {
+			param[e] = (float)wf_rng_f64(&rng) - 0.5f;
+		}
+		if (job->from != NULL) {
+			memcpy(param, job->from->param[i], weft_tensor_count(t[i]) * sizeof(float));
+			copy_state(s, t[i], job->from->state[i], false);
+		}
+	}
+	return job->from == NULL ? WEFT_OK
+				 : weft_session_restore(s, job->from->step, job->from->samples);
+}
+
+static void
+save(struct job *job, struct weft_session *s, struct weft_tensor **t, uint64_t samples)
+{
+	struct kept *to = job->to;
+	to->step = weft_steps(s);
+	to->samples = samples;
+	for (uint32_t i = 0; i < TENSORS; i++) {
+		memcpy(to->param[i], weft_tensor_param(t[i]),
+		       weft_tensor_count(t[i]) * sizeof(float));
+		copy_state(s, t[i], to->state[i], true);
+	}
+}
+
+/* A gradient that depends on the parameters, the step and the trainer, in plain arithmetic. */
+static void
+fill(struct weft_tensor *t, uint64_t step, uint32_t trainer)
+{
+	const float *param = weft_tensor_param(t);
+	float *grad = weft_tensor_grad(t);
+	for (uint64_t e = 0; grad != NULL && e < weft_tensor_count(t); e++) {
+		grad[e] = param[e] * 0.5f + (float)((e * 7 + step * 3 + trainer) % 11) * 0.01f;
+	}
+}
+
+static enum weft_status
+train(struct job *job, struct weft_session *s, struct weft_tensor **t, uint32_t idx)
+{
+	enum weft_status st = WEFT_OK;
+	uint64_t samples = job->from != NULL ? job->from->samples : 0;
+	for (uint64_t n = 0; n < job->steps && st == WEFT_OK; n++) {
+		uint64_t step = weft_steps(s) + 1;
+		for (uint32_t i = 0; i < TENSORS; i++) {
+			fill(t[i], step, idx);
+		}
+		for (uint32_t other = 0; other < TRAINERS; other++) {
+			samples += 1 + (step + other) % 5;
+		}
+		st = weft_exchange(s, 1 + (step + idx) % 5, 0);
+	}
+	if (st == WEFT_OK) {
+		st = weft_pass_end(s);
+	}
+	if (st == WEFT_OK && job->to != NULL && idx == 0) {
+		st = weft_pull_state(s);
+		save(job, s, t, samples);
+	}
+	return st != WEFT_OK || idx != 0 ? st : weft_digest(s, &job->digest);
+}
+
+static void
+fill_opts(const struct member *member, struct wf_env *env, char *list, size_t bytes,
+	  struct weft_session_opts *opts)
+{
+	const struct job *job = member->job;
+	size_t used = 0;
+	for (uint32_t i = 0; i < job->pservers; i++) {
+		used += (size_t)snprintf(list + used, bytes - used, "%sps%u", i > 0 ? "," : "", i);
+	}
+	weft_session_opts_init(opts);
+	opts->env = env;
+	opts->transport = "sim";
+	opts->progress = WEFT_PROGRESS_CALLER;
+	opts->pservers = list;
+	opts->ports_num = job->lanes;
+	opts->num_gradient_servers = TRAINERS;
+	opts->trainer_id = member->idx;
+	opts->slice_bytes = 256;
+	opts->grad_reduce = WEFT_REDUCE_MEAN;
+	opts->keep_state = member->idx == 0;
+	opts->optimizer.method = job->method;
+	opts->optimizer.learning_rate = 0.05;
+	opts->optimizer.momentum = strcmp(job->method, "momentum") == 0 ? 0.9 : 0;
+	opts->optimizer.schedule = "linear"; /* depends on the samples before */
+	opts->optimizer.schedule_a = 1e-5;
+	opts->optimizer.schedule_b = 1e-3;
+}
+
+static int
+run_trainer(struct wf_env *env, void *arg)
+{
+	struct member *member = arg;
+	char list[64];
+	struct weft_session_opts opts;
+	struct weft_session *s = NULL;
+	struct weft_tensor *t[TENSORS];
+	fill_opts(member, env, list, sizeof(list), &opts);
+	enum weft_status st = weft_session_open(&opts, &s);
+	if (st == WEFT_OK) {
+		st = declare(s, t);
+	}
+	if (st == WEFT_OK && member->idx == 0) {
+		st = load(member->job, s, t);
+	}
+	if (st == WEFT_OK) {
+		st = weft_session_start(s);
+	}
+	if (st == WEFT_OK) {
+		st = train(member->job, s, t, member->idx);
+	}
+	note(member->job, "trainer", member->idx, st);
+	note(member->job, "trainer (close)", member->idx, weft_session_close(s));
+	return 0;
+}
+
+static bool
+run(struct job *job)
+{
+	struct wf_world *world = NULL;
+	struct member member[TRAINERS + 4];
+	enum weft_status st = wf_world_create(&job->world, &world);
+	for (uint32_t i = 0; i < job->pservers + TRAINERS && st == WEFT_OK; i++) {
+		bool trains = i >= job->pservers;
+		char host[8];
+		struct wf_proc *proc;
+		member[i] = (struct member){job, trains ? i - job->pservers : i};
+		(void)snprintf(host, sizeof(host), "%s%u", trains ? "tr" : "ps", member[i].idx);
+		st = wf_world_spawn(world, host, (i * 37 % 11) * WF_NS_PER_MS,
+				    trains ? run_trainer : run_pserver, &member[i], &proc);
+	}
+	if (st == WEFT_OK) {
+		st = wf_world_run(world, 300 * WF_NS_PER_S);
+	}
+	note(job, "world", 0, st);
+	wf_world_destroy(world);
+	return job->failed == 0;
+}
+
+static struct job
+draw(uint64_t seed, uint64_t stream, const char *method)
+{
+	static const uint32_t slots[] = {1, 2, 8};
+	struct wf_rng rng;
+	wf_rng_init(&rng, seed, stream);
+	return (struct job){
+		.world =
+			{
+				.seed = seed * 3 + stream,
+				.delay_min_ns = WF_NS_PER_US,
+				.delay_max_ns = (1 + wf_rng_below(&rng, 2000)) * WF_NS_PER_US,
+				.split_per_mille = (uint32_t)wf_rng_below(&rng, 500),
+				.cut_per_million = (uint32_t)wf_rng_below(&rng, 6000),
+				.cut_max = 1 + (uint32_t)wf_rng_below(&rng, 20),
+				.refuse_per_mille = (uint32_t)wf_rng_below(&rng, 200),
+				.down_delay_max_ns = wf_rng_below(&rng, 50) * WF_NS_PER_MS,
+				.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
+			},
+		.method = method,
+		.pservers = 1 + (uint32_t)wf_rng_below(&rng, 3),
+		.lanes = 1 + (uint32_t)wf_rng_below(&rng, 3),
+		.slots = slots[wf_rng_below(&rng, 3)],
+		.steps = STEPS,
+	};
+}
+
+static bool
+run_seed(uint64_t seed)
+{
+	static struct kept kept;
+	const char *method = methods[seed % (sizeof(methods) / sizeof(methods[0]))];
+	struct job whole = draw(seed, 0, method);
+	struct job first = draw(seed, 1, method);
+	struct job second = draw(seed, 2, method);
+	whole.steps = 2 * STEPS;
+	first.to = &kept;
+	second.from = &kept;
+	memset(&kept, 0, sizeof(kept));
+	const struct job *bad = !run(&whole)    ? &whole
+				: !run(&first)  ? &first
+				: !run(&second) ? &second
+						: NULL;
+	if (bad == NULL && whole.digest == second.digest && kept.step == STEPS) {
+		return true;
+	}
+	(void)printf("FAILED seed %" PRIu64 " (%s): %s; whole %016" PRIx64 ", in two %016" PRIx64
+		     "; repeat: WEFT_SEED=%" PRIu64 " test_restore\n",
+		     seed, method, bad != NULL ? bad->why : "other bits", whole.digest,
+		     second.digest, seed);
+	return false;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *one = getenv("WEFT_SEED");
+	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
+	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
+	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 100) * scale;
+	if (one != NULL) {
+		first = strtoull(one, NULL, 0);
+		count = 1;
+	}
+	uint64_t failed = 0;
+	for (uint64_t seed = first; seed < first + count; seed++) {
+		failed += run_seed(seed) ? 0 : 1;
+	}
+	(void)printf("%" PRIu64 " jobs saved and restored, %" PRIu64 " failed\n", count, failed);
+	return failed == 0 ? 0 : 1;
+}

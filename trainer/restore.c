@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* restore: the optimizer's state at a trainer, for saving a job and for going on with it.
+ * Thread: the owner's. */
+#include "trainer/session.h"
+
+#include <inttypes.h>
+
+#include "base/assert.h"
+
+uint32_t
+weft_state_count(const struct weft_session *session)
+{
+	return wf_optimizer_state_count((enum wf_optimizer)session->core.job.optimizer.kind);
+}
+
+float *
+weft_tensor_state(struct weft_tensor *tensor, uint32_t idx)
+{
+	const struct wf_core *core = &tensor->session->core;
+	if (!tensor->session->sealed || core->job.tensor[tensor->idx].is_static ||
+	    idx + 1 >= core->section_count) {
+		return NULL;
+	}
+	return (float *)((char *)core->section[1 + idx].base + core->offset[tensor->idx]);
+}
+
+enum weft_status
+weft_session_restore(struct weft_session *session, uint64_t step, uint64_t samples)
+{
+	struct wf_core *core = &session->core;
+	uint32_t state_count = weft_state_count(session);
+	if (!session->sealed || session->started) {
+		return wf_fail(WEFT_INVALID, "restore: call it between weft_session_seal and "
+					     "weft_session_start");
+	}
+	if (core->opts.trainer_id != 0) {
+		return wf_fail(WEFT_INVALID, "restore: trainer %u; trainer 0 restores for all",
+			       core->opts.trainer_id);
+	}
+	if (step > 0 && core->section_count != 1 + state_count) {
+		return wf_fail(WEFT_INVALID,
+			       "restore: at step %" PRIu64
+			       " the optimizer has %u arrays of state; set keep_state",
+			       step, state_count);
+	}
+	if (step > INT64_MAX || samples > INT64_MAX) {
+		return wf_fail(WEFT_INVALID, "restore: step %" PRIu64 ", samples %" PRIu64, step,
+			       samples);
+	}
+	core->init = (struct wf_msg_init){
+		.step = step,
+		.samples = samples,
+		.sections = step > 0 ? core->section_count : 1,
+	};
+	core->step = step;
+	core->updated_step = step;
+	return WEFT_OK;
+}
+
+/* Trainer 0: push the values, then each array of state, of every tensor. */
+enum weft_status
+wf_restore_give(struct weft_session *session)
+{
+	struct wf_core *core = &session->core;
+	enum weft_status st = WEFT_OK;
+	for (uint32_t left = core->init.sections; left > 0 && st == WEFT_OK; left--) {
+		uint64_t step = 0 - (uint64_t)(left - 1);
+		for (uint32_t i = 0; i < core->job.tensor_count; i++) {
+			atomic_store_explicit(&core->tensor[i].busy, 1, memory_order_relaxed);
+			wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_PUSH,
+									  .tensor = i,
+									  .a = step});
+		}
+		st = weft_wait_all(session);
+	}
+	return st;
+}
+
+enum weft_status
+weft_pull_state(struct weft_session *session)
+{
+	struct wf_core *core = &session->core;
+	enum weft_status st = weft_pull_all(session);
+	if (st == WEFT_OK && core->section_count != 1 + weft_state_count(session)) {
+		return wf_fail(WEFT_INVALID, "pull of state: set keep_state in the options");
+	}
+	for (unsigned section = 1; section < core->section_count && st == WEFT_OK; section++) {
+		for (uint32_t i = 0; i < core->job.tensor_count; i++) {
+			if (core->job.tensor[i].is_static) {
+				continue;
+			}
+			atomic_store_explicit(&core->tensor[i].busy, 1, memory_order_relaxed);
+			wf_progress_command(session,
+					    &(struct wf_command){.kind = WF_COMMAND_PULL,
+								 .tensor = i,
+								 .section = section,
+								 .a = session->known_step});
+		}
+		st = weft_wait_all(session);
+	}
+	return st;
+}
