@@ -23,6 +23,7 @@ def files(*endings):
             for sub in sorted(subfolders)
             if not SKIPPED_FOLDERS.match(os.path.normpath(os.path.join(rel, sub)))
             and sub != "__pycache__"
+            and not os.path.isdir(os.path.join(folder, sub, "meson-private"))
         ]
         for name in names:
             if not endings or name.endswith(endings):
