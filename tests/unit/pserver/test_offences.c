@@ -334,6 +334,15 @@ send_have(struct puppet *p, uint32_t first, uint32_t count, uint64_t step_of_fir
 }
 
 static void
+init_that_is_trainer_0s_to_say(struct puppet *p)
+{
+	const struct wf_msg_init msg = {.step = 5, .samples = 50, .sections = 1};
+	struct wf_msg out;
+	wf_msg_init_encode(&msg, &out);
+	puppet_send(p, &out);
+}
+
+static void
 have_from_the_future(struct puppet *p)
 {
 	send_have(p, 0, 5, 7);
@@ -603,6 +612,7 @@ static const struct act acts[] = {
 	ACT(step_with_no_samples, "samples", IDLE),
 	ACT(step_with_an_unknown_flag, "flags", IDLE),
 	ACT(step_of_another_epoch, "epoch 3", IDLE),
+	ACT(init_that_is_trainer_0s_to_say, "INIT: from trainer 1", FRESH),
 	ACT(have_from_the_future, "HAVE: slice 0 answered in step 7", RAW),
 	ACT(have_not_in_order, "HAVE: slices 2 and 3 more, of 5", RAW),
 	ACT(have_of_too_many_slices, "HAVE: slices 0 and 6 more, of 5", RAW),

@@ -287,6 +287,82 @@ running_out_of_memory_ends_a_job_and_leaks_nothing(void **state)
 	wf_env_system_destroy(env);
 }
 
+/* One tensor, momentum, state kept or not; sealed, not started. */
+static void
+seal_one(struct weft_session_opts *opts, int keep_state, struct weft_session **session,
+	 struct weft_tensor **tensor)
+{
+	opts->optimizer.method = "momentum";
+	opts->optimizer.momentum = 0.5;
+	opts->keep_state = keep_state;
+	const struct weft_tensor_opts declared = {.name = "a", .rows = 4};
+	assert_ok(weft_session_open(opts, session));
+	assert_ok(weft_tensor_add(*session, &declared, tensor));
+	assert_refused(weft_session_restore(*session, 1, 1), WEFT_INVALID, "weft_session_seal");
+	assert_null(weft_tensor_state(*tensor, 0));
+	assert_ok(weft_session_seal(*session));
+}
+
+static void
+state_is_there_only_where_it_is_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor;
+	seal_one(&f->member.opts, 0, &session, &tensor);
+	assert_int_equal(weft_state_count(session), 1);
+	assert_null(weft_tensor_state(tensor, 0));
+	assert_refused(weft_session_restore(session, 1, 1), WEFT_INVALID, "set keep_state");
+	assert_ok(weft_session_restore(session, 0, 0)); /* a beginning needs no state */
+	assert_ok(weft_session_start(session));
+	assert_refused(weft_pull_state(session), WEFT_INVALID, "set keep_state");
+	assert_refused(weft_session_restore(session, 0, 0), WEFT_INVALID, "weft_session_start");
+	assert_ok(weft_session_close(session));
+}
+
+static void
+a_restored_job_goes_on_with_its_momentum(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor;
+	f->member.opts.optimizer.learning_rate = 1;
+	seal_one(&f->member.opts, 1, &session, &tensor);
+	assert_null(weft_tensor_state(tensor, 1));
+	for (int i = 0; i < 4; i++) {
+		weft_tensor_param(tensor)[i] = 10;
+		weft_tensor_state(tensor, 0)[i] = 2;
+	}
+	assert_ok(weft_session_restore(session, 41, 410));
+	assert_ok(weft_session_start(session));
+	assert_int_equal(weft_steps(session), 41);
+	for (int i = 0; i < 4; i++) {
+		weft_tensor_grad(tensor)[i] = 0.25f;
+	}
+	assert_ok(weft_exchange(session, 1, 0));
+	assert_int_equal(weft_steps(session), 42);
+	assert_ok(weft_pass_end(session));
+	assert_ok(weft_pull_state(session));
+	/* m = 0.5 * 2 - 1 * 0.25; w = 10 + m */
+	assert_true(weft_tensor_state(tensor, 0)[3] == 0.75f);
+	assert_true(weft_tensor_param(tensor)[3] == 10.75f);
+	assert_ok(weft_session_close(session));
+}
+
+static void
+only_trainer_0_restores(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor;
+	f->member.opts.trainer_id = 1;
+	f->member.opts.num_gradient_servers = 2;
+	seal_one(&f->member.opts, 1, &session, &tensor);
+	assert_refused(weft_session_restore(session, 1, 1), WEFT_INVALID,
+		       "trainer 0 restores for all");
+	assert_ok(weft_session_close(session));
+}
+
 #define rule(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -302,6 +378,9 @@ main(void)
 		rule(two_sessions_live_in_one_process),
 		rule(an_unknown_transport_is_named_with_those_there_are),
 		rule(a_job_may_follow_another),
+		rule(state_is_there_only_where_it_is_kept),
+		rule(a_restored_job_goes_on_with_its_momentum),
+		rule(only_trainer_0_restores),
 		cmocka_unit_test(running_out_of_memory_ends_a_job_and_leaks_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
