@@ -35,7 +35,7 @@ refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
 	(void)snprintf(no.reason, sizeof(no.reason), "%.*s", WF_REASON_BYTES - 1, why->text);
 	uint8_t bytes[WF_HELLO_MAX];
 	size_t used = wf_welcome_encode(&no, bytes);
-	lane->stats.hellos_refused++;
+	wf_stats_add(&lane->stats, WF_LANE_HELLO_REFUSED_COUNT, 1);
 	wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a trainer: %s", lane->opts.idx, no.reason);
 	conn->user = NULL;
 	if (wf_transport_answer(conn, false, bytes, used) != WEFT_OK) {
@@ -188,6 +188,7 @@ open_job(struct wf_lane *lane, const struct wf_hello *hello)
 	lane->state = WF_LANE_RUNNING;
 	lane->start_ns = wf_now_ns(lane->env);
 	lane->start_deadline_ns = lane->start_ns + lane->opts.connect_timeout_ns;
+	wf_report_job_begins(lane);
 	return WEFT_OK;
 }
 
@@ -253,7 +254,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 		lane->job_received = 0;
 	}
 	warn_numerics(lane, hello);
-	lane->stats.reconnects += returns ? 1 : 0;
+	wf_stats_add(&lane->stats, WF_LANE_PEER_RECONNECTED_COUNT, returns ? 1 : 0);
 	char who[WF_REASON_BYTES];
 	wf_peer_describe(peer, who, sizeof(who));
 	wf_log(lane->env, WF_LOG_INFO, "lane %u: %s %s over %s", lane->opts.idx, who,
@@ -589,9 +590,8 @@ static void
 describe_job(struct wf_lane *lane)
 {
 	const struct wf_store *store = &lane->store;
-	lane->stats.shard_bytes = store->elements * sizeof(float) * (1 + store->state_count);
-	lane->stats.slots_bytes =
-		(uint64_t)lane->peer_count * lane->opts.slot_count * lane->slot_bytes;
+	uint64_t shard_bytes = store->elements * sizeof(float) * (1 + store->state_count);
+	wf_stats_set(&lane->stats, WF_LANE_SHARD_ALLOCATED_BYTES, shard_bytes);
 	if (store->stored_count == 0) {
 		wf_log(lane->env, WF_LOG_WARN,
 		       "lane %u: no slice for this lane: %u slices, %u lanes; fewer ports_num or a "
@@ -604,8 +604,8 @@ describe_job(struct wf_lane *lane)
 	       "lane %u: job of %u trainers, %u tensors: %u of %u slices here, %" PRIu64
 	       " bytes of parameters and state, optimizer %s, kernels %s",
 	       lane->opts.idx, lane->peer_count, lane->job.tensor_count, store->stored_count,
-	       lane->placement.slice_count, lane->stats.shard_bytes,
-	       wf_optimizer_name(store->optimizer.kind), store->kernels->name);
+	       lane->placement.slice_count, shard_bytes, wf_optimizer_name(store->optimizer.kind),
+	       store->kernels->name);
 }
 
 enum weft_status

@@ -25,6 +25,7 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	}
 	lane->env = opts->env;
 	lane->opts = *opts;
+	wf_report_init(lane);
 	struct wf_transport_opts transport_opts = {
 		.env = opts->env,
 		.conn_max = opts->num_gradient_servers * 2 + 1024, /* old paths, and strangers */
@@ -80,10 +81,16 @@ wf_lane_cause(const struct wf_lane *lane)
 	return &lane->cause;
 }
 
-void
-wf_lane_stats(const struct wf_lane *lane, struct wf_lane_stats *out)
+const struct wf_stats *
+wf_lane_stats(const struct wf_lane *lane)
 {
-	*out = lane->stats;
+	return &lane->stats;
+}
+
+const struct wf_hist *
+wf_lane_step_times(const struct wf_lane *lane)
+{
+	return &lane->step_time;
 }
 
 void
@@ -414,6 +421,9 @@ check_ending(struct wf_lane *lane, uint64_t now)
 	}
 	/* A failed job stays for those who are on their way back, so that they hear the cause. */
 	lane->ended = !left && (late || lane->state == WF_LANE_FINISHED);
+	if (lane->ended) {
+		wf_report_job_ends(lane);
+	}
 }
 
 /* Connections that were closed before a valid hello: counted by the transport, told here, once a
@@ -426,9 +436,9 @@ report_strangers(struct wf_lane *lane, uint64_t now)
 	}
 	lane->strangers_look_ns = now + STRANGERS_PERIOD_NS;
 	struct wf_transport_info info;
-	wf_transport_query(lane->transport, &info);
-	if (info.strangers_refused > lane->stats.strangers) {
-		lane->stats.strangers = info.strangers_refused;
+	wf_report_gather(lane, &info);
+	if (info.strangers_refused > lane->strangers_said) {
+		lane->strangers_said = info.strangers_refused;
 		wf_log(lane->env, WF_LOG_WARN,
 		       "lane %u: closed the connection of a stranger: %s; %" PRIu64 " so far",
 		       lane->opts.idx, info.last_stranger, info.strangers_refused);
@@ -436,9 +446,10 @@ report_strangers(struct wf_lane *lane, uint64_t now)
 }
 
 static void
-check_deadlines(struct wf_lane *lane)
+check_deadlines(struct wf_lane *lane, bool busy)
 {
 	uint64_t now = wf_now_ns(lane->env);
+	wf_turn_charge(&lane->turn, now, busy);
 	report_strangers(lane, now);
 	if (lane->state == WF_LANE_IDLE || lane->ended) {
 		return;
@@ -450,6 +461,9 @@ check_deadlines(struct wf_lane *lane)
 	if (lane->state != WF_LANE_RUNNING) {
 		check_ending(lane, now);
 	}
+	if (now >= lane->report.next_ns) {
+		wf_report_period(lane, now);
+	}
 }
 
 bool
@@ -459,6 +473,7 @@ wf_lane_poll(struct wf_lane *lane)
 		wf_owner_take(&lane->owner);
 	}
 	WF_ASSERT_OWNER(lane);
+	wf_turn_begin(&lane->turn);
 	unsigned count = 0;
 	enum weft_status st =
 		wf_transport_poll(lane->transport, lane->event, WF_EVENTS_PER_POLL, &count);
@@ -475,7 +490,7 @@ wf_lane_poll(struct wf_lane *lane)
 	for (unsigned i = 0; i < count; i++) {
 		handle_event(lane, &lane->event[i]);
 	}
-	check_deadlines(lane);
+	check_deadlines(lane, count > 0);
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
 		wf_answer_flush(lane, &lane->peer[i]);
 	}
@@ -485,12 +500,14 @@ wf_lane_poll(struct wf_lane *lane)
 void
 wf_lane_arm(struct wf_lane *lane, uint64_t *deadline_ns)
 {
+	wf_turn_arm(&lane->turn);
 	wf_transport_arm(lane->transport, deadline_ns);
 	if (lane->state == WF_LANE_IDLE || lane->ended) {
 		return;
 	}
 	/* Deadlines of jobs are coarse: looking at them ten times a second is enough. */
 	uint64_t soon = wf_now_ns(lane->env) + WF_NS_PER_S / 10;
+	soon = lane->report.next_ns < soon ? lane->report.next_ns : soon;
 	*deadline_ns = *deadline_ns < soon ? *deadline_ns : soon;
 }
 
@@ -502,5 +519,4 @@ wf_lane_reset(struct wf_lane *lane)
 	lane->ended = false;
 	lane->state = WF_LANE_IDLE;
 	lane->cause = (struct wf_lane_cause){0};
-	lane->stats = (struct wf_lane_stats){.strangers = lane->stats.strangers};
 }

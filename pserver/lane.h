@@ -6,6 +6,8 @@
 #pragma once
 
 #include "base/env.h"
+#include "base/hist.h"
+#include "base/stats.h"
 #include "base/url.h"
 #include "wire/hello.h"
 
@@ -26,6 +28,7 @@ struct wf_lane_opts {
 	uint64_t reconnect_timeout_ns;
 	uint64_t peer_timeout_ns;
 	uint64_t connect_timeout_ns;
+	uint64_t stats_period_ns; /* of stats lines while a job runs; 0: none, and no times */
 };
 
 /* How the job on this lane stands. */
@@ -45,17 +48,41 @@ struct wf_lane_cause {
 	char reason[WF_REASON_BYTES];
 };
 
-struct wf_lane_stats {
-	uint64_t steps_applied; /* highest step applied to any slice */
-	uint64_t slices_applied;
-	uint64_t slices_parked;
-	uint64_t parked_bytes_peak;
-	uint64_t gradients_nonfinite; /* elements skipped */
-	uint64_t reconnects;
-	uint64_t hellos_refused;
-	uint64_t strangers;   /* connections closed before a valid hello; since the lane was made */
-	uint64_t shard_bytes; /* parameters and state */
-	uint64_t slots_bytes;
+/* Counters of a lane, since it was made: a job does not reset them. Transport, peers and slots are
+ * brought up to date once a second, with each stats line and at the end of a job; the others as
+ * things happen. Times are measured with `stats_period_ns` above 0 only. */
+enum wf_lane_counter {
+	WF_LANE_TRANSPORT_RECEIVED_BYTES, /* all that its connections took, heads included */
+	WF_LANE_TRANSPORT_SENT_BYTES,
+	WF_LANE_MESSAGE_RECEIVED_COUNT,
+	WF_LANE_MESSAGE_SENT_COUNT,
+	WF_LANE_PUT_RECEIVED_COUNT,
+	WF_LANE_PUT_SENT_COUNT,
+	WF_LANE_SLOT_USED_COUNT,       /* gauge: of all trainers' windows */
+	WF_LANE_SLOT_GRANTED_COUNT,    /* gauge: the windows */
+	WF_LANE_SLOT_ALLOCATED_BYTES,  /* gauge */
+	WF_LANE_SHARD_ALLOCATED_BYTES, /* gauge: parameters and state */
+	WF_LANE_SLICE_PARKED_COUNT,
+	WF_LANE_SLICE_PARKED_BYTES, /* copied aside */
+	WF_LANE_PARK_USED_BYTES,    /* gauge */
+	WF_LANE_PARK_PEAK_BYTES,    /* peak of the job */
+	WF_LANE_STEP_APPLIED_COUNT, /* steps that are done: every slice was applied */
+	WF_LANE_SLICE_APPLIED_COUNT,
+	WF_LANE_GRADIENT_SKIPPED_COUNT, /* elements that were not finite */
+	WF_LANE_PEER_RECONNECTED_COUNT,
+	WF_LANE_HELLO_REFUSED_COUNT,
+	WF_LANE_STRANGER_CLOSED_COUNT, /* connections closed before a valid hello */
+	/* Waits by reason: a gradient that came and could not be applied at once; a post that was
+	 * not taken whole. */
+	WF_LANE_WAIT_TRAINER_COUNT, /* another trainer has not pushed the slice */
+	WF_LANE_WAIT_LENT_COUNT,    /* all have, an answer still reads the slice */
+	WF_LANE_WAIT_POST_COUNT,    /* the transport said AGAIN */
+	/* Where the thread's time went; together all of it. */
+	WF_LANE_POLL_TIME_NS,  /* moving bytes and book-keeping: what the next three are not */
+	WF_LANE_APPLY_TIME_NS, /* sums and the optimizer */
+	WF_LANE_PARK_TIME_NS,  /* copying aside */
+	WF_LANE_IDLE_TIME_NS,  /* asleep, or polling without events */
+	WF_LANE_COUNTER_COUNT,
 };
 
 enum weft_status wf_lane_create(const struct wf_lane_opts *opts,
@@ -72,7 +99,11 @@ int wf_lane_wait_fd(struct wf_lane *lane);
 
 enum wf_lane_job wf_lane_job_state(const struct wf_lane *lane);
 const struct wf_lane_cause *wf_lane_cause(const struct wf_lane *lane);
-void wf_lane_stats(const struct wf_lane *lane, struct wf_lane_stats *out);
+/* May be read by any thread as long as the lane exists. */
+const struct wf_stats *wf_lane_stats(const struct wf_lane *lane);
+/* From a step's first STEP to the apply of its last slice, ns; as wf_lane_stats. Empty unless
+ * `stats_period_ns` is above 0. */
+const struct wf_hist *wf_lane_step_times(const struct wf_lane *lane);
 /* End the job for everybody on this lane with this cause. A no-op when it has ended already. */
 void wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause);
 /* Forget a finished or failed job and wait for the next. */

@@ -6,12 +6,14 @@
  * round.c   steps, gradients, the apply
  * answer.c  everything a lane sends
  * reduce.c  the N-way reduce and the barrier (lane 0 of pserver 0)
+ * report.c  counters that are gathered, and the lines about them
  *
  * Steps are kept as "next": the step something waits for. Initial values are waited for as steps
  * 0 - (sections - 1) .. 0, modulo 2^64: wf_is_initial. */
 #pragma once
 
 #include "base/assert.h"
+#include "base/turn.h"
 #include "pserver/lane.h"
 #include "pserver/store.h"
 #include "transport/transport.h"
@@ -138,6 +140,18 @@ struct wf_held {
 	struct wf_hello hello;
 };
 
+/* What the stats lines compare with. */
+struct wf_report {
+	uint64_t next_ns;                    /* of the next line; WF_NEVER: none is due */
+	uint64_t job_ns;                     /* when the job began */
+	uint64_t period_ns;                  /* when the last line was written, or the job began */
+	bool job_said;                       /* the line about the whole job */
+	uint64_t job[WF_LANE_COUNTER_COUNT]; /* as they were then */
+	uint64_t period[WF_LANE_COUNTER_COUNT];
+	uint64_t now[WF_LANE_COUNTER_COUNT]; /* scratch */
+	struct wf_hist_view job_steps, period_steps, now_steps;
+};
+
 struct wf_lane {
 	struct wf_owner owner; /* who polls */
 	struct wf_env *env;
@@ -185,8 +199,12 @@ struct wf_lane {
 	uint64_t waiting_log_ns; /* next "waits for" line */
 	uint64_t waiting_log_period_ns;
 	bool numerics_said;
-	uint64_t strangers_look_ns; /* next look at the transport's count */
-	struct wf_lane_stats stats;
+	uint64_t strangers_look_ns; /* next look at the transport's counters */
+	uint64_t strangers_said;
+	struct wf_stats stats;
+	struct wf_turn turn;
+	struct wf_hist step_time;
+	struct wf_report report;
 	struct wf_event event[WF_EVENTS_PER_POLL];
 	struct wf_msg msg; /* scratch of one encode, like the rest */
 	struct wf_msg_steps steps;
@@ -250,6 +268,16 @@ void wf_answer_push(struct wf_peer *peer, uint32_t ordinal);
 void wf_answer_forget(struct wf_peer *peer);
 enum weft_status wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer,
 				const struct wf_msg_pull *msg) WEFT_MUST_CHECK;
+
+/* report.c */
+void wf_report_init(struct wf_lane *lane);
+/* Bring the counters up to date that the transport and the peers keep; `info`: what it said. */
+void wf_report_gather(struct wf_lane *lane, struct wf_transport_info *info);
+/* From here on counts what the lines about the job say. */
+void wf_report_job_begins(struct wf_lane *lane);
+void wf_report_job_ends(struct wf_lane *lane);
+/* The line that is due at report.next_ns. */
+void wf_report_period(struct wf_lane *lane, uint64_t now);
 
 /* reduce.c */
 enum weft_status wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer,

@@ -54,16 +54,17 @@ park(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer)
 	uint32_t ordinal = peer->buffer[buffer];
 	struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
 	WF_ASSERT(push->buffer == buffer && push->data != NULL && push->chunk == WF_PARK_NONE);
+	uint64_t entered = wf_turn_enter(&lane->turn);
 	push->chunk = wf_store_park(&lane->store, &lane->store.stored[ordinal], push->data);
+	(void)wf_turn_leave(&lane->turn, WF_LANE_PARK_TIME_NS, entered);
 	push->data = wf_store_parked(&lane->store, push->chunk);
 	push->buffer = WF_BUFFER_FREE;
 	peer->buffer[buffer] = WF_BUFFER_FREE;
 	peer->held--;
-	lane->stats.slices_parked++;
-	uint64_t bytes = wf_store_parked_bytes(&lane->store);
-	if (bytes > lane->stats.parked_bytes_peak) {
-		lane->stats.parked_bytes_peak = bytes;
-	}
+	wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_COUNT, 1);
+	wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_BYTES,
+		     lane->store.stored[ordinal].count * sizeof(float));
+	wf_stats_raise(&lane->stats, WF_LANE_PARK_PEAK_BYTES, wf_store_parked_bytes(&lane->store));
 }
 
 void
@@ -106,7 +107,7 @@ report_nonfinite(struct wf_lane *lane, uint32_t ordinal, size_t bad)
 			culprit = t;
 		}
 	}
-	lane->stats.gradients_nonfinite += bad;
+	wf_stats_add(&lane->stats, WF_LANE_GRADIENT_SKIPPED_COUNT, bad);
 	char who[64] = "the sum over trainers";
 	if (found > 0) {
 		(void)snprintf(who, sizeof(who), "trainer %u", culprit);
@@ -124,13 +125,18 @@ report_nonfinite(struct wf_lane *lane, uint32_t ordinal, size_t bad)
 	       "lane %u: %zu values of the gradient of %s from %s are NaN or infinite in step "
 	       "%" PRIu64 ": skipped, %" PRIu64 " so far",
 	       lane->opts.idx, bad, stored->tensor->name, who, step,
-	       lane->stats.gradients_nonfinite);
+	       wf_stats_get(&lane->stats, WF_LANE_GRADIENT_SKIPPED_COUNT) -
+		       lane->report.job[WF_LANE_GRADIENT_SKIPPED_COUNT]);
 }
 
 static void
-step_is_done(struct wf_lane *lane)
+step_is_done(struct wf_lane *lane, uint64_t applied_ns)
 {
 	struct wf_step_sum *sum = &lane->sum;
+	wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
+	if (lane->turn.on) {
+		wf_hist_record(&lane->step_time, applied_ns - sum->since_ns);
+	}
 	sum->samples_before += sum->samples;
 	sum->step++;
 	sum->samples = 0;
@@ -181,7 +187,9 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 		}
 	}
 	WF_ASSERT(apply.grad_count == round->arrived);
+	uint64_t entered = wf_turn_enter(&lane->turn);
 	size_t bad = lane->store.kernels->apply[lane->store.optimizer.kind](&apply);
+	uint64_t applied_ns = wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (bad > 0) {
 		report_nonfinite(lane, ordinal, bad);
 	}
@@ -194,10 +202,9 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 			wf_answer_push(&lane->peer[t], ordinal);
 		}
 	}
-	lane->stats.slices_applied++;
-	lane->stats.steps_applied = lane->sum.step;
+	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);
 	if (++lane->sum.applied == lane->store.pushable_count) {
-		step_is_done(lane);
+		step_is_done(lane, applied_ns);
 	}
 }
 
@@ -443,6 +450,17 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
 	return WEFT_OK;
 }
 
+/* A gradient has come and stays: for whom? */
+static void
+count_wait(struct wf_lane *lane, const struct wf_round *round)
+{
+	bool complete = round->arrived == lane->peer_count - lane->sum.out;
+	wf_stats_add(&lane->stats,
+		     complete && round->lent > 0 ? WF_LANE_WAIT_LENT_COUNT
+						 : WF_LANE_WAIT_TRAINER_COUNT,
+		     1);
+}
+
 enum weft_status
 wf_round_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag, const void *data)
 {
@@ -467,6 +485,9 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag, const voi
 	peer->pushed++;
 	lane->round[ordinal].arrived++;
 	try_apply(lane, ordinal);
+	if (push->data != NULL) {
+		count_wait(lane, &lane->round[ordinal]);
+	}
 	if (peer->held == lane->opts.slot_count) {
 		park_full_window(lane, peer);
 	}

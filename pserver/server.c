@@ -98,6 +98,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.reconnect_timeout_ns = opts->reconnect_timeout_ns,
 		.peer_timeout_ns = opts->peer_timeout_ns,
 		.connect_timeout_ns = opts->connect_timeout_ns,
+		.stats_period_ns = opts->stats_period_ns,
 	};
 	if (lane.listen.port != 0) {
 		lane.listen.port = (uint16_t)(lane.listen.port + idx);
@@ -162,6 +163,13 @@ wf_server_port(const struct wf_server *server, uint32_t lane_idx)
 {
 	WF_ASSERT(lane_idx < server->opts.ports_num);
 	return wf_lane_port(server->lane[lane_idx].lane);
+}
+
+const struct wf_stats *
+wf_server_stats(const struct wf_server *server, uint32_t lane_idx)
+{
+	WF_ASSERT(lane_idx < server->opts.ports_num);
+	return wf_lane_stats(server->lane[lane_idx].lane);
 }
 
 void

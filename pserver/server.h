@@ -29,10 +29,11 @@ struct wf_server_opts {
 	uint64_t reconnect_timeout_ns;
 	uint64_t peer_timeout_ns;
 	uint64_t connect_timeout_ns; /* from the first trainer of a job to the last */
+	uint64_t stats_period_ns;    /* of each lane's stats lines; 0: none */
 };
 
 /* Defaults: "auto", 127.0.0.1:7164, one dense lane, pin off, window 8, slices to 64 MiB, shards to
- * 64 GiB, reconnect 3 s, peer 10 s, connect 300 s. */
+ * 64 GiB, reconnect 3 s, peer 10 s, connect 300 s, no stats lines. */
 void wf_server_opts_init(struct wf_server_opts *opts);
 
 /* Opens all ports. WEFT_UNAVAILABLE: address in use, names it; WEFT_INVALID; WEFT_NOMEM. */
@@ -40,6 +41,8 @@ enum weft_status wf_server_create(const struct wf_server_opts *opts,
 				  struct wf_server **out) WEFT_MUST_CHECK;
 /* The bound port of lane `lane_idx`. */
 uint16_t wf_server_port(const struct wf_server *server, uint32_t lane_idx);
+/* Counters of lane `lane_idx` (enum wf_lane_counter); any thread may read them. */
+const struct wf_stats *wf_server_stats(const struct wf_server *server, uint32_t lane_idx);
 /* One line: what it listens on, and what it was understood to do. */
 void wf_server_describe(const struct wf_server *server, char *out, size_t bytes);
 /* Serve until stopped (OK), until the job is done with `once` (OK), or until the job fails with

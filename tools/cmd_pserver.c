@@ -183,6 +183,7 @@ server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf
 	out->reconnect_timeout_ns = set->reconnect_timeout_ns;
 	out->peer_timeout_ns = set->peer_timeout_ns;
 	out->connect_timeout_ns = set->connect_timeout_ns;
+	out->stats_period_ns = set->stats_period_ns;
 	return choose_address(set, &out->listen);
 }
 

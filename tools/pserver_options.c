@@ -65,8 +65,9 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_CHOICE,
 	 .offset = FIELD(transport),
 	 .initial = "auto",
-	 .choices = "auto|tcp",
-	 .help = "How bytes move. auto takes the best that both ends have."},
+	 .choices = "auto|tcp|shm",
+	 .help = "How bytes move. auto takes the best that both ends have. shm is memory\n"
+		 "shared with the trainers, all of them on this host."},
 	{.name = "slot_count",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(slot_count),
@@ -107,6 +108,12 @@ static const struct wf_option table[] = {
 	 .max = WF_NS_PER_S,
 	 .help = "How long a lane polls before it sleeps. More than 0 only where each lane\n"
 		 "has a core of its own."},
+	{.name = "stats_period",
+	 .type = WF_OPTION_DURATION,
+	 .offset = FIELD(stats_period_ns),
+	 .initial = "0",
+	 .help = "Log what each lane did, so often and at the end of a job: rates, waits,\n"
+		 "where its time went. 0: never."},
 	{.name = "log_level",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = FIELD(log_level),

@@ -21,6 +21,7 @@ struct wf_pserver_settings {
 	uint64_t peer_timeout_ns;
 	uint64_t connect_timeout_ns;
 	uint64_t spin_ns;
+	uint64_t stats_period_ns;
 	const char *log_level;
 
 	/* The original's. */

@@ -13,11 +13,12 @@
 #define WAITING_LOG_MAX_NS (60 * WF_NS_PER_S)
 #define TICK_NS (WF_NS_PER_S / 10)
 #define FAREWELL_NS WF_NS_PER_S
+#define LOG_LINE_BYTES 1024 /* as wf_log has it */
 
 void
 wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format, ...)
 {
-	char line[WF_ERROR_BYTES];
+	char line[LOG_LINE_BYTES];
 	va_list args;
 	va_start(args, format);
 	(void)vsnprintf(line, sizeof(line), format, args);
@@ -263,6 +264,7 @@ check_leaving(struct wf_core *core)
 			return;
 		}
 	}
+	wf_core_report_end(core);
 	atomic_store_explicit(&core->left, 1, memory_order_seq_cst); /* W1 */
 }
 
@@ -280,17 +282,19 @@ check_farewell(struct wf_core *core, uint64_t now)
 		}
 	}
 	if (!left) {
+		wf_core_report_end(core);
 		atomic_store_explicit(&core->quiet, 1, memory_order_release); /* owner: acquire */
 	}
 }
 
 static void
-tick(struct wf_core *core)
+tick(struct wf_core *core, bool busy)
 {
 	if (core->started_ns == 0) {
 		return;
 	}
 	uint64_t now = wf_now_ns(core->env);
+	wf_turn_charge(&core->turn, now, busy);
 	if (wf_core_failed(core)) {
 		check_farewell(core, now);
 		return;
@@ -304,6 +308,9 @@ tick(struct wf_core *core)
 	core->initialised = core->initialised || (core->all_were_up && core->busy_slices == 0);
 	check_leaving(core);
 	check_waiting(core, now);
+	if (now >= core->report.next_ns) {
+		wf_core_report_period(core, now);
+	}
 }
 
 bool
@@ -313,6 +320,7 @@ wf_core_poll(struct wf_core *core)
 		wf_owner_take(&core->owner);
 	}
 	WF_ASSERT_OWNER(core);
+	wf_turn_begin(&core->turn);
 	unsigned count = 0;
 	if (wf_transport_poll(core->transport, core->event, WF_CORE_EVENTS, &count) != WEFT_OK) {
 		wf_core_fail(core, WEFT_IO, "transport: %s", weft_last_error());
@@ -320,7 +328,7 @@ wf_core_poll(struct wf_core *core)
 	for (unsigned i = 0; i < count; i++) {
 		handle_event(core, &core->event[i]);
 	}
-	tick(core);
+	tick(core, count > 0);
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		wf_link_flush(&core->link[i]);
 	}
@@ -330,8 +338,10 @@ wf_core_poll(struct wf_core *core)
 void
 wf_core_arm(struct wf_core *core, uint64_t *deadline_ns)
 {
+	wf_turn_arm(&core->turn);
 	wf_transport_arm(core->transport, deadline_ns);
 	uint64_t soon = wf_now_ns(core->env) + TICK_NS;
+	soon = core->report.next_ns < soon ? core->report.next_ns : soon;
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		const struct wf_link *link = &core->link[i];
 		if (link->state == WF_LINK_IDLE && link->conn == NULL && link->retry_ns < soon) {
@@ -345,6 +355,7 @@ void
 wf_core_start(struct wf_core *core)
 {
 	core->started_ns = wf_now_ns(core->env);
+	wf_core_report_start(core);
 }
 
 void
@@ -355,6 +366,7 @@ wf_core_step(struct wf_core *core, uint64_t samples, double cost)
 	core->updated_step = core->step;
 	core->samples = samples;
 	core->cost = cost;
+	wf_stats_add(&core->stats, WF_CORE_STEP_BEGUN_COUNT, 1);
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = &core->link[i];
 		link->step_due = link->state == WF_LINK_READY && link->pushable_count > 0;

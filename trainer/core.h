@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core: the state machine of a session: its links to all lanes, and what is under way on them.
  *
- * core.c  events, deadlines, failure; link.c  connecting, resuming; flow.c  pushes, pulls, answers.
+ * core.c  events, deadlines, failure; link.c  connecting, resuming; flow.c  pushes, pulls, answers;
+ * report.c  counters, and the lines about them.
  * Thread: whoever drives progress: the progress thread, or the caller. The fields marked "shared"
  * are also read by the session's owner. */
 #pragma once
@@ -10,6 +11,9 @@
 
 #include "base/assert.h"
 #include "base/env.h"
+#include "base/hist.h"
+#include "base/stats.h"
+#include "base/turn.h"
 #include "kernels/optimizer.h"
 #include "transport/transport.h"
 #include "weft/weft.h"
@@ -101,6 +105,36 @@ struct wf_core_tensor {
 				* pending (release); owner: load acquire */
 };
 
+/* Counters, all lanes together; their meaning: struct weft_session_stats. */
+enum wf_core_counter {
+	WF_CORE_TRANSPORT_SENT_BYTES, /* these eight when they are gathered */
+	WF_CORE_TRANSPORT_RECEIVED_BYTES,
+	WF_CORE_MESSAGE_SENT_COUNT,
+	WF_CORE_MESSAGE_RECEIVED_COUNT,
+	WF_CORE_PUT_SENT_COUNT,
+	WF_CORE_PUT_RECEIVED_COUNT,
+	WF_CORE_WAIT_POST_COUNT,
+	WF_CORE_STEP_BEGUN_COUNT,
+	WF_CORE_SLICE_PUSHED_COUNT,
+	WF_CORE_SLICE_ANSWERED_COUNT,
+	WF_CORE_SLICE_PULLED_COUNT,
+	WF_CORE_LANE_RECONNECTED_COUNT,
+	WF_CORE_WAIT_SLOT_COUNT,
+	WF_CORE_POLL_TIME_NS,
+	WF_CORE_IDLE_TIME_NS,
+	WF_CORE_AWAY_TIME_NS,
+	WF_CORE_COUNTER_COUNT,
+};
+
+/* What the stats lines compare with. */
+struct wf_core_report {
+	uint64_t next_ns;   /* of the next line; WF_NEVER: none is due */
+	uint64_t period_ns; /* when the last line was written, or the session started */
+	bool end_said;      /* the line about the whole session */
+	uint64_t period[WF_CORE_COUNTER_COUNT]; /* as they were then */
+	struct wf_hist_view period_exchanges, now_exchanges;
+};
+
 struct wf_core {
 	struct wf_owner owner; /* who drives */
 	struct wf_env *env;
@@ -161,6 +195,14 @@ struct wf_core {
 	uint64_t failed_ns;
 	_Atomic uint32_t quiet; /* shared: failed, and no connection is left; core: store release */
 
+	/* shared: the owner reads them when it has set stats_busy and the core has cleared it. */
+	struct wf_stats stats;
+	_Atomic uint32_t stats_busy; /* as tensor.busy */
+	uint64_t exchange_p50_ns, exchange_p99_ns;
+	struct wf_hist exchange_time;
+	struct wf_turn turn;
+	struct wf_core_report report;
+
 	uint64_t waiting_log_ns, waiting_log_period_ns;
 	struct wf_event event[WF_CORE_EVENTS];
 	struct wf_msg msg; /* scratch of one encode */
@@ -197,6 +239,18 @@ void wf_core_out(struct wf_core *core);
 void wf_core_next_pass(struct wf_core *core, uint64_t step);
 void wf_core_reduce(struct wf_core *core);
 void wf_core_leave(struct wf_core *core);
+
+/* report.c */
+void wf_core_report_init(struct wf_core *core);
+void wf_core_report_start(struct wf_core *core);
+/* Bring the counters up to date that the transport keeps. */
+void wf_core_report_gather(struct wf_core *core);
+/* Command: so, and tell the owner. */
+void wf_core_report_stats(struct wf_core *core);
+/* The line that is due at report.next_ns. */
+void wf_core_report_period(struct wf_core *core, uint64_t now);
+/* The line about the whole session, once. */
+void wf_core_report_end(struct wf_core *core);
 
 /* link.c */
 void wf_link_fill_hello(struct wf_core *core);

@@ -13,7 +13,9 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 {
 	struct wf_core_tensor *t = &core->tensor[tensor];
 	WF_ASSERT(t->pending > 0 && core->busy_slices > 0);
-	core->busy_slices--;
+	if (--core->busy_slices == 0 && core->turn.on) {
+		wf_hist_record(&core->exchange_time, wf_now_ns(core->env) - core->busy_since_ns);
+	}
 	if (--t->pending == 0) {
 		atomic_store_explicit(&t->busy, 0, memory_order_seq_cst); /* B1, W1 */
 	}
@@ -214,6 +216,8 @@ wf_flow_answer(struct wf_link *link, uint32_t tag)
 			       wf_tag_step(tag));
 	}
 	slice->state = WF_SLICE_REST;
+	wf_stats_add(&link->core->stats,
+		     pulled ? WF_CORE_SLICE_PULLED_COUNT : WF_CORE_SLICE_ANSWERED_COUNT, 1);
 	if (pulled) {
 		link->pull_sent--;
 	} else {
@@ -349,6 +353,17 @@ fill_put(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, struct w
 	};
 }
 
+/* After a post: the window may have run out. */
+static void
+count_pushes(struct wf_link *link, unsigned taken)
+{
+	struct wf_stats *stats = &link->core->stats;
+	wf_stats_add(stats, WF_CORE_SLICE_PUSHED_COUNT, taken);
+	if (link->queue_count > 0 && link->buffer_free_count == 0) {
+		wf_stats_add(stats, WF_CORE_WAIT_SLOT_COUNT, 1);
+	}
+}
+
 /* PUT queued gradients as long as slots are free and the transport takes them. */
 static void
 flush_pushes(struct wf_link *link)
@@ -375,6 +390,7 @@ flush_pushes(struct wf_link *link)
 			link->queue_first = (link->queue_first + 1) % link->slice_count;
 			link->queue_count--;
 		}
+		count_pushes(link, taken);
 		if (st == WEFT_INVALID) {
 			wf_core_fail(link->core, WEFT_PROTOCOL, "pserver %u lane %u: %s",
 				     link->pserver_idx, link->lane_idx, weft_last_error());

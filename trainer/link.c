@@ -393,6 +393,7 @@ take_resume(struct wf_link *link, const struct wf_event *event)
 	if (link->slice_count > 0 && !link->have_slots) {
 		return wf_fail(WEFT_PROTOCOL, "RESUME: without a grant of slots before it");
 	}
+	wf_stats_add(&core->stats, WF_CORE_LANE_RECONNECTED_COUNT, link->was_ready ? 1 : 0);
 	link->state = WF_LINK_READY;
 	link->was_ready = true;
 	link->lost_ns = 0;

@@ -62,6 +62,9 @@ run_command(struct weft_session *session, const struct wf_command *command)
 	case WF_COMMAND_REDUCE:
 		wf_core_reduce(core);
 		break;
+	case WF_COMMAND_STATS:
+		wf_core_report_stats(core);
+		break;
 	case WF_COMMAND_LEAVE:
 		wf_core_leave(core);
 		break;
@@ -240,12 +243,22 @@ wf_progress_close(struct weft_session *session)
 	close_fd(progress->done_fd);
 }
 
+/* The owner goes on with its own work, or waits by another means than a turn. */
+static void
+go_away(struct weft_session *session)
+{
+	if (!session->progress.threaded) {
+		wf_turn_go_away(&session->core.turn);
+	}
+}
+
 void
 wf_progress_turn(struct weft_session *session)
 {
 	if (!session->progress.threaded && session->core_open) {
 		(void)wf_core_poll(&session->core);
 	}
+	go_away(session);
 }
 
 void
@@ -317,6 +330,7 @@ wf_progress_wait_clear(struct weft_session *session, const _Atomic uint32_t *wor
 			drive(session, &last_ns);
 		}
 	}
+	go_away(session);
 	return WEFT_OK;
 }
 

@@ -53,6 +53,7 @@ weft_session_opts_init(struct weft_session_opts *opts)
 		.peer_timeout_ns = 10 * WF_NS_PER_S,
 		.step_timeout_ns = 1800 * WF_NS_PER_S,
 		.numerics = "",
+		.stats_period_ns = 0,
 	};
 }
 
@@ -304,6 +305,7 @@ weft_session_open(const struct weft_session_opts *opts, struct weft_session **ou
 	session->env = env;
 	session->own_env = opts->env == NULL;
 	session->core.env = env;
+	wf_core_report_init(&session->core);
 	wf_progress_init(session);
 	st = copy_opts(session, opts);
 	if (st == WEFT_OK) {

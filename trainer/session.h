@@ -24,6 +24,7 @@ enum wf_command_kind {
 	WF_COMMAND_OUT,
 	WF_COMMAND_NEXT_PASS, /* a: step */
 	WF_COMMAND_REDUCE,
+	WF_COMMAND_STATS,
 	WF_COMMAND_LEAVE,
 	WF_COMMAND_FAIL, /* a: status; the reason is in the session */
 };

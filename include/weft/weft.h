@@ -91,7 +91,7 @@ struct weft_session_opts {
 
 	/* This trainer. */
 	uint32_t trainer_id;   /* 0 .. num_gradient_servers - 1, unique in the job */
-	const char *transport; /* "auto", "tcp" */
+	const char *transport; /* "auto", "tcp"; "shm" on one host */
 	enum weft_progress progress;
 	const char *pin;             /* of the progress thread: "auto", "off", a CPU list: "off" */
 	uint64_t spin_ns;            /* how long to poll before sleeping: 0 */
@@ -103,6 +103,9 @@ struct weft_session_opts {
 	int keep_state;          /* arrays for the optimizer's state, for weft_tensor_state: 0 */
 	/* What the bits depend on (BLAS, threads); a difference between trainers is a warning. */
 	const char *numerics;
+	/* A line at WEFT_LOG_INFO about what this trainer did, so often and at the end; 0: none,
+	 * and no times in weft_session_stats: 0. */
+	uint64_t stats_period_ns;
 
 	/* Log lines, without newline, from any thread of the session. NULL: warnings to stderr. */
 	void (*log)(void *arg, enum weft_log_level level, const char *line);
@@ -119,6 +122,36 @@ struct weft_tensor_opts {
 	double decay;           /* L2; 0 stands for the job's; negative: none */
 	double clip;            /* 0 stands for the job's; negative: none */
 	int is_static;          /* never pushed nor updated */
+};
+
+/* What a session has done since weft_session_start, on all lanes together. */
+struct weft_session_stats {
+	size_t struct_bytes; /* set by the caller: sizeof(struct weft_session_stats) */
+
+	/* All that went over its connections, as the transport counts it: heads included. */
+	uint64_t sent_bytes, received_bytes;
+	uint64_t messages_sent, messages_received;
+	uint64_t puts_sent, puts_received; /* slices: gradients and initial values; answers */
+
+	uint64_t steps;         /* begun by this trainer */
+	uint64_t slices_pushed; /* PUT, trainer 0's initial values too; after a cut perhaps twice */
+	uint64_t slices_answered; /* pushes whose fresh values are here */
+	uint64_t slices_pulled;   /* pulls whose values are here; initial values too */
+	uint64_t reconnects;      /* lanes that were lost and came back */
+
+	/* Waits by reason. */
+	uint64_t waits_slot; /* a lane's window ran out and more was to be pushed */
+	uint64_t waits_post; /* posts of which the transport took less than it was given */
+
+	/* Where the time went of the thread that drives progress, nanoseconds; together all of it.
+	 * 0 unless stats_period_ns is above 0. */
+	uint64_t poll_time_ns; /* moving bytes and book-keeping */
+	uint64_t idle_time_ns; /* asleep, or polling without events */
+	uint64_t away_time_ns; /* WEFT_PROGRESS_CALLER: outside the calls that wait */
+
+	/* From the first push or pull to the last answer of what was under way together: mostly a
+	 * step. Nanoseconds, at most 1.6 % too high; 0 unless stats_period_ns is above 0. */
+	uint64_t exchange_p50_ns, exchange_p99_ns;
 };
 
 /* The library's version, "0.1.0". */
@@ -261,6 +294,15 @@ WEFT_API enum weft_status weft_session_restore(struct weft_session *session, uin
 
 /* Steps begun so far; 0 before the first. After weft_pass_end the same on every trainer. */
 WEFT_API uint64_t weft_steps(const struct weft_session *session);
+
+/**
+ * What the session has done so far. Blocks for one turn of the progress thread, never for a peer;
+ * of use at any time before close, also after a failure.
+ * @param out struct_bytes is read, the rest written on WEFT_OK; all 0 before weft_session_start
+ * @return WEFT_OK; WEFT_INVALID: struct_bytes is not what this version of the library has
+ */
+WEFT_API enum weft_status weft_session_stats(struct weft_session *session,
+					     struct weft_session_stats *out) WEFT_MUST_CHECK;
 
 /**
  * Say GOODBYE to every lane, wait for the answers (at most reconnect_timeout_ns), free everything.

@@ -47,7 +47,7 @@ refuse(struct stage *stage)
 	CHECK(stage, odd->down && !odd->up && odd->down_status == WEFT_REFUSED);
 	CHECK(stage, odd->welcome.refusal == stranger->status);
 	CHECK_SAYS(stage, odd->welcome.reason, stranger->says);
-	CHECK(stage, stage->lane[0]->stats.hellos_refused == 1);
+	CHECK(stage, wf_stats_get(&stage->lane[0]->stats, WF_LANE_HELLO_REFUSED_COUNT) == 1);
 	CHECK(stage, !zero->down);
 	if (stage->failure[0] == '\0' && stage->opts.lanes == 1) {
 		puppet_meet(one);
@@ -233,7 +233,7 @@ take_over(struct stage *stage)
 	puppet_meet(heir);
 	CHECK(stage, old->down && heir->up && !heir->down);
 	CHECK(stage, heir->initialised && heir->received[0] == 0 && heir->resume_step == 0);
-	CHECK(stage, stage->lane[0]->stats.reconnects == 1);
+	CHECK(stage, wf_stats_get(&stage->lane[0]->stats, WF_LANE_PEER_RECONNECTED_COUNT) == 1);
 	puppet_initialise(one);
 	stage_settle(stage);
 	puppet_continue(heir, 1);

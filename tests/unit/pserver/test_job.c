@@ -73,10 +73,16 @@ leave(struct stage *stage)
 	CHECK(stage, wf_lane_job_state(stage->lane[0]) == WF_LANE_FINISHED);
 }
 
+static uint64_t
+count_of(const struct wf_lane *lane, enum wf_lane_counter counter)
+{
+	return wf_stats_get(wf_lane_stats(lane), counter);
+}
+
 static void
 honest(struct stage *stage)
 {
-	struct wf_lane_stats stats;
+	const struct wf_stats *stats = wf_lane_stats(stage->lane[0]);
 	begin(stage);
 	struct puppet *one = &stage->puppet[1];
 	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
@@ -105,9 +111,10 @@ honest(struct stage *stage)
 	CHECK(stage, one->reduced.value[0] == 2.5 && one->reduced.value[1] == 4.5);
 	CHECK(stage, one->reduced.step == 2);
 	leave(stage);
-	wf_lane_stats(stage->lane[0], &stats);
-	CHECK(stage, stats.steps_applied == 2 && stats.slices_applied == 2 * (slices - 1));
-	CHECK(stage, stats.hellos_refused == 0 && stats.gradients_nonfinite == 0);
+	CHECK(stage, wf_stats_get(stats, WF_LANE_STEP_APPLIED_COUNT) == 2);
+	CHECK(stage, wf_stats_get(stats, WF_LANE_SLICE_APPLIED_COUNT) == 2 * (slices - 1));
+	CHECK(stage, wf_stats_get(stats, WF_LANE_HELLO_REFUSED_COUNT) == 0);
+	CHECK(stage, wf_stats_get(stats, WF_LANE_GRADIENT_SKIPPED_COUNT) == 0);
 	wf_lane_reset(stage->lane[0]);
 	CHECK(stage, wf_lane_job_state(stage->lane[0]) == WF_LANE_IDLE);
 }
@@ -227,10 +234,10 @@ a_gradient_that_is_not_finite_ends_the_job_naming_trainer_and_tensor(void **stat
 static void
 nan_skips(struct stage *stage)
 {
-	struct wf_lane_stats stats;
+	const struct wf_stats *stats = wf_lane_stats(stage->lane[0]);
 	push_odd(stage, NAN, -INFINITY);
-	wf_lane_stats(stage->lane[0], &stats);
-	CHECK(stage, stats.gradients_nonfinite == 2 && stats.steps_applied == 1);
+	CHECK(stage, wf_stats_get(stats, WF_LANE_GRADIENT_SKIPPED_COUNT) == 2);
+	CHECK(stage, wf_stats_get(stats, WF_LANE_STEP_APPLIED_COUNT) == 1);
 	stage->value[0][3] = stage_gradient(0, 0, 0, 3);
 	stage->value[0][5] = stage_gradient(0, 0, 0, 5);
 	CHECK(stage, stage->value[0][4] != stage_gradient(0, 0, 0, 4));
@@ -292,14 +299,14 @@ opposite_orders(struct stage *stage)
 			/* Its windows fill and are parked as a whole; what is left stays in slots.
 			 */
 			uint64_t parked = slices / window * window;
-			CHECK(stage, lane->stats.slices_parked == parked);
-			CHECK(stage, lane->stats.parked_bytes_peak == parked * 64);
+			CHECK(stage, count_of(lane, WF_LANE_SLICE_PARKED_COUNT) == parked);
+			CHECK(stage, count_of(lane, WF_LANE_PARK_PEAK_BYTES) == parked * 64);
 			CHECK(stage, stage->puppet[0].credits == parked);
 			CHECK(stage, lane->peer[0].held == slices - parked);
 		}
 	}
 	stage_expect_step(stage, 1);
-	CHECK(stage, lane->stats.slices_applied == slices);
+	CHECK(stage, count_of(lane, WF_LANE_SLICE_APPLIED_COUNT) == slices);
 	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
 	CHECK(stage, puppet_values_are_right(&stage->puppet[1]));
 	CHECK(stage, wf_store_parked_bytes(&lane->store) == 0);
@@ -323,6 +330,8 @@ opposite_orders_do_not_block_each_other(void **state)
 	}
 }
 
+static uint64_t waits_lent; /* over all seeds */
+
 /* Trainers do not wait for DONE: a push may be here while the last answer is still being read. */
 static void
 at_once(struct stage *stage)
@@ -343,15 +352,22 @@ at_once(struct stage *stage)
 		CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
 		CHECK(stage, puppet_values_are_right(&stage->puppet[1]));
 	}
+	/* Of two pushes of a slice the first waits for the other trainer, the second for DONE. */
+	const struct wf_lane *lane = stage->lane[0];
+	CHECK(stage, count_of(lane, WF_LANE_WAIT_TRAINER_COUNT) == 20 * pushed);
+	CHECK(stage, count_of(lane, WF_LANE_WAIT_LENT_COUNT) <= 20 * pushed);
+	waits_lent += count_of(lane, WF_LANE_WAIT_LENT_COUNT);
 }
 
 static void
 a_step_may_follow_the_last_at_once(void **state)
 {
 	(void)state;
+	waits_lent = 0;
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		stage_play(&(struct stage_opts){.trainers = 2, .seed = seed}, at_once, NULL);
 	}
+	assert_true(waits_lent > 0);
 }
 
 /* --- lost and found --- */
@@ -375,7 +391,8 @@ cut_in_step(struct stage *stage)
 	stage_settle(stage);
 	stage_expect_step(stage, 1);
 	CHECK(stage, puppet_values_are_right(&stage->puppet[0]) && puppet_values_are_right(one));
-	CHECK(stage, lane->stats.reconnects == 1 && wf_store_parked_bytes(&lane->store) == 0);
+	CHECK(stage, count_of(lane, WF_LANE_PEER_RECONNECTED_COUNT) == 1 &&
+			     wf_store_parked_bytes(&lane->store) == 0);
 }
 
 static void

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counters of sessions and lanes: in a simulated job without cuts what one side sent is what the
+ * other took, to the byte; and what weft_session_stats tells whom. */
+#include <inttypes.h>
+
+#include "pserver/lane.h"
+#include "tests/unit/trainer/fabric.h"
+#include "transport/sim/world.h"
+#include "wire/messages.h"
+
+#define LANES 2u
+#define TRAINERS 2u
+#define TENSORS 3u
+#define ROWS 40u  /* of each tensor: three slices of 64 bytes at most */
+#define SLICES 9u /* of all tensors */
+#define STEPS 30u
+#define PERIOD_NS (200 * WF_NS_PER_MS)
+#define COMPUTE_NS (50 * WF_NS_PER_MS) /* of each step */
+#define COUNTERS WF_LANE_COUNTER_COUNT
+
+/* One simulated job, and what its members saw. Written by procs, read when all have returned. */
+struct job {
+	uint32_t slot_count;
+	uint64_t stats_period_ns;
+	uint64_t lane[LANES][COUNTERS];
+	uint64_t steps_timed[LANES];
+	uint64_t step_p50_ns[LANES];
+	struct weft_session_stats trainer[TRAINERS];
+	uint64_t elapsed_ns[TRAINERS]; /* start to stats */
+	char log[TRAINERS][16384];
+	unsigned failures;
+	char failure[WF_ERROR_BYTES]; /* the last */
+};
+
+struct proc_arg {
+	struct job *job;
+	uint32_t idx;
+};
+
+static int
+note(struct job *job, enum weft_status status)
+{
+	if (status != WEFT_OK) {
+		job->failures++;
+		(void)snprintf(job->failure, sizeof(job->failure), "%s", weft_last_error());
+	}
+	return status == WEFT_OK ? 0 : 1;
+}
+
+static int
+run_pserver(struct wf_env *env, void *arg)
+{
+	struct job *job = ((struct proc_arg *)arg)->job;
+	struct wf_server_opts opts;
+	struct wf_server *server = NULL;
+	wf_server_opts_init(&opts);
+	opts.env = env;
+	opts.transport = "sim";
+	opts.ports_num = LANES;
+	opts.num_gradient_servers = TRAINERS;
+	opts.inline_lanes = true;
+	opts.once = true;
+	opts.slot_count = job->slot_count;
+	opts.stats_period_ns = job->stats_period_ns;
+	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
+	enum weft_status st = wf_server_create(&opts, &server);
+	st = st != WEFT_OK ? st : wf_server_run(server);
+	for (uint32_t i = 0; i < LANES && st == WEFT_OK; i++) {
+		wf_stats_snapshot(wf_server_stats(server, i), job->lane[i]);
+	}
+	wf_server_destroy(server);
+	return note(job, st);
+}
+
+static void
+keep_line(void *arg, enum weft_log_level level, const char *line)
+{
+	struct proc_arg *self = arg;
+	char *log = self->job->log[self->idx];
+	size_t used = strlen(log);
+	(void)snprintf(log + used, sizeof(self->job->log[0]) - used, "%s%s\n",
+		       level == WEFT_LOG_INFO ? "" : "not info: ", line);
+}
+
+static enum weft_status
+open_session(struct proc_arg *self, struct wf_env *env, struct weft_session **session)
+{
+	static const char *const name[TENSORS] = {"a", "b", "c"};
+	struct weft_session_opts opts;
+	struct weft_tensor *tensor;
+	weft_session_opts_init(&opts);
+	opts.env = env;
+	opts.transport = "sim";
+	opts.progress = WEFT_PROGRESS_CALLER;
+	opts.pservers = "ps";
+	opts.ports_num = LANES;
+	opts.num_gradient_servers = TRAINERS;
+	opts.trainer_id = self->idx;
+	opts.slice_bytes = 64;
+	opts.stats_period_ns = self->job->stats_period_ns;
+	opts.log = keep_line;
+	opts.log_arg = self;
+	enum weft_status st = weft_session_open(&opts, session);
+	for (unsigned i = 0; i < TENSORS && st == WEFT_OK; i++) {
+		struct weft_tensor_opts declared = {.name = name[i], .rows = ROWS};
+		st = weft_tensor_add(*session, &declared, &tensor);
+	}
+	return st != WEFT_OK ? st : weft_session_seal(*session);
+}
+
+static void
+compute(struct wf_env *env)
+{
+	uint64_t until_ns = wf_now_ns(env) + COMPUTE_NS;
+	while (wf_now_ns(env) < until_ns) { /* what arrives ends a wait early */
+		wf_wait(env, -1, until_ns);
+	}
+}
+
+static int
+run_trainer(struct wf_env *env, void *arg)
+{
+	struct proc_arg *self = arg;
+	struct weft_session *session = NULL;
+	struct weft_session_stats *stats = &self->job->trainer[self->idx];
+	stats->struct_bytes = sizeof(*stats);
+	enum weft_status st = open_session(self, env, &session);
+	uint64_t start_ns = wf_now_ns(env);
+	st = st != WEFT_OK ? st : weft_session_start(session);
+	for (unsigned i = 0; i < STEPS && st == WEFT_OK; i++) {
+		compute(env);
+		st = weft_exchange(session, 1, 0);
+	}
+	st = st != WEFT_OK ? st : weft_barrier(session);
+	st = st != WEFT_OK ? st : weft_session_stats(session, stats);
+	self->job->elapsed_ns[self->idx] = wf_now_ns(env) - start_ns;
+	enum weft_status closed = weft_session_close(session);
+	return note(self->job, st != WEFT_OK ? st : closed);
+}
+
+static void
+run_job(struct job *job)
+{
+	const char *text = getenv("WEFT_SEED");
+	struct wf_world_opts opts = {
+		.seed = text != NULL ? strtoull(text, NULL, 0) : 1,
+		.delay_min_ns = 10 * WF_NS_PER_US,
+		.delay_max_ns = 900 * WF_NS_PER_US,
+		.log_fd = -1,
+	};
+	struct wf_world *world = NULL;
+	struct wf_proc *proc;
+	struct proc_arg arg[TRAINERS + 1];
+	assert_ok(wf_world_create(&opts, &world));
+	for (uint32_t i = 0; i <= TRAINERS; i++) {
+		const char *const host[] = {"tr0", "tr1", "ps"};
+		arg[i] = (struct proc_arg){.job = job, .idx = i};
+		assert_ok(wf_world_spawn(world, host[i], WF_NS_PER_MS,
+					 i == TRAINERS ? run_pserver : run_trainer, &arg[i],
+					 &proc));
+	}
+	assert_ok(wf_world_run(world, 300 * WF_NS_PER_S));
+	wf_world_destroy(world);
+	if (job->failures > 0) {
+		fail_msg("WEFT_SEED=%" PRIu64 ": %s", opts.seed, job->failure);
+	}
+}
+
+static uint64_t
+lanes_sum(const struct job *job, enum wf_lane_counter counter)
+{
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < LANES; i++) {
+		sum += job->lane[i][counter];
+	}
+	return sum;
+}
+
+static void
+what_trainers_sent_is_what_lanes_received(void **state)
+{
+	static struct job job;
+	job = (struct job){.slot_count = 8};
+	run_job(&job);
+	const struct weft_session_stats *a = &job.trainer[0], *b = &job.trainer[1];
+	/* They told their counters before they said GOODBYE, once to each lane. */
+	struct wf_msg goodbye;
+	wf_msg_goodbye_encode(&(struct wf_msg_goodbye){.ack = false}, &goodbye);
+	uint64_t farewells = TRAINERS * LANES;
+	uint64_t farewell_bytes = farewells * (WF_HEAD_BYTES + goodbye.body_bytes);
+	assert_int_equal(lanes_sum(&job, WF_LANE_TRANSPORT_RECEIVED_BYTES),
+			 a->sent_bytes + b->sent_bytes + farewell_bytes);
+	assert_int_equal(lanes_sum(&job, WF_LANE_MESSAGE_RECEIVED_COUNT),
+			 a->messages_sent + b->messages_sent + farewells);
+	assert_int_equal(lanes_sum(&job, WF_LANE_PUT_RECEIVED_COUNT), a->puts_sent + b->puts_sent);
+	assert_int_equal(lanes_sum(&job, WF_LANE_PUT_SENT_COUNT),
+			 a->puts_received + b->puts_received);
+}
+
+static void
+puts_are_slices_times_steps_and_trainers(void **state)
+{
+	static struct job job;
+	job = (struct job){.slot_count = 8};
+	run_job(&job);
+	const struct weft_session_stats *a = &job.trainer[0], *b = &job.trainer[1];
+	/* Trainer 0 gives the initial values, trainer 1 pulls them. */
+	assert_int_equal(a->puts_sent, SLICES * (STEPS + 1));
+	assert_int_equal(a->slices_pushed, a->puts_sent);
+	assert_int_equal(a->slices_answered, a->puts_sent);
+	assert_int_equal(a->puts_received, a->puts_sent);
+	assert_int_equal(a->slices_pulled, 0);
+	assert_int_equal(b->puts_sent, SLICES * STEPS);
+	assert_int_equal(b->slices_answered, SLICES * STEPS);
+	assert_int_equal(b->slices_pulled, SLICES);
+	assert_int_equal(b->puts_received, SLICES * (STEPS + 1));
+	assert_int_equal(a->steps, STEPS);
+	assert_int_equal(a->reconnects + b->reconnects, 0);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLICE_APPLIED_COUNT), SLICES * STEPS);
+	assert_int_equal(lanes_sum(&job, WF_LANE_STEP_APPLIED_COUNT), LANES * STEPS);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLICE_PARKED_COUNT), 0); /* 5 slices, 8 slots */
+	assert_int_equal(a->waits_slot + b->waits_slot, 0);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLOT_USED_COUNT), 0);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLOT_GRANTED_COUNT), LANES * TRAINERS * 8);
+	assert_int_equal(lanes_sum(&job, WF_LANE_PEER_RECONNECTED_COUNT), 0);
+	assert_int_equal(lanes_sum(&job, WF_LANE_HELLO_REFUSED_COUNT), 0);
+}
+
+static void
+with_a_window_of_one_every_push_that_waits_is_parked(void **state)
+{
+	static struct job job;
+	job = (struct job){.slot_count = 1};
+	run_job(&job);
+	uint64_t parked = lanes_sum(&job, WF_LANE_SLICE_PARKED_COUNT);
+	uint64_t waits = lanes_sum(&job, WF_LANE_WAIT_TRAINER_COUNT);
+	/* Of two pushes of a slice one is first. */
+	assert_int_equal(waits, SLICES * STEPS);
+	assert_int_equal(parked, waits + lanes_sum(&job, WF_LANE_WAIT_LENT_COUNT));
+	assert_true(lanes_sum(&job, WF_LANE_SLICE_PARKED_BYTES) > 0);
+	assert_true(lanes_sum(&job, WF_LANE_SLICE_PARKED_BYTES) <= parked * 64);
+	assert_true(lanes_sum(&job, WF_LANE_PARK_PEAK_BYTES) > 0);
+	assert_int_equal(lanes_sum(&job, WF_LANE_PARK_USED_BYTES), 0);
+	assert_true(job.trainer[0].waits_slot > 0 && job.trainer[1].waits_slot > 0);
+}
+
+static void
+without_a_period_no_time_is_measured_and_no_line_written(void **state)
+{
+	static struct job job;
+	job = (struct job){.slot_count = 8};
+	run_job(&job);
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		const struct weft_session_stats *s = &job.trainer[i];
+		assert_int_equal(s->poll_time_ns + s->idle_time_ns + s->away_time_ns, 0);
+		assert_int_equal(s->exchange_p50_ns + s->exchange_p99_ns, 0);
+		assert_null(strstr(job.log[i], "stats of"));
+	}
+	assert_int_equal(lanes_sum(&job, WF_LANE_IDLE_TIME_NS), 0);
+	assert_int_equal(lanes_sum(&job, WF_LANE_POLL_TIME_NS), 0);
+}
+
+static unsigned
+lines_with(const char *log, const char *part)
+{
+	unsigned count = 0;
+	for (const char *at = strstr(log, part); at != NULL; at = strstr(at + 1, part)) {
+		count++;
+	}
+	return count;
+}
+
+static void
+with_a_period_all_time_is_charged_and_lines_are_written(void **state)
+{
+	static struct job job;
+	job = (struct job){.slot_count = 8, .stats_period_ns = PERIOD_NS};
+	run_job(&job);
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		const struct weft_session_stats *s = &job.trainer[i];
+		uint64_t sum = s->poll_time_ns + s->idle_time_ns + s->away_time_ns;
+		assert_int_equal(sum, job.elapsed_ns[i]);
+		assert_true(s->away_time_ns >= STEPS * COMPUTE_NS); /* it computed */
+		assert_true(s->idle_time_ns > 0 && s->idle_time_ns < s->away_time_ns);
+		/* There and back, and at most what four frames may take. */
+		assert_true(s->exchange_p50_ns >= 20 * WF_NS_PER_US);
+		assert_true(s->exchange_p50_ns <= s->exchange_p99_ns);
+		uint64_t periods = job.elapsed_ns[i] / PERIOD_NS;
+		assert_true(periods >= 6);
+		assert_int_equal(lines_with(job.log[i], ": stats of the session, "), 1);
+		/* One may come while it says goodbye. */
+		assert_in_range(lines_with(job.log[i], ": stats of "), periods + 1, periods + 2);
+		assert_int_equal(lines_with(job.log[i], "not info: "), 0);
+	}
+	assert_true(job.lane[0][WF_LANE_IDLE_TIME_NS] >= STEPS * COMPUTE_NS);
+}
+
+/* Written by the members' threads, read when they have ended. */
+static struct weft_session_stats told[TRAINERS];
+
+/* Progress threads, tcp: the numbers are those of the moment. */
+static enum weft_status
+exchange_and_tell(struct member *member)
+{
+	struct weft_session_stats *stats = &told[member->id];
+	struct weft_session *session = NULL;
+	struct weft_tensor *tensor = NULL;
+	enum weft_status st = one_tensor(&member->opts, 1000, 0, &session, &tensor);
+	for (unsigned i = 0; i < STEPS && st == WEFT_OK; i++) {
+		st = weft_exchange(session, 1, 0);
+		*stats = (struct weft_session_stats){.struct_bytes = sizeof(*stats)};
+		st = st != WEFT_OK ? st : weft_session_stats(session, stats);
+		if (st == WEFT_OK && stats->steps != i + 1) {
+			st = WEFT_INTERNAL;
+		}
+	}
+	enum weft_status closed = weft_session_close(session);
+	return st != WEFT_OK ? st : closed;
+}
+
+static void
+a_session_with_a_thread_tells_exact_counters_at_once(void **state)
+{
+	static struct member members[TRAINERS];
+	struct fabric fabric;
+	fabric_start(&fabric, 1, 2, 0);
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		member_init(&members[i], &fabric, i, TRAINERS);
+		members[i].run = exchange_and_tell;
+		members[i].opts.slice_bytes = 1024;
+		members[i].opts.stats_period_ns = WF_NS_PER_S;
+	}
+	members_run(members, TRAINERS);
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		const struct weft_session_stats *s = &told[i];
+		assert_ended(&members[i], WEFT_OK, "");
+		assert_int_equal(s->puts_sent, 4 * (STEPS + (i == 0 ? 1 : 0)));
+		assert_int_equal(s->puts_received, 4 * (STEPS + 1));
+		assert_int_equal(s->slices_pulled, i == 0 ? 0 : 4);
+		assert_true(s->sent_bytes > 4000ull * STEPS && s->received_bytes > 4000ull * STEPS);
+		assert_int_equal(s->away_time_ns, 0);
+		assert_true(s->poll_time_ns > 0 && s->exchange_p50_ns > 0);
+		assert_text(members[i].log, ": stats of the session, ");
+	}
+	fabric_stop(&fabric);
+}
+
+static void
+stats_of_another_size_are_refused_and_before_start_all_are_zero(void **state)
+{
+	struct weft_session_opts opts;
+	struct weft_session *session = NULL;
+	struct weft_session_stats stats = {.struct_bytes = sizeof(stats) - 8, .steps = 7};
+	weft_session_opts_init(&opts);
+	assert_ok(weft_session_open(&opts, &session));
+	assert_refused(weft_session_stats(session, &stats), WEFT_INVALID, "struct_bytes");
+	assert_true(stats.steps == 7);
+	stats.struct_bytes = sizeof(stats);
+	assert_ok(weft_session_stats(session, &stats));
+	assert_true(stats.steps == 0 && stats.sent_bytes == 0);
+	assert_ok(weft_session_close(session));
+}
+
+/* Nobody listens: the session fails, and still tells, from either kind of progress. */
+static void
+a_failed_session_still_tells_its_counters(void **state)
+{
+	for (int progress = WEFT_PROGRESS_THREAD; progress <= WEFT_PROGRESS_CALLER; progress++) {
+		struct weft_session_opts opts;
+		struct weft_session *session = NULL;
+		struct weft_tensor *tensor = NULL;
+		struct weft_session_stats stats = {.struct_bytes = sizeof(stats)};
+		weft_session_opts_init(&opts);
+		opts.pservers = "127.0.0.1:1";
+		opts.connect_timeout_ns = 50 * WF_NS_PER_MS;
+		opts.stats_period_ns = WF_NS_PER_S;
+		opts.progress = (enum weft_progress)progress;
+		assert_refused(one_tensor(&opts, 4, 0, &session, &tensor), WEFT_TIMEOUT,
+			       "127.0.0.1");
+		assert_ok(weft_session_stats(session, &stats));
+		assert_true(stats.steps == 0 && stats.messages_sent == 0);
+		assert_true(stats.poll_time_ns + stats.idle_time_ns > 0);
+		(void)weft_session_close(session);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_trainers_sent_is_what_lanes_received),
+		cmocka_unit_test(puts_are_slices_times_steps_and_trainers),
+		cmocka_unit_test(with_a_window_of_one_every_push_that_waits_is_parked),
+		cmocka_unit_test(without_a_period_no_time_is_measured_and_no_line_written),
+		cmocka_unit_test(with_a_period_all_time_is_charged_and_lines_are_written),
+		cmocka_unit_test(a_session_with_a_thread_tells_exact_counters_at_once),
+		cmocka_unit_test(stats_of_another_size_are_refused_and_before_start_all_are_zero),
+		cmocka_unit_test(a_failed_session_still_tells_its_counters),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report: the counters of a session: gathered, asked for, and the lines about them: one per period
+ * and one at the end. Thread: the core's; weft_session_stats: the owner's. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "trainer/session.h"
+
+static const char *const counter_name[WF_CORE_COUNTER_COUNT] = {
+	[WF_CORE_TRANSPORT_SENT_BYTES] = "transport_sent_bytes",
+	[WF_CORE_TRANSPORT_RECEIVED_BYTES] = "transport_received_bytes",
+	[WF_CORE_MESSAGE_SENT_COUNT] = "message_sent_count",
+	[WF_CORE_MESSAGE_RECEIVED_COUNT] = "message_received_count",
+	[WF_CORE_PUT_SENT_COUNT] = "put_sent_count",
+	[WF_CORE_PUT_RECEIVED_COUNT] = "put_received_count",
+	[WF_CORE_WAIT_POST_COUNT] = "wait_post_count",
+	[WF_CORE_STEP_BEGUN_COUNT] = "step_begun_count",
+	[WF_CORE_SLICE_PUSHED_COUNT] = "slice_pushed_count",
+	[WF_CORE_SLICE_ANSWERED_COUNT] = "slice_answered_count",
+	[WF_CORE_SLICE_PULLED_COUNT] = "slice_pulled_count",
+	[WF_CORE_LANE_RECONNECTED_COUNT] = "lane_reconnected_count",
+	[WF_CORE_WAIT_SLOT_COUNT] = "wait_slot_count",
+	[WF_CORE_POLL_TIME_NS] = "poll_time_ns",
+	[WF_CORE_IDLE_TIME_NS] = "idle_time_ns",
+	[WF_CORE_AWAY_TIME_NS] = "away_time_ns",
+};
+WF_STATIC_ASSERT(WF_CORE_COUNTER_COUNT <= WF_STATS_MAX, "the table holds them");
+
+void
+wf_core_report_init(struct wf_core *core)
+{
+	wf_stats_init(&core->stats, counter_name, WF_CORE_COUNTER_COUNT);
+	core->report.next_ns = WF_NEVER;
+	core->turn.poll = WF_CORE_POLL_TIME_NS;
+	core->turn.idle = WF_CORE_IDLE_TIME_NS;
+	core->turn.away = WF_CORE_AWAY_TIME_NS;
+}
+
+void
+wf_core_report_start(struct wf_core *core)
+{
+	if (core->opts.stats_period_ns > 0) {
+		wf_turn_start(&core->turn, core->env, &core->stats);
+		core->report.period_ns = core->started_ns;
+		core->report.next_ns = core->started_ns + core->opts.stats_period_ns;
+	}
+}
+
+void
+wf_core_report_gather(struct wf_core *core)
+{
+	struct wf_stats *stats = &core->stats;
+	struct wf_transport_info info;
+	wf_transport_query(core->transport, &info);
+	wf_stats_set(stats, WF_CORE_TRANSPORT_SENT_BYTES, info.bytes_sent);
+	wf_stats_set(stats, WF_CORE_TRANSPORT_RECEIVED_BYTES, info.bytes_received);
+	wf_stats_set(stats, WF_CORE_MESSAGE_SENT_COUNT, info.msgs_sent);
+	wf_stats_set(stats, WF_CORE_MESSAGE_RECEIVED_COUNT, info.msgs_received);
+	wf_stats_set(stats, WF_CORE_PUT_SENT_COUNT, info.puts_sent);
+	wf_stats_set(stats, WF_CORE_PUT_RECEIVED_COUNT, info.puts_received);
+	wf_stats_set(stats, WF_CORE_WAIT_POST_COUNT, info.posts_again);
+}
+
+void
+wf_core_report_stats(struct wf_core *core)
+{
+	struct wf_hist_view *view = &core->report.now_exchanges;
+	wf_core_report_gather(core);
+	wf_hist_snapshot(&core->exchange_time, view);
+	core->exchange_p50_ns = wf_hist_quantile(view, 0.5);
+	core->exchange_p99_ns = wf_hist_quantile(view, 0.99);
+	atomic_store_explicit(&core->stats_busy, 0, memory_order_seq_cst); /* B1, W1 */
+}
+
+/* One line about what came since the counters were `then`, `ns` ago. */
+static void
+write_line(struct wf_core *core, const char *of, const uint64_t *then, uint64_t ns)
+{
+	const struct wf_hist_view *exchanges = &core->report.now_exchanges;
+	uint64_t d[WF_CORE_COUNTER_COUNT];
+	wf_stats_snapshot(&core->stats, d);
+	for (unsigned i = 0; i < WF_CORE_COUNTER_COUNT; i++) {
+		d[i] -= then[i];
+	}
+	double s = ns > 0 ? (double)ns / 1e9 : 1e-9;
+	double percent = 100 / (s * 1e9);
+	wf_core_log(core, WEFT_LOG_INFO,
+		    "trainer %u: stats of %s%.1f s: steps %" PRIu64 " steps_per_s %.1f "
+		    "received_mb_per_s %.3f sent_mb_per_s %.3f messages_received %" PRIu64
+		    " messages_sent %" PRIu64 " puts_received %" PRIu64 " puts_sent %" PRIu64
+		    " slices_answered %" PRIu64 " slices_pulled %" PRIu64 " waits_slot %" PRIu64
+		    " waits_post %" PRIu64 " poll_percent %.1f idle_percent %.1f away_percent %.1f "
+		    "exchange_p50_us %.1f exchange_p99_us %.1f reconnects %" PRIu64,
+		    core->opts.trainer_id, of, s, d[WF_CORE_STEP_BEGUN_COUNT],
+		    (double)d[WF_CORE_STEP_BEGUN_COUNT] / s,
+		    (double)d[WF_CORE_TRANSPORT_RECEIVED_BYTES] / 1e6 / s,
+		    (double)d[WF_CORE_TRANSPORT_SENT_BYTES] / 1e6 / s,
+		    d[WF_CORE_MESSAGE_RECEIVED_COUNT], d[WF_CORE_MESSAGE_SENT_COUNT],
+		    d[WF_CORE_PUT_RECEIVED_COUNT], d[WF_CORE_PUT_SENT_COUNT],
+		    d[WF_CORE_SLICE_ANSWERED_COUNT], d[WF_CORE_SLICE_PULLED_COUNT],
+		    d[WF_CORE_WAIT_SLOT_COUNT], d[WF_CORE_WAIT_POST_COUNT],
+		    (double)d[WF_CORE_POLL_TIME_NS] * percent,
+		    (double)d[WF_CORE_IDLE_TIME_NS] * percent,
+		    (double)d[WF_CORE_AWAY_TIME_NS] * percent,
+		    (double)wf_hist_quantile(exchanges, 0.5) / 1e3,
+		    (double)wf_hist_quantile(exchanges, 0.99) / 1e3,
+		    d[WF_CORE_LANE_RECONNECTED_COUNT]);
+}
+
+void
+wf_core_report_period(struct wf_core *core, uint64_t now)
+{
+	struct wf_core_report *report = &core->report;
+	wf_core_report_gather(core);
+	wf_hist_snapshot(&core->exchange_time, &report->now_exchanges);
+	wf_hist_since(&report->now_exchanges, &report->period_exchanges);
+	write_line(core, "", report->period, now - report->period_ns);
+	wf_hist_merge(&report->period_exchanges, &report->now_exchanges);
+	wf_stats_snapshot(&core->stats, report->period);
+	report->period_ns = now;
+	report->next_ns += core->opts.stats_period_ns;
+	if (report->next_ns <= now) { /* late by more than a period: those are left out */
+		report->next_ns = now + core->opts.stats_period_ns;
+	}
+}
+
+void
+wf_core_report_end(struct wf_core *core)
+{
+	static const uint64_t nothing[WF_CORE_COUNTER_COUNT];
+	struct wf_core_report *report = &core->report;
+	report->next_ns = WF_NEVER;
+	if (core->opts.stats_period_ns == 0 || report->end_said) {
+		return;
+	}
+	report->end_said = true;
+	wf_core_report_gather(core);
+	wf_hist_snapshot(&core->exchange_time, &report->now_exchanges);
+	write_line(core, "the session, ", nothing, wf_now_ns(core->env) - core->started_ns);
+}
+
+static bool
+are_there(struct weft_session *session)
+{
+	return atomic_load_explicit(&session->core.stats_busy, memory_order_acquire) == 0; /* B1 */
+}
+
+/* Let the core gather them. Of a failed session too: its thread still takes commands. */
+static void
+fetch(struct weft_session *session)
+{
+	atomic_store_explicit(&session->core.stats_busy, 1, memory_order_relaxed);
+	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_STATS});
+	if (wf_core_failed(&session->core) ||
+	    wf_progress_wait_clear(session, &session->core.stats_busy) != WEFT_OK) {
+		wf_progress_wait(session, are_there);
+	}
+}
+
+enum weft_status
+weft_session_stats(struct weft_session *session, struct weft_session_stats *out)
+{
+	const struct wf_core *core = &session->core;
+	if (out->struct_bytes != sizeof(*out)) {
+		return wf_fail(WEFT_INVALID,
+			       "weft_session_stats of %zu bytes, the library's has %zu: set "
+			       "struct_bytes, and build against this version's headers",
+			       out->struct_bytes, sizeof(*out));
+	}
+	if (session->running) {
+		fetch(session);
+	}
+	uint64_t now[WF_CORE_COUNTER_COUNT];
+	wf_stats_snapshot(&core->stats, now);
+	*out = (struct weft_session_stats){
+		.struct_bytes = sizeof(*out),
+		.sent_bytes = now[WF_CORE_TRANSPORT_SENT_BYTES],
+		.received_bytes = now[WF_CORE_TRANSPORT_RECEIVED_BYTES],
+		.messages_sent = now[WF_CORE_MESSAGE_SENT_COUNT],
+		.messages_received = now[WF_CORE_MESSAGE_RECEIVED_COUNT],
+		.puts_sent = now[WF_CORE_PUT_SENT_COUNT],
+		.puts_received = now[WF_CORE_PUT_RECEIVED_COUNT],
+		.steps = now[WF_CORE_STEP_BEGUN_COUNT],
+		.slices_pushed = now[WF_CORE_SLICE_PUSHED_COUNT],
+		.slices_answered = now[WF_CORE_SLICE_ANSWERED_COUNT],
+		.slices_pulled = now[WF_CORE_SLICE_PULLED_COUNT],
+		.reconnects = now[WF_CORE_LANE_RECONNECTED_COUNT],
+		.waits_slot = now[WF_CORE_WAIT_SLOT_COUNT],
+		.waits_post = now[WF_CORE_WAIT_POST_COUNT],
+		.poll_time_ns = now[WF_CORE_POLL_TIME_NS],
+		.idle_time_ns = now[WF_CORE_IDLE_TIME_NS],
+		.away_time_ns = now[WF_CORE_AWAY_TIME_NS],
+		.exchange_p50_ns = core->exchange_p50_ns,
+		.exchange_p99_ns = core->exchange_p99_ns,
+	};
+	return WEFT_OK;
+}
