@@ -5,6 +5,7 @@
 
 const struct wf_backend *const wf_backends[] = {
 	&wf_backend_tcp,
+	&wf_backend_shm,
 #if WF_HAVE_SIM
 	&wf_backend_sim,
 #endif

@@ -41,4 +41,5 @@ struct wf_backend {
 extern const struct wf_backend *const wf_backends[];
 
 extern const struct wf_backend wf_backend_tcp;
+extern const struct wf_backend wf_backend_shm;
 extern const struct wf_backend wf_backend_sim;

@@ -133,8 +133,9 @@ slots_cycle_through_their_buffers(struct conf *t)
 	CHECK(conf_grant_slots(p.server, p.sc, 5000, 8, &key));
 	const uint8_t *buffer[8] = {0};
 	for (uint32_t slot = 0; slot < 40; slot++) {
-		conf_fill(p.client->memory, 5000, slot);
-		struct wf_op put = conf_put_op(p.client, &key, 0, 5000, slot);
+		const uint64_t from = slot % 8 * 5000; /* a backend may lend the source itself */
+		conf_fill(p.client->memory + from, 5000, slot);
+		struct wf_op put = conf_put_op(p.client, &key, from, 5000, slot);
 		put.tag = wf_tag(slot, slot);
 		CHECK(conf_post(p.cc, &put));
 		struct seen *event = conf_await(t, p.server, p.sc, WF_EVENT_PUT);
@@ -172,6 +173,41 @@ slot_bytes_stay_until_release(struct conf *t)
 		CHECK(conf_is_filled(event->data, 60000, slot));
 		wf_transport_release(p.sc, slot);
 	}
+	return true;
+}
+
+/* The sender goes without a word and uses its buffer for something else at once: who holds the slot
+ * still has the bytes when it handles its DOWN. */
+static bool
+slot_bytes_stay_through_the_end(struct conf *t)
+{
+	struct pair p;
+	struct wf_grant_key key;
+	CHECK(conf_pair(t, NULL, &p));
+	CHECK(conf_grant_slots(p.server, p.sc, 60000, 4, &key));
+	conf_fill(p.client->memory, 60000, 1);
+	struct wf_op put = conf_put_op(p.client, &key, 0, 60000, 1);
+	put.tag = wf_tag(1, 0);
+	CHECK(conf_post(p.cc, &put));
+	const struct seen *event = conf_await(t, p.server, p.sc, WF_EVENT_PUT);
+	CHECK(event != NULL);
+	const uint8_t *data = event->data;
+	wf_transport_disconnect(p.cc, WF_DISCONNECT_NOW);
+	unsigned downs = 0;
+	for (int i = 0; i < 100000 && downs < 2; i++) {
+		conf_poll(t, p.client);
+		if (conf_count(p.client, p.cc, WF_EVENT_DOWN) == 1) {
+			memset(p.client->memory, 0xee, 60000);
+		}
+		unsigned before = conf_count(p.server, p.sc, WF_EVENT_DOWN);
+		conf_poll(t, p.server);
+		unsigned after = conf_count(p.server, p.sc, WF_EVENT_DOWN);
+		CHECK(before == 1 || conf_is_filled(data, 60000, 1));
+		downs = after + conf_count(p.client, p.cc, WF_EVENT_DOWN);
+		conf_rest(t);
+	}
+	CHECK(downs == 2);
+	CHECK(conf_count(p.client, p.cc, WF_EVENT_DONE) == 1);
 	return true;
 }
 
@@ -324,6 +360,7 @@ const struct conf_case conf_grant_cases[] = {
 	CASE(key_of_another_connection_takes_the_connection_down),
 	CASE(slots_cycle_through_their_buffers),
 	CASE(slot_bytes_stay_until_release),
+	CASE(slot_bytes_stay_through_the_end),
 	CASE(slot_reused_before_release_takes_the_connection_down),
 	CASE(put_over_the_limit_takes_the_connection_down),
 	CASE(grants_die_with_down),

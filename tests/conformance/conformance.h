@@ -35,7 +35,8 @@ struct seen {
 struct node {
 	struct wf_transport *transport;
 	struct wf_host at; /* where it listens; port 0: nowhere */
-	uint8_t *memory;   /* NODE_REGION_BYTES, its region */
+	struct wf_slab slab;
+	uint8_t *memory; /* NODE_REGION_BYTES, its region */
 	uint32_t region;
 	struct seen *seen;
 	size_t seen_count, seen_max;
@@ -45,6 +46,7 @@ struct conf {
 	struct wf_env *env;
 	const char *transport; /* name to open */
 	const char *host;      /* where nodes listen */
+	bool private_memory;   /* regions have no memfd */
 	uint64_t seed;
 	struct wf_rng rng;
 	struct node node[NODE_MAX];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* harness: the one place that knows which backend a case runs on. "tcp" and "tcp6" run in the
- * system's env over loopback, "sim" as a process of a simulated world.
+ * system's env over loopback, "shm" there too, "shm-copy" with memory that cannot be shared, "sim"
+ * as a process of a simulated world.
  * Thread: the main one; the simulated process is a coroutine of it. */
 #include "tests/conformance/conformance.h"
 
@@ -83,7 +84,8 @@ conf_run(const char *url, uint64_t seed, bool (*body)(struct conf *t))
 		job->conf.host = SIM_HOST;
 		passed = run_in_world(job);
 	} else {
-		job->conf.transport = "tcp";
+		job->conf.transport = strncmp(url, "shm", 3) == 0 ? "shm" : "tcp";
+		job->conf.private_memory = strcmp(url, "shm-copy") == 0;
 		job->conf.host = strcmp(url, "tcp6") == 0 ? "::1" : "127.0.0.1";
 		passed = run_on_system(job);
 	}

@@ -50,7 +50,7 @@ int
 main(int argc, char **argv)
 {
 	if (argc < 2) {
-		fprintf(stderr, "usage: conformance tcp|tcp6|sim [CASE]\n");
+		fprintf(stderr, "usage: conformance tcp|tcp6|shm|shm-copy|sim [CASE]\n");
 		return 64;
 	}
 	const char *seed = getenv("WEFT_SEED");

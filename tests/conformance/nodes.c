@@ -29,13 +29,16 @@ conf_node(struct conf *t, const struct wf_transport_opts *opts)
 		return NULL;
 	}
 	struct node *n = &t->node[t->node_count];
-	*n = (struct node){.memory = wf_zalloc(t->env, NODE_REGION_BYTES)};
-	if (n->memory == NULL || wf_transport_open(t->transport, &full, &n->transport) != WEFT_OK) {
+	*n = (struct node){0};
+	if (t->env->ops->slab_open(t->env, NODE_REGION_BYTES, -1, &n->slab) != WEFT_OK ||
+	    wf_transport_open(t->transport, &full, &n->transport) != WEFT_OK) {
 		complain(t, "open");
 		return NULL;
 	}
+	n->memory = n->slab.base;
 	t->node_count++;
-	struct wf_region region = {.base = n->memory, .bytes = NODE_REGION_BYTES, .memfd = -1};
+	struct wf_region region = {.base = n->memory, .bytes = NODE_REGION_BYTES};
+	region.memfd = t->private_memory ? -1 : n->slab.memfd;
 	if (wf_transport_region_add(n->transport, &region, &n->region) != WEFT_OK) {
 		complain(t, "region_add");
 		return NULL;
@@ -63,7 +66,7 @@ conf_node_close(struct conf *t, struct node *n)
 {
 	wf_transport_close(n->transport);
 	n->transport = NULL;
-	wf_free(t->env, n->memory, NODE_REGION_BYTES);
+	t->env->ops->slab_close(t->env, &n->slab);
 	n->memory = NULL;
 	conf_forget(n);
 	free(n->seen);

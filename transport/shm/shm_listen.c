@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shm_listen: listeners, and who comes in through them. Thread: the transport's owner. */
+#include "transport/shm/shm_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 1024
+#define ACCEPTS_PER_TURN 32u
+#define ACCEPT_RETRY_NS (100 * WF_NS_PER_MS)
+#define LOG_PERIOD_NS WF_NS_PER_S
+/* Port 0: the range that systems pick from, too. */
+#define PORT_FIRST 32768u
+#define PORT_COUNT 28232u
+
+void
+wf_shm_stranger(struct wf_shm *t, const char *why)
+{
+	t->info.strangers_refused++;
+	snprintf(t->info.last_stranger, sizeof(t->info.last_stranger), "%s", why);
+	if (wf_log_limit_pass(&t->stranger_log, wf_now_ns(t->transport.env), LOG_PERIOD_NS)) {
+		wf_log(t->transport.env, WF_LOG_INFO, "shm: stranger sent away, %s (so far %llu)",
+		       why, (unsigned long long)t->info.strangers_refused);
+	}
+}
+
+/* Returns a listening socket, or -errno. */
+static int
+listen_one(uint16_t port)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	struct sockaddr_un address;
+	socklen_t bytes = wf_shm_address(port, &address);
+	if (bind(fd, (const struct sockaddr *)&address, bytes) == 0 && listen(fd, BACKLOG) == 0) {
+		return fd;
+	}
+	int err = errno;
+	(void)close(fd);
+	return -err;
+}
+
+/* As listen_one; a port that nobody has. */
+static int
+listen_any(struct wf_shm *t, uint16_t *port)
+{
+	uint32_t at = (uint32_t)(wf_random(t->transport.env) % PORT_COUNT);
+	int fd = -EADDRINUSE;
+	for (uint32_t i = 0; i < PORT_COUNT && fd == -EADDRINUSE; i++) {
+		*port = (uint16_t)(PORT_FIRST + (at + i) % PORT_COUNT);
+		fd = listen_one(*port);
+	}
+	return fd;
+}
+
+static enum weft_status
+fail_listen(const struct wf_host *at, int err)
+{
+	char text[WF_HOST_BYTES + 8];
+	wf_host_format(at, text, sizeof(text));
+	if (err == EADDRINUSE) {
+		return wf_fail(WEFT_UNAVAILABLE,
+			       "listen on %.100s: the port is in use among shm listeners; stop "
+			       "who uses it (ss -xlp names it) or choose another port",
+			       text);
+	}
+	return wf_fail_errno(WEFT_IO, err, "listen on %.100s", text);
+}
+
+enum weft_status
+wf_shm_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
+{
+	struct wf_shm *t = wf_shm_of(transport);
+	enum weft_status st = wf_shm_name_check("listen on", at, true);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (t->listener_count == WF_SHM_LISTENER_MAX) {
+		return wf_fail(WEFT_NOMEM, "shm: %u listeners are the most", WF_SHM_LISTENER_MAX);
+	}
+	uint16_t got = at->port;
+	int fd = got == 0 ? listen_any(t, &got) : listen_one(got);
+	if (fd < 0) {
+		return fail_listen(at, -fd);
+	}
+	struct wf_shm_listener *l = &t->listener[t->listener_count];
+	*l = (struct wf_shm_listener){.fd = fd, .at = *at};
+	l->at.port = got;
+	l->source = (struct wf_shm_source){.kind = WF_SHM_SOURCE_LISTENER, .owner = l};
+	st = wf_shm_watch(t, fd, &l->source);
+	if (st != WEFT_OK) {
+		(void)close(fd);
+		return st;
+	}
+	t->listener_count++;
+	*port = got;
+	return WEFT_OK;
+}
+
+void
+wf_shm_adopt(struct wf_shm *t, int fd, const struct wf_host *at)
+{
+	char text[WF_HOST_BYTES + 8];
+	wf_host_format(at, text, sizeof(text));
+	struct wf_shm_conn *c = NULL;
+	if (t->conn_count < t->opts.conn_max) {
+		c = wf_shm_conn_create(t, true);
+	}
+	if (c == NULL) {
+		(void)close(fd);
+		char why[WF_WHY_BYTES];
+		snprintf(why, sizeof(why), "%.100s: no room beside %u connections", text,
+			 t->conn_count);
+		wf_shm_stranger(t, why);
+		return;
+	}
+	snprintf(c->peer, sizeof(c->peer), "peer at %s", text);
+	c->fd = fd;
+	c->state = WF_SHM_SHAKING;
+	wf_shm_conn_deadline(c, t->now_ns + t->opts.handshake_timeout_ns);
+	if (wf_shm_watch(t, fd, &c->source) != WEFT_OK) {
+		wf_shm_conn_down(c, WEFT_NOMEM, "%s", weft_last_error());
+	}
+}
+
+/* accept(2) said no, for want of descriptors or memory most likely: look again later, and say so.
+ */
+static void
+accept_later(struct wf_shm *t, struct wf_shm_listener *l, int err)
+{
+	l->retry_ns = t->now_ns + ACCEPT_RETRY_NS;
+	wf_shm_timer_before(t, l->retry_ns);
+	if (wf_log_limit_pass(&t->accept_log, t->now_ns, LOG_PERIOD_NS)) {
+		wf_log(t->transport.env, WF_LOG_WARN,
+		       "shm: cannot accept a connection: %s; tried again each %llu ms",
+		       strerror(err), (unsigned long long)(ACCEPT_RETRY_NS / WF_NS_PER_MS));
+	}
+}
+
+static void
+accept_from(struct wf_shm *t, struct wf_shm_listener *l)
+{
+	for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++) {
+		int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0) {
+			wf_shm_adopt(t, fd, &l->at);
+			continue;
+		}
+		if (errno == EAGAIN || errno == EWOULDBLOCK) {
+			l->readable = false;
+			return;
+		}
+		if (errno != EINTR && errno != ECONNABORTED) {
+			accept_later(t, l, errno);
+			return;
+		}
+	}
+	t->work_left = true;
+}
+
+void
+wf_shm_accept_all(struct wf_shm *t)
+{
+	for (unsigned i = 0; i < t->listener_count; i++) {
+		struct wf_shm_listener *l = &t->listener[i];
+		if (l->readable && l->retry_ns <= t->now_ns) {
+			l->retry_ns = 0;
+			accept_from(t, l);
+		}
+	}
+}
+
+void
+wf_shm_listeners_close(struct wf_shm *t)
+{
+	for (unsigned i = 0; i < t->listener_count; i++) {
+		(void)close(t->listener[i].fd);
+	}
+	t->listener_count = 0;
+}

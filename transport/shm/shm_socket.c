@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shm_socket: packets, descriptors and wake-ups on the Unix socket of a connection. Every call says
+ * MSG_DONTWAIT itself: flags of a descriptor that two processes share may be changed by the other.
+ * Thread: the transport's owner. */
+#include "transport/shm/shm_internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FDS_MAX 2 /* a control buffer for one has room for two */
+#define MAIL_PER_TURN 64
+
+int
+wf_shm_send(int fd, const struct wf_shm_packet *packet, int pass_fd)
+{
+	WF_ASSERT(packet->blob_bytes <= WF_BLOB_MAX);
+	struct wf_shm_packet copy = *packet;
+	copy.magic = WF_SHM_MAGIC;
+	copy.version = WF_SHM_VERSION;
+	struct iovec iov = {.iov_base = &copy, .iov_len = WF_SHM_PACKET_BYTES + packet->blob_bytes};
+	alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	if (pass_fd >= 0) {
+		msg.msg_control = control;
+		msg.msg_controllen = sizeof(control);
+		struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cmsg), &pass_fd, sizeof(int));
+	}
+	ssize_t n = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return n < 0 ? errno : 0;
+}
+
+void
+wf_shm_send_wake(int fd)
+{
+	uint8_t byte = 1;
+	ssize_t n = send(fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)n; /* EAGAIN: there is enough to wake it; else its end is found by reading */
+}
+
+/* Keep one descriptor, close what came beside it. */
+static int
+take_fd(struct msghdr *msg)
+{
+	int kept = -1;
+	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg); cmsg != NULL;
+	     cmsg = CMSG_NXTHDR(msg, cmsg)) {
+		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS) {
+			continue;
+		}
+		size_t count = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int fd = -1;
+			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(int));
+			if (kept >= 0) {
+				(void)close(kept);
+			}
+			kept = fd;
+		}
+	}
+	return kept;
+}
+
+enum weft_status
+wf_shm_packet_check(const struct wf_shm_packet *packet, size_t bytes)
+{
+	if (bytes < WF_SHM_PACKET_BYTES) {
+		return wf_fail(WEFT_PROTOCOL, "a packet of %zu bytes; %zu are the least", bytes,
+			       WF_SHM_PACKET_BYTES);
+	}
+	if (packet->magic != WF_SHM_MAGIC) {
+		return wf_fail(WEFT_PROTOCOL, "a packet with magic %#x, not %#x", packet->magic,
+			       WF_SHM_MAGIC);
+	}
+	if (packet->version != WF_SHM_VERSION) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "speaks version %u of shm, this end %u; start both from one "
+			       "installation",
+			       packet->version, WF_SHM_VERSION);
+	}
+	if (packet->blob_bytes > WF_BLOB_MAX || packet->blob_bytes != bytes - WF_SHM_PACKET_BYTES) {
+		return wf_fail(WEFT_PROTOCOL, "a packet of %zu bytes says that %u follow its head",
+			       bytes, packet->blob_bytes);
+	}
+	return WEFT_OK;
+}
+
+/* Returns as recvmsg does. */
+static ssize_t
+receive(int fd, struct wf_shm_mail *out)
+{
+	struct iovec iov = {.iov_base = &out->packet, .iov_len = sizeof(out->packet)};
+	alignas(struct cmsghdr) char control[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control,
+			     .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n >= 0) {
+		out->fd = take_fd(&msg);
+	}
+	return n;
+}
+
+int
+wf_shm_receive_mail(int fd, struct wf_shm_mail *out)
+{
+	ssize_t n = -1;
+	out->fd = -1;
+	out->wake = false;
+	/* ECONNRESET comes once, before what the peer had sent: it closed with mail unread. */
+	for (int tries = 0; tries < 3 && n < 0; tries++) {
+		n = receive(fd, out);
+		if (n < 0 && errno != EINTR && errno != ECONNRESET) {
+			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+		}
+	}
+	if (n <= 0) {
+		if (out->fd >= 0) {
+			(void)close(out->fd);
+		}
+		return -1;
+	}
+	if (n == 1 && out->fd < 0) {
+		out->wake = true;
+		return 1;
+	}
+	if (wf_shm_packet_check(&out->packet, (size_t)n) != WEFT_OK) {
+		if (out->fd >= 0) {
+			(void)close(out->fd);
+		}
+		return -2;
+	}
+	return 1;
+}
+
+static void
+on_packet(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
+{
+	const struct wf_shm_packet *packet = &mail->packet;
+	if (packet->type != WF_SHM_REGION) {
+		wf_shm_conn_down(c, WEFT_PROTOCOL, "a packet of type %u", packet->type);
+	} else if (mail->fd < 0) {
+		wf_shm_conn_down(c, WEFT_LOST,
+				 "the descriptor of its region %u did not arrive; raise the limit "
+				 "of open files (ulimit -n)",
+				 packet->region & 0xff);
+	} else if (c->state == WF_SHM_UP) {
+		enum weft_status st =
+			wf_shm_foreign_add(c, packet->region, packet->bytes, mail->fd);
+		if (st != WEFT_OK) {
+			wf_shm_conn_down(c, st == WEFT_PROTOCOL ? st : WEFT_LOST, "%s",
+					 weft_last_error());
+		}
+	}
+}
+
+void
+wf_shm_read_socket(struct wf_shm_conn *c)
+{
+	struct wf_shm_mail mail;
+	for (int i = 0; i < MAIL_PER_TURN && c->readable && c->state < WF_SHM_DYING; i++) {
+		int got = wf_shm_receive_mail(c->fd, &mail);
+		if (got == 0) {
+			c->readable = false;
+		} else if (got == -1) {
+			c->readable = false;
+			c->eof = true;
+		} else if (got == -2) {
+			wf_shm_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
+		} else if (!mail.wake) {
+			on_packet(c, &mail);
+		}
+		if (got == 1 && mail.fd >= 0) {
+			(void)close(mail.fd);
+		}
+	}
+	if (c->readable) {
+		c->t->work_left = true;
+	}
+}
