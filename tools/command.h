@@ -14,6 +14,7 @@ struct wf_command {
 };
 
 int wf_cmd_demo(int argc, char **argv);
+int wf_cmd_export(int argc, char **argv);
 int wf_cmd_launch(int argc, char **argv);
 int wf_cmd_pserver(int argc, char **argv);
 int wf_cmd_train(int argc, char **argv);

@@ -15,6 +15,7 @@ static const struct wf_command commands[] = {
 	{"train", "train a built-in model against pservers", wf_cmd_train},
 	{"launch", "start pservers and trainers of one job together", wf_cmd_launch},
 	{"demo", "train on real data and check the result", wf_cmd_demo},
+	{"export", "make one file of a saved model", wf_cmd_export},
 	{"version", "what this is and what is compiled in", wf_cmd_version},
 };
 
@@ -129,6 +130,7 @@ main(int argc, char **argv)
 {
 	/* A peer or a reader that goes away is a status of write, not the end of the process. */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* and so is a file over the limit */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc < 2) {
 		print_overview(stderr);

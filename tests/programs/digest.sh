@@ -23,4 +23,14 @@ for trainers in 2 3; do
 				fail "$trainers trainers, $pservers pservers, $lanes lanes: another digest than $alone"
 		done
 	done
+	# shellcheck disable=SC2086
+	for slice_bytes in 256 65536; do # copied through the way, and published in place
+		for pservers in 1 3; do
+			expect 0 "$WEFT" launch --local --transport=shm --port="$port" \
+				--pservers=$pservers --ports_num=1 --trainers=$trainers \
+				-- train mlp $settings --slice_bytes=$slice_bytes
+			[ "$(digest_of last.out)" = "$alone" ] ||
+				fail "shm, $trainers trainers, $pservers pservers, slices of $slice_bytes bytes: another digest than $alone"
+		done
+	done
 done

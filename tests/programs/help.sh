@@ -3,7 +3,7 @@
 # Help: on stdout with code 0 when asked for, examples first; short and on stderr without a command.
 . "${0%/*}/lib.sh"
 
-for command in pserver train launch demo version; do
+for command in pserver train launch demo export version; do
 	expect 0 "$WEFT" "$command" --help
 	[ ! -s last.err ] || fail "$command --help wrote on stderr"
 	head -n 10 last.out | grep -q "^ *weft $command" || fail "$command --help: no example on top"
@@ -15,7 +15,7 @@ for command in pserver train launch demo version; do
 	awk 'length > 100 { exit 1 }' last.out || fail "$command --help: a line above 100 columns"
 done
 for option in port ports_num ports_num_for_sparse num_gradient_servers listen pin once transport \
-	slot_count max_shard_bytes reconnect_timeout peer_timeout connect_timeout spin log_level; do
+	slot_count max_shard_bytes reconnect_timeout peer_timeout connect_timeout spin stats_period log_level; do
 	"$WEFT" pserver --help | grep -Eq -e "--(\[no-\])?$option" || fail "pserver --help: no $option"
 done
 for option in local pservers trainers port log_dir; do
@@ -25,7 +25,7 @@ done
 
 expect 0 "$WEFT" help
 cp last.out asked.out
-for command in pserver train launch demo version help; do
+for command in pserver train launch demo export version help; do
 	grep -q "^  $command " last.out || fail "help does not list $command"
 done
 expect 64 "$WEFT"

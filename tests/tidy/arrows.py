@@ -20,11 +20,28 @@ ARROWS = {
     "pserver": ["include", "base", "wire", "kernels", "transport"],
     "trainer": ["include", "base", "wire", "kernels", "transport"],
     # The training programs use nothing that the library does not offer.
-    "trainer/program": ["include", "base", "kernels", "trainer/models", "trainer/readers"],
+    "trainer/program": [
+        "include",
+        "base",
+        "kernels",
+        "trainer/models",
+        "trainer/readers",
+        "trainer/saved",
+    ],
     "trainer/models": ["include", "base", "kernels", "trainer/readers"],
     "trainer/readers": ["include", "base", "kernels"],
+    # Arrays and files; nothing of sessions, so that `weft export` needs none.
+    "trainer/saved": ["include", "base"],
     # Front of everything but the training programs; `weft version` lists what is compiled in.
-    "tools": ["include", "base", "kernels", "transport", "pserver", "tools/launch"],
+    "tools": [
+        "include",
+        "base",
+        "kernels",
+        "transport",
+        "pserver",
+        "tools/launch",
+        "trainer/saved",
+    ],
     # Hands options on to the training program, so it knows that one's table of them.
     "tools/launch": ["include", "base", "tools", "trainer/program"],
     "examples": ["include"],

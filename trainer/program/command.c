@@ -135,6 +135,40 @@ static const struct wf_option table[] = {
 	 .max = WF_COMPUTE_THREADS_MAX,
 	 .help = "Compute threads of this trainer.",
 	 .means = "compute threads inside one trainer"},
+	/* What is saved. */
+	{.name = "save_dir",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(save_dir),
+	 .metavar = "DIR",
+	 .help = "Trainer 0 saves the model and the optimizer's state here, in a folder pass-00000 "
+		 "for each pass. Nothing is saved if it is not given.",
+	 .means = "where trainer 0 saves passes"},
+	{.name = "saving_period",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(saving_period),
+	 .initial = "1",
+	 .min = 1,
+	 .help = "Save every N passes.",
+	 .means = "passes from one save to the next"},
+	{.name = "start_pass",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(start_pass),
+	 .initial = "0",
+	 .help = "Begin with pass N, from what trainer 0 has in save_dir of the pass before. The "
+		 "same on all trainers; num_passes counts the earlier passes too.",
+	 .means = "first pass, from the save of the one before"},
+	{.name = "init_model_path",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(init_model_path),
+	 .metavar = "DIR",
+	 .help = "Take trainer 0's initial values from this saved pass (DIR/pass-00003), but no "
+		 "optimizer's state. Comes before the save that start_pass names.",
+	 .means = "saved pass with the initial values"},
+	{.name = "save_only_one",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(save_only_one),
+	 .help = "Delete the saves of earlier passes after each save.",
+	 .means = "earlier saves are deleted"},
 	/* What is said. */
 	{.name = "log_period",
 	 .type = WF_OPTION_U64,
@@ -151,6 +185,12 @@ static const struct wf_option table[] = {
 	 .offset = AT(test_period),
 	 .initial = "0",
 	 .help = "Test every N batches too, 0: at the end of each pass only."},
+	{.name = "stats_period",
+	 .type = WF_OPTION_DURATION,
+	 .offset = AT(stats_period_ns),
+	 .initial = "0",
+	 .help = "Log what the exchange did, so often and at the end: rates, waits, where its time "
+		 "went. 0: never."},
 	/* The job. */
 	{.name = "sequential",
 	 .type = WF_OPTION_BOOL,
@@ -220,8 +260,8 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(transport),
 	 .initial = "auto",
-	 .metavar = "auto|tcp",
-	 .help = "What carries the bytes."},
+	 .metavar = "auto|tcp|shm",
+	 .help = "What carries the bytes; shm needs all pservers on this host."},
 	{.name = "progress",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(progress),
@@ -378,6 +418,8 @@ wf_train_command_help(const struct wf_train_command *command, FILE *out)
 		     "  weft train linear --pservers=10.0.0.1,10.0.0.2 --num_gradient_servers=2 "
 		     "--trainer_id=0\n"
 		     "  weft train mlp --sequential --num_passes=5\n"
+		     "  weft train mlp --sequential --num_passes=5 --save_dir=out\n"
+		     "  weft train mlp --sequential --num_passes=9 --save_dir=out --start_pass=5\n"
 		     "  weft train linear --closed_form\n\n"
 		     "Models:\n");
 	for (unsigned i = 0; (kind = wf_kind_at(i)) != NULL; i++) {
@@ -387,5 +429,6 @@ wf_train_command_help(const struct wf_train_command *command, FILE *out)
 	wf_options_print_help(&command->options, out);
 	fprintf(out, "\nExit codes: 0; 64 usage; 65 bad data; 69 peer unavailable or lost; 70 "
 		     "internal;\n"
-		     "74 input or output; 75 try again; 77 not permitted\n");
+		     "74 input or output, a pass that could not be saved too; 75 try again; 77 not "
+		     "permitted\n");
 }

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/status.h"
+#include "trainer/program/saving.h"
 #include "weft/weft.h"
 
 struct fabric {
@@ -18,6 +19,8 @@ struct fabric {
 	struct weft_tensor *tensor[WF_MODEL_TENSORS_MAX];
 	float *param[WF_MODEL_TENSORS_MAX]; /* the session's arrays */
 	float *grad[WF_MODEL_TENSORS_MAX];
+	float *state[WF_STATE_MAX][WF_MODEL_TENSORS_MAX]; /* NULL where none is kept */
+	uint64_t samples; /* of all trainers, in the passes that have ended */
 	struct wf_shard shard;
 	char progress_pin[16];
 	char numerics[96];
@@ -113,6 +116,8 @@ open_session(struct fabric *fabric)
 	session.reconnect_timeout_ns = opts->reconnect_timeout_ns;
 	session.peer_timeout_ns = opts->peer_timeout_ns;
 	session.step_timeout_ns = opts->step_timeout_ns;
+	session.stats_period_ns = opts->stats_period_ns;
+	session.keep_state = wf_run_is_saver(job);
 	session.numerics = fabric->numerics;
 	session.log = log_line;
 	session.log_arg = job->env;
@@ -143,9 +148,29 @@ add_tensors(struct fabric *fabric)
 	for (unsigned t = 0; t < model->tensor_count; t++) {
 		fabric->param[t] = weft_tensor_param(fabric->tensor[t]);
 		fabric->grad[t] = weft_tensor_grad(fabric->tensor[t]);
+		for (unsigned s = 0; s < weft_state_count(fabric->session); s++) {
+			fabric->state[s][t] = weft_tensor_state(fabric->tensor[t], s);
+		}
 		WF_ASSERT(weft_tensor_count(fabric->tensor[t]) == wf_model_tensor_count(model, t));
 	}
 	return WEFT_OK;
+}
+
+/* Trainer 0's values are everybody's. */
+static enum weft_status
+set_initial_values(struct fabric *fabric)
+{
+	struct wf_run *job = fabric->job;
+	const struct wf_run_arrays arrays = {.param = fabric->param, .state = fabric->state};
+	struct wf_run_past past;
+
+	job->model.ops->init(&job->model, job->seed, fabric->param);
+	enum weft_status st = wf_run_restore(job, &arrays, &past);
+	if (st != WEFT_OK || past.step == 0) {
+		return st;
+	}
+	fabric->samples = past.samples;
+	return weft_session_restore(fabric->session, past.step, past.samples);
 }
 
 static enum weft_status
@@ -164,7 +189,10 @@ start(struct fabric *fabric)
 		return st;
 	}
 	if (job->opts->trainer_id == 0) {
-		job->model.ops->init(&job->model, job->seed, fabric->param);
+		st = set_initial_values(fabric);
+		if (st != WEFT_OK) {
+			return st;
+		}
 	}
 	st = weft_session_start(fabric->session);
 	if (st != WEFT_OK) {
@@ -179,11 +207,22 @@ report_pass(struct fabric *fabric, const struct wf_tally *tally)
 {
 	struct wf_run *job = fabric->job;
 	uint64_t digest = 0;
-	double sums[2] = {tally->cost, tally->samples};
+	double sums[3] = {tally->cost, tally->samples, (double)job->pass};
 
-	enum weft_status st = weft_reduce(fabric->session, sums, 2);
-	if (st != WEFT_OK || job->opts->trainer_id != 0) {
+	enum weft_status st = weft_reduce(fabric->session, sums, 3);
+	if (st != WEFT_OK) {
 		return st;
+	}
+	const double trainers = (double)job->opts->num_gradient_servers;
+	if (sums[2] != (double)job->pass * trainers) {
+		return wf_fail(WEFT_MISMATCH,
+			       "pass %" PRIu64 ": the trainers are at pass %.8g on average; give "
+			       "all of them the same start_pass",
+			       job->pass, sums[2] / trainers);
+	}
+	fabric->samples += (uint64_t)sums[1];
+	if (job->opts->trainer_id != 0) {
+		return WEFT_OK;
 	}
 	st = weft_digest(fabric->session, &digest);
 	if (st != WEFT_OK) {
@@ -191,6 +230,25 @@ report_pass(struct fabric *fabric, const struct wf_tally *tally)
 	}
 	const struct wf_tally total = {.cost = sums[0], .samples = sums[1]};
 	return wf_run_report(job, &total, (const float *const *)fabric->param, digest);
+}
+
+/* The other trainers go on meanwhile, as far as they get without this one's gradients. */
+static enum weft_status
+save_pass(struct fabric *fabric)
+{
+	const struct wf_run_arrays arrays = {.param = fabric->param, .state = fabric->state};
+
+	if (!wf_run_is_save_due(fabric->job)) {
+		return WEFT_OK;
+	}
+	enum weft_status st = weft_pull_state(fabric->session);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_run_save(fabric->job, &arrays,
+		    (struct wf_run_past){.step = weft_steps(fabric->session),
+					 .samples = fabric->samples});
+	return WEFT_OK;
 }
 
 static enum weft_status
@@ -215,7 +273,10 @@ run_pass(struct fabric *fabric)
 		wf_run_batch_done(job, &tally, param, job->opts->trainer_id == 0);
 	}
 	enum weft_status st = weft_pass_end(fabric->session);
-	return st == WEFT_OK ? report_pass(fabric, &tally) : st;
+	if (st == WEFT_OK) {
+		st = report_pass(fabric, &tally);
+	}
+	return st == WEFT_OK ? save_pass(fabric) : st;
 }
 
 /* End the session. What went wrong first is what is said, not what ending it brought up. */
@@ -239,7 +300,8 @@ wf_run_run_fabric(struct wf_run *job)
 	struct fabric fabric = {.job = job};
 
 	enum weft_status st = start(&fabric);
-	for (job->pass = 0; st == WEFT_OK && job->pass < job->opts->num_passes; job->pass++) {
+	for (job->pass = job->opts->start_pass; st == WEFT_OK && job->pass < job->opts->num_passes;
+	     job->pass++) {
 		st = run_pass(&fabric);
 	}
 	st = finish(&fabric, st);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "trainer/program/saving.h"
 
 #define LINE_BYTES 160
 
@@ -174,6 +175,9 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 	}
 	if (st == WEFT_OK) {
 		st = read_data(job);
+	}
+	if (st == WEFT_OK && !opts->closed_form) {
+		st = wf_run_check_saving(job);
 	}
 	if (st == WEFT_OK && !opts->closed_form) {
 		st = make_model(job);

@@ -32,6 +32,10 @@ struct wf_run {
 
 	uint64_t pass;  /* current, from 0 */
 	uint64_t batch; /* batches done in this pass */
+
+	uint64_t save_failures; /* passes that could not be saved */
+	uint64_t first_unsaved_pass;
+	struct wf_error first_save_failure;
 };
 
 /* What a trainer has done in a pass. */

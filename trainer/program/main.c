@@ -65,6 +65,7 @@ main(int argc, char **argv)
 	static struct wf_train_command command; /* too large for comfort on a stack */
 
 	signal(SIGPIPE, SIG_IGN); /* a closed stdout is an error of print_line */
+	signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error of its write */
 	setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 	enum weft_status st = wf_train_command_parse(&command, argc, argv);
 	if (st != WEFT_OK) {

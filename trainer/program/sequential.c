@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
+#include "trainer/program/saving.h"
 
 struct member {
 	struct wf_shard shard;
@@ -88,8 +89,16 @@ run_init(struct run *run)
 	if (st == WEFT_OK) {
 		st = wf_digest_create(job->env, &run->digest);
 	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	job->model.ops->init(&job->model, job->seed, run->param);
+	const struct wf_run_arrays arrays = {.param = run->param, .state = run->state};
+	struct wf_run_past past;
+	st = wf_run_restore(job, &arrays, &past);
 	if (st == WEFT_OK) {
-		job->model.ops->init(&job->model, job->seed, run->param);
+		run->updates = past.step;
+		run->samples_before = past.samples;
 	}
 	return st;
 }
@@ -247,6 +256,18 @@ run_pass(struct run *run)
 	return wf_run_report(job, &total, param, digest_of(run));
 }
 
+static void
+save_pass(struct run *run)
+{
+	const struct wf_run_arrays arrays = {.param = run->param, .state = run->state};
+
+	if (wf_run_is_save_due(run->job)) {
+		wf_run_save(
+			run->job, &arrays,
+			(struct wf_run_past){.step = run->updates, .samples = run->samples_before});
+	}
+}
+
 enum weft_status
 wf_run_run_sequential(struct wf_run *job)
 {
@@ -255,8 +276,12 @@ wf_run_run_sequential(struct wf_run *job)
 		.member_count = (uint32_t)job->opts->num_gradient_servers,
 	};
 	enum weft_status st = run_init(&run);
-	for (job->pass = 0; st == WEFT_OK && job->pass < job->opts->num_passes; job->pass++) {
+	for (job->pass = job->opts->start_pass; st == WEFT_OK && job->pass < job->opts->num_passes;
+	     job->pass++) {
 		st = run_pass(&run);
+		if (st == WEFT_OK) {
+			save_pass(&run);
+		}
 	}
 	run_fini(&run);
 	return st;

@@ -6,6 +6,7 @@
 
 #include "trainer/models/least_squares.h"
 #include "trainer/program/job.h"
+#include "trainer/program/saving.h"
 
 #define LINE_BYTES 96
 
@@ -46,6 +47,9 @@ wf_train_run(const struct wf_train_opts *opts, struct wf_env *env, const struct 
 		st = wf_run_run_sequential(&job);
 	} else {
 		st = wf_run_run_fabric(&job);
+	}
+	if (st == WEFT_OK) {
+		st = wf_run_saving_result(&job);
 	}
 	wf_run_fini(&job);
 	return st;

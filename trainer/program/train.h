@@ -36,6 +36,12 @@ struct wf_train_opts {
 	const char *grad_reduce; /* "mean", "sum" */
 	const char *nonfinite;   /* "abort", "skip" */
 
+	const char *save_dir;        /* NULL or "": nothing is saved */
+	uint64_t saving_period;      /* passes; 0: never */
+	uint64_t start_pass;         /* go on after the saved pass before this one; 0: begin */
+	const char *init_model_path; /* NULL or "": none */
+	bool save_only_one;
+
 	uint64_t trainer_id;
 	uint64_t num_gradient_servers;
 	uint64_t trainer_count; /* compute threads */
@@ -47,6 +53,7 @@ struct wf_train_opts {
 	const char *pin;
 	uint64_t spin_ns;
 	uint64_t connect_timeout_ns, reconnect_timeout_ns, peer_timeout_ns, step_timeout_ns;
+	uint64_t stats_period_ns;
 
 	bool sequential;
 	bool local; /* the original's word for it */
@@ -70,8 +77,9 @@ struct wf_train_sink {
  * Train, and give trainer 0's result lines to the sink:
  *     pass 0 cost 12.34 test 15.6 digest 9f86d081884c7d65
  * Passes count from 0. Blocks until the last pass is over.
- * @return WEFT_OK; WEFT_INVALID: option, value, remedy; WEFT_DATA: data file, or not finite
- *         gradients; else what the fabric came to (weft.h). wf_fail's text says what and where
+ * @return WEFT_OK; WEFT_INVALID: option, value, remedy; WEFT_DATA: data file, saved model, or not
+ *         finite gradients; WEFT_IO also when all is trained but a pass could not be saved; else
+ *         what the fabric came to (weft.h). wf_fail's text says what and where
  */
 enum weft_status wf_train_run(const struct wf_train_opts *opts, struct wf_env *env,
 			      const struct wf_train_sink *sink) WEFT_MUST_CHECK;

@@ -69,6 +69,21 @@ the_originals_environment_is_taken_and_said(void **state)
 }
 
 static void
+nothing_is_saved_or_loaded_unless_asked_for(void **state)
+{
+	assert_ok(parse("weft-train mlp"));
+	assert_null(command.opts.save_dir);
+	assert_null(command.opts.init_model_path);
+	assert_int_equal(command.opts.saving_period, 1);
+	assert_int_equal(command.opts.start_pass, 0);
+	assert_false(command.opts.save_only_one);
+	assert_ok(parse("weft-train mlp --save_dir=out --start_pass=3 --save_only_one"));
+	assert_string_equal(command.opts.save_dir, "out");
+	assert_int_equal(command.opts.start_pass, 3);
+	assert_true(command.opts.save_only_one);
+}
+
+static void
 bad_command_lines_are_refused(void **state)
 {
 	assert_refused(parse("weft-train"), WEFT_INVALID, "linear, mlp");
@@ -79,7 +94,7 @@ bad_command_lines_are_refused(void **state)
 	assert_refused(parse("weft-train linear --grad_reduce=max"), WEFT_INVALID, "mean");
 	assert_refused(parse("weft-train linear --trainer_count=1000"), WEFT_INVALID, "1000");
 	assert_refused(parse("weft-train linear --learning_rate=0"), WEFT_INVALID, "learning_rate");
-	assert_refused(parse("weft-train linear --save_dir=x"), WEFT_INVALID, "save_dir");
+	assert_refused(parse("weft-train linear --saving_period=0"), WEFT_INVALID, "saving_period");
 }
 
 static void
@@ -121,6 +136,7 @@ main(void)
 		cmocka_unit_test(defaults_depend_on_the_model),
 		cmocka_unit_test(options_win_over_a_models_defaults),
 		cmocka_unit_test(the_originals_environment_is_taken_and_said),
+		cmocka_unit_test(nothing_is_saved_or_loaded_unless_asked_for),
 		cmocka_unit_test(bad_command_lines_are_refused),
 		cmocka_unit_test(help_needs_no_model),
 		cmocka_unit_test(statuses_exit_as_documented),

@@ -2,6 +2,10 @@
 /* Whole sequential runs: what they end with, and that they end with the same bits again. */
 #include "tests/unit/train/setup.h"
 
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "tests/support/failing_env.h"
 #include "trainer/program/command.h"
 
@@ -14,7 +18,8 @@ struct output {
 	char last[LINE_BYTES];
 	double cost, test;
 	char digest[17];
-	unsigned fail_at; /* line that cannot be written; 0: none */
+	unsigned fail_at;    /* line that cannot be written; 0: none */
+	unsigned first_pass; /* of the first line */
 };
 
 static enum weft_status
@@ -31,7 +36,7 @@ take_line(void *arg, const char *line)
 		assert_int_equal(sscanf(line, "pass %llu cost %lf test %lf digest %16s", &pass,
 					&output->cost, &output->test, output->digest),
 				 4);
-		assert_int_equal(pass, output->lines - 1);
+		assert_int_equal(pass, output->first_pass + output->lines - 1);
 		assert_int_equal(strlen(output->digest), 16);
 		assert_int_equal(strspn(output->digest, "0123456789abcdef"), 16);
 	}
@@ -238,6 +243,72 @@ settings_that_cannot_be_are_refused(void **state)
 	}
 }
 
+/* A folder of its own; the caller removes what is in it. */
+static void
+make_folder(char path[32])
+{
+	snprintf(path, 32, "/tmp/weft-run-XXXXXX");
+	assert_non_null(mkdtemp(path));
+}
+
+static void
+remove_folder(const char *path)
+{
+	char command_line[64];
+	pid_t child = 0;
+	char *argv[] = {(char[]){"rm"}, (char[]){"-rf"}, command_line, NULL};
+
+	snprintf(command_line, sizeof(command_line), "%s", path);
+	assert_int_equal(posix_spawnp(&child, "rm", NULL, NULL, argv, NULL), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void
+a_run_that_goes_on_ends_with_the_bits_of_one_that_did_not_stop(void **state)
+{
+	static const char *const optimizers[] = {"sgd",     "momentum", "nesterov",
+						 "adagrad", "adam",     "adamw"};
+	char folder[32];
+	char line[250];
+
+	make_folder(folder);
+	for (size_t i = 0; i < sizeof(optimizers) / sizeof(optimizers[0]); i++) {
+		struct output resumed = {.first_pass = 2};
+		int bytes = snprintf(line, sizeof(line),
+				     "mlp --sequential --num_gradient_servers=3 --optimizer=%s "
+				     "--learning_rate=0.01",
+				     optimizers[i]);
+
+		snprintf(line + bytes, sizeof(line) - (size_t)bytes, " --num_passes=4");
+		const struct output whole = run(*state, line);
+		snprintf(line + bytes, sizeof(line) - (size_t)bytes,
+			 " --num_passes=2 --save_dir=%s", folder);
+		(void)run(*state, line);
+		snprintf(line + bytes, sizeof(line) - (size_t)bytes,
+			 " --num_passes=4 --save_dir=%s --start_pass=2", folder);
+		assert_ok(try(*state, line, &resumed));
+		assert_string_equal(resumed.last, whole.last);
+		assert_int_equal(resumed.lines, 2);
+	}
+	remove_folder(folder);
+}
+
+static void
+a_pass_that_is_not_there_is_bad_data(void **state)
+{
+	char folder[32];
+	char line[250];
+	struct output output = {0};
+
+	make_folder(folder);
+	snprintf(line, sizeof(line), "linear --sequential --save_dir=%s --start_pass=4", folder);
+	assert_refused(try(*state, line, &output), WEFT_DATA, "pass-00003");
+	snprintf(line, sizeof(line), "linear --sequential --init_model_path=%s", folder);
+	assert_refused(try(*state, line, &output), WEFT_DATA, "manifest");
+	assert_int_equal(output.lines, 0);
+	remove_folder(folder);
+}
+
 int
 main(void)
 {
@@ -256,6 +327,8 @@ main(void)
 		cmocka_unit_test(a_result_that_cannot_be_written_ends_the_run),
 		cmocka_unit_test(running_out_of_memory_is_refused_and_leaks_nothing),
 		cmocka_unit_test(settings_that_cannot_be_are_refused),
+		cmocka_unit_test(a_run_that_goes_on_ends_with_the_bits_of_one_that_did_not_stop),
+		cmocka_unit_test(a_pass_that_is_not_there_is_bad_data),
 	};
 	return cmocka_run_group_tests(tests, open_env, close_env);
 }

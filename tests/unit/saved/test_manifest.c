@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A manifest has one spelling, and everything else is refused by line. */
+#include "tests/unit/saved/setup.h"
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+#include "trainer/saved/manifest.h"
+
+#define HEAD "weft saved model 1\nversion 0.1.0\npass 2\nstep 7\nsamples 70\noptimizer sgd\n"
+#define BODY HEAD "settings rate=1\n"
+#define ONE "tensor w 2 3 0\nfile w 40 0123abcd\n"
+
+/* Decode a text with its checksum put behind it. */
+static enum weft_status
+decode(struct scene *scene, const char *text, struct wf_manifest *out)
+{
+	char sealed[2048];
+	int bytes = snprintf(sealed, sizeof(sealed), "%scrc32c %08x\n", text,
+			     wf_crc32c(0, text, strlen(text)));
+
+	assert_true(bytes > 0 && (size_t)bytes < sizeof(sealed));
+	return wf_manifest_decode(&scene->failing.env, sealed, (size_t)bytes, out);
+}
+
+static void
+what_is_encoded_decodes_to_the_same(void **state)
+{
+	struct scene *scene = *state;
+	struct wf_manifest_tensor tensor[2] = {
+		{.name = "a", .rows = 1, .cols = 1, .crc = {1}},
+		{.name = "b", .rows = 7, .cols = 3, .state_count = 2, .crc = {2, 3, UINT32_MAX}},
+	};
+	struct wf_manifest in = {
+		.about = about_pass(UINT64_MAX, 3), .tensor_count = 2, .tensor = tensor};
+	struct wf_manifest out;
+	char text[1024];
+
+	in.about.samples = UINT64_MAX;
+	size_t bytes = wf_manifest_encode(&in, text, sizeof(text));
+	assert_in_range(bytes, 1, sizeof(text));
+	assert_ok(wf_manifest_decode(&scene->failing.env, text, bytes, &out));
+	assert_memory_equal(&out.about, &in.about, sizeof(in.about));
+	assert_int_equal(out.tensor_count, 2);
+	assert_memory_equal(out.tensor, tensor, sizeof(tensor));
+	wf_manifest_fini(&scene->failing.env, &out);
+}
+
+static void
+malformed_texts_are_refused_by_line(void **state)
+{
+	static const struct {
+		const char *text, *part;
+	} cases[] = {
+		{"", "line 1"},
+		{"weft saved model\n", "line 1"},
+		{"weft saved model 2\nwhatever\n", "format version 2: this weft reads version 1"},
+		{"weft saved model 01\n", "the format's version"},
+		{"weft saved model 1 \n", "the format's version"},
+		{"weft saved model 1\npass 2\n", "line 2, \"pass 2\": has to be \"version ...\""},
+		{BODY, "line 8"},
+		{BODY "tensors 0\n", "line 8, \"tensors 0\": there is no text"},
+		{BODY "tensors 4294967296\n" ONE, "no text for that many"},
+		{BODY "tensors 2\n" ONE, "no text for that many"},
+		{BODY "tensors 1\n" ONE "more\n", "the last one"},
+		{BODY "tensors 1\n" ONE ONE, "the last one"},
+		{BODY "tensors 2\n" ONE ONE, "names have to ascend"},
+		{BODY "tensors 1\ntensor ../w 2 3 0\nfile w 40 0123abcd\n", "that a file can have"},
+		{BODY "tensors 1\ntensor .w 2 3 0\nfile .w 40 0123abcd\n", "that a file can have"},
+		{BODY "tensors 1\ntensor w.state0 2 3 0\nfile w 40 0123abcd\n", "a file can have"},
+		{BODY "tensors 1\ntensor w 0 3 0\nfile w 16 0123abcd\n", "rows and columns"},
+		{BODY "tensors 1\ntensor w 4611686018427387904 4 0\nfile w 16 0123abcd\n",
+		 "rows and columns"},
+		{BODY "tensors 1\ntensor w 2 3 5\nfile w 40 0123abcd\n", "number of states"},
+		{BODY "tensors 1\ntensor w 2 3 0 0\nfile w 40 0123abc\n", "number of states"},
+		{BODY "tensors 1\ntensor w 2 3 0\nfile v 40 0123abcd\n", "the tensor's next file"},
+		{BODY "tensors 1\ntensor w 2 3 0\nfile w 41 0123abcd\n", "4 for each element"},
+		{BODY "tensors 1\ntensor w 2 3 0\nfile w 40 0123ABCD\n", "checksum of 8 digits"},
+		{BODY "tensors 1\ntensor w 2 3 0\nfile w 40 0123abc\nxx", "checksum of 8 digits"},
+		{"weft saved model 1\nversion a b\n", "one short word"},
+		{"weft saved model 1\nversion a\npass -1\n", "one whole number"},
+		{"weft saved model 1\nversion a\npass 18446744073709551616\n", "one whole number"},
+		{"weft saved model 1\nversion a\npass 1 \n", "one whole number"},
+		{"weft saved model 1\nversion a\tb\n", "byte 10: is not printable"},
+	};
+	struct scene *scene = *state;
+	struct wf_manifest out;
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(cases); i++) {
+		assert_refused(decode(scene, cases[i].text, &out), WEFT_DATA, cases[i].part);
+	}
+	assert_ok(decode(scene, BODY "tensors 1\n" ONE, &out));
+	wf_manifest_fini(&scene->failing.env, &out);
+	assert_ok(decode(scene, HEAD "settings \ntensors 1\n" ONE, &out));
+	wf_manifest_fini(&scene->failing.env, &out);
+}
+
+static void
+every_flipped_bit_and_every_cut_is_refused(void **state)
+{
+	struct scene *scene = *state;
+	struct wf_manifest_tensor tensor = {.name = "w", .rows = 2, .cols = 3};
+	struct wf_manifest in = {.about = about_pass(1, 2), .tensor_count = 1, .tensor = &tensor};
+	struct wf_manifest out;
+	char text[512];
+	const size_t bytes = wf_manifest_encode(&in, text, sizeof(text));
+
+	for (size_t bit = 0; bit < 8 * bytes; bit++) {
+		text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+		assert_int_equal(wf_manifest_decode(&scene->failing.env, text, bytes, &out),
+				 WEFT_DATA);
+		text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+	}
+	for (size_t cut = 0; cut < bytes; cut++) {
+		assert_int_equal(wf_manifest_decode(&scene->failing.env, text, cut, &out),
+				 WEFT_DATA);
+	}
+}
+
+static void
+names_that_no_file_can_have_are_refused(void **state)
+{
+	static const char *const bad[] = {"",         ".w",       "a/b",  "a b",
+					  "manifest", "w.state0", "\x7f", "\xc3\xa4"};
+	char name[200];
+
+	(void)state;
+	for (size_t i = 0; i < WF_ARRAY_COUNT(bad); i++) {
+		assert_refused(wf_saved_check_name(bad[i]), WEFT_INVALID, "cannot be a file's");
+	}
+	memset(name, 'a', sizeof(name));
+	name[WF_SAVED_NAME_BYTES] = '\0';
+	assert_refused(wf_saved_check_name(name), WEFT_INVALID, "1..127");
+	name[WF_SAVED_NAME_BYTES - 1] = '\0';
+	assert_ok(wf_saved_check_name(name));
+	assert_ok(wf_saved_check_name("___fc_layer_0__.w0"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_encoded_decodes_to_the_same, scene_open,
+						scene_close),
+		cmocka_unit_test_setup_teardown(malformed_texts_are_refused_by_line, scene_open,
+						scene_close),
+		cmocka_unit_test_setup_teardown(every_flipped_bit_and_every_cut_is_refused,
+						scene_open, scene_close),
+		cmocka_unit_test(names_that_no_file_can_have_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft export: one file of a saved model, in a format that others read. Thread: main. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tools/command.h"
+#include "trainer/saved/saved.h"
+
+#define PROGRAM "weft export"
+
+struct export_opts {
+	const char *format;
+	const char *output;
+	bool state;
+};
+
+#define AT(field) offsetof(struct export_opts, field)
+
+static const struct wf_option table[] = {
+	{.name = "format",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(format),
+	 .initial = "safetensors",
+	 .choices = "safetensors",
+	 .help = "Format of the file."},
+	{.name = "output",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(output),
+	 .metavar = "FILE",
+	 .help = "The file to make, also -o FILE. It appears whole or not at all, so it cannot be "
+		 "standard output; one of that name is replaced."},
+	{.name = "state",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(state),
+	 .help = "The optimizer's state too, as tensors NAME.state0, NAME.state1."},
+};
+
+static void
+print_help(const struct wf_options *options)
+{
+	fputs("weft export DIR -o FILE [options]\n"
+	      "\n"
+	      "Make one file of a saved model: DIR is a pass that weft train saved. Every file in "
+	      "it "
+	      "is\n"
+	      "checked first.\n"
+	      "\n"
+	      "Examples:\n"
+	      "  weft export out/pass-00004 --format=safetensors -o mlp.safetensors\n"
+	      "  weft export out/pass-00004 --state -o mlp_with_state.safetensors\n"
+	      "\n"
+	      "Options:\n",
+	      stdout);
+	wf_options_print_help(options, stdout);
+	fputs("\nExit codes: 0; 64 usage; 65 the saved model is damaged; 70 internal; 74 input or "
+	      "output\n",
+	      stdout);
+}
+
+/* `-o FILE` as `--output FILE`, which the table knows. */
+static void
+spell_out(int argc, char **argv)
+{
+	static char output[] = "--output";
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "-o") == 0) {
+			argv[i] = output;
+		}
+	}
+}
+
+static enum weft_status
+check(const struct wf_options *options, const struct export_opts *opts)
+{
+	if (options->positional_count == 0) {
+		return wf_fail(WEFT_INVALID, "no saved model named; see weft help export");
+	}
+	if (opts->output == NULL || opts->output[0] == '\0') {
+		return wf_fail(WEFT_INVALID, "no file named to write to; give -o FILE");
+	}
+	if (strcmp(opts->output, "-") == 0) {
+		return wf_fail(WEFT_INVALID,
+			       "-o -: the file appears whole or not at all, so it cannot be "
+			       "standard output; name a file");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status export(const char *dir, const struct export_opts *opts) {
+	struct wf_env *env = NULL; struct wf_saved *saved = NULL;
+
+	enum weft_status st = wf_env_system_create(WF_LOG_INFO, -1, &env);
+	if (st != WEFT_OK){return st;}
+st = wf_saved_open(env, wf_saved_posix(), dir, &saved);
+if (st == WEFT_OK) {
+	st = wf_saved_export_safetensors(saved, opts->output, opts->state);
+}
+wf_saved_close(saved);
+wf_env_system_destroy(env);
+return st;
+}
+
+int
+wf_cmd_export(int argc, char **argv)
+{
+	struct export_opts opts = {0};
+	enum wf_option_origin origin[WF_ARRAY_COUNT(table)];
+	const char *env_name[WF_ARRAY_COUNT(table)];
+	const char *dir[1] = {NULL};
+	struct wf_options options = {
+		.table = table,
+		.option_count = WF_ARRAY_COUNT(table),
+		.program = PROGRAM,
+		.target = &opts,
+		.origin = origin,
+		.env_name = env_name,
+		.positional = dir,
+		.positional_max = WF_ARRAY_COUNT(dir),
+	};
+
+	spell_out(argc, argv);
+	enum weft_status st = wf_options_parse(&options, argc, argv);
+	if (st == WEFT_OK && options.help_wanted) {
+		print_help(&options);
+		return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
+	}
+	if (st == WEFT_OK) {
+		st = check(&options, &opts);
+	}
+	if (st == WEFT_OK) {
+		st = export(dir[0], &opts);
+	}
+	return st == WEFT_OK ? WF_EXIT_OK : wf_command_fail(PROGRAM, st);
+}

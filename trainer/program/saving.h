@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* saving: what a run saves at the ends of passes, and what it starts from. Private to
+ * trainer/program. Thread: the run's. */
+#pragma once
+
+#include "trainer/program/job.h"
+
+/* A run's parameters and its optimizer's state, by tensor of the model. */
+struct wf_run_arrays {
+	float *const *param;
+	float *(*state)[WF_MODEL_TENSORS_MAX]; /* [states of the optimizer] */
+};
+
+/* What a job that goes on has behind it. */
+struct wf_run_past {
+	uint64_t step;
+	uint64_t samples;
+};
+
+/* Check the options, and that there is somewhere to save to. WEFT_INVALID: option, value, remedy;
+ * WEFT_IO: the folder and the system's reason. */
+enum weft_status wf_run_check_saving(const struct wf_run *job) WEFT_MUST_CHECK;
+/* Fill the arrays from the saved model that the options name, if they name one: values and state of
+ * --start_pass, or the values alone of --init_model_path, with nothing behind them.
+ * WEFT_DATA, WEFT_IO: file and reason; WEFT_MISMATCH: another optimizer */
+enum weft_status wf_run_restore(struct wf_run *job, const struct wf_run_arrays *arrays,
+				struct wf_run_past *out) WEFT_MUST_CHECK;
+/* Whether this process ever saves. */
+bool wf_run_is_saver(const struct wf_run *job);
+/* Whether the pass that has just ended is to be saved by this process. */
+bool wf_run_is_save_due(const struct wf_run *job);
+/* Save it. A failure is logged and kept for wf_run_saving_result: training goes on. */
+void wf_run_save(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run_past past);
+/* After the last pass: WEFT_IO if a save failed, with the first reason. */
+enum weft_status wf_run_saving_result(const struct wf_run *job) WEFT_MUST_CHECK;

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every call's result is looked at, the one of close after writing too. Thread: the caller's. */
+#include "trainer/saved/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+
+static int
+posix_open(const char *path, int flags, mode_t mode)
+{
+	return open(path, flags, mode);
+}
+
+const struct wf_saved_calls *
+wf_saved_posix(void)
+{
+	static const struct wf_saved_calls calls = {
+		.open = posix_open,
+		.read = read,
+		.write = write,
+		.fsync = fsync,
+		.close = close,
+		.rename = rename,
+		.mkdir = mkdir,
+	};
+
+	return &calls;
+}
+
+enum weft_status
+wf_saved_join(const char *folder, const char *name, char *out)
+{
+	int bytes = snprintf(out, WF_SAVED_PATH_BYTES, "%s/%s", folder, name);
+
+	if (bytes < 0 || (size_t)bytes >= WF_SAVED_PATH_BYTES) {
+		return wf_fail(WEFT_INVALID, "path %.60s...: longer than %u bytes", folder,
+			       WF_SAVED_PATH_BYTES - 1);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_saved_file_create(const struct wf_saved_calls *calls, const char *path,
+		     struct wf_saved_file *out)
+{
+	int fd = calls->open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+
+	if (fd < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be made", path);
+	}
+	*out = (struct wf_saved_file){.calls = calls, .path = path, .fd = fd};
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_saved_file_write(struct wf_saved_file *file, const void *bytes, size_t count)
+{
+	const char *at = bytes;
+	size_t left = count;
+
+	while (left > 0) {
+		ssize_t done = file->calls->write(file->fd, at, left);
+		if (done < 0 && errno == EINTR) {
+			continue;
+		}
+		if (done <= 0) {
+			return wf_fail_errno(WEFT_IO, done < 0 ? errno : ENOSPC,
+					     "%s: cannot be written after %" PRIu64 " bytes",
+					     file->path, file->bytes + (count - left));
+		}
+		at += done;
+		left -= (size_t)done;
+	}
+	file->crc = wf_crc32c(file->crc, bytes, count);
+	file->bytes += count;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_saved_file_finish(struct wf_saved_file *file, enum weft_status st)
+{
+	WF_ASSERT(file->fd >= 0);
+	if (st == WEFT_OK && file->calls->fsync(file->fd) != 0) {
+		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be synced", file->path);
+	}
+	if (file->calls->close(file->fd) != 0 && st == WEFT_OK) {
+		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be closed", file->path);
+	}
+	file->fd = -1;
+	return st;
+}
+
+enum weft_status
+wf_saved_file_open(const struct wf_saved_calls *calls, const char *path, struct wf_saved_file *out)
+{
+	struct stat info;
+	/* Not blocking: what lies there might be a pipe. */
+	int fd = calls->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+
+	if (fd < 0) {
+		enum weft_status st = errno == ENOENT || errno == ENOTDIR ? WEFT_DATA : WEFT_IO;
+		return wf_fail_errno(st, errno, "%s: cannot be opened", path);
+	}
+	if (fstat(fd, &info) != 0) {
+		enum weft_status st = wf_fail_errno(WEFT_IO, errno, "%s: no size", path);
+		(void)calls->close(fd);
+		return st;
+	}
+	if (!S_ISREG(info.st_mode)) {
+		(void)calls->close(fd);
+		return wf_fail(WEFT_DATA, "%s: is no regular file", path);
+	}
+	*out = (struct wf_saved_file){
+		.calls = calls,
+		.path = path,
+		.fd = fd,
+		.bytes = (uint64_t)info.st_size,
+	};
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_saved_file_read(struct wf_saved_file *file, void *bytes, size_t count)
+{
+	char *at = bytes;
+	size_t left = count;
+
+	while (left > 0) {
+		ssize_t done = file->calls->read(file->fd, at, left);
+		if (done < 0 && errno == EINTR) {
+			continue;
+		}
+		if (done < 0) {
+			return wf_fail_errno(WEFT_IO, errno, "%s: cannot be read", file->path);
+		}
+		if (done == 0) {
+			return wf_fail(WEFT_DATA, "%s: ends %zu bytes too early", file->path, left);
+		}
+		at += done;
+		left -= (size_t)done;
+	}
+	file->crc = wf_crc32c(file->crc, bytes, count);
+	return WEFT_OK;
+}
+
+void
+wf_saved_file_close(struct wf_saved_file *file)
+{
+	(void)file->calls->close(file->fd);
+	file->fd = -1;
+}
+
+enum weft_status
+wf_saved_sync_folder(const struct wf_saved_calls *calls, const char *path)
+{
+	enum weft_status st = WEFT_OK;
+	int fd = calls->open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+	if (fd < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be opened", path);
+	}
+	if (calls->fsync(fd) != 0) {
+		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be synced", path);
+	}
+	(void)calls->close(fd); /* nothing was written through it */
+	return st;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file: files read and written whole, with a CRC32C of what passed, over a table of system calls
+ * that tests replace to fail one. Thread: the caller's. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/status.h"
+
+#define WF_SAVED_PATH_BYTES 4096u
+
+/* As the POSIX calls of these names: -1 and errno. */
+struct wf_saved_calls {
+	int (*open)(const char *path, int flags, mode_t mode);
+	ssize_t (*read)(int fd, void *bytes, size_t count);
+	ssize_t (*write)(int fd, const void *bytes, size_t count);
+	int (*fsync)(int fd);
+	int (*close)(int fd);
+	int (*rename)(const char *from, const char *to);
+	int (*mkdir)(const char *path, mode_t mode);
+};
+
+const struct wf_saved_calls *wf_saved_posix(void);
+
+struct wf_saved_file {
+	const struct wf_saved_calls *calls;
+	const char *path; /* lent while it is open */
+	int fd;
+	uint64_t bytes; /* reading: the file's size; writing: written so far */
+	uint32_t crc;   /* of the bytes that have passed */
+};
+
+/* "folder/name". `out` is [WF_SAVED_PATH_BYTES]. WEFT_INVALID: too long. */
+enum weft_status wf_saved_join(const char *folder, const char *name, char *out) WEFT_MUST_CHECK;
+
+/* A new file, which must not exist. WEFT_IO */
+enum weft_status wf_saved_file_create(const struct wf_saved_calls *calls, const char *path,
+				      struct wf_saved_file *out) WEFT_MUST_CHECK;
+/* All of it. WEFT_IO */
+enum weft_status wf_saved_file_write(struct wf_saved_file *file, const void *bytes,
+				     size_t count) WEFT_MUST_CHECK;
+/* End a new file: `st` is what writing came to. After WEFT_OK it is synced; it is closed either
+ * way. */
+enum weft_status wf_saved_file_finish(struct wf_saved_file *file,
+				      enum weft_status st) WEFT_MUST_CHECK;
+
+/* A regular file. WEFT_DATA: it is missing or none; WEFT_IO */
+enum weft_status wf_saved_file_open(const struct wf_saved_calls *calls, const char *path,
+				    struct wf_saved_file *out) WEFT_MUST_CHECK;
+/* Exactly `count` bytes. WEFT_DATA: it ends before; WEFT_IO */
+enum weft_status wf_saved_file_read(struct wf_saved_file *file, void *bytes,
+				    size_t count) WEFT_MUST_CHECK;
+void wf_saved_file_close(struct wf_saved_file *file);
+
+/* fsync of a folder: the names in it are on the disk. WEFT_IO */
+enum weft_status wf_saved_sync_folder(const struct wf_saved_calls *calls,
+				      const char *path) WEFT_MUST_CHECK;

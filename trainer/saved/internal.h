@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* internal: an opened save, for this folder's own files. Thread: the caller's. */
+#pragma once
+
+#include "trainer/saved/manifest.h"
+#include "trainer/saved/tensors.h"
+
+struct wf_saved {
+	struct wf_env *env;
+	const struct wf_saved_calls *calls;
+	char path[WF_SAVED_PATH_BYTES];
+	struct wf_manifest manifest;
+};
+
+/* A file of the save, and the memory of its path. */
+struct wf_saved_file_place {
+	struct wf_tensor_file file;
+	char path[WF_SAVED_PATH_BYTES];
+};
+
+/* File `file` of tensor `idx`; 0: values. `out` must not move. */
+enum weft_status wf_saved_file_of(const struct wf_saved *saved, uint32_t idx, unsigned file,
+				  struct wf_saved_file_place *out) WEFT_MUST_CHECK;

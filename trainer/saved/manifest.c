@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding is strict: known lines in a known order, numbers without sign, blank or leading zero.
+ * Memory is bounded by the text: a count is believed only as far as there is text for it. Thread:
+ * the caller's. */
+#include "trainer/saved/manifest.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+
+#define LINE_BYTES 640u
+#define FIRST_WORDS "weft saved model "
+#define CRC_LINE_BYTES 16u /* "crc32c 01234567\n" */
+/* "tensor a 1 1 0\n" and "file a 20 01234567\n" */
+#define TENSOR_TEXT_BYTES_MIN 34u
+
+struct cursor {
+	const char *text;
+	size_t bytes; /* without the line of the checksum */
+	size_t at;
+	unsigned number;       /* of the line taken last */
+	char line[LINE_BYTES]; /* that line, and where in it we are */
+	char *word;
+};
+
+struct text {
+	char *out;
+	size_t room, bytes;
+};
+
+static bool
+is_name(const char *name)
+{
+	size_t bytes = strlen(name);
+
+	for (size_t i = 0; i < bytes; i++) {
+		if (name[i] <= 0x20 || name[i] > 0x7e || name[i] == '/') {
+			return false;
+		}
+	}
+	return bytes > 0 && bytes < WF_SAVED_NAME_BYTES && name[0] != '.' &&
+	       strcmp(name, WF_MANIFEST_FILE) != 0 && strstr(name, ".state") == NULL;
+}
+
+enum weft_status
+wf_saved_check_name(const char *name)
+{
+	if (!is_name(name)) {
+		return wf_fail(WEFT_INVALID,
+			       "tensor %.140s: cannot be a file's name; use 1..%u printable "
+			       "characters without blank, '/', a '.' in front or \".state\", and "
+			       "not \"%s\"",
+			       name, WF_SAVED_NAME_BYTES - 1, WF_MANIFEST_FILE);
+	}
+	return WEFT_OK;
+}
+
+uint64_t
+wf_manifest_file_bytes(uint64_t rows, uint64_t cols)
+{
+	const uint64_t count_max = ((uint64_t)INT64_MAX - WF_TENSOR_HEADER_BYTES) / sizeof(float);
+
+	if (rows == 0 || cols == 0 || rows > count_max / cols) {
+		return 0;
+	}
+	return WF_TENSOR_HEADER_BYTES + rows * cols * sizeof(float);
+}
+
+void
+wf_manifest_file_name(const char *tensor, unsigned idx, char *out)
+{
+	if (idx == 0) {
+		snprintf(out, WF_MANIFEST_NAME_BYTES, "%s", tensor);
+	} else {
+		snprintf(out, WF_MANIFEST_NAME_BYTES, "%s.state%u", tensor, idx - 1);
+	}
+}
+
+static enum weft_status
+bad(const struct cursor *cursor, const char *what)
+{
+	return wf_fail(WEFT_DATA, "line %u, \"%.80s\": %s", cursor->number, cursor->line, what);
+}
+
+/* The next line into cursor->line, which has to begin with `key` and a blank. */
+static enum weft_status
+take_line(struct cursor *cursor, const char *key)
+{
+	const char *from = cursor->text + cursor->at;
+	const char *end = memchr(from, '\n', cursor->bytes - cursor->at);
+	const size_t key_bytes = strlen(key);
+
+	cursor->number++;
+	if (end == NULL || (size_t)(end - from) >= LINE_BYTES) {
+		return wf_fail(WEFT_DATA, "line %u: is no line of less than %u bytes",
+			       cursor->number, LINE_BYTES);
+	}
+	const size_t bytes = (size_t)(end - from);
+	memcpy(cursor->line, from, bytes);
+	cursor->line[bytes] = '\0';
+	cursor->at += bytes + 1;
+	for (size_t i = 0; i < bytes; i++) {
+		if (from[i] < 0x20 || from[i] > 0x7e) {
+			return wf_fail(WEFT_DATA, "line %u, byte %zu: is not printable",
+				       cursor->number, i + 1);
+		}
+	}
+	if (strncmp(cursor->line, key, key_bytes) != 0 || cursor->line[key_bytes] != ' ') {
+		return wf_fail(WEFT_DATA, "line %u, \"%.80s\": has to be \"%s ...\"",
+			       cursor->number, cursor->line, key);
+	}
+	cursor->word = cursor->line + key_bytes + 1;
+	return WEFT_OK;
+}
+
+/* The next word, which a blank or the end of the line follows. NULL: none. */
+static const char *
+take_word(struct cursor *cursor, char *out, size_t room)
+{
+	const char *word = cursor->word;
+	size_t bytes = strcspn(word, " ");
+
+	if (bytes == 0 || bytes >= room) {
+		return NULL;
+	}
+	memcpy(out, word, bytes);
+	out[bytes] = '\0';
+	/* A blank at the end of the line is an empty word that nobody takes. */
+	cursor->word += bytes + (word[bytes] == ' ' && word[bytes + 1] != '\0');
+	return out;
+}
+
+static bool
+take_u64(struct cursor *cursor, uint64_t *out)
+{
+	char word[24];
+	uint64_t value = 0;
+
+	if (take_word(cursor, word, sizeof(word)) == NULL || (word[0] == '0' && word[1] != '\0')) {
+		return false;
+	}
+	for (const char *at = word; *at != '\0'; at++) {
+		if (*at < '0' || *at > '9') {
+			return false;
+		}
+		uint64_t digit = (uint64_t)(*at - '0');
+		if (value > (UINT64_MAX - digit) / 10) {
+			return false;
+		}
+		value = value * 10 + digit;
+	}
+	*out = value;
+	return true;
+}
+
+static bool
+take_crc(struct cursor *cursor, uint32_t *out)
+{
+	char word[9];
+	uint32_t value = 0;
+
+	if (take_word(cursor, word, sizeof(word)) == NULL || strlen(word) != 8) {
+		return false;
+	}
+	for (const char *at = word; *at != '\0'; at++) {
+		const char *digits = "0123456789abcdef";
+		const char *digit = strchr(digits, *at);
+		if (digit == NULL) {
+			return false;
+		}
+		value = value << 4 | (uint32_t)(digit - digits);
+	}
+	*out = value;
+	return true;
+}
+
+static bool
+at_end(const struct cursor *cursor)
+{
+	return *cursor->word == '\0';
+}
+
+static enum weft_status
+take_number_line(struct cursor *cursor, const char *key, uint64_t *out)
+{
+	enum weft_status st = take_line(cursor, key);
+
+	if (st == WEFT_OK && (!take_u64(cursor, out) || !at_end(cursor))) {
+		return bad(cursor, "has to have one whole number");
+	}
+	return st;
+}
+
+static enum weft_status
+take_word_line(struct cursor *cursor, const char *key, char *out, size_t room)
+{
+	enum weft_status st = take_line(cursor, key);
+
+	if (st == WEFT_OK && (take_word(cursor, out, room) == NULL || !at_end(cursor))) {
+		return bad(cursor, "has to have one short word");
+	}
+	return st;
+}
+
+static enum weft_status
+take_settings(struct cursor *cursor, char *out, size_t room)
+{
+	enum weft_status st = take_line(cursor, "settings");
+
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (strlen(cursor->word) >= room) {
+		return bad(cursor, "is too long");
+	}
+	snprintf(out, room, "%s", cursor->word);
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_file(struct cursor *cursor, struct wf_manifest_tensor *tensor, unsigned idx)
+{
+	char wanted[WF_MANIFEST_NAME_BYTES];
+	char name[WF_MANIFEST_NAME_BYTES];
+	uint64_t bytes = 0;
+	enum weft_status st = take_line(cursor, "file");
+
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_manifest_file_name(tensor->name, idx, wanted);
+	if (take_word(cursor, name, sizeof(name)) == NULL || strcmp(name, wanted) != 0) {
+		return bad(cursor, "has to name the tensor's next file");
+	}
+	if (!take_u64(cursor, &bytes) ||
+	    bytes != wf_manifest_file_bytes(tensor->rows, tensor->cols)) {
+		return bad(cursor, "has to have 16 bytes and 4 for each element");
+	}
+	if (!take_crc(cursor, &tensor->crc[idx]) || !at_end(cursor)) {
+		return bad(cursor, "has to end with a checksum of 8 digits");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_tensor(struct cursor *cursor, const char *before, struct wf_manifest_tensor *out)
+{
+	uint64_t states = 0;
+	enum weft_status st = take_line(cursor, "tensor");
+
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (take_word(cursor, out->name, sizeof(out->name)) == NULL || !is_name(out->name)) {
+		return bad(cursor, "has to have a name that a file can have");
+	}
+	if (strcmp(before, out->name) >= 0) {
+		return bad(cursor, "names have to ascend");
+	}
+	if (!take_u64(cursor, &out->rows) || !take_u64(cursor, &out->cols) ||
+	    wf_manifest_file_bytes(out->rows, out->cols) == 0) {
+		return bad(cursor, "has to have rows and columns");
+	}
+	if (!take_u64(cursor, &states) || states > WF_SAVED_STATE_MAX || !at_end(cursor)) {
+		return bad(cursor, "has to end with a number of states");
+	}
+	out->state_count = (uint32_t)states;
+	for (unsigned i = 0; st == WEFT_OK && i < 1 + out->state_count; i++) {
+		st = take_file(cursor, out, i);
+	}
+	return st;
+}
+
+/* The first line, then the checksum: a later format may have another one, or none. */
+static enum weft_status
+check_frame(struct cursor *cursor, size_t bytes)
+{
+	char wanted[CRC_LINE_BYTES + 1];
+	uint64_t format = 0;
+	enum weft_status st = take_line(cursor, "weft saved model");
+
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (!take_u64(cursor, &format) || !at_end(cursor)) {
+		return bad(cursor, "has to have the format's version");
+	}
+	if (format != WF_MANIFEST_FORMAT) {
+		return wf_fail(WEFT_DATA,
+			       "format version %" PRIu64 ": this weft reads version %u only; use "
+			       "the one that wrote it",
+			       format, WF_MANIFEST_FORMAT);
+	}
+	if (bytes < CRC_LINE_BYTES) {
+		return wf_fail(WEFT_DATA, "has no checksum in its last line: it was cut");
+	}
+	cursor->bytes = bytes - CRC_LINE_BYTES;
+	snprintf(wanted, sizeof(wanted), "crc32c %08" PRIx32 "\n",
+		 wf_crc32c(0, cursor->text, cursor->bytes));
+	if (cursor->at > cursor->bytes ||
+	    memcmp(cursor->text + cursor->bytes, wanted, CRC_LINE_BYTES) != 0) {
+		return wf_fail(WEFT_DATA,
+			       "its last line has to be \"crc32c %08" PRIx32 "\": it is damaged",
+			       wf_crc32c(0, cursor->text, cursor->bytes));
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_about(struct cursor *cursor, struct wf_saved_about *about)
+{
+	enum weft_status st =
+		take_word_line(cursor, "version", about->version, sizeof(about->version));
+	if (st == WEFT_OK) {
+		st = take_number_line(cursor, "pass", &about->pass);
+	}
+	if (st == WEFT_OK) {
+		st = take_number_line(cursor, "step", &about->step);
+	}
+	if (st == WEFT_OK) {
+		st = take_number_line(cursor, "samples", &about->samples);
+	}
+	if (st == WEFT_OK) {
+		st = take_word_line(cursor, "optimizer", about->optimizer,
+				    sizeof(about->optimizer));
+	}
+	if (st == WEFT_OK) {
+		st = take_settings(cursor, about->settings, sizeof(about->settings));
+	}
+	return st;
+}
+
+static enum weft_status
+take_tensors(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
+{
+	uint64_t count = 0;
+	enum weft_status st = take_number_line(cursor, "tensors", &count);
+
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (count == 0 || count > (cursor->bytes - cursor->at) / TENSOR_TEXT_BYTES_MIN) {
+		return bad(cursor, "there is no text for that many");
+	}
+	out->tensor = wf_zalloc_array(env, (size_t)count, sizeof(*out->tensor));
+	if (out->tensor == NULL) {
+		return wf_fail(WEFT_NOMEM, "manifest: %" PRIu64 " tensors", count);
+	}
+	out->tensor_count = (uint32_t)count;
+	for (uint32_t i = 0; st == WEFT_OK && i < out->tensor_count; i++) {
+		st = take_tensor(cursor, i == 0 ? "" : out->tensor[i - 1].name, &out->tensor[i]);
+	}
+	if (st == WEFT_OK && cursor->at != cursor->bytes) {
+		return bad(cursor, "has to be the last one before the checksum");
+	}
+	return st;
+}
+
+enum weft_status
+wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf_manifest *out)
+{
+	struct cursor cursor = {.text = text, .bytes = bytes};
+	struct wf_manifest manifest = {0};
+
+	enum weft_status st = check_frame(&cursor, bytes);
+	if (st == WEFT_OK) {
+		st = take_about(&cursor, &manifest.about);
+	}
+	if (st == WEFT_OK) {
+		st = take_tensors(env, &cursor, &manifest);
+	}
+	if (st != WEFT_OK) {
+		wf_manifest_fini(env, &manifest);
+		return st;
+	}
+	*out = manifest;
+	return WEFT_OK;
+}
+
+void
+wf_manifest_fini(struct wf_env *env, struct wf_manifest *manifest)
+{
+	wf_free(env, manifest->tensor, manifest->tensor_count * sizeof(*manifest->tensor));
+	*manifest = (struct wf_manifest){0};
+}
+
+static void add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void
+add(struct text *text, const char *format, ...)
+{
+	va_list args;
+	size_t room = text->bytes < text->room ? text->room - text->bytes : 0;
+
+	va_start(args, format);
+	int bytes = vsnprintf(room > 0 ? text->out + text->bytes : NULL, room, format, args);
+	va_end(args);
+	WF_ASSERT(bytes >= 0);
+	text->bytes += (size_t)bytes;
+}
+
+static void
+add_tensor(struct text *text, const struct wf_manifest_tensor *tensor)
+{
+	char name[WF_MANIFEST_NAME_BYTES];
+
+	add(text, "tensor %s %" PRIu64 " %" PRIu64 " %u\n", tensor->name, tensor->rows,
+	    tensor->cols, tensor->state_count);
+	for (unsigned i = 0; i < 1 + tensor->state_count; i++) {
+		wf_manifest_file_name(tensor->name, i, name);
+		add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", name,
+		    wf_manifest_file_bytes(tensor->rows, tensor->cols), tensor->crc[i]);
+	}
+}
+
+size_t
+wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room)
+{
+	const struct wf_saved_about *about = &manifest->about;
+	struct text text = {.out = out, .room = room};
+
+	add(&text, FIRST_WORDS "%u\nversion %s\n", WF_MANIFEST_FORMAT, about->version);
+	add(&text, "pass %" PRIu64 "\nstep %" PRIu64 "\nsamples %" PRIu64 "\n", about->pass,
+	    about->step, about->samples);
+	add(&text, "optimizer %s\nsettings %s\ntensors %u\n", about->optimizer, about->settings,
+	    manifest->tensor_count);
+	for (uint32_t i = 0; i < manifest->tensor_count; i++) {
+		add_tensor(&text, &manifest->tensor[i]);
+	}
+	uint32_t crc = text.bytes < room ? wf_crc32c(0, out, text.bytes) : 0;
+	add(&text, "crc32c %08" PRIx32 "\n", crc);
+	return text.bytes;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manifest: the text that says what a saved directory holds. One spelling only: what is decoded
+ * encodes to the same bytes. README.md shows one. Thread: the caller's. */
+#pragma once
+
+#include "trainer/saved/saved.h"
+
+#define WF_MANIFEST_FILE "manifest"
+#define WF_MANIFEST_FORMAT 1u
+#define WF_MANIFEST_BYTES_MAX (4u << 20)
+#define WF_TENSOR_HEADER_BYTES 16u /* of a parameter file */
+
+struct wf_manifest_tensor {
+	char name[WF_SAVED_NAME_BYTES];
+	uint64_t rows, cols;
+	uint32_t state_count;
+	uint32_t crc[1 + WF_SAVED_STATE_MAX]; /* CRC32C of each file: values, then states */
+};
+
+struct wf_manifest {
+	struct wf_saved_about about;
+	uint32_t tensor_count;
+	struct wf_manifest_tensor *tensor; /* [tensor_count], names ascending */
+};
+
+/* Bytes of each of the tensor's files; 0: more than a file can have. */
+uint64_t wf_manifest_file_bytes(uint64_t rows, uint64_t cols);
+/* Name of file `idx` of a tensor, 0: values. `out` is [WF_SAVED_NAME_BYTES + 16]. */
+#define WF_MANIFEST_NAME_BYTES (WF_SAVED_NAME_BYTES + 16u)
+void wf_manifest_file_name(const char *tensor, unsigned idx, char *out);
+
+/**
+ * @param out ends with wf_manifest_fini
+ * @return WEFT_OK; WEFT_DATA: line and what is wrong with it; WEFT_NOMEM
+ */
+enum weft_status wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes,
+				    struct wf_manifest *out) WEFT_MUST_CHECK;
+void wf_manifest_fini(struct wf_env *env, struct wf_manifest *manifest); /* accepts a zeroed one */
+/* As snprintf: writes what fits in `room`, returns the bytes that all of it takes. */
+size_t wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* saved: a model that outlives its job: a directory `pass-00000` with a manifest and one file for
+ * each array, in the original's parameter format. A save is there as a whole or not at all: it is
+ * written beside its final name, synced, and renamed. A load uses nothing before every file has
+ * been checked. README.md has the format.
+ *
+ * Thread: any, one at a time for each folder. Blocks on the disk. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "trainer/saved/file.h"
+
+#define WF_SAVED_NAME_BYTES 128u
+#define WF_SAVED_STATE_MAX 4u
+
+/* What a save knows of its job. */
+struct wf_saved_about {
+	uint64_t pass;    /* the last one applied, from 0 */
+	uint64_t step;    /* steps applied so far */
+	uint64_t samples; /* over which these ran, of all trainers */
+	char version[32]; /* of the weft that wrote it: one word */
+	char optimizer[32];
+	char settings[512]; /* printable, for people and for comparison as a whole */
+};
+
+struct wf_saved_tensor {
+	const char *name; /* lent; wf_saved_check_name */
+	uint64_t rows, cols;
+	float *value; /* [rows, cols] */
+	uint32_t state_count;
+	float *state[WF_SAVED_STATE_MAX]; /* [rows, cols] each */
+};
+
+/* The folder that passes are saved in. */
+struct wf_saved_place {
+	struct wf_env *env;
+	const struct wf_saved_calls *calls; /* wf_saved_posix() */
+	const char *dir;
+};
+
+/* Whether a tensor's name can be a file's: WEFT_INVALID names it and what is allowed. */
+enum weft_status wf_saved_check_name(const char *name) WEFT_MUST_CHECK;
+/* "dir/pass-00003". `out` is [WF_SAVED_PATH_BYTES]. WEFT_INVALID: too long. */
+enum weft_status wf_saved_pass_path(const char *dir, uint64_t pass, char *out) WEFT_MUST_CHECK;
+/* Make the folder if it is not there (not its parents) and see whether files can be made in it.
+ * WEFT_IO: path and reason. */
+enum weft_status wf_saved_prepare(const struct wf_saved_place *place) WEFT_MUST_CHECK;
+
+/**
+ * Save a pass; one of the same number is replaced. What dead processes left half-written in the
+ * folder is removed first.
+ * @return WEFT_OK: it is on the disk; WEFT_IO: path and reason, nothing of the new save is left and
+ *         the older ones are as they were; WEFT_INVALID: a name or text that cannot be saved;
+ *         WEFT_NOMEM
+ */
+enum weft_status wf_saved_write(const struct wf_saved_place *place,
+				const struct wf_saved_about *about,
+				const struct wf_saved_tensor *tensor,
+				uint32_t tensor_count) WEFT_MUST_CHECK;
+/* Remove all saves of passes before `pass`. WEFT_IO: path and reason. */
+enum weft_status wf_saved_remove_older(const struct wf_saved_place *place,
+				       uint64_t pass) WEFT_MUST_CHECK;
+
+struct wf_saved;
+
+/**
+ * Open a save and check every byte of it.
+ * @param path of the directory, "dir/pass-00003"
+ * @return WEFT_OK; WEFT_DATA: file and what is wrong with it (missing, size, checksum, format);
+ *         WEFT_IO: file and the system's reason; WEFT_NOMEM
+ */
+enum weft_status wf_saved_open(struct wf_env *env, const struct wf_saved_calls *calls,
+			       const char *path, struct wf_saved **out) WEFT_MUST_CHECK;
+void wf_saved_close(struct wf_saved *saved); /* accepts NULL */
+const struct wf_saved_about *wf_saved_about(const struct wf_saved *saved);
+/**
+ * Fill the arrays of a model whose tensors are those of the save, in any order.
+ * @param with_state the state arrays too; else `state_count` is not looked at
+ * @return WEFT_OK; WEFT_DATA: the tensor and how it differs, nothing was written; or a file changed
+ *         since it was opened, arrays may have been written; WEFT_IO
+ */
+enum weft_status wf_saved_load(const struct wf_saved *saved, const struct wf_saved_tensor *tensor,
+			       uint32_t tensor_count, bool with_state) WEFT_MUST_CHECK;
+/**
+ * Write the save's tensors as one safetensors file, which appears whole or not at all; one of that
+ * name is replaced.
+ * @param with_state state arrays too, as NAME.state0
+ * @return WEFT_OK; WEFT_DATA, WEFT_IO: file and reason; WEFT_NOMEM
+ */
+enum weft_status wf_saved_export_safetensors(const struct wf_saved *saved, const char *path,
+					     bool with_state) WEFT_MUST_CHECK;

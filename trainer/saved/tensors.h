@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tensors: one array in one file, in the original's parameter format: a header of 16 bytes (i32
+ * version 0, u32 bytes of a value 4, u64 number of values), then the values, all little-endian.
+ * Thread: the caller's. */
+#pragma once
+
+#include "trainer/saved/file.h"
+
+#define WF_TENSOR_CHUNK_COUNT 8192u /* values that are converted at a time */
+
+/* What a file has to be. */
+struct wf_tensor_file {
+	const char *path;
+	uint64_t count;
+	uint32_t crc; /* written: filled in; read: has to be */
+};
+
+enum weft_status wf_tensor_write(const struct wf_saved_calls *calls, struct wf_tensor_file *file,
+				 const float *value) WEFT_MUST_CHECK;
+/* Read and check. `value` is [count], NULL: check only. WEFT_DATA; WEFT_IO */
+enum weft_status wf_tensor_read(const struct wf_saved_calls *calls,
+				const struct wf_tensor_file *file, float *value) WEFT_MUST_CHECK;
+/* Append the bytes of the values to `to`, checking the file on the way. WEFT_DATA; WEFT_IO */
+enum weft_status wf_tensor_copy(const struct wf_saved_calls *calls,
+				const struct wf_tensor_file *file,
+				struct wf_saved_file *to) WEFT_MUST_CHECK;
