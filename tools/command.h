@@ -4,7 +4,7 @@
 
 #include "base/env.h"
 #include "base/options.h"
-#include "tools/exit_code.h"
+#include "base/exit_code.h"
 
 struct wf_command {
 	const char *name;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "tools/exit_code.h"
+#include "base/exit_code.h"
 
 #define READ_BYTES 16384
 

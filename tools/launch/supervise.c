@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "tools/exit_code.h"
+#include "base/exit_code.h"
 #include "tools/launch/child.h"
 
 #define EVENTS_MAX 32

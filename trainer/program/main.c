@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "trainer/program/command.h"
-#include "trainer/program/exit_code.h"
+#include "base/exit_code.h"
 
 #define UNDERSTOOD_BYTES 1000u
 

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/assert.h"
-#include "tools/exit_code.h"
+#include "base/exit_code.h"
 #include "tools/launch/lines.h"
 #include "tools/launch/plan.h"
 #include "tools/launch/ports.h"

@@ -3,7 +3,7 @@
 #include "tests/unit/train/setup.h"
 
 #include "trainer/program/command.h"
-#include "trainer/program/exit_code.h"
+#include "base/exit_code.h"
 
 #define ARGS_MAX 8
 

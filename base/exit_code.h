@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exit_code: what a status becomes when a program ends with it. trainer/program/exit_code.h is the
- * same mapping for the training program: change both. Thread: any. */
+/* exit_code: what a program's exit says about a status; sysexits, where they have a number for it.
+ * Thread: any. */
 #pragma once
 
 #include "weft/status.h"
