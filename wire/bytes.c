@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "wire/little.h"
 
 /* The next `count` bytes of the buffer, or NULL, and bad from then on. */
 static uint8_t *
@@ -33,54 +34,40 @@ reader_take(struct wf_reader *r, size_t count)
 	return at;
 }
 
-static void
-put_little(struct wf_writer *w, uint64_t value, size_t count)
-{
-	uint8_t *at = writer_take(w, count);
-	if (at == NULL) {
-		return;
-	}
-	for (size_t i = 0; i < count; i++) {
-		at[i] = (uint8_t)(value >> (8 * i));
-	}
-}
-
-static uint64_t
-get_little(struct wf_reader *r, size_t count)
-{
-	const uint8_t *at = reader_take(r, count);
-	uint64_t value = 0;
-	if (at == NULL) {
-		return 0;
-	}
-	for (size_t i = 0; i < count; i++) {
-		value |= (uint64_t)at[i] << (8 * i);
-	}
-	return value;
-}
-
 void
 wf_put_u8(struct wf_writer *w, uint8_t value)
 {
-	put_little(w, value, 1);
+	uint8_t *at = writer_take(w, sizeof(value));
+	if (at != NULL) {
+		*at = value;
+	}
 }
 
 void
 wf_put_u16(struct wf_writer *w, uint16_t value)
 {
-	put_little(w, value, 2);
+	uint8_t *at = writer_take(w, sizeof(value));
+	if (at != NULL) {
+		wf_store_u16(at, value);
+	}
 }
 
 void
 wf_put_u32(struct wf_writer *w, uint32_t value)
 {
-	put_little(w, value, 4);
+	uint8_t *at = writer_take(w, sizeof(value));
+	if (at != NULL) {
+		wf_store_u32(at, value);
+	}
 }
 
 void
 wf_put_u64(struct wf_writer *w, uint64_t value)
 {
-	put_little(w, value, 8);
+	uint8_t *at = writer_take(w, sizeof(value));
+	if (at != NULL) {
+		wf_store_u64(at, value);
+	}
 }
 
 void
@@ -89,7 +76,7 @@ wf_put_f64(struct wf_writer *w, double value)
 	uint64_t bits;
 	WF_STATIC_ASSERT(sizeof(bits) == sizeof(value), "f64 is IEEE binary64");
 	memcpy(&bits, &value, sizeof(bits));
-	put_little(w, bits, 8);
+	wf_put_u64(w, bits);
 }
 
 void
@@ -116,31 +103,35 @@ wf_put_string(struct wf_writer *w, const char *text)
 uint8_t
 wf_get_u8(struct wf_reader *r)
 {
-	return (uint8_t)get_little(r, 1);
+	const uint8_t *at = reader_take(r, 1);
+	return at == NULL ? 0 : *at;
 }
 
 uint16_t
 wf_get_u16(struct wf_reader *r)
 {
-	return (uint16_t)get_little(r, 2);
+	const uint8_t *at = reader_take(r, sizeof(uint16_t));
+	return at == NULL ? 0 : wf_load_u16(at);
 }
 
 uint32_t
 wf_get_u32(struct wf_reader *r)
 {
-	return (uint32_t)get_little(r, 4);
+	const uint8_t *at = reader_take(r, sizeof(uint32_t));
+	return at == NULL ? 0 : wf_load_u32(at);
 }
 
 uint64_t
 wf_get_u64(struct wf_reader *r)
 {
-	return get_little(r, 8);
+	const uint8_t *at = reader_take(r, sizeof(uint64_t));
+	return at == NULL ? 0 : wf_load_u64(at);
 }
 
 double
 wf_get_f64(struct wf_reader *r)
 {
-	uint64_t bits = get_little(r, 8);
+	uint64_t bits = wf_get_u64(r);
 	double value;
 	memcpy(&value, &bits, sizeof(value));
 	return value;

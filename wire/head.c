@@ -6,51 +6,48 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
-#include "wire/bytes.h"
+#include "wire/little.h"
 
 #define HEAD_CRC_AT 60 /* bytes in front of the head's own CRC: what it covers */
 
 WF_STATIC_ASSERT(WF_HEAD_BYTES == HEAD_CRC_AT + sizeof(uint32_t), "the CRC ends the head");
 WF_STATIC_ASSERT(WF_HEAD_BYTES + WF_MSG_BODY_MAX == 4096, "a message fills 4,096 bytes");
 
+/* Offsets: the table in head.h. */
 void
 wf_head_encode(const struct wf_head *head, uint8_t out[WF_HEAD_BYTES])
 {
-	struct wf_writer w = {.base = out, .capacity = WF_HEAD_BYTES};
-
-	wf_put_u32(&w, WF_WIRE_MAGIC);
-	wf_put_u8(&w, head->version == 0 ? WF_WIRE_VERSION : head->version);
-	wf_put_u8(&w, head->service);
-	wf_put_u8(&w, head->type);
-	wf_put_u8(&w, head->flags);
-	wf_put_u64(&w, head->body_bytes);
-	wf_put_u64(&w, head->request_id);
-	wf_put_u64(&w, head->step);
-	wf_put_u32(&w, head->slice);
-	wf_put_u32(&w, head->region);
-	wf_put_u64(&w, head->offset);
-	wf_put_u64(&w, head->epoch);
-	wf_put_u32(&w, head->payload_crc);
-	WF_ASSERT(w.used == HEAD_CRC_AT);
-	wf_put_u32(&w, wf_crc32c(0, out, HEAD_CRC_AT));
-	WF_ASSERT(!w.bad);
+	wf_store_u32(out, WF_WIRE_MAGIC);
+	out[4] = head->version == 0 ? WF_WIRE_VERSION : head->version;
+	out[5] = head->service;
+	out[6] = head->type;
+	out[7] = head->flags;
+	wf_store_u64(out + 8, head->body_bytes);
+	wf_store_u64(out + 16, head->request_id);
+	wf_store_u64(out + 24, head->step);
+	wf_store_u32(out + 32, head->slice);
+	wf_store_u32(out + 36, head->region);
+	wf_store_u64(out + 40, head->offset);
+	wf_store_u64(out + 48, head->epoch);
+	wf_store_u32(out + 56, head->payload_crc);
+	wf_store_u32(out + HEAD_CRC_AT, wf_crc32c(0, out, HEAD_CRC_AT));
 }
 
 static void
-read_fields(struct wf_reader *r, struct wf_head *head)
+read_fields(const uint8_t *in, struct wf_head *head)
 {
-	head->version = wf_get_u8(r);
-	head->service = wf_get_u8(r);
-	head->type = wf_get_u8(r);
-	head->flags = wf_get_u8(r);
-	head->body_bytes = wf_get_u64(r);
-	head->request_id = wf_get_u64(r);
-	head->step = wf_get_u64(r);
-	head->slice = wf_get_u32(r);
-	head->region = wf_get_u32(r);
-	head->offset = wf_get_u64(r);
-	head->epoch = wf_get_u64(r);
-	head->payload_crc = wf_get_u32(r);
+	head->version = in[4];
+	head->service = in[5];
+	head->type = in[6];
+	head->flags = in[7];
+	head->body_bytes = wf_load_u64(in + 8);
+	head->request_id = wf_load_u64(in + 16);
+	head->step = wf_load_u64(in + 24);
+	head->slice = wf_load_u32(in + 32);
+	head->region = wf_load_u32(in + 36);
+	head->offset = wf_load_u64(in + 40);
+	head->epoch = wf_load_u64(in + 48);
+	head->payload_crc = wf_load_u32(in + 56);
 }
 
 /* Bytes that are nothing of ours, or were damaged on the way. */
@@ -97,15 +94,10 @@ check_fields(const struct wf_head *head)
 enum weft_status
 wf_head_decode(const uint8_t in[WF_HEAD_BYTES], uint64_t body_max, struct wf_head *out)
 {
-	struct wf_reader r = {.base = in, .bytes = WF_HEAD_BYTES};
-	struct wf_head head = {0};
-
-	uint32_t magic = wf_get_u32(&r);
-	read_fields(&r, &head);
-	uint32_t head_crc = wf_get_u32(&r);
-	WF_ASSERT(wf_reader_done(&r));
-
-	enum weft_status st = check_integrity(in, magic, &head, head_crc);
+	struct wf_head head;
+	read_fields(in, &head);
+	enum weft_status st =
+		check_integrity(in, wf_load_u32(in), &head, wf_load_u32(in + HEAD_CRC_AT));
 	if (st != WEFT_OK) {
 		return st;
 	}
