@@ -159,7 +159,7 @@ write_cell(struct target *t, const uint8_t *bytes, uint64_t number, bool with_ke
 	struct wf_shm_cell *cell = &t->segment->way[0].cell[number % WF_SHM_CELLS];
 	memcpy(&cell->note, bytes, sizeof(cell->note));
 	if (with_key && cell->note.put.kind != WF_SHM_MSG) {
-		wf_shm_key_read(&t->key, &cell->note.put.grant, &cell->note.put.nonce);
+		wf_grant_key_read(&t->key, &cell->note.put.grant, &cell->note.put.nonce);
 	}
 	atomic_store_explicit(&cell->seq, number + 1, memory_order_release); /* S1 */
 }

@@ -195,7 +195,7 @@ repair(struct target *t, uint8_t *stream, size_t bytes, bool with_nonce)
 		};
 		if (with_nonce) {
 			uint32_t number = 0;
-			wf_tcp_key_read(&t->key, &number, &head.request_id);
+			wf_grant_key_read(&t->key, &number, &head.request_id);
 		}
 		wf_head_encode(&head, raw);
 		at += WF_HEAD_BYTES + head.body_bytes;

@@ -11,23 +11,11 @@
 #include "transport/shm/shm_internal.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #define EPOLL_EVENTS 64
-
-struct wf_event *
-wf_shm_emit(struct wf_shm_events *events, struct wf_shm_conn *c, enum wf_event_kind kind)
-{
-	WF_ASSERT(events->count < events->max);
-	struct wf_event *event = &events->at[events->count++];
-	memset(event, 0, sizeof(*event));
-	event->kind = kind;
-	event->conn = &c->conn;
-	return event;
-}
 
 enum weft_status
 wf_shm_watch(struct wf_shm *t, int fd, struct wf_shm_source *source)
@@ -152,11 +140,11 @@ set_sleeping(struct wf_shm *t, uint32_t sleeping)
 }
 
 static void
-visit_all(struct wf_shm *t, struct wf_shm_events *events)
+visit_all(struct wf_shm *t, struct wf_events *events)
 {
 	uint32_t count = t->conn_count;
 	for (uint32_t i = 0; i < count; i++) {
-		if (wf_shm_events_full(events)) {
+		if (wf_events_full(events)) {
 			t->first = (t->first + i) % count;
 			t->work_left = true;
 			return;
@@ -187,7 +175,7 @@ static enum weft_status
 shm_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsigned *event_count)
 {
 	struct wf_shm *t = wf_shm_of(transport);
-	struct wf_shm_events events = {.at = at, .max = max};
+	struct wf_events events = {.at = at, .max = max};
 	uint64_t timer_ns = t->timer_ns;
 	t->turn++;
 	t->now_ns = wf_now_ns(transport->env);

@@ -26,6 +26,7 @@ wf_shm_conn_create(struct wf_shm *t, bool incoming)
 	c->conn.transport = &t->transport;
 	c->source = (struct wf_shm_source){.kind = WF_SHM_SOURCE_CONN, .owner = c};
 	c->t = t;
+	wf_grants_init(&c->grants, t->transport.env, &t->regions, c->peer);
 	c->incoming = incoming;
 	c->fd = -1;
 	c->segment_fd = -1;
@@ -137,7 +138,7 @@ wf_shm_conn_down(struct wf_shm_conn *c, enum weft_status status, const char *for
 	}
 	c->rx.put_open = false;
 	c->rx.put_src = NULL;
-	c->grant_count = 0; /* grants die with the connection */
+	wf_grants_drop(&c->grants);
 	count_down(c);
 	c->watch_ns = WF_NEVER;
 	c->deadline_ns = WF_NEVER;
@@ -191,7 +192,7 @@ wf_shm_conn_disconnect(struct wf_conn *conn, enum wf_disconnect how)
 }
 
 static void
-drain(struct wf_shm_conn *c, struct wf_shm_events *events)
+drain(struct wf_shm_conn *c, struct wf_events *events)
 {
 	wf_shm_complete(c);
 	wf_shm_flush(c);
@@ -203,7 +204,7 @@ drain(struct wf_shm_conn *c, struct wf_shm_events *events)
 }
 
 static void
-serve(struct wf_shm_conn *c, struct wf_shm_events *events)
+serve(struct wf_shm_conn *c, struct wf_events *events)
 {
 	if (c->readable) {
 		wf_shm_read_socket(c);
@@ -224,7 +225,7 @@ serve(struct wf_shm_conn *c, struct wf_shm_events *events)
 
 /* What the peer still reads may take until it has gone, or stood still for too long. */
 static void
-die(struct wf_shm_conn *c, struct wf_shm_events *events)
+die(struct wf_shm_conn *c, struct wf_events *events)
 {
 	while (c->readable && !c->eof) {
 		struct wf_shm_mail mail;
@@ -237,11 +238,11 @@ die(struct wf_shm_conn *c, struct wf_shm_events *events)
 	}
 	bool over = wf_shm_give_up(c, !c->eof && c->t->now_ns < c->deadline_ns);
 	wf_shm_emit_done(c, events);
-	if (!over || c->tx.done.first != NULL || wf_shm_events_full(events)) {
+	if (!over || c->tx.done.first != NULL || wf_events_full(events)) {
 		c->t->work_left |= over;
 		return;
 	}
-	struct wf_event *event = wf_shm_emit(events, c, WF_EVENT_DOWN);
+	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_DOWN);
 	event->down.status = c->down_status;
 	event->down.why = c->why;
 	if (c->down_status == WEFT_REFUSED) {
@@ -253,7 +254,7 @@ die(struct wf_shm_conn *c, struct wf_shm_events *events)
 }
 
 static void
-visit_state(struct wf_shm_conn *c, struct wf_shm_events *events)
+visit_state(struct wf_shm_conn *c, struct wf_events *events)
 {
 	switch (c->state) {
 	case WF_SHM_CONNECTING:
@@ -284,13 +285,13 @@ visit_state(struct wf_shm_conn *c, struct wf_shm_events *events)
 }
 
 void
-wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_shm_events *events)
+wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_events *events)
 {
 	enum wf_shm_state before;
 	do {
 		before = c->state;
 		visit_state(c, events);
-	} while (c->state != before && !wf_shm_events_full(events));
+	} while (c->state != before && !wf_events_full(events));
 	if (c->state != before) {
 		c->t->work_left = true;
 	}

@@ -221,16 +221,16 @@ count_up(struct wf_shm_conn *c)
 }
 
 void
-wf_shm_shake_emit(struct wf_shm_conn *c, struct wf_shm_events *events)
+wf_shm_shake_emit(struct wf_shm_conn *c, struct wf_events *events)
 {
 	if (!c->incoming && c->shake.type == WF_SHM_REFUSE) {
 		wf_shm_conn_down(c, WEFT_REFUSED, "refused by the peer");
 		return;
 	}
-	if (wf_shm_events_full(events)) {
+	if (wf_events_full(events)) {
 		return;
 	}
-	struct wf_event *event = wf_shm_emit(events, c, WF_EVENT_UP);
+	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_UP);
 	event->up.incoming = c->incoming;
 	event->up.blob = c->shake.blob;
 	event->up.blob_bytes = c->shake.blob_bytes;

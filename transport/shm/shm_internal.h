@@ -16,7 +16,10 @@
 
 #include "base/assert.h"
 #include "base/env.h"
+#include "transport/events.h"
+#include "transport/grants.h"
 #include "transport/ops.h"
+#include "transport/regions.h"
 #include "wire/head.h"
 
 #define WF_SHM_CELLS 512u                  /* of a way; a power of two */
@@ -26,9 +29,7 @@
 #define WF_SHM_COPY_BYTES 4096u            /* PUTs up to this are copied, longer ones published */
 #define WF_SHM_REFS 1024u                  /* published PUTs not yet completed, per way */
 #define WF_SHM_MSG_RING_BYTES (256u << 10) /* messages taken while the way is full */
-#define WF_SHM_REGION_MAX 64u              /* regions of a transport, and of a peer */
 #define WF_SHM_PEER_BYTES_MAX (1ull << 42) /* address space for the regions of one peer */
-#define WF_SHM_GRANT_MAX 64u               /* grants of one end of a connection */
 #define WF_SHM_LISTENER_MAX 8u
 #define WF_SHM_MSGS_MAX 256u             /* MSG events of one poll */
 #define WF_SHM_BODIES_BYTES (256u << 10) /* and their bodies */
@@ -176,19 +177,14 @@ struct wf_shm_listener {
 	uint64_t retry_ns; /* no descriptors or memory: not before; 0: no wait */
 };
 
-struct wf_shm_region {
-	uint8_t *base; /* NULL: free */
-	size_t bytes;
-	int memfd;           /* the caller's; -1: its PUTs are copied */
-	uint64_t generation; /* number of the region_add */
-};
-
-/* What regions are called between processes: the number, and which of those that had it. */
+/* What regions are called between processes: the number, and which of those that had it. A peer's
+ * are as many as this end's at most. */
 static inline uint32_t
 wf_shm_region_id(uint32_t number, uint64_t generation)
 {
 	return (uint32_t)(generation << 8) | number;
 }
+WF_STATIC_ASSERT(WF_REGIONS_MAX < 1u << 8, "a number fits below the generation");
 
 /* A region of the peer, mapped read-only. */
 struct wf_shm_foreign {
@@ -198,21 +194,7 @@ struct wf_shm_foreign {
 	uint32_t held; /* slots whose bytes lie in it */
 };
 
-struct wf_shm_grant {
-	uint8_t *base;
-	uint64_t bytes;      /* SLOTS: of one */
-	uint64_t nonce;      /* never 0 */
-	uint32_t slot_count; /* 0: a place */
-};
-
-enum wf_shm_slot_state {
-	WF_SHM_SLOT_FREE,
-	WF_SHM_SLOT_FILLING, /* the first part of a PUT was accepted */
-	WF_SHM_SLOT_HELD,    /* its event was delivered */
-};
-
 struct wf_shm_slot {
-	uint8_t state;                  /* enum wf_shm_slot_state */
 	struct wf_shm_foreign *foreign; /* it lies there; NULL: in this end's memory */
 	uint32_t op;                    /* foreign: to be completed by the release */
 };
@@ -262,18 +244,18 @@ struct wf_shm_tx {
 	struct wf_shm_entry *entry; /* [op_max] */
 	struct wf_shm_entry *free;
 	struct wf_shm_list queue, done;
-	uint32_t ref_count;                   /* entries PUBLISHED */
-	uint64_t published;                   /* cells filled */
-	uint64_t consumed;                    /* of them, as far as known */
-	uint64_t completed;                   /* completions read */
-	uint64_t data_head, data_tail;        /* positions in the way's data; they only grow */
-	uint64_t data_end[WF_SHM_CELLS];      /* of each cell: data is free up to here behind it */
-	uint8_t *ring;                        /* WF_SHM_MSG_RING_BYTES */
-	uint64_t ring_head, ring_tail;        /* positions only grow */
-	uint64_t exported[WF_SHM_REGION_MAX]; /* generation that the peer has; 0: none */
-	bool dirty;                           /* the doorbell is due */
-	uint64_t watch_consumed;              /* at the last look for a peer that stands still */
-	unsigned watch_still;                 /* looks since without a change */
+	uint32_t ref_count;                /* entries PUBLISHED */
+	uint64_t published;                /* cells filled */
+	uint64_t consumed;                 /* of them, as far as known */
+	uint64_t completed;                /* completions read */
+	uint64_t data_head, data_tail;     /* positions in the way's data; they only grow */
+	uint64_t data_end[WF_SHM_CELLS];   /* of each cell: data is free up to here behind it */
+	uint8_t *ring;                     /* WF_SHM_MSG_RING_BYTES */
+	uint64_t ring_head, ring_tail;     /* positions only grow */
+	uint64_t exported[WF_REGIONS_MAX]; /* generation that the peer has; 0: none */
+	bool dirty;                        /* the doorbell is due */
+	uint64_t watch_consumed;           /* at the last look for a peer that stands still */
+	unsigned watch_still;              /* looks since without a change */
 };
 
 struct wf_shm_rx {
@@ -282,14 +264,10 @@ struct wf_shm_rx {
 	bool stalled;       /* a cell is here and waits for room */
 	/* The PUT whose payload is being copied. */
 	bool put_open;
-	uint8_t *put_at;
-	uint64_t put_left;
-	uint32_t put_tag;
-	struct wf_shm_grant *put_grant;
+	struct wf_landing put;  /* while put_open */
 	const uint8_t *put_src; /* REF into a place; NULL: parts come in cells */
 	uint32_t put_op;
-	const void *put_data;                             /* of the event */
-	struct wf_shm_foreign foreign[WF_SHM_REGION_MAX]; /* number of the id - 1 */
+	struct wf_shm_foreign foreign[WF_REGIONS_MAX]; /* number of the id - 1 */
 	uint64_t foreign_bytes;
 };
 
@@ -318,8 +296,7 @@ struct wf_shm_conn {
 	struct wf_shm_tx tx;
 	struct wf_shm_rx rx;
 
-	struct wf_shm_grant grant[WF_SHM_GRANT_MAX];
-	unsigned grant_count;
+	struct wf_grants grants;
 	struct wf_shm_slot slot[WF_SLOT_COUNT_MAX];
 
 	struct wf_shm_packet shake; /* connecting: the hello, then the verdict; else the hello */
@@ -338,8 +315,7 @@ struct wf_shm {
 	struct wf_shm_source wake;
 	struct wf_shm_listener listener[WF_SHM_LISTENER_MAX];
 	unsigned listener_count;
-	struct wf_shm_region region[WF_SHM_REGION_MAX]; /* number - 1 */
-	uint64_t region_generation;
+	struct wf_regions regions;
 	struct wf_shm_conn **conn; /* [conn_max], the first conn_count are in use */
 	uint32_t conn_count;
 	uint32_t up_count;
@@ -360,12 +336,6 @@ struct wf_shm {
 	uint8_t bodies[WF_SHM_BODIES_BYTES];
 };
 
-/* Where a poll writes its events. */
-struct wf_shm_events {
-	struct wf_event *at;
-	unsigned max, count;
-};
-
 static inline struct wf_shm *
 wf_shm_of(struct wf_transport *transport)
 {
@@ -377,16 +347,6 @@ wf_shm_conn_of(struct wf_conn *conn)
 {
 	return (struct wf_shm_conn *)conn;
 }
-
-static inline bool
-wf_shm_events_full(const struct wf_shm_events *events)
-{
-	return events->count == events->max;
-}
-
-/* The next event of `c`, zeroed; there must be room. */
-struct wf_event *wf_shm_emit(struct wf_shm_events *events, struct wf_shm_conn *c,
-			     enum wf_event_kind kind);
 
 /* shm.c */
 enum weft_status wf_shm_watch(struct wf_shm *t, int fd, struct wf_shm_source *source);
@@ -405,7 +365,7 @@ void wf_shm_conn_down(struct wf_shm_conn *c, enum weft_status status, const char
 /* Down for how the peer ended: from what it said, or for the end of its socket. */
 void wf_shm_conn_ended(struct wf_shm_conn *c, enum wf_shm_closing closing);
 /* One turn: whatever the state asks for. */
-void wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_shm_events *events);
+void wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_events *events);
 void wf_shm_conn_expire(struct wf_shm_conn *c);
 /* When to look at it again; WF_NEVER. */
 uint64_t wf_shm_conn_due_ns(const struct wf_shm_conn *c);
@@ -422,7 +382,7 @@ enum weft_status wf_shm_answer(struct wf_conn *conn, bool accept, const void *ve
 /* One try; CONNECTING, SHAKING or down afterwards. */
 void wf_shm_connect_try(struct wf_shm_conn *c);
 void wf_shm_shake_read(struct wf_shm_conn *c);
-void wf_shm_shake_emit(struct wf_shm_conn *c, struct wf_shm_events *events);
+void wf_shm_shake_emit(struct wf_shm_conn *c, struct wf_events *events);
 
 /* shm_listen.c */
 enum weft_status wf_shm_listen(struct wf_transport *transport, const struct wf_host *at,
@@ -475,13 +435,9 @@ enum weft_status wf_shm_memfd_check(int fd, uint64_t bytes) WEFT_MUST_CHECK;
 enum weft_status wf_shm_region_add(struct wf_transport *transport, const struct wf_region *region,
 				   uint32_t *out);
 void wf_shm_region_remove(struct wf_transport *transport, uint32_t region);
-/* `bytes` at `src` lie in the region. */
-bool wf_shm_region_holds(const struct wf_shm *t, uint32_t region, const void *src, uint64_t bytes);
 enum weft_status wf_shm_grant(struct wf_conn *conn, const struct wf_grant *grant,
 			      struct wf_grant_key *out);
 void wf_shm_release(struct wf_conn *conn, uint32_t slot);
-/* Grant by number and what it was called, for the note. */
-void wf_shm_key_read(const struct wf_grant_key *key, uint32_t *number, uint64_t *nonce);
 /* Open the PUT that `put` announces, or WEFT_PROTOCOL. */
 enum weft_status wf_shm_put_open(struct wf_shm_conn *c, const struct wf_shm_put *put);
 
@@ -492,7 +448,7 @@ enum weft_status wf_shm_post(struct wf_conn *conn, const struct wf_op *ops, unsi
 void wf_shm_flush(struct wf_shm_conn *c);
 /* Take in completions. */
 void wf_shm_complete(struct wf_shm_conn *c);
-void wf_shm_emit_done(struct wf_shm_conn *c, struct wf_shm_events *events);
+void wf_shm_emit_done(struct wf_shm_conn *c, struct wf_events *events);
 /* The connection is down: everything is done but what the peer still reads. true: nothing is left
  * to wait for. */
 bool wf_shm_give_up(struct wf_shm_conn *c, bool wait);
@@ -504,6 +460,6 @@ bool wf_shm_tx_look(struct wf_shm_conn *c);
 /* shm_recv.c */
 /* Take in cells and deliver them until there are none, the events are full or the budget is used
  * up; `discard`: deliver nothing. */
-void wf_shm_receive(struct wf_shm_conn *c, struct wf_shm_events *events, bool discard);
+void wf_shm_receive(struct wf_shm_conn *c, struct wf_events *events, bool discard);
 /* Tell the peer that its buffer is free. */
 void wf_shm_completion_write(struct wf_shm_conn *c, uint32_t op);

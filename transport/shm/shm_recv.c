@@ -48,24 +48,21 @@ peer_closing(const struct wf_shm_conn *c)
 
 /* The whole PUT is here. */
 static enum step
-put_finish(struct wf_shm_conn *c, struct wf_shm_events *events)
+put_finish(struct wf_shm_conn *c, struct wf_events *events)
 {
 	struct wf_shm_rx *rx = &c->rx;
 	rx->put_open = false;
-	if (rx->put_grant->slot_count > 0) {
-		uint32_t buffer = wf_tag_slot(rx->put_tag) & (rx->put_grant->slot_count - 1);
-		c->slot[buffer].state = WF_SHM_SLOT_HELD;
-	}
-	struct wf_event *event = wf_shm_emit(events, c, WF_EVENT_PUT);
-	event->put.tag = rx->put_tag;
-	event->put.data = rx->put_data;
+	wf_grants_landed(&c->grants, &rx->put);
+	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_PUT);
+	event->put.tag = rx->put.tag;
+	event->put.data = rx->put.data;
 	c->t->info.puts_received++;
 	return STEP_ON;
 }
 
 /* Of a published PUT everything has been read, or lent: it stands if the peer is still bound. */
 static enum step
-ref_finish(struct wf_shm_conn *c, struct wf_shm_events *events)
+ref_finish(struct wf_shm_conn *c, struct wf_events *events)
 {
 	c->rx.next++;
 	consume(c);
@@ -83,16 +80,16 @@ ref_finish(struct wf_shm_conn *c, struct wf_shm_events *events)
 
 /* Copy a published PUT into its place, some of it a turn. */
 static enum step
-ref_step(struct wf_shm_conn *c, struct wf_shm_events *events, uint64_t budget)
+ref_step(struct wf_shm_conn *c, struct wf_events *events, uint64_t budget)
 {
 	struct wf_shm_rx *rx = &c->rx;
-	uint64_t n = rx->put_left < budget ? rx->put_left : budget;
-	memcpy(rx->put_at, rx->put_src, n);
-	rx->put_at += n;
+	uint64_t n = rx->put.left < budget ? rx->put.left : budget;
+	memcpy(rx->put.at, rx->put_src, n);
+	rx->put.at += n;
 	rx->put_src += n;
-	rx->put_left -= n;
+	rx->put.left -= n;
 	c->t->info.bytes_received += n;
-	if (rx->put_left > 0 || wf_shm_events_full(events)) {
+	if (rx->put.left > 0 || wf_events_full(events)) {
 		return STEP_ROOM;
 	}
 	return ref_finish(c, events);
@@ -148,7 +145,7 @@ msg_is_sound(const struct wf_shm_msg *msg)
 }
 
 static enum step
-msg_step(struct wf_shm_conn *c, struct wf_shm_events *events, const struct wf_shm_cell *cell,
+msg_step(struct wf_shm_conn *c, struct wf_events *events, const struct wf_shm_cell *cell,
 	 const struct wf_shm_msg *msg)
 {
 	struct wf_shm *t = c->t;
@@ -156,7 +153,7 @@ msg_step(struct wf_shm_conn *c, struct wf_shm_events *events, const struct wf_sh
 	if (from == NULL || !msg_is_sound(msg)) {
 		return bad_cell(c, "no message is like that");
 	}
-	if (wf_shm_events_full(events) || t->msg_count == WF_SHM_MSGS_MAX ||
+	if (wf_events_full(events) || t->msg_count == WF_SHM_MSGS_MAX ||
 	    msg->bytes > WF_SHM_BODIES_BYTES - t->body_bytes) {
 		return STEP_ROOM;
 	}
@@ -165,7 +162,7 @@ msg_step(struct wf_shm_conn *c, struct wf_shm_events *events, const struct wf_sh
 	t->body_bytes += (msg->bytes + 7u) & ~7u;
 	struct wf_head *head = &t->heads[t->msg_count++];
 	fill_head(head, msg, body);
-	struct wf_event *event = wf_shm_emit(events, c, WF_EVENT_MSG);
+	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_MSG);
 	event->msg.head = head;
 	event->msg.body = body;
 	t->info.msgs_received++;
@@ -176,20 +173,20 @@ msg_step(struct wf_shm_conn *c, struct wf_shm_events *events, const struct wf_sh
 
 /* A part of a PUT that comes through the way. */
 static enum step
-part_step(struct wf_shm_conn *c, struct wf_shm_events *events, const struct wf_shm_cell *cell,
+part_step(struct wf_shm_conn *c, struct wf_events *events, const struct wf_shm_cell *cell,
 	  const struct wf_shm_put *put)
 {
 	struct wf_shm_rx *rx = &c->rx;
 	const uint8_t *from = payload(c, cell, put->where, put->at, put->part_bytes);
-	if (from == NULL || put->part_bytes == 0 || put->part_bytes > rx->put_left) {
+	if (from == NULL || put->part_bytes == 0 || put->part_bytes > rx->put.left) {
 		return bad_cell(c, "no part of a PUT is like that");
 	}
-	memcpy(rx->put_at, from, put->part_bytes);
-	rx->put_at += put->part_bytes;
-	rx->put_left -= put->part_bytes;
+	memcpy(rx->put.at, from, put->part_bytes);
+	rx->put.at += put->part_bytes;
+	rx->put.left -= put->part_bytes;
 	rx->next++;
 	c->t->info.bytes_received += put->part_bytes;
-	return rx->put_left > 0 ? STEP_ON : put_finish(c, events);
+	return rx->put.left > 0 ? STEP_ON : put_finish(c, events);
 }
 
 /* The peer is still bound by it, and its region is here: it was sent before the PUT. */
@@ -207,10 +204,10 @@ ref_may_begin(struct wf_shm_conn *c, const struct wf_shm_put *put)
 }
 
 static enum step
-put_step(struct wf_shm_conn *c, struct wf_shm_events *events, const struct wf_shm_cell *cell,
+put_step(struct wf_shm_conn *c, struct wf_events *events, const struct wf_shm_cell *cell,
 	 const struct wf_shm_put *put)
 {
-	if (wf_shm_events_full(events)) {
+	if (wf_events_full(events)) {
 		return STEP_ROOM;
 	}
 	if (put->kind == WF_SHM_MORE) {
@@ -258,7 +255,7 @@ next_cell(const struct wf_shm_conn *c)
 }
 
 static enum step
-cell_step(struct wf_shm_conn *c, struct wf_shm_events *events, bool discard)
+cell_step(struct wf_shm_conn *c, struct wf_events *events, bool discard)
 {
 	const struct wf_shm_cell *cell = next_cell(c);
 	if (cell == NULL) {
@@ -289,7 +286,7 @@ look_for_end(struct wf_shm_conn *c, enum wf_shm_closing closing, bool eof)
 }
 
 void
-wf_shm_receive(struct wf_shm_conn *c, struct wf_shm_events *events, bool discard)
+wf_shm_receive(struct wf_shm_conn *c, struct wf_events *events, bool discard)
 {
 	/* Before the cells: who has said its last word has filled its last cell. */
 	bool eof = c->eof;

@@ -114,7 +114,7 @@ enum weft_status
 wf_shm_foreign_add(struct wf_shm_conn *c, uint32_t id, uint64_t bytes, int fd)
 {
 	uint32_t number = id & 0xff;
-	if (number == 0 || number > WF_SHM_REGION_MAX || bytes == 0) {
+	if (number == 0 || number > WF_REGIONS_MAX || bytes == 0) {
 		return wf_fail(WEFT_PROTOCOL, "a region %u of %llu bytes", number,
 			       (unsigned long long)bytes);
 	}
@@ -146,7 +146,7 @@ struct wf_shm_foreign *
 wf_shm_foreign_find(struct wf_shm_conn *c, uint32_t id)
 {
 	uint32_t number = id & 0xff;
-	if (number == 0 || number > WF_SHM_REGION_MAX) {
+	if (number == 0 || number > WF_REGIONS_MAX) {
 		return NULL;
 	}
 	struct wf_shm_foreign *f = &c->rx.foreign[number - 1];
@@ -156,7 +156,7 @@ wf_shm_foreign_find(struct wf_shm_conn *c, uint32_t id)
 void
 wf_shm_foreign_close(struct wf_shm_conn *c)
 {
-	for (unsigned i = 0; i < WF_SHM_REGION_MAX; i++) {
+	for (unsigned i = 0; i < WF_REGIONS_MAX; i++) {
 		foreign_unmap(c, &c->rx.foreign[i]);
 	}
 }

@@ -182,22 +182,23 @@ publish_msg(struct wf_shm_conn *c, const struct wf_head *head, const void *body,
 static bool
 export_region(struct wf_shm_conn *c, const struct wf_shm_entry *entry)
 {
-	const struct wf_shm_region *r = &c->t->region[entry->region - 1];
+	const struct wf_region *r = &c->t->regions.region[entry->region - 1];
+	uint64_t generation = c->t->regions.generation[entry->region - 1];
 	if (r->memfd < 0) {
 		return false;
 	}
 	uint64_t *exported = &c->tx.exported[entry->region - 1];
-	if (*exported == r->generation) {
+	if (*exported == generation) {
 		return true;
 	}
 	struct wf_shm_packet packet = {
 		.type = WF_SHM_REGION,
-		.region = wf_shm_region_id(entry->region, r->generation),
+		.region = wf_shm_region_id(entry->region, generation),
 		.bytes = r->bytes,
 	};
 	int err = wf_shm_send(c->fd, &packet, r->memfd);
 	if (err == 0) {
-		*exported = r->generation;
+		*exported = generation;
 	} else if (wf_log_limit_pass(&c->t->export_log, c->t->now_ns, LOG_PERIOD_NS)) {
 		wf_log(c->t->transport.env, WF_LOG_INFO,
 		       "shm: %s: region %u cannot be passed on, errno %d; its PUTs are copied",
@@ -227,12 +228,13 @@ publish_ref(struct wf_shm_conn *c, struct wf_shm_entry *entry)
 	if (c->tx.ref_count == WF_SHM_REFS || !find_room(c, 0, &at)) {
 		return false;
 	}
-	const struct wf_shm_region *r = &c->t->region[entry->region - 1];
+	const struct wf_region *r = &c->t->regions.region[entry->region - 1];
+	uint64_t generation = c->t->regions.generation[entry->region - 1];
 	union wf_shm_note note = {.put = note_of(entry)};
 	note.put.where = WF_SHM_REF;
-	note.put.region = wf_shm_region_id(entry->region, r->generation);
+	note.put.region = wf_shm_region_id(entry->region, generation);
 	note.put.op = (uint32_t)(entry - c->tx.entry);
-	note.put.at = (uint64_t)(entry->src - r->base);
+	note.put.at = (uint64_t)(entry->src - (const uint8_t *)r->base);
 	entry->position = c->tx.published;
 	entry->state = WF_SHM_ENTRY_PUBLISHED;
 	c->tx.ref_count++;
@@ -371,7 +373,7 @@ take_put(struct wf_shm_conn *c, const struct wf_op *op, struct wf_shm_entry *ent
 	entry->src = op->src;
 	entry->bytes = op->bytes;
 	entry->offset = op->offset;
-	wf_shm_key_read(&op->key, &entry->grant, &entry->nonce);
+	wf_grant_key_read(&op->key, &entry->grant, &entry->nonce);
 	if (c->tx.queue.first == NULL && publish_put(c, entry)) {
 		return true;
 	}
@@ -420,7 +422,7 @@ take_all(struct wf_shm_conn *c, const struct wf_op *ops, unsigned op_count, unsi
 	for (unsigned i = 0; i < op_count; i++) {
 		const struct wf_op *op = &ops[i];
 		if (op->kind == WF_OP_PUT &&
-		    !wf_shm_region_holds(c->t, op->region, op->src, op->bytes)) {
+		    !wf_regions_hold(&c->t->regions, op->region, op->src, op->bytes)) {
 			return wf_fail(WEFT_INVALID,
 				       "put to %s: %llu bytes at %p, not in region %u", c->peer,
 				       (unsigned long long)op->bytes, op->src, op->region);
@@ -480,12 +482,12 @@ wf_shm_complete(struct wf_shm_conn *c)
 }
 
 void
-wf_shm_emit_done(struct wf_shm_conn *c, struct wf_shm_events *events)
+wf_shm_emit_done(struct wf_shm_conn *c, struct wf_events *events)
 {
 	struct wf_shm_tx *tx = &c->tx;
-	while (tx->done.first != NULL && !wf_shm_events_full(events)) {
+	while (tx->done.first != NULL && !wf_events_full(events)) {
 		struct wf_shm_entry *entry = list_pop(&tx->done);
-		struct wf_event *event = wf_shm_emit(events, c, WF_EVENT_DONE);
+		struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_DONE);
 		event->done.cookie = entry->cookie;
 		event->done.status = entry->lost ? WEFT_LOST : WEFT_OK;
 		*entry = (struct wf_shm_entry){.next = tx->free};

@@ -8,27 +8,13 @@
 #include "transport/tcp/tcp_internal.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/assert.h"
-
 #define EPOLL_EVENTS 64
 /* While some are busy the others are looked at so often. */
 #define TURNS_WITHOUT_EPOLL_MAX 8u
-
-struct wf_event *
-wf_tcp_emit(struct wf_tcp_events *events, struct wf_tcp_conn *c, enum wf_event_kind kind)
-{
-	WF_ASSERT(events->count < events->max);
-	struct wf_event *event = &events->at[events->count++];
-	memset(event, 0, sizeof(*event));
-	event->kind = kind;
-	event->conn = &c->conn;
-	return event;
-}
 
 enum weft_status
 wf_tcp_watch(struct wf_tcp *t, int fd, uint32_t mask, struct wf_tcp_source *source)
@@ -201,9 +187,9 @@ ready_pop(struct wf_tcp *t)
 }
 
 static void
-visit_ready(struct wf_tcp *t, struct wf_tcp_events *events)
+visit_ready(struct wf_tcp *t, struct wf_events *events)
 {
-	for (unsigned left = t->ready_count; left > 0 && !wf_tcp_events_full(events); left--) {
+	for (unsigned left = t->ready_count; left > 0 && !wf_events_full(events); left--) {
 		wf_tcp_conn_visit(ready_pop(t), events);
 	}
 }
@@ -237,7 +223,7 @@ static enum weft_status
 tcp_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsigned *event_count)
 {
 	struct wf_tcp *t = wf_tcp_of(transport);
-	struct wf_tcp_events events = {.at = at, .max = max};
+	struct wf_events events = {.at = at, .max = max};
 	t->turn++;
 	t->now_ns = wf_now_ns(transport->env);
 	t->heads_used = 0;

@@ -28,6 +28,7 @@ wf_tcp_conn_create(struct wf_tcp *t, bool incoming)
 	c->conn.transport = &t->transport;
 	c->source = (struct wf_tcp_source){.kind = WF_TCP_SOURCE_CONN, .owner = c};
 	c->t = t;
+	wf_grants_init(&c->grants, t->transport.env, &t->regions, c->peer);
 	c->incoming = incoming;
 	c->fd = -1;
 	c->state = WF_TCP_RESOLVING;
@@ -142,7 +143,7 @@ wf_tcp_conn_down(struct wf_tcp_conn *c, enum weft_status status, const char *for
 	socket_close(c);
 	wf_tcp_resolve_abandon(c);
 	c->rx.put_open = false;
-	c->grant_count = 0; /* grants die with the connection */
+	wf_grants_drop(&c->grants);
 	count_down(c);
 	if (c->visible) {
 		c->state = WF_TCP_DYING;
@@ -228,13 +229,13 @@ drain(struct wf_tcp_conn *c)
 }
 
 static void
-emit_down(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+emit_down(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	wf_tcp_emit_done(c, events, WEFT_LOST);
-	if (c->tx.done < c->tx.posted || wf_tcp_events_full(events)) {
+	if (c->tx.done < c->tx.posted || wf_events_full(events)) {
 		return;
 	}
-	struct wf_event *event = wf_tcp_emit(events, c, WF_EVENT_DOWN);
+	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_DOWN);
 	event->down.status = c->down_status;
 	event->down.why = c->why;
 	if (c->down_status == WEFT_REFUSED) {
@@ -246,7 +247,7 @@ emit_down(struct wf_tcp_conn *c, struct wf_tcp_events *events)
 }
 
 static void
-visit_state(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+visit_state(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	switch (c->state) {
 	case WF_TCP_RESOLVING:
@@ -308,13 +309,13 @@ has_work(const struct wf_tcp_conn *c)
 }
 
 void
-wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	enum wf_tcp_state before;
 	do {
 		before = c->state;
 		visit_state(c, events);
-	} while (c->state != before && !wf_tcp_events_full(events));
+	} while (c->state != before && !wf_events_full(events));
 	if (has_work(c)) {
 		wf_tcp_conn_ready(c);
 	}

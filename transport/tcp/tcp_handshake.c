@@ -252,16 +252,16 @@ count_up(struct wf_tcp_conn *c)
 }
 
 void
-wf_tcp_shake_emit(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+wf_tcp_shake_emit(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	if (!c->incoming && c->shake_head.type == WF_TCP_REFUSE) {
 		wf_tcp_conn_down(c, WEFT_REFUSED, "refused by the peer");
 		return;
 	}
-	if (wf_tcp_events_full(events)) {
+	if (wf_events_full(events)) {
 		return;
 	}
-	struct wf_event *event = wf_tcp_emit(events, c, WF_EVENT_UP);
+	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_UP);
 	event->up.incoming = c->incoming;
 	event->up.blob = c->shake + WF_HEAD_BYTES;
 	event->up.blob_bytes = c->shake_head.body_bytes;

@@ -13,7 +13,10 @@
 #include <sys/socket.h>
 
 #include "base/env.h"
+#include "transport/events.h"
+#include "transport/grants.h"
 #include "transport/ops.h"
+#include "transport/regions.h"
 #include "wire/head.h"
 
 /* Types of frames of service TRANSPORT. */
@@ -25,8 +28,6 @@ enum wf_tcp_frame {
 	WF_TCP_CLOSE = 5, /* the last frame of an end that closes in good order */
 };
 
-#define WF_TCP_REGION_MAX 64u  /* regions of a transport */
-#define WF_TCP_GRANT_MAX 64u   /* grants of one end of a connection */
 #define WF_TCP_LISTENER_MAX 8u /* sockets, not calls: a name may have several addresses */
 #define WF_TCP_ADDRESS_MAX 8u  /* addresses of a name that are tried */
 #define WF_TCP_RX_BYTES 65536u /* receive buffer of a connection */
@@ -66,11 +67,6 @@ struct wf_tcp_listener {
 	uint64_t retry_ns; /* no descriptors or memory: not before; 0: no wait */
 };
 
-struct wf_tcp_region {
-	uint8_t *base; /* NULL: free */
-	size_t bytes;
-};
-
 /* A name look-up. Outlives its connection until the helper thread is done with it. */
 struct wf_tcp_resolve {
 	struct wf_task task;
@@ -79,19 +75,6 @@ struct wf_tcp_resolve {
 	unsigned address_count;
 	struct sockaddr_storage address[WF_TCP_ADDRESS_MAX];
 	struct wf_tcp_resolve *next; /* transport's list of those without a connection */
-};
-
-enum wf_tcp_slot_state {
-	WF_TCP_SLOT_FREE,
-	WF_TCP_SLOT_FILLING, /* the head of a PUT was accepted */
-	WF_TCP_SLOT_HELD,    /* its event was delivered */
-};
-
-struct wf_tcp_grant {
-	uint8_t *base;
-	uint64_t bytes;      /* SLOTS: of one */
-	uint64_t nonce;      /* never 0 */
-	uint32_t slot_count; /* 0: a place */
 };
 
 enum wf_tcp_state {
@@ -141,12 +124,8 @@ struct wf_tcp_rx {
 	bool stalled;       /* a whole frame is here and waits for room for its event */
 	/* The PUT whose payload is awaited. */
 	bool put_open;
-	uint8_t *put_at; /* where the next byte goes */
-	uint64_t put_left;
-	uint32_t put_tag;
-	struct wf_tcp_grant *put_grant;
-	const void *put_data; /* of the event */
-	uint64_t progress_ns; /* when bytes last came */
+	struct wf_landing put; /* while put_open */
+	uint64_t progress_ns;  /* when bytes last came */
 };
 
 struct wf_tcp_conn {
@@ -175,9 +154,7 @@ struct wf_tcp_conn {
 	struct wf_head shake_head;
 	uint8_t control[WF_TCP_BLOB_FRAME_BYTES];
 
-	struct wf_tcp_grant grant[WF_TCP_GRANT_MAX];
-	unsigned grant_count;
-	uint8_t slot_state[WF_SLOT_COUNT_MAX]; /* enum wf_tcp_slot_state */
+	struct wf_grants grants;
 
 	/* Connecting end. */
 	struct wf_tcp_resolve *resolve; /* NULL when the addresses are here */
@@ -201,7 +178,7 @@ struct wf_tcp {
 	struct wf_tcp_source wake;
 	struct wf_tcp_listener listener[WF_TCP_LISTENER_MAX];
 	unsigned listener_count;
-	struct wf_tcp_region region[WF_TCP_REGION_MAX]; /* number - 1 */
+	struct wf_regions regions;
 	struct wf_tcp_conn *conns;
 	unsigned conn_count;
 	struct wf_tcp_resolve *orphans; /* look-ups whose connection has gone */
@@ -223,12 +200,6 @@ struct wf_tcp {
 	struct wf_head heads[WF_TCP_HEADS_MAX];
 };
 
-/* Where a poll writes its events. */
-struct wf_tcp_events {
-	struct wf_event *at;
-	unsigned max, count;
-};
-
 static inline struct wf_tcp *
 wf_tcp_of(struct wf_transport *transport)
 {
@@ -240,16 +211,6 @@ wf_tcp_conn_of(struct wf_conn *conn)
 {
 	return (struct wf_tcp_conn *)conn;
 }
-
-static inline bool
-wf_tcp_events_full(const struct wf_tcp_events *events)
-{
-	return events->count == events->max;
-}
-
-/* The next event of `c`, zeroed; there must be room. */
-struct wf_event *wf_tcp_emit(struct wf_tcp_events *events, struct wf_tcp_conn *c,
-			     enum wf_event_kind kind);
 
 /* tcp.c */
 enum weft_status wf_tcp_watch(struct wf_tcp *t, int fd, uint32_t mask,
@@ -270,7 +231,7 @@ void wf_tcp_conn_down(struct wf_tcp_conn *c, enum weft_status status, const char
 /* Down for what errno says about the stream. */
 void wf_tcp_conn_broken(struct wf_tcp_conn *c, int err);
 /* One turn: whatever the state asks for. */
-void wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_tcp_events *events);
+void wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_events *events);
 void wf_tcp_conn_expire(struct wf_tcp_conn *c);
 /* When to look at it again; WF_NEVER. */
 uint64_t wf_tcp_conn_due_ns(const struct wf_tcp_conn *c);
@@ -288,7 +249,7 @@ void wf_tcp_connect_visit(struct wf_tcp_conn *c);
 /* Read towards the first frame. */
 void wf_tcp_shake_read(struct wf_tcp_conn *c);
 /* Deliver it. */
-void wf_tcp_shake_emit(struct wf_tcp_conn *c, struct wf_tcp_events *events);
+void wf_tcp_shake_emit(struct wf_tcp_conn *c, struct wf_events *events);
 /* A connection that waits for its answer may only end. */
 void wf_tcp_waiting_read(struct wf_tcp_conn *c);
 
@@ -320,13 +281,9 @@ void wf_tcp_stranger(struct wf_tcp *t, const char *why);
 enum weft_status wf_tcp_region_add(struct wf_transport *transport, const struct wf_region *region,
 				   uint32_t *out);
 void wf_tcp_region_remove(struct wf_transport *transport, uint32_t region);
-/* `bytes` at `src` lie in the region. */
-bool wf_tcp_region_holds(const struct wf_tcp *t, uint32_t region, const void *src, uint64_t bytes);
 enum weft_status wf_tcp_grant(struct wf_conn *conn, const struct wf_grant *grant,
 			      struct wf_grant_key *out);
 void wf_tcp_release(struct wf_conn *conn, uint32_t slot);
-/* Number and nonce of a key, whoever made it. */
-void wf_tcp_key_read(const struct wf_grant_key *key, uint32_t *number, uint64_t *nonce);
 /* Open the PUT that `head` announces, or WEFT_PROTOCOL. */
 enum weft_status wf_tcp_put_open(struct wf_tcp_conn *c, const struct wf_head *head);
 
@@ -341,12 +298,12 @@ bool wf_tcp_tx_between_frames(const struct wf_tcp_conn *c);
 /* Hand bytes to the kernel until it has enough or the budget is used up. */
 void wf_tcp_flush(struct wf_tcp_conn *c);
 /* DONE for what is sent, or, with LOST, for everything. */
-void wf_tcp_emit_done(struct wf_tcp_conn *c, struct wf_tcp_events *events, enum weft_status status);
+void wf_tcp_emit_done(struct wf_tcp_conn *c, struct wf_events *events, enum weft_status status);
 
 /* tcp_recv.c */
 /* Take in frames and deliver them until the socket is dry, the events are full or the budget is
  * used up. */
-void wf_tcp_receive(struct wf_tcp_conn *c, struct wf_tcp_events *events);
+void wf_tcp_receive(struct wf_tcp_conn *c, struct wf_events *events);
 /* Throw away what comes; down at the end of the stream. */
 void wf_tcp_discard(struct wf_tcp_conn *c);
 /* A frame has begun and not ended. */

@@ -37,29 +37,26 @@ wf_tcp_rx_partial(const struct wf_tcp_conn *c)
 }
 
 static enum step
-put_step(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+put_step(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	struct wf_tcp_rx *rx = &c->rx;
-	uint64_t n = buffered(rx) < rx->put_left ? buffered(rx) : rx->put_left;
+	uint64_t n = buffered(rx) < rx->put.left ? buffered(rx) : rx->put.left;
 	if (n > 0) {
-		memcpy(rx->put_at, rx->buffer + rx->begin, n);
+		memcpy(rx->put.at, rx->buffer + rx->begin, n);
 		rx->begin += (uint32_t)n;
-		rx->put_at += n;
-		rx->put_left -= n;
+		rx->put.at += n;
+		rx->put.left -= n;
 	}
-	if (rx->put_left > 0) {
+	if (rx->put.left > 0) {
 		return STEP_BYTES;
 	}
-	if (wf_tcp_events_full(events)) {
+	if (wf_events_full(events)) {
 		return STEP_ROOM;
 	}
-	if (rx->put_grant->slot_count > 0) {
-		uint32_t buffer = wf_tag_slot(rx->put_tag) & (rx->put_grant->slot_count - 1);
-		c->slot_state[buffer] = WF_TCP_SLOT_HELD;
-	}
-	struct wf_event *event = wf_tcp_emit(events, c, WF_EVENT_PUT);
-	event->put.tag = rx->put_tag;
-	event->put.data = rx->put_data;
+	wf_grants_landed(&c->grants, &rx->put);
+	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_PUT);
+	event->put.tag = rx->put.tag;
+	event->put.data = rx->put.data;
 	rx->put_open = false;
 	c->t->info.puts_received++;
 	return STEP_ON;
@@ -73,7 +70,7 @@ payload_is_sound(const struct wf_head *head, const uint8_t *body)
 }
 
 static enum step
-msg_step(struct wf_tcp_conn *c, struct wf_tcp_events *events, const struct wf_head *head)
+msg_step(struct wf_tcp_conn *c, struct wf_events *events, const struct wf_head *head)
 {
 	struct wf_tcp_rx *rx = &c->rx;
 	if (head->body_bytes > WF_MSG_BODY_MAX) {
@@ -85,7 +82,7 @@ msg_step(struct wf_tcp_conn *c, struct wf_tcp_events *events, const struct wf_he
 	if (buffered(rx) < frame_bytes) {
 		return STEP_BYTES;
 	}
-	if (wf_tcp_events_full(events) || c->t->heads_used == WF_TCP_HEADS_MAX) {
+	if (wf_events_full(events) || c->t->heads_used == WF_TCP_HEADS_MAX) {
 		return STEP_ROOM;
 	}
 	const uint8_t *body = rx->buffer + rx->begin + WF_HEAD_BYTES;
@@ -95,7 +92,7 @@ msg_step(struct wf_tcp_conn *c, struct wf_tcp_events *events, const struct wf_he
 	}
 	struct wf_head *kept = &c->t->heads[c->t->heads_used++];
 	*kept = *head;
-	struct wf_event *event = wf_tcp_emit(events, c, WF_EVENT_MSG);
+	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_MSG);
 	event->msg.head = kept;
 	event->msg.body = body;
 	rx->begin += frame_bytes;
@@ -128,7 +125,7 @@ frame_step(struct wf_tcp_conn *c, const struct wf_head *head)
 
 /* The next frame, or as much of it as is here. */
 static enum step
-parse_step(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+parse_step(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	struct wf_tcp_rx *rx = &c->rx;
 	if (rx->put_open) {
@@ -151,7 +148,7 @@ parse_step(struct wf_tcp_conn *c, struct wf_tcp_events *events)
 }
 
 static enum step
-parse(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+parse(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	enum step step = STEP_ON;
 	while (step == STEP_ON) {
@@ -187,9 +184,9 @@ read_stream(struct wf_tcp_conn *c, uint64_t *asked)
 	int count = 0;
 	*asked = 0;
 	if (rx->put_open) {
-		WF_ASSERT(rx->put_left > 0 && buffered(rx) == 0);
-		iov[count++] = (struct iovec){.iov_base = rx->put_at, .iov_len = rx->put_left};
-		*asked += rx->put_left;
+		WF_ASSERT(rx->put.left > 0 && buffered(rx) == 0);
+		iov[count++] = (struct iovec){.iov_base = rx->put.at, .iov_len = rx->put.left};
+		*asked += rx->put.left;
 	}
 	uint32_t room = WF_TCP_RX_BYTES - rx->end;
 	if (rx->bulk && room > WF_TCP_RX_BULK_BYTES) {
@@ -209,9 +206,9 @@ took_in(struct wf_tcp_conn *c, uint64_t bytes)
 	c->t->info.bytes_received += bytes;
 	rx->progress_ns = c->t->now_ns;
 	if (rx->put_open) {
-		uint64_t n = bytes < rx->put_left ? bytes : rx->put_left;
-		rx->put_at += n;
-		rx->put_left -= n;
+		uint64_t n = bytes < rx->put.left ? bytes : rx->put.left;
+		rx->put.at += n;
+		rx->put.left -= n;
 		bytes -= n;
 	}
 	rx->end += (uint32_t)bytes;
@@ -257,7 +254,7 @@ read_more(struct wf_tcp_conn *c)
 }
 
 void
-wf_tcp_receive(struct wf_tcp_conn *c, struct wf_tcp_events *events)
+wf_tcp_receive(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	uint64_t budget = WF_TCP_RX_BUDGET;
 	enum step step = parse(c, events);

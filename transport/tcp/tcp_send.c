@@ -86,7 +86,7 @@ take_put(const struct wf_op *op, struct wf_tcp_entry *entry)
 		.slice = op->tag,
 		.offset = op->offset,
 	};
-	wf_tcp_key_read(&op->key, &head.region, &head.request_id);
+	wf_grant_key_read(&op->key, &head.region, &head.request_id);
 	wf_head_encode(&head, entry->head);
 	entry->src = op->src;
 	entry->frame_bytes = WF_HEAD_BYTES + op->bytes;
@@ -131,7 +131,7 @@ take_all(struct wf_tcp_conn *c, const struct wf_op *ops, unsigned op_count, unsi
 	for (unsigned i = 0; i < op_count; i++) {
 		const struct wf_op *op = &ops[i];
 		if (op->kind == WF_OP_PUT &&
-		    !wf_tcp_region_holds(c->t, op->region, op->src, op->bytes)) {
+		    !wf_regions_hold(&c->t->regions, op->region, op->src, op->bytes)) {
 			return wf_fail(WEFT_INVALID,
 				       "put to %s: %llu bytes at %p, not in region %u", c->peer,
 				       (unsigned long long)op->bytes, op->src, op->region);
@@ -308,12 +308,12 @@ wf_tcp_flush(struct wf_tcp_conn *c)
 }
 
 void
-wf_tcp_emit_done(struct wf_tcp_conn *c, struct wf_tcp_events *events, enum weft_status status)
+wf_tcp_emit_done(struct wf_tcp_conn *c, struct wf_events *events, enum weft_status status)
 {
 	uint64_t end = status == WEFT_OK ? c->tx.sent : c->tx.posted;
-	while (c->tx.done < end && !wf_tcp_events_full(events)) {
+	while (c->tx.done < end && !wf_events_full(events)) {
 		const struct wf_tcp_entry *entry = entry_at(c, c->tx.done);
-		struct wf_event *event = wf_tcp_emit(events, c, WF_EVENT_DONE);
+		struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_DONE);
 		event->done.cookie = entry->cookie;
 		event->done.status = c->tx.done < c->tx.sent ? WEFT_OK : status;
 		c->tx.done++;

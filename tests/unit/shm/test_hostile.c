@@ -117,7 +117,7 @@ good_put(const struct hostile *h)
 				 .tag = wf_tag(1, 0),
 				 .bytes = 10,
 				 .part_bytes = 10};
-	wf_shm_key_read(&h->key, &put.grant, &put.nonce);
+	wf_grant_key_read(&h->key, &put.grant, &put.nonce);
 	return put;
 }
 
@@ -141,13 +141,13 @@ refused(const union wf_shm_note *first, const union wf_shm_note *second, bool wi
 	hostile_open(&h, 0);
 	union wf_shm_note notes[2] = {*first, {{0}}};
 	if (with_key) {
-		wf_shm_key_read(&h.key, &notes[0].put.grant, &notes[0].put.nonce);
+		wf_grant_key_read(&h.key, &notes[0].put.grant, &notes[0].put.nonce);
 	}
 	fill(&h, &notes[0]);
 	if (second != NULL) {
 		notes[1] = *second;
 		if (with_key) {
-			wf_shm_key_read(&h.key, &notes[1].put.grant, &notes[1].put.nonce);
+			wf_grant_key_read(&h.key, &notes[1].put.grant, &notes[1].put.nonce);
 		}
 		fill(&h, &notes[1]);
 	}
@@ -231,7 +231,7 @@ cells_between_the_parts_of_a_put_take_the_connection_down(void **state)
 	/* Not the key of a PUT, but a message. */
 	struct hostile h;
 	hostile_open(&h, 0);
-	wf_shm_key_read(&h.key, &begun.put.grant, &begun.put.nonce);
+	wf_grant_key_read(&h.key, &begun.put.grant, &begun.put.nonce);
 	fill(&h, &begun);
 	fill(&h, &msg);
 	expect_protocol(&h);

@@ -176,8 +176,8 @@ regions_are_bounded(void **state)
 	(void)state;
 	struct rig *rig = rig_open(&plain);
 	struct wf_region region = {.base = rig->memory, .bytes = 1, .memfd = -1};
-	uint32_t id[WF_TCP_REGION_MAX];
-	for (unsigned i = 1; i < WF_TCP_REGION_MAX; i++) {
+	uint32_t id[WF_REGIONS_MAX];
+	for (unsigned i = 1; i < WF_REGIONS_MAX; i++) {
 		assert_int_equal(wf_transport_region_add(rig->transport, &region, &id[i]), WEFT_OK);
 	}
 	assert_int_equal(wf_transport_region_add(rig->transport, &region, &id[0]), WEFT_NOMEM);

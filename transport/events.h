@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* events: where a poll writes what it has to report. Thread: the transport's owner. */
+#pragma once
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "transport/transport.h"
+
+/* The caller's array; `count` of `max` are written. */
+struct wf_events {
+	struct wf_event *at;
+	unsigned max, count;
+};
+
+static inline bool
+wf_events_full(const struct wf_events *events)
+{
+	return events->count == events->max;
+}
+
+/* The next event of `conn`, zeroed but for its kind; there must be room. */
+static inline struct wf_event *
+wf_events_add(struct wf_events *events, struct wf_conn *conn, enum wf_event_kind kind)
+{
+	WF_ASSERT(events->count < events->max);
+	struct wf_event *event = &events->at[events->count++];
+	memset(event, 0, sizeof(*event));
+	event->kind = kind;
+	event->conn = conn;
+	return event;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grants: making keys, and holding a PUT against this end's own books.
+ * Thread: the transport's owner. */
+#include "transport/grants.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "wire/bytes.h"
+
+void
+wf_grants_init(struct wf_grants *grants, struct wf_env *env, const struct wf_regions *regions,
+	       const char *peer)
+{
+	*grants = (struct wf_grants){.env = env, .regions = regions, .peer = peer};
+}
+
+/* One end grants places or slots, and slots once. */
+static enum weft_status
+check_kind(const struct wf_grants *grants, enum wf_grant_kind kind)
+{
+	if (grants->count == 0) {
+		return WEFT_OK;
+	}
+	if (grants->granted[0].slot_count > 0) {
+		return wf_fail(WEFT_INVALID, "grant to %s: this end has granted its slots already",
+			       grants->peer);
+	}
+	if (kind == WF_GRANT_SLOTS) {
+		return wf_fail(WEFT_INVALID, "grant to %s: slots, and this end has granted places",
+			       grants->peer);
+	}
+	return WEFT_OK;
+}
+
+/* The range of the grant, or NULL. */
+static uint8_t *
+find_range(const struct wf_grants *grants, const struct wf_grant *grant, uint64_t bytes)
+{
+	const struct wf_region *region = wf_regions_find(grants->regions, grant->region);
+	if (region == NULL || grant->offset > region->bytes ||
+	    bytes > region->bytes - grant->offset) {
+		return NULL;
+	}
+	return (uint8_t *)region->base + grant->offset;
+}
+
+static uint64_t
+make_nonce(struct wf_env *env)
+{
+	uint64_t nonce = wf_random(env);
+	return nonce == 0 ? 1 : nonce;
+}
+
+static void
+key_write(struct wf_grant_key *key, uint32_t number, uint64_t nonce)
+{
+	memset(key, 0, sizeof(*key));
+	struct wf_writer w = {.base = key->bytes, .capacity = WF_GRANT_KEY_USED_BYTES};
+	wf_put_u32(&w, number);
+	wf_put_u64(&w, nonce);
+	WF_ASSERT(!w.bad);
+}
+
+void
+wf_grant_key_read(const struct wf_grant_key *key, uint32_t *number, uint64_t *nonce)
+{
+	struct wf_reader r = {.base = key->bytes, .bytes = WF_GRANT_KEY_USED_BYTES};
+	*number = wf_get_u32(&r);
+	*nonce = wf_get_u64(&r);
+	WF_ASSERT(!r.bad);
+}
+
+enum weft_status
+wf_grants_add(struct wf_grants *grants, const struct wf_grant *grant, struct wf_grant_key *out)
+{
+	enum weft_status st = check_kind(grants, grant->kind);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	uint32_t slot_count = grant->kind == WF_GRANT_SLOTS ? grant->slot_count : 0;
+	WF_ASSERT(slot_count <= WF_SLOT_COUNT_MAX);
+	uint64_t bytes = slot_count > 0 ? grant->bytes * slot_count : grant->bytes;
+	uint8_t *base = find_range(grants, grant, bytes);
+	if (base == NULL) {
+		return wf_fail(WEFT_INVALID,
+			       "grant to %s: %llu bytes at offset %llu are not in region %u",
+			       grants->peer, (unsigned long long)bytes,
+			       (unsigned long long)grant->offset, grant->region);
+	}
+	if (grants->count == WF_GRANTS_MAX) {
+		return wf_fail(WEFT_NOMEM, "grant to %s: %u grants are the most", grants->peer,
+			       WF_GRANTS_MAX);
+	}
+	struct wf_granted *g = &grants->granted[grants->count++];
+	*g = (struct wf_granted){
+		.base = base,
+		.bytes = grant->bytes,
+		.nonce = make_nonce(grants->env),
+		.slot_count = slot_count,
+	};
+	key_write(out, grants->count, g->nonce);
+	return WEFT_OK;
+}
+
+void
+wf_grants_drop(struct wf_grants *grants)
+{
+	grants->count = 0;
+}
+
+enum weft_status
+wf_put_claim_refuse(const struct wf_put_claim *claim, const char *what)
+{
+	return wf_fail(WEFT_PROTOCOL, "PUT of %llu bytes at offset %llu, grant %u, tag %#x: %s",
+		       (unsigned long long)claim->bytes, (unsigned long long)claim->offset,
+		       claim->grant, claim->tag, what);
+}
+
+static const struct wf_granted *
+find(const struct wf_grants *grants, const struct wf_put_claim *claim)
+{
+	if (claim->grant == 0 || claim->grant > grants->count) {
+		return NULL;
+	}
+	const struct wf_granted *g = &grants->granted[claim->grant - 1];
+	return g->nonce == claim->nonce ? g : NULL;
+}
+
+enum weft_status
+wf_grants_open(struct wf_grants *grants, const struct wf_put_claim *claim, struct wf_landing *out)
+{
+	const struct wf_granted *g = find(grants, claim);
+	if (g == NULL) {
+		return wf_put_claim_refuse(claim, "no such grant");
+	}
+	if (claim->offset > g->bytes || claim->bytes > g->bytes - claim->offset) {
+		return wf_put_claim_refuse(claim, "outside its grant");
+	}
+	struct wf_landing landing = {
+		.at = g->base + claim->offset,
+		.left = claim->bytes,
+		.tag = claim->tag,
+	};
+	if (g->slot_count > 0) {
+		landing.in_slot = true;
+		landing.buffer = wf_tag_slot(claim->tag) & (g->slot_count - 1);
+		if (grants->slot_state[landing.buffer] != WF_SLOT_FREE) {
+			return wf_put_claim_refuse(claim, "its slot has not been released");
+		}
+		grants->slot_state[landing.buffer] = WF_SLOT_FILLING;
+		landing.at += landing.buffer * g->bytes;
+		landing.data = landing.at;
+	}
+	*out = landing;
+	return WEFT_OK;
+}
+
+void
+wf_grants_landed(struct wf_grants *grants, const struct wf_landing *landing)
+{
+	if (!landing->in_slot) {
+		return;
+	}
+	WF_ASSERT(grants->slot_state[landing->buffer] == WF_SLOT_FILLING);
+	grants->slot_state[landing->buffer] = WF_SLOT_HELD;
+}
+
+bool
+wf_grants_release(struct wf_grants *grants, uint32_t slot, uint32_t *buffer)
+{
+	if (grants->count == 0) {
+		return false;
+	}
+	WF_ASSERT(grants->granted[0].slot_count > 0);
+	uint32_t number = slot & (grants->granted[0].slot_count - 1);
+	WF_ASSERT(grants->slot_state[number] == WF_SLOT_HELD);
+	grants->slot_state[number] = WF_SLOT_FREE;
+	*buffer = number;
+	return true;
+}

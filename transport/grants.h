@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grants: what one end of a connection lets the other PUT into, and what holds a PUT against it.
+ * A backend embeds one in each connection. A key names a grant by number and by a nonce; all else
+ * about the grant is looked up here, never read from what the peer sends.
+ * Thread: the transport's owner. */
+#pragma once
+
+#include "base/env.h"
+#include "transport/regions.h"
+
+#define WF_GRANTS_MAX 64u /* of one end of a connection */
+/* Of a key: number and nonce. What is behind them is 0, and a backend may use it. */
+#define WF_GRANT_KEY_USED_BYTES 12u
+
+struct wf_granted {
+	uint8_t *base;
+	uint64_t bytes;      /* SLOTS: of one */
+	uint64_t nonce;      /* never 0 */
+	uint32_t slot_count; /* 0: a place */
+};
+
+enum wf_slot_state {
+	WF_SLOT_FREE,
+	WF_SLOT_FILLING, /* a PUT into it was accepted */
+	WF_SLOT_HELD,    /* its event was delivered */
+};
+
+struct wf_grants {
+	/* Fixed by init, and theirs who gave them. */
+	struct wf_env *env;
+	const struct wf_regions *regions;
+	const char *peer; /* for texts */
+
+	struct wf_granted granted[WF_GRANTS_MAX]; /* number - 1 */
+	unsigned count;
+	uint8_t slot_state[WF_SLOT_COUNT_MAX]; /* enum wf_slot_state */
+};
+
+/* What a PUT says about itself, as it was read from the peer: nothing of it is checked. */
+struct wf_put_claim {
+	uint32_t grant; /* number */
+	uint32_t tag;
+	uint64_t nonce;
+	uint64_t offset;
+	uint64_t bytes;
+};
+
+/* A PUT that was accepted. Whoever moves the bytes counts `at` and `left` on. */
+struct wf_landing {
+	uint8_t *at;   /* where the next byte goes */
+	uint64_t left; /* bytes still to come */
+	uint32_t tag;
+	bool in_slot;
+	uint32_t buffer;  /* in_slot: which */
+	const void *data; /* of the PUT event; NULL: a place */
+};
+
+/* All three outlive the grants; `peer` may get its text later. */
+void wf_grants_init(struct wf_grants *grants, struct wf_env *env, const struct wf_regions *regions,
+		    const char *peer);
+/* INVALID: not in its region, the other kind, slots twice. NOMEM: WF_GRANTS_MAX are there. */
+enum weft_status wf_grants_add(struct wf_grants *grants, const struct wf_grant *grant,
+			       struct wf_grant_key *out) WEFT_MUST_CHECK;
+/* They die with the connection. */
+void wf_grants_drop(struct wf_grants *grants);
+
+/* Accept what the peer claims, or WEFT_PROTOCOL. Whether the length is one that this end takes is
+ * the caller's to check. */
+enum weft_status wf_grants_open(struct wf_grants *grants, const struct wf_put_claim *claim,
+				struct wf_landing *out) WEFT_MUST_CHECK;
+/* WEFT_PROTOCOL, with the claim and what is wrong with it. */
+enum weft_status wf_put_claim_refuse(const struct wf_put_claim *claim, const char *what);
+/* Its event goes out now: a slot is the caller's until release. */
+void wf_grants_landed(struct wf_grants *grants, const struct wf_landing *landing);
+/* `slot` as in wf_transport_release; `*buffer`: which one is free again. false: the grants have
+ * been dropped. */
+bool wf_grants_release(struct wf_grants *grants, uint32_t slot, uint32_t *buffer);
+
+/* Number and nonce of a key, whoever made it. */
+void wf_grant_key_read(const struct wf_grant_key *key, uint32_t *number, uint64_t *nonce);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* regions: the memory that a transport's PUTs come from and land in, by number. A backend embeds
+ * the table, all zero at first, and keeps what its medium knows of a region in arrays beside it.
+ * Thread: the transport's owner. */
+#pragma once
+
+#include "transport/transport.h"
+
+#define WF_REGIONS_MAX 64u /* of a transport */
+
+struct wf_regions {
+	struct wf_region region[WF_REGIONS_MAX]; /* number - 1; base NULL: free */
+	uint64_t generation[WF_REGIONS_MAX];     /* which of the adds made it, from 1 */
+	uint64_t added;                          /* since open */
+};
+
+/* Numbers are 1 to WF_REGIONS_MAX, and come again after remove. `backend` is for the text of
+ * WEFT_NOMEM: the table is full. */
+enum weft_status wf_regions_add(struct wf_regions *regions, const char *backend,
+				const struct wf_region *region, uint32_t *out) WEFT_MUST_CHECK;
+/* The number must be one of them. */
+void wf_regions_remove(struct wf_regions *regions, uint32_t number);
+/* NULL: there is none of that number. */
+const struct wf_region *wf_regions_find(const struct wf_regions *regions, uint32_t number);
+/* [at, at + bytes) lies in the region. */
+bool wf_regions_hold(const struct wf_regions *regions, uint32_t number, const void *at,
+		     uint64_t bytes);
