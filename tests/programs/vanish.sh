@@ -17,15 +17,21 @@ trap 'ip netns del "$near" 2>/dev/null; ip netns del "$far" 2>/dev/null; clean_u
 ip netns add "$near" 2>ip.err && ip netns add "$far" 2>ip.err &&
 	ip link add name near netns "$near" type veth peer name far netns "$far" 2>ip.err ||
 	skip "no network namespaces here: $(cat ip.err)"
-ip -n "$near" address add 10.77.0.1/24 dev near
-ip -n "$far" address add 10.77.0.2/24 dev far
+# Not `ip -n` and `ip netns exec`: they remount, which a chroot does not allow.
+within() {
+	where=$1
+	shift
+	nsenter --net="/run/netns/$where" "$@"
+}
+within "$near" ip address add 10.77.0.1/24 dev near
+within "$far" ip address add 10.77.0.2/24 dev far
 for at in "$near near" "$far far"; do
+	# shellcheck disable=SC2086 # two words
 	set -- $at
-	ip -n "$1" link set lo up
-	ip -n "$1" link set "$2" up
+	within "$1" ip link set lo up
+	within "$1" ip link set "$2" up
 done
 
-# Not `ip netns exec`: it remounts, which a chroot does not allow.
 timeouts="--peer_timeout=2s --reconnect_timeout=1s"
 # shellcheck disable=SC2086 # words
 start pserver nsenter --net="/run/netns/$near" "$WEFT" pserver --listen=10.77.0.1 --port=7164 --once $timeouts
@@ -35,7 +41,7 @@ start trainer nsenter --net="/run/netns/$far" "$WEFT" train linear --num_passes=
 	--pservers=10.77.0.1:7164 $timeouts
 trainer=$last_pid
 wait_for trainer.out "pass 2 "
-ip -n "$far" link set far down
+within "$far" ip link set far down
 ends "$trainer" 20 trainer
 [ "$code" -eq 69 ] || fail "trainer: exit code $code, not 69"
 tail -n 1 trainer.err | grep -qF "10.77.0.1:7164" || fail "the trainer does not name the pserver"
