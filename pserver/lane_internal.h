@@ -199,6 +199,7 @@ struct wf_lane {
 	uint64_t waiting_log_ns; /* next "waits for" line */
 	uint64_t waiting_log_period_ns;
 	bool numerics_said;
+	struct wf_log_limit nonfinite_log;
 	uint64_t strangers_look_ns; /* next look at the transport's counters */
 	uint64_t strangers_said;
 	struct wf_stats stats;

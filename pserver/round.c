@@ -121,6 +121,9 @@ report_nonfinite(struct wf_lane *lane, uint32_t ordinal, size_t bad)
 			     bad, stored->tensor->name, who, step);
 		return;
 	}
+	if (!wf_log_limit_pass(&lane->nonfinite_log, wf_now_ns(lane->env), WF_NS_PER_S)) {
+		return; /* counted; told once a second */
+	}
 	wf_log(lane->env, WF_LOG_WARN,
 	       "lane %u: %zu values of the gradient of %s from %s are NaN or infinite in step "
 	       "%" PRIu64 ": skipped, %" PRIu64 " so far",
@@ -346,7 +349,7 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 		if (other->state == WF_PEER_GONE && is_missing(lane, other)) {
 			wf_lane_fail(lane, WEFT_LOST, msg->step,
 				     "trainer %u left in good order, and step %" PRIu64
-				     " waits for it",
+				     " waits for it: all trainers make the same number of passes",
 				     i, msg->step);
 		}
 	}

@@ -66,7 +66,7 @@ static const struct wf_option table[] = {
 	 .offset = FIELD(transport),
 	 .initial = "auto",
 	 .choices = "auto|tcp|shm",
-	 .help = "How bytes move. auto takes the best that both ends have. shm is memory\n"
+	 .help = "How bytes move. auto is tcp. shm is memory\n"
 		 "shared with the trainers, all of them on this host."},
 	{.name = "slot_count",
 	 .type = WF_OPTION_U64,

@@ -125,13 +125,9 @@ is_one_of(const char *text, const char *a, const char *b)
 	return strcmp(text, a) == 0 || strcmp(text, b) == 0;
 }
 
-int
-main(int argc, char **argv)
+static int
+run(int argc, char **argv)
 {
-	/* A peer or a reader that goes away is a status of write, not the end of the process. */
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* and so is a file over the limit */
-	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc < 2) {
 		print_overview(stderr);
 		return WF_EXIT_USAGE;
@@ -147,4 +143,16 @@ main(int argc, char **argv)
 		return unknown_command(argv[1]);
 	}
 	return command->run(argc - 1, argv + 1);
+}
+
+int
+main(int argc, char **argv)
+{
+	/* A peer or a reader that goes away is a status of write, not the end of the process. */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* and so is a file over the limit */
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	int code = run(argc, argv);
+	bool written = fflush(stdout) == 0 && ferror(stdout) == 0;
+	return code == WF_EXIT_OK && !written ? WF_EXIT_IO : code;
 }

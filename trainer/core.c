@@ -190,11 +190,12 @@ describe_wait(struct wf_core *core, char *out, size_t bytes)
 		}
 	}
 	const char *name = waiting != UINT32_MAX ? core->job.tensor[waiting].name : "a reduce";
-	(void)snprintf(out, bytes,
-		       "step %" PRIu64 ", %.80s: another trainer has not done its part yet",
-		       core->step, name);
+	bool alone = core->job.trainer_count == 1;
+	(void)snprintf(out, bytes, "step %" PRIu64 ", %.80s: %s", core->step, name,
+		       alone ? "the pserver has not answered yet"
+			     : "another trainer has not done its part yet");
 	size_t used = strlen(out);
-	if (unpushed != UINT32_MAX && waiting != UINT32_MAX) {
+	if (!alone && unpushed != UINT32_MAX && waiting != UINT32_MAX) {
 		(void)snprintf(
 			out + used, bytes - used,
 			"; %.80s is not under way here: if another trainer waits for it before it "

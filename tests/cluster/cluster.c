@@ -237,7 +237,7 @@ cluster_draw(uint64_t seed, struct cluster_opts *out)
 				.log_level = WF_LOG_DEBUG,
 				.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
 			},
-		.pservers = 3,
+		.pservers = seed % 6 == 0 ? 1 : 3, /* of 600 seeds, 500 have three */
 		.trainers = 4,
 		.lanes = lanes[wf_rng_below(&rng, 3)],
 		.slot_count = slots[wf_rng_below(&rng, 3)],

@@ -21,6 +21,11 @@ for trainers in 2 3; do
 				-- train mlp $settings
 			[ "$(digest_of last.out)" = "$alone" ] ||
 				fail "$trainers trainers, $pservers pservers, $lanes lanes: another digest than $alone"
+			sparse=$(sed -n 's/.*: \([0-9]*\) of [0-9]* slices here.*/\1/p' last.err |
+				awk '$1 < 3' | wc -l)
+			told=$(grep -c ' slices here' last.err)
+			[ "$sparse" -eq 0 ] && [ "$told" -eq $((pservers * lanes)) ] ||
+				fail "a lane has fewer than three slices"
 		done
 	done
 	# shellcheck disable=SC2086

@@ -44,3 +44,9 @@ says last.err "use_gpu"
 # A bad value says which variable it came from.
 expect 64 env PADDLE_INIT_PORTS_NUM=many "$WEFT" pserver
 says last.err "PADDLE_INIT_PORTS_NUM=many"
+
+# What an original's job script may have in its environment does not take a launched job apart.
+port=$(free_ports)
+PADDLE_INIT_LOCAL=1 WEFT_SEQUENTIAL=1 expect 0 "$WEFT" launch --local --trainers=2 --port="$port" \
+	-- train linear --num_passes=1
+[ "$(grep -c ' is here over ' last.err)" -eq 2 ] || fail "not two trainers came to the pserver"

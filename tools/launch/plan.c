@@ -86,6 +86,9 @@ plan_trainer(const struct wf_plan_opts *opts, uint32_t idx, const char *pservers
 	wf_args_init(args);
 	wf_args_add(args, "weft");
 	wf_args_borrow_all(args, opts->trainer_args);
+	/* Whatever the environment says: these are trainers of one job. */
+	wf_args_add(args, "--no-local");
+	wf_args_add(args, "--no-sequential");
 	wf_args_add(args, "--trainer_id=%u", idx);
 	wf_args_add(args, "--num_gradient_servers=%u", opts->trainers);
 	wf_args_add(args, "--pservers=%s", pservers);

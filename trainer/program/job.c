@@ -27,6 +27,13 @@ check_members(const struct wf_train_opts *opts)
 			       ", the number of trainers",
 			       opts->trainer_id, opts->num_gradient_servers);
 	}
+	if ((opts->sequential || opts->local) && opts->trainer_id > 0) {
+		return wf_fail(WEFT_INVALID,
+			       "trainer_id=%" PRIu64
+			       " with sequential or local: one process plays all "
+			       "trainers; leave trainer_id out",
+			       opts->trainer_id);
+	}
 	if (opts->trainer_count < 1 || opts->trainer_count > WF_COMPUTE_THREADS_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       "trainer_count=%" PRIu64 ": has to be 1..%u (compute threads of one "
@@ -261,6 +268,6 @@ wf_run_report(struct wf_run *job, const struct wf_tally *tally, const float *con
 
 	WF_ASSERT(tally->samples > 0.0);
 	snprintf(line, sizeof(line), "pass %" PRIu64 " cost %.8g test %.8g digest %016" PRIx64,
-		 job->pass, unsigned_nan(tally->cost / tally->samples), test, digest);
+		 job->pass, unsigned_nan(tally->cost / tally->samples), unsigned_nan(test), digest);
 	return job->sink->line(job->sink->arg, line);
 }

@@ -320,7 +320,7 @@ struct wf_shm {
 	uint32_t conn_count;
 	uint32_t up_count;
 	uint32_t first; /* where the next poll begins */
-	struct wf_log_limit stranger_log, accept_log, export_log;
+	struct wf_log_limit accept_log, export_log;
 
 	uint64_t turn;     /* number of the poll */
 	uint64_t now_ns;   /* of the poll */

@@ -182,7 +182,7 @@ struct wf_tcp {
 	struct wf_tcp_conn *conns;
 	unsigned conn_count;
 	struct wf_tcp_resolve *orphans; /* look-ups whose connection has gone */
-	struct wf_log_limit stranger_log, accept_log;
+	struct wf_log_limit accept_log;
 
 	/* Connections with something to do, oldest first. */
 	struct wf_tcp_conn *ready_first, *ready_last;

@@ -46,10 +46,6 @@ wf_tcp_stranger(struct wf_tcp *t, const char *why)
 {
 	t->info.strangers_refused++;
 	snprintf(t->info.last_stranger, sizeof(t->info.last_stranger), "%s", why);
-	if (wf_log_limit_pass(&t->stranger_log, wf_now_ns(t->transport.env), LOG_PERIOD_NS)) {
-		wf_log(t->transport.env, WF_LOG_INFO, "tcp: stranger sent away, %s (so far %llu)",
-		       why, (unsigned long long)t->info.strangers_refused);
-	}
 }
 
 static void
