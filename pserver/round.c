@@ -10,8 +10,6 @@
 
 #include "base/assert.h"
 
-#define SAMPLES_MAX (1ull << 40)
-
 static bool
 is_out(const struct wf_lane *lane, const struct wf_peer *peer)
 {
@@ -292,7 +290,7 @@ begin_step(struct wf_lane *lane, uint32_t pass)
 }
 
 static enum weft_status
-check_step(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_msg_step *msg)
+check_step(const struct wf_lane *lane, const struct wf_msg_step *msg)
 {
 	if (!lane->ready || lane->uninitialised > 0 || lane->store.pushable_count == 0) {
 		return wf_fail(WEFT_PROTOCOL, "STEP %" PRIu64 ": this lane waits for no step",
@@ -303,18 +301,13 @@ check_step(const struct wf_lane *lane, const struct wf_peer *peer, const struct 
 			       "STEP %" PRIu64 ": epoch %" PRIu64 ", the job is in epoch 0",
 			       msg->step, msg->epoch);
 	}
-	if (msg->samples > SAMPLES_MAX) {
-		return wf_fail(WEFT_PROTOCOL, "STEP %" PRIu64 ": %" PRIu64 " samples", msg->step,
-			       msg->samples);
-	}
-	(void)peer;
 	return WEFT_OK;
 }
 
 enum weft_status
 wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *msg)
 {
-	enum weft_status st = check_step(lane, peer, msg);
+	enum weft_status st = check_step(lane, msg);
 	if (st != WEFT_OK) {
 		return st;
 	}

@@ -24,7 +24,6 @@
 #define WF_NO_BUFFER UINT32_MAX
 #define WF_CORE_EVENTS 64
 #define WF_CORE_OPS 16
-#define WF_SAMPLES_MAX (1ull << 40) /* of a trainer's share of one step, as pservers have it */
 
 struct wf_core;
 

@@ -60,11 +60,11 @@ weft_step(struct weft_session *session, uint64_t samples, double cost)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (samples == 0 || samples > WF_SAMPLES_MAX) {
+	if (samples == 0 || samples > WF_STEP_SAMPLES_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       "step with %" PRIu64 " samples, 1 to %llu are allowed; without any, "
 			       "end the pass instead",
-			       samples, WF_SAMPLES_MAX);
+			       samples, WF_STEP_SAMPLES_MAX);
 	}
 	for (uint32_t i = 0; i < session->core.job.tensor_count; i++) {
 		if (is_busy(session, i)) {
