@@ -4,6 +4,7 @@
 
 BUILD ?= build
 PREFIX ?= /usr/local
+export CMD
 
 all: build
 
@@ -19,11 +20,15 @@ check: ## all test suites: gcc, sanitizers, fuzz corpora, installed prefix (STAG
 	@.ci/check $(STAGES)
 
 check-all: ## other compilers and options, long runs (STAGES="clang release": some)
-	@.ci/setup check
+	@.ci/setup check-all
 	@.ci/check-all $(STAGES)
 
 check-bare: ## `make demo` and `make check` of HEAD in a fresh minimal Debian 12 (needs root)
 	@.ci/check-bare
+
+guest: build ## run CMD='weft demo' in QEMU with soft RDMA devices (GUEST="-t 300": options)
+	@.ci/setup guest
+	@tests/guest/run -b $(BUILD) $(GUEST) sh -c "$${CMD:?say what to run: CMD=...}"
 
 install: build ## install under $(PREFIX), below $(DESTDIR)
 	@.ci/build $(BUILD) -Dprefix=$(PREFIX)
@@ -38,4 +43,4 @@ clean: ## remove what building and checking left
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
 
-.PHONY: all demo build check check-all check-bare install format clean help
+.PHONY: all demo build check check-all check-bare guest install format clean help

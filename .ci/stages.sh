@@ -60,6 +60,19 @@ test_stage() {
 	fi
 }
 
+# guest_stage STAGE DIR SECONDS: the suites that need the guest, of the build in DIR, in one boot
+guest_stage() {
+	log=$check/$1-suite
+	rm -f "$log.json"
+	"$top/tests/guest/suite.py" --limit "$3" --json "$log.json" "$2" >"$log.log" 2>&1 </dev/null ||
+		true
+	if [ -s "$log.json" ]; then
+		cat "$log.json" >>"$results/$1.json"
+	else
+		record "$1" "run tests" FAIL "$(tail -n 20 "$log.log")"
+	fi
+}
+
 wrapper=
 export ASAN_OPTIONS="${ASAN_OPTIONS-detect_leaks=1:abort_on_error=0}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS-halt_on_error=1:print_stacktrace=1}"
