@@ -82,6 +82,7 @@ wf_model_linear_init(const struct wf_model_opts *opts, struct wf_model *out)
 		.tensor_count = 2,
 		.tensor = {[WEIGHT] = {.name = "fc_w", .rows = opts->features, .cols = 1},
 			   [BIAS] = {.name = "fc_b", .rows = 1, .cols = 1}},
+		.features = opts->features,
 		.layer_count = 1,
 		.width = {opts->features, 1},
 	};

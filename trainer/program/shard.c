@@ -12,7 +12,7 @@
 enum weft_status
 wf_shard_init(struct wf_env *env, const struct wf_shard_opts *opts, struct wf_shard *out)
 {
-	size_t rows = opts->dataset->train_rows;
+	size_t rows = opts->dataset != NULL ? opts->dataset->train_rows : opts->train_rows;
 
 	WF_ASSERT(opts->trainer < opts->trainers);
 	WF_ASSERT(rows < UINT32_MAX);
@@ -62,17 +62,44 @@ wf_shard_batch_count(const struct wf_shard *shard)
 	return shard->count == 0 ? 0 : (shard->count + shard->batch_rows - 1) / shard->batch_rows;
 }
 
+/* How many rows a batch has, and where in the order they start. */
+static size_t
+batch_rows(const struct wf_shard *shard, size_t batch, size_t *first)
+{
+	*first = batch * shard->batch_rows;
+	WF_ASSERT(*first < shard->count);
+	size_t rows = shard->count - *first;
+	return rows < shard->batch_rows ? rows : shard->batch_rows;
+}
+
+static size_t
+row_at(const struct wf_shard *shard, size_t place)
+{
+	return shard->trainer + (size_t)shard->order[place] * shard->trainers;
+}
+
+size_t
+wf_shard_rows(const struct wf_shard *shard, size_t batch, uint32_t *row)
+{
+	size_t first = 0;
+	size_t rows = batch_rows(shard, batch, &first);
+
+	for (size_t i = 0; i < rows; i++) {
+		row[i] = (uint32_t)row_at(shard, first + i);
+	}
+	return rows;
+}
+
 size_t
 wf_shard_gather(const struct wf_shard *shard, size_t batch, float *x, float *y)
 {
 	const struct wf_dataset *dataset = shard->dataset;
-	size_t first = batch * shard->batch_rows;
+	size_t first = 0;
 
-	WF_ASSERT(first < shard->count);
-	size_t rows = shard->count - first;
-	rows = rows < shard->batch_rows ? rows : shard->batch_rows;
+	WF_ASSERT(dataset != NULL);
+	size_t rows = batch_rows(shard, batch, &first);
 	for (size_t i = 0; i < rows; i++) {
-		size_t row = shard->trainer + (size_t)shard->order[first + i] * shard->trainers;
+		size_t row = row_at(shard, first + i);
 		memcpy(x + i * dataset->features, dataset->x + row * dataset->features,
 		       dataset->features * sizeof(float));
 		y[i] = dataset->y[row];

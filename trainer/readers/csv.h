@@ -4,26 +4,18 @@
  * Thread: any. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/env.h"
+#include "trainer/readers/text.h"
 
-#define WF_CSV_FILE_BYTES_MAX (64u << 20)
-#define WF_CSV_FIELD_BYTES_MAX 31u
 #define WF_CSV_COLUMNS_MAX 4096u
 
-/* What the numbers of a column may be. */
-struct wf_csv_rule {
-	double min, max;
-	bool is_whole; /* no fraction */
-};
-
 struct wf_csv_format {
-	const char *header;         /* the first line to the letter; NULL: there is none */
-	unsigned columns;           /* 2..WF_CSV_COLUMNS_MAX */
-	struct wf_csv_rule feature; /* of every column but the last */
-	struct wf_csv_rule target;  /* of the last column */
+	const char *header;            /* the first line to the letter; NULL: there is none */
+	unsigned columns;              /* 2..WF_CSV_COLUMNS_MAX */
+	struct wf_number_rule feature; /* of every column but the last */
+	struct wf_number_rule target;  /* of the last column */
 };
 
 struct wf_csv {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers of the two data sets that come with weft. Arithmetic in f64, rounded to f32 once.
+/* Readers of tables of numbers: housing and digits. Arithmetic in f64, rounded to f32 once.
  * Thread: the caller's. */
 #include "trainer/readers/dataset.h"
 

@@ -95,6 +95,11 @@ a_zero_byte_is_no_number(void **state)
 	write_file("a,b\n1\0,2\n", 9);
 	assert_refused(wf_csv_read(*state, scratch, &two_columns, &csv), WEFT_DATA,
 		       "line 2, column 1: \"1?\"");
+	/* The header's text ends where the line has the zero byte: nothing after it is looked at.
+	 */
+	write_file("a,b\0\n1,2\n", 9);
+	assert_refused(wf_csv_read(*state, scratch, &two_columns, &csv), WEFT_DATA,
+		       "line 1, column 2: \"b?\"");
 }
 
 static void
@@ -113,7 +118,7 @@ a_file_beyond_the_limit_is_refused_unread(void **state)
 {
 	struct wf_csv csv;
 	write_file("a,b\n", 4);
-	assert_int_equal(truncate(scratch, (off_t)WF_CSV_FILE_BYTES_MAX + 1), 0);
+	assert_int_equal(truncate(scratch, (off_t)WF_TEXT_BYTES_MAX + 1), 0);
 	assert_refused(wf_csv_read(*state, scratch, &two_columns, &csv), WEFT_DATA, "at most");
 }
 

@@ -53,8 +53,10 @@ every_training_row_is_seen_once_by_its_trainer(void **state)
 			int times[ROWS] = {0};
 			for (uint32_t trainer = 0; trainer < trainers; trainer++) {
 				int seen[ROWS];
-				const struct wf_shard_opts opts = {&data, trainer, trainers,
-								   batch_size};
+				const struct wf_shard_opts opts = {.dataset = &data,
+								   .trainer = trainer,
+								   .trainers = trainers,
+								   .batch_size = batch_size};
 				size_t count = collect(*state, &opts, 0, seen);
 				for (size_t i = 0; i < count; i++) {
 					assert_int_equal(seen[i] % (int)trainers, trainer);
@@ -75,7 +77,11 @@ trainers_may_have_different_numbers_of_batches(void **state)
 	size_t batches[4];
 	for (uint32_t trainer = 0; trainer < 4; trainer++) {
 		struct wf_shard shard;
-		assert_ok(wf_shard_init(*state, &(struct wf_shard_opts){&data, trainer, 4, 4},
+		assert_ok(wf_shard_init(*state,
+					&(struct wf_shard_opts){.dataset = &data,
+								.trainer = trainer,
+								.trainers = 4,
+								.batch_size = 4},
 					&shard));
 		batches[trainer] = wf_shard_batch_count(&shard);
 		wf_shard_fini(*state, &shard);
@@ -90,7 +96,9 @@ a_trainer_beyond_the_rows_has_no_batch(void **state)
 {
 	const struct wf_dataset data = numbered();
 	struct wf_shard shard;
-	assert_ok(wf_shard_init(*state, &(struct wf_shard_opts){&data, 20, 21, 0}, &shard));
+	assert_ok(wf_shard_init(
+		*state, &(struct wf_shard_opts){.dataset = &data, .trainer = 20, .trainers = 21},
+		&shard));
 	assert_int_equal(wf_shard_batch_count(&shard), 0);
 	wf_shard_shuffle(&shard, 1, 0);
 	wf_shard_fini(*state, &shard);
@@ -100,13 +108,42 @@ static void
 the_order_differs_by_pass_and_repeats_by_seed(void **state)
 {
 	const struct wf_dataset data = numbered();
-	const struct wf_shard_opts opts = {&data, 0, 1, 0};
+	const struct wf_shard_opts opts = {.dataset = &data, .trainers = 1};
 	int first[ROWS], again[ROWS], other[ROWS];
 	assert_int_equal(collect(*state, &opts, 3, first), TRAIN_ROWS);
 	assert_int_equal(collect(*state, &opts, 3, again), TRAIN_ROWS);
 	assert_int_equal(collect(*state, &opts, 4, other), TRAIN_ROWS);
 	assert_memory_equal(first, again, TRAIN_ROWS * sizeof(int));
 	assert_memory_not_equal(first, other, TRAIN_ROWS * sizeof(int));
+}
+
+static void
+numbers_of_rows_are_those_that_gather_takes(void **state)
+{
+	const struct wf_dataset data = numbered();
+	const struct wf_shard_opts by_rows = {
+		.train_rows = TRAIN_ROWS, .trainer = 1, .trainers = 3, .batch_size = 4};
+	struct wf_shard_opts by_data = by_rows;
+	struct wf_shard numbers, rows;
+	float bx[ROWS * 2], by[ROWS];
+	uint32_t row[ROWS];
+
+	by_data.train_rows = 0;
+	by_data.dataset = &data;
+	assert_ok(wf_shard_init(*state, &by_rows, &numbers));
+	assert_ok(wf_shard_init(*state, &by_data, &rows));
+	wf_shard_shuffle(&numbers, 7, 2);
+	wf_shard_shuffle(&rows, 7, 2);
+	assert_int_equal(wf_shard_batch_count(&numbers), 2);
+	for (size_t batch = 0; batch < 2; batch++) {
+		size_t count = wf_shard_rows(&numbers, batch, row);
+		assert_int_equal(count, wf_shard_gather(&rows, batch, bx, by));
+		for (size_t i = 0; i < count; i++) {
+			assert_true(bx[2 * i] == (float)row[i]);
+		}
+	}
+	wf_shard_fini(*state, &numbers);
+	wf_shard_fini(*state, &rows);
 }
 
 int
@@ -117,6 +154,7 @@ main(void)
 		cmocka_unit_test(trainers_may_have_different_numbers_of_batches),
 		cmocka_unit_test(a_trainer_beyond_the_rows_has_no_batch),
 		cmocka_unit_test(the_order_differs_by_pass_and_repeats_by_seed),
+		cmocka_unit_test(numbers_of_rows_are_those_that_gather_takes),
 	};
 	return cmocka_run_group_tests(tests, open_env, close_env);
 }

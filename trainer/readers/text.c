@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files in memory, lines, fields, numbers. Thread: the caller's. */
+#include "trainer/readers/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+#define SHOWN_BYTES 24u /* of a bad value, in an error text */
+
+static enum weft_status
+read_all(int fd, const char *path, struct wf_text *text)
+{
+	size_t got = 0;
+
+	while (got < text->count) {
+		ssize_t n = read(fd, text->bytes + got, text->count - got);
+		if (n < 0 && errno == EINTR) {
+			continue;
+		}
+		if (n < 0) {
+			return wf_fail_errno(WEFT_IO, errno, "%s: read", path);
+		}
+		if (n == 0) {
+			return wf_fail(WEFT_IO,
+				       "%s: shrank while it was read, after %zu of %zu bytes", path,
+				       got, text->count);
+		}
+		got += (size_t)n;
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+read_open(struct wf_env *env, int fd, const char *path, struct wf_text *text)
+{
+	struct stat about;
+
+	if (fstat(fd, &about) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: stat", path);
+	}
+	if (!S_ISREG(about.st_mode)) {
+		return wf_fail(WEFT_IO, "%s: is not a regular file", path);
+	}
+	if ((uint64_t)about.st_size > WF_TEXT_BYTES_MAX) {
+		return wf_fail(WEFT_DATA, "%s: has %lld bytes, at most %u are read", path,
+			       (long long)about.st_size, WF_TEXT_BYTES_MAX);
+	}
+	text->count = (size_t)about.st_size;
+	text->alloc_bytes = text->count + 1;
+	text->bytes = wf_zalloc(env, text->alloc_bytes);
+	if (text->bytes == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", path, text->alloc_bytes);
+	}
+	return read_all(fd, path, text);
+}
+
+enum weft_status
+wf_text_read(struct wf_env *env, const char *path, struct wf_text *out)
+{
+	struct wf_text text = {.path = path};
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: open", path);
+	}
+	enum weft_status st = read_open(env, fd, path, &text);
+	close(fd);
+	if (st != WEFT_OK) {
+		wf_text_fini(env, &text);
+		return st;
+	}
+	*out = text;
+	return WEFT_OK;
+}
+
+void
+wf_text_fini(struct wf_env *env, struct wf_text *text)
+{
+	wf_free(env, text->bytes, text->alloc_bytes);
+	*text = (struct wf_text){0};
+}
+
+size_t
+wf_text_line_count(const struct wf_text *text)
+{
+	const char *end = text->bytes + text->count;
+	const char *at = text->bytes;
+	size_t lines = 0;
+
+	while (at < end) {
+		const char *stop = memchr(at, '\n', (size_t)(end - at));
+		at = stop == NULL ? end : stop + 1;
+		lines++;
+	}
+	return lines;
+}
+
+/* A value as an error text may carry it: printable, bounded. */
+static void
+show(const struct wf_field *field, char out[SHOWN_BYTES + 4])
+{
+	size_t shown = field->count < SHOWN_BYTES ? field->count : SHOWN_BYTES;
+	for (size_t i = 0; i < shown; i++) {
+		char c = field->at[i];
+		out[i] = (c >= ' ' && c <= '~') ? c : '?';
+	}
+	const char *end = shown < field->count ? "..." : "";
+	memcpy(out + shown, end, strlen(end) + 1);
+}
+
+enum weft_status
+wf_field_refuse(const struct wf_field *field, const char *why)
+{
+	char value[SHOWN_BYTES + 4];
+	show(field, value);
+	return wf_fail(WEFT_DATA, "%s: line %zu, column %u: \"%s\" %s", field->path, field->line,
+		       field->column, value, why);
+}
+
+bool
+wf_field_is(const struct wf_field *field, const char *text)
+{
+	return strlen(text) == field->count && memcmp(text, field->at, field->count) == 0;
+}
+
+/* Digits, with sign, point and exponent: what strtod takes beyond that (blanks, hexadecimal, inf,
+ * nan) is no number here. */
+static bool
+looks_like_number(const struct wf_field *field)
+{
+	for (size_t i = 0; i < field->count; i++) {
+		char c = field->at[i];
+		if (!(c >= '0' && c <= '9') && c != '.' && c != '-' && c != '+' && c != 'e' &&
+		    c != 'E') {
+			return false;
+		}
+	}
+	return field->count > 0 && field->count <= WF_NUMBER_BYTES_MAX;
+}
+
+enum weft_status
+wf_field_number(const struct wf_field *field, const struct wf_number_rule *rule, double *out)
+{
+	char copy[WF_NUMBER_BYTES_MAX + 1];
+	char *end = NULL;
+
+	if (!looks_like_number(field)) {
+		return wf_field_refuse(field, "is not a decimal number");
+	}
+	memcpy(copy, field->at, field->count);
+	copy[field->count] = '\0';
+	double value = strtod(copy, &end);
+	if (end != copy + field->count) {
+		return wf_field_refuse(field, "is not a decimal number");
+	}
+	if (!(value >= rule->min && value <= rule->max)) {
+		char why[64];
+		snprintf(why, sizeof(why), "is not within %g..%g", rule->min, rule->max);
+		return wf_field_refuse(field, why);
+	}
+	if (rule->is_whole && (double)(long long)value != value) {
+		return wf_field_refuse(field, "is not a whole number");
+	}
+	*out = value;
+	return WEFT_OK;
+}
+
+bool
+wf_cut_line(struct wf_cut *cut)
+{
+	const char *start = cut->text->bytes + cut->next;
+	const char *end = cut->text->bytes + cut->text->count;
+
+	WF_ASSERT(cut->next <= cut->text->count);
+	if (start == end) {
+		return false;
+	}
+	const char *stop = memchr(start, '\n', (size_t)(end - start));
+	cut->next = stop == NULL ? cut->text->count : (size_t)(stop + 1 - cut->text->bytes);
+	stop = stop == NULL ? end : stop;
+	cut->at = start;
+	cut->end = stop > start && stop[-1] == '\r' ? stop - 1 : stop;
+	cut->line++;
+	cut->column = 0;
+	return true;
+}
+
+enum weft_status
+wf_cut_field(struct wf_cut *cut, unsigned columns, struct wf_field *out)
+{
+	WF_ASSERT(cut->line > 0 && cut->column < columns);
+	const char *stop = memchr(cut->at, cut->separator, (size_t)(cut->end - cut->at));
+	struct wf_field field = {
+		.at = cut->at,
+		.count = (size_t)((stop == NULL ? cut->end : stop) - cut->at),
+		.path = cut->text->path,
+		.line = cut->line,
+		.column = ++cut->column,
+	};
+	if (cut->column < columns && stop == NULL) {
+		return wf_fail(WEFT_DATA, "%s: line %zu: has %u of %u columns", field.path,
+			       field.line, field.column, columns);
+	}
+	if (cut->column == columns && stop != NULL) {
+		field.at = stop + 1;
+		field.count = (size_t)(cut->end - field.at);
+		field.column++;
+		return wf_field_refuse(&field, "is one column too many");
+	}
+	cut->at = stop == NULL ? cut->end : stop + 1;
+	*out = field;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_cut_header(struct wf_cut *cut, const char *header)
+{
+	struct wf_field field = {
+		.at = cut->at,
+		.count = (size_t)(cut->end - cut->at),
+		.path = cut->text->path,
+		.line = cut->line,
+		.column = 1,
+	};
+	if (wf_field_is(&field, header)) {
+		return WEFT_OK;
+	}
+	const char *want = header;
+	for (const char *at = cut->at; at < cut->end && *want != '\0' && *at == *want;
+	     at++, want++) {
+		if (*at == cut->separator) {
+			field.column++;
+			field.at = at + 1;
+		}
+	}
+	const char *stop = memchr(field.at, cut->separator, (size_t)(cut->end - field.at));
+	field.count = (size_t)((stop == NULL ? cut->end : stop) - field.at);
+	char why[256];
+	snprintf(why, sizeof(why), "is not what the header has to say there; expected \"%.160s\"",
+		 header);
+	return wf_field_refuse(&field, why);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text: a file in memory, cut into lines and fields, and how a field that does not fit is refused:
+ * by file, line, column and value. Lines and columns count from 1; a column is a field of its line,
+ * in running text a byte of it.
+ * Thread: any. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/env.h"
+
+#define WF_TEXT_BYTES_MAX (64u << 20)
+#define WF_NUMBER_BYTES_MAX 31u /* of a number, in a file */
+
+struct wf_text {
+	const char *path; /* for error texts; lent */
+	char *bytes;      /* [count], and a zero byte after them; readers may write to it */
+	size_t count;
+	size_t alloc_bytes;
+};
+
+/* Read a whole file. WEFT_DATA: more than WF_TEXT_BYTES_MAX; WEFT_IO: file and the system's reason;
+ * WEFT_NOMEM. */
+enum weft_status wf_text_read(struct wf_env *env, const char *path,
+			      struct wf_text *out) WEFT_MUST_CHECK;
+void wf_text_fini(struct wf_env *env, struct wf_text *text); /* accepts a zeroed one */
+/* How many lines there are; the last one may lack its line feed. */
+size_t wf_text_line_count(const struct wf_text *text);
+
+struct wf_field {
+	const char *at;
+	size_t count;
+	const char *path;
+	size_t line;
+	unsigned column;
+};
+
+/* WEFT_DATA: file, line, column, value (its start, printable), `why`. */
+enum weft_status wf_field_refuse(const struct wf_field *field, const char *why) WEFT_MUST_CHECK;
+bool wf_field_is(const struct wf_field *field, const char *text);
+
+/* What a number may be. */
+struct wf_number_rule {
+	double min, max;
+	bool is_whole; /* no fraction */
+};
+
+/* A decimal number: digits with sign, point and exponent, nothing else. */
+enum weft_status wf_field_number(const struct wf_field *field, const struct wf_number_rule *rule,
+				 double *out) WEFT_MUST_CHECK;
+
+/* A text being cut. Start with {.text = text, .separator = ','}. */
+struct wf_cut {
+	const struct wf_text *text;
+	char separator;
+	size_t next;          /* where the next line starts */
+	const char *at, *end; /* what is left of this line, without line feed or carriage return */
+	size_t line;          /* 0 before the first one */
+	unsigned column;      /* fields taken from it */
+};
+
+/* Go to the next line. false: there is none. */
+bool wf_cut_line(struct wf_cut *cut);
+/* The next of `columns` fields that a line has to have; they are taken one by one. WEFT_DATA: the
+ * line has fewer, or, at the last one, more. */
+enum weft_status wf_cut_field(struct wf_cut *cut, unsigned columns,
+			      struct wf_field *out) WEFT_MUST_CHECK;
+/* The line is `header` to the letter, or the first column that differs is refused. */
+enum weft_status wf_cut_header(struct wf_cut *cut, const char *header) WEFT_MUST_CHECK;
