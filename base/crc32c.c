@@ -59,21 +59,30 @@ wf_crc32c_table(uint32_t crc, const void *bytes, size_t count)
 
 #if defined(__x86_64__)
 
-__attribute__((target("sse4.2"))) static uint32_t
+#define SSE42 __attribute__((target("sse4.2")))
+
+SSE42 static inline uint32_t
 crc32c_sse42(uint32_t crc, const void *bytes, size_t count)
 {
 	const unsigned char *at = bytes;
 	uint64_t sum = (uint32_t)~crc;
-	for (; count >= 8; at += 8, count -= 8) {
+	size_t words = count / 8;
+	for (size_t i = 0; i < words; i++) {
 		uint64_t word = 0;
-		memcpy(&word, at, sizeof(word));
+		memcpy(&word, at + i * 8, sizeof(word));
 		sum = __builtin_ia32_crc32di(sum, word);
 	}
 	uint32_t rest = (uint32_t)sum;
-	for (; count > 0; at++, count--) {
-		rest = __builtin_ia32_crc32qi(rest, *at);
+	for (size_t i = words * 8; i < count; i++) {
+		rest = __builtin_ia32_crc32qi(rest, at[i]);
 	}
 	return ~rest;
+}
+
+SSE42 static uint32_t
+crc32c_head_sse42(const void *bytes)
+{
+	return crc32c_sse42(0, bytes, WF_CRC32C_HEAD_BYTES);
 }
 
 uint32_t
@@ -85,12 +94,27 @@ wf_crc32c(uint32_t crc, const void *bytes, size_t count)
 	return wf_crc32c_table(crc, bytes, count);
 }
 
+uint32_t
+wf_crc32c_head(const void *bytes)
+{
+	if (__builtin_cpu_supports("sse4.2")) {
+		return crc32c_head_sse42(bytes);
+	}
+	return wf_crc32c_table(0, bytes, WF_CRC32C_HEAD_BYTES);
+}
+
 #else
 
 uint32_t
 wf_crc32c(uint32_t crc, const void *bytes, size_t count)
 {
 	return wf_crc32c_table(crc, bytes, count);
+}
+
+uint32_t
+wf_crc32c_head(const void *bytes)
+{
+	return wf_crc32c_table(0, bytes, WF_CRC32C_HEAD_BYTES);
 }
 
 #endif

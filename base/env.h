@@ -20,6 +20,8 @@
 #define WF_NS_PER_S 1000000000ull
 #define WF_NEVER UINT64_MAX /* a deadline that does not come */
 
+#define WF_HOST_ID_BYTES 16
+
 enum wf_log_level {
 	WF_LOG_DEBUG,
 	WF_LOG_INFO,
@@ -63,6 +65,8 @@ struct wf_env_ops {
 	void (*wait)(struct wf_env *env, int fd, uint64_t deadline_ns);
 	/* Hand `task` to the helper thread. WEFT_NOMEM if that thread cannot be started. */
 	enum weft_status (*submit)(struct wf_env *env, struct wf_task *task);
+	/* Names the host as it runs now: what shares its memory has the same. All zero: unknown. */
+	void (*host_id)(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES]);
 	/* One line, without newline. */
 	void (*log)(struct wf_env *env, enum wf_log_level level, const char *line);
 };
@@ -113,6 +117,12 @@ static inline void
 wf_wait(struct wf_env *env, int fd, uint64_t deadline_ns)
 {
 	env->ops->wait(env, fd, deadline_ns);
+}
+
+static inline void
+wf_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
+{
+	env->ops->host_id(env, out);
 }
 
 /* Format one log line (at most 1,023 bytes) and hand it to the env. */

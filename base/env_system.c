@@ -3,6 +3,7 @@
 #include "base/env.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #define MMAP_BYTES                                                                                 \
 	((size_t)1 << 20) /* from here on memory comes from, and goes back to, the OS              \
 			   */
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define ALIGN_MAX 4096
 #define PREFIX_BYTES 64
 #define LINE_BYTES (1024 + PREFIX_BYTES + 32)
@@ -84,7 +86,13 @@ system_alloc(struct wf_env *env, size_t bytes, size_t align)
 	if (bytes >= MMAP_BYTES) {
 		void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, (off_t)0);
-		return memory == MAP_FAILED ? NULL : memory;
+		if (memory == MAP_FAILED) {
+			return NULL;
+		}
+		if (bytes >= HUGE_PAGE_BYTES) {
+			(void)madvise(memory, bytes, MADV_HUGEPAGE); /* a wish; EINVAL: none here */
+		}
+		return memory;
 	}
 	align = align < sizeof(max_align_t) ? sizeof(max_align_t) : align;
 	size_t rounded = bytes == 0 ? align : (bytes + align - 1) / align * align;
@@ -127,6 +135,37 @@ static enum weft_status
 system_submit(struct wf_env *env, struct wf_task *task)
 {
 	return wf_env_helper_submit(&self_of(env)->helper, task);
+}
+
+/* The kernel draws it at boot; containers of one host see the same. */
+static void
+system_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
+{
+	char text[64] = "";
+	memset(out, 0, WF_HOST_ID_BYTES);
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		return;
+	}
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	(void)close(fd);
+	unsigned digits = 0;
+	for (ssize_t i = 0; i < n && digits < 2 * WF_HOST_ID_BYTES; i++) {
+		char c = text[i];
+		if (c == '-') {
+			continue;
+		}
+		bool letter = c >= 'a' && c <= 'f';
+		if (!letter && (c < '0' || c > '9')) {
+			break;
+		}
+		uint8_t digit = (uint8_t)(letter ? c - 'a' + 10 : c - '0');
+		out[digits / 2] = (uint8_t)(out[digits / 2] << 4 | digit);
+		digits++;
+	}
+	if (digits != 2 * WF_HOST_ID_BYTES) {
+		memset(out, 0, WF_HOST_ID_BYTES);
+	}
 }
 
 static void
@@ -187,6 +226,7 @@ static const struct wf_env_ops system_ops = {
 	.slab_close = wf_env_slab_close,
 	.wait = system_wait,
 	.submit = system_submit,
+	.host_id = system_host_id,
 	.log = system_log,
 };
 

@@ -11,6 +11,7 @@
 #define HEAD_CRC_AT 60 /* bytes in front of the head's own CRC: what it covers */
 
 WF_STATIC_ASSERT(WF_HEAD_BYTES == HEAD_CRC_AT + sizeof(uint32_t), "the CRC ends the head");
+WF_STATIC_ASSERT(HEAD_CRC_AT == WF_CRC32C_HEAD_BYTES, "and covers what is in front of it");
 WF_STATIC_ASSERT(WF_HEAD_BYTES + WF_MSG_BODY_MAX == 4096, "a message fills 4,096 bytes");
 
 /* Offsets: the table in head.h. */
@@ -30,7 +31,7 @@ wf_head_encode(const struct wf_head *head, uint8_t out[WF_HEAD_BYTES])
 	wf_store_u64(out + 40, head->offset);
 	wf_store_u64(out + 48, head->epoch);
 	wf_store_u32(out + 56, head->payload_crc);
-	wf_store_u32(out + HEAD_CRC_AT, wf_crc32c(0, out, HEAD_CRC_AT));
+	wf_store_u32(out + HEAD_CRC_AT, wf_crc32c_head(out));
 }
 
 static void
@@ -52,18 +53,21 @@ read_fields(const uint8_t *in, struct wf_head *head)
 
 /* Bytes that are nothing of ours, or were damaged on the way. */
 static enum weft_status
-check_integrity(const uint8_t *in, uint32_t magic, const struct wf_head *head, uint32_t head_crc)
+check_integrity(const uint8_t *in)
 {
+	uint32_t magic = wf_load_u32(in);
+	uint8_t version = in[4];
+	uint32_t head_crc = wf_load_u32(in + HEAD_CRC_AT);
 	if (magic != WF_WIRE_MAGIC) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "head: magic is 0x%08" PRIx32 ", a peer of weft sends 0x%08x", magic,
 			       WF_WIRE_MAGIC);
 	}
-	if (head->version < WF_WIRE_VERSION_MIN || head->version > WF_WIRE_VERSION) {
+	if (version < WF_WIRE_VERSION_MIN || version > WF_WIRE_VERSION) {
 		return wf_fail(WEFT_PROTOCOL, "head: version is %u, this end speaks %u to %u",
-			       head->version, WF_WIRE_VERSION_MIN, WF_WIRE_VERSION);
+			       version, WF_WIRE_VERSION_MIN, WF_WIRE_VERSION);
 	}
-	uint32_t computed = wf_crc32c(0, in, HEAD_CRC_AT);
+	uint32_t computed = wf_crc32c_head(in);
 	if (head_crc != computed) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "head: head_crc is 0x%08" PRIx32 ", its bytes give 0x%08" PRIx32,
@@ -73,8 +77,13 @@ check_integrity(const uint8_t *in, uint32_t magic, const struct wf_head *head, u
 }
 
 static enum weft_status
-check_fields(const struct wf_head *head)
+check_fields(const struct wf_head *head, uint64_t body_max)
 {
+	if (head->body_bytes > body_max) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "head: body_bytes is %" PRIu64 ", the limit here is %" PRIu64,
+			       head->body_bytes, body_max);
+	}
 	if (head->service > WF_SERVICE_SPARSE) {
 		return wf_fail(WEFT_PROTOCOL, "head: service is %u, known are 0 to %u",
 			       head->service, WF_SERVICE_SPARSE);
@@ -94,22 +103,15 @@ check_fields(const struct wf_head *head)
 enum weft_status
 wf_head_decode(const uint8_t in[WF_HEAD_BYTES], uint64_t body_max, struct wf_head *out)
 {
-	struct wf_head head;
+	enum weft_status st = check_integrity(in);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_head head; /* `out` is written on WEFT_OK only */
 	read_fields(in, &head);
-	enum weft_status st =
-		check_integrity(in, wf_load_u32(in), &head, wf_load_u32(in + HEAD_CRC_AT));
-	if (st != WEFT_OK) {
-		return st;
+	st = check_fields(&head, body_max);
+	if (st == WEFT_OK) {
+		*out = head;
 	}
-	if (head.body_bytes > body_max) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "head: body_bytes is %" PRIu64 ", the limit here is %" PRIu64,
-			       head.body_bytes, body_max);
-	}
-	st = check_fields(&head);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	*out = head;
-	return WEFT_OK;
+	return st;
 }

@@ -7,25 +7,9 @@
 
 #include "base/assert.h"
 
-struct wf_writer
-wf_shape_begin(const struct wf_shape *shape, struct wf_msg *out)
-{
-	WF_ASSERT(shape->body_max <= sizeof(out->body));
-	out->head = (struct wf_head){.service = shape->service, .type = shape->type};
-	return (struct wf_writer){.base = out->body, .capacity = shape->body_max};
-}
-
-void
-wf_shape_end(const struct wf_shape *shape, const struct wf_writer *w, struct wf_msg *out)
-{
-	WF_ASSERT(!w->bad);
-	WF_ASSERT(w->used >= shape->body_min);
-	out->body_bytes = w->used;
-	out->head.body_bytes = w->used;
-}
-
+/* Some field that is not used is not 0. */
 static enum weft_status
-check_unused(const struct wf_shape *shape, const struct wf_head *head)
+refuse_unused(const struct wf_shape *shape, const struct wf_head *head)
 {
 	const struct {
 		const char *name;
@@ -45,7 +29,21 @@ check_unused(const struct wf_shape *shape, const struct wf_head *head)
 					 "0, for it is not used");
 		}
 	}
-	return WEFT_OK;
+	WF_ASSERT(false && "all of them are used or 0");
+	return WEFT_PROTOCOL;
+}
+
+/* The fields that are not used, in one word: 0 if all of them are. */
+static uint64_t
+unused_bits(const struct wf_shape *shape, const struct wf_head *head)
+{
+	uint64_t bits = head->region;
+	bits |= (shape->uses & WF_USE_REQUEST_ID) != 0 ? 0 : head->request_id;
+	bits |= (shape->uses & WF_USE_STEP) != 0 ? 0 : head->step;
+	bits |= (shape->uses & WF_USE_SLICE) != 0 ? 0 : head->slice;
+	bits |= (shape->uses & WF_USE_OFFSET) != 0 ? 0 : head->offset;
+	bits |= (shape->uses & WF_USE_EPOCH) != 0 ? 0 : head->epoch;
+	return bits;
 }
 
 enum weft_status
@@ -55,9 +53,8 @@ wf_shape_check(const struct wf_shape *shape, const struct wf_head *head)
 		return wf_fail(WEFT_PROTOCOL, "%s: service is %u and type %u, must be %u and %u",
 			       shape->name, head->service, head->type, shape->service, shape->type);
 	}
-	enum weft_status st = check_unused(shape, head);
-	if (st != WEFT_OK) {
-		return st;
+	if (unused_bits(shape, head) != 0) {
+		return refuse_unused(shape, head);
 	}
 	if (head->body_bytes < shape->body_min || head->body_bytes > shape->body_max) {
 		return wf_fail(WEFT_PROTOCOL, "%s: body_bytes is %" PRIu64 ", must be %zu to %zu",

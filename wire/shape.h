@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "wire/bytes.h"
 #include "wire/head.h"
 #include "wire/messages.h"
@@ -30,9 +31,24 @@ struct wf_shape {
 };
 
 /* Start a message: its head is zero but for service and type. */
-struct wf_writer wf_shape_begin(const struct wf_shape *shape, struct wf_msg *out);
+static inline struct wf_writer
+wf_shape_begin(const struct wf_shape *shape, struct wf_msg *out)
+{
+	WF_ASSERT(shape->body_max <= sizeof(out->body));
+	out->head = (struct wf_head){.service = shape->service, .type = shape->type};
+	return (struct wf_writer){.base = out->body, .capacity = shape->body_max};
+}
+
 /* All is written: the head gets its length. */
-void wf_shape_end(const struct wf_shape *shape, const struct wf_writer *w, struct wf_msg *out);
+static inline void
+wf_shape_end(const struct wf_shape *shape, const struct wf_writer *w, struct wf_msg *out)
+{
+	WF_ASSERT(!w->bad);
+	WF_ASSERT(w->used >= shape->body_min);
+	out->body_bytes = w->used;
+	out->head.body_bytes = w->used;
+}
+
 /* Service, type, unused fields and length. WEFT_PROTOCOL. */
 enum weft_status wf_shape_check(const struct wf_shape *shape,
 				const struct wf_head *head) WEFT_MUST_CHECK;

@@ -125,6 +125,12 @@ failing_submit(struct wf_env *env, struct wf_task *task)
 }
 
 static void
+failing_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
+{
+	wf_host_id(self_of(env)->inner, out);
+}
+
+static void
 failing_log(struct wf_env *env, enum wf_log_level level, const char *line)
 {
 	struct wf_env *inner = self_of(env)->inner;
@@ -140,6 +146,7 @@ static const struct wf_env_ops failing_ops = {
 	.slab_close = failing_slab_close,
 	.wait = failing_wait,
 	.submit = failing_submit,
+	.host_id = failing_host_id,
 	.log = failing_log,
 };
 

@@ -58,6 +58,8 @@ every_byte_length_and_alignment_gives_the_defined_value(void **state)
 		bytes[i] = (unsigned char)(i * 167 + 13);
 	}
 	for (unsigned start = 0; start < 9; start++) {
+		assert_int_equal(wf_crc32c_head(bytes + start),
+				 by_definition(bytes + start, WF_CRC32C_HEAD_BYTES));
 		for (unsigned count = 0; count <= 260; count++) {
 			expect_both(bytes + start, count, by_definition(bytes + start, count));
 		}

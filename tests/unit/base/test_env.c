@@ -432,10 +432,25 @@ a_log_limit_passes_once_per_period(void **state)
 	assert_false(wf_log_limit_pass(&limit, WF_NEVER - 1, 100));
 }
 
+static void
+the_host_has_one_name_for_all(void **state)
+{
+	uint8_t first[WF_HOST_ID_BYTES];
+	uint8_t second[WF_HOST_ID_BYTES];
+	static const uint8_t unknown[WF_HOST_ID_BYTES];
+	wf_host_id(env, first);
+	wf_host_id(env, second);
+	assert_memory_equal(first, second, sizeof(first));
+	if (access("/proc/sys/kernel/random/boot_id", R_OK) == 0) {
+		assert_memory_not_equal(first, unknown, sizeof(first));
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_host_has_one_name_for_all),
 		cmocka_unit_test(the_clock_never_goes_back),
 		cmocka_unit_test(chance_does_not_repeat),
 		cmocka_unit_test(memory_is_zeroed_and_aligned_at_every_size),
