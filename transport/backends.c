@@ -6,8 +6,10 @@
 const struct wf_backend *const wf_backends[] = {
 	&wf_backend_tcp,
 	&wf_backend_shm,
+	&wf_backend_mux,
 #if WF_HAVE_SIM
 	&wf_backend_sim,
+	&wf_backend_sim2,
 #endif
 	NULL,
 };

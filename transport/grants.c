@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "wire/bytes.h"
+#include "wire/little.h"
 
 void
 wf_grants_init(struct wf_grants *grants, struct wf_env *env, const struct wf_regions *regions,
@@ -56,19 +56,16 @@ static void
 key_write(struct wf_grant_key *key, uint32_t number, uint64_t nonce)
 {
 	memset(key, 0, sizeof(*key));
-	struct wf_writer w = {.base = key->bytes, .capacity = WF_GRANT_KEY_USED_BYTES};
-	wf_put_u32(&w, number);
-	wf_put_u64(&w, nonce);
-	WF_ASSERT(!w.bad);
+	WF_STATIC_ASSERT(sizeof(number) + sizeof(nonce) == WF_GRANT_KEY_USED_BYTES, "all of it");
+	wf_store_u32(key->bytes, number);
+	wf_store_u64(key->bytes + sizeof(number), nonce);
 }
 
 void
 wf_grant_key_read(const struct wf_grant_key *key, uint32_t *number, uint64_t *nonce)
 {
-	struct wf_reader r = {.base = key->bytes, .bytes = WF_GRANT_KEY_USED_BYTES};
-	*number = wf_get_u32(&r);
-	*nonce = wf_get_u64(&r);
-	WF_ASSERT(!r.bad);
+	*number = wf_load_u32(key->bytes);
+	*nonce = wf_load_u64(key->bytes + sizeof(*number));
 }
 
 enum weft_status

@@ -5,9 +5,14 @@
 
 #include "transport/transport.h"
 
+/* What a hello or verdict may take within a backend: mux puts its own before that of its user. A
+ * backend holds those of a peer against opts.blob_max, and has room for this. */
+#define WF_BLOB_ROOM (WF_BLOB_MAX + 192u)
+
 struct wf_transport_ops {
 	const char *name;
 	void (*close)(struct wf_transport *transport);
+	/* path_count 0: what is the same for all of it is filled in by transport.c. */
 	void (*query)(struct wf_transport *transport, struct wf_transport_info *out);
 	enum weft_status (*region_add)(struct wf_transport *transport,
 				       const struct wf_region *region, uint32_t *out);
@@ -23,13 +28,21 @@ struct wf_transport_ops {
 				    const void *hello, size_t hello_bytes, void *user,
 				    struct wf_conn **out);
 	void (*disconnect)(struct wf_conn *conn, enum wf_disconnect how);
+	/* A backend that is one path: wf_path_alone. */
+	void (*path)(struct wf_conn *conn, struct wf_path_info *out);
 	enum weft_status (*post)(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
 				 unsigned *taken);
 	enum weft_status (*poll)(struct wf_transport *transport, struct wf_event *events,
 				 unsigned max, unsigned *event_count);
 	int (*wait_fd)(struct wf_transport *transport);
 	void (*arm)(struct wf_transport *transport, uint64_t *deadline_ns);
+	/* The next wait of the caller ends at once. For what wraps a backend: it may have used up
+	 * all that an armed poll brought, or have set itself a deadline meanwhile. */
+	void (*wake)(struct wf_transport *transport);
 };
+
+/* The slot `path` of a backend that has only itself. */
+void wf_path_alone(struct wf_conn *conn, struct wf_path_info *out);
 
 /* A backend as backends.c lists it. */
 struct wf_backend {
@@ -42,4 +55,7 @@ extern const struct wf_backend *const wf_backends[];
 
 extern const struct wf_backend wf_backend_tcp;
 extern const struct wf_backend wf_backend_shm;
+extern const struct wf_backend wf_backend_verbs; /* WF_HAVE_VERBS */
+extern const struct wf_backend wf_backend_mux;
 extern const struct wf_backend wf_backend_sim;
+extern const struct wf_backend wf_backend_sim2; /* its second network */

@@ -3,10 +3,12 @@
  * Thread: the transport's owner. */
 #include "transport/transport.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "transport/fault/fault.h"
 #include "transport/ops.h"
 
 #define CONN_MAX_DEFAULT 1024u
@@ -49,25 +51,42 @@ with_defaults(const struct wf_transport_opts *opts)
 	set_default_u64(&full.peer_timeout_ns, PEER_TIMEOUT_DEFAULT);
 	set_default_u64(&full.connect_timeout_ns, CONNECT_TIMEOUT_DEFAULT);
 	set_default_u64(&full.handshake_timeout_ns, HANDSHAKE_TIMEOUT_DEFAULT);
+	full.blob_max = opts->blob_max == 0 ? WF_BLOB_MAX : opts->blob_max;
+	full.paths = opts->paths == NULL ? "auto" : opts->paths;
 	return full;
+}
+
+static enum weft_status
+open_backend(const char *name, const struct wf_transport_opts *opts, struct wf_transport **out)
+{
+	for (unsigned i = 0; wf_backends[i] != NULL; i++) {
+		if (strcmp(wf_backends[i]->name, name) == 0) {
+			return wf_backends[i]->open(opts, out);
+		}
+	}
+	return fail_unknown_backend(name);
 }
 
 enum weft_status
 wf_transport_open(const char *name, const struct wf_transport_opts *opts, struct wf_transport **out)
 {
-	WF_ASSERT(opts->env != NULL);
+	WF_ASSERT(opts->env != NULL && opts->blob_max <= WF_BLOB_ROOM);
 	struct wf_transport_opts full = with_defaults(opts);
 	if (full.conn_max > CONN_MAX_LIMIT || full.op_max > OP_MAX_LIMIT) {
 		return wf_fail(WEFT_INVALID,
 			       "transport: conn_max %u and op_max %u; at most %u of either",
 			       full.conn_max, full.op_max, CONN_MAX_LIMIT);
 	}
-	for (unsigned i = 0; wf_backends[i] != NULL; i++) {
-		if (strcmp(wf_backends[i]->name, name) == 0) {
-			return wf_backends[i]->open(&full, out);
-		}
+	char around[WF_FAULT_NAME_BYTES];
+	if (strcmp(name, "mux") == 0 && wf_fault_around_mux(full.paths, around, &full.paths)) {
+		name = around;
 	}
-	return fail_unknown_backend(name);
+	enum weft_status st = wf_fault_is_name(name) ? wf_fault_open(name, &full, out)
+						     : open_backend(name, &full, out);
+	if (st == WEFT_OK) {
+		(*out)->blob_max = full.blob_max;
+	}
+	return st;
 }
 
 void
@@ -82,6 +101,35 @@ void
 wf_transport_query(struct wf_transport *transport, struct wf_transport_info *out)
 {
 	transport->ops->query(transport, out);
+	if (out->path_count == 0) {
+		out->path_count = 1;
+		out->path[0] = (struct wf_path_counts){
+			.name = out->name,
+			.conns_up = out->conns_up,
+			.bytes_sent = out->bytes_sent,
+			.bytes_received = out->bytes_received,
+		};
+	}
+}
+
+void
+wf_transport_paths_format(const struct wf_transport_info *now, const struct wf_path_counts *then,
+			  char *out, size_t bytes)
+{
+	size_t used = 0;
+	uint64_t broken = 0;
+	out[0] = '\0';
+	for (unsigned i = 0; i < now->path_count && used < bytes; i++) {
+		const struct wf_path_counts *path = &now->path[i];
+		used += (size_t)snprintf(out + used, bytes - used,
+					 " %s_sent_bytes %" PRIu64 " %s_received_bytes %" PRIu64,
+					 path->name, path->bytes_sent - then[i].bytes_sent,
+					 path->name, path->bytes_received - then[i].bytes_received);
+		broken += path->conns_broken - then[i].conns_broken;
+	}
+	if (used < bytes) {
+		(void)snprintf(out + used, bytes - used, " paths_broken %" PRIu64, broken);
+	}
 }
 
 enum weft_status
@@ -151,11 +199,12 @@ wf_transport_listen(struct wf_transport *transport, const struct wf_host *at, ui
 }
 
 static enum weft_status
-check_blob(const char *what, const void *blob, size_t blob_bytes)
+check_blob(const struct wf_transport *transport, const char *what, const void *blob,
+	   size_t blob_bytes)
 {
-	if (blob_bytes > WF_BLOB_MAX) {
-		return wf_fail(WEFT_INVALID, "%s: %zu bytes; at most %u", what, blob_bytes,
-			       WF_BLOB_MAX);
+	if (blob_bytes > transport->blob_max) {
+		return wf_fail(WEFT_INVALID, "%s: %zu bytes; at most %zu", what, blob_bytes,
+			       transport->blob_max);
 	}
 	if (blob == NULL && blob_bytes > 0) {
 		return wf_fail(WEFT_INVALID, "%s: %zu bytes at NULL", what, blob_bytes);
@@ -166,7 +215,7 @@ check_blob(const char *what, const void *blob, size_t blob_bytes)
 enum weft_status
 wf_transport_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t verdict_bytes)
 {
-	enum weft_status st = check_blob("verdict", verdict, verdict_bytes);
+	enum weft_status st = check_blob(conn->transport, "verdict", verdict, verdict_bytes);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -177,7 +226,7 @@ enum weft_status
 wf_transport_connect(struct wf_transport *transport, const struct wf_host *to, const void *hello,
 		     size_t hello_bytes, void *user, struct wf_conn **out)
 {
-	enum weft_status st = check_blob("hello", hello, hello_bytes);
+	enum weft_status st = check_blob(transport, "hello", hello, hello_bytes);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -191,6 +240,18 @@ void
 wf_transport_disconnect(struct wf_conn *conn, enum wf_disconnect how)
 {
 	conn->transport->ops->disconnect(conn, how);
+}
+
+void
+wf_transport_path(struct wf_conn *conn, struct wf_path_info *out)
+{
+	conn->transport->ops->path(conn, out);
+}
+
+void
+wf_path_alone(struct wf_conn *conn, struct wf_path_info *out)
+{
+	*out = (struct wf_path_info){.name = conn->transport->ops->name, .why = "the only one"};
 }
 
 static bool

@@ -24,6 +24,7 @@ struct wf_transport_ops;
 struct wf_transport {
 	const struct wf_transport_ops *ops;
 	struct wf_env *env;
+	size_t blob_max; /* bytes of a hello or verdict; set by wf_transport_open, from its opts */
 };
 
 /* First member of each backend's own connection. Made by connect, or by the UP event of an incoming
@@ -41,6 +42,31 @@ struct wf_transport_opts {
 	uint64_t peer_timeout_ns; /* silence of a host, or a frame that stops half way; 0: 10 s */
 	uint64_t connect_timeout_ns;   /* one attempt, name look-up included; 0: 5 s */
 	uint64_t handshake_timeout_ns; /* from accepted to hello complete; 0: 5 s */
+	/* Congestion control of TCP sockets, copied; NULL or "": the system's. Others do not look
+	 * at it. */
+	const char *tcp_congestion;
+	size_t blob_max; /* 0: WF_BLOB_MAX; more, up to WF_BLOB_ROOM, is for what wraps a backend */
+	/* mux: what may carry ("auto", "tcp", "shm"); NULL: "auto". Others do not look at it. */
+	const char *paths;
+	/* Settings of RDMA devices ("device=mlx5_0,retry=5"), see transport/verbs; NULL: defaults.
+	 */
+	const char *verbs;
+	uint64_t path_retry_ns; /* mux: a path that broke is left out for so long; 0: 10 s */
+};
+
+#define WF_PATHS_MAX 6u /* that one transport may have, and offer */
+
+/* What one path of a transport has done since open. */
+struct wf_path_counts {
+	const char *name; /* of the backend that carries */
+	uint64_t conns_up, conns_broken;
+	uint64_t bytes_sent, bytes_received;
+};
+
+/* Which path carries a connection. Texts live as long as the connection. */
+struct wf_path_info {
+	const char *name; /* of the backend */
+	const char *why;  /* of a connection that is UP: why this one */
 };
 
 struct wf_transport_info {
@@ -56,6 +82,9 @@ struct wf_transport_info {
 	uint64_t puts_sent, puts_received;
 	uint64_t posts_again;             /* posts that took fewer operations than given */
 	char last_stranger[WF_WHY_BYTES]; /* who was refused last, and why; "" if nobody */
+	/* By path, the bootstrap first; one that has only itself reports itself. */
+	struct wf_path_counts path[WF_PATHS_MAX];
+	unsigned path_count;
 };
 
 /* What a backend needs to know about memory that PUTs come from or land in. */
@@ -157,12 +186,20 @@ enum wf_disconnect {
 	WF_DISCONNECT_NOW,
 };
 
-/* Open the backend called `name` ("tcp", "sim"). WEFT_UNSUPPORTED names those there are. */
+/* Open the backend called `name` ("tcp", "sim"). WEFT_UNSUPPORTED names those there are.
+ * "fault(SPEC)+NAME" wraps any of them in faults, for tests: transport/fault/README.md. */
 enum weft_status wf_transport_open(const char *name, const struct wf_transport_opts *opts,
 				   struct wf_transport **out) WEFT_MUST_CHECK;
+/* Are the libraries here that the backend "verbs" loads? WEFT_UNSUPPORTED says what is missing. */
+enum weft_status wf_rdma_probe(void) WEFT_MUST_CHECK;
 /* Takes every connection down at once, without events. Accepts NULL. */
 void wf_transport_close(struct wf_transport *transport);
 void wf_transport_query(struct wf_transport *transport, struct wf_transport_info *out);
+
+/* Into `out`: " tcp_sent_bytes 1 tcp_received_bytes 2 shm_sent_bytes ... paths_broken 0", what came
+ * since `then`, the paths of an earlier query of the same transport. */
+void wf_transport_paths_format(const struct wf_transport_info *now,
+			       const struct wf_path_counts *then, char *out, size_t bytes);
 
 /* Memory for PUTs, from and into. Few and large: verbs registers each. */
 enum weft_status wf_transport_region_add(struct wf_transport *transport,
@@ -191,6 +228,9 @@ enum weft_status wf_transport_connect(struct wf_transport *transport, const stru
 				      struct wf_conn **out) WEFT_MUST_CHECK;
 /* DOWN follows, with status CLOSED. May be called in any state, more than once. */
 void wf_transport_disconnect(struct wf_conn *conn, enum wf_disconnect how);
+
+/* What carries the bytes of `conn`, and why: for a log line when it comes UP. */
+void wf_transport_path(struct wf_conn *conn, struct wf_path_info *out);
 
 /* Take operations in order; `*taken` says how many. OK: all. AGAIN: fewer, try again after a DONE
  * of this connection. CLOSED: the connection is going down, none. INVALID: not UP, or against the

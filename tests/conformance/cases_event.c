@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cases_event: C21 to C28 and C43 to C45, what poll brings, in which order, and sleeping.
+/* cases_event: C21 to C28 and C43 to C47, what poll brings, in which order, and sleeping.
  * Thread: the case's. */
 #include "tests/conformance/conformance.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "transport/ops.h"
 
 static bool
 messages_and_puts_keep_their_order(struct conf *t)
@@ -339,6 +344,21 @@ full_queues_both_ways_do_not_deadlock(struct conf *t)
 	return true;
 }
 
+/* One descriptor over those of both; -1 where there is none. */
+static int
+join_fds(const struct node *a, const struct node *b)
+{
+	int fd = wf_transport_wait_fd(a->transport);
+	if (fd < 0) {
+		return -1;
+	}
+	int both = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = {.events = EPOLLIN};
+	(void)epoll_ctl(both, EPOLL_CTL_ADD, fd, &event);
+	(void)epoll_ctl(both, EPOLL_CTL_ADD, wf_transport_wait_fd(b->transport), &event);
+	return both;
+}
+
 /* As a caller sleeps: arm, poll, and wait only if that was empty. */
 static bool
 sleep_until_event(struct conf *t, struct node *n, enum wf_event_kind kind)
@@ -358,6 +378,32 @@ sleep_until_event(struct conf *t, struct node *n, enum wf_event_kind kind)
 	return true;
 }
 
+/* The same, with `other` asleep beside it: a handshake may take several ways. */
+static bool
+sleep_until_up(struct conf *t, struct node *n, struct node *other)
+{
+	uint64_t limit_ns = wf_now_ns(t->env) + 30 * WF_NS_PER_S;
+	int fd = join_fds(n, other);
+	bool in_time = true;
+	while (conf_count(n, NULL, WF_EVENT_UP) == 0 && in_time) {
+		uint64_t deadline_ns[2] = {0};
+		wf_transport_arm(n->transport, &deadline_ns[0]);
+		wf_transport_arm(other->transport, &deadline_ns[1]);
+		if (conf_poll(t, n) + conf_poll(t, other) > 0) {
+			continue;
+		}
+		uint64_t soonest_ns =
+			deadline_ns[0] < deadline_ns[1] ? deadline_ns[0] : deadline_ns[1];
+		wf_wait(t->env, fd, soonest_ns < limit_ns ? soonest_ns : limit_ns);
+		in_time = wf_now_ns(t->env) < limit_ns;
+	}
+	if (fd >= 0) {
+		(void)close(fd);
+	}
+	CHECK(in_time);
+	return true;
+}
+
 static bool
 armed_transport_wakes_for_an_event(struct conf *t)
 {
@@ -367,15 +413,10 @@ armed_transport_wakes_for_an_event(struct conf *t)
 	struct wf_conn *conn = NULL;
 	CHECK(wf_transport_connect(client->transport, &server->at, NULL, 0, NULL, &conn) ==
 	      WEFT_OK);
-	for (int i = 0; i < 50; i++) { /* the hello goes out */
-		conf_poll(t, client);
-		conf_rest(t);
-	}
-	CHECK(sleep_until_event(t, server, WF_EVENT_UP));
+	CHECK(sleep_until_up(t, server, client));
 	struct wf_conn *sc = server->seen[0].conn;
 	CHECK(wf_transport_answer(sc, true, NULL, 0) == WEFT_OK);
-	conf_poll(t, server);
-	CHECK(sleep_until_event(t, client, WF_EVENT_UP));
+	CHECK(sleep_until_up(t, client, server));
 	struct wf_grant_key key;
 	CHECK(conf_grant_place(server, sc, 0, 1000, &key));
 	struct wf_op put = conf_put_op(client, &key, 0, 1000, 1);
@@ -425,6 +466,72 @@ counters_count(struct conf *t)
 	return true;
 }
 
+static bool
+adds_up(const struct wf_transport_info *info)
+{
+	uint64_t sent = 0;
+	uint64_t received = 0;
+	CHECK(info->path_count >= 1 && info->path_count <= WF_PATHS_MAX);
+	for (unsigned i = 0; i < info->path_count; i++) {
+		CHECK(info->path[i].name != NULL && info->path[i].conns_broken == 0);
+		sent += info->path[i].bytes_sent;
+		received += info->path[i].bytes_received;
+	}
+	CHECK(sent == info->bytes_sent && received == info->bytes_received);
+	return true;
+}
+
+static bool
+bytes_are_those_of_the_paths(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	for (uint64_t i = 0; i < 10; i++) {
+		CHECK(conf_send_all(t, p.cc, i, 100));
+	}
+	CHECK(conf_await_count(t, p.server, p.sc, WF_EVENT_MSG, 10));
+	struct wf_transport_info info;
+	wf_transport_query(p.client->transport, &info);
+	CHECK(adds_up(&info) && info.bytes_sent >= 1000);
+	wf_transport_query(p.server->transport, &info);
+	CHECK(adds_up(&info) && info.bytes_received >= 1000);
+	return true;
+}
+
+static bool
+connection_names_its_path(struct conf *t)
+{
+	struct pair p;
+	struct wf_path_info client, server;
+	CHECK(conf_pair(t, NULL, &p));
+	wf_transport_path(p.cc, &client);
+	wf_transport_path(p.sc, &server);
+	CHECK(client.name[0] != '\0' && strcmp(client.name, server.name) == 0);
+	CHECK(client.why[0] != '\0' && strchr(client.why, '\n') == NULL);
+	CHECK(server.why[0] != '\0' && strchr(server.why, '\n') == NULL);
+	return true;
+}
+
+static bool
+wake_ends_the_wait(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	conf_settle(t);
+	struct wf_transport *idle = p.server->transport;
+	uint64_t limit_ns = wf_now_ns(t->env) + 30 * WF_NS_PER_S;
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t deadline_ns = 0;
+		wf_transport_arm(idle, &deadline_ns);
+		CHECK(conf_poll(t, p.server) == 0);
+		idle->ops->wake(idle);
+		wf_wait(t->env, wf_transport_wait_fd(idle), limit_ns);
+		CHECK(wf_now_ns(t->env) < limit_ns);
+		CHECK(conf_poll(t, p.server) == 0);
+	}
+	return true;
+}
+
 const struct conf_case conf_event_cases[] = {
 	CASE(messages_and_puts_keep_their_order),
 	CASE(messages_of_every_size_arrive),
@@ -439,5 +546,8 @@ const struct conf_case conf_event_cases[] = {
 	CASE(full_queues_both_ways_do_not_deadlock),
 	CASE(armed_transport_wakes_for_an_event),
 	CASE(counters_count),
+	CASE(bytes_are_those_of_the_paths),
+	CASE(connection_names_its_path),
+	CASE(wake_ends_the_wait),
 	{0},
 };

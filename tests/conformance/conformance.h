@@ -45,8 +45,10 @@ struct node {
 struct conf {
 	struct wf_env *env;
 	const char *transport; /* name to open */
+	const char *paths;     /* of mux */
 	const char *host;      /* where nodes listen */
 	bool private_memory;   /* regions have no memfd */
+	const char *verbs;     /* settings of RDMA devices, or NULL */
 	uint64_t seed;
 	struct wf_rng rng;
 	struct node node[NODE_MAX];
@@ -87,6 +89,8 @@ extern const struct conf_case conf_grant_cases[];
 extern const struct conf_case conf_op_cases[];
 
 /* harness.c */
+/* This machine has what the URL needs; else complains. */
+bool conf_can_run(const char *url);
 /* Run the body of a case in the env that belongs to the URL. */
 bool conf_run(const char *url, uint64_t seed, bool (*body)(struct conf *t));
 

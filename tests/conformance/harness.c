@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* harness: the one place that knows which backend a case runs on. "tcp" and "tcp6" run in the
  * system's env over loopback, "shm" there too, "shm-copy" with memory that cannot be shared, "sim"
- * as a process of a simulated world.
- * Thread: the main one; the simulated process is a coroutine of it. */
+ * as a process of a simulated world; "mux" and "mux-PATHS" with those paths, on loopback or there.
+ * "fault+X" is X behind faults that the contract allows for. Thread: the main one; the simulated
+ * process is a coroutine of it. */
 #include "tests/conformance/conformance.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "transport/sim/world.h"
 
 #define SIM_HOST "alpha"
+/* All that leaves every sentence of the contract true: no refusals, no cuts. */
+#define FAULT_PREFIX "fault+"
+#define FAULT_SPEC "delay=30%%:2ms,split=30%%,short=20%%,stall=1%%:3ms"
 #define SIM_LIMIT_NS (3600 * WF_NS_PER_S) /* of virtual time */
 
 struct job {
 	struct conf conf;
 	bool (*body)(struct conf *t);
 	bool passed;
+	char wrapped[256]; /* the name of a transport behind faults */
 };
 
 static int
@@ -69,26 +75,103 @@ run_in_world(struct job *job)
 	return ran && job->passed;
 }
 
+/* RDMA devices as tests/guest/devices makes them. */
+static const struct rdma {
+	const char *url, *host, *settings, *device;
+	bool slow; /* more of the same: with WEFT_LONG only */
+} rdmas[] = {
+	{"verbs", "10.9.0.1", NULL, "rxe0", false},
+	{"verbs6", "fd09::1", NULL, "rxe0", false},
+	{"verbs-masked", "10.9.0.1", "imm=off", "rxe0", false},
+	{"verbs-nomw", "10.9.0.1", "mw=off", "rxe0", false},
+	{"verbs-nosrq", "10.9.0.1", "srq=off", "rxe0", true},
+	{"verbs-bare", "10.9.0.1", "imm=off,mw=off,srq=off,inline=0", "rxe0", true},
+	{"verbs-siw", "10.8.0.1", NULL, "siw0", false},
+};
+
+static const struct rdma *
+find_rdma(const char *url)
+{
+	for (size_t i = 0; i < sizeof(rdmas) / sizeof(rdmas[0]); i++) {
+		if (strcmp(url, rdmas[i].url) == 0) {
+			return &rdmas[i];
+		}
+	}
+	return NULL;
+}
+
+bool
+conf_can_run(const char *url)
+{
+	const size_t prefix = strlen(FAULT_PREFIX);
+	const struct rdma *rdma =
+		find_rdma(strncmp(url, FAULT_PREFIX, prefix) == 0 ? url + prefix : url);
+	char path[64];
+	if (rdma == NULL) {
+		return true;
+	}
+	if (rdma->slow && getenv("WEFT_LONG") == NULL) {
+		fprintf(stderr, "%s: with WEFT_LONG set only\n", url);
+		return false;
+	}
+	(void)snprintf(path, sizeof(path), "/sys/class/infiniband/%s", rdma->device);
+	if (access(path, F_OK) != 0) {
+		fprintf(stderr, "%s: this machine has no %s\n", url, rdma->device);
+		return false;
+	}
+	return true;
+}
+
+/* What X of the URL stands for. */
+static void
+choose(struct conf *t, const char *url)
+{
+	const struct rdma *rdma = find_rdma(url);
+	t->transport = url;
+	t->host = "127.0.0.1";
+	if (strncmp(url, "mux", 3) == 0) {
+		t->transport = "mux";
+		t->paths = url[3] == '-' ? url + 4 : "auto";
+		t->host = strstr(t->paths, "sim") != NULL ? SIM_HOST : "127.0.0.1";
+	} else if (strcmp(url, "sim") == 0) {
+		t->host = SIM_HOST;
+	} else if (rdma != NULL) {
+		t->transport = "verbs";
+		t->host = rdma->host;
+		t->verbs = rdma->settings;
+	} else {
+		t->transport = strncmp(url, "shm", 3) == 0 ? "shm" : "tcp";
+		t->private_memory = strcmp(url, "shm-copy") == 0;
+		t->host = strcmp(url, "tcp6") == 0 ? "::1" : "127.0.0.1";
+	}
+}
+
+static void
+wrap(struct job *job)
+{
+	(void)snprintf(job->wrapped, sizeof(job->wrapped),
+		       "fault(seed=%" PRIu64 "," FAULT_SPEC ")+%s", job->conf.seed,
+		       job->conf.transport);
+	job->conf.transport = job->wrapped;
+}
+
 bool
 conf_run(const char *url, uint64_t seed, bool (*body)(struct conf *t))
 {
+	const size_t prefix = strlen(FAULT_PREFIX);
+	bool faulty = strncmp(url, FAULT_PREFIX, prefix) == 0;
 	struct job *job = calloc(1, sizeof(*job));
 	if (job == NULL) {
 		return false;
 	}
 	job->conf.seed = seed;
 	job->body = body;
-	bool passed = false;
-	if (strcmp(url, "sim") == 0) {
-		job->conf.transport = "sim";
-		job->conf.host = SIM_HOST;
-		passed = run_in_world(job);
-	} else {
-		job->conf.transport = strncmp(url, "shm", 3) == 0 ? "shm" : "tcp";
-		job->conf.private_memory = strcmp(url, "shm-copy") == 0;
-		job->conf.host = strcmp(url, "tcp6") == 0 ? "::1" : "127.0.0.1";
-		passed = run_on_system(job);
+	choose(&job->conf, faulty ? url + prefix : url);
+	bool simulated = strcmp(job->conf.host, SIM_HOST) == 0;
+	if (faulty) {
+		wrap(job);
 	}
+	bool passed = simulated ? run_in_world(job) : run_on_system(job);
 	free(job);
 	return passed;
 }

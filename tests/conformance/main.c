@@ -50,8 +50,12 @@ int
 main(int argc, char **argv)
 {
 	if (argc < 2) {
-		fprintf(stderr, "usage: conformance tcp|tcp6|shm|shm-copy|sim [CASE]\n");
+		fprintf(stderr, "usage: conformance [fault+]tcp|tcp6|shm|shm-copy|sim|mux[-PATHS] "
+				"[CASE]\n");
 		return 64;
+	}
+	if (!conf_can_run(argv[1])) {
+		return 77;
 	}
 	const char *seed = getenv("WEFT_SEED");
 	struct run common = {

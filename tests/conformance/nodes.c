@@ -24,6 +24,8 @@ conf_node(struct conf *t, const struct wf_transport_opts *opts)
 		full = *opts;
 	}
 	full.env = t->env;
+	full.verbs = t->verbs;
+	full.paths = t->paths;
 	if (t->node_count == NODE_MAX) {
 		complain(t, "too many nodes");
 		return NULL;
@@ -210,6 +212,18 @@ take_seen(struct node *n, const struct wf_conn *conn, enum wf_event_kind kind)
 	return NULL;
 }
 
+/* What may be the reason. */
+static void
+print_downs(unsigned idx, const struct node *n)
+{
+	for (size_t i = 0; i < n->seen_count; i++) {
+		if (n->seen[i].kind == WF_EVENT_DOWN) {
+			fprintf(stderr, "node %u: down: %s, %s\n", idx,
+				weft_status_name(n->seen[i].status), n->seen[i].why);
+		}
+	}
+}
+
 struct seen *
 conf_await(struct conf *t, struct node *n, const struct wf_conn *conn, enum wf_event_kind kind)
 {
@@ -221,6 +235,9 @@ conf_await(struct conf *t, struct node *n, const struct wf_conn *conn, enum wf_e
 	}
 	if (s == NULL) {
 		fprintf(stderr, "no event of kind %d came\n", (int)kind);
+		for (unsigned i = 0; i < t->node_count; i++) {
+			print_downs(i, &t->node[i]);
+		}
 		t->failed = true;
 	}
 	return s;

@@ -154,6 +154,14 @@ visit_all(struct wf_shm *t, struct wf_events *events)
 	t->first = count == 0 ? 0 : (t->first + 1) % count;
 }
 
+static void
+kick(struct wf_shm *t)
+{
+	uint64_t one = 1;
+	ssize_t n = write(t->wake_fd, &one, sizeof(one));
+	(void)n; /* EAGAIN: the counter is at its end, and the descriptor readable */
+}
+
 /* A caller that armed sleeps after an empty poll: nothing may be left that no descriptor and no
  * deadline tells of. */
 static void
@@ -165,9 +173,7 @@ settle_armed(struct wf_shm *t, uint64_t timer_ns, unsigned event_count)
 	t->armed = false;
 	t->slept = true;
 	if (event_count == 0 && (t->work_left || t->dead_waiting || t->timer_ns < timer_ns)) {
-		uint64_t one = 1;
-		ssize_t n = write(t->wake_fd, &one, sizeof(one));
-		(void)n; /* EAGAIN: the counter is at its end, and the descriptor readable */
+		kick(t);
 	}
 }
 
@@ -217,6 +223,12 @@ shm_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	*deadline_ns = t->work_left ? 0 : t->timer_ns;
 }
 
+static void
+shm_wake(struct wf_transport *transport)
+{
+	kick(wf_shm_of(transport));
+}
+
 static const struct wf_transport_ops shm_ops = {
 	.name = "shm",
 	.close = shm_close,
@@ -229,10 +241,12 @@ static const struct wf_transport_ops shm_ops = {
 	.answer = wf_shm_answer,
 	.connect = wf_shm_connect,
 	.disconnect = wf_shm_conn_disconnect,
+	.path = wf_path_alone,
 	.post = wf_shm_post,
 	.poll = shm_poll,
 	.wait_fd = shm_wait_fd,
 	.arm = shm_arm,
+	.wake = shm_wake,
 };
 
 static enum weft_status

@@ -14,7 +14,7 @@
 static void
 set_blob(struct wf_shm_packet *packet, enum wf_shm_packet_type type, const void *blob, size_t bytes)
 {
-	WF_ASSERT(bytes <= WF_BLOB_MAX);
+	WF_ASSERT(bytes <= WF_BLOB_ROOM);
 	packet->type = (uint16_t)type;
 	packet->blob_bytes = (uint32_t)bytes;
 	if (bytes > 0) {
@@ -135,6 +135,8 @@ take_hello(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 	enum weft_status st = WEFT_OK;
 	if (mail->packet.type != WF_SHM_HELLO) {
 		st = wf_fail(WEFT_PROTOCOL, "its first packet has type %u", mail->packet.type);
+	} else if (mail->packet.blob_bytes > c->t->opts.blob_max) {
+		st = wf_fail(WEFT_PROTOCOL, "its hello has %u bytes", mail->packet.blob_bytes);
 	} else if (mail->packet.bytes != sizeof(*c->segment)) {
 		st = wf_fail(WEFT_PROTOCOL,
 			     "its segment has %llu bytes, not %zu; start both ends from one "
@@ -174,6 +176,10 @@ take_answer(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 	}
 	if (packet->type != WF_SHM_ACCEPT && packet->type != WF_SHM_REFUSE) {
 		wf_shm_conn_down(c, WEFT_PROTOCOL, "its first packet has type %u", packet->type);
+		return;
+	}
+	if (packet->blob_bytes > c->t->opts.blob_max) {
+		wf_shm_conn_down(c, WEFT_PROTOCOL, "its verdict has %u bytes", packet->blob_bytes);
 		return;
 	}
 	memcpy(&c->shake, packet, sizeof(c->shake));

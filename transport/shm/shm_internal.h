@@ -141,7 +141,7 @@ struct wf_shm_packet {
 	uint32_t blob_bytes;
 	uint32_t region; /* REGION: its id */
 	uint64_t bytes;  /* HELLO: of the segment; REGION: of it */
-	uint8_t blob[WF_BLOB_MAX];
+	uint8_t blob[WF_BLOB_ROOM];
 };
 #define WF_SHM_PACKET_BYTES offsetof(struct wf_shm_packet, blob)
 

@@ -15,7 +15,7 @@
 int
 wf_shm_send(int fd, const struct wf_shm_packet *packet, int pass_fd)
 {
-	WF_ASSERT(packet->blob_bytes <= WF_BLOB_MAX);
+	WF_ASSERT(packet->blob_bytes <= WF_BLOB_ROOM);
 	struct wf_shm_packet copy = *packet;
 	copy.magic = WF_SHM_MAGIC;
 	copy.version = WF_SHM_VERSION;
@@ -83,7 +83,8 @@ wf_shm_packet_check(const struct wf_shm_packet *packet, size_t bytes)
 			       "installation",
 			       packet->version, WF_SHM_VERSION);
 	}
-	if (packet->blob_bytes > WF_BLOB_MAX || packet->blob_bytes != bytes - WF_SHM_PACKET_BYTES) {
+	if (packet->blob_bytes > WF_BLOB_ROOM ||
+	    packet->blob_bytes != bytes - WF_SHM_PACKET_BYTES) {
 		return wf_fail(WEFT_PROTOCOL, "a packet of %zu bytes says that %u follow its head",
 			       bytes, packet->blob_bytes);
 	}

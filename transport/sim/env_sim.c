@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/crc32c.h"
 #include "transport/sim/sim.h"
 
 #define ALIGN_MAX 4096u
@@ -234,6 +235,18 @@ sim_submit(struct wf_env *env, struct wf_task *task)
 	return WEFT_OK;
 }
 
+/* From its name: what has the same name is the same host. */
+static void
+sim_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
+{
+	const char *host = self_of(env)->host;
+	uint64_t state = wf_crc32c(0, host, strlen(host)) + 1ull;
+	for (unsigned i = 0; i < WF_HOST_ID_BYTES; i += 8) {
+		uint64_t word = wf_splitmix64(&state);
+		memcpy(out + i, &word, sizeof(word));
+	}
+}
+
 static void
 sim_log(struct wf_env *env, enum wf_log_level level, const char *text)
 {
@@ -264,6 +277,7 @@ static const struct wf_env_ops sim_env_ops = {
 	.slab_close = sim_slab_close,
 	.wait = sim_wait,
 	.submit = sim_submit,
+	.host_id = sim_host_id,
 	.log = sim_log,
 };
 

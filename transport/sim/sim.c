@@ -218,6 +218,12 @@ sim_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	*deadline_ns = t->event_count > 0 ? t->world->now_ns : WF_NEVER;
 }
 
+static void
+sim_wake(struct wf_transport *transport)
+{
+	wf_sim_wake(self_of(transport)->proc);
+}
+
 /* --- opening and closing --- */
 
 void
@@ -321,12 +327,12 @@ is_own_host(const char *name)
 }
 
 static uint16_t
-pick_port(struct wf_world *world, const char *host)
+pick_port(struct wf_world *world, unsigned net, const char *host)
 {
 	for (uint32_t tries = 0; tries <= PORT_MAX - PORT_FIRST; tries++) {
 		uint16_t port = (uint16_t)world->port_next;
 		world->port_next = world->port_next == PORT_MAX ? PORT_FIRST : world->port_next + 1;
-		if (wf_sim_listener_find(world, host, port) == NULL) {
+		if (wf_sim_listener_find(world, net, host, port) == NULL) {
 			return port;
 		}
 	}
@@ -343,8 +349,8 @@ sim_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *p
 			       "listen on %s:%u: not an address of this host; use %s or ::",
 			       at->name, at->port, host);
 	}
-	uint16_t picked = at->port != 0 ? at->port : pick_port(t->world, host);
-	if (picked == 0 || wf_sim_listener_find(t->world, host, picked) != NULL) {
+	uint16_t picked = at->port != 0 ? at->port : pick_port(t->world, t->net, host);
+	if (picked == 0 || wf_sim_listener_find(t->world, t->net, host, picked) != NULL) {
 		return wf_fail(WEFT_UNAVAILABLE,
 			       "listen on %s:%u: address in use; choose another port, or end who "
 			       "has it",
@@ -372,7 +378,7 @@ sim_connect(struct wf_transport *transport, const struct wf_host *to, const void
 	if (is_own_host(to->name)) {
 		memcpy(target.name, t->proc->host, sizeof(target.name));
 	}
-	struct wf_sim_link *link = wf_sim_link_create(world, &target);
+	struct wf_sim_link *link = wf_sim_link_create(world, t->net, &target);
 	struct wf_sim_conn *conn = wf_sim_conn_create(t, link, 0);
 	conn->base.user = user;
 	wf_host_format(to, conn->peer, sizeof(conn->peer));
@@ -507,14 +513,36 @@ static const struct wf_transport_ops sim_ops = {
 	.answer = sim_answer,
 	.connect = sim_connect,
 	.disconnect = sim_disconnect,
+	.path = wf_path_alone,
 	.post = sim_post,
 	.poll = sim_poll,
 	.wait_fd = sim_wait_fd,
 	.arm = sim_arm,
+	.wake = sim_wake,
+};
+
+static const struct wf_transport_ops sim2_ops = {
+	.name = "sim2",
+	.close = sim_close,
+	.query = sim_query,
+	.region_add = sim_region_add,
+	.region_remove = sim_region_remove,
+	.grant = sim_grant,
+	.release = sim_release,
+	.listen = sim_listen,
+	.answer = sim_answer,
+	.connect = sim_connect,
+	.disconnect = sim_disconnect,
+	.path = wf_path_alone,
+	.post = sim_post,
+	.poll = sim_poll,
+	.wait_fd = sim_wait_fd,
+	.arm = sim_arm,
+	.wake = sim_wake,
 };
 
 static enum weft_status
-sim_open(const struct wf_transport_opts *opts, struct wf_transport **out)
+open_on(unsigned net, const struct wf_transport_opts *opts, struct wf_transport **out)
 {
 	struct wf_proc *proc = wf_sim_proc_of(opts->env);
 	if (proc == NULL) {
@@ -525,11 +553,12 @@ sim_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	if (t == NULL) {
 		return wf_fail(WEFT_NOMEM, "transport sim: %zu bytes", sizeof(*t));
 	}
-	t->base = (struct wf_transport){.ops = &sim_ops, .env = opts->env};
+	t->base = (struct wf_transport){.ops = net == 0 ? &sim_ops : &sim2_ops, .env = opts->env};
+	t->net = net;
 	t->world = proc->world;
 	t->proc = proc;
 	t->opts = *opts;
-	t->info.name = "sim";
+	t->info.name = t->base.ops->name;
 	t->info.put_bytes_max = opts->put_bytes_max;
 	t->next = proc->transports;
 	proc->transports = t;
@@ -537,4 +566,17 @@ sim_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	return WEFT_OK;
 }
 
+static enum weft_status
+sim_open(const struct wf_transport_opts *opts, struct wf_transport **out)
+{
+	return open_on(0, opts, out);
+}
+
+static enum weft_status
+sim2_open(const struct wf_transport_opts *opts, struct wf_transport **out)
+{
+	return open_on(1, opts, out);
+}
+
 const struct wf_backend wf_backend_sim = {.name = "sim", .open = sim_open};
+const struct wf_backend wf_backend_sim2 = {.name = "sim2", .open = sim2_open};

@@ -79,9 +79,9 @@ struct wf_world {
 
 	struct wf_sim_link *links;
 	struct wf_sim_listener *listeners;
-	uint64_t link_count; /* ever made */
-	uint32_t cuts_drawn; /* by cut_per_million */
-	uint32_t port_next;  /* for listen on port 0 */
+	uint64_t link_count;    /* ever made */
+	uint32_t cuts_drawn[2]; /* by cut_per_million, of each network */
+	uint32_t port_next;     /* for listen on port 0 */
 };
 
 /* Never NULL. For the world's own objects; procs use their env. */
@@ -110,6 +110,7 @@ void wf_sim_env_forget(struct wf_proc *proc);
 
 /* --- the network --- */
 
+#define WF_SIM_NETS 2u /* "sim" is 0, "sim2" is 1 */
 #define WF_SIM_REGION_MAX 1024u
 #define WF_SIM_GRANT_MAX 4096u /* of one end */
 
@@ -229,7 +230,7 @@ struct wf_sim_conn {
 	struct wf_sim_event down_event;
 	enum weft_status down_status;
 	char why[WF_WHY_BYTES];
-	uint8_t blob[WF_BLOB_MAX]; /* of a refusal */
+	uint8_t blob[WF_BLOB_ROOM]; /* of a refusal */
 	size_t blob_bytes;
 
 	struct wf_sim_op *ops; /* in post order */
@@ -256,6 +257,7 @@ struct wf_sim_link {
 	struct wf_sim_link *prev;
 	struct wf_world *world;
 	uint64_t id;
+	unsigned net;
 	struct wf_host target;
 	struct wf_due cut;
 	struct wf_sim_conn *end[2]; /* NULL: not there yet, or gone */
@@ -272,6 +274,7 @@ struct wf_sim_transport {
 	struct wf_transport base; /* first: calls cast back */
 	struct wf_world *world;
 	struct wf_proc *proc;
+	unsigned net;
 	struct wf_sim_transport *next; /* of its proc */
 	struct wf_transport_opts opts;
 	struct wf_transport_info info;
@@ -323,7 +326,8 @@ void wf_sim_grant_resolve(struct wf_sim_conn *conn, const struct wf_op *op,
 void wf_sim_grant_release(struct wf_sim_conn *conn, uint32_t slot);
 
 /* sim_net.c: links and frames. */
-struct wf_sim_link *wf_sim_link_create(struct wf_world *world, const struct wf_host *target);
+struct wf_sim_link *wf_sim_link_create(struct wf_world *world, unsigned net,
+				       const struct wf_host *target);
 /* Free it if both ends are gone. */
 void wf_sim_link_settle(struct wf_sim_link *link);
 void wf_sim_link_free(struct wf_sim_link *link);
@@ -341,5 +345,5 @@ void wf_sim_frame_free(struct wf_sim_frame *frame);
 /* No event after the first frame towards `to` whose source was not read in full. */
 void wf_sim_dir_drop_unread(struct wf_sim_link *link, unsigned to);
 void wf_sim_dir_clear(struct wf_sim_link *link, unsigned to);
-struct wf_sim_listener *wf_sim_listener_find(struct wf_world *world, const char *host,
+struct wf_sim_listener *wf_sim_listener_find(struct wf_world *world, unsigned net, const char *host,
 					     uint16_t port);

@@ -21,11 +21,12 @@ cut_fires(struct wf_due *due)
 }
 
 struct wf_sim_link *
-wf_sim_link_create(struct wf_world *world, const struct wf_host *target)
+wf_sim_link_create(struct wf_world *world, unsigned net, const struct wf_host *target)
 {
 	struct wf_sim_link *link = wf_sim_zalloc(sizeof(*link));
 	link->world = world;
 	link->id = ++world->link_count;
+	link->net = net;
 	link->target = *target;
 	link->cut.fire = cut_fires;
 	link->dir[0].cutoff_ns = WF_NEVER;
@@ -71,6 +72,7 @@ wf_sim_link_cut(struct wf_sim_link *link)
 	struct wf_world *world = link->world;
 	wf_due_cancel(&world->heap, &link->cut);
 	world->stats.cuts++;
+	world->stats.second_cuts += link->net;
 	wf_sim_trace(world, link->id);
 	for (unsigned side = 0; side < 2; side++) {
 		wf_sim_conn_lose(link->end[side], WEFT_LOST, "the connection was cut");
@@ -85,12 +87,15 @@ static void
 maybe_cut(struct wf_sim_link *link, uint64_t event_ns)
 {
 	struct wf_world *world = link->world;
-	if (link->cut.place != 0 ||
-	    (world->opts.cut_max > 0 && world->cuts_drawn >= world->opts.cut_max)) {
+	const struct wf_world_opts *opts = &world->opts;
+	bool second = link->net == 1;
+	uint32_t max = second ? opts->second_cut_max : opts->cut_max;
+	if (link->cut.place != 0 || (max > 0 && world->cuts_drawn[link->net] >= max)) {
 		return;
 	}
-	if (wf_sim_chance(world, world->opts.cut_per_million, 1000000)) {
-		world->cuts_drawn++;
+	uint32_t rate = second ? opts->second_cut_per_million : opts->cut_per_million;
+	if (wf_sim_chance(world, rate, 1000000)) {
+		world->cuts_drawn[link->net]++;
 		wf_due_add(&world->heap, &link->cut, wf_sim_draw(world, world->now_ns, event_ns));
 	}
 }
@@ -315,13 +320,21 @@ wf_sim_dir_clear(struct wf_sim_link *link, unsigned to)
 }
 
 struct wf_sim_listener *
-wf_sim_listener_find(struct wf_world *world, const char *host, uint16_t port)
+wf_sim_listener_find(struct wf_world *world, unsigned net, const char *host, uint16_t port)
 {
 	struct wf_sim_listener *at = world->listeners;
-	while (at != NULL && (at->port != port || strcmp(at->transport->proc->host, host) != 0)) {
+	while (at != NULL && (at->port != port || at->transport->net != net ||
+			      strcmp(at->transport->proc->host, host) != 0)) {
 		at = at->next;
 	}
 	return at;
+}
+
+static uint32_t
+refuse_rate(const struct wf_sim_link *link)
+{
+	const struct wf_world_opts *opts = &link->world->opts;
+	return link->net == 1 ? opts->second_refuse_per_mille : opts->refuse_per_mille;
 }
 
 /* A connect reaches the host it was for. */
@@ -337,13 +350,17 @@ hello_arrives(struct wf_sim_frame *frame)
 		return;
 	}
 	struct wf_sim_listener *listener =
-		wf_sim_listener_find(world, link->target.name, link->target.port);
+		wf_sim_listener_find(world, link->net, link->target.name, link->target.port);
 	const char *what = NULL;
-	if (wf_sim_chance(world, world->opts.refuse_per_mille, 1000)) {
+	if (wf_sim_chance(world, refuse_rate(link), 1000)) {
 		world->stats.refusals++;
+		world->stats.second_refusals += link->net;
 		what = "connection refused";
 	} else if (listener == NULL) {
 		what = "nobody listens there";
+	} else if (frame->body_bytes > listener->transport->opts.blob_max) {
+		listener->transport->info.strangers_refused++;
+		what = "it takes no hello that long";
 	} else if (listener->transport->conn_count >= listener->transport->opts.conn_max) {
 		struct wf_transport_info *info = &listener->transport->info;
 		info->strangers_refused++;
@@ -403,18 +420,34 @@ put_arrives(struct wf_sim_conn *conn, struct wf_sim_frame *frame)
 	wf_sim_event_push(conn, &frame->event, WF_EVENT_PUT);
 }
 
+/* Longer than this end takes. */
+static void
+refuse_verdict(struct wf_sim_conn *conn, struct wf_sim_frame *frame)
+{
+	wf_sim_frame_free(frame);
+	wf_sim_conn_refuse(conn, "its verdict is too long");
+}
+
 static void
 arrive(struct wf_sim_conn *conn, struct wf_sim_frame *frame)
 {
 	uint64_t now_ns = frame->link->world->now_ns;
 	switch (frame->kind) {
 	case WF_SIM_VERDICT:
+		if (frame->body_bytes > conn->transport->opts.blob_max) {
+			refuse_verdict(conn, frame);
+			break;
+		}
 		wf_due_cancel(&frame->link->world->heap, &conn->attempt);
 		conn->state = WF_SIM_ANSWERED;
 		unlink_frame(frame);
 		wf_sim_event_push(conn, &frame->event, WF_EVENT_UP);
 		break;
 	case WF_SIM_REFUSAL:
+		if (frame->body_bytes > conn->transport->opts.blob_max) {
+			refuse_verdict(conn, frame);
+			break;
+		}
 		memcpy(conn->blob, frame->body, frame->body_bytes);
 		conn->blob_bytes = frame->body_bytes;
 		wf_sim_conn_down_at(conn, now_ns, WEFT_REFUSED, "the peer refused");

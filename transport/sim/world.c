@@ -168,7 +168,8 @@ wf_world_create(const struct wf_world_opts *opts, struct wf_world **out)
 			       (unsigned long long)opts->delay_max_ns);
 	}
 	if (opts->split_per_mille > 1000 || opts->refuse_per_mille > 1000 ||
-	    opts->stall_per_mille > 1000 || opts->cut_per_million > 1000000) {
+	    opts->second_refuse_per_mille > 1000 || opts->stall_per_mille > 1000 ||
+	    opts->cut_per_million > 1000000 || opts->second_cut_per_million > 1000000) {
 		return wf_fail(WEFT_INVALID, "world: a rate is above 1,000 per mille");
 	}
 	struct wf_world *world = wf_sim_zalloc(sizeof(*world));
@@ -294,12 +295,21 @@ joins(const struct wf_sim_link *link, const char *host_a, const char *host_b)
 }
 
 void
-wf_world_cut(struct wf_world *world, const char *host_a, const char *host_b)
+wf_world_cut_net(struct wf_world *world, unsigned net, const char *host_a, const char *host_b)
 {
 	for (struct wf_sim_link *link = world->links; link != NULL; link = link->next) {
-		if (joins(link, host_a, host_b) || joins(link, host_b, host_a)) {
+		bool between = joins(link, host_a, host_b) || joins(link, host_b, host_a);
+		if (between && link->net == net) {
 			wf_sim_link_cut(link);
 		}
+	}
+}
+
+void
+wf_world_cut(struct wf_world *world, const char *host_a, const char *host_b)
+{
+	for (unsigned net = 0; net < WF_SIM_NETS; net++) {
+		wf_world_cut_net(world, net, host_a, host_b);
 	}
 }
 

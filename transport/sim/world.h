@@ -4,7 +4,8 @@
  * A simulated process ("proc") is a coroutine with an env of its own. It runs until its env->wait
  * passes the turn; the world then advances the virtual clock to the next thing that is due. The
  * same seed gives the same run, to the bit. Transports named "sim", opened with a proc's env, talk
- * over the world's network. Thread: the one that made the world. */
+ * over the world's network; those named "sim2" over a second one, which has the same hosts and is
+ * cut and refuses apart from the first. Thread: the one that made the world. */
 #pragma once
 
 #include "base/env.h"
@@ -16,11 +17,13 @@ struct wf_world_opts {
 	uint64_t seed;
 	/* Network, all drawn from the seed. Nanoseconds of virtual time. */
 	uint64_t delay_min_ns,
-		delay_max_ns;       /* of each frame; different connections reorder freely */
-	uint32_t split_per_mille;   /* PUTs that land in several parts */
-	uint32_t cut_per_million;   /* frames after which their connection is cut */
-	uint32_t cut_max;           /* cuts in the whole run; 0: as many as the rate gives */
-	uint32_t refuse_per_mille;  /* connects that fail as if nobody listened */
+		delay_max_ns;      /* of each frame; different connections reorder freely */
+	uint32_t split_per_mille;  /* PUTs that land in several parts */
+	uint32_t cut_per_million;  /* frames after which their connection is cut */
+	uint32_t cut_max;          /* cuts in the whole run; 0: as many as the rate gives */
+	uint32_t refuse_per_mille; /* connects that fail as if nobody listened */
+	/* The same three of the second network. */
+	uint32_t second_cut_per_million, second_cut_max, second_refuse_per_mille;
 	uint64_t down_delay_max_ns; /* how late each end notices a cut */
 	/* How often a proc's turn comes late by up to this much. */
 	uint64_t stall_max_ns;
@@ -45,6 +48,8 @@ void wf_world_kill(struct wf_world *world, struct wf_proc *proc);
 void wf_world_kill_at(struct wf_world *world, struct wf_proc *proc, uint64_t when_ns);
 /* Cut every connection between two hosts, now; they may come back at once. */
 void wf_world_cut(struct wf_world *world, const char *host_a, const char *host_b);
+/* Those of one network: 0 or 1. */
+void wf_world_cut_net(struct wf_world *world, unsigned net, const char *host_a, const char *host_b);
 /* Run until every proc has returned or been killed. WEFT_TIMEOUT: virtual time `until_ns` came
  * first; the text names the procs that still run. May be called again with a later time. */
 enum weft_status wf_world_run(struct wf_world *world, uint64_t until_ns) WEFT_MUST_CHECK;
@@ -55,6 +60,7 @@ uint64_t wf_world_now_ns(const struct wf_world *world);
 
 struct wf_world_stats {
 	uint64_t turns, frames, cuts, refusals, splits, stalls;
-	uint64_t trace_digest; /* over every delivery: two runs of a seed agree */
+	uint64_t second_cuts, second_refusals; /* of those, on the second network */
+	uint64_t trace_digest;                 /* over every delivery: two runs of a seed agree */
 };
 void wf_world_stats(const struct wf_world *world, struct wf_world_stats *out);

@@ -8,6 +8,7 @@
 #include "transport/tcp/tcp_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 #define EPOLL_EVENTS 64
 /* While some are busy the others are looked at so often. */
 #define TURNS_WITHOUT_EPOLL_MAX 8u
+/* Where there is one connection, the others are only listeners and the eventfd. */
+#define TURNS_OF_ONE_MAX 64u
 
 enum weft_status
 wf_tcp_watch(struct wf_tcp *t, int fd, uint32_t mask, struct wf_tcp_source *source)
@@ -24,6 +27,16 @@ wf_tcp_watch(struct wf_tcp *t, int fd, uint32_t mask, struct wf_tcp_source *sour
 		return wf_fail_errno(WEFT_IO, errno, "epoll_ctl");
 	}
 	return WEFT_OK;
+}
+
+void
+wf_tcp_watch_room(struct wf_tcp_conn *c, bool wanted)
+{
+	struct epoll_event event = {.events = WF_TCP_EDGES | (wanted ? EPOLLOUT : 0u),
+				    .data.ptr = &c->source};
+	int err = epoll_ctl(c->t->epoll_fd, EPOLL_CTL_MOD, c->fd, &event);
+	WF_ASSERT(err == 0); /* it is in there, and nothing needs memory */
+	c->room_watched = wanted;
 }
 
 void
@@ -99,6 +112,7 @@ on_source(struct wf_tcp *t, const struct epoll_event *event)
 		break;
 	case WF_TCP_SOURCE_LISTENER:
 		((struct wf_tcp_listener *)source->owner)->readable = true;
+		t->listener_readable = true;
 		break;
 	case WF_TCP_SOURCE_CONN:
 		on_conn(source->owner, event->events);
@@ -120,12 +134,9 @@ collect(struct wf_tcp *t)
 }
 
 /* Free those whose DOWN went out in an earlier poll. */
-static void
+__attribute__((cold)) static void
 reap_dead(struct wf_tcp *t)
 {
-	if (!t->dead_waiting) {
-		return;
-	}
 	t->dead_waiting = false;
 	struct wf_tcp_conn *next = NULL;
 	for (struct wf_tcp_conn *c = t->conns; c != NULL; c = next) {
@@ -141,32 +152,36 @@ reap_dead(struct wf_tcp *t)
 	}
 }
 
+static bool
+timer_is_due(struct wf_tcp *t)
+{
+	return t->timer_ns != WF_NEVER && t->timer_ns <= wf_tcp_now_ns(t);
+}
+
 static void
 run_timers(struct wf_tcp *t)
 {
-	if (t->now_ns < t->timer_ns) {
-		return;
-	}
+	uint64_t now_ns = wf_tcp_now_ns(t);
 	t->timer_ns = WF_NEVER;
 	for (struct wf_tcp_conn *c = t->conns; c != NULL; c = c->next) {
-		if (wf_tcp_conn_due_ns(c) <= t->now_ns) {
+		if (wf_tcp_conn_due_ns(c) <= now_ns) {
 			wf_tcp_conn_expire(c);
 		}
 		wf_tcp_timer_before(t, wf_tcp_conn_due_ns(c));
 	}
 	for (unsigned i = 0; i < t->listener_count; i++) {
 		uint64_t retry_ns = t->listener[i].retry_ns;
-		if (retry_ns > t->now_ns) {
+		if (retry_ns > now_ns) {
 			wf_tcp_timer_before(t, retry_ns);
 		}
 	}
 }
 
 static bool
-listener_waits(const struct wf_tcp *t)
+listener_waits(struct wf_tcp *t)
 {
-	for (unsigned i = 0; i < t->listener_count; i++) {
-		if (t->listener[i].readable && t->listener[i].retry_ns <= t->now_ns) {
+	for (unsigned i = 0; i < t->listener_count && t->listener_readable; i++) {
+		if (t->listener[i].readable && t->listener[i].retry_ns <= wf_tcp_now_ns(t)) {
 			return true;
 		}
 	}
@@ -214,9 +229,60 @@ settle_armed(struct wf_tcp *t, unsigned event_count)
 	if (event_count > 0) {
 		return;
 	}
+	t->slept = true; /* unless the kick below ends it at once */
 	if (t->ready_count > 0 || listener_waits(t) || t->timer_ns < t->armed_ns) {
 		kick(t);
 	}
+}
+
+/* What a poll with nothing at hand, or too long without, asks for. Not inlined: the empty poll
+ * before a sleep does not come here, and should be short. */
+__attribute__((noinline)) static void
+look_around(struct wf_tcp *t, bool due)
+{
+	bool emptied;
+	do {
+		emptied = collect(t);
+	} while (!emptied && due); /* nobody is late whose bytes are here */
+	if (due) {
+		run_timers(t);
+	}
+	if (t->listener_readable) {
+		wf_tcp_accept_all(t);
+	}
+}
+
+/* The only connection, if it can be read without asking epoll first. Not one that epoll also tells
+ * of room for: there an old edge, which nobody has fetched, would end every sleep. */
+static struct wf_tcp_conn *
+find_only(const struct wf_tcp *t)
+{
+	struct wf_tcp_conn *c = t->conns;
+	bool only = c != NULL && c->next == NULL && c->state == WF_TCP_UP && !c->room_watched;
+	return only ? c : NULL;
+}
+
+/* Fills the ready list. False: it may have been something else that ended the sleep. */
+static bool
+find_work(struct wf_tcp *t, bool due)
+{
+	bool idle = t->ready_count == 0;
+	struct wf_tcp_conn *only = find_only(t);
+	unsigned turns_max = only != NULL ? TURNS_OF_ONE_MAX : TURNS_WITHOUT_EPOLL_MAX;
+	if (due || ++t->turns_without_epoll >= turns_max) {
+		look_around(t, due);
+		return true;
+	}
+	if (!idle || (t->armed && !t->slept)) {
+		return true; /* if there were more, epoll_fd would be readable */
+	}
+	if (only == NULL) {
+		look_around(t, false);
+		return true;
+	}
+	only->rx.readable = true;
+	wf_tcp_conn_ready(only);
+	return !t->slept;
 }
 
 static enum weft_status
@@ -225,26 +291,17 @@ tcp_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 	struct wf_tcp *t = wf_tcp_of(transport);
 	struct wf_events events = {.at = at, .max = max};
 	t->turn++;
-	t->now_ns = wf_now_ns(transport->env);
 	t->heads_used = 0;
-	reap_dead(t);
-	*event_count = 0;
-	bool due = t->now_ns >= t->timer_ns;
-	if (t->armed && t->drained && t->ready_count == 0 && !due) {
-		t->drained = false; /* a sleep follows: nobody knows what it brings */
-		settle_armed(t, 0);
-		return WEFT_OK;
+	if (t->dead_waiting) {
+		reap_dead(t);
 	}
-	bool emptied = false;
-	if (t->ready_count == 0 || due || ++t->turns_without_epoll >= TURNS_WITHOUT_EPOLL_MAX) {
-		do {
-			emptied = collect(t);
-		} while (!emptied && due); /* nobody is late whose bytes are here */
-		run_timers(t);
-	}
-	wf_tcp_accept_all(t);
+	bool found = find_work(t, timer_is_due(t));
 	visit_ready(t, &events);
-	t->drained = !t->armed && emptied && t->ready_count == 0 && !listener_waits(t);
+	if (!found && events.count == 0) {
+		look_around(t, false);
+		visit_ready(t, &events);
+	}
+	t->slept = false;
 	*event_count = events.count;
 	settle_armed(t, events.count);
 	return WEFT_OK;
@@ -265,6 +322,12 @@ tcp_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	*deadline_ns = t->armed_ns;
 }
 
+static void
+tcp_wake(struct wf_transport *transport)
+{
+	kick(wf_tcp_of(transport));
+}
+
 static const struct wf_transport_ops tcp_ops = {
 	.name = "tcp",
 	.close = tcp_close,
@@ -277,29 +340,39 @@ static const struct wf_transport_ops tcp_ops = {
 	.answer = wf_tcp_answer,
 	.connect = wf_tcp_connect,
 	.disconnect = wf_tcp_conn_disconnect,
+	.path = wf_path_alone,
 	.post = wf_tcp_post,
 	.poll = tcp_poll,
 	.wait_fd = tcp_wait_fd,
 	.arm = tcp_arm,
+	.wake = tcp_wake,
 };
 
 static enum weft_status
 tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 {
+	const char *congestion = opts->tcp_congestion != NULL ? opts->tcp_congestion : "";
+	enum weft_status st = wf_tcp_congestion_check(congestion);
+	if (st != WEFT_OK) {
+		return st;
+	}
 	struct wf_tcp *t = wf_zalloc(opts->env, sizeof(*t));
 	if (t == NULL) {
 		return wf_fail(WEFT_NOMEM, "tcp: %zu bytes", sizeof(*t));
 	}
+	snprintf(t->congestion, sizeof(t->congestion), "%s", congestion);
 	t->transport.ops = &tcp_ops;
 	t->transport.env = opts->env;
 	t->opts = *opts;
+	for (uint64_t entries = 1; entries < opts->op_max; entries *= 2) {
+		t->entry_mask = entries * 2 - 1;
+	}
 	t->info.name = "tcp";
 	t->info.put_bytes_max = opts->put_bytes_max;
 	t->timer_ns = WF_NEVER;
 	t->wake.kind = WF_TCP_SOURCE_WAKE;
 	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	enum weft_status st = WEFT_OK;
 	if (t->wake_fd < 0 || t->epoll_fd < 0) {
 		st = wf_fail_errno(WEFT_IO, errno, "tcp: epoll and eventfd");
 	} else {

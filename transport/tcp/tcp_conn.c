@@ -48,14 +48,14 @@ enum weft_status
 wf_tcp_conn_buffers(struct wf_tcp_conn *c)
 {
 	struct wf_env *env = c->t->transport.env;
-	c->tx.entry = wf_zalloc_array(env, c->t->opts.op_max, sizeof(*c->tx.entry));
+	c->tx.entry = wf_zalloc_array(env, c->t->entry_mask + 1, sizeof(*c->tx.entry));
 	c->tx.ring = wf_zalloc(env, WF_TCP_MSG_RING_BYTES);
 	c->rx.buffer = wf_zalloc(env, WF_TCP_RX_BYTES);
 	if (c->tx.entry == NULL || c->tx.ring == NULL || c->rx.buffer == NULL) {
 		return wf_fail(WEFT_NOMEM, "%s: no memory for the connection's buffers, %zu bytes",
 			       c->peer,
-			       c->t->opts.op_max * sizeof(*c->tx.entry) + WF_TCP_MSG_RING_BYTES +
-				       WF_TCP_RX_BYTES);
+			       (size_t)(c->t->entry_mask + 1) * sizeof(*c->tx.entry) +
+				       WF_TCP_MSG_RING_BYTES + WF_TCP_RX_BYTES);
 	}
 	return WEFT_OK;
 }
@@ -81,28 +81,10 @@ wf_tcp_conn_destroy(struct wf_tcp_conn *c)
 		c->next->prev_next = c->prev_next;
 	}
 	t->conn_count--;
-	wf_free(env, c->tx.entry, t->opts.op_max * sizeof(*c->tx.entry));
+	wf_free(env, c->tx.entry, (t->entry_mask + 1) * sizeof(*c->tx.entry));
 	wf_free(env, c->tx.ring, WF_TCP_MSG_RING_BYTES);
 	wf_free(env, c->rx.buffer, WF_TCP_RX_BYTES);
 	wf_free(env, c, sizeof(*c));
-}
-
-void
-wf_tcp_conn_ready(struct wf_tcp_conn *c)
-{
-	if (c->ready) {
-		return;
-	}
-	struct wf_tcp *t = c->t;
-	c->ready = true;
-	c->ready_next = NULL;
-	if (t->ready_last == NULL) {
-		t->ready_first = c;
-	} else {
-		t->ready_last->ready_next = c;
-	}
-	t->ready_last = c;
-	t->ready_count++;
 }
 
 void
@@ -247,6 +229,19 @@ emit_down(struct wf_tcp_conn *c, struct wf_events *events)
 }
 
 static void
+visit_up(struct wf_tcp_conn *c, struct wf_events *events)
+{
+	wf_tcp_flush(c);
+	if (c->tx.done < c->tx.sent) {
+		wf_tcp_emit_done(c, events, WEFT_OK);
+	}
+	if (c->rx.readable || c->rx.stalled) {
+		wf_tcp_receive(c, events);
+	}
+}
+
+/* All states but UP, which most visits find. Not inlined: these should be short. */
+__attribute__((noinline)) static void
 visit_state(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	switch (c->state) {
@@ -266,11 +261,6 @@ visit_state(struct wf_tcp_conn *c, struct wf_events *events)
 	case WF_TCP_WAITING:
 		wf_tcp_waiting_read(c);
 		break;
-	case WF_TCP_UP:
-		wf_tcp_flush(c);
-		wf_tcp_emit_done(c, events, WEFT_OK);
-		wf_tcp_receive(c, events);
-		break;
 	case WF_TCP_DRAINING:
 	case WF_TCP_LINGERING:
 		drain(c);
@@ -281,6 +271,7 @@ visit_state(struct wf_tcp_conn *c, struct wf_events *events)
 	case WF_TCP_DYING:
 		emit_down(c, events);
 		break;
+	case WF_TCP_UP:
 	case WF_TCP_DEAD:
 		break;
 	}
@@ -314,7 +305,11 @@ wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_events *events)
 	enum wf_tcp_state before;
 	do {
 		before = c->state;
-		visit_state(c, events);
+		if (before == WF_TCP_UP) {
+			visit_up(c, events);
+		} else {
+			visit_state(c, events);
+		}
 	} while (c->state != before && !wf_events_full(events));
 	if (has_work(c)) {
 		wf_tcp_conn_ready(c);
@@ -349,7 +344,7 @@ wf_tcp_conn_due_ns(const struct wf_tcp_conn *c)
 static void
 expire_connecting(struct wf_tcp_conn *c)
 {
-	if (c->t->now_ns < c->attempt_ns) {
+	if (wf_tcp_now_ns(c->t) < c->attempt_ns) {
 		socket_close(c);
 		c->connect_error = ETIMEDOUT;
 		wf_tcp_connect_next(c);

@@ -88,8 +88,8 @@ connect_one(struct wf_tcp_conn *c, const struct sockaddr_storage *address)
 	c->tx.writable = false;
 	c->rx.readable = false;
 	c->rx.hung_up = false;
-	uint32_t mask = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-	if (wf_tcp_watch(c->t, fd, mask, &c->source) != WEFT_OK) {
+	c->room_watched = true;
+	if (wf_tcp_watch(c->t, fd, WF_TCP_EDGES | EPOLLOUT, &c->source) != WEFT_OK) {
 		close(fd);
 		c->fd = -1;
 		return ENOMEM;
@@ -176,7 +176,7 @@ check_first_head(const struct wf_tcp_conn *c)
 static void
 shake_head(struct wf_tcp_conn *c)
 {
-	enum weft_status st = wf_head_decode(c->shake, WF_BLOB_MAX, &c->shake_head);
+	enum weft_status st = wf_head_decode(c->shake, c->t->opts.blob_max, &c->shake_head);
 	if (st == WEFT_OK && !c->incoming && c->shake_head.service == WF_SERVICE_TRANSPORT &&
 	    c->shake_head.type == WF_TCP_CLOSE) {
 		wf_tcp_conn_down(c, WEFT_UNAVAILABLE, "the peer closed instead of answering");
@@ -223,7 +223,7 @@ shake_recv(struct wf_tcp_conn *c)
 	}
 	c->shake_got += (uint32_t)n;
 	c->t->info.bytes_received += (uint64_t)n;
-	c->rx.progress_ns = c->t->now_ns;
+	c->rx.progress_ns = wf_tcp_now_ns(c->t);
 	return (uint32_t)n;
 }
 
@@ -247,8 +247,12 @@ static void
 count_up(struct wf_tcp_conn *c)
 {
 	c->state = WF_TCP_UP;
+	c->t->timer_ns = 0; /* the handshake's was the only one, perhaps: see what is left */
 	c->was_up = true;
 	c->t->info.conns_up++;
+	if (c->tx.writable) {
+		wf_tcp_watch_room(c, false);
+	}
 }
 
 void

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/env.h"
@@ -17,6 +18,7 @@
 #include "transport/grants.h"
 #include "transport/ops.h"
 #include "transport/regions.h"
+#include "transport/tcp/tcp_congestion.h"
 #include "wire/head.h"
 
 /* Types of frames of service TRANSPORT. */
@@ -43,7 +45,7 @@ enum wf_tcp_frame {
 #define WF_TCP_DRAIN_NS WF_NS_PER_S /* bound of WF_DISCONNECT_DRAIN, and of a refusal */
 #define WF_TCP_ADDRESS_BYTES 64     /* "[v6 address]:port" */
 
-#define WF_TCP_BLOB_FRAME_BYTES (WF_HEAD_BYTES + WF_BLOB_MAX)
+#define WF_TCP_BLOB_FRAME_BYTES (WF_HEAD_BYTES + WF_BLOB_ROOM)
 
 struct wf_tcp;
 struct wf_tcp_conn;
@@ -100,9 +102,9 @@ struct wf_tcp_entry {
 	uint8_t head[WF_HEAD_BYTES]; /* PUT */
 };
 
-/* posted >= sent >= done; entry i is at i % op_max. */
+/* posted >= sent >= done; entry i is at i & entry_mask. */
 struct wf_tcp_tx {
-	struct wf_tcp_entry *entry; /* [op_max] */
+	struct wf_tcp_entry *entry; /* [entry_mask + 1] */
 	uint64_t posted, sent, done;
 	uint64_t frame_sent;           /* bytes of the frame `sent` that are out */
 	uint8_t *ring;                 /* WF_TCP_MSG_RING_BYTES */
@@ -138,6 +140,7 @@ struct wf_tcp_conn {
 	bool disconnected;    /* by this end: only DONE and DOWN from here on */
 	bool refused;         /* by this end */
 	bool last_queued;     /* CLOSE or REFUSE */
+	bool room_watched;    /* epoll tells of room to send */
 	int fd;               /* -1: none */
 	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
 	struct wf_tcp *t;
@@ -173,11 +176,14 @@ struct wf_tcp {
 	struct wf_transport transport; /* first */
 	struct wf_transport_opts opts;
 	struct wf_transport_info info;
+	char congestion[WF_TCP_CONGESTION_BYTES]; /* "": the system's */
+	uint64_t entry_mask;                      /* op_max, rounded up to a power of two, less 1 */
 	int epoll_fd;
 	int wake_fd; /* eventfd, edge-triggered and never read: each write is one edge */
 	struct wf_tcp_source wake;
 	struct wf_tcp_listener listener[WF_TCP_LISTENER_MAX];
 	unsigned listener_count;
+	bool listener_readable; /* one of them is */
 	struct wf_regions regions;
 	struct wf_tcp_conn *conns;
 	unsigned conn_count;
@@ -188,13 +194,16 @@ struct wf_tcp {
 	struct wf_tcp_conn *ready_first, *ready_last;
 	unsigned ready_count;
 
-	uint64_t turn;     /* number of the poll */
-	uint64_t now_ns;   /* of the poll */
-	uint64_t timer_ns; /* nothing is due before; may be early */
+	uint64_t turn;   /* number of the poll */
+	uint64_t now_ns; /* of the poll now_turn: wf_tcp_now_ns */
+	uint64_t now_turn;
+	uint64_t timer_ns; /* nothing is due before; may be early; WF_NEVER: no timer runs */
 	unsigned turns_without_epoll;
 	bool dead_waiting; /* some connection is DEAD: the next poll frees it */
+	/* The last poll was armed and empty, so that a sleep followed: something may have ended it.
+	 * No other armed poll looks: what epoll has not told makes epoll_fd readable. */
+	bool slept;
 	bool armed;
-	bool drained;      /* what comes next makes epoll_fd readable */
 	uint64_t armed_ns; /* deadline that arm gave */
 	unsigned heads_used;
 	struct wf_head heads[WF_TCP_HEADS_MAX];
@@ -212,7 +221,23 @@ wf_tcp_conn_of(struct wf_conn *conn)
 	return (struct wf_tcp_conn *)conn;
 }
 
+/* The time of this poll. The clock is read when somebody asks first: no frame half here and nobody
+ * connecting means that no timer runs, and nobody asks. */
+static inline uint64_t
+wf_tcp_now_ns(struct wf_tcp *t)
+{
+	if (t->now_turn != t->turn) {
+		t->now_ns = wf_now_ns(t->transport.env);
+		t->now_turn = t->turn;
+	}
+	return t->now_ns;
+}
+
+/* What epoll tells of a connection, once each. Of room to send only while there may be none. */
+#define WF_TCP_EDGES (EPOLLIN | EPOLLRDHUP | EPOLLET)
+
 /* tcp.c */
+void wf_tcp_watch_room(struct wf_tcp_conn *c, bool wanted);
 enum weft_status wf_tcp_watch(struct wf_tcp *t, int fd, uint32_t mask,
 			      struct wf_tcp_source *source);
 void wf_tcp_timer_before(struct wf_tcp *t, uint64_t when_ns);
@@ -223,13 +248,30 @@ struct wf_tcp_conn *wf_tcp_conn_create(struct wf_tcp *t, bool incoming);
 enum weft_status wf_tcp_conn_buffers(struct wf_tcp_conn *c);
 /* Releases everything; no event. */
 void wf_tcp_conn_destroy(struct wf_tcp_conn *c);
-void wf_tcp_conn_ready(struct wf_tcp_conn *c);
+/* The next poll visits it. */
+static inline void
+wf_tcp_conn_ready(struct wf_tcp_conn *c)
+{
+	struct wf_tcp *t = c->t;
+	if (c->ready) {
+		return;
+	}
+	c->ready = true;
+	c->ready_next = NULL;
+	if (t->ready_last == NULL) {
+		t->ready_first = c;
+	} else {
+		t->ready_last->ready_next = c;
+	}
+	t->ready_last = c;
+	t->ready_count++;
+}
 void wf_tcp_conn_deadline(struct wf_tcp_conn *c, uint64_t deadline_ns);
 /* Closes the socket. The text becomes "PEER: text". A stranger is counted and dropped. */
 void wf_tcp_conn_down(struct wf_tcp_conn *c, enum weft_status status, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+	__attribute__((cold, format(printf, 3, 4)));
 /* Down for what errno says about the stream. */
-void wf_tcp_conn_broken(struct wf_tcp_conn *c, int err);
+void wf_tcp_conn_broken(struct wf_tcp_conn *c, int err) __attribute__((cold));
 /* One turn: whatever the state asks for. */
 void wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_events *events);
 void wf_tcp_conn_expire(struct wf_tcp_conn *c);
@@ -292,7 +334,11 @@ enum weft_status wf_tcp_post(struct wf_conn *conn, const struct wf_op *ops, unsi
 			     unsigned *taken);
 /* Queue hello, verdict or CLOSE. */
 void wf_tcp_control(struct wf_tcp_conn *c, enum wf_tcp_frame type, const void *body, size_t bytes);
-bool wf_tcp_tx_idle(const struct wf_tcp_conn *c);
+static inline bool
+wf_tcp_tx_idle(const struct wf_tcp_conn *c)
+{
+	return c->tx.sent == c->tx.posted && c->tx.control_sent == c->tx.control_bytes;
+}
 /* Nothing of a frame is half out. */
 bool wf_tcp_tx_between_frames(const struct wf_tcp_conn *c);
 /* Hand bytes to the kernel until it has enough or the budget is used up. */

@@ -39,6 +39,7 @@ wf_tcp_socket_options(struct wf_tcp *t, int fd)
 	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
 	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
 	(void)option_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_ms);
+	wf_tcp_congestion_set(fd, t->congestion);
 }
 
 void
@@ -116,6 +117,7 @@ listener_add(struct wf_tcp *t, int fd)
 {
 	struct wf_tcp_listener *l = &t->listener[t->listener_count];
 	*l = (struct wf_tcp_listener){.fd = fd};
+	wf_tcp_congestion_set(fd, t->congestion); /* what it accepts begins with it */
 	l->source = (struct wf_tcp_source){.kind = WF_TCP_SOURCE_LISTENER, .owner = l};
 	enum weft_status st = wf_tcp_watch(t, fd, EPOLLIN | EPOLLET, &l->source);
 	if (st == WEFT_OK) {
@@ -245,9 +247,9 @@ wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer)
 	snprintf(c->peer, sizeof(c->peer), "%s", text);
 	c->fd = fd;
 	c->state = WF_TCP_SHAKING;
-	wf_tcp_conn_deadline(c, t->now_ns + t->opts.handshake_timeout_ns);
-	uint32_t mask = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-	if (wf_tcp_watch(t, fd, mask, &c->source) != WEFT_OK) {
+	wf_tcp_conn_deadline(c, wf_tcp_now_ns(t) + t->opts.handshake_timeout_ns);
+	c->room_watched = true;
+	if (wf_tcp_watch(t, fd, WF_TCP_EDGES | EPOLLOUT, &c->source) != WEFT_OK) {
 		wf_tcp_conn_down(c, WEFT_NOMEM, "%s", weft_last_error());
 	}
 }
@@ -257,9 +259,10 @@ wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer)
 static void
 accept_later(struct wf_tcp *t, struct wf_tcp_listener *l, int err)
 {
-	l->retry_ns = t->now_ns + ACCEPT_RETRY_NS;
+	uint64_t now_ns = wf_tcp_now_ns(t);
+	l->retry_ns = now_ns + ACCEPT_RETRY_NS;
 	wf_tcp_timer_before(t, l->retry_ns);
-	if (wf_log_limit_pass(&t->accept_log, t->now_ns, LOG_PERIOD_NS)) {
+	if (wf_log_limit_pass(&t->accept_log, now_ns, LOG_PERIOD_NS)) {
 		wf_log(t->transport.env, WF_LOG_WARN,
 		       "tcp: cannot accept a connection: %s; tried again each %llu ms",
 		       strerror(err), (unsigned long long)(ACCEPT_RETRY_NS / WF_NS_PER_MS));
@@ -302,12 +305,14 @@ accept_from(struct wf_tcp *t, struct wf_tcp_listener *l)
 void
 wf_tcp_accept_all(struct wf_tcp *t)
 {
+	t->listener_readable = false;
 	for (unsigned i = 0; i < t->listener_count; i++) {
 		struct wf_tcp_listener *l = &t->listener[i];
-		if (l->readable && l->retry_ns <= t->now_ns) {
+		if (l->readable && l->retry_ns <= wf_tcp_now_ns(t)) {
 			l->retry_ns = 0;
 			accept_from(t, l);
 		}
+		t->listener_readable = t->listener_readable || l->readable;
 	}
 }
 

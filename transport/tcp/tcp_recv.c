@@ -123,17 +123,10 @@ frame_step(struct wf_tcp_conn *c, const struct wf_head *head)
 	return STEP_ON;
 }
 
-/* The next frame, or as much of it as is here. */
 static enum step
-parse_step(struct wf_tcp_conn *c, struct wf_events *events)
+head_step(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	struct wf_tcp_rx *rx = &c->rx;
-	if (rx->put_open) {
-		return put_step(c, events);
-	}
-	if (buffered(rx) < WF_HEAD_BYTES) {
-		return STEP_BYTES;
-	}
 	uint64_t body_max = c->t->opts.put_bytes_max;
 	body_max = body_max > WF_MSG_BODY_MAX ? body_max : WF_MSG_BODY_MAX;
 	struct wf_head head;
@@ -147,12 +140,20 @@ parse_step(struct wf_tcp_conn *c, struct wf_events *events)
 	return frame_step(c, &head);
 }
 
+/* All frames that are here, and as much of the last as there is. */
 static enum step
 parse(struct wf_tcp_conn *c, struct wf_events *events)
 {
+	const struct wf_tcp_rx *rx = &c->rx;
 	enum step step = STEP_ON;
 	while (step == STEP_ON) {
-		step = parse_step(c, events);
+		if (rx->put_open) {
+			step = put_step(c, events);
+		} else if (buffered(rx) < WF_HEAD_BYTES) {
+			step = STEP_BYTES;
+		} else {
+			step = head_step(c, events);
+		}
 	}
 	return step;
 }
@@ -166,7 +167,10 @@ make_room(struct wf_tcp_conn *c)
 		/* Enough for whatever frame is half here? */
 		return WF_TCP_RX_BYTES - rx->begin >= WF_HEAD_BYTES + WF_MSG_BODY_MAX;
 	}
-	if (rx->begin > 0) {
+	if (buffered(rx) == 0) {
+		rx->begin = 0;
+		rx->end = 0;
+	} else if (rx->begin > 0) {
 		memmove(rx->buffer, rx->buffer + rx->begin, buffered(rx));
 		rx->end -= rx->begin;
 		rx->begin = 0;
@@ -196,6 +200,9 @@ read_stream(struct wf_tcp_conn *c, uint64_t *asked)
 		iov[count++] = (struct iovec){.iov_base = rx->buffer + rx->end, .iov_len = room};
 		*asked += room;
 	}
+	if (count == 1) { /* the cheaper one, and nearly all small frames */
+		return recv(c->fd, iov[0].iov_base, iov[0].iov_len, 0);
+	}
 	return readv(c->fd, iov, count);
 }
 
@@ -204,7 +211,6 @@ took_in(struct wf_tcp_conn *c, uint64_t bytes)
 {
 	struct wf_tcp_rx *rx = &c->rx;
 	c->t->info.bytes_received += bytes;
-	rx->progress_ns = c->t->now_ns;
 	if (rx->put_open) {
 		uint64_t n = bytes < rx->put.left ? bytes : rx->put.left;
 		rx->put.at += n;
@@ -257,17 +263,20 @@ void
 wf_tcp_receive(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	uint64_t budget = WF_TCP_RX_BUDGET;
-	enum step step = parse(c, events);
+	bool came = false;
+	enum step step = wf_tcp_rx_partial(c) ? parse(c, events) : STEP_BYTES;
 	while (step == STEP_BYTES && c->rx.readable && budget > 0 && make_room(c)) {
 		uint64_t n = read_more(c);
 		if (n == 0) {
 			break;
 		}
+		came = true;
 		budget -= n < budget ? n : budget;
 		step = parse(c, events);
 	}
 	c->rx.stalled = step == STEP_ROOM;
 	if (wf_tcp_rx_partial(c)) {
+		c->rx.progress_ns = came ? wf_tcp_now_ns(c->t) : c->rx.progress_ns;
 		wf_tcp_timer_before(c->t, wf_tcp_conn_due_ns(c));
 	}
 }

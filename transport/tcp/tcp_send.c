@@ -21,7 +21,7 @@ WF_STATIC_ASSERT(WF_TCP_MSG_RING_BYTES >= 4 * (WF_HEAD_BYTES + WF_MSG_BODY_MAX),
 static struct wf_tcp_entry *
 entry_at(const struct wf_tcp_conn *c, uint64_t number)
 {
-	return &c->tx.entry[number % c->t->opts.op_max];
+	return &c->tx.entry[number & c->t->entry_mask];
 }
 
 /* Position for `bytes` in one piece; false: no room now. */
@@ -166,7 +166,7 @@ wf_tcp_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, un
 void
 wf_tcp_control(struct wf_tcp_conn *c, enum wf_tcp_frame type, const void *body, size_t bytes)
 {
-	WF_ASSERT(bytes <= WF_BLOB_MAX);
+	WF_ASSERT(bytes <= WF_BLOB_ROOM);
 	WF_ASSERT(c->tx.control_sent == c->tx.control_bytes);
 	struct wf_head head = {
 		.service = WF_SERVICE_TRANSPORT,
@@ -180,12 +180,6 @@ wf_tcp_control(struct wf_tcp_conn *c, enum wf_tcp_frame type, const void *body, 
 	c->tx.control_bytes = (uint32_t)(WF_HEAD_BYTES + bytes);
 	c->tx.control_sent = 0;
 	wf_tcp_conn_ready(c);
-}
-
-bool
-wf_tcp_tx_idle(const struct wf_tcp_conn *c)
-{
-	return c->tx.sent == c->tx.posted && c->tx.control_sent == c->tx.control_bytes;
 }
 
 bool
@@ -214,9 +208,11 @@ gather(const struct wf_tcp_conn *c, struct iovec *iov, uint64_t *bytes)
 {
 	unsigned count = 0;
 	uint64_t skip = c->tx.control_sent;
-	iov_add(iov, &count, c->control, c->tx.control_bytes, &skip);
-	skip = c->tx.frame_sent;
 	*bytes = c->tx.control_bytes - c->tx.control_sent;
+	if (*bytes > 0) {
+		iov_add(iov, &count, c->control, c->tx.control_bytes, &skip);
+	}
+	skip = c->tx.frame_sent;
 	for (uint64_t i = c->tx.sent; i < c->tx.posted && count + 2 <= IOV_MAX_USED; i++) {
 		const struct wf_tcp_entry *entry = entry_at(c, i);
 		*bytes += entry->frame_bytes - skip;
@@ -267,6 +263,17 @@ advance(struct wf_tcp_conn *c, uint64_t bytes)
 	}
 }
 
+/* Epoll says when there is some. It is asked to from the first time on, for who sends this much
+ * once will do so again. */
+static void
+wait_for_room(struct wf_tcp_conn *c)
+{
+	c->tx.writable = false;
+	if (!c->room_watched) {
+		wf_tcp_watch_room(c, true);
+	}
+}
+
 /* What could not be sent is lost, but what the peer sent before may still be read: reading finds
  * the end of the stream and says how it ended. */
 static void
@@ -275,10 +282,11 @@ flush_failed(struct wf_tcp_conn *c, int err)
 	if (err == EINTR) {
 		return;
 	}
-	c->tx.writable = false;
 	if (err == EAGAIN || err == EWOULDBLOCK) {
+		wait_for_room(c);
 		return;
 	}
+	c->tx.writable = false;
 	c->tx.error = err;
 	c->rx.readable = true;
 	c->rx.hung_up = true;
@@ -289,20 +297,20 @@ void
 wf_tcp_flush(struct wf_tcp_conn *c)
 {
 	uint64_t budget = WF_TCP_TX_BUDGET;
-	while (c->tx.writable && budget > 0) {
+	while (c->tx.writable && budget > 0 && !wf_tcp_tx_idle(c)) {
 		struct iovec iov[IOV_MAX_USED];
 		uint64_t bytes = 0;
 		struct msghdr msg = {.msg_iov = iov, .msg_iovlen = gather(c, iov, &bytes)};
-		if (msg.msg_iovlen == 0) {
-			return;
-		}
+		WF_ASSERT(msg.msg_iovlen > 0);
 		ssize_t n = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0) {
 			flush_failed(c, errno);
 			return;
 		}
 		advance(c, (uint64_t)n);
-		c->tx.writable = (uint64_t)n == bytes; /* less: epoll says when there is room */
+		if ((uint64_t)n < bytes) {
+			wait_for_room(c);
+		}
 		budget -= (uint64_t)n < budget ? (uint64_t)n : budget;
 	}
 }

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Peers that say what no mux says: garbage, tickets of others, tickets twice. One thread. */
+#include "tests/unit/mux/mux_rig.h"
+
+/* A node that speaks without mux. */
+static struct node *
+raw_node(struct conf *t, const char *backend)
+{
+	const char *usual = t->transport;
+	const struct wf_transport_opts opts = {.blob_max = WF_BLOB_ROOM};
+	t->transport = backend;
+	struct node *n = conf_node(t, &opts);
+	t->transport = usual;
+	return n;
+}
+
+static struct wf_conn *
+say(struct node *n, const struct wf_host *to, const void *blob, size_t bytes)
+{
+	struct wf_conn *conn = NULL;
+	return wf_transport_connect(n->transport, to, blob, bytes, NULL, &conn) == WEFT_OK ? conn
+											   : NULL;
+}
+
+/* Refused by mux, with that text; and counted. */
+static bool
+is_turned_away(struct conf *t, struct node *server, struct node *raw, struct wf_conn *conn,
+	       const char *why)
+{
+	static uint64_t counted;
+	struct wf_path_head head;
+	struct wf_transport_info info;
+	size_t used = 0;
+	wf_transport_query(server->transport, &info);
+	counted = info.strangers_refused;
+	struct seen *down = conf_await(t, raw, conn, WF_EVENT_DOWN);
+	CHECK(down != NULL && down->status == WEFT_REFUSED);
+	CHECK(wf_path_decode(down->bytes, down->byte_count, &head, &used) == WEFT_OK);
+	CHECK(head.kind == WF_PATH_NO && strstr(head.text, why) != NULL);
+	conf_settle(t);
+	wf_transport_query(server->transport, &info);
+	CHECK(info.strangers_refused == 1 + counted && strstr(info.last_stranger, why) != NULL);
+	return true;
+}
+
+static bool
+say_garbage(struct conf *t)
+{
+	struct pair good;
+	uint8_t blob[WF_BLOB_ROOM];
+	CHECK(conf_pair(t, NULL, &good));
+	struct node *raw = raw_node(t, "sim");
+	CHECK(raw != NULL);
+	CHECK(is_turned_away(t, good.server, raw, say(raw, &good.server->at, NULL, 0),
+			     "ends early"));
+	memset(blob, 'x', sizeof(blob));
+	CHECK(is_turned_away(t, good.server, raw, say(raw, &good.server->at, blob, sizeof(blob)),
+			     "magic"));
+	struct wf_path_head head = {.kind = WF_PATH_HERE};
+	size_t used = wf_path_encode(&head, blob);
+	CHECK(is_turned_away(t, good.server, raw, say(raw, &good.server->at, blob, used),
+			     "a hello of kind 3"));
+	head.kind = WF_PATH_HELLO;
+	used = wf_path_encode(&head, blob);
+	blob[40] = 1; /* of auth */
+	CHECK(is_turned_away(t, good.server, raw, say(raw, &good.server->at, blob, used),
+			     "authenticates nobody"));
+	CHECK(conf_count(good.server, NULL, WF_EVENT_UP) == 1);
+	CHECK(conf_send_all(t, good.cc, 1, 100));
+	CHECK(conf_is_message(conf_await(t, good.server, good.sc, WF_EVENT_MSG), 1, 100));
+	return true;
+}
+
+static void
+garbage_is_refused_and_counted(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", say_garbage);
+}
+
+/* Say hello as mux would, and take what is offered. */
+static bool
+get_offer(struct conf *t, struct node *raw, struct node *server, struct wf_path_head *out)
+{
+	uint8_t blob[WF_BLOB_ROOM];
+	struct wf_path_head head = {.kind = WF_PATH_HELLO, .paths = 1u << WF_PATH_SIM2};
+	size_t used = wf_path_encode(&head, blob);
+	memcpy(blob + used, "user", 4);
+	struct wf_conn *conn = say(raw, &server->at, blob, used + 4);
+	struct seen *up = conf_await(t, raw, conn, WF_EVENT_UP);
+	CHECK(up != NULL);
+	CHECK(wf_path_decode(up->bytes, up->byte_count, out, &used) == WEFT_OK);
+	CHECK(out->kind == WF_PATH_UPGRADE && out->offer_count == 1);
+	CHECK(out->offer[0].path == WF_PATH_SIM2 && out->offer[0].port != 0);
+	return true;
+}
+
+static struct wf_conn *
+show_ticket(struct node *raw, struct node *server, const struct wf_path_head *offer,
+	    const uint8_t *ticket)
+{
+	uint8_t blob[WF_BLOB_ROOM];
+	struct wf_path_head head = {.kind = WF_PATH_TICKET, .path = WF_PATH_SIM2};
+	struct wf_host to = server->at;
+	memcpy(head.id, ticket, sizeof(head.id));
+	to.port = offer->offer[0].port;
+	return say(raw, &to, blob, wf_path_encode(&head, blob));
+}
+
+static bool
+use_tickets(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *boot = raw_node(t, "sim");
+	struct node *fast = raw_node(t, "sim2");
+	struct wf_path_head offer;
+	uint8_t wrong[WF_PATH_ID_BYTES];
+	CHECK(server != NULL && boot != NULL && fast != NULL);
+	CHECK(get_offer(t, boot, server, &offer));
+	CHECK(conf_count(server, NULL, WF_EVENT_UP) == 0);
+	memcpy(wrong, offer.id, sizeof(wrong));
+	wrong[7] ^= 1;
+	CHECK(is_turned_away(t, server, fast, show_ticket(fast, server, &offer, wrong),
+			     "its ticket is unknown"));
+	memset(wrong, 0, sizeof(wrong));
+	CHECK(is_turned_away(t, server, fast, show_ticket(fast, server, &offer, wrong),
+			     "its ticket is unknown"));
+	struct wf_conn *conn = show_ticket(fast, server, &offer, offer.id);
+	struct seen *up = conf_await(t, server, NULL, WF_EVENT_UP);
+	CHECK(up != NULL && up->incoming && up->byte_count == 4 &&
+	      memcmp(up->bytes, "user", 4) == 0);
+	CHECK(wf_transport_answer(up->conn, true, "yes", 3) == WEFT_OK);
+	CHECK(conf_await(t, fast, conn, WF_EVENT_UP) != NULL);
+	CHECK(is_turned_away(t, server, fast, show_ticket(fast, server, &offer, offer.id),
+			     "its ticket is unknown"));
+	return true;
+}
+
+static void
+a_ticket_is_good_once_and_no_other_is(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", use_tickets);
+}
+
+static bool
+end_before_ticket(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *boot = raw_node(t, "sim");
+	struct node *fast = raw_node(t, "sim2");
+	struct wf_path_head offer;
+	CHECK(server != NULL && boot != NULL && fast != NULL);
+	CHECK(get_offer(t, boot, server, &offer));
+	conf_node_close(t, boot); /* the bootstrap goes */
+	conf_settle(t);
+	CHECK(is_turned_away(t, server, fast, show_ticket(fast, server, &offer, offer.id),
+			     "its ticket is unknown"));
+	CHECK(conf_count(server, NULL, WF_EVENT_UP) == 0 &&
+	      conf_count(server, NULL, WF_EVENT_DOWN) == 0);
+	return true;
+}
+
+static void
+a_ticket_dies_with_its_bootstrap(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", end_before_ticket);
+}
+
+/* Nobody shows the ticket: the attempt is forgotten, and nobody above has heard of it. */
+static bool
+wait_for_ticket(struct conf *t)
+{
+	const struct wf_transport_opts hasty = {.handshake_timeout_ns = 20 * WF_NS_PER_MS,
+						.conn_max = 1};
+	struct node *server = conf_server(t, &hasty);
+	struct node *boot = raw_node(t, "sim");
+	struct node *client = conf_node(t, NULL);
+	struct wf_path_head offer;
+	struct pair p;
+	CHECK(server != NULL && boot != NULL && client != NULL);
+	CHECK(get_offer(t, boot, server, &offer));
+	CHECK(conf_await(t, boot, NULL, WF_EVENT_DOWN) != NULL);
+	CHECK(server->seen_count == 0);
+	CHECK(conf_join(t, server, client, &p)); /* it has the only place */
+	return true;
+}
+
+static void
+a_ticket_that_nobody_shows_expires(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", wait_for_ticket);
+}
+
+static bool
+speak_on_bootstrap(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *boot = raw_node(t, "sim");
+	struct node *fast = raw_node(t, "sim2");
+	struct wf_path_head offer;
+	CHECK(server != NULL && boot != NULL && fast != NULL);
+	CHECK(get_offer(t, boot, server, &offer));
+	(void)show_ticket(fast, server, &offer, offer.id);
+	struct seen *up = conf_await(t, server, NULL, WF_EVENT_UP);
+	CHECK(up != NULL && wf_transport_answer(up->conn, true, NULL, 0) == WEFT_OK);
+	struct seen *here = conf_nth(boot, NULL, WF_EVENT_UP, 0);
+	CHECK(here != NULL && conf_send_all(t, here->conn, 1, 10));
+	CHECK(ended_with(conf_await(t, server, up->conn, WF_EVENT_DOWN), WEFT_PROTOCOL,
+			 "nothing to say"));
+	return true;
+}
+
+static void
+who_speaks_on_a_bootstrap_that_carries_nothing_is_taken_down(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", speak_on_bootstrap);
+}
+
+/* Another host's id, and one that is unknown: memory is not offered. */
+static bool
+say_other_hosts(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *raw = raw_node(t, "tcp");
+	CHECK(server != NULL && raw != NULL);
+	for (uint8_t id = 0; id < 2; id++) {
+		uint8_t blob[WF_BLOB_ROOM];
+		struct wf_path_head head = {.kind = WF_PATH_HELLO, .paths = 1u << WF_PATH_SHM};
+		size_t used = 0;
+		memset(head.id, id, sizeof(head.id));
+		struct wf_conn *conn = say(raw, &server->at, blob, wf_path_encode(&head, blob));
+		struct seen *up = conf_await(t, server, NULL, WF_EVENT_UP);
+		CHECK(up != NULL && is_over(up->conn, "tcp", "on another host"));
+		CHECK(wf_transport_answer(up->conn, true, "yes", 3) == WEFT_OK);
+		up = conf_await(t, raw, conn, WF_EVENT_UP);
+		CHECK(up != NULL);
+		CHECK(wf_path_decode(up->bytes, up->byte_count, &head, &used) == WEFT_OK);
+		CHECK(head.kind == WF_PATH_HERE && head.reason == WF_PATH_OTHER_HOST);
+		CHECK(up->byte_count == used + 3 && memcmp(up->bytes + used, "yes", 3) == 0);
+	}
+	return true;
+}
+
+static void
+memory_is_offered_within_one_host_only(void **state)
+{
+	(void)state;
+	run_on("mux", say_other_hosts);
+}
+
+/* A server without mux: whatever it answers is none. */
+static bool
+answer_without_mux(struct conf *t)
+{
+	struct node *raw = raw_node(t, "sim");
+	struct node *client = conf_node(t, NULL);
+	CHECK(raw != NULL && client != NULL);
+	snprintf(raw->at.name, sizeof(raw->at.name), "%s", t->host);
+	CHECK(wf_transport_listen(raw->transport, &raw->at, &raw->at.port) == WEFT_OK);
+	for (int accept = 0; accept < 2; accept++) {
+		struct wf_conn *conn = NULL;
+		CHECK(wf_transport_connect(client->transport, &raw->at, "hi", 2, NULL, &conn) ==
+		      WEFT_OK);
+		struct seen *up = conf_await(t, raw, NULL, WF_EVENT_UP);
+		CHECK(up != NULL && up->byte_count > 64);
+		CHECK(wf_transport_answer(up->conn, accept != 0, "what?", 5) == WEFT_OK);
+		CHECK(ended_with(conf_await(t, client, conn, WF_EVENT_DOWN), WEFT_PROTOCOL,
+				 "path head"));
+	}
+	CHECK(conf_count(client, NULL, WF_EVENT_UP) == 0);
+	return true;
+}
+
+static void
+an_answer_without_mux_is_a_breach(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", answer_without_mux);
+}
+
+/* A hello that is longer than a user's: only mux takes it. */
+static bool
+say_too_much(struct conf *t)
+{
+	static const char *const backend[] = {"tcp", "shm"};
+	static const uint8_t blob[WF_BLOB_MAX + 1];
+	for (size_t i = 0; i < WF_ARRAY_COUNT(backend); i++) {
+		t->transport = backend[i];
+		struct node *server = conf_server(t, NULL);
+		struct node *raw = raw_node(t, backend[i]);
+		CHECK(server != NULL && raw != NULL);
+		struct wf_conn *conn = say(raw, &server->at, blob, sizeof(blob));
+		CHECK(conf_await(t, raw, conn, WF_EVENT_DOWN) != NULL);
+		conf_settle(t);
+		struct wf_transport_info info;
+		wf_transport_query(server->transport, &info);
+		CHECK(server->seen_count == 0 && info.strangers_refused == 1);
+	}
+	return true;
+}
+
+static void
+no_other_backend_takes_a_hello_over_the_limit(void **state)
+{
+	(void)state;
+	run_on("mux", say_too_much);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(garbage_is_refused_and_counted),
+		cmocka_unit_test(a_ticket_is_good_once_and_no_other_is),
+		cmocka_unit_test(a_ticket_dies_with_its_bootstrap),
+		cmocka_unit_test(a_ticket_that_nobody_shows_expires),
+		cmocka_unit_test(who_speaks_on_a_bootstrap_that_carries_nothing_is_taken_down),
+		cmocka_unit_test(memory_is_offered_within_one_host_only),
+		cmocka_unit_test(an_answer_without_mux_is_a_breach),
+		cmocka_unit_test(no_other_backend_takes_a_hello_over_the_limit),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

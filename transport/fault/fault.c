@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fault: the transport that wraps another: opening by name, the turn that poll is, and sleeping.
+ *
+ * A poll hands out what was held back and is due, or, where that is nothing, polls within: so what
+ * the events of either point to lives until the next poll. Thread: the transport's owner. */
+#include "transport/fault/fault.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "transport/fault/fault_internal.h"
+
+#define PREFIX "fault"
+
+/* The longest sleep. A poll that looks empty may have taken in what is held back, or is not shown:
+ * the descriptor does not wake for that again, so the caller looks by the clock. */
+#define NAP_NS (5 * WF_NS_PER_MS)
+
+static void
+log_counts(const struct wf_fault *f)
+{
+	const uint64_t *injected = f->counts.injected;
+	wf_log(f->base.env, WF_LOG_DEBUG,
+	       "transport fault: injected refuse %llu delay %llu cut %llu split %llu short %llu "
+	       "stall %llu as %.300s",
+	       (unsigned long long)injected[WF_FAULT_REFUSE],
+	       (unsigned long long)injected[WF_FAULT_DELAY],
+	       (unsigned long long)injected[WF_FAULT_CUT],
+	       (unsigned long long)injected[WF_FAULT_SPLIT],
+	       (unsigned long long)injected[WF_FAULT_SHORT],
+	       (unsigned long long)injected[WF_FAULT_STALL], f->name);
+}
+
+static void
+fault_close(struct wf_transport *transport)
+{
+	struct wf_fault *f = wf_fault_of(transport);
+	if (f->inner != NULL) {
+		log_counts(f);
+	}
+	wf_transport_close(f->inner);
+	while (f->conns != NULL) {
+		wf_fault_conn_destroy(f->conns);
+	}
+	wf_fault_hold_fini(f);
+	wf_free(transport->env, f, sizeof(*f));
+}
+
+static void
+fault_query(struct wf_transport *transport, struct wf_transport_info *out)
+{
+	struct wf_fault *f = wf_fault_of(transport);
+	wf_transport_query(f->inner, out);
+	out->name = f->name;
+	out->posts_again = f->posts_again;
+	out->conns_down += f->conns_refused;
+}
+
+static enum weft_status
+fault_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
+{
+	struct wf_fault *f = wf_fault_of(transport);
+	return f->inner->ops->region_add(f->inner, region, out);
+}
+
+static void
+fault_region_remove(struct wf_transport *transport, uint32_t region)
+{
+	struct wf_fault *f = wf_fault_of(transport);
+	f->inner->ops->region_remove(f->inner, region);
+}
+
+static enum weft_status
+fault_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
+{
+	struct wf_fault *f = wf_fault_of(transport);
+	return f->inner->ops->listen(f->inner, at, port);
+}
+
+/* --- the turn --- */
+
+static void
+run_rules(struct wf_fault *f)
+{
+	const struct wf_fault_rule *rule = NULL;
+	while ((rule = wf_fault_take_rule(f)) != NULL) {
+		if (rule->kind == WF_FAULT_STALL) {
+			wf_fault_stall(f, rule->lasts_ns);
+			continue;
+		}
+		WF_ASSERT(rule->kind == WF_FAULT_CUT);
+		for (struct wf_fault_conn *c = f->conns; c != NULL; c = c->next) {
+			wf_fault_conn_cut(c);
+		}
+	}
+}
+
+static void
+free_gone(struct wf_fault *f)
+{
+	if (!f->gone_waiting) {
+		return;
+	}
+	f->gone_waiting = false;
+	struct wf_fault_conn *next = NULL;
+	for (struct wf_fault_conn *c = f->conns; c != NULL; c = next) {
+		next = c->next;
+		if (c->gone) {
+			wf_fault_conn_destroy(c);
+		}
+	}
+}
+
+static void
+hand_out_held(struct wf_fault *f, struct wf_events *events)
+{
+	struct wf_event event;
+	while (!wf_events_full(events) && wf_fault_hold_take(f, &event)) {
+		wf_fault_conn_handed(wf_fault_conn_of(event.conn), &event);
+		events->at[events->count++] = event;
+	}
+}
+
+/* How many events to ask for, of at most so many. */
+static unsigned
+draw_room(struct wf_fault *f, unsigned most)
+{
+	bool splits = most > 1 && wf_fault_strikes(f, WF_FAULT_SPLIT, WF_FAULT_AT_POLL);
+	return splits ? (unsigned)wf_fault_draw_between(f, 1, most - 1) : most;
+}
+
+static enum weft_status
+poll_within(struct wf_fault *f, struct wf_events *events)
+{
+	wf_fault_see(f, WF_FAULT_AT_POLL);
+	const struct wf_fault_rule *rule = wf_fault_stall_rule(f);
+	if (rule != NULL) {
+		wf_fault_stall(f, rule->lasts_ns);
+		return WEFT_OK;
+	}
+	unsigned got = 0, most = wf_fault_hold_room(f);
+	most = events->max < most ? events->max : most;
+	unsigned room = draw_room(f, most);
+	enum weft_status st = f->inner->ops->poll(f->inner, events->at, room, &got);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (got == room && room < most) {
+		wf_fault_count(f, WF_FAULT_SPLIT);
+	}
+	for (unsigned i = 0; i < got; i++) {
+		struct wf_event event = events->at[i];
+		if (wf_fault_conn_event(f, &event)) {
+			wf_fault_conn_handed(wf_fault_conn_of(event.conn), &event);
+			events->at[events->count++] = event;
+		}
+	}
+	/* By polls that bring something, so that spinning does not stall for ever. */
+	if (got > 0 && wf_fault_strikes(f, WF_FAULT_STALL, WF_FAULT_AT_POLL)) {
+		wf_fault_stall(f, f->spec.lasts_ns[WF_FAULT_STALL]);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+fault_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsigned *event_count)
+{
+	struct wf_fault *f = wf_fault_of(transport);
+	struct wf_events events = {.at = at, .max = max};
+	f->now_ns = wf_now_ns(transport->env);
+	wf_fault_hold_recycle(f);
+	free_gone(f);
+	run_rules(f);
+	*event_count = 0;
+	if (f->now_ns < f->stall_until_ns) {
+		return WEFT_OK;
+	}
+	hand_out_held(f, &events);
+	enum weft_status st = WEFT_OK;
+	if (events.count == 0) {
+		st = poll_within(f, &events);
+	}
+	*event_count = events.count;
+	return st;
+}
+
+static int
+fault_wait_fd(struct wf_transport *transport)
+{
+	struct wf_fault *f = wf_fault_of(transport);
+	return f->inner->ops->wait_fd(f->inner);
+}
+
+static void
+fault_arm(struct wf_transport *transport, uint64_t *deadline_ns)
+{
+	struct wf_fault *f = wf_fault_of(transport);
+	uint64_t now_ns = wf_now_ns(transport->env);
+	if (now_ns < f->stall_until_ns) {
+		*deadline_ns = f->stall_until_ns;
+		return;
+	}
+	const uint64_t dues[] = {
+		now_ns + NAP_NS,
+		wf_fault_next_rule_ns(f),
+		f->hold.first == NULL ? WF_NEVER : f->hold.first->due_ns,
+	};
+	f->inner->ops->arm(f->inner, deadline_ns);
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(dues); i++) {
+		*deadline_ns = dues[i] < *deadline_ns ? dues[i] : *deadline_ns;
+	}
+}
+
+static void
+fault_wake(struct wf_transport *transport)
+{
+	struct wf_fault *f = wf_fault_of(transport);
+	f->inner->ops->wake(f->inner);
+}
+
+static const struct wf_transport_ops fault_ops = {
+	.name = PREFIX,
+	.close = fault_close,
+	.query = fault_query,
+	.region_add = fault_region_add,
+	.region_remove = fault_region_remove,
+	.grant = wf_fault_grant,
+	.release = wf_fault_release,
+	.listen = fault_listen,
+	.answer = wf_fault_answer,
+	.connect = wf_fault_connect,
+	.disconnect = wf_fault_disconnect,
+	.path = wf_fault_path,
+	.post = wf_fault_post,
+	.poll = fault_poll,
+	.wait_fd = fault_wait_fd,
+	.arm = fault_arm,
+	.wake = fault_wake,
+};
+
+/* --- opening --- */
+
+bool
+wf_fault_is_name(const char *name)
+{
+	const size_t bytes = strlen(PREFIX);
+	return strncmp(name, PREFIX, bytes) == 0 &&
+	       (name[bytes] == '(' || name[bytes] == '+' || name[bytes] == '\0');
+}
+
+/* Take "fault(SPEC)+NAME" apart: the SPEC into `out`, `*rest` is NAME. */
+static enum weft_status
+parse_name(const char *name, struct wf_fault_spec *out, const char **rest)
+{
+	const char *at = name + strlen(PREFIX);
+	const char *spec = WF_FAULT_SPEC_DEFAULT;
+	size_t spec_bytes = strlen(spec);
+	if (*at == '(') {
+		const char *end = strchr(at, ')');
+		if (end == NULL) {
+			return wf_fail(WEFT_INVALID,
+				       "transport \"%.200s\": a \")\" is missing; write "
+				       "fault(SPEC)+NAME",
+				       name);
+		}
+		spec = at + 1;
+		spec_bytes = (size_t)(end - spec);
+		at = end + 1;
+	}
+	if (at[0] != '+' || at[1] == '\0') {
+		return wf_fail(WEFT_INVALID,
+			       "transport \"%.200s\": fault wraps another transport; write "
+			       "fault(SPEC)+NAME or fault+NAME, fault+tcp, say",
+			       name);
+	}
+	if (strlen(name) >= WF_FAULT_NAME_BYTES) {
+		return wf_fail(WEFT_INVALID, "transport \"%.100s...\": %zu bytes; at most %u", name,
+			       strlen(name), WF_FAULT_NAME_BYTES - 1);
+	}
+	*rest = at + 1;
+	return wf_fault_spec_parse(spec, spec_bytes, out);
+}
+
+/* Behind all "fault(SPEC)+" at the front; NULL: one of them is written wrongly. */
+static const char *
+skip_wrappers(const char *name)
+{
+	while (name != NULL && wf_fault_is_name(name)) {
+		const char *at = name + strlen(PREFIX);
+		const char *end = *at == '(' ? strchr(at, ')') : at - 1;
+		name = end != NULL && end[1] == '+' ? end + 2 : NULL;
+	}
+	return name;
+}
+
+bool
+wf_fault_around_mux(const char *paths, char name[WF_FAULT_NAME_BYTES], const char **rest)
+{
+	const char *behind = skip_wrappers(paths);
+	if (behind == paths || (behind != NULL && strchr(behind, ',') != NULL)) {
+		return false;
+	}
+	*rest = behind == NULL ? "" : behind;
+	size_t front = behind == NULL ? strlen(paths) : (size_t)(behind - paths);
+	(void)snprintf(name, WF_FAULT_NAME_BYTES, "%.*s%s", (int)front, paths,
+		       behind == NULL || *behind == '\0' ? "" : "mux");
+	return true;
+}
+
+enum weft_status
+wf_fault_open(const char *name, const struct wf_transport_opts *opts, struct wf_transport **out)
+{
+	struct wf_fault_spec spec;
+	const char *rest = NULL;
+	enum weft_status st = parse_name(name, &spec, &rest);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_fault *f = wf_zalloc(opts->env, sizeof(*f));
+	if (f == NULL) {
+		return wf_fail(WEFT_NOMEM, "transport fault: %zu bytes", sizeof(*f));
+	}
+	f->base = (struct wf_transport){.ops = &fault_ops, .env = opts->env};
+	f->opts = *opts;
+	f->spec = spec;
+	(void)snprintf(f->name, sizeof(f->name), "%s", name);
+	wf_rng_init(&f->rng, spec.seed, 0);
+	f->open_ns = wf_now_ns(opts->env);
+	st = wf_fault_hold_init(f);
+	if (st == WEFT_OK) {
+		st = wf_transport_open(rest, opts, &f->inner);
+	}
+	if (st != WEFT_OK) {
+		fault_close(&f->base);
+		return st;
+	}
+	*out = &f->base;
+	return WEFT_OK;
+}
+
+bool
+wf_fault_query(const struct wf_transport *transport, struct wf_fault_counts *out)
+{
+	if (transport->ops != &fault_ops) {
+		return false;
+	}
+	*out = ((const struct wf_fault *)transport)->counts;
+	return true;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fault_internal: what the files of the wrapper share. Thread: the transport's owner. */
+#pragma once
+
+#include "base/rng.h"
+#include "transport/events.h"
+#include "transport/fault/fault.h"
+#include "transport/ops.h"
+
+#define WF_FAULT_HELD_MAX 1024u  /* events held back at a time; then the oldest are let go early */
+#define WF_FAULT_BODIES_MAX 256u /* of them messages */
+
+struct wf_fault_conn;
+
+/* A message that is held back. */
+struct wf_fault_body {
+	struct wf_fault_body *next; /* of the free ones */
+	struct wf_head head;
+	uint8_t bytes[WF_MSG_BODY_MAX];
+};
+
+/* An event that is held back. */
+struct wf_fault_held {
+	struct wf_fault_held *next, *prev; /* of the list by time, or of the free or spent ones */
+	struct wf_fault_conn *conn;
+	uint64_t due_ns;
+	struct wf_event event;
+	struct wf_fault_body *body; /* MSG */
+};
+
+struct wf_fault_hold {
+	struct wf_fault_held *held;         /* [WF_FAULT_HELD_MAX] */
+	struct wf_fault_body *body;         /* [WF_FAULT_BODIES_MAX] */
+	struct wf_fault_held *free, *spent; /* spent: handed out, live until the next poll */
+	struct wf_fault_body *free_bodies;
+	unsigned free_count, free_body_count;
+	struct wf_fault_held *first, *last; /* by due_ns; equal ones in the order they came */
+};
+
+/* One end, as it is shown above. */
+struct wf_fault_conn {
+	struct wf_conn base; /* first: calls cast back */
+	struct wf_fault *fault;
+	struct wf_fault_conn *next, **prev_next; /* of the transport */
+	struct wf_conn *inner;  /* its user is this; NULL: refused, or its DOWN has come */
+	bool connecting;        /* made by connect */
+	bool came_up;           /* the inner one did; UP may be held back */
+	bool up;                /* for who is above */
+	bool closing;           /* who is above has disconnected or refused it */
+	bool cut;               /* injected */
+	bool gone;              /* DOWN was handed out; freed by the next poll */
+	uint32_t op_count;      /* taken, and DONE not handed out */
+	uint32_t slots_out;     /* PUTs into slots that were not released */
+	uint32_t held_count;    /* of its events, DOWN included */
+	uint32_t ordered_count; /* of them not DONE */
+	uint64_t ordered_ns;    /* UP, MSG and PUT that come now are not due before */
+	uint64_t last_ns;       /* nothing of it is due later: DOWN is not due before */
+
+	struct wf_fault_held down; /* held or not, DOWN has its place */
+	enum weft_status down_status;
+	char why[WF_WHY_BYTES];
+	char path_why[WF_WHY_BYTES];
+	size_t up_bytes, down_bytes;
+	uint8_t up_blob[WF_BLOB_ROOM]; /* while UP is held back */
+	uint8_t down_blob[WF_BLOB_ROOM];
+};
+
+struct wf_fault {
+	struct wf_transport base; /* first: calls cast back */
+	struct wf_transport *inner;
+	struct wf_transport_opts opts;
+	char name[WF_FAULT_NAME_BYTES];
+	struct wf_fault_spec spec;
+	struct wf_rng rng; /* all chance there is */
+	uint64_t open_ns;
+	uint64_t now_ns;                /* of this call */
+	uint64_t stall_until_ns;        /* 0: none */
+	uint64_t seen[WF_FAULT_POINTS]; /* what scripts count */
+	bool fired[WF_FAULT_RULES_MAX]; /* rules at a time */
+	struct wf_fault_counts counts;
+	uint64_t posts_again;
+	uint64_t conns_refused;
+	struct wf_fault_conn *conns;
+	uint32_t conn_count;
+	bool gone_waiting; /* some are to be freed */
+	struct wf_fault_hold hold;
+};
+
+/* fault_draw.c: what is to happen now. */
+/* Count one more of what happens at `point`. */
+void wf_fault_see(struct wf_fault *f, enum wf_fault_point point);
+/* Does it strike the one that was seen last, or by chance? Not counted as injected. */
+bool wf_fault_strikes(struct wf_fault *f, enum wf_fault_kind kind, enum wf_fault_point point);
+/* As wf_fault_strikes, for the one that will be seen after `ahead` others. */
+bool wf_fault_strikes_ahead(struct wf_fault *f, enum wf_fault_kind kind, enum wf_fault_point point,
+			    uint64_t ahead);
+/* How long to hold back the event that was seen last; 0: not at all. */
+uint64_t wf_fault_draw_delay(struct wf_fault *f, enum wf_fault_point point);
+/* A number in [low, high]. */
+uint64_t wf_fault_draw_between(struct wf_fault *f, uint64_t low, uint64_t high);
+void wf_fault_count(struct wf_fault *f, enum wf_fault_kind kind);
+void wf_fault_stall(struct wf_fault *f, uint64_t lasts_ns);
+/* When the next rule at a time is due; WF_NEVER. */
+uint64_t wf_fault_next_rule_ns(const struct wf_fault *f);
+/* The next rule at a time that is due and was not run; NULL. */
+const struct wf_fault_rule *wf_fault_take_rule(struct wf_fault *f);
+/* The rule that puts a stall at the poll that was seen last; NULL. */
+const struct wf_fault_rule *wf_fault_stall_rule(const struct wf_fault *f);
+
+/* fault_hold.c: events that are held back. */
+enum weft_status wf_fault_hold_init(struct wf_fault *f);
+void wf_fault_hold_fini(struct wf_fault *f);
+/* How many events can be taken in. */
+unsigned wf_fault_hold_room(const struct wf_fault *f);
+/* Copy `event` with all that it points to; there is room. */
+void wf_fault_hold_add(struct wf_fault_conn *c, const struct wf_event *event, uint64_t due_ns);
+/* Take the first one out if it is due; false: none. It and its bytes live until the recycle. */
+bool wf_fault_hold_take(struct wf_fault *f, struct wf_event *out);
+/* All of the connection is due now. */
+void wf_fault_hold_hurry(struct wf_fault_conn *c);
+/* UP, MSG and PUT of the connection are forgotten. */
+void wf_fault_hold_drop(struct wf_fault_conn *c);
+/* What was taken out is not looked at any more. */
+void wf_fault_hold_recycle(struct wf_fault *f);
+
+/* fault_conn.c: one end. */
+static inline struct wf_fault *
+wf_fault_of(struct wf_transport *transport)
+{
+	return (struct wf_fault *)transport;
+}
+
+static inline struct wf_fault_conn *
+wf_fault_conn_of(struct wf_conn *conn)
+{
+	return (struct wf_fault_conn *)conn;
+}
+
+void wf_fault_conn_destroy(struct wf_fault_conn *c);
+/* The connection within is closed at once, and it ends LOST for who is above. */
+void wf_fault_conn_cut(struct wf_fault_conn *c);
+/* What the connection within has reported; true: `event` is now one to hand out. */
+bool wf_fault_conn_event(struct wf_fault *f, struct wf_event *event);
+/* `event` is being handed out. */
+void wf_fault_conn_handed(struct wf_fault_conn *c, struct wf_event *event);
+enum weft_status wf_fault_connect(struct wf_transport *transport, const struct wf_host *to,
+				  const void *hello, size_t hello_bytes, void *user,
+				  struct wf_conn **out);
+enum weft_status wf_fault_answer(struct wf_conn *base, bool accept, const void *verdict,
+				 size_t verdict_bytes);
+void wf_fault_disconnect(struct wf_conn *base, enum wf_disconnect how);
+void wf_fault_path(struct wf_conn *base, struct wf_path_info *out);
+enum weft_status wf_fault_grant(struct wf_conn *base, const struct wf_grant *grant,
+				struct wf_grant_key *out);
+void wf_fault_release(struct wf_conn *base, uint32_t slot);
+
+/* fault_post.c */
+enum weft_status wf_fault_post(struct wf_conn *base, const struct wf_op *ops, unsigned op_count,
+			       unsigned *taken);
+/* WEFT_OK, CLOSED or INVALID: may `what` be done to the connection? */
+enum weft_status wf_fault_check_up(const struct wf_fault_conn *c, const char *what);

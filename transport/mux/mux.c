@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mux: the backend that composes others: open and close, the turn that poll is, and sleeping.
+ *
+ * What carries data is polled on every turn, straight into the caller's array, and its events are
+ * made this transport's where they lie. What is quiet (listeners, the bootstraps of connections
+ * that another path carries) is looked at by the clock, and in the poll after an arm.
+ * Thread: the transport's owner. */
+#include "transport/mux/mux_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+static void
+mux_close(struct wf_transport *transport)
+{
+	struct wf_mux *t = wf_mux_of(transport);
+	for (unsigned i = t->path_count; i-- > 0;) {
+		wf_transport_close(t->path[i].inner); /* the bootstrap last */
+	}
+	while (t->conns != NULL) {
+		wf_mux_conn_free(t->conns);
+	}
+	if (t->epoll_fd >= 0) {
+		(void)close(t->epoll_fd);
+	}
+	wf_free(transport->env, t, sizeof(*t));
+}
+
+static void
+add_counters(struct wf_transport_info *sum, const struct wf_transport_info *inner)
+{
+	sum->protocol_errors += inner->protocol_errors;
+	sum->strangers_refused += inner->strangers_refused;
+	sum->bytes_sent += inner->bytes_sent;
+	sum->bytes_received += inner->bytes_received;
+	sum->msgs_sent += inner->msgs_sent;
+	sum->msgs_received += inner->msgs_received;
+	sum->puts_sent += inner->puts_sent;
+	sum->puts_received += inner->puts_received;
+	sum->posts_again += inner->posts_again;
+}
+
+static void
+mux_query(struct wf_transport *transport, struct wf_transport_info *out)
+{
+	struct wf_mux *t = wf_mux_of(transport);
+	for (unsigned i = 0; i < t->path_count; i++) {
+		struct wf_transport_info inner = {0};
+		if (t->path[i].inner != NULL) {
+			wf_transport_query(t->path[i].inner, &inner);
+		}
+		if (inner.strangers_refused > t->inner_strangers[i]) {
+			t->inner_strangers[i] = inner.strangers_refused;
+			memcpy(t->info.last_stranger, inner.last_stranger,
+			       sizeof(t->info.last_stranger));
+		}
+	}
+	*out = t->info;
+	for (unsigned i = 0; i < t->path_count; i++) {
+		const struct wf_mux_path *path = &t->path[i];
+		struct wf_transport_info inner = {0};
+		if (path->inner != NULL) {
+			wf_transport_query(path->inner, &inner);
+		}
+		add_counters(out, &inner);
+		out->path[i] = (struct wf_path_counts){
+			.name = path->kind->name,
+			.conns_up = path->conns_up,
+			.conns_broken = path->conns_broken,
+			.bytes_sent = inner.bytes_sent,
+			.bytes_received = inner.bytes_received,
+		};
+	}
+	out->path_count = t->path_count;
+}
+
+/* Every inner transport gives out the lowest free number, so they agree on it. */
+static enum weft_status
+mux_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
+{
+	struct wf_mux *t = wf_mux_of(transport);
+	uint32_t number = 0;
+	for (unsigned i = 0; i < t->path_count; i++) {
+		if (t->path[i].inner == NULL) {
+			continue;
+		}
+		uint32_t got = 0;
+		enum weft_status st = wf_transport_region_add(t->path[i].inner, region, &got);
+		if (st != WEFT_OK) {
+			while (i-- > 0) {
+				if (t->path[i].inner != NULL) {
+					wf_transport_region_remove(t->path[i].inner, number);
+				}
+			}
+			return st;
+		}
+		WF_ASSERT(i == 0 || got == number);
+		number = got;
+	}
+	*out = number;
+	return WEFT_OK;
+}
+
+static void
+mux_region_remove(struct wf_transport *transport, uint32_t region)
+{
+	struct wf_mux *t = wf_mux_of(transport);
+	for (unsigned i = 0; i < t->path_count; i++) {
+		if (t->path[i].inner != NULL) {
+			wf_transport_region_remove(t->path[i].inner, region);
+		}
+	}
+}
+
+static enum weft_status
+fail_not_up(const struct wf_mux_conn *m, const char *what)
+{
+	if (m->state >= WF_MUX_DYING) {
+		return wf_fail(WEFT_CLOSED, "%s: the connection is going down", what);
+	}
+	return wf_fail(WEFT_INVALID, "%s: the connection is not up", what);
+}
+
+static enum weft_status
+mux_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
+{
+	struct wf_mux_conn *m = wf_mux_conn_of(conn);
+	if (m->state != WF_MUX_UP) {
+		return fail_not_up(m, "grant");
+	}
+	return wf_transport_grant(m->carry, grant, out);
+}
+
+static void
+mux_release(struct wf_conn *conn, uint32_t slot)
+{
+	const struct wf_mux_conn *m = wf_mux_conn_of(conn);
+	if (m->carry != NULL) {
+		m->carry->transport->ops->release(m->carry, slot);
+	}
+}
+
+static enum weft_status
+mux_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
+{
+	struct wf_mux *t = wf_mux_of(transport);
+	enum weft_status st = wf_transport_listen(t->path[0].inner, at, port);
+	return st != WEFT_OK ? st : wf_mux_paths_listen(t, at);
+}
+
+static void
+mux_path(struct wf_conn *conn, struct wf_path_info *out)
+{
+	const struct wf_mux_conn *m = wf_mux_conn_of(conn);
+	*out = (struct wf_path_info){
+		.name = m->path == NULL ? m->t->path[0].kind->name : m->path->kind->name,
+		.why = m->path_why,
+	};
+}
+
+static enum weft_status
+mux_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
+{
+	const struct wf_mux_conn *m = wf_mux_conn_of(conn);
+	if (m->state != WF_MUX_UP) {
+		return fail_not_up(m, "post");
+	}
+	return m->carry->transport->ops->post(m->carry, ops, op_count, taken);
+}
+
+/* UP, DOWN, and what does not belong where it came from. False: it is not for the caller. */
+static bool
+take_event(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
+{
+	struct wf_mux_conn *m = event->conn->user;
+	if (event->kind == WF_EVENT_UP && event->up.incoming) {
+		return wf_mux_accept(t, path, event);
+	}
+	if (m == &t->no_room && event->kind == WF_EVENT_DOWN) {
+		t->info.strangers_refused++;
+		(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger),
+			       "%.150s; no room beside %u connections", event->down.why,
+			       t->conn_count);
+	}
+	if (m == NULL || m == &t->no_room) {
+		return false; /* abandoned */
+	}
+	if (event->kind == WF_EVENT_UP) {
+		return wf_mux_connect_up(m, event);
+	}
+	if (event->kind == WF_EVENT_DOWN) {
+		return wf_mux_conn_inner_down(m, event);
+	}
+	if (m->state < WF_MUX_DYING && event->kind != WF_EVENT_DONE) {
+		wf_mux_conn_cause(m, WEFT_PROTOCOL, "it spoke where it has nothing to say");
+		m->t->info.protocol_errors++;
+		wf_mux_conn_kill(m);
+	}
+	return false;
+}
+
+/* Some of the events from `first` on are not simply those of what carries. Returns how many of
+ * `count` are left. */
+static __attribute__((noinline)) unsigned
+sort_out(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *at, unsigned first,
+	 unsigned count)
+{
+	unsigned kept = first;
+	for (unsigned i = first; i < count; i++) {
+		struct wf_event *event = &at[i];
+		struct wf_mux_conn *m = event->conn->user;
+		if (event->kind > WF_EVENT_DOWN && m != NULL && m->carry == event->conn) {
+			event->conn = &m->conn;
+		} else if (!take_event(t, path, event)) {
+			continue;
+		}
+		if (kept != i) {
+			at[kept] = *event;
+		}
+		kept++;
+	}
+	if (kept < count) {
+		t->hidden = true;
+		t->attention = true;
+	}
+	return kept;
+}
+
+/* Make the events of an inner transport this one's, where they lie. Returns how many are left. */
+static inline unsigned
+translate(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *at, unsigned count)
+{
+	for (struct wf_event *event = at; event < at + count; event++) {
+		struct wf_mux_conn *m = event->conn->user;
+		if (event->kind <= WF_EVENT_DOWN || m == NULL || m->carry != event->conn) {
+			return sort_out(t, path, at, (unsigned)(event - at), count);
+		}
+		event->conn = &m->conn;
+	}
+	return count;
+}
+
+/* What has to be polled on every turn: what carries, or is being made or unmade. If there is none
+ * of it, everything is. And what changed may have called for work of a transport that sleeps. */
+static void
+find_hot(struct wf_mux *t)
+{
+	bool any = false;
+	t->changed = false;
+	t->timer_ns = WF_NEVER;
+	for (unsigned i = 0; i < t->path_count; i++) {
+		t->path[i].hot = false;
+		t->path[i].asleep = false;
+	}
+	for (struct wf_mux_conn *m = t->conns; m != NULL; m = m->next) {
+		bool upgraded = m->state == WF_MUX_UP && m->carry == m->fast;
+		t->timer_ns = m->deadline_ns < t->timer_ns ? m->deadline_ns : t->timer_ns;
+		t->path[0].hot |= !upgraded && m->state != WF_MUX_GONE;
+		if (m->fast != NULL) {
+			m->path->hot = true;
+		}
+		for (unsigned i = 1; m->state == WF_MUX_OFFERED && i < t->path_count; i++) {
+			t->path[i].hot = true;
+		}
+	}
+	for (unsigned i = 0; i < t->path_count; i++) {
+		any |= t->path[i].hot;
+	}
+	for (unsigned i = 0; i < t->path_count; i++) {
+		t->path[i].hot = (t->path[i].hot || !any) && t->path[i].inner != NULL;
+	}
+}
+
+static void
+run_timers(struct wf_mux *t)
+{
+	for (struct wf_mux_conn *m = t->conns; m != NULL; m = m->next) {
+		if (m->deadline_ns <= t->now_ns) {
+			wf_mux_conn_expire(m);
+		}
+	}
+	t->changed = true; /* and with it, when the next one is due */
+}
+
+/* A turn that is none of the usual. True: everything is to be looked at. */
+static bool
+attend(struct wf_mux *t)
+{
+	t->turns = 0;
+	t->now_ns = wf_now_ns(t->transport.env);
+	if (t->dead_waiting) {
+		wf_mux_conns_reap(t);
+	}
+	if (t->now_ns >= t->timer_ns) {
+		run_timers(t);
+	}
+	if (t->changed) {
+		find_hot(t);
+	}
+	t->attention = t->timer_ns != WF_NEVER;
+	if (t->now_ns < t->look_ns) {
+		return false;
+	}
+	t->look_ns = t->now_ns + WF_MUX_LOOK_NS;
+	return true;
+}
+
+/* DOWN of those that no inner connection tells of. */
+static unsigned
+report_failed(struct wf_mux *t, struct wf_event *at, unsigned max)
+{
+	unsigned count = 0;
+	for (struct wf_mux_conn *m = t->conns; m != NULL && count < max; m = m->next) {
+		if (m->state == WF_MUX_FAILED) {
+			wf_mux_conn_report_failed(m, &at[count++]);
+		}
+	}
+	return count;
+}
+
+/* A caller that armed sleeps after an empty poll, and does not know that mux used something up, or
+ * that there is something to be done earlier than it was told. */
+static __attribute__((noinline)) void
+wake_if_due(struct wf_mux *t)
+{
+	if (t->hidden || t->changed || t->failed_count > 0 || t->dead_waiting ||
+	    t->timer_ns < t->armed_ns) {
+		t->path[0].inner->ops->wake(t->path[0].inner);
+	}
+	t->hidden = false;
+}
+
+static inline void
+settle_armed(struct wf_mux *t, unsigned event_count)
+{
+	t->armed = false;
+	t->slept = true;
+	if (t->attention && event_count == 0) {
+		wake_if_due(t);
+	}
+}
+
+static enum weft_status
+poll_path(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *events, unsigned max,
+	  unsigned *count)
+{
+	unsigned got = 0;
+	enum weft_status st =
+		path->inner->ops->poll(path->inner, events + *count, max - *count, &got);
+	path->asleep = t->armed && got == 0;
+	*count += translate(t, path, events + *count, got);
+	return st;
+}
+
+/* What is quiet sleeps on while the others bring something: its descriptor, or the clock, tells
+ * when it has to be looked at. `all`: it has to. */
+static enum weft_status
+poll_each(struct wf_mux *t, bool all, struct wf_event *events, unsigned max, unsigned *count)
+{
+	unsigned idx = t->first;
+	enum weft_status st = WEFT_OK;
+	t->first = 0;
+	for (unsigned i = 0; i < t->path_count && st == WEFT_OK; i++) {
+		struct wf_mux_path *path = &t->path[idx];
+		bool wanted = path->hot || all || (t->armed && !path->asleep);
+		if (wanted && path->inner != NULL) {
+			if (*count == max) {
+				t->first = idx;
+				t->attention = true;
+				t->look_ns = all ? 0 : t->look_ns;
+				return WEFT_OK;
+			}
+			st = poll_path(t, path, events, max, count);
+		}
+		idx = idx + 1 == t->path_count ? 0 : idx + 1;
+	}
+	return st;
+}
+
+static __attribute__((noinline)) enum weft_status
+poll_several(struct wf_mux *t, struct wf_event *events, unsigned max, unsigned *event_count)
+{
+	bool all = (t->attention || ++t->turns >= WF_MUX_LOOK_TURNS) && attend(t);
+	t->hidden = false;
+	unsigned count = t->failed_count > 0 ? report_failed(t, events, max) : 0;
+	enum weft_status st = poll_each(t, all, events, max, &count);
+	if (t->slept && !t->armed && !all && count == 0 && st == WEFT_OK) {
+		st = poll_each(t, true, events, max, &count); /* who else woke the caller? */
+	}
+	t->slept = false;
+	*event_count = count;
+	if (t->armed) {
+		settle_armed(t, count);
+	}
+	return st;
+}
+
+static enum weft_status
+mux_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
+	 unsigned *event_count)
+{
+	struct wf_mux *t = wf_mux_of(transport);
+	struct wf_mux_path *path = &t->path[0];
+	if (t->path_count > 1 || t->attention) {
+		return poll_several(t, events, max, event_count);
+	}
+	/* There is one path, and nothing is to be done but what it brings. */
+	enum weft_status st = path->inner->ops->poll(path->inner, events, max, event_count);
+	if (*event_count > 0) {
+		*event_count = translate(t, path, events, *event_count);
+	}
+	if (t->armed) {
+		settle_armed(t, *event_count);
+	}
+	return st;
+}
+
+static int
+mux_wait_fd(struct wf_transport *transport)
+{
+	return wf_mux_of(transport)->wait_fd;
+}
+
+static void
+mux_arm(struct wf_transport *transport, uint64_t *deadline_ns)
+{
+	struct wf_mux *t = wf_mux_of(transport);
+	if (t->path_count == 1 && !t->attention) {
+		t->armed = true;
+		t->path[0].inner->ops->arm(t->path[0].inner, deadline_ns);
+		t->armed_ns = *deadline_ns;
+		return;
+	}
+	uint64_t soonest_ns = t->failed_count > 0 ? 0 : t->timer_ns;
+	t->armed = true;
+	for (unsigned i = 0; i < t->path_count; i++) {
+		struct wf_mux_path *path = &t->path[i];
+		if (path->inner != NULL && !path->asleep) {
+			path->inner->ops->arm(path->inner, &path->armed_ns);
+		}
+		soonest_ns = path->armed_ns < soonest_ns ? path->armed_ns : soonest_ns;
+	}
+	t->armed_ns = soonest_ns;
+	*deadline_ns = soonest_ns;
+}
+
+static void
+mux_wake(struct wf_transport *transport)
+{
+	const struct wf_mux *t = wf_mux_of(transport);
+	t->path[0].inner->ops->wake(t->path[0].inner);
+}
+
+static const struct wf_transport_ops mux_ops = {
+	.name = "mux",
+	.close = mux_close,
+	.query = mux_query,
+	.region_add = mux_region_add,
+	.region_remove = mux_region_remove,
+	.grant = mux_grant,
+	.release = mux_release,
+	.listen = mux_listen,
+	.answer = wf_mux_answer,
+	.connect = wf_mux_connect,
+	.disconnect = wf_mux_disconnect,
+	.path = mux_path,
+	.post = mux_post,
+	.poll = mux_poll,
+	.wait_fd = mux_wait_fd,
+	.arm = mux_arm,
+	.wake = mux_wake,
+};
+
+/* One inner transport: its descriptor. Several: an epoll over theirs. -1 where there is none. */
+static enum weft_status
+open_wait_fd(struct wf_mux *t)
+{
+	unsigned inner_count = 0;
+	t->wait_fd = wf_transport_wait_fd(t->path[0].inner);
+	for (unsigned i = 0; i < t->path_count; i++) {
+		inner_count += t->path[i].inner != NULL;
+	}
+	if (inner_count == 1 || t->wait_fd < 0) {
+		return WEFT_OK;
+	}
+	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	t->wait_fd = t->epoll_fd;
+	if (t->epoll_fd < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "mux: epoll");
+	}
+	for (unsigned i = 0; i < t->path_count; i++) {
+		if (t->path[i].inner == NULL) {
+			continue;
+		}
+		struct epoll_event event = {.events = EPOLLIN};
+		int fd = wf_transport_wait_fd(t->path[i].inner);
+		if (epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+			return wf_fail_errno(WEFT_IO, errno, "mux: epoll_ctl");
+		}
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+mux_open(const struct wf_transport_opts *opts, struct wf_transport **out)
+{
+	struct wf_mux *t = wf_zalloc(opts->env, sizeof(*t));
+	if (t == NULL) {
+		return wf_fail(WEFT_NOMEM, "mux: %zu bytes", sizeof(*t));
+	}
+	t->transport.ops = &mux_ops;
+	t->transport.env = opts->env;
+	t->opts = *opts;
+	t->info.name = "mux";
+	t->info.put_bytes_max = opts->put_bytes_max;
+	t->epoll_fd = -1;
+	t->timer_ns = WF_NEVER;
+	t->changed = true;
+	t->attention = true;
+	wf_host_id(opts->env, t->host_id);
+	enum weft_status st = wf_mux_paths_open(t);
+	if (st == WEFT_OK) {
+		st = open_wait_fd(t);
+	}
+	if (st != WEFT_OK) {
+		mux_close(&t->transport);
+		return st;
+	}
+	*out = &t->transport;
+	return WEFT_OK;
+}
+
+const struct wf_backend wf_backend_mux = {
+	.name = "mux",
+	.open = mux_open,
+};

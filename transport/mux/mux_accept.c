@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mux_accept: the accepting end, from the hello on the bootstrap to UP: whether there is a better
+ * path for the two, the ticket with which the peer comes in on it, and the answer.
+ * Thread: the transport's owner. */
+#include "transport/mux/mux_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What this end can offer to who says `hello`: fills offers, or reason and text. */
+static void
+choose(struct wf_mux *t, const struct wf_path_head *hello, struct wf_path_head *out)
+{
+	bool same_host = memcmp(hello->id, t->host_id, sizeof(hello->id)) == 0;
+	for (size_t i = 0, zeroes = 0; i < sizeof(hello->id); i++) {
+		zeroes += hello->id[i] == 0;
+		same_host = same_host && zeroes < sizeof(hello->id); /* else unknown */
+	}
+	out->reason = t->path_count == 1 ? WF_PATH_ONLY : WF_PATH_PEER_LEFT;
+	for (unsigned i = 1; i < t->path_count; i++) {
+		const struct wf_mux_path *path = &t->path[i];
+		if ((hello->paths & wf_mux_bit(path)) == 0) {
+			continue;
+		}
+		if (path->kind->one_host && !same_host) {
+			out->reason = WF_PATH_OTHER_HOST;
+		} else if (path->port == 0) {
+			out->reason = WF_PATH_MISSING;
+			(void)snprintf(out->text, sizeof(out->text), "%s: %.110s", path->kind->name,
+				       path->missing);
+		} else {
+			struct wf_path_offer *offer = &out->offer[out->offer_count++];
+			*offer = (struct wf_path_offer){.path = (uint8_t)path->kind->id,
+							.port = path->port};
+			if (path->kind->listen != NULL) {
+				(void)snprintf(offer->host, sizeof(offer->host), "%s",
+					       path->kind->listen);
+			}
+		}
+	}
+}
+
+/* Why the bootstrap carries, as this end sees it. */
+static void
+explain_bootstrap(struct wf_mux_conn *m, const struct wf_path_head *verdict)
+{
+	const struct wf_mux *t = m->t;
+	char *out = m->path_why;
+	const size_t bytes = sizeof(m->path_why);
+	if (verdict->reason == WF_PATH_ONLY) {
+		(void)snprintf(out, bytes, "%s",
+			       strcmp(t->asked, "tcp") == 0 ? "--transport=tcp" : "the only one");
+	} else if (verdict->reason == WF_PATH_OTHER_HOST) {
+		(void)snprintf(out, bytes, "on another host");
+	} else if (verdict->reason == WF_PATH_MISSING) {
+		(void)snprintf(out, bytes, "%s", verdict->text);
+	} else if (m->left_out[0] != '\0') {
+		(void)snprintf(out, bytes, "peer says: %s", m->left_out);
+	} else {
+		(void)snprintf(out, bytes, "peer allows %s only", t->path[0].kind->name);
+	}
+}
+
+/* Nobody above hears of it; it is counted as a stranger when it has gone. */
+static void
+turn_away(struct wf_mux_conn *m, struct wf_conn *inner, struct wf_path_head *no)
+{
+	uint8_t blob[WF_BLOB_ROOM];
+	(void)snprintf(m->why, sizeof(m->why), "%s", no->text);
+	no->kind = WF_PATH_NO;
+	no->offer_count = 0;
+	m->stranger = true;
+	m->boot = inner;
+	inner->user = m;
+	wf_mux_conn_gone(m);
+	size_t used = wf_path_encode(no, blob);
+	if (wf_transport_answer(inner, false, blob, used) != WEFT_OK) {
+		wf_transport_disconnect(inner, WF_DISCONNECT_NOW);
+	}
+}
+
+static void
+turn_away_fast(struct wf_mux *t, struct wf_conn *inner, const char *why)
+{
+	uint8_t blob[WF_BLOB_ROOM];
+	struct wf_path_head no = {.kind = WF_PATH_NO};
+	(void)snprintf(no.text, sizeof(no.text), "%.*s", WF_PATH_TEXT_BYTES - 1, why);
+	size_t used = wf_path_encode(&no, blob);
+	t->info.strangers_refused++;
+	(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger), "%s", no.text);
+	inner->user = NULL;
+	if (wf_transport_answer(inner, false, blob, used) != WEFT_OK) {
+		wf_transport_disconnect(inner, WF_DISCONNECT_NOW);
+	}
+}
+
+/* A ticket of this end's chance; the offers are complete. */
+static void
+offer_upgrade(struct wf_mux_conn *m, struct wf_path_head *verdict)
+{
+	struct wf_mux *t = m->t;
+	uint8_t blob[WF_BLOB_ROOM];
+	for (size_t i = 0; i < sizeof(m->ticket); i += sizeof(uint64_t)) {
+		uint64_t chance = wf_random(t->transport.env);
+		memcpy(m->ticket + i, &chance, sizeof(chance));
+	}
+	verdict->kind = WF_PATH_UPGRADE;
+	verdict->reason = 0;
+	verdict->text[0] = '\0';
+	memcpy(verdict->id, m->ticket, sizeof(m->ticket));
+	size_t used = wf_path_encode(verdict, blob);
+	wf_mux_conn_state(m, WF_MUX_OFFERED);
+	wf_mux_conn_deadline(m, wf_now_ns(t->transport.env) + t->opts.handshake_timeout_ns);
+	if (wf_transport_answer(m->boot, true, blob, used) != WEFT_OK) {
+		wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
+		m->boot = NULL;
+		wf_mux_conn_gone(m);
+	}
+}
+
+/* One end demands what the other has not: what both log. */
+static void
+explain_demand(struct wf_mux *t, const struct wf_path_head *hello, struct wf_path_head *no)
+{
+	const size_t bytes = sizeof(no->text);
+	char missing[WF_PATH_TEXT_BYTES];
+	memcpy(missing, no->text, sizeof(missing));
+	if (!t->must && no->reason != WF_PATH_MISSING) {
+		(void)snprintf(no->text, bytes, "%s",
+			       no->reason == WF_PATH_OTHER_HOST
+				       ? "it demands a path that needs one host, and is on another"
+				       : "it demands a path that is excluded here; start both with "
+					 "--transport=auto");
+	} else if (no->reason == WF_PATH_OTHER_HOST) {
+		(void)snprintf(no->text, bytes,
+			       "the listener demands --transport=%s, who connects is on another "
+			       "host; use auto or tcp",
+			       t->asked);
+	} else if (no->reason == WF_PATH_PEER_LEFT && hello->text[0] != '\0') {
+		(void)snprintf(no->text, bytes, "the listener demands --transport=%s; %.80s",
+			       t->asked, hello->text);
+	} else if (no->reason == WF_PATH_PEER_LEFT) {
+		(void)snprintf(no->text, bytes,
+			       "the listener demands --transport=%s, who connects excludes it; "
+			       "start both with auto or %s",
+			       t->asked, t->asked);
+	} else {
+		(void)snprintf(no->text, bytes, "%s", missing);
+	}
+}
+
+/* A hello on the bootstrap. */
+static bool
+accept_boot(struct wf_mux *t, struct wf_mux_conn *m, struct wf_event *event)
+{
+	struct wf_path_head hello;
+	struct wf_path_head verdict = {0};
+	size_t used = 0;
+	enum weft_status st = wf_path_decode(event->up.blob, event->up.blob_bytes, &hello, &used);
+	if (st == WEFT_OK && hello.kind != WF_PATH_HELLO) {
+		st = wf_fail(WEFT_PROTOCOL, "path head: a hello of kind %u", hello.kind);
+	}
+	if (st != WEFT_OK) {
+		(void)snprintf(verdict.text, sizeof(verdict.text), "%.*s", WF_PATH_TEXT_BYTES - 1,
+			       weft_last_error());
+		turn_away(m, event->conn, &verdict);
+		return false;
+	}
+	choose(t, &hello, &verdict);
+	if (verdict.offer_count == 0 && (t->must || (hello.flags & WF_PATH_MUST) != 0)) {
+		explain_demand(t, &hello, &verdict);
+		turn_away(m, event->conn, &verdict);
+		return false;
+	}
+	m->boot = event->conn;
+	m->boot->user = m;
+	m->hello_bytes = event->up.blob_bytes - used;
+	memcpy(m->left_out, hello.text, sizeof(m->left_out));
+	if (verdict.offer_count > 0) {
+		memcpy(m->hello, event->up.blob + used, m->hello_bytes);
+		offer_upgrade(m, &verdict);
+		return false;
+	}
+	explain_bootstrap(m, &verdict);
+	m->reason = verdict.reason;
+	event->conn = &m->conn;
+	event->up.blob += used;
+	event->up.blob_bytes -= used;
+	return true;
+}
+
+/* A ticket on one of the paths: it must be out, and is good once. */
+static bool
+accept_fast(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
+{
+	struct wf_path_head ticket;
+	size_t used = 0;
+	struct wf_mux_conn *m = NULL;
+	enum weft_status st = wf_path_decode(event->up.blob, event->up.blob_bytes, &ticket, &used);
+	if (st == WEFT_OK && (ticket.kind != WF_PATH_TICKET || ticket.path != path->kind->id)) {
+		st = wf_fail(WEFT_PROTOCOL, "path head: kind %u for path %u on %s", ticket.kind,
+			     ticket.path, path->kind->name);
+	}
+	for (m = st == WEFT_OK ? t->conns : NULL; m != NULL; m = m->next) {
+		if (m->state == WF_MUX_OFFERED &&
+		    memcmp(m->ticket, ticket.id, sizeof(m->ticket)) == 0) {
+			break;
+		}
+	}
+	if (m == NULL) {
+		turn_away_fast(t, event->conn,
+			       st != WEFT_OK ? weft_last_error() : "its ticket is unknown");
+		return false;
+	}
+	m->fast = event->conn;
+	m->fast->user = m;
+	m->path = path;
+	memset(m->ticket, 0, sizeof(m->ticket));
+	(void)snprintf(m->path_why, sizeof(m->path_why), "%s", path->kind->why);
+	m->deadline_ns = WF_NEVER;
+	wf_mux_conn_state(m, WF_MUX_ASKED);
+	event->conn = &m->conn;
+	event->up.blob = m->hello;
+	event->up.blob_bytes = m->hello_bytes;
+	return true;
+}
+
+bool
+wf_mux_accept(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
+{
+	if (path != &t->path[0]) {
+		return accept_fast(t, path, event);
+	}
+	struct wf_mux_conn *m = NULL;
+	if (t->conn_count < t->opts.conn_max) {
+		m = wf_mux_conn_create(t, true);
+	}
+	if (m == NULL) {
+		event->conn->user = &t->no_room;
+		wf_transport_disconnect(event->conn, WF_DISCONNECT_NOW);
+		return false;
+	}
+	return accept_boot(t, m, event);
+}
+
+enum weft_status
+wf_mux_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t verdict_bytes)
+{
+	struct wf_mux_conn *m = wf_mux_conn_of(conn);
+	if (m->state != WF_MUX_ASKED) {
+		bool over = m->state >= WF_MUX_DYING;
+		return wf_fail(over ? WEFT_CLOSED : WEFT_INVALID,
+			       over ? "answer: the connection has gone"
+				    : "answer: the connection does not wait for one");
+	}
+	uint8_t blob[WF_BLOB_ROOM];
+	struct wf_path_head head = {.kind = WF_PATH_HERE};
+	struct wf_conn *lead = m->fast != NULL ? m->fast : m->boot;
+	if (m->fast != NULL) {
+		head.path = (uint8_t)m->path->kind->id;
+	} else {
+		head.reason = m->reason;
+		(void)snprintf(head.text, sizeof(head.text), "%.*s", WF_PATH_TEXT_BYTES - 1,
+			       m->reason == WF_PATH_MISSING ? m->path_why : "");
+	}
+	size_t used = wf_path_encode(&head, blob);
+	if (verdict_bytes > 0) {
+		memcpy(blob + used, verdict, verdict_bytes);
+	}
+	enum weft_status st = wf_transport_answer(lead, accept, blob, used + verdict_bytes);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (accept) {
+		wf_mux_conn_up(m, lead, m->fast != NULL ? m->path : &m->t->path[0]);
+		return WEFT_OK;
+	}
+	m->disconnected = true;
+	wf_mux_conn_state(m, WF_MUX_DYING);
+	return WEFT_OK;
+}

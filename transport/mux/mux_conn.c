@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mux_conn: the states of a connection, and its end.
+ *
+ *   BOOTING - UP                             connecting end, the bootstrap carries
+ *   BOOTING - UPGRADING - UP                 connecting end, another path carries
+ *             UPGRADING - JUDGING - BOOTING  that path cannot be had
+ *             OFFERED - ASKED - UP           accepting end; without offer: ASKED - UP
+ *   UP - DYING - GONE; any - DYING - GONE; any - FAILED - GONE
+ *
+ * DOWN is delivered together with that of the inner connection that carries, or would have: what is
+ * lent in its memory is good for exactly as long. The bootstrap of an upgraded connection was never
+ * granted anything; it may end later. Thread: the transport's owner. */
+#include "transport/mux/mux_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct wf_mux_conn *
+wf_mux_conn_create(struct wf_mux *t, bool incoming)
+{
+	struct wf_mux_conn *m = wf_zalloc(t->transport.env, sizeof(*m));
+	if (m == NULL) {
+		return NULL;
+	}
+	m->conn.transport = &t->transport;
+	m->t = t;
+	m->incoming = incoming;
+	m->state = incoming ? WF_MUX_ASKED : WF_MUX_BOOTING;
+	m->deadline_ns = WF_NEVER;
+	m->next = t->conns;
+	m->prev_next = &t->conns;
+	if (t->conns != NULL) {
+		t->conns->prev_next = &m->next;
+	}
+	t->conns = m;
+	t->conn_count++;
+	t->changed = true;
+	t->attention = true;
+	return m;
+}
+
+void
+wf_mux_conn_free(struct wf_mux_conn *m)
+{
+	struct wf_mux *t = m->t;
+	*m->prev_next = m->next;
+	if (m->next != NULL) {
+		m->next->prev_next = m->prev_next;
+	}
+	wf_free(t->transport.env, m, sizeof(*m));
+}
+
+void
+wf_mux_conn_state(struct wf_mux_conn *m, enum wf_mux_state state)
+{
+	struct wf_mux *t = m->t;
+	t->failed_count += state == WF_MUX_FAILED && m->state != WF_MUX_FAILED;
+	t->failed_count -= state != WF_MUX_FAILED && m->state == WF_MUX_FAILED;
+	m->state = state;
+	t->changed = true;
+	t->attention = true;
+}
+
+void
+wf_mux_conn_gone(struct wf_mux_conn *m)
+{
+	WF_ASSERT(m->state != WF_MUX_GONE);
+	wf_mux_conn_state(m, WF_MUX_GONE);
+	m->t->conn_count--;
+	m->t->dead_waiting = true;
+	m->carry = NULL;
+}
+
+void
+wf_mux_conns_reap(struct wf_mux *t)
+{
+	struct wf_mux_conn *next = NULL;
+	t->dead_waiting = false;
+	for (struct wf_mux_conn *m = t->conns; m != NULL; m = next) {
+		next = m->next;
+		if (m->state == WF_MUX_GONE && m->boot == NULL && m->fast == NULL) {
+			wf_mux_conn_free(m);
+		}
+	}
+}
+
+void
+wf_mux_conn_deadline(struct wf_mux_conn *m, uint64_t deadline_ns)
+{
+	m->deadline_ns = deadline_ns;
+	if (deadline_ns < m->t->timer_ns) {
+		m->t->timer_ns = deadline_ns;
+	}
+}
+
+void
+wf_mux_abandon(struct wf_conn *inner, enum wf_disconnect how)
+{
+	if (inner != NULL) {
+		inner->user = NULL;
+		wf_transport_disconnect(inner, how);
+	}
+}
+
+void
+wf_mux_conn_cause(struct wf_mux_conn *m, enum weft_status status, const char *format, ...)
+{
+	if (m->cause != WEFT_OK) {
+		return;
+	}
+	char text[WF_WHY_BYTES];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	m->cause = status;
+	if (m->peer[0] == '\0' || strncmp(text, m->peer, strlen(m->peer)) == 0) {
+		(void)snprintf(m->why, sizeof(m->why), "%.*s", WF_WHY_BYTES - 1, text);
+	} else {
+		(void)snprintf(m->why, sizeof(m->why), "%.80s: %.170s", m->peer, text);
+	}
+}
+
+void
+wf_mux_conn_kill(struct wf_mux_conn *m)
+{
+	WF_ASSERT(m->cause != WEFT_OK || m->disconnected);
+	m->deadline_ns = WF_NEVER;
+	if (m->fast == NULL && m->boot == NULL) {
+		wf_mux_conn_state(m, WF_MUX_FAILED);
+		return;
+	}
+	wf_mux_conn_state(m, WF_MUX_DYING);
+	if (m->fast != NULL) {
+		wf_transport_disconnect(m->fast, WF_DISCONNECT_NOW);
+	} else {
+		wf_transport_disconnect(m->boot, WF_DISCONNECT_NOW);
+	}
+}
+
+void
+wf_mux_conn_up(struct wf_mux_conn *m, struct wf_conn *carry, struct wf_mux_path *path)
+{
+	wf_mux_conn_state(m, WF_MUX_UP);
+	m->carry = carry;
+	m->path = path;
+	m->was_up = true;
+	m->up_ns = wf_now_ns(m->t->transport.env);
+	if (m->boot != NULL) { /* else it lingers */
+		m->deadline_ns = WF_NEVER;
+	}
+	path->conns_up++;
+	m->t->info.conns_up++;
+}
+
+/* All that is left is the bootstrap of a connection whose DOWN is delivered. Where the path broke
+ * it stays a while: if it ends by itself, the path was not to blame. The accepting end lets the
+ * other one judge. */
+static void
+settle_boot(struct wf_mux_conn *m, bool in_order)
+{
+	if (m->boot == NULL) {
+		return;
+	}
+	if (m->broke) {
+		uint64_t wait_ns = WF_MUX_JUDGE_NS * (m->incoming ? 2 : 1);
+		wf_mux_conn_deadline(m, wf_now_ns(m->t->transport.env) + wait_ns);
+		return;
+	}
+	wf_mux_abandon(m->boot, in_order ? WF_DISCONNECT_DRAIN : WF_DISCONNECT_NOW);
+	m->boot = NULL;
+}
+
+static void
+set_down(struct wf_mux_conn *m, struct wf_event *event)
+{
+	event->conn = &m->conn;
+	if (m->disconnected) {
+		event->down.status = WEFT_CLOSED;
+	} else if (m->cause != WEFT_OK) {
+		event->down.status = m->cause;
+		event->down.why = m->why;
+		event->down.blob = NULL;
+		event->down.blob_bytes = 0;
+	}
+	if (m->was_up) {
+		m->t->info.conns_down++;
+	}
+	wf_mux_conn_gone(m);
+	settle_boot(m, event->down.status == WEFT_CLOSED);
+}
+
+void
+wf_mux_conn_report(struct wf_mux_conn *m, struct wf_event *event)
+{
+	/* Its own text names the peer, but by the address of the path. */
+	if (m->cause == WEFT_OK && m->peer[0] != '\0' && event->down.status != WEFT_REFUSED) {
+		if (strncmp(event->down.why, m->peer, strlen(m->peer)) != 0) {
+			wf_mux_conn_cause(m, event->down.status, "%s%s%s",
+					  m->path == NULL ? "" : m->path->kind->name,
+					  m->path == NULL ? "" : ": ", event->down.why);
+		}
+	}
+	set_down(m, event);
+}
+
+void
+wf_mux_conn_report_failed(struct wf_mux_conn *m, struct wf_event *event)
+{
+	WF_ASSERT(m->state == WF_MUX_FAILED);
+	memset(event, 0, sizeof(*event));
+	event->kind = WF_EVENT_DOWN;
+	event->down.why = m->why;
+	set_down(m, event);
+}
+
+void
+wf_mux_conn_expire(struct wf_mux_conn *m)
+{
+	const struct wf_transport_opts *opts = &m->t->opts;
+	m->deadline_ns = WF_NEVER;
+	switch (m->state) {
+	case WF_MUX_BOOTING:
+	case WF_MUX_UPGRADING:
+		wf_mux_conn_cause(m, WEFT_TIMEOUT, "not answered within %llu ms%s%s",
+				  (unsigned long long)(opts->connect_timeout_ns / WF_NS_PER_MS),
+				  m->fast == NULL ? "" : " over ",
+				  m->fast == NULL ? "" : m->path->kind->name);
+		if (m->fast != NULL && m->path->kind->may_hang) {
+			(void)wf_mux_path_broke(m, m->why);
+		}
+		wf_mux_conn_kill(m);
+		break;
+	case WF_MUX_JUDGING:
+		wf_mux_connect_again(m);
+		break;
+	case WF_MUX_OFFERED:
+		wf_mux_conn_gone(m);
+		wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
+		m->boot = NULL;
+		break;
+	case WF_MUX_UP: /* the bootstrap has gone, and there was time for what was on its way */
+		wf_mux_conn_kill(m);
+		break;
+	case WF_MUX_GONE:
+		wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
+		m->boot = NULL;
+		m->t->dead_waiting = true;
+		m->t->attention = true;
+		break;
+	case WF_MUX_ASKED:
+	case WF_MUX_DYING:
+	case WF_MUX_FAILED:
+		break;
+	}
+}
+
+/* The inner connection that carried is DOWN. */
+static void
+carry_down(struct wf_mux_conn *m, struct wf_event *event)
+{
+	enum weft_status status = event->down.status;
+	bool by_path = m->state == WF_MUX_UP && m->boot != NULL && m->boot != m->carry &&
+		       status != WEFT_CLOSED;
+	if (by_path) {
+		m->broke = true;
+		m->path->conns_broken++;
+		if (!m->incoming) {
+			m->blame = wf_mux_path_broke(m, event->down.why);
+		}
+	}
+	/* What this end of the path found out itself is worth more than how the bootstrap ended;
+	 * how that ended in disorder, more than how the peer then ended the path. */
+	if (m->cause == WEFT_CLOSED || (status != WEFT_LOST && status != WEFT_CLOSED)) {
+		m->cause = WEFT_OK;
+	}
+}
+
+/* The bootstrap of an upgraded connection is DOWN: so is the host, the process or the connection.
+ * What was sent before is delivered first, and the path says itself when that is done. */
+static void
+boot_down_in_up(struct wf_mux_conn *m, const struct wf_event *event)
+{
+	wf_mux_conn_cause(m, event->down.status, "%s", event->down.why);
+	if (event->down.status == WEFT_CLOSED || event->down.status == WEFT_LOST) {
+		wf_mux_conn_deadline(m, wf_now_ns(m->t->transport.env) + WF_MUX_LINGER_NS);
+		m->t->changed = true;
+		m->t->attention = true;
+	} else {
+		wf_mux_conn_kill(m);
+	}
+}
+
+/* The bootstrap is DOWN, and another inner connection is there, is wanted or was. */
+static bool
+boot_down(struct wf_mux_conn *m, struct wf_event *event)
+{
+	struct wf_mux *t = m->t;
+	enum weft_status status = event->down.status;
+	uint64_t linger_ns = wf_now_ns(t->transport.env) + WF_MUX_LINGER_NS;
+	switch (m->state) {
+	case WF_MUX_UPGRADING: /* an answer may be on its way over the path */
+		wf_mux_conn_cause(m, status == WEFT_TIMEOUT ? status : WEFT_UNAVAILABLE, "%s",
+				  event->down.why);
+		wf_mux_conn_deadline(m, linger_ns < m->attempt_ns ? linger_ns : m->attempt_ns);
+		return false;
+	case WF_MUX_JUDGING:
+		m->cause = WEFT_OK;
+		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "%s", event->down.why);
+		wf_mux_conn_report(m, event);
+		return true;
+	case WF_MUX_OFFERED:
+		wf_mux_conn_gone(m);
+		return false;
+	case WF_MUX_ASKED:
+		wf_mux_conn_cause(m, status, "%s", event->down.why);
+		wf_mux_conn_kill(m);
+		return false;
+	case WF_MUX_UP:
+		boot_down_in_up(m, event);
+		return false;
+	case WF_MUX_GONE:
+		if (m->blame != NULL && m->blame->path == m->path) {
+			wf_mux_path_forgive(m->blame);
+		}
+		if (m->stranger) {
+			t->info.strangers_refused++;
+			(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger),
+				       "%.100s: %.150s", event->down.why, m->why);
+		}
+		t->dead_waiting = true;
+		t->attention = true;
+		return false;
+	case WF_MUX_BOOTING:
+	case WF_MUX_DYING:
+	case WF_MUX_FAILED:
+		break;
+	}
+	return false;
+}
+
+bool
+wf_mux_conn_inner_down(struct wf_mux_conn *m, struct wf_event *event)
+{
+	bool is_fast = event->conn == m->fast;
+	WF_ASSERT(is_fast || event->conn == m->boot);
+	bool alone = is_fast || m->fast == NULL;
+	if (is_fast) {
+		m->fast = NULL;
+	} else {
+		m->boot = NULL;
+	}
+	bool waits =
+		m->state == WF_MUX_JUDGING || m->state == WF_MUX_OFFERED || m->state == WF_MUX_GONE;
+	if (!alone || waits) {
+		return boot_down(m, event);
+	}
+	if (m->state == WF_MUX_BOOTING) {
+		return wf_mux_connect_refused(m, event);
+	}
+	if (m->state == WF_MUX_UPGRADING) {
+		return wf_mux_connect_path_down(m, event);
+	}
+	if (m->state == WF_MUX_UP) {
+		carry_down(m, event);
+	}
+	wf_mux_conn_report(m, event);
+	return true;
+}
+
+void
+wf_mux_disconnect(struct wf_conn *conn, enum wf_disconnect how)
+{
+	struct wf_mux_conn *m = wf_mux_conn_of(conn);
+	bool was_up = m->state == WF_MUX_UP;
+	if (m->state == WF_MUX_GONE) {
+		return;
+	}
+	if (how == WF_DISCONNECT_DRAIN && m->disconnected) {
+		return;
+	}
+	m->disconnected = true;
+	if (m->state == WF_MUX_FAILED) {
+		return;
+	}
+	if (was_up && how == WF_DISCONNECT_DRAIN) {
+		m->deadline_ns = WF_NEVER;
+		wf_mux_conn_state(m, WF_MUX_DYING);
+		wf_transport_disconnect(m->carry, WF_DISCONNECT_DRAIN);
+		return;
+	}
+	wf_mux_conn_kill(m);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mux_connect: the connecting end, from connect to UP: to the bootstrap, from there to the path
+ * that is offered, and to the bootstrap once more without that path where it cannot be had. Thread:
+ * the transport's owner. */
+#include "transport/mux/mux_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Go to the bootstrap with the paths that are left. */
+static enum weft_status
+begin(struct wf_mux_conn *m)
+{
+	struct wf_mux *t = m->t;
+	uint8_t blob[WF_BLOB_ROOM];
+	struct wf_path_head head = {
+		.kind = WF_PATH_HELLO,
+		.flags = t->must ? WF_PATH_MUST : 0,
+		.paths = m->paths,
+	};
+	memcpy(head.id, t->host_id, sizeof(head.id));
+	(void)snprintf(head.text, sizeof(head.text), "%s", m->left_out);
+	size_t used = wf_path_encode(&head, blob);
+	memcpy(blob + used, m->hello, m->hello_bytes);
+	wf_mux_conn_state(m, WF_MUX_BOOTING);
+	wf_mux_conn_deadline(m, m->attempt_ns);
+	m->path = NULL;
+	return wf_transport_connect(t->path[0].inner, &m->to, blob, used + m->hello_bytes, m,
+				    &m->boot);
+}
+
+enum weft_status
+wf_mux_connect(struct wf_transport *transport, const struct wf_host *to, const void *hello,
+	       size_t hello_bytes, void *user, struct wf_conn **out)
+{
+	struct wf_mux *t = wf_mux_of(transport);
+	if (t->conn_count >= t->opts.conn_max) {
+		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
+			       to->name, t->opts.conn_max);
+	}
+	struct wf_mux_conn *m = wf_mux_conn_create(t, false);
+	if (m == NULL) {
+		return wf_fail(WEFT_NOMEM, "connect to %s: %zu bytes", to->name, sizeof(*m));
+	}
+	m->conn.user = user;
+	m->to = *to;
+	wf_host_format(to, m->peer, sizeof(m->peer));
+	if (hello_bytes > 0) {
+		memcpy(m->hello, hello, hello_bytes);
+	}
+	m->hello_bytes = hello_bytes;
+	m->attempt_ns = wf_now_ns(transport->env) + t->opts.connect_timeout_ns;
+	m->paths = wf_mux_paths_towards(t, to, m->left_out);
+	enum weft_status st = begin(m);
+	if (st != WEFT_OK) {
+		m->boot = NULL;
+		wf_mux_conn_gone(m);
+		return st;
+	}
+	*out = &m->conn;
+	return WEFT_OK;
+}
+
+/* The path is not to be had; what is there says why. */
+static void
+leave_out(struct wf_mux_conn *m)
+{
+	m->paths &= ~wf_mux_bit(m->path);
+	(void)snprintf(m->left_out, sizeof(m->left_out), "%s: %.110s", m->path->kind->name, m->why);
+	m->cause = WEFT_OK;
+}
+
+void
+wf_mux_connect_again(struct wf_mux_conn *m)
+{
+	WF_ASSERT(m->state == WF_MUX_JUDGING && m->fast == NULL);
+	if (m->t->must) {
+		char text[WF_WHY_BYTES];
+		(void)snprintf(text, sizeof(text), "%.100s: %.150s", m->path->kind->name, m->why);
+		m->cause = WEFT_OK;
+		wf_mux_conn_cause(m, WEFT_REFUSED, "--transport=%s, but %s", m->t->asked, text);
+		wf_mux_conn_state(m, WF_MUX_FAILED);
+		return;
+	}
+	leave_out(m);
+	wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
+	m->boot = NULL;
+	if (begin(m) != WEFT_OK) {
+		m->boot = NULL;
+		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());
+		wf_mux_conn_kill(m);
+	}
+}
+
+/* Why the bootstrap carries, as this end sees it. */
+static void
+explain_bootstrap(struct wf_mux_conn *m, const struct wf_path_head *head)
+{
+	const struct wf_mux *t = m->t;
+	char *out = m->path_why;
+	const size_t bytes = sizeof(m->path_why);
+	if (t->path_count == 1 && strcmp(t->asked, "tcp") == 0) {
+		(void)snprintf(out, bytes, "--transport=tcp");
+	} else if (t->path_count == 1) {
+		(void)snprintf(out, bytes, "the only one");
+	} else if (m->left_out[0] != '\0') {
+		(void)snprintf(out, bytes, "%s", m->left_out);
+	} else if (head->reason == WF_PATH_ONLY) {
+		(void)snprintf(out, bytes, "peer offers %s only", t->path[0].kind->name);
+	} else if (head->reason == WF_PATH_OTHER_HOST) {
+		(void)snprintf(out, bytes, "on another host");
+	} else {
+		(void)snprintf(out, bytes, "peer says: %s", head->text);
+	}
+}
+
+/* The verdict of the user, behind that of mux. */
+static bool
+up(struct wf_mux_conn *m, struct wf_event *event, size_t used)
+{
+	bool over_fast = event->conn == m->fast;
+	wf_mux_conn_up(m, event->conn, over_fast ? m->path : &m->t->path[0]);
+	if (over_fast) {
+		(void)snprintf(m->path_why, sizeof(m->path_why), "%s", m->path->kind->why);
+	}
+	event->conn = &m->conn;
+	event->up.blob += used;
+	event->up.blob_bytes -= used;
+	return true;
+}
+
+/* Take the first offer that this end may use. */
+static void
+upgrade(struct wf_mux_conn *m, const struct wf_path_head *head)
+{
+	const struct wf_path_offer *offer = NULL;
+	m->path = NULL;
+	for (unsigned i = 0; i < head->offer_count && m->path == NULL; i++) {
+		offer = &head->offer[i];
+		if (offer->path < 32 && (m->paths & 1u << offer->path) != 0) {
+			m->path = wf_mux_path_find(m->t, offer->path);
+		}
+	}
+	if (m->path == NULL) {
+		wf_mux_conn_cause(m, WEFT_PROTOCOL, "it offers none of the paths asked for");
+		wf_mux_conn_kill(m);
+		return;
+	}
+	struct wf_host to = m->to;
+	to.port = offer->port;
+	if (offer->host[0] != '\0') {
+		(void)snprintf(to.name, sizeof(to.name), "%s", offer->host);
+	}
+	uint8_t blob[WF_BLOB_ROOM];
+	struct wf_path_head ticket = {.kind = WF_PATH_TICKET, .path = offer->path};
+	memcpy(ticket.id, head->id, sizeof(ticket.id));
+	size_t used = wf_path_encode(&ticket, blob);
+	wf_mux_conn_state(m, WF_MUX_UPGRADING);
+	if (wf_transport_connect(m->path->inner, &to, blob, used, m, &m->fast) != WEFT_OK) {
+		m->fast = NULL;
+		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());
+		wf_mux_conn_state(m, WF_MUX_JUDGING);
+		wf_mux_connect_again(m);
+	}
+}
+
+bool
+wf_mux_connect_up(struct wf_mux_conn *m, struct wf_event *event)
+{
+	struct wf_path_head head;
+	size_t used = 0;
+	bool on_boot = event->conn == m->boot;
+	bool expected = m->state == (on_boot ? WF_MUX_BOOTING : WF_MUX_UPGRADING);
+	if (!expected) {
+		return false; /* disconnected meanwhile */
+	}
+	if (wf_path_decode(event->up.blob, event->up.blob_bytes, &head, &used) != WEFT_OK) {
+		wf_mux_conn_cause(m, WEFT_PROTOCOL, "%s", weft_last_error());
+		wf_mux_conn_kill(m);
+		return false;
+	}
+	if (on_boot && head.kind == WF_PATH_UPGRADE) {
+		upgrade(m, &head);
+		return false;
+	}
+	if (head.kind != WF_PATH_HERE || (on_boot && m->t->must)) {
+		wf_mux_conn_cause(m, WEFT_PROTOCOL, "its verdict is a path head of kind %u",
+				  head.kind);
+		wf_mux_conn_kill(m);
+		return false;
+	}
+	if (on_boot) {
+		explain_bootstrap(m, &head);
+	}
+	return up(m, event, used);
+}
+
+/* One of the two ends demands what the other has not. */
+static void
+explain_refusal(struct wf_mux_conn *m, const struct wf_path_head *head)
+{
+	const struct wf_mux *t = m->t;
+	if (!t->must) {
+		wf_mux_conn_cause(m, WEFT_REFUSED, "%s", head->text);
+	} else if (head->reason == WF_PATH_ONLY) {
+		wf_mux_conn_cause(m, WEFT_REFUSED,
+				  "--transport=%s here, but the peer uses tcp only; start it with "
+				  "--transport=auto or %s, or this end with auto",
+				  t->asked, t->asked);
+	} else if (head->reason == WF_PATH_OTHER_HOST) {
+		wf_mux_conn_cause(m, WEFT_REFUSED,
+				  "--transport=%s here, but the peer is on another host; use "
+				  "--transport=auto or tcp",
+				  t->asked);
+	} else {
+		wf_mux_conn_cause(m, WEFT_REFUSED, "--transport=%s here, but the peer says: %s",
+				  t->asked, head->text);
+	}
+}
+
+/* The verdict of a refusal: is it mux's, or the user's? False: neither. */
+static bool
+read_refusal(struct wf_mux_conn *m, struct wf_event *event)
+{
+	struct wf_path_head head;
+	size_t used = 0;
+	if (wf_path_decode(event->down.blob, event->down.blob_bytes, &head, &used) != WEFT_OK) {
+		wf_mux_conn_cause(m, WEFT_PROTOCOL, "%s", weft_last_error());
+		return false;
+	}
+	if (head.kind == WF_PATH_HERE) {
+		event->down.blob += used;
+		event->down.blob_bytes -= used;
+		return true;
+	}
+	if (head.kind != WF_PATH_NO) {
+		wf_mux_conn_cause(m, WEFT_PROTOCOL, "its refusal is a path head of kind %u",
+				  head.kind);
+		return false;
+	}
+	explain_refusal(m, &head);
+	return false;
+}
+
+bool
+wf_mux_connect_refused(struct wf_mux_conn *m, struct wf_event *event)
+{
+	if (event->down.status == WEFT_REFUSED) {
+		(void)read_refusal(m, event);
+	}
+	wf_mux_conn_report(m, event);
+	return true;
+}
+
+bool
+wf_mux_connect_path_down(struct wf_mux_conn *m, struct wf_event *event)
+{
+	enum weft_status status = event->down.status;
+	if (status == WEFT_REFUSED || status == WEFT_TIMEOUT) {
+		m->cause = WEFT_OK; /* says more than that the bootstrap has gone, too */
+	}
+	if (status == WEFT_REFUSED && read_refusal(m, event)) {
+		wf_mux_conn_report(m, event);
+		return true;
+	}
+	m->cause = status == WEFT_REFUSED ? WEFT_OK : m->cause; /* mux's: the ticket */
+	if (m->boot == NULL || status == WEFT_TIMEOUT) {
+		wf_mux_conn_cause(m, status == WEFT_REFUSED ? WEFT_UNAVAILABLE : status, "%s",
+				  event->down.why);
+		if (status == WEFT_TIMEOUT && m->path->kind->may_hang) {
+			(void)wf_mux_path_broke(m, event->down.why);
+		}
+		wf_mux_conn_report(m, event);
+		return true;
+	}
+	m->cause = WEFT_OK;
+	(void)snprintf(m->why, sizeof(m->why), "%.*s", WF_WHY_BYTES - 1,
+		       status == WEFT_REFUSED ? "its ticket was not taken" : event->down.why);
+	wf_mux_conn_state(m, WF_MUX_JUDGING);
+	wf_mux_conn_deadline(m, wf_now_ns(m->t->transport.env) + WF_MUX_JUDGE_NS);
+	return false;
+}

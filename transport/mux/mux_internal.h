@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mux_internal: what the files of mux share.
+ *
+ * mux composes backends: a bootstrap, on which two ends meet, and faster paths, one of which then
+ * carries the data. Both are connections of inner transports; what is said between the two ends
+ * about paths stands in their hellos and verdicts (wire/path.h), and nowhere else.
+ * Thread: the transport's owner. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/assert.h"
+#include "base/env.h"
+#include "transport/ops.h"
+#include "wire/path.h"
+
+#define WF_MUX_LOOK_NS WF_NS_PER_MS          /* how often what is quiet is looked at */
+#define WF_MUX_LOOK_TURNS 16u                /* how often the clock is */
+#define WF_MUX_LINGER_NS WF_NS_PER_S         /* for what was sent before the bootstrap ended */
+#define WF_MUX_JUDGE_NS (100 * WF_NS_PER_MS) /* who ended: the path, or the peer? */
+#define WF_MUX_SPARE_CONNS 64u               /* inner connections that are ending */
+#define WF_MUX_BROKEN_MAX 64u                /* paths that broke and are remembered */
+#define WF_MUX_BROKEN_DOUBLINGS 6u           /* of the time that such a path is left out */
+#define WF_MUX_WHY_BYTES 160
+#define WF_MUX_PEER_BYTES (WF_HOST_BYTES + 8)
+
+WF_STATIC_ASSERT(WF_BLOB_MAX == WF_PATH_USER_MAX, "a user's blob fits behind a path head");
+WF_STATIC_ASSERT(WF_BLOB_ROOM >= WF_PATH_PLAIN_MAX + WF_BLOB_MAX, "and the backends have room");
+WF_STATIC_ASSERT(WF_BLOB_ROOM >= WF_PATH_UPGRADE_MAX, "for offers, too");
+
+/* A backend, as a path. */
+struct wf_mux_kind {
+	const char *name;   /* of the backend */
+	enum wf_path_id id; /* WF_PATH_BOOTSTRAP: it can only be one */
+	bool one_host;      /* joins processes of one host only */
+	bool may_hang;      /* an attempt may end in silence: then the path is to blame */
+	const char *listen; /* where; NULL: where the bootstrap listens */
+	const char *why;    /* it was chosen */
+};
+
+struct wf_mux_path {
+	const struct wf_mux_kind *kind;
+	struct wf_transport *inner; /* NULL: could not be opened */
+	uint16_t port;              /* where it listens; 0: it does not */
+	bool hot;                   /* polled on every turn */
+	bool asleep;       /* armed, and it had nothing: what comes makes its descriptor readable */
+	uint64_t armed_ns; /* deadline that it gave; WF_NEVER without one */
+	uint64_t conns_up, conns_broken;
+	char missing[WF_PATH_TEXT_BYTES]; /* why it cannot be used; "": it can */
+};
+
+/* A path that broke. */
+struct wf_mux_broken {
+	struct wf_host peer;
+	const struct wf_mux_path *path; /* NULL: nothing is remembered here */
+	unsigned times;                 /* in a row */
+	uint64_t at_ns, until_ns;
+	char why[WF_MUX_WHY_BYTES];
+};
+
+enum wf_mux_state {
+	WF_MUX_BOOTING,   /* connecting end: the bootstrap is under way */
+	WF_MUX_UPGRADING, /* connecting end: an offered path is under way */
+	WF_MUX_JUDGING,   /* connecting end: it failed; is the peer still there? */
+	WF_MUX_OFFERED,   /* accepting end: waits for the ticket; nobody above knows of it */
+	WF_MUX_ASKED,     /* accepting end: UP was delivered, no answer yet */
+	WF_MUX_UP,
+	WF_MUX_DYING,  /* DOWN comes with that of what carries */
+	WF_MUX_FAILED, /* nothing carries; DOWN waits for the next poll */
+	WF_MUX_GONE,   /* DOWN was delivered, or never will be */
+};
+
+struct wf_mux;
+
+struct wf_mux_conn {
+	struct wf_conn conn; /* first */
+	struct wf_mux *t;
+	struct wf_mux_conn *next, **prev_next; /* transport's list of all */
+	enum wf_mux_state state;
+	bool incoming;
+	bool was_up;                 /* counted as up */
+	bool disconnected;           /* by this end: its DOWN is CLOSED */
+	bool broke;                  /* the path did, and the bootstrap was there */
+	bool stranger;               /* refused by mux: counted when it has gone */
+	struct wf_conn *boot, *fast; /* inner connections, NULL: none; their `user` is this */
+	struct wf_conn *carry;       /* UP and DYING: the one of them that carries */
+	struct wf_mux_path *path;    /* of `fast`; UP: of `carry` */
+	uint64_t deadline_ns;        /* of the state; WF_NEVER: none */
+	uint64_t up_ns;
+
+	/* Connecting end. */
+	struct wf_host to;
+	uint64_t attempt_ns;         /* end of the whole attempt */
+	uint32_t paths;              /* that are left to be tried: 1 << enum wf_path_id */
+	struct wf_mux_broken *blame; /* of the path that carried; may be taken back */
+
+	uint8_t ticket[WF_PATH_ID_BYTES]; /* OFFERED */
+	uint8_t hello[WF_BLOB_MAX];       /* of the user, until UP */
+	size_t hello_bytes;
+	uint8_t reason;                    /* ASKED: enum wf_path_reason */
+	char left_out[WF_PATH_TEXT_BYTES]; /* why paths are; connecting end: by us, else by it */
+	char path_why[WF_MUX_WHY_BYTES];
+	char peer[WF_MUX_PEER_BYTES]; /* connecting end */
+
+	/* What is reported of its end, if it is not what the inner connection says. */
+	enum weft_status cause; /* WEFT_OK: none */
+	char why[WF_WHY_BYTES];
+};
+
+struct wf_mux {
+	struct wf_transport transport; /* first */
+	struct wf_transport_opts opts;
+	struct wf_transport_info info; /* what is mux's own; the rest is summed up by query */
+	uint64_t inner_strangers[WF_PATHS_MAX]; /* as of the last query */
+	uint8_t host_id[WF_HOST_ID_BYTES];
+	bool must;                             /* run over a fast path or not at all */
+	const char *asked;                     /* name of the setting */
+	struct wf_mux_path path[WF_PATHS_MAX]; /* the bootstrap first */
+	unsigned path_count;
+	int epoll_fd; /* over those of several inner ones; -1: not needed */
+	int wait_fd;
+
+	struct wf_mux_conn *conns;
+	uint32_t conn_count; /* all but GONE */
+	bool dead_waiting;   /* some connection may be freed */
+	uint32_t failed_count;
+	struct wf_mux_conn no_room; /* `user` of those that conn_max keeps out */
+
+	unsigned first; /* path with which the next poll begins */
+	unsigned turns; /* since the clock was looked at */
+	bool attention; /* the next poll is none of the usual */
+	bool armed;
+	bool slept;        /* since the armed poll there was none */
+	bool changed;      /* which paths are hot is to be found out */
+	bool hidden;       /* an event was used up */
+	uint64_t now_ns;   /* of the last look at the clock */
+	uint64_t look_ns;  /* all are looked at then */
+	uint64_t timer_ns; /* nothing is due before; may be early */
+	uint64_t armed_ns; /* deadline that arm gave */
+	struct wf_mux_broken broken[WF_MUX_BROKEN_MAX];
+};
+
+static inline struct wf_mux *
+wf_mux_of(struct wf_transport *transport)
+{
+	return (struct wf_mux *)transport;
+}
+
+static inline struct wf_mux_conn *
+wf_mux_conn_of(struct wf_conn *conn)
+{
+	return (struct wf_mux_conn *)conn;
+}
+
+static inline uint32_t
+wf_mux_bit(const struct wf_mux_path *path)
+{
+	return 1u << path->kind->id;
+}
+
+/* mux_paths.c: which paths there are, and which broke. */
+enum weft_status wf_mux_paths_open(struct wf_mux *t);
+/* After the bootstrap listens, at `at`: the others do. */
+enum weft_status wf_mux_paths_listen(struct wf_mux *t, const struct wf_host *at);
+/* The path of that number that this end can use; NULL. */
+struct wf_mux_path *wf_mux_path_find(struct wf_mux *t, uint8_t id);
+/* Those that may be used towards `peer`; `left_out` says why others are not. */
+uint32_t wf_mux_paths_towards(struct wf_mux *t, const struct wf_host *peer,
+			      char left_out[WF_PATH_TEXT_BYTES]);
+/* What carried `m` has broken. */
+struct wf_mux_broken *wf_mux_path_broke(struct wf_mux_conn *m, const char *why);
+/* It was not the path. */
+void wf_mux_path_forgive(struct wf_mux_broken *broken);
+
+/* mux_conn.c: life and death of a connection. */
+struct wf_mux_conn *wf_mux_conn_create(struct wf_mux *t, bool incoming);
+/* What goes through neither UP nor a caller: out of the count, freed by a later poll. */
+void wf_mux_conn_gone(struct wf_mux_conn *m);
+/* Free those that have gone; inner connections of theirs may still be ending. */
+void wf_mux_conns_reap(struct wf_mux *t);
+void wf_mux_conn_free(struct wf_mux_conn *m);
+void wf_mux_conn_deadline(struct wf_mux_conn *m, uint64_t deadline_ns);
+void wf_mux_conn_state(struct wf_mux_conn *m, enum wf_mux_state state);
+/* The inner connection ends, and nobody is told. Accepts NULL. */
+void wf_mux_abandon(struct wf_conn *inner, enum wf_disconnect how);
+/* What DOWN will say; the first cause stays. */
+void wf_mux_conn_cause(struct wf_mux_conn *m, enum weft_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* End the inner connections; DOWN with the cause follows. */
+void wf_mux_conn_kill(struct wf_mux_conn *m);
+/* Count it up, over the inner connection `carry` of `path`. */
+void wf_mux_conn_up(struct wf_mux_conn *m, struct wf_conn *carry, struct wf_mux_path *path);
+/* Make `event`, a DOWN of an inner one, that of `m`. */
+void wf_mux_conn_report(struct wf_mux_conn *m, struct wf_event *event);
+/* Deliver the DOWN of a FAILED one. */
+void wf_mux_conn_report_failed(struct wf_mux_conn *m, struct wf_event *event);
+void wf_mux_conn_expire(struct wf_mux_conn *m);
+/* An inner connection went DOWN. False: `event` is not for the caller. */
+bool wf_mux_conn_inner_down(struct wf_mux_conn *m, struct wf_event *event);
+void wf_mux_disconnect(struct wf_conn *conn, enum wf_disconnect how);
+
+/* mux_connect.c: the connecting end, until it is UP. */
+enum weft_status wf_mux_connect(struct wf_transport *transport, const struct wf_host *to,
+				const void *hello, size_t hello_bytes, void *user,
+				struct wf_conn **out);
+/* An inner connection is UP. False: `event` is not for the caller. */
+bool wf_mux_connect_up(struct wf_mux_conn *m, struct wf_event *event);
+/* BOOTING: the bootstrap went DOWN. */
+bool wf_mux_connect_refused(struct wf_mux_conn *m, struct wf_event *event);
+/* UPGRADING: the path went DOWN. */
+bool wf_mux_connect_path_down(struct wf_mux_conn *m, struct wf_event *event);
+/* JUDGING is over, and the peer is still there: it was the path. */
+void wf_mux_connect_again(struct wf_mux_conn *m);
+
+/* mux_accept.c: the accepting end, until it is UP. */
+/* An incoming inner connection. False: `event` is not for the caller. */
+bool wf_mux_accept(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event);
+enum weft_status wf_mux_answer(struct wf_conn *conn, bool accept, const void *verdict,
+			       size_t verdict_bytes);

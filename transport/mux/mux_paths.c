@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mux_paths: which paths a transport has, where they listen, and which of them broke towards whom.
+ * Thread: the transport's owner. */
+#include "transport/mux/mux_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ITEM_BYTES 192
+#define RETRY_NS (10 * WF_NS_PER_S)
+#define RETRY_SIM_NS (50 * WF_NS_PER_MS) /* simulated jobs are short */
+
+/* What `paths` may be: the bootstrap, and behind it what is better, best first. */
+struct setting {
+	const char *name;
+	const char *items;
+	bool must; /* one of those behind the bootstrap, or nothing */
+};
+
+static const struct setting settings[] = {
+	{"auto", "tcp,shm", false}, {"tcp", "tcp", false},           {"shm", "tcp,shm", true},
+	{"sim", "sim", false},      {"sim-auto", "sim,sim2", false},
+};
+
+static const struct wf_mux_kind kinds[] = {
+	{.name = "tcp", .id = WF_PATH_BOOTSTRAP},
+	{.name = "sim", .id = WF_PATH_BOOTSTRAP},
+	{.name = "shm",
+	 .id = WF_PATH_SHM,
+	 .one_host = true,
+	 .listen = "127.0.0.1",
+	 .why = "same host"},
+	{.name = "sim2", .id = WF_PATH_SIM2, .why = "both ends have it"},
+};
+
+/* "fault(cut=3)+shm" is a kind of shm. */
+static const char *
+base_name(const char *item)
+{
+	const char *base = item;
+	int depth = 0;
+	for (const char *at = item; *at != '\0'; at++) {
+		depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
+		if (*at == '+' && depth == 0) {
+			base = at + 1;
+		}
+	}
+	return base;
+}
+
+static const struct wf_mux_kind *
+find_kind(const char *name)
+{
+	for (size_t i = 0; i < WF_ARRAY_COUNT(kinds); i++) {
+		if (strcmp(kinds[i].name, name) == 0) {
+			return &kinds[i];
+		}
+	}
+	return NULL;
+}
+
+/* A fast path that cannot be opened is left out, unless it is the one that must be. */
+static enum weft_status
+open_path(struct wf_mux *t, const char *item)
+{
+	bool is_first = t->path_count == 0;
+	const struct wf_mux_kind *kind = find_kind(base_name(item));
+	if (kind == NULL || (kind->id == WF_PATH_BOOTSTRAP) != is_first ||
+	    t->path_count == WF_PATHS_MAX) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "transport \"%s\" is none: there are auto, shm and tcp", t->asked);
+	}
+	struct wf_mux_path *path = &t->path[t->path_count];
+	struct wf_transport_opts opts = t->opts;
+	opts.blob_max = WF_BLOB_ROOM;
+	opts.conn_max += opts.conn_max < 65536 - WF_MUX_SPARE_CONNS ? WF_MUX_SPARE_CONNS : 0;
+	*path = (struct wf_mux_path){.kind = kind, .armed_ns = WF_NEVER};
+	enum weft_status st = wf_transport_open(item, &opts, &path->inner);
+	if (st != WEFT_OK && (is_first || t->must)) {
+		return st;
+	}
+	if (st != WEFT_OK) {
+		path->inner = NULL;
+		(void)snprintf(path->missing, sizeof(path->missing), "%.*s", WF_PATH_TEXT_BYTES - 1,
+			       weft_last_error());
+	}
+	t->path_count++;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_mux_paths_open(struct wf_mux *t)
+{
+	const char *at = t->opts.paths;
+	t->asked = t->opts.paths;
+	if (t->opts.path_retry_ns == 0) {
+		bool simulated = strncmp(at, "sim", 3) == 0;
+		t->opts.path_retry_ns = simulated ? RETRY_SIM_NS : RETRY_NS;
+	}
+	for (size_t i = 0; i < WF_ARRAY_COUNT(settings); i++) {
+		if (strcmp(settings[i].name, t->opts.paths) == 0) {
+			at = settings[i].items;
+			t->asked = settings[i].name;
+			t->must = settings[i].must;
+		}
+	}
+	enum weft_status st = WEFT_OK;
+	while (st == WEFT_OK && *at != '\0') {
+		char item[ITEM_BYTES];
+		size_t used = 0;
+		int depth = 0;
+		for (; *at != '\0' && (*at != ',' || depth > 0); at++) {
+			depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
+			if (used < sizeof(item) - 1) {
+				item[used++] = *at;
+			}
+		}
+		item[used] = '\0';
+		st = open_path(t, item);
+		at += *at == ',' ? 1 : 0;
+	}
+	if (st == WEFT_OK && t->path_count == 0) {
+		st = open_path(t, "");
+	}
+	return st;
+}
+
+enum weft_status
+wf_mux_paths_listen(struct wf_mux *t, const struct wf_host *at)
+{
+	for (unsigned i = 1; i < t->path_count; i++) {
+		struct wf_mux_path *path = &t->path[i];
+		if (path->inner == NULL || path->port != 0) {
+			continue; /* one listener serves all that the bootstrap has */
+		}
+		struct wf_host where = *at;
+		where.port = 0;
+		if (path->kind->listen != NULL) {
+			(void)snprintf(where.name, sizeof(where.name), "%s", path->kind->listen);
+		}
+		enum weft_status st = wf_transport_listen(path->inner, &where, &path->port);
+		if (st != WEFT_OK && t->must) {
+			return st;
+		}
+		if (st != WEFT_OK) {
+			path->port = 0;
+			(void)snprintf(path->missing, sizeof(path->missing), "%.*s",
+				       WF_PATH_TEXT_BYTES - 1, weft_last_error());
+		}
+	}
+	return WEFT_OK;
+}
+
+struct wf_mux_path *
+wf_mux_path_find(struct wf_mux *t, uint8_t id)
+{
+	for (unsigned i = 1; i < t->path_count; i++) {
+		if (t->path[i].kind->id == id && t->path[i].inner != NULL) {
+			return &t->path[i];
+		}
+	}
+	return NULL;
+}
+
+static bool
+is_same_host(const struct wf_host *a, const struct wf_host *b)
+{
+	return a->port == b->port && strcmp(a->name, b->name) == 0;
+}
+
+static struct wf_mux_broken *
+find_broken(struct wf_mux *t, const struct wf_mux_path *path, const struct wf_host *peer)
+{
+	for (unsigned i = 0; i < WF_MUX_BROKEN_MAX; i++) {
+		struct wf_mux_broken *broken = &t->broken[i];
+		if (broken->path == path && is_same_host(&broken->peer, peer)) {
+			return broken;
+		}
+	}
+	return NULL;
+}
+
+uint32_t
+wf_mux_paths_towards(struct wf_mux *t, const struct wf_host *peer,
+		     char left_out[WF_PATH_TEXT_BYTES])
+{
+	uint64_t now_ns = wf_now_ns(t->transport.env);
+	uint32_t paths = 0;
+	left_out[0] = '\0';
+	for (unsigned i = 1; i < t->path_count; i++) {
+		const struct wf_mux_path *path = &t->path[i];
+		const struct wf_mux_broken *broken = t->must ? NULL : find_broken(t, path, peer);
+		if (path->inner == NULL) {
+			(void)snprintf(left_out, WF_PATH_TEXT_BYTES, "%s: %.100s", path->kind->name,
+				       path->missing);
+		} else if (broken != NULL && now_ns < broken->until_ns) {
+			(void)snprintf(left_out, WF_PATH_TEXT_BYTES, "%s broke %.1f s ago: %.90s",
+				       path->kind->name, (double)(now_ns - broken->at_ns) / 1e9,
+				       broken->why);
+		} else {
+			paths |= wf_mux_bit(path);
+		}
+	}
+	return paths;
+}
+
+/* A free place, or that of who broke longest ago. */
+static struct wf_mux_broken *
+place_for_broken(struct wf_mux *t)
+{
+	struct wf_mux_broken *oldest = &t->broken[0];
+	for (unsigned i = 0; i < WF_MUX_BROKEN_MAX; i++) {
+		if (t->broken[i].path == NULL) {
+			return &t->broken[i];
+		}
+		if (t->broken[i].at_ns < oldest->at_ns) {
+			oldest = &t->broken[i];
+		}
+	}
+	return oldest;
+}
+
+struct wf_mux_broken *
+wf_mux_path_broke(struct wf_mux_conn *m, const char *why)
+{
+	struct wf_mux *t = m->t;
+	uint64_t now_ns = wf_now_ns(t->transport.env);
+	struct wf_mux_broken *broken = find_broken(t, m->path, &m->to);
+	unsigned times = 0;
+	if (broken == NULL) {
+		broken = place_for_broken(t);
+	} else if (m->up_ns == 0 || now_ns - m->up_ns <= broken->until_ns - broken->at_ns) {
+		times = broken->times; /* it did not hold for as long as it was left out */
+	}
+	uint64_t wait_ns = t->opts.path_retry_ns << times;
+	*broken = (struct wf_mux_broken){
+		.peer = m->to,
+		.path = m->path,
+		.times = times < WF_MUX_BROKEN_DOUBLINGS ? times + 1 : times,
+		.at_ns = now_ns,
+		.until_ns = now_ns + wait_ns,
+	};
+	(void)snprintf(broken->why, sizeof(broken->why), "%.*s", WF_MUX_WHY_BYTES - 1, why);
+	return broken;
+}
+
+void
+wf_mux_path_forgive(struct wf_mux_broken *broken)
+{
+	*broken = (struct wf_mux_broken){0};
+}
