@@ -21,7 +21,6 @@ wf_turn_resume(struct wf_turn *turn)
 	unsigned counter = turn->gap == WF_TURN_AWAY ? turn->away : turn->idle;
 	wf_stats_add(turn->stats, counter, now - turn->mark_ns);
 	turn->mark_ns = now;
-	turn->gap = WF_TURN_NEXT;
 }
 
 void
@@ -33,7 +32,6 @@ wf_turn_charge_on(struct wf_turn *turn, uint64_t now_ns, bool busy)
 	turn->mark_ns = now_ns;
 	turn->inner_ns = 0;
 	turn->was_busy = busy;
-	turn->gap = !busy && turn->gap == WF_TURN_ARMED ? WF_TURN_SLEPT : WF_TURN_NEXT;
 }
 
 uint64_t

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* turn: where the time of a thread goes that polls, and sleeps when a poll was empty.
  *
- * Every turn reads the clock once anyway, for its deadlines; that reading is what time is charged
- * from, so that measuring a turn costs no reading of its own. Only after a sleep is there one more,
- * without which the work of the turn that follows would count as sleep; and two around each piece
- * that is charged by itself. Cycle counters are cheaper still, but count what no two machines agree
+ * Turns read the clock once anyway, for their deadlines; that reading is what time is charged from,
+ * so that measuring a turn costs no reading of its own. Only around a sleep are there two more,
+ * without which the work beside it would count as sleep; and two around each piece that is charged
+ * by itself. Cycle counters are cheaper still, but count what no two machines agree
  * on, and know nothing of simulated time.
  *
  *     wf_turn_begin(turn);
- *     events = poll(); work;
+ *     send; events = poll(); work;
+ *     if (wf_turn_rests(turn, events > 0)) {
+ *             return;                 // armed and empty: the caller sleeps
+ *     }
  *     uint64_t now = wf_now_ns(env);  // as without stats
  *     wf_turn_charge(turn, now, events > 0);
- *     send;                           // charged with the next turn
  *     ...
- *     wf_turn_arm(turn);              // before the poll that decides on sleeping
+ *     wf_turn_arm(turn, something is due);  // before the turn that decides on sleeping
  *
  * Thread: the one that polls. */
 #pragma once
@@ -23,13 +25,14 @@
 
 enum wf_turn_gap {
 	WF_TURN_NEXT,  /* the next turn follows at once */
-	WF_TURN_ARMED, /* one more poll, then perhaps sleep */
-	WF_TURN_SLEPT, /* that poll was empty */
+	WF_TURN_SLEPT, /* a sleep: the turn was armed and empty */
 	WF_TURN_AWAY,  /* the thread does something else between two turns */
 };
 
 struct wf_turn {
 	bool on;
+	bool armed; /* if the next turn is empty, a sleep follows */
+	bool empty; /* the last turn had no events */
 	bool was_busy;
 	enum wf_turn_gap gap;
 	struct wf_env *env;
@@ -48,25 +51,45 @@ uint64_t wf_turn_leave_on(struct wf_turn *turn, unsigned counter, uint64_t enter
 static inline void
 wf_turn_begin(struct wf_turn *turn)
 {
-	if (turn->on && turn->gap >= WF_TURN_SLEPT) {
+	if (turn->on && turn->gap != WF_TURN_NEXT) {
 		wf_turn_resume(turn);
 	}
 }
 
-/* `busy`: the turn had events. The sends of the turn before are in this one, so one empty turn
- * after a busy one counts as work. */
+/* An armed turn without anything `busy` to look after ends before it looks at the clock: a sleep
+ * follows, and the turn after that looks, whatever it brings. */
+static inline bool
+wf_turn_rests(struct wf_turn *turn, bool busy)
+{
+	bool rests = turn->armed && !busy && turn->gap != WF_TURN_SLEPT;
+	turn->armed = false;
+	if (rests && turn->on) {
+		wf_turn_charge_on(turn, wf_now_ns(turn->env), false);
+	}
+	turn->gap = rests ? WF_TURN_SLEPT : turn->gap;
+	return rests;
+}
+
+/* `busy`: the turn had events. What was sent in it may be done in the next, so one empty turn after
+ * a busy one counts as work. */
 static inline void
 wf_turn_charge(struct wf_turn *turn, uint64_t now_ns, bool busy)
 {
+	turn->gap = WF_TURN_NEXT;
+	turn->empty = !busy;
 	if (turn->on) {
 		wf_turn_charge_on(turn, now_ns, busy);
 	}
 }
 
-static inline void
-wf_turn_arm(struct wf_turn *turn)
+/* Before a turn of a caller that would sleep. Arming is for the last turn before a sleep: not for
+ * the first after one, nor for one that has something to send, unless the last had, too, to no
+ * effect. */
+static inline bool
+wf_turn_arm(struct wf_turn *turn, bool sends)
 {
-	turn->gap = WF_TURN_ARMED;
+	turn->armed = turn->gap != WF_TURN_SLEPT && (!sends || turn->empty);
+	return turn->armed;
 }
 
 /* The time until the next turn is the caller's own. */

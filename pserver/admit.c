@@ -249,6 +249,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	peer->loading_deadline_ns = wf_now_ns(lane->env) + LOADING_TIMEOUT_NS;
 	/* It was a successor when the job failed. */
 	peer->abort_due = lane->state == WF_LANE_FAILED;
+	wf_peer_due(peer);
 	peer->left_in_order = false;
 	if (send_job) {
 		lane->job_received = 0;
@@ -257,8 +258,10 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	wf_stats_add(&lane->stats, WF_LANE_PEER_RECONNECTED_COUNT, returns ? 1 : 0);
 	char who[WF_REASON_BYTES];
 	wf_peer_describe(peer, who, sizeof(who));
-	wf_log(lane->env, WF_LOG_INFO, "lane %u: %s %s over %s", lane->opts.idx, who,
-	       returns ? "is back" : "is here", lane->opts.transport);
+	struct wf_path_info path;
+	wf_transport_path(conn, &path);
+	wf_log(lane->env, WF_LOG_INFO, "lane %u: %s %s over %s: %s", lane->opts.idx, who,
+	       returns ? "is back" : "is here", path.name, path.why);
 	if (lane->ready) {
 		wf_answer_path_begins(lane, peer);
 	}
@@ -391,8 +394,7 @@ static void
 note_loss(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
 	if (peer->state == WF_PEER_GONE) {
-		peer->left_in_order = event->down.status == WEFT_CLOSED;
-		return;
+		return; /* it comes back if it has not heard that its GOODBYE was heard */
 	}
 	peer->state = WF_PEER_LOST;
 	peer->lost_deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
@@ -647,6 +649,7 @@ release_peers(struct wf_lane *lane)
 	}
 	wf_free(lane->env, lane->peer, lane->peer_count * sizeof(*lane->peer));
 	lane->peer = NULL;
+	lane->due = NULL;
 }
 
 void

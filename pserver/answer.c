@@ -17,6 +17,7 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 	peer->slots_due = lane->store.stored_count > 0;
 	peer->resume_next = 0;
 	peer->init_due = lane->store.stored_count > 0;
+	wf_peer_due(peer);
 }
 
 void
@@ -34,6 +35,7 @@ wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
 	WF_ASSERT(peer->answer_count < capacity);
 	peer->answer[(peer->answer_first + peer->answer_count) % capacity] = ordinal;
 	peer->answer_count++;
+	wf_peer_due(peer);
 }
 
 /* Take `count` answers out of the ring: they are on their way. */
@@ -324,24 +326,25 @@ flush_pulls(struct wf_lane *lane, struct wf_peer *peer)
 	peer->pull_count = kept;
 }
 
-void
+bool
 wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
 	if (peer->conn == NULL || peer->closing) {
-		return;
+		return false; /* forgotten with the path */
 	}
 	if (lane->state == WF_LANE_FAILED) {
-		if (peer->abort_due) {
-			(void)flush_abort(lane, peer);
-		}
-		return;
+		return peer->abort_due && !flush_abort(lane, peer);
 	}
-	if (!lane->ready || !flush_messages(lane, peer)) {
-		return;
+	if (!lane->ready) {
+		return false;
 	}
-	if ((!peer->have_values || flush_answers(lane, peer)) && peer->pull_count > 0) {
+	if (!flush_messages(lane, peer) || (peer->have_values && !flush_answers(lane, peer))) {
+		return true;
+	}
+	if (peer->pull_count > 0) {
 		flush_pulls(lane, peer);
 	}
+	return peer->answer_count > 0 || peer->pull_count > 0;
 }
 
 enum weft_status
@@ -363,6 +366,7 @@ wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_p
 	} else if (peer->pull_count == WF_PULLS_MAX) {
 		why = "too many pulls are unanswered";
 	}
+	wf_peer_due(peer);
 	if (why != NULL && peer->nack_due) {
 		return wf_fail(WEFT_PROTOCOL, "PULL: %s, as was just said", why);
 	}

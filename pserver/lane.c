@@ -11,7 +11,7 @@
 
 #define END_TIMEOUT_NS WF_NS_PER_S
 #define WAITING_LOG_FIRST_NS (2 * WF_NS_PER_S)
-#define TICK_NS (WF_NS_PER_S / 20)
+#define TICK_NS (WF_NS_PER_S / 10) /* deadlines of jobs are coarse */
 #define STRANGERS_PERIOD_NS WF_NS_PER_S
 #define WAITING_LOG_MAX_NS (60 * WF_NS_PER_S)
 
@@ -31,8 +31,10 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 		.conn_max = opts->num_gradient_servers * 2 + 1024, /* old paths, and strangers */
 		.put_bytes_max = opts->slot_bytes_max,
 		.peer_timeout_ns = opts->peer_timeout_ns,
+		.paths = opts->transport,
+		.tcp_congestion = opts->tcp_congestion,
 	};
-	enum weft_status st = wf_transport_open(opts->transport, &transport_opts, &lane->transport);
+	enum weft_status st = wf_transport_open("mux", &transport_opts, &lane->transport);
 	if (st == WEFT_OK) {
 		st = wf_transport_listen(lane->transport, &opts->listen, &lane->port);
 	}
@@ -73,6 +75,18 @@ wf_lane_job_state(const struct wf_lane *lane)
 {
 	bool ending = lane->state == WF_LANE_FINISHED || lane->state == WF_LANE_FAILED;
 	return ending && !lane->ended ? WF_LANE_RUNNING : lane->state;
+}
+
+uint64_t
+wf_lane_quiet_ns(const struct wf_lane *lane)
+{
+	return lane->now_ns - lane->event_ns;
+}
+
+bool
+wf_lane_looked(const struct wf_lane *lane)
+{
+	return lane->looked;
 }
 
 const struct wf_lane_cause *
@@ -128,10 +142,12 @@ wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 	lane->cause = *cause;
 	lane->state = WF_LANE_FAILED;
 	lane->end_deadline_ns = wf_now_ns(lane->env) + END_TIMEOUT_NS;
+	lane->tick_ns = 0;
 	wf_log(lane->env, WF_LOG_ERROR, "lane %u: the job ends: %s (said %s)", lane->opts.idx,
 	       cause->reason, cause->who);
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
 		lane->peer[i].abort_due = lane->peer[i].conn != NULL;
+		wf_peer_due(&lane->peer[i]);
 	}
 	/* Who waits to be let in hears it too: admit looks at the state first. */
 	uint32_t held = lane->held_count;
@@ -178,13 +194,18 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (msg.ack) {
+	if (msg.ack && (peer->state != WF_PEER_GONE || peer->goodbye_due)) {
 		return wf_fail(WEFT_PROTOCOL, "GOODBYE: acknowledged one that was not said");
+	}
+	if (msg.ack) {
+		peer->left_in_order = true;
+		return WEFT_OK;
 	}
 	if (!lane->ready) {
 		return wf_fail(WEFT_PROTOCOL, "GOODBYE: before the job has begun");
 	}
 	peer->goodbye_due = true;
+	wf_peer_due(peer);
 	if (peer->state == WF_PEER_GONE) {
 		return WEFT_OK; /* said again, after a reconnect */
 	}
@@ -200,6 +221,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 	} else if (lane->gone_count == lane->peer_count && lane->state == WF_LANE_RUNNING) {
 		lane->state = WF_LANE_FINISHED;
 		lane->end_deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
+		lane->tick_ns = 0;
 	}
 	return WEFT_OK;
 }
@@ -316,10 +338,12 @@ static void
 handle_event(struct wf_lane *lane, const struct wf_event *event)
 {
 	if (event->kind == WF_EVENT_UP) {
+		lane->tick_ns = 0;
 		wf_admit_up(lane, event);
 		return;
 	}
 	if (event->kind == WF_EVENT_DOWN) {
+		lane->tick_ns = 0;
 		wf_admit_down(lane, event);
 		return;
 	}
@@ -446,24 +470,62 @@ report_strangers(struct wf_lane *lane, uint64_t now)
 }
 
 static void
-check_deadlines(struct wf_lane *lane, bool busy)
+tick_before(struct wf_lane *lane, uint64_t when_ns)
 {
-	uint64_t now = wf_now_ns(lane->env);
-	wf_turn_charge(&lane->turn, now, busy);
+	lane->tick_ns = when_ns < lane->tick_ns ? when_ns : lane->tick_ns;
+}
+
+/* Everything that the clock decides: not every turn's business. */
+static void
+tick(struct wf_lane *lane, uint64_t now)
+{
+	lane->tick_ns = now + TICK_NS; /* unless what follows wants it sooner */
 	report_strangers(lane, now);
 	if (lane->state == WF_LANE_IDLE || lane->ended) {
 		return;
 	}
-	if (lane->state == WF_LANE_RUNNING && now >= lane->tick_ns) {
-		lane->tick_ns = now + TICK_NS;
+	if (lane->state == WF_LANE_RUNNING) {
 		check_running(lane, now);
 	}
 	if (lane->state != WF_LANE_RUNNING) {
 		check_ending(lane, now);
+		tick_before(lane, now < lane->end_deadline_ns ? lane->end_deadline_ns : WF_NEVER);
 	}
 	if (now >= lane->report.next_ns) {
 		wf_report_period(lane, now);
 	}
+	tick_before(lane, lane->report.next_ns);
+}
+
+/* Whoever is still owed something comes into the new list. */
+static void
+flush_due(struct wf_lane *lane)
+{
+	struct wf_peer *next = lane->due;
+	lane->due = NULL;
+	while (next != NULL) {
+		struct wf_peer *peer = next;
+		next = peer->due_next;
+		peer->listed = false;
+		if (wf_answer_flush(lane, peer)) {
+			wf_peer_due(peer);
+		}
+	}
+}
+
+static void
+transport_failed(struct wf_lane *lane, enum weft_status st)
+{
+	if (lane->state == WF_LANE_RUNNING) {
+		wf_lane_fail(lane, st, lane->sum.step, "lane %u: its transport failed: %.200s",
+			     lane->opts.idx, weft_last_error());
+		return;
+	}
+	lane->tick_ns = 0;
+	lane->state = WF_LANE_FAILED;
+	lane->ended = true;
+	lane->cause = (struct wf_lane_cause){.status = st};
+	(void)snprintf(lane->cause.reason, sizeof(lane->cause.reason), "%.200s", weft_last_error());
 }
 
 bool
@@ -474,41 +536,39 @@ wf_lane_poll(struct wf_lane *lane)
 	}
 	WF_ASSERT_OWNER(lane);
 	wf_turn_begin(&lane->turn);
+	flush_due(lane);
 	unsigned count = 0;
 	enum weft_status st =
 		wf_transport_poll(lane->transport, lane->event, WF_EVENTS_PER_POLL, &count);
-	if (st != WEFT_OK && lane->state != WF_LANE_RUNNING) {
-		lane->state = WF_LANE_FAILED;
-		lane->ended = true;
-		lane->cause = (struct wf_lane_cause){.status = st};
-		(void)snprintf(lane->cause.reason, sizeof(lane->cause.reason), "%.200s",
-			       weft_last_error());
-	} else if (st != WEFT_OK) {
-		wf_lane_fail(lane, st, lane->sum.step, "lane %u: its transport failed: %.200s",
-			     lane->opts.idx, weft_last_error());
+	if (st != WEFT_OK) {
+		transport_failed(lane, st);
 	}
 	for (unsigned i = 0; i < count; i++) {
 		handle_event(lane, &lane->event[i]);
 	}
-	check_deadlines(lane, count > 0);
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		wf_answer_flush(lane, &lane->peer[i]);
+	lane->looked = false;
+	if (wf_turn_rests(&lane->turn, count > 0 || lane->tick_ns == 0)) {
+		return false;
 	}
-	return count > 0;
+	lane->now_ns = wf_now_ns(lane->env);
+	lane->event_ns = count > 0 ? lane->now_ns : lane->event_ns;
+	wf_turn_charge(&lane->turn, lane->now_ns, count > 0);
+	lane->looked = lane->now_ns >= lane->tick_ns;
+	if (lane->looked) {
+		tick(lane, lane->now_ns);
+	}
+	return count > 0 || lane->looked;
 }
 
-void
+bool
 wf_lane_arm(struct wf_lane *lane, uint64_t *deadline_ns)
 {
-	wf_turn_arm(&lane->turn);
-	wf_transport_arm(lane->transport, deadline_ns);
-	if (lane->state == WF_LANE_IDLE || lane->ended) {
-		return;
+	if (!wf_turn_arm(&lane->turn, lane->due != NULL)) {
+		return false;
 	}
-	/* Deadlines of jobs are coarse: looking at them ten times a second is enough. */
-	uint64_t soon = wf_now_ns(lane->env) + WF_NS_PER_S / 10;
-	soon = lane->report.next_ns < soon ? lane->report.next_ns : soon;
-	*deadline_ns = *deadline_ns < soon ? *deadline_ns : soon;
+	wf_transport_arm(lane->transport, deadline_ns);
+	*deadline_ns = *deadline_ns < lane->tick_ns ? *deadline_ns : lane->tick_ns;
+	return true;
 }
 
 void

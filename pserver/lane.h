@@ -15,7 +15,8 @@ struct wf_lane;
 
 struct wf_lane_opts {
 	struct wf_env *env;
-	const char *transport; /* backend name: "tcp", "sim" */
+	const char *transport;      /* which paths mux has: "auto", "tcp", "sim" */
+	const char *tcp_congestion; /* NULL or "": the system's */
 	struct wf_host listen;
 	uint32_t idx;                  /* within this pserver */
 	uint32_t lane_count;           /* dense lanes of this pserver */
@@ -90,15 +91,22 @@ enum weft_status wf_lane_create(const struct wf_lane_opts *opts,
 void wf_lane_destroy(struct wf_lane *lane); /* accepts NULL */
 uint16_t wf_lane_port(const struct wf_lane *lane);
 
-/* Do what can be done without waiting. Returns whether anything happened. */
+/* One turn: send what is due, take what has come, look at the clock. Returns whether anything
+ * happened: if not, what is due waits for an event. */
 bool wf_lane_poll(struct wf_lane *lane);
-/* After this, poll once more, and sleep on wf_lane_wait_fd until `*deadline_ns` if that did
- * nothing. */
-void wf_lane_arm(struct wf_lane *lane, uint64_t *deadline_ns);
-int wf_lane_wait_fd(struct wf_lane *lane);
-
+/* How long turns have been without events. */
+uint64_t wf_lane_quiet_ns(const struct wf_lane *lane);
+/* The last turn looked at deadlines and ends. Only such a turn changes what the next two say; there
+ * are at least ten a second, if wf_lane_arm is heeded. */
+bool wf_lane_looked(const struct wf_lane *lane);
 enum wf_lane_job wf_lane_job_state(const struct wf_lane *lane);
 const struct wf_lane_cause *wf_lane_cause(const struct wf_lane *lane);
+/* Before a turn after which the caller would sleep: it does, on wf_lane_wait_fd until
+ * `*deadline_ns`, if that turn did nothing. False: the turn is likely to do something; it is not
+ * armed, and no sleep may follow. */
+bool wf_lane_arm(struct wf_lane *lane, uint64_t *deadline_ns);
+int wf_lane_wait_fd(struct wf_lane *lane);
+
 /* May be read by any thread as long as the lane exists. */
 const struct wf_stats *wf_lane_stats(const struct wf_lane *lane);
 /* From a step's first STEP to the apply of its last slice, ns; as wf_lane_stats. Empty unless

@@ -44,6 +44,8 @@ struct wf_pull_range {
 /* One trainer as one lane sees it. */
 struct wf_peer {
 	struct wf_lane *lane;
+	bool listed; /* in lane->due */
+	struct wf_peer *due_next;
 	uint32_t trainer; /* id */
 	enum wf_peer_state state;
 	struct wf_hello hello;     /* of the newest connection */
@@ -73,7 +75,7 @@ struct wf_peer {
 	struct wf_grant_key values_key, state_key[WF_STATE_MAX];
 	bool goodbye_due, abort_due, reduced_due;
 	bool init_due;      /* to be told where the job begins, once all initial values are here */
-	bool left_in_order; /* GONE, and its connection ended CLOSED */
+	bool left_in_order; /* GONE, and has heard that we know: it will not come back */
 	uint32_t credit_count;
 	uint16_t *credit; /* [slot_count] buffers to give back */
 	struct wf_pull_range pull[WF_PULLS_MAX];
@@ -149,6 +151,8 @@ struct wf_report {
 	uint64_t job[WF_LANE_COUNTER_COUNT]; /* as they were then */
 	uint64_t period[WF_LANE_COUNTER_COUNT];
 	uint64_t now[WF_LANE_COUNTER_COUNT]; /* scratch */
+	struct wf_path_counts job_path[WF_PATHS_MAX], period_path[WF_PATHS_MAX];
+	struct wf_transport_info now_info;
 	struct wf_hist_view job_steps, period_steps, now_steps;
 };
 
@@ -165,7 +169,12 @@ struct wf_lane {
 	uint64_t end_deadline_ns;   /* connections that are left by then are cut */
 	uint64_t start_ns;          /* when the first trainer came */
 	uint64_t start_deadline_ns; /* all trainers there by then */
-	uint64_t tick_ns;           /* next look at deadlines */
+	/* Next look at deadlines, the end and reports. 0: in this turn, for a connection or the
+	 * job has changed. */
+	uint64_t tick_ns;
+	uint64_t now_ns;   /* of the last turn */
+	uint64_t event_ns; /* of the last turn with events */
+	bool looked;       /* in the last turn */
 
 	/* Job. */
 	bool have_first;
@@ -185,6 +194,7 @@ struct wf_lane {
 	struct wf_peer *peer;    /* [peer_count] */
 	uint32_t peer_count;     /* trainers of the job; 0: no job */
 	uint32_t gone_count;     /* of them, who said GOODBYE */
+	struct wf_peer *due;     /* list of those to whom something is to be sent: wf_peer_due */
 	struct wf_push *push;    /* [stored_count * peer_count] */
 	struct wf_round *round;  /* [stored_count] */
 	struct wf_msg_init init; /* where the job begins */
@@ -263,7 +273,18 @@ uint64_t wf_round_waits_since(const struct wf_lane *lane);
 void wf_round_waits_for(const struct wf_lane *lane, char *out, size_t bytes);
 
 /* answer.c */
-void wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer);
+/* Something is to be sent: the next turn does. */
+static inline void
+wf_peer_due(struct wf_peer *peer)
+{
+	if (!peer->listed) {
+		peer->listed = true;
+		peer->due_next = peer->lane->due;
+		peer->lane->due = peer;
+	}
+}
+/* Send whatever is due. Returns whether something is left. */
+bool wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer);
 void wf_answer_push(struct wf_peer *peer, uint32_t ordinal);
 void wf_answer_forget(struct wf_peer *peer);

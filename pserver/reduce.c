@@ -27,6 +27,7 @@ complete(struct wf_lane *lane)
 		}
 		result->step = peer->reduce_step > result->step ? peer->reduce_step : result->step;
 		peer->reduced_due = peer->conn != NULL;
+		wf_peer_due(peer);
 	}
 }
 
@@ -58,6 +59,7 @@ wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_r
 	}
 	if (msg->request_id == result->id && result->id > 0) {
 		peer->reduced_due = true; /* asked again, after a reconnect */
+		wf_peer_due(peer);
 		return WEFT_OK;
 	}
 	if (lane->store.pushable_count > 0 && msg->step >= peer->step_next) {

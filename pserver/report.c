@@ -6,8 +6,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
+
+#define PATHS_BYTES 256 /* of a line, which has 1,023 */
 
 static const char *const counter_name[WF_LANE_COUNTER_COUNT] = {
 	[WF_LANE_TRANSPORT_RECEIVED_BYTES] = "transport_received_bytes",
@@ -82,9 +85,10 @@ void
 wf_report_job_begins(struct wf_lane *lane)
 {
 	struct wf_report *report = &lane->report;
-	struct wf_transport_info info;
 	wf_stats_set(&lane->stats, WF_LANE_PARK_PEAK_BYTES, 0);
-	wf_report_gather(lane, &info);
+	wf_report_gather(lane, &report->now_info);
+	memcpy(report->job_path, report->now_info.path, sizeof(report->job_path));
+	memcpy(report->period_path, report->now_info.path, sizeof(report->period_path));
 	report->job_ns = lane->start_ns;
 	report->period_ns = lane->start_ns;
 	report->job_said = false;
@@ -99,8 +103,11 @@ wf_report_job_begins(struct wf_lane *lane)
 
 /* One line about what came since `then`, `ns` ago; the steps since then are in now_steps. */
 static void
-write_line(struct wf_lane *lane, const char *of, const uint64_t *then, uint64_t ns)
+write_line(struct wf_lane *lane, const char *of, const uint64_t *then,
+	   const struct wf_path_counts *then_path, uint64_t ns)
 {
+	char paths[PATHS_BYTES];
+	wf_transport_paths_format(&lane->report.now_info, then_path, paths, sizeof(paths));
 	const uint64_t *now = lane->report.now;
 	const struct wf_hist_view *steps = &lane->report.now_steps;
 	uint64_t d[WF_LANE_COUNTER_COUNT];
@@ -118,7 +125,7 @@ write_line(struct wf_lane *lane, const char *of, const uint64_t *then, uint64_t 
 	       " waits_lent %" PRIu64 " waits_post %" PRIu64
 	       " poll_percent %.1f apply_percent %.1f park_percent %.1f idle_percent %.1f "
 	       "step_p50_us %.1f step_p99_us %.1f reconnects %" PRIu64 " refused %" PRIu64
-	       " strangers %" PRIu64,
+	       " strangers %" PRIu64 "%s",
 	       lane->opts.idx, of, s, d[WF_LANE_STEP_APPLIED_COUNT],
 	       (double)d[WF_LANE_STEP_APPLIED_COUNT] / s,
 	       (double)d[WF_LANE_TRANSPORT_RECEIVED_BYTES] / 1e6 / s,
@@ -133,14 +140,13 @@ write_line(struct wf_lane *lane, const char *of, const uint64_t *then, uint64_t 
 	       (double)d[WF_LANE_PARK_TIME_NS] * percent, (double)d[WF_LANE_IDLE_TIME_NS] * percent,
 	       (double)wf_hist_quantile(steps, 0.5) / 1e3,
 	       (double)wf_hist_quantile(steps, 0.99) / 1e3, d[WF_LANE_PEER_RECONNECTED_COUNT],
-	       d[WF_LANE_HELLO_REFUSED_COUNT], d[WF_LANE_STRANGER_CLOSED_COUNT]);
+	       d[WF_LANE_HELLO_REFUSED_COUNT], d[WF_LANE_STRANGER_CLOSED_COUNT], paths);
 }
 
 static void
 gather_now(struct wf_lane *lane)
 {
-	struct wf_transport_info info;
-	wf_report_gather(lane, &info);
+	wf_report_gather(lane, &lane->report.now_info);
 	wf_stats_snapshot(&lane->stats, lane->report.now);
 	wf_hist_snapshot(&lane->step_time, &lane->report.now_steps);
 }
@@ -156,7 +162,8 @@ wf_report_job_ends(struct wf_lane *lane)
 	}
 	report->job_said = true;
 	wf_hist_since(&report->now_steps, &report->job_steps);
-	write_line(lane, "the job, ", report->job, wf_now_ns(lane->env) - report->job_ns);
+	write_line(lane, "the job, ", report->job, report->job_path,
+		   wf_now_ns(lane->env) - report->job_ns);
 }
 
 void
@@ -166,7 +173,8 @@ wf_report_period(struct wf_lane *lane, uint64_t now)
 	gather_now(lane);
 	struct wf_hist_view *steps = &report->now_steps;
 	wf_hist_since(steps, &report->period_steps);
-	write_line(lane, "", report->period, now - report->period_ns);
+	write_line(lane, "", report->period, report->period_path, now - report->period_ns);
+	memcpy(report->period_path, report->now_info.path, sizeof(report->period_path));
 	wf_hist_merge(&report->period_steps, steps); /* what they were, and what came */
 	wf_stats_snapshot(&lane->stats, report->period);
 	report->period_ns = now;

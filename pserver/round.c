@@ -88,6 +88,7 @@ park_full_window(struct wf_lane *lane, struct wf_peer *peer)
 		wf_transport_release(peer->conn, i);
 		peer->credit[peer->credit_count++] = (uint16_t)i;
 	}
+	wf_peer_due(peer);
 }
 
 /* Names the trainers whose gradients were not finite; the sum alone may be it too (overflow). */
@@ -181,8 +182,9 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 	WF_ASSERT(round->next == lane->sum.step && round->lent == 0);
 	struct wf_apply apply;
 	fill_apply(lane, ordinal, &apply);
+	struct wf_push *pushes = wf_push_of(lane, ordinal, 0);
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		const struct wf_push *push = wf_push_of(lane, ordinal, t);
+		const struct wf_push *push = &pushes[t];
 		if (push->data != NULL) {
 			lane->gradient[apply.grad_count++] = push->data;
 		}
@@ -197,7 +199,7 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 	round->next++;
 	round->arrived = 0;
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		struct wf_push *push = wf_push_of(lane, ordinal, t);
+		struct wf_push *push = &pushes[t];
 		if (push->data != NULL) {
 			consume(lane, &lane->peer[t], push);
 			wf_answer_push(&lane->peer[t], ordinal);
@@ -412,6 +414,9 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 	}
 	WF_ASSERT(lane->uninitialised > 0);
 	lane->uninitialised--;
+	for (uint32_t t = 0; t < lane->peer_count && lane->uninitialised == 0; t++) {
+		wf_peer_due(&lane->peer[t]); /* its INIT */
+	}
 }
 
 /* Is this the push that the slice waits for from this trainer? */

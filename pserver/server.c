@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server: the lanes of one pserver process, a thread each. Lanes share nothing but the control
- * block here: whether to stop, and the first cause of a failed job. Each looks at it every turn. */
+ * block here: whether to stop, and the first cause of a failed job. Each looks at it whenever it
+ * looks at the clock, so at least ten times a second. */
 #include "pserver/server.h"
 
 #include <pthread.h>
@@ -12,7 +13,6 @@
 #include "base/pin.h"
 #include "pserver/lane.h"
 
-#define CONTROL_PERIOD_NS (WF_NS_PER_S / 10)
 #define LANES_MAX 256u
 
 struct lane_thread {
@@ -85,7 +85,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 	const struct wf_server_opts *opts = &server->opts;
 	struct wf_lane_opts lane = {
 		.env = server->env,
-		.transport = strcmp(opts->transport, "auto") == 0 ? "tcp" : opts->transport,
+		.transport = opts->transport,
 		.listen = opts->listen,
 		.idx = idx,
 		.lane_count = opts->ports_num,
@@ -99,6 +99,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.peer_timeout_ns = opts->peer_timeout_ns,
 		.connect_timeout_ns = opts->connect_timeout_ns,
 		.stats_period_ns = opts->stats_period_ns,
+		.tcp_congestion = opts->tcp_congestion,
 	};
 	if (lane.listen.port != 0) {
 		lane.listen.port = (uint16_t)(lane.listen.port + idx);
@@ -279,6 +280,18 @@ forget_cause(struct lane_thread *self)
 	(void)pthread_mutex_unlock(&server->lock);
 }
 
+/* Not inlined: most turns do not come here, and should be short. */
+__attribute__((noinline)) static void
+look_around(struct lane_thread *self)
+{
+	take_cause(self);
+	enum wf_lane_job before = wf_lane_job_state(self->lane);
+	look_at_job(self);
+	if (before == WF_LANE_FAILED) {
+		forget_cause(self);
+	}
+}
+
 /* One turn without waiting; whether anything happened. */
 static bool
 turn(struct lane_thread *self)
@@ -286,23 +299,11 @@ turn(struct lane_thread *self)
 	if (self->over) {
 		return false;
 	}
-	take_cause(self);
 	bool busy = wf_lane_poll(self->lane);
-	enum wf_lane_job before = wf_lane_job_state(self->lane);
-	look_at_job(self);
-	if (before == WF_LANE_FAILED) {
-		forget_cause(self);
+	if (wf_lane_looked(self->lane)) {
+		look_around(self);
 	}
 	return busy;
-}
-
-static uint64_t
-arm(struct lane_thread *self)
-{
-	uint64_t deadline;
-	wf_lane_arm(self->lane, &deadline);
-	uint64_t soon = wf_now_ns(self->server->env) + CONTROL_PERIOD_NS;
-	return deadline < soon ? deadline : soon;
 }
 
 static void
@@ -310,17 +311,11 @@ run_lane(struct lane_thread *self)
 {
 	struct wf_env *env = self->server->env;
 	uint64_t spin_ns = self->server->opts.spin_ns;
-	uint64_t last_ns = wf_now_ns(env);
 	while (!self->over) {
-		if (turn(self)) {
-			last_ns = spin_ns > 0 ? wf_now_ns(env) : 0;
-			continue;
-		}
-		if (spin_ns > 0 && wf_now_ns(env) - last_ns < spin_ns) {
-			continue;
-		}
-		uint64_t deadline = arm(self);
-		if (!turn(self) && !self->over) {
+		bool spins = spin_ns > 0 && wf_lane_quiet_ns(self->lane) < spin_ns;
+		uint64_t deadline;
+		bool armed = !spins && wf_lane_arm(self->lane, &deadline);
+		if (!turn(self) && armed && !self->over) {
 			wf_wait(env, wf_lane_wait_fd(self->lane), deadline);
 		}
 	}
@@ -351,7 +346,8 @@ run_inline(struct wf_server *server)
 			busy = turn(&server->lane[i]) || busy;
 		}
 		for (uint32_t i = 0; i < count && !busy; i++) {
-			uint64_t at = arm(&server->lane[i]);
+			uint64_t at = 0;
+			busy = !wf_lane_arm(server->lane[i].lane, &at);
 			deadline = at < deadline ? at : deadline;
 		}
 		for (uint32_t i = 0; i < count && !busy; i++) {

@@ -13,7 +13,7 @@ struct wf_server;
 
 struct wf_server_opts {
 	struct wf_env *env;
-	const char *transport; /* "auto", "tcp", "sim" */
+	const char *transport; /* "auto", "tcp", "shm", "sim", "sim-auto" */
 	struct wf_host listen; /* address, and port of lane 0; lane i listens on port + i; port 0:
 				* each lane picks one (tests) */
 	uint32_t ports_num;    /* dense lanes */
@@ -30,6 +30,7 @@ struct wf_server_opts {
 	uint64_t peer_timeout_ns;
 	uint64_t connect_timeout_ns; /* from the first trainer of a job to the last */
 	uint64_t stats_period_ns;    /* of each lane's stats lines; 0: none */
+	const char *tcp_congestion;  /* of TCP sockets; NULL or "": the system's */
 };
 
 /* Defaults: "auto", 127.0.0.1:7164, one dense lane, pin off, window 8, slices to 64 MiB, shards to

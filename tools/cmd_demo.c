@@ -54,6 +54,7 @@ static const struct demo demos[] = {
 
 struct settings {
 	uint64_t port;
+	const char *transport;
 	const char *log_dir;
 };
 
@@ -67,6 +68,12 @@ static const struct wf_option table[] = {
 	 .min = 1,
 	 .max = 65000,
 	 .help = "Where to start looking for free ports."},
+	{.name = "transport",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = FIELD(transport),
+	 .initial = "auto",
+	 .choices = "auto|tcp|shm",
+	 .help = "What carries the bytes; the digests do not depend on it."},
 	{.name = "log_dir",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(log_dir),
@@ -278,7 +285,9 @@ run_distributed(struct context *context, struct figures *out)
 	wf_args_init(&pserver_args);
 	wf_args_add(&pserver_args, "pserver");
 	wf_args_add(&pserver_args, "--log_level=error");
+	wf_args_add(&pserver_args, "--transport=%s", context->set.transport);
 	common_train_args(context->demo, &trainer_args);
+	wf_args_add(&trainer_args, "--transport=%s", context->set.transport);
 	enum weft_status st = wf_plan_job(&plan, context->spec);
 	if (st != WEFT_OK) {
 		return st;
@@ -368,9 +377,10 @@ play(struct context *context, bool *passed)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	printf("%s: %s\n  %d pservers with %d dense ports each on %s ports %u-%u, %d trainers\n",
+	printf("%s: %s\n  %d pservers with %d dense ports each on %s ports %u-%u, %d trainers, "
+	       "transport %s\n",
 	       demo->name, demo->summary, PSERVERS, LANES, context->at.name, context->at.port,
-	       context->at.port + PSERVERS * LANES - 1, TRAINERS);
+	       context->at.port + PSERVERS * LANES - 1, TRAINERS, context->set.transport);
 	st = run_distributed(context, &job);
 	if (st == WEFT_OK) {
 		st = run_sequential(context, &alone);

@@ -17,6 +17,7 @@
 #include "pserver/server.h"
 #include "tools/command.h"
 #include "tools/pserver_options.h"
+#include "transport/fault/fault.h"
 
 #define PROGRAM "weft pserver"
 
@@ -134,6 +135,18 @@ choose_address(const struct wf_pserver_settings *set, struct wf_host *out)
 	return st;
 }
 
+static bool
+is_transport(const char *name)
+{
+	static const char *const names[] = {"auto", "tcp", "shm"};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(names); i++) {
+		if (strcmp(name, names[i]) == 0) {
+			return true;
+		}
+	}
+	return wf_fault_is_name(name); /* in tests; what is behind it is looked at later */
+}
+
 /* What the table cannot say. */
 static enum weft_status
 check(const struct command *command)
@@ -146,6 +159,10 @@ check(const struct command *command)
 			WEFT_UNSUPPORTED,
 			"--use_gpu=true: there is no GPU code, parameters live in host memory; "
 			"leave it out or give --use_gpu=false");
+	}
+	if (!is_transport(set->transport)) {
+		return wf_fail(WEFT_INVALID, "--transport=%s: must be one of auto, tcp and shm",
+			       set->transport);
 	}
 	if (strcmp(set->rdma_tcp, "rdma") == 0) {
 		return wf_fail(WEFT_UNSUPPORTED,
@@ -184,6 +201,7 @@ server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf
 	out->peer_timeout_ns = set->peer_timeout_ns;
 	out->connect_timeout_ns = set->connect_timeout_ns;
 	out->stats_period_ns = set->stats_period_ns;
+	out->tcp_congestion = set->tcp_congestion;
 	return choose_address(set, &out->listen);
 }
 

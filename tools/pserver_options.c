@@ -62,12 +62,21 @@ static const struct wf_option table[] = {
 	 .help = "Bind lanes to cores: auto takes one core each, \"0,2-5\" these CPUs in\n"
 		 "this order."},
 	{.name = "transport",
-	 .type = WF_OPTION_CHOICE,
+	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(transport),
 	 .initial = "auto",
-	 .choices = "auto|tcp|shm",
-	 .help = "How bytes move. auto is tcp. shm is memory\n"
-		 "shared with the trainers, all of them on this host."},
+	 .metavar = "auto|tcp|shm",
+	 .help = "How bytes move. auto takes shared memory with each trainer of this host, and\n"
+		 "TCP with the others; the log says what and why. tcp takes TCP only, and shm\n"
+		 "refuses whoever cannot share memory with this pserver. For tests,\n"
+		 "fault(SPEC)+auto injects faults: transport/fault/README.md."},
+	{.name = "tcp_congestion",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(tcp_congestion),
+	 .metavar = "NAME",
+	 .help = "Congestion control of TCP sockets, cubic or bbr, say; the system's unless "
+		 "given.\n"
+		 "One that this host or user has not is refused, with the list."},
 	{.name = "slot_count",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(slot_count),

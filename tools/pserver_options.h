@@ -13,6 +13,7 @@ struct wf_pserver_settings {
 	uint64_t num_gradient_servers;
 	const char *listen; /* NULL: loopback, or the address of --nics */
 	const char *transport;
+	const char *tcp_congestion; /* NULL: the system's */
 	const char *pin;
 	bool once;
 	uint64_t slot_count;

@@ -38,10 +38,10 @@ open_transport(struct wf_core *core)
 		.conn_max = core->link_count * 2 + 8,
 		.put_bytes_max = core->job.slice_bytes,
 		.peer_timeout_ns = core->opts.peer_timeout_ns,
+		.paths = core->opts.transport,
+		.tcp_congestion = core->opts.tcp_congestion,
 	};
-	const char *name = core->opts.transport;
-	enum weft_status st = wf_transport_open(strcmp(name, "auto") == 0 ? "tcp" : name, &opts,
-						&core->transport);
+	enum weft_status st = wf_transport_open("mux", &opts, &core->transport);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -66,6 +66,7 @@ wf_core_open(struct wf_core *core)
 	core->job_bytes = wf_zalloc_array(core->env, 1, core->job_byte_count);
 	core->link = wf_zalloc_array(core->env, core->link_count, sizeof(*core->link));
 	core->tensor = wf_zalloc_array(core->env, core->job.tensor_count, sizeof(*core->tensor));
+	core->tick_ns = WF_NEVER;
 	if (core->job_bytes == NULL || core->link == NULL || core->tensor == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u lanes, %u tensors",
 			       core->link_count, core->job.tensor_count);
@@ -93,6 +94,7 @@ wf_core_close(struct wf_core *core)
 	wf_free(core->env, core->tensor, core->job.tensor_count * sizeof(*core->tensor));
 	wf_free(core->env, core->job_bytes, core->job_byte_count);
 	core->link = NULL;
+	core->due = NULL;
 	core->tensor = NULL;
 	core->job_bytes = NULL;
 }
@@ -113,11 +115,13 @@ wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, 
 	memcpy(core->failure, text, sizeof(core->failure));
 	core->failed_ns = wf_now_ns(core->env);
 	atomic_store_explicit(&core->status, (uint32_t)status, memory_order_seq_cst); /* F1, W1 */
+	core->tick_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = &core->link[i];
 		bool up = link->state == WF_LINK_GREETING || link->state == WF_LINK_READY;
 		if (link->conn != NULL && up) {
 			link->abort_due = true;
+			wf_link_due(link);
 		} else if (link->conn != NULL) {
 			wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
 		}
@@ -145,6 +149,10 @@ handle_event(struct wf_core *core, const struct wf_event *event)
 	}
 	if (link == NULL || link->conn != event->conn) {
 		return;
+	}
+	if (event->kind != WF_EVENT_PUT) {
+		core->tick_ns = 0;
+		wf_link_due(link);
 	}
 	if (event->kind == WF_EVENT_DOWN) {
 		wf_link_down(link, event);
@@ -289,28 +297,54 @@ check_farewell(struct wf_core *core, uint64_t now)
 }
 
 static void
-tick(struct wf_core *core, bool busy)
+tick_before(struct wf_core *core, uint64_t when_ns)
 {
-	if (core->started_ns == 0) {
-		return;
-	}
-	uint64_t now = wf_now_ns(core->env);
-	wf_turn_charge(&core->turn, now, busy);
+	core->tick_ns = when_ns < core->tick_ns ? when_ns : core->tick_ns;
+}
+
+/* Everything that the clock decides, and what follows from the state of all links: not every
+ * turn's business. */
+static void
+tick(struct wf_core *core, uint64_t now)
+{
+	core->tick_ns = now + TICK_NS; /* unless what follows wants it sooner */
 	if (wf_core_failed(core)) {
 		check_farewell(core, now);
 		return;
 	}
 	bool all_up = true;
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		wf_link_tick(&core->link[i], now);
-		all_up = all_up && core->link[i].was_ready;
+		struct wf_link *link = &core->link[i];
+		wf_link_tick(link, now);
+		all_up = all_up && link->was_ready;
+		if (link->state == WF_LINK_IDLE && link->conn == NULL) {
+			tick_before(core, link->retry_ns);
+		}
 	}
 	core->all_were_up = core->all_were_up || all_up;
-	core->initialised = core->initialised || (core->all_were_up && core->busy_slices == 0);
+	core->initialised =
+		core->initialised || (core->all_were_up && core->asked && core->busy_slices == 0);
 	check_leaving(core);
 	check_waiting(core, now);
 	if (now >= core->report.next_ns) {
 		wf_core_report_period(core, now);
+	}
+	tick_before(core, core->report.next_ns);
+}
+
+/* Whoever still has something to say comes into the new list. */
+static void
+flush_due(struct wf_core *core)
+{
+	struct wf_link *next = core->due;
+	core->due = NULL;
+	while (next != NULL) {
+		struct wf_link *link = next;
+		next = link->due_next;
+		link->listed = false;
+		if (wf_link_flush(link)) {
+			wf_link_due(link);
+		}
 	}
 }
 
@@ -322,6 +356,7 @@ wf_core_poll(struct wf_core *core)
 	}
 	WF_ASSERT_OWNER(core);
 	wf_turn_begin(&core->turn);
+	flush_due(core);
 	unsigned count = 0;
 	if (wf_transport_poll(core->transport, core->event, WF_CORE_EVENTS, &count) != WEFT_OK) {
 		wf_core_fail(core, WEFT_IO, "transport: %s", weft_last_error());
@@ -329,33 +364,35 @@ wf_core_poll(struct wf_core *core)
 	for (unsigned i = 0; i < count; i++) {
 		handle_event(core, &core->event[i]);
 	}
-	tick(core, count > 0);
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		wf_link_flush(&core->link[i]);
+	if (wf_turn_rests(&core->turn, count > 0 || core->tick_ns == 0)) {
+		return false;
 	}
-	return count > 0;
+	core->now_ns = wf_now_ns(core->env);
+	core->event_ns = count > 0 ? core->now_ns : core->event_ns;
+	wf_turn_charge(&core->turn, core->now_ns, count > 0);
+	bool due = core->now_ns >= core->tick_ns;
+	if (due) {
+		tick(core, core->now_ns);
+	}
+	return count > 0 || due;
 }
 
-void
+bool
 wf_core_arm(struct wf_core *core, uint64_t *deadline_ns)
 {
-	wf_turn_arm(&core->turn);
-	wf_transport_arm(core->transport, deadline_ns);
-	uint64_t soon = wf_now_ns(core->env) + TICK_NS;
-	soon = core->report.next_ns < soon ? core->report.next_ns : soon;
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		const struct wf_link *link = &core->link[i];
-		if (link->state == WF_LINK_IDLE && link->conn == NULL && link->retry_ns < soon) {
-			soon = link->retry_ns;
-		}
+	if (!wf_turn_arm(&core->turn, core->due != NULL)) {
+		return false;
 	}
-	*deadline_ns = *deadline_ns < soon ? *deadline_ns : soon;
+	wf_transport_arm(core->transport, deadline_ns);
+	*deadline_ns = *deadline_ns < core->tick_ns ? *deadline_ns : core->tick_ns;
+	return true;
 }
 
 void
 wf_core_start(struct wf_core *core)
 {
 	core->started_ns = wf_now_ns(core->env);
+	core->tick_ns = 0;
 	wf_core_report_start(core);
 }
 
@@ -370,7 +407,10 @@ wf_core_step(struct wf_core *core, uint64_t samples, double cost)
 	wf_stats_add(&core->stats, WF_CORE_STEP_BEGUN_COUNT, 1);
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = &core->link[i];
-		link->step_due = link->state == WF_LINK_READY && link->pushable_count > 0;
+		if (link->state == WF_LINK_READY && link->pushable_count > 0) {
+			link->step_due = true;
+			wf_link_due(link);
+		}
 	}
 }
 
@@ -381,6 +421,7 @@ wf_core_out(struct wf_core *core)
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = &core->link[i];
 		link->out_due = link->state == WF_LINK_READY && link->pushable_count > 0;
+		wf_link_due(link);
 	}
 }
 
@@ -402,6 +443,7 @@ wf_core_reduce(struct wf_core *core)
 	core->reduce_id++;
 	core->reduce_since_ns = wf_now_ns(core->env);
 	core->link[0].reduce_due = core->link[0].state == WF_LINK_READY;
+	wf_link_due(&core->link[0]);
 }
 
 void
@@ -409,7 +451,9 @@ wf_core_leave(struct wf_core *core)
 {
 	core->leaving = true;
 	core->leaving_ns = wf_now_ns(core->env);
+	core->tick_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		core->link[i].goodbye_due = core->link[i].state == WF_LINK_READY;
+		wf_link_due(&core->link[i]);
 	}
 }

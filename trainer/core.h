@@ -96,6 +96,9 @@ struct wf_link {
 	/* Pushes to be PUT: ring of ordinals. */
 	uint32_t *queue; /* [slice_count] */
 	uint32_t queue_first, queue_count;
+
+	bool listed; /* in core->due */
+	struct wf_link *due_next;
 };
 
 struct wf_core_tensor {
@@ -106,13 +109,16 @@ struct wf_core_tensor {
 
 /* Counters, all lanes together; their meaning: struct weft_session_stats. */
 enum wf_core_counter {
-	WF_CORE_TRANSPORT_SENT_BYTES, /* these eight when they are gathered */
+	WF_CORE_TRANSPORT_SENT_BYTES, /* these ten when they are gathered */
 	WF_CORE_TRANSPORT_RECEIVED_BYTES,
 	WF_CORE_MESSAGE_SENT_COUNT,
 	WF_CORE_MESSAGE_RECEIVED_COUNT,
 	WF_CORE_PUT_SENT_COUNT,
 	WF_CORE_PUT_RECEIVED_COUNT,
 	WF_CORE_WAIT_POST_COUNT,
+	WF_CORE_FAST_SENT_BYTES,
+	WF_CORE_FAST_RECEIVED_BYTES,
+	WF_CORE_PATH_BROKEN_COUNT,
 	WF_CORE_STEP_BEGUN_COUNT,
 	WF_CORE_SLICE_PUSHED_COUNT,
 	WF_CORE_SLICE_ANSWERED_COUNT,
@@ -131,6 +137,8 @@ struct wf_core_report {
 	uint64_t period_ns; /* when the last line was written, or the session started */
 	bool end_said;      /* the line about the whole session */
 	uint64_t period[WF_CORE_COUNTER_COUNT]; /* as they were then */
+	struct wf_path_counts period_path[WF_PATHS_MAX];
+	struct wf_transport_info now_info;
 	struct wf_hist_view period_exchanges, now_exchanges;
 };
 
@@ -154,12 +162,19 @@ struct wf_core {
 	struct wf_transport *transport;
 	struct wf_link *link; /* [link_count] */
 	uint32_t link_count;
+	struct wf_link *due; /* list of those with something to send: wf_link_due */
+	/* When to look at links, waits and reports again. 0: in this turn, for something has
+	 * changed that they depend on; WF_NEVER: not before start. */
+	uint64_t tick_ns;
+	uint64_t now_ns;   /* of the last turn */
+	uint64_t event_ns; /* of the last turn with events, or with commands of another thread */
 	struct wf_core_tensor *tensor; /* [tensor_count] */
 	uint32_t busy_slices;          /* slices pending over all tensors */
 	uint64_t busy_since_ns;
 
 	uint64_t started_ns; /* 0: not started */
 	bool all_were_up;
+	bool asked;       /* for the initial values, or gave them: lanes may be up before that */
 	bool initialised; /* every lane was up, and the initial values are here */
 
 	/* Step. */
@@ -214,9 +229,12 @@ struct wf_core {
 /* core.c. The core's job, placement, slabs and options are set by the session before. */
 enum weft_status wf_core_open(struct wf_core *core) WEFT_MUST_CHECK;
 void wf_core_close(struct wf_core *core); /* accepts a half-open one */
-/* Do what can be done without waiting. Returns whether anything happened. */
+/* One turn: send what is due, take what has come, look at the clock. Returns whether anything
+ * happened: if not, what is due waits for an event. */
 bool wf_core_poll(struct wf_core *core);
-void wf_core_arm(struct wf_core *core, uint64_t *deadline_ns);
+/* Before a turn after which the caller would sleep. False: the turn is likely to do something; it
+ * is not armed, and no sleep may follow. */
+bool wf_core_arm(struct wf_core *core, uint64_t *deadline_ns);
 /* The first failure is kept; the lanes that are there hear it. */
 void wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -263,8 +281,18 @@ enum weft_status wf_link_msg(struct wf_link *link, const struct wf_event *event)
 /* "pserver 1 lane 0 (10.0.0.2:7164)" */
 void wf_link_describe(const struct wf_link *link, char *out, size_t bytes);
 bool wf_link_send(struct wf_link *link, const struct wf_msg *msg);
-/* Send whatever is due. */
-void wf_link_flush(struct wf_link *link);
+/* Something is to be sent: the next turn does. */
+static inline void
+wf_link_due(struct wf_link *link)
+{
+	if (!link->listed) {
+		link->listed = true;
+		link->due_next = link->core->due;
+		link->core->due = link;
+	}
+}
+/* Send whatever is due. Returns whether something is left. */
+bool wf_link_flush(struct wf_link *link);
 
 /* Initial values are pushed as steps 0 - (sections - 1) .. 0, modulo 2^64 (wire/messages.h). */
 static inline bool
@@ -274,7 +302,7 @@ wf_is_initial_push(uint64_t step)
 }
 
 /* flow.c */
-void wf_flow_flush(struct wf_link *link);
+bool wf_flow_flush(struct wf_link *link); /* as wf_link_flush */
 enum weft_status wf_flow_answer(struct wf_link *link, uint32_t tag) WEFT_MUST_CHECK;
 void wf_flow_done(struct wf_link *link, uint32_t ordinal);
 enum weft_status wf_flow_resume(struct wf_link *link,

@@ -16,6 +16,9 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 	if (--core->busy_slices == 0 && core->turn.on) {
 		wf_hist_record(&core->exchange_time, wf_now_ns(core->env) - core->busy_since_ns);
 	}
+	if (!core->initialised) {
+		core->tick_ns = 0; /* these may have been the last initial values */
+	}
 	if (--t->pending == 0) {
 		atomic_store_explicit(&t->busy, 0, memory_order_seq_cst); /* B1, W1 */
 	}
@@ -61,6 +64,7 @@ range_of(const struct wf_link *link, uint32_t tensor, uint32_t *first, uint32_t 
 static void
 begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_link_slice *wanted)
 {
+	core->asked = true;
 	if (core->busy_slices == 0) {
 		core->busy_since_ns = wf_now_ns(core->env);
 	}
@@ -78,8 +82,10 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_link_slice *
 			core->busy_slices++;
 			if (wanted->state == WF_SLICE_PULL_QUEUED) {
 				link->pull_queued++;
+				wf_link_due(link);
 			} else if (link->state == WF_LINK_READY) {
 				enqueue(link, i);
+				wf_link_due(link);
 			}
 		}
 	}
@@ -320,8 +326,8 @@ send_init(struct wf_link *link)
 	return !link->init_due;
 }
 
-static bool
-send_step(struct wf_link *link, bool out)
+static void
+encode_step(struct wf_link *link, bool out)
 {
 	struct wf_core *core = link->core;
 	const struct wf_msg_step msg = {
@@ -332,7 +338,13 @@ send_step(struct wf_link *link, bool out)
 		.cost = out ? 0 : core->cost,
 	};
 	wf_msg_step_encode(&msg, &core->msg);
-	return wf_link_send(link, &core->msg);
+}
+
+static void
+send_out(struct wf_link *link)
+{
+	encode_step(link, true);
+	link->out_due = !wf_link_send(link, &link->core->msg);
 }
 
 static void
@@ -353,6 +365,20 @@ fill_put(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, struct w
 	};
 }
 
+/* The first op of a step. The head and body of core->msg are read when it is posted. */
+static void
+fill_step(struct wf_link *link, struct wf_op *op)
+{
+	encode_step(link, false);
+	const struct wf_msg *msg = &link->core->msg;
+	*op = (struct wf_op){
+		.kind = WF_OP_SEND,
+		.head = &msg->head,
+		.body = msg->body,
+		.body_bytes = msg->body_bytes,
+	};
+}
+
 /* After a post: the window may have run out. */
 static void
 count_pushes(struct wf_link *link, unsigned taken)
@@ -364,33 +390,54 @@ count_pushes(struct wf_link *link, unsigned taken)
 	}
 }
 
-/* PUT queued gradients as long as slots are free and the transport takes them. */
+/* The first pushes of the queue, as many as there are free slots; they stay in it. */
+static unsigned
+fill_pushes(const struct wf_link *link, struct wf_op op[WF_CORE_OPS])
+{
+	unsigned count = 0;
+	unsigned most = link->buffer_free_count;
+	while (count < WF_CORE_OPS && count < link->queue_count && count < most) {
+		uint32_t at = (link->queue_first + count) % link->slice_count;
+		uint32_t buffer = link->buffer_free[link->buffer_free_count - 1 - count];
+		fill_put(link, link->queue[at], buffer, &op[count]);
+		count++;
+	}
+	return count;
+}
+
+/* The first `count` of the queue were taken. */
+static void
+pushes_taken(struct wf_link *link, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t ordinal = link->queue[link->queue_first];
+		struct wf_link_slice *slice = &link->slice[ordinal];
+		slice->buffer = link->buffer_free[--link->buffer_free_count];
+		slice->state = WF_SLICE_SENT;
+		slice->in_flight = true;
+		link->buffer_slice[slice->buffer] = ordinal;
+		link->queue_first = (link->queue_first + 1) % link->slice_count;
+		link->queue_count--;
+	}
+	count_pushes(link, count);
+}
+
+/* PUT queued gradients as long as slots are free and the transport takes them; STEP goes first, in
+ * the same post. */
 static void
 flush_pushes(struct wf_link *link)
 {
-	while (link->queue_count > 0 && link->buffer_free_count > 0) {
-		struct wf_op op[WF_CORE_OPS];
-		unsigned count = 0;
-		unsigned most = link->buffer_free_count;
-		while (count < WF_CORE_OPS && count < link->queue_count && count < most) {
-			uint32_t at = (link->queue_first + count) % link->slice_count;
-			uint32_t buffer = link->buffer_free[link->buffer_free_count - 1 - count];
-			fill_put(link, link->queue[at], buffer, &op[count]);
-			count++;
+	while (link->step_due || (link->queue_count > 0 && link->buffer_free_count > 0)) {
+		struct wf_op op[1 + WF_CORE_OPS];
+		unsigned steps = link->step_due ? 1 : 0;
+		if (link->step_due) {
+			fill_step(link, &op[0]);
 		}
+		unsigned count = steps + fill_pushes(link, op + steps);
 		unsigned taken = 0;
 		enum weft_status st = wf_transport_post(link->conn, op, count, &taken);
-		for (unsigned i = 0; i < taken; i++) {
-			uint32_t ordinal = link->queue[link->queue_first];
-			struct wf_link_slice *slice = &link->slice[ordinal];
-			slice->buffer = link->buffer_free[--link->buffer_free_count];
-			slice->state = WF_SLICE_SENT;
-			slice->in_flight = true;
-			link->buffer_slice[slice->buffer] = ordinal;
-			link->queue_first = (link->queue_first + 1) % link->slice_count;
-			link->queue_count--;
-		}
-		count_pushes(link, taken);
+		link->step_due = link->step_due && taken == 0;
+		pushes_taken(link, taken > steps ? taken - steps : 0);
 		if (st == WEFT_INVALID) {
 			wf_core_fail(link->core, WEFT_PROTOCOL, "pserver %u lane %u: %s",
 				     link->pserver_idx, link->lane_idx, weft_last_error());
@@ -439,28 +486,24 @@ flush_pulls(struct wf_link *link)
 	link->pull_sent += end - first;
 }
 
-void
+bool
 wf_flow_flush(struct wf_link *link)
 {
 	if (link->slice_count > 0 && !flush_grants(link)) {
-		return;
+		return true;
 	}
 	while (link->have_next != UINT32_MAX) {
 		if (!flush_have(link)) {
-			return;
+			return true;
 		}
 	}
 	if (link->init_due && !send_init(link)) {
-		return;
+		return true;
 	}
-	if (link->step_due) {
-		link->step_due = !send_step(link, false);
-	}
-	if (!link->step_due) {
-		flush_pushes(link);
-	}
+	flush_pushes(link);
 	if (link->out_due && !link->step_due) {
-		link->out_due = !send_step(link, true);
+		send_out(link);
 	}
 	flush_pulls(link);
+	return link->step_due || link->out_due || link->queue_count > 0 || link->pull_queued > 0;
 }

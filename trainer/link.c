@@ -267,6 +267,19 @@ check_welcome(struct wf_link *link, const struct wf_welcome *welcome)
 	return WEFT_OK;
 }
 
+static void
+log_path(const struct wf_link *link)
+{
+	char who[WF_REASON_BYTES];
+	struct wf_path_info path;
+	wf_link_describe(link, who, sizeof(who));
+	wf_transport_path(link->conn, &path);
+	wf_core_log(link->core, WEFT_LOG_INFO, "trainer %u: %s %s over %s: %s",
+		    link->core->opts.trainer_id,
+		    link->server_incarnation == 0 ? "reached" : "regained", who, path.name,
+		    path.why);
+}
+
 void
 wf_link_up(struct wf_link *link, const struct wf_event *event)
 {
@@ -279,6 +292,7 @@ wf_link_up(struct wf_link *link, const struct wf_event *event)
 		wf_core_fail(link->core, st, "%s", weft_last_error());
 		return;
 	}
+	log_path(link);
 	link->server_incarnation = welcome.incarnation;
 	link->state = WF_LINK_GREETING;
 	link->retry_wait_ns = RETRY_FIRST_NS;
@@ -294,6 +308,11 @@ refused(struct wf_link *link, const struct wf_event *event)
 	struct wf_welcome verdict;
 	char who[WF_REASON_BYTES];
 	wf_link_describe(link, who, sizeof(who));
+	if (event->down.blob_bytes == 0) { /* not the lane: the two have no path in common */
+		wf_core_fail(link->core, WEFT_MISMATCH, "pserver %u lane %u: %s", link->pserver_idx,
+			     link->lane_idx, event->down.why);
+		return;
+	}
 	if (wf_welcome_decode(event->down.blob, event->down.blob_bytes, &verdict) != WEFT_OK ||
 	    verdict.refusal == WEFT_OK || verdict.refusal >= WEFT_STATUS_COUNT) {
 		wf_core_fail(link->core, WEFT_PROTOCOL, "%s refused without a reason", who);
@@ -449,6 +468,9 @@ take_goodbye(struct wf_link *link, const struct wf_event *event)
 		return wf_fail(WEFT_PROTOCOL, "GOODBYE was not expected");
 	}
 	link->state = WF_LINK_LEFT;
+	/* If it does not get there, the lane waits a while for one who will not come back. */
+	wf_msg_goodbye_encode(&msg, &link->core->msg);
+	(void)wf_link_send(link, &link->core->msg);
 	wf_transport_disconnect(link->conn, WF_DISCONNECT_DRAIN);
 	return WEFT_OK;
 }
@@ -623,32 +645,26 @@ flush_reduce(struct wf_link *link)
 	return !link->reduce_due;
 }
 
-void
+bool
 wf_link_flush(struct wf_link *link)
 {
 	if (link->conn == NULL) {
-		return;
+		return false; /* forgotten with the path */
 	}
 	if (wf_core_failed(link->core)) {
-		if (link->abort_due) {
-			(void)flush_abort(link);
-		}
-		return;
+		return link->abort_due && !flush_abort(link);
 	}
 	if (link->state == WF_LINK_GREETING && link->job_due) {
-		(void)flush_job(link);
-		return;
+		return !flush_job(link);
 	}
 	if (link->state != WF_LINK_READY) {
-		return;
+		return false;
 	}
-	wf_flow_flush(link);
+	bool left = wf_flow_flush(link);
 	bool said =
 		!link->step_due && !link->out_due; /* a reduce counts the steps said before it */
 	if (link->reduce_due && (!said || !flush_reduce(link))) {
-		return;
+		return true;
 	}
-	if (link->goodbye_due) {
-		(void)flush_goodbye(link);
-	}
+	return (link->goodbye_due && !flush_goodbye(link)) || left;
 }

@@ -87,11 +87,15 @@ take_commands(struct weft_session *session)
 	return any;
 }
 
-/* Wake the owner if it sleeps; after anything that it may wait for. */
+/* Wake the owner if it sleeps on a word that is clear by now, or the session has failed. */
 static void
-wake_owner(struct wf_progress *progress)
+wake_owner(struct weft_session *session)
 {
-	if (atomic_load_explicit(&progress->owner_sleeps, memory_order_seq_cst) != 0) { /* W1 */
+	struct wf_progress *progress = &session->progress;
+	const _Atomic uint32_t *word =
+		atomic_load_explicit(&progress->owner_waits, memory_order_seq_cst); /* W1 */
+	if (word != NULL && (atomic_load_explicit(word, memory_order_seq_cst) == 0 ||
+			     wf_core_failed(&session->core))) {
 		signal_fd(progress->done_fd);
 	}
 }
@@ -99,10 +103,12 @@ wake_owner(struct wf_progress *progress)
 static bool
 thread_turn(struct weft_session *session)
 {
-	bool any = take_commands(session);
-	any = wf_core_poll(&session->core) || any;
-	if (any || wf_core_failed(&session->core)) { /* else it waits for nothing that happened */
-		wake_owner(&session->progress);
+	struct wf_core *core = &session->core;
+	bool told = take_commands(session);
+	bool any = wf_core_poll(core) || told;
+	core->event_ns = told ? core->now_ns : core->event_ns;
+	if (any || wf_core_failed(core)) { /* else it waits for nothing that happened */
+		wake_owner(session);
 	}
 	return any;
 }
@@ -112,11 +118,11 @@ thread_sleep(struct weft_session *session, uint32_t seen)
 {
 	struct wf_progress *progress = &session->progress;
 	uint64_t deadline;
-	wf_core_arm(&session->core, &deadline);
+	bool armed = wf_core_arm(&session->core, &deadline);
 	atomic_store_explicit(&progress->thread_sleeps, 1, memory_order_seq_cst); /* W2 */
 	bool quiet =
 		atomic_load_explicit(&progress->commands, memory_order_seq_cst) == seen; /* W2 */
-	if (quiet && !thread_turn(session)) {
+	if (quiet && !thread_turn(session) && armed) {
 		wf_wait(session->env, progress->poll_fd, deadline);
 	}
 	atomic_store_explicit(&progress->thread_sleeps, 0, memory_order_relaxed);
@@ -128,18 +134,15 @@ thread_main(void *arg)
 {
 	struct weft_session *session = arg;
 	struct wf_progress *progress = &session->progress;
-	struct wf_env *env = session->env;
 	uint64_t spin_ns = session->core.opts.spin_ns;
 	if (wf_pin_self(progress->pin, 0) != WEFT_OK) {
 		wf_core_log(&session->core, WEFT_LOG_WARN, "progress thread is not pinned: %s",
 			    weft_last_error());
 	}
-	uint64_t last_ns = wf_now_ns(env);
+	const struct wf_core *core = &session->core;
 	while (atomic_load_explicit(&progress->stop, memory_order_acquire) == 0) {
 		uint32_t seen = atomic_load_explicit(&progress->commands, memory_order_seq_cst);
-		if (thread_turn(session)) {
-			last_ns = spin_ns > 0 ? wf_now_ns(env) : 0;
-		} else if (spin_ns == 0 || wf_now_ns(env) - last_ns >= spin_ns) {
+		if (!thread_turn(session) && core->now_ns - core->event_ns >= spin_ns) {
 			thread_sleep(session, seen);
 		}
 	}
@@ -277,41 +280,45 @@ wf_progress_command(struct weft_session *session, const struct wf_command *comma
 	}
 }
 
-/* Owner: sleep until the thread says that something happened, or a while has passed. */
+/* Owner: sleep until the thread says that `word` is clear, or a while has passed. */
 static void
 sleep_for_thread(struct weft_session *session, const _Atomic uint32_t *word)
 {
 	struct wf_progress *progress = &session->progress;
-	atomic_store_explicit(&progress->owner_sleeps, 1, memory_order_seq_cst);          /* W1 */
-	bool set = word == NULL || atomic_load_explicit(word, memory_order_seq_cst) != 0; /* W1 */
-	/* F1, W1: the failure is stored before the look at owner_sleeps */
+	atomic_store_explicit(&progress->owner_waits, word, memory_order_seq_cst); /* W1 */
+	bool set = atomic_load_explicit(word, memory_order_seq_cst) != 0;          /* W1 */
+	/* F1, W1: the failure is stored before the look at owner_waits */
 	bool failed = atomic_load_explicit(&session->core.status, memory_order_seq_cst) != WEFT_OK;
 	if (set && !failed) {
 		wf_wait(session->env, progress->done_fd,
 			wf_now_ns(session->env) + WF_NS_PER_S / 10);
 	}
-	atomic_store_explicit(&progress->owner_sleeps, 0, memory_order_relaxed);
+	atomic_store_explicit(&progress->owner_waits, NULL, memory_order_relaxed);
 	drain_fd(progress->done_fd);
 }
 
-/* Owner drives: one turn, and a sleep if it did nothing for `spin_ns`. */
+/* The wait is young, or events came a short while ago. */
+static bool
+spins(const struct wf_core *core, uint64_t began_ns)
+{
+	uint64_t since_ns = core->event_ns > began_ns ? core->event_ns : began_ns;
+	return began_ns == 0 || core->now_ns - since_ns < core->opts.spin_ns;
+}
+
+/* Owner drives: one turn, and a sleep if it was armed and did nothing. `*began_ns`: the first turn
+ * of this wait; 0: none yet. */
 static void
-drive(struct weft_session *session, uint64_t *last_ns)
+drive(struct weft_session *session, uint64_t *began_ns)
 {
 	struct wf_core *core = &session->core;
-	if (wf_core_poll(core)) {
-		*last_ns = 0;
-		return;
-	}
-	uint64_t spin_ns = core->opts.spin_ns;
-	uint64_t now = spin_ns > 0 ? wf_now_ns(session->env) : 0;
-	*last_ns = *last_ns == 0 ? now : *last_ns;
-	if (spin_ns > 0 && now - *last_ns < spin_ns) {
+	if (core->opts.spin_ns > 0 && spins(core, *began_ns)) {
+		(void)wf_core_poll(core);
+		*began_ns = *began_ns == 0 ? core->now_ns : *began_ns;
 		return;
 	}
 	uint64_t deadline;
-	wf_core_arm(core, &deadline);
-	if (!wf_core_poll(core)) {
+	bool armed = wf_core_arm(core, &deadline);
+	if (!wf_core_poll(core) && armed) {
 		wf_wait(session->env, wf_transport_wait_fd(core->transport), deadline);
 	}
 }
@@ -319,7 +326,7 @@ drive(struct weft_session *session, uint64_t *last_ns)
 enum weft_status
 wf_progress_wait_clear(struct weft_session *session, const _Atomic uint32_t *word)
 {
-	uint64_t last_ns = 0;
+	uint64_t began_ns = 0;
 	while (atomic_load_explicit(word, memory_order_acquire) != 0) { /* B1 */
 		if (wf_core_failed(&session->core)) {
 			return wf_session_failure(session);
@@ -327,7 +334,7 @@ wf_progress_wait_clear(struct weft_session *session, const _Atomic uint32_t *wor
 		if (session->progress.threaded) {
 			sleep_for_thread(session, word);
 		} else {
-			drive(session, &last_ns);
+			drive(session, &began_ns);
 		}
 	}
 	go_away(session);
@@ -337,14 +344,14 @@ wf_progress_wait_clear(struct weft_session *session, const _Atomic uint32_t *wor
 void
 wf_progress_wait(struct weft_session *session, bool (*done)(struct weft_session *))
 {
-	uint64_t last_ns = 0;
+	uint64_t began_ns = 0;
 	while (!done(session)) {
 		if (session->progress.threaded) {
 			wf_wait(session->env, session->progress.done_fd,
 				wf_now_ns(session->env) + 5 * WF_NS_PER_MS);
 			drain_fd(session->progress.done_fd);
 		} else {
-			drive(session, &last_ns);
+			drive(session, &began_ns);
 		}
 	}
 }

@@ -3,9 +3,12 @@
  * and one at the end. Thread: the core's; weft_session_stats: the owner's. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "trainer/session.h"
+
+#define PATHS_BYTES 256 /* of a line, which has 1,023 */
 
 static const char *const counter_name[WF_CORE_COUNTER_COUNT] = {
 	[WF_CORE_TRANSPORT_SENT_BYTES] = "transport_sent_bytes",
@@ -15,6 +18,9 @@ static const char *const counter_name[WF_CORE_COUNTER_COUNT] = {
 	[WF_CORE_PUT_SENT_COUNT] = "put_sent_count",
 	[WF_CORE_PUT_RECEIVED_COUNT] = "put_received_count",
 	[WF_CORE_WAIT_POST_COUNT] = "wait_post_count",
+	[WF_CORE_FAST_SENT_BYTES] = "fast_sent_bytes",
+	[WF_CORE_FAST_RECEIVED_BYTES] = "fast_received_bytes",
+	[WF_CORE_PATH_BROKEN_COUNT] = "path_broken_count",
 	[WF_CORE_STEP_BEGUN_COUNT] = "step_begun_count",
 	[WF_CORE_SLICE_PUSHED_COUNT] = "slice_pushed_count",
 	[WF_CORE_SLICE_ANSWERED_COUNT] = "slice_answered_count",
@@ -51,15 +57,26 @@ void
 wf_core_report_gather(struct wf_core *core)
 {
 	struct wf_stats *stats = &core->stats;
-	struct wf_transport_info info;
-	wf_transport_query(core->transport, &info);
-	wf_stats_set(stats, WF_CORE_TRANSPORT_SENT_BYTES, info.bytes_sent);
-	wf_stats_set(stats, WF_CORE_TRANSPORT_RECEIVED_BYTES, info.bytes_received);
-	wf_stats_set(stats, WF_CORE_MESSAGE_SENT_COUNT, info.msgs_sent);
-	wf_stats_set(stats, WF_CORE_MESSAGE_RECEIVED_COUNT, info.msgs_received);
-	wf_stats_set(stats, WF_CORE_PUT_SENT_COUNT, info.puts_sent);
-	wf_stats_set(stats, WF_CORE_PUT_RECEIVED_COUNT, info.puts_received);
-	wf_stats_set(stats, WF_CORE_WAIT_POST_COUNT, info.posts_again);
+	struct wf_transport_info *info = &core->report.now_info;
+	uint64_t fast_sent = 0;
+	uint64_t fast_received = 0;
+	uint64_t broken = 0;
+	wf_transport_query(core->transport, info);
+	for (unsigned i = 1; i < info->path_count; i++) { /* 0: the bootstrap */
+		fast_sent += info->path[i].bytes_sent;
+		fast_received += info->path[i].bytes_received;
+		broken += info->path[i].conns_broken;
+	}
+	wf_stats_set(stats, WF_CORE_TRANSPORT_SENT_BYTES, info->bytes_sent);
+	wf_stats_set(stats, WF_CORE_TRANSPORT_RECEIVED_BYTES, info->bytes_received);
+	wf_stats_set(stats, WF_CORE_MESSAGE_SENT_COUNT, info->msgs_sent);
+	wf_stats_set(stats, WF_CORE_MESSAGE_RECEIVED_COUNT, info->msgs_received);
+	wf_stats_set(stats, WF_CORE_PUT_SENT_COUNT, info->puts_sent);
+	wf_stats_set(stats, WF_CORE_PUT_RECEIVED_COUNT, info->puts_received);
+	wf_stats_set(stats, WF_CORE_WAIT_POST_COUNT, info->posts_again);
+	wf_stats_set(stats, WF_CORE_FAST_SENT_BYTES, fast_sent);
+	wf_stats_set(stats, WF_CORE_FAST_RECEIVED_BYTES, fast_received);
+	wf_stats_set(stats, WF_CORE_PATH_BROKEN_COUNT, broken);
 }
 
 void
@@ -75,8 +92,11 @@ wf_core_report_stats(struct wf_core *core)
 
 /* One line about what came since the counters were `then`, `ns` ago. */
 static void
-write_line(struct wf_core *core, const char *of, const uint64_t *then, uint64_t ns)
+write_line(struct wf_core *core, const char *of, const uint64_t *then,
+	   const struct wf_path_counts *then_path, uint64_t ns)
 {
+	char paths[PATHS_BYTES];
+	wf_transport_paths_format(&core->report.now_info, then_path, paths, sizeof(paths));
 	const struct wf_hist_view *exchanges = &core->report.now_exchanges;
 	uint64_t d[WF_CORE_COUNTER_COUNT];
 	wf_stats_snapshot(&core->stats, d);
@@ -91,7 +111,7 @@ write_line(struct wf_core *core, const char *of, const uint64_t *then, uint64_t 
 		    " messages_sent %" PRIu64 " puts_received %" PRIu64 " puts_sent %" PRIu64
 		    " slices_answered %" PRIu64 " slices_pulled %" PRIu64 " waits_slot %" PRIu64
 		    " waits_post %" PRIu64 " poll_percent %.1f idle_percent %.1f away_percent %.1f "
-		    "exchange_p50_us %.1f exchange_p99_us %.1f reconnects %" PRIu64,
+		    "exchange_p50_us %.1f exchange_p99_us %.1f reconnects %" PRIu64 "%s",
 		    core->opts.trainer_id, of, s, d[WF_CORE_STEP_BEGUN_COUNT],
 		    (double)d[WF_CORE_STEP_BEGUN_COUNT] / s,
 		    (double)d[WF_CORE_TRANSPORT_RECEIVED_BYTES] / 1e6 / s,
@@ -105,7 +125,7 @@ write_line(struct wf_core *core, const char *of, const uint64_t *then, uint64_t 
 		    (double)d[WF_CORE_AWAY_TIME_NS] * percent,
 		    (double)wf_hist_quantile(exchanges, 0.5) / 1e3,
 		    (double)wf_hist_quantile(exchanges, 0.99) / 1e3,
-		    d[WF_CORE_LANE_RECONNECTED_COUNT]);
+		    d[WF_CORE_LANE_RECONNECTED_COUNT], paths);
 }
 
 void
@@ -115,7 +135,8 @@ wf_core_report_period(struct wf_core *core, uint64_t now)
 	wf_core_report_gather(core);
 	wf_hist_snapshot(&core->exchange_time, &report->now_exchanges);
 	wf_hist_since(&report->now_exchanges, &report->period_exchanges);
-	write_line(core, "", report->period, now - report->period_ns);
+	write_line(core, "", report->period, report->period_path, now - report->period_ns);
+	memcpy(report->period_path, report->now_info.path, sizeof(report->period_path));
 	wf_hist_merge(&report->period_exchanges, &report->now_exchanges);
 	wf_stats_snapshot(&core->stats, report->period);
 	report->period_ns = now;
@@ -129,6 +150,7 @@ void
 wf_core_report_end(struct wf_core *core)
 {
 	static const uint64_t nothing[WF_CORE_COUNTER_COUNT];
+	static const struct wf_path_counts no_path[WF_PATHS_MAX];
 	struct wf_core_report *report = &core->report;
 	report->next_ns = WF_NEVER;
 	if (core->opts.stats_period_ns == 0 || report->end_said) {
@@ -137,7 +159,8 @@ wf_core_report_end(struct wf_core *core)
 	report->end_said = true;
 	wf_core_report_gather(core);
 	wf_hist_snapshot(&core->exchange_time, &report->now_exchanges);
-	write_line(core, "the session, ", nothing, wf_now_ns(core->env) - core->started_ns);
+	write_line(core, "the session, ", nothing, no_path,
+		   wf_now_ns(core->env) - core->started_ns);
 }
 
 static bool
@@ -181,6 +204,9 @@ weft_session_stats(struct weft_session *session, struct weft_session_stats *out)
 		.messages_received = now[WF_CORE_MESSAGE_RECEIVED_COUNT],
 		.puts_sent = now[WF_CORE_PUT_SENT_COUNT],
 		.puts_received = now[WF_CORE_PUT_RECEIVED_COUNT],
+		.fast_sent_bytes = now[WF_CORE_FAST_SENT_BYTES],
+		.fast_received_bytes = now[WF_CORE_FAST_RECEIVED_BYTES],
+		.paths_broken = now[WF_CORE_PATH_BROKEN_COUNT],
 		.steps = now[WF_CORE_STEP_BEGUN_COUNT],
 		.slices_pushed = now[WF_CORE_SLICE_PUSHED_COUNT],
 		.slices_answered = now[WF_CORE_SLICE_ANSWERED_COUNT],

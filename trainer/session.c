@@ -54,6 +54,7 @@ weft_session_opts_init(struct weft_session_opts *opts)
 		.step_timeout_ns = 1800 * WF_NS_PER_S,
 		.numerics = "",
 		.stats_period_ns = 0,
+		.tcp_congestion = "",
 	};
 }
 
@@ -74,8 +75,10 @@ copy_opts(struct weft_session *session, const struct weft_session_opts *opts)
 {
 	struct weft_session_opts *own = &session->core.opts;
 	*own = *opts;
-	const char **text[] = {&own->pservers, &own->transport,        &own->pin,
-			       &own->numerics, &own->optimizer.method, &own->optimizer.schedule};
+	const char **text[] = {
+		&own->pservers,      &own->transport,        &own->pin,
+		&own->numerics,      &own->optimizer.method, &own->optimizer.schedule,
+		&own->tcp_congestion};
 	WF_STATIC_ASSERT(WF_ARRAY_COUNT(text) == WF_ARRAY_COUNT(session->strings), "one copy each");
 	for (size_t i = 0; i < WF_ARRAY_COUNT(text); i++) {
 		session->strings[i] = copy_string(session->env, *text[i] != NULL ? *text[i] : "");

@@ -49,10 +49,10 @@ struct wf_progress {
 
 	/* Shared. Both sides use seq_cst: each stores its own word, then looks at the other's (W1,
 	 * W2). */
-	_Atomic uint32_t commands;      /* owner: pushed so far */
-	_Atomic uint32_t thread_sleeps; /* thread: 1 before it sleeps */
-	_Atomic uint32_t owner_sleeps;  /* owner: 1 before it sleeps */
-	_Atomic uint32_t stop;          /* owner: end the thread */
+	_Atomic uint32_t commands;                     /* owner: pushed so far */
+	_Atomic uint32_t thread_sleeps;                /* thread: 1 before it sleeps */
+	_Atomic(const _Atomic uint32_t *) owner_waits; /* owner: word it sleeps on; NULL: awake */
+	_Atomic uint32_t stop;                         /* owner: end the thread */
 };
 
 struct weft_tensor {
@@ -69,7 +69,7 @@ struct weft_session {
 	struct weft_tensor **tensor; /* [tensor_capacity] */
 	uint32_t tensor_capacity;
 	struct wf_host *pserver; /* [pserver_count] */
-	char *strings[6];        /* copies of the options' strings */
+	char *strings[7];        /* copies of the options' strings */
 	bool sealed, started, core_open;
 	bool running;        /* the core was told to start */
 	bool begun;          /* a step, in this pass */

@@ -167,7 +167,7 @@ struct wf_msg_nack {
 };
 
 struct wf_msg_goodbye {
-	bool ack; /* false: I am done; true: heard */
+	bool ack; /* false: I am done; true: heard, and in turn: heard that you heard */
 };
 
 /* The job is over; everybody shows `reason`, the first cause. */

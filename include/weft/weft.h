@@ -90,8 +90,10 @@ struct weft_session_opts {
 	struct weft_optimizer_opts optimizer;
 
 	/* This trainer. */
-	uint32_t trainer_id;   /* 0 .. num_gradient_servers - 1, unique in the job */
-	const char *transport; /* "auto", "tcp"; "shm" on one host */
+	uint32_t trainer_id; /* 0 .. num_gradient_servers - 1, unique in the job */
+	/* "auto": shared memory with each pserver of this host, TCP with the others; "tcp": TCP
+	 * only; "shm": ends with WEFT_MISMATCH where memory cannot be shared: "auto" */
+	const char *transport;
 	enum weft_progress progress;
 	const char *pin;             /* of the progress thread: "auto", "off", a CPU list: "off" */
 	uint64_t spin_ns;            /* how long to poll before sleeping: 0 */
@@ -106,6 +108,9 @@ struct weft_session_opts {
 	/* A line at WEFT_LOG_INFO about what this trainer did, so often and at the end; 0: none,
 	 * and no times in weft_session_stats: 0. */
 	uint64_t stats_period_ns;
+	/* Congestion control of TCP sockets ("cubic"); one that this host or user has not is
+	 * refused at weft_session_start, with the list of those it has. "": the system's: "" */
+	const char *tcp_congestion;
 
 	/* Log lines, without newline, from any thread of the session. NULL: warnings to stderr. */
 	void (*log)(void *arg, enum weft_log_level level, const char *line);
@@ -131,6 +136,8 @@ struct weft_session_stats {
 	/* All that went over its connections, as the transport counts it: heads included. */
 	uint64_t sent_bytes, received_bytes;
 	uint64_t messages_sent, messages_received;
+	uint64_t fast_sent_bytes, fast_received_bytes; /* of them, over a path better than TCP */
+	uint64_t paths_broken;             /* such paths that broke while their peer stayed */
 	uint64_t puts_sent, puts_received; /* slices: gradients and initial values; answers */
 
 	uint64_t steps;         /* begun by this trainer */

@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/rng.h"
+#include "tests/support/fault_log.h"
 
 #define TRAIN_ARGS_MAX 24
-#define ARG_BYTES 128
+#define ARG_BYTES 512
 
 /* One simulated process, what it is told, and how it ended. */
 struct member {
@@ -37,7 +40,7 @@ run_pserver(struct wf_env *env, void *arg)
 	struct wf_server_opts opts;
 	wf_server_opts_init(&opts);
 	opts.env = env;
-	opts.transport = "sim";
+	opts.transport = member->opts->transport;
 	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
 	opts.ports_num = member->opts->lanes;
 	opts.num_gradient_servers = member->opts->trainers;
@@ -78,7 +81,8 @@ write_args(const struct cluster_opts *opts, uint32_t idx, char (*text)[ARG_BYTES
 	ARG("--num_gradient_servers=%u", opts->trainers);
 	ARG("--trainer_id=%u", idx);
 	ARG("--ports_num=%u", opts->lanes);
-	ARG("--transport=sim");
+	ARG("--transport=%s",
+	    opts->trainer_transport != NULL ? opts->trainer_transport : opts->transport);
 	ARG("--progress=caller");
 	ARG("--log_period=0");
 	char *list = text[n];
@@ -167,13 +171,65 @@ spawn_all(struct wf_world *world, const struct cluster_opts *opts, struct cluste
 	return st;
 }
 
+/* "    1.234 I tr0: trainer 0: regained pserver 1 lane 2 (ps1:7166) over sim: sim2 broke ..." */
+static void
+take_log_line(const char *line, bool *fallen, struct cluster_result *out)
+{
+	unsigned trainer = 0;
+	unsigned pserver = 0;
+	unsigned lane = 0;
+	const char *text = strstr(line, ": trainer ");
+	const char *over = strstr(line, " over sim");
+	if (text == NULL || over == NULL ||
+	    sscanf(text, ": trainer %u: %*s pserver %u lane %u", &trainer, &pserver, &lane) != 3 ||
+	    trainer >= CLUSTER_TRAINERS_MAX || pserver >= CLUSTER_PSERVERS_MAX ||
+	    lane >= CLUSTER_LANES_MAX) {
+		return;
+	}
+	bool *now = &fallen[(trainer * CLUSTER_PSERVERS_MAX + pserver) * CLUSTER_LANES_MAX + lane];
+	if (strncmp(over, " over sim2: ", 12) == 0) {
+		out->returns += *now ? 1 : 0;
+		*now = false;
+	} else if (strncmp(over, " over sim: sim2 broke", 21) == 0) {
+		out->breaks++;
+		*now = true;
+	} else if (strncmp(over, " over sim: sim2: ", 17) == 0) {
+		out->refusals++;
+		*now = true;
+	}
+}
+
+/* What the trainers said about the paths they took. */
+static void
+read_log(int fd, struct cluster_result *out)
+{
+	static bool fallen[CLUSTER_TRAINERS_MAX * CLUSTER_PSERVERS_MAX * CLUSTER_LANES_MAX];
+	char line[1200];
+	memset(fallen, 0, sizeof(fallen));
+	FILE *log = lseek(fd, 0, SEEK_SET) == 0 ? fdopen(fd, "r") : NULL;
+	while (log != NULL && fgets(line, sizeof(line), log) != NULL) {
+		if (getenv("WEFT_CLUSTER_LOG") != NULL) {
+			(void)fputs(line, stderr);
+		}
+		take_log_line(line, fallen, out);
+		wf_fault_log_add(line, &out->faults);
+	}
+	if (log != NULL) {
+		(void)fclose(log);
+	} else {
+		(void)close(fd);
+	}
+}
+
 bool
 cluster_run(const struct cluster_opts *opts, struct cluster_result *out)
 {
 	struct wf_world *world = NULL;
 	struct member member[CLUSTER_PSERVERS_MAX + CLUSTER_TRAINERS_MAX];
+	struct wf_world_opts with_log = opts->world;
 	*out = (struct cluster_result){0};
-	enum weft_status st = wf_world_create(&opts->world, &world);
+	with_log.log_fd = memfd_create("log", MFD_CLOEXEC);
+	enum weft_status st = wf_world_create(&with_log, &world);
 	if (st == WEFT_OK) {
 		st = spawn_all(world, opts, out, member);
 	}
@@ -187,7 +243,40 @@ cluster_run(const struct cluster_opts *opts, struct cluster_result *out)
 		wf_world_stats(world, &out->stats);
 	}
 	wf_world_destroy(world);
+	if (with_log.log_fd >= 0) {
+		read_log(with_log.log_fd, out);
+	}
 	return st == WEFT_OK || st == WEFT_TIMEOUT;
+}
+
+const char *
+cluster_what_is_wrong(const struct cluster_opts *opts, const struct cluster_result *result,
+		      const char *expected, char *out, size_t bytes)
+{
+	if (result->timed_out) {
+		(void)snprintf(out, bytes, "did not end: %.300s", result->stuck);
+		return out;
+	}
+	for (uint32_t i = 0; i < opts->trainers; i++) {
+		if (result->trainer[i].status != WEFT_OK) {
+			(void)snprintf(out, bytes, "trainer %u: %.300s", i,
+				       result->trainer[i].text);
+			return out;
+		}
+	}
+	for (uint32_t i = 0; i < opts->pservers; i++) {
+		if (result->pserver[i].status != WEFT_OK) {
+			(void)snprintf(out, bytes, "pserver %u: %.300s", i,
+				       result->pserver[i].text);
+			return out;
+		}
+	}
+	if (strcmp(result->last_line, expected) != 0) {
+		(void)snprintf(out, bytes, "ended with '%s', sequential with '%s'",
+			       result->last_line, expected);
+		return out;
+	}
+	return NULL;
 }
 
 bool
@@ -213,6 +302,23 @@ cluster_digest(const char *line)
 	return at == NULL ? "" : at + strlen("digest ");
 }
 
+/* Half of the seeds have a second network, on which the data goes as long as it holds. */
+static void
+draw_second_network(uint64_t seed, bool calm, struct cluster_opts *out)
+{
+	struct wf_rng rng;
+	wf_rng_init(&rng, seed, 8);
+	if (wf_rng_below(&rng, 2) == 0) {
+		return;
+	}
+	out->transport = "sim-auto";
+	if (!calm) {
+		out->world.second_cut_per_million = (uint32_t)wf_rng_below(&rng, 8000);
+		out->world.second_cut_max = 1 + (uint32_t)wf_rng_below(&rng, 40);
+		out->world.second_refuse_per_mille = (uint32_t)wf_rng_below(&rng, 300);
+	}
+}
+
 void
 cluster_draw(uint64_t seed, struct cluster_opts *out)
 {
@@ -234,8 +340,8 @@ cluster_draw(uint64_t seed, struct cluster_opts *out)
 				.down_delay_max_ns = wf_rng_below(&rng, 50) * WF_NS_PER_MS,
 				.stall_max_ns = calm ? 0 : wf_rng_below(&rng, 20) * WF_NS_PER_MS,
 				.stall_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 20),
-				.log_level = WF_LOG_DEBUG,
-				.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
+				.log_level = getenv("WEFT_CLUSTER_LOG") != NULL ? WF_LOG_DEBUG
+										: WF_LOG_INFO,
 			},
 		.pservers = seed % 6 == 0 ? 1 : 3, /* of 600 seeds, 500 have three */
 		.trainers = 4,
@@ -250,5 +356,7 @@ cluster_draw(uint64_t seed, struct cluster_opts *out)
 		.until_ns = 600 * WF_NS_PER_S,
 		.kill_pserver = UINT32_MAX,
 		.kill_trainer = UINT32_MAX,
+		.transport = "sim",
 	};
+	draw_second_network(seed, calm, out);
 }

@@ -9,14 +9,18 @@
 
 #include "pserver/server.h"
 #include "trainer/program/command.h"
+#include "transport/fault/fault.h"
 #include "transport/sim/world.h"
 
 #define CLUSTER_PSERVERS_MAX 4u
 #define CLUSTER_TRAINERS_MAX 8u
+#define CLUSTER_LANES_MAX 8u
 #define CLUSTER_LINE_BYTES 256u
 
 struct cluster_opts {
 	struct wf_world_opts world;
+	const char *transport;         /* "sim", or "sim-auto": with the second network */
+	const char *trainer_transport; /* NULL: the same */
 	uint32_t pservers, trainers, lanes;
 	uint32_t slot_count;
 	uint64_t batch_size; /* of each trainer */
@@ -44,12 +48,20 @@ struct cluster_result {
 	struct cluster_end trainer[CLUSTER_TRAINERS_MAX];
 	char last_line[CLUSTER_LINE_BYTES]; /* trainer 0's last result line */
 	struct wf_world_stats stats;
+	/* Lanes that a trainer reached over the first network because the second broke, or because
+	 * it could not be had; and that went back to the second afterwards. */
+	uint64_t breaks, refusals, returns;
+	struct wf_fault_counts faults; /* by wrappers; 0 unless the log is at DEBUG */
 };
 
 /* Faults and a job drawn from the seed: any lane count, window, delays, cuts. */
 void cluster_draw(uint64_t seed, struct cluster_opts *out);
 /* Run the job to its end. False: the world could not be made. */
 bool cluster_run(const struct cluster_opts *opts, struct cluster_result *out);
+/* What is not as it should be: everybody ends well, with the line `expected`; NULL: nothing. */
+const char *cluster_what_is_wrong(const struct cluster_opts *opts,
+				  const struct cluster_result *result, const char *expected,
+				  char *out, size_t bytes);
 /* The last result line of a sequential run of the same job. */
 bool cluster_sequential(const struct cluster_opts *opts, char line[CLUSTER_LINE_BYTES]);
 /* The digest of a result line; "" if it has none. */

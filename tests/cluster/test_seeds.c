@@ -9,39 +9,16 @@
 
 #include "cluster.h"
 
-static const char *
-what_is_wrong(const struct cluster_opts *opts, const struct cluster_result *result,
-	      const char *expected, char *out, size_t bytes)
-{
-	if (result->timed_out) {
-		(void)snprintf(out, bytes, "did not end: %.300s", result->stuck);
-		return out;
-	}
-	for (uint32_t i = 0; i < opts->trainers; i++) {
-		if (result->trainer[i].status != WEFT_OK) {
-			(void)snprintf(out, bytes, "trainer %u: %.300s", i,
-				       result->trainer[i].text);
-			return out;
-		}
-	}
-	for (uint32_t i = 0; i < opts->pservers; i++) {
-		if (result->pserver[i].status != WEFT_OK) {
-			(void)snprintf(out, bytes, "pserver %u: %.300s", i,
-				       result->pserver[i].text);
-			return out;
-		}
-	}
-	if (strcmp(result->last_line, expected) != 0) {
-		(void)snprintf(out, bytes, "ended with '%s', sequential with '%s'",
-			       result->last_line, expected);
-		return out;
-	}
-	return NULL;
-}
+/* Of all seeds. */
+struct sum {
+	struct wf_world_stats stats;
+	uint64_t breaks, refusals, returns;
+};
 
 static bool
-run_seed(uint64_t seed, const char *expected, struct wf_world_stats *sum)
+run_seed(uint64_t seed, const char *expected, struct sum *all)
 {
+	struct wf_world_stats *sum = &all->stats;
 	struct cluster_opts opts;
 	struct cluster_result result;
 	char why[1024];
@@ -56,13 +33,16 @@ run_seed(uint64_t seed, const char *expected, struct wf_world_stats *sum)
 	sum->refusals += result.stats.refusals;
 	sum->splits += result.stats.splits;
 	sum->stalls += result.stats.stalls;
-	if (what_is_wrong(&opts, &result, expected, why, sizeof(why)) == NULL) {
+	all->breaks += result.breaks;
+	all->refusals += result.refusals;
+	all->returns += result.returns;
+	if (cluster_what_is_wrong(&opts, &result, expected, why, sizeof(why)) == NULL) {
 		return true;
 	}
-	(void)printf("FAILED seed %" PRIu64 " (%u pservers, %u lanes, %u slots, %" PRIu64
+	(void)printf("FAILED seed %" PRIu64 " (%s, %u pservers, %u lanes, %u slots, %" PRIu64
 		     " cuts): %s; repeat: WEFT_SEED=%" PRIu64 " test_seeds\n",
-		     seed, opts.pservers, opts.lanes, opts.slot_count, result.stats.cuts, why,
-		     seed);
+		     seed, opts.transport, opts.pservers, opts.lanes, opts.slot_count,
+		     result.stats.cuts, why, seed);
 	return false;
 }
 
@@ -84,15 +64,20 @@ main(int argc, char **argv)
 	if (!cluster_sequential(&opts, expected)) {
 		return 1;
 	}
-	struct wf_world_stats sum = {0};
+	struct sum all = {0};
+	const struct wf_world_stats *sum = &all.stats;
 	uint64_t failed = 0;
 	for (uint64_t seed = first; seed < first + count; seed++) {
-		failed += run_seed(seed, expected, &sum) ? 0 : 1;
+		failed += run_seed(seed, expected, &all) ? 0 : 1;
 	}
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " frames, %" PRIu64
-		     " cuts, %" PRIu64 " refusals, %" PRIu64 " splits, %" PRIu64 " stalls\n",
-		     count, failed, sum.frames, sum.cuts, sum.refusals, sum.splits, sum.stalls);
+		     " cuts, %" PRIu64 " refusals, %" PRIu64 " splits, %" PRIu64
+		     " stalls; paths: %" PRIu64 " broke, %" PRIu64 " were not to be had, %" PRIu64
+		     " came back\n",
+		     count, failed, sum->frames, sum->cuts, sum->refusals, sum->splits, sum->stalls,
+		     all.breaks, all.refusals, all.returns);
 	/* A sweep that injected nothing proves nothing. */
-	bool idle = count >= 50 && (sum.cuts == 0 || sum.refusals == 0 || sum.splits == 0);
+	bool idle = count >= 50 && (sum->cuts == 0 || sum->refusals == 0 || sum->splits == 0 ||
+				    all.breaks == 0 || all.refusals == 0 || all.returns == 0);
 	return failed == 0 && !idle ? 0 : 1;
 }

@@ -30,12 +30,14 @@ for trainers in 2 3; do
 	done
 	# shellcheck disable=SC2086
 	for slice_bytes in 256 65536; do # copied through the way, and published in place
-		for pservers in 1 3; do
-			expect 0 "$WEFT" launch --local --transport=shm --port="$port" \
-				--pservers=$pservers --ports_num=1 --trainers=$trainers \
+		for transport in shm auto; do
+			expect 0 "$WEFT" launch --local --transport=$transport --port="$port" \
+				--pservers=3 --ports_num=1 --trainers=$trainers \
 				-- train mlp $settings --slice_bytes=$slice_bytes
 			[ "$(digest_of last.out)" = "$alone" ] ||
-				fail "shm, $trainers trainers, $pservers pservers, slices of $slice_bytes bytes: another digest than $alone"
+				fail "$transport, $trainers trainers, slices of $slice_bytes bytes: another digest than $alone"
+			says last.err "is here over shm: same host"
+			says_not last.err "over tcp"
 		done
 	done
 done

@@ -2,6 +2,7 @@
 /* Two trainers with progress threads, two pservers with two lanes each, several hundred steps of a
  * model whose gradients depend on its parameters, pushed tensor by tensor: the bits at the end are
  * those of a computation in one thread. */
+#include "base/rng.h"
 #include "tests/unit/trainer/fabric.h"
 
 #define TENSORS 5
@@ -122,15 +123,24 @@ train(struct member *member)
 	return st != WEFT_OK ? st : end;
 }
 
-static void
-train_with(uint64_t spin_ns, enum weft_progress second)
+/* What carries the bytes; NULL: the default. */
+struct carriers {
+	const char *pserver, *trainer;
+};
+
+/* Returns what the wrappers injected. */
+static struct wf_fault_counts
+train_over(struct carriers over, uint64_t spin_ns, enum weft_progress second)
 {
 	struct fabric fabric;
 	struct member member[TRAINERS];
-	fabric_start(&fabric, 2, 2, spin_ns);
+	fabric_start_over(&fabric, over.pserver, 2, 2, spin_ns);
 	for (unsigned i = 0; i < TRAINERS; i++) {
 		member_init(&member[i], &fabric, i, TRAINERS);
 		member[i].opts.slice_bytes = 64;
+		if (over.trainer != NULL) {
+			member[i].opts.transport = over.trainer;
+		}
 		member[i].opts.spin_ns = spin_ns;
 		member[i].opts.progress = i == 0 ? WEFT_PROGRESS_THREAD : second;
 		member[i].opts.optimizer.method = "momentum";
@@ -147,6 +157,60 @@ train_with(uint64_t spin_ns, enum weft_progress second)
 	}
 	for (unsigned i = 0; i < fabric.pserver_count; i++) {
 		assert_int_equal(fabric.server[i].status, WEFT_OK);
+	}
+	return fabric.faults;
+}
+
+static void
+train_with(uint64_t spin_ns, enum weft_progress second)
+{
+	struct wf_fault_counts none = train_over((struct carriers){NULL, NULL}, spin_ns, second);
+	for (unsigned i = 0; i < WF_FAULT_KINDS; i++) {
+		assert_int_equal(none.injected[i], 0);
+	}
+}
+
+#define FAULTS "delay=2%:2ms,split=30%,short=20%,stall=0.2%:3ms,refuse=10%"
+#define CARRIER_BYTES 512
+
+/* "fault(SPEC)+NAME", or a list of two. */
+static void
+write_carrier(char out[CARRIER_BYTES], const char *spec, const char *name, const char *and_name)
+{
+	int used = snprintf(out, CARRIER_BYTES, "fault(%s)+%s", spec, name);
+	assert_in_range(used, 1, CARRIER_BYTES - 1);
+	if (and_name != NULL) {
+		(void)snprintf(out + used, (size_t)(CARRIER_BYTES - used), ",fault(%s)+%s", spec,
+			       and_name);
+	}
+}
+
+/* Every kind of fault at both ends, at points that WEFT_SEED decides. Pservers cut by chance,
+ * trainers by script: the peer of an end that cuts may see it close, and a trainer that closes
+ * after its GOODBYE does not come back. */
+static void
+train_behind_faults(const char *name, const char *and_name, enum weft_progress second)
+{
+	const char *text = getenv("WEFT_SEED");
+	uint64_t seed = text == NULL ? 1 : strtoull(text, NULL, 0);
+	char spec[256], pserver[CARRIER_BYTES], trainer[CARRIER_BYTES];
+	struct wf_rng rng;
+	wf_rng_init(&rng, seed, 0);
+	(void)snprintf(spec, sizeof(spec), "seed=%" PRIu64 ",cut=0.1%%,%s", seed, FAULTS);
+	write_carrier(pserver, spec, name, and_name);
+	int used =
+		snprintf(spec, sizeof(spec), "seed=%" PRIu64 ",refuse@connect:2,%s", seed, FAULTS);
+	if (and_name == NULL) { /* one path alone may see so much at the end only */
+		(void)snprintf(spec + used, sizeof(spec) - (size_t)used,
+			       ",cut@put:%" PRIu64 ",cut@op:%" PRIu64,
+			       50 + wf_rng_below(&rng, 1000), 50 + wf_rng_below(&rng, 1000));
+	}
+	write_carrier(trainer, spec, name, and_name);
+	print_message("pservers: %s\ntrainers: %s\n", pserver, trainer);
+	struct wf_fault_counts counts = train_over((struct carriers){pserver, trainer}, 0, second);
+	for (unsigned i = 0; i < WF_FAULT_KINDS; i++) {
+		/* A run that nothing happened to proves nothing. */
+		assert_true(counts.injected[i] > 0);
 	}
 }
 
@@ -171,6 +235,34 @@ a_trainer_that_drives_itself_ends_with_the_bits_of_one_thread(void **state)
 	train_with(0, WEFT_PROGRESS_CALLER);
 }
 
+static void
+faults_in_tcp_leave_the_bits_alone(void **state)
+{
+	(void)state;
+	train_behind_faults("tcp", NULL, WEFT_PROGRESS_THREAD);
+}
+
+static void
+faults_in_shm_leave_the_bits_alone(void **state)
+{
+	(void)state;
+	train_behind_faults("shm", NULL, WEFT_PROGRESS_CALLER);
+}
+
+static void
+faults_around_all_paths_leave_the_bits_alone(void **state)
+{
+	(void)state;
+	train_behind_faults("auto", NULL, WEFT_PROGRESS_THREAD);
+}
+
+static void
+faults_in_each_path_leave_the_bits_alone(void **state)
+{
+	(void)state;
+	train_behind_faults("tcp", "shm", WEFT_PROGRESS_CALLER);
+}
+
 int
 main(void)
 {
@@ -178,6 +270,10 @@ main(void)
 		cmocka_unit_test(threads_that_sleep_end_with_the_bits_of_one_thread),
 		cmocka_unit_test(threads_that_spin_end_with_the_bits_of_one_thread),
 		cmocka_unit_test(a_trainer_that_drives_itself_ends_with_the_bits_of_one_thread),
+		cmocka_unit_test(faults_in_tcp_leave_the_bits_alone),
+		cmocka_unit_test(faults_in_shm_leave_the_bits_alone),
+		cmocka_unit_test(faults_around_all_paths_leave_the_bits_alone),
+		cmocka_unit_test(faults_in_each_path_leave_the_bits_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -261,7 +261,17 @@ static const struct wf_option table[] = {
 	 .offset = AT(transport),
 	 .initial = "auto",
 	 .metavar = "auto|tcp|shm",
-	 .help = "What carries the bytes; shm needs all pservers on this host."},
+	 .help = "What carries the bytes. auto takes shared memory with each pserver of this\n"
+		 "host, and TCP with the others. tcp takes TCP only; shm ends with 64 where a\n"
+		 "pserver cannot share memory with this trainer. For tests,\n"
+		 "fault(SPEC)+auto injects faults: transport/fault/README.md."},
+	{.name = "tcp_congestion",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(tcp_congestion),
+	 .metavar = "NAME",
+	 .help = "Congestion control of TCP sockets, cubic or bbr, say; the system's unless "
+		 "given.\n"
+		 "One that this host or user has not is refused, with the list."},
 	{.name = "progress",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(progress),

@@ -117,6 +117,7 @@ open_session(struct fabric *fabric)
 	session.peer_timeout_ns = opts->peer_timeout_ns;
 	session.step_timeout_ns = opts->step_timeout_ns;
 	session.stats_period_ns = opts->stats_period_ns;
+	session.tcp_congestion = opts->tcp_congestion;
 	session.keep_state = wf_run_is_saver(job);
 	session.numerics = fabric->numerics;
 	session.log = log_line;

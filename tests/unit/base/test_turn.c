@@ -43,7 +43,9 @@ one_turn(uint64_t work_ns, bool busy)
 {
 	wf_turn_begin(&turn);
 	clock_ns += work_ns;
-	wf_turn_charge(&turn, clock_ns, busy);
+	if (!wf_turn_rests(&turn, busy)) {
+		wf_turn_charge(&turn, clock_ns, busy);
+	}
 }
 
 static void
@@ -82,19 +84,56 @@ sleep_is_idle_and_the_work_after_it_is_not(void **state)
 {
 	one_turn(10, true);
 	one_turn(1, false);
-	wf_turn_arm(&turn);
+	(void)wf_turn_arm(&turn, false);
 	one_turn(2, false); /* empty again: it sleeps */
 	assert_charged(11, 2, 0, 0);
 	clock_ns += 1000;
 	one_turn(20, true);
 	assert_charged(31, 1002, 0, 0);
-	assert_int_equal(readings, 1);
+	assert_int_equal(readings, 2);
+}
+
+static void
+the_turn_after_a_sleep_does_not_rest_again(void **state)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(wf_turn_arm(&turn, false));
+		wf_turn_begin(&turn);
+		assert_true(wf_turn_rests(&turn, false));
+		turn.armed = true;
+		wf_turn_begin(&turn);
+		assert_false(wf_turn_rests(&turn, false)); /* it looks at the clock */
+		wf_turn_charge(&turn, clock_ns, false);
+	}
+}
+
+static void
+a_turn_that_is_not_armed_or_is_busy_does_not_rest(void **state)
+{
+	wf_turn_begin(&turn);
+	assert_false(wf_turn_rests(&turn, false));
+	assert_true(wf_turn_arm(&turn, false));
+	assert_false(wf_turn_rests(&turn, true));
+	assert_false(wf_turn_rests(&turn, false)); /* arming is for one turn */
+}
+
+static void
+only_the_turn_that_a_sleep_may_follow_is_armed(void **state)
+{
+	one_turn(1, true);
+	assert_false(wf_turn_arm(&turn, true)); /* it sends: something will come of it */
+	one_turn(1, false);
+	assert_true(wf_turn_arm(&turn, true)); /* nothing came of it */
+	one_turn(1, false);
+	assert_false(wf_turn_arm(&turn, false)); /* it slept, and was woken for something */
+	one_turn(1, true);
+	assert_true(wf_turn_arm(&turn, false));
 }
 
 static void
 an_armed_turn_with_events_does_not_sleep(void **state)
 {
-	wf_turn_arm(&turn);
+	(void)wf_turn_arm(&turn, false);
 	one_turn(4, true);
 	one_turn(5, true);
 	assert_charged(9, 0, 0, 0);
@@ -133,7 +172,7 @@ all_of_the_time_is_charged_once(void **state)
 {
 	for (unsigned i = 0; i < 1000; i++) {
 		if (i % 7 == 0) {
-			wf_turn_arm(&turn);
+			(void)wf_turn_arm(&turn, false);
 		}
 		if (i % 11 == 0) {
 			wf_turn_go_away(&turn);
@@ -152,7 +191,7 @@ static void
 off_it_reads_no_clock_and_charges_nothing(void **state)
 {
 	turn.on = false;
-	wf_turn_arm(&turn);
+	(void)wf_turn_arm(&turn, false);
 	one_turn(10, false);
 	one_turn(10, true);
 	uint64_t entered = wf_turn_enter(&turn);
@@ -169,6 +208,9 @@ main(void)
 		cmocka_unit_test_setup(a_turn_with_events_is_work_and_reads_no_clock, set_up),
 		cmocka_unit_test_setup(the_empty_turn_after_a_busy_one_holds_its_sends_and_is_work,
 				       set_up),
+		cmocka_unit_test_setup(the_turn_after_a_sleep_does_not_rest_again, set_up),
+		cmocka_unit_test_setup(a_turn_that_is_not_armed_or_is_busy_does_not_rest, set_up),
+		cmocka_unit_test_setup(only_the_turn_that_a_sleep_may_follow_is_armed, set_up),
 		cmocka_unit_test_setup(sleep_is_idle_and_the_work_after_it_is_not, set_up),
 		cmocka_unit_test_setup(an_armed_turn_with_events_does_not_sleep, set_up),
 		cmocka_unit_test_setup(a_piece_with_a_counter_of_its_own_is_not_charged_twice,

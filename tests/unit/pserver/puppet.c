@@ -36,8 +36,8 @@ puppet_add(struct stage *stage, uint32_t trainer, uint32_t lane)
 		.pid = 100 + trainer,
 	};
 	memset(puppet->have, 0xff, sizeof(puppet->have)); /* WF_STEP_NONE */
-	const struct wf_transport_opts opts = {.env = stage->env};
-	CHECK(stage, wf_transport_open("sim", &opts, &puppet->transport) == WEFT_OK);
+	const struct wf_transport_opts opts = {.env = stage->env, .paths = "sim"};
+	CHECK(stage, wf_transport_open("mux", &opts, &puppet->transport) == WEFT_OK);
 	CHECK(stage, stage->env->ops->slab_open(stage->env, stage->layout_bytes * 4, -1,
 						&puppet->slab) == WEFT_OK);
 	const struct wf_region region = {puppet->slab.base, puppet->slab.bytes, -1};
@@ -446,6 +446,11 @@ hear_control(struct puppet *puppet, const struct wf_event *event)
 	if (head->type == WF_MSG_GOODBYE) {
 		st = wf_msg_goodbye_decode(head, event->msg.body, &goodbye);
 		puppet->goodbye_heard = st == WEFT_OK && goodbye.ack;
+		if (puppet->goodbye_heard) { /* heard that it was heard */
+			struct wf_msg out;
+			wf_msg_goodbye_encode(&goodbye, &out);
+			puppet_send(puppet, &out);
+		}
 	} else if (head->type == WF_MSG_ABORT) {
 		st = wf_msg_abort_decode(head, event->msg.body, &puppet->abort);
 		puppet->aborted = true;

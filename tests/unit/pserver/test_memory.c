@@ -140,12 +140,12 @@ hear(struct trainer *trainer, const struct wf_event *event)
 static void
 meet(struct trainer *trainer, struct wf_lane *lane)
 {
-	const struct wf_transport_opts opts = {.env = trainer->env};
+	const struct wf_transport_opts opts = {.env = trainer->env, .paths = "tcp"};
 	struct wf_host to = {.name = "127.0.0.1", .port = wf_lane_port(lane)};
 	struct wf_hello hello = describe(trainer);
 	uint8_t bytes[WF_HELLO_MAX];
 	size_t used = wf_hello_encode(&hello, bytes);
-	assert_int_equal(wf_transport_open("tcp", &opts, &trainer->transport), WEFT_OK);
+	assert_int_equal(wf_transport_open("mux", &opts, &trainer->transport), WEFT_OK);
 	assert_int_equal(
 		wf_transport_connect(trainer->transport, &to, bytes, used, NULL, &trainer->conn),
 		WEFT_OK);

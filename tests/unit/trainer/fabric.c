@@ -2,6 +2,11 @@
 /* fabric: see fabric.h. Thread: the test's. */
 #include "tests/unit/trainer/fabric.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/support/fault_log.h"
+
 #define PORT_TRIES 100
 
 static void
@@ -12,6 +17,9 @@ server_opts(const struct fabric *fabric, uint64_t spin_ns, struct wf_server_opts
 	opts->ports_num = fabric->lane_count;
 	opts->listen.port = 0;
 	opts->spin_ns = spin_ns;
+	if (fabric->transport != NULL) {
+		opts->transport = fabric->transport;
+	}
 }
 
 /* Lanes stand on consecutive ports: one that is free says where to try. */
@@ -51,9 +59,19 @@ serve(void *arg)
 void
 fabric_start(struct fabric *fabric, uint32_t pservers, uint32_t lanes, uint64_t spin_ns)
 {
-	*fabric = (struct fabric){.pserver_count = pservers, .lane_count = lanes};
+	fabric_start_over(fabric, NULL, pservers, lanes, spin_ns);
+}
+
+void
+fabric_start_over(struct fabric *fabric, const char *transport, uint32_t pservers, uint32_t lanes,
+		  uint64_t spin_ns)
+{
+	*fabric = (struct fabric){
+		.pserver_count = pservers, .lane_count = lanes, .transport = transport};
 	assert_true(pservers <= FABRIC_PSERVERS_MAX && lanes <= FABRIC_LANES_MAX);
-	assert_ok(wf_env_system_create(WF_LOG_WARN, -1, &fabric->env));
+	fabric->log_fd = memfd_create("log", MFD_CLOEXEC);
+	assert_true(fabric->log_fd >= 0);
+	assert_ok(wf_env_system_create(WF_LOG_DEBUG, fabric->log_fd, &fabric->env));
 	for (uint32_t i = 0; i < pservers; i++) {
 		struct fabric_server *self = &fabric->server[i];
 		open_server(fabric, spin_ns, &self->server);
@@ -62,6 +80,20 @@ fabric_start(struct fabric *fabric, uint32_t pservers, uint32_t lanes, uint64_t 
 			       "%s127.0.0.1:%u", i > 0 ? "," : "", wf_server_port(self->server, 0));
 		assert_int_equal(pthread_create(&self->thread, NULL, serve, self), 0);
 	}
+}
+
+/* Add up what the wrappers have said when they were closed. */
+static void
+count_faults(struct fabric *fabric)
+{
+	FILE *log = fdopen(fabric->log_fd, "r");
+	char line[1200];
+	assert_non_null(log);
+	rewind(log);
+	while (fgets(line, sizeof(line), log) != NULL) {
+		wf_fault_log_add(line, &fabric->faults);
+	}
+	(void)fclose(log);
 }
 
 void
@@ -75,6 +107,7 @@ fabric_stop(struct fabric *fabric)
 		wf_server_destroy(fabric->server[i].server);
 	}
 	wf_env_system_destroy(fabric->env);
+	count_faults(fabric);
 }
 
 /* From the session's thread, or the owner's before it is started: never both at once. */
@@ -98,6 +131,10 @@ member_init(struct member *member, const struct fabric *fabric, uint32_t id, uin
 	member->opts.trainer_id = id;
 	member->opts.log = keep_line;
 	member->opts.log_arg = member;
+	if (fabric->transport != NULL) {
+		member->opts.transport = fabric->transport;
+		member->opts.env = fabric->env;
+	}
 }
 
 enum weft_status

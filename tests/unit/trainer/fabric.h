@@ -5,6 +5,7 @@
  * test looks at it. Thread: the test's, but for what a member's run does. */
 #pragma once
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@
 #include <cmocka.h>
 
 #include "pserver/server.h"
+#include "transport/fault/fault.h"
 #include "weft/weft.h"
 
 #define FABRIC_PSERVERS_MAX 4u
@@ -35,11 +37,17 @@ struct fabric {
 	struct wf_env *env;
 	struct fabric_server server[FABRIC_PSERVERS_MAX];
 	uint32_t pserver_count, lane_count;
-	char pservers[256]; /* the list, as trainers are told */
+	char pservers[256];    /* the list, as trainers are told */
+	const char *transport; /* of the pservers, and of trainers by default; NULL: the default */
+	int log_fd;            /* all lines of the pservers, and of trainers with a transport */
+	struct wf_fault_counts faults; /* by all wrappers; after fabric_stop */
 };
 
 /* Each pserver with `lanes` lanes; they serve one job after another until fabric_stop. */
 void fabric_start(struct fabric *fabric, uint32_t pservers, uint32_t lanes, uint64_t spin_ns);
+/* The same over a transport of the test's, which may be behind faults. */
+void fabric_start_over(struct fabric *fabric, const char *transport, uint32_t pservers,
+		       uint32_t lanes, uint64_t spin_ns);
 /* Idle pservers end with OK; what others ended with is in `server[i]`. */
 void fabric_stop(struct fabric *fabric);
 

@@ -183,10 +183,11 @@ what_trainers_sent_is_what_lanes_received(void **state)
 	job = (struct job){.slot_count = 8};
 	run_job(&job);
 	const struct weft_session_stats *a = &job.trainer[0], *b = &job.trainer[1];
-	/* They told their counters before they said GOODBYE, once to each lane. */
+	/* They told their counters before they said GOODBYE, and again that they heard the
+	 * answer, to each lane. */
 	struct wf_msg goodbye;
 	wf_msg_goodbye_encode(&(struct wf_msg_goodbye){.ack = false}, &goodbye);
-	uint64_t farewells = TRAINERS * LANES;
+	uint64_t farewells = 2 * TRAINERS * LANES;
 	uint64_t farewell_bytes = farewells * (WF_HEAD_BYTES + goodbye.body_bytes);
 	assert_int_equal(lanes_sum(&job, WF_LANE_TRANSPORT_RECEIVED_BYTES),
 			 a->sent_bytes + b->sent_bytes + farewell_bytes);
