@@ -44,6 +44,8 @@ ARROWS = {
     ],
     # Hands options on to the training program, so it knows that one's table of them.
     "tools/launch": ["include", "base", "tools", "trainer/program"],
+    # Measures whole pservers and trainers, these through the public library alone.
+    "tools/rdma_bench": ["include", "base", "kernels", "transport", "pserver", "tools"],
     "examples": ["include"],
     "tests": ["*"],
 }

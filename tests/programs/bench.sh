@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# rdma_bench self: one JSON object, complete and sane; a table for people; mistakes are refused. Not how
+# fast anything is.
+. "${0%/*}/lib.sh"
+
+: "${RDMA_BENCH:?the program to test}"
+if ! "$RDMA_BENCH" self --quick --only=idle_cpu --transport=tcp >last.out 2>last.err &&
+	grep -q "two CPUs are needed" last.err; then
+	echo "SKIPPED: one CPU" >&2
+	exit 77
+fi
+
+expect 0 "$RDMA_BENCH" self --quick --json
+python3 - last.out <<'PYTHON' || fail "the object is not complete and sane"
+import json, sys
+
+def only_once(pairs):
+    keys = [key for key, _ in pairs]
+    assert len(keys) == len(set(keys)), "a key comes twice: %s" % keys
+    return dict(pairs)
+
+with open(sys.argv[1]) as file:
+    text = file.read()
+run = json.loads(text, object_pairs_hook=only_once)
+for key in ("program", "date", "quick", "machine", "versions", "tcp_congestion", "cpus"):
+    assert key in run, key
+assert run["quick"] is True and len(set(run["cpus"])) == 2 and run["tcp_congestion"]
+results = run["results"]
+seen = {(r["name"], r["transport"], r["mode"], r["bytes"], r["limited_by"]) for r in results}
+assert len(seen) == len(results), "a figure comes twice"
+wanted = {
+    "fused_sum_sgd": {"memory"},
+    "exchange_bandwidth": {"tcp", "shm"},
+    "exchange_latency": {"tcp", "shm"},
+    "scaling": {"tcp", "shm"},
+    "idle_cpu": {"tcp", "shm"},
+}
+for name, transports in wanted.items():
+    there = {r["transport"] for r in results if r["name"] == name}
+    assert there == transports, "%s over %s" % (name, there)
+assert {r["bytes"] for r in results if r["name"] == "fused_sum_sgd"} == {1 << 20, 64 << 20}
+for r in results:
+    assert r["value"] > 0 and r["limit"] > 0 and r["fraction"] > 0 and r["bytes"] > 0, r
+    assert r["unit"] in ("us", "GB/s", "%") and r["limited_by"], r
+    assert r["better"] == ("higher" if r["unit"] == "GB/s" else "lower"), r
+    assert 0 < r["target"] <= 1 and r["met"] == (r["fraction"] >= r["target"] - 0.005), r
+    assert r["kept"] >= 1 and r["kept"] == r["pairs"][r["placement"]], r
+PYTHON
+
+expect 0 "$RDMA_BENCH" self --quick --only=exchange_latency --transport=shm
+says last.out "exchange_latency" "cache line" "QUICK"
+says_not last.out "fused_sum_sgd"
+says_not last.out "raw socket"
+
+expect 64 "$RDMA_BENCH"
+expect 64 "$RDMA_BENCH" itself
+expect 64 "$RDMA_BENCH" self --only=exchange_speed
+says last.err "exchange_speed" "exchange_latency"
+expect 64 "$RDMA_BENCH" self --transport=pigeon
+expect 64 "$RDMA_BENCH" self --pairs=0
+expect 64 "$RDMA_BENCH" self --cpus=0,0
+says last.err "two different CPUs"
+expect 64 "$RDMA_BENCH" self --tcp_congestion=no_such_thing
+says last.err "no_such_thing" "name one of"
+[ ! -s last.out ] || fail "a refused run wrote on stdout"
+expect 69 "$RDMA_BENCH" self --limit=1s --pairs=64 --seconds=10s --only=fused_sum_sgd
+says last.err "--limit"
+
+expect 0 "$RDMA_BENCH" self --help
+head -n 4 last.out | grep -q "^ *rdma_bench self" || fail "self --help: no example on top"
+awk 'length > 100 { exit 1 }' last.out || fail "self --help: a line above 100 columns"
+for option in json quick only transport pairs seconds limit cpus tcp_congestion; do
+	grep -Eq -e "--(\[no-\])?$option" last.out || fail "self --help: no $option"
+done

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* items_exchange: exchange_bandwidth, exchange_latency and scaling: whole pservers and trainers
+ * against hand-written loops, and against fewer of them. Thread: the benchmark's. */
+#include <string.h>
+
+#include "tools/rdma_bench/pairs.h"
+
+#define BULK_BYTES (64ull << 20)
+#define SMALL_BYTES 64u
+/* Longer than any gap within a run, and over before the other side's begins. */
+#define SPIN_NS WF_NS_PER_MS
+#define BANDWIDTH_TARGET 0.85
+#define LATENCY_TARGET (1 / 1.25)
+#define LINE_TARGET (1 / 3.0)
+#define SCALING_TARGET 0.8
+#define SHM_BATCH 32u /* steps in one sample, so that the clock does not count */
+
+/* The product against one hand-written loop. */
+struct contest {
+	struct wf_product_opts product;
+	struct wf_limit_opts limit;
+	enum weft_status (*start)(const struct wf_limit_opts *opts, struct wf_limit *out);
+	enum wf_measure measure;
+};
+
+/* Start both sides, run the pairs, end both. */
+static enum weft_status
+compare(struct wf_bench *bench, const struct contest *contest, struct wf_result *result)
+{
+	struct wf_product product = {0};
+	struct wf_limit limit = {0};
+	enum weft_status st = wf_product_start(&contest->product, &product);
+	if (st == WEFT_OK) {
+		st = contest->start(&contest->limit, &limit);
+	}
+	if (st == WEFT_OK) {
+		const struct wf_pairs pairs = {
+			.product = &product.side,
+			.limit = &limit.side,
+			.measure = contest->measure,
+			.one_core = contest->product.pserver_cpu == contest->product.trainer_cpu,
+		};
+		st = wf_pairs_run(bench, &pairs, result);
+	}
+	wf_product_end(&product);
+	wf_limit_end(&limit);
+	return st;
+}
+
+static enum weft_status
+bandwidth_tcp(struct wf_bench *bench)
+{
+	struct contest contest = {
+		.product = wf_bench_product_opts(bench, "tcp"),
+		.limit = wf_bench_limit_opts(bench),
+		.start = wf_limit_tcp_start,
+		.measure = WF_MEASURE_RATE,
+	};
+	contest.product.bytes = BULK_BYTES;
+	contest.limit.bytes = BULK_BYTES;
+	contest.limit.slice_bytes = WF_BENCH_SLICE_BYTES;
+	struct wf_result *result = wf_bench_add(bench);
+	*result = (struct wf_result){.name = "exchange_bandwidth",
+				     .transport = "tcp",
+				     .mode = "sleep",
+				     .limited_by = "raw socket loop",
+				     .bytes = BULK_BYTES,
+				     .target = BANDWIDTH_TARGET};
+	return compare(bench, &contest, result);
+}
+
+/* Two loops, for either may be the better one: it depends on what the memory can take at a time. */
+static enum weft_status
+bandwidth_shm(struct wf_bench *bench, bool client_copies)
+{
+	struct contest contest = {
+		.product = wf_bench_product_opts(bench, "shm"),
+		.limit = wf_bench_limit_opts(bench),
+		.start = wf_limit_shm_start,
+		.measure = WF_MEASURE_RATE,
+	};
+	contest.product.bytes = BULK_BYTES;
+	contest.product.spin_ns = SPIN_NS;
+	contest.limit.bytes = BULK_BYTES;
+	contest.limit.slice_bytes = WF_BENCH_SLICE_BYTES;
+	contest.limit.client_copies = client_copies;
+	struct wf_result *result = wf_bench_add(bench);
+	*result = (struct wf_result){.name = "exchange_bandwidth",
+				     .transport = "shm",
+				     .mode = "spin",
+				     .limited_by = client_copies ? "loop, client copies"
+								 : "loop, server copies",
+				     .bytes = BULK_BYTES,
+				     .target = BANDWIDTH_TARGET};
+	return compare(bench, &contest, result);
+}
+
+enum weft_status
+wf_items_bandwidth(struct wf_bench *bench)
+{
+	enum weft_status st = WEFT_OK;
+	if (wf_bench_wants_transport(bench, "tcp")) {
+		st = bandwidth_tcp(bench);
+	}
+	for (int copies = 0; copies < 2 && wf_bench_wants_transport(bench, "shm"); copies++) {
+		if (st == WEFT_OK) {
+			st = bandwidth_shm(bench, copies == 1);
+		}
+	}
+	return st;
+}
+
+/* 64 bytes up and down; `spin`: each end polls on a core of its own; else both sleep on one. */
+static struct contest
+small_exchange(const struct wf_bench *bench, const char *transport, bool spin)
+{
+	struct contest contest = {
+		.product = wf_bench_product_opts(bench, transport),
+		.limit = wf_bench_limit_opts(bench),
+		.start = wf_limit_ping_start,
+		.measure = WF_MEASURE_LATENCY,
+	};
+	contest.product.bytes = SMALL_BYTES;
+	contest.product.progress = WEFT_PROGRESS_CALLER;
+	contest.product.spin_ns = spin ? SPIN_NS : 0;
+	contest.limit.spin = spin;
+	if (!spin) {
+		contest.product.trainer_cpu = contest.product.pserver_cpu;
+		contest.limit.client_cpu = contest.limit.server_cpu;
+	}
+	return contest;
+}
+
+static enum weft_status
+latency_tcp(struct wf_bench *bench, bool spin)
+{
+	const struct contest contest = small_exchange(bench, "tcp", spin);
+	struct wf_result *result = wf_bench_add(bench);
+	*result = (struct wf_result){.name = "exchange_latency",
+				     .transport = "tcp",
+				     .mode = spin ? "spin" : "sleep, one core",
+				     .limited_by = "raw socket",
+				     .bytes = SMALL_BYTES,
+				     .target = LATENCY_TARGET};
+	return compare(bench, &contest, result);
+}
+
+static enum weft_status
+latency_shm(struct wf_bench *bench)
+{
+	struct contest contest = small_exchange(bench, "shm", true);
+	contest.start = wf_limit_line_start;
+	contest.product.batch = SHM_BATCH;
+	struct wf_result *result = wf_bench_add(bench);
+	*result = (struct wf_result){.name = "exchange_latency",
+				     .transport = "shm",
+				     .mode = "spin",
+				     .limited_by = "cache line",
+				     .bytes = SMALL_BYTES,
+				     .target = LINE_TARGET};
+	return compare(bench, &contest, result);
+}
+
+enum weft_status
+wf_items_latency(struct wf_bench *bench)
+{
+	enum weft_status st = WEFT_OK;
+	if (wf_bench_wants_transport(bench, "tcp")) {
+		st = latency_tcp(bench, true);
+	}
+	if (st == WEFT_OK && wf_bench_wants_transport(bench, "tcp")) {
+		st = latency_tcp(bench, false);
+	}
+	if (st == WEFT_OK && wf_bench_wants_transport(bench, "shm")) {
+		st = latency_shm(bench);
+	}
+	return st;
+}
+
+/* Two of each on the same two cores against one of each, as they wait by default. */
+static enum weft_status
+scaling(struct wf_bench *bench, const char *transport)
+{
+	struct wf_product one = {0}, two = {0};
+	struct wf_product_opts opts = wf_bench_product_opts(bench, transport);
+	struct wf_result *result = wf_bench_add(bench);
+	*result = (struct wf_result){.name = "scaling",
+				     .transport = transport,
+				     .mode = "2 + 2, sleep",
+				     .limited_by = "1 + 1",
+				     .bytes = BULK_BYTES,
+				     .target = SCALING_TARGET};
+	opts.bytes = BULK_BYTES;
+	opts.pserver_cpu = WF_CPU_ANY;
+	opts.trainer_cpu = WF_CPU_ANY;
+	enum weft_status st = wf_product_start(&opts, &one);
+	if (st == WEFT_OK) {
+		opts.pserver_count = 2;
+		opts.trainer_count = 2;
+		st = wf_product_start(&opts, &two);
+	}
+	if (st == WEFT_OK) {
+		const struct wf_pairs pairs = {
+			.product = &two.side, .limit = &one.side, .measure = WF_MEASURE_RATE};
+		st = wf_pairs_run(bench, &pairs, result);
+	}
+	wf_product_end(&two);
+	wf_product_end(&one);
+	return st;
+}
+
+enum weft_status
+wf_items_scaling(struct wf_bench *bench)
+{
+	enum weft_status st = WEFT_OK;
+	if (wf_bench_wants_transport(bench, "tcp")) {
+		st = scaling(bench, "tcp");
+	}
+	if (st == WEFT_OK && wf_bench_wants_transport(bench, "shm")) {
+		st = scaling(bench, "shm");
+	}
+	return st;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* items_kernel: fused_sum_sgd: the pass in which a lane sums four trainers' slices and applies SGD,
+ * against a bare loop of the same memory traffic. One worker does both, over the same arrays.
+ * Thread: the benchmark's; run_kernel: the worker's. */
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "tools/rdma_bench/limit_sum.h"
+#include "tools/rdma_bench/meter.h"
+#include "tools/rdma_bench/pairs.h"
+
+#define MODE_PRODUCT 0u
+#define MODE_LIMIT 1u
+#define STREAMS (WF_LIMIT_SUM_GRADS + 2u) /* gradients are read, parameters read and written */
+#define RATE 1e-9f
+#define TARGET 0.85
+#define READY_TIMEOUT_NS (60 * WF_NS_PER_S)
+
+struct kernel_arg {
+	uint64_t bytes; /* of each array */
+};
+
+struct arrays {
+	float *param;
+	const float *grad[WF_LIMIT_SUM_GRADS];
+	size_t count;
+	const struct wf_kernels *kernels;
+	void (*limit)(float *param, const float *const *grad, size_t count, float rate);
+};
+
+static enum weft_status
+make_arrays(struct wf_env *env, uint64_t bytes, struct arrays *out)
+{
+	/* Once: in a virtual machine, finding out takes microseconds. */
+	out->kernels = wf_kernels_best();
+	const char *form = out->kernels->name;
+	struct wf_slab slab[WF_LIMIT_SUM_GRADS + 1];
+	for (unsigned i = 0; i <= WF_LIMIT_SUM_GRADS; i++) {
+		enum weft_status st = env->ops->slab_open(env, bytes, -1, &slab[i]);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		wf_limit_fill(slab[i].base, bytes, 0.5f);
+		if (i < WF_LIMIT_SUM_GRADS) {
+			out->grad[i] = slab[i].base;
+		}
+	}
+	out->param = slab[WF_LIMIT_SUM_GRADS].base;
+	out->count = bytes / sizeof(float);
+	out->limit = strcmp(form, "avx512") == 0 ? wf_limit_sum_avx512
+		     : strcmp(form, "avx2") == 0 ? wf_limit_sum_avx2
+						 : wf_limit_sum_plain;
+	return WEFT_OK;
+}
+
+static void
+run_once(const struct arrays *arrays, uint32_t mode)
+{
+	const struct wf_apply apply = {
+		.param = arrays->param,
+		.grad = arrays->grad,
+		.grad_count = WF_LIMIT_SUM_GRADS,
+		.count = arrays->count,
+		.divisor = 1,
+		.rate = RATE,
+		.plain_rate = RATE,
+	};
+	if (mode == MODE_LIMIT) {
+		arrays->limit(arrays->param, arrays->grad, arrays->count, RATE);
+	} else {
+		(void)arrays->kernels->apply[WF_SGD](&apply);
+	}
+}
+
+static enum weft_status
+run_kernel(struct wf_seat *seat, const void *arg)
+{
+	const struct kernel_arg *kernel = arg;
+	struct arrays arrays;
+	struct wf_meter meter;
+	struct wf_order order;
+	enum weft_status st = make_arrays(seat->env, kernel->bytes, &arrays);
+	if (st == WEFT_OK) {
+		st = wf_meter_init(&meter, seat->env);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_seat_ready(seat, 0);
+	while (wf_seat_order(seat, &order)) {
+		struct wf_figures figures;
+		wf_meter_begin(&meter, 1);
+		for (uint64_t i = 0; i < order.count; i++) {
+			run_once(&arrays, order.mode);
+			wf_meter_mark(&meter);
+		}
+		wf_meter_figures(&meter, order.count, &figures);
+		wf_seat_report(seat, &figures);
+	}
+	return WEFT_OK;
+}
+
+static struct wf_side
+side_of(struct wf_worker *worker, uint64_t bytes, uint32_t mode)
+{
+	return (struct wf_side){
+		.worker = {worker}, .worker_count = 1, .mode = mode, .bytes = bytes * STREAMS};
+}
+
+static enum weft_status
+measure(struct wf_bench *bench, uint64_t bytes, const char *limited_by)
+{
+	const struct kernel_arg arg = {.bytes = bytes};
+	const struct wf_worker_opts opts = {
+		.name = "the kernels' worker",
+		.cpu = bench->cpu[0],
+		.run = run_kernel,
+		.arg = &arg,
+	};
+	struct wf_worker worker = {0};
+	struct wf_figures ready;
+	enum weft_status st = wf_worker_start(&opts, &worker);
+	if (st == WEFT_OK) {
+		st = wf_worker_await(&worker, READY_TIMEOUT_NS, &ready);
+	}
+	if (st == WEFT_OK) {
+		struct wf_result *result = wf_bench_add(bench);
+		*result = (struct wf_result){.name = "fused_sum_sgd",
+					     .transport = "memory",
+					     .mode = wf_kernels_best()->name,
+					     .limited_by = limited_by,
+					     .bytes = bytes,
+					     .target = TARGET};
+		struct wf_side product = side_of(&worker, bytes, MODE_PRODUCT);
+		struct wf_side limit = side_of(&worker, bytes, MODE_LIMIT);
+		const struct wf_pairs pairs = {.product = &product,
+					       .limit = &limit,
+					       .measure = WF_MEASURE_RATE,
+					       .one_core = true};
+		st = wf_pairs_run(bench, &pairs, result);
+	}
+	wf_worker_end(&worker, WF_NS_PER_S);
+	return st;
+}
+
+enum weft_status
+wf_items_kernel(struct wf_bench *bench)
+{
+	enum weft_status st = measure(bench, 64ull << 20, "memory bandwidth");
+	return st != WEFT_OK ? st : measure(bench, 1ull << 20, "cache bandwidth");
+}

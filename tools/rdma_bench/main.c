@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdma_bench: the benchmark, a program of its own. Thread: main; there is no other. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/command.h"
+#include "tools/rdma_bench/report.h"
+
+#define PROGRAM "rdma_bench self"
+
+static void
+print_overview(FILE *out)
+{
+	fputs("rdma_bench: figures beside the limits that the same run measured\n"
+	      "\n"
+	      "  rdma_bench self                         everything, on two cores of this host\n"
+	      "  rdma_bench self --help\n"
+	      "\n"
+	      "Commands:\n"
+	      "  self       this host against itself: kernels, exchange over tcp and shm, scaling, "
+	      "idling\n"
+	      "  help       this text\n",
+	      out);
+}
+
+static int
+print_help(const struct wf_options *options)
+{
+	fputs("  rdma_bench self                                    everything: some two minutes\n"
+	      "  rdma_bench self --only=exchange_latency --pairs=21\n"
+	      "  rdma_bench self --transport=tcp --tcp_congestion=bbr --cpus=2,3\n"
+	      "  rdma_bench self --json > result.json\n"
+	      "\n"
+	      "Measures the product and, in turn with it, what the machine itself reaches: bare\n"
+	      "loops, raw sockets, a cache line between two processes. `fraction` is how much of\n"
+	      "that limit is reached, the median over pairs that were measured side by side; a !\n"
+	      "marks one that is lower than wanted. What each figure means: docs/benchmark.md.\n"
+	      "The table or the JSON object goes to stdout, everything else to stderr.\n"
+	      "\n"
+	      "Exit codes: 0 measured, whatever the figures; 64 usage; 69 a process was lost, or\n"
+	      "--limit is over; 70 internal; 74 input or output; 77 not permitted.\n"
+	      "\n",
+	      stdout);
+	wf_options_print_help(options, stdout);
+	return WF_EXIT_OK;
+}
+
+static enum weft_status
+measure(const struct wf_self_settings *set)
+{
+	static struct wf_bench bench; /* too large for a stack; there is one run */
+	enum weft_status st = wf_bench_open(&bench, set);
+	if (st == WEFT_OK) {
+		st = wf_bench_run(&bench);
+	}
+	if (st == WEFT_OK && set->json) {
+		wf_report_json(&bench, stdout);
+	} else if (st == WEFT_OK) {
+		wf_report_table(&bench, stdout);
+	}
+	wf_bench_close(&bench);
+	return st;
+}
+
+static int
+self(int argc, char **argv)
+{
+	struct wf_self_settings set = {0};
+	enum wf_option_origin origin[WF_SELF_OPTION_MAX];
+	const char *env_name[WF_SELF_OPTION_MAX];
+	struct wf_options options = {
+		.program = PROGRAM, .target = &set, .origin = origin, .env_name = env_name};
+
+	options.table = wf_self_options(&options.option_count);
+	enum weft_status st = wf_options_parse(&options, argc, argv);
+	if (st == WEFT_OK && options.help_wanted) {
+		return print_help(&options);
+	}
+	if (st == WEFT_OK) {
+		st = measure(&set);
+	}
+	return st == WEFT_OK ? WF_EXIT_OK : wf_command_fail(PROGRAM, st);
+}
+
+static int
+run(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_overview(stderr);
+		return WF_EXIT_USAGE;
+	}
+	const char *command = argv[1];
+	if (strcmp(command, "self") == 0) {
+		return self(argc - 1, argv + 1);
+	}
+	if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 ||
+	    strcmp(command, "-h") == 0) {
+		print_overview(stdout);
+		return WF_EXIT_OK;
+	}
+	if (strcmp(command, "--version") == 0) {
+		printf("rdma_bench %s\n", WEFT_PROJECT_VERSION);
+		return WF_EXIT_OK;
+	}
+	fprintf(stderr, "rdma_bench: there is no command '%s'; see: rdma_bench help\n", command);
+	return WF_EXIT_USAGE;
+}
+
+int
+main(int argc, char **argv)
+{
+	signal(SIGPIPE, SIG_IGN); /* a reader that goes away is a status of write */
+	int code = run(argc, argv);
+	bool written = fflush(stdout) == 0 && ferror(stdout) == 0;
+	return code == WF_EXIT_OK && !written ? WF_EXIT_IO : code;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* meter: how long operations take, one sample for each batch of them. In memory that was touched
+ * before, and with one look at the clock per sample. Thread: the worker's. */
+#pragma once
+
+#include "tools/rdma_bench/worker.h"
+
+#define WF_METER_SAMPLES (1u << 16) /* what comes after them is not sampled */
+
+struct wf_meter {
+	struct wf_env *env;
+	uint32_t *sample_ns; /* [WF_METER_SAMPLES]; over 4 s: 4 s */
+	uint32_t sample_count;
+	uint32_t batch; /* operations of one sample */
+	uint64_t start_ns, last_ns;
+};
+
+enum weft_status wf_meter_init(struct wf_meter *meter, struct wf_env *env) WEFT_MUST_CHECK;
+void wf_meter_fini(struct wf_meter *meter);
+/* The first operation begins now. */
+void wf_meter_begin(struct wf_meter *meter, uint32_t batch);
+/* A batch has ended, and the next begins. */
+void wf_meter_mark(struct wf_meter *meter);
+/* `count` operations were run. Sorts the samples. */
+void wf_meter_figures(struct wf_meter *meter, uint64_t count, struct wf_figures *out);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options: of `rdma_bench self`. Thread: main. */
+#pragma once
+
+#include "base/options.h"
+
+#define WF_SELF_OPTION_MAX 16
+
+struct wf_self_settings {
+	bool json;
+	bool quick;
+	const char *only; /* comma list of names; NULL or "": all */
+	const char *transport;
+	uint64_t pairs;
+	const char *cpus;
+	const char *tcp_congestion; /* NULL: cubic, if it is to be had */
+	uint64_t seconds_ns;        /* of each side of a pair */
+	uint64_t limit_ns;          /* of the whole run */
+};
+
+const struct wf_option *wf_self_options(unsigned *count);

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* product: see product.h. Thread: pserver and trainer: main of their worker. */
+#include "tools/rdma_bench/product.h"
+
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "pserver/server.h"
+#include "tools/rdma_bench/meter.h"
+
+#define READY_TIMEOUT_NS (120 * WF_NS_PER_S)
+#define END_TIMEOUT_NS (5 * WF_NS_PER_S)
+#define HOSTS_BYTES 64
+/* A caller that drives progress is away between runs. */
+#define PEER_TIMEOUT_NS (600 * WF_NS_PER_S)
+
+static const char *const pserver_name[] = {"pserver 0", "pserver 1"};
+static const char *const trainer_name[] = {"trainer 0", "trainer 1"};
+
+struct trainer_arg {
+	const struct wf_product_opts *opts;
+	uint32_t id;
+	char pservers[HOSTS_BYTES];
+};
+
+static enum weft_status
+run_pserver(struct wf_seat *seat, const void *arg)
+{
+	const struct wf_product_opts *opts = arg;
+	struct wf_server_opts server_opts;
+	struct wf_server *server = NULL;
+
+	wf_server_opts_init(&server_opts);
+	server_opts.env = seat->env;
+	server_opts.transport = opts->transport;
+	server_opts.listen.port = 0;
+	server_opts.num_gradient_servers = opts->trainer_count;
+	server_opts.once = true;
+	server_opts.spin_ns = opts->spin_ns;
+	server_opts.peer_timeout_ns = PEER_TIMEOUT_NS;
+	server_opts.tcp_congestion = opts->congestion;
+	enum weft_status st = wf_server_create(&server_opts, &server);
+	if (st == WEFT_OK) {
+		wf_seat_ready(seat, wf_server_port(server, 0));
+		st = wf_server_run(server);
+	}
+	wf_server_destroy(server);
+	return st;
+}
+
+static enum weft_status
+open_session(const struct trainer_arg *arg, struct wf_env *env, struct weft_session **out)
+{
+	const struct wf_product_opts *opts = arg->opts;
+	struct weft_session_opts session;
+
+	weft_session_opts_init(&session);
+	session.pservers = arg->pservers;
+	session.num_gradient_servers = opts->trainer_count;
+	session.trainer_id = arg->id;
+	session.slice_bytes = opts->slice_bytes;
+	session.transport = opts->transport;
+	session.progress = opts->progress;
+	session.spin_ns = opts->spin_ns;
+	session.peer_timeout_ns = PEER_TIMEOUT_NS;
+	session.tcp_congestion = opts->congestion;
+	session.env = env;
+	return weft_session_open(&session, out);
+}
+
+static void
+fill(struct weft_tensor *tensor)
+{
+	float *grad = weft_tensor_grad(tensor);
+	float *param = weft_tensor_param(tensor);
+	for (uint64_t i = 0; i < weft_tensor_count(tensor); i++) {
+		grad[i] = 0.5f;
+		param[i] = 1;
+	}
+}
+
+/* Everything before the first step. */
+static enum weft_status
+begin_job(struct weft_session *session, uint64_t bytes)
+{
+	const struct weft_tensor_opts declared = {.name = "w", .rows = bytes / sizeof(float)};
+	struct weft_tensor *tensor = NULL;
+	enum weft_status st = weft_tensor_add(session, &declared, &tensor);
+	if (st == WEFT_OK) {
+		st = weft_session_seal(session);
+	}
+	if (st == WEFT_OK) {
+		fill(tensor);
+		st = weft_session_start(session);
+	}
+	return st;
+}
+
+static enum weft_status
+run_steps(struct weft_session *session, struct wf_meter *meter, uint64_t count)
+{
+	for (uint64_t i = 1; i <= count; i++) {
+		enum weft_status st = weft_exchange(session, 1, 0);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		if (i % meter->batch == 0) {
+			wf_meter_mark(meter);
+		}
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+follow_orders(struct wf_seat *seat, struct weft_session *session, uint32_t batch)
+{
+	struct wf_meter meter;
+	struct wf_order order;
+	enum weft_status st = wf_meter_init(&meter, seat->env);
+	wf_seat_ready(seat, 0);
+	while (st == WEFT_OK && wf_seat_order(seat, &order)) {
+		struct wf_figures figures;
+		wf_meter_begin(&meter, batch);
+		st = run_steps(session, &meter, order.count);
+		wf_meter_figures(&meter, order.count, &figures);
+		if (st == WEFT_OK) {
+			wf_seat_report(seat, &figures);
+		}
+	}
+	wf_meter_fini(&meter);
+	return st;
+}
+
+static enum weft_status
+run_trainer(struct wf_seat *seat, const void *arg)
+{
+	const struct trainer_arg *trainer = arg;
+	struct weft_session *session = NULL;
+	enum weft_status st = open_session(trainer, seat->env, &session);
+	if (st == WEFT_OK) {
+		st = begin_job(session, trainer->opts->bytes);
+	}
+	if (st == WEFT_OK) {
+		st = follow_orders(seat, session, trainer->opts->batch);
+	}
+	if (st == WEFT_OK) {
+		return weft_session_close(session);
+	}
+	/* The first failure is reported, not what closing adds to it. */
+	char why[WF_FIGURE_TEXT_BYTES];
+	snprintf(why, sizeof(why), "%s", weft_last_error());
+	if (session != NULL) {
+		weft_session_abort(session, st, why);
+	}
+	return wf_fail(st, "%s", why);
+}
+
+static enum weft_status
+start_pservers(const struct wf_product_opts *opts, struct wf_product *product, char *hosts)
+{
+	size_t used = 0;
+	for (unsigned i = 0; i < opts->pserver_count; i++) {
+		const struct wf_worker_opts worker = {
+			.name = pserver_name[i],
+			.cpu = opts->pserver_cpu,
+			.either = {opts->either[0], opts->either[1]},
+			.run = run_pserver,
+			.arg = opts,
+		};
+		struct wf_figures ready;
+		enum weft_status st = wf_worker_start(&worker, &product->pserver[i]);
+		if (st == WEFT_OK) {
+			st = wf_worker_await(&product->pserver[i], READY_TIMEOUT_NS, &ready);
+		}
+		if (st != WEFT_OK) {
+			return st;
+		}
+		used += (size_t)snprintf(hosts + used, HOSTS_BYTES - used, "%s127.0.0.1:%u",
+					 i > 0 ? "," : "", (unsigned)ready.number);
+		WF_ASSERT(used < HOSTS_BYTES);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+start_trainers(const struct wf_product_opts *opts, struct wf_product *product, const char *hosts)
+{
+	enum weft_status st = WEFT_OK;
+	for (unsigned i = 0; i < opts->trainer_count && st == WEFT_OK; i++) {
+		struct trainer_arg arg = {.opts = opts, .id = i};
+		snprintf(arg.pservers, sizeof(arg.pservers), "%s", hosts);
+		const struct wf_worker_opts worker = {
+			.name = trainer_name[i],
+			.cpu = opts->trainer_cpu,
+			.either = {opts->either[0], opts->either[1]},
+			.run = run_trainer,
+			.arg = &arg, /* the process has its own copy from the fork on */
+		};
+		st = wf_worker_start(&worker, &product->trainer[i]);
+	}
+	for (unsigned i = 0; i < opts->trainer_count && st == WEFT_OK; i++) {
+		struct wf_figures ready;
+		st = wf_worker_await(&product->trainer[i], READY_TIMEOUT_NS, &ready);
+	}
+	return st;
+}
+
+enum weft_status
+wf_product_start(const struct wf_product_opts *opts, struct wf_product *out)
+{
+	char hosts[HOSTS_BYTES] = "";
+	WF_ASSERT(opts->pserver_count >= 1 && opts->pserver_count <= WF_PRODUCT_MEMBERS_MAX);
+	WF_ASSERT(opts->trainer_count <= WF_PRODUCT_MEMBERS_MAX);
+	enum weft_status st = start_pservers(opts, out, hosts);
+	if (st == WEFT_OK) {
+		st = start_trainers(opts, out, hosts);
+	}
+	for (unsigned i = 0; i < opts->trainer_count; i++) {
+		out->side.worker[i] = &out->trainer[i];
+	}
+	out->side.worker_count = opts->trainer_count;
+	out->side.bytes = opts->bytes * opts->trainer_count;
+	out->side.multiple = opts->batch;
+	return st;
+}
+
+void
+wf_product_end(struct wf_product *product)
+{
+	bool had_trainers = product->trainer[0].pid > 0;
+	/* A session waits for its pservers' goodbye, and those for all of theirs: tell all first.
+	 */
+	const struct wf_order stop = {.stop = 1};
+	for (unsigned i = 0; i < WF_PRODUCT_MEMBERS_MAX; i++) {
+		if (product->trainer[i].pid > 0) {
+			enum weft_status st = wf_worker_order(&product->trainer[i], &stop);
+			(void)st; /* gone: the end below finds it out */
+		}
+	}
+	for (unsigned i = 0; i < WF_PRODUCT_MEMBERS_MAX; i++) {
+		wf_worker_end(&product->trainer[i], END_TIMEOUT_NS);
+	}
+	for (unsigned i = 0; i < WF_PRODUCT_MEMBERS_MAX; i++) {
+		wf_worker_end(&product->pserver[i], had_trainers ? END_TIMEOUT_NS : 0);
+	}
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* product: what is measured: pservers of one lane each and trainers, every one a process, as users
+ * have them. Trainers use nothing but the public library. Thread: the benchmark's. */
+#pragma once
+
+#include "tools/rdma_bench/side.h"
+#include "weft/weft.h"
+
+#define WF_PRODUCT_MEMBERS_MAX 2u /* pservers, and trainers */
+
+struct wf_product_opts {
+	const char *transport;
+	uint64_t bytes; /* of the one tensor that each trainer pushes and gets back */
+	uint64_t slice_bytes;
+	unsigned pserver_count, trainer_count;
+	int pserver_cpu, trainer_cpu; /* WF_CPU_ANY: any of `either` */
+	int either[2];
+	uint64_t spin_ns; /* of both; 0: the default, sleep at once */
+	enum weft_progress progress;
+	const char *congestion;
+	uint32_t batch; /* steps of one sample */
+};
+
+struct wf_product {
+	struct wf_worker pserver[WF_PRODUCT_MEMBERS_MAX], trainer[WF_PRODUCT_MEMBERS_MAX];
+	struct wf_side side;
+};
+
+/* Start all, connected and initialised. With no trainers the pservers alone. */
+enum weft_status wf_product_start(const struct wf_product_opts *opts,
+				  struct wf_product *out) WEFT_MUST_CHECK;
+/* Say goodbye and end. Accepts a half-started one. */
+void wf_product_end(struct wf_product *product);

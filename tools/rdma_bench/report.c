@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report: see report.h. */
+#include "tools/rdma_bench/report.h"
+
+#include <inttypes.h>
+
+#include "kernels/kernels.h"
+#include "tools/rdma_bench/machine.h"
+
+/* Targets are met or missed as printed: two decimals are what a pair is worth. */
+#define ROUNDING 0.005
+
+static bool
+is_met(const struct wf_result *r)
+{
+	return r->fraction >= r->target - ROUNDING;
+}
+
+static unsigned
+kept(const struct wf_result *r)
+{
+	return r->pairs[r->placement];
+}
+
+static void
+format_bytes(uint64_t bytes, char *out, size_t room)
+{
+	if (bytes >= 1ull << 20) {
+		snprintf(out, room, "%" PRIu64 " MiB", bytes >> 20);
+	} else {
+		snprintf(out, room, "%" PRIu64 " B", bytes);
+	}
+}
+
+/* "7 near", "7 far of 9" */
+static void
+format_pairs(const struct wf_result *r, char *out, size_t room)
+{
+	unsigned all = 0;
+	for (unsigned i = 0; i < WF_PLACEMENT_COUNT; i++) {
+		all += r->pairs[i];
+	}
+	const char *where = wf_placement_name(r->placement);
+	if (all == kept(r)) {
+		snprintf(out, room, "%u %s", all, where);
+	} else {
+		snprintf(out, room, "%u %s of %u", kept(r), where, all);
+	}
+}
+
+static void
+print_head(const struct wf_bench *bench, FILE *out)
+{
+	struct wf_machine m;
+	wf_machine_describe(&m);
+	fprintf(out, "rdma_bench self: weft %s, kernels %s; %s, %u CPUs%s, %s; %s\n",
+		WEFT_PROJECT_VERSION, wf_kernels_best()->name, m.cpu[0] != '\0' ? m.cpu : m.arch,
+		m.cpu_count, m.virtual_machine ? " (virtual)" : "", m.kernel, m.date);
+	fprintf(out, "cpus %d and %d, tcp congestion control %s%s\n\n", bench->cpu[0],
+		bench->cpu[1], bench->congestion[0] != '\0' ? bench->congestion : m.congestion,
+		bench->set.quick ? "; QUICK: these figures mean nothing" : "");
+}
+
+void
+wf_report_table(const struct wf_bench *bench, FILE *out)
+{
+	print_head(bench, out);
+	fprintf(out, "%-18s %-6s %-17s %7s %8s %8s %-4s %8s %6s  %-19s %s\n", "name", "over",
+		"mode", "bytes", "value", "limit", "unit", "fraction", "wanted", "limited by",
+		"pairs");
+	for (unsigned i = 0; i < bench->result_count; i++) {
+		const struct wf_result *r = &bench->result[i];
+		char bytes[32], pairs[48];
+		format_bytes(r->bytes, bytes, sizeof(bytes));
+		format_pairs(r, pairs, sizeof(pairs));
+		fprintf(out, "%-18s %-6s %-17s %7s %8.3f %8.3f %-4s %7.2f%s %6.2f  %-19s %s\n",
+			r->name, r->transport, r->mode, bytes, r->value, r->limit, r->unit,
+			r->fraction, is_met(r) ? " " : "!", r->target, r->limited_by, pairs);
+	}
+}
+
+/* Text within quotes; everything here is printable but for what a CPU may call itself. */
+static void
+print_text(FILE *out, const char *text)
+{
+	putc('"', out);
+	for (const char *at = text; *at != '\0'; at++) {
+		unsigned char c = (unsigned char)*at;
+		if (c == '"' || c == '\\') {
+			fprintf(out, "\\%c", c);
+		} else if (c < 0x20 || c > 0x7e) {
+			fprintf(out, "\\u%04x", c);
+		} else {
+			putc(c, out);
+		}
+	}
+	putc('"', out);
+}
+
+static void
+print_key_text(FILE *out, const char *key, const char *text)
+{
+	fprintf(out, "\"%s\": ", key);
+	print_text(out, text);
+	fputs(", ", out);
+}
+
+/* A number that has a meaning above 0 only. */
+static void
+print_positive(FILE *out, const char *key, double value)
+{
+	if (value > 0) {
+		fprintf(out, "\"%s\": %.6g, ", key, value);
+	} else {
+		fprintf(out, "\"%s\": null, ", key);
+	}
+}
+
+static void
+print_pairs(const struct wf_result *r, FILE *out)
+{
+	fprintf(out, "\"kept\": %u, \"pairs\": {", kept(r));
+	for (unsigned i = 0; i < WF_PLACEMENT_COUNT; i++) {
+		fprintf(out, "%s\"%s\": %u", i > 0 ? ", " : "",
+			wf_placement_name((enum wf_placement)i), r->pairs[i]);
+	}
+	fputs("}, ", out);
+}
+
+static void
+print_result(const struct wf_result *r, FILE *out)
+{
+	fputs("    {", out);
+	print_key_text(out, "name", r->name);
+	print_key_text(out, "transport", r->transport);
+	print_key_text(out, "mode", r->mode);
+	fprintf(out, "\"bytes\": %" PRIu64 ", \"value\": %.6g, ", r->bytes, r->value);
+	print_key_text(out, "unit", r->unit);
+	fprintf(out, "\"limit\": %.6g, \"fraction\": %.4f, ", r->limit, r->fraction);
+	print_key_text(out, "limited_by", r->limited_by);
+	print_key_text(out, "better", r->lower_is_better ? "lower" : "higher");
+	fprintf(out, "\"target\": %.4f, \"met\": %s, ", r->target, is_met(r) ? "true" : "false");
+	print_positive(out, "p50_us", r->p50_us);
+	print_positive(out, "p99_us", r->p99_us);
+	print_positive(out, "limit_p50_us", r->limit_p50_us);
+	print_positive(out, "limit_p99_us", r->limit_p99_us);
+	print_pairs(r, out);
+	print_key_text(out, "placement", wf_placement_name(r->placement));
+	print_positive(out, "probe_ns", r->probe_ns);
+	if (r->foreign_cores < 0) {
+		fputs("\"foreign_cores\": null}", out);
+	} else {
+		fprintf(out, "\"foreign_cores\": %.3f}", r->foreign_cores);
+	}
+}
+
+void
+wf_report_json(const struct wf_bench *bench, FILE *out)
+{
+	struct wf_machine m;
+	wf_machine_describe(&m);
+	fputs("{", out);
+	print_key_text(out, "program", "rdma_bench self");
+	print_key_text(out, "date", m.date);
+	fprintf(out, "\"quick\": %s,\n  \"machine\": {", bench->set.quick ? "true" : "false");
+	print_key_text(out, "cpu", m.cpu);
+	print_key_text(out, "arch", m.arch);
+	fprintf(out, "\"virtual\": %s, \"cpu_count\": %u, \"memory_bytes\": %" PRIu64 "},\n",
+		m.virtual_machine ? "true" : "false", m.cpu_count, m.memory_bytes);
+	fputs("  \"versions\": {", out);
+	print_key_text(out, "weft", WEFT_PROJECT_VERSION);
+	print_key_text(out, "kernels", wf_kernels_best()->name);
+	print_key_text(out, "system", m.kernel);
+	fputs("\"compiler\": ", out);
+	print_text(out, WEFT_COMPILER);
+	fputs("},\n  \"tcp_congestion\": ", out);
+	print_text(out, bench->congestion[0] != '\0' ? bench->congestion : m.congestion);
+	fputs(", \"tcp_congestion_of_system\": ", out);
+	print_text(out, m.congestion);
+	fprintf(out, ",\n  \"cpus\": [%d, %d], \"seconds\": %.3g, \"results\": [\n", bench->cpu[0],
+		bench->cpu[1], (double)bench->set.seconds_ns / 1e9);
+	for (unsigned i = 0; i < bench->result_count; i++) {
+		print_result(&bench->result[i], out);
+		fputs(i + 1 < bench->result_count ? ",\n" : "\n", out);
+	}
+	fputs("  ]}\n", out);
+}

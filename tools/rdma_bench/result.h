@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* result: one figure beside its limit. Thread: the benchmark's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where the two CPUs of a pair were, as the probes before and after it saw; and what was wrong. */
+enum wf_placement {
+	WF_PLACEMENT_NEAR,  /* one cache between them */
+	WF_PLACEMENT_FAR,   /* none */
+	WF_PLACEMENT_MIXED, /* the probes disagree: it changed on the way */
+	WF_PLACEMENT_BUSY,  /* others used the machine meanwhile, wherever the two were */
+	WF_PLACEMENT_ONE,   /* one CPU: there is nothing to probe */
+	WF_PLACEMENT_COUNT,
+};
+
+struct wf_result {
+	const char *name;       /* "exchange_latency" */
+	const char *transport;  /* "tcp", "shm"; "memory": none */
+	const char *mode;       /* how both waited, and where they were */
+	const char *unit;       /* "us", "GB/s", "%" */
+	const char *limited_by; /* what the limit is */
+	uint64_t bytes;
+	bool lower_is_better;
+	double value, limit; /* in `unit`, medians over the pairs that count */
+	double fraction;     /* of the limit that is reached: median of the pairs' ratios */
+	double target;       /* the least fraction that is wanted */
+
+	/* Of the operation that `value` is made of, microseconds; 0: it has none. */
+	double p50_us, p99_us, limit_p50_us, limit_p99_us;
+
+	enum wf_placement placement; /* of the pairs that count */
+	unsigned pairs[WF_PLACEMENT_COUNT];
+	double probe_ns;      /* round trip of a cache line beside those pairs; 0: none */
+	double foreign_cores; /* CPU use of others meanwhile; below 0: not known */
+};
+
+const char *wf_placement_name(enum wf_placement placement);
