@@ -3,6 +3,8 @@
  * dispatch.c found AVX2. Thread: any. */
 #include <float.h>
 #include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #define INLINE static inline __attribute__((always_inline))
 #define WIDTH 8
@@ -136,7 +138,68 @@ vec_mantissa(vec x)
 	return _mm256_castsi256_ps(_mm256_or_si256(bits, _mm256_set1_epi32(0x3f800000)));
 }
 
+INLINE ivec
+ivec_magnitude(vec x)
+{
+	return _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fffffff));
+}
+
+INLINE ivec
+ivec_max(ivec a, ivec b)
+{
+	return _mm256_max_epi32(a, b);
+}
+
+INLINE ivec
+ivec_set(uint32_t x)
+{
+	return _mm256_set1_epi32((int)x);
+}
+
+INLINE ivec
+ivec_lanes(void)
+{
+	return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+INLINE ivec
+ivec_add(ivec a, ivec b)
+{
+	return _mm256_add_epi32(a, b);
+}
+
+INLINE ivec
+ivec_xor(ivec a, ivec b)
+{
+	return _mm256_xor_si256(a, b);
+}
+
+/* Even lanes, then odd ones: a product takes the room of two. */
+INLINE void
+ivec_multiply(ivec a, uint32_t by, ivec *high, ivec *low)
+{
+	ivec even = _mm256_mul_epu32(a, _mm256_set1_epi32((int)by));
+	ivec odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_set1_epi32((int)by));
+	*low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+	*high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+}
+
+INLINE vec
+vec_of_high_bits(ivec x)
+{
+	return _mm256_cvtepi32_ps(_mm256_srli_epi32(x, 8));
+}
+
+INLINE bool
+ivec_has_nonfinite(ivec magnitude)
+{
+	ivec above = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f7fffff));
+	return _mm256_movemask_epi8(above) != 0;
+}
+
 #include "kernels/wide.h"
+
+#include "kernels/rows_wide.h"
 
 static const struct wf_kernels avx2 = WIDE_TABLE("avx2");
 

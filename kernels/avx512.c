@@ -6,6 +6,8 @@
  * the whole set off): that none is used comes from -ffp-contract=off alone. */
 #include <float.h>
 #include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #define INLINE static inline __attribute__((always_inline))
 #define WIDTH 16
@@ -138,7 +140,67 @@ vec_mantissa(vec x)
 	return _mm512_castsi512_ps(_mm512_or_si512(bits, _mm512_set1_epi32(0x3f800000)));
 }
 
+INLINE ivec
+ivec_magnitude(vec x)
+{
+	return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
+}
+
+INLINE ivec
+ivec_max(ivec a, ivec b)
+{
+	return _mm512_max_epi32(a, b);
+}
+
+INLINE ivec
+ivec_set(uint32_t x)
+{
+	return _mm512_set1_epi32((int)x);
+}
+
+INLINE ivec
+ivec_lanes(void)
+{
+	return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+
+INLINE ivec
+ivec_add(ivec a, ivec b)
+{
+	return _mm512_add_epi32(a, b);
+}
+
+INLINE ivec
+ivec_xor(ivec a, ivec b)
+{
+	return _mm512_xor_si512(a, b);
+}
+
+/* Even lanes, then odd ones: a product takes the room of two. */
+INLINE void
+ivec_multiply(ivec a, uint32_t by, ivec *high, ivec *low)
+{
+	ivec even = _mm512_mul_epu32(a, _mm512_set1_epi32((int)by));
+	ivec odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_set1_epi32((int)by));
+	*low = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+	*high = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+}
+
+INLINE vec
+vec_of_high_bits(ivec x)
+{
+	return _mm512_cvtepi32_ps(_mm512_srli_epi32(x, 8));
+}
+
+INLINE bool
+ivec_has_nonfinite(ivec magnitude)
+{
+	return _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7f7fffff)) != 0;
+}
+
 #include "kernels/wide.h"
+
+#include "kernels/rows_wide.h"
 
 static const struct wf_kernels avx512 = WIDE_TABLE("avx512");
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "kernels/optimizer.h"
+#include "kernels/rows.h"
 
 /* One fused pass: sum gradients in order, scale, clip, update.
  *   s = ((grad[0] + grad[1]) + grad[2]) + ...      in f32, in this order
@@ -53,6 +54,7 @@ struct wf_kernels {
 	 * underflows to 0 (subnormal results are flushed to 0); log(0) = -inf, log(<0) = NaN. */
 	void (*exp_f32)(float *out, const float *in, size_t count);
 	void (*log_f32)(float *out, const float *in, size_t count);
+	const struct wf_row_kernels *rows; /* of sparse tables: rows.h */
 };
 
 const struct wf_kernels *wf_kernels_ref(void);

@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "kernels/forms.h"
+#include "kernels/rows_forms.h"
 
 WF_STATIC_ASSERT(FLT_EVAL_METHOD == 0, "f32 arithmetic has to round to f32 at every operation");
 
@@ -271,6 +272,7 @@ static const struct wf_kernels ref = {
 	.count_nonfinite = count_nonfinite,
 	.exp_f32 = exp_f32,
 	.log_f32 = log_f32,
+	.rows = &wf_row_kernels_ref,
 };
 
 const struct wf_kernels *

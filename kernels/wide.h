@@ -455,7 +455,7 @@ log_f32(float *out, const float *in, size_t count)
 				[WF_ADAGRAD] = apply_adagrad, [WF_ADAMW] = apply_adamw,            \
 			},                                                                         \
 		.sum = sum, .count_nonfinite = count_nonfinite, .exp_f32 = exp_f32,                \
-		.log_f32 = log_f32,                                                                \
+		.log_f32 = log_f32, .rows = &wide_rows,                                            \
 	}
 
 #endif

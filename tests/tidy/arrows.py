@@ -32,6 +32,8 @@ ARROWS = {
     "trainer/readers": ["include", "base", "kernels"],
     # Arrays and files; nothing of sessions, so that `weft export` needs none.
     "trainer/saved": ["include", "base"],
+    # What a lane keeps; the service that will put it on a port may know pserver as well.
+    "sparse/server": ["include", "base", "wire", "kernels"],
     # Front of everything but the training programs; `weft version` lists what is compiled in.
     "tools": [
         "include",

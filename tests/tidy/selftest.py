@@ -31,6 +31,7 @@ CASES = [
     (arrows, "trainer/program/a.c", '#include "trainer/session.h"\n', "may not know trainer"),
     (arrows, "trainer/program/a.c", '#include "trainer/models/m.h"\n', None),
     (arrows, "trainer/a.c", '#include "trainer/models/m.h"\n', "may not know trainer/models"),
+    (arrows, "sparse/server/a.c", '#include "trainer/session.h"\n', "may not know trainer"),
     (arrows, "base/a.c", '#include "b.h"\n', "names no folder"),
     (arrows, "tests/unit/a.c", '#include "a.c"\n#include "trainer/session.h"\n', None),
     (arrows, "tests/unit/a.c", '#include "b.h"\n', "names no folder"),

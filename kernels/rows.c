@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rows: settings of row optimizers, the scalars of a step, and steps without a gradient. Thread:
+ * any. */
+#include "kernels/rows.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "kernels/kernels.h"
+
+static const char *const names[WF_ROW_OPTIMIZER_COUNT] = {
+	[WF_ROW_SGD] = "sgd",
+	[WF_ROW_MOMENTUM] = "momentum",
+	[WF_ROW_SPARSE_MOMENTUM] = "sparse_momentum",
+	[WF_ROW_ADAGRAD] = "adagrad",
+	[WF_ROW_ADAGRAD_ROWWISE] = "adagrad_rowwise",
+	[WF_ROW_RMSPROP] = "rmsprop",
+	[WF_ROW_ADAM] = "adam",
+	[WF_ROW_ADAM_ROWWISE] = "adam_rowwise",
+	[WF_ROW_FTRL] = "ftrl",
+	[WF_ROW_FTRL_GROUP] = "ftrl_group",
+};
+
+struct wf_row_opts
+wf_row_defaults(void)
+{
+	return (struct wf_row_opts){
+		.kind = WF_ROW_SGD,
+		.learning_rate = 1e-3,
+		.beta1 = 0.9,
+		.beta2 = 0.999,
+		.rho = 0.95,
+		.epsilon = 1e-6,
+		.ftrl_beta = 1.0,
+		.schedule = WF_SCHEDULE_CONSTANT,
+	};
+}
+
+/* What a row optimizer has in common with a dense one. */
+static struct wf_optimizer_opts
+common_opts(const struct wf_row_opts *opts)
+{
+	return (struct wf_optimizer_opts){
+		.kind = WF_SGD,
+		.learning_rate = opts->learning_rate,
+		.momentum = opts->momentum,
+		.beta1 = opts->beta1,
+		.beta2 = opts->beta2,
+		.epsilon = opts->epsilon,
+		.decay = opts->decay,
+		.clip = opts->clip,
+		.schedule = opts->schedule,
+		.schedule_a = opts->schedule_a,
+		.schedule_b = opts->schedule_b,
+	};
+}
+
+static bool
+is_ftrl(enum wf_row_optimizer kind)
+{
+	return kind == WF_ROW_FTRL || kind == WF_ROW_FTRL_GROUP;
+}
+
+static bool
+has_momentum(enum wf_row_optimizer kind)
+{
+	return kind == WF_ROW_MOMENTUM || kind == WF_ROW_SPARSE_MOMENTUM;
+}
+
+static enum weft_status
+check_field(const char *field, double value, double below)
+{
+	if (value >= 0.0 && value < below) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_INVALID, "%s %g: give a number from 0 to below %g", field, value,
+		       below);
+}
+
+static enum weft_status
+check_fields(const struct wf_row_opts *opts)
+{
+	const double large = 1e30; /* squares and sums of them stay finite as f64 */
+	enum weft_status st = WEFT_OK;
+
+	if ((st = check_field("rho", opts->rho, 1.0)) != WEFT_OK ||
+	    (st = check_field("l1", opts->l1, large)) != WEFT_OK ||
+	    (st = check_field("l2", opts->l2, large)) != WEFT_OK ||
+	    (st = check_field("l21", opts->l21, large)) != WEFT_OK ||
+	    (st = check_field("ftrl_beta", opts->ftrl_beta, large)) != WEFT_OK) {
+		return st;
+	}
+	if (is_ftrl(opts->kind) && opts->decay != 0.0) {
+		return wf_fail(WEFT_INVALID, "decay %g of %s: give 0, ftrl has l2 for it",
+			       opts->decay, names[opts->kind]);
+	}
+	if (!is_ftrl(opts->kind) && opts->l21 != 0.0) {
+		return wf_fail(WEFT_INVALID, "l21 %g of %s: give 0, only ftrl_group has it",
+			       opts->l21, names[opts->kind]);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+no_closed_form(const struct wf_row_opts *opts, const char *why)
+{
+	return wf_fail(WEFT_UNSUPPORTED,
+		       "steps missed by a row of %s have no closed form: %s, or take lazy rows",
+		       names[opts->kind], why);
+}
+
+/* Whether a step without a gradient depends on the rate of that step. */
+static bool
+motion_has_rate(const struct wf_row_opts *opts)
+{
+	return opts->decay != 0.0 || opts->l1 != 0.0 || opts->l2 != 0.0;
+}
+
+static enum weft_status
+check_closed_form(const struct wf_row_opts *opts)
+{
+	bool momentum = has_momentum(opts->kind);
+
+	if (opts->kind == WF_ROW_ADAM || opts->kind == WF_ROW_ADAM_ROWWISE) {
+		return no_closed_form(opts, "give sgd, momentum, adagrad, rmsprop or ftrl");
+	}
+	if (is_ftrl(opts->kind)) {
+		return WEFT_OK; /* values are a function of the state, which stays */
+	}
+	if (opts->kind != WF_ROW_SGD && !momentum && motion_has_rate(opts)) {
+		return no_closed_form(opts, "give decay, l1 and l2 0");
+	}
+	if (momentum && opts->l1 != 0.0) {
+		return no_closed_form(opts, "give l1 0");
+	}
+	if (motion_has_rate(opts) && opts->schedule != WF_SCHEDULE_CONSTANT) {
+		return no_closed_form(opts, "give schedule constant");
+	}
+	if (opts->learning_rate * opts->decay >= 1.0) {
+		return no_closed_form(opts, "give a decay below 1 / learning_rate");
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_row_check(const struct wf_row_opts *opts)
+{
+	struct wf_optimizer_opts common = common_opts(opts);
+
+	if ((unsigned)opts->kind >= WF_ROW_OPTIMIZER_COUNT) {
+		return wf_fail(WEFT_INVALID, "row optimizer %d: give a number from 0 to %d",
+			       (int)opts->kind, WF_ROW_OPTIMIZER_COUNT - 1);
+	}
+	enum weft_status st = wf_optimizer_check(&common);
+	if (st == WEFT_OK) {
+		st = check_fields(opts);
+	}
+	if (st == WEFT_OK && (opts->dense_equivalent || opts->kind == WF_ROW_SPARSE_MOMENTUM)) {
+		st = check_closed_form(opts);
+	}
+	return st;
+}
+
+const char *
+wf_row_optimizer_name(enum wf_row_optimizer kind)
+{
+	WF_ASSERT((unsigned)kind < WF_ROW_OPTIMIZER_COUNT);
+	return names[kind];
+}
+
+enum weft_status
+wf_row_optimizer_parse(const char *name, enum wf_row_optimizer *out)
+{
+	for (unsigned i = 0; name != NULL && i < WF_ROW_OPTIMIZER_COUNT; i++) {
+		if (strcmp(name, names[i]) == 0) {
+			*out = (enum wf_row_optimizer)i;
+			return WEFT_OK;
+		}
+	}
+	return wf_fail(WEFT_INVALID,
+		       "row optimizer \"%.32s\" is not known: give sgd, momentum, sparse_momentum, "
+		       "adagrad, adagrad_rowwise, rmsprop, adam, adam_rowwise, ftrl or ftrl_group",
+		       name == NULL ? "" : name);
+}
+
+size_t
+wf_row_state_floats(enum wf_row_optimizer kind, size_t dim)
+{
+	switch (kind) {
+	case WF_ROW_SGD:
+		return 0;
+	case WF_ROW_MOMENTUM:
+	case WF_ROW_SPARSE_MOMENTUM:
+	case WF_ROW_ADAGRAD:
+		return dim;
+	case WF_ROW_ADAGRAD_ROWWISE:
+		return 1;
+	case WF_ROW_ADAM_ROWWISE:
+		return dim + 1;
+	case WF_ROW_RMSPROP:
+	case WF_ROW_ADAM:
+	case WF_ROW_FTRL:
+	case WF_ROW_FTRL_GROUP:
+		return 2 * dim;
+	case WF_ROW_OPTIMIZER_COUNT:
+		break;
+	}
+	WF_ASSERT(false && "no such row optimizer");
+	return 0;
+}
+
+double
+wf_row_rate(const struct wf_row_opts *opts, uint64_t samples_before, uint64_t samples)
+{
+	struct wf_optimizer_opts common = common_opts(opts);
+	return wf_learning_rate(&common, samples_before, samples);
+}
+
+void
+wf_row_scalars_fill(const struct wf_row_opts *opts, double rate, float divisor, uint64_t updates,
+		    struct wf_row_scalars *out)
+{
+	struct wf_optimizer_opts common = common_opts(opts);
+	struct wf_apply dense = {0};
+	bool adam = opts->kind == WF_ROW_ADAM || opts->kind == WF_ROW_ADAM_ROWWISE;
+
+	common.kind = adam ? WF_ADAM : WF_SGD;
+	wf_apply_scalars(&common, rate, updates, &dense);
+	*out = (struct wf_row_scalars){
+		.divisor = divisor,
+		.clip = (float)opts->clip,
+		.rate = dense.rate,
+		.decay = (float)opts->decay,
+		.momentum = dense.momentum,
+		.beta1 = dense.beta1,
+		.beta2 = dense.beta2,
+		.rho = (float)opts->rho,
+		.epsilon = dense.epsilon,
+		.drop = is_ftrl(opts->kind) ? 0.0f : (float)(rate * opts->l1),
+		.shrink = is_ftrl(opts->kind) ? 1.0f : (float)(1.0 / (1.0 + rate * opts->l2)),
+		.l1 = (float)opts->l1,
+		.l2 = (float)opts->l2,
+		.l21 = (float)opts->l21,
+		.ftrl_beta = (float)opts->ftrl_beta,
+	};
+}
+
+/* Of the numbers that the kernels compute with, rounded to f32: a shrink of 0.9995 is off by 3e-8
+ * as f32, and a thousand steps make 3e-5 of that. */
+struct wf_row_motion
+wf_row_motion_of(const struct wf_row_opts *opts)
+{
+	struct wf_row_motion motion = {.kind = WF_ROW_STILL, .ww = 1.0, .mm = 1.0};
+	struct wf_row_scalars k;
+
+	if (!opts->dense_equivalent && opts->kind != WF_ROW_SPARSE_MOMENTUM) {
+		return motion;
+	}
+	wf_row_scalars_fill(opts, opts->learning_rate, 1.0f, 1, &k);
+	double decayed = (double)k.rate * (double)k.decay;
+	double shrink = (double)k.shrink;
+	if (opts->kind == WF_ROW_SGD && motion_has_rate(opts)) {
+		motion.kind = WF_ROW_SHRINK;
+		motion.ww = (1.0 - decayed) * shrink;
+		motion.drop = (double)k.drop * shrink;
+	} else if (has_momentum(opts->kind)) {
+		/* m = mu m - rate decay w; w = (w + m) shrink */
+		motion.kind = WF_ROW_LINEAR;
+		motion.mm = (double)k.momentum;
+		motion.mw = -decayed;
+		motion.wm = motion.mm * shrink;
+		motion.ww = (1.0 + motion.mw) * shrink;
+	} else if (opts->kind == WF_ROW_RMSPROP) {
+		motion.kind = WF_ROW_FADE;
+		motion.mm = (double)k.rho;
+	}
+	return motion;
+}
+
+/* First `a`, then `b`. */
+static struct wf_row_motion
+chain(const struct wf_row_motion *a, const struct wf_row_motion *b)
+{
+	return (struct wf_row_motion){
+		.kind = a->kind,
+		.ww = b->ww * a->ww + b->wm * a->mw,
+		.wm = b->ww * a->wm + b->wm * a->mm,
+		.mw = b->mw * a->ww + b->mm * a->mw,
+		.mm = b->mw * a->wm + b->mm * a->mm,
+		.drop = b->ww * a->drop + b->drop,
+	};
+}
+
+struct wf_row_motion
+wf_row_motion_power(const struct wf_row_motion *step, uint64_t steps)
+{
+	struct wf_row_motion power = {.kind = step->kind, .ww = 1.0, .mm = 1.0};
+	struct wf_row_motion square = *step;
+
+	for (; steps > 0 && step->kind != WF_ROW_STILL; steps >>= 1) {
+		if ((steps & 1) != 0) {
+			power = chain(&power, &square);
+		}
+		square = chain(&square, &square);
+	}
+	return power;
+}
+
+/* Once at zero, a value stays there: what went below on the way is below at the end. */
+static inline float
+shrunk(const struct wf_row_motion *motion, float w)
+{
+	double size = (double)(w < 0.0f ? -w : w) * motion->ww - motion->drop;
+	float rest = (float)(size > 0.0 ? size : 0.0);
+	return w != w ? w : (w < 0.0f ? -rest : rest);
+}
+
+void
+wf_row_look(const struct wf_row_motion *motion, float *out, const float *row, size_t dim)
+{
+	const float *m = row + dim;
+
+	switch (motion->kind) {
+	case WF_ROW_SHRINK:
+		for (size_t i = 0; i < dim; i++) {
+			out[i] = shrunk(motion, row[i]);
+		}
+		return;
+	case WF_ROW_LINEAR:
+		for (size_t i = 0; i < dim; i++) {
+			double w = (double)row[i];
+			out[i] = (float)(motion->ww * w + motion->wm * (double)m[i]);
+		}
+		return;
+	case WF_ROW_STILL:
+	case WF_ROW_FADE:
+		memcpy(out, row, dim * sizeof(*out));
+		return;
+	}
+}
+
+void
+wf_row_move(const struct wf_row_motion *motion, float *row, size_t dim)
+{
+	float *m = row + dim;
+
+	switch (motion->kind) {
+	case WF_ROW_STILL:
+		return;
+	case WF_ROW_SHRINK:
+		for (size_t i = 0; i < dim; i++) {
+			row[i] = shrunk(motion, row[i]);
+		}
+		return;
+	case WF_ROW_LINEAR:
+		for (size_t i = 0; i < dim; i++) {
+			double w = (double)row[i];
+			double next = motion->mw * w + motion->mm * (double)m[i];
+			row[i] = (float)(motion->ww * w + motion->wm * (double)m[i]);
+			m[i] = (float)next;
+		}
+		return;
+	case WF_ROW_FADE:
+		for (size_t i = 0; i < 2 * dim; i++) {
+			m[i] = (float)((double)m[i] * motion->mm);
+		}
+		return;
+	}
+}

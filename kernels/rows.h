@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rows: optimizers of the rows of sparse tables: settings, and kernels that sum the gradients of
+ * all trainers and update one row after the other. What holds for kernels.h holds here: ref is the
+ * definition, every form gives the same bits, nothing allocates, nothing fails, no libm. Formulas
+ * with their sources: kernels/README.md.
+ *
+ * A row lies in memory as `dim` values, then its state: arrays of dim f32, then scalars. Thread:
+ * any; everything here is pure but for the rows it is told to change. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/optimizer.h"
+
+#define WF_ROW_DIM_MAX 4096u
+/* f32 of state beyond dim: state arrays are at most 2, scalars at most 1. */
+#define WF_ROW_FLOATS_MAX (3u * WF_ROW_DIM_MAX + 1u)
+
+enum wf_row_optimizer {
+	WF_ROW_SGD = 0,
+	WF_ROW_MOMENTUM = 1,
+	WF_ROW_SPARSE_MOMENTUM = 2, /* momentum that always makes up for steps missed */
+	WF_ROW_ADAGRAD = 3,
+	WF_ROW_ADAGRAD_ROWWISE = 4, /* one accumulator a row */
+	WF_ROW_RMSPROP = 5,         /* centred, as the original's */
+	WF_ROW_ADAM = 6,
+	WF_ROW_ADAM_ROWWISE = 7, /* one second moment a row */
+	WF_ROW_FTRL = 8,
+	WF_ROW_FTRL_GROUP = 9, /* group lasso: a row as a whole may become zero */
+	WF_ROW_OPTIMIZER_COUNT = 10,
+};
+
+struct wf_row_opts {
+	enum wf_row_optimizer kind;
+	double learning_rate; /* l; of ftrl: alpha */
+	double momentum;      /* mu; of momentum and sparse_momentum */
+	double beta1, beta2;  /* of adam and adam_rowwise */
+	double rho;           /* of rmsprop */
+	double epsilon;       /* of adam outside the root, of adagrad and rmsprop inside */
+	double decay;         /* L2 as part of the gradient; not of ftrl */
+	double clip;          /* by value; 0: off */
+	double l1, l2;        /* after the step; of ftrl: inside */
+	double l21;           /* of ftrl_group */
+	double ftrl_beta;
+	enum wf_schedule schedule;
+	double schedule_a, schedule_b;
+	/* Steps in which a row was not touched are made up for in closed form, as if its gradient
+	 * had been zero. false: they leave no trace (lazy). */
+	bool dense_equivalent;
+};
+
+/* sgd; momentum 0, betas 0.9 and 0.999, rho 0.95, epsilon 1e-6, rate 1e-3, constant, lazy. */
+struct wf_row_opts wf_row_defaults(void);
+/* WEFT_INVALID names field, value and limit; WEFT_UNSUPPORTED: dense_equivalent of an optimizer, or
+ * with settings, that has no closed form. */
+enum weft_status wf_row_check(const struct wf_row_opts *opts) WEFT_MUST_CHECK;
+const char *wf_row_optimizer_name(enum wf_row_optimizer kind);
+/* WEFT_INVALID lists the names there are. */
+enum weft_status wf_row_optimizer_parse(const char *name,
+					enum wf_row_optimizer *out) WEFT_MUST_CHECK;
+/* f32 of state behind the values of a row. */
+size_t wf_row_state_floats(enum wf_row_optimizer kind, size_t dim);
+/* As wf_learning_rate. */
+double wf_row_rate(const struct wf_row_opts *opts, uint64_t samples_before, uint64_t samples);
+
+/* The numbers of a step, as f32. */
+struct wf_row_scalars {
+	float divisor; /* 1 for sum; samples of the step for mean */
+	float clip;    /* 0: off */
+	float rate;    /* adam, adam_rowwise: bias-corrected */
+	float decay;
+	float momentum, beta1, beta2, rho, epsilon;
+	float drop;                   /* rate l1, of the step after the update; 0: off */
+	float shrink;                 /* 1 / (1 + rate l2), likewise; 1: off */
+	float l1, l2, l21, ftrl_beta; /* of ftrl */
+};
+
+/* `rate` is wf_row_rate(); `updates` counts applied steps including this one, from 1. */
+void wf_row_scalars_fill(const struct wf_row_opts *opts, double rate, float divisor,
+			 uint64_t updates, struct wf_row_scalars *out);
+
+/* Rows to update. No row occurs twice, and no gradient lies in a row. */
+struct wf_row_batch {
+	float *const *row; /* [count] */
+	size_t count;
+	size_t dim; /* 1 .. WF_ROW_DIM_MAX */
+	/* Gradients of row i, in the order in which they are summed: grad[first[i]] up to
+	 * grad[first[i + 1]] (not included), at least one, each [dim]. first NULL: one each. */
+	const float *const *grad;
+	const uint32_t *first; /* [count + 1] */
+	bool is_near;          /* rows are in cache: nothing has to be sent for */
+};
+
+/* First values between low and low + span: columns 4 b to 4 b + 3 are low + span (x >> 8) 2^-24 of
+ * the words x of Philox's block (key low, key high, b, table) under the seed: base/philox.h. */
+struct wf_row_uniform {
+	uint64_t seed;
+	uint32_t table;
+	float low, span;
+};
+
+struct wf_row_kernels {
+	/* Returns how many summed gradients (elements) were not finite; those elements and their
+	 * state stay as they are. */
+	size_t (*apply[WF_ROW_OPTIMIZER_COUNT])(const struct wf_row_scalars *scalars,
+						const struct wf_row_batch *batch);
+	/* out[i * dim ...] = the first dim f32 at row[i]. */
+	void (*gather)(float *out, const float *const *row, size_t count, size_t dim);
+	void (*uniform)(const struct wf_row_uniform *draw, uint64_t key, float *out, size_t dim);
+};
+
+/* Steps without a gradient, in closed form. */
+enum wf_row_motion_kind {
+	WF_ROW_STILL = 0,  /* nothing changes */
+	WF_ROW_SHRINK = 1, /* |w| = max(ww |w| - drop, 0) */
+	WF_ROW_LINEAR = 2, /* (w, m) = ((ww, wm), (mw, mm)) (w, m) */
+	WF_ROW_FADE = 3,   /* both state arrays times mm */
+};
+
+/* One step (or several) as f64. */
+struct wf_row_motion {
+	enum wf_row_motion_kind kind;
+	double ww, wm, mw, mm, drop;
+};
+
+/* One step without a gradient, at the settings' learning rate. WF_ROW_STILL where lazy. */
+struct wf_row_motion wf_row_motion_of(const struct wf_row_opts *opts);
+/* `steps` of them: by squaring, about 12 operations for each bit of `steps`. */
+struct wf_row_motion wf_row_motion_power(const struct wf_row_motion *step, uint64_t steps);
+/* Move values and state of a row. */
+void wf_row_move(const struct wf_row_motion *motion, float *row, size_t dim);
+/* out[dim] = the values as wf_row_move would leave them; the row stays. */
+void wf_row_look(const struct wf_row_motion *motion, float *out, const float *row, size_t dim);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admit: see admit.h. Thread: the lane's. */
+#include "sparse/server/admit.h"
+
+#include "base/assert.h"
+#include "base/philox.h"
+#include "wire/partition.h"
+
+#define WAYS 3u      /* counters of a key */
+#define WAY_BITS 21u /* of its hash, for each */
+
+/* Philox's key for draws: not that of first values. */
+#define DRAW_SEED 0x6a09e667f3bcc908u
+
+WF_STATIC_ASSERT(WF_ADMIT_SLOTS_MAX <= 1u << WAY_BITS, "a way reaches every counter");
+
+enum weft_status
+wf_admit_check(const struct wf_admit_opts *opts)
+{
+	if (opts->count > WF_ADMIT_COUNT_MAX) {
+		return wf_fail(WEFT_INVALID, "admission by count %u: give at most %u", opts->count,
+			       (unsigned)WF_ADMIT_COUNT_MAX);
+	}
+	if (!(opts->probability > 0.0 && opts->probability <= 1.0)) {
+		return wf_fail(WEFT_INVALID,
+			       "admission by probability %g: give a number above 0, up to 1",
+			       opts->probability);
+	}
+	if ((opts->slot_count & (opts->slot_count - 1)) != 0 ||
+	    opts->slot_count > WF_ADMIT_SLOTS_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       "admission with %u counters: give a power of 2 up to %u",
+			       opts->slot_count, WF_ADMIT_SLOTS_MAX);
+	}
+	return WEFT_OK;
+}
+
+bool
+wf_admit_init(struct wf_admit *admit, struct wf_budget *budget, const struct wf_table_opts *opts)
+{
+	*admit = (struct wf_admit){
+		.budget = budget,
+		.least = opts->admit.count,
+		.probability = opts->admit.probability,
+		.seed = opts->init.seed ^ DRAW_SEED,
+		.table = opts->init.table,
+		.partition_first = opts->partition_first,
+		.partition_count = opts->partition_count,
+	};
+	if (opts->admit.count <= 1) {
+		return true;
+	}
+	uint32_t slots = opts->admit.slot_count;
+	slots = slots == 0 ? WF_ADMIT_SLOTS_DEFAULT : slots;
+	admit->slot = wf_budget_take(budget, (size_t)slots * opts->partition_count *
+						     sizeof(admit->slot[0]));
+	if (admit->slot == NULL) {
+		return false;
+	}
+	admit->slot_count = slots;
+	return true;
+}
+
+void
+wf_admit_fini(struct wf_admit *admit)
+{
+	if (admit->slot != NULL) {
+		wf_budget_give(admit->budget, admit->slot,
+			       (size_t)admit->slot_count * admit->partition_count *
+				       sizeof(admit->slot[0]));
+	}
+	*admit = (struct wf_admit){0};
+}
+
+/* The counters of a key's partition. */
+static uint16_t *
+slots_of(const struct wf_admit *admit, uint64_t mixed)
+{
+	uint32_t partition = wf_partition_of_mixed(mixed) - admit->partition_first;
+	WF_ASSERT(partition < admit->partition_count);
+	return admit->slot + (size_t)partition * admit->slot_count;
+}
+
+static uint32_t
+slot_of_way(const struct wf_admit *admit, uint64_t hash, unsigned way)
+{
+	return (uint32_t)(hash >> way * WAY_BITS) & (admit->slot_count - 1);
+}
+
+void
+wf_admit_note(struct wf_admit *admit, uint64_t mixed)
+{
+	if (admit->slot_count == 0) {
+		return;
+	}
+	uint16_t *slots = slots_of(admit, mixed);
+	uint64_t hash = wf_key_mix(mixed ^ admit->seed);
+	for (unsigned way = 0; way < WAYS; way++) {
+		uint16_t *slot = &slots[slot_of_way(admit, hash, way)];
+		*slot = *slot == UINT16_MAX ? UINT16_MAX : (uint16_t)(*slot + 1);
+	}
+}
+
+static bool
+is_counted_in(const struct wf_admit *admit, uint64_t mixed)
+{
+	const uint16_t *slots = slots_of(admit, mixed);
+	uint64_t hash = wf_key_mix(mixed ^ admit->seed);
+	for (unsigned way = 0; way < WAYS; way++) {
+		if (slots[slot_of_way(admit, hash, way)] < admit->least) {
+			return false;
+		}
+	}
+	return true;
+}
+
+bool
+wf_admit_allows(const struct wf_admit *admit, uint64_t mixed, uint32_t step)
+{
+	if (admit->slot_count > 0 && !is_counted_in(admit, mixed)) {
+		return false;
+	}
+	if (admit->probability >= 1.0) {
+		return true;
+	}
+	struct wf_philox counter = {{(uint32_t)mixed, (uint32_t)(mixed >> 32), step, admit->table}};
+	struct wf_philox bits = wf_philox(counter, admit->seed);
+	return (double)bits.word[0] * 0x1p-32 < admit->probability;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admit: which keys may have a row. Thread: the lane's.
+ *
+ * By count: a sketch of counters for each partition (Cormode and Muthukrishnan, "An improved data
+ * stream summary: the count-min sketch and its applications", 2005), so that keys disturb only keys
+ * of their own partition, and the lanes do not matter. A key is never counted too low: it may be
+ * admitted too early, by those whose counters it shares. All pushes of a step are counted before
+ * any is judged, so that their order does not matter. By probability: one draw of Philox from
+ * (seed, table, key, step). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sparse/server/budget.h"
+#include "sparse/server/table.h"
+
+#define WF_ADMIT_COUNT_MAX UINT16_MAX
+#define WF_ADMIT_SLOTS_DEFAULT 4096u
+#define WF_ADMIT_SLOTS_MAX (1u << 20)
+
+struct wf_admit {
+	struct wf_budget *budget;
+	uint32_t least; /* occurrences; 0 and 1: all */
+	double probability;
+	uint64_t seed;
+	uint32_t table;
+	uint32_t partition_first;
+	uint32_t partition_count;
+	uint32_t slot_count; /* of a partition; 0: nothing is counted */
+	uint16_t *slot;      /* [partition_count * slot_count] */
+};
+
+/* WEFT_INVALID names field, value and limit. */
+enum weft_status wf_admit_check(const struct wf_admit_opts *opts) WEFT_MUST_CHECK;
+/* false: no memory. `opts` is checked. */
+bool wf_admit_init(struct wf_admit *admit, struct wf_budget *budget,
+		   const struct wf_table_opts *opts);
+void wf_admit_fini(struct wf_admit *admit); /* accepts zeroed */
+
+static inline bool
+wf_admit_is_open(const struct wf_admit *admit)
+{
+	return admit->slot_count == 0 && admit->probability >= 1.0;
+}
+
+/* One occurrence of a key without a row. `mixed`: wf_key_mix of it. */
+void wf_admit_note(struct wf_admit *admit, uint64_t mixed);
+/* Whether it may have a row from `step` on. */
+bool wf_admit_allows(const struct wf_admit *admit, uint64_t mixed, uint32_t step);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* budget: the memory of one table, to the byte, and its cap. Thread: the lane's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/env.h"
+
+struct wf_budget {
+	struct wf_env *env;
+	uint64_t cap_bytes;  /* UINT64_MAX: none */
+	uint64_t used_bytes; /* as asked of the env */
+};
+
+/* Zeroed memory, aligned to 128 bytes. NULL where the cap or the env says no; nothing is recorded:
+ * what that means is the caller's to say. */
+void *wf_budget_take(struct wf_budget *budget, size_t bytes);
+/* Accepts NULL. `bytes` as taken. */
+void wf_budget_give(struct wf_budget *budget, void *memory, size_t bytes);
+/* A larger array with the same beginning; the old one is given back. false: left as it was. */
+bool wf_budget_grow(struct wf_budget *budget, void **array, size_t old_bytes, size_t bytes);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* index: which row a key has: open addressing in cache lines of ten, in segments that grow one by
+ * one. Thread: the lane's.
+ *
+ * The hash of a key is a bijection of it (so two keys never share one), keyed by a seed that peers
+ * do not know, so they cannot choose keys that fall together. Its 22 highest bits choose a segment
+ * by the directory, the lowest 32 the bucket in it, and the lowest 16, all but one, are the tag.
+ * Keys are not here: the row has its own. A key whose bucket is full goes to its buddy, the other
+ * line of the pair, then to the pairs behind, and every bucket that it passed counts it, so a
+ * search ends where the count is 0, and removing leaves no tombstone.
+ *
+ * A segment has 512 or 768 buckets and is rebuilt when it is 80 % full: from 512 to 768, and from
+ * there into two of 512. That is the longest thing that ever happens at once: 6,144 rows whose
+ * heads are read again. There is no second table that is searched meanwhile, and a key is in one
+ * place. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "sparse/server/rows.h"
+#include "wire/partition.h"
+
+#define WF_BUCKET_SLOTS 10u
+#define WF_SEGMENT_BITS_MAX 22u
+
+struct wf_bucket {
+	uint16_t tag[WF_BUCKET_SLOTS]; /* 0: free */
+	uint16_t overflow;             /* keys that wanted in here, or came by, and went on */
+	uint16_t spare;
+	uint32_t row[WF_BUCKET_SLOTS];
+};
+
+struct wf_segment;
+struct wf_index_chunk;
+
+struct wf_index {
+	struct wf_budget *budget;
+	uint64_t seed;
+
+	/* [1 << bits]: address of a segment's first bucket; its low bits: 2 for 512 buckets, 3
+	 * for 768. */
+	uintptr_t *place;
+	uint32_t *segment_of; /* [1 << bits] number of the segment */
+	unsigned bits;        /* at least 1 */
+	unsigned shift;       /* 64 - bits */
+
+	struct wf_segment *segment; /* [segment_capacity] */
+	uint32_t segment_count;
+	uint32_t segment_capacity;
+	struct wf_index_chunk *chunk; /* [chunk_capacity] what segments are cut from */
+	uint32_t chunk_count;
+	uint32_t chunk_capacity;
+	uint64_t rebuild_count;
+	uint64_t key_count;
+};
+
+/* false: no memory. */
+bool wf_index_init(struct wf_index *index, struct wf_budget *budget, uint64_t seed);
+void wf_index_fini(struct wf_index *index); /* accepts zeroed */
+
+static inline uint64_t
+wf_index_hash(const struct wf_index *index, uint64_t key)
+{
+	return wf_key_mix(key ^ index->seed);
+}
+
+static inline struct wf_bucket *
+wf_index_bucket(const struct wf_index *index, uint64_t hash)
+{
+	uintptr_t place = index->place[hash >> index->shift];
+	uint64_t at = (hash & UINT32_MAX) * (place & 3u) >> 24; /* a 256th of 2^32 */
+	return (struct wf_bucket *)(place & ~(uintptr_t)3) + at;
+}
+
+/* The other line of its pair: where keys go first that find no room. */
+static inline const struct wf_bucket *
+wf_bucket_buddy(const struct wf_bucket *bucket)
+{
+	return (const struct wf_bucket *)((uintptr_t)bucket ^ sizeof(*bucket));
+}
+
+/* Never 0. */
+static inline uint16_t
+wf_index_tag(uint64_t hash)
+{
+	return (uint16_t)(hash | 1);
+}
+
+/* The slots of a bucket that have the tag, as bits. */
+static inline unsigned
+wf_bucket_match(const struct wf_bucket *bucket, uint16_t tag)
+{
+#if defined(__SSE2__)
+	__m128i want = _mm_set1_epi16((short)tag);
+	__m128i low = _mm_load_si128((const __m128i *)(const void *)bucket->tag);
+	/* Two tags, overflow, spare. */
+	__m128i high = _mm_loadl_epi64((const __m128i *)(const void *)(bucket->tag + 8));
+	__m128i same = _mm_packs_epi16(_mm_cmpeq_epi16(low, want), _mm_cmpeq_epi16(high, want));
+	return (unsigned)_mm_movemask_epi8(same) & ((1u << WF_BUCKET_SLOTS) - 1);
+#else
+	unsigned found = 0;
+	for (unsigned slot = 0; slot < WF_BUCKET_SLOTS; slot++) {
+		found |= (unsigned)(bucket->tag[slot] == tag) << slot;
+	}
+	return found;
+#endif
+}
+
+/* The row of a key, or WF_ROW_NONE. */
+uint32_t wf_index_find(const struct wf_index *index, const struct wf_rows *rows, uint64_t hash,
+		       uint64_t key);
+/* `row` bears its key already, and that key has no row in the index yet. false: no memory; nothing
+ * has changed. */
+bool wf_index_insert(struct wf_index *index, const struct wf_rows *rows, uint64_t hash,
+		     uint32_t row);
+/* Rows of keys that lie where a key with this hash would: what has to go if its segment is full.
+ * Returns how many, at most `most`. */
+uint32_t wf_index_near(const struct wf_index *index, uint64_t hash, uint32_t *row, uint32_t most);
+/* `row` is in the index under `hash`. */
+void wf_index_remove(struct wf_index *index, uint64_t hash, uint32_t row);

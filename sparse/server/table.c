@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table: settings, making and unmaking, lookups, rows in and out. Thread: the lane's. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "kernels/prefetch.h"
+#include "sparse/server/table_internal.h"
+
+/* A slab: few enough of them, and of their last huge page little is lost. */
+#define SLAB_BYTES ((size_t)8 << 20)
+#define SLAB_BYTES_LEAST ((size_t)16 << 10)
+#define SLABS_OF_CAP 64u /* a capped table has about so many, or more */
+
+static const char *const stat_names[WF_TABLE_STAT_COUNT] = {
+	[WF_TABLE_KEYS_LOOKED_UP] = "table_looked_up_keys",
+	[WF_TABLE_KEYS_MISSED] = "table_missed_keys",
+	[WF_TABLE_KEYS_PUSHED] = "table_pushed_keys",
+	[WF_TABLE_ROWS_UPDATED] = "table_updated_rows",
+	[WF_TABLE_ROWS_BORN] = "table_born_rows",
+	[WF_TABLE_ROWS_REFUSED] = "table_refused_rows",
+	[WF_TABLE_PUSHES_UNADMITTED] = "table_unadmitted_pushes",
+	[WF_TABLE_PUSHES_LOST] = "table_lost_pushes",
+	[WF_TABLE_GRADS_NONFINITE] = "table_nonfinite_elements",
+	[WF_TABLE_EVICTED_BY_AGE] = "table_evicted_by_age_rows",
+	[WF_TABLE_EVICTED_BY_SCORE] = "table_evicted_by_score_rows",
+	[WF_TABLE_EVICTED_AT_CAP] = "table_evicted_at_cap_rows",
+	[WF_TABLE_INDEX_REBUILDS] = "table_index_rebuilds",
+	[WF_TABLE_ROWS_LIVE] = "table_live_rows",
+	[WF_TABLE_MEMORY_BYTES] = "table_memory_bytes",
+	[WF_TABLE_ROW_BYTES] = "table_row_bytes",
+};
+
+static enum weft_status
+check_numbers(const struct wf_table_opts *opts)
+{
+	uint32_t table = opts->init.table;
+
+	if (opts->dim == 0 || opts->dim > WF_ROW_DIM_MAX) {
+		return wf_fail(WEFT_INVALID, "table %" PRIu32 ": dim %" PRIu32 ": give 1 to %u",
+			       table, opts->dim, WF_ROW_DIM_MAX);
+	}
+	if (opts->partition_count == 0 || opts->partition_count > WF_PARTITION_COUNT ||
+	    opts->partition_first > WF_PARTITION_COUNT - opts->partition_count) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": %" PRIu32 " partitions from %" PRIu32
+			       ": give at least one, within %u",
+			       table, opts->partition_count, opts->partition_first,
+			       WF_PARTITION_COUNT);
+	}
+	if (opts->entries_max == 0 || opts->entries_max > WF_TABLE_ENTRIES_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": entries_max %" PRIu32 ": give 1 to %u", table,
+			       opts->entries_max, WF_TABLE_ENTRIES_MAX);
+	}
+	if (opts->vocabulary >
+	    (WF_TABLE_ROWS_MAX / opts->partition_count - 1) * WF_PARTITION_COUNT) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": vocabulary %" PRIu64
+			       " gives a lane more than 2^32 rows: use more sparse lanes",
+			       table, opts->vocabulary);
+	}
+	return WEFT_OK;
+}
+
+/* Settings that are each in order, and do not go together. */
+static enum weft_status
+check_together(const struct wf_table_opts *opts)
+{
+	const struct wf_evict_opts *evict = &opts->evict;
+	bool evicts = evict->age_steps > 0 || evict->score_least > 0.0 || evict->at_cap;
+	bool admits = opts->admit.count <= 1 && opts->admit.probability >= 1.0;
+	bool ftrl = opts->row.kind == WF_ROW_FTRL || opts->row.kind == WF_ROW_FTRL_GROUP;
+
+	if (opts->vocabulary > 0 && (evicts || !admits)) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 " has a fixed vocabulary, whose rows are there "
+			       "from the start: leave out admission and eviction",
+			       opts->init.table);
+	}
+	if (evict->at_cap && opts->memory_cap_bytes == 0) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": eviction at the cap, but no cap: give one",
+			       opts->init.table);
+	}
+	if (opts->row.dense_equivalent && ftrl && opts->init.kind != WF_INIT_ZERO) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "table %" PRIu32 ": ftrl has no closed form for first values that "
+			       "are not zero: give initialiser zero, or lazy rows",
+			       opts->init.table);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check(const struct wf_table_opts *opts)
+{
+	enum weft_status st = WEFT_OK;
+
+	if ((st = check_numbers(opts)) != WEFT_OK || (st = wf_row_check(&opts->row)) != WEFT_OK ||
+	    (st = wf_init_check(&opts->init)) != WEFT_OK ||
+	    (st = wf_admit_check(&opts->admit)) != WEFT_OK ||
+	    (st = wf_evict_check(&opts->evict)) != WEFT_OK) {
+		return st;
+	}
+	return check_together(opts);
+}
+
+static size_t
+slab_bytes(const struct wf_table_opts *opts)
+{
+	size_t bytes = SLAB_BYTES;
+	if (opts->memory_cap_bytes > 0 && opts->memory_cap_bytes / SLABS_OF_CAP < bytes) {
+		bytes = (size_t)(opts->memory_cap_bytes / SLABS_OF_CAP);
+	}
+	return bytes < SLAB_BYTES_LEAST ? SLAB_BYTES_LEAST : bytes;
+}
+
+static bool
+take_scratch(struct wf_table *t)
+{
+	size_t entries = t->opts.entries_max;
+
+	t->zero = wf_budget_take(&t->budget, t->opts.dim * sizeof(*t->zero));
+	t->fresh = wf_budget_take(&t->budget, t->rows.value_floats * sizeof(*t->fresh));
+	t->entry_row = wf_budget_take(&t->budget, entries * sizeof(*t->entry_row));
+	t->entry_group = wf_budget_take(&t->budget, entries * sizeof(*t->entry_group));
+	t->entry_grad = wf_budget_take(&t->budget, entries * sizeof(*t->entry_grad));
+	t->group_row = wf_budget_take(&t->budget, entries * sizeof(*t->group_row));
+	t->group_stamp = wf_budget_take(&t->budget, entries * sizeof(*t->group_stamp));
+	t->group_first = wf_budget_take(&t->budget, (entries + 1) * sizeof(*t->group_first));
+	return t->zero != NULL && t->fresh != NULL && t->entry_row != NULL &&
+	       t->entry_group != NULL && t->entry_grad != NULL && t->group_row != NULL &&
+	       t->group_stamp != NULL && t->group_first != NULL;
+}
+
+static void
+give_scratch(struct wf_table *t)
+{
+	size_t entries = t->opts.entries_max;
+
+	wf_budget_give(&t->budget, t->zero, t->opts.dim * sizeof(*t->zero));
+	wf_budget_give(&t->budget, t->fresh, t->rows.value_floats * sizeof(*t->fresh));
+	wf_budget_give(&t->budget, t->entry_row, entries * sizeof(*t->entry_row));
+	wf_budget_give(&t->budget, t->entry_group, entries * sizeof(*t->entry_group));
+	wf_budget_give(&t->budget, t->entry_grad, entries * sizeof(*t->entry_grad));
+	wf_budget_give(&t->budget, t->group_row, entries * sizeof(*t->group_row));
+	wf_budget_give(&t->budget, t->group_stamp, entries * sizeof(*t->group_stamp));
+	wf_budget_give(&t->budget, t->group_first, (entries + 1) * sizeof(*t->group_first));
+}
+
+/* false: no memory. */
+static bool
+make_motions(struct wf_table *t)
+{
+	t->motion = wf_row_motion_of(&t->opts.row);
+	if (t->motion.kind == WF_ROW_STILL) {
+		return true;
+	}
+	t->motions = wf_budget_take(&t->budget, WF_MOTIONS * sizeof(*t->motions));
+	for (uint32_t steps = 0; t->motions != NULL && steps < WF_MOTIONS; steps++) {
+		t->motions[steps] = wf_row_motion_power(&t->motion, steps);
+	}
+	return t->motions != NULL;
+}
+
+static bool
+take_rows(struct wf_table *t)
+{
+	const struct wf_table_opts *opts = &t->opts;
+
+	if (!wf_table_is_fixed(t)) {
+		return wf_index_init(&t->index, &t->budget, opts->index_seed);
+	}
+	uint64_t ranks = (opts->vocabulary - 1) / WF_PARTITION_COUNT + 1;
+	return wf_rows_take_all(&t->rows, (uint32_t)(ranks * opts->partition_count));
+}
+
+void
+wf_table_tell(struct wf_table *t)
+{
+	wf_stats_set(&t->stats, WF_TABLE_MEMORY_BYTES, t->budget.used_bytes);
+	wf_stats_set(&t->stats, WF_TABLE_ROWS_LIVE, t->rows.live_count);
+	wf_stats_set(&t->stats, WF_TABLE_INDEX_REBUILDS, t->index.rebuild_count);
+}
+
+static void
+init_fields(struct wf_table *t, struct wf_env *env, const struct wf_table_opts *opts)
+{
+	const struct wf_kernels *kernels =
+		opts->kernels != NULL ? opts->kernels : wf_kernels_best();
+	size_t floats = opts->dim + wf_row_state_floats(opts->row.kind, opts->dim);
+
+	t->env = env;
+	t->opts = *opts;
+	t->kernels = kernels->rows;
+	t->uniform = wf_init_uniform(&opts->init);
+	t->budget = (struct wf_budget){
+		.env = env, .cap_bytes = opts->memory_cap_bytes, .used_bytes = sizeof(*t)};
+	if (opts->memory_cap_bytes == 0) {
+		t->budget.cap_bytes = UINT64_MAX;
+	}
+	t->has_score = opts->evict.score_least > 0.0;
+	t->can_expire = t->has_score || opts->evict.age_steps > 0;
+	wf_rows_init(&t->rows, &t->budget, floats, t->has_score, slab_bytes(opts));
+	wf_stats_init(&t->stats, stat_names, WF_TABLE_STAT_COUNT);
+	wf_stats_set(&t->stats, WF_TABLE_ROW_BYTES, t->rows.row_bytes);
+}
+
+enum weft_status
+wf_table_create(struct wf_env *env, const struct wf_table_opts *opts, struct wf_table **out)
+{
+	enum weft_status st = check(opts);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_table *t = NULL;
+	if (opts->memory_cap_bytes == 0 || opts->memory_cap_bytes >= sizeof(*t)) {
+		t = wf_zalloc(env, sizeof(*t));
+	}
+	if (t == NULL) {
+		return wf_fail(WEFT_NOMEM, "table %" PRIu32 ": no memory for %zu bytes",
+			       opts->init.table, sizeof(*t));
+	}
+	init_fields(t, env, opts);
+	if (!take_scratch(t) || !make_motions(t) || !wf_admit_init(&t->admit, &t->budget, opts) ||
+	    !take_rows(t)) {
+		uint64_t used_bytes = t->budget.used_bytes;
+		wf_table_destroy(t);
+		return wf_fail(WEFT_NOMEM,
+			       "table %" PRIu32 ": no memory beyond %" PRIu64
+			       " bytes, the cap is %" PRIu64 " (0: none): raise it, or entries_max "
+			       "or the vocabulary are too large",
+			       opts->init.table, used_bytes, opts->memory_cap_bytes);
+	}
+	wf_table_tell(t);
+	*out = t;
+	return WEFT_OK;
+}
+
+void
+wf_table_destroy(struct wf_table *t)
+{
+	if (t == NULL) {
+		return;
+	}
+	wf_admit_fini(&t->admit);
+	wf_index_fini(&t->index);
+	give_scratch(t);
+	wf_budget_give(&t->budget, t->motions, WF_MOTIONS * sizeof(*t->motions));
+	wf_rows_fini(&t->rows);
+	WF_ASSERT(t->budget.used_bytes == sizeof(*t));
+	wf_free(t->env, t, sizeof(*t));
+}
+
+/* Lookups. */
+
+/* The values of a row as of the last step. */
+static void
+read_row(const struct wf_table *t, struct wf_row_head *head, float *out)
+{
+	const float *values = wf_row_values(head);
+
+	if (t->motions == NULL) {
+		memcpy(out, values, t->opts.dim * sizeof(*out));
+		return;
+	}
+	struct wf_row_motion room;
+	const struct wf_row_motion *motion = wf_table_motion(t, t->step - head->stamp, &room);
+	wf_row_look(motion, out, values, t->opts.dim);
+}
+
+/* What a row of the key would hold if it were born now. */
+static void
+read_unborn(struct wf_table *t, uint64_t key, float *out)
+{
+	wf_table_first_values(t, key, t->fresh);
+	if (t->motions == NULL) {
+		memcpy(out, t->fresh, t->opts.dim * sizeof(*out));
+		return;
+	}
+	struct wf_row_motion room;
+	wf_row_look(wf_table_motion(t, t->step, &room), out, t->fresh, t->opts.dim);
+}
+
+static void
+read_missing(struct wf_table *t, uint64_t key, bool create, float *out)
+{
+	uint32_t row = wf_table_find(t, key);
+	struct wf_row_head *head = NULL;
+
+	wf_stats_add(&t->stats, WF_TABLE_KEYS_MISSED, 1);
+	if (row != WF_ROW_NONE) {
+		head = wf_row_at(&t->rows, row);
+		if (!t->can_expire || !wf_table_is_expired(t, head)) {
+			read_row(t, head, out); /* born a moment ago: the key stands twice */
+			return;
+		}
+		head = NULL;
+		if (create) {
+			wf_table_expire(t, row);
+		}
+	}
+	if (!wf_admit_is_open(&t->admit)) {
+		memset(out, 0, t->opts.dim * sizeof(*out));
+		return;
+	}
+	if (create) {
+		head = wf_table_bear(t, key);
+	}
+	if (head != NULL) {
+		read_row(t, head, out);
+	} else {
+		read_unborn(t, key, out);
+	}
+}
+
+/* `row`: NULL where the key has none. The rows that are there first, all at once: a row born for
+ * the others may cost one of them. */
+static void
+read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t first, size_t count,
+	   float *const *row)
+{
+	const size_t dim = t->opts.dim;
+	float *out = lookup->out + first * dim;
+	const float *there[WF_CHUNK_KEYS];
+
+	for (size_t i = 0; i < count; i++) {
+		there[i] = row[i] != NULL ? row[i] : t->zero;
+	}
+	if (t->motions == NULL) {
+		t->kernels->gather(out, there, count, dim);
+	}
+	for (size_t i = 0; t->motions != NULL && i < count; i++) {
+		if (row[i] != NULL) {
+			read_row(t, wf_row_of_values(row[i]), out + i * dim);
+		}
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (row[i] == NULL) {
+			read_missing(t, lookup->key[first + i], lookup->create, out + i * dim);
+		}
+	}
+}
+
+enum weft_status
+wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
+{
+	float *row[WF_CHUNK_KEYS];
+	const size_t dim = t->opts.dim;
+	const unsigned lines = wf_prefetch_lines(sizeof(struct wf_row_head) + dim * sizeof(float));
+
+	for (size_t first = 0; first < lookup->count; first += WF_CHUNK_KEYS) {
+		size_t left = lookup->count - first;
+		size_t count = left < WF_CHUNK_KEYS ? left : WF_CHUNK_KEYS;
+		const uint64_t *key = lookup->key + first;
+		int missing = wf_table_locate(t, key, count, lines, row);
+		if (missing == WF_NOT_OURS) {
+			return wf_table_refuse(t, key, count);
+		}
+		if (missing == 0 && t->motions == NULL) {
+			t->kernels->gather(lookup->out + first * dim, (const float *const *)row,
+					   count, dim);
+		} else {
+			read_chunk(t, lookup, first, count, row);
+		}
+	}
+	wf_hot_add(&t->hot, lookup->key, lookup->count);
+	wf_stats_add(&t->stats, WF_TABLE_KEYS_LOOKED_UP, lookup->count);
+	wf_table_tell(t);
+	return WEFT_OK;
+}
+
+/* Rows in and out. */
+
+size_t
+wf_table_row_floats(const struct wf_table *t)
+{
+	return t->rows.value_floats;
+}
+
+bool
+wf_table_next(const struct wf_table *t, uint64_t *cursor, struct wf_table_row *out)
+{
+	for (; *cursor < t->rows.used_count; (*cursor)++) {
+		struct wf_row_head *head = wf_row_at(&t->rows, (uint32_t)*cursor);
+		if (head->born == 0 || (t->can_expire && wf_table_is_expired(t, head))) {
+			continue;
+		}
+		*out = (struct wf_table_row){
+			.key = head->key,
+			.stamp = head->stamp,
+			.born = head->born - 1,
+			.floats = wf_row_values(head),
+		};
+		if (t->has_score) {
+			out->show = wf_row_score(head)->show;
+			out->click = wf_row_score(head)->click;
+		}
+		(*cursor)++;
+		return true;
+	}
+	return false;
+}
+
+enum weft_status
+wf_table_put(struct wf_table *t, const struct wf_table_row *row)
+{
+	uint32_t number = t->opts.init.table;
+
+	if (!wf_table_owns(t, row->key)) {
+		return wf_table_refuse(t, &row->key, 1);
+	}
+	if (row->stamp > t->step || row->born > t->step) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": a row of step %" PRIu32 ", born after %" PRIu32
+			       ", but the last step is %" PRIu32 ": set that first",
+			       number, row->stamp, row->born, t->step);
+	}
+	if (wf_table_find(t, row->key) != WF_ROW_NONE) {
+		return wf_fail(WEFT_INVALID, "table %" PRIu32 ": key %" PRIu64 " stands twice",
+			       number, row->key);
+	}
+	struct wf_row_head *head = wf_table_bear(t, row->key);
+	if (head == NULL) {
+		return wf_fail(WEFT_NOMEM,
+			       "table %" PRIu32 ": no memory for row %" PRIu32 " at %" PRIu64
+			       " bytes, the cap is %" PRIu64 " (0: none)",
+			       number, t->rows.live_count, t->budget.used_bytes,
+			       t->opts.memory_cap_bytes);
+	}
+	head->stamp = row->stamp;
+	head->born = row->born + 1;
+	if (t->has_score) {
+		*wf_row_score(head) = (struct wf_row_score){row->show, row->click};
+	}
+	memcpy(wf_row_values(head), row->floats, t->rows.value_floats * sizeof(float));
+	wf_table_tell(t);
+	return WEFT_OK;
+}
+
+uint64_t
+wf_table_step(const struct wf_table *t)
+{
+	return t->step;
+}
+
+enum weft_status
+wf_table_set_step(struct wf_table *t, uint64_t step)
+{
+	if (step > WF_TABLE_STEP_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": step %" PRIu64 ": at most %" PRIu64,
+			       t->opts.init.table, step, WF_TABLE_STEP_MAX);
+	}
+	WF_ASSERT(t->rows.live_count == 0);
+	t->step = (uint32_t)step;
+	return WEFT_OK;
+}
+
+const struct wf_stats *
+wf_table_stats(const struct wf_table *t)
+{
+	return &t->stats;
+}
+
+const struct wf_hot *
+wf_table_hot(const struct wf_table *t)
+{
+	return &t->hot;
+}

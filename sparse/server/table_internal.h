@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table_internal: what the files of a table share. Private to this folder. Thread: the lane's. */
+#pragma once
+
+#include "sparse/server/admit.h"
+#include "sparse/server/budget.h"
+#include "sparse/server/index.h"
+#include "sparse/server/rows.h"
+#include "sparse/server/table.h"
+#include "wire/partition.h"
+
+/* Keys that are worked on together: their buckets, then their rows, are on their way from memory
+ * while others are looked at. */
+#define WF_CHUNK_KEYS 64u
+#define WF_MOTIONS 256u
+
+struct wf_table {
+	struct wf_env *env;
+	struct wf_table_opts opts;
+	const struct wf_row_kernels *kernels;
+	struct wf_budget budget;
+	struct wf_rows rows;
+	struct wf_index index; /* of unlimited keys only */
+	struct wf_admit admit;
+	struct wf_hot hot;
+	struct wf_stats stats;
+	struct wf_row_uniform uniform; /* of first values of that kind */
+
+	uint32_t step;      /* last one applied */
+	uint32_t push_step; /* of the push in work; 0: none */
+	bool can_expire;
+	bool has_score;
+	uint32_t tend_at;    /* row that tend looks at next */
+	uint32_t reclaim_at; /* row that reclaiming looks at next */
+
+	/* Steps without a gradient: one, and up to WF_MOTIONS - 1 of them ready made. */
+	struct wf_row_motion motion;
+	struct wf_row_motion *motions; /* [WF_MOTIONS]; NULL where rows stay still */
+
+	/* Scratch of a lookup. */
+	float *zero;  /* [dim] */
+	float *fresh; /* [value_floats] a row being made; its state stays 0 */
+
+	/* Scratch of a push: entries are (key, gradient) pairs in trainer order, groups the rows
+	 * that they go to. While group_count > 0 the stamp of a grouped row is its group. */
+	float **entry_row;        /* [entries_max] values; NULL: no row */
+	uint32_t *entry_group;    /* [entries_max], WF_ROW_NONE: dropped */
+	const float **entry_grad; /* [entries_max], later in order of groups */
+	float **group_row;        /* [entries_max] values */
+	uint32_t *group_stamp;    /* [entries_max] what the stamp was */
+	uint32_t *group_first;    /* [entries_max + 1] */
+	uint32_t group_count;
+};
+
+/* table_find.c */
+
+#define WF_NOT_OURS (-1)
+
+/* Values of up to WF_CHUNK_KEYS keys; NULL: no row, or one whose time is over. The first `lines`
+ * cache lines of each row are sent for. Returns how many have no row, or WF_NOT_OURS: a key is not
+ * this lane's. */
+int wf_table_locate(const struct wf_table *t, const uint64_t *key, size_t count, unsigned lines,
+		    float **out);
+/* The row of one key, expired or not. WF_ROW_NONE: none. The key is this lane's. */
+uint32_t wf_table_find(const struct wf_table *t, uint64_t key);
+/* Which key is not this lane's: one is not. Records and returns WEFT_INVALID. */
+enum weft_status wf_table_refuse(const struct wf_table *t, const uint64_t *key, size_t count);
+/* Whether the key is this lane's. */
+bool wf_table_owns(const struct wf_table *t, uint64_t key);
+/* First values, by the table's form of the kernels. */
+void wf_table_first_values(const struct wf_table *t, uint64_t key, float *out);
+/* A new row with its first values for a key that has none; where need be and allowed, another goes
+ * for it. NULL: no memory, counted. */
+struct wf_row_head *wf_table_bear(struct wf_table *t, uint64_t key);
+
+/* evict.c */
+
+enum weft_status wf_evict_check(const struct wf_evict_opts *opts) WEFT_MUST_CHECK;
+bool wf_table_is_expired(const struct wf_table *t, struct wf_row_head *head);
+/* Evict an expired row, counted by cause. */
+void wf_table_expire(struct wf_table *t, uint32_t row);
+/* Evict one row to make room, where the table may; rows of the push in work are spared. false: none
+ * to spare. */
+bool wf_table_reclaim(struct wf_table *t);
+/* The same, in the segment of the index where a key with this hash belongs. */
+bool wf_table_reclaim_near(struct wf_table *t, uint64_t hash);
+/* Bring show and click from the step `stamp` to `step`. */
+void wf_table_fade(const struct wf_table *t, struct wf_row_score *score, uint32_t stamp,
+		   uint32_t step);
+
+/* Keep the gauges true. */
+void wf_table_tell(struct wf_table *t);
+
+/* Whether the row is part of a group of the push in work. */
+static inline bool
+wf_table_is_grouped(const struct wf_table *t, struct wf_row_head *head)
+{
+	return head->stamp < t->group_count && t->group_row[head->stamp] == wf_row_values(head);
+}
+
+static inline bool
+wf_table_is_fixed(const struct wf_table *t)
+{
+	return t->opts.vocabulary > 0;
+}
+
+/* `steps` without a gradient; `room` may be used for them. */
+static inline const struct wf_row_motion *
+wf_table_motion(const struct wf_table *t, uint32_t steps, struct wf_row_motion *room)
+{
+	if (steps < WF_MOTIONS) {
+		return &t->motions[steps];
+	}
+	*room = wf_row_motion_power(&t->motion, steps);
+	return room;
+}

@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table_push: the gradients of a step go to their rows. Thread: the lane's.
+ *
+ * Find the rows of all entries, which changes nothing and may refuse the push; gather entries of
+ * the same row in a group; give rows to keys that have none; put each group's gradients in trainer
+ * order; update row by row.
+ *
+ * Keys in ascending order, as a client sends them, need no groups: batches are merged, and rows
+ * found and updated chunk by chunk, so they come from memory once.
+ *
+ * Groups need no table of their own: while a push is in work, the stamp of a row is the number of
+ * its group, and a row is in a group if and only if the group says so too. */
+#include <inttypes.h>
+
+#include "base/assert.h"
+#include "kernels/prefetch.h"
+#include "sparse/server/table_internal.h"
+
+/* Where the entries of a push come from, as one walks along them. */
+struct walk {
+	const struct wf_table_push *push;
+	size_t batch;
+	size_t within;
+};
+
+/* Steps missed are made up for at the settings' rate: a push at another would not be what a dense
+ * run does. */
+static enum weft_status
+check_rate(const struct wf_table *t, const struct wf_table_push *push)
+{
+	const struct wf_row_opts *row = &t->opts.row;
+	bool matters = row->decay > 0.0 || row->l1 > 0.0 || row->l2 > 0.0;
+
+	if (t->motions == NULL || !matters || (float)push->rate == (float)row->learning_rate) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_INVALID,
+		       "table %" PRIu32 ": rate %g, but steps missed are made up for at %g: keep "
+		       "the rate, or take lazy rows",
+		       t->opts.init.table, push->rate, row->learning_rate);
+}
+
+static enum weft_status
+check_push(const struct wf_table *t, const struct wf_table_push *push)
+{
+	uint32_t table = t->opts.init.table;
+	uint64_t entries = 0;
+
+	if (push->step <= t->step || push->step > WF_TABLE_STEP_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": push of step %" PRIu64 " after step %" PRIu32
+			       ": steps grow, up to %" PRIu64,
+			       table, push->step, t->step, WF_TABLE_STEP_MAX);
+	}
+	if (!(push->rate > 0.0 && push->rate < 1e30 && push->divisor > 0.0f &&
+	      push->divisor < 1e30f)) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": rate %g, divisor %g: both are above 0 and "
+			       "finite",
+			       table, push->rate, (double)push->divisor);
+	}
+	for (size_t b = 0; b < push->batch_count; b++) {
+		size_t count = push->batch[b].count;
+		entries = count > t->opts.entries_max ? UINT64_MAX : entries + count;
+		if (entries > t->opts.entries_max) {
+			return wf_fail(WEFT_INVALID,
+				       "table %" PRIu32 ": batch %zu brings a push above %" PRIu32
+				       " keys: raise entries_max",
+				       table, b, t->opts.entries_max);
+		}
+	}
+	return check_rate(t, push);
+}
+
+/* Fill entry_row. */
+static enum weft_status
+find_entries(struct wf_table *t, const struct wf_table_push *push)
+{
+	size_t entry = 0;
+
+	for (size_t b = 0; b < push->batch_count; b++) {
+		const struct wf_table_batch *batch = &push->batch[b];
+		for (size_t first = 0; first < batch->count; first += WF_CHUNK_KEYS) {
+			size_t left = batch->count - first;
+			size_t count = left < WF_CHUNK_KEYS ? left : WF_CHUNK_KEYS;
+			const uint64_t *key = batch->key + first;
+			if (wf_table_locate(t, key, count, 1, &t->entry_row[entry]) ==
+			    WF_NOT_OURS) {
+				return wf_table_refuse(t, key, count);
+			}
+			entry += count;
+		}
+	}
+	return WEFT_OK;
+}
+
+/* The group of a row; a new one if it has none. */
+static inline uint32_t
+group_of(struct wf_table *t, float *values)
+{
+	struct wf_row_head *head = wf_row_of_values(values);
+	uint32_t group = head->stamp;
+
+	if (group < t->group_count && t->group_row[group] == values) {
+		return group;
+	}
+	group = t->group_count++;
+	t->group_row[group] = values;
+	t->group_stamp[group] = head->stamp;
+	head->stamp = group;
+	return group;
+}
+
+/* Returns whether each entry has a group of its own, numbered as it is. */
+static bool
+group_entries(struct wf_table *t, size_t entries)
+{
+	bool straight = true;
+
+	for (size_t e = 0; e < entries; e++) {
+		float *values = t->entry_row[e];
+		uint32_t group = values == NULL ? WF_ROW_NONE : group_of(t, values);
+		t->entry_group[e] = group;
+		straight &= group == e;
+	}
+	return straight;
+}
+
+static uint64_t
+next_key(struct walk *walk)
+{
+	while (walk->within == walk->push->batch[walk->batch].count) {
+		walk->batch++;
+		walk->within = 0;
+	}
+	return walk->push->batch[walk->batch].key[walk->within++];
+}
+
+/* A row for a key that had none when the push began. NULL: it gets none. */
+static struct wf_row_head *
+row_for_missing(struct wf_table *t, uint64_t key, bool *fresh)
+{
+	uint32_t row = wf_table_find(t, key);
+	*fresh = false;
+
+	if (row != WF_ROW_NONE) {
+		struct wf_row_head *head = wf_row_at(&t->rows, row);
+		/* Born for an entry before this one, or its time is over. */
+		if (wf_table_is_grouped(t, head) || !t->can_expire ||
+		    !wf_table_is_expired(t, head)) {
+			return head;
+		}
+		wf_table_expire(t, row);
+	}
+	*fresh = true;
+	return wf_table_bear(t, key);
+}
+
+/* Open admission: every key that has no row gets one, and its gradient goes there. */
+static void
+settle_open(struct wf_table *t, const struct wf_table_push *push, size_t entries)
+{
+	struct walk walk = {.push = push};
+
+	for (size_t e = 0; e < entries; e++) {
+		uint64_t key = next_key(&walk);
+		bool fresh = false;
+		if (t->entry_row[e] != NULL) {
+			continue;
+		}
+		struct wf_row_head *head = row_for_missing(t, key, &fresh);
+		if (head != NULL) {
+			t->entry_group[e] = group_of(t, wf_row_values(head));
+		} else {
+			wf_stats_add(&t->stats, WF_TABLE_PUSHES_LOST, 1);
+		}
+	}
+}
+
+/* Count all first, then judge: the order of keys does not matter. The gradients of a key that was
+ * not admitted were taken at zeros: they are dropped, even if it is admitted now. */
+static void
+settle_admitted(struct wf_table *t, const struct wf_table_push *push, size_t entries)
+{
+	struct walk walk = {.push = push};
+	struct walk again = {.push = push};
+
+	for (size_t e = 0; e < entries; e++) {
+		uint64_t key = next_key(&walk);
+		if (t->entry_row[e] == NULL) {
+			wf_admit_note(&t->admit, wf_key_mix(key));
+		}
+	}
+	for (size_t e = 0; e < entries; e++) {
+		uint64_t key = next_key(&again);
+		bool fresh = false;
+		if (t->entry_row[e] != NULL) {
+			continue;
+		}
+		wf_stats_add(&t->stats, WF_TABLE_PUSHES_UNADMITTED, 1);
+		if (wf_admit_allows(&t->admit, wf_key_mix(key), (uint32_t)push->step)) {
+			(void)row_for_missing(t, key, &fresh);
+		}
+	}
+}
+
+/* entry_grad, in order of entries. */
+static void
+list_gradients(struct wf_table *t, const struct wf_table_push *push)
+{
+	const size_t dim = t->opts.dim;
+	size_t e = 0;
+
+	for (size_t b = 0; b < push->batch_count; b++) {
+		const float *grad = push->batch[b].grad;
+		for (size_t i = 0; i < push->batch[b].count; i++, grad += dim) {
+			t->entry_grad[e++] = grad;
+		}
+	}
+}
+
+/* entry_grad and group_first, by counting: entries come in trainer order and stay in it. */
+static void
+sort_gradients(struct wf_table *t, const struct wf_table_push *push, size_t entries)
+{
+	const size_t dim = t->opts.dim;
+	uint32_t *first = t->group_first;
+	size_t e = 0;
+
+	for (uint32_t group = 0; group <= t->group_count; group++) {
+		first[group] = 0;
+	}
+	for (e = 0; e < entries; e++) {
+		if (t->entry_group[e] != WF_ROW_NONE) {
+			first[t->entry_group[e]]++;
+		}
+	}
+	uint32_t sum = 0;
+	for (uint32_t group = 0; group <= t->group_count; group++) {
+		sum += first[group];
+		first[group] = sum; /* the end; filled from behind */
+	}
+	e = entries;
+	for (size_t b = push->batch_count; b > 0; b--) {
+		const struct wf_table_batch *batch = &push->batch[b - 1];
+		for (size_t i = batch->count; i > 0; i--) {
+			uint32_t group = t->entry_group[--e];
+			if (group != WF_ROW_NONE) {
+				t->entry_grad[--first[group]] = batch->grad + (i - 1) * dim;
+			}
+		}
+	}
+}
+
+/* Shows and clicks of each entry go to its row, faded to this step. */
+static void
+score_entries(struct wf_table *t, const struct wf_table_push *push)
+{
+	size_t e = 0;
+
+	for (uint32_t group = 0; group < t->group_count; group++) {
+		struct wf_row_head *head = wf_row_of_values(t->group_row[group]);
+		wf_table_fade(t, wf_row_score(head), t->group_stamp[group], (uint32_t)push->step);
+	}
+	for (size_t b = 0; b < push->batch_count; b++) {
+		const struct wf_table_batch *batch = &push->batch[b];
+		for (size_t i = 0; i < batch->count; i++, e++) {
+			uint32_t group = t->entry_group[e];
+			if (group == WF_ROW_NONE) {
+				continue;
+			}
+			struct wf_row_head *head = wf_row_of_values(t->group_row[group]);
+			struct wf_row_score *score = wf_row_score(head);
+			score->show += batch->show != NULL ? batch->show[i] : 1.0f;
+			score->click += batch->click != NULL ? batch->click[i] : 0.0f;
+		}
+	}
+}
+
+/* Make up for the steps that rows have missed, and stamp them with this one. */
+static void
+bring_up(struct wf_table *t, uint32_t step)
+{
+	for (uint32_t group = 0; group < t->group_count; group++) {
+		float *values = t->group_row[group];
+		wf_row_of_values(values)->stamp = step;
+		if (t->motions != NULL) {
+			struct wf_row_motion room;
+			uint32_t missed = step - 1 - t->group_stamp[group];
+			wf_row_move(wf_table_motion(t, missed, &room), values, t->opts.dim);
+		}
+	}
+}
+
+static void
+update_rows(struct wf_table *t, const struct wf_row_scalars *scalars, bool straight)
+{
+	struct wf_row_batch batch = {
+		.row = t->group_row,
+		.count = t->group_count,
+		.dim = t->opts.dim,
+		.grad = t->entry_grad,
+		.first = straight ? NULL : t->group_first,
+	};
+
+	size_t nonfinite = t->kernels->apply[t->opts.row.kind](scalars, &batch);
+	wf_stats_add(&t->stats, WF_TABLE_GRADS_NONFINITE, nonfinite);
+	wf_stats_add(&t->stats, WF_TABLE_ROWS_UPDATED, t->group_count);
+}
+
+static size_t
+count_entries(const struct wf_table_push *push)
+{
+	size_t entries = 0;
+	for (size_t b = 0; b < push->batch_count; b++) {
+		entries += push->batch[b].count;
+	}
+	return entries;
+}
+
+/* Batches that are merged; more are grouped. */
+#define MERGED_MAX 16u
+
+/* Where the next keys of each batch stand. */
+struct merge {
+	const struct wf_table_push *push;
+	size_t at[MERGED_MAX];
+};
+
+/* Keys to update together, with their gradients in trainer order. */
+struct work {
+	const uint64_t *key; /* [count] merged, or within a batch */
+	uint64_t merged[WF_CHUNK_KEYS];
+	float *row[WF_CHUNK_KEYS];
+	/* Of grad, as wf_row_batch has it; not filled while one_each. */
+	uint32_t first[WF_CHUNK_KEYS + 1];
+	const float **grad; /* t->entry_grad */
+	size_t count;
+	bool one_each;
+};
+
+/* Whether the keys of each batch ascend; they may repeat. */
+static bool
+is_ascending(const struct wf_table_push *push)
+{
+	bool ascending = true;
+	for (size_t b = 0; b < push->batch_count; b++) {
+		const uint64_t *key = push->batch[b].key;
+		for (size_t i = 1; i < push->batch[b].count; i++) {
+			ascending &= key[i - 1] <= key[i];
+		}
+	}
+	return ascending;
+}
+
+static bool
+owns_all(const struct wf_table *t, const struct wf_table_push *push)
+{
+	if (t->opts.vocabulary == 0 && t->opts.partition_count == WF_PARTITION_COUNT) {
+		return true;
+	}
+	for (size_t b = 0; b < push->batch_count; b++) {
+		for (size_t i = 0; i < push->batch[b].count; i++) {
+			if (!wf_table_owns(t, push->batch[b].key[i])) {
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+/* Whether nothing has to be known of a row but where it is. A key of another lane is left to
+ * find_entries, which refuses it. */
+static bool
+is_simple(const struct wf_table *t, const struct wf_table_push *push)
+{
+	return push->batch_count <= MERGED_MAX && !t->can_expire && t->motions == NULL &&
+	       wf_admit_is_open(&t->admit) && is_ascending(push) && owns_all(t, push);
+}
+
+/* The lowest key that is left. false: none is. */
+static inline bool
+lowest_key(const struct merge *merge, uint64_t *out)
+{
+	bool found = false;
+	for (size_t b = 0; b < merge->push->batch_count; b++) {
+		const struct wf_table_batch *batch = &merge->push->batch[b];
+		if (merge->at[b] == batch->count) {
+			continue;
+		}
+		uint64_t key = batch->key[merge->at[b]];
+		if (!found || key < *out) {
+			*out = key;
+		}
+		found = true;
+	}
+	return found;
+}
+
+static void
+merge_chunk(struct merge *merge, size_t dim, struct work *work)
+{
+	uint64_t key = 0;
+	uint32_t grads = 0;
+
+	work->key = work->merged;
+	work->one_each = false;
+	while (work->count < WF_CHUNK_KEYS && lowest_key(merge, &key)) {
+		work->merged[work->count] = key;
+		work->first[work->count++] = grads;
+		for (size_t b = 0; b < merge->push->batch_count; b++) {
+			const struct wf_table_batch *batch = &merge->push->batch[b];
+			size_t at = merge->at[b];
+			for (; at < batch->count && batch->key[at] == key; at++) {
+				work->grad[grads++] = batch->grad + at * dim;
+			}
+			merge->at[b] = at;
+		}
+	}
+	work->first[work->count] = grads;
+}
+
+/* Of a single batch, while its keys do not repeat: there is nothing to merge. */
+static void
+take_chunk(struct merge *merge, size_t dim, struct work *work)
+{
+	const struct wf_table_batch *batch = &merge->push->batch[0];
+	const uint64_t *key = batch->key + merge->at[0];
+	const float *grad = batch->grad + merge->at[0] * dim;
+	const size_t left = batch->count - merge->at[0];
+	size_t i = 0;
+
+	for (; i < WF_CHUNK_KEYS && i < left; i++, grad += dim) {
+		if (i + 1 < left && key[i + 1] == key[i]) {
+			break;
+		}
+		work->grad[i] = grad;
+	}
+	work->key = key;
+	work->one_each = true;
+	work->count = i;
+	merge->at[0] += i;
+}
+
+static void
+fill_first(struct work *work)
+{
+	for (uint32_t i = 0; i <= work->count; i++) {
+		work->first[i] = i;
+	}
+	work->one_each = false;
+}
+
+/* Rows for the keys that have none. The others are stamped first, which saves them from going for
+ * these. */
+static void
+bear_missing(struct wf_table *t, struct work *work)
+{
+	for (size_t i = 0; i < work->count; i++) {
+		if (work->row[i] != NULL) {
+			continue;
+		}
+		struct wf_row_head *head = wf_table_bear(t, work->key[i]);
+		if (head != NULL) {
+			head->stamp = t->push_step;
+			work->row[i] = wf_row_values(head);
+		}
+	}
+}
+
+/* Leave out keys that got no row, with their gradients. */
+static void
+leave_out_lost(struct wf_table *t, struct work *work)
+{
+	uint32_t grads = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < work->count; i++) {
+		uint32_t from = work->first[i];
+		uint32_t end = work->first[i + 1];
+		if (work->row[i] == NULL) {
+			wf_stats_add(&t->stats, WF_TABLE_PUSHES_LOST, end - from);
+			continue;
+		}
+		work->row[kept] = work->row[i];
+		work->first[kept++] = grads;
+		for (; from < end; from++) {
+			work->grad[grads++] = work->grad[from];
+		}
+	}
+	work->first[kept] = grads;
+	work->count = kept;
+}
+
+/* Find, and update while it is in cache. */
+static void
+push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct work *work,
+	  unsigned lines)
+{
+	int missing = wf_table_locate(t, work->key, work->count, lines, work->row);
+
+	WF_ASSERT(missing != WF_NOT_OURS);
+	for (size_t i = 0; i < work->count; i++) {
+		if (work->row[i] != NULL) {
+			wf_row_of_values(work->row[i])->stamp = t->push_step;
+		}
+	}
+	if (missing > 0) {
+		if (work->one_each) {
+			fill_first(work);
+		}
+		bear_missing(t, work);
+		leave_out_lost(t, work);
+	}
+	struct wf_row_batch batch = {
+		.row = work->row,
+		.count = work->count,
+		.dim = t->opts.dim,
+		.grad = work->grad,
+		.first = work->one_each ? NULL : work->first,
+		.is_near = true,
+	};
+	size_t nonfinite = t->kernels->apply[t->opts.row.kind](scalars, &batch);
+	wf_stats_add(&t->stats, WF_TABLE_GRADS_NONFINITE, nonfinite);
+	wf_stats_add(&t->stats, WF_TABLE_ROWS_UPDATED, work->count);
+}
+
+static void
+push_simple(struct wf_table *t, const struct wf_table_push *push,
+	    const struct wf_row_scalars *scalars)
+{
+	struct merge merge = {.push = push};
+	struct work work = {.grad = t->entry_grad};
+	const size_t dim = t->opts.dim;
+	const unsigned lines = wf_prefetch_lines(sizeof(struct wf_row_head) +
+						 t->rows.value_floats * sizeof(float));
+
+	for (;;) {
+		work.count = 0;
+		if (push->batch_count == 1) {
+			take_chunk(&merge, dim, &work);
+		}
+		if (work.count == 0) { /* several batches, or a key that repeats */
+			merge_chunk(&merge, dim, &work);
+		}
+		if (work.count == 0) {
+			return;
+		}
+		push_work(t, scalars, &work, lines);
+	}
+}
+
+static void
+push_groups(struct wf_table *t, const struct wf_table_push *push,
+	    const struct wf_row_scalars *scalars, size_t entries)
+{
+	WF_ASSERT(t->group_count == 0);
+	bool straight = group_entries(t, entries);
+	if (!straight && wf_admit_is_open(&t->admit)) {
+		settle_open(t, push, entries);
+	} else if (!straight) {
+		settle_admitted(t, push, entries);
+	}
+	if (straight) {
+		list_gradients(t, push);
+	} else {
+		sort_gradients(t, push, entries);
+	}
+	if (t->has_score) {
+		score_entries(t, push);
+	}
+	bring_up(t, (uint32_t)push->step);
+	update_rows(t, scalars, straight);
+	t->group_count = 0;
+}
+
+enum weft_status
+wf_table_push(struct wf_table *t, const struct wf_table_push *push)
+{
+	struct wf_row_scalars scalars;
+	enum weft_status st = check_push(t, push);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	size_t entries = count_entries(push);
+	bool simple = is_simple(t, push);
+	if (!simple) {
+		st = find_entries(t, push);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	wf_row_scalars_fill(&t->opts.row, push->rate, push->divisor, push->step, &scalars);
+	t->push_step = (uint32_t)push->step;
+	if (simple) {
+		push_simple(t, push, &scalars);
+	} else {
+		push_groups(t, push, &scalars, entries);
+	}
+	t->push_step = 0;
+	t->step = (uint32_t)push->step;
+	wf_stats_add(&t->stats, WF_TABLE_KEYS_PUSHED, entries);
+	wf_table_tell(t);
+	return WEFT_OK;
+}

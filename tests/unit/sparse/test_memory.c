@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A table's memory is counted to the byte, stays under its cap, is given back, and running out of
+ * it costs new rows only. Thread: one. */
+#include "tests/unit/sparse/bed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define MANY 60000u
+
+static struct wf_failing_env failing;
+static struct wf_env *inner;
+
+static int
+set_up(void **state)
+{
+	if (wf_env_system_create(WF_LOG_WARN, -1, &inner) != WEFT_OK) {
+		return -1;
+	}
+	wf_failing_env_init(&failing, inner);
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	bool clean = wf_failing_env_is_clean(&failing);
+	wf_env_system_destroy(inner);
+	return clean ? 0 : -1;
+}
+
+static struct wf_table_opts
+opts_with_all(void)
+{
+	struct wf_table_opts opts = bed_opts();
+	opts.row.kind = WF_ROW_SPARSE_MOMENTUM;
+	opts.row.momentum = 0.5;
+	opts.admit.count = 2;
+	opts.admit.slot_count = 64;
+	return opts;
+}
+
+static void
+creating_fails_cleanly_wherever_memory_ends(void **state)
+{
+	struct wf_table_opts both[2] = {opts_with_all(), bed_opts()};
+	both[1].vocabulary = 1000000;
+	for (size_t which = 0; which < 2; which++) {
+		uint64_t nth = 1;
+		for (;; nth++) {
+			struct wf_table *table = NULL;
+			wf_failing_env_fail(&failing, nth, false);
+			enum weft_status st = wf_table_create(&failing.env, &both[which], &table);
+			if (failing.failed == 0) {
+				assert_int_equal(st, WEFT_OK);
+				wf_table_destroy(table);
+				break;
+			}
+			assert_int_equal(st, WEFT_NOMEM);
+			assert_true(wf_failing_env_is_clean(&failing));
+		}
+		assert_true(nth > 10);
+	}
+}
+
+/* Look keys up one by one; returns how many rows were born. */
+static uint64_t
+grow(struct wf_table *table, uint64_t first, uint64_t count)
+{
+	uint64_t before = bed_stat(table, WF_TABLE_ROWS_BORN);
+	float out[4];
+	for (uint64_t key = first; key < first + count; key++) {
+		assert_int_equal(bed_look(table, &key, 1, out, true), WEFT_OK);
+	}
+	return bed_stat(table, WF_TABLE_ROWS_BORN) - before;
+}
+
+static void
+all_memory_is_counted(void **state)
+{
+	struct wf_table_opts opts = bed_opts();
+	wf_failing_env_fail(&failing, 0, false);
+	struct wf_table *table = bed_table(&failing.env, &opts);
+	for (uint64_t key = 0; key < MANY; key += 1000) {
+		assert_int_equal(bed_stat(table, WF_TABLE_MEMORY_BYTES), failing.live_bytes);
+		assert_int_equal(grow(table, key, 1000), 1000);
+	}
+	assert_int_equal(bed_stat(table, WF_TABLE_ROW_BYTES), 16 + 4 * sizeof(float));
+	wf_table_destroy(table);
+}
+
+static void
+lookups_and_pushes_of_known_keys_take_no_memory(void **state)
+{
+	struct wf_table_opts opts = bed_opts();
+	wf_failing_env_fail(&failing, 0, false);
+	struct wf_table *table = bed_table(&failing.env, &opts);
+	static uint64_t key[1000];
+	static float row[1000][4];
+	for (uint64_t i = 0; i < 1000; i++) {
+		key[i] = i;
+	}
+	assert_int_equal(bed_look(table, key, 1000, row[0], true), WEFT_OK);
+	wf_failing_env_fail(&failing, 1, true);
+	for (uint64_t step = 1; step < 20; step++) {
+		assert_int_equal(bed_push(table, step, key, 1000, row[0]), WEFT_OK);
+		assert_int_equal(bed_look(table, key, 1000, row[0], true), WEFT_OK);
+	}
+	assert_int_equal(failing.asked, 0);
+	wf_table_destroy(table);
+}
+
+static void
+under_a_cap_new_rows_are_refused_and_counted(void **state)
+{
+	struct wf_table_opts opts = bed_opts();
+	opts.memory_cap_bytes = 2u << 20;
+	wf_failing_env_fail(&failing, 0, false);
+	struct wf_table *table = bed_table(&failing.env, &opts);
+	uint64_t born = grow(table, 0, MANY);
+	float out[4];
+	float want[4];
+	const float grad[4] = {1, 1, 1, 1};
+	const uint64_t refused = MANY - 1;
+
+	assert_true(born > 10000 && born < MANY);
+	assert_int_equal(born + bed_stat(table, WF_TABLE_ROWS_REFUSED), MANY);
+	assert_true(failing.live_bytes <= opts.memory_cap_bytes);
+	/* It reads as its first values, and its gradient is lost with a count. */
+	assert_int_equal(bed_push(table, 1, &refused, 1, grad), WEFT_OK);
+	assert_int_equal(bed_stat(table, WF_TABLE_PUSHES_LOST), 1);
+	assert_int_equal(bed_look(table, &refused, 1, out, false), WEFT_OK);
+	wf_init_values(&opts.init, refused, want, 4);
+	assert_memory_equal(out, want, sizeof(want));
+	wf_table_destroy(table);
+}
+
+/* Whole chunks of a push find no memory, and those behind them are known. */
+static void
+keys_that_are_refused_do_not_cost_others_their_gradients(void **state)
+{
+	enum { NEW = 300, KNOWN = 500 };
+	struct wf_table_opts opts = bed_opts();
+	opts.memory_cap_bytes = 2u << 20;
+	wf_failing_env_fail(&failing, 0, false);
+	struct wf_table *table = bed_table(&failing.env, &opts);
+	static uint64_t key[NEW + KNOWN];
+	static float grad[NEW + KNOWN][4];
+	static float out[2][NEW + KNOWN][4];
+
+	for (uint64_t i = 0; i < NEW + KNOWN; i++) {
+		key[i] = i;
+		grad[i][0] = 1.0f;
+	}
+	assert_int_equal(grow(table, NEW, KNOWN), KNOWN);
+	(void)grow(table, 1000000, MANY); /* up to the cap */
+	assert_int_equal(bed_look(table, key, NEW + KNOWN, out[0][0], false), WEFT_OK);
+	assert_int_equal(bed_push(table, 1, key, NEW + KNOWN, grad[0]), WEFT_OK);
+	assert_int_equal(bed_look(table, key, NEW + KNOWN, out[1][0], false), WEFT_OK);
+	assert_int_equal(bed_stat(table, WF_TABLE_PUSHES_LOST), NEW);
+	assert_int_equal(bed_stat(table, WF_TABLE_ROWS_UPDATED), KNOWN);
+	for (uint64_t i = 0; i < NEW + KNOWN; i++) {
+		float step = i < NEW ? 0.0f : 1.0f;
+		assert_true(out[1][i][0] == out[0][i][0] - step);
+	}
+	wf_table_destroy(table);
+}
+
+static void
+at_the_cap_old_rows_make_room(void **state)
+{
+	struct wf_table_opts opts = bed_opts();
+	opts.memory_cap_bytes = 2u << 20;
+	opts.evict.at_cap = true;
+	wf_failing_env_fail(&failing, 0, false);
+	struct wf_table *table = bed_table(&failing.env, &opts);
+	static float grad[4];
+	const uint64_t kept = 7;
+
+	for (uint64_t step = 1; step <= 60; step++) {
+		/* Touched often, so there are always older ones. */
+		assert_int_equal(bed_push(table, step, &kept, 1, grad), WEFT_OK);
+		assert_int_equal(grow(table, step * 1000000, 1000), 1000);
+		assert_true(failing.live_bytes <= opts.memory_cap_bytes);
+	}
+	assert_true(bed_stat(table, WF_TABLE_EVICTED_AT_CAP) > 1000);
+	assert_int_equal(bed_stat(table, WF_TABLE_ROWS_REFUSED), 0);
+	assert_int_equal(bed_stat(table, WF_TABLE_ROWS_BORN),
+			 bed_stat(table, WF_TABLE_ROWS_LIVE) +
+				 bed_stat(table, WF_TABLE_EVICTED_AT_CAP));
+	assert_int_equal(bed_stat(table, WF_TABLE_PUSHES_LOST), 0);
+	wf_table_destroy(table);
+}
+
+/* The rows of a push never make room for each other. */
+static void
+a_push_of_new_keys_at_the_cap_keeps_them_all(void **state)
+{
+	struct wf_table_opts opts = bed_opts();
+	opts.memory_cap_bytes = 1u << 20;
+	opts.evict.at_cap = true;
+	wf_failing_env_fail(&failing, 0, false);
+	struct wf_table *table = bed_table(&failing.env, &opts);
+	static uint64_t key[1000];
+	static float grad[1000][4];
+	static float out[1000][4];
+
+	(void)grow(table, 0, MANY);
+	for (uint64_t step = 1; step <= 30; step++) {
+		for (uint64_t i = 0; i < 1000; i++) {
+			/* In ascending order and not: two ways through a push. */
+			key[i] = step << 40 | (step % 2 == 0 ? i : 999 - i);
+			grad[i][0] = (float)step;
+		}
+		assert_int_equal(bed_push(table, step, key, 1000, grad[0]), WEFT_OK);
+		assert_int_equal(bed_look(table, key, 1000, out[0], false), WEFT_OK);
+		for (uint64_t i = 0; i < 1000; i++) {
+			float want[4];
+			wf_init_values(&opts.init, key[i], want, 4);
+			assert_true(out[i][0] == want[0] - (float)step);
+		}
+	}
+	assert_int_equal(bed_stat(table, WF_TABLE_PUSHES_LOST), 0);
+	wf_table_destroy(table);
+}
+
+/* Whatever allocation fails while a table grows: rows are refused or born, none is lost. */
+static void
+growth_survives_every_failing_allocation(void **state)
+{
+	struct wf_table_opts opts = bed_opts();
+	opts.dim = 64;
+	opts.row.kind = WF_ROW_ADAGRAD;
+	float out[64];
+	for (uint64_t nth = 1; nth < 60; nth++) {
+		wf_failing_env_fail(&failing, 0, false);
+		struct wf_table *table = bed_table(&failing.env, &opts);
+		wf_failing_env_fail(&failing, nth, false);
+		uint64_t born = 0;
+		for (uint64_t key = 0; key < 20000; key++) {
+			assert_int_equal(bed_look(table, &key, 1, out, true), WEFT_OK);
+		}
+		born = bed_stat(table, WF_TABLE_ROWS_BORN);
+		assert_int_equal(born + bed_stat(table, WF_TABLE_ROWS_REFUSED), 20000);
+		assert_int_equal(bed_stat(table, WF_TABLE_MEMORY_BYTES), failing.live_bytes);
+		uint64_t cursor = 0;
+		struct wf_table_row row;
+		while (wf_table_next(table, &cursor, &row)) {
+			born--;
+		}
+		assert_int_equal(born, 0);
+		bool done = failing.failed == 0;
+		wf_table_destroy(table);
+		assert_true(wf_failing_env_is_clean(&failing));
+		if (done) {
+			return;
+		}
+	}
+	fail_msg("a table of 20,000 rows takes more allocations than expected");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(creating_fails_cleanly_wherever_memory_ends),
+		TEST(all_memory_is_counted),
+		TEST(lookups_and_pushes_of_known_keys_take_no_memory),
+		TEST(under_a_cap_new_rows_are_refused_and_counted),
+		TEST(keys_that_are_refused_do_not_cost_others_their_gradients),
+		TEST(at_the_cap_old_rows_make_room),
+		TEST(a_push_of_new_keys_at_the_cap_keeps_them_all),
+		TEST(growth_survives_every_failing_allocation),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
