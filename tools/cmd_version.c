@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "kernels/kernels.h"
 #include "tools/command.h"
+#include "transport/transport.h"
 
 static int
 print_help(void)
@@ -14,9 +15,9 @@ print_help(void)
 	fputs("  weft version                     all of it\n"
 	      "  weft version | grep with_rdma    one row\n"
 	      "\n"
-	      "Prints the version and what is compiled in, then the transports and the form of "
-	      "the\n"
-	      "arithmetic kernels that this processor gets.\n",
+	      "Prints the version and what is compiled in, then the transports, whether the RDMA\n"
+	      "libraries are here, and the form of the arithmetic kernels that this processor "
+	      "gets.\n",
 	      stdout);
 	return WF_EXIT_OK;
 }
@@ -50,6 +51,8 @@ wf_cmd_version(int argc, char **argv)
 	for (size_t i = 0; i < WF_ARRAY_COUNT(rows); i++) {
 		printf("    %s: %s\n", rows[i].key, rows[i].value);
 	}
+	printf("    rdma_libraries: %s\n",
+	       wf_rdma_probe() == WEFT_OK ? "found" : weft_last_error());
 	printf("    kernels: %s\n", wf_kernels_best()->name);
 	return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
 }

@@ -2,10 +2,16 @@
 /* backends: the backends that are built in, in the order in which they are named to users.
  * Thread: any; constant. */
 #include "transport/ops.h"
+#if WF_HAVE_VERBS
+#include "transport/verbs/verbs_lib.h"
+#endif
 
 const struct wf_backend *const wf_backends[] = {
 	&wf_backend_tcp,
 	&wf_backend_shm,
+#if WF_HAVE_VERBS
+	&wf_backend_verbs,
+#endif
 	&wf_backend_mux,
 #if WF_HAVE_SIM
 	&wf_backend_sim,
@@ -13,3 +19,14 @@ const struct wf_backend *const wf_backends[] = {
 #endif
 	NULL,
 };
+
+enum weft_status
+wf_rdma_probe(void)
+{
+#if WF_HAVE_VERBS
+	const struct wf_verbs_lib *lib = NULL;
+	return wf_verbs_lib_get(&lib);
+#else
+	return wf_fail(WEFT_UNSUPPORTED, "verbs: not built in (the option `verbs`)");
+#endif
+}

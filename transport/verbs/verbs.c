@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs: the backend over RDMA devices: open and close, the turn that poll is, and sleeping.
+ *
+ * A poll looks at the completion queues, in memory; at descriptors (the connection manager, events
+ * of devices) after a sleep, by the clock (1 ms), and while a connection comes or goes. To sleep,
+ * the completion queues are armed, and all that can wake is behind one epoll descriptor. Thread:
+ * the transport's owner. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "transport/verbs/verbs_internal.h"
+
+#define EPOLL_EVENTS 32
+/* A caller that spins asks for the time in so many polls: there are machines where that is slow. */
+#define POLLS_PER_CLOCK 16u
+
+static uint64_t
+source_of(enum wf_verbs_source_kind kind, unsigned idx)
+{
+	return (uint64_t)kind << 32 | idx;
+}
+
+enum weft_status
+wf_verbs_watch(struct wf_verbs *t, int fd, enum wf_verbs_source_kind kind, unsigned idx)
+{
+	struct epoll_event event = {
+		.events = kind == WF_VERBS_SOURCE_WAKE ? EPOLLIN | EPOLLET : EPOLLIN,
+		.data.u64 = source_of(kind, idx),
+	};
+	if (epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "epoll_ctl");
+	}
+	return WEFT_OK;
+}
+
+void
+wf_verbs_unwatch(struct wf_verbs *t, int fd)
+{
+	(void)epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void
+wf_verbs_timer_before(struct wf_verbs *t, uint64_t when_ns)
+{
+	if (when_ns < t->timer_ns) {
+		t->timer_ns = when_ns;
+	}
+}
+
+void
+wf_verbs_stranger(struct wf_verbs *t, const char *why)
+{
+	t->info.strangers_refused++;
+	snprintf(t->info.last_stranger, sizeof(t->info.last_stranger), "%s", why);
+}
+
+/* A task of the helper thread may have ended. */
+static void
+on_wake(struct wf_verbs *t)
+{
+	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+		if (t->conn[i] != NULL && t->conn[i]->task.running) {
+			wf_verbs_connect_visit(t->conn[i]);
+			t->dead_waiting |= t->conn[i]->state == WF_VERBS_DEAD;
+		}
+	}
+}
+
+static void
+on_source(struct wf_verbs *t, uint64_t source)
+{
+	struct wf_verbs_device *dev = NULL;
+	unsigned idx = (uint32_t)source;
+	if (idx < WF_VERBS_DEVICES_MAX) {
+		dev = t->device[idx];
+	}
+	switch ((enum wf_verbs_source_kind)(source >> 32)) {
+	case WF_VERBS_SOURCE_WAKE:
+		on_wake(t);
+		break;
+	case WF_VERBS_SOURCE_CM:
+		wf_verbs_cm_read(t);
+		break;
+	case WF_VERBS_SOURCE_CHANNEL:
+		if (dev != NULL) {
+			wf_verbs_device_channel(dev);
+		}
+		break;
+	case WF_VERBS_SOURCE_ASYNC:
+		if (dev != NULL) {
+			wf_verbs_device_async(dev);
+		}
+		break;
+	}
+}
+
+static void
+look(struct wf_verbs *t)
+{
+	struct epoll_event event[EPOLL_EVENTS];
+	int count = epoll_wait(t->epoll_fd, event, EPOLL_EVENTS, 0);
+	for (int i = 0; i < count; i++) {
+		on_source(t, event[i].data.u64);
+	}
+	t->work_left |= count == EPOLL_EVENTS;
+	t->look_ns = t->now_ns + WF_VERBS_LOOK_NS;
+}
+
+/* Free those whose DOWN went out in an earlier poll, then devices that nobody uses any more. */
+static void
+reap_dead(struct wf_verbs *t)
+{
+	if (!t->dead_waiting) {
+		return;
+	}
+	t->dead_waiting = false;
+	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+		struct wf_verbs_conn *c = t->conn[i];
+		if (c == NULL || c->state != WF_VERBS_DEAD || c->task.running) {
+			continue;
+		}
+		if (c->ready) {
+			t->dead_waiting = true; /* until the ready list has let go of it */
+		} else {
+			wf_verbs_conn_destroy(c);
+		}
+	}
+	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
+		struct wf_verbs_device *dev = t->device[i];
+		if (dev != NULL && dev->gone && dev->conn_count == 0) {
+			wf_verbs_device_close(dev);
+			t->device[i] = NULL;
+			wf_verbs_devices_forget(t);
+		}
+	}
+}
+
+static void
+run_timers(struct wf_verbs *t)
+{
+	if (t->now_ns < t->timer_ns) {
+		return;
+	}
+	t->timer_ns = WF_NEVER;
+	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+		struct wf_verbs_conn *c = t->conn[i];
+		if (c == NULL) {
+			continue;
+		}
+		if (wf_verbs_conn_due_ns(c) <= t->now_ns) {
+			wf_verbs_conn_expire(c);
+		}
+		/* One that ends looks at its deadline itself, once it has come. */
+		uint64_t due_ns = wf_verbs_conn_due_ns(c);
+		if (due_ns > t->now_ns) {
+			wf_verbs_timer_before(t, due_ns);
+		}
+	}
+}
+
+/* Receptions first: an error of a reception may be explained by one of a send, which is then here
+ * too. */
+static void
+poll_queues(struct wf_verbs *t)
+{
+	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
+		struct wf_verbs_device *dev = t->device[i];
+		for (uint32_t at = 0; dev != NULL && at < dev->queues_count; at++) {
+			struct wf_verbs_queues *q = dev->queues[at];
+			unsigned received = wf_verbs_poll_receive(q);
+			unsigned sent = wf_verbs_poll_send(q);
+			t->work_left |= received >= WF_VERBS_POLL_MAX || sent >= WF_VERBS_POLL_MAX;
+		}
+	}
+}
+
+static void
+flush_shared(struct wf_verbs *t)
+{
+	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
+		struct wf_verbs_device *dev = t->device[i];
+		for (uint32_t at = 0; dev != NULL && at < dev->queues_count; at++) {
+			wf_verbs_rx_flush_shared(dev->queues[at]);
+		}
+	}
+}
+
+static struct wf_verbs_conn *
+ready_pop(struct wf_verbs *t)
+{
+	struct wf_verbs_conn *c = t->ready_first;
+	t->ready_first = c->ready_next;
+	if (t->ready_first == NULL) {
+		t->ready_last = NULL;
+	}
+	t->ready_count--;
+	c->ready = false;
+	return c;
+}
+
+static void
+visit_ready(struct wf_verbs *t, struct wf_events *events)
+{
+	for (unsigned left = t->ready_count; left > 0 && !wf_events_full(events); left--) {
+		wf_verbs_conn_visit(ready_pop(t), events);
+	}
+}
+
+static void
+verbs_wake(struct wf_transport *transport)
+{
+	uint64_t one = 1;
+	ssize_t n = write(wf_verbs_of(transport)->wake_fd, &one, sizeof(one));
+	(void)n; /* EAGAIN: the counter is at its end, and the descriptor readable */
+}
+
+/* A caller that armed sleeps after an empty poll: nothing may be left that no descriptor and no
+ * deadline tells of. */
+static void
+settle_armed(struct wf_verbs *t, unsigned event_count)
+{
+	if (!t->armed) {
+		return;
+	}
+	t->armed = false;
+	t->slept = true;
+	if (event_count == 0 &&
+	    (t->ready_count > 0 || t->work_left || t->dead_waiting || t->timer_ns < t->armed_ns)) {
+		verbs_wake(&t->transport);
+	}
+}
+
+static enum weft_status
+verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsigned *event_count)
+{
+	struct wf_verbs *t = wf_verbs_of(transport);
+	struct wf_events events = {.at = at, .max = max};
+	bool woken = t->slept;
+	bool changing = t->steady_count < t->conn_count || t->conn_count == 0;
+	t->work_left = false;
+	t->slept = false;
+	if (woken || changing || t->armed || ++t->polls_since_clock >= POLLS_PER_CLOCK) {
+		t->polls_since_clock = 0;
+		t->now_ns = wf_now_ns(transport->env);
+	}
+	wf_verbs_rx_take_back(t);
+	reap_dead(t);
+	poll_queues(t);
+	/* What an armed poll would find behind a descriptor ends the sleep anyway. */
+	bool due = t->now_ns >= t->timer_ns;
+	if (woken || due || (changing && !t->armed) || t->now_ns >= t->look_ns) {
+		look(t); /* before timers: nobody is late whose word is here */
+	}
+	run_timers(t);
+	visit_ready(t, &events);
+	flush_shared(t);
+	*event_count = events.count;
+	settle_armed(t, events.count);
+	return WEFT_OK;
+}
+
+static int
+verbs_wait_fd(struct wf_transport *transport)
+{
+	return wf_verbs_of(transport)->epoll_fd;
+}
+
+static void
+arm_cq(struct wf_verbs_cq *q)
+{
+	if (!q->armed && ibv_req_notify_cq(q->cq, 0) == 0) {
+		q->armed = true;
+	}
+}
+
+static void
+verbs_arm(struct wf_transport *transport, uint64_t *deadline_ns)
+{
+	struct wf_verbs *t = wf_verbs_of(transport);
+	t->armed = true;
+	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
+		struct wf_verbs_device *dev = t->device[i];
+		for (uint32_t at = 0; dev != NULL && at < dev->queues_count; at++) {
+			arm_cq(&dev->queues[at]->receive);
+			arm_cq(&dev->queues[at]->send);
+		}
+	}
+	t->armed_ns = t->ready_count > 0 ? 0 : t->timer_ns;
+	*deadline_ns = t->armed_ns;
+}
+
+static void
+verbs_query(struct wf_transport *transport, struct wf_transport_info *out)
+{
+	*out = wf_verbs_of(transport)->info;
+}
+
+/* ---- open and close ---- */
+
+static void
+close_conns(struct wf_verbs *t)
+{
+	struct wf_env *env = t->transport.env;
+	for (uint32_t i = 0; i < t->opts.conn_max && t->conn != NULL; i++) {
+		if (t->conn[i] != NULL) {
+			wf_verbs_conn_disconnect(&t->conn[i]->conn, WF_DISCONNECT_NOW);
+		}
+	}
+	for (uint32_t i = 0; i < t->opts.conn_max && t->conn != NULL; i++) {
+		while (t->conn[i] != NULL && t->conn[i]->task.running) {
+			wf_verbs_connect_visit(t->conn[i]);
+			wf_wait(env, -1, wf_now_ns(env) + WF_NS_PER_MS);
+		}
+		if (t->conn[i] != NULL) {
+			wf_verbs_conn_destroy(t->conn[i]); /* no list is looked at any more */
+		}
+	}
+}
+
+static void
+verbs_close(struct wf_transport *transport)
+{
+	struct wf_verbs *t = wf_verbs_of(transport);
+	struct wf_env *env = transport->env;
+	close_conns(t);
+	wf_verbs_listeners_close(t);
+	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
+		if (t->device[i] != NULL) {
+			wf_verbs_device_close(t->device[i]);
+		}
+	}
+	if (t->cm != NULL) {
+		t->lib->destroy_event_channel(t->cm);
+	}
+	if (t->epoll_fd >= 0) {
+		(void)close(t->epoll_fd);
+	}
+	if (t->wake_fd >= 0) {
+		(void)close(t->wake_fd);
+	}
+	wf_free(env, t->conn, t->opts.conn_max * sizeof(struct wf_verbs_conn *));
+	wf_free(env, t, sizeof(*t));
+}
+
+static const struct wf_transport_ops verbs_ops = {
+	.name = "verbs",
+	.close = verbs_close,
+	.query = verbs_query,
+	.region_add = wf_verbs_region_add,
+	.region_remove = wf_verbs_region_remove,
+	.grant = wf_verbs_grant,
+	.release = wf_verbs_release,
+	.listen = wf_verbs_listen,
+	.answer = wf_verbs_answer,
+	.connect = wf_verbs_connect,
+	.disconnect = wf_verbs_conn_disconnect,
+	.path = wf_path_alone,
+	.post = wf_verbs_post,
+	.poll = verbs_poll,
+	.wait_fd = verbs_wait_fd,
+	.arm = verbs_arm,
+	.wake = verbs_wake,
+};
+
+static enum weft_status
+open_channel(struct wf_verbs *t)
+{
+	t->cm = t->lib->create_event_channel();
+	if (t->cm == NULL) {
+		return wf_fail_errno(
+			WEFT_UNSUPPORTED, errno,
+			"verbs: this host has no RDMA connection manager; look for a "
+			"device (rdma link show) and load rdma_ucm (modprobe rdma_ucm)");
+	}
+	int flags = fcntl(t->cm->fd, F_GETFL);
+	if (fcntl(t->cm->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "verbs: fcntl");
+	}
+	return wf_verbs_watch(t, t->cm->fd, WF_VERBS_SOURCE_CM, 0);
+}
+
+static enum weft_status
+set_up(struct wf_verbs *t)
+{
+	enum weft_status st = wf_verbs_settings_parse(t->opts.verbs, &t->settings);
+	if (st == WEFT_OK) {
+		st = wf_verbs_lib_get(&t->lib);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	t->opts.verbs = NULL; /* it was the caller's */
+	t->conn =
+		wf_zalloc_array(t->transport.env, t->opts.conn_max, sizeof(struct wf_verbs_conn *));
+	if (t->conn == NULL) {
+		return wf_fail(WEFT_NOMEM, "verbs: a table of %u connections", t->opts.conn_max);
+	}
+	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (t->wake_fd < 0 || t->epoll_fd < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "verbs: epoll and eventfd");
+	}
+	st = wf_verbs_watch(t, t->wake_fd, WF_VERBS_SOURCE_WAKE, 0);
+	return st == WEFT_OK ? open_channel(t) : st;
+}
+
+static enum weft_status
+verbs_open(const struct wf_transport_opts *opts, struct wf_transport **out)
+{
+	struct wf_verbs *t = wf_zalloc(opts->env, sizeof(*t));
+	if (t == NULL) {
+		return wf_fail(WEFT_NOMEM, "verbs: %zu bytes", sizeof(*t));
+	}
+	t->transport.ops = &verbs_ops;
+	t->transport.env = opts->env;
+	t->opts = *opts;
+	t->info.name = "verbs";
+	t->info.put_bytes_max = opts->put_bytes_max;
+	t->timer_ns = WF_NEVER;
+	t->now_ns = wf_now_ns(opts->env);
+	t->wake_fd = -1;
+	t->epoll_fd = -1;
+	enum weft_status st = set_up(t);
+	if (st != WEFT_OK) {
+		verbs_close(&t->transport);
+		return st;
+	}
+	*out = &t->transport;
+	return WEFT_OK;
+}
+
+const struct wf_backend wf_backend_verbs = {
+	.name = "verbs",
+	.open = verbs_open,
+};

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_cm: what the connection manager tells, and the way from there to UP. Each event is copied
+ * and acknowledged before it is acted upon: who destroys an identifier would wait for it. Thread:
+ * the transport's owner. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "transport/verbs/verbs_internal.h"
+
+#define EVENTS_PER_LOOK 64u
+#define REJECTED_NOBODY 8 /* of InfiniBand: invalid service */
+
+struct cm_event {
+	enum rdma_cm_event_type type;
+	int status;
+	struct rdma_cm_id *id;
+	size_t data_bytes;
+	uint8_t data[256];
+};
+
+struct wf_verbs_private
+wf_verbs_private_of(const struct wf_verbs_conn *c, enum wf_verbs_private_type type)
+{
+	return (struct wf_verbs_private){
+		.type = type,
+		.features = c->dev != NULL && c->dev->caps.immediate ? WF_VERBS_TAKES_IMMEDIATE : 0,
+		.credits = (uint16_t)c->t->settings.credits,
+		.mark = c->mark,
+		.put_bytes_max = c->t->opts.put_bytes_max,
+	};
+}
+
+/* ---- connecting end ---- */
+
+/* Both ends have their queue pairs. The connecting end speaks first: iWARP wants it so, and on
+ * InfiniBand it makes up for a lost RTU. */
+static void
+established(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
+{
+	c->linked = true;
+	c->may_send = true;
+	c->tx.credits = p->credits;
+	c->tx.put_bytes_max = p->put_bytes_max;
+	c->peer_mark = p->mark;
+	c->peer_takes_immediate = (p->features & WF_VERBS_TAKES_IMMEDIATE) != 0;
+	c->rx.heard_ns = c->t->now_ns;
+	c->state = WF_VERBS_SHAKING;
+	wf_verbs_say(c, WF_VERBS_START, NULL, 0);
+	if (c->blob_bytes > WF_VERBS_HELLO_SHORT) {
+		wf_verbs_say(c, WF_VERBS_HELLO, c->blob, c->blob_bytes);
+	}
+	wf_verbs_pump(c);
+	if (c->state == WF_VERBS_SHAKING && (p->features & WF_VERBS_BLOB_FOLLOWS) == 0) {
+		memcpy(c->blob, p->blob, p->blob_bytes);
+		c->blob_bytes = p->blob_bytes;
+		c->state = WF_VERBS_DECIDED;
+	}
+	wf_verbs_conn_ready(c);
+}
+
+static void
+on_reply(struct wf_verbs_conn *c, const struct cm_event *event)
+{
+	struct wf_verbs_private p;
+	enum weft_status st = wf_verbs_private_decode(event->data, event->data_bytes, &p);
+	if (st == WEFT_OK && p.type != WF_VERBS_REPLY) {
+		st = wf_fail(WEFT_PROTOCOL, "private data: type %d in a reply", (int)p.type);
+	}
+	if (st != WEFT_OK) {
+		wf_verbs_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
+		return;
+	}
+	if (event->type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
+		st = wf_verbs_link_start(c);
+		if (st == WEFT_OK && c->t->lib->establish(c->id) != 0) {
+			st = wf_fail_errno(WEFT_UNAVAILABLE, errno, "the connection manager");
+		}
+		if (st != WEFT_OK) {
+			wf_verbs_connect_next(c, weft_last_error());
+			return;
+		}
+	}
+	established(c, &p);
+}
+
+static void
+on_rejected(struct wf_verbs_conn *c, const struct cm_event *event)
+{
+	struct wf_verbs_private p = {0};
+	char text[WF_WHY_BYTES];
+	bool ours = wf_verbs_private_decode(event->data, event->data_bytes, &p) == WEFT_OK;
+	if (ours && p.type == WF_VERBS_REFUSE) {
+		memcpy(c->blob, p.blob, p.blob_bytes);
+		c->blob_bytes = p.blob_bytes;
+		wf_verbs_conn_down(c, WEFT_REFUSED, "refused by the peer");
+	} else if (ours && p.type == WF_VERBS_DENY) {
+		size_t bytes = 0;
+		for (; bytes < p.blob_bytes; bytes++) {
+			bool printable = p.blob[bytes] >= 0x20 && p.blob[bytes] < 0x7f;
+			text[bytes] = printable ? (char)p.blob[bytes] : '?';
+		}
+		text[bytes] = '\0';
+		wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "the peer says: %s", text);
+	} else {
+		snprintf(text, sizeof(text), "%s (status %d)",
+			 event->status == REJECTED_NOBODY ? "nobody listens there"
+							  : "turned away without a word",
+			 event->status);
+		wf_verbs_connect_next(c, text);
+	}
+}
+
+static void
+on_failure(struct wf_verbs_conn *c, const struct cm_event *event)
+{
+	char text[WF_WHY_BYTES];
+	if (c->incoming) {
+		wf_verbs_conn_end(c, WEFT_LOST, "the peer gave up (%s)",
+				  c->t->lib->event_str(event->type));
+		return;
+	}
+	if (c->state >= WF_VERBS_SHAKING) {
+		wf_verbs_conn_gone(c);
+		return;
+	}
+	if (event->type == RDMA_CM_EVENT_REJECTED) {
+		on_rejected(c, event);
+		return;
+	}
+	snprintf(text, sizeof(text), "%s: %s", c->t->lib->event_str(event->type),
+		 strerror(event->status < 0 ? -event->status : event->status));
+	wf_verbs_connect_next(c, text);
+}
+
+/* ---- events ---- */
+
+static void
+on_removal(struct wf_verbs_conn *c)
+{
+	if (c->dev != NULL) {
+		wf_verbs_device_lost(c->dev, "the device was removed");
+	}
+	wf_verbs_conn_end(c, WEFT_LOST, "the RDMA device was removed");
+}
+
+static void
+on_conn_event(struct wf_verbs_conn *c, const struct cm_event *event)
+{
+	switch (event->type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		wf_verbs_connect_address(c);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		wf_verbs_connect_route(c);
+		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		on_reply(c, event);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		c->linked = true;
+		if (!c->incoming && c->state == WF_VERBS_CONNECTING) {
+			on_reply(c, event);
+		}
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+		on_failure(c, event);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		wf_verbs_conn_gone(c);
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		on_removal(c);
+		break;
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+	case RDMA_CM_EVENT_MULTICAST_ERROR:
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		break;
+	}
+}
+
+/* A listener hears of nothing but the end of its device. */
+static void
+on_listener_event(struct wf_verbs *t, const struct cm_event *event)
+{
+	if (event->type != RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		return;
+	}
+	for (unsigned i = 0; i < t->listener_count; i++) {
+		if (t->listener[i].id == event->id) {
+			wf_log(t->transport.env, WF_LOG_WARN,
+			       "verbs: the device behind %s was removed: nobody can connect there",
+			       t->listener[i].at);
+			(void)t->lib->destroy_id(event->id);
+			t->listener[i].id = NULL;
+			wf_verbs_devices_forget(t);
+		}
+	}
+}
+
+static void
+dispatch(struct wf_verbs *t, const struct cm_event *event)
+{
+	struct wf_verbs_conn *c = event->id->context;
+	if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		wf_verbs_request(t, event->id, event->data, event->data_bytes);
+	} else if (c == NULL) {
+		on_listener_event(t, event);
+	} else if (c->state < WF_VERBS_DYING && c->id == event->id) {
+		on_conn_event(c, event);
+	}
+}
+
+void
+wf_verbs_cm_read(struct wf_verbs *t)
+{
+	struct rdma_cm_event *raw = NULL;
+	unsigned count = 0;
+	while (count < EVENTS_PER_LOOK && t->lib->get_cm_event(t->cm, &raw) == 0) {
+		struct cm_event event = {.type = raw->event, .status = raw->status, .id = raw->id};
+		if (raw->param.conn.private_data != NULL) {
+			event.data_bytes = raw->param.conn.private_data_len;
+			memcpy(event.data, raw->param.conn.private_data, event.data_bytes);
+		}
+		(void)t->lib->ack_cm_event(raw);
+		dispatch(t, &event);
+		count++;
+	}
+	t->work_left |= count == EVENTS_PER_LOOK;
+}
+
+/* ---- accepting end ---- */
+
+void
+wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdict_bytes)
+{
+	enum weft_status st = wf_verbs_link_open(c);
+	if (st == WEFT_OK) {
+		st = wf_verbs_link_start(c);
+	}
+	if (st != WEFT_OK) {
+		wf_verbs_conn_down(c, st, "%s", weft_last_error());
+		return;
+	}
+	struct wf_verbs_private p = wf_verbs_private_of(c, WF_VERBS_REPLY);
+	bool follows = verdict == NULL || verdict_bytes > WF_VERBS_VERDICT_SHORT;
+	if (follows) {
+		p.features |= WF_VERBS_BLOB_FOLLOWS;
+	} else {
+		p.blob_bytes = (uint8_t)verdict_bytes;
+		memcpy(p.blob, verdict, verdict_bytes);
+	}
+	uint8_t data[WF_VERBS_PRIVATE_MAX];
+	size_t bytes = wf_verbs_private_encode(&p, data);
+	struct rdma_conn_param param = {
+		.private_data = data,
+		.private_data_len = (uint8_t)bytes,
+		.responder_resources = 1,
+		.initiator_depth = 1,
+		.flow_control = 1,
+		.rnr_retry_count = (uint8_t)c->t->settings.rnr_retry,
+		.srq = c->queues->srq != NULL,
+		.qp_num = c->qp_num,
+	};
+	c->rx.heard_ns = c->t->now_ns;
+	c->state = WF_VERBS_SHAKING;
+	if (c->t->lib->accept(c->id, &param) != 0) {
+		wf_verbs_conn_down(c, WEFT_LOST, "it cannot be accepted: %s", strerror(errno));
+	}
+}
+
+/* iWARP does not tell that a request was withdrawn, so there it becomes a link at once. */
+static void
+await_answer(struct wf_verbs_conn *c)
+{
+	c->visible = true;
+	c->deadline_ns = WF_NEVER;
+	if (c->qp == NULL && c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP) {
+		wf_verbs_accept_link(c, NULL, 0);
+		if (c->state >= WF_VERBS_ENDING) {
+			return;
+		}
+	} else if (c->qp == NULL) {
+		wf_verbs_conn_deadline(c, c->t->now_ns + WF_VERBS_WITHDRAWN_NS);
+	}
+	c->state = WF_VERBS_WAITING;
+}
+
+void
+wf_verbs_shake_emit(struct wf_verbs_conn *c, struct wf_events *events)
+{
+	if (!c->incoming && c->verdict_is_no) {
+		wf_verbs_conn_down(c, WEFT_REFUSED, "refused by the peer");
+		return;
+	}
+	if (wf_events_full(events)) {
+		return;
+	}
+	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_UP);
+	event->up.incoming = c->incoming;
+	event->up.blob = c->blob;
+	event->up.blob_bytes = c->blob_bytes;
+	if (c->incoming) {
+		await_answer(c);
+	} else {
+		wf_verbs_conn_is_up(c);
+	}
+}
+
+static enum weft_status
+check_waiting(const struct wf_verbs_conn *c)
+{
+	if (c->state == WF_VERBS_WAITING) {
+		return WEFT_OK;
+	}
+	if (c->incoming && c->state >= WF_VERBS_ENDING) {
+		return wf_fail(WEFT_CLOSED, "answer to %s: the connection has gone", c->peer);
+	}
+	return wf_fail(WEFT_INVALID, "answer to %s: it does not wait for one", c->peer);
+}
+
+/* With its request: nothing was made for it yet. */
+static void
+reject(struct wf_verbs_conn *c, const void *verdict, size_t verdict_bytes)
+{
+	struct wf_verbs_private p = wf_verbs_private_of(c, WF_VERBS_REFUSE);
+	uint8_t data[WF_VERBS_PRIVATE_MAX];
+	p.blob_bytes = (uint8_t)verdict_bytes;
+	if (verdict_bytes > 0) {
+		memcpy(p.blob, verdict, verdict_bytes);
+	}
+	size_t bytes = wf_verbs_private_encode(&p, data);
+	(void)c->t->lib->reject(c->id, data, (uint8_t)bytes);
+	wf_verbs_conn_down(c, WEFT_CLOSED, "refused by this end");
+}
+
+enum weft_status
+wf_verbs_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t verdict_bytes)
+{
+	static const uint8_t none[1];
+	struct wf_verbs_conn *c = wf_verbs_conn_of(conn);
+	enum weft_status st = check_waiting(c);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	bool linked = c->qp != NULL;
+	bool frame = linked || verdict_bytes > WF_VERBS_VERDICT_SHORT;
+	c->refused = !accept;
+	if (!accept && !frame) {
+		reject(c, verdict, verdict_bytes);
+		return WEFT_OK;
+	}
+	if (!linked) {
+		wf_verbs_accept_link(c, verdict_bytes == 0 ? none : verdict, verdict_bytes);
+	}
+	if (c->state >= WF_VERBS_ENDING) {
+		return wf_fail(c->down_status, "%s", c->why);
+	}
+	if (frame) {
+		wf_verbs_say(c, accept ? WF_VERBS_ACCEPTS : WF_VERBS_REFUSES, verdict,
+			     verdict_bytes);
+	}
+	if (accept) {
+		wf_verbs_conn_is_up(c);
+		return WEFT_OK;
+	}
+	c->last_queued = true;
+	c->state = WF_VERBS_DRAINING;
+	wf_verbs_conn_deadline(c, wf_now_ns(c->t->transport.env) + WF_VERBS_DRAIN_NS);
+	return WEFT_OK;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_conn: the states of a connection, and its end.
+ *
+ *   RESOLVING - ADDRESSING - ROUTING - CONNECTING - SHAKING - DECIDED - UP   connecting end
+ *                                      (SHAKING -) DECIDED - WAITING - UP    accepting end
+ *   UP - DRAINING - LINGERING - DYING - DEAD; any - (ENDING -) DYING - DEAD
+ *
+ * SHAKING is passed through by an accepting end only where the hello was too long for the request.
+ * Thread: the transport's owner. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "transport/verbs/verbs_internal.h"
+
+struct wf_verbs_conn *
+wf_verbs_conn_create(struct wf_verbs *t, bool incoming)
+{
+	WF_ASSERT(t->conn_count < t->opts.conn_max);
+	struct wf_verbs_conn *c = wf_zalloc(t->transport.env, sizeof(*c));
+	if (c == NULL) {
+		return NULL;
+	}
+	uint32_t idx = 0;
+	while (t->conn[idx] != NULL) {
+		idx++;
+	}
+	c->conn.transport = &t->transport;
+	c->t = t;
+	c->idx = idx;
+	c->generation = ++t->conn_generation;
+	wf_grants_init(&c->grants, t->transport.env, &t->regions, c->peer);
+	c->incoming = incoming;
+	c->state = WF_VERBS_RESOLVING;
+	c->deadline_ns = WF_NEVER;
+	c->mark = 1 + (uint32_t)(wf_random(t->transport.env) % WF_VERBS_MARK_MAX);
+	t->conn[idx] = c;
+	t->conn_count++;
+	return c;
+}
+
+void
+wf_verbs_conn_destroy(struct wf_verbs_conn *c)
+{
+	struct wf_verbs *t = c->t;
+	struct wf_env *env = t->transport.env;
+	WF_ASSERT(!c->task.running);
+	wf_verbs_link_close(c);
+	wf_verbs_link_leave(c);
+	t->conn[c->idx] = NULL;
+	t->conn_count--;
+	wf_free(env, c->tx.entry, c->tx.entry_count * sizeof(*c->tx.entry));
+	wf_free(env, c->tx.ring,
+		WF_VERBS_RING_BYTES + WF_VERBS_CREDIT_FRAMES * WF_VERBS_FRAME_BYTES);
+	wf_free(env, c, sizeof(*c));
+}
+
+void
+wf_verbs_conn_ready(struct wf_verbs_conn *c)
+{
+	struct wf_verbs *t = c->t;
+	if (c->ready) {
+		return;
+	}
+	c->ready = true;
+	c->ready_next = NULL;
+	if (t->ready_last == NULL) {
+		t->ready_first = c;
+	} else {
+		t->ready_last->ready_next = c;
+	}
+	t->ready_last = c;
+	t->ready_count++;
+}
+
+void
+wf_verbs_conn_deadline(struct wf_verbs_conn *c, uint64_t deadline_ns)
+{
+	c->deadline_ns = deadline_ns;
+	wf_verbs_timer_before(c->t, deadline_ns);
+}
+
+void
+wf_verbs_conn_is_up(struct wf_verbs_conn *c)
+{
+	struct wf_verbs *t = c->t;
+	c->state = WF_VERBS_UP;
+	c->was_up = true;
+	c->steady = true;
+	t->steady_count++;
+	t->info.conns_up++;
+	uint64_t span_ns = c->may_send ? t->opts.peer_timeout_ns / 4 : t->opts.handshake_timeout_ns;
+	wf_verbs_conn_deadline(c, wf_now_ns(t->transport.env) + span_ns);
+	wf_verbs_conn_ready(c);
+}
+
+static void
+unsettle(struct wf_verbs_conn *c)
+{
+	c->t->steady_count -= c->steady ? 1 : 0;
+	c->steady = false;
+}
+
+static void
+count_down(struct wf_verbs_conn *c)
+{
+	struct wf_verbs *t = c->t;
+	if (!c->visible) {
+		wf_verbs_stranger(t, c->why);
+	} else if (c->down_status == WEFT_PROTOCOL) {
+		t->info.protocol_errors++;
+	}
+	if (c->was_up) {
+		t->info.conns_down++;
+	}
+}
+
+static void
+set_down(struct wf_verbs_conn *c, enum weft_status status, const char *text)
+{
+	/* A name may be as long as the line: both get their part. */
+	snprintf(c->why, sizeof(c->why), "%.110s: %.140s", c->peer, text);
+	c->down_status = status;
+	unsettle(c);
+	c->state = WF_VERBS_DYING; /* before the link: its last completions mean nothing now */
+	wf_verbs_rx_drop(c);
+	wf_verbs_link_close(c);
+	wf_grants_drop(&c->grants);
+	count_down(c);
+	c->deadline_ns = WF_NEVER;
+	if (c->visible) {
+		wf_verbs_conn_ready(c);
+	} else {
+		c->state = WF_VERBS_DEAD;
+		c->t->dead_waiting = true;
+	}
+}
+
+void
+wf_verbs_conn_down(struct wf_verbs_conn *c, enum weft_status status, const char *format, ...)
+{
+	if (c->state >= WF_VERBS_DYING) {
+		return;
+	}
+	char text[WF_WHY_BYTES];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	set_down(c, status, text);
+}
+
+void
+wf_verbs_conn_end(struct wf_verbs_conn *c, enum weft_status status, const char *format, ...)
+{
+	if (c->state >= WF_VERBS_ENDING) {
+		return;
+	}
+	va_list args;
+	va_start(args, format);
+	vsnprintf(c->end_why, sizeof(c->end_why), format, args);
+	va_end(args);
+	c->end_status = status;
+	if (c->disconnected || c->refused) {
+		c->end_status = WEFT_CLOSED;
+		snprintf(c->end_why, sizeof(c->end_why), "%s by this end",
+			 c->refused ? "refused" : "closed");
+	} else if (!c->incoming && c->state < WF_VERBS_UP && status != WEFT_TIMEOUT) {
+		c->end_status = WEFT_UNAVAILABLE;
+	}
+	unsettle(c);
+	c->state = WF_VERBS_ENDING;
+	c->deadline_ns = WF_NEVER;
+	wf_verbs_link_stop(c);
+	wf_verbs_conn_ready(c);
+}
+
+void
+wf_verbs_conn_gone(struct wf_verbs_conn *c)
+{
+	if (c->state == WF_VERBS_ENDING && c->deadline_ns != WF_NEVER) {
+		c->deadline_ns = WF_NEVER; /* what was waited for */
+		if (c->end_status == WEFT_LOST) {
+			snprintf(c->end_why, sizeof(c->end_why), "the peer closed without warning");
+		}
+		wf_verbs_conn_ready(c);
+	}
+	if (c->state >= WF_VERBS_ENDING) {
+		return;
+	}
+	if (c->qp != NULL) {
+		wf_verbs_poll_send(c->queues); /* an error of ours may be the cause */
+	}
+	if (wf_verbs_link_was_violated(c)) {
+		wf_verbs_conn_end(c, WEFT_PROTOCOL, "%s refused what the peer sent", c->dev->name);
+	} else {
+		wf_verbs_conn_end(c, WEFT_LOST, "the peer closed without warning");
+	}
+}
+
+void
+wf_verbs_conn_suspect(struct wf_verbs_conn *c)
+{
+	if (c->state < WF_VERBS_ENDING) {
+		c->suspected = true;
+		wf_verbs_conn_ready(c);
+	}
+}
+
+/* Both completion queues have been polled, and nothing has said what the cause is. */
+static void
+judge(struct wf_verbs_conn *c)
+{
+	c->suspected = false;
+	if (wf_verbs_link_was_violated(c)) {
+		wf_verbs_conn_end(c, WEFT_PROTOCOL, "%s refused what the peer sent", c->dev->name);
+		return;
+	}
+	wf_verbs_conn_end(c, WEFT_LOST, "the queue pair broke");
+	wf_verbs_conn_deadline(c, c->t->now_ns + WF_VERBS_VERDICT_NS);
+}
+
+void
+wf_verbs_conn_disconnect(struct wf_conn *conn, enum wf_disconnect how)
+{
+	struct wf_verbs_conn *c = wf_verbs_conn_of(conn);
+	if (c->state >= WF_VERBS_DYING) {
+		return;
+	}
+	if (how == WF_DISCONNECT_DRAIN && c->state >= WF_VERBS_UP && c->state < WF_VERBS_ENDING) {
+		if (c->state == WF_VERBS_UP) {
+			c->disconnected = true;
+			unsettle(c);
+			c->state = WF_VERBS_DRAINING;
+			wf_verbs_conn_deadline(c,
+					       wf_now_ns(c->t->transport.env) + WF_VERBS_DRAIN_NS);
+			wf_verbs_conn_ready(c);
+		}
+		return;
+	}
+	c->disconnected = true;
+	wf_verbs_conn_down(c, WEFT_CLOSED, "closed by this end");
+}
+
+/* ---- turns ---- */
+
+static void
+serve(struct wf_verbs_conn *c, struct wf_events *events)
+{
+	wf_verbs_emit_done(c, events, WEFT_OK);
+	wf_verbs_receive(c, events, false);
+	wf_verbs_pump(c);
+	wf_verbs_return_credits(c);
+	if (c->qp != NULL) {
+		wf_verbs_rx_flush(c);
+	}
+}
+
+static void
+drain(struct wf_verbs_conn *c, struct wf_events *events)
+{
+	wf_verbs_emit_done(c, events, WEFT_OK);
+	wf_verbs_receive(c, events, true);
+	if (c->state == WF_VERBS_DRAINING && !c->last_queued && wf_verbs_tx_idle(c)) {
+		wf_verbs_say(c, WF_VERBS_CLOSE, NULL, 0);
+		c->last_queued = true;
+	}
+	wf_verbs_pump(c);
+	wf_verbs_return_credits(c);
+	if (c->state == WF_VERBS_DRAINING && c->last_queued && wf_verbs_tx_idle(c)) {
+		c->state = WF_VERBS_LINGERING;
+	}
+	if (c->state == WF_VERBS_LINGERING && c->peer_closed) {
+		wf_verbs_conn_end(c, WEFT_CLOSED, "closed by this end");
+	}
+}
+
+static void
+finish(struct wf_verbs_conn *c, struct wf_events *events)
+{
+	bool discard = c->disconnected || c->refused || !c->was_up;
+	if (c->qp != NULL) {
+		wf_verbs_poll_receive(c->queues);
+	}
+	wf_verbs_emit_done(c, events, WEFT_OK);
+	wf_verbs_receive(c, events, discard);
+	if (c->state == WF_VERBS_ENDING && c->rx.list.first == NULL &&
+	    (c->deadline_ns == WF_NEVER || c->t->now_ns >= c->deadline_ns)) {
+		wf_verbs_conn_down(c, c->end_status, "%s", c->end_why);
+	}
+}
+
+static void
+emit_down(struct wf_verbs_conn *c, struct wf_events *events)
+{
+	wf_verbs_emit_done(c, events, WEFT_LOST);
+	if (c->tx.done < c->tx.taken || wf_events_full(events)) {
+		return;
+	}
+	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_DOWN);
+	event->down.status = c->down_status;
+	event->down.why = c->why;
+	if (c->down_status == WEFT_REFUSED) {
+		event->down.blob = c->blob;
+		event->down.blob_bytes = c->blob_bytes;
+	}
+	c->state = WF_VERBS_DEAD;
+	c->t->dead_waiting = true;
+}
+
+static void
+visit_state(struct wf_verbs_conn *c, struct wf_events *events)
+{
+	if (c->suspected) {
+		judge(c);
+	}
+	switch (c->state) {
+	case WF_VERBS_RESOLVING:
+	case WF_VERBS_CONNECTING:
+		wf_verbs_connect_visit(c);
+		break;
+	case WF_VERBS_ADDRESSING:
+	case WF_VERBS_ROUTING:
+	case WF_VERBS_DEAD:
+		break;
+	case WF_VERBS_DECIDED:
+		wf_verbs_shake_emit(c, events);
+		break;
+	case WF_VERBS_SHAKING:
+	case WF_VERBS_WAITING:
+	case WF_VERBS_UP:
+		serve(c, events);
+		break;
+	case WF_VERBS_DRAINING:
+	case WF_VERBS_LINGERING:
+		drain(c, events);
+		break;
+	case WF_VERBS_ENDING:
+		finish(c, events);
+		break;
+	case WF_VERBS_DYING:
+		emit_down(c, events);
+		break;
+	}
+}
+
+/* Something that no completion and no deadline will tell of. */
+static bool
+has_work(const struct wf_verbs_conn *c)
+{
+	const struct wf_verbs_tx *tx = &c->tx;
+	if (c->state == WF_VERBS_DEAD) {
+		return false;
+	}
+	if (c->state == WF_VERBS_DECIDED || c->state == WF_VERBS_DYING || c->suspected ||
+	    c->rx.list.first != NULL) {
+		return true;
+	}
+	return tx->done < tx->posted &&
+	       wf_verbs_sq_is_over(&tx->sq, tx->entry[tx->done % tx->entry_count].last);
+}
+
+void
+wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events)
+{
+	enum wf_verbs_state before;
+	do {
+		before = c->state;
+		visit_state(c, events);
+	} while (c->state != before && !wf_events_full(events));
+	if (has_work(c)) {
+		wf_verbs_conn_ready(c);
+	}
+}
+
+/* ---- time ---- */
+
+uint64_t
+wf_verbs_conn_due_ns(const struct wf_verbs_conn *c)
+{
+	return c->state < WF_VERBS_DYING ? c->deadline_ns : WF_NEVER;
+}
+
+/* Does the peer take anything in, and is it there? */
+static void
+expire_up(struct wf_verbs_conn *c)
+{
+	const struct wf_verbs_tx *tx = &c->tx;
+	uint64_t timeout_ns = c->t->opts.peer_timeout_ns;
+	uint64_t now_ns = c->t->now_ns;
+	bool waits = tx->posted < tx->taken || tx->sq.completed < tx->sq.posted;
+	if (!c->may_send) {
+		wf_verbs_conn_end(
+			c, WEFT_TIMEOUT, "accepted, but silent for %llu ms",
+			(unsigned long long)(c->t->opts.handshake_timeout_ns / WF_NS_PER_MS));
+		return;
+	}
+	if (waits && now_ns > tx->progress_ns && now_ns - tx->progress_ns >= timeout_ns) {
+		wf_verbs_conn_end(c, WEFT_TIMEOUT, "takes nothing in for %llu ms",
+				  (unsigned long long)(timeout_ns / WF_NS_PER_MS));
+		return;
+	}
+	if (!waits && now_ns - c->rx.heard_ns >= timeout_ns / 4) {
+		wf_verbs_ask_alive(c);
+	}
+	wf_verbs_conn_deadline(c, now_ns + timeout_ns / 4);
+}
+
+void
+wf_verbs_conn_expire(struct wf_verbs_conn *c)
+{
+	const struct wf_transport_opts *opts = &c->t->opts;
+	if (c->state == WF_VERBS_UP) {
+		expire_up(c);
+	} else if (c->state == WF_VERBS_WAITING && wf_verbs_link_is_asked(c)) {
+		wf_verbs_conn_deadline(c, c->t->now_ns + WF_VERBS_WITHDRAWN_NS);
+	} else if (c->state == WF_VERBS_WAITING) {
+		wf_verbs_conn_end(c, WEFT_LOST, "the peer gave up");
+	} else if (c->state == WF_VERBS_ENDING) {
+		wf_verbs_conn_ready(c);
+	} else if (c->state == WF_VERBS_DRAINING || c->state == WF_VERBS_LINGERING) {
+		wf_verbs_conn_end(c, WEFT_CLOSED, "closed by this end");
+	} else if (c->incoming) {
+		wf_verbs_conn_down(c, WEFT_TIMEOUT, "no hello within %llu ms",
+				   (unsigned long long)(opts->handshake_timeout_ns / WF_NS_PER_MS));
+	} else {
+		wf_verbs_conn_down(c, WEFT_TIMEOUT, "%s within %llu ms",
+				   c->state == WF_VERBS_RESOLVING ? "the name was not looked up"
+								  : "not connected and answered",
+				   (unsigned long long)(opts->connect_timeout_ns / WF_NS_PER_MS));
+	}
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_connect: the connecting end, up to the request. What blocks runs on the env's helper
+ * thread: looking names up, and rdma_connect on iWARP, which connects a TCP stream in the kernel.
+ * Thread: the transport's owner; `run` functions run on the helper thread and touch their task
+ * only.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "transport/verbs/verbs_internal.h"
+
+void
+wf_verbs_address_format(const struct sockaddr *address, char out[WF_VERBS_ADDRESS_BYTES])
+{
+	char text[INET6_ADDRSTRLEN] = "";
+	if (address->sa_family == AF_INET6) {
+		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
+		inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
+		snprintf(out, WF_VERBS_ADDRESS_BYTES, "[%s]:%u", text, ntohs(v6->sin6_port));
+	} else if (address->sa_family == AF_INET) {
+		const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
+		inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
+		snprintf(out, WF_VERBS_ADDRESS_BYTES, "%s:%u", text, ntohs(v4->sin_port));
+	} else {
+		snprintf(out, WF_VERBS_ADDRESS_BYTES, "(no address)");
+	}
+}
+
+/* ---- names ---- */
+
+static void
+look_up(struct wf_verbs_task *task, int flags)
+{
+	struct addrinfo hints = {
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_NUMERICSERV | flags,
+	};
+	char port[8];
+	snprintf(port, sizeof(port), "%u", task->host.port);
+	struct addrinfo *list = NULL;
+	task->address_count = 0;
+	task->error = getaddrinfo(task->host.name, port, &hints, &list);
+	if (task->error != 0) {
+		return;
+	}
+	for (const struct addrinfo *ai = list; ai != NULL; ai = ai->ai_next) {
+		bool usable = ai->ai_family == AF_INET || ai->ai_family == AF_INET6;
+		if (usable && task->address_count < WF_VERBS_ADDRESSES_MAX) {
+			memcpy(&task->address[task->address_count++], ai->ai_addr, ai->ai_addrlen);
+		}
+	}
+	freeaddrinfo(list);
+}
+
+static void
+look_up_run(struct wf_task *task)
+{
+	look_up((struct wf_verbs_task *)task, 0); /* first member */
+}
+
+static void
+connect_run(struct wf_task *base)
+{
+	struct wf_verbs_task *task = (struct wf_verbs_task *)base; /* first member */
+	task->error = task->lib->connect(task->id, &task->param) == 0 ? 0 : errno;
+}
+
+static enum weft_status
+start_task(struct wf_verbs_conn *c, void (*run)(struct wf_task *task))
+{
+	struct wf_env *env = c->t->transport.env;
+	c->task.task = (struct wf_task){.run = run, .wake_fd = c->t->wake_fd};
+	enum weft_status st = env->ops->submit(env, &c->task.task);
+	c->task.running = st == WEFT_OK;
+	return st;
+}
+
+static void
+take_addresses(struct wf_verbs_conn *c)
+{
+	c->address_count = c->task.address_count;
+	memcpy(c->address, c->task.address, sizeof(c->address));
+}
+
+/* ---- one address ---- */
+
+/* "node7:7164 (10.0.0.7:7164)", or the address alone where that is what was asked for. */
+static void
+name_peer(struct wf_verbs_conn *c, const struct sockaddr_storage *address)
+{
+	char numeric[WF_VERBS_ADDRESS_BYTES];
+	wf_verbs_address_format((const struct sockaddr *)address, numeric);
+	char asked[WF_HOST_BYTES + 8];
+	wf_host_format(&c->to, asked, sizeof(asked));
+	if (strcmp(asked, numeric) == 0) {
+		snprintf(c->peer, sizeof(c->peer), "%s", numeric);
+	} else {
+		snprintf(c->peer, sizeof(c->peer), "%.60s (%s)", asked, numeric);
+	}
+}
+
+static int
+left_ms(const struct wf_verbs_conn *c)
+{
+	uint64_t now_ns = wf_now_ns(c->t->transport.env);
+	uint64_t left = c->attempt_ns > now_ns ? (c->attempt_ns - now_ns) / WF_NS_PER_MS : 0;
+	return left < 1 ? 1 : left > INT32_MAX ? INT32_MAX : (int)left;
+}
+
+static enum weft_status
+begin(struct wf_verbs_conn *c, struct sockaddr_storage *address)
+{
+	struct wf_verbs *t = c->t;
+	const struct wf_verbs_settings *s = &t->settings;
+	struct sockaddr_storage source;
+	struct sockaddr *bound = NULL;
+	if (s->device[0] != '\0') {
+		enum weft_status st = wf_verbs_source_address(t, address->ss_family, &source);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		bound = (struct sockaddr *)&source;
+	}
+	if (t->lib->create_id(t->cm, &c->id, c, RDMA_PS_TCP) != 0) {
+		return wf_fail_errno(WEFT_UNAVAILABLE, errno, "no connection identifier");
+	}
+	if (s->traffic_class >= 0) {
+		uint8_t tos = (uint8_t)s->traffic_class;
+		(void)t->lib->set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
+					 sizeof(tos));
+	}
+	if (t->lib->resolve_addr(c->id, bound, (struct sockaddr *)address, left_ms(c)) != 0) {
+		return wf_fail_errno(WEFT_UNAVAILABLE, errno, "no RDMA device leads there");
+	}
+	c->state = WF_VERBS_ADDRESSING;
+	return WEFT_OK;
+}
+
+void
+wf_verbs_connect_next(struct wf_verbs_conn *c, const char *why)
+{
+	char last[WF_WHY_BYTES];
+	snprintf(last, sizeof(last), "%s", why);
+	while (c->address_next < c->address_count && !c->task.running) {
+		struct sockaddr_storage *address = &c->address[c->address_next++];
+		wf_verbs_link_close(c);
+		name_peer(c, address);
+		if (begin(c, address) == WEFT_OK) {
+			wf_verbs_conn_deadline(c, c->attempt_ns);
+			return;
+		}
+		snprintf(last, sizeof(last), "%.200s", weft_last_error());
+	}
+	wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "%s (addresses tried: %u)", last, c->address_count);
+}
+
+void
+wf_verbs_connect_address(struct wf_verbs_conn *c)
+{
+	if (c->t->lib->resolve_route(c->id, left_ms(c)) != 0) {
+		wf_verbs_connect_next(c, strerror(errno));
+		return;
+	}
+	c->state = WF_VERBS_ROUTING;
+}
+
+static void
+fill_request(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_private p = wf_verbs_private_of(c, WF_VERBS_REQUEST);
+	if (c->blob_bytes <= WF_VERBS_HELLO_SHORT) {
+		p.blob_bytes = (uint8_t)c->blob_bytes;
+		memcpy(p.blob, c->blob, c->blob_bytes);
+	} else {
+		p.features |= WF_VERBS_BLOB_FOLLOWS;
+	}
+	struct wf_verbs_task *task = &c->task;
+	size_t bytes = wf_verbs_private_encode(&p, task->data);
+	task->lib = c->t->lib;
+	task->id = c->id;
+	task->param = (struct rdma_conn_param){
+		.private_data = task->data,
+		.private_data_len = (uint8_t)bytes,
+		.responder_resources = 1,
+		.initiator_depth = 1,
+		.flow_control = 1,
+		.retry_count = (uint8_t)c->t->settings.retry_count,
+		.rnr_retry_count = (uint8_t)c->t->settings.rnr_retry,
+		.srq = c->queues->srq != NULL,
+		.qp_num = c->qp_num,
+	};
+}
+
+void
+wf_verbs_connect_route(struct wf_verbs_conn *c)
+{
+	struct wf_env *env = c->t->transport.env;
+	uint64_t before_ns = wf_now_ns(env);
+	if (wf_verbs_link_open(c) != WEFT_OK) {
+		wf_verbs_connect_next(c, weft_last_error());
+		return;
+	}
+	/* The first one opens the device and registers regions: no fault of the peer's. */
+	c->attempt_ns += wf_now_ns(env) - before_ns;
+	wf_verbs_conn_deadline(c, c->attempt_ns);
+	fill_request(c);
+	c->state = WF_VERBS_CONNECTING;
+	if (c->dev->caps.iwarp) {
+		if (start_task(c, connect_run) != WEFT_OK) {
+			wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "%s", weft_last_error());
+		}
+		return;
+	}
+	connect_run(&c->task.task);
+	if (c->task.error != 0) {
+		wf_verbs_connect_next(c, strerror(c->task.error));
+	}
+}
+
+void
+wf_verbs_connect_visit(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_task *task = &c->task;
+	bool done = task->running && atomic_load_explicit(&task->task.done,
+							  memory_order_acquire); /* env's release */
+	if (!done) {
+		return;
+	}
+	task->running = false;
+	if (c->state == WF_VERBS_RESOLVING && task->error != 0) {
+		wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "the name is not known: %s",
+				   gai_strerror(task->error));
+	} else if (c->state == WF_VERBS_RESOLVING) {
+		take_addresses(c);
+		wf_verbs_connect_next(c, "");
+	} else if (c->state == WF_VERBS_CONNECTING && task->error != 0) {
+		wf_verbs_connect_next(c, strerror(task->error));
+	}
+}
+
+enum weft_status
+wf_verbs_connect(struct wf_transport *transport, const struct wf_host *to, const void *hello,
+		 size_t hello_bytes, void *user, struct wf_conn **out)
+{
+	struct wf_verbs *t = wf_verbs_of(transport);
+	if (t->conn_count >= t->opts.conn_max) {
+		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
+			       to->name, t->opts.conn_max);
+	}
+	struct wf_verbs_conn *c = wf_verbs_conn_create(t, false);
+	if (c == NULL) {
+		return wf_fail(WEFT_NOMEM, "connect to %s: %zu bytes", to->name, sizeof(*c));
+	}
+	c->to = *to;
+	c->task.host = *to;
+	wf_host_format(to, c->peer, WF_HOST_BYTES + 8);
+	c->visible = true;
+	c->conn.user = user;
+	c->blob_bytes = hello_bytes;
+	if (hello_bytes > 0) {
+		memcpy(c->blob, hello, hello_bytes);
+	}
+	c->attempt_ns = wf_now_ns(transport->env) + t->opts.connect_timeout_ns;
+	wf_verbs_conn_deadline(c, c->attempt_ns);
+	look_up(&c->task, AI_NUMERICHOST);
+	if (c->task.error == 0) {
+		take_addresses(c);
+		wf_verbs_connect_next(c, "");
+	} else {
+		enum weft_status st = start_task(c, look_up_run);
+		if (st != WEFT_OK) {
+			wf_verbs_conn_destroy(c);
+			return st;
+		}
+	}
+	*out = &c->conn;
+	return WEFT_OK;
+}

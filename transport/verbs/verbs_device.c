@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_device: opening a device for one transport, its queues, and what it tells besides
+ * completions. librdmacm has a context of its own that all share; ours belongs to this transport,
+ * so that its events are for this transport alone. Thread: the transport's owner. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "transport/verbs/verbs_internal.h"
+
+#define CQ_EVENTS_UNACKED_MAX 64u
+
+static void
+set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	(void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+static enum weft_status
+open_cq(struct wf_verbs_device *dev, struct wf_verbs_cq *q, uint32_t entries)
+{
+	q->cq = dev->t->lib->create_cq(dev->context, (int)entries, q, dev->channel, 0);
+	if (q->cq == NULL) {
+		return wf_fail_errno(WEFT_NOMEM, errno, "%s: a completion queue of %u entries",
+				     dev->name, entries);
+	}
+	return WEFT_OK;
+}
+
+static void
+close_cq(struct wf_verbs_device *dev, struct wf_verbs_cq *q)
+{
+	if (q->cq == NULL) {
+		return;
+	}
+	if (q->unacked > 0) {
+		dev->t->lib->ack_cq_events(q->cq, q->unacked); /* destroy would wait for it */
+	}
+	(void)dev->t->lib->destroy_cq(q->cq);
+	q->cq = NULL;
+}
+
+static void
+close_queues(struct wf_verbs_queues *q)
+{
+	struct wf_verbs_device *dev = q->dev;
+	WF_ASSERT(q->conn_count == 0);
+	close_cq(dev, &q->send);
+	close_cq(dev, &q->receive);
+	if (q->srq != NULL) {
+		(void)dev->t->lib->destroy_srq(q->srq);
+		q->srq = NULL;
+	}
+}
+
+/* A flush completes every work request, signalled or not: room for all of them. */
+static enum weft_status
+open_queues(struct wf_verbs_device *dev, struct wf_verbs_queues **out)
+{
+	const struct wf_verbs_caps *caps = &dev->caps;
+	struct wf_verbs_queues *q = wf_zalloc(dev->t->transport.env, sizeof(*q));
+	if (q == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", dev->name, sizeof(*q));
+	}
+	q->dev = dev;
+	enum weft_status st = open_cq(dev, &q->send, caps->queues_share * caps->send_queue);
+	if (st == WEFT_OK) {
+		st = open_cq(dev, &q->receive, caps->queues_share * caps->rx_share);
+	}
+	if (st == WEFT_OK && caps->shared_queue) {
+		struct ibv_srq_init_attr init = {
+			.attr = {.max_wr = caps->queues_share * caps->rx_share, .max_sge = 1}};
+		q->srq = dev->t->lib->create_srq(dev->pd, &init);
+		if (q->srq == NULL) {
+			st = wf_fail_errno(WEFT_NOMEM, errno,
+					   "%s: a shared receive queue of %u buffers", dev->name,
+					   init.attr.max_wr);
+		}
+	}
+	if (st != WEFT_OK) {
+		close_queues(q);
+		wf_free(dev->t->transport.env, q, sizeof(*q));
+		return st;
+	}
+	*out = q;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_verbs_queues_get(struct wf_verbs_device *dev, struct wf_verbs_queues **out)
+{
+	for (uint32_t i = 0; i < dev->queues_count; i++) {
+		if (dev->queues[i]->conn_count < dev->caps.queues_share) {
+			*out = dev->queues[i];
+			return WEFT_OK;
+		}
+	}
+	WF_ASSERT(dev->queues_count < dev->queues_max);
+	enum weft_status st = open_queues(dev, &dev->queues[dev->queues_count]);
+	if (st == WEFT_OK) {
+		*out = dev->queues[dev->queues_count++];
+	}
+	return st;
+}
+
+/* The queues of queue pairs are an even number of pages, and follow each other. Behind one page,
+ * none of them begins at an even page, so at none that means something else. */
+static void
+open_filler(struct wf_verbs_device *dev)
+{
+	if (dev->caps.odd_offsets) {
+		dev->filler = dev->t->lib->create_cq(dev->context, 1, NULL, NULL, 0);
+	}
+}
+
+static enum weft_status
+open_tables(struct wf_verbs_device *dev)
+{
+	struct wf_env *env = dev->t->transport.env;
+	uint32_t share = dev->caps.queues_share;
+	dev->queues_max = (dev->caps.conn_max + share - 1) / share;
+	dev->chunk_max = dev->queues_max * share;
+	dev->queues = wf_zalloc_array(env, dev->queues_max, sizeof(struct wf_verbs_queues *));
+	dev->chunk = wf_zalloc_array(env, dev->chunk_max, sizeof(struct wf_verbs_chunk *));
+	if (dev->queues == NULL || dev->chunk == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: tables for %u connections", dev->name,
+			       dev->caps.conn_max);
+	}
+	dev->channel = dev->t->lib->create_comp_channel(dev->context);
+	dev->pd = dev->t->lib->alloc_pd(dev->context);
+	if (dev->channel == NULL || dev->pd == NULL) {
+		return wf_fail_errno(WEFT_NOMEM, errno, "%s: no domain or channel", dev->name);
+	}
+	set_nonblocking(dev->channel->fd);
+	set_nonblocking(dev->context->async_fd);
+	open_filler(dev);
+	return WEFT_OK;
+}
+
+static enum weft_status
+watch(struct wf_verbs_device *dev, unsigned idx)
+{
+	enum weft_status st =
+		wf_verbs_watch(dev->t, dev->channel->fd, WF_VERBS_SOURCE_CHANNEL, idx);
+	if (st == WEFT_OK) {
+		st = wf_verbs_watch(dev->t, dev->context->async_fd, WF_VERBS_SOURCE_ASYNC, idx);
+	}
+	return st;
+}
+
+void
+wf_verbs_device_close(struct wf_verbs_device *dev)
+{
+	const struct wf_verbs_lib *lib = dev->t->lib;
+	struct wf_env *env = dev->t->transport.env;
+	WF_ASSERT(dev->conn_count == 0);
+	for (uint32_t i = 0; i < dev->queues_count; i++) {
+		close_queues(dev->queues[i]);
+	}
+	for (uint32_t i = 0; i < dev->chunk_count; i++) {
+		if (dev->chunk[i] != NULL) {
+			wf_verbs_chunk_free(dev->chunk[i]);
+		}
+	}
+	for (uint32_t i = 0; i < dev->queues_count; i++) {
+		wf_free(env, dev->queues[i], sizeof(*dev->queues[i]));
+	}
+	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
+		wf_verbs_deregister(dev, &dev->region_mr[i]);
+	}
+	if (dev->filler != NULL) {
+		(void)lib->destroy_cq(dev->filler);
+	}
+	if (dev->pd != NULL) {
+		(void)lib->dealloc_pd(dev->pd);
+	}
+	if (dev->channel != NULL) {
+		wf_verbs_unwatch(dev->t, dev->channel->fd);
+		(void)lib->destroy_comp_channel(dev->channel);
+	}
+	if (dev->context != NULL) {
+		wf_verbs_unwatch(dev->t, dev->context->async_fd);
+		(void)lib->close_device(dev->context);
+	}
+	wf_free(env, dev->queues, dev->queues_max * sizeof(struct wf_verbs_queues *));
+	wf_free(env, dev->chunk, dev->chunk_max * sizeof(struct wf_verbs_chunk *));
+	wf_free(env, dev, sizeof(*dev));
+}
+
+static enum weft_status
+set_up(struct wf_verbs_device *dev, const struct rdma_cm_id *id, unsigned idx)
+{
+	struct wf_verbs *t = dev->t;
+	dev->context = t->lib->open_device(id->verbs->device);
+	if (dev->context == NULL) {
+		return wf_fail_errno(WEFT_UNAVAILABLE, errno, "%s: cannot be opened", dev->name);
+	}
+	enum weft_status st = wf_verbs_caps_read(dev);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = open_tables(dev);
+	if (st == WEFT_OK && dev->caps.window) {
+		st = wf_verbs_regions_register(dev, dev->pd, dev->region_mr);
+	}
+	return st == WEFT_OK ? watch(dev, idx) : st;
+}
+
+/* One that has gone may be back under its old name: the old one is not looked at. */
+static struct wf_verbs_device *
+find(const struct wf_verbs *t, const char *name)
+{
+	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
+		struct wf_verbs_device *dev = t->device[i];
+		if (dev != NULL && !dev->gone && strcmp(dev->name, name) == 0) {
+			return dev;
+		}
+	}
+	return NULL;
+}
+
+static unsigned
+free_idx(const struct wf_verbs *t)
+{
+	unsigned idx = 0;
+	while (idx < WF_VERBS_DEVICES_MAX && t->device[idx] != NULL) {
+		idx++;
+	}
+	return idx;
+}
+
+static enum weft_status
+check_wanted(const struct wf_verbs *t, const char *name, uint8_t port)
+{
+	const struct wf_verbs_settings *s = &t->settings;
+	if ((s->device[0] != '\0' && strcmp(s->device, name) != 0) ||
+	    (s->port != 0 && s->port != port)) {
+		return wf_fail(WEFT_UNAVAILABLE, "the way leads over %s port %u, not device=%s%s",
+			       name, port, s->device, s->port == 0 ? "" : " at the port asked for");
+	}
+	return WEFT_OK;
+}
+
+static void
+say_opened(const struct wf_verbs_device *dev)
+{
+	const struct wf_verbs_caps *caps = &dev->caps;
+	wf_log(dev->t->transport.env, WF_LOG_INFO,
+	       "verbs: %s is in use: %s, notices by %s, grants by %s, %s", dev->name,
+	       caps->iwarp ? "iWARP" : "InfiniBand or RoCE",
+	       caps->immediate ? "immediate" : "message",
+	       caps->window ? "memory window" : "a domain per peer",
+	       caps->shared_queue ? "a shared receive queue" : "receive queues of their own");
+}
+
+enum weft_status
+wf_verbs_device_get(struct wf_verbs *t, const struct rdma_cm_id *id, struct wf_verbs_device **out)
+{
+	if (id->verbs == NULL) {
+		return wf_fail(WEFT_UNAVAILABLE, "no RDMA device leads there");
+	}
+	const char *name = t->lib->get_device_name(id->verbs->device);
+	enum weft_status st = check_wanted(t, name, id->port_num);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	*out = find(t, name);
+	if (*out != NULL) {
+		return WEFT_OK;
+	}
+	unsigned idx = free_idx(t);
+	if (idx == WF_VERBS_DEVICES_MAX) {
+		return wf_fail(WEFT_NOMEM, "%s: %u RDMA devices are the most", name,
+			       WF_VERBS_DEVICES_MAX);
+	}
+	struct wf_verbs_device *dev = wf_zalloc(t->transport.env, sizeof(*dev));
+	if (dev == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", name, sizeof(*dev));
+	}
+	dev->t = t;
+	snprintf(dev->name, sizeof(dev->name), "%s", name);
+	st = set_up(dev, id, idx);
+	if (st != WEFT_OK) {
+		wf_verbs_device_close(dev);
+		return st;
+	}
+	t->device[idx] = dev;
+	*out = dev;
+	say_opened(dev);
+	return WEFT_OK;
+}
+
+void
+wf_verbs_device_channel(struct wf_verbs_device *dev)
+{
+	struct ibv_cq *cq = NULL;
+	void *context = NULL;
+	while (dev->t->lib->get_cq_event(dev->channel, &cq, &context) == 0) {
+		struct wf_verbs_cq *q = context;
+		q->armed = false;
+		if (++q->unacked == CQ_EVENTS_UNACKED_MAX) { /* each call takes a lock */
+			dev->t->lib->ack_cq_events(q->cq, q->unacked);
+			q->unacked = 0;
+		}
+	}
+}
+
+void
+wf_verbs_devices_forget(const struct wf_verbs *t)
+{
+	/* It looks for what has gone when it is asked for a list. */
+	int count = 0;
+	struct ibv_context **list = t->lib->get_devices(&count);
+	if (list != NULL) {
+		t->lib->free_devices(list);
+	}
+}
+
+void
+wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why)
+{
+	struct wf_verbs *t = dev->t;
+	if (dev->gone) {
+		return;
+	}
+	dev->gone = true;
+	wf_log(t->transport.env, WF_LOG_WARN, "verbs: %s is gone: %s", dev->name, why);
+	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+		struct wf_verbs_conn *c = t->conn[i];
+		if (c != NULL && c->dev == dev) {
+			wf_verbs_conn_end(c, WEFT_LOST, "%s: %s", dev->name, why);
+		}
+	}
+}
+
+/* The link may come back before the retries are used up; who is idle learns it from a question. */
+static void
+on_port_error(struct wf_verbs_device *dev, int port)
+{
+	struct wf_verbs *t = dev->t;
+	wf_log(t->transport.env, WF_LOG_WARN, "verbs: %s: port %d is down", dev->name, port);
+	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+		struct wf_verbs_conn *c = t->conn[i];
+		if (c != NULL && c->dev == dev && c->state == WF_VERBS_UP) {
+			wf_verbs_ask_alive(c);
+		}
+	}
+}
+
+static void
+on_qp_event(struct wf_verbs_device *dev, const struct ibv_async_event *event)
+{
+	struct wf_verbs_conn *c = wf_verbs_link_find(dev, event->element.qp->qp_num);
+	if (c == NULL) {
+		return;
+	}
+	if (event->event_type == IBV_EVENT_QP_FATAL) {
+		wf_verbs_conn_suspect(c);
+	} else {
+		wf_verbs_conn_end(c, WEFT_PROTOCOL, "%s refused what the peer sent: %s", dev->name,
+				  dev->t->lib->event_type_str(event->event_type));
+	}
+}
+
+static void
+on_async(struct wf_verbs_device *dev, const struct ibv_async_event *event)
+{
+	/* The kinds that mean nothing here are many, and grow. */
+	int type = (int)event->event_type;
+	if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+	    type == IBV_EVENT_QP_ACCESS_ERR) {
+		on_qp_event(dev, event);
+	} else if (type == IBV_EVENT_DEVICE_FATAL) {
+		wf_verbs_device_lost(dev, "the device reports a fatal error");
+	} else if (type == IBV_EVENT_CQ_ERR || type == IBV_EVENT_SRQ_ERR) {
+		wf_verbs_device_lost(dev, "one of its queues is broken");
+	} else if (type == IBV_EVENT_PORT_ERR) {
+		on_port_error(dev, event->element.port_num);
+	} else if (type == IBV_EVENT_PORT_ACTIVE) {
+		wf_log(dev->t->transport.env, WF_LOG_INFO, "verbs: %s: port %d is up", dev->name,
+		       event->element.port_num);
+	}
+}
+
+void
+wf_verbs_device_async(struct wf_verbs_device *dev)
+{
+	struct ibv_async_event event;
+	while (dev->t->lib->get_async_event(dev->context, &event) == 0) {
+		dev->t->lib->ack_async_event(&event); /* who ends a queue pair would wait for it */
+		on_async(dev, &event);
+	}
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_grant: what lets a peer write. The device holds each WRITE against the key: a window of
+ * this queue pair, or a region in this peer's domain, of exactly what was granted. This end's own
+ * books (transport/grants.h) say which notices make sense. Thread: the transport's owner. */
+#include <errno.h>
+#include <string.h>
+
+#include "transport/verbs/verbs_internal.h"
+
+/* The range of the grant that was just made. */
+static struct wf_verbs_range
+granted_range(const struct wf_verbs_conn *c, const struct wf_grant *grant)
+{
+	const struct wf_granted *g = &c->grants.granted[c->grants.count - 1];
+	const struct wf_region *region = wf_regions_find(&c->t->regions, grant->region);
+	WF_ASSERT(region != NULL);
+	return (struct wf_verbs_range){
+		.base = g->base,
+		.bytes = g->slot_count > 0 ? g->bytes * g->slot_count : g->bytes,
+		.iova = wf_verbs_iova(&c->dev->caps, region->base, g->base),
+		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+	};
+}
+
+static enum weft_status
+open_window(struct wf_verbs_conn *c, struct ibv_mr *mr, const struct wf_verbs_range *range,
+	    uint32_t *rkey)
+{
+	struct wf_verbs_access *access = &c->access[c->grants.count - 1];
+	access->window = ibv_alloc_mw(c->pd, IBV_MW_TYPE_2);
+	if (access->window == NULL) {
+		return wf_fail_errno(WEFT_NOMEM, errno, "%s: a memory window for %s", c->dev->name,
+				     c->peer);
+	}
+	struct ibv_mw_bind_info info = {
+		.mr = mr,
+		.addr = range->iova,
+		.length = range->bytes,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	};
+	*rkey = ibv_inc_rkey(access->window->rkey);
+	return wf_verbs_bind(c, access->window, &info, *rkey);
+}
+
+static enum weft_status
+open_access(struct wf_verbs_conn *c, const struct wf_grant *grant, struct wf_verbs_key *key)
+{
+	struct wf_verbs_range range = granted_range(c, grant);
+	struct wf_verbs_access *access = &c->access[c->grants.count - 1];
+	const struct wf_verbs_caps *caps = &c->dev->caps;
+	key->at = range.iova;
+	if (caps->window && !caps->window_is_loose) {
+		return open_window(c, c->dev->region_mr[grant->region - 1], &range, &key->rkey);
+	}
+	if (caps->window) { /* a region of no more than the grant, behind the window */
+		range.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
+	}
+	if (c->t->settings.relaxed == WF_VERBS_AUTO) {
+		range.access |= IBV_ACCESS_RELAXED_ORDERING;
+	}
+	enum weft_status st = wf_verbs_register(c->dev, c->pd, &range, &access->mr);
+	if (st == WEFT_OK && caps->window) {
+		return open_window(c, access->mr, &range, &key->rkey);
+	}
+	if (st == WEFT_OK) {
+		key->rkey = access->mr->rkey;
+	}
+	return st;
+}
+
+enum weft_status
+wf_verbs_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
+{
+	struct wf_verbs_conn *c = wf_verbs_conn_of(conn);
+	if (c->state != WF_VERBS_UP) {
+		return wf_fail(WEFT_INVALID, "grant to %s: the connection is not up", c->peer);
+	}
+	struct wf_grant_key key;
+	enum weft_status st = wf_grants_add(&c->grants, grant, &key);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_verbs_key mine = {
+		.mark = c->mark,
+		.bytes = grant->bytes,
+		.slots = grant->kind == WF_GRANT_SLOTS ? grant->slot_count : 0,
+	};
+	st = open_access(c, grant, &mine);
+	if (st != WEFT_OK) {
+		/* It stays in the books, under a nonce that nobody was told. */
+		return st;
+	}
+	wf_verbs_key_write(&mine, &key);
+	*out = key;
+	return WEFT_OK;
+}
+
+void
+wf_verbs_access_close(struct wf_verbs_conn *c)
+{
+	for (unsigned i = 0; i < WF_GRANTS_MAX; i++) {
+		if (c->access[i].window != NULL) {
+			(void)ibv_dealloc_mw(c->access[i].window);
+			c->access[i].window = NULL;
+		}
+		if (c->qp == NULL) { /* the peer may write until then */
+			wf_verbs_deregister(c->dev, &c->access[i].mr);
+		}
+	}
+}
+
+void
+wf_verbs_release(struct wf_conn *conn, uint32_t slot)
+{
+	uint32_t buffer = 0;
+	(void)wf_grants_release(&wf_verbs_conn_of(conn)->grants, slot, &buffer);
+}
+
+enum weft_status
+wf_verbs_put_notice(struct wf_verbs_conn *c, uint32_t tag, struct wf_landing *out)
+{
+	const struct wf_granted *g = &c->grants.granted[0];
+	/* The device has checked where it went. A slot is named by the tag; of a place nobody asks.
+	 */
+	struct wf_put_claim claim = {.grant = 1, .tag = tag, .nonce = g->nonce};
+	if (c->grants.count == 0) {
+		return wf_put_claim_refuse(&claim, "a notice, and nothing was granted");
+	}
+	return wf_grants_open(&c->grants, &claim, out);
+}
+
+enum weft_status
+wf_verbs_put_claim(struct wf_verbs_conn *c, const struct wf_head *head, struct wf_landing *out)
+{
+	struct wf_put_claim claim = {
+		.grant = head->region,
+		.tag = head->slice,
+		.nonce = head->request_id,
+		.offset = head->offset,
+		.bytes = head->step,
+	};
+	if (claim.bytes == 0 || claim.bytes > c->t->opts.put_bytes_max) {
+		return wf_put_claim_refuse(&claim, "its length is not allowed");
+	}
+	enum weft_status st = wf_grants_open(&c->grants, &claim, out);
+	if (st == WEFT_OK && (head->flags & WF_VERBS_UNWRITTEN) != 0) {
+		return wf_put_claim_refuse(&claim, "its key is not of this connection");
+	}
+	return st;
+}

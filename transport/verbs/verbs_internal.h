@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_internal: what the files of the verbs backend share.
+ *
+ * A connection is a queue pair (RC) that rdma_cm sets up. Each transport opens its devices for
+ * itself, so that lanes share nothing: one protection domain, two completion queues, one shared
+ * receive queue a device. Thread: the transport's owner, but for the run of a task. */
+#pragma once
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/assert.h"
+#include "base/env.h"
+#include "transport/events.h"
+#include "transport/grants.h"
+#include "transport/ops.h"
+#include "transport/regions.h"
+#include "transport/verbs/verbs_lib.h"
+#include "transport/verbs/verbs_settings.h"
+#include "transport/verbs/verbs_sq.h"
+#include "transport/verbs/verbs_wire.h"
+#include "wire/head.h"
+
+#define WF_VERBS_DEVICES_MAX 8u   /* that one transport uses */
+#define WF_VERBS_LISTENERS_MAX 8u /* a name may have several addresses */
+#define WF_VERBS_ADDRESSES_MAX 8u
+/* Frames without a credit that a peer may have on the way. A peer returns credits when it has half
+ * of them, so two are under way at most: three halves would be more than were given. */
+#define WF_VERBS_CONTROL_MAX 4u
+#define WF_VERBS_RX_BYTES (WF_VERBS_FRAME_BYTES + WF_MSG_BODY_MAX) /* of a receive buffer */
+#define WF_VERBS_RING_BYTES (128u << 10) /* messages taken and not yet sent, per connection */
+#define WF_VERBS_CREDIT_FRAMES 8u        /* places for CREDIT frames behind the ring */
+#define WF_VERBS_BATCH 16u               /* work requests of one call of the device */
+#define WF_VERBS_POLL 16u                /* completions of one call */
+#define WF_VERBS_POLL_MAX 256u           /* completions of one queue in one poll */
+#define WF_VERBS_QUEUES_CONNS 64u        /* connections that share completion queues */
+#define WF_VERBS_BUCKETS 256u            /* of queue pair numbers; a power of two */
+#define WF_VERBS_INTERNAL_OPS 4u         /* START, HELLO, verdict, CLOSE */
+#define WF_VERBS_DRAIN_NS WF_NS_PER_S    /* bound of WF_DISCONNECT_DRAIN, and of a refusal */
+#define WF_VERBS_LOOK_NS WF_NS_PER_MS    /* how often a busy transport looks at its descriptors */
+/* A queue pair in error says less than the connection manager: so long its word is waited for. */
+#define WF_VERBS_VERDICT_NS (100 * WF_NS_PER_MS)
+/* The kernel keeps to itself that a peer withdrew its request, so it is asked so often. */
+#define WF_VERBS_WITHDRAWN_NS (20 * WF_NS_PER_MS)
+#define WF_VERBS_BIND_NS                                                                           \
+	(10 * WF_NS_PER_MS)       /* bound of a wait for a window that is being bound              \
+				   */
+#define WF_VERBS_ADDRESS_BYTES 64 /* "[v6 address]:port" */
+
+struct wf_verbs;
+struct wf_verbs_conn;
+struct wf_verbs_queues;
+
+/* ---- receive buffers ---- */
+
+struct wf_verbs_rx {
+	struct wf_verbs_rx *next;
+	struct wf_verbs_chunk *chunk;
+	struct wf_verbs_conn *conn; /* whose frame it holds; NULL: nobody's any more */
+	uint8_t *data;              /* WF_VERBS_RX_BYTES */
+	uint32_t bytes;
+	uint32_t tag; /* notice: of the PUT */
+	bool notice;  /* an immediate came, and the buffer is empty */
+	bool counted; /* it needed a credit */
+	struct wf_verbs_frame frame;
+};
+
+/* The receive buffers that a connection brings with it; with a shared queue they stay when it goes,
+ * and the next one brings none. */
+struct wf_verbs_chunk {
+	struct wf_verbs_queues *queues;
+	struct wf_verbs_conn *conn; /* NULL: of the shared queue */
+	uint32_t idx, generation;   /* in the device's table; which of those that were there */
+	uint32_t count;
+	uint8_t *memory;
+	struct ibv_mr *mr;
+	struct wf_verbs_rx rx[];
+};
+
+struct wf_verbs_rx_list {
+	struct wf_verbs_rx *first, *last;
+};
+
+/* ---- devices ---- */
+
+/* What a device can, after the settings. */
+struct wf_verbs_caps {
+	bool iwarp;
+	bool immediate;       /* WRITE with immediate data */
+	bool window;          /* memory windows of type 2; else a domain per peer */
+	bool shared_queue;    /* and its buffers may be used by all our queue pairs */
+	bool window_is_loose; /* writes are held against the region behind it, not against its
+				 bounds */
+	bool query_is_true;   /* query_qp tells the state */
+	bool odd_offsets;     /* see open_filler in verbs_device.c */
+	bool own_addresses;   /* a region may have other addresses than the process gives it */
+	uint32_t conn_max;
+	uint32_t queues_share; /* connections that share queues */
+	uint32_t send_queue;   /* work requests of a connection */
+	uint32_t rx_share;     /* receive buffers of a connection */
+	uint64_t message_max;  /* bytes of one work request */
+};
+
+struct wf_verbs_cq {
+	struct ibv_cq *cq;
+	bool armed;
+	unsigned unacked; /* events */
+};
+
+/* The queues that some connections of a device have in common; as many as there are connections
+ * for.
+ */
+struct wf_verbs_queues {
+	struct wf_verbs_device *dev;
+	struct wf_verbs_cq send, receive;
+	struct ibv_srq *srq;           /* NULL: each connection has a queue of its own */
+	uint32_t conn_count;           /* at most caps.queues_share */
+	uint32_t shares_used;          /* shared queue: connections that it has buffers for */
+	struct wf_verbs_rx_list fresh; /* shared queue: buffers to be posted */
+};
+
+struct wf_verbs_device {
+	struct wf_verbs *t;
+	char name[WF_VERBS_DEVICE_BYTES];
+	struct ibv_context *context;
+	struct wf_verbs_caps caps;
+	uint32_t inline_bytes; /* what the first queue pair was given */
+	bool inline_known;     /* there was one */
+	bool gone;             /* fatal or removed: no new connections */
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *filler;           /* nothing completes there */
+	struct wf_verbs_queues **queues; /* [queues_max], the first queues_count are there */
+	uint32_t queues_count, queues_max;
+	struct ibv_mr *region_mr[WF_REGIONS_MAX]; /* of the transport's regions, in `pd` */
+	struct wf_verbs_chunk **chunk;            /* [chunk_max] */
+	uint32_t chunk_count, chunk_max, chunk_generation;
+	uint32_t conn_count;
+	struct wf_verbs_conn *bucket[WF_VERBS_BUCKETS]; /* by number of the queue pair */
+};
+
+/* ---- connections ---- */
+
+struct wf_verbs_listener {
+	struct rdma_cm_id *id; /* NULL: it has gone with its device */
+	char at[WF_VERBS_ADDRESS_BYTES];
+};
+
+enum wf_verbs_state {
+	WF_VERBS_RESOLVING,  /* connecting end: the helper thread looks the name up */
+	WF_VERBS_ADDRESSING, /* rdma_cm looks for a device and the neighbour */
+	WF_VERBS_ROUTING,    /* and for the path */
+	WF_VERBS_CONNECTING, /* the request is under way */
+	WF_VERBS_SHAKING,    /* the queue pair lives; hello or verdict are awaited */
+	WF_VERBS_DECIDED,    /* it is here; its event waits for room */
+	WF_VERBS_WAITING,    /* accepting end: UP was delivered, no answer yet */
+	WF_VERBS_UP,
+	WF_VERBS_DRAINING,  /* disconnected or refused: sends what is left, then its last frame */
+	WF_VERBS_LINGERING, /* all sent: waits for the peer to close */
+	WF_VERBS_ENDING,    /* the peer has ended: what came before is delivered */
+	WF_VERBS_DYING,     /* the queue pair is gone; DONEs and DOWN wait for room */
+	WF_VERBS_DEAD,      /* DOWN was delivered, or never will be */
+};
+
+/* An operation that was taken, or a frame of this backend's own. */
+struct wf_verbs_entry {
+	uint64_t cookie;
+	enum wf_verbs_frame_kind kind;
+	bool internal;  /* nobody waits for its DONE */
+	bool claim;     /* PUT: a frame says what it is; else an immediate says the tag */
+	bool unwritten; /* PUT: it would be refused, so the bytes stay here */
+	const uint8_t *src;
+	uint64_t bytes;   /* of the PUT, or of head and body */
+	uint64_t written; /* PUT: bytes that are posted */
+	uint64_t remote;  /* PUT: address there */
+	uint32_t rkey, lkey, tag, region;
+	uint64_t ring_at, ring_end; /* of the frame; free up to ring_end when it is done */
+	uint64_t last;              /* position of its last work request */
+};
+
+/* taken >= posted >= done; entry i is at i % entry_count. */
+struct wf_verbs_tx {
+	struct wf_verbs_entry *entry; /* [entry_count] */
+	uint32_t entry_count;
+	uint64_t taken, posted, done;
+	uint64_t user_taken, user_done; /* of them, operations of the caller */
+	uint8_t *ring;                  /* WF_VERBS_RING_BYTES, and CREDIT frames behind */
+	struct ibv_mr *mr;
+	uint64_t ring_head, ring_tail; /* taken up to head, free from tail; positions only grow */
+	struct wf_verbs_sq sq;
+	uint32_t credits;     /* of the peer's: frames that may be on the way */
+	uint32_t frames_sent; /* that needed a credit */
+	uint32_t frames_returned;
+	uint64_t credit_last[WF_VERBS_CREDIT_FRAMES]; /* position of the frame at that place, + 1 */
+	unsigned credit_next;
+	uint64_t put_bytes;     /* of PUTs whose notice does not say their length */
+	uint64_t put_bytes_max; /* of the peer; 0: not known yet */
+	uint64_t progress_ns;   /* when something was last completed or returned */
+};
+
+struct wf_verbs_rx_state {
+	struct wf_verbs_rx_list list;  /* completed, and not delivered */
+	struct wf_verbs_rx_list fresh; /* without a shared queue: to be posted */
+	uint32_t frames_taken;         /* that needed a credit */
+	uint32_t frames_returned;      /* their buffers are posted again */
+	uint32_t returned_said;        /* what the peer knows of it */
+	uint64_t put_bytes;            /* as the peer said it last */
+	uint64_t heard_ns;             /* when the peer was last heard */
+};
+
+/* What blocks. Outlives the connection's DOWN if it must. */
+struct wf_verbs_task {
+	struct wf_task task;
+	bool running; /* owner's view */
+	/* Look-up. */
+	struct wf_host host;
+	int error;
+	unsigned address_count;
+	struct sockaddr_storage address[WF_VERBS_ADDRESSES_MAX];
+	/* Connect. */
+	const struct wf_verbs_lib *lib;
+	struct rdma_cm_id *id;
+	struct rdma_conn_param param;
+	uint8_t data[WF_VERBS_PRIVATE_MAX];
+};
+
+/* What lets the peer write into one grant. */
+struct wf_verbs_access {
+	struct ibv_mw *window; /* or */
+	struct ibv_mr *mr;
+};
+
+struct wf_verbs_conn {
+	struct wf_conn conn; /* first */
+	enum wf_verbs_state state;
+	bool incoming;
+	bool visible;       /* the caller has the pointer: DOWN is owed */
+	bool was_up;        /* counted as up */
+	bool steady;        /* UP: what comes, comes through the completion queues */
+	bool disconnected;  /* by this end: only DONE and DOWN from here on */
+	bool refused;       /* by this end */
+	bool last_queued;   /* CLOSE or REFUSES */
+	bool may_send;      /* connecting end: established; accepting end: START came */
+	bool linked;        /* the connection manager says, or said, that both ends are connected */
+	bool hello_follows; /* accepting end: in a frame */
+	bool verdict_is_no; /* connecting end */
+	bool peer_closed;   /* its CLOSE came while this end drains */
+	bool suspected;     /* the queue pair is in error; why is found out at the next visit */
+	bool ready;         /* in the ready list */
+	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
+	struct wf_verbs *t;
+	uint32_t idx, generation; /* in the transport's table; which of those that were there */
+	struct wf_verbs_conn *ready_next;
+
+	/* Link. */
+	struct rdma_cm_id *id;
+	struct wf_verbs_device *dev; /* NULL until the link was opened once */
+	struct wf_verbs_queues *queues;
+	struct ibv_pd *pd; /* the device's, or the connection's own */
+	struct ibv_qp *qp;
+	uint32_t qp_num;
+	struct wf_verbs_conn *bucket_next;
+	struct wf_verbs_chunk *chunk;             /* without a shared queue */
+	struct ibv_mr *region_mr[WF_REGIONS_MAX]; /* in a domain of its own */
+	struct wf_verbs_access access[WF_GRANTS_MAX];
+	bool peer_takes_immediate;
+	uint32_t mark, peer_mark;
+
+	struct wf_grants grants;
+	struct wf_verbs_tx tx;
+	struct wf_verbs_rx_state rx;
+
+	uint8_t blob[WF_BLOB_ROOM]; /* hello, then verdict */
+	size_t blob_bytes;
+
+	/* Connecting end. */
+	struct wf_verbs_task task;
+	struct wf_host to;
+	struct sockaddr_storage address[WF_VERBS_ADDRESSES_MAX];
+	unsigned address_count, address_next;
+	uint64_t attempt_ns; /* end of the whole attempt */
+
+	/* ENDING, and a queue pair in error whose cause is not known yet. */
+	enum weft_status end_status;
+	char end_why[WF_WHY_BYTES];
+
+	char peer[WF_HOST_BYTES + 8 + WF_VERBS_ADDRESS_BYTES];
+	char why[WF_WHY_BYTES];
+	enum weft_status down_status;
+};
+
+enum wf_verbs_source_kind {
+	WF_VERBS_SOURCE_WAKE,
+	WF_VERBS_SOURCE_CM,
+	WF_VERBS_SOURCE_CHANNEL, /* completion queues of a device */
+	WF_VERBS_SOURCE_ASYNC,   /* a device's other events */
+};
+
+struct wf_verbs_batch {
+	struct wf_verbs_conn *conn;
+	unsigned count;
+	struct ibv_send_wr wr[WF_VERBS_BATCH];
+	struct ibv_sge sge[WF_VERBS_BATCH];
+};
+
+struct wf_verbs {
+	struct wf_transport transport; /* first */
+	struct wf_transport_opts opts;
+	struct wf_transport_info info;
+	struct wf_verbs_settings settings;
+	const struct wf_verbs_lib *lib;
+	int epoll_fd;
+	int wake_fd; /* eventfd, edge-triggered and never read: each write is one edge */
+	struct rdma_event_channel *cm;
+	struct wf_verbs_listener listener[WF_VERBS_LISTENERS_MAX];
+	unsigned listener_count;
+	struct wf_verbs_device *device[WF_VERBS_DEVICES_MAX]; /* NULL: free */
+	struct wf_regions regions;
+	struct wf_verbs_conn **conn; /* [conn_max], NULL: free */
+	uint32_t conn_count, conn_generation;
+	uint32_t steady_count; /* of the connections */
+
+	struct wf_verbs_conn *ready_first, *ready_last;
+	unsigned ready_count;
+	struct wf_verbs_rx_list lent; /* events of the last poll point into them */
+	struct wf_verbs_batch batch;
+
+	uint64_t now_ns; /* of the poll, or of one shortly before */
+	unsigned polls_since_clock;
+	uint64_t timer_ns; /* nothing is due before; may be early */
+	uint64_t look_ns;  /* look at the descriptors then */
+	bool work_left;    /* this poll leaves something that nobody will tell of */
+	bool dead_waiting; /* some connection is DEAD: the next poll frees it */
+	bool armed;
+	bool slept;        /* armed, and the poll behind it was empty */
+	uint64_t armed_ns; /* deadline that arm gave */
+};
+
+static inline struct wf_verbs *
+wf_verbs_of(struct wf_transport *transport)
+{
+	return (struct wf_verbs *)transport;
+}
+
+static inline struct wf_verbs_conn *
+wf_verbs_conn_of(struct wf_conn *conn)
+{
+	return (struct wf_verbs_conn *)conn;
+}
+
+static inline void
+wf_verbs_rx_push(struct wf_verbs_rx_list *list, struct wf_verbs_rx *rx)
+{
+	rx->next = NULL;
+	if (list->last == NULL) {
+		list->first = rx;
+	} else {
+		list->last->next = rx;
+	}
+	list->last = rx;
+}
+
+static inline struct wf_verbs_rx *
+wf_verbs_rx_pop(struct wf_verbs_rx_list *list)
+{
+	struct wf_verbs_rx *rx = list->first;
+	list->first = rx->next;
+	if (list->first == NULL) {
+		list->last = NULL;
+	}
+	return rx;
+}
+
+/* verbs.c */
+enum weft_status wf_verbs_watch(struct wf_verbs *t, int fd, enum wf_verbs_source_kind kind,
+				unsigned idx) WEFT_MUST_CHECK;
+void wf_verbs_unwatch(struct wf_verbs *t, int fd);
+void wf_verbs_timer_before(struct wf_verbs *t, uint64_t when_ns);
+/* Count and note someone who was sent away. */
+void wf_verbs_stranger(struct wf_verbs *t, const char *why);
+
+/* verbs_device.c: devices, and what a transport has of them. */
+/* The device that `id` was bound to, opened if need be. */
+enum weft_status wf_verbs_device_get(struct wf_verbs *t, const struct rdma_cm_id *id,
+				     struct wf_verbs_device **out) WEFT_MUST_CHECK;
+void wf_verbs_device_close(struct wf_verbs_device *dev);
+/* Queues with room for one more connection. */
+enum weft_status wf_verbs_queues_get(struct wf_verbs_device *dev,
+				     struct wf_verbs_queues **out) WEFT_MUST_CHECK;
+/* Read what a descriptor told of. */
+void wf_verbs_device_async(struct wf_verbs_device *dev);
+void wf_verbs_device_channel(struct wf_verbs_device *dev);
+/* Make librdmacm close the devices that it has opened, and that are gone: their removal waits. */
+void wf_verbs_devices_forget(const struct wf_verbs *t);
+/* No more of it: its connections end. */
+void wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why);
+
+/* verbs_caps.c: what a device can. */
+/* Reads no setting but the masks and sizes. */
+enum weft_status wf_verbs_caps_read(struct wf_verbs_device *dev) WEFT_MUST_CHECK;
+/* The entry of the table that connections of `family` should use; -1: none. */
+int wf_verbs_gid_pick(const struct ibv_gid_entry *entries, unsigned count, int family);
+/* The device's address that the settings choose, to bind a connection to. WEFT_UNAVAILABLE. */
+enum weft_status wf_verbs_source_address(struct wf_verbs *t, int family,
+					 struct sockaddr_storage *out) WEFT_MUST_CHECK;
+
+/* verbs_memory.c: registering. */
+/* May so much more be locked? WEFT_NOMEM says how much may, and the remedy. */
+enum weft_status wf_verbs_memlock_check(uint64_t bytes, uint64_t locked_bytes,
+					uint64_t limit_bytes) WEFT_MUST_CHECK;
+struct wf_verbs_range {
+	void *base;
+	size_t bytes;
+	uint64_t iova; /* the address by which the device knows `base` */
+	unsigned access;
+};
+
+enum weft_status wf_verbs_register(struct wf_verbs_device *dev, struct ibv_pd *pd,
+				   const struct wf_verbs_range *range,
+				   struct ibv_mr **out) WEFT_MUST_CHECK;
+void wf_verbs_deregister(const struct wf_verbs_device *dev, struct ibv_mr **mr);
+/* What the device calls an address within a region: a peer that is told learns little of ours. */
+uint64_t wf_verbs_iova(const struct wf_verbs_caps *caps, const void *region_base, const void *at);
+/* Memory of this backend's own, under its own addresses. */
+enum weft_status wf_verbs_register_own(struct wf_verbs_device *dev, struct ibv_pd *pd, void *base,
+				       size_t bytes, struct ibv_mr **out) WEFT_MUST_CHECK;
+/* The transport's regions that PUTs are read from, and windows are bound to. */
+enum weft_status wf_verbs_regions_register(struct wf_verbs_device *dev, struct ibv_pd *pd,
+					   struct ibv_mr **mr) WEFT_MUST_CHECK;
+enum weft_status wf_verbs_region_add(struct wf_transport *transport, const struct wf_region *region,
+				     uint32_t *out);
+void wf_verbs_region_remove(struct wf_transport *transport, uint32_t region);
+
+/* verbs_link.c: the queue pair of a connection and all that belongs to it. */
+/* On the device of c->id. The queue pair is in state INIT, with its receive buffers posted. */
+enum weft_status wf_verbs_link_open(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
+/* To RTS, unless the kernel does that. */
+enum weft_status wf_verbs_link_start(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
+/* The queue pair is in error, and this end did not put it there: this device refused what the peer
+ * sent. false also where the device does not tell. */
+bool wf_verbs_link_was_violated(const struct wf_verbs_conn *c);
+/* The request that c->id stands for has not been withdrawn. */
+bool wf_verbs_link_is_asked(const struct wf_verbs_conn *c);
+/* Nothing moves any more; what has come can still be polled. */
+void wf_verbs_link_stop(struct wf_verbs_conn *c);
+/* Ends it, at once: no byte moves any more. Buffers of events stay. */
+void wf_verbs_link_close(struct wf_verbs_conn *c);
+/* The connection is about to be freed, or to go to another device: its link is closed. */
+void wf_verbs_link_leave(struct wf_verbs_conn *c);
+struct wf_verbs_conn *wf_verbs_link_find(const struct wf_verbs_device *dev, uint32_t qp_num);
+
+/* verbs_conn.c: life and death of a connection. */
+struct wf_verbs_conn *wf_verbs_conn_create(struct wf_verbs *t, bool incoming);
+/* Releases everything; no event. */
+void wf_verbs_conn_destroy(struct wf_verbs_conn *c);
+void wf_verbs_conn_ready(struct wf_verbs_conn *c);
+void wf_verbs_conn_deadline(struct wf_verbs_conn *c, uint64_t deadline_ns);
+/* At once. The text becomes "PEER: text". A stranger is counted and dropped. */
+void wf_verbs_conn_down(struct wf_verbs_conn *c, enum weft_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Deliver what came before, then down. */
+void wf_verbs_conn_end(struct wf_verbs_conn *c, enum weft_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The connection manager says that the peer has gone. */
+void wf_verbs_conn_gone(struct wf_verbs_conn *c);
+/* The queue pair is in error, and nobody knows why yet. */
+void wf_verbs_conn_suspect(struct wf_verbs_conn *c);
+/* One turn: whatever the state asks for. */
+void wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events);
+void wf_verbs_conn_expire(struct wf_verbs_conn *c);
+/* When to look at it again; WF_NEVER. */
+uint64_t wf_verbs_conn_due_ns(const struct wf_verbs_conn *c);
+void wf_verbs_conn_disconnect(struct wf_conn *conn, enum wf_disconnect how);
+/* UP at this end. */
+void wf_verbs_conn_is_up(struct wf_verbs_conn *c);
+
+/* verbs_cm.c: events of the connection manager, and the way from there to UP. */
+void wf_verbs_cm_read(struct wf_verbs *t);
+enum weft_status wf_verbs_answer(struct wf_conn *conn, bool accept, const void *verdict,
+				 size_t verdict_bytes);
+/* Make the link and accept; SHAKING or down afterwards. NULL, or too long: the verdict follows. */
+void wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdict_bytes);
+/* Deliver hello or verdict. */
+void wf_verbs_shake_emit(struct wf_verbs_conn *c, struct wf_events *events);
+/* The private data of this end. */
+struct wf_verbs_private wf_verbs_private_of(const struct wf_verbs_conn *c,
+					    enum wf_verbs_private_type type);
+
+/* verbs_connect.c */
+enum weft_status wf_verbs_connect(struct wf_transport *transport, const struct wf_host *to,
+				  const void *hello, size_t hello_bytes, void *user,
+				  struct wf_conn **out);
+/* Try the addresses that are left. */
+void wf_verbs_connect_next(struct wf_verbs_conn *c, const char *why);
+/* What the connection manager brings on the way. */
+void wf_verbs_connect_address(struct wf_verbs_conn *c);
+void wf_verbs_connect_route(struct wf_verbs_conn *c);
+/* Look whether the helper thread has finished. */
+void wf_verbs_connect_visit(struct wf_verbs_conn *c);
+void wf_verbs_address_format(const struct sockaddr *address, char out[WF_VERBS_ADDRESS_BYTES]);
+
+/* verbs_listen.c */
+enum weft_status wf_verbs_listen(struct wf_transport *transport, const struct wf_host *at,
+				 uint16_t *port);
+void wf_verbs_listeners_close(struct wf_verbs *t);
+/* A request came in on a listener; `id` is the connection manager's, `data` what came with it. */
+void wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data,
+		      size_t data_bytes);
+
+/* verbs_grant.c: grants, and what a PUT may touch. */
+enum weft_status wf_verbs_grant(struct wf_conn *conn, const struct wf_grant *grant,
+				struct wf_grant_key *out);
+void wf_verbs_release(struct wf_conn *conn, uint32_t slot);
+void wf_verbs_access_close(struct wf_verbs_conn *c);
+/* A PUT that an immediate, or a frame, tells of. */
+enum weft_status wf_verbs_put_notice(struct wf_verbs_conn *c, uint32_t tag,
+				     struct wf_landing *out) WEFT_MUST_CHECK;
+enum weft_status wf_verbs_put_claim(struct wf_verbs_conn *c, const struct wf_head *head,
+				    struct wf_landing *out) WEFT_MUST_CHECK;
+
+/* verbs_send.c */
+enum weft_status wf_verbs_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
+			       unsigned *taken);
+/* Queue a frame of this backend's own. */
+void wf_verbs_say(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind, const void *body,
+		  size_t bytes);
+/* Hand to the device what credits and slots allow. */
+void wf_verbs_pump(struct wf_verbs_conn *c);
+/* Return credits, if it is time. */
+void wf_verbs_return_credits(struct wf_verbs_conn *c);
+/* Ask the peer's device whether it is there. */
+void wf_verbs_ask_alive(struct wf_verbs_conn *c);
+bool wf_verbs_tx_idle(const struct wf_verbs_conn *c);
+/* DONE for what is completed, or, with LOST, for everything. */
+void wf_verbs_emit_done(struct wf_verbs_conn *c, struct wf_events *events, enum weft_status status);
+/* Take in send completions. Returns how many there were. */
+unsigned wf_verbs_poll_send(struct wf_verbs_queues *q);
+/* Post `window`, bound to a range, and wait a moment. */
+enum weft_status wf_verbs_bind(struct wf_verbs_conn *c, struct ibv_mw *window,
+			       const struct ibv_mw_bind_info *info, uint32_t rkey) WEFT_MUST_CHECK;
+
+/* verbs_recv.c */
+/* Take in receive completions. Returns how many there were. */
+unsigned wf_verbs_poll_receive(struct wf_verbs_queues *q);
+/* Deliver; `discard`: nothing but what frames say to this end itself. */
+void wf_verbs_receive(struct wf_verbs_conn *c, struct wf_events *events, bool discard);
+/* A buffer is no longer needed: it goes back to its queue with the next flush. */
+void wf_verbs_rx_forget(struct wf_verbs_rx *rx);
+/* Those that events pointed into. */
+void wf_verbs_rx_take_back(struct wf_verbs *t);
+/* Post what waits to be, of the queue that `c` receives from. */
+void wf_verbs_rx_flush(struct wf_verbs_conn *c);
+/* The same for a queue that all share: who took its buffers may be gone, and nobody else can come
+ * before there are some. */
+void wf_verbs_rx_flush_shared(struct wf_verbs_queues *q);
+/* A share of receive buffers for a connection, posted. */
+enum weft_status wf_verbs_rx_open(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
+/* The link is closed; what was not delivered is dropped. */
+void wf_verbs_rx_drop(struct wf_verbs_conn *c);
+void wf_verbs_chunk_free(struct wf_verbs_chunk *chunk);

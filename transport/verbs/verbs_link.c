@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_link: the queue pair of a connection and what belongs to it. It is made here and not by
+ * librdmacm, so that it lives in this transport's own context, and so that its timers are ours:
+ * what the connection manager would set are seconds. Thread: the transport's owner. */
+#include <errno.h>
+#include <string.h>
+
+#include "transport/verbs/verbs_internal.h"
+
+#define RING_ALL_BYTES (WF_VERBS_RING_BYTES + WF_VERBS_CREDIT_FRAMES * WF_VERBS_FRAME_BYTES)
+#define SQ_RESERVE 4u /* slots for CREDIT frames */
+
+static struct wf_verbs_conn **
+bucket_of(struct wf_verbs_device *dev, uint32_t qp_num)
+{
+	return &dev->bucket[qp_num % WF_VERBS_BUCKETS];
+}
+
+struct wf_verbs_conn *
+wf_verbs_link_find(const struct wf_verbs_device *dev, uint32_t qp_num)
+{
+	struct wf_verbs_conn *c = dev->bucket[qp_num % WF_VERBS_BUCKETS];
+	while (c != NULL && c->qp_num != qp_num) {
+		c = c->bucket_next;
+	}
+	return c;
+}
+
+static void
+bucket_remove(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_conn **at = bucket_of(c->dev, c->qp_num);
+	while (*at != NULL && *at != c) {
+		at = &(*at)->bucket_next;
+	}
+	if (*at == c) {
+		*at = c->bucket_next;
+	}
+}
+
+static enum weft_status
+open_memory(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_device *dev = c->dev;
+	struct wf_env *env = c->t->transport.env;
+	c->tx.entry_count = c->t->opts.op_max + WF_VERBS_INTERNAL_OPS;
+	if (c->tx.entry == NULL) {
+		c->tx.entry = wf_zalloc_array(env, c->tx.entry_count, sizeof(*c->tx.entry));
+		c->tx.ring = env->ops->alloc(env, RING_ALL_BYTES, 4096);
+	}
+	if (c->tx.entry == NULL || c->tx.ring == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: no memory for the connection's buffers, %zu bytes",
+			       c->peer, c->tx.entry_count * sizeof(*c->tx.entry) + RING_ALL_BYTES);
+	}
+	c->pd = dev->pd;
+	if (!dev->caps.window) {
+		c->pd = dev->t->lib->alloc_pd(dev->context);
+		if (c->pd == NULL) {
+			return wf_fail_errno(WEFT_NOMEM, errno, "%s: a domain for %s", dev->name,
+					     c->peer);
+		}
+		enum weft_status st = wf_verbs_regions_register(dev, c->pd, c->region_mr);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	return wf_verbs_register_own(dev, c->pd, c->tx.ring, RING_ALL_BYTES, &c->tx.mr);
+}
+
+/* Devices refuse what they cannot inline instead of saying how much they can. */
+static struct ibv_qp *
+create_qp(struct wf_verbs_conn *c, uint32_t inline_bytes)
+{
+	struct wf_verbs_device *dev = c->dev;
+	struct ibv_qp_init_attr init = {
+		.send_cq = c->queues->send.cq,
+		.recv_cq = c->queues->receive.cq,
+		.srq = c->queues->srq,
+		.qp_type = IBV_QPT_RC,
+		.cap =
+			{
+				.max_send_wr = dev->caps.send_queue,
+				.max_recv_wr = c->queues->srq == NULL ? dev->caps.rx_share : 0,
+				.max_send_sge = 1,
+				.max_recv_sge = 1,
+				.max_inline_data = inline_bytes,
+			},
+	};
+	struct ibv_qp *qp = dev->t->lib->create_qp(c->pd, &init);
+	if (qp != NULL) {
+		/* As asked: what rounding up adds is not used on others, and not all say it. */
+		dev->inline_bytes = inline_bytes;
+		dev->inline_known = true;
+	}
+	return qp;
+}
+
+static enum weft_status
+open_qp(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_device *dev = c->dev;
+	uint32_t asked = dev->inline_known ? dev->inline_bytes : dev->t->settings.inline_bytes;
+	errno = ENOMEM; /* there are providers that leave it alone */
+	c->qp = create_qp(c, asked);
+	while (c->qp == NULL && asked > 0) {
+		asked = asked >= 2 * WF_VERBS_FRAME_BYTES ? asked / 2
+			: asked > WF_VERBS_FRAME_BYTES    ? WF_VERBS_FRAME_BYTES
+							  : 0;
+		c->qp = create_qp(c, asked);
+	}
+	if (c->qp == NULL) {
+		return wf_fail_errno(WEFT_NOMEM, errno, "%s: a queue pair for %s", dev->name,
+				     c->peer);
+	}
+	c->qp_num = c->qp->qp_num;
+	c->bucket_next = *bucket_of(dev, c->qp_num);
+	*bucket_of(dev, c->qp_num) = c;
+	wf_verbs_sq_init(&c->tx.sq, dev->caps.send_queue, SQ_RESERVE);
+	return WEFT_OK;
+}
+
+static uint32_t
+mtu_code(int32_t bytes)
+{
+	uint32_t code = IBV_MTU_256;
+	for (int32_t mtu = 256; mtu * 2 <= bytes && code < IBV_MTU_4096; mtu *= 2) {
+		code++;
+	}
+	return code;
+}
+
+/* What the connection manager would set, corrected. */
+static void
+adjust(const struct wf_verbs_conn *c, struct ibv_qp_attr *attr, int *mask)
+{
+	const struct wf_verbs_settings *s = &c->t->settings;
+	if ((*mask & IBV_QP_ACCESS_FLAGS) != 0) {
+		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	}
+	if (c->dev->caps.iwarp) {
+		return;
+	}
+	if (attr->qp_state == IBV_QPS_INIT && s->pkey >= 0) {
+		attr->pkey_index = (uint16_t)s->pkey;
+	}
+	if (attr->qp_state == IBV_QPS_RTR) {
+		attr->min_rnr_timer = (uint8_t)s->rnr_timer;
+		*mask |= IBV_QP_MIN_RNR_TIMER;
+		if (s->mtu >= 0 && mtu_code(s->mtu) < (uint32_t)attr->path_mtu) {
+			attr->path_mtu = (enum ibv_mtu)mtu_code(s->mtu);
+		}
+		if (s->service_level >= 0) {
+			attr->ah_attr.sl = (uint8_t)s->service_level;
+		}
+	}
+	if (attr->qp_state == IBV_QPS_RTS) {
+		attr->timeout = (uint8_t)s->ack_timeout;
+		attr->retry_cnt = (uint8_t)s->retry_count;
+		attr->rnr_retry = (uint8_t)s->rnr_retry;
+	}
+}
+
+static enum weft_status
+change_state(struct wf_verbs_conn *c, enum ibv_qp_state state)
+{
+	const struct wf_verbs_lib *lib = c->t->lib;
+	struct ibv_qp_attr attr;
+	memset(&attr, 0, sizeof(attr));
+	attr.qp_state = state;
+	int mask = 0;
+	if (lib->init_qp_attr(c->id, &attr, &mask) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: no attributes for state %d", c->peer,
+				     (int)state);
+	}
+	adjust(c, &attr, &mask);
+	int err = lib->modify_qp(c->qp, &attr, mask);
+	if (err != 0) {
+		return wf_fail_errno(WEFT_IO, err, "%s: the queue pair does not go to state %d",
+				     c->peer, (int)state);
+	}
+	return WEFT_OK;
+}
+
+void
+wf_verbs_link_leave(struct wf_verbs_conn *c)
+{
+	if (c->dev == NULL) {
+		return;
+	}
+	if (c->chunk != NULL) {
+		wf_verbs_chunk_free(c->chunk);
+		c->chunk = NULL;
+	}
+	c->queues->conn_count--;
+	c->dev->conn_count--;
+	c->dev = NULL;
+	c->queues = NULL;
+}
+
+/* Among the connections of the device; what an earlier address led to is left. */
+static enum weft_status
+take_place(struct wf_verbs_conn *c, struct wf_verbs_device *dev)
+{
+	wf_verbs_link_leave(c);
+	if (dev->conn_count >= dev->caps.conn_max) {
+		return wf_fail(WEFT_NOMEM, "%s: it has room for %u connections, no more", dev->name,
+			       dev->caps.conn_max);
+	}
+	struct wf_verbs_queues *queues = NULL;
+	enum weft_status st = wf_verbs_queues_get(dev, &queues);
+	if (st == WEFT_OK) {
+		c->dev = dev;
+		c->queues = queues;
+		dev->conn_count++;
+		queues->conn_count++;
+	}
+	return st;
+}
+
+enum weft_status
+wf_verbs_link_open(struct wf_verbs_conn *c)
+{
+	WF_ASSERT(c->qp == NULL && c->id != NULL);
+	struct wf_verbs_device *dev = NULL;
+	enum weft_status st = wf_verbs_device_get(c->t, c->id, &dev);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = take_place(c, dev);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = open_memory(c);
+	if (st == WEFT_OK) {
+		st = open_qp(c);
+	}
+	if (st == WEFT_OK) {
+		st = change_state(c, IBV_QPS_INIT);
+	}
+	return st == WEFT_OK ? wf_verbs_rx_open(c) : st;
+}
+
+enum weft_status
+wf_verbs_link_start(struct wf_verbs_conn *c)
+{
+	if (c->dev->caps.iwarp) {
+		return WEFT_OK;
+	}
+	enum weft_status st = change_state(c, IBV_QPS_RTR);
+	return st == WEFT_OK ? change_state(c, IBV_QPS_RTS) : st;
+}
+
+bool
+wf_verbs_link_was_violated(const struct wf_verbs_conn *c)
+{
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	memset(&attr, 0, sizeof(attr));
+	return c->qp != NULL && c->dev->caps.query_is_true && !c->dev->gone &&
+	       c->t->lib->query_qp(c->qp, &attr, IBV_QP_STATE, &init) == 0 &&
+	       attr.qp_state == IBV_QPS_ERR;
+}
+
+bool
+wf_verbs_link_is_asked(const struct wf_verbs_conn *c)
+{
+	struct ibv_qp_attr attr;
+	memset(&attr, 0, sizeof(attr));
+	attr.qp_state = IBV_QPS_INIT;
+	int mask = 0;
+	/* The state of the request decides whether there are attributes for a queue pair. */
+	return c->id != NULL && c->t->lib->init_qp_attr(c->id, &attr, &mask) == 0;
+}
+
+void
+wf_verbs_link_stop(struct wf_verbs_conn *c)
+{
+	if (c->qp != NULL && !c->task.running) {
+		struct ibv_qp_attr attr;
+		memset(&attr, 0, sizeof(attr));
+		attr.qp_state = IBV_QPS_ERR;
+		(void)c->t->lib->modify_qp(c->qp, &attr, IBV_QP_STATE);
+	}
+}
+
+/* Windows and regions hold on to what they were made of, so they go first; completions name the
+ * queue pair, so they are taken in before its number is forgotten. */
+static void
+close_qp(struct wf_verbs_conn *c)
+{
+	wf_verbs_link_stop(c);
+	wf_verbs_poll_send(c->queues);
+	wf_verbs_access_close(c);
+	(void)c->t->lib->destroy_qp(c->qp);
+	c->qp = NULL;
+	wf_verbs_poll_receive(c->queues);
+	bucket_remove(c);
+}
+
+static void
+close_memory(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_device *dev = c->dev;
+	wf_verbs_access_close(c);
+	wf_verbs_deregister(dev, &c->tx.mr);
+	if (c->chunk != NULL) {
+		wf_verbs_deregister(dev, &c->chunk->mr);
+	}
+	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
+		wf_verbs_deregister(dev, &c->region_mr[i]);
+	}
+	if (c->pd != NULL && c->pd != dev->pd) {
+		(void)c->t->lib->dealloc_pd(c->pd);
+	}
+	c->pd = NULL;
+}
+
+void
+wf_verbs_link_close(struct wf_verbs_conn *c)
+{
+	if (c->task.running) {
+		return; /* a thread is at it: when it has done, the connection is freed */
+	}
+	if (c->id != NULL && c->linked) {
+		(void)c->t->lib->disconnect(c->id); /* EINVAL: the peer was first */
+	}
+	if (c->qp != NULL) {
+		close_qp(c);
+	}
+	if (c->dev != NULL) {
+		close_memory(c);
+	}
+	if (c->id != NULL) {
+		(void)c->t->lib->destroy_id(c->id);
+		c->id = NULL;
+	}
+	c->linked = false;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_listen: listeners, and who comes in through them. A request is looked at before anything is
+ * made for it but the connection's own struct. Thread: the transport's owner. */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "transport/verbs/verbs_internal.h"
+
+#define BACKLOG 1024
+
+static void
+set_port(struct sockaddr_storage *address, uint16_t port)
+{
+	if (address->ss_family == AF_INET6) {
+		((struct sockaddr_in6 *)address)->sin6_port = htons(port);
+	} else {
+		((struct sockaddr_in *)address)->sin_port = htons(port);
+	}
+}
+
+static enum weft_status
+fail_listen(const struct sockaddr_storage *address, int err)
+{
+	char text[WF_VERBS_ADDRESS_BYTES];
+	wf_verbs_address_format((const struct sockaddr *)address, text);
+	if (err == EADDRINUSE) {
+		return wf_fail(WEFT_UNAVAILABLE,
+			       "listen on %s: the port is in use; stop who uses it (rdma resource "
+			       "show cm_id names it) or choose another port",
+			       text);
+	}
+	if (err == ENODEV || err == EADDRNOTAVAIL || err == EAFNOSUPPORT) {
+		return wf_fail_errno(WEFT_UNAVAILABLE, err,
+				     "listen on %s: not an address of an RDMA device (rdma link "
+				     "show names them, ip address show their addresses)",
+				     text);
+	}
+	return wf_fail_errno(err == EACCES ? WEFT_PERM : WEFT_IO, err, "listen on %s", text);
+}
+
+/* 0, or errno. */
+static int
+listen_one(struct wf_verbs *t, struct sockaddr_storage *address, struct rdma_cm_id **out)
+{
+	struct rdma_cm_id *id = NULL;
+	if (t->lib->create_id(t->cm, &id, NULL, RDMA_PS_TCP) != 0) {
+		return errno;
+	}
+	if (t->lib->bind_addr(id, (struct sockaddr *)address) != 0 ||
+	    t->lib->listen(id, BACKLOG) != 0) {
+		int err = errno;
+		(void)t->lib->destroy_id(id);
+		return err;
+	}
+	*out = id;
+	return 0;
+}
+
+static enum weft_status
+listener_add(struct wf_verbs *t, struct sockaddr_storage *address, uint16_t *port)
+{
+	struct rdma_cm_id *id = NULL;
+	if (t->listener_count == WF_VERBS_LISTENERS_MAX) {
+		return wf_fail(WEFT_NOMEM, "verbs: %u listeners are the most",
+			       WF_VERBS_LISTENERS_MAX);
+	}
+	set_port(address, *port);
+	int err = listen_one(t, address, &id);
+	if (err != 0) {
+		return fail_listen(address, err);
+	}
+	*port = ntohs(t->lib->get_src_port(id));
+	set_port(address, *port);
+	struct wf_verbs_listener *l = &t->listener[t->listener_count++];
+	*l = (struct wf_verbs_listener){.id = id};
+	wf_verbs_address_format((const struct sockaddr *)address, l->at);
+	return WEFT_OK;
+}
+
+/* An address that no RDMA device has is left out as long as another one can be had. */
+static enum weft_status
+listen_all(struct wf_verbs *t, const struct addrinfo *list, uint16_t *port)
+{
+	enum weft_status st = WEFT_UNAVAILABLE;
+	unsigned count = 0;
+	for (const struct addrinfo *ai = list; ai != NULL; ai = ai->ai_next) {
+		struct sockaddr_storage address;
+		memset(&address, 0, sizeof(address));
+		memcpy(&address, ai->ai_addr, ai->ai_addrlen);
+		st = listener_add(t, &address, port);
+		count += st == WEFT_OK ? 1 : 0;
+	}
+	return count > 0 ? WEFT_OK : st;
+}
+
+enum weft_status
+wf_verbs_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
+{
+	struct addrinfo hints = {
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_PASSIVE,
+	};
+	struct addrinfo *list = NULL;
+	int error = getaddrinfo(at->name, NULL, &hints, &list);
+	if (error != 0) {
+		return wf_fail(WEFT_UNAVAILABLE,
+			       "listen on \"%s\": %s; name an address of this host", at->name,
+			       gai_strerror(error));
+	}
+	uint16_t got = at->port;
+	enum weft_status st = listen_all(wf_verbs_of(transport), list, &got);
+	freeaddrinfo(list);
+	if (st == WEFT_OK) {
+		*port = got;
+	}
+	return st;
+}
+
+void
+wf_verbs_listeners_close(struct wf_verbs *t)
+{
+	for (unsigned i = 0; i < t->listener_count; i++) {
+		if (t->listener[i].id != NULL) {
+			(void)t->lib->destroy_id(t->listener[i].id);
+		}
+	}
+	t->listener_count = 0;
+}
+
+/* ---- who comes in ---- */
+
+/* Nobody has been asked about this one. */
+static void
+turn_away(struct wf_verbs *t, struct rdma_cm_id *id, const char *why)
+{
+	char text[WF_VERBS_ADDRESS_BYTES];
+	char line[WF_WHY_BYTES];
+	struct wf_verbs_private p = {.type = WF_VERBS_DENY};
+	uint8_t data[WF_VERBS_PRIVATE_MAX];
+	snprintf((char *)p.blob, sizeof(p.blob), "%s", why);
+	p.blob_bytes = (uint8_t)strlen((const char *)p.blob);
+	size_t bytes = wf_verbs_private_encode(&p, data);
+	wf_verbs_address_format(rdma_get_peer_addr(id), text);
+	(void)t->lib->reject(id, data, (uint8_t)bytes);
+	(void)t->lib->destroy_id(id);
+	snprintf(line, sizeof(line), "%s: %.180s", text, why);
+	wf_verbs_stranger(t, line);
+}
+
+static void
+adopt(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
+{
+	c->tx.credits = p->credits;
+	c->tx.put_bytes_max = p->put_bytes_max;
+	c->peer_mark = p->mark;
+	c->peer_takes_immediate = (p->features & WF_VERBS_TAKES_IMMEDIATE) != 0;
+	c->hello_follows = (p->features & WF_VERBS_BLOB_FOLLOWS) != 0;
+	memcpy(c->blob, p->blob, p->blob_bytes);
+	c->blob_bytes = p->blob_bytes;
+}
+
+void
+wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data, size_t data_bytes)
+{
+	struct wf_verbs_private p;
+	enum weft_status st = wf_verbs_private_decode(data, data_bytes, &p);
+	if (st == WEFT_OK && p.type != WF_VERBS_REQUEST) {
+		st = wf_fail(WEFT_PROTOCOL, "private data: type %d in a request", (int)p.type);
+	}
+	if (st != WEFT_OK) {
+		turn_away(t, id, weft_last_error());
+		return;
+	}
+	struct wf_verbs_conn *c = NULL;
+	if (t->conn_count < t->opts.conn_max) {
+		c = wf_verbs_conn_create(t, true);
+	}
+	if (c == NULL) {
+		turn_away(t, id, "no room for another connection");
+		return;
+	}
+	id->context = c;
+	c->id = id;
+	wf_verbs_address_format(rdma_get_peer_addr(id), c->peer);
+	adopt(c, &p);
+	wf_verbs_conn_deadline(c, t->now_ns + t->opts.handshake_timeout_ns);
+	if (c->hello_follows) {
+		wf_verbs_accept_link(c, NULL, 0);
+	} else {
+		c->state = WF_VERBS_DECIDED;
+		wf_verbs_conn_ready(c);
+	}
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_memory: registering memory with devices. What is registered is locked; how much may be is
+ * looked at before, for the kernel only says ENOMEM. Thread: the transport's owner. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "transport/verbs/verbs_internal.h"
+
+#define IOVA_KEPT_BITS 30u /* of an address: what huge pages up to 1 GiB need */
+#define CAP_IPC_LOCK_BIT 14u
+#define KIB 1024u
+
+struct locked {
+	uint64_t bytes;  /* by this process, so far */
+	bool privileged; /* CAP_IPC_LOCK */
+};
+
+/* The number behind `key` in a text of lines; 0: not there. */
+static uint64_t
+find_number(const char *text, const char *key, int base)
+{
+	const char *at = strstr(text, key);
+	return at == NULL ? 0 : strtoull(at + strlen(key), NULL, base);
+}
+
+static struct locked
+read_locked(void)
+{
+	struct locked locked = {0};
+	char text[8192];
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		return locked;
+	}
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	(void)close(fd);
+	if (n > 0) {
+		text[n] = '\0';
+		locked.bytes = find_number(text, "VmPin:", 10) * KIB;
+		locked.privileged = (find_number(text, "CapEff:", 16) >> CAP_IPC_LOCK_BIT & 1) != 0;
+	}
+	return locked;
+}
+
+enum weft_status
+wf_verbs_memlock_check(uint64_t bytes, uint64_t locked_bytes, uint64_t limit_bytes)
+{
+	if (locked_bytes <= limit_bytes && bytes <= limit_bytes - locked_bytes) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_NOMEM,
+		       "%llu KiB of memory cannot be locked for RDMA: the limit is %llu KiB, and "
+		       "%llu KiB are locked; raise it (ulimit -l unlimited; memlock in "
+		       "/etc/security/limits.conf; LimitMEMLOCK=infinity for systemd; --ulimit "
+		       "memlock=-1 for a container)",
+		       (unsigned long long)(bytes / KIB), (unsigned long long)(limit_bytes / KIB),
+		       (unsigned long long)(locked_bytes / KIB));
+}
+
+static enum weft_status
+check_memlock(const struct wf_verbs_device *dev, uint64_t bytes)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+		return WEFT_OK;
+	}
+	struct locked locked = read_locked();
+	if (locked.privileged && !dev->caps.iwarp) {
+		return WEFT_OK; /* siw counts privileged processes too */
+	}
+	return wf_verbs_memlock_check(bytes, locked.bytes, limit.rlim_cur);
+}
+
+uint64_t
+wf_verbs_iova(const struct wf_verbs_caps *caps, const void *region_base, const void *at)
+{
+	if (!caps->own_addresses) {
+		return (uintptr_t)at;
+	}
+	uint64_t low = (uintptr_t)region_base & ((1ull << IOVA_KEPT_BITS) - 1);
+	return low + ((uintptr_t)at - (uintptr_t)region_base);
+}
+
+enum weft_status
+wf_verbs_register(struct wf_verbs_device *dev, struct ibv_pd *pd,
+		  const struct wf_verbs_range *range, struct ibv_mr **out)
+{
+	enum weft_status st = check_memlock(dev, range->bytes);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct ibv_mr *mr = dev->t->lib->reg_mr_iova2(pd, range->base, range->bytes, range->iova,
+						      range->access);
+	if (mr == NULL) {
+		return wf_fail_errno(WEFT_NOMEM, errno,
+				     "%s: %zu bytes of memory cannot be registered", dev->name,
+				     range->bytes);
+	}
+	*out = mr;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_verbs_register_own(struct wf_verbs_device *dev, struct ibv_pd *pd, void *base, size_t bytes,
+		      struct ibv_mr **out)
+{
+	struct wf_verbs_range range = {
+		.base = base,
+		.bytes = bytes,
+		.iova = (uintptr_t)base,
+		.access = IBV_ACCESS_LOCAL_WRITE,
+	};
+	return wf_verbs_register(dev, pd, &range, out);
+}
+
+void
+wf_verbs_deregister(const struct wf_verbs_device *dev, struct ibv_mr **mr)
+{
+	if (*mr != NULL) {
+		(void)dev->t->lib->dereg_mr(*mr);
+		*mr = NULL;
+	}
+}
+
+/* Region `i` + 1, for PUTs that are read from it and, with windows, for those that are bound to it:
+ * without one nobody can write into it. */
+static enum weft_status
+register_region(struct wf_verbs_device *dev, struct ibv_pd *pd, uint32_t i, struct ibv_mr **mr)
+{
+	const struct wf_region *region = &dev->t->regions.region[i];
+	struct wf_verbs_range range = {
+		.base = region->base,
+		.bytes = region->bytes,
+		.iova = wf_verbs_iova(&dev->caps, region->base, region->base),
+		.access = dev->caps.window ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND : 0,
+	};
+	if (dev->caps.window && dev->t->settings.relaxed == WF_VERBS_AUTO) {
+		range.access |= IBV_ACCESS_RELAXED_ORDERING;
+	}
+	return wf_verbs_register(dev, pd, &range, &mr[i]);
+}
+
+enum weft_status
+wf_verbs_regions_register(struct wf_verbs_device *dev, struct ibv_pd *pd, struct ibv_mr **mr)
+{
+	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
+		if (dev->t->regions.region[i].base == NULL) {
+			continue;
+		}
+		enum weft_status st = register_region(dev, pd, i, mr);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	return WEFT_OK;
+}
+
+static void
+deregister_everywhere(struct wf_verbs *t, uint32_t i)
+{
+	for (uint32_t at = 0; at < t->opts.conn_max; at++) {
+		struct wf_verbs_conn *c = t->conn[at];
+		if (c != NULL && c->dev != NULL) {
+			wf_verbs_deregister(c->dev, &c->region_mr[i]);
+		}
+	}
+	for (unsigned at = 0; at < WF_VERBS_DEVICES_MAX; at++) {
+		if (t->device[at] != NULL) {
+			wf_verbs_deregister(t->device[at], &t->device[at]->region_mr[i]);
+		}
+	}
+}
+
+static enum weft_status
+register_everywhere(struct wf_verbs *t, uint32_t i)
+{
+	enum weft_status st = WEFT_OK;
+	for (unsigned at = 0; at < WF_VERBS_DEVICES_MAX && st == WEFT_OK; at++) {
+		struct wf_verbs_device *dev = t->device[at];
+		if (dev != NULL && dev->caps.window) {
+			st = register_region(dev, dev->pd, i, dev->region_mr);
+		}
+	}
+	for (uint32_t at = 0; at < t->opts.conn_max && st == WEFT_OK; at++) {
+		struct wf_verbs_conn *c = t->conn[at];
+		if (c != NULL && c->qp != NULL && !c->dev->caps.window) {
+			st = register_region(c->dev, c->pd, i, c->region_mr);
+		}
+	}
+	return st;
+}
+
+enum weft_status
+wf_verbs_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
+{
+	struct wf_verbs *t = wf_verbs_of(transport);
+	if (region->bytes > 1ull << 46) {
+		return wf_fail(WEFT_INVALID, "region: %zu bytes; 64 TiB are the most",
+			       region->bytes);
+	}
+	uint32_t number = 0;
+	enum weft_status st = wf_regions_add(&t->regions, "verbs", region, &number);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = register_everywhere(t, number - 1);
+	if (st != WEFT_OK) {
+		deregister_everywhere(t, number - 1);
+		wf_regions_remove(&t->regions, number);
+		return st;
+	}
+	*out = number;
+	return WEFT_OK;
+}
+
+void
+wf_verbs_region_remove(struct wf_transport *transport, uint32_t region)
+{
+	struct wf_verbs *t = wf_verbs_of(transport);
+	WF_ASSERT(wf_regions_find(&t->regions, region) != NULL);
+	deregister_everywhere(t, region - 1);
+	wf_regions_remove(&t->regions, region);
+}

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_recv: receive buffers and what comes in them. A completion hangs its buffer on its
+ * connection; a visit delivers in order. Buffers that events point into go back with the next poll,
+ * the others at once, all of them in lists. Thread: the transport's owner. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "transport/verbs/verbs_internal.h"
+
+#define IDX_BITS 12u /* of a buffer within its chunk */
+
+/* ---- buffers ---- */
+
+static size_t
+chunk_bytes(uint32_t count)
+{
+	return sizeof(struct wf_verbs_chunk) + count * sizeof(struct wf_verbs_rx);
+}
+
+void
+wf_verbs_chunk_free(struct wf_verbs_chunk *chunk)
+{
+	struct wf_verbs_device *dev = chunk->queues->dev;
+	struct wf_env *env = dev->t->transport.env;
+	wf_verbs_deregister(dev, &chunk->mr);
+	if (dev->chunk[chunk->idx] == chunk) {
+		dev->chunk[chunk->idx] = NULL;
+	}
+	wf_free(env, chunk->memory, (size_t)chunk->count * WF_VERBS_RX_BYTES);
+	wf_free(env, chunk, chunk_bytes(chunk->count));
+}
+
+static uint32_t
+free_chunk_idx(struct wf_verbs_device *dev)
+{
+	uint32_t idx = 0;
+	while (idx < dev->chunk_count && dev->chunk[idx] != NULL) {
+		idx++;
+	}
+	if (idx == dev->chunk_count) {
+		WF_ASSERT(dev->chunk_count < dev->chunk_max);
+		dev->chunk_count++;
+	}
+	return idx;
+}
+
+static enum weft_status
+chunk_open(struct wf_verbs_queues *queues, struct ibv_pd *pd, struct wf_verbs_chunk **out)
+{
+	struct wf_verbs_device *dev = queues->dev;
+	struct wf_env *env = dev->t->transport.env;
+	uint32_t count = dev->caps.rx_share;
+	size_t bytes = (size_t)count * WF_VERBS_RX_BYTES;
+	struct wf_verbs_chunk *chunk = wf_zalloc(env, chunk_bytes(count));
+	if (chunk == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %u receive buffers", dev->name, count);
+	}
+	chunk->queues = queues;
+	chunk->count = count;
+	chunk->idx = free_chunk_idx(dev);
+	chunk->generation = ++dev->chunk_generation;
+	chunk->memory = env->ops->alloc(env, bytes, 4096);
+	dev->chunk[chunk->idx] = chunk;
+	enum weft_status st = WEFT_OK;
+	if (chunk->memory == NULL) {
+		st = wf_fail(WEFT_NOMEM, "%s: %zu bytes of receive buffers", dev->name, bytes);
+	} else {
+		st = wf_verbs_register_own(dev, pd, chunk->memory, bytes, &chunk->mr);
+	}
+	if (st != WEFT_OK) {
+		wf_verbs_chunk_free(chunk);
+		return st;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		chunk->rx[i].chunk = chunk;
+		chunk->rx[i].data = chunk->memory + (size_t)i * WF_VERBS_RX_BYTES;
+	}
+	*out = chunk;
+	return WEFT_OK;
+}
+
+static uint64_t
+wr_id_of(const struct wf_verbs_rx *rx)
+{
+	uint32_t idx = (uint32_t)(rx - rx->chunk->rx);
+	return (uint64_t)rx->chunk->generation << 32 | rx->chunk->idx << IDX_BITS | idx;
+}
+
+static struct wf_verbs_rx *
+rx_of(const struct wf_verbs_device *dev, uint64_t wr_id)
+{
+	uint32_t chunk_idx = (uint32_t)wr_id >> IDX_BITS;
+	uint32_t idx = (uint32_t)wr_id & ((1u << IDX_BITS) - 1);
+	struct wf_verbs_chunk *chunk = chunk_idx < dev->chunk_count ? dev->chunk[chunk_idx] : NULL;
+	if (chunk == NULL || chunk->generation != (uint32_t)(wr_id >> 32) || idx >= chunk->count) {
+		return NULL;
+	}
+	return &chunk->rx[idx];
+}
+
+/* A list of buffers of one queue; on failure the device is past help. */
+static void
+post_list(struct wf_verbs_queues *q, struct ibv_qp *qp, struct wf_verbs_rx_list *list)
+{
+	struct ibv_recv_wr wr[WF_VERBS_BATCH];
+	struct ibv_sge sge[WF_VERBS_BATCH];
+	while (list->first != NULL) {
+		unsigned count = 0;
+		for (; list->first != NULL && count < WF_VERBS_BATCH; count++) {
+			struct wf_verbs_rx *rx = wf_verbs_rx_pop(list);
+			rx->conn = NULL;
+			sge[count] = (struct ibv_sge){.addr = (uintptr_t)rx->data,
+						      .length = WF_VERBS_RX_BYTES,
+						      .lkey = rx->chunk->mr->lkey};
+			wr[count] = (struct ibv_recv_wr){
+				.wr_id = wr_id_of(rx), .sg_list = &sge[count], .num_sge = 1};
+			if (count > 0) {
+				wr[count - 1].next = &wr[count];
+			}
+		}
+		struct ibv_recv_wr *bad = NULL;
+		int err = qp == NULL ? ibv_post_srq_recv(q->srq, wr, &bad)
+				     : ibv_post_recv(qp, wr, &bad);
+		if (err != 0 && qp == NULL) {
+			wf_verbs_device_lost(q->dev, "it takes no more receive buffers");
+		}
+	}
+}
+
+static void
+chunk_post(struct ibv_qp *qp, struct wf_verbs_chunk *chunk)
+{
+	struct wf_verbs_rx_list list = {0};
+	for (uint32_t i = 0; i < chunk->count; i++) {
+		wf_verbs_rx_push(&list, &chunk->rx[i]);
+	}
+	post_list(chunk->queues, qp, &list);
+}
+
+enum weft_status
+wf_verbs_rx_open(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_queues *q = c->queues;
+	struct wf_verbs_chunk *chunk = NULL;
+	if (q->srq != NULL && q->conn_count <= q->shares_used) {
+		return WEFT_OK; /* a connection that has gone left its share */
+	}
+	enum weft_status st = chunk_open(q, c->pd, &chunk);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (q->srq != NULL) {
+		q->shares_used++;
+		chunk_post(NULL, chunk);
+	} else {
+		chunk->conn = c;
+		c->chunk = chunk;
+		chunk_post(c->qp, chunk);
+	}
+	return WEFT_OK;
+}
+
+void
+wf_verbs_rx_flush_shared(struct wf_verbs_queues *q)
+{
+	if (q->srq != NULL) {
+		post_list(q, NULL, &q->fresh);
+	}
+}
+
+void
+wf_verbs_rx_flush(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_queues *q = c->queues;
+	if (q->srq != NULL) {
+		wf_verbs_rx_flush_shared(q);
+	} else if (c->qp != NULL && c->state < WF_VERBS_ENDING) {
+		post_list(q, c->qp, &c->rx.fresh);
+	}
+}
+
+void
+wf_verbs_rx_forget(struct wf_verbs_rx *rx)
+{
+	struct wf_verbs_chunk *chunk = rx->chunk;
+	if (rx->conn != NULL && rx->counted) {
+		rx->conn->rx.frames_returned++; /* it is posted before the peer hears of it */
+	}
+	rx->counted = false;
+	rx->conn = NULL;
+	wf_verbs_rx_push(chunk->conn == NULL ? &chunk->queues->fresh : &chunk->conn->rx.fresh, rx);
+}
+
+void
+wf_verbs_rx_take_back(struct wf_verbs *t)
+{
+	while (t->lent.first != NULL) {
+		struct wf_verbs_rx *rx = wf_verbs_rx_pop(&t->lent);
+		struct wf_verbs_conn *c = rx->conn;
+		wf_verbs_rx_forget(rx);
+		if (c != NULL) {
+			wf_verbs_conn_ready(c); /* credits may be due */
+		}
+	}
+}
+
+void
+wf_verbs_rx_drop(struct wf_verbs_conn *c)
+{
+	while (c->rx.list.first != NULL) {
+		struct wf_verbs_rx *rx = wf_verbs_rx_pop(&c->rx.list);
+		rx->conn = NULL;
+		wf_verbs_rx_forget(rx);
+	}
+	/* What events point into comes back with the next poll, for nobody. */
+	for (struct wf_verbs_rx *rx = c->t->lent.first; rx != NULL; rx = rx->next) {
+		if (rx->conn == c) {
+			rx->conn = NULL;
+		}
+	}
+}
+
+/* ---- completions ---- */
+
+static void
+on_error(struct wf_verbs_device *dev, struct wf_verbs_conn *c, struct wf_verbs_rx *rx,
+	 const struct ibv_wc *wc)
+{
+	rx->conn = NULL;
+	if (rx->chunk->conn == NULL) {
+		wf_verbs_rx_forget(rx);
+	}
+	if (c == NULL) {
+		return;
+	}
+	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+		wf_verbs_conn_suspect(c);
+	} else {
+		wf_verbs_conn_end(c, WEFT_PROTOCOL, "%s refused what the peer sent: %s", dev->name,
+				  dev->t->lib->wc_status_str(wc->status));
+	}
+}
+
+static void
+on_receive(struct wf_verbs_device *dev, const struct ibv_wc *wc)
+{
+	struct wf_verbs_rx *rx = rx_of(dev, wc->wr_id);
+	if (rx == NULL) {
+		return;
+	}
+	struct wf_verbs_conn *c =
+		rx->chunk->conn != NULL ? rx->chunk->conn : wf_verbs_link_find(dev, wc->qp_num);
+	if (wc->status != IBV_WC_SUCCESS) {
+		on_error(dev, c, rx, wc);
+		return;
+	}
+	rx->conn = c;
+	rx->bytes = wc->byte_len;
+	rx->notice = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+	rx->tag = rx->notice ? ntohl(wc->imm_data) : 0;
+	rx->counted = false;
+	if (c == NULL || c->state >= WF_VERBS_DYING) {
+		rx->conn = NULL;
+		wf_verbs_rx_forget(rx);
+		return;
+	}
+	c->rx.heard_ns = dev->t->now_ns;
+	wf_verbs_rx_push(&c->rx.list, rx);
+	wf_verbs_conn_ready(c);
+}
+
+unsigned
+wf_verbs_poll_receive(struct wf_verbs_queues *q)
+{
+	struct ibv_wc wc[WF_VERBS_POLL];
+	unsigned total = 0;
+	int n = 0;
+	do {
+		n = ibv_poll_cq(q->receive.cq, (int)WF_VERBS_POLL, wc);
+		for (int i = 0; i < n; i++) {
+			on_receive(q->dev, &wc[i]);
+		}
+		total += n > 0 ? (unsigned)n : 0;
+	} while (n == (int)WF_VERBS_POLL && total < WF_VERBS_POLL_MAX);
+	return total;
+}
+
+/* ---- frames ---- */
+
+/* The buffer needs no attention any more, or is lent to an event. */
+enum step {
+	STEP_ON,
+	STEP_ROOM, /* wait for room for its event; the buffer stays first */
+	STEP_DOWN,
+};
+
+static enum step
+violation(struct wf_verbs_conn *c, const char *text)
+{
+	wf_verbs_conn_down(c, WEFT_PROTOCOL, "%s", text);
+	return STEP_DOWN;
+}
+
+/* What the peer says of this end's frames. */
+static bool
+take_credits(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame)
+{
+	struct wf_verbs_tx *tx = &c->tx;
+	uint32_t returned = frame->credits - tx->frames_returned;
+	if (returned > tx->frames_sent - tx->frames_returned) {
+		return false;
+	}
+	if (frame->kind == WF_VERBS_CREDIT && returned < tx->credits / 2) {
+		return false; /* such frames cost no credit, so they come when they must */
+	}
+	if (returned > 0) {
+		tx->frames_returned = frame->credits;
+		tx->progress_ns = c->t->now_ns;
+	}
+	c->t->info.bytes_received += frame->put_bytes - c->rx.put_bytes;
+	c->rx.put_bytes = frame->put_bytes;
+	return true;
+}
+
+/* A frame that needed a credit; the peer knows of no more than were returned. */
+static bool
+count_frame(struct wf_verbs_conn *c, struct wf_verbs_rx *rx)
+{
+	if (rx->counted) {
+		return true; /* it was looked at before, and there was no room */
+	}
+	rx->counted = true;
+	c->rx.frames_taken++;
+	return c->rx.frames_taken - c->rx.frames_returned <= c->t->settings.credits;
+}
+
+static enum step
+deliver_put(struct wf_verbs_conn *c, struct wf_events *events, const struct wf_verbs_rx *rx)
+{
+	struct wf_landing landing;
+	enum weft_status st = rx->notice ? wf_verbs_put_notice(c, rx->tag, &landing)
+					 : wf_verbs_put_claim(c, &rx->frame.head, &landing);
+	if (st != WEFT_OK) {
+		return violation(c, weft_last_error());
+	}
+	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_PUT);
+	event->put.tag = landing.tag;
+	event->put.data = landing.data;
+	wf_grants_landed(&c->grants, &landing);
+	c->t->info.puts_received++;
+	c->t->info.bytes_received += rx->notice ? rx->bytes : rx->frame.head.step;
+	return STEP_ON;
+}
+
+static enum step
+take_put(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx *rx, bool discard)
+{
+	if (!discard) {
+		if (wf_events_full(events)) {
+			return STEP_ROOM;
+		}
+		enum step step = deliver_put(c, events, rx);
+		if (step != STEP_ON) {
+			return step;
+		}
+	}
+	wf_verbs_rx_pop(&c->rx.list);
+	wf_verbs_rx_forget(rx);
+	return STEP_ON;
+}
+
+static bool
+body_is_sound(const struct wf_verbs_rx *rx)
+{
+	const struct wf_head *head = &rx->frame.head;
+	return (head->flags & WF_HEAD_PAYLOAD_CRC) == 0 ||
+	       wf_crc32c(0, rx->data + WF_VERBS_FRAME_BYTES, head->body_bytes) == head->payload_crc;
+}
+
+static enum step
+take_message(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx *rx,
+	     bool discard)
+{
+	if (!discard && wf_events_full(events)) {
+		return STEP_ROOM;
+	}
+	if (!discard && !body_is_sound(rx)) {
+		return violation(c, "the body of a message fails its CRC");
+	}
+	wf_verbs_rx_pop(&c->rx.list);
+	c->t->info.bytes_received += rx->bytes;
+	if (discard) {
+		wf_verbs_rx_forget(rx);
+		return STEP_ON;
+	}
+	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_MSG);
+	event->msg.head = &rx->frame.head;
+	event->msg.body = rx->data + WF_VERBS_FRAME_BYTES;
+	c->t->info.msgs_received++;
+	wf_verbs_rx_push(&c->t->lent, rx);
+	return STEP_ON;
+}
+
+/* Hello or verdict. */
+static enum step
+take_blob(struct wf_verbs_conn *c, const struct wf_verbs_rx *rx)
+{
+	size_t bytes = rx->frame.head.body_bytes;
+	if (bytes > c->t->opts.blob_max) {
+		return violation(c, "its hello or verdict is too long");
+	}
+	memcpy(c->blob, rx->data + WF_VERBS_FRAME_BYTES, bytes);
+	c->blob_bytes = bytes;
+	c->verdict_is_no = rx->frame.kind == WF_VERBS_REFUSES;
+	c->state = WF_VERBS_DECIDED;
+	return STEP_ON;
+}
+
+static enum step
+take_start(struct wf_verbs_conn *c)
+{
+	if (!c->incoming || c->may_send) {
+		return violation(c, "START at the wrong time");
+	}
+	c->may_send = true;
+	c->linked = true;
+	if (c->state == WF_VERBS_UP) {
+		wf_verbs_conn_deadline(c, c->t->now_ns + c->t->opts.peer_timeout_ns / 4);
+	}
+	return STEP_ON;
+}
+
+static enum step
+take_close(struct wf_verbs_conn *c)
+{
+	if (c->disconnected || c->refused) {
+		c->peer_closed = true; /* what this end still has to say is said */
+		return STEP_ON;
+	}
+	if (!c->incoming && c->state == WF_VERBS_SHAKING) {
+		wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "the peer closed instead of answering");
+	} else {
+		wf_verbs_conn_down(c, WEFT_CLOSED, "closed by the peer");
+	}
+	return STEP_DOWN;
+}
+
+/* Frames of the handshake and of the end. The buffer goes back in any case. */
+static enum step
+take_control(struct wf_verbs_conn *c, struct wf_verbs_rx *rx)
+{
+	enum step step = STEP_ON;
+	bool shaking = c->state == WF_VERBS_SHAKING;
+	enum wf_verbs_frame_kind kind = rx->frame.kind;
+	wf_verbs_rx_pop(&c->rx.list);
+	if (kind == WF_VERBS_START) {
+		step = take_start(c);
+	} else if (kind == WF_VERBS_CLOSE) {
+		step = take_close(c);
+	} else if (kind != WF_VERBS_CREDIT && c->state != WF_VERBS_ENDING) {
+		bool expected = shaking && (kind == WF_VERBS_HELLO) == c->incoming;
+		step = expected ? take_blob(c, rx) : violation(c, "hello or verdict out of turn");
+	}
+	wf_verbs_rx_forget(rx);
+	return step;
+}
+
+static enum step
+take_frame(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx *rx, bool discard)
+{
+	if (wf_verbs_frame_decode(rx->data, rx->bytes, &rx->frame) != WEFT_OK) {
+		return violation(c, weft_last_error());
+	}
+	if (!take_credits(c, &rx->frame)) {
+		return violation(c, "it returns credits that it has not, or that are too few");
+	}
+	enum wf_verbs_frame_kind kind = rx->frame.kind;
+	if (kind != WF_VERBS_CREDIT && !count_frame(c, rx)) {
+		return violation(c, "it sends more than it has credits for");
+	}
+	if (kind != WF_VERBS_MESSAGE && kind != WF_VERBS_PUT) {
+		return take_control(c, rx);
+	}
+	if (c->state < WF_VERBS_UP) {
+		return violation(c, "it speaks before it was answered");
+	}
+	return kind == WF_VERBS_PUT ? take_put(c, events, rx, discard)
+				    : take_message(c, events, rx, discard);
+}
+
+static enum step
+take(struct wf_verbs_conn *c, struct wf_events *events, bool discard)
+{
+	struct wf_verbs_rx *rx = c->rx.list.first;
+	if (!rx->notice) {
+		return take_frame(c, events, rx, discard);
+	}
+	if (!count_frame(c, rx)) {
+		return violation(c, "it sends more than it has credits for");
+	}
+	if (c->state < WF_VERBS_UP) {
+		return violation(c, "it writes before it was answered");
+	}
+	return take_put(c, events, rx, discard);
+}
+
+void
+wf_verbs_receive(struct wf_verbs_conn *c, struct wf_events *events, bool discard)
+{
+	enum step step = STEP_ON;
+	while (step == STEP_ON && c->rx.list.first != NULL && c->state != WF_VERBS_DECIDED &&
+	       c->state < WF_VERBS_DYING) {
+		step = take(c, events, discard);
+	}
+}

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_send: operations that were taken sit in a ring of entries, frames in a ring of bytes beside
+ * it. The pump turns them into work requests as far as the peer's credits and the slots of the send
+ * queue allow, and hands them over in lists; the last of each list is signalled. Thread: the
+ * transport's owner. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "transport/verbs/verbs_internal.h"
+#include "wire/bytes.h"
+
+#define FRAME_CREDITS_AT 52u
+
+WF_STATIC_ASSERT((WF_VERBS_RING_BYTES & (WF_VERBS_RING_BYTES - 1)) == 0, "a power of two");
+WF_STATIC_ASSERT(WF_VERBS_RING_BYTES >= 4 * WF_VERBS_RX_BYTES, "a few messages");
+WF_STATIC_ASSERT(WF_BLOB_ROOM <= WF_MSG_BODY_MAX, "a hello is a message");
+
+static struct wf_verbs_entry *
+entry_at(const struct wf_verbs_conn *c, uint64_t number)
+{
+	return &c->tx.entry[number % c->tx.entry_count];
+}
+
+/* ---- taking ---- */
+
+/* Room for `bytes` in one piece; false: none now. */
+static bool
+ring_take(struct wf_verbs_tx *tx, uint64_t bytes, struct wf_verbs_entry *entry)
+{
+	if (tx->ring_head == tx->ring_tail) {
+		tx->ring_head = 0; /* stay where the cache is warm */
+		tx->ring_tail = 0;
+	}
+	uint64_t at = tx->ring_head;
+	uint64_t left = WF_VERBS_RING_BYTES - (at & (WF_VERBS_RING_BYTES - 1));
+	if (left < bytes) {
+		at += left;
+	}
+	if (at + bytes - tx->ring_tail > WF_VERBS_RING_BYTES) {
+		return false;
+	}
+	entry->ring_at = at;
+	entry->ring_end = at + bytes;
+	tx->ring_head = entry->ring_end;
+	return true;
+}
+
+static uint8_t *
+ring_bytes(const struct wf_verbs_tx *tx, const struct wf_verbs_entry *entry)
+{
+	return tx->ring + (entry->ring_at & (WF_VERBS_RING_BYTES - 1));
+}
+
+static bool
+take_frame(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame, const void *body,
+	   struct wf_verbs_entry *entry)
+{
+	uint64_t bytes = WF_VERBS_FRAME_BYTES + frame->head.body_bytes;
+	if (!ring_take(&c->tx, bytes, entry)) {
+		return false;
+	}
+	entry->kind = frame->kind;
+	if (frame->kind != WF_VERBS_PUT) {
+		entry->bytes = bytes;
+	}
+	uint8_t *out = ring_bytes(&c->tx, entry);
+	wf_verbs_frame_encode(frame, out);
+	if (frame->head.body_bytes > 0) {
+		memcpy(out + WF_VERBS_FRAME_BYTES, body, frame->head.body_bytes);
+	}
+	return true;
+}
+
+static bool
+take_send(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry *entry)
+{
+	struct wf_verbs_frame frame = {.kind = WF_VERBS_MESSAGE, .head = *op->head};
+	frame.head.body_bytes = op->body_bytes;
+	frame.head.payload_crc = 0;
+	if ((frame.head.flags & WF_HEAD_PAYLOAD_CRC) != 0) {
+		frame.head.payload_crc = wf_crc32c(0, op->body, op->body_bytes);
+	}
+	return take_frame(c, &frame, op->body, entry);
+}
+
+/* Would the peer refuse it? Then it is said and not done: a WRITE against the rules ends the queue
+ * pair before the peer could say what was wrong. */
+static bool
+breaks_a_rule(const struct wf_verbs_conn *c, const struct wf_op *op, const struct wf_verbs_key *key)
+{
+	return key->mark != c->peer_mark || op->offset > key->bytes ||
+	       op->bytes > key->bytes - op->offset || op->bytes > c->tx.put_bytes_max;
+}
+
+static bool
+take_put(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry *entry)
+{
+	struct wf_verbs_key key;
+	wf_verbs_key_read(&op->key, &key);
+	entry->kind = WF_VERBS_PUT;
+	entry->src = op->src;
+	entry->bytes = op->bytes;
+	entry->tag = op->tag;
+	entry->rkey = key.rkey;
+	entry->unwritten = breaks_a_rule(c, op, &key);
+	/* A notice says the tag and nothing else, so it will not do for a part of a slot. */
+	entry->claim = entry->unwritten || !c->dev->caps.immediate || !c->peer_takes_immediate ||
+		       (key.slots > 0 && op->offset != 0);
+	entry->remote = key.at + op->offset;
+	if (key.slots > 0) {
+		entry->remote += (wf_tag_slot(op->tag) & (key.slots - 1)) * key.bytes;
+	}
+	struct ibv_mr **mr = c->dev->caps.window ? c->dev->region_mr : c->region_mr;
+	WF_ASSERT(mr[op->region - 1] != NULL);
+	entry->lkey = mr[op->region - 1]->lkey;
+	entry->region = op->region;
+	if (!entry->claim) {
+		return true;
+	}
+	struct wf_verbs_frame frame = {.kind = WF_VERBS_PUT};
+	wf_grant_key_read(&op->key, &frame.head.region, &frame.head.request_id);
+	frame.head.flags = entry->unwritten ? WF_VERBS_UNWRITTEN : 0;
+	frame.head.slice = op->tag;
+	frame.head.offset = op->offset;
+	frame.head.step = op->bytes;
+	return take_frame(c, &frame, NULL, entry);
+}
+
+/* An idle queue begins to wait now. */
+static void
+note_begin(struct wf_verbs_conn *c)
+{
+	if (c->tx.taken == c->tx.posted && c->tx.sq.posted == c->tx.sq.completed) {
+		c->tx.progress_ns = wf_now_ns(c->t->transport.env);
+	}
+}
+
+static bool
+take(struct wf_verbs_conn *c, const struct wf_op *op)
+{
+	struct wf_verbs_tx *tx = &c->tx;
+	if (tx->user_taken - tx->user_done == c->t->opts.op_max) {
+		return false;
+	}
+	struct wf_verbs_entry entry = {.cookie = op->cookie};
+	bool taken = op->kind == WF_OP_SEND ? take_send(c, op, &entry) : take_put(c, op, &entry);
+	if (taken) {
+		note_begin(c);
+		*entry_at(c, tx->taken) = entry;
+		tx->taken++;
+		tx->user_taken++;
+	}
+	return taken;
+}
+
+void
+wf_verbs_say(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind, const void *body, size_t bytes)
+{
+	struct wf_verbs_tx *tx = &c->tx;
+	struct wf_verbs_entry entry = {.internal = true};
+	struct wf_verbs_frame frame = {.kind = kind, .head.body_bytes = bytes};
+	WF_ASSERT(tx->taken - tx->done < tx->entry_count);
+	/* CLOSE alone may meet a full ring, and then the peer hears of the end without it. */
+	if (take_frame(c, &frame, body, &entry)) {
+		note_begin(c);
+		*entry_at(c, tx->taken) = entry;
+		tx->taken++;
+	}
+	wf_verbs_conn_ready(c);
+}
+
+/* ---- work requests ---- */
+
+static uint64_t
+wr_id_of(const struct wf_verbs_conn *c, uint64_t position)
+{
+	return (uint64_t)c->idx << 48 | (uint64_t)(c->generation & 0xffff) << 32 |
+	       (uint32_t)position;
+}
+
+static void
+batch_flush(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_batch *batch = &c->t->batch;
+	if (batch->count == 0) {
+		return;
+	}
+	struct ibv_send_wr *bad = NULL;
+	batch->wr[batch->count - 1].send_flags |= IBV_SEND_SIGNALED;
+	batch->wr[batch->count - 1].next = NULL;
+	batch->count = 0;
+	int err = ibv_post_send(c->qp, batch->wr, &bad);
+	if (err != 0) {
+		wf_verbs_conn_end(c, WEFT_LOST, "%s took no more work: %s", c->dev->name,
+				  strerror(err));
+	}
+}
+
+/* The next work request, with one piece of memory. */
+static struct ibv_send_wr *
+batch_add(struct wf_verbs_conn *c, uint64_t *position)
+{
+	struct wf_verbs_batch *batch = &c->t->batch;
+	if (batch->count == WF_VERBS_BATCH) {
+		batch_flush(c);
+	}
+	struct ibv_send_wr *wr = &batch->wr[batch->count];
+	struct ibv_sge *sge = &batch->sge[batch->count];
+	memset(wr, 0, sizeof(*wr));
+	if (batch->count > 0) {
+		batch->wr[batch->count - 1].next = wr;
+	}
+	batch->count++;
+	*position = wf_verbs_sq_take(&c->tx.sq);
+	wr->wr_id = wr_id_of(c, *position);
+	wr->sg_list = sge;
+	return wr;
+}
+
+static void
+set_memory(const struct wf_verbs_conn *c, struct ibv_send_wr *wr, uint64_t at, uint32_t bytes,
+	   uint32_t lkey)
+{
+	*wr->sg_list = (struct ibv_sge){.addr = at, .length = bytes, .lkey = lkey};
+	wr->num_sge = bytes > 0 ? 1 : 0;
+}
+
+static void
+add_frame(struct wf_verbs_conn *c, uint8_t *frame, uint32_t bytes, uint64_t *position)
+{
+	struct wf_writer w = {.base = frame + FRAME_CREDITS_AT, .capacity = 12};
+	wf_verbs_rx_flush(c); /* no credit for a buffer that is not there */
+	wf_put_u32(&w, c->rx.frames_returned);
+	wf_put_u64(&w, c->tx.put_bytes);
+	c->rx.returned_said = c->rx.frames_returned;
+	struct ibv_send_wr *wr = batch_add(c, position);
+	wr->opcode = IBV_WR_SEND;
+	set_memory(c, wr, (uintptr_t)frame, bytes, c->tx.mr->lkey);
+	if (bytes <= c->dev->inline_bytes) {
+		wr->send_flags |= IBV_SEND_INLINE;
+	}
+	c->t->info.bytes_sent += bytes;
+}
+
+static bool
+has_credit(const struct wf_verbs_tx *tx)
+{
+	return tx->frames_sent - tx->frames_returned < tx->credits;
+}
+
+/* What a device reads for itself has its own addresses; what is inlined is read here. */
+static void
+set_source(const struct wf_verbs_conn *c, struct ibv_send_wr *wr,
+	   const struct wf_verbs_entry *entry, uint32_t bytes)
+{
+	const uint8_t *at = entry->src + entry->written;
+	if (bytes <= c->dev->inline_bytes) {
+		set_memory(c, wr, (uintptr_t)at, bytes, entry->lkey);
+		wr->send_flags |= IBV_SEND_INLINE;
+		return;
+	}
+	const void *base = c->t->regions.region[entry->region - 1].base;
+	set_memory(c, wr, wf_verbs_iova(&c->dev->caps, base, at), bytes, entry->lkey);
+}
+
+static void
+add_write(struct wf_verbs_conn *c, struct wf_verbs_entry *entry, uint32_t bytes, bool notice)
+{
+	struct ibv_send_wr *wr = batch_add(c, &entry->last);
+	wr->opcode = notice ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+	wr->wr.rdma.remote_addr = entry->remote + entry->written;
+	wr->wr.rdma.rkey = entry->rkey;
+	if (notice) {
+		wr->imm_data = htonl(entry->tag);
+		wr->send_flags |= IBV_SEND_SOLICITED;
+	}
+	set_source(c, wr, entry, bytes);
+	entry->written += bytes;
+	c->t->info.bytes_sent += bytes;
+}
+
+/* Up to the last byte; false: no slots. */
+static bool
+post_writes(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
+{
+	while (entry->written < entry->bytes) {
+		if (wf_verbs_sq_room(&c->tx.sq) == 0) {
+			return false;
+		}
+		uint64_t left = entry->bytes - entry->written;
+		uint64_t most = c->dev->caps.message_max;
+		add_write(c, entry, (uint32_t)(left < most ? left : most), false);
+	}
+	return true;
+}
+
+/* Writes that may be routed apart and placed in any order come before a notice of their own; a
+ * short one is its own notice. */
+static bool
+post_put(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
+{
+	bool small = entry->bytes <= c->t->settings.small_put_bytes && !entry->claim;
+	if (!small && !entry->unwritten && !post_writes(c, entry)) {
+		return false;
+	}
+	if (!has_credit(&c->tx) || wf_verbs_sq_room(&c->tx.sq) == 0) {
+		return false;
+	}
+	c->tx.frames_sent++;
+	if (entry->claim) {
+		add_frame(c, ring_bytes(&c->tx, entry), WF_VERBS_FRAME_BYTES, &entry->last);
+	} else {
+		c->tx.put_bytes += small ? 0 : entry->bytes;
+		add_write(c, entry, small ? (uint32_t)entry->bytes : 0, true);
+	}
+	c->t->info.puts_sent++;
+	return true;
+}
+
+static bool
+post_frame(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
+{
+	if (!has_credit(&c->tx) || wf_verbs_sq_room(&c->tx.sq) == 0) {
+		return false;
+	}
+	c->tx.frames_sent++;
+	add_frame(c, ring_bytes(&c->tx, entry), (uint32_t)entry->bytes, &entry->last);
+	c->t->info.msgs_sent += entry->internal ? 0 : 1;
+	return true;
+}
+
+static bool
+may_pump(const struct wf_verbs_conn *c)
+{
+	return c->may_send && c->qp != NULL && c->state >= WF_VERBS_SHAKING &&
+	       c->state <= WF_VERBS_LINGERING;
+}
+
+void
+wf_verbs_pump(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_tx *tx = &c->tx;
+	if (!may_pump(c)) {
+		return;
+	}
+	while (tx->posted < tx->taken && may_pump(c)) {
+		struct wf_verbs_entry *entry = entry_at(c, tx->posted);
+		bool whole =
+			entry->kind == WF_VERBS_PUT ? post_put(c, entry) : post_frame(c, entry);
+		if (!whole) {
+			break;
+		}
+		tx->posted++;
+	}
+	batch_flush(c);
+}
+
+void
+wf_verbs_return_credits(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_tx *tx = &c->tx;
+	uint32_t unsaid = c->rx.frames_returned - c->rx.returned_said;
+	unsigned place = tx->credit_next;
+	if (unsaid < c->t->settings.credits / 2 || !may_pump(c) ||
+	    wf_verbs_sq_room_all(&tx->sq) == 0 ||
+	    (tx->credit_last[place] > 0 &&
+	     !wf_verbs_sq_is_over(&tx->sq, tx->credit_last[place] - 1))) {
+		return; /* each completion leads here again */
+	}
+	uint8_t *out = tx->ring + WF_VERBS_RING_BYTES + place * WF_VERBS_FRAME_BYTES;
+	struct wf_verbs_frame frame = {.kind = WF_VERBS_CREDIT};
+	uint64_t position = 0;
+	wf_verbs_frame_encode(&frame, out);
+	add_frame(c, out, WF_VERBS_FRAME_BYTES, &position);
+	tx->credit_last[place] = position + 1;
+	tx->credit_next = (place + 1) % WF_VERBS_CREDIT_FRAMES;
+	batch_flush(c);
+}
+
+/* An empty WRITE is answered by the peer's device, and no memory is touched. */
+void
+wf_verbs_ask_alive(struct wf_verbs_conn *c)
+{
+	if (!may_pump(c) || c->dev->caps.iwarp || wf_verbs_sq_room(&c->tx.sq) == 0) {
+		return;
+	}
+	uint64_t position = 0;
+	note_begin(c);
+	struct ibv_send_wr *wr = batch_add(c, &position);
+	wr->opcode = IBV_WR_RDMA_WRITE;
+	batch_flush(c);
+}
+
+enum weft_status
+wf_verbs_bind(struct wf_verbs_conn *c, struct ibv_mw *window, const struct ibv_mw_bind_info *info,
+	      uint32_t rkey)
+{
+	if (wf_verbs_sq_room_all(&c->tx.sq) == 0) {
+		return wf_fail(WEFT_NOMEM, "grant to %s: its send queue is full; try again later",
+			       c->peer);
+	}
+	struct wf_env *env = c->t->transport.env;
+	uint64_t position = 0;
+	note_begin(c);
+	struct ibv_send_wr *wr = batch_add(c, &position);
+	wr->opcode = IBV_WR_BIND_MW;
+	wr->bind_mw.mw = window;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *info;
+	batch_flush(c);
+	/* What is posted behind it waits for it; who tells the peer in another way does not. */
+	uint64_t limit_ns = wf_now_ns(env) + WF_VERBS_BIND_NS;
+	while (!wf_verbs_sq_is_over(&c->tx.sq, position) && c->state == WF_VERBS_UP &&
+	       wf_now_ns(env) < limit_ns) {
+		(void)wf_verbs_poll_send(c->queues);
+	}
+	if (c->state != WF_VERBS_UP) {
+		return wf_fail(WEFT_CLOSED, "grant to %s: %s", c->peer, c->end_why);
+	}
+	return WEFT_OK;
+}
+
+/* ---- the caller's calls ---- */
+
+static enum weft_status
+check_open(const struct wf_verbs_conn *c)
+{
+	if (c->state == WF_VERBS_UP) {
+		return WEFT_OK;
+	}
+	if (c->state > WF_VERBS_UP) {
+		return wf_fail(WEFT_CLOSED, "%s: the connection is going down", c->peer);
+	}
+	return wf_fail(WEFT_INVALID, "post to %s: the connection is not up yet", c->peer);
+}
+
+/* Take until one breaks a rule, or there is no room. */
+static enum weft_status
+take_all(struct wf_verbs_conn *c, const struct wf_op *ops, unsigned op_count, unsigned *taken)
+{
+	for (unsigned i = 0; i < op_count; i++) {
+		const struct wf_op *op = &ops[i];
+		if (op->kind == WF_OP_PUT &&
+		    !wf_regions_hold(&c->t->regions, op->region, op->src, op->bytes)) {
+			return wf_fail(WEFT_INVALID,
+				       "put to %s: %llu bytes at %p, not in region %u", c->peer,
+				       (unsigned long long)op->bytes, op->src, op->region);
+		}
+		if (!take(c, op)) {
+			c->t->info.posts_again++;
+			return WEFT_AGAIN;
+		}
+		*taken = i + 1;
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_verbs_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
+{
+	struct wf_verbs_conn *c = wf_verbs_conn_of(conn);
+	enum weft_status st = check_open(c);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = take_all(c, ops, op_count, taken);
+	if (*taken > 0) {
+		wf_verbs_pump(c);
+	}
+	return st;
+}
+
+bool
+wf_verbs_tx_idle(const struct wf_verbs_conn *c)
+{
+	const struct wf_verbs_tx *tx = &c->tx;
+	return tx->posted == tx->taken &&
+	       (tx->taken == tx->done ||
+		wf_verbs_sq_is_over(&tx->sq, entry_at(c, tx->taken - 1)->last));
+}
+
+void
+wf_verbs_emit_done(struct wf_verbs_conn *c, struct wf_events *events, enum weft_status status)
+{
+	struct wf_verbs_tx *tx = &c->tx;
+	while (tx->done < tx->taken) {
+		const struct wf_verbs_entry *entry = entry_at(c, tx->done);
+		bool over = tx->done < tx->posted && wf_verbs_sq_is_over(&tx->sq, entry->last);
+		if (!over && status == WEFT_OK) {
+			return;
+		}
+		if (!entry->internal) {
+			if (wf_events_full(events)) {
+				return;
+			}
+			struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_DONE);
+			event->done.cookie = entry->cookie;
+			event->done.status = over ? WEFT_OK : status;
+			tx->user_done++;
+		}
+		if (entry->ring_end > 0) {
+			tx->ring_tail = entry->ring_end;
+		}
+		tx->done++;
+	}
+}
+
+/* ---- completions ---- */
+
+static struct wf_verbs_conn *
+conn_of(const struct wf_verbs *t, uint64_t wr_id)
+{
+	uint32_t idx = (uint32_t)(wr_id >> 48);
+	struct wf_verbs_conn *c = idx < t->opts.conn_max ? t->conn[idx] : NULL;
+	return c != NULL && (c->generation & 0xffff) == (wr_id >> 32 & 0xffff) ? c : NULL;
+}
+
+static void
+on_error(struct wf_verbs_conn *c, const struct ibv_wc *wc)
+{
+	const struct wf_verbs_settings *s = &c->t->settings;
+	const char *text = c->t->lib->wc_status_str(wc->status);
+	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+		wf_verbs_conn_suspect(c);
+	} else if (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RNR_RETRY_EXC_ERR) {
+		wf_verbs_conn_end(c, WEFT_TIMEOUT,
+				  "%s, %u tries of %llu ms on %s: is the host gone, the link "
+				  "down, its MTU less, or UDP port 4791 closed?",
+				  text, s->retry_count + 1, (4096ull << s->ack_timeout) / 1000000,
+				  c->dev->name);
+	} else if (wc->status == IBV_WC_REM_ACCESS_ERR || wc->status == IBV_WC_REM_INV_REQ_ERR ||
+		   wc->status == IBV_WC_REM_OP_ERR) {
+		wf_verbs_conn_end(c, WEFT_LOST, "the peer's device refused a request: %s", text);
+	} else {
+		wf_verbs_conn_end(c, WEFT_LOST, "%s failed: %s", c->dev->name, text);
+	}
+}
+
+unsigned
+wf_verbs_poll_send(struct wf_verbs_queues *q)
+{
+	struct wf_verbs *t = q->dev->t;
+	struct ibv_wc wc[WF_VERBS_POLL];
+	unsigned total = 0;
+	int n = 0;
+	do {
+		n = ibv_poll_cq(q->send.cq, (int)WF_VERBS_POLL, wc);
+		for (int i = 0; i < n; i++) {
+			struct wf_verbs_conn *c = conn_of(t, wc[i].wr_id);
+			if (c == NULL || c->qp == NULL) {
+				continue;
+			}
+			if (wc[i].status != IBV_WC_SUCCESS) {
+				on_error(c, &wc[i]);
+			} else if (wf_verbs_sq_complete(&c->tx.sq, (uint32_t)wc[i].wr_id)) {
+				c->tx.progress_ns = t->now_ns;
+				c->rx.heard_ns = t->now_ns;
+				wf_verbs_conn_ready(c);
+			}
+		}
+		total += n > 0 ? (unsigned)n : 0;
+	} while (n == (int)WF_VERBS_POLL && total < WF_VERBS_POLL_MAX);
+	return total;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_sq: the slots of a send queue, counted in software. A slot is free again when a completion
+ * was polled that covers it, and at no other time: there are devices that free slots earlier, and
+ * code that counts on it stands still on those that do not. Thread: the transport's owner. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/assert.h"
+
+struct wf_verbs_sq {
+	uint32_t depth;   /* slots */
+	uint32_t reserve; /* of them, for what returns credits */
+	uint64_t posted;  /* work requests so far; the number of the next */
+	uint64_t completed;
+};
+
+static inline void
+wf_verbs_sq_init(struct wf_verbs_sq *sq, uint32_t depth, uint32_t reserve)
+{
+	WF_ASSERT(reserve < depth);
+	*sq = (struct wf_verbs_sq){.depth = depth, .reserve = reserve};
+}
+
+/* Slots that data may use now. */
+static inline uint32_t
+wf_verbs_sq_room(const struct wf_verbs_sq *sq)
+{
+	uint64_t used = sq->posted - sq->completed;
+	uint32_t usable = sq->depth - sq->reserve;
+	return used >= usable ? 0 : usable - (uint32_t)used;
+}
+
+/* Slots that anything may use. */
+static inline uint32_t
+wf_verbs_sq_room_all(const struct wf_verbs_sq *sq)
+{
+	return sq->depth - (uint32_t)(sq->posted - sq->completed);
+}
+
+/* Take a slot; returns its position. There must be one. */
+static inline uint64_t
+wf_verbs_sq_take(struct wf_verbs_sq *sq)
+{
+	WF_ASSERT(sq->posted - sq->completed < sq->depth);
+	return sq->posted++;
+}
+
+/* A completion says that the work request whose position has these low 32 bits is over, and so are
+ * all before it. false: there is none such. */
+static inline bool
+wf_verbs_sq_complete(struct wf_verbs_sq *sq, uint32_t position)
+{
+	uint64_t count = (uint32_t)(position - (uint32_t)sq->completed) + 1ull;
+	if (count > sq->posted - sq->completed) {
+		return false;
+	}
+	sq->completed += count;
+	return true;
+}
+
+/* Is the work request at `position` over? */
+static inline bool
+wf_verbs_sq_is_over(const struct wf_verbs_sq *sq, uint64_t position)
+{
+	return position < sq->completed;
+}
