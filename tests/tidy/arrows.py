@@ -34,6 +34,8 @@ ARROWS = {
     "trainer/saved": ["include", "base"],
     # What a lane keeps; the service that will put it on a port may know pserver as well.
     "sparse/server": ["include", "base", "wire", "kernels"],
+    # What a trainer sends; the session of it may know trainer as well.
+    "sparse/client": ["include", "base", "wire", "kernels"],
     # Front of everything but the training programs; `weft version` lists what is compiled in.
     "tools": [
         "include",

@@ -7,16 +7,18 @@
 
 #include "base/assert.h"
 
-#define CODERS(message, member)                                                                    \
+#define CODERS_OF(coder, message, member)                                                          \
 	static void encode_##message(const union any_message *in, struct wf_msg *out)              \
 	{                                                                                          \
-		wf_msg_##message##_encode(&in->member, out);                                       \
+		coder##_encode(&in->member, out);                                                  \
 	}                                                                                          \
 	static enum weft_status decode_##message(const struct wf_head *head, const uint8_t *body,  \
 						 union any_message *out)                           \
 	{                                                                                          \
-		return wf_msg_##message##_decode(head, body, &out->member);                        \
+		return coder##_decode(head, body, &out->member);                                   \
 	}
+#define CODERS(message, member) CODERS_OF(wf_msg_##message, message, member)
+#define SPARSE_CODERS(message, member) CODERS_OF(wf_sparse_##message, sparse_##message, member)
 
 CODERS(job, job)
 CODERS(resume, steps)
@@ -31,6 +33,15 @@ CODERS(goodbye, goodbye)
 CODERS(abort, abort)
 CODERS(reduce, reduce)
 CODERS(reduced, reduce)
+SPARSE_CODERS(table, table)
+SPARSE_CODERS(resume, sparse_resume)
+SPARSE_CODERS(have, sparse_have)
+SPARSE_CODERS(grant, sparse_grant)
+SPARSE_CODERS(credit, credit)
+SPARSE_CODERS(push, push)
+SPARSE_CODERS(pull, sparse_pull)
+SPARSE_CODERS(applied, applied)
+SPARSE_CODERS(nack, sparse_nack)
 
 static void
 sample_job(union any_message *out)
@@ -167,6 +178,134 @@ sample_reduce(union any_message *out)
 	out->reduce.value[2] = 0x1p-1074;
 }
 
+static void
+sample_sparse_table(union any_message *out)
+{
+	out->table = (struct wf_sparse_table){.idx = 2, .table_count = 3, .grad_reduce = 1};
+	struct wf_table_desc *t = &out->table.table;
+	*t = (struct wf_table_desc){
+		.name = "words",
+		.dim = 32,
+		.vocabulary = 0x0102030405,
+		.memory_cap_bytes = 0x1122334455,
+		.value_wire = WF_VALUES_BF16,
+		.row = {.kind = 3,
+			.schedule = 1,
+			.dense_equivalent = true,
+			.learning_rate = 0.125,
+			.momentum = 0.5,
+			.beta1 = 0.9,
+			.beta2 = 0.999,
+			.rho = 0.95,
+			.epsilon = 1e-6,
+			.decay = 1e-4,
+			.clip = 5.0,
+			.l1 = 1.0,
+			.l2 = 2.0,
+			.l21 = 3.0,
+			.ftrl_beta = 4.0,
+			.schedule_a = 6.0,
+			.schedule_b = 7.0},
+		.init = {.kind = 1, .a = -0.1, .b = 0.1, .seed = 0xa1a2a3a4a5a6a7a8},
+		.admit = {.count = 3, .slot_count = 4096, .probability = 0.75},
+		.evict = {.age_steps = 1000,
+			  .fade_steps = 10,
+			  .score_least = 0.5,
+			  .show_weight = 1.5,
+			  .click_weight = 2.5,
+			  .fade = 0.98,
+			  .at_cap = true},
+	};
+}
+
+static void
+sample_sparse_resume(union any_message *out)
+{
+	out->sparse_resume = (struct wf_sparse_resume){
+		.step = 0x0102030405060708, .epoch = 4, .applied = 0x1112131415161718};
+}
+
+static void
+sample_sparse_have(union any_message *out)
+{
+	out->sparse_have = (struct wf_sparse_have){.step = 0x21, .applied = 0x20};
+}
+
+static void
+sample_sparse_grant(union any_message *out)
+{
+	sample_grant(out); /* for the key */
+	struct wf_msg_grant dense = out->grant;
+	out->sparse_grant = (struct wf_sparse_grant){
+		.kind = WF_SPARSE_GRANT_SLOTS,
+		.slot_count = 16,
+		.slot_bytes = 0x40000,
+		.held_bytes = 0x123456789a,
+	};
+	memcpy(out->sparse_grant.key, dense.key, sizeof(dense.key));
+}
+
+static void
+sample_sparse_grant_rows(union any_message *out)
+{
+	sample_sparse_grant(out);
+	out->sparse_grant.kind = WF_SPARSE_GRANT_ROWS;
+	out->sparse_grant.slot_count = 0;
+	out->sparse_grant.slot_bytes = 0x0a0b0c0d0e;
+	out->sparse_grant.held_bytes = 0;
+}
+
+static void
+sample_sparse_push(union any_message *out)
+{
+	out->push.step = 41;
+	out->push.epoch = 2;
+	out->push.samples = 404;
+	out->push.flags = WF_SPARSE_PUSH_LAST;
+	out->push.pass = 9;
+	out->push.part_count = 2;
+	out->push.part[0] = (struct wf_sparse_part){
+		.table = 0x0102, .coding = WF_KEYS_DELTA, .row_count = 4096, .key_bytes = 5000};
+	out->push.part[1] = (struct wf_sparse_part){.table = 3, .row_count = 7, .key_bytes = 56};
+}
+
+static void
+sample_sparse_pull(union any_message *out)
+{
+	struct wf_sparse_pull *pull = &out->sparse_pull;
+	pull->request_id = 0x0a0b0c0d0e0f1011;
+	pull->step = 17;
+	pull->flags = WF_SPARSE_PULL_CREATE;
+	pull->part_count = 2;
+	pull->part[0] = (struct wf_sparse_part){
+		.table = 1, .row_count = 0x010203, .key_bytes = 0x081018, .offset = 0x1122334455};
+	pull->part[1] = (struct wf_sparse_part){
+		.table = 1, .coding = WF_KEYS_DELTA, .row_count = 3, .key_bytes = 3};
+}
+
+static void
+sample_sparse_applied(union any_message *out)
+{
+	out->applied = (struct wf_sparse_applied){
+		.step = 41,
+		.samples = 808,
+		.rows_updated = 0x010203040506,
+		.pushes_lost = 1,
+		.grads_nonfinite = 2,
+	};
+}
+
+static void
+sample_sparse_nack(union any_message *out)
+{
+	struct wf_sparse_nack *nack = &out->sparse_nack;
+	nack->request_id = 77;
+	nack->step = 40;
+	nack->part = 191;
+	nack->status = WEFT_INVALID;
+	snprintf(nack->reason, sizeof(nack->reason), "key 9 of a vocabulary of 9");
+}
+
 #define ENTRY(in_service, in_type, message, in_sample)                                             \
 	{                                                                                          \
 		.name = #message, .service = in_service, .type = in_type, .sample = in_sample,     \
@@ -174,6 +313,7 @@ sample_reduce(union any_message *out)
 	}
 #define DENSE(type, message) ENTRY(WF_SERVICE_DENSE, type, message, sample_##message)
 #define CONTROL(type, message) ENTRY(WF_SERVICE_CONTROL, type, message, sample_##message)
+#define SPARSE(type, message) ENTRY(WF_SERVICE_SPARSE, type, message, sample_##message)
 
 const struct catalogue_entry catalogue[] = {
 	DENSE(WF_MSG_JOB, job),
@@ -197,6 +337,23 @@ const struct catalogue_entry catalogue[] = {
 	CONTROL(WF_MSG_ABORT, abort),
 	CONTROL(WF_MSG_REDUCE, reduce),
 	ENTRY(WF_SERVICE_CONTROL, WF_MSG_REDUCED, reduced, sample_reduce),
+	SPARSE(WF_SPARSE_TABLE, sparse_table),
+	SPARSE(WF_SPARSE_RESUME, sparse_resume),
+	SPARSE(WF_SPARSE_HAVE, sparse_have),
+	SPARSE(WF_SPARSE_GRANT, sparse_grant),
+	{
+		.name = "sparse_grant_rows",
+		.service = WF_SERVICE_SPARSE,
+		.type = WF_SPARSE_GRANT,
+		.sample = sample_sparse_grant_rows,
+		.encode = encode_sparse_grant,
+		.decode = decode_sparse_grant,
+	},
+	ENTRY(WF_SERVICE_SPARSE, WF_SPARSE_CREDIT, sparse_credit, sample_credit),
+	SPARSE(WF_SPARSE_PUSH, sparse_push),
+	SPARSE(WF_SPARSE_PULL, sparse_pull),
+	SPARSE(WF_SPARSE_APPLIED, sparse_applied),
+	SPARSE(WF_SPARSE_NACK, sparse_nack),
 };
 
 const size_t catalogue_count = WF_ARRAY_COUNT(catalogue);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "wire/messages.h"
+#include "wire/sparse_messages.h"
 
 /* Room for any message's struct. */
 union any_message {
@@ -18,6 +19,14 @@ union any_message {
 	struct wf_msg_goodbye goodbye;
 	struct wf_msg_abort abort;
 	struct wf_msg_reduce reduce;
+	struct wf_sparse_table table;
+	struct wf_sparse_resume sparse_resume;
+	struct wf_sparse_have sparse_have;
+	struct wf_sparse_grant sparse_grant;
+	struct wf_sparse_push push;
+	struct wf_sparse_pull sparse_pull;
+	struct wf_sparse_applied applied;
+	struct wf_sparse_nack sparse_nack;
 };
 
 struct catalogue_entry {

@@ -126,10 +126,34 @@ static bool
 uses(const char *name, const char *field)
 {
 	static const char *const table[] = {
-		"job offset",  "resume step",     "resume epoch",       "have step",
-		"step step",   "step epoch",      "pull request_id",    "pull step",
-		"pull slice",  "nack request_id", "nack slice",         "abort step",
-		"reduce step", "reduced step",    "reduced request_id", "reduce request_id",
+		"job offset",
+		"resume step",
+		"resume epoch",
+		"have step",
+		"step step",
+		"step epoch",
+		"pull request_id",
+		"pull step",
+		"pull slice",
+		"nack request_id",
+		"nack slice",
+		"abort step",
+		"reduce step",
+		"reduced step",
+		"reduced request_id",
+		"reduce request_id",
+		"sparse_table slice",
+		"sparse_resume step",
+		"sparse_resume epoch",
+		"sparse_have step",
+		"sparse_push step",
+		"sparse_push epoch",
+		"sparse_pull request_id",
+		"sparse_pull step",
+		"sparse_applied step",
+		"sparse_nack request_id",
+		"sparse_nack step",
+		"sparse_nack slice",
 	};
 	char pair[64];
 	snprintf(pair, sizeof(pair), "%s %s", name, field);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* batch: what a trainer's batch of keys comes to: each key once, dealt to lanes, cut into parts
+ * that fit a slot, and the gradients of repeated keys summed. No network: the client session will
+ * stand between this and the lanes. How the parts travel: sparse/README.md, "Exchange".
+ *
+ * A batch is filled again and again, and takes no memory after it was made. Everything it gives is
+ * a function of the keys and of the settings: of the keys alone, and not of their order, but for
+ * place and for the order of sums. Thread: its owner's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "kernels/kernels.h"
+#include "wire/keys.h"
+
+#define WF_BATCH_KEYS_MAX (1u << 22)
+#define WF_BATCH_ALIGN 64u /* of parts in the buffer that they are sent from */
+
+struct wf_batch_opts {
+	uint32_t dim;            /* values of a row, f32; 1 .. WF_ROW_DIM_MAX */
+	uint64_t vocabulary;     /* keys 0 .. vocabulary - 1; 0: any u64 */
+	uint32_t lane_count;     /* sparse lanes of all pservers; 1 .. WF_LANE_COUNT_MAX */
+	uint32_t keys_max;       /* of one batch, repetitions counted; 1 .. WF_BATCH_KEYS_MAX */
+	uint64_t part_bytes_max; /* slot_bytes: the smallest that any lane grants */
+	bool has_scores;         /* show and click go with each row */
+	bool may_delta;          /* keys are sent as differences where that is shorter */
+	const struct wf_kernels *kernels; /* NULL: the best there is */
+};
+
+/* Rows of one lane that fit a slot, as they lie in the send buffer: gradients [row_count * dim],
+ * then show and click [row_count] each where the table has scores, then the keys. A PUSH sends all
+ * of it, a PULL the keys. */
+struct wf_batch_part {
+	uint32_t first; /* row */
+	uint32_t row_count;
+	size_t at;     /* of the part in the send buffer; a multiple of WF_BATCH_ALIGN */
+	size_t key_at; /* of its keys */
+	uint32_t key_bytes;
+	enum wf_key_coding coding;
+};
+
+/* Valid until the batch is filled again. Row r is the one of key[r]; rows lie by lane, and
+ * within a lane by ascending key. Answers land at r * dim in the caller's array of rows. */
+struct wf_batch_view {
+	const uint64_t *key; /* [row_count], each once */
+	uint32_t row_count;
+	const uint32_t *place; /* [key_count]: the row of each of the caller's keys */
+	uint32_t key_count;
+	const uint32_t *lane_first; /* [lane_count + 1]: rows of lane l are lane_first[l] up to
+				     * lane_first[l + 1], not included */
+	const uint32_t *lane_part;  /* [lane_count + 1]: its parts, likewise; none without rows */
+	const struct wf_batch_part *part; /* [lane_part[lane_count]] */
+};
+
+struct wf_batch;
+
+/* WEFT_INVALID names field, value and limit. WEFT_NOMEM. */
+enum weft_status wf_batch_create(struct wf_env *env, const struct wf_batch_opts *opts,
+				 struct wf_batch **out) WEFT_MUST_CHECK;
+void wf_batch_destroy(struct wf_batch *batch); /* accepts NULL */
+
+/* The longest that the two buffers of a batch can become: rows [row_count * dim], and what is sent.
+ * Both are the caller's, so that they can lie in registered memory. */
+size_t wf_batch_rows_bytes(const struct wf_batch *batch);
+size_t wf_batch_send_bytes(const struct wf_batch *batch);
+
+/**
+ * Fill it. `key` is not needed any more afterwards.
+ * @param key    [count], in any order, repeated at will
+ * @param count  0 .. keys_max; 0 gives a batch without rows and parts
+ * @return WEFT_OK; WEFT_INVALID: too many keys, or one outside the vocabulary, which is named: the
+ *         batch is as it was
+ */
+enum weft_status wf_batch_fill(struct wf_batch *batch, const uint64_t *key,
+			       uint32_t count) WEFT_MUST_CHECK;
+void wf_batch_view(const struct wf_batch *batch, struct wf_batch_view *out);
+
+/* Write the keys of every part where they belong in the send buffer (aligned to WF_BATCH_ALIGN). */
+void wf_batch_put_keys(const struct wf_batch *batch, uint8_t *send);
+
+/* In the caller's order of keys, as filled. */
+struct wf_batch_grads {
+	const float *grad; /* [key_count * dim] */
+	const float *show; /* [key_count], or NULL: 1 each */
+	const float
+		*click; /* [key_count], or NULL: 0 each; both are looked at with has_scores only */
+};
+
+/* Sum what belongs to one row, in the order of the caller's keys, into the send buffer: the first
+ * is copied, bit for bit, the others are added to it one after the other. Keys stay as they are. */
+void wf_batch_put_grads(const struct wf_batch *batch, const struct wf_batch_grads *grads,
+			uint8_t *send);

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of wire/sparse_messages: each message's own fields. What holds for all messages alike is in
+ * test_messages.c, which goes over the same catalogue. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/unit/wire/catalogue.h"
+#include "tests/unit/wire/refused.h"
+
+static const struct catalogue_entry *
+encode_named(const char *name, struct wf_msg *msg)
+{
+	static union any_message in;
+
+	for (size_t i = 0; i < catalogue_count; i++) {
+		if (strcmp(catalogue[i].name, name) == 0) {
+			memset(&in, 0, sizeof(in));
+			catalogue[i].sample(&in);
+			catalogue[i].encode(&in, msg);
+			return &catalogue[i];
+		}
+	}
+	fail_msg("no message %s", name);
+	return NULL; /* not reached */
+}
+
+/* From a copy of exactly that size, so that a sanitizer sees what is read behind it. */
+static enum weft_status
+decode_exact(const struct catalogue_entry *entry, const struct wf_msg *msg, union any_message *out)
+{
+	uint8_t *exact = malloc(msg->body_bytes);
+	assert_non_null(exact);
+	memcpy(exact, msg->body, msg->body_bytes);
+	enum weft_status st = entry->decode(&msg->head, exact, out);
+	free(exact);
+	return st;
+}
+
+/* A wrong value in the body of a sample. */
+static const struct body_case {
+	const char *name;
+	struct patch patch;
+} wrong_bodies[] = {
+	{"sparse_table", {0, 4, 0, "TABLE: table_count is 0"}},
+	{"sparse_table", {0, 4, 1025, "TABLE: table_count is 1025"}},
+	{"sparse_table", {0, 4, 2, "TABLE: slice is 2"}},
+	{"sparse_table", {4, 1, 2, "TABLE: grad_reduce is 2"}},
+	{"sparse_table", {5, 1, 2, "TABLE: nonfinite is 2"}},
+	{"sparse_table", {6, 4, 0, "table words: dim is 0"}},
+	{"sparse_table", {6, 4, 4097, "table words: dim is 4097, must be 1 to 4096"}},
+	{"sparse_table", {26, 1, 3, "table words: value_rest is 3"}},
+	{"sparse_table", {27, 1, 255, "table words: value_wire is 255"}},
+	{"sparse_table", {28, 1, 2, "table: dense_equivalent or at_cap is 2"}},
+	{"sparse_table", {29, 1, 7, "table: dense_equivalent or at_cap is 7"}},
+	{"sparse_table", {74, 8, 0x7ff0000000000000, "words: row.learning_rate is inf"}},
+	{"sparse_table", {234, 8, 0x7ff8000000000000, "words: evict.fade is "}},
+	{"sparse_table", {242, 2, 6, "table: its name"}},
+	{"sparse_table", {242, 2, 4, "TABLE: its fields take 248 bytes, but it has 249"}},
+	{"sparse_table", {244, 1, ' ', "byte 0 of its name is 0x20"}},
+	{"sparse_table", {244, 1, '\n', "table: its name"}},
+	{"sparse_have", {0, 8, 0x22, "HAVE: applied is 34"}},
+	{"sparse_grant", {0, 4, 0, "GRANT: kind is 0"}},
+	{"sparse_grant", {0, 4, 3, "GRANT: kind is 3"}},
+	{"sparse_grant", {0, 4, 257, "GRANT: kind is 257"}},
+	{"sparse_grant", {0, 4, 2, "GRANT: slot_count is 16, must be 0 for rows"}},
+	{"sparse_grant", {4, 4, 0, "GRANT: slot_count is 0"}},
+	{"sparse_grant", {4, 4, 12, "GRANT: slot_count is 12"}},
+	{"sparse_grant", {4, 4, 2048, "GRANT: slot_count is 2048"}},
+	{"sparse_grant", {8, 8, 0, "GRANT: slot_bytes is 0"}},
+	{"sparse_grant", {8, 8, WF_SLICE_BYTES_MAX + 1, "GRANT: slot_bytes is 67108865"}},
+	{"sparse_grant", {16, 8, 0x3ffff, "GRANT: held_bytes is 262143"}},
+	{"sparse_grant", {16, 8, (1ull << 58) + 1, "GRANT: held_bytes is 28823037615171"}},
+	{"sparse_grant_rows", {4, 4, 1, "GRANT: slot_count is 1, must be 0 for rows"}},
+	{"sparse_grant_rows", {8, 8, 0, "GRANT: slot_bytes is 0"}},
+	{"sparse_grant_rows", {8, 8, (1ull << 58) + 1, "GRANT: slot_bytes is 28823037615171"}},
+	{"sparse_grant_rows", {16, 8, 1, "GRANT: held_bytes is 1"}},
+	{"sparse_credit", {0, 4, 0, "CREDIT: count is 0"}},
+	{"sparse_credit", {0, 4, 1025, "CREDIT: count is 1025"}},
+	{"sparse_credit", {0, 4, 2, "CREDIT: count is 2"}},
+	{"sparse_credit", {8, 2, 1024, "CREDIT: buffer is 1024"}},
+	{"sparse_push", {0, 8, 0, "PUSH: samples is 0"}},
+	{"sparse_push", {0, 8, (1ull << 40) + 1, "PUSH: samples is 1099511627777"}},
+	{"sparse_push", {8, 4, 4, "PUSH: flags is 4"}},
+	{"sparse_push", {8, 4, 2, "PUSH: part_count or samples is 406"}},
+	{"sparse_push", {8, 4, 3, "PUSH: part_count or samples is 406"}},
+	{"sparse_push", {16, 2, 1, "PUSH: part_count is 1"}},
+	{"sparse_push", {16, 2, 3, "PUSH: part_count is 3"}},
+	{"sparse_push", {16, 2, 193, "PUSH: part_count is 193"}},
+	{"sparse_push", {16, 2, 65535, "PUSH: part_count is 65535"}},
+	{"sparse_push", {18, 2, 1024, "PUSH: table is 1024"}},
+	{"sparse_push", {20, 2, 2, "PUSH: coding is 2"}},
+	{"sparse_push", {20, 2, 256, "PUSH: coding is 256"}},
+	{"sparse_push", {20, 2, 0, "PUSH: key_bytes is 5000, must be 8 a row"}},
+	{"sparse_push", {22, 4, 0, "PUSH: row_count is 0"}},
+	{"sparse_push", {22, 4, WF_SPARSE_ROWS_MAX + 1, "PUSH: row_count is 1048577"}},
+	{"sparse_push", {22, 4, UINT32_MAX, "PUSH: row_count is 4294967295"}},
+	{"sparse_push", {26, 4, 4095, "PUSH: key_bytes is 4095"}},
+	{"sparse_push", {26, 4, 32768, "PUSH: key_bytes is 32768"}},
+	{"sparse_push", {34, 4, WF_SPARSE_ROWS_MAX - 4095, "PUSH: row_count is 1044481"}},
+	{"sparse_push", {38, 4, 55, "PUSH: key_bytes is 55"}},
+	{"sparse_pull", {0, 4, 2, "PULL: flags is 2"}},
+	{"sparse_pull", {4, 2, 0, "PULL: part_count is 0"}},
+	{"sparse_pull", {4, 2, 1, "PULL: part_count is 1"}},
+	{"sparse_pull", {4, 2, 193, "PULL: part_count is 193"}},
+	{"sparse_pull", {6, 2, 1024, "PULL: table is 1024"}},
+	{"sparse_pull", {8, 2, 2, "PULL: coding is 2"}},
+	{"sparse_pull", {10, 4, 0, "PULL: row_count is 0"}},
+	{"sparse_pull", {14, 4, 1, "PULL: key_bytes is 1"}},
+	{"sparse_pull", {18, 8, (1ull << 58) + 1, "PULL: offset is 28823037615171"}},
+	{"sparse_pull", {34, 4, 2, "PULL: key_bytes is 2"}},
+	{"sparse_pull", {34, 4, 24, "PULL: key_bytes is 24"}},
+	{"sparse_nack", {0, 2, WEFT_OK, "NACK: status is 0"}},
+	{"sparse_nack", {0, 2, WEFT_AGAIN, "NACK: status is 1"}},
+	{"sparse_nack", {0, 2, 17, "NACK: status is 17"}},
+	{"sparse_nack", {2, 2, 27, "NACK: reason"}},
+	{"sparse_nack", {2, 2, 25, "NACK: its fields take 29 bytes, but it has 30"}},
+	{"sparse_nack", {4, 1, 0x1b, "NACK: reason"}},
+};
+
+static void
+each_wrong_field_of_a_body_is_named(void **state)
+{
+	for (size_t i = 0; i < sizeof(wrong_bodies) / sizeof(wrong_bodies[0]); i++) {
+		static union any_message out;
+		static struct wf_msg msg;
+		const struct catalogue_entry *entry = encode_named(wrong_bodies[i].name, &msg);
+		assert_true(wrong_bodies[i].patch.at + wrong_bodies[i].patch.bytes <=
+			    msg.body_bytes);
+		patch_apply(&wrong_bodies[i].patch, msg.body);
+		assert_refused(decode_exact(entry, &msg, &out), WEFT_PROTOCOL,
+			       wrong_bodies[i].patch.text);
+	}
+}
+
+static void
+each_wrong_field_of_a_head_is_named(void **state)
+{
+	const struct {
+		const char *name;
+		struct wf_head add;
+		const char *text;
+	} wrong[] = {
+		{"sparse_table", {.slice = 1}, "TABLE: slice is 3"},
+		{"sparse_table", {.slice = UINT32_MAX - 2}, "TABLE: slice is 4294967295"},
+		{"sparse_have", {.step = UINT64_MAX - 0x21}, "HAVE: applied is 32"}, /* NONE */
+		{"sparse_have", {.step = UINT64_MAX - 1}, "HAVE: applied is 32"},
+		{"sparse_push", {.step = UINT64_MAX - 40}, "PUSH: step is 0"},
+		{"sparse_push", {.step = UINT64_MAX - 41}, "PUSH: step is 18446744073709551615"},
+		{"sparse_pull", {.step = UINT64_MAX - 17}, "PULL: step is 18446744073709551615"},
+		{"sparse_pull", {.request_id = 0ull - 0x0a0b0c0d0e0f1011}, "PULL: request_id is 0"},
+		{"sparse_applied", {.step = 0ull - 41}, "APPLIED: step is 0"},
+		{"sparse_applied",
+		 {.step = UINT64_MAX - 41},
+		 "APPLIED: step is 184467440737095516"},
+		{"sparse_nack", {.slice = 1}, "NACK: slice is 192"},
+	};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		static union any_message out;
+		static struct wf_msg msg;
+		const struct catalogue_entry *entry = encode_named(wrong[i].name, &msg);
+		msg.head.request_id += wrong[i].add.request_id;
+		msg.head.step += wrong[i].add.step;
+		msg.head.slice += wrong[i].add.slice;
+		assert_refused(decode_exact(entry, &msg, &out), WEFT_PROTOCOL, wrong[i].text);
+	}
+}
+
+static void
+a_table_comes_back(void **state)
+{
+	static union any_message in;
+	static struct wf_msg msg;
+	struct wf_sparse_table out;
+	struct wf_table_desc *t = &in.table.table;
+
+	in.table = (struct wf_sparse_table){.idx = 1023, .table_count = WF_TABLE_COUNT_MAX};
+	memset(t->name, '~', WF_TENSOR_NAME_BYTES - 1);
+	t->dim = WF_TABLE_DIM_MAX;
+	t->vocabulary = UINT64_MAX;
+	t->row.kind = UINT32_MAX; /* what it means is checked by who applies it */
+	t->row.schedule_b = -0.0;
+	t->init.seed = UINT64_MAX;
+	t->evict.fade = 1e-308;
+	t->evict.at_cap = true;
+	wf_sparse_table_encode(&in.table, &msg);
+	assert_int_equal(wf_sparse_table_decode(&msg.head, msg.body, &out), WEFT_OK);
+	assert_int_equal(out.idx, 1023);
+	assert_int_equal(out.table_count, WF_TABLE_COUNT_MAX);
+	assert_string_equal(out.table.name, t->name);
+	assert_int_equal(out.table.dim, WF_TABLE_DIM_MAX);
+	assert_true(out.table.vocabulary == UINT64_MAX && out.table.init.seed == UINT64_MAX);
+	assert_int_equal(out.table.row.kind, UINT32_MAX);
+	assert_memory_equal(&out.table.row.schedule_b, &t->row.schedule_b, sizeof(double));
+	assert_memory_equal(&out.table.evict.fade, &t->evict.fade, sizeof(double));
+	assert_true(out.table.evict.at_cap && !out.table.row.dense_equivalent);
+}
+
+static void
+nothing_received_and_nothing_applied_come_back(void **state)
+{
+	struct wf_msg msg;
+	struct wf_sparse_resume resume = {.step = WF_STEP_NONE, .applied = WF_STEP_NONE};
+	struct wf_sparse_resume resume_out = {0};
+	struct wf_sparse_have have[] = {
+		{.step = WF_STEP_NONE, .applied = WF_STEP_NONE},
+		{.step = 0, .applied = WF_STEP_NONE},
+		{.step = 5, .applied = 5},
+		{.step = UINT64_MAX - 1, .applied = 0},
+	};
+
+	wf_sparse_resume_encode(&resume, &msg);
+	assert_int_equal(wf_sparse_resume_decode(&msg.head, msg.body, &resume_out), WEFT_OK);
+	assert_true(resume_out.step == WF_STEP_NONE && resume_out.applied == WF_STEP_NONE);
+	for (size_t i = 0; i < sizeof(have) / sizeof(have[0]); i++) {
+		struct wf_sparse_have out = {.step = 1, .applied = 1};
+		wf_sparse_have_encode(&have[i], &msg);
+		assert_int_equal(wf_sparse_have_decode(&msg.head, msg.body, &out), WEFT_OK);
+		assert_true(out.step == have[i].step && out.applied == have[i].applied);
+	}
+}
+
+static void
+an_empty_push_comes_back_with_data_and_without(void **state)
+{
+	static struct wf_msg msg;
+	static struct wf_sparse_push out;
+	static const struct wf_sparse_push push[] = {
+		{.step = 1, .samples = 1, .flags = WF_SPARSE_PUSH_LAST},
+		{.step = UINT64_MAX - 1,
+		 .epoch = UINT64_MAX,
+		 .samples = WF_STEP_SAMPLES_MAX,
+		 .pass = UINT32_MAX,
+		 .flags = WF_SPARSE_PUSH_LAST},
+		{.step = 2, .flags = WF_SPARSE_PUSH_LAST | WF_SPARSE_PUSH_OUT_OF_DATA},
+	};
+	for (size_t i = 0; i < sizeof(push) / sizeof(push[0]); i++) {
+		wf_sparse_push_encode(&push[i], &msg);
+		assert_int_equal(wf_sparse_push_decode(&msg.head, msg.body, &out), WEFT_OK);
+		assert_true(out.step == push[i].step && out.epoch == push[i].epoch);
+		assert_true(out.samples == push[i].samples && out.flags == push[i].flags);
+		assert_true(out.pass == push[i].pass && out.part_count == 0);
+	}
+	static const struct wf_sparse_push not_last = {.step = 1, .samples = 1};
+	wf_sparse_push_encode(&not_last, &msg);
+	assert_refused(wf_sparse_push_decode(&msg.head, msg.body, &out), WEFT_PROTOCOL,
+		       "PUSH: part_count is 0");
+	static const struct wf_sparse_push out_but_more = {.step = 1,
+							   .flags = WF_SPARSE_PUSH_OUT_OF_DATA};
+	wf_sparse_push_encode(&out_but_more, &msg);
+	assert_refused(wf_sparse_push_decode(&msg.head, msg.body, &out), WEFT_PROTOCOL,
+		       "PUSH: part_count or samples is 0");
+}
+
+static void
+the_fullest_push_and_pull_come_back(void **state)
+{
+	static struct wf_msg msg;
+	static struct wf_sparse_push push, push_out;
+	static struct wf_sparse_pull pull, pull_out;
+
+	push = (struct wf_sparse_push){.step = 3, .samples = 1, .part_count = WF_SPARSE_PARTS_MAX};
+	pull = (struct wf_sparse_pull){
+		.request_id = UINT64_MAX, .step = 0, .part_count = WF_SPARSE_PARTS_MAX};
+	for (uint32_t i = 0; i < WF_SPARSE_PARTS_MAX; i++) {
+		uint32_t rows = WF_SPARSE_ROWS_MAX / WF_SPARSE_PARTS_MAX;
+		struct wf_sparse_part part = {
+			.table = (uint16_t)(WF_TABLE_COUNT_MAX - 1 - i),
+			.coding = i % 2,
+			.row_count = rows,
+			.key_bytes = i % 2 == 0 ? 8 * rows : 8 * rows - i,
+		};
+		push.part[i] = part;
+		pull.part[i] = part;
+		pull.part[i].offset = WF_SPARSE_RANGE_MAX - i;
+	}
+	wf_sparse_push_encode(&push, &msg);
+	assert_int_equal(wf_sparse_push_decode(&msg.head, msg.body, &push_out), WEFT_OK);
+	wf_sparse_pull_encode(&pull, &msg);
+	assert_int_equal(wf_sparse_pull_decode(&msg.head, msg.body, &pull_out), WEFT_OK);
+	assert_int_equal(push_out.part_count, WF_SPARSE_PARTS_MAX);
+	assert_int_equal(pull_out.part_count, WF_SPARSE_PARTS_MAX);
+	assert_true(pull_out.request_id == UINT64_MAX && pull_out.step == 0);
+	for (uint32_t i = 0; i < WF_SPARSE_PARTS_MAX; i++) {
+		assert_int_equal(push_out.part[i].table, push.part[i].table);
+		assert_int_equal(push_out.part[i].coding, push.part[i].coding);
+		assert_int_equal(push_out.part[i].row_count, push.part[i].row_count);
+		assert_int_equal(push_out.part[i].key_bytes, push.part[i].key_bytes);
+		assert_true(push_out.part[i].offset == 0);
+		assert_true(pull_out.part[i].offset == pull.part[i].offset);
+		assert_int_equal(pull_out.part[i].row_count, push.part[i].row_count);
+	}
+}
+
+static void
+a_refused_push_leaves_what_was_there(void **state)
+{
+	static struct wf_msg msg;
+	static union any_message out, before;
+	const char *const names[] = {"sparse_push", "sparse_pull", "sparse_table"};
+
+	for (size_t i = 0; i < 3; i++) {
+		const struct catalogue_entry *entry = encode_named(names[i], &msg);
+		msg.body[msg.body_bytes - 1] = 0xff; /* of the last part, or of the name */
+		memset(&out, 0x5a, sizeof(out));
+		memset(&before, 0x5a, sizeof(before));
+		assert_int_equal(decode_exact(entry, &msg, &out), WEFT_PROTOCOL);
+		assert_memory_equal(&out, &before, sizeof(out));
+	}
+}
+
+static void
+a_refusal_is_cut_not_read_past(void **state)
+{
+	static struct wf_msg msg;
+	struct wf_sparse_nack nack = {.request_id = 1, .step = 2, .part = 3, .status = WEFT_NOMEM};
+	struct wf_sparse_nack out;
+
+	memset(nack.reason, 'r', sizeof(nack.reason)); /* no NUL */
+	wf_sparse_nack_encode(&nack, &msg);
+	assert_int_equal(wf_sparse_nack_decode(&msg.head, msg.body, &out), WEFT_OK);
+	assert_int_equal(strlen(out.reason), WF_REASON_BYTES - 1);
+	assert_true(out.request_id == 1 && out.step == 2 && out.part == 3);
+	assert_int_equal(out.status, WEFT_NOMEM);
+}
+
+static void
+tags_name_part_buffer_request_and_step(void **state)
+{
+	uint32_t last = WF_SPARSE_PARTS_MAX - 1;
+	uint32_t tag = wf_sparse_put_tag(last, WF_GRANT_SLOT_COUNT_MAX, 1023, 0x1ff);
+
+	assert_int_equal(wf_tag_slot(tag) % WF_GRANT_SLOT_COUNT_MAX, 1023);
+	assert_int_equal(wf_tag_slot(tag) / WF_GRANT_SLOT_COUNT_MAX, last);
+	assert_int_equal(wf_tag_step(tag), 0xff);
+	tag = wf_sparse_answer_tag(0x12345, last, 0x102);
+	assert_int_equal(wf_tag_slot(tag) >> 8, 0x2345);
+	assert_int_equal(wf_tag_slot(tag) & 0xff, last);
+	assert_int_equal(wf_tag_step(tag), 2);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_wrong_field_of_a_body_is_named),
+		cmocka_unit_test(each_wrong_field_of_a_head_is_named),
+		cmocka_unit_test(a_table_comes_back),
+		cmocka_unit_test(nothing_received_and_nothing_applied_come_back),
+		cmocka_unit_test(an_empty_push_comes_back_with_data_and_without),
+		cmocka_unit_test(the_fullest_push_and_pull_come_back),
+		cmocka_unit_test(a_refused_push_leaves_what_was_there),
+		cmocka_unit_test(a_refusal_is_cut_not_read_past),
+		cmocka_unit_test(tags_name_part_buffer_request_and_step),
+	};
+	return cmocka_run_group_tests_name("wire sparse messages", tests, NULL, NULL);
+}

@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sparse_messages: encode and decode the messages of the sparse service. Layouts: wire/README.md.
+ * Thread: any; pure functions. */
+#include "wire/sparse_messages.h"
+
+#include "base/assert.h"
+#include "wire/shape.h"
+
+#define TABLE_FIXED_BYTES 6
+#define RESUME_BYTES 8
+#define HAVE_BYTES 8
+#define GRANT_BYTES (24 + WF_MSG_KEY_BYTES)
+#define CREDIT_FIXED_BYTES 4
+#define PUSH_FIXED_BYTES 18
+#define PUSH_PART_BYTES 12
+#define PULL_FIXED_BYTES 6
+#define PULL_PART_BYTES 20
+#define APPLIED_BYTES 32
+#define NACK_FIXED_BYTES 4
+
+WF_STATIC_ASSERT(PULL_FIXED_BYTES + WF_SPARSE_PARTS_MAX * PULL_PART_BYTES <= WF_MSG_BODY_MAX,
+		 "a full PULL fits a message");
+WF_STATIC_ASSERT(WF_SPARSE_PARTS_MAX *WF_GRANT_SLOT_COUNT_MAX <= WF_SLOT_MAX,
+		 "part and buffer fit a tag");
+
+static const struct wf_shape table_shape = {
+	.name = "TABLE",
+	.service = WF_SERVICE_SPARSE,
+	.type = WF_SPARSE_TABLE,
+	.uses = WF_USE_SLICE,
+	.body_min = TABLE_FIXED_BYTES + 1,
+	.body_max = TABLE_FIXED_BYTES + WF_TABLE_BYTES_MAX,
+};
+
+static const struct wf_shape resume_shape = {
+	.name = "RESUME",
+	.service = WF_SERVICE_SPARSE,
+	.type = WF_SPARSE_RESUME,
+	.uses = WF_USE_STEP | WF_USE_EPOCH,
+	.body_min = RESUME_BYTES,
+	.body_max = RESUME_BYTES,
+};
+
+static const struct wf_shape have_shape = {
+	.name = "HAVE",
+	.service = WF_SERVICE_SPARSE,
+	.type = WF_SPARSE_HAVE,
+	.uses = WF_USE_STEP,
+	.body_min = HAVE_BYTES,
+	.body_max = HAVE_BYTES,
+};
+
+static const struct wf_shape grant_shape = {
+	.name = "GRANT",
+	.service = WF_SERVICE_SPARSE,
+	.type = WF_SPARSE_GRANT,
+	.body_min = GRANT_BYTES,
+	.body_max = GRANT_BYTES,
+};
+
+static const struct wf_shape credit_shape = {
+	.name = "CREDIT",
+	.service = WF_SERVICE_SPARSE,
+	.type = WF_SPARSE_CREDIT,
+	.body_min = CREDIT_FIXED_BYTES + sizeof(uint16_t),
+	.body_max = CREDIT_FIXED_BYTES + WF_CREDITS_PER_MSG * sizeof(uint16_t),
+};
+
+static const struct wf_shape push_shape = {
+	.name = "PUSH",
+	.service = WF_SERVICE_SPARSE,
+	.type = WF_SPARSE_PUSH,
+	.uses = WF_USE_STEP | WF_USE_EPOCH,
+	.body_min = PUSH_FIXED_BYTES,
+	.body_max = PUSH_FIXED_BYTES + WF_SPARSE_PARTS_MAX * PUSH_PART_BYTES,
+};
+
+static const struct wf_shape pull_shape = {
+	.name = "PULL",
+	.service = WF_SERVICE_SPARSE,
+	.type = WF_SPARSE_PULL,
+	.uses = WF_USE_REQUEST_ID | WF_USE_STEP,
+	.body_min = PULL_FIXED_BYTES + PULL_PART_BYTES,
+	.body_max = PULL_FIXED_BYTES + WF_SPARSE_PARTS_MAX * PULL_PART_BYTES,
+};
+
+static const struct wf_shape applied_shape = {
+	.name = "APPLIED",
+	.service = WF_SERVICE_SPARSE,
+	.type = WF_SPARSE_APPLIED,
+	.uses = WF_USE_STEP,
+	.body_min = APPLIED_BYTES,
+	.body_max = APPLIED_BYTES,
+};
+
+static const struct wf_shape nack_shape = {
+	.name = "NACK",
+	.service = WF_SERVICE_SPARSE,
+	.type = WF_SPARSE_NACK,
+	.uses = WF_USE_REQUEST_ID | WF_USE_STEP | WF_USE_SLICE,
+	.body_min = NACK_FIXED_BYTES,
+	.body_max = NACK_FIXED_BYTES + WF_REASON_BYTES - 1,
+};
+
+/* TABLE. */
+
+void
+wf_sparse_table_encode(const struct wf_sparse_table *in, struct wf_msg *out)
+{
+	WF_ASSERT(in->idx < in->table_count);
+
+	struct wf_writer w = wf_shape_begin(&table_shape, out);
+	out->head.slice = in->idx;
+	wf_put_u32(&w, in->table_count);
+	wf_put_u8(&w, in->grad_reduce);
+	wf_put_u8(&w, in->nonfinite);
+	wf_table_desc_put(&w, &in->table);
+	wf_shape_end(&table_shape, &w, out);
+}
+
+static enum weft_status
+check_table(const struct wf_sparse_table *table)
+{
+	if (table->table_count == 0 || table->table_count > WF_TABLE_COUNT_MAX) {
+		return wf_refuse("TABLE", "table_count", table->table_count, "1 to 1024");
+	}
+	if (table->idx >= table->table_count) {
+		return wf_refuse("TABLE", "slice", table->idx, "below table_count");
+	}
+	if (table->grad_reduce > WF_REDUCE_MEAN) {
+		return wf_refuse("TABLE", "grad_reduce", table->grad_reduce, "0 (sum) or 1 (mean)");
+	}
+	if (table->nonfinite > WF_NONFINITE_SKIP) {
+		return wf_refuse("TABLE", "nonfinite", table->nonfinite, "0 (abort) or 1 (skip)");
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_sparse_table_decode(const struct wf_head *head, const uint8_t *body, struct wf_sparse_table *out)
+{
+	enum weft_status st = wf_shape_check(&table_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_sparse_table table = {.idx = head->slice};
+	table.table_count = wf_get_u32(&r);
+	table.grad_reduce = wf_get_u8(&r);
+	table.nonfinite = wf_get_u8(&r);
+	st = check_table(&table);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_table_desc_get(&r, &table.table);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (!wf_reader_done(&r)) {
+		return wf_refuse_length("TABLE", &r);
+	}
+	*out = table;
+	return WEFT_OK;
+}
+
+/* RESUME and HAVE. */
+
+void
+wf_sparse_resume_encode(const struct wf_sparse_resume *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&resume_shape, out);
+	out->head.step = in->step;
+	out->head.epoch = in->epoch;
+	wf_put_u64(&w, in->applied);
+	wf_shape_end(&resume_shape, &w, out);
+}
+
+enum weft_status
+wf_sparse_resume_decode(const struct wf_head *head, const uint8_t *body,
+			struct wf_sparse_resume *out)
+{
+	enum weft_status st = wf_shape_check(&resume_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	*out = (struct wf_sparse_resume){
+		.step = head->step,
+		.epoch = head->epoch,
+		.applied = wf_get_u64(&r),
+	};
+	WF_ASSERT(wf_reader_done(&r));
+	return WEFT_OK;
+}
+
+void
+wf_sparse_have_encode(const struct wf_sparse_have *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&have_shape, out);
+	out->head.step = in->step;
+	wf_put_u64(&w, in->applied);
+	wf_shape_end(&have_shape, &w, out);
+}
+
+enum weft_status
+wf_sparse_have_decode(const struct wf_head *head, const uint8_t *body, struct wf_sparse_have *out)
+{
+	enum weft_status st = wf_shape_check(&have_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_sparse_have have = {.step = head->step, .applied = wf_get_u64(&r)};
+	WF_ASSERT(wf_reader_done(&r));
+	/* What was not begun was not applied. NONE + 1 is 0. */
+	if (have.applied + 1 > have.step + 1) {
+		return wf_refuse("HAVE", "applied", have.applied, "at most the last step begun");
+	}
+	*out = have;
+	return WEFT_OK;
+}
+
+/* GRANT and CREDIT. */
+
+void
+wf_sparse_grant_encode(const struct wf_sparse_grant *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&grant_shape, out);
+	wf_put_u32(&w, in->kind);
+	wf_put_u32(&w, in->slot_count);
+	wf_put_u64(&w, in->slot_bytes);
+	wf_put_u64(&w, in->held_bytes);
+	wf_put_bytes(&w, in->key, sizeof(in->key));
+	wf_shape_end(&grant_shape, &w, out);
+}
+
+static enum weft_status
+check_slots(const struct wf_sparse_grant *grant)
+{
+	if (!wf_is_power_of_two(grant->slot_count) || grant->slot_count > WF_GRANT_SLOT_COUNT_MAX) {
+		return wf_refuse("GRANT", "slot_count", grant->slot_count,
+				 "a power of two up to 1024");
+	}
+	if (grant->slot_bytes == 0 || grant->slot_bytes > WF_SLICE_BYTES_MAX) {
+		return wf_refuse("GRANT", "slot_bytes", grant->slot_bytes, "1 to 67108864");
+	}
+	if (grant->held_bytes < grant->slot_bytes || grant->held_bytes > WF_SPARSE_RANGE_MAX) {
+		return wf_refuse("GRANT", "held_bytes", grant->held_bytes, "slot_bytes to 2^58");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_rows(const struct wf_sparse_grant *grant)
+{
+	if (grant->slot_count != 0) {
+		return wf_refuse("GRANT", "slot_count", grant->slot_count, "0 for rows");
+	}
+	if (grant->held_bytes != 0) {
+		return wf_refuse("GRANT", "held_bytes", grant->held_bytes, "0 for rows");
+	}
+	if (grant->slot_bytes == 0 || grant->slot_bytes > WF_SPARSE_RANGE_MAX) {
+		return wf_refuse("GRANT", "slot_bytes", grant->slot_bytes, "1 to 2^58 for rows");
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_sparse_grant_decode(const struct wf_head *head, const uint8_t *body, struct wf_sparse_grant *out)
+{
+	enum weft_status st = wf_shape_check(&grant_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_sparse_grant grant = {0};
+	uint32_t kind = wf_get_u32(&r);
+	grant.slot_count = wf_get_u32(&r);
+	grant.slot_bytes = wf_get_u64(&r);
+	grant.held_bytes = wf_get_u64(&r);
+	wf_get_bytes(&r, grant.key, sizeof(grant.key));
+	WF_ASSERT(wf_reader_done(&r));
+	if (kind != WF_SPARSE_GRANT_SLOTS && kind != WF_SPARSE_GRANT_ROWS) {
+		return wf_refuse("GRANT", "kind", kind, "1 (slots) or 2 (rows)");
+	}
+	grant.kind = (uint8_t)kind;
+	st = kind == WF_SPARSE_GRANT_SLOTS ? check_slots(&grant) : check_rows(&grant);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	*out = grant;
+	return WEFT_OK;
+}
+
+void
+wf_sparse_credit_encode(const struct wf_msg_credit *in, struct wf_msg *out)
+{
+	WF_ASSERT(in->count >= 1 && in->count <= WF_CREDITS_PER_MSG);
+
+	struct wf_writer w = wf_shape_begin(&credit_shape, out);
+	wf_put_u32(&w, in->count);
+	for (uint32_t i = 0; i < in->count; i++) {
+		wf_put_u16(&w, in->buffer[i]);
+	}
+	wf_shape_end(&credit_shape, &w, out);
+}
+
+enum weft_status
+wf_sparse_credit_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_credit *out)
+{
+	enum weft_status st = wf_shape_check(&credit_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	uint32_t count = wf_get_u32(&r);
+	if (count == 0 || count > WF_CREDITS_PER_MSG ||
+	    count != (r.bytes - r.used) / sizeof(uint16_t) || (r.bytes - r.used) % 2 != 0) {
+		return wf_refuse("CREDIT", "count", count, "1 to 1024, and 2 bytes each follow");
+	}
+	for (struct wf_reader look = r; look.used < look.bytes;) {
+		uint16_t buffer = wf_get_u16(&look);
+		if (buffer >= WF_GRANT_SLOT_COUNT_MAX) {
+			return wf_refuse("CREDIT", "buffer", buffer, "below 1024");
+		}
+	}
+	out->count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		out->buffer[i] = wf_get_u16(&r);
+	}
+	return WEFT_OK;
+}
+
+/* Parts, of PUSH and of PULL. */
+
+static void
+put_part(struct wf_writer *w, const struct wf_sparse_part *part)
+{
+	wf_put_u16(w, part->table);
+	wf_put_u16(w, part->coding);
+	wf_put_u32(w, part->row_count);
+	wf_put_u32(w, part->key_bytes);
+}
+
+static enum weft_status
+check_key_bytes(const char *message, const struct wf_sparse_part *part)
+{
+	uint64_t raw = (uint64_t)part->row_count * WF_KEY_BYTES;
+
+	if (part->coding == WF_KEYS_RAW && part->key_bytes != raw) {
+		return wf_refuse(message, "key_bytes", part->key_bytes, "8 a row");
+	}
+	if (part->coding == WF_KEYS_DELTA &&
+	    (part->key_bytes < part->row_count || part->key_bytes >= raw)) {
+		return wf_refuse(message, "key_bytes", part->key_bytes,
+				 "1 a row or more, and fewer than 8");
+	}
+	return WEFT_OK;
+}
+
+/* Part but for its offset; `*rows` counts them over the message. */
+static enum weft_status
+get_part(const char *message, struct wf_reader *r, struct wf_sparse_part *part, uint64_t *rows)
+{
+	uint16_t table = wf_get_u16(r);
+	uint16_t coding = wf_get_u16(r);
+	*part = (struct wf_sparse_part){.table = table, .coding = (uint8_t)coding};
+	part->row_count = wf_get_u32(r);
+	part->key_bytes = wf_get_u32(r);
+	*rows += part->row_count;
+	WF_ASSERT(!r->bad);
+	if (table >= WF_TABLE_COUNT_MAX) {
+		return wf_refuse(message, "table", table, "below 1024");
+	}
+	if (coding >= WF_KEYS_CODING_COUNT) {
+		return wf_refuse(message, "coding", coding, "0 (raw) or 1 (differences)");
+	}
+	if (part->row_count == 0 || *rows > WF_SPARSE_ROWS_MAX) {
+		return wf_refuse(message, "row_count", part->row_count,
+				 "1 or more, over all parts at most 1048576");
+	}
+	return check_key_bytes(message, part);
+}
+
+static enum weft_status
+check_part_count(const char *message, uint32_t count, size_t part_bytes, const struct wf_reader *r)
+{
+	if (count > WF_SPARSE_PARTS_MAX || r->bytes - r->used != count * part_bytes) {
+		return wf_refuse(message, "part_count", count,
+				 "at most 192, and the parts that follow");
+	}
+	return WEFT_OK;
+}
+
+/* PUSH. */
+
+void
+wf_sparse_push_encode(const struct wf_sparse_push *in, struct wf_msg *out)
+{
+	WF_ASSERT(in->part_count <= WF_SPARSE_PARTS_MAX);
+
+	struct wf_writer w = wf_shape_begin(&push_shape, out);
+	out->head.step = in->step;
+	out->head.epoch = in->epoch;
+	wf_put_u64(&w, in->samples);
+	wf_put_u32(&w, in->flags);
+	wf_put_u32(&w, in->pass);
+	wf_put_u16(&w, (uint16_t)in->part_count);
+	for (uint32_t i = 0; i < in->part_count; i++) {
+		put_part(&w, &in->part[i]);
+	}
+	wf_shape_end(&push_shape, &w, out);
+}
+
+static enum weft_status
+check_push(const struct wf_sparse_push *push)
+{
+	bool last = (push->flags & WF_SPARSE_PUSH_LAST) != 0;
+	bool out_of_data = (push->flags & WF_SPARSE_PUSH_OUT_OF_DATA) != 0;
+
+	if (push->step == 0 || push->step == WF_STEP_NONE) {
+		return wf_refuse("PUSH", "step", push->step, "the number of a step, from 1");
+	}
+	if (push->flags > (WF_SPARSE_PUSH_LAST | WF_SPARSE_PUSH_OUT_OF_DATA)) {
+		return wf_refuse("PUSH", "flags", push->flags, "0 to 3");
+	}
+	if (out_of_data && (!last || push->samples != 0 || push->part_count != 0)) {
+		return wf_refuse("PUSH", "part_count or samples", push->part_count + push->samples,
+				 "0 and the last, when out of data");
+	}
+	if (!out_of_data && (push->samples == 0 || push->samples > WF_STEP_SAMPLES_MAX)) {
+		return wf_refuse("PUSH", "samples", push->samples, "1 to 2^40");
+	}
+	if (!last && push->part_count == 0) {
+		return wf_refuse("PUSH", "part_count", 0, "1 or more, except in the last");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+get_push_parts(struct wf_reader *r, struct wf_sparse_push *push)
+{
+	uint64_t rows = 0;
+	enum weft_status st = check_part_count("PUSH", push->part_count, PUSH_PART_BYTES, r);
+
+	for (uint32_t i = 0; i < push->part_count && st == WEFT_OK; i++) {
+		st = get_part("PUSH", r, &push->part[i], &rows);
+	}
+	return st;
+}
+
+enum weft_status
+wf_sparse_push_decode(const struct wf_head *head, const uint8_t *body, struct wf_sparse_push *out)
+{
+	enum weft_status st = wf_shape_check(&push_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_sparse_push push;
+	push.step = head->step;
+	push.epoch = head->epoch;
+	push.samples = wf_get_u64(&r);
+	push.flags = wf_get_u32(&r);
+	push.pass = wf_get_u32(&r);
+	push.part_count = wf_get_u16(&r);
+	st = check_push(&push);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = get_push_parts(&r, &push);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	WF_ASSERT(wf_reader_done(&r));
+	memcpy(out, &push, offsetof(struct wf_sparse_push, part));
+	memcpy(out->part, push.part, push.part_count * sizeof(push.part[0]));
+	return WEFT_OK;
+}
+
+/* PULL. */
+
+void
+wf_sparse_pull_encode(const struct wf_sparse_pull *in, struct wf_msg *out)
+{
+	WF_ASSERT(in->part_count >= 1 && in->part_count <= WF_SPARSE_PARTS_MAX);
+
+	struct wf_writer w = wf_shape_begin(&pull_shape, out);
+	out->head.request_id = in->request_id;
+	out->head.step = in->step;
+	wf_put_u32(&w, in->flags);
+	wf_put_u16(&w, (uint16_t)in->part_count);
+	for (uint32_t i = 0; i < in->part_count; i++) {
+		put_part(&w, &in->part[i]);
+		wf_put_u64(&w, in->part[i].offset);
+	}
+	wf_shape_end(&pull_shape, &w, out);
+}
+
+static enum weft_status
+check_pull(const struct wf_sparse_pull *pull)
+{
+	if (pull->request_id == 0) {
+		return wf_refuse("PULL", "request_id", 0, "1 or more");
+	}
+	if (pull->step == WF_STEP_NONE) {
+		return wf_refuse("PULL", "step", pull->step, "the number of a step");
+	}
+	if (pull->flags > WF_SPARSE_PULL_CREATE) {
+		return wf_refuse("PULL", "flags", pull->flags, "0 or 1");
+	}
+	if (pull->part_count == 0) {
+		return wf_refuse("PULL", "part_count", 0, "1 or more");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+get_pull_parts(struct wf_reader *r, struct wf_sparse_pull *pull)
+{
+	uint64_t rows = 0;
+	enum weft_status st = check_part_count("PULL", pull->part_count, PULL_PART_BYTES, r);
+
+	for (uint32_t i = 0; i < pull->part_count && st == WEFT_OK; i++) {
+		st = get_part("PULL", r, &pull->part[i], &rows);
+		pull->part[i].offset = wf_get_u64(r);
+		if (st == WEFT_OK && pull->part[i].offset > WF_SPARSE_RANGE_MAX) {
+			st = wf_refuse("PULL", "offset", pull->part[i].offset, "at most 2^58");
+		}
+	}
+	return st;
+}
+
+enum weft_status
+wf_sparse_pull_decode(const struct wf_head *head, const uint8_t *body, struct wf_sparse_pull *out)
+{
+	enum weft_status st = wf_shape_check(&pull_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_sparse_pull pull;
+	pull.request_id = head->request_id;
+	pull.step = head->step;
+	pull.flags = wf_get_u32(&r);
+	pull.part_count = wf_get_u16(&r);
+	st = check_pull(&pull);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = get_pull_parts(&r, &pull);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	WF_ASSERT(wf_reader_done(&r));
+	memcpy(out, &pull, offsetof(struct wf_sparse_pull, part));
+	memcpy(out->part, pull.part, pull.part_count * sizeof(pull.part[0]));
+	return WEFT_OK;
+}
+
+/* APPLIED and NACK. */
+
+void
+wf_sparse_applied_encode(const struct wf_sparse_applied *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&applied_shape, out);
+	out->head.step = in->step;
+	wf_put_u64(&w, in->samples);
+	wf_put_u64(&w, in->rows_updated);
+	wf_put_u64(&w, in->pushes_lost);
+	wf_put_u64(&w, in->grads_nonfinite);
+	wf_shape_end(&applied_shape, &w, out);
+}
+
+enum weft_status
+wf_sparse_applied_decode(const struct wf_head *head, const uint8_t *body,
+			 struct wf_sparse_applied *out)
+{
+	enum weft_status st = wf_shape_check(&applied_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (head->step == 0 || head->step == WF_STEP_NONE) {
+		return wf_refuse("APPLIED", "step", head->step, "the number of a step, from 1");
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_sparse_applied applied = {.step = head->step};
+	applied.samples = wf_get_u64(&r);
+	applied.rows_updated = wf_get_u64(&r);
+	applied.pushes_lost = wf_get_u64(&r);
+	applied.grads_nonfinite = wf_get_u64(&r);
+	WF_ASSERT(wf_reader_done(&r));
+	*out = applied;
+	return WEFT_OK;
+}
+
+void
+wf_sparse_nack_encode(const struct wf_sparse_nack *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&nack_shape, out);
+	out->head.request_id = in->request_id;
+	out->head.step = in->step;
+	out->head.slice = in->part;
+	wf_put_u16(&w, in->status);
+	wf_put_text(&w, in->reason, sizeof(in->reason));
+	wf_shape_end(&nack_shape, &w, out);
+}
+
+enum weft_status
+wf_sparse_nack_decode(const struct wf_head *head, const uint8_t *body, struct wf_sparse_nack *out)
+{
+	enum weft_status st = wf_shape_check(&nack_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_sparse_nack nack = {
+		.request_id = head->request_id, .step = head->step, .part = head->slice};
+	nack.status = wf_get_u16(&r);
+	st = wf_status_check("NACK", "status", nack.status);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (nack.part >= WF_SPARSE_PARTS_MAX) {
+		return wf_refuse("NACK", "slice", nack.part, "below 192");
+	}
+	wf_get_string(&r, nack.reason, sizeof(nack.reason));
+	if (r.bad) {
+		return wf_refuse_text("NACK", "reason", &r, sizeof(nack.reason));
+	}
+	if (!wf_reader_done(&r)) {
+		return wf_refuse_length("NACK", &r);
+	}
+	*out = nack;
+	return WEFT_OK;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sparse_messages: the bodies of the messages between a trainer and a sparse lane, and their heads.
+ * What they are for, step by step: sparse/README.md, "Exchange". GOODBYE, ABORT, REDUCE and REDUCED
+ * are those of wire/messages.h; so are the rules of encode and decode.
+ *
+ * type     from     head fields used         body
+ * TABLE    trainer  slice                    one table of the job, and how many there are
+ * RESUME   lane     step, epoch              last step applied
+ * HAVE     trainer  step                     last step known to be applied
+ * GRANT    both     -                        kind, geometry and key
+ * CREDIT   lane     -                        buffers that were released early
+ * PUSH     trainer  step, epoch              samples, flags, pass, parts; their PUTs follow
+ * PULL     trainer  request_id, step         flags, parts; their PUTs follow
+ * APPLIED  lane     step                     what the step came to
+ * NACK     lane     request_id, step, slice  status, reason */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/keys.h"
+#include "wire/messages.h"
+#include "wire/tables.h"
+
+enum wf_sparse_type {
+	WF_SPARSE_TABLE = 1,
+	WF_SPARSE_RESUME = 2,
+	WF_SPARSE_HAVE = 3,
+	WF_SPARSE_GRANT = 4,
+	WF_SPARSE_CREDIT = 5,
+	WF_SPARSE_PUSH = 6,
+	WF_SPARSE_PULL = 7,
+	WF_SPARSE_APPLIED = 8,
+	WF_SPARSE_NACK = 9,
+};
+
+/* Sent where WELCOME asked for the job: all tables, in order. */
+struct wf_sparse_table {
+	uint32_t idx;         /* of this one; < table_count */
+	uint32_t table_count; /* 1..WF_TABLE_COUNT_MAX; the same in each */
+	uint8_t grad_reduce;  /* enum wf_grad_reduce; likewise */
+	uint8_t nonfinite;    /* enum wf_nonfinite; likewise */
+	struct wf_table_desc table;
+};
+
+struct wf_sparse_resume {
+	uint64_t step; /* last one whose PUSH has come whole from this trainer, or WF_STEP_NONE */
+	uint64_t epoch;
+	uint64_t applied; /* last step applied, or WF_STEP_NONE */
+};
+
+struct wf_sparse_have {
+	uint64_t step;    /* last one begun, or WF_STEP_NONE */
+	uint64_t applied; /* last one whose APPLIED was heard, or WF_STEP_NONE */
+};
+
+enum wf_sparse_grant_kind {
+	WF_SPARSE_GRANT_SLOTS = 1, /* lane: where parts may be put */
+	WF_SPARSE_GRANT_ROWS = 2,  /* trainer: where rows may be put */
+};
+
+struct wf_sparse_grant {
+	uint8_t kind;
+	uint32_t slot_count; /* SLOTS; a power of two <= WF_GRANT_SLOT_COUNT_MAX; else 0 */
+	uint64_t slot_bytes; /* SLOTS: of one, <= WF_SLICE_BYTES_MAX; ROWS: of the whole range;
+			      * never 0 */
+	uint64_t held_bytes; /* SLOTS: the most that the lane keeps of one trainer, in parts of an
+			      * unfinished push and keys of unanswered pulls; >= slot_bytes;
+			      * else 0 */
+	uint8_t key[WF_MSG_KEY_BYTES];
+};
+
+/* A part: keys of one table that go to one lane, with their rows where there are any; it fits a
+ * slot. The lane's slot holds, in this order: of a PUSH the gradient rows, then (of a table with
+ * scores) show and click, f32 each; then, of both, the keys. */
+struct wf_sparse_part {
+	uint16_t table;     /* < WF_TABLE_COUNT_MAX */
+	uint8_t coding;     /* of the keys: enum wf_key_coding */
+	uint32_t row_count; /* 1..WF_SPARSE_ROWS_MAX */
+	uint32_t key_bytes; /* RAW: 8 a key; DELTA: 1 a key or more, fewer than 8 */
+	uint64_t offset;    /* PULL: of the first row in the range granted; PUSH: 0 */
+};
+
+#define WF_SPARSE_PARTS_MAX 192u         /* of one message; a part has 8 bits of a tag */
+#define WF_SPARSE_ROWS_MAX (1u << 20)    /* of one message, over its parts */
+#define WF_SPARSE_RANGE_MAX (1ull << 58) /* bytes */
+
+enum wf_sparse_push_flag {
+	WF_SPARSE_PUSH_LAST = 1 << 0,        /* no more parts of this step */
+	WF_SPARSE_PUSH_OUT_OF_DATA = 1 << 1, /* no push from this step to the end of the pass */
+};
+
+/* What a trainer has for a step: one of them to each sparse lane, empty if nothing falls to it;
+ * several only if the parts do not fit one. samples, pass and OUT_OF_DATA are the same in each. */
+struct wf_sparse_push {
+	uint64_t step; /* not 0, not WF_STEP_NONE */
+	uint64_t epoch;
+	uint64_t samples; /* in this trainer's share of the step, 1..WF_STEP_SAMPLES_MAX; 0 with
+			   * OUT_OF_DATA and only then */
+	uint32_t flags;   /* OUT_OF_DATA only with LAST */
+	uint32_t pass;
+	uint32_t part_count; /* 0 only with LAST, and always with OUT_OF_DATA */
+	struct wf_sparse_part part[WF_SPARSE_PARTS_MAX];
+};
+
+enum wf_sparse_pull_flag {
+	WF_SPARSE_PULL_CREATE = 1 << 0, /* keys without a row get one, where the table lets them */
+};
+
+/* Ask for rows as they are once `step` has been applied. */
+struct wf_sparse_pull {
+	uint64_t request_id; /* counts a trainer's pulls of this lane from 1; never 0 */
+	uint64_t step;       /* not WF_STEP_NONE; 0: as soon as there are tables */
+	uint32_t flags;
+	uint32_t part_count; /* 1..WF_SPARSE_PARTS_MAX */
+	struct wf_sparse_part part[WF_SPARSE_PARTS_MAX];
+};
+
+/* The step is applied on this lane; the push of the next may follow. Counts are of the lane, for
+ * the step, over tables and trainers. */
+struct wf_sparse_applied {
+	uint64_t step;    /* not 0, not WF_STEP_NONE */
+	uint64_t samples; /* of all trainers */
+	uint64_t rows_updated;
+	uint64_t pushes_lost;     /* (key, gradient) pairs dropped for want of memory */
+	uint64_t grads_nonfinite; /* elements */
+};
+
+/* The lane will not do what was asked. */
+struct wf_sparse_nack {
+	uint64_t request_id; /* of a PULL; 0: a PUSH */
+	uint64_t step;       /* of the PULL or PUSH */
+	uint32_t part;       /* ordinal in its message; < WF_SPARSE_PARTS_MAX */
+	uint16_t status;     /* enum weft_status, neither OK nor AGAIN */
+	char reason[WF_REASON_BYTES];
+};
+
+/* Tags. To a lane: any free buffer, the part's ordinal in its message, the message's step. */
+static inline uint32_t
+wf_sparse_put_tag(uint32_t part, uint32_t slot_count, uint32_t buffer, uint64_t step)
+{
+	return wf_tag(part * slot_count + buffer, step);
+}
+
+/* To a trainer: the request's low 16 bits, the part's ordinal, the step that was applied. */
+static inline uint32_t
+wf_sparse_answer_tag(uint64_t request_id, uint32_t part, uint64_t step)
+{
+	return wf_tag((uint32_t)(request_id & 0xffff) << 8 | part, step);
+}
+
+void wf_sparse_table_encode(const struct wf_sparse_table *in, struct wf_msg *out);
+void wf_sparse_resume_encode(const struct wf_sparse_resume *in, struct wf_msg *out);
+void wf_sparse_have_encode(const struct wf_sparse_have *in, struct wf_msg *out);
+void wf_sparse_grant_encode(const struct wf_sparse_grant *in, struct wf_msg *out);
+void wf_sparse_credit_encode(const struct wf_msg_credit *in, struct wf_msg *out);
+void wf_sparse_push_encode(const struct wf_sparse_push *in, struct wf_msg *out);
+void wf_sparse_pull_encode(const struct wf_sparse_pull *in, struct wf_msg *out);
+void wf_sparse_applied_encode(const struct wf_sparse_applied *in, struct wf_msg *out);
+void wf_sparse_nack_encode(const struct wf_sparse_nack *in, struct wf_msg *out);
+
+enum weft_status wf_sparse_table_decode(const struct wf_head *head, const uint8_t *body,
+					struct wf_sparse_table *out) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_resume_decode(const struct wf_head *head, const uint8_t *body,
+					 struct wf_sparse_resume *out) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_have_decode(const struct wf_head *head, const uint8_t *body,
+				       struct wf_sparse_have *out) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_grant_decode(const struct wf_head *head, const uint8_t *body,
+					struct wf_sparse_grant *out) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_credit_decode(const struct wf_head *head, const uint8_t *body,
+					 struct wf_msg_credit *out) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_push_decode(const struct wf_head *head, const uint8_t *body,
+				       struct wf_sparse_push *out) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_pull_decode(const struct wf_head *head, const uint8_t *body,
+				       struct wf_sparse_pull *out) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_applied_decode(const struct wf_head *head, const uint8_t *body,
+					  struct wf_sparse_applied *out) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_nack_decode(const struct wf_head *head, const uint8_t *body,
+				       struct wf_sparse_nack *out) WEFT_MUST_CHECK;

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tables: the description of a job's sparse tables: check, encode, decode, digest. A table's number
+ * is its place among them, on every lane and trainer. Thread: any; pure functions. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/bytes.h"
+#include "wire/job.h"
+
+#define WF_TABLE_COUNT_MAX 1024u
+#define WF_TABLE_DIM_MAX 4096u
+#define WF_TABLE_BYTES_MAX 512u /* of one encoded table */
+
+/* How the values of a row are held or sent. */
+enum wf_value_format {
+	WF_VALUES_F32 = 0,
+	WF_VALUES_BF16 = 1,
+	WF_VALUES_F16 = 2,
+	WF_VALUES_FORMAT_COUNT = 3,
+};
+
+/* Settings as numbers; kernels/rows.h and sparse/server/table.h say what they mean. The wire checks
+ * dim, formats, flags and name, and that the f64 are finite; whoever applies them checks the rest.
+ */
+struct wf_table_desc {
+	char name[WF_TENSOR_NAME_BYTES]; /* unique in the job; printable, no spaces */
+	uint32_t dim;                    /* values of a row, 1..WF_TABLE_DIM_MAX */
+	uint64_t vocabulary;             /* keys 0 .. vocabulary - 1; 0: any u64 */
+	uint64_t memory_cap_bytes;       /* of one lane; 0: none */
+	uint8_t value_rest, value_wire;  /* enum wf_value_format */
+
+	struct {
+		uint32_t kind; /* enum wf_row_optimizer */
+		uint32_t schedule;
+		bool dense_equivalent;
+		double learning_rate;
+		double momentum, beta1, beta2, rho, epsilon;
+		double decay, clip; /* regularizer, with l1, l2 and l21 */
+		double l1, l2, l21;
+		double ftrl_beta;
+		double schedule_a, schedule_b;
+	} row;
+	struct {
+		uint32_t kind; /* enum wf_init_kind */
+		double a, b;
+		uint64_t seed;
+	} init;
+	struct {
+		uint32_t count;
+		uint32_t slot_count;
+		double probability;
+	} admit;
+	struct {
+		uint64_t age_steps;
+		uint64_t fade_steps;
+		double score_least, show_weight, click_weight, fade;
+		bool at_cap;
+	} evict;
+};
+
+struct wf_tables {
+	enum wf_grad_reduce grad_reduce; /* as the dense job's */
+	enum wf_nonfinite nonfinite;
+	uint32_t table_count; /* 1..WF_TABLE_COUNT_MAX */
+	const struct wf_table_desc *table;
+};
+
+/* Pushes carry show and click for each row of such a table. */
+static inline bool
+wf_table_has_scores(const struct wf_table_desc *table)
+{
+	return table->evict.score_least > 0.0;
+}
+
+/* Bytes of a row on the wire. */
+static inline size_t
+wf_table_row_bytes(const struct wf_table_desc *table)
+{
+	return (size_t)table->dim * (table->value_wire == WF_VALUES_F32 ? 4 : 2);
+}
+
+/* WEFT_INVALID names table, field, value and limit. */
+enum weft_status wf_table_desc_check(const struct wf_table_desc *table) WEFT_MUST_CHECK;
+/* All of them, their number, and that no two have one name. */
+enum weft_status wf_tables_check(const struct wf_tables *tables) WEFT_MUST_CHECK;
+/* Of checked tables; in hellos, in the place of the tensors' digest. */
+uint64_t wf_tables_digest(const struct wf_tables *tables);
+
+/* One table at the end of `w`, or from where `r` stands. WEFT_PROTOCOL. */
+void wf_table_desc_put(struct wf_writer *w, const struct wf_table_desc *table);
+enum weft_status wf_table_desc_get(struct wf_reader *r, struct wf_table_desc *out) WEFT_MUST_CHECK;
