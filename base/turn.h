@@ -23,6 +23,8 @@
 #include "base/env.h"
 #include "base/stats.h"
 
+#define WF_TURN_BLIND_MAX 7u /* turns of a spinning thread between two that read the clock */
+
 enum wf_turn_gap {
 	WF_TURN_NEXT,  /* the next turn follows at once */
 	WF_TURN_SLEPT, /* a sleep: the turn was armed and empty */
@@ -34,6 +36,8 @@ struct wf_turn {
 	bool armed; /* if the next turn is empty, a sleep follows */
 	bool empty; /* the last turn had no events */
 	bool was_busy;
+	bool spins;     /* the thread does not mean to sleep after this turn */
+	unsigned blind; /* turns since the clock was read */
 	enum wf_turn_gap gap;
 	struct wf_env *env;
 	struct wf_stats *stats;
@@ -68,6 +72,26 @@ wf_turn_rests(struct wf_turn *turn, bool busy)
 	}
 	turn->gap = rests ? WF_TURN_SLEPT : turn->gap;
 	return rests;
+}
+
+/* Before a turn of a thread that spins: others follow it at once. */
+static inline void
+wf_turn_spin(struct wf_turn *turn)
+{
+	turn->spins = true;
+}
+
+/* A turn that may do without the clock: others follow at once, nothing is charged, and nothing is
+ * `urgent`. It ends here, as wf_turn_charge would end it. */
+static inline bool
+wf_turn_is_blind(struct wf_turn *turn, bool busy, bool urgent)
+{
+	bool blind = turn->spins && !turn->on && !urgent && turn->gap == WF_TURN_NEXT &&
+		     turn->blind < WF_TURN_BLIND_MAX;
+	turn->spins = false;
+	turn->blind = blind ? turn->blind + 1 : 0;
+	turn->empty = blind ? !busy : turn->empty;
+	return blind;
 }
 
 /* `busy`: the turn had events. What was sent in it may be done in the next, so one empty turn after

@@ -20,6 +20,15 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 	wf_peer_due(peer);
 }
 
+/* Place in the ring of answers, `count` behind its first. Both are at most `capacity`; dividing
+ * would cost as much as the rest of this. */
+static inline uint32_t
+ring_place(const struct wf_peer *peer, uint32_t count, uint32_t capacity)
+{
+	uint32_t at = peer->answer_first + count;
+	return at >= capacity ? at - capacity : at;
+}
+
 void
 wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
 {
@@ -33,7 +42,7 @@ wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
 	push->answer_due = true;
 	uint32_t capacity = peer->lane->store.stored_count;
 	WF_ASSERT(peer->answer_count < capacity);
-	peer->answer[(peer->answer_first + peer->answer_count) % capacity] = ordinal;
+	peer->answer[ring_place(peer, peer->answer_count, capacity)] = ordinal;
 	peer->answer_count++;
 	wf_peer_due(peer);
 }
@@ -46,7 +55,7 @@ drop_answers(struct wf_peer *peer, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		uint32_t ordinal = peer->answer[peer->answer_first];
 		wf_push_of(peer->lane, ordinal, peer->trainer)->answer_due = false;
-		peer->answer_first = (peer->answer_first + 1) % capacity;
+		peer->answer_first = ring_place(peer, 1, capacity);
 		peer->answer_count--;
 	}
 }
@@ -264,8 +273,7 @@ flush_answers(struct wf_lane *lane, struct wf_peer *peer)
 	while (peer->answer_count > 0) {
 		unsigned count = 0;
 		for (; count < WF_OPS_PER_POST && count < peer->answer_count; count++) {
-			fill_put(lane, peer->answer[(peer->answer_first + count) % capacity],
-				 &op[count]);
+			fill_put(lane, peer->answer[ring_place(peer, count, capacity)], &op[count]);
 			op[count].key = peer->values_key;
 		}
 		unsigned taken;

@@ -77,10 +77,14 @@ wf_lane_job_state(const struct wf_lane *lane)
 	return ending && !lane->ended ? WF_LANE_RUNNING : lane->state;
 }
 
-uint64_t
-wf_lane_quiet_ns(const struct wf_lane *lane)
+bool
+wf_lane_spins(struct wf_lane *lane, uint64_t spin_ns)
 {
-	return lane->now_ns - lane->event_ns;
+	if (lane->now_ns - lane->event_ns >= spin_ns) {
+		return false;
+	}
+	wf_turn_spin(&lane->turn);
+	return true;
 }
 
 bool
@@ -528,15 +532,9 @@ transport_failed(struct wf_lane *lane, enum weft_status st)
 	(void)snprintf(lane->cause.reason, sizeof(lane->cause.reason), "%.200s", weft_last_error());
 }
 
-bool
-wf_lane_poll(struct wf_lane *lane)
+static unsigned
+take_events(struct wf_lane *lane)
 {
-	if (lane->owner.thread == 0) {
-		wf_owner_take(&lane->owner);
-	}
-	WF_ASSERT_OWNER(lane);
-	wf_turn_begin(&lane->turn);
-	flush_due(lane);
 	unsigned count = 0;
 	enum weft_status st =
 		wf_transport_poll(lane->transport, lane->event, WF_EVENTS_PER_POLL, &count);
@@ -546,11 +544,33 @@ wf_lane_poll(struct wf_lane *lane)
 	for (unsigned i = 0; i < count; i++) {
 		handle_event(lane, &lane->event[i]);
 	}
+	return count;
+}
+
+bool
+wf_lane_poll(struct wf_lane *lane)
+{
+	if (lane->owner.thread == 0) {
+		wf_owner_take(&lane->owner);
+	}
+	WF_ASSERT_OWNER(lane);
+	wf_turn_begin(&lane->turn);
+	unsigned count = 0;
+	unsigned pass = 0;
+	do {
+		flush_due(lane);
+		count += take_events(lane);
+		/* Once more: who waits for an answer does not wait for the clock, too. */
+	} while (count > 0 && lane->due != NULL && ++pass < 2);
 	lane->looked = false;
-	if (wf_turn_rests(&lane->turn, count > 0 || lane->tick_ns == 0)) {
+	bool urgent = count > 0 || lane->tick_ns == 0;
+	if (wf_turn_rests(&lane->turn, urgent) || wf_turn_is_blind(&lane->turn, false, urgent)) {
 		return false;
 	}
 	lane->now_ns = wf_now_ns(lane->env);
+	if (lane->sum.heard > 0 && lane->sum.since_ns == 0) {
+		lane->sum.since_ns = lane->now_ns;
+	}
 	lane->event_ns = count > 0 ? lane->now_ns : lane->event_ns;
 	wf_turn_charge(&lane->turn, lane->now_ns, count > 0);
 	lane->looked = lane->now_ns >= lane->tick_ns;

@@ -94,8 +94,8 @@ uint16_t wf_lane_port(const struct wf_lane *lane);
 /* One turn: send what is due, take what has come, look at the clock. Returns whether anything
  * happened: if not, what is due waits for an event. */
 bool wf_lane_poll(struct wf_lane *lane);
-/* How long turns have been without events. */
-uint64_t wf_lane_quiet_ns(const struct wf_lane *lane);
+/* Before a turn: there were events within the last `spin_ns`, and the caller will not sleep. */
+bool wf_lane_spins(struct wf_lane *lane, uint64_t spin_ns);
 /* The last turn looked at deadlines and ends. Only such a turn changes what the next two say; there
  * are at least ten a second, if wf_lane_arm is heeded. */
 bool wf_lane_looked(const struct wf_lane *lane);

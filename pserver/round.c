@@ -284,7 +284,7 @@ begin_step(struct wf_lane *lane, uint32_t pass)
 {
 	struct wf_step_sum *sum = &lane->sum;
 	sum->pass = pass;
-	sum->since_ns = wf_now_ns(lane->env);
+	sum->since_ns = lane->turn.on ? wf_now_ns(lane->env) : 0; /* 0: the turn's end says */
 	sum->out = 0;
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
 		sum->out += is_out(lane, &lane->peer[i]) ? 1 : 0;
@@ -419,11 +419,24 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 	}
 }
 
+/* A tag's slot is ordinal * slot_count + buffer, and slot_count a power of two (wf_lane_create). */
+static inline uint32_t
+tag_ordinal(const struct wf_lane *lane, uint32_t tag)
+{
+	return wf_tag_slot(tag) >> __builtin_ctz(lane->opts.slot_count);
+}
+
+static inline uint32_t
+tag_buffer(const struct wf_lane *lane, uint32_t tag)
+{
+	return wf_tag_slot(tag) & (lane->opts.slot_count - 1);
+}
+
 /* Is this the push that the slice waits for from this trainer? */
 static enum weft_status
 check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
 {
-	uint32_t ordinal = wf_tag_slot(tag) / lane->opts.slot_count;
+	uint32_t ordinal = tag_ordinal(lane, tag);
 	if (!lane->ready || ordinal >= lane->store.stored_count) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: slice %u of %u", ordinal,
 			       lane->store.stored_count);
@@ -442,11 +455,11 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
 	}
 	if (peer->credit_count > 0) { /* parked, all of the window, and nobody knows it yet */
 		return wf_fail(WEFT_PROTOCOL, "PUT: into slot %u before its CREDIT",
-			       wf_tag_slot(tag) % lane->opts.slot_count);
+			       tag_buffer(lane, tag));
 	}
-	if (peer->buffer[wf_tag_slot(tag) % lane->opts.slot_count] != WF_BUFFER_FREE) {
+	if (peer->buffer[tag_buffer(lane, tag)] != WF_BUFFER_FREE) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: into slot %u, which is in use",
-			       wf_tag_slot(tag) % lane->opts.slot_count);
+			       tag_buffer(lane, tag));
 	}
 	return WEFT_OK;
 }
@@ -469,8 +482,8 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag, const voi
 	if (st != WEFT_OK) {
 		return st;
 	}
-	uint32_t ordinal = wf_tag_slot(tag) / lane->opts.slot_count;
-	uint32_t buffer = wf_tag_slot(tag) % lane->opts.slot_count;
+	uint32_t ordinal = tag_ordinal(lane, tag);
+	uint32_t buffer = tag_buffer(lane, tag);
 	struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
 	push->mine = true;
 	if (wf_is_initial(push->next++)) {

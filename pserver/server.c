@@ -312,7 +312,7 @@ run_lane(struct lane_thread *self)
 	struct wf_env *env = self->server->env;
 	uint64_t spin_ns = self->server->opts.spin_ns;
 	while (!self->over) {
-		bool spins = spin_ns > 0 && wf_lane_quiet_ns(self->lane) < spin_ns;
+		bool spins = wf_lane_spins(self->lane, spin_ns);
 		uint64_t deadline;
 		bool armed = !spins && wf_lane_arm(self->lane, &deadline);
 		if (!turn(self) && armed && !self->over) {

@@ -348,6 +348,19 @@ flush_due(struct wf_core *core)
 	}
 }
 
+static unsigned
+take_events(struct wf_core *core)
+{
+	unsigned count = 0;
+	if (wf_transport_poll(core->transport, core->event, WF_CORE_EVENTS, &count) != WEFT_OK) {
+		wf_core_fail(core, WEFT_IO, "transport: %s", weft_last_error());
+	}
+	for (unsigned i = 0; i < count; i++) {
+		handle_event(core, &core->event[i]);
+	}
+	return count;
+}
+
 bool
 wf_core_poll(struct wf_core *core)
 {
@@ -356,18 +369,23 @@ wf_core_poll(struct wf_core *core)
 	}
 	WF_ASSERT_OWNER(core);
 	wf_turn_begin(&core->turn);
-	flush_due(core);
 	unsigned count = 0;
-	if (wf_transport_poll(core->transport, core->event, WF_CORE_EVENTS, &count) != WEFT_OK) {
-		wf_core_fail(core, WEFT_IO, "transport: %s", weft_last_error());
-	}
-	for (unsigned i = 0; i < count; i++) {
-		handle_event(core, &core->event[i]);
-	}
+	unsigned pass = 0;
+	do {
+		flush_due(core);
+		count += take_events(core); /* what follows from them leaves in this turn */
+	} while (count > 0 && core->due != NULL && ++pass < 2);
 	if (wf_turn_rests(&core->turn, count > 0 || core->tick_ns == 0)) {
 		return false;
 	}
+	if (wf_turn_is_blind(&core->turn, count > 0, core->tick_ns == 0)) {
+		core->event_ns = count > 0 ? core->now_ns : core->event_ns;
+		return count > 0;
+	}
 	core->now_ns = wf_now_ns(core->env);
+	if (core->busy_since_ns == 0) {
+		core->busy_since_ns = core->now_ns;
+	}
 	core->event_ns = count > 0 ? core->now_ns : core->event_ns;
 	wf_turn_charge(&core->turn, core->now_ns, count > 0);
 	bool due = core->now_ns >= core->tick_ns;

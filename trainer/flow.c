@@ -24,11 +24,20 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 	}
 }
 
+/* Place in the queue, `count` behind its first. Both are at most slice_count; dividing would cost
+ * as much as the rest of this. */
+static inline uint32_t
+queue_place(const struct wf_link *link, uint32_t count)
+{
+	uint32_t at = link->queue_first + count;
+	return at >= link->slice_count ? at - link->slice_count : at;
+}
+
 static void
 enqueue(struct wf_link *link, uint32_t ordinal)
 {
 	WF_ASSERT(link->queue_count < link->slice_count);
-	link->queue[(link->queue_first + link->queue_count) % link->slice_count] = ordinal;
+	link->queue[queue_place(link, link->queue_count)] = ordinal;
 	link->queue_count++;
 }
 
@@ -66,7 +75,8 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_link_slice *
 {
 	core->asked = true;
 	if (core->busy_slices == 0) {
-		core->busy_since_ns = wf_now_ns(core->env);
+		/* 0: the end of this turn, or of the next. */
+		core->busy_since_ns = core->turn.on ? wf_now_ns(core->env) : 0;
 	}
 	for (uint32_t l = 0; l < core->link_count; l++) {
 		struct wf_link *link = &core->link[l];
@@ -397,7 +407,7 @@ fill_pushes(const struct wf_link *link, struct wf_op op[WF_CORE_OPS])
 	unsigned count = 0;
 	unsigned most = link->buffer_free_count;
 	while (count < WF_CORE_OPS && count < link->queue_count && count < most) {
-		uint32_t at = (link->queue_first + count) % link->slice_count;
+		uint32_t at = queue_place(link, count);
 		uint32_t buffer = link->buffer_free[link->buffer_free_count - 1 - count];
 		fill_put(link, link->queue[at], buffer, &op[count]);
 		count++;
@@ -416,7 +426,7 @@ pushes_taken(struct wf_link *link, unsigned count)
 		slice->state = WF_SLICE_SENT;
 		slice->in_flight = true;
 		link->buffer_slice[slice->buffer] = ordinal;
-		link->queue_first = (link->queue_first + 1) % link->slice_count;
+		link->queue_first = queue_place(link, 1);
 		link->queue_count--;
 	}
 	count_pushes(link, count);

@@ -312,6 +312,7 @@ drive(struct weft_session *session, uint64_t *began_ns)
 {
 	struct wf_core *core = &session->core;
 	if (core->opts.spin_ns > 0 && spins(core, *began_ns)) {
+		wf_turn_spin(&core->turn);
 		(void)wf_core_poll(core);
 		*began_ns = *began_ns == 0 ? core->now_ns : *began_ns;
 		return;

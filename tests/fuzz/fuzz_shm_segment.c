@@ -84,7 +84,7 @@ poll_dry(struct target *t)
 		WF_ASSERT(i < POLLS_MAX);
 		struct wf_event event[4];
 		unsigned count = 0;
-		shm->look_ns = 0; /* the sockets, too */
+		shm->slept = true; /* look at the sockets, too */
 		WF_ASSERT(wf_transport_poll(t->transport, event, 4, &count) == WEFT_OK);
 		for (unsigned j = 0; j < count; j++) {
 			on_event(t, &event[j]);

@@ -249,6 +249,7 @@ static void
 find_hot(struct wf_mux *t)
 {
 	bool any = false;
+	unsigned hot_count = 0;
 	t->changed = false;
 	t->timer_ns = WF_NEVER;
 	for (unsigned i = 0; i < t->path_count; i++) {
@@ -270,8 +271,12 @@ find_hot(struct wf_mux *t)
 		any |= t->path[i].hot;
 	}
 	for (unsigned i = 0; i < t->path_count; i++) {
-		t->path[i].hot = (t->path[i].hot || !any) && t->path[i].inner != NULL;
+		struct wf_mux_path *path = &t->path[i];
+		path->hot = (path->hot || !any) && path->inner != NULL;
+		hot_count += path->hot ? 1 : 0;
+		t->only = path->hot ? path : t->only;
 	}
+	t->only = hot_count == 1 ? t->only : NULL;
 }
 
 static void
@@ -398,16 +403,28 @@ poll_several(struct wf_mux *t, struct wf_event *events, unsigned max, unsigned *
 	return st;
 }
 
+/* The path that is all there is to look at in this turn; NULL: there may be more. */
+static inline struct wf_mux_path *
+find_only(struct wf_mux *t)
+{
+	bool usual = t->only != NULL && !t->armed && !t->slept && t->turns + 1 < WF_MUX_LOOK_TURNS;
+	t->turns += usual ? 1 : 0;
+	return usual ? t->only : NULL;
+}
+
 static enum weft_status
 mux_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
 	 unsigned *event_count)
 {
 	struct wf_mux *t = wf_mux_of(transport);
 	struct wf_mux_path *path = &t->path[0];
-	if (t->path_count > 1 || t->attention) {
+	if (t->path_count > 1) {
+		path = find_only(t);
+	}
+	if (path == NULL || t->attention) {
 		return poll_several(t, events, max, event_count);
 	}
-	/* There is one path, and nothing is to be done but what it brings. */
+	/* Nothing is to be done but what one path brings. */
 	enum weft_status st = path->inner->ops->poll(path->inner, events, max, event_count);
 	if (*event_count > 0) {
 		*event_count = translate(t, path, events, *event_count);

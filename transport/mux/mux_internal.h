@@ -119,7 +119,8 @@ struct wf_mux {
 	const char *asked;                     /* name of the setting */
 	struct wf_mux_path path[WF_PATHS_MAX]; /* the bootstrap first */
 	unsigned path_count;
-	int epoll_fd; /* over those of several inner ones; -1: not needed */
+	struct wf_mux_path *only; /* that is hot; NULL: there are several */
+	int epoll_fd;             /* over those of several inner ones; -1: not needed */
 	int wait_fd;
 
 	struct wf_mux_conn *conns;

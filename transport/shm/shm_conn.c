@@ -147,8 +147,10 @@ wf_shm_conn_down(struct wf_shm_conn *c, enum weft_status status, const char *for
 		c->state = WF_SHM_DYING;
 		/* How long to wait for slots that the peer holds; one that stands still has had
 		 * that long. */
-		wf_shm_conn_deadline(
-			c, status == WEFT_TIMEOUT ? 0 : c->t->now_ns + c->t->opts.peer_timeout_ns);
+		wf_shm_conn_deadline(c, status == WEFT_TIMEOUT
+						? 0
+						: wf_now_ns(c->t->transport.env) +
+							  c->t->opts.peer_timeout_ns);
 	} else {
 		c->state = WF_SHM_DEAD;
 		c->t->dead_waiting = true;

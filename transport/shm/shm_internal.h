@@ -190,6 +190,7 @@ WF_STATIC_ASSERT(WF_REGIONS_MAX < 1u << 8, "a number fits below the generation")
 struct wf_shm_foreign {
 	const uint8_t *base; /* NULL: none */
 	size_t bytes;
+	size_t mapped; /* with the room behind it */
 	uint32_t id;   /* as the peer calls it */
 	uint32_t held; /* slots whose bytes lie in it */
 };
@@ -259,9 +260,10 @@ struct wf_shm_tx {
 };
 
 struct wf_shm_rx {
-	uint64_t next;      /* cell */
-	uint64_t completed; /* completions written */
-	bool stalled;       /* a cell is here and waits for room */
+	uint64_t next;       /* cell */
+	uint64_t completed;  /* completions written */
+	uint64_t rung;       /* `next` when the peer was last told that there is room */
+	uint64_t rung_bytes; /* of payload that came since */
 	/* The PUT whose payload is being copied. */
 	bool put_open;
 	struct wf_landing put;  /* while put_open */
@@ -322,8 +324,8 @@ struct wf_shm {
 	uint32_t first; /* where the next poll begins */
 	struct wf_log_limit accept_log, export_log;
 
-	uint64_t turn;     /* number of the poll */
-	uint64_t now_ns;   /* of the poll */
+	unsigned turns;    /* polls since the clock was looked at */
+	uint64_t now_ns;   /* of that look */
 	uint64_t look_ns;  /* look at the sockets then */
 	uint64_t timer_ns; /* nothing is due before; may be early */
 	bool dead_waiting; /* some connection is DEAD: the next poll frees it */
@@ -364,6 +366,19 @@ void wf_shm_conn_down(struct wf_shm_conn *c, enum weft_status status, const char
 	__attribute__((format(printf, 3, 4)));
 /* Down for how the peer ended: from what it said, or for the end of its socket. */
 void wf_shm_conn_ended(struct wf_shm_conn *c, enum wf_shm_closing closing);
+/* UP, and nothing is here or under way: a visit would find nothing to do. */
+static inline bool
+wf_shm_conn_rests(const struct wf_shm_conn *c)
+{
+	if (c->state != WF_SHM_UP || c->readable || c->eof || c->tx.dirty || c->tx.ref_count > 0 ||
+	    c->tx.queue.first != NULL || c->tx.done.first != NULL) {
+		return false;
+	}
+	const struct wf_shm_cell *cell = &c->rx_way->cell[c->rx.next % WF_SHM_CELLS];
+	/* S1: publish. A visit looks again at both; S4 is its affair. */
+	return atomic_load_explicit(&cell->seq, memory_order_acquire) != c->rx.next + 1 &&
+	       atomic_load_explicit(&c->peer_end->closing, memory_order_acquire) == WF_SHM_OPEN;
+}
 /* One turn: whatever the state asks for. */
 void wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_events *events);
 void wf_shm_conn_expire(struct wf_shm_conn *c);

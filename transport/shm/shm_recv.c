@@ -12,6 +12,11 @@
 
 #include "base/crc32c.h"
 
+#define RING_CELLS (WF_SHM_CELLS / 4)
+#define RING_BYTES (WF_SHM_DATA_BYTES / 4)
+WF_STATIC_ASSERT(RING_BYTES + 3 * WF_SHM_CHUNK_BYTES <= WF_SHM_DATA_BYTES,
+		 "more lies in data without room, whatever its ends leave over");
+
 enum step {
 	STEP_ON,   /* something was used up: look again */
 	STEP_NONE, /* no cell is here */
@@ -29,7 +34,23 @@ wf_shm_completion_write(struct wf_shm_conn *c, uint32_t op)
 	c->tx.dirty = true;
 }
 
-/* All cells before `next` are used up. */
+/* There is room again. A peer that waits for it has filled all cells, or most of the data, so it
+ * is enough to ring for a part of either: who waits for an answer is not woken for less. */
+static void
+make_room(struct wf_shm_conn *c, uint64_t bytes)
+{
+	struct wf_shm_rx *rx = &c->rx;
+	atomic_store_explicit(&c->rx_way->consumed, rx->next,
+			      memory_order_release); /* S2: wf_shm_tx_look */
+	rx->rung_bytes += bytes;
+	if (rx->next - rx->rung >= RING_CELLS || rx->rung_bytes >= RING_BYTES) {
+		rx->rung = rx->next;
+		rx->rung_bytes = 0;
+		c->tx.dirty = true;
+	}
+}
+
+/* All cells before `next` are used up, and the peer may not take a published PUT back. */
 static void
 consume(struct wf_shm_conn *c)
 {
@@ -305,7 +326,7 @@ wf_shm_receive(struct wf_shm_conn *c, struct wf_events *events, bool discard)
 		}
 	}
 	if (c->rx.next != before && c->state < WF_SHM_DYING) {
-		consume(c);
+		make_room(c, c->t->info.bytes_received - bytes);
 	}
 	if (step == STEP_ROOM) {
 		c->t->work_left = true;

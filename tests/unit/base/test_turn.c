@@ -130,6 +130,46 @@ only_the_turn_that_a_sleep_may_follow_is_armed(void **state)
 	assert_true(wf_turn_arm(&turn, false));
 }
 
+static bool
+one_spinning_turn(bool urgent)
+{
+	wf_turn_spin(&turn);
+	wf_turn_begin(&turn);
+	assert_false(wf_turn_rests(&turn, urgent));
+	if (wf_turn_is_blind(&turn, urgent, urgent)) {
+		return true;
+	}
+	wf_turn_charge(&turn, clock_ns, urgent);
+	return false;
+}
+
+static void
+a_spinning_thread_looks_at_the_clock_every_few_turns(void **state)
+{
+	turn.on = false;
+	wf_turn_go_away(&turn);
+	assert_false(one_spinning_turn(false)); /* who knows how late it is */
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < WF_TURN_BLIND_MAX; i++) {
+			assert_true(one_spinning_turn(false));
+		}
+		assert_false(one_spinning_turn(false));
+	}
+}
+
+static void
+no_turn_is_blind_that_charges_or_is_urgent_or_may_be_late(void **state)
+{
+	assert_false(one_spinning_turn(false)); /* charged */
+	turn.on = false;
+	assert_true(one_spinning_turn(false));
+	assert_false(one_spinning_turn(true));
+	wf_turn_go_away(&turn);
+	assert_false(one_spinning_turn(false));
+	wf_turn_begin(&turn);
+	assert_false(wf_turn_is_blind(&turn, false, false)); /* it does not spin */
+}
+
 static void
 an_armed_turn_with_events_does_not_sleep(void **state)
 {
@@ -212,6 +252,10 @@ main(void)
 		cmocka_unit_test_setup(a_turn_that_is_not_armed_or_is_busy_does_not_rest, set_up),
 		cmocka_unit_test_setup(only_the_turn_that_a_sleep_may_follow_is_armed, set_up),
 		cmocka_unit_test_setup(sleep_is_idle_and_the_work_after_it_is_not, set_up),
+		cmocka_unit_test_setup(a_spinning_thread_looks_at_the_clock_every_few_turns,
+				       set_up),
+		cmocka_unit_test_setup(no_turn_is_blind_that_charges_or_is_urgent_or_may_be_late,
+				       set_up),
 		cmocka_unit_test_setup(an_armed_turn_with_events_does_not_sleep, set_up),
 		cmocka_unit_test_setup(a_piece_with_a_counter_of_its_own_is_not_charged_twice,
 				       set_up),

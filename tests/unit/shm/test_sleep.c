@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What wakes an end that sleeps, and what does not: room, and an answer. Thread: the test's. */
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/shm/shm_rig.h"
+
+#define CELLS 512u /* of a way: messages that are under way at a time */
+#define MANY (2 * CELLS)
+
+static struct shm_rig server, client;
+
+static int
+set_up(void **state)
+{
+	const struct wf_transport_opts opts = {.op_max = 2 * MANY};
+	shm_rig_open(&server, true, &opts);
+	shm_rig_open(&client, false, &opts);
+	struct wf_conn *conn;
+	assert_int_equal(wf_transport_connect(client.transport, &server.at, NULL, 0, NULL, &conn),
+			 WEFT_OK);
+	while (client.ups == 0) {
+		unsigned before = server.ups;
+		(void)shm_rig_pump(&server);
+		if (server.ups > before) {
+			assert_int_equal(wf_transport_answer(server.conn, true, NULL, 0), WEFT_OK);
+		}
+		(void)shm_rig_pump(&client);
+	}
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	shm_rig_close(&client);
+	shm_rig_close(&server);
+	return 0;
+}
+
+static void
+post_messages(struct shm_rig *rig, unsigned count, size_t body_bytes)
+{
+	static const uint8_t body[WF_MSG_BODY_MAX];
+	const struct wf_head head = {.service = WF_SERVICE_CONTROL};
+	const struct wf_op op = {
+		.kind = WF_OP_SEND, .head = &head, .body = body, .body_bytes = body_bytes};
+	for (unsigned i = 0; i < count; i++) {
+		unsigned taken = 0;
+		assert_int_equal(wf_transport_post(rig->conn, &op, 1, &taken), WEFT_OK);
+	}
+}
+
+static bool
+is_woken(struct shm_rig *rig)
+{
+	struct pollfd fd = {.fd = wf_transport_wait_fd(rig->transport), .events = POLLIN};
+	return poll(&fd, 1, 0) > 0;
+}
+
+/* Poll until a sleep would follow that nothing ends at once. */
+static void
+fall_asleep(struct shm_rig *rig)
+{
+	bool asleep = false;
+	for (unsigned i = 0; i < 10 * MANY && !asleep; i++) {
+		uint64_t deadline_ns = 0;
+		wf_transport_arm(rig->transport, &deadline_ns);
+		struct wf_event event[16];
+		unsigned count = 0;
+		assert_int_equal(wf_transport_poll(rig->transport, event, 16, &count), WEFT_OK);
+		asleep = count == 0 && !is_woken(rig);
+	}
+	assert_true(asleep);
+}
+
+/* Without sleeping, for as long as there are messages. */
+static unsigned
+take_messages(struct shm_rig *rig)
+{
+	unsigned msgs = 0;
+	unsigned quiet = 0;
+	while (quiet < 32) {
+		struct wf_event event[16];
+		unsigned count = 0;
+		assert_int_equal(wf_transport_poll(rig->transport, event, 16, &count), WEFT_OK);
+		for (unsigned i = 0; i < count; i++) {
+			msgs += event[i].kind == WF_EVENT_MSG ? 1 : 0;
+		}
+		quiet = count == 0 ? quiet + 1 : 0;
+	}
+	return msgs;
+}
+
+/* Everything arrives, though the sender polls only when it is woken. */
+static void
+arrive_by_waking(unsigned count, size_t body_bytes)
+{
+	post_messages(&client, count, body_bytes);
+	unsigned arrived = 0;
+	do {
+		fall_asleep(&client);
+		arrived += take_messages(&server);
+	} while (arrived < count && is_woken(&client));
+	assert_int_equal(arrived, count);
+}
+
+static void
+who_waits_for_cells_is_woken(void **state)
+{
+	arrive_by_waking(MANY, 8);
+}
+
+static void
+who_waits_for_data_is_woken(void **state)
+{
+	arrive_by_waking(120, WF_MSG_BODY_MAX); /* 256 KiB of data, and as much waits */
+}
+
+static void
+who_waits_for_an_answer_is_not_woken_for_room(void **state)
+{
+	post_messages(&client, 2, 8);
+	fall_asleep(&client);
+	assert_int_equal(take_messages(&server), 2);
+	assert_false(is_woken(&client));
+	post_messages(&server, 1, 8);
+	assert_int_equal(take_messages(&server), 0);
+	assert_true(is_woken(&client));
+	assert_int_equal(take_messages(&client), 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(who_waits_for_cells_is_woken, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_waits_for_data_is_woken, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_waits_for_an_answer_is_not_woken_for_room,
+						set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
