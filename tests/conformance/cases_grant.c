@@ -176,6 +176,33 @@ slot_bytes_stay_until_release(struct conf *t)
 	return true;
 }
 
+/* A PUT that is shorter than its slot, from the last bytes of the sender's memory. */
+static bool
+whole_slot_is_readable(struct conf *t)
+{
+	const uint64_t sizes[] = {1, 100, 5000, 40000};
+	struct pair p;
+	struct wf_grant_key key;
+	CHECK(conf_pair(t, NULL, &p));
+	CHECK(conf_grant_slots(p.server, p.sc, 60000, 4, &key));
+	for (uint32_t i = 0; i < 4; i++) {
+		const uint64_t from = NODE_REGION_BYTES - sizes[i];
+		conf_fill(p.client->memory + from, sizes[i], i);
+		struct wf_op put = conf_put_op(p.client, &key, from, sizes[i], i);
+		put.tag = wf_tag(i, 0);
+		CHECK(conf_post(p.cc, &put));
+		const struct seen *event = conf_await(t, p.server, p.sc, WF_EVENT_PUT);
+		CHECK(event != NULL && conf_is_filled(event->data, sizes[i], i));
+		const volatile uint8_t *slot = event->data;
+		for (uint64_t at = 0; at < 60000; at++) {
+			(void)slot[at];
+		}
+		wf_transport_release(p.sc, i);
+		CHECK(conf_await(t, p.client, p.cc, WF_EVENT_DONE) != NULL);
+	}
+	return true;
+}
+
 /* The sender goes without a word and uses its buffer for something else at once: who holds the slot
  * still has the bytes when it handles its DOWN. */
 static bool
@@ -361,6 +388,7 @@ const struct conf_case conf_grant_cases[] = {
 	CASE(slots_cycle_through_their_buffers),
 	CASE(slot_bytes_stay_until_release),
 	CASE(slot_bytes_stay_through_the_end),
+	CASE(whole_slot_is_readable),
 	CASE(slot_reused_before_release_takes_the_connection_down),
 	CASE(put_over_the_limit_takes_the_connection_down),
 	CASE(grants_die_with_down),
