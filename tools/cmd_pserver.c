@@ -138,7 +138,7 @@ choose_address(const struct wf_pserver_settings *set, struct wf_host *out)
 static bool
 is_transport(const char *name)
 {
-	static const char *const names[] = {"auto", "tcp", "shm"};
+	static const char *const names[] = {"auto", "tcp", "shm", "verbs"};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(names); i++) {
 		if (strcmp(name, names[i]) == 0) {
 			return true;
@@ -161,13 +161,14 @@ check(const struct command *command)
 			"leave it out or give --use_gpu=false");
 	}
 	if (!is_transport(set->transport)) {
-		return wf_fail(WEFT_INVALID, "--transport=%s: must be one of auto, tcp and shm",
+		return wf_fail(WEFT_INVALID,
+			       "--transport=%s: must be one of auto, tcp, shm and verbs",
 			       set->transport);
 	}
 	if (strcmp(set->rdma_tcp, "rdma") == 0) {
 		return wf_fail(WEFT_UNSUPPORTED,
-			       "--rdma_tcp=rdma: RDMA is not built in yet (weft "
-			       "version says with_rdma: OFF); use --rdma_tcp=tcp");
+			       "--rdma_tcp=rdma: say --transport=verbs (RDMA or nothing) or "
+			       "--transport=auto (RDMA where it can be had) instead");
 	}
 	if (set->port != 0 && set->port + ports - 1 > 65535) {
 		return wf_fail(WEFT_INVALID,

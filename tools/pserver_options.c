@@ -65,10 +65,11 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(transport),
 	 .initial = "auto",
-	 .metavar = "auto|tcp|shm",
-	 .help = "How bytes move. auto takes shared memory with each trainer of this host, and\n"
-		 "TCP with the others; the log says what and why. tcp takes TCP only, and shm\n"
-		 "refuses whoever cannot share memory with this pserver. For tests,\n"
+	 .metavar = "auto|tcp|shm|verbs",
+	 .help = "How bytes move. auto takes shared memory with each trainer of this host, RDMA\n"
+		 "with others where both have it, and else TCP; the log says what and why. tcp\n"
+		 "takes TCP only; shm and verbs (RDMA) refuse whoever cannot use them. With\n"
+		 "auto and an address of loopback, nothing listens for RDMA. For tests,\n"
 		 "fault(SPEC)+auto injects faults: transport/fault/README.md."},
 	{.name = "tcp_congestion",
 	 .type = WF_OPTION_STRING,
@@ -142,7 +143,7 @@ static const struct wf_option table[] = {
 	 .initial = "tcp",
 	 .choices = "tcp|rdma",
 	 .means = "transport",
-	 .help = "Of the original: tcp, or rdma, which is not built in yet."},
+	 .help = "Of the original, for tcp; RDMA is asked for with --transport."},
 	{.name = "use_gpu",
 	 .type = WF_OPTION_BOOL,
 	 .offset = FIELD(use_gpu),

@@ -2,6 +2,7 @@
 /* backends: the backends that are built in, in the order in which they are named to users.
  * Thread: any; constant. */
 #include "transport/ops.h"
+#include "transport/rdma.h"
 #if WF_HAVE_VERBS
 #include "transport/verbs/verbs_lib.h"
 #endif
@@ -30,3 +31,19 @@ wf_rdma_probe(void)
 	return wf_fail(WEFT_UNSUPPORTED, "verbs: not built in (the option `verbs`)");
 #endif
 }
+
+#if !WF_HAVE_VERBS
+enum weft_status
+wf_rdma_present(void)
+{
+	return wf_fail(WEFT_UNAVAILABLE, "RDMA is not built in (the option `verbs`)");
+}
+
+enum weft_status
+wf_rdma_addresses(const char *settings, struct wf_rdma_addresses *out)
+{
+	(void)settings;
+	*out = (struct wf_rdma_addresses){0};
+	return wf_rdma_present();
+}
+#endif

@@ -46,7 +46,8 @@ struct wf_transport_opts {
 	 * at it. */
 	const char *tcp_congestion;
 	size_t blob_max; /* 0: WF_BLOB_MAX; more, up to WF_BLOB_ROOM, is for what wraps a backend */
-	/* mux: what may carry ("auto", "tcp", "shm"); NULL: "auto". Others do not look at it. */
+	/* mux: what may carry ("auto", "tcp", "shm", "verbs"); NULL: "auto". Others do not look at
+	 * it. */
 	const char *paths;
 	/* Settings of RDMA devices ("device=mlx5_0,retry=5"), see transport/verbs; NULL: defaults.
 	 */

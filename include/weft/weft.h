@@ -91,8 +91,9 @@ struct weft_session_opts {
 
 	/* This trainer. */
 	uint32_t trainer_id; /* 0 .. num_gradient_servers - 1, unique in the job */
-	/* "auto": shared memory with each pserver of this host, TCP with the others; "tcp": TCP
-	 * only; "shm": ends with WEFT_MISMATCH where memory cannot be shared: "auto" */
+	/* "auto": shared memory with each pserver of this host, RDMA with others where both have
+	 * it, else TCP; "tcp": TCP only; "shm", "verbs" (RDMA): that, or the end with WEFT_MISMATCH
+	 * (WEFT_UNAVAILABLE where there is no RDMA device): "auto" */
 	const char *transport;
 	enum weft_progress progress;
 	const char *pin;             /* of the progress thread: "auto", "off", a CPU list: "off" */

@@ -228,7 +228,7 @@ static bool
 unanswered_connect_times_out(struct conf *t)
 {
 	struct node *server = conf_server(t, NULL);
-	struct wf_transport_opts hasty = {.connect_timeout_ns = 50 * WF_NS_PER_MS};
+	struct wf_transport_opts hasty = {.connect_timeout_ns = t->hasty_ns};
 	struct node *client = conf_node(t, &hasty);
 	CHECK(server != NULL && client != NULL);
 	struct wf_conn *conn = NULL;

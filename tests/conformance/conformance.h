@@ -49,6 +49,7 @@ struct conf {
 	const char *host;      /* where nodes listen */
 	bool private_memory;   /* regions have no memfd */
 	const char *verbs;     /* settings of RDMA devices, or NULL */
+	uint64_t hasty_ns;     /* a short attempt to connect, in which a hello still arrives */
 	uint64_t seed;
 	struct wf_rng rng;
 	struct node node[NODE_MAX];

@@ -87,6 +87,7 @@ static const struct rdma {
 	{"verbs-nosrq", "10.9.0.1", "srq=off", "rxe0", true},
 	{"verbs-bare", "10.9.0.1", "imm=off,mw=off,srq=off,inline=0", "rxe0", true},
 	{"verbs-siw", "10.8.0.1", NULL, "siw0", false},
+	{"mux-tcp,verbs", "10.9.0.1", NULL, "rxe0", false},
 };
 
 static const struct rdma *
@@ -129,10 +130,14 @@ choose(struct conf *t, const char *url)
 	const struct rdma *rdma = find_rdma(url);
 	t->transport = url;
 	t->host = "127.0.0.1";
+	t->hasty_ns = 50 * WF_NS_PER_MS;
 	if (strncmp(url, "mux", 3) == 0) {
 		t->transport = "mux";
+		t->hasty_ns = rdma != NULL ? WF_NS_PER_S : t->hasty_ns; /* opens a device */
 		t->paths = url[3] == '-' ? url + 4 : "auto";
-		t->host = strstr(t->paths, "sim") != NULL ? SIM_HOST : "127.0.0.1";
+		t->host = strstr(t->paths, "sim") != NULL ? SIM_HOST
+			  : rdma != NULL                  ? rdma->host
+							  : "127.0.0.1";
 	} else if (strcmp(url, "sim") == 0) {
 		t->host = SIM_HOST;
 	} else if (rdma != NULL) {

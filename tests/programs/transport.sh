@@ -52,8 +52,20 @@ mismatch() {
 mismatch tcp shm "--transport=shm here, but the peer uses tcp only; start it with --transport=auto or shm"
 mismatch shm tcp "the listener demands --transport=shm, who connects excludes it; start both with auto or shm"
 
+# Without RDMA devices auto says nothing about them, and verbs ends at once, with one line.
+if [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
+	pair auto auto
+	says_not last.err verbs
+	says_not pserver.err verbs
+	for command in "pserver --port=$port" "train linear $at"; do
+		# shellcheck disable=SC2086
+		expect 69 "$WEFT" $command --transport=verbs
+		says last.err "--transport=verbs: " "RDMA" "; auto and tcp do without"
+	done
+fi
+
 expect 64 "$WEFT" train linear "$at" --transport=pigeon
-says last.err "there are auto, shm and tcp"
+says last.err "there are auto, shm, verbs and tcp"
 expect 64 "$WEFT" pserver --transport=pigeon
 expect 64 "$WEFT" demo --transport=pigeon
 

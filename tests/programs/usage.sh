@@ -30,7 +30,7 @@ expect 64 "$WEFT" pserver --reconnect_timeout=soon
 expect 64 "$WEFT" pserver stray
 says last.err "stray"
 expect 64 "$WEFT" pserver --rdma_tcp=rdma
-says last.err "rdma" "not built in yet" "--rdma_tcp=tcp"
+says last.err "--rdma_tcp=rdma" "--transport=verbs"
 expect 64 "$WEFT" pserver --use_gpu=true
 says last.err "--use_gpu=true" "no GPU code" "--use_gpu=false"
 expect 64 "$WEFT" pserver --nics=no_such_device

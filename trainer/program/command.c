@@ -260,10 +260,11 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(transport),
 	 .initial = "auto",
-	 .metavar = "auto|tcp|shm",
+	 .metavar = "auto|tcp|shm|verbs",
 	 .help = "What carries the bytes. auto takes shared memory with each pserver of this\n"
-		 "host, and TCP with the others. tcp takes TCP only; shm ends with 64 where a\n"
-		 "pserver cannot share memory with this trainer. For tests,\n"
+		 "host, RDMA with others where both have it, and else TCP. tcp takes TCP only;\n"
+		 "shm and verbs (RDMA) end with 64 where a pserver cannot use them with this\n"
+		 "trainer, and verbs with 69 where there is no RDMA device. For tests,\n"
 		 "fault(SPEC)+auto injects faults: transport/fault/README.md."},
 	{.name = "tcp_congestion",
 	 .type = WF_OPTION_STRING,

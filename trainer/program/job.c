@@ -57,8 +57,8 @@ check_gone(const struct wf_train_opts *opts)
 	}
 	if (opts->rdma_tcp != NULL && strcmp(opts->rdma_tcp, "rdma") == 0) {
 		return wf_fail(WEFT_INVALID,
-			       "rdma_tcp=rdma: this build has no RDMA transport; give "
-			       "rdma_tcp=tcp, or leave the option out");
+			       "rdma_tcp=rdma: RDMA is asked for with transport=verbs, or auto; "
+			       "give rdma_tcp=tcp with it, or leave the option out");
 	}
 	return WEFT_OK;
 }

@@ -59,14 +59,16 @@ mux_query(struct wf_transport *transport, struct wf_transport_info *out)
 		}
 	}
 	*out = t->info;
+	out->path_count = 0;
 	for (unsigned i = 0; i < t->path_count; i++) {
 		const struct wf_mux_path *path = &t->path[i];
 		struct wf_transport_info inner = {0};
-		if (path->inner != NULL) {
-			wf_transport_query(path->inner, &inner);
+		if (path->inner == NULL) {
+			continue;
 		}
+		wf_transport_query(path->inner, &inner);
 		add_counters(out, &inner);
-		out->path[i] = (struct wf_path_counts){
+		out->path[out->path_count++] = (struct wf_path_counts){
 			.name = path->kind->name,
 			.conns_up = path->conns_up,
 			.conns_broken = path->conns_broken,
@@ -74,45 +76,51 @@ mux_query(struct wf_transport *transport, struct wf_transport_info *out)
 			.bytes_received = inner.bytes_received,
 		};
 	}
-	out->path_count = t->path_count;
-}
-
-/* Every inner transport gives out the lowest free number, so they agree on it. */
-static enum weft_status
-mux_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
-{
-	struct wf_mux *t = wf_mux_of(transport);
-	uint32_t number = 0;
-	for (unsigned i = 0; i < t->path_count; i++) {
-		if (t->path[i].inner == NULL) {
-			continue;
-		}
-		uint32_t got = 0;
-		enum weft_status st = wf_transport_region_add(t->path[i].inner, region, &got);
-		if (st != WEFT_OK) {
-			while (i-- > 0) {
-				if (t->path[i].inner != NULL) {
-					wf_transport_region_remove(t->path[i].inner, number);
-				}
-			}
-			return st;
-		}
-		WF_ASSERT(i == 0 || got == number);
-		number = got;
-	}
-	*out = number;
-	return WEFT_OK;
 }
 
 static void
 mux_region_remove(struct wf_transport *transport, uint32_t region)
 {
 	struct wf_mux *t = wf_mux_of(transport);
+	WF_ASSERT(region <= WF_REGIONS_MAX && t->path[0].regions[region]);
 	for (unsigned i = 0; i < t->path_count; i++) {
-		if (t->path[i].inner != NULL) {
+		if (t->path[i].regions[region]) {
 			wf_transport_region_remove(t->path[i].inner, region);
+			t->path[i].regions[region] = false;
 		}
 	}
+}
+
+/* Every inner transport gives out the lowest free number, so they agree on it. A path that has no
+ * memory for it (what RDMA devices use is locked) is left out, unless it must be. */
+static enum weft_status
+mux_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
+{
+	struct wf_mux *t = wf_mux_of(transport);
+	uint32_t number = 0;
+	for (unsigned i = 0; i < t->path_count; i++) {
+		struct wf_mux_path *path = &t->path[i];
+		if (path->inner == NULL || path->lost) {
+			continue;
+		}
+		uint32_t got = 0;
+		enum weft_status st = wf_transport_region_add(path->inner, region, &got);
+		if (st == WEFT_NOMEM && i > 0 && !t->must) {
+			wf_mux_path_lose(t, path);
+			continue;
+		}
+		if (st != WEFT_OK) {
+			if (i > 0) {
+				mux_region_remove(transport, number);
+			}
+			return st;
+		}
+		WF_ASSERT(got <= WF_REGIONS_MAX && (i == 0 || got == number));
+		number = got;
+		path->regions[number] = true;
+	}
+	*out = number;
+	return WEFT_OK;
 }
 
 static enum weft_status
@@ -249,7 +257,6 @@ static void
 find_hot(struct wf_mux *t)
 {
 	bool any = false;
-	unsigned hot_count = 0;
 	t->changed = false;
 	t->timer_ns = WF_NEVER;
 	for (unsigned i = 0; i < t->path_count; i++) {
@@ -270,6 +277,7 @@ find_hot(struct wf_mux *t)
 	for (unsigned i = 0; i < t->path_count; i++) {
 		any |= t->path[i].hot;
 	}
+	unsigned hot_count = 0;
 	for (unsigned i = 0; i < t->path_count; i++) {
 		struct wf_mux_path *path = &t->path[i];
 		path->hot = (path->hot || !any) && path->inner != NULL;

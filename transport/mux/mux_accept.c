@@ -7,6 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* One for each address at which it listens. */
+static void
+add_offers(const struct wf_mux_path *path, struct wf_path_head *out)
+{
+	const char *host = path->kind->listen == NULL ? "" : path->kind->listen;
+	unsigned count = path->at.count == 0 ? 1 : path->at.count;
+	for (unsigned i = 0; i < count && out->offer_count < WF_PATH_OFFERS_MAX; i++) {
+		struct wf_path_offer *offer = &out->offer[out->offer_count++];
+		*offer =
+			(struct wf_path_offer){.path = (uint8_t)path->kind->id, .port = path->port};
+		(void)snprintf(offer->host, sizeof(offer->host), "%s",
+			       path->at.count == 0 ? host : path->at.text[i]);
+	}
+}
+
 /* What this end can offer to who says `hello`: fills offers, or reason and text. */
 static void
 choose(struct wf_mux *t, const struct wf_path_head *hello, struct wf_path_head *out)
@@ -29,13 +44,7 @@ choose(struct wf_mux *t, const struct wf_path_head *hello, struct wf_path_head *
 			(void)snprintf(out->text, sizeof(out->text), "%s: %.110s", path->kind->name,
 				       path->missing);
 		} else {
-			struct wf_path_offer *offer = &out->offer[out->offer_count++];
-			*offer = (struct wf_path_offer){.path = (uint8_t)path->kind->id,
-							.port = path->port};
-			if (path->kind->listen != NULL) {
-				(void)snprintf(offer->host, sizeof(offer->host), "%s",
-					       path->kind->listen);
-			}
+			add_offers(path, out);
 		}
 	}
 }
@@ -200,6 +209,9 @@ accept_fast(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
 	if (st == WEFT_OK && (ticket.kind != WF_PATH_TICKET || ticket.path != path->kind->id)) {
 		st = wf_fail(WEFT_PROTOCOL, "path head: kind %u for path %u on %s", ticket.kind,
 			     ticket.path, path->kind->name);
+	}
+	if (st == WEFT_OK && path->lost) {
+		st = wf_fail(WEFT_UNAVAILABLE, "%s", path->missing);
 	}
 	for (m = st == WEFT_OK ? t->conns : NULL; m != NULL; m = m->next) {
 		if (m->state == WF_MUX_OFFERED &&

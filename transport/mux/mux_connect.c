@@ -65,8 +65,14 @@ wf_mux_connect(struct wf_transport *transport, const struct wf_host *to, const v
 static void
 leave_out(struct wf_mux_conn *m)
 {
+	char text[WF_PATH_TEXT_BYTES];
 	m->paths &= ~wf_mux_bit(m->path);
-	(void)snprintf(m->left_out, sizeof(m->left_out), "%s: %.110s", m->path->kind->name, m->why);
+	(void)snprintf(text, sizeof(text), "%s: %.110s", m->path->kind->name, m->why);
+	wf_mux_paths_left_out(m->left_out, text);
+	if (m->path->kind->rdma) { /* a remedy, of too little locked memory, say, is long */
+		wf_log(m->t->transport.env, WF_LOG_WARN, "%s is left out: %s", m->path->kind->name,
+		       m->why);
+	}
 	m->cause = WEFT_OK;
 }
 
@@ -129,18 +135,31 @@ up(struct wf_mux_conn *m, struct wf_event *event, size_t used)
 	return true;
 }
 
-/* Take the first offer that this end may use. */
+/* The first offer that this end may use; of those of the same path, the one at the address that the
+ * bootstrap went to. */
+static const struct wf_path_offer *
+pick_offer(const struct wf_mux_conn *m, const struct wf_path_head *head)
+{
+	const struct wf_path_offer *best = NULL;
+	for (unsigned i = 0; i < head->offer_count; i++) {
+		const struct wf_path_offer *offer = &head->offer[i];
+		bool may = offer->path < 32 && (m->paths & 1u << offer->path) != 0 &&
+			   wf_mux_path_find(m->t, offer->path) != NULL;
+		if (may && best == NULL) {
+			best = offer;
+		} else if (may && offer->path == best->path &&
+			   strcmp(offer->host, m->to.name) == 0) {
+			best = offer;
+		}
+	}
+	return best;
+}
+
 static void
 upgrade(struct wf_mux_conn *m, const struct wf_path_head *head)
 {
-	const struct wf_path_offer *offer = NULL;
-	m->path = NULL;
-	for (unsigned i = 0; i < head->offer_count && m->path == NULL; i++) {
-		offer = &head->offer[i];
-		if (offer->path < 32 && (m->paths & 1u << offer->path) != 0) {
-			m->path = wf_mux_path_find(m->t, offer->path);
-		}
-	}
+	const struct wf_path_offer *offer = pick_offer(m, head);
+	m->path = offer == NULL ? NULL : wf_mux_path_find(m->t, offer->path);
 	if (m->path == NULL) {
 		wf_mux_conn_cause(m, WEFT_PROTOCOL, "it offers none of the paths asked for");
 		wf_mux_conn_kill(m);
@@ -156,6 +175,9 @@ upgrade(struct wf_mux_conn *m, const struct wf_path_head *head)
 	memcpy(ticket.id, head->id, sizeof(ticket.id));
 	size_t used = wf_path_encode(&ticket, blob);
 	wf_mux_conn_state(m, WF_MUX_UPGRADING);
+	if (m->path->kind->rdma) { /* its own limit leaves out how long registering memory takes */
+		wf_mux_conn_deadline(m, WF_NEVER);
+	}
 	if (wf_transport_connect(m->path->inner, &to, blob, used, m, &m->fast) != WEFT_OK) {
 		m->fast = NULL;
 		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());

@@ -14,6 +14,8 @@
 #include "base/assert.h"
 #include "base/env.h"
 #include "transport/ops.h"
+#include "transport/rdma.h"
+#include "transport/regions.h"
 #include "wire/path.h"
 
 #define WF_MUX_LOOK_NS WF_NS_PER_MS          /* how often what is quiet is looked at */
@@ -36,15 +38,20 @@ struct wf_mux_kind {
 	enum wf_path_id id; /* WF_PATH_BOOTSTRAP: it can only be one */
 	bool one_host;      /* joins processes of one host only */
 	bool may_hang;      /* an attempt may end in silence: then the path is to blame */
+	bool rdma;          /* needs a device, and listens at addresses of its own */
 	const char *listen; /* where; NULL: where the bootstrap listens */
 	const char *why;    /* it was chosen */
 };
 
 struct wf_mux_path {
 	const struct wf_mux_kind *kind;
-	struct wf_transport *inner; /* NULL: could not be opened */
-	uint16_t port;              /* where it listens; 0: it does not */
-	bool hot;                   /* polled on every turn */
+	struct wf_transport *inner;       /* NULL: could not be opened */
+	uint16_t port;                    /* where it listens; 0: it does not */
+	struct wf_rdma_addresses at;      /* rdma: where it does */
+	bool regions[WF_REGIONS_MAX + 1]; /* by number, those that `inner` has */
+	bool quiet;                       /* missing, and nothing to be told unless asked for */
+	bool lost;                        /* it was there, and is not used any more */
+	bool hot;                         /* polled on every turn */
 	bool asleep;       /* armed, and it had nothing: what comes makes its descriptor readable */
 	uint64_t armed_ns; /* deadline that it gave; WF_NEVER without one */
 	uint64_t conns_up, conns_broken;
@@ -170,6 +177,10 @@ struct wf_mux_path *wf_mux_path_find(struct wf_mux *t, uint8_t id);
 /* Those that may be used towards `peer`; `left_out` says why others are not. */
 uint32_t wf_mux_paths_towards(struct wf_mux *t, const struct wf_host *peer,
 			      char left_out[WF_PATH_TEXT_BYTES]);
+/* Add `text` to what says why paths are left out; two of them share the room. */
+void wf_mux_paths_left_out(char left_out[WF_PATH_TEXT_BYTES], const char *text);
+/* It cannot go on, for the last error: it is left out from now on, and what it carries ends. */
+void wf_mux_path_lose(struct wf_mux *t, struct wf_mux_path *path);
 /* What carried `m` has broken. */
 struct wf_mux_broken *wf_mux_path_broke(struct wf_mux_conn *m, const char *why);
 /* It was not the path. */

@@ -18,8 +18,8 @@ struct setting {
 };
 
 static const struct setting settings[] = {
-	{"auto", "tcp,shm", false}, {"tcp", "tcp", false},           {"shm", "tcp,shm", true},
-	{"sim", "sim", false},      {"sim-auto", "sim,sim2", false},
+	{"auto", "tcp,shm,verbs", false}, {"tcp", "tcp", false}, {"shm", "tcp,shm", true},
+	{"verbs", "tcp,verbs", true},     {"sim", "sim", false}, {"sim-auto", "sim,sim2", false},
 };
 
 static const struct wf_mux_kind kinds[] = {
@@ -30,6 +30,11 @@ static const struct wf_mux_kind kinds[] = {
 	 .one_host = true,
 	 .listen = "127.0.0.1",
 	 .why = "same host"},
+	{.name = "verbs",
+	 .id = WF_PATH_VERBS,
+	 .may_hang = true,
+	 .rdma = true,
+	 .why = "RDMA at both ends"},
 	{.name = "sim2", .id = WF_PATH_SIM2, .why = "both ends have it"},
 };
 
@@ -59,6 +64,24 @@ find_kind(const char *name)
 	return NULL;
 }
 
+static void
+set_missing(struct wf_mux_path *path)
+{
+	(void)snprintf(path->missing, sizeof(path->missing), "%.*s", WF_PATH_TEXT_BYTES - 1,
+		       weft_last_error());
+}
+
+static enum weft_status
+open_inner(struct wf_mux *t, struct wf_mux_path *path, const char *item)
+{
+	struct wf_transport_opts opts = t->opts;
+	opts.blob_max = WF_BLOB_ROOM;
+	opts.conn_max += opts.conn_max < 65536 - WF_MUX_SPARE_CONNS ? WF_MUX_SPARE_CONNS : 0;
+	enum weft_status st = path->kind->rdma ? wf_rdma_present() : WEFT_OK;
+	path->quiet = st == WEFT_UNAVAILABLE;
+	return st != WEFT_OK ? st : wf_transport_open(item, &opts, &path->inner);
+}
+
 /* A fast path that cannot be opened is left out, unless it is the one that must be. */
 static enum weft_status
 open_path(struct wf_mux *t, const char *item)
@@ -68,21 +91,24 @@ open_path(struct wf_mux *t, const char *item)
 	if (kind == NULL || (kind->id == WF_PATH_BOOTSTRAP) != is_first ||
 	    t->path_count == WF_PATHS_MAX) {
 		return wf_fail(WEFT_UNSUPPORTED,
-			       "transport \"%s\" is none: there are auto, shm and tcp", t->asked);
+			       "transport \"%s\" is none: there are auto, shm, verbs and tcp",
+			       t->asked);
 	}
 	struct wf_mux_path *path = &t->path[t->path_count];
-	struct wf_transport_opts opts = t->opts;
-	opts.blob_max = WF_BLOB_ROOM;
-	opts.conn_max += opts.conn_max < 65536 - WF_MUX_SPARE_CONNS ? WF_MUX_SPARE_CONNS : 0;
 	*path = (struct wf_mux_path){.kind = kind, .armed_ns = WF_NEVER};
-	enum weft_status st = wf_transport_open(item, &opts, &path->inner);
-	if (st != WEFT_OK && (is_first || t->must)) {
+	enum weft_status st = open_inner(t, path, item);
+	if (st != WEFT_OK && t->must && !is_first) {
+		char why[WF_WHY_BYTES];
+		(void)snprintf(why, sizeof(why), "%s", weft_last_error());
+		return wf_fail(st, "--transport=%.20s: %.180s; auto and tcp do without", t->asked,
+			       why);
+	}
+	if (st != WEFT_OK && is_first) {
 		return st;
 	}
 	if (st != WEFT_OK) {
 		path->inner = NULL;
-		(void)snprintf(path->missing, sizeof(path->missing), "%.*s", WF_PATH_TEXT_BYTES - 1,
-			       weft_last_error());
+		set_missing(path);
 	}
 	t->path_count++;
 	return WEFT_OK;
@@ -125,37 +151,116 @@ wf_mux_paths_open(struct wf_mux *t)
 	return st;
 }
 
+static bool
+is_loopback(const char *name)
+{
+	return strncmp(name, "127.", 4) == 0 || strcmp(name, "::1") == 0 ||
+	       strcmp(name, "localhost") == 0;
+}
+
+static void
+keep_ipv4(struct wf_rdma_addresses *at)
+{
+	unsigned kept = 0;
+	for (unsigned i = 0; i < at->count; i++) {
+		if (strchr(at->text[i], ':') == NULL) {
+			memmove(at->text[kept++], at->text[i], sizeof(at->text[i]));
+		}
+	}
+	at->count = kept;
+}
+
+/* Where the bootstrap listens if that leads to a device, else at all addresses that do: networks of
+ * RDMA devices are often networks of their own. */
+static enum weft_status
+listen_rdma(struct wf_mux *t, struct wf_mux_path *path, struct wf_host *where)
+{
+	struct wf_rdma_addresses *at = &path->at;
+	if (strcmp(t->asked, "auto") == 0 && is_loopback(where->name)) {
+		path->quiet = true;
+		return wf_fail(WEFT_UNAVAILABLE, "it listens on %s only", where->name);
+	}
+	enum weft_status st = wf_rdma_addresses(t->opts.verbs, at);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	for (unsigned i = 0; i < at->count; i++) {
+		if (strcmp(at->text[i], where->name) == 0) {
+			memmove(at->text[0], at->text[i], sizeof(at->text[i]));
+			at->count = 1;
+			return wf_transport_listen(path->inner, where, &path->port);
+		}
+	}
+	if (strcmp(where->name, "0.0.0.0") != 0) {
+		(void)snprintf(where->name, sizeof(where->name), "::");
+		st = wf_transport_listen(path->inner, where, &path->port);
+		if (st == WEFT_OK) {
+			return st;
+		}
+	}
+	keep_ipv4(at); /* that, or a host without IPv6 */
+	(void)snprintf(where->name, sizeof(where->name), "0.0.0.0");
+	return wf_transport_listen(path->inner, where, &path->port);
+}
+
+static enum weft_status
+listen_path(struct wf_mux *t, struct wf_mux_path *path, const struct wf_host *at)
+{
+	struct wf_host where = *at;
+	where.port = 0;
+	if (path->kind->rdma) {
+		return listen_rdma(t, path, &where);
+	}
+	if (path->kind->listen != NULL) {
+		(void)snprintf(where.name, sizeof(where.name), "%s", path->kind->listen);
+	}
+	return wf_transport_listen(path->inner, &where, &path->port);
+}
+
 enum weft_status
 wf_mux_paths_listen(struct wf_mux *t, const struct wf_host *at)
 {
 	for (unsigned i = 1; i < t->path_count; i++) {
 		struct wf_mux_path *path = &t->path[i];
-		if (path->inner == NULL || path->port != 0) {
+		if (path->inner == NULL || path->port != 0 || path->lost) {
 			continue; /* one listener serves all that the bootstrap has */
 		}
-		struct wf_host where = *at;
-		where.port = 0;
-		if (path->kind->listen != NULL) {
-			(void)snprintf(where.name, sizeof(where.name), "%s", path->kind->listen);
-		}
-		enum weft_status st = wf_transport_listen(path->inner, &where, &path->port);
+		enum weft_status st = listen_path(t, path, at);
 		if (st != WEFT_OK && t->must) {
 			return st;
 		}
+		path->missing[0] = '\0';
 		if (st != WEFT_OK) {
 			path->port = 0;
-			(void)snprintf(path->missing, sizeof(path->missing), "%.*s",
-				       WF_PATH_TEXT_BYTES - 1, weft_last_error());
+			set_missing(path);
 		}
 	}
 	return WEFT_OK;
+}
+
+void
+wf_mux_path_lose(struct wf_mux *t, struct wf_mux_path *path)
+{
+	set_missing(path);
+	path->lost = true;
+	path->port = 0;
+	wf_log(t->transport.env, WF_LOG_WARN, "%s is left out from now on: %s", path->kind->name,
+	       weft_last_error());
+	for (struct wf_mux_conn *m = t->conns; m != NULL; m = m->next) {
+		bool uses = m->path == path && m->fast != NULL;
+		if (uses && m->state < WF_MUX_DYING) {
+			wf_mux_conn_cause(m, WEFT_LOST, "%s: %s", path->kind->name, path->missing);
+			wf_mux_conn_kill(m);
+		}
+	}
 }
 
 struct wf_mux_path *
 wf_mux_path_find(struct wf_mux *t, uint8_t id)
 {
 	for (unsigned i = 1; i < t->path_count; i++) {
-		if (t->path[i].kind->id == id && t->path[i].inner != NULL) {
+		const struct wf_mux_path *path = &t->path[i];
+		if (path->kind->id == id && path->inner != NULL && !path->lost) {
 			return &t->path[i];
 		}
 	}
@@ -180,23 +285,41 @@ find_broken(struct wf_mux *t, const struct wf_mux_path *path, const struct wf_ho
 	return NULL;
 }
 
+void
+wf_mux_paths_left_out(char left_out[WF_PATH_TEXT_BYTES], const char *text)
+{
+	char before[WF_PATH_TEXT_BYTES];
+	memcpy(before, left_out, sizeof(before));
+	if (before[0] == '\0') {
+		(void)snprintf(left_out, WF_PATH_TEXT_BYTES, "%.*s", WF_PATH_TEXT_BYTES - 1, text);
+	} else {
+		(void)snprintf(left_out, WF_PATH_TEXT_BYTES, "%.60s; %.60s", before, text);
+	}
+}
+
 uint32_t
 wf_mux_paths_towards(struct wf_mux *t, const struct wf_host *peer,
 		     char left_out[WF_PATH_TEXT_BYTES])
 {
 	uint64_t now_ns = wf_now_ns(t->transport.env);
 	uint32_t paths = 0;
-	left_out[0] = '\0';
+	memset(left_out, 0, WF_PATH_TEXT_BYTES);
 	for (unsigned i = 1; i < t->path_count; i++) {
 		const struct wf_mux_path *path = &t->path[i];
 		const struct wf_mux_broken *broken = t->must ? NULL : find_broken(t, path, peer);
-		if (path->inner == NULL) {
-			(void)snprintf(left_out, WF_PATH_TEXT_BYTES, "%s: %.100s", path->kind->name,
+		char text[WF_PATH_TEXT_BYTES] = "";
+		if ((path->inner == NULL || path->lost) && path->quiet) {
+			continue;
+		}
+		if (path->inner == NULL || path->lost) {
+			(void)snprintf(text, sizeof(text), "%s: %.110s", path->kind->name,
 				       path->missing);
+			wf_mux_paths_left_out(left_out, text);
 		} else if (broken != NULL && now_ns < broken->until_ns) {
-			(void)snprintf(left_out, WF_PATH_TEXT_BYTES, "%s broke %.1f s ago: %.90s",
+			(void)snprintf(text, sizeof(text), "%s broke %.1f s ago: %.90s",
 				       path->kind->name, (double)(now_ns - broken->at_ns) / 1e9,
 				       broken->why);
+			wf_mux_paths_left_out(left_out, text);
 		} else {
 			paths |= wf_mux_bit(path);
 		}

@@ -237,12 +237,30 @@ wf_verbs_cm_read(struct wf_verbs *t)
 
 /* ---- accepting end ---- */
 
+/* What this end has not got for a link; nobody above has heard of the connection. */
+static void
+deny_link(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_private p = wf_verbs_private_of(c, WF_VERBS_DENY);
+	uint8_t data[WF_VERBS_PRIVATE_MAX];
+	(void)snprintf((char *)p.blob, sizeof(p.blob), "%.*s", (int)sizeof(p.blob) - 1,
+		       weft_last_error());
+	p.blob_bytes = (uint8_t)strlen((const char *)p.blob);
+	size_t bytes = wf_verbs_private_encode(&p, data);
+	(void)c->t->lib->reject(c->id, data, (uint8_t)bytes);
+	wf_log(c->t->transport.env, WF_LOG_WARN, "verbs: %s is turned away: %s", c->peer,
+	       weft_last_error());
+}
+
 void
 wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdict_bytes)
 {
 	enum weft_status st = wf_verbs_link_open(c);
 	if (st == WEFT_OK) {
 		st = wf_verbs_link_start(c);
+	}
+	if (st != WEFT_OK && !c->visible) {
+		deny_link(c);
 	}
 	if (st != WEFT_OK) {
 		wf_verbs_conn_down(c, st, "%s", weft_last_error());

@@ -305,7 +305,7 @@ open_others(struct conf *t)
 		struct wf_transport_opts opts = {.env = t->env, .paths = wrong[i]};
 		struct wf_transport *none = NULL;
 		CHECK(wf_transport_open("mux", &opts, &none) == WEFT_UNSUPPORTED);
-		CHECK(strstr(weft_last_error(), "auto, shm and tcp") != NULL);
+		CHECK(strstr(weft_last_error(), "auto, shm, verbs and tcp") != NULL);
 	}
 	return true;
 }
