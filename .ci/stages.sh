@@ -60,16 +60,20 @@ test_stage() {
 	fi
 }
 
-# guest_stage STAGE DIR SECONDS: the suites that need the guest, of the build in DIR, in one boot
+# guest_stage STAGE DIR SECONDS SUITE...: suites that need the guest, of the build in DIR, in one boot
 guest_stage() {
-	log=$check/$1-suite
+	guest_name=$1
+	guest_dir=$2
+	guest_limit=$3
+	shift 3
+	log=$check/$guest_name-suite
 	rm -f "$log.json"
-	"$top/tests/guest/suite.py" --limit "$3" --json "$log.json" "$2" >"$log.log" 2>&1 </dev/null ||
-		true
+	"$top/tests/guest/suite.py" --limit "$guest_limit" --json "$log.json" "$guest_dir" "$@" \
+		>"$log.log" 2>&1 </dev/null || true
 	if [ -s "$log.json" ]; then
-		cat "$log.json" >>"$results/$1.json"
+		cat "$log.json" >>"$results/$guest_name.json"
 	else
-		record "$1" "run tests" FAIL "$(tail -n 20 "$log.log")"
+		record "$guest_name" "run tests" FAIL "$(tail -n 20 "$log.log")"
 	fi
 }
 
