@@ -9,7 +9,6 @@
 #define JOB_FIXED_BYTES 16
 #define STEPS_FIXED_BYTES 12
 #define GRANT_BYTES (16 + WF_MSG_KEY_BYTES)
-#define CREDIT_FIXED_BYTES 4
 #define STEP_BYTES 24
 #define PULL_BYTES 6
 #define NACK_FIXED_BYTES 4
@@ -62,8 +61,8 @@ static const struct wf_shape credit_shape = {
 	.name = "CREDIT",
 	.service = WF_SERVICE_DENSE,
 	.type = WF_MSG_CREDIT,
-	.body_min = CREDIT_FIXED_BYTES + sizeof(uint16_t),
-	.body_max = CREDIT_FIXED_BYTES + WF_CREDITS_PER_MSG * sizeof(uint16_t),
+	.body_min = WF_CREDIT_BYTES_MIN,
+	.body_max = WF_CREDIT_BYTES_MAX,
 };
 
 static const struct wf_shape step_shape = {
@@ -323,43 +322,13 @@ wf_msg_grant_decode(const struct wf_head *head, const uint8_t *body, struct wf_m
 void
 wf_msg_credit_encode(const struct wf_msg_credit *in, struct wf_msg *out)
 {
-	WF_ASSERT(in->count >= 1 && in->count <= WF_CREDITS_PER_MSG);
-
-	struct wf_writer w = wf_shape_begin(&credit_shape, out);
-	wf_put_u32(&w, in->count);
-	for (uint32_t i = 0; i < in->count; i++) {
-		wf_put_u16(&w, in->buffer[i]);
-	}
-	wf_shape_end(&credit_shape, &w, out);
+	wf_credit_encode(&credit_shape, in, out);
 }
 
 enum weft_status
 wf_msg_credit_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_credit *out)
 {
-	enum weft_status st = wf_shape_check(&credit_shape, head);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	struct wf_reader r = wf_body_reader(head, body);
-	uint32_t count = wf_get_u32(&r);
-	if (count == 0 || count > WF_CREDITS_PER_MSG) {
-		return wf_refuse("CREDIT", "count", count, "1 to 1024");
-	}
-	if (count * sizeof(uint16_t) != r.bytes - r.used) {
-		return wf_refuse("CREDIT", "count", count, "half of the bytes after it");
-	}
-	struct wf_reader look = r; /* nothing is written before all is known to be good */
-	for (uint32_t i = 0; i < count; i++) {
-		uint16_t buffer = wf_get_u16(&look);
-		if (buffer >= WF_GRANT_SLOT_COUNT_MAX) {
-			return wf_refuse("CREDIT", "buffer", buffer, "below 1024");
-		}
-	}
-	out->count = count;
-	for (uint32_t i = 0; i < count; i++) {
-		out->buffer[i] = wf_get_u16(&r);
-	}
-	return WEFT_OK;
+	return wf_credit_decode(&credit_shape, head, body, out);
 }
 
 void

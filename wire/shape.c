@@ -110,3 +110,46 @@ wf_status_check(const char *message, const char *field, uint16_t status)
 	}
 	return WEFT_OK;
 }
+
+void
+wf_credit_encode(const struct wf_shape *shape, const struct wf_msg_credit *in, struct wf_msg *out)
+{
+	WF_ASSERT(in->count >= 1 && in->count <= WF_CREDITS_PER_MSG);
+
+	struct wf_writer w = wf_shape_begin(shape, out);
+	wf_put_u32(&w, in->count);
+	for (uint32_t i = 0; i < in->count; i++) {
+		wf_put_u16(&w, in->buffer[i]);
+	}
+	wf_shape_end(shape, &w, out);
+}
+
+enum weft_status
+wf_credit_decode(const struct wf_shape *shape, const struct wf_head *head, const uint8_t *body,
+		 struct wf_msg_credit *out)
+{
+	enum weft_status st = wf_shape_check(shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	uint32_t count = wf_get_u32(&r);
+	if (count == 0 || count > WF_CREDITS_PER_MSG) {
+		return wf_refuse("CREDIT", "count", count, "1 to 1024");
+	}
+	if (count * sizeof(uint16_t) != r.bytes - r.used) {
+		return wf_refuse("CREDIT", "count", count, "half of the bytes after it");
+	}
+	struct wf_reader look = r; /* nothing is written before all is known to be good */
+	for (uint32_t i = 0; i < count; i++) {
+		uint16_t buffer = wf_get_u16(&look);
+		if (buffer >= WF_GRANT_SLOT_COUNT_MAX) {
+			return wf_refuse("CREDIT", "buffer", buffer, "below 1024");
+		}
+	}
+	out->count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		out->buffer[i] = wf_get_u16(&r);
+	}
+	return WEFT_OK;
+}

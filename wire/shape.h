@@ -68,6 +68,14 @@ enum weft_status wf_refuse_length(const char *message, const struct wf_reader *r
 enum weft_status wf_status_check(const char *message, const char *field,
 				 uint16_t status) WEFT_MUST_CHECK;
 
+/* CREDIT is the same in every service that grants slots. */
+#define WF_CREDIT_BYTES_MIN (sizeof(uint32_t) + sizeof(uint16_t))
+#define WF_CREDIT_BYTES_MAX (sizeof(uint32_t) + WF_CREDITS_PER_MSG * sizeof(uint16_t))
+void wf_credit_encode(const struct wf_shape *shape, const struct wf_msg_credit *in,
+		      struct wf_msg *out);
+enum weft_status wf_credit_decode(const struct wf_shape *shape, const struct wf_head *head,
+				  const uint8_t *body, struct wf_msg_credit *out) WEFT_MUST_CHECK;
+
 /* After wf_shape_check. */
 static inline struct wf_reader
 wf_body_reader(const struct wf_head *head, const uint8_t *body)

@@ -10,7 +10,6 @@
 #define RESUME_BYTES 8
 #define HAVE_BYTES 8
 #define GRANT_BYTES (24 + WF_MSG_KEY_BYTES)
-#define CREDIT_FIXED_BYTES 4
 #define PUSH_FIXED_BYTES 18
 #define PUSH_PART_BYTES 12
 #define PULL_FIXED_BYTES 6
@@ -62,8 +61,8 @@ static const struct wf_shape credit_shape = {
 	.name = "CREDIT",
 	.service = WF_SERVICE_SPARSE,
 	.type = WF_SPARSE_CREDIT,
-	.body_min = CREDIT_FIXED_BYTES + sizeof(uint16_t),
-	.body_max = CREDIT_FIXED_BYTES + WF_CREDITS_PER_MSG * sizeof(uint16_t),
+	.body_min = WF_CREDIT_BYTES_MIN,
+	.body_max = WF_CREDIT_BYTES_MAX,
 };
 
 static const struct wf_shape push_shape = {
@@ -295,40 +294,13 @@ wf_sparse_grant_decode(const struct wf_head *head, const uint8_t *body, struct w
 void
 wf_sparse_credit_encode(const struct wf_msg_credit *in, struct wf_msg *out)
 {
-	WF_ASSERT(in->count >= 1 && in->count <= WF_CREDITS_PER_MSG);
-
-	struct wf_writer w = wf_shape_begin(&credit_shape, out);
-	wf_put_u32(&w, in->count);
-	for (uint32_t i = 0; i < in->count; i++) {
-		wf_put_u16(&w, in->buffer[i]);
-	}
-	wf_shape_end(&credit_shape, &w, out);
+	wf_credit_encode(&credit_shape, in, out);
 }
 
 enum weft_status
 wf_sparse_credit_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_credit *out)
 {
-	enum weft_status st = wf_shape_check(&credit_shape, head);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	struct wf_reader r = wf_body_reader(head, body);
-	uint32_t count = wf_get_u32(&r);
-	if (count == 0 || count > WF_CREDITS_PER_MSG ||
-	    count != (r.bytes - r.used) / sizeof(uint16_t) || (r.bytes - r.used) % 2 != 0) {
-		return wf_refuse("CREDIT", "count", count, "1 to 1024, and 2 bytes each follow");
-	}
-	for (struct wf_reader look = r; look.used < look.bytes;) {
-		uint16_t buffer = wf_get_u16(&look);
-		if (buffer >= WF_GRANT_SLOT_COUNT_MAX) {
-			return wf_refuse("CREDIT", "buffer", buffer, "below 1024");
-		}
-	}
-	out->count = count;
-	for (uint32_t i = 0; i < count; i++) {
-		out->buffer[i] = wf_get_u16(&r);
-	}
-	return WEFT_OK;
+	return wf_credit_decode(&credit_shape, head, body, out);
 }
 
 /* Parts, of PUSH and of PULL. */
