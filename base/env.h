@@ -46,6 +46,8 @@ struct wf_slab {
 	int memfd;    /* backing memfd, -1 where the env has none */
 };
 
+struct epoll_event;
+
 struct wf_env_ops {
 	/* Nanoseconds of a clock that never goes back. */
 	uint64_t (*now_ns)(struct wf_env *env);
@@ -63,6 +65,10 @@ struct wf_env_ops {
 	/* Sleep until `fd` is readable (-1: no fd) or `deadline_ns` of now_ns has come. May return
 	 * early. This is the only place where weft sleeps. */
 	void (*wait)(struct wf_env *env, int fd, uint64_t deadline_ns);
+	/* The same over a descriptor of epoll, and take up to `max` of its events. Returns how
+	 * many; 0 also where waiting is not by descriptors. May be late by a millisecond. */
+	int (*wait_events)(struct wf_env *env, int epoll_fd, uint64_t deadline_ns,
+			   struct epoll_event *events, int max);
 	/* Hand `task` to the helper thread. WEFT_NOMEM if that thread cannot be started. */
 	enum weft_status (*submit)(struct wf_env *env, struct wf_task *task);
 	/* Names the host as it runs now: what shares its memory has the same. All zero: unknown. */
@@ -117,6 +123,13 @@ static inline void
 wf_wait(struct wf_env *env, int fd, uint64_t deadline_ns)
 {
 	env->ops->wait(env, fd, deadline_ns);
+}
+
+static inline int
+wf_wait_events(struct wf_env *env, int epoll_fd, uint64_t deadline_ns, struct epoll_event *events,
+	       int max)
+{
+	return env->ops->wait_events(env, epoll_fd, deadline_ns, events, max);
 }
 
 static inline void

@@ -80,6 +80,10 @@ static void *
 helper_main(void *arg)
 {
 	struct wf_env_helper *helper = arg;
+	if (helper->has_cpus) {
+		/* Not where a lane is bound that happened to ask first. */
+		(void)sched_setaffinity(0, sizeof(helper->cpus), helper->cpus);
+	}
 	for (;;) {
 		struct wf_task *task = next_task(helper);
 		if (task == NULL) {
@@ -112,6 +116,7 @@ enum weft_status
 wf_env_helper_init(struct wf_env_helper *helper)
 {
 	*helper = (struct wf_env_helper){0};
+	helper->has_cpus = sched_getaffinity(0, sizeof(helper->cpus), helper->cpus) == 0;
 	int err = pthread_mutex_init(&helper->lock, NULL);
 	if (err != 0) {
 		return wf_fail_errno(WEFT_NOMEM, err, "env: mutex");

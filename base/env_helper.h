@@ -4,10 +4,17 @@
 #pragma once
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "base/env.h"
 
+#define WF_HELPER_CPUS_MAX 65536 /* the kernel refuses a mask smaller than its own */
+
 struct wf_env_helper {
+	/* Fixed at init: where its creator may run. */
+	cpu_set_t cpus[WF_HELPER_CPUS_MAX / CPU_SETSIZE];
+	bool has_cpus;
+
 	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t changed;
 	struct wf_task *first; /* NULL: nothing queued */

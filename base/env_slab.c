@@ -6,13 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mempolicy.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 
-#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define SHMEM_ENABLED "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
 #define NODE_MAX 1024 /* NUMA nodes a mask can name; Linux's own limit */
 #define MASK_BITS (8 * sizeof(unsigned long))
 
@@ -61,6 +63,35 @@ map(struct wf_slab *slab)
 	return WEFT_OK;
 }
 
+/* "always within_size [advise] never": the word in brackets. */
+static void
+read_choice(const char *path, char *out, size_t bytes)
+{
+	char text[128] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (fd >= 0) {
+		(void)close(fd);
+	}
+	const char *from = n > 0 ? strchr(text, '[') : NULL;
+	const char *to = from != NULL ? strchr(from, ']') : NULL;
+	(void)snprintf(out, bytes, "%.*s", to != NULL ? (int)(to - from - 1) : 0,
+		       to != NULL ? from + 1 : "");
+}
+
+bool
+wf_env_slab_is_huge(char *word, size_t bytes)
+{
+	static const char *const good[] = {"always", "within_size", "advise", "force"};
+	read_choice(SHMEM_ENABLED, word, bytes);
+	for (size_t i = 0; i < WF_ARRAY_COUNT(good); i++) {
+		if (strcmp(word, good[i]) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 enum weft_status
 wf_env_slab_open(struct wf_env *env, size_t bytes, int numa_node, struct wf_slab *out)
 {
@@ -84,7 +115,7 @@ wf_env_slab_open(struct wf_env *env, size_t bytes, int numa_node, struct wf_slab
 		}
 		return st;
 	}
-	if (slab.bytes >= HUGE_PAGE_BYTES) {
+	if (slab.bytes >= WF_SLAB_HUGE_BYTES) {
 		(void)madvise(slab.base, slab.bytes, MADV_HUGEPAGE); /* a wish; EINVAL: none here */
 	}
 	if (numa_node >= 0) {

@@ -4,6 +4,12 @@
 
 #include "base/env.h"
 
+#define WF_SLAB_HUGE_BYTES ((size_t)2 << 20) /* from here on a slab asks for huge pages */
+
+/* Whether the kernel gives memfds huge pages to who asks, and in its own word ("never"; "": it does
+ * not say) what it does. Pages of the hugetlb pool are no use: a peer that is handed such a memfd
+ * may find pages missing, and refuses it (transport/shm). */
+bool wf_env_slab_is_huge(char *word, size_t bytes);
 /* As the ops slab_open and slab_close of struct wf_env_ops. `env` gets log lines only. */
 enum weft_status wf_env_slab_open(struct wf_env *env, size_t bytes, int numa_node,
 				  struct wf_slab *out) WEFT_MUST_CHECK;

@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <time.h>
@@ -18,6 +20,7 @@
 #include "base/env_helper.h"
 #include "base/env_slab.h"
 #include "base/rng.h"
+#include "base/syscalls.h"
 
 #define MMAP_BYTES                                                                                 \
 	((size_t)1 << 20) /* from here on memory comes from, and goes back to, the OS              \
@@ -27,6 +30,8 @@
 #define PREFIX_BYTES 64
 #define LINE_BYTES (1024 + PREFIX_BYTES + 32)
 
+#define WAIT_MS_MAX 60000 /* of one epoll_wait; waits may end early */
+
 struct env_system {
 	struct wf_env env; /* first: ops cast back */
 
@@ -35,6 +40,7 @@ struct env_system {
 	int log_fd; /* borrowed; -1: nowhere */
 
 	struct wf_env_helper helper; /* has its own lock */
+	_Atomic bool told_pages;     /* relaxed: whoever is first says it, a line carries no data */
 
 	pthread_mutex_t prefix_lock;
 	char prefix[PREFIX_BYTES]; /* under prefix_lock */
@@ -125,10 +131,52 @@ system_wait(struct wf_env *env, int fd, uint64_t deadline_ns)
 		timeout.tv_sec = (time_t)(left_ns / WF_NS_PER_S);
 		timeout.tv_nsec = (long)(left_ns % WF_NS_PER_S);
 	}
-	int n = ppoll(&pollfd, fd < 0 ? 0 : 1, deadline_ns == WF_NEVER ? NULL : &timeout, NULL);
+	int n = wf_sys_poll(&pollfd, fd < 0 ? 0 : 1, deadline_ns == WF_NEVER ? NULL : &timeout);
 	/* EINTR: waits may end early. Anything else means that we passed nonsense. */
 	WF_ASSERT(n >= 0 || errno == EINTR || errno == ENOMEM);
 	WF_ASSERT(n <= 0 || (pollfd.revents & POLLNVAL) == 0);
+}
+
+/* epoll's own wait is cheaper than a poll of its descriptor: one queue less to enter and leave. */
+static int
+system_wait_events(struct wf_env *env, int epoll_fd, uint64_t deadline_ns,
+		   struct epoll_event *events, int max)
+{
+	int timeout_ms = -1;
+	if (deadline_ns != WF_NEVER) {
+		uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+		uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+		uint64_t left_ms = (left_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS;
+		timeout_ms = left_ms < WAIT_MS_MAX ? (int)left_ms : WAIT_MS_MAX;
+	}
+	int n = wf_sys_epoll_wait(epoll_fd, events, max, timeout_ms);
+	WF_ASSERT(n >= 0 || errno == EINTR);
+	return n < 0 ? 0 : n;
+}
+
+/* Once: what is said of one slab holds for all. */
+static void
+tell_pages(struct env_system *self)
+{
+	char word[32];
+	if (atomic_exchange_explicit(&self->told_pages, true, memory_order_relaxed) ||
+	    wf_env_slab_is_huge(word, sizeof(word))) {
+		return;
+	}
+	wf_log(&self->env, WF_LOG_INFO,
+	       "memory of lanes and tensors has ordinary pages, shared memory gets no huge ones "
+	       "(%s); as root: echo advise >/sys/kernel/mm/transparent_hugepage/shmem_enabled",
+	       word[0] != '\0' ? word : "the kernel has none");
+}
+
+static enum weft_status
+system_slab_open(struct wf_env *env, size_t bytes, int numa_node, struct wf_slab *out)
+{
+	enum weft_status st = wf_env_slab_open(env, bytes, numa_node, out);
+	if (st == WEFT_OK && out->bytes >= WF_SLAB_HUGE_BYTES) {
+		tell_pages(self_of(env));
+	}
+	return st;
 }
 
 static enum weft_status
@@ -222,9 +270,10 @@ static const struct wf_env_ops system_ops = {
 	.random = system_random,
 	.alloc = system_alloc,
 	.free = system_free,
-	.slab_open = wf_env_slab_open,
+	.slab_open = system_slab_open,
 	.slab_close = wf_env_slab_close,
 	.wait = system_wait,
+	.wait_events = system_wait_events,
 	.submit = system_submit,
 	.host_id = system_host_id,
 	.log = system_log,

@@ -4,104 +4,127 @@
 #include "base/pin.h"
 
 #include <errno.h>
-#include <hwloc.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/quota.h"
+
+#define CPU_MAX 65536u /* the kernel refuses a mask smaller than its own */
+#define SHARES_MAX 1024u
 
 struct wf_pin {
 	struct wf_env *env;
-	hwloc_topology_t topology;   /* NULL: pinning is off */
-	unsigned place_count;        /* threads that will ask */
-	struct wf_pin_place place[]; /* [place_count] */
+	struct wf_topo *topo;  /* NULL: pinning is off */
+	unsigned place_count;  /* threads that will ask */
+	struct wf_seat seat[]; /* [place_count] */
 };
 
 static size_t
 pin_bytes(unsigned place_count)
 {
-	return sizeof(struct wf_pin) + place_count * sizeof(struct wf_pin_place);
+	return sizeof(struct wf_pin) + place_count * sizeof(struct wf_seat);
 }
 
-static int
-node_of(hwloc_topology_t topology, hwloc_const_bitmap_t set)
+/* A number at *at, moved behind it; false: none, or one that counts no CPU. */
+static bool
+read_number(const char **at, uint32_t *out)
 {
-	hwloc_obj_t node =
-		hwloc_get_next_obj_covering_cpuset_by_type(topology, set, HWLOC_OBJ_NUMANODE, NULL);
-	return node == NULL ? -1 : (int)node->os_index;
-}
-
-static void
-set_place(struct wf_pin *pin, unsigned idx, unsigned cpu, hwloc_bitmap_t scratch)
-{
-	WF_ASSERT(idx < pin->place_count);
-	(void)hwloc_bitmap_only(scratch, cpu);
-	pin->place[idx] = (struct wf_pin_place){.cpu = (int)cpu,
-						.numa_node = node_of(pin->topology, scratch)};
-}
-
-static void
-unpin_all(struct wf_pin *pin)
-{
-	for (unsigned i = 0; i < pin->place_count; i++) {
-		pin->place[i] = (struct wf_pin_place){.cpu = -1, .numa_node = -1};
+	const char *start = *at;
+	uint32_t number = 0;
+	for (; **at >= '0' && **at <= '9'; (*at)++) {
+		if (number > 1000000) {
+			return false;
+		}
+		number = number * 10 + (uint32_t)(**at - '0');
 	}
+	*out = number;
+	return *at != start;
 }
 
-/* hwloc numbers cores along the tree of the machine, so those of one node are neighbours. */
+/* ---- auto ---- */
+
+/* "auto" or "auto:I/N". */
 static enum weft_status
-place_auto(struct wf_pin *pin, hwloc_const_bitmap_t allowed, hwloc_bitmap_t scratch)
+read_share(const char *setting, uint32_t *share, uint32_t *shares)
 {
-	unsigned found = 0;
-	hwloc_obj_type_t type = HWLOC_OBJ_CORE;
-	if (hwloc_get_nbobjs_by_type(pin->topology, type) <= 0) {
-		type = HWLOC_OBJ_PU; /* some virtual machines tell of no cores */
+	const char *at = setting + strlen("auto");
+	*share = 0;
+	*shares = 1;
+	if (*at == '\0') {
+		return WEFT_OK;
 	}
-	hwloc_obj_t core = NULL;
-	while ((core = hwloc_get_next_obj_by_type(pin->topology, type, core)) != NULL) {
-		(void)hwloc_bitmap_and(scratch, core->cpuset, allowed);
-		int cpu = hwloc_bitmap_first(scratch);
-		if (cpu < 0) {
-			continue;
-		}
-		if (found < pin->place_count) {
-			set_place(pin, found, (unsigned)cpu, scratch);
-		}
-		found++;
-	}
-	if (found < pin->place_count) {
-		wf_log(pin->env, WF_LOG_INFO, "pin: threads %u cores %u, nobody is pinned",
-		       pin->place_count, found);
-		unpin_all(pin);
+	bool good = *at++ == ':' && read_number(&at, share) && *at++ == '/' &&
+		    read_number(&at, shares) && *at == '\0';
+	if (!good || *shares == 0 || *shares > SHARES_MAX || *share >= *shares) {
+		return wf_fail(WEFT_INVALID,
+			       "--pin=%.80s: must be auto, or auto:I/N for process I of N on this "
+			       "host, with I from 0 to N - 1 and N up to %u",
+			       setting, SHARES_MAX);
 	}
 	return WEFT_OK;
 }
 
-/* Digits at *at, moved behind them; false: none, or a number that is no CPU's. */
-static bool
-read_cpu(const char **at, unsigned *out)
+static void
+say_share(const struct wf_pin *pin, enum wf_seat_share share, uint32_t threads)
 {
-	const char *start = *at;
-	unsigned cpu = 0;
-	for (; **at >= '0' && **at <= '9'; (*at)++) {
-		if (cpu > 1000000) {
-			return false;
-		}
-		cpu = cpu * 10 + (unsigned)(**at - '0');
+	const struct wf_topo *topo = pin->topo;
+	if (share == WF_SEAT_CPUS) {
+		wf_log(pin->env, WF_LOG_INFO,
+		       "pin: threads %u cores %u cpus %u, hardware threads of a core are shared "
+		       "out",
+		       threads, topo->core_count, topo->cpu_count);
+	} else if (share == WF_SEAT_NOTHING) {
+		wf_log(pin->env, WF_LOG_INFO, "pin: threads %u cpus %u, nobody is pinned", threads,
+		       topo->cpu_count);
 	}
-	*out = cpu;
-	return *at != start;
 }
+
+/* Plans for N processes like this one, and keeps what is this one's. */
+static enum weft_status
+place_auto(struct wf_pin *pin, const char *setting, const struct wf_seat_ask *own)
+{
+	uint32_t share = 0;
+	uint32_t shares = 0;
+	enum weft_status st = read_share(setting, &share, &shares);
+	if (st != WEFT_OK || pin->place_count == 0) {
+		return st;
+	}
+	struct wf_seat_process all[SHARES_MAX];
+	for (uint32_t i = 0; i < shares; i++) {
+		all[i] = *own->process;
+	}
+	struct wf_seat_ask ask = *own;
+	ask.process = all;
+	ask.process_count = shares;
+	uint32_t count = wf_seat_count(&ask);
+	struct wf_seat *seat = wf_zalloc_array(pin->env, count, sizeof(*seat));
+	if (seat == NULL) {
+		return wf_fail(WEFT_NOMEM, "pin: %u seats", count);
+	}
+	enum wf_seat_share got = WF_SEAT_NOTHING;
+	st = wf_seats_plan(pin->topo, &ask, seat, &got);
+	if (st == WEFT_OK) {
+		memcpy(pin->seat, &seat[share * pin->place_count],
+		       pin->place_count * sizeof(*seat));
+		say_share(pin, got, count);
+	}
+	wf_free(pin->env, seat, count * sizeof(*seat));
+	return st;
+}
+
+/* ---- a list ---- */
 
 /* "3" or "2-5" at *at, moved behind it. */
 static enum weft_status
-read_range(const char *setting, const char **at, unsigned *first, unsigned *last)
+read_range(const char *setting, const char **at, uint32_t *first, uint32_t *last)
 {
-	bool good = read_cpu(at, first);
+	bool good = read_number(at, first);
 	*last = *first;
 	if (good && **at == '-') {
 		(*at)++;
-		good = read_cpu(at, last);
+		good = read_number(at, last);
 	}
 	if (!good || (**at != ',' && **at != '\0')) {
 		return wf_fail(WEFT_INVALID,
@@ -116,96 +139,89 @@ read_range(const char *setting, const char **at, unsigned *first, unsigned *last
 }
 
 static enum weft_status
-refuse_cpu(const char *setting, unsigned cpu, hwloc_const_bitmap_t allowed)
+refuse_cpu(const struct wf_pin *pin, const char *setting, uint32_t cpu)
 {
 	char list[128] = "";
-	(void)hwloc_bitmap_list_snprintf(list, sizeof(list), allowed);
+	wf_topo_cpu_list(pin->topo, -1, list, sizeof(list));
 	return wf_fail(WEFT_INVALID, "--pin=%.80s: this process may not run on cpu %u, only on %s",
 		       setting, cpu, list);
 }
 
+/* Into `cpu`, [room]: the first `room` of the list; `*count` may be less. Reads all of it. */
 static enum weft_status
-place_list(struct wf_pin *pin, const char *setting, hwloc_const_bitmap_t allowed,
-	   hwloc_bitmap_t scratch)
+read_list(const struct wf_pin *pin, const char *setting, uint32_t *cpu, uint32_t *count)
 {
-	unsigned found = 0;
+	*count = 0;
 	for (const char *at = setting;; at++) {
-		unsigned first = 0;
-		unsigned last = 0;
+		uint32_t first = 0;
+		uint32_t last = 0;
 		enum weft_status st = read_range(setting, &at, &first, &last);
 		if (st != WEFT_OK) {
 			return st;
 		}
 		/* Ends at the first CPU that is not ours, however far the range goes. */
-		for (unsigned cpu = first; cpu <= last; cpu++) {
-			if (!hwloc_bitmap_isset(allowed, cpu)) {
-				return refuse_cpu(setting, cpu, allowed);
+		for (uint32_t i = first; i <= last; i++) {
+			if (wf_topo_core_of(pin->topo, i) == NULL) {
+				return refuse_cpu(pin, setting, i);
 			}
-			if (found < pin->place_count) {
-				set_place(pin, found, cpu, scratch);
+			if (*count < pin->place_count) {
+				cpu[(*count)++] = i;
 			}
-			found++;
 		}
 		if (*at == '\0') {
-			break;
+			return WEFT_OK;
 		}
 	}
-	for (unsigned i = found; i < pin->place_count; i++) {
-		pin->place[i] = pin->place[i % found];
-	}
-	return WEFT_OK;
 }
 
 static enum weft_status
-open_topology(struct wf_pin *pin)
+place_list(struct wf_pin *pin, const char *setting, const struct wf_seat_ask *ask)
 {
-	if (hwloc_topology_init(&pin->topology) != 0) {
-		pin->topology = NULL;
-		return wf_fail_errno(WEFT_NOMEM, errno, "pin: hwloc topology");
+	uint32_t count = 0;
+	uint32_t *cpu = wf_zalloc_array(pin->env, pin->place_count + 1u, sizeof(*cpu));
+	if (cpu == NULL) {
+		return wf_fail(WEFT_NOMEM, "pin: %u places", pin->place_count);
 	}
-	if (hwloc_topology_load(pin->topology) != 0) {
-		return wf_fail_errno(WEFT_UNSUPPORTED, errno,
-				     "pin: hwloc cannot read this machine; use --pin=off");
+	enum weft_status st = read_list(pin, setting, cpu, &count);
+	if (st == WEFT_OK && count > 0) {
+		st = wf_seats_on(pin->topo, ask, cpu, count, pin->seat);
 	}
-	return WEFT_OK;
-}
-
-static enum weft_status
-place_all(struct wf_pin *pin, const char *setting)
-{
-	enum weft_status st = open_topology(pin);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
-	hwloc_bitmap_t scratch = hwloc_bitmap_alloc();
-	if (allowed == NULL || scratch == NULL) {
-		st = wf_fail(WEFT_NOMEM, "pin: cpu sets");
-	} else if (hwloc_get_cpubind(pin->topology, allowed, HWLOC_CPUBIND_THREAD) != 0) {
-		st = wf_fail_errno(WEFT_UNSUPPORTED, errno,
-				   "pin: this process's cpus cannot be read; use --pin=off");
-	} else if (strcmp(setting, "auto") == 0) {
-		st = place_auto(pin, allowed, scratch);
-	} else {
-		st = place_list(pin, setting, allowed, scratch);
-	}
-	hwloc_bitmap_free(allowed);
-	hwloc_bitmap_free(scratch);
+	wf_free(pin->env, cpu, (pin->place_count + 1u) * sizeof(*cpu));
 	return st;
 }
 
-enum weft_status
-wf_pin_create(struct wf_env *env, const char *setting, unsigned thread_count, struct wf_pin **out)
+/* ---- all of it ---- */
+
+static enum weft_status
+place_all(struct wf_pin *pin, const char *setting, const struct wf_seat_ask *ask)
 {
-	struct wf_pin *pin = wf_zalloc(env, pin_bytes(thread_count));
+	enum weft_status st = wf_topo_open(pin->env, &(struct wf_topo_source){0}, &pin->topo);
+	if (st != WEFT_OK) {
+		const struct wf_error why = *wf_error_record();
+		return wf_fail(st, "--pin=%.80s: %.300s; use --pin=off", setting, why.text);
+	}
+	bool is_auto =
+		strncmp(setting, "auto", 4) == 0 && (setting[4] == '\0' || setting[4] == ':');
+	return is_auto ? place_auto(pin, setting, ask) : place_list(pin, setting, ask);
+}
+
+enum weft_status
+wf_pin_create_for(struct wf_env *env, const char *setting, const struct wf_seat_ask *ask,
+		  struct wf_pin **out)
+{
+	WF_ASSERT(ask->process_count == 1);
+	uint32_t count = wf_seat_count(ask);
+	struct wf_pin *pin = wf_zalloc(env, pin_bytes(count));
 	if (pin == NULL) {
-		return wf_fail(WEFT_NOMEM, "pin: %u places", thread_count);
+		return wf_fail(WEFT_NOMEM, "pin: %u places", count);
 	}
 	pin->env = env;
-	pin->place_count = thread_count;
-	unpin_all(pin);
+	pin->place_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		pin->seat[i] = (struct wf_seat){.cpu = -1, .numa_node = -1, .device = -1};
+	}
 	if (strcmp(setting, "off") != 0) {
-		enum weft_status st = place_all(pin, setting);
+		enum weft_status st = place_all(pin, setting, ask);
 		if (st != WEFT_OK) {
 			wf_pin_destroy(pin);
 			return st;
@@ -215,15 +231,21 @@ wf_pin_create(struct wf_env *env, const char *setting, unsigned thread_count, st
 	return WEFT_OK;
 }
 
+enum weft_status
+wf_pin_create(struct wf_env *env, const char *setting, unsigned thread_count, struct wf_pin **out)
+{
+	const struct wf_seat_process process = {.compute = thread_count};
+	const struct wf_seat_ask ask = {.process = &process, .process_count = 1};
+	return wf_pin_create_for(env, setting, &ask, out);
+}
+
 void
 wf_pin_destroy(struct wf_pin *pin)
 {
 	if (pin == NULL) {
 		return;
 	}
-	if (pin->topology != NULL) {
-		hwloc_topology_destroy(pin->topology);
-	}
+	wf_topo_close(pin->topo);
 	wf_free(pin->env, pin, pin_bytes(pin->place_count));
 }
 
@@ -231,7 +253,33 @@ struct wf_pin_place
 wf_pin_place_of(const struct wf_pin *pin, unsigned idx)
 {
 	WF_ASSERT(idx < pin->place_count);
-	return pin->place[idx];
+	const struct wf_seat *seat = &pin->seat[idx];
+	return (struct wf_pin_place){
+		.cpu = seat->cpu,
+		.numa_node = seat->numa_node,
+		.device = seat->device >= 0 ? pin->topo->device[seat->device].name : "",
+		.port = seat->port,
+	};
+}
+
+void
+wf_pin_describe(const struct wf_pin *pin, unsigned idx, char *out, size_t bytes)
+{
+	struct wf_pin_place place = wf_pin_place_of(pin, idx);
+	char node[24] = "";
+	char device[WF_TOPO_NAME_BYTES + 32] = "";
+	if (place.cpu < 0) {
+		(void)snprintf(out, bytes, "not pinned");
+		return;
+	}
+	if (place.numa_node >= 0) {
+		(void)snprintf(node, sizeof(node), ", node %d", place.numa_node);
+	}
+	if (place.device[0] != '\0') {
+		(void)snprintf(device, sizeof(device), ", device %s port %u", place.device,
+			       place.port);
+	}
+	(void)snprintf(out, bytes, "cpu %d%s%s", place.cpu, node, device);
 }
 
 enum weft_status
@@ -241,29 +289,28 @@ wf_pin_self(const struct wf_pin *pin, unsigned idx)
 	if (place.cpu < 0) {
 		return WEFT_OK;
 	}
-	hwloc_bitmap_t set = hwloc_bitmap_alloc();
-	if (set == NULL) {
-		return wf_fail(WEFT_NOMEM, "pin: cpu set");
+	cpu_set_t set[CPU_MAX / CPU_SETSIZE];
+	memset(set, 0, sizeof(set));
+	CPU_SET_S((unsigned)place.cpu, sizeof(set), set);
+	if (sched_setaffinity(0, sizeof(set), set) != 0) { /* 0: this thread */
+		return wf_fail_errno(WEFT_PERM, errno, "pin: thread %u to cpu %d; use --pin=off",
+				     idx, place.cpu);
 	}
-	(void)hwloc_bitmap_only(set, (unsigned)place.cpu);
-	enum weft_status st = WEFT_OK;
-	if (hwloc_set_cpubind(pin->topology, set, HWLOC_CPUBIND_THREAD) != 0) {
-		st = wf_fail_errno(WEFT_PERM, errno, "pin: thread %u to cpu %d; use --pin=off", idx,
-				   place.cpu);
-	}
-	hwloc_bitmap_free(set);
-	return st;
+	return WEFT_OK;
 }
 
 unsigned
 wf_pin_cpu_count(void)
 {
-	/* Room for 65,536 CPUs: the kernel refuses a mask smaller than its own. */
-	cpu_set_t set[65536 / CPU_SETSIZE];
+	cpu_set_t set[CPU_MAX / CPU_SETSIZE];
 	memset(set, 0, sizeof(set));
 	if (sched_getaffinity(0, sizeof(set), set) != 0) {
 		return 1;
 	}
 	int count = CPU_COUNT_S(sizeof(set), set);
+	uint32_t quota = wf_quota_cpus();
+	if (quota > 0 && quota < (uint32_t)count) {
+		return quota;
+	}
 	return count < 1 ? 1 : (unsigned)count;
 }

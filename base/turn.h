@@ -31,6 +31,13 @@ enum wf_turn_gap {
 	WF_TURN_AWAY,  /* the thread does something else between two turns */
 };
 
+/* What a caller may do that would sleep. */
+enum wf_rest {
+	WF_REST_NOT,      /* take a turn that is likely to do something; no sleep may follow */
+	WF_REST_IF_EMPTY, /* take a turn, and sleep if it does nothing */
+	WF_REST_NOW,      /* sleep: there is nothing to do */
+};
+
 struct wf_turn {
 	bool on;
 	bool armed; /* if the next turn is empty, a sleep follows */
@@ -79,6 +86,18 @@ static inline void
 wf_turn_spin(struct wf_turn *turn)
 {
 	turn->spins = true;
+}
+
+/* The sleep that follows needs no turn before it. */
+static inline void
+wf_turn_rest(struct wf_turn *turn)
+{
+	turn->armed = false;
+	if (turn->on) {
+		wf_turn_begin(turn);
+		wf_turn_charge_on(turn, wf_now_ns(turn->env), false);
+	}
+	turn->gap = WF_TURN_SLEPT;
 }
 
 /* A turn that may do without the clock: others follow at once, nothing is charged, and nothing is

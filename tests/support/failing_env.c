@@ -117,6 +117,13 @@ failing_wait(struct wf_env *env, int fd, uint64_t deadline_ns)
 	wf_wait(self_of(env)->inner, fd, deadline_ns);
 }
 
+static int
+failing_wait_events(struct wf_env *env, int epoll_fd, uint64_t deadline_ns,
+		    struct epoll_event *events, int max)
+{
+	return wf_wait_events(self_of(env)->inner, epoll_fd, deadline_ns, events, max);
+}
+
 static enum weft_status
 failing_submit(struct wf_env *env, struct wf_task *task)
 {
@@ -145,6 +152,7 @@ static const struct wf_env_ops failing_ops = {
 	.slab_open = failing_slab_open,
 	.slab_close = failing_slab_close,
 	.wait = failing_wait,
+	.wait_events = failing_wait_events,
 	.submit = failing_submit,
 	.host_id = failing_host_id,
 	.log = failing_log,

@@ -73,7 +73,7 @@ run_once(const struct arrays *arrays, uint32_t mode)
 }
 
 static enum weft_status
-run_kernel(struct wf_seat *seat, const void *arg)
+run_kernel(struct wf_bench_seat *seat, const void *arg)
 {
 	const struct kernel_arg *kernel = arg;
 	struct arrays arrays;

@@ -52,8 +52,8 @@ void wf_limit_end(struct wf_limit *limit);
 
 /* limit.c, for the loops */
 struct wf_limit_pair {
-	enum weft_status (*client)(struct wf_seat *seat, const void *arg);
-	enum weft_status (*server)(struct wf_seat *seat, const void *arg);
+	enum weft_status (*client)(struct wf_bench_seat *seat, const void *arg);
+	enum weft_status (*server)(struct wf_bench_seat *seat, const void *arg);
 	const void *client_arg, *server_arg;
 };
 /* Start both workers, and wait until they are ready. */

@@ -131,7 +131,7 @@ own_values(struct wf_env *env, const struct rig *rig, bool wanted, float **out)
 }
 
 static enum weft_status
-client(struct wf_seat *seat, const void *arg)
+client(struct wf_bench_seat *seat, const void *arg)
 {
 	const struct rig *rig = arg;
 	uint64_t slices = rig->bytes > 0 ? rig->bytes / rig->slice_bytes : 0;
@@ -164,7 +164,7 @@ client(struct wf_seat *seat, const void *arg)
 }
 
 static enum weft_status
-server(struct wf_seat *seat, const void *arg)
+server(struct wf_bench_seat *seat, const void *arg)
 {
 	const struct rig *rig = arg;
 	uint64_t slices = rig->bytes > 0 ? rig->bytes / rig->slice_bytes : 0;

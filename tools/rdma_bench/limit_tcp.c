@@ -96,7 +96,7 @@ send_message(const struct end *end, const uint8_t *message)
 }
 
 static enum weft_status
-ping_client(struct wf_seat *seat, const void *arg)
+ping_client(struct wf_bench_seat *seat, const void *arg)
 {
 	uint8_t message[WF_LIMIT_MESSAGE_BYTES] = {1};
 	struct wf_meter meter;
@@ -122,7 +122,7 @@ ping_client(struct wf_seat *seat, const void *arg)
 }
 
 static enum weft_status
-ping_server(struct wf_seat *seat, const void *arg)
+ping_server(struct wf_bench_seat *seat, const void *arg)
 {
 	uint8_t message[WF_LIMIT_MESSAGE_BYTES];
 	struct wf_order order;
@@ -238,7 +238,7 @@ server_step(const struct end *end, const struct wf_kernels *kernels, uint8_t *sl
 }
 
 static enum weft_status
-tcp_client(struct wf_seat *seat, const void *arg)
+tcp_client(struct wf_bench_seat *seat, const void *arg)
 {
 	const struct end *end = arg;
 	struct wf_slab grad = {0}, param = {0};
@@ -273,7 +273,7 @@ tcp_client(struct wf_seat *seat, const void *arg)
 }
 
 static enum weft_status
-tcp_server(struct wf_seat *seat, const void *arg)
+tcp_server(struct wf_bench_seat *seat, const void *arg)
 {
 	const struct end *end = arg;
 	const struct wf_kernels *kernels = wf_kernels_best();

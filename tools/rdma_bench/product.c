@@ -24,7 +24,7 @@ struct trainer_arg {
 };
 
 static enum weft_status
-run_pserver(struct wf_seat *seat, const void *arg)
+run_pserver(struct wf_bench_seat *seat, const void *arg)
 {
 	const struct wf_product_opts *opts = arg;
 	struct wf_server_opts server_opts;
@@ -112,7 +112,7 @@ run_steps(struct weft_session *session, struct wf_meter *meter, uint64_t count)
 }
 
 static enum weft_status
-follow_orders(struct wf_seat *seat, struct weft_session *session, uint32_t batch)
+follow_orders(struct wf_bench_seat *seat, struct weft_session *session, uint32_t batch)
 {
 	struct wf_meter meter;
 	struct wf_order order;
@@ -132,7 +132,7 @@ follow_orders(struct wf_seat *seat, struct weft_session *session, uint32_t batch
 }
 
 static enum weft_status
-run_trainer(struct wf_seat *seat, const void *arg)
+run_trainer(struct wf_bench_seat *seat, const void *arg)
 {
 	const struct trainer_arg *trainer = arg;
 	struct weft_session *session = NULL;

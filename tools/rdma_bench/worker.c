@@ -36,7 +36,7 @@ bind_self(const struct wf_worker_opts *opts)
 static _Noreturn void
 live(const struct wf_worker_opts *opts, int fd, pid_t parent)
 {
-	struct wf_seat seat = {.fd = fd};
+	struct wf_bench_seat seat = {.fd = fd};
 	struct wf_figures end = {0};
 
 	/* Whoever started it may be gone already. */
@@ -141,20 +141,20 @@ wf_worker_end(struct wf_worker *worker, uint64_t timeout_ns)
 }
 
 void
-wf_seat_ready(struct wf_seat *seat, uint64_t number)
+wf_seat_ready(struct wf_bench_seat *seat, uint64_t number)
 {
 	const struct wf_figures figures = {.number = number};
 	wf_seat_report(seat, &figures);
 }
 
 bool
-wf_seat_order(struct wf_seat *seat, struct wf_order *out)
+wf_seat_order(struct wf_bench_seat *seat, struct wf_order *out)
 {
 	return recv(seat->fd, out, sizeof(*out), 0) == (ssize_t)sizeof(*out) && out->stop == 0;
 }
 
 void
-wf_seat_report(struct wf_seat *seat, const struct wf_figures *figures)
+wf_seat_report(struct wf_bench_seat *seat, const struct wf_figures *figures)
 {
 	ssize_t sent = send(seat->fd, figures, sizeof(*figures), MSG_NOSIGNAL);
 	(void)sent; /* nobody listens any more: the worker is about to be ended */

@@ -32,7 +32,7 @@ struct wf_figures {
 };
 
 /* The worker's end. */
-struct wf_seat {
+struct wf_bench_seat {
 	struct wf_env *env;
 	int fd;
 };
@@ -42,7 +42,7 @@ struct wf_worker_opts {
 	int cpu;          /* WF_CPU_ANY: `either` */
 	int either[2];
 	/* The worker's life: ready, orders, end. A failure is reported for it. */
-	enum weft_status (*run)(struct wf_seat *seat, const void *arg);
+	enum weft_status (*run)(struct wf_bench_seat *seat, const void *arg);
 	const void *arg; /* the worker has a copy of it, as of all memory */
 };
 
@@ -62,7 +62,7 @@ enum weft_status wf_worker_await(struct wf_worker *worker, uint64_t timeout_ns,
 /* Wait until it ends by itself, at most `timeout_ns`; then kill it. Accepts one that never was. */
 void wf_worker_end(struct wf_worker *worker, uint64_t timeout_ns);
 
-void wf_seat_ready(struct wf_seat *seat, uint64_t number);
+void wf_seat_ready(struct wf_bench_seat *seat, uint64_t number);
 /* false: no more orders. */
-bool wf_seat_order(struct wf_seat *seat, struct wf_order *out);
-void wf_seat_report(struct wf_seat *seat, const struct wf_figures *figures);
+bool wf_seat_order(struct wf_bench_seat *seat, struct wf_order *out);
+void wf_seat_report(struct wf_bench_seat *seat, const struct wf_figures *figures);

@@ -191,6 +191,14 @@ sim_wait(struct wf_env *env, int fd, uint64_t deadline_ns)
 	wf_sim_pass_turn(proc, at_ns);
 }
 
+static int
+sim_wait_events(struct wf_env *env, int epoll_fd, uint64_t deadline_ns, struct epoll_event *events,
+		int max)
+{
+	sim_wait(env, epoll_fd, deadline_ns);
+	return 0;
+}
+
 static void
 task_unlink(struct wf_sim_task *task)
 {
@@ -276,6 +284,7 @@ static const struct wf_env_ops sim_env_ops = {
 	.slab_open = sim_slab_open,
 	.slab_close = sim_slab_close,
 	.wait = sim_wait,
+	.wait_events = sim_wait_events,
 	.submit = sim_submit,
 	.host_id = sim_host_id,
 	.log = sim_log,

@@ -8,9 +8,11 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -213,6 +215,26 @@ a_wait_ends_at_its_deadline(void **state)
 }
 
 static void
+a_wait_for_events_takes_them(void **state)
+{
+	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = 7};
+	assert_true(epoll_fd >= 0 && fd >= 0);
+	assert_int_equal(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event), 0);
+	struct epoll_event got = {0};
+	assert_int_equal(wf_wait_events(env, epoll_fd, WF_NEVER, &got, 1), 1);
+	assert_int_equal(got.data.u64, 7);
+	/* Its one edge is taken: now only the deadline ends it. */
+	uint64_t deadline_ns = wf_now_ns(env) + WF_NS_PER_MS;
+	while (wf_now_ns(env) < deadline_ns) {
+		assert_int_equal(wf_wait_events(env, epoll_fd, deadline_ns, &got, 1), 0);
+	}
+	(void)close(fd);
+	(void)close(epoll_fd);
+}
+
+static void
 a_past_deadline_does_not_wait(void **state)
 {
 	int fd = eventfd(0, EFD_CLOEXEC);
@@ -284,6 +306,44 @@ tasks_run_in_the_order_they_were_handed_over(void **state)
 		assert_true(atomic_load_explicit(&counted[i].task.done, memory_order_acquire));
 		assert_int_equal(counted[i].order, i);
 	}
+	assert_int_equal(close(fd), 0);
+}
+
+struct where_task {
+	struct wf_task task; /* first */
+	cpu_set_t cpus;
+};
+
+static void
+look_where(struct wf_task *task)
+{
+	struct where_task *self = (struct where_task *)task;
+	(void)sched_getaffinity(0, sizeof(self->cpus), &self->cpus);
+}
+
+/* A lane that is bound to its core asks; the work is not to be done on that core alone. */
+static void
+the_helper_runs_where_the_creator_of_the_env_could(void **state)
+{
+	cpu_set_t before;
+	cpu_set_t one;
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct wf_env *other = NULL;
+	struct where_task where = {.task = {.run = look_where, .wake_fd = fd}};
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	assert_int_equal(wf_env_system_create(WF_LOG_ERROR, -1, &other), WEFT_OK);
+	CPU_ZERO(&one);
+	for (unsigned cpu = 0; CPU_COUNT(&one) == 0; cpu++) {
+		if (CPU_ISSET(cpu, &before)) {
+			CPU_SET(cpu, &one);
+		}
+	}
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_int_equal(other->ops->submit(other, &where.task), WEFT_OK);
+	wait_done(&where.task);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	assert_true(CPU_EQUAL(&where.cpus, &before));
+	wf_env_system_destroy(other);
 	assert_int_equal(close(fd), 0);
 }
 
@@ -463,9 +523,11 @@ main(void)
 		cmocka_unit_test(impossible_slabs_are_refused),
 		cmocka_unit_test(a_readable_fd_ends_a_wait_without_a_deadline),
 		cmocka_unit_test(a_wait_ends_at_its_deadline),
+		cmocka_unit_test(a_wait_for_events_takes_them),
 		cmocka_unit_test(a_past_deadline_does_not_wait),
 		cmocka_unit_test(a_task_runs_and_wakes_its_owner),
 		cmocka_unit_test(tasks_run_in_the_order_they_were_handed_over),
+		cmocka_unit_test(the_helper_runs_where_the_creator_of_the_env_could),
 		cmocka_unit_test(destroying_an_env_waits_for_the_running_task),
 		cmocka_unit_test(a_log_line_has_time_level_prefix_and_text),
 		cmocka_unit_test(each_level_has_its_letter),

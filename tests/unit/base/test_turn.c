@@ -130,6 +130,32 @@ only_the_turn_that_a_sleep_may_follow_is_armed(void **state)
 	assert_true(wf_turn_arm(&turn, false));
 }
 
+static void
+a_sleep_without_a_turn_before_it_is_idle_all_the_same(void **state)
+{
+	one_turn(10, true);
+	clock_ns += 4; /* the sends */
+	assert_true(wf_turn_arm(&turn, false));
+	wf_turn_rest(&turn);
+	clock_ns += 1000;
+	assert_false(wf_turn_arm(&turn, false)); /* it slept, and was woken for something */
+	one_turn(20, true);
+	assert_charged(34, 1000, 0, 0);
+}
+
+static void
+the_time_away_before_such_a_sleep_is_away(void **state)
+{
+	one_turn(10, true);
+	wf_turn_go_away(&turn);
+	clock_ns += 500;
+	assert_true(wf_turn_arm(&turn, false));
+	wf_turn_rest(&turn);
+	clock_ns += 1000;
+	one_turn(20, true);
+	assert_charged(30, 1000, 500, 0);
+}
+
 static bool
 one_spinning_turn(bool urgent)
 {
@@ -251,6 +277,9 @@ main(void)
 		cmocka_unit_test_setup(the_turn_after_a_sleep_does_not_rest_again, set_up),
 		cmocka_unit_test_setup(a_turn_that_is_not_armed_or_is_busy_does_not_rest, set_up),
 		cmocka_unit_test_setup(only_the_turn_that_a_sleep_may_follow_is_armed, set_up),
+		cmocka_unit_test_setup(a_sleep_without_a_turn_before_it_is_idle_all_the_same,
+				       set_up),
+		cmocka_unit_test_setup(the_time_away_before_such_a_sleep_is_away, set_up),
 		cmocka_unit_test_setup(sleep_is_idle_and_the_work_after_it_is_not, set_up),
 		cmocka_unit_test_setup(a_spinning_thread_looks_at_the_clock_every_few_turns,
 				       set_up),

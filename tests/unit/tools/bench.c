@@ -99,7 +99,7 @@ probes_that_disagree_are_mixed(void **state)
 
 /* Reports an operation of arg's nanoseconds, whatever it is ordered. */
 static enum weft_status
-steady(struct wf_seat *seat, const void *arg)
+steady(struct wf_bench_seat *seat, const void *arg)
 {
 	const double *each_ns = arg;
 	struct wf_order order;
@@ -117,7 +117,7 @@ steady(struct wf_seat *seat, const void *arg)
 }
 
 static void
-start(struct wf_worker *out, enum weft_status (*run)(struct wf_seat *seat, const void *arg),
+start(struct wf_worker *out, enum weft_status (*run)(struct wf_bench_seat *seat, const void *arg),
       const void *arg)
 {
 	struct wf_env *env;
@@ -187,7 +187,7 @@ a_fraction_is_value_by_limit_for_rates_and_the_other_way_for_times(void **state)
 }
 
 static enum weft_status
-fails(struct wf_seat *seat, const void *arg)
+fails(struct wf_bench_seat *seat, const void *arg)
 {
 	(void)seat;
 	(void)arg;
@@ -195,7 +195,7 @@ fails(struct wf_seat *seat, const void *arg)
 }
 
 static enum weft_status
-vanishes(struct wf_seat *seat, const void *arg)
+vanishes(struct wf_bench_seat *seat, const void *arg)
 {
 	(void)seat;
 	(void)arg;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seats: which thread sits where: lane or trainer's thread -> CPU, memory node, device and port.
+ *
+ * A pure function of the machine (topo) and of who runs on it: the same at every call, on every
+ * host. Rules:
+ * 1. As many whole cores as there are threads: each gets one. Else as many hardware threads: each
+ *    gets one, and cores are shared only when all are taken. Else nobody is bound to anything.
+ * 2. Traffic: lanes, then progress threads, take the ports of RDMA devices in turn, who has to sit
+ *    at another node the ports there; ports that are down are left out. Without RDMA devices there
+ * is nothing to take turns on, and network devices count only if all that are up are at one node.
+ * 3. A lane sits at the node of its device while there is room, else at the node with most room. So
+ *    without devices lanes spread over the nodes, and over the memory that goes with them.
+ * 4. The threads of a trainer sit at one node, its device's if there is room for all, else the one
+ *    with most room; what no node can hold together is spread, the progress thread first.
+ * 5. Memory is at the node of the CPU.
+ * Thread: any. */
+#pragma once
+
+#include "base/topo.h"
+
+enum wf_seat_role {
+	WF_SEAT_DENSE,    /* a lane of dense parameters */
+	WF_SEAT_SPARSE,   /* a lane of sparse ones */
+	WF_SEAT_COMPUTE,  /* of a trainer */
+	WF_SEAT_PROGRESS, /* of a trainer: moves the bytes */
+};
+
+/* The threads of one process, of each role. */
+struct wf_seat_process {
+	uint32_t dense, sparse, compute, progress;
+};
+
+struct wf_seat {
+	enum wf_seat_role role;
+	uint32_t process;
+	uint32_t idx;  /* among the process's threads of this role */
+	int cpu;       /* the system's number; -1: not bound */
+	int numa_node; /* of the CPU and of the thread's memory; -1: any */
+	int device;    /* topo->device[device] carries its traffic, or is preferred; -1: any */
+	uint32_t port; /* of that device, from 1; 0: any */
+};
+
+struct wf_seat_ask {
+	const struct wf_seat_process *process; /* [process_count] */
+	uint32_t process_count;
+	const char *device; /* the only ones to be used, "mlx5_0+mlx5_1"; NULL: all */
+	uint32_t port;      /* of them; 0: any */
+};
+
+enum wf_seat_share {
+	WF_SEAT_CORES,   /* a core for each thread */
+	WF_SEAT_CPUS,    /* a hardware thread for each, cores are shared */
+	WF_SEAT_NOTHING, /* more threads than CPUs: nobody is bound */
+};
+
+/* How many seats that is. */
+uint32_t wf_seat_count(const struct wf_seat_ask *ask);
+/* Fill in `seat`, [wf_seat_count]: process by process; dense, sparse, compute, progress; by idx.
+ * WEFT_INVALID: the machine has no such device; it names those it has. WEFT_NOMEM. */
+enum weft_status wf_seats_plan(const struct wf_topo *topo, const struct wf_seat_ask *ask,
+			       struct wf_seat *seat, enum wf_seat_share *share) WEFT_MUST_CHECK;
+/* The same for CPUs that somebody chose: the i-th seat of a process gets cpu[i % cpu_count], which
+ * topo has. Lanes and progress threads take turns on the ports at their own node, or, where there
+ * is none, on all. */
+enum weft_status wf_seats_on(const struct wf_topo *topo, const struct wf_seat_ask *ask,
+			     const uint32_t *cpu, uint32_t cpu_count,
+			     struct wf_seat *seat) WEFT_MUST_CHECK;
+/* "dense lane", "compute thread" */
+const char *wf_seat_role_name(enum wf_seat_role role);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* topo_internal: what hwloc says of devices, and what only Linux says of them. Thread: any. */
+#pragma once
+
+#include <hwloc.h>
+
+#include "base/topo.h"
+
+/* Fill in topo->device. */
+enum weft_status wf_topo_read_devices(struct wf_topo *topo, hwloc_topology_t machine);
+/* Devices without hardware (rxe, siw) are none that hwloc counts. Appends those of /sys to
+ * `device`, [room], which has `count`; returns the new count. */
+uint32_t wf_topo_add_soft_rdma(struct wf_topo_device *device, uint32_t count, uint32_t room);
+/* Whether a network device of this machine has a link. */
+enum wf_topo_state wf_topo_net_state(const char *name);

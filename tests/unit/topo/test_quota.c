@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of quota: limits of CPU time, in a folder that looks like the file system of cgroups. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/quota.h"
+
+static char root[64];
+
+static int
+set_up(void **state)
+{
+	(void)snprintf(root, sizeof(root), "/tmp/weft_quota_XXXXXX");
+	return mkdtemp(root) != NULL ? 0 : -1;
+}
+
+static void
+path_of(const char *group, const char *file, char *out, size_t bytes)
+{
+	(void)snprintf(out, bytes, "%s%s%s", root, group, file);
+}
+
+static void
+limit(const char *group, const char *text)
+{
+	char path[256];
+	path_of(group, "", path, sizeof(path));
+	(void)mkdir(path, 0700);
+	path_of(group, "/cpu.max", path, sizeof(path));
+	FILE *file = fopen(path, "we");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static int
+tear_down(void **state)
+{
+	static const char *const groups[] = {"/job/lane", "/job", ""};
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		char path[256];
+		path_of(groups[i], "/cpu.max", path, sizeof(path));
+		(void)unlink(path);
+		path_of(groups[i], "", path, sizeof(path));
+		(void)rmdir(path);
+	}
+	return 0;
+}
+
+static void
+a_limit_is_rounded_up_to_cpus(void **state)
+{
+	limit("/job", "250000 100000\n");
+	assert_int_equal(wf_quota_cpus_at(root, "0::/job\n"), 3);
+	limit("/job", "50000 100000\n");
+	assert_int_equal(wf_quota_cpus_at(root, "0::/job\n"), 1);
+	limit("/job", "400000 100000\n");
+	assert_int_equal(wf_quota_cpus_at(root, "0::/job\n"), 4);
+}
+
+static void
+the_least_on_the_way_up_counts(void **state)
+{
+	limit("", "300000 100000\n");
+	limit("/job", "max 100000\n");
+	limit("/job/lane", "800000 100000\n");
+	assert_int_equal(wf_quota_cpus_at(root, "1:name=x:/\n0::/job/lane\n"), 3);
+	assert_int_equal(wf_quota_cpus_at(root, "0::/job\n"), 3);
+	assert_int_equal(wf_quota_cpus_at(root, "0::/"), 3); /* as a container sees itself */
+	limit("/job/lane", "150000 100000\n");
+	assert_int_equal(wf_quota_cpus_at(root, "0::/job/lane\n"), 2);
+}
+
+static void
+what_says_nothing_limits_nothing(void **state)
+{
+	static const char *const texts[] = {"",
+					    "max\n",
+					    "0 100000\n",
+					    "100000\n",
+					    "5 0\n",
+					    "-1 2\n",
+					    "99999999999999999999 1\n"};
+	assert_int_equal(wf_quota_cpus_at(root, "0::/job\n"), 0);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		limit("/job", texts[i]);
+		assert_int_equal(wf_quota_cpus_at(root, "0::/job\n"), 0);
+	}
+	limit("/job", "100000 100000\n");
+	assert_int_equal(wf_quota_cpus_at(root, ""), 0);
+	assert_int_equal(wf_quota_cpus_at(root, "4:cpu:/job\n"), 0);
+	assert_int_equal(wf_quota_cpus_at(root, "0::"), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_limit_is_rounded_up_to_cpus),
+		TEST(the_least_on_the_way_up_counts),
+		TEST(what_says_nothing_limits_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of topo: machines that hwloc makes up, machines that somebody captured, the one at hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/topo.h"
+#include "tests/support/failing_env.h"
+
+static struct wf_env *env;
+
+static int
+set_up(void **state)
+{
+	return wf_env_system_create(WF_LOG_ERROR, -1, &env) == WEFT_OK ? 0 : -1;
+}
+
+static int
+tear_down(void **state)
+{
+	wf_env_system_destroy(env);
+	return 0;
+}
+
+static struct wf_topo *
+synthetic(const char *text)
+{
+	struct wf_topo *topo = NULL;
+	assert_int_equal(wf_topo_open(env, &(struct wf_topo_source){.synthetic = text}, &topo),
+			 WEFT_OK);
+	return topo;
+}
+
+static struct wf_topo *
+captured(const char *name)
+{
+	char path[512];
+	struct wf_topo *topo = NULL;
+	(void)snprintf(path, sizeof(path), "%s/%s", WF_MACHINES, name);
+	assert_int_equal(wf_topo_open(env, &(struct wf_topo_source){.xml = path}, &topo), WEFT_OK);
+	return topo;
+}
+
+static const struct wf_topo_device *
+device_of(const struct wf_topo *topo, const char *name)
+{
+	uint32_t i = 0;
+	while (i < topo->device_count && strcmp(topo->device[i].name, name) != 0) {
+		i++;
+	}
+	assert_true(i < topo->device_count);
+	return &topo->device[i];
+}
+
+static void
+cores_have_their_hardware_threads_side_by_side(void **state)
+{
+	/* Each core's two threads are numbered apart, and nodes alternate. */
+	struct wf_topo *topo = synthetic("node:2 core:2 pu:2(indexes=0,4,2,6,1,5,3,7)");
+	static const uint32_t cpus[] = {0, 4, 2, 6, 1, 5, 3, 7};
+	assert_false(topo->is_here);
+	assert_int_equal(topo->core_count, 4);
+	assert_int_equal(topo->cpu_count, 8);
+	assert_memory_equal(topo->cpu, cpus, sizeof(cpus));
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(topo->core[i].cpu_first, 2 * i);
+		assert_int_equal(topo->core[i].cpu_count, 2);
+		assert_int_equal(topo->core[i].numa_node, i / 2);
+	}
+	assert_ptr_equal(wf_topo_core_of(topo, 6), &topo->core[1]);
+	assert_null(wf_topo_core_of(topo, 8));
+	wf_topo_close(topo);
+}
+
+static void
+nodes_count_their_own_cores(void **state)
+{
+	struct wf_topo *topo =
+		synthetic("node:2(memory=1073741824) l3:1(size=4194304) core:3 pu:2");
+	char list[64];
+	assert_int_equal(topo->node_count, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(topo->node[i].numa_node, i);
+		assert_int_equal(topo->node[i].memory_bytes, 1073741824);
+		assert_int_equal(topo->node[i].core_count, 3);
+		assert_int_equal(topo->node[i].cpu_count, 6);
+	}
+	assert_int_equal(topo->cache_count, 1);
+	assert_int_equal(topo->cache[0].level, 3);
+	assert_int_equal(topo->cache[0].count, 2);
+	assert_int_equal(topo->cache[0].bytes, 4194304);
+	assert_int_equal(topo->cache[0].core_count, 3);
+	wf_topo_cpu_list(topo, 1, list, sizeof(list));
+	assert_string_equal(list, "6-11");
+	wf_topo_cpu_list(topo, -1, list, sizeof(list));
+	assert_string_equal(list, "0-11");
+	wf_topo_close(topo);
+}
+
+static void
+a_machine_that_tells_of_no_cores_has_one_for_each_cpu(void **state)
+{
+	struct wf_topo *topo = synthetic("node:1 pu:3");
+	assert_int_equal(topo->core_count, 3);
+	assert_int_equal(topo->core[2].cpu_count, 1);
+	wf_topo_close(topo);
+}
+
+static void
+an_old_capture_has_devices_whose_ports_nobody_knows(void **state)
+{
+	struct wf_topo *topo = captured("24em64t-2n6c2t-pci.xml");
+	assert_false(topo->is_here);
+	assert_int_equal(topo->package_count, 2);
+	assert_int_equal(topo->core_count, 12);
+	assert_int_equal(topo->cpu_count, 24);
+	assert_int_equal(topo->node_count, 2);
+	/* CPUs of the two packages take turns. */
+	for (uint32_t i = 0; i < topo->core_count; i++) {
+		int node = topo->core[i].numa_node;
+		assert_int_equal(topo->cpu[topo->core[i].cpu_first] % 2, node);
+		assert_int_equal(topo->core[i].package, node);
+	}
+	assert_int_equal(topo->device_count, 5);
+	assert_int_equal(topo->device[0].kind, WF_TOPO_RDMA); /* they come first */
+	const struct wf_topo_device *hca = device_of(topo, "mlx4_0");
+	assert_ptr_equal(hca, &topo->device[0]);
+	assert_int_equal(hca->numa_node, 0);
+	assert_string_equal(hca->pci, "0000:05:00.0");
+	assert_int_equal(hca->port_count, 1);
+	assert_int_equal(hca->port[0], WF_TOPO_UNKNOWN);
+	assert_string_equal(device_of(topo, "ib0")->pci, hca->pci);
+	wf_topo_close(topo);
+}
+
+static void
+a_capture_has_devices_at_the_node_of_their_bus(void **state)
+{
+	struct wf_topo *topo = captured("32em64t-2n8c2t-pci-normalio.xml");
+	assert_int_equal(topo->core_count, 16);
+	const struct wf_topo_device *hca = device_of(topo, "mlx5_0");
+	assert_int_equal(hca->kind, WF_TOPO_RDMA);
+	assert_int_equal(hca->numa_node, 1);
+	assert_int_equal(hca->port_count, 1);
+	assert_int_equal(hca->port[0], WF_TOPO_ACTIVE);
+	assert_string_equal(hca->vendor, "Mellanox Technologies");
+	const struct wf_topo_device *nic = device_of(topo, "eth1");
+	assert_int_equal(nic->kind, WF_TOPO_NET);
+	assert_int_equal(nic->numa_node, 1);
+	assert_int_equal(nic->port[0], WF_TOPO_UNKNOWN);
+	wf_topo_close(topo);
+}
+
+static void
+the_guest_has_huge_pages_set_aside_on_each_node(void **state)
+{
+	struct wf_topo *topo = captured("guest.xml");
+	assert_int_equal(topo->node_count, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(topo->node[i].core_count, 2);
+		assert_int_equal(topo->node[i].huge_page_bytes, 2 << 20);
+		assert_int_equal(topo->node[i].huge_page_count, 32);
+	}
+	wf_topo_close(topo);
+}
+
+static void
+what_describes_no_machine_is_refused_with_the_reason(void **state)
+{
+	static const struct {
+		struct wf_topo_source source;
+		const char *reason;
+	} cases[] = {
+		{{.synthetic = "nodes:two"}, "\"nodes:two\" describes no machine"},
+		{{.xml = "/dev/null"}, "/dev/null cannot be read as XML of hwloc"},
+		{{.xml = "/no/such/file"}, "No such file"},
+		{{.xml = WF_MACHINES "/README.md"}, "README.md"},
+	};
+	struct wf_failing_env failing;
+	wf_failing_env_init(&failing, env);
+	for (size_t i = 0; i < WF_ARRAY_COUNT(cases); i++) {
+		struct wf_topo *topo = NULL;
+		assert_int_equal(wf_topo_open(&failing.env, &cases[i].source, &topo), WEFT_INVALID);
+		assert_null(topo);
+		assert_non_null(strstr(weft_last_error(), cases[i].reason));
+	}
+	assert_true(wf_failing_env_is_clean(&failing));
+}
+
+static void
+no_memory_is_a_status_and_leaves_nothing_behind(void **state)
+{
+	struct wf_failing_env failing;
+	struct wf_topo *topo = NULL;
+	const struct wf_topo_source source = {.synthetic = "node:2 l2:1 core:2 pu:2"};
+	uint64_t nth = 0;
+	wf_failing_env_init(&failing, env);
+	do {
+		wf_failing_env_fail(&failing, ++nth, false);
+		enum weft_status st = wf_topo_open(&failing.env, &source, &topo);
+		assert_int_equal(st, failing.failed > 0 ? WEFT_NOMEM : WEFT_OK);
+		assert_true(st == WEFT_OK || wf_failing_env_is_clean(&failing));
+	} while (failing.failed > 0);
+	assert_true(nth > 5);
+	wf_topo_close(topo);
+	assert_true(wf_failing_env_is_clean(&failing));
+	wf_topo_close(NULL);
+}
+
+static void
+the_machine_at_hand_has_the_cpus_of_this_process(void **state)
+{
+	cpu_set_t before;
+	cpu_set_t one;
+	struct wf_topo *topo = NULL;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	assert_int_equal(wf_topo_open(env, &(struct wf_topo_source){0}, &topo), WEFT_OK);
+	assert_true(topo->is_here);
+	assert_int_equal(topo->cpu_count, CPU_COUNT(&before));
+	uint32_t last = topo->cpu[topo->cpu_count - 1];
+	wf_topo_close(topo);
+
+	CPU_ZERO(&one);
+	CPU_SET(last, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_int_equal(wf_topo_open(env, &(struct wf_topo_source){0}, &topo), WEFT_OK);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	assert_int_equal(topo->core_count, 1);
+	assert_int_equal(topo->cpu_count, 1);
+	assert_int_equal(topo->cpu[0], last);
+	wf_topo_close(topo);
+}
+
+static void
+a_saved_machine_reads_as_it_was(void **state)
+{
+	char path[] = "/tmp/weft_topo_XXXXXX";
+	struct wf_topo *here = NULL;
+	struct wf_topo *there = NULL;
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(wf_topo_save(path), WEFT_OK);
+	assert_int_equal(wf_topo_open(env, &(struct wf_topo_source){0}, &here), WEFT_OK);
+	assert_int_equal(wf_topo_open(env, &(struct wf_topo_source){.xml = path}, &there), WEFT_OK);
+	assert_false(there->is_here);
+	assert_int_equal(there->node_count, here->node_count);
+	assert_true(there->cpu_count >= here->cpu_count); /* without this process's mask */
+	assert_int_equal(there->package_count, here->package_count);
+	wf_topo_close(here);
+	wf_topo_close(there);
+	(void)close(fd);
+	(void)unlink(path);
+	assert_int_equal(wf_topo_save("/no/such/folder/machine.xml"), WEFT_IO);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(cores_have_their_hardware_threads_side_by_side),
+		TEST(nodes_count_their_own_cores),
+		TEST(a_machine_that_tells_of_no_cores_has_one_for_each_cpu),
+		TEST(an_old_capture_has_devices_whose_ports_nobody_knows),
+		TEST(a_capture_has_devices_at_the_node_of_their_bus),
+		TEST(the_guest_has_huge_pages_set_aside_on_each_node),
+		TEST(what_describes_no_machine_is_refused_with_the_reason),
+		TEST(no_memory_is_a_status_and_leaves_nothing_behind),
+		TEST(the_machine_at_hand_has_the_cpus_of_this_process),
+		TEST(a_saved_machine_reads_as_it_was),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
