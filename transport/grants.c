@@ -61,13 +61,6 @@ key_write(struct wf_grant_key *key, uint32_t number, uint64_t nonce)
 	wf_store_u64(key->bytes + sizeof(number), nonce);
 }
 
-void
-wf_grant_key_read(const struct wf_grant_key *key, uint32_t *number, uint64_t *nonce)
-{
-	*number = wf_load_u32(key->bytes);
-	*nonce = wf_load_u64(key->bytes + sizeof(*number));
-}
-
 enum weft_status
 wf_grants_add(struct wf_grants *grants, const struct wf_grant *grant, struct wf_grant_key *out)
 {
@@ -151,16 +144,6 @@ wf_grants_open(struct wf_grants *grants, const struct wf_put_claim *claim, struc
 	}
 	*out = landing;
 	return WEFT_OK;
-}
-
-void
-wf_grants_landed(struct wf_grants *grants, const struct wf_landing *landing)
-{
-	if (!landing->in_slot) {
-		return;
-	}
-	WF_ASSERT(grants->slot_state[landing->buffer] == WF_SLOT_FILLING);
-	grants->slot_state[landing->buffer] = WF_SLOT_HELD;
 }
 
 bool

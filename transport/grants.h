@@ -5,8 +5,10 @@
  * Thread: the transport's owner. */
 #pragma once
 
+#include "base/assert.h"
 #include "base/env.h"
 #include "transport/regions.h"
+#include "wire/little.h"
 
 #define WF_GRANTS_MAX 64u /* of one end of a connection */
 /* Of a key: number and nonce. What is behind them is 0, and a backend may use it. */
@@ -71,10 +73,23 @@ enum weft_status wf_grants_open(struct wf_grants *grants, const struct wf_put_cl
 /* WEFT_PROTOCOL, with the claim and what is wrong with it. */
 enum weft_status wf_put_claim_refuse(const struct wf_put_claim *claim, const char *what);
 /* Its event goes out now: a slot is the caller's until release. */
-void wf_grants_landed(struct wf_grants *grants, const struct wf_landing *landing);
+static inline void
+wf_grants_landed(struct wf_grants *grants, const struct wf_landing *landing)
+{
+	if (landing->in_slot) {
+		WF_ASSERT(grants->slot_state[landing->buffer] == WF_SLOT_FILLING);
+		grants->slot_state[landing->buffer] = WF_SLOT_HELD;
+	}
+}
+
 /* `slot` as in wf_transport_release; `*buffer`: which one is free again. false: the grants have
  * been dropped. */
 bool wf_grants_release(struct wf_grants *grants, uint32_t slot, uint32_t *buffer);
 
 /* Number and nonce of a key, whoever made it. */
-void wf_grant_key_read(const struct wf_grant_key *key, uint32_t *number, uint64_t *nonce);
+static inline void
+wf_grant_key_read(const struct wf_grant_key *key, uint32_t *number, uint64_t *nonce)
+{
+	*number = wf_load_u32(key->bytes);
+	*nonce = wf_load_u64(key->bytes + sizeof(*number));
+}

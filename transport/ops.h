@@ -35,7 +35,9 @@ struct wf_transport_ops {
 	enum weft_status (*poll)(struct wf_transport *transport, struct wf_event *events,
 				 unsigned max, unsigned *event_count);
 	int (*wait_fd)(struct wf_transport *transport);
-	void (*arm)(struct wf_transport *transport, uint64_t *deadline_ns);
+	bool (*arm)(struct wf_transport *transport, uint64_t *deadline_ns);
+	/* wf_wait_on_fd, or what is cheaper and takes in what ended the wait. */
+	void (*wait)(struct wf_transport *transport, uint64_t deadline_ns);
 	/* The next wait of the caller ends at once. For what wraps a backend: it may have used up
 	 * all that an armed poll brought, or have set itself a deadline meanwhile. */
 	void (*wake)(struct wf_transport *transport);
@@ -43,6 +45,9 @@ struct wf_transport_ops {
 
 /* The slot `path` of a backend that has only itself. */
 void wf_path_alone(struct wf_conn *conn, struct wf_path_info *out);
+
+/* The slot `wait`, over the env's wait. */
+void wf_wait_on_fd(struct wf_transport *transport, uint64_t deadline_ns);
 
 /* A backend as backends.c lists it. */
 struct wf_backend {

@@ -21,7 +21,23 @@ enum weft_status wf_regions_add(struct wf_regions *regions, const char *backend,
 /* The number must be one of them. */
 void wf_regions_remove(struct wf_regions *regions, uint32_t number);
 /* NULL: there is none of that number. */
-const struct wf_region *wf_regions_find(const struct wf_regions *regions, uint32_t number);
+static inline const struct wf_region *
+wf_regions_find(const struct wf_regions *regions, uint32_t number)
+{
+	if (number == 0 || number > WF_REGIONS_MAX || regions->region[number - 1].base == NULL) {
+		return NULL;
+	}
+	return &regions->region[number - 1];
+}
+
 /* [at, at + bytes) lies in the region. */
-bool wf_regions_hold(const struct wf_regions *regions, uint32_t number, const void *at,
-		     uint64_t bytes);
+static inline bool
+wf_regions_hold(const struct wf_regions *regions, uint32_t number, const void *at, uint64_t bytes)
+{
+	const struct wf_region *region = wf_regions_find(regions, number);
+	if (region == NULL || (uintptr_t)at < (uintptr_t)region->base) {
+		return false;
+	}
+	uint64_t offset = (uintptr_t)at - (uintptr_t)region->base;
+	return offset <= region->bytes && bytes <= region->bytes - offset;
+}

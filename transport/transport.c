@@ -316,8 +316,20 @@ wf_transport_wait_fd(struct wf_transport *transport)
 	return transport->ops->wait_fd(transport);
 }
 
-void
+bool
 wf_transport_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
-	transport->ops->arm(transport, deadline_ns);
+	return transport->ops->arm(transport, deadline_ns);
+}
+
+void
+wf_transport_wait(struct wf_transport *transport, uint64_t deadline_ns)
+{
+	transport->ops->wait(transport, deadline_ns);
+}
+
+void
+wf_wait_on_fd(struct wf_transport *transport, uint64_t deadline_ns)
+{
+	wf_wait(transport->env, transport->ops->wait_fd(transport), deadline_ns);
 }

@@ -244,6 +244,10 @@ enum weft_status wf_transport_poll(struct wf_transport *transport, struct wf_eve
 /* The one fd that becomes readable when an armed transport has something to poll. -1 where waiting
  * is the env's business alone (sim). Constant from open to close. */
 int wf_transport_wait_fd(struct wf_transport *transport);
-/* Before sleeping: arm, poll once more, sleep if that was empty. `*deadline_ns`: when to poll even
- * if the fd stays quiet; WF_NEVER if nothing is due. */
-void wf_transport_arm(struct wf_transport *transport, uint64_t *deadline_ns);
+/* Before sleeping: arm, poll once more, sleep if that was empty. True: what was posted is on its
+ * way, and a poll would bring nothing but DONEs; who waits for none of them sleeps at once.
+ * `*deadline_ns`: when to poll even if the fd stays quiet; WF_NEVER if nothing is due. */
+bool wf_transport_arm(struct wf_transport *transport, uint64_t *deadline_ns);
+/* Sleep as after arm, on wait_fd until the deadline that it gave. Who has more to wait for than the
+ * transport waits on wait_fd and others by itself. */
+void wf_transport_wait(struct wf_transport *transport, uint64_t deadline_ns);

@@ -140,7 +140,7 @@ get_offers(struct wf_reader *r, struct wf_path_head *head)
 		if (offer->path == WF_PATH_BOOTSTRAP) {
 			return wf_refuse(PATH, "path of an offer", 0, "another than the bootstrap");
 		}
-		if (offer->port == 0) {
+		if (offer->port == 0 && offer->path != WF_PATH_VERBS) {
 			return wf_refuse(PATH, "port of an offer", 0, "1 or more");
 		}
 	}

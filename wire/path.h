@@ -47,8 +47,8 @@ enum wf_path_reason {
 #define WF_PATH_MUST 1u /* HELLO, flag: without one of `paths` there is to be no connection */
 
 struct wf_path_offer {
-	uint8_t path; /* enum wf_path_id, not the bootstrap */
-	uint16_t port;
+	uint8_t path;                  /* enum wf_path_id, not the bootstrap */
+	uint16_t port;                 /* VERBS: 0: a rail that is down, and counts nevertheless */
 	char host[WF_PATH_HOST_BYTES]; /* "": the host that the bootstrap went to */
 };
 

@@ -359,7 +359,8 @@ join_fds(const struct node *a, const struct node *b)
 	return both;
 }
 
-/* As a caller sleeps: arm, poll, and wait only if that was empty. */
+/* As a caller sleeps: arm, poll, and wait only if that was empty; at once after a quiet arm, unless
+ * it waits for a DONE. */
 static bool
 sleep_until_event(struct conf *t, struct node *n, enum wf_event_kind kind)
 {
@@ -367,11 +368,18 @@ sleep_until_event(struct conf *t, struct node *n, enum wf_event_kind kind)
 	int fd = wf_transport_wait_fd(n->transport);
 	while (conf_count(n, NULL, kind) == 0) {
 		uint64_t deadline_ns = 0;
-		wf_transport_arm(n->transport, &deadline_ns);
-		if (conf_poll(t, n) > 0) {
+		bool quiet = wf_transport_arm(n->transport, &deadline_ns);
+		bool polls = !quiet || kind == WF_EVENT_DONE;
+		if (polls && conf_poll(t, n) > 0) {
 			continue;
 		}
-		wf_wait(t->env, fd, deadline_ns < limit_ns ? deadline_ns : limit_ns);
+		deadline_ns = deadline_ns < limit_ns ? deadline_ns : limit_ns;
+		if (quiet) {
+			wf_transport_wait(n->transport, deadline_ns);
+		} else {
+			wf_wait(t->env, fd, deadline_ns);
+		}
+		conf_poll(t, n);
 		CHECK(wf_now_ns(t->env) < limit_ns); /* woken by the event, not by the limit */
 	}
 	CHECK(fd == wf_transport_wait_fd(n->transport));
@@ -387,8 +395,8 @@ sleep_until_up(struct conf *t, struct node *n, struct node *other)
 	bool in_time = true;
 	while (conf_count(n, NULL, WF_EVENT_UP) == 0 && in_time) {
 		uint64_t deadline_ns[2] = {0};
-		wf_transport_arm(n->transport, &deadline_ns[0]);
-		wf_transport_arm(other->transport, &deadline_ns[1]);
+		(void)wf_transport_arm(n->transport, &deadline_ns[0]);
+		(void)wf_transport_arm(other->transport, &deadline_ns[1]);
 		if (conf_poll(t, n) + conf_poll(t, other) > 0) {
 			continue;
 		}
@@ -429,6 +437,26 @@ armed_transport_wakes_for_an_event(struct conf *t)
 	wf_transport_disconnect(conn, WF_DISCONNECT_NOW);
 	CHECK(sleep_until_event(t, client, WF_EVENT_DOWN));
 	CHECK(sleep_until_event(t, server, WF_EVENT_DOWN));
+	return true;
+}
+
+static bool
+what_was_posted_leaves_with_a_quiet_arm(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	conf_settle(t);
+	for (unsigned i = 1; i <= 3; i++) {
+		uint64_t deadline_ns = 0;
+		CHECK(conf_send(p.cc, i, 100) == WEFT_OK);
+		if (!wf_transport_arm(p.client->transport, &deadline_ns)) {
+			conf_poll(t, p.client);
+		}
+		/* From here on it is the other end alone that polls. */
+		CHECK(sleep_until_event(t, p.server, WF_EVENT_MSG));
+		conf_forget(p.server);
+		CHECK(conf_await_count(t, p.client, p.cc, WF_EVENT_DONE, i));
+	}
 	return true;
 }
 
@@ -522,7 +550,7 @@ wake_ends_the_wait(struct conf *t)
 	uint64_t limit_ns = wf_now_ns(t->env) + 30 * WF_NS_PER_S;
 	for (unsigned i = 0; i < 3; i++) {
 		uint64_t deadline_ns = 0;
-		wf_transport_arm(idle, &deadline_ns);
+		(void)wf_transport_arm(idle, &deadline_ns);
 		CHECK(conf_poll(t, p.server) == 0);
 		idle->ops->wake(idle);
 		wf_wait(t->env, wf_transport_wait_fd(idle), limit_ns);
@@ -545,6 +573,7 @@ const struct conf_case conf_event_cases[] = {
 	CASE(poll_writes_no_more_than_it_was_given),
 	CASE(full_queues_both_ways_do_not_deadlock),
 	CASE(armed_transport_wakes_for_an_event),
+	CASE(what_was_posted_leaves_with_a_quiet_arm),
 	CASE(counters_count),
 	CASE(bytes_are_those_of_the_paths),
 	CASE(connection_names_its_path),

@@ -84,6 +84,7 @@ static const struct rdma {
 	{"verbs6", "fd09::1", NULL, "rxe0", false},
 	{"verbs-masked", "10.9.0.1", "imm=off", "rxe0", false},
 	{"verbs-nomw", "10.9.0.1", "mw=off", "rxe0", false},
+	{"verbs-windows", "10.9.0.1", "mw=on", "rxe0", false},
 	{"verbs-nosrq", "10.9.0.1", "srq=off", "rxe0", true},
 	{"verbs-bare", "10.9.0.1", "imm=off,mw=off,srq=off,inline=0", "rxe0", true},
 	{"verbs-siw", "10.8.0.1", NULL, "siw0", false},
@@ -130,7 +131,7 @@ choose(struct conf *t, const char *url)
 	const struct rdma *rdma = find_rdma(url);
 	t->transport = url;
 	t->host = "127.0.0.1";
-	t->hasty_ns = 50 * WF_NS_PER_MS;
+	t->hasty_ns = (rdma != NULL ? 500 : 50) * WF_NS_PER_MS; /* opens a device */
 	if (strncmp(url, "mux", 3) == 0) {
 		t->transport = "mux";
 		t->hasty_ns = rdma != NULL ? WF_NS_PER_S : t->hasty_ns; /* opens a device */

@@ -105,6 +105,24 @@ rig_join(struct conf *t, struct node *server, struct node *client, struct pair *
 	return conf_join(t, server, client, out);
 }
 
+static bool
+put(struct conf *t, struct node *from, struct wf_conn *fc, struct node *to, struct wf_conn *tc)
+{
+	struct wf_grant_key key;
+	CHECK(conf_grant_place(to, tc, NODE_REGION_BYTES - 64, 64, &key));
+	struct wf_op op = conf_put_op(from, &key, 0, 64, 1u << 20);
+	CHECK(conf_post_all(t, fc, &op));
+	CHECK(conf_await(t, to, tc, WF_EVENT_PUT) != NULL);
+	return conf_await(t, from, fc, WF_EVENT_DONE) != NULL;
+}
+
+bool
+rig_warm(struct conf *t, const struct pair *p)
+{
+	return put(t, p->client, p->cc, p->server, p->sc) &&
+	       put(t, p->server, p->sc, p->client, p->cc);
+}
+
 enum weft_status
 rig_down(struct conf *t, struct node *n, const struct wf_conn *conn)
 {

@@ -25,5 +25,7 @@ int rig_command_output(const char *const *words, int fd);
 
 /* Both ends UP, from a node that connects out of its own device. */
 bool rig_join(struct conf *t, struct node *server, struct node *client, struct pair *out);
+/* A PUT each way, so that the regions of both ends are registered. */
+bool rig_warm(struct conf *t, const struct pair *p);
 /* The DOWN of one end, taken; its status. */
 enum weft_status rig_down(struct conf *t, struct node *n, const struct wf_conn *conn);

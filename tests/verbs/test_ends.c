@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -161,30 +163,94 @@ idle_body(struct conf *t)
 	return true;
 }
 
+/* Into the network namespace; the threads that are there already stay where they are. */
 static bool
-lossy_body(struct conf *t)
+enter(const char *path)
 {
-	const char *words[] = {"tc",    "qdisc", "add",   "dev",  "e1",   "root", "netem",
-			       "delay", "1ms",   "500us", "loss", "0.5%", NULL};
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool entered = fd >= 0 && setns(fd, CLONE_NEWNET) == 0;
+	(void)(fd < 0 || close(fd));
+	return entered;
+}
+
+/* siw1 here and siw2 in the namespace "far", which is as good as another host. */
+static bool
+pair_iwarp(struct conf *t, const struct wf_transport_opts *opts, struct pair *p)
+{
+	struct node *server = rig_node(t, "", "10.8.1.1", opts);
+	CHECK(server != NULL);
+	CHECK(enter("/run/netns/far"));
+	struct node *client = rig_node(t, "", NULL, opts);
+	bool joined = client != NULL && rig_join(t, server, client, p);
+	CHECK(enter("/proc/1/ns/net"));
+	return joined;
+}
+
+/* There the device does not tell, so the ends ask each other. */
+static bool
+idle_iwarp_body(struct conf *t)
+{
+	const char *cut_far[] = {"ip",  "netns", "exec", "far",   "tc",   "qdisc", "add",
+				 "dev", "w2",    "root", "netem", "loss", "100%",  NULL};
+	const char *heal_far[] = {"ip",  "netns", "exec", "far",  "tc", "qdisc",
+				  "del", "dev",   "w2",   "root", NULL};
+	struct wf_transport_opts opts = {.peer_timeout_ns = 2 * WF_NS_PER_S};
+	struct pair p;
+	CHECK(pair_iwarp(t, &opts, &p));
+	uint64_t until_ns = wf_now_ns(t->env) + 2 * opts.peer_timeout_ns;
+	while (wf_now_ns(t->env) < until_ns) {
+		conf_pump(t);
+	}
+	CHECK(conf_count(p.client, p.cc, WF_EVENT_DOWN) == 0);
+	CHECK(conf_count(p.server, p.sc, WF_EVENT_DOWN) == 0);
+	CHECK(cut("w1") && rig_command(cut_far) == 0);
+	enum weft_status client = rig_down(t, p.client, p.cc);
+	enum weft_status server = rig_down(t, p.server, p.sc);
+	CHECK(heal("w1") && rig_command(heal_far) == 0);
+	CHECK(client == WEFT_TIMEOUT && server == WEFT_TIMEOUT);
+	return true;
+}
+
+/* So many PUTs and messages over a link that e1 does `words` to. */
+static bool
+poor_link(struct conf *t, const char *const *words, uint64_t count)
+{
 	struct pair p;
 	struct wf_grant_key key;
 	CHECK(pair_across(t, "ack_timeout=14", NULL, &p));
-	CHECK(conf_grant_place(p.server, p.sc, 0, 100 * 10000, &key));
+	CHECK(conf_grant_place(p.server, p.sc, 0, count * 10000, &key));
 	CHECK(rig_command(words) == 0);
 	bool sent = true;
-	for (uint64_t i = 0; i < 100 && sent; i++) {
+	for (uint64_t i = 0; i < count && sent; i++) {
 		conf_fill(p.client->memory + i * 10000, 10000, i);
 		struct wf_op put = conf_put_op(p.client, &key, i * 10000, 10000, i);
 		put.offset = i * 10000;
 		sent = conf_post_all(t, p.cc, &put) && conf_send_all(t, p.cc, 100 + i, 500);
 	}
-	bool came = sent && conf_await_count(t, p.server, p.sc, WF_EVENT_MSG, 100);
+	bool came = sent && conf_await_count(t, p.server, p.sc, WF_EVENT_MSG, (unsigned)count);
 	CHECK(heal("e1"));
-	CHECK(came && conf_count(p.server, p.sc, WF_EVENT_PUT) == 100);
-	for (uint64_t i = 0; i < 100; i++) {
+	CHECK(came && conf_count(p.server, p.sc, WF_EVENT_PUT) == count);
+	for (uint64_t i = 0; i < count; i++) {
 		CHECK(conf_is_filled(p.server->memory + i * 10000, 10000, i));
 	}
 	return true;
+}
+
+static bool
+lossy_body(struct conf *t)
+{
+	const char *words[] = {"tc",    "qdisc", "add",   "dev",  "e1",   "root", "netem",
+			       "delay", "1ms",   "500us", "loss", "0.5%", NULL};
+	return poor_link(t, words, 100);
+}
+
+/* Each packet out of turn is one sent again, so it takes its time. */
+static bool
+reordering_body(struct conf *t)
+{
+	const char *words[] = {"tc",    "qdisc", "add", "dev",     "e1", "root",
+			       "netem", "delay", "1ms", "reorder", "5%", NULL};
+	return poor_link(t, words, 15);
 }
 
 /* ---- devices ---- */
@@ -217,6 +283,21 @@ removed_body(struct conf *t)
 	return true;
 }
 
+/* What a netdev forgets when it goes down: neighbours, routes and IPv6 addresses. */
+static bool
+restore_e1(void)
+{
+	const char *script[] = {
+		"sh", "-c",
+		"ip neighbour replace 10.9.2.1 lladdr 02:00:00:00:09:02 dev e1 nud permanent;"
+		"ip -4 route replace 10.9.2.1/32 dev e1 src 10.9.1.1 table 101;"
+		"ip address replace fd09::1:1/112 dev e1 nodad;"
+		"ip neighbour replace fd09::2:1 lladdr 02:00:00:00:09:02 dev e1 nud permanent;"
+		"ip -6 route replace fd09::2:1/128 dev e1 src fd09::1:1 table 101",
+		NULL};
+	return rig_command(script) == 0;
+}
+
 static bool
 link_down_body(struct conf *t)
 {
@@ -228,9 +309,27 @@ link_down_body(struct conf *t)
 	CHECK(rig_command(down) == 0);
 	enum weft_status st = rig_down(t, p.client, p.cc);
 	bool done = conf_is_done_once(p.client, p.cc, PUTS);
-	CHECK(rig_command(up) == 0);
+	CHECK(rig_command(up) == 0 && restore_e1());
 	CHECK((st == WEFT_TIMEOUT || st == WEFT_LOST) && done);
 	return true;
+}
+
+/* Nothing gets through for a moment, and the retries are not used up: nobody above hears of it. */
+static bool
+moment_body(struct conf *t)
+{
+	struct pair p;
+	CHECK(pair_across(t, "", NULL, &p));
+	CHECK(keep_busy(t, &p));
+	CHECK(cut("e1"));
+	for (unsigned i = 0; i < 20; i++) {
+		conf_pump(t);
+	}
+	CHECK(heal("e1"));
+	CHECK(conf_await_count(t, p.server, p.sc, WF_EVENT_PUT, PUTS));
+	CHECK(conf_await_count(t, p.client, p.cc, WF_EVENT_DONE, PUTS));
+	CHECK(conf_is_done_once(p.client, p.cc, PUTS));
+	return conf_count(p.client, p.cc, WF_EVENT_DOWN) == 0;
 }
 
 static void
@@ -264,6 +363,27 @@ lossy_link_loses_nothing(void **state)
 }
 
 static void
+idle_ends_learn_that_the_other_is_gone_over_iwarp(void **state)
+{
+	if (!rig_has("siw2")) {
+		skip();
+	}
+	assert_true(rig_run(idle_iwarp_body));
+}
+
+static void
+link_that_is_cut_for_a_moment_loses_nothing(void **state)
+{
+	assert_true(rig_run(moment_body));
+}
+
+static void
+link_that_reorders_loses_nothing(void **state)
+{
+	assert_true(rig_run(reordering_body));
+}
+
+static void
 removed_device_ends_its_connections_and_may_come_back(void **state)
 {
 	assert_true(rig_run(removed_body));
@@ -289,9 +409,12 @@ main(int argc, char **argv)
 		cmocka_unit_test(killed_peer_is_lost_and_gives_back_what_was_lent),
 		cmocka_unit_test(idle_connection_of_a_living_peer_stays),
 		cmocka_unit_test(lossy_link_loses_nothing),
+		cmocka_unit_test(link_that_reorders_loses_nothing),
 		cmocka_unit_test(peer_behind_a_black_hole_times_out),
 		cmocka_unit_test(idle_ends_learn_that_the_other_is_gone),
 		cmocka_unit_test(removed_device_ends_its_connections_and_may_come_back),
+		cmocka_unit_test(idle_ends_learn_that_the_other_is_gone_over_iwarp),
+		cmocka_unit_test(link_that_is_cut_for_a_moment_loses_nothing),
 		cmocka_unit_test(link_that_goes_down_ends_its_connections),
 	};
 	if (argc > 1) {

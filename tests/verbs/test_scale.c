@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many peers on one lane, many lives one after the other, and what is left behind: nothing.
- * Thread: one. */
+ * Thread: one, and processes that are killed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,9 +8,12 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <malloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rig.h"
@@ -18,6 +21,9 @@
 #define PEERS 80u /* more than share one set of queues */
 #define CYCLES 40u
 #define CYCLES_LONG 500u /* with WEFT_LONG */
+#define KILLS 3u
+#define KILLS_LONG 500u
+#define LEFT_BYTES 4096u /* of memory, that allocators may keep over so many lives */
 #define RESOURCES_BYTES 4096
 
 /* What this machine has of queue pairs, regions and so on, as text. */
@@ -121,6 +127,7 @@ two_at_a_time(struct conf *t, struct node *server, struct node *client)
 {
 	struct pair p[2];
 	CHECK(rig_join(t, server, client, &p[0]) && rig_join(t, server, client, &p[1]));
+	CHECK(rig_warm(t, &p[0]));
 	for (int i = 0; i < 2; i++) {
 		wf_transport_disconnect(p[i].cc, WF_DISCONNECT_NOW);
 		CHECK(conf_await(t, client, p[i].cc, WF_EVENT_DOWN) != NULL);
@@ -142,10 +149,14 @@ lives(struct conf *t, const char *settings)
 	conf_settle(t);
 	CHECK(count_resources(before));
 	unsigned descriptors = count_descriptors();
+	size_t bytes = mallinfo2().uordblks;
 	for (unsigned i = 0; i < cycles; i++) {
 		CHECK(one_life(t, server, client, i));
 	}
+	conf_forget(server);
+	conf_forget(client);
 	conf_settle(t);
+	CHECK(mallinfo2().uordblks <= bytes + LEFT_BYTES);
 	CHECK(count_resources(after));
 	if (strcmp(before, after) != 0) {
 		fprintf(stderr, "before:\n%safter:\n%s", before, after);
@@ -153,6 +164,84 @@ lives(struct conf *t, const char *settings)
 	}
 	CHECK(count_descriptors() == descriptors);
 	return true;
+}
+
+/* ---- killed processes ---- */
+
+/* In the child: connect, give and take without end, until it is killed. */
+static bool
+child_body(struct conf *t)
+{
+	const char *port = getenv("CHILD_PORT");
+	struct node *client = rig_node(t, getenv("CHILD_SETTINGS"), NULL, NULL);
+	CHECK(client != NULL && port != NULL);
+	struct wf_host at = {.name = "10.9.0.1", .port = (uint16_t)strtoul(port, NULL, 10)};
+	struct wf_conn *conn = NULL;
+	CHECK(wf_transport_connect(client->transport, &at, NULL, 0, NULL, &conn) == WEFT_OK);
+	CHECK(conf_await(t, client, conn, WF_EVENT_UP) != NULL);
+	for (uint64_t i = 0;; i++) {
+		CHECK(conf_send_all(t, conn, i, 1000));
+		conf_pump(t);
+		conf_forget(client);
+	}
+}
+
+static bool
+one_kill(struct conf *t, struct node *server)
+{
+	const char *words[] = {"/proc/self/exe", NULL};
+	conf_forget(server);
+	pid_t pid = rig_command_start(words);
+	struct seen *up = conf_await(t, server, NULL, WF_EVENT_UP);
+	CHECK(up != NULL);
+	struct wf_conn *sc = up->conn;
+	CHECK(wf_transport_answer(sc, true, NULL, 0) == WEFT_OK);
+	CHECK(conf_send_all(t, sc, 1, 1000));
+	for (uint64_t i = wf_rng_below(&t->rng, 100); i > 0; i--) {
+		conf_pump(t);
+	}
+	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+	return conf_await(t, server, sc, WF_EVENT_DOWN) != NULL;
+}
+
+static bool
+kills(struct conf *t, const char *settings)
+{
+	static char before[RESOURCES_BYTES], after[RESOURCES_BYTES];
+	const unsigned count = getenv("WEFT_LONG") == NULL ? KILLS : KILLS_LONG;
+	char port[8];
+	struct node *server = rig_node(t, settings, "10.9.0.1", NULL);
+	CHECK(server != NULL);
+	(void)snprintf(port, sizeof(port), "%u", server->at.port);
+	CHECK(setenv("CHILD_PORT", port, 1) == 0);
+	CHECK(setenv("CHILD_SETTINGS", settings, 1) == 0);
+	CHECK(one_kill(t, server) && one_kill(t, server));
+	conf_settle(t);
+	CHECK(count_resources(before));
+	unsigned descriptors = count_descriptors();
+	size_t bytes = mallinfo2().uordblks;
+	for (unsigned i = 0; i < count; i++) {
+		CHECK(one_kill(t, server));
+	}
+	conf_forget(server);
+	conf_settle(t);
+	CHECK(count_resources(after));
+	CHECK(strcmp(before, after) == 0);
+	CHECK(count_descriptors() == descriptors);
+	CHECK(mallinfo2().uordblks <= bytes + LEFT_BYTES);
+	return unsetenv("CHILD_PORT") == 0;
+}
+
+static bool
+kills_body(struct conf *t)
+{
+	return kills(t, "");
+}
+
+static bool
+kills_bare_body(struct conf *t)
+{
+	return kills(t, "imm=off,mw=off");
 }
 
 static bool
@@ -234,6 +323,18 @@ many_lives_leave_nothing_behind_without_windows(void **state)
 }
 
 static void
+killed_peers_leave_nothing_behind(void **state)
+{
+	assert_true(rig_run(kills_body));
+}
+
+static void
+killed_peers_leave_nothing_behind_without_windows(void **state)
+{
+	assert_true(rig_run(kills_bare_body));
+}
+
+static void
 closed_transports_leave_nothing_behind(void **state)
 {
 	assert_true(rig_run(closed_body));
@@ -255,11 +356,16 @@ main(int argc, char **argv)
 	if (!rig_has("rxe0")) {
 		return 77;
 	}
+	if (getenv("CHILD_PORT") != NULL) {
+		return rig_run(child_body) ? 0 : 1;
+	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(many_peers_share_one_lane),
 		cmocka_unit_test(many_peers_share_one_lane_without_windows),
 		cmocka_unit_test(many_lives_leave_nothing_behind),
 		cmocka_unit_test(many_lives_leave_nothing_behind_without_windows),
+		cmocka_unit_test(killed_peers_leave_nothing_behind),
+		cmocka_unit_test(killed_peers_leave_nothing_behind_without_windows),
 		cmocka_unit_test(closed_transports_leave_nothing_behind),
 		cmocka_unit_test(too_little_locked_memory_is_said),
 	};

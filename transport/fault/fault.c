@@ -192,24 +192,25 @@ fault_wait_fd(struct wf_transport *transport)
 	return f->inner->ops->wait_fd(f->inner);
 }
 
-static void
+static bool
 fault_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_fault *f = wf_fault_of(transport);
 	uint64_t now_ns = wf_now_ns(transport->env);
 	if (now_ns < f->stall_until_ns) {
 		*deadline_ns = f->stall_until_ns;
-		return;
+		return false;
 	}
 	const uint64_t dues[] = {
 		now_ns + NAP_NS,
 		wf_fault_next_rule_ns(f),
 		f->hold.first == NULL ? WF_NEVER : f->hold.first->due_ns,
 	};
-	f->inner->ops->arm(f->inner, deadline_ns);
+	(void)f->inner->ops->arm(f->inner, deadline_ns);
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(dues); i++) {
 		*deadline_ns = dues[i] < *deadline_ns ? dues[i] : *deadline_ns;
 	}
+	return false;
 }
 
 static void
@@ -236,6 +237,7 @@ static const struct wf_transport_ops fault_ops = {
 	.poll = fault_poll,
 	.wait_fd = fault_wait_fd,
 	.arm = fault_arm,
+	.wait = wf_wait_on_fd,
 	.wake = fault_wake,
 };
 

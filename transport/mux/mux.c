@@ -449,27 +449,39 @@ mux_wait_fd(struct wf_transport *transport)
 	return wf_mux_of(transport)->wait_fd;
 }
 
-static void
+static bool
 mux_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_mux *t = wf_mux_of(transport);
 	if (t->path_count == 1 && !t->attention) {
 		t->armed = true;
-		t->path[0].inner->ops->arm(t->path[0].inner, deadline_ns);
+		bool quiet = t->path[0].inner->ops->arm(t->path[0].inner, deadline_ns);
 		t->armed_ns = *deadline_ns;
-		return;
+		return quiet;
 	}
 	uint64_t soonest_ns = t->failed_count > 0 ? 0 : t->timer_ns;
 	t->armed = true;
 	for (unsigned i = 0; i < t->path_count; i++) {
 		struct wf_mux_path *path = &t->path[i];
 		if (path->inner != NULL && !path->asleep) {
-			path->inner->ops->arm(path->inner, &path->armed_ns);
+			(void)path->inner->ops->arm(path->inner, &path->armed_ns);
 		}
 		soonest_ns = path->armed_ns < soonest_ns ? path->armed_ns : soonest_ns;
 	}
 	t->armed_ns = soonest_ns;
 	*deadline_ns = soonest_ns;
+	return false; /* one that sleeps on may have been posted to since */
+}
+
+static void
+mux_wait(struct wf_transport *transport, uint64_t deadline_ns)
+{
+	const struct wf_mux *t = wf_mux_of(transport);
+	if (t->path_count == 1) {
+		t->path[0].inner->ops->wait(t->path[0].inner, deadline_ns);
+	} else {
+		wf_wait(transport->env, t->wait_fd, deadline_ns);
+	}
 }
 
 static void
@@ -496,6 +508,7 @@ static const struct wf_transport_ops mux_ops = {
 	.poll = mux_poll,
 	.wait_fd = mux_wait_fd,
 	.arm = mux_arm,
+	.wait = mux_wait,
 	.wake = mux_wake,
 };
 
@@ -530,6 +543,20 @@ open_wait_fd(struct wf_mux *t)
 }
 
 static enum weft_status
+keep_settings(struct wf_mux *t, const char *verbs)
+{
+	size_t bytes = verbs == NULL ? 0 : strlen(verbs);
+	if (bytes >= sizeof(t->verbs)) {
+		return wf_fail(WEFT_INVALID,
+			       "mux: settings of verbs of %zu bytes; %zu are the most", bytes,
+			       sizeof(t->verbs) - 1);
+	}
+	memcpy(t->verbs, verbs == NULL ? "" : verbs, bytes);
+	t->opts.verbs = t->verbs;
+	return WEFT_OK;
+}
+
+static enum weft_status
 mux_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 {
 	struct wf_mux *t = wf_zalloc(opts->env, sizeof(*t));
@@ -546,7 +573,10 @@ mux_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	t->changed = true;
 	t->attention = true;
 	wf_host_id(opts->env, t->host_id);
-	enum weft_status st = wf_mux_paths_open(t);
+	enum weft_status st = keep_settings(t, opts->verbs);
+	if (st == WEFT_OK) {
+		st = wf_mux_paths_open(t);
+	}
 	if (st == WEFT_OK) {
 		st = open_wait_fd(t);
 	}

@@ -7,19 +7,51 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One for each address at which it listens. */
 static void
-add_offers(const struct wf_mux_path *path, struct wf_path_head *out)
+add_offer(const struct wf_mux_path *path, const char *host, bool is_up, struct wf_path_head *out)
 {
-	const char *host = path->kind->listen == NULL ? "" : path->kind->listen;
-	unsigned count = path->at.count == 0 ? 1 : path->at.count;
-	for (unsigned i = 0; i < count && out->offer_count < WF_PATH_OFFERS_MAX; i++) {
+	if (out->offer_count < WF_PATH_OFFERS_MAX) {
 		struct wf_path_offer *offer = &out->offer[out->offer_count++];
-		*offer =
-			(struct wf_path_offer){.path = (uint8_t)path->kind->id, .port = path->port};
-		(void)snprintf(offer->host, sizeof(offer->host), "%s",
-			       path->at.count == 0 ? host : path->at.text[i]);
+		*offer = (struct wf_path_offer){
+			.path = (uint8_t)path->kind->id,
+			.port = is_up ? path->port : 0,
+		};
+		(void)snprintf(offer->host, sizeof(offer->host), "%s", host);
 	}
+}
+
+/* All rails, for they are numbered; one that is down is said once. Returns how many are up. */
+static unsigned
+add_rails(const struct wf_mux *t, struct wf_mux_path *path, struct wf_path_head *out)
+{
+	unsigned up = 0;
+	for (unsigned i = 0; i < path->at.count; i++) {
+		const struct wf_rdma_address *at = &path->at.at[i];
+		bool was_down = (path->down & 1u << i) != 0;
+		bool is_up = wf_rdma_is_up(at->device, at->port);
+		add_offer(path, at->text, is_up, out);
+		up += is_up ? 1 : 0;
+		if (is_up == was_down) {
+			path->down ^= 1u << i;
+			wf_log(t->transport.env, WF_LOG_WARN, "%s: rail %s (%s port %u) is %s",
+			       path->kind->name, at->text, at->device, at->port,
+			       is_up ? "up again" : "down, and left out");
+		}
+	}
+	return up;
+}
+
+/* One for each address at which it listens. False: none of them can be reached. */
+static bool
+add_offers(const struct wf_mux *t, struct wf_mux_path *path, struct wf_path_head *out)
+{
+	unsigned before = out->offer_count;
+	if (!path->kind->rdma) {
+		add_offer(path, path->kind->listen == NULL ? "" : path->kind->listen, true, out);
+	} else if (add_rails(t, path, out) == 0) {
+		out->offer_count = (uint8_t)before;
+	}
+	return out->offer_count > before;
 }
 
 /* What this end can offer to who says `hello`: fills offers, or reason and text. */
@@ -33,7 +65,7 @@ choose(struct wf_mux *t, const struct wf_path_head *hello, struct wf_path_head *
 	}
 	out->reason = t->path_count == 1 ? WF_PATH_ONLY : WF_PATH_PEER_LEFT;
 	for (unsigned i = 1; i < t->path_count; i++) {
-		const struct wf_mux_path *path = &t->path[i];
+		struct wf_mux_path *path = &t->path[i];
 		if ((hello->paths & wf_mux_bit(path)) == 0) {
 			continue;
 		}
@@ -43,8 +75,10 @@ choose(struct wf_mux *t, const struct wf_path_head *hello, struct wf_path_head *
 			out->reason = WF_PATH_MISSING;
 			(void)snprintf(out->text, sizeof(out->text), "%s: %.110s", path->kind->name,
 				       path->missing);
-		} else {
-			add_offers(path, out);
+		} else if (!add_offers(t, path, out)) {
+			out->reason = WF_PATH_MISSING;
+			(void)snprintf(out->text, sizeof(out->text), "%s: its devices are down",
+				       path->kind->name);
 		}
 	}
 }
@@ -103,6 +137,18 @@ turn_away_fast(struct wf_mux *t, struct wf_conn *inner, const char *why)
 	}
 }
 
+/* Who goes to an RDMA device may have to register memory first, and tries several rails. */
+static uint64_t
+patience_ns(const struct wf_mux *t, const struct wf_path_head *verdict)
+{
+	for (unsigned i = 0; i < verdict->offer_count; i++) {
+		if (verdict->offer[i].path == WF_PATH_VERBS) {
+			return WF_MUX_RDMA_HANDSHAKES * t->opts.handshake_timeout_ns;
+		}
+	}
+	return t->opts.handshake_timeout_ns;
+}
+
 /* A ticket of this end's chance; the offers are complete. */
 static void
 offer_upgrade(struct wf_mux_conn *m, struct wf_path_head *verdict)
@@ -119,7 +165,7 @@ offer_upgrade(struct wf_mux_conn *m, struct wf_path_head *verdict)
 	memcpy(verdict->id, m->ticket, sizeof(m->ticket));
 	size_t used = wf_path_encode(verdict, blob);
 	wf_mux_conn_state(m, WF_MUX_OFFERED);
-	wf_mux_conn_deadline(m, wf_now_ns(t->transport.env) + t->opts.handshake_timeout_ns);
+	wf_mux_conn_deadline(m, wf_now_ns(t->transport.env) + patience_ns(t, verdict));
 	if (wf_transport_answer(m->boot, true, blob, used) != WEFT_OK) {
 		wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;

@@ -228,7 +228,7 @@ wf_mux_conn_expire(struct wf_mux_conn *m)
 				  m->fast == NULL ? "" : " over ",
 				  m->fast == NULL ? "" : m->path->kind->name);
 		if (m->fast != NULL && m->path->kind->may_hang) {
-			(void)wf_mux_path_broke(m, m->why);
+			wf_mux_path_broke(m, m->why);
 		}
 		wf_mux_conn_kill(m);
 		break;
@@ -267,7 +267,7 @@ carry_down(struct wf_mux_conn *m, struct wf_event *event)
 		m->broke = true;
 		m->path->conns_broken++;
 		if (!m->incoming) {
-			m->blame = wf_mux_path_broke(m, event->down.why);
+			wf_mux_path_broke(m, event->down.why);
 		}
 	}
 	/* What this end of the path found out itself is worth more than how the bootstrap ended;
@@ -321,9 +321,7 @@ boot_down(struct wf_mux_conn *m, struct wf_event *event)
 		boot_down_in_up(m, event);
 		return false;
 	case WF_MUX_GONE:
-		if (m->blame != NULL && m->blame->path == m->path) {
-			wf_mux_path_forgive(m->blame);
-		}
+		wf_mux_path_forgive(m);
 		if (m->stranger) {
 			t->info.strangers_refused++;
 			(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger),

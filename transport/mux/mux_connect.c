@@ -120,6 +120,17 @@ explain_bootstrap(struct wf_mux_conn *m, const struct wf_path_head *head)
 	}
 }
 
+static void
+explain_path(struct wf_mux_conn *m)
+{
+	if (m->offer_count > 1 && m->path->kind->rdma) {
+		(void)snprintf(m->path_why, sizeof(m->path_why), "%s, rail %s", m->path->kind->why,
+			       m->offer[m->offer_idx].host);
+	} else {
+		(void)snprintf(m->path_why, sizeof(m->path_why), "%s", m->path->kind->why);
+	}
+}
+
 /* The verdict of the user, behind that of mux. */
 static bool
 up(struct wf_mux_conn *m, struct wf_event *event, size_t used)
@@ -127,7 +138,7 @@ up(struct wf_mux_conn *m, struct wf_event *event, size_t used)
 	bool over_fast = event->conn == m->fast;
 	wf_mux_conn_up(m, event->conn, over_fast ? m->path : &m->t->path[0]);
 	if (over_fast) {
-		(void)snprintf(m->path_why, sizeof(m->path_why), "%s", m->path->kind->why);
+		explain_path(m);
 	}
 	event->conn = &m->conn;
 	event->up.blob += used;
@@ -135,52 +146,17 @@ up(struct wf_mux_conn *m, struct wf_event *event, size_t used)
 	return true;
 }
 
-/* The first offer that this end may use; of those of the same path, the one at the address that the
- * bootstrap went to. */
-static const struct wf_path_offer *
-pick_offer(const struct wf_mux_conn *m, const struct wf_path_head *head)
-{
-	const struct wf_path_offer *best = NULL;
-	for (unsigned i = 0; i < head->offer_count; i++) {
-		const struct wf_path_offer *offer = &head->offer[i];
-		bool may = offer->path < 32 && (m->paths & 1u << offer->path) != 0 &&
-			   wf_mux_path_find(m->t, offer->path) != NULL;
-		if (may && best == NULL) {
-			best = offer;
-		} else if (may && offer->path == best->path &&
-			   strcmp(offer->host, m->to.name) == 0) {
-			best = offer;
-		}
-	}
-	return best;
-}
-
 static void
 upgrade(struct wf_mux_conn *m, const struct wf_path_head *head)
 {
-	const struct wf_path_offer *offer = pick_offer(m, head);
-	m->path = offer == NULL ? NULL : wf_mux_path_find(m->t, offer->path);
-	if (m->path == NULL) {
+	if (!wf_mux_rails_begin(m, head)) {
 		wf_mux_conn_cause(m, WEFT_PROTOCOL, "it offers none of the paths asked for");
 		wf_mux_conn_kill(m);
 		return;
 	}
-	struct wf_host to = m->to;
-	to.port = offer->port;
-	if (offer->host[0] != '\0') {
-		(void)snprintf(to.name, sizeof(to.name), "%s", offer->host);
-	}
-	uint8_t blob[WF_BLOB_ROOM];
-	struct wf_path_head ticket = {.kind = WF_PATH_TICKET, .path = offer->path};
-	memcpy(ticket.id, head->id, sizeof(ticket.id));
-	size_t used = wf_path_encode(&ticket, blob);
 	wf_mux_conn_state(m, WF_MUX_UPGRADING);
-	if (m->path->kind->rdma) { /* its own limit leaves out how long registering memory takes */
-		wf_mux_conn_deadline(m, WF_NEVER);
-	}
-	if (wf_transport_connect(m->path->inner, &to, blob, used, m, &m->fast) != WEFT_OK) {
-		m->fast = NULL;
-		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());
+	if (!wf_mux_rails_next(m)) {
+		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "its rails broke a little while ago");
 		wf_mux_conn_state(m, WF_MUX_JUDGING);
 		wf_mux_connect_again(m);
 	}
@@ -290,10 +266,13 @@ wf_mux_connect_path_down(struct wf_mux_conn *m, struct wf_event *event)
 		wf_mux_conn_cause(m, status == WEFT_REFUSED ? WEFT_UNAVAILABLE : status, "%s",
 				  event->down.why);
 		if (status == WEFT_TIMEOUT && m->path->kind->may_hang) {
-			(void)wf_mux_path_broke(m, event->down.why);
+			wf_mux_path_broke(m, event->down.why);
 		}
 		wf_mux_conn_report(m, event);
 		return true;
+	}
+	if (status != WEFT_REFUSED && wf_mux_rails_failed(m, event->down.why)) {
+		return false;
 	}
 	m->cause = WEFT_OK;
 	(void)snprintf(m->why, sizeof(m->why), "%.*s", WF_WHY_BYTES - 1,

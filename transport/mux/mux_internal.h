@@ -23,8 +23,9 @@
 #define WF_MUX_LINGER_NS WF_NS_PER_S         /* for what was sent before the bootstrap ended */
 #define WF_MUX_JUDGE_NS (100 * WF_NS_PER_MS) /* who ended: the path, or the peer? */
 #define WF_MUX_SPARE_CONNS 64u               /* inner connections that are ending */
-#define WF_MUX_BROKEN_MAX 64u                /* paths that broke and are remembered */
-#define WF_MUX_BROKEN_DOUBLINGS 6u           /* of the time that such a path is left out */
+#define WF_MUX_RDMA_HANDSHAKES 6u  /* times handshake_timeout_ns, for a ticket over verbs */
+#define WF_MUX_BROKEN_MAX 64u      /* paths that broke and are remembered */
+#define WF_MUX_BROKEN_DOUBLINGS 6u /* of the time that such a path is left out */
 #define WF_MUX_WHY_BYTES 160
 #define WF_MUX_PEER_BYTES (WF_HOST_BYTES + 8)
 
@@ -49,6 +50,7 @@ struct wf_mux_path {
 	uint16_t port;                    /* where it listens; 0: it does not */
 	struct wf_rdma_addresses at;      /* rdma: where it does */
 	bool regions[WF_REGIONS_MAX + 1]; /* by number, those that `inner` has */
+	uint32_t down;                    /* rdma: 1 << idx in `at`: that was said to be down */
 	bool quiet;                       /* missing, and nothing to be told unless asked for */
 	bool lost;                        /* it was there, and is not used any more */
 	bool hot;                         /* polled on every turn */
@@ -99,11 +101,15 @@ struct wf_mux_conn {
 
 	/* Connecting end. */
 	struct wf_host to;
-	uint64_t attempt_ns;         /* end of the whole attempt */
-	uint32_t paths;              /* that are left to be tried: 1 << enum wf_path_id */
-	struct wf_mux_broken *blame; /* of the path that carried; may be taken back */
+	uint64_t attempt_ns; /* end of the whole attempt */
+	uint32_t paths;      /* that are left to be tried: 1 << enum wf_path_id */
+	/* Of the path, and of the rail, that carried; may be taken back. */
+	struct wf_mux_broken *blame, *blame_rail;
+	struct wf_path_offer offer[WF_PATH_OFFERS_MAX]; /* of `path`, in the order of trying */
+	unsigned offer_count, offer_next;
+	unsigned offer_idx; /* that is under way, or carries */
 
-	uint8_t ticket[WF_PATH_ID_BYTES]; /* OFFERED */
+	uint8_t ticket[WF_PATH_ID_BYTES]; /* OFFERED; connecting end: that was offered */
 	uint8_t hello[WF_BLOB_MAX];       /* of the user, until UP */
 	size_t hello_bytes;
 	uint8_t reason;                    /* ASKED: enum wf_path_reason */
@@ -124,6 +130,7 @@ struct wf_mux {
 	uint8_t host_id[WF_HOST_ID_BYTES];
 	bool must;                             /* run over a fast path or not at all */
 	const char *asked;                     /* name of the setting */
+	char verbs[WF_RDMA_SETTINGS_BYTES];    /* opts.verbs, for they are the caller's */
 	struct wf_mux_path path[WF_PATHS_MAX]; /* the bootstrap first */
 	unsigned path_count;
 	struct wf_mux_path *only; /* that is hot; NULL: there are several */
@@ -181,10 +188,14 @@ uint32_t wf_mux_paths_towards(struct wf_mux *t, const struct wf_host *peer,
 void wf_mux_paths_left_out(char left_out[WF_PATH_TEXT_BYTES], const char *text);
 /* It cannot go on, for the last error: it is left out from now on, and what it carries ends. */
 void wf_mux_path_lose(struct wf_mux *t, struct wf_mux_path *path);
-/* What carried `m` has broken. */
-struct wf_mux_broken *wf_mux_path_broke(struct wf_mux_conn *m, const char *why);
+/* What carried `m` has broken, or could not be had: the rail where there are others, else the path.
+ */
+void wf_mux_path_broke(struct wf_mux_conn *m, const char *why);
+/* The path, or rail, to `peer` broke a little while ago. */
+bool wf_mux_path_is_broken(struct wf_mux *t, const struct wf_mux_path *path,
+			   const struct wf_host *peer);
 /* It was not the path. */
-void wf_mux_path_forgive(struct wf_mux_broken *broken);
+void wf_mux_path_forgive(struct wf_mux_conn *m);
 
 /* mux_conn.c: life and death of a connection. */
 struct wf_mux_conn *wf_mux_conn_create(struct wf_mux *t, bool incoming);
@@ -225,6 +236,18 @@ bool wf_mux_connect_refused(struct wf_mux_conn *m, struct wf_event *event);
 bool wf_mux_connect_path_down(struct wf_mux_conn *m, struct wf_event *event);
 /* JUDGING is over, and the peer is still there: it was the path. */
 void wf_mux_connect_again(struct wf_mux_conn *m);
+
+/* mux_rails.c: the offers of one path. */
+/* Take over those of the best path that this end may use. False: there are none. */
+bool wf_mux_rails_begin(struct wf_mux_conn *m, const struct wf_path_head *head);
+/* Begin an attempt over the next one. False: there is none left, and the cause is set. */
+bool wf_mux_rails_next(struct wf_mux_conn *m);
+/* The attempt failed. True: one over the next rail is under way. */
+bool wf_mux_rails_failed(struct wf_mux_conn *m, const char *why);
+/* There are rails beside the one in use that have not broken. */
+bool wf_mux_rails_others(const struct wf_mux_conn *m);
+/* The address of the rail in use. False: the path has no rails. */
+bool wf_mux_rails_host(const struct wf_mux_conn *m, struct wf_host *out);
 
 /* mux_accept.c: the accepting end, until it is UP. */
 /* An incoming inner connection. False: `event` is not for the caller. */

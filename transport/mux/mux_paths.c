@@ -163,15 +163,15 @@ keep_ipv4(struct wf_rdma_addresses *at)
 {
 	unsigned kept = 0;
 	for (unsigned i = 0; i < at->count; i++) {
-		if (strchr(at->text[i], ':') == NULL) {
-			memmove(at->text[kept++], at->text[i], sizeof(at->text[i]));
+		if (strchr(at->at[i].text, ':') == NULL) {
+			at->at[kept++] = at->at[i];
 		}
 	}
 	at->count = kept;
 }
 
 /* Where the bootstrap listens if that leads to a device, else at all addresses that do: networks of
- * RDMA devices are often networks of their own. */
+ * RDMA devices are often networks of their own. Who names devices means all of those. */
 static enum weft_status
 listen_rdma(struct wf_mux *t, struct wf_mux_path *path, struct wf_host *where)
 {
@@ -180,13 +180,13 @@ listen_rdma(struct wf_mux *t, struct wf_mux_path *path, struct wf_host *where)
 		path->quiet = true;
 		return wf_fail(WEFT_UNAVAILABLE, "it listens on %s only", where->name);
 	}
-	enum weft_status st = wf_rdma_addresses(t->opts.verbs, at);
+	enum weft_status st = wf_rdma_addresses(t->verbs, at);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	for (unsigned i = 0; i < at->count; i++) {
-		if (strcmp(at->text[i], where->name) == 0) {
-			memmove(at->text[0], at->text[i], sizeof(at->text[i]));
+	for (unsigned i = 0; i < at->count && !at->named; i++) {
+		if (strcmp(at->at[i].text, where->name) == 0) {
+			at->at[0] = at->at[i];
 			at->count = 1;
 			return wf_transport_listen(path->inner, where, &path->port);
 		}
@@ -343,12 +343,19 @@ place_for_broken(struct wf_mux *t)
 	return oldest;
 }
 
-struct wf_mux_broken *
-wf_mux_path_broke(struct wf_mux_conn *m, const char *why)
+bool
+wf_mux_path_is_broken(struct wf_mux *t, const struct wf_mux_path *path, const struct wf_host *peer)
+{
+	const struct wf_mux_broken *broken = find_broken(t, path, peer);
+	return broken != NULL && wf_now_ns(t->transport.env) < broken->until_ns;
+}
+
+static struct wf_mux_broken *
+remember(struct wf_mux_conn *m, const struct wf_host *peer, const char *why)
 {
 	struct wf_mux *t = m->t;
 	uint64_t now_ns = wf_now_ns(t->transport.env);
-	struct wf_mux_broken *broken = find_broken(t, m->path, &m->to);
+	struct wf_mux_broken *broken = find_broken(t, m->path, peer);
 	unsigned times = 0;
 	if (broken == NULL) {
 		broken = place_for_broken(t);
@@ -357,7 +364,7 @@ wf_mux_path_broke(struct wf_mux_conn *m, const char *why)
 	}
 	uint64_t wait_ns = t->opts.path_retry_ns << times;
 	*broken = (struct wf_mux_broken){
-		.peer = m->to,
+		.peer = *peer,
 		.path = m->path,
 		.times = times < WF_MUX_BROKEN_DOUBLINGS ? times + 1 : times,
 		.at_ns = now_ns,
@@ -368,7 +375,35 @@ wf_mux_path_broke(struct wf_mux_conn *m, const char *why)
 }
 
 void
-wf_mux_path_forgive(struct wf_mux_broken *broken)
+wf_mux_path_broke(struct wf_mux_conn *m, const char *why)
 {
-	*broken = (struct wf_mux_broken){0};
+	struct wf_host rail;
+	if (wf_mux_rails_host(m, &rail) && m->offer_count > 1) {
+		m->blame_rail = remember(m, &rail, why);
+		if (wf_mux_rails_others(m)) {
+			wf_log(m->t->transport.env, WF_LOG_WARN,
+			       "%s: rail %s broke, and is left out for %.1f s: %s",
+			       m->path->kind->name, rail.name,
+			       (double)(m->blame_rail->until_ns - m->blame_rail->at_ns) / 1e9, why);
+			return;
+		}
+	}
+	m->blame = remember(m, &m->to, why);
+}
+
+static void
+forgive(struct wf_mux_broken *broken, const struct wf_mux_path *path)
+{
+	if (broken != NULL && broken->path == path) {
+		*broken = (struct wf_mux_broken){0};
+	}
+}
+
+void
+wf_mux_path_forgive(struct wf_mux_conn *m)
+{
+	forgive(m->blame, m->path);
+	forgive(m->blame_rail, m->path);
+	m->blame = NULL;
+	m->blame_rail = NULL;
 }

@@ -236,13 +236,14 @@ shm_wait_fd(struct wf_transport *transport)
 	return wf_shm_of(transport)->epoll_fd;
 }
 
-static void
+static bool
 shm_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_shm *t = wf_shm_of(transport);
 	t->armed = true;
 	set_sleeping(t, 1);
 	*deadline_ns = t->work_left ? 0 : t->timer_ns;
+	return false; /* what came before the flag was set wakes nobody */
 }
 
 static void
@@ -268,6 +269,7 @@ static const struct wf_transport_ops shm_ops = {
 	.poll = shm_poll,
 	.wait_fd = shm_wait_fd,
 	.arm = shm_arm,
+	.wait = wf_wait_on_fd,
 	.wake = shm_wake,
 };
 

@@ -211,11 +211,12 @@ sim_wait_fd(struct wf_transport *transport)
 	return -1;
 }
 
-static void
+static bool
 sim_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_sim_transport *t = self_of(transport);
 	*deadline_ns = t->event_count > 0 ? t->world->now_ns : WF_NEVER;
+	return t->event_count == 0;
 }
 
 static void
@@ -518,6 +519,7 @@ static const struct wf_transport_ops sim_ops = {
 	.poll = sim_poll,
 	.wait_fd = sim_wait_fd,
 	.arm = sim_arm,
+	.wait = wf_wait_on_fd,
 	.wake = sim_wake,
 };
 
@@ -538,6 +540,7 @@ static const struct wf_transport_ops sim2_ops = {
 	.poll = sim_poll,
 	.wait_fd = sim_wait_fd,
 	.arm = sim_arm,
+	.wait = wf_wait_on_fd,
 	.wake = sim_wake,
 };
 

@@ -122,15 +122,21 @@ on_source(struct wf_tcp *t, const struct epoll_event *event)
 
 /* true: epoll had no more than it gave. */
 static bool
-collect(struct wf_tcp *t)
+take_in(struct wf_tcp *t, const struct epoll_event *event, int count)
 {
-	struct epoll_event event[EPOLL_EVENTS];
-	int count = epoll_wait(t->epoll_fd, event, EPOLL_EVENTS, 0);
 	for (int i = 0; i < count; i++) {
 		on_source(t, &event[i]);
 	}
 	t->turns_without_epoll = 0;
 	return count < EPOLL_EVENTS;
+}
+
+static bool
+collect(struct wf_tcp *t)
+{
+	struct epoll_event event[EPOLL_EVENTS];
+	int count = epoll_wait(t->epoll_fd, event, EPOLL_EVENTS, 0);
+	return take_in(t, event, count);
 }
 
 /* Free those whose DOWN went out in an earlier poll. */
@@ -266,14 +272,13 @@ find_only(const struct wf_tcp *t)
 static bool
 find_work(struct wf_tcp *t, bool due)
 {
-	bool idle = t->ready_count == 0;
 	struct wf_tcp_conn *only = find_only(t);
 	unsigned turns_max = only != NULL ? TURNS_OF_ONE_MAX : TURNS_WITHOUT_EPOLL_MAX;
 	if (due || ++t->turns_without_epoll >= turns_max) {
 		look_around(t, due);
 		return true;
 	}
-	if (!idle || (t->armed && !t->slept)) {
+	if (!t->slept && (t->ready_count > 0 || t->armed)) {
 		return true; /* if there were more, epoll_fd would be readable */
 	}
 	if (only == NULL) {
@@ -296,6 +301,9 @@ tcp_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 		reap_dead(t);
 	}
 	bool found = find_work(t, timer_is_due(t));
+	if (t->listener_readable) { /* tcp_wait may have heard of it, and nothing else looks */
+		wf_tcp_accept_all(t);
+	}
 	visit_ready(t, &events);
 	if (!found && events.count == 0) {
 		look_around(t, false);
@@ -313,13 +321,43 @@ tcp_wait_fd(struct wf_transport *transport)
 	return wf_tcp_of(transport)->epoll_fd;
 }
 
-static void
+/* Send what was posted. True: the ready have nothing left but DONEs. */
+static bool
+flush_ready(struct wf_tcp *t)
+{
+	for (struct wf_tcp_conn *c = t->ready_first; c != NULL; c = c->ready_next) {
+		if (c->state != WF_TCP_UP || c->rx.readable || c->rx.stalled) {
+			return false;
+		}
+		wf_tcp_flush(c);
+		if (c->tx.error != 0 || (c->tx.writable && !wf_tcp_tx_idle(c))) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Quiet: what epoll has not told makes its descriptor readable. */
+static bool
 tcp_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_tcp *t = wf_tcp_of(transport);
+	bool quiet = flush_ready(t) && !listener_waits(t);
 	t->armed = true;
-	t->armed_ns = t->ready_count > 0 ? 0 : t->timer_ns;
+	t->slept = t->slept || quiet;
+	t->armed_ns = quiet ? t->timer_ns : 0;
 	*deadline_ns = t->armed_ns;
+	return quiet;
+}
+
+static void
+tcp_wait(struct wf_transport *transport, uint64_t deadline_ns)
+{
+	struct wf_tcp *t = wf_tcp_of(transport);
+	struct epoll_event event[EPOLL_EVENTS];
+	int count = wf_wait_events(transport->env, t->epoll_fd, deadline_ns, event, EPOLL_EVENTS);
+	/* What ended it is here: the poll that follows need not look. */
+	t->slept = !take_in(t, event, count);
 }
 
 static void
@@ -345,6 +383,7 @@ static const struct wf_transport_ops tcp_ops = {
 	.poll = tcp_poll,
 	.wait_fd = tcp_wait_fd,
 	.arm = tcp_arm,
+	.wait = tcp_wait,
 	.wake = tcp_wake,
 };
 
@@ -367,6 +406,7 @@ tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	for (uint64_t entries = 1; entries < opts->op_max; entries *= 2) {
 		t->entry_mask = entries * 2 - 1;
 	}
+	t->body_max = opts->put_bytes_max > WF_MSG_BODY_MAX ? opts->put_bytes_max : WF_MSG_BODY_MAX;
 	t->info.name = "tcp";
 	t->info.put_bytes_max = opts->put_bytes_max;
 	t->timer_ns = WF_NEVER;

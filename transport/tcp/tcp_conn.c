@@ -49,13 +49,16 @@ wf_tcp_conn_buffers(struct wf_tcp_conn *c)
 {
 	struct wf_env *env = c->t->transport.env;
 	c->tx.entry = wf_zalloc_array(env, c->t->entry_mask + 1, sizeof(*c->tx.entry));
-	c->tx.ring = wf_zalloc(env, WF_TCP_MSG_RING_BYTES);
+	c->tx.piece = wf_zalloc_array(env, wf_tcp_piece_mask(c->t) + 1, sizeof(*c->tx.piece));
+	c->tx.ring = wf_zalloc(env, WF_TCP_RING_BYTES);
 	c->rx.buffer = wf_zalloc(env, WF_TCP_RX_BYTES);
-	if (c->tx.entry == NULL || c->tx.ring == NULL || c->rx.buffer == NULL) {
+	if (c->tx.entry == NULL || c->tx.piece == NULL || c->tx.ring == NULL ||
+	    c->rx.buffer == NULL) {
 		return wf_fail(WEFT_NOMEM, "%s: no memory for the connection's buffers, %zu bytes",
 			       c->peer,
 			       (size_t)(c->t->entry_mask + 1) * sizeof(*c->tx.entry) +
-				       WF_TCP_MSG_RING_BYTES + WF_TCP_RX_BYTES);
+				       (wf_tcp_piece_mask(c->t) + 1) * sizeof(*c->tx.piece) +
+				       WF_TCP_RING_BYTES + WF_TCP_RX_BYTES);
 	}
 	return WEFT_OK;
 }
@@ -82,7 +85,8 @@ wf_tcp_conn_destroy(struct wf_tcp_conn *c)
 	}
 	t->conn_count--;
 	wf_free(env, c->tx.entry, (t->entry_mask + 1) * sizeof(*c->tx.entry));
-	wf_free(env, c->tx.ring, WF_TCP_MSG_RING_BYTES);
+	wf_free(env, c->tx.piece, (wf_tcp_piece_mask(t) + 1) * sizeof(*c->tx.piece));
+	wf_free(env, c->tx.ring, WF_TCP_RING_BYTES);
 	wf_free(env, c->rx.buffer, WF_TCP_RX_BYTES);
 	wf_free(env, c, sizeof(*c));
 }
@@ -162,8 +166,7 @@ close_at_once(struct wf_tcp_conn *c)
 	}
 	wf_tcp_control(c, WF_TCP_CLOSE, NULL, 0);
 	ssize_t n = send(c->fd, c->control, c->tx.control_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-	c->tx.control_sent = c->tx.control_bytes;
-	c->t->info.bytes_sent += n > 0 ? (uint64_t)n : 0;
+	wf_tcp_control_sent(c, n > 0 ? (uint32_t)n : 0);
 }
 
 void

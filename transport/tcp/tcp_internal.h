@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "base/env.h"
 #include "transport/events.h"
@@ -36,9 +37,9 @@ enum wf_tcp_frame {
 #define WF_TCP_RX_BULK_BYTES                                                                       \
 	4096u /* read ahead while PUTs come: their payload has its own place                       \
 	       */
-#define WF_TCP_MSG_RING_BYTES (256u << 10) /* messages taken and not yet sent, per connection */
-#define WF_TCP_HEADS_MAX 256u              /* MSG events of one poll */
-#define WF_TCP_RX_BUDGET (512u << 10)      /* bytes that one connection may take in per poll */
+#define WF_TCP_RING_BYTES (256u << 10) /* of what was taken and is not yet sent, per connection */
+#define WF_TCP_HEADS_MAX 256u          /* MSG events of one poll */
+#define WF_TCP_RX_BUDGET (512u << 10)  /* bytes that one connection may take in per poll */
 #define WF_TCP_TX_BUDGET                                                                           \
 	(1u << 20)                  /* bytes that one connection may hand to the kernel per poll   \
 				     */
@@ -95,22 +96,25 @@ enum wf_tcp_state {
 /* An operation that was taken. */
 struct wf_tcp_entry {
 	uint64_t cookie;
-	const uint8_t *src;          /* PUT: payload; SEND: NULL */
-	uint64_t frame_bytes;        /* head included */
-	uint64_t ring_at;            /* SEND: where head and body lie */
-	uint64_t ring_end;           /* SEND: free up to here when sent */
-	uint8_t head[WF_HEAD_BYTES]; /* PUT */
+	uint64_t end;      /* of its frame, in the stream that is sent */
+	uint32_t ring_end; /* the ring is free up to here when it is sent */
+	bool is_put;
 };
 
 /* posted >= sent >= done; entry i is at i & entry_mask. */
 struct wf_tcp_tx {
 	struct wf_tcp_entry *entry; /* [entry_mask + 1] */
 	uint64_t posted, sent, done;
-	uint64_t frame_sent;           /* bytes of the frame `sent` that are out */
-	uint8_t *ring;                 /* WF_TCP_MSG_RING_BYTES */
-	uint64_t ring_head, ring_tail; /* taken up to head, free from tail; positions only grow */
-	uint64_t waiting_bytes;        /* of frames posted and not out */
-	/* Hello, verdict or CLOSE: goes before the entries that are not begun. */
+	/* Of the stream that is sent, in bytes: what was taken; what is out; where the frame begins
+	 * that is not out. */
+	uint64_t taken_bytes, sent_bytes, frame_at;
+	struct iovec *piece; /* of the entries that are not out; i is at i & wf_tcp_piece_mask */
+	uint64_t piece_first, piece_end;
+	uint8_t *ring; /* WF_TCP_RING_BYTES */
+	/* Taken up to head, free from tail. Positions grow, modulo 2^32, until the ring is empty.
+	 */
+	uint32_t ring_head, ring_tail;
+	/* Hello, verdict or CLOSE: goes before the entries, of which none is half out. */
 	uint32_t control_bytes, control_sent;
 	bool writable;
 	int error; /* errno that ended sending; 0: none */
@@ -178,6 +182,7 @@ struct wf_tcp {
 	struct wf_transport_info info;
 	char congestion[WF_TCP_CONGESTION_BYTES]; /* "": the system's */
 	uint64_t entry_mask;                      /* op_max, rounded up to a power of two, less 1 */
+	uint64_t body_max;                        /* of any frame */
 	int epoll_fd;
 	int wake_fd; /* eventfd, edge-triggered and never read: each write is one edge */
 	struct wf_tcp_source wake;
@@ -206,7 +211,7 @@ struct wf_tcp {
 	bool armed;
 	uint64_t armed_ns; /* deadline that arm gave */
 	unsigned heads_used;
-	struct wf_head heads[WF_TCP_HEADS_MAX];
+	struct wf_head heads[WF_TCP_HEADS_MAX + 1]; /* the first that is free is for decoding */
 };
 
 static inline struct wf_tcp *
@@ -219,6 +224,13 @@ static inline struct wf_tcp_conn *
 wf_tcp_conn_of(struct wf_conn *conn)
 {
 	return (struct wf_tcp_conn *)conn;
+}
+
+/* An operation makes at most two pieces. */
+static inline uint64_t
+wf_tcp_piece_mask(const struct wf_tcp *t)
+{
+	return 2 * t->entry_mask + 1;
 }
 
 /* The time of this poll. The clock is read when somebody asks first: no frame half here and nobody
@@ -337,12 +349,28 @@ void wf_tcp_control(struct wf_tcp_conn *c, enum wf_tcp_frame type, const void *b
 static inline bool
 wf_tcp_tx_idle(const struct wf_tcp_conn *c)
 {
-	return c->tx.sent == c->tx.posted && c->tx.control_sent == c->tx.control_bytes;
+	return c->tx.sent_bytes == c->tx.taken_bytes;
+}
+/* `bytes` of it are out. */
+static inline void
+wf_tcp_control_sent(struct wf_tcp_conn *c, uint32_t bytes)
+{
+	c->t->info.bytes_sent += bytes;
+	c->tx.control_sent += bytes;
+	c->tx.sent_bytes += bytes;
+	c->tx.frame_at = c->tx.sent_bytes;
 }
 /* Nothing of a frame is half out. */
 bool wf_tcp_tx_between_frames(const struct wf_tcp_conn *c);
+void wf_tcp_flush_now(struct wf_tcp_conn *c);
 /* Hand bytes to the kernel until it has enough or the budget is used up. */
-void wf_tcp_flush(struct wf_tcp_conn *c);
+static inline void
+wf_tcp_flush(struct wf_tcp_conn *c)
+{
+	if (c->tx.writable && !wf_tcp_tx_idle(c)) {
+		wf_tcp_flush_now(c);
+	}
+}
 /* DONE for what is sent, or, with LOST, for everything. */
 void wf_tcp_emit_done(struct wf_tcp_conn *c, struct wf_events *events, enum weft_status status);
 

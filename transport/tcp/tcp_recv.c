@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "base/syscalls.h"
 
 WF_STATIC_ASSERT(WF_TCP_RX_BYTES >= 2 * (WF_HEAD_BYTES + WF_MSG_BODY_MAX), "a frame always fits");
 
@@ -69,6 +70,7 @@ payload_is_sound(const struct wf_head *head, const uint8_t *body)
 	       wf_crc32c(0, body, head->body_bytes) == head->payload_crc;
 }
 
+/* `head` is the first of the transport's that is free. */
 static enum step
 msg_step(struct wf_tcp_conn *c, struct wf_events *events, const struct wf_head *head)
 {
@@ -90,10 +92,9 @@ msg_step(struct wf_tcp_conn *c, struct wf_events *events, const struct wf_head *
 		wf_tcp_conn_down(c, WEFT_PROTOCOL, "the body of a message fails its CRC");
 		return STEP_DOWN;
 	}
-	struct wf_head *kept = &c->t->heads[c->t->heads_used++];
-	*kept = *head;
+	c->t->heads_used++; /* the caller's */
 	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_MSG);
-	event->msg.head = kept;
+	event->msg.head = head;
 	event->msg.body = body;
 	rx->begin += frame_bytes;
 	rx->lent_turn = c->t->turn;
@@ -127,17 +128,15 @@ static enum step
 head_step(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	struct wf_tcp_rx *rx = &c->rx;
-	uint64_t body_max = c->t->opts.put_bytes_max;
-	body_max = body_max > WF_MSG_BODY_MAX ? body_max : WF_MSG_BODY_MAX;
-	struct wf_head head;
-	if (wf_head_decode(rx->buffer + rx->begin, body_max, &head) != WEFT_OK) {
+	struct wf_head *head = &c->t->heads[c->t->heads_used];
+	if (wf_head_decode(rx->buffer + rx->begin, c->t->body_max, head) != WEFT_OK) {
 		wf_tcp_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
 		return STEP_DOWN;
 	}
-	if (head.service != WF_SERVICE_TRANSPORT) {
-		return msg_step(c, events, &head);
+	if (head->service != WF_SERVICE_TRANSPORT) {
+		return msg_step(c, events, head);
 	}
-	return frame_step(c, &head);
+	return frame_step(c, head);
 }
 
 /* All frames that are here, and as much of the last as there is. */
@@ -178,32 +177,25 @@ make_room(struct wf_tcp_conn *c)
 	return true;
 }
 
-/* One readv: the rest of a PUT to its place, what follows into the buffer. Returns as readv does.
- */
+/* The rest of a PUT to its place, what follows into the buffer. Returns as readv does. */
 static ssize_t
 read_stream(struct wf_tcp_conn *c, uint64_t *asked)
 {
 	struct wf_tcp_rx *rx = &c->rx;
-	struct iovec iov[2];
-	int count = 0;
-	*asked = 0;
-	if (rx->put_open) {
-		WF_ASSERT(rx->put.left > 0 && buffered(rx) == 0);
-		iov[count++] = (struct iovec){.iov_base = rx->put.at, .iov_len = rx->put.left};
-		*asked += rx->put.left;
-	}
+	uint8_t *at = rx->buffer + rx->end;
 	uint32_t room = WF_TCP_RX_BYTES - rx->end;
 	if (rx->bulk && room > WF_TCP_RX_BULK_BYTES) {
 		room = WF_TCP_RX_BULK_BYTES;
 	}
-	if (room > 0) {
-		iov[count++] = (struct iovec){.iov_base = rx->buffer + rx->end, .iov_len = room};
-		*asked += room;
+	WF_ASSERT(room > 0); /* make_room */
+	*asked = room;
+	if (!rx->put_open) {
+		return wf_sys_recv(c->fd, at, room, 0);
 	}
-	if (count == 1) { /* the cheaper one, and nearly all small frames */
-		return recv(c->fd, iov[0].iov_base, iov[0].iov_len, 0);
-	}
-	return readv(c->fd, iov, count);
+	WF_ASSERT(rx->put.left > 0 && buffered(rx) == 0);
+	*asked += rx->put.left;
+	const struct iovec iov[] = {{rx->put.at, rx->put.left}, {at, room}};
+	return readv(c->fd, iov, WF_ARRAY_COUNT(iov));
 }
 
 static void

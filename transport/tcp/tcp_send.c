@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_send: the queue of a connection and its way into the socket. Operations that were taken sit
- * in a ring of entries; messages are copied into a ring of bytes beside it; several frames leave in
- * one sendmsg. Thread: the transport's owner. */
+/* tcp_send: the queue of a connection and its way into the socket. Heads, messages and small
+ * payloads of what was taken lie one behind the other in a ring of bytes; larger payloads are sent
+ * from where they are. The pieces that this makes wait in order, those that are neighbours as one,
+ * and several leave in one call. Thread: the transport's owner. */
 #include "transport/tcp/tcp_internal.h"
 
 #include <errno.h>
@@ -10,13 +11,17 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "base/syscalls.h"
 
-#define IOV_MAX_USED 64
-/* post sends at once when so much waits; less goes with the next poll, together. */
+#define IOV_MAX_USED 64u
+/* post sends at once when so much waits; less goes with the next poll or arm, together. */
 #define FLUSH_BYTES (16u << 10)
+/* A payload that is no longer is copied behind its head: cheaper than a piece of its own. */
+#define COPY_BYTES_MAX 256u
 
-WF_STATIC_ASSERT((WF_TCP_MSG_RING_BYTES & (WF_TCP_MSG_RING_BYTES - 1)) == 0, "a power of two");
-WF_STATIC_ASSERT(WF_TCP_MSG_RING_BYTES >= 4 * (WF_HEAD_BYTES + WF_MSG_BODY_MAX), "a few messages");
+WF_STATIC_ASSERT((WF_TCP_RING_BYTES & (WF_TCP_RING_BYTES - 1)) == 0, "a power of two");
+WF_STATIC_ASSERT(WF_TCP_RING_BYTES >= 4 * (WF_HEAD_BYTES + WF_MSG_BODY_MAX), "a few messages");
+WF_STATIC_ASSERT(COPY_BYTES_MAX <= WF_MSG_BODY_MAX, "no longer than a message");
 
 static struct wf_tcp_entry *
 entry_at(const struct wf_tcp_conn *c, uint64_t number)
@@ -24,43 +29,51 @@ entry_at(const struct wf_tcp_conn *c, uint64_t number)
 	return &c->tx.entry[number & c->t->entry_mask];
 }
 
-/* Position for `bytes` in one piece; false: no room now. */
-static bool
-ring_take(struct wf_tcp_tx *tx, uint64_t bytes, struct wf_tcp_entry *entry)
+static struct iovec *
+piece_at(const struct wf_tcp_conn *c, uint64_t number)
+{
+	return &c->tx.piece[number & wf_tcp_piece_mask(c->t)];
+}
+
+/* `bytes` of the ring, and `*end`, where they end; NULL: no room now. */
+static uint8_t *
+ring_take(struct wf_tcp_tx *tx, uint32_t bytes, uint32_t *end)
 {
 	if (tx->ring_head == tx->ring_tail) {
 		tx->ring_head = 0; /* stay where the cache is warm */
 		tx->ring_tail = 0;
 	}
-	uint64_t at = tx->ring_head;
-	uint64_t left = WF_TCP_MSG_RING_BYTES - (at & (WF_TCP_MSG_RING_BYTES - 1));
+	uint32_t at = tx->ring_head;
+	uint32_t left = WF_TCP_RING_BYTES - (at & (WF_TCP_RING_BYTES - 1));
 	if (left < bytes) {
 		at += left;
 	}
-	if (at + bytes - tx->ring_tail > WF_TCP_MSG_RING_BYTES) {
-		return false;
+	if (at + bytes - tx->ring_tail > WF_TCP_RING_BYTES) {
+		return NULL;
 	}
-	entry->ring_at = at;
-	entry->ring_end = at + bytes;
-	tx->ring_head = entry->ring_end;
-	return true;
+	tx->ring_head = at + bytes;
+	*end = tx->ring_head;
+	return tx->ring + (at & (WF_TCP_RING_BYTES - 1));
 }
 
-static uint8_t *
-ring_bytes(const struct wf_tcp_tx *tx, const struct wf_tcp_entry *entry)
+/* What lies behind the last piece goes on with it. */
+static void
+add_piece(struct wf_tcp_conn *c, const uint8_t *at, uint64_t bytes)
 {
-	return tx->ring + (entry->ring_at & (WF_TCP_MSG_RING_BYTES - 1));
+	struct wf_tcp_tx *tx = &c->tx;
+	struct iovec *last = piece_at(c, tx->piece_end - 1);
+	if (tx->piece_end != tx->piece_first &&
+	    (const uint8_t *)last->iov_base + last->iov_len == at) {
+		last->iov_len += bytes;
+		return;
+	}
+	/* sendmsg only reads; struct iovec cannot say so. */
+	*piece_at(c, tx->piece_end++) = (struct iovec){(void *)(uintptr_t)at, bytes};
 }
 
-static bool
-take_send(struct wf_tcp_conn *c, const struct wf_op *op, struct wf_tcp_entry *entry)
+static void
+encode_send(const struct wf_op *op, uint8_t *out)
 {
-	uint64_t bytes = WF_HEAD_BYTES + op->body_bytes;
-	if (!ring_take(&c->tx, bytes, entry)) {
-		return false;
-	}
-	entry->src = NULL;
-	entry->frame_bytes = bytes;
 	struct wf_head head = *op->head;
 	head.version = 0;
 	head.body_bytes = op->body_bytes;
@@ -68,16 +81,11 @@ take_send(struct wf_tcp_conn *c, const struct wf_op *op, struct wf_tcp_entry *en
 	if ((head.flags & WF_HEAD_PAYLOAD_CRC) != 0) {
 		head.payload_crc = wf_crc32c(0, op->body, op->body_bytes);
 	}
-	uint8_t *out = ring_bytes(&c->tx, entry);
 	wf_head_encode(&head, out);
-	if (op->body_bytes > 0) {
-		memcpy(out + WF_HEAD_BYTES, op->body, op->body_bytes);
-	}
-	return true;
 }
 
 static void
-take_put(const struct wf_op *op, struct wf_tcp_entry *entry)
+encode_put(const struct wf_op *op, uint8_t *out)
 {
 	struct wf_head head = {
 		.service = WF_SERVICE_TRANSPORT,
@@ -87,28 +95,42 @@ take_put(const struct wf_op *op, struct wf_tcp_entry *entry)
 		.offset = op->offset,
 	};
 	wf_grant_key_read(&op->key, &head.region, &head.request_id);
-	wf_head_encode(&head, entry->head);
-	entry->src = op->src;
-	entry->frame_bytes = WF_HEAD_BYTES + op->bytes;
+	wf_head_encode(&head, out);
 }
 
 static bool
 take(struct wf_tcp_conn *c, const struct wf_op *op)
 {
-	if (c->tx.posted - c->tx.done == c->t->opts.op_max) {
+	struct wf_tcp_tx *tx = &c->tx;
+	bool is_put = op->kind == WF_OP_PUT;
+	const void *payload = is_put ? op->src : op->body;
+	uint64_t bytes = is_put ? op->bytes : op->body_bytes;
+	uint32_t copied = is_put && bytes > COPY_BYTES_MAX ? 0 : (uint32_t)bytes;
+	struct wf_tcp_entry *entry = entry_at(c, tx->posted);
+	if (tx->posted - tx->done == c->t->opts.op_max) {
 		return false;
 	}
-	struct wf_tcp_entry *entry = entry_at(c, c->tx.posted);
-	if (op->kind == WF_OP_SEND) {
-		if (!take_send(c, op, entry)) {
-			return false;
-		}
-	} else {
-		take_put(op, entry);
+	uint8_t *out = ring_take(tx, WF_HEAD_BYTES + copied, &entry->ring_end);
+	if (out == NULL) {
+		return false;
 	}
+	if (is_put) {
+		encode_put(op, out);
+	} else {
+		encode_send(op, out);
+	}
+	if (copied > 0) {
+		memcpy(out + WF_HEAD_BYTES, payload, copied);
+	}
+	add_piece(c, out, WF_HEAD_BYTES + copied);
+	if (bytes > copied) {
+		add_piece(c, payload, bytes);
+	}
+	tx->taken_bytes += WF_HEAD_BYTES + bytes;
+	tx->posted++;
+	entry->end = tx->taken_bytes;
 	entry->cookie = op->cookie;
-	c->tx.posted++;
-	c->tx.waiting_bytes += entry->frame_bytes;
+	entry->is_put = is_put;
 	return true;
 }
 
@@ -156,7 +178,7 @@ wf_tcp_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, un
 	st = take_all(c, ops, op_count, taken);
 	if (*taken > 0) {
 		wf_tcp_conn_ready(c);
-		if (c->tx.waiting_bytes >= FLUSH_BYTES && c->tx.writable) {
+		if (c->tx.taken_bytes - c->tx.sent_bytes >= FLUSH_BYTES && c->tx.writable) {
 			wf_tcp_flush(c);
 		}
 	}
@@ -179,87 +201,49 @@ wf_tcp_control(struct wf_tcp_conn *c, enum wf_tcp_frame type, const void *body, 
 	}
 	c->tx.control_bytes = (uint32_t)(WF_HEAD_BYTES + bytes);
 	c->tx.control_sent = 0;
+	c->tx.taken_bytes += c->tx.control_bytes;
 	wf_tcp_conn_ready(c);
 }
 
 bool
 wf_tcp_tx_between_frames(const struct wf_tcp_conn *c)
 {
-	return c->tx.frame_sent == 0 && c->tx.control_sent == c->tx.control_bytes;
+	return c->tx.control_sent == c->tx.control_bytes && c->tx.sent_bytes == c->tx.frame_at;
 }
 
-/* Append [base + skip, base + bytes) unless it is out already; `*skip` shrinks. */
+/* `bytes` of the pieces are out. */
 static void
-iov_add(struct iovec *iov, unsigned *count, const uint8_t *base, uint64_t bytes, uint64_t *skip)
+drop_pieces(struct wf_tcp_conn *c, uint64_t bytes)
 {
-	if (*skip >= bytes) {
-		*skip -= bytes;
-		return;
-	}
-	/* sendmsg only reads; struct iovec cannot say so. */
-	iov[*count].iov_base = (void *)(uintptr_t)(base + *skip);
-	iov[*count].iov_len = bytes - *skip;
-	*skip = 0;
-	(*count)++;
-}
-
-static unsigned
-gather(const struct wf_tcp_conn *c, struct iovec *iov, uint64_t *bytes)
-{
-	unsigned count = 0;
-	uint64_t skip = c->tx.control_sent;
-	*bytes = c->tx.control_bytes - c->tx.control_sent;
-	if (*bytes > 0) {
-		iov_add(iov, &count, c->control, c->tx.control_bytes, &skip);
-	}
-	skip = c->tx.frame_sent;
-	for (uint64_t i = c->tx.sent; i < c->tx.posted && count + 2 <= IOV_MAX_USED; i++) {
-		const struct wf_tcp_entry *entry = entry_at(c, i);
-		*bytes += entry->frame_bytes - skip;
-		if (entry->src == NULL) {
-			iov_add(iov, &count, ring_bytes(&c->tx, entry), entry->frame_bytes, &skip);
-		} else {
-			iov_add(iov, &count, entry->head, WF_HEAD_BYTES, &skip);
-			iov_add(iov, &count, entry->src, entry->frame_bytes - WF_HEAD_BYTES, &skip);
+	while (bytes > 0) {
+		struct iovec *piece = piece_at(c, c->tx.piece_first);
+		if (bytes < piece->iov_len) {
+			piece->iov_base = (uint8_t *)piece->iov_base + bytes;
+			piece->iov_len -= bytes;
+			return;
 		}
-		if (*bytes >= WF_TCP_TX_BUDGET) {
-			break;
-		}
-	}
-	return count;
-}
-
-static void
-entry_sent(struct wf_tcp_conn *c, const struct wf_tcp_entry *entry)
-{
-	c->tx.frame_sent = 0;
-	c->tx.sent++;
-	if (entry->src == NULL) {
-		c->tx.ring_tail = entry->ring_end;
-		c->t->info.msgs_sent++;
-	} else {
-		c->t->info.puts_sent++;
+		bytes -= piece->iov_len;
+		c->tx.piece_first++;
 	}
 }
 
 static void
 advance(struct wf_tcp_conn *c, uint64_t bytes)
 {
+	struct wf_tcp_tx *tx = &c->tx;
 	c->t->info.bytes_sent += bytes;
-	uint64_t control_left = c->tx.control_bytes - c->tx.control_sent;
-	uint64_t control = bytes < control_left ? bytes : control_left;
-	c->tx.control_sent += (uint32_t)control;
-	bytes -= control;
-	c->tx.waiting_bytes -= bytes;
-	while (bytes > 0) {
-		const struct wf_tcp_entry *entry = entry_at(c, c->tx.sent);
-		uint64_t left = entry->frame_bytes - c->tx.frame_sent;
-		if (bytes < left) {
-			c->tx.frame_sent += bytes;
+	tx->sent_bytes += bytes;
+	drop_pieces(c, bytes);
+	while (tx->sent < tx->posted) {
+		const struct wf_tcp_entry *entry = entry_at(c, tx->sent);
+		if (entry->end > tx->sent_bytes) {
 			return;
 		}
-		bytes -= left;
-		entry_sent(c, entry);
+		tx->frame_at = entry->end;
+		tx->ring_tail = entry->ring_end;
+		tx->sent++;
+		c->t->info.puts_sent += entry->is_put ? 1 : 0;
+		c->t->info.msgs_sent += entry->is_put ? 0 : 1;
 	}
 }
 
@@ -293,16 +277,57 @@ flush_failed(struct wf_tcp_conn *c, int err)
 	wf_tcp_conn_ready(c);
 }
 
+/* What goes before the entries. True: it is out. */
+static bool
+flush_control(struct wf_tcp_conn *c)
+{
+	struct wf_tcp_tx *tx = &c->tx;
+	uint32_t left = tx->control_bytes - tx->control_sent;
+	ssize_t n = send(c->fd, c->control + tx->control_sent, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0) {
+		flush_failed(c, errno);
+		return false;
+	}
+	wf_tcp_control_sent(c, (uint32_t)n);
+	if ((uint64_t)n < left) {
+		wait_for_room(c);
+	}
+	return (uint64_t)n == left;
+}
+
+/* The first pieces, up to about the budget, in one call. `*bytes`: how many they are. */
+static ssize_t
+send_pieces(struct wf_tcp_conn *c, uint64_t *bytes)
+{
+	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+	struct iovec *first = piece_at(c, c->tx.piece_first);
+	uint64_t most = c->tx.piece_end - c->tx.piece_first;
+	uint64_t in_row = (uint64_t)(c->tx.piece + wf_tcp_piece_mask(c->t) + 1 - first);
+	most = most < in_row ? most : in_row;
+	most = most < IOV_MAX_USED ? most : IOV_MAX_USED;
+	WF_ASSERT(most > 0);
+	*bytes = first->iov_len;
+	if (most == 1) {
+		return wf_sys_send(c->fd, first->iov_base, first->iov_len, flags);
+	}
+	unsigned count = 1;
+	for (; count < most && *bytes < WF_TCP_TX_BUDGET; count++) {
+		*bytes += first[count].iov_len;
+	}
+	const struct msghdr msg = {.msg_iov = first, .msg_iovlen = count};
+	return sendmsg(c->fd, &msg, flags);
+}
+
 void
-wf_tcp_flush(struct wf_tcp_conn *c)
+wf_tcp_flush_now(struct wf_tcp_conn *c)
 {
 	uint64_t budget = WF_TCP_TX_BUDGET;
+	if (c->tx.control_sent < c->tx.control_bytes && !flush_control(c)) {
+		return;
+	}
 	while (c->tx.writable && budget > 0 && !wf_tcp_tx_idle(c)) {
-		struct iovec iov[IOV_MAX_USED];
 		uint64_t bytes = 0;
-		struct msghdr msg = {.msg_iov = iov, .msg_iovlen = gather(c, iov, &bytes)};
-		WF_ASSERT(msg.msg_iovlen > 0);
-		ssize_t n = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send_pieces(c, &bytes);
 		if (n < 0) {
 			flush_failed(c, errno);
 			return;

@@ -62,6 +62,7 @@ wf_verbs_stranger(struct wf_verbs *t, const char *why)
 static void
 on_wake(struct wf_verbs *t)
 {
+	wf_verbs_registrations_visit(t);
 	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
 		if (t->conn[i] != NULL && t->conn[i]->task.running) {
 			wf_verbs_connect_visit(t->conn[i]);
@@ -131,7 +132,7 @@ reap_dead(struct wf_verbs *t)
 	}
 	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
 		struct wf_verbs_device *dev = t->device[i];
-		if (dev != NULL && dev->gone && dev->conn_count == 0) {
+		if (dev != NULL && dev->gone && dev->conn_count == 0 && dev->registering == 0) {
 			wf_verbs_device_close(dev);
 			t->device[i] = NULL;
 			wf_verbs_devices_forget(t);
@@ -248,6 +249,7 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 		t->now_ns = wf_now_ns(transport->env);
 	}
 	wf_verbs_rx_take_back(t);
+	flush_shared(t); /* here, and not with the event: the caller may have an answer to give */
 	reap_dead(t);
 	poll_queues(t);
 	/* What an armed poll would find behind a descriptor ends the sleep anyway. */
@@ -257,7 +259,6 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 	}
 	run_timers(t);
 	visit_ready(t, &events);
-	flush_shared(t);
 	*event_count = events.count;
 	settle_armed(t, events.count);
 	return WEFT_OK;
@@ -277,7 +278,7 @@ arm_cq(struct wf_verbs_cq *q)
 	}
 }
 
-static void
+static bool
 verbs_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_verbs *t = wf_verbs_of(transport);
@@ -291,6 +292,7 @@ verbs_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	}
 	t->armed_ns = t->ready_count > 0 ? 0 : t->timer_ns;
 	*deadline_ns = t->armed_ns;
+	return false; /* what completed before it was armed wakes nobody */
 }
 
 static void
@@ -327,6 +329,10 @@ verbs_close(struct wf_transport *transport)
 	struct wf_verbs *t = wf_verbs_of(transport);
 	struct wf_env *env = transport->env;
 	close_conns(t);
+	while (t->registrations != NULL) {
+		wf_verbs_registrations_visit(t);
+		wf_wait(env, -1, wf_now_ns(env) + WF_NS_PER_MS);
+	}
 	wf_verbs_listeners_close(t);
 	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
 		if (t->device[i] != NULL) {
@@ -363,6 +369,7 @@ static const struct wf_transport_ops verbs_ops = {
 	.poll = verbs_poll,
 	.wait_fd = verbs_wait_fd,
 	.arm = verbs_arm,
+	.wait = wf_wait_on_fd,
 	.wake = verbs_wake,
 };
 

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "transport/rdma.h"
 #include "transport/verbs/verbs_lib.h"
+#include "transport/verbs/verbs_rails.h"
 #include "transport/verbs/verbs_settings.h"
 
 #define DEVICES_FOLDER "/sys/class/infiniband"
@@ -20,6 +22,8 @@ struct search {
 	const struct wf_verbs_lib *lib;
 	struct rdma_event_channel *channel;
 	struct wf_verbs_settings settings;
+	struct wf_verbs_candidate found[WF_VERBS_CANDIDATES_MAX];
+	unsigned count;
 };
 
 enum weft_status
@@ -41,21 +45,30 @@ wf_rdma_present(void)
 	return wf_verbs_lib_get(&lib);
 }
 
+/* Ask where `address` leads. False: not to a device that is wanted. */
 static bool
-is_wanted(const struct search *search, struct sockaddr *address)
+ask(struct search *search, struct sockaddr *address, struct wf_verbs_candidate *out)
 {
 	const struct wf_verbs_settings *s = &search->settings;
 	struct rdma_cm_id *id = NULL;
+	int place = -1;
 	if (search->lib->create_id(search->channel, &id, NULL, RDMA_PS_TCP) != 0) {
 		return false;
 	}
-	bool wanted = search->lib->bind_addr(id, address) == 0 && id->verbs != NULL;
-	if (wanted && s->device[0] != '\0') {
-		wanted = strcmp(search->lib->get_device_name(id->verbs->device), s->device) == 0;
+	if (search->lib->bind_addr(id, address) == 0 && id->verbs != NULL &&
+	    (s->port == 0 || s->port == id->port_num)) {
+		const char *name = search->lib->get_device_name(id->verbs->device);
+		place = wf_verbs_settings_find_device(s, name);
+		snprintf(out->address.device, sizeof(out->address.device), "%s", name);
+		out->address.port = id->port_num;
 	}
-	wanted = wanted && (s->port == 0 || s->port == id->port_num);
 	(void)search->lib->destroy_id(id);
-	return wanted;
+	if (place < 0) {
+		return false;
+	}
+	out->place = (unsigned)place;
+	out->distance = wf_verbs_rails_distance(out->address.device, s->node);
+	return true;
 }
 
 /* The address as bytes; NULL: none that another host could go to. */
@@ -79,18 +92,20 @@ address_of(const struct ifaddrs *entry)
 }
 
 static void
-look_at_all(const struct search *search, const struct ifaddrs *list, struct wf_rdma_addresses *out)
+look_at_all(struct search *search, const struct ifaddrs *list)
 {
 	unsigned binds = 0;
 	for (const struct ifaddrs *entry = list; entry != NULL; entry = entry->ifa_next) {
 		const void *bytes = address_of(entry);
-		if (bytes == NULL || out->count == WF_RDMA_ADDRESSES_MAX || binds++ >= BINDS_MAX) {
+		if (bytes == NULL || search->count == WF_VERBS_CANDIDATES_MAX ||
+		    binds++ >= BINDS_MAX) {
 			continue;
 		}
-		if (is_wanted(search, entry->ifa_addr)) {
-			(void)inet_ntop(entry->ifa_addr->sa_family, bytes, out->text[out->count],
+		struct wf_verbs_candidate *found = &search->found[search->count];
+		if (ask(search, entry->ifa_addr, found)) {
+			(void)inet_ntop(entry->ifa_addr->sa_family, bytes, found->address.text,
 					WF_RDMA_ADDRESS_BYTES);
-			out->count++;
+			search->count++;
 		}
 	}
 }
@@ -114,10 +129,12 @@ wf_rdma_addresses(const char *settings, struct wf_rdma_addresses *out)
 				     "the connection manager of RDMA (/dev/infiniband/rdma_cm)");
 	}
 	if (getifaddrs(&list) == 0) {
-		look_at_all(&search, list, out);
+		look_at_all(&search, list);
 		freeifaddrs(list);
 	}
 	search.lib->destroy_event_channel(search.channel);
+	out->named = search.settings.device[0] != '\0';
+	wf_verbs_rails_order(search.found, search.count, search.settings.lane, out);
 	if (out->count == 0) {
 		return wf_fail(WEFT_UNAVAILABLE,
 			       "no address of this host leads to an RDMA device%s%s (ip address "
@@ -126,4 +143,50 @@ wf_rdma_addresses(const char *settings, struct wf_rdma_addresses *out)
 			       search.settings.device);
 	}
 	return WEFT_OK;
+}
+
+/* `a` and `b` are the same where `mask` has ones. */
+static bool
+agree(const void *a, const void *b, const void *mask, size_t bytes)
+{
+	const uint8_t *left = a;
+	const uint8_t *right = b;
+	const uint8_t *bits = mask;
+	for (size_t i = 0; i < bytes; i++) {
+		if (((left[i] ^ right[i]) & bits[i]) != 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static const void *
+bytes_of(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET) {
+		return &((const struct sockaddr_in *)(const void *)address)->sin_addr;
+	}
+	return &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+}
+
+bool
+wf_rdma_is_on_link(const char *address)
+{
+	uint8_t wanted[16];
+	int family = inet_pton(AF_INET, address, wanted) == 1 ? AF_INET : AF_INET6;
+	struct ifaddrs *list = NULL;
+	bool found = false;
+	if ((family == AF_INET6 && inet_pton(AF_INET6, address, wanted) != 1) ||
+	    getifaddrs(&list) != 0) {
+		return false;
+	}
+	for (const struct ifaddrs *entry = list; entry != NULL && !found; entry = entry->ifa_next) {
+		if (address_of(entry) != NULL && entry->ifa_netmask != NULL &&
+		    entry->ifa_addr->sa_family == family) {
+			found = agree(wanted, bytes_of(entry->ifa_addr),
+				      bytes_of(entry->ifa_netmask), family == AF_INET ? 4 : 16);
+		}
+	}
+	freeifaddrs(list);
+	return found;
 }

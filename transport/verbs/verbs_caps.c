@@ -2,8 +2,10 @@
 /* verbs_caps: what a device can, and which of its addresses to use. Thread: the transport's owner.
  */
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "transport/rdma.h"
 #include "transport/verbs/verbs_internal.h"
 
 /* rxe takes a receive buffer only from the queue pair's own domain, whatever the queue says, and
@@ -73,13 +75,13 @@ wf_verbs_caps_read(struct wf_verbs_device *dev)
 		return wf_fail_errno(WEFT_IO, err, "%s: cannot be asked what it can", dev->name);
 	}
 	caps->iwarp = dev->context->device->transport_type == IBV_TRANSPORT_IWARP;
-	caps->window_is_loose = attr.vendor_id == VENDOR_RXE;
+	caps->window_is_loose = attr.vendor_id == VENDOR_RXE && s->window != WF_VERBS_ON;
 	caps->query_is_true = !caps->iwarp;
 	caps->own_addresses = attr.vendor_id != VENDOR_SIW;
 	caps->odd_offsets = attr.vendor_id == VENDOR_SIW;
-	caps->immediate = !caps->iwarp && s->immediate == WF_VERBS_AUTO;
-	caps->window = has_windows(&attr) && s->window == WF_VERBS_AUTO;
-	caps->shared_queue = may_share(caps, &attr) && s->shared_queue == WF_VERBS_AUTO;
+	caps->immediate = !caps->iwarp && s->immediate != WF_VERBS_OFF;
+	caps->window = has_windows(&attr) && s->window != WF_VERBS_OFF;
+	caps->shared_queue = may_share(caps, &attr) && s->shared_queue != WF_VERBS_OFF;
 	caps->message_max = port.max_msg_sz == 0 || port.max_msg_sz > MESSAGE_BYTES_MAX
 				    ? MESSAGE_BYTES_MAX
 				    : port.max_msg_sz;
@@ -175,25 +177,53 @@ gid_address(const union ibv_gid *gid, int family, struct sockaddr_storage *out)
 	}
 }
 
-enum weft_status
-wf_verbs_source_address(struct wf_verbs *t, int family, struct sockaddr_storage *out)
+/* On InfiniBand and iWARP the table has no addresses: the device's interfaces have. */
+static enum weft_status
+address_of_interface(const char *device, int family, struct sockaddr_storage *out)
 {
-	const char *name = t->settings.device;
-	struct ibv_context *context = open_named(t->lib, name);
+	struct wf_rdma_addresses found;
+	char settings[WF_VERBS_DEVICE_BYTES + 16];
+	snprintf(settings, sizeof(settings), "device=%s", device);
+	enum weft_status st = wf_rdma_addresses(settings, &found);
+	for (unsigned i = 0; st == WEFT_OK && i < found.count; i++) {
+		struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+		struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+		memset(out, 0, sizeof(*out));
+		out->ss_family = (sa_family_t)family;
+		void *at = family == AF_INET ? (void *)&v4->sin_addr : (void *)&v6->sin6_addr;
+		if (inet_pton(family, found.at[i].text, at) == 1) {
+			return WEFT_OK;
+		}
+	}
+	return st != WEFT_OK
+		       ? st
+		       : wf_fail(WEFT_UNAVAILABLE, "device=%s: none of its %u addresses is %s",
+				 device, found.count, family == AF_INET ? "IPv4" : "IPv6");
+}
+
+enum weft_status
+wf_verbs_source_address(struct wf_verbs *t, const char *device, int family,
+			struct sockaddr_storage *out)
+{
+	struct ibv_context *context = open_named(t->lib, device);
 	if (context == NULL) {
 		return wf_fail(WEFT_UNAVAILABLE,
 			       "device=%s: there is no such RDMA device; rdma link show lists them",
-			       name);
+			       device);
 	}
 	struct ibv_gid_entry entries[GIDS_MAX];
-	unsigned count = read_gids(t, context, entries);
+	bool iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
+	unsigned count = iwarp ? 0 : read_gids(t, context, entries);
 	(void)t->lib->close_device(context);
 	int at = wf_verbs_gid_pick(entries, count, family);
-	if (at < 0) {
-		return wf_fail(WEFT_UNAVAILABLE,
-			       "device=%s: none of its %u addresses is RoCE v2 %s", name, count,
+	if (at >= 0) {
+		gid_address(&entries[at].gid, family, out);
+		return WEFT_OK;
+	}
+	if (t->settings.gid >= 0) {
+		return wf_fail(WEFT_UNAVAILABLE, "device=%s: its address %d is not RoCE v2 %s",
+			       device, t->settings.gid,
 			       family == AF_INET ? "over IPv4" : "over IPv6");
 	}
-	gid_address(&entries[at].gid, family, out);
-	return WEFT_OK;
+	return address_of_interface(device, family, out);
 }

@@ -237,9 +237,8 @@ wf_verbs_cm_read(struct wf_verbs *t)
 
 /* ---- accepting end ---- */
 
-/* What this end has not got for a link; nobody above has heard of the connection. */
-static void
-deny_link(struct wf_verbs_conn *c)
+void
+wf_verbs_deny(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_private p = wf_verbs_private_of(c, WF_VERBS_DENY);
 	uint8_t data[WF_VERBS_PRIVATE_MAX];
@@ -260,7 +259,7 @@ wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdic
 		st = wf_verbs_link_start(c);
 	}
 	if (st != WEFT_OK && !c->visible) {
-		deny_link(c);
+		wf_verbs_deny(c);
 	}
 	if (st != WEFT_OK) {
 		wf_verbs_conn_down(c, st, "%s", weft_last_error());
@@ -315,6 +314,10 @@ wf_verbs_shake_emit(struct wf_verbs_conn *c, struct wf_events *events)
 {
 	if (!c->incoming && c->verdict_is_no) {
 		wf_verbs_conn_down(c, WEFT_REFUSED, "refused by the peer");
+		return;
+	}
+	if (wf_verbs_regions_hold_up(c)) {
+		c->deadline_ns = WF_NEVER; /* no fault of the peer's */
 		return;
 	}
 	if (wf_events_full(events)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verbs_conn: the states of a connection, and its end.
  *
- *   RESOLVING - ADDRESSING - ROUTING - CONNECTING - SHAKING - DECIDED - UP   connecting end
- *                                      (SHAKING -) DECIDED - WAITING - UP    accepting end
- *   UP - DRAINING - LINGERING - DYING - DEAD; any - (ENDING -) DYING - DEAD
+ *   RESOLVING - ADDRESSING - ROUTING - PREPARING - CONNECTING - SHAKING - DECIDED - UP   connecting
+ *                                                  (SHAKING -) DECIDED - WAITING - UP   accepting
+ * end UP - DRAINING - LINGERING - DYING - DEAD; any - (ENDING -) DYING - DEAD
  *
  * SHAKING is passed through by an accepting end only where the hello was too long for the request.
  * Thread: the transport's owner. */
@@ -250,10 +250,11 @@ serve(struct wf_verbs_conn *c, struct wf_events *events)
 {
 	wf_verbs_emit_done(c, events, WEFT_OK);
 	wf_verbs_receive(c, events, false);
+	wf_verbs_answer_alive(c);
 	wf_verbs_pump(c);
 	wf_verbs_return_credits(c);
-	if (c->qp != NULL) {
-		wf_verbs_rx_flush(c);
+	if (c->qp != NULL && c->queues->srq == NULL) {
+		wf_verbs_rx_flush(c); /* a shared queue's: the next poll */
 	}
 }
 
@@ -317,6 +318,7 @@ visit_state(struct wf_verbs_conn *c, struct wf_events *events)
 	}
 	switch (c->state) {
 	case WF_VERBS_RESOLVING:
+	case WF_VERBS_PREPARING:
 	case WF_VERBS_CONNECTING:
 		wf_verbs_connect_visit(c);
 		break;
@@ -347,10 +349,11 @@ visit_state(struct wf_verbs_conn *c, struct wf_events *events)
 
 /* Something that no completion and no deadline will tell of. */
 static bool
-has_work(const struct wf_verbs_conn *c)
+has_work(struct wf_verbs_conn *c)
 {
 	const struct wf_verbs_tx *tx = &c->tx;
-	if (c->state == WF_VERBS_DEAD) {
+	if (c->state == WF_VERBS_DEAD ||
+	    (c->state == WF_VERBS_DECIDED && wf_verbs_regions_hold_up(c))) {
 		return false;
 	}
 	if (c->state == WF_VERBS_DECIDED || c->state == WF_VERBS_DYING || c->suspected ||
@@ -358,7 +361,7 @@ has_work(const struct wf_verbs_conn *c)
 		return true;
 	}
 	return tx->done < tx->posted &&
-	       wf_verbs_sq_is_over(&tx->sq, tx->entry[tx->done % tx->entry_count].last);
+	       wf_verbs_sq_is_over(&tx->sq, tx->entry[tx->done & (tx->entry_count - 1)].last);
 }
 
 void
@@ -396,8 +399,16 @@ expire_up(struct wf_verbs_conn *c)
 			(unsigned long long)(c->t->opts.handshake_timeout_ns / WF_NS_PER_MS));
 		return;
 	}
+	if (tx->progress_ns == WF_NEVER || wf_verbs_tx_awaits_region(c)) {
+		c->tx.progress_ns = now_ns; /* it begins to count, or is no fault of the peer's */
+	}
 	if (waits && now_ns > tx->progress_ns && now_ns - tx->progress_ns >= timeout_ns) {
 		wf_verbs_conn_end(c, WEFT_TIMEOUT, "takes nothing in for %llu ms",
+				  (unsigned long long)(timeout_ns / WF_NS_PER_MS));
+		return;
+	}
+	if (c->asks && now_ns > c->rx.heard_ns && now_ns - c->rx.heard_ns >= timeout_ns) {
+		wf_verbs_conn_end(c, WEFT_TIMEOUT, "silent for %llu ms, and does not answer",
 				  (unsigned long long)(timeout_ns / WF_NS_PER_MS));
 		return;
 	}

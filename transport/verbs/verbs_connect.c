@@ -119,8 +119,9 @@ begin(struct wf_verbs_conn *c, struct sockaddr_storage *address)
 	const struct wf_verbs_settings *s = &t->settings;
 	struct sockaddr_storage source;
 	struct sockaddr *bound = NULL;
-	if (s->device[0] != '\0') {
-		enum weft_status st = wf_verbs_source_address(t, address->ss_family, &source);
+	if (c->device[0] != '\0') {
+		enum weft_status st =
+			wf_verbs_source_address(t, c->device, address->ss_family, &source);
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -196,20 +197,12 @@ fill_request(struct wf_verbs_conn *c)
 	};
 }
 
-void
-wf_verbs_connect_route(struct wf_verbs_conn *c)
+static void
+request(struct wf_verbs_conn *c)
 {
-	struct wf_env *env = c->t->transport.env;
-	uint64_t before_ns = wf_now_ns(env);
-	if (wf_verbs_link_open(c) != WEFT_OK) {
-		wf_verbs_connect_next(c, weft_last_error());
-		return;
-	}
-	/* The first one opens the device and registers regions: no fault of the peer's. */
-	c->attempt_ns += wf_now_ns(env) - before_ns;
-	wf_verbs_conn_deadline(c, c->attempt_ns);
 	fill_request(c);
 	c->state = WF_VERBS_CONNECTING;
+	wf_verbs_conn_deadline(c, c->attempt_ns);
 	if (c->dev->caps.iwarp) {
 		if (start_task(c, connect_run) != WEFT_OK) {
 			wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "%s", weft_last_error());
@@ -222,10 +215,38 @@ wf_verbs_connect_route(struct wf_verbs_conn *c)
 	}
 }
 
+/* The first connection opens the device and registers regions: no fault of the peer's, so the
+ * attempt may take longer by that. */
+void
+wf_verbs_connect_route(struct wf_verbs_conn *c)
+{
+	c->preparing_ns = wf_now_ns(c->t->transport.env);
+	if (wf_verbs_link_open(c) != WEFT_OK) {
+		wf_verbs_connect_next(c, weft_last_error());
+		return;
+	}
+	c->state = WF_VERBS_PREPARING;
+	c->deadline_ns = WF_NEVER;
+	wf_verbs_conn_ready(c);
+}
+
+static void
+prepare(struct wf_verbs_conn *c)
+{
+	if (wf_verbs_regions_are_here(c)) {
+		c->attempt_ns += wf_now_ns(c->t->transport.env) - c->preparing_ns;
+		request(c);
+	}
+}
+
 void
 wf_verbs_connect_visit(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_task *task = &c->task;
+	if (c->state == WF_VERBS_PREPARING) {
+		prepare(c);
+		return;
+	}
 	bool done = task->running && atomic_load_explicit(&task->task.done,
 							  memory_order_acquire); /* env's release */
 	if (!done) {
@@ -243,6 +264,23 @@ wf_verbs_connect_visit(struct wf_verbs_conn *c)
 	}
 }
 
+/* "ADDRESS%DEVICE": out of that device. Else, where devices are named, out of the first one. */
+static void
+set_target(struct wf_verbs_conn *c, const struct wf_host *to)
+{
+	const struct wf_verbs_settings *s = &c->t->settings;
+	c->to = *to;
+	char *device = strchr(c->to.name, '%');
+	if (device != NULL && strncmp(c->to.name, "fe80", 4) != 0) { /* there it is a scope */
+		*device = '\0';
+		snprintf(c->device, sizeof(c->device), "%.*s", WF_VERBS_DEVICE_BYTES - 1,
+			 device + 1);
+	} else if (wf_verbs_settings_device_count(s) > 0) {
+		wf_verbs_settings_device(s, 0, c->device);
+	}
+	c->task.host = c->to;
+}
+
 enum weft_status
 wf_verbs_connect(struct wf_transport *transport, const struct wf_host *to, const void *hello,
 		 size_t hello_bytes, void *user, struct wf_conn **out)
@@ -256,9 +294,8 @@ wf_verbs_connect(struct wf_transport *transport, const struct wf_host *to, const
 	if (c == NULL) {
 		return wf_fail(WEFT_NOMEM, "connect to %s: %zu bytes", to->name, sizeof(*c));
 	}
-	c->to = *to;
-	c->task.host = *to;
-	wf_host_format(to, c->peer, WF_HOST_BYTES + 8);
+	set_target(c, to);
+	wf_host_format(&c->to, c->peer, WF_HOST_BYTES + 8);
 	c->visible = true;
 	c->conn.user = user;
 	c->blob_bytes = hello_bytes;

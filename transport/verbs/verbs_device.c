@@ -155,7 +155,7 @@ wf_verbs_device_close(struct wf_verbs_device *dev)
 {
 	const struct wf_verbs_lib *lib = dev->t->lib;
 	struct wf_env *env = dev->t->transport.env;
-	WF_ASSERT(dev->conn_count == 0);
+	WF_ASSERT(dev->conn_count == 0 && dev->registering == 0);
 	for (uint32_t i = 0; i < dev->queues_count; i++) {
 		close_queues(dev->queues[i]);
 	}
@@ -202,9 +202,6 @@ set_up(struct wf_verbs_device *dev, const struct rdma_cm_id *id, unsigned idx)
 		return st;
 	}
 	st = open_tables(dev);
-	if (st == WEFT_OK && dev->caps.window) {
-		st = wf_verbs_regions_register(dev, dev->pd, dev->region_mr);
-	}
 	return st == WEFT_OK ? watch(dev, idx) : st;
 }
 
@@ -235,8 +232,7 @@ static enum weft_status
 check_wanted(const struct wf_verbs *t, const char *name, uint8_t port)
 {
 	const struct wf_verbs_settings *s = &t->settings;
-	if ((s->device[0] != '\0' && strcmp(s->device, name) != 0) ||
-	    (s->port != 0 && s->port != port)) {
+	if (wf_verbs_settings_find_device(s, name) < 0 || (s->port != 0 && s->port != port)) {
 		return wf_fail(WEFT_UNAVAILABLE, "the way leads over %s port %u, not device=%s%s",
 			       name, port, s->device, s->port == 0 ? "" : " at the port asked for");
 	}

@@ -22,6 +22,8 @@ granted_range(const struct wf_verbs_conn *c, const struct wf_grant *grant)
 	};
 }
 
+/* `mr` NULL: the region is being registered. The window has its key before it is bound; nothing
+ * that is posted on this connection, the key to the peer included, goes before that. */
 static enum weft_status
 open_window(struct wf_verbs_conn *c, struct ibv_mr *mr, const struct wf_verbs_range *range,
 	    uint32_t *rkey)
@@ -32,14 +34,38 @@ open_window(struct wf_verbs_conn *c, struct ibv_mr *mr, const struct wf_verbs_ra
 		return wf_fail_errno(WEFT_NOMEM, errno, "%s: a memory window for %s", c->dev->name,
 				     c->peer);
 	}
-	struct ibv_mw_bind_info info = {
-		.mr = mr,
-		.addr = range->iova,
-		.length = range->bytes,
-		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
-	};
-	*rkey = ibv_inc_rkey(access->window->rkey);
-	return wf_verbs_bind(c, access->window, &info, *rkey);
+	access->at = range->iova;
+	access->bytes = range->bytes;
+	access->rkey = ibv_inc_rkey(access->window->rkey);
+	*rkey = access->rkey;
+	if (mr == NULL) {
+		access->waits = true;
+		c->windows_waiting++;
+		return WEFT_OK;
+	}
+	if (!wf_verbs_bind(c, access, mr)) {
+		return wf_fail(WEFT_NOMEM, "grant to %s: its send queue is full; try again later",
+			       c->peer);
+	}
+	return wf_verbs_bind_settle(c);
+}
+
+bool
+wf_verbs_access_bind(struct wf_verbs_conn *c)
+{
+	for (unsigned i = 0; i < WF_GRANTS_MAX && c->windows_waiting > 0; i++) {
+		struct wf_verbs_access *access = &c->access[i];
+		if (!access->waits) {
+			continue;
+		}
+		struct ibv_mr *mr = wf_verbs_region_mr(c, access->region);
+		if (mr == NULL || !wf_verbs_bind(c, access, mr)) {
+			return false;
+		}
+		access->waits = false;
+		c->windows_waiting--;
+	}
+	return true;
 }
 
 static enum weft_status
@@ -49,13 +75,14 @@ open_access(struct wf_verbs_conn *c, const struct wf_grant *grant, struct wf_ver
 	struct wf_verbs_access *access = &c->access[c->grants.count - 1];
 	const struct wf_verbs_caps *caps = &c->dev->caps;
 	key->at = range.iova;
+	access->region = grant->region;
 	if (caps->window && !caps->window_is_loose) {
-		return open_window(c, c->dev->region_mr[grant->region - 1], &range, &key->rkey);
+		return open_window(c, wf_verbs_region_mr(c, grant->region), &range, &key->rkey);
 	}
 	if (caps->window) { /* a region of no more than the grant, behind the window */
 		range.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 	}
-	if (c->t->settings.relaxed == WF_VERBS_AUTO) {
+	if (c->t->settings.relaxed != WF_VERBS_OFF) {
 		range.access |= IBV_ACCESS_RELAXED_ORDERING;
 	}
 	enum weft_status st = wf_verbs_register(c->dev, c->pd, &range, &access->mr);
@@ -102,6 +129,8 @@ wf_verbs_access_close(struct wf_verbs_conn *c)
 		if (c->access[i].window != NULL) {
 			(void)ibv_dealloc_mw(c->access[i].window);
 			c->access[i].window = NULL;
+			c->windows_waiting -= c->access[i].waits ? 1 : 0;
+			c->access[i].waits = false;
 		}
 		if (c->qp == NULL) { /* the peer may write until then */
 			wf_verbs_deregister(c->dev, &c->access[i].mr);

@@ -38,7 +38,7 @@
 #define WF_VERBS_POLL_MAX 256u           /* completions of one queue in one poll */
 #define WF_VERBS_QUEUES_CONNS 64u        /* connections that share completion queues */
 #define WF_VERBS_BUCKETS 256u            /* of queue pair numbers; a power of two */
-#define WF_VERBS_INTERNAL_OPS 4u         /* START, HELLO, verdict, CLOSE */
+#define WF_VERBS_INTERNAL_OPS 6u         /* START, HELLO, verdict, CLOSE, ASK, ANSWER */
 #define WF_VERBS_DRAIN_NS WF_NS_PER_S    /* bound of WF_DISCONNECT_DRAIN, and of a refusal */
 #define WF_VERBS_LOOK_NS WF_NS_PER_MS    /* how often a busy transport looks at its descriptors */
 /* A queue pair in error says less than the connection manager: so long its word is waited for. */
@@ -53,6 +53,7 @@
 struct wf_verbs;
 struct wf_verbs_conn;
 struct wf_verbs_queues;
+struct wf_verbs_registration;
 
 /* ---- receive buffers ---- */
 
@@ -135,8 +136,10 @@ struct wf_verbs_device {
 	struct ibv_cq *filler;           /* nothing completes there */
 	struct wf_verbs_queues **queues; /* [queues_max], the first queues_count are there */
 	uint32_t queues_count, queues_max;
-	struct ibv_mr *region_mr[WF_REGIONS_MAX]; /* of the transport's regions, in `pd` */
-	struct wf_verbs_chunk **chunk;            /* [chunk_max] */
+	/* Of the transport's regions, in `pd`; NULL: none, or under way. */
+	struct ibv_mr *region_mr[WF_REGIONS_MAX];
+	unsigned registering;          /* on the helper thread: it cannot be closed */
+	struct wf_verbs_chunk **chunk; /* [chunk_max] */
 	uint32_t chunk_count, chunk_max, chunk_generation;
 	uint32_t conn_count;
 	struct wf_verbs_conn *bucket[WF_VERBS_BUCKETS]; /* by number of the queue pair */
@@ -153,6 +156,7 @@ enum wf_verbs_state {
 	WF_VERBS_RESOLVING,  /* connecting end: the helper thread looks the name up */
 	WF_VERBS_ADDRESSING, /* rdma_cm looks for a device and the neighbour */
 	WF_VERBS_ROUTING,    /* and for the path */
+	WF_VERBS_PREPARING,  /* regions are being registered */
 	WF_VERBS_CONNECTING, /* the request is under way */
 	WF_VERBS_SHAKING,    /* the queue pair lives; hello or verdict are awaited */
 	WF_VERBS_DECIDED,    /* it is here; its event waits for room */
@@ -172,6 +176,7 @@ struct wf_verbs_entry {
 	bool internal;  /* nobody waits for its DONE */
 	bool claim;     /* PUT: a frame says what it is; else an immediate says the tag */
 	bool unwritten; /* PUT: it would be refused, so the bytes stay here */
+	bool keyed;     /* PUT: lkey is known */
 	const uint8_t *src;
 	uint64_t bytes;   /* of the PUT, or of head and body */
 	uint64_t written; /* PUT: bytes that are posted */
@@ -181,7 +186,7 @@ struct wf_verbs_entry {
 	uint64_t last;              /* position of its last work request */
 };
 
-/* taken >= posted >= done; entry i is at i % entry_count. */
+/* taken >= posted >= done; entry i is at i % entry_count, a power of two. */
 struct wf_verbs_tx {
 	struct wf_verbs_entry *entry; /* [entry_count] */
 	uint32_t entry_count;
@@ -198,7 +203,9 @@ struct wf_verbs_tx {
 	unsigned credit_next;
 	uint64_t put_bytes;     /* of PUTs whose notice does not say their length */
 	uint64_t put_bytes_max; /* of the peer; 0: not known yet */
-	uint64_t progress_ns;   /* when something was last completed or returned */
+	uint64_t progress_ns;   /* when something was last completed or returned; WF_NEVER: since
+				   then the queue was idle, and the clock was not looked at */
+	uint64_t answer_end;    /* number of the entry behind the last ANSWER */
 };
 
 struct wf_verbs_rx_state {
@@ -231,6 +238,10 @@ struct wf_verbs_task {
 struct wf_verbs_access {
 	struct ibv_mw *window; /* or */
 	struct ibv_mr *mr;
+	/* The window is to be bound as soon as its region is registered. */
+	bool waits;
+	uint32_t region, rkey;
+	uint64_t at, bytes;
 };
 
 struct wf_verbs_conn {
@@ -248,6 +259,8 @@ struct wf_verbs_conn {
 	bool hello_follows; /* accepting end: in a frame */
 	bool verdict_is_no; /* connecting end */
 	bool peer_closed;   /* its CLOSE came while this end drains */
+	bool asks;          /* an ASK is not answered yet */
+	bool asked;         /* an ANSWER is owed */
 	bool suspected;     /* the queue pair is in error; why is found out at the next visit */
 	bool ready;         /* in the ready list */
 	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
@@ -266,6 +279,7 @@ struct wf_verbs_conn {
 	struct wf_verbs_chunk *chunk;             /* without a shared queue */
 	struct ibv_mr *region_mr[WF_REGIONS_MAX]; /* in a domain of its own */
 	struct wf_verbs_access access[WF_GRANTS_MAX];
+	unsigned windows_waiting;
 	bool peer_takes_immediate;
 	uint32_t mark, peer_mark;
 
@@ -279,9 +293,11 @@ struct wf_verbs_conn {
 	/* Connecting end. */
 	struct wf_verbs_task task;
 	struct wf_host to;
+	char device[WF_VERBS_DEVICE_BYTES]; /* to go out of; "": any */
 	struct sockaddr_storage address[WF_VERBS_ADDRESSES_MAX];
 	unsigned address_count, address_next;
-	uint64_t attempt_ns; /* end of the whole attempt */
+	uint64_t attempt_ns;   /* end of the whole attempt */
+	uint64_t preparing_ns; /* since when, in PREPARING */
 
 	/* ENDING, and a queue pair in error whose cause is not known yet. */
 	enum weft_status end_status;
@@ -319,7 +335,8 @@ struct wf_verbs {
 	unsigned listener_count;
 	struct wf_verbs_device *device[WF_VERBS_DEVICES_MAX]; /* NULL: free */
 	struct wf_regions regions;
-	struct wf_verbs_conn **conn; /* [conn_max], NULL: free */
+	struct wf_verbs_registration *registrations; /* under way */
+	struct wf_verbs_conn **conn;                 /* [conn_max], NULL: free */
 	uint32_t conn_count, conn_generation;
 	uint32_t steady_count; /* of the connections */
 
@@ -404,13 +421,16 @@ enum weft_status wf_verbs_caps_read(struct wf_verbs_device *dev) WEFT_MUST_CHECK
 /* The entry of the table that connections of `family` should use; -1: none. */
 int wf_verbs_gid_pick(const struct ibv_gid_entry *entries, unsigned count, int family);
 /* The device's address that the settings choose, to bind a connection to. WEFT_UNAVAILABLE. */
-enum weft_status wf_verbs_source_address(struct wf_verbs *t, int family,
+enum weft_status wf_verbs_source_address(struct wf_verbs *t, const char *device, int family,
 					 struct sockaddr_storage *out) WEFT_MUST_CHECK;
 
 /* verbs_memory.c: registering. */
 /* May so much more be locked? WEFT_NOMEM says how much may, and the remedy. */
 enum weft_status wf_verbs_memlock_check(uint64_t bytes, uint64_t locked_bytes,
 					uint64_t limit_bytes) WEFT_MUST_CHECK;
+/* The same, asked of the system, for the device. */
+enum weft_status wf_verbs_memlock_room(const struct wf_verbs_device *dev,
+				       uint64_t bytes) WEFT_MUST_CHECK;
 struct wf_verbs_range {
 	void *base;
 	size_t bytes;
@@ -427,9 +447,23 @@ uint64_t wf_verbs_iova(const struct wf_verbs_caps *caps, const void *region_base
 /* Memory of this backend's own, under its own addresses. */
 enum weft_status wf_verbs_register_own(struct wf_verbs_device *dev, struct ibv_pd *pd, void *base,
 				       size_t bytes, struct ibv_mr **out) WEFT_MUST_CHECK;
-/* The transport's regions that PUTs are read from, and windows are bound to. */
-enum weft_status wf_verbs_regions_register(struct wf_verbs_device *dev, struct ibv_pd *pd,
-					   struct ibv_mr **mr) WEFT_MUST_CHECK;
+
+/* verbs_register.c: the transport's regions, which PUTs are read from and windows are bound to. */
+/* Begin to register what the device of `c`, or `c` itself, has not got. WEFT_NOMEM: memlock. */
+enum weft_status wf_verbs_regions_start(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
+/* The same, for a request that has no link yet: what its device will need for windows. */
+enum weft_status wf_verbs_regions_begin(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
+/* An incoming one is not shown yet: what it will be granted is being registered. */
+bool wf_verbs_regions_hold_up(struct wf_verbs_conn *c);
+/* All of them are registered for `c`. */
+bool wf_verbs_regions_are_here(struct wf_verbs_conn *c);
+/* NULL: it is being registered. */
+struct ibv_mr *wf_verbs_region_mr(struct wf_verbs_conn *c, uint32_t region);
+/* Look which have ended. */
+void wf_verbs_registrations_visit(struct wf_verbs *t);
+/* The connection goes, or goes to another device. True: its domain is in use, and released later.
+ */
+bool wf_verbs_registrations_leave(struct wf_verbs_conn *c);
 enum weft_status wf_verbs_region_add(struct wf_transport *transport, const struct wf_region *region,
 				     uint32_t *out);
 void wf_verbs_region_remove(struct wf_transport *transport, uint32_t region);
@@ -483,6 +517,8 @@ enum weft_status wf_verbs_answer(struct wf_conn *conn, bool accept, const void *
 				 size_t verdict_bytes);
 /* Make the link and accept; SHAKING or down afterwards. NULL, or too long: the verdict follows. */
 void wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdict_bytes);
+/* Turn it away for the last error: nobody above has heard of it. */
+void wf_verbs_deny(struct wf_verbs_conn *c);
 /* Deliver hello or verdict. */
 void wf_verbs_shake_emit(struct wf_verbs_conn *c, struct wf_events *events);
 /* The private data of this end. */
@@ -515,6 +551,8 @@ enum weft_status wf_verbs_grant(struct wf_conn *conn, const struct wf_grant *gra
 				struct wf_grant_key *out);
 void wf_verbs_release(struct wf_conn *conn, uint32_t slot);
 void wf_verbs_access_close(struct wf_verbs_conn *c);
+/* Bind what waited for its region. False: some still do, or there is no room now. */
+bool wf_verbs_access_bind(struct wf_verbs_conn *c);
 /* A PUT that an immediate, or a frame, tells of. */
 enum weft_status wf_verbs_put_notice(struct wf_verbs_conn *c, uint32_t tag,
 				     struct wf_landing *out) WEFT_MUST_CHECK;
@@ -529,18 +567,24 @@ void wf_verbs_say(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind, const 
 		  size_t bytes);
 /* Hand to the device what credits and slots allow. */
 void wf_verbs_pump(struct wf_verbs_conn *c);
+/* What is first in the queue waits for a region to be registered. */
+bool wf_verbs_tx_awaits_region(struct wf_verbs_conn *c);
 /* Return credits, if it is time. */
 void wf_verbs_return_credits(struct wf_verbs_conn *c);
-/* Ask the peer's device whether it is there. */
+/* Ask the peer's device whether it is there; on iWARP, the peer. */
 void wf_verbs_ask_alive(struct wf_verbs_conn *c);
+/* If it has asked. */
+void wf_verbs_answer_alive(struct wf_verbs_conn *c);
 bool wf_verbs_tx_idle(const struct wf_verbs_conn *c);
 /* DONE for what is completed, or, with LOST, for everything. */
 void wf_verbs_emit_done(struct wf_verbs_conn *c, struct wf_events *events, enum weft_status status);
 /* Take in send completions. Returns how many there were. */
 unsigned wf_verbs_poll_send(struct wf_verbs_queues *q);
-/* Post `window`, bound to a range, and wait a moment. */
-enum weft_status wf_verbs_bind(struct wf_verbs_conn *c, struct ibv_mw *window,
-			       const struct ibv_mw_bind_info *info, uint32_t rkey) WEFT_MUST_CHECK;
+/* Post the binding of a window to `mr`; false: no slot is free. */
+bool wf_verbs_bind(struct wf_verbs_conn *c, const struct wf_verbs_access *access,
+		   struct ibv_mr *mr);
+/* Wait a moment for what was posted. */
+enum weft_status wf_verbs_bind_settle(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
 
 /* verbs_recv.c */
 /* Take in receive completions. Returns how many there were. */

@@ -43,7 +43,10 @@ open_memory(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_device *dev = c->dev;
 	struct wf_env *env = c->t->transport.env;
-	c->tx.entry_count = c->t->opts.op_max + WF_VERBS_INTERNAL_OPS;
+	c->tx.entry_count = 1;
+	while (c->tx.entry_count < c->t->opts.op_max + WF_VERBS_INTERNAL_OPS) {
+		c->tx.entry_count *= 2;
+	}
 	if (c->tx.entry == NULL) {
 		c->tx.entry = wf_zalloc_array(env, c->tx.entry_count, sizeof(*c->tx.entry));
 		c->tx.ring = env->ops->alloc(env, RING_ALL_BYTES, 4096);
@@ -59,10 +62,10 @@ open_memory(struct wf_verbs_conn *c)
 			return wf_fail_errno(WEFT_NOMEM, errno, "%s: a domain for %s", dev->name,
 					     c->peer);
 		}
-		enum weft_status st = wf_verbs_regions_register(dev, c->pd, c->region_mr);
-		if (st != WEFT_OK) {
-			return st;
-		}
+	}
+	enum weft_status st = wf_verbs_regions_start(c);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	return wf_verbs_register_own(dev, c->pd, c->tx.ring, RING_ALL_BYTES, &c->tx.mr);
 }
@@ -152,6 +155,9 @@ adjust(const struct wf_verbs_conn *c, struct ibv_qp_attr *attr, int *mask)
 		if (s->service_level >= 0) {
 			attr->ah_attr.sl = (uint8_t)s->service_level;
 		}
+		if (s->traffic_class >= 0 && attr->ah_attr.is_global != 0) {
+			attr->ah_attr.grh.traffic_class = (uint8_t)s->traffic_class;
+		}
 	}
 	if (attr->qp_state == IBV_QPS_RTS) {
 		attr->timeout = (uint8_t)s->ack_timeout;
@@ -217,12 +223,39 @@ take_place(struct wf_verbs_conn *c, struct wf_verbs_device *dev)
 	return st;
 }
 
+/* There are devices that take any index, and then nothing gets through. */
+static enum weft_status
+check_pkey(const struct wf_verbs_conn *c, const struct wf_verbs_device *dev)
+{
+	const int32_t pkey = c->t->settings.pkey;
+	struct ibv_port_attr port;
+	if (pkey < 0 || dev->caps.iwarp) {
+		return WEFT_OK;
+	}
+	memset(&port, 0, sizeof(port));
+	int err = c->t->lib->query_port(dev->context, c->id->port_num,
+					(struct _compat_ibv_port_attr *)&port);
+	if (err != 0) {
+		return wf_fail_errno(WEFT_IO, err, "%s: port %u cannot be asked", dev->name,
+				     c->id->port_num);
+	}
+	if (pkey >= port.pkey_tbl_len) {
+		return wf_fail(WEFT_UNAVAILABLE,
+			       "pkey=%d: port %u of %s has %u partition keys, counted from 0",
+			       (int)pkey, c->id->port_num, dev->name, port.pkey_tbl_len);
+	}
+	return WEFT_OK;
+}
+
 enum weft_status
 wf_verbs_link_open(struct wf_verbs_conn *c)
 {
 	WF_ASSERT(c->qp == NULL && c->id != NULL);
 	struct wf_verbs_device *dev = NULL;
 	enum weft_status st = wf_verbs_device_get(c->t, c->id, &dev);
+	if (st == WEFT_OK) {
+		st = check_pkey(c, dev);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -309,7 +342,8 @@ close_memory(struct wf_verbs_conn *c)
 	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
 		wf_verbs_deregister(dev, &c->region_mr[i]);
 	}
-	if (c->pd != NULL && c->pd != dev->pd) {
+	bool in_use = wf_verbs_registrations_leave(c);
+	if (c->pd != NULL && c->pd != dev->pd && !in_use) {
 		(void)c->t->lib->dealloc_pd(c->pd);
 	}
 	c->pd = NULL;

@@ -189,8 +189,13 @@ wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data,
 	wf_verbs_conn_deadline(c, t->now_ns + t->opts.handshake_timeout_ns);
 	if (c->hello_follows) {
 		wf_verbs_accept_link(c, NULL, 0);
-	} else {
-		c->state = WF_VERBS_DECIDED;
-		wf_verbs_conn_ready(c);
+		return;
 	}
+	c->state = WF_VERBS_DECIDED;
+	if (wf_verbs_regions_begin(c) != WEFT_OK) {
+		wf_verbs_deny(c);
+		wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "%s", weft_last_error());
+		return;
+	}
+	wf_verbs_conn_ready(c);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verbs_memory: registering memory with devices. What is registered is locked; how much may be is
- * looked at before, for the kernel only says ENOMEM. Thread: the transport's owner. */
+ * looked at before, for the kernel only says ENOMEM. Thread: the transport's owner, or
+ * the helper for big regions: nothing is touched here but what is constant of a device. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -61,8 +62,8 @@ wf_verbs_memlock_check(uint64_t bytes, uint64_t locked_bytes, uint64_t limit_byt
 		       (unsigned long long)(locked_bytes / KIB));
 }
 
-static enum weft_status
-check_memlock(const struct wf_verbs_device *dev, uint64_t bytes)
+enum weft_status
+wf_verbs_memlock_room(const struct wf_verbs_device *dev, uint64_t bytes)
 {
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
@@ -89,7 +90,7 @@ enum weft_status
 wf_verbs_register(struct wf_verbs_device *dev, struct ibv_pd *pd,
 		  const struct wf_verbs_range *range, struct ibv_mr **out)
 {
-	enum weft_status st = check_memlock(dev, range->bytes);
+	enum weft_status st = wf_verbs_memlock_room(dev, range->bytes);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -124,104 +125,4 @@ wf_verbs_deregister(const struct wf_verbs_device *dev, struct ibv_mr **mr)
 		(void)dev->t->lib->dereg_mr(*mr);
 		*mr = NULL;
 	}
-}
-
-/* Region `i` + 1, for PUTs that are read from it and, with windows, for those that are bound to it:
- * without one nobody can write into it. */
-static enum weft_status
-register_region(struct wf_verbs_device *dev, struct ibv_pd *pd, uint32_t i, struct ibv_mr **mr)
-{
-	const struct wf_region *region = &dev->t->regions.region[i];
-	struct wf_verbs_range range = {
-		.base = region->base,
-		.bytes = region->bytes,
-		.iova = wf_verbs_iova(&dev->caps, region->base, region->base),
-		.access = dev->caps.window ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND : 0,
-	};
-	if (dev->caps.window && dev->t->settings.relaxed == WF_VERBS_AUTO) {
-		range.access |= IBV_ACCESS_RELAXED_ORDERING;
-	}
-	return wf_verbs_register(dev, pd, &range, &mr[i]);
-}
-
-enum weft_status
-wf_verbs_regions_register(struct wf_verbs_device *dev, struct ibv_pd *pd, struct ibv_mr **mr)
-{
-	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
-		if (dev->t->regions.region[i].base == NULL) {
-			continue;
-		}
-		enum weft_status st = register_region(dev, pd, i, mr);
-		if (st != WEFT_OK) {
-			return st;
-		}
-	}
-	return WEFT_OK;
-}
-
-static void
-deregister_everywhere(struct wf_verbs *t, uint32_t i)
-{
-	for (uint32_t at = 0; at < t->opts.conn_max; at++) {
-		struct wf_verbs_conn *c = t->conn[at];
-		if (c != NULL && c->dev != NULL) {
-			wf_verbs_deregister(c->dev, &c->region_mr[i]);
-		}
-	}
-	for (unsigned at = 0; at < WF_VERBS_DEVICES_MAX; at++) {
-		if (t->device[at] != NULL) {
-			wf_verbs_deregister(t->device[at], &t->device[at]->region_mr[i]);
-		}
-	}
-}
-
-static enum weft_status
-register_everywhere(struct wf_verbs *t, uint32_t i)
-{
-	enum weft_status st = WEFT_OK;
-	for (unsigned at = 0; at < WF_VERBS_DEVICES_MAX && st == WEFT_OK; at++) {
-		struct wf_verbs_device *dev = t->device[at];
-		if (dev != NULL && dev->caps.window) {
-			st = register_region(dev, dev->pd, i, dev->region_mr);
-		}
-	}
-	for (uint32_t at = 0; at < t->opts.conn_max && st == WEFT_OK; at++) {
-		struct wf_verbs_conn *c = t->conn[at];
-		if (c != NULL && c->qp != NULL && !c->dev->caps.window) {
-			st = register_region(c->dev, c->pd, i, c->region_mr);
-		}
-	}
-	return st;
-}
-
-enum weft_status
-wf_verbs_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
-{
-	struct wf_verbs *t = wf_verbs_of(transport);
-	if (region->bytes > 1ull << 46) {
-		return wf_fail(WEFT_INVALID, "region: %zu bytes; 64 TiB are the most",
-			       region->bytes);
-	}
-	uint32_t number = 0;
-	enum weft_status st = wf_regions_add(&t->regions, "verbs", region, &number);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	st = register_everywhere(t, number - 1);
-	if (st != WEFT_OK) {
-		deregister_everywhere(t, number - 1);
-		wf_regions_remove(&t->regions, number);
-		return st;
-	}
-	*out = number;
-	return WEFT_OK;
-}
-
-void
-wf_verbs_region_remove(struct wf_transport *transport, uint32_t region)
-{
-	struct wf_verbs *t = wf_verbs_of(transport);
-	WF_ASSERT(wf_regions_find(&t->regions, region) != NULL);
-	deregister_everywhere(t, region - 1);
-	wf_regions_remove(&t->regions, region);
 }

@@ -20,7 +20,7 @@ WF_STATIC_ASSERT(WF_BLOB_ROOM <= WF_MSG_BODY_MAX, "a hello is a message");
 static struct wf_verbs_entry *
 entry_at(const struct wf_verbs_conn *c, uint64_t number)
 {
-	return &c->tx.entry[number % c->tx.entry_count];
+	return &c->tx.entry[number & (c->tx.entry_count - 1)];
 }
 
 /* ---- taking ---- */
@@ -94,6 +94,17 @@ breaks_a_rule(const struct wf_verbs_conn *c, const struct wf_op *op, const struc
 	       op->bytes > key->bytes - op->offset || op->bytes > c->tx.put_bytes_max;
 }
 
+/* False: the region is being registered. */
+static bool
+find_lkey(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
+{
+	const struct ibv_mr *mr = wf_verbs_region_mr(c, entry->region);
+	if (mr != NULL) {
+		entry->lkey = mr->lkey;
+	}
+	return mr != NULL;
+}
+
 static bool
 take_put(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry *entry)
 {
@@ -112,10 +123,8 @@ take_put(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry 
 	if (key.slots > 0) {
 		entry->remote += (wf_tag_slot(op->tag) & (key.slots - 1)) * key.bytes;
 	}
-	struct ibv_mr **mr = c->dev->caps.window ? c->dev->region_mr : c->region_mr;
-	WF_ASSERT(mr[op->region - 1] != NULL);
-	entry->lkey = mr[op->region - 1]->lkey;
 	entry->region = op->region;
+	entry->keyed = find_lkey(c, entry);
 	if (!entry->claim) {
 		return true;
 	}
@@ -128,12 +137,13 @@ take_put(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry 
 	return take_frame(c, &frame, NULL, entry);
 }
 
-/* An idle queue begins to wait now. */
+/* An idle queue begins to wait now. Since when that is, the next look at the clock finds: there are
+ * machines where it takes as long as a post. */
 static void
 note_begin(struct wf_verbs_conn *c)
 {
 	if (c->tx.taken == c->tx.posted && c->tx.sq.posted == c->tx.sq.completed) {
-		c->tx.progress_ns = wf_now_ns(c->t->transport.env);
+		c->tx.progress_ns = WF_NEVER;
 	}
 }
 
@@ -144,11 +154,12 @@ take(struct wf_verbs_conn *c, const struct wf_op *op)
 	if (tx->user_taken - tx->user_done == c->t->opts.op_max) {
 		return false;
 	}
-	struct wf_verbs_entry entry = {.cookie = op->cookie};
-	bool taken = op->kind == WF_OP_SEND ? take_send(c, op, &entry) : take_put(c, op, &entry);
+	struct wf_verbs_entry *entry = entry_at(c, tx->taken); /* nobody's until it is counted */
+	memset(entry, 0, sizeof(*entry));
+	entry->cookie = op->cookie;
+	bool taken = op->kind == WF_OP_SEND ? take_send(c, op, entry) : take_put(c, op, entry);
 	if (taken) {
 		note_begin(c);
-		*entry_at(c, tx->taken) = entry;
 		tx->taken++;
 		tx->user_taken++;
 	}
@@ -302,6 +313,10 @@ static bool
 post_put(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
 {
 	bool small = entry->bytes <= c->t->settings.small_put_bytes && !entry->claim;
+	entry->keyed = entry->keyed || find_lkey(c, entry);
+	if (!entry->keyed) {
+		return false;
+	}
 	if (!small && !entry->unwritten && !post_writes(c, entry)) {
 		return false;
 	}
@@ -342,7 +357,7 @@ void
 wf_verbs_pump(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_tx *tx = &c->tx;
-	if (!may_pump(c)) {
+	if (!may_pump(c) || (c->windows_waiting > 0 && !wf_verbs_access_bind(c))) {
 		return;
 	}
 	while (tx->posted < tx->taken && may_pump(c)) {
@@ -355,6 +370,17 @@ wf_verbs_pump(struct wf_verbs_conn *c)
 		tx->posted++;
 	}
 	batch_flush(c);
+}
+
+bool
+wf_verbs_tx_awaits_region(struct wf_verbs_conn *c)
+{
+	const struct wf_verbs_tx *tx = &c->tx;
+	if (tx->posted == tx->taken) {
+		return false;
+	}
+	const struct wf_verbs_entry *entry = entry_at(c, tx->posted);
+	return c->windows_waiting > 0 || (entry->kind == WF_VERBS_PUT && !entry->keyed);
 }
 
 void
@@ -379,10 +405,15 @@ wf_verbs_return_credits(struct wf_verbs_conn *c)
 	batch_flush(c);
 }
 
-/* An empty WRITE is answered by the peer's device, and no memory is touched. */
+/* An empty WRITE is answered by the peer's device, and no memory is touched. On iWARP it is over
+ * when it is sent, so there the peer itself is asked. */
 void
 wf_verbs_ask_alive(struct wf_verbs_conn *c)
 {
+	if (may_pump(c) && c->dev->caps.iwarp && !c->asks) {
+		c->asks = true;
+		wf_verbs_say(c, WF_VERBS_ASK, NULL, 0);
+	}
 	if (!may_pump(c) || c->dev->caps.iwarp || wf_verbs_sq_room(&c->tx.sq) == 0) {
 		return;
 	}
@@ -393,27 +424,49 @@ wf_verbs_ask_alive(struct wf_verbs_conn *c)
 	batch_flush(c);
 }
 
-enum weft_status
-wf_verbs_bind(struct wf_verbs_conn *c, struct ibv_mw *window, const struct ibv_mw_bind_info *info,
-	      uint32_t rkey)
+/* One ANSWER at a time: who asks and takes nothing in gets no more. */
+void
+wf_verbs_answer_alive(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_tx *tx = &c->tx;
+	if (c->asked && c->may_send && tx->done >= tx->answer_end) {
+		c->asked = false;
+		wf_verbs_say(c, WF_VERBS_ANSWER, NULL, 0);
+		tx->answer_end = tx->taken;
+	}
+}
+
+bool
+wf_verbs_bind(struct wf_verbs_conn *c, const struct wf_verbs_access *access, struct ibv_mr *mr)
 {
 	if (wf_verbs_sq_room_all(&c->tx.sq) == 0) {
-		return wf_fail(WEFT_NOMEM, "grant to %s: its send queue is full; try again later",
-			       c->peer);
+		return false;
 	}
-	struct wf_env *env = c->t->transport.env;
 	uint64_t position = 0;
 	note_begin(c);
 	struct ibv_send_wr *wr = batch_add(c, &position);
 	wr->opcode = IBV_WR_BIND_MW;
-	wr->bind_mw.mw = window;
-	wr->bind_mw.rkey = rkey;
-	wr->bind_mw.bind_info = *info;
+	wr->bind_mw.mw = access->window;
+	wr->bind_mw.rkey = access->rkey;
+	wr->bind_mw.bind_info = (struct ibv_mw_bind_info){
+		.mr = mr,
+		.addr = access->at,
+		.length = access->bytes,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	};
 	batch_flush(c);
-	/* What is posted behind it waits for it; who tells the peer in another way does not. */
+	return true;
+}
+
+/* What is posted behind a binding waits for it; who tells the peer in another way does not. */
+enum weft_status
+wf_verbs_bind_settle(struct wf_verbs_conn *c)
+{
+	struct wf_env *env = c->t->transport.env;
 	uint64_t limit_ns = wf_now_ns(env) + WF_VERBS_BIND_NS;
-	while (!wf_verbs_sq_is_over(&c->tx.sq, position) && c->state == WF_VERBS_UP &&
-	       wf_now_ns(env) < limit_ns) {
+	uint64_t position = c->tx.sq.posted;
+	while (position > 0 && !wf_verbs_sq_is_over(&c->tx.sq, position - 1) &&
+	       c->state == WF_VERBS_UP && wf_now_ns(env) < limit_ns) {
 		(void)wf_verbs_poll_send(c->queues);
 	}
 	if (c->state != WF_VERBS_UP) {
@@ -556,7 +609,9 @@ wf_verbs_poll_send(struct wf_verbs_queues *q)
 				on_error(c, &wc[i]);
 			} else if (wf_verbs_sq_complete(&c->tx.sq, (uint32_t)wc[i].wr_id)) {
 				c->tx.progress_ns = t->now_ns;
-				c->rx.heard_ns = t->now_ns;
+				if (!q->dev->caps.iwarp) { /* the peer's device said so */
+					c->rx.heard_ns = t->now_ns;
+				}
 				wf_verbs_conn_ready(c);
 			}
 		}

@@ -10,7 +10,7 @@
 
 #include "base/assert.h"
 
-#define VALUE_BYTES WF_VERBS_DEVICE_BYTES
+#define VALUE_BYTES WF_VERBS_DEVICES_BYTES
 
 struct setting {
 	const char *key;
@@ -27,6 +27,8 @@ struct choice {
 
 static const struct setting numbers[] = {
 	{"port", FIELD(port), 1, 255},
+	{"lane", FIELD(lane), 0, 65535},
+	{"node", FIELD(node), 0, 1023},
 	{"gid", FIELD(gid), 0, 65535},
 	{"mtu", FIELD(mtu), 256, 4096},
 	{"tclass", FIELD(traffic_class), 0, 255},
@@ -77,10 +79,31 @@ set_choice(struct wf_verbs_settings *out, const struct choice *c, const char *va
 	enum wf_verbs_choice chosen = WF_VERBS_AUTO;
 	if (strcmp(value, "off") == 0) {
 		chosen = WF_VERBS_OFF;
-	} else if (strcmp(value, "auto") != 0 && strcmp(value, "on") != 0) {
-		return wf_fail(WEFT_INVALID, "verbs: %s=%s; auto or off is needed", c->key, value);
+	} else if (strcmp(value, "on") == 0) {
+		chosen = WF_VERBS_ON;
+	} else if (strcmp(value, "auto") != 0) {
+		return wf_fail(WEFT_INVALID, "verbs: %s=%s; auto, on or off is needed", c->key,
+			       value);
 	}
 	memcpy((uint8_t *)out + c->offset, &chosen, sizeof(chosen));
+	return WEFT_OK;
+}
+
+/* "a+b", none of them empty or too long. */
+static enum weft_status
+set_devices(struct wf_verbs_settings *out, const char *value)
+{
+	for (const char *at = value; at != NULL;) {
+		const char *end = strchrnul(at, '+');
+		if (end == at || end - at >= WF_VERBS_DEVICE_BYTES) {
+			return wf_fail(WEFT_INVALID,
+				       "verbs: device=%s; names of devices are needed, with + "
+				       "between them",
+				       value);
+		}
+		at = *end == '+' ? end + 1 : NULL;
+	}
+	snprintf(out->device, sizeof(out->device), "%s", value);
 	return WEFT_OK;
 }
 
@@ -88,8 +111,7 @@ static enum weft_status
 set_one(struct wf_verbs_settings *out, const char *key, const char *value)
 {
 	if (strcmp(key, "device") == 0) {
-		snprintf(out->device, sizeof(out->device), "%s", value);
-		return WEFT_OK;
+		return set_devices(out, value);
 	}
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		if (strcmp(key, numbers[i].key) == 0) {
@@ -101,11 +123,12 @@ set_one(struct wf_verbs_settings *out, const char *key, const char *value)
 			return set_choice(out, &choices[i], value);
 		}
 	}
-	return wf_fail(WEFT_INVALID,
-		       "verbs: there is no setting \"%s\"; there are: device, port, gid, mtu, "
-		       "tclass, sl, pkey, ack_timeout, retry, rnr_timer, rnr_retry, inline, "
-		       "credits, send_queue, small_put, imm, mw, srq, relaxed",
-		       key);
+	return wf_fail(
+		WEFT_INVALID,
+		"verbs: there is no setting \"%s\"; there are: device, port, lane, node, "
+		"gid, mtu, tclass, sl, pkey, ack_timeout, retry, rnr_timer, rnr_retry, inline, "
+		"credits, send_queue, small_put, imm, mw, srq, relaxed",
+		key);
 }
 
 /* [at, end) is "key=value". */
@@ -128,6 +151,7 @@ parse_pair(struct wf_verbs_settings *out, const char *at, const char *end)
 /* An ACK timeout of 16 is 268 ms: a peer that is gone shows after 7 tries, about 2 s (rdma_cm would
  * take 19, 2.1 s each). rdma_cm would leave rnr_timer at 0, which means 655 ms. */
 static const struct wf_verbs_settings defaults = {
+	.node = -1,
 	.gid = -1,
 	.mtu = -1,
 	.traffic_class = -1,
@@ -157,4 +181,47 @@ wf_verbs_settings_parse(const char *text, struct wf_verbs_settings *out)
 	}
 	*out = settings;
 	return WEFT_OK;
+}
+
+/* The end of the name that begins at `at`. */
+static const char *
+name_end(const char *at)
+{
+	return strchrnul(at, '+');
+}
+
+unsigned
+wf_verbs_settings_device_count(const struct wf_verbs_settings *settings)
+{
+	unsigned count = settings->device[0] == '\0' ? 0 : 1;
+	for (const char *at = settings->device; *at != '\0'; at++) {
+		count += *at == '+' ? 1 : 0;
+	}
+	return count;
+}
+
+void
+wf_verbs_settings_device(const struct wf_verbs_settings *settings, unsigned idx,
+			 char out[WF_VERBS_DEVICE_BYTES])
+{
+	WF_ASSERT(idx < wf_verbs_settings_device_count(settings));
+	const char *at = settings->device;
+	for (unsigned i = 0; i < idx; i++) {
+		at = name_end(at) + 1;
+	}
+	snprintf(out, WF_VERBS_DEVICE_BYTES, "%.*s", (int)(name_end(at) - at), at);
+}
+
+int
+wf_verbs_settings_find_device(const struct wf_verbs_settings *settings, const char *name)
+{
+	unsigned count = wf_verbs_settings_device_count(settings);
+	for (unsigned i = 0; i < count; i++) {
+		char one[WF_VERBS_DEVICE_BYTES];
+		wf_verbs_settings_device(settings, i, one);
+		if (strcmp(one, name) == 0) {
+			return (int)i;
+		}
+	}
+	return count == 0 ? 0 : -1;
 }

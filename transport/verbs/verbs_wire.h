@@ -24,7 +24,7 @@
  *     32      blob
  */
 #define WF_VERBS_MAGIC 0x53425657u
-#define WF_VERBS_VERSION 1u
+#define WF_VERBS_VERSION 2u
 #define WF_VERBS_PRIVATE_MAX 148u  /* of an answer; a request has 56 */
 #define WF_VERBS_HELLO_SHORT 24u   /* a longer hello follows in a frame */
 #define WF_VERBS_VERDICT_SHORT 96u /* so does a longer verdict */
@@ -89,7 +89,9 @@ enum wf_verbs_frame_kind {
 	WF_VERBS_ACCEPTS = 6, /* accepting end; body: the verdict */
 	WF_VERBS_REFUSES = 7, /* accepting end, last; body: the verdict */
 	WF_VERBS_CLOSE = 8,   /* the last frame of an end that closes in good order */
-	WF_VERBS_KIND_MAX = 8,
+	WF_VERBS_ASK = 9,     /* is anybody there? Where the device does not tell */
+	WF_VERBS_ANSWER = 10, /* to each ASK */
+	WF_VERBS_KIND_MAX = 10,
 };
 
 struct wf_verbs_frame {

@@ -171,7 +171,7 @@ sleep_until_down(struct conf *t, struct node *n)
 	int fd = wf_transport_wait_fd(n->transport);
 	while (conf_count(n, NULL, WF_EVENT_DOWN) == 0) {
 		uint64_t deadline_ns = 0;
-		wf_transport_arm(n->transport, &deadline_ns);
+		(void)wf_transport_arm(n->transport, &deadline_ns);
 		if (conf_poll(t, n) > 0) {
 			continue;
 		}

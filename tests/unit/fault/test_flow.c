@@ -73,7 +73,7 @@ arm_with_a_held_event(struct conf *t)
 	CHECK(await_injected(t, p.server, WF_FAULT_DELAY, 1));
 	CHECK(conf_count(p.server, p.sc, WF_EVENT_MSG) == 0);
 	uint64_t deadline_ns = 0;
-	wf_transport_arm(p.server->transport, &deadline_ns);
+	(void)wf_transport_arm(p.server->transport, &deadline_ns);
 	CHECK(deadline_ns <= wf_now_ns(t->env) + delay_ns);
 	CHECK(conf_poll(t, p.server) == 0);
 	while (wf_now_ns(t->env) < deadline_ns) { /* a wait may return early */
@@ -341,7 +341,7 @@ stall_a_receiver(struct conf *t)
 	uint64_t from_ns = wf_now_ns(t->env); /* at most a rest after it began */
 	CHECK(conf_send_all(t, p.cc, 1, 10));
 	uint64_t deadline_ns = 0;
-	wf_transport_arm(p.server->transport, &deadline_ns);
+	(void)wf_transport_arm(p.server->transport, &deadline_ns);
 	CHECK(deadline_ns > from_ns && deadline_ns <= from_ns + lasts_ns);
 	while (wf_now_ns(t->env) < deadline_ns) {
 		CHECK(conf_poll(t, p.server) == 0);

@@ -87,7 +87,7 @@ unsigned
 shm_rig_pump(struct shm_rig *rig)
 {
 	uint64_t deadline_ns = 0;
-	wf_transport_arm(rig->transport, &deadline_ns);
+	(void)wf_transport_arm(rig->transport, &deadline_ns);
 	struct wf_event event[16];
 	unsigned count = 0;
 	must(wf_transport_poll(rig->transport, event, 16, &count) == WEFT_OK, "poll");

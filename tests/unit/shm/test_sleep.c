@@ -69,7 +69,7 @@ fall_asleep(struct shm_rig *rig)
 	bool asleep = false;
 	for (unsigned i = 0; i < 10 * MANY && !asleep; i++) {
 		uint64_t deadline_ns = 0;
-		wf_transport_arm(rig->transport, &deadline_ns);
+		(void)wf_transport_arm(rig->transport, &deadline_ns);
 		struct wf_event event[16];
 		unsigned count = 0;
 		assert_int_equal(wf_transport_poll(rig->transport, event, 16, &count), WEFT_OK);

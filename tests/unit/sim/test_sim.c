@@ -125,7 +125,7 @@ wait_for_a_caller(struct wf_env *env, void *arg)
 	uint64_t deadline_ns = 0;
 	unsigned waits = 0;
 	while (count == 0) {
-		wf_transport_arm(wake->transport, &deadline_ns);
+		(void)wf_transport_arm(wake->transport, &deadline_ns);
 		if (wf_transport_poll(wake->transport, &event, 1, &count) != WEFT_OK) {
 			return 2;
 		}

@@ -207,7 +207,7 @@ rig_would_sleep(struct rig *rig)
 {
 	struct pollfd pollfd = {.fd = wf_transport_wait_fd(rig->transport), .events = POLLIN};
 	uint64_t deadline_ns = 0;
-	wf_transport_arm(rig->transport, &deadline_ns);
+	(void)wf_transport_arm(rig->transport, &deadline_ns);
 	return poll_once(rig) == 0 && poll(&pollfd, 1, 0) == 0 &&
 	       deadline_ns > wf_now_ns(&rig->env);
 }

@@ -21,6 +21,8 @@ nothing_said_means_sane_timers(void **state)
 		assert_int_equal(wf_verbs_settings_parse(texts[i], &s), WEFT_OK);
 		assert_string_equal(s.device, "");
 		assert_int_equal(s.gid, -1);
+		assert_int_equal(s.lane, 0);
+		assert_int_equal(s.node, -1);
 		assert_int_equal(s.mtu, -1);
 		assert_int_equal(s.rnr_timer, 12); /* 0 would be 655 ms */
 		assert_true(s.retry_count < 7);    /* 7 is for ever on some devices */
@@ -37,13 +39,15 @@ each_key_sets_its_field(void **state)
 	struct wf_verbs_settings s;
 	assert_int_equal(
 		wf_verbs_settings_parse(
-			"device=mlx5_0,port=2,gid=3,mtu=1024,tclass=106,sl=5,pkey=1,"
+			"device=mlx5_0,port=2,lane=4,node=1,gid=3,mtu=1024,tclass=106,sl=5,pkey=1,"
 			"ack_timeout=14,retry=2,rnr_timer=20,rnr_retry=3,inline=64,credits=16,"
 			"send_queue=64,small_put=0,imm=off,mw=off,srq=off,relaxed=off",
 			&s),
 		WEFT_OK);
 	assert_string_equal(s.device, "mlx5_0");
 	assert_int_equal(s.port, 2);
+	assert_int_equal(s.lane, 4);
+	assert_int_equal(s.node, 1);
 	assert_int_equal(s.gid, 3);
 	assert_int_equal(s.mtu, 1024);
 	assert_int_equal(s.traffic_class, 106);
@@ -73,6 +77,25 @@ the_last_of_two_wins(void **state)
 }
 
 static void
+several_devices_may_be_named(void **state)
+{
+	struct wf_verbs_settings s;
+	char name[WF_VERBS_DEVICE_BYTES];
+	assert_int_equal(wf_verbs_settings_parse("device=mlx5_0+mlx5_1+bnxt_re0", &s), WEFT_OK);
+	assert_int_equal(wf_verbs_settings_device_count(&s), 3);
+	wf_verbs_settings_device(&s, 0, name);
+	assert_string_equal(name, "mlx5_0");
+	wf_verbs_settings_device(&s, 2, name);
+	assert_string_equal(name, "bnxt_re0");
+	assert_int_equal(wf_verbs_settings_find_device(&s, "mlx5_1"), 1);
+	assert_int_equal(wf_verbs_settings_find_device(&s, "mlx5"), -1);
+	assert_int_equal(wf_verbs_settings_find_device(&s, "mlx5_1+bnxt_re0"), -1);
+	assert_int_equal(wf_verbs_settings_parse("", &s), WEFT_OK);
+	assert_int_equal(wf_verbs_settings_device_count(&s), 0);
+	assert_int_equal(wf_verbs_settings_find_device(&s, "any"), 0);
+}
+
+static void
 what_is_wrong_is_named(void **state)
 {
 	static const struct {
@@ -91,10 +114,14 @@ what_is_wrong_is_named(void **state)
 		{"rnr_timer=0", "1 to 31"},
 		{"credits=3", "4 to 1024"},
 		{"mtu=100", "256 to 4096"},
-		{"imm=maybe", "auto or off"},
+		{"imm=maybe", "auto, on or off"},
+		{"device=a+", "with + between"},
+		{"device=+a", "with + between"},
+		{"device=a++b", "with + between"},
+		{"node=1024", "0 to 1023"},
 		{"retry=5,,imm=off", "key=value"},
 		{"device=a_name_that_is_much_too_long_to_be_that_of_any_device_there_could_be",
-		 "key=value"},
+		 "names of devices"},
 	};
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(cases); i++) {
 		struct wf_verbs_settings s = {.retry_count = 99};
@@ -111,6 +138,7 @@ main(void)
 		cmocka_unit_test(nothing_said_means_sane_timers),
 		cmocka_unit_test(each_key_sets_its_field),
 		cmocka_unit_test(the_last_of_two_wins),
+		cmocka_unit_test(several_devices_may_be_named),
 		cmocka_unit_test(what_is_wrong_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

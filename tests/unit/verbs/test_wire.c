@@ -84,7 +84,7 @@ private_data_of_strangers_is_refused(void **state)
 		uint8_t value;
 		const char *named;
 	} cases[] = {
-		{0, 'X', "magic"},    {4, 2, "version"},       {4, 0, "version"},
+		{0, 'X', "magic"},    {4, 1, "version"},       {4, 3, "version"},
 		{5, 0, "type"},       {5, 5, "type"},          {6, 25, "blob"},
 		{6, 255, "blob"},     {7, 0x80, "features"},   {10, 1, "reserved"},
 		{16, 1, "authentic"}, {23, 0x80, "authentic"},
@@ -182,7 +182,10 @@ frames_against_the_rules_are_refused(void **state)
 	assert_int_equal(decode(WF_VERBS_CREDIT, 0, 0, 8, 72), WEFT_PROTOCOL);
 	assert_int_equal(decode(WF_VERBS_HELLO, 0, 0, 8, 72), WEFT_OK);
 	assert_int_equal(decode((enum wf_verbs_frame_kind)0, 0, 0, 0, 64), WEFT_PROTOCOL);
-	assert_int_equal(decode((enum wf_verbs_frame_kind)9, 0, 0, 0, 64), WEFT_PROTOCOL);
+	assert_int_equal(decode(WF_VERBS_ASK, 0, 0, 0, 64), WEFT_OK);
+	assert_int_equal(decode(WF_VERBS_ANSWER, 0, 0, 0, 64), WEFT_OK);
+	assert_int_equal(decode(WF_VERBS_ANSWER, 0, 0, 1, 65), WEFT_PROTOCOL);
+	assert_int_equal(decode((enum wf_verbs_frame_kind)11, 0, 0, 0, 64), WEFT_PROTOCOL);
 }
 
 static void

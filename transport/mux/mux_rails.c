@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mux_rails: the connecting end, from offers to an attempt. A path over RDMA devices is offered
+ * once for each device of the peer that serves the lane: these are the rails. One after the other
+ * is tried, the peer's order first; what cannot be had is said in one line, and left out for a
+ * while. Thread: the transport's owner. */
+#include "transport/mux/mux_internal.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What is remembered of a rail that broke stands under its address. */
+static struct wf_host
+rail_host(const struct wf_mux_conn *m, const struct wf_path_offer *offer)
+{
+	struct wf_host host = m->to;
+	host.port = offer->port;
+	if (offer->host[0] != '\0') {
+		(void)snprintf(host.name, sizeof(host.name), "%s", offer->host);
+	}
+	return host;
+}
+
+static bool
+is_broken(const struct wf_mux_conn *m, const struct wf_path_offer *offer)
+{
+	struct wf_host host = rail_host(m, offer);
+	return offer->port == 0 || wf_mux_path_is_broken(m->t, m->path, &host);
+}
+
+/* As bytes, so that the order is that of numbers. 0: not an address of that family. */
+static size_t
+address_bytes(const char *text, uint8_t out[16])
+{
+	if (inet_pton(AF_INET, text, out) == 1) {
+		return 4;
+	}
+	return inet_pton(AF_INET6, text, out) == 1 ? 16 : 0;
+}
+
+/* Which rail it is: its place among the offered addresses of its family, by number. So it is the
+ * same for every lane, however the peer has ordered them. */
+static unsigned
+rail_number(const struct wf_mux_conn *m, unsigned idx)
+{
+	uint8_t own[16];
+	uint8_t other[16];
+	unsigned number = 0;
+	size_t bytes = address_bytes(m->offer[idx].host, own);
+	for (unsigned i = 0; i < m->offer_count && bytes > 0; i++) {
+		number += address_bytes(m->offer[i].host, other) == bytes &&
+			  memcmp(other, own, bytes) < 0;
+	}
+	return number;
+}
+
+/* Those of the peer's that lie in a network of this host come first, those that broke last. */
+static void
+sort_offers(struct wf_mux_conn *m)
+{
+	struct wf_path_offer sorted[WF_PATH_OFFERS_MAX];
+	unsigned place[WF_PATH_OFFERS_MAX];
+	unsigned count = 0;
+	for (unsigned i = 0; i < m->offer_count; i++) {
+		place[i] = is_broken(m, &m->offer[i])             ? 2
+			   : wf_rdma_is_on_link(m->offer[i].host) ? 0
+								  : 1;
+	}
+	for (unsigned wanted = 0; wanted < 3; wanted++) {
+		for (unsigned i = 0; i < m->offer_count; i++) {
+			if (place[i] == wanted) {
+				sorted[count++] = m->offer[i];
+			}
+		}
+	}
+	memcpy(m->offer, sorted, count * sizeof(sorted[0]));
+}
+
+static void
+say_left_out(const struct wf_mux_conn *m, const struct wf_path_offer *offer, const char *why)
+{
+	wf_log(m->t->transport.env, WF_LOG_WARN, "%s: rail %s is left out: %s", m->path->kind->name,
+	       offer->host, why);
+}
+
+static enum weft_status
+try_offer(struct wf_mux_conn *m, unsigned idx)
+{
+	const struct wf_path_offer *offer = &m->offer[idx];
+	struct wf_host to = rail_host(m, offer);
+	if (m->path->kind->rdma) {
+		char device[WF_RDMA_DEVICE_BYTES];
+		enum weft_status st = wf_rdma_device_for(m->t->verbs, rail_number(m, idx), device);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		if (device[0] != '\0') {
+			(void)snprintf(to.name, sizeof(to.name), "%s%%%s", offer->host, device);
+		}
+		/* Its own limit leaves out how long registering memory takes. */
+		wf_mux_conn_deadline(m, WF_NEVER);
+	}
+	uint8_t blob[WF_BLOB_ROOM];
+	struct wf_path_head ticket = {.kind = WF_PATH_TICKET, .path = offer->path};
+	memcpy(ticket.id, m->ticket, sizeof(ticket.id));
+	size_t used = wf_path_encode(&ticket, blob);
+	m->fast = NULL;
+	enum weft_status st = wf_transport_connect(m->path->inner, &to, blob, used, m, &m->fast);
+	m->fast = st == WEFT_OK ? m->fast : NULL;
+	return st;
+}
+
+bool
+wf_mux_rails_next(struct wf_mux_conn *m)
+{
+	while (m->offer_next < m->offer_count) {
+		unsigned idx = m->offer_next++;
+		bool is_down = m->offer[idx].port == 0; /* the peer says that */
+		if (is_down || (is_broken(m, &m->offer[idx]) && !m->t->must)) {
+			continue; /* that was said when it broke */
+		}
+		m->offer_idx = idx;
+		m->cause = WEFT_OK;
+		if (try_offer(m, idx) == WEFT_OK) {
+			return true;
+		}
+		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());
+		if (m->offer_count > 1) {
+			say_left_out(m, &m->offer[idx], weft_last_error());
+		}
+	}
+	return false;
+}
+
+bool
+wf_mux_rails_begin(struct wf_mux_conn *m, const struct wf_path_head *head)
+{
+	m->path = NULL;
+	m->offer_count = 0;
+	m->offer_next = 0;
+	for (unsigned i = 0; i < head->offer_count; i++) {
+		const struct wf_path_offer *offer = &head->offer[i];
+		bool may = offer->path < 32 && (m->paths & 1u << offer->path) != 0 &&
+			   wf_mux_path_find(m->t, offer->path) != NULL;
+		if (may && m->path == NULL) { /* if one is down, another one is not */
+			m->path = wf_mux_path_find(m->t, offer->path);
+		}
+		if (may && offer->path == m->path->kind->id) {
+			m->offer[m->offer_count++] = *offer;
+		}
+	}
+	memcpy(m->ticket, head->id, sizeof(m->ticket));
+	if (m->path != NULL && m->path->kind->rdma) {
+		sort_offers(m);
+	}
+	return m->path != NULL;
+}
+
+bool
+wf_mux_rails_others(const struct wf_mux_conn *m)
+{
+	for (unsigned i = 0; i < m->offer_count; i++) {
+		if (i != m->offer_idx && !is_broken(m, &m->offer[i])) {
+			return true;
+		}
+	}
+	return false;
+}
+
+bool
+wf_mux_rails_host(const struct wf_mux_conn *m, struct wf_host *out)
+{
+	if (m->incoming || m->offer_count == 0 || !m->path->kind->rdma) {
+		return false;
+	}
+	*out = rail_host(m, &m->offer[m->offer_idx]);
+	return true;
+}
+
+bool
+wf_mux_rails_failed(struct wf_mux_conn *m, const char *why)
+{
+	if (m->offer_count < 2 || !m->path->kind->rdma) {
+		return false;
+	}
+	say_left_out(m, &m->offer[m->offer_idx], why);
+	return wf_mux_rails_next(m);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_register: the transport's regions, as devices know them. Registering locks each page, and
+ * zeroes those that nobody has touched: with gigabytes that takes seconds. So what is not small
+ * goes to the env's helper thread. Who connects waits for it before the request; operations of
+ * connections that are UP wait in their queue. Thread: the transport's owner, but for `run`, which
+ * touches its own struct and what is constant of the device. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "transport/verbs/verbs_internal.h"
+
+#define AT_ONCE_BYTES (1u << 20) /* up to here it takes less than a millisecond */
+
+struct wf_verbs_registration {
+	struct wf_task task; /* first */
+	struct wf_verbs_registration *next;
+	struct wf_verbs_device *dev;
+	struct wf_verbs_conn *conn; /* whose domain it is; NULL: the device's */
+	struct ibv_pd *pd;
+	struct wf_verbs_range range;
+	uint32_t idx; /* of the region */
+	bool wanted;  /* else region or connection have gone, and it is undone when it ends */
+	/* What came of it. */
+	enum weft_status status;
+	struct ibv_mr *mr;
+	char why[WF_WHY_BYTES];
+};
+
+static struct ibv_mr **
+table_of(struct wf_verbs_device *dev, struct wf_verbs_conn *conn)
+{
+	return conn == NULL ? dev->region_mr : conn->region_mr;
+}
+
+/* In which domain `c` has its regions. */
+static struct wf_verbs_conn *
+owner_of(struct wf_verbs_conn *c)
+{
+	return c->dev->caps.window ? NULL : c;
+}
+
+struct ibv_mr *
+wf_verbs_region_mr(struct wf_verbs_conn *c, uint32_t region)
+{
+	return table_of(c->dev, owner_of(c))[region - 1];
+}
+
+/* For PUTs that are read from it and, with windows, for those that are bound to it: without one
+ * nobody can write into it. */
+static struct wf_verbs_range
+range_of(const struct wf_verbs_device *dev, uint32_t idx)
+{
+	const struct wf_region *region = &dev->t->regions.region[idx];
+	struct wf_verbs_range range = {
+		.base = region->base,
+		.bytes = region->bytes,
+		.iova = wf_verbs_iova(&dev->caps, region->base, region->base),
+		.access = dev->caps.window ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND : 0,
+	};
+	if (dev->caps.window && dev->t->settings.relaxed != WF_VERBS_OFF) {
+		range.access |= IBV_ACCESS_RELAXED_ORDERING;
+	}
+	return range;
+}
+
+static void
+run(struct wf_task *task)
+{
+	struct wf_verbs_registration *r = (struct wf_verbs_registration *)task; /* first member */
+	r->status = wf_verbs_register(r->dev, r->pd, &r->range, &r->mr);
+	if (r->status != WEFT_OK) {
+		snprintf(r->why, sizeof(r->why), "%s", weft_last_error());
+	}
+}
+
+static bool
+is_under_way(const struct wf_verbs_device *dev, const struct wf_verbs_conn *conn, uint32_t idx)
+{
+	const struct wf_verbs_registration *r = dev->t->registrations;
+	while (r != NULL && !(r->wanted && r->dev == dev && r->conn == conn && r->idx == idx)) {
+		r = r->next;
+	}
+	return r != NULL;
+}
+
+static enum weft_status
+start(struct wf_verbs_device *dev, struct wf_verbs_conn *conn, uint32_t idx)
+{
+	struct wf_verbs *t = dev->t;
+	struct wf_env *env = t->transport.env;
+	struct wf_verbs_range range = range_of(dev, idx);
+	struct ibv_pd *pd = conn == NULL ? dev->pd : conn->pd;
+	if (range.bytes <= AT_ONCE_BYTES) {
+		return wf_verbs_register(dev, pd, &range, &table_of(dev, conn)[idx]);
+	}
+	/* What is known to be too much is refused at once. */
+	enum weft_status st = wf_verbs_memlock_room(dev, range.bytes);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_verbs_registration *r = wf_zalloc(env, sizeof(*r));
+	if (r == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", dev->name, sizeof(*r));
+	}
+	*r = (struct wf_verbs_registration){
+		.task = {.run = run, .wake_fd = t->wake_fd},
+		.next = t->registrations,
+		.dev = dev,
+		.conn = conn,
+		.pd = pd,
+		.range = range,
+		.idx = idx,
+		.wanted = true,
+	};
+	st = env->ops->submit(env, &r->task);
+	if (st != WEFT_OK) {
+		wf_free(env, r, sizeof(*r));
+		return st;
+	}
+	t->registrations = r;
+	dev->registering++;
+	return WEFT_OK;
+}
+
+static enum weft_status
+start_one(struct wf_verbs_device *dev, struct wf_verbs_conn *conn, uint32_t idx)
+{
+	bool there = dev->t->regions.region[idx].base == NULL || table_of(dev, conn)[idx] != NULL ||
+		     is_under_way(dev, conn, idx);
+	return there ? WEFT_OK : start(dev, conn, idx);
+}
+
+enum weft_status
+wf_verbs_regions_start(struct wf_verbs_conn *c)
+{
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = 0; i < WF_REGIONS_MAX && st == WEFT_OK; i++) {
+		st = start_one(c->dev, owner_of(c), i);
+	}
+	return st;
+}
+
+static bool
+are_here(struct wf_verbs_device *dev, struct wf_verbs_conn *owner)
+{
+	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
+		if (dev->t->regions.region[i].base != NULL && table_of(dev, owner)[i] == NULL) {
+			return false;
+		}
+	}
+	return true;
+}
+
+bool
+wf_verbs_regions_are_here(struct wf_verbs_conn *c)
+{
+	return are_here(c->dev, owner_of(c));
+}
+
+/* A request has its device before it has a link. */
+static bool
+is_on(const struct wf_verbs_conn *c, const struct wf_verbs_device *dev)
+{
+	if (c->dev != NULL || c->id == NULL || c->id->verbs == NULL) {
+		return c->dev == dev;
+	}
+	return !dev->gone &&
+	       strcmp(c->t->lib->get_device_name(c->id->verbs->device), dev->name) == 0;
+}
+
+enum weft_status
+wf_verbs_regions_begin(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_device *dev = NULL;
+	enum weft_status st = wf_verbs_device_get(c->t, c->id, &dev);
+	for (uint32_t i = 0; i < WF_REGIONS_MAX && st == WEFT_OK && dev->caps.window; i++) {
+		st = start_one(dev, NULL, i);
+	}
+	return st;
+}
+
+bool
+wf_verbs_regions_hold_up(struct wf_verbs_conn *c)
+{
+	for (unsigned i = 0; c->incoming && i < WF_VERBS_DEVICES_MAX; i++) {
+		struct wf_verbs_device *dev = c->t->device[i];
+		if (dev != NULL && dev->caps.window && is_on(c, dev)) {
+			return !are_here(dev, NULL);
+		}
+	}
+	return false;
+}
+
+/* ---- the end of one ---- */
+
+/* The connections that wait for it, or may. */
+static bool
+concerns(const struct wf_verbs_registration *r, const struct wf_verbs_conn *c)
+{
+	return c != NULL &&
+	       (r->conn == NULL ? r->dev->caps.window && is_on(c, r->dev) : c == r->conn);
+}
+
+static void
+tell(struct wf_verbs *t, const struct wf_verbs_registration *r)
+{
+	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+		struct wf_verbs_conn *c = t->conn[i];
+		if (!concerns(r, c)) {
+			continue;
+		}
+		if (r->status == WEFT_OK) {
+			wf_verbs_conn_ready(c);
+		} else if (c->state == WF_VERBS_PREPARING) {
+			wf_verbs_connect_next(c, r->why);
+			t->dead_waiting |= c->state == WF_VERBS_DEAD;
+		} else {
+			wf_verbs_conn_end(c, WEFT_LOST, "%s", r->why);
+		}
+	}
+}
+
+/* The domain of a connection that has gone: with the last of its registrations. */
+static void
+release_domain(struct wf_verbs *t, const struct wf_verbs_registration *r)
+{
+	if (r->wanted || r->pd == r->dev->pd) {
+		return;
+	}
+	for (const struct wf_verbs_registration *o = t->registrations; o != NULL; o = o->next) {
+		if (o->pd == r->pd) {
+			return;
+		}
+	}
+	if (r->conn == NULL) { /* it has left it behind */
+		(void)t->lib->dealloc_pd(r->pd);
+	}
+}
+
+static void
+finish(struct wf_verbs *t, struct wf_verbs_registration *r)
+{
+	r->dev->registering--;
+	if (r->wanted && r->status == WEFT_OK) {
+		table_of(r->dev, r->conn)[r->idx] = r->mr;
+	} else {
+		wf_verbs_deregister(r->dev, &r->mr);
+	}
+	if (r->wanted) {
+		tell(t, r);
+	}
+	release_domain(t, r);
+	t->dead_waiting |= r->dev->gone; /* it may be closed now */
+	wf_free(t->transport.env, r, sizeof(*r));
+}
+
+void
+wf_verbs_registrations_visit(struct wf_verbs *t)
+{
+	struct wf_verbs_registration **at = &t->registrations;
+	while (*at != NULL) {
+		struct wf_verbs_registration *r = *at;
+		if (atomic_load_explicit(&r->task.done, memory_order_acquire)) { /* env's release */
+			*at = r->next;
+			finish(t, r);
+			at = &t->registrations; /* who was told may have begun others */
+		} else {
+			at = &r->next;
+		}
+	}
+}
+
+bool
+wf_verbs_registrations_leave(struct wf_verbs_conn *c)
+{
+	bool left = false;
+	for (struct wf_verbs_registration *r = c->t->registrations; r != NULL; r = r->next) {
+		if (r->conn == c) {
+			r->conn = NULL;
+			r->wanted = false;
+			left = true;
+		}
+	}
+	return left;
+}
+
+/* ---- regions ---- */
+
+static void
+deregister_everywhere(struct wf_verbs *t, uint32_t idx)
+{
+	for (struct wf_verbs_registration *r = t->registrations; r != NULL; r = r->next) {
+		r->wanted = r->wanted && r->idx != idx;
+	}
+	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+		struct wf_verbs_conn *c = t->conn[i];
+		if (c != NULL && c->dev != NULL) {
+			wf_verbs_deregister(c->dev, &c->region_mr[idx]);
+		}
+	}
+	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
+		if (t->device[i] != NULL) {
+			wf_verbs_deregister(t->device[i], &t->device[i]->region_mr[idx]);
+		}
+	}
+}
+
+static enum weft_status
+register_everywhere(struct wf_verbs *t, uint32_t idx)
+{
+	enum weft_status st = WEFT_OK;
+	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX && st == WEFT_OK; i++) {
+		struct wf_verbs_device *dev = t->device[i];
+		if (dev != NULL && !dev->gone && dev->caps.window) {
+			st = start_one(dev, NULL, idx);
+		}
+	}
+	for (uint32_t i = 0; i < t->opts.conn_max && st == WEFT_OK; i++) {
+		struct wf_verbs_conn *c = t->conn[i];
+		if (c != NULL && c->qp != NULL && !c->dev->gone && !c->dev->caps.window) {
+			st = start_one(c->dev, c, idx);
+		}
+	}
+	return st;
+}
+
+enum weft_status
+wf_verbs_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
+{
+	struct wf_verbs *t = wf_verbs_of(transport);
+	if (region->bytes > 1ull << 46) {
+		return wf_fail(WEFT_INVALID, "region: %zu bytes; 64 TiB are the most",
+			       region->bytes);
+	}
+	uint32_t number = 0;
+	enum weft_status st = wf_regions_add(&t->regions, "verbs", region, &number);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = register_everywhere(t, number - 1);
+	if (st != WEFT_OK) {
+		deregister_everywhere(t, number - 1);
+		wf_regions_remove(&t->regions, number);
+		return st;
+	}
+	*out = number;
+	return WEFT_OK;
+}
+
+void
+wf_verbs_region_remove(struct wf_transport *transport, uint32_t region)
+{
+	struct wf_verbs *t = wf_verbs_of(transport);
+	WF_ASSERT(wf_regions_find(&t->regions, region) != NULL);
+	deregister_everywhere(t, region - 1);
+	wf_regions_remove(&t->regions, region);
+	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+		struct wf_verbs_conn *c = t->conn[i];
+		if (c != NULL && (c->state == WF_VERBS_PREPARING || c->state == WF_VERBS_DECIDED)) {
+			wf_verbs_conn_ready(c); /* it may have waited for this one */
+		}
+	}
+}
