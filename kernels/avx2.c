@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* avx2: the operations of wide.h on eight f32. Built with -mavx2 -mno-fma, and called only where
- * dispatch.c found AVX2. Thread: any. */
+/* avx2: the operations of wide.h on eight f32. Built with -mavx2 -mf16c -mno-fma, and called only
+ * where dispatch.c found AVX2 and F16C. Thread: any. */
 #include <float.h>
 #include <immintrin.h>
 #include <stdbool.h>
@@ -195,6 +195,47 @@ ivec_has_nonfinite(ivec magnitude)
 {
 	ivec above = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f7fffff));
 	return _mm256_movemask_epi8(above) != 0;
+}
+
+INLINE vec
+vec_load_bf16(const uint16_t *from)
+{
+	__m128i half = _mm_loadu_si128((const __m128i *)(const void *)from);
+	return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+}
+
+/* The lower 16 bits of each lane. */
+INLINE void
+store_low_halves(uint16_t *to, ivec x)
+{
+	ivec packed = _mm256_packus_epi32(x, x); /* halves of each 128 bits, twice */
+	packed = _mm256_permute4x64_epi64(packed, 0x08);
+	_mm_storeu_si128((__m128i *)(void *)to, _mm256_castsi256_si128(packed));
+}
+
+INLINE void
+vec_store_bf16(uint16_t *to, vec x)
+{
+	ivec bits = _mm256_castps_si256(x);
+	ivec high = _mm256_srli_epi32(bits, 16);
+	ivec odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+	ivec rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+	ivec quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+	ivec is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+	store_low_halves(to, _mm256_blendv_epi8(_mm256_srli_epi32(rounded, 16), quiet, is_nan));
+}
+
+INLINE vec
+vec_load_f16(const uint16_t *from)
+{
+	return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from));
+}
+
+INLINE void
+vec_store_f16(uint16_t *to, vec x)
+{
+	__m128i half = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+	_mm_storeu_si128((__m128i *)(void *)to, half);
 }
 
 #include "kernels/wide.h"

@@ -198,6 +198,39 @@ ivec_has_nonfinite(ivec magnitude)
 	return _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7f7fffff)) != 0;
 }
 
+INLINE vec
+vec_load_bf16(const uint16_t *from)
+{
+	__m256i half = _mm256_loadu_si256((const __m256i *)(const void *)from);
+	return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
+INLINE void
+vec_store_bf16(uint16_t *to, vec x)
+{
+	ivec bits = _mm512_castps_si512(x);
+	ivec high = _mm512_srli_epi32(bits, 16);
+	ivec odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+	ivec rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+	ivec quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+	__mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+	ivec half = _mm512_mask_blend_epi32(is_nan, _mm512_srli_epi32(rounded, 16), quiet);
+	_mm256_storeu_si256((__m256i *)(void *)to, _mm512_cvtepi32_epi16(half));
+}
+
+INLINE vec
+vec_load_f16(const uint16_t *from)
+{
+	return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
+}
+
+INLINE void
+vec_store_f16(uint16_t *to, vec x)
+{
+	__m256i half = _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+	_mm256_storeu_si256((__m256i *)(void *)to, half);
+}
+
 #include "kernels/wide.h"
 
 #include "kernels/rows_wide.h"

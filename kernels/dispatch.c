@@ -4,11 +4,25 @@
 
 #include <stdbool.h>
 #include <string.h>
-#if WF_HAVE_AVX512
+#if WF_HAVE_AVX512 || WF_HAVE_AVX2
 #include <cpuid.h>
 #endif
 
 #include "kernels/forms.h"
+
+#if WF_HAVE_AVX2
+/* Conversions of 16-bit values. There is no processor with AVX2 and without it, but a virtual one
+ * may be told to hide it. */
+static bool
+has_f16c(void)
+{
+	unsigned a;
+	unsigned b;
+	unsigned c = 0;
+	unsigned d;
+	return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & 1u << 29) != 0;
+}
+#endif
 
 /* NULL: not built, or not offered by the processor (or by the kernel, which has to save its
  * registers: the compiler's run time asks both). */
@@ -16,7 +30,7 @@ static const struct wf_kernels *
 find_avx2(void)
 {
 #if WF_HAVE_AVX2
-	if (__builtin_cpu_supports("avx2")) {
+	if (__builtin_cpu_supports("avx2") && has_f16c()) {
 		return wf_kernels_avx2();
 	}
 #endif

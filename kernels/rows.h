@@ -101,6 +101,20 @@ struct wf_row_uniform {
 	float low, span;
 };
 
+/* How the values of a row are held where it lies: as WF_VALUES_* of wire/tables.h. */
+enum wf_row_rest {
+	WF_ROW_F32 = 0,
+	WF_ROW_BF16 = 1,
+	WF_ROW_F16 = 2,
+	WF_ROW_REST_COUNT = 3,
+};
+
+/* Values in 16 bits to f32 and back: kernels/half.h. */
+struct wf_row_half {
+	void (*widen)(float *out, const uint16_t *in, size_t count);
+	void (*narrow)(uint16_t *out, const float *in, size_t count);
+};
+
 struct wf_row_kernels {
 	/* Returns how many summed gradients (elements) were not finite; those elements and their
 	 * state stay as they are. */
@@ -109,6 +123,7 @@ struct wf_row_kernels {
 	/* out[i * dim ...] = the first dim f32 at row[i]. */
 	void (*gather)(float *out, const float *const *row, size_t count, size_t dim);
 	void (*uniform)(const struct wf_row_uniform *draw, uint64_t key, float *out, size_t dim);
+	struct wf_row_half half[WF_ROW_REST_COUNT]; /* none of WF_ROW_F32 */
 };
 
 /* Steps without a gradient, in closed form. */

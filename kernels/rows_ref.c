@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/philox.h"
+#include "kernels/half.h"
 #include "kernels/rows_forms.h"
 
 /* A row and its summed, divided and clipped gradients. Where one is not finite, g holds it as it
@@ -235,6 +236,38 @@ uniform(const struct wf_row_uniform *draw, uint64_t key, float *out, size_t dim)
 	wf_ref_uniform(draw, key, out, 0, dim);
 }
 
+static void
+widen_bf16(float *out, const uint16_t *in, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		out[i] = wf_f32_of_bf16(in[i]);
+	}
+}
+
+static void
+narrow_bf16(uint16_t *out, const float *in, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		out[i] = wf_bf16_of(in[i]);
+	}
+}
+
+static void
+widen_f16(float *out, const uint16_t *in, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		out[i] = wf_f32_of_f16(in[i]);
+	}
+}
+
+static void
+narrow_f16(uint16_t *out, const float *in, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		out[i] = wf_f16_of(in[i]);
+	}
+}
+
 const struct wf_row_kernels wf_row_kernels_ref = {
 	.apply =
 		{
@@ -251,4 +284,9 @@ const struct wf_row_kernels wf_row_kernels_ref = {
 		},
 	.gather = gather,
 	.uniform = uniform,
+	.half =
+		{
+			[WF_ROW_BF16] = {widen_bf16, narrow_bf16},
+			[WF_ROW_F16] = {widen_f16, narrow_f16},
+		},
 };

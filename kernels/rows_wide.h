@@ -6,7 +6,8 @@
  * a form gives: ivec_magnitude, the bits of an f32 without its sign; ivec_max of two such;
  * ivec_has_nonfinite, whether a lane of such is no finite number's; ivec_set, ivec_lanes (0, 1,
  * ...), ivec_add, ivec_xor; ivec_multiply, both halves of products with a constant;
- * vec_of_high_bits, the upper 24 bits of each lane as a number.
+ * vec_of_high_bits, the upper 24 bits of each lane as a number; vec_load_bf16, vec_load_f16,
+ * vec_store_bf16 and vec_store_f16, as half.h defines them.
  *
  * A row whose gradients are not all finite is left to wf_ref_row: nothing here needs a mask. What
  * is left after the last whole vector goes through the definitions in rows_forms.h. `plain` says
@@ -17,6 +18,7 @@
 
 #include <string.h>
 
+#include "kernels/half.h"
 #include "kernels/prefetch.h"
 #include "kernels/rows_forms.h"
 
@@ -552,6 +554,54 @@ rows_uniform(const struct wf_row_uniform *draw, uint64_t key, float *out, size_t
 	wf_ref_uniform(draw, key, out, i, dim);
 }
 
+static void
+rows_widen_bf16(float *out, const uint16_t *in, size_t count)
+{
+	size_t i = 0;
+	for (; i + WIDTH <= count; i += WIDTH) {
+		vec_store(out + i, vec_load_bf16(in + i));
+	}
+	for (; i < count; i++) {
+		out[i] = wf_f32_of_bf16(in[i]);
+	}
+}
+
+static void
+rows_narrow_bf16(uint16_t *out, const float *in, size_t count)
+{
+	size_t i = 0;
+	for (; i + WIDTH <= count; i += WIDTH) {
+		vec_store_bf16(out + i, vec_load(in + i));
+	}
+	for (; i < count; i++) {
+		out[i] = wf_bf16_of(in[i]);
+	}
+}
+
+static void
+rows_widen_f16(float *out, const uint16_t *in, size_t count)
+{
+	size_t i = 0;
+	for (; i + WIDTH <= count; i += WIDTH) {
+		vec_store(out + i, vec_load_f16(in + i));
+	}
+	for (; i < count; i++) {
+		out[i] = wf_f32_of_f16(in[i]);
+	}
+}
+
+static void
+rows_narrow_f16(uint16_t *out, const float *in, size_t count)
+{
+	size_t i = 0;
+	for (; i + WIDTH <= count; i += WIDTH) {
+		vec_store_f16(out + i, vec_load(in + i));
+	}
+	for (; i < count; i++) {
+		out[i] = wf_f16_of(in[i]);
+	}
+}
+
 static const struct wf_row_kernels wide_rows = {
 	.apply =
 		{
@@ -568,6 +618,11 @@ static const struct wf_row_kernels wide_rows = {
 		},
 	.gather = rows_gather,
 	.uniform = rows_uniform,
+	.half =
+		{
+			[WF_ROW_BF16] = {rows_widen_bf16, rows_narrow_bf16},
+			[WF_ROW_F16] = {rows_widen_f16, rows_narrow_f16},
+		},
 };
 
 #endif

@@ -162,8 +162,8 @@ check_counts(const struct wf_hello *hello)
 static enum weft_status
 check_hello(const struct wf_hello *hello)
 {
-	if (hello->service != WF_SERVICE_DENSE) {
-		return wf_refuse(HELLO, "service", hello->service, "2 (dense)");
+	if (hello->service != WF_SERVICE_DENSE && hello->service != WF_SERVICE_SPARSE) {
+		return wf_refuse(HELLO, "service", hello->service, "2 (dense) or 3 (sparse)");
 	}
 	enum weft_status st = check_counts(hello);
 	if (st != WEFT_OK) {
@@ -438,22 +438,25 @@ wf_hello_match(const struct wf_hello *first, const struct wf_hello *hello)
 {
 	const struct wf_hello *a = first;
 	const struct wf_hello *b = hello;
+	bool sparse = a->service == WF_SERVICE_SPARSE;
 	const struct trait trait[] = {
-		{"service", a->service, b->service, false, "connect to the dense ports", NULL,
-		 NULL},
+		{"service", a->service, b->service, false,
+		 "give every process the same ports_num and ports_num_for_sparse", NULL, NULL},
 		{"num_gradient_servers", a->trainer_count, b->trainer_count, false,
 		 "give every trainer the same", NULL, NULL},
 		{"number of pservers", a->pserver_count, b->pserver_count, false,
 		 "give every trainer the same list in --pservers", NULL, NULL},
-		{"ports_num", a->lane_count, b->lane_count, false, "give every trainer the same",
-		 NULL, NULL},
+		{sparse ? "ports_num_for_sparse" : "ports_num", a->lane_count, b->lane_count, false,
+		 "give every trainer the same", NULL, NULL},
 		{"this pserver as number", a->pserver_idx, b->pserver_idx, false,
 		 "give every trainer the same order in --pservers", NULL, NULL},
 		{"this lane as number", a->lane_idx, b->lane_idx, false,
 		 "give every trainer the same port", NULL, NULL},
-		{"tensors digest", a->tensors_digest, b->tensors_digest, true,
-		 "declare the same tensors, in the same order, on every trainer", a->tensors,
-		 b->tensors},
+		{sparse ? "tables digest" : "tensors digest", a->tensors_digest, b->tensors_digest,
+		 true,
+		 sparse ? "declare the same tables, in the same order, on every trainer"
+			: "declare the same tensors, in the same order, on every trainer",
+		 a->tensors, b->tensors},
 		{"job digest", a->job_digest, b->job_digest, true,
 		 "give every trainer the same options", a->options, b->options},
 		{"placement digest", a->placement_digest, b->placement_digest, true,

@@ -27,21 +27,23 @@ struct wf_auth {
 struct wf_hello {
 	uint16_t version_min; /* wire versions the sender speaks */
 	uint16_t version_max;
-	uint8_t service;      /* WF_SERVICE_DENSE */
+	uint8_t service;      /* WF_SERVICE_DENSE or WF_SERVICE_SPARSE */
 	uint32_t pserver_idx; /* whom the sender believes to reach */
-	uint32_t lane_idx;    /* within that pserver, over dense then sparse ports */
+	uint32_t lane_idx;    /* within that pserver, among the lanes of the service */
 	uint32_t pserver_count;
-	uint32_t lane_count; /* dense lanes of each pserver */
+	uint32_t lane_count; /* of each pserver, of the service */
 	uint32_t trainer_id;
 	uint32_t trainer_count;  /* num_gradient_servers */
 	uint64_t incarnation;    /* of the trainer process; never 0 */
 	uint32_t path;           /* generation of this connection within the incarnation, from 1 */
 	uint64_t epoch;          /* membership epoch; 0 at the start */
 	uint64_t job_digest;     /* options of the job */
-	uint64_t tensors_digest; /* names, sizes and settings of the tensors, in order */
-	uint64_t placement_digest; /* slices and their lanes */
+	uint64_t tensors_digest; /* names, sizes and settings of the tensors, in order; sparse:
+				  * wf_tables_digest */
+	uint64_t placement_digest; /* slices and their lanes; sparse lanes only compare it */
 	uint64_t numerics_digest;  /* binary, kernels, BLAS: a difference is one warning */
-	uint64_t job_bytes;        /* size of the encoded job description */
+	uint64_t job_bytes;        /* size of the encoded job description; sparse:
+				    * wf_tables_bytes */
 	uint32_t msg_bytes_max;    /* limits of the sender */
 	uint64_t put_bytes_max;
 	char host[WF_MEMBER_NAME_BYTES];

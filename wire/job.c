@@ -184,8 +184,8 @@ check_fixed(const struct wf_job *job)
 	if ((unsigned)job->nonfinite > WF_NONFINITE_SKIP) {
 		return invalid("nonfinite", (unsigned)job->nonfinite, "0 (abort) or 1 (skip)");
 	}
-	if (job->tensor_count == 0 || job->tensor_count > WF_TENSOR_COUNT_MAX) {
-		return invalid("the number of tensors", job->tensor_count, "1 to 65536");
+	if (job->tensor_count > WF_TENSOR_COUNT_MAX) {
+		return invalid("the number of tensors", job->tensor_count, "at most 65536");
 	}
 	return check_optimizer(&job->optimizer);
 }
@@ -360,8 +360,8 @@ check_room(const struct wf_job *job, const struct wf_reader *r)
 {
 	uint64_t fits = (r->bytes - r->used) / TENSOR_BYTES_MIN;
 
-	if (job->tensor_count == 0 || job->tensor_count > WF_TENSOR_COUNT_MAX) {
-		return wf_refuse(JOB, "the number of tensors", job->tensor_count, "1 to 65536");
+	if (job->tensor_count > WF_TENSOR_COUNT_MAX) {
+		return wf_refuse(JOB, "the number of tensors", job->tensor_count, "at most 65536");
 	}
 	if (job->tensor_count > fits) {
 		return wf_fail(WEFT_PROTOCOL,
@@ -389,8 +389,10 @@ wf_job_decode(struct wf_env *env, const uint8_t *in, size_t bytes, struct wf_job
 	if (st != WEFT_OK) {
 		return st;
 	}
-	job.tensor = wf_zalloc_array(env, job.tensor_count, sizeof(job.tensor[0]));
-	if (job.tensor == NULL) {
+	if (job.tensor_count > 0) {
+		job.tensor = wf_zalloc_array(env, job.tensor_count, sizeof(job.tensor[0]));
+	}
+	if (job.tensor == NULL && job.tensor_count > 0) {
 		return wf_fail(WEFT_NOMEM, JOB ": no memory for %" PRIu32 " tensors",
 			       job.tensor_count);
 	}

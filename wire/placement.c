@@ -216,7 +216,6 @@ wf_placement_init(struct wf_env *env, const struct wf_job *job, struct wf_placem
 	p.lane_count = job->pserver_count * job->lane_count;
 	p.tensor_count = job->tensor_count;
 	WF_ASSERT(p.lane_count > 0 && p.lane_count <= WF_LANE_COUNT_MAX);
-	WF_ASSERT(slices > 0);
 	if (slices > slices_max(p.lane_count)) {
 		return too_many(job, slices, slices_max(p.lane_count));
 	}

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "wire/shape.h"
 
-#define TABLE_FIXED_BYTES 6
+#define TABLE_FIXED_BYTES WF_TABLE_FIXED_BYTES
 #define RESUME_BYTES 8
 #define HAVE_BYTES 8
 #define GRANT_BYTES (24 + WF_MSG_KEY_BYTES)
@@ -114,6 +114,9 @@ wf_sparse_table_encode(const struct wf_sparse_table *in, struct wf_msg *out)
 	wf_put_u8(&w, in->grad_reduce);
 	wf_put_u8(&w, in->nonfinite);
 	wf_table_desc_put(&w, &in->table);
+	wf_put_u8(&w, in->mode);
+	wf_put_u32(&w, in->staleness);
+	wf_put_f64(&w, in->discard_ratio);
 	wf_shape_end(&table_shape, &w, out);
 }
 
@@ -155,8 +158,20 @@ wf_sparse_table_decode(const struct wf_head *head, const uint8_t *body, struct w
 	if (st != WEFT_OK) {
 		return st;
 	}
+	table.mode = wf_get_u8(&r);
+	table.staleness = wf_get_u32(&r);
+	table.discard_ratio = wf_get_f64(&r);
 	if (!wf_reader_done(&r)) {
 		return wf_refuse_length("TABLE", &r);
+	}
+	const struct wf_tables mode = {
+		.mode = table.mode,
+		.staleness = table.staleness,
+		.discard_ratio = table.discard_ratio,
+	};
+	if (wf_tables_check_mode(&mode) != WEFT_OK) {
+		struct wf_error why = *wf_error_record();
+		return wf_fail(WEFT_PROTOCOL, "TABLE: %s", why.text);
 	}
 	*out = table;
 	return WEFT_OK;

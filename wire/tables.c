@@ -107,11 +107,36 @@ wf_table_desc_check(const struct wf_table_desc *table)
 }
 
 enum weft_status
+wf_tables_check_mode(const struct wf_tables *tables)
+{
+	if (tables->mode >= WF_SPARSE_MODE_COUNT) {
+		return wf_fail(WEFT_INVALID,
+			       TABLE "s: mode is %u, must be 0 (sync), 1 (async) or 2 (bounded)",
+			       tables->mode);
+	}
+	if (tables->staleness > 0 && tables->mode != WF_SPARSE_BOUNDED) {
+		return wf_fail(WEFT_INVALID,
+			       TABLE "s: staleness is %" PRIu32 " in mode %u, must be 0",
+			       tables->staleness, tables->mode);
+	}
+	bool lag = tables->mode != WF_SPARSE_SYNC;
+	if (!(tables->discard_ratio >= 0 && tables->discard_ratio <= (lag ? 1e6 : 0))) {
+		return wf_fail(WEFT_INVALID, TABLE "s: discard_ratio is %g, must be 0%s",
+			       tables->discard_ratio, lag ? " to 1,000,000" : " in mode 0");
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
 wf_tables_check(const struct wf_tables *tables)
 {
 	if (tables->table_count == 0 || tables->table_count > WF_TABLE_COUNT_MAX) {
 		return wf_fail(WEFT_INVALID, TABLE "s: there are %" PRIu32 ", must be 1 to %u",
 			       tables->table_count, WF_TABLE_COUNT_MAX);
+	}
+	enum weft_status mode = wf_tables_check_mode(tables);
+	if (mode != WEFT_OK) {
+		return mode;
 	}
 	for (uint32_t i = 0; i < tables->table_count; i++) {
 		enum weft_status st = wf_table_desc_check(&tables->table[i]);
@@ -215,6 +240,9 @@ wf_tables_digest(const struct wf_tables *tables)
 	wf_put_u8(&fixed, (uint8_t)tables->grad_reduce);
 	wf_put_u8(&fixed, (uint8_t)tables->nonfinite);
 	wf_put_u32(&fixed, tables->table_count);
+	wf_put_u8(&fixed, tables->mode);
+	wf_put_u32(&fixed, tables->staleness);
+	wf_put_f64(&fixed, tables->discard_ratio);
 	digest = wf_digest_of(bytes, fixed.used);
 	for (uint32_t i = 0; i < tables->table_count; i++) {
 		struct wf_writer w = {.base = bytes, .capacity = sizeof(bytes)};
@@ -224,4 +252,18 @@ wf_tables_digest(const struct wf_tables *tables)
 		digest = wf_digest_of(bytes, w.used);
 	}
 	return digest;
+}
+
+uint64_t
+wf_tables_bytes(const struct wf_tables *tables)
+{
+	uint8_t bytes[WF_TABLE_BYTES_MAX];
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < tables->table_count; i++) {
+		struct wf_writer w = {.base = bytes, .capacity = sizeof(bytes)};
+		wf_table_desc_put(&w, &tables->table[i]);
+		WF_ASSERT(!w.bad);
+		sum += WF_TABLE_FIXED_BYTES + w.used;
+	}
+	return sum;
 }

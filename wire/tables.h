@@ -12,7 +12,8 @@
 
 #define WF_TABLE_COUNT_MAX 1024u
 #define WF_TABLE_DIM_MAX 4096u
-#define WF_TABLE_BYTES_MAX 512u /* of one encoded table */
+#define WF_TABLE_BYTES_MAX 512u  /* of one encoded table */
+#define WF_TABLE_FIXED_BYTES 19u /* of a TABLE message beside its table */
 
 /* How the values of a row are held or sent. */
 enum wf_value_format {
@@ -61,9 +62,23 @@ struct wf_table_desc {
 	} evict;
 };
 
+/* When a push is applied, and who waits for whom. */
+enum wf_sparse_mode {
+	WF_SPARSE_SYNC = 0,    /* when all trainers have pushed the step */
+	WF_SPARSE_ASYNC = 1,   /* as it comes; nobody waits */
+	WF_SPARSE_BOUNDED = 2, /* as it comes; who is ahead waits for who is behind */
+	WF_SPARSE_MODE_COUNT = 3,
+};
+
 struct wf_tables {
 	enum wf_grad_reduce grad_reduce; /* as the dense job's */
 	enum wf_nonfinite nonfinite;
+	uint8_t mode; /* enum wf_sparse_mode */
+	/* BOUNDED: steps that a trainer may have done more than the slowest; else 0. */
+	uint32_t staleness;
+	/* Not SYNC: a push is dropped when this times the number of trainers (rounded down) or
+	 * more pushes of others came after its rows were read; 0: never. SYNC: 0. */
+	double discard_ratio;
 	uint32_t table_count; /* 1..WF_TABLE_COUNT_MAX */
 	const struct wf_table_desc *table;
 };
@@ -84,10 +99,14 @@ wf_table_row_bytes(const struct wf_table_desc *table)
 
 /* WEFT_INVALID names table, field, value and limit. */
 enum weft_status wf_table_desc_check(const struct wf_table_desc *table) WEFT_MUST_CHECK;
-/* All of them, their number, and that no two have one name. */
+/* mode, staleness and discard_ratio. */
+enum weft_status wf_tables_check_mode(const struct wf_tables *tables) WEFT_MUST_CHECK;
+/* All of them, their number, mode and so on, and that no two have one name. */
 enum weft_status wf_tables_check(const struct wf_tables *tables) WEFT_MUST_CHECK;
 /* Of checked tables; in hellos, in the place of the tensors' digest. */
 uint64_t wf_tables_digest(const struct wf_tables *tables);
+/* Of the bodies of all TABLE messages together; in hellos, in the place of job_bytes. */
+uint64_t wf_tables_bytes(const struct wf_tables *tables);
 
 /* One table at the end of `w`, or from where `r` stands. WEFT_PROTOCOL. */
 void wf_table_desc_put(struct wf_writer *w, const struct wf_table_desc *table);

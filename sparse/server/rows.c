@@ -8,13 +8,30 @@
 
 #define ALIGN sizeof(uint64_t)
 #define SLABS_AT_FIRST 16u
+#define HUGE_BYTES ((size_t)2 << 20)
+#define RUN_SLABS_MAX 16u
+#define RUNS_AT_ONCE                                                                               \
+	2u /* of slabs that came one by one, before runs begin: a run is a third more */
 
+WF_STATIC_ASSERT(RUN_SLABS_MAX <= SLABS_AT_FIRST, "one doubling makes room for a run");
 WF_STATIC_ASSERT(sizeof(struct wf_row_head) == 16, "two of them share a quarter of a line");
 
 static size_t
 slab_bytes_of(const struct wf_rows *rows)
 {
 	return rows->row_bytes << rows->slab_shift;
+}
+
+/* The fewest slabs that end with a huge page. */
+static uint32_t
+run_of(size_t slab_bytes)
+{
+	uint32_t slabs = 1;
+
+	while (slabs < RUN_SLABS_MAX && slabs * slab_bytes % HUGE_BYTES != 0) {
+		slabs *= 2;
+	}
+	return slab_bytes < HUGE_BYTES ? 1 : slabs;
 }
 
 void
@@ -31,13 +48,15 @@ wf_rows_init(struct wf_rows *rows, struct wf_budget *budget, size_t value_floats
 	while (2 * slab_bytes_of(rows) <= slab_bytes) {
 		rows->slab_shift++;
 	}
+	rows->run_slabs = run_of(slab_bytes_of(rows));
 }
 
 void
 wf_rows_fini(struct wf_rows *rows)
 {
-	for (uint32_t i = 0; i < rows->slab_count; i++) {
-		wf_budget_give(rows->budget, rows->slab[i], slab_bytes_of(rows));
+	for (uint32_t i = 0, slabs = 1; i < rows->slab_count; i += slabs) {
+		slabs = i >= rows->run_first && i < rows->run_end ? rows->run_slabs : 1;
+		wf_budget_give(rows->budget, rows->slab[i], slabs * slab_bytes_of(rows));
 	}
 	if (rows->slab != NULL) {
 		wf_budget_give(rows->budget, rows->slab, rows->slab_capacity * sizeof(char *));
@@ -59,22 +78,55 @@ grow_slab_table(struct wf_rows *rows)
 	return true;
 }
 
+/* Row numbers have 32 bits, and the last one means none. */
+static bool
+has_numbers(const struct wf_rows *rows, uint32_t slabs)
+{
+	return (uint64_t)rows->slab_count + slabs <= (uint64_t)WF_ROW_NONE >> rows->slab_shift;
+}
+
+static bool
+add_slabs(struct wf_rows *rows, uint32_t slabs)
+{
+	const size_t bytes = slab_bytes_of(rows);
+
+	if (!has_numbers(rows, slabs)) {
+		return false;
+	}
+	if (rows->slab_count + slabs > rows->slab_capacity && !grow_slab_table(rows)) {
+		return false;
+	}
+	char *base = wf_budget_take(rows->budget, slabs * bytes);
+	if (base == NULL) {
+		return false;
+	}
+	for (uint32_t i = 0; i < slabs; i++) {
+		rows->slab[rows->slab_count++] = base + i * bytes;
+	}
+	return true;
+}
+
+static bool
+add_run(struct wf_rows *rows)
+{
+	const uint32_t first = rows->slab_count;
+
+	if (rows->no_runs || rows->run_slabs == 1 || first < RUNS_AT_ONCE * rows->run_slabs) {
+		return false;
+	}
+	if (!add_slabs(rows, rows->run_slabs)) {
+		rows->no_runs = true;
+		return false;
+	}
+	rows->run_first = rows->run_end == 0 ? first : rows->run_first;
+	rows->run_end = rows->slab_count;
+	return true;
+}
+
 static bool
 add_slab(struct wf_rows *rows)
 {
-	/* Row numbers have 32 bits, and the last one means none. */
-	if ((uint64_t)rows->slab_count + 1 > (uint64_t)WF_ROW_NONE >> rows->slab_shift) {
-		return false;
-	}
-	if (rows->slab_count == rows->slab_capacity && !grow_slab_table(rows)) {
-		return false;
-	}
-	char *slab = wf_budget_take(rows->budget, slab_bytes_of(rows));
-	if (slab == NULL) {
-		return false;
-	}
-	rows->slab[rows->slab_count++] = slab;
-	return true;
+	return add_run(rows) || add_slabs(rows, 1);
 }
 
 uint32_t

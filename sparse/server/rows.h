@@ -3,8 +3,10 @@
  * it lives. Thread: the lane's.
  *
  * A row is two f32 of show and click where the table counts them, a head, the values, and the
- * optimizer's state. Slabs are taken one at a time and kept until the end; rows given back are used
- * again, last first. */
+ * optimizer's state. Slabs are kept until the end; rows given back are used again, last first.
+ *
+ * Slabs are taken one at a time while there are few, then in runs whose bytes are a multiple of a
+ * huge page: of memory that ends within one the system makes small pages. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,6 +39,10 @@ struct wf_rows {
 	char **slab; /* [slab_capacity], slab_count of them taken */
 	uint32_t slab_count;
 	uint32_t slab_capacity;
+	uint32_t run_slabs; /* slabs of a run; 1: there are none */
+	/* Slabs of runs: [run_first, run_end). After memory has ended once they come one by one. */
+	uint32_t run_first, run_end;
+	bool no_runs;
 	uint32_t used_count; /* rows ever taken: live and free ones have lower numbers */
 	uint32_t live_count;
 	uint32_t free_first; /* WF_ROW_NONE: none */

@@ -60,6 +60,11 @@ check_numbers(const struct wf_table_opts *opts)
 			       " gives a lane more than 2^32 rows: use more sparse lanes",
 			       table, opts->vocabulary);
 	}
+	if ((unsigned)opts->value_rest >= WF_ROW_REST_COUNT) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": value_rest %u: give 0 f32, 1 bf16 or 2 f16",
+			       table, (unsigned)opts->value_rest);
+	}
 	return WEFT_OK;
 }
 
@@ -116,22 +121,31 @@ slab_bytes(const struct wf_table_opts *opts)
 	return bytes < SLAB_BYTES_LEAST ? SLAB_BYTES_LEAST : bytes;
 }
 
+static size_t
+wide_bytes(const struct wf_table *t)
+{
+	return WF_CHUNK_KEYS * t->wide_floats * sizeof(*t->wide);
+}
+
 static bool
 take_scratch(struct wf_table *t)
 {
 	size_t entries = t->opts.entries_max;
 
 	t->zero = wf_budget_take(&t->budget, t->opts.dim * sizeof(*t->zero));
-	t->fresh = wf_budget_take(&t->budget, t->rows.value_floats * sizeof(*t->fresh));
+	t->fresh = wf_budget_take(&t->budget, t->wide_floats * sizeof(*t->fresh));
+	if (wf_table_is_half(t)) {
+		t->wide = wf_budget_take(&t->budget, wide_bytes(t));
+	}
 	t->entry_row = wf_budget_take(&t->budget, entries * sizeof(*t->entry_row));
 	t->entry_group = wf_budget_take(&t->budget, entries * sizeof(*t->entry_group));
 	t->entry_grad = wf_budget_take(&t->budget, entries * sizeof(*t->entry_grad));
 	t->group_row = wf_budget_take(&t->budget, entries * sizeof(*t->group_row));
 	t->group_stamp = wf_budget_take(&t->budget, entries * sizeof(*t->group_stamp));
 	t->group_first = wf_budget_take(&t->budget, (entries + 1) * sizeof(*t->group_first));
-	return t->zero != NULL && t->fresh != NULL && t->entry_row != NULL &&
-	       t->entry_group != NULL && t->entry_grad != NULL && t->group_row != NULL &&
-	       t->group_stamp != NULL && t->group_first != NULL;
+	return t->zero != NULL && t->fresh != NULL && (t->wide != NULL || !wf_table_is_half(t)) &&
+	       t->entry_row != NULL && t->entry_group != NULL && t->entry_grad != NULL &&
+	       t->group_row != NULL && t->group_stamp != NULL && t->group_first != NULL;
 }
 
 static void
@@ -140,7 +154,8 @@ give_scratch(struct wf_table *t)
 	size_t entries = t->opts.entries_max;
 
 	wf_budget_give(&t->budget, t->zero, t->opts.dim * sizeof(*t->zero));
-	wf_budget_give(&t->budget, t->fresh, t->rows.value_floats * sizeof(*t->fresh));
+	wf_budget_give(&t->budget, t->fresh, t->wide_floats * sizeof(*t->fresh));
+	wf_budget_give(&t->budget, t->wide, wide_bytes(t));
 	wf_budget_give(&t->budget, t->entry_row, entries * sizeof(*t->entry_row));
 	wf_budget_give(&t->budget, t->entry_group, entries * sizeof(*t->entry_group));
 	wf_budget_give(&t->budget, t->entry_grad, entries * sizeof(*t->entry_grad));
@@ -189,7 +204,7 @@ init_fields(struct wf_table *t, struct wf_env *env, const struct wf_table_opts *
 {
 	const struct wf_kernels *kernels =
 		opts->kernels != NULL ? opts->kernels : wf_kernels_best();
-	size_t floats = opts->dim + wf_row_state_floats(opts->row.kind, opts->dim);
+	size_t state = wf_row_state_floats(opts->row.kind, opts->dim);
 
 	t->env = env;
 	t->opts = *opts;
@@ -202,7 +217,9 @@ init_fields(struct wf_table *t, struct wf_env *env, const struct wf_table_opts *
 	}
 	t->has_score = opts->evict.score_least > 0.0;
 	t->can_expire = t->has_score || opts->evict.age_steps > 0;
-	wf_rows_init(&t->rows, &t->budget, floats, t->has_score, slab_bytes(opts));
+	t->wide_floats = opts->dim + state;
+	t->rest_floats = wf_table_is_half(t) ? (opts->dim + 1) / 2 : opts->dim;
+	wf_rows_init(&t->rows, &t->budget, t->rest_floats + state, t->has_score, slab_bytes(opts));
 	wf_stats_init(&t->stats, stat_names, WF_TABLE_STAT_COUNT);
 	wf_stats_set(&t->stats, WF_TABLE_ROW_BYTES, t->rows.row_bytes);
 }
@@ -262,8 +279,12 @@ read_row(const struct wf_table *t, struct wf_row_head *head, float *out)
 	const float *values = wf_row_values(head);
 
 	if (t->motions == NULL) {
-		memcpy(out, values, t->opts.dim * sizeof(*out));
+		wf_table_gather(t, out, &values, 1);
 		return;
+	}
+	if (wf_table_is_half(t)) {
+		wf_table_widen(t, values, t->wide);
+		values = t->wide;
 	}
 	struct wf_row_motion room;
 	const struct wf_row_motion *motion = wf_table_motion(t, t->step - head->stamp, &room);
@@ -275,6 +296,7 @@ static void
 read_unborn(struct wf_table *t, uint64_t key, float *out)
 {
 	wf_table_first_values(t, key, t->fresh);
+	wf_table_round(t, t->fresh);
 	if (t->motions == NULL) {
 		memcpy(out, t->fresh, t->opts.dim * sizeof(*out));
 		return;
@@ -283,13 +305,13 @@ read_unborn(struct wf_table *t, uint64_t key, float *out)
 	wf_row_look(wf_table_motion(t, t->step, &room), out, t->fresh, t->opts.dim);
 }
 
+/* `is_new`: it cannot have got a row since it was looked for. */
 static void
-read_missing(struct wf_table *t, uint64_t key, bool create, float *out)
+read_missing(struct wf_table *t, uint64_t key, bool create, bool is_new, float *out)
 {
-	uint32_t row = wf_table_find(t, key);
+	uint32_t row = is_new ? WF_ROW_NONE : wf_table_find(t, key);
 	struct wf_row_head *head = NULL;
 
-	wf_stats_add(&t->stats, WF_TABLE_KEYS_MISSED, 1);
 	if (row != WF_ROW_NONE) {
 		head = wf_row_at(&t->rows, row);
 		if (!t->can_expire || !wf_table_is_expired(t, head)) {
@@ -315,6 +337,20 @@ read_missing(struct wf_table *t, uint64_t key, bool create, float *out)
 	}
 }
 
+/* Missing keys of a chunk, by a bit each: one that has none yet stands there for the first time. */
+#define SEEN_WORDS 16u
+
+static bool
+was_seen(uint64_t seen[SEEN_WORDS], uint64_t key)
+{
+	const uint64_t at = wf_key_mix(key) % (64u * SEEN_WORDS);
+	const uint64_t bit = (uint64_t)1 << at % 64u;
+	const bool was = (seen[at / 64u] & bit) != 0;
+
+	seen[at / 64u] |= bit;
+	return was;
+}
+
 /* `row`: NULL where the key has none. The rows that are there first, all at once: a row born for
  * the others may cost one of them. */
 static void
@@ -324,12 +360,14 @@ read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t firs
 	const size_t dim = t->opts.dim;
 	float *out = lookup->out + first * dim;
 	const float *there[WF_CHUNK_KEYS];
+	uint64_t seen[SEEN_WORDS] = {0};
+	uint64_t missed = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		there[i] = row[i] != NULL ? row[i] : t->zero;
 	}
 	if (t->motions == NULL) {
-		t->kernels->gather(out, there, count, dim);
+		wf_table_gather(t, out, there, count);
 	}
 	for (size_t i = 0; t->motions != NULL && i < count; i++) {
 		if (row[i] != NULL) {
@@ -338,9 +376,13 @@ read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t firs
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (row[i] == NULL) {
-			read_missing(t, lookup->key[first + i], lookup->create, out + i * dim);
+			const uint64_t key = lookup->key[first + i];
+			bool is_new = !t->can_expire && !was_seen(seen, key);
+			read_missing(t, key, lookup->create, is_new, out + i * dim);
+			missed++;
 		}
 	}
+	wf_stats_add(&t->stats, WF_TABLE_KEYS_MISSED, missed);
 }
 
 enum weft_status
@@ -348,7 +390,8 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 {
 	float *row[WF_CHUNK_KEYS];
 	const size_t dim = t->opts.dim;
-	const unsigned lines = wf_prefetch_lines(sizeof(struct wf_row_head) + dim * sizeof(float));
+	const unsigned lines =
+		wf_prefetch_lines(sizeof(struct wf_row_head) + t->rest_floats * sizeof(float));
 
 	for (size_t first = 0; first < lookup->count; first += WF_CHUNK_KEYS) {
 		size_t left = lookup->count - first;
@@ -359,8 +402,8 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 			return wf_table_refuse(t, key, count);
 		}
 		if (missing == 0 && t->motions == NULL) {
-			t->kernels->gather(lookup->out + first * dim, (const float *const *)row,
-					   count, dim);
+			wf_table_gather(t, lookup->out + first * dim, (const float *const *)row,
+					count);
 		} else {
 			read_chunk(t, lookup, first, count, row);
 		}
@@ -376,7 +419,26 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 size_t
 wf_table_row_floats(const struct wf_table *t)
 {
-	return t->rows.value_floats;
+	return t->wide_floats;
+}
+
+void
+wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_table_row *out)
+{
+	*out = (struct wf_table_row){
+		.key = head->key,
+		.stamp = head->stamp,
+		.born = head->born - 1,
+		.floats = wf_row_values(head),
+	};
+	if (wf_table_is_half(t)) {
+		wf_table_widen(t, out->floats, t->wide);
+		out->floats = t->wide;
+	}
+	if (t->has_score) {
+		out->show = wf_row_score(head)->show;
+		out->click = wf_row_score(head)->click;
+	}
 }
 
 bool
@@ -387,16 +449,7 @@ wf_table_next(const struct wf_table *t, uint64_t *cursor, struct wf_table_row *o
 		if (head->born == 0 || (t->can_expire && wf_table_is_expired(t, head))) {
 			continue;
 		}
-		*out = (struct wf_table_row){
-			.key = head->key,
-			.stamp = head->stamp,
-			.born = head->born - 1,
-			.floats = wf_row_values(head),
-		};
-		if (t->has_score) {
-			out->show = wf_row_score(head)->show;
-			out->click = wf_row_score(head)->click;
-		}
+		wf_table_read(t, head, out);
 		(*cursor)++;
 		return true;
 	}
@@ -434,8 +487,39 @@ wf_table_put(struct wf_table *t, const struct wf_table_row *row)
 	if (t->has_score) {
 		*wf_row_score(head) = (struct wf_row_score){row->show, row->click};
 	}
-	memcpy(wf_row_values(head), row->floats, t->rows.value_floats * sizeof(float));
+	wf_table_narrow(t, wf_row_values(head), row->floats);
 	wf_table_tell(t);
+	return WEFT_OK;
+}
+
+static uint16_t *
+counters_of(const struct wf_table *t, uint32_t partition)
+{
+	WF_ASSERT(partition - t->opts.partition_first < t->opts.partition_count);
+	return t->admit.slot + (size_t)(partition - t->opts.partition_first) * t->admit.slot_count;
+}
+
+const uint16_t *
+wf_table_counters(const struct wf_table *t, uint32_t partition, uint32_t *count)
+{
+	*count = t->admit.slot_count;
+	return t->admit.slot_count == 0 ? NULL : counters_of(t, partition);
+}
+
+enum weft_status
+wf_table_set_counters(struct wf_table *t, uint32_t partition, const uint16_t *counter,
+		      uint32_t count)
+{
+	if (count != t->admit.slot_count) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": %" PRIu32
+			       " counters of admission, but it has %" PRIu32
+			       " in a partition: load it with the settings it was saved with",
+			       t->opts.init.table, count, t->admit.slot_count);
+	}
+	if (count > 0) {
+		memcpy(counters_of(t, partition), counter, count * sizeof(*counter));
+	}
 	return WEFT_OK;
 }
 

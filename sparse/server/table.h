@@ -47,7 +47,10 @@ struct wf_table_opts {
 	uint32_t partition_count;  /* at least 1 */
 	uint32_t entries_max;      /* (key, gradient) pairs of one push, over all trainers */
 	uint64_t memory_cap_bytes; /* of all this table takes; 0: none */
-	uint64_t index_seed;       /* nobody outside should know it; no result depends on it */
+	/* Values in 16 bits are widened for each update, and rounded once after it; state is f32.
+	 */
+	enum wf_row_rest value_rest;
+	uint64_t index_seed; /* nobody outside should know it; no result depends on it */
 	const struct wf_kernels *kernels; /* NULL: the best there is */
 	struct wf_row_opts row;
 	struct wf_init init;
@@ -138,10 +141,12 @@ void wf_table_tend(struct wf_table *table, uint32_t rows);
 /* A row as it is kept. */
 struct wf_table_row {
 	uint64_t key;
-	uint32_t stamp;      /* step of its last update, 0: none */
-	uint32_t born;       /* step after which it was born */
-	float show, click;   /* 0 where not counted */
-	const float *floats; /* [wf_table_row_floats]: values and state; lent until the next call */
+	uint32_t stamp;    /* step of its last update, 0: none */
+	uint32_t born;     /* step after which it was born */
+	float show, click; /* 0 where not counted */
+	/* [wf_table_row_floats]: values and state, f32 whatever they are at rest; lent until the
+	 * next call. Put: values are rounded to what the table holds. */
+	const float *floats;
 };
 
 /* f32 of values and state. */
@@ -152,6 +157,13 @@ bool wf_table_next(const struct wf_table *table, uint64_t *cursor, struct wf_tab
  * above the last step; WEFT_NOMEM: the cap, or the env. */
 enum weft_status wf_table_put(struct wf_table *table,
 			      const struct wf_table_row *row) WEFT_MUST_CHECK;
+/* What admission has counted in a partition of this lane, for a save: [*count]. NULL, and 0 of
+ * them: it counts nothing. */
+const uint16_t *wf_table_counters(const struct wf_table *table, uint32_t partition,
+				  uint32_t *count);
+/* Put them back. WEFT_INVALID: not as many as the table has. */
+enum weft_status wf_table_set_counters(struct wf_table *table, uint32_t partition,
+				       const uint16_t *counter, uint32_t count) WEFT_MUST_CHECK;
 /* The last step applied. Set: to go on from a saved table, before anything else is done. */
 uint64_t wf_table_step(const struct wf_table *table);
 enum weft_status wf_table_set_step(struct wf_table *table, uint64_t step) WEFT_MUST_CHECK;

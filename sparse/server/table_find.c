@@ -235,7 +235,12 @@ fill_row(const struct wf_table *t, struct wf_row_head *head, uint64_t key)
 {
 	head->key = key;
 	head->born = t->step + 1;
-	wf_table_first_values(t, key, wf_row_values(head));
+	if (wf_table_is_half(t)) { /* state is 0 in both */
+		wf_table_first_values(t, key, t->fresh);
+		wf_table_narrow(t, wf_row_values(head), t->fresh);
+	} else {
+		wf_table_first_values(t, key, wf_row_values(head));
+	}
 }
 
 /* A row that is in the index; where memory has ended, another goes for it if the table may. */

@@ -37,9 +37,16 @@ struct wf_table {
 	struct wf_row_motion motion;
 	struct wf_row_motion *motions; /* [WF_MOTIONS]; NULL where rows stay still */
 
+	size_t wide_floats; /* of a row whose values are f32: dim and state */
+	size_t rest_floats; /* room of the values in a row, in f32 */
+
 	/* Scratch of a lookup. */
 	float *zero;  /* [dim] */
-	float *fresh; /* [value_floats] a row being made; its state stays 0 */
+	float *fresh; /* [wide_floats] a row being made; its state stays 0 */
+
+	/* Rows whose values are in 16 bits, while they are worked on: [WF_CHUNK_KEYS *
+	 * wide_floats]. NULL: values are f32 where they lie. */
+	float *wide;
 
 	/* Scratch of a push: entries are (key, gradient) pairs in trainer order, groups the rows
 	 * that they go to. While group_count > 0 the stamp of a grouped row is its group. */
@@ -73,6 +80,27 @@ void wf_table_first_values(const struct wf_table *t, uint64_t key, float *out);
  * for it. NULL: no memory, counted. */
 struct wf_row_head *wf_table_bear(struct wf_table *t, uint64_t key);
 
+/* table_half.c: rows whose values are in 16 bits. */
+
+static inline bool
+wf_table_is_half(const struct wf_table *t)
+{
+	return t->opts.value_rest != WF_ROW_F32;
+}
+
+/* Values and state of a row, widened. */
+void wf_table_widen(const struct wf_table *t, const float *row, float *wide);
+/* Back again. */
+void wf_table_narrow(const struct wf_table *t, float *row, const float *wide);
+/* Values as they are after they have been at rest. */
+void wf_table_round(const struct wf_table *t, float *values);
+/* As the kernels' gather, from rows at rest. */
+void wf_table_gather(const struct wf_table *t, float *out, const float *const *row, size_t count);
+/* As the kernels' apply, to rows at rest. `stamp`: of each row before the push, whose missed steps
+ * are made up for first; NULL: there are none. */
+size_t wf_table_apply(struct wf_table *t, const struct wf_row_scalars *scalars,
+		      const struct wf_row_batch *batch, const uint32_t *stamp);
+
 /* evict.c */
 
 enum weft_status wf_evict_check(const struct wf_evict_opts *opts) WEFT_MUST_CHECK;
@@ -87,6 +115,9 @@ bool wf_table_reclaim_near(struct wf_table *t, uint64_t hash);
 /* Bring show and click from the step `stamp` to `step`. */
 void wf_table_fade(const struct wf_table *t, struct wf_row_score *score, uint32_t stamp,
 		   uint32_t step);
+
+/* A row that is there, as it is kept; lent until the table's next call. */
+void wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_table_row *out);
 
 /* Keep the gauges true. */
 void wf_table_tell(struct wf_table *t);

@@ -284,7 +284,7 @@ bring_up(struct wf_table *t, uint32_t step)
 	for (uint32_t group = 0; group < t->group_count; group++) {
 		float *values = t->group_row[group];
 		wf_row_of_values(values)->stamp = step;
-		if (t->motions != NULL) {
+		if (t->motions != NULL && !wf_table_is_half(t)) { /* else when they are widened */
 			struct wf_row_motion room;
 			uint32_t missed = step - 1 - t->group_stamp[group];
 			wf_row_move(wf_table_motion(t, missed, &room), values, t->opts.dim);
@@ -303,7 +303,7 @@ update_rows(struct wf_table *t, const struct wf_row_scalars *scalars, bool strai
 		.first = straight ? NULL : t->group_first,
 	};
 
-	size_t nonfinite = t->kernels->apply[t->opts.row.kind](scalars, &batch);
+	size_t nonfinite = wf_table_apply(t, scalars, &batch, t->group_stamp);
 	wf_stats_add(&t->stats, WF_TABLE_GRADS_NONFINITE, nonfinite);
 	wf_stats_add(&t->stats, WF_TABLE_ROWS_UPDATED, t->group_count);
 }
@@ -520,7 +520,7 @@ push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct work 
 		.first = work->one_each ? NULL : work->first,
 		.is_near = true,
 	};
-	size_t nonfinite = t->kernels->apply[t->opts.row.kind](scalars, &batch);
+	size_t nonfinite = wf_table_apply(t, scalars, &batch, NULL);
 	wf_stats_add(&t->stats, WF_TABLE_GRADS_NONFINITE, nonfinite);
 	wf_stats_add(&t->stats, WF_TABLE_ROWS_UPDATED, work->count);
 }

@@ -37,6 +37,10 @@ check(const char *text, size_t bytes)
 		WF_ASSERT(strchr(manifest.tensor[i].name, '/') == NULL);
 		WF_ASSERT(manifest.tensor[i].name[0] != '.');
 	}
+	for (uint32_t i = 0; i < manifest.table_count; i++) {
+		WF_ASSERT(strchr(manifest.table[i].name, '/') == NULL);
+		WF_ASSERT(manifest.table[i].name[0] != '.');
+	}
 	wf_manifest_fini(&heap.env, &manifest);
 	WF_ASSERT(heap.out_bytes == 0);
 }

@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "kernels/half.h"
 #include "sparse/server/table.h"
 #include "wire/partition.h"
 
@@ -98,7 +99,9 @@ draw_policies(struct wf_rng *rng, struct wf_table_opts *opts)
 {
 	if (wf_rng_below(rng, 3) == 0) {
 		opts->admit.count = 2 + (uint32_t)wf_rng_below(rng, 3);
-		opts->admit.slot_count = 1 << 13; /* so many that keys hardly meet */
+		/* So many that keys do not meet: all three counters of one among some 2 keys of its
+		 * partition (draw_keys) is one in 10^9. */
+		opts->admit.slot_count = 1 << 13;
 	}
 	if (wf_rng_below(rng, 3) == 0) {
 		opts->evict.age_steps = 1 + wf_rng_below(rng, 30);
@@ -134,6 +137,9 @@ draw_opts(struct run *run)
 	if (ftrl && opts->row.dense_equivalent) {
 		opts->init.kind = WF_INIT_ZERO;
 	}
+	if (wf_rng_below(rng, 2) == 0) {
+		opts->value_rest = (enum wf_row_rest)wf_rng_below(rng, WF_ROW_REST_COUNT);
+	}
 	if (wf_rng_below(rng, 4) == 0) {
 		opts->vocabulary = MAX_KEYS;
 	} else {
@@ -153,7 +159,8 @@ compare_keys(const void *a, const void *b)
 static void
 draw_keys(struct run *run)
 {
-	run->key_count = wf_rng_below(&run->rng, 2) == 0 ? 50 : MAX_KEYS;
+	uint32_t many = run->opts.admit.count > 1 ? MAX_KEYS / 10 : MAX_KEYS;
+	run->key_count = wf_rng_below(&run->rng, 2) == 0 ? 50 : many;
 	memset(model, 0, sizeof(model));
 	for (uint32_t i = 0; i < run->key_count; i++) {
 		uint64_t key = run->opts.vocabulary > 0 ? i : wf_rng_u64(&run->rng);
@@ -197,13 +204,17 @@ lane_of(const struct run *run, uint64_t key)
 
 /* The model. */
 
+/* By squaring, as the table: another order of products is another last bit, which counts where a
+ * score falls on its limit. */
 static double
 fading(const struct run *run, uint32_t from, uint32_t to)
 {
 	uint64_t period = run->opts.evict.fade_steps;
 	double power = 1.0;
-	for (uint64_t n = from / period; n < to / period; n++) {
-		power *= run->opts.evict.fade;
+	double square = run->opts.evict.fade;
+	for (uint64_t n = to / period - from / period; n > 0; n >>= 1) {
+		power *= (n & 1) != 0 ? square : 1.0;
+		square *= square;
 	}
 	return power;
 }
@@ -238,6 +249,20 @@ is_open(const struct run *run)
 	return run->opts.admit.count <= 1;
 }
 
+/* What is left of the values when the row is at rest. */
+static void
+model_rest(const struct run *run, struct model_row *row)
+{
+	for (uint32_t i = 0; i < run->opts.dim; i++) {
+		float *x = &row->floats[i];
+		if (run->opts.value_rest == WF_ROW_BF16) {
+			*x = wf_f32_of_bf16(wf_bf16_of(*x));
+		} else if (run->opts.value_rest == WF_ROW_F16) {
+			*x = wf_f32_of_f16(wf_f16_of(*x));
+		}
+	}
+}
+
 static void
 model_bear(const struct run *run, struct model_row *row)
 {
@@ -245,6 +270,7 @@ model_bear(const struct run *run, struct model_row *row)
 	uint32_t seen = row->seen;
 	*row = (struct model_row){.key = key, .exists = true, .born = run->step, .seen = seen};
 	wf_init_values(&run->opts.init, key, row->floats, run->opts.dim);
+	model_rest(run, row);
 }
 
 static void
@@ -301,6 +327,7 @@ model_update(struct run *run, uint32_t number, uint32_t step, uint32_t trainers)
 		.row = &floats, .count = 1, .dim = run->opts.dim, .grad = grad, .first = first};
 	wf_row_scalars_fill(&run->opts.row, run->opts.row.learning_rate, 2.0f, step, &scalars);
 	(void)wf_kernels_ref()->rows->apply[run->opts.row.kind](&scalars, &batch);
+	model_rest(run, row);
 }
 
 /* Pushes of each row in the step at work. */

@@ -79,6 +79,9 @@ wf_saved_file_write(struct wf_saved_file *file, const void *bytes, size_t count)
 		left -= (size_t)done;
 	}
 	file->crc = wf_crc32c(file->crc, bytes, count);
+	if (file->zip != NULL) {
+		file->zip_crc = wf_zip_crc(file->zip, file->zip_crc, bytes, count);
+	}
 	file->bytes += count;
 	return WEFT_OK;
 }

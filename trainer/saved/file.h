@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/status.h"
+#include "trainer/saved/zip_crc.h"
 
 #define WF_SAVED_PATH_BYTES 4096u
 
@@ -30,6 +31,9 @@ struct wf_saved_file {
 	int fd;
 	uint64_t bytes; /* reading: the file's size; writing: written so far */
 	uint32_t crc;   /* of the bytes that have passed */
+	/* Not NULL: the checksum that zip files have, of what is written. */
+	const struct wf_zip_crc *zip;
+	uint32_t zip_crc;
 };
 
 /* "folder/name". `out` is [WF_SAVED_PATH_BYTES]. WEFT_INVALID: too long. */

@@ -21,3 +21,6 @@ struct wf_saved_file_place {
 /* File `file` of tensor `idx`; 0: values. `out` must not move. */
 enum weft_status wf_saved_file_of(const struct wf_saved *saved, uint32_t idx, unsigned file,
 				  struct wf_saved_file_place *out) WEFT_MUST_CHECK;
+/* The path of a table's file. `out` is [WF_SAVED_PATH_BYTES]. */
+enum weft_status wf_saved_rows_path(const struct wf_saved *saved, uint32_t idx,
+				    char *out) WEFT_MUST_CHECK;

@@ -17,6 +17,8 @@
 #define CRC_LINE_BYTES 16u /* "crc32c 01234567\n" */
 /* "tensor a 1 1 0\n" and "file a 20 01234567\n" */
 #define TENSOR_TEXT_BYTES_MIN 34u
+/* "table a b 1 0\n" and "file a.rows 0 01234567\n" */
+#define TABLE_TEXT_BYTES_MIN 37u
 
 struct cursor {
 	const char *text;
@@ -43,7 +45,8 @@ is_name(const char *name)
 		}
 	}
 	return bytes > 0 && bytes < WF_SAVED_NAME_BYTES && name[0] != '.' &&
-	       strcmp(name, WF_MANIFEST_FILE) != 0 && strstr(name, ".state") == NULL;
+	       strcmp(name, WF_MANIFEST_FILE) != 0 && strstr(name, ".state") == NULL &&
+	       strstr(name, ".rows") == NULL;
 }
 
 enum weft_status
@@ -51,8 +54,8 @@ wf_saved_check_name(const char *name)
 {
 	if (!is_name(name)) {
 		return wf_fail(WEFT_INVALID,
-			       "tensor %.140s: cannot be a file's name; use 1..%u printable "
-			       "characters without blank, '/', a '.' in front or \".state\", and "
+			       "name %.140s: cannot be a file's; use 1..%u printable characters "
+			       "without blank, '/', a '.' in front, \".state\" or \".rows\", and "
 			       "not \"%s\"",
 			       name, WF_SAVED_NAME_BYTES - 1, WF_MANIFEST_FILE);
 	}
@@ -78,6 +81,12 @@ wf_manifest_file_name(const char *tensor, unsigned idx, char *out)
 	} else {
 		snprintf(out, WF_MANIFEST_NAME_BYTES, "%s.state%u", tensor, idx - 1);
 	}
+}
+
+void
+wf_manifest_rows_name(const char *table, char *out)
+{
+	snprintf(out, WF_MANIFEST_NAME_BYTES, "%s.rows", table);
 }
 
 static enum weft_status
@@ -277,7 +286,7 @@ take_tensor(struct cursor *cursor, const char *before, struct wf_manifest_tensor
 
 /* The first line, then the checksum: a later format may have another one, or none. */
 static enum weft_status
-check_frame(struct cursor *cursor, size_t bytes)
+check_frame(struct cursor *cursor, size_t bytes, bool *with_tables)
 {
 	char wanted[CRC_LINE_BYTES + 1];
 	uint64_t format = 0;
@@ -289,12 +298,13 @@ check_frame(struct cursor *cursor, size_t bytes)
 	if (!take_u64(cursor, &format) || !at_end(cursor)) {
 		return bad(cursor, "has to have the format's version");
 	}
-	if (format != WF_MANIFEST_FORMAT) {
+	if (format != WF_MANIFEST_FORMAT && format != WF_MANIFEST_FORMAT_TABLES) {
 		return wf_fail(WEFT_DATA,
-			       "format version %" PRIu64 ": this weft reads version %u only; use "
-			       "the one that wrote it",
-			       format, WF_MANIFEST_FORMAT);
+			       "format version %" PRIu64 ": this weft reads versions %u and %u "
+			       "only; use the one that wrote it",
+			       format, WF_MANIFEST_FORMAT, WF_MANIFEST_FORMAT_TABLES);
 	}
+	*with_tables = format == WF_MANIFEST_FORMAT_TABLES;
 	if (bytes < CRC_LINE_BYTES) {
 		return wf_fail(WEFT_DATA, "has no checksum in its last line: it was cut");
 	}
@@ -334,28 +344,98 @@ take_about(struct cursor *cursor, struct wf_saved_about *about)
 	return st;
 }
 
+/* How many there are, and whether there is text for them. */
 static enum weft_status
-take_tensors(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
+take_count(struct cursor *cursor, const char *key, size_t text_bytes_min, uint32_t *out)
 {
 	uint64_t count = 0;
-	enum weft_status st = take_number_line(cursor, "tensors", &count);
+	enum weft_status st = take_number_line(cursor, key, &count);
+
+	if (st == WEFT_OK && count > (cursor->bytes - cursor->at) / text_bytes_min) {
+		return bad(cursor, "there is no text for that many");
+	}
+	*out = (uint32_t)count;
+	return st;
+}
+
+static enum weft_status
+take_tensors(struct wf_env *env, struct cursor *cursor, bool may_be_none, struct wf_manifest *out)
+{
+	uint32_t count = 0;
+	enum weft_status st = take_count(cursor, "tensors", TENSOR_TEXT_BYTES_MIN, &count);
+
+	if (st != WEFT_OK || (count == 0 && may_be_none)) {
+		return st;
+	}
+	if (count == 0) {
+		return bad(cursor, "there is no text for none");
+	}
+	out->tensor = wf_zalloc_array(env, count, sizeof(*out->tensor));
+	if (out->tensor == NULL) {
+		return wf_fail(WEFT_NOMEM, "manifest: %" PRIu32 " tensors", count);
+	}
+	out->tensor_count = count;
+	for (uint32_t i = 0; st == WEFT_OK && i < out->tensor_count; i++) {
+		st = take_tensor(cursor, i == 0 ? "" : out->tensor[i - 1].name, &out->tensor[i]);
+	}
+	return st;
+}
+
+static enum weft_status
+take_table(struct cursor *cursor, const char *before, struct wf_manifest_table *out)
+{
+	char wanted[WF_MANIFEST_NAME_BYTES];
+	char name[WF_MANIFEST_NAME_BYTES];
+	uint64_t dim = 0;
+	enum weft_status st = take_line(cursor, "table");
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (count == 0 || count > (cursor->bytes - cursor->at) / TENSOR_TEXT_BYTES_MIN) {
-		return bad(cursor, "there is no text for that many");
+	if (take_word(cursor, out->name, sizeof(out->name)) == NULL || !is_name(out->name)) {
+		return bad(cursor, "has to have a name that a file can have");
 	}
-	out->tensor = wf_zalloc_array(env, (size_t)count, sizeof(*out->tensor));
-	if (out->tensor == NULL) {
-		return wf_fail(WEFT_NOMEM, "manifest: %" PRIu64 " tensors", count);
+	if (strcmp(before, out->name) >= 0) {
+		return bad(cursor, "names have to ascend");
 	}
-	out->tensor_count = (uint32_t)count;
-	for (uint32_t i = 0; st == WEFT_OK && i < out->tensor_count; i++) {
-		st = take_tensor(cursor, i == 0 ? "" : out->tensor[i - 1].name, &out->tensor[i]);
+	if (take_word(cursor, out->optimizer, sizeof(out->optimizer)) == NULL ||
+	    !take_u64(cursor, &dim) || dim == 0 || dim > WF_ROW_RECORD_DIM_MAX ||
+	    !take_u64(cursor, &out->rows) || !at_end(cursor)) {
+		return bad(cursor, "has to have an optimizer, values of a row, and rows");
 	}
-	if (st == WEFT_OK && cursor->at != cursor->bytes) {
-		return bad(cursor, "has to be the last one before the checksum");
+	out->dim = (uint32_t)dim;
+	st = take_line(cursor, "file");
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_manifest_rows_name(out->name, wanted);
+	if (take_word(cursor, name, sizeof(name)) == NULL || strcmp(name, wanted) != 0 ||
+	    !take_u64(cursor, &out->bytes) || !take_crc(cursor, &out->crc) || !at_end(cursor)) {
+		return bad(cursor,
+			   "has to have the table's file, bytes, and a checksum of 8 digits");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_tables(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
+{
+	uint32_t count = 0;
+	enum weft_status st = take_count(cursor, "tables", TABLE_TEXT_BYTES_MIN, &count);
+
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (count == 0) {
+		return bad(cursor, "there is no text for none");
+	}
+	out->table = wf_zalloc_array(env, count, sizeof(*out->table));
+	if (out->table == NULL) {
+		return wf_fail(WEFT_NOMEM, "manifest: %" PRIu32 " tables", count);
+	}
+	out->table_count = count;
+	for (uint32_t i = 0; st == WEFT_OK && i < out->table_count; i++) {
+		st = take_table(cursor, i == 0 ? "" : out->table[i - 1].name, &out->table[i]);
 	}
 	return st;
 }
@@ -365,13 +445,20 @@ wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf
 {
 	struct cursor cursor = {.text = text, .bytes = bytes};
 	struct wf_manifest manifest = {0};
+	bool with_tables = false;
 
-	enum weft_status st = check_frame(&cursor, bytes);
+	enum weft_status st = check_frame(&cursor, bytes, &with_tables);
 	if (st == WEFT_OK) {
 		st = take_about(&cursor, &manifest.about);
 	}
 	if (st == WEFT_OK) {
-		st = take_tensors(env, &cursor, &manifest);
+		st = take_tensors(env, &cursor, with_tables, &manifest);
+	}
+	if (st == WEFT_OK && with_tables) {
+		st = take_tables(env, &cursor, &manifest);
+	}
+	if (st == WEFT_OK && cursor.at != cursor.bytes) {
+		st = bad(&cursor, "has to be the last one before the checksum");
 	}
 	if (st != WEFT_OK) {
 		wf_manifest_fini(env, &manifest);
@@ -385,6 +472,7 @@ void
 wf_manifest_fini(struct wf_env *env, struct wf_manifest *manifest)
 {
 	wf_free(env, manifest->tensor, manifest->tensor_count * sizeof(*manifest->tensor));
+	wf_free(env, manifest->table, manifest->table_count * sizeof(*manifest->table));
 	*manifest = (struct wf_manifest){0};
 }
 
@@ -417,13 +505,32 @@ add_tensor(struct text *text, const struct wf_manifest_tensor *tensor)
 	}
 }
 
+static void
+add_tables(struct text *text, const struct wf_manifest *manifest)
+{
+	char name[WF_MANIFEST_NAME_BYTES];
+
+	if (manifest->table_count > 0) {
+		add(text, "tables %u\n", manifest->table_count);
+	}
+	for (uint32_t i = 0; i < manifest->table_count; i++) {
+		const struct wf_manifest_table *table = &manifest->table[i];
+		wf_manifest_rows_name(table->name, name);
+		add(text, "table %s %s %" PRIu32 " %" PRIu64 "\n", table->name, table->optimizer,
+		    table->dim, table->rows);
+		add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", name, table->bytes, table->crc);
+	}
+}
+
 size_t
 wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room)
 {
 	const struct wf_saved_about *about = &manifest->about;
 	struct text text = {.out = out, .room = room};
 
-	add(&text, FIRST_WORDS "%u\nversion %s\n", WF_MANIFEST_FORMAT, about->version);
+	add(&text, FIRST_WORDS "%u\nversion %s\n",
+	    manifest->table_count > 0 ? WF_MANIFEST_FORMAT_TABLES : WF_MANIFEST_FORMAT,
+	    about->version);
 	add(&text, "pass %" PRIu64 "\nstep %" PRIu64 "\nsamples %" PRIu64 "\n", about->pass,
 	    about->step, about->samples);
 	add(&text, "optimizer %s\nsettings %s\ntensors %u\n", about->optimizer, about->settings,
@@ -431,6 +538,7 @@ wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room)
 	for (uint32_t i = 0; i < manifest->tensor_count; i++) {
 		add_tensor(&text, &manifest->tensor[i]);
 	}
+	add_tables(&text, manifest);
 	uint32_t crc = text.bytes < room ? wf_crc32c(0, out, text.bytes) : 0;
 	add(&text, "crc32c %08" PRIx32 "\n", crc);
 	return text.bytes;

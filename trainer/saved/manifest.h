@@ -6,7 +6,8 @@
 #include "trainer/saved/saved.h"
 
 #define WF_MANIFEST_FILE "manifest"
-#define WF_MANIFEST_FORMAT 1u
+#define WF_MANIFEST_FORMAT 1u        /* without tables */
+#define WF_MANIFEST_FORMAT_TABLES 2u /* with tables */
 #define WF_MANIFEST_BYTES_MAX (4u << 20)
 #define WF_TENSOR_HEADER_BYTES 16u /* of a parameter file */
 
@@ -17,10 +18,24 @@ struct wf_manifest_tensor {
 	uint32_t crc[1 + WF_SAVED_STATE_MAX]; /* CRC32C of each file: values, then states */
 };
 
+struct wf_manifest_table {
+	char name[WF_SAVED_NAME_BYTES];
+	char optimizer[32];
+	uint32_t dim;
+	uint64_t rows;
+	uint64_t bytes; /* of the file, and its CRC32C */
+	uint32_t crc;
+	/* What the file says of itself: not in the manifest, known once it has been checked. */
+	struct wf_rows_head head;
+};
+
+/* Something is in it: tensors, tables or both. */
 struct wf_manifest {
 	struct wf_saved_about about;
 	uint32_t tensor_count;
 	struct wf_manifest_tensor *tensor; /* [tensor_count], names ascending */
+	uint32_t table_count;
+	struct wf_manifest_table *table; /* [table_count], names ascending */
 };
 
 /* Bytes of each of the tensor's files; 0: more than a file can have. */
@@ -28,6 +43,8 @@ uint64_t wf_manifest_file_bytes(uint64_t rows, uint64_t cols);
 /* Name of file `idx` of a tensor, 0: values. `out` is [WF_SAVED_NAME_BYTES + 16]. */
 #define WF_MANIFEST_NAME_BYTES (WF_SAVED_NAME_BYTES + 16u)
 void wf_manifest_file_name(const char *tensor, unsigned idx, char *out);
+/* Name of a table's file. */
+void wf_manifest_rows_name(const char *table, char *out);
 
 /**
  * @param out ends with wf_manifest_fini

@@ -19,6 +19,8 @@ struct writer {
 	struct wf_manifest manifest;
 	const struct wf_saved_tensor **tensor; /* [tensor_count], names ascending */
 	uint32_t tensor_count;
+	const struct wf_saved_table **table; /* [table_count], names ascending */
+	uint32_t table_count;
 };
 
 /* One word, or as many as one likes, that a line of the manifest can have. */
@@ -38,10 +40,19 @@ check_text(const char *what, const char *text, bool is_word)
 }
 
 static int
-compare_names(const void *a, const void *b)
+compare_tensors(const void *a, const void *b)
 {
 	const struct wf_saved_tensor *const *left = a;
 	const struct wf_saved_tensor *const *right = b;
+
+	return strcmp((*left)->name, (*right)->name);
+}
+
+static int
+compare_tables(const void *a, const void *b)
+{
+	const struct wf_saved_table *const *left = a;
+	const struct wf_saved_table *const *right = b;
 
 	return strcmp((*left)->name, (*right)->name);
 }
@@ -67,39 +78,97 @@ check_tensors(const struct writer *writer)
 }
 
 static enum weft_status
-writer_init(struct writer *writer, const struct wf_saved_about *about,
-	    const struct wf_saved_tensor *tensor, uint32_t tensor_count)
+check_tables(const struct writer *writer)
 {
-	struct wf_manifest *manifest = &writer->manifest;
+	for (uint32_t i = 0; i < writer->table_count; i++) {
+		const struct wf_saved_table *table = writer->table[i];
+		enum weft_status st = wf_saved_check_name(table->name);
+		if (st == WEFT_OK) {
+			st = check_text("optimizer", table->optimizer, true);
+		}
+		if (st == WEFT_OK) {
+			st = wf_rows_check_head(&table->head);
+		}
+		if (st != WEFT_OK) {
+			return st;
+		}
+		if (i > 0 && strcmp(writer->table[i - 1]->name, table->name) == 0) {
+			return wf_fail(WEFT_INVALID, "table %s: is there twice", table->name);
+		}
+	}
+	return WEFT_OK;
+}
 
-	WF_ASSERT(tensor_count > 0);
-	writer->tensor_count = tensor_count;
-	manifest->about = *about;
-	manifest->tensor_count = tensor_count;
-	manifest->tensor = wf_zalloc_array(writer->env, tensor_count, sizeof(*manifest->tensor));
-	writer->tensor = wf_zalloc_array(writer->env, tensor_count, sizeof(const void *));
-	if (manifest->tensor == NULL || writer->tensor == NULL) {
-		return wf_fail(WEFT_NOMEM, "manifest of %u tensors", tensor_count);
-	}
-	for (uint32_t i = 0; i < tensor_count; i++) {
-		WF_ASSERT(tensor[i].state_count <= WF_SAVED_STATE_MAX);
-		writer->tensor[i] = &tensor[i];
-	}
-	qsort(writer->tensor, tensor_count, sizeof(const void *), compare_names);
+static enum weft_status
+check_about(const struct wf_saved_about *about)
+{
 	enum weft_status st = check_text("version", about->version, true);
 	if (st == WEFT_OK) {
 		st = check_text("optimizer", about->optimizer, true);
 	}
-	if (st == WEFT_OK) {
-		st = check_text("settings", about->settings, false);
+	return st == WEFT_OK ? check_text("settings", about->settings, false) : st;
+}
+
+/* NULL also where there is nothing to list. */
+static void *
+take_list(struct wf_env *env, uint32_t count, size_t item_bytes)
+{
+	return count == 0 ? NULL : wf_zalloc_array(env, count, item_bytes);
+}
+
+static enum weft_status
+writer_init(struct writer *writer, const struct wf_saved_content *content)
+{
+	struct wf_manifest *manifest = &writer->manifest;
+	struct wf_env *env = writer->env;
+	const uint32_t tensors = content->tensor_count;
+	const uint32_t tables = content->table_count;
+
+	writer->tensor_count = tensors;
+	writer->table_count = tables;
+	manifest->tensor_count = tensors;
+	manifest->table_count = tables;
+	manifest->tensor = take_list(env, tensors, sizeof(*manifest->tensor));
+	manifest->table = take_list(env, tables, sizeof(*manifest->table));
+	writer->tensor = take_list(env, tensors, sizeof(const void *));
+	writer->table = take_list(env, tables, sizeof(const void *));
+	if ((tensors > 0 && (manifest->tensor == NULL || writer->tensor == NULL)) ||
+	    (tables > 0 && (manifest->table == NULL || writer->table == NULL))) {
+		return wf_fail(WEFT_NOMEM, "manifest of %u tensors and %u tables", tensors, tables);
 	}
-	return st == WEFT_OK ? check_tensors(writer) : st;
+	return WEFT_OK;
+}
+
+static enum weft_status
+writer_fill(struct writer *writer, const struct wf_saved_about *about,
+	    const struct wf_saved_content *content)
+{
+	writer->manifest.about = *about;
+	for (uint32_t i = 0; i < writer->tensor_count; i++) {
+		WF_ASSERT(content->tensor[i].state_count <= WF_SAVED_STATE_MAX);
+		writer->tensor[i] = &content->tensor[i];
+	}
+	for (uint32_t i = 0; i < writer->table_count; i++) {
+		writer->table[i] = &content->table[i];
+	}
+	if (writer->tensor_count > 0) {
+		qsort(writer->tensor, writer->tensor_count, sizeof(const void *), compare_tensors);
+	}
+	if (writer->table_count > 0) {
+		qsort(writer->table, writer->table_count, sizeof(const void *), compare_tables);
+	}
+	enum weft_status st = check_about(about);
+	if (st == WEFT_OK) {
+		st = check_tensors(writer);
+	}
+	return st == WEFT_OK ? check_tables(writer) : st;
 }
 
 static void
 writer_fini(struct writer *writer)
 {
 	wf_free(writer->env, writer->tensor, writer->tensor_count * sizeof(const void *));
+	wf_free(writer->env, writer->table, writer->table_count * sizeof(const void *));
 	wf_manifest_fini(writer->env, &writer->manifest);
 }
 
@@ -126,6 +195,33 @@ write_tensor(struct writer *writer, uint32_t idx)
 		}
 		entry->crc[i] = file.crc;
 	}
+	return st;
+}
+
+static enum weft_status
+write_table(struct writer *writer, uint32_t idx)
+{
+	const struct wf_saved_table *table = writer->table[idx];
+	struct wf_manifest_table *entry = &writer->manifest.table[idx];
+	struct wf_rows_writer *rows = NULL;
+	struct wf_rows_sum sum = {0};
+	char name[WF_MANIFEST_NAME_BYTES];
+	char path[WF_SAVED_PATH_BYTES];
+
+	wf_manifest_rows_name(table->name, name);
+	enum weft_status st = wf_saved_join(writer->way.temporary, name, path);
+	if (st == WEFT_OK) {
+		st = wf_rows_create(writer->env, writer->way.calls, path, &table->head, &rows);
+	}
+	if (st == WEFT_OK) {
+		st = wf_rows_finish(rows, table->fill(table, rows), &sum);
+	}
+	snprintf(entry->name, sizeof(entry->name), "%s", table->name);
+	snprintf(entry->optimizer, sizeof(entry->optimizer), "%s", table->optimizer);
+	entry->dim = table->head.shape.dim;
+	entry->rows = sum.row_count;
+	entry->bytes = sum.bytes;
+	entry->crc = sum.crc;
 	return st;
 }
 
@@ -173,16 +269,23 @@ write_all(struct writer *writer)
 	for (uint32_t i = 0; st == WEFT_OK && i < writer->tensor_count; i++) {
 		st = write_tensor(writer, i);
 	}
+	for (uint32_t i = 0; st == WEFT_OK && i < writer->table_count; i++) {
+		st = write_table(writer, i);
+	}
 	return st == WEFT_OK ? write_manifest(writer) : st;
 }
 
 enum weft_status
-wf_saved_write(const struct wf_saved_place *place, const struct wf_saved_about *about,
-	       const struct wf_saved_tensor *tensor, uint32_t tensor_count)
+wf_saved_write_all(const struct wf_saved_place *place, const struct wf_saved_about *about,
+		   const struct wf_saved_content *content)
 {
 	struct writer writer = {.env = place->env};
 
-	enum weft_status st = writer_init(&writer, about, tensor, tensor_count);
+	WF_ASSERT(content->tensor_count > 0 || content->table_count > 0);
+	enum weft_status st = writer_init(&writer, content);
+	if (st == WEFT_OK) {
+		st = writer_fill(&writer, about, content);
+	}
 	if (st == WEFT_OK) {
 		st = wf_saved_way_begin(place, about->pass, &writer.way);
 	}
@@ -191,6 +294,24 @@ wf_saved_write(const struct wf_saved_place *place, const struct wf_saved_about *
 	}
 	writer_fini(&writer);
 	return st;
+}
+
+enum weft_status
+wf_saved_write(const struct wf_saved_place *place, const struct wf_saved_about *about,
+	       const struct wf_saved_tensor *tensor, uint32_t tensor_count)
+{
+	const struct wf_saved_content content = {.tensor = tensor, .tensor_count = tensor_count};
+
+	return wf_saved_write_all(place, about, &content);
+}
+
+enum weft_status
+wf_saved_rows_path(const struct wf_saved *saved, uint32_t idx, char *out)
+{
+	char name[WF_MANIFEST_NAME_BYTES];
+
+	wf_manifest_rows_name(saved->manifest.table[idx].name, name);
+	return wf_saved_join(saved->path, name, out);
 }
 
 enum weft_status
@@ -253,8 +374,40 @@ read_manifest(struct wf_saved *saved)
 	return st;
 }
 
+/* Every byte of a table's file, and that it is the one that the manifest means. */
 static enum weft_status
-check_files(const struct wf_saved *saved)
+check_rows(struct wf_saved *saved, uint32_t idx)
+{
+	struct wf_manifest_table *table = &saved->manifest.table[idx];
+	struct wf_rows_sum sum;
+	char path[WF_SAVED_PATH_BYTES];
+
+	enum weft_status st = wf_saved_rows_path(saved, idx, path);
+	if (st == WEFT_OK) {
+		st = wf_rows_check(saved->env, saved->calls, path, &table->head, &sum);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (sum.bytes != table->bytes || sum.row_count != table->rows ||
+	    table->head.shape.dim != table->dim) {
+		return wf_fail(WEFT_DATA,
+			       "%s: has %" PRIu64 " bytes, %" PRIu64 " rows of %" PRIu32
+			       " values; the manifest says %" PRIu64 ", %" PRIu64 " and %" PRIu32,
+			       path, sum.bytes, sum.row_count, table->head.shape.dim, table->bytes,
+			       table->rows, table->dim);
+	}
+	if (sum.crc != table->crc) {
+		return wf_fail(WEFT_DATA,
+			       "%s: checksum %08" PRIx32 "; the manifest says %08" PRIx32
+			       ": it is damaged",
+			       path, sum.crc, table->crc);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_files(struct wf_saved *saved)
 {
 	struct wf_saved_file_place place;
 
@@ -267,6 +420,12 @@ check_files(const struct wf_saved *saved)
 			if (st != WEFT_OK) {
 				return st;
 			}
+		}
+	}
+	for (uint32_t i = 0; i < saved->manifest.table_count; i++) {
+		enum weft_status st = check_rows(saved, i);
+		if (st != WEFT_OK) {
+			return st;
 		}
 	}
 	return WEFT_OK;
@@ -335,9 +494,12 @@ match(const struct wf_saved *saved, const struct wf_saved_tensor *tensor, bool w
       uint32_t *out)
 {
 	const struct wf_manifest *manifest = &saved->manifest;
-	const struct wf_manifest_tensor *entry =
-		bsearch(tensor->name, manifest->tensor, manifest->tensor_count, sizeof(*entry),
-			compare_entry);
+	const struct wf_manifest_tensor *entry = NULL;
+
+	if (manifest->tensor_count > 0) {
+		entry = bsearch(tensor->name, manifest->tensor, manifest->tensor_count,
+				sizeof(*entry), compare_entry);
+	}
 
 	if (entry == NULL) {
 		return wf_fail(WEFT_DATA, "%s: tensor %s of this model is not there", saved->path,
@@ -406,4 +568,83 @@ wf_saved_load(const struct wf_saved *saved, const struct wf_saved_tensor *tensor
 		st = load_tensor(saved, &tensor[i], with_state);
 	}
 	return st;
+}
+
+uint32_t
+wf_saved_table_count(const struct wf_saved *saved)
+{
+	return saved->manifest.table_count;
+}
+
+/* The place of a table of the name; as many as there are tables: there is none. */
+static uint32_t
+find_table(const struct wf_saved *saved, const char *name)
+{
+	uint32_t idx = 0;
+
+	while (idx < saved->manifest.table_count &&
+	       strcmp(saved->manifest.table[idx].name, name) != 0) {
+		idx++;
+	}
+	return idx;
+}
+
+static enum weft_status
+compare_heads(const struct wf_saved_table *table, const struct wf_rows_head *is)
+{
+	const struct wf_rows_head *want = &table->head;
+
+	if (is->shape.dim != want->shape.dim ||
+	    is->shape.state_floats != want->shape.state_floats ||
+	    is->shape.has_score != want->shape.has_score || is->vocabulary != want->vocabulary ||
+	    is->counter_count != want->counter_count) {
+		return wf_fail(WEFT_DATA,
+			       "table %s was saved with %" PRIu32 " values, %" PRIu32
+			       " floats of state, scores %d, vocabulary %" PRIu64 ", %" PRIu32
+			       " counters; this one has %" PRIu32 ", %" PRIu32 ", %d, %" PRIu64
+			       ", %" PRIu32,
+			       table->name, is->shape.dim, is->shape.state_floats,
+			       is->shape.has_score, is->vocabulary, is->counter_count,
+			       want->shape.dim, want->shape.state_floats, want->shape.has_score,
+			       want->vocabulary, want->counter_count);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+open_rows(const struct wf_saved *saved, const struct wf_saved_table *table, const char *path,
+	  struct wf_rows_reader **out)
+{
+	struct wf_rows_reader *rows = NULL;
+	enum weft_status st = wf_rows_open(saved->env, saved->calls, path, &rows);
+
+	if (st == WEFT_OK) {
+		st = compare_heads(table, wf_rows_head(rows));
+	}
+	if (st != WEFT_OK) {
+		wf_rows_close(rows);
+		return st;
+	}
+	*out = rows;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_saved_open_table(const struct wf_saved *saved, const struct wf_saved_table *table,
+		    struct wf_rows_reader **out)
+{
+	const uint32_t idx = find_table(saved, table->name);
+	char path[WF_SAVED_PATH_BYTES];
+
+	if (idx == saved->manifest.table_count) {
+		return wf_fail(WEFT_DATA, "%s: table %s of this model is not there", saved->path,
+			       table->name);
+	}
+	const struct wf_manifest_table *entry = &saved->manifest.table[idx];
+	if (strcmp(entry->optimizer, table->optimizer) != 0) {
+		return wf_fail(WEFT_DATA, "%s: table %s has the state of %s; this model's is %s",
+			       saved->path, table->name, entry->optimizer, table->optimizer);
+	}
+	enum weft_status st = wf_saved_rows_path(saved, idx, path);
+	return st == WEFT_OK ? open_rows(saved, table, path, out) : st;
 }

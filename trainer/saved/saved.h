@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/env.h"
-#include "trainer/saved/file.h"
+#include "trainer/saved/rows.h"
 
 #define WF_SAVED_NAME_BYTES 128u
 #define WF_SAVED_STATE_MAX 4u
@@ -32,6 +32,23 @@ struct wf_saved_tensor {
 	float *value; /* [rows, cols] */
 	uint32_t state_count;
 	float *state[WF_SAVED_STATE_MAX]; /* [rows, cols] each */
+};
+
+/* A sparse table to save. */
+struct wf_saved_table {
+	const char *name;      /* lent; wf_saved_check_name; no tensor has it */
+	const char *optimizer; /* one word: what the state belongs to */
+	struct wf_rows_head head;
+	/* Put all partitions and their rows: wf_rows_begin and wf_rows_put. */
+	enum weft_status (*fill)(const struct wf_saved_table *table, struct wf_rows_writer *to);
+	void *source; /* fill's */
+};
+
+struct wf_saved_content {
+	const struct wf_saved_tensor *tensor; /* [tensor_count] */
+	uint32_t tensor_count;
+	const struct wf_saved_table *table; /* [table_count]; something there is of either */
+	uint32_t table_count;
 };
 
 /* The folder that passes are saved in. */
@@ -60,6 +77,10 @@ enum weft_status wf_saved_write(const struct wf_saved_place *place,
 				const struct wf_saved_about *about,
 				const struct wf_saved_tensor *tensor,
 				uint32_t tensor_count) WEFT_MUST_CHECK;
+/* The same, with tables; a failure of `fill` is the save's. */
+enum weft_status wf_saved_write_all(const struct wf_saved_place *place,
+				    const struct wf_saved_about *about,
+				    const struct wf_saved_content *content) WEFT_MUST_CHECK;
 /* Remove all saves of passes before `pass`. WEFT_IO: path and reason. */
 enum weft_status wf_saved_remove_older(const struct wf_saved_place *place,
 				       uint64_t pass) WEFT_MUST_CHECK;
@@ -85,10 +106,25 @@ const struct wf_saved_about *wf_saved_about(const struct wf_saved *saved);
 enum weft_status wf_saved_load(const struct wf_saved *saved, const struct wf_saved_tensor *tensor,
 			       uint32_t tensor_count, bool with_state) WEFT_MUST_CHECK;
 /**
+ * Read a table of the save.
+ * @param table name, optimizer and head of the one that its rows go to; the step is not compared
+ * @param out ends with wf_rows_close
+ * @return WEFT_OK; WEFT_DATA: the table and how it differs; WEFT_IO; WEFT_NOMEM
+ */
+enum weft_status wf_saved_open_table(const struct wf_saved *saved,
+				     const struct wf_saved_table *table,
+				     struct wf_rows_reader **out) WEFT_MUST_CHECK;
+/* How many tables it has. */
+uint32_t wf_saved_table_count(const struct wf_saved *saved);
+/**
  * Write the save's tensors as one safetensors file, which appears whole or not at all; one of that
- * name is replaced.
- * @param with_state state arrays too, as NAME.state0
+ * name is replaced. A table is NAME.keys (u64) and NAME.values, by partition and key.
+ * @param with_state state arrays too, as NAME.state0; of a table NAME.state, NAME.stamp, NAME.born,
+ *        and NAME.show and NAME.click where it has them
  * @return WEFT_OK; WEFT_DATA, WEFT_IO: file and reason; WEFT_NOMEM
  */
 enum weft_status wf_saved_export_safetensors(const struct wf_saved *saved, const char *path,
 					     bool with_state) WEFT_MUST_CHECK;
+/* The same arrays as one npz file: a zip of npy files, as numpy.load reads it. */
+enum weft_status wf_saved_export_npz(const struct wf_saved *saved, const char *path,
+				     bool with_state) WEFT_MUST_CHECK;

@@ -9,6 +9,11 @@
 #define HEAD "weft saved model 1\nversion 0.1.0\npass 2\nstep 7\nsamples 70\noptimizer sgd\n"
 #define BODY HEAD "settings rate=1\n"
 #define ONE "tensor w 2 3 0\nfile w 40 0123abcd\n"
+#define ABOUT "version 0.1.0\npass 2\nstep 7\nsamples 70\noptimizer sgd\nsettings rate=1\n"
+#define BODY2 "weft saved model 2\n" ABOUT
+#define TABLES "tables "
+#define ROWS "file e.rows 64 0123abcd\n"
+#define TABLE "table e adagrad 8 1\n" ROWS
 
 /* Decode a text with its checksum put behind it. */
 static enum weft_status
@@ -53,7 +58,8 @@ malformed_texts_are_refused_by_line(void **state)
 	} cases[] = {
 		{"", "line 1"},
 		{"weft saved model\n", "line 1"},
-		{"weft saved model 2\nwhatever\n", "format version 2: this weft reads version 1"},
+		{"weft saved model 3\nwhatever\n",
+		 "format version 3: this weft reads versions 1 and 2"},
 		{"weft saved model 01\n", "the format's version"},
 		{"weft saved model 1 \n", "the format's version"},
 		{"weft saved model 1\npass 2\n", "line 2, \"pass 2\": has to be \"version ...\""},
@@ -76,6 +82,19 @@ malformed_texts_are_refused_by_line(void **state)
 		{BODY "tensors 1\ntensor w 2 3 0\nfile w 41 0123abcd\n", "4 for each element"},
 		{BODY "tensors 1\ntensor w 2 3 0\nfile w 40 0123ABCD\n", "checksum of 8 digits"},
 		{BODY "tensors 1\ntensor w 2 3 0\nfile w 40 0123abc\nxx", "checksum of 8 digits"},
+		{BODY "tensors 1\n" ONE TABLES "1\n" TABLE, "the last one"},
+		{BODY2 "tensors 0\n" TABLES "0\n", "no text for none"},
+		{BODY2 "tensors 0\n" TABLES "9\n" TABLE, "no text for that many"},
+		{BODY2 "tensors 0\n" TABLES "2\n" TABLE TABLE, "names have to ascend"},
+		{BODY2 "tensors 0\n" TABLES "1\ntable e.rows a 8 1\n" ROWS, "a file can have"},
+		{BODY2 "tensors 0\n" TABLES "1\ntable e a 0 1\n" ROWS, "values of a row"},
+		{BODY2 "tensors 0\n" TABLES "1\ntable e a 4097 1\n" ROWS, "values of a row"},
+		{BODY2 "tensors 0\n" TABLES "1\ntable e a 8 1 2\n" ROWS, "values of a row"},
+		{BODY2 "tensors 0\n" TABLES "1\ntable e a 8 1\nfile f.rows 64 0123abcd\n",
+		 "the table's file"},
+		{BODY2 "tensors 0\n" TABLES "1\ntable e a 8 1\nfile e.rows 64 0123abcd.\n",
+		 "the table's file"},
+		{BODY2 "tensors 0\n" TABLES "1\n" TABLE "more\n", "the last one"},
 		{"weft saved model 1\nversion a b\n", "one short word"},
 		{"weft saved model 1\nversion a\npass -1\n", "one whole number"},
 		{"weft saved model 1\nversion a\npass 18446744073709551616\n", "one whole number"},
@@ -92,6 +111,9 @@ malformed_texts_are_refused_by_line(void **state)
 	wf_manifest_fini(&scene->failing.env, &out);
 	assert_ok(decode(scene, HEAD "settings \ntensors 1\n" ONE, &out));
 	wf_manifest_fini(&scene->failing.env, &out);
+	assert_ok(decode(scene, BODY2 "tensors 1\n" ONE TABLES "1\n" TABLE, &out));
+	assert_int_equal(out.table[0].rows, 1);
+	wf_manifest_fini(&scene->failing.env, &out);
 }
 
 static void
@@ -99,7 +121,13 @@ every_flipped_bit_and_every_cut_is_refused(void **state)
 {
 	struct scene *scene = *state;
 	struct wf_manifest_tensor tensor = {.name = "w", .rows = 2, .cols = 3};
-	struct wf_manifest in = {.about = about_pass(1, 2), .tensor_count = 1, .tensor = &tensor};
+	struct wf_manifest_table table = {
+		.name = "e", .optimizer = "adam", .dim = 8, .rows = 77, .bytes = 999, .crc = 1};
+	struct wf_manifest in = {.about = about_pass(1, 2),
+				 .tensor_count = 1,
+				 .tensor = &tensor,
+				 .table_count = 1,
+				 .table = &table};
 	struct wf_manifest out;
 	char text[512];
 	const size_t bytes = wf_manifest_encode(&in, text, sizeof(text));
@@ -119,8 +147,8 @@ every_flipped_bit_and_every_cut_is_refused(void **state)
 static void
 names_that_no_file_can_have_are_refused(void **state)
 {
-	static const char *const bad[] = {"",         ".w",       "a/b",  "a b",
-					  "manifest", "w.state0", "\x7f", "\xc3\xa4"};
+	static const char *const bad[] = {"",         ".w",     "a/b",  "a b",     "manifest",
+					  "w.state0", "w.rows", "\x7f", "\xc3\xa4"};
 	char name[200];
 
 	(void)state;

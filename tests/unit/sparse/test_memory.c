@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "sparse/server/rows.h"
 
 #define MANY 60000u
 
@@ -261,6 +262,51 @@ growth_survives_every_failing_allocation(void **state)
 	fail_msg("a table of 20,000 rows takes more allocations than expected");
 }
 
+/* Take rows until there are `slabs` slabs; each row is where its number says, and apart from the
+ * others. */
+static void
+take_slabs(struct wf_rows *rows, uint32_t slabs)
+{
+	while (rows->slab_count < slabs || rows->used_count < rows->slab_count
+								      << rows->slab_shift) {
+		uint32_t row = wf_rows_take(rows);
+		assert_int_equal(row, rows->used_count - 1);
+		struct wf_row_head *head = wf_row_at(rows, row);
+		assert_int_equal(head->key, 0);
+		head->key = row + 1;
+	}
+	for (uint32_t row = 0; row < rows->used_count; row += 511) {
+		assert_int_equal(wf_row_at(rows, row)->key, row + 1);
+	}
+}
+
+static void
+many_slabs_come_in_runs_and_where_those_end_one_by_one(void **state)
+{
+	enum { VALUES = 4100, SLAB_BYTES = 3 << 20 };
+	struct wf_budget budget = {.env = &failing.env, .cap_bytes = UINT64_MAX};
+	struct wf_rows rows;
+
+	(void)state;
+	wf_rows_init(&rows, &budget, VALUES, false, SLAB_BYTES);
+	const uint32_t run = rows.run_slabs;
+	const size_t slab_bytes = rows.row_bytes << rows.slab_shift;
+	assert_true(run > 1 && slab_bytes > 2 << 20);
+	take_slabs(&rows, 2 * run);
+	assert_int_equal(rows.run_end, 0);
+	take_slabs(&rows, 2 * run + 1);
+	assert_int_equal(rows.slab_count, 3 * run);
+	assert_int_equal(rows.run_first, 2 * run);
+	/* Room for one slab more, and not for a run. */
+	budget.cap_bytes = budget.used_bytes + slab_bytes + 64 * 1024;
+	take_slabs(&rows, 3 * run + 1);
+	assert_int_equal(rows.slab_count, 3 * run + 1);
+	assert_int_equal(rows.run_end, 3 * run);
+	assert_int_equal(wf_rows_take(&rows), WF_ROW_NONE);
+	wf_rows_fini(&rows);
+	assert_int_equal(budget.used_bytes, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -275,6 +321,7 @@ main(void)
 		TEST(at_the_cap_old_rows_make_room),
 		TEST(a_push_of_new_keys_at_the_cap_keeps_them_all),
 		TEST(growth_survives_every_failing_allocation),
+		TEST(many_slabs_come_in_runs_and_where_those_end_one_by_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

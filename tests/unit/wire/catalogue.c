@@ -181,7 +181,14 @@ sample_reduce(union any_message *out)
 static void
 sample_sparse_table(union any_message *out)
 {
-	out->table = (struct wf_sparse_table){.idx = 2, .table_count = 3, .grad_reduce = 1};
+	out->table = (struct wf_sparse_table){
+		.idx = 2,
+		.table_count = 3,
+		.grad_reduce = 1,
+		.mode = WF_SPARSE_BOUNDED,
+		.staleness = 3,
+		.discard_ratio = 1.5,
+	};
 	struct wf_table_desc *t = &out->table.table;
 	*t = (struct wf_table_desc){
 		.name = "words",

@@ -185,6 +185,7 @@ each_wrong_field_of_a_hello_is_named(void **state)
 		{0, 2, 0, "version_min is 0"},
 		{2, 2, 0, "version_min is 1, above version_max 0"},
 		{4, 1, 1, "service is 1"},
+		{4, 1, 4, "service is 4"},
 		{5, 4, 3, "pserver_idx is 3"},
 		{9, 4, 4, "lane_idx is 4"},
 		{13, 4, 0, "pserver_count is 0"},

@@ -132,7 +132,7 @@ a_count_that_does_not_fit_takes_no_memory(void **state)
 	struct wf_job out;
 	uint8_t bytes[GOLDEN_BYTES_MAX];
 	const struct patch patch[] = {
-		{102, 4, 0, "the number of tensors is 0"},
+		{102, 4, 0, "its fields take 106 bytes, but it has 218"},
 		{102, 4, 65537, "the number of tensors is 65537"},
 		{102, 4, UINT32_MAX, "the number of tensors is 4294967295"},
 		{102, 4, 65536, "names 65536 tensors, its 218 bytes hold 3 at most"},

@@ -142,9 +142,19 @@ order_number_and_common_settings_are_in_the_digest(void **state)
 	tables.nonfinite = WF_NONFINITE_SKIP;
 	assert_true(wf_tables_digest(&tables) != digest);
 	tables.nonfinite = WF_NONFINITE_ABORT;
+	tables.mode = WF_SPARSE_BOUNDED;
+	assert_true(wf_tables_digest(&tables) != digest);
+	uint64_t bounded = wf_tables_digest(&tables);
+	tables.staleness = 1;
+	assert_true(wf_tables_digest(&tables) != bounded);
+	tables.staleness = 0;
+	tables.discard_ratio = 1.5;
+	assert_true(wf_tables_digest(&tables) != bounded);
+	tables.discard_ratio = 0;
+	tables.mode = WF_SPARSE_SYNC;
 	assert_true(wf_tables_digest(&tables) == digest);
 	/* Pinned: peers compare it. */
-	assert_true(digest == 0x02e82b088ffad3e3);
+	assert_true(digest == 0x520233140e6286b8);
 }
 
 static void

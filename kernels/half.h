@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* half: values in 16 bits: bf16 (the upper half of an f32) and f16 (IEEE binary16). From f32 they
+ * are rounded to nearest, ties to even; what is too large becomes infinite, and a NaN stays one,
+ * made quiet. To f32 they are exact. These are the definition, with the bits of the processor's
+ * instructions. Thread: any; pure functions. */
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t
+wf_f32_bits(float x)
+{
+	uint32_t bits;
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+static inline float
+wf_f32_of_bits(uint32_t bits)
+{
+	float x;
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+static inline uint16_t
+wf_bf16_of(float x)
+{
+	uint32_t bits = wf_f32_bits(x);
+
+	if ((bits & 0x7fffffffu) > 0x7f800000u) {
+		return (uint16_t)(bits >> 16 | 0x40u);
+	}
+	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+static inline float
+wf_f32_of_bf16(uint16_t half)
+{
+	return wf_f32_of_bits((uint32_t)half << 16);
+}
+
+/* `value` without its lowest `bits`, rounded to nearest, ties to even; bits: 1 to 31. */
+static inline uint32_t
+wf_round_off(uint32_t value, unsigned bits)
+{
+	uint32_t below = value & ((1u << bits) - 1);
+	uint32_t middle = 1u << (bits - 1);
+	uint32_t kept = value >> bits;
+	return kept + (below > middle || (below == middle && (kept & 1u) != 0));
+}
+
+static inline uint16_t
+wf_f16_of(float x)
+{
+	const uint32_t bits = wf_f32_bits(x);
+	const uint32_t sign = bits >> 16 & 0x8000u;
+	const uint32_t magnitude = bits & 0x7fffffffu;
+	const uint32_t exponent = magnitude >> 23;
+	uint32_t half = 0;
+
+	if (magnitude > 0x7f800000u) { /* NaN: the upper bits of its payload stay */
+		half = 0x7e00u | (magnitude >> 13 & 0x3ffu);
+	} else if (exponent >= 143) { /* 2^16 and more */
+		half = 0x7c00u;
+	} else if (exponent >= 113) { /* normal; rounding may carry up to infinity */
+		half = wf_round_off(magnitude - (112u << 23), 13);
+	} else if (exponent >= 102) { /* subnormal, or 0, in units of 2^-24 */
+		half = wf_round_off((magnitude & 0x7fffffu) | 0x800000u, 126 - exponent);
+	}
+	return (uint16_t)(sign | half);
+}
+
+static inline float
+wf_f32_of_f16(uint16_t half)
+{
+	const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+	const uint32_t exponent = half >> 10 & 0x1fu;
+	const uint32_t fraction = half & 0x3ffu;
+
+	if (exponent == 31) {
+		uint32_t quiet = fraction != 0 ? 0x400000u : 0;
+		return wf_f32_of_bits(sign | 0x7f800000u | quiet | fraction << 13);
+	}
+	if (exponent == 0) { /* units of 2^-24, all of which f32 has */
+		float x = (float)fraction * 0x1p-24f;
+		return wf_f32_of_bits(sign | wf_f32_bits(x));
+	}
+	return wf_f32_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
+}

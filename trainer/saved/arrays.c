@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arrays: see arrays.h. A table's arrays lie interleaved in its file: each is gathered by reading
+ * the file from end to end. Thread: the caller's. */
+#include "trainer/saved/arrays.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "wire/little.h"
+
+#define GATHER_BYTES (64u << 10)
+
+enum table_field {
+	KEYS,
+	VALUES,
+	STATE, /* from here on: with state only */
+	STAMP,
+	BORN,
+	SHOW,
+	CLICK,
+	TABLE_FIELDS,
+};
+
+static const char *const field_names[TABLE_FIELDS] = {"keys", "values", "state", "stamp",
+						      "born", "show",   "click"};
+
+static bool
+next_of_tensor(const struct wf_manifest_tensor *tensor, bool with_state, unsigned field,
+	       struct wf_saved_array *out)
+{
+	if (field >= 1 + (with_state ? tensor->state_count : 0)) {
+		return false;
+	}
+	*out = (struct wf_saved_array){
+		.type = WF_ARRAY_F32, .rows = tensor->rows, .cols = tensor->cols};
+	wf_manifest_file_name(tensor->name, field, out->name);
+	return true;
+}
+
+static bool
+has_field(const struct wf_row_shape *shape, bool with_state, unsigned field)
+{
+	switch ((enum table_field)field) {
+	case KEYS:
+	case VALUES:
+		return true;
+	case STATE:
+		return with_state && shape->state_floats > 0;
+	case STAMP:
+	case BORN:
+		return with_state;
+	case SHOW:
+	case CLICK:
+		return with_state && shape->has_score;
+	case TABLE_FIELDS:
+		break;
+	}
+	return false;
+}
+
+static bool
+next_of_table(const struct wf_manifest_table *table, bool with_state, unsigned *field,
+	      struct wf_saved_array *out)
+{
+	const struct wf_row_shape *shape = &table->head.shape;
+
+	while (*field < TABLE_FIELDS && !has_field(shape, with_state, *field)) {
+		(*field)++;
+	}
+	if (*field == TABLE_FIELDS) {
+		return false;
+	}
+	*out = (struct wf_saved_array){.type = WF_ARRAY_F32, .rows = table->rows};
+	snprintf(out->name, sizeof(out->name), "%s.%s", table->name, field_names[*field]);
+	if (*field == KEYS) {
+		out->type = WF_ARRAY_U64;
+	} else if (*field == STAMP || *field == BORN) {
+		out->type = WF_ARRAY_U32;
+	} else if (*field == VALUES || *field == STATE) {
+		out->cols = *field == VALUES ? shape->dim : shape->state_floats;
+	}
+	out->is_table = true;
+	return true;
+}
+
+bool
+wf_arrays_next(const struct wf_saved *saved, bool with_state, struct wf_array_cursor *cursor,
+	       struct wf_saved_array *out)
+{
+	const struct wf_manifest *manifest = &saved->manifest;
+
+	for (; cursor->idx < manifest->tensor_count + manifest->table_count; cursor->idx++) {
+		uint32_t idx = cursor->idx;
+		bool is_table = idx >= manifest->tensor_count;
+		idx -= is_table ? manifest->tensor_count : 0;
+		if (is_table ? next_of_table(&manifest->table[idx], with_state, &cursor->field, out)
+			     : next_of_tensor(&manifest->tensor[idx], with_state, cursor->field,
+					      out)) {
+			out->idx = idx;
+			out->field = cursor->field++;
+			return true;
+		}
+		cursor->field = 0;
+	}
+	return false;
+}
+
+static int
+compare_entry(const void *name, const void *entry)
+{
+	return strcmp(name, ((const struct wf_manifest_tensor *)entry)->name);
+}
+
+enum weft_status
+wf_arrays_check(const struct wf_saved *saved)
+{
+	const struct wf_manifest *manifest = &saved->manifest;
+	struct wf_array_cursor cursor = {.idx = manifest->tensor_count};
+	struct wf_saved_array array;
+
+	while (manifest->tensor_count > 0 && wf_arrays_next(saved, true, &cursor, &array)) {
+		if (bsearch(array.name, manifest->tensor, manifest->tensor_count,
+			    sizeof(*manifest->tensor), compare_entry) != NULL) {
+			return wf_fail(WEFT_DATA,
+				       "%s: a tensor is named %s, as an array of a table is: it "
+				       "cannot be exported",
+				       saved->path, array.name);
+		}
+	}
+	return WEFT_OK;
+}
+
+uint64_t
+wf_array_bytes(const struct wf_saved_array *array)
+{
+	const uint64_t cols = array->cols == 0 ? 1 : array->cols;
+	return array->rows * cols * (array->type == WF_ARRAY_U64 ? 8 : 4);
+}
+
+/* Numbers on their way to a file. */
+struct gather {
+	struct wf_saved_file *to;
+	size_t used;
+	uint8_t chunk[GATHER_BYTES];
+};
+
+static enum weft_status
+flush(struct gather *gather)
+{
+	enum weft_status st = wf_saved_file_write(gather->to, gather->chunk, gather->used);
+	gather->used = 0;
+	return st;
+}
+
+static enum weft_status
+add_floats(struct gather *gather, const float *value, size_t count)
+{
+	enum weft_status st = WEFT_OK;
+
+	for (size_t i = 0; st == WEFT_OK && i < count; i++) {
+		uint32_t bits = 0;
+		memcpy(&bits, &value[i], sizeof(bits));
+		wf_store_u32(gather->chunk + gather->used, bits);
+		gather->used += sizeof(bits);
+		st = gather->used < GATHER_BYTES ? WEFT_OK : flush(gather);
+	}
+	return st;
+}
+
+static enum weft_status
+add_whole(struct gather *gather, uint64_t value, size_t bytes)
+{
+	uint8_t *at = gather->chunk + gather->used;
+
+	WF_ASSERT(GATHER_BYTES % bytes == 0);
+	if (bytes == sizeof(uint64_t)) {
+		wf_store_u64(at, value);
+	} else {
+		wf_store_u32(at, (uint32_t)value);
+	}
+	gather->used += bytes;
+	return gather->used < GATHER_BYTES ? WEFT_OK : flush(gather);
+}
+
+static enum weft_status
+add_row(struct gather *gather, const struct wf_row_shape *shape, enum table_field field,
+	const struct wf_row_record *row)
+{
+	switch (field) {
+	case KEYS:
+		return add_whole(gather, row->key, sizeof(row->key));
+	case VALUES:
+		return add_floats(gather, row->floats, shape->dim);
+	case STATE:
+		return add_floats(gather, row->floats + shape->dim, shape->state_floats);
+	case STAMP:
+		return add_whole(gather, row->stamp, sizeof(row->stamp));
+	case BORN:
+		return add_whole(gather, row->born, sizeof(row->born));
+	case SHOW:
+		return add_floats(gather, &row->show, 1);
+	case CLICK:
+	case TABLE_FIELDS:
+		break;
+	}
+	return add_floats(gather, &row->click, 1);
+}
+
+static enum weft_status
+gather_rows(struct wf_rows_reader *rows, enum table_field field, struct gather *gather)
+{
+	const struct wf_row_shape *shape = &wf_rows_head(rows)->shape;
+	struct wf_rows_partition partition;
+	struct wf_row_record row;
+
+	for (;;) {
+		enum weft_status st = wf_rows_next_partition(rows, &partition);
+		for (uint64_t i = 0; st == WEFT_OK && i < partition.row_count; i++) {
+			st = wf_rows_next(rows, &row);
+			if (st == WEFT_OK) {
+				st = add_row(gather, shape, field, &row);
+			}
+		}
+		if (st != WEFT_OK) {
+			return st == WEFT_CLOSED ? flush(gather) : st;
+		}
+	}
+}
+
+/* What was promised when the save was opened is what has been written. */
+static enum weft_status
+check_unchanged(const struct wf_saved *saved, uint32_t idx, const struct wf_rows_reader *rows)
+{
+	const struct wf_manifest_table *table = &saved->manifest.table[idx];
+	const struct wf_rows_sum sum = wf_rows_read_sum(rows);
+
+	if (sum.crc != table->crc || sum.row_count != table->rows) {
+		return wf_fail(WEFT_DATA, "%s: table %s has changed meanwhile", saved->path,
+			       table->name);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+write_table_array(const struct wf_saved *saved, const struct wf_saved_array *array,
+		  struct wf_saved_file *to)
+{
+	struct gather gather = {.to = to};
+	struct wf_rows_reader *rows = NULL;
+	char path[WF_SAVED_PATH_BYTES];
+
+	enum weft_status st = wf_saved_rows_path(saved, array->idx, path);
+	if (st == WEFT_OK) {
+		st = wf_rows_open(saved->env, saved->calls, path, &rows);
+	}
+	if (st == WEFT_OK) {
+		st = gather_rows(rows, (enum table_field)array->field, &gather);
+	}
+	if (st == WEFT_OK) {
+		st = check_unchanged(saved, array->idx, rows);
+	}
+	wf_rows_close(rows);
+	return st;
+}
+
+enum weft_status
+wf_array_write(const struct wf_saved *saved, const struct wf_saved_array *array,
+	       struct wf_saved_file *to)
+{
+	struct wf_saved_file_place place;
+
+	if (array->is_table) {
+		return write_table_array(saved, array, to);
+	}
+	enum weft_status st = wf_saved_file_of(saved, array->idx, array->field, &place);
+	return st == WEFT_OK ? wf_tensor_copy(saved->calls, &place.file, to) : st;
+}
+
+/* "folder/.name.tmp-PID" beside "folder/name", and the folder. Both [WF_SAVED_PATH_BYTES]. */
+static enum weft_status
+split_path(const char *path, char *folder, char *temporary)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash == NULL ? path : slash + 1;
+	const int folder_bytes = slash == NULL ? 0 : (int)(name - path);
+	int bytes = snprintf(temporary, WF_SAVED_PATH_BYTES, "%.*s.%s.tmp-%ld", folder_bytes, path,
+			     name, (long)getpid());
+
+	if (bytes < 0 || (size_t)bytes >= WF_SAVED_PATH_BYTES || name[0] == '\0') {
+		return wf_fail(WEFT_INVALID,
+			       "path \"%.60s\": has to name a file in less than %u bytes", path,
+			       WF_SAVED_PATH_BYTES);
+	}
+	snprintf(folder, WF_SAVED_PATH_BYTES, "%.*s", folder_bytes, path);
+	if (slash == NULL) {
+		snprintf(folder, WF_SAVED_PATH_BYTES, ".");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+write_file(const struct wf_saved *saved, bool with_state, const char *path, wf_export_fn *write)
+{
+	struct wf_saved_file to;
+	enum weft_status st = wf_saved_file_create(saved->calls, path, &to);
+
+	if (st != WEFT_OK) {
+		return st;
+	}
+	return wf_saved_file_finish(&to, write(saved, with_state, &to));
+}
+
+enum weft_status
+wf_export(const struct wf_saved *saved, bool with_state, const char *path, wf_export_fn *write)
+{
+	char folder[WF_SAVED_PATH_BYTES];
+	char temporary[WF_SAVED_PATH_BYTES];
+
+	enum weft_status st = wf_arrays_check(saved);
+	if (st == WEFT_OK) {
+		st = split_path(path, folder, temporary);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	(void)unlink(temporary); /* of a process that had our number and died */
+	st = write_file(saved, with_state, temporary, write);
+	if (st == WEFT_OK && saved->calls->rename(temporary, path) != 0) {
+		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be renamed to %s", temporary, path);
+	}
+	if (st != WEFT_OK) {
+		(void)unlink(temporary);
+		return st;
+	}
+	return wf_saved_sync_folder(saved->calls, folder);
+}

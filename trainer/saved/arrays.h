@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arrays: an opened save as a list of named arrays, which is what other formats are made of.
+ * Private to this folder. Thread: the caller's.
+ *
+ * A tensor is NAME, and NAME.state0, NAME.state1. A table is NAME.keys, NAME.values, and with state
+ * NAME.state, NAME.stamp, NAME.born, NAME.show, NAME.click: one row each for a row of the table, in
+ * the same order. */
+#pragma once
+
+#include "trainer/saved/internal.h"
+
+#define WF_ARRAY_NAME_BYTES (WF_SAVED_NAME_BYTES + 16u)
+
+enum wf_array_type {
+	WF_ARRAY_F32,
+	WF_ARRAY_U32,
+	WF_ARRAY_U64,
+};
+
+struct wf_saved_array {
+	char name[WF_ARRAY_NAME_BYTES];
+	enum wf_array_type type;
+	uint64_t rows;
+	uint64_t cols;  /* 0: it has one dimension */
+	uint32_t idx;   /* of the tensor or table */
+	unsigned field; /* which of its arrays */
+	bool is_table;
+};
+
+struct wf_array_cursor {
+	uint32_t idx; /* tensors, then tables */
+	unsigned field;
+};
+
+/* The array at the cursor (zeroed at first), which moves on. false: there are no more. */
+bool wf_arrays_next(const struct wf_saved *saved, bool with_state, struct wf_array_cursor *cursor,
+		    struct wf_saved_array *out);
+/* WEFT_DATA: two arrays have one name. */
+enum weft_status wf_arrays_check(const struct wf_saved *saved) WEFT_MUST_CHECK;
+uint64_t wf_array_bytes(const struct wf_saved_array *array);
+/* Append its bytes to `to`, little-endian, row by row. WEFT_DATA; WEFT_IO; WEFT_NOMEM */
+enum weft_status wf_array_write(const struct wf_saved *saved, const struct wf_saved_array *array,
+				struct wf_saved_file *to) WEFT_MUST_CHECK;
+
+/* Make the file `path` by `write`: it appears whole or not at all. */
+typedef enum weft_status wf_export_fn(const struct wf_saved *saved, bool with_state,
+				      struct wf_saved_file *to);
+enum weft_status wf_export(const struct wf_saved *saved, bool with_state, const char *path,
+			   wf_export_fn *write) WEFT_MUST_CHECK;
