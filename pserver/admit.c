@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admit: who may come in, the job's description, coming back. Thread: the lane's. */
-#include "pserver/lane_internal.h"
+#include "pserver/service.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "wire/layout.h"
+#include "wire/job.h"
 
 /* For the job's description to arrive; less than a held trainer's attempt to connect may take. */
 #define LOADING_TIMEOUT_NS (4 * WF_NS_PER_S)
@@ -47,21 +47,25 @@ static enum weft_status
 check_address(const struct wf_lane *lane, const struct wf_hello *hello)
 {
 	const struct wf_lane_opts *opts = &lane->opts;
-	if (hello->service != WF_SERVICE_DENSE) {
-		return wf_fail(WEFT_MISMATCH, "service %u asked of a dense lane", hello->service);
+	const struct wf_lane_service *service = lane->service;
+	if (hello->service != service->number) {
+		return wf_fail(WEFT_MISMATCH,
+			       "trainer %u asks for service %u (2 dense, 3 sparse), and this is a "
+			       "%s lane; give both the same ports_num and ports_num_for_sparse",
+			       hello->trainer_id, hello->service, service->name);
 	}
 	if (hello->lane_count != opts->lane_count) {
-		return wf_fail(
-			WEFT_MISMATCH,
-			"trainer %u has ports_num %u, this pserver has %u; give both the same",
-			hello->trainer_id, hello->lane_count, opts->lane_count);
+		return wf_fail(WEFT_MISMATCH,
+			       "trainer %u has %s %u, this pserver has %u; give both the same",
+			       hello->trainer_id, service->ports, hello->lane_count,
+			       opts->lane_count);
 	}
-	if (hello->lane_idx != opts->idx) {
+	if (hello->lane_idx != opts->service_idx) {
 		return wf_fail(
 			WEFT_MISMATCH,
 			"trainer %u looks for lane %u and has found lane %u; check --port and the "
 			"order of --pservers",
-			hello->trainer_id, hello->lane_idx, opts->idx);
+			hello->trainer_id, hello->lane_idx, opts->service_idx);
 	}
 	if (opts->num_gradient_servers != 0 && hello->trainer_count != opts->num_gradient_servers) {
 		return wf_fail(
@@ -168,18 +172,18 @@ static enum weft_status
 open_job(struct wf_lane *lane, const struct wf_hello *hello)
 {
 	lane->peer = wf_zalloc_array(lane->env, hello->trainer_count, sizeof(*lane->peer));
-	lane->job_bytes = wf_zalloc_array(lane->env, 1, hello->job_bytes);
-	if (lane->peer == NULL || lane->job_bytes == NULL) {
-		wf_free(lane->env, lane->peer, hello->trainer_count * sizeof(*lane->peer));
-		wf_free(lane->env, lane->job_bytes, hello->job_bytes);
-		lane->peer = NULL;
-		lane->job_bytes = NULL;
+	if (lane->peer == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u trainers", lane->opts.idx,
 			       hello->trainer_count);
 	}
 	lane->first = *hello;
-	lane->have_first = true;
 	lane->peer_count = hello->trainer_count;
+	enum weft_status st = lane->service->job_opens(lane);
+	if (st != WEFT_OK) {
+		wf_admit_release_job(lane);
+		return st;
+	}
+	lane->have_first = true;
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
 		lane->peer[i].lane = lane;
 		lane->peer[i].trainer = i;
@@ -263,7 +267,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	wf_log(lane->env, WF_LOG_INFO, "lane %u: %s %s over %s: %s", lane->opts.idx, who,
 	       returns ? "is back" : "is here", path.name, path.why);
 	if (lane->ready) {
-		wf_answer_path_begins(lane, peer);
+		lane->service->path_begins(lane, peer);
 	}
 }
 
@@ -371,23 +375,11 @@ static void
 forget_path(struct wf_lane *lane, struct wf_peer *peer)
 {
 	peer->conn = NULL;
+	lane->service->path_ends(lane, peer);
 	peer->loading = false;
-	peer->resume_next = UINT32_MAX;
-	peer->slots_due = false;
-	peer->init_due = false;
-	peer->slots_granted = false;
-	peer->have_values = false;
-	memset(peer->have_state, 0, sizeof(peer->have_state));
 	peer->goodbye_due = false;
 	peer->abort_due = false;
 	peer->reduced_due = false;
-	peer->credit_count = 0;
-	peer->pull_count = 0;
-	peer->nack_due = false;
-	wf_answer_forget(peer);
-	if (lane->ready) {
-		wf_round_park_window(lane, peer);
-	}
 }
 
 static void
@@ -435,256 +427,36 @@ wf_admit_down(struct wf_lane *lane, const struct wf_event *event)
 		reconsider_held(lane);
 	}
 }
-static enum weft_status
-take_peer_memory(struct wf_lane *lane, struct wf_peer *peer)
-{
-	uint32_t slots = lane->opts.slot_count;
-	peer->credit = wf_zalloc_array(lane->env, slots, sizeof(*peer->credit));
-	peer->buffer = wf_zalloc_array(lane->env, slots, sizeof(*peer->buffer));
-	peer->answer =
-		wf_zalloc_array(lane->env, lane->store.stored_count + 1u, sizeof(*peer->answer));
-	if (peer->credit == NULL || peer->buffer == NULL || peer->answer == NULL) {
-		return wf_fail(WEFT_NOMEM, "lane %u: no memory for trainer %u", lane->opts.idx,
-			       peer->trainer);
-	}
-	for (uint32_t i = 0; i < slots; i++) {
-		peer->buffer[i] = WF_BUFFER_FREE;
-	}
-	return WEFT_OK;
-}
 
-static enum weft_status
-take_inbox(struct wf_lane *lane)
+void
+wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_status st)
 {
-	uint64_t bytes = (uint64_t)lane->peer_count * lane->opts.slot_count * lane->slot_bytes;
-	enum weft_status st =
-		lane->env->ops->slab_open(lane->env, bytes, lane->opts.numa_node, &lane->inbox);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	const struct wf_region inbox = {lane->inbox.base, lane->inbox.bytes, lane->inbox.memfd};
-	st = wf_transport_region_add(lane->transport, &inbox, &lane->inbox_region);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	lane->inbox_added = true;
-	const struct wf_slab *slab = &lane->store.slab;
-	const struct wf_region store = {slab->base, slab->bytes, slab->memfd};
-	st = wf_transport_region_add(lane->transport, &store, &lane->store_region);
-	lane->store_added = st == WEFT_OK;
-	return st;
-}
-
-/* Windows and tables grow with the number of trainers: bounded like the shard itself. */
-static enum weft_status
-check_memory(const struct wf_lane *lane)
-{
-	const struct wf_store *store = &lane->store;
-	uint64_t most = lane->opts.max_shard_bytes;
-	uint64_t windows = (uint64_t)lane->peer_count * lane->opts.slot_count * lane->slot_bytes;
-	uint64_t tables = (uint64_t)lane->peer_count * store->stored_count * sizeof(struct wf_push);
-	if (windows > most || tables > most - windows) {
-		return wf_fail(WEFT_NOMEM,
-			       "lane %u: windows of %u trainers x %u slots x %" PRIu64
-			       " bytes and tables of %" PRIu64
-			       " bytes, --max_shard_bytes allows %" PRIu64
-			       "; raise it, or change --slice_bytes or --slot_count",
-			       lane->opts.idx, lane->peer_count, lane->opts.slot_count,
-			       lane->slot_bytes, tables, most);
-	}
-	return WEFT_OK;
-}
-
-static enum weft_status
-take_memory(struct wf_lane *lane)
-{
-	const struct wf_store *store = &lane->store;
-	lane->slot_bytes = store->park_bytes; /* the longest slice */
-	enum weft_status checked = check_memory(lane);
-	if (checked != WEFT_OK) {
-		return checked;
-	}
-	uint64_t pushes = (uint64_t)store->stored_count * lane->peer_count;
-	lane->push = wf_zalloc_array(lane->env, pushes + 1, sizeof(*lane->push));
-	lane->round = wf_zalloc_array(lane->env, store->stored_count + 1u, sizeof(*lane->round));
-	lane->gradient = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*lane->gradient));
-	if (lane->push == NULL || lane->round == NULL || lane->gradient == NULL) {
-		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u slices of %u trainers",
-			       lane->opts.idx, store->stored_count, lane->peer_count);
-	}
-	for (uint64_t i = 0; i < pushes; i++) {
-		bool by_zero =
-			i % lane->peer_count == 0; /* initial values come from trainer 0 only */
-		lane->push[i].next = by_zero ? 0 : 1;
-		lane->push[i].buffer = WF_BUFFER_FREE;
-		lane->push[i].chunk = WF_PARK_NONE;
-	}
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		enum weft_status st = take_peer_memory(lane, &lane->peer[i]);
-		if (st != WEFT_OK) {
-			return st;
-		}
-	}
-	lane->uninitialised = store->stored_count;
-	lane->init = (struct wf_msg_init){.sections = 1};
-	lane->sum = (struct wf_step_sum){.step = 1};
-	return store->stored_count == 0 ? WEFT_OK : take_inbox(lane);
-}
-
-/* Slices of the lane that has most. */
-static uint32_t
-longest_lane(const struct wf_placement *placement)
-{
-	uint32_t most = 0;
-	for (uint32_t i = 0; i < placement->lane_count; i++) {
-		uint32_t count = placement->lane_first[i + 1] - placement->lane_first[i];
-		most = count > most ? count : most;
-	}
-	return most;
-}
-
-/* The whole description is here: check it against the hello, then take the memory it needs. */
-static enum weft_status
-accept_job(struct wf_lane *lane)
-{
-	const struct wf_hello *first = &lane->first;
-	enum weft_status st =
-		wf_job_decode(lane->env, lane->job_bytes, first->job_bytes, &lane->job);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	const struct wf_job *job = &lane->job;
-	if (wf_job_digest(job) != first->job_digest ||
-	    wf_job_tensors_digest(job) != first->tensors_digest ||
-	    job->trainer_count != first->trainer_count || job->lane_count != first->lane_count ||
-	    job->pserver_count != first->pserver_count) {
-		return wf_fail(WEFT_MISMATCH, "job description and hello of trainer %u differ",
-			       first->trainer_id);
-	}
-	if (job->slice_bytes > lane->opts.slot_bytes_max) {
-		return wf_fail(WEFT_INVALID,
-			       "slice_bytes %" PRIu64 " is above this pserver's limit %" PRIu64,
-			       job->slice_bytes, lane->opts.slot_bytes_max);
-	}
-	st = wf_placement_init(lane->env, job, &lane->placement);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if ((uint64_t)longest_lane(&lane->placement) * lane->opts.slot_count > WF_SLOT_MAX) {
-		return wf_fail(
-			WEFT_INVALID,
-			"%u slices on a lane and %u slots a trainer do not fit a tag of 24 bits; "
-			"raise --slice_bytes or lower --slot_count",
-			longest_lane(&lane->placement), lane->opts.slot_count);
-	}
-	if (wf_placement_digest(&lane->placement) != first->placement_digest) {
-		return wf_fail(WEFT_MISMATCH,
-			       "trainer %u places slices otherwise than this pserver",
-			       first->trainer_id);
-	}
-	uint32_t lane_number = first->pserver_idx * lane->opts.lane_count + lane->opts.idx;
-	st = wf_store_init(lane->env, job, &lane->placement, lane_number,
-			   lane->opts.max_shard_bytes, lane->opts.numa_node, &lane->store);
-	return st != WEFT_OK ? st : take_memory(lane);
-}
-
-static void
-describe_job(struct wf_lane *lane)
-{
-	const struct wf_store *store = &lane->store;
-	uint64_t shard_bytes = store->elements * sizeof(float) * (1 + store->state_count);
-	wf_stats_set(&lane->stats, WF_LANE_SHARD_ALLOCATED_BYTES, shard_bytes);
-	if (store->stored_count == 0) {
-		wf_log(lane->env, WF_LOG_WARN,
-		       "lane %u: no slice for this lane: %u slices, %u lanes; fewer ports_num or a "
-		       "smaller "
-		       "slice_bytes would use it",
-		       lane->opts.idx, lane->placement.slice_count, lane->placement.lane_count);
-		return;
-	}
-	wf_log(lane->env, WF_LOG_INFO,
-	       "lane %u: job of %u trainers, %u tensors: %u of %u slices here, %" PRIu64
-	       " bytes of parameters and state, optimizer %s, kernels %s",
-	       lane->opts.idx, lane->peer_count, lane->job.tensor_count, store->stored_count,
-	       lane->placement.slice_count, shard_bytes, wf_optimizer_name(store->optimizer.kind),
-	       store->kernels->name);
-}
-
-enum weft_status
-wf_admit_job(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_job *msg)
-{
-	if (!peer->loading || msg->total_bytes != lane->first.job_bytes ||
-	    msg->offset != lane->job_received) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "JOB: bytes %" PRIu64 " of %" PRIu64 " were not asked for",
-			       msg->offset, msg->total_bytes);
-	}
-	memcpy(lane->job_bytes + msg->offset, msg->bytes, msg->byte_count);
-	lane->job_received += msg->byte_count;
-	if (lane->job_received < lane->first.job_bytes) {
-		return WEFT_OK;
-	}
+	WF_ASSERT(peer->loading && !lane->ready);
 	peer->loading = false;
-	enum weft_status st = accept_job(lane);
 	if (st != WEFT_OK) {
 		wf_lane_fail(lane, st, 0, "%.200s", weft_last_error());
-		return WEFT_OK; /* told by ABORT */
+		return; /* told by ABORT */
 	}
 	lane->ready = true;
-	describe_job(lane);
-	wf_answer_path_begins(lane, peer);
+	lane->sum = (struct wf_step_sum){.step = 1};
+	lane->service->path_begins(lane, peer);
 	reconsider_held(lane);
-	return WEFT_OK;
-}
-
-static void
-release_peers(struct wf_lane *lane)
-{
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		struct wf_peer *peer = &lane->peer[i];
-		wf_free(lane->env, peer->credit, lane->opts.slot_count * sizeof(*peer->credit));
-		wf_free(lane->env, peer->buffer, lane->opts.slot_count * sizeof(*peer->buffer));
-		wf_free(lane->env, peer->answer,
-			(lane->store.stored_count + 1u) * sizeof(*peer->answer));
-	}
-	wf_free(lane->env, lane->peer, lane->peer_count * sizeof(*lane->peer));
-	lane->peer = NULL;
-	lane->due = NULL;
 }
 
 void
 wf_admit_release_job(struct wf_lane *lane)
 {
-	uint64_t pushes = (uint64_t)lane->store.stored_count * lane->peer_count;
-	if (lane->transport != NULL && lane->inbox_added) {
-		wf_transport_region_remove(lane->transport, lane->inbox_region);
+	if (lane->own != NULL) {
+		lane->service->release(lane);
 	}
-	if (lane->transport != NULL && lane->store_added) {
-		wf_transport_region_remove(lane->transport, lane->store_region);
-	}
-	lane->inbox_added = false;
-	lane->store_added = false;
-	wf_free(lane->env, lane->push, (pushes + 1) * sizeof(*lane->push));
-	wf_free(lane->env, lane->round, (lane->store.stored_count + 1u) * sizeof(*lane->round));
-	wf_free(lane->env, lane->gradient, lane->peer_count * sizeof(*lane->gradient));
-	lane->push = NULL;
-	lane->round = NULL;
-	lane->gradient = NULL;
-	release_peers(lane);
-	if (lane->inbox.base != NULL) {
-		lane->env->ops->slab_close(lane->env, &lane->inbox);
-	}
-	lane->inbox = (struct wf_slab){0};
-	wf_free(lane->env, lane->job_bytes, lane->first.job_bytes);
-	lane->job_bytes = NULL;
-	wf_store_fini(&lane->store);
-	wf_placement_fini(lane->env, &lane->placement);
-	wf_job_fini(lane->env, &lane->job);
-	lane->job = (struct wf_job){0};
-	lane->placement = (struct wf_placement){0};
+	wf_free(lane->env, lane->peer, lane->peer_count * sizeof(*lane->peer));
+	lane->peer = NULL;
+	lane->due = NULL;
 	lane->first = (struct wf_hello){0};
 	lane->have_first = false;
 	lane->ready = false;
+	lane->has_steps = false;
+	lane->works = false;
 	lane->numerics_said = false;
 	lane->peer_count = 0;
 	lane->gone_count = 0;

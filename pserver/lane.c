@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lane: the turn of a lane: events, deadlines, the end of a job. Thread: the lane's. */
-#include "pserver/lane_internal.h"
+#include "pserver/dense.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -25,6 +25,8 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	}
 	lane->env = opts->env;
 	lane->opts = *opts;
+	lane->awaits_done = true;
+	lane->service = opts->service != NULL ? opts->service : &wf_dense_service;
 	wf_report_init(lane);
 	struct wf_transport_opts transport_opts = {
 		.env = opts->env,
@@ -33,8 +35,16 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 		.peer_timeout_ns = opts->peer_timeout_ns,
 		.paths = opts->transport,
 		.tcp_congestion = opts->tcp_congestion,
+		.verbs = lane->verbs,
 	};
-	enum weft_status st = wf_transport_open("mux", &transport_opts, &lane->transport);
+	enum weft_status st =
+		wf_rdma_settings_for_lane(opts->verbs, opts->idx, opts->numa_node, lane->verbs);
+	if (st == WEFT_OK) {
+		st = wf_transport_open("mux", &transport_opts, &lane->transport);
+	}
+	if (st == WEFT_OK) {
+		st = lane->service->open(lane);
+	}
 	if (st == WEFT_OK) {
 		st = wf_transport_listen(lane->transport, &opts->listen, &lane->port);
 	}
@@ -55,6 +65,7 @@ wf_lane_destroy(struct wf_lane *lane)
 	wf_transport_close(lane->transport);
 	lane->transport = NULL;
 	wf_admit_release_job(lane);
+	lane->service->close(lane);
 	wf_free(lane->env, lane, sizeof(*lane));
 }
 
@@ -64,10 +75,10 @@ wf_lane_port(const struct wf_lane *lane)
 	return lane->port;
 }
 
-int
-wf_lane_wait_fd(struct wf_lane *lane)
+void
+wf_lane_wait(struct wf_lane *lane, uint64_t deadline_ns)
 {
-	return wf_transport_wait_fd(lane->transport);
+	wf_transport_wait(lane->transport, deadline_ns);
 }
 
 enum wf_lane_job
@@ -175,167 +186,31 @@ wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step, const
 	wf_lane_abort(lane, &cause);
 }
 
-static enum weft_status
-handle_abort(struct wf_lane *lane, const struct wf_event *event)
-{
-	struct wf_msg_abort msg;
-	enum weft_status st = wf_msg_abort_decode(event->msg.head, event->msg.body, &msg);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	struct wf_lane_cause cause = {.status = (enum weft_status)msg.status, .step = msg.step};
-	memcpy(cause.who, msg.who, sizeof(cause.who));
-	memcpy(cause.reason, msg.reason, sizeof(cause.reason));
-	wf_lane_abort(lane, &cause);
-	return WEFT_OK;
-}
-
-static enum weft_status
-handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
-{
-	struct wf_msg_goodbye msg;
-	enum weft_status st = wf_msg_goodbye_decode(event->msg.head, event->msg.body, &msg);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if (msg.ack && (peer->state != WF_PEER_GONE || peer->goodbye_due)) {
-		return wf_fail(WEFT_PROTOCOL, "GOODBYE: acknowledged one that was not said");
-	}
-	if (msg.ack) {
-		peer->left_in_order = true;
-		return WEFT_OK;
-	}
-	if (!lane->ready) {
-		return wf_fail(WEFT_PROTOCOL, "GOODBYE: before the job has begun");
-	}
-	peer->goodbye_due = true;
-	wf_peer_due(peer);
-	if (peer->state == WF_PEER_GONE) {
-		return WEFT_OK; /* said again, after a reconnect */
-	}
-	peer->state = WF_PEER_GONE;
-	lane->gone_count++;
-	bool owes_values = lane->uninitialised > 0 && peer->trainer == 0;
-	if (owes_values || wf_round_others_need(lane, peer) ||
-	    (lane->reduction.since_ns != 0 && peer->reduce_id == lane->reduction.id)) {
-		wf_lane_fail(
-			lane, WEFT_LOST, lane->sum.step,
-			"trainer %u left in good order while others wait for it in step %" PRIu64,
-			peer->trainer, lane->sum.step);
-	} else if (lane->gone_count == lane->peer_count && lane->state == WF_LANE_RUNNING) {
-		lane->state = WF_LANE_FINISHED;
-		lane->end_deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
-		lane->tick_ns = 0;
-	}
-	return WEFT_OK;
-}
-
-static enum weft_status
-handle_control(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
-{
-	const struct wf_head *head = event->msg.head;
-	struct wf_msg_reduce reduce;
-	enum weft_status st;
-	switch (head->type) {
-	case WF_MSG_GOODBYE:
-		return handle_goodbye(lane, peer, event);
-	case WF_MSG_ABORT:
-		return handle_abort(lane, event);
-	case WF_MSG_REDUCE:
-		st = wf_msg_reduce_decode(head, event->msg.body, &reduce);
-		return st != WEFT_OK ? st : wf_reduce_take(lane, peer, &reduce);
-	default:
-		return wf_fail(WEFT_PROTOCOL,
-			       "control message of type %u, which a lane does not take",
-			       head->type);
-	}
-}
-
-static enum weft_status
-handle_grant(struct wf_peer *peer, const struct wf_event *event)
-{
-	struct wf_msg_grant msg;
-	enum weft_status st = wf_msg_grant_decode(event->msg.head, event->msg.body, &msg);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if (msg.kind == WF_GRANT_WIRE_VALUES) {
-		memcpy(peer->values_key.bytes, msg.key, sizeof(msg.key));
-		peer->have_values = true;
-		return WEFT_OK;
-	}
-	if (msg.kind == WF_GRANT_WIRE_STATE && msg.state_idx < WF_STATE_MAX) {
-		memcpy(peer->state_key[msg.state_idx].bytes, msg.key, sizeof(msg.key));
-		peer->have_state[msg.state_idx] = true;
-		return WEFT_OK;
-	}
-	return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u (state %u) from a trainer", msg.kind,
-		       msg.state_idx);
-}
-
-static enum weft_status
-handle_dense(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
-{
-	const struct wf_head *head = event->msg.head;
-	const uint8_t *body = event->msg.body;
-	union {
-		struct wf_msg_job job;
-		struct wf_msg_steps have;
-		struct wf_msg_step step;
-		struct wf_msg_pull pull;
-		struct wf_msg_init init;
-	} msg;
-	enum weft_status st;
-	switch (head->type) {
-	case WF_MSG_JOB:
-		st = wf_msg_job_decode(head, body, &msg.job);
-		return st != WEFT_OK ? st : wf_admit_job(lane, peer, &msg.job);
-	case WF_MSG_INIT:
-		st = wf_msg_init_decode(head, body, &msg.init);
-		return st != WEFT_OK ? st : wf_round_init(lane, peer, &msg.init);
-	case WF_MSG_HAVE:
-		st = wf_msg_have_decode(head, body, &msg.have);
-		return st != WEFT_OK ? st : wf_round_have(lane, peer, &msg.have);
-	case WF_MSG_GRANT:
-		return handle_grant(peer, event);
-	case WF_MSG_STEP:
-		st = wf_msg_step_decode(head, body, &msg.step);
-		return st != WEFT_OK ? st : wf_round_step(lane, peer, &msg.step);
-	case WF_MSG_PULL:
-		st = wf_msg_pull_decode(head, body, &msg.pull);
-		return st != WEFT_OK ? st : wf_answer_pull(lane, peer, &msg.pull);
-	default:
-		return wf_fail(WEFT_PROTOCOL,
-			       "dense message of type %u, which a lane does not take", head->type);
-	}
-}
-
 /* Who has said GOODBYE may say it again on a new path, and what opens a path; nothing else. */
 static bool
-is_farewell(const struct wf_head *head)
+is_farewell(const struct wf_lane *lane, const struct wf_head *head)
 {
 	if (head->service == WF_SERVICE_CONTROL) {
 		return head->type == WF_MSG_GOODBYE || head->type == WF_MSG_ABORT;
 	}
-	return head->type == WF_MSG_GRANT || head->type == WF_MSG_HAVE;
+	return lane->service->opens_path(head);
 }
 
 static enum weft_status
 handle_msg(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
-	if (peer->state == WF_PEER_GONE && !is_farewell(event->msg.head)) {
-		return wf_fail(WEFT_PROTOCOL, "message of type %u after GOODBYE",
-			       event->msg.head->type);
+	const struct wf_head *head = event->msg.head;
+	if (peer->state == WF_PEER_GONE && !is_farewell(lane, head)) {
+		return wf_fail(WEFT_PROTOCOL, "message of type %u after GOODBYE", head->type);
 	}
-	switch (event->msg.head->service) {
-	case WF_SERVICE_CONTROL:
-		return handle_control(lane, peer, event);
-	case WF_SERVICE_DENSE:
-		return handle_dense(lane, peer, event);
-	default:
-		return wf_fail(WEFT_PROTOCOL, "message for service %u on a dense lane",
-			       event->msg.head->service);
+	if (head->service == lane->service->number) {
+		return lane->service->message(lane, peer, head, event->msg.body);
 	}
+	if (head->service == WF_SERVICE_CONTROL) {
+		return wf_control_take(lane, peer, event);
+	}
+	return wf_fail(WEFT_PROTOCOL, "message for service %u on a %s lane", head->service,
+		       lane->service->name);
 }
 
 static void
@@ -353,7 +228,7 @@ handle_event(struct wf_lane *lane, const struct wf_event *event)
 	}
 	if (event->kind == WF_EVENT_DONE) {
 		if (event->done.cookie != 0) {
-			wf_round_done(lane, (uint32_t)(event->done.cookie - 1));
+			lane->service->done(lane, event->done.cookie);
 		}
 		return;
 	}
@@ -361,9 +236,10 @@ handle_event(struct wf_lane *lane, const struct wf_event *event)
 	if (peer == NULL || peer->closing || lane->state == WF_LANE_FAILED) {
 		return;
 	}
-	enum weft_status st = event->kind == WF_EVENT_MSG
-				      ? handle_msg(lane, peer, event)
-				      : wf_round_put(lane, peer, event->put.tag, event->put.data);
+	enum weft_status st =
+		event->kind == WF_EVENT_MSG
+			? handle_msg(lane, peer, event)
+			: lane->service->put(lane, peer, event->put.tag, event->put.data);
 	if (st != WEFT_OK) {
 		wf_lane_offence(lane, peer);
 	}
@@ -373,7 +249,7 @@ handle_event(struct wf_lane *lane, const struct wf_event *event)
 static void
 log_waiting(struct wf_lane *lane, uint64_t now)
 {
-	uint64_t since = wf_round_waits_since(lane);
+	uint64_t since = wf_step_waits_since(lane);
 	if (since == 0) {
 		lane->waiting_log_ns = 0;
 		return;
@@ -386,7 +262,7 @@ log_waiting(struct wf_lane *lane, uint64_t now)
 		return;
 	}
 	char who[WF_REASON_BYTES];
-	wf_round_waits_for(lane, who, sizeof(who));
+	wf_step_waits_for(lane, who, sizeof(who));
 	wf_log(lane->env, WF_LOG_WARN, "lane %u: %s, for %" PRIu64 " s now", lane->opts.idx, who,
 	       (uint64_t)((now - since) / WF_NS_PER_S));
 	lane->waiting_log_period_ns *= 2;
@@ -511,7 +387,7 @@ flush_due(struct wf_lane *lane)
 		struct wf_peer *peer = next;
 		next = peer->due_next;
 		peer->listed = false;
-		if (wf_answer_flush(lane, peer)) {
+		if (wf_control_flush(lane, peer)) {
 			wf_peer_due(peer);
 		}
 	}
@@ -555,14 +431,18 @@ wf_lane_poll(struct wf_lane *lane)
 	}
 	WF_ASSERT_OWNER(lane);
 	wf_turn_begin(&lane->turn);
-	unsigned count = 0;
-	unsigned pass = 0;
-	do {
+	flush_due(lane);
+	unsigned count = take_events(lane);
+	if (count > 0 && lane->due != NULL) {
+		/* Who waits for an answer does not wait for the clock, too. */
 		flush_due(lane);
-		count += take_events(lane);
-		/* Once more: who waits for an answer does not wait for the clock, too. */
-	} while (count > 0 && lane->due != NULL && ++pass < 2);
+		count += lane->turn.spins ? take_events(lane) : 0; /* else: wf_lane_arm */
+	}
 	lane->looked = false;
+	if (lane->works) {
+		lane->works = lane->service->work(lane);
+		count++;
+	}
 	bool urgent = count > 0 || lane->tick_ns == 0;
 	if (wf_turn_rests(&lane->turn, urgent) || wf_turn_is_blind(&lane->turn, false, urgent)) {
 		return false;
@@ -580,15 +460,20 @@ wf_lane_poll(struct wf_lane *lane)
 	return count > 0 || lane->looked;
 }
 
-bool
+enum wf_rest
 wf_lane_arm(struct wf_lane *lane, uint64_t *deadline_ns)
 {
-	if (!wf_turn_arm(&lane->turn, lane->due != NULL)) {
-		return false;
+	bool sends = lane->due != NULL || lane->works;
+	if (!wf_turn_arm(&lane->turn, sends)) {
+		return WF_REST_NOT;
 	}
-	wf_transport_arm(lane->transport, deadline_ns);
+	bool quiet = wf_transport_arm(lane->transport, deadline_ns);
 	*deadline_ns = *deadline_ns < lane->tick_ns ? *deadline_ns : lane->tick_ns;
-	return true;
+	if (!quiet || sends || lane->awaits_done || lane->tick_ns == 0) {
+		return WF_REST_IF_EMPTY;
+	}
+	wf_turn_rest(&lane->turn);
+	return WF_REST_NOW;
 }
 
 void

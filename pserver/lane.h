@@ -8,18 +8,23 @@
 #include "base/env.h"
 #include "base/hist.h"
 #include "base/stats.h"
+#include "base/turn.h"
 #include "base/url.h"
 #include "wire/hello.h"
 
 struct wf_lane;
+struct wf_lane_service; /* service.h */
 
 struct wf_lane_opts {
 	struct wf_env *env;
-	const char *transport;      /* which paths mux has: "auto", "tcp", "sim" */
-	const char *tcp_congestion; /* NULL or "": the system's */
+	const struct wf_lane_service *service; /* NULL: dense */
+	const char *transport;                 /* which paths mux has: "auto", "tcp", "sim" */
+	const char *tcp_congestion;            /* NULL or "": the system's */
+	const char *verbs;                     /* settings of RDMA devices; NULL or "": defaults */
 	struct wf_host listen;
 	uint32_t idx;                  /* within this pserver */
-	uint32_t lane_count;           /* dense lanes of this pserver */
+	uint32_t service_idx;          /* within this pserver, among the lanes of its service */
+	uint32_t lane_count;           /* of its service, of this pserver */
 	uint32_t num_gradient_servers; /* 0: as the first trainer says */
 	int numa_node;
 	uint64_t incarnation; /* of the pserver process */
@@ -78,11 +83,20 @@ enum wf_lane_counter {
 	WF_LANE_WAIT_TRAINER_COUNT, /* another trainer has not pushed the slice */
 	WF_LANE_WAIT_LENT_COUNT,    /* all have, an answer still reads the slice */
 	WF_LANE_WAIT_POST_COUNT,    /* the transport said AGAIN */
-	/* Where the thread's time went; together all of it. */
+	/* Where the thread's time went; together, with the last of this list, all of it. */
 	WF_LANE_POLL_TIME_NS,  /* moving bytes and book-keeping: what the next three are not */
 	WF_LANE_APPLY_TIME_NS, /* sums and the optimizer */
 	WF_LANE_PARK_TIME_NS,  /* copying aside */
 	WF_LANE_IDLE_TIME_NS,  /* asleep, or polling without events */
+	/* Of sparse lanes. */
+	WF_LANE_KEY_PULLED_COUNT,
+	WF_LANE_KEY_PUSHED_COUNT,
+	WF_LANE_KEY_RECEIVED_BYTES, /* as coded */
+	WF_LANE_ROW_UPDATED_COUNT,
+	WF_LANE_PULL_HELD_COUNT,      /* that waited for their step */
+	WF_LANE_PUSH_DISCARDED_COUNT, /* asynchronous: came too late */
+	WF_LANE_PULL_REFUSED_COUNT,   /* pulls and pushes that got NACK */
+	WF_LANE_GATHER_TIME_NS,       /* looking rows up for answers; part of none of the above */
 	WF_LANE_COUNTER_COUNT,
 };
 
@@ -101,11 +115,9 @@ bool wf_lane_spins(struct wf_lane *lane, uint64_t spin_ns);
 bool wf_lane_looked(const struct wf_lane *lane);
 enum wf_lane_job wf_lane_job_state(const struct wf_lane *lane);
 const struct wf_lane_cause *wf_lane_cause(const struct wf_lane *lane);
-/* Before a turn after which the caller would sleep: it does, on wf_lane_wait_fd until
- * `*deadline_ns`, if that turn did nothing. False: the turn is likely to do something; it is not
- * armed, and no sleep may follow. */
-bool wf_lane_arm(struct wf_lane *lane, uint64_t *deadline_ns);
-int wf_lane_wait_fd(struct wf_lane *lane);
+/* Before a sleep with wf_lane_wait until `*deadline_ns`. */
+enum wf_rest wf_lane_arm(struct wf_lane *lane, uint64_t *deadline_ns);
+void wf_lane_wait(struct wf_lane *lane, uint64_t deadline_ns);
 
 /* May be read by any thread as long as the lane exists. */
 const struct wf_stats *wf_lane_stats(const struct wf_lane *lane);

@@ -2,7 +2,7 @@
 /* reduce: the N-way reduce of small vectors, and the barrier, which is one of no values. Lane 0 of
  * pserver 0 does it. The last result is kept for who lost the answer with its path.
  * Thread: the lane's. */
-#include "pserver/lane_internal.h"
+#include "pserver/service.h"
 
 #include <inttypes.h>
 
@@ -62,7 +62,7 @@ wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_r
 		wf_peer_due(peer);
 		return WEFT_OK;
 	}
-	if (lane->store.pushable_count > 0 && msg->step >= peer->step_next) {
+	if (lane->has_steps && msg->step >= peer->step_next) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "REDUCE %" PRIu64 ": of step %" PRIu64 ", begun are %" PRIu64,
 			       msg->request_id, msg->step, peer->step_next - 1);

@@ -2,7 +2,7 @@
 /* report: the counters of a lane that are gathered from its transport and peers, and the lines
  * that say what it did: one per period while a job runs, one about the whole job at its end.
  * Thread: the lane's. */
-#include "pserver/lane_internal.h"
+#include "pserver/service.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "base/assert.h"
 
 #define PATHS_BYTES 256 /* of a line, which has 1,023 */
+#define WORDS_BYTES 128 /* likewise */
 
 static const char *const counter_name[WF_LANE_COUNTER_COUNT] = {
 	[WF_LANE_TRANSPORT_RECEIVED_BYTES] = "transport_received_bytes",
@@ -40,6 +41,14 @@ static const char *const counter_name[WF_LANE_COUNTER_COUNT] = {
 	[WF_LANE_APPLY_TIME_NS] = "apply_time_ns",
 	[WF_LANE_PARK_TIME_NS] = "park_time_ns",
 	[WF_LANE_IDLE_TIME_NS] = "idle_time_ns",
+	[WF_LANE_KEY_PULLED_COUNT] = "key_pulled_count",
+	[WF_LANE_KEY_PUSHED_COUNT] = "key_pushed_count",
+	[WF_LANE_KEY_RECEIVED_BYTES] = "key_received_bytes",
+	[WF_LANE_ROW_UPDATED_COUNT] = "row_updated_count",
+	[WF_LANE_PULL_HELD_COUNT] = "pull_held_count",
+	[WF_LANE_PUSH_DISCARDED_COUNT] = "push_discarded_count",
+	[WF_LANE_PULL_REFUSED_COUNT] = "pull_refused_count",
+	[WF_LANE_GATHER_TIME_NS] = "gather_time_ns",
 };
 WF_STATIC_ASSERT(WF_LANE_COUNTER_COUNT <= WF_STATS_MAX, "the table holds them");
 
@@ -69,16 +78,7 @@ wf_report_gather(struct wf_lane *lane, struct wf_transport_info *info)
 	wf_stats_set(stats, WF_LANE_PUT_SENT_COUNT, info->puts_sent);
 	wf_stats_set(stats, WF_LANE_WAIT_POST_COUNT, info->posts_again);
 	wf_stats_set(stats, WF_LANE_STRANGER_CLOSED_COUNT, info->strangers_refused);
-	uint64_t used = 0;
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		used += lane->peer[i].held;
-	}
-	bool windows = lane->ready && lane->store.stored_count > 0;
-	uint64_t granted = windows ? (uint64_t)lane->peer_count * lane->opts.slot_count : 0;
-	wf_stats_set(stats, WF_LANE_SLOT_USED_COUNT, used);
-	wf_stats_set(stats, WF_LANE_SLOT_GRANTED_COUNT, granted);
-	wf_stats_set(stats, WF_LANE_SLOT_ALLOCATED_BYTES, granted * lane->slot_bytes);
-	wf_stats_set(stats, WF_LANE_PARK_USED_BYTES, wf_store_parked_bytes(&lane->store));
+	lane->service->gather(lane);
 }
 
 void
@@ -108,6 +108,8 @@ write_line(struct wf_lane *lane, const char *of, const uint64_t *then,
 {
 	char paths[PATHS_BYTES];
 	wf_transport_paths_format(&lane->report.now_info, then_path, paths, sizeof(paths));
+	char words[WORDS_BYTES];
+	lane->service->words(lane, then, words, sizeof(words));
 	const uint64_t *now = lane->report.now;
 	const struct wf_hist_view *steps = &lane->report.now_steps;
 	uint64_t d[WF_LANE_COUNTER_COUNT];
@@ -120,9 +122,9 @@ write_line(struct wf_lane *lane, const char *of, const uint64_t *then,
 	       "lane %u: stats of %s%.1f s: steps %" PRIu64 " steps_per_s %.1f "
 	       "received_mb_per_s %.3f sent_mb_per_s %.3f messages_received %" PRIu64
 	       " messages_sent %" PRIu64 " puts_received %" PRIu64 " puts_sent %" PRIu64
-	       " slices_applied %" PRIu64 " slots_used %" PRIu64 " of %" PRIu64
-	       " slices_parked %" PRIu64 " parked_bytes %" PRIu64 " waits_trainer %" PRIu64
-	       " waits_lent %" PRIu64 " waits_post %" PRIu64
+	       "%s slots_used %" PRIu64 " of %" PRIu64 " slices_parked %" PRIu64
+	       " parked_bytes %" PRIu64 " waits_trainer %" PRIu64 " waits_lent %" PRIu64
+	       " waits_post %" PRIu64
 	       " poll_percent %.1f apply_percent %.1f park_percent %.1f idle_percent %.1f "
 	       "step_p50_us %.1f step_p99_us %.1f reconnects %" PRIu64 " refused %" PRIu64
 	       " strangers %" PRIu64 "%s",
@@ -131,11 +133,11 @@ write_line(struct wf_lane *lane, const char *of, const uint64_t *then,
 	       (double)d[WF_LANE_TRANSPORT_RECEIVED_BYTES] / 1e6 / s,
 	       (double)d[WF_LANE_TRANSPORT_SENT_BYTES] / 1e6 / s, d[WF_LANE_MESSAGE_RECEIVED_COUNT],
 	       d[WF_LANE_MESSAGE_SENT_COUNT], d[WF_LANE_PUT_RECEIVED_COUNT],
-	       d[WF_LANE_PUT_SENT_COUNT], d[WF_LANE_SLICE_APPLIED_COUNT],
-	       now[WF_LANE_SLOT_USED_COUNT], now[WF_LANE_SLOT_GRANTED_COUNT],
-	       d[WF_LANE_SLICE_PARKED_COUNT], d[WF_LANE_SLICE_PARKED_BYTES],
-	       d[WF_LANE_WAIT_TRAINER_COUNT], d[WF_LANE_WAIT_LENT_COUNT],
-	       d[WF_LANE_WAIT_POST_COUNT], (double)d[WF_LANE_POLL_TIME_NS] * percent,
+	       d[WF_LANE_PUT_SENT_COUNT], words, now[WF_LANE_SLOT_USED_COUNT],
+	       now[WF_LANE_SLOT_GRANTED_COUNT], d[WF_LANE_SLICE_PARKED_COUNT],
+	       d[WF_LANE_SLICE_PARKED_BYTES], d[WF_LANE_WAIT_TRAINER_COUNT],
+	       d[WF_LANE_WAIT_LENT_COUNT], d[WF_LANE_WAIT_POST_COUNT],
+	       (double)d[WF_LANE_POLL_TIME_NS] * percent,
 	       (double)d[WF_LANE_APPLY_TIME_NS] * percent,
 	       (double)d[WF_LANE_PARK_TIME_NS] * percent, (double)d[WF_LANE_IDLE_TIME_NS] * percent,
 	       (double)wf_hist_quantile(steps, 0.5) / 1e3,
@@ -164,6 +166,7 @@ wf_report_job_ends(struct wf_lane *lane)
 	wf_hist_since(&report->now_steps, &report->job_steps);
 	write_line(lane, "the job, ", report->job, report->job_path,
 		   wf_now_ns(lane->env) - report->job_ns);
+	lane->service->lines(lane, true);
 }
 
 void
@@ -174,6 +177,7 @@ wf_report_period(struct wf_lane *lane, uint64_t now)
 	struct wf_hist_view *steps = &report->now_steps;
 	wf_hist_since(steps, &report->period_steps);
 	write_line(lane, "", report->period, report->period_path, now - report->period_ns);
+	lane->service->lines(lane, false);
 	memcpy(report->period_path, report->now_info.path, sizeof(report->period_path));
 	wf_hist_merge(&report->period_steps, steps); /* what they were, and what came */
 	wf_stats_snapshot(&lane->stats, report->period);

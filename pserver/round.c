@@ -2,7 +2,7 @@
 /* round: steps, gradients, the apply. A slice is done when the pushes of all trainers that take
  * part in the step are here; they are summed in trainer order whatever their order of arrival.
  * Thread: the lane's. */
-#include "pserver/lane_internal.h"
+#include "pserver/dense.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,36 +10,29 @@
 
 #include "base/assert.h"
 
-static bool
-is_out(const struct wf_lane *lane, const struct wf_peer *peer)
+bool
+wf_round_is_missing(const struct wf_lane *lane, const struct wf_peer *peer)
 {
-	return peer->out && peer->out_pass == lane->sum.pass;
-}
-
-/* The step cannot end without something that `peer` has not said or pushed. */
-static bool
-is_missing(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	const struct wf_step_sum *sum = &lane->sum;
-	if (is_out(lane, peer)) {
-		return false;
-	}
-	return peer->step_next <= sum->step || peer->pushed < lane->store.pushable_count;
+	const struct wf_dense *dense = lane->own;
+	const struct wf_dense_peer *own = peer->own;
+	return peer->step_next <= lane->sum.step || own->pushed < dense->store.pushable_count;
 }
 
 /* Give the memory of a consumed push back: its slot to the transport, or its chunk to the park. */
 static void
 consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push)
 {
+	struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
 	if (push->buffer != WF_BUFFER_FREE) {
-		WF_ASSERT(peer->conn != NULL && peer->held > 0);
+		WF_ASSERT(peer->conn != NULL && own->held > 0);
 		wf_transport_release(peer->conn, push->buffer);
-		peer->buffer[push->buffer] = WF_BUFFER_FREE;
-		peer->held--;
+		own->buffer[push->buffer] = WF_BUFFER_FREE;
+		own->held--;
 		push->buffer = WF_BUFFER_FREE;
 	}
 	if (push->chunk != WF_PARK_NONE) {
-		wf_store_unpark(&lane->store, push->chunk);
+		wf_store_unpark(&dense->store, push->chunk);
 		push->chunk = WF_PARK_NONE;
 	}
 	push->data = NULL;
@@ -49,31 +42,34 @@ consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push)
 static void
 park(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer)
 {
-	uint32_t ordinal = peer->buffer[buffer];
+	struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
+	uint32_t ordinal = own->buffer[buffer];
 	struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
 	WF_ASSERT(push->buffer == buffer && push->data != NULL && push->chunk == WF_PARK_NONE);
 	uint64_t entered = wf_turn_enter(&lane->turn);
-	push->chunk = wf_store_park(&lane->store, &lane->store.stored[ordinal], push->data);
+	push->chunk = wf_store_park(&dense->store, &dense->store.stored[ordinal], push->data);
 	(void)wf_turn_leave(&lane->turn, WF_LANE_PARK_TIME_NS, entered);
-	push->data = wf_store_parked(&lane->store, push->chunk);
+	push->data = wf_store_parked(&dense->store, push->chunk);
 	push->buffer = WF_BUFFER_FREE;
-	peer->buffer[buffer] = WF_BUFFER_FREE;
-	peer->held--;
+	own->buffer[buffer] = WF_BUFFER_FREE;
+	own->held--;
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_COUNT, 1);
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_BYTES,
-		     lane->store.stored[ordinal].count * sizeof(float));
-	wf_stats_raise(&lane->stats, WF_LANE_PARK_PEAK_BYTES, wf_store_parked_bytes(&lane->store));
+		     dense->store.stored[ordinal].count * sizeof(float));
+	wf_stats_raise(&lane->stats, WF_LANE_PARK_PEAK_BYTES, wf_store_parked_bytes(&dense->store));
 }
 
 void
 wf_round_park_window(struct wf_lane *lane, struct wf_peer *peer)
 {
-	for (uint32_t i = 0; i < lane->opts.slot_count && peer->held > 0; i++) {
-		if (peer->buffer[i] != WF_BUFFER_FREE) {
+	struct wf_dense_peer *own = peer->own;
+	for (uint32_t i = 0; i < lane->opts.slot_count && own->held > 0; i++) {
+		if (own->buffer[i] != WF_BUFFER_FREE) {
 			park(lane, peer, i);
 		}
 	}
-	WF_ASSERT(peer->held == 0);
+	WF_ASSERT(own->held == 0);
 }
 
 /* The window is full of slices that wait for other trainers: without this, two trainers that push
@@ -81,12 +77,13 @@ wf_round_park_window(struct wf_lane *lane, struct wf_peer *peer)
 static void
 park_full_window(struct wf_lane *lane, struct wf_peer *peer)
 {
-	WF_ASSERT(peer->credit_count == 0); /* check_put */
+	struct wf_dense_peer *own = peer->own;
+	WF_ASSERT(own->credit_count == 0); /* check_put */
 	for (uint32_t i = 0; i < lane->opts.slot_count; i++) {
-		WF_ASSERT(peer->buffer[i] != WF_BUFFER_FREE);
+		WF_ASSERT(own->buffer[i] != WF_BUFFER_FREE);
 		park(lane, peer, i);
 		wf_transport_release(peer->conn, i);
-		peer->credit[peer->credit_count++] = (uint16_t)i;
+		own->credit[own->credit_count++] = (uint16_t)i;
 	}
 	wf_peer_due(peer);
 }
@@ -95,14 +92,15 @@ park_full_window(struct wf_lane *lane, struct wf_peer *peer)
 static void
 report_nonfinite(struct wf_lane *lane, uint32_t ordinal, size_t bad)
 {
-	const struct wf_stored *stored = &lane->store.stored[ordinal];
-	uint64_t step = lane->round[ordinal].next;
+	struct wf_dense *dense = lane->own;
+	const struct wf_stored *stored = &dense->store.stored[ordinal];
+	uint64_t step = dense->round[ordinal].next;
 	uint32_t culprit = UINT32_MAX;
 	size_t found = 0;
 	for (uint32_t t = 0; t < lane->peer_count && found == 0; t++) {
 		const struct wf_push *push = wf_push_of(lane, ordinal, t);
 		if (push->data != NULL) {
-			found = lane->store.kernels->count_nonfinite(push->data, stored->count);
+			found = dense->store.kernels->count_nonfinite(push->data, stored->count);
 			culprit = t;
 		}
 	}
@@ -111,7 +109,7 @@ report_nonfinite(struct wf_lane *lane, uint32_t ordinal, size_t bad)
 	if (found > 0) {
 		(void)snprintf(who, sizeof(who), "trainer %u", culprit);
 	}
-	bool abort = lane->job.nonfinite == WF_NONFINITE_ABORT;
+	bool abort = dense->job.nonfinite == WF_NONFINITE_ABORT;
 	if (abort) {
 		wf_lane_fail(lane, WEFT_DATA, step,
 			     "%zu values of the gradient of %.60s from %s are NaN or infinite in "
@@ -120,7 +118,7 @@ report_nonfinite(struct wf_lane *lane, uint32_t ordinal, size_t bad)
 			     bad, stored->tensor->name, who, step);
 		return;
 	}
-	if (!wf_log_limit_pass(&lane->nonfinite_log, wf_now_ns(lane->env), WF_NS_PER_S)) {
+	if (!wf_log_limit_pass(&dense->nonfinite_log, wf_now_ns(lane->env), WF_NS_PER_S)) {
 		return; /* counted; told once a second */
 	}
 	wf_log(lane->env, WF_LOG_WARN,
@@ -132,26 +130,10 @@ report_nonfinite(struct wf_lane *lane, uint32_t ordinal, size_t bad)
 }
 
 static void
-step_is_done(struct wf_lane *lane, uint64_t applied_ns)
-{
-	struct wf_step_sum *sum = &lane->sum;
-	wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
-	if (lane->turn.on) {
-		wf_hist_record(&lane->step_time, applied_ns - sum->since_ns);
-	}
-	sum->samples_before += sum->samples;
-	sum->step++;
-	sum->samples = 0;
-	sum->heard = 0;
-	sum->out = 0;
-	sum->applied = 0;
-	sum->since_ns = 0;
-}
-
-static void
 fill_apply(struct wf_lane *lane, uint32_t ordinal, struct wf_apply *apply)
 {
-	const struct wf_store *store = &lane->store;
+	struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
 	const struct wf_stored *stored = &store->stored[ordinal];
 	const struct wf_job_tensor *tensor = stored->tensor;
 	const struct wf_step_sum *sum = &lane->sum;
@@ -159,10 +141,10 @@ fill_apply(struct wf_lane *lane, uint32_t ordinal, struct wf_apply *apply)
 		      tensor->rate_multiplier;
 	double decay = tensor->decay < 0 ? store->optimizer.decay : tensor->decay;
 	double clip = tensor->clip < 0 ? store->optimizer.clip : tensor->clip;
-	bool mean = lane->job.grad_reduce == WF_REDUCE_MEAN;
+	bool mean = dense->job.grad_reduce == WF_REDUCE_MEAN;
 	*apply = (struct wf_apply){
 		.param = wf_store_param(store, stored),
-		.grad = lane->gradient,
+		.grad = dense->gradient,
 		.count = stored->count,
 		.divisor = mean ? (float)sum->samples : 1.0f,
 		.decay = (float)decay,
@@ -178,7 +160,8 @@ fill_apply(struct wf_lane *lane, uint32_t ordinal, struct wf_apply *apply)
 static void
 apply_round(struct wf_lane *lane, uint32_t ordinal)
 {
-	struct wf_round *round = &lane->round[ordinal];
+	struct wf_dense *dense = lane->own;
+	struct wf_round *round = &dense->round[ordinal];
 	WF_ASSERT(round->next == lane->sum.step && round->lent == 0);
 	struct wf_apply apply;
 	fill_apply(lane, ordinal, &apply);
@@ -186,12 +169,12 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
 		const struct wf_push *push = &pushes[t];
 		if (push->data != NULL) {
-			lane->gradient[apply.grad_count++] = push->data;
+			dense->gradient[apply.grad_count++] = push->data;
 		}
 	}
 	WF_ASSERT(apply.grad_count == round->arrived);
 	uint64_t entered = wf_turn_enter(&lane->turn);
-	size_t bad = lane->store.kernels->apply[lane->store.optimizer.kind](&apply);
+	size_t bad = dense->store.kernels->apply[dense->store.optimizer.kind](&apply);
 	uint64_t applied_ns = wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (bad > 0) {
 		report_nonfinite(lane, ordinal, bad);
@@ -206,72 +189,49 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 		}
 	}
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);
-	if (++lane->sum.applied == lane->store.pushable_count) {
-		step_is_done(lane, applied_ns);
+	if (++dense->applied == dense->store.pushable_count) {
+		dense->applied = 0;
+		lane->awaits_done = false;
+		wf_step_is_done(lane, applied_ns);
 	}
 }
 
 static void
 try_apply(struct wf_lane *lane, uint32_t ordinal)
 {
-	const struct wf_round *round = &lane->round[ordinal];
+	struct wf_dense *dense = lane->own;
+	const struct wf_round *round = &dense->round[ordinal];
 	uint32_t members = lane->peer_count - lane->sum.out;
-	if (lane->state == WF_LANE_RUNNING && round->next == lane->sum.step && round->lent == 0 &&
-	    round->arrived == members && members > 0) {
+	if (lane->state != WF_LANE_RUNNING || round->next != lane->sum.step ||
+	    round->arrived != members || members == 0) {
+		return;
+	}
+	if (round->lent == 0) {
 		apply_round(lane, ordinal);
+	} else {
+		lane->awaits_done = true; /* until the step is done */
 	}
 }
 
 void
-wf_round_done(struct wf_lane *lane, uint32_t ordinal)
+wf_round_done(struct wf_lane *lane, uint64_t cookie)
 {
-	WF_ASSERT(ordinal < lane->store.stored_count && lane->round[ordinal].lent > 0);
-	lane->round[ordinal].lent--;
+	const struct wf_dense *dense = lane->own;
+	uint32_t ordinal = (uint32_t)(cookie - 1);
+	WF_ASSERT(ordinal < dense->store.stored_count && dense->round[ordinal].lent > 0);
+	dense->round[ordinal].lent--;
 	if (lane->sum.heard > 0) {
 		try_apply(lane, ordinal);
 	}
-}
-
-static enum weft_status
-go_out(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *msg)
-{
-	if (peer->out && peer->out_pass == msg->pass) {
-		return WEFT_OK; /* said again, after a reconnect */
-	}
-	if (msg->step != peer->step_next) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "STEP: out of data in step %" PRIu64 ", %" PRIu64 " is next",
-			       msg->step, peer->step_next);
-	}
-	if (peer->step_next == lane->sum.step + 1 && peer->pushed < lane->store.pushable_count) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "STEP: out of data in step %" PRIu64 ", after %u of %u slices of "
-			       "step %" PRIu64,
-			       msg->step, peer->pushed, lane->store.pushable_count, lane->sum.step);
-	}
-	peer->out = true;
-	peer->out_pass = msg->pass;
-	if (lane->sum.heard == 0 || lane->sum.pass != msg->pass || lane->sum.step < msg->step) {
-		return WEFT_OK; /* counted when somebody begins the step */
-	}
-	lane->sum.out++;
-	uint64_t step = lane->sum.step;
-	for (uint32_t i = 0; i < lane->store.stored_count && lane->sum.step == step; i++) {
-		if (lane->round[i].arrived > 0) {
-			try_apply(lane, i);
-		}
-	}
-	return WEFT_OK;
 }
 
 /* Back after a pass that it ended early: what it did not push is nobody's loss. */
 static void
 come_back(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
 {
-	peer->out = false;
-	peer->step_next = step;
-	for (uint32_t i = 0; i < lane->store.stored_count; i++) {
-		if (!lane->store.stored[i].tensor->is_static) {
+	const struct wf_dense *dense = lane->own;
+	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
+		if (!dense->store.stored[i].tensor->is_static) {
 			struct wf_push *push = wf_push_of(lane, i, peer->trainer);
 			push->next = step;
 			push->mine = false;
@@ -279,74 +239,50 @@ come_back(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
 	}
 }
 
+/* One trainer less takes part: what others have pushed may be complete. */
 static void
-begin_step(struct wf_lane *lane, uint32_t pass)
+try_all(struct wf_lane *lane)
 {
-	struct wf_step_sum *sum = &lane->sum;
-	sum->pass = pass;
-	sum->since_ns = lane->turn.on ? wf_now_ns(lane->env) : 0; /* 0: the turn's end says */
-	sum->out = 0;
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		sum->out += is_out(lane, &lane->peer[i]) ? 1 : 0;
+	const struct wf_dense *dense = lane->own;
+	uint64_t step = lane->sum.step;
+	for (uint32_t i = 0; i < dense->store.stored_count && lane->sum.step == step; i++) {
+		if (dense->round[i].arrived > 0) {
+			try_apply(lane, i);
+		}
 	}
-}
-
-static enum weft_status
-check_step(const struct wf_lane *lane, const struct wf_msg_step *msg)
-{
-	if (!lane->ready || lane->uninitialised > 0 || lane->store.pushable_count == 0) {
-		return wf_fail(WEFT_PROTOCOL, "STEP %" PRIu64 ": this lane waits for no step",
-			       msg->step);
-	}
-	if (msg->epoch != 0) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "STEP %" PRIu64 ": epoch %" PRIu64 ", the job is in epoch 0",
-			       msg->step, msg->epoch);
-	}
-	return WEFT_OK;
 }
 
 enum weft_status
 wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *msg)
 {
-	enum weft_status st = check_step(lane, msg);
-	if (st != WEFT_OK) {
+	const struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
+	const struct wf_step_said said = {
+		.message = "STEP",
+		.step = msg->step,
+		.epoch = msg->epoch,
+		.samples = msg->samples,
+		.pass = msg->pass,
+		.out = (msg->flags & WF_STEP_OUT_OF_DATA) != 0,
+	};
+	if (!lane->ready || dense->uninitialised > 0 || dense->store.pushable_count == 0) {
+		return wf_fail(WEFT_PROTOCOL, "STEP %" PRIu64 ": this lane waits for no step",
+			       msg->step);
+	}
+	enum wf_step_news news;
+	enum weft_status st = wf_step_take(lane, peer, &said, &news);
+	if (st != WEFT_OK || news == WF_STEP_AGAIN) {
 		return st;
 	}
-	if ((msg->flags & WF_STEP_OUT_OF_DATA) != 0) {
-		return go_out(lane, peer, msg);
-	}
-	if (msg->step < peer->step_next) {
-		return WEFT_OK; /* said again, after a reconnect */
-	}
-	struct wf_step_sum *sum = &lane->sum;
-	bool returns = peer->out && msg->pass > peer->out_pass;
-	if (msg->step != sum->step || (peer->out && !returns) ||
-	    (!peer->out && msg->step != peer->step_next) ||
-	    (sum->heard > 0 && msg->pass != sum->pass)) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "STEP %" PRIu64 " of pass %u, the lane is in step %" PRIu64
-			       " of pass %u, step %" PRIu64 " is this trainer's next",
-			       msg->step, msg->pass, sum->step, sum->pass, peer->step_next);
-	}
-	if (peer->out) {
-		come_back(lane, peer, msg->step);
-	}
-	if (sum->heard == 0) {
-		begin_step(lane, msg->pass);
-	}
-	sum->heard++;
-	sum->samples += msg->samples;
-	peer->step_next = msg->step + 1;
-	peer->pushed = 0;
-	for (uint32_t i = 0; i < lane->peer_count && lane->gone_count > 0; i++) {
-		const struct wf_peer *other = &lane->peer[i];
-		if (other->state == WF_PEER_GONE && is_missing(lane, other)) {
-			wf_lane_fail(lane, WEFT_LOST, msg->step,
-				     "trainer %u left in good order, and step %" PRIu64
-				     " waits for it: all trainers make the same number of passes",
-				     i, msg->step);
+	if (said.out) {
+		if (lane->sum.heard > 0) {
+			try_all(lane);
 		}
+		return WEFT_OK;
+	}
+	own->pushed = 0;
+	if (news == WF_STEP_BACK) {
+		come_back(lane, peer, msg->step);
 	}
 	return WEFT_OK;
 }
@@ -354,8 +290,9 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 static bool
 is_fresh(const struct wf_lane *lane)
 {
-	for (uint32_t i = 0; i < lane->store.stored_count; i++) {
-		if (lane->round[i].next != 0) {
+	struct wf_dense *dense = lane->own;
+	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
+		if (dense->round[i].next != 0) {
 			return false;
 		}
 	}
@@ -366,26 +303,27 @@ is_fresh(const struct wf_lane *lane)
 enum weft_status
 wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_init *msg)
 {
-	struct wf_msg_init *init = &lane->init;
+	struct wf_dense *dense = lane->own;
+	struct wf_msg_init *init = &dense->init;
 	bool again = msg->step == init->step && msg->samples == init->samples &&
 		     msg->sections == init->sections;
 	if (peer->trainer != 0 || !lane->ready || (!again && !is_fresh(lane))) {
 		return wf_fail(WEFT_PROTOCOL, "INIT: from trainer %u, after %u of %u slices",
-			       peer->trainer, lane->store.stored_count - lane->uninitialised,
-			       lane->store.stored_count);
+			       peer->trainer, dense->store.stored_count - dense->uninitialised,
+			       dense->store.stored_count);
 	}
-	if (msg->sections != 1 && msg->sections != 1 + lane->store.state_count) {
+	if (msg->sections != 1 && msg->sections != 1 + dense->store.state_count) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "INIT: %u sections, the optimizer has %u state arrays",
-			       msg->sections, lane->store.state_count);
+			       msg->sections, dense->store.state_count);
 	}
 	if (again) {
 		return WEFT_OK;
 	}
 	*init = *msg;
-	for (uint32_t i = 0; i < lane->store.stored_count; i++) {
-		lane->round[i].next = 0 - (uint64_t)(msg->sections - 1);
-		wf_push_of(lane, i, 0)->next = lane->round[i].next;
+	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
+		dense->round[i].next = 0 - (uint64_t)(msg->sections - 1);
+		wf_push_of(lane, i, 0)->next = dense->round[i].next;
 	}
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
 		lane->peer[t].step_next = msg->step + 1;
@@ -399,22 +337,23 @@ wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_in
 static void
 initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 {
-	const struct wf_stored *stored = &lane->store.stored[ordinal];
-	struct wf_round *round = &lane->round[ordinal];
-	uint64_t section = round->next + lane->init.sections - 1;
-	float *at = section == 0 ? wf_store_param(&lane->store, stored)
-				 : wf_store_state(&lane->store, stored, (unsigned)section - 1);
+	struct wf_dense *dense = lane->own;
+	const struct wf_stored *stored = &dense->store.stored[ordinal];
+	struct wf_round *round = &dense->round[ordinal];
+	uint64_t section = round->next + dense->init.sections - 1;
+	float *at = section == 0 ? wf_store_param(&dense->store, stored)
+				 : wf_store_state(&dense->store, stored, (unsigned)section - 1);
 	memcpy(at, data, stored->count * sizeof(float));
 	if (round->next++ != 0) {
 		return; /* more sections follow */
 	}
-	round->next = lane->init.step + 1;
+	round->next = dense->init.step + 1;
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
 		wf_push_of(lane, ordinal, t)->next = round->next;
 	}
-	WF_ASSERT(lane->uninitialised > 0);
-	lane->uninitialised--;
-	for (uint32_t t = 0; t < lane->peer_count && lane->uninitialised == 0; t++) {
+	WF_ASSERT(dense->uninitialised > 0);
+	dense->uninitialised--;
+	for (uint32_t t = 0; t < lane->peer_count && dense->uninitialised == 0; t++) {
 		wf_peer_due(&lane->peer[t]); /* its INIT */
 	}
 }
@@ -436,16 +375,18 @@ tag_buffer(const struct wf_lane *lane, uint32_t tag)
 static enum weft_status
 check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
 {
+	struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
 	uint32_t ordinal = tag_ordinal(lane, tag);
-	if (!lane->ready || ordinal >= lane->store.stored_count) {
+	if (!lane->ready || ordinal >= dense->store.stored_count) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: slice %u of %u", ordinal,
-			       lane->store.stored_count);
+			       dense->store.stored_count);
 	}
-	const struct wf_stored *stored = &lane->store.stored[ordinal];
+	const struct wf_stored *stored = &dense->store.stored[ordinal];
 	uint64_t step = wf_push_of(lane, ordinal, peer->trainer)->next;
 	bool initial = wf_is_initial(step);
 	bool begun = initial || (!peer->out && step + 1 == peer->step_next);
-	bool due = step == lane->round[ordinal].next && wf_tag_step(tag) == (uint8_t)step;
+	bool due = step == dense->round[ordinal].next && wf_tag_step(tag) == (uint8_t)step;
 	bool allowed = initial ? peer->trainer == 0 : !stored->tensor->is_static;
 	if (!begun || !due || !allowed) {
 		return wf_fail(
@@ -453,11 +394,11 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
 			"PUT: slice %u of %s for step %u (modulo 256), waited for is step %" PRIu64,
 			stored->slice, stored->tensor->name, wf_tag_step(tag), step);
 	}
-	if (peer->credit_count > 0) { /* parked, all of the window, and nobody knows it yet */
+	if (own->credit_count > 0) { /* parked, all of the window, and nobody knows it yet */
 		return wf_fail(WEFT_PROTOCOL, "PUT: into slot %u before its CREDIT",
 			       tag_buffer(lane, tag));
 	}
-	if (peer->buffer[tag_buffer(lane, tag)] != WF_BUFFER_FREE) {
+	if (own->buffer[tag_buffer(lane, tag)] != WF_BUFFER_FREE) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: into slot %u, which is in use",
 			       tag_buffer(lane, tag));
 	}
@@ -478,6 +419,8 @@ count_wait(struct wf_lane *lane, const struct wf_round *round)
 enum weft_status
 wf_round_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag, const void *data)
 {
+	struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
 	enum weft_status st = check_put(lane, peer, tag);
 	if (st != WEFT_OK) {
 		return st;
@@ -494,15 +437,15 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag, const voi
 	}
 	push->data = data;
 	push->buffer = buffer;
-	peer->buffer[buffer] = ordinal;
-	peer->held++;
-	peer->pushed++;
-	lane->round[ordinal].arrived++;
+	own->buffer[buffer] = ordinal;
+	own->held++;
+	own->pushed++;
+	dense->round[ordinal].arrived++;
 	try_apply(lane, ordinal);
 	if (push->data != NULL) {
-		count_wait(lane, &lane->round[ordinal]);
+		count_wait(lane, &dense->round[ordinal]);
 	}
-	if (peer->held == lane->opts.slot_count) {
+	if (own->held == lane->opts.slot_count) {
 		park_full_window(lane, peer);
 	}
 	return WEFT_OK;
@@ -511,16 +454,18 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag, const voi
 enum weft_status
 wf_round_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_steps *msg)
 {
-	if (!lane->ready || msg->first != peer->had ||
-	    msg->count > lane->store.stored_count - peer->had) {
+	struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
+	if (!lane->ready || msg->first != own->had ||
+	    msg->count > dense->store.stored_count - own->had) {
 		return wf_fail(WEFT_PROTOCOL, "HAVE: slices %u and %u more, of %u", msg->first,
-			       msg->count, lane->store.stored_count);
+			       msg->count, dense->store.stored_count);
 	}
-	peer->had += msg->count;
+	own->had += msg->count;
 	for (uint32_t i = 0; i < msg->count; i++) {
 		uint32_t ordinal = msg->first + i;
 		uint64_t answered = msg->step_of[i] + 1; /* as "next"; WF_STEP_NONE gives 0 */
-		uint64_t applied = lane->round[ordinal].next;
+		uint64_t applied = dense->round[ordinal].next;
 		if (!wf_is_initial(answered) && (wf_is_initial(applied) || answered > applied)) {
 			return wf_fail(WEFT_PROTOCOL,
 				       "HAVE: slice %u answered in step %" PRIu64
@@ -534,89 +479,4 @@ wf_round_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 		}
 	}
 	return WEFT_OK;
-}
-
-bool
-wf_round_others_need(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	bool heard = peer->step_next > lane->sum.step;
-	uint32_t others = lane->sum.heard - (lane->sum.heard > 0 && heard ? 1 : 0);
-	return others > 0 && is_missing(lane, peer);
-}
-
-/* "1, 3 and 5 more" */
-static void
-list_peers(const struct wf_lane *lane,
-	   bool (*listed)(const struct wf_lane *lane, const struct wf_peer *peer), char *out,
-	   size_t bytes)
-{
-	size_t used = 0;
-	unsigned more = 0;
-	out[0] = '\0';
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (!listed(lane, &lane->peer[i])) {
-			continue;
-		}
-		if (used + 32 > bytes) {
-			more++;
-			continue;
-		}
-		used += (size_t)snprintf(out + used, bytes - used, "%s%u", used > 0 ? ", " : "", i);
-	}
-	if (more > 0) {
-		(void)snprintf(out + used, bytes - used, " and %u more", more);
-	}
-}
-
-static bool
-is_absent(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	return peer->state == WF_PEER_ABSENT;
-}
-
-static bool
-lacks_reduce(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	return peer->reduce_id == lane->reduction.id;
-}
-
-/* Somebody has not come yet, or the initial values are not all here. */
-static bool
-is_starting(const struct wf_lane *lane)
-{
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (is_absent(lane, &lane->peer[i])) {
-			return true;
-		}
-	}
-	return !lane->ready || lane->uninitialised > 0;
-}
-
-uint64_t
-wf_round_waits_since(const struct wf_lane *lane)
-{
-	if (is_starting(lane)) {
-		return lane->start_ns;
-	}
-	return lane->sum.heard > 0 ? lane->sum.since_ns : lane->reduction.since_ns;
-}
-
-void
-wf_round_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
-{
-	char who[128];
-	list_peers(lane, is_absent, who, sizeof(who));
-	if (who[0] != '\0') {
-		(void)snprintf(out, bytes, "the job waits for trainer %s to come", who);
-	} else if (is_starting(lane)) {
-		(void)snprintf(out, bytes, "the job waits for the initial values from trainer 0");
-	} else if (lane->sum.heard > 0) {
-		list_peers(lane, is_missing, who, sizeof(who));
-		(void)snprintf(out, bytes, "step %" PRIu64 " waits for trainer %s", lane->sum.step,
-			       who);
-	} else {
-		list_peers(lane, lacks_reduce, who, sizeof(who));
-		(void)snprintf(out, bytes, "a barrier, reduce or pass end waits for trainer %s",
-			       who);
-	}
 }

@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/pin.h"
 #include "pserver/lane.h"
+#include "transport/verbs/verbs_settings.h"
 
 #define LANES_MAX 256u
 
@@ -22,8 +23,9 @@ struct lane_thread {
 	pthread_t thread;
 	bool started;
 	uint32_t causes_seen;
-	bool told; /* the cause of this lane's job is known to the server */
-	bool over; /* run to its end: once, or stopped */
+	bool told;         /* the cause of this lane's job is known to the server */
+	bool over;         /* run to its end: once, or stopped */
+	enum wf_rest rest; /* inline lanes: what the last arm said */
 };
 
 struct wf_server {
@@ -31,10 +33,14 @@ struct wf_server {
 	struct wf_server_opts opts;
 	struct wf_pin *pin;
 	uint64_t incarnation;
-	struct lane_thread *lane; /* [ports_num] */
+	struct lane_thread *lane; /* [lane_count]: dense ones, then sparse ones */
+	uint32_t lane_count;
 
 	/* Control. */
-	_Atomic uint32_t stop;        /* any: store relaxed; lanes: load relaxed; carries no data */
+	_Atomic uint32_t stop; /* any: store relaxed; lanes: load relaxed; carries no data */
+	/* Lanes whose job has ended well, with `once`. Lanes: add relaxed, load relaxed; carries no
+	 * data. */
+	_Atomic uint32_t finished_count;
 	_Atomic uint32_t cause_count; /* store release under lock; lanes: load acquire */
 	pthread_mutex_t lock;         /* guards cause, failed */
 	struct wf_lane_cause cause;   /* the last job's first cause */
@@ -66,6 +72,12 @@ check_opts(const struct wf_server_opts *opts)
 		return wf_fail(WEFT_INVALID, "ports_num %u: 1 to %u are allowed", opts->ports_num,
 			       LANES_MAX);
 	}
+	if (ports > LANES_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       "ports_num %u and ports_num_for_sparse %u: together up to %u are "
+			       "allowed",
+			       opts->ports_num, opts->ports_num_for_sparse, LANES_MAX);
+	}
 	if (opts->listen.port != 0 && opts->listen.port + ports - 1 > UINT16_MAX) {
 		return wf_fail(WEFT_INVALID, "port %u with %u ports goes beyond 65,535",
 			       opts->listen.port, (unsigned)ports);
@@ -83,12 +95,15 @@ static enum weft_status
 open_lane(struct wf_server *server, uint32_t idx)
 {
 	const struct wf_server_opts *opts = &server->opts;
+	bool sparse = idx >= opts->ports_num;
 	struct wf_lane_opts lane = {
 		.env = server->env,
 		.transport = opts->transport,
 		.listen = opts->listen,
 		.idx = idx,
-		.lane_count = opts->ports_num,
+		.service = sparse ? opts->sparse : NULL,
+		.service_idx = sparse ? idx - opts->ports_num : idx,
+		.lane_count = sparse ? opts->ports_num_for_sparse : opts->ports_num,
 		.num_gradient_servers = opts->num_gradient_servers,
 		.numa_node = wf_pin_place_of(server->pin, idx).numa_node,
 		.incarnation = server->incarnation,
@@ -100,6 +115,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.connect_timeout_ns = opts->connect_timeout_ns,
 		.stats_period_ns = opts->stats_period_ns,
 		.tcp_congestion = opts->tcp_congestion,
+		.verbs = opts->verbs,
 	};
 	if (lane.listen.port != 0) {
 		lane.listen.port = (uint16_t)(lane.listen.port + idx);
@@ -107,6 +123,24 @@ open_lane(struct wf_server *server, uint32_t idx)
 	server->lane[idx].server = server;
 	server->lane[idx].idx = idx;
 	return wf_lane_create(&lane, &server->lane[idx].lane);
+}
+
+static enum weft_status
+take_places(struct wf_server *server)
+{
+	const struct wf_server_opts *opts = &server->opts;
+	const struct wf_seat_process seats = {.dense = opts->ports_num,
+					      .sparse = server->lane_count - opts->ports_num};
+	struct wf_verbs_settings verbs;
+	enum weft_status st = wf_verbs_settings_parse(opts->verbs, &verbs);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_seat_ask ask = {.process = &seats,
+					.process_count = 1,
+					.device = verbs.device[0] != '\0' ? verbs.device : NULL,
+					.port = verbs.port};
+	return wf_pin_create_for(opts->env, opts->pin, &ask, &server->pin);
 }
 
 enum weft_status
@@ -124,13 +158,15 @@ wf_server_create(const struct wf_server_opts *opts, struct wf_server **out)
 	server->opts = *opts;
 	server->incarnation = wf_random(opts->env) | 1;
 	(void)pthread_mutex_init(&server->lock, NULL);
-	server->lane = wf_zalloc_array(opts->env, opts->ports_num, sizeof(*server->lane));
+	server->lane_count =
+		opts->ports_num + (opts->sparse != NULL ? opts->ports_num_for_sparse : 0);
+	server->lane = wf_zalloc_array(opts->env, server->lane_count, sizeof(*server->lane));
 	if (server->lane == NULL) {
-		st = wf_fail(WEFT_NOMEM, "pserver: %u lanes", opts->ports_num);
+		st = wf_fail(WEFT_NOMEM, "pserver: %u lanes", server->lane_count);
 		goto fail;
 	}
-	st = wf_pin_create(opts->env, opts->pin, opts->ports_num, &server->pin);
-	for (uint32_t i = 0; i < opts->ports_num && st == WEFT_OK; i++) {
+	st = take_places(server);
+	for (uint32_t i = 0; i < server->lane_count && st == WEFT_OK; i++) {
 		st = open_lane(server, i);
 	}
 	if (st != WEFT_OK) {
@@ -149,27 +185,33 @@ wf_server_destroy(struct wf_server *server)
 	if (server == NULL) {
 		return;
 	}
-	for (uint32_t i = 0; server->lane != NULL && i < server->opts.ports_num; i++) {
+	for (uint32_t i = 0; server->lane != NULL && i < server->lane_count; i++) {
 		WF_ASSERT(!server->lane[i].started);
 		wf_lane_destroy(server->lane[i].lane);
 	}
-	wf_free(server->env, server->lane, server->opts.ports_num * sizeof(*server->lane));
+	wf_free(server->env, server->lane, server->lane_count * sizeof(*server->lane));
 	wf_pin_destroy(server->pin);
 	(void)pthread_mutex_destroy(&server->lock);
 	wf_free(server->env, server, sizeof(*server));
 }
 
+uint32_t
+wf_server_lane_count(const struct wf_server *server)
+{
+	return server->lane_count;
+}
+
 uint16_t
 wf_server_port(const struct wf_server *server, uint32_t lane_idx)
 {
-	WF_ASSERT(lane_idx < server->opts.ports_num);
+	WF_ASSERT(lane_idx < server->lane_count);
 	return wf_lane_port(server->lane[lane_idx].lane);
 }
 
 const struct wf_stats *
 wf_server_stats(const struct wf_server *server, uint32_t lane_idx)
 {
-	WF_ASSERT(lane_idx < server->opts.ports_num);
+	WF_ASSERT(lane_idx < server->lane_count);
 	return wf_lane_stats(server->lane[lane_idx].lane);
 }
 
@@ -186,17 +228,20 @@ wf_server_describe(const struct wf_server *server, char *out, size_t bytes)
 			       opts->num_gradient_servers,
 			       opts->num_gradient_servers == 1 ? "" : "s");
 	}
+	char sparse[64] = "";
+	if (opts->ports_num_for_sparse > 0) {
+		(void)snprintf(sparse, sizeof(sparse),
+			       opts->sparse != NULL ? ", %u sparse" : " (%u more are kept free)",
+			       opts->ports_num_for_sparse);
+	}
 	(void)snprintf(
 		out, bytes,
 		"pserver listens on %s%s, ports %u to %u: %u dense lane%s%s, for %s, transport %s, "
 		"pin %s",
 		name, loopback ? " (loopback only; --listen=ADDR opens it)" : "",
-		wf_server_port(server, 0), wf_server_port(server, opts->ports_num - 1),
-		opts->ports_num, opts->ports_num == 1 ? "" : "s",
-		opts->ports_num_for_sparse > 0
-			? " (the sparse ports are kept free: no sparse lanes yet)"
-			: "",
-		trainers, opts->transport, opts->pin);
+		wf_server_port(server, 0), wf_server_port(server, server->lane_count - 1),
+		opts->ports_num, opts->ports_num == 1 ? "" : "s", sparse, trainers, opts->transport,
+		opts->pin);
 }
 
 /* The first lane whose job failed tells the others why. */
@@ -255,6 +300,9 @@ look_at_job(struct lane_thread *self)
 	}
 	if (state == WF_LANE_FINISHED || state == WF_LANE_FAILED) {
 		self->over = stop || server->opts.once;
+		if (state == WF_LANE_FINISHED && self->over) {
+			atomic_fetch_add_explicit(&server->finished_count, 1, memory_order_relaxed);
+		}
 		if (!self->over) {
 			wf_log(server->env, WF_LOG_INFO,
 			       "lane %u: the job is over; waiting for the next", self->idx);
@@ -262,8 +310,12 @@ look_at_job(struct lane_thread *self)
 			self->told = false;
 		}
 	} else if (state == WF_LANE_IDLE) {
-		bool failed_elsewhere = server->opts.once && self->causes_seen > 0;
-		self->over = stop || failed_elsewhere;
+		/* A job that has ended elsewhere had none of its members here: who takes part in
+		 * a job is on all its lanes before the first step. */
+		uint32_t finished =
+			atomic_load_explicit(&server->finished_count, memory_order_relaxed);
+		bool ended_elsewhere = server->opts.once && (self->causes_seen > 0 || finished > 0);
+		self->over = stop || ended_elsewhere;
 	}
 }
 
@@ -309,14 +361,14 @@ turn(struct lane_thread *self)
 static void
 run_lane(struct lane_thread *self)
 {
-	struct wf_env *env = self->server->env;
 	uint64_t spin_ns = self->server->opts.spin_ns;
 	while (!self->over) {
 		bool spins = wf_lane_spins(self->lane, spin_ns);
 		uint64_t deadline;
-		bool armed = !spins && wf_lane_arm(self->lane, &deadline);
-		if (!turn(self) && armed && !self->over) {
-			wf_wait(env, wf_lane_wait_fd(self->lane), deadline);
+		enum wf_rest rest = spins ? WF_REST_NOT : wf_lane_arm(self->lane, &deadline);
+		bool empty = rest == WF_REST_NOW || !turn(self);
+		if (empty && rest != WF_REST_NOT && !self->over) {
+			wf_lane_wait(self->lane, deadline);
 		}
 	}
 }
@@ -328,15 +380,29 @@ lane_main(void *arg)
 	if (wf_pin_self(self->server->pin, self->idx) != WEFT_OK) {
 		wf_log(self->server->env, WF_LOG_WARN, "lane %u is not pinned: %s", self->idx,
 		       weft_last_error());
+	} else if (wf_pin_place_of(self->server->pin, self->idx).cpu >= 0) {
+		char place[128];
+		wf_pin_describe(self->server->pin, self->idx, place, sizeof(place));
+		wf_log(self->server->env, WF_LOG_INFO, "lane %u: %s", self->idx, place);
 	}
 	run_lane(self);
 	return NULL;
 }
 
+/* One of several lanes that sleep together. False: it would rather go on. */
+static bool
+arm(struct lane_thread *self, uint64_t *deadline_ns)
+{
+	uint64_t at_ns = WF_NEVER;
+	self->rest = self->over ? WF_REST_NOW : wf_lane_arm(self->lane, &at_ns);
+	*deadline_ns = at_ns < *deadline_ns ? at_ns : *deadline_ns;
+	return self->rest != WF_REST_NOT;
+}
+
 static void
 run_inline(struct wf_server *server)
 {
-	uint32_t count = server->opts.ports_num;
+	uint32_t count = server->lane_count;
 	uint32_t over;
 	do {
 		bool busy = false;
@@ -346,12 +412,11 @@ run_inline(struct wf_server *server)
 			busy = turn(&server->lane[i]) || busy;
 		}
 		for (uint32_t i = 0; i < count && !busy; i++) {
-			uint64_t at = 0;
-			busy = !wf_lane_arm(server->lane[i].lane, &at);
-			deadline = at < deadline ? at : deadline;
+			busy = !arm(&server->lane[i], &deadline);
 		}
 		for (uint32_t i = 0; i < count && !busy; i++) {
-			busy = turn(&server->lane[i]);
+			struct lane_thread *self = &server->lane[i];
+			busy = self->rest != WF_REST_NOW && turn(self);
 		}
 		for (uint32_t i = 0; i < count; i++) {
 			over += server->lane[i].over ? 1 : 0;
@@ -366,7 +431,7 @@ static enum weft_status
 run_threads(struct wf_server *server)
 {
 	enum weft_status st = WEFT_OK;
-	for (uint32_t i = 0; i < server->opts.ports_num && st == WEFT_OK; i++) {
+	for (uint32_t i = 0; i < server->lane_count && st == WEFT_OK; i++) {
 		struct lane_thread *self = &server->lane[i];
 		int err = pthread_create(&self->thread, NULL, lane_main, self);
 		if (err != 0) {
@@ -375,7 +440,7 @@ run_threads(struct wf_server *server)
 		}
 		self->started = err == 0;
 	}
-	for (uint32_t i = 0; i < server->opts.ports_num; i++) {
+	for (uint32_t i = 0; i < server->lane_count; i++) {
 		if (server->lane[i].started) {
 			(void)pthread_join(server->lane[i].thread, NULL);
 			server->lane[i].started = false;

@@ -10,6 +10,7 @@
 #include "base/url.h"
 
 struct wf_server;
+struct wf_lane_service; /* service.h */
 
 struct wf_server_opts {
 	struct wf_env *env;
@@ -17,7 +18,8 @@ struct wf_server_opts {
 	struct wf_host listen; /* address, and port of lane 0; lane i listens on port + i; port 0:
 				* each lane picks one (tests) */
 	uint32_t ports_num;    /* dense lanes */
-	uint32_t ports_num_for_sparse; /* port numbers kept free after them */
+	uint32_t ports_num_for_sparse;        /* sparse lanes, on the ports after them */
+	const struct wf_lane_service *sparse; /* what they do; NULL: their ports are kept free */
 	uint32_t num_gradient_servers; /* 0: as the first trainer says; else others are refused */
 	const char *pin;               /* "auto", "off", CPU list */
 	bool inline_lanes;
@@ -31,6 +33,7 @@ struct wf_server_opts {
 	uint64_t connect_timeout_ns; /* from the first trainer of a job to the last */
 	uint64_t stats_period_ns;    /* of each lane's stats lines; 0: none */
 	const char *tcp_congestion;  /* of TCP sockets; NULL or "": the system's */
+	const char *verbs;           /* settings of RDMA devices; NULL or "": defaults */
 };
 
 /* Defaults: "auto", 127.0.0.1:7164, one dense lane, pin off, window 8, slices to 64 MiB, shards to
@@ -40,6 +43,8 @@ void wf_server_opts_init(struct wf_server_opts *opts);
 /* Opens all ports. WEFT_UNAVAILABLE: address in use, names it; WEFT_INVALID; WEFT_NOMEM. */
 enum weft_status wf_server_create(const struct wf_server_opts *opts,
 				  struct wf_server **out) WEFT_MUST_CHECK;
+/* Of all services: dense ones come first. */
+uint32_t wf_server_lane_count(const struct wf_server *server);
 /* The bound port of lane `lane_idx`. */
 uint16_t wf_server_port(const struct wf_server *server, uint32_t lane_idx);
 /* Counters of lane `lane_idx` (enum wf_lane_counter); any thread may read them. */

@@ -22,7 +22,7 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(format),
 	 .initial = "safetensors",
-	 .choices = "safetensors",
+	 .choices = "safetensors|npz",
 	 .help = "Format of the file."},
 	{.name = "output",
 	 .type = WF_OPTION_STRING,
@@ -33,7 +33,8 @@ static const struct wf_option table[] = {
 	{.name = "state",
 	 .type = WF_OPTION_BOOL,
 	 .offset = AT(state),
-	 .help = "The optimizer's state too, as tensors NAME.state0, NAME.state1."},
+	 .help = "The optimizer's state too, as tensors NAME.state0, NAME.state1; of a table\n"
+		 "NAME.state, NAME.stamp, NAME.born, NAME.show and NAME.click."},
 };
 
 static void
@@ -41,14 +42,13 @@ print_help(const struct wf_options *options)
 {
 	fputs("weft export DIR -o FILE [options]\n"
 	      "\n"
-	      "Make one file of a saved model: DIR is a pass that weft train saved. Every file in "
-	      "it "
-	      "is\n"
-	      "checked first.\n"
+	      "Make one file of a saved model: DIR is a pass that weft train saved. Every file in\n"
+	      "it is checked first. A sparse table becomes NAME.keys and NAME.values, row by row.\n"
 	      "\n"
 	      "Examples:\n"
 	      "  weft export out/pass-00004 --format=safetensors -o mlp.safetensors\n"
 	      "  weft export out/pass-00004 --state -o mlp_with_state.safetensors\n"
+	      "  weft export out/pass-00004 --format=npz -o mlp.npz\n"
 	      "\n"
 	      "Options:\n",
 	      stdout);
@@ -88,18 +88,25 @@ check(const struct wf_options *options, const struct export_opts *opts)
 	return WEFT_OK;
 }
 
-static enum weft_status export(const char *dir, const struct export_opts *opts) {
-	struct wf_env *env = NULL; struct wf_saved *saved = NULL;
+static enum weft_status
+export_pass(const char *dir, const struct export_opts *opts)
+{
+	struct wf_env *env = NULL;
+	struct wf_saved *saved = NULL;
 
 	enum weft_status st = wf_env_system_create(WF_LOG_INFO, -1, &env);
-	if (st != WEFT_OK){return st;}
-st = wf_saved_open(env, wf_saved_posix(), dir, &saved);
-if (st == WEFT_OK) {
-	st = wf_saved_export_safetensors(saved, opts->output, opts->state);
-}
-wf_saved_close(saved);
-wf_env_system_destroy(env);
-return st;
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_saved_open(env, wf_saved_posix(), dir, &saved);
+	if (st == WEFT_OK && strcmp(opts->format, "npz") == 0) {
+		st = wf_saved_export_npz(saved, opts->output, opts->state);
+	} else if (st == WEFT_OK) {
+		st = wf_saved_export_safetensors(saved, opts->output, opts->state);
+	}
+	wf_saved_close(saved);
+	wf_env_system_destroy(env);
+	return st;
 }
 
 int
@@ -130,7 +137,7 @@ wf_cmd_export(int argc, char **argv)
 		st = check(&options, &opts);
 	}
 	if (st == WEFT_OK) {
-		st = export(dir[0], &opts);
+		st = export_pass(dir[0], &opts);
 	}
 	return st == WEFT_OK ? WF_EXIT_OK : wf_command_fail(PROGRAM, st);
 }

@@ -15,6 +15,7 @@
 
 #include "base/assert.h"
 #include "pserver/server.h"
+#include "sparse/server/service.h"
 #include "tools/command.h"
 #include "tools/pserver_options.h"
 #include "transport/fault/fault.h"
@@ -181,7 +182,7 @@ check(const struct command *command)
 			       "--slot_count=%" PRIu64 " is no power of two; 4, 8 and 16 are",
 			       set->slot_count);
 	}
-	return WEFT_OK;
+	return wf_command_check_verbs(set->verbs);
 }
 
 static enum weft_status
@@ -192,6 +193,7 @@ server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf
 	out->transport = set->transport;
 	out->ports_num = (uint32_t)set->ports_num;
 	out->ports_num_for_sparse = (uint32_t)set->ports_num_for_sparse;
+	out->sparse = &wf_sparse_service;
 	out->num_gradient_servers = (uint32_t)set->num_gradient_servers;
 	out->pin = set->pin;
 	out->once = set->once;
@@ -203,6 +205,7 @@ server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf
 	out->connect_timeout_ns = set->connect_timeout_ns;
 	out->stats_period_ns = set->stats_period_ns;
 	out->tcp_congestion = set->tcp_congestion;
+	out->verbs = set->verbs;
 	return choose_address(set, &out->listen);
 }
 

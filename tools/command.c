@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "transport/verbs/verbs_settings.h"
 
 int
 wf_command_fail(const char *program, enum weft_status status)
@@ -24,6 +25,24 @@ wf_command_fail(const char *program, enum weft_status status)
 		fprintf(stderr, "%s: %s\n", program, text);
 	}
 	return wf_exit_code(status);
+}
+
+enum weft_status
+wf_command_check_verbs(const char *settings)
+{
+	static const char layer[] = "verbs: "; /* begins what the parser says */
+	struct wf_verbs_settings unused;
+
+	enum weft_status st = wf_verbs_settings_parse(settings, &unused);
+	if (st == WEFT_OK) {
+		return WEFT_OK;
+	}
+	const struct wf_error error = *wf_error_record();
+	const char *why = error.text;
+	if (strncmp(why, layer, sizeof(layer) - 1) == 0) {
+		why += sizeof(layer) - 1;
+	}
+	return wf_fail(st, "--verbs=%.200s: %s", settings, why);
 }
 
 enum wf_log_level

@@ -17,11 +17,15 @@ int wf_cmd_demo(int argc, char **argv);
 int wf_cmd_export(int argc, char **argv);
 int wf_cmd_launch(int argc, char **argv);
 int wf_cmd_pserver(int argc, char **argv);
+int wf_cmd_topo(int argc, char **argv);
 int wf_cmd_train(int argc, char **argv);
 int wf_cmd_version(int argc, char **argv);
 
 /* Print the recorded failure as "program: text" on stderr; return the exit code of `status`. */
 int wf_command_fail(const char *program, enum weft_status status);
+
+/* Whether RDMA devices can be set as --verbs says; NULL: nothing is said. */
+enum weft_status wf_command_check_verbs(const char *settings) WEFT_MUST_CHECK;
 
 /* The level named by --log_level ("debug", "info", "warn", "error"). */
 enum wf_log_level wf_command_log_level(const char *name);

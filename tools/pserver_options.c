@@ -31,10 +31,11 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(ports_num_for_sparse),
 	 .initial = "0",
-	 .means = "ports kept for sparse lanes, after the dense ones",
-	 .max = 1024,
-	 .help = "Port numbers kept for sparse lanes, after the dense ones. Sparse lanes\n"
-		 "are not built in yet: nothing listens there."},
+	 .means = "sparse lanes, on the ports after the dense ones",
+	 .max = 255,
+	 .help = "Sparse lanes, each with a thread and a port of its own, after the dense\n"
+		 "ones. They keep the rows of sparse tables; a job without tables leaves\n"
+		 "them idle."},
 	{.name = "num_gradient_servers",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(num_gradient_servers),
@@ -58,9 +59,11 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(pin),
 	 .initial = "off",
-	 .metavar = "auto|off|CPULIST",
-	 .help = "Bind lanes to cores: auto takes one core each, \"0,2-5\" these CPUs in\n"
-		 "this order."},
+	 .metavar = "auto|auto:I/N|off|CPULIST",
+	 .help = "Bind lanes to cores, and their memory to the node of the core. auto takes one\n"
+		 "core each, near the RDMA device that serves it; auto:I/N as process I of N on\n"
+		 "this host (weft launch sees to that itself); \"0,2-5\" these CPUs in this\n"
+		 "order. weft topo shows what it comes to."},
 	{.name = "transport",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(transport),
@@ -78,6 +81,12 @@ static const struct wf_option table[] = {
 	 .help = "Congestion control of TCP sockets, cubic or bbr, say; the system's unless "
 		 "given.\n"
 		 "One that this host or user has not is refused, with the list."},
+	{.name = "verbs",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(verbs),
+	 .metavar = "KEY=VALUE[,KEY=VALUE...]",
+	 .help = "Settings of RDMA: device=mlx5_0,port=1,gid=3,retry=5 and more; a key or value\n"
+		 "that does not exist is refused with what does. transport/verbs/README.md."},
 	{.name = "slot_count",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(slot_count),

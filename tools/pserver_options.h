@@ -14,6 +14,7 @@ struct wf_pserver_settings {
 	const char *listen; /* NULL: loopback, or the address of --nics */
 	const char *transport;
 	const char *tcp_congestion; /* NULL: the system's */
+	const char *verbs;          /* settings of RDMA devices; NULL: defaults */
 	const char *pin;
 	bool once;
 	uint64_t slot_count;

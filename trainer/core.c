@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "trainer/service.h"
 
 #define WAITING_LOG_FIRST_NS (2 * WF_NS_PER_S)
 #define WAITING_LOG_MAX_NS (60 * WF_NS_PER_S)
@@ -30,42 +31,55 @@ wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format,
 	}
 }
 
+/* A lane's answers: slices, and rows of a part. */
+uint64_t
+wf_core_put_bytes_max(const struct wf_core *core)
+{
+	return core->service != NULL ? WF_SLICE_BYTES_MAX : core->job.slice_bytes;
+}
+
+/* Nothing is to be added for a session without tensors. */
+static enum weft_status
+add_region(struct wf_core *core, const struct wf_slab *slab, uint32_t *out)
+{
+	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
+	return slab->base == NULL ? WEFT_OK
+				  : wf_transport_region_add(core->transport, &region, out);
+}
+
 static enum weft_status
 open_transport(struct wf_core *core)
 {
 	struct wf_transport_opts opts = {
 		.env = core->env,
 		.conn_max = core->link_count * 2 + 8,
-		.put_bytes_max = core->job.slice_bytes,
+		.put_bytes_max = wf_core_put_bytes_max(core),
 		.peer_timeout_ns = core->opts.peer_timeout_ns,
 		.paths = core->opts.transport,
 		.tcp_congestion = core->opts.tcp_congestion,
+		.verbs = core->verbs,
 	};
 	enum weft_status st = wf_transport_open("mux", &opts, &core->transport);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	for (unsigned i = 0; i < core->section_count && st == WEFT_OK; i++) {
-		const struct wf_slab *slab = &core->section[i];
-		const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
-		st = wf_transport_region_add(core->transport, &region, &core->section_region[i]);
+		st = add_region(core, &core->section[i], &core->section_region[i]);
 	}
-	if (st != WEFT_OK) {
-		return st;
-	}
-	const struct wf_region grad = {core->grad.base, core->grad.bytes, core->grad.memfd};
-	return wf_transport_region_add(core->transport, &grad, &core->grad_region);
+	return st != WEFT_OK ? st : add_region(core, &core->grad, &core->grad_region);
 }
 
 enum weft_status
 wf_core_open(struct wf_core *core)
 {
-	core->link_count = core->job.pserver_count * core->job.lane_count;
+	core->link_count =
+		core->job.pserver_count * (core->job.lane_count + core->service_lane_count);
 	core->pass = 1;
 	core->job_byte_count = wf_job_encoded_bytes(&core->job);
 	core->job_bytes = wf_zalloc_array(core->env, 1, core->job_byte_count);
 	core->link = wf_zalloc_array(core->env, core->link_count, sizeof(*core->link));
-	core->tensor = wf_zalloc_array(core->env, core->job.tensor_count, sizeof(*core->tensor));
+	core->tensor =
+		wf_zalloc_array(core->env, core->job.tensor_count + 1u, sizeof(*core->tensor));
 	core->tick_ns = WF_NEVER;
 	if (core->job_bytes == NULL || core->link == NULL || core->tensor == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u lanes, %u tensors",
@@ -91,7 +105,7 @@ wf_core_close(struct wf_core *core)
 		wf_link_close(&core->link[i]);
 	}
 	wf_free(core->env, core->link, core->link_count * sizeof(*core->link));
-	wf_free(core->env, core->tensor, core->job.tensor_count * sizeof(*core->tensor));
+	wf_free(core->env, core->tensor, (core->job.tensor_count + 1u) * sizeof(*core->tensor));
 	wf_free(core->env, core->job_bytes, core->job_byte_count);
 	core->link = NULL;
 	core->due = NULL;
@@ -132,8 +146,8 @@ wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, 
 static void
 offence(struct wf_link *link)
 {
-	wf_core_fail(link->core, WEFT_PROTOCOL, "pserver %u lane %u broke the protocol: %s",
-		     link->pserver_idx, link->lane_idx, weft_last_error());
+	wf_core_fail(link->core, WEFT_PROTOCOL, "pserver %u %s %u broke the protocol: %s",
+		     link->pserver_idx, link->ops->lane_name, link->lane_idx, weft_last_error());
 }
 
 static void
@@ -143,7 +157,8 @@ handle_event(struct wf_core *core, const struct wf_event *event)
 	if (event->kind == WF_EVENT_DONE) {
 		if (event->done.cookie != 0) {
 			uint64_t at = event->done.cookie - 1;
-			wf_flow_done(&core->link[at >> 32], (uint32_t)at);
+			struct wf_link *of = &core->link[at >> 32];
+			of->ops->done(of, (uint32_t)at);
 		}
 		return;
 	}
@@ -166,7 +181,7 @@ handle_event(struct wf_core *core, const struct wf_event *event)
 		return;
 	}
 	enum weft_status st = event->kind == WF_EVENT_MSG ? wf_link_msg(link, event)
-							  : wf_flow_answer(link, event->put.tag);
+							  : link->ops->put(link, event->put.tag);
 	if (st == WEFT_NOMEM) { /* our own want, not the lane's fault */
 		wf_core_fail(core, st, "%s", weft_last_error());
 	} else if (st != WEFT_OK) {
@@ -187,6 +202,10 @@ describe_wait(struct wf_core *core, char *out, size_t bytes)
 				       link->last_error[0] != '\0' ? link->last_error : "none yet");
 			return;
 		}
+	}
+	if (core->busy_slices == 0 && core->service != NULL &&
+	    core->service->describe_wait(core, out, bytes)) {
+		return;
 	}
 	uint32_t unpushed = UINT32_MAX;
 	uint32_t waiting = UINT32_MAX;
@@ -221,7 +240,8 @@ waiting_since(const struct wf_core *core)
 	if (core->busy_slices > 0) {
 		return core->busy_since_ns;
 	}
-	return core->reduce_since_ns;
+	uint64_t since = core->service != NULL ? core->service->waiting_since(core) : 0;
+	return since != 0 ? since : core->reduce_since_ns;
 }
 
 static void
@@ -321,6 +341,9 @@ tick(struct wf_core *core, uint64_t now)
 			tick_before(core, link->retry_ns);
 		}
 	}
+	if (all_up && !core->all_were_up && core->service != NULL) {
+		core->service->all_up(core);
+	}
 	core->all_were_up = core->all_were_up || all_up;
 	core->initialised =
 		core->initialised || (core->all_were_up && core->asked && core->busy_slices == 0);
@@ -369,12 +392,12 @@ wf_core_poll(struct wf_core *core)
 	}
 	WF_ASSERT_OWNER(core);
 	wf_turn_begin(&core->turn);
-	unsigned count = 0;
-	unsigned pass = 0;
-	do {
-		flush_due(core);
-		count += take_events(core); /* what follows from them leaves in this turn */
-	} while (count > 0 && core->due != NULL && ++pass < 2);
+	flush_due(core);
+	unsigned count = take_events(core);
+	if (count > 0 && core->due != NULL) {
+		flush_due(core); /* what follows from them leaves in this turn, or with an arm */
+		count += core->turn.spins ? take_events(core) : 0;
+	}
 	if (wf_turn_rests(&core->turn, count > 0 || core->tick_ns == 0)) {
 		return false;
 	}
@@ -395,15 +418,22 @@ wf_core_poll(struct wf_core *core)
 	return count > 0 || due;
 }
 
-bool
+enum wf_rest
 wf_core_arm(struct wf_core *core, uint64_t *deadline_ns)
 {
+	flush_due(core);
 	if (!wf_turn_arm(&core->turn, core->due != NULL)) {
-		return false;
+		return WF_REST_NOT;
 	}
-	wf_transport_arm(core->transport, deadline_ns);
+	bool quiet = wf_transport_arm(core->transport, deadline_ns);
 	*deadline_ns = *deadline_ns < core->tick_ns ? *deadline_ns : core->tick_ns;
-	return true;
+	/* What the service does with a DONE is its own. */
+	bool awaits_done = core->undone_slices > 0 || core->service != NULL;
+	if (!quiet || core->due != NULL || awaits_done || core->tick_ns == 0) {
+		return WF_REST_IF_EMPTY;
+	}
+	wf_turn_rest(&core->turn);
+	return WF_REST_NOW;
 }
 
 void
@@ -411,6 +441,7 @@ wf_core_start(struct wf_core *core)
 {
 	core->started_ns = wf_now_ns(core->env);
 	core->tick_ns = 0;
+	core->asked = core->job.tensor_count == 0; /* there are no initial values */
 	wf_core_report_start(core);
 }
 
@@ -438,7 +469,7 @@ wf_core_out(struct wf_core *core)
 	core->out = true;
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = &core->link[i];
-		link->out_due = link->state == WF_LINK_READY && link->pushable_count > 0;
+		link->out_due = link->state == WF_LINK_READY && wf_link_takes_steps(link);
 		wf_link_due(link);
 	}
 }

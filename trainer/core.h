@@ -15,6 +15,7 @@
 #include "base/stats.h"
 #include "base/turn.h"
 #include "kernels/optimizer.h"
+#include "transport/rdma.h"
 #include "transport/transport.h"
 #include "weft/weft.h"
 #include "wire/job.h"
@@ -26,6 +27,8 @@
 #define WF_CORE_OPS 16
 
 struct wf_core;
+struct wf_link_ops;    /* trainer/service.h */
+struct wf_service_ops; /* likewise */
 
 enum wf_link_state {
 	WF_LINK_IDLE,       /* waits for retry_ns */
@@ -58,7 +61,9 @@ struct wf_link_slice {
 
 struct wf_link {
 	struct wf_core *core;
-	uint32_t idx; /* global lane number */
+	const struct wf_link_ops *ops; /* of the service that it carries */
+	void *peer;                    /* that service's; NULL: dense */
+	uint32_t idx;                  /* in core->link: dense lanes, then those of the service */
 	uint32_t pserver_idx, lane_idx;
 	struct wf_host host;
 	enum wf_link_state state;
@@ -159,10 +164,15 @@ struct wf_core {
 	uint32_t section_region[1 + WF_STATE_MAX];
 	unsigned section_count; /* 1; more if the state is kept */
 
+	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this trainer */
 	struct wf_transport *transport;
 	struct wf_link *link; /* [link_count] */
 	uint32_t link_count;
-	struct wf_link *due; /* list of those with something to send: wf_link_due */
+	/* What the session carries beside tensors; NULL: nothing. */
+	const struct wf_service_ops *service;
+	void *service_state;
+	uint32_t service_lane_count; /* of each pserver */
+	struct wf_link *due;         /* list of those with something to send: wf_link_due */
 	/* When to look at links, waits and reports again. 0: in this turn, for something has
 	 * changed that they depend on; WF_NEVER: not before start. */
 	uint64_t tick_ns;
@@ -170,6 +180,7 @@ struct wf_core {
 	uint64_t event_ns; /* of the last turn with events, or with commands of another thread */
 	struct wf_core_tensor *tensor; /* [tensor_count] */
 	uint32_t busy_slices;          /* slices pending over all tensors */
+	uint32_t undone_slices;        /* of them, those that are answered and not DONE */
 	uint64_t busy_since_ns;
 
 	uint64_t started_ns; /* 0: not started */
@@ -232,9 +243,10 @@ void wf_core_close(struct wf_core *core); /* accepts a half-open one */
 /* One turn: send what is due, take what has come, look at the clock. Returns whether anything
  * happened: if not, what is due waits for an event. */
 bool wf_core_poll(struct wf_core *core);
-/* Before a turn after which the caller would sleep. False: the turn is likely to do something; it
- * is not armed, and no sleep may follow. */
-bool wf_core_arm(struct wf_core *core, uint64_t *deadline_ns);
+/* Before a sleep until `*deadline_ns`: sends what is due. */
+enum wf_rest wf_core_arm(struct wf_core *core, uint64_t *deadline_ns);
+/* The longest PUT that a lane may make. */
+uint64_t wf_core_put_bytes_max(const struct wf_core *core);
 /* The first failure is kept; the lanes that are there hear it. */
 void wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -291,6 +303,14 @@ wf_link_due(struct wf_link *link)
 		link->core->due = link;
 	}
 }
+/* It hears of every step: it has something to be pushed, or carries the service. */
+static inline bool
+wf_link_takes_steps(const struct wf_link *link)
+{
+	return link->pushable_count > 0 || link->peer != NULL;
+}
+/* RESUME is complete, on either service: READY, and what is said on every path is due. */
+void wf_link_ready(struct wf_link *link);
 /* Send whatever is due. Returns whether something is left. */
 bool wf_link_flush(struct wf_link *link);
 

@@ -14,8 +14,8 @@ is_busy(const struct weft_session *session, uint32_t tensor)
 	       0; /* B1 */
 }
 
-static enum weft_status
-check_running(const struct weft_session *session)
+enum weft_status
+wf_exchange_check_running(const struct weft_session *session)
 {
 	if (!session->running) {
 		return wf_fail(WEFT_INVALID, "session: not started");
@@ -47,13 +47,35 @@ wf_exchange_finished(const struct weft_session *session)
 				       job->tensor[i].name, session->step);
 		}
 	}
-	return check_all_pushed(session);
+	const struct wf_service_ops *service = session->core.service;
+	enum weft_status st = service != NULL ? service->finished(session) : WEFT_OK;
+	return st != WEFT_OK ? st : check_all_pushed(session);
+}
+
+/* The step begun last is complete, on the service too. */
+static enum weft_status
+hand_in(struct weft_session *session)
+{
+	const struct wf_service_ops *service = session->core.service;
+	return service != NULL ? service->hand_in(session) : WEFT_OK;
+}
+
+static bool
+is_unanswered(const struct weft_session *session)
+{
+	const struct wf_service_ops *service = session->core.service;
+	for (uint32_t i = 0; i < session->core.job.tensor_count; i++) {
+		if (is_busy(session, i)) {
+			return true;
+		}
+	}
+	return service != NULL && service->is_busy(session);
 }
 
 enum weft_status
 weft_step(struct weft_session *session, uint64_t samples, double cost)
 {
-	enum weft_status st = check_running(session);
+	enum weft_status st = wf_exchange_check_running(session);
 	if (st == WEFT_OK) {
 		st = check_all_pushed(session);
 	}
@@ -66,10 +88,12 @@ weft_step(struct weft_session *session, uint64_t samples, double cost)
 			       "end the pass instead",
 			       samples, WF_STEP_SAMPLES_MAX);
 	}
-	for (uint32_t i = 0; i < session->core.job.tensor_count; i++) {
-		if (is_busy(session, i)) {
-			return WEFT_AGAIN;
-		}
+	st = hand_in(session);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (is_unanswered(session)) {
+		return WEFT_AGAIN;
 	}
 	session->step++;
 	session->begun = true;
@@ -84,7 +108,7 @@ weft_push(struct weft_tensor *tensor)
 	struct weft_session *session = tensor->session;
 	struct wf_core *core = &session->core;
 	const struct wf_job_tensor *declared = &core->job.tensor[tensor->idx];
-	enum weft_status st = check_running(session);
+	enum weft_status st = wf_exchange_check_running(session);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -116,12 +140,26 @@ weft_wait(struct weft_tensor *tensor)
 	return wf_progress_wait_clear(session, &session->core.tensor[tensor->idx].busy);
 }
 
-enum weft_status
-weft_wait_all(struct weft_session *session)
+static enum weft_status
+wait_tensors(struct weft_session *session)
 {
 	enum weft_status st = WEFT_OK;
 	for (uint32_t i = 0; i < session->core.job.tensor_count && st == WEFT_OK; i++) {
 		st = weft_wait(session->tensor[i]);
+	}
+	return st;
+}
+
+enum weft_status
+weft_wait_all(struct weft_session *session)
+{
+	const struct wf_service_ops *service = session->core.service;
+	enum weft_status st = session->running ? hand_in(session) : WEFT_OK;
+	if (st == WEFT_OK) {
+		st = wait_tensors(session);
+	}
+	if (st == WEFT_OK && session->running && service != NULL) {
+		st = service->wait(session);
 	}
 	return st;
 }
@@ -141,7 +179,7 @@ weft_exchange(struct weft_session *session, uint64_t samples, double cost)
 static enum weft_status
 check_pull(const struct weft_tensor *tensor)
 {
-	enum weft_status st = check_running(tensor->session);
+	enum weft_status st = wf_exchange_check_running(tensor->session);
 	if (st == WEFT_OK && is_busy(tensor->session, tensor->idx)) {
 		return wf_fail(WEFT_INVALID, "pull of %s while its push is unanswered",
 			       weft_tensor_name(tensor));
@@ -182,14 +220,14 @@ weft_pull_all(struct weft_session *session)
 	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
 		st = begin_pull(session->tensor[i]);
 	}
-	return st != WEFT_OK ? st : weft_wait_all(session);
+	return st != WEFT_OK ? st : wait_tensors(session);
 }
 
 enum weft_status
 weft_reduce(struct weft_session *session, double *value, uint32_t count)
 {
 	struct wf_core *core = &session->core;
-	enum weft_status st = check_running(session);
+	enum weft_status st = wf_exchange_check_running(session);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -220,7 +258,7 @@ enum weft_status
 weft_pass_end(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
-	enum weft_status st = check_running(session);
+	enum weft_status st = wf_exchange_check_running(session);
 	if (st == WEFT_OK) {
 		st = check_all_pushed(session);
 	}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "trainer/service.h"
 
 /* One slice less to wait for. */
 static void
@@ -131,13 +132,6 @@ wf_flow_forget_path(struct wf_link *link)
 	link->have_next = UINT32_MAX;
 	link->grants = 0;
 	link->told = 0;
-	link->init_due = false;
-	link->step_due = false;
-	link->out_due = false;
-	link->reduce_due = false;
-	link->goodbye_due = false;
-	link->abort_due = false;
-	link->job_due = false;
 	for (uint32_t i = 0; i < link->slice_count; i++) {
 		struct wf_link_slice *slice = &link->slice[i];
 		WF_ASSERT(!slice->in_flight); /* DONE comes before DOWN */
@@ -242,7 +236,9 @@ wf_flow_answer(struct wf_link *link, uint32_t tag)
 	if (pushed) {
 		slice->answered = step + 1;
 	}
-	if (!slice->in_flight) {
+	if (slice->in_flight) {
+		link->core->undone_slices++;
+	} else {
 		finish_slice(link->core, slice->tensor);
 	}
 	return WEFT_OK;
@@ -255,6 +251,8 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 	struct wf_link_slice *slice = &link->slice[ordinal];
 	slice->in_flight = false;
 	if (slice->state == WF_SLICE_REST) {
+		WF_ASSERT(link->core->undone_slices > 0);
+		link->core->undone_slices--;
 		finish_slice(link->core, slice->tensor);
 	}
 }
@@ -366,7 +364,7 @@ fill_put(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, struct w
 	const struct wf_slab *slab = initial ? &core->section[slice->section] : &core->grad;
 	*op = (struct wf_op){
 		.kind = WF_OP_PUT,
-		.cookie = ((uint64_t)link->idx << 32 | ordinal) + 1,
+		.cookie = wf_link_cookie(link, ordinal),
 		.region = initial ? core->section_region[slice->section] : core->grad_region,
 		.src = (const char *)slab->base + slice->offset,
 		.bytes = slice->bytes,

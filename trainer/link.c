@@ -9,20 +9,18 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "trainer/service.h"
 
 #define RETRY_FIRST_NS (20 * WF_NS_PER_MS)
 #define RETRY_MAX_NS (WF_NS_PER_S)
 
-enum weft_status
-wf_link_open(struct wf_core *core, struct wf_link *link, uint32_t idx)
+/* The slices of a dense lane. */
+static enum weft_status
+take_slices(struct wf_link *link)
 {
+	struct wf_core *core = link->core;
 	const struct wf_placement *placement = &core->placement;
-	link->core = core;
-	link->idx = idx;
-	link->pserver_idx = idx / core->job.lane_count;
-	link->lane_idx = idx % core->job.lane_count;
-	link->have_next = UINT32_MAX;
-	link->retry_wait_ns = RETRY_FIRST_NS;
+	uint32_t idx = link->idx;
 	link->slice_count = placement->lane_first[idx + 1] - placement->lane_first[idx];
 	link->slice = wf_zalloc_array(core->env, link->slice_count + 1u, sizeof(*link->slice));
 	link->queue = wf_zalloc_array(core->env, link->slice_count + 1u, sizeof(*link->queue));
@@ -47,6 +45,23 @@ wf_link_open(struct wf_core *core, struct wf_link *link, uint32_t idx)
 	return WEFT_OK;
 }
 
+enum weft_status
+wf_link_open(struct wf_core *core, struct wf_link *link, uint32_t idx)
+{
+	uint32_t dense_count = core->job.pserver_count * core->job.lane_count;
+	bool dense = idx < dense_count;
+	uint32_t lane = dense ? idx : idx - dense_count;
+	uint32_t lane_count = dense ? core->job.lane_count : core->service_lane_count;
+	link->core = core;
+	link->idx = idx;
+	link->ops = dense ? &wf_dense_link_ops : core->service->link;
+	link->pserver_idx = lane / lane_count;
+	link->lane_idx = lane % lane_count;
+	link->have_next = UINT32_MAX;
+	link->retry_wait_ns = RETRY_FIRST_NS;
+	return dense ? take_slices(link) : WEFT_OK;
+}
+
 void
 wf_link_close(struct wf_link *link)
 {
@@ -54,8 +69,12 @@ wf_link_close(struct wf_link *link)
 		return;
 	}
 	struct wf_env *env = link->core->env;
-	wf_free(env, link->slice, (link->slice_count + 1u) * sizeof(*link->slice));
-	wf_free(env, link->queue, (link->slice_count + 1u) * sizeof(*link->queue));
+	if (link->slice != NULL) {
+		wf_free(env, link->slice, (link->slice_count + 1u) * sizeof(*link->slice));
+	}
+	if (link->queue != NULL) {
+		wf_free(env, link->queue, (link->slice_count + 1u) * sizeof(*link->queue));
+	}
 	wf_free(env, link->buffer_slice, link->slot_capacity * sizeof(*link->buffer_slice));
 	wf_free(env, link->buffer_free, link->slot_capacity * sizeof(*link->buffer_free));
 }
@@ -65,8 +84,8 @@ wf_link_describe(const struct wf_link *link, char *out, size_t bytes)
 {
 	char host[WF_HOST_BYTES + 8];
 	wf_host_format(&link->host, host, sizeof(host));
-	(void)snprintf(out, bytes, "pserver %u lane %u (%.120s)", link->pserver_idx, link->lane_idx,
-		       host);
+	(void)snprintf(out, bytes, "pserver %u %s %u (%.120s)", link->pserver_idx,
+		       link->ops->lane_name, link->lane_idx, host);
 }
 
 /* For people: which setting differs, where trainers do not agree. */
@@ -110,7 +129,7 @@ wf_link_fill_hello(struct wf_core *core)
 		.numerics_digest = core->numerics_digest,
 		.job_bytes = core->job_byte_count,
 		.msg_bytes_max = WF_MSG_BODY_MAX,
-		.put_bytes_max = core->job.slice_bytes,
+		.put_bytes_max = wf_core_put_bytes_max(core),
 		.pid = (uint32_t)getpid(),
 	};
 	summarise(core, &core->hello);
@@ -130,6 +149,9 @@ connect_once(struct wf_link *link)
 	hello.path = ++link->path;
 	hello.pserver_idx = link->pserver_idx;
 	hello.lane_idx = link->lane_idx;
+	if (link->ops->fill_hello != NULL) {
+		link->ops->fill_hello(link, &hello);
+	}
 	size_t used = wf_hello_encode(&hello, bytes);
 	enum weft_status st =
 		wf_transport_connect(core->transport, &link->host, bytes, used, link, &link->conn);
@@ -309,8 +331,8 @@ refused(struct wf_link *link, const struct wf_event *event)
 	char who[WF_REASON_BYTES];
 	wf_link_describe(link, who, sizeof(who));
 	if (event->down.blob_bytes == 0) { /* not the lane: the two have no path in common */
-		wf_core_fail(link->core, WEFT_MISMATCH, "pserver %u lane %u: %s", link->pserver_idx,
-			     link->lane_idx, event->down.why);
+		wf_core_fail(link->core, WEFT_MISMATCH, "pserver %u %s %u: %s", link->pserver_idx,
+			     link->ops->lane_name, link->lane_idx, event->down.why);
 		return;
 	}
 	if (wf_welcome_decode(event->down.blob, event->down.blob_bytes, &verdict) != WEFT_OK ||
@@ -332,13 +354,27 @@ refused(struct wf_link *link, const struct wf_event *event)
 		     verdict.reason);
 }
 
+/* What was due on a path is forgotten with it. */
+static void
+forget_path(struct wf_link *link)
+{
+	link->init_due = false;
+	link->step_due = false;
+	link->out_due = false;
+	link->reduce_due = false;
+	link->goodbye_due = false;
+	link->abort_due = false;
+	link->job_due = false;
+	link->ops->forget_path(link);
+}
+
 void
 wf_link_down(struct wf_link *link, const struct wf_event *event)
 {
 	struct wf_core *core = link->core;
 	bool was_up = link->state == WF_LINK_GREETING || link->state == WF_LINK_READY;
 	link->conn = NULL;
-	wf_flow_forget_path(link);
+	forget_path(link);
 	if (link->state == WF_LINK_LEFT || wf_core_failed(core)) {
 		return;
 	}
@@ -390,6 +426,20 @@ take_slots(struct wf_link *link, const struct wf_event *event)
 	return WEFT_OK;
 }
 
+void
+wf_link_ready(struct wf_link *link)
+{
+	struct wf_core *core = link->core;
+	WF_ASSERT(link->state == WF_LINK_GREETING);
+	wf_stats_add(&core->stats, WF_CORE_LANE_RECONNECTED_COUNT, link->was_ready ? 1 : 0);
+	link->state = WF_LINK_READY;
+	link->was_ready = true;
+	link->lost_ns = 0;
+	link->out_due = wf_link_takes_steps(link) && core->out;
+	link->reduce_due = link->idx == 0 && core->reduce_since_ns != 0;
+	link->goodbye_due = core->leaving;
+}
+
 static enum weft_status
 take_resume(struct wf_link *link, const struct wf_event *event)
 {
@@ -412,18 +462,12 @@ take_resume(struct wf_link *link, const struct wf_event *event)
 	if (link->slice_count > 0 && !link->have_slots) {
 		return wf_fail(WEFT_PROTOCOL, "RESUME: without a grant of slots before it");
 	}
-	wf_stats_add(&core->stats, WF_CORE_LANE_RECONNECTED_COUNT, link->was_ready ? 1 : 0);
-	link->state = WF_LINK_READY;
-	link->was_ready = true;
-	link->lost_ns = 0;
+	wf_link_ready(link);
 	link->init_due = core->opts.trainer_id == 0 && core->init.step > 0 && !core->initialised &&
 			 link->slice_count > 0;
 	link->have_next = link->slice_count > 0 ? 0 : UINT32_MAX;
 	link->step_due =
 		link->pushable_count > 0 && core->step > core->init.step && msg->step < core->step;
-	link->out_due = link->pushable_count > 0 && core->out;
-	link->reduce_due = link->idx == 0 && core->reduce_since_ns != 0;
-	link->goodbye_due = core->leaving;
 	wf_flow_ready(link);
 	return WEFT_OK;
 }
@@ -532,16 +576,10 @@ take_nack(struct wf_link *link, const struct wf_event *event)
 	return st;
 }
 
-enum weft_status
-wf_link_msg(struct wf_link *link, const struct wf_event *event)
+static enum weft_status
+take_dense(struct wf_link *link, const struct wf_event *event)
 {
 	const struct wf_head *head = event->msg.head;
-	if (head->service == WF_SERVICE_CONTROL) {
-		return take_control(link, event);
-	}
-	if (head->service != WF_SERVICE_DENSE) {
-		return wf_fail(WEFT_PROTOCOL, "message for service %u at a trainer", head->service);
-	}
 	enum weft_status st;
 	switch (head->type) {
 	case WF_MSG_GRANT:
@@ -558,6 +596,19 @@ wf_link_msg(struct wf_link *link, const struct wf_event *event)
 	default:
 		return wf_fail(WEFT_PROTOCOL, "dense message of type %u at a trainer", head->type);
 	}
+}
+
+enum weft_status
+wf_link_msg(struct wf_link *link, const struct wf_event *event)
+{
+	const struct wf_head *head = event->msg.head;
+	if (head->service == WF_SERVICE_CONTROL) {
+		return take_control(link, event);
+	}
+	if (head->service != link->ops->service) {
+		return wf_fail(WEFT_PROTOCOL, "message for service %u at a trainer", head->service);
+	}
+	return link->ops->msg(link, event);
 }
 
 bool
@@ -596,6 +647,17 @@ flush_job(struct wf_link *link)
 	link->job_due = false;
 	return true;
 }
+
+const struct wf_link_ops wf_dense_link_ops = {
+	.service = WF_SERVICE_DENSE,
+	.lane_name = "lane",
+	.flush_job = flush_job,
+	.flush = wf_flow_flush,
+	.msg = take_dense,
+	.put = wf_flow_answer,
+	.done = wf_flow_done,
+	.forget_path = wf_flow_forget_path,
+};
 
 static bool
 flush_abort(struct wf_link *link)
@@ -655,12 +717,12 @@ wf_link_flush(struct wf_link *link)
 		return link->abort_due && !flush_abort(link);
 	}
 	if (link->state == WF_LINK_GREETING && link->job_due) {
-		return !flush_job(link);
+		return !link->ops->flush_job(link);
 	}
 	if (link->state != WF_LINK_READY) {
 		return false;
 	}
-	bool left = wf_flow_flush(link);
+	bool left = link->ops->flush(link);
 	bool said =
 		!link->step_due && !link->out_due; /* a reduce counts the steps said before it */
 	if (link->reduce_due && (!said || !flush_reduce(link))) {

@@ -71,6 +71,9 @@ run_command(struct weft_session *session, const struct wf_command *command)
 	case WF_COMMAND_FAIL:
 		wf_core_fail(core, (enum weft_status)command->a, "%s", session->fail_reason);
 		break;
+	case WF_COMMAND_SERVICE:
+		core->service->command(core, command);
+		break;
 	}
 }
 
@@ -118,11 +121,12 @@ thread_sleep(struct weft_session *session, uint32_t seen)
 {
 	struct wf_progress *progress = &session->progress;
 	uint64_t deadline;
-	bool armed = wf_core_arm(&session->core, &deadline);
+	enum wf_rest rest = wf_core_arm(&session->core, &deadline);
 	atomic_store_explicit(&progress->thread_sleeps, 1, memory_order_seq_cst); /* W2 */
 	bool quiet =
 		atomic_load_explicit(&progress->commands, memory_order_seq_cst) == seen; /* W2 */
-	if (quiet && !thread_turn(session) && armed) {
+	bool empty = quiet && (rest == WF_REST_NOW || !thread_turn(session));
+	if (empty && rest != WF_REST_NOT) {
 		wf_wait(session->env, progress->poll_fd, deadline);
 	}
 	atomic_store_explicit(&progress->thread_sleeps, 0, memory_order_relaxed);
@@ -187,8 +191,11 @@ wf_progress_init(struct weft_session *session)
 static size_t
 ring_items(const struct weft_session *session)
 {
+	const struct wf_service_ops *service = session->core.service;
+	size_t most = session->core.job.tensor_count + WF_COMMANDS_OWN;
 	size_t items = 1;
-	while (items < session->core.job.tensor_count + WF_COMMANDS_OWN) {
+	most += service != NULL ? service->commands_max(session) : 0;
+	while (items < most) {
 		items *= 2;
 	}
 	return items;
@@ -318,9 +325,10 @@ drive(struct weft_session *session, uint64_t *began_ns)
 		return;
 	}
 	uint64_t deadline;
-	bool armed = wf_core_arm(core, &deadline);
-	if (!wf_core_poll(core) && armed) {
-		wf_wait(session->env, wf_transport_wait_fd(core->transport), deadline);
+	enum wf_rest rest = wf_core_arm(core, &deadline);
+	bool empty = rest == WF_REST_NOW || !wf_core_poll(core);
+	if (empty && rest != WF_REST_NOT) {
+		wf_transport_wait(core->transport, deadline);
 	}
 }
 

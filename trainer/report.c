@@ -9,6 +9,7 @@
 #include "trainer/session.h"
 
 #define PATHS_BYTES 256 /* of a line, which has 1,023 */
+#define SERVICE_BYTES 400
 
 static const char *const counter_name[WF_CORE_COUNTER_COUNT] = {
 	[WF_CORE_TRANSPORT_SENT_BYTES] = "transport_sent_bytes",
@@ -90,6 +91,19 @@ wf_core_report_stats(struct wf_core *core)
 	atomic_store_explicit(&core->stats_busy, 0, memory_order_seq_cst); /* B1, W1 */
 }
 
+/* What the service has to say, in a line of its own: the other one is long enough. */
+static void
+write_service_line(struct wf_core *core, const char *of, bool whole, uint64_t ns)
+{
+	char words[SERVICE_BYTES] = "";
+	if (core->service == NULL) {
+		return;
+	}
+	core->service->report(core, whole, words, sizeof(words));
+	wf_core_log(core, WEFT_LOG_INFO, "trainer %u: %s stats of %s%.1f s:%s",
+		    core->opts.trainer_id, core->service->name, of, (double)ns / 1e9, words);
+}
+
 /* One line about what came since the counters were `then`, `ns` ago. */
 static void
 write_line(struct wf_core *core, const char *of, const uint64_t *then,
@@ -136,6 +150,7 @@ wf_core_report_period(struct wf_core *core, uint64_t now)
 	wf_hist_snapshot(&core->exchange_time, &report->now_exchanges);
 	wf_hist_since(&report->now_exchanges, &report->period_exchanges);
 	write_line(core, "", report->period, report->period_path, now - report->period_ns);
+	write_service_line(core, "", false, now - report->period_ns);
 	memcpy(report->period_path, report->now_info.path, sizeof(report->period_path));
 	wf_hist_merge(&report->period_exchanges, &report->now_exchanges);
 	wf_stats_snapshot(&core->stats, report->period);
@@ -159,8 +174,9 @@ wf_core_report_end(struct wf_core *core)
 	report->end_said = true;
 	wf_core_report_gather(core);
 	wf_hist_snapshot(&core->exchange_time, &report->now_exchanges);
-	write_line(core, "the session, ", nothing, no_path,
-		   wf_now_ns(core->env) - core->started_ns);
+	uint64_t ns = wf_now_ns(core->env) - core->started_ns;
+	write_line(core, "the session, ", nothing, no_path, ns);
+	write_service_line(core, "the session, ", true, ns);
 }
 
 static bool

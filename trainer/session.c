@@ -12,6 +12,7 @@
 #include "base/digest.h"
 #include "kernels/kernels.h"
 #include "kernels/optimizer.h"
+#include "transport/verbs/verbs_settings.h"
 #include "wire/layout.h"
 
 #define PSERVERS_MAX 1024u
@@ -55,6 +56,7 @@ weft_session_opts_init(struct weft_session_opts *opts)
 		.numerics = "",
 		.stats_period_ns = 0,
 		.tcp_congestion = "",
+		.verbs = "",
 	};
 }
 
@@ -75,10 +77,14 @@ copy_opts(struct weft_session *session, const struct weft_session_opts *opts)
 {
 	struct weft_session_opts *own = &session->core.opts;
 	*own = *opts;
-	const char **text[] = {
-		&own->pservers,      &own->transport,        &own->pin,
-		&own->numerics,      &own->optimizer.method, &own->optimizer.schedule,
-		&own->tcp_congestion};
+	const char **text[] = {&own->pservers,
+			       &own->transport,
+			       &own->pin,
+			       &own->numerics,
+			       &own->optimizer.method,
+			       &own->optimizer.schedule,
+			       &own->tcp_congestion,
+			       &own->verbs};
 	WF_STATIC_ASSERT(WF_ARRAY_COUNT(text) == WF_ARRAY_COUNT(session->strings), "one copy each");
 	for (size_t i = 0; i < WF_ARRAY_COUNT(text); i++) {
 		session->strings[i] = copy_string(session->env, *text[i] != NULL ? *text[i] : "");
@@ -104,7 +110,8 @@ check_own_opts(const struct weft_session_opts *opts)
 		return wf_fail(WEFT_INVALID, "%s_timeout_ns 0: it must be above 0",
 			       opts->connect_timeout_ns == 0 ? "connect" : "reconnect");
 	}
-	return WEFT_OK;
+	struct wf_verbs_settings unused;
+	return wf_verbs_settings_parse(opts->verbs, &unused);
 }
 
 static enum weft_status
@@ -129,6 +136,10 @@ check_opts(const struct weft_session_opts *opts)
 	if (opts->ports_num == 0 || opts->ports_num > 256) {
 		return wf_fail(WEFT_INVALID, "ports_num %u: 1 to 256 are allowed", opts->ports_num);
 	}
+	if (opts->ports_num_for_sparse > 256) {
+		return wf_fail(WEFT_INVALID, "ports_num_for_sparse %u: at most 256 are allowed",
+			       opts->ports_num_for_sparse);
+	}
 	if (opts->slice_bytes < WF_SLICE_BYTES_MIN || opts->slice_bytes > WF_SLICE_BYTES_MAX ||
 	    opts->slice_bytes % 64 != 0) {
 		return wf_fail(WEFT_INVALID,
@@ -140,6 +151,11 @@ check_opts(const struct weft_session_opts *opts)
 		return wf_fail(WEFT_INVALID,
 			       "grad_reduce %d: WEFT_REDUCE_SUM or WEFT_REDUCE_MEAN is needed",
 			       (int)opts->grad_reduce);
+	}
+	if ((unsigned)opts->sparse_mode > WEFT_SPARSE_BOUNDED) {
+		return wf_fail(WEFT_INVALID,
+			       "sparse_mode %d: WEFT_SPARSE_SYNC, _ASYNC or _BOUNDED is needed",
+			       (int)opts->sparse_mode);
 	}
 	return check_own_opts(opts);
 }
@@ -185,14 +201,16 @@ fill_optimizer(const struct weft_optimizer_opts *in, struct wf_job_optimizer *ou
 static enum weft_status
 check_ports(const struct weft_session *session, unsigned pserver_count)
 {
-	uint32_t lanes = session->core.opts.ports_num;
+	uint32_t sparse = session->core.opts.ports_num_for_sparse;
+	uint32_t lanes = session->core.opts.ports_num + sparse;
 	for (unsigned i = 0; i < pserver_count; i++) {
 		const struct wf_host *host = &session->pserver[i];
 		if (host->port == 0 || host->port + lanes - 1 > UINT16_MAX) {
 			return wf_fail(WEFT_INVALID,
-				       "pserver %u: port %u with ports_num %u is outside 1 to "
-				       "65,535; give it another port",
-				       i, host->port, lanes);
+				       "pserver %u: port %u with ports_num %u and "
+				       "ports_num_for_sparse %u is outside 1 to 65,535; give it "
+				       "another port",
+				       i, host->port, lanes - sparse, sparse);
 		}
 	}
 	return WEFT_OK;
@@ -269,6 +287,9 @@ free_session(struct weft_session *session)
 	if (session->core_open) {
 		wf_core_close(core);
 	}
+	if (core->service != NULL) {
+		core->service->close(session);
+	}
 	release_arrays(session);
 	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
 		wf_free(env, session->tensor[i], sizeof(*session->tensor[i]));
@@ -285,6 +306,29 @@ free_session(struct weft_session *session)
 	if (own_env) {
 		wf_env_system_destroy(env);
 	}
+}
+
+/* Where the progress thread belongs, and which devices that makes the best. */
+static enum weft_status
+take_place(struct weft_session *session)
+{
+	const struct weft_session_opts *opts = &session->core.opts;
+	const struct wf_seat_process seats = {.progress = 1};
+	struct wf_verbs_settings verbs;
+	enum weft_status st = wf_verbs_settings_parse(opts->verbs, &verbs);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_seat_ask ask = {.process = &seats,
+					.process_count = 1,
+					.device = verbs.device[0] != '\0' ? verbs.device : NULL,
+					.port = verbs.port};
+	st = wf_pin_create_for(session->env, opts->pin, &ask, &session->progress.pin);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	int node = wf_pin_place_of(session->progress.pin, 0).numa_node;
+	return wf_rdma_settings_for_lane(opts->verbs, opts->trainer_id, node, session->core.verbs);
 }
 
 enum weft_status
@@ -315,7 +359,7 @@ weft_session_open(const struct weft_session_opts *opts, struct weft_session **ou
 		st = fill_job(session);
 	}
 	if (st == WEFT_OK) {
-		st = wf_pin_create(env, session->core.opts.pin, 1, &session->progress.pin);
+		st = take_place(session);
 	}
 	if (st != WEFT_OK) {
 		free_session(session);
@@ -486,10 +530,15 @@ take_arrays(struct weft_session *session)
 	}
 	uint64_t bytes = wf_layout_offsets(&core->job, core->offset);
 	struct wf_env *env = session->env;
+	if (bytes == 0) {
+		core->section_count = 1;
+		return WEFT_OK; /* no tensors, no arrays */
+	}
 	core->section_count = 1 + (core->opts.keep_state != 0 ? weft_state_count(session) : 0);
-	enum weft_status st = env->ops->slab_open(env, bytes, -1, &core->grad);
+	int node = wf_pin_place_of(session->progress.pin, 0).numa_node;
+	enum weft_status st = env->ops->slab_open(env, bytes, node, &core->grad);
 	for (unsigned i = 0; i < core->section_count && st == WEFT_OK; i++) {
-		st = env->ops->slab_open(env, bytes, -1, &core->section[i]);
+		st = env->ops->slab_open(env, bytes, node, &core->section[i]);
 	}
 	return st;
 }
@@ -501,8 +550,8 @@ weft_session_seal(struct weft_session *session)
 	if (session->sealed) {
 		return wf_fail(WEFT_INVALID, "session: sealed already");
 	}
-	if (core->job.tensor_count == 0) {
-		return wf_fail(WEFT_INVALID, "session: no tensor was declared");
+	if (core->job.tensor_count == 0 && core->service == NULL) {
+		return wf_fail(WEFT_INVALID, "session: no tensor and no table was declared");
 	}
 	enum weft_status st = wf_job_check(&core->job);
 	if (st == WEFT_OK) {
@@ -510,6 +559,9 @@ weft_session_seal(struct weft_session *session)
 	}
 	if (st == WEFT_OK) {
 		st = take_arrays(session);
+	}
+	if (st == WEFT_OK && core->service != NULL) {
+		st = core->service->seal(session);
 	}
 	if (st != WEFT_OK) {
 		release_arrays(session); /* it may be tried again */
@@ -561,10 +613,12 @@ open_core(struct weft_session *session)
 	}
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = &core->link[i];
+		uint32_t before = link->ops == &wf_dense_link_ops ? 0 : core->job.lane_count;
 		link->host = session->pserver[link->pserver_idx];
-		link->host.port = (uint16_t)(link->host.port + link->lane_idx);
+		link->host.port = (uint16_t)(link->host.port + before + link->lane_idx);
 	}
-	return wf_progress_open(session);
+	st = core->service != NULL ? core->service->open(session) : WEFT_OK;
+	return st != WEFT_OK ? st : wf_progress_open(session);
 }
 
 enum weft_status
@@ -586,7 +640,7 @@ weft_session_start(struct weft_session *session)
 	st = core->opts.trainer_id == 0 ? wf_restore_give(session) : weft_pull_all(session);
 	session->step = core->init.step; /* told before the last initial value came */
 	session->known_step = session->step;
-	return st;
+	return st == WEFT_OK && core->service != NULL ? core->service->start(session) : st;
 }
 
 static int
@@ -694,6 +748,9 @@ weft_session_close(struct weft_session *session)
 	enum weft_status st = WEFT_OK;
 	if (session->running) {
 		fail_if_unfinished(session);
+		if (session->core.service != NULL) {
+			session->core.service->drain(session);
+		}
 		st = leave(session);
 	}
 	free_session(session);

@@ -11,6 +11,7 @@
 #include "base/pin.h"
 #include "base/ring.h"
 #include "trainer/core.h"
+#include "trainer/service.h"
 #include "weft/weft.h"
 
 /* Commands under way at a time: one for each tensor, and a few of the session's own. */
@@ -26,7 +27,8 @@ enum wf_command_kind {
 	WF_COMMAND_REDUCE,
 	WF_COMMAND_STATS,
 	WF_COMMAND_LEAVE,
-	WF_COMMAND_FAIL, /* a: status; the reason is in the session */
+	WF_COMMAND_FAIL,    /* a: status; the reason is in the session */
+	WF_COMMAND_SERVICE, /* the service's: tensor: which, section, a: as it likes */
 };
 
 struct wf_command {
@@ -69,7 +71,7 @@ struct weft_session {
 	struct weft_tensor **tensor; /* [tensor_capacity] */
 	uint32_t tensor_capacity;
 	struct wf_host *pserver; /* [pserver_count] */
-	char *strings[7];        /* copies of the options' strings */
+	char *strings[8];        /* copies of the options' strings */
 	bool sealed, started, core_open;
 	bool running;        /* the core was told to start */
 	bool begun;          /* a step, in this pass */
@@ -82,6 +84,7 @@ struct weft_session {
 enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;
 
 /* exchange.c */
+enum weft_status wf_exchange_check_running(const struct weft_session *session) WEFT_MUST_CHECK;
 /* Everything begun has been pushed and answered; else WEFT_INVALID names a tensor. */
 enum weft_status wf_exchange_finished(const struct weft_session *session) WEFT_MUST_CHECK;
 

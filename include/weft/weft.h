@@ -48,6 +48,13 @@ enum weft_progress {
 	WEFT_PROGRESS_CALLER = 1, /* progress inside the calls that wait */
 };
 
+/* When what is pushed to sparse tables is applied. Tensors are synchronous in any case. */
+enum weft_sparse_mode {
+	WEFT_SPARSE_SYNC = 0,    /* when all trainers have pushed the step: equal bits */
+	WEFT_SPARSE_ASYNC = 1,   /* as it comes, on each lane by itself; nobody waits */
+	WEFT_SPARSE_BOUNDED = 2, /* as it comes; who is ahead waits for who is behind */
+};
+
 enum weft_grad_reduce {
 	WEFT_REDUCE_SUM = 0,  /* gradients are summed over trainers, as in the original */
 	WEFT_REDUCE_MEAN = 1, /* and divided by the step's exact number of samples */
@@ -80,9 +87,8 @@ struct weft_session_opts {
 	const char *pservers; /* comma list of host, host:port, [v6]:port; the order counts */
 	uint16_t port;        /* of entries that name none: 7164 */
 	uint32_t ports_num;   /* dense lanes of each pserver, on consecutive ports: 1 */
-	uint32_t ports_num_for_sparse; /* sparse lanes after them; they only take port numbers here:
-					  0 */
-	uint32_t num_gradient_servers; /* number of trainers: 1 */
+	uint32_t ports_num_for_sparse;     /* sparse lanes after them, for weft/sparse.h: 0 */
+	uint32_t num_gradient_servers;     /* number of trainers: 1 */
 	enum weft_grad_reduce grad_reduce; /* WEFT_REDUCE_SUM */
 	int skip_nonfinite;   /* 0: a NaN or Inf in a gradient ends the job; 1: such elements are
 				 skipped */
@@ -96,9 +102,10 @@ struct weft_session_opts {
 	 * (WEFT_UNAVAILABLE where there is no RDMA device): "auto" */
 	const char *transport;
 	enum weft_progress progress;
-	const char *pin;             /* of the progress thread: "auto", "off", a CPU list: "off" */
-	uint64_t spin_ns;            /* how long to poll before sleeping: 0 */
-	uint64_t connect_timeout_ns; /* until every lane has answered for the first time: 300 s */
+	/* Of the progress thread, and the arrays with it: "auto", "off", a CPU list: "off" */
+	const char *pin;
+	uint64_t spin_ns;              /* how long to poll before sleeping: 0 */
+	uint64_t connect_timeout_ns;   /* until every lane has answered for the first time: 300 s */
 	uint64_t reconnect_timeout_ns; /* for a lane that was lost to come back: 3 s */
 	uint64_t peer_timeout_ns;      /* silence of a host: 10 s */
 	uint64_t
@@ -112,6 +119,15 @@ struct weft_session_opts {
 	/* Congestion control of TCP sockets ("cubic"); one that this host or user has not is
 	 * refused at weft_session_start, with the list of those it has. "": the system's: "" */
 	const char *tcp_congestion;
+	enum weft_sparse_mode sparse_mode; /* the same on all trainers: WEFT_SPARSE_SYNC */
+	/* BOUNDED: a step ends when the slowest trainer has done at most so many steps fewer: 0 */
+	uint32_t sparse_staleness;
+	/* Not SYNC: a lane drops a push when so many times the number of trainers pushes of others
+	 * came after its rows were read, and counts it with pushes_lost; 0: none: 0 */
+	double sparse_discard_ratio;
+	/* Settings of RDMA devices, "device=mlx5_0,retry=5"; keys and values: docs of the option
+	 * --verbs of weft train. "": as is best: "" */
+	const char *verbs;
 
 	/* Log lines, without newline, from any thread of the session. NULL: warnings to stderr. */
 	void (*log)(void *arg, enum weft_log_level level, const char *line);

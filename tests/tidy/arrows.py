@@ -19,23 +19,33 @@ ARROWS = {
     "transport": ["include", "base", "wire"],
     "pserver": ["include", "base", "wire", "kernels", "transport"],
     "trainer": ["include", "base", "wire", "kernels", "transport"],
-    # The training programs use nothing that the library does not offer.
+    # The training programs use nothing that the library does not offer; their sequential run keeps
+    # tables itself.
     "trainer/program": [
         "include",
         "base",
         "kernels",
+        "sparse/server",
         "trainer/models",
         "trainer/readers",
         "trainer/saved",
     ],
     "trainer/models": ["include", "base", "kernels", "trainer/readers"],
     "trainer/readers": ["include", "base", "kernels"],
-    # Arrays and files; nothing of sessions, so that `weft export` needs none.
-    "trainer/saved": ["include", "base"],
-    # What a lane keeps; the service that will put it on a port may know pserver as well.
-    "sparse/server": ["include", "base", "wire", "kernels"],
-    # What a trainer sends; the session of it may know trainer as well.
-    "sparse/client": ["include", "base", "wire", "kernels"],
+    # Arrays, rows and files; nothing of sessions, so that `weft export` needs none.
+    "trainer/saved": ["include", "base", "wire"],
+    # What a lane keeps, and the service that puts it on a port of a pserver.
+    "sparse/server": ["include", "base", "wire", "kernels", "transport", "pserver"],
+    # What a trainer sends. Of the lanes' folder: sketches of hot keys, first values, limits.
+    "sparse/client": [
+        "include",
+        "base",
+        "wire",
+        "kernels",
+        "transport",
+        "trainer",
+        "sparse/server",
+    ],
     # Front of everything but the training programs; `weft version` lists what is compiled in.
     "tools": [
         "include",
@@ -43,13 +53,23 @@ ARROWS = {
         "kernels",
         "transport",
         "pserver",
+        "sparse/server",
         "tools/launch",
         "trainer/saved",
     ],
     # Hands options on to the training program, so it knows that one's table of them.
     "tools/launch": ["include", "base", "tools", "trainer/program"],
     # Measures whole pservers and trainers, these through the public library alone.
-    "tools/rdma_bench": ["include", "base", "kernels", "transport", "pserver", "tools"],
+    "tools/rdma_bench": [
+        "include",
+        "base",
+        "wire",
+        "kernels",
+        "transport",
+        "pserver",
+        "sparse/server",
+        "tools",
+    ],
     "examples": ["include"],
     "tests": ["*"],
 }

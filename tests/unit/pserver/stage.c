@@ -152,6 +152,7 @@ open_lane(struct stage *stage, uint32_t idx)
 		.transport = "sim",
 		.listen = {.name = "::", .port = (uint16_t)(STAGE_PORT + idx)},
 		.idx = idx,
+		.service_idx = idx,
 		.lane_count = opts->lanes,
 		.num_gradient_servers = opts->num_gradient_servers,
 		.numa_node = -1,

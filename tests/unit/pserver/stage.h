@@ -8,7 +8,7 @@
 #pragma once
 
 #include "kernels/kernels.h"
-#include "pserver/lane_internal.h"
+#include "pserver/dense.h"
 #include "pserver/server.h"
 #include "transport/sim/world.h"
 
@@ -117,6 +117,12 @@ void stage_check(struct stage *stage, bool holds, const char *what, const char *
 void stage_check_says(struct stage *stage, const char *text, const char *part, const char *file,
 		      int line);
 #define CHECK_SAYS(stage, text, part) stage_check_says((stage), (text), (part), __FILE__, __LINE__)
+static inline struct wf_dense *
+stage_dense(const struct wf_lane *lane)
+{
+	return lane->own;
+}
+
 /* Let `ns` of virtual time pass. */
 void stage_run(struct stage *stage, uint64_t ns);
 void stage_settle(struct stage *stage);

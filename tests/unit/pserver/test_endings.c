@@ -245,7 +245,7 @@ goodbye_after_its_pushes(struct stage *stage)
 	begin(stage);
 	puppet_continue(&stage->puppet[1], 1);
 	stage_settle(stage);
-	CHECK(stage, stage->lane[0]->peer[1].pushed == 4);
+	CHECK(stage, stage_dense(stage->lane[0])->peer[1].pushed == 4);
 	puppet_continue(&stage->puppet[0], 1);
 	puppet_goodbye(&stage->puppet[1]);
 	stage_settle(stage);
@@ -478,11 +478,12 @@ put_before_credit(struct stage *stage)
 	begin(stage);
 	puppet_say_step(&stage->puppet[1], 1, 0);
 	stage_settle(stage);
-	lane->peer[1].credit_count = lane->opts.slot_count;
-	enum weft_status st = wf_round_put(lane, &lane->peer[1], wf_tag(0, 1), lane->inbox.base);
-	CHECK(stage, st == WEFT_PROTOCOL && lane->peer[1].held == 0);
+	stage_dense(lane)->peer[1].credit_count = lane->opts.slot_count;
+	enum weft_status st =
+		wf_round_put(lane, &lane->peer[1], wf_tag(0, 1), stage_dense(lane)->inbox.base);
+	CHECK(stage, st == WEFT_PROTOCOL && stage_dense(lane)->peer[1].held == 0);
 	CHECK_SAYS(stage, weft_last_error(), "PUT: into slot 0 before its CREDIT");
-	lane->peer[1].credit_count = 0;
+	stage_dense(lane)->peer[1].credit_count = 0;
 	step(stage, &stage->puppet[0], &stage->puppet[1]);
 }
 

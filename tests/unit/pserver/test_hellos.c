@@ -202,7 +202,7 @@ static const struct stranger strangers[] = {
 	STRANGER(auth_scheme, WEFT_PROTOCOL, "auth", 1, 0),
 	STRANGER(auth_mac, WEFT_PROTOCOL, "auth", 1, 0),
 	STRANGER(unprintable_host, WEFT_PROTOCOL, "host", 1, 0),
-	STRANGER(wrong_service, WEFT_PROTOCOL, "service", 1, 0),
+	STRANGER(wrong_service, WEFT_MISMATCH, "asks for service 3", 1, 0),
 	STRANGER(trainer_beyond_the_count, WEFT_PROTOCOL, "trainer_id", 1, 0),
 	STRANGER(id_in_use, WEFT_MISMATCH, "trainer_id 0 is used by two processes", 1, 0),
 	STRANGER(older_path, WEFT_REFUSED, "is older than path 1", 1, 0),

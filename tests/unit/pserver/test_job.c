@@ -302,16 +302,17 @@ opposite_orders(struct stage *stage)
 			CHECK(stage, count_of(lane, WF_LANE_SLICE_PARKED_COUNT) == parked);
 			CHECK(stage, count_of(lane, WF_LANE_PARK_PEAK_BYTES) == parked * 64);
 			CHECK(stage, stage->puppet[0].credits == parked);
-			CHECK(stage, lane->peer[0].held == slices - parked);
+			CHECK(stage, stage_dense(lane)->peer[0].held == slices - parked);
 		}
 	}
 	stage_expect_step(stage, 1);
 	CHECK(stage, count_of(lane, WF_LANE_SLICE_APPLIED_COUNT) == slices);
 	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
 	CHECK(stage, puppet_values_are_right(&stage->puppet[1]));
-	CHECK(stage, wf_store_parked_bytes(&lane->store) == 0);
-	CHECK(stage, lane->store.park_free_count == lane->store.park_count);
-	CHECK(stage, lane->peer[0].held == 0 && lane->peer[1].held == 0);
+	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 0);
+	CHECK(stage,
+	      stage_dense(lane)->store.park_free_count == stage_dense(lane)->store.park_count);
+	CHECK(stage, stage_dense(lane)->peer[0].held == 0 && stage_dense(lane)->peer[1].held == 0);
 	leave(stage);
 }
 
@@ -382,8 +383,8 @@ cut_in_step(struct stage *stage)
 	stage_settle(stage);
 	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
-	CHECK(stage, lane->peer[1].state == WF_PEER_LOST && lane->peer[1].held == 0);
-	CHECK(stage, wf_store_parked_bytes(&lane->store) == 4 * 64);
+	CHECK(stage, lane->peer[1].state == WF_PEER_LOST && stage_dense(lane)->peer[1].held == 0);
+	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 4 * 64);
 	puppet_meet(one);
 	CHECK(stage, one->resume_step == 1 && one->received[0] == 1);
 	CHECK(stage, one->received[stage_slice_count(stage, 0) - 1] == 0);
@@ -392,7 +393,7 @@ cut_in_step(struct stage *stage)
 	stage_expect_step(stage, 1);
 	CHECK(stage, puppet_values_are_right(&stage->puppet[0]) && puppet_values_are_right(one));
 	CHECK(stage, count_of(lane, WF_LANE_PEER_RECONNECTED_COUNT) == 1 &&
-			     wf_store_parked_bytes(&lane->store) == 0);
+			     wf_store_parked_bytes(&stage_dense(lane)->store) == 0);
 }
 
 static void

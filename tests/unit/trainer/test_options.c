@@ -112,6 +112,11 @@ bad_own_options_are_refused_with_value_and_remedy(void **state)
 	opts = good_opts();
 	opts.pin = "0-";
 	refuses(&opts, "pin", "0-", "");
+	opts = good_opts();
+	opts.verbs = "mtu=1024,retry=9";
+	refuses(&opts, "verbs", "retry=9", "from 0 to 6");
+	opts.verbs = "retries=3";
+	refuses(&opts, "verbs", "\"retries\"", "there are: device");
 }
 
 static void

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control: GOODBYE, ABORT and REDUCE, heard and said, and when the service may send. Nothing is
+ * queued as bytes: what is due is kept as flags. Thread: the lane's. */
+#include "pserver/service.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+static enum weft_status
+handle_abort(struct wf_lane *lane, const struct wf_event *event)
+{
+	struct wf_msg_abort msg;
+	enum weft_status st = wf_msg_abort_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_lane_cause cause = {.status = (enum weft_status)msg.status, .step = msg.step};
+	memcpy(cause.who, msg.who, sizeof(cause.who));
+	memcpy(cause.reason, msg.reason, sizeof(cause.reason));
+	wf_lane_abort(lane, &cause);
+	return WEFT_OK;
+}
+
+static enum weft_status
+handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
+{
+	struct wf_msg_goodbye msg;
+	enum weft_status st = wf_msg_goodbye_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (msg.ack && (peer->state != WF_PEER_GONE || peer->goodbye_due)) {
+		return wf_fail(WEFT_PROTOCOL, "GOODBYE: acknowledged one that was not said");
+	}
+	if (msg.ack) {
+		peer->left_in_order = true;
+		return WEFT_OK;
+	}
+	if (!lane->ready) {
+		return wf_fail(WEFT_PROTOCOL, "GOODBYE: before the job has begun");
+	}
+	peer->goodbye_due = true;
+	wf_peer_due(peer);
+	if (peer->state == WF_PEER_GONE) {
+		return WEFT_OK; /* said again, after a reconnect */
+	}
+	peer->state = WF_PEER_GONE;
+	lane->gone_count++;
+	bool owes = lane->service->owed(lane) != NULL && peer->trainer == 0;
+	if (owes || wf_step_others_need(lane, peer) ||
+	    (lane->reduction.since_ns != 0 && peer->reduce_id == lane->reduction.id)) {
+		wf_lane_fail(
+			lane, WEFT_LOST, lane->sum.step,
+			"trainer %u left in good order while others wait for it in step %" PRIu64,
+			peer->trainer, lane->sum.step);
+	} else if (lane->gone_count == lane->peer_count && lane->state == WF_LANE_RUNNING) {
+		lane->state = WF_LANE_FINISHED;
+		lane->end_deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
+		lane->tick_ns = 0;
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_control_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
+{
+	const struct wf_head *head = event->msg.head;
+	struct wf_msg_reduce reduce;
+	enum weft_status st;
+	switch (head->type) {
+	case WF_MSG_GOODBYE:
+		return handle_goodbye(lane, peer, event);
+	case WF_MSG_ABORT:
+		return handle_abort(lane, event);
+	case WF_MSG_REDUCE:
+		st = wf_msg_reduce_decode(head, event->msg.body, &reduce);
+		return st != WEFT_OK ? st : wf_reduce_take(lane, peer, &reduce);
+	default:
+		return wf_fail(WEFT_PROTOCOL,
+			       "control message of type %u, which a lane does not take",
+			       head->type);
+	}
+}
+
+bool
+wf_control_send(struct wf_peer *peer, const struct wf_msg *msg)
+{
+	const struct wf_op op = {
+		.kind = WF_OP_SEND,
+		.head = &msg->head,
+		.body = msg->body,
+		.body_bytes = msg->body_bytes,
+	};
+	unsigned taken = 0;
+	enum weft_status st = wf_transport_post(peer->conn, &op, 1, &taken);
+	WF_ASSERT(st != WEFT_INVALID);
+	return taken == 1;
+}
+
+static bool
+flush_abort(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_msg_abort abort = {.status = (uint16_t)lane->cause.status,
+				     .step = lane->cause.step};
+	memcpy(abort.who, lane->cause.who, sizeof(abort.who));
+	memcpy(abort.reason, lane->cause.reason, sizeof(abort.reason));
+	wf_msg_abort_encode(&abort, &lane->msg);
+	if (!wf_control_send(peer, &lane->msg)) {
+		return false;
+	}
+	peer->abort_due = false;
+	peer->closing = true;
+	wf_transport_disconnect(peer->conn, WF_DISCONNECT_DRAIN);
+	return true;
+}
+
+static bool
+flush_goodbye(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_msg_goodbye msg = {.ack = true};
+	wf_msg_goodbye_encode(&msg, &lane->msg);
+	peer->goodbye_due = !wf_control_send(peer, &lane->msg);
+	return !peer->goodbye_due;
+}
+
+static bool
+flush_reduced(struct wf_lane *lane, struct wf_peer *peer)
+{
+	wf_reduce_encode(lane, &lane->msg);
+	peer->reduced_due = !wf_control_send(peer, &lane->msg);
+	return !peer->reduced_due;
+}
+
+bool
+wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
+{
+	if (peer->conn == NULL || peer->closing) {
+		return false; /* forgotten with the path */
+	}
+	if (lane->state == WF_LANE_FAILED) {
+		return peer->abort_due && !flush_abort(lane, peer);
+	}
+	if (!lane->ready) {
+		return false;
+	}
+	enum wf_flush own = lane->service->flush(lane, peer);
+	if (own == WF_FLUSH_FULL) {
+		return true;
+	}
+	if (peer->reduced_due && !flush_reduced(lane, peer)) {
+		return true;
+	}
+	if (peer->goodbye_due && !flush_goodbye(lane, peer)) {
+		return true;
+	}
+	return own == WF_FLUSH_LEFT;
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dense: the dense service of a lane: the description of the job, the memory it takes, and which
+ * message goes where. Thread: the lane's. */
+#include "pserver/dense.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+static enum weft_status
+handle_grant(struct wf_peer *peer, const struct wf_head *head, const uint8_t *body)
+{
+	struct wf_dense_peer *own = peer->own;
+	struct wf_msg_grant msg;
+	enum weft_status st = wf_msg_grant_decode(head, body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (msg.kind == WF_GRANT_WIRE_VALUES) {
+		memcpy(own->values_key.bytes, msg.key, sizeof(msg.key));
+		own->have_values = true;
+		return WEFT_OK;
+	}
+	if (msg.kind == WF_GRANT_WIRE_STATE && msg.state_idx < WF_STATE_MAX) {
+		memcpy(own->state_key[msg.state_idx].bytes, msg.key, sizeof(msg.key));
+		own->have_state[msg.state_idx] = true;
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u (state %u) from a trainer", msg.kind,
+		       msg.state_idx);
+}
+
+/* What opens a path. */
+static bool
+opens_path(const struct wf_head *head)
+{
+	return head->type == WF_MSG_GRANT || head->type == WF_MSG_HAVE;
+}
+
+static enum weft_status
+take_peer_memory(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
+	uint32_t slots = lane->opts.slot_count;
+	own->credit = wf_zalloc_array(lane->env, slots, sizeof(*own->credit));
+	own->buffer = wf_zalloc_array(lane->env, slots, sizeof(*own->buffer));
+	own->answer =
+		wf_zalloc_array(lane->env, dense->store.stored_count + 1u, sizeof(*own->answer));
+	if (own->credit == NULL || own->buffer == NULL || own->answer == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for trainer %u", lane->opts.idx,
+			       peer->trainer);
+	}
+	for (uint32_t i = 0; i < slots; i++) {
+		own->buffer[i] = WF_BUFFER_FREE;
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_inbox(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	uint64_t bytes = (uint64_t)lane->peer_count * lane->opts.slot_count * dense->slot_bytes;
+	enum weft_status st =
+		lane->env->ops->slab_open(lane->env, bytes, lane->opts.numa_node, &dense->inbox);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_region inbox = {dense->inbox.base, dense->inbox.bytes, dense->inbox.memfd};
+	st = wf_transport_region_add(lane->transport, &inbox, &dense->inbox_region);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	dense->inbox_added = true;
+	const struct wf_slab *slab = &dense->store.slab;
+	const struct wf_region store = {slab->base, slab->bytes, slab->memfd};
+	st = wf_transport_region_add(lane->transport, &store, &dense->store_region);
+	dense->store_added = st == WEFT_OK;
+	return st;
+}
+
+/* Windows and tables grow with the number of trainers: bounded like the shard itself. */
+static enum weft_status
+check_memory(const struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
+	uint64_t most = lane->opts.max_shard_bytes;
+	uint64_t windows = (uint64_t)lane->peer_count * lane->opts.slot_count * dense->slot_bytes;
+	uint64_t tables = (uint64_t)lane->peer_count * store->stored_count * sizeof(struct wf_push);
+	if (windows > most || tables > most - windows) {
+		return wf_fail(WEFT_NOMEM,
+			       "lane %u: windows of %u trainers x %u slots x %" PRIu64
+			       " bytes and tables of %" PRIu64
+			       " bytes, --max_shard_bytes allows %" PRIu64
+			       "; raise it, or change --slice_bytes or --slot_count",
+			       lane->opts.idx, lane->peer_count, lane->opts.slot_count,
+			       dense->slot_bytes, tables, most);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_memory(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
+	dense->slot_bytes = store->park_bytes; /* the longest slice */
+	enum weft_status checked = check_memory(lane);
+	if (checked != WEFT_OK) {
+		return checked;
+	}
+	uint64_t pushes = (uint64_t)store->stored_count * lane->peer_count;
+	dense->push = wf_zalloc_array(lane->env, pushes + 1, sizeof(*dense->push));
+	dense->round = wf_zalloc_array(lane->env, store->stored_count + 1u, sizeof(*dense->round));
+	dense->gradient = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*dense->gradient));
+	if (dense->push == NULL || dense->round == NULL || dense->gradient == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u slices of %u trainers",
+			       lane->opts.idx, store->stored_count, lane->peer_count);
+	}
+	for (uint64_t i = 0; i < pushes; i++) {
+		bool by_zero =
+			i % lane->peer_count == 0; /* initial values come from trainer 0 only */
+		dense->push[i].next = by_zero ? 0 : 1;
+		dense->push[i].buffer = WF_BUFFER_FREE;
+		dense->push[i].chunk = WF_PARK_NONE;
+	}
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		enum weft_status st = take_peer_memory(lane, &lane->peer[i]);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	dense->uninitialised = store->stored_count;
+	dense->init = (struct wf_msg_init){.sections = 1};
+	lane->has_steps = store->pushable_count > 0;
+	return store->stored_count == 0 ? WEFT_OK : take_inbox(lane);
+}
+
+/* Slices of the lane that has most. */
+static uint32_t
+longest_lane(const struct wf_placement *placement)
+{
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < placement->lane_count; i++) {
+		uint32_t count = placement->lane_first[i + 1] - placement->lane_first[i];
+		most = count > most ? count : most;
+	}
+	return most;
+}
+
+/* The whole description is here: check it against the hello, then take the memory it needs. */
+static enum weft_status
+accept_job(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	const struct wf_hello *first = &lane->first;
+	enum weft_status st =
+		wf_job_decode(lane->env, dense->job_bytes, first->job_bytes, &dense->job);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_job *job = &dense->job;
+	if (wf_job_digest(job) != first->job_digest ||
+	    wf_job_tensors_digest(job) != first->tensors_digest ||
+	    job->trainer_count != first->trainer_count || job->lane_count != first->lane_count ||
+	    job->pserver_count != first->pserver_count) {
+		return wf_fail(WEFT_MISMATCH, "job description and hello of trainer %u differ",
+			       first->trainer_id);
+	}
+	if (job->slice_bytes > lane->opts.slot_bytes_max) {
+		return wf_fail(WEFT_INVALID,
+			       "slice_bytes %" PRIu64 " is above this pserver's limit %" PRIu64,
+			       job->slice_bytes, lane->opts.slot_bytes_max);
+	}
+	st = wf_placement_init(lane->env, job, &dense->placement);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if ((uint64_t)longest_lane(&dense->placement) * lane->opts.slot_count > WF_SLOT_MAX) {
+		return wf_fail(
+			WEFT_INVALID,
+			"%u slices on a lane and %u slots a trainer do not fit a tag of 24 bits; "
+			"raise --slice_bytes or lower --slot_count",
+			longest_lane(&dense->placement), lane->opts.slot_count);
+	}
+	if (wf_placement_digest(&dense->placement) != first->placement_digest) {
+		return wf_fail(WEFT_MISMATCH,
+			       "trainer %u places slices otherwise than this pserver",
+			       first->trainer_id);
+	}
+	uint32_t lane_number = first->pserver_idx * lane->opts.lane_count + lane->opts.service_idx;
+	st = wf_store_init(lane->env, job, &dense->placement, lane_number,
+			   lane->opts.max_shard_bytes, lane->opts.numa_node, &dense->store);
+	return st != WEFT_OK ? st : take_memory(lane);
+}
+
+static void
+describe_job(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
+	uint64_t shard_bytes = store->elements * sizeof(float) * (1 + store->state_count);
+	wf_stats_set(&lane->stats, WF_LANE_SHARD_ALLOCATED_BYTES, shard_bytes);
+	if (dense->job.tensor_count == 0) {
+		wf_log(lane->env, WF_LOG_INFO, "lane %u: job of %u trainers, without tensors",
+		       lane->opts.idx, lane->peer_count);
+		return;
+	}
+	if (store->stored_count == 0) {
+		wf_log(lane->env, WF_LOG_WARN,
+		       "lane %u: no slice for this lane: %u slices, %u lanes; fewer ports_num or a "
+		       "smaller "
+		       "slice_bytes would use it",
+		       lane->opts.idx, dense->placement.slice_count, dense->placement.lane_count);
+		return;
+	}
+	wf_log(lane->env, WF_LOG_INFO,
+	       "lane %u: job of %u trainers, %u tensors: %u of %u slices here, %" PRIu64
+	       " bytes of parameters and state, optimizer %s, kernels %s",
+	       lane->opts.idx, lane->peer_count, dense->job.tensor_count, store->stored_count,
+	       dense->placement.slice_count, shard_bytes, wf_optimizer_name(store->optimizer.kind),
+	       store->kernels->name);
+}
+
+static enum weft_status
+take_job(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_job *msg)
+{
+	struct wf_dense *dense = lane->own;
+	if (!peer->loading || msg->total_bytes != lane->first.job_bytes ||
+	    msg->offset != lane->job_received) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "JOB: bytes %" PRIu64 " of %" PRIu64 " were not asked for",
+			       msg->offset, msg->total_bytes);
+	}
+	memcpy(dense->job_bytes + msg->offset, msg->bytes, msg->byte_count);
+	lane->job_received += msg->byte_count;
+	if (lane->job_received < lane->first.job_bytes) {
+		return WEFT_OK;
+	}
+	enum weft_status st = accept_job(lane);
+	if (st == WEFT_OK) {
+		describe_job(lane);
+	}
+	wf_admit_job_is_here(lane, peer, st);
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+	     const uint8_t *body)
+{
+	union {
+		struct wf_msg_job job;
+		struct wf_msg_steps have;
+		struct wf_msg_step step;
+		struct wf_msg_pull pull;
+		struct wf_msg_init init;
+	} msg;
+	enum weft_status st;
+	switch (head->type) {
+	case WF_MSG_JOB:
+		st = wf_msg_job_decode(head, body, &msg.job);
+		return st != WEFT_OK ? st : take_job(lane, peer, &msg.job);
+	case WF_MSG_INIT:
+		st = wf_msg_init_decode(head, body, &msg.init);
+		return st != WEFT_OK ? st : wf_round_init(lane, peer, &msg.init);
+	case WF_MSG_HAVE:
+		st = wf_msg_have_decode(head, body, &msg.have);
+		return st != WEFT_OK ? st : wf_round_have(lane, peer, &msg.have);
+	case WF_MSG_GRANT:
+		return handle_grant(peer, head, body);
+	case WF_MSG_STEP:
+		st = wf_msg_step_decode(head, body, &msg.step);
+		return st != WEFT_OK ? st : wf_round_step(lane, peer, &msg.step);
+	case WF_MSG_PULL:
+		st = wf_msg_pull_decode(head, body, &msg.pull);
+		return st != WEFT_OK ? st : wf_answer_pull(lane, peer, &msg.pull);
+	default:
+		return wf_fail(WEFT_PROTOCOL,
+			       "dense message of type %u, which a lane does not take", head->type);
+	}
+}
+
+static enum weft_status
+open_dense(struct wf_lane *lane)
+{
+	lane->own = wf_zalloc(lane->env, sizeof(struct wf_dense));
+	if (lane->own == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: %zu bytes", lane->opts.idx,
+			       sizeof(struct wf_dense));
+	}
+	return WEFT_OK;
+}
+
+static void
+close_dense(struct wf_lane *lane)
+{
+	wf_free(lane->env, lane->own, sizeof(struct wf_dense));
+	lane->own = NULL;
+}
+
+static enum weft_status
+job_opens(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	dense->peer = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*dense->peer));
+	dense->job_bytes = wf_zalloc_array(lane->env, 1, lane->first.job_bytes);
+	if (dense->peer == NULL || dense->job_bytes == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u trainers", lane->opts.idx,
+			       lane->peer_count);
+	}
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		lane->peer[i].own = &dense->peer[i];
+	}
+	return WEFT_OK;
+}
+
+static void
+release_peers(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	for (uint32_t i = 0; dense->peer != NULL && i < lane->peer_count; i++) {
+		struct wf_dense_peer *own = &dense->peer[i];
+		wf_free(lane->env, own->credit, lane->opts.slot_count * sizeof(*own->credit));
+		wf_free(lane->env, own->buffer, lane->opts.slot_count * sizeof(*own->buffer));
+		wf_free(lane->env, own->answer,
+			(dense->store.stored_count + 1u) * sizeof(*own->answer));
+	}
+	wf_free(lane->env, dense->peer, lane->peer_count * sizeof(*dense->peer));
+}
+
+static void
+release(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	uint64_t pushes = (uint64_t)dense->store.stored_count * lane->peer_count;
+	if (lane->transport != NULL && dense->inbox_added) {
+		wf_transport_region_remove(lane->transport, dense->inbox_region);
+	}
+	if (lane->transport != NULL && dense->store_added) {
+		wf_transport_region_remove(lane->transport, dense->store_region);
+	}
+	wf_free(lane->env, dense->push, (pushes + 1) * sizeof(*dense->push));
+	wf_free(lane->env, dense->round, (dense->store.stored_count + 1u) * sizeof(*dense->round));
+	wf_free(lane->env, dense->gradient, lane->peer_count * sizeof(*dense->gradient));
+	release_peers(lane);
+	if (dense->inbox.base != NULL) {
+		lane->env->ops->slab_close(lane->env, &dense->inbox);
+	}
+	wf_free(lane->env, dense->job_bytes, lane->first.job_bytes);
+	wf_store_fini(&dense->store);
+	wf_placement_fini(lane->env, &dense->placement);
+	wf_job_fini(lane->env, &dense->job);
+	*dense = (struct wf_dense){0};
+}
+
+static void
+path_ends(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_dense_peer *own = peer->own;
+	own->resume_next = UINT32_MAX;
+	own->slots_due = false;
+	own->init_due = false;
+	own->slots_granted = false;
+	own->have_values = false;
+	memset(own->have_state, 0, sizeof(own->have_state));
+	own->credit_count = 0;
+	own->pull_count = 0;
+	own->nack_due = false;
+	wf_answer_forget(peer);
+	if (lane->ready) {
+		wf_round_park_window(lane, peer);
+	}
+}
+
+static const char *
+owed(const struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	return dense->uninitialised > 0 ? "the initial values from trainer 0" : NULL;
+}
+
+static void
+gather(struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	struct wf_stats *stats = &lane->stats;
+	uint64_t used = 0;
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		used += dense->peer[i].held;
+	}
+	bool windows = lane->ready && dense->store.stored_count > 0;
+	uint64_t granted = windows ? (uint64_t)lane->peer_count * lane->opts.slot_count : 0;
+	wf_stats_set(stats, WF_LANE_SLOT_USED_COUNT, used);
+	wf_stats_set(stats, WF_LANE_SLOT_GRANTED_COUNT, granted);
+	wf_stats_set(stats, WF_LANE_SLOT_ALLOCATED_BYTES, granted * dense->slot_bytes);
+	wf_stats_set(stats, WF_LANE_PARK_USED_BYTES, wf_store_parked_bytes(&dense->store));
+}
+
+static void
+words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes)
+{
+	(void)snprintf(out, bytes, " slices_applied %" PRIu64,
+		       lane->report.now[WF_LANE_SLICE_APPLIED_COUNT] -
+			       then[WF_LANE_SLICE_APPLIED_COUNT]);
+}
+
+static void
+no_lines(struct wf_lane *lane, bool job_ends)
+{
+	(void)lane;
+	(void)job_ends;
+}
+
+const struct wf_lane_service wf_dense_service = {
+	.number = WF_SERVICE_DENSE,
+	.name = "dense",
+	.ports = "ports_num",
+	.open = open_dense,
+	.close = close_dense,
+	.job_opens = job_opens,
+	.release = release,
+	.path_begins = wf_answer_path_begins,
+	.path_ends = path_ends,
+	.message = take_message,
+	.put = wf_round_put,
+	.done = wf_round_done,
+	.opens_path = opens_path,
+	.flush = wf_answer_flush,
+	.is_missing = wf_round_is_missing,
+	.owed = owed,
+	.gather = gather,
+	.words = words,
+	.lines = no_lines,
+};

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service: what every lane does, and what the service on it does. A lane has one service from its
+ * making on: the dense one lives in this folder (dense.h), the sparse one in sparse/server.
+ *
+ * Of every lane:
+ * lane.c    the turn: events, deadlines, the end of a job
+ * admit.c   who may come in, coming back
+ * step.c    who takes part in a step, and who is waited for
+ * control.c GOODBYE, ABORT and REDUCE, heard and said
+ * reduce.c  the N-way reduce and the barrier (lane 0 of pserver 0)
+ * report.c  counters that are gathered, and the lines about them
+ *
+ * The service: descriptions of the job, messages of its number, PUTs, memory, and all that it
+ * sends. Thread: the lane's. */
+#pragma once
+
+#include "base/assert.h"
+#include "base/turn.h"
+#include "pserver/lane.h"
+#include "transport/rdma.h"
+#include "transport/transport.h"
+#include "wire/messages.h"
+
+#define WF_HELD_MAX 256 /* hellos that wait for the job's description */
+#define WF_EVENTS_PER_POLL 64
+#define WF_OPS_PER_POST 16
+
+struct wf_peer;
+
+/* How far a service has got with what it has to send to one peer. */
+enum wf_flush {
+	WF_FLUSH_DONE,
+	WF_FLUSH_LEFT, /* something waits, but not for the transport */
+	WF_FLUSH_FULL, /* the transport takes no more: try again after a DONE */
+};
+
+/* All mandatory but `work`. */
+struct wf_lane_service {
+	uint8_t number;    /* enum wf_service */
+	const char *name;  /* "dense" */
+	const char *ports; /* the option that counts its lanes: "ports_num" */
+
+	/* The lane is made: take lane->own. close: give it back; it may not be there. */
+	enum weft_status (*open)(struct wf_lane *lane);
+	void (*close)(struct wf_lane *lane);
+	/* Peers are there; the description follows, from whoever is `loading`, as messages of the
+	 * service's own. When it is complete, wf_admit_job_is_here. release: give back what the job
+	 * took, and what is half taken. */
+	enum weft_status (*job_opens)(struct wf_lane *lane);
+	void (*release)(struct wf_lane *lane);
+	/* The peer is UP and the job is ready: say what opens a path. */
+	void (*path_begins)(struct wf_lane *lane, struct wf_peer *peer);
+	/* DOWN: forget what belonged to the path. */
+	void (*path_ends)(struct wf_lane *lane, struct wf_peer *peer);
+
+	/* A failure is the peer's offence. */
+	enum weft_status (*message)(struct wf_lane *lane, struct wf_peer *peer,
+				    const struct wf_head *head, const uint8_t *body);
+	enum weft_status (*put)(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag,
+				const void *data);
+	/* A PUT with this cookie is DONE; 0 is no PUT. */
+	void (*done)(struct wf_lane *lane, uint64_t cookie);
+	/* May it be said by a peer that is GONE, on its way to say GOODBYE again? */
+	bool (*opens_path)(const struct wf_head *head);
+	/* Send what is due: flags and cursors become operations. */
+	enum wf_flush (*flush)(struct wf_lane *lane, struct wf_peer *peer);
+	/* Something to do beside events, a bounded piece of it; NULL: never. Whether there is more.
+	 */
+	bool (*work)(struct wf_lane *lane);
+
+	/* The step cannot end without something that the peer, who is not out of data, has not
+	 * said or pushed. */
+	bool (*is_missing)(const struct wf_lane *lane, const struct wf_peer *peer);
+	/* What trainer 0 owes before the first step; NULL: nothing. */
+	const char *(*owed)(const struct wf_lane *lane);
+
+	/* Bring the service's gauges up to date; its words in a line about what came since `then`,
+	 * with a blank before each; and lines of its own. */
+	void (*gather)(struct wf_lane *lane);
+	void (*words)(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes);
+	void (*lines)(struct wf_lane *lane, bool job_ends);
+};
+
+enum wf_peer_state {
+	WF_PEER_ABSENT, /* never seen */
+	WF_PEER_UP,
+	WF_PEER_LOST, /* has until lost_deadline_ns to come back */
+	WF_PEER_GONE, /* said GOODBYE */
+};
+
+/* One trainer as one lane sees it. */
+struct wf_peer {
+	struct wf_lane *lane;
+	void *own;   /* the service's */
+	bool listed; /* in lane->due */
+	struct wf_peer *due_next;
+	uint32_t trainer; /* id */
+	enum wf_peer_state state;
+	struct wf_hello hello;     /* of the newest connection */
+	struct wf_conn *conn;      /* UP or going DOWN; NULL: none */
+	struct wf_conn *successor; /* a newer connection, held until conn is DOWN; NULL: none */
+	struct wf_hello successor_hello;
+	bool closing; /* conn was told to disconnect */
+	uint64_t lost_deadline_ns;
+	uint64_t loading_deadline_ns; /* loading: the job has to be here by then */
+	bool offended;                /* it broke the protocol: it does not come in again */
+	char lost_why[WF_WHY_BYTES];
+
+	/* Steps. */
+	uint64_t step_next; /* what it has not said yet, from 1 */
+	bool out;           /* of data in out_pass */
+	uint32_t out_pass;
+
+	/* Path: forgotten at DOWN. */
+	bool loading; /* sends the job */
+	bool goodbye_due, abort_due, reduced_due;
+	bool left_in_order; /* GONE, and has heard that we know: it will not come back */
+
+	/* Reduce. */
+	uint64_t reduce_id; /* last request received */
+	uint64_t reduce_step;
+	double reduce_value[WF_REDUCE_MAX];
+};
+
+/* The step that the lane waits for. A trainer begins step k + 1 only when all its answers of step k
+ * are there, so one at a time is enough. */
+struct wf_step_sum {
+	uint64_t step;           /* from 1 */
+	uint64_t samples;        /* that trainers have said */
+	uint64_t samples_before; /* applied in earlier steps */
+	uint32_t heard;          /* trainers that said the step */
+	uint32_t out; /* trainers out of data in `pass`; counted from the first heard on */
+	uint32_t pass;
+	uint64_t since_ns; /* first heard */
+};
+
+struct wf_reduction {
+	uint64_t id; /* completed */
+	uint64_t step;
+	uint32_t count;
+	double value[WF_REDUCE_MAX];
+	uint32_t pending_count; /* values of the one under way */
+	uint32_t heard;         /* trainers that asked for it */
+	uint64_t since_ns;      /* its first request; 0: none is under way */
+};
+
+/* A connection whose hello is good, but whose job is still arriving from another trainer. */
+struct wf_held {
+	struct wf_conn *conn;
+	struct wf_hello hello;
+};
+
+/* What the stats lines compare with. */
+struct wf_report {
+	uint64_t next_ns;                    /* of the next line; WF_NEVER: none is due */
+	uint64_t job_ns;                     /* when the job began */
+	uint64_t period_ns;                  /* when the last line was written, or the job began */
+	bool job_said;                       /* the line about the whole job */
+	uint64_t job[WF_LANE_COUNTER_COUNT]; /* as they were then */
+	uint64_t period[WF_LANE_COUNTER_COUNT];
+	uint64_t now[WF_LANE_COUNTER_COUNT]; /* scratch */
+	struct wf_path_counts job_path[WF_PATHS_MAX], period_path[WF_PATHS_MAX];
+	struct wf_transport_info now_info;
+	struct wf_hist_view job_steps, period_steps, now_steps;
+};
+
+struct wf_lane {
+	struct wf_owner owner; /* who polls */
+	struct wf_env *env;
+	struct wf_lane_opts opts;
+	const struct wf_lane_service *service;
+	void *own;                          /* the service's */
+	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this lane */
+	struct wf_transport *transport;
+	uint16_t port;
+
+	enum wf_lane_job state; /* FINISHED and FAILED begin the end; `ended` completes it */
+	bool ended;             /* no connection is left */
+	struct wf_lane_cause cause;
+	uint64_t end_deadline_ns;   /* connections that are left by then are cut */
+	uint64_t start_ns;          /* when the first trainer came */
+	uint64_t start_deadline_ns; /* all trainers there by then */
+	/* Next look at deadlines, the end and reports. 0: in this turn, for a connection or the
+	 * job has changed. */
+	uint64_t tick_ns;
+	uint64_t now_ns;   /* of the last turn */
+	uint64_t event_ns; /* of the last turn with events */
+	bool looked;       /* in the last turn */
+	bool works;        /* the service has something to do beside events */
+	/* The service may be waiting for a DONE: no sleep without a look for one. True until the
+	 * service says better. */
+	bool awaits_done;
+
+	/* Job. */
+	bool have_first;
+	struct wf_hello first; /* of the first trainer admitted */
+	uint64_t job_received; /* bytes of the description, of first.job_bytes */
+	bool ready;            /* the description is here, and the memory is taken */
+
+	struct wf_peer *peer; /* [peer_count] */
+	uint32_t peer_count;  /* trainers of the job; 0: no job */
+	uint32_t gone_count;  /* of them, who said GOODBYE */
+	struct wf_peer *due;  /* list of those to whom something is to be sent: wf_peer_due */
+	struct wf_step_sum sum;
+	bool has_steps; /* trainers say steps here */
+	struct wf_reduction reduction;
+
+	struct wf_held held[WF_HELD_MAX]; /* incoming, not answered until the job is known */
+	uint32_t held_count;
+
+	uint64_t waiting_log_ns; /* next "waits for" line */
+	uint64_t waiting_log_period_ns;
+	bool numerics_said;
+	uint64_t strangers_look_ns; /* next look at the transport's counters */
+	uint64_t strangers_said;
+	struct wf_stats stats;
+	struct wf_turn turn;
+	struct wf_hist step_time;
+	struct wf_report report;
+	struct wf_event event[WF_EVENTS_PER_POLL];
+	struct wf_msg msg; /* scratch of one encode, like the rest */
+	struct wf_msg_reduce reduced;
+};
+
+/* lane.c */
+/* Take one connection down for what it sent; the recorded failure says why. */
+void wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer);
+void wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step, const char *format,
+		  ...) __attribute__((format(printf, 4, 5)));
+/* "trainer 1 (host nodea, pid 12)" */
+void wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes);
+/* Something is to be sent: the next turn does. */
+static inline void
+wf_peer_due(struct wf_peer *peer)
+{
+	if (!peer->listed) {
+		peer->listed = true;
+		peer->due_next = peer->lane->due;
+		peer->lane->due = peer;
+	}
+}
+
+/* admit.c */
+void wf_admit_up(struct wf_lane *lane, const struct wf_event *event);
+void wf_admit_down(struct wf_lane *lane, const struct wf_event *event);
+/* `peer` has sent the whole description, and `st` is what came of it: the job runs, or ends. */
+void wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_status st);
+void wf_admit_release_job(struct wf_lane *lane);
+struct wf_peer *wf_admit_peer_of(struct wf_lane *lane, const struct wf_conn *conn);
+
+/* step.c */
+/* What a trainer says of a step: STEP, or PUSH. */
+struct wf_step_said {
+	const char *message; /* its name */
+	uint64_t step;
+	uint64_t epoch;
+	uint64_t samples;
+	uint32_t pass;
+	bool out; /* of data */
+};
+
+enum wf_step_news {
+	WF_STEP_AGAIN, /* heard before: said again, after a reconnect */
+	WF_STEP_NEW,
+	WF_STEP_BACK, /* new, and the trainer was out of data in the last pass */
+};
+
+/* May the peer say it now? WEFT_PROTOCOL: no. */
+enum weft_status wf_step_check(const struct wf_lane *lane, const struct wf_peer *peer,
+			       const struct wf_step_said *said,
+			       enum wf_step_news *out) WEFT_MUST_CHECK;
+/* The peer has said it: count. */
+enum weft_status wf_step_take(struct wf_lane *lane, struct wf_peer *peer,
+			      const struct wf_step_said *said,
+			      enum wf_step_news *out) WEFT_MUST_CHECK;
+/* All of the step is applied. */
+void wf_step_is_done(struct wf_lane *lane, uint64_t applied_ns);
+bool wf_step_is_out(const struct wf_lane *lane, const struct wf_peer *peer);
+/* Somebody else has begun the step, which cannot end without what `peer` has not pushed. */
+bool wf_step_others_need(const struct wf_lane *lane, const struct wf_peer *peer);
+/* Since when the lane has waited for trainers; 0: it waits for nobody. */
+uint64_t wf_step_waits_since(const struct wf_lane *lane);
+/* For whom, e.g. "step 7 waits for trainer 1, 3". */
+void wf_step_waits_for(const struct wf_lane *lane, char *out, size_t bytes);
+
+/* control.c */
+enum weft_status wf_control_take(struct wf_lane *lane, struct wf_peer *peer,
+				 const struct wf_event *event) WEFT_MUST_CHECK;
+/* Send whatever is due, the service's too. Returns whether something is left. */
+bool wf_control_flush(struct wf_lane *lane, struct wf_peer *peer);
+/* False: the transport takes no more. */
+bool wf_control_send(struct wf_peer *peer, const struct wf_msg *msg);
+
+/* report.c */
+void wf_report_init(struct wf_lane *lane);
+/* Bring the counters up to date that the transport and the service keep; `info`: what it said. */
+void wf_report_gather(struct wf_lane *lane, struct wf_transport_info *info);
+/* From here on counts what the lines about the job say. */
+void wf_report_job_begins(struct wf_lane *lane);
+void wf_report_job_ends(struct wf_lane *lane);
+/* The line that is due at report.next_ns. */
+void wf_report_period(struct wf_lane *lane, uint64_t now);
+
+/* reduce.c */
+enum weft_status wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer,
+				const struct wf_msg_reduce *msg) WEFT_MUST_CHECK;
+void wf_reduce_encode(struct wf_lane *lane, struct wf_msg *out);

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session: what a session asks of its tables: memory, start, the end of a step, the end.
+ * Thread: the owner's, but for waiting_since and describe_wait: the core's. */
+#include "sparse/client/session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/pin.h"
+#include "wire/partition.h"
+
+size_t
+wf_client_front_bytes(const struct wf_table_desc *desc)
+{
+	size_t scores = wf_table_has_scores(desc) ? 2 * sizeof(float) : 0;
+	return desc->dim * sizeof(float) + scores;
+}
+
+uint64_t
+wf_client_aligned(uint64_t bytes)
+{
+	return (bytes + WF_BATCH_ALIGN - 1) / WF_BATCH_ALIGN * WF_BATCH_ALIGN;
+}
+
+/* Bytes of rows of one batch. */
+static uint64_t
+rows_bytes(const struct weft_table *table)
+{
+	const struct wf_table_desc *desc = &table->client->desc[table->idx];
+	return wf_client_aligned((uint64_t)table->keys_max * desc->dim * sizeof(float));
+}
+
+/* Bytes that one batch sends, at most: each part may leave a gap behind it, and parts are long
+ * enough for that to be little. wf_batch_send_bytes of any slot from WF_CLIENT_SLOT_MIN on. */
+static uint64_t
+send_bytes(const struct weft_table *table)
+{
+	const struct wf_table_desc *desc = &table->client->desc[table->idx];
+	uint64_t row = wf_client_front_bytes(desc) + WF_KEY_BYTES;
+	uint64_t part_rows = WF_CLIENT_SLOT_MIN > row ? WF_CLIENT_SLOT_MIN / row : 1;
+	uint64_t lanes = table->client->lane_count;
+	lanes = lanes < WF_PARTITION_COUNT ? lanes : WF_PARTITION_COUNT;
+	uint64_t parts = table->keys_max / part_rows + lanes;
+	return wf_client_aligned(table->keys_max * row + parts * (WF_BATCH_ALIGN - 1));
+}
+
+static void
+release_slabs(struct wf_client *client)
+{
+	struct wf_env *env = client->session->env;
+	if (client->rows.base != NULL) {
+		env->ops->slab_close(env, &client->rows);
+	}
+	if (client->send.base != NULL) {
+		env->ops->slab_close(env, &client->send);
+	}
+	client->rows = (struct wf_slab){0};
+	client->send = (struct wf_slab){0};
+}
+
+static enum weft_status
+take_slabs(struct wf_client *client)
+{
+	struct wf_env *env = client->session->env;
+	uint64_t rows = 0;
+	uint64_t send = 0;
+	for (uint32_t i = 0; i < client->table_count; i++) {
+		rows += WF_CLIENT_BATCHES * rows_bytes(client->table[i]);
+		send += WF_CLIENT_BATCHES * send_bytes(client->table[i]);
+	}
+	int node = wf_pin_place_of(client->session->progress.pin, 0).numa_node;
+	enum weft_status st = env->ops->slab_open(env, rows, node, &client->rows);
+	return st != WEFT_OK ? st : env->ops->slab_open(env, send, node, &client->send);
+}
+
+/* Each batch gets its share of both slabs. */
+static void
+deal_slabs(struct wf_client *client)
+{
+	uint64_t rows_at = 0;
+	uint64_t send_at = 0;
+	for (uint32_t i = 0; i < client->table_count * WF_CLIENT_BATCHES; i++) {
+		struct weft_rows *rows = wf_client_rows(client, i);
+		rows->idx = i;
+		rows->table = client->table[i / WF_CLIENT_BATCHES];
+		rows->values_at = rows_at;
+		rows->values = (float *)((char *)client->rows.base + rows_at);
+		rows->send = (uint8_t *)client->send.base + send_at;
+		rows_at += rows_bytes(rows->table);
+		send_at += send_bytes(rows->table);
+	}
+}
+
+static enum weft_status
+seal(struct weft_session *session)
+{
+	struct wf_client *client = wf_client_of(session);
+	const struct wf_tables tables = {
+		.grad_reduce = session->core.job.grad_reduce,
+		.nonfinite = session->core.job.nonfinite,
+		.mode = (uint8_t)session->core.opts.sparse_mode,
+		.staleness = session->core.opts.sparse_staleness,
+		.discard_ratio = session->core.opts.sparse_discard_ratio,
+		.table_count = client->table_count,
+		.table = client->desc,
+	};
+	enum weft_status st = wf_tables_check(&tables);
+	if (st == WEFT_OK) {
+		st = take_slabs(client);
+	}
+	if (st != WEFT_OK) {
+		release_slabs(client);
+		return st;
+	}
+	client->digest = wf_tables_digest(&tables);
+	client->tables_bytes = wf_tables_bytes(&tables);
+	deal_slabs(client);
+	return WEFT_OK;
+}
+
+static enum weft_status
+open_links(struct wf_client *client)
+{
+	struct wf_core *core = client->core;
+	uint32_t first = core->link_count - client->lane_count;
+	client->link = wf_zalloc_array(core->env, client->lane_count, sizeof(*client->link));
+	if (client->link == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: no memory for %u sparse lanes",
+			       client->lane_count);
+	}
+	for (uint32_t l = 0; l < client->lane_count; l++) {
+		struct wf_client_link *cl = &client->link[l];
+		uint32_t wishes = client->table_count * WF_CLIENT_BATCHES;
+		cl->client = client;
+		cl->link = &core->link[first + l];
+		cl->lane = l;
+		cl->link->peer = cl;
+		cl->wish = wf_zalloc_array(core->env, wishes, sizeof(*cl->wish));
+		if (cl->wish == NULL) {
+			return wf_fail(WEFT_NOMEM, "session: no memory for %u batches", wishes);
+		}
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+add_region(struct wf_client *client, const struct wf_slab *slab, uint32_t *out)
+{
+	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
+	return wf_transport_region_add(client->core->transport, &region, out);
+}
+
+static enum weft_status
+open_client(struct weft_session *session)
+{
+	struct wf_client *client = wf_client_of(session);
+	enum weft_status st = open_links(client);
+	if (st == WEFT_OK) {
+		st = add_region(client, &client->rows, &client->rows_region);
+	}
+	if (st == WEFT_OK) {
+		st = add_region(client, &client->send, &client->send_region);
+	}
+	client->slot_bytes = UINT64_MAX;
+	client->held_bytes = UINT64_MAX;
+	atomic_store_explicit(&client->up_busy, 1, memory_order_relaxed); /* B1 */
+	return st;
+}
+
+/* Batches are cut to the lanes' slots, which are known now. */
+static enum weft_status
+take_batches(struct wf_client *client)
+{
+	for (uint32_t i = 0; i < client->table_count * WF_CLIENT_BATCHES; i++) {
+		struct weft_rows *rows = wf_client_rows(client, i);
+		const struct wf_table_desc *desc = &client->desc[rows->table->idx];
+		const struct wf_batch_opts opts = {
+			.dim = desc->dim,
+			.vocabulary = desc->vocabulary,
+			.lane_count = client->lane_count,
+			.keys_max = rows->table->keys_max,
+			.part_bytes_max = client->slot_bytes,
+			.has_scores = wf_table_has_scores(desc),
+			.may_delta = rows->table->may_delta,
+		};
+		enum weft_status st = wf_batch_create(client->session->env, &opts, &rows->batch);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		WF_ASSERT(wf_batch_send_bytes(rows->batch) <= send_bytes(rows->table));
+		WF_ASSERT(wf_batch_rows_bytes(rows->batch) <= rows_bytes(rows->table));
+	}
+	return WEFT_OK;
+}
+
+/* Whether all batches, both ways, can be more than a lane keeps of a trainer. */
+static bool
+may_run_out(const struct wf_client *client)
+{
+	uint64_t pulls = 0;
+	uint64_t push = 0;
+	for (uint32_t i = 0; i < client->table_count; i++) {
+		uint64_t keys = client->table[i]->keys_max;
+		pulls += WF_CLIENT_BATCHES * 2 * (keys * WF_KEY_BYTES + 4096);
+		push += 2 * send_bytes(client->table[i]);
+	}
+	return pulls > client->held_bytes || push > client->held_bytes;
+}
+
+static enum weft_status
+start(struct weft_session *session)
+{
+	struct wf_client *client = wf_client_of(session);
+	enum weft_status st = wf_progress_wait_clear(session, &client->up_busy);
+	if (st == WEFT_OK) {
+		st = take_batches(client);
+	}
+	client->tight = may_run_out(client);
+	return st;
+}
+
+/* Batches that were pushed are the caller's no more. */
+static void
+give_back_pushed(struct wf_client *client)
+{
+	for (uint32_t i = 0; i < client->table_count && client->pushed_count > 0; i++) {
+		struct weft_rows *rows = client->pushed[i];
+		if (rows != NULL) {
+			rows->state = WF_ROWS_FREE;
+			client->pushed[i] = NULL;
+			client->pushed_count--;
+		}
+	}
+	WF_ASSERT(client->pushed_count == 0);
+}
+
+static bool
+is_busy(const struct weft_session *session)
+{
+	const struct wf_client *client = wf_client_of(session);
+	return atomic_load_explicit(&client->step_busy, memory_order_acquire) != 0; /* B1 */
+}
+
+static bool
+is_open(const struct weft_session *session)
+{
+	return session->begun && wf_client_of(session)->handed_in != session->step;
+}
+
+enum weft_status
+wf_client_hand_in(struct weft_session *session)
+{
+	struct wf_client *client = wf_client_of(session);
+	if (!is_open(session)) {
+		if (!is_busy(session)) {
+			give_back_pushed(client);
+		}
+		return WEFT_OK;
+	}
+	enum weft_status st = wf_session_failure(session);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	client->handed_in = session->step;
+	atomic_store_explicit(&client->step_busy, 1, memory_order_relaxed); /* B1 */
+	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_SERVICE,
+							  .section = WF_CLIENT_PUSH,
+							  .a = session->step});
+	return WEFT_OK;
+}
+
+static enum weft_status
+wait_applied(struct weft_session *session)
+{
+	struct wf_client *client = wf_client_of(session);
+	enum weft_status st = wf_progress_wait_clear(session, &client->step_busy);
+	if (st == WEFT_OK && !is_open(session)) {
+		give_back_pushed(client);
+	}
+	return st;
+}
+
+static enum weft_status
+finished(const struct weft_session *session)
+{
+	if (is_open(session) || is_busy(session)) {
+		return wf_fail(WEFT_INVALID, "tables were not %s in step %" PRIu64,
+			       is_busy(session) ? "waited for" : "pushed", session->step);
+	}
+	return WEFT_OK;
+}
+
+/* Answers that come after GOODBYE would find nobody. */
+static void
+drain(struct weft_session *session)
+{
+	struct wf_client *client = wf_client_of(session);
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = 0; i < client->table_count * WF_CLIENT_BATCHES && st == WEFT_OK; i++) {
+		st = wf_progress_wait_clear(session, &wf_client_rows(client, i)->busy);
+	}
+}
+
+static void
+free_link(struct wf_client_link *cl)
+{
+	struct wf_client *client = cl->client;
+	if (client == NULL) {
+		return;
+	}
+	size_t wishes = (size_t)client->table_count * WF_CLIENT_BATCHES;
+	wf_free(client->session->env, cl->wish, wishes * sizeof(*cl->wish));
+	wf_client_link_free_buffers(cl);
+}
+
+static void
+free_table(struct weft_table *table)
+{
+	struct wf_client *client = table->client;
+	struct wf_env *env = client->session->env;
+	for (uint32_t i = 0; i < WF_CLIENT_BATCHES; i++) {
+		wf_batch_destroy(table->rows[i].batch);
+	}
+	wf_free(env, table->share, client->lane_count * sizeof(*table->share));
+	wf_free(env, table, sizeof(*table));
+}
+
+static void
+close_client(struct weft_session *session)
+{
+	struct wf_client *client = wf_client_of(session);
+	struct wf_env *env = session->env;
+	for (uint32_t l = 0; client->link != NULL && l < client->lane_count; l++) {
+		free_link(&client->link[l]);
+	}
+	wf_free(env, client->link, client->lane_count * sizeof(*client->link));
+	for (uint32_t i = 0; i < client->table_count; i++) {
+		free_table(client->table[i]);
+	}
+	release_slabs(client);
+	wf_free(env, client->table, client->table_capacity * sizeof(struct weft_table *));
+	wf_free(env, client->desc, client->table_capacity * sizeof(*client->desc));
+	wf_free(env, client->pushed, client->table_capacity * sizeof(struct weft_rows *));
+	wf_free(env, client, sizeof(*client));
+	session->core.service = NULL;
+	session->core.service_state = NULL;
+}
+
+static unsigned
+commands_max(const struct weft_session *session)
+{
+	return wf_client_of(session)->table_count * WF_CLIENT_BATCHES + 2;
+}
+
+/* The owner goes on. */
+static void
+all_up(struct wf_core *core)
+{
+	struct wf_client *client = core->service_state;
+	client->started = true;
+	atomic_store_explicit(&client->up_busy, 0, memory_order_seq_cst); /* B1, W1 */
+}
+
+/* A pull of a step that is not handed in waits for its own trainer, and that is no wait. */
+static uint64_t
+waiting_since(const struct wf_core *core)
+{
+	const struct wf_client *client = core->service_state;
+	bool held = core->opts.sparse_mode == WEFT_SPARSE_SYNC && client->pull_step == core->step &&
+		    client->push_step < core->step;
+	if (client->push_lanes > 0 || (client->pulls_busy > 0 && !held)) {
+		return client->since_ns;
+	}
+	return 0;
+}
+
+static bool
+describe_wait(const struct wf_core *core, char *out, size_t bytes)
+{
+	const struct wf_client *client = core->service_state;
+	if (waiting_since(core) == 0) {
+		return false;
+	}
+	bool alone = core->job.trainer_count == 1;
+	for (uint32_t l = 0; l < client->lane_count && client->push_lanes > 0; l++) {
+		const struct wf_client_link *cl = &client->link[l];
+		if (cl->push_waits) {
+			(void)snprintf(out, bytes,
+				       "step %" PRIu64 ", tables: pserver %u sparse lane %u has "
+				       "not applied it yet%s",
+				       client->push_step, cl->link->pserver_idx, cl->link->lane_idx,
+				       alone ? "" : ", another trainer may not have done its part");
+			return true;
+		}
+	}
+	(void)snprintf(out, bytes, "step %" PRIu64 ", tables: rows of %u batches are not there yet",
+		       client->pull_step, client->pulls_busy);
+	return true;
+}
+
+const struct wf_service_ops wf_client_service = {
+	.name = "sparse",
+	.link = &wf_client_link_ops,
+	.seal = seal,
+	.open = open_client,
+	.start = start,
+	.hand_in = wf_client_hand_in,
+	.wait = wait_applied,
+	.is_busy = is_busy,
+	.finished = finished,
+	.drain = drain,
+	.close = close_client,
+	.commands_max = commands_max,
+	.all_up = all_up,
+	.command = wf_client_command_run,
+	.waiting_since = waiting_since,
+	.describe_wait = describe_wait,
+	.report = wf_client_report,
+};

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session: the tables of a session: what weft/sparse.h hands out, and how batches travel. The
+ * protocol: sparse/README.md, "Exchange".
+ *
+ * table.c  settings, weft_table_add; rows.c  a batch: pull, wait, push; session.c  what the session
+ * asks for (trainer/service.h); session_link.c  greeting and messages of a link; session_flow.c
+ * pulls, pushes and answers on it; session_stats.c  counters and what follows from them.
+ * Thread: as each struct says: the owner's, or the core's (whoever drives progress). Commands pass
+ * what one leaves to the other; `busy`, `step_busy` and `up_busy` pass it back (B1 and W1 of
+ * trainer/README.md). */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "sparse/client/batch.h"
+#include "sparse/server/hot.h"
+#include "trainer/session.h"
+#include "weft/sparse.h"
+#include "wire/sparse_messages.h"
+#include "wire/tables.h"
+
+#define WF_CLIENT_BATCHES 2u     /* of a table: one computes, one is on its way */
+#define WF_CLIENT_REQUESTS 8u    /* pulls of a lane that are unanswered */
+#define WF_CLIENT_SLOT_MIN 1024u /* bytes of a slot; the send buffers are sized for it */
+
+struct wf_client;
+
+/* A batch, from pull to free, or to the wait of its step. */
+enum wf_rows_state {
+	WF_ROWS_FREE,
+	WF_ROWS_PULLED,
+	WF_ROWS_PUSHED,
+	WF_ROWS_ABANDONED, /* freed by the caller while the answers are under way */
+};
+
+struct weft_rows {
+	/* Fixed at start. */
+	struct weft_table *table;
+	uint32_t idx; /* table's x WF_CLIENT_BATCHES + which */
+	struct wf_batch *batch;
+	float *values;
+	uint8_t *send;
+	uint64_t values_at; /* bytes in the slab of rows */
+
+	/* Owner's; the core reads view, wants and flags while busy, and of what is handed in. */
+	enum wf_rows_state state;
+	struct wf_batch_view view;
+	uint64_t wants; /* rows as of this step */
+	unsigned flags; /* enum weft_rows_flag */
+
+	_Atomic uint32_t busy; /* shared: as wf_core_tensor.busy */
+	/* Core's while busy. */
+	uint32_t unanswered;     /* parts */
+	uint32_t in_flight;      /* PUTs of keys that are not DONE */
+	enum weft_status status; /* OK, or the first refusal of a lane; owner's when not busy */
+	char reason[WF_REASON_BYTES];
+};
+
+/* Counters of a table's share on one lane. One writer, the owner; relaxed, for they publish
+ * nothing. */
+enum wf_share {
+	WF_SHARE_ROWS_PULLED,
+	WF_SHARE_ROWS_PUSHED,
+	WF_SHARE_KEY_BYTES,
+	WF_SHARE_ROW_BYTES,
+	WF_SHARE_GRAD_BYTES,
+	WF_SHARE_COUNT,
+};
+
+struct wf_lane_share {
+	_Atomic uint64_t count[WF_SHARE_COUNT];
+};
+
+struct weft_table {
+	struct wf_client *client;
+	uint32_t idx;
+	uint32_t keys_max;
+	bool may_delta;
+	struct weft_rows rows[WF_CLIENT_BATCHES];
+
+	/* Owner's. */
+	uint64_t pushed_step;
+	uint64_t batches_pulled, batches_pushed, keys_pulled, keys_pushed;
+	struct wf_hot hot;
+	struct wf_lane_share *share; /* [lane_count] */
+	/* Shared, for the stats lines: relaxed. */
+	_Atomic int64_t zipf_milli; /* exponent x 1,000; -1,000: nobody can tell yet */
+	_Atomic uint64_t hottest_key, hottest_times;
+};
+
+/* A part of a message under way: of a pull, until it is answered. */
+struct wf_part_ref {
+	struct weft_rows *rows;
+	uint32_t part;   /* of its view */
+	uint32_t buffer; /* slot of the lane that it lies in; WF_NO_BUFFER */
+	bool sent, answered;
+};
+
+/* A PULL that is not answered. Core's. */
+struct wf_pull_request {
+	bool open;
+	bool begun;    /* on this path */
+	bool refused;  /* by NACK: closed when the last of its PUTs has left */
+	bool repeated; /* asked again on another path: may come of a later step */
+	uint64_t id;
+	uint64_t step;
+	unsigned flags;
+	uint32_t part_count, unanswered;
+	struct wf_part_ref part[WF_SPARSE_PARTS_MAX];
+};
+
+/* Rows of which parts of a lane are still to be asked for. */
+struct wf_pull_wish {
+	struct weft_rows *rows;
+	uint32_t next, end; /* parts */
+};
+
+enum wf_sending {
+	WF_SENDING_NOTHING,
+	WF_SENDING_PULL,
+	WF_SENDING_PUSH,
+};
+
+/* One sparse lane. Core's. */
+struct wf_client_link {
+	struct wf_client *client;
+	struct wf_link *link;
+	uint32_t lane; /* over all pservers */
+
+	/* Path: forgotten at DOWN. */
+	uint32_t tables_sent;
+	bool have_slots;
+	struct wf_grant_key slots_key, rows_key;
+	uint32_t slot_count;
+	bool granted, told, have_due;
+	uint32_t *buffer_free; /* [slot_capacity] stack */
+	uint32_t buffer_free_count;
+	struct wf_part_ref **buffer_part; /* [slot_capacity] who lies in it; NULL: free */
+	uint32_t slot_capacity;
+
+	/* The message that is being sent, with its PUTs: nothing else is, meanwhile. */
+	enum wf_sending sending;
+	bool head_sent;
+	bool starved; /* it waits for a slot, and was counted for it */
+	uint32_t put_next, put_count;
+	struct wf_pull_request *sent_request; /* PULL */
+	struct wf_part_ref push_part[WF_SPARSE_PARTS_MAX];
+	struct wf_part_ref push_mark;    /* lies in the buffers of a push, */
+	struct wf_part_ref refused_mark; /* and of a pull that was refused */
+	bool push_is_last;
+
+	struct wf_pull_request request[WF_CLIENT_REQUESTS];
+	uint64_t request_id;       /* last given */
+	struct wf_pull_wish *wish; /* [wish_capacity] ring */
+	uint32_t wish_first, wish_count;
+
+	/* The push of client->push_step. */
+	bool push_left;                 /* not all of its messages have been begun */
+	bool push_waits;                /* APPLIED is to come */
+	bool push_said;                 /* some of it was sent, on some path */
+	uint32_t push_table, push_next; /* where the next message begins: table, part of the lane */
+	uint64_t applied;               /* last APPLIED heard; 0: none */
+};
+
+struct wf_client_counts {
+	_Atomic uint64_t steps_applied, rows_updated, pushes_lost, grads_nonfinite;
+	_Atomic uint64_t waits_slot, pulls_repeated, pushes_repeated;
+};
+
+struct wf_client {
+	struct weft_session *session;
+	struct wf_core *core;
+	uint32_t table_count, table_capacity;
+	struct weft_table **table;  /* [table_capacity] */
+	struct wf_table_desc *desc; /* [table_capacity] */
+	uint64_t digest, tables_bytes;
+	uint32_t lane_count; /* over all pservers */
+	struct wf_slab rows, send;
+	uint32_t rows_region, send_region;
+	struct wf_client_link *link;     /* [lane_count] */
+	uint64_t slot_bytes, held_bytes; /* the least of all lanes; core's until up_busy is 0 */
+	bool started;
+
+	/* Owner's; the core reads pushed while step_busy. */
+	uint64_t handed_in; /* last step */
+	uint32_t pushed_count;
+	struct weft_rows **pushed; /* [table_count] in the step begun last; NULL: nothing */
+	bool tight;                /* what lanes keep of a trainer may run out: it is looked at */
+	bool warned;
+
+	_Atomic uint32_t up_busy;   /* shared: a lane is not there yet */
+	_Atomic uint32_t step_busy; /* shared: handed in, not applied everywhere */
+	/* Core's. */
+	uint64_t push_step;                /* last one handed in */
+	uint32_t push_lanes;               /* that have not applied it */
+	uint32_t push_in_flight;           /* PUTs of it that are not DONE */
+	uint32_t pulls_busy;               /* rows */
+	uint64_t pull_step;                /* the highest that such rows wait for */
+	uint64_t since_ns;                 /* when what is waited for was asked */
+	struct wf_client_counts counts;    /* one writer, the core; relaxed: they publish nothing */
+	uint64_t reported[WF_SHARE_COUNT]; /* by the last stats line */
+
+	struct wf_sparse_push push_msg; /* scratch of one encode */
+	struct wf_sparse_pull pull_msg;
+	struct wf_msg_credit credit;
+};
+
+enum wf_client_command {
+	WF_CLIENT_PULL, /* tensor: rows->idx */
+	WF_CLIENT_PUSH, /* a: step */
+};
+
+static inline struct wf_client *
+wf_client_of(const struct weft_session *session)
+{
+	return session->core.service_state;
+}
+
+static inline struct weft_rows *
+wf_client_rows(const struct wf_client *client, uint32_t idx)
+{
+	return &client->table[idx / WF_CLIENT_BATCHES]->rows[idx % WF_CLIENT_BATCHES];
+}
+
+/* Single-writer counters. */
+static inline void
+wf_count(_Atomic uint64_t *counter, uint64_t amount)
+{
+	uint64_t was = atomic_load_explicit(counter, memory_order_relaxed);
+	atomic_store_explicit(counter, was + amount, memory_order_relaxed);
+}
+
+static inline uint64_t
+wf_counted(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* session.c */
+extern const struct wf_service_ops wf_client_service;
+enum weft_status wf_client_hand_in(struct weft_session *session) WEFT_MUST_CHECK;
+/* Bytes before the keys of a row in a slot: its gradient and, with scores, show and click. */
+size_t wf_client_front_bytes(const struct wf_table_desc *desc);
+/* Rounded up to WF_BATCH_ALIGN. */
+uint64_t wf_client_aligned(uint64_t bytes);
+
+/* session_link.c */
+extern const struct wf_link_ops wf_client_link_ops;
+void wf_client_link_free_buffers(struct wf_client_link *cl);
+
+/* session_flow.c */
+void wf_client_command_run(struct wf_core *core, const struct wf_command *command);
+bool wf_client_flow_flush(struct wf_client_link *cl); /* as wf_link_ops.flush */
+enum weft_status wf_client_answer(struct wf_link *link, uint32_t tag) WEFT_MUST_CHECK;
+void wf_client_done(struct wf_link *link, uint32_t what);
+enum weft_status wf_client_credit(struct wf_client_link *cl,
+				  const struct wf_msg_credit *msg) WEFT_MUST_CHECK;
+enum weft_status wf_client_applied(struct wf_client_link *cl,
+				   const struct wf_sparse_applied *msg) WEFT_MUST_CHECK;
+enum weft_status wf_client_refused(struct wf_client_link *cl,
+				   const struct wf_sparse_nack *msg) WEFT_MUST_CHECK;
+enum weft_status wf_client_resume(struct wf_client_link *cl,
+				  const struct wf_sparse_resume *msg) WEFT_MUST_CHECK;
+void wf_client_flow_forget(struct wf_client_link *cl);
+
+/* session_stats.c */
+void wf_client_count_pull(struct weft_rows *rows, const uint64_t *key);
+void wf_client_count_push(struct weft_rows *rows);
+void wf_client_report(struct wf_core *core, bool whole, char *out, size_t bytes);

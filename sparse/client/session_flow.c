@@ -1,0 +1,728 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_flow: pulls, pushes and answers on the links to sparse lanes. Thread: the core's.
+ *
+ * A message and its PUTs leave together, nothing in between; they may wait for slots, which come
+ * back by CREDIT, by answers and by APPLIED. Pushes go before pulls. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "sparse/client/session.h"
+
+#define COOKIE_PUSH (1u << 31) /* else: rows of the pull */
+
+static void
+set_due(struct wf_client_link *cl)
+{
+	wf_link_due(cl->link);
+}
+
+/* What waits now was asked for now. */
+static void
+touch(struct wf_client *client)
+{
+	client->since_ns = wf_now_ns(client->core->env);
+}
+
+/* The end of what the owner waits for. */
+
+static void
+finish_rows(struct wf_client *client, struct weft_rows *rows)
+{
+	if (rows->unanswered > 0 || rows->in_flight > 0) {
+		return;
+	}
+	WF_ASSERT(client->pulls_busy > 0);
+	client->pulls_busy--;
+	atomic_store_explicit(&rows->busy, 0, memory_order_seq_cst); /* B1, W1 */
+}
+
+static void
+finish_step(struct wf_client *client)
+{
+	if (client->push_lanes > 0 || client->push_in_flight > 0) {
+		return;
+	}
+	wf_count(&client->counts.steps_applied, 1);
+	touch(client); /* from now on pulls of this step are waited for */
+	atomic_store_explicit(&client->step_busy, 0, memory_order_seq_cst); /* B1, W1 */
+}
+
+/* Commands. */
+
+static void
+wish(struct wf_client_link *cl, struct weft_rows *rows)
+{
+	uint32_t first = rows->view.lane_part[cl->lane];
+	uint32_t end = rows->view.lane_part[cl->lane + 1];
+	uint32_t capacity = cl->client->table_count * WF_CLIENT_BATCHES;
+	if (first == end) {
+		return;
+	}
+	WF_ASSERT(cl->wish_count < capacity);
+	cl->wish[(cl->wish_first + cl->wish_count) % capacity] =
+		(struct wf_pull_wish){.rows = rows, .next = first, .end = end};
+	cl->wish_count++;
+	rows->unanswered += end - first;
+	set_due(cl);
+}
+
+static void
+begin_pull(struct wf_client *client, struct weft_rows *rows)
+{
+	WF_ASSERT(rows->unanswered == 0 && rows->in_flight == 0);
+	rows->status = WEFT_OK;
+	if (client->pulls_busy++ == 0 || rows->wants > client->pull_step) {
+		client->pull_step = rows->wants;
+	}
+	touch(client);
+	for (uint32_t l = 0; l < client->lane_count; l++) {
+		wish(&client->link[l], rows);
+	}
+	WF_ASSERT(rows->unanswered > 0);
+}
+
+static void
+begin_push(struct wf_client *client, uint64_t step)
+{
+	WF_ASSERT(client->push_lanes == 0 && client->push_in_flight == 0);
+	client->push_step = step;
+	client->push_lanes = client->lane_count;
+	touch(client);
+	for (uint32_t l = 0; l < client->lane_count; l++) {
+		struct wf_client_link *cl = &client->link[l];
+		cl->push_left = true;
+		cl->push_waits = true;
+		cl->push_said = false;
+		cl->push_table = 0;
+		cl->push_next = 0;
+		set_due(cl);
+	}
+}
+
+void
+wf_client_command_run(struct wf_core *core, const struct wf_command *command)
+{
+	struct wf_client *client = core->service_state;
+	switch ((enum wf_client_command)command->section) {
+	case WF_CLIENT_PULL:
+		begin_pull(client, wf_client_rows(client, command->tensor));
+		break;
+	case WF_CLIENT_PUSH:
+		begin_push(client, command->a);
+		break;
+	}
+}
+
+/* Slots. */
+
+static void
+free_buffer(struct wf_client_link *cl, uint32_t buffer)
+{
+	WF_ASSERT(cl->buffer_free_count < cl->slot_count);
+	cl->buffer_part[buffer] = NULL;
+	cl->starved = false;
+	cl->buffer_free[cl->buffer_free_count++] = buffer;
+}
+
+static void
+free_part_buffer(struct wf_client_link *cl, struct wf_part_ref *part)
+{
+	if (part->buffer != WF_NO_BUFFER) {
+		free_buffer(cl, part->buffer);
+		part->buffer = WF_NO_BUFFER;
+	}
+}
+
+enum weft_status
+wf_client_credit(struct wf_client_link *cl, const struct wf_msg_credit *msg)
+{
+	for (uint32_t i = 0; i < msg->count; i++) {
+		uint32_t buffer = msg->buffer[i];
+		if (!cl->have_slots || buffer >= cl->slot_count ||
+		    cl->buffer_part[buffer] == NULL) {
+			return wf_fail(WEFT_PROTOCOL, "CREDIT: slot %u is not in use", buffer);
+		}
+		cl->buffer_part[buffer]->buffer = WF_NO_BUFFER;
+		free_buffer(cl, buffer);
+	}
+	return WEFT_OK;
+}
+
+/* The message under way. */
+
+static const struct wf_batch_part *
+part_of(const struct wf_part_ref *ref)
+{
+	return &ref->rows->view.part[ref->part];
+}
+
+static struct wf_part_ref *
+sent_part(struct wf_client_link *cl, uint32_t i)
+{
+	return cl->sending == WF_SENDING_PULL ? &cl->sent_request->part[i] : &cl->push_part[i];
+}
+
+static void
+begin_message(struct wf_client_link *cl, enum wf_sending kind, uint32_t put_count)
+{
+	cl->sending = kind;
+	cl->head_sent = false;
+	cl->put_next = 0;
+	cl->put_count = put_count;
+}
+
+/* Parts of a table that follow the push's mark, as far as there is room. True: they were all. */
+static bool
+take_push_parts(struct wf_client_link *cl, struct weft_rows *rows, uint32_t *count,
+		uint64_t *rows_left)
+{
+	uint32_t at = rows->view.lane_part[cl->lane] + cl->push_next;
+	uint32_t end = rows->view.lane_part[cl->lane + 1];
+	for (; at < end; at++, cl->push_next++) {
+		uint32_t row_count = rows->view.part[at].row_count;
+		if (*count == WF_SPARSE_PARTS_MAX || row_count > *rows_left) {
+			return false;
+		}
+		cl->push_part[(*count)++] = (struct wf_part_ref){.rows = rows, .part = at};
+		*rows_left -= row_count;
+	}
+	return true;
+}
+
+static void
+begin_push_message(struct wf_client_link *cl)
+{
+	struct wf_client *client = cl->client;
+	uint32_t count = 0;
+	uint64_t rows_left = WF_SPARSE_ROWS_MAX;
+	while (cl->push_table < client->table_count) {
+		struct weft_rows *rows = client->pushed[cl->push_table];
+		if (rows != NULL && !take_push_parts(cl, rows, &count, &rows_left)) {
+			break;
+		}
+		cl->push_table++;
+		cl->push_next = 0;
+	}
+	cl->push_is_last = cl->push_table == client->table_count;
+	cl->push_left = !cl->push_is_last;
+	cl->push_said = true;
+	begin_message(cl, WF_SENDING_PUSH, count);
+}
+
+/* A request that is to be asked again on this path, the oldest. */
+static struct wf_pull_request *
+unasked(struct wf_client_link *cl)
+{
+	struct wf_pull_request *oldest = NULL;
+	for (uint32_t i = 0; i < WF_CLIENT_REQUESTS; i++) {
+		struct wf_pull_request *request = &cl->request[i];
+		if (request->open && !request->begun &&
+		    (oldest == NULL || request->id < oldest->id)) {
+			oldest = request;
+		}
+	}
+	return oldest;
+}
+
+/* Move parts of the first wish into the request. True: the wish is fulfilled. */
+static bool
+take_wish(struct wf_pull_request *request, struct wf_pull_wish *w, uint64_t *rows_left)
+{
+	while (w->next < w->end && request->part_count < WF_SPARSE_PARTS_MAX &&
+	       w->rows->view.part[w->next].row_count <= *rows_left) {
+		*rows_left -= w->rows->view.part[w->next].row_count;
+		request->part[request->part_count++] = (struct wf_part_ref){
+			.rows = w->rows, .part = w->next++, .buffer = WF_NO_BUFFER};
+	}
+	return w->next == w->end;
+}
+
+/* What is wished for at the same step and in the same way comes into one request, whatever tables
+ * it is of. NULL: nothing is wished for, or as many requests as may be are unanswered. */
+static struct wf_pull_request *
+new_request(struct wf_client_link *cl)
+{
+	struct wf_pull_request *request = NULL;
+	uint32_t capacity = cl->client->table_count * WF_CLIENT_BATCHES;
+	uint64_t rows_left = WF_SPARSE_ROWS_MAX;
+	for (uint32_t i = 0; i < WF_CLIENT_REQUESTS && cl->wish_count > 0; i++) {
+		request = cl->request[i].open ? request : &cl->request[i];
+	}
+	if (request == NULL) {
+		return NULL;
+	}
+	const struct weft_rows *first = cl->wish[cl->wish_first].rows;
+	request->open = true;
+	request->refused = false;
+	request->repeated = false;
+	request->id = ++cl->request_id;
+	request->step = first->wants;
+	request->flags = first->flags;
+	request->part_count = 0;
+	while (cl->wish_count > 0) {
+		struct wf_pull_wish *w = &cl->wish[cl->wish_first];
+		if (w->rows->wants != request->step || w->rows->flags != request->flags ||
+		    !take_wish(request, w, &rows_left)) {
+			break;
+		}
+		cl->wish_first = (cl->wish_first + 1) % capacity;
+		cl->wish_count--;
+	}
+	request->unanswered = request->part_count;
+	WF_ASSERT(request->part_count > 0);
+	return request;
+}
+
+/* False: there is nothing to say. */
+static bool
+next_message(struct wf_client_link *cl)
+{
+	if (cl->push_left) {
+		begin_push_message(cl);
+		return true;
+	}
+	struct wf_pull_request *request = unasked(cl);
+	if (request == NULL) {
+		request = new_request(cl);
+	}
+	if (request == NULL) {
+		return false;
+	}
+	request->begun = true;
+	cl->sent_request = request;
+	begin_message(cl, WF_SENDING_PULL, request->part_count);
+	return true;
+}
+
+static void
+describe_part(const struct wf_part_ref *ref, struct wf_sparse_part *out)
+{
+	const struct wf_batch_part *part = part_of(ref);
+	*out = (struct wf_sparse_part){
+		.table = (uint16_t)ref->rows->table->idx,
+		.coding = (uint8_t)part->coding,
+		.row_count = part->row_count,
+		.key_bytes = part->key_bytes,
+	};
+}
+
+static void
+encode_pull(struct wf_client_link *cl)
+{
+	const struct wf_pull_request *request = cl->sent_request;
+	struct wf_sparse_pull *msg = &cl->client->pull_msg;
+	msg->request_id = request->id;
+	msg->step = request->step;
+	msg->flags = (request->flags & WEFT_ROWS_CREATE) != 0 ? WF_SPARSE_PULL_CREATE : 0;
+	msg->part_count = request->part_count;
+	for (uint32_t i = 0; i < request->part_count; i++) {
+		const struct wf_part_ref *ref = &request->part[i];
+		describe_part(ref, &msg->part[i]);
+		msg->part[i].offset =
+			ref->rows->values_at +
+			(uint64_t)part_of(ref)->first *
+				wf_table_row_bytes(&cl->client->desc[ref->rows->table->idx]);
+	}
+	wf_sparse_pull_encode(msg, &cl->client->core->msg);
+}
+
+static void
+encode_push(struct wf_client_link *cl)
+{
+	struct wf_client *client = cl->client;
+	struct wf_sparse_push *msg = &client->push_msg;
+	msg->step = client->push_step;
+	msg->epoch = 0;
+	msg->samples = client->core->samples;
+	msg->flags = cl->push_is_last ? WF_SPARSE_PUSH_LAST : 0;
+	msg->pass = client->core->pass;
+	msg->part_count = cl->put_count;
+	for (uint32_t i = 0; i < cl->put_count; i++) {
+		describe_part(&cl->push_part[i], &msg->part[i]);
+	}
+	wf_sparse_push_encode(msg, &client->core->msg);
+}
+
+/* The head and body of core->msg are read when it is posted. */
+static void
+fill_head(struct wf_client_link *cl, struct wf_op *op)
+{
+	const struct wf_msg *msg = &cl->client->core->msg;
+	if (cl->sending == WF_SENDING_PULL) {
+		encode_pull(cl);
+	} else {
+		encode_push(cl);
+	}
+	*op = (struct wf_op){
+		.kind = WF_OP_SEND,
+		.head = &msg->head,
+		.body = msg->body,
+		.body_bytes = msg->body_bytes,
+	};
+}
+
+static void
+fill_put(struct wf_client_link *cl, uint32_t i, uint32_t buffer, struct wf_op *op)
+{
+	const struct wf_client *client = cl->client;
+	const struct wf_part_ref *ref = sent_part(cl, i);
+	const struct wf_batch_part *part = part_of(ref);
+	bool push = cl->sending == WF_SENDING_PUSH;
+	size_t from = push ? part->at : part->key_at;
+	uint64_t step = push ? client->push_step : cl->sent_request->step;
+	*op = (struct wf_op){
+		.kind = WF_OP_PUT,
+		.cookie = wf_link_cookie(cl->link, push ? COOKIE_PUSH : ref->rows->idx),
+		.region = client->send_region,
+		.src = ref->rows->send + from,
+		.bytes = part->key_at + part->key_bytes - from,
+		.key = cl->slots_key,
+		.tag = wf_sparse_put_tag(i, cl->slot_count, buffer, step),
+	};
+}
+
+static unsigned
+fill_puts(struct wf_client_link *cl, struct wf_op op[WF_CORE_OPS])
+{
+	unsigned count = 0;
+	while (count < WF_CORE_OPS && cl->put_next + count < cl->put_count &&
+	       count < cl->buffer_free_count) {
+		uint32_t buffer = cl->buffer_free[cl->buffer_free_count - 1 - count];
+		fill_put(cl, cl->put_next + count, buffer, &op[count]);
+		count++;
+	}
+	return count;
+}
+
+static void
+puts_taken(struct wf_client_link *cl, unsigned count)
+{
+	bool push = cl->sending == WF_SENDING_PUSH;
+	for (unsigned i = 0; i < count; i++) {
+		struct wf_part_ref *ref = sent_part(cl, cl->put_next++);
+		uint32_t buffer = cl->buffer_free[--cl->buffer_free_count];
+		cl->buffer_part[buffer] = push ? &cl->push_mark : ref;
+		if (push) {
+			cl->client->push_in_flight++;
+		} else {
+			ref->buffer = buffer;
+			ref->sent = true;
+			ref->rows->in_flight++;
+		}
+	}
+}
+
+static void
+close_request(struct wf_client_link *cl, struct wf_pull_request *request)
+{
+	request->open = false;
+	if (cl->wish_count > 0) {
+		set_due(cl);
+	}
+}
+
+/* A part that has come, or will not. */
+static void
+settle_part(struct wf_client_link *cl, struct wf_pull_request *request, struct wf_part_ref *part)
+{
+	part->answered = true;
+	WF_ASSERT(request->unanswered > 0 && part->rows->unanswered > 0);
+	request->unanswered--;
+	part->rows->unanswered--;
+	finish_rows(cl->client, part->rows);
+}
+
+/* Refused, and none of its PUTs is still to leave: its rows get no answer. CREDIT will free its
+ * buffers. */
+static void
+give_up_request(struct wf_client_link *cl, struct wf_pull_request *request)
+{
+	for (uint32_t i = 0; i < request->part_count; i++) {
+		struct wf_part_ref *part = &request->part[i];
+		if (part->buffer != WF_NO_BUFFER) {
+			cl->buffer_part[part->buffer] = &cl->refused_mark;
+		}
+		if (!part->answered) {
+			settle_part(cl, request, part);
+		}
+	}
+	close_request(cl, request);
+}
+
+/* Post what is left of the message under way. True: all of it was taken. */
+static bool
+post_message(struct wf_client_link *cl)
+{
+	struct wf_op op[1 + WF_CORE_OPS];
+	while (!cl->head_sent || cl->put_next < cl->put_count) {
+		unsigned heads = cl->head_sent ? 0 : 1;
+		unsigned taken = 0;
+		if (heads > 0) {
+			fill_head(cl, &op[0]);
+		}
+		unsigned count = heads + fill_puts(cl, op + heads);
+		if (count == 0) {
+			wf_count(&cl->client->counts.waits_slot, cl->starved ? 0 : 1);
+			cl->starved = true;
+			return false;
+		}
+		enum weft_status st = wf_transport_post(cl->link->conn, op, count, &taken);
+		cl->head_sent = cl->head_sent || taken > 0;
+		puts_taken(cl, taken > heads ? taken - heads : 0);
+		if (st == WEFT_INVALID) {
+			wf_core_fail(cl->client->core, WEFT_PROTOCOL,
+				     "pserver %u sparse lane %u: %s", cl->link->pserver_idx,
+				     cl->link->lane_idx, weft_last_error());
+		}
+		if (st != WEFT_OK) {
+			return false;
+		}
+	}
+	if (cl->sending == WF_SENDING_PULL && cl->sent_request->refused) {
+		give_up_request(cl, cl->sent_request);
+	}
+	cl->sending = WF_SENDING_NOTHING;
+	return true;
+}
+
+/* This trainer is out of data: once, from the step after its last. */
+static bool
+send_out(struct wf_client_link *cl)
+{
+	struct wf_client *client = cl->client;
+	struct wf_sparse_push *msg = &client->push_msg;
+	msg->step = client->core->step + 1;
+	msg->epoch = 0;
+	msg->samples = 0;
+	msg->flags = WF_SPARSE_PUSH_LAST | WF_SPARSE_PUSH_OUT_OF_DATA;
+	msg->pass = client->core->pass;
+	msg->part_count = 0;
+	wf_sparse_push_encode(msg, &client->core->msg);
+	return wf_link_send(cl->link, &client->core->msg);
+}
+
+bool
+wf_client_flow_flush(struct wf_client_link *cl)
+{
+	while (cl->sending != WF_SENDING_NOTHING || next_message(cl)) {
+		if (!post_message(cl)) {
+			return true;
+		}
+	}
+	if (cl->link->out_due) {
+		cl->link->out_due = !send_out(cl);
+	}
+	return cl->link->out_due;
+}
+
+/* What comes back. */
+
+void
+wf_client_done(struct wf_link *link, uint32_t what)
+{
+	struct wf_client *client = link->core->service_state;
+	if ((what & COOKIE_PUSH) != 0) {
+		WF_ASSERT(client->push_in_flight > 0);
+		client->push_in_flight--;
+		finish_step(client);
+		return;
+	}
+	struct weft_rows *rows = wf_client_rows(client, what);
+	WF_ASSERT(rows->in_flight > 0);
+	rows->in_flight--;
+	finish_rows(client, rows);
+}
+
+static struct wf_pull_request *
+find_request(struct wf_client_link *cl, uint64_t id, uint64_t mask)
+{
+	for (uint32_t i = 0; i < WF_CLIENT_REQUESTS; i++) {
+		struct wf_pull_request *request = &cl->request[i];
+		if (request->open && request->begun && (request->id & mask) == id) {
+			return request;
+		}
+	}
+	return NULL;
+}
+
+enum weft_status
+wf_client_answer(struct wf_link *link, uint32_t tag)
+{
+	struct wf_client_link *cl = link->peer;
+	uint32_t slot = wf_tag_slot(tag);
+	uint32_t i = slot & 0xff;
+	struct wf_pull_request *request = find_request(cl, slot >> 8, 0xffff);
+	if (request == NULL || request->refused || i >= request->part_count ||
+	    request->part[i].answered || !request->part[i].sent) {
+		return wf_fail(WEFT_PROTOCOL, "PUT: part %u of pull %u was not waited for", i,
+			       slot >> 8);
+	}
+	if (wf_tag_step(tag) != (uint8_t)request->step && !request->repeated) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUT: rows of step %u modulo 256, asked for are those of %" PRIu64,
+			       wf_tag_step(tag), request->step);
+	}
+	free_part_buffer(cl, &request->part[i]);
+	settle_part(cl, request, &request->part[i]);
+	if (request->unanswered == 0) {
+		close_request(cl, request);
+	}
+	return WEFT_OK;
+}
+
+/* The lane will not answer this pull: its rows have failed, and nothing else has. */
+static enum weft_status
+refuse_pull(struct wf_client_link *cl, const struct wf_sparse_nack *msg)
+{
+	struct wf_pull_request *request = find_request(cl, msg->request_id, UINT64_MAX);
+	if (request == NULL || request->refused) {
+		return wf_fail(WEFT_PROTOCOL, "NACK of pull %" PRIu64 ", which was not asked for",
+			       msg->request_id);
+	}
+	for (uint32_t i = 0; i < request->part_count; i++) {
+		struct weft_rows *rows = request->part[i].rows;
+		if (!request->part[i].answered && rows->status == WEFT_OK) {
+			rows->status = (enum weft_status)msg->status;
+			(void)snprintf(rows->reason, sizeof(rows->reason), "%s", msg->reason);
+		}
+	}
+	request->refused = true;
+	if (cl->sending != WF_SENDING_PULL || cl->sent_request != request) {
+		give_up_request(cl, request);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_client_refused(struct wf_client_link *cl, const struct wf_sparse_nack *msg)
+{
+	if (msg->request_id != 0) {
+		return refuse_pull(cl, msg);
+	}
+	wf_core_fail(cl->client->core, (enum weft_status)msg->status,
+		     "pserver %u sparse lane %u, step %" PRIu64 ": %s", cl->link->pserver_idx,
+		     cl->link->lane_idx, msg->step, msg->reason);
+	return WEFT_OK;
+}
+
+static void
+free_push_buffers(struct wf_client_link *cl)
+{
+	for (uint32_t i = 0; i < cl->slot_count; i++) {
+		if (cl->buffer_part[i] == &cl->push_mark) {
+			free_buffer(cl, i);
+		}
+	}
+}
+
+enum weft_status
+wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg)
+{
+	struct wf_client *client = cl->client;
+	bool whole = !cl->push_left && cl->sending != WF_SENDING_PUSH;
+	if (!cl->push_waits || !whole || msg->step != client->push_step) {
+		return wf_fail(WEFT_PROTOCOL, "APPLIED: step %" PRIu64 " was not waited for",
+			       msg->step);
+	}
+	wf_count(&client->counts.rows_updated, msg->rows_updated);
+	wf_count(&client->counts.pushes_lost, msg->pushes_lost);
+	wf_count(&client->counts.grads_nonfinite, msg->grads_nonfinite);
+	free_push_buffers(cl);
+	cl->push_waits = false;
+	cl->applied = msg->step;
+	WF_ASSERT(client->push_lanes > 0);
+	client->push_lanes--;
+	finish_step(client);
+	return WEFT_OK;
+}
+
+/* Lost and found. */
+
+/* Where the push under way stands at the lane. */
+enum weft_status
+wf_client_resume(struct wf_client_link *cl, const struct wf_sparse_resume *msg)
+{
+	struct wf_client *client = cl->client;
+	uint64_t received = msg->step == WF_STEP_NONE ? 0 : msg->step;
+	uint64_t applied = msg->applied == WF_STEP_NONE ? 0 : msg->applied;
+	if (!cl->push_waits) {
+		return WEFT_OK;
+	}
+	if (received > client->push_step || applied > client->push_step) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "RESUME: step %" PRIu64 " received, %" PRIu64
+			       " applied, but step %" PRIu64 " is under way",
+			       received, applied, client->push_step);
+	}
+	cl->push_left = received < client->push_step;
+	cl->push_table = 0;
+	cl->push_next = 0;
+	if (cl->push_left && cl->push_said) {
+		wf_count(&client->counts.pushes_repeated, 1);
+	}
+	return WEFT_OK;
+}
+
+static bool
+is_complete(const struct wf_pull_request *request, const struct weft_rows *rows)
+{
+	for (uint32_t i = 0; i < request->part_count; i++) {
+		if (request->part[i].rows == rows && !request->part[i].answered) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Of rows that are not all there, ask for all parts again: one part of another step would tear
+ * them. Rows that are may be the caller's by now. */
+static void
+ask_again(struct wf_client_link *cl, struct wf_pull_request *request)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < request->part_count; i++) {
+		struct wf_part_ref *part = &request->part[i];
+		bool complete = is_complete(request, part->rows);
+		part->sent = complete; /* for now: to be dropped */
+	}
+	for (uint32_t i = 0; i < request->part_count; i++) {
+		struct wf_part_ref part = request->part[i];
+		if (part.sent) {
+			continue;
+		}
+		part.rows->unanswered += part.answered ? 1 : 0;
+		part.answered = false;
+		part.buffer = WF_NO_BUFFER;
+		request->part[kept++] = part;
+	}
+	if (request->begun && kept > 0) {
+		wf_count(&cl->client->counts.pulls_repeated, 1);
+	}
+	request->part_count = kept;
+	request->unanswered = kept;
+	request->repeated = true;
+	request->begun = false;
+	request->open = kept > 0;
+}
+
+void
+wf_client_flow_forget(struct wf_client_link *cl)
+{
+	for (uint32_t i = 0; i < WF_CLIENT_REQUESTS; i++) {
+		struct wf_pull_request *request = &cl->request[i];
+		if (request->open && request->refused) {
+			give_up_request(cl, request);
+		} else if (request->open) {
+			ask_again(cl, request);
+		}
+	}
+	cl->sending = WF_SENDING_NOTHING;
+	for (uint32_t i = 0; i < cl->slot_count; i++) {
+		cl->buffer_part[i] = NULL;
+	}
+	cl->buffer_free_count = 0;
+	cl->slot_count = 0;
+	cl->push_left = false; /* until RESUME says what the lane has */
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_link: greeting a sparse lane, and its messages. What every link has in common (finding
+ * the lane, coming back, leaving) is trainer/link.c's. Thread: the core's. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "sparse/client/session.h"
+
+static void
+fill_hello(const struct wf_link *link, struct wf_hello *hello)
+{
+	const struct wf_client *client = link->core->service_state;
+	size_t used = 0;
+	hello->service = WF_SERVICE_SPARSE;
+	hello->lane_count = link->core->service_lane_count;
+	hello->tensors_digest = client->digest;
+	hello->job_bytes = client->tables_bytes;
+	hello->tensors[0] = '\0';
+	for (uint32_t i = 0; i < client->table_count && used < sizeof(hello->tensors); i++) {
+		const struct wf_table_desc *desc = &client->desc[i];
+		used += (size_t)snprintf(
+			hello->tensors + used, sizeof(hello->tensors) - used,
+			"%s%s=%" PRIu32 ",%s,%.9g,vocabulary=%" PRIu64 ",seed=%" PRIu64,
+			i > 0 ? " " : "", desc->name, desc->dim,
+			wf_row_optimizer_name((enum wf_row_optimizer)desc->row.kind),
+			desc->row.learning_rate, desc->vocabulary, desc->init.seed);
+	}
+}
+
+static bool
+flush_tables(struct wf_link *link)
+{
+	struct wf_client_link *cl = link->peer;
+	struct wf_client *client = cl->client;
+	const struct wf_job *job = &client->core->job;
+	for (; cl->tables_sent < client->table_count; cl->tables_sent++) {
+		const struct wf_sparse_table msg = {
+			.idx = cl->tables_sent,
+			.table_count = client->table_count,
+			.grad_reduce = (uint8_t)job->grad_reduce,
+			.nonfinite = (uint8_t)job->nonfinite,
+			.mode = (uint8_t)client->core->opts.sparse_mode,
+			.staleness = client->core->opts.sparse_staleness,
+			.discard_ratio = client->core->opts.sparse_discard_ratio,
+			.table = client->desc[cl->tables_sent],
+		};
+		wf_sparse_table_encode(&msg, &client->core->msg);
+		if (!wf_link_send(link, &client->core->msg)) {
+			return false;
+		}
+	}
+	link->job_due = false;
+	return true;
+}
+
+/* The lanes' window, and what they keep: every table must fit, on every lane, on every path. */
+static enum weft_status
+check_window(struct wf_client_link *cl, const struct wf_sparse_grant *msg)
+{
+	struct wf_client *client = cl->client;
+	bool known = client->started;
+	uint64_t least = WF_CLIENT_SLOT_MIN;
+	for (uint32_t i = 0; i < client->table_count; i++) {
+		uint64_t row = wf_client_front_bytes(&client->desc[i]) + WF_KEY_BYTES;
+		least = row > least ? row : least;
+	}
+	least = known && client->slot_bytes > least ? client->slot_bytes : least;
+	if (msg->slot_bytes < least || (known && msg->held_bytes < client->held_bytes)) {
+		wf_core_fail(client->core, WEFT_MISMATCH,
+			     "pserver %u sparse lane %u: slots of %" PRIu64 " bytes and %" PRIu64
+			     " held, %" PRIu64 " and %" PRIu64
+			     " are needed%s: give the pserver a larger slot_bytes",
+			     cl->link->pserver_idx, cl->link->lane_idx, msg->slot_bytes,
+			     msg->held_bytes, least, known ? client->held_bytes : least,
+			     known ? ", as before" : "");
+		return WEFT_OK; /* said */
+	}
+	if (!known) {
+		client->slot_bytes =
+			msg->slot_bytes < client->slot_bytes ? msg->slot_bytes : client->slot_bytes;
+		client->held_bytes =
+			msg->held_bytes < client->held_bytes ? msg->held_bytes : client->held_bytes;
+	}
+	return WEFT_OK;
+}
+
+/* Room for the lane's window; taken once, larger only if a lane grants more than before. */
+static enum weft_status
+take_buffers(struct wf_client_link *cl, uint32_t slot_count)
+{
+	struct wf_env *env = cl->client->core->env;
+	if (slot_count > cl->slot_capacity) {
+		struct wf_part_ref **part =
+			wf_zalloc_array(env, slot_count, sizeof(struct wf_part_ref *));
+		uint32_t *free = wf_zalloc_array(env, slot_count, sizeof(*free));
+		if (part == NULL || free == NULL) {
+			wf_free(env, part, slot_count * sizeof(struct wf_part_ref *));
+			wf_free(env, free, slot_count * sizeof(*free));
+			return wf_fail(WEFT_NOMEM, "session: no memory for %u slots", slot_count);
+		}
+		wf_client_link_free_buffers(cl);
+		cl->buffer_part = part;
+		cl->buffer_free = free;
+		cl->slot_capacity = slot_count;
+	}
+	for (uint32_t i = 0; i < slot_count; i++) {
+		cl->buffer_part[i] = NULL;
+		cl->buffer_free[i] = slot_count - 1 - i; /* 0 is taken first */
+	}
+	cl->slot_count = slot_count;
+	cl->buffer_free_count = slot_count;
+	return WEFT_OK;
+}
+
+void
+wf_client_link_free_buffers(struct wf_client_link *cl)
+{
+	struct wf_env *env = cl->client->session->env;
+	wf_free(env, cl->buffer_part, cl->slot_capacity * sizeof(struct wf_part_ref *));
+	wf_free(env, cl->buffer_free, cl->slot_capacity * sizeof(*cl->buffer_free));
+	cl->buffer_part = NULL;
+	cl->buffer_free = NULL;
+	cl->slot_capacity = 0;
+}
+
+static enum weft_status
+take_slots(struct wf_client_link *cl, const struct wf_event *event)
+{
+	struct wf_sparse_grant msg;
+	enum weft_status st = wf_sparse_grant_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (msg.kind != WF_SPARSE_GRANT_SLOTS || cl->have_slots ||
+	    cl->link->state != WF_LINK_GREETING) {
+		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u was not expected", msg.kind);
+	}
+	st = check_window(cl, &msg);
+	if (st == WEFT_OK) {
+		st = take_buffers(cl, msg.slot_count);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	memcpy(cl->slots_key.bytes, msg.key, sizeof(msg.key));
+	cl->have_slots = true;
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_resume(struct wf_client_link *cl, const struct wf_event *event)
+{
+	struct wf_link *link = cl->link;
+	struct wf_sparse_resume msg;
+	enum weft_status st = wf_sparse_resume_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (link->state != WF_LINK_GREETING || link->job_due || !cl->have_slots) {
+		return wf_fail(WEFT_PROTOCOL, "RESUME: step %" PRIu64 " was not expected%s",
+			       msg.step, cl->have_slots ? "" : ": there was no grant of slots");
+	}
+	st = wf_client_resume(cl, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_link_ready(link);
+	cl->have_due = true;
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_msg(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_client_link *cl = link->peer;
+	const struct wf_head *head = event->msg.head;
+	const uint8_t *body = event->msg.body;
+	struct wf_sparse_applied applied;
+	struct wf_sparse_nack nack;
+	enum weft_status st;
+	switch (head->type) {
+	case WF_SPARSE_GRANT:
+		return take_slots(cl, event);
+	case WF_SPARSE_RESUME:
+		return take_resume(cl, event);
+	case WF_SPARSE_CREDIT:
+		st = wf_sparse_credit_decode(head, body, &cl->client->credit);
+		return st != WEFT_OK ? st : wf_client_credit(cl, &cl->client->credit);
+	case WF_SPARSE_APPLIED:
+		st = wf_sparse_applied_decode(head, body, &applied);
+		return st != WEFT_OK ? st : wf_client_applied(cl, &applied);
+	case WF_SPARSE_NACK:
+		st = wf_sparse_nack_decode(head, body, &nack);
+		return st != WEFT_OK ? st : wf_client_refused(cl, &nack);
+	default:
+		return wf_fail(WEFT_PROTOCOL, "sparse message of type %u at a trainer", head->type);
+	}
+}
+
+/* Grant all memory that answers land in, and tell the lane. */
+static bool
+flush_grant(struct wf_client_link *cl)
+{
+	struct wf_client *client = cl->client;
+	if (!cl->granted) {
+		const struct wf_grant grant = {
+			.kind = WF_GRANT_PLACE,
+			.region = client->rows_region,
+			.bytes = client->rows.bytes,
+		};
+		enum weft_status st = wf_transport_grant(cl->link->conn, &grant, &cl->rows_key);
+		if (st != WEFT_OK && st != WEFT_CLOSED) {
+			wf_core_fail(client->core, st, "%s", weft_last_error());
+		}
+		cl->granted = st == WEFT_OK;
+	}
+	if (cl->granted && !cl->told) {
+		struct wf_sparse_grant msg = {
+			.kind = WF_SPARSE_GRANT_ROWS,
+			.slot_bytes = client->rows.bytes,
+		};
+		memcpy(msg.key, cl->rows_key.bytes, sizeof(msg.key));
+		wf_sparse_grant_encode(&msg, &client->core->msg);
+		cl->told = wf_link_send(cl->link, &client->core->msg);
+	}
+	return cl->told;
+}
+
+static bool
+flush_have(struct wf_client_link *cl)
+{
+	const struct wf_core *core = cl->client->core;
+	const struct wf_sparse_have msg = {
+		.step = core->step == 0 ? WF_STEP_NONE : core->step,
+		.applied = cl->applied == 0 ? WF_STEP_NONE : cl->applied,
+	};
+	wf_sparse_have_encode(&msg, &cl->client->core->msg);
+	cl->have_due = !wf_link_send(cl->link, &cl->client->core->msg);
+	return !cl->have_due;
+}
+
+static bool
+flush(struct wf_link *link)
+{
+	struct wf_client_link *cl = link->peer;
+	if (!flush_grant(cl) || (cl->have_due && !flush_have(cl))) {
+		return true;
+	}
+	return wf_client_flow_flush(cl);
+}
+
+static void
+forget_path(struct wf_link *link)
+{
+	struct wf_client_link *cl = link->peer;
+	wf_client_flow_forget(cl);
+	cl->tables_sent = 0;
+	cl->have_slots = false;
+	cl->granted = false;
+	cl->told = false;
+	cl->have_due = false;
+}
+
+const struct wf_link_ops wf_client_link_ops = {
+	.service = WF_SERVICE_SPARSE,
+	.lane_name = "sparse lane",
+	.fill_hello = fill_hello,
+	.flush_job = flush_tables,
+	.flush = flush,
+	.msg = take_msg,
+	.put = wf_client_answer,
+	.done = wf_client_done,
+	.forget_path = forget_path,
+};

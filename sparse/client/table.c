@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table: settings of a table, and how it comes into a session. Thread: the owner's. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "kernels/rows.h"
+#include "sparse/client/session.h"
+#include "sparse/server/admit.h"
+#include "sparse/server/init.h"
+#include "sparse/server/table.h"
+
+WF_STATIC_ASSERT((int)WEFT_VALUES_F32 == WF_VALUES_F32, "one numbering");
+WF_STATIC_ASSERT((int)WEFT_VALUES_BF16 == WF_VALUES_BF16, "one numbering");
+WF_STATIC_ASSERT((int)WEFT_VALUES_F16 == WF_VALUES_F16, "one numbering");
+
+void
+weft_table_opts_init(struct weft_table_opts *opts)
+{
+	struct wf_row_opts row = wf_row_defaults();
+	*opts = (struct weft_table_opts){
+		.struct_bytes = sizeof(*opts),
+		.batch_keys_max = 65536,
+		.optimizer =
+			{
+				.method = "sgd",
+				.learning_rate = row.learning_rate,
+				.momentum = row.momentum,
+				.beta1 = row.beta1,
+				.beta2 = row.beta2,
+				.rho = row.rho,
+				.epsilon = row.epsilon,
+				.ftrl_beta = row.ftrl_beta,
+				.schedule = "constant",
+			},
+		.init = "zero",
+		.admit_probability = 1,
+		.evict_show_weight = 0.25,
+		.evict_click_weight = 1,
+		.evict_fade = 1,
+		.evict_fade_steps = 1,
+	};
+}
+
+static enum weft_status
+fill_row(const struct weft_row_optimizer_opts *in, struct wf_row_opts *row)
+{
+	*row = (struct wf_row_opts){
+		.learning_rate = in->learning_rate,
+		.momentum = in->momentum,
+		.beta1 = in->beta1,
+		.beta2 = in->beta2,
+		.rho = in->rho,
+		.epsilon = in->epsilon,
+		.decay = in->decay,
+		.clip = in->clip,
+		.l1 = in->l1,
+		.l2 = in->l2,
+		.l21 = in->l21,
+		.ftrl_beta = in->ftrl_beta,
+		.schedule_a = in->schedule_a,
+		.schedule_b = in->schedule_b,
+		.dense_equivalent = in->dense_equivalent != 0,
+	};
+	enum weft_status st =
+		wf_row_optimizer_parse(in->method != NULL ? in->method : "", &row->kind);
+	if (st == WEFT_OK) {
+		st = wf_schedule_parse(in->schedule != NULL ? in->schedule : "", &row->schedule);
+	}
+	return st == WEFT_OK ? wf_row_check(row) : st;
+}
+
+static void
+put_row(const struct wf_row_opts *row, struct wf_table_desc *desc)
+{
+	desc->row.kind = (uint32_t)row->kind;
+	desc->row.schedule = (uint32_t)row->schedule;
+	desc->row.dense_equivalent = row->dense_equivalent;
+	desc->row.learning_rate = row->learning_rate;
+	desc->row.momentum = row->momentum;
+	desc->row.beta1 = row->beta1;
+	desc->row.beta2 = row->beta2;
+	desc->row.rho = row->rho;
+	desc->row.epsilon = row->epsilon;
+	desc->row.decay = row->decay;
+	desc->row.clip = row->clip;
+	desc->row.l1 = row->l1;
+	desc->row.l2 = row->l2;
+	desc->row.l21 = row->l21;
+	desc->row.ftrl_beta = row->ftrl_beta;
+	desc->row.schedule_a = row->schedule_a;
+	desc->row.schedule_b = row->schedule_b;
+}
+
+static enum weft_status
+fill_init(const struct weft_table_opts *in, struct wf_table_desc *desc)
+{
+	static const char *const names[WF_INIT_COUNT] = {
+		[WF_INIT_ZERO] = "zero",
+		[WF_INIT_UNIFORM] = "uniform",
+		[WF_INIT_NORMAL] = "normal",
+	};
+	const char *name = in->init != NULL ? in->init : "";
+	uint32_t kind = 0;
+	while (kind < WF_INIT_COUNT && strcmp(names[kind], name) != 0) {
+		kind++;
+	}
+	if (kind == WF_INIT_COUNT) {
+		return wf_fail(WEFT_INVALID, "init \"%.40s\": give zero, uniform or normal", name);
+	}
+	desc->init.kind = kind;
+	desc->init.a = in->init_a;
+	desc->init.b = in->init_b;
+	desc->init.seed = in->init_seed;
+	const struct wf_init init = {.kind = (enum wf_init_kind)kind,
+				     .a = in->init_a,
+				     .b = in->init_b,
+				     .seed = in->init_seed};
+	return wf_init_check(&init);
+}
+
+/* As the lanes will check it again: sparse/server. */
+static enum weft_status
+check_admission(const struct weft_table_opts *in)
+{
+	bool power = (in->admit_slots & (in->admit_slots - 1)) == 0;
+	if (in->admit_count > WF_ADMIT_COUNT_MAX) {
+		return wf_fail(WEFT_INVALID, "admit_count %u: give at most %u", in->admit_count,
+			       (unsigned)WF_ADMIT_COUNT_MAX);
+	}
+	if (!(in->admit_probability > 0 && in->admit_probability <= 1)) {
+		return wf_fail(WEFT_INVALID, "admit_probability %g: give above 0, up to 1",
+			       in->admit_probability);
+	}
+	if (!power || in->admit_slots > WF_ADMIT_SLOTS_MAX) {
+		return wf_fail(WEFT_INVALID, "admit_slots %u: give a power of 2 up to %u",
+			       in->admit_slots, (unsigned)WF_ADMIT_SLOTS_MAX);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_eviction(const struct weft_table_opts *in)
+{
+	bool scores = in->evict_score_least > 0;
+	if (in->evict_age_steps > WF_TABLE_STEP_MAX || in->evict_fade_steps > WF_TABLE_STEP_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       "evict_age_steps or evict_fade_steps: give at most %llu",
+			       (unsigned long long)WF_TABLE_STEP_MAX);
+	}
+	if (!(in->evict_score_least >= 0) ||
+	    (scores && !(in->evict_show_weight >= 0 && in->evict_click_weight >= 0))) {
+		return wf_fail(WEFT_INVALID,
+			       "evict_score_least %g, evict_show_weight %g, evict_click_weight %g: "
+			       "give 0 or more",
+			       in->evict_score_least, in->evict_show_weight,
+			       in->evict_click_weight);
+	}
+	if (scores && (!(in->evict_fade > 0 && in->evict_fade <= 1) || in->evict_fade_steps == 0)) {
+		return wf_fail(WEFT_INVALID,
+			       "evict_fade %g every %" PRIu64
+			       " steps: give above 0 up to 1, and at "
+			       "least 1 step",
+			       in->evict_fade, in->evict_fade_steps);
+	}
+	if (in->evict_at_cap != 0 && in->memory_cap_bytes == 0) {
+		return wf_fail(WEFT_INVALID, "evict_at_cap needs memory_cap_bytes above 0");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+fill_life(const struct weft_table_opts *in, struct wf_table_desc *desc)
+{
+	bool evicts = in->evict_age_steps > 0 || in->evict_score_least > 0 || in->evict_at_cap != 0;
+	desc->admit.count = in->admit_count;
+	desc->admit.slot_count = in->admit_slots;
+	desc->admit.probability = in->admit_probability;
+	desc->evict.age_steps = in->evict_age_steps;
+	desc->evict.fade_steps = in->evict_fade_steps;
+	desc->evict.score_least = in->evict_score_least;
+	desc->evict.show_weight = in->evict_show_weight;
+	desc->evict.click_weight = in->evict_click_weight;
+	desc->evict.fade = in->evict_fade;
+	desc->evict.at_cap = in->evict_at_cap != 0;
+	if (in->vocabulary > 0 && (evicts || in->admit_count > 1 || in->admit_probability < 1)) {
+		return wf_fail(WEFT_INVALID, "a fixed vocabulary has all its rows from the start: "
+					     "leave out admission and eviction");
+	}
+	enum weft_status st = check_admission(in);
+	return st == WEFT_OK ? check_eviction(in) : st;
+}
+
+/* What the wire does not check. */
+static enum weft_status
+fill_desc(const struct weft_table_opts *in, struct wf_table_desc *desc)
+{
+	struct wf_row_opts row;
+	if ((unsigned)in->wire > WEFT_VALUES_F16) {
+		return wf_fail(WEFT_INVALID, "wire %d: give one of enum weft_value_format",
+			       (int)in->wire);
+	}
+	if (in->wire != WEFT_VALUES_F32) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "rows travel as f32 in this version: give WEFT_VALUES_F32");
+	}
+	if (in->batch_keys_max == 0 || in->batch_keys_max > WF_BATCH_KEYS_MAX) {
+		return wf_fail(WEFT_INVALID, "batch_keys_max %" PRIu32 ": 1 to %u are allowed",
+			       in->batch_keys_max, WF_BATCH_KEYS_MAX);
+	}
+	if ((unsigned)in->rest > WEFT_VALUES_F16) {
+		return wf_fail(WEFT_INVALID, "rest %d: give one of enum weft_value_format",
+			       (int)in->rest);
+	}
+	*desc = (struct wf_table_desc){
+		.dim = in->dim,
+		.vocabulary = in->vocabulary,
+		.memory_cap_bytes = in->memory_cap_bytes,
+		.value_rest = (uint8_t)in->rest,
+		.value_wire = (uint8_t)in->wire,
+	};
+	enum weft_status st = fill_row(&in->optimizer, &row);
+	if (st == WEFT_OK) {
+		put_row(&row, desc);
+		st = fill_init(in, desc);
+	}
+	return st == WEFT_OK ? fill_life(in, desc) : st;
+}
+
+static enum weft_status
+check_session(const struct weft_session *session, const struct weft_table_opts *opts,
+	      const char *name)
+{
+	const struct wf_client *client = wf_client_of(session);
+	if (opts->struct_bytes != sizeof(*opts)) {
+		return wf_fail(WEFT_INVALID,
+			       "weft_table_opts of %zu bytes, the library's has %zu: call "
+			       "weft_table_opts_init, and build against this version's headers",
+			       opts->struct_bytes, sizeof(*opts));
+	}
+	if (session->sealed) {
+		return wf_fail(WEFT_INVALID, "table %.40s is added after weft_session_seal", name);
+	}
+	if (strlen(name) >= WF_TENSOR_NAME_BYTES) {
+		return wf_fail(WEFT_INVALID,
+			       "table %.40s...: its name has %zu characters, 1 to %d are allowed",
+			       name, strlen(name), WF_TENSOR_NAME_BYTES - 1);
+	}
+	if (session->core.opts.ports_num_for_sparse == 0) {
+		return wf_fail(WEFT_INVALID,
+			       "table %.40s: the session has no sparse ports: set "
+			       "ports_num_for_sparse, here and at the pservers",
+			       name);
+	}
+	for (uint32_t i = 0; client != NULL && i < client->table_count; i++) {
+		if (strcmp(client->desc[i].name, name) == 0) {
+			return wf_fail(WEFT_INVALID, "table %s is declared twice", name);
+		}
+	}
+	if (client != NULL && client->table_count == WF_TABLE_COUNT_MAX) {
+		return wf_fail(WEFT_INVALID, "table %.40s: more than %u tables", name,
+			       WF_TABLE_COUNT_MAX);
+	}
+	return WEFT_OK;
+}
+
+/* The first table brings the service into the session. */
+static enum weft_status
+take_client(struct weft_session *session)
+{
+	struct wf_core *core = &session->core;
+	if (core->service != NULL) {
+		return WEFT_OK;
+	}
+	struct wf_client *client = wf_zalloc(session->env, sizeof(*client));
+	if (client == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: %zu bytes", sizeof(*client));
+	}
+	client->session = session;
+	client->core = core;
+	client->lane_count = core->job.pserver_count * core->opts.ports_num_for_sparse;
+	core->service_lane_count = core->opts.ports_num_for_sparse;
+	core->service_state = client;
+	core->service = &wf_client_service;
+	return WEFT_OK;
+}
+
+/* Room for one more table in all arrays. */
+static enum weft_status
+grow(struct wf_client *client)
+{
+	struct wf_env *env = client->session->env;
+	uint32_t old = client->table_capacity;
+	if (client->table_count < old) {
+		return WEFT_OK;
+	}
+	uint32_t capacity = old == 0 ? 8 : old * 2;
+	struct weft_table **table = wf_zalloc_array(env, capacity, sizeof(struct weft_table *));
+	struct wf_table_desc *desc = wf_zalloc_array(env, capacity, sizeof(*desc));
+	struct weft_rows **pushed = wf_zalloc_array(env, capacity, sizeof(struct weft_rows *));
+	if (table == NULL || desc == NULL || pushed == NULL) {
+		wf_free(env, table, capacity * sizeof(struct weft_table *));
+		wf_free(env, desc, capacity * sizeof(*desc));
+		wf_free(env, pushed, capacity * sizeof(struct weft_rows *));
+		return wf_fail(WEFT_NOMEM, "session: no memory for %u tables", capacity);
+	}
+	if (old > 0) {
+		memcpy(table, client->table, old * sizeof(struct weft_table *));
+		memcpy(desc, client->desc, old * sizeof(*desc));
+	}
+	wf_free(env, client->table, old * sizeof(struct weft_table *));
+	wf_free(env, client->desc, old * sizeof(*desc));
+	wf_free(env, client->pushed, old * sizeof(struct weft_rows *));
+	client->table = table;
+	client->desc = desc;
+	client->pushed = pushed;
+	client->table_capacity = capacity;
+	return WEFT_OK;
+}
+
+static enum weft_status
+make_table(struct wf_client *client, const struct weft_table_opts *opts, struct weft_table **out)
+{
+	struct wf_env *env = client->session->env;
+	struct weft_table *table = wf_zalloc(env, sizeof(*table));
+	struct wf_lane_share *share =
+		wf_zalloc_array(env, client->lane_count, sizeof(struct wf_lane_share));
+	if (table == NULL || share == NULL) {
+		wf_free(env, table, sizeof(*table));
+		wf_free(env, share, client->lane_count * sizeof(struct wf_lane_share));
+		return wf_fail(WEFT_NOMEM, "table: %zu bytes", sizeof(*table));
+	}
+	table->client = client;
+	table->idx = client->table_count;
+	table->keys_max = opts->batch_keys_max;
+	table->may_delta = opts->raw_keys == 0;
+	table->share = share;
+	atomic_store_explicit(&table->zipf_milli, -1000, memory_order_relaxed);
+	*out = table;
+	return WEFT_OK;
+}
+
+enum weft_status
+weft_table_add(struct weft_session *session, const struct weft_table_opts *opts,
+	       struct weft_table **out)
+{
+	struct wf_table_desc desc;
+	struct weft_table *table = NULL;
+	const char *name = opts->name != NULL ? opts->name : "";
+	enum weft_status st = check_session(session, opts, name);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = fill_desc(opts, &desc);
+	if (st != WEFT_OK) {
+		return wf_fail(st, "table %.40s: %s", name, weft_last_error());
+	}
+	(void)snprintf(desc.name, sizeof(desc.name), "%s", name);
+	st = wf_table_desc_check(&desc);
+	if (st == WEFT_OK) {
+		st = take_client(session);
+	}
+	if (st == WEFT_OK) {
+		st = grow(wf_client_of(session));
+	}
+	if (st == WEFT_OK) {
+		st = make_table(wf_client_of(session), opts, &table);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_client *client = wf_client_of(session);
+	client->desc[client->table_count] = desc;
+	client->table[client->table_count++] = table;
+	*out = table;
+	return WEFT_OK;
+}
+
+const char *
+weft_table_name(const struct weft_table *table)
+{
+	return table->client->desc[table->idx].name;
+}
+
+uint32_t
+weft_table_dim(const struct weft_table *table)
+{
+	return table->client->desc[table->idx].dim;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service: the sparse service of a lane: which message and which part goes where. Thread: the
+ * lane's. */
+#include "sparse/server/service.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "sparse/server/service_internal.h"
+#include "wire/partition.h"
+
+static enum weft_status
+take_grant(struct wf_peer *peer, const struct wf_sparse_grant *msg)
+{
+	struct wf_sparse_peer *own = peer->own;
+	if (msg->kind != WF_SPARSE_GRANT_ROWS || own->have_rows) {
+		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u from a trainer%s", msg->kind,
+			       own->have_rows ? ", which has granted before" : "");
+	}
+	memcpy(own->rows_key.bytes, msg->key, sizeof(msg->key));
+	own->rows_bytes = msg->slot_bytes;
+	own->have_rows = true;
+	return WEFT_OK;
+}
+
+/* What it has heard of; the APPLIED that it lacks is said again. */
+static enum weft_status
+take_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_have *msg)
+{
+	struct wf_sparse_peer *own = peer->own;
+	uint64_t heard = msg->applied == WF_STEP_NONE ? 0 : msg->applied;
+	uint64_t next = wf_sparse_is_async(lane->own) ? peer->step_next : lane->sum.step;
+	if (!lane->ready || own->had || own->resume_due || heard >= next) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "HAVE: step %" PRIu64 " was applied, it says; %" PRIu64 " is next",
+			       heard, next);
+	}
+	own->had = true;
+	own->applied_due = own->applied.step > heard;
+	wf_peer_due(peer);
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_ready(const struct wf_lane *lane, const struct wf_sparse_peer *own, const char *message)
+{
+	if (!lane->ready || !own->had || !own->have_rows) {
+		return wf_fail(WEFT_PROTOCOL, "%s: before GRANT and HAVE", message);
+	}
+	if (own->incoming.kind != WF_INCOMING_NONE) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "%s: %u of %u parts of the message before are missing", message,
+			       own->incoming.count - own->incoming.next, own->incoming.count);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+	  const uint8_t *body)
+{
+	struct wf_sparse *sparse = lane->own;
+	enum weft_status st = wf_sparse_push_decode(head, body, &sparse->msg.push);
+	if (st == WEFT_OK) {
+		st = check_ready(lane, peer->own, "PUSH");
+	}
+	return st != WEFT_OK ? st : wf_push_take(lane, peer, &sparse->msg.push);
+}
+
+static enum weft_status
+take_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+	  const uint8_t *body)
+{
+	struct wf_sparse *sparse = lane->own;
+	enum weft_status st = wf_sparse_pull_decode(head, body, &sparse->msg.pull);
+	if (st == WEFT_OK) {
+		st = check_ready(lane, peer->own, "PULL");
+	}
+	return st != WEFT_OK ? st : wf_pull_take(lane, peer, &sparse->msg.pull);
+}
+
+static enum weft_status
+take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+	     const uint8_t *body)
+{
+	union {
+		struct wf_sparse_table table;
+		struct wf_sparse_grant grant;
+		struct wf_sparse_have have;
+	} msg;
+	enum weft_status st;
+	switch (head->type) {
+	case WF_SPARSE_PUSH:
+		return take_push(lane, peer, head, body);
+	case WF_SPARSE_PULL:
+		return take_pull(lane, peer, head, body);
+	case WF_SPARSE_TABLE:
+		st = wf_sparse_table_decode(head, body, &msg.table);
+		return st != WEFT_OK ? st : wf_sparse_take_table(lane, peer, head, &msg.table);
+	case WF_SPARSE_GRANT:
+		st = wf_sparse_grant_decode(head, body, &msg.grant);
+		return st != WEFT_OK ? st : take_grant(peer, &msg.grant);
+	case WF_SPARSE_HAVE:
+		st = wf_sparse_have_decode(head, body, &msg.have);
+		return st != WEFT_OK ? st : take_have(lane, peer, &msg.have);
+	default:
+		return wf_fail(WEFT_PROTOCOL,
+			       "sparse message of type %u, which a lane does not take", head->type);
+	}
+}
+
+static bool
+opens_path(const struct wf_head *head)
+{
+	return head->type == WF_SPARSE_GRANT || head->type == WF_SPARSE_HAVE;
+}
+
+void
+wf_sparse_give_buffer(struct wf_peer *peer, uint32_t buffer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	WF_ASSERT(own->buffer[buffer] == WF_BUFFER_FREE);
+	own->buffer[buffer] = WF_BUFFER_CREDIT;
+	own->credit[own->credit_count++] = (uint16_t)buffer;
+	wf_peer_due(peer);
+}
+
+/* Is this the part that is next, in a buffer that is free? */
+static enum weft_status
+check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
+{
+	const struct wf_sparse *sparse = lane->own;
+	const struct wf_sparse_peer *own = peer->own;
+	const struct wf_incoming *incoming = &own->incoming;
+	if (!lane->ready || incoming->kind == WF_INCOMING_NONE) {
+		return wf_fail(WEFT_PROTOCOL, "PUT: no part was announced");
+	}
+	uint32_t part = wf_tag_slot(tag) / sparse->slot_count;
+	uint32_t buffer = wf_tag_slot(tag) % sparse->slot_count;
+	if (part != incoming->next || wf_tag_step(tag) != (uint8_t)incoming->step) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUT: part %u of step %u (modulo 256), waited for is part %u of "
+			       "step %" PRIu64,
+			       part, wf_tag_step(tag), incoming->next, incoming->step);
+	}
+	if (own->buffer[buffer] != WF_BUFFER_FREE) {
+		return wf_fail(WEFT_PROTOCOL, "PUT: into slot %u, %s", buffer,
+			       own->buffer[buffer] == WF_BUFFER_CREDIT ? "before its CREDIT"
+								       : "which is in use");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag, const void *data)
+{
+	const struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	enum weft_status st = check_put(lane, peer, tag);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	uint32_t buffer = wf_tag_slot(tag) % sparse->slot_count;
+	wf_stats_add(&lane->stats, WF_LANE_KEY_RECEIVED_BYTES,
+		     own->incoming.part[own->incoming.next].key_bytes);
+	if (own->incoming.kind == WF_INCOMING_PUSH) {
+		return wf_push_part(lane, peer, buffer, data);
+	}
+	if (own->incoming.kind == WF_INCOMING_PULL) {
+		return wf_pull_part(lane, peer, buffer, data);
+	}
+	wf_transport_release(peer->conn, buffer);
+	wf_sparse_give_buffer(peer, buffer);
+	if (++own->incoming.next == own->incoming.count) {
+		own->incoming.kind = WF_INCOMING_NONE;
+	}
+	return WEFT_OK;
+}
+
+bool
+wf_sparse_refuse(struct wf_peer *peer, uint64_t request_id, uint64_t step, uint32_t part)
+{
+	struct wf_sparse_peer *own = peer->own;
+	const struct wf_error *why = wf_error_record();
+	if (own->nack_count == WF_NACKS_MAX) {
+		return false;
+	}
+	struct wf_sparse_nack *nack = &own->nack[own->nack_count++];
+	*nack = (struct wf_sparse_nack){
+		.request_id = request_id,
+		.step = step,
+		.part = part,
+		.status = (uint16_t)why->status,
+	};
+	(void)snprintf(nack->reason, sizeof(nack->reason), "%.*s", WF_REASON_BYTES - 1, why->text);
+	wf_stats_add(&peer->lane->stats, WF_LANE_PULL_REFUSED_COUNT, 1);
+	wf_peer_due(peer);
+	return true;
+}
+
+static uint32_t
+partition_of(const struct wf_table_desc *desc, uint64_t key)
+{
+	return desc->vocabulary > 0 ? wf_partition_of_fixed(key) : wf_partition_of(key);
+}
+
+enum weft_status
+wf_sparse_check_keys(const struct wf_sparse *sparse, uint32_t table, const uint64_t *key,
+		     uint32_t count)
+{
+	const struct wf_table_desc *desc = &sparse->desc[table];
+	const struct wf_served *served = &sparse->served[table];
+	/* They ascend. */
+	if (desc->vocabulary > 0 && key[count - 1] >= desc->vocabulary) {
+		return wf_fail(WEFT_INVALID,
+			       "table %.60s: key %" PRIu64 " is outside its vocabulary of %" PRIu64,
+			       desc->name, key[count - 1], desc->vocabulary);
+	}
+	if (served->partition_count == WF_PARTITION_COUNT) {
+		return WEFT_OK;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t partition = partition_of(desc, key[i]);
+		if (partition - served->partition_first >= served->partition_count) {
+			return wf_fail(WEFT_INVALID,
+				       "table %.60s: key %" PRIu64
+				       " belongs to partition %u, which "
+				       "another lane has",
+				       desc->name, key[i], partition);
+		}
+	}
+	return WEFT_OK;
+}
+
+/* The service. */
+
+static enum weft_status
+open_sparse(struct wf_lane *lane)
+{
+	lane->own = wf_zalloc(lane->env, sizeof(struct wf_sparse));
+	if (lane->own == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: %zu bytes", lane->opts.idx,
+			       sizeof(struct wf_sparse));
+	}
+	return WEFT_OK;
+}
+
+static void
+close_sparse(struct wf_lane *lane)
+{
+	wf_free(lane->env, lane->own, sizeof(struct wf_sparse));
+	lane->own = NULL;
+}
+
+static enum weft_status
+job_opens(struct wf_lane *lane)
+{
+	struct wf_sparse *sparse = lane->own;
+	sparse->peer = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*sparse->peer));
+	if (sparse->peer == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u trainers", lane->opts.idx,
+			       lane->peer_count);
+	}
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		lane->peer[i].own = &sparse->peer[i];
+	}
+	return WEFT_OK;
+}
+
+static void
+path_ends(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	own->slots_granted = false;
+	own->slots_due = false;
+	own->resume_due = false;
+	own->had = false;
+	own->have_rows = false;
+	own->credit_count = 0;
+	own->nack_count = 0;
+	own->applied_due = false;
+	if (!lane->ready) {
+		return;
+	}
+	wf_push_path_ends(lane, peer);
+	wf_pull_path_ends(lane, peer);
+	own->incoming.kind = WF_INCOMING_NONE;
+	for (uint32_t i = 0; i < sparse->slot_count; i++) {
+		own->buffer[i] = WF_BUFFER_FREE;
+	}
+	WF_ASSERT(own->held == 0);
+	wf_push_try_apply(lane); /* what this path was still owed held it up */
+}
+
+static const char *
+owed(const struct wf_lane *lane)
+{
+	(void)lane;
+	return NULL; /* rows are born as they are asked for */
+}
+
+const struct wf_table *
+wf_sparse_service_table(const struct wf_lane *lane, uint32_t table)
+{
+	const struct wf_sparse *sparse = lane->own;
+	WF_ASSERT(lane->service == &wf_sparse_service);
+	return lane->ready && table < sparse->desc_count ? sparse->served[table].table : NULL;
+}
+
+const struct wf_lane_service wf_sparse_service = {
+	.number = WF_SERVICE_SPARSE,
+	.name = "sparse",
+	.ports = "ports_num_for_sparse",
+	.open = open_sparse,
+	.close = close_sparse,
+	.job_opens = job_opens,
+	.release = wf_sparse_release,
+	.path_begins = wf_sparse_path_begins,
+	.path_ends = path_ends,
+	.message = take_message,
+	.put = take_put,
+	.done = wf_pull_done,
+	.opens_path = opens_path,
+	.flush = wf_sparse_flush,
+	.work = wf_push_tend,
+	.is_missing = wf_push_is_missing,
+	.owed = owed,
+	.gather = wf_sparse_gather,
+	.words = wf_sparse_words,
+	.lines = wf_sparse_lines,
+};

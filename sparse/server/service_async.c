@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service_async: asynchronous modes. A push is applied when it is complete; tables count pushes in
+ * the place of steps. *Lag*: pushes of other trainers that were applied after the rows of the batch
+ * were read. *Bounded*: APPLIED is said to who is ahead only when those behind have come close
+ * enough, and nobody pushes before APPLIED. Thread: the lane's. */
+#include <inttypes.h>
+
+#include "base/assert.h"
+#include "sparse/server/service_internal.h"
+
+static uint64_t
+pushes_of_others(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
+{
+	WF_ASSERT(sparse->version >= own->pushes);
+	return sparse->version - own->pushes;
+}
+
+enum weft_status
+wf_async_check(const struct wf_lane *lane, const struct wf_peer *peer,
+	       const struct wf_step_said *said, enum wf_step_news *out)
+{
+	(void)lane;
+	bool left = peer->out && said->pass <= peer->out_pass;
+	if (said->epoch != 0) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "%s %" PRIu64 ": epoch %" PRIu64 ", the job is in epoch 0",
+			       said->message, said->step, said->epoch);
+	}
+	if (said->out && left) {
+		*out = WF_STEP_AGAIN;
+		return WEFT_OK;
+	}
+	if (said->step < peer->step_next && !said->out) {
+		*out = WF_STEP_AGAIN;
+		return WEFT_OK;
+	}
+	if (left || said->step < peer->step_next) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "%s %" PRIu64 " of pass %u, step %" PRIu64
+			       " is this trainer's next%s",
+			       said->message, said->step, said->pass, peer->step_next,
+			       left ? ", of the next pass" : "");
+	}
+	*out = WF_STEP_NEW;
+	return WEFT_OK;
+}
+
+void
+wf_async_note_view(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
+{
+	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
+	if (view->is_set && view->step == step) {
+		return; /* the oldest rows of the batch count */
+	}
+	*view = (struct wf_view){
+		.step = step, .others = pushes_of_others(sparse, own), .is_set = true};
+}
+
+/* A batch whose rows were read for step k - 1 is pushed as step k. */
+void
+wf_async_begin(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
+{
+	const struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	const struct wf_view *view = &own->view[(step - 1) % WF_VIEWS_MAX];
+	bool known = view->is_set && view->step == step - 1;
+	uint64_t lag = known ? pushes_of_others(sparse, own) - view->others : 0;
+	own->discards = sparse->discard_lag > 0 && lag >= sparse->discard_lag;
+}
+
+/* What was pushed is not applied: counted like what is lost. */
+static uint64_t
+discard(struct wf_lane *lane, const struct wf_sparse_peer *own)
+{
+	uint64_t pairs = 0;
+	for (uint32_t i = 0; i < own->push_count; i++) {
+		pairs += own->push[i].row_count;
+	}
+	wf_stats_add(&lane->stats, WF_LANE_PUSH_DISCARDED_COUNT, 1);
+	return pairs;
+}
+
+/* Those who were waiting for it may be near enough now. */
+static void
+wake_others(struct wf_lane *lane)
+{
+	const struct wf_sparse *sparse = lane->own;
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		if (sparse->peer[t].applied_due) {
+			wf_peer_due(&lane->peer[t]);
+		}
+	}
+}
+
+void
+wf_async_finish(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	const struct wf_step_said *said = &own->said;
+	if (said->out) {
+		peer->out = true;
+		peer->out_pass = said->pass;
+		own->begun = false;
+		wake_others(lane);
+		return;
+	}
+	struct wf_sparse_applied applied = {.step = said->step, .samples = said->samples};
+	peer->out = false;
+	peer->step_next = said->step + 1;
+	own->complete = true;
+	if (own->discards) {
+		applied.pushes_lost = discard(lane, own);
+	} else {
+		uint64_t entered = wf_turn_enter(&lane->turn);
+		bool runs = wf_push_apply(lane, peer, sparse->version + 1, &applied);
+		(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
+		if (!runs) {
+			return;
+		}
+		own->pushes++;
+		lane->sum.samples_before += said->samples;
+		wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
+	}
+	wf_push_consume(lane, peer, &applied);
+	wake_others(lane);
+}
+
+bool
+wf_async_waits(const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	const struct wf_sparse *sparse = lane->own;
+	if (sparse->tables.mode != WF_SPARSE_BOUNDED || lane->peer_count == lane->gone_count) {
+		return false;
+	}
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		const struct wf_peer *other = &lane->peer[t];
+		bool counts = other->state != WF_PEER_GONE && !other->out;
+		if (counts && other->step_next + sparse->tables.staleness < peer->step_next) {
+			return true;
+		}
+	}
+	return false;
+}

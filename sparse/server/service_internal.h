@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service_internal: the structs of the sparse service, shared by its files only.
+ *
+ * service.c         which message and which part goes where
+ * service_tables.c  the tables of the job, and all memory
+ * service_push.c    pushes: parts, what is kept of them, the apply
+ * service_async.c   asynchronous modes: the apply of one push, lag, who waits for whom
+ * service_pull.c    pulls: keys, rows gathered for answers
+ * service_send.c    everything it sends
+ * service_report.c  what its lines say
+ *
+ * Nothing here is taken after the job was opened, but by tables that grow. Thread: the lane's. */
+#pragma once
+
+#include "pserver/service.h"
+#include "sparse/server/ceiling.h"
+#include "sparse/server/table.h"
+#include "wire/sparse_messages.h"
+#include "wire/tables.h"
+
+#define WF_PULLS_MAX 16u     /* unanswered, of one trainer */
+#define WF_VIEWS_MAX 4u      /* steps of which it is known when their rows were read */
+#define WF_NACKS_MAX 4u      /* not sent yet, of one trainer */
+#define WF_KEYS_OF_CELL 511u /* keys are kept in cells of 4 KiB */
+#define WF_CELL_NONE UINT32_MAX
+#define WF_BUFFER_FREE UINT32_MAX
+#define WF_BUFFER_CREDIT (UINT32_MAX - 1) /* released, and the trainer does not know it yet */
+#define WF_BUFFER_NONE (UINT32_MAX - 2)   /* copied aside */
+
+/* Keys of a pull: a list of cells, read from its beginning. */
+struct wf_key_cell {
+	uint64_t key[WF_KEYS_OF_CELL];
+	uint32_t next; /* cell, or WF_CELL_NONE */
+	uint32_t reserved;
+};
+WF_STATIC_ASSERT(sizeof(struct wf_key_cell) == 4096, "a page");
+
+struct wf_key_cells {
+	struct wf_key_cell *cell; /* [count] */
+	uint32_t count;
+	uint32_t touched; /* cells beyond were never used */
+	uint32_t free_first, free_count;
+};
+
+struct wf_pull_part {
+	uint16_t table;
+	uint32_t buffer; /* slot that its keys came in; WF_BUFFER_NONE: given back by CREDIT */
+	uint32_t row_count;
+	uint64_t offset; /* bytes, in the trainer's rows */
+};
+
+/* A pull, from its message to the gathering of its last part. */
+struct wf_pull {
+	uint64_t request_id;
+	uint64_t step;
+	bool create;
+	bool is_due; /* its step is applied, and all its keys are here */
+	uint32_t part_count;
+	uint32_t next;    /* part to be gathered */
+	uint32_t first;   /* cell of the next key */
+	uint32_t last;    /* cell that keys are added to */
+	uint32_t read_at; /* key within the first cell */
+	uint32_t write_at;
+	struct wf_pull_part part[WF_SPARSE_PARTS_MAX];
+};
+
+/* A part of a push. */
+struct wf_push_part {
+	uint32_t table;
+	uint32_t row_count;
+	uint32_t buffer;     /* of the window; WF_BUFFER_NONE: in the keep */
+	const float *grad;   /* with show and click behind it, where there are scores */
+	const uint64_t *key; /* in the keep */
+	uint64_t room;       /* in the keep, for the rest of it: bytes from its beginning */
+};
+
+/* The message whose PUTs are coming. */
+enum wf_incoming_kind {
+	WF_INCOMING_NONE,
+	WF_INCOMING_PUSH,
+	WF_INCOMING_PULL,
+	WF_INCOMING_REFUSED, /* got NACK: its PUTs come all the same */
+};
+
+struct wf_incoming {
+	enum wf_incoming_kind kind;
+	bool last; /* PUSH */
+	uint64_t step;
+	uint32_t next, count; /* parts */
+	struct wf_pull *pull; /* PULL */
+	uint32_t uncredited;  /* PULL: slots whose keys are copied, and are not given back */
+	struct wf_sparse_part part[WF_SPARSE_PARTS_MAX];
+};
+
+/* An answer that is gathered and not taken by the transport. */
+struct wf_answer {
+	bool due;
+	uint32_t buffer;
+	uint64_t bytes, offset;
+	uint32_t tag;
+};
+
+/* Asynchronous: after how many pushes the rows of a batch were read. */
+struct wf_view {
+	uint64_t step;   /* that the pull named */
+	uint64_t others; /* pushes of other trainers applied by then */
+	bool is_set;
+};
+
+/* One trainer as the service sees it: peer->own. */
+struct wf_sparse_peer {
+	/* Path: forgotten at DOWN. */
+	bool slots_granted, slots_due, resume_due;
+	bool had; /* HAVE was heard: it may push and pull, and is told what is applied */
+	bool have_rows;
+	uint64_t rows_bytes; /* of the range granted */
+	struct wf_grant_key slots_key, rows_key;
+	struct wf_incoming incoming;
+	uint32_t credit_count;
+	uint16_t *credit; /* [slot_count] buffers to give back */
+	uint32_t nack_count;
+	struct wf_sparse_nack nack[WF_NACKS_MAX];
+	bool applied_due;
+	struct wf_pull *pull; /* [WF_PULLS_MAX] */
+	struct wf_pull
+		*pull_order[WF_PULLS_MAX]; /* the first pull_count are in use, oldest first */
+	uint32_t pull_count;
+	struct wf_key_cells cells;
+	struct wf_answer answer;
+	bool *answer_busy; /* [slot_count] buffers that a PUT reads */
+
+	/* Window. */
+	uint32_t *buffer; /* [slot_count] WF_BUFFER_FREE, _CREDIT, or the part of the push in it */
+	uint32_t held;    /* buffers with parts */
+
+	/* The push of a step: of step_next while it comes, of step_next - 1 when it is complete. */
+	bool begun, complete;
+	struct wf_step_said said;
+	struct wf_push_part *push; /* [parts_max] */
+	uint32_t push_count;
+	uint8_t *keep; /* [held_bytes] keys, and what is copied aside */
+	uint64_t keep_used;
+	uint32_t *pushed_rows; /* [table_count] */
+
+	/* Asynchronous. */
+	struct wf_view view[WF_VIEWS_MAX]; /* by step */
+	uint64_t pushes;                   /* of it, applied */
+	bool discards; /* the push under way came too late: one verdict for all of it */
+
+	struct wf_sparse_applied applied; /* the last one it takes part in; step 0: none */
+};
+
+/* One table of the job on this lane. */
+struct wf_served {
+	struct wf_table *table; /* NULL: no partition falls to this lane */
+	struct wf_row_opts row;
+	uint32_t partition_first, partition_count;
+	uint32_t row_bytes;           /* values, as sent */
+	uint32_t front_bytes;         /* of a row in a PUSH: all but the key */
+	uint32_t rows_max;            /* that one trainer may push in a step */
+	bool tends;                   /* rows can expire */
+	struct wf_table_batch *batch; /* [batches_max] of the step being applied */
+};
+
+/* lane->own. */
+struct wf_sparse {
+	struct wf_tables tables;
+	struct wf_table_desc *desc; /* [desc_count], as they come */
+	uint32_t desc_count, desc_received;
+	struct wf_served *served;    /* [desc_count] */
+	struct wf_ceiling ceiling;   /* of the tables' memory */
+	struct wf_sparse_peer *peer; /* [peer_count] */
+
+	uint32_t slot_count;
+	uint64_t slot_bytes;
+	uint64_t held_bytes;
+	uint32_t parts_max;     /* of one trainer's push */
+	struct wf_slab inbox;   /* [peer_count][slot_count] slots */
+	struct wf_slab answers; /* [peer_count][slot_count] buffers of slot_bytes */
+	struct wf_slab keep;    /* [peer_count] of held_bytes */
+	struct wf_slab keys;    /* [peer_count] of held_bytes */
+	bool inbox_added, answers_added;
+	uint32_t inbox_region, answers_region;
+
+	uint64_t version;     /* asynchronous: pushes applied, of all */
+	uint64_t discard_lag; /* a push with so many of others before it is dropped; 0: none is */
+	uint32_t due_pulls;   /* that are not gathered to the end: no step is applied meanwhile */
+	struct wf_table_batch *batch; /* [peer_count * parts_max] */
+	uint32_t *batch_next;         /* [desc_count] scratch of the apply */
+	uint32_t tend_next;           /* table */
+	uint64_t tend_rows;           /* still to be looked at */
+	uint64_t *key_scratch; /* [WF_SPARSE_ROWS_MAX or what fits a slot] of a pull's part */
+	struct wf_log_limit nonfinite_log;
+	struct wf_msg_credit credit; /* scratch, like the rest */
+	union {
+		struct wf_sparse_push push;
+		struct wf_sparse_pull pull;
+	} msg;
+};
+
+static inline struct wf_sparse *
+wf_sparse_of(const struct wf_lane *lane)
+{
+	return lane->own;
+}
+
+/* service.c */
+/* Part `part` of a message is refused: say so. The recorded failure says why. False: too many
+ * refusals wait to be sent. */
+bool wf_sparse_refuse(struct wf_peer *peer, uint64_t request_id, uint64_t step, uint32_t part);
+/* The buffer's bytes are not needed any more, and the trainer is to be told by CREDIT. */
+void wf_sparse_give_buffer(struct wf_peer *peer, uint32_t buffer);
+/* The first key of a part that is not this lane's, or not in the vocabulary: recorded as
+ * WEFT_INVALID. */
+enum weft_status wf_sparse_check_keys(const struct wf_sparse *sparse, uint32_t table,
+				      const uint64_t *key, uint32_t count) WEFT_MUST_CHECK;
+
+/* service_tables.c */
+enum weft_status wf_sparse_take_table(struct wf_lane *lane, struct wf_peer *peer,
+				      const struct wf_head *head,
+				      const struct wf_sparse_table *msg) WEFT_MUST_CHECK;
+/* Give back what a job took, and what is half taken. */
+void wf_sparse_release(struct wf_lane *lane);
+
+/* service_report.c */
+void wf_sparse_gather(struct wf_lane *lane);
+void wf_sparse_words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes);
+void wf_sparse_lines(struct wf_lane *lane, bool job_ends);
+
+/* service_push.c */
+enum weft_status wf_push_take(struct wf_lane *lane, struct wf_peer *peer,
+			      const struct wf_sparse_push *msg) WEFT_MUST_CHECK;
+/* The next part of it has come. */
+enum weft_status wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer,
+			      const void *data) WEFT_MUST_CHECK;
+/* DOWN: what is whole is copied aside, the rest is dropped. */
+void wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer);
+/* Apply the step, if everything is there. */
+void wf_push_try_apply(struct wf_lane *lane);
+bool wf_push_is_missing(const struct wf_lane *lane, const struct wf_peer *peer);
+/* A bounded piece of looking for rows whose time is over. */
+bool wf_push_tend(struct wf_lane *lane);
+
+static inline bool
+wf_sparse_is_async(const struct wf_sparse *sparse)
+{
+	return sparse->tables.mode != WF_SPARSE_SYNC;
+}
+/* Apply the complete pushes of one trainer, or of all of a step where `peer` is NULL: as step
+ * `number` of the tables. False: the job has failed. */
+bool wf_push_apply(struct wf_lane *lane, const struct wf_peer *peer, uint64_t number,
+		   struct wf_sparse_applied *applied);
+/* Its slots are free, and it is to be told. */
+void wf_push_consume(struct wf_lane *lane, struct wf_peer *peer,
+		     const struct wf_sparse_applied *applied);
+
+/* service_async.c */
+enum weft_status wf_async_check(const struct wf_lane *lane, const struct wf_peer *peer,
+				const struct wf_step_said *said,
+				enum wf_step_news *out) WEFT_MUST_CHECK;
+/* The push of a step begins: is it too late? */
+void wf_async_begin(struct wf_lane *lane, struct wf_peer *peer, uint64_t step);
+/* All of it is here. */
+void wf_async_finish(struct wf_lane *lane, struct wf_peer *peer);
+/* Rows are read for what comes after `step`. */
+void wf_async_note_view(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
+/* It is too far ahead of another trainer to be told to go on. */
+bool wf_async_waits(const struct wf_lane *lane, const struct wf_peer *peer);
+
+/* service_pull.c */
+enum weft_status wf_pull_take(struct wf_lane *lane, struct wf_peer *peer,
+			      const struct wf_sparse_pull *msg) WEFT_MUST_CHECK;
+enum weft_status wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer,
+			      const void *data) WEFT_MUST_CHECK;
+/* All pulls that wait for `step` are due. */
+void wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step);
+/* Gather and post. */
+enum wf_flush wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer);
+void wf_pull_done(struct wf_lane *lane, uint64_t cookie);
+void wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer);
+
+/* service_send.c */
+void wf_sparse_path_begins(struct wf_lane *lane, struct wf_peer *peer);
+enum wf_flush wf_sparse_flush(struct wf_lane *lane, struct wf_peer *peer);

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service_pull: pulls: keys are copied out of slots as they come; when the step that a pull waits
+ * for is applied and all its keys are here, its rows are gathered into buffers of the lane, part by
+ * part, and PUT from there. No step is applied while a pull that is due is not gathered to its end,
+ * so all its rows are of one step. Thread: the lane's. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "sparse/server/service_internal.h"
+
+/* Cells of keys. */
+
+static uint32_t
+cells_for(uint64_t keys)
+{
+	return (uint32_t)((keys + WF_KEYS_OF_CELL - 1) / WF_KEYS_OF_CELL);
+}
+
+static uint32_t
+take_cell(struct wf_key_cells *cells)
+{
+	WF_ASSERT(cells->free_count > 0);
+	cells->free_count--;
+	uint32_t cell = cells->free_first;
+	if (cell == WF_CELL_NONE) { /* none was given back: one that was never used */
+		cell = cells->touched++;
+	} else {
+		cells->free_first = cells->cell[cell].next;
+	}
+	WF_ASSERT(cell < cells->count);
+	cells->cell[cell].next = WF_CELL_NONE;
+	return cell;
+}
+
+/* Returns the one behind it. */
+static uint32_t
+give_cell(struct wf_key_cells *cells, uint32_t cell)
+{
+	uint32_t next = cells->cell[cell].next;
+	cells->cell[cell].next = cells->free_first;
+	cells->free_first = cell;
+	cells->free_count++;
+	return next;
+}
+
+static void
+add_keys(struct wf_key_cells *cells, struct wf_pull *pull, const uint64_t *key, uint32_t count)
+{
+	while (count > 0) {
+		if (pull->last == WF_CELL_NONE || pull->write_at == WF_KEYS_OF_CELL) {
+			uint32_t cell = take_cell(cells);
+			if (pull->last == WF_CELL_NONE) {
+				pull->first = cell;
+			} else {
+				cells->cell[pull->last].next = cell;
+			}
+			pull->last = cell;
+			pull->write_at = 0;
+		}
+		uint32_t room = WF_KEYS_OF_CELL - pull->write_at;
+		uint32_t n = count < room ? count : room;
+		memcpy(&cells->cell[pull->last].key[pull->write_at], key, n * sizeof(*key));
+		pull->write_at += n;
+		key += n;
+		count -= n;
+	}
+}
+
+/* Pulls under way. */
+
+static void
+drop_pull(struct wf_sparse *sparse, struct wf_sparse_peer *own, uint32_t at)
+{
+	struct wf_pull *pull = own->pull_order[at];
+	WF_ASSERT(at < own->pull_count);
+	for (uint32_t cell = pull->first; cell != WF_CELL_NONE;) {
+		cell = give_cell(&own->cells, cell);
+	}
+	if (pull->is_due) {
+		WF_ASSERT(sparse->due_pulls > 0);
+		sparse->due_pulls--;
+	}
+	own->pull_count--;
+	memmove(&own->pull_order[at], &own->pull_order[at + 1],
+		(own->pull_count - at) * sizeof(own->pull_order[0]));
+	own->pull_order[own->pull_count] = pull;
+}
+
+static uint32_t
+place_of(const struct wf_sparse_peer *own, const struct wf_pull *pull)
+{
+	uint32_t at = 0;
+	while (own->pull_order[at] != pull) {
+		at++;
+	}
+	return at;
+}
+
+void
+wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	while (own->pull_count > 0) {
+		drop_pull(sparse, own, own->pull_count - 1);
+	}
+	own->answer.due = false;
+	memset(own->answer_busy, 0, sparse->slot_count * sizeof(*own->answer_busy));
+}
+
+/* Parts that no honest trainer sends. */
+static enum weft_status
+check_parts(const struct wf_sparse *sparse, const struct wf_sparse_peer *own,
+	    const struct wf_sparse_pull *msg)
+{
+	for (uint32_t i = 0; i < msg->part_count; i++) {
+		const struct wf_sparse_part *part = &msg->part[i];
+		if (part->table >= sparse->desc_count) {
+			return wf_fail(WEFT_PROTOCOL, "PULL: part %u of table %u, there are %u", i,
+				       part->table, sparse->desc_count);
+		}
+		const struct wf_served *served = &sparse->served[part->table];
+		uint64_t keyed = (uint64_t)part->row_count * (served->front_bytes + WF_KEY_BYTES);
+		uint64_t bytes = (uint64_t)part->row_count * served->row_bytes;
+		if (keyed > sparse->slot_bytes) {
+			return wf_fail(WEFT_PROTOCOL,
+				       "PULL: part %u has %u rows of %u bytes and their keys, a "
+				       "slot %" PRIu64 " bytes",
+				       i, part->row_count, served->front_bytes, sparse->slot_bytes);
+		}
+		if (bytes > own->rows_bytes || part->offset > own->rows_bytes - bytes) {
+			return wf_fail(WEFT_PROTOCOL,
+				       "PULL: part %u of %" PRIu64 " bytes at %" PRIu64
+				       ", the range granted has %" PRIu64,
+				       i, bytes, part->offset, own->rows_bytes);
+		}
+	}
+	return WEFT_OK;
+}
+
+/* What the lane cannot do now. */
+static enum weft_status
+check_bounds(const struct wf_lane *lane, const struct wf_sparse_peer *own,
+	     const struct wf_sparse_pull *msg)
+{
+	const struct wf_sparse *sparse = lane->own;
+	uint64_t keys = 0;
+	for (uint32_t i = 0; i < msg->part_count; i++) {
+		keys += msg->part[i].row_count;
+	}
+	if (msg->step > lane->sum.step && !wf_sparse_is_async(sparse)) {
+		return wf_fail(WEFT_INVALID,
+			       "rows as of step %" PRIu64 " are asked for in step %" PRIu64,
+			       msg->step, lane->sum.step);
+	}
+	if (own->pull_count == WF_PULLS_MAX) {
+		return wf_fail(WEFT_INVALID, "%u pulls are unanswered, no more are kept",
+			       own->pull_count);
+	}
+	if (cells_for(keys) > own->cells.free_count) {
+		return wf_fail(WEFT_INVALID,
+			       "keys of unanswered pulls take more than the %" PRIu64
+			       " bytes that this lane holds of a trainer; make batches smaller, "
+			       "or use more sparse lanes",
+			       sparse->held_bytes);
+	}
+	return WEFT_OK;
+}
+
+static struct wf_pull *
+begin_pull(struct wf_sparse_peer *own, const struct wf_sparse_pull *msg)
+{
+	struct wf_pull *pull = own->pull_order[own->pull_count++];
+	pull->request_id = msg->request_id;
+	pull->step = msg->step;
+	pull->create = (msg->flags & WF_SPARSE_PULL_CREATE) != 0;
+	pull->is_due = false;
+	pull->part_count = msg->part_count;
+	pull->next = 0;
+	pull->first = WF_CELL_NONE;
+	pull->last = WF_CELL_NONE;
+	pull->read_at = 0;
+	pull->write_at = 0;
+	for (uint32_t i = 0; i < msg->part_count; i++) {
+		pull->part[i] = (struct wf_pull_part){
+			.table = msg->part[i].table,
+			.row_count = msg->part[i].row_count,
+			.offset = msg->part[i].offset,
+		};
+	}
+	return pull;
+}
+
+enum weft_status
+wf_pull_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_pull *msg)
+{
+	struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	struct wf_incoming *incoming = &own->incoming;
+	enum weft_status st = check_parts(sparse, own, msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	incoming->step = msg->step;
+	incoming->uncredited = 0;
+	incoming->next = 0;
+	incoming->count = msg->part_count;
+	memcpy(incoming->part, msg->part, msg->part_count * sizeof(msg->part[0]));
+	if (check_bounds(lane, own, msg) != WEFT_OK) {
+		incoming->kind = WF_INCOMING_REFUSED;
+		return wf_sparse_refuse(peer, msg->request_id, msg->step, 0)
+			       ? WEFT_OK
+			       : wf_fail(WEFT_PROTOCOL, "PULL: too many refusals");
+	}
+	incoming->kind = WF_INCOMING_PULL;
+	incoming->pull = begin_pull(own, msg);
+	return WEFT_OK;
+}
+
+/* Give back the slots whose keys are copied. */
+static void
+credit_parts(struct wf_peer *peer, struct wf_pull *pull, uint32_t count)
+{
+	struct wf_sparse_peer *own = peer->own;
+	for (uint32_t i = 0; i < count; i++) {
+		if (pull->part[i].buffer != WF_BUFFER_NONE) {
+			wf_sparse_give_buffer(peer, pull->part[i].buffer);
+			pull->part[i].buffer = WF_BUFFER_NONE;
+		}
+	}
+	own->incoming.uncredited = 0;
+}
+
+/* A key that may not be asked for: the pull fails, the connection stays. */
+static enum weft_status
+refuse_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	struct wf_incoming *incoming = &own->incoming;
+	struct wf_pull *pull = incoming->pull;
+	if (!wf_sparse_refuse(peer, pull->request_id, pull->step, incoming->next)) {
+		return wf_fail(WEFT_PROTOCOL, "PULL: too many refusals");
+	}
+	credit_parts(peer, pull, incoming->next);
+	wf_sparse_give_buffer(peer, buffer);
+	drop_pull(lane->own, own, place_of(own, pull));
+	incoming->pull = NULL;
+	incoming->kind =
+		++incoming->next < incoming->count ? WF_INCOMING_REFUSED : WF_INCOMING_NONE;
+	return WEFT_OK;
+}
+
+static void
+make_due(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull *pull)
+{
+	struct wf_sparse *sparse = lane->own;
+	WF_ASSERT(!pull->is_due);
+	pull->is_due = true;
+	sparse->due_pulls++;
+	wf_peer_due(peer);
+}
+
+/* All keys are here. Answered at once, its answers free its slots; held, CREDIT does. */
+static void
+finish_pull(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull *pull)
+{
+	if (pull->step < lane->sum.step || wf_sparse_is_async(lane->own)) {
+		make_due(lane, peer, pull);
+		return;
+	}
+	credit_parts(peer, pull, pull->part_count);
+	wf_stats_add(&lane->stats, WF_LANE_PULL_HELD_COUNT, 1);
+}
+
+enum weft_status
+wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, const void *data)
+{
+	struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	struct wf_incoming *incoming = &own->incoming;
+	const struct wf_sparse_part *part = &incoming->part[incoming->next];
+	struct wf_pull *pull = incoming->pull;
+	const struct wf_keys_in in = {
+		.coding = (enum wf_key_coding)part->coding,
+		.at = data,
+		.bytes = part->key_bytes,
+		.count = part->row_count,
+	};
+	enum weft_status st = wf_keys_decode(&in, sparse->key_scratch);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_transport_release(peer->conn, buffer);
+	st = wf_sparse_check_keys(sparse, part->table, sparse->key_scratch, part->row_count);
+	if (st != WEFT_OK) {
+		return refuse_part(lane, peer, buffer);
+	}
+	pull->part[incoming->next].buffer = buffer;
+	incoming->uncredited++;
+	add_keys(&own->cells, pull, sparse->key_scratch, part->row_count);
+	wf_stats_add(&lane->stats, WF_LANE_KEY_PULLED_COUNT, part->row_count);
+	if (++incoming->next == incoming->count) {
+		incoming->kind = WF_INCOMING_NONE;
+		finish_pull(lane, peer, pull);
+	} else if (own->held + incoming->uncredited == sparse->slot_count) {
+		credit_parts(peer, pull, incoming->next); /* its window is full, and more follow */
+	}
+	return WEFT_OK;
+}
+
+void
+wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step)
+{
+	const struct wf_sparse *sparse = lane->own;
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		struct wf_peer *peer = &lane->peer[t];
+		const struct wf_sparse_peer *own = &sparse->peer[t];
+		for (uint32_t i = 0; i < own->pull_count; i++) {
+			struct wf_pull *pull = own->pull_order[i];
+			bool coming = own->incoming.kind == WF_INCOMING_PULL &&
+				      own->incoming.pull == pull;
+			if (pull->step == step && !coming) {
+				make_due(lane, peer, pull);
+			}
+		}
+	}
+}
+
+/* Answers. */
+
+static uint32_t
+free_answer_buffer(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
+{
+	for (uint32_t i = 0; i < sparse->slot_count; i++) {
+		if (!own->answer_busy[i]) {
+			return i;
+		}
+	}
+	return WF_BUFFER_NONE;
+}
+
+static uint8_t *
+answer_at(const struct wf_sparse *sparse, uint32_t trainer, uint32_t buffer)
+{
+	uint64_t number = (uint64_t)trainer * sparse->slot_count + buffer;
+	return (uint8_t *)sparse->answers.base + number * sparse->slot_bytes;
+}
+
+/* The rows of the pull's next part; its keys are read for the last time. */
+static enum weft_status
+gather_part(struct wf_lane *lane, struct wf_sparse_peer *own, struct wf_pull *pull, float *out)
+{
+	const struct wf_sparse *sparse = lane->own;
+	const struct wf_pull_part *part = &pull->part[pull->next];
+	const struct wf_served *served = &sparse->served[part->table];
+	uint32_t dim = sparse->desc[part->table].dim;
+	uint32_t left = part->row_count;
+	enum weft_status st = WEFT_OK;
+	while (left > 0 && st == WEFT_OK) {
+		uint32_t room = WF_KEYS_OF_CELL - pull->read_at;
+		const struct wf_table_lookup lookup = {
+			.key = &own->cells.cell[pull->first].key[pull->read_at],
+			.count = left < room ? left : room,
+			.out = out,
+			.create = pull->create,
+		};
+		st = wf_table_lookup(served->table, &lookup);
+		left -= (uint32_t)lookup.count;
+		out += lookup.count * dim;
+		pull->read_at += (uint32_t)lookup.count;
+		if (pull->read_at == WF_KEYS_OF_CELL) {
+			pull->first = give_cell(&own->cells, pull->first);
+			pull->read_at = 0;
+		}
+	}
+	return st;
+}
+
+/* Gather the next part of the pull at `at`. */
+static enum weft_status
+gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t buffer)
+{
+	struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	struct wf_pull *pull = own->pull_order[at];
+	const struct wf_pull_part *part = &pull->part[pull->next];
+	uint8_t *out = answer_at(sparse, peer->trainer, buffer);
+	uint64_t entered = wf_turn_enter(&lane->turn);
+	enum weft_status st = gather_part(lane, own, pull, (float *)(void *)out);
+	(void)wf_turn_leave(&lane->turn, WF_LANE_GATHER_TIME_NS, entered);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (pull->create && wf_sparse_is_async(sparse)) {
+		wf_async_note_view(sparse, own, pull->step);
+	}
+	/* Asynchronous: the step that was asked for, for there is no other. */
+	uint64_t step = wf_sparse_is_async(sparse) ? pull->step : lane->sum.step - 1;
+	own->answer_busy[buffer] = true;
+	own->answer = (struct wf_answer){
+		.due = true,
+		.buffer = buffer,
+		.bytes = (uint64_t)part->row_count * sparse->served[part->table].row_bytes,
+		.offset = part->offset,
+		.tag = wf_sparse_answer_tag(pull->request_id, pull->next, step),
+	};
+	if (++pull->next == pull->part_count) {
+		drop_pull(sparse, own, at);
+	}
+	return WEFT_OK;
+}
+
+/* False: the transport takes no more, or the connection is on its way down. */
+static bool
+post_answer(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	const struct wf_op op = {
+		.kind = WF_OP_PUT,
+		.cookie = (uint64_t)peer->trainer * sparse->slot_count + own->answer.buffer + 1,
+		.region = sparse->answers_region,
+		.src = answer_at(sparse, peer->trainer, own->answer.buffer),
+		.bytes = own->answer.bytes,
+		.key = own->rows_key,
+		.offset = own->answer.offset,
+		.tag = own->answer.tag,
+	};
+	unsigned taken = 0;
+	enum weft_status st = wf_transport_post(peer->conn, &op, 1, &taken);
+	if (st == WEFT_INVALID) { /* a grant that does not hold what it must */
+		wf_lane_offence(lane, peer);
+	}
+	own->answer.due = taken == 0;
+	return taken == 1;
+}
+
+static bool
+find_due(const struct wf_sparse_peer *own, uint32_t *out)
+{
+	for (uint32_t i = 0; i < own->pull_count; i++) {
+		if (own->pull_order[i]->is_due) {
+			*out = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Nothing is left for the next turn but what the transport did not take: DONE of an answer, and the
+ * apply of a step, put the peer on the list of those who are due again. */
+enum wf_flush
+wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	uint32_t due_before = sparse->due_pulls;
+	enum wf_flush flush = WF_FLUSH_DONE;
+	for (;;) {
+		if (own->answer.due && !post_answer(lane, peer)) {
+			flush = peer->closing ? WF_FLUSH_DONE : WF_FLUSH_FULL;
+			break;
+		}
+		uint32_t at;
+		uint32_t buffer = free_answer_buffer(sparse, own);
+		if (buffer == WF_BUFFER_NONE || !find_due(own, &at)) {
+			break;
+		}
+		enum weft_status st = gather_answer(lane, peer, at, buffer);
+		if (st != WEFT_OK) {
+			wf_lane_fail(lane, st, lane->sum.step, "a pull: %.200s", weft_last_error());
+			break;
+		}
+	}
+	if (due_before > 0 && sparse->due_pulls == 0) {
+		wf_push_try_apply(lane);
+	}
+	return flush;
+}
+
+void
+wf_pull_done(struct wf_lane *lane, uint64_t cookie)
+{
+	const struct wf_sparse *sparse = lane->own;
+	uint32_t number = (uint32_t)(cookie - 1);
+	WF_ASSERT(lane->ready && number / sparse->slot_count < lane->peer_count);
+	struct wf_peer *peer = &lane->peer[number / sparse->slot_count];
+	struct wf_sparse_peer *own = peer->own;
+	own->answer_busy[number % sparse->slot_count] = false;
+	if (own->pull_count > 0) {
+		wf_peer_due(peer);
+	}
+}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service_push: pushes: parts as they come, what is kept of them, the apply. A push is received
+ * when its last part is; a step is applied when the pushes of all trainers that take part in it
+ * are. Thread: the lane's. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "sparse/server/service_internal.h"
+
+#define KEEP_ALIGN 64u
+#define TEND_ROWS 1024u       /* looked at between two polls */
+#define TEND_ROWS_LEAST 1024u /* for each step, of each table whose rows can expire */
+
+static uint64_t
+aligned(uint64_t bytes)
+{
+	return (bytes + KEEP_ALIGN - 1) & ~(uint64_t)(KEEP_ALIGN - 1);
+}
+
+/* Keys come first, then room for the rest. */
+static uint64_t
+keep_bytes(const struct wf_served *served, uint32_t row_count)
+{
+	return aligned((uint64_t)row_count * WF_KEY_BYTES) +
+	       aligned((uint64_t)row_count * served->front_bytes);
+}
+
+bool
+wf_push_is_missing(const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	return !wf_sparse_is_async(lane->own) && peer->step_next <= lane->sum.step;
+}
+
+/* The window is full of parts that wait, or the path is gone: copy them all aside. */
+static void
+park_window(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	uint64_t entered = wf_turn_enter(&lane->turn);
+	for (uint32_t i = 0; i < own->push_count && own->held > 0; i++) {
+		struct wf_push_part *part = &own->push[i];
+		if (part->buffer == WF_BUFFER_NONE) {
+			continue;
+		}
+		uint64_t bytes =
+			(uint64_t)part->row_count * sparse->served[part->table].front_bytes;
+		uint8_t *room = own->keep + part->room;
+		memcpy(room, part->grad, bytes);
+		part->grad = (const float *)(const void *)room;
+		own->buffer[part->buffer] = WF_BUFFER_FREE;
+		own->held--;
+		if (peer->conn != NULL) {
+			wf_transport_release(peer->conn, part->buffer);
+			wf_sparse_give_buffer(peer, part->buffer);
+		}
+		part->buffer = WF_BUFFER_NONE;
+		wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_COUNT, 1);
+		wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_BYTES, bytes);
+	}
+	(void)wf_turn_leave(&lane->turn, WF_LANE_PARK_TIME_NS, entered);
+	WF_ASSERT(own->held == 0);
+	wf_stats_raise(&lane->stats, WF_LANE_PARK_PEAK_BYTES, own->keep_used);
+}
+
+static void
+forget_push(struct wf_sparse *sparse, struct wf_sparse_peer *own)
+{
+	own->begun = false;
+	own->complete = false;
+	own->discards = false;
+	own->push_count = 0;
+	own->keep_used = 0;
+	memset(own->pushed_rows, 0, sparse->desc_count * sizeof(*own->pushed_rows));
+}
+
+void
+wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	if (own->complete) {
+		park_window(lane, peer);
+		return;
+	}
+	own->held = 0;
+	forget_push(lane->own, own);
+}
+
+/* Taking a push. */
+
+/* Parts that no honest trainer sends. */
+static enum weft_status
+check_parts(const struct wf_sparse *sparse, const struct wf_sparse_push *msg)
+{
+	for (uint32_t i = 0; i < msg->part_count; i++) {
+		const struct wf_sparse_part *part = &msg->part[i];
+		if (part->table >= sparse->desc_count) {
+			return wf_fail(WEFT_PROTOCOL, "PUSH: part %u of table %u, there are %u", i,
+				       part->table, sparse->desc_count);
+		}
+		const struct wf_served *served = &sparse->served[part->table];
+		uint64_t bytes = (uint64_t)part->row_count * (served->front_bytes + WF_KEY_BYTES);
+		if (bytes > sparse->slot_bytes) {
+			return wf_fail(WEFT_PROTOCOL,
+				       "PUSH: part %u has %u rows of %u bytes and their keys, a "
+				       "slot %" PRIu64 " bytes",
+				       i, part->row_count, served->front_bytes, sparse->slot_bytes);
+		}
+	}
+	return WEFT_OK;
+}
+
+/* What would exceed this lane's bounds: WEFT_INVALID, and the first part that does. */
+static enum weft_status
+check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
+	     const struct wf_sparse_push *msg, uint32_t *part_idx)
+{
+	uint64_t used = own->keep_used;
+	*part_idx = 0;
+	if (own->push_count + msg->part_count > sparse->parts_max) {
+		return wf_fail(WEFT_INVALID,
+			       "step %" PRIu64 " has more than %u parts for this lane; push fewer "
+			       "tables a step, or larger parts",
+			       msg->step, sparse->parts_max);
+	}
+	enum weft_status st = WEFT_OK;
+	uint32_t i = 0;
+	for (; i < msg->part_count && st == WEFT_OK; i++) {
+		const struct wf_sparse_part *part = &msg->part[i];
+		const struct wf_served *served = &sparse->served[part->table];
+		*part_idx = i;
+		used += keep_bytes(served, part->row_count);
+		own->pushed_rows[part->table] += part->row_count;
+		if (used > sparse->held_bytes) {
+			st = wf_fail(WEFT_INVALID,
+				     "the push of step %" PRIu64 " takes more than the %" PRIu64
+				     " bytes that this lane holds of a trainer; make batches "
+				     "smaller, or use more sparse lanes",
+				     msg->step, sparse->held_bytes);
+		} else if (own->pushed_rows[part->table] > served->rows_max) {
+			st = wf_fail(WEFT_INVALID,
+				     "table %.60s: step %" PRIu64
+				     " pushes more than %u rows; make batches smaller, use more "
+				     "sparse lanes, or raise the table's memory cap",
+				     sparse->desc[part->table].name, msg->step, served->rows_max);
+		}
+	}
+	for (uint32_t j = 0; st != WEFT_OK && j < i; j++) { /* as if not said */
+		own->pushed_rows[msg->part[j].table] -= msg->part[j].row_count;
+	}
+	return st;
+}
+
+static void
+expect_parts(struct wf_sparse_peer *own, const struct wf_sparse_push *msg,
+	     enum wf_incoming_kind kind)
+{
+	own->incoming.kind = kind;
+	own->incoming.last = (msg->flags & WF_SPARSE_PUSH_LAST) != 0;
+	own->incoming.step = msg->step;
+	own->incoming.next = 0;
+	own->incoming.count = msg->part_count;
+	memcpy(own->incoming.part, msg->part, msg->part_count * sizeof(msg->part[0]));
+}
+
+/* The last part of the last message is here. */
+static enum weft_status
+finish_push(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	if (wf_sparse_is_async(lane->own)) {
+		wf_async_finish(lane, peer);
+		return WEFT_OK;
+	}
+	enum wf_step_news news;
+	enum weft_status st = wf_step_take(lane, peer, &own->said, &news);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	own->complete = !own->said.out;
+	own->begun = false;
+	wf_push_try_apply(lane);
+	return WEFT_OK;
+}
+
+/* All messages of one push say the same but for their parts. */
+static enum weft_status
+check_same(const struct wf_sparse_peer *own, const struct wf_step_said *said)
+{
+	const struct wf_step_said *first = &own->said;
+	if (own->begun && (said->step != first->step || said->samples != first->samples ||
+			   said->pass != first->pass)) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUSH %" PRIu64 " of pass %u with %" PRIu64
+			       " samples, while PUSH %" PRIu64 " of pass %u with %" PRIu64
+			       " samples is not complete",
+			       said->step, said->pass, said->samples, first->step, first->pass,
+			       first->samples);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_push_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_push *msg)
+{
+	struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	const struct wf_step_said said = {
+		.message = "PUSH",
+		.step = msg->step,
+		.epoch = msg->epoch,
+		.samples = msg->samples,
+		.pass = msg->pass,
+		.out = (msg->flags & WF_SPARSE_PUSH_OUT_OF_DATA) != 0,
+	};
+	enum wf_step_news news;
+	enum weft_status st = wf_sparse_is_async(sparse) ? wf_async_check(lane, peer, &said, &news)
+							 : wf_step_check(lane, peer, &said, &news);
+	if (st == WEFT_OK) {
+		st = check_same(own, &said);
+	}
+	if (st == WEFT_OK) {
+		st = check_parts(sparse, msg);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (news == WF_STEP_AGAIN && !said.out) {
+		return wf_fail(WEFT_PROTOCOL, "PUSH %" PRIu64 ": it was received before",
+			       msg->step);
+	}
+	if (news == WF_STEP_AGAIN) {
+		return WEFT_OK; /* said again, after a reconnect */
+	}
+	uint32_t part;
+	if (check_bounds(sparse, own, msg, &part) != WEFT_OK) {
+		expect_parts(own, msg, WF_INCOMING_REFUSED);
+		return wf_sparse_refuse(peer, 0, msg->step, part)
+			       ? WEFT_OK
+			       : wf_fail(WEFT_PROTOCOL, "PUSH: too many refusals");
+	}
+	if (!own->begun && wf_sparse_is_async(sparse)) {
+		wf_async_begin(lane, peer, msg->step);
+	}
+	own->said = said;
+	own->begun = true;
+	if (msg->part_count == 0) {
+		return finish_push(lane, peer);
+	}
+	expect_parts(own, msg, WF_INCOMING_PUSH);
+	return WEFT_OK;
+}
+
+/* Copy the keys out of the slot, then look at them. */
+static enum weft_status
+take_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part, const uint8_t *data,
+	  uint64_t *key)
+{
+	const struct wf_served *served = &sparse->served[part->table];
+	const struct wf_keys_in in = {
+		.coding = (enum wf_key_coding)part->coding,
+		.at = data + (size_t)part->row_count * served->front_bytes,
+		.bytes = part->key_bytes,
+		.count = part->row_count,
+	};
+	enum weft_status st = wf_keys_decode(&in, key);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_sparse_check_keys(sparse, part->table, key, part->row_count);
+	if (st != WEFT_OK) {
+		struct wf_error why = *wf_error_record();
+		return wf_fail(WEFT_PROTOCOL, "PUSH: %.200s", why.text);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, const void *data)
+{
+	const struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	struct wf_incoming *incoming = &own->incoming;
+	const struct wf_sparse_part *part = &incoming->part[incoming->next];
+	if ((uintptr_t)data % sizeof(float) != 0) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUT: part %u does not begin at a multiple of 4 bytes",
+			       incoming->next);
+	}
+	uint64_t *key = (uint64_t *)(void *)(own->keep + own->keep_used);
+	enum weft_status st = take_keys(sparse, part, data, key);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	own->push[own->push_count] = (struct wf_push_part){
+		.table = part->table,
+		.row_count = part->row_count,
+		.buffer = buffer,
+		.grad = data,
+		.key = key,
+		.room = own->keep_used + aligned((uint64_t)part->row_count * WF_KEY_BYTES),
+	};
+	own->keep_used += keep_bytes(&sparse->served[part->table], part->row_count);
+	WF_ASSERT(own->keep_used <= sparse->held_bytes);
+	own->buffer[buffer] = own->push_count++;
+	own->held++;
+	wf_stats_add(&lane->stats, WF_LANE_KEY_PUSHED_COUNT, part->row_count);
+	if (++incoming->next == incoming->count) {
+		incoming->kind = WF_INCOMING_NONE;
+		st = incoming->last ? finish_push(lane, peer) : WEFT_OK;
+	}
+	if (st == WEFT_OK && own->held == sparse->slot_count) {
+		park_window(lane, peer);
+	}
+	if (own->complete) {
+		wf_stats_add(&lane->stats, WF_LANE_WAIT_TRAINER_COUNT, 1);
+	}
+	return st;
+}
+
+/* The apply. */
+
+static bool
+takes_part(const struct wf_lane *lane, const struct wf_peer *only, uint32_t trainer)
+{
+	const struct wf_sparse *sparse = lane->own;
+	return sparse->peer[trainer].complete && (only == NULL || only->trainer == trainer);
+}
+
+/* Deal the parts to their tables, in order of trainers, then of parts. */
+static void
+gather_batches(struct wf_lane *lane, const struct wf_peer *only)
+{
+	struct wf_sparse *sparse = lane->own;
+	uint32_t *next = sparse->batch_next;
+	memset(next, 0, sparse->desc_count * sizeof(*next));
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		const struct wf_sparse_peer *own = &sparse->peer[t];
+		for (uint32_t i = 0; takes_part(lane, only, t) && i < own->push_count; i++) {
+			next[own->push[i].table]++;
+		}
+	}
+	uint32_t first = 0;
+	for (uint32_t i = 0; i < sparse->desc_count; i++) {
+		sparse->served[i].batch = &sparse->batch[first];
+		first += next[i];
+		next[i] = 0;
+	}
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		const struct wf_sparse_peer *own = &sparse->peer[t];
+		for (uint32_t i = 0; takes_part(lane, only, t) && i < own->push_count; i++) {
+			const struct wf_push_part *part = &own->push[i];
+			const struct wf_table_desc *desc = &sparse->desc[part->table];
+			struct wf_served *served = &sparse->served[part->table];
+			const float *scores = part->grad + (size_t)part->row_count * desc->dim;
+			bool has_scores = wf_table_has_scores(desc);
+			served->batch[next[part->table]++] = (struct wf_table_batch){
+				.key = part->key,
+				.grad = part->grad,
+				.count = part->row_count,
+				.show = has_scores ? scores : NULL,
+				.click = has_scores ? scores + part->row_count : NULL,
+			};
+		}
+	}
+}
+
+static uint64_t
+stat_of(const struct wf_served *served, enum wf_table_stat stat)
+{
+	return wf_stats_get(wf_table_stats(served->table), stat);
+}
+
+/* Names the first trainer whose gradients of the table are not finite; the sum alone may be it. */
+static void
+report_nonfinite(struct wf_lane *lane, uint32_t table, uint64_t bad)
+{
+	struct wf_sparse *sparse = lane->own;
+	const struct wf_kernels *kernels = wf_kernels_best();
+	const struct wf_table_desc *desc = &sparse->desc[table];
+	uint32_t culprit = UINT32_MAX;
+	for (uint32_t t = 0; t < lane->peer_count && culprit == UINT32_MAX; t++) {
+		const struct wf_sparse_peer *own = &sparse->peer[t];
+		for (uint32_t i = 0; own->complete && i < own->push_count; i++) {
+			const struct wf_push_part *part = &own->push[i];
+			size_t count = (size_t)part->row_count * desc->dim;
+			if (part->table == table &&
+			    kernels->count_nonfinite(part->grad, count) > 0) {
+				culprit = t;
+			}
+		}
+	}
+	char who[64] = "the sum over trainers";
+	if (culprit != UINT32_MAX) {
+		(void)snprintf(who, sizeof(who), "trainer %u", culprit);
+	}
+	wf_stats_add(&lane->stats, WF_LANE_GRADIENT_SKIPPED_COUNT, bad);
+	if (sparse->tables.nonfinite == WF_NONFINITE_ABORT) {
+		wf_lane_fail(lane, WEFT_DATA, lane->sum.step,
+			     "%" PRIu64
+			     " values of the gradients of table %.60s from %s are NaN or "
+			     "infinite in step %" PRIu64
+			     "; lower the learning rate, clip, or run with --nonfinite=skip",
+			     bad, desc->name, who, lane->sum.step);
+		return;
+	}
+	if (wf_log_limit_pass(&sparse->nonfinite_log, wf_now_ns(lane->env), WF_NS_PER_S)) {
+		wf_log(lane->env, WF_LOG_WARN,
+		       "lane %u: %" PRIu64 " values of the gradients of table %s from %s are NaN "
+		       "or infinite in step %" PRIu64 ": skipped",
+		       lane->opts.idx, bad, desc->name, who, lane->sum.step);
+	}
+}
+
+/* Tables that nobody pushed to have the step, too: rows that move by themselves, and ages, go by
+ * the table's step, which may not depend on which keys fall to this lane. */
+static enum weft_status
+apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
+{
+	const struct wf_sparse *sparse = lane->own;
+	const struct wf_served *served = &sparse->served[idx];
+	bool mean = sparse->tables.grad_reduce == WF_REDUCE_MEAN;
+	const struct wf_table_push push = {
+		.step = sparse->version,
+		.rate = wf_row_rate(&served->row, lane->sum.samples_before, out->samples),
+		.divisor = mean ? (float)out->samples : 1.0f,
+		.batch = served->batch,
+		.batch_count = sparse->batch_next[idx],
+	};
+	uint64_t updated = stat_of(served, WF_TABLE_ROWS_UPDATED);
+	uint64_t lost = stat_of(served, WF_TABLE_PUSHES_LOST);
+	uint64_t nonfinite = stat_of(served, WF_TABLE_GRADS_NONFINITE);
+	enum weft_status st = wf_table_push(served->table, &push);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	out->rows_updated += stat_of(served, WF_TABLE_ROWS_UPDATED) - updated;
+	out->pushes_lost += stat_of(served, WF_TABLE_PUSHES_LOST) - lost;
+	nonfinite = stat_of(served, WF_TABLE_GRADS_NONFINITE) - nonfinite;
+	out->grads_nonfinite += nonfinite;
+	if (nonfinite > 0) {
+		report_nonfinite(lane, idx, nonfinite);
+	}
+	return WEFT_OK;
+}
+
+void
+wf_push_consume(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_applied *applied)
+{
+	struct wf_sparse_peer *own = peer->own;
+	for (uint32_t i = 0; i < own->push_count && own->held > 0; i++) {
+		uint32_t buffer = own->push[i].buffer;
+		if (buffer != WF_BUFFER_NONE) {
+			wf_transport_release(peer->conn, buffer);
+			own->buffer[buffer] = WF_BUFFER_FREE;
+			own->held--;
+		}
+	}
+	forget_push(lane->own, own);
+	own->applied = *applied;
+	own->applied_due = own->had; /* else HAVE will tell whether it lacks this */
+	wf_peer_due(peer);
+}
+
+static void
+plan_tending(struct wf_lane *lane, uint64_t rows_updated)
+{
+	struct wf_sparse *sparse = lane->own;
+	uint32_t tables = 0;
+	for (uint32_t i = 0; i < sparse->desc_count; i++) {
+		tables += sparse->served[i].tends && sparse->served[i].table != NULL ? 1 : 0;
+	}
+	/* Twice what was touched: so all rows are looked at while rows double. */
+	sparse->tend_rows = tables > 0 ? tables * TEND_ROWS_LEAST + 2 * rows_updated : 0;
+	lane->works = sparse->tend_rows > 0;
+}
+
+bool
+wf_push_apply(struct wf_lane *lane, const struct wf_peer *peer, uint64_t number,
+	      struct wf_sparse_applied *applied)
+{
+	struct wf_sparse *sparse = lane->own;
+	sparse->version = number;
+	gather_batches(lane, peer);
+	for (uint32_t i = 0; i < sparse->desc_count; i++) {
+		if (sparse->served[i].table == NULL) {
+			continue;
+		}
+		enum weft_status st = apply_table(lane, i, applied);
+		if (st != WEFT_OK) {
+			wf_lane_fail(lane, st, applied->step, "step %" PRIu64 ": %.200s",
+				     applied->step, weft_last_error());
+		}
+	}
+	wf_stats_add(&lane->stats, WF_LANE_ROW_UPDATED_COUNT, applied->rows_updated);
+	plan_tending(lane, applied->rows_updated);
+	return lane->state == WF_LANE_RUNNING;
+}
+
+static void
+apply_step(struct wf_lane *lane)
+{
+	uint64_t step = lane->sum.step;
+	struct wf_sparse_applied applied = {.step = step, .samples = lane->sum.samples};
+	uint64_t entered = wf_turn_enter(&lane->turn);
+	bool runs = wf_push_apply(lane, NULL, step, &applied);
+	uint64_t applied_ns = wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
+	if (!runs) {
+		return;
+	}
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		struct wf_peer *peer = &lane->peer[t];
+		const struct wf_sparse_peer *own = peer->own;
+		if (own->complete) {
+			wf_push_consume(lane, peer, &applied);
+		}
+	}
+	wf_step_is_done(lane, applied_ns);
+	wf_pull_step_is_applied(lane, step);
+}
+
+void
+wf_push_try_apply(struct wf_lane *lane)
+{
+	const struct wf_sparse *sparse = lane->own;
+	const struct wf_step_sum *sum = &lane->sum;
+	uint32_t members = lane->peer_count - sum->out;
+	if (lane->state == WF_LANE_RUNNING && sum->heard > 0 && sum->heard == members &&
+	    sparse->due_pulls == 0) {
+		apply_step(lane);
+	}
+}
+
+bool
+wf_push_tend(struct wf_lane *lane)
+{
+	struct wf_sparse *sparse = lane->own;
+	for (uint32_t i = 0; sparse->tend_rows > 0 && i < sparse->desc_count; i++) {
+		uint32_t idx = sparse->tend_next;
+		sparse->tend_next = idx + 1 < sparse->desc_count ? idx + 1 : 0;
+		const struct wf_served *served = &sparse->served[idx];
+		if (served->tends && served->table != NULL) {
+			wf_table_tend(served->table, TEND_ROWS);
+			sparse->tend_rows -=
+				sparse->tend_rows < TEND_ROWS ? sparse->tend_rows : TEND_ROWS;
+			break;
+		}
+	}
+	return sparse->tend_rows > 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service_report: what the lines of a sparse lane say. Thread: the lane's. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "sparse/server/service_internal.h"
+
+#define HOT_LINE_KEYS 3u
+
+void
+wf_sparse_gather(struct wf_lane *lane)
+{
+	const struct wf_sparse *sparse = lane->own;
+	struct wf_stats *stats = &lane->stats;
+	uint64_t used = 0;
+	uint64_t kept = 0;
+	for (uint32_t i = 0; lane->ready && i < lane->peer_count; i++) {
+		used += sparse->peer[i].held;
+		kept += sparse->peer[i].keep_used;
+	}
+	uint64_t granted = lane->ready ? (uint64_t)lane->peer_count * sparse->slot_count : 0;
+	wf_stats_set(stats, WF_LANE_SLOT_USED_COUNT, used);
+	wf_stats_set(stats, WF_LANE_SLOT_GRANTED_COUNT, granted);
+	wf_stats_set(stats, WF_LANE_SLOT_ALLOCATED_BYTES, granted * sparse->slot_bytes);
+	wf_stats_set(stats, WF_LANE_PARK_USED_BYTES, kept);
+	wf_stats_set(stats, WF_LANE_SHARD_ALLOCATED_BYTES, sparse->ceiling.used_bytes);
+}
+
+void
+wf_sparse_words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes)
+{
+	const uint64_t *now = lane->report.now;
+	uint64_t d[WF_LANE_COUNTER_COUNT];
+	for (unsigned i = 0; i < WF_LANE_COUNTER_COUNT; i++) {
+		d[i] = now[i] - then[i];
+	}
+	(void)snprintf(out, bytes,
+		       " keys_pulled %" PRIu64 " keys_pushed %" PRIu64 " rows_updated %" PRIu64
+		       " pulls_held %" PRIu64 " refusals %" PRIu64 " gather_ms %.1f",
+		       d[WF_LANE_KEY_PULLED_COUNT], d[WF_LANE_KEY_PUSHED_COUNT],
+		       d[WF_LANE_ROW_UPDATED_COUNT], d[WF_LANE_PULL_HELD_COUNT],
+		       d[WF_LANE_PULL_REFUSED_COUNT], (double)d[WF_LANE_GATHER_TIME_NS] / 1e6);
+}
+
+/* " hottest 5:12800 7:6400": keys and about how often each was asked for. */
+static void
+list_hottest(const struct wf_table *table, char *out, size_t bytes)
+{
+	struct wf_hot_key top[HOT_LINE_KEYS];
+	size_t count = wf_hot_top(wf_table_hot(table), top, HOT_LINE_KEYS);
+	size_t used = 0;
+	out[0] = '\0';
+	for (size_t i = 0; i < count && used < bytes; i++) {
+		int wrote = snprintf(out + used, bytes - used, "%s%" PRIu64 ":%" PRIu64,
+				     i == 0 ? " hottest " : " ", top[i].key,
+				     top[i].count * WF_HOT_SAMPLE);
+		used += wrote > 0 ? (size_t)wrote : 0;
+	}
+}
+
+/* Since the job began: a table lives as long. */
+static void
+describe_table(const struct wf_lane *lane, uint32_t idx)
+{
+	const struct wf_sparse *sparse = lane->own;
+	const struct wf_table *table = sparse->served[idx].table;
+	const struct wf_stats *stats = wf_table_stats(table);
+	uint64_t evicted = wf_stats_get(stats, WF_TABLE_EVICTED_BY_AGE) +
+			   wf_stats_get(stats, WF_TABLE_EVICTED_BY_SCORE) +
+			   wf_stats_get(stats, WF_TABLE_EVICTED_AT_CAP);
+	char hottest[128];
+	list_hottest(table, hottest, sizeof(hottest));
+	wf_log(lane->env, WF_LOG_INFO,
+	       "lane %u: table %s: rows %" PRIu64 " born %" PRIu64 " refused %" PRIu64
+	       " evicted %" PRIu64 " (age %" PRIu64 " score %" PRIu64 " cap %" PRIu64
+	       ") bytes %" PRIu64 " row_bytes %" PRIu64 " keys_looked_up %" PRIu64
+	       " keys_missed %" PRIu64 " keys_pushed %" PRIu64 " rows_updated %" PRIu64
+	       " pushes_unadmitted %" PRIu64 " pushes_lost %" PRIu64 " nonfinite %" PRIu64
+	       " zipf %.2f%s",
+	       lane->opts.idx, sparse->desc[idx].name, wf_stats_get(stats, WF_TABLE_ROWS_LIVE),
+	       wf_stats_get(stats, WF_TABLE_ROWS_BORN), wf_stats_get(stats, WF_TABLE_ROWS_REFUSED),
+	       evicted, wf_stats_get(stats, WF_TABLE_EVICTED_BY_AGE),
+	       wf_stats_get(stats, WF_TABLE_EVICTED_BY_SCORE),
+	       wf_stats_get(stats, WF_TABLE_EVICTED_AT_CAP),
+	       wf_stats_get(stats, WF_TABLE_MEMORY_BYTES), wf_stats_get(stats, WF_TABLE_ROW_BYTES),
+	       wf_stats_get(stats, WF_TABLE_KEYS_LOOKED_UP),
+	       wf_stats_get(stats, WF_TABLE_KEYS_MISSED), wf_stats_get(stats, WF_TABLE_KEYS_PUSHED),
+	       wf_stats_get(stats, WF_TABLE_ROWS_UPDATED),
+	       wf_stats_get(stats, WF_TABLE_PUSHES_UNADMITTED),
+	       wf_stats_get(stats, WF_TABLE_PUSHES_LOST),
+	       wf_stats_get(stats, WF_TABLE_GRADS_NONFINITE), wf_hot_zipf(wf_table_hot(table)),
+	       hottest);
+}
+
+void
+wf_sparse_lines(struct wf_lane *lane, bool job_ends)
+{
+	const struct wf_sparse *sparse = lane->own;
+	(void)job_ends;
+	for (uint32_t i = 0; lane->ready && i < sparse->desc_count; i++) {
+		if (sparse->served[i].table != NULL) {
+			describe_table(lane, i);
+		}
+	}
+}

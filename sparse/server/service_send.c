@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service_send: everything the sparse service sends. Nothing is queued as bytes: what is due is
+ * kept as flags and turned into operations when the transport takes them. CREDIT goes before what
+ * frees buffers by itself (APPLIED, answers), so that it never names one that is in use again.
+ * Thread: the lane's. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "sparse/server/service_internal.h"
+
+void
+wf_sparse_path_begins(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	WF_ASSERT(lane->ready && own->held == 0);
+	own->slots_due = true;
+	own->resume_due = true;
+	wf_peer_due(peer);
+}
+
+/* False: it cannot be now, or the connection is on its way down. */
+static bool
+grant_slots(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	const struct wf_grant grant = {
+		.kind = WF_GRANT_SLOTS,
+		.region = sparse->inbox_region,
+		.offset = (uint64_t)peer->trainer * sparse->slot_count * sparse->slot_bytes,
+		.bytes = sparse->slot_bytes,
+		.slot_count = sparse->slot_count,
+	};
+	enum weft_status st = wf_transport_grant(peer->conn, &grant, &own->slots_key);
+	if (st != WEFT_OK && st != WEFT_CLOSED) {
+		wf_lane_offence(lane, peer);
+	}
+	own->slots_granted = st == WEFT_OK;
+	return own->slots_granted;
+}
+
+static bool
+flush_slots(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	if (!own->slots_granted && !grant_slots(lane, peer)) {
+		return false;
+	}
+	struct wf_sparse_grant msg = {
+		.kind = WF_SPARSE_GRANT_SLOTS,
+		.slot_count = sparse->slot_count,
+		.slot_bytes = sparse->slot_bytes,
+		.held_bytes = sparse->held_bytes,
+	};
+	memcpy(msg.key, own->slots_key.bytes, sizeof(msg.key));
+	wf_sparse_grant_encode(&msg, &lane->msg);
+	own->slots_due = !wf_control_send(peer, &lane->msg);
+	return !own->slots_due;
+}
+
+static uint64_t
+last_or_none(uint64_t next)
+{
+	return next > 1 ? next - 1 : WF_STEP_NONE;
+}
+
+static bool
+flush_resume(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	bool async = wf_sparse_is_async(lane->own);
+	const struct wf_sparse_resume msg = {
+		.step = last_or_none(peer->step_next),
+		.applied = last_or_none(async ? peer->step_next : lane->sum.step),
+	};
+	wf_sparse_resume_encode(&msg, &lane->msg);
+	own->resume_due = !wf_control_send(peer, &lane->msg);
+	return !own->resume_due;
+}
+
+static bool
+flush_credit(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	sparse->credit.count = own->credit_count;
+	memcpy(sparse->credit.buffer, own->credit, own->credit_count * sizeof(*own->credit));
+	wf_sparse_credit_encode(&sparse->credit, &lane->msg);
+	if (!wf_control_send(peer, &lane->msg)) {
+		return false;
+	}
+	for (uint32_t i = 0; i < own->credit_count; i++) {
+		WF_ASSERT(own->buffer[own->credit[i]] == WF_BUFFER_CREDIT);
+		own->buffer[own->credit[i]] = WF_BUFFER_FREE;
+	}
+	own->credit_count = 0;
+	return true;
+}
+
+static bool
+flush_nacks(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	while (own->nack_count > 0) {
+		wf_sparse_nack_encode(&own->nack[0], &lane->msg);
+		if (!wf_control_send(peer, &lane->msg)) {
+			return false;
+		}
+		own->nack_count--;
+		memmove(&own->nack[0], &own->nack[1], own->nack_count * sizeof(own->nack[0]));
+	}
+	return true;
+}
+
+static bool
+flush_applied(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	wf_sparse_applied_encode(&own->applied, &lane->msg);
+	own->applied_due = !wf_control_send(peer, &lane->msg);
+	return !own->applied_due;
+}
+
+/* False: the transport takes no more. */
+static bool
+flush_messages(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	if (own->slots_due && !flush_slots(lane, peer)) {
+		return false;
+	}
+	if (own->resume_due && !flush_resume(lane, peer)) {
+		return false;
+	}
+	if (own->credit_count > 0 && !flush_credit(lane, peer)) {
+		return false;
+	}
+	if (own->nack_count > 0 && !flush_nacks(lane, peer)) {
+		return false;
+	}
+	return !own->applied_due || wf_async_waits(lane, peer) || flush_applied(lane, peer);
+}
+
+enum wf_flush
+wf_sparse_flush(struct wf_lane *lane, struct wf_peer *peer)
+{
+	if (!flush_messages(lane, peer)) {
+		return WF_FLUSH_FULL;
+	}
+	enum wf_flush flush = wf_pull_flush(lane, peer);
+	const struct wf_sparse_peer *own = peer->own;
+	return flush == WF_FLUSH_DONE && own->applied_due ? WF_FLUSH_LEFT : flush;
+}

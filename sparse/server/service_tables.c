@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service_tables: the tables of a job as its first trainer describes them, and all memory that the
+ * job takes on this lane, which is taken here, and given back. Thread: the lane's. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "sparse/server/service_internal.h"
+#include "wire/partition.h"
+
+#define SLOT_BYTES_MAX (256ull << 10) /* what is recycled stays in cache */
+#define HELD_BYTES_MAX (64ull << 20)  /* of one trainer, in each of its two uses */
+#define HELD_SHARE 8u                 /* and of all of them: this part of max_shard_bytes */
+#define ENTRY_BYTES 40u               /* scratch of a table for each row of a push, and some */
+#define PUSH_ROWS_MAX (1u << 18) /* of a table and trainer in a step: scratch is taken for it */
+#define SCRATCH_SHARE 8u         /* of a table's cap */
+
+/* The job's description. */
+
+static struct wf_row_opts
+row_opts(const struct wf_table_desc *desc)
+{
+	return (struct wf_row_opts){
+		.kind = (enum wf_row_optimizer)desc->row.kind,
+		.learning_rate = desc->row.learning_rate,
+		.momentum = desc->row.momentum,
+		.beta1 = desc->row.beta1,
+		.beta2 = desc->row.beta2,
+		.rho = desc->row.rho,
+		.epsilon = desc->row.epsilon,
+		.decay = desc->row.decay,
+		.clip = desc->row.clip,
+		.l1 = desc->row.l1,
+		.l2 = desc->row.l2,
+		.l21 = desc->row.l21,
+		.ftrl_beta = desc->row.ftrl_beta,
+		.schedule = (enum wf_schedule)desc->row.schedule,
+		.schedule_a = desc->row.schedule_a,
+		.schedule_b = desc->row.schedule_b,
+		.dense_equivalent = desc->row.dense_equivalent,
+	};
+}
+
+static struct wf_table_opts
+table_opts(const struct wf_lane *lane, uint32_t idx)
+{
+	const struct wf_sparse *sparse = lane->own;
+	const struct wf_table_desc *desc = &sparse->desc[idx];
+	const struct wf_served *served = &sparse->served[idx];
+	return (struct wf_table_opts){
+		.dim = desc->dim,
+		.vocabulary = desc->vocabulary,
+		.partition_first = served->partition_first,
+		.partition_count = served->partition_count,
+		.entries_max = served->rows_max * lane->peer_count,
+		.memory_cap_bytes = desc->memory_cap_bytes,
+		.value_rest = (enum wf_row_rest)desc->value_rest,
+		.index_seed = wf_random(lane->env),
+		.row = served->row,
+		.init = {.kind = (enum wf_init_kind)desc->init.kind,
+			 .a = desc->init.a,
+			 .b = desc->init.b,
+			 .seed = desc->init.seed,
+			 .table = idx},
+		.admit = {.count = desc->admit.count,
+			  .probability = desc->admit.probability,
+			  .slot_count = desc->admit.slot_count},
+		.evict = {.age_steps = desc->evict.age_steps,
+			  .score_least = desc->evict.score_least,
+			  .show_weight = desc->evict.show_weight,
+			  .click_weight = desc->evict.click_weight,
+			  .fade = desc->evict.fade,
+			  .fade_steps = desc->evict.fade_steps,
+			  .at_cap = desc->evict.at_cap},
+	};
+}
+
+/* Rows of one trainer's push: what fits held_bytes, and, with a cap, what leaves it room. */
+static uint32_t
+rows_max(const struct wf_lane *lane, uint32_t idx)
+{
+	const struct wf_sparse *sparse = lane->own;
+	const struct wf_table_desc *desc = &sparse->desc[idx];
+	uint64_t trainers = lane->peer_count;
+	uint64_t rows = sparse->held_bytes / (sparse->served[idx].front_bytes + WF_KEY_BYTES);
+	uint64_t capped = desc->memory_cap_bytes / SCRATCH_SHARE / ENTRY_BYTES / trainers;
+	rows = desc->memory_cap_bytes > 0 && capped < rows ? capped : rows;
+	rows = rows > PUSH_ROWS_MAX ? PUSH_ROWS_MAX : rows;
+	rows = rows > WF_TABLE_ENTRIES_MAX / trainers ? WF_TABLE_ENTRIES_MAX / trainers : rows;
+	return rows == 0 ? 1 : (uint32_t)rows;
+}
+
+static enum weft_status
+check_formats(const struct wf_table_desc *desc)
+{
+	if (desc->value_wire != WF_VALUES_F32) {
+		return wf_fail(
+			WEFT_UNSUPPORTED,
+			"table %.60s: rows are sent as format %u: this pserver takes 0 (f32)",
+			desc->name, desc->value_wire);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+serve_table(struct wf_lane *lane, uint32_t idx)
+{
+	struct wf_sparse *sparse = lane->own;
+	const struct wf_table_desc *desc = &sparse->desc[idx];
+	struct wf_served *served = &sparse->served[idx];
+	uint32_t lanes = lane->first.pserver_count * lane->first.lane_count;
+	uint32_t number = lane->first.pserver_idx * lane->opts.lane_count + lane->opts.service_idx;
+	enum weft_status st = check_formats(desc);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	served->row = row_opts(desc);
+	served->row_bytes = (uint32_t)wf_table_row_bytes(desc);
+	served->front_bytes =
+		served->row_bytes + (wf_table_has_scores(desc) ? 2 * (uint32_t)sizeof(float) : 0);
+	served->tends = desc->evict.age_steps > 0 || wf_table_has_scores(desc);
+	served->partition_first = wf_partition_first(number, lanes);
+	served->partition_count = wf_partition_first(number + 1, lanes) - served->partition_first;
+	served->rows_max = rows_max(lane, idx);
+	if (served->front_bytes + WF_KEY_BYTES > sparse->slot_bytes) {
+		return wf_fail(WEFT_INVALID,
+			       "table %.60s: a row of %u bytes does not fit a slot of %" PRIu64,
+			       desc->name, served->front_bytes, sparse->slot_bytes);
+	}
+	if (served->partition_count == 0) {
+		return WEFT_OK;
+	}
+	const struct wf_table_opts opts = table_opts(lane, idx);
+	st = wf_table_create(&sparse->ceiling.env, &opts, &served->table);
+	if (st != WEFT_OK) {
+		struct wf_error why = *wf_error_record();
+		return wf_fail(why.status,
+			       "table %.40s (--max_shard_bytes leaves %" PRIu64 " bytes): %.150s",
+			       desc->name, sparse->ceiling.limit_bytes, why.text);
+	}
+	return WEFT_OK;
+}
+
+/* Memory. */
+
+static void
+set_sizes(struct wf_lane *lane)
+{
+	struct wf_sparse *sparse = lane->own;
+	uint64_t share = lane->opts.max_shard_bytes / HELD_SHARE / lane->peer_count;
+	sparse->slot_count = lane->opts.slot_count;
+	sparse->slot_bytes = lane->opts.slot_bytes_max < SLOT_BYTES_MAX ? lane->opts.slot_bytes_max
+									: SLOT_BYTES_MAX;
+	sparse->held_bytes = share < HELD_BYTES_MAX ? share & ~4095ull : HELD_BYTES_MAX;
+	if (sparse->held_bytes < sparse->slot_bytes) {
+		sparse->held_bytes = (sparse->slot_bytes + 4095) & ~4095ull;
+	}
+	/* Full parts, and one of each table that is not. */
+	sparse->parts_max =
+		(uint32_t)(2 * sparse->held_bytes / sparse->slot_bytes) + sparse->desc_count;
+}
+
+/* What does not depend on the tables' rows: bounded, like the rows, by max_shard_bytes. */
+static enum weft_status
+check_memory(struct wf_lane *lane)
+{
+	struct wf_sparse *sparse = lane->own;
+	uint64_t windows = 2 * (uint64_t)sparse->slot_count * sparse->slot_bytes;
+	uint64_t each = windows + 2 * sparse->held_bytes;
+	uint64_t most = lane->opts.max_shard_bytes;
+	if (each > most / lane->peer_count) {
+		return wf_fail(WEFT_NOMEM,
+			       "lane %u: windows and rooms of %u trainers x %" PRIu64
+			       " bytes, --max_shard_bytes allows %" PRIu64
+			       "; raise it, or lower --slot_count",
+			       lane->opts.idx, lane->peer_count, each, most);
+	}
+	wf_ceiling_init(&sparse->ceiling, lane->env, most - each * lane->peer_count);
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_slab(struct wf_lane *lane, uint64_t bytes_each, struct wf_slab *out)
+{
+	return lane->env->ops->slab_open(lane->env, bytes_each * lane->peer_count,
+					 lane->opts.numa_node, out);
+}
+
+static enum weft_status
+add_region(struct wf_lane *lane, const struct wf_slab *slab, bool *added, uint32_t *out)
+{
+	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
+	enum weft_status st = wf_transport_region_add(lane->transport, &region, out);
+	*added = st == WEFT_OK;
+	return st;
+}
+
+static enum weft_status
+take_slabs(struct wf_lane *lane)
+{
+	struct wf_sparse *sparse = lane->own;
+	uint64_t window = sparse->slot_count * sparse->slot_bytes;
+	enum weft_status st = take_slab(lane, window, &sparse->inbox);
+	if (st == WEFT_OK) {
+		st = take_slab(lane, window, &sparse->answers);
+	}
+	if (st == WEFT_OK) {
+		st = take_slab(lane, sparse->held_bytes, &sparse->keep);
+	}
+	if (st == WEFT_OK) {
+		st = take_slab(lane, sparse->held_bytes, &sparse->keys);
+	}
+	if (st == WEFT_OK) {
+		st = add_region(lane, &sparse->inbox, &sparse->inbox_added, &sparse->inbox_region);
+	}
+	if (st == WEFT_OK) {
+		st = add_region(lane, &sparse->answers, &sparse->answers_added,
+				&sparse->answers_region);
+	}
+	return st;
+}
+
+static enum weft_status
+take_peer_memory(struct wf_lane *lane, uint32_t idx)
+{
+	struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = &sparse->peer[idx];
+	uint32_t slots = sparse->slot_count;
+	own->credit = wf_zalloc_array(lane->env, slots, sizeof(*own->credit));
+	own->buffer = wf_zalloc_array(lane->env, slots, sizeof(*own->buffer));
+	own->answer_busy = wf_zalloc_array(lane->env, slots, sizeof(*own->answer_busy));
+	own->pull = wf_zalloc_array(lane->env, WF_PULLS_MAX, sizeof(*own->pull));
+	own->push = wf_zalloc_array(lane->env, sparse->parts_max, sizeof(*own->push));
+	own->pushed_rows =
+		wf_zalloc_array(lane->env, sparse->desc_count, sizeof(*own->pushed_rows));
+	if (own->credit == NULL || own->buffer == NULL || own->answer_busy == NULL ||
+	    own->pull == NULL || own->push == NULL || own->pushed_rows == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for trainer %u", lane->opts.idx,
+			       idx);
+	}
+	for (uint32_t i = 0; i < slots; i++) {
+		own->buffer[i] = WF_BUFFER_FREE;
+	}
+	for (uint32_t i = 0; i < WF_PULLS_MAX; i++) {
+		own->pull_order[i] = &own->pull[i];
+	}
+	own->keep = (uint8_t *)sparse->keep.base + idx * sparse->held_bytes;
+	uint8_t *keys = (uint8_t *)sparse->keys.base + idx * sparse->held_bytes;
+	own->cells.cell = (struct wf_key_cell *)(void *)keys;
+	own->cells.count = (uint32_t)(sparse->held_bytes / sizeof(struct wf_key_cell));
+	own->cells.free_first = WF_CELL_NONE;
+	own->cells.free_count = own->cells.count;
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_memory(struct wf_lane *lane)
+{
+	struct wf_sparse *sparse = lane->own;
+	sparse->batch = wf_zalloc_array(lane->env, (size_t)lane->peer_count * sparse->parts_max,
+					sizeof(*sparse->batch));
+	sparse->batch_next =
+		wf_zalloc_array(lane->env, sparse->desc_count, sizeof(*sparse->batch_next));
+	sparse->key_scratch = wf_zalloc_array(lane->env, sparse->slot_bytes / WF_KEY_BYTES,
+					      sizeof(*sparse->key_scratch));
+	if (sparse->batch == NULL || sparse->batch_next == NULL || sparse->key_scratch == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for parts of %u trainers",
+			       lane->opts.idx, lane->peer_count);
+	}
+	enum weft_status st = take_slabs(lane);
+	for (uint32_t i = 0; i < lane->peer_count && st == WEFT_OK; i++) {
+		st = take_peer_memory(lane, i);
+	}
+	return st;
+}
+
+/* All descriptions are here: check them against the hello, then take the memory they need. */
+static enum weft_status
+accept_tables(struct wf_lane *lane)
+{
+	struct wf_sparse *sparse = lane->own;
+	const struct wf_hello *first = &lane->first;
+	sparse->tables.table_count = sparse->desc_count;
+	sparse->tables.table = sparse->desc;
+	enum weft_status st = wf_tables_check(&sparse->tables);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (wf_tables_digest(&sparse->tables) != first->tensors_digest ||
+	    lane->job_received != first->job_bytes) {
+		return wf_fail(WEFT_MISMATCH, "tables and hello of trainer %u differ",
+			       first->trainer_id);
+	}
+	set_sizes(lane);
+	st = check_memory(lane);
+	if (st == WEFT_OK) {
+		st = take_memory(lane);
+	}
+	for (uint32_t i = 0; i < sparse->desc_count && st == WEFT_OK; i++) {
+		st = serve_table(lane, i);
+	}
+	lane->has_steps = true;
+	sparse->discard_lag = (uint64_t)(sparse->tables.discard_ratio * lane->peer_count);
+	return st;
+}
+
+static void
+describe_job(const struct wf_lane *lane)
+{
+	const struct wf_sparse *sparse = lane->own;
+	for (uint32_t i = 0; i < sparse->desc_count; i++) {
+		const struct wf_table_desc *desc = &sparse->desc[i];
+		const struct wf_served *served = &sparse->served[i];
+		wf_log(lane->env, WF_LOG_INFO,
+		       "lane %u: table %s of %u trainers: rows of %u values, partitions %u to %u "
+		       "of %u, optimizer %s, at most %u rows of a trainer in a step",
+		       lane->opts.idx, desc->name, lane->peer_count, desc->dim,
+		       served->partition_first, served->partition_first + served->partition_count,
+		       WF_PARTITION_COUNT, wf_row_optimizer_name(served->row.kind),
+		       served->rows_max);
+	}
+}
+
+static enum weft_status
+begin_tables(struct wf_lane *lane, const struct wf_sparse_table *msg)
+{
+	struct wf_sparse *sparse = lane->own;
+	if (sparse->desc_count != msg->table_count) {
+		wf_free(lane->env, sparse->desc, sparse->desc_count * sizeof(*sparse->desc));
+		wf_free(lane->env, sparse->served, sparse->desc_count * sizeof(*sparse->served));
+		sparse->desc_count = msg->table_count;
+		sparse->desc = wf_zalloc_array(lane->env, msg->table_count, sizeof(*sparse->desc));
+		sparse->served =
+			wf_zalloc_array(lane->env, msg->table_count, sizeof(*sparse->served));
+	}
+	sparse->desc_received = 0;
+	sparse->tables.grad_reduce = (enum wf_grad_reduce)msg->grad_reduce;
+	sparse->tables.nonfinite = (enum wf_nonfinite)msg->nonfinite;
+	sparse->tables.mode = msg->mode;
+	sparse->tables.staleness = msg->staleness;
+	sparse->tables.discard_ratio = msg->discard_ratio;
+	if (sparse->desc == NULL || sparse->served == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u tables", lane->opts.idx,
+			       msg->table_count);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_sparse_take_table(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+		     const struct wf_sparse_table *msg)
+{
+	struct wf_sparse *sparse = lane->own;
+	bool first = lane->job_received == 0;
+	uint32_t next = first ? 0 : sparse->desc_received;
+	if (!peer->loading || msg->idx != next ||
+	    head->body_bytes > lane->first.job_bytes - lane->job_received) {
+		return wf_fail(WEFT_PROTOCOL, "TABLE: number %u of %u was not asked for", msg->idx,
+			       msg->table_count);
+	}
+	enum weft_status st = first ? begin_tables(lane, msg) : WEFT_OK;
+	if (st != WEFT_OK) {
+		wf_admit_job_is_here(lane, peer, st);
+		return WEFT_OK;
+	}
+	if (msg->table_count != sparse->desc_count ||
+	    msg->grad_reduce != (uint8_t)sparse->tables.grad_reduce ||
+	    msg->nonfinite != (uint8_t)sparse->tables.nonfinite ||
+	    msg->mode != sparse->tables.mode || msg->staleness != sparse->tables.staleness ||
+	    msg->discard_ratio != sparse->tables.discard_ratio) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "TABLE: number %u says other settings of the job than number 0",
+			       msg->idx);
+	}
+	sparse->desc[sparse->desc_received++] = msg->table;
+	lane->job_received += head->body_bytes;
+	if (sparse->desc_received < sparse->desc_count) {
+		return WEFT_OK;
+	}
+	st = accept_tables(lane);
+	if (st == WEFT_OK) {
+		describe_job(lane);
+	}
+	wf_admit_job_is_here(lane, peer, st);
+	return WEFT_OK;
+}
+
+static void
+release_peers(struct wf_lane *lane)
+{
+	struct wf_sparse *sparse = lane->own;
+	uint32_t slots = sparse->slot_count;
+	for (uint32_t i = 0; sparse->peer != NULL && i < lane->peer_count; i++) {
+		struct wf_sparse_peer *own = &sparse->peer[i];
+		wf_free(lane->env, own->credit, slots * sizeof(*own->credit));
+		wf_free(lane->env, own->buffer, slots * sizeof(*own->buffer));
+		wf_free(lane->env, own->answer_busy, slots * sizeof(*own->answer_busy));
+		wf_free(lane->env, own->pull, WF_PULLS_MAX * sizeof(*own->pull));
+		wf_free(lane->env, own->push, sparse->parts_max * sizeof(*own->push));
+		wf_free(lane->env, own->pushed_rows,
+			sparse->desc_count * sizeof(*own->pushed_rows));
+	}
+	wf_free(lane->env, sparse->peer, lane->peer_count * sizeof(*sparse->peer));
+}
+
+static void
+release_slab(struct wf_lane *lane, struct wf_slab *slab)
+{
+	if (slab->base != NULL) {
+		lane->env->ops->slab_close(lane->env, slab);
+	}
+}
+
+void
+wf_sparse_release(struct wf_lane *lane)
+{
+	struct wf_sparse *sparse = lane->own;
+	if (lane->transport != NULL && sparse->inbox_added) {
+		wf_transport_region_remove(lane->transport, sparse->inbox_region);
+	}
+	if (lane->transport != NULL && sparse->answers_added) {
+		wf_transport_region_remove(lane->transport, sparse->answers_region);
+	}
+	for (uint32_t i = 0; sparse->served != NULL && i < sparse->desc_count; i++) {
+		wf_table_destroy(sparse->served[i].table);
+	}
+	release_peers(lane);
+	release_slab(lane, &sparse->inbox);
+	release_slab(lane, &sparse->answers);
+	release_slab(lane, &sparse->keep);
+	release_slab(lane, &sparse->keys);
+	wf_free(lane->env, sparse->batch,
+		(size_t)lane->peer_count * sparse->parts_max * sizeof(*sparse->batch));
+	wf_free(lane->env, sparse->batch_next, sparse->desc_count * sizeof(*sparse->batch_next));
+	wf_free(lane->env, sparse->key_scratch,
+		sparse->slot_bytes / WF_KEY_BYTES * sizeof(*sparse->key_scratch));
+	wf_free(lane->env, sparse->desc, sparse->desc_count * sizeof(*sparse->desc));
+	wf_free(lane->env, sparse->served, sparse->desc_count * sizeof(*sparse->served));
+	*sparse = (struct wf_sparse){0};
+}

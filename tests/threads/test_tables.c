@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions with tables and progress threads of their own, against pservers whose lanes have
+ * theirs, over loopback: the same bits as plain tables, over tcp and over shared memory. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/env.h"
+#include "pserver/server.h"
+#include "sparse/server/service.h"
+#include "tests/unit/sparse_client/sparse_job.h"
+
+#define PSERVERS 2u
+#define SPARSE_LANES 2u
+#define PORT_TRIES 100
+
+struct server {
+	struct wf_server *server;
+	pthread_t thread;
+	enum weft_status status;
+};
+
+struct trainer {
+	const struct sparse_job *job;
+	uint32_t id;
+	pthread_t thread;
+	struct sparse_seen seen;
+};
+
+static void
+open_server(struct wf_env *env, struct server *out)
+{
+	struct wf_server_opts opts;
+	wf_server_opts_init(&opts);
+	opts.env = env;
+	opts.sparse = &wf_sparse_service;
+	for (int i = 0; i < PORT_TRIES; i++) {
+		opts.ports_num_for_sparse = 0;
+		opts.listen.port = 0;
+		assert_int_equal(wf_server_create(&opts, &out->server), WEFT_OK);
+		opts.listen.port = wf_server_port(out->server, 0); /* one that was free */
+		wf_server_destroy(out->server);
+		opts.ports_num_for_sparse = SPARSE_LANES;
+		if (opts.listen.port < 65000 && wf_server_create(&opts, &out->server) == WEFT_OK) {
+			return;
+		}
+	}
+	fail_msg("no neighbouring ports are free");
+}
+
+static void *
+serve(void *arg)
+{
+	struct server *self = arg;
+	self->status = wf_server_run(self->server);
+	return NULL;
+}
+
+static void *
+train(void *arg)
+{
+	struct trainer *self = arg;
+	sparse_job_train(self->job, NULL, self->id, &self->seen);
+	return NULL;
+}
+
+static void
+train_all(const struct sparse_job *job, struct wf_env *env)
+{
+	struct trainer trainer[SPARSE_TRAINERS_MAX];
+	uint64_t digest[SPARSE_TRAINERS_MAX];
+	assert_int_equal(sparse_job_sequential(job, env, digest), WEFT_OK);
+	for (uint32_t t = 0; t < job->trainers; t++) {
+		trainer[t] = (struct trainer){.job = job, .id = t};
+		assert_int_equal(pthread_create(&trainer[t].thread, NULL, train, &trainer[t]), 0);
+	}
+	for (uint32_t t = 0; t < job->trainers; t++) {
+		(void)pthread_join(trainer[t].thread, NULL);
+	}
+	for (uint32_t t = 0; t < job->trainers; t++) {
+		if (trainer[t].seen.status != WEFT_OK) {
+			print_error("trainer %u: %s\n", t, trainer[t].seen.why);
+		}
+		assert_int_equal(trainer[t].seen.status, WEFT_OK);
+		assert_true(trainer[t].seen.digest == digest[t]);
+	}
+}
+
+static void
+train_over(const char *transport, bool threaded, bool tensors)
+{
+	struct wf_env *env = NULL;
+	struct server server[PSERVERS] = {0};
+	char pservers[64];
+	assert_int_equal(wf_env_system_create(WF_LOG_WARN, 2, &env), WEFT_OK);
+	for (uint32_t i = 0; i < PSERVERS; i++) {
+		open_server(env, &server[i]);
+		assert_int_equal(pthread_create(&server[i].thread, NULL, serve, &server[i]), 0);
+	}
+	(void)snprintf(pservers, sizeof(pservers), "127.0.0.1:%u,127.0.0.1:%u",
+		       wf_server_port(server[0].server, 0), wf_server_port(server[1].server, 0));
+	for (uint64_t seed = 3; seed < 7; seed++) { /* one job after another */
+		struct sparse_job job;
+		sparse_job_draw(seed, &job);
+		job.prefetch = seed % 2 == 0;
+		job.threaded = threaded;
+		job.tensors = tensors;
+		job.transport = transport;
+		job.pservers = pservers;
+		job.ports_num = 1;
+		job.ports_num_for_sparse = SPARSE_LANES;
+		train_all(&job, env);
+	}
+	for (uint32_t i = 0; i < PSERVERS; i++) {
+		wf_server_stop(server[i].server);
+		(void)pthread_join(server[i].thread, NULL);
+		wf_server_destroy(server[i].server);
+		assert_int_equal(server[i].status, WEFT_OK);
+	}
+	wf_env_system_destroy(env);
+}
+
+static void
+progress_threads_over_tcp(void **state)
+{
+	(void)state;
+	train_over("tcp", true, true);
+}
+
+static void
+progress_threads_over_shared_memory(void **state)
+{
+	(void)state;
+	train_over("shm", true, false);
+}
+
+static void
+callers_that_drive_themselves(void **state)
+{
+	(void)state;
+	train_over("auto", false, true);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(progress_threads_over_tcp),
+		cmocka_unit_test(progress_threads_over_shared_memory),
+		cmocka_unit_test(callers_that_drive_themselves),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fake_internal: what the two files of the scripted pserver share: fake_lane.c connections, what
+ * every lane says; fake_tables.c tables, pulls, pushes. Thread: the world's. */
+#pragma once
+
+#include "fake_lane.h"
+#include "sparse/server/table.h"
+#include "transport/transport.h"
+#include "wire/hello.h"
+#include "wire/sparse_messages.h"
+
+#define OUT_MAX 4096u
+#define TABLES_MAX 8u
+#define PULLS_MAX 2u
+#define GATHER_BYTES (1u << 20) /* of one pull */
+
+/* An operation that waits for the transport. */
+struct out {
+	struct wf_op op;
+	struct wf_msg msg;
+};
+
+/* Keys, and gradients, of one part, copied out of the slot. */
+struct part {
+	struct wf_sparse_part at;
+	uint64_t *key;
+	float *grad, *show, *click;
+};
+
+struct batch_list {
+	struct part *part;
+	uint32_t count;
+};
+
+struct pull {
+	bool used, whole;
+	uint64_t id, step;
+	uint32_t flags;
+	struct batch_list list;
+	uint32_t in_flight;
+};
+
+struct peer {
+	struct wf_conn *conn;
+	struct wf_hello hello;
+	bool loading, up, gone, out_of_data;
+	uint32_t tables_told;
+	struct wf_grant_key slots_key, rows_key;
+	bool has_rows, had; /* GRANT, HAVE */
+	uint64_t received;  /* last step whose push is whole */
+	uint64_t applied_heard;
+	uint64_t samples;
+	uint32_t out_pass;
+	struct batch_list push; /* of the step under way */
+	struct pull pull[PULLS_MAX];
+	/* The message whose parts are coming. */
+	unsigned coming; /* 0: none; WF_SPARSE_PUSH, WF_SPARSE_PULL */
+	struct wf_sparse_push push_msg;
+	struct wf_sparse_pull pull_msg;
+	struct pull *pull_now;
+	uint32_t part_next;
+	bool nacked;          /* the pull whose parts are coming */
+	uint16_t last_buffer; /* of the message under way */
+	struct out *out;      /* [OUT_MAX] */
+	uint32_t out_first, out_count;
+	/* Dense. */
+	bool reduces;
+	struct wf_msg_reduce reduce;
+	uint8_t *gather; /* PULLS_MAX areas */
+};
+
+struct lane {
+	struct wf_env *env;
+	const struct fake_opts *opts;
+	struct fake_seen *seen;
+	bool sparse;
+	uint32_t idx;
+	struct wf_transport *transport;
+	uint16_t port;
+	struct wf_slab slots, answers;
+	uint32_t slots_region, answers_region;
+	uint64_t incarnation;
+	struct peer peer[FAKE_TRAINERS_MAX];
+	uint32_t table_count;
+	struct wf_table_desc desc[TABLES_MAX];
+	struct wf_table *table[TABLES_MAX];
+	bool mean;
+	uint64_t applied;
+	uint32_t pass;
+	uint64_t samples_before;
+	uint64_t nacked;
+	struct wf_sparse_applied said;
+	struct wf_msg_reduce reduced; /* the last one that is complete */
+};
+
+/* fake_lane.c: WEFT_OK, or the end of the test. */
+void fake_must(enum weft_status st);
+struct out *fake_add_out(struct peer *p);
+void fake_say(struct peer *p, const struct wf_msg *msg);
+void fake_free_list(struct batch_list *list);
+struct part *fake_add_part(struct batch_list *list, const struct wf_sparse_part *at);
+void fake_say_applied(struct lane *lane, struct peer *p);
+void fake_resume(struct lane *lane, struct peer *p);
+void fake_take_table(struct lane *lane, struct peer *p, const struct wf_event *event);
+void fake_take_rows_grant(struct peer *p, const struct wf_event *event);
+void fake_take_have(struct lane *lane, struct peer *p, const struct wf_event *event);
+void fake_take_push(struct lane *lane, struct peer *p, const struct wf_event *event);
+void fake_take_pull(struct lane *lane, struct peer *p, const struct wf_event *event);
+void fake_take_put(struct lane *lane, struct peer *p, const struct wf_event *event);
+void fake_take_done(struct lane *lane, const struct wf_event *event);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fake_lane: a scripted pserver for tests of the client: a dense lane without tensors, and sparse
+ * lanes over tables, in a simulated process. It follows sparse/README.md, "Exchange", as simply as
+ * may be, and does what a script tells it to do wrong. Thread: the world's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "base/status.h"
+
+#define FAKE_TRAINERS_MAX 4u
+#define FAKE_LANES_MAX 8u
+#define FAKE_PORT 7164u
+
+enum fake_wrong {
+	FAKE_RIGHT,
+	FAKE_NACKS_KEY,        /* a pull that asks for `key` */
+	FAKE_NACKS_AT_HEAD,    /* every second pull, before its parts are there */
+	FAKE_NACKS_PUSH,       /* the push of step `step` */
+	FAKE_CREDITS_TWICE,    /* a buffer that is free already */
+	FAKE_ANSWERS_TWICE,    /* the first part of a pull */
+	FAKE_ANSWERS_OLD_STEP, /* with the tag of another step */
+	FAKE_APPLIES_UNASKED,  /* APPLIED of a step that nobody pushed */
+	FAKE_RESUMES_AHEAD,    /* RESUME with a step that was not begun */
+	FAKE_SMALL_SLOTS,      /* 128 bytes */
+	FAKE_SAYS_NONSENSE,    /* a message of a type that does not exist */
+	FAKE_GRANTS_TWICE,
+};
+
+struct fake_opts {
+	uint32_t pserver_idx, trainers, lanes; /* lanes: sparse ones */
+	uint32_t slot_count;
+	uint64_t slot_bytes, held_bytes;
+	bool credits_early; /* buffers of pulls are given back before the answer */
+	enum fake_wrong wrong;
+	uint64_t key, step; /* of the wrong */
+};
+
+/* What it has seen, over all its sparse lanes. */
+struct fake_seen {
+	uint64_t pulls, pushes, empty_pushes, outs, tables_told;
+	uint64_t steps_applied;
+	uint64_t rows_pulled, rows_pushed;
+	uint64_t delta_parts, raw_parts;
+	uint64_t digest;     /* over all rows in order of lanes and keys, when it ended */
+	uint32_t parts_most; /* of one message */
+	bool ended_well;     /* every trainer had said GOODBYE */
+};
+
+/* Serve one job until `stop` is set. */
+void fake_pserver(struct wf_env *env, const struct fake_opts *opts, const bool *stop,
+		  struct fake_seen *seen);

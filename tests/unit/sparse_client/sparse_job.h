@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sparse_job: a small job with tables whose every value can be told: trainers pull, compute and
+ * push batches of keys that follow from a seed, and what they were given must be, to the bit, what
+ * a run with plain tables gives, one trainer after the other. Thread: the caller's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "weft/sparse.h"
+
+#define SPARSE_TABLES_MAX 4u
+#define SPARSE_TRAINERS_MAX 4u
+
+struct sparse_table_kind {
+	uint32_t dim;
+	uint64_t vocabulary; /* 0: any */
+	const char *method, *init;
+	bool scores, dense_equivalent;
+};
+
+struct sparse_job {
+	uint64_t seed;
+	uint32_t trainers, passes;
+	uint32_t steps[SPARSE_TRAINERS_MAX]; /* of each pass; they may differ */
+	uint32_t table_count;
+	struct sparse_table_kind table[SPARSE_TABLES_MAX];
+	uint32_t keys_most;  /* of a batch */
+	uint32_t idle_every; /* a table is not pushed at all in every so many steps; 0: never */
+	bool mean;
+	enum weft_sparse_mode mode; /* the sequential run is of WEFT_SPARSE_SYNC */
+	uint32_t staleness;
+
+	/* What must change nothing. */
+	bool prefetch, raw_keys, tensors, threaded;
+	const char *transport, *pservers;
+	uint16_t port;
+	uint32_t ports_num, ports_num_for_sparse;
+	uint64_t reconnect_timeout_ns, connect_timeout_ns; /* 0: the default */
+};
+
+/* What a trainer saw. */
+struct sparse_seen {
+	enum weft_status status;
+	char why[256];
+	uint64_t digest; /* of all rows in the order in which they came, and of all at the end */
+	uint64_t dense_digest; /* of the tensors, if there are any */
+	uint64_t pulls_repeated, pushes_repeated, pushes_lost;
+};
+
+/* A job that follows from the seed, without what must change nothing. */
+void sparse_job_draw(uint64_t seed, struct sparse_job *out);
+/* Be one of its trainers. */
+void sparse_job_train(const struct sparse_job *job, struct wf_env *env, uint32_t trainer,
+		      struct sparse_seen *out);
+/* digest[trainer], from plain tables alone. */
+enum weft_status sparse_job_sequential(const struct sparse_job *job, struct wf_env *env,
+				       uint64_t *digest) WEFT_MUST_CHECK;

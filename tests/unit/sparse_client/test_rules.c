@@ -1,0 +1,683 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every rule of weft/sparse.h with its text: settings, batches, and what comes of lanes that refuse
+ * or break the protocol. Against a scripted pserver in a simulated world. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/env.h"
+#include "fake_lane.h"
+#include "transport/sim/world.h"
+#include "weft/sparse.h"
+
+#define DIM 3u
+#define KEYS_MAX 64u
+#define VOCABULARY 1000u
+
+/* What a test's trainer does, in a process of its own: assertions would leave it, so it notes the
+ * first thing that is not as it should be. */
+struct stage {
+	struct fake_opts fake;
+	struct fake_seen seen;
+	bool stop;
+	void (*run)(struct stage *stage);
+	struct wf_env *env;
+	struct weft_session *session;
+	struct weft_table *table; /* VOCABULARY keys */
+	struct weft_table *other; /* any keys */
+	enum weft_status start;
+	char start_text[512];
+	char wrong[512]; /* "": nothing */
+};
+
+#define EXPECT(stage, condition) expect(stage, condition, __LINE__, #condition)
+#define EXPECT_FAIL(stage, call, status, text)                                                     \
+	expect_fail(stage, (call), (status), (text), __LINE__)
+
+static void
+expect(struct stage *stage, bool condition, int line, const char *what)
+{
+	if (!condition && stage->wrong[0] == '\0') {
+		(void)snprintf(stage->wrong, sizeof(stage->wrong), "line %d: %.200s (%.200s)", line,
+			       what, weft_last_error());
+	}
+}
+
+static void
+expect_fail(struct stage *stage, enum weft_status got, enum weft_status want, const char *text,
+	    int line)
+{
+	bool good = got == want && strstr(weft_last_error(), text) != NULL;
+	if (!good && stage->wrong[0] == '\0') {
+		(void)snprintf(stage->wrong, sizeof(stage->wrong),
+			       "line %d: status %d, wanted %d, '%.200s', wanted '%.100s'", line,
+			       (int)got, (int)want, weft_last_error(), text);
+	}
+}
+
+static void
+session_opts(struct weft_session_opts *opts)
+{
+	weft_session_opts_init(opts);
+	opts->pservers = "ps0";
+	opts->ports_num_for_sparse = 2;
+	opts->transport = "sim";
+	opts->progress = WEFT_PROGRESS_CALLER;
+	opts->reconnect_timeout_ns = WF_NS_PER_S;
+}
+
+static void
+table_opts(const char *name, struct weft_table_opts *opts)
+{
+	weft_table_opts_init(opts);
+	opts->name = name;
+	opts->dim = DIM;
+	opts->batch_keys_max = KEYS_MAX;
+	opts->optimizer.learning_rate = 0.5;
+}
+
+static int
+run_pserver(struct wf_env *env, void *arg)
+{
+	struct stage *stage = arg;
+	fake_pserver(env, &stage->fake, &stage->stop, &stage->seen);
+	return 0;
+}
+
+static enum weft_status
+open_session(struct stage *stage)
+{
+	struct weft_session_opts opts;
+	struct weft_table_opts table;
+	session_opts(&opts);
+	opts.env = stage->env;
+	enum weft_status st = weft_session_open(&opts, &stage->session);
+	table_opts("fixed", &table);
+	table.vocabulary = VOCABULARY;
+	if (st == WEFT_OK) {
+		st = weft_table_add(stage->session, &table, &stage->table);
+	}
+	table_opts("any", &table);
+	if (st == WEFT_OK) {
+		st = weft_table_add(stage->session, &table, &stage->other);
+	}
+	if (st == WEFT_OK) {
+		st = weft_session_seal(stage->session);
+	}
+	return st == WEFT_OK ? weft_session_start(stage->session) : st;
+}
+
+static int
+run_trainer(struct wf_env *env, void *arg)
+{
+	struct stage *stage = arg;
+	stage->env = env;
+	stage->start = open_session(stage);
+	(void)snprintf(stage->start_text, sizeof(stage->start_text), "%.500s", weft_last_error());
+	if (stage->start == WEFT_OK) {
+		stage->run(stage);
+	}
+	weft_session_abort(stage->session, WEFT_ABORTED, "the test is over");
+	stage->stop = true;
+	return 0;
+}
+
+static void
+set_stage(struct stage *stage, void (*run)(struct stage *stage))
+{
+	*stage = (struct stage){
+		.fake = {.trainers = 1,
+			 .lanes = 2,
+			 .slot_count = 4,
+			 .slot_bytes = 1024,
+			 .held_bytes = 1 << 20},
+		.run = run,
+	};
+}
+
+static void
+play(struct stage *stage)
+{
+	const struct wf_world_opts opts = {
+		.seed = 5,
+		.delay_min_ns = WF_NS_PER_US,
+		.delay_max_ns = 100 * WF_NS_PER_US,
+		.log_level = WF_LOG_WARN,
+		.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
+	};
+	struct wf_world *world = NULL;
+	struct wf_proc *proc;
+	assert_int_equal(wf_world_create(&opts, &world), WEFT_OK);
+	assert_int_equal(wf_world_spawn(world, "ps0", 0, run_pserver, stage, &proc), WEFT_OK);
+	assert_int_equal(wf_world_spawn(world, "tr0", 0, run_trainer, stage, &proc), WEFT_OK);
+	enum weft_status st = wf_world_run(world, 100 * WF_NS_PER_S);
+	wf_world_destroy(world);
+	if (stage->wrong[0] != '\0') {
+		print_error("%s\n", stage->wrong);
+	}
+	assert_int_equal(st, WEFT_OK);
+	assert_int_equal(stage->wrong[0], '\0');
+}
+
+/* Everything is well up to `run`. */
+static void
+play_well(struct stage *stage)
+{
+	play(stage);
+	if (stage->start != WEFT_OK) {
+		print_error("%s\n", stage->start_text);
+	}
+	assert_int_equal(stage->start, WEFT_OK);
+}
+
+/* Settings. */
+
+static struct weft_session *
+session_on_paper(uint32_t sparse_ports)
+{
+	struct weft_session_opts opts;
+	struct weft_session *session = NULL;
+	weft_session_opts_init(&opts);
+	opts.ports_num_for_sparse = sparse_ports;
+	assert_int_equal(weft_session_open(&opts, &session), WEFT_OK);
+	return session;
+}
+
+static void
+assert_refused(struct weft_session *session, const struct weft_table_opts *opts,
+	       enum weft_status status, const char *text)
+{
+	struct weft_table *table = NULL;
+	assert_int_equal(weft_table_add(session, opts, &table), status);
+	if (strstr(weft_last_error(), text) == NULL) {
+		print_error("'%s' is not in '%s'\n", text, weft_last_error());
+	}
+	assert_non_null(strstr(weft_last_error(), text));
+	assert_null(table);
+}
+
+#define REFUSED(field, value, status, text)                                                        \
+	do {                                                                                       \
+		struct weft_table_opts opts;                                                       \
+		table_opts("t", &opts);                                                            \
+		opts.field = (value);                                                              \
+		assert_refused(session, &opts, (status), (text));                                  \
+	} while (0)
+
+static void
+settings_that_cannot_be_are_refused_and_named(void **state)
+{
+	struct weft_session *session = session_on_paper(1);
+	(void)state;
+	REFUSED(struct_bytes, 8, WEFT_INVALID, "weft_table_opts of 8 bytes");
+	REFUSED(name, NULL, WEFT_INVALID, "its name has 0 characters");
+	REFUSED(name, "a b", WEFT_INVALID, "0x20");
+	REFUSED(dim, 0, WEFT_INVALID, "dim is 0");
+	REFUSED(dim, 4097, WEFT_INVALID, "dim is 4097");
+	REFUSED(batch_keys_max, 0, WEFT_INVALID, "batch_keys_max 0");
+	REFUSED(batch_keys_max, (1u << 22) + 1, WEFT_INVALID, "batch_keys_max 4194305");
+	REFUSED(rest, (enum weft_value_format)9, WEFT_INVALID, "rest 9");
+	REFUSED(wire, (enum weft_value_format)9, WEFT_INVALID, "wire 9");
+	REFUSED(optimizer.method, "magic", WEFT_INVALID, "magic");
+	REFUSED(optimizer.method, NULL, WEFT_INVALID, "optimizer");
+	REFUSED(optimizer.schedule, "never", WEFT_INVALID, "never");
+	REFUSED(optimizer.learning_rate, -1, WEFT_INVALID, "learning_rate");
+	REFUSED(init, "ones", WEFT_INVALID, "init \"ones\"");
+	REFUSED(admit_probability, 0, WEFT_INVALID, "admit_probability 0");
+	REFUSED(admit_slots, 3, WEFT_INVALID, "admit_slots 3");
+	REFUSED(admit_count, 70000, WEFT_INVALID, "admit_count 70000");
+	REFUSED(evict_score_least, -1, WEFT_INVALID, "evict_score_least -1");
+	REFUSED(evict_at_cap, 1, WEFT_INVALID, "memory_cap_bytes");
+	(void)weft_session_close(session);
+}
+
+static void
+settings_that_do_not_go_together_are_refused(void **state)
+{
+	struct weft_session *session = session_on_paper(1);
+	struct weft_table_opts opts;
+	(void)state;
+	table_opts("t", &opts);
+	opts.vocabulary = 10;
+	opts.evict_age_steps = 5;
+	assert_refused(session, &opts, WEFT_INVALID, "fixed vocabulary");
+	table_opts("t", &opts);
+	opts.optimizer.method = "adam";
+	opts.optimizer.dense_equivalent = 1;
+	assert_refused(session, &opts, WEFT_UNSUPPORTED, "adam");
+	table_opts("t", &opts);
+	opts.evict_score_least = 1;
+	opts.evict_fade = 2;
+	assert_refused(session, &opts, WEFT_INVALID, "evict_fade 2");
+	(void)weft_session_close(session);
+}
+
+static void
+a_table_is_declared_once_before_seal_in_a_session_with_sparse_ports(void **state)
+{
+	struct weft_session *session = session_on_paper(0);
+	struct weft_table_opts opts;
+	struct weft_table *table = NULL;
+	char name[200];
+	(void)state;
+	table_opts("t", &opts);
+	assert_refused(session, &opts, WEFT_INVALID, "ports_num_for_sparse");
+	assert_int_equal(weft_session_seal(session), WEFT_INVALID);
+	(void)weft_session_close(session);
+	session = session_on_paper(1);
+	assert_int_equal(weft_table_add(session, &opts, &table), WEFT_OK);
+	assert_string_equal(weft_table_name(table), "t");
+	assert_int_equal(weft_table_dim(table), DIM);
+	table = NULL;
+	assert_refused(session, &opts, WEFT_INVALID, "declared twice");
+	memset(name, 'n', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	opts.name = name;
+	assert_refused(session, &opts, WEFT_INVALID, "199 characters");
+	for (int i = 0; i < 40; i++) { /* as many as one likes */
+		(void)snprintf(name, sizeof(name), "table%d", i);
+		assert_int_equal(weft_table_add(session, &opts, &table), WEFT_OK);
+	}
+	assert_int_equal(weft_session_seal(session), WEFT_OK);
+	table = NULL;
+	opts.name = "late";
+	assert_refused(session, &opts, WEFT_INVALID, "after weft_session_seal");
+	(void)weft_session_close(session);
+}
+
+/* Batches. */
+
+static void
+ask_wrongly(struct stage *stage)
+{
+	uint64_t key[KEYS_MAX + 1] = {1, 2, VOCABULARY, 3};
+	struct weft_rows *rows[3] = {NULL};
+	EXPECT_FAIL(stage, weft_rows_pull(stage->table, key, 4, 0, &rows[0]), WEFT_INVALID,
+		    "table fixed: batch: key 2 is 1000");
+	EXPECT_FAIL(stage, weft_rows_pull(stage->table, key, KEYS_MAX + 1, 0, &rows[0]),
+		    WEFT_INVALID, "65 keys");
+	EXPECT_FAIL(stage, weft_rows_pull(stage->table, key, 2, 2, &rows[0]), WEFT_INVALID,
+		    "flags 0x2");
+	EXPECT_FAIL(stage, weft_rows_pull(stage->table, NULL, 2, 0, &rows[0]), WEFT_INVALID,
+		    "at NULL");
+	EXPECT(stage, rows[0] == NULL);
+	EXPECT(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[0]) == WEFT_OK);
+	EXPECT(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[1]) == WEFT_OK);
+	EXPECT(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[2]) == WEFT_AGAIN);
+	EXPECT(stage, weft_rows_wait(rows[0]) == WEFT_OK);
+	weft_rows_free(rows[0]);
+	EXPECT(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[2]) == WEFT_OK);
+	weft_rows_free(rows[1]); /* on its way: given back when the answers are there */
+	EXPECT(stage, weft_rows_wait(rows[2]) == WEFT_OK);
+	weft_rows_free(rows[2]);
+	weft_rows_free(NULL);
+	EXPECT(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[0]) == WEFT_OK);
+	EXPECT(stage, weft_rows_wait(rows[0]) == WEFT_OK);
+}
+
+static void
+keys_and_batches_have_limits_that_are_named(void **state)
+{
+	struct stage stage;
+	(void)state;
+	set_stage(&stage, ask_wrongly);
+	play_well(&stage);
+}
+
+static void
+ask_for_nothing(struct stage *stage)
+{
+	struct weft_rows *rows = NULL;
+	struct weft_rows *other = NULL;
+	const uint64_t key = 5;
+	const float grad[DIM] = {1, 1, 1};
+	EXPECT(stage, weft_rows_pull(stage->table, NULL, 0, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
+	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK && weft_rows_count(rows) == 0);
+	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	EXPECT(stage, weft_rows_push(rows, NULL, NULL, NULL) == WEFT_OK);
+	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK); /* the other counts as empty */
+	EXPECT(stage, stage->seen.steps_applied == 2);           /* on two lanes */
+	EXPECT(stage, stage->seen.empty_pushes == 2);
+	EXPECT(stage, weft_rows_pull(stage->other, &key, 1, WEFT_ROWS_CREATE, &other) == WEFT_OK);
+	EXPECT(stage, weft_rows_wait(other) == WEFT_OK && weft_rows_values(other)[0] == 0);
+	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	EXPECT(stage, weft_rows_push(other, grad, NULL, NULL) == WEFT_OK);
+	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_AGAIN); /* handed in by this */
+	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+	EXPECT(stage, weft_rows_pull(stage->other, &key, 1, 0, &other) == WEFT_OK);
+	EXPECT(stage, weft_rows_wait(other) == WEFT_OK && weft_rows_values(other)[0] == -0.5f);
+}
+
+static void
+a_batch_without_keys_and_a_table_that_is_not_pushed_count_as_empty(void **state)
+{
+	struct stage stage;
+	(void)state;
+	set_stage(&stage, ask_for_nothing);
+	play_well(&stage);
+}
+
+static void
+repeat_keys(struct stage *stage)
+{
+	const uint64_t key[] = {9, 4, 9, 9};
+	const float grad[4 * DIM] = {1, 0, 0, 10, 0, 0, 2, 0, 0, 4, 0, 0};
+	struct weft_rows *rows = NULL;
+	EXPECT(stage, weft_rows_pull(stage->table, key, 4, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
+	EXPECT(stage, weft_rows_count(rows) == 2);
+	const uint32_t *place = weft_rows_place(rows);
+	EXPECT(stage, place[0] == place[2] && place[2] == place[3] && place[0] != place[1]);
+	EXPECT(stage, weft_rows_keys(rows)[place[1]] == 4);
+	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
+	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	EXPECT(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
+	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+	EXPECT(stage, weft_rows_pull(stage->table, key, 2, 0, &rows) == WEFT_OK);
+	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
+	place = weft_rows_place(rows);
+	EXPECT(stage, weft_rows_values(rows)[place[0] * DIM] == -3.5f);
+	EXPECT(stage, weft_rows_values(rows)[place[1] * DIM] == -5.0f);
+	EXPECT(stage, stage->seen.rows_pushed == 2);
+}
+
+static void
+gradients_of_repeated_keys_are_added_up(void **state)
+{
+	struct stage stage;
+	(void)state;
+	set_stage(&stage, repeat_keys);
+	play_well(&stage);
+}
+
+static void
+push_wrongly(struct stage *stage)
+{
+	const uint64_t key = 7;
+	const float grad[DIM] = {0};
+	struct weft_rows *rows = NULL;
+	struct weft_rows *next = NULL;
+	EXPECT(stage, weft_rows_pull(stage->table, &key, 1, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
+	EXPECT_FAIL(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID,
+		    "fixed before weft_step");
+	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	EXPECT_FAIL(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID, "not waited for");
+	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
+	EXPECT_FAIL(stage, weft_rows_push(rows, NULL, NULL, NULL), WEFT_INVALID, "at NULL");
+	/* The next batch waits for this step, and so does this trainer. */
+	EXPECT(stage, weft_rows_pull(stage->table, &key, 1, WEFT_ROWS_CREATE, &next) == WEFT_OK);
+	EXPECT_FAIL(stage, weft_rows_wait(next), WEFT_INVALID, "has not handed in");
+	EXPECT(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
+	EXPECT_FAIL(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID, "twice in step 1");
+	EXPECT_FAIL(stage, weft_rows_wait(next), WEFT_INVALID, "has not handed in");
+	weft_rows_free(rows); /* is pushed: stays */
+	EXPECT(stage, weft_rows_pull(stage->table, &key, 1, 0, &rows) == WEFT_AGAIN);
+	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+	EXPECT(stage, weft_rows_wait(next) == WEFT_OK);
+	EXPECT_FAIL(stage, weft_rows_push(next, grad, NULL, NULL), WEFT_INVALID, "twice in step 1");
+	EXPECT(stage, weft_rows_pull(stage->other, &key, 1, 0, &rows) == WEFT_OK);
+	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
+	EXPECT_FAIL(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID,
+		    "handed in already");
+	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	EXPECT(stage, weft_rows_push(next, grad, NULL, NULL) == WEFT_OK);
+	EXPECT(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK); /* the last: it leaves */
+	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+}
+
+static void
+a_table_is_pushed_once_a_step_after_its_batch_was_waited_for(void **state)
+{
+	struct stage stage;
+	(void)state;
+	set_stage(&stage, push_wrongly);
+	play_well(&stage);
+}
+
+static void
+ask_for_too_much(struct stage *stage)
+{
+	uint64_t key[KEYS_MAX];
+	struct weft_rows *rows = NULL;
+	const float grad[KEYS_MAX * DIM] = {0};
+	for (uint32_t i = 0; i < KEYS_MAX; i++) {
+		key[i] = i;
+	}
+	EXPECT(stage, weft_rows_pull(stage->table, key, 20, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
+	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
+	weft_rows_free(rows);
+	/* 4 KiB are held: keys of one pull, but not those of two. */
+	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	EXPECT(stage, weft_rows_pull(stage->table, key, 20, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
+	struct weft_rows *more = NULL;
+	EXPECT_FAIL(stage, weft_rows_pull(stage->other, key, 20, 0, &more), WEFT_INVALID,
+		    "keeps up to 4096: take smaller batches");
+	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
+	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	EXPECT(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
+	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+}
+
+static void
+more_than_a_lane_keeps_is_refused_before_it_is_sent(void **state)
+{
+	struct stage stage;
+	(void)state;
+	set_stage(&stage, ask_for_too_much);
+	stage.fake.held_bytes = 4096;
+	play_well(&stage);
+}
+
+static void
+count_everything(struct stage *stage)
+{
+	struct weft_table_stats stats = {.struct_bytes = 1};
+	struct weft_table_lane_stats lane = {.struct_bytes = sizeof(lane)};
+	struct weft_sparse_stats all = {.struct_bytes = sizeof(all)};
+	uint64_t key[KEYS_MAX];
+	const float grad[KEYS_MAX * DIM] = {0};
+	struct weft_rows *rows = NULL;
+	EXPECT_FAIL(stage, weft_table_stats(stage->table, &stats), WEFT_INVALID, "of 1 bytes");
+	stats.struct_bytes = sizeof(stats);
+	EXPECT(stage, weft_table_stats(stage->table, &stats) == WEFT_OK && stats.imbalance == 0);
+	for (int n = 0; n < 200; n++) { /* key 3 half of the time */
+		for (uint32_t i = 0; i < KEYS_MAX; i++) {
+			key[i] = i % 2 == 0 ? 3 : (uint64_t)n * 31 % VOCABULARY;
+		}
+		EXPECT(stage, weft_rows_pull(stage->table, key, KEYS_MAX, 1, &rows) == WEFT_OK);
+		EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
+		EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+		EXPECT(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
+		EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+	}
+	EXPECT(stage, weft_table_stats(stage->table, &stats) == WEFT_OK);
+	EXPECT(stage, stats.batches_pulled == 200 && stats.batches_pushed == 200);
+	EXPECT(stage, stats.keys_pulled == 200 * KEYS_MAX && stats.keys_pushed == 200 * KEYS_MAX);
+	EXPECT(stage, stats.rows_pulled == stage->seen.rows_pulled);
+	EXPECT(stage, stats.rows_pushed == stage->seen.rows_pushed);
+	EXPECT(stage, stats.row_bytes == stats.rows_pulled * DIM * 4);
+	EXPECT(stage, stats.grad_bytes == stats.rows_pushed * DIM * 4);
+	EXPECT(stage, stats.imbalance >= 1 && stats.lane_count == 2);
+	EXPECT(stage, stats.hot_count > 0 && stats.hot_key[0] == 3);
+	EXPECT(stage, stats.hot_times[0] > 200 * KEYS_MAX / 4);
+	uint64_t sum = 0;
+	for (uint32_t l = 0; l < 2; l++) {
+		EXPECT(stage, weft_table_lane_stats(stage->table, l, &lane) == WEFT_OK);
+		sum += lane.rows_pulled;
+	}
+	EXPECT(stage, sum == stats.rows_pulled);
+	EXPECT_FAIL(stage, weft_table_lane_stats(stage->table, 2, &lane), WEFT_INVALID,
+		    "sparse lane 2 of 2");
+	EXPECT(stage, weft_sparse_stats(stage->session, &all) == WEFT_OK);
+	EXPECT(stage, all.steps_applied == 200);
+}
+
+static void
+counters_tell_rows_bytes_lanes_and_hot_keys(void **state)
+{
+	struct stage stage;
+	(void)state;
+	set_stage(&stage, count_everything);
+	play_well(&stage);
+}
+
+/* Lanes that refuse. */
+
+static void
+be_refused_a_key(struct stage *stage)
+{
+	const uint64_t key[] = {1, 2, 3, 4, 13};
+	const uint64_t good[] = {1, 2, 3, 4};
+	const float grad[4 * DIM] = {0};
+	struct weft_rows *bad = NULL;
+	struct weft_rows *rows = NULL;
+	for (int n = 0; n < 20; n++) { /* more than there are requests and slots */
+		EXPECT(stage, weft_rows_pull(stage->table, key, 5, 1, &bad) == WEFT_OK);
+		EXPECT_FAIL(stage, weft_rows_wait(bad), WEFT_INVALID,
+			    "table fixed, rows of step 0: the script says no");
+		weft_rows_free(bad);
+	}
+	EXPECT(stage, weft_rows_pull(stage->table, key, 5, 1, &bad) == WEFT_OK);
+	EXPECT(stage, weft_rows_wait(bad) == WEFT_INVALID);
+	EXPECT(stage, weft_rows_pull(stage->table, good, 4, 1, &rows) == WEFT_OK);
+	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK); /* the connection stays */
+	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	EXPECT_FAIL(stage, weft_rows_push(bad, grad, NULL, NULL), WEFT_INVALID, "says no");
+	EXPECT(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
+	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+}
+
+static void
+a_pull_that_a_lane_refuses_fails_and_the_next_one_does_not(void **state)
+{
+	struct stage stage;
+	(void)state;
+	set_stage(&stage, be_refused_a_key);
+	stage.fake.wrong = FAKE_NACKS_KEY;
+	stage.fake.key = 13;
+	play_well(&stage);
+	assert_true(stage.seen.pulls > 20);
+}
+
+static void
+be_refused_at_once(struct stage *stage)
+{
+	uint64_t key[KEYS_MAX];
+	struct weft_rows *rows = NULL;
+	unsigned refused = 0;
+	for (uint32_t i = 0; i < KEYS_MAX; i++) {
+		key[i] = i * 15;
+	}
+	for (int n = 0; n < 10; n++) {
+		EXPECT(stage, weft_rows_pull(stage->table, key, KEYS_MAX, 1, &rows) == WEFT_OK);
+		refused += weft_rows_wait(rows) != WEFT_OK ? 1 : 0;
+		weft_rows_free(rows);
+	}
+	EXPECT(stage, refused > 0);
+	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+}
+
+static void
+parts_of_a_refused_pull_are_sent_all_the_same(void **state)
+{
+	struct stage stage;
+	(void)state;
+	set_stage(&stage, be_refused_at_once);
+	stage.fake.wrong = FAKE_NACKS_AT_HEAD;
+	stage.fake.slot_count = 1; /* so that the refusal comes before the last part leaves */
+	play_well(&stage);
+}
+
+/* Lanes that do wrong: the job ends, naming the lane and what it did. */
+
+static enum weft_status
+two_steps(struct stage *stage)
+{
+	const uint64_t key[] = {1, 2, 3, 4, 13};
+	const float grad[5 * DIM] = {0};
+	struct weft_rows *rows = NULL;
+	enum weft_status st = WEFT_OK;
+	for (int n = 0; n < 2 && st == WEFT_OK; n++) {
+		st = weft_rows_pull(stage->table, key, 5, 1, &rows);
+		st = st == WEFT_OK ? weft_rows_wait(rows) : st;
+		st = st == WEFT_OK ? weft_step(stage->session, 1, 0) : st;
+		st = st == WEFT_OK ? weft_rows_push(rows, grad, NULL, NULL) : st;
+		st = st == WEFT_OK ? weft_wait_all(stage->session) : st;
+	}
+	st = st == WEFT_OK ? weft_rows_pull(stage->table, key, 5, 1, &rows) : st;
+	return st == WEFT_OK ? weft_rows_wait(rows) : st;
+}
+
+static void
+keep_the_failure(struct stage *stage)
+{
+	stage->start = two_steps(stage);
+	(void)snprintf(stage->start_text, sizeof(stage->start_text), "%.500s", weft_last_error());
+}
+
+static void
+a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
+{
+	static const struct {
+		enum fake_wrong wrong;
+		enum weft_status status;
+		const char *text;
+	} wrongs[] = {
+		{FAKE_NACKS_PUSH, WEFT_INVALID, "step 2: the script says no"},
+		{FAKE_CREDITS_TWICE, WEFT_PROTOCOL, "is not in use"},
+		{FAKE_ANSWERS_TWICE, WEFT_PROTOCOL, "was not waited for"},
+		{FAKE_ANSWERS_OLD_STEP, WEFT_PROTOCOL, "rows of step 8 modulo 256"},
+		{FAKE_APPLIES_UNASKED, WEFT_PROTOCOL, "APPLIED: step 77 was not waited for"},
+		{FAKE_SMALL_SLOTS, WEFT_MISMATCH, "slots of 128 bytes"},
+		{FAKE_SAYS_NONSENSE, WEFT_PROTOCOL, "type 99"},
+		{FAKE_GRANTS_TWICE, WEFT_PROTOCOL, "GRANT: kind 1 was not expected"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
+		struct stage stage;
+		set_stage(&stage, keep_the_failure);
+		stage.fake.wrong = wrongs[i].wrong;
+		stage.fake.step = 2;
+		if (wrongs[i].wrong == FAKE_SMALL_SLOTS) {
+			stage.fake.slot_bytes = 128;
+			stage.fake.held_bytes = 128;
+		}
+		play(&stage);
+		bool named = strstr(stage.start_text, "sparse lane") != NULL &&
+			     strstr(stage.start_text, wrongs[i].text) != NULL;
+		if (stage.start != wrongs[i].status || !named) {
+			print_error("%zu: status %d, %s\n", i, (int)stage.start, stage.start_text);
+		}
+		assert_int_equal(stage.start, wrongs[i].status);
+		assert_true(named);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(settings_that_cannot_be_are_refused_and_named),
+		cmocka_unit_test(settings_that_do_not_go_together_are_refused),
+		cmocka_unit_test(
+			a_table_is_declared_once_before_seal_in_a_session_with_sparse_ports),
+		cmocka_unit_test(keys_and_batches_have_limits_that_are_named),
+		cmocka_unit_test(
+			a_batch_without_keys_and_a_table_that_is_not_pushed_count_as_empty),
+		cmocka_unit_test(gradients_of_repeated_keys_are_added_up),
+		cmocka_unit_test(a_table_is_pushed_once_a_step_after_its_batch_was_waited_for),
+		cmocka_unit_test(more_than_a_lane_keeps_is_refused_before_it_is_sent),
+		cmocka_unit_test(counters_tell_rows_bytes_lanes_and_hot_keys),
+		cmocka_unit_test(a_pull_that_a_lane_refuses_fails_and_the_next_one_does_not),
+		cmocka_unit_test(parts_of_a_refused_pull_are_sent_all_the_same),
+		cmocka_unit_test(a_lane_that_breaks_the_protocol_ends_the_job_and_is_named),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

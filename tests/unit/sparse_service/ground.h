@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ground: sparse lanes and dolls: trainers that say exactly what a test makes them say, in the
+ * bytes of wire/, over the sim transport under a virtual clock; and a table on which every step is
+ * done a second time, in one piece, for comparison.
+ *
+ * A test is a script: straight-line code in a simulated process; ground_run lets time pass, CHECK
+ * notes the first thing that is not so. Thread: the one that runs the test. */
+#pragma once
+
+#include "pserver/service.h"
+#include "sparse/server/service.h"
+#include "sparse/server/service_internal.h"
+#include "sparse/server/table.h"
+#include "transport/sim/world.h"
+#include "wire/partition.h"
+#include "wire/sparse_messages.h"
+
+#define GROUND_DOLLS_MAX 4u
+#define GROUND_LANES_MAX 2u
+#define GROUND_TABLES 2u /* words: any u64; names: 0 .. 2,047 */
+#define GROUND_VOCABULARY 2048u
+#define GROUND_DIM 4u
+#define GROUND_PORT 7164u
+#define GROUND_ROWS_BYTES 65536u /* that a doll grants */
+#define GROUND_SLOTS_MAX 16u
+#define GROUND_KEYS_MAX 512u
+#define GROUND_NACKS_MAX 4u
+
+struct ground_opts {
+	uint64_t seed;
+	uint32_t trainers;
+	uint32_t lanes;            /* 0: 1 */
+	uint32_t slot_count;       /* 0: 4 */
+	uint64_t slot_bytes;       /* 0: 1,024 */
+	uint64_t max_shard_bytes;  /* 0: 64 MiB */
+	uint64_t memory_cap_bytes; /* of table words */
+	enum wf_nonfinite nonfinite;
+	enum wf_grad_reduce grad_reduce;
+	enum wf_sparse_mode mode;
+	uint32_t staleness;
+	double discard_ratio;
+	uint64_t stats_period_ns;
+	bool has_scores; /* of table words */
+};
+
+struct ground;
+
+struct doll {
+	struct ground *ground;
+	uint32_t trainer;
+	uint32_t lane;
+	struct wf_transport *transport;
+	struct wf_slab slab; /* rows that were asked for, then what is sent */
+	uint32_t region;
+	size_t send_at; /* bytes of the second half in use */
+	struct wf_conn *conn;
+	struct wf_hello hello;
+
+	/* What it was told on this path. */
+	bool up, down;
+	struct wf_welcome welcome; /* or the refusal */
+	bool granted, resumed;
+	struct wf_sparse_grant grant;
+	struct wf_sparse_resume resume;
+	bool buffer_used[GROUND_SLOTS_MAX];
+	/* What lies in a buffer, so that an answer or APPLIED frees it: request and part, or 0. */
+	uint64_t buffer_request[GROUND_SLOTS_MAX];
+	uint32_t buffer_part[GROUND_SLOTS_MAX];
+
+	/* Over all paths. */
+	uint32_t credits;
+	uint32_t answers;
+	uint32_t answer_tag[64];
+	uint32_t nacks;
+	struct wf_sparse_nack nack[GROUND_NACKS_MAX];
+	uint32_t applieds;
+	struct wf_sparse_applied applied;
+	bool goodbye_heard;
+	bool aborted;
+	struct wf_msg_abort abort;
+};
+
+struct ground {
+	struct ground_opts opts;
+	struct wf_env *env;
+	struct wf_lane *lane[GROUND_LANES_MAX];
+	struct wf_table_desc desc[GROUND_TABLES];
+	struct wf_tables tables;
+	struct wf_table *model[GROUND_TABLES]; /* of one lane with all partitions */
+	uint64_t model_samples;
+	struct doll doll[GROUND_DOLLS_MAX];
+	uint32_t doll_count;
+	void (*script)(struct ground *ground);
+	char failure[512]; /* the first */
+};
+
+/* Keys of one table, as a doll says them. */
+struct wish {
+	uint32_t table;
+	const uint64_t *key; /* ascending */
+	uint32_t count;
+	uint8_t coding;
+	float scale;     /* of its gradients: ground_gradient */
+	uint64_t offset; /* pulls: where the rows go */
+};
+
+void ground_play(const struct ground_opts *opts, void (*script)(struct ground *ground));
+void ground_check(struct ground *ground, bool holds, const char *what, const char *file, int line);
+#define CHECK(ground, condition) ground_check((ground), (condition), #condition, __FILE__, __LINE__)
+void ground_run(struct ground *ground, uint64_t ns);
+void ground_settle(struct ground *ground);
+/* Element e of the gradient of a key. */
+float ground_gradient(uint64_t key, uint32_t element, float scale);
+/* What the wishes of a step, in trainer order, come to; on the model. */
+void ground_model_step(struct ground *ground, uint64_t step, uint64_t samples,
+		       const struct wish *wish, uint32_t count);
+/* Are the rows that the doll was given those of the model? */
+bool ground_rows_are_right(struct ground *ground, const struct doll *doll, const struct wish *wish);
+
+struct doll *doll_add(struct ground *ground, uint32_t trainer, uint32_t lane);
+void doll_connect(struct doll *doll);
+void doll_send(struct doll *doll, const struct wf_msg *msg);
+void doll_send_table(struct doll *doll, uint32_t idx);
+void doll_grant(struct doll *doll);
+void doll_have(struct doll *doll, uint64_t step, uint64_t applied);
+/* Connect, describe the tables if asked, grant and HAVE (nothing heard yet). */
+void doll_meet(struct doll *doll);
+/* Messages without their PUTs. `said` NULL: sent as filled from the wishes. */
+void doll_say_push(struct doll *doll, const struct wf_sparse_push *push);
+void doll_say_pull(struct doll *doll, const struct wf_sparse_pull *pull);
+void doll_fill_push(const struct doll *doll, uint64_t step, const struct wish *wish, uint32_t count,
+		    struct wf_sparse_push *out);
+void doll_fill_pull(const struct doll *doll, uint64_t id, uint64_t step, const struct wish *wish,
+		    uint32_t count, struct wf_sparse_pull *out);
+/* The PUT of one part, into a free buffer; `request` 0: of a push. */
+void doll_put(struct doll *doll, uint64_t request, uint32_t part, uint64_t step,
+	      const struct wish *wish);
+void doll_put_raw(struct doll *doll, uint32_t tag, const void *bytes, size_t count);
+void doll_push(struct doll *doll, uint64_t step, const struct wish *wish, uint32_t count);
+void doll_pull(struct doll *doll, uint64_t id, uint64_t step, const struct wish *wish,
+	       uint32_t count);
+void doll_say_out(struct doll *doll, uint64_t step, uint32_t pass);
+void doll_goodbye(struct doll *doll);
+const float *doll_rows(const struct doll *doll, uint64_t offset);
+unsigned doll_poll(struct doll *doll);

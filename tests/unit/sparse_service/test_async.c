@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asynchronous modes of a sparse lane: pushes are applied as they come, late ones may be dropped,
+ * and who is too far ahead waits. Thread: the test's. */
+#include "tests/unit/sparse_service/ground.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const uint64_t low[] = {3, 17, 40, 99, 1000};
+static const uint64_t high[] = {3, 40, 41, 500, 1000, 1u << 20};
+
+static const struct wish lows = {.table = 0, .key = low, .count = 5, .scale = 1};
+static const struct wish highs = {.table = 0, .key = high, .count = 6, .scale = 3, .offset = 4096};
+
+static void
+push_apart(struct ground *ground)
+{
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	doll_meet(a);
+	doll_meet(b);
+	for (uint64_t step = 1; step <= 3; step++) { /* nobody waits for a */
+		doll_push(b, step, &highs, 1);
+		ground_settle(ground);
+		ground_model_step(ground, step, 3, &highs, 1);
+		CHECK(ground, b->applieds == step && b->applied.step == step);
+		CHECK(ground, b->applied.samples == 3 && b->applied.rows_updated == 6);
+	}
+	doll_push(a, 1, &lows, 1);
+	ground_settle(ground);
+	ground_model_step(ground, 4, 2, &lows, 1);
+	CHECK(ground, a->applieds == 1 && a->applied.step == 1 && a->applied.samples == 2);
+	doll_pull(a, 1, 1, &lows, 1);
+	doll_pull(b, 1, 7, &highs, 1); /* of a step to come: there is only now */
+	ground_settle(ground);
+	CHECK(ground, a->answers == 1 && b->answers == 1);
+	CHECK(ground, b->answer_tag[0] == wf_sparse_answer_tag(1, 0, 7));
+	CHECK(ground, ground_rows_are_right(ground, a, &lows));
+	CHECK(ground, ground_rows_are_right(ground, b, &highs));
+	doll_goodbye(b);
+	doll_push(a, 2, &lows, 1);
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 2 && b->goodbye_heard && !a->aborted);
+}
+
+static void
+pushes_are_applied_as_they_come(void **state)
+{
+	struct ground_opts opts = {.trainers = 2, .mode = WF_SPARSE_ASYNC};
+	ground_play(&opts, push_apart);
+	opts.grad_reduce = WF_REDUCE_MEAN;
+	ground_play(&opts, push_apart);
+}
+
+/* Two pushes of others after the rows of the batch were read: 2 x 1.0 trainers. */
+static void
+come_late(struct ground *ground)
+{
+	struct wf_sparse_push push;
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	doll_meet(a);
+	doll_meet(b);
+	doll_pull(a, 1, 0, &lows, 1);
+	doll_push(b, 1, &highs, 1);
+	ground_settle(ground);
+	ground_model_step(ground, 1, 3, &highs, 1);
+	doll_fill_push(a, 1, &lows, 1, &push);
+	push.flags = 0;
+	doll_say_push(a, &push); /* in time: the second message changes nothing of that */
+	doll_put(a, 0, 0, 1, &lows);
+	ground_settle(ground);
+	doll_push(b, 2, &highs, 1);
+	ground_settle(ground);
+	ground_model_step(ground, 2, 3, &highs, 1);
+	doll_push(a, 1, NULL, 0);
+	ground_settle(ground);
+	ground_model_step(ground, 3, 2, &lows, 1);
+	CHECK(ground, a->applieds == 1 && a->applied.pushes_lost == 0);
+	doll_pull(a, 2, 1, &lows, 1);
+	ground_settle(ground);
+	doll_push(b, 3, &highs, 1);
+	ground_settle(ground);
+	doll_push(b, 4, &highs, 1);
+	ground_settle(ground);
+	ground_model_step(ground, 4, 3, &highs, 1);
+	ground_model_step(ground, 5, 3, &highs, 1);
+	doll_push(a, 2, &lows, 1); /* too late */
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 2 && a->applied.pushes_lost == 5);
+	CHECK(ground, a->applied.rows_updated == 0);
+	doll_pull(a, 3, 2, &lows, 1);
+	ground_settle(ground);
+	CHECK(ground, ground_rows_are_right(ground, a, &lows));
+	CHECK(ground,
+	      wf_stats_get(wf_lane_stats(ground->lane[0]), WF_LANE_PUSH_DISCARDED_COUNT) == 1);
+	doll_push(a, 3, &lows, 1); /* in time again */
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 3 && a->applied.pushes_lost == 0);
+}
+
+static void
+a_push_that_lags_is_dropped_as_a_whole_and_told(void **state)
+{
+	const struct ground_opts opts = {
+		.trainers = 2, .mode = WF_SPARSE_ASYNC, .discard_ratio = 1.0};
+	ground_play(&opts, come_late);
+}
+
+static void
+run_ahead(struct ground *ground)
+{
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	doll_meet(a);
+	doll_meet(b);
+	doll_push(a, 1, &lows, 1);
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 1);
+	doll_push(a, 2, &lows, 1);
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 1); /* applied, but not told yet */
+	CHECK(ground, ground->lane[0]->peer[0].step_next == 3);
+	doll_push(b, 1, &highs, 1);
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 2 && b->applieds == 1);
+	doll_push(a, 3, &lows, 1);
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 2);
+	doll_say_out(b, 2, 0); /* who has no data is waited for no more */
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 3);
+	doll_push(a, 4, &lows, 1);
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 4);
+}
+
+static void
+who_is_too_far_ahead_waits(void **state)
+{
+	const struct ground_opts opts = {.trainers = 2, .mode = WF_SPARSE_BOUNDED, .staleness = 1};
+	ground_play(&opts, run_ahead);
+}
+
+/* APPLIED was lost with the path, while it was still held back. */
+static void
+lose_the_path_ahead(struct ground *ground)
+{
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	doll_meet(a);
+	doll_meet(b);
+	doll_push(a, 1, &lows, 1);
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 0);
+	wf_transport_disconnect(a->conn, WF_DISCONNECT_NOW);
+	ground_settle(ground);
+	doll_meet(a);
+	CHECK(ground, a->resume.step == 1 && a->resume.applied == 1 && a->applieds == 0);
+	doll_push(b, 1, &highs, 1);
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 1 && b->applieds == 1);
+}
+
+static void
+a_push_that_is_held_back_is_applied_once(void **state)
+{
+	const struct ground_opts opts = {.trainers = 2, .mode = WF_SPARSE_BOUNDED};
+	ground_play(&opts, lose_the_path_ahead);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pushes_are_applied_as_they_come),
+		cmocka_unit_test(a_push_that_lags_is_dropped_as_a_whole_and_told),
+		cmocka_unit_test(who_is_too_far_ahead_waits),
+		cmocka_unit_test(a_push_that_is_held_back_is_applied_once),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sparse lane refuses, and at what price: a hello, a message (NACK), a connection, the job.
+ * Thread: the test's. */
+#include "tests/unit/sparse_service/ground.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const uint64_t low[] = {3, 17, 40, 99, 1000};
+static const uint64_t outside[] = {5, 2048};
+
+static const struct wish lows = {.table = 0, .key = low, .count = 5, .scale = 1};
+
+/* One doll, whose job has begun; `act` is its offence. */
+struct offence {
+	void (*act)(struct doll *doll);
+	const char *says; /* a part of why its connection was closed */
+};
+
+static const struct offence *offence_now;
+
+static void
+commit(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	offence_now->act(doll);
+	ground_settle(ground);
+	CHECK(ground, doll->down);
+	const char *why = ground->lane[0]->peer[0].lost_why;
+	if (strstr(why, offence_now->says) == NULL) {
+		char text[400];
+		(void)snprintf(text, sizeof(text), "\"%.150s\" does not say \"%.100s\"", why,
+			       offence_now->says);
+		ground_check(ground, false, text, __FILE__, __LINE__);
+	}
+	/* It does not come in again. */
+	doll_connect(doll);
+	ground_settle(ground);
+	CHECK(ground, doll->welcome.refusal == WEFT_PROTOCOL);
+}
+
+static void
+put_without_message(struct doll *doll)
+{
+	doll_put(doll, 0, 0, 1, &lows);
+}
+
+static void
+put_of_another_part(struct doll *doll)
+{
+	struct wf_sparse_push push;
+	const struct wish two[] = {lows, lows};
+	doll_fill_push(doll, 1, two, 2, &push);
+	doll_say_push(doll, &push);
+	doll_put(doll, 0, 1, 1, &lows);
+}
+
+static void
+put_of_another_step(struct doll *doll)
+{
+	struct wf_sparse_push push;
+	doll_fill_push(doll, 1, &lows, 1, &push);
+	doll_say_push(doll, &push);
+	doll_put(doll, 0, 0, 2, &lows);
+}
+
+static void
+message_while_parts_are_missing(struct doll *doll)
+{
+	struct wf_sparse_push push;
+	doll_fill_push(doll, 1, &lows, 1, &push);
+	doll_say_push(doll, &push);
+	doll_say_push(doll, &push);
+}
+
+static void
+push_of_an_unknown_table(struct doll *doll)
+{
+	struct wf_sparse_push push;
+	doll_fill_push(doll, 1, &lows, 1, &push);
+	push.part[0].table = 2;
+	doll_say_push(doll, &push);
+}
+
+static void
+pull_of_an_unknown_table(struct doll *doll)
+{
+	struct wf_sparse_pull pull;
+	doll_fill_pull(doll, 1, 0, &lows, 1, &pull);
+	pull.part[0].table = 1023;
+	doll_say_pull(doll, &pull);
+}
+
+static void
+push_of_a_part_longer_than_a_slot(struct doll *doll)
+{
+	struct wf_sparse_push push;
+	doll_fill_push(doll, 1, &lows, 1, &push);
+	push.part[0].row_count = 1024 / 24 + 1;
+	push.part[0].key_bytes = push.part[0].row_count * 8;
+	doll_say_push(doll, &push);
+}
+
+static void
+pull_of_a_part_longer_than_a_slot(struct doll *doll)
+{
+	struct wf_sparse_pull pull;
+	doll_fill_pull(doll, 1, 0, &lows, 1, &pull);
+	pull.part[0].row_count = 1024 / 24 + 1;
+	pull.part[0].key_bytes = pull.part[0].row_count * 8;
+	doll_say_pull(doll, &pull);
+}
+
+static void
+pull_beyond_the_range(struct doll *doll)
+{
+	struct wf_sparse_pull pull;
+	doll_fill_pull(doll, 1, 0, &lows, 1, &pull);
+	pull.part[0].offset = GROUND_ROWS_BYTES - 79;
+	doll_say_pull(doll, &pull);
+}
+
+static void
+push_of_a_step_to_come(struct doll *doll)
+{
+	doll_push(doll, 2, NULL, 0);
+}
+
+static void
+push_twice(struct doll *doll)
+{
+	doll_push(doll, 1, NULL, 0);
+	ground_settle(doll->ground);
+	doll_push(doll, 1, NULL, 0);
+}
+
+static void
+push_that_changes_its_mind(struct doll *doll)
+{
+	struct wf_sparse_push push;
+	doll_fill_push(doll, 1, &lows, 1, &push);
+	push.flags = 0;
+	doll_say_push(doll, &push);
+	doll_put(doll, 0, 0, 1, &lows);
+	push.samples++;
+	push.flags = WF_SPARSE_PUSH_LAST;
+	doll_say_push(doll, &push);
+}
+
+static void
+push_of_another_epoch(struct doll *doll)
+{
+	struct wf_sparse_push push;
+	doll_fill_push(doll, 1, NULL, 0, &push);
+	push.epoch = 1;
+	doll_say_push(doll, &push);
+}
+
+/* A part of the keys as they are given, ascending or not. */
+static void
+push_raw(struct doll *doll, uint32_t table, const uint64_t *key, uint32_t count, uint8_t coding,
+	 uint32_t key_bytes)
+{
+	struct wf_sparse_push push = {
+		.step = 1,
+		.samples = 1,
+		.flags = WF_SPARSE_PUSH_LAST,
+		.part_count = 1,
+		.part = {{.table = (uint16_t)table,
+			  .coding = coding,
+			  .row_count = count,
+			  .key_bytes = key_bytes}},
+	};
+	uint8_t bytes[1024] = {0};
+	memcpy(&bytes[count * GROUND_DIM * sizeof(float)], key, count * sizeof(*key));
+	doll_say_push(doll, &push);
+	doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, 1), bytes,
+		     count * (GROUND_DIM * sizeof(float)) + key_bytes);
+}
+
+static void
+push_of_keys_that_descend(struct doll *doll)
+{
+	const uint64_t key[] = {7, 6};
+	push_raw(doll, 0, key, 2, WF_KEYS_RAW, 16);
+}
+
+static void
+push_of_a_key_twice(struct doll *doll)
+{
+	const uint64_t key[] = {7, 7};
+	push_raw(doll, 0, key, 2, WF_KEYS_RAW, 16);
+}
+
+static void
+push_of_keys_that_do_not_end(struct doll *doll)
+{
+	const uint64_t key[] = {UINT64_MAX, UINT64_MAX};
+	push_raw(doll, 0, key, 2, WF_KEYS_DELTA, 14);
+}
+
+static void
+push_of_a_key_outside_the_vocabulary(struct doll *doll)
+{
+	push_raw(doll, 1, outside, 2, WF_KEYS_RAW, 16);
+}
+
+static void
+garbage_for_keys_of_a_pull(struct doll *doll)
+{
+	const uint64_t key[] = {9, 8, 7};
+	const struct wf_sparse_pull pull = {
+		.request_id = 1,
+		.part_count = 1,
+		.part = {{.row_count = 3, .key_bytes = 24}},
+	};
+	doll_say_pull(doll, &pull);
+	doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, 0), key, sizeof(key));
+}
+
+static void
+grant_twice(struct doll *doll)
+{
+	const struct wf_sparse_grant grant = {.kind = WF_SPARSE_GRANT_ROWS, .slot_bytes = 1};
+	struct wf_msg msg;
+	wf_sparse_grant_encode(&grant, &msg);
+	doll_send(doll, &msg);
+}
+
+static void
+grant_of_slots(struct doll *doll)
+{
+	const struct wf_sparse_grant grant = {
+		.kind = WF_SPARSE_GRANT_SLOTS, .slot_count = 1, .slot_bytes = 1, .held_bytes = 1};
+	struct wf_msg msg;
+	wf_sparse_grant_encode(&grant, &msg);
+	doll_send(doll, &msg);
+}
+
+static void
+have_twice(struct doll *doll)
+{
+	doll_have(doll, WF_STEP_NONE, WF_STEP_NONE);
+}
+
+static void
+table_again(struct doll *doll)
+{
+	doll_send_table(doll, 0);
+}
+
+static void
+dense_message(struct doll *doll)
+{
+	const struct wf_msg_step step = {.step = 1, .samples = 1};
+	struct wf_msg msg;
+	wf_msg_step_encode(&step, &msg);
+	doll_send(doll, &msg);
+}
+
+static void
+message_of_the_lane(struct doll *doll)
+{
+	const struct wf_sparse_applied applied = {.step = 1};
+	struct wf_msg msg;
+	wf_sparse_applied_encode(&applied, &msg);
+	doll_send(doll, &msg);
+}
+
+static const struct offence offences[] = {
+	{put_without_message, "PUT: no part was announced"},
+	{put_of_another_part, "PUT: part 1 of step 1"},
+	{put_of_another_step, "PUT: part 0 of step 2"},
+	{message_while_parts_are_missing, "PUSH: 1 of 1 parts of the message before are missing"},
+	{push_of_an_unknown_table, "PUSH: part 0 of table 2, there are 2"},
+	{pull_of_an_unknown_table, "PULL: part 0 of table 1023, there are 2"},
+	{push_of_a_part_longer_than_a_slot, "PUSH: part 0 has 43 rows"},
+	{pull_of_a_part_longer_than_a_slot, "PULL: part 0 has 43 rows"},
+	{pull_beyond_the_range, "the range granted has 65536"},
+	{push_of_a_step_to_come, "PUSH 2 of pass 0, the lane is in step 1"},
+	{push_twice, "PUSH 1: it was received before"},
+	{push_that_changes_its_mind, "while PUSH 1 of pass 0 with 2 samples is not complete"},
+	{push_of_another_epoch, "PUSH 1: epoch 1"},
+	{push_of_keys_that_descend, "key"},
+	{push_of_a_key_twice, "key"},
+	{push_of_keys_that_do_not_end, "key"},
+	{push_of_a_key_outside_the_vocabulary, "table names: key 2048 is outside its vocabulary"},
+	{garbage_for_keys_of_a_pull, "key"},
+	{grant_twice, "which has granted before"},
+	{grant_of_slots, "GRANT: kind 1 from a trainer"},
+	{have_twice, "HAVE"},
+	{table_again, "TABLE: number 0 of 2 was not asked for"},
+	{dense_message, "message for service 2 on a sparse lane"},
+	{message_of_the_lane, "sparse message of type 8"},
+};
+
+static void
+an_offence_costs_the_connection_and_is_told(void **state)
+{
+	for (size_t i = 0; i < sizeof(offences) / sizeof(offences[0]); i++) {
+		const struct ground_opts opts = {.trainers = 1, .seed = i};
+		offence_now = &offences[i];
+		ground_play(&opts, commit);
+	}
+}
+
+/* Before GRANT and HAVE nothing may be pushed or asked for. */
+static void
+push_too_early(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_connect(doll);
+	ground_settle(ground);
+	doll_send_table(doll, 0);
+	doll_send_table(doll, 1);
+	ground_settle(ground);
+	doll_push(doll, 1, NULL, 0);
+	ground_settle(ground);
+	CHECK(ground, doll->down);
+	CHECK(ground, strstr(ground->lane[0]->peer[0].lost_why, "before GRANT and HAVE") != NULL);
+}
+
+static void
+a_push_before_have_is_an_offence(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1};
+	ground_play(&opts, push_too_early);
+}
+
+/* Refused, and the connection stays: the next pull is answered. */
+static void
+ask_for_what_is_not_there(struct ground *ground)
+{
+	static uint64_t key[GROUND_KEYS_MAX];
+	const struct wish bad[] = {lows, {.table = 1, .key = outside, .count = 2}, lows};
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	doll_pull(doll, 1, 0, bad, 3);
+	ground_settle(ground);
+	CHECK(ground, doll->nacks == 1 && doll->answers == 0 && doll->credits == 3);
+	CHECK(ground, doll->nack[0].request_id == 1 && doll->nack[0].part == 1);
+	CHECK(ground, doll->nack[0].status == WEFT_INVALID);
+	CHECK(ground, strstr(doll->nack[0].reason, "key 2048 is outside its vocabulary of 2048"));
+	doll_pull(doll, 2, 2, &lows, 1); /* of the step after next */
+	ground_settle(ground);
+	CHECK(ground, doll->nacks == 2 && doll->nack[1].request_id == 2);
+	CHECK(ground, strstr(doll->nack[1].reason, "step 2 are asked for in step 1") != NULL);
+	for (uint32_t i = 0; i < 40; i++) {
+		key[i] = i;
+	}
+	const struct wish all[] = {{.table = 0, .key = key, .count = 40, .scale = 1}};
+	doll_pull(doll, 3, 0, all, 1);
+	ground_settle(ground);
+	CHECK(ground, doll->answers == 1 && ground_rows_are_right(ground, doll, &all[0]));
+	CHECK(ground, !doll->down);
+}
+
+static void
+a_pull_that_cannot_be_is_refused_and_the_connection_stays(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1};
+	ground_play(&opts, ask_for_what_is_not_there);
+}
+
+/* Keys of the other of two lanes. */
+static void
+ask_the_wrong_lane(struct ground *ground)
+{
+	uint64_t key = 0;
+	while (wf_partition_lane(wf_partition_of(key), 2) != 1) {
+		key++;
+	}
+	const struct wish wish[] = {{.table = 0, .key = &key, .count = 1}};
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	doll_pull(doll, 1, 0, wish, 1);
+	ground_settle(ground);
+	CHECK(ground, doll->nacks == 1 && doll->nack[0].status == WEFT_INVALID);
+	CHECK(ground, strstr(doll->nack[0].reason, "which another lane has") != NULL);
+}
+
+static void
+a_key_of_another_lane_is_refused(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1, .lanes = 2};
+	ground_play(&opts, ask_the_wrong_lane);
+}
+
+/* More than the lane has room for: said again with less, it is taken. */
+static void
+push_too_much(struct ground *ground)
+{
+	static uint64_t key[40];
+	struct wish wish[25];
+	for (uint32_t k = 0; k < 40; k++) {
+		key[k] = k;
+	}
+	for (uint32_t p = 0; p < 25; p++) {
+		wish[p] = (struct wish){.table = 0, .key = key, .count = 40, .scale = 1};
+	}
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	doll_push(doll, 1, wish, 25);
+	ground_settle(ground);
+	CHECK(ground, doll->nacks == 1 && doll->credits == 25 && !doll->down);
+	CHECK(ground, doll->nack[0].request_id == 0 && doll->nack[0].step == 1);
+	CHECK(ground, doll->nack[0].part == 24 && doll->nack[0].status == WEFT_INVALID);
+	CHECK(ground, strstr(doll->nack[0].reason, "pushes more than 960 rows") != NULL);
+	doll_push(doll, 1, wish, 24);
+	ground_settle(ground);
+	CHECK(ground, doll->applieds == 1 && doll->nacks == 1);
+	for (uint32_t id = 1; id <= WF_PULLS_MAX + 1; id++) {
+		doll_pull(doll, id, 2, wish, 1);
+	}
+	ground_settle(ground);
+	CHECK(ground, doll->nacks == 2 && doll->nack[1].request_id == WF_PULLS_MAX + 1);
+	CHECK(ground, strstr(doll->nack[1].reason, "16 pulls are unanswered") != NULL);
+}
+
+static void
+a_push_above_the_bound_is_refused_and_may_be_said_again(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1, .memory_cap_bytes = 300 << 10};
+	ground_play(&opts, push_too_much);
+}
+
+/* Tables with other settings, of a second trainer. */
+static void
+differ(struct ground *ground)
+{
+	struct doll *a = doll_add(ground, 0, 0);
+	doll_meet(a);
+	ground->desc[0].dim = 8;
+	struct doll *b = doll_add(ground, 1, 0);
+	(void)snprintf(b->hello.tensors, sizeof(b->hello.tensors), "words=8");
+	doll_connect(b);
+	ground_settle(ground);
+	CHECK(ground, b->down && b->welcome.refusal == WEFT_MISMATCH);
+	CHECK(ground, strstr(b->welcome.reason, "has words=8") != NULL);
+	CHECK(ground, strstr(b->welcome.reason, "declare the same tables") != NULL);
+}
+
+static void
+tables_of_a_second_trainer_have_to_be_the_same(void **state)
+{
+	const struct ground_opts opts = {.trainers = 2};
+	ground_play(&opts, differ);
+}
+
+/* What no table can be: the job ends with the reason, before it has begun. */
+static void
+describe_the_impossible(struct ground *ground)
+{
+	ground->desc[1].admit.count = 5; /* of a fixed vocabulary */
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_connect(doll);
+	ground_settle(ground);
+	doll_send_table(doll, 0);
+	doll_send_table(doll, 1);
+	ground_settle(ground);
+	CHECK(ground, doll->aborted && doll->abort.status == WEFT_INVALID);
+	CHECK(ground, strstr(doll->abort.reason, "table names") != NULL);
+	CHECK(ground, strstr(doll->abort.reason, "fixed vocabulary") != NULL);
+}
+
+static void
+a_table_that_cannot_be_ends_the_job_with_the_reason(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1};
+	ground_play(&opts, describe_the_impossible);
+}
+
+static void
+ask_for_much_memory(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_connect(doll);
+	ground_settle(ground);
+	doll_send_table(doll, 0);
+	doll_send_table(doll, 1);
+	ground_settle(ground);
+	CHECK(ground, doll->aborted && doll->abort.status == WEFT_NOMEM);
+	CHECK(ground, strstr(doll->abort.reason, "--max_shard_bytes") != NULL);
+}
+
+static void
+memory_beyond_the_limit_ends_the_job_with_the_remedy(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1, .max_shard_bytes = 10000};
+	ground_play(&opts, ask_for_much_memory);
+	/* The windows fit, the tables do not. */
+	const struct ground_opts more = {.trainers = 1, .max_shard_bytes = 40000};
+	ground_play(&more, ask_for_much_memory);
+}
+
+static void
+push_nonsense(struct ground *ground)
+{
+	const struct wish bad[] = {{.table = 0, .key = low, .count = 5, .scale = 1e38f * 1e38f}};
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	doll_meet(a);
+	doll_meet(b);
+	doll_push(a, 1, &lows, 1);
+	doll_push(b, 1, bad, 1);
+	ground_settle(ground);
+	bool skips = ground->opts.nonfinite == WF_NONFINITE_SKIP;
+	CHECK(ground, a->aborted == !skips && b->aborted == !skips);
+	if (skips) {
+		CHECK(ground, a->applieds == 1 && a->applied.grads_nonfinite == 20);
+		return;
+	}
+	CHECK(ground, a->abort.status == WEFT_DATA && a->abort.step == 1);
+	CHECK(ground, strstr(a->abort.reason, "table words from trainer 1") != NULL);
+}
+
+static void
+gradients_that_are_not_finite_end_the_job_or_are_skipped(void **state)
+{
+	struct ground_opts opts = {.trainers = 2};
+	ground_play(&opts, push_nonsense);
+	opts.nonfinite = WF_NONFINITE_SKIP;
+	ground_play(&opts, push_nonsense);
+}
+
+static void
+stay_away(struct ground *ground)
+{
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	doll_meet(a);
+	doll_meet(b);
+	doll_push(a, 1, &lows, 1);
+	wf_transport_disconnect(b->conn, WF_DISCONNECT_NOW);
+	ground_run(ground, 4 * WF_NS_PER_S);
+	CHECK(ground, a->aborted && a->abort.status == WEFT_LOST);
+	CHECK(ground, strstr(a->abort.reason, "trainer 1 (host doll") != NULL);
+}
+
+static void
+a_trainer_that_stays_away_ends_the_job(void **state)
+{
+	const struct ground_opts opts = {.trainers = 2};
+	ground_play(&opts, stay_away);
+}
+
+static void
+leave_others_waiting(struct ground *ground)
+{
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	doll_meet(a);
+	doll_meet(b);
+	doll_push(a, 1, &lows, 1);
+	ground_settle(ground);
+	doll_goodbye(b);
+	ground_settle(ground);
+	CHECK(ground, a->aborted && a->abort.status == WEFT_LOST);
+	CHECK(ground, strstr(a->abort.reason, "trainer 1 left in good order") != NULL);
+}
+
+static void
+a_goodbye_while_others_wait_ends_the_job(void **state)
+{
+	const struct ground_opts opts = {.trainers = 2};
+	ground_play(&opts, leave_others_waiting);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_offence_costs_the_connection_and_is_told),
+		cmocka_unit_test(a_push_before_have_is_an_offence),
+		cmocka_unit_test(a_pull_that_cannot_be_is_refused_and_the_connection_stays),
+		cmocka_unit_test(a_key_of_another_lane_is_refused),
+		cmocka_unit_test(a_push_above_the_bound_is_refused_and_may_be_said_again),
+		cmocka_unit_test(tables_of_a_second_trainer_have_to_be_the_same),
+		cmocka_unit_test(a_table_that_cannot_be_ends_the_job_with_the_reason),
+		cmocka_unit_test(memory_beyond_the_limit_ends_the_job_with_the_remedy),
+		cmocka_unit_test(gradients_that_are_not_finite_end_the_job_or_are_skipped),
+		cmocka_unit_test(a_trainer_that_stays_away_ends_the_job),
+		cmocka_unit_test(a_goodbye_while_others_wait_ends_the_job),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
