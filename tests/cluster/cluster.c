@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "sparse/server/service.h"
 #include "tests/support/fault_log.h"
 
 #define TRAIN_ARGS_MAX 24
 #define ARG_BYTES 512
+#define SPARSE_SHARD_BYTES (256u << 20) /* small, for many seeds in little memory */
 
 /* One simulated process, what it is told, and how it ended. */
 struct member {
@@ -43,6 +45,11 @@ run_pserver(struct wf_env *env, void *arg)
 	opts.transport = member->opts->transport;
 	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
 	opts.ports_num = member->opts->lanes;
+	opts.ports_num_for_sparse = member->opts->sparse_lanes;
+	opts.sparse = &wf_sparse_service;
+	if (member->opts->sparse_lanes > 0) {
+		opts.max_shard_bytes = SPARSE_SHARD_BYTES;
+	}
 	opts.num_gradient_servers = member->opts->trainers;
 	opts.inline_lanes = true;
 	opts.once = true;
@@ -61,7 +68,9 @@ static enum weft_status
 take_line(void *arg, const char *line)
 {
 	char *out = arg;
-	(void)snprintf(out, CLUSTER_LINE_BYTES, "%s", line);
+	if (strncmp(line, "pass ", 5) == 0) {
+		(void)snprintf(out, CLUSTER_LINE_BYTES, "%s", line);
+	}
 	return WEFT_OK;
 }
 
@@ -72,7 +81,7 @@ write_args(const struct cluster_opts *opts, uint32_t idx, char (*text)[ARG_BYTES
 	int n = 0;
 #define ARG(...) (void)snprintf(text[n], ARG_BYTES, __VA_ARGS__), argv[n] = text[n], n++
 	ARG("weft-train");
-	ARG("mlp");
+	ARG("%s", opts->model);
 	ARG("--num_passes=%llu", (unsigned long long)opts->passes);
 	ARG("--batch_size=%llu", (unsigned long long)opts->batch_size);
 	ARG("--optimizer=%s", opts->optimizer);
@@ -81,10 +90,12 @@ write_args(const struct cluster_opts *opts, uint32_t idx, char (*text)[ARG_BYTES
 	ARG("--num_gradient_servers=%u", opts->trainers);
 	ARG("--trainer_id=%u", idx);
 	ARG("--ports_num=%u", opts->lanes);
+	ARG("--ports_num_for_sparse=%u", opts->sparse_lanes);
 	ARG("--transport=%s",
 	    opts->trainer_transport != NULL ? opts->trainer_transport : opts->transport);
 	ARG("--progress=caller");
 	ARG("--log_period=0");
+	ARG("--no-baseline");
 	char *list = text[n];
 	size_t used = (size_t)snprintf(list, ARG_BYTES, "--pservers=");
 	for (uint32_t i = 0; i < opts->pservers; i++) {
@@ -347,6 +358,7 @@ cluster_draw(uint64_t seed, struct cluster_opts *out)
 		.trainers = 4,
 		.lanes = lanes[wf_rng_below(&rng, 3)],
 		.slot_count = slots[wf_rng_below(&rng, 3)],
+		.model = "mlp",
 		/* 1,437 rows over 4 trainers: 360, 359, 359, 359. With 359, trainer 0 alone has a
 		 * second batch, of one row; the others are out of data. */
 		.batch_size = 359,
@@ -359,4 +371,20 @@ cluster_draw(uint64_t seed, struct cluster_opts *out)
 		.transport = "sim",
 	};
 	draw_second_network(seed, calm, out);
+}
+
+void
+cluster_draw_tables(uint64_t seed, struct cluster_opts *opts)
+{
+	static const uint32_t lanes[] = {1, 2, 3};
+	struct wf_rng rng;
+	wf_rng_init(&rng, seed, 9);
+	opts->model = "ctr";
+	opts->sparse_lanes = lanes[wf_rng_below(&rng, 3)];
+	opts->lanes = lanes[wf_rng_below(&rng, 2)];
+	opts->optimizer = "adagrad";
+	opts->trainers = 3;
+	/* 8,000 rows over 3 trainers: 2,667, 2,667, 2,666. With 1,333, trainers 0 and 1 have a
+	 * third batch, of one row; trainer 2 is out of data. */
+	opts->batch_size = 1333;
 }

@@ -23,7 +23,9 @@ struct cluster_opts {
 	const char *trainer_transport; /* NULL: the same */
 	uint32_t pservers, trainers, lanes;
 	uint32_t slot_count;
-	uint64_t batch_size; /* of each trainer */
+	const char *model;     /* "mlp"; with sparse_lanes "ctr" */
+	uint32_t sparse_lanes; /* of each pserver */
+	uint64_t batch_size;   /* of each trainer */
 	uint64_t passes;
 	const char *optimizer;
 	const char *slice_bytes;
@@ -46,7 +48,7 @@ struct cluster_result {
 	char stuck[WF_ERROR_BYTES]; /* timed_out: who still ran */
 	struct cluster_end pserver[CLUSTER_PSERVERS_MAX];
 	struct cluster_end trainer[CLUSTER_TRAINERS_MAX];
-	char last_line[CLUSTER_LINE_BYTES]; /* trainer 0's last result line */
+	char last_line[CLUSTER_LINE_BYTES]; /* of a pass, by trainer 0 */
 	struct wf_world_stats stats;
 	/* Lanes that a trainer reached over the first network because the second broke, or because
 	 * it could not be had; and that went back to the second afterwards. */
@@ -56,13 +58,15 @@ struct cluster_result {
 
 /* Faults and a job drawn from the seed: any lane count, window, delays, cuts. */
 void cluster_draw(uint64_t seed, struct cluster_opts *out);
+/* Make it a job with tables. Of the trainers some run out of data before others. */
+void cluster_draw_tables(uint64_t seed, struct cluster_opts *opts);
 /* Run the job to its end. False: the world could not be made. */
 bool cluster_run(const struct cluster_opts *opts, struct cluster_result *out);
 /* What is not as it should be: everybody ends well, with the line `expected`; NULL: nothing. */
 const char *cluster_what_is_wrong(const struct cluster_opts *opts,
 				  const struct cluster_result *result, const char *expected,
 				  char *out, size_t bytes);
-/* The last result line of a sequential run of the same job. */
+/* The last line of a pass of a sequential run of the same job. */
 bool cluster_sequential(const struct cluster_opts *opts, char line[CLUSTER_LINE_BYTES]);
 /* The digest of a result line; "" if it has none. */
 const char *cluster_digest(const char *line);

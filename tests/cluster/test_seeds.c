@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole jobs under seeded delays, splits, cuts, refusals and stalls: each ends with the bits of the
- * sequential run. Usage: test_seeds FIRST COUNT; WEFT_SEED=S runs one seed, WEFT_LONG ten times as
- * many, and WEFT_CLUSTER_LOG=1 shows the log lines of all its processes. */
+ * sequential run. Usage: test_seeds FIRST COUNT [tables]; WEFT_SEED=S runs one seed, WEFT_LONG ten
+ * times as many, and WEFT_CLUSTER_LOG=1 shows the log lines of all its processes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,17 @@ struct sum {
 	uint64_t breaks, refusals, returns;
 };
 
+static bool with_tables;
+
+static void
+draw(uint64_t seed, struct cluster_opts *out)
+{
+	cluster_draw(seed, out);
+	if (with_tables) {
+		cluster_draw_tables(seed, out);
+	}
+}
+
 static bool
 run_seed(uint64_t seed, const char *expected, struct sum *all)
 {
@@ -22,7 +33,7 @@ run_seed(uint64_t seed, const char *expected, struct sum *all)
 	struct cluster_opts opts;
 	struct cluster_result result;
 	char why[1024];
-	cluster_draw(seed, &opts);
+	draw(seed, &opts);
 	if (!cluster_run(&opts, &result)) {
 		(void)fprintf(stderr, "seed %" PRIu64 ": %s\n", seed, weft_last_error());
 		return false;
@@ -39,10 +50,11 @@ run_seed(uint64_t seed, const char *expected, struct sum *all)
 	if (cluster_what_is_wrong(&opts, &result, expected, why, sizeof(why)) == NULL) {
 		return true;
 	}
-	(void)printf("FAILED seed %" PRIu64 " (%s, %u pservers, %u lanes, %u slots, %" PRIu64
-		     " cuts): %s; repeat: WEFT_SEED=%" PRIu64 " test_seeds\n",
-		     seed, opts.transport, opts.pservers, opts.lanes, opts.slot_count,
-		     result.stats.cuts, why, seed);
+	(void)printf("FAILED seed %" PRIu64 " (%s, %u pservers, %u + %u lanes, %u slots, %" PRIu64
+		     " cuts): %s; repeat: WEFT_SEED=%" PRIu64 " test_seeds%s\n",
+		     seed, opts.transport, opts.pservers, opts.lanes, opts.sparse_lanes,
+		     opts.slot_count, result.stats.cuts, why, seed,
+		     with_tables ? " 1 1 tables" : "");
 	return false;
 }
 
@@ -60,7 +72,8 @@ main(int argc, char **argv)
 	}
 	struct cluster_opts opts;
 	char expected[CLUSTER_LINE_BYTES];
-	cluster_draw(first, &opts);
+	with_tables = argc > 3;
+	draw(first, &opts);
 	if (!cluster_sequential(&opts, expected)) {
 		return 1;
 	}

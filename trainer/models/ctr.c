@@ -48,7 +48,7 @@ add_wide(const struct wf_model *model, const struct wf_model_call *call, float *
 	for (size_t row = 0; row < call->rows; row++) {
 		uint32_t end = bags->first[(row + 1) * model->slots];
 		for (uint32_t entry = bags->first[row * model->slots]; entry < end; entry++) {
-			z[row] += bags->weight[entry] * bags->row[WIDE][bags->place[entry]];
+			z[row] += bags->weight[entry] * bags->row[WIDE][bags->place[WIDE][entry]];
 		}
 	}
 }
@@ -149,6 +149,8 @@ ctr_init(const struct wf_model *model, uint64_t seed, float *const *param)
 	wf_layers_init(model, seed, param);
 	if (model->layer_count == 0) {
 		param[0][0] = 0.0f;
+	} else if (model->layer_count == 1 && !has_deep_table(model)) {
+		memset(param[0], 0, wf_model_tensor_count(model, 0) * sizeof(float));
 	}
 }
 

@@ -286,7 +286,8 @@ wf_layers_join(const struct wf_model *model, const struct wf_model_call *call, u
 					      (uint32_t)(bag % model->slots));
 		memset(out, 0, width * sizeof(float));
 		for (uint32_t entry = bags->first[bag]; entry < bags->first[bag + 1]; entry++) {
-			const float *row = bags->row[table] + (size_t)bags->place[entry] * width;
+			const float *row =
+				bags->row[table] + (size_t)bags->place[table][entry] * width;
 			for (uint32_t i = 0; i < width; i++) {
 				out[i] += bags->weight[entry] * row[i];
 			}

@@ -37,9 +37,9 @@ struct wf_model_table {
  * same ones for all tables. A part of a batch is given by moving `first` on: what it holds, and so
  * entry[] and entry_grad[], counts from the start of the whole batch. Borrowed for the call. */
 struct wf_model_bags {
-	const uint32_t *first;    /* [rows * slots + 1] */
-	const uint32_t *place;    /* [entries] which of a table's rows below is the entry's */
-	const float *weight;      /* [entries] */
+	const uint32_t *first;        /* [rows * slots + 1] */
+	const uint32_t *const *place; /* per table [entries]: which of its rows is the entry's */
+	const float *weight;          /* [entries] */
 	const float *const *row;  /* per table [.., width]: the rows, each as often as one likes */
 	float *const *entry_grad; /* per table [entries, width]: gradient at each entry's row,
 				     overwritten; NULL for test */
@@ -115,9 +115,9 @@ enum weft_status wf_model_ngram_init(const struct wf_model_opts *opts,
 /* Wide and deep (Cheng et al., "Wide & deep learning for recommender systems", 2016): the log-odds
  * are the sum of the entries' rows of the table "wide" [1] and what ReLU layers make of the slots'
  * sums of rows of the table "deep" [embedding], side by side, then the dense features. Tensors as
- * of mlp, with one output. With embedding 0 and no hidden layers it is logistic regression. Cost
- * and test figure are -log of the right class's probability. WEFT_INVALID: as of mlp, or hidden
- * layers with neither embedding nor features below them. */
+ * of mlp, with one output. With embedding 0 and no hidden layers it is logistic regression, and all
+ * its weights start at 0. Cost and test figure are -log of the right class's probability.
+ * WEFT_INVALID: as of mlp, or hidden layers with neither embedding nor features below them. */
 enum weft_status wf_model_ctr_init(const struct wf_model_opts *opts,
 				   struct wf_model *out) WEFT_MUST_CHECK;
 

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/status.h"
+#include "kernels/rows.h"
 #include "trainer/program/compute.h"
 #include "trainer/program/kind.h"
 
@@ -16,24 +17,25 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_U64,
 	 .offset = AT(num_passes),
 	 .min = 1,
-	 .help = "Passes over the data: linear 400, mlp 20.",
+	 .help = "Passes over the data: linear 400, mlp 20, ngram 3, ctr 3.",
 	 .means = "passes over the data"},
 	{.name = "batch_size",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(batch_size),
-	 .help = "Rows per step of one trainer, 0: all it has. Linear 0, mlp 32."},
+	 .help = "Rows per step of one trainer, 0: all it has. Linear 0, mlp and ctr 32, ngram "
+		 "64."},
 	{.name = "optimizer",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(optimizer),
 	 .initial = "momentum",
 	 .choices = "sgd|momentum|nesterov|adagrad|adam|adamw",
-	 .help = "The pservers' optimizer."},
+	 .help = "The pservers' optimizer; adagrad for ngram and ctr unless given."},
 	{.name = "learning_rate",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(learning_rate),
 	 .fmin = 1e-30,
 	 .fmax = 1e30,
-	 .help = "Learning rate: linear 1, mlp 0.05."},
+	 .help = "Learning rate: linear 1, mlp 0.05, ngram 0.03, ctr 0.02."},
 	{.name = "momentum",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(momentum),
@@ -106,6 +108,28 @@ static const struct wf_option table[] = {
 	 .choices = "mean|sum",
 	 .help = "mean: gradients are summed over all trainers and divided by the step's samples; "
 		 "sum: not divided."},
+	{.name = "sparse_mode",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(sparse_mode),
+	 .initial = "sync",
+	 .choices = "sync|async|bounded",
+	 .help = "When pushes to tables are applied. sync: all of a step at once, with equal bits; "
+		 "async: as they come; bounded: likewise, but who is ahead waits."},
+	{.name = "staleness",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(staleness),
+	 .initial = "0",
+	 .max = 1000000,
+	 .help = "With sparse_mode=bounded: so many steps fewer the slowest trainer may have done "
+		 "when a step ends."},
+	{.name = "async_lagged_grad_discard_ratio",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(async_lagged_grad_discard_ratio),
+	 .initial = "1.5",
+	 .fmin = 0,
+	 .fmax = 1e6,
+	 .help = "Not with sparse_mode=sync: a push to tables is dropped when so many times the "
+		 "number of trainers pushes of others came after its rows were read; 0: none."},
 	{.name = "nonfinite",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(nonfinite),
@@ -116,7 +140,125 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(hidden),
 	 .metavar = "N,N...",
-	 .help = "mlp: widths of the hidden layers, none if empty. 40 where it is not given."},
+	 .help = "mlp, ngram, ctr: widths of the hidden layers, none if empty. Where it is not "
+		 "given, mlp 40, ngram 256, ctr 32,16."},
+	{.name = "embedding",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(embedding),
+	 .max = WF_ROW_DIM_MAX,
+	 .help = "ngram, ctr: values of a row of the table, ngram 32, ctr 4. 0, for ctr: the wide "
+		 "part only; with --hidden= that is logistic regression."},
+	{.name = "vocabulary",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(vocabulary),
+	 .initial = "2000",
+	 .min = 2,
+	 .max = WF_WORDS_VOCABULARY_MAX,
+	 .help = "ngram: how many words are told apart, the most frequent ones; all others are "
+		 "one."},
+	{.name = "nearest",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(nearest),
+	 .metavar = "WORD,WORD...",
+	 .help = "ngram: words whose nearest ones are told at the end."},
+	{.name = "validate",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(validate),
+	 .help = "Leave the test rows alone: train on the first four fifths of the training rows, "
+		 "and test on the rest. For choosing settings."},
+	{.name = "baseline",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(baseline),
+	 .initial = "true",
+	 .help = "ngram, ctr: tell at the end what counting words, or logistic regression, makes "
+		 "of the same rows."},
+	/* Tables. */
+	{.name = "sparse_optimizer",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(sparse_optimizer),
+	 .initial = "adagrad",
+	 .choices = "sgd|momentum|sparse_momentum|adagrad|adagrad_rowwise|rmsprop|adam|"
+		    "adam_rowwise|ftrl|ftrl_group",
+	 .help = "ngram, ctr: the optimizer of tables' rows. Momentum, betas, epsilon, schedule "
+		 "and clipping are those of --optimizer."},
+	{.name = "sparse_learning_rate",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(sparse_learning_rate),
+	 .fmin = 1e-30,
+	 .fmax = 1e30,
+	 .help = "Learning rate of tables' rows: ngram 1, ctr 0.02."},
+	{.name = "sparse_decay",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(sparse_decay),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "Decay of tables' rows: L2, as part of the gradient."},
+	{.name = "sparse_l1",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(sparse_l1),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "L1 of tables' rows, after the step; of ftrl inside."},
+	{.name = "sparse_l2",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(sparse_l2),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "L2 of tables' rows, after the step; of ftrl inside."},
+	{.name = "sparse_l21",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(sparse_l21),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "Group lasso of tables' rows, for ftrl_group."},
+	{.name = "rmsprop_rho",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(rmsprop_rho),
+	 .initial = "0.95",
+	 .fmin = 0,
+	 .fmax = 1,
+	 .help = "For the tables' optimizer rmsprop; less than 1."},
+	{.name = "ftrl_beta",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(ftrl_beta),
+	 .initial = "1",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "For the tables' optimizers ftrl and ftrl_group."},
+	{.name = "sparse_rest",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(sparse_rest),
+	 .initial = "f32",
+	 .choices = "f32|bf16|f16",
+	 .help = "How lanes keep the values of tables' rows; they are computed with as f32."},
+	{.name = "dense_equivalent",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(dense_equivalent),
+	 .help = "Rows that a step does not touch end where a gradient of zero would have brought "
+		 "them; refused where that has no closed form."},
+	{.name = "admit_count",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(admit_count),
+	 .initial = "0",
+	 .max = 65535,
+	 .help = "A key gets a row when it was pushed so often; 0 and 1: at once."},
+	{.name = "admit_probability",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(admit_probability),
+	 .initial = "1",
+	 .fmin = 0,
+	 .fmax = 1,
+	 .help = "A key gets a row with this probability each time that it is pushed."},
+	{.name = "evict_age",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(evict_age),
+	 .initial = "0",
+	 .max = UINT32_MAX,
+	 .help = "Rows go when so many steps have not touched them; 0: never."},
 	{.name = "seed",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(seed),
@@ -127,6 +269,13 @@ static const struct wf_option table[] = {
 	 .offset = AT(data),
 	 .metavar = "FILE",
 	 .help = "Train on this file instead of the one that comes with weft."},
+	{.name = "format",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(format),
+	 .initial = "strikes",
+	 .choices = "strikes|libsvm|criteo",
+	 .help = "ctr: what the file is: as birdstrikes.csv, LIBSVM with two classes, or Criteo's "
+		 "tab-separated lines."},
 	{.name = "trainer_count",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(trainer_count),
@@ -273,6 +422,12 @@ static const struct wf_option table[] = {
 	 .help = "Congestion control of TCP sockets, cubic or bbr, say; the system's unless "
 		 "given.\n"
 		 "One that this host or user has not is refused, with the list."},
+	{.name = "verbs",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(verbs),
+	 .metavar = "KEY=VALUE[,KEY=VALUE...]",
+	 .help = "Settings of RDMA: device=mlx5_0,port=1,gid=3,retry=5 and more; a key or value\n"
+		 "that does not exist is refused with what does. transport/verbs/README.md."},
 	{.name = "progress",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(progress),
@@ -283,8 +438,10 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(pin),
 	 .initial = "off",
-	 .metavar = "auto|off|CPULIST",
-	 .help = "Bind the compute threads, then the progress thread, to cores."},
+	 .metavar = "auto|auto:I/N|off|CPULIST",
+	 .help = "Bind the compute threads, then the progress thread, to cores, and the arrays\n"
+		 "to the progress thread's node. auto:I/N: as process I of N on this host (weft\n"
+		 "launch sees to that itself). weft topo shows what auto comes to."},
 	{.name = "spin",
 	 .type = WF_OPTION_DURATION,
 	 .offset = AT(spin_ns),
@@ -380,8 +537,17 @@ take_kind_defaults(struct wf_train_command *command, const struct wf_kind *kind)
 	if (is_default(command, "batch_size")) {
 		opts->batch_size = kind->batch_size;
 	}
+	if (is_default(command, "optimizer") && kind->optimizer != NULL) {
+		opts->optimizer = kind->optimizer;
+	}
 	if (is_default(command, "learning_rate")) {
 		opts->learning_rate = kind->learning_rate;
+	}
+	if (is_default(command, "sparse_learning_rate")) {
+		opts->sparse_learning_rate = kind->sparse_learning_rate;
+	}
+	if (is_default(command, "embedding")) {
+		opts->embedding = kind->embedding;
 	}
 }
 
@@ -424,14 +590,16 @@ wf_train_command_help(const struct wf_train_command *command, FILE *out)
 	fprintf(out, "weft train MODEL [options]\n\n"
 		     "Train a built-in model, as one trainer of a job. Trainer 0 prints a line per "
 		     "pass:\n"
-		     "  pass 0 cost 12.34 test 15.6 digest 9f86d081884c7d65\n\n"
+		     "  pass 0 cost 12.34 test 15.6 digest 9f86d081884c7d65\n"
+		     "and, of ngram and ctr, at the end how good it is beside its baselines.\n\n"
 		     "Examples:\n"
 		     "  weft train linear --pservers=10.0.0.1,10.0.0.2 --num_gradient_servers=2 "
 		     "--trainer_id=0\n"
 		     "  weft train mlp --sequential --num_passes=5\n"
 		     "  weft train mlp --sequential --num_passes=5 --save_dir=out\n"
 		     "  weft train mlp --sequential --num_passes=9 --save_dir=out --start_pass=5\n"
-		     "  weft train linear --closed_form\n\n"
+		     "  weft train linear --closed_form\n"
+		     "  weft train ctr --sequential --format=libsvm --data=a9a\n\n"
 		     "Models:\n");
 	for (unsigned i = 0; (kind = wf_kind_at(i)) != NULL; i++) {
 		fprintf(out, "  %-8s %s\n", kind->name, kind->summary);

@@ -8,7 +8,7 @@
 #include "base/options.h"
 #include "trainer/program/train.h"
 
-#define WF_TRAIN_OPTIONS_MAX 64u
+#define WF_TRAIN_OPTIONS_MAX 96u
 
 struct wf_train_command {
 	struct wf_train_opts opts;

@@ -9,8 +9,6 @@
 
 #include "base/assert.h"
 
-#define TEST_ROWS 256u /* rows per call when testing */
-
 struct part {
 	struct wf_compute *compute;
 	unsigned idx; /* 0: the owner's */
@@ -44,26 +42,42 @@ struct wf_compute {
 	bool is_stopping;
 };
 
+/* What a model with tables is told about the rows from `first` on. */
+static struct wf_model_bags
+bags_from(const struct wf_batch *batch, size_t first)
+{
+	return (struct wf_model_bags){
+		.first = batch->rows->first + first * batch->rows->slots,
+		.place = batch->place,
+		.weight = batch->rows->weight,
+		.row = batch->row,
+		.entry_grad = batch->entry_grad,
+		.score = batch->score == NULL ? NULL : batch->score + first,
+	};
+}
+
 static void
 compute_part(struct part *part)
 {
 	const struct wf_compute *compute = part->compute;
 	const struct wf_batch *batch = &compute->batch;
-	size_t first = batch->rows * part->idx / compute->part_count;
-	size_t end = batch->rows * (part->idx + 1) / compute->part_count;
+	size_t first = batch->rows->rows * part->idx / compute->part_count;
+	size_t end = batch->rows->rows * (part->idx + 1) / compute->part_count;
 
 	part->rows = end - first;
 	part->cost = 0.0;
 	if (part->rows == 0) {
 		return;
 	}
+	const struct wf_model_bags bags = bags_from(batch, first);
 	const struct wf_model_call call = {
 		.param = compute->param,
 		.grad = part->grad,
-		.x = batch->x + first * compute->model->width[0],
-		.y = batch->y + first,
+		.x = batch->rows->x + first * batch->rows->features,
+		.y = batch->rows->y + first,
 		.rows = part->rows,
 		.work = part->work,
+		.bags = compute->model->table_count > 0 ? &bags : NULL,
 	};
 	part->cost = compute->model->ops->gradient(compute->model, &call);
 }
@@ -185,7 +199,8 @@ wf_compute_create(struct wf_env *env, const struct wf_compute_opts *opts, struct
 		compute->part[p].idx = p;
 	}
 	size_t part_rows = opts->batch_rows / opts->thread_count + 1;
-	st = take_memory(compute, part_rows > TEST_ROWS ? part_rows : TEST_ROWS);
+	st = take_memory(compute,
+			 part_rows > WF_COMPUTE_TEST_ROWS ? part_rows : WF_COMPUTE_TEST_ROWS);
 	if (st != WEFT_OK) {
 		goto fail;
 	}
@@ -266,7 +281,8 @@ wf_compute_gradient(struct wf_compute *compute, const struct wf_batch *batch,
 {
 	double cost = 0.0;
 
-	WF_ASSERT(batch->rows >= 1);
+	WF_ASSERT(batch->rows->rows >= 1);
+	WF_ASSERT(batch->rows->features == compute->model->features);
 	compute->batch = *batch; /* the threads read it after taking the lock */
 	compute->param = param;
 	memcpy(compute->part[0].grad, grad, compute->model->tensor_count * sizeof(*grad));
@@ -281,21 +297,17 @@ wf_compute_gradient(struct wf_compute *compute, const struct wf_batch *batch,
 }
 
 double
-wf_compute_test(struct wf_compute *compute, const struct wf_dataset *dataset,
-		const float *const *param)
+wf_compute_test(struct wf_compute *compute, const struct wf_batch *batch, const float *const *param)
 {
-	double sum = 0.0;
-
-	for (size_t first = dataset->train_rows; first < dataset->rows; first += TEST_ROWS) {
-		size_t left = dataset->rows - first;
-		const struct wf_model_call call = {
-			.param = param,
-			.x = dataset->x + first * dataset->features,
-			.y = dataset->y + first,
-			.rows = left < TEST_ROWS ? left : TEST_ROWS,
-			.work = compute->part[0].work,
-		};
-		sum += compute->model->ops->test(compute->model, &call);
-	}
-	return sum / (double)(dataset->rows - dataset->train_rows);
+	const struct wf_model_bags bags = bags_from(batch, 0);
+	const struct wf_model_call call = {
+		.param = param,
+		.x = batch->rows->x,
+		.y = batch->rows->y,
+		.rows = batch->rows->rows,
+		.work = compute->part[0].work,
+		.bags = compute->model->table_count > 0 ? &bags : NULL,
+	};
+	WF_ASSERT(call.rows >= 1 && call.rows <= WF_COMPUTE_TEST_ROWS);
+	return compute->model->ops->test(compute->model, &call);
 }

@@ -10,23 +10,27 @@
 #include "base/env.h"
 #include "base/pin.h"
 #include "trainer/models/model.h"
-#include "trainer/readers/dataset.h"
+#include "trainer/readers/bags.h"
 
 #define WF_COMPUTE_THREADS_MAX 256u
+#define WF_COMPUTE_TEST_ROWS 256u /* largest batch of a test */
 
 struct wf_compute;
 
 struct wf_compute_opts {
 	const struct wf_model *model; /* lent until destroy */
 	unsigned thread_count;        /* 1..WF_COMPUTE_THREADS_MAX */
-	size_t batch_rows;            /* largest batch */
+	size_t batch_rows;            /* largest batch of training */
 	const struct wf_pin *pin; /* place t is thread t's; NULL: unpinned; lent until destroy */
 };
 
+/* Rows with what the model's tables have for them, as in struct wf_model_bags. Borrowed. */
 struct wf_batch {
-	const float *x; /* [rows, features] */
-	const float *y; /* [rows] */
-	size_t rows;    /* >= 1 */
+	const struct wf_bag_batch *rows; /* at least one */
+	const float *row[WF_MODEL_TABLES_MAX];
+	const uint32_t *place[WF_MODEL_TABLES_MAX];
+	float *entry_grad[WF_MODEL_TABLES_MAX]; /* of no use to a test */
+	float *score;                           /* of a test; NULL: not wanted */
 };
 
 /* Starts the threads. WEFT_NOMEM. */
@@ -37,6 +41,7 @@ void wf_compute_destroy(struct wf_compute *compute);
 /* Gradient summed over the batch into `grad`, one array per tensor; returns the summed cost. */
 double wf_compute_gradient(struct wf_compute *compute, const struct wf_batch *batch,
 			   const float *const *param, float *const *grad);
-/* The model's test figure, a mean over the test rows. On the owner's thread alone. */
-double wf_compute_test(struct wf_compute *compute, const struct wf_dataset *dataset,
+/* The model's test figure, summed over a batch of up to WF_COMPUTE_TEST_ROWS. On the owner's thread
+ * alone. */
+double wf_compute_test(struct wf_compute *compute, const struct wf_batch *batch,
 		       const float *const *param);

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/status.h"
+#include "trainer/program/remote_tables.h"
 #include "trainer/program/saving.h"
 #include "weft/weft.h"
 
@@ -22,6 +23,9 @@ struct fabric {
 	float *state[WF_STATE_MAX][WF_MODEL_TENSORS_MAX]; /* NULL where none is kept */
 	uint64_t samples; /* of all trainers, in the passes that have ended */
 	struct wf_shard shard;
+	struct wf_remote_tables tables;
+	struct wf_remote_batch batch[2]; /* the one being computed, and the next */
+	unsigned now;                    /* which of them is which */
 	char progress_pin[16];
 	char numerics[96];
 };
@@ -69,21 +73,34 @@ optimizer_opts(const struct wf_run *job)
 }
 
 /* The progress thread has the place after the compute threads': a setting of its own, for the
- * session knows nothing of them. */
+ * session knows nothing of them. Without that thread it says where the arrays should be. */
 static const char *
 progress_pin(struct fabric *fabric)
 {
 	const struct wf_run *job = fabric->job;
-	int cpu = -1;
+	bool has_thread = strcmp(job->opts->progress, "thread") == 0;
+	int cpu =
+		wf_pin_place_of(job->pin, has_thread ? (unsigned)job->opts->trainer_count : 0).cpu;
 
-	if (strcmp(job->opts->progress, "thread") == 0) {
-		cpu = wf_pin_place_of(job->pin, (unsigned)job->opts->trainer_count).cpu;
-	}
 	if (cpu < 0) {
 		return "off";
 	}
 	snprintf(fabric->progress_pin, sizeof(fabric->progress_pin), "%d", cpu);
 	return fabric->progress_pin;
+}
+
+static void
+set_sparse_mode(const struct wf_train_opts *opts, struct weft_session_opts *session)
+{
+	if (strcmp(opts->sparse_mode, "sync") == 0) {
+		return;
+	}
+	session->sparse_discard_ratio = opts->async_lagged_grad_discard_ratio;
+	session->sparse_mode = WEFT_SPARSE_ASYNC;
+	if (strcmp(opts->sparse_mode, "bounded") == 0) {
+		session->sparse_mode = WEFT_SPARSE_BOUNDED;
+		session->sparse_staleness = (uint32_t)opts->staleness;
+	}
 }
 
 static enum weft_status
@@ -104,6 +121,7 @@ open_session(struct fabric *fabric)
 	session.num_gradient_servers = (uint32_t)opts->num_gradient_servers;
 	session.grad_reduce = job->is_mean ? WEFT_REDUCE_MEAN : WEFT_REDUCE_SUM;
 	session.skip_nonfinite = job->is_skipping;
+	set_sparse_mode(opts, &session);
 	session.slice_bytes = opts->slice_bytes;
 	session.optimizer = optimizer_opts(job);
 	session.trainer_id = (uint32_t)opts->trainer_id;
@@ -118,6 +136,7 @@ open_session(struct fabric *fabric)
 	session.step_timeout_ns = opts->step_timeout_ns;
 	session.stats_period_ns = opts->stats_period_ns;
 	session.tcp_congestion = opts->tcp_congestion;
+	session.verbs = opts->verbs;
 	session.keep_state = wf_run_is_saver(job);
 	session.numerics = fabric->numerics;
 	session.log = log_line;
@@ -142,7 +161,10 @@ add_tensors(struct fabric *fabric)
 			return st;
 		}
 	}
-	enum weft_status st = weft_session_seal(fabric->session);
+	enum weft_status st = wf_remote_tables_add(&fabric->tables, fabric->job, fabric->session);
+	if (st == WEFT_OK) {
+		st = weft_session_seal(fabric->session);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -180,6 +202,9 @@ start(struct fabric *fabric)
 	struct wf_run *job = fabric->job;
 
 	enum weft_status st = wf_run_shard(job, (uint32_t)job->opts->trainer_id, &fabric->shard);
+	for (unsigned i = 0; st == WEFT_OK && i < WF_ARRAY_COUNT(fabric->batch); i++) {
+		st = wf_run_batch_init(job, &fabric->batch[i].rows);
+	}
 	if (st == WEFT_OK) {
 		st = open_session(fabric);
 	}
@@ -203,11 +228,21 @@ start(struct fabric *fabric)
 	return wf_pin_self(job->pin, 0);
 }
 
+static struct wf_view
+view_of(struct fabric *fabric)
+{
+	return (struct wf_view){
+		.param = (const float *const *)fabric->param,
+		.rows = wf_remote_tables_rows,
+		.arg = &fabric->tables,
+	};
+}
+
 static enum weft_status
 report_pass(struct fabric *fabric, const struct wf_tally *tally)
 {
 	struct wf_run *job = fabric->job;
-	uint64_t digest = 0;
+	struct wf_view view = view_of(fabric);
 	double sums[3] = {tally->cost, tally->samples, (double)job->pass};
 
 	enum weft_status st = weft_reduce(fabric->session, sums, 3);
@@ -225,12 +260,15 @@ report_pass(struct fabric *fabric, const struct wf_tally *tally)
 	if (job->opts->trainer_id != 0) {
 		return WEFT_OK;
 	}
-	st = weft_digest(fabric->session, &digest);
+	st = wf_remote_tables_tell_lost(&fabric->tables);
+	if (st == WEFT_OK) {
+		st = weft_digest(fabric->session, &view.digest);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
 	const struct wf_tally total = {.cost = sums[0], .samples = sums[1]};
-	return wf_run_report(job, &total, (const float *const *)fabric->param, digest);
+	return wf_run_report(job, &total, &view);
 }
 
 /* The other trainers go on meanwhile, as far as they get without this one's gradients. */
@@ -252,28 +290,96 @@ save_pass(struct fabric *fabric)
 	return WEFT_OK;
 }
 
+/* The batch after `done` batches of this pass, and its rows on their way. None may be left. */
+static enum weft_status
+begin_batch(struct fabric *fabric, uint64_t done, struct wf_remote_batch *batch)
+{
+	if (done >= wf_shard_batch_count(&fabric->shard)) {
+		return WEFT_OK;
+	}
+	wf_run_gather(fabric->job, &fabric->shard, (size_t)done, &batch->rows);
+	return wf_remote_batch_pull(&fabric->tables, batch);
+}
+
+/* All tensors' gradients, and all answers. */
+static enum weft_status
+push_tensors(struct fabric *fabric)
+{
+	enum weft_status st = WEFT_OK;
+
+	for (unsigned t = fabric->job->model.tensor_count; st == WEFT_OK && t-- > 0;) {
+		st = weft_push(fabric->tensor[t]);
+	}
+	return st == WEFT_OK ? weft_wait_all(fabric->session) : st;
+}
+
+/* One batch of a model with tables. The step begins before its cost is known, so that the rows of
+ * the next batch, which are to be as this step leaves them, can be asked for while this one is
+ * computed. */
+static enum weft_status
+step_with_rows(struct fabric *fabric, struct wf_tally *tally)
+{
+	struct wf_run *job = fabric->job;
+	struct wf_remote_batch *now = &fabric->batch[fabric->now];
+	struct wf_remote_batch *next = &fabric->batch[1 - fabric->now];
+	struct wf_batch batch;
+
+	enum weft_status st = wf_remote_batch_wait(&fabric->tables, now, &batch);
+	if (st == WEFT_OK) {
+		st = weft_step(fabric->session, now->rows.rows, 0.0);
+	}
+	if (st == WEFT_OK) {
+		st = begin_batch(fabric, job->batch + 1, next);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	tally->cost += wf_compute_gradient(job->compute, &batch,
+					   (const float *const *)fabric->param, fabric->grad);
+	tally->samples += (double)now->rows.rows;
+	st = wf_remote_batch_push(&fabric->tables, now, &batch);
+	fabric->now = 1 - fabric->now;
+	return st == WEFT_OK ? push_tensors(fabric) : st;
+}
+
+/* One batch of a model without tables. */
+static enum weft_status
+step_dense(struct fabric *fabric, struct wf_tally *tally)
+{
+	struct wf_run *job = fabric->job;
+	struct wf_bag_batch *rows = &fabric->batch[0].rows;
+	const struct wf_batch batch = {.rows = rows};
+
+	wf_run_gather(job, &fabric->shard, (size_t)job->batch, rows);
+	double cost = wf_compute_gradient(job->compute, &batch, (const float *const *)fabric->param,
+					  fabric->grad);
+	tally->cost += cost;
+	tally->samples += (double)rows->rows;
+	return weft_exchange(fabric->session, rows->rows, cost);
+}
+
 static enum weft_status
 run_pass(struct fabric *fabric)
 {
 	struct wf_run *job = fabric->job;
-	const float *const *param = (const float *const *)fabric->param;
+	const bool has_tables = job->model.table_count > 0;
+	const struct wf_view view = view_of(fabric);
 	struct wf_tally tally = {0};
 
 	job->batch = 0;
 	wf_shard_shuffle(&fabric->shard, job->seed, job->pass);
 	const size_t batches = wf_shard_batch_count(&fabric->shard);
-	while (job->batch < batches) {
-		double cost = 0.0;
-		uint64_t samples = wf_run_gradient(job, &fabric->shard, param, fabric->grad, &cost);
-		tally.cost += cost;
-		tally.samples += (double)samples;
-		enum weft_status st = weft_exchange(fabric->session, samples, cost);
-		if (st != WEFT_OK) {
-			return st;
+	enum weft_status st =
+		has_tables ? begin_batch(fabric, 0, &fabric->batch[fabric->now]) : WEFT_OK;
+	while (st == WEFT_OK && job->batch < batches) {
+		st = has_tables ? step_with_rows(fabric, &tally) : step_dense(fabric, &tally);
+		if (st == WEFT_OK) {
+			st = wf_run_batch_done(job, &tally, &view, job->opts->trainer_id == 0);
 		}
-		wf_run_batch_done(job, &tally, param, job->opts->trainer_id == 0);
 	}
-	enum weft_status st = weft_pass_end(fabric->session);
+	if (st == WEFT_OK) {
+		st = weft_pass_end(fabric->session);
+	}
 	if (st == WEFT_OK) {
 		st = report_pass(fabric, &tally);
 	}
@@ -305,7 +411,14 @@ wf_run_run_fabric(struct wf_run *job)
 	     job->pass++) {
 		st = run_pass(&fabric);
 	}
+	if (st == WEFT_OK && job->opts->trainer_id == 0) {
+		const struct wf_view view = view_of(&fabric);
+		st = wf_run_measure(job, &view);
+	}
 	st = finish(&fabric, st);
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(fabric.batch); i++) {
+		wf_bag_batch_fini(job->env, &fabric.batch[i].rows);
+	}
 	wf_shard_fini(job->env, &fabric.shard);
 	return st;
 }

@@ -7,9 +7,18 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/status.h"
 #include "trainer/program/saving.h"
 
 #define LINE_BYTES 160
+#define ENTRIES_MAX (1u << 22) /* keys of a batch, repetitions counted */
+
+/* Rows that row_number has room for. */
+static size_t
+row_numbers(const struct wf_run *job)
+{
+	return job->batch_rows > WF_COMPUTE_TEST_ROWS ? job->batch_rows : WF_COMPUTE_TEST_ROWS;
+}
 
 static enum weft_status
 check_members(const struct wf_train_opts *opts)
@@ -44,6 +53,40 @@ check_members(const struct wf_train_opts *opts)
 		return wf_fail(WEFT_INVALID,
 			       "slice_bytes=%" PRIu64 ": has to be a multiple of 64, and not 0",
 			       opts->slice_bytes);
+	}
+	return WEFT_OK;
+}
+
+/* What tables ask of a job. */
+static enum weft_status
+check_tables(const struct wf_run *job)
+{
+	const struct wf_train_opts *opts = job->opts;
+
+	if (opts->staleness > 0 && strcmp(opts->sparse_mode, "bounded") != 0) {
+		return wf_fail(WEFT_INVALID, "staleness=%" PRIu64 ": goes with sparse_mode=bounded",
+			       opts->staleness);
+	}
+	if ((opts->sequential || opts->local) && strcmp(opts->sparse_mode, "sync") != 0) {
+		return wf_fail(WEFT_INVALID,
+			       "sparse_mode=%s: one process does one step after the other; leave "
+			       "it out with sequential and local",
+			       opts->sparse_mode);
+	}
+	if (job->is_sequential || opts->closed_form) {
+		return WEFT_OK;
+	}
+	if (opts->ports_num_for_sparse == 0) {
+		return wf_fail(WEFT_INVALID,
+			       "ports_num_for_sparse=0: the model %s has tables, which live on "
+			       "sparse ports; give --ports_num_for_sparse=1, or more, to pservers "
+			       "and trainers alike",
+			       job->kind->name);
+	}
+	if (opts->seed == 0 && opts->num_gradient_servers > 1) {
+		return wf_fail(WEFT_INVALID,
+			       "seed=0: each trainer would draw another one, and tables need the "
+			       "same; give all of them one seed");
 	}
 	return WEFT_OK;
 }
@@ -89,20 +132,72 @@ take_optimizer(struct wf_run *job)
 	return wf_optimizer_check(optimizer);
 }
 
+/* Of the tables' rows. */
+static enum weft_status
+take_row_optimizer(struct wf_run *job)
+{
+	const struct wf_train_opts *opts = job->opts;
+	struct wf_row_opts *row = &job->row_optimizer;
+
+	*row = wf_row_defaults();
+	enum weft_status st = wf_row_optimizer_parse(opts->sparse_optimizer, &row->kind);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const bool is_adam = row->kind == WF_ROW_ADAM || row->kind == WF_ROW_ADAM_ROWWISE;
+	row->learning_rate = opts->sparse_learning_rate;
+	row->momentum = opts->momentum;
+	row->beta1 = opts->adam_beta1;
+	row->beta2 = opts->adam_beta2;
+	row->rho = opts->rmsprop_rho;
+	row->epsilon = is_adam ? opts->adam_epsilon : opts->ada_epsilon;
+	row->decay = opts->sparse_decay;
+	row->clip = opts->gradient_clipping_threshold;
+	row->l1 = opts->sparse_l1;
+	row->l2 = opts->sparse_l2;
+	row->l21 = opts->sparse_l21;
+	row->ftrl_beta = opts->ftrl_beta;
+	row->schedule = job->optimizer.schedule;
+	row->schedule_a = opts->learning_rate_decay_a;
+	row->schedule_b = opts->learning_rate_decay_b;
+	row->dense_equivalent = opts->dense_equivalent;
+	job->row_rest = strcmp(opts->sparse_rest, "bf16") == 0  ? WF_ROW_BF16
+			: strcmp(opts->sparse_rest, "f16") == 0 ? WF_ROW_F16
+								: WF_ROW_F32;
+	st = wf_row_check(row);
+	if (st != WEFT_OK) {
+		const struct wf_error why = *wf_error_record();
+		return wf_fail(st, "sparse_optimizer: %.400s", why.text);
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 read_data(struct wf_run *job)
 {
+	const struct wf_train_opts *opts = job->opts;
 	char path[WF_DATA_PATH_BYTES];
-	const char *file = job->opts->data;
+	struct wf_source_opts source = {
+		.path = opts->data,
+		.format = opts->format,
+		.vocabulary = opts->vocabulary,
+		.is_validating = opts->validate,
+	};
 
-	if (file == NULL || file[0] == '\0') {
+	if (opts->data == NULL || opts->data[0] == '\0') {
+		const char *format = job->kind->data_format;
+		if (format != NULL && strcmp(opts->format, format) != 0) {
+			return wf_fail(WEFT_INVALID,
+				       "format=%s: no such file comes with weft; give --data=FILE",
+				       opts->format);
+		}
 		enum weft_status st = wf_data_find(job->kind->data_file, path);
 		if (st != WEFT_OK) {
 			return st;
 		}
-		file = path;
+		source.path = path;
 	}
-	return job->kind->read(job->env, file, &job->dataset);
+	return job->kind->read(job->env, &source, &job->source);
 }
 
 /* The largest batch is trainer 0's: its shard is never smaller than another's. */
@@ -116,10 +211,25 @@ take_batch_memory(struct wf_run *job)
 	}
 	job->batch_rows = shard.batch_rows;
 	wf_shard_fini(job->env, &shard);
-	job->x = wf_zalloc_array(job->env, job->batch_rows * job->dataset.features, sizeof(float));
-	job->y = wf_zalloc_array(job->env, job->batch_rows, sizeof(float));
-	if (job->x == NULL || job->y == NULL) {
-		return wf_fail(WEFT_NOMEM, "a batch of %zu rows", job->batch_rows);
+	job->batch_entries = job->batch_rows * job->source.row_entries_max;
+	if (job->batch_entries > ENTRIES_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       "batch_size=%" PRIu64 ": %zu rows of up to %zu keys are more than "
+			       "%u keys; give a smaller one",
+			       job->opts->batch_size, job->batch_rows, job->source.row_entries_max,
+			       ENTRIES_MAX);
+	}
+	const size_t rows = row_numbers(job);
+	job->row_number = wf_zalloc_array(job->env, rows, sizeof(*job->row_number));
+	if (job->row_number == NULL) {
+		return wf_fail(WEFT_NOMEM, "a batch of %zu rows", rows);
+	}
+	for (unsigned t = 0; t < job->model.table_count; t++) {
+		const size_t count = job->batch_entries * job->model.table[t].width;
+		job->entry_grad[t] = wf_zalloc_array(job->env, count, sizeof(float));
+		if (job->entry_grad[t] == NULL) {
+			return wf_fail(WEFT_NOMEM, "gradients of %zu keys", job->batch_entries);
+		}
 	}
 	return WEFT_OK;
 }
@@ -128,32 +238,38 @@ static enum weft_status
 make_model(struct wf_run *job)
 {
 	const struct wf_model_opts model_opts = {
-		.features = job->dataset.features,
-		.classes = job->dataset.classes,
+		.features = job->source.features,
+		.classes = job->source.classes,
 		.hidden = job->opts->hidden == NULL ? job->kind->hidden : job->opts->hidden,
+		.slots = job->source.slots,
+		.embedding = (uint32_t)job->opts->embedding,
 		.kernels = job->kernels,
 	};
+	if (job->source.kind == WF_SOURCE_WORDS && job->opts->embedding == 0) {
+		return wf_fail(WEFT_INVALID, "embedding=0: ngram needs rows of at least 1 value");
+	}
 	enum weft_status st = job->kind->init(&model_opts, &job->model);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	st = take_batch_memory(job);
-	if (st != WEFT_OK) {
-		return st;
-	}
+	return st == WEFT_OK ? take_batch_memory(job) : st;
+}
+
+static enum weft_status
+start_compute(struct wf_run *job)
+{
 	unsigned threads = (unsigned)job->opts->trainer_count;
 	bool has_progress_thread =
 		!job->is_sequential && strcmp(job->opts->progress, "thread") == 0;
-	st = wf_pin_create(job->env, job->opts->pin, threads + has_progress_thread, &job->pin);
-	if (st != WEFT_OK) {
-		return st;
+	const struct wf_seat_process seats = {.compute = threads, .progress = has_progress_thread};
+	const struct wf_seat_ask ask = {.process = &seats, .process_count = 1};
+	enum weft_status st = wf_pin_create_for(job->env, job->opts->pin, &ask, &job->pin);
+	if (st == WEFT_OK) {
+		st = wf_compute_create(job->env,
+				       &(struct wf_compute_opts){.model = &job->model,
+								 .thread_count = threads,
+								 .batch_rows = job->batch_rows,
+								 .pin = job->pin},
+				       &job->compute);
 	}
-	return wf_compute_create(job->env,
-				 &(struct wf_compute_opts){.model = &job->model,
-							   .thread_count = threads,
-							   .batch_rows = job->batch_rows,
-							   .pin = job->pin},
-				 &job->compute);
+	return st == WEFT_OK ? wf_exam_create(job, &job->exam) : st;
 }
 
 enum weft_status
@@ -180,6 +296,12 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 	if (st == WEFT_OK) {
 		st = take_optimizer(job);
 	}
+	if (st == WEFT_OK && job->kind->has_tables) {
+		st = check_tables(job);
+	}
+	if (st == WEFT_OK && job->kind->has_tables) {
+		st = take_row_optimizer(job);
+	}
 	if (st == WEFT_OK) {
 		st = read_data(job);
 	}
@@ -188,6 +310,9 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 	}
 	if (st == WEFT_OK && !opts->closed_form) {
 		st = make_model(job);
+	}
+	if (st == WEFT_OK && !opts->closed_form) {
+		st = start_compute(job);
 	}
 	if (st == WEFT_OK && job->seed == 0) {
 		job->seed = wf_random(env) | 1;
@@ -199,11 +324,15 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 void
 wf_run_fini(struct wf_run *job)
 {
+	wf_exam_destroy(job, job->exam);
 	wf_compute_destroy(job->compute);
 	wf_pin_destroy(job->pin);
-	wf_free(job->env, job->y, job->batch_rows * sizeof(float));
-	wf_free(job->env, job->x, job->batch_rows * job->dataset.features * sizeof(float));
-	wf_dataset_fini(job->env, &job->dataset);
+	for (unsigned t = 0; t < job->model.table_count; t++) {
+		wf_free(job->env, job->entry_grad[t],
+			job->batch_entries * job->model.table[t].width * sizeof(float));
+	}
+	wf_free(job->env, job->row_number, row_numbers(job) * sizeof(*job->row_number));
+	wf_source_fini(job->env, &job->source);
 }
 
 enum weft_status
@@ -211,7 +340,7 @@ wf_run_shard(const struct wf_run *job, uint32_t trainer, struct wf_shard *out)
 {
 	return wf_shard_init(job->env,
 			     &(struct wf_shard_opts){
-				     .dataset = &job->dataset,
+				     .train_rows = job->source.train_rows,
 				     .trainer = trainer,
 				     .trainers = (uint32_t)job->opts->num_gradient_servers,
 				     .batch_size = job->opts->batch_size,
@@ -219,24 +348,27 @@ wf_run_shard(const struct wf_run *job, uint32_t trainer, struct wf_shard *out)
 			     out);
 }
 
-uint64_t
-wf_run_gradient(struct wf_run *job, const struct wf_shard *shard, const float *const *param,
-		float *const *grad, double *cost)
+enum weft_status
+wf_run_batch_init(const struct wf_run *job, struct wf_bag_batch *out)
 {
-	const struct wf_batch batch = {
-		.x = job->x,
-		.y = job->y,
-		.rows = wf_shard_gather(shard, job->batch, job->x, job->y),
-	};
-	*cost = wf_compute_gradient(job->compute, &batch, param, grad);
-	return batch.rows;
+	return wf_source_batch_init(job->env, &job->source, job->batch_rows, out);
 }
 
 void
-wf_run_batch_done(struct wf_run *job, const struct wf_tally *tally, const float *const *param,
+wf_run_gather(const struct wf_run *job, const struct wf_shard *shard, size_t at,
+	      struct wf_bag_batch *out)
+{
+	size_t rows = wf_shard_rows(shard, at, job->row_number);
+
+	wf_source_gather(&job->source, job->row_number, rows, out);
+}
+
+enum weft_status
+wf_run_batch_done(struct wf_run *job, const struct wf_tally *tally, const struct wf_view *view,
 		  bool is_reporter)
 {
 	const struct wf_train_opts *opts = job->opts;
+	double test = 0.0;
 
 	job->batch++;
 	if (opts->dot_period != 0 && job->batch % opts->dot_period == 0 && job->sink->dot != NULL) {
@@ -246,10 +378,15 @@ wf_run_batch_done(struct wf_run *job, const struct wf_tally *tally, const float 
 		wf_log(job->env, WF_LOG_INFO, "pass %" PRIu64 " batch %" PRIu64 " cost %.8g",
 		       job->pass, job->batch, tally->cost / tally->samples);
 	}
-	if (is_reporter && opts->test_period != 0 && job->batch % opts->test_period == 0) {
-		wf_log(job->env, WF_LOG_INFO, "pass %" PRIu64 " batch %" PRIu64 " test %.8g",
-		       job->pass, job->batch, wf_compute_test(job->compute, &job->dataset, param));
+	if (!is_reporter || opts->test_period == 0 || job->batch % opts->test_period != 0) {
+		return WEFT_OK;
 	}
+	enum weft_status st = wf_exam_test(job, view, NULL, &test);
+	if (st == WEFT_OK) {
+		wf_log(job->env, WF_LOG_INFO, "pass %" PRIu64 " batch %" PRIu64 " test %.8g",
+		       job->pass, job->batch, test);
+	}
+	return st;
 }
 
 /* A NaN's sign depends on how it came about: it is not shown. */
@@ -260,14 +397,21 @@ unsigned_nan(double value)
 }
 
 enum weft_status
-wf_run_report(struct wf_run *job, const struct wf_tally *tally, const float *const *param,
-	      uint64_t digest)
+wf_run_report(struct wf_run *job, const struct wf_tally *tally, const struct wf_view *view)
 {
 	char line[LINE_BYTES];
-	double test = wf_compute_test(job->compute, &job->dataset, param);
+	uint64_t digest = 0;
 
 	WF_ASSERT(tally->samples > 0.0);
+	enum weft_status st = wf_exam_test(job, view, NULL, &job->test);
+	if (st == WEFT_OK) {
+		st = wf_exam_digest(job, view, &digest);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
 	snprintf(line, sizeof(line), "pass %" PRIu64 " cost %.8g test %.8g digest %016" PRIx64,
-		 job->pass, unsigned_nan(tally->cost / tally->samples), unsigned_nan(test), digest);
+		 job->pass, unsigned_nan(tally->cost / tally->samples), unsigned_nan(job->test),
+		 digest);
 	return job->sink->line(job->sink->arg, line);
 }

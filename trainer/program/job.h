@@ -6,10 +6,14 @@
 #include "base/env.h"
 #include "base/pin.h"
 #include "kernels/kernels.h"
+#include "kernels/rows.h"
 #include "trainer/program/compute.h"
 #include "trainer/program/kind.h"
 #include "trainer/program/shard.h"
+#include "trainer/program/source.h"
 #include "trainer/program/train.h"
+
+struct wf_exam;
 
 struct wf_run {
 	const struct wf_train_opts *opts; /* lent for the run */
@@ -18,20 +22,29 @@ struct wf_run {
 	const struct wf_kind *kind;
 	const struct wf_kernels *kernels;
 	struct wf_optimizer_opts optimizer;
-	bool is_mean;     /* grad_reduce */
-	bool is_skipping; /* nonfinite */
+	struct wf_row_opts row_optimizer; /* of a model with tables: that of their rows, */
+	enum wf_row_rest row_rest;        /* and how these are kept */
+	bool is_mean;                     /* grad_reduce */
+	bool is_skipping;                 /* nonfinite */
 	bool is_sequential;
 	uint64_t seed;
 
-	struct wf_dataset dataset;
+	struct wf_source source;
 	struct wf_model model;
 	struct wf_pin *pin; /* places 0.. of the compute threads, then the progress thread's */
 	struct wf_compute *compute;
-	float *x, *y;      /* one batch */
-	size_t batch_rows; /* largest batch of any trainer */
+	size_t batch_rows;    /* largest batch of any trainer */
+	size_t batch_entries; /* the most that it can have; 0 without tables */
+	uint32_t *
+		row_number; /* [larger of batch_rows, WF_COMPUTE_TEST_ROWS] of a batch being made */
+	float *entry_grad[WF_MODEL_TABLES_MAX]; /* [batch_entries, width] of the batch computed */
+	struct wf_exam *exam;                   /* what testing needs: exam.c */
 
 	uint64_t pass;  /* current, from 0 */
 	uint64_t batch; /* batches done in this pass */
+
+	double test; /* figure of the last pass's line */
+	double auc;  /* measured at the end, where the model is a classifier with tables */
 
 	uint64_t save_failures; /* passes that could not be saved */
 	uint64_t first_unsaved_pass;
@@ -44,6 +57,17 @@ struct wf_tally {
 	double samples;
 };
 
+/* The model as it stands, for tests and digests. Lent for the call. */
+struct wf_view {
+	const float *const *param; /* one array per tensor */
+	uint64_t digest; /* of these, as weft_digest has it; for the line of a pass only */
+	/* The rows of `count` keys, out [count, width]; keys that have none give what they would be
+	 * born with. `count` is at most wf_run_lookup_max. */
+	enum weft_status (*rows)(void *arg, unsigned table, const uint64_t *key, uint32_t count,
+				 float *out);
+	void *arg;
+};
+
 /* Check the options, read the data, make model and threads. Whatever it returns, the job ends with
  * wf_run_fini. */
 enum weft_status wf_run_init(struct wf_run *job, const struct wf_train_opts *opts,
@@ -52,15 +76,36 @@ void wf_run_fini(struct wf_run *job);
 /* Shard of a trainer, with the job's batch size. */
 enum weft_status wf_run_shard(const struct wf_run *job, uint32_t trainer,
 			      struct wf_shard *out) WEFT_MUST_CHECK;
-/* Compute one batch of a shard; adds to the tally, returns its samples, `*cost` is its cost. */
-uint64_t wf_run_gradient(struct wf_run *job, const struct wf_shard *shard,
-			 const float *const *param, float *const *grad, double *cost);
+/* Memory for a batch of any trainer; ends with wf_bag_batch_fini. */
+enum weft_status wf_run_batch_init(const struct wf_run *job,
+				   struct wf_bag_batch *out) WEFT_MUST_CHECK;
+/* Put batch number `at` of a shard together. */
+void wf_run_gather(const struct wf_run *job, const struct wf_shard *shard, size_t at,
+		   struct wf_bag_batch *out);
 /* After each batch: dots, log lines, tests, as the periods say. `is_reporter`: trainer 0. */
-void wf_run_batch_done(struct wf_run *job, const struct wf_tally *tally, const float *const *param,
-		       bool is_reporter);
+enum weft_status wf_run_batch_done(struct wf_run *job, const struct wf_tally *tally,
+				   const struct wf_view *view, bool is_reporter) WEFT_MUST_CHECK;
 /* The line of a pass, by trainer 0. */
 enum weft_status wf_run_report(struct wf_run *job, const struct wf_tally *tally,
-			       const float *const *param, uint64_t digest) WEFT_MUST_CHECK;
+			       const struct wf_view *view) WEFT_MUST_CHECK;
+
+/* exam.c. The largest number of keys that is asked of a view at once. */
+uint32_t wf_run_lookup_max(const struct wf_run *job);
+enum weft_status wf_exam_create(struct wf_run *job, struct wf_exam **out) WEFT_MUST_CHECK;
+void wf_exam_destroy(struct wf_run *job, struct wf_exam *exam); /* accepts NULL */
+/* The model's test figure, a mean over the test rows. `score` [test rows] takes each row's; NULL:
+ * not wanted. */
+enum weft_status wf_exam_test(struct wf_run *job, const struct wf_view *view, float *score,
+			      double *out) WEFT_MUST_CHECK;
+/* Over the dense tensors and, of a model with tables, over the rows of all keys that the data has,
+ * tables in order of their names, keys ascending. */
+enum weft_status wf_exam_digest(struct wf_run *job, const struct wf_view *view,
+				uint64_t *out) WEFT_MUST_CHECK;
+
+/* verdict.c: after the last pass, by trainer 0: how good the model is, beside its baselines.
+ * wf_run_measure asks the model, while it can be asked; wf_run_conclude tells. */
+enum weft_status wf_run_measure(struct wf_run *job, const struct wf_view *view) WEFT_MUST_CHECK;
+enum weft_status wf_run_conclude(struct wf_run *job) WEFT_MUST_CHECK;
 
 /* sequential.c */
 enum weft_status wf_run_run_sequential(struct wf_run *job) WEFT_MUST_CHECK;

@@ -12,10 +12,11 @@ static const struct wf_kind kinds[] = {
 		.summary = "least squares on the Boston housing data, 506 x 13 (fit_a_line)",
 		.data_file = "housing.csv",
 		.has_closed_form = true,
-		.read = wf_housing_read,
+		.read = wf_source_read_housing,
 		.init = wf_model_linear_init,
 		.num_passes = 400,
 		.batch_size = 0,
+		.optimizer = "momentum",
 		.learning_rate = 1.0,
 		.hidden = "",
 	},
@@ -23,12 +24,45 @@ static const struct wf_kind kinds[] = {
 		.name = "mlp",
 		.summary = "layers with ReLU and softmax on the UCI digits, 1,797 x 64",
 		.data_file = "digits.csv",
-		.read = wf_digits_read,
+		.read = wf_source_read_digits,
 		.init = wf_model_mlp_init,
 		.num_passes = 20,
 		.batch_size = 32,
+		.optimizer = "momentum",
 		.learning_rate = 0.05,
 		.hidden = "40",
+	},
+	{
+		.name = "ngram",
+		.summary =
+			"the next word from four before it, on Moby-Dick (word2vec); has a table",
+		.data_file = "moby-dick.txt",
+		.has_tables = true,
+		.read = wf_source_read_words,
+		.init = wf_model_ngram_init,
+		.num_passes = 3,
+		.batch_size = 64,
+		.optimizer = "adagrad",
+		.learning_rate = 0.03,
+		.sparse_learning_rate = 1.0,
+		.hidden = "256",
+		.embedding = 32,
+	},
+	{
+		.name = "ctr",
+		.summary = "wide and deep on keyed features: damage by bird strikes; has tables",
+		.data_file = "birdstrikes.csv",
+		.data_format = "strikes",
+		.has_tables = true,
+		.read = wf_source_read_bags,
+		.init = wf_model_ctr_init,
+		.num_passes = 3,
+		.batch_size = 32,
+		.optimizer = "adagrad",
+		.learning_rate = 0.02,
+		.sparse_learning_rate = 0.02,
+		.hidden = "32,16",
+		.embedding = 4,
 	},
 };
 
@@ -42,10 +76,13 @@ wf_kind_by_name(const char *name, const struct wf_kind **out)
 		}
 	}
 	if (name == NULL) {
-		return wf_fail(WEFT_INVALID, "no model named; name one of: linear, mlp");
+		return wf_fail(WEFT_INVALID,
+			       "no model named; name one of: linear, mlp, ngram, ctr");
 	}
 	return wf_fail(WEFT_INVALID,
-		       "model %.60s: there is no such model; name one of: linear, mlp", name);
+		       "model %.60s: there is no such model; name one of: linear, mlp, ngram, "
+		       "ctr",
+		       name);
 }
 
 const struct wf_kind *

@@ -6,20 +6,26 @@
 #include <stdbool.h>
 
 #include "trainer/models/model.h"
-#include "trainer/readers/dataset.h"
+#include "trainer/program/source.h"
 
 struct wf_kind {
 	const char *name;
 	const char *summary;
-	const char *data_file;
+	const char *data_file;   /* that comes with weft */
+	const char *data_format; /* its --format; NULL: there is but one */
 	bool has_closed_form;
-	enum weft_status (*read)(struct wf_env *env, const char *path, struct wf_dataset *out);
+	bool has_tables;
+	enum weft_status (*read)(struct wf_env *env, const struct wf_source_opts *opts,
+				 struct wf_source *out);
 	enum weft_status (*init)(const struct wf_model_opts *opts, struct wf_model *out);
 	/* Settings where neither command line nor environment says anything. */
 	uint64_t num_passes;
 	uint64_t batch_size;
+	const char *optimizer;
 	double learning_rate;
+	double sparse_learning_rate;
 	const char *hidden;
+	uint64_t embedding;
 };
 
 /* WEFT_INVALID lists the names there are. `name` may be NULL. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "trainer/program/saving_tables.h"
 #include "trainer/saved/saved.h"
 #include "weft/weft.h"
 
@@ -41,11 +42,36 @@ wf_run_is_saver(const struct wf_run *job)
 	return is_given(job->opts->save_dir) && is_first_trainer(job);
 }
 
+/* Half a model is not saved, and none is begun with. */
+static enum weft_status
+check_tables(const struct wf_run *job)
+{
+	const struct wf_train_opts *opts = job->opts;
+
+	if (!job->is_sequential && (is_given(opts->save_dir) || opts->start_pass > 0)) {
+		return wf_fail(WEFT_INVALID,
+			       "save_dir, start_pass: the model %s has tables, which only a run "
+			       "with --sequential can save and go on from yet; leave them out",
+			       job->kind->name);
+	}
+	if (is_given(opts->init_model_path)) {
+		return wf_fail(WEFT_INVALID,
+			       "init_model_path: the model %s has tables, and their values alone "
+			       "are no beginning; give save_dir and start_pass",
+			       job->kind->name);
+	}
+	return WEFT_OK;
+}
+
 enum weft_status
 wf_run_check_saving(const struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
 
+	enum weft_status st = job->kind->has_tables ? check_tables(job) : WEFT_OK;
+	if (st != WEFT_OK) {
+		return st;
+	}
 	if (opts->start_pass > 0 && !is_given(opts->save_dir) && !is_given(opts->init_model_path)) {
 		return wf_fail(WEFT_INVALID,
 			       "start_pass=%" PRIu64 ": goes on from a saved pass; give save_dir "
@@ -62,12 +88,29 @@ wf_run_check_saving(const struct wf_run *job)
 		return WEFT_OK;
 	}
 	const struct wf_saved_place place = place_of(job);
-	enum weft_status st = wf_saved_prepare(&place);
+	st = wf_saved_prepare(&place);
 	if (st != WEFT_OK) {
 		const struct wf_error why = *wf_error_record();
 		return wf_fail(st, "save_dir: %s", why.text);
 	}
 	return WEFT_OK;
+}
+
+/* The tables' part of it. */
+static void
+describe_tables(const struct wf_run *job, struct wf_saved_about *about)
+{
+	const struct wf_train_opts *opts = job->opts;
+	const struct wf_row_opts *row = &job->row_optimizer;
+	const size_t used = strlen(about->settings);
+
+	snprintf(about->settings + used, sizeof(about->settings) - used,
+		 " sparse=%s rest=%s rate=%.9g decay=%.9g l1=%.9g l2=%.9g l21=%.9g rho=%.9g "
+		 "ftrl_beta=%.9g "
+		 "dense_equivalent=%d admit=%" PRIu64 ",%.9g evict_age=%" PRIu64,
+		 opts->sparse_optimizer, opts->sparse_rest, row->learning_rate, row->decay, row->l1,
+		 row->l2, row->l21, row->rho, row->ftrl_beta, row->dense_equivalent,
+		 opts->admit_count, opts->admit_probability, opts->evict_age);
 }
 
 /* What the bits depend on besides the data and the tensors: equal texts, equal runs. */
@@ -87,6 +130,9 @@ describe(const struct wf_run *job, struct wf_saved_about *about)
 		 opts->learning_rate_schedule, o->schedule_a, o->schedule_b, opts->grad_reduce,
 		 opts->nonfinite, job->seed, opts->batch_size, opts->num_gradient_servers,
 		 opts->trainer_count);
+	if (job->kind->has_tables) {
+		describe_tables(job, about);
+	}
 }
 
 /* The model's tensors with their arrays. Returns how many. */
@@ -157,6 +203,9 @@ load(struct wf_run *job, const struct wf_run_arrays *arrays, const char *path,
 	if (st == WEFT_OK) {
 		st = wf_saved_load(saved, tensor, list_tensors(job, arrays, tensor), !is_init);
 	}
+	if (st == WEFT_OK && arrays->tables != NULL) {
+		st = wf_run_load_tables(job, saved, arrays->tables);
+	}
 	if (st == WEFT_OK) {
 		wf_log(job->env, WF_LOG_INFO, "%s from %s (pass %" PRIu64 ", step %" PRIu64 ")",
 		       is_init ? "initial values" : "going on", path, past->pass, past->step);
@@ -199,14 +248,22 @@ save(const struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run
 {
 	const struct wf_saved_place place = place_of(job);
 	struct wf_saved_tensor tensor[WF_MODEL_TENSORS_MAX];
+	struct wf_saved_table table[WF_MODEL_TABLES_MAX];
 	struct wf_saved_about about = {
 		.pass = job->pass,
 		.step = past.step,
 		.samples = past.samples,
 	};
 
+	const struct wf_saved_content content = {
+		.tensor = tensor,
+		.tensor_count = list_tensors(job, arrays, tensor),
+		.table = table,
+		.table_count =
+			arrays->tables == NULL ? 0 : wf_run_list_tables(job, arrays->tables, table),
+	};
 	describe(job, &about);
-	return wf_saved_write(&place, &about, tensor, list_tensors(job, arrays, tensor));
+	return wf_saved_write_all(&place, &about, &content);
 }
 
 void

@@ -4,11 +4,13 @@
 #pragma once
 
 #include "trainer/program/job.h"
+#include "trainer/program/local_tables.h"
 
 /* A run's parameters and its optimizer's state, by tensor of the model. */
 struct wf_run_arrays {
 	float *const *param;
 	float *(*state)[WF_MODEL_TENSORS_MAX]; /* [states of the optimizer] */
+	struct wf_local_tables *tables;        /* NULL: the model has none */
 };
 
 /* What a job that goes on has behind it. */

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
+#include "trainer/program/local_tables.h"
 #include "trainer/program/saving.h"
 
 struct member {
@@ -32,6 +33,8 @@ struct run {
 	uint64_t updates;        /* steps applied, with this one */
 	uint64_t skipped;        /* elements not finite, in this pass */
 	struct wf_digest *digest;
+	struct wf_bag_batch rows;       /* of the batch being computed */
+	struct wf_local_tables *tables; /* NULL: the model has none */
 };
 
 /* Lay the tensors out from `*at`, each on a cache line of its own, and move `*at` past them. */
@@ -89,11 +92,18 @@ run_init(struct run *run)
 	if (st == WEFT_OK) {
 		st = wf_digest_create(job->env, &run->digest);
 	}
+	if (st == WEFT_OK) {
+		st = wf_run_batch_init(job, &run->rows);
+	}
+	if (st == WEFT_OK && job->model.table_count > 0) {
+		st = wf_local_tables_create(job, run->member_count, &run->tables);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
 	job->model.ops->init(&job->model, job->seed, run->param);
-	const struct wf_run_arrays arrays = {.param = run->param, .state = run->state};
+	const struct wf_run_arrays arrays = {
+		.param = run->param, .state = run->state, .tables = run->tables};
 	struct wf_run_past past;
 	st = wf_run_restore(job, &arrays, &past);
 	if (st == WEFT_OK) {
@@ -108,6 +118,8 @@ run_fini(struct run *run)
 {
 	struct wf_env *env = run->job->env;
 
+	wf_local_tables_destroy(run->tables);
+	wf_bag_batch_fini(env, &run->rows);
 	wf_digest_destroy(run->digest);
 	for (uint32_t i = 0; run->member != NULL && i < run->member_count; i++) {
 		wf_shard_fini(env, &run->member[i].shard);
@@ -117,28 +129,55 @@ run_fini(struct run *run)
 	wf_free(env, run->memory, run->memory_bytes);
 }
 
-/* Gradients of the step's batches, trainer by trainer. Returns the step's samples, 0 when all
- * trainers are out of data. */
-static uint64_t
-compute_step(struct run *run)
+/* One trainer's batch: its cost, and its gradients where the step finds them. */
+static enum weft_status
+compute_batch(struct run *run, uint32_t trainer, double *cost)
 {
 	struct wf_run *job = run->job;
-	const float *const *param = (const float *const *)run->param;
+	struct member *member = &run->member[trainer];
+	struct wf_batch batch = {.rows = &run->rows};
+
+	wf_run_gather(job, &member->shard, job->batch, &run->rows);
+	memcpy(batch.entry_grad, job->entry_grad, sizeof(batch.entry_grad));
+	if (run->tables != NULL) {
+		enum weft_status st = wf_local_tables_pull(run->tables, &batch);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	*cost = wf_compute_gradient(job->compute, &batch, (const float *const *)run->param,
+				    member->grad);
+	if (run->tables != NULL) {
+		wf_local_tables_push(run->tables, trainer, &batch);
+	}
+	return WEFT_OK;
+}
+
+/* Gradients of the step's batches, trainer by trainer. `*out` is the step's samples, 0 when all
+ * trainers are out of data. */
+static enum weft_status
+compute_step(struct run *run, uint64_t *out)
+{
 	uint64_t samples = 0;
 
 	for (uint32_t i = 0; i < run->member_count; i++) {
 		struct member *member = &run->member[i];
 		double cost = 0.0;
 		member->samples = 0;
-		if (job->batch >= wf_shard_batch_count(&member->shard)) {
+		if (run->job->batch >= wf_shard_batch_count(&member->shard)) {
 			continue;
 		}
-		member->samples = wf_run_gradient(job, &member->shard, param, member->grad, &cost);
+		enum weft_status st = compute_batch(run, i, &cost);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		member->samples = run->rows.rows;
 		member->tally.cost += cost;
 		member->tally.samples += (double)member->samples;
 		samples += member->samples;
 	}
-	return samples;
+	*out = samples;
+	return WEFT_OK;
 }
 
 /* Apply one slice of one tensor; returns how many elements were not finite. */
@@ -193,8 +232,17 @@ apply_step(struct run *run, uint64_t samples)
 				job->model.tensor[t].name, bad, count, run->updates);
 		}
 	}
+	enum weft_status st = WEFT_OK;
+	if (run->tables != NULL) {
+		const struct wf_local_step step = {
+			.step = run->updates,
+			.samples_before = run->samples_before,
+			.samples = samples,
+		};
+		st = wf_local_tables_apply(run->tables, &step, &run->skipped);
+	}
 	run->samples_before += samples;
-	return WEFT_OK;
+	return st;
 }
 
 /* As weft_digest: every parameter byte, tensors in order of their names. */
@@ -224,11 +272,42 @@ digest_of(struct run *run)
 	return wf_digest_value(run->digest);
 }
 
+static struct wf_view
+view_of(struct run *run)
+{
+	return (struct wf_view){
+		.param = (const float *const *)run->param,
+		.rows = wf_local_tables_rows,
+		.arg = run->tables,
+	};
+}
+
+/* Steps until all trainers are out of data. */
+static enum weft_status
+run_steps(struct run *run)
+{
+	const struct wf_view view = view_of(run);
+	enum weft_status st = WEFT_OK;
+
+	while (st == WEFT_OK) {
+		uint64_t samples = 0;
+		st = compute_step(run, &samples);
+		if (st != WEFT_OK || samples == 0) {
+			return st;
+		}
+		st = apply_step(run, samples);
+		if (st == WEFT_OK) {
+			st = wf_run_batch_done(run->job, &run->member[0].tally, &view, true);
+		}
+	}
+	return st;
+}
+
 static enum weft_status
 run_pass(struct run *run)
 {
 	struct wf_run *job = run->job;
-	const float *const *param = (const float *const *)run->param;
+	struct wf_view view = view_of(run);
 	struct wf_tally total = {0};
 
 	job->batch = 0;
@@ -237,12 +316,9 @@ run_pass(struct run *run)
 		wf_shard_shuffle(&run->member[i].shard, job->seed, job->pass);
 		run->member[i].tally = (struct wf_tally){0};
 	}
-	for (uint64_t samples = compute_step(run); samples > 0; samples = compute_step(run)) {
-		enum weft_status st = apply_step(run, samples);
-		if (st != WEFT_OK) {
-			return st;
-		}
-		wf_run_batch_done(job, &run->member[0].tally, param, true);
+	enum weft_status st = run_steps(run);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	for (uint32_t i = 0; i < run->member_count; i++) {
 		total.cost += run->member[i].tally.cost;
@@ -253,13 +329,15 @@ run_pass(struct run *run)
 		       "pass %" PRIu64 ": %" PRIu64 " gradient elements were not finite, skipped",
 		       job->pass, run->skipped);
 	}
-	return wf_run_report(job, &total, param, digest_of(run));
+	view.digest = digest_of(run);
+	return wf_run_report(job, &total, &view);
 }
 
 static void
 save_pass(struct run *run)
 {
-	const struct wf_run_arrays arrays = {.param = run->param, .state = run->state};
+	const struct wf_run_arrays arrays = {
+		.param = run->param, .state = run->state, .tables = run->tables};
 
 	if (wf_run_is_save_due(run->job)) {
 		wf_run_save(
@@ -282,6 +360,10 @@ wf_run_run_sequential(struct wf_run *job)
 		if (st == WEFT_OK) {
 			save_pass(&run);
 		}
+	}
+	if (st == WEFT_OK) {
+		const struct wf_view view = view_of(&run);
+		st = wf_run_measure(job, &view);
 	}
 	run_fini(&run);
 	return st;

@@ -2,8 +2,6 @@
 /* A trainer's share of the rows, cut into batches. Thread: the owner's. */
 #include "trainer/program/shard.h"
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/rng.h"
 
@@ -12,12 +10,11 @@
 enum weft_status
 wf_shard_init(struct wf_env *env, const struct wf_shard_opts *opts, struct wf_shard *out)
 {
-	size_t rows = opts->dataset != NULL ? opts->dataset->train_rows : opts->train_rows;
+	const size_t rows = opts->train_rows;
 
 	WF_ASSERT(opts->trainer < opts->trainers);
 	WF_ASSERT(rows < UINT32_MAX);
 	struct wf_shard shard = {
-		.dataset = opts->dataset,
 		.trainer = opts->trainer,
 		.trainers = opts->trainers,
 		.count = rows / opts->trainers + (opts->trainer < rows % opts->trainers),
@@ -86,23 +83,6 @@ wf_shard_rows(const struct wf_shard *shard, size_t batch, uint32_t *row)
 
 	for (size_t i = 0; i < rows; i++) {
 		row[i] = (uint32_t)row_at(shard, first + i);
-	}
-	return rows;
-}
-
-size_t
-wf_shard_gather(const struct wf_shard *shard, size_t batch, float *x, float *y)
-{
-	const struct wf_dataset *dataset = shard->dataset;
-	size_t first = 0;
-
-	WF_ASSERT(dataset != NULL);
-	size_t rows = batch_rows(shard, batch, &first);
-	for (size_t i = 0; i < rows; i++) {
-		size_t row = row_at(shard, first + i);
-		memcpy(x + i * dataset->features, dataset->x + row * dataset->features,
-		       dataset->features * sizeof(float));
-		y[i] = dataset->y[row];
 	}
 	return rows;
 }

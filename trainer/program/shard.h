@@ -9,10 +9,8 @@
 #include <stdint.h>
 
 #include "base/env.h"
-#include "trainer/readers/dataset.h"
 
 struct wf_shard {
-	const struct wf_dataset *dataset; /* lent until fini; NULL: rows are only numbered */
 	uint32_t trainer, trainers;
 	uint32_t *order;   /* [count] place within the shard: row trainer + order[i] * trainers */
 	size_t count;      /* rows of this shard; may be 0 */
@@ -20,10 +18,9 @@ struct wf_shard {
 };
 
 struct wf_shard_opts {
-	const struct wf_dataset *dataset;
+	size_t train_rows;          /* below UINT32_MAX */
 	uint32_t trainer, trainers; /* trainer < trainers */
 	uint64_t batch_size;        /* 0: all rows of the shard */
-	size_t train_rows;          /* of a set that is no wf_dataset, whose place is NULL then */
 };
 
 /* WEFT_NOMEM */
@@ -34,9 +31,5 @@ void wf_shard_fini(struct wf_env *env, struct wf_shard *shard); /* accepts a zer
 void wf_shard_shuffle(struct wf_shard *shard, uint64_t seed, uint64_t pass);
 /* Batches in a pass; 0 if there are no rows. */
 size_t wf_shard_batch_count(const struct wf_shard *shard);
-/* The numbers of a batch's rows, row [batch_rows]; returns how many it has. For sets that put their
- * batches together themselves (trainer/readers/bags.h, words.h). */
+/* The numbers of a batch's rows, row [batch_rows]; returns how many it has. */
 size_t wf_shard_rows(const struct wf_shard *shard, size_t batch, uint32_t *row);
-/* Copy a batch of the dataset together, x [batch_rows, features], y [batch_rows]; returns how many
- * rows it has. */
-size_t wf_shard_gather(const struct wf_shard *shard, size_t batch, float *x, float *y);

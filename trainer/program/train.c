@@ -22,7 +22,7 @@ run_closed_form(struct wf_run *job)
 			"closed_form: the model %s has no closed-form solution; linear has one",
 			job->kind->name);
 	}
-	enum weft_status st = wf_least_squares_solve(job->env, &job->dataset, &solution);
+	enum weft_status st = wf_least_squares_solve(job->env, &job->source.dataset, &solution);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -47,6 +47,10 @@ wf_train_run(const struct wf_train_opts *opts, struct wf_env *env, const struct 
 		st = wf_run_run_sequential(&job);
 	} else {
 		st = wf_run_run_fabric(&job);
+	}
+	const bool is_told = !opts->closed_form && (job.is_sequential || opts->trainer_id == 0);
+	if (st == WEFT_OK && is_told) {
+		st = wf_run_conclude(&job);
 	}
 	if (st == WEFT_OK) {
 		st = wf_run_saving_result(&job);

@@ -14,9 +14,15 @@
 
 /* Settings. command.h fills them from a command line; texts are lent for the run. */
 struct wf_train_opts {
-	const char *model; /* "linear", "mlp" */
-	const char *data;  /* file; NULL: the one that comes with weft */
+	const char *model;  /* "linear", "mlp", "ngram", "ctr" */
+	const char *data;   /* file; NULL: the one that comes with weft */
+	const char *format; /* of ctr's file */
 	const char *hidden;
+	uint64_t embedding;  /* width of a table's rows; ctr 0: wide part only */
+	uint64_t vocabulary; /* ngram: words told apart */
+	const char *nearest; /* ngram: words whose neighbours are told; NULL: some */
+	bool validate;       /* test on a part of the training rows */
+	bool baseline;       /* tell the baselines of models with tables */
 
 	uint64_t num_passes;
 	uint64_t log_period;  /* batches; 0: never */
@@ -33,8 +39,24 @@ struct wf_train_opts {
 	double learning_rate_decay_a, learning_rate_decay_b;
 	double l2;
 	double gradient_clipping_threshold;
+
+	/* Of tables' rows; momentum, betas, epsilons, schedule and clipping are those above. */
+	const char *sparse_optimizer;
+	double sparse_learning_rate;
+	double sparse_l1, sparse_l2, sparse_l21;
+	double sparse_decay;
+	double rmsprop_rho, ftrl_beta;
+	const char *sparse_rest; /* "f32", "bf16", "f16" */
+	bool dense_equivalent;
+	uint64_t admit_count;
+	double admit_probability;
+	uint64_t evict_age; /* steps; 0: never */
+
 	const char *grad_reduce; /* "mean", "sum" */
-	const char *nonfinite;   /* "abort", "skip" */
+	const char *sparse_mode; /* "sync", "async", "bounded" */
+	uint64_t staleness;
+	double async_lagged_grad_discard_ratio;
+	const char *nonfinite; /* "abort", "skip" */
 
 	const char *save_dir;        /* NULL or "": nothing is saved */
 	uint64_t saving_period;      /* passes; 0: never */
@@ -54,6 +76,7 @@ struct wf_train_opts {
 	uint64_t spin_ns;
 	uint64_t connect_timeout_ns, reconnect_timeout_ns, peer_timeout_ns, step_timeout_ns;
 	const char *tcp_congestion; /* NULL: the system's */
+	const char *verbs;          /* settings of RDMA devices; NULL: defaults */
 	uint64_t stats_period_ns;
 
 	bool sequential;
@@ -77,6 +100,10 @@ struct wf_train_sink {
 /**
  * Train, and give trainer 0's result lines to the sink:
  *     pass 0 cost 12.34 test 15.6 digest 9f86d081884c7d65
+ * and after the last pass of a model with tables how good it is beside its baselines:
+ *     nearest whale: fish 0.71 ship 0.66 boat 0.62 animal 0.60 shark 0.58
+ *     perplexity 110.1234 unigram 200.6290 bigram 125.7091
+ *     auc 0.7812 logistic regression 0.7801
  * Passes count from 0. Blocks until the last pass is over.
  * @return WEFT_OK; WEFT_INVALID: option, value, remedy; WEFT_DATA: data file, saved model, or not
  *         finite gradients; WEFT_IO also when all is trained but a pass could not be saved; else

@@ -150,7 +150,7 @@ wf_bag_batch_init(struct wf_env *env, const struct wf_bag_batch_opts *opts,
 		.rows_max = opts->rows_max,
 		.entries_max = opts->rows_max * opts->row_entries_max,
 	};
-	WF_ASSERT(opts->slots >= 1 && opts->rows_max >= 1);
+	WF_ASSERT(opts->rows_max >= 1);
 	/* One more than needed, so that a batch without entries or features has arrays too. */
 	batch.first = wf_zalloc_array(env, batch.rows_max * batch.slots + 1, sizeof(*batch.first));
 	batch.key = wf_zalloc_array(env, batch.entries_max + 1, sizeof(*batch.key));

@@ -72,9 +72,9 @@ struct wf_bag_batch {
 };
 
 struct wf_bag_batch_opts {
-	uint32_t slots, features;
-	size_t rows_max;        /* of a batch; >= 1 */
-	size_t row_entries_max; /* of a row */
+	uint32_t slots, features; /* 0 slots: dense rows, no entries */
+	size_t rows_max;          /* of a batch; >= 1 */
+	size_t row_entries_max;   /* of a row */
 };
 
 /* WEFT_NOMEM */

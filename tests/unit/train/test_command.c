@@ -40,6 +40,17 @@ defaults_depend_on_the_model(void **state)
 	assert_int_equal(command.opts.port, 7164);
 	assert_ok(parse("weft-train mlp"));
 	assert_int_equal(command.opts.batch_size, 32);
+	assert_ok(parse("weft-train ngram"));
+	assert_string_equal(command.opts.optimizer, "adagrad");
+	assert_string_equal(command.opts.sparse_optimizer, "adagrad");
+	assert_int_equal(command.opts.embedding, 32);
+	assert_int_equal(command.opts.vocabulary, 2000);
+	assert_ok(parse("weft-train ctr --optimizer=sgd --embedding=0 --hidden="));
+	assert_string_equal(command.opts.optimizer, "sgd");
+	assert_int_equal(command.opts.embedding, 0);
+	assert_string_equal(command.opts.hidden, "");
+	assert_string_equal(command.opts.format, "strikes");
+	assert_true(command.opts.baseline);
 }
 
 static void
@@ -86,7 +97,7 @@ nothing_is_saved_or_loaded_unless_asked_for(void **state)
 static void
 bad_command_lines_are_refused(void **state)
 {
-	assert_refused(parse("weft-train"), WEFT_INVALID, "linear, mlp");
+	assert_refused(parse("weft-train"), WEFT_INVALID, "linear, mlp, ngram, ctr");
 	assert_refused(parse("weft-train tree"), WEFT_INVALID, "tree");
 	assert_refused(parse("weft-train linear mlp"), WEFT_INVALID, "mlp");
 	assert_refused(parse("weft-train linear --num_pases=3"), WEFT_INVALID, "num_passes");
@@ -94,6 +105,8 @@ bad_command_lines_are_refused(void **state)
 	assert_refused(parse("weft-train linear --grad_reduce=max"), WEFT_INVALID, "mean");
 	assert_refused(parse("weft-train linear --trainer_count=1000"), WEFT_INVALID, "1000");
 	assert_refused(parse("weft-train linear --learning_rate=0"), WEFT_INVALID, "learning_rate");
+	assert_refused(parse("weft-train ctr --format=csv"), WEFT_INVALID, "libsvm");
+	assert_refused(parse("weft-train ngram --vocabulary=1"), WEFT_INVALID, "vocabulary");
 	assert_refused(parse("weft-train linear --saving_period=0"), WEFT_INVALID, "saving_period");
 }
 

@@ -125,6 +125,7 @@ compute(struct trainer *t, bool is_training)
 	const float *param[WF_MODEL_TENSORS_MAX];
 	float *grad[WF_MODEL_TENSORS_MAX];
 	const float *row[WF_MODEL_TABLES_MAX];
+	const uint32_t *place[WF_MODEL_TABLES_MAX];
 	const uint32_t entries = t->batch.first[t->batch.rows * t->batch.slots];
 
 	for (uint32_t e = 0; e < entries; e++) {
@@ -137,10 +138,11 @@ compute(struct trainer *t, bool is_training)
 	}
 	for (unsigned i = 0; i < t->model.table_count; i++) {
 		row[i] = t->table[i].value;
+		place[i] = t->place;
 	}
 	const struct wf_model_bags bags = {
 		.first = t->batch.first,
-		.place = t->place,
+		.place = place,
 		.weight = t->batch.weight,
 		.row = row,
 		.entry_grad = is_training ? t->entry_grad : NULL,

@@ -8,36 +8,21 @@
 #define ROWS 23
 #define TRAIN_ROWS 19
 
-static float x[ROWS * 2];
-static float y[ROWS];
-
-static struct wf_dataset
-numbered(void)
-{
-	for (int row = 0; row < ROWS; row++) {
-		x[2 * row] = (float)row;
-		x[2 * row + 1] = -(float)row;
-		y[row] = (float)row + 100.0f;
-	}
-	return (struct wf_dataset){
-		.features = 2, .rows = ROWS, .train_rows = TRAIN_ROWS, .x = x, .y = y};
-}
-
 /* Append the rows of a pass, by number, to `seen`; returns how many. */
 static size_t
 collect(struct wf_env *env, const struct wf_shard_opts *opts, uint64_t pass, int *seen)
 {
 	struct wf_shard shard;
-	float bx[ROWS * 2], by[ROWS];
+	uint32_t row[ROWS];
 	size_t count = 0;
 	assert_ok(wf_shard_init(env, opts, &shard));
 	wf_shard_shuffle(&shard, 7, pass);
 	for (size_t batch = 0; batch < wf_shard_batch_count(&shard); batch++) {
-		size_t rows = wf_shard_gather(&shard, batch, bx, by);
+		size_t rows = wf_shard_rows(&shard, batch, row);
 		assert_true(rows >= 1 && rows <= shard.batch_rows);
 		for (size_t i = 0; i < rows; i++) {
-			assert_true(bx[2 * i + 1] == -bx[2 * i] && by[i] == bx[2 * i] + 100.0f);
-			seen[count++] = (int)bx[2 * i];
+			assert_true(row[i] < ROWS);
+			seen[count++] = (int)row[i];
 		}
 	}
 	wf_shard_fini(env, &shard);
@@ -47,13 +32,12 @@ collect(struct wf_env *env, const struct wf_shard_opts *opts, uint64_t pass, int
 static void
 every_training_row_is_seen_once_by_its_trainer(void **state)
 {
-	const struct wf_dataset data = numbered();
 	for (uint32_t trainers = 1; trainers <= 21; trainers++) {
 		for (uint64_t batch_size = 0; batch_size <= 5; batch_size++) {
 			int times[ROWS] = {0};
 			for (uint32_t trainer = 0; trainer < trainers; trainer++) {
 				int seen[ROWS];
-				const struct wf_shard_opts opts = {.dataset = &data,
+				const struct wf_shard_opts opts = {.train_rows = TRAIN_ROWS,
 								   .trainer = trainer,
 								   .trainers = trainers,
 								   .batch_size = batch_size};
@@ -73,12 +57,11 @@ every_training_row_is_seen_once_by_its_trainer(void **state)
 static void
 trainers_may_have_different_numbers_of_batches(void **state)
 {
-	const struct wf_dataset data = numbered();
 	size_t batches[4];
 	for (uint32_t trainer = 0; trainer < 4; trainer++) {
 		struct wf_shard shard;
 		assert_ok(wf_shard_init(*state,
-					&(struct wf_shard_opts){.dataset = &data,
+					&(struct wf_shard_opts){.train_rows = TRAIN_ROWS,
 								.trainer = trainer,
 								.trainers = 4,
 								.batch_size = 4},
@@ -94,10 +77,10 @@ trainers_may_have_different_numbers_of_batches(void **state)
 static void
 a_trainer_beyond_the_rows_has_no_batch(void **state)
 {
-	const struct wf_dataset data = numbered();
 	struct wf_shard shard;
 	assert_ok(wf_shard_init(
-		*state, &(struct wf_shard_opts){.dataset = &data, .trainer = 20, .trainers = 21},
+		*state,
+		&(struct wf_shard_opts){.train_rows = TRAIN_ROWS, .trainer = 20, .trainers = 21},
 		&shard));
 	assert_int_equal(wf_shard_batch_count(&shard), 0);
 	wf_shard_shuffle(&shard, 1, 0);
@@ -107,43 +90,13 @@ a_trainer_beyond_the_rows_has_no_batch(void **state)
 static void
 the_order_differs_by_pass_and_repeats_by_seed(void **state)
 {
-	const struct wf_dataset data = numbered();
-	const struct wf_shard_opts opts = {.dataset = &data, .trainers = 1};
+	const struct wf_shard_opts opts = {.train_rows = TRAIN_ROWS, .trainers = 1};
 	int first[ROWS], again[ROWS], other[ROWS];
 	assert_int_equal(collect(*state, &opts, 3, first), TRAIN_ROWS);
 	assert_int_equal(collect(*state, &opts, 3, again), TRAIN_ROWS);
 	assert_int_equal(collect(*state, &opts, 4, other), TRAIN_ROWS);
 	assert_memory_equal(first, again, TRAIN_ROWS * sizeof(int));
 	assert_memory_not_equal(first, other, TRAIN_ROWS * sizeof(int));
-}
-
-static void
-numbers_of_rows_are_those_that_gather_takes(void **state)
-{
-	const struct wf_dataset data = numbered();
-	const struct wf_shard_opts by_rows = {
-		.train_rows = TRAIN_ROWS, .trainer = 1, .trainers = 3, .batch_size = 4};
-	struct wf_shard_opts by_data = by_rows;
-	struct wf_shard numbers, rows;
-	float bx[ROWS * 2], by[ROWS];
-	uint32_t row[ROWS];
-
-	by_data.train_rows = 0;
-	by_data.dataset = &data;
-	assert_ok(wf_shard_init(*state, &by_rows, &numbers));
-	assert_ok(wf_shard_init(*state, &by_data, &rows));
-	wf_shard_shuffle(&numbers, 7, 2);
-	wf_shard_shuffle(&rows, 7, 2);
-	assert_int_equal(wf_shard_batch_count(&numbers), 2);
-	for (size_t batch = 0; batch < 2; batch++) {
-		size_t count = wf_shard_rows(&numbers, batch, row);
-		assert_int_equal(count, wf_shard_gather(&rows, batch, bx, by));
-		for (size_t i = 0; i < count; i++) {
-			assert_true(bx[2 * i] == (float)row[i]);
-		}
-	}
-	wf_shard_fini(*state, &numbers);
-	wf_shard_fini(*state, &rows);
 }
 
 int
@@ -154,7 +107,6 @@ main(void)
 		cmocka_unit_test(trainers_may_have_different_numbers_of_batches),
 		cmocka_unit_test(a_trainer_beyond_the_rows_has_no_batch),
 		cmocka_unit_test(the_order_differs_by_pass_and_repeats_by_seed),
-		cmocka_unit_test(numbers_of_rows_are_those_that_gather_takes),
 	};
 	return cmocka_run_group_tests(tests, open_env, close_env);
 }

@@ -91,6 +91,7 @@ cost_of(float *grad, size_t row, size_t rows)
 	const float *param[WF_MODEL_TENSORS_MAX];
 	float *tensor_grad[WF_MODEL_TENSORS_MAX];
 	const float *table_row[WF_MODEL_TABLES_MAX];
+	const uint32_t *place[WF_MODEL_TABLES_MAX];
 	float *entry_grad[WF_MODEL_TABLES_MAX];
 
 	for (unsigned t = 0; t < bench.model.tensor_count; t++) {
@@ -100,10 +101,11 @@ cost_of(float *grad, size_t row, size_t rows)
 	for (unsigned t = 0; t < bench.model.table_count; t++) {
 		table_row[t] = bench.value + bench.table_at[t];
 		entry_grad[t] = bench.entry_grad[t];
+		place[t] = bench.place;
 	}
 	const struct wf_model_bags bags = {
 		.first = bench.first + row * bench.model.slots,
-		.place = bench.place,
+		.place = place,
 		.weight = bench.weight,
 		.row = table_row,
 		.entry_grad = entry_grad,

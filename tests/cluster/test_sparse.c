@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs with tables, with and without tensors, under seeded delays, splits, cuts, refusals, paths
+ * that break and stalls: each trainer is given the bits that plain tables give in a sequential run,
+ * over any number of lanes, with any window, with prefetch and without. And who dies, ends the job
+ * for all within a bound. Usage: test_sparse FIRST COUNT [kill | differ | modes]; WEFT_SEED=S runs
+ * one seed, WEFT_LONG ten times as many, and WEFT_CLUSTER_LOG=1 shows the log lines of all
+ * processes.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "pserver/server.h"
+#include "sparse/server/service.h"
+#include "tests/unit/sparse_client/sparse_job.h"
+#include "transport/sim/world.h"
+
+#define PSERVERS_MAX 3u
+#define UNTIL_NS (900 * WF_NS_PER_S)
+#define NOBODY UINT32_MAX
+
+struct run {
+	struct sparse_job job, other; /* other: what trainer 1 declares, if it differs */
+	bool differs;
+	struct wf_world_opts world;
+	const char *transport;
+	uint32_t pservers, slot_count;
+	uint64_t slot_bytes, reconnect_ns;
+	uint32_t kill_pserver, kill_trainer;
+	uint64_t kill_ns;
+
+	bool server_ended[PSERVERS_MAX];
+	enum weft_status server[PSERVERS_MAX];
+	char server_why[PSERVERS_MAX][256];
+	bool trainer_ended[SPARSE_TRAINERS_MAX];
+	struct sparse_seen trainer[SPARSE_TRAINERS_MAX];
+	struct wf_world_stats stats;
+	bool timed_out;
+	char stuck[512];
+};
+
+struct member {
+	struct run *run;
+	uint32_t idx;
+	struct wf_proc *proc;
+};
+
+static int
+run_pserver(struct wf_env *env, void *arg)
+{
+	const struct member *member = arg;
+	struct run *run = member->run;
+	struct wf_server_opts opts;
+	struct wf_server *server = NULL;
+	wf_server_opts_init(&opts);
+	opts.env = env;
+	opts.transport = run->transport;
+	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
+	opts.ports_num = run->job.ports_num;
+	opts.ports_num_for_sparse = run->job.ports_num_for_sparse;
+	opts.sparse = &wf_sparse_service;
+	opts.num_gradient_servers = run->job.trainers;
+	opts.inline_lanes = true;
+	opts.once = true;
+	opts.slot_count = run->slot_count;
+	opts.slot_bytes_max = run->slot_bytes;
+	opts.max_shard_bytes = 1u << 30;
+	opts.reconnect_timeout_ns = run->reconnect_ns;
+	enum weft_status st = wf_server_create(&opts, &server);
+	if (st == WEFT_OK) {
+		st = wf_server_run(server);
+	}
+	run->server[member->idx] = st;
+	run->server_ended[member->idx] = true;
+	(void)snprintf(run->server_why[member->idx], sizeof(run->server_why[0]), "%.250s",
+		       st == WEFT_OK ? "" : weft_last_error());
+	wf_server_destroy(server);
+	return 0;
+}
+
+static int
+run_trainer(struct wf_env *env, void *arg)
+{
+	const struct member *member = arg;
+	struct run *run = member->run;
+	bool other = run->differs && member->idx == 1;
+	sparse_job_train(other ? &run->other : &run->job, env, member->idx,
+			 &run->trainer[member->idx]);
+	run->trainer_ended[member->idx] = true;
+	return 0;
+}
+
+/* Everything that must change nothing. */
+static void
+draw(uint64_t seed, struct run *run)
+{
+	static const char *const lists[] = {"ps0", "ps0,ps1", "ps0,ps1,ps2"};
+	struct wf_rng rng;
+	wf_rng_init(&rng, seed, 31);
+	bool calm = wf_rng_below(&rng, 5) == 0;
+	bool second = wf_rng_below(&rng, 2) == 0;
+	memset(run, 0, sizeof(*run));
+	sparse_job_draw(seed, &run->job);
+	run->pservers = 1 + (uint32_t)wf_rng_below(&rng, PSERVERS_MAX);
+	run->slot_count = 1u << wf_rng_below(&rng, 5);
+	run->slot_bytes = wf_rng_below(&rng, 3) == 0 ? 1024 : 4096;
+	run->transport = second ? "sim-auto" : "sim";
+	run->reconnect_ns = 3 * WF_NS_PER_S;
+	run->kill_pserver = NOBODY;
+	run->kill_trainer = NOBODY;
+	run->job.transport = run->transport;
+	run->job.pservers = lists[run->pservers - 1];
+	run->job.ports_num = 1 + (uint32_t)wf_rng_below(&rng, 2);
+	run->job.ports_num_for_sparse = 1 + (uint32_t)wf_rng_below(&rng, 3);
+	run->job.prefetch = wf_rng_below(&rng, 2) == 0;
+	run->job.raw_keys = wf_rng_below(&rng, 4) == 0;
+	run->job.tensors = wf_rng_below(&rng, 2) == 0;
+	run->world = (struct wf_world_opts){
+		.seed = seed,
+		.delay_min_ns = WF_NS_PER_US,
+		.delay_max_ns = (1 + wf_rng_below(&rng, 2000)) * WF_NS_PER_US,
+		.split_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 500),
+		.cut_per_million = calm ? 0 : (uint32_t)wf_rng_below(&rng, 30000),
+		.cut_max = calm ? 1 : 1 + (uint32_t)wf_rng_below(&rng, 40),
+		.refuse_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 200),
+		.down_delay_max_ns = wf_rng_below(&rng, 50) * WF_NS_PER_MS,
+		.stall_max_ns = calm ? 0 : wf_rng_below(&rng, 20) * WF_NS_PER_MS,
+		.stall_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 20),
+		.log_level = WF_LOG_DEBUG,
+		.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
+	};
+	if (second && !calm) {
+		run->world.second_cut_per_million = (uint32_t)wf_rng_below(&rng, 30000);
+		run->world.second_cut_max = 1 + (uint32_t)wf_rng_below(&rng, 40);
+		run->world.second_refuse_per_mille = (uint32_t)wf_rng_below(&rng, 300);
+	}
+}
+
+static enum weft_status
+spawn_all(struct wf_world *world, struct run *run, struct member *member)
+{
+	enum weft_status st = WEFT_OK;
+	uint32_t count = run->pservers + run->job.trainers;
+	struct wf_rng rng;
+	wf_rng_init(&rng, run->world.seed, 32);
+	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
+		bool trainer = i >= run->pservers;
+		struct member *m = &member[i];
+		char host[16];
+		*m = (struct member){.run = run, .idx = trainer ? i - run->pservers : i};
+		(void)snprintf(host, sizeof(host), "%s%u", trainer ? "tr" : "ps", m->idx);
+		st = wf_world_spawn(world, host, wf_rng_below(&rng, 200 * WF_NS_PER_MS),
+				    trainer ? run_trainer : run_pserver, m, &m->proc);
+		uint32_t killed = trainer ? run->kill_trainer : run->kill_pserver;
+		if (st == WEFT_OK && killed == m->idx) {
+			wf_world_kill_at(world, m->proc, run->kill_ns);
+		}
+	}
+	return st;
+}
+
+static bool
+run_world(struct run *run)
+{
+	struct member member[PSERVERS_MAX + SPARSE_TRAINERS_MAX];
+	struct wf_world *world = NULL;
+	enum weft_status st = wf_world_create(&run->world, &world);
+	if (st == WEFT_OK) {
+		st = spawn_all(world, run, member);
+	}
+	if (st == WEFT_OK) {
+		st = wf_world_run(world, UNTIL_NS);
+		run->timed_out = st == WEFT_TIMEOUT;
+		(void)snprintf(run->stuck, sizeof(run->stuck), "%.500s",
+			       run->timed_out ? weft_last_error() : "");
+		wf_world_stats(world, &run->stats);
+	}
+	wf_world_destroy(world);
+	return st == WEFT_OK || st == WEFT_TIMEOUT;
+}
+
+static const char *
+what_is_wrong(const struct run *run, const uint64_t *digest)
+{
+	static char why[700];
+	if (run->timed_out) {
+		return run->stuck;
+	}
+	for (uint32_t t = 0; t < run->job.trainers; t++) {
+		const struct sparse_seen *seen = &run->trainer[t];
+		if (seen->status != WEFT_OK || seen->pushes_lost > 0 || seen->digest != digest[t] ||
+		    seen->dense_digest != run->trainer[0].dense_digest) {
+			(void)snprintf(why, sizeof(why),
+				       "trainer %u: %s, %" PRIu64 " pushes lost, digest %" PRIx64
+				       ", sequential %" PRIx64,
+				       t, seen->status == WEFT_OK ? "ended well" : seen->why,
+				       seen->pushes_lost, seen->digest, digest[t]);
+			return why;
+		}
+	}
+	for (uint32_t i = 0; i < run->pservers; i++) {
+		if (run->server[i] != WEFT_OK) {
+			(void)snprintf(why, sizeof(why), "pserver %u: %s", i, run->server_why[i]);
+			return why;
+		}
+	}
+	return NULL;
+}
+
+/* Over all seeds. */
+struct sum {
+	uint64_t frames, cuts, refusals, splits, second_cuts, pulls_repeated, pushes_repeated;
+};
+
+static bool
+check_seed(uint64_t seed, struct wf_env *env, struct sum *sum)
+{
+	uint64_t digest[SPARSE_TRAINERS_MAX];
+	struct run run;
+	draw(seed, &run);
+	if (sparse_job_sequential(&run.job, env, digest) != WEFT_OK || !run_world(&run)) {
+		(void)printf("seed %" PRIu64 ": %s\n", seed, weft_last_error());
+		return false;
+	}
+	sum->frames += run.stats.frames;
+	sum->cuts += run.stats.cuts;
+	sum->refusals += run.stats.refusals;
+	sum->splits += run.stats.splits;
+	sum->second_cuts += run.stats.second_cuts;
+	for (uint32_t t = 0; t < run.job.trainers; t++) {
+		sum->pulls_repeated += run.trainer[t].pulls_repeated;
+		sum->pushes_repeated += run.trainer[t].pushes_repeated;
+	}
+	const char *wrong = what_is_wrong(&run, digest);
+	if (wrong != NULL) {
+		(void)printf("FAILED seed %" PRIu64
+			     " (%s, %u pservers, %u trainers, %u and %u lanes, %u slots of %" PRIu64
+			     ", prefetch %d, tensors %d, %" PRIu64 " cuts): %s; repeat: "
+			     "WEFT_SEED=%" PRIu64 " test_sparse\n",
+			     seed, run.transport, run.pservers, run.job.trainers, run.job.ports_num,
+			     run.job.ports_num_for_sparse, run.slot_count, run.slot_bytes,
+			     run.job.prefetch, run.job.tensors,
+			     run.stats.cuts + run.stats.second_cuts, wrong, seed);
+	}
+	return wrong == NULL;
+}
+
+/* No cuts, no refusals: what ends the job is what the test does. */
+static void
+calm_down(struct run *run)
+{
+	run->world.cut_per_million = 0;
+	run->world.second_cut_per_million = 0;
+	run->world.refuse_per_mille = 0;
+	run->world.second_refuse_per_mille = 0;
+}
+
+/* How many ended with an error; -1: one that no peer's end should give. */
+static int
+count_failures(const struct run *run)
+{
+	int failures = 0;
+	for (uint32_t t = 0; t < run->job.trainers; t++) {
+		enum weft_status st = run->trainer[t].status;
+		bool odd = st == WEFT_PROTOCOL || st == WEFT_INTERNAL || st == WEFT_INVALID ||
+			   (st != WEFT_OK && run->trainer[t].why[0] == '\0');
+		if (run->trainer_ended[t] && odd) {
+			(void)printf("trainer %u: %s: %s\n", t, weft_status_name(st),
+				     run->trainer[t].why);
+			return -1;
+		}
+		failures += run->trainer_ended[t] && st != WEFT_OK ? 1 : 0;
+	}
+	return failures;
+}
+
+/* Asynchronous and bounded: what comes depends on who is first, but everybody ends well; and of one
+ * trainer that looks at nothing ahead the bits are those of the sequential run. */
+static bool
+check_mode(uint64_t seed, struct wf_env *env, struct sum *sum)
+{
+	uint64_t digest[SPARSE_TRAINERS_MAX];
+	struct run run;
+	draw(seed, &run);
+	run.job.tensors = false;
+	run.job.mode = seed % 2 == 0 ? WEFT_SPARSE_ASYNC : WEFT_SPARSE_BOUNDED;
+	run.job.staleness = run.job.mode == WEFT_SPARSE_BOUNDED ? seed / 2 % 3 : 0;
+	if (sparse_job_sequential(&run.job, env, digest) != WEFT_OK || !run_world(&run)) {
+		(void)printf("seed %" PRIu64 ": %s\n", seed, weft_last_error());
+		return false;
+	}
+	sum->frames += run.stats.frames;
+	sum->cuts += run.stats.cuts;
+	bool same = run.job.trainers == 1 && !run.job.prefetch;
+	for (uint32_t t = 0; t < run.job.trainers && !same; t++) {
+		digest[t] = run.trainer[t].digest;
+	}
+	const char *wrong = what_is_wrong(&run, digest);
+	if (wrong != NULL) {
+		(void)printf("FAILED seed %" PRIu64 " mode %d, staleness %u: %s\n", seed,
+			     (int)run.job.mode, run.job.staleness, wrong);
+	}
+	return wrong == NULL;
+}
+
+/* A pserver that nobody reached waits for its first trainer; no trainer waits for ever. */
+static bool
+all_trainers_ended(const struct run *run)
+{
+	for (uint32_t t = 0; t < run->job.trainers; t++) {
+		if (!run->trainer_ended[t] && t != run->kill_trainer) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* One process is gone at a moment: the others end within a bound. */
+static bool
+check_kill(uint64_t seed, struct sum *sum)
+{
+	struct run run;
+	struct wf_rng rng;
+	draw(seed, &run);
+	calm_down(&run);
+	wf_rng_init(&rng, seed, 33);
+	bool trainer = wf_rng_below(&rng, 2) == 0;
+	run.kill_ns = (100 + wf_rng_below(&rng, 200)) * WF_NS_PER_MS;
+	run.kill_trainer = trainer ? (uint32_t)wf_rng_below(&rng, run.job.trainers) : NOBODY;
+	run.kill_pserver = trainer ? NOBODY : (uint32_t)wf_rng_below(&rng, run.pservers);
+	/* A pserver that is killed before anybody reached it is waited for. */
+	run.job.connect_timeout_ns = 5 * WF_NS_PER_S;
+	if (!run_world(&run)) {
+		(void)printf("seed %" PRIu64 ": %s\n", seed, weft_last_error());
+		return false;
+	}
+	int failures = count_failures(&run);
+	sum->cuts += failures > 0 ? 1 : 0;
+	sum->frames += run.stats.frames;
+	if (!all_trainers_ended(&run) || failures < 0) {
+		(void)printf("FAILED seed %" PRIu64 ": %s %u dies at %" PRIu64 " ms: %s\n", seed,
+			     trainer ? "trainer" : "pserver",
+			     trainer ? run.kill_trainer : run.kill_pserver,
+			     (uint64_t)(run.kill_ns / WF_NS_PER_MS), run.stuck);
+		return false;
+	}
+	return true;
+}
+
+/* Trainer 1 declares a table otherwise: the job does not begin, and both are told what differs. */
+static bool
+check_difference(uint64_t seed, struct sum *sum)
+{
+	struct run run;
+	draw(seed, &run);
+	calm_down(&run);
+	if (run.job.trainers < 2) {
+		return true;
+	}
+	run.other = run.job;
+	run.differs = true;
+	struct sparse_table_kind *kind = &run.other.table[seed % run.job.table_count];
+	switch (seed % 3) {
+	case 0:
+		kind->dim++;
+		break;
+	case 1:
+		kind->method = strcmp(kind->method, "sgd") == 0 ? "adagrad" : "sgd";
+		break;
+	default:
+		run.other.table_count++;
+		run.other.table[run.job.table_count] = run.job.table[0];
+		break;
+	}
+	run.job.connect_timeout_ns = 5 * WF_NS_PER_S;
+	run.other.connect_timeout_ns = 5 * WF_NS_PER_S;
+	bool ran = run_world(&run);
+	unsigned mismatches = 0;
+	unsigned named = 0;
+	unsigned well = 0;
+	for (uint32_t t = 0; t < run.job.trainers; t++) {
+		const struct sparse_seen *seen = &run.trainer[t];
+		well += seen->status == WEFT_OK ? 1 : 0;
+		mismatches += seen->status == WEFT_MISMATCH ? 1 : 0;
+		named += strstr(seen->why, "declare the same tables") != NULL ? 1 : 0;
+	}
+	sum->cuts++;
+	sum->frames += run.stats.frames;
+	if (!ran || !all_trainers_ended(&run) || well > 0 || mismatches == 0 || named == 0) {
+		(void)printf("FAILED seed %" PRIu64 ": a difference: %u ended well, %u with "
+			     "mismatch, %u name it: %s; trainer 0: %s; trainer 1: %s\n",
+			     seed, well, mismatches, named, run.stuck, run.trainer[0].why,
+			     run.trainer[1].why);
+		return false;
+	}
+	return true;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *one = getenv("WEFT_SEED");
+	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
+	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
+	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 100) * scale;
+	const char *mode = argc > 3 ? argv[3] : "";
+	bool kill = strcmp(mode, "kill") == 0;
+	bool differ = strcmp(mode, "differ") == 0;
+	bool modes = strcmp(mode, "modes") == 0;
+	struct wf_env *env = NULL;
+	struct sum sum = {0};
+	uint64_t failed = 0;
+	first = one != NULL ? strtoull(one, NULL, 0) : (first - 1) * scale + 1;
+	count = one != NULL ? 1 : count;
+	if (wf_env_system_create(WF_LOG_WARN, 2, &env) != WEFT_OK) {
+		return 1;
+	}
+	for (uint64_t seed = first; seed < first + count; seed++) {
+		bool good = kill     ? check_kill(seed, &sum)
+			    : differ ? check_difference(seed, &sum)
+			    : modes  ? check_mode(seed, env, &sum)
+				     : check_seed(seed, env, &sum);
+		failed += good ? 0 : 1;
+	}
+	wf_env_system_destroy(env);
+	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " frames, %" PRIu64
+		     " cuts, %" PRIu64 " on the second network, %" PRIu64 " refusals, %" PRIu64
+		     " splits; pulls said again %" PRIu64 ", pushes %" PRIu64 "\n",
+		     count, failed, sum.frames, sum.cuts, sum.second_cuts, sum.refusals, sum.splits,
+		     sum.pulls_repeated, sum.pushes_repeated);
+	/* A sweep that injected nothing proves nothing. */
+	bool idle = count >= 20 &&
+		    (sum.cuts == 0 || sum.frames == 0 ||
+		     (mode[0] == '\0' && (sum.pulls_repeated == 0 || sum.pushes_repeated == 0)));
+	return failed == 0 && !idle ? 0 : 1;
+}

@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Models with tables end with the same bits for any number of sparse and dense lanes and pservers,
+# and over any transport, as in one process: parameters and rows. Trainers run out of data at
+# different steps.
+. "${0%/*}/lib.sh"
+needs_training
+
+port=$(free_ports)
+data=${WEFT_DATA_DIR:-${0%/*}/../../data}
+head -n 300 "$data/moby-dick.txt" >text
+words="--vocabulary=300 --hidden=24 --embedding=6 --num_passes=2 --slice_bytes=256 --data=$work/text"
+strikes="--num_passes=1 --batch_size=900 --slice_bytes=64"
+
+# job MODEL TRAINERS PSERVERS PORTS SPARSE_PORTS TRANSPORT OPTIONS: ends with the digest $alone.
+job() {
+	# shellcheck disable=SC2086
+	expect 0 "$WEFT" launch --local --transport="$6" --port="$port" --pservers="$3" \
+		--ports_num="$4" --ports_num_for_sparse="$5" --trainers="$2" -- train "$1" $7
+	[ "$(digest_of last.out)" = "$alone" ] ||
+		fail "$1 with $2 trainers, $3 pservers, $4 + $5 lanes, $6: another digest than $alone"
+	told=$(grep -v '^pass ' last.out)
+	[ "$told" = "$alone_told" ] || fail "$1: told other figures than in one process"
+}
+
+# in_one_process MODEL TRAINERS OPTIONS
+in_one_process() {
+	# shellcheck disable=SC2086
+	expect 0 "$WEFT" train "$1" --sequential --num_gradient_servers="$2" $3
+	alone=$(digest_of last.out)
+	alone_told=$(grep -v '^pass ' last.out)
+	[ -n "$alone" ] || fail "no digest of the sequential run"
+}
+
+in_one_process ngram 3 "$words"
+says last.out "perplexity" "unigram" "bigram" "nearest he:"
+job ngram 3 1 1 1 tcp "$words"
+job ngram 3 3 2 3 tcp "$words"
+job ngram 3 2 1 1 shm "$words"
+job ngram 3 2 1 2 auto "$words --trainer_count=1"
+
+in_one_process ctr 2 "$strikes"
+says last.out "auc" "logistic regression"
+job ctr 2 1 1 1 tcp "$strikes"
+job ctr 2 2 1 3 auto "$strikes"
+in_one_process ctr 2 "$strikes --admit_count=2 --evict_age=2 --sparse_optimizer=ftrl"
+job ctr 2 2 1 2 auto "$strikes --admit_count=2 --evict_age=2 --sparse_optimizer=ftrl"
+
+# Paths that refuse, delay, cut, split and stall at points that WEFT_SEED decides.
+faults="seed=${WEFT_SEED:-1},delay=5%:2ms,split=30%,short=20%,stall=1%:5ms,refuse=5%"
+settings="--num_passes=1 --batch_size=300 --slice_bytes=64 --no-baseline --sparse_rest=bf16"
+in_one_process ctr 2 "$settings"
+job ctr 2 2 1 2 "fault($faults,cut=0.2%)+auto" "$settings --transport=fault($faults)+auto"
+job ctr 2 2 1 2 "fault($faults,cut=0.2%)+tcp" "$settings --transport=fault($faults)+tcp"
+
+# A saved run goes on as if it had not stopped, and is exported, rows and all.
+in_one_process ctr 2 "--num_passes=2 --no-baseline"
+whole=$alone
+in_one_process ctr 2 "--num_passes=1 --no-baseline --save_dir=saved"
+in_one_process ctr 2 "--num_passes=2 --no-baseline --save_dir=saved --start_pass=1"
+[ "$alone" = "$whole" ] || fail "a run that went on ended with $alone, not $whole"
+expect 0 "$WEFT" export saved/pass-00001 -o rows.safetensors
+says rows.safetensors deep.keys deep.values wide.keys fc1_w
+
+# What cannot be is refused, with what would be right.
+expect 64 "$WEFT" train ctr --pservers=127.0.0.1:1 --num_passes=1
+says last.err "ports_num_for_sparse=1"
+expect 64 "$WEFT" train ngram --ports_num_for_sparse=1 --save_dir=out
+says last.err "tables" "--sequential"
+expect 64 "$WEFT" train ctr --sequential --format=libsvm
+says last.err "--data=FILE"

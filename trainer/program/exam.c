@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exam: looks at a model as it stands: its test figure and its digest. Rows of tables are asked for
+ * as anybody would ask; nothing is changed by it, and no row is born. Thread: the run's. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/digest.h"
+#include "trainer/program/job.h"
+
+struct wf_exam {
+	struct wf_digest *digest;
+	struct wf_bag_batch rows;
+	/* Of a model with tables. */
+	struct wf_key_list keys;         /* all that the data has */
+	float *row[WF_MODEL_TABLES_MAX]; /* [wf_run_lookup_max, width] */
+	uint32_t *place;                 /* [wf_run_lookup_max] 0, 1, 2, ... */
+};
+
+uint32_t
+wf_run_lookup_max(const struct wf_run *job)
+{
+	return (uint32_t)(WF_COMPUTE_TEST_ROWS * job->source.row_entries_max);
+}
+
+static enum weft_status
+take_tables_memory(struct wf_run *job, struct wf_exam *exam)
+{
+	const uint32_t most = wf_run_lookup_max(job);
+
+	exam->place = wf_zalloc_array(job->env, most, sizeof(*exam->place));
+	bool is_short = exam->place == NULL;
+	for (unsigned t = 0; t < job->model.table_count; t++) {
+		exam->row[t] = wf_zalloc_array(job->env, (size_t)most * job->model.table[t].width,
+					       sizeof(float));
+		is_short = is_short || exam->row[t] == NULL;
+	}
+	if (is_short) {
+		return wf_fail(WEFT_NOMEM, "test: rows of %u keys", most);
+	}
+	for (uint32_t i = 0; i < most; i++) {
+		exam->place[i] = i;
+	}
+	return wf_source_list_keys(job->env, &job->source, &exam->keys);
+}
+
+enum weft_status
+wf_exam_create(struct wf_run *job, struct wf_exam **out)
+{
+	struct wf_exam *exam = wf_zalloc(job->env, sizeof(*exam));
+
+	if (exam == NULL) {
+		return wf_fail(WEFT_NOMEM, "test: %zu bytes", sizeof(*exam));
+	}
+	enum weft_status st = wf_digest_create(job->env, &exam->digest);
+	if (st == WEFT_OK) {
+		st = wf_source_batch_init(job->env, &job->source, WF_COMPUTE_TEST_ROWS,
+					  &exam->rows);
+	}
+	if (st == WEFT_OK && job->model.table_count > 0) {
+		st = take_tables_memory(job, exam);
+	}
+	if (st != WEFT_OK) {
+		wf_exam_destroy(job, exam);
+		return st;
+	}
+	*out = exam;
+	return WEFT_OK;
+}
+
+void
+wf_exam_destroy(struct wf_run *job, struct wf_exam *exam)
+{
+	if (exam == NULL) {
+		return;
+	}
+	const size_t most = wf_run_lookup_max(job);
+	for (unsigned t = 0; t < job->model.table_count; t++) {
+		wf_free(job->env, exam->row[t], most * job->model.table[t].width * sizeof(float));
+	}
+	wf_free(job->env, exam->place, most * sizeof(*exam->place));
+	wf_key_list_fini(job->env, &exam->keys);
+	wf_bag_batch_fini(job->env, &exam->rows);
+	wf_digest_destroy(exam->digest);
+	wf_free(job->env, exam, sizeof(*exam));
+}
+
+/* Rows `first` .. `first + count - 1` of the source with what the tables have for them; each entry
+ * has a copy of its row. */
+static enum weft_status
+make_batch(struct wf_run *job, const struct wf_view *view, size_t first, size_t count)
+{
+	struct wf_exam *exam = job->exam;
+
+	for (size_t i = 0; i < count; i++) {
+		job->row_number[i] = (uint32_t)(first + i);
+	}
+	wf_source_gather(&job->source, job->row_number, count, &exam->rows);
+	if (job->model.table_count == 0) {
+		return WEFT_OK;
+	}
+	const uint32_t entries = exam->rows.first[count * exam->rows.slots];
+	enum weft_status st = WEFT_OK;
+	for (unsigned t = 0; st == WEFT_OK && t < job->model.table_count; t++) {
+		st = view->rows(view->arg, t, exam->rows.key, entries, exam->row[t]);
+	}
+	return st;
+}
+
+enum weft_status
+wf_exam_test(struct wf_run *job, const struct wf_view *view, float *score, double *out)
+{
+	struct wf_exam *exam = job->exam;
+	const struct wf_source *source = &job->source;
+	double sum = 0.0;
+
+	for (size_t first = source->train_rows; first < source->rows;
+	     first += WF_COMPUTE_TEST_ROWS) {
+		const size_t left = source->rows - first;
+		struct wf_batch batch = {
+			.rows = &exam->rows,
+			.score = score == NULL ? NULL : score + (first - source->train_rows),
+		};
+		for (unsigned t = 0; t < job->model.table_count; t++) {
+			batch.row[t] = exam->row[t];
+			batch.place[t] = exam->place;
+		}
+		enum weft_status st =
+			make_batch(job, view, first,
+				   left < WF_COMPUTE_TEST_ROWS ? left : WF_COMPUTE_TEST_ROWS);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		sum += wf_compute_test(job->compute, &batch, view->param);
+	}
+	*out = sum / (double)(source->rows - source->train_rows);
+	return WEFT_OK;
+}
+
+static enum weft_status
+digest_table(struct wf_run *job, const struct wf_view *view, unsigned table)
+{
+	struct wf_exam *exam = job->exam;
+	const struct wf_model_table *about = &job->model.table[table];
+	const size_t most = wf_run_lookup_max(job);
+
+	wf_digest_string(exam->digest, about->name);
+	wf_digest_u64(exam->digest, about->width);
+	wf_digest_u64(exam->digest, exam->keys.count);
+	for (size_t first = 0; first < exam->keys.count; first += most) {
+		const size_t left = exam->keys.count - first;
+		const size_t count = left < most ? left : most;
+		enum weft_status st = view->rows(view->arg, table, exam->keys.key + first,
+						 (uint32_t)count, exam->row[table]);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		for (size_t i = 0; i < count; i++) {
+			wf_digest_u64(exam->digest, exam->keys.key[first + i]);
+			wf_digest_bytes(exam->digest, exam->row[table] + i * about->width,
+					about->width * sizeof(float));
+		}
+	}
+	return WEFT_OK;
+}
+
+/* The table whose name comes next after `last`; "" begins. table_count: there is none. */
+static unsigned
+next_by_name(const struct wf_model *model, const char *last)
+{
+	unsigned next = model->table_count;
+
+	for (unsigned t = 0; t < model->table_count; t++) {
+		if (strcmp(model->table[t].name, last) > 0 &&
+		    (next == model->table_count ||
+		     strcmp(model->table[t].name, model->table[next].name) < 0)) {
+			next = t;
+		}
+	}
+	return next;
+}
+
+enum weft_status
+wf_exam_digest(struct wf_run *job, const struct wf_view *view, uint64_t *out)
+{
+	const struct wf_model *model = &job->model;
+	struct wf_exam *exam = job->exam;
+
+	if (model->table_count == 0) {
+		*out = view->digest;
+		return WEFT_OK;
+	}
+	wf_digest_reset(exam->digest);
+	wf_digest_u64(exam->digest, view->digest);
+	for (unsigned t = next_by_name(model, ""); t < model->table_count;
+	     t = next_by_name(model, model->table[t].name)) {
+		enum weft_status st = digest_table(job, view, t);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	*out = wf_digest_value(exam->digest);
+	return WEFT_OK;
+}

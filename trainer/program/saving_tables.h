@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* saving_tables: the tables of a sequential run, to and from a saved model: rows, state, stamps and
+ * counters, so that a run that goes on ends with the bits of one that did not stop. Private to
+ * trainer/program. Thread: the run's. */
+#pragma once
+
+#include "trainer/program/local_tables.h"
+#include "trainer/saved/saved.h"
+
+/* The run's tables as wf_saved_write_all wants them, out [tables of the model]; lent while `tables`
+ * is not changed. Returns how many. */
+uint32_t wf_run_list_tables(const struct wf_run *job, struct wf_local_tables *tables,
+			    struct wf_saved_table *out);
+/* Fill the run's tables, which are empty, from a save. WEFT_DATA, WEFT_IO: file and reason;
+ * WEFT_NOMEM. */
+enum weft_status wf_run_load_tables(const struct wf_run *job, const struct wf_saved *saved,
+				    struct wf_local_tables *tables) WEFT_MUST_CHECK;

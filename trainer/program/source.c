@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The readers' sets behind one face. Thread: the caller's. */
+#include "trainer/program/source.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+/* Split the rows as the reader and the options say; on failure the set is gone. */
+static enum weft_status
+finish(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *source,
+       struct wf_source *out)
+{
+	if (opts->is_validating) {
+		source->rows = source->train_rows;
+		source->train_rows = source->rows * 4 / 5;
+	}
+	if (source->train_rows == 0 || source->rows >= UINT32_MAX) {
+		size_t rows = source->train_rows;
+		wf_source_fini(env, source);
+		return wf_fail(WEFT_DATA, "%s: %zu rows to train on: there have to be 1..%u",
+			       opts->path, rows, UINT32_MAX - 1);
+	}
+	*out = *source;
+	return WEFT_OK;
+}
+
+static enum weft_status
+finish_dataset(struct wf_env *env, const struct wf_source_opts *opts,
+	       const struct wf_dataset *dataset, struct wf_source *out)
+{
+	struct wf_source source = {
+		.kind = WF_SOURCE_DATASET,
+		.features = dataset->features,
+		.classes = dataset->classes,
+		.rows = dataset->rows,
+		.train_rows = dataset->train_rows,
+		.dataset = *dataset,
+	};
+	return finish(env, opts, &source, out);
+}
+
+enum weft_status
+wf_source_read_housing(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
+{
+	struct wf_dataset dataset;
+	enum weft_status st = wf_housing_read(env, opts->path, &dataset);
+	return st == WEFT_OK ? finish_dataset(env, opts, &dataset, out) : st;
+}
+
+enum weft_status
+wf_source_read_digits(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
+{
+	struct wf_dataset dataset;
+	enum weft_status st = wf_digits_read(env, opts->path, &dataset);
+	return st == WEFT_OK ? finish_dataset(env, opts, &dataset, out) : st;
+}
+
+static enum weft_status
+read_bags(struct wf_env *env, const struct wf_source_opts *opts, struct wf_bags *out)
+{
+	static const struct {
+		const char *format;
+		enum weft_status (*read)(struct wf_env *env, const char *path, struct wf_bags *out);
+	} readers[] = {
+		{"strikes", wf_strikes_read},
+		{"libsvm", wf_libsvm_read},
+		{"criteo", wf_criteo_read},
+	};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(readers); i++) {
+		if (strcmp(readers[i].format, opts->format) == 0) {
+			return readers[i].read(env, opts->path, out);
+		}
+	}
+	return wf_fail(WEFT_INVALID, "format=%.40s: has to be strikes, libsvm or criteo",
+		       opts->format);
+}
+
+enum weft_status
+wf_source_read_bags(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
+{
+	struct wf_source source = {.kind = WF_SOURCE_BAGS};
+
+	enum weft_status st = read_bags(env, opts, &source.bags);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	source.features = source.bags.features;
+	source.classes = source.bags.classes;
+	source.slots = source.bags.slots;
+	source.row_entries_max = source.bags.row_entries_max;
+	source.rows = source.bags.rows;
+	source.train_rows = source.bags.train_rows;
+	return finish(env, opts, &source, out);
+}
+
+enum weft_status
+wf_source_read_words(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
+{
+	struct wf_source source = {.kind = WF_SOURCE_WORDS};
+
+	if (opts->vocabulary < 2 || opts->vocabulary > WF_WORDS_VOCABULARY_MAX) {
+		return wf_fail(WEFT_INVALID, "vocabulary=%" PRIu64 ": has to be 2..%u",
+			       opts->vocabulary, WF_WORDS_VOCABULARY_MAX);
+	}
+	enum weft_status st =
+		wf_words_read(env, opts->path, (uint32_t)opts->vocabulary, &source.words);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	source.classes = source.words.vocabulary;
+	source.slots = WF_WORDS_CONTEXT;
+	source.key_count = source.words.vocabulary;
+	source.row_entries_max = WF_WORDS_CONTEXT;
+	source.rows = source.words.rows;
+	source.train_rows = source.words.train_rows;
+	return finish(env, opts, &source, out);
+}
+
+void
+wf_source_fini(struct wf_env *env, struct wf_source *source)
+{
+	switch (source->kind) {
+	case WF_SOURCE_DATASET:
+		wf_dataset_fini(env, &source->dataset);
+		break;
+	case WF_SOURCE_BAGS:
+		wf_bags_fini(env, &source->bags);
+		break;
+	case WF_SOURCE_WORDS:
+		wf_words_fini(env, &source->words);
+		break;
+	}
+	*source = (struct wf_source){0};
+}
+
+enum weft_status
+wf_source_batch_init(struct wf_env *env, const struct wf_source *source, size_t rows_max,
+		     struct wf_bag_batch *out)
+{
+	return wf_bag_batch_init(env,
+				 &(struct wf_bag_batch_opts){
+					 .slots = source->slots,
+					 .features = source->features,
+					 .rows_max = rows_max,
+					 .row_entries_max = source->row_entries_max,
+				 },
+				 out);
+}
+
+static void
+gather_dataset(const struct wf_dataset *dataset, const uint32_t *row, size_t count,
+	       struct wf_bag_batch *batch)
+{
+	batch->rows = count;
+	for (size_t i = 0; i < count; i++) {
+		memcpy(batch->x + i * dataset->features,
+		       dataset->x + (size_t)row[i] * dataset->features,
+		       dataset->features * sizeof(float));
+		batch->y[i] = dataset->y[row[i]];
+	}
+}
+
+void
+wf_source_gather(const struct wf_source *source, const uint32_t *row, size_t count,
+		 struct wf_bag_batch *batch)
+{
+	WF_ASSERT(count <= batch->rows_max && batch->features == source->features);
+	switch (source->kind) {
+	case WF_SOURCE_DATASET:
+		gather_dataset(&source->dataset, row, count, batch);
+		break;
+	case WF_SOURCE_BAGS:
+		wf_bags_gather(&source->bags, row, count, batch);
+		break;
+	case WF_SOURCE_WORDS:
+		wf_words_gather(&source->words, row, count, batch);
+		break;
+	}
+}
+
+static int
+by_value(const void *left, const void *right)
+{
+	const uint64_t a = *(const uint64_t *)left;
+	const uint64_t b = *(const uint64_t *)right;
+	return (a > b) - (a < b);
+}
+
+enum weft_status
+wf_source_list_keys(struct wf_env *env, const struct wf_source *source, struct wf_key_list *out)
+{
+	const size_t all = source->key_count > 0 ? (size_t)source->key_count : source->bags.entries;
+	struct wf_key_list list = {.alloc = all + 1};
+
+	WF_ASSERT(source->slots > 0);
+	list.key = wf_zalloc_array(env, list.alloc, sizeof(*list.key));
+	if (list.key == NULL) {
+		return wf_fail(WEFT_NOMEM, "list of %zu keys", all);
+	}
+	for (size_t i = 0; i < all; i++) {
+		list.key[i] = source->key_count > 0 ? i : source->bags.key[i];
+	}
+	if (source->key_count == 0) {
+		qsort(list.key, all, sizeof(*list.key), by_value);
+	}
+	for (size_t i = 0; i < all; i++) {
+		if (i == 0 || list.key[i] != list.key[i - 1]) {
+			list.key[list.count++] = list.key[i];
+		}
+	}
+	*out = list;
+	return WEFT_OK;
+}
+
+void
+wf_key_list_fini(struct wf_env *env, struct wf_key_list *list)
+{
+	wf_free(env, list->key, list->alloc * sizeof(*list->key));
+	*list = (struct wf_key_list){0};
+}

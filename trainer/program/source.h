@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* source: the rows that a run trains and tests on, whatever kind of file they came from: a table of
+ * numbers, rows of keyed features, or running text. Rows are known by number, the training rows
+ * first; a batch is put together out of any of them. Thread: read-only after loading. */
+#pragma once
+
+#include "trainer/readers/bags.h"
+#include "trainer/readers/dataset.h"
+#include "trainer/readers/words.h"
+
+enum wf_source_kind {
+	WF_SOURCE_DATASET,
+	WF_SOURCE_BAGS,
+	WF_SOURCE_WORDS,
+};
+
+struct wf_source {
+	enum wf_source_kind kind;
+	uint32_t features;      /* columns of x */
+	uint32_t classes;       /* 0: y is a real number */
+	uint32_t slots;         /* bags of a row; 0: no keys */
+	uint64_t key_count;     /* keys are 0 .. key_count - 1; 0: any u64 */
+	size_t row_entries_max; /* of the row that has most */
+	size_t rows;
+	size_t train_rows; /* the first ones; 0 < train_rows < rows */
+
+	/* The one of its kind is there, the others are zeroed. */
+	struct wf_dataset dataset;
+	struct wf_bags bags;
+	struct wf_words words;
+};
+
+struct wf_source_opts {
+	const char *path;
+	const char *format;  /* of keyed features: "strikes", "libsvm", "criteo" */
+	uint64_t vocabulary; /* words that are told apart at most, "unknown" included */
+	/* Leave the test rows alone: train on four fifths of the training rows, test on the rest.
+	 * The vocabulary is still that of all training rows. */
+	bool is_validating;
+};
+
+/* Each: WEFT_OK, and `out` ends with wf_source_fini; WEFT_DATA, WEFT_IO, WEFT_NOMEM as of the
+ * readers; WEFT_INVALID: format. */
+enum weft_status wf_source_read_housing(struct wf_env *env, const struct wf_source_opts *opts,
+					struct wf_source *out) WEFT_MUST_CHECK;
+enum weft_status wf_source_read_digits(struct wf_env *env, const struct wf_source_opts *opts,
+				       struct wf_source *out) WEFT_MUST_CHECK;
+enum weft_status wf_source_read_bags(struct wf_env *env, const struct wf_source_opts *opts,
+				     struct wf_source *out) WEFT_MUST_CHECK;
+enum weft_status wf_source_read_words(struct wf_env *env, const struct wf_source_opts *opts,
+				      struct wf_source *out) WEFT_MUST_CHECK;
+void wf_source_fini(struct wf_env *env, struct wf_source *source); /* accepts a zeroed one */
+
+/* Memory for batches of up to `rows_max` rows. WEFT_NOMEM. */
+enum weft_status wf_source_batch_init(struct wf_env *env, const struct wf_source *source,
+				      size_t rows_max, struct wf_bag_batch *out) WEFT_MUST_CHECK;
+/* Copy `count` rows, given by number, into such a batch. */
+void wf_source_gather(const struct wf_source *source, const uint32_t *row, size_t count,
+		      struct wf_bag_batch *batch);
+
+/* Every key that a training or test row has, each once, ascending. */
+struct wf_key_list {
+	uint64_t *key; /* [count] */
+	size_t count;
+	size_t alloc;
+};
+
+/* Of a source with keys; `out` ends with wf_key_list_fini. WEFT_NOMEM. */
+enum weft_status wf_source_list_keys(struct wf_env *env, const struct wf_source *source,
+				     struct wf_key_list *out) WEFT_MUST_CHECK;
+void wf_key_list_fini(struct wf_env *env, struct wf_key_list *list); /* accepts a zeroed one */
