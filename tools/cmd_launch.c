@@ -11,12 +11,15 @@
 #include "tools/command.h"
 #include "tools/launch/plan.h"
 #include "tools/launch/ports.h"
+#include "tools/launch/seating.h"
 #include "tools/launch/split.h"
 #include "tools/launch/train_options.h"
 #include "tools/pserver_options.h"
+#include "transport/verbs/verbs_settings.h"
 
 #define PROGRAM "weft launch"
 #define GRACE_NS (5 * WF_NS_PER_S)
+#define PIN_BYTES 4096 /* of the text of one --pin */
 
 struct settings {
 	bool local;
@@ -72,7 +75,7 @@ static const struct wf_option table[] = {
 	 .offset = FIELD(ports_num_for_sparse),
 	 .initial = "0",
 	 .max = 1024,
-	 .help = "Port numbers kept for sparse lanes of each pserver."},
+	 .help = "Sparse lanes of each pserver, on the ports after the dense ones."},
 	{.name = "num_gradient_servers",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(num_gradient_servers),
@@ -196,8 +199,12 @@ check_children(struct command *command)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	return wf_train_options_check(&command->train, (int)split->trainer.count,
-				      split->trainer.argv);
+	st = wf_train_options_check(&command->train, (int)split->trainer.count,
+				    split->trainer.argv);
+	if (st == WEFT_OK) {
+		st = wf_command_check_verbs(command->pserver_set.verbs);
+	}
+	return st == WEFT_OK ? wf_command_check_verbs(command->train.opts.verbs) : st;
 }
 
 static enum weft_status
@@ -293,9 +300,73 @@ say_start(const struct wf_plan_opts *plan)
 		PROGRAM
 		": %u pservers with %u lanes each on %s ports %u-%u, %u trainers; %u polling "
 		"threads on %u cores\n",
-		plan->pservers, plan->ports_num, plan->listen.name, plan->listen.port,
-		plan->listen.port + wf_plan_port_count(plan) - 1, plan->trainers, pollers,
-		wf_pin_cpu_count());
+		plan->pservers, plan->ports_num + plan->ports_num_for_sparse, plan->listen.name,
+		plan->listen.port, plan->listen.port + wf_plan_port_count(plan) - 1, plan->trainers,
+		pollers, wf_pin_cpu_count());
+}
+
+static bool
+is_auto(const char *pin)
+{
+	return strcmp(pin, "auto") == 0;
+}
+
+static enum weft_status
+seat_children(const struct wf_seating *seating, uint32_t first, struct wf_child_spec *spec)
+{
+	enum weft_status st = WEFT_OK;
+	char pin[PIN_BYTES];
+	for (uint32_t i = 0; i < seating->process_count && st == WEFT_OK; i++) {
+		st = wf_seating_pin(seating, i, pin, sizeof(pin));
+		if (st == WEFT_OK) {
+			wf_args_add(&spec[first + i].args, "--pin=%s", pin);
+			st = wf_args_check(&spec[first + i].args);
+		}
+	}
+	return st;
+}
+
+/* With --pin=auto each process gets CPUs of its own; by itself each would take the same ones. Who
+ * is bound in another way is left out. */
+static enum weft_status
+pin_children(const struct command *command, const struct wf_plan_opts *plan,
+	     struct wf_child_spec *spec, struct wf_env *env)
+{
+	const struct wf_train_opts *train = &command->train.opts;
+	struct wf_topo *topo = NULL;
+	struct wf_seating seating = {.env = env};
+	struct wf_verbs_settings verbs;
+	enum weft_status st = wf_verbs_settings_parse(command->pserver_set.verbs, &verbs);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_seating_job job = {
+		.pservers = is_auto(command->pserver_set.pin) ? plan->pservers : 0,
+		.dense = plan->ports_num,
+		.sparse = plan->ports_num_for_sparse,
+		.trainers = is_auto(train->pin) ? plan->trainers : 0,
+		.compute = (uint32_t)train->trainer_count,
+		.progress = strcmp(train->progress, "thread") == 0,
+		.device = verbs.device[0] != '\0' ? verbs.device : NULL,
+		.port = verbs.port,
+	};
+	if (job.pservers + job.trainers == 0) {
+		return WEFT_OK;
+	}
+	st = wf_topo_open(env, &(struct wf_topo_source){0}, &topo);
+	if (st == WEFT_OK) {
+		st = wf_seating_plan(topo, &job, &seating);
+	}
+	if (st == WEFT_OK && seating.share == WF_SEAT_NOTHING) {
+		fprintf(stderr, PROGRAM ": --pin=auto: %u threads on %u cpus, nobody is pinned\n",
+			seating.seat_count, topo->cpu_count);
+	}
+	if (st == WEFT_OK) {
+		st = seat_children(&seating, job.pservers > 0 ? 0 : plan->pservers, spec);
+	}
+	wf_seating_fini(&seating);
+	wf_topo_close(topo);
+	return st;
 }
 
 static enum weft_status
@@ -323,6 +394,9 @@ run(const struct command *command, struct wf_env *env, struct wf_supervise_end *
 	}
 	opts.spec = spec;
 	st = wf_plan_job(&plan, spec);
+	if (st == WEFT_OK) {
+		st = pin_children(command, &plan, spec, env);
+	}
 	if (st == WEFT_OK) {
 		say_start(&plan);
 		st = wf_supervise(&opts, end);

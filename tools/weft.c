@@ -16,6 +16,7 @@ static const struct wf_command commands[] = {
 	{"launch", "start pservers and trainers of one job together", wf_cmd_launch},
 	{"demo", "train on real data and check the result", wf_cmd_demo},
 	{"export", "make one file of a saved model", wf_cmd_export},
+	{"topo", "what this machine is made of, and where threads would sit", wf_cmd_topo},
 	{"version", "what this is and what is compiled in", wf_cmd_version},
 };
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run suites of a build in one boot of the guest.
 
-usage: suite.py [--limit SECONDS] [--json FILE] BUILD [SUITE...]     (default: guest verbs)
+usage: suite.py [--limit SECONDS] [--json FILE] BUILD [SUITE...]     (default: guest numa verbs)
 
 The tests are those that meson knows, with its names, arguments, environment, folders and limits
 (times SLOWER: emulation is slow). One line per test goes to standard output; --json adds one JSON
@@ -113,7 +113,7 @@ def main():
     parser.add_argument("suites", nargs="*")
     asked = parser.parse_args()
     build = os.path.abspath(asked.build)
-    tests = chosen(build, set(asked.suites or ["guest", "verbs"]))
+    tests = chosen(build, set(asked.suites or ["guest", "numa", "verbs"]))
     if not tests:
         sys.exit("suite: %s has no such tests" % build)
     folder, out = os.path.join(build, "guest", "tests"), os.path.join(build, "guest", "out")

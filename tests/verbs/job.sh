@@ -29,6 +29,24 @@ for address in 10.9.0.1 10.8.0.1; do
 	grep -Eq ' verbs_sent_bytes [1-9][0-9]+ ' last.err || fail "$address: no bytes over verbs"
 done
 
+# One trainer over verbs and one over TCP, in one job: the same again.
+start pserver "$WEFT" pserver --listen=10.9.0.1 --port="$port" --once --num_gradient_servers=2
+pserver=$last_pid
+for id in 0 1; do
+	# shellcheck disable=SC2086
+	start trainer_$id "$WEFT" train linear --pservers=10.9.0.1:"$port" --num_gradient_servers=2 \
+		--trainer_id=$id --transport="$([ $id = 0 ] && echo verbs || echo tcp)" $settings
+	eval "trainer_$id=$last_pid"
+done
+ends "$trainer_0" 60 "trainer 0"
+[ "$code" -eq 0 ] || fail "trainer 0 of a mixed job: exit code $code"
+ends "$trainer_1" 60 "trainer 1"
+[ "$code" -eq 0 ] || fail "trainer 1 of a mixed job: exit code $code"
+ends "$pserver" 60 pserver
+says trainer_0.err "over verbs: RDMA at both ends"
+says trainer_1.err "over tcp: --transport=tcp"
+[ "$(digest_of trainer_0.out)" = "$alone" ] || fail "mixed: another digest than $alone"
+
 # Who has no group in common with the pserver cannot share its memory.
 settings="--num_passes=200 --slice_bytes=64 --seed=5"
 # shellcheck disable=SC2086

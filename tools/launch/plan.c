@@ -133,7 +133,7 @@ wf_plan_alone(const char *name, const struct wf_args *with, struct wf_child_spec
 unsigned
 wf_plan_spin(const struct wf_plan_opts *opts)
 {
-	unsigned pollers = opts->pservers * opts->ports_num + opts->trainers;
+	unsigned pollers = wf_plan_port_count(opts) + opts->trainers;
 
 	if (pollers > wf_pin_cpu_count()) {
 		setenv("WEFT_SPIN", "0", 0);

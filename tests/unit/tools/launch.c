@@ -19,6 +19,7 @@
 #include "tools/launch/lines.h"
 #include "tools/launch/plan.h"
 #include "tools/launch/ports.h"
+#include "tools/launch/seating.h"
 #include "tools/launch/split.h"
 
 /* ---- lines ---- */
@@ -288,6 +289,52 @@ pservers_stand_side_by_side_and_trainers_know_them_all(void **state)
 	assert_true(spec[3].is_worker && !spec[3].owns_stdout);
 }
 
+/* ---- seating ---- */
+
+static void
+expect_pin(const struct wf_seating *seating, uint32_t process, const char *wanted)
+{
+	char pin[64];
+
+	assert_int_equal(wf_seating_pin(seating, process, pin, sizeof(pin)), WEFT_OK);
+	assert_string_equal(pin, wanted);
+}
+
+static void
+each_process_gets_a_list_of_its_own(void **state)
+{
+	const struct wf_topo_source source = {.synthetic = "node:2 core:3 pu:2"};
+	struct wf_env *env = NULL;
+	struct wf_topo *topo = NULL;
+	struct wf_seating seating;
+	char narrow[3];
+	struct wf_seating_job job = {
+		.pservers = 2, .dense = 1, .sparse = 1, .trainers = 1, .compute = 1, .progress = 1};
+
+	assert_int_equal(wf_env_system_create(WF_LOG_ERROR, -1, &env), WEFT_OK);
+	assert_int_equal(wf_topo_open(env, &source, &topo), WEFT_OK);
+	assert_int_equal(wf_seating_plan(topo, &job, &seating), WEFT_OK);
+	assert_int_equal(seating.seat_count, 6);
+	expect_pin(&seating, 0, "0,6");
+	expect_pin(&seating, 1, "2,8");
+	expect_pin(&seating, 2, "10,4");
+	assert_int_equal(wf_seating_pin(&seating, 2, narrow, sizeof(narrow)), WEFT_INVALID);
+	wf_seating_fini(&seating);
+
+	job.trainers = 10;
+	assert_int_equal(wf_seating_plan(topo, &job, &seating), WEFT_OK);
+	assert_int_equal(seating.share, WF_SEAT_NOTHING);
+	expect_pin(&seating, 0, "off");
+	expect_pin(&seating, 11, "off");
+	wf_seating_fini(&seating);
+
+	assert_int_equal(wf_seating_plan(topo, &(struct wf_seating_job){0}, &seating), WEFT_OK);
+	assert_int_equal(seating.seat_count, 0);
+	wf_seating_fini(&seating);
+	wf_topo_close(topo);
+	wf_env_system_destroy(env);
+}
+
 /* ---- exit codes ---- */
 
 static void
@@ -323,6 +370,7 @@ main(void)
 		cmocka_unit_test(each_option_goes_to_those_who_know_it),
 		cmocka_unit_test(what_nobody_knows_or_stands_in_the_wrong_place_is_refused),
 		cmocka_unit_test(pservers_stand_side_by_side_and_trainers_know_them_all),
+		cmocka_unit_test(each_process_gets_a_list_of_its_own),
 		cmocka_unit_test(every_status_has_the_exit_code_that_scripts_rely_on),
 	};
 

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft topo: what this machine, or one that hwloc described, is made of, and where the threads of a
+ * job would sit on it. Thread: main, the only one. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "tools/command.h"
+#include "tools/topo_report.h"
+#include "transport/verbs/verbs_settings.h"
+
+#define PROGRAM "weft topo"
+
+struct settings {
+	const char *xml;
+	const char *synthetic;
+	const char *save;
+	bool json;
+	uint64_t pservers;
+	uint64_t trainers;
+	uint64_t port;
+	uint64_t ports_num;
+	uint64_t ports_num_for_sparse;
+	uint64_t trainer_count;
+	const char *progress;
+	const char *verbs;
+};
+
+#define FIELD(name) offsetof(struct settings, name)
+
+static const struct wf_option table[] = {
+	{.name = "xml",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(xml),
+	 .metavar = "FILE",
+	 .help = "Not this machine but the one in this file of hwloc (--save, lstopo FILE.xml)."},
+	{.name = "synthetic",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(synthetic),
+	 .metavar = "TEXT",
+	 .help = "Not this machine but one made up by hwloc: \"node:2 core:8 pu:2\"."},
+	{.name = "save",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(save),
+	 .metavar = "FILE",
+	 .help = "Write this machine to a file for --xml elsewhere, and print nothing."},
+	{.name = "json", .type = WF_OPTION_BOOL, .offset = FIELD(json), .help = "Print JSON."},
+	{.name = "pservers",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(pservers),
+	 .initial = "1",
+	 .max = 64,
+	 .help = "Pservers on the host."},
+	{.name = "trainers",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(trainers),
+	 .initial = "1",
+	 .max = 256,
+	 .help = "Trainers on the host."},
+	{.name = "port",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(port),
+	 .initial = "7164",
+	 .min = 1,
+	 .max = 65535,
+	 .help = "Port of the first lane, as of weft launch."},
+	{.name = "ports_num",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(ports_num),
+	 .initial = "1",
+	 .min = 1,
+	 .max = 256,
+	 .help = "Dense lanes of each pserver."},
+	{.name = "ports_num_for_sparse",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(ports_num_for_sparse),
+	 .initial = "0",
+	 .max = 256,
+	 .help = "Sparse lanes of each pserver."},
+	{.name = "trainer_count",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(trainer_count),
+	 .initial = "1",
+	 .min = 1,
+	 .max = 256,
+	 .help = "Compute threads of each trainer."},
+	{.name = "progress",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = FIELD(progress),
+	 .initial = "thread",
+	 .choices = "thread|caller",
+	 .help = "Whether a trainer has a thread that moves bytes, as of weft train."},
+	{.name = "verbs",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(verbs),
+	 .metavar = "KEY=VALUE[,KEY=VALUE...]",
+	 .help = "As of weft pserver; device and port say what there is to plan with."},
+};
+
+static int
+print_help(const struct wf_options *options)
+{
+	fputs("  weft topo                               this machine, and a plan for one pserver "
+	      "and\n"
+	      "                                          one trainer\n"
+	      "  weft topo --ports_num=4 --trainers=2 --trainer_count=8\n"
+	      "  weft topo --save=big.xml                on one machine, and on another:\n"
+	      "  weft topo --xml=big.xml --ports_num=8 --json\n"
+	      "\n"
+	      "Says where --pin=auto puts each lane and thread: its cpu, the NUMA node of cpu and\n"
+	      "memory, and the RDMA device that is best for its traffic. Of this machine only "
+	      "what\n"
+	      "this process may use is there (cpuset, container, taskset). docs/placement.md has "
+	      "the\n"
+	      "rules.\n"
+	      "\n",
+	      stdout);
+	wf_options_print_help(options, stdout);
+	return WF_EXIT_OK;
+}
+
+static enum weft_status
+check(const struct settings *set)
+{
+	if (set->xml != NULL && set->synthetic != NULL) {
+		return wf_fail(WEFT_INVALID,
+			       "--xml=%s and --synthetic=%s name two machines; give "
+			       "one of them",
+			       set->xml, set->synthetic);
+	}
+	if (set->save != NULL && (set->xml != NULL || set->synthetic != NULL)) {
+		return wf_fail(WEFT_INVALID,
+			       "--save=%s writes this machine; leave --xml and "
+			       "--synthetic out",
+			       set->save);
+	}
+	return wf_command_check_verbs(set->verbs);
+}
+
+static enum weft_status
+report(const struct settings *set, const struct wf_topo *topo)
+{
+	struct wf_verbs_settings verbs;
+	struct wf_seating seating;
+	enum weft_status st = wf_verbs_settings_parse(set->verbs, &verbs);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_seating_job job = {
+		.pservers = (uint32_t)set->pservers,
+		.dense = (uint32_t)set->ports_num,
+		.sparse = (uint32_t)set->ports_num_for_sparse,
+		.trainers = (uint32_t)set->trainers,
+		.compute = (uint32_t)set->trainer_count,
+		.progress = strcmp(set->progress, "thread") == 0,
+		.device = verbs.device[0] != '\0' ? verbs.device : NULL,
+		.port = verbs.port,
+	};
+	st = wf_seating_plan(topo, &job, &seating);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_topo_report what = {
+		.topo = topo,
+		.name = set->xml != NULL         ? set->xml
+			: set->synthetic != NULL ? set->synthetic
+						 : "this machine",
+		.job = &job,
+		.seating = &seating,
+		.port = (uint32_t)set->port,
+	};
+	if (set->json) {
+		wf_topo_report_json(&what, stdout);
+	} else {
+		wf_topo_report_text(&what, stdout);
+	}
+	wf_seating_fini(&seating);
+	return WEFT_OK;
+}
+
+static enum weft_status
+run(const struct settings *set)
+{
+	struct wf_env *env = NULL;
+	struct wf_topo *topo = NULL;
+	const struct wf_topo_source source = {.xml = set->xml, .synthetic = set->synthetic};
+
+	if (set->save != NULL) {
+		return wf_topo_save(set->save);
+	}
+	enum weft_status st = wf_env_system_create(WF_LOG_INFO, STDERR_FILENO, &env);
+	if (st == WEFT_OK) {
+		st = wf_topo_open(env, &source, &topo);
+	}
+	if (st == WEFT_OK) {
+		st = report(set, topo);
+	}
+	wf_topo_close(topo);
+	wf_env_system_destroy(env);
+	return st;
+}
+
+int
+wf_cmd_topo(int argc, char **argv)
+{
+	struct settings set;
+	enum wf_option_origin origin[WF_ARRAY_COUNT(table)];
+	const char *env_name[WF_ARRAY_COUNT(table)];
+	struct wf_options options = {.table = table,
+				     .option_count = (unsigned)WF_ARRAY_COUNT(table),
+				     .program = PROGRAM,
+				     .target = &set,
+				     .origin = origin,
+				     .env_name = env_name};
+
+	enum weft_status st = wf_options_parse(&options, argc, argv);
+	if (st == WEFT_OK && options.help_wanted) {
+		return print_help(&options);
+	}
+	if (st == WEFT_OK) {
+		st = check(&set);
+	}
+	if (st == WEFT_OK) {
+		st = run(&set);
+	}
+	return st == WEFT_OK ? WF_EXIT_OK : wf_command_fail(PROGRAM, st);
+}
