@@ -23,9 +23,9 @@ import sys
 import tempfile
 
 # Measured, plus 2 %; they may only shrink. The aim is what an exchange should come down to.
-INSTRUCTIONS_MAX = 6490
+INSTRUCTIONS_MAX = 5810
 INSTRUCTIONS_AIM = 3800
-CALLS_MAX = 6.15  # ppoll, recv and sendmsg a side; epoll_wait in one of 64 turns; and a tracer's doing
+CALLS_MAX = 6.1  # epoll_pwait, recvfrom and sendto a side; and a tracer's doing
 SHORT, LONG = 500, 2500  # exchanges
 TIMEOUT_S = 120
 

@@ -21,6 +21,8 @@ static const struct {
 	{"exchange_latency", wf_items_latency},
 	{"scaling", wf_items_scaling},
 	{"idle_cpu", wf_items_idle},
+	{"table", wf_items_table},
+	{"rows", wf_items_rows},
 };
 
 /* Whether `name` is one of the words of a comma list. */
@@ -59,7 +61,7 @@ check_only(const char *only)
 			return wf_fail(WEFT_INVALID,
 				       "--only=%.100s: there is no '%.*s'; there are: "
 				       "fused_sum_sgd, exchange_bandwidth, exchange_latency, "
-				       "scaling, idle_cpu",
+				       "scaling, idle_cpu, table, rows",
 				       only, (int)word, at);
 		}
 		at += word + (at[word] == ',' ? 1 : 0);
@@ -182,6 +184,15 @@ wf_bench_add(struct wf_bench *bench)
 {
 	WF_ASSERT(bench->result_count < WF_RESULTS_MAX);
 	return &bench->result[bench->result_count++];
+}
+
+const char *
+wf_bench_keep_text(struct wf_bench *bench, const char *text)
+{
+	WF_ASSERT(bench->text_count < WF_TEXTS_MAX);
+	char *kept = bench->text[bench->text_count++];
+	snprintf(kept, WF_TEXT_BYTES, "%s", text);
+	return kept;
 }
 
 struct wf_limit_opts

@@ -11,7 +11,9 @@
 #include "tools/rdma_bench/result.h"
 #include "transport/tcp/tcp_congestion.h"
 
-#define WF_RESULTS_MAX 32u
+#define WF_RESULTS_MAX 64u
+#define WF_TEXTS_MAX 8u
+#define WF_TEXT_BYTES 32u
 #define WF_BENCH_SLICE_BYTES (256ull << 10) /* the default of job and library */
 
 struct wf_bench {
@@ -24,6 +26,8 @@ struct wf_bench {
 	struct wf_probe probe;
 	struct wf_result result[WF_RESULTS_MAX];
 	unsigned result_count;
+	char text[WF_TEXTS_MAX][WF_TEXT_BYTES]; /* what results refer to and no literal says */
+	unsigned text_count;
 };
 
 /* CPUs, congestion control, limits in time. WEFT_INVALID, WEFT_UNSUPPORTED: what is in the way. */
@@ -38,6 +42,8 @@ bool wf_bench_wants_transport(const struct wf_bench *bench, const char *name);
 enum weft_status wf_bench_left(const struct wf_bench *bench, uint64_t *out) WEFT_MUST_CHECK;
 /* The next result, to be filled in. */
 struct wf_result *wf_bench_add(struct wf_bench *bench);
+/* A copy of a text of less than WF_TEXT_BYTES, which lives as long as the results. */
+const char *wf_bench_keep_text(struct wf_bench *bench, const char *text);
 /* Defaults for a limit with its client on the trainer's CPU and its server on the pserver's. */
 struct wf_limit_opts wf_bench_limit_opts(const struct wf_bench *bench);
 /* The same for one pserver and one trainer. */
@@ -49,3 +55,5 @@ enum weft_status wf_items_bandwidth(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_latency(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_scaling(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_idle(struct wf_bench *bench) WEFT_MUST_CHECK;
+enum weft_status wf_items_table(struct wf_bench *bench) WEFT_MUST_CHECK;
+enum weft_status wf_items_rows(struct wf_bench *bench) WEFT_MUST_CHECK;

@@ -65,5 +65,8 @@ enum weft_status wf_limit_start_pair(const struct wf_limit_opts *opts,
  */
 void wf_limit_apply(const struct wf_kernels *kernels, float *param, const float *grad,
 		    uint64_t bytes);
+/* limit_tcp.c: two ends of one connection over loopback. WEFT_IO */
+enum weft_status wf_limit_connect_pair(const char *congestion, int fd[2]) WEFT_MUST_CHECK;
+void wf_limit_close_pair(int a, int b); /* accepts -1 */
 /* Write something to all of it. */
 void wf_limit_fill(float *array, uint64_t bytes, float value);

@@ -34,9 +34,8 @@ set_options(int fd, const char *congestion)
 	wf_tcp_congestion_set(fd, congestion);
 }
 
-/* Benchmark's thread: two ends of one connection over loopback. */
-static enum weft_status
-connect_pair(const char *congestion, int fd[2])
+enum weft_status
+wf_limit_connect_pair(const char *congestion, int fd[2])
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t bytes = sizeof(at);
@@ -65,6 +64,17 @@ connect_pair(const char *congestion, int fd[2])
 	}
 	set_options(fd[1], congestion);
 	return WEFT_OK;
+}
+
+void
+wf_limit_close_pair(int a, int b)
+{
+	if (a >= 0) {
+		close(a);
+	}
+	if (b >= 0) {
+		close(b);
+	}
 }
 
 static bool
@@ -307,7 +317,7 @@ static enum weft_status
 start(const struct wf_limit_opts *opts, const struct wf_limit_pair *loops, struct wf_limit *out)
 {
 	int fd[2];
-	enum weft_status st = connect_pair(opts->congestion, fd);
+	enum weft_status st = wf_limit_connect_pair(opts->congestion, fd);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -322,8 +332,7 @@ start(const struct wf_limit_opts *opts, const struct wf_limit_pair *loops, struc
 	pair.server_arg = &server;
 	out->env = opts->env;
 	st = wf_limit_start_pair(opts, &pair, out);
-	close(fd[0]); /* the workers have theirs */
-	close(fd[1]);
+	wf_limit_close_pair(fd[0], fd[1]); /* the workers have theirs */
 	return st;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/command.h"
+#include "tools/rdma_bench/peer_command.h"
 #include "tools/rdma_bench/report.h"
 
 #define PROGRAM "rdma_bench self"
@@ -15,11 +16,16 @@ print_overview(FILE *out)
 	fputs("rdma_bench: figures beside the limits that the same run measured\n"
 	      "\n"
 	      "  rdma_bench self                         everything, on two cores of this host\n"
+	      "  rdma_bench lat -d mlx5_0                on one host, and\n"
+	      "  rdma_bench lat -d mlx5_0 node7          on another: over RDMA between them\n"
 	      "  rdma_bench self --help\n"
 	      "\n"
 	      "Commands:\n"
 	      "  self       this host against itself: kernels, exchange over tcp and shm, scaling, "
 	      "idling\n"
+	      "  lat        latency between two processes or hosts, over verbs, tcp or shm\n"
+	      "  bw         bandwidth between them\n"
+	      "  rate       small updates a second, plain and coalesced\n"
 	      "  help       this text\n",
 	      out);
 }
@@ -27,7 +33,8 @@ print_overview(FILE *out)
 static int
 print_help(const struct wf_options *options)
 {
-	fputs("  rdma_bench self                                    everything: some two minutes\n"
+	fputs("  rdma_bench self                                    everything: five to fifteen "
+	      "minutes\n"
 	      "  rdma_bench self --only=exchange_latency --pairs=21\n"
 	      "  rdma_bench self --transport=tcp --tcp_congestion=bbr --cpus=2,3\n"
 	      "  rdma_bench self --json > result.json\n"
@@ -93,6 +100,15 @@ run(int argc, char **argv)
 	const char *command = argv[1];
 	if (strcmp(command, "self") == 0) {
 		return self(argc - 1, argv + 1);
+	}
+	if (strcmp(command, "lat") == 0) {
+		return wf_peer_command(WF_PEER_LAT, argc - 1, argv + 1);
+	}
+	if (strcmp(command, "bw") == 0) {
+		return wf_peer_command(WF_PEER_BW, argc - 1, argv + 1);
+	}
+	if (strcmp(command, "rate") == 0) {
+		return wf_peer_command(WF_PEER_RATE, argc - 1, argv + 1);
 	}
 	if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 ||
 	    strcmp(command, "-h") == 0) {

@@ -9,10 +9,15 @@
 
 struct wf_meter {
 	struct wf_env *env;
-	uint32_t *sample_ns; /* [WF_METER_SAMPLES]; over 4 s: 4 s */
+	uint32_t *sample; /* [WF_METER_SAMPLES], ticks; too long ones: UINT32_MAX */
 	uint32_t sample_count;
 	uint32_t batch; /* operations of one sample */
-	uint64_t start_ns, last_ns;
+	/* Samples are timed by the processor's own counter, where there is one, and that is set
+	 * against the clock over the whole run: there are virtual machines on which asking for the
+	 * time takes microseconds. Set by who wants it, after init. */
+	bool counter;
+	uint64_t start_ns;
+	uint64_t start, last; /* ticks */
 };
 
 enum weft_status wf_meter_init(struct wf_meter *meter, struct wf_env *env) WEFT_MUST_CHECK;

@@ -21,7 +21,7 @@ static const struct wf_option table[] = {
 	 .offset = FIELD(only),
 	 .metavar = "NAME,NAME...",
 	 .help = "Which figures: fused_sum_sgd, exchange_bandwidth, exchange_latency, scaling,\n"
-		 "idle_cpu. All unless given."},
+		 "idle_cpu, table, rows. All unless given."},
 	{.name = "transport",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = FIELD(transport),
@@ -36,6 +36,13 @@ static const struct wf_option table[] = {
 	 .max = 64,
 	 .help = "Pairs of one placement that a figure is the median of. Three times as many\n"
 		 "are tried at most."},
+	{.name = "rows",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(rows),
+	 .initial = "10000000",
+	 .min = 20000,
+	 .max = 1u << 30,
+	 .help = "Rows of the sparse tables; half as many, and so on, where memory ends."},
 	{.name = "seconds",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(seconds_ns),

@@ -12,6 +12,7 @@ struct wf_self_settings {
 	const char *only; /* comma list of names; NULL or "": all */
 	const char *transport;
 	uint64_t pairs;
+	uint64_t rows; /* of sparse tables */
 	const char *cpus;
 	const char *tcp_congestion; /* NULL: cubic, if it is to be had */
 	uint64_t seconds_ns;        /* of each side of a pair */

@@ -46,7 +46,10 @@ static double
 measure(enum wf_measure what, const struct wf_side *side, const struct wf_figures *figures)
 {
 	double ns = figures->p50_ns > 0 ? figures->p50_ns : 1;
-	return what == WF_MEASURE_LATENCY ? ns / 1e3 : (double)side->bytes / ns;
+	if (what == WF_MEASURE_LATENCY) {
+		return ns / 1e3;
+	}
+	return (double)side->bytes / ns * (what == WF_MEASURE_ROWS ? 1e3 : 1);
 }
 
 static void
@@ -195,7 +198,9 @@ static void
 sum_up(const struct wf_pairs *pairs, const struct table *table, struct wf_result *out)
 {
 	enum wf_placement placement = foremost(table);
-	out->unit = pairs->measure == WF_MEASURE_LATENCY ? "us" : "GB/s";
+	static const char *const units[] = {
+		[WF_MEASURE_LATENCY] = "us", [WF_MEASURE_RATE] = "GB/s", [WF_MEASURE_ROWS] = "M/s"};
+	out->unit = units[pairs->measure];
 	out->lower_is_better = pairs->measure == WF_MEASURE_LATENCY;
 	out->placement = placement;
 	memcpy(out->pairs, table->by_placement, sizeof(out->pairs));

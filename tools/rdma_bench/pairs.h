@@ -8,6 +8,7 @@
 enum wf_measure {
 	WF_MEASURE_LATENCY, /* us: time of an operation */
 	WF_MEASURE_RATE,    /* GB/s: bytes of an operation by its time */
+	WF_MEASURE_ROWS,    /* M/s: the same, of rows: `bytes` of the sides is their number */
 };
 
 struct wf_pairs {

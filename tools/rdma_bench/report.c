@@ -79,9 +79,8 @@ wf_report_table(const struct wf_bench *bench, FILE *out)
 	}
 }
 
-/* Text within quotes; everything here is printable but for what a CPU may call itself. */
-static void
-print_text(FILE *out, const char *text)
+void
+wf_report_text(FILE *out, const char *text)
 {
 	putc('"', out);
 	for (const char *at = text; *at != '\0'; at++) {
@@ -97,17 +96,16 @@ print_text(FILE *out, const char *text)
 	putc('"', out);
 }
 
-static void
-print_key_text(FILE *out, const char *key, const char *text)
+void
+wf_report_key(FILE *out, const char *key, const char *text)
 {
 	fprintf(out, "\"%s\": ", key);
-	print_text(out, text);
+	wf_report_text(out, text);
 	fputs(", ", out);
 }
 
-/* A number that has a meaning above 0 only. */
-static void
-print_positive(FILE *out, const char *key, double value)
+void
+wf_report_positive(FILE *out, const char *key, double value)
 {
 	if (value > 0) {
 		fprintf(out, "\"%s\": %.6g, ", key, value);
@@ -131,22 +129,22 @@ static void
 print_result(const struct wf_result *r, FILE *out)
 {
 	fputs("    {", out);
-	print_key_text(out, "name", r->name);
-	print_key_text(out, "transport", r->transport);
-	print_key_text(out, "mode", r->mode);
+	wf_report_key(out, "name", r->name);
+	wf_report_key(out, "transport", r->transport);
+	wf_report_key(out, "mode", r->mode);
 	fprintf(out, "\"bytes\": %" PRIu64 ", \"value\": %.6g, ", r->bytes, r->value);
-	print_key_text(out, "unit", r->unit);
+	wf_report_key(out, "unit", r->unit);
 	fprintf(out, "\"limit\": %.6g, \"fraction\": %.4f, ", r->limit, r->fraction);
-	print_key_text(out, "limited_by", r->limited_by);
-	print_key_text(out, "better", r->lower_is_better ? "lower" : "higher");
+	wf_report_key(out, "limited_by", r->limited_by);
+	wf_report_key(out, "better", r->lower_is_better ? "lower" : "higher");
 	fprintf(out, "\"target\": %.4f, \"met\": %s, ", r->target, is_met(r) ? "true" : "false");
-	print_positive(out, "p50_us", r->p50_us);
-	print_positive(out, "p99_us", r->p99_us);
-	print_positive(out, "limit_p50_us", r->limit_p50_us);
-	print_positive(out, "limit_p99_us", r->limit_p99_us);
+	wf_report_positive(out, "p50_us", r->p50_us);
+	wf_report_positive(out, "p99_us", r->p99_us);
+	wf_report_positive(out, "limit_p50_us", r->limit_p50_us);
+	wf_report_positive(out, "limit_p99_us", r->limit_p99_us);
 	print_pairs(r, out);
-	print_key_text(out, "placement", wf_placement_name(r->placement));
-	print_positive(out, "probe_ns", r->probe_ns);
+	wf_report_key(out, "placement", wf_placement_name(r->placement));
+	wf_report_positive(out, "probe_ns", r->probe_ns);
 	if (r->foreign_cores < 0) {
 		fputs("\"foreign_cores\": null}", out);
 	} else {
@@ -155,28 +153,36 @@ print_result(const struct wf_result *r, FILE *out)
 }
 
 void
+wf_report_machine(FILE *out, const struct wf_machine *m)
+{
+	fputs("  \"machine\": {", out);
+	wf_report_key(out, "cpu", m->cpu);
+	wf_report_key(out, "arch", m->arch);
+	fprintf(out, "\"virtual\": %s, \"cpu_count\": %u, \"memory_bytes\": %" PRIu64 "},\n",
+		m->virtual_machine ? "true" : "false", m->cpu_count, m->memory_bytes);
+	fputs("  \"versions\": {", out);
+	wf_report_key(out, "weft", WEFT_PROJECT_VERSION);
+	wf_report_key(out, "kernels", wf_kernels_best()->name);
+	wf_report_key(out, "system", m->kernel);
+	fputs("\"compiler\": ", out);
+	wf_report_text(out, WEFT_COMPILER);
+	fputs("}", out);
+}
+
+void
 wf_report_json(const struct wf_bench *bench, FILE *out)
 {
 	struct wf_machine m;
 	wf_machine_describe(&m);
 	fputs("{", out);
-	print_key_text(out, "program", "rdma_bench self");
-	print_key_text(out, "date", m.date);
-	fprintf(out, "\"quick\": %s,\n  \"machine\": {", bench->set.quick ? "true" : "false");
-	print_key_text(out, "cpu", m.cpu);
-	print_key_text(out, "arch", m.arch);
-	fprintf(out, "\"virtual\": %s, \"cpu_count\": %u, \"memory_bytes\": %" PRIu64 "},\n",
-		m.virtual_machine ? "true" : "false", m.cpu_count, m.memory_bytes);
-	fputs("  \"versions\": {", out);
-	print_key_text(out, "weft", WEFT_PROJECT_VERSION);
-	print_key_text(out, "kernels", wf_kernels_best()->name);
-	print_key_text(out, "system", m.kernel);
-	fputs("\"compiler\": ", out);
-	print_text(out, WEFT_COMPILER);
-	fputs("},\n  \"tcp_congestion\": ", out);
-	print_text(out, bench->congestion[0] != '\0' ? bench->congestion : m.congestion);
+	wf_report_key(out, "program", "rdma_bench self");
+	wf_report_key(out, "date", m.date);
+	fprintf(out, "\"quick\": %s,\n", bench->set.quick ? "true" : "false");
+	wf_report_machine(out, &m);
+	fputs(",\n  \"tcp_congestion\": ", out);
+	wf_report_text(out, bench->congestion[0] != '\0' ? bench->congestion : m.congestion);
 	fputs(", \"tcp_congestion_of_system\": ", out);
-	print_text(out, m.congestion);
+	wf_report_text(out, m.congestion);
 	fprintf(out, ",\n  \"cpus\": [%d, %d], \"seconds\": %.3g, \"results\": [\n", bench->cpu[0],
 		bench->cpu[1], (double)bench->set.seconds_ns / 1e9);
 	for (unsigned i = 0; i < bench->result_count; i++) {

@@ -5,8 +5,19 @@
 #include <stdio.h>
 
 #include "tools/rdma_bench/bench.h"
+#include "tools/rdma_bench/machine.h"
 
 /* A table, a line for each figure. */
 void wf_report_table(const struct wf_bench *bench, FILE *out);
 /* One JSON object (RFC 8259); its keys: docs/benchmark.md. */
 void wf_report_json(const struct wf_bench *bench, FILE *out);
+
+/* Parts of such an object. */
+/* Text within quotes. */
+void wf_report_text(FILE *out, const char *text);
+/* "key": "text", */
+void wf_report_key(FILE *out, const char *key, const char *text);
+/* "key": value, of a number that has a meaning above 0 only; else null. */
+void wf_report_positive(FILE *out, const char *key, double value);
+/* The keys machine and versions. */
+void wf_report_machine(FILE *out, const struct wf_machine *m);

@@ -28,7 +28,7 @@ struct wf_figures {
 	uint64_t number;                 /* ready: what others need to know (a port) */
 	uint64_t count;                  /* operations that were run */
 	uint64_t elapsed_ns;
-	double p50_ns, p99_ns; /* of one operation */
+	double p50_ns, p99_ns, p999_ns; /* of one operation */
 };
 
 /* The worker's end. */

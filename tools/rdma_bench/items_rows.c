@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* items_rows: rows_pull, rows_step: batches of rows between one trainer and one sparse lane,
+ * against a hand-written loop with the same table and bytes. Thread: the benchmark's. */
+#include "tools/rdma_bench/pairs.h"
+#include "tools/rdma_bench/table_exchange.h"
+
+#define ROWS_MAX 1000000u
+#define QUICK_ROWS 20000u
+#define SPIN_NS WF_NS_PER_MS
+#define TARGET 0.8
+
+static enum weft_status
+compare(struct wf_bench *bench, struct wf_product *product, struct wf_limit *limit,
+	const struct wf_exchange_opts *opts, enum wf_exchange_mode mode)
+{
+	struct wf_result *result = wf_bench_add(bench);
+	const struct wf_pairs pairs = {
+		.product = &product->side, .limit = &limit->side, .measure = WF_MEASURE_ROWS};
+
+	*result = (struct wf_result){
+		.name = mode == WF_EXCHANGE_PULL ? "rows_pull" : "rows_step",
+		.transport = opts->transport,
+		.mode = "spin",
+		.limited_by = "hand-written loop",
+		.bytes = WF_EXCHANGE_DIM * sizeof(float),
+		.target = TARGET,
+	};
+	product->side.mode = mode;
+	product->side.count = 0; /* how many operations a run has is found out anew */
+	limit->side.mode = mode;
+	limit->side.count = 0;
+	return wf_pairs_run(bench, &pairs, result);
+}
+
+static enum weft_status
+measure(struct wf_bench *bench, const char *transport)
+{
+	struct wf_product product = {0};
+	struct wf_limit limit = {0};
+	const uint64_t rows = bench->set.rows < ROWS_MAX ? bench->set.rows : ROWS_MAX;
+	const struct wf_exchange_opts opts = {
+		.env = bench->env,
+		.transport = transport,
+		.rows = bench->set.quick ? QUICK_ROWS : rows,
+		.quick = bench->set.quick,
+		.spin_ns = SPIN_NS,
+		.pserver_cpu = bench->cpu[0],
+		.trainer_cpu = bench->cpu[1],
+		.congestion = bench->congestion,
+	};
+
+	enum weft_status st = wf_exchange_product_start(&opts, &product);
+	if (st == WEFT_OK) {
+		st = wf_exchange_limit_start(&opts, &limit);
+	}
+	if (st == WEFT_OK) {
+		st = compare(bench, &product, &limit, &opts, WF_EXCHANGE_PULL);
+	}
+	if (st == WEFT_OK) {
+		st = compare(bench, &product, &limit, &opts, WF_EXCHANGE_STEP);
+	}
+	wf_limit_end(&limit);
+	wf_product_end(&product);
+	return st;
+}
+
+enum weft_status
+wf_items_rows(struct wf_bench *bench)
+{
+	enum weft_status st = WEFT_OK;
+
+	if (wf_bench_wants_transport(bench, "tcp")) {
+		st = measure(bench, "tcp");
+	}
+	if (st == WEFT_OK && wf_bench_wants_transport(bench, "shm")) {
+		st = measure(bench, "shm");
+	}
+	return st;
+}

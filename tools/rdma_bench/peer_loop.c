@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_loop: to and fro, and streams, over any path: weft's and the raw ones run the same loops.
+ * Both ends spin. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "tools/rdma_bench/pattern.h"
+#include "tools/rdma_bench/peer.h"
+
+#define ALIGN_BYTES 64u
+#define IDLE_POLLS 4096u /* between looks at the clock and the other side */
+#define SILENCE_NS (30 * WF_NS_PER_S)
+
+uint64_t
+wf_peer_half_bytes(const struct wf_peer_plan *plan)
+{
+	uint64_t bytes = (plan->bytes_max + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+	return bytes > WF_PEER_HALF_BYTES ? bytes : WF_PEER_HALF_BYTES;
+}
+
+enum weft_status
+wf_peer_path_init(struct wf_peer_path *path, const struct wf_peer_path_ops *ops,
+		  struct wf_peer_end *end)
+{
+	path->ops = ops;
+	path->end = end;
+	path->half_bytes = wf_peer_half_bytes(&end->plan);
+	path->table = wf_zalloc_array(end->env, WF_PEER_TABLE_SLOTS, sizeof(*path->table));
+	if (path->table == NULL) {
+		return wf_fail(WEFT_NOMEM, "a table of %u slots", WF_PEER_TABLE_SLOTS);
+	}
+	return WEFT_OK;
+}
+
+void
+wf_peer_path_fini(struct wf_peer_path *path)
+{
+	wf_free(path->end->env, path->table, WF_PEER_TABLE_SLOTS * sizeof(*path->table));
+	path->table = NULL;
+}
+
+/* ---- what comes ---- */
+
+/* Each end sends numbers of its own. */
+static uint64_t
+pattern_number(const struct wf_peer_leg *leg, uint64_t number, bool own)
+{
+	return number * 2 + (leg->client == own ? 1 : 0);
+}
+
+static void
+apply_updates(struct wf_peer_path *path, const uint8_t *data)
+{
+	for (uint64_t i = 0; i < path->leg->bytes; i += WF_PEER_UPDATE_BYTES) {
+		uint32_t place, value;
+		memcpy(&place, data + i, sizeof(place));
+		memcpy(&value, data + i + sizeof(place), sizeof(value));
+		path->table[place % WF_PEER_TABLE_SLOTS] += value;
+	}
+}
+
+static void
+check(struct wf_peer_path *path, const uint8_t *data)
+{
+	uint64_t number = pattern_number(path->leg, path->received, false);
+	uint64_t right = wf_pattern_check(data, path->leg->bytes, number);
+	path->checked++;
+	if (right < path->leg->bytes) {
+		if (path->wrong == 0) {
+			path->wrong_number = path->received;
+			path->wrong_at = right;
+		}
+		path->wrong++;
+	}
+}
+
+enum weft_status
+wf_peer_take(struct wf_peer_path *path, const uint8_t *data)
+{
+	const struct wf_peer_leg *leg = path->leg;
+	if (leg == NULL || path->received == leg->receive_count) {
+		return wf_fail(WEFT_PROTOCOL, "a message more came than was to be sent");
+	}
+	if (leg->verify) {
+		check(path, data);
+	}
+	if (leg->updates) {
+		apply_updates(path, data);
+	}
+	path->received++;
+	path->moved = true;
+	return WEFT_OK;
+}
+
+/* ---- one turn ---- */
+
+static enum weft_status
+look_around(struct wf_peer_path *path)
+{
+	uint64_t now_ns = wf_now_ns(path->end->env);
+	path->idle_ns = path->idle_ns == 0 ? now_ns : path->idle_ns;
+	if (now_ns - path->idle_ns > SILENCE_NS) {
+		return wf_fail(WEFT_TIMEOUT,
+			       "nothing moved for %llu s: sent %llu, of them over %llu; received "
+			       "%llu of %llu",
+			       SILENCE_NS / WF_NS_PER_S, (unsigned long long)path->sent,
+			       (unsigned long long)path->done, (unsigned long long)path->received,
+			       (unsigned long long)path->leg->receive_count);
+	}
+	return wf_peer_control_look(&path->end->control);
+}
+
+static enum weft_status
+turn(struct wf_peer_path *path)
+{
+	path->moved = false;
+	enum weft_status st = path->ops->progress(path);
+	if (path->moved) {
+		path->idle_polls = 0;
+		path->idle_ns = 0;
+		return st;
+	}
+	path->idle_polls++;
+	if (st == WEFT_OK && path->idle_polls % IDLE_POLLS == 0) {
+		st = look_around(path);
+	}
+	return st;
+}
+
+/* Write the patterns of messages below `end`; they do not overwrite what is under way. */
+static void
+prepare(struct wf_peer_path *path, uint64_t end)
+{
+	for (; path->leg->verify && path->prepared < end; path->prepared++) {
+		wf_pattern_fill(wf_peer_src(path, path->prepared), path->leg->bytes,
+				pattern_number(path->leg, path->prepared, true));
+	}
+}
+
+/* Until operations of this end are over. */
+static enum weft_status
+settle(struct wf_peer_path *path)
+{
+	enum weft_status st = WEFT_OK;
+	while (st == WEFT_OK && (path->done < path->sent || path->busy > 0)) {
+		st = turn(path);
+	}
+	return st;
+}
+
+/* ---- to and fro ---- */
+
+static enum weft_status
+send_one(struct wf_peer_path *path)
+{
+	uint64_t taken = 0;
+	enum weft_status st = WEFT_OK;
+	while (st == WEFT_OK && path->leg->verify && path->sent - path->done >= path->areas) {
+		st = turn(path);
+	}
+	prepare(path, path->sent + 1);
+	while (st == WEFT_OK && taken == 0) {
+		st = path->ops->send(path, path->sent, 1, &taken);
+		path->sent += taken;
+		if (st == WEFT_OK && taken == 0) {
+			st = turn(path);
+		}
+	}
+	return st;
+}
+
+static enum weft_status
+receive_one(struct wf_peer_path *path, uint64_t number)
+{
+	enum weft_status st = WEFT_OK;
+	while (st == WEFT_OK && path->received <= number) {
+		st = turn(path);
+	}
+	return st;
+}
+
+static enum weft_status
+ping(struct wf_peer_path *path, struct wf_meter *meter)
+{
+	const struct wf_peer_leg *leg = path->leg;
+	enum weft_status st = WEFT_OK;
+	for (uint64_t i = 0; i < leg->send_count && st == WEFT_OK; i++) {
+		st = leg->client ? send_one(path) : receive_one(path, i);
+		if (st == WEFT_OK) {
+			st = leg->client ? receive_one(path, i) : send_one(path);
+		}
+		if (meter != NULL && (i + 1) % leg->batch == 0) {
+			wf_meter_mark(meter);
+		}
+	}
+	return st;
+}
+
+/* ---- streams ---- */
+
+static uint64_t
+min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How many messages may go out now. */
+static uint64_t
+allowance(const struct wf_peer_path *path)
+{
+	const struct wf_peer_leg *leg = path->leg;
+	uint64_t depth = path->end->plan.depth;
+	depth = leg->verify ? min_u64(depth, path->areas) : depth;
+	uint64_t under_way = path->sent - path->done;
+	uint64_t count = min_u64(leg->send_count - path->sent, WF_PEER_TOGETHER);
+	count = under_way < depth ? min_u64(count, depth - under_way) : 0;
+	if (path->room > 0) {
+		uint64_t untold = path->sent - path->peer_has;
+		count = untold < path->room ? min_u64(count, path->room - untold) : 0;
+	}
+	return count;
+}
+
+static enum weft_status
+send_some(struct wf_peer_path *path)
+{
+	uint64_t count = allowance(path);
+	uint64_t taken = 0;
+	if (count == 0) {
+		return WEFT_OK;
+	}
+	prepare(path, path->sent + count);
+	enum weft_status st = path->ops->send(path, path->sent, count, &taken);
+	path->sent += taken;
+	return st;
+}
+
+static bool
+should_tell(const struct wf_peer_path *path)
+{
+	const struct wf_peer_leg *leg = path->leg;
+	uint64_t untold = path->received - path->told;
+	bool all = path->received == leg->receive_count && path->sent == leg->send_count;
+	bool half = path->room > 0 && untold >= (path->room + 1) / 2;
+	return untold > 0 && (all || half);
+}
+
+static enum weft_status
+tell(struct wf_peer_path *path)
+{
+	bool taken = false;
+	if (!should_tell(path)) {
+		return WEFT_OK;
+	}
+	enum weft_status st = path->ops->tell(path, path->received, &taken);
+	if (taken) {
+		path->told = path->received;
+	}
+	return st;
+}
+
+static bool
+stream_is_over(const struct wf_peer_path *path)
+{
+	const struct wf_peer_leg *leg = path->leg;
+	return path->peer_has == leg->send_count && path->told == leg->receive_count;
+}
+
+static enum weft_status
+stream(struct wf_peer_path *path)
+{
+	enum weft_status st = WEFT_OK;
+	while (st == WEFT_OK && !stream_is_over(path)) {
+		st = send_some(path);
+		if (st == WEFT_OK) {
+			st = turn(path);
+		}
+		if (st == WEFT_OK) {
+			st = tell(path);
+		}
+	}
+	return st;
+}
+
+/* ---- a leg ---- */
+
+static void
+begin(struct wf_peer_path *path, const struct wf_peer_leg *leg)
+{
+	path->leg = leg;
+	path->stride = (leg->bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+	path->room = 0;
+	path->areas_max = WF_PEER_DEPTH_MAX;
+	path->prepared = 0;
+	path->sent = path->done = path->received = 0;
+	path->peer_has = path->told = 0;
+	path->idle_polls = 0;
+	path->idle_ns = 0;
+	path->ops->begin(path);
+	uint64_t most = min_u64(path->half_bytes / path->stride, path->areas_max);
+	WF_ASSERT(most > 0);
+	path->areas = 1;
+	while (path->areas * 2 <= most) {
+		path->areas *= 2;
+	}
+	if (path->room > path->areas) {
+		path->room = path->areas;
+	}
+}
+
+enum weft_status
+wf_peer_leg_run(struct wf_peer_path *path, const struct wf_peer_leg *leg, struct wf_meter *meter)
+{
+	begin(path, leg);
+	if (meter != NULL) {
+		wf_meter_begin(meter, leg->ping ? leg->batch : 1);
+	}
+	enum weft_status st = leg->ping ? ping(path, meter) : stream(path);
+	if (st == WEFT_OK && meter != NULL && !leg->ping) {
+		wf_meter_mark(meter);
+	}
+	if (st == WEFT_OK) {
+		st = settle(path);
+	}
+	path->leg = NULL;
+	return st;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_options: see peer_options.h. */
+#include "tools/rdma_bench/peer_options.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tools/command.h"
+#include "tools/rdma_bench/peer_words.h"
+#include "wire/head.h"
+
+#define FIELD(name) offsetof(struct wf_peer_settings, name)
+#define PORT_MAX 65533 /* two more follow */
+
+static const struct wf_option table[] = {
+	{.name = "transport",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = FIELD(transport),
+	 .initial = "auto",
+	 .choices = "auto|verbs|tcp|shm",
+	 .help = "Over what; the client decides. auto: verbs where this host has an RDMA "
+		 "device, tcp elsewhere."},
+	{.name = "op",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = FIELD(op),
+	 .initial = "both",
+	 .choices = "both|put|send",
+	 .help = "PUTs into memory that the other end granted, or messages; of more than "
+		 "4,032 bytes there are no messages."},
+	{.name = "size",
+	 .type = WF_OPTION_BYTES,
+	 .offset = FIELD(bytes),
+	 .max = WF_PEER_BYTES_MAX,
+	 .help = "-s. Bytes of a message, up to 8 MiB: 8 unless given, for bw 64 KiB. For rate: "
+		 "of an update, a multiple of 8."},
+	{.name = "all",
+	 .type = WF_OPTION_BOOL,
+	 .offset = FIELD(all),
+	 .help = "-a. Sizes from 2 bytes to 8 MiB, each twice the one before; not for rate."},
+	{.name = "iters",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(count),
+	 .max = WF_PEER_COUNT_MAX,
+	 .help = "-n. Operations of each side of a pair. 1000 unless given; for bw and rate "
+		 "5000, but not more than 64 MiB of them."},
+	{.name = "pairs",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(pairs),
+	 .initial = "5",
+	 .min = 1,
+	 .max = 64,
+	 .help = "How often weft and the raw loop take turns; figures are medians over them."},
+	{.name = "tx_depth",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(depth),
+	 .initial = "128",
+	 .min = 1,
+	 .max = WF_PEER_DEPTH_MAX,
+	 .help = "-t. Operations under way; of both sides."},
+	{.name = "bidirectional",
+	 .type = WF_OPTION_BOOL,
+	 .offset = FIELD(both_ways),
+	 .help = "-b. bw: both ends send at once; the figure is the sum."},
+	{.name = "verify",
+	 .type = WF_OPTION_BOOL,
+	 .offset = FIELD(verify),
+	 .help = "Each message of weft's has a pattern of its own, which its receiver checks. "
+		 "Takes time; other bytes than were sent: exit code 1."},
+	{.name = "json",
+	 .type = WF_OPTION_BOOL,
+	 .offset = FIELD(json),
+	 .help = "One JSON object on stdout instead of the table; the client's."},
+	{.name = "port",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(port),
+	 .initial = "18515",
+	 .min = 1,
+	 .max = PORT_MAX,
+	 .help = "-p. The server's TCP port; the two that follow are used too."},
+	{.name = "listen",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(listen),
+	 .metavar = "ADDRESS",
+	 .help = "The server's; any address unless given."},
+	{.name = "device",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(device),
+	 .metavar = "NAME",
+	 .help = "-d. The RDMA device of this end (rdma link show lists them)."},
+	{.name = "ib_port",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(ib_port),
+	 .min = 1,
+	 .max = 255,
+	 .help = "-i. Its port."},
+	{.name = "gid_index",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(gid_index),
+	 .max = 255,
+	 .help = "-x. Its address, by number; needs -d."},
+	{.name = "mtu",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(mtu),
+	 .min = 256,
+	 .max = 4096,
+	 .help = "-m. Bytes of a packet at most."},
+	{.name = "sl",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(service_level),
+	 .max = 15,
+	 .help = "-S. Service level."},
+	{.name = "verbs",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(verbs),
+	 .metavar = "KEY=VALUE,...",
+	 .help = "More settings of weft's RDMA transport, of this end: docs/rdma.md. The raw "
+		 "loop has its own."},
+	{.name = "tcp_congestion",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(tcp_congestion),
+	 .metavar = "NAME",
+	 .help = "Congestion control of this end's TCP sockets, the raw ones too. cubic unless "
+		 "given, or the system's where there is no cubic for this user."},
+	{.name = "force",
+	 .type = WF_OPTION_BOOL,
+	 .offset = FIELD(force),
+	 .help = "-F. Of perftest; changes nothing, for nothing depends on the clock of the CPU."},
+	{.name = "rdma_cm",
+	 .type = WF_OPTION_BOOL,
+	 .offset = FIELD(cm),
+	 .help = "-R. Of perftest; changes nothing: rdma_cm is always used."},
+};
+
+WF_STATIC_ASSERT(WF_ARRAY_COUNT(table) <= WF_PEER_OPTION_MAX, "callers' arrays hold the table");
+
+static const struct letter {
+	char letter;
+	const char *name;
+	bool has_value;
+} letters[] = {
+	{'a', "--all", false},     {'b', "--bidirectional", false}, {'d', "--device", true},
+	{'F', "--force", false},   {'h', "--help", false},          {'i', "--ib_port", true},
+	{'m', "--mtu", true},      {'n', "--iters", true},          {'p', "--port", true},
+	{'R', "--rdma_cm", false}, {'s', "--size", true},           {'S', "--sl", true},
+	{'t', "--tx_depth", true}, {'x', "--gid_index", true},
+};
+
+const struct wf_option *
+wf_peer_options(unsigned *count)
+{
+	*count = (unsigned)WF_ARRAY_COUNT(table);
+	return table;
+}
+
+static const struct letter *
+find_letter(char c)
+{
+	for (size_t i = 0; i < WF_ARRAY_COUNT(letters); i++) {
+		if (letters[i].letter == c) {
+			return &letters[i];
+		}
+	}
+	return NULL;
+}
+
+/* false: no more room. */
+static bool
+add_word(struct wf_peer_spelled *out, char *word)
+{
+	if (out->count == WF_PEER_WORDS_MAX) {
+		return false;
+	}
+	out->word[out->count++] = word;
+	return true;
+}
+
+static bool
+add_name(struct wf_peer_spelled *out, const char *name)
+{
+	if (out->count == WF_PEER_WORDS_MAX) {
+		return false;
+	}
+	char *text = out->name[out->count];
+	(void)snprintf(text, WF_PEER_NAME_BYTES, "%s", name);
+	return add_word(out, text);
+}
+
+/* The letters of one argument, up to the one that takes the rest as its value. */
+static enum weft_status
+spell_word(char *word, struct wf_peer_spelled *out, bool *room)
+{
+	for (char *at = word + 1; *at != '\0'; at++) {
+		const struct letter *letter = find_letter(*at);
+		if (letter == NULL) {
+			return wf_fail(WEFT_INVALID, "'-%c' is not known; see --help", *at);
+		}
+		*room = *room && add_name(out, letter->name);
+		if (letter->has_value && at[1] != '\0') {
+			*room = *room && add_word(out, at + 1);
+			return WEFT_OK;
+		}
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_peer_spell(int argc, char *const *argv, struct wf_peer_spelled *out)
+{
+	enum weft_status st = WEFT_OK;
+	bool options = true, room = true;
+	out->count = 0;
+	for (int i = 0; i < argc && st == WEFT_OK; i++) {
+		char *word = argv[i];
+		options = options && strcmp(word, "--") != 0;
+		if (options && word[0] == '-' && word[1] != '-' && word[1] != '\0') {
+			st = spell_word(word, out, &room);
+		} else {
+			room = room && add_word(out, word);
+		}
+	}
+	out->word[out->count] = NULL;
+	if (st == WEFT_OK && !room) {
+		return wf_fail(WEFT_INVALID, "more than %d arguments", WF_PEER_WORDS_MAX);
+	}
+	return st;
+}
+
+static enum weft_status
+check_sizes(struct wf_peer_settings *set)
+{
+	bool sends = strcmp(set->op, "send") == 0;
+	if (set->both_ways && set->kind != WF_PEER_BW) {
+		return wf_fail(WEFT_INVALID, "-b (--bidirectional) is for bw");
+	}
+	if (set->all && set->kind == WF_PEER_RATE) {
+		return wf_fail(WEFT_INVALID, "-a (--all) is for lat and bw; rate has updates of "
+					     "one size (-s)");
+	}
+	if (set->all && set->bytes > 0) {
+		return wf_fail(WEFT_INVALID, "-a (--all) and -s (--size): one of them");
+	}
+	if (set->bytes == 0) {
+		set->bytes = set->kind == WF_PEER_BW && !sends ? 64u << 10 : WF_PEER_UPDATE_BYTES;
+	}
+	bool messages = sends || set->kind == WF_PEER_RATE;
+	if (messages && !set->all && set->bytes > WF_MSG_BODY_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       "-s %" PRIu64 ": a message carries %d bytes at most; --op=put "
+			       "carries more",
+			       set->bytes, WF_MSG_BODY_MAX);
+	}
+	if (set->kind == WF_PEER_RATE && set->bytes % WF_PEER_UPDATE_BYTES != 0) {
+		return wf_fail(WEFT_INVALID, "-s %" PRIu64 ": updates are multiples of %u bytes",
+			       set->bytes, WF_PEER_UPDATE_BYTES);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_peer_settle(struct wf_peer_settings *set, const struct wf_options *options, const char *host)
+{
+	set->gid_given = wf_options_origin(options, "gid_index") != WF_ORIGIN_DEFAULT;
+	set->ib_port_given = wf_options_origin(options, "ib_port") != WF_ORIGIN_DEFAULT;
+	set->mtu_given = wf_options_origin(options, "mtu") != WF_ORIGIN_DEFAULT;
+	set->service_level_given = wf_options_origin(options, "sl") != WF_ORIGIN_DEFAULT;
+	set->is_server = host == NULL;
+	if (host != NULL) {
+		enum weft_status st = wf_host_parse(host, (uint16_t)set->port, &set->to);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		if (set->to.port > PORT_MAX) {
+			return wf_fail(WEFT_INVALID, "%.100s: ports up to %d, for two more follow",
+				       host, PORT_MAX);
+		}
+	}
+	if (set->gid_given && set->device == NULL) {
+		return wf_fail(WEFT_INVALID, "-x (--gid_index) needs -d (--device)");
+	}
+	return check_sizes(set);
+}
+
+static void
+add(char *out, const char *key, const char *value)
+{
+	size_t used = strlen(out);
+	(void)snprintf(out + used, WF_PEER_VERBS_BYTES - used, "%s%s%s", used > 0 ? "," : "", key,
+		       value);
+}
+
+static void
+add_number(char *out, const char *key, uint64_t value)
+{
+	char text[24];
+	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
+	add(out, key, text);
+}
+
+enum weft_status
+wf_peer_verbs_settings(const struct wf_peer_settings *set, char out[WF_PEER_VERBS_BYTES])
+{
+	out[0] = '\0';
+	if (set->device != NULL && set->device[0] != '\0') {
+		add(out, "device=", set->device);
+	}
+	if (set->gid_given) {
+		add_number(out, "gid=", set->gid_index);
+	}
+	if (set->ib_port_given) {
+		add_number(out, "port=", set->ib_port);
+	}
+	if (set->mtu_given) {
+		add_number(out, "mtu=", set->mtu);
+	}
+	if (set->service_level_given) {
+		add_number(out, "sl=", set->service_level);
+	}
+	if (set->verbs != NULL && set->verbs[0] != '\0') {
+		add(out, "", set->verbs);
+	}
+	if (strlen(out) + 1 >= WF_PEER_VERBS_BYTES) {
+		return wf_fail(WEFT_INVALID, "settings for RDMA of more than %d characters",
+			       WF_PEER_VERBS_BYTES - 2);
+	}
+	return WEFT_OK;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table_batches: keys and gradients for table_exchange.h. Thread: the worker's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/rng.h"
+#include "tools/rdma_bench/table_exchange.h"
+
+#define BATCHES 128u
+#define QUICK_BATCHES 4u
+
+uint64_t
+wf_exchange_key(uint64_t number)
+{
+	uint64_t state = (number + 1) * 0x9e3779b97f4a7c15u;
+	return wf_splitmix64(&state);
+}
+
+static int
+compare_keys(const void *a, const void *b)
+{
+	uint64_t x, y;
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	return (x > y) - (x < y);
+}
+
+/* Runs of numbers that go round the table: distinct, and after mixing anywhere. */
+static void
+fill_keys(struct wf_exchange_batches *batches, uint64_t rows)
+{
+	WF_ASSERT(rows >= 2 * WF_EXCHANGE_BATCH);
+	for (size_t i = 0; i < batches->count * WF_EXCHANGE_BATCH; i++) {
+		batches->key[i] = wf_exchange_key(i % rows);
+	}
+	for (size_t b = 0; b < batches->count; b++) {
+		qsort(batches->key + b * WF_EXCHANGE_BATCH, WF_EXCHANGE_BATCH,
+		      sizeof(*batches->key), compare_keys);
+	}
+}
+
+enum weft_status
+wf_exchange_batches(const struct wf_exchange_opts *opts, struct wf_env *env,
+		    struct wf_exchange_batches *out)
+{
+	const size_t floats = (size_t)WF_EXCHANGE_BATCH * WF_EXCHANGE_DIM;
+
+	*out = (struct wf_exchange_batches){.count = opts->quick ? QUICK_BATCHES : BATCHES};
+	out->key = wf_zalloc_array(env, out->count * WF_EXCHANGE_BATCH, sizeof(*out->key));
+	out->grad = wf_zalloc_array(env, floats, sizeof(*out->grad));
+	if (out->key == NULL || out->grad == NULL) {
+		return wf_fail(WEFT_NOMEM, "batches of keys");
+	}
+	for (size_t i = 0; i < floats; i++) {
+		out->grad[i] = (float)(i % 17) * 0.01f - 0.08f;
+	}
+	fill_keys(out, opts->rows);
+	return WEFT_OK;
+}
+
+const uint64_t *
+wf_exchange_next(struct wf_exchange_batches *batches)
+{
+	return batches->key + batches->next++ % batches->count * WF_EXCHANGE_BATCH;
+}

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table_worker: see table_worker.h. Batches are made ready beforehand: distinct keys in ascending
+ * order, as a client sends them, but for WF_TABLE_REPEAT. Thread: the worker's. */
+#include "tools/rdma_bench/table_worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/rng.h"
+#include "sparse/server/table.h"
+#include "tools/rdma_bench/bare_table.h"
+#include "tools/rdma_bench/meter.h"
+#if WF_BENCH_HAVE_ABSL
+#include "tools/rdma_bench/bare_table_absl.h"
+#endif
+
+#define BATCHES 1024u /* made ready; used again and again */
+#define QUICK_BATCHES 8u
+#define HUGE_BYTES ((size_t)2 << 20)
+#define ZIPF_EXPONENT 1.05
+#define SPREAD 2654435761u /* hot rows lie apart */
+
+struct tables {
+	const struct wf_table_arg *arg;
+	struct wf_env *env;
+	const struct wf_bare_table_form *form;
+	struct wf_bare_table bare;
+	struct wf_table *table;
+#if WF_BENCH_HAVE_ABSL
+	struct wf_absl_map *absl;
+#endif
+	uint64_t step;
+	size_t batch_count;
+	uint64_t *key[WF_TABLE_LAWS]; /* [batch_count * WF_TABLE_BATCH] */
+	float *grad, *out;            /* [WF_TABLE_BATCH * dim] */
+	size_t at[WF_TABLE_LAWS];     /* batch that is next */
+};
+
+static uint64_t
+slot_count(uint64_t rows)
+{
+	uint64_t slots = 1;
+	while (slots < 2 * rows) {
+		slots *= 2;
+	}
+	return slots;
+}
+
+static uint64_t
+bare_bytes(const struct wf_table_arg *arg)
+{
+	return arg->rows * 2 * arg->dim * sizeof(float);
+}
+
+uint64_t
+wf_table_worker_bytes(const struct wf_table_arg *arg)
+{
+	uint64_t slots = slot_count(arg->rows) * sizeof(struct wf_bare_slot);
+	return 2 * bare_bytes(arg) + slots + arg->rows * 64 + ((uint64_t)256 << 20);
+}
+
+bool
+wf_table_has_absl(void)
+{
+	return WF_BENCH_HAVE_ABSL != 0;
+}
+
+/* Memory that nobody has touched, in huge pages if there are some. */
+static void *
+map(size_t bytes)
+{
+	bytes = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED) {
+		return NULL;
+	}
+	(void)madvise(at, bytes, MADV_HUGEPAGE);
+	return at;
+}
+
+static void
+unmap(void *at, size_t bytes)
+{
+	if (at != NULL) {
+		(void)munmap(at, (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES);
+	}
+}
+
+static enum weft_status
+no_memory(const struct tables *t)
+{
+	return wf_fail(WEFT_NOMEM, "tables of %llu rows: no memory: give --rows less",
+		       (unsigned long long)t->arg->rows);
+}
+
+/* Keys are spread over all 64 bits; none is 0 for fewer than 2^32 of them. */
+static uint64_t
+key_of(uint64_t number)
+{
+	uint64_t state = (number + 1) * 0x9e3779b97f4a7c15u;
+	return wf_splitmix64(&state);
+}
+
+/* Ranks of Zipf's law, from 0: rejection from its hull. */
+static uint64_t
+draw_zipf(struct wf_rng *rng, uint64_t rows)
+{
+	const double s = ZIPF_EXPONENT;
+	const double total = (wf_pow_f64((double)rows + 1.0, 1.0 - s) - 1.0) / (1.0 - s);
+	for (;;) {
+		double u = wf_rng_f64(rng) * total;
+		double x = wf_pow_f64(1.0 + u * (1.0 - s), 1.0 / (1.0 - s));
+		uint64_t rank = (uint64_t)x;
+		double keep = wf_pow_f64(x / (double)rank, s) * wf_pow_f64(0.5, s);
+		if (rank >= 1 && rank <= rows && wf_rng_f64(rng) < keep) {
+			return rank - 1;
+		}
+	}
+}
+
+static int
+compare_keys(const void *a, const void *b)
+{
+	uint64_t x, y;
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	return (x > y) - (x < y);
+}
+
+static void
+draw_batches(const struct tables *t, enum wf_table_law law, uint32_t *last, uint64_t *key)
+{
+	const uint64_t rows = t->arg->rows;
+	const bool zipf = law != WF_TABLE_UNIFORM;
+	struct wf_rng rng;
+
+	wf_rng_init(&rng, 7, law);
+	memset(last, 0, rows * sizeof(*last));
+	for (size_t i = 0; i < t->batch_count * WF_TABLE_BATCH;) {
+		uint32_t batch = 1 + (uint32_t)(i / WF_TABLE_BATCH);
+		uint64_t rank = zipf ? draw_zipf(&rng, rows) : wf_rng_below(&rng, rows);
+		if (last[rank] != batch || law == WF_TABLE_REPEAT) {
+			last[rank] = batch;
+			key[i++] = key_of(rank * SPREAD % rows);
+		}
+	}
+	for (size_t batch = 0; batch < t->batch_count && law != WF_TABLE_REPEAT; batch++) {
+		qsort(key + batch * WF_TABLE_BATCH, WF_TABLE_BATCH, sizeof(*key), compare_keys);
+	}
+}
+
+static enum weft_status
+make_batches(struct tables *t)
+{
+	const size_t bytes = (size_t)WF_TABLE_BATCH * t->arg->dim * sizeof(float);
+	uint32_t *last = map(t->arg->rows * sizeof(*last));
+
+	t->batch_count = t->arg->quick ? QUICK_BATCHES : BATCHES;
+	t->grad = map(bytes);
+	t->out = map(bytes);
+	if (last == NULL || t->grad == NULL || t->out == NULL) {
+		return no_memory(t);
+	}
+	for (size_t i = 0; i < (size_t)WF_TABLE_BATCH * t->arg->dim; i++) {
+		t->grad[i] = (float)(i % 17) * 0.01f - 0.08f;
+		t->out[i] = 0;
+	}
+	for (unsigned law = 0; law < WF_TABLE_LAWS; law++) {
+		t->key[law] = map(t->batch_count * WF_TABLE_BATCH * sizeof(uint64_t));
+		if (t->key[law] == NULL) {
+			return no_memory(t);
+		}
+		draw_batches(t, (enum wf_table_law)law, last, t->key[law]);
+	}
+	unmap(last, t->arg->rows * sizeof(*last));
+	return WEFT_OK;
+}
+
+/* Empty tables, on memory that has not been touched. */
+
+static enum weft_status
+renew_bare(struct tables *t)
+{
+	struct wf_bare_table *bare = &t->bare;
+
+	if (bare->slot != NULL) {
+		unmap(bare->slot, (bare->slot_mask + 1) * sizeof(*bare->slot));
+	}
+	unmap(bare->row, bare_bytes(t->arg));
+	*bare = (struct wf_bare_table){.dim = t->arg->dim};
+	bare->row = map(bare_bytes(t->arg));
+	return bare->row == NULL ? no_memory(t) : WEFT_OK;
+}
+
+/* Room for the next keys: twice the slots where more than half would be used. */
+static enum weft_status
+grow_bare(struct tables *t, size_t count)
+{
+	struct wf_bare_table *bare = &t->bare;
+	struct wf_bare_slot *old = bare->slot;
+	const uint64_t slots = slot_count(bare->row_count + count);
+	const size_t old_bytes = (bare->slot_mask + 1) * sizeof(*old);
+
+	if (old != NULL && slots <= bare->slot_mask + 1) {
+		return WEFT_OK;
+	}
+	struct wf_bare_slot *slot = map(slots * sizeof(*slot));
+	if (slot == NULL) {
+		return no_memory(t);
+	}
+	t->form->grow(bare, slot, slots);
+	if (old != NULL) {
+		unmap(old, old_bytes);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+renew_table(struct tables *t)
+{
+	struct wf_table_opts opts = {
+		.dim = t->arg->dim,
+		.partition_count = 1024,
+		.entries_max = WF_TABLE_BATCH,
+		.index_seed = 0x5eed,
+		.row = wf_row_defaults(),
+		.admit = {.probability = 1.0},
+	};
+
+	opts.row.kind = WF_ROW_ADAGRAD;
+	wf_table_destroy(t->table);
+	t->table = NULL;
+	t->step = 0;
+	return wf_table_create(t->env, &opts, &t->table);
+}
+
+/* Inserting. */
+
+/* Of this thread's work: seconds are long enough for others to come in between. */
+static uint64_t
+spent_ns(void)
+{
+	struct timespec now;
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * WF_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static enum weft_status
+insert_keys(struct tables *t, enum wf_table_side side, const uint64_t *key, size_t count)
+{
+	if (side == WF_TABLE_BARE) {
+		enum weft_status st = grow_bare(t, count);
+		if (st == WEFT_OK) {
+			t->form->insert(&t->bare, key, count);
+		}
+		return st;
+	}
+	struct wf_table_lookup lookup = {.key = key, .count = count, .out = t->out, .create = true};
+	return wf_table_lookup(t->table, &lookup);
+}
+
+#define HISTOGRAM_STEPS 12u /* below 16 us, then doubling */
+#define HISTOGRAM_FIRST_NS 16000u
+
+struct pauses {
+	uint32_t count[HISTOGRAM_STEPS + 1];
+	uint64_t longest_ns;
+};
+
+static void
+note_pause(struct pauses *pauses, uint64_t took_ns)
+{
+	unsigned step = 0;
+	while (step < HISTOGRAM_STEPS && took_ns >= (uint64_t)HISTOGRAM_FIRST_NS << step) {
+		step++;
+	}
+	pauses->count[step]++;
+	pauses->longest_ns = took_ns > pauses->longest_ns ? took_ns : pauses->longest_ns;
+}
+
+/* "below 0.256 ms 12, 0.512 ms 2300": those that there are. */
+static void
+print_pauses(const struct pauses *pauses, char *out, size_t room)
+{
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (unsigned step = 0; step <= HISTOGRAM_STEPS; step++) {
+		double ms = (double)((uint64_t)HISTOGRAM_FIRST_NS << step) / 1e6;
+		if (pauses->count[step] == 0 || used >= room) {
+			continue;
+		}
+		int bytes = snprintf(out + used, room - used, "%s%.3f ms %u",
+				     used == 0 ? "below " : ", ", ms, pauses->count[step]);
+		used += bytes > 0 ? (size_t)bytes : 0;
+	}
+}
+
+static enum weft_status
+insert_all(struct tables *t, enum wf_table_side side, struct wf_figures *out)
+{
+	struct pauses pauses = {0};
+	uint64_t key[WF_TABLE_INSERT_KEYS];
+	uint64_t spent = 0;
+	enum weft_status st = side == WF_TABLE_BARE ? renew_bare(t) : renew_table(t);
+
+	for (uint64_t first = 0; st == WEFT_OK && first < t->arg->rows;) {
+		uint64_t left = t->arg->rows - first;
+		size_t count = left < WF_TABLE_INSERT_KEYS ? (size_t)left : WF_TABLE_INSERT_KEYS;
+		for (size_t i = 0; i < count; i++) {
+			key[i] = key_of(first + i);
+		}
+		uint64_t from_ns = spent_ns();
+		st = insert_keys(t, side, key, count);
+		uint64_t took_ns = spent_ns() - from_ns;
+		note_pause(&pauses, took_ns);
+		spent += took_ns;
+		first += count;
+	}
+	*out = (struct wf_figures){.status = st, .count = 1, .elapsed_ns = spent};
+	out->p99_ns = (double)pauses.longest_ns;
+	print_pauses(&pauses, out->text, sizeof(out->text));
+	if (st == WEFT_OK && side == WF_TABLE_PRODUCT) {
+		out->number = wf_stats_get(wf_table_stats(t->table), WF_TABLE_MEMORY_BYTES);
+	}
+	return st;
+}
+
+/* Batches. */
+
+static enum weft_status
+pull(struct tables *t, enum wf_table_side side, const uint64_t *key)
+{
+	const struct wf_table_lookup lookup = {
+		.key = key, .count = WF_TABLE_BATCH, .out = t->out, .create = true};
+
+	switch (side) {
+	case WF_TABLE_PRODUCT:
+		return wf_table_lookup(t->table, &lookup);
+	case WF_TABLE_BARE:
+		t->form->pull(&t->bare, key, WF_TABLE_BATCH, t->out);
+		break;
+	case WF_TABLE_ABSL:
+#if WF_BENCH_HAVE_ABSL
+		wf_absl_map_pull(t->absl, key, WF_TABLE_BATCH, t->out);
+#endif
+		break;
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+push(struct tables *t, enum wf_table_side side, const uint64_t *key)
+{
+	const struct wf_table_batch batch = {.key = key, .grad = t->grad, .count = WF_TABLE_BATCH};
+	const struct wf_table_push step = {.step = t->step + 1,
+					   .rate = (double)WF_BARE_TABLE_RATE,
+					   .divisor = 1.0f,
+					   .batch = &batch,
+					   .batch_count = 1};
+
+	switch (side) {
+	case WF_TABLE_PRODUCT:
+		t->step++;
+		return wf_table_push(t->table, &step);
+	case WF_TABLE_BARE:
+		t->form->push(&t->bare, key, WF_TABLE_BATCH, t->grad);
+		break;
+	case WF_TABLE_ABSL:
+#if WF_BENCH_HAVE_ABSL
+		wf_absl_map_push(t->absl, key, WF_TABLE_BATCH, t->grad);
+#endif
+		break;
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+run_batches(struct tables *t, const struct wf_order *order, struct wf_meter *meter,
+	    struct wf_figures *out)
+{
+	const enum wf_table_side side = (enum wf_table_side)(order->mode >> 4 & 15u);
+	const unsigned law = order->mode >> 8 & 3u;
+	const bool pushes = (order->mode & 15u) == WF_TABLE_PUSH;
+	enum weft_status st = WEFT_OK;
+
+	wf_meter_begin(meter, 1);
+	for (uint64_t i = 0; st == WEFT_OK && i < order->count; i++) {
+		const uint64_t *key = t->key[law] + t->at[law]++ % t->batch_count * WF_TABLE_BATCH;
+		st = pushes ? push(t, side, key) : pull(t, side, key);
+		wf_meter_mark(meter);
+	}
+	wf_meter_figures(meter, order->count, out);
+	return st;
+}
+
+static enum weft_status
+open_tables(struct tables *t, const struct wf_table_arg *arg, struct wf_env *env)
+{
+	const char *form = wf_kernels_best()->name;
+	struct wf_figures unused;
+
+	*t = (struct tables){.arg = arg, .env = env};
+	t->form = strcmp(form, "avx512") == 0 ? &wf_bare_table_avx512
+		  : strcmp(form, "avx2") == 0 ? &wf_bare_table_avx2
+					      : &wf_bare_table_plain;
+	enum weft_status st = make_batches(t);
+	if (st == WEFT_OK) {
+		st = insert_all(t, WF_TABLE_BARE, &unused);
+	}
+	return st == WEFT_OK ? insert_all(t, WF_TABLE_PRODUCT, &unused) : st;
+}
+
+/* Rows keep their places however often the bare table is made anew. */
+static enum weft_status
+open_absl(struct tables *t)
+{
+#if WF_BENCH_HAVE_ABSL
+	if (t->absl == NULL) {
+		t->absl = wf_absl_map_create(&t->bare, t->form);
+	}
+	return t->absl == NULL ? no_memory(t) : WEFT_OK;
+#else
+	(void)t;
+	return WEFT_OK;
+#endif
+}
+
+enum weft_status
+wf_table_worker_run(struct wf_bench_seat *seat, const void *arg)
+{
+	static struct tables tables; /* the process is this worker's own */
+	struct wf_meter meter;
+	struct wf_order order;
+	enum weft_status st = wf_meter_init(&meter, seat->env);
+
+	if (st == WEFT_OK) {
+		st = open_tables(&tables, arg, seat->env);
+	}
+	if (st == WEFT_OK) {
+		wf_seat_ready(seat, 0);
+	}
+	while (st == WEFT_OK && wf_seat_order(seat, &order)) {
+		struct wf_figures figures = {0};
+		const enum wf_table_side side = (enum wf_table_side)(order.mode >> 4 & 15u);
+		if ((order.mode & 15u) == WF_TABLE_INSERT) {
+			st = insert_all(&tables, side, &figures);
+		} else {
+			st = side == WF_TABLE_ABSL ? open_absl(&tables) : WEFT_OK;
+			st = st == WEFT_OK ? run_batches(&tables, &order, &meter, &figures) : st;
+		}
+		if (st == WEFT_OK) {
+			wf_seat_report(seat, &figures);
+		}
+	}
+	return st;
+}
