@@ -91,7 +91,7 @@ rig_command_wait(struct conf *t, pid_t pid)
 {
 	int status = 0;
 	pid_t done = 0;
-	for (int i = 0; i < 20000 && done == 0; i++) {
+	for (int i = 0; i < 60000 && done == 0; i++) { /* half a minute at least */
 		done = waitpid(pid, &status, WNOHANG);
 		conf_pump(t);
 	}

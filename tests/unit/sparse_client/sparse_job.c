@@ -501,15 +501,22 @@ void
 sparse_job_train(const struct sparse_job *job, struct wf_env *env, uint32_t trainer,
 		 struct sparse_seen *out)
 {
-	struct trainer *tr = calloc(1, sizeof(*tr));
-	tr->job = job;
-	tr->id = trainer;
 	*out = (struct sparse_seen){0};
 	struct wf_env *own = NULL;
-	enum weft_status st = env == NULL ? wf_env_system_create(WF_LOG_WARN, 2, &own) : WEFT_OK;
-	if (st == WEFT_OK) {
-		st = wf_digest_create(env != NULL ? env : own, &tr->digest);
+	if (env == NULL && wf_env_system_create(WF_LOG_WARN, 2, &own) != WEFT_OK) {
+		out->status = WEFT_NOMEM;
+		return;
 	}
+	struct wf_env *memory = env != NULL ? env : own; /* a simulated one outlives a kill */
+	struct trainer *tr = wf_zalloc(memory, sizeof(*tr));
+	if (tr == NULL) {
+		out->status = WEFT_NOMEM;
+		wf_env_system_destroy(own);
+		return;
+	}
+	tr->job = job;
+	tr->id = trainer;
+	enum weft_status st = wf_digest_create(memory, &tr->digest);
 	if (st == WEFT_OK) {
 		st = open_session(tr, env);
 	}
@@ -526,8 +533,8 @@ sparse_job_train(const struct sparse_job *job, struct wf_env *env, uint32_t trai
 		weft_session_abort(tr->session, st, out->why);
 	}
 	wf_digest_destroy(tr->digest);
+	wf_free(memory, tr, sizeof(*tr));
 	wf_env_system_destroy(own);
-	free(tr);
 }
 
 void

@@ -183,7 +183,7 @@ static void
 any_job_over_any_lanes_and_windows_equals_plain_tables(void **state)
 {
 	uint64_t first = 1;
-	uint64_t count = seeds(&first, 60);
+	uint64_t count = seeds(&first, 24);
 	(void)state;
 	for (uint64_t seed = first; seed < first + count; seed++) {
 		struct rig rig;
@@ -197,7 +197,7 @@ static void
 cuts_and_refusals_change_nothing(void **state)
 {
 	uint64_t first = 1000;
-	uint64_t count = seeds(&first, 60);
+	uint64_t count = seeds(&first, 24);
 	uint64_t pulls = 0;
 	uint64_t pushes = 0;
 	(void)state;
