@@ -356,11 +356,26 @@ settle_armed(struct wf_mux *t, unsigned event_count)
 	}
 }
 
+/* One that slept on is looked at in a poll that a sleep may follow: what it then leaves over, it
+ * tells of only if it was armed. */
+static __attribute__((noinline)) void
+arm_again(struct wf_mux *t, struct wf_mux_path *path)
+{
+	(void)path->inner->ops->arm(path->inner, &path->armed_ns);
+	if (path->armed_ns < t->armed_ns) {
+		t->hidden = true; /* the caller was told otherwise */
+		t->attention = true;
+	}
+}
+
 static enum weft_status
 poll_path(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *events, unsigned max,
 	  unsigned *count)
 {
 	unsigned got = 0;
+	if (t->armed && path->asleep) {
+		arm_again(t, path);
+	}
 	enum weft_status st =
 		path->inner->ops->poll(path->inner, events + *count, max - *count, &got);
 	path->asleep = t->armed && got == 0;

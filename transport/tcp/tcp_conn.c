@@ -338,7 +338,7 @@ wf_tcp_conn_due_ns(const struct wf_tcp_conn *c)
 		return WF_NEVER;
 	}
 	/* A frame that stops half way, unless this end has not looked for the rest. */
-	if (c->ready || c->rx.readable || c->rx.stalled || !wf_tcp_rx_partial(c)) {
+	if (c->rx.readable || c->rx.stalled || !wf_tcp_rx_partial(c)) {
 		return WF_NEVER;
 	}
 	return c->rx.progress_ns + c->t->opts.peer_timeout_ns;

@@ -2,6 +2,8 @@
 /* Which path is taken, when it breaks, and when it is taken again. One thread. */
 #include "tests/unit/mux/mux_rig.h"
 
+#include <poll.h>
+
 #define BROKEN_NS (50 * WF_NS_PER_MS) /* how long a path is left out in a world */
 
 static bool
@@ -297,6 +299,94 @@ bytes_are_counted_by_path(void **state)
 	run_on("mux", count_paths);
 }
 
+/* Whether an end that has nothing to do says so within a few turns. */
+static bool
+says_quiet(struct conf *t, struct node *node)
+{
+	bool quiet = false;
+	for (int i = 0; i < 100 && !quiet; i++) {
+		uint64_t deadline_ns = 0;
+		conf_settle(t);
+		quiet = wf_transport_arm(node->transport, &deadline_ns);
+	}
+	return quiet;
+}
+
+static bool
+never_quiet(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	CHECK(!says_quiet(t, p.server) && !says_quiet(t, p.client));
+	CHECK(conf_send_all(t, p.cc, 1, 100));
+	CHECK(!says_quiet(t, p.client) && !says_quiet(t, p.server));
+	CHECK(conf_await_count(t, p.server, p.sc, WF_EVENT_MSG, 1));
+	return true;
+}
+
+static bool
+quiet_at_last(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	CHECK(says_quiet(t, p.server) && says_quiet(t, p.client));
+	return true;
+}
+
+/* One path sleeps on while others are looked at, and may have been posted to since: who takes a
+ * quiet arm at its word would leave that lying. Alone, it is the path's own word. */
+static void
+several_paths_are_never_quiet(void **state)
+{
+	(void)state;
+	run_on("mux", never_quiet);
+	run_on("mux-tcp", quiet_at_last);
+}
+
+/* Arm and poll until a sleep would follow. False: it never would. */
+static bool
+falls_asleep(struct conf *t, struct node *node, uint64_t *deadline_ns)
+{
+	struct pollfd fd = {.fd = wf_transport_wait_fd(node->transport), .events = POLLIN};
+	bool asleep = false;
+	for (int i = 0; i < 10000 && !asleep; i++) {
+		(void)wf_transport_arm(node->transport, deadline_ns);
+		asleep = conf_poll(t, node) == 0 && poll(&fd, 1, 0) == 0;
+	}
+	return asleep;
+}
+
+static bool
+half_a_put_in_an_armed_poll(struct conf *t)
+{
+	const uint64_t bytes = 16u << 20; /* more than the kernel takes */
+	const struct wf_transport_opts opts = {.put_bytes_max = bytes};
+	struct pair p;
+	p.server = conf_server(t, &opts);
+	t->paths = "tcp";
+	p.client = conf_node(t, &opts);
+	CHECK(p.server != NULL && p.client != NULL && conf_join(t, p.server, p.client, &p));
+	struct wf_grant_key key;
+	uint64_t deadline_ns = 0;
+	CHECK(conf_grant_place(p.server, p.sc, 0, bytes, &key));
+	const struct wf_op op = conf_put_op(p.client, &key, 0, bytes, 7);
+	conf_settle(t);
+	CHECK(falls_asleep(t, p.server, &deadline_ns) && deadline_ns == WF_NEVER);
+	CHECK(conf_post(p.cc, &op));
+	(void)conf_poll(t, p.client);
+	CHECK(falls_asleep(t, p.server, &deadline_ns) && deadline_ns != WF_NEVER);
+	CHECK(conf_await_count(t, p.server, p.sc, WF_EVENT_PUT, 1));
+	return true;
+}
+
+/* The path sleeps on while the caller arms again; what a poll then begins has its time limit. */
+static void
+a_deadline_that_begins_in_an_armed_poll_is_told(void **state)
+{
+	(void)state;
+	run_on("mux", half_a_put_in_an_armed_poll);
+}
+
 static bool
 open_others(struct conf *t)
 {
@@ -330,6 +420,8 @@ main(void)
 		cmocka_unit_test(an_orderly_end_is_one_through_both_connections),
 		cmocka_unit_test(a_refusal_over_a_path_is_the_users),
 		cmocka_unit_test(bytes_are_counted_by_path),
+		cmocka_unit_test(several_paths_are_never_quiet),
+		cmocka_unit_test(a_deadline_that_begins_in_an_armed_poll_is_told),
 		cmocka_unit_test(unknown_paths_are_refused_with_those_there_are),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,6 +74,16 @@ clock_wait(struct wf_env *env, int fd, uint64_t deadline_ns)
 	wf_wait(rig->system, fd, never ? deadline_ns : deadline_ns - rig->ahead_ns);
 }
 
+static int
+clock_wait_events(struct wf_env *env, int epoll_fd, uint64_t deadline_ns,
+		  struct epoll_event *events, int max)
+{
+	struct rig *rig = rig_of(env);
+	bool never = deadline_ns == WF_NEVER || deadline_ns < rig->ahead_ns;
+	deadline_ns = never ? deadline_ns : deadline_ns - rig->ahead_ns;
+	return wf_wait_events(rig->system, epoll_fd, deadline_ns, events, max);
+}
+
 static enum weft_status
 clock_submit(struct wf_env *env, struct wf_task *task)
 {
@@ -97,6 +107,7 @@ static const struct wf_env_ops clock_ops = {
 	.slab_open = clock_slab_open,
 	.slab_close = clock_slab_close,
 	.wait = clock_wait,
+	.wait_events = clock_wait_events,
 	.submit = clock_submit,
 	.log = clock_log,
 };
@@ -210,6 +221,20 @@ rig_would_sleep(struct rig *rig)
 	(void)wf_transport_arm(rig->transport, &deadline_ns);
 	return poll_once(rig) == 0 && poll(&pollfd, 1, 0) == 0 &&
 	       deadline_ns > wf_now_ns(&rig->env);
+}
+
+bool
+rig_rests(struct rig *rig, bool awaits_done)
+{
+	bool quiet = wf_transport_arm(rig->transport, &rig->deadline_ns);
+	return (quiet && !awaits_done) || poll_once(rig) == 0;
+}
+
+void
+rig_sleep(struct rig *rig)
+{
+	wf_transport_wait(rig->transport, rig->deadline_ns);
+	(void)poll_once(rig);
 }
 
 int

@@ -28,6 +28,7 @@ struct rig {
 	struct wf_failing_env failing; /* around `system` */
 	struct wf_env env;             /* around `failing`, with the clock below */
 	uint64_t ahead_ns;             /* added to the system's clock */
+	uint64_t deadline_ns;          /* of the last arm */
 	struct wf_transport *transport;
 	struct wf_host at; /* 127.0.0.1 and the port */
 	uint8_t memory[RIG_MEMORY_BYTES];
@@ -49,6 +50,11 @@ struct wf_transport_info rig_info(struct rig *rig);
 void rig_await_strangers(struct rig *rig, uint64_t count);
 /* The transport has nothing to do and would let its caller sleep. */
 bool rig_would_sleep(struct rig *rig);
+/* Arm, as a lane does; poll once more, unless it is quiet and nobody awaits DONEs. True: the lane
+ * sleeps now. */
+bool rig_rests(struct rig *rig, bool awaits_done);
+/* After that: sleep until something comes, and poll. */
+void rig_sleep(struct rig *rig);
 
 /* A raw connection to the listener. */
 int raw_connect(const struct rig *rig);

@@ -184,6 +184,38 @@ frame_that_stops_half_way_is_a_timeout(void **state)
 	stops_after(frame, 164, false);
 }
 
+/* Operations of this end are no sign that the peer goes on. The second connection is there because
+ * an only one is read on each turn. */
+static void
+half_a_frame_is_a_timeout_while_this_end_sends(void **state)
+{
+	(void)state;
+	struct wf_transport_opts opts = {.peer_timeout_ns = 3600 * WF_NS_PER_S};
+	struct rig *rig = rig_open(&opts);
+	struct wf_conn *conn = NULL;
+	int other = raw_join(rig, &conn);
+	int fd = raw_join(rig, &conn);
+	const struct wf_head head = {.service = WF_SERVICE_CONTROL};
+	const struct wf_op op = {.kind = WF_OP_SEND, .head = &head};
+	uint8_t frame[WF_HEAD_BYTES];
+	unsigned taken = 0;
+	wf_head_encode(&head, frame);
+	raw_send(fd, frame, 63);
+	for (int i = 0; i < 50; i++) {
+		rig_pump(rig);
+	}
+	rig->ahead_ns += 3601 * WF_NS_PER_S;
+	assert_int_equal(wf_transport_post(conn, &op, 1, &taken), WEFT_OK);
+	for (int i = 0; i < 50; i++) {
+		rig_pump(rig);
+	}
+	assert_int_equal(rig_count(rig, WF_EVENT_DOWN), 1);
+	assert_down(rig, WEFT_TIMEOUT, "half way");
+	close(fd);
+	close(other);
+	rig_close(rig);
+}
+
 /* A host that answers a hello with `bytes`, or with nothing. Returns the rig, connecting. */
 static struct rig *
 connects_to(const void *bytes, size_t count, int *listener, int *accepted)
@@ -238,6 +270,46 @@ who_answers_a_hello_with_something_else_is_told_apart(void **state)
 	ends_as(frame, raw_frame(frame, WF_TCP_HELLO, NULL, 0), WEFT_PROTOCOL, "first frame");
 	ends_as(frame, raw_frame(frame, WF_TCP_CLOSE, NULL, 0), WEFT_UNAVAILABLE, "closed");
 	ends_as(NULL, 0, WEFT_TIMEOUT, "not answered");
+}
+
+/* It comes while this end sleeps, and the sleep itself takes in that the listener is readable; with
+ * one connection, which is read without asking, no turn after it asks again. Counted in turns: what
+ * has come is there before each of them. */
+static void
+takes_a_second_at_once(bool awaits_done)
+{
+	uint8_t frame[WF_HEAD_BYTES + 3];
+	int listener = -1;
+	int accepted = -1;
+	size_t bytes = raw_frame(frame, WF_TCP_ACCEPT, NULL, 0);
+	struct rig *rig = connects_to(frame, bytes, &listener, &accepted);
+	rig_await(rig, WF_EVENT_UP, 1);
+	bool sleeps = false;
+	for (int i = 0; i < 100 && !sleeps; i++) {
+		sleeps = rig_would_sleep(rig);
+	}
+	assert_true(sleeps && rig_rests(rig, awaits_done));
+	int second = raw_connect(rig);
+	raw_send(second, frame, raw_frame(frame, WF_TCP_HELLO, "raw", 3));
+	for (int i = 0; i < 4 && rig_count(rig, WF_EVENT_UP) < 2; i++) {
+		if (i == 0 || rig_rests(rig, awaits_done)) {
+			rig_sleep(rig);
+		}
+	}
+	assert_int_equal(rig_count(rig, WF_EVENT_UP), 2);
+	assert_int_equal(rig_count(rig, WF_EVENT_DOWN), 0);
+	close(second);
+	close(accepted);
+	close(listener);
+	rig_close(rig);
+}
+
+static void
+sleeper_with_one_connection_takes_a_second_at_once(void **state)
+{
+	(void)state;
+	takes_a_second_at_once(true);
+	takes_a_second_at_once(false);
 }
 
 static void
@@ -311,6 +383,8 @@ main(void)
 		cmocka_unit_test(end_of_stream_after_close_is_orderly),
 		cmocka_unit_test(reset_of_an_established_stream_is_a_loss),
 		cmocka_unit_test(frame_that_stops_half_way_is_a_timeout),
+		cmocka_unit_test(half_a_frame_is_a_timeout_while_this_end_sends),
+		cmocka_unit_test(sleeper_with_one_connection_takes_a_second_at_once),
 		cmocka_unit_test(who_answers_a_hello_with_something_else_is_told_apart),
 		cmocka_unit_test(host_is_found_by_name),
 		cmocka_unit_test(listener_is_found_by_name),
