@@ -35,12 +35,15 @@ struct wf_server {
 	uint64_t incarnation;
 	struct lane_thread *lane; /* [lane_count]: dense ones, then sparse ones */
 	uint32_t lane_count;
+	uint64_t start_ns; /* when it began to serve: before any lane's thread */
 
 	/* Control. */
 	_Atomic uint32_t stop; /* any: store relaxed; lanes: load relaxed; carries no data */
 	/* Lanes whose job has ended well, with `once`. Lanes: add relaxed, load relaxed; carries no
 	 * data. */
 	_Atomic uint32_t finished_count;
+	/* A lane has had a job. Lanes: store relaxed, load relaxed; carries no data. */
+	_Atomic uint32_t begun;
 	_Atomic uint32_t cause_count; /* store release under lock; lanes: load acquire */
 	pthread_mutex_t lock;         /* guards cause, failed */
 	struct wf_lane_cause cause;   /* the last job's first cause */
@@ -283,6 +286,45 @@ ask_to_stop(struct lane_thread *self)
 	wf_lane_abort(self->lane, &cause);
 }
 
+/* With `once`: whether nobody has come to any lane, and will not be waited for any longer. Whoever
+ * was to come may have ended with an error before it got here, and cannot tell. */
+static bool
+is_forsaken(const struct wf_server *server)
+{
+	const struct wf_server_opts *opts = &server->opts;
+	uint64_t waited_ns = wf_now_ns(server->env) - server->start_ns;
+	return opts->once && waited_ns >= opts->connect_timeout_ns &&
+	       atomic_load_explicit(&server->begun, memory_order_relaxed) == 0;
+}
+
+static void
+give_up(struct wf_server *server)
+{
+	struct wf_lane_cause cause = {.status = WEFT_TIMEOUT};
+	(void)snprintf(cause.who, sizeof(cause.who), "pserver");
+	(void)snprintf(cause.reason, sizeof(cause.reason),
+		       "no trainer came to the pserver on %.100s port %u within %.0f s; give it a "
+		       "longer connect_timeout, or start it without once",
+		       server->opts.listen.name, wf_lane_port(server->lane[0].lane),
+		       (double)server->opts.connect_timeout_ns / 1e9);
+	publish_cause(server, &cause);
+}
+
+/* A lane that has no job, and had none of its members here if one has ended elsewhere: who takes
+ * part in a job is on all its lanes before the first step. */
+static void
+look_at_idle(struct lane_thread *self)
+{
+	struct wf_server *server = self->server;
+	uint32_t finished = atomic_load_explicit(&server->finished_count, memory_order_relaxed);
+	bool ended_elsewhere = self->causes_seen > 0 || finished > 0;
+	bool forsaken = !ended_elsewhere && is_forsaken(server);
+	if (forsaken) {
+		give_up(server);
+	}
+	self->over = server->opts.once && (ended_elsewhere || forsaken);
+}
+
 /* What the end of the lane's job means for the lane. */
 static void
 look_at_job(struct lane_thread *self)
@@ -291,6 +333,9 @@ look_at_job(struct lane_thread *self)
 	enum wf_lane_job state = wf_lane_job_state(self->lane);
 	bool stop = atomic_load_explicit(&server->stop, memory_order_relaxed) != 0;
 	const struct wf_lane_cause *cause = wf_lane_cause(self->lane);
+	if (state != WF_LANE_IDLE) {
+		atomic_store_explicit(&server->begun, 1, memory_order_relaxed);
+	}
 	if (cause->status != WEFT_OK && !stop && !self->told) {
 		publish_cause(server, cause);
 		self->told = true; /* once: another lane may have a new job by the next turn */
@@ -310,12 +355,8 @@ look_at_job(struct lane_thread *self)
 			self->told = false;
 		}
 	} else if (state == WF_LANE_IDLE) {
-		/* A job that has ended elsewhere had none of its members here: who takes part in
-		 * a job is on all its lanes before the first step. */
-		uint32_t finished =
-			atomic_load_explicit(&server->finished_count, memory_order_relaxed);
-		bool ended_elsewhere = server->opts.once && (self->causes_seen > 0 || finished > 0);
-		self->over = stop || ended_elsewhere;
+		look_at_idle(self);
+		self->over = self->over || stop;
 	}
 }
 
@@ -453,6 +494,7 @@ enum weft_status
 wf_server_run(struct wf_server *server)
 {
 	enum weft_status st = WEFT_OK;
+	server->start_ns = wf_now_ns(server->env);
 	if (server->opts.inline_lanes) {
 		run_inline(server);
 	} else {

@@ -30,10 +30,11 @@ struct wf_server_opts {
 	uint64_t max_shard_bytes; /* parameters and state of one lane */
 	uint64_t reconnect_timeout_ns;
 	uint64_t peer_timeout_ns;
-	uint64_t connect_timeout_ns; /* from the first trainer of a job to the last */
-	uint64_t stats_period_ns;    /* of each lane's stats lines; 0: none */
-	const char *tcp_congestion;  /* of TCP sockets; NULL or "": the system's */
-	const char *verbs;           /* settings of RDMA devices; NULL or "": defaults */
+	/* From the first trainer of a job to the last; with `once` also until the first comes. */
+	uint64_t connect_timeout_ns;
+	uint64_t stats_period_ns;   /* of each lane's stats lines; 0: none */
+	const char *tcp_congestion; /* of TCP sockets; NULL or "": the system's */
+	const char *verbs;          /* settings of RDMA devices; NULL or "": defaults */
 };
 
 /* Defaults: "auto", 127.0.0.1:7164, one dense lane, pin off, window 8, slices to 64 MiB, shards to
@@ -51,9 +52,9 @@ uint16_t wf_server_port(const struct wf_server *server, uint32_t lane_idx);
 const struct wf_stats *wf_server_stats(const struct wf_server *server, uint32_t lane_idx);
 /* One line: what it listens on, and what it was understood to do. */
 void wf_server_describe(const struct wf_server *server, char *out, size_t bytes);
-/* Serve until stopped (OK), until the job is done with `once` (OK), or until the job fails with
- * `once` (its first cause). Without `once` a finished or failed job is logged and the next awaited.
- */
+/* Serve until stopped (OK), until the job is done with `once` (OK), until the job fails with `once`
+ * (its first cause), or until nobody has come in time with `once` (WEFT_TIMEOUT). Without `once` a
+ * finished or failed job is logged and the next awaited. */
 enum weft_status wf_server_run(struct wf_server *server) WEFT_MUST_CHECK;
 /* Finish: members of a running job are told with ABORT that this pserver was asked to stop. */
 void wf_server_stop(struct wf_server *server);

@@ -119,7 +119,8 @@ static const struct wf_option table[] = {
 	 .offset = FIELD(connect_timeout_ns),
 	 .initial = "300s",
 	 .min = WF_NS_PER_MS,
-	 .help = "From the first trainer of a job to the last."},
+	 .help = "From the first trainer of a job to the last; with --once also until the\n"
+		 "first one comes."},
 	{.name = "spin",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(spin_ns),

@@ -37,6 +37,13 @@ weft_session_restore(struct weft_session *session, uint64_t step, uint64_t sampl
 		return wf_fail(WEFT_INVALID, "restore: trainer %u; trainer 0 restores for all",
 			       core->opts.trainer_id);
 	}
+	if (step > 0 && core->service != NULL) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "restore: step %" PRIu64
+			       ", and the session has tables, whose rows this version cannot give "
+			       "back to the lanes; begin at step 0",
+			       step);
+	}
 	if (step > 0 && core->section_count != 1 + state_count) {
 		return wf_fail(WEFT_INVALID,
 			       "restore: at step %" PRIu64

@@ -116,7 +116,8 @@ struct weft_table_opts {
 	double evict_show_weight, evict_click_weight; /* 0.25, 1 */
 	double evict_fade;                            /* (0, 1]: 1 */
 	uint64_t evict_fade_steps;                    /* at least 1: 1 */
-	/* At the cap a new row: 1: takes the place of an old one; 0: is refused: 0 */
+	/* At the cap a new row: 1: takes the place of an old one; 0: is refused, and what is pushed
+	 * to it is dropped, and counted: 0 */
 	int evict_at_cap;
 };
 
@@ -246,7 +247,9 @@ struct weft_sparse_stats {
 	size_t struct_bytes;    /* set by the caller */
 	uint64_t steps_applied; /* on every lane, as far as this trainer has heard */
 	uint64_t rows_updated;
-	uint64_t pushes_lost;     /* (key, gradient) pairs dropped for want of memory */
+	/* (key, gradient) pairs dropped at a table's memory_cap_bytes or, asynchronous, for their
+	 * lag. Without a cap none is dropped for want of memory: the job ends with WEFT_NOMEM. */
+	uint64_t pushes_lost;
 	uint64_t grads_nonfinite; /* elements that were not applied */
 	uint64_t waits_slot;      /* a lane's window ran out and more was to be sent */
 	uint64_t pulls_repeated;  /* asked again after a connection was lost */

@@ -37,6 +37,7 @@ ceiling_alloc(struct wf_env *env, size_t bytes, size_t align)
 	void *memory =
 		has_room(self, bytes) ? self->inner->ops->alloc(self->inner, bytes, align) : NULL;
 	self->used_bytes += memory != NULL ? bytes : 0;
+	self->refused_count += memory == NULL ? 1 : 0;
 	return memory;
 }
 
@@ -54,11 +55,13 @@ ceiling_slab_open(struct wf_env *env, size_t bytes, int numa_node, struct wf_sla
 {
 	struct wf_ceiling *self = self_of(env);
 	if (!has_room(self, bytes)) {
+		self->refused_count++;
 		return wf_fail(WEFT_NOMEM, "%zu bytes more, of %" PRIu64 " that are allowed", bytes,
 			       self->limit_bytes);
 	}
 	enum weft_status st = self->inner->ops->slab_open(self->inner, bytes, numa_node, out);
 	self->used_bytes += st == WEFT_OK ? bytes : 0;
+	self->refused_count += st == WEFT_OK ? 0 : 1;
 	return st;
 }
 

@@ -10,6 +10,7 @@ struct wf_ceiling {
 	struct wf_env *inner;
 	uint64_t limit_bytes;
 	uint64_t used_bytes; /* as asked */
+	uint64_t refused_count;
 };
 
 void wf_ceiling_init(struct wf_ceiling *ceiling, struct wf_env *inner, uint64_t limit_bytes);

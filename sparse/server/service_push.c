@@ -143,7 +143,8 @@ check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 			st = wf_fail(WEFT_INVALID,
 				     "table %.60s: step %" PRIu64
 				     " pushes more than %u rows; make batches smaller, use more "
-				     "sparse lanes, or raise the table's memory cap",
+				     "sparse lanes, or raise --max_shard_bytes or the "
+				     "table's memory cap",
 				     sparse->desc[part->table].name, msg->step, served->rows_max);
 		}
 	}
@@ -414,6 +415,24 @@ report_nonfinite(struct wf_lane *lane, uint32_t table, uint64_t bad)
 	}
 }
 
+/* Rows that were to be born and found no memory. A cap that was set for the table is policy: what
+ * is lost at it is counted, and told. What the lane itself has no room for is nobody's wish, and
+ * would only show as other values. */
+static enum weft_status
+check_unborn(const struct wf_lane *lane, uint32_t idx, uint64_t rows, bool by_lane)
+{
+	const struct wf_sparse *sparse = lane->own;
+	const struct wf_table_desc *desc = &sparse->desc[idx];
+	if (rows == 0 || (desc->memory_cap_bytes > 0 && !by_lane)) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_NOMEM,
+		       "table %.60s: %" PRIu64
+		       " new rows found no memory, --max_shard_bytes leaves %" PRIu64
+		       " bytes; raise it, use more sparse lanes, or evict at a memory cap",
+		       desc->name, rows, sparse->ceiling.limit_bytes);
+}
+
 /* Tables that nobody pushed to have the step, too: rows that move by themselves, and ages, go by
  * the table's step, which may not depend on which keys fall to this lane. */
 static enum weft_status
@@ -432,6 +451,8 @@ apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 	uint64_t updated = stat_of(served, WF_TABLE_ROWS_UPDATED);
 	uint64_t lost = stat_of(served, WF_TABLE_PUSHES_LOST);
 	uint64_t nonfinite = stat_of(served, WF_TABLE_GRADS_NONFINITE);
+	uint64_t unborn = stat_of(served, WF_TABLE_ROWS_REFUSED);
+	uint64_t refused = sparse->ceiling.refused_count;
 	enum weft_status st = wf_table_push(served->table, &push);
 	if (st != WEFT_OK) {
 		return st;
@@ -443,7 +464,8 @@ apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 	if (nonfinite > 0) {
 		report_nonfinite(lane, idx, nonfinite);
 	}
-	return WEFT_OK;
+	unborn = stat_of(served, WF_TABLE_ROWS_REFUSED) - unborn;
+	return check_unborn(lane, idx, unborn, sparse->ceiling.refused_count > refused);
 }
 
 void
@@ -490,8 +512,9 @@ wf_push_apply(struct wf_lane *lane, const struct wf_peer *peer, uint64_t number,
 		}
 		enum weft_status st = apply_table(lane, i, applied);
 		if (st != WEFT_OK) {
-			wf_lane_fail(lane, st, applied->step, "step %" PRIu64 ": %.200s",
+			wf_lane_fail(lane, st, applied->step, "step %" PRIu64 ": %.220s",
 				     applied->step, weft_last_error());
+			return false;
 		}
 	}
 	wf_stats_add(&lane->stats, WF_LANE_ROW_UPDATED_COUNT, applied->rows_updated);

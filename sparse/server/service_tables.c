@@ -13,7 +13,8 @@
 #define HELD_SHARE 8u                 /* and of all of them: this part of max_shard_bytes */
 #define ENTRY_BYTES 40u               /* scratch of a table for each row of a push, and some */
 #define PUSH_ROWS_MAX (1u << 18) /* of a table and trainer in a step: scratch is taken for it */
-#define SCRATCH_SHARE 8u         /* of a table's cap */
+#define SCRATCH_SHARE 8u         /* of a table's cap, and of what all tables may take */
+#define SLOT_ALIGN 64u           /* gradients and answers are read where they lie */
 
 /* The job's description. */
 
@@ -75,7 +76,8 @@ table_opts(const struct wf_lane *lane, uint32_t idx)
 	};
 }
 
-/* Rows of one trainer's push: what fits held_bytes, and, with a cap, what leaves it room. */
+/* Rows of one trainer's push: what fits held_bytes, and leaves the table, and all tables, room for
+ * rows that stay. */
 static uint32_t
 rows_max(const struct wf_lane *lane, uint32_t idx)
 {
@@ -84,7 +86,10 @@ rows_max(const struct wf_lane *lane, uint32_t idx)
 	uint64_t trainers = lane->peer_count;
 	uint64_t rows = sparse->held_bytes / (sparse->served[idx].front_bytes + WF_KEY_BYTES);
 	uint64_t capped = desc->memory_cap_bytes / SCRATCH_SHARE / ENTRY_BYTES / trainers;
+	uint64_t shared = sparse->ceiling.limit_bytes / SCRATCH_SHARE / ENTRY_BYTES / trainers /
+			  sparse->desc_count;
 	rows = desc->memory_cap_bytes > 0 && capped < rows ? capped : rows;
+	rows = shared < rows ? shared : rows;
 	rows = rows > PUSH_ROWS_MAX ? PUSH_ROWS_MAX : rows;
 	rows = rows > WF_TABLE_ENTRIES_MAX / trainers ? WF_TABLE_ENTRIES_MAX / trainers : rows;
 	return rows == 0 ? 1 : (uint32_t)rows;
@@ -151,6 +156,8 @@ set_sizes(struct wf_lane *lane)
 	sparse->slot_count = lane->opts.slot_count;
 	sparse->slot_bytes = lane->opts.slot_bytes_max < SLOT_BYTES_MAX ? lane->opts.slot_bytes_max
 									: SLOT_BYTES_MAX;
+	sparse->slot_bytes -= sparse->slot_bytes % SLOT_ALIGN;
+	sparse->slot_bytes = sparse->slot_bytes > 0 ? sparse->slot_bytes : SLOT_ALIGN;
 	sparse->held_bytes = share < HELD_BYTES_MAX ? share & ~4095ull : HELD_BYTES_MAX;
 	if (sparse->held_bytes < sparse->slot_bytes) {
 		sparse->held_bytes = (sparse->slot_bytes + 4095) & ~4095ull;

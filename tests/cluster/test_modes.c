@@ -66,7 +66,7 @@ run_pserver(struct wf_env *env, void *arg)
 	opts.once = true;
 	opts.slot_count = m->run->slot_count;
 	opts.slot_bytes_max = 4096;
-	opts.max_shard_bytes = 1u << 30;
+	opts.max_shard_bytes = 64u << 20;
 	enum weft_status st = wf_server_create(&opts, &server);
 	if (st == WEFT_OK) {
 		st = wf_server_run(server);

@@ -66,7 +66,7 @@ run_pserver(struct wf_env *env, void *arg)
 	opts.once = true;
 	opts.slot_count = run->slot_count;
 	opts.slot_bytes_max = run->slot_bytes;
-	opts.max_shard_bytes = 1u << 30;
+	opts.max_shard_bytes = 64u << 20;
 	opts.reconnect_timeout_ns = run->reconnect_ns;
 	enum weft_status st = wf_server_create(&opts, &server);
 	if (st == WEFT_OK) {
@@ -305,10 +305,15 @@ check_mode(uint64_t seed, struct wf_env *env, struct sum *sum)
 	return wrong == NULL;
 }
 
-/* A pserver that nobody reached waits for its first trainer; no trainer waits for ever. */
+/* Nobody waits for ever, not even a pserver that nobody reached. */
 static bool
-all_trainers_ended(const struct run *run)
+all_ended(const struct run *run)
 {
+	for (uint32_t i = 0; i < run->pservers; i++) {
+		if (!run->server_ended[i] && i != run->kill_pserver) {
+			return false;
+		}
+	}
 	for (uint32_t t = 0; t < run->job.trainers; t++) {
 		if (!run->trainer_ended[t] && t != run->kill_trainer) {
 			return false;
@@ -339,7 +344,7 @@ check_kill(uint64_t seed, struct sum *sum)
 	int failures = count_failures(&run);
 	sum->cuts += failures > 0 ? 1 : 0;
 	sum->frames += run.stats.frames;
-	if (!all_trainers_ended(&run) || failures < 0) {
+	if (!all_ended(&run) || failures < 0) {
 		(void)printf("FAILED seed %" PRIu64 ": %s %u dies at %" PRIu64 " ms: %s\n", seed,
 			     trainer ? "trainer" : "pserver",
 			     trainer ? run.kill_trainer : run.kill_pserver,
@@ -388,7 +393,7 @@ check_difference(uint64_t seed, struct sum *sum)
 	}
 	sum->cuts++;
 	sum->frames += run.stats.frames;
-	if (!ran || !all_trainers_ended(&run) || well > 0 || mismatches == 0 || named == 0) {
+	if (!ran || !all_ended(&run) || well > 0 || mismatches == 0 || named == 0) {
 		(void)printf("FAILED seed %" PRIu64 ": a difference: %u ended well, %u with "
 			     "mismatch, %u name it: %s; trainer 0: %s; trainer 1: %s\n",
 			     seed, well, mismatches, named, run.stuck, run.trainer[0].why,

@@ -264,9 +264,7 @@ apply_table(struct wf_local_tables *tables, unsigned t, const struct wf_local_st
 			};
 		}
 	}
-	if (count == 0) { /* rows without a single key */
-		return WEFT_OK;
-	}
+	/* A lane has the step, too, where nobody has a key: ages go by it. */
 	const struct wf_table_push push = {
 		.step = step->step,
 		.rate = wf_row_rate(&job->row_optimizer, step->samples_before, step->samples),

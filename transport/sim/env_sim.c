@@ -14,6 +14,7 @@
 #include "base/crc32c.h"
 #include "transport/sim/sim.h"
 
+#define UNTOUCHED_BYTES ((size_t)256 << 10) /* from here on */
 #define ALIGN_MAX 4096u
 #define LINE_BYTES 1536
 /* Virtual time stands still within a turn: who reads the clock this often spins on it. */
@@ -66,15 +67,20 @@ sim_random(struct wf_env *env)
 	return wf_rng_u64(&self_of(env)->rng);
 }
 
-/* No slack behind it: a sanitizer sees the first byte too many. */
-static void *
-zalloc_aligned(size_t bytes, size_t align)
+/* No slack behind it: a sanitizer sees the first byte too many. But what is large is not touched:
+ * there, as in the system's env, what is never used costs address space only. */
+static uint8_t *
+zalloc_aligned(size_t bytes, size_t align, void **whole)
 {
-	void *memory = NULL;
-	if (posix_memalign(&memory, align, bytes) != 0) {
+	if (bytes >= UNTOUCHED_BYTES && bytes <= SIZE_MAX - align) {
+		*whole = calloc(1, bytes + align);
+		uintptr_t past = *whole != NULL ? (uintptr_t)*whole % align : 0;
+		return *whole != NULL ? (uint8_t *)*whole + (past > 0 ? align - past : 0) : NULL;
+	}
+	if (posix_memalign(whole, align, bytes) != 0) {
 		return NULL;
 	}
-	return memset(memory, 0, bytes);
+	return memset(*whole, 0, bytes);
 }
 
 static void *
@@ -87,11 +93,12 @@ sim_alloc(struct wf_env *env, size_t bytes, size_t align)
 	if (__builtin_add_overflow(bytes, front, &total)) {
 		return NULL;
 	}
-	uint8_t *whole = zalloc_aligned(total, front);
-	if (whole == NULL) {
+	void *whole = NULL;
+	uint8_t *base = zalloc_aligned(total, front, &whole);
+	if (base == NULL) {
 		return NULL;
 	}
-	struct wf_sim_block *block = (void *)(whole + front - sizeof(*block));
+	struct wf_sim_block *block = (void *)(base + front - sizeof(*block));
 	block->whole = whole;
 	block->bytes = bytes;
 	block->next = proc->blocks;
@@ -99,7 +106,7 @@ sim_alloc(struct wf_env *env, size_t bytes, size_t align)
 		proc->blocks->prev = block;
 	}
 	proc->blocks = block;
-	return whole + front;
+	return base + front;
 }
 
 static void

@@ -87,6 +87,37 @@ with_once_a_pserver_ends_when_all_have_said_goodbye(void **state)
 }
 
 static void
+come_never(struct stage *stage)
+{
+	stage_run(stage, 290 * WF_NS_PER_S);
+	CHECK(stage, !stage->server_ended);
+	stage_run(stage, 20 * WF_NS_PER_S);
+	CHECK(stage, stage->server_ended && stage->server_status == WEFT_TIMEOUT);
+}
+
+static void
+with_once_a_pserver_that_nobody_comes_to_gives_up(void **state)
+{
+	(void)state;
+	play(true, come_never);
+}
+
+static void
+come_late(struct stage *stage)
+{
+	stage_run(stage, 310 * WF_NS_PER_S);
+	do_job(stage);
+	CHECK(stage, !stage->server_ended);
+}
+
+static void
+without_once_a_pserver_waits_for_its_job_as_long_as_it_takes(void **state)
+{
+	(void)state;
+	play(false, come_late);
+}
+
+static void
 fail_once(struct stage *stage)
 {
 	fail_job(stage);
@@ -340,6 +371,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(with_once_a_pserver_ends_when_all_have_said_goodbye),
+		cmocka_unit_test(with_once_a_pserver_that_nobody_comes_to_gives_up),
+		cmocka_unit_test(without_once_a_pserver_waits_for_its_job_as_long_as_it_takes),
 		cmocka_unit_test(with_once_a_pserver_ends_with_the_first_cause_of_a_failed_job),
 		cmocka_unit_test(an_idle_pserver_stops_when_asked),
 		cmocka_unit_test(a_pserver_that_is_stopped_tells_its_trainers),

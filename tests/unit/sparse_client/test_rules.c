@@ -211,6 +211,22 @@ assert_refused(struct weft_session *session, const struct weft_table_opts *opts,
 	} while (0)
 
 static void
+a_job_with_tables_does_not_begin_in_its_middle(void **state)
+{
+	(void)state;
+	struct weft_session *session = session_on_paper(1);
+	struct weft_table_opts opts;
+	struct weft_table *table = NULL;
+	table_opts("t", &opts);
+	assert_int_equal(weft_table_add(session, &opts, &table), WEFT_OK);
+	assert_int_equal(weft_session_seal(session), WEFT_OK);
+	assert_int_equal(weft_session_restore(session, 7, 70), WEFT_UNSUPPORTED);
+	assert_non_null(strstr(weft_last_error(), "step 7, and the session has tables"));
+	assert_int_equal(weft_session_restore(session, 0, 0), WEFT_OK);
+	(void)weft_session_close(session);
+}
+
+static void
 settings_that_cannot_be_are_refused_and_named(void **state)
 {
 	struct weft_session *session = session_on_paper(1);
@@ -664,6 +680,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_job_with_tables_does_not_begin_in_its_middle),
 		cmocka_unit_test(settings_that_cannot_be_are_refused_and_named),
 		cmocka_unit_test(settings_that_do_not_go_together_are_refused),
 		cmocka_unit_test(

@@ -493,6 +493,36 @@ pairs_without_memory_are_told(void **state)
 	ground_play(&opts, lose_rows);
 }
 
+static void
+outgrow_the_lane(struct ground *ground)
+{
+	static uint64_t key[40];
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	for (uint32_t k = 0; k < 40; k++) {
+		key[k] = k;
+	}
+	const struct wish wish = {.table = 0, .key = key, .count = 40, .scale = 1};
+	doll_push(doll, 1, &wish, 1);
+	ground_settle(ground);
+	CHECK(ground, doll->resumed && doll->applieds == 0);
+	CHECK(ground, doll->aborted && doll->abort.status == WEFT_NOMEM);
+	CHECK(ground, strstr(doll->abort.reason, "table words") != NULL);
+	CHECK(ground, strstr(doll->abort.reason, "raise it") != NULL);
+}
+
+static void
+without_a_cap_no_pair_is_lost_the_job_ends(void **state)
+{
+	/* Room for both tables, but not for a slab of rows of the first. */
+	const struct ground_opts opts = {.trainers = 1, .max_shard_bytes = 10 << 20};
+	ground_play(&opts, outgrow_the_lane);
+	/* A cap that the lane has no room for changes nothing. */
+	const struct ground_opts capped = {
+		.trainers = 1, .max_shard_bytes = 10 << 20, .memory_cap_bytes = 1ull << 30};
+	ground_play(&capped, outgrow_the_lane);
+}
+
 int
 main(void)
 {
@@ -511,6 +541,7 @@ main(void)
 		cmocka_unit_test(a_long_pull_is_answered_part_by_part),
 		cmocka_unit_test(two_lanes_give_the_rows_of_one),
 		cmocka_unit_test(pairs_without_memory_are_told),
+		cmocka_unit_test(without_a_cap_no_pair_is_lost_the_job_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
