@@ -205,7 +205,6 @@ struct wf_verbs_tx {
 	uint64_t put_bytes_max; /* of the peer; 0: not known yet */
 	uint64_t progress_ns;   /* when something was last completed or returned; WF_NEVER: since
 				   then the queue was idle, and the clock was not looked at */
-	uint64_t answer_end;    /* number of the entry behind the last ANSWER */
 };
 
 struct wf_verbs_rx_state {

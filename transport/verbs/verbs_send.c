@@ -406,11 +406,12 @@ wf_verbs_return_credits(struct wf_verbs_conn *c)
 }
 
 /* An empty WRITE is answered by the peer's device, and no memory is touched. On iWARP it is over
- * when it is sent, so there the peer itself is asked. */
+ * when it is sent, so there the peer itself is asked: by who has nothing else under way, so that
+ * the question has room in the ring. */
 void
 wf_verbs_ask_alive(struct wf_verbs_conn *c)
 {
-	if (may_pump(c) && c->dev->caps.iwarp && !c->asks) {
+	if (may_pump(c) && c->dev->caps.iwarp && !c->asks && c->tx.done == c->tx.taken) {
 		c->asks = true;
 		wf_verbs_say(c, WF_VERBS_ASK, NULL, 0);
 	}
@@ -424,15 +425,14 @@ wf_verbs_ask_alive(struct wf_verbs_conn *c)
 	batch_flush(c);
 }
 
-/* One ANSWER at a time: who asks and takes nothing in gets no more. */
+/* When nothing else is under way: what is would be an answer too, and may leave no room in the
+ * ring. So there is one ANSWER at a time, and who asks and takes nothing in gets no more. */
 void
 wf_verbs_answer_alive(struct wf_verbs_conn *c)
 {
-	struct wf_verbs_tx *tx = &c->tx;
-	if (c->asked && c->may_send && tx->done >= tx->answer_end) {
+	if (c->asked && c->may_send && c->tx.done == c->tx.taken) {
 		c->asked = false;
 		wf_verbs_say(c, WF_VERBS_ANSWER, NULL, 0);
-		tx->answer_end = tx->taken;
 	}
 }
 
