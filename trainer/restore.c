@@ -37,11 +37,11 @@ weft_session_restore(struct weft_session *session, uint64_t step, uint64_t sampl
 		return wf_fail(WEFT_INVALID, "restore: trainer %u; trainer 0 restores for all",
 			       core->opts.trainer_id);
 	}
-	if (step > 0 && core->service != NULL) {
+	if (step > 0 && core->service != NULL && core->opts.sparse_mode != WEFT_SPARSE_SYNC) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "restore: step %" PRIu64
-			       ", and the session has tables, whose rows this version cannot give "
-			       "back to the lanes; begin at step 0",
+			       ", and the session has tables in an asynchronous mode, whose lanes "
+			       "count steps of their own; begin at step 0",
 			       step);
 	}
 	if (step > 0 && core->section_count != 1 + state_count) {

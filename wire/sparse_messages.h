@@ -12,7 +12,10 @@
  * PUSH     trainer  step, epoch              samples, flags, pass, parts; their PUTs follow
  * PULL     trainer  request_id, step         flags, parts; their PUTs follow
  * APPLIED  lane     step                     what the step came to
- * NACK     lane     request_id, step, slice  status, reason */
+ * NACK     lane     request_id, step, slice  status, reason
+ * FETCH    trainer  request_id, step, slice  cursor and room; a run is PUT there
+ * RESTORE  trainer  request_id, step, slice  samples, bytes; a run follows as one PUT, if any
+ * RESTORED lane     request_id               rows that were put */
 #pragma once
 
 #include <stdbool.h>
@@ -21,6 +24,7 @@
 
 #include "wire/keys.h"
 #include "wire/messages.h"
+#include "wire/table_run.h"
 #include "wire/tables.h"
 
 enum wf_sparse_type {
@@ -33,6 +37,9 @@ enum wf_sparse_type {
 	WF_SPARSE_PULL = 7,
 	WF_SPARSE_APPLIED = 8,
 	WF_SPARSE_NACK = 9,
+	WF_SPARSE_FETCH = 10,
+	WF_SPARSE_RESTORE = 11,
+	WF_SPARSE_RESTORED = 12,
 };
 
 /* Sent where WELCOME asked for the job: all tables, in order. */
@@ -139,6 +146,34 @@ struct wf_sparse_nack {
 	char reason[WF_REASON_BYTES];
 };
 
+/* Rows with all that they are, as they are after `step`. */
+struct wf_sparse_fetch {
+	uint64_t request_id;
+	uint64_t step;  /* the last one applied; not WF_STEP_NONE */
+	uint32_t table; /* < WF_TABLE_COUNT_MAX */
+	struct wf_run_cursor from;
+	uint32_t bytes;  /* of room for head and sections, WF_RUN_BYTES_MIN..WF_RUN_BYTES_MAX */
+	uint64_t offset; /* of that room in the range granted */
+};
+
+/* Before the first step: go on as a lane that has applied `step`, with these rows. */
+struct wf_sparse_restore {
+	uint64_t request_id;
+	uint64_t step;    /* not 0, not WF_STEP_NONE */
+	uint64_t samples; /* of all steps up to it, at most INT64_MAX */
+	uint32_t table;   /* < WF_TABLE_COUNT_MAX */
+	uint32_t bytes;   /* of the sections in the PUT that follows; 0: none does */
+};
+
+struct wf_sparse_restored {
+	uint64_t request_id;
+	uint64_t rows;
+};
+
+#define WF_RUN_BYTES_MIN 128u
+#define WF_RUN_BYTES_MAX (1u << 16)
+#define WF_SPARSE_FETCH_PART 255u /* stands for the part in the tag of what was fetched */
+
 /* Tags. To a lane: any free buffer, the part's ordinal in its message, the message's step. */
 static inline uint32_t
 wf_sparse_put_tag(uint32_t part, uint32_t slot_count, uint32_t buffer, uint64_t step)
@@ -162,6 +197,9 @@ void wf_sparse_push_encode(const struct wf_sparse_push *in, struct wf_msg *out);
 void wf_sparse_pull_encode(const struct wf_sparse_pull *in, struct wf_msg *out);
 void wf_sparse_applied_encode(const struct wf_sparse_applied *in, struct wf_msg *out);
 void wf_sparse_nack_encode(const struct wf_sparse_nack *in, struct wf_msg *out);
+void wf_sparse_fetch_encode(const struct wf_sparse_fetch *in, struct wf_msg *out);
+void wf_sparse_restore_encode(const struct wf_sparse_restore *in, struct wf_msg *out);
+void wf_sparse_restored_encode(const struct wf_sparse_restored *in, struct wf_msg *out);
 
 enum weft_status wf_sparse_table_decode(const struct wf_head *head, const uint8_t *body,
 					struct wf_sparse_table *out) WEFT_MUST_CHECK;
@@ -181,3 +219,9 @@ enum weft_status wf_sparse_applied_decode(const struct wf_head *head, const uint
 					  struct wf_sparse_applied *out) WEFT_MUST_CHECK;
 enum weft_status wf_sparse_nack_decode(const struct wf_head *head, const uint8_t *body,
 				       struct wf_sparse_nack *out) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_fetch_decode(const struct wf_head *head, const uint8_t *body,
+					struct wf_sparse_fetch *out) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_restore_decode(const struct wf_head *head, const uint8_t *body,
+					  struct wf_sparse_restore *out) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_restored_decode(const struct wf_head *head, const uint8_t *body,
+					   struct wf_sparse_restored *out) WEFT_MUST_CHECK;

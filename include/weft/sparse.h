@@ -210,6 +210,69 @@ WEFT_API enum weft_status weft_rows_push(struct weft_rows *rows, const float *gr
  */
 WEFT_API void weft_rows_free(struct weft_rows *rows);
 
+/* A row with all that it is, for saving and restoring a job. */
+struct weft_table_record {
+	uint64_t key;
+	uint32_t stamp;      /* step of its last update, 0: none */
+	uint32_t born;       /* step after which it was born */
+	float show, click;   /* 0 without scores */
+	const float *floats; /* [weft_table_record_floats]: values, then the optimizer's state */
+};
+
+/* A table has so many partitions, however many lanes there are. */
+#define WEFT_TABLE_PARTITIONS 1024
+
+struct weft_table_partition {
+	uint32_t partition;
+	uint64_t record_count;
+	const uint16_t *counter; /* [counter_count] of admission; NULL: all 0, or none */
+	uint32_t counter_count;
+};
+
+/* f32 of a record; admission's counters in each partition, 0 with admit_count up to 1. */
+WEFT_API uint32_t weft_table_record_floats(const struct weft_table *table);
+WEFT_API uint32_t weft_table_counter_count(const struct weft_table *table);
+
+/* Called by weft_table_read, in the caller's thread: each partition from 0 on, then its records by
+ * ascending key; what they are given is lent for the call. Another status than WEFT_OK ends the
+ * reading, which returns it. */
+struct weft_table_reader {
+	enum weft_status (*partition)(void *arg, const struct weft_table_partition *partition);
+	enum weft_status (*record)(void *arg, const struct weft_table_record *record);
+	void *arg;
+};
+
+/* Called by weft_table_write in the same order: fill in `out`; what it points to has to last until
+ * the next call. */
+struct weft_table_writer {
+	enum weft_status (*partition)(void *arg, uint32_t partition,
+				      struct weft_table_partition *out);
+	enum weft_status (*record)(void *arg, struct weft_table_record *out);
+	void *arg;
+};
+
+/**
+ * Trainer 0: fetch every row of a table with all that it is, as it is after the last step of the
+ * last pass: between weft_pass_end and the next weft_step. What the other trainers ask for
+ * meanwhile goes on. Blocks.
+ * @return WEFT_OK; a status of the callbacks; WEFT_INVALID: not trainer 0, or within a step;
+ *         WEFT_UNSUPPORTED: an asynchronous job, or rows that do not fit the lanes' slots;
+ *         WEFT_NOMEM: here or on a lane; WEFT_DATA: a lane sent what is no table; else as weft_wait
+ */
+WEFT_API enum weft_status weft_table_read(struct weft_table *table,
+					  const struct weft_table_reader *to) WEFT_MUST_CHECK;
+
+/**
+ * Trainer 0, of a session restored at a step above 0 (weft_session_restore), between
+ * weft_session_start and the first weft_step: put all rows of a table back. Each table of the job
+ * is written. No trainer may pull before that: let all of them meet in weft_barrier after it.
+ * Records may come from any number of lanes. Blocks.
+ * @return as weft_table_read; WEFT_INVALID also: not restored, a step has begun, rows were pulled
+ *         already, or a record that cannot be: the job cannot go on
+ */
+WEFT_API enum weft_status weft_table_write(struct weft_table *table,
+					   const struct weft_table_writer *from) WEFT_MUST_CHECK;
+
 #define WEFT_TABLE_HOT_KEYS 8
 
 /* What this trainer has sent and got of a table since weft_session_start. */

@@ -312,7 +312,8 @@ WEFT_API enum weft_status weft_pull_state(struct weft_session *session) WEFT_MUS
  * trainers need not call it: they learn the step at start, and weft_steps tells it. Needs
  * keep_state where the optimizer has state and step > 0.
  * @return WEFT_OK; WEFT_INVALID: not trainer 0, not sealed, or started already; WEFT_UNSUPPORTED:
- * step > 0 of a session with tables, whose rows cannot be given back yet
+ * step > 0 of a session with tables in an asynchronous mode. In a synchronous one each table is
+ * given back with weft_table_write (weft/sparse.h), once the session has started.
  */
 WEFT_API enum weft_status weft_session_restore(struct weft_session *session, uint64_t step,
 					       uint64_t samples) WEFT_MUST_CHECK;

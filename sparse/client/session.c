@@ -70,6 +70,8 @@ take_slabs(struct wf_client *client)
 		rows += WF_CLIENT_BATCHES * rows_bytes(client->table[i]);
 		send += WF_CLIENT_BATCHES * send_bytes(client->table[i]);
 	}
+	rows += WF_CLIENT_PIECE; /* last in each: deal_slabs gives it to nobody */
+	send += WF_CLIENT_PIECE;
 	int node = wf_pin_place_of(client->session->progress.pin, 0).numa_node;
 	enum weft_status st = env->ops->slab_open(env, rows, node, &client->rows);
 	return st != WEFT_OK ? st : env->ops->slab_open(env, send, node, &client->send);
@@ -351,7 +353,7 @@ close_client(struct weft_session *session)
 static unsigned
 commands_max(const struct weft_session *session)
 {
-	return wf_client_of(session)->table_count * WF_CLIENT_BATCHES + 2;
+	return wf_client_of(session)->table_count * WF_CLIENT_BATCHES + 3;
 }
 
 /* The owner goes on. */
@@ -370,7 +372,7 @@ waiting_since(const struct wf_core *core)
 	const struct wf_client *client = core->service_state;
 	bool held = core->opts.sparse_mode == WEFT_SPARSE_SYNC && client->pull_step == core->step &&
 		    client->push_step < core->step;
-	if (client->push_lanes > 0 || (client->pulls_busy > 0 && !held)) {
+	if (client->push_lanes > 0 || client->call.open || (client->pulls_busy > 0 && !held)) {
 		return client->since_ns;
 	}
 	return 0;
@@ -394,6 +396,11 @@ describe_wait(const struct wf_core *core, char *out, size_t bytes)
 				       alone ? "" : ", another trainer may not have done its part");
 			return true;
 		}
+	}
+	if (client->call.open) {
+		(void)snprintf(out, bytes, "tables: sparse lane %u has not %s rows yet",
+			       client->call.lane, client->call.fetches ? "sent" : "put back");
+		return true;
 	}
 	(void)snprintf(out, bytes, "step %" PRIu64 ", tables: rows of %u batches are not there yet",
 		       client->pull_step, client->pulls_busy);

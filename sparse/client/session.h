@@ -4,10 +4,10 @@
  *
  * table.c  settings, weft_table_add; rows.c  a batch: pull, wait, push; session.c  what the session
  * asks for (trainer/service.h); session_link.c  greeting and messages of a link; session_flow.c
- * pulls, pushes and answers on it; session_stats.c  counters and what follows from them.
- * Thread: as each struct says: the owner's, or the core's (whoever drives progress). Commands pass
- * what one leaves to the other; `busy`, `step_busy` and `up_busy` pass it back (B1 and W1 of
- * trainer/README.md). */
+ * pulls, pushes and answers on it; records.c weft_table_read and _write; session_call.c their
+ * messages; session_stats.c  counters and what follows from them. Thread: as each struct says: the
+ * owner's, or the core's (whoever drives progress). Commands pass what one leaves to the other;
+ * `busy`, `step_busy` and `up_busy` pass it back (B1 and W1 of trainer/README.md). */
 #pragma once
 
 #include <stdatomic.h>
@@ -22,9 +22,10 @@
 #include "wire/sparse_messages.h"
 #include "wire/tables.h"
 
-#define WF_CLIENT_BATCHES 2u     /* of a table: one computes, one is on its way */
-#define WF_CLIENT_REQUESTS 8u    /* pulls of a lane that are unanswered */
-#define WF_CLIENT_SLOT_MIN 1024u /* bytes of a slot; the send buffers are sized for it */
+#define WF_CLIENT_BATCHES 2u             /* of a table: one computes, one is on its way */
+#define WF_CLIENT_REQUESTS 8u            /* pulls of a lane that are unanswered */
+#define WF_CLIENT_PIECE WF_RUN_BYTES_MAX /* room for rows with their state, each way */
+#define WF_CLIENT_SLOT_MIN 1024u         /* bytes of a slot; the send buffers are sized for it */
 
 struct wf_client;
 
@@ -122,6 +123,7 @@ enum wf_sending {
 	WF_SENDING_NOTHING,
 	WF_SENDING_PULL,
 	WF_SENDING_PUSH,
+	WF_SENDING_CALL,
 };
 
 /* One sparse lane. Core's. */
@@ -149,7 +151,8 @@ struct wf_client_link {
 	struct wf_pull_request *sent_request; /* PULL */
 	struct wf_part_ref push_part[WF_SPARSE_PARTS_MAX];
 	struct wf_part_ref push_mark;    /* lies in the buffers of a push, */
-	struct wf_part_ref refused_mark; /* and of a pull that was refused */
+	struct wf_part_ref refused_mark; /* of a pull that was refused, */
+	struct wf_part_ref call_mark;    /* and of rows put back */
 	bool push_is_last;
 
 	struct wf_pull_request request[WF_CLIENT_REQUESTS];
@@ -163,6 +166,26 @@ struct wf_client_link {
 	bool push_said;                 /* some of it was sent, on some path */
 	uint32_t push_table, push_next; /* where the next message begins: table, part of the lane */
 	uint64_t applied;               /* last APPLIED heard; 0: none */
+};
+
+/* A FETCH or RESTORE. The owner fills it in, and reads it again when it is not busy. */
+struct wf_client_call {
+	bool fetches;
+	uint32_t lane, table;
+	uint64_t step;
+	struct wf_run_cursor from; /* FETCH */
+	uint64_t samples;          /* RESTORE */
+	uint32_t bytes;            /* RESTORE: in the room at the end of the slab of what is sent */
+
+	_Atomic uint32_t busy; /* shared: as weft_rows.busy */
+	/* Core's while busy. */
+	bool open;
+	bool begun; /* on this path */
+	bool answered;
+	uint32_t in_flight; /* PUTs that are not DONE */
+	uint64_t id;
+	enum weft_status status; /* OK, or the lane's refusal */
+	char reason[WF_REASON_BYTES];
 };
 
 struct wf_client_counts {
@@ -191,6 +214,8 @@ struct wf_client {
 	bool tight;                /* what lanes keep of a trainer may run out: it is looked at */
 	bool warned;
 
+	struct wf_client_call call;
+
 	_Atomic uint32_t up_busy;   /* shared: a lane is not there yet */
 	_Atomic uint32_t step_busy; /* shared: handed in, not applied everywhere */
 	/* Core's. */
@@ -211,6 +236,7 @@ struct wf_client {
 enum wf_client_command {
 	WF_CLIENT_PULL, /* tensor: rows->idx */
 	WF_CLIENT_PUSH, /* a: step */
+	WF_CLIENT_CALL,
 };
 
 static inline struct wf_client *
@@ -265,6 +291,19 @@ enum weft_status wf_client_refused(struct wf_client_link *cl,
 enum weft_status wf_client_resume(struct wf_client_link *cl,
 				  const struct wf_sparse_resume *msg) WEFT_MUST_CHECK;
 void wf_client_flow_forget(struct wf_client_link *cl);
+
+/* session_call.c */
+void wf_client_call_begin(struct wf_client *client);
+/* It is to be said on this link. */
+bool wf_client_call_is_unasked(const struct wf_client_link *cl);
+void wf_client_call_encode(struct wf_client_link *cl); /* into core->msg */
+void wf_client_call_finish(struct wf_client *client);
+enum weft_status wf_client_fetched(struct wf_client_link *cl, uint32_t tag) WEFT_MUST_CHECK;
+enum weft_status wf_client_restored(struct wf_client_link *cl,
+				    const struct wf_sparse_restored *msg) WEFT_MUST_CHECK;
+/* False: the refusal is of a pull. */
+bool wf_client_call_refused(struct wf_client_link *cl, const struct wf_sparse_nack *msg);
+void wf_client_call_forget(struct wf_client_link *cl);
 
 /* session_stats.c */
 void wf_client_count_pull(struct weft_rows *rows, const uint64_t *key);

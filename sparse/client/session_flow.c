@@ -10,7 +10,8 @@
 #include "base/assert.h"
 #include "sparse/client/session.h"
 
-#define COOKIE_PUSH (1u << 31) /* else: rows of the pull */
+#define COOKIE_PUSH (1u << 31) /* else: rows of the pull, */
+#define COOKIE_CALL (1u << 30) /* or what is put back */
 
 static void
 set_due(struct wf_client_link *cl)
@@ -111,6 +112,9 @@ wf_client_command_run(struct wf_core *core, const struct wf_command *command)
 		break;
 	case WF_CLIENT_PUSH:
 		begin_push(client, command->a);
+		break;
+	case WF_CLIENT_CALL:
+		wf_client_call_begin(client);
 		break;
 	}
 }
@@ -283,6 +287,12 @@ next_message(struct wf_client_link *cl)
 		begin_push_message(cl);
 		return true;
 	}
+	if (wf_client_call_is_unasked(cl)) {
+		struct wf_client_call *call = &cl->client->call;
+		call->begun = true;
+		begin_message(cl, WF_SENDING_CALL, !call->fetches && call->bytes > 0 ? 1 : 0);
+		return true;
+	}
 	struct wf_pull_request *request = unasked(cl);
 	if (request == NULL) {
 		request = new_request(cl);
@@ -352,6 +362,8 @@ fill_head(struct wf_client_link *cl, struct wf_op *op)
 	const struct wf_msg *msg = &cl->client->core->msg;
 	if (cl->sending == WF_SENDING_PULL) {
 		encode_pull(cl);
+	} else if (cl->sending == WF_SENDING_CALL) {
+		wf_client_call_encode(cl);
 	} else {
 		encode_push(cl);
 	}
@@ -360,6 +372,21 @@ fill_head(struct wf_client_link *cl, struct wf_op *op)
 		.head = &msg->head,
 		.body = msg->body,
 		.body_bytes = msg->body_bytes,
+	};
+}
+
+static void
+fill_call_put(struct wf_client_link *cl, uint32_t buffer, struct wf_op *op)
+{
+	const struct wf_client *client = cl->client;
+	*op = (struct wf_op){
+		.kind = WF_OP_PUT,
+		.cookie = wf_link_cookie(cl->link, COOKIE_CALL),
+		.region = client->send_region,
+		.src = (const uint8_t *)client->send.base + client->send.bytes - WF_CLIENT_PIECE,
+		.bytes = client->call.bytes,
+		.key = cl->slots_key,
+		.tag = wf_sparse_put_tag(0, cl->slot_count, buffer, client->call.step),
 	};
 }
 
@@ -390,7 +417,11 @@ fill_puts(struct wf_client_link *cl, struct wf_op op[WF_CORE_OPS])
 	while (count < WF_CORE_OPS && cl->put_next + count < cl->put_count &&
 	       count < cl->buffer_free_count) {
 		uint32_t buffer = cl->buffer_free[cl->buffer_free_count - 1 - count];
-		fill_put(cl, cl->put_next + count, buffer, &op[count]);
+		if (cl->sending == WF_SENDING_CALL) {
+			fill_call_put(cl, buffer, &op[count]);
+		} else {
+			fill_put(cl, cl->put_next + count, buffer, &op[count]);
+		}
 		count++;
 	}
 	return count;
@@ -400,6 +431,12 @@ static void
 puts_taken(struct wf_client_link *cl, unsigned count)
 {
 	bool push = cl->sending == WF_SENDING_PUSH;
+	if (cl->sending == WF_SENDING_CALL && count > 0) {
+		cl->buffer_part[cl->buffer_free[--cl->buffer_free_count]] = &cl->call_mark;
+		cl->client->call.in_flight++;
+		cl->put_next++;
+		return;
+	}
 	for (unsigned i = 0; i < count; i++) {
 		struct wf_part_ref *ref = sent_part(cl, cl->put_next++);
 		uint32_t buffer = cl->buffer_free[--cl->buffer_free_count];
@@ -484,6 +521,7 @@ post_message(struct wf_client_link *cl)
 		give_up_request(cl, cl->sent_request);
 	}
 	cl->sending = WF_SENDING_NOTHING;
+	wf_client_call_finish(cl->client);
 	return true;
 }
 
@@ -529,6 +567,12 @@ wf_client_done(struct wf_link *link, uint32_t what)
 		finish_step(client);
 		return;
 	}
+	if ((what & COOKIE_CALL) != 0) {
+		WF_ASSERT(client->call.in_flight > 0);
+		client->call.in_flight--;
+		wf_client_call_finish(client);
+		return;
+	}
 	struct weft_rows *rows = wf_client_rows(client, what);
 	WF_ASSERT(rows->in_flight > 0);
 	rows->in_flight--;
@@ -553,6 +597,9 @@ wf_client_answer(struct wf_link *link, uint32_t tag)
 	struct wf_client_link *cl = link->peer;
 	uint32_t slot = wf_tag_slot(tag);
 	uint32_t i = slot & 0xff;
+	if (i == WF_SPARSE_FETCH_PART) {
+		return wf_client_fetched(cl, tag);
+	}
 	struct wf_pull_request *request = find_request(cl, slot >> 8, 0xffff);
 	if (request == NULL || request->refused || i >= request->part_count ||
 	    request->part[i].answered || !request->part[i].sent) {
@@ -598,6 +645,9 @@ refuse_pull(struct wf_client_link *cl, const struct wf_sparse_nack *msg)
 enum weft_status
 wf_client_refused(struct wf_client_link *cl, const struct wf_sparse_nack *msg)
 {
+	if (msg->request_id != 0 && wf_client_call_refused(cl, msg)) {
+		return WEFT_OK;
+	}
 	if (msg->request_id != 0) {
 		return refuse_pull(cl, msg);
 	}
@@ -725,4 +775,5 @@ wf_client_flow_forget(struct wf_client_link *cl)
 	cl->buffer_free_count = 0;
 	cl->slot_count = 0;
 	cl->push_left = false; /* until RESUME says what the lane has */
+	wf_client_call_forget(cl);
 }

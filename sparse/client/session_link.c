@@ -179,6 +179,7 @@ take_msg(struct wf_link *link, const struct wf_event *event)
 	const uint8_t *body = event->msg.body;
 	struct wf_sparse_applied applied;
 	struct wf_sparse_nack nack;
+	struct wf_sparse_restored restored;
 	enum weft_status st;
 	switch (head->type) {
 	case WF_SPARSE_GRANT:
@@ -191,6 +192,9 @@ take_msg(struct wf_link *link, const struct wf_event *event)
 	case WF_SPARSE_APPLIED:
 		st = wf_sparse_applied_decode(head, body, &applied);
 		return st != WEFT_OK ? st : wf_client_applied(cl, &applied);
+	case WF_SPARSE_RESTORED:
+		st = wf_sparse_restored_decode(head, body, &restored);
+		return st != WEFT_OK ? st : wf_client_restored(cl, &restored);
 	case WF_SPARSE_NACK:
 		st = wf_sparse_nack_decode(head, body, &nack);
 		return st != WEFT_OK ? st : wf_client_refused(cl, &nack);

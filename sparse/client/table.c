@@ -384,6 +384,17 @@ weft_table_name(const struct weft_table *table)
 }
 
 uint32_t
+weft_table_counter_count(const struct weft_table *table)
+{
+	const struct wf_table_desc *desc = &table->client->desc[table->idx];
+	const uint32_t slots = desc->admit.slot_count;
+	if (desc->admit.count <= 1) {
+		return 0;
+	}
+	return slots == 0 ? WF_ADMIT_SLOTS_DEFAULT : slots;
+}
+
+uint32_t
 weft_table_dim(const struct weft_table *table)
 {
 	return table->client->desc[table->idx].dim;

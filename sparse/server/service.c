@@ -82,6 +82,30 @@ take_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head
 }
 
 static enum weft_status
+take_fetch(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+	   const uint8_t *body)
+{
+	struct wf_sparse_fetch msg;
+	enum weft_status st = wf_sparse_fetch_decode(head, body, &msg);
+	if (st == WEFT_OK) {
+		st = check_ready(lane, peer->own, "FETCH");
+	}
+	return st != WEFT_OK ? st : wf_save_fetch(lane, peer, &msg);
+}
+
+static enum weft_status
+take_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+	     const uint8_t *body)
+{
+	struct wf_sparse_restore msg;
+	enum weft_status st = wf_sparse_restore_decode(head, body, &msg);
+	if (st == WEFT_OK) {
+		st = check_ready(lane, peer->own, "RESTORE");
+	}
+	return st != WEFT_OK ? st : wf_save_restore(lane, peer, &msg);
+}
+
+static enum weft_status
 take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
 	     const uint8_t *body)
 {
@@ -96,6 +120,10 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 		return take_push(lane, peer, head, body);
 	case WF_SPARSE_PULL:
 		return take_pull(lane, peer, head, body);
+	case WF_SPARSE_FETCH:
+		return take_fetch(lane, peer, head, body);
+	case WF_SPARSE_RESTORE:
+		return take_restore(lane, peer, head, body);
 	case WF_SPARSE_TABLE:
 		st = wf_sparse_table_decode(head, body, &msg.table);
 		return st != WEFT_OK ? st : wf_sparse_take_table(lane, peer, head, &msg.table);
@@ -170,6 +198,9 @@ take_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag, const void *d
 	}
 	if (own->incoming.kind == WF_INCOMING_PULL) {
 		return wf_pull_part(lane, peer, buffer, data);
+	}
+	if (own->incoming.kind == WF_INCOMING_RESTORE) {
+		return wf_save_restore_part(lane, peer, buffer, data);
 	}
 	wf_transport_release(peer->conn, buffer);
 	wf_sparse_give_buffer(peer, buffer);
@@ -287,12 +318,20 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	}
 	wf_push_path_ends(lane, peer);
 	wf_pull_path_ends(lane, peer);
+	wf_save_path_ends(lane, peer);
 	own->incoming.kind = WF_INCOMING_NONE;
 	for (uint32_t i = 0; i < sparse->slot_count; i++) {
 		own->buffer[i] = WF_BUFFER_FREE;
 	}
 	WF_ASSERT(own->held == 0);
 	wf_push_try_apply(lane); /* what this path was still owed held it up */
+}
+
+static bool
+work(struct wf_lane *lane)
+{
+	bool lists = wf_save_work(lane);
+	return wf_push_tend(lane) || lists;
 }
 
 static const char *
@@ -325,7 +364,7 @@ const struct wf_lane_service wf_sparse_service = {
 	.done = wf_pull_done,
 	.opens_path = opens_path,
 	.flush = wf_sparse_flush,
-	.work = wf_push_tend,
+	.work = work,
 	.is_missing = wf_push_is_missing,
 	.owed = owed,
 	.gather = wf_sparse_gather,

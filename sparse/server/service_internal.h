@@ -6,6 +6,7 @@
  * service_push.c    pushes: parts, what is kept of them, the apply
  * service_async.c   asynchronous modes: the apply of one push, lag, who waits for whom
  * service_pull.c    pulls: keys, rows gathered for answers
+ * service_save.c    rows with their state, fetched and put back
  * service_send.c    everything it sends
  * service_report.c  what its lines say
  *
@@ -14,6 +15,7 @@
 
 #include "pserver/service.h"
 #include "sparse/server/ceiling.h"
+#include "sparse/server/scan.h"
 #include "sparse/server/table.h"
 #include "wire/sparse_messages.h"
 #include "wire/tables.h"
@@ -79,6 +81,7 @@ enum wf_incoming_kind {
 	WF_INCOMING_NONE,
 	WF_INCOMING_PUSH,
 	WF_INCOMING_PULL,
+	WF_INCOMING_RESTORE,
 	WF_INCOMING_REFUSED, /* got NACK: its PUTs come all the same */
 };
 
@@ -128,6 +131,11 @@ struct wf_sparse_peer {
 	struct wf_key_cells cells;
 	struct wf_answer answer;
 	bool *answer_busy; /* [slot_count] buffers that a PUT reads */
+	bool fetching;     /* a FETCH is not gathered */
+	struct wf_sparse_fetch fetch;
+	struct wf_sparse_restore restore; /* whose PUT is coming */
+	bool restored_due;
+	struct wf_sparse_restored restored;
 
 	/* Window. */
 	uint32_t *buffer; /* [slot_count] WF_BUFFER_FREE, _CREDIT, or the part of the push in it */
@@ -162,6 +170,19 @@ struct wf_served {
 	struct wf_table_batch *batch; /* [batches_max] of the step being applied */
 };
 
+/* What trainer 0 fetches and puts back. */
+struct wf_save {
+	struct wf_scan *scan; /* NULL: none; of `table` after `step` */
+	uint32_t table;
+	uint64_t step;
+	bool prepared;         /* partitions may be asked for */
+	struct wf_peer *asker; /* while there is a scan */
+	uint64_t restored_by;  /* incarnation; 0: nothing was put back */
+	uint64_t restored_id;  /* the last request whose rows are in */
+	float floats[WF_ROW_RECORD_FLOATS_MAX];
+	uint16_t counter[WF_RUN_BYTES_MAX / 2];
+};
+
 /* lane->own. */
 struct wf_sparse {
 	struct wf_tables tables;
@@ -187,8 +208,9 @@ struct wf_sparse {
 	uint32_t due_pulls;   /* that are not gathered to the end: no step is applied meanwhile */
 	struct wf_table_batch *batch; /* [peer_count * parts_max] */
 	uint32_t *batch_next;         /* [desc_count] scratch of the apply */
-	uint32_t tend_next;           /* table */
-	uint64_t tend_rows;           /* still to be looked at */
+	struct wf_save save;
+	uint32_t tend_next;    /* table */
+	uint64_t tend_rows;    /* still to be looked at */
 	uint64_t *key_scratch; /* [WF_SPARSE_ROWS_MAX or what fits a slot] of a pull's part */
 	struct wf_log_limit nonfinite_log;
 	struct wf_msg_credit credit; /* scratch, like the rest */
@@ -278,6 +300,22 @@ void wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step);
 enum wf_flush wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_pull_done(struct wf_lane *lane, uint64_t cookie);
 void wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer);
+
+/* service_save.c */
+enum weft_status wf_save_fetch(struct wf_lane *lane, struct wf_peer *peer,
+			       const struct wf_sparse_fetch *msg) WEFT_MUST_CHECK;
+/* A bounded piece of listing rows. Whether there is more. */
+bool wf_save_work(struct wf_lane *lane);
+/* A fetch of the peer can be gathered: */
+bool wf_save_is_due(const struct wf_lane *lane, const struct wf_sparse_peer *own);
+/* into `out`, the peer's answer buffer: own->answer is set, or the fetch refused. */
+void wf_save_gather(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, uint8_t *out);
+enum weft_status wf_save_restore(struct wf_lane *lane, struct wf_peer *peer,
+				 const struct wf_sparse_restore *msg) WEFT_MUST_CHECK;
+enum weft_status wf_save_restore_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer,
+				      const void *data) WEFT_MUST_CHECK;
+void wf_save_path_ends(struct wf_lane *lane, struct wf_peer *peer);
+void wf_save_release(struct wf_sparse *sparse);
 
 /* service_send.c */
 void wf_sparse_path_begins(struct wf_lane *lane, struct wf_peer *peer);

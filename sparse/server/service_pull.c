@@ -464,6 +464,11 @@ wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
 		}
 		uint32_t at;
 		uint32_t buffer = free_answer_buffer(sparse, own);
+		if (buffer != WF_BUFFER_NONE && wf_save_is_due(lane, own)) {
+			wf_save_gather(lane, peer, buffer,
+				       answer_at(sparse, peer->trainer, buffer));
+			continue;
+		}
 		if (buffer == WF_BUFFER_NONE || !find_due(own, &at)) {
 			break;
 		}
@@ -488,7 +493,7 @@ wf_pull_done(struct wf_lane *lane, uint64_t cookie)
 	struct wf_peer *peer = &lane->peer[number / sparse->slot_count];
 	struct wf_sparse_peer *own = peer->own;
 	own->answer_busy[number % sparse->slot_count] = false;
-	if (own->pull_count > 0) {
+	if (own->pull_count > 0 || own->fetching) {
 		wf_peer_due(peer);
 	}
 }

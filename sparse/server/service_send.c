@@ -122,6 +122,15 @@ flush_applied(struct wf_lane *lane, struct wf_peer *peer)
 	return !own->applied_due;
 }
 
+static bool
+flush_restored(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	wf_sparse_restored_encode(&own->restored, &lane->msg);
+	own->restored_due = !wf_control_send(peer, &lane->msg);
+	return !own->restored_due;
+}
+
 /* False: the transport takes no more. */
 static bool
 flush_messages(struct wf_lane *lane, struct wf_peer *peer)
@@ -137,6 +146,9 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 		return false;
 	}
 	if (own->nack_count > 0 && !flush_nacks(lane, peer)) {
+		return false;
+	}
+	if (own->restored_due && !flush_restored(lane, peer)) {
 		return false;
 	}
 	return !own->applied_due || wf_async_waits(lane, peer) || flush_applied(lane, peer);

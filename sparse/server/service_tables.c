@@ -428,6 +428,7 @@ wf_sparse_release(struct wf_lane *lane)
 	if (lane->transport != NULL && sparse->answers_added) {
 		wf_transport_region_remove(lane->transport, sparse->answers_region);
 	}
+	wf_save_release(sparse);
 	for (uint32_t i = 0; sparse->served != NULL && i < sparse->desc_count; i++) {
 		wf_table_destroy(sparse->served[i].table);
 	}

@@ -2,9 +2,9 @@
 /* Jobs with tables, with and without tensors, under seeded delays, splits, cuts, refusals, paths
  * that break and stalls: each trainer is given the bits that plain tables give in a sequential run,
  * over any number of lanes, with any window, with prefetch and without. And who dies, ends the job
- * for all within a bound. Usage: test_sparse FIRST COUNT [kill | differ | modes]; WEFT_SEED=S runs
- * one seed, WEFT_LONG ten times as many, and WEFT_CLUSTER_LOG=1 shows the log lines of all
- * processes.
+ * for all within a bound. Usage: test_sparse FIRST COUNT [kill | differ | modes | restore];
+ * WEFT_SEED=S runs one seed, WEFT_LONG ten times as many, and WEFT_CLUSTER_LOG=1 shows the log
+ * lines of all processes.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -305,6 +305,62 @@ check_mode(uint64_t seed, struct wf_env *env, struct sum *sum)
 	return wrong == NULL;
 }
 
+/* In two jobs, with other lanes and pservers, and what the first left to the second: the bits of
+ * one job. The cuts are in saving and restoring too. */
+static bool
+check_restore(uint64_t seed, struct sum *sum)
+{
+	static struct sparse_kept kept;
+	uint64_t digest[SPARSE_TRAINERS_MAX];
+	struct run whole, first, second;
+	draw(seed, &whole);
+	draw(seed + 1000000, &first);
+	draw(seed + 2000000, &second);
+	whole.job.tensors = true;
+	whole.job.passes = 2;
+	whole.job.digest_pass = 1;
+	struct run *const part[] = {&first, &second};
+	for (uint32_t i = 0; i < 2; i++) {
+		struct sparse_job job = whole.job;
+		job.pservers = part[i]->job.pservers;
+		job.transport = part[i]->job.transport;
+		job.ports_num = part[i]->job.ports_num;
+		job.ports_num_for_sparse = part[i]->job.ports_num_for_sparse;
+		job.prefetch = part[i]->job.prefetch;
+		part[i]->job = job;
+	}
+	memset(&kept, 0, sizeof(kept));
+	first.job.passes = 1;
+	first.job.to = &kept;
+	second.job.first_pass = 1;
+	second.job.from = &kept;
+	bool ran = run_world(&whole) && run_world(&first) && run_world(&second);
+	bool same = true;
+	for (uint32_t t = 0; t < whole.job.trainers; t++) {
+		digest[t] = whole.trainer[t].digest;
+		same = same && second.trainer[t].dense_digest == whole.trainer[t].dense_digest;
+		sum->pulls_repeated += first.trainer[t].pulls_repeated;
+	}
+	sum->frames += first.stats.frames + second.stats.frames;
+	sum->cuts += first.stats.cuts + second.stats.cuts;
+	const char *wrong = what_is_wrong(&whole, digest);
+	for (uint32_t t = 0; t < first.job.trainers && wrong == NULL; t++) {
+		wrong = first.trainer[t].status != WEFT_OK ? first.trainer[t].why : NULL;
+	}
+	wrong = wrong == NULL && first.timed_out ? first.stuck : wrong;
+	wrong = wrong == NULL ? what_is_wrong(&second, digest) : wrong;
+	wrong = wrong == NULL && !same ? "other tensors" : wrong;
+	if (!ran || wrong != NULL) {
+		(void)printf("FAILED seed %" PRIu64 ": saved with %u x %u sparse lanes, restored "
+			     "with %u x %u: %s; repeat: WEFT_SEED=%" PRIu64
+			     " test_sparse 1 1 restore\n",
+			     seed, first.pservers, first.job.ports_num_for_sparse, second.pservers,
+			     second.job.ports_num_for_sparse,
+			     wrong == NULL ? weft_last_error() : wrong, seed);
+	}
+	return ran && wrong == NULL;
+}
+
 /* Nobody waits for ever, not even a pserver that nobody reached. */
 static bool
 all_ended(const struct run *run)
@@ -414,6 +470,7 @@ main(int argc, char **argv)
 	bool kill = strcmp(mode, "kill") == 0;
 	bool differ = strcmp(mode, "differ") == 0;
 	bool modes = strcmp(mode, "modes") == 0;
+	bool restore = strcmp(mode, "restore") == 0;
 	struct wf_env *env = NULL;
 	struct sum sum = {0};
 	uint64_t failed = 0;
@@ -423,10 +480,11 @@ main(int argc, char **argv)
 		return 1;
 	}
 	for (uint64_t seed = first; seed < first + count; seed++) {
-		bool good = kill     ? check_kill(seed, &sum)
-			    : differ ? check_difference(seed, &sum)
-			    : modes  ? check_mode(seed, env, &sum)
-				     : check_seed(seed, env, &sum);
+		bool good = kill      ? check_kill(seed, &sum)
+			    : differ  ? check_difference(seed, &sum)
+			    : modes   ? check_mode(seed, env, &sum)
+			    : restore ? check_restore(seed, &sum)
+				      : check_seed(seed, env, &sum);
 		failed += good ? 0 : 1;
 	}
 	wf_env_system_destroy(env);

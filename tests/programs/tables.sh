@@ -62,10 +62,30 @@ in_one_process ctr 2 "--num_passes=2 --no-baseline --save_dir=saved --start_pass
 expect 0 "$WEFT" export saved/pass-00001 -o rows.safetensors
 says rows.safetensors deep.keys deep.values wide.keys fc1_w
 
+# As if it had not stopped: also where other lanes and pservers go on than have saved, and where one
+# process goes on with what a job has saved. Rows of the same kind are in the same files.
+goes_on="--num_passes=2 --no-baseline --batch_size=900 --admit_count=2 --evict_age=9"
+for optimizer in adagrad adam; do
+	options="$goes_on --sparse_optimizer=$optimizer"
+	in_one_process ctr 2 "$options --save_dir=alone_$optimizer"
+	whole=$alone
+	in_one_process ctr 2 "$options --num_passes=1"
+	job ctr 2 2 1 1 tcp "$options --num_passes=1 --save_dir=$optimizer"
+	for table in deep wide; do
+		cmp "$optimizer/pass-00000/$table.rows" "alone_$optimizer/pass-00000/$table.rows" ||
+			fail "$table of 2 pservers is saved in other bytes than that of one process"
+	done
+	in_one_process ctr 2 "$options --save_dir=$optimizer --start_pass=1"
+	[ "$alone" = "$whole" ] || fail "one process went on to $alone, not $whole"
+	job ctr 2 1 2 3 tcp "$options --save_dir=$optimizer --start_pass=1"
+	job ctr 2 2 1 2 "fault($faults,cut=0.2%)+auto" \
+		"$options --save_dir=$optimizer --start_pass=1 --transport=fault($faults)+auto"
+done
+
 # What cannot be is refused, with what would be right.
 expect 64 "$WEFT" train ctr --pservers=127.0.0.1:1 --num_passes=1
 says last.err "ports_num_for_sparse=1"
-expect 64 "$WEFT" train ngram --ports_num_for_sparse=1 --save_dir=out
-says last.err "tables" "--sequential"
+expect 64 "$WEFT" train ngram --ports_num_for_sparse=1 --save_dir=out --sparse_mode=async
+says last.err "tables" "sparse_mode=sync"
 expect 64 "$WEFT" train ctr --sequential --format=libsvm
 says last.err "--data=FILE"

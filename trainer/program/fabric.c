@@ -196,6 +196,22 @@ set_initial_values(struct fabric *fabric)
 	return weft_session_restore(fabric->session, past.step, past.samples);
 }
 
+/* A job that goes on: the tables are there before anybody asks for a row. */
+static enum weft_status
+restore_tables(struct fabric *fabric)
+{
+	struct wf_run *job = fabric->job;
+	enum weft_status st = WEFT_OK;
+
+	if (job->model.table_count == 0 || weft_steps(fabric->session) == 0) {
+		return WEFT_OK;
+	}
+	if (job->opts->trainer_id == 0) {
+		st = wf_run_restore_remote(job, &fabric->tables);
+	}
+	return st == WEFT_OK ? weft_barrier(fabric->session) : st;
+}
+
 static enum weft_status
 start(struct fabric *fabric)
 {
@@ -221,6 +237,10 @@ start(struct fabric *fabric)
 		}
 	}
 	st = weft_session_start(fabric->session);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = restore_tables(fabric);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -275,7 +295,8 @@ report_pass(struct fabric *fabric, const struct wf_tally *tally)
 static enum weft_status
 save_pass(struct fabric *fabric)
 {
-	const struct wf_run_arrays arrays = {.param = fabric->param, .state = fabric->state};
+	const struct wf_run_arrays arrays = {
+		.param = fabric->param, .state = fabric->state, .remote = &fabric->tables};
 
 	if (!wf_run_is_save_due(fabric->job)) {
 		return WEFT_OK;

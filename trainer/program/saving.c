@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "trainer/program/saving_remote.h"
 #include "trainer/program/saving_tables.h"
 #include "trainer/saved/saved.h"
 #include "weft/weft.h"
@@ -48,11 +49,13 @@ check_tables(const struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
 
-	if (!job->is_sequential && (is_given(opts->save_dir) || opts->start_pass > 0)) {
+	if (!job->is_sequential && strcmp(opts->sparse_mode, "sync") != 0 &&
+	    (is_given(opts->save_dir) || opts->start_pass > 0)) {
 		return wf_fail(WEFT_INVALID,
-			       "save_dir, start_pass: the model %s has tables, which only a run "
-			       "with --sequential can save and go on from yet; leave them out",
-			       job->kind->name);
+			       "save_dir, start_pass: with sparse_mode=%s each sparse lane counts "
+			       "steps of its own, and tables are not saved; give sparse_mode=sync, "
+			       "or leave them out",
+			       opts->sparse_mode);
 	}
 	if (is_given(opts->init_model_path)) {
 		return wf_fail(WEFT_INVALID,
@@ -235,6 +238,34 @@ wf_run_restore(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf
 	return st == WEFT_OK ? load(job, arrays, path, out) : st;
 }
 
+enum weft_status
+wf_run_restore_remote(struct wf_run *job, const struct wf_remote_tables *tables)
+{
+	char path[WF_SAVED_PATH_BYTES];
+	struct wf_saved *saved = NULL;
+
+	enum weft_status st =
+		wf_saved_pass_path(job->opts->save_dir, job->opts->start_pass - 1, path);
+	if (st == WEFT_OK) {
+		st = wf_saved_open(job->env, wf_saved_posix(), path, &saved);
+	}
+	if (st == WEFT_OK) {
+		st = wf_run_load_remote(job, saved, tables);
+	}
+	wf_saved_close(saved);
+	return st;
+}
+
+static uint32_t
+list_tables(const struct wf_run *job, const struct wf_run_arrays *arrays,
+	    struct wf_saved_table *out)
+{
+	if (arrays->tables != NULL) {
+		return wf_run_list_tables(job, arrays->tables, out);
+	}
+	return arrays->remote != NULL ? wf_run_list_remote(job, arrays->remote, out) : 0;
+}
+
 bool
 wf_run_is_save_due(const struct wf_run *job)
 {
@@ -259,8 +290,7 @@ save(const struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run
 		.tensor = tensor,
 		.tensor_count = list_tensors(job, arrays, tensor),
 		.table = table,
-		.table_count =
-			arrays->tables == NULL ? 0 : wf_run_list_tables(job, arrays->tables, table),
+		.table_count = list_tables(job, arrays, table),
 	};
 	describe(job, &about);
 	return wf_saved_write_all(&place, &about, &content);

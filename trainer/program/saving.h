@@ -5,12 +5,14 @@
 
 #include "trainer/program/job.h"
 #include "trainer/program/local_tables.h"
+#include "trainer/program/remote_tables.h"
 
 /* A run's parameters and its optimizer's state, by tensor of the model. */
 struct wf_run_arrays {
 	float *const *param;
 	float *(*state)[WF_MODEL_TENSORS_MAX]; /* [states of the optimizer] */
-	struct wf_local_tables *tables;        /* NULL: the model has none */
+	struct wf_local_tables *tables;        /* of a sequential run; else NULL */
+	const struct wf_remote_tables *remote; /* of a trainer in a job; else NULL */
 };
 
 /* What a job that goes on has behind it. */
@@ -27,6 +29,10 @@ enum weft_status wf_run_check_saving(const struct wf_run *job) WEFT_MUST_CHECK;
  * WEFT_DATA, WEFT_IO: file and reason; WEFT_MISMATCH: another optimizer */
 enum weft_status wf_run_restore(struct wf_run *job, const struct wf_run_arrays *arrays,
 				struct wf_run_past *out) WEFT_MUST_CHECK;
+/* Put the tables of a job back, where wf_run_restore found that it goes on: trainer 0, after
+ * weft_session_start. */
+enum weft_status wf_run_restore_remote(struct wf_run *job,
+				       const struct wf_remote_tables *tables) WEFT_MUST_CHECK;
 /* Whether this process ever saves. */
 bool wf_run_is_saver(const struct wf_run *job);
 /* Whether the pass that has just ended is to be saved by this process. */

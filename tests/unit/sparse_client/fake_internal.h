@@ -106,5 +106,7 @@ void fake_take_rows_grant(struct peer *p, const struct wf_event *event);
 void fake_take_have(struct lane *lane, struct peer *p, const struct wf_event *event);
 void fake_take_push(struct lane *lane, struct peer *p, const struct wf_event *event);
 void fake_take_pull(struct lane *lane, struct peer *p, const struct wf_event *event);
+void fake_take_fetch(struct lane *lane, struct peer *p, const struct wf_event *event);
+void fake_take_restore(struct lane *lane, struct peer *p, const struct wf_event *event);
 void fake_take_put(struct lane *lane, struct peer *p, const struct wf_event *event);
 void fake_take_done(struct lane *lane, const struct wf_event *event);

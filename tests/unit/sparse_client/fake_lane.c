@@ -282,6 +282,12 @@ take_msg(struct lane *lane, struct peer *p, const struct wf_event *event)
 	case WF_SPARSE_PULL:
 		fake_take_pull(lane, p, event);
 		break;
+	case WF_SPARSE_FETCH:
+		fake_take_fetch(lane, p, event);
+		break;
+	case WF_SPARSE_RESTORE:
+		fake_take_restore(lane, p, event);
+		break;
 	default:
 		WF_ASSERT(false);
 	}

@@ -27,6 +27,9 @@ enum fake_wrong {
 	FAKE_SMALL_SLOTS,      /* 128 bytes */
 	FAKE_SAYS_NONSENSE,    /* a message of a type that does not exist */
 	FAKE_GRANTS_TWICE,
+	FAKE_NACKS_CALLS,      /* FETCH and RESTORE */
+	FAKE_FETCHES_NONSENSE, /* FETCH is answered with bytes of 1 */
+	FAKE_RESTORES_ANOTHER, /* RESTORED of another request */
 };
 
 struct fake_opts {

@@ -482,3 +482,52 @@ fake_take_done(struct lane *lane, const struct wf_event *event)
 		pull->used = false;
 	}
 }
+
+static void
+nack_call(struct peer *p, uint64_t request_id, uint64_t step)
+{
+	struct wf_msg out;
+	struct wf_sparse_nack nack = {.request_id = request_id, .step = step, .status = WEFT_NOMEM};
+	(void)snprintf(nack.reason, sizeof(nack.reason), "no memory to list rows");
+	wf_sparse_nack_encode(&nack, &out);
+	fake_say(p, &out);
+}
+
+void
+fake_take_fetch(struct lane *lane, struct peer *p, const struct wf_event *event)
+{
+	struct wf_sparse_fetch fetch;
+	fake_must(wf_sparse_fetch_decode(event->msg.head, event->msg.body, &fetch));
+	if (lane->opts->wrong == FAKE_NACKS_CALLS) {
+		nack_call(p, fetch.request_id, fetch.step);
+		return;
+	}
+	struct out *o = fake_add_out(p);
+	memset(p->gather, 1, 64);
+	o->op = (struct wf_op){
+		.kind = WF_OP_PUT,
+		.region = lane->answers_region,
+		.src = p->gather,
+		.bytes = 64,
+		.key = p->rows_key,
+		.offset = fetch.offset,
+		.tag = wf_sparse_answer_tag(fetch.request_id, WF_SPARSE_FETCH_PART, fetch.step),
+	};
+}
+
+/* Nothing is put: it is only said. */
+void
+fake_take_restore(struct lane *lane, struct peer *p, const struct wf_event *event)
+{
+	struct wf_sparse_restore restore;
+	struct wf_msg out;
+	fake_must(wf_sparse_restore_decode(event->msg.head, event->msg.body, &restore));
+	WF_ASSERT(restore.bytes == 0);
+	if (lane->opts->wrong == FAKE_NACKS_CALLS) {
+		nack_call(p, restore.request_id, restore.step);
+		return;
+	}
+	const struct wf_sparse_restored restored = {.request_id = restore.request_id + 1};
+	wf_sparse_restored_encode(&restored, &out);
+	fake_say(p, &out);
+}

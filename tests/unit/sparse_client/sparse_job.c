@@ -274,6 +274,7 @@ struct trainer {
 	struct weft_tensor *tensor[2];
 	struct weft_table *table[SPARSE_TABLES_MAX];
 	struct batch batch[SPARSE_TABLES_MAX][2];
+	struct wf_env *env;
 	struct wf_digest *digest;
 };
 
@@ -301,6 +302,111 @@ declare_table(struct trainer *tr, uint32_t idx)
 	opts.raw_keys = job->raw_keys;
 	opts.evict_score_least = kind->scores ? 1e-6 : 0;
 	return weft_table_add(tr->session, &opts, &tr->table[idx]);
+}
+
+/* Keeping, and going on from what was kept. */
+
+struct keeping {
+	struct sparse_kept_table *table;
+	uint32_t floats, next;
+};
+
+static enum weft_status
+keep_partition(void *arg, const struct weft_table_partition *partition)
+{
+	const struct keeping *keeping = arg;
+	keeping->table->count[partition->partition] = (uint32_t)partition->record_count;
+	return WEFT_OK;
+}
+
+static enum weft_status
+keep_record(void *arg, const struct weft_table_record *record)
+{
+	const struct keeping *keeping = arg;
+	struct sparse_kept_table *table = keeping->table;
+	WF_ASSERT(table->all < SPARSE_RECORDS_MAX && keeping->floats <= SPARSE_FLOATS_MAX);
+	memcpy(table->floats[table->all], record->floats, keeping->floats * sizeof(float));
+	table->record[table->all] = *record;
+	table->record[table->all].floats = table->floats[table->all];
+	table->all++;
+	return WEFT_OK;
+}
+
+static enum weft_status
+kept_partition(void *arg, uint32_t partition, struct weft_table_partition *out)
+{
+	const struct keeping *keeping = arg;
+	*out = (struct weft_table_partition){.partition = partition,
+					     .record_count = keeping->table->count[partition]};
+	return WEFT_OK;
+}
+
+static enum weft_status
+kept_record(void *arg, struct weft_table_record *out)
+{
+	struct keeping *keeping = arg;
+	*out = keeping->table->record[keeping->next++];
+	return WEFT_OK;
+}
+
+static uint64_t
+samples_of_passes(const struct sparse_job *job, uint32_t passes)
+{
+	uint32_t most = 0;
+	uint64_t sum = 0;
+	for (uint32_t t = 0; t < job->trainers; t++) {
+		most = job->steps[t] > most ? job->steps[t] : most;
+	}
+	for (uint32_t t = 0; t < job->trainers; t++) {
+		for (uint32_t i = 0; i < passes * most; i++) {
+			sum += i % most < job->steps[t] ? samples_of(t, i + 1) : 0;
+		}
+	}
+	return sum;
+}
+
+static enum weft_status
+keep(struct trainer *tr)
+{
+	struct sparse_kept *to = tr->job->to;
+	enum weft_status st = weft_pull_state(tr->session);
+	to->step = weft_steps(tr->session);
+	to->samples = samples_of_passes(tr->job, tr->job->passes);
+	for (uint32_t i = 0; i < 2 && st == WEFT_OK; i++) {
+		memcpy(to->param[i], weft_tensor_param(tr->tensor[i]),
+		       weft_tensor_count(tr->tensor[i]) * sizeof(float));
+	}
+	for (uint32_t i = 0; i < tr->job->table_count && st == WEFT_OK; i++) {
+		to->table[i].all = 0;
+		struct keeping keeping = {.table = &to->table[i],
+					  .floats = weft_table_record_floats(tr->table[i])};
+		const struct weft_table_reader reader = {keep_partition, keep_record, &keeping};
+		st = weft_table_read(tr->table[i], &reader);
+	}
+	return st;
+}
+
+static enum weft_status
+restore_tensors(struct trainer *tr)
+{
+	const struct sparse_kept *from = tr->job->from;
+	for (uint32_t i = 0; i < 2; i++) {
+		memcpy(weft_tensor_param(tr->tensor[i]), from->param[i],
+		       weft_tensor_count(tr->tensor[i]) * sizeof(float));
+	}
+	return weft_session_restore(tr->session, from->step, from->samples);
+}
+
+static enum weft_status
+restore_tables(struct trainer *tr)
+{
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = 0; i < tr->job->table_count && st == WEFT_OK && tr->id == 0; i++) {
+		struct keeping keeping = {.table = &tr->job->from->table[i]};
+		const struct weft_table_writer writer = {kept_partition, kept_record, &keeping};
+		st = weft_table_write(tr->table[i], &writer);
+	}
+	return st == WEFT_OK ? weft_barrier(tr->session) : st;
 }
 
 static enum weft_status
@@ -339,7 +445,13 @@ open_session(struct trainer *tr, struct wf_env *env)
 	if (st == WEFT_OK) {
 		st = weft_session_seal(tr->session);
 	}
-	return st == WEFT_OK ? weft_session_start(tr->session) : st;
+	if (st == WEFT_OK && job->from != NULL && tr->id == 0) {
+		st = restore_tensors(tr);
+	}
+	if (st == WEFT_OK) {
+		st = weft_session_start(tr->session);
+	}
+	return st == WEFT_OK && job->from != NULL ? restore_tables(tr) : st;
 }
 
 static enum weft_status
@@ -468,12 +580,20 @@ train(struct trainer *tr)
 {
 	const struct sparse_job *job = tr->job;
 	enum weft_status st = WEFT_OK;
-	for (uint32_t p = 0; p < job->passes && st == WEFT_OK; p++) {
+	for (uint32_t p = job->first_pass; p < job->passes && st == WEFT_OK; p++) {
+		if (p == job->digest_pass && p > job->first_pass) {
+			wf_digest_destroy(tr->digest);
+			tr->digest = NULL;
+			st = wf_digest_create(tr->env, &tr->digest);
+		}
 		for (uint32_t at = 0; at < job->steps[tr->id] && st == WEFT_OK; at++) {
 			uint64_t step = weft_steps(tr->session) + 1;
 			st = train_step(tr, step, at == 0, at + 1 == job->steps[tr->id]);
 		}
 		st = st == WEFT_OK ? weft_pass_end(tr->session) : st;
+	}
+	if (st == WEFT_OK && job->to != NULL && tr->id == 0) {
+		st = keep(tr);
 	}
 	return st == WEFT_OK ? evaluate(tr) : st;
 }
@@ -516,6 +636,7 @@ sparse_job_train(const struct sparse_job *job, struct wf_env *env, uint32_t trai
 	}
 	tr->job = job;
 	tr->id = trainer;
+	tr->env = memory;
 	enum weft_status st = wf_digest_create(memory, &tr->digest);
 	if (st == WEFT_OK) {
 		st = open_session(tr, env);

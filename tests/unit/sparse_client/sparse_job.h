@@ -20,9 +20,28 @@ struct sparse_table_kind {
 	bool scores, dense_equivalent;
 };
 
+/* What trainer 0 keeps between two jobs. */
+#define SPARSE_RECORDS_MAX 256u
+#define SPARSE_FLOATS_MAX 64u
+
+struct sparse_kept {
+	uint64_t step, samples;
+	float param[2][72];
+	struct sparse_kept_table {
+		uint32_t count[WEFT_TABLE_PARTITIONS];
+		uint32_t all;
+		struct weft_table_record record[SPARSE_RECORDS_MAX];
+		float floats[SPARSE_RECORDS_MAX][SPARSE_FLOATS_MAX];
+	} table[SPARSE_TABLES_MAX];
+};
+
 struct sparse_job {
 	uint64_t seed;
 	uint32_t trainers, passes;
+	uint32_t first_pass;                 /* goes on with it, from `from` */
+	uint32_t digest_pass;                /* digests are of this pass and what comes after */
+	struct sparse_kept *from;            /* NULL: from the beginning */
+	struct sparse_kept *to;              /* NULL: nothing is kept; else after the last pass */
 	uint32_t steps[SPARSE_TRAINERS_MAX]; /* of each pass; they may differ */
 	uint32_t table_count;
 	struct sparse_table_kind table[SPARSE_TABLES_MAX];

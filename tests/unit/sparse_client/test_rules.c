@@ -26,6 +26,7 @@ struct stage {
 	struct fake_opts fake;
 	struct fake_seen seen;
 	bool stop;
+	bool restores; /* step 7 */
 	void (*run)(struct stage *stage);
 	struct wf_env *env;
 	struct weft_session *session;
@@ -109,6 +110,9 @@ open_session(struct stage *stage)
 	}
 	if (st == WEFT_OK) {
 		st = weft_session_seal(stage->session);
+	}
+	if (st == WEFT_OK && stage->restores) {
+		st = weft_session_restore(stage->session, 7, 21);
 	}
 	return st == WEFT_OK ? weft_session_start(stage->session) : st;
 }
@@ -211,12 +215,17 @@ assert_refused(struct weft_session *session, const struct weft_table_opts *opts,
 	} while (0)
 
 static void
-a_job_with_tables_does_not_begin_in_its_middle(void **state)
+an_asynchronous_job_with_tables_does_not_begin_in_its_middle(void **state)
 {
 	(void)state;
-	struct weft_session *session = session_on_paper(1);
+	struct weft_session_opts in;
+	struct weft_session *session = NULL;
 	struct weft_table_opts opts;
 	struct weft_table *table = NULL;
+	weft_session_opts_init(&in);
+	in.ports_num_for_sparse = 1;
+	in.sparse_mode = WEFT_SPARSE_ASYNC;
+	assert_int_equal(weft_session_open(&in, &session), WEFT_OK);
 	table_opts("t", &opts);
 	assert_int_equal(weft_table_add(session, &opts, &table), WEFT_OK);
 	assert_int_equal(weft_session_seal(session), WEFT_OK);
@@ -676,11 +685,98 @@ a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
 	}
 }
 
+/* Records. */
+
+static enum weft_status
+no_partition(void *arg, const struct weft_table_partition *partition)
+{
+	return arg == NULL && partition->record_count == 0 ? WEFT_OK : WEFT_INTERNAL;
+}
+
+static enum weft_status
+no_record(void *arg, const struct weft_table_record *record)
+{
+	return arg == NULL && record == NULL ? WEFT_OK : WEFT_INTERNAL;
+}
+
+static enum weft_status
+empty_partition(void *arg, uint32_t partition, struct weft_table_partition *out)
+{
+	(void)arg;
+	*out = (struct weft_table_partition){.partition = partition};
+	return WEFT_OK;
+}
+
+static const struct weft_table_reader to_nowhere = {.partition = no_partition, .record = no_record};
+static const struct weft_table_writer from_nothing = {.partition = empty_partition};
+
+static void
+read_out_of_turn(struct stage *stage)
+{
+	EXPECT(stage, weft_table_record_floats(stage->table) == DIM);
+	EXPECT(stage, weft_table_counter_count(stage->table) == 0);
+	EXPECT_FAIL(stage, weft_table_write(stage->table, &from_nothing), WEFT_INVALID,
+		    "after weft_session_restore");
+	EXPECT_FAIL(stage, weft_table_read(stage->table, &to_nowhere), WEFT_NOMEM,
+		    "table fixed, sparse lane 0: no memory to list rows");
+	/* The session is none the worse for it. */
+	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	EXPECT_FAIL(stage, weft_table_read(stage->table, &to_nowhere), WEFT_INVALID,
+		    "read within step 1");
+	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+	EXPECT_FAIL(stage, weft_table_read(stage->other, &to_nowhere), WEFT_NOMEM, "table any");
+}
+
+static void
+read_nonsense(struct stage *stage)
+{
+	EXPECT_FAIL(stage, weft_table_read(stage->table, &to_nowhere), WEFT_DATA, "a piece of");
+}
+
+static void
+records_are_read_between_steps_and_a_refusal_is_told(void **state)
+{
+	struct stage stage;
+	(void)state;
+	set_stage(&stage, read_out_of_turn);
+	stage.fake.wrong = FAKE_NACKS_CALLS;
+	play_well(&stage);
+	set_stage(&stage, read_nonsense);
+	stage.fake.wrong = FAKE_FETCHES_NONSENSE;
+	play_well(&stage);
+}
+
+static void
+write_in_vain(struct stage *stage)
+{
+	enum weft_status st = weft_table_write(stage->table, &from_nothing);
+	const char *text = weft_last_error();
+	if (stage->fake.wrong == FAKE_NACKS_CALLS) {
+		EXPECT(stage, st == WEFT_NOMEM && strstr(text, "no memory to list rows") != NULL);
+	} else {
+		EXPECT(stage, st != WEFT_OK && strstr(text, "RESTORED") != NULL);
+	}
+}
+
+static void
+rows_that_a_lane_does_not_put_back_are_told(void **state)
+{
+	static const enum fake_wrong wrongs[] = {FAKE_NACKS_CALLS, FAKE_RESTORES_ANOTHER};
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
+		struct stage stage;
+		set_stage(&stage, write_in_vain);
+		stage.fake.wrong = wrongs[i];
+		stage.restores = true;
+		play_well(&stage);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_job_with_tables_does_not_begin_in_its_middle),
+		cmocka_unit_test(an_asynchronous_job_with_tables_does_not_begin_in_its_middle),
 		cmocka_unit_test(settings_that_cannot_be_are_refused_and_named),
 		cmocka_unit_test(settings_that_do_not_go_together_are_refused),
 		cmocka_unit_test(
@@ -694,6 +790,8 @@ main(void)
 		cmocka_unit_test(counters_tell_rows_bytes_lanes_and_hot_keys),
 		cmocka_unit_test(a_pull_that_a_lane_refuses_fails_and_the_next_one_does_not),
 		cmocka_unit_test(parts_of_a_refused_pull_are_sent_all_the_same),
+		cmocka_unit_test(records_are_read_between_steps_and_a_refusal_is_told),
+		cmocka_unit_test(rows_that_a_lane_does_not_put_back_are_told),
 		cmocka_unit_test(a_lane_that_breaks_the_protocol_ends_the_job_and_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

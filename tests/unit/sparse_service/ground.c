@@ -509,6 +509,8 @@ hear_sparse(struct doll *doll, const struct wf_head *head, const uint8_t *body)
 	} else if (head->type == WF_SPARSE_NACK) {
 		st = wf_sparse_nack_decode(head, body, &nack);
 		doll->nack[doll->nacks++ % GROUND_NACKS_MAX] = nack;
+	} else if (head->type == WF_SPARSE_RESTORED) {
+		st = wf_sparse_restored_decode(head, body, &doll->restored);
 	} else if (head->type == WF_SPARSE_APPLIED) {
 		st = wf_sparse_applied_decode(head, body, &doll->applied);
 		doll->applieds++;

@@ -75,6 +75,7 @@ struct doll {
 	struct wf_sparse_nack nack[GROUND_NACKS_MAX];
 	uint32_t applieds;
 	struct wf_sparse_applied applied;
+	struct wf_sparse_restored restored; /* the last */
 	bool goodbye_heard;
 	bool aborted;
 	struct wf_msg_abort abort;

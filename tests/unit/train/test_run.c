@@ -425,7 +425,7 @@ settings_that_cannot_be_are_refused(void **state)
 		{"ctr --sequential --format=criteo", "format=criteo"},
 		{"ctr --sequential --admit_probability=0", "probability"},
 		{"ngram --sequential --evict_age=3", "vocabulary"},
-		{"ctr --ports_num_for_sparse=1 --save_dir=nothing", "tables"},
+		{"ctr --ports_num_for_sparse=1 --save_dir=nothing --sparse_mode=async", "tables"},
 		{"ctr --sequential --init_model_path=nothing", "tables"},
 		{"ctr --num_passes=1", "ports_num_for_sparse=1"},
 		{"ctr --ports_num_for_sparse=1 --num_gradient_servers=2 --seed=0", "seed=0"},

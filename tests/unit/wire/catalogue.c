@@ -42,6 +42,9 @@ SPARSE_CODERS(push, push)
 SPARSE_CODERS(pull, sparse_pull)
 SPARSE_CODERS(applied, applied)
 SPARSE_CODERS(nack, sparse_nack)
+SPARSE_CODERS(fetch, fetch)
+SPARSE_CODERS(restore, restore)
+SPARSE_CODERS(restored, restored)
 
 static void
 sample_job(union any_message *out)
@@ -313,6 +316,32 @@ sample_sparse_nack(union any_message *out)
 	snprintf(nack->reason, sizeof(nack->reason), "key 9 of a vocabulary of 9");
 }
 
+static void
+sample_sparse_fetch(union any_message *out)
+{
+	out->fetch = (struct wf_sparse_fetch){
+		.request_id = 0x31,
+		.step = 40,
+		.table = 3,
+		.from = {.partition = 1023, .kind = WF_RUN_ROWS, .key = 0x0102030405060708},
+		.bytes = 65536,
+		.offset = 0x0a0b0c0d0e,
+	};
+}
+
+static void
+sample_sparse_restore(union any_message *out)
+{
+	out->restore = (struct wf_sparse_restore){
+		.request_id = 0x32, .step = 40, .samples = 0x010203, .table = 3, .bytes = 0x1f0};
+}
+
+static void
+sample_sparse_restored(union any_message *out)
+{
+	out->restored = (struct wf_sparse_restored){.request_id = 0x32, .rows = 0x0102};
+}
+
 #define ENTRY(in_service, in_type, message, in_sample)                                             \
 	{                                                                                          \
 		.name = #message, .service = in_service, .type = in_type, .sample = in_sample,     \
@@ -361,6 +390,9 @@ const struct catalogue_entry catalogue[] = {
 	SPARSE(WF_SPARSE_PULL, sparse_pull),
 	SPARSE(WF_SPARSE_APPLIED, sparse_applied),
 	SPARSE(WF_SPARSE_NACK, sparse_nack),
+	SPARSE(WF_SPARSE_FETCH, sparse_fetch),
+	SPARSE(WF_SPARSE_RESTORE, sparse_restore),
+	SPARSE(WF_SPARSE_RESTORED, sparse_restored),
 };
 
 const size_t catalogue_count = WF_ARRAY_COUNT(catalogue);

@@ -27,6 +27,9 @@ union any_message {
 	struct wf_sparse_pull sparse_pull;
 	struct wf_sparse_applied applied;
 	struct wf_sparse_nack sparse_nack;
+	struct wf_sparse_fetch fetch;
+	struct wf_sparse_restore restore;
+	struct wf_sparse_restored restored;
 };
 
 struct catalogue_entry {

@@ -154,6 +154,13 @@ uses(const char *name, const char *field)
 		"sparse_nack request_id",
 		"sparse_nack step",
 		"sparse_nack slice",
+		"sparse_fetch request_id",
+		"sparse_fetch step",
+		"sparse_fetch slice",
+		"sparse_restore request_id",
+		"sparse_restore step",
+		"sparse_restore slice",
+		"sparse_restored request_id",
 	};
 	char pair[64];
 	snprintf(pair, sizeof(pair), "%s %s", name, field);

@@ -120,6 +120,15 @@ static const struct body_case {
 	{"sparse_nack", {2, 2, 27, "NACK: reason"}},
 	{"sparse_nack", {2, 2, 25, "NACK: its fields take 29 bytes, but it has 30"}},
 	{"sparse_nack", {4, 1, 0x1b, "NACK: reason"}},
+	{"sparse_fetch", {0, 4, 1024, "FETCH: partition is 1024"}},
+	{"sparse_fetch", {4, 4, 0, "FETCH: kind is 0"}},
+	{"sparse_fetch", {4, 4, 3, "FETCH: kind is 3"}},
+	{"sparse_fetch", {4, 4, 1, "FETCH: key is"}},
+	{"sparse_fetch", {16, 4, 127, "FETCH: bytes is 127"}},
+	{"sparse_fetch", {16, 4, 65537, "FETCH: bytes is 65537"}},
+	{"sparse_fetch", {20, 8, (1ull << 58) + 1, "FETCH: offset is 28823037615171"}},
+	{"sparse_restore", {0, 8, 1ull << 63, "RESTORE: samples is 9223372036854775808"}},
+	{"sparse_restore", {8, 4, 65537, "RESTORE: bytes is 65537"}},
 };
 
 static void
@@ -158,6 +167,13 @@ each_wrong_field_of_a_head_is_named(void **state)
 		 {.step = UINT64_MAX - 41},
 		 "APPLIED: step is 184467440737095516"},
 		{"sparse_nack", {.slice = 1}, "NACK: slice is 192"},
+		{"sparse_fetch", {.slice = 1021}, "FETCH: slice is 1024"},
+		{"sparse_fetch", {.request_id = 0ull - 0x31}, "FETCH: request_id is 0"},
+		{"sparse_fetch", {.step = UINT64_MAX - 40}, "FETCH: step is 1844674407370955"},
+		{"sparse_restore", {.slice = 1021}, "RESTORE: slice is 1024"},
+		{"sparse_restore", {.request_id = 0ull - 0x32}, "RESTORE: request_id is 0"},
+		{"sparse_restore", {.step = 0ull - 40}, "RESTORE: step is 0"},
+		{"sparse_restored", {.request_id = 0ull - 0x32}, "RESTORED: request_id is 0"},
 	};
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		static union any_message out;

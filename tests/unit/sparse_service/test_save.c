@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows fetched from a sparse lane with all that they are, and put back into another: pieces,
+ * reconnects, what is refused and what costs the connection. Thread: the test's. */
+#include "tests/unit/sparse_service/ground.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define RUNS_MAX 64u
+#define RUN_BYTES 512u
+#define PIECE_AT 8192u /* in the doll's rows */
+
+static const uint64_t low[] = {3, 17, 40, 99, 1000};
+static const uint64_t high[] = {3, 40, 41, 500, 1000, 1u << 20, 1ull << 60};
+static const uint64_t names[] = {0, 1, 5, 1024, 2047};
+
+static const struct wish first[] = {
+	{.table = 0, .key = low, .count = 5, .scale = 1},
+	{.table = 1, .key = names, .count = 5, .scale = 2, .offset = 4096},
+};
+static const struct wish second[] = {
+	{.table = 0, .key = high, .count = 7, .scale = -3},
+	{.table = 1, .key = names, .count = 5, .scale = 1, .offset = 4096},
+};
+
+/* Runs of both tables, as they came. */
+static struct run {
+	uint32_t table, lane_first, bytes;
+	uint8_t at[RUN_BYTES];
+} runs[RUNS_MAX];
+static uint32_t run_count;
+static uint64_t request_id = 100;
+
+static void
+say_fetch(struct doll *doll, const struct wf_sparse_fetch *fetch)
+{
+	struct wf_msg msg;
+	wf_sparse_fetch_encode(fetch, &msg);
+	doll_send(doll, &msg);
+}
+
+static struct wf_sparse_fetch
+fetch_of(uint32_t table, uint64_t step, uint32_t partition)
+{
+	return (struct wf_sparse_fetch){
+		.request_id = ++request_id,
+		.step = step,
+		.table = table,
+		.from = {.partition = partition, .kind = WF_RUN_COUNTERS},
+		.bytes = 128,
+		.offset = PIECE_AT,
+	};
+}
+
+static void
+say_restore(struct doll *doll, const struct wf_sparse_restore *restore, const uint8_t *run)
+{
+	struct wf_msg msg;
+	wf_sparse_restore_encode(restore, &msg);
+	doll_send(doll, &msg);
+	if (restore->bytes > 0) {
+		doll->buffer_used[0] = true;
+		doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, restore->step),
+			     run, restore->bytes);
+	}
+}
+
+static struct wf_sparse_restore
+restore_of(const struct run *run, uint64_t step)
+{
+	return (struct wf_sparse_restore){
+		.request_id = ++request_id,
+		.step = step,
+		.samples = 4,
+		.table = run->table,
+		.bytes = run->bytes,
+	};
+}
+
+static void
+cut(struct doll *doll)
+{
+	wf_transport_disconnect(doll->conn, WF_DISCONNECT_NOW);
+	ground_settle(doll->ground);
+	CHECK(doll->ground, doll->down);
+}
+
+/* All of a lane's table, in small pieces, each of which is asked for twice: the second time on
+ * another path. */
+static void
+fetch_all(struct doll *doll, uint32_t table, uint64_t step, uint32_t begin, uint32_t end)
+{
+	struct ground *ground = doll->ground;
+	struct wf_sparse_fetch fetch = fetch_of(table, step, begin);
+	while (fetch.from.partition < end && run_count < RUNS_MAX && ground->failure[0] == '\0') {
+		const uint8_t *piece = (const uint8_t *)doll_rows(doll, PIECE_AT);
+		uint8_t before[128];
+		struct wf_run_head head;
+		uint32_t answers = doll->answers;
+		say_fetch(doll, &fetch);
+		ground_settle(ground);
+		CHECK(ground, doll->answers == answers + 1 && doll->nacks == 0);
+		memcpy(before, piece, sizeof(before));
+		cut(doll);
+		doll_meet(doll);
+		say_fetch(doll, &fetch);
+		ground_settle(ground);
+		CHECK(ground, doll->answers == answers + 2);
+		wf_run_head_get(piece, &head);
+		CHECK(ground, head.request_id == fetch.request_id && head.bytes <= fetch.bytes);
+		CHECK(ground, memcmp(before, piece, head.bytes) == 0);
+		if (ground->failure[0] != '\0' || head.bytes > sizeof(before)) {
+			return;
+		}
+		struct run *run = &runs[run_count];
+		run->table = table;
+		run->lane_first = begin;
+		run->bytes = head.bytes - WF_RUN_HEAD_BYTES;
+		memcpy(run->at, piece + WF_RUN_HEAD_BYTES, run->bytes);
+		run_count += run->bytes > 0 ? 1 : 0;
+		fetch.request_id = ++request_id;
+		fetch.from = head.next;
+	}
+}
+
+static void
+save(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	doll_push(doll, 1, first, 2);
+	ground_settle(ground);
+	doll_push(doll, 2, second, 2);
+	ground_settle(ground);
+	CHECK(ground, doll->applieds == 2);
+	run_count = 0;
+	fetch_all(doll, 0, 2, 0, WF_PARTITION_COUNT);
+	CHECK(ground, run_count >= 4); /* 9 rows of 48 bytes and more */
+	uint32_t words = run_count;
+	fetch_all(doll, 1, 2, 0, WF_PARTITION_COUNT);
+	CHECK(ground, run_count > words);
+	/* The lane goes on. */
+	doll_push(doll, 3, first, 2);
+	ground_settle(ground);
+	CHECK(ground, doll->applieds == 3);
+}
+
+static void
+put_all_back(struct doll *doll)
+{
+	struct ground *ground = doll->ground;
+	for (uint32_t i = 0; i < run_count; i++) {
+		const struct wf_sparse_restore restore = restore_of(&runs[i], 2);
+		say_restore(doll, &restore, runs[i].at);
+		if (i % 2 == 0) { /* RESTORED may be lost with the path */
+			ground_settle(ground);
+			cut(doll);
+			doll_meet(doll);
+			say_restore(doll, &restore, runs[i].at);
+		}
+		ground_settle(ground);
+		CHECK(ground, doll->nacks == 0);
+		CHECK(ground, doll->restored.request_id == restore.request_id);
+		CHECK(ground, i % 2 == 0 ? doll->restored.rows == 0 : doll->restored.rows > 0);
+	}
+}
+
+static void
+go_on(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	put_all_back(doll);
+	ground_model_step(ground, 1, 2, first, 2);
+	ground_model_step(ground, 2, 2, second, 2);
+	doll_pull(doll, 1, 2, second, 2);
+	ground_settle(ground);
+	CHECK(ground, ground_rows_are_right(ground, doll, &second[0]));
+	CHECK(ground, ground_rows_are_right(ground, doll, &second[1]));
+	doll_push(doll, 3, first, 2);
+	ground_settle(ground);
+	CHECK(ground, doll->applieds == 1 && doll->applied.step == 3);
+	ground_model_step(ground, 3, 2, first, 2);
+	doll_pull(doll, 2, 3, first, 2);
+	ground_settle(ground);
+	CHECK(ground, ground_rows_are_right(ground, doll, &first[0]));
+	CHECK(ground, ground_rows_are_right(ground, doll, &first[1]));
+}
+
+static void
+a_lane_goes_on_with_the_rows_that_another_had(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1};
+	(void)state;
+	ground_play(&opts, save);
+	ground_play(&opts, go_on);
+}
+
+static bool
+is_refused(struct doll *doll, enum weft_status status, const char *text)
+{
+	ground_settle(doll->ground);
+	if (doll->nacks != 1 || doll->nack[0].request_id != request_id ||
+	    doll->nack[0].status != status || strstr(doll->nack[0].reason, text) == NULL) {
+		print_error("%u refusals, status %u, \"%s\"\n", doll->nacks, doll->nack[0].status,
+			    doll->nack[0].reason);
+		return false;
+	}
+	doll->nacks = 0;
+	return !doll->down;
+}
+
+static void
+be_refused(struct ground *ground)
+{
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	const uint8_t nothing[64] = {0};
+	const struct run none = {.table = 0, .bytes = 64};
+	doll_meet(a);
+	doll_meet(b);
+	struct wf_sparse_fetch fetch = fetch_of(0, 0, 0);
+	say_fetch(b, &fetch);
+	CHECK(ground, is_refused(b, WEFT_INVALID, "trainer 0 does it"));
+	fetch = fetch_of(0, 1, 0);
+	say_fetch(a, &fetch);
+	CHECK(ground, is_refused(a, WEFT_INVALID, "of step 1, but 0 is the last"));
+	fetch = fetch_of(0, 0, WF_PARTITION_COUNT / 2);
+	say_fetch(a, &fetch);
+	CHECK(ground, is_refused(a, WEFT_INVALID, "another lane"));
+	struct wf_sparse_restore restore = restore_of(&none, 2);
+	say_restore(b, &restore, nothing);
+	CHECK(ground, is_refused(b, WEFT_INVALID, "trainer 0 does it"));
+	CHECK(ground, !b->buffer_used[0]);
+	restore = restore_of(&none, 1ull << 40);
+	say_restore(a, &restore, nothing);
+	CHECK(ground, is_refused(a, WEFT_INVALID, "at most"));
+	restore = restore_of(&none, 2);
+	say_restore(a, &restore, nothing); /* a section of kind 0 */
+	CHECK(ground, is_refused(a, WEFT_DATA, "kind 0"));
+	CHECK(ground, !a->buffer_used[0]);
+	restore = restore_of(&none, 3);
+	say_restore(a, &restore, nothing);
+	CHECK(ground, is_refused(a, WEFT_INVALID, "used already"));
+}
+
+static void
+what_cannot_be_fetched_or_put_back_is_refused(void **state)
+{
+	const struct ground_opts opts = {.trainers = 2, .lanes = 2};
+	(void)state;
+	ground_play(&opts, be_refused);
+}
+
+static void
+come_too_late(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	doll_pull(doll, 1, 0, first, 1);
+	ground_settle(ground);
+	struct wf_sparse_restore restore = restore_of(&runs[0], 2);
+	say_restore(doll, &restore, runs[0].at);
+	CHECK(ground, is_refused(doll, WEFT_INVALID, "before the first pull"));
+}
+
+static void
+put_twice(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	struct wf_sparse_restore restore = restore_of(&runs[0], 2);
+	say_restore(doll, &restore, runs[0].at);
+	ground_settle(ground);
+	CHECK(ground, doll->restored.request_id == request_id && doll->restored.rows > 0);
+	restore = restore_of(&runs[0], 2);
+	say_restore(doll, &restore, runs[0].at);
+	CHECK(ground, is_refused(doll, WEFT_INVALID, "stands twice"));
+}
+
+static void
+rows_are_put_back_once_and_before_all_else(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1};
+	(void)state;
+	ground_play(&opts, save);
+	ground_play(&opts, come_too_late);
+	ground_play(&opts, put_twice);
+}
+
+static void
+count_by_itself(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	const struct wf_sparse_fetch fetch = fetch_of(0, 0, 0);
+	say_fetch(doll, &fetch);
+	CHECK(ground, is_refused(doll, WEFT_UNSUPPORTED, "asynchronous"));
+}
+
+static void
+an_asynchronous_lane_is_not_saved(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1, .mode = WF_SPARSE_ASYNC};
+	(void)state;
+	ground_play(&opts, count_by_itself);
+}
+
+static void
+overstep(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	struct wf_sparse_fetch fetch = fetch_of(0, 0, 0);
+	fetch.offset = GROUND_ROWS_BYTES - 127;
+	say_fetch(doll, &fetch);
+	ground_settle(ground);
+	CHECK(ground, doll->down);
+	CHECK(ground, strstr(ground->lane[0]->peer[0].lost_why, "128 bytes at 65409") != NULL);
+}
+
+static void
+overfill(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	const struct run long_run = {.bytes = 2048};
+	struct wf_msg msg;
+	doll_meet(doll);
+	const struct wf_sparse_restore restore = restore_of(&long_run, 2);
+	wf_sparse_restore_encode(&restore, &msg);
+	doll_send(doll, &msg);
+	ground_settle(ground);
+	CHECK(ground, doll->down);
+	CHECK(ground, strstr(ground->lane[0]->peer[0].lost_why, "2048 bytes in a slot") != NULL);
+}
+
+static void
+what_goes_beyond_the_room_costs_the_connection(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1};
+	(void)state;
+	ground_play(&opts, overstep);
+	ground_play(&opts, overfill);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_lane_goes_on_with_the_rows_that_another_had),
+		cmocka_unit_test(what_cannot_be_fetched_or_put_back_is_refused),
+		cmocka_unit_test(rows_are_put_back_once_and_before_all_else),
+		cmocka_unit_test(an_asynchronous_lane_is_not_saved),
+		cmocka_unit_test(what_goes_beyond_the_room_costs_the_connection),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables on the sparse lanes, to and from a save: trainer 0 fetches them partition by partition,
+ * and puts them back before the first step. Thread: the run's. */
+#include "trainer/program/saving_remote.h"
+
+#include <inttypes.h>
+
+#include "base/assert.h"
+
+/* Reading, on its way to a file. */
+
+static enum weft_status
+save_partition(void *arg, const struct weft_table_partition *partition)
+{
+	return wf_rows_begin(arg, partition->record_count, partition->counter);
+}
+
+static enum weft_status
+save_record(void *arg, const struct weft_table_record *record)
+{
+	const struct wf_row_record row = {
+		.key = record->key,
+		.stamp = record->stamp,
+		.born = record->born,
+		.show = record->show,
+		.click = record->click,
+		.floats = record->floats,
+	};
+
+	return wf_rows_put(arg, &row);
+}
+
+static enum weft_status
+fill(const struct wf_saved_table *about, struct wf_rows_writer *to)
+{
+	const struct weft_table_reader reader = {
+		.partition = save_partition,
+		.record = save_record,
+		.arg = to,
+	};
+
+	return weft_table_read(about->source, &reader);
+}
+
+uint32_t
+wf_run_list_remote(const struct wf_run *job, const struct wf_remote_tables *tables,
+		   struct wf_saved_table *out)
+{
+	for (unsigned t = 0; t < job->model.table_count; t++) {
+		struct weft_table *table = tables->table[t];
+		out[t] = (struct wf_saved_table){
+			.name = job->model.table[t].name,
+			.optimizer = job->opts->sparse_optimizer,
+			.head =
+				{
+					.shape =
+						{
+							.dim = weft_table_dim(table),
+							.state_floats =
+								weft_table_record_floats(table) -
+								weft_table_dim(table),
+						},
+					.counter_count = weft_table_counter_count(table),
+					.vocabulary = job->source.key_count,
+					.step = weft_steps(tables->session),
+				},
+			.fill = fill,
+			.source = table,
+		};
+	}
+	return job->model.table_count;
+}
+
+/* Writing, from a file. */
+
+static enum weft_status
+load_partition(void *arg, uint32_t partition, struct weft_table_partition *out)
+{
+	struct wf_rows_partition from;
+
+	enum weft_status st = wf_rows_next_partition(arg, &from);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (from.partition != partition) {
+		return wf_fail(WEFT_DATA, "partition %" PRIu32 " where %" PRIu32 " has to be",
+			       from.partition, partition);
+	}
+	*out = (struct weft_table_partition){
+		.partition = partition,
+		.record_count = from.row_count,
+		.counter = from.counter,
+		.counter_count = from.counter == NULL ? 0 : wf_rows_head(arg)->counter_count,
+	};
+	return WEFT_OK;
+}
+
+static enum weft_status
+load_record(void *arg, struct weft_table_record *out)
+{
+	struct wf_row_record row;
+
+	enum weft_status st = wf_rows_next(arg, &row);
+	if (st == WEFT_OK) {
+		*out = (struct weft_table_record){
+			.key = row.key,
+			.stamp = row.stamp,
+			.born = row.born,
+			.show = row.show,
+			.click = row.click,
+			.floats = row.floats,
+		};
+	}
+	return st;
+}
+
+static enum weft_status
+load_table(const struct wf_remote_tables *tables, unsigned t, struct wf_rows_reader *from)
+{
+	const struct weft_table_writer writer = {
+		.partition = load_partition,
+		.record = load_record,
+		.arg = from,
+	};
+
+	if (wf_rows_head(from)->step != weft_steps(tables->session)) {
+		return wf_fail(WEFT_DATA,
+			       "table %s: saved after step %" PRIu64 ", the tensors after %" PRIu64,
+			       tables->job->model.table[t].name, wf_rows_head(from)->step,
+			       weft_steps(tables->session));
+	}
+	return weft_table_write(tables->table[t], &writer);
+}
+
+enum weft_status
+wf_run_load_remote(const struct wf_run *job, const struct wf_saved *saved,
+		   const struct wf_remote_tables *tables)
+{
+	struct wf_saved_table about[WF_MODEL_TABLES_MAX];
+	const uint32_t count = wf_run_list_remote(job, tables, about);
+	enum weft_status st = WEFT_OK;
+
+	for (uint32_t t = 0; st == WEFT_OK && t < count; t++) {
+		struct wf_rows_reader *from = NULL;
+		st = wf_saved_open_table(saved, &about[t], &from);
+		if (st == WEFT_OK) {
+			st = load_table(tables, t, from);
+		}
+		wf_rows_close(from);
+	}
+	return st;
+}
