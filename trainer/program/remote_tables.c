@@ -149,8 +149,8 @@ wf_remote_tables_tell_lost(struct wf_remote_tables *tables)
 		       " rows that were pushed, %s",
 		       tables->job->pass, stats.pushes_lost - tables->lost,
 		       strcmp(tables->job->opts->sparse_mode, "sync") == 0
-			       ? "for want of memory; raise --max_shard_bytes of the pservers"
-			       : "for want of memory or for their lag");
+			       ? "at a table's memory cap"
+			       : "for their lag or at a table's memory cap");
 		tables->lost = stats.pushes_lost;
 	}
 	return st;
