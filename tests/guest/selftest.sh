@@ -66,7 +66,7 @@ running() {
 
 a_signal_ends_the_guest() {
 	read -r word <begun
-	[ "$(running)" -gt 0 ] || fail "no guest runs" || return
+	[ "$(running)" -gt 0 ] || fail "no guest runs: $(cat signal.err)" || return
 	kill "$signalled"
 	status=0
 	wait "$signalled" || status=$?
@@ -108,7 +108,7 @@ guest panic sh -c 'echo c >/proc/sysrq-trigger'
 mkdir signal
 mkfifo begun
 TMPDIR=$work/signal "$here/run" -d none sh -c 'echo begun; sleep 12345' \
-	>begun 2>/dev/null </dev/null &
+	>begun 2>signal.err </dev/null &
 signalled=$!
 children="$children $signalled"
 check without_qemu_it_says_so
