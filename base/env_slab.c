@@ -5,18 +5,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/mempolicy.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 
 #define SHMEM_ENABLED "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
-#define NODE_MAX 1024 /* NUMA nodes a mask can name; Linux's own limit */
-#define MASK_BITS (8 * sizeof(unsigned long))
+#define BLOCK_BYTES 512u /* of st_blocks */
 
 static enum weft_status
 fail_open(const char *what, size_t bytes, int err)
@@ -25,20 +23,104 @@ fail_open(const char *what, size_t bytes, int err)
 	return wf_fail_errno(status, err, "slab of %zu bytes: %s", bytes, what);
 }
 
-/* Preferred, not bound: a full node costs speed, not the process. */
-static void
-prefer_node(struct wf_env *env, const struct wf_slab *slab, int numa_node)
+/* ---- at which node ---- */
+
+enum weft_status
+wf_env_slabs_init(struct wf_env_slabs *slabs)
 {
-	unsigned long mask[NODE_MAX / MASK_BITS] = {0};
-	WF_ASSERT(numa_node < NODE_MAX);
-	mask[(size_t)numa_node / MASK_BITS] |= 1ul << ((size_t)numa_node % MASK_BITS);
-	/* The kernel reads maxnode - 1 bits. */
-	if (syscall(SYS_mbind, slab->base, slab->bytes, MPOL_PREFERRED, mask, NODE_MAX + 1ul, 0u) !=
-	    0) {
-		wf_log(env, WF_LOG_INFO, "slab: numa node %d not preferred, errno %d", numa_node,
-		       errno);
+	*slabs = (struct wf_env_slabs){0};
+	int err = pthread_mutex_init(&slabs->lock, NULL);
+	return err == 0 ? WEFT_OK : wf_fail_errno(WEFT_NOMEM, err, "slabs: mutex");
+}
+
+void
+wf_env_slabs_fini(struct wf_env_slabs *slabs)
+{
+	(void)pthread_mutex_destroy(&slabs->lock);
+}
+
+static void
+lock(struct wf_env_slabs *slabs)
+{
+	int err = pthread_mutex_lock(&slabs->lock);
+	WF_ASSERT(err == 0);
+}
+
+static void
+unlock(struct wf_env_slabs *slabs)
+{
+	int err = pthread_mutex_unlock(&slabs->lock);
+	WF_ASSERT(err == 0);
+}
+
+/* What slabs that are bound to the node have not touched yet. */
+static uint64_t
+promised_bytes(const struct wf_env_slabs *slabs, int node)
+{
+	uint64_t promised = 0;
+	for (unsigned i = 0; i < slabs->bound_count; i++) {
+		struct stat touched;
+		uint64_t bytes = slabs->bound[i].bytes;
+		if (slabs->bound[i].node == node && fstat(slabs->bound[i].memfd, &touched) == 0 &&
+		    (uint64_t)touched.st_blocks * BLOCK_BYTES < bytes) {
+			promised += bytes - (uint64_t)touched.st_blocks * BLOCK_BYTES;
+		}
+	}
+	return promised;
+}
+
+static void
+say_not_bound(struct wf_env *env, const struct wf_slab *slab, int node, uint64_t promised)
+{
+	wf_log(env, WF_LOG_INFO,
+	       "slab: %zu KiB are preferred at numa node %d, not bound to it: %llu KiB can be had "
+	       "there, %llu KiB of them are promised",
+	       slab->bytes >> 10, node, (unsigned long long)wf_numa_available_bytes(node) >> 10,
+	       (unsigned long long)promised >> 10);
+}
+
+static void
+place(struct wf_env_slabs *slabs, struct wf_env *env, const struct wf_slab *slab, int node)
+{
+	lock(slabs);
+	uint64_t promised = promised_bytes(slabs, node);
+	enum wf_numa_rule wanted = wf_numa_rule(node, promised + slab->bytes);
+	if (slabs->bound_count == WF_SLABS_BOUND_MAX && wanted == WF_NUMA_BOUND) {
+		wanted = WF_NUMA_PREFERRED;
+	}
+	enum wf_numa_rule got = wf_numa_place(slab->base, slab->bytes, node, wanted);
+	int err = errno;
+	if (got == WF_NUMA_BOUND) {
+		slabs->bound[slabs->bound_count].memfd = slab->memfd;
+		slabs->bound[slabs->bound_count].node = node;
+		slabs->bound[slabs->bound_count].bytes = slab->bytes;
+		slabs->bound_count++;
+	}
+	unlock(slabs);
+	if (got == WF_NUMA_PREFERRED) {
+		say_not_bound(env, slab, node, promised);
+	} else if (got == WF_NUMA_ANYWHERE) {
+		wf_log(env, WF_LOG_INFO,
+		       "slab: numa node %d is neither bound nor preferred, errno %d (EPERM %d: a "
+		       "container needs CAP_SYS_NICE for it)",
+		       node, err, EPERM);
 	}
 }
+
+static void
+forget(struct wf_env_slabs *slabs, int memfd)
+{
+	lock(slabs);
+	for (unsigned i = 0; i < slabs->bound_count; i++) {
+		if (slabs->bound[i].memfd == memfd) {
+			slabs->bound[i] = slabs->bound[--slabs->bound_count];
+			break;
+		}
+	}
+	unlock(slabs);
+}
+
+/* ---- memory ---- */
 
 static enum weft_status
 map(struct wf_slab *slab)
@@ -93,7 +175,8 @@ wf_env_slab_is_huge(char *word, size_t bytes)
 }
 
 enum weft_status
-wf_env_slab_open(struct wf_env *env, size_t bytes, int numa_node, struct wf_slab *out)
+wf_env_slab_open(struct wf_env_slabs *slabs, struct wf_env *env, size_t bytes, int numa_node,
+		 struct wf_slab *out)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	if (bytes == 0) {
@@ -103,9 +186,9 @@ wf_env_slab_open(struct wf_env *env, size_t bytes, int numa_node, struct wf_slab
 		return wf_fail(WEFT_NOMEM, "slab: %zu bytes are more than any address space",
 			       bytes);
 	}
-	if (numa_node >= NODE_MAX) {
+	if (numa_node >= WF_NUMA_NODE_MAX) {
 		return wf_fail(WEFT_INVALID, "slab: numa node %d, at most %d", numa_node,
-			       NODE_MAX - 1);
+			       WF_NUMA_NODE_MAX - 1);
 	}
 	struct wf_slab slab = {.bytes = (bytes + page - 1) / page * page, .memfd = -1};
 	enum weft_status st = map(&slab);
@@ -119,16 +202,17 @@ wf_env_slab_open(struct wf_env *env, size_t bytes, int numa_node, struct wf_slab
 		(void)madvise(slab.base, slab.bytes, MADV_HUGEPAGE); /* a wish; EINVAL: none here */
 	}
 	if (numa_node >= 0) {
-		prefer_node(env, &slab, numa_node);
+		place(slabs, env, &slab, numa_node);
 	}
 	*out = slab;
 	return WEFT_OK;
 }
 
 void
-wf_env_slab_close(struct wf_env *env, struct wf_slab *slab)
+wf_env_slab_close(struct wf_env_slabs *slabs, struct wf_slab *slab)
 {
 	if (slab->base != NULL) {
+		forget(slabs, slab->memfd);
 		int err = munmap(slab->base, slab->bytes);
 		WF_ASSERT(err == 0);
 		(void)close(slab->memfd);

@@ -1,16 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* env_slab: memfd-backed memory of the system env. Thread: any. */
+/* env_slab: memfd-backed memory of the system env, at the NUMA node that was asked for (numa.h).
+ * Thread: any. */
 #pragma once
 
+#include <pthread.h>
+
 #include "base/env.h"
+#include "base/numa.h"
 
 #define WF_SLAB_HUGE_BYTES ((size_t)2 << 20) /* from here on a slab asks for huge pages */
+#define WF_SLABS_BOUND_MAX 64u               /* further ones are preferred */
 
+/* Slabs that are bound to a node. What of them is not touched yet is promised to them: it still
+ * counts as free there. */
+struct wf_env_slabs {
+	pthread_mutex_t lock;
+	unsigned bound_count; /* all below: under the lock */
+	struct {
+		int memfd; /* the slab's own */
+		int node;
+		size_t bytes;
+	} bound[WF_SLABS_BOUND_MAX];
+};
+
+enum weft_status wf_env_slabs_init(struct wf_env_slabs *slabs) WEFT_MUST_CHECK;
+void wf_env_slabs_fini(struct wf_env_slabs *slabs);
 /* Whether the kernel gives memfds huge pages to who asks, and in its own word ("never"; "": it does
  * not say) what it does. Pages of the hugetlb pool are no use: a peer that is handed such a memfd
  * may find pages missing, and refuses it (transport/shm). */
 bool wf_env_slab_is_huge(char *word, size_t bytes);
 /* As the ops slab_open and slab_close of struct wf_env_ops. `env` gets log lines only. */
-enum weft_status wf_env_slab_open(struct wf_env *env, size_t bytes, int numa_node,
-				  struct wf_slab *out) WEFT_MUST_CHECK;
-void wf_env_slab_close(struct wf_env *env, struct wf_slab *slab);
+enum weft_status wf_env_slab_open(struct wf_env_slabs *slabs, struct wf_env *env, size_t bytes,
+				  int numa_node, struct wf_slab *out) WEFT_MUST_CHECK;
+void wf_env_slab_close(struct wf_env_slabs *slabs, struct wf_slab *slab);

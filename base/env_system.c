@@ -40,6 +40,7 @@ struct env_system {
 	int log_fd; /* borrowed; -1: nowhere */
 
 	struct wf_env_helper helper; /* has its own lock */
+	struct wf_env_slabs slabs;   /* so have they */
 	_Atomic bool told_pages;     /* relaxed: whoever is first says it, a line carries no data */
 
 	pthread_mutex_t prefix_lock;
@@ -172,11 +173,17 @@ tell_pages(struct env_system *self)
 static enum weft_status
 system_slab_open(struct wf_env *env, size_t bytes, int numa_node, struct wf_slab *out)
 {
-	enum weft_status st = wf_env_slab_open(env, bytes, numa_node, out);
+	enum weft_status st = wf_env_slab_open(&self_of(env)->slabs, env, bytes, numa_node, out);
 	if (st == WEFT_OK && out->bytes >= WF_SLAB_HUGE_BYTES) {
 		tell_pages(self_of(env));
 	}
 	return st;
+}
+
+static void
+system_slab_close(struct wf_env *env, struct wf_slab *slab)
+{
+	wf_env_slab_close(&self_of(env)->slabs, slab);
 }
 
 static enum weft_status
@@ -271,7 +278,7 @@ static const struct wf_env_ops system_ops = {
 	.alloc = system_alloc,
 	.free = system_free,
 	.slab_open = system_slab_open,
-	.slab_close = wf_env_slab_close,
+	.slab_close = system_slab_close,
 	.wait = system_wait,
 	.wait_events = system_wait_events,
 	.submit = system_submit,
@@ -295,8 +302,12 @@ wf_env_system_create(enum wf_log_level level, int log_fd, struct wf_env **out)
 		free(self);
 		return wf_fail_errno(WEFT_NOMEM, err, "env: mutex");
 	}
-	enum weft_status st = wf_env_helper_init(&self->helper);
+	enum weft_status st = wf_env_slabs_init(&self->slabs);
+	if (st == WEFT_OK) {
+		st = wf_env_helper_init(&self->helper);
+	}
 	if (st != WEFT_OK) {
+		wf_env_slabs_fini(&self->slabs);
 		(void)pthread_mutex_destroy(&self->prefix_lock);
 		free(self);
 		return st;
@@ -314,6 +325,7 @@ wf_env_system_destroy(struct wf_env *env)
 	WF_ASSERT(env->ops == &system_ops);
 	struct env_system *self = self_of(env);
 	wf_env_helper_fini(&self->helper);
+	wf_env_slabs_fini(&self->slabs);
 	(void)pthread_mutex_destroy(&self->prefix_lock);
 	free(self);
 }

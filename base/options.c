@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options: defaults, environment and arguments into one struct. Thread: the caller's; the
+/* options: defaults, file, environment and arguments into one struct. Thread: the caller's; the
  * environment must not change meanwhile. */
 #include "base/options.h"
 
@@ -11,7 +11,8 @@
 
 #define VARIABLE_BYTES (WF_OPTION_NAME_BYTES + 16)
 #define ALLOWED_BYTES 320
-#define QUOTE 80 /* bytes of a refused value that an error repeats */
+#define SOURCE_BYTES 256 /* of "file:line" */
+#define QUOTE 80         /* bytes of a refused value that an error repeats */
 
 /* An argument taken apart. */
 struct argument {
@@ -42,6 +43,9 @@ take_apart(const struct wf_options *options, const char *text)
 		arg.value = arg.name + arg.name_bytes + 1;
 	}
 	arg.option = wf_option_find(options, arg.name, arg.name_bytes);
+	if (arg.option == NULL) {
+		arg.option = wf_option_builtin(options, arg.name, arg.name_bytes);
+	}
 	if (arg.option == NULL && arg.name_bytes > 3 && strncmp(arg.name, "no", 2) == 0 &&
 	    (arg.name[2] == '-' || arg.name[2] == '_')) {
 		const struct wf_option *option =
@@ -58,6 +62,12 @@ static bool
 takes_next(const struct argument *arg)
 {
 	return arg->option != NULL && arg->option->type != WF_OPTION_BOOL && arg->value == NULL;
+}
+
+static bool
+is_in_table(const struct wf_options *options, const struct wf_option *option)
+{
+	return wf_option_find(options, option->name, strlen(option->name)) == option;
 }
 
 static unsigned
@@ -90,7 +100,7 @@ refuse_unknown(const struct wf_options *options, const char *text)
 	size_t bytes = strcspn(name, "=");
 	int dashes = (int)(name - text);
 	int quoted = bytes < QUOTE ? (int)bytes : QUOTE;
-	const struct wf_option *nearest = wf_option_nearest(options, name, bytes);
+	const struct wf_option *nearest = wf_option_nearest(options, name, bytes, true);
 	if (nearest != NULL) {
 		return wf_fail(WEFT_INVALID,
 			       "%s: unknown option %.*s%.*s; did you mean --%s? (--help lists all)",
@@ -221,8 +231,12 @@ take_option(struct wf_options *options, const struct argument *arg, const char *
 		return wf_fail(WEFT_INVALID, "%s: --%s needs a value: %s", options->program,
 			       option->name, allowed);
 	}
-	if (!wf_option_store(option, value, options->target)) {
+	bool own = is_in_table(options, option);
+	if (!wf_option_store(option, value, own ? options->target : (void *)options)) {
 		return refuse_value(options, option, value, NULL);
+	}
+	if (!own) {
+		return WEFT_OK;
 	}
 	unsigned idx = index_of(options, option);
 	options->origin[idx] = WF_ORIGIN_ARGUMENT;
@@ -282,6 +296,56 @@ take_arguments(struct wf_options *options, int argc, char *const *argv)
 	return st;
 }
 
+/* ---- the file ---- */
+
+/* The last --config among the arguments, else the environment's; NULL or "": no file. */
+static const char *
+find_config(const struct wf_options *options, int argc, char *const *argv)
+{
+	static const char *const variables[] = {"WEFT_CONFIG", "PADDLE_INIT_CONFIG"};
+	const char *found = NULL;
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(variables); i++) {
+		const char *value = getenv(variables[i]);
+		if (value != NULL && *value != '\0' && found == NULL) {
+			found = value;
+		}
+	}
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (!is_option_like(argv[i])) {
+			continue;
+		}
+		struct argument arg = take_apart(options, argv[i]);
+		/* A forgotten value is refused when the arguments are taken. */
+		if (takes_next(&arg) && i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0) {
+			arg.value = argv[++i];
+		}
+		if (arg.value != NULL &&
+		    arg.option == wf_option_builtin(options, "config", strlen("config"))) {
+			found = arg.value;
+		}
+	}
+	return found;
+}
+
+static enum weft_status
+take_file(struct wf_options *options, int argc, char *const *argv)
+{
+	struct wf_option_file *file = options->file;
+	if (file == NULL) {
+		return WEFT_OK;
+	}
+	WF_ASSERT(options->option_count <= WF_OPTION_FILE_OPTIONS);
+	file->path = NULL;
+	file->bytes = 0;
+	memset(file->line, 0, sizeof(file->line));
+	const char *path = find_config(options, argc, argv);
+	if (path == NULL || *path == '\0') {
+		return WEFT_OK;
+	}
+	options->config = path;
+	return wf_option_file_read(options, path);
+}
+
 /* Help is given even beside mistakes: who asks for it may not know better. */
 static bool
 asks_for_help(const struct wf_options *options, int argc, char *const *argv)
@@ -306,8 +370,13 @@ wf_options_parse(struct wf_options *options, int argc, char *const *argv)
 	WF_ASSERT(options->positional_max == 0 || options->positional != NULL);
 	options->positional_count = 0;
 	options->help_wanted = false;
+	options->print_wanted = false;
+	options->config = NULL;
 	set_defaults(options);
-	enum weft_status st = take_environment(options);
+	enum weft_status st = take_file(options, argc, argv);
+	if (st == WEFT_OK) {
+		st = take_environment(options);
+	}
 	if (st == WEFT_OK) {
 		st = take_arguments(options, argc, argv);
 	}
@@ -326,6 +395,26 @@ wf_options_origin(const struct wf_options *options, const char *name)
 	const struct wf_option *option = wf_option_find(options, name, strlen(name));
 	WF_ASSERT(option != NULL);
 	return options->origin[index_of(options, option)];
+}
+
+void
+wf_option_source(const struct wf_options *options, unsigned idx, char *out, size_t bytes)
+{
+	const char *variable = options->env_name[idx];
+	switch (options->origin[idx]) {
+	case WF_ORIGIN_DEFAULT:
+		(void)snprintf(out, bytes, "default");
+		break;
+	case WF_ORIGIN_FILE:
+		(void)snprintf(out, bytes, "%s:%u", options->file->path, options->file->line[idx]);
+		break;
+	case WF_ORIGIN_ENV:
+		(void)snprintf(out, bytes, "%.*s", (int)strcspn(variable, "="), variable);
+		break;
+	case WF_ORIGIN_ARGUMENT:
+		(void)snprintf(out, bytes, "argument");
+		break;
+	}
 }
 
 bool
@@ -355,14 +444,12 @@ wf_options_understood(const struct wf_options *options, char *out, size_t bytes)
 			continue;
 		}
 		char value[WF_ERROR_BYTES];
-		const char *source = "argument";
-		if (options->origin[i] == WF_ORIGIN_ENV) {
-			source = options->env_name[i];
-		}
+		char source[SOURCE_BYTES];
+		wf_option_source(options, i, source, sizeof(source));
 		wf_option_format(option, options->target, value, sizeof(value));
-		int n = snprintf(out + used, bytes - used, "%s%s=%s (%.*s) %s",
-				 count == 0 ? "" : "; ", option->name, value,
-				 (int)strcspn(source, "="), source, option->means);
+		int n = snprintf(out + used, bytes - used, "%s%s=%s (%s) %s",
+				 count == 0 ? "" : "; ", option->name, value, source,
+				 option->means);
 		WF_ASSERT(n > 0);
 		used = (size_t)n < bytes - used ? used + (size_t)n : bytes - 1;
 		count++;

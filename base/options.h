@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options: one table drives the parser, the environment, the help text and the "understood as"
- * line, and knows where each value came from. Precedence: argument over environment over default.
+/* options: one table drives the parser, the environment, the file of --config, the help text and
+ * the "understood as" line, and knows where each value came from. Precedence: argument over
+ * environment over file over default.
  *
  * Spellings: --name=value, --name value, --name (bool true), --no-name (bool false); `-` and `_`
  * in names are the same. Environment: WEFT_<NAME>, then PADDLE_INIT_<NAME> (upper case);
  * an empty variable counts as not set. Given twice, the last one wins.
- * "--" ends options; what follows and what is no option is a positional argument. */
+ * "--" ends options; what follows and what is no option is a positional argument.
+ *
+ * A file is lines of `name = value`; a value may stand between quotes, `#` begins a comment at the
+ * start of a line or behind a blank. Lines above all sections are for every command that reads the
+ * file, those under [train] for `weft train` alone, under [pserver train] for these two. A command
+ * refuses a name that it has no option for; the sections of others it only looks over. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,6 +34,7 @@ enum wf_option_type {
 
 enum wf_option_origin {
 	WF_ORIGIN_DEFAULT,
+	WF_ORIGIN_FILE, /* of --config */
 	WF_ORIGIN_ENV,
 	WF_ORIGIN_ARGUMENT,
 };
@@ -46,11 +53,26 @@ struct wf_option {
 	double fmin, fmax; /* F64; both 0: no limit */
 };
 
+#define WF_OPTION_FILE_BYTES 16384u
+#define WF_OPTION_FILE_OPTIONS 256u /* of a table */
+
+/* A file of --config: its text, which the values point into, and where each option stands. */
+struct wf_option_file {
+	const char *path; /* as it was given; NULL: none was */
+	size_t bytes;
+	uint16_t line[WF_OPTION_FILE_OPTIONS]; /* from 1, in the table's order; 0: not there */
+	char text[WF_OPTION_FILE_BYTES + 1];
+};
+
 struct wf_options {
 	const struct wf_option *table;
 	unsigned option_count;
-	const char *program; /* "weft pserver": opens error and help texts */
+	const char *program; /* "weft pserver": opens error and help texts; its last word is the
+			      * section of a file that is for it */
 	void *target;        /* struct that receives the values */
+	/* Caller's memory, which has to live as long as the values; NULL: neither --config nor
+	 * --print_options. */
+	struct wf_option_file *file;
 	/* Written by parse. */
 	enum wf_option_origin *origin; /* [option_count], caller's memory */
 	const char **env_name;   /* [option_count], caller's memory: which variable, in environ's
@@ -59,18 +81,25 @@ struct wf_options {
 	unsigned positional_max;
 	unsigned positional_count;
 	bool help_wanted;    /* --help or -h was given */
+	bool print_wanted;   /* --print_options was given: call wf_options_print and end */
+	const char *config;  /* the file that was read; NULL: none */
 	bool ignore_unknown; /* leave options not in the table alone (launch splits them) */
 };
 
-/* Set defaults, then the environment, then arguments (argv[0] is not looked at). A value that is
- * the next argument may not begin with "--" (write --name=--text). With --help among the arguments,
- * mistakes are passed over and the values are whatever was read before the first one.
- * WEFT_INVALID: unknown option (with the nearest name: "did you mean"), bad value (option, value,
- * what is allowed, where it came from), too many positional arguments. */
+/* Set defaults, then the file (named by an argument, else by the environment), then the
+ * environment, then arguments (argv[0] is not looked at). A value that is the next argument may not
+ * begin with "--" (write --name=--text). With --help among the arguments, mistakes are passed over
+ * and the values are whatever was read before the first one. WEFT_INVALID: unknown option (with the
+ * nearest name: "did you mean"), bad value (option, value, what is allowed, where it came from),
+ * too many positional arguments, a mistake in the file (by line); WEFT_IO: the file cannot be read;
+ * WEFT_UNSUPPORTED: it is a Python script. */
 enum weft_status wf_options_parse(struct wf_options *options, int argc,
 				  char *const *argv) WEFT_MUST_CHECK;
 /* Where the value of the option came from. `name` must be in the table. */
 enum wf_option_origin wf_options_origin(const struct wf_options *options, const char *name);
+/* Every option with its value, and where that came from, as a file of --config would have it; what
+ * was left at its default is a comment. */
+void wf_options_print(const struct wf_options *options, FILE *out);
 /* Whether an argument text is an option of this table ("--ports_num=2"); `*takes_next` is whether
  * its value is the next argument. */
 bool wf_options_knows(const struct wf_options *options, const char *argument, bool *takes_next);

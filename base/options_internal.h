@@ -23,6 +23,20 @@ bool wf_option_is_named(const struct wf_option *option, const char *text, size_t
 /* The option of that name; NULL: none. */
 const struct wf_option *wf_option_find(const struct wf_options *options, const char *text,
 				       size_t text_bytes);
+/* --config and --print_options, which every table has that comes with memory for a file; their
+ * values are in struct wf_options itself. NULL: neither. */
+const struct wf_option *wf_option_builtin(const struct wf_options *options, const char *text,
+					  size_t text_bytes);
 /* The option that was probably meant; NULL: nothing is near. */
 const struct wf_option *wf_option_nearest(const struct wf_options *options, const char *text,
-					  size_t text_bytes);
+					  size_t text_bytes, bool with_builtins);
+
+/* options_file.c: what options->file is about, which must not be NULL. */
+
+/* Read the file and take it apart. */
+enum weft_status wf_option_file_read(struct wf_options *options, const char *path) WEFT_MUST_CHECK;
+/* Take text[0 .. bytes) apart, as if it had been read from `path`. */
+enum weft_status wf_option_file_take(struct wf_options *options) WEFT_MUST_CHECK;
+
+/* options.c: the same as "job.conf:3", "WEFT_PORT", "argument" or "default". */
+void wf_option_source(const struct wf_options *options, unsigned idx, char *out, size_t bytes);

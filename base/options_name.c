@@ -39,6 +39,27 @@ wf_option_find(const struct wf_options *options, const char *text, size_t text_b
 	return NULL;
 }
 
+static const struct wf_option builtins[] = {
+	{.name = "config",
+	 .type = WF_OPTION_STRING,
+	 .offset = offsetof(struct wf_options, config),
+	 .metavar = "FILE"},
+	{.name = "print_options",
+	 .type = WF_OPTION_BOOL,
+	 .offset = offsetof(struct wf_options, print_wanted)},
+};
+
+const struct wf_option *
+wf_option_builtin(const struct wf_options *options, const char *text, size_t text_bytes)
+{
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(builtins) && options->file != NULL; i++) {
+		if (wf_option_is_named(&builtins[i], text, text_bytes)) {
+			return &builtins[i];
+		}
+	}
+	return NULL;
+}
+
 static unsigned
 least(unsigned a, unsigned b)
 {
@@ -88,26 +109,42 @@ is_start_of(const char *text, size_t text_bytes, const char *name)
 	return true;
 }
 
-const struct wf_option *
-wf_option_nearest(const struct wf_options *options, const char *text, size_t text_bytes)
+/* The option of `table` that is nearer than `*best` edits, which it lowers; else `nearest`. */
+static const struct wf_option *
+nearer(const struct wf_option *table, unsigned count, const char *text, unsigned *best,
+       const struct wf_option *nearest)
 {
-	const struct wf_option *nearest = NULL;
-	unsigned limit = text_bytes < 3 ? 1 : (unsigned)text_bytes / 3; /* more is another word */
-	unsigned best = limit + 1;
-	if (text_bytes == 0 || text_bytes >= WF_OPTION_NAME_BYTES) {
-		return NULL;
-	}
-	for (unsigned i = 0; i < options->option_count; i++) {
-		const struct wf_option *option = &options->table[i];
+	size_t text_bytes = strlen(text);
+	for (unsigned i = 0; i < count; i++) {
 		unsigned distance =
-			edit_distance(text, text_bytes, option->name, strlen(option->name));
-		if (text_bytes >= 3 && is_start_of(text, text_bytes, option->name)) {
+			edit_distance(text, text_bytes, table[i].name, strlen(table[i].name));
+		if (text_bytes >= 3 && is_start_of(text, text_bytes, table[i].name)) {
 			distance = least(distance, 1); /* an abbreviation */
 		}
-		if (distance < best) {
-			best = distance;
-			nearest = option;
+		if (distance < *best) {
+			*best = distance;
+			nearest = &table[i];
 		}
+	}
+	return nearest;
+}
+
+const struct wf_option *
+wf_option_nearest(const struct wf_options *options, const char *text, size_t text_bytes,
+		  bool with_builtins)
+{
+	char name[WF_OPTION_NAME_BYTES];
+	unsigned limit = text_bytes < 3 ? 1 : (unsigned)text_bytes / 3; /* more is another word */
+	unsigned best = limit + 1;
+	if (text_bytes == 0 || text_bytes >= sizeof(name)) {
+		return NULL;
+	}
+	memcpy(name, text, text_bytes);
+	name[text_bytes] = '\0';
+	const struct wf_option *nearest =
+		nearer(options->table, options->option_count, name, &best, NULL);
+	if (with_builtins && options->file != NULL) {
+		nearest = nearer(builtins, WF_ARRAY_COUNT(builtins), name, &best, nearest);
 	}
 	return nearest;
 }

@@ -284,6 +284,19 @@ format_u64(enum wf_option_type type, uint64_t value, char *out, size_t bytes)
 	}
 }
 
+/* As short as it can be and still be the same number when it is read again. */
+static void
+format_f64(double value, char *out, size_t bytes)
+{
+	for (int digits = 6; digits <= 17; digits++) {
+		(void)snprintf(out, bytes, "%.*g", digits, value);
+		double again = strtod(out, NULL);
+		if (memcmp(&again, &value, sizeof(value)) == 0) {
+			return;
+		}
+	}
+}
+
 void
 wf_option_format(const struct wf_option *option, const void *target, char *out, size_t bytes)
 {
@@ -305,7 +318,7 @@ wf_option_format(const struct wf_option *option, const void *target, char *out, 
 		break;
 	case WF_OPTION_F64:
 		memcpy(&real, place, sizeof(real));
-		(void)snprintf(out, bytes, "%g", real);
+		format_f64(real, out, bytes);
 		break;
 	case WF_OPTION_STRING:
 	case WF_OPTION_CHOICE:

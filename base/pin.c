@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/numa.h"
 #include "base/quota.h"
 
 #define CPU_MAX 65536u /* the kernel refuses a mask smaller than its own */
@@ -266,14 +267,16 @@ void
 wf_pin_describe(const struct wf_pin *pin, unsigned idx, char *out, size_t bytes)
 {
 	struct wf_pin_place place = wf_pin_place_of(pin, idx);
-	char node[24] = "";
+	char node[48] = "";
 	char device[WF_TOPO_NAME_BYTES + 32] = "";
 	if (place.cpu < 0) {
 		(void)snprintf(out, bytes, "not pinned");
 		return;
 	}
 	if (place.numa_node >= 0) {
-		(void)snprintf(node, sizeof(node), ", node %d", place.numa_node);
+		enum wf_numa_rule rule = wf_numa_rule(place.numa_node, 0);
+		(void)snprintf(node, sizeof(node), ", node %d (memory %s)", place.numa_node,
+			       wf_numa_rule_name(rule));
 	}
 	if (place.device[0] != '\0') {
 		(void)snprintf(device, sizeof(device), ", device %s port %u", place.device,
@@ -297,6 +300,21 @@ wf_pin_self(const struct wf_pin *pin, unsigned idx)
 				     idx, place.cpu);
 	}
 	return WEFT_OK;
+}
+
+int
+wf_pin_own_cpu(void)
+{
+	cpu_set_t set[CPU_MAX / CPU_SETSIZE];
+	memset(set, 0, sizeof(set));
+	if (sched_getaffinity(0, sizeof(set), set) != 0 || CPU_COUNT_S(sizeof(set), set) != 1) {
+		return -1;
+	}
+	int cpu = 0;
+	while (!CPU_ISSET_S((unsigned)cpu, sizeof(set), set)) {
+		cpu++;
+	}
+	return cpu;
 }
 
 unsigned

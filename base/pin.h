@@ -31,9 +31,11 @@ enum weft_status wf_pin_create(struct wf_env *env, const char *setting, unsigned
 void wf_pin_destroy(struct wf_pin *pin); /* accepts NULL */
 /* Where thread `idx` (0 <= idx < thread_count) belongs. */
 struct wf_pin_place wf_pin_place_of(const struct wf_pin *pin, unsigned idx);
-/* "cpu 2, node 1, device mlx5_0 port 1"; "not pinned". */
+/* "cpu 2, node 1 (memory bound), device mlx5_0 port 1"; "not pinned". */
 void wf_pin_describe(const struct wf_pin *pin, unsigned idx, char *out, size_t bytes);
 /* Bind the calling thread to place `idx`. A no-op for an unpinned place. */
 enum weft_status wf_pin_self(const struct wf_pin *pin, unsigned idx) WEFT_MUST_CHECK;
+/* The CPU that the calling thread is bound to; -1: it may run on several. */
+int wf_pin_own_cpu(void);
 /* How many CPUs this process may keep busy (affinity mask, quota of its container), at least 1. */
 unsigned wf_pin_cpu_count(void);

@@ -72,13 +72,33 @@ port_room(const struct wf_topo *topo)
 	return (topo->device_count + 1) * WF_TOPO_PORTS_MAX;
 }
 
+/* Of the ports that may be used. */
+static uint32_t
+fastest_mbps(const struct wf_topo *topo)
+{
+	uint32_t fastest = 0;
+	for (uint32_t i = 0; i < topo->device_count; i++) {
+		const struct wf_topo_device *device = &topo->device[i];
+		for (uint32_t p = 0; p < device->port_count; p++) {
+			if (device->port[p] != WF_TOPO_DOWN && device->port_mbps[p] > fastest) {
+				fastest = device->port_mbps[p];
+			}
+		}
+	}
+	return fastest;
+}
+
+/* Ports below `slow_mbps` would hold up what is cut evenly. */
 static void
-add_ports(struct plan *plan, uint32_t idx, uint32_t only)
+add_ports(struct plan *plan, uint32_t idx, uint32_t only, uint32_t slow_mbps)
 {
 	const struct wf_topo_device *device = &plan->topo->device[idx];
 	for (uint32_t number = 1; number <= device->port_count; number++) {
+		uint32_t mbps = device->port_mbps[number - 1];
+		bool is_slow = mbps > 0 && mbps < slow_mbps;
 		bool is_wanted =
-			only == number || (only == 0 && device->port[number - 1] != WF_TOPO_DOWN);
+			only == number ||
+			(only == 0 && device->port[number - 1] != WF_TOPO_DOWN && !is_slow);
 		if (is_wanted) {
 			plan->port[plan->port_count++] =
 				(struct port){(int)idx, number, device->numa_node};
@@ -123,7 +143,7 @@ take_named_devices(struct plan *plan)
 			return refuse_device(topo, at, (int)(bytes < 64 ? bytes : 64));
 		}
 		if (plan->port_count + WF_TOPO_PORTS_MAX < port_room(topo)) {
-			add_ports(plan, (uint32_t)idx, plan->ask->port);
+			add_ports(plan, (uint32_t)idx, plan->ask->port, 0);
 		}
 		at = at[bytes] == '+' ? at + bytes + 1 : NULL;
 	}
@@ -168,7 +188,7 @@ take_ports(struct plan *plan)
 	}
 	for (uint32_t i = 0; i < topo->device_count; i++) {
 		if (topo->device[i].kind == WF_TOPO_RDMA) {
-			add_ports(plan, i, 0);
+			add_ports(plan, i, 0, fastest_mbps(topo) / WF_SEAT_SLOWER);
 		}
 	}
 	if (plan->port_count == 0) {

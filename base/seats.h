@@ -6,7 +6,8 @@
  * 1. As many whole cores as there are threads: each gets one. Else as many hardware threads: each
  *    gets one, and cores are shared only when all are taken. Else nobody is bound to anything.
  * 2. Traffic: lanes, then progress threads, take the ports of RDMA devices in turn, who has to sit
- *    at another node the ports there; ports that are down are left out. Without RDMA devices there
+ *    at another node the ports there; ports that are down are left out, and those that are slower
+ *    than the fastest by more than a factor of WF_SEAT_SLOWER. Without RDMA devices there
  * is nothing to take turns on, and network devices count only if all that are up are at one node.
  * 3. A lane sits at the node of its device while there is room, else at the node with most room. So
  *    without devices lanes spread over the nodes, and over the memory that goes with them.
@@ -17,6 +18,8 @@
 #pragma once
 
 #include "base/topo.h"
+
+#define WF_SEAT_SLOWER 4u
 
 enum wf_seat_role {
 	WF_SEAT_DENSE,    /* a lane of dense parameters */

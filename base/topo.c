@@ -176,6 +176,10 @@ add_node(struct wf_topo *topo, hwloc_obj_t obj)
 			node.huge_page_count = attr->page_types[i].count;
 		}
 	}
+	if (topo->is_here) {
+		node.available_bytes = wf_numa_available_bytes(node.numa_node);
+		node.rule = wf_numa_rule(node.numa_node, 0);
+	}
 	for (uint32_t i = 0; i < topo->core_count; i++) {
 		if (topo->core[i].numa_node == node.numa_node) {
 			node.core_count++;

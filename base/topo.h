@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/env.h"
+#include "base/numa.h"
 
 #define WF_TOPO_NAME_BYTES 64
 #define WF_TOPO_PORTS_MAX 4u /* of one device that are looked at */
@@ -23,6 +24,8 @@ struct wf_topo_core {
 struct wf_topo_node {
 	int numa_node; /* the system's number */
 	uint64_t memory_bytes;
+	uint64_t available_bytes; /* of them: numa.h; 0: not the machine at hand, or not known */
+	enum wf_numa_rule rule;   /* what a slab there gets: numa.h */
 	uint64_t huge_page_bytes; /* 0: none set aside */
 	uint64_t huge_page_count; /* set aside, in use or not */
 	uint32_t core_count;      /* usable */
@@ -57,6 +60,7 @@ struct wf_topo_device {
 	char vendor[WF_TOPO_NAME_BYTES];
 	uint32_t port_count;                        /* at least 1; a network device has one */
 	enum wf_topo_state port[WF_TOPO_PORTS_MAX]; /* port n is port[n - 1] */
+	uint32_t port_mbps[WF_TOPO_PORTS_MAX];      /* 0: not known */
 };
 
 struct wf_topo {

@@ -61,6 +61,32 @@ port_state(const char *text)
 	return text[0] == '4' ? WF_TOPO_ACTIVE : WF_TOPO_DOWN;
 }
 
+/* "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)" */
+static uint32_t
+port_mbps(const char *text)
+{
+	char *end = NULL;
+	unsigned long whole = strtoul(text, &end, 10);
+	unsigned long tenths =
+		*end == '.' && end[1] >= '0' && end[1] <= '9' ? (unsigned long)(end[1] - '0') : 0;
+	return end == text || whole > 1000000 ? 0 : (uint32_t)(whole * 1000 + tenths * 100);
+}
+
+/* Of the machine at hand, from /sys; hwloc does not say it. */
+static void
+read_speeds(struct wf_topo_device *device)
+{
+	for (unsigned i = 0; i < device->port_count; i++) {
+		char path[192];
+		char word[32] = "";
+		(void)snprintf(path, sizeof(path), RDMA_PATH "/%s/ports/%u/rate", device->name,
+			       i + 1);
+		if (read_word(path, word, sizeof(word))) {
+			device->port_mbps[i] = port_mbps(word);
+		}
+	}
+}
+
 /* hwloc says the state of each port that it could ask; of an old file's devices nobody knows. */
 static void
 read_rdma_ports(struct wf_topo_device *device, hwloc_obj_t obj)
@@ -131,6 +157,9 @@ add_device(struct wf_topo *topo, hwloc_topology_t machine, hwloc_obj_t obj,
 	read_pci(device, obj);
 	if (kind == WF_TOPO_RDMA) {
 		read_rdma_ports(device, obj);
+		if (topo->is_here) {
+			read_speeds(device);
+		}
 	} else {
 		device->port_count = 1;
 		device->port[0] = topo->is_here ? wf_topo_net_state(obj->name) : WF_TOPO_UNKNOWN;
@@ -197,6 +226,7 @@ read_soft_ports(struct wf_topo_device *device)
 	if (device->port_count == 0) {
 		device->port_count = 1;
 	}
+	read_speeds(device);
 }
 
 static int

@@ -35,7 +35,11 @@ trainer=$last_pid
 wait_for trainer.out "pass 1 "
 at 1 "$pserver" pserver
 at 0 "$trainer" trainer
-says pserver.err "lane 0: cpu 2, node 1" "lane 1: cpu 3, node 1"
+says pserver.err "lane 0: cpu 2, node 1 (memory bound)" "lane 1: cpu 3, node 1 (memory bound)"
+grep -q 'memfd:weft-slab' "/proc/$pserver/numa_maps" || fail "pserver has no slab"
+if grep 'memfd:weft-slab' "/proc/$pserver/numa_maps" | grep -qv ' bind[^ ]*:1 '; then
+	fail "a slab of the pserver is not bound to node 1: $(grep weft-slab "/proc/$pserver/numa_maps")"
+fi
 kill -9 "$trainer" "$pserver"
 wait "$trainer" "$pserver" 2>/dev/null || true
 

@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -54,6 +56,28 @@ run_on(uint32_t cpu)
 	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
 }
 
+/* What the kernel was told of the slab; the node, if it is one. */
+static int
+mode_of(const struct wf_slab *slab, int *node)
+{
+	unsigned long mask[WF_NUMA_NODE_MAX / (8 * sizeof(unsigned long))] = {0};
+	int mode = -1;
+	assert_int_equal(syscall(SYS_get_mempolicy, &mode, mask, (unsigned long)WF_NUMA_NODE_MAX,
+				 slab->base, (unsigned long)MPOL_F_ADDR),
+			 0);
+	*node = mask[0] == 0 ? -1 : __builtin_ctzl(mask[0]);
+	return mode;
+}
+
+static int
+mode_at(const struct wf_slab *slab, int wanted)
+{
+	int node = -1;
+	int mode = mode_of(slab, &node);
+	assert_int_equal(node, wanted);
+	return mode;
+}
+
 /* Every page is there, and at this node. */
 static void
 expect_at_node(const struct wf_slab *slab, int node)
@@ -78,6 +102,18 @@ expect_at_node(const struct wf_slab *slab, int node)
 	assert_int_equal(by_address, node);
 }
 
+/* The same of the first and the last page. */
+static void
+expect_ends_at_node(const struct wf_slab *slab, int node)
+{
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	struct wf_slab last = {.base = (char *)slab->base + slab->bytes - page_bytes,
+			       .bytes = page_bytes};
+	struct wf_slab first = {.base = slab->base, .bytes = page_bytes};
+	expect_at_node(&first, node);
+	expect_at_node(&last, node);
+}
+
 /* Whoever touches it first, and wherever that runs. */
 static void
 a_slab_lies_at_the_node_that_was_asked_for(void **state)
@@ -89,6 +125,7 @@ a_slab_lies_at_the_node_that_was_asked_for(void **state)
 			run_on(topo->cpu[topo->core[c].cpu_first]);
 			assert_int_equal(env->ops->slab_open(env, SLAB_BYTES, node, &slab),
 					 WEFT_OK);
+			assert_int_equal(mode_at(&slab, node), MPOL_BIND);
 			memset(slab.base, 1, slab.bytes);
 			expect_at_node(&slab, node);
 			env->ops->slab_close(env, &slab);
@@ -108,6 +145,89 @@ a_slab_for_any_node_lies_where_it_was_touched(void **state)
 		expect_at_node(&slab, topo->core[c].numa_node);
 		env->ops->slab_close(env, &slab);
 	}
+}
+
+/* Also for what no page of it has been touched yet. */
+static void
+a_slab_is_bound_while_its_node_has_room_in_plenty(void **state)
+{
+	int node = topo->node[1].numa_node;
+	size_t third = wf_numa_available_bytes(node) / 3;
+	struct wf_slab slab[3];
+	assert_true(third > 0);
+	assert_int_equal(env->ops->slab_open(env, third, node, &slab[0]), WEFT_OK);
+	assert_int_equal(mode_at(&slab[0], node), MPOL_BIND);
+	assert_int_equal(env->ops->slab_open(env, third, node, &slab[1]), WEFT_OK);
+	assert_int_equal(mode_at(&slab[1], node), MPOL_PREFERRED); /* two thirds were promised */
+	assert_int_equal(env->ops->slab_open(env, SLAB_BYTES, node, &slab[2]), WEFT_OK);
+	assert_int_equal(mode_at(&slab[2], node), MPOL_BIND); /* the second one was not counted */
+	env->ops->slab_close(env, &slab[2]);
+	env->ops->slab_close(env, &slab[0]);
+	env->ops->slab_close(env, &slab[1]);
+	assert_int_equal(env->ops->slab_open(env, third, node, &slab[0]), WEFT_OK);
+	assert_int_equal(mode_at(&slab[0], node), MPOL_BIND); /* a promise ends with its slab */
+	env->ops->slab_close(env, &slab[0]);
+}
+
+/* Pages that are there are no longer promised: they are missing at the node already. */
+static void
+what_was_touched_is_counted_once(void **state)
+{
+	int node = topo->node[0].numa_node;
+	struct wf_slab slab[2];
+	size_t most = wf_numa_available_bytes(node) / 2 - ((size_t)64 << 20);
+	assert_int_equal(env->ops->slab_open(env, (size_t)256 << 20, node, &slab[0]), WEFT_OK);
+	memset(slab[0].base, 1, slab[0].bytes);
+	expect_ends_at_node(&slab[0], node);
+	assert_int_equal(env->ops->slab_open(env, most - slab[0].bytes / 2, node, &slab[1]),
+			 WEFT_OK);
+	assert_int_equal(mode_at(&slab[1], node), MPOL_BIND);
+	env->ops->slab_close(env, &slab[1]);
+	env->ops->slab_close(env, &slab[0]);
+}
+
+/* In a cpuset that leaves its node out, a slab lies where it may. */
+static int
+run_in_cpuset(void)
+{
+	struct wf_slab slab;
+	int node = -1;
+	if (wf_numa_rule(1, 0) != WF_NUMA_ANYWHERE || wf_numa_rule(0, 0) != WF_NUMA_BOUND ||
+	    env->ops->slab_open(env, SLAB_BYTES, 1, &slab) != WEFT_OK) {
+		return 1;
+	}
+	memset(slab.base, 1, slab.bytes);
+	return mode_of(&slab, &node) == MPOL_DEFAULT ? 0 : 2;
+}
+
+static bool
+write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : write(fd, text, strlen(text));
+	if (fd >= 0) {
+		(void)close(fd);
+	}
+	return n == (ssize_t)strlen(text);
+}
+
+static void
+a_node_outside_the_cpuset_costs_a_line_and_nothing_else(void **state)
+{
+	static const char group[] = "/sys/fs/cgroup/weft-numa";
+	int status = -1;
+	(void)write_file("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset");
+	assert_int_equal(mkdir(group, 0755), 0);
+	assert_true(write_file("/sys/fs/cgroup/weft-numa/cpuset.mems", "0"));
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		bool in = write_file("/sys/fs/cgroup/weft-numa/cgroup.procs", "0");
+		_exit(in ? run_in_cpuset() : 3);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(rmdir(group), 0);
+	assert_int_equal(status, 0);
 }
 
 struct sitter {
@@ -214,6 +334,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_slab_lies_at_the_node_that_was_asked_for),
 		TEST(a_slab_for_any_node_lies_where_it_was_touched),
+		TEST(a_slab_is_bound_while_its_node_has_room_in_plenty),
+		TEST(what_was_touched_is_counted_once),
+		TEST(a_node_outside_the_cpuset_costs_a_line_and_nothing_else),
 		TEST(a_thread_runs_on_the_cpu_and_node_of_its_place),
 		TEST(a_slab_has_huge_pages_where_the_kernel_gives_them),
 	};

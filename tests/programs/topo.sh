@@ -10,7 +10,8 @@ case $machines in
 esac
 
 expect 0 "$WEFT" topo
-says last.out "this machine: " "NUMA node" "huge pages for shared memory: " "pserver 0    dense lane 0        7164" \
+says last.out "this machine: " "NUMA node" "huge pages for shared memory: " \
+	"GiB to be had, slabs are " "pserver 0    dense lane 0        7164" \
 	"trainer 0    progress thread 0"
 expect 0 "$WEFT" topo --save=machine.xml
 [ ! -s last.out ] || fail "--save prints"

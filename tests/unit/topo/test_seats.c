@@ -117,6 +117,34 @@ seats_are_named_by_process_role_and_number(void **state)
 }
 
 static void
+ports_much_slower_than_the_fastest_are_left_out(void **state)
+{
+	struct wf_topo *topo = open_machine("node:1 core:8 pu:1", NULL);
+	static const struct wf_seat_process process = {.dense = 3};
+	struct wf_seat seat[SEATS_MAX];
+	add_device(topo, "a", WF_TOPO_RDMA, 0);
+	add_device(topo, "b", WF_TOPO_RDMA, 0);
+	add_device(topo, "c", WF_TOPO_RDMA, 0);
+	topo->device[0].port_mbps[0] = 10000;
+	topo->device[1].port_mbps[0] = 100000;
+	(void)plan(topo, &process, 1, seat); /* nobody knows how fast c is */
+	expect_devices(topo, seat, 3, "b/1 c/1 b/1");
+	topo->device[0].port_mbps[0] = 25000;
+	(void)plan(topo, &process, 1, seat);
+	expect_devices(topo, seat, 3, "a/1 b/1 c/1");
+	topo->device[0].port_mbps[0] = 10000;
+	topo->device[1].port[0] = WF_TOPO_DOWN;
+	(void)plan(topo, &process, 1, seat);
+	expect_devices(topo, seat, 3, "a/1 c/1 a/1");
+	const struct wf_seat_ask named = {.process = &process, .process_count = 1, .device = "a"};
+	enum wf_seat_share share = WF_SEAT_NOTHING;
+	topo->device[1].port[0] = WF_TOPO_ACTIVE;
+	assert_int_equal(wf_seats_plan(topo, &named, seat, &share), WEFT_OK);
+	expect_devices(topo, seat, 3, "a/1 a/1 a/1");
+	wf_topo_close(topo);
+}
+
+static void
 lanes_without_devices_spread_over_the_nodes(void **state)
 {
 	struct wf_topo *topo = open_machine("node:2 core:2 pu:2", NULL);
@@ -352,6 +380,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(seats_are_named_by_process_role_and_number),
 		TEST(lanes_without_devices_spread_over_the_nodes),
+		TEST(ports_much_slower_than_the_fastest_are_left_out),
 		TEST(a_trainer_stays_on_one_node),
 		TEST(a_trainer_that_fits_nowhere_is_spread),
 		TEST(cores_are_shared_only_when_all_are_taken),
