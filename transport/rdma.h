@@ -10,8 +10,9 @@
 #include "base/status.h"
 
 #define WF_RDMA_ADDRESSES_MAX 8u
-#define WF_RDMA_ADDRESS_BYTES 46   /* an IPv6 address in full */
-#define WF_RDMA_DEVICE_BYTES 64    /* name of a device */
+#define WF_RDMA_ADDRESS_BYTES 46 /* an IPv6 address in full */
+#define WF_RDMA_DEVICE_BYTES 64  /* name of a device */
+#define WF_RDMA_SLOW_BYTES 128
 #define WF_RDMA_SETTINGS_BYTES 512 /* settings of the backend, as text */
 
 struct wf_rdma_address {
@@ -22,7 +23,9 @@ struct wf_rdma_address {
 
 struct wf_rdma_addresses {
 	unsigned count;
-	bool named;                                       /* the settings name the devices */
+	unsigned slow_count; /* behind them in `at`: not to be used unless somebody asks for them */
+	bool named;          /* the settings name the devices */
+	char slow[WF_RDMA_SLOW_BYTES];                    /* which, and why, as text; "": none */
 	struct wf_rdma_address at[WF_RDMA_ADDRESSES_MAX]; /* best first */
 };
 
@@ -31,7 +34,9 @@ struct wf_rdma_addresses {
 enum weft_status wf_rdma_present(void) WEFT_MUST_CHECK;
 /* The addresses of this host that lead to a device which `settings` (those of the backend) allow:
  * where a listener on any address is to be found. Best first: devices near the NUMA node of the
- * settings, of equally near ones the lane's turn; each once, then their further addresses.
+ * settings, of equally near ones the fastest, of those the lane's turn; each once, then their
+ * further addresses.
+ * Devices that are much slower than the fastest one are left out, unless the settings name them.
  * WEFT_UNAVAILABLE: there are none. */
 enum weft_status wf_rdma_addresses(const char *settings,
 				   struct wf_rdma_addresses *out) WEFT_MUST_CHECK;

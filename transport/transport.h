@@ -82,6 +82,7 @@ struct wf_transport_info {
 	uint64_t msgs_sent, msgs_received;
 	uint64_t puts_sent, puts_received;
 	uint64_t posts_again;             /* posts that took fewer operations than given */
+	uint64_t wakeups_lost;            /* verbs: events that a device owed and did not bring */
 	char last_stranger[WF_WHY_BYTES]; /* who was refused last, and why; "" if nobody */
 	/* By path, the bootstrap first; one that has only itself reports itself. */
 	struct wf_path_counts path[WF_PATHS_MAX];

@@ -236,6 +236,23 @@ post_after_disconnect_is_closed(struct conf *t)
 	return true;
 }
 
+static bool
+grant_after_disconnect_is_closed(struct conf *t)
+{
+	struct pair p;
+	struct wf_grant_key key;
+	CHECK(conf_pair(t, NULL, &p));
+	const struct wf_grant to_client = {
+		.kind = WF_GRANT_PLACE, .region = p.client->region, .bytes = 64};
+	const struct wf_grant to_server = {
+		.kind = WF_GRANT_PLACE, .region = p.server->region, .bytes = 64};
+	wf_transport_disconnect(p.cc, WF_DISCONNECT_DRAIN);
+	CHECK(wf_transport_grant(p.cc, &to_client, &key) == WEFT_CLOSED);
+	wf_transport_disconnect(p.sc, WF_DISCONNECT_NOW);
+	CHECK(wf_transport_grant(p.sc, &to_server, &key) == WEFT_CLOSED);
+	return true;
+}
+
 const struct conf_case conf_op_cases[] = {
 	CASE(full_queue_says_again_and_recovers),
 	CASE(message_is_copied_when_taken),
@@ -244,5 +261,6 @@ const struct conf_case conf_op_cases[] = {
 	CASE(operations_cut_off_by_down_are_done_before_it),
 	CASE(operations_against_the_rules_are_invalid),
 	CASE(post_after_disconnect_is_closed),
+	CASE(grant_after_disconnect_is_closed),
 	{0},
 };

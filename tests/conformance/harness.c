@@ -131,10 +131,9 @@ choose(struct conf *t, const char *url)
 	const struct rdma *rdma = find_rdma(url);
 	t->transport = url;
 	t->host = "127.0.0.1";
-	t->hasty_ns = (rdma != NULL ? 500 : 50) * WF_NS_PER_MS; /* opens a device */
+	t->hasty_ns = (rdma != NULL ? 1500 : 50) * WF_NS_PER_MS; /* opens a device */
 	if (strncmp(url, "mux", 3) == 0) {
 		t->transport = "mux";
-		t->hasty_ns = rdma != NULL ? WF_NS_PER_S : t->hasty_ns; /* opens a device */
 		t->paths = url[3] == '-' ? url + 4 : "auto";
 		t->host = strstr(t->paths, "sim") != NULL ? SIM_HOST
 			  : rdma != NULL                  ? rdma->host

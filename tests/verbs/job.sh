@@ -29,6 +29,23 @@ for address in 10.9.0.1 10.8.0.1; do
 	grep -Eq ' verbs_sent_bytes [1-9][0-9]+ ' last.err || fail "$address: no bytes over verbs"
 done
 
+# The other modes of tensors. Local steps have the bits of the same job over TCP; of what is applied
+# as it comes nothing is lost, and each trainer's answers came out of copies.
+in_mode() {
+	# shellcheck disable=SC2086
+	expect 0 "$WEFT" launch --local --transport="$1" --listen=10.9.0.1 --port="$port" \
+		--stats_period=60s --pservers=2 --trainers=2 -- train linear $settings \
+		--batch_size=40 --learning_rate=0.01 $2
+}
+in_mode tcp "--dense_mode=local --local_steps=2"
+local_alone=$(digest_of last.out)
+in_mode verbs "--dense_mode=local --local_steps=2"
+[ "$(digest_of last.out)" = "$local_alone" ] || fail "local steps: not the digest over TCP"
+in_mode verbs "--dense_mode=async --async_lagged_grad_discard_ratio=0"
+[ "$(grep -c 'lag of trainer [01]: slices_applied [1-9][0-9]* slices_discarded 0 ' last.err)" -eq 6 ] ||
+	fail "asynchronous: not every push was applied"
+grep -Eq ' verbs_sent_bytes [1-9][0-9]+ ' last.err || fail "asynchronous: no bytes over verbs"
+
 # One trainer over verbs and one over TCP, in one job: the same again.
 start pserver "$WEFT" pserver --listen=10.9.0.1 --port="$port" --once --num_gradient_servers=2
 pserver=$last_pid

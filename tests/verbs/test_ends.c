@@ -145,6 +145,30 @@ idle_black_hole_body(struct conf *t)
 	return true;
 }
 
+/* The kernel would send it again, but after more than 4 s: too late for this attempt. */
+static bool
+lost_request_body(struct conf *t)
+{
+	struct wf_transport_opts opts = {.connect_timeout_ns = 4 * WF_NS_PER_S};
+	struct node *server = rig_node(t, "", "10.9.2.1", &opts);
+	struct node *client = rig_node(t, "device=rxe1", NULL, &opts);
+	struct pair p = {.server = server, .client = client};
+	CHECK(server != NULL && client != NULL);
+	CHECK(cut("e1"));
+	CHECK(wf_transport_connect(client->transport, &server->at, NULL, 0, NULL, &p.cc) ==
+	      WEFT_OK);
+	uint64_t until_ns = wf_now_ns(t->env) + opts.connect_timeout_ns / 4;
+	while (wf_now_ns(t->env) < until_ns) {
+		conf_pump(t);
+	}
+	CHECK(heal("e1"));
+	CHECK(conf_count(server, NULL, WF_EVENT_UP) == 0);
+	struct seen *up = conf_await(t, server, NULL, WF_EVENT_UP);
+	CHECK(up != NULL && wf_transport_answer(up->conn, true, NULL, 0) == WEFT_OK);
+	CHECK(conf_await(t, client, p.cc, WF_EVENT_UP) != NULL);
+	return conf_send_all(t, p.cc, 1, 100);
+}
+
 /* An idle connection whose peer answers stays as it is. */
 static bool
 idle_body(struct conf *t)
@@ -351,6 +375,12 @@ idle_ends_learn_that_the_other_is_gone(void **state)
 }
 
 static void
+request_that_is_lost_is_made_once_more(void **state)
+{
+	assert_true(rig_run(lost_request_body));
+}
+
+static void
 idle_connection_of_a_living_peer_stays(void **state)
 {
 	assert_true(rig_run(idle_body));
@@ -407,6 +437,7 @@ main(int argc, char **argv)
 	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(killed_peer_is_lost_and_gives_back_what_was_lent),
+		cmocka_unit_test(request_that_is_lost_is_made_once_more),
 		cmocka_unit_test(idle_connection_of_a_living_peer_stays),
 		cmocka_unit_test(lossy_link_loses_nothing),
 		cmocka_unit_test(link_that_reorders_loses_nothing),

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "rig.h"
+#include "transport/verbs/verbs_internal.h"
 
 #define HELD_MAX 32u
 #define MORE_BYTES (4u << 20) /* more than is registered at once */
@@ -192,6 +193,42 @@ connect_waits_body(struct conf *t, struct held *h)
 	return conf_await(t, p.client, p.cc, WF_EVENT_UP) != NULL;
 }
 
+/* The accepting end registers for longer than the peer would wait: it is shown nevertheless, and
+ * what needs the region waits. */
+static bool
+accept_waits_body(struct conf *t, struct held *h)
+{
+	const struct wf_transport_opts hasty = {.connect_timeout_ns = 500 * WF_NS_PER_MS};
+	struct wf_grant_key key;
+	struct pair p;
+	p.server = rig_node(t, "", "10.9.0.1", &hasty);
+	p.client = rig_node(t, "", NULL, NULL);
+	CHECK(p.server != NULL && p.client != NULL);
+	CHECK(wf_transport_connect(p.client->transport, &p.server->at, NULL, 0, NULL, &p.cc) ==
+	      WEFT_OK);
+	for (unsigned i = 0; i < 100000 && wf_verbs_conn_of(p.cc)->state < WF_VERBS_CONNECTING;
+	     i++) {
+		(void)conf_poll(t, p.client);
+		conf_rest(t);
+	}
+	CHECK(wf_verbs_conn_of(p.cc)->state == WF_VERBS_CONNECTING);
+	h->holding = true;
+	const struct seen *up = conf_await(t, p.server, NULL, WF_EVENT_UP);
+	CHECK(up != NULL && h->count == 1);
+	p.sc = up->conn;
+	CHECK(wf_transport_answer(p.sc, true, NULL, 0) == WEFT_OK);
+	CHECK(conf_await(t, p.client, p.cc, WF_EVENT_UP) != NULL);
+	CHECK(conf_grant_place(p.client, p.cc, 0, MORE_BYTES, &key));
+	conf_fill(p.server->memory, MORE_BYTES, MARK);
+	struct wf_op put = conf_put_op(p.server, &key, 0, MORE_BYTES, 0);
+	CHECK(conf_post_all(t, p.sc, &put));
+	conf_settle(t);
+	CHECK(conf_count(p.client, p.cc, WF_EVENT_PUT) == 0);
+	CHECK(let_go(h));
+	CHECK(conf_await(t, p.client, p.cc, WF_EVENT_PUT) != NULL);
+	return conf_is_filled(p.client->memory, MORE_BYTES, MARK);
+}
+
 static bool
 put_waits_body(struct conf *t, struct held *h)
 {
@@ -350,10 +387,53 @@ too_late_body(struct conf *t, struct held *h)
 	return true;
 }
 
+/* Over iWARP only the peer itself can say that it is there, and does while all it has to say waits.
+ */
+static bool
+answers_meanwhile_body(struct conf *t, struct held *h)
+{
+	const struct wf_transport_opts hasty = {.peer_timeout_ns = 2 * WF_NS_PER_S};
+	struct pair p;
+	struct wf_slab slab;
+	struct wf_grant_key key;
+	uint32_t region = 0;
+	p.server = rig_node(t, "", "10.8.0.1", &hasty);
+	p.client = rig_node(t, "", NULL, NULL);
+	CHECK(p.server != NULL && p.client != NULL && rig_join(t, p.server, p.client, &p));
+	CHECK(conf_grant_place(p.server, p.sc, 0, MORE_BYTES, &key));
+	h->holding = true;
+	CHECK(add_region(t, p.client, &slab, &region));
+	struct wf_op put = conf_put_op(p.client, &key, 0, MORE_BYTES, 0);
+	put.region = region;
+	put.src = slab.base;
+	CHECK(conf_post_all(t, p.cc, &put));
+	const struct wf_verbs_conn *asker = wf_verbs_conn_of(p.sc);
+	for (unsigned i = 0; i < 100000 && !asker->asks; i++) {
+		conf_pump(t);
+	}
+	CHECK(asker->asks);
+	for (unsigned i = 0; i < 100000 && asker->asks; i++) {
+		conf_pump(t);
+	}
+	CHECK(!asker->asks && asker->state == WF_VERBS_UP);
+	CHECK(conf_count(p.server, p.sc, WF_EVENT_PUT) == 0);
+	CHECK(let_go(h));
+	CHECK(conf_await(t, p.server, p.sc, WF_EVENT_PUT) != NULL);
+	wf_transport_region_remove(p.client->transport, region);
+	t->env->ops->slab_close(t->env, &slab);
+	return true;
+}
+
 static void
 connect_waits_until_its_regions_are_registered(void **state)
 {
 	assert_true(rig_run_held(connect_waits_body));
+}
+
+static void
+accepting_end_shows_a_connection_before_its_peer_gives_up(void **state)
+{
+	assert_true(rig_run_held(accept_waits_body));
 }
 
 static void
@@ -381,6 +461,15 @@ what_goes_while_it_is_registered_stays_nowhere_without_windows(void **state)
 }
 
 static void
+who_waits_for_its_region_answers_over_iwarp(void **state)
+{
+	if (!rig_has("siw0")) {
+		skip();
+	}
+	assert_true(rig_run_held(answers_meanwhile_body));
+}
+
+static void
 memory_that_cannot_be_locked_in_the_end_is_said(void **state)
 {
 	if (!rig_has("siw0")) {
@@ -398,10 +487,12 @@ main(int argc, char **argv)
 	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connect_waits_until_its_regions_are_registered),
+		cmocka_unit_test(accepting_end_shows_a_connection_before_its_peer_gives_up),
 		cmocka_unit_test(put_waits_until_its_region_is_registered),
 		cmocka_unit_test(key_of_a_window_is_told_when_its_region_is_registered),
 		cmocka_unit_test(what_goes_while_it_is_registered_stays_nowhere),
 		cmocka_unit_test(what_goes_while_it_is_registered_stays_nowhere_without_windows),
+		cmocka_unit_test(who_waits_for_its_region_answers_over_iwarp),
 		cmocka_unit_test(memory_that_cannot_be_locked_in_the_end_is_said),
 	};
 	if (argc > 1) {

@@ -41,6 +41,7 @@ add_counters(struct wf_transport_info *sum, const struct wf_transport_info *inne
 	sum->puts_sent += inner->puts_sent;
 	sum->puts_received += inner->puts_received;
 	sum->posts_again += inner->posts_again;
+	sum->wakeups_lost += inner->wakeups_lost;
 }
 
 static void

@@ -65,6 +65,7 @@ struct wf_mux_broken {
 	struct wf_host peer;
 	const struct wf_mux_path *path; /* NULL: nothing is remembered here */
 	unsigned times;                 /* in a row */
+	uint64_t number;                /* of this breaking, of all that were remembered */
 	uint64_t at_ns, until_ns;
 	char why[WF_MUX_WHY_BYTES];
 };
@@ -103,8 +104,9 @@ struct wf_mux_conn {
 	struct wf_host to;
 	uint64_t attempt_ns; /* end of the whole attempt */
 	uint32_t paths;      /* that are left to be tried: 1 << enum wf_path_id */
-	/* Of the path, and of the rail, that carried; may be taken back. */
-	struct wf_mux_broken *blame, *blame_rail;
+	/* What is remembered of the path, and of the rail, that carried; may be taken back, unless
+	 * it is another breaking's by then. 0: nothing. */
+	uint64_t blame, blame_rail;
 	struct wf_path_offer offer[WF_PATH_OFFERS_MAX]; /* of `path`, in the order of trying */
 	unsigned offer_count, offer_next;
 	unsigned offer_idx; /* that is under way, or carries */
@@ -155,6 +157,7 @@ struct wf_mux {
 	uint64_t timer_ns; /* nothing is due before; may be early */
 	uint64_t armed_ns; /* deadline that arm gave */
 	struct wf_mux_broken broken[WF_MUX_BROKEN_MAX];
+	uint64_t broken_count; /* ever remembered */
 };
 
 static inline struct wf_mux *

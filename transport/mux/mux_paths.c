@@ -184,12 +184,17 @@ listen_rdma(struct wf_mux *t, struct wf_mux_path *path, struct wf_host *where)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	for (unsigned i = 0; i < at->count && !at->named; i++) {
+	for (unsigned i = 0; i < at->count + at->slow_count && !at->named; i++) {
 		if (strcmp(at->at[i].text, where->name) == 0) {
 			at->at[0] = at->at[i];
 			at->count = 1;
 			return wf_transport_listen(path->inner, where, &path->port);
 		}
+	}
+	if (at->slow_count > 0) {
+		wf_log(t->transport.env, WF_LOG_INFO,
+		       "%s: a slow rail is not used: %s (--verbs=device=... takes what it names)",
+		       path->kind->name, at->slow);
 	}
 	if (strcmp(where->name, "0.0.0.0") != 0) {
 		(void)snprintf(where->name, sizeof(where->name), "::");
@@ -367,6 +372,7 @@ remember(struct wf_mux_conn *m, const struct wf_host *peer, const char *why)
 		.peer = *peer,
 		.path = m->path,
 		.times = times < WF_MUX_BROKEN_DOUBLINGS ? times + 1 : times,
+		.number = ++t->broken_count,
 		.at_ns = now_ns,
 		.until_ns = now_ns + wait_ns,
 	};
@@ -379,31 +385,34 @@ wf_mux_path_broke(struct wf_mux_conn *m, const char *why)
 {
 	struct wf_host rail;
 	if (wf_mux_rails_host(m, &rail) && m->offer_count > 1) {
-		m->blame_rail = remember(m, &rail, why);
+		const struct wf_mux_broken *broken = remember(m, &rail, why);
+		m->blame_rail = broken->number;
 		if (wf_mux_rails_others(m)) {
 			wf_log(m->t->transport.env, WF_LOG_WARN,
 			       "%s: rail %s broke, and is left out for %.1f s: %s",
 			       m->path->kind->name, rail.name,
-			       (double)(m->blame_rail->until_ns - m->blame_rail->at_ns) / 1e9, why);
+			       (double)(broken->until_ns - broken->at_ns) / 1e9, why);
 			return;
 		}
 	}
-	m->blame = remember(m, &m->to, why);
+	m->blame = remember(m, &m->to, why)->number;
 }
 
 static void
-forgive(struct wf_mux_broken *broken, const struct wf_mux_path *path)
+forgive(struct wf_mux *t, uint64_t number)
 {
-	if (broken != NULL && broken->path == path) {
-		*broken = (struct wf_mux_broken){0};
+	for (unsigned i = 0; i < WF_MUX_BROKEN_MAX && number != 0; i++) {
+		if (t->broken[i].number == number) {
+			t->broken[i] = (struct wf_mux_broken){0};
+		}
 	}
 }
 
 void
 wf_mux_path_forgive(struct wf_mux_conn *m)
 {
-	forgive(m->blame, m->path);
-	forgive(m->blame_rail, m->path);
-	m->blame = NULL;
-	m->blame_rail = NULL;
+	forgive(m->t, m->blame);
+	forgive(m->t, m->blame_rail);
+	m->blame = 0;
+	m->blame_rail = 0;
 }

@@ -110,10 +110,27 @@ try_offer(struct wf_mux_conn *m, unsigned idx)
 	return st;
 }
 
+/* A rail's own limit leaves out how long registering takes; further ones are not begun behind that
+ * of the whole attempt. */
+static bool
+is_late(struct wf_mux_conn *m)
+{
+	if (wf_now_ns(m->t->transport.env) < m->attempt_ns) {
+		return false;
+	}
+	wf_mux_conn_cause(m, WEFT_TIMEOUT, "not answered within %llu ms over %u of %u rails",
+			  (unsigned long long)(m->t->opts.connect_timeout_ns / WF_NS_PER_MS),
+			  m->offer_next, m->offer_count);
+	return true;
+}
+
 bool
 wf_mux_rails_next(struct wf_mux_conn *m)
 {
 	while (m->offer_next < m->offer_count) {
+		if (m->offer_next > 0 && is_late(m)) {
+			return false;
+		}
 		unsigned idx = m->offer_next++;
 		bool is_down = m->offer[idx].port == 0; /* the peer says that */
 		if (is_down || (is_broken(m, &m->offer[idx]) && !m->t->must)) {

@@ -49,6 +49,9 @@ enum weft_status
 wf_shm_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
 {
 	struct wf_shm_conn *c = wf_shm_conn_of(conn);
+	if (c->state > WF_SHM_UP) {
+		return wf_fail(WEFT_CLOSED, "grant to %s: the connection is going down", c->peer);
+	}
 	if (c->state != WF_SHM_UP) {
 		return wf_fail(WEFT_INVALID, "grant to %s: the connection is not up", c->peer);
 	}

@@ -19,6 +19,9 @@ enum weft_status
 wf_tcp_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(conn);
+	if (c->state > WF_TCP_UP) {
+		return wf_fail(WEFT_CLOSED, "grant to %s: the connection is going down", c->peer);
+	}
 	if (c->state != WF_TCP_UP) {
 		return wf_fail(WEFT_INVALID, "grant to %s: the connection is not up", c->peer);
 	}

@@ -163,29 +163,38 @@ run_timers(struct wf_verbs *t)
 	}
 }
 
-/* Receptions first: an error of a reception may be explained by one of a send, which is then here
- * too. */
-static void
-poll_queues(struct wf_verbs *t)
+/* What completes while a queue is armed has an event. What the poll behind an arm finds may have
+ * been here before, and so may what that leaves. */
+static inline void
+note_owed(const struct wf_verbs *t, struct wf_verbs_cq *q, unsigned count)
 {
-	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
-		struct wf_verbs_device *dev = t->device[i];
-		for (uint32_t at = 0; dev != NULL && at < dev->queues_count; at++) {
-			struct wf_verbs_queues *q = dev->queues[at];
-			unsigned received = wf_verbs_poll_receive(q);
-			unsigned sent = wf_verbs_poll_send(q);
-			t->work_left |= received >= WF_VERBS_POLL_MAX || sent >= WF_VERBS_POLL_MAX;
-		}
+	if (count == 0 || !q->armed) {
+		return;
+	}
+	if (t->armed) {
+		q->armed = count < WF_VERBS_POLL_MAX;
+	} else if (q->owed_ns == 0) {
+		q->owed_ns = t->now_ns;
 	}
 }
 
+/* What came is delivered first: what was sent is looked at in every second poll at least, and in
+ * those before and after a sleep (`all`). */
 static void
-flush_shared(struct wf_verbs *t)
+poll_queues(struct wf_verbs *t, bool all)
 {
-	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
-		struct wf_verbs_device *dev = t->device[i];
-		for (uint32_t at = 0; dev != NULL && at < dev->queues_count; at++) {
-			wf_verbs_rx_flush_shared(dev->queues[at]);
+	for (struct wf_verbs_queues *q = t->queues; q != NULL; q = q->next) {
+		if (wf_verbs_rx_is_due(&q->fresh)) {
+			wf_verbs_rx_flush_shared(q); /* not with the event: it may be answered */
+		}
+		unsigned received = wf_verbs_poll_receive(q);
+		t->work_left |= received >= WF_VERBS_POLL_MAX;
+		note_owed(t, &q->receive, received);
+		q->send_waits = received > 0 && !all && !q->send_waits;
+		if (!q->send_waits) {
+			unsigned sent = wf_verbs_poll_send(q);
+			t->work_left |= sent >= WF_VERBS_POLL_MAX;
+			note_owed(t, &q->send, sent);
 		}
 	}
 }
@@ -235,6 +244,24 @@ settle_armed(struct wf_verbs *t, unsigned event_count)
 	}
 }
 
+/* Where there are connections a sleep is short: only a process, or a host, that stood still has not
+ * polled for long. */
+static void
+read_clock(struct wf_verbs *t)
+{
+	uint64_t before_ns = t->now_ns;
+	t->polls_since_clock = 0;
+	t->now_ns = wf_now_ns(t->transport.env);
+	if (t->now_ns - before_ns < WF_VERBS_STILL_NS) {
+		return;
+	}
+	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+		if (t->conn[i] != NULL) {
+			wf_verbs_conn_give_time(t->conn[i], before_ns);
+		}
+	}
+}
+
 static enum weft_status
 verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsigned *event_count)
 {
@@ -245,13 +272,11 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 	t->work_left = false;
 	t->slept = false;
 	if (woken || changing || t->armed || ++t->polls_since_clock >= POLLS_PER_CLOCK) {
-		t->polls_since_clock = 0;
-		t->now_ns = wf_now_ns(transport->env);
+		read_clock(t);
 	}
 	wf_verbs_rx_take_back(t);
-	flush_shared(t); /* here, and not with the event: the caller may have an answer to give */
 	reap_dead(t);
-	poll_queues(t);
+	poll_queues(t, woken || t->armed);
 	/* What an armed poll would find behind a descriptor ends the sleep anyway. */
 	bool due = t->now_ns >= t->timer_ns;
 	if (woken || due || (changing && !t->armed) || t->now_ns >= t->look_ns) {
@@ -271,8 +296,29 @@ verbs_wait_fd(struct wf_transport *transport)
 }
 
 static void
-arm_cq(struct wf_verbs_cq *q)
+say_lost(struct wf_verbs *t, const struct wf_verbs_device *dev)
 {
+	t->info.wakeups_lost++;
+	if (!t->event_lost) {
+		t->event_lost = true;
+		wf_log(t->transport.env, WF_LOG_WARN,
+		       "verbs: %s lost an event of a completion: weft looks without one each %llu "
+		       "ms, so this costs time and nothing else",
+		       dev->name, WF_VERBS_EVENT_NS / WF_NS_PER_MS);
+	}
+}
+
+/* The descriptors were looked at since, and did not tell of it: then none comes while the queue
+ * counts as armed. */
+static void
+arm_cq(struct wf_verbs *t, const struct wf_verbs_queues *queues, struct wf_verbs_cq *q)
+{
+	uint64_t looked_ns = t->look_ns - WF_VERBS_LOOK_NS; /* in a poll at least */
+	if (q->owed_ns > 0 && looked_ns >= q->owed_ns + WF_VERBS_EVENT_NS) {
+		say_lost(t, queues->dev);
+		q->owed_ns = 0;
+		q->armed = false;
+	}
 	if (!q->armed && ibv_req_notify_cq(q->cq, 0) == 0) {
 		q->armed = true;
 	}
@@ -283,14 +329,14 @@ verbs_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_verbs *t = wf_verbs_of(transport);
 	t->armed = true;
-	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
-		struct wf_verbs_device *dev = t->device[i];
-		for (uint32_t at = 0; dev != NULL && at < dev->queues_count; at++) {
-			arm_cq(&dev->queues[at]->receive);
-			arm_cq(&dev->queues[at]->send);
-		}
+	for (struct wf_verbs_queues *q = t->queues; q != NULL; q = q->next) {
+		arm_cq(t, q, &q->receive);
+		arm_cq(t, q, &q->send);
 	}
 	t->armed_ns = t->ready_count > 0 ? 0 : t->timer_ns;
+	if (t->conn_count > 0 && t->now_ns + WF_VERBS_EVENT_NS < t->armed_ns) {
+		t->armed_ns = t->now_ns + WF_VERBS_EVENT_NS;
+	}
 	*deadline_ns = t->armed_ns;
 	return false; /* what completed before it was armed wakes nobody */
 }

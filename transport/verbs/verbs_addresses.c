@@ -45,6 +45,21 @@ wf_rdma_present(void)
 	return wf_verbs_lib_get(&lib);
 }
 
+/* Who names devices has weighed them. */
+static void
+read_speed(const struct search *search, struct ibv_context *context, struct wf_verbs_candidate *out)
+{
+	struct ibv_port_attr port;
+	memset(&port, 0, sizeof(port));
+	out->mbps = 0;
+	if (search->settings.device[0] == '\0' &&
+	    search->lib->query_port(context, (uint8_t)out->address.port,
+				    (struct _compat_ibv_port_attr *)&port) == 0) {
+		out->mbps = wf_verbs_rails_mbps(port.active_speed, port.active_width);
+		out->active = port.state == IBV_PORT_ACTIVE;
+	}
+}
+
 /* Ask where `address` leads. False: not to a device that is wanted. */
 static bool
 ask(struct search *search, struct sockaddr *address, struct wf_verbs_candidate *out)
@@ -61,6 +76,7 @@ ask(struct search *search, struct sockaddr *address, struct wf_verbs_candidate *
 		place = wf_verbs_settings_find_device(s, name);
 		snprintf(out->address.device, sizeof(out->address.device), "%s", name);
 		out->address.port = id->port_num;
+		read_speed(search, id->verbs, out);
 	}
 	(void)search->lib->destroy_id(id);
 	if (place < 0) {

@@ -9,7 +9,13 @@
 #include "transport/verbs/verbs_internal.h"
 
 #define EVENTS_PER_LOOK 64u
-#define REJECTED_NOBODY 8 /* of InfiniBand: invalid service */
+/* Reasons of a rejection, of InfiniBand; iWARP tells an errno, below 0. */
+#define REJECTED_NO_QUEUE_PAIR 1
+#define REJECTED_NO_RESOURCES 3
+#define REJECTED_TIMEOUT 4
+#define REJECTED_NOBODY 8 /* invalid service */
+#define REJECTED_STALE 10 /* our queue pair's number is that of an older connection there */
+#define REJECTED_BY_CONSUMER 28
 
 struct cm_event {
 	enum rdma_cm_event_type type;
@@ -46,6 +52,7 @@ established(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
 	c->peer_takes_immediate = (p->features & WF_VERBS_TAKES_IMMEDIATE) != 0;
 	c->rx.heard_ns = c->t->now_ns;
 	c->state = WF_VERBS_SHAKING;
+	wf_verbs_conn_deadline(c, c->attempt_ns);
 	wf_verbs_say(c, WF_VERBS_START, NULL, 0);
 	if (c->blob_bytes > WF_VERBS_HELLO_SHORT) {
 		wf_verbs_say(c, WF_VERBS_HELLO, c->blob, c->blob_bytes);
@@ -84,6 +91,33 @@ on_reply(struct wf_verbs_conn *c, const struct cm_event *event)
 	established(c, &p);
 }
 
+/* Nobody who speaks this has rejected it. */
+static const char *
+rejection(int status)
+{
+	switch (status) {
+	case REJECTED_NOBODY:
+	case -ECONNREFUSED:
+		return "nobody listens there";
+	case REJECTED_NO_QUEUE_PAIR:
+	case REJECTED_NO_RESOURCES:
+	case -ENOMEM:
+		return "the host there has no room for another connection";
+	case REJECTED_TIMEOUT:
+	case -ETIMEDOUT:
+		return "the host there waited in vain for an answer of its own";
+	case REJECTED_STALE:
+		return "the host there takes it for an older connection";
+	case -ECONNRESET:
+	case -EPIPE:
+		return "the host there ended it";
+	case REJECTED_BY_CONSUMER:
+		return "turned away without a word, perhaps by another program";
+	default:
+		return "turned away without a word";
+	}
+}
+
 static void
 on_rejected(struct wf_verbs_conn *c, const struct cm_event *event)
 {
@@ -102,10 +136,9 @@ on_rejected(struct wf_verbs_conn *c, const struct cm_event *event)
 		}
 		text[bytes] = '\0';
 		wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "the peer says: %s", text);
-	} else {
-		snprintf(text, sizeof(text), "%s (status %d)",
-			 event->status == REJECTED_NOBODY ? "nobody listens there"
-							  : "turned away without a word",
+	} else if (event->status != REJECTED_STALE ||
+		   !wf_verbs_connect_repeat(c, rejection(event->status))) {
+		snprintf(text, sizeof(text), "%s (status %d)", rejection(event->status),
 			 event->status);
 		wf_verbs_connect_next(c, text);
 	}
@@ -292,13 +325,19 @@ wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdic
 	}
 }
 
+static bool
+is_iwarp(const struct wf_verbs_conn *c)
+{
+	return c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
 /* iWARP does not tell that a request was withdrawn, so there it becomes a link at once. */
 static void
 await_answer(struct wf_verbs_conn *c)
 {
 	c->visible = true;
 	c->deadline_ns = WF_NEVER;
-	if (c->qp == NULL && c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP) {
+	if (c->qp == NULL && is_iwarp(c)) {
 		wf_verbs_accept_link(c, NULL, 0);
 		if (c->state >= WF_VERBS_ENDING) {
 			return;
@@ -309,6 +348,14 @@ await_answer(struct wf_verbs_conn *c)
 	c->state = WF_VERBS_WAITING;
 }
 
+/* What it will be granted is being registered. The peer has its limit for an answer, so not for
+ * ever: then it is up, and what needs the region waits in its queue. */
+bool
+wf_verbs_shake_is_held_up(struct wf_verbs_conn *c)
+{
+	return c->t->now_ns < c->show_ns && wf_verbs_regions_hold_up(c);
+}
+
 void
 wf_verbs_shake_emit(struct wf_verbs_conn *c, struct wf_events *events)
 {
@@ -316,11 +363,16 @@ wf_verbs_shake_emit(struct wf_verbs_conn *c, struct wf_events *events)
 		wf_verbs_conn_down(c, WEFT_REFUSED, "refused by the peer");
 		return;
 	}
-	if (wf_verbs_regions_hold_up(c)) {
-		c->deadline_ns = WF_NEVER; /* no fault of the peer's */
+	if (wf_verbs_shake_is_held_up(c)) {
+		wf_verbs_conn_deadline(c, c->show_ns);
 		return;
 	}
 	if (wf_events_full(events)) {
+		return;
+	}
+	if (c->incoming && c->qp == NULL && !is_iwarp(c) && !wf_verbs_link_is_asked(c)) {
+		/* Its peer may ask once more, and what it shows above may be good only once. */
+		wf_verbs_conn_down(c, WEFT_LOST, "the peer gave up before it was shown");
 		return;
 	}
 	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_UP);

@@ -208,11 +208,18 @@ wf_verbs_conn_suspect(struct wf_verbs_conn *c)
 	}
 }
 
-/* Both completion queues have been polled, and nothing has said what the cause is. */
+/* Completions of receptions were polled, perhaps not those of sends, which may say the cause. */
 static void
 judge(struct wf_verbs_conn *c)
 {
 	c->suspected = false;
+	if (c->qp != NULL && c->state < WF_VERBS_ENDING) {
+		wf_verbs_poll_send(c->queues);
+		c->suspected = false; /* those that were flushed say nothing new */
+	}
+	if (c->state >= WF_VERBS_ENDING) {
+		return;
+	}
 	if (wf_verbs_link_was_violated(c)) {
 		wf_verbs_conn_end(c, WEFT_PROTOCOL, "%s refused what the peer sent", c->dev->name);
 		return;
@@ -251,10 +258,12 @@ serve(struct wf_verbs_conn *c, struct wf_events *events)
 	wf_verbs_emit_done(c, events, WEFT_OK);
 	wf_verbs_receive(c, events, false);
 	wf_verbs_answer_alive(c);
-	wf_verbs_pump(c);
+	if (c->windows_waiting > 0 || c->tx.posted < c->tx.taken) {
+		wf_verbs_pump(c);
+	}
 	wf_verbs_return_credits(c);
-	if (c->qp != NULL && c->queues->srq == NULL) {
-		wf_verbs_rx_flush(c); /* a shared queue's: the next poll */
+	if (wf_verbs_rx_is_due(&c->rx.fresh)) {
+		wf_verbs_rx_flush(c);
 	}
 }
 
@@ -353,7 +362,7 @@ has_work(struct wf_verbs_conn *c)
 {
 	const struct wf_verbs_tx *tx = &c->tx;
 	if (c->state == WF_VERBS_DEAD ||
-	    (c->state == WF_VERBS_DECIDED && wf_verbs_regions_hold_up(c))) {
+	    (c->state == WF_VERBS_DECIDED && wf_verbs_shake_is_held_up(c))) {
 		return false;
 	}
 	if (c->state == WF_VERBS_DECIDED || c->state == WF_VERBS_DYING || c->suspected ||
@@ -418,6 +427,50 @@ expire_up(struct wf_verbs_conn *c)
 	wf_verbs_conn_deadline(c, now_ns + timeout_ns / 4);
 }
 
+/* How far an attempt has come. */
+static const char *
+what_is_missing(const struct wf_verbs_conn *c)
+{
+	if (c->state == WF_VERBS_RESOLVING) {
+		return "the name was not looked up";
+	}
+	if (c->state > WF_VERBS_CONNECTING) {
+		return "connected, but not answered";
+	}
+	if (c->state == WF_VERBS_CONNECTING && c->repeated) {
+		return "two requests were not answered";
+	}
+	return c->state == WF_VERBS_CONNECTING || c->repeated ? "the request was not answered"
+							      : "no way there was found";
+}
+
+void
+wf_verbs_conn_give_time(struct wf_verbs_conn *c, uint64_t since_ns)
+{
+	bool handshake = c->state < WF_VERBS_UP || (c->state == WF_VERBS_UP && !c->may_send);
+	if (!handshake || c->stood_still || c->deadline_ns == WF_NEVER) {
+		return;
+	}
+	uint64_t begun_ns = c->incoming ? since_ns : c->attempt_ns - c->t->opts.connect_timeout_ns;
+	uint64_t span_ns = c->t->now_ns - (begun_ns > since_ns ? begun_ns : since_ns);
+	if (span_ns >= WF_VERBS_STILL_NS) { /* it did not begin at the end of that time */
+		c->stood_still = true;
+		c->deadline_ns += span_ns;
+		c->attempt_ns += span_ns;
+	}
+}
+
+static void
+expire_attempt(struct wf_verbs_conn *c)
+{
+	bool early = c->deadline_ns < c->attempt_ns;
+	if (!early || !wf_verbs_connect_repeat(c, "the request or its answer may be lost")) {
+		wf_verbs_conn_down(
+			c, WEFT_TIMEOUT, "%s within %llu ms", what_is_missing(c),
+			(unsigned long long)(c->t->opts.connect_timeout_ns / WF_NS_PER_MS));
+	}
+}
+
 void
 wf_verbs_conn_expire(struct wf_verbs_conn *c)
 {
@@ -428,7 +481,7 @@ wf_verbs_conn_expire(struct wf_verbs_conn *c)
 		wf_verbs_conn_deadline(c, c->t->now_ns + WF_VERBS_WITHDRAWN_NS);
 	} else if (c->state == WF_VERBS_WAITING) {
 		wf_verbs_conn_end(c, WEFT_LOST, "the peer gave up");
-	} else if (c->state == WF_VERBS_ENDING) {
+	} else if (c->state == WF_VERBS_ENDING || (c->incoming && c->state == WF_VERBS_DECIDED)) {
 		wf_verbs_conn_ready(c);
 	} else if (c->state == WF_VERBS_DRAINING || c->state == WF_VERBS_LINGERING) {
 		wf_verbs_conn_end(c, WEFT_CLOSED, "closed by this end");
@@ -436,9 +489,6 @@ wf_verbs_conn_expire(struct wf_verbs_conn *c)
 		wf_verbs_conn_down(c, WEFT_TIMEOUT, "no hello within %llu ms",
 				   (unsigned long long)(opts->handshake_timeout_ns / WF_NS_PER_MS));
 	} else {
-		wf_verbs_conn_down(c, WEFT_TIMEOUT, "%s within %llu ms",
-				   c->state == WF_VERBS_RESOLVING ? "the name was not looked up"
-								  : "not connected and answered",
-				   (unsigned long long)(opts->connect_timeout_ns / WF_NS_PER_MS));
+		expire_attempt(c);
 	}
 }

@@ -197,12 +197,19 @@ fill_request(struct wf_verbs_conn *c)
 	};
 }
 
+/* Requests and replies are datagrams, and may be lost. The kernel sends them again after more than
+ * 4 s, which is most of an attempt, so it is not waited for: in the middle of what is left, the
+ * request is made once more. Slow to answer is not lost, so not much earlier, and not at all in an
+ * attempt that is short. */
 static void
 request(struct wf_verbs_conn *c)
 {
+	uint64_t now_ns = wf_now_ns(c->t->transport.env);
+	uint64_t half_ns = now_ns < c->attempt_ns ? (c->attempt_ns - now_ns) / 2 : 0;
+	bool once = c->repeated || c->dev->caps.iwarp || half_ns < WF_VERBS_REPEAT_NS;
 	fill_request(c);
 	c->state = WF_VERBS_CONNECTING;
-	wf_verbs_conn_deadline(c, c->attempt_ns);
+	wf_verbs_conn_deadline(c, once ? c->attempt_ns : now_ns + half_ns);
 	if (c->dev->caps.iwarp) {
 		if (start_task(c, connect_run) != WEFT_OK) {
 			wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "%s", weft_last_error());
@@ -213,6 +220,19 @@ request(struct wf_verbs_conn *c)
 	if (c->task.error != 0) {
 		wf_verbs_connect_next(c, strerror(c->task.error));
 	}
+}
+
+bool
+wf_verbs_connect_repeat(struct wf_verbs_conn *c, const char *why)
+{
+	if (c->state != WF_VERBS_CONNECTING || c->repeated || c->dev->caps.iwarp) {
+		return false;
+	}
+	wf_log(c->t->transport.env, WF_LOG_INFO, "verbs: %s is asked once more: %s", c->peer, why);
+	c->repeated = true;
+	c->address_next--;
+	wf_verbs_connect_next(c, why);
+	return true;
 }
 
 /* The first connection opens the device and registers regions: no fault of the peer's, so the

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/pin.h"
 #include "transport/verbs/verbs_internal.h"
 
 #define CQ_EVENTS_UNACKED_MAX 64u
@@ -18,10 +19,22 @@ set_nonblocking(int fd)
 	(void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
+/* A vector is an interrupt, and drivers hand these to the CPUs in their order: so it may be the
+ * thread's own CPU, and is another one than that of other lanes while there are enough. */
+int
+wf_verbs_vector(const struct wf_verbs_settings *settings, int cpu, int count)
+{
+	int64_t wanted = settings->vector;
+	if (wanted < 0) {
+		wanted = cpu >= 0 ? cpu : (int64_t)settings->lane;
+	}
+	return count > 0 ? (int)(wanted % count) : 0;
+}
+
 static enum weft_status
 open_cq(struct wf_verbs_device *dev, struct wf_verbs_cq *q, uint32_t entries)
 {
-	q->cq = dev->t->lib->create_cq(dev->context, (int)entries, q, dev->channel, 0);
+	q->cq = dev->t->lib->create_cq(dev->context, (int)entries, q, dev->channel, dev->vector);
 	if (q->cq == NULL) {
 		return wf_fail_errno(WEFT_NOMEM, errno, "%s: a completion queue of %u entries",
 				     dev->name, entries);
@@ -101,8 +114,20 @@ wf_verbs_queues_get(struct wf_verbs_device *dev, struct wf_verbs_queues **out)
 	enum weft_status st = open_queues(dev, &dev->queues[dev->queues_count]);
 	if (st == WEFT_OK) {
 		*out = dev->queues[dev->queues_count++];
+		(*out)->next = dev->t->queues;
+		dev->t->queues = *out;
 	}
 	return st;
+}
+
+static void
+leave_transport(const struct wf_verbs_queues *q)
+{
+	struct wf_verbs_queues **at = &q->dev->t->queues;
+	while (*at != q) {
+		at = &(*at)->next;
+	}
+	*at = q->next;
 }
 
 /* The queues of queue pairs are an even number of pages, and follow each other. Behind one page,
@@ -157,6 +182,7 @@ wf_verbs_device_close(struct wf_verbs_device *dev)
 	struct wf_env *env = dev->t->transport.env;
 	WF_ASSERT(dev->conn_count == 0 && dev->registering == 0);
 	for (uint32_t i = 0; i < dev->queues_count; i++) {
+		leave_transport(dev->queues[i]);
 		close_queues(dev->queues[i]);
 	}
 	for (uint32_t i = 0; i < dev->chunk_count; i++) {
@@ -197,6 +223,8 @@ set_up(struct wf_verbs_device *dev, const struct rdma_cm_id *id, unsigned idx)
 	if (dev->context == NULL) {
 		return wf_fail_errno(WEFT_UNAVAILABLE, errno, "%s: cannot be opened", dev->name);
 	}
+	dev->vector =
+		wf_verbs_vector(&t->settings, wf_pin_own_cpu(), dev->context->num_comp_vectors);
 	enum weft_status st = wf_verbs_caps_read(dev);
 	if (st != WEFT_OK) {
 		return st;
@@ -244,11 +272,13 @@ say_opened(const struct wf_verbs_device *dev)
 {
 	const struct wf_verbs_caps *caps = &dev->caps;
 	wf_log(dev->t->transport.env, WF_LOG_INFO,
-	       "verbs: %s is in use: %s, notices by %s, grants by %s, %s", dev->name,
-	       caps->iwarp ? "iWARP" : "InfiniBand or RoCE",
+	       "verbs: %s is in use: %s, notices by %s, grants by %s, %s, completion vector %d of "
+	       "%d",
+	       dev->name, caps->iwarp ? "iWARP" : "InfiniBand or RoCE",
 	       caps->immediate ? "immediate" : "message",
 	       caps->window ? "memory window" : "a domain per peer",
-	       caps->shared_queue ? "a shared receive queue" : "receive queues of their own");
+	       caps->shared_queue ? "a shared receive queue" : "receive queues of their own",
+	       dev->vector, dev->context->num_comp_vectors);
 }
 
 enum weft_status
@@ -296,6 +326,7 @@ wf_verbs_device_channel(struct wf_verbs_device *dev)
 	while (dev->t->lib->get_cq_event(dev->channel, &cq, &context) == 0) {
 		struct wf_verbs_cq *q = context;
 		q->armed = false;
+		q->owed_ns = 0;
 		if (++q->unacked == CQ_EVENTS_UNACKED_MAX) { /* each call takes a lock */
 			dev->t->lib->ack_cq_events(q->cq, q->unacked);
 			q->unacked = 0;

@@ -99,6 +99,9 @@ enum weft_status
 wf_verbs_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(conn);
+	if (c->state > WF_VERBS_UP) {
+		return wf_fail(WEFT_CLOSED, "grant to %s: the connection is going down", c->peer);
+	}
 	if (c->state != WF_VERBS_UP) {
 		return wf_fail(WEFT_INVALID, "grant to %s: the connection is not up", c->peer);
 	}
@@ -149,8 +152,12 @@ enum weft_status
 wf_verbs_put_notice(struct wf_verbs_conn *c, uint32_t tag, struct wf_landing *out)
 {
 	const struct wf_granted *g = &c->grants.granted[0];
-	/* The device has checked where it went. A slot is named by the tag; of a place nobody asks.
+	/* The device has checked where it went: of a place nobody asks, a slot is named by the tag.
 	 */
+	if (c->grants.count > 0 && g->slot_count == 0) {
+		*out = (struct wf_landing){.tag = tag};
+		return WEFT_OK;
+	}
 	struct wf_put_claim claim = {.grant = 1, .tag = tag, .nonce = g->nonce};
 	if (c->grants.count == 0) {
 		return wf_put_claim_refuse(&claim, "a notice, and nothing was granted");

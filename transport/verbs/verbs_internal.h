@@ -32,7 +32,7 @@
 #define WF_VERBS_CONTROL_MAX 4u
 #define WF_VERBS_RX_BYTES (WF_VERBS_FRAME_BYTES + WF_MSG_BODY_MAX) /* of a receive buffer */
 #define WF_VERBS_RING_BYTES (128u << 10) /* messages taken and not yet sent, per connection */
-#define WF_VERBS_CREDIT_FRAMES 8u        /* places for CREDIT frames behind the ring */
+#define WF_VERBS_CREDIT_FRAMES 8u        /* places for frames beside the queue */
 #define WF_VERBS_BATCH 16u               /* work requests of one call of the device */
 #define WF_VERBS_POLL 16u                /* completions of one call */
 #define WF_VERBS_POLL_MAX 256u           /* completions of one queue in one poll */
@@ -40,6 +40,8 @@
 #define WF_VERBS_BUCKETS 256u            /* of queue pair numbers; a power of two */
 #define WF_VERBS_INTERNAL_OPS 6u         /* START, HELLO, verdict, CLOSE, ASK, ANSWER */
 #define WF_VERBS_DRAIN_NS WF_NS_PER_S    /* bound of WF_DISCONNECT_DRAIN, and of a refusal */
+#define WF_VERBS_REPEAT_NS WF_NS_PER_S   /* a request is not made again before */
+#define WF_VERBS_STILL_NS WF_NS_PER_S    /* no poll for so long: this end stood still */
 #define WF_VERBS_LOOK_NS WF_NS_PER_MS    /* how often a busy transport looks at its descriptors */
 /* A queue pair in error says less than the connection manager: so long its word is waited for. */
 #define WF_VERBS_VERDICT_NS (100 * WF_NS_PER_MS)
@@ -49,6 +51,10 @@
 	(10 * WF_NS_PER_MS)       /* bound of a wait for a window that is being bound              \
 				   */
 #define WF_VERBS_ADDRESS_BYTES 64 /* "[v6 address]:port" */
+/* There are devices that lose an event now and then: who sleeps while there are connections looks
+ * at the queues so often without one, and an event that is owed for so long is lost. Ten looks a
+ * second are a few hundred microseconds of a core. */
+#define WF_VERBS_EVENT_NS (100 * WF_NS_PER_MS)
 
 struct wf_verbs;
 struct wf_verbs_conn;
@@ -83,6 +89,7 @@ struct wf_verbs_chunk {
 
 struct wf_verbs_rx_list {
 	struct wf_verbs_rx *first, *last;
+	unsigned count;
 };
 
 /* ---- devices ---- */
@@ -109,6 +116,7 @@ struct wf_verbs_cq {
 	struct ibv_cq *cq;
 	bool armed;
 	unsigned unacked; /* events */
+	uint64_t owed_ns; /* something completed while it was armed, and no event came since; 0 */
 };
 
 /* The queues that some connections of a device have in common; as many as there are connections
@@ -116,8 +124,10 @@ struct wf_verbs_cq {
  */
 struct wf_verbs_queues {
 	struct wf_verbs_device *dev;
+	struct wf_verbs_queues *next; /* of the transport's */
 	struct wf_verbs_cq send, receive;
 	struct ibv_srq *srq;           /* NULL: each connection has a queue of its own */
+	bool send_waits;               /* the last poll left the send completions out */
 	uint32_t conn_count;           /* at most caps.queues_share */
 	uint32_t shares_used;          /* shared queue: connections that it has buffers for */
 	struct wf_verbs_rx_list fresh; /* shared queue: buffers to be posted */
@@ -128,6 +138,7 @@ struct wf_verbs_device {
 	char name[WF_VERBS_DEVICE_BYTES];
 	struct ibv_context *context;
 	struct wf_verbs_caps caps;
+	int vector;            /* of its completion queues */
 	uint32_t inline_bytes; /* what the first queue pair was given */
 	bool inline_known;     /* there was one */
 	bool gone;             /* fatal or removed: no new connections */
@@ -262,6 +273,7 @@ struct wf_verbs_conn {
 	bool asked;         /* an ANSWER is owed */
 	bool suspected;     /* the queue pair is in error; why is found out at the next visit */
 	bool ready;         /* in the ready list */
+	bool stood_still;   /* an attempt was given the time back in which nobody polled */
 	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
 	struct wf_verbs *t;
 	uint32_t idx, generation; /* in the transport's table; which of those that were there */
@@ -289,6 +301,8 @@ struct wf_verbs_conn {
 	uint8_t blob[WF_BLOB_ROOM]; /* hello, then verdict */
 	size_t blob_bytes;
 
+	uint64_t show_ns; /* accepting end: it is shown then at the latest */
+
 	/* Connecting end. */
 	struct wf_verbs_task task;
 	struct wf_host to;
@@ -296,6 +310,7 @@ struct wf_verbs_conn {
 	struct sockaddr_storage address[WF_VERBS_ADDRESSES_MAX];
 	unsigned address_count, address_next;
 	uint64_t attempt_ns;   /* end of the whole attempt */
+	bool repeated;         /* the request was made a second time */
 	uint64_t preparing_ns; /* since when, in PREPARING */
 
 	/* ENDING, and a queue pair in error whose cause is not known yet. */
@@ -333,6 +348,7 @@ struct wf_verbs {
 	struct wf_verbs_listener listener[WF_VERBS_LISTENERS_MAX];
 	unsigned listener_count;
 	struct wf_verbs_device *device[WF_VERBS_DEVICES_MAX]; /* NULL: free */
+	struct wf_verbs_queues *queues;                       /* of all of them */
 	struct wf_regions regions;
 	struct wf_verbs_registration *registrations; /* under way */
 	struct wf_verbs_conn **conn;                 /* [conn_max], NULL: free */
@@ -351,6 +367,7 @@ struct wf_verbs {
 	bool work_left;    /* this poll leaves something that nobody will tell of */
 	bool dead_waiting; /* some connection is DEAD: the next poll frees it */
 	bool armed;
+	bool event_lost;   /* and that was said */
 	bool slept;        /* armed, and the poll behind it was empty */
 	uint64_t armed_ns; /* deadline that arm gave */
 };
@@ -377,6 +394,7 @@ wf_verbs_rx_push(struct wf_verbs_rx_list *list, struct wf_verbs_rx *rx)
 		list->last->next = rx;
 	}
 	list->last = rx;
+	list->count++;
 }
 
 static inline struct wf_verbs_rx *
@@ -387,7 +405,19 @@ wf_verbs_rx_pop(struct wf_verbs_rx_list *list)
 	if (list->first == NULL) {
 		list->last = NULL;
 	}
+	list->count--;
 	return rx;
+}
+
+/* Buffers are posted in lists: so many may wait for more. What a peer may send without a credit,
+ * and may be on its way, has buffers without them; what needs one finds a buffer, for no credit is
+ * told of before its buffer is posted. */
+#define WF_VERBS_FRESH_MAX (WF_VERBS_CONTROL_MAX - 2u)
+
+static inline bool
+wf_verbs_rx_is_due(const struct wf_verbs_rx_list *fresh)
+{
+	return fresh->count > WF_VERBS_FRESH_MAX;
 }
 
 /* verbs.c */
@@ -413,6 +443,9 @@ void wf_verbs_device_channel(struct wf_verbs_device *dev);
 void wf_verbs_devices_forget(const struct wf_verbs *t);
 /* No more of it: its connections end. */
 void wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why);
+
+/* The completion vector of a thread that is bound to `cpu` (-1: to none), of `count`. */
+int wf_verbs_vector(const struct wf_verbs_settings *settings, int cpu, int count);
 
 /* verbs_caps.c: what a device can. */
 /* Reads no setting but the masks and sizes. */
@@ -504,6 +537,9 @@ void wf_verbs_conn_suspect(struct wf_verbs_conn *c);
 /* One turn: whatever the state asks for. */
 void wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events);
 void wf_verbs_conn_expire(struct wf_verbs_conn *c);
+/* Nobody polled since then, which is no fault of the peer's: a handshake under way gets that time
+ * back, once. */
+void wf_verbs_conn_give_time(struct wf_verbs_conn *c, uint64_t since_ns);
 /* When to look at it again; WF_NEVER. */
 uint64_t wf_verbs_conn_due_ns(const struct wf_verbs_conn *c);
 void wf_verbs_conn_disconnect(struct wf_conn *conn, enum wf_disconnect how);
@@ -518,6 +554,8 @@ enum weft_status wf_verbs_answer(struct wf_conn *conn, bool accept, const void *
 void wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdict_bytes);
 /* Turn it away for the last error: nobody above has heard of it. */
 void wf_verbs_deny(struct wf_verbs_conn *c);
+/* An incoming one is not shown yet. */
+bool wf_verbs_shake_is_held_up(struct wf_verbs_conn *c);
 /* Deliver hello or verdict. */
 void wf_verbs_shake_emit(struct wf_verbs_conn *c, struct wf_events *events);
 /* The private data of this end. */
@@ -530,6 +568,9 @@ enum weft_status wf_verbs_connect(struct wf_transport *transport, const struct w
 				  struct wf_conn **out);
 /* Try the addresses that are left. */
 void wf_verbs_connect_next(struct wf_verbs_conn *c, const char *why);
+/* The request, or its answer, was lost, or was taken for an old one: make it once more, of a new
+ * queue pair. False: that was done before, or is of no use. */
+bool wf_verbs_connect_repeat(struct wf_verbs_conn *c, const char *why);
 /* What the connection manager brings on the way. */
 void wf_verbs_connect_address(struct wf_verbs_conn *c);
 void wf_verbs_connect_route(struct wf_verbs_conn *c);

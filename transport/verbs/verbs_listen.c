@@ -187,6 +187,7 @@ wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data,
 	wf_verbs_address_format(rdma_get_peer_addr(id), c->peer);
 	adopt(c, &p);
 	wf_verbs_conn_deadline(c, t->now_ns + t->opts.handshake_timeout_ns);
+	c->show_ns = t->now_ns + t->opts.connect_timeout_ns / 4; /* it asks again later */
 	if (c->hello_follows) {
 		wf_verbs_accept_link(c, NULL, 0);
 		return;

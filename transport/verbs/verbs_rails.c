@@ -23,6 +23,7 @@ struct rail {
 	unsigned first; /* of its candidates */
 	unsigned count; /* they follow each other */
 	unsigned distance;
+	uint32_t mbps;
 };
 
 static int
@@ -35,6 +36,9 @@ compare(const void *left, const void *right)
 	}
 	if (a->place != b->place) {
 		return a->place < b->place ? -1 : 1;
+	}
+	if (a->mbps != b->mbps) {
+		return a->mbps > b->mbps ? -1 : 1;
 	}
 	int by_name = strcmp(a->address.device, b->address.device);
 	if (by_name != 0) {
@@ -65,20 +69,21 @@ find_rails(const struct wf_verbs_candidate *list, unsigned count, struct rail *r
 		if (i > 0 && compare(&list[i - 1], &list[i]) == 0) {
 			rail[rails - 1].count++;
 		} else {
-			rail[rails++] = (struct rail){i, 1, list[i].distance};
+			rail[rails++] = (struct rail){i, 1, list[i].distance, list[i].mbps};
 		}
 	}
 	return rails;
 }
 
-/* Those that are equally far go round. */
+/* Those that are equally far and fast go round. */
 static void
 rotate(const struct rail *rail, unsigned count, unsigned lane, struct rail *out)
 {
 	for (unsigned first = 0; first < count;) {
 		unsigned size = 1;
 		while (first + size < count &&
-		       rail[first + size].distance == rail[first].distance) {
+		       rail[first + size].distance == rail[first].distance &&
+		       rail[first + size].mbps == rail[first].mbps) {
 			size++;
 		}
 		for (unsigned i = 0; i < size; i++) {
@@ -88,6 +93,46 @@ rotate(const struct rail *rail, unsigned count, unsigned lane, struct rail *out)
 	}
 }
 
+uint32_t
+wf_verbs_rails_mbps(unsigned speed, unsigned width)
+{
+	static const uint32_t lane_mbps[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000};
+	static const uint32_t lanes[] = {1, 4, 8, 12, 2};
+	unsigned by_speed = speed == 0 ? 32 : (unsigned)__builtin_ctz(speed);
+	unsigned by_width = width == 0 ? 32 : (unsigned)__builtin_ctz(width);
+	bool known = by_speed < WF_ARRAY_COUNT(lane_mbps) && by_width < WF_ARRAY_COUNT(lanes);
+	return known ? lane_mbps[by_speed] * lanes[by_width] : 0;
+}
+
+/* Those that would hold up what is cut evenly go behind the others; returns how many those are. */
+static unsigned
+set_slow_apart(struct wf_verbs_candidate *list, unsigned count, char text[WF_RDMA_SLOW_BYTES])
+{
+	struct wf_verbs_candidate slow[WF_VERBS_CANDIDATES_MAX];
+	const struct wf_verbs_candidate *best = NULL;
+	unsigned kept = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (list[i].active && (best == NULL || list[i].mbps > best->mbps)) {
+			best = &list[i];
+		}
+	}
+	uint32_t best_mbps = best == NULL ? 0 : best->mbps;
+	text[0] = '\0';
+	for (unsigned i = 0; i < count; i++) {
+		if (list[i].mbps > 0 && list[i].mbps < best_mbps / WF_SEAT_SLOWER) {
+			slow[i - kept] = list[i];
+			(void)snprintf(text, WF_RDMA_SLOW_BYTES,
+				       "%.48s port %u has %u Mb/s, the fastest one %u",
+				       list[i].address.device, list[i].address.port, list[i].mbps,
+				       best_mbps);
+		} else {
+			list[kept++] = list[i];
+		}
+	}
+	memcpy(&list[kept], slow, (count - kept) * sizeof(slow[0]));
+	return kept;
+}
+
 void
 wf_verbs_rails_order(struct wf_verbs_candidate *list, unsigned count, unsigned lane,
 		     struct wf_rdma_addresses *out)
@@ -95,16 +140,23 @@ wf_verbs_rails_order(struct wf_verbs_candidate *list, unsigned count, unsigned l
 	struct rail found[WF_VERBS_CANDIDATES_MAX];
 	struct rail rail[WF_VERBS_CANDIDATES_MAX];
 	WF_ASSERT(count <= WF_VERBS_CANDIDATES_MAX);
+	unsigned all = count;
+	count = set_slow_apart(list, all, out->slow);
 	sort(list, count);
 	unsigned rails = find_rails(list, count, found);
 	rotate(found, rails, lane, rail);
 	out->count = 0;
+	out->slow_count = 0;
 	for (unsigned round = 0; round < count; round++) {
 		for (unsigned i = 0; i < rails && out->count < WF_RDMA_ADDRESSES_MAX; i++) {
 			if (round < rail[i].count) {
 				out->at[out->count++] = list[rail[i].first + round].address;
 			}
 		}
+	}
+	for (unsigned i = count; i < all && out->count + out->slow_count < WF_RDMA_ADDRESSES_MAX;
+	     i++) {
+		out->at[out->count + out->slow_count++] = list[i].address;
 	}
 }
 

@@ -9,9 +9,10 @@
 
 #include "base/crc32c.h"
 #include "transport/verbs/verbs_internal.h"
-#include "wire/bytes.h"
+#include "wire/little.h"
 
 #define FRAME_CREDITS_AT 52u
+#define FRAME_PUT_BYTES_AT 56u
 
 WF_STATIC_ASSERT((WF_VERBS_RING_BYTES & (WF_VERBS_RING_BYTES - 1)) == 0, "a power of two");
 WF_STATIC_ASSERT(WF_VERBS_RING_BYTES >= 4 * WF_VERBS_RX_BYTES, "a few messages");
@@ -67,7 +68,7 @@ take_frame(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame, const vo
 	}
 	uint8_t *out = ring_bytes(&c->tx, entry);
 	wf_verbs_frame_encode(frame, out);
-	if (frame->head.body_bytes > 0) {
+	if (body != NULL) {
 		memcpy(out + WF_VERBS_FRAME_BYTES, body, frame->head.body_bytes);
 	}
 	return true;
@@ -209,9 +210,10 @@ batch_flush(struct wf_verbs_conn *c)
 	}
 }
 
-/* The next work request, with one piece of memory. */
+/* The next work request, with room for one piece of memory, and none yet. What its opcode needs
+ * besides is the caller's. */
 static struct ibv_send_wr *
-batch_add(struct wf_verbs_conn *c, uint64_t *position)
+batch_add(struct wf_verbs_conn *c, enum ibv_wr_opcode opcode, uint64_t *position)
 {
 	struct wf_verbs_batch *batch = &c->t->batch;
 	if (batch->count == WF_VERBS_BATCH) {
@@ -219,14 +221,18 @@ batch_add(struct wf_verbs_conn *c, uint64_t *position)
 	}
 	struct ibv_send_wr *wr = &batch->wr[batch->count];
 	struct ibv_sge *sge = &batch->sge[batch->count];
-	memset(wr, 0, sizeof(*wr));
 	if (batch->count > 0) {
 		batch->wr[batch->count - 1].next = wr;
 	}
 	batch->count++;
 	*position = wf_verbs_sq_take(&c->tx.sq);
 	wr->wr_id = wr_id_of(c, *position);
+	wr->next = NULL;
 	wr->sg_list = sge;
+	wr->num_sge = 0;
+	wr->opcode = opcode;
+	wr->send_flags = 0;
+	wr->imm_data = 0; /* rxe looks at it where there can be none */
 	return wr;
 }
 
@@ -238,16 +244,24 @@ set_memory(const struct wf_verbs_conn *c, struct ibv_send_wr *wr, uint64_t at, u
 	wr->num_sge = bytes > 0 ? 1 : 0;
 }
 
+/* No credit for a buffer that is not there: any of those that wait to be posted may be one that
+ * this peer has used. */
+static uint32_t
+sayable(const struct wf_verbs_conn *c)
+{
+	const struct wf_verbs_rx_list *fresh =
+		c->queues->srq != NULL ? &c->queues->fresh : &c->rx.fresh;
+	uint32_t unsaid = c->rx.frames_returned - c->rx.returned_said;
+	return c->rx.frames_returned - (fresh->count < unsaid ? fresh->count : unsaid);
+}
+
 static void
 add_frame(struct wf_verbs_conn *c, uint8_t *frame, uint32_t bytes, uint64_t *position)
 {
-	struct wf_writer w = {.base = frame + FRAME_CREDITS_AT, .capacity = 12};
-	wf_verbs_rx_flush(c); /* no credit for a buffer that is not there */
-	wf_put_u32(&w, c->rx.frames_returned);
-	wf_put_u64(&w, c->tx.put_bytes);
-	c->rx.returned_said = c->rx.frames_returned;
-	struct ibv_send_wr *wr = batch_add(c, position);
-	wr->opcode = IBV_WR_SEND;
+	c->rx.returned_said = sayable(c);
+	wf_store_u32(frame + FRAME_CREDITS_AT, c->rx.returned_said);
+	wf_store_u64(frame + FRAME_PUT_BYTES_AT, c->tx.put_bytes);
+	struct ibv_send_wr *wr = batch_add(c, IBV_WR_SEND, position);
 	set_memory(c, wr, (uintptr_t)frame, bytes, c->tx.mr->lkey);
 	if (bytes <= c->dev->inline_bytes) {
 		wr->send_flags |= IBV_SEND_INLINE;
@@ -279,8 +293,8 @@ set_source(const struct wf_verbs_conn *c, struct ibv_send_wr *wr,
 static void
 add_write(struct wf_verbs_conn *c, struct wf_verbs_entry *entry, uint32_t bytes, bool notice)
 {
-	struct ibv_send_wr *wr = batch_add(c, &entry->last);
-	wr->opcode = notice ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+	struct ibv_send_wr *wr =
+		batch_add(c, notice ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE, &entry->last);
 	wr->wr.rdma.remote_addr = entry->remote + entry->written;
 	wr->wr.rdma.rkey = entry->rkey;
 	if (notice) {
@@ -360,7 +374,7 @@ wf_verbs_pump(struct wf_verbs_conn *c)
 	if (!may_pump(c) || (c->windows_waiting > 0 && !wf_verbs_access_bind(c))) {
 		return;
 	}
-	while (tx->posted < tx->taken && may_pump(c)) {
+	while (tx->posted < tx->taken && c->state <= WF_VERBS_LINGERING) {
 		struct wf_verbs_entry *entry = entry_at(c, tx->posted);
 		bool whole =
 			entry->kind == WF_VERBS_PUT ? post_put(c, entry) : post_frame(c, entry);
@@ -383,26 +397,36 @@ wf_verbs_tx_awaits_region(struct wf_verbs_conn *c)
 	return c->windows_waiting > 0 || (entry->kind == WF_VERBS_PUT && !entry->keyed);
 }
 
-void
-wf_verbs_return_credits(struct wf_verbs_conn *c)
+/* A frame beside the queue, whatever is in it. False: neither place nor slot is free. */
+static bool
+say_beside(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind)
 {
 	struct wf_verbs_tx *tx = &c->tx;
-	uint32_t unsaid = c->rx.frames_returned - c->rx.returned_said;
 	unsigned place = tx->credit_next;
-	if (unsaid < c->t->settings.credits / 2 || !may_pump(c) ||
-	    wf_verbs_sq_room_all(&tx->sq) == 0 ||
+	if (wf_verbs_sq_room_all(&tx->sq) == 0 ||
 	    (tx->credit_last[place] > 0 &&
 	     !wf_verbs_sq_is_over(&tx->sq, tx->credit_last[place] - 1))) {
-		return; /* each completion leads here again */
+		return false;
 	}
 	uint8_t *out = tx->ring + WF_VERBS_RING_BYTES + place * WF_VERBS_FRAME_BYTES;
-	struct wf_verbs_frame frame = {.kind = WF_VERBS_CREDIT};
+	struct wf_verbs_frame frame = {.kind = kind};
 	uint64_t position = 0;
 	wf_verbs_frame_encode(&frame, out);
 	add_frame(c, out, WF_VERBS_FRAME_BYTES, &position);
 	tx->credit_last[place] = position + 1;
 	tx->credit_next = (place + 1) % WF_VERBS_CREDIT_FRAMES;
 	batch_flush(c);
+	return true;
+}
+
+void
+wf_verbs_return_credits(struct wf_verbs_conn *c)
+{
+	uint32_t unsaid = c->rx.frames_returned - c->rx.returned_said;
+	if (unsaid >= c->t->settings.credits / 2 && may_pump(c)) {
+		wf_verbs_rx_flush(c);                 /* all of them can be said */
+		(void)say_beside(c, WF_VERBS_CREDIT); /* each completion leads here again */
+	}
 }
 
 /* An empty WRITE is answered by the peer's device, and no memory is touched. On iWARP it is over
@@ -420,19 +444,30 @@ wf_verbs_ask_alive(struct wf_verbs_conn *c)
 	}
 	uint64_t position = 0;
 	note_begin(c);
-	struct ibv_send_wr *wr = batch_add(c, &position);
-	wr->opcode = IBV_WR_RDMA_WRITE;
+	struct ibv_send_wr *wr = batch_add(c, IBV_WR_RDMA_WRITE, &position);
+	wr->wr.rdma.remote_addr = 0;
+	wr->wr.rdma.rkey = 0;
 	batch_flush(c);
 }
 
 /* When nothing else is under way: what is would be an answer too, and may leave no room in the
- * ring. So there is one ANSWER at a time, and who asks and takes nothing in gets no more. */
+ * ring. So there is one ANSWER at a time, and who asks and takes nothing in gets no more. What
+ * waits for memory to be registered says nothing, perhaps for long, so it does not hold the answer
+ * up. */
 void
 wf_verbs_answer_alive(struct wf_verbs_conn *c)
 {
-	if (c->asked && c->may_send && c->tx.done == c->tx.taken) {
+	struct wf_verbs_tx *tx = &c->tx;
+	if (!c->asked || !c->may_send) {
+		return;
+	}
+	if (tx->done == tx->taken) {
 		c->asked = false;
 		wf_verbs_say(c, WF_VERBS_ANSWER, NULL, 0);
+	} else if (may_pump(c) && wf_verbs_tx_awaits_region(c) && has_credit(tx) &&
+		   wf_verbs_sq_room(&tx->sq) > 0 && say_beside(c, WF_VERBS_ANSWER)) {
+		c->asked = false;
+		tx->frames_sent++;
 	}
 }
 
@@ -444,8 +479,7 @@ wf_verbs_bind(struct wf_verbs_conn *c, const struct wf_verbs_access *access, str
 	}
 	uint64_t position = 0;
 	note_begin(c);
-	struct ibv_send_wr *wr = batch_add(c, &position);
-	wr->opcode = IBV_WR_BIND_MW;
+	struct ibv_send_wr *wr = batch_add(c, IBV_WR_BIND_MW, &position);
 	wr->bind_mw.mw = access->window;
 	wr->bind_mw.rkey = access->rkey;
 	wr->bind_mw.bind_info = (struct ibv_mw_bind_info){

@@ -220,19 +220,13 @@ wf_verbs_key_write(const struct wf_verbs_key *k, struct wf_grant_key *out)
 void
 wf_verbs_key_read(const struct wf_grant_key *key, struct wf_verbs_key *out)
 {
-	struct wf_reader r = {
-		.base = key->bytes + WF_GRANT_KEY_USED_BYTES,
-		.bytes = WF_GRANT_KEY_BYTES - WF_GRANT_KEY_USED_BYTES,
-	};
-	uint32_t first = wf_get_u32(&r);
+	const uint8_t *at = key->bytes + WF_GRANT_KEY_USED_BYTES;
+	WF_STATIC_ASSERT(WF_GRANT_KEY_USED_BYTES + 20 == WF_GRANT_KEY_BYTES, "as written above");
+	uint32_t first = wf_load_u32(at);
 	unsigned shape = first >> 24;
-	struct wf_verbs_key k = {.mark = first & WF_VERBS_MARK_MAX};
-	k.slots = shape == 0 || shape > 11 ? 0 : 1u << (shape - 1);
-	k.rkey = wf_get_u32(&r);
-	k.at = wf_get_u32(&r);
-	k.at |= (uint64_t)wf_get_u16(&r) << 32;
-	k.bytes = (uint64_t)wf_get_u16(&r) << 32;
-	k.bytes |= wf_get_u32(&r);
-	WF_ASSERT(wf_reader_done(&r));
-	*out = k;
+	out->mark = first & WF_VERBS_MARK_MAX;
+	out->slots = shape == 0 || shape > 11 ? 0 : 1u << (shape - 1);
+	out->rkey = wf_load_u32(at + 4);
+	out->at = wf_load_u32(at + 8) | (uint64_t)wf_load_u16(at + 12) << 32;
+	out->bytes = wf_load_u32(at + 16) | (uint64_t)wf_load_u16(at + 14) << 32;
 }

@@ -69,6 +69,66 @@ named_devices_keep_their_order(void **state)
 	assert_string_equal(order(list, 2, 1), "A B");
 }
 
+static struct wf_verbs_candidate
+fast(const char *device, uint32_t mbps, unsigned distance)
+{
+	struct wf_verbs_candidate c = candidate(device, 1, device, distance);
+	c.mbps = mbps;
+	c.active = true;
+	return c;
+}
+
+static void
+of_equally_near_devices_the_faster_ones_come_first(void **state)
+{
+	const struct wf_verbs_candidate list[] = {fast("a", 50000, 10), fast("b", 100000, 10),
+						  fast("c", 100000, 10), fast("d", 200000, 21)};
+	assert_string_equal(order(list, 4, 0), "b c a d");
+	assert_string_equal(order(list, 4, 1), "c b a d");
+}
+
+static void
+a_device_much_slower_than_the_fastest_stands_apart(void **state)
+{
+	struct wf_verbs_candidate list[] = {fast("a", 24000, 10), fast("b", 100000, 21),
+					    fast("c", 25000, 10), candidate("d", 1, "d", 10)};
+	struct wf_rdma_addresses out;
+	wf_verbs_rails_order(list, 4, 0, &out);
+	assert_int_equal(out.count, 3);
+	assert_int_equal(out.slow_count, 1);
+	assert_string_equal(out.at[0].text, "c");
+	assert_string_equal(out.at[1].text, "d"); /* nobody knows how fast that is */
+	assert_string_equal(out.at[2].text, "b");
+	assert_string_equal(out.at[3].text, "a");
+	assert_string_equal(out.slow, "a port 1 has 24000 Mb/s, the fastest one 100000");
+}
+
+/* Who is down holds up nobody, and makes nobody look slow. */
+static void
+only_active_ports_make_others_slow(void **state)
+{
+	struct wf_verbs_candidate list[] = {fast("a", 10000, 10), fast("b", 100000, 10)};
+	struct wf_rdma_addresses out;
+	list[1].active = false;
+	wf_verbs_rails_order(list, 2, 0, &out);
+	assert_int_equal(out.count, 2);
+	assert_int_equal(out.slow_count, 0);
+	assert_string_equal(out.slow, "");
+}
+
+static void
+speeds_are_those_of_infiniband(void **state)
+{
+	assert_int_equal(wf_verbs_rails_mbps(1, 1), 2500);     /* SDR, 1 lane */
+	assert_int_equal(wf_verbs_rails_mbps(4, 2), 40000);    /* QDR, 4 lanes */
+	assert_int_equal(wf_verbs_rails_mbps(32, 2), 100000);  /* EDR */
+	assert_int_equal(wf_verbs_rails_mbps(64, 16), 100000); /* HDR, 2 lanes */
+	assert_int_equal(wf_verbs_rails_mbps(128, 2), 400000); /* NDR */
+	assert_int_equal(wf_verbs_rails_mbps(0, 2), 0);
+	assert_int_equal(wf_verbs_rails_mbps(32, 0), 0);
+	assert_int_equal(wf_verbs_rails_mbps(1u << 31, 1u << 31), 0);
+}
+
 static void
 ports_are_rails_of_their_own(void **state)
 {
@@ -137,6 +197,10 @@ main(void)
 		cmocka_unit_test(lanes_go_round_devices_of_equal_distance),
 		cmocka_unit_test(near_devices_come_first_and_far_ones_go_round_too),
 		cmocka_unit_test(named_devices_keep_their_order),
+		cmocka_unit_test(of_equally_near_devices_the_faster_ones_come_first),
+		cmocka_unit_test(a_device_much_slower_than_the_fastest_stands_apart),
+		cmocka_unit_test(only_active_ports_make_others_slow),
+		cmocka_unit_test(speeds_are_those_of_infiniband),
 		cmocka_unit_test(ports_are_rails_of_their_own),
 		cmocka_unit_test(each_device_comes_once_before_any_comes_twice),
 		cmocka_unit_test(more_than_there_is_room_for_are_left_out),

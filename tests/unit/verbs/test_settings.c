@@ -41,7 +41,7 @@ each_key_sets_its_field(void **state)
 		wf_verbs_settings_parse(
 			"device=mlx5_0,port=2,lane=4,node=1,gid=3,mtu=1024,tclass=106,sl=5,pkey=1,"
 			"ack_timeout=14,retry=2,rnr_timer=20,rnr_retry=3,inline=64,credits=16,"
-			"send_queue=64,small_put=0,imm=off,mw=off,srq=off,relaxed=off",
+			"vector=7,send_queue=64,small_put=0,imm=off,mw=off,srq=off,relaxed=off",
 			&s),
 		WEFT_OK);
 	assert_string_equal(s.device, "mlx5_0");
@@ -57,6 +57,7 @@ each_key_sets_its_field(void **state)
 	assert_int_equal(s.retry_count, 2);
 	assert_int_equal(s.rnr_timer, 20);
 	assert_int_equal(s.rnr_retry, 3);
+	assert_int_equal(s.vector, 7);
 	assert_int_equal(s.inline_bytes, 64);
 	assert_int_equal(s.credits, 16);
 	assert_int_equal(s.send_queue, 64);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What mux remembers of a path that broke, and how long it goes from rail to rail: on connections
+ * that are made up, for no network does this on demand. One thread. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "transport/mux/mux_internal.h"
+
+static const struct wf_mux_kind kind = {.name = "verbs", .id = WF_PATH_VERBS, .rdma = true};
+static struct wf_env *env;
+static struct wf_mux mux;
+static struct wf_mux_path path = {.kind = &kind};
+
+static int
+set_up(void **state)
+{
+	mux = (struct wf_mux){.opts = {.path_retry_ns = 1000 * WF_NS_PER_S, .conn_max = 4}};
+	if (wf_env_system_create(WF_LOG_ERROR, -1, &env) != WEFT_OK) {
+		return -1;
+	}
+	mux.transport.env = env;
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	wf_env_system_destroy(env);
+	return 0;
+}
+
+static struct wf_mux_conn
+conn_to(const char *host)
+{
+	struct wf_mux_conn m = {.t = &mux, .path = &path, .to = {.port = 7164}};
+	(void)snprintf(m.to.name, sizeof(m.to.name), "%s", host);
+	return m;
+}
+
+static bool
+is_broken(const struct wf_mux_conn *m)
+{
+	return wf_mux_path_is_broken(&mux, &path, &m->to);
+}
+
+static void
+a_breaking_is_forgiven_by_who_it_happened_to(void **state)
+{
+	struct wf_mux_conn first = conn_to("a");
+	struct wf_mux_conn second = conn_to("a");
+	wf_mux_path_broke(&first, "gone");
+	assert_true(is_broken(&first));
+	wf_mux_path_broke(&second, "gone again"); /* the same place */
+	wf_mux_path_forgive(&first);
+	assert_true(is_broken(&second));
+	wf_mux_path_forgive(&second);
+	assert_false(is_broken(&second));
+}
+
+/* So many that the place of the first is taken by another peer's. */
+static void
+a_place_that_was_taken_over_is_not_forgiven(void **state)
+{
+	struct wf_mux_conn first = conn_to("a");
+	struct wf_mux_conn other = first;
+	wf_mux_path_broke(&first, "gone");
+	for (unsigned i = 0; i < WF_MUX_BROKEN_MAX; i++) {
+		char host[16];
+		(void)snprintf(host, sizeof(host), "b%u", i);
+		other = conn_to(host);
+		wf_mux_path_broke(&other, "gone");
+	}
+	assert_false(is_broken(&first));
+	assert_true(is_broken(&other));
+	wf_mux_path_forgive(&first);
+	for (unsigned i = 0; i < WF_MUX_BROKEN_MAX; i++) {
+		assert_non_null(mux.broken[i].path);
+	}
+}
+
+static void
+no_rail_is_begun_when_the_attempt_is_over(void **state)
+{
+	struct wf_mux_conn m = conn_to("a");
+	m.offer_count = 3;
+	m.offer_next = 1; /* the first one has been tried */
+	for (unsigned i = 0; i < m.offer_count; i++) {
+		m.offer[i] = (struct wf_path_offer){.path = WF_PATH_VERBS, .port = 1};
+		(void)snprintf(m.offer[i].host, sizeof(m.offer[i].host), "10.9.%u.1", i);
+	}
+	m.attempt_ns = wf_now_ns(env);
+	assert_false(wf_mux_rails_next(&m));
+	assert_int_equal(m.offer_next, 1);
+	assert_int_equal(m.cause, WEFT_TIMEOUT);
+	assert_non_null(strstr(m.why, "over 1 of 3 rails"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_breaking_is_forgiven_by_who_it_happened_to),
+		TEST(a_place_that_was_taken_over_is_not_forgiven),
+		TEST(no_rail_is_begun_when_the_attempt_is_over),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
