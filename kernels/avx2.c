@@ -157,15 +157,9 @@ ivec_set(uint32_t x)
 }
 
 INLINE ivec
-ivec_lanes(void)
+ivec_load(const uint32_t *from)
 {
-	return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-}
-
-INLINE ivec
-ivec_add(ivec a, ivec b)
-{
-	return _mm256_add_epi32(a, b);
+	return _mm256_loadu_si256((const __m256i *)(const void *)from);
 }
 
 INLINE ivec
@@ -238,9 +232,50 @@ vec_store_f16(uint16_t *to, vec x)
 	_mm_storeu_si128((__m128i *)(void *)to, half);
 }
 
+/* wf_bf16_by. */
+INLINE void
+vec_store_bf16_by(uint16_t *to, vec x, ivec chance)
+{
+	ivec bits = _mm256_castps_si256(x);
+	ivec high = _mm256_srli_epi32(bits, 16);
+	ivec magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
+	ivec drawn = _mm256_add_epi32(bits, _mm256_srli_epi32(chance, 16));
+	ivec is_nan = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f800000));
+	ivec is_large = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f7fffff));
+	ivec large = _mm256_or_si256(high, _mm256_and_si256(is_nan, _mm256_set1_epi32(0x40)));
+	store_low_halves(to, _mm256_blendv_epi8(_mm256_srli_epi32(drawn, 16), large, is_large));
+}
+
+/* wf_f16_by. Shifts by 32 and more, and by less than nothing, leave 0. */
+INLINE void
+vec_store_f16_by(uint16_t *to, vec x, ivec chance)
+{
+	ivec bits = _mm256_castps_si256(x);
+	ivec sign = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(0x8000));
+	ivec magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
+	ivec exponent = _mm256_srli_epi32(magnitude, 23);
+	ivec normal = _mm256_sub_epi32(magnitude, _mm256_set1_epi32(112 << 23));
+	normal = _mm256_add_epi32(normal, _mm256_srli_epi32(chance, 19));
+	ivec shift = _mm256_sub_epi32(_mm256_set1_epi32(126), exponent);
+	ivec whole = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffff));
+	whole = _mm256_or_si256(whole, _mm256_set1_epi32(0x800000));
+	ivec part = _mm256_srlv_epi32(chance, _mm256_sub_epi32(_mm256_set1_epi32(32), shift));
+	ivec half = _mm256_srlv_epi32(_mm256_add_epi32(whole, part), shift);
+	ivec is_normal = _mm256_cmpgt_epi32(exponent, _mm256_set1_epi32(112));
+	half = _mm256_blendv_epi8(half, _mm256_srli_epi32(normal, 13), is_normal);
+	ivec payload = _mm256_and_si256(_mm256_srli_epi32(bits, 13), _mm256_set1_epi32(0x3ff));
+	payload = _mm256_or_si256(payload, _mm256_set1_epi32(0x200));
+	ivec is_nan = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f800000));
+	ivec large = _mm256_or_si256(_mm256_and_si256(payload, is_nan), _mm256_set1_epi32(0x7c00));
+	ivec is_large = _mm256_cmpgt_epi32(exponent, _mm256_set1_epi32(142));
+	store_low_halves(to, _mm256_or_si256(sign, _mm256_blendv_epi8(half, large, is_large)));
+}
+
 #include "kernels/wide.h"
 
 #include "kernels/rows_wide.h"
+
+#include "kernels/halves_wide.h"
 
 static const struct wf_kernels avx2 = WIDE_TABLE("avx2");
 

@@ -159,15 +159,9 @@ ivec_set(uint32_t x)
 }
 
 INLINE ivec
-ivec_lanes(void)
+ivec_load(const uint32_t *from)
 {
-	return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-}
-
-INLINE ivec
-ivec_add(ivec a, ivec b)
-{
-	return _mm512_add_epi32(a, b);
+	return _mm512_loadu_si512(from);
 }
 
 INLINE ivec
@@ -231,9 +225,52 @@ vec_store_f16(uint16_t *to, vec x)
 	_mm256_storeu_si256((__m256i *)(void *)to, half);
 }
 
+/* wf_bf16_by. */
+INLINE void
+vec_store_bf16_by(uint16_t *to, vec x, ivec chance)
+{
+	ivec bits = _mm512_castps_si512(x);
+	ivec high = _mm512_srli_epi32(bits, 16);
+	ivec magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
+	ivec drawn = _mm512_add_epi32(bits, _mm512_srli_epi32(chance, 16));
+	__mmask16 is_nan = _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7f800000));
+	__mmask16 is_large = _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7f7fffff));
+	ivec large = _mm512_mask_or_epi32(high, is_nan, high, _mm512_set1_epi32(0x40));
+	ivec half = _mm512_mask_blend_epi32(is_large, _mm512_srli_epi32(drawn, 16), large);
+	_mm256_storeu_si256((__m256i *)(void *)to, _mm512_cvtepi32_epi16(half));
+}
+
+/* wf_f16_by. Shifts by 32 and more, and by less than nothing, leave 0. */
+INLINE void
+vec_store_f16_by(uint16_t *to, vec x, ivec chance)
+{
+	ivec bits = _mm512_castps_si512(x);
+	ivec sign = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(0x8000));
+	ivec magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
+	ivec exponent = _mm512_srli_epi32(magnitude, 23);
+	ivec normal = _mm512_sub_epi32(magnitude, _mm512_set1_epi32(112 << 23));
+	normal = _mm512_add_epi32(normal, _mm512_srli_epi32(chance, 19));
+	ivec shift = _mm512_sub_epi32(_mm512_set1_epi32(126), exponent);
+	ivec whole = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffff));
+	whole = _mm512_or_si512(whole, _mm512_set1_epi32(0x800000));
+	ivec part = _mm512_srlv_epi32(chance, _mm512_sub_epi32(_mm512_set1_epi32(32), shift));
+	ivec half = _mm512_srlv_epi32(_mm512_add_epi32(whole, part), shift);
+	__mmask16 is_normal = _mm512_cmpgt_epi32_mask(exponent, _mm512_set1_epi32(112));
+	half = _mm512_mask_blend_epi32(is_normal, half, _mm512_srli_epi32(normal, 13));
+	ivec payload = _mm512_and_si512(_mm512_srli_epi32(bits, 13), _mm512_set1_epi32(0x3ff));
+	payload = _mm512_or_si512(payload, _mm512_set1_epi32(0x7e00));
+	__mmask16 is_nan = _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7f800000));
+	ivec large = _mm512_mask_blend_epi32(is_nan, _mm512_set1_epi32(0x7c00), payload);
+	__mmask16 is_large = _mm512_cmpgt_epi32_mask(exponent, _mm512_set1_epi32(142));
+	half = _mm512_or_si512(sign, _mm512_mask_blend_epi32(is_large, half, large));
+	_mm256_storeu_si256((__m256i *)(void *)to, _mm512_cvtepi32_epi16(half));
+}
+
 #include "kernels/wide.h"
 
 #include "kernels/rows_wide.h"
+
+#include "kernels/halves_wide.h"
 
 static const struct wf_kernels avx512 = WIDE_TABLE("avx512");
 

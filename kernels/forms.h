@@ -16,8 +16,17 @@ size_t wf_ref_apply_adam(const struct wf_apply *apply, size_t first);
 size_t wf_ref_apply_nesterov(const struct wf_apply *apply, size_t first);
 size_t wf_ref_apply_adagrad(const struct wf_apply *apply, size_t first);
 size_t wf_ref_apply_adamw(const struct wf_apply *apply, size_t first);
+size_t wf_ref_apply_decayed_adagrad(const struct wf_apply *apply, size_t first);
+size_t wf_ref_apply_rmsprop(const struct wf_apply *apply, size_t first);
+size_t wf_ref_apply_adadelta(const struct wf_apply *apply, size_t first);
+size_t wf_ref_apply_adamax(const struct wf_apply *apply, size_t first);
 /* out[first, count) = in[0] + in[1] + ... */
 void wf_ref_sum(float *out, const float *const *in, unsigned in_count, size_t first, size_t count);
+/* out[i] = in[0][first + i] + in[1][first + i] + ... */
+void wf_ref_sum_bf16(float *out, const uint16_t *const *in, unsigned in_count, size_t first,
+		     size_t count);
+void wf_ref_sum_f16(float *out, const uint16_t *const *in, unsigned in_count, size_t first,
+		    size_t count);
 
 #if WF_HAVE_AVX2
 /* To be called on a processor that has AVX2. */

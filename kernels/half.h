@@ -89,3 +89,40 @@ wf_f32_of_f16(uint16_t half)
 	}
 	return wf_f32_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
+
+/* From f32, rounded by chance: `chance` is uniform over 32 bits, and rounds up in magnitude with
+ * the probability that the rest has of the distance between two neighbours. NaN and infinity as
+ * above; what is too large, or rounded up from the largest, becomes infinite. */
+static inline uint16_t
+wf_bf16_by(float x, uint32_t chance)
+{
+	const uint32_t bits = wf_f32_bits(x);
+
+	if ((bits & 0x7fffffffu) >= 0x7f800000u) {
+		return wf_bf16_of(x);
+	}
+	return (uint16_t)((bits + (chance >> 16)) >> 16);
+}
+
+/* What is below 2^-32 becomes 0. */
+static inline uint16_t
+wf_f16_by(float x, uint32_t chance)
+{
+	const uint32_t bits = wf_f32_bits(x);
+	const uint32_t sign = bits >> 16 & 0x8000u;
+	const uint32_t magnitude = bits & 0x7fffffffu;
+	const uint32_t exponent = magnitude >> 23;
+	uint32_t half = 0;
+
+	if (exponent >= 143) {
+		return wf_f16_of(x);
+	}
+	if (exponent >= 113) {
+		half = (magnitude - (112u << 23) + (chance >> 19)) >> 13;
+	} else if (exponent >= 95) {                   /* subnormal, or 0 */
+		const uint32_t shift = 126 - exponent; /* 14 to 31 */
+		const uint32_t whole = (magnitude & 0x7fffffu) | 0x800000u;
+		half = (whole + (chance >> (32 - shift))) >> shift;
+	}
+	return (uint16_t)(sign | half);
+}

@@ -19,7 +19,8 @@
  *   g = s / divisor
  *   not finite: the element and its state stay as they are, and it is counted
  *   g = min(max(g, -clip), clip)                   when clip > 0
- * then the optimizer's formula (kernels/README.md) with g, rate, decay. */
+ * then the optimizer's formula (kernels/README.md) with g, rate, decay; then, where l1 > 0, the
+ * parameter moves towards 0 by plain_rate * l1, and not beyond. */
 struct wf_apply {
 	float *param;               /* [count] in and out */
 	float *state[WF_STATE_MAX]; /* [count] in and out; optimizer.c says how many, README.md
@@ -29,18 +30,37 @@ struct wf_apply {
 	size_t count;
 	float divisor; /* 1 for sum; samples of the step for mean */
 	float clip;    /* 0: off */
-	float rate; /* of this step and tensor; adam, adamw: bias-corrected by wf_apply_scalars */
-	float plain_rate; /* the same, never bias-corrected: adamw's decay takes it */
+	float rate; /* of this step and tensor, corrected by wf_apply_scalars where README.md says
+		       so */
+	float plain_rate; /* the same, never corrected: adamw's decay and l1 take it */
 	float decay;      /* L2; adamw: decoupled */
+	float l1;         /* 0: off */
 	float momentum;
 	float beta1, beta2, epsilon;
+	float rho;
+	float square_share; /* of decayed_adagrad and rmsprop: what a new square counts for */
 };
 
-/* Fill both rates, momentum, betas and epsilon for a step. `updates` counts applied steps including
- * this one, from 1 (t of adam and adamw); `rate` is wf_learning_rate() times the tensor's
- * multiplier. */
+/* Fill momentum, betas, epsilon and rho: the same in all steps. */
+void wf_apply_constants(const struct wf_optimizer_opts *opts, struct wf_apply *out);
+
+/* Then both rates and square_share of a step. `updates` counts applied steps including this one,
+ * from 1 (t of adam, adamw and adamax); `rate` is wf_learning_rate() times the tensor's multiplier.
+ */
+void wf_apply_rates(const struct wf_optimizer_opts *opts, double rate, uint64_t updates,
+		    struct wf_apply *out);
+
+/* Both. */
 void wf_apply_scalars(const struct wf_optimizer_opts *opts, double rate, uint64_t updates,
 		      struct wf_apply *out);
+
+/* Blocks of Philox: their counters are (block, tensor, step), a word, half a word and two words. */
+struct wf_half_blocks {
+	uint64_t block; /* the first of 16, a multiple of 16 and below 2^48 */
+	uint32_t tensor;
+	uint64_t step;
+	uint64_t key;
+};
 
 struct wf_kernels {
 	const char *name; /* "ref", "avx2", "avx512" */
@@ -48,6 +68,13 @@ struct wf_kernels {
 	size_t (*apply[WF_OPTIMIZER_COUNT])(const struct wf_apply *apply);
 	/* out = in[0] + in[1] + ... in order; out may be in[0]. */
 	void (*sum)(float *out, const float *const *in, unsigned in_count, size_t count);
+	/* out[i] = in[0][first + i] + in[1][first + i] + ... in order, each widened to f32 before.
+	 * None of WF_ROW_F32. halves.h uses it. */
+	void (*sum_half[WF_ROW_REST_COUNT])(float *out, const uint16_t *const *in,
+					    unsigned in_count, size_t first, size_t count);
+	/* 64 elements by chance: element e takes word e / 16 of block at->block + e % 16. */
+	void (*draw_half[WF_ROW_REST_COUNT])(uint16_t *out, const float *in,
+					     const struct wf_half_blocks *at);
 	/* How many elements are NaN or infinite. */
 	size_t (*count_nonfinite)(const float *in, size_t count);
 	/* out[i] = exp(in[i]), log(in[i]); within 2 ulp; out may be in. exp overflows to inf and

@@ -10,7 +10,9 @@
 #include <stdbool.h>
 
 #include "base/assert.h"
+#include "base/philox.h"
 #include "kernels/forms.h"
+#include "kernels/half.h"
 #include "kernels/rows_forms.h"
 
 WF_STATIC_ASSERT(FLT_EVAL_METHOD == 0, "f32 arithmetic has to round to f32 at every operation");
@@ -43,9 +45,24 @@ clipped(float g, float clip)
 	return g < clip ? g : clip;
 }
 
+/* How far L1 moves a parameter towards 0 after the step; 0: it is off. */
+static inline float
+drop_of(const struct wf_apply *apply)
+{
+	float drop = apply->plain_rate * apply->l1;
+	return drop > 0.0f ? drop : 0.0f;
+}
+
+static inline float
+dropped(float w, float drop)
+{
+	return drop > 0.0f ? wf_row_soft(w, drop) : w;
+}
+
 size_t
 wf_ref_apply_sgd(const struct wf_apply *apply, size_t first)
 {
+	const float drop = drop_of(apply);
 	float *w = apply->param;
 	size_t skipped = 0;
 
@@ -57,7 +74,7 @@ wf_ref_apply_sgd(const struct wf_apply *apply, size_t first)
 			continue;
 		}
 		g = clipped(g, apply->clip);
-		w[i] = w[i] - apply->rate * (g + apply->decay * w[i]);
+		w[i] = dropped(w[i] - apply->rate * (g + apply->decay * w[i]), drop);
 	}
 	return skipped;
 }
@@ -65,6 +82,7 @@ wf_ref_apply_sgd(const struct wf_apply *apply, size_t first)
 size_t
 wf_ref_apply_momentum(const struct wf_apply *apply, size_t first)
 {
+	const float drop = drop_of(apply);
 	float *w = apply->param;
 	float *m = apply->state[0];
 	size_t skipped = 0;
@@ -78,7 +96,7 @@ wf_ref_apply_momentum(const struct wf_apply *apply, size_t first)
 		}
 		g = clipped(g, apply->clip);
 		m[i] = apply->momentum * m[i] - apply->rate * (g + apply->decay * w[i]);
-		w[i] = w[i] + m[i];
+		w[i] = dropped(w[i] + m[i], drop);
 	}
 	return skipped;
 }
@@ -86,6 +104,7 @@ wf_ref_apply_momentum(const struct wf_apply *apply, size_t first)
 size_t
 wf_ref_apply_adam(const struct wf_apply *apply, size_t first)
 {
+	const float drop = drop_of(apply);
 	float *w = apply->param;
 	float *m = apply->state[0];
 	float *v = apply->state[1];
@@ -102,7 +121,7 @@ wf_ref_apply_adam(const struct wf_apply *apply, size_t first)
 		m[i] = apply->beta1 * m[i] + (1.0f - apply->beta1) * g;
 		v[i] = apply->beta2 * v[i] + (1.0f - apply->beta2) * (g * g);
 		float root = __builtin_sqrtf(v[i]); /* IEEE's: correctly rounded */
-		w[i] = w[i] - apply->rate * m[i] / (root + apply->epsilon);
+		w[i] = dropped(w[i] - apply->rate * m[i] / (root + apply->epsilon), drop);
 	}
 	return skipped;
 }
@@ -110,6 +129,7 @@ wf_ref_apply_adam(const struct wf_apply *apply, size_t first)
 size_t
 wf_ref_apply_nesterov(const struct wf_apply *apply, size_t first)
 {
+	const float drop = drop_of(apply);
 	float *w = apply->param;
 	float *m = apply->state[0];
 	size_t skipped = 0;
@@ -124,7 +144,7 @@ wf_ref_apply_nesterov(const struct wf_apply *apply, size_t first)
 		g = clipped(g, apply->clip);
 		float step = apply->rate * (g + apply->decay * w[i]);
 		m[i] = apply->momentum * m[i] - step;
-		w[i] = w[i] + (apply->momentum * m[i] - step);
+		w[i] = dropped(w[i] + (apply->momentum * m[i] - step), drop);
 	}
 	return skipped;
 }
@@ -132,6 +152,7 @@ wf_ref_apply_nesterov(const struct wf_apply *apply, size_t first)
 size_t
 wf_ref_apply_adagrad(const struct wf_apply *apply, size_t first)
 {
+	const float drop = drop_of(apply);
 	float *w = apply->param;
 	float *a = apply->state[0];
 	size_t skipped = 0;
@@ -146,7 +167,7 @@ wf_ref_apply_adagrad(const struct wf_apply *apply, size_t first)
 		g = clipped(g, apply->clip);
 		a[i] = a[i] + g * g;
 		float root = __builtin_sqrtf(a[i] + apply->epsilon);
-		w[i] = w[i] - apply->rate * (g + apply->decay * w[i]) / root;
+		w[i] = dropped(w[i] - apply->rate * (g + apply->decay * w[i]) / root, drop);
 	}
 	return skipped;
 }
@@ -154,6 +175,7 @@ wf_ref_apply_adagrad(const struct wf_apply *apply, size_t first)
 size_t
 wf_ref_apply_adamw(const struct wf_apply *apply, size_t first)
 {
+	const float drop = drop_of(apply);
 	float *w = apply->param;
 	float *m = apply->state[0];
 	float *v = apply->state[1];
@@ -171,7 +193,113 @@ wf_ref_apply_adamw(const struct wf_apply *apply, size_t first)
 		v[i] = apply->beta2 * v[i] + (1.0f - apply->beta2) * (g * g);
 		float root = __builtin_sqrtf(v[i]);
 		float step = apply->rate * m[i] / (root + apply->epsilon);
-		w[i] = w[i] - (step + apply->plain_rate * (apply->decay * w[i]));
+		step = step + apply->plain_rate * (apply->decay * w[i]);
+		w[i] = dropped(w[i] - step, drop);
+	}
+	return skipped;
+}
+
+size_t
+wf_ref_apply_decayed_adagrad(const struct wf_apply *apply, size_t first)
+{
+	const float drop = drop_of(apply);
+	float *w = apply->param;
+	float *a = apply->state[0];
+	size_t skipped = 0;
+
+	WF_ASSERT(apply->grad_count >= 1);
+	for (size_t i = first; i < apply->count; i++) {
+		float g = gradient(apply, i);
+		if (!is_finite(g)) {
+			skipped++;
+			continue;
+		}
+		g = clipped(g, apply->clip);
+		a[i] = apply->rho * a[i] + apply->square_share * (g * g);
+		float root = __builtin_sqrtf(a[i] + apply->epsilon);
+		w[i] = dropped(w[i] - apply->rate * (g + apply->decay * w[i]) / root, drop);
+	}
+	return skipped;
+}
+
+/* What is under the root may fall below 0 by rounding. */
+size_t
+wf_ref_apply_rmsprop(const struct wf_apply *apply, size_t first)
+{
+	const float drop = drop_of(apply);
+	float *w = apply->param;
+	float *a = apply->state[0];
+	float *f = apply->state[1];
+	size_t skipped = 0;
+
+	WF_ASSERT(apply->grad_count >= 1);
+	for (size_t i = first; i < apply->count; i++) {
+		float g = gradient(apply, i);
+		if (!is_finite(g)) {
+			skipped++;
+			continue;
+		}
+		g = clipped(g, apply->clip);
+		a[i] = apply->rho * a[i] + apply->square_share * (g * g);
+		f[i] = apply->rho * f[i] + (1.0f - apply->rho) * g;
+		float variance = a[i] - f[i] * f[i];
+		variance = variance > 0.0f ? variance : 0.0f;
+		float root = __builtin_sqrtf(variance + apply->epsilon);
+		w[i] = dropped(w[i] - apply->rate * (g + apply->decay * w[i]) / root, drop);
+	}
+	return skipped;
+}
+
+size_t
+wf_ref_apply_adadelta(const struct wf_apply *apply, size_t first)
+{
+	const float drop = drop_of(apply);
+	const float rest = 1.0f - apply->rho;
+	float *w = apply->param;
+	float *a = apply->state[0];
+	float *s = apply->state[1];
+	size_t skipped = 0;
+
+	WF_ASSERT(apply->grad_count >= 1);
+	for (size_t i = first; i < apply->count; i++) {
+		float g = gradient(apply, i);
+		if (!is_finite(g)) {
+			skipped++;
+			continue;
+		}
+		g = clipped(g, apply->clip);
+		a[i] = apply->rho * a[i] + rest * (g * g);
+		float below = a[i] + apply->epsilon;
+		float ratio = __builtin_sqrtf((s[i] + apply->epsilon) / below);
+		float move = g * ratio;
+		s[i] = apply->rho * s[i] + rest * (move * move);
+		w[i] = dropped(w[i] - apply->rate * (g + apply->decay * w[i]) * ratio, drop);
+	}
+	return skipped;
+}
+
+size_t
+wf_ref_apply_adamax(const struct wf_apply *apply, size_t first)
+{
+	const float drop = drop_of(apply);
+	float *w = apply->param;
+	float *m = apply->state[0];
+	float *u = apply->state[1];
+	size_t skipped = 0;
+
+	WF_ASSERT(apply->grad_count >= 1);
+	for (size_t i = first; i < apply->count; i++) {
+		float g = gradient(apply, i);
+		if (!is_finite(g)) {
+			skipped++;
+			continue;
+		}
+		g = clipped(g, apply->clip) + apply->decay * w[i];
+		m[i] = apply->beta1 * m[i] + (1.0f - apply->beta1) * g;
+		float size = g > 0.0f - g ? g : 0.0f - g;
+		float before = apply->beta2 * u[i];
+		u[i] = before > size ? before : size;
+		w[i] = dropped(w[i] - apply->rate * m[i] / (u[i] + apply->epsilon), drop);
 	}
 	return skipped;
 }
@@ -225,6 +353,89 @@ apply_adamw(const struct wf_apply *apply)
 	return wf_ref_apply_adamw(apply, 0);
 }
 
+static size_t
+apply_decayed_adagrad(const struct wf_apply *apply)
+{
+	return wf_ref_apply_decayed_adagrad(apply, 0);
+}
+
+static size_t
+apply_rmsprop(const struct wf_apply *apply)
+{
+	return wf_ref_apply_rmsprop(apply, 0);
+}
+
+static size_t
+apply_adadelta(const struct wf_apply *apply)
+{
+	return wf_ref_apply_adadelta(apply, 0);
+}
+
+static size_t
+apply_adamax(const struct wf_apply *apply)
+{
+	return wf_ref_apply_adamax(apply, 0);
+}
+
+void
+wf_ref_sum_bf16(float *out, const uint16_t *const *in, unsigned in_count, size_t first,
+		size_t count)
+{
+	WF_ASSERT(in_count >= 1);
+	for (size_t i = 0; i < count; i++) {
+		float sum = wf_f32_of_bf16(in[0][first + i]);
+		for (unsigned n = 1; n < in_count; n++) {
+			sum = sum + wf_f32_of_bf16(in[n][first + i]);
+		}
+		out[i] = sum;
+	}
+}
+
+void
+wf_ref_sum_f16(float *out, const uint16_t *const *in, unsigned in_count, size_t first, size_t count)
+{
+	WF_ASSERT(in_count >= 1);
+	for (size_t i = 0; i < count; i++) {
+		float sum = wf_f32_of_f16(in[0][first + i]);
+		for (unsigned n = 1; n < in_count; n++) {
+			sum = sum + wf_f32_of_f16(in[n][first + i]);
+		}
+		out[i] = sum;
+	}
+}
+
+static struct wf_philox
+block_of(const struct wf_half_blocks *at, unsigned n)
+{
+	const uint64_t block = at->block + n;
+	return wf_philox(
+		(struct wf_philox){{(uint32_t)block, (uint32_t)(block >> 32) | at->tensor << 16,
+				    (uint32_t)at->step, (uint32_t)(at->step >> 32)}},
+		at->key);
+}
+
+static void
+draw_bf16(uint16_t *out, const float *in, const struct wf_half_blocks *at)
+{
+	for (unsigned n = 0; n < 16; n++) {
+		const struct wf_philox drawn = block_of(at, n);
+		for (unsigned j = 0; j < 4; j++) {
+			out[16 * j + n] = wf_bf16_by(in[16 * j + n], drawn.word[j]);
+		}
+	}
+}
+
+static void
+draw_f16(uint16_t *out, const float *in, const struct wf_half_blocks *at)
+{
+	for (unsigned n = 0; n < 16; n++) {
+		const struct wf_philox drawn = block_of(at, n);
+		for (unsigned j = 0; j < 4; j++) {
+			out[16 * j + n] = wf_f16_by(in[16 * j + n], drawn.word[j]);
+		}
+	}
+}
+
 static void
 sum(float *out, const float *const *in, unsigned in_count, size_t count)
 {
@@ -267,8 +478,15 @@ static const struct wf_kernels ref = {
 			[WF_NESTEROV] = apply_nesterov,
 			[WF_ADAGRAD] = apply_adagrad,
 			[WF_ADAMW] = apply_adamw,
+			[WF_DECAYED_ADAGRAD] = apply_decayed_adagrad,
+			[WF_RMSPROP] = apply_rmsprop,
+			[WF_ADADELTA] = apply_adadelta,
+			[WF_ADAMAX] = apply_adamax,
+			[WF_TORCH_MOMENTUM] = apply_momentum, /* its rate tells them apart */
 		},
 	.sum = sum,
+	.sum_half = {[WF_ROW_BF16] = wf_ref_sum_bf16, [WF_ROW_F16] = wf_ref_sum_f16},
+	.draw_half = {[WF_ROW_BF16] = draw_bf16, [WF_ROW_F16] = draw_f16},
 	.count_nonfinite = count_nonfinite,
 	.exp_f32 = exp_f32,
 	.log_f32 = log_f32,

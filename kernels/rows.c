@@ -117,10 +117,16 @@ motion_has_rate(const struct wf_row_opts *opts)
 	return opts->decay != 0.0 || opts->l1 != 0.0 || opts->l2 != 0.0;
 }
 
+static bool
+is_adagrad(enum wf_row_optimizer kind)
+{
+	return kind == WF_ROW_ADAGRAD || kind == WF_ROW_ADAGRAD_ROWWISE;
+}
+
 static enum weft_status
 check_closed_form(const struct wf_row_opts *opts)
 {
-	bool momentum = has_momentum(opts->kind);
+	const bool constant = opts->schedule == WF_SCHEDULE_CONSTANT;
 
 	if (opts->kind == WF_ROW_ADAM || opts->kind == WF_ROW_ADAM_ROWWISE) {
 		return no_closed_form(opts, "give sgd, momentum, adagrad, rmsprop or ftrl");
@@ -128,17 +134,46 @@ check_closed_form(const struct wf_row_opts *opts)
 	if (is_ftrl(opts->kind)) {
 		return WEFT_OK; /* values are a function of the state, which stays */
 	}
-	if (opts->kind != WF_ROW_SGD && !momentum && motion_has_rate(opts)) {
-		return no_closed_form(opts, "give decay, l1 and l2 0");
+	if (opts->kind == WF_ROW_RMSPROP && opts->decay != 0.0) {
+		return no_closed_form(opts, "give decay 0"); /* its root changes */
 	}
-	if (momentum && opts->l1 != 0.0) {
+	if (is_adagrad(opts->kind) && opts->decay != 0.0 && opts->l1 != 0.0) {
+		return no_closed_form(opts, "give decay 0 or l1 0");
+	}
+	if (is_adagrad(opts->kind) && opts->decay != 0.0 && !constant) {
+		return no_closed_form(opts, "give decay 0 or schedule constant");
+	}
+	if (has_momentum(opts->kind) && opts->l1 != 0.0) {
 		return no_closed_form(opts, "give l1 0");
-	}
-	if (motion_has_rate(opts) && opts->schedule != WF_SCHEDULE_CONSTANT) {
-		return no_closed_form(opts, "give schedule constant");
 	}
 	if (opts->learning_rate * opts->decay >= 1.0) {
 		return no_closed_form(opts, "give a decay below 1 / learning_rate");
+	}
+	return WEFT_OK;
+}
+
+/* Tables have no segments, and FTRL divides by its rate. */
+static enum weft_status
+check_row_schedule(const struct wf_row_opts *opts)
+{
+	if (opts->schedule == WF_SCHEDULE_MANUAL || opts->schedule == WF_SCHEDULE_PASS_MANUAL) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "schedule %s: rows of tables have none by hand; give constant, "
+			       "linear, warmup, poly, caffe_poly, exp or discexp",
+			       wf_schedule_name(opts->schedule));
+	}
+	if (opts->schedule == WF_SCHEDULE_CAFFE_POLY && is_ftrl(opts->kind)) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "schedule caffe_poly: ends at a rate of 0, by which %s would "
+			       "divide; give poly, exp or discexp",
+			       names[opts->kind]);
+	}
+	if (opts->schedule == WF_SCHEDULE_LINEAR && is_ftrl(opts->kind) && opts->schedule_a > 0.0 &&
+	    !(opts->schedule_b > 0.0)) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "schedule linear: ends at a rate of schedule_b, 0, by which %s "
+			       "would divide; give a schedule_b above 0",
+			       names[opts->kind]);
 	}
 	return WEFT_OK;
 }
@@ -152,7 +187,10 @@ wf_row_check(const struct wf_row_opts *opts)
 		return wf_fail(WEFT_INVALID, "row optimizer %d: give a number from 0 to %d",
 			       (int)opts->kind, WF_ROW_OPTIMIZER_COUNT - 1);
 	}
-	enum weft_status st = wf_optimizer_check(&common);
+	enum weft_status st = check_row_schedule(opts);
+	if (st == WEFT_OK) {
+		st = wf_optimizer_check(&common);
+	}
 	if (st == WEFT_OK) {
 		st = check_fields(opts);
 	}
@@ -214,7 +252,7 @@ double
 wf_row_rate(const struct wf_row_opts *opts, uint64_t samples_before, uint64_t samples)
 {
 	struct wf_optimizer_opts common = common_opts(opts);
-	return wf_learning_rate(&common, samples_before, samples);
+	return wf_learning_rate(&common, samples_before, samples, 0);
 }
 
 void
@@ -246,42 +284,70 @@ wf_row_scalars_fill(const struct wf_row_opts *opts, double rate, float divisor, 
 	};
 }
 
+static bool
+moves(const struct wf_row_opts *opts)
+{
+	return opts->dense_equivalent || opts->kind == WF_ROW_SPARSE_MOMENTUM;
+}
+
+bool
+wf_row_motion_varies(const struct wf_row_opts *opts)
+{
+	return moves(opts) && motion_has_rate(opts) && !is_ftrl(opts->kind) &&
+	       opts->schedule != WF_SCHEDULE_CONSTANT;
+}
+
 /* Of the numbers that the kernels compute with, rounded to f32: a shrink of 0.9995 is off by 3e-8
  * as f32, and a thousand steps make 3e-5 of that. */
 struct wf_row_motion
-wf_row_motion_of(const struct wf_row_opts *opts)
+wf_row_motion_at(const struct wf_row_opts *opts, double rate)
 {
-	struct wf_row_motion motion = {.kind = WF_ROW_STILL, .ww = 1.0, .mm = 1.0};
+	struct wf_row_motion motion = {.kind = WF_ROW_STILL, .ww = 1.0, .mm = 1.0, .steps = 1};
 	struct wf_row_scalars k;
 
-	if (!opts->dense_equivalent && opts->kind != WF_ROW_SPARSE_MOMENTUM) {
+	if (!moves(opts) || is_ftrl(opts->kind)) {
 		return motion;
 	}
-	wf_row_scalars_fill(opts, opts->learning_rate, 1.0f, 1, &k);
-	double decayed = (double)k.rate * (double)k.decay;
-	double shrink = (double)k.shrink;
-	if (opts->kind == WF_ROW_SGD && motion_has_rate(opts)) {
-		motion.kind = WF_ROW_SHRINK;
-		motion.ww = (1.0 - decayed) * shrink;
-		motion.drop = (double)k.drop * shrink;
-	} else if (has_momentum(opts->kind)) {
+	wf_row_scalars_fill(opts, rate, 1.0f, 1, &k);
+	const double decayed = (double)k.rate * (double)k.decay;
+	const double shrink = (double)k.shrink;
+	if (has_momentum(opts->kind)) {
 		/* m = mu m - rate decay w; w = (w + m) shrink */
 		motion.kind = WF_ROW_LINEAR;
 		motion.mm = (double)k.momentum;
 		motion.mw = -decayed;
 		motion.wm = motion.mm * shrink;
 		motion.ww = (1.0 + motion.mw) * shrink;
-	} else if (opts->kind == WF_ROW_RMSPROP) {
-		motion.kind = WF_ROW_FADE;
-		motion.mm = (double)k.rho;
+	} else if (is_adagrad(opts->kind) && opts->decay != 0.0) {
+		motion.kind = opts->kind == WF_ROW_ADAGRAD ? WF_ROW_ROOTED : WF_ROW_ROOTED_ROWWISE;
+		motion.mw = -decayed;
+		motion.ww = shrink;
+		motion.epsilon = k.epsilon;
+	} else if (motion_has_rate(opts) || opts->kind == WF_ROW_RMSPROP) {
+		motion.kind = opts->kind == WF_ROW_RMSPROP ? WF_ROW_FADE : WF_ROW_SHRINK;
+		motion.mm = opts->kind == WF_ROW_RMSPROP ? (double)k.rho : 1.0;
+		motion.ww = (1.0 - decayed) * shrink;
+		motion.drop = (double)k.drop * shrink;
 	}
 	return motion;
 }
 
-/* First `a`, then `b`. */
-static struct wf_row_motion
-chain(const struct wf_row_motion *a, const struct wf_row_motion *b)
+struct wf_row_motion
+wf_row_motion_of(const struct wf_row_opts *opts)
 {
+	return wf_row_motion_at(opts, opts->learning_rate);
+}
+
+static bool
+is_rooted(const struct wf_row_motion *motion)
+{
+	return motion->kind == WF_ROW_ROOTED || motion->kind == WF_ROW_ROOTED_ROWWISE;
+}
+
+struct wf_row_motion
+wf_row_motion_chain(const struct wf_row_motion *a, const struct wf_row_motion *b)
+{
+	WF_ASSERT(!is_rooted(a) && a->kind == b->kind);
 	return (struct wf_row_motion){
 		.kind = a->kind,
 		.ww = b->ww * a->ww + b->wm * a->mw,
@@ -289,6 +355,7 @@ chain(const struct wf_row_motion *a, const struct wf_row_motion *b)
 		.mw = b->mw * a->ww + b->mm * a->mw,
 		.mm = b->mw * a->wm + b->mm * a->mm,
 		.drop = b->ww * a->drop + b->drop,
+		.steps = a->steps + b->steps,
 	};
 }
 
@@ -298,11 +365,15 @@ wf_row_motion_power(const struct wf_row_motion *step, uint64_t steps)
 	struct wf_row_motion power = {.kind = step->kind, .ww = 1.0, .mm = 1.0};
 	struct wf_row_motion square = *step;
 
+	if (is_rooted(step)) {
+		square.steps *= steps;
+		return square;
+	}
 	for (; steps > 0 && step->kind != WF_ROW_STILL; steps >>= 1) {
 		if ((steps & 1) != 0) {
-			power = chain(&power, &square);
+			power = wf_row_motion_chain(&power, &square);
 		}
-		square = chain(&square, &square);
+		square = wf_row_motion_chain(&square, &square);
 	}
 	return power;
 }
@@ -316,6 +387,39 @@ shrunk(const struct wf_row_motion *motion, float w)
 	return w != w ? w : (w < 0.0f ? -rest : rest);
 }
 
+/* What one accumulator makes of its values. */
+static double
+rooted_factor(const struct wf_row_motion *motion, float accumulator)
+{
+	const double root = (double)__builtin_sqrtf(accumulator + motion->epsilon);
+	double square = (1.0 + motion->mw / root) * motion->ww;
+	double power = 1.0;
+
+	for (uint64_t steps = motion->steps; steps > 0; steps >>= 1) {
+		power = (steps & 1) != 0 ? power * square : power;
+		square *= square;
+	}
+	return power;
+}
+
+static void
+look_rooted(const struct wf_row_motion *motion, float *out, const float *row, size_t dim)
+{
+	const bool rowwise = motion->kind == WF_ROW_ROOTED_ROWWISE;
+	const float *accumulator = row + dim;
+	double factor = 1.0;
+
+	for (size_t i = 0; i < dim && motion->steps > 0; i++) {
+		if (!rowwise || i == 0) {
+			factor = rooted_factor(motion, accumulator[i]);
+		}
+		out[i] = (float)((double)row[i] * factor);
+	}
+	if (motion->steps == 0 && out != row) {
+		memcpy(out, row, dim * sizeof(*out));
+	}
+}
+
 void
 wf_row_look(const struct wf_row_motion *motion, float *out, const float *row, size_t dim)
 {
@@ -323,6 +427,7 @@ wf_row_look(const struct wf_row_motion *motion, float *out, const float *row, si
 
 	switch (motion->kind) {
 	case WF_ROW_SHRINK:
+	case WF_ROW_FADE:
 		for (size_t i = 0; i < dim; i++) {
 			out[i] = shrunk(motion, row[i]);
 		}
@@ -333,8 +438,11 @@ wf_row_look(const struct wf_row_motion *motion, float *out, const float *row, si
 			out[i] = (float)(motion->ww * w + motion->wm * (double)m[i]);
 		}
 		return;
+	case WF_ROW_ROOTED:
+	case WF_ROW_ROOTED_ROWWISE:
+		look_rooted(motion, out, row, dim);
+		return;
 	case WF_ROW_STILL:
-	case WF_ROW_FADE:
 		memcpy(out, row, dim * sizeof(*out));
 		return;
 	}
@@ -349,9 +457,7 @@ wf_row_move(const struct wf_row_motion *motion, float *row, size_t dim)
 	case WF_ROW_STILL:
 		return;
 	case WF_ROW_SHRINK:
-		for (size_t i = 0; i < dim; i++) {
-			row[i] = shrunk(motion, row[i]);
-		}
+		wf_row_look(motion, row, row, dim);
 		return;
 	case WF_ROW_LINEAR:
 		for (size_t i = 0; i < dim; i++) {
@@ -362,9 +468,14 @@ wf_row_move(const struct wf_row_motion *motion, float *row, size_t dim)
 		}
 		return;
 	case WF_ROW_FADE:
+		wf_row_look(motion, row, row, dim);
 		for (size_t i = 0; i < 2 * dim; i++) {
 			m[i] = (float)((double)m[i] * motion->mm);
 		}
+		return;
+	case WF_ROW_ROOTED:
+	case WF_ROW_ROOTED_ROWWISE:
+		look_rooted(motion, row, row, dim);
 		return;
 	}
 }

@@ -122,7 +122,9 @@ struct wf_row_kernels {
 						const struct wf_row_batch *batch);
 	/* out[i * dim ...] = the first dim f32 at row[i]. */
 	void (*gather)(float *out, const float *const *row, size_t count, size_t dim);
-	void (*uniform)(const struct wf_row_uniform *draw, uint64_t key, float *out, size_t dim);
+	/* The first dim f32 at out[i]: first values of key i. */
+	void (*uniform)(const struct wf_row_uniform *draw, const uint64_t *key, float *const *out,
+			size_t count, size_t dim);
 	struct wf_row_half half[WF_ROW_REST_COUNT]; /* none of WF_ROW_F32 */
 };
 
@@ -131,17 +133,31 @@ enum wf_row_motion_kind {
 	WF_ROW_STILL = 0,  /* nothing changes */
 	WF_ROW_SHRINK = 1, /* |w| = max(ww |w| - drop, 0) */
 	WF_ROW_LINEAR = 2, /* (w, m) = ((ww, wm), (mw, mm)) (w, m) */
-	WF_ROW_FADE = 3,   /* both state arrays times mm */
+	WF_ROW_FADE = 3,   /* both state arrays times mm; values as WF_ROW_SHRINK */
+	/* w = w ((1 + mw / sqrt(a + epsilon)) ww)^steps, where a is the accumulator of the element,
+	 * or of the row */
+	WF_ROW_ROOTED = 4,
+	WF_ROW_ROOTED_ROWWISE = 5,
 };
 
 /* One step (or several) as f64. */
 struct wf_row_motion {
 	enum wf_row_motion_kind kind;
 	double ww, wm, mw, mm, drop;
+	float epsilon;  /* of the rooted ones */
+	uint64_t steps; /* likewise */
 };
 
 /* One step without a gradient, at the settings' learning rate. WF_ROW_STILL where lazy. */
 struct wf_row_motion wf_row_motion_of(const struct wf_row_opts *opts);
+/* The same at another rate. */
+struct wf_row_motion wf_row_motion_at(const struct wf_row_opts *opts, double rate);
+/* Whether such steps differ from each other, for the rate does: then they are multiplied one by
+ * one, not raised to a power. */
+bool wf_row_motion_varies(const struct wf_row_opts *opts);
+/* First `a`, then `b`; neither is a rooted one. */
+struct wf_row_motion wf_row_motion_chain(const struct wf_row_motion *a,
+					 const struct wf_row_motion *b);
 /* `steps` of them: by squaring, about 12 operations for each bit of `steps`. */
 struct wf_row_motion wf_row_motion_power(const struct wf_row_motion *step, uint64_t steps);
 /* Move values and state of a row. */

@@ -231,9 +231,12 @@ wf_ref_uniform(const struct wf_row_uniform *draw, uint64_t key, float *out, size
 }
 
 static void
-uniform(const struct wf_row_uniform *draw, uint64_t key, float *out, size_t dim)
+uniform(const struct wf_row_uniform *draw, const uint64_t *key, float *const *out, size_t count,
+	size_t dim)
 {
-	wf_ref_uniform(draw, key, out, 0, dim);
+	for (size_t i = 0; i < count; i++) {
+		wf_ref_uniform(draw, key[i], out[i], 0, dim);
+	}
 }
 
 static void

@@ -4,8 +4,8 @@
  *
  * Included by a form's file after wide.h, whose operations it uses; alone it is empty. Beyond those
  * a form gives: ivec_magnitude, the bits of an f32 without its sign; ivec_max of two such;
- * ivec_has_nonfinite, whether a lane of such is no finite number's; ivec_set, ivec_lanes (0, 1,
- * ...), ivec_add, ivec_xor; ivec_multiply, both halves of products with a constant;
+ * ivec_has_nonfinite, whether a lane of such is no finite number's; ivec_set, ivec_load,
+ * ivec_xor; ivec_multiply, both halves of products with a constant;
  * vec_of_high_bits, the upper 24 bits of each lane as a number; vec_load_bf16, vec_load_f16,
  * vec_store_bf16 and vec_store_f16, as half.h defines them.
  *
@@ -62,14 +62,6 @@ is_plain(const struct wf_row_scalars *k)
 }
 
 INLINE vec
-row_soft(vec w, vec drop)
-{
-	vec low = vec_sub(vec_set(0.0f), drop);
-	vec rest = vec_select(mask_less(w, low), vec_add(w, drop), vec_mul(w, vec_set(0.0f)));
-	return vec_select(mask_less(drop, w), vec_sub(w, drop), rest);
-}
-
-INLINE vec
 row_decayed(const struct row_vecs *v, bool plain, vec w, vec g)
 {
 	if (plain || !(v->k->decay > 0.0f)) {
@@ -82,7 +74,7 @@ INLINE vec
 row_regular(const struct row_vecs *v, bool plain, vec w)
 {
 	if (!plain && v->k->drop > 0.0f) {
-		w = row_soft(w, v->drop);
+		w = vec_soft(w, v->drop);
 	}
 	if (!plain && v->k->shrink < 1.0f) {
 		w = vec_mul(w, v->shrink);
@@ -175,7 +167,7 @@ INLINE void
 row_ftrl(const struct row_vecs *v, float *w, float *const state[2], vec g)
 {
 	vec z = row_ftrl_state(v, vec_load(w), state, g);
-	vec_store(w, row_ftrl_value(v, row_soft(z, v->l1), vec_load(state[1])));
+	vec_store(w, row_ftrl_value(v, vec_soft(z, v->l1), vec_load(state[1])));
 }
 
 /* A row with what it needs, all its gradients finite. */
@@ -192,7 +184,7 @@ row_term(const struct row_vecs *v, enum wf_row_optimizer kind, bool plain, const
 	 size_t i)
 {
 	if (kind == WF_ROW_FTRL_GROUP) {
-		return row_soft(vec_load(r->s + i), v->l1);
+		return vec_soft(vec_load(r->s + i), v->l1);
 	}
 	vec g = vec_load(r->g + i);
 	return kind == WF_ROW_ADAGRAD_ROWWISE ? g : row_decayed(v, plain, vec_load(r->w + i), g);
@@ -286,7 +278,7 @@ step_ftrl_group(const struct row_vecs *v, const struct row_work *r)
 	float squares = row_squares(v, WF_ROW_FTRL_GROUP, true, r);
 	float share = wf_row_ftrl_group_share(v->k, squares, r->dim);
 	for (size_t i = 0; i < r->whole; i += WIDTH) {
-		vec y = vec_mul(row_soft(vec_load(r->s + i), v->l1), vec_set(share));
+		vec y = vec_mul(vec_soft(vec_load(r->s + i), v->l1), vec_set(share));
 		vec_store(r->w + i, row_ftrl_value(v, y, vec_load(r->t + i)));
 	}
 	for (size_t i = r->whole; i < r->dim; i++) {
@@ -527,31 +519,58 @@ philox_blocks(ivec c[4], uint64_t key)
 	}
 }
 
-static void
-rows_uniform(const struct wf_row_uniform *draw, uint64_t key, float *out, size_t dim)
+/* Blocks of Philox that are drawn together: of one row, or of several short ones. */
+struct draws {
+	uint32_t low[WIDTH], high[WIDTH], block[WIDTH]; /* of the counters */
+	float *to[WIDTH];                               /* four columns each */
+	size_t count;
+};
+
+INLINE void
+draw_blocks(const struct wf_row_uniform *draw, struct draws *draws)
 {
 	const vec low = vec_set(draw->low);
 	const vec span = vec_set(draw->span);
 	float word[4][WIDTH];
-	size_t i = 0;
+	ivec c[4] = {ivec_load(draws->low), ivec_load(draws->high), ivec_load(draws->block),
+		     ivec_set(draw->table)};
 
-	for (; i + 4 * WIDTH <= dim; i += 4 * WIDTH) {
-		ivec c[4] = {ivec_set((uint32_t)key), ivec_set((uint32_t)(key >> 32)),
-			     ivec_add(ivec_set((uint32_t)(i / 4)), ivec_lanes()),
-			     ivec_set(draw->table)};
-		philox_blocks(c, draw->seed);
-		for (unsigned j = 0; j < 4; j++) {
-			vec share = vec_mul(vec_of_high_bits(c[j]), vec_set(0x1p-24f));
-			vec_store(word[j], vec_add(low, vec_mul(span, share)));
-		}
-		for (size_t n = 0; n < WIDTH; n++) {
-			out[i + 4 * n] = word[0][n];
-			out[i + 4 * n + 1] = word[1][n];
-			out[i + 4 * n + 2] = word[2][n];
-			out[i + 4 * n + 3] = word[3][n];
-		}
+	philox_blocks(c, draw->seed);
+	for (unsigned j = 0; j < 4; j++) {
+		vec share = vec_mul(vec_of_high_bits(c[j]), vec_set(0x1p-24f));
+		vec_store(word[j], vec_add(low, vec_mul(span, share)));
 	}
-	wf_ref_uniform(draw, key, out, i, dim);
+	for (size_t n = 0; n < draws->count; n++) {
+		draws->to[n][0] = word[0][n];
+		draws->to[n][1] = word[1][n];
+		draws->to[n][2] = word[2][n];
+		draws->to[n][3] = word[3][n];
+	}
+	draws->count = 0;
+}
+
+static void
+rows_uniform(const struct wf_row_uniform *draw, const uint64_t *key, float *const *out,
+	     size_t count, size_t dim)
+{
+	struct draws draws = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		for (size_t at = 0; at + 4 <= dim; at += 4) {
+			const size_t n = draws.count++;
+			draws.low[n] = (uint32_t)key[i];
+			draws.high[n] = (uint32_t)(key[i] >> 32);
+			draws.block[n] = (uint32_t)(at / 4);
+			draws.to[n] = out[i] + at;
+			if (draws.count == WIDTH) {
+				draw_blocks(draw, &draws);
+			}
+		}
+		wf_ref_uniform(draw, key[i], out[i], dim - dim % 4, dim);
+	}
+	if (draws.count > 0) {
+		draw_blocks(draw, &draws);
+	}
 }
 
 static void

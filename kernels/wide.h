@@ -24,6 +24,7 @@
 #include "kernels/kernels.h"
 
 #include <float.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/assert.h"
@@ -78,11 +79,12 @@ count_clear(mask m)
 /* wf_apply's numbers, one copy for each lane. */
 struct scalars {
 	vec divisor, low, high, rate, plain_rate, decay, momentum;
-	vec beta1, rest1, beta2, rest2, epsilon;
+	vec beta1, rest1, beta2, rest2, epsilon, rho, rest_rho, square_share, drop;
+	bool drops; /* of plain_rate * l1; a constant but for MANY inputs */
 };
 
 INLINE struct scalars
-open_scalars(const struct wf_apply *apply)
+open_scalars(const struct wf_apply *apply, bool drops)
 {
 	/* Clipping a finite number to infinity leaves it as it is. */
 	float clip = apply->clip > 0.0f ? apply->clip : __builtin_inff();
@@ -99,6 +101,11 @@ open_scalars(const struct wf_apply *apply)
 		.beta2 = vec_set(apply->beta2),
 		.rest2 = vec_set(1.0f - apply->beta2),
 		.epsilon = vec_set(apply->epsilon),
+		.rho = vec_set(apply->rho),
+		.rest_rho = vec_set(1.0f - apply->rho),
+		.square_share = vec_set(apply->square_share),
+		.drop = vec_set(apply->plain_rate * apply->l1),
+		.drops = drops,
 	};
 }
 
@@ -109,12 +116,28 @@ store_some(float *at, vec before, vec after, mask keep)
 	vec_store(at, vec_select(keep, after, before));
 }
 
+/* wf_row_soft. */
+INLINE vec
+vec_soft(vec w, vec drop)
+{
+	vec rest = vec_select(mask_less(w, vec_sub(vec_set(0.0f), drop)), vec_add(w, drop),
+			      vec_mul(w, vec_set(0.0f)));
+	return vec_select(mask_less(drop, w), vec_sub(w, drop), rest);
+}
+
+/* The parameter after its step, and after L1's. */
+INLINE void
+store_param(const struct scalars *k, float *param, vec before, vec after, mask keep)
+{
+	store_some(param, before, k->drops ? vec_soft(after, k->drop) : after, keep);
+}
+
 INLINE void
 step_sgd(const struct scalars *k, float *param, vec g, mask finite)
 {
 	vec w = vec_load(param);
 	vec d = vec_add(g, vec_mul(k->decay, w));
-	store_some(param, w, vec_sub(w, vec_mul(k->rate, d)), finite);
+	store_param(k, param, w, vec_sub(w, vec_mul(k->rate, d)), finite);
 }
 
 INLINE void
@@ -125,7 +148,7 @@ step_momentum(const struct scalars *k, float *param, float *state, vec g, mask f
 	vec d = vec_add(g, vec_mul(k->decay, w));
 	vec next = vec_sub(vec_mul(k->momentum, m), vec_mul(k->rate, d));
 	store_some(state, m, next, finite);
-	store_some(param, w, vec_add(w, next), finite);
+	store_param(k, param, w, vec_add(w, next), finite);
 }
 
 INLINE void
@@ -137,7 +160,7 @@ step_nesterov(const struct scalars *k, float *param, float *state, vec g, mask f
 	vec next = vec_sub(vec_mul(k->momentum, m), step);
 	vec ahead = vec_sub(vec_mul(k->momentum, next), step);
 	store_some(state, m, next, finite);
-	store_some(param, w, vec_add(w, ahead), finite);
+	store_param(k, param, w, vec_add(w, ahead), finite);
 }
 
 INLINE void
@@ -150,7 +173,72 @@ step_adagrad(const struct scalars *k, float *param, float *state, vec g, mask fi
 	vec d = vec_add(g, vec_mul(k->decay, w));
 	vec step = vec_div(vec_mul(k->rate, d), root);
 	store_some(state, a, next, finite);
-	store_some(param, w, vec_sub(w, step), finite);
+	store_param(k, param, w, vec_sub(w, step), finite);
+}
+
+/* rate d / sqrt(square + epsilon). */
+INLINE vec
+step_over_root(const struct scalars *k, vec w, vec g, vec square)
+{
+	vec d = vec_add(g, vec_mul(k->decay, w));
+	return vec_div(vec_mul(k->rate, d), vec_sqrt(vec_add(square, k->epsilon)));
+}
+
+INLINE void
+step_decayed_adagrad(const struct scalars *k, float *param, float *state, vec g, mask finite)
+{
+	vec w = vec_load(param);
+	vec a = vec_load(state);
+	vec next = vec_add(vec_mul(k->rho, a), vec_mul(k->square_share, vec_mul(g, g)));
+	store_some(state, a, next, finite);
+	store_param(k, param, w, vec_sub(w, step_over_root(k, w, g, next)), finite);
+}
+
+INLINE void
+step_rmsprop(const struct scalars *k, float *param, float *const state[2], vec g, mask finite)
+{
+	vec w = vec_load(param);
+	vec a = vec_load(state[0]);
+	vec f = vec_load(state[1]);
+	vec next_a = vec_add(vec_mul(k->rho, a), vec_mul(k->square_share, vec_mul(g, g)));
+	vec next_f = vec_add(vec_mul(k->rho, f), vec_mul(k->rest_rho, g));
+	vec variance = vec_max(vec_sub(next_a, vec_mul(next_f, next_f)), vec_set(0.0f));
+	store_some(state[0], a, next_a, finite);
+	store_some(state[1], f, next_f, finite);
+	store_param(k, param, w, vec_sub(w, step_over_root(k, w, g, variance)), finite);
+}
+
+INLINE void
+step_adadelta(const struct scalars *k, float *param, float *const state[2], vec g, mask finite)
+{
+	vec w = vec_load(param);
+	vec a = vec_load(state[0]);
+	vec s = vec_load(state[1]);
+	vec next_a = vec_add(vec_mul(k->rho, a), vec_mul(k->rest_rho, vec_mul(g, g)));
+	vec below = vec_add(next_a, k->epsilon);
+	vec ratio = vec_sqrt(vec_div(vec_add(s, k->epsilon), below));
+	vec move = vec_mul(g, ratio);
+	vec next_s = vec_add(vec_mul(k->rho, s), vec_mul(k->rest_rho, vec_mul(move, move)));
+	vec d = vec_add(g, vec_mul(k->decay, w));
+	store_some(state[0], a, next_a, finite);
+	store_some(state[1], s, next_s, finite);
+	store_param(k, param, w, vec_sub(w, vec_mul(vec_mul(k->rate, d), ratio)), finite);
+}
+
+INLINE void
+step_adamax(const struct scalars *k, float *param, float *const state[2], vec g, mask finite)
+{
+	vec w = vec_load(param);
+	vec m = vec_load(state[0]);
+	vec u = vec_load(state[1]);
+	vec d = vec_add(g, vec_mul(k->decay, w));
+	vec next_m = vec_add(vec_mul(k->beta1, m), vec_mul(k->rest1, d));
+	vec size = vec_max(d, vec_sub(vec_set(0.0f), d));
+	vec next_u = vec_max(vec_mul(k->beta2, u), size);
+	vec step = vec_div(vec_mul(k->rate, next_m), vec_add(next_u, k->epsilon));
+	store_some(state[0], m, next_m, finite);
+	store_some(state[1], u, next_u, finite);
+	store_param(k, param, w, vec_sub(w, step), finite);
 }
 
 /* Both means of adam and adamw from d. Returns rate m / (sqrt(v) + epsilon). */
@@ -173,7 +261,7 @@ step_adam(const struct scalars *k, float *param, float *const state[2], vec g, m
 	vec w = vec_load(param);
 	vec d = vec_add(g, vec_mul(k->decay, w));
 	vec step = step_of_means(k, state, d, finite);
-	store_some(param, w, vec_sub(w, step), finite);
+	store_param(k, param, w, vec_sub(w, step), finite);
 }
 
 INLINE void
@@ -182,7 +270,7 @@ step_adamw(const struct scalars *k, float *param, float *const state[2], vec g, 
 	vec w = vec_load(param);
 	vec step = step_of_means(k, state, g, finite);
 	vec decayed = vec_mul(k->plain_rate, vec_mul(k->decay, w));
-	store_some(param, w, vec_sub(w, vec_add(step, decayed)), finite);
+	store_param(k, param, w, vec_sub(w, vec_add(step, decayed)), finite);
 }
 
 /* The elements from i on take their gradients g, not clipped yet. Returns how many did not. */
@@ -215,18 +303,33 @@ step_of_kind(const struct scalars *k, const struct wf_apply *apply, enum wf_opti
 	case WF_ADAMW:
 		step_adamw(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
 		break;
+	case WF_DECAYED_ADAGRAD:
+		step_decayed_adagrad(k, w, state[0] + i, g, finite);
+		break;
+	case WF_RMSPROP:
+		step_rmsprop(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
+		break;
+	case WF_ADADELTA:
+		step_adadelta(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
+		break;
+	case WF_ADAMAX:
+		step_adamax(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
+		break;
+	case WF_TORCH_MOMENTUM: /* applied as momentum */
 	case WF_OPTIMIZER_COUNT:
 		break;
 	}
 	return count_clear(finite);
 }
 
-/* One pass over [0, whole) of every array, `whole` a multiple of WIDTH. */
+/* One pass over [0, whole) of every array, `whole` a multiple of WIDTH. `fixed` MANY: L1 is on, or
+ * off, as the scalars say; else it is off. */
 INLINE size_t
 run(const struct wf_apply *apply, enum wf_optimizer kind, unsigned fixed, size_t whole)
 {
 	const struct inputs in = open_inputs(apply->grad, apply->grad_count);
-	const struct scalars k = open_scalars(apply);
+	const struct scalars k =
+		open_scalars(apply, fixed == MANY && apply->plain_rate * apply->l1 > 0.0f);
 	/* A copy that no store can reach: the pointers stay in registers. */
 	const struct wf_apply arrays = *apply;
 	size_t skipped = 0;
@@ -242,7 +345,7 @@ INLINE size_t
 run_any(const struct wf_apply *apply, enum wf_optimizer kind, size_t whole)
 {
 	WF_ASSERT(apply->grad_count >= 1);
-	switch (apply->grad_count) {
+	switch (apply->plain_rate * apply->l1 > 0.0f ? MANY : apply->grad_count) {
 	case 1:
 		return run(apply, kind, 1, whole);
 	case 2:
@@ -308,6 +411,38 @@ apply_adamw(const struct wf_apply *apply)
 	return skipped + wf_ref_apply_adamw(apply, whole);
 }
 
+static size_t
+apply_decayed_adagrad(const struct wf_apply *apply)
+{
+	size_t whole = whole_vectors(apply->count);
+	size_t skipped = run_any(apply, WF_DECAYED_ADAGRAD, whole);
+	return skipped + wf_ref_apply_decayed_adagrad(apply, whole);
+}
+
+static size_t
+apply_rmsprop(const struct wf_apply *apply)
+{
+	size_t whole = whole_vectors(apply->count);
+	size_t skipped = run_any(apply, WF_RMSPROP, whole);
+	return skipped + wf_ref_apply_rmsprop(apply, whole);
+}
+
+static size_t
+apply_adadelta(const struct wf_apply *apply)
+{
+	size_t whole = whole_vectors(apply->count);
+	size_t skipped = run_any(apply, WF_ADADELTA, whole);
+	return skipped + wf_ref_apply_adadelta(apply, whole);
+}
+
+static size_t
+apply_adamax(const struct wf_apply *apply)
+{
+	size_t whole = whole_vectors(apply->count);
+	size_t skipped = run_any(apply, WF_ADAMAX, whole);
+	return skipped + wf_ref_apply_adamax(apply, whole);
+}
+
 INLINE void
 sum_whole(float *out, const struct inputs *in, unsigned fixed, size_t whole)
 {
@@ -331,6 +466,38 @@ sum(float *out, const float *const *in, unsigned in_count, size_t count)
 		sum_whole(out, &inputs, MANY, whole);
 	}
 	wf_ref_sum(out, in, in_count, whole, count);
+}
+
+static void
+sum_bf16(float *out, const uint16_t *const *in, unsigned in_count, size_t first, size_t count)
+{
+	size_t whole = whole_vectors(count);
+	WF_ASSERT(in_count >= 1);
+
+	for (size_t i = 0; i < whole; i += WIDTH) {
+		vec all = vec_load_bf16(in[0] + first + i);
+		for (unsigned n = 1; n < in_count; n++) {
+			all = vec_add(all, vec_load_bf16(in[n] + first + i));
+		}
+		vec_store(out + i, all);
+	}
+	wf_ref_sum_bf16(out + whole, in, in_count, first + whole, count - whole);
+}
+
+static void
+sum_f16(float *out, const uint16_t *const *in, unsigned in_count, size_t first, size_t count)
+{
+	size_t whole = whole_vectors(count);
+	WF_ASSERT(in_count >= 1);
+
+	for (size_t i = 0; i < whole; i += WIDTH) {
+		vec all = vec_load_f16(in[0] + first + i);
+		for (unsigned n = 1; n < in_count; n++) {
+			all = vec_add(all, vec_load_f16(in[n] + first + i));
+		}
+		vec_store(out + i, all);
+	}
+	wf_ref_sum_f16(out + whole, in, in_count, first + whole, count - whole);
 }
 
 static size_t
@@ -450,12 +617,22 @@ log_f32(float *out, const float *in, size_t count)
 		.name = (form_name),                                                               \
 		.apply =                                                                           \
 			{                                                                          \
-				[WF_SGD] = apply_sgd,         [WF_MOMENTUM] = apply_momentum,      \
-				[WF_ADAM] = apply_adam,       [WF_NESTEROV] = apply_nesterov,      \
-				[WF_ADAGRAD] = apply_adagrad, [WF_ADAMW] = apply_adamw,            \
+				[WF_SGD] = apply_sgd,                                              \
+				[WF_MOMENTUM] = apply_momentum,                                    \
+				[WF_ADAM] = apply_adam,                                            \
+				[WF_NESTEROV] = apply_nesterov,                                    \
+				[WF_ADAGRAD] = apply_adagrad,                                      \
+				[WF_ADAMW] = apply_adamw,                                          \
+				[WF_DECAYED_ADAGRAD] = apply_decayed_adagrad,                      \
+				[WF_RMSPROP] = apply_rmsprop,                                      \
+				[WF_ADADELTA] = apply_adadelta,                                    \
+				[WF_ADAMAX] = apply_adamax,                                        \
+				[WF_TORCH_MOMENTUM] = apply_momentum,                              \
 			},                                                                         \
-		.sum = sum, .count_nonfinite = count_nonfinite, .exp_f32 = exp_f32,                \
-		.log_f32 = log_f32, .rows = &wide_rows,                                            \
+		.sum = sum, .sum_half = {[WF_ROW_BF16] = sum_bf16, [WF_ROW_F16] = sum_f16},        \
+		.draw_half = {[WF_ROW_BF16] = draw_bf16, [WF_ROW_F16] = draw_f16},                 \
+		.count_nonfinite = count_nonfinite, .exp_f32 = exp_f32, .log_f32 = log_f32,        \
+		.rows = &wide_rows,                                                                \
 	}
 
 #endif

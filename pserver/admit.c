@@ -302,6 +302,18 @@ hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 	lane->held[lane->held_count++] = (struct wf_held){.conn = conn, .hello = *hello};
 }
 
+/* If it never comes in, the others are told why. The recorded failure says so. */
+static void
+note_refusal(struct wf_lane *lane, const struct wf_hello *hello)
+{
+	struct wf_peer *peer =
+		hello->trainer_id < lane->peer_count ? &lane->peer[hello->trainer_id] : NULL;
+	if (peer != NULL && peer->state == WF_PEER_ABSENT) {
+		(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
+			       wf_error_record()->text);
+	}
+}
+
 static void
 consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 {
@@ -312,6 +324,7 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 		st = open_job(lane, hello);
 	}
 	if (st != WEFT_OK) {
+		note_refusal(lane, hello);
 		refuse(lane, conn, over && st == lane->cause.status);
 		return;
 	}

@@ -19,6 +19,7 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 	own->slots_due = dense->store.stored_count > 0;
 	own->resume_next = 0;
 	own->init_due = dense->store.stored_count > 0;
+	own->norm_due = wf_norm_is_due(lane, peer);
 	wf_peer_due(peer);
 }
 
@@ -50,6 +51,10 @@ wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
 	own->answer[ring_place(peer, own->answer_count, capacity)] = ordinal;
 	own->answer_count++;
 	wf_peer_due(peer);
+	if (dense->priority != NULL) {
+		wf_priority_sift(dense->priority, own->answer, capacity, own->answer_first,
+				 own->answer_count);
+	}
 }
 
 /* Take `count` answers out of the ring: they are on their way. */
@@ -105,7 +110,7 @@ flush_slots(struct wf_lane *lane, struct wf_peer *peer)
 		return false;
 	}
 	struct wf_msg_grant msg = {
-		.kind = WF_GRANT_WIRE_SLOTS,
+		.kind = dense->announces ? WF_GRANT_WIRE_ANNOUNCED : WF_GRANT_WIRE_SLOTS,
 		.slot_count = lane->opts.slot_count,
 		.slot_bytes = dense->slot_bytes,
 	};
@@ -177,6 +182,25 @@ flush_nack(struct wf_lane *lane, struct wf_peer *peer)
 	return !own->nack_due;
 }
 
+static bool
+flush_norm(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_dense_peer *own = peer->own;
+	wf_norm_encode(lane, &lane->msg);
+	own->norm_due = !wf_control_send(peer, &lane->msg);
+	return !own->norm_due;
+}
+
+static bool
+flush_report(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_dense_peer *own = peer->own;
+	wf_straggle_report(lane, &own->report);
+	wf_msg_reported_encode(&own->report, &lane->msg);
+	own->report_due = !wf_control_send(peer, &lane->msg);
+	return !own->report_due;
+}
+
 /* Everything that is a message, in order of urgency. False: the transport takes no more. */
 static bool
 flush_messages(struct wf_lane *lane, struct wf_peer *peer)
@@ -197,6 +221,15 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 	if (own->credit_count > 0 && !flush_credit(lane, peer)) {
 		return false;
 	}
+	if (own->allow_count > 0 && !wf_announce_flush(lane, peer)) {
+		return false;
+	}
+	if (own->norm_due && !flush_norm(lane, peer)) {
+		return false;
+	}
+	if (own->report_due && !flush_report(lane, peer)) {
+		return false;
+	}
 	return !own->nack_due || flush_nack(lane, peer);
 }
 
@@ -209,46 +242,117 @@ fill_put(const struct wf_lane *lane, uint32_t ordinal, struct wf_op *op)
 		.kind = WF_OP_PUT,
 		.cookie = (uint64_t)ordinal + 1,
 		.region = dense->store_region,
-		.src = wf_store_param(&dense->store, stored),
-		.bytes = stored->count * sizeof(float),
-		.offset = stored->place_offset,
+		.src = wf_store_values(&dense->store, stored),
+		.bytes = wf_store_on_wire(&dense->store, stored->count * sizeof(float)),
+		.offset = wf_store_on_wire(&dense->store, stored->place_offset),
 		.tag = wf_tag(ordinal, dense->round[ordinal].next - 1),
 	};
 }
 
-/* Post `count` PUTs; true if all were taken. */
+/* Take note of what the transport took of the operations, and what not: copies are given back. */
+static void
+count_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op, unsigned count,
+	     unsigned taken)
+{
+	struct wf_dense *dense = lane->own;
+	for (unsigned i = count; i-- > 0;) {
+		if ((op[i].cookie & WF_COPY_COOKIE) != 0) {
+			wf_async_posted(lane, peer, &op[i], i < taken);
+		} else if (i < taken) {
+			dense->round[op[i].cookie - 1].lent++;
+		}
+	}
+}
+
+/* Post `count` PUTs, out of the store and out of copies; true if all were taken. */
 static bool
 post_puts(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op, unsigned count,
 	  unsigned *taken)
 {
-	struct wf_dense *dense = lane->own;
 	*taken = 0;
 	enum weft_status st = wf_transport_post(peer->conn, op, count, taken);
-	for (unsigned i = 0; i < *taken; i++) {
-		dense->round[op[i].cookie - 1].lent++;
-	}
+	count_posted(lane, peer, op, count, *taken);
 	if (st == WEFT_INVALID) { /* a grant that does not hold what it must */
 		wf_lane_offence(lane, peer);
 	}
 	return st == WEFT_OK;
 }
 
-static bool
-flush_answers(struct wf_lane *lane, struct wf_peer *peer)
+/* The first of the `due` answers. 0: none can go now, a DONE will tell. */
+static unsigned
+fill_answers(struct wf_lane *lane, struct wf_peer *peer, struct wf_op op[WF_OPS_PER_POST],
+	     uint32_t due)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	struct wf_op op[WF_OPS_PER_POST];
 	uint32_t capacity = dense->store.stored_count;
-	while (own->answer_count > 0) {
-		unsigned count = 0;
-		for (; count < WF_OPS_PER_POST && count < own->answer_count; count++) {
-			fill_put(lane, own->answer[ring_place(peer, count, capacity)], &op[count]);
-			op[count].key = own->values_key;
+	unsigned count = 0;
+	for (; count < WF_OPS_PER_POST && count < due; count++) {
+		uint32_t ordinal = own->answer[ring_place(peer, count, capacity)];
+		fill_put(lane, ordinal, &op[count]);
+		op[count].key = own->values_key;
+		if (!wf_slice_is_async(dense, ordinal)) {
+			continue;
+		}
+		if (!wf_async_copy(lane, peer, ordinal, &op[count])) {
+			break;
+		}
+		op[count].tag |= wf_async_verdict(lane, peer, ordinal);
+	}
+	return count;
+}
+
+/* Bring answers that wait for other trainers behind the others. How many need not wait. */
+static uint32_t
+sort_answers(struct wf_lane *lane, struct wf_peer *peer, uint64_t lead)
+{
+	const struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
+	uint32_t capacity = dense->store.stored_count;
+	uint32_t free_count = 0;
+	for (uint32_t i = 0; i < own->answer_count; i++) {
+		uint32_t *at = &own->answer[ring_place(peer, i, capacity)];
+		if (!wf_async_holds(dense, *at, lead)) {
+			uint32_t *to = &own->answer[ring_place(peer, free_count++, capacity)];
+			uint32_t held = *to;
+			*to = *at;
+			*at = held;
+		}
+	}
+	return free_count;
+}
+
+/* How many answers go now: none of a slice that waits for others, and those come last. */
+static uint32_t
+due_answers(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_dense_peer *own = peer->own;
+	if (dense->async_count == 0 || own->answer_count == 0) {
+		return own->answer_count;
+	}
+	uint64_t lead = wf_async_lead(lane, peer);
+	if (lead <= dense->staleness_min) {
+		return own->answer_count;
+	}
+	bool all_wait = wf_is_async(dense) && lead > dense->staleness_max &&
+			dense->staleness_max != UINT32_MAX;
+	return all_wait ? 0 : sort_answers(lane, peer, lead);
+}
+
+static bool
+flush_answers(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_op op[WF_OPS_PER_POST];
+	for (uint32_t left = due_answers(lane, peer); left > 0;) {
+		unsigned count = fill_answers(lane, peer, op, left);
+		if (count == 0) {
+			break;
 		}
 		unsigned taken;
 		bool all = post_puts(lane, peer, op, count, &taken);
 		drop_answers(peer, taken);
+		left -= taken;
 		if (!all) {
 			return false;
 		}
@@ -262,8 +366,22 @@ is_applied(const struct wf_lane *lane, uint32_t ordinal, uint64_t step)
 {
 	struct wf_dense *dense = lane->own;
 	uint64_t next = dense->round[ordinal].next;
+	if (wf_slice_is_async(dense, ordinal)) {
+		return !wf_is_initial(next); /* steps are each trainer's own */
+	}
 	bool fixed = dense->store.stored[ordinal].tensor->is_static;
 	return !wf_is_initial(next) && (fixed || next > step);
+}
+
+/* State, or the parameters behind it: f32 on every wire. */
+static void
+fill_state(const struct wf_store *store, const struct wf_stored *stored, unsigned idx,
+	   struct wf_op *op)
+{
+	op->src = idx == store->state_count ? wf_store_param(store, stored)
+					    : wf_store_state(store, stored, idx);
+	op->bytes = stored->count * sizeof(float);
+	op->offset = stored->place_offset;
 }
 
 /* As much of one range as has been applied and is taken. False: the transport takes no more. */
@@ -278,10 +396,14 @@ flush_pull(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull_range *ran
 		op.key = own->values_key;
 		if (range->state) {
 			op.key = own->state_key[range->state_idx];
-			op.src = wf_store_state(&dense->store, &dense->store.stored[range->next],
-						range->state_idx);
+			fill_state(&dense->store, &dense->store.stored[range->next],
+				   range->state_idx, &op);
 		}
 		unsigned taken;
+		bool copied = wf_slice_is_async(dense, range->next);
+		if (copied && !wf_async_copy(lane, peer, range->next, &op)) {
+			return false;
+		}
 		if (!post_puts(lane, peer, &op, 1, &taken)) {
 			return false;
 		}
@@ -332,13 +454,13 @@ wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_p
 		return wf_fail(WEFT_PROTOCOL, "PULL: slices %u and %u more, of %u", msg->first,
 			       msg->count, dense->store.stored_count);
 	}
-	bool granted = state ? msg->state_idx < WF_STATE_MAX && own->have_state[msg->state_idx]
+	bool granted = state ? msg->state_idx <= WF_STATE_MAX && own->have_state[msg->state_idx]
 			     : own->have_values;
 	if (!granted) {
 		return wf_fail(WEFT_PROTOCOL, "PULL: nothing was granted to answer into");
 	}
 	const char *why = NULL;
-	if (state && msg->state_idx >= dense->store.state_count) {
+	if (state && msg->state_idx >= wf_store_pullable(&dense->store)) {
 		why = "the optimizer has no such state";
 	} else if (own->pull_count == WF_PULLS_MAX) {
 		why = "too many pulls are unanswered";

@@ -12,7 +12,9 @@
 static enum weft_status
 handle_grant(struct wf_peer *peer, const struct wf_head *head, const uint8_t *body)
 {
+	const struct wf_dense *dense = peer->lane->own;
 	struct wf_dense_peer *own = peer->own;
+	const unsigned states = WF_STATE_MAX + dense->store.wire_shift;
 	struct wf_msg_grant msg;
 	enum weft_status st = wf_msg_grant_decode(head, body, &msg);
 	if (st != WEFT_OK) {
@@ -23,7 +25,7 @@ handle_grant(struct wf_peer *peer, const struct wf_head *head, const uint8_t *bo
 		own->have_values = true;
 		return WEFT_OK;
 	}
-	if (msg.kind == WF_GRANT_WIRE_STATE && msg.state_idx < WF_STATE_MAX) {
+	if (msg.kind == WF_GRANT_WIRE_STATE && msg.state_idx < states) {
 		memcpy(own->state_key[msg.state_idx].bytes, msg.key, sizeof(msg.key));
 		own->have_state[msg.state_idx] = true;
 		return WEFT_OK;
@@ -91,6 +93,11 @@ check_memory(const struct wf_lane *lane)
 	uint64_t most = lane->opts.max_shard_bytes;
 	uint64_t windows = (uint64_t)lane->peer_count * lane->opts.slot_count * dense->slot_bytes;
 	uint64_t tables = (uint64_t)lane->peer_count * store->stored_count * sizeof(struct wf_push);
+	tables += wf_announce_table_bytes(lane) + store->stored_count * sizeof(*dense->priority);
+	if (dense->async_count > 0) {
+		windows *= 2;
+		tables += wf_async_table_bytes(lane, store->stored_count);
+	}
 	if (windows > most || tables > most - windows) {
 		return wf_fail(WEFT_NOMEM,
 			       "lane %u: windows of %u trainers x %u slots x %" PRIu64
@@ -104,11 +111,30 @@ check_memory(const struct wf_lane *lane)
 }
 
 static enum weft_status
+take_priorities(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
+	if (store->stored_count == 0 || !wf_job_has_priorities(&dense->job)) {
+		return WEFT_OK;
+	}
+	dense->priority = wf_zalloc_array(lane->env, store->stored_count, sizeof(*dense->priority));
+	if (dense->priority == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u priorities", lane->opts.idx,
+			       store->stored_count);
+	}
+	for (uint32_t i = 0; i < store->stored_count; i++) {
+		dense->priority[i] = store->stored[i].tensor->priority;
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
 take_memory(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
-	dense->slot_bytes = store->park_bytes; /* the longest slice */
+	dense->slot_bytes = store->slot_bytes;
 	enum weft_status checked = check_memory(lane);
 	if (checked != WEFT_OK) {
 		return checked;
@@ -117,7 +143,9 @@ take_memory(struct wf_lane *lane)
 	dense->push = wf_zalloc_array(lane->env, pushes + 1, sizeof(*dense->push));
 	dense->round = wf_zalloc_array(lane->env, store->stored_count + 1u, sizeof(*dense->round));
 	dense->gradient = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*dense->gradient));
-	if (dense->push == NULL || dense->round == NULL || dense->gradient == NULL) {
+	dense->half = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*dense->half));
+	bool all = dense->push != NULL && dense->round != NULL && dense->gradient != NULL;
+	if (!all || dense->half == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u slices of %u trainers",
 			       lane->opts.idx, store->stored_count, lane->peer_count);
 	}
@@ -137,7 +165,10 @@ take_memory(struct wf_lane *lane)
 	dense->uninitialised = store->stored_count;
 	dense->init = (struct wf_msg_init){.sections = 1};
 	lane->has_steps = store->pushable_count > 0;
-	return store->stored_count == 0 ? WEFT_OK : take_inbox(lane);
+	enum weft_status taken = store->stored_count == 0 ? WEFT_OK : take_inbox(lane);
+	taken = taken == WEFT_OK ? take_priorities(lane) : taken;
+	taken = taken == WEFT_OK ? wf_announce_open(lane) : taken;
+	return taken == WEFT_OK && dense->async_count > 0 ? wf_async_take_memory(lane) : taken;
 }
 
 /* Slices of the lane that has most. */
@@ -193,9 +224,17 @@ accept_job(struct wf_lane *lane)
 			       first->trainer_id);
 	}
 	uint32_t lane_number = first->pserver_idx * lane->opts.lane_count + lane->opts.service_idx;
-	st = wf_store_init(lane->env, job, &dense->placement, lane_number,
-			   lane->opts.max_shard_bytes, lane->opts.numa_node, &dense->store);
-	return st != WEFT_OK ? st : take_memory(lane);
+	const struct wf_store_room room = {
+		.max_shard_bytes = lane->opts.max_shard_bytes,
+		.inbox_bytes = lane->opts.inbox_bytes,
+		.numa_node = lane->opts.numa_node,
+	};
+	st = wf_store_init(lane->env, job, &dense->placement, lane_number, &room, &dense->store);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_async_count(dense);
+	return take_memory(lane);
 }
 
 static void
@@ -203,7 +242,7 @@ describe_job(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
-	uint64_t shard_bytes = store->elements * sizeof(float) * (1 + store->state_count);
+	uint64_t shard_bytes = wf_store_bytes(store);
 	wf_stats_set(&lane->stats, WF_LANE_SHARD_ALLOCATED_BYTES, shard_bytes);
 	if (dense->job.tensor_count == 0) {
 		wf_log(lane->env, WF_LOG_INFO, "lane %u: job of %u trainers, without tensors",
@@ -259,6 +298,9 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 		struct wf_msg_step step;
 		struct wf_msg_pull pull;
 		struct wf_msg_init init;
+		struct wf_msg_norm norm;
+		struct wf_msg_runs runs;
+		struct wf_msg_report report;
 	} msg;
 	enum weft_status st;
 	switch (head->type) {
@@ -276,6 +318,15 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 	case WF_MSG_STEP:
 		st = wf_msg_step_decode(head, body, &msg.step);
 		return st != WEFT_OK ? st : wf_round_step(lane, peer, &msg.step);
+	case WF_MSG_NORM:
+		st = wf_msg_norm_decode(head, body, &msg.norm);
+		return st != WEFT_OK ? st : wf_norm_take(lane, peer, &msg.norm);
+	case WF_MSG_ANNOUNCE:
+		st = wf_msg_announce_decode(head, body, &msg.runs);
+		return st != WEFT_OK ? st : wf_announce_take(lane, peer, &msg.runs);
+	case WF_MSG_REPORT:
+		st = wf_msg_report_decode(head, body, &msg.report);
+		return st != WEFT_OK ? st : wf_straggle_ask(lane, peer, &msg.report);
 	case WF_MSG_PULL:
 		st = wf_msg_pull_decode(head, body, &msg.pull);
 		return st != WEFT_OK ? st : wf_answer_pull(lane, peer, &msg.pull);
@@ -344,9 +395,13 @@ release(struct wf_lane *lane)
 	if (lane->transport != NULL && dense->store_added) {
 		wf_transport_region_remove(lane->transport, dense->store_region);
 	}
+	wf_async_release(lane);
+	wf_announce_close(lane);
+	wf_free(lane->env, dense->priority, dense->store.stored_count * sizeof(*dense->priority));
 	wf_free(lane->env, dense->push, (pushes + 1) * sizeof(*dense->push));
 	wf_free(lane->env, dense->round, (dense->store.stored_count + 1u) * sizeof(*dense->round));
 	wf_free(lane->env, dense->gradient, lane->peer_count * sizeof(*dense->gradient));
+	wf_free(lane->env, dense->half, lane->peer_count * sizeof(*dense->half));
 	release_peers(lane);
 	if (dense->inbox.base != NULL) {
 		lane->env->ops->slab_close(lane->env, &dense->inbox);
@@ -361,6 +416,7 @@ release(struct wf_lane *lane)
 static void
 path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
+	const struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
 	own->resume_next = UINT32_MAX;
 	own->slots_due = false;
@@ -371,10 +427,24 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	own->credit_count = 0;
 	own->pull_count = 0;
 	own->nack_due = false;
+	own->norm_due = false;
+	own->report_due = false;
 	wf_answer_forget(peer);
 	if (lane->ready) {
 		wf_round_park_window(lane, peer);
 	}
+	if (dense->announces) {
+		wf_announce_path_ends(lane, peer);
+	}
+}
+
+static bool
+has_offered(const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_dense_peer *own = peer->own;
+	return dense->announces && peer->step_next > lane->sum.step &&
+	       own->pushed + own->announced >= dense->sync_count;
 }
 
 static const char *
@@ -404,16 +474,35 @@ gather(struct wf_lane *lane)
 static void
 words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes)
 {
-	(void)snprintf(out, bytes, " slices_applied %" PRIu64,
-		       lane->report.now[WF_LANE_SLICE_APPLIED_COUNT] -
-			       then[WF_LANE_SLICE_APPLIED_COUNT]);
+	const struct wf_dense *dense = lane->own;
+	const uint64_t *now = lane->report.now;
+	int used = snprintf(out, bytes, " slices_applied %" PRIu64,
+			    now[WF_LANE_SLICE_APPLIED_COUNT] - then[WF_LANE_SLICE_APPLIED_COUNT]);
+	if (dense->announces) {
+		used += snprintf(
+			out + used, bytes - (size_t)used,
+			" slices_announced %" PRIu64 " slices_held %" PRIu64
+			" waits_announce %" PRIu64 " waits_inbox %" PRIu64,
+			now[WF_LANE_SLICE_ANNOUNCED_COUNT] - then[WF_LANE_SLICE_ANNOUNCED_COUNT],
+			now[WF_LANE_SLICE_HELD_COUNT] - then[WF_LANE_SLICE_HELD_COUNT],
+			now[WF_LANE_WAIT_ANNOUNCE_COUNT] - then[WF_LANE_WAIT_ANNOUNCE_COUNT],
+			now[WF_LANE_WAIT_INBOX_COUNT] - then[WF_LANE_WAIT_INBOX_COUNT]);
+	}
+	if (dense->async_count > 0) {
+		(void)snprintf(out + used, bytes - (size_t)used, " slices_discarded %" PRIu64,
+			       now[WF_LANE_SLICE_DISCARDED_COUNT] -
+				       then[WF_LANE_SLICE_DISCARDED_COUNT]);
+	}
 }
 
 static void
-no_lines(struct wf_lane *lane, bool job_ends)
+lines(struct wf_lane *lane, bool job_ends)
 {
-	(void)lane;
-	(void)job_ends;
+	const struct wf_dense *dense = lane->own;
+	if (job_ends && dense->async_count > 0) {
+		wf_async_lines(lane);
+	}
+	wf_straggle_lines(lane, job_ends);
 }
 
 const struct wf_lane_service wf_dense_service = {
@@ -432,8 +521,9 @@ const struct wf_lane_service wf_dense_service = {
 	.opens_path = opens_path,
 	.flush = wf_answer_flush,
 	.is_missing = wf_round_is_missing,
+	.has_offered = has_offered,
 	.owed = owed,
 	.gather = gather,
 	.words = words,
-	.lines = no_lines,
+	.lines = lines,
 };

@@ -3,6 +3,11 @@
  *
  * dense.c   the service: the job description, its memory, messages
  * round.c   steps, gradients, the apply
+ * halves.c  gradients and values in 16 bits
+ * norm.c    clipping by the norm of the whole gradient
+ * announce.c  which slices may be pushed, where the inbox does not hold all
+ * straggle.c  who is waited for
+ * async.c   the same for the asynchronous modes
  * answer.c  everything it sends
  * store.c   parameters, state, room for parked gradients
  *
@@ -10,11 +15,14 @@
  * 0 - (sections - 1) .. 0, modulo 2^64: wf_is_initial. Thread: the lane's. */
 #pragma once
 
+#include "kernels/norm.h"
 #include "pserver/service.h"
 #include "pserver/store.h"
+#include "wire/priority.h"
 
 #define WF_BUFFER_FREE UINT32_MAX
-#define WF_PULLS_MAX 16 /* ranges one trainer may have asked for and not got */
+#define WF_COPY_COOKIE (1ull << 63) /* of a PUT out of a copy; the others leave from the store */
+#define WF_PULLS_MAX 16             /* ranges one trainer may have asked for and not got */
 
 /* A range of slices that a trainer asked for. */
 struct wf_pull_range {
@@ -25,9 +33,24 @@ struct wf_pull_range {
 	uint8_t state_idx;
 };
 
+/* Sums of times by which a trainer was waited for: straggle.c. */
+struct wf_straggle {
+	uint64_t last;            /* steps in which it arrived after all others */
+	uint64_t behind_next_ns;  /* of these, after the one before it, */
+	uint64_t behind_first_ns; /* and after the first */
+	uint64_t split;           /* steps with the next two */
+	uint64_t compute_ns, network_ns;
+};
+
+/* Of all trainers. */
+struct wf_straggle_lane {
+	uint64_t steps;
+	uint64_t apply_ns; /* from the last arrival to the end */
+};
+
 /* One trainer as the service sees it: peer->own. */
 struct wf_dense_peer {
-	uint32_t pushed; /* slices, for step step_next - 1 */
+	uint32_t pushed; /* slices that are summed, for step step_next - 1 */
 
 	/* Path: forgotten at DOWN. */
 	uint32_t resume_next; /* ordinal of the next RESUME; UINT32_MAX: all sent, or not due */
@@ -35,19 +58,46 @@ struct wf_dense_peer {
 	bool slots_granted;
 	struct wf_grant_key slots_key;
 	bool slots_due;
-	bool have_values, have_state[WF_STATE_MAX];
-	struct wf_grant_key values_key, state_key[WF_STATE_MAX];
+	bool have_values, have_state[WF_STATE_MAX + 1]; /* state, then parameters as f32 */
+	struct wf_grant_key values_key, state_key[WF_STATE_MAX + 1];
 	bool init_due; /* to be told where the job begins, once all initial values are here */
 	uint32_t credit_count;
 	uint16_t *credit; /* [slot_count] buffers to give back */
 	struct wf_pull_range pull[WF_PULLS_MAX];
 	uint32_t pull_count;
 	bool nack_due;
+	bool norm_due;
+	bool report_due;
+	struct wf_msg_report report; /* that was asked for */
 	struct wf_msg_nack nack;
 
-	/* Answers to pushes: ring of ordinals, at most one entry per slice. */
+	/* Answers to pushes: ring of ordinals, at most one entry per slice, by priority and then as
+	 * they came. */
 	uint32_t *answer; /* [stored_count] */
 	uint32_t answer_first, answer_count;
+
+	/* With a small inbox only (announce.c): ring of slices that it may PUT and has not heard
+	 * of, at most one entry per slice. Forgotten at DOWN. */
+	uint32_t *allow; /* [stored_count] */
+	uint32_t allow_first, allow_count;
+	uint32_t announced; /* slices, of this step and path, that are not here */
+
+	/* Where slices are applied as they come. */
+	uint32_t came;            /* slices of step step_next - 1, summed ones too */
+	uint64_t samples;         /* of step step_next - 1 */
+	uint64_t done;            /* last step all of whose slices are here */
+	uint64_t base;            /* the step before its first of this pass */
+	bool begun;               /* a step */
+	uint32_t pass;            /* of its last step */
+	uint64_t since_ns;        /* STEP of its last step; 0 without stats */
+	uint32_t *copy_free;      /* [slot_count] stack of buffers for answers */
+	uint32_t copy_free_count; /* the others are lent until DONE */
+	uint64_t applied, discarded, lag_sum, lag_max; /* its pushes of slices */
+
+	/* With stats_period only. */
+	uint64_t arrived_ns;  /* all of the step under way is here; 0: not yet */
+	uint64_t interval_ns; /* of its last step, until its compute time is known; 0: none */
+	struct wf_straggle straggle[2]; /* of the job; of the period */
 
 	/* Window. */
 	uint32_t *buffer; /* [slot_count] ordinal whose gradient is in it, or WF_BUFFER_FREE */
@@ -56,18 +106,49 @@ struct wf_dense_peer {
 
 /* What trainer t has pushed of slice s: push[s * trainer_count + t]. */
 struct wf_push {
-	uint64_t next;     /* step waited for */
-	bool mine;         /* the step before `next` was pushed, so its answer is owed */
-	const float *data; /* gradient not consumed yet; NULL: none */
-	uint32_t buffer;   /* of the window; WF_BUFFER_FREE: parked */
-	uint32_t chunk;    /* of the park, if parked */
-	bool answer_due;   /* is in the trainer's ring of answers */
+	uint64_t next;    /* step waited for */
+	bool mine;        /* the step before `next` was pushed, so its answer is owed */
+	const void *data; /* gradient not consumed yet, as on the wire; NULL: none */
+	uint32_t buffer;  /* of the window; WF_BUFFER_FREE: parked */
+	uint32_t chunk;   /* of the park, if parked */
+	bool answer_due;  /* is in the trainer's ring of answers */
 };
 
 struct wf_round {
-	uint64_t next;    /* step waited for; 0: initial values */
-	uint32_t arrived; /* trainers whose push of `next` is here */
-	uint32_t lent;    /* PUTs out of the store that are not DONE */
+	uint64_t next;     /* step waited for; 0: initial values */
+	uint32_t arrived;  /* trainers whose push of `next` is here */
+	uint32_t lent;     /* PUTs out of the store that are not DONE */
+	uint64_t measured; /* step whose squares are in the lane's norm */
+};
+
+/* Asynchronous modes: a trainer and a slice, as `push`. */
+struct wf_async_view {
+	uint64_t own;    /* pushes of this trainer that were applied */
+	uint64_t others; /* of other trainers, before the values that it was last sent were read */
+	bool discarded;  /* its last push */
+};
+
+struct wf_async_slice {
+	uint64_t version; /* pushes applied; where the job goes on from step k: k more */
+	uint64_t samples; /* of these */
+	/* Fixed: what the tensor's mode comes to. */
+	bool is_async;        /* applied when it comes */
+	uint32_t staleness;   /* steps; UINT32_MAX: nobody waits */
+	uint64_t discard_lag; /* a push with so much lag is not applied; 0: all are */
+};
+
+/* With a small inbox only: a slice in the lane's step. */
+struct wf_inbox_slice {
+	uint32_t ready; /* trainers that have announced it; it counts until the slice is held */
+	bool is_queued; /* in the ring of complete ones */
+	bool is_held;   /* there is room for it, until it is applied */
+};
+
+/* What a rate depends on, and the count that bias correction takes. */
+struct wf_round_scale {
+	uint64_t samples_before, samples;
+	uint32_t pass;    /* as trainers count them */
+	uint64_t updates; /* this one included */
 };
 
 /* lane->own. */
@@ -88,8 +169,44 @@ struct wf_dense {
 	struct wf_msg_init init;    /* where the job begins */
 	uint32_t uninitialised;     /* slices without initial values */
 	uint32_t applied;           /* slices, in this step */
+	int32_t *priority;          /* [stored_count]; NULL: all alike */
 	const float **gradient;     /* [peer_count] scratch of the apply */
+	const uint16_t **half;      /* [peer_count] the same, with a wire of 16 bits */
 	struct wf_log_limit nonfinite_log;
+
+	/* With stats_period only. */
+	uint64_t done_ns;                    /* end of the last step; 0: none */
+	uint32_t done_pass;                  /* its pass */
+	struct wf_straggle_lane straggle[2]; /* of the job; of the period */
+
+	uint32_t async_count; /* slices that are applied when they come; the others that can be
+				 pushed are summed */
+	uint32_t sync_count;  /* those */
+	/* With async_count > 0 only. */
+	struct wf_async_view *view;            /* [stored_count * peer_count] */
+	struct wf_async_slice *slice;          /* [stored_count] */
+	uint32_t staleness_min, staleness_max; /* of the slices that are applied when they come */
+	struct wf_slab copies; /* [trainer_count][slot_count] answers on their way */
+	uint32_t copies_region;
+	bool copies_added;
+	uint64_t highest; /* step that anybody has begun */
+
+	/* With clip_norm only. */
+	struct wf_norm
+		norm;       /* of the slices measured; of all lanes', where norm_step is the step */
+	uint32_t measured;  /* slices, in this step */
+	uint64_t norm_step; /* the last one whose sum has come */
+
+	bool announces; /* the inbox is small */
+	/* With a small inbox only (announce.c). */
+	uint8_t *inbox_said;                /* [stored_count * peer_count], as `push` */
+	struct wf_inbox_slice *inbox_slice; /* [stored_count] */
+	uint32_t held_count;                /* slices that are held */
+	uint32_t *complete; /* [stored_count] ring of slices that all have announced, as answers */
+	uint32_t complete_first, complete_count;
+	uint32_t *allow;         /* [peer_count * stored_count] the peers' rings */
+	struct wf_msg_runs runs; /* scratch of one encode */
+
 	struct wf_msg_steps steps; /* scratch of one encode */
 	struct wf_msg_credit credit;
 };
@@ -104,7 +221,42 @@ wf_is_initial(uint64_t next)
 	return next == 0 || next > INT64_MAX;
 }
 
+/* Every push is applied when it comes, so that trainers count steps of their own. Where some are
+ * summed all trainers are in one step, or between two. */
+static inline bool
+wf_is_async(const struct wf_dense *dense)
+{
+	return dense->async_count > 0 && dense->sync_count == 0;
+}
+
+/* What is pushed of the slice is applied when it comes. */
+static inline bool
+wf_slice_is_async(const struct wf_dense *dense, uint32_t ordinal)
+{
+	return dense->async_count > 0 && dense->slice[ordinal].is_async;
+}
+
+static inline bool
+wf_clips_norm(const struct wf_dense *dense)
+{
+	return dense->store.optimizer.clip_norm > 0;
+}
+
+/* norm.c */
+/* The slice's pushes are here. May they be applied, or has the norm to come first? */
+bool wf_norm_allows(struct wf_lane *lane, uint32_t ordinal);
+/* The peer is to be told of this lane's share, which `encode` says. */
+bool wf_norm_is_due(const struct wf_lane *lane, const struct wf_peer *peer);
+void wf_norm_encode(const struct wf_lane *lane, struct wf_msg *out);
+enum weft_status wf_norm_take(struct wf_lane *lane, struct wf_peer *peer,
+			      const struct wf_msg_norm *msg) WEFT_MUST_CHECK;
+/* What the step's sums are divided by, rather than by `divisor`. */
+float wf_norm_divisor_of(const struct wf_dense *dense, float divisor);
+void wf_norm_step_done(struct wf_dense *dense);
+
 /* round.c */
+/* Apply what can be applied of the step. */
+void wf_round_try_all(struct wf_lane *lane);
 enum weft_status wf_round_init(struct wf_lane *lane, struct wf_peer *peer,
 			       const struct wf_msg_init *msg) WEFT_MUST_CHECK;
 static inline struct wf_push *
@@ -125,6 +277,89 @@ void wf_round_done(struct wf_lane *lane, uint64_t cookie);
  * again. */
 void wf_round_park_window(struct wf_lane *lane, struct wf_peer *peer);
 bool wf_round_is_missing(const struct wf_lane *lane, const struct wf_peer *peer);
+/* All of `apply` but the gradients. */
+void wf_round_fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_round_scale *scale,
+			 struct wf_apply *apply);
+/* `bad` values of what was applied to the slice were not finite: end the job, or tell. */
+void wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step, size_t bad);
+
+/* announce.c; all but open, close and table_bytes only where the lane announces */
+/* Does the inbox hold all that may come? Else take what announcements need. WEFT_INVALID: it is too
+ * small for any order of pushes to be safe. */
+enum weft_status wf_announce_open(struct wf_lane *lane) WEFT_MUST_CHECK;
+void wf_announce_close(struct wf_lane *lane); /* accepts what is half taken, and nothing */
+uint64_t wf_announce_table_bytes(const struct wf_lane *lane);
+enum weft_status wf_announce_take(struct wf_lane *lane, struct wf_peer *peer,
+				  const struct wf_msg_runs *msg) WEFT_MUST_CHECK;
+/* May it PUT the slice's gradient now? */
+bool wf_announce_is_allowed(const struct wf_lane *lane, const struct wf_peer *peer,
+			    uint32_t ordinal);
+/* The gradient is here. */
+void wf_announce_received(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);
+/* The slice's gradients are summed, and their room is free. */
+void wf_announce_applied(struct wf_lane *lane, uint32_t ordinal);
+/* Somebody takes part in the step no more. */
+void wf_announce_member_is_out(struct wf_lane *lane);
+void wf_announce_path_ends(struct wf_lane *lane, struct wf_peer *peer);
+/* Say what may be PUT. False: the transport takes no more. */
+bool wf_announce_flush(struct wf_lane *lane, struct wf_peer *peer);
+
+/* halves.c */
+/* With a wire of 16 bits: apply what dense->gradient has, apply->grad_count of them, and leave new
+ * values for answers. Returns how many summed gradients were not finite. */
+size_t wf_dense_apply_halves(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply *apply,
+			     uint64_t step);
+/* The slice's initial values have come. */
+void wf_dense_initial_halves(struct wf_lane *lane, uint32_t ordinal);
+/* wf_norm_squares of the first `count` of dense->gradient, whatever the wire. */
+double wf_dense_squares(struct wf_dense *dense, unsigned count, uint32_t ordinal);
+/* Of a gradient as it came. */
+size_t wf_dense_count_nonfinite(const struct wf_dense *dense, const void *gradient, size_t count);
+
+/* straggle.c; all but the lines only with times (lane->turn.on) */
+/* The peer has spent so long on computing its last step. */
+void wf_straggle_computed(struct wf_peer *peer, uint64_t compute_ns);
+/* All of the step is here from this trainer. */
+void wf_straggle_arrived(struct wf_lane *lane, struct wf_peer *peer);
+void wf_straggle_step_done(struct wf_lane *lane, uint64_t applied_ns);
+void wf_straggle_lines(struct wf_lane *lane, bool job_ends);
+/* A trainer asks for what is known of one; then fill it. */
+enum weft_status wf_straggle_ask(struct wf_lane *lane, struct wf_peer *peer,
+				 const struct wf_msg_report *msg) WEFT_MUST_CHECK;
+void wf_straggle_report(const struct wf_lane *lane, struct wf_msg_report *report);
+
+/* async.c */
+/* How many slices are applied when they come: of what the store holds of the job. */
+void wf_async_count(struct wf_dense *dense);
+/* What the job takes beyond a synchronous one's: one more window each, and these tables. */
+uint64_t wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices);
+enum weft_status wf_async_take_memory(struct wf_lane *lane) WEFT_MUST_CHECK;
+void wf_async_release(struct wf_lane *lane); /* accepts what is half taken, and nothing */
+void wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init);
+enum weft_status wf_async_step(struct wf_lane *lane, struct wf_peer *peer,
+			       const struct wf_step_said *said) WEFT_MUST_CHECK;
+/* The same of a lane on which others are summed: the rest is wf_step_take's. May it be said? */
+enum weft_status wf_async_check_said(const struct wf_peer *peer,
+				     const struct wf_step_said *said) WEFT_MUST_CHECK;
+void wf_async_begin_step(struct wf_lane *lane, struct wf_peer *peer,
+			 const struct wf_step_said *said);
+void wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *data);
+/* One slice more of the peer's step is here. */
+void wf_async_came(struct wf_lane *lane, struct wf_peer *peer);
+/* Steps by which the peer is ahead of who has done least. */
+uint64_t wf_async_lead(const struct wf_lane *lane, const struct wf_peer *peer);
+/* With that lead the answer waits for others. */
+bool wf_async_holds(const struct wf_dense *dense, uint32_t ordinal, uint64_t lead);
+/* Let `op` leave from a buffer of the peer's; it is filled from op->src. False: none is free. */
+bool wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, struct wf_op *op);
+/* For the tag of the answer to a push: WF_TAG_DISCARDED or 0. */
+uint32_t wf_async_verdict(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t ordinal);
+/* The transport has taken the operation that was copied, or not. */
+void wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op,
+		     bool taken);
+/* Its DONE. */
+void wf_async_done(struct wf_lane *lane, uint64_t cookie);
+void wf_async_lines(const struct wf_lane *lane);
 
 /* answer.c */
 enum wf_flush wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer);

@@ -302,8 +302,11 @@ check_running(struct wf_lane *lane, uint64_t now)
 		}
 		if (peer->state == WF_PEER_ABSENT && now >= lane->start_deadline_ns) {
 			wf_lane_fail(lane, WEFT_TIMEOUT, 0,
-				     "trainer %u of %u did not come within %.0f s", peer->trainer,
-				     lane->peer_count, (double)lane->opts.connect_timeout_ns / 1e9);
+				     "trainer %u of %u did not come within %.0f s%s%.180s",
+				     peer->trainer, lane->peer_count,
+				     (double)lane->opts.connect_timeout_ns / 1e9,
+				     peer->lost_why[0] != '\0' ? "; refused: " : "",
+				     peer->lost_why);
 			return;
 		}
 	}

@@ -31,6 +31,7 @@ struct wf_lane_opts {
 	uint32_t slot_count;
 	uint64_t slot_bytes_max;
 	uint64_t max_shard_bytes;
+	uint64_t inbox_bytes; /* dense: of parked gradients; 0: a shard for each trainer */
 	uint64_t reconnect_timeout_ns;
 	uint64_t peer_timeout_ns;
 	uint64_t connect_timeout_ns;
@@ -74,6 +75,7 @@ enum wf_lane_counter {
 	WF_LANE_PARK_PEAK_BYTES,    /* peak of the job */
 	WF_LANE_STEP_APPLIED_COUNT, /* steps that are done: every slice was applied */
 	WF_LANE_SLICE_APPLIED_COUNT,
+	WF_LANE_SLICE_DISCARDED_COUNT,  /* asynchronous: came too late */
 	WF_LANE_GRADIENT_SKIPPED_COUNT, /* elements that were not finite */
 	WF_LANE_PEER_RECONNECTED_COUNT,
 	WF_LANE_HELLO_REFUSED_COUNT,
@@ -83,11 +85,20 @@ enum wf_lane_counter {
 	WF_LANE_WAIT_TRAINER_COUNT, /* another trainer has not pushed the slice */
 	WF_LANE_WAIT_LENT_COUNT,    /* all have, an answer still reads the slice */
 	WF_LANE_WAIT_POST_COUNT,    /* the transport said AGAIN */
+	/* With a small inbox: slices of trainers that were announced; slices that room was kept
+	 * for; announcements that waited for another trainer's, or for room. */
+	WF_LANE_SLICE_ANNOUNCED_COUNT,
+	WF_LANE_SLICE_HELD_COUNT,
+	WF_LANE_WAIT_ANNOUNCE_COUNT,
+	WF_LANE_WAIT_INBOX_COUNT,
 	/* Where the thread's time went; together, with the last of this list, all of it. */
 	WF_LANE_POLL_TIME_NS,  /* moving bytes and book-keeping: what the next three are not */
 	WF_LANE_APPLY_TIME_NS, /* sums and the optimizer */
 	WF_LANE_PARK_TIME_NS,  /* copying aside */
 	WF_LANE_IDLE_TIME_NS,  /* asleep, or polling without events */
+	/* Part of none of these: from the last but one trainer's last gradient of a step to the
+	 * last one's. */
+	WF_LANE_STRAGGLER_TIME_NS,
 	/* Of sparse lanes. */
 	WF_LANE_KEY_PULLED_COUNT,
 	WF_LANE_KEY_PUSHED_COUNT,

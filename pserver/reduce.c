@@ -62,10 +62,12 @@ wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_r
 		wf_peer_due(peer);
 		return WEFT_OK;
 	}
-	if (lane->has_steps && msg->step >= peer->step_next) {
+	/* Without steps of its own the lane knows nothing but that there are not so many. */
+	uint64_t next = lane->has_steps ? peer->step_next : INT64_MAX;
+	if (msg->step >= next) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "REDUCE %" PRIu64 ": of step %" PRIu64 ", begun are %" PRIu64,
-			       msg->request_id, msg->step, peer->step_next - 1);
+			       msg->request_id, msg->step, next - 1);
 	}
 	if (msg->request_id != result->id + 1) {
 		return wf_fail(WEFT_PROTOCOL, "REDUCE %" PRIu64 ", the next is %" PRIu64,

@@ -11,7 +11,7 @@
 #include "base/assert.h"
 
 #define PATHS_BYTES 256 /* of a line, which has 1,023 */
-#define WORDS_BYTES 128 /* likewise */
+#define WORDS_BYTES 192 /* likewise */
 
 static const char *const counter_name[WF_LANE_COUNTER_COUNT] = {
 	[WF_LANE_TRANSPORT_RECEIVED_BYTES] = "transport_received_bytes",
@@ -30,6 +30,7 @@ static const char *const counter_name[WF_LANE_COUNTER_COUNT] = {
 	[WF_LANE_PARK_PEAK_BYTES] = "park_peak_bytes",
 	[WF_LANE_STEP_APPLIED_COUNT] = "step_applied_count",
 	[WF_LANE_SLICE_APPLIED_COUNT] = "slice_applied_count",
+	[WF_LANE_SLICE_DISCARDED_COUNT] = "slice_discarded_count",
 	[WF_LANE_GRADIENT_SKIPPED_COUNT] = "gradient_skipped_count",
 	[WF_LANE_PEER_RECONNECTED_COUNT] = "peer_reconnected_count",
 	[WF_LANE_HELLO_REFUSED_COUNT] = "hello_refused_count",
@@ -37,10 +38,15 @@ static const char *const counter_name[WF_LANE_COUNTER_COUNT] = {
 	[WF_LANE_WAIT_TRAINER_COUNT] = "wait_trainer_count",
 	[WF_LANE_WAIT_LENT_COUNT] = "wait_lent_count",
 	[WF_LANE_WAIT_POST_COUNT] = "wait_post_count",
+	[WF_LANE_SLICE_ANNOUNCED_COUNT] = "slice_announced_count",
+	[WF_LANE_SLICE_HELD_COUNT] = "slice_held_count",
+	[WF_LANE_WAIT_ANNOUNCE_COUNT] = "wait_announce_count",
+	[WF_LANE_WAIT_INBOX_COUNT] = "wait_inbox_count",
 	[WF_LANE_POLL_TIME_NS] = "poll_time_ns",
 	[WF_LANE_APPLY_TIME_NS] = "apply_time_ns",
 	[WF_LANE_PARK_TIME_NS] = "park_time_ns",
 	[WF_LANE_IDLE_TIME_NS] = "idle_time_ns",
+	[WF_LANE_STRAGGLER_TIME_NS] = "straggler_time_ns",
 	[WF_LANE_KEY_PULLED_COUNT] = "key_pulled_count",
 	[WF_LANE_KEY_PUSHED_COUNT] = "key_pushed_count",
 	[WF_LANE_KEY_RECEIVED_BYTES] = "key_received_bytes",

@@ -15,7 +15,7 @@ wf_round_is_missing(const struct wf_lane *lane, const struct wf_peer *peer)
 {
 	const struct wf_dense *dense = lane->own;
 	const struct wf_dense_peer *own = peer->own;
-	return peer->step_next <= lane->sum.step || own->pushed < dense->store.pushable_count;
+	return peer->step_next <= lane->sum.step || own->pushed < dense->sync_count;
 }
 
 /* Give the memory of a consumed push back: its slot to the transport, or its chunk to the park. */
@@ -56,7 +56,8 @@ park(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer)
 	own->held--;
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_COUNT, 1);
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_BYTES,
-		     dense->store.stored[ordinal].count * sizeof(float));
+		     wf_store_on_wire(&dense->store,
+				      dense->store.stored[ordinal].count * sizeof(float)));
 	wf_stats_raise(&lane->stats, WF_LANE_PARK_PEAK_BYTES, wf_store_parked_bytes(&dense->store));
 }
 
@@ -89,18 +90,17 @@ park_full_window(struct wf_lane *lane, struct wf_peer *peer)
 }
 
 /* Names the trainers whose gradients were not finite; the sum alone may be it too (overflow). */
-static void
-report_nonfinite(struct wf_lane *lane, uint32_t ordinal, size_t bad)
+void
+wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step, size_t bad)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_stored *stored = &dense->store.stored[ordinal];
-	uint64_t step = dense->round[ordinal].next;
 	uint32_t culprit = UINT32_MAX;
 	size_t found = 0;
 	for (uint32_t t = 0; t < lane->peer_count && found == 0; t++) {
 		const struct wf_push *push = wf_push_of(lane, ordinal, t);
 		if (push->data != NULL) {
-			found = dense->store.kernels->count_nonfinite(push->data, stored->count);
+			found = wf_dense_count_nonfinite(dense, push->data, stored->count);
 			culprit = t;
 		}
 	}
@@ -114,8 +114,11 @@ report_nonfinite(struct wf_lane *lane, uint32_t ordinal, size_t bad)
 		wf_lane_fail(lane, WEFT_DATA, step,
 			     "%zu values of the gradient of %.60s from %s are NaN or infinite in "
 			     "step %" PRIu64
-			     "; lower the learning rate, clip, or run with --nonfinite=skip",
-			     bad, stored->tensor->name, who, step);
+			     "; lower the learning rate, clip, or run with --nonfinite=skip%s",
+			     bad, stored->tensor->name, who, step,
+			     dense->store.wire == WF_ROW_F16
+				     ? "; f16 on the wire ends at 65,504, bf16 does not"
+				     : "");
 		return;
 	}
 	if (!wf_log_limit_pass(&dense->nonfinite_log, wf_now_ns(lane->env), WF_NS_PER_S)) {
@@ -129,31 +132,35 @@ report_nonfinite(struct wf_lane *lane, uint32_t ordinal, size_t bad)
 		       lane->report.job[WF_LANE_GRADIENT_SKIPPED_COUNT]);
 }
 
-static void
-fill_apply(struct wf_lane *lane, uint32_t ordinal, struct wf_apply *apply)
+/* Part of the cost of a small step. */
+__attribute__((always_inline)) static inline void
+fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_round_scale *scale,
+	   struct wf_apply *apply)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
 	const struct wf_stored *stored = &store->stored[ordinal];
-	const struct wf_job_tensor *tensor = stored->tensor;
-	const struct wf_step_sum *sum = &lane->sum;
-	double rate = wf_learning_rate(&store->optimizer, sum->samples_before, sum->samples) *
-		      tensor->rate_multiplier;
-	double decay = tensor->decay < 0 ? store->optimizer.decay : tensor->decay;
-	double clip = tensor->clip < 0 ? store->optimizer.clip : tensor->clip;
-	bool mean = dense->job.grad_reduce == WF_REDUCE_MEAN;
-	*apply = (struct wf_apply){
-		.param = wf_store_param(store, stored),
-		.grad = dense->gradient,
-		.count = stored->count,
-		.divisor = mean ? (float)sum->samples : 1.0f,
-		.decay = (float)decay,
-		.clip = (float)clip,
-	};
+	double rate = wf_learning_rate(&store->optimizer, scale->samples_before, scale->samples,
+				       scale->pass > 0 ? scale->pass - 1 : 0);
+	*apply = store->constants;
+	apply->param = wf_store_param(store, stored);
+	apply->grad = dense->gradient;
+	apply->count = stored->count;
+	apply->divisor = store->mean ? (float)scale->samples : 1.0f;
+	apply->decay = stored->decay;
+	apply->clip = stored->clip;
+	apply->l1 = stored->l1;
 	for (unsigned i = 0; i < store->state_count; i++) {
 		apply->state[i] = wf_store_state(store, stored, i);
 	}
-	wf_apply_scalars(&store->optimizer, rate, sum->step, apply);
+	wf_apply_rates(&store->optimizer, rate * stored->rate_multiplier, scale->updates, apply);
+}
+
+void
+wf_round_fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_round_scale *scale,
+		    struct wf_apply *apply)
+{
+	fill_apply(lane, ordinal, scale, apply);
 }
 
 /* All pushes of the slice are here and nothing reads the store's copy: sum, update, answer. */
@@ -164,7 +171,12 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 	struct wf_round *round = &dense->round[ordinal];
 	WF_ASSERT(round->next == lane->sum.step && round->lent == 0);
 	struct wf_apply apply;
-	fill_apply(lane, ordinal, &apply);
+	fill_apply(lane, ordinal,
+		   &(struct wf_round_scale){.samples_before = lane->sum.samples_before,
+					    .samples = lane->sum.samples,
+					    .pass = lane->sum.pass,
+					    .updates = lane->sum.step},
+		   &apply);
 	struct wf_push *pushes = wf_push_of(lane, ordinal, 0);
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
 		const struct wf_push *push = &pushes[t];
@@ -173,11 +185,19 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 		}
 	}
 	WF_ASSERT(apply.grad_count == round->arrived);
+	if (wf_clips_norm(dense)) {
+		apply.divisor = wf_norm_divisor_of(dense, apply.divisor);
+	}
 	uint64_t entered = wf_turn_enter(&lane->turn);
-	size_t bad = dense->store.kernels->apply[dense->store.optimizer.kind](&apply);
+	size_t bad = dense->store.wire == WF_ROW_F32
+			     ? dense->store.kernels->apply[dense->store.optimizer.kind](&apply)
+			     : wf_dense_apply_halves(lane, ordinal, &apply, round->next);
+	if (dense->store.optimizer.average_window > 0) {
+		wf_store_average(&dense->store, &dense->store.stored[ordinal], round->next);
+	}
 	uint64_t applied_ns = wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (bad > 0) {
-		report_nonfinite(lane, ordinal, bad);
+		wf_round_report_nonfinite(lane, ordinal, round->next, bad);
 	}
 	round->next++;
 	round->arrived = 0;
@@ -189,9 +209,18 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 		}
 	}
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);
-	if (++dense->applied == dense->store.pushable_count) {
+	if (dense->announces) {
+		wf_announce_applied(lane, ordinal);
+	}
+	if (++dense->applied == dense->sync_count) {
 		dense->applied = 0;
-		lane->awaits_done = false;
+		lane->awaits_done = dense->async_count > 0; /* of copies */
+		if (wf_clips_norm(dense)) {
+			wf_norm_step_done(dense);
+		}
+		if (lane->turn.on) {
+			wf_straggle_step_done(lane, applied_ns);
+		}
 		wf_step_is_done(lane, applied_ns);
 	}
 }
@@ -206,6 +235,9 @@ try_apply(struct wf_lane *lane, uint32_t ordinal)
 	    round->arrived != members || members == 0) {
 		return;
 	}
+	if (wf_clips_norm(dense) && !wf_norm_allows(lane, ordinal)) {
+		return;
+	}
 	if (round->lent == 0) {
 		apply_round(lane, ordinal);
 	} else {
@@ -217,6 +249,10 @@ void
 wf_round_done(struct wf_lane *lane, uint64_t cookie)
 {
 	const struct wf_dense *dense = lane->own;
+	if ((cookie & WF_COPY_COOKIE) != 0) {
+		wf_async_done(lane, cookie);
+		return;
+	}
 	uint32_t ordinal = (uint32_t)(cookie - 1);
 	WF_ASSERT(ordinal < dense->store.stored_count && dense->round[ordinal].lent > 0);
 	dense->round[ordinal].lent--;
@@ -239,9 +275,8 @@ come_back(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
 	}
 }
 
-/* One trainer less takes part: what others have pushed may be complete. */
-static void
-try_all(struct wf_lane *lane)
+void
+wf_round_try_all(struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
 	uint64_t step = lane->sum.step;
@@ -269,18 +304,34 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 		return wf_fail(WEFT_PROTOCOL, "STEP %" PRIu64 ": this lane waits for no step",
 			       msg->step);
 	}
+	if (wf_is_async(dense)) {
+		return wf_async_step(lane, peer, &said);
+	}
 	enum wf_step_news news;
-	enum weft_status st = wf_step_take(lane, peer, &said, &news);
+	bool mixed = dense->async_count > 0;
+	enum weft_status st = mixed ? wf_async_check_said(peer, &said) : WEFT_OK;
+	if (st == WEFT_OK) {
+		st = wf_step_take(lane, peer, &said, &news);
+	}
 	if (st != WEFT_OK || news == WF_STEP_AGAIN) {
 		return st;
 	}
 	if (said.out) {
+		if (lane->sum.heard > 0 && dense->announces) {
+			wf_announce_member_is_out(lane);
+		}
 		if (lane->sum.heard > 0) {
-			try_all(lane);
+			wf_round_try_all(lane);
 		}
 		return WEFT_OK;
 	}
 	own->pushed = 0;
+	if (mixed) {
+		wf_async_begin_step(lane, peer, &said);
+	}
+	if (lane->turn.on) {
+		wf_straggle_computed(peer, msg->compute_ns);
+	}
 	if (news == WF_STEP_BACK) {
 		come_back(lane, peer, msg->step);
 	}
@@ -321,6 +372,7 @@ wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_in
 		return WEFT_OK;
 	}
 	*init = *msg;
+	wf_store_begin_averages(&dense->store, msg->step);
 	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
 		dense->round[i].next = 0 - (uint64_t)(msg->sections - 1);
 		wf_push_of(lane, i, 0)->next = dense->round[i].next;
@@ -329,6 +381,9 @@ wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_in
 		lane->peer[t].step_next = msg->step + 1;
 	}
 	lane->sum.step = msg->step + 1;
+	if (dense->async_count > 0) {
+		wf_async_init(lane, msg);
+	}
 	lane->sum.samples_before = msg->samples;
 	return WEFT_OK;
 }
@@ -344,6 +399,9 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 	float *at = section == 0 ? wf_store_param(&dense->store, stored)
 				 : wf_store_state(&dense->store, stored, (unsigned)section - 1);
 	memcpy(at, data, stored->count * sizeof(float));
+	if (section == 0 && dense->store.wire != WF_ROW_F32) {
+		wf_dense_initial_halves(lane, ordinal);
+	}
 	if (round->next++ != 0) {
 		return; /* more sections follow */
 	}
@@ -386,13 +444,21 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
 	uint64_t step = wf_push_of(lane, ordinal, peer->trainer)->next;
 	bool initial = wf_is_initial(step);
 	bool begun = initial || (!peer->out && step + 1 == peer->step_next);
-	bool due = step == dense->round[ordinal].next && wf_tag_step(tag) == (uint8_t)step;
+	uint64_t next = dense->round[ordinal].next;
+	bool own_step = wf_slice_is_async(dense, ordinal) && step != next && !wf_is_initial(next) &&
+			!initial;
+	bool due = (step == next || own_step) && wf_tag_step(tag) == (uint8_t)step;
 	bool allowed = initial ? peer->trainer == 0 : !stored->tensor->is_static;
 	if (!begun || !due || !allowed) {
 		return wf_fail(
 			WEFT_PROTOCOL,
 			"PUT: slice %u of %s for step %u (modulo 256), waited for is step %" PRIu64,
 			stored->slice, stored->tensor->name, wf_tag_step(tag), step);
+	}
+	if (dense->announces && !initial && !wf_announce_is_allowed(lane, peer, ordinal)) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUT: slice %u of %s in step %" PRIu64 ", which was not allowed",
+			       stored->slice, stored->tensor->name, step);
 	}
 	if (own->credit_count > 0) { /* parked, all of the window, and nobody knows it yet */
 		return wf_fail(WEFT_PROTOCOL, "PUT: into slot %u before its CREDIT",
@@ -435,11 +501,25 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag, const voi
 		wf_answer_push(peer, ordinal);
 		return WEFT_OK;
 	}
+	if (wf_slice_is_async(dense, ordinal)) {
+		wf_async_push(lane, peer, ordinal, data);
+		wf_transport_release(peer->conn, buffer);
+		return WEFT_OK;
+	}
+	if (dense->announces) {
+		wf_announce_received(lane, peer, ordinal);
+	}
 	push->data = data;
 	push->buffer = buffer;
 	own->buffer[buffer] = ordinal;
 	own->held++;
 	own->pushed++;
+	if (lane->turn.on && own->pushed == dense->sync_count) {
+		wf_straggle_arrived(lane, peer);
+	}
+	if (dense->async_count > 0) {
+		wf_async_came(lane, peer);
+	}
 	dense->round[ordinal].arrived++;
 	try_apply(lane, ordinal);
 	if (push->data != NULL) {
@@ -465,14 +545,17 @@ wf_round_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 	for (uint32_t i = 0; i < msg->count; i++) {
 		uint32_t ordinal = msg->first + i;
 		uint64_t answered = msg->step_of[i] + 1; /* as "next"; WF_STEP_NONE gives 0 */
-		uint64_t applied = dense->round[ordinal].next;
-		if (!wf_is_initial(answered) && (wf_is_initial(applied) || answered > applied)) {
+		const struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
+		bool started = !wf_is_initial(dense->round[ordinal].next);
+		uint64_t applied = started && wf_slice_is_async(dense, ordinal)
+					   ? push->next
+					   : dense->round[ordinal].next;
+		if (!wf_is_initial(answered) && (!started || answered > applied)) {
 			return wf_fail(WEFT_PROTOCOL,
 				       "HAVE: slice %u answered in step %" PRIu64
 				       ", applied are %" PRIu64,
 				       ordinal, msg->step_of[i], applied);
 		}
-		const struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
 		bool pushed = push->mine && push->next == applied;
 		if (pushed && answered != applied) {
 			wf_answer_push(peer, ordinal);

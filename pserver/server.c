@@ -4,6 +4,7 @@
  * looks at the clock, so at least ten times a second. */
 #include "pserver/server.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "base/pin.h"
 #include "pserver/lane.h"
 #include "transport/verbs/verbs_settings.h"
+#include "wire/job.h"
 
 #define LANES_MAX 256u
 
@@ -91,6 +93,16 @@ check_opts(const struct wf_server_opts *opts)
 			       "slot_count %u: a power of two from 1 to 256 is needed",
 			       opts->slot_count);
 	}
+	/* The lanes know how long slices are when a job comes, and look again. */
+	uint64_t least = (uint64_t)opts->num_gradient_servers * WF_SLICE_BYTES_MIN;
+	if (opts->inbox_bytes != 0 && opts->inbox_bytes < least) {
+		return wf_fail(WEFT_INVALID,
+			       "--inbox_bytes=%" PRIu64
+			       " has no room for one slice of each of %u trainers, which are "
+			       "%" PRIu64
+			       " bytes at the least; give trainers x --slice_bytes or more, or 0",
+			       opts->inbox_bytes, opts->num_gradient_servers, least);
+	}
 	return WEFT_OK;
 }
 
@@ -113,6 +125,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.slot_count = opts->slot_count,
 		.slot_bytes_max = opts->slot_bytes_max,
 		.max_shard_bytes = opts->max_shard_bytes,
+		.inbox_bytes = opts->inbox_bytes,
 		.reconnect_timeout_ns = opts->reconnect_timeout_ns,
 		.peer_timeout_ns = opts->peer_timeout_ns,
 		.connect_timeout_ns = opts->connect_timeout_ns,

@@ -28,6 +28,9 @@ struct wf_server_opts {
 	uint64_t slot_bytes_max;  /* longest slice accepted, bytes */
 	uint32_t slot_count;      /* window per trainer and lane; a power of two, 1..256 */
 	uint64_t max_shard_bytes; /* parameters and state of one lane */
+	/* Gradients that a dense lane copies aside; 0: one shard for each trainer. With less,
+	 * pushes are announced (README.md, "A small inbox"). */
+	uint64_t inbox_bytes;
 	uint64_t reconnect_timeout_ns;
 	uint64_t peer_timeout_ns;
 	/* From the first trainer of a job to the last; with `once` also until the first comes. */

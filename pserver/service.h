@@ -71,6 +71,9 @@ struct wf_lane_service {
 	/* The step cannot end without something that the peer, who is not out of data, has not
 	 * said or pushed. */
 	bool (*is_missing)(const struct wf_lane *lane, const struct wf_peer *peer);
+	/* Of what is_missing says it has offered all, and waits for leave; NULL: there is no leave.
+	 */
+	bool (*has_offered)(const struct wf_lane *lane, const struct wf_peer *peer);
 	/* What trainer 0 owes before the first step; NULL: nothing. */
 	const char *(*owed)(const struct wf_lane *lane);
 
@@ -104,7 +107,7 @@ struct wf_peer {
 	uint64_t lost_deadline_ns;
 	uint64_t loading_deadline_ns; /* loading: the job has to be here by then */
 	bool offended;                /* it broke the protocol: it does not come in again */
-	char lost_why[WF_WHY_BYTES];
+	char lost_why[WF_WHY_BYTES];  /* ABSENT: why it was not let in */
 
 	/* Steps. */
 	uint64_t step_next; /* what it has not said yet, from 1 */

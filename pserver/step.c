@@ -189,6 +189,15 @@ is_absent(const struct wf_lane *lane, const struct wf_peer *peer)
 	return peer->state == WF_PEER_ABSENT;
 }
 
+/* The step waits for it, and not it for others. */
+static bool
+is_behind(const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	const struct wf_lane_service *service = lane->service;
+	bool offered = service->has_offered != NULL && service->has_offered(lane, peer);
+	return is_missing(lane, peer) && !offered;
+}
+
 static bool
 lacks_reduce(const struct wf_lane *lane, const struct wf_peer *peer)
 {
@@ -227,7 +236,10 @@ wf_step_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 		const char *owed = lane->ready ? lane->service->owed(lane) : "its description";
 		(void)snprintf(out, bytes, "the job waits for %s", owed);
 	} else if (lane->sum.heard > 0) {
-		list_peers(lane, is_missing, who, sizeof(who));
+		list_peers(lane, is_behind, who, sizeof(who));
+		if (who[0] == '\0') { /* their gradients are on the way */
+			list_peers(lane, is_missing, who, sizeof(who));
+		}
 		(void)snprintf(out, bytes, "step %" PRIu64 " waits for trainer %s", lane->sum.step,
 			       who);
 	} else {

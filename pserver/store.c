@@ -8,13 +8,15 @@
 #include "base/assert.h"
 #include "wire/layout.h"
 
+WF_STATIC_ASSERT((int)WF_WIRE_BF16 == WF_ROW_BF16 && (int)WF_WIRE_F16 == WF_ROW_F16, "one list");
+
 /* Slices start at cache lines, so that no two share one. */
 #define ELEMENT_ALIGN 16u
 
-static struct wf_optimizer_opts
-optimizer_of(const struct wf_job_optimizer *from)
+static void
+read_optimizer(const struct wf_job_optimizer *from, struct wf_optimizer_opts *out)
 {
-	return (struct wf_optimizer_opts){
+	*out = (struct wf_optimizer_opts){
 		.kind = (enum wf_optimizer)from->kind,
 		.schedule = (enum wf_schedule)from->schedule,
 		.learning_rate = from->learning_rate,
@@ -26,7 +28,65 @@ optimizer_of(const struct wf_job_optimizer *from)
 		.clip = from->clip,
 		.schedule_a = from->schedule_a,
 		.schedule_b = from->schedule_b,
+		.rho = from->rho,
+		.l1 = from->l1,
+		.first_pass = from->first_pass,
+		.average_window = from->average_window,
+		.average_max = from->average_max,
+		.clip_norm = from->clip_norm,
+		.segment_count = from->segment_count,
 	};
+	for (uint32_t i = 0; i < from->segment_count; i++) {
+		out->segment[i].until = from->segment[i].until;
+		out->segment[i].factor = from->segment[i].factor;
+	}
+}
+
+/* What takes whole steps goes with the synchronous mode of all tensors. */
+static enum weft_status
+check_whole(const struct wf_job *job, const struct wf_optimizer_opts *o)
+{
+	const struct wf_job_tensor *lagging = wf_job_first_lagging(job);
+	const char *name = job->mode == WF_DENSE_SYNC && lagging != NULL ? lagging->name : NULL;
+	if (job->mode == WF_DENSE_SYNC && lagging == NULL) {
+		return WEFT_OK;
+	}
+	if (o->clip_norm > 0) {
+		return wf_fail(WEFT_INVALID,
+			       "clip_norm %.9g: there is a whole gradient in the synchronous mode "
+			       "only%s%s; give 0",
+			       o->clip_norm, name != NULL ? ", but not of tensor " : "",
+			       name != NULL ? name : "");
+	}
+	if (o->average_window > 0) {
+		return wf_fail(WEFT_INVALID,
+			       "average_window %.9g: averages are kept in the synchronous mode "
+			       "only%s%s; give 0",
+			       o->average_window, name != NULL ? ", but not of tensor " : "",
+			       name != NULL ? name : "");
+	}
+	return WEFT_OK;
+}
+
+static bool
+has_differences(const struct wf_job *job)
+{
+	return job->mode == WF_DENSE_LOCAL || job->mode == WF_DENSE_ELASTIC;
+}
+
+/* In a difference the tensor's settings are already. */
+static void
+settle(const struct wf_store *store, const struct wf_job *job, struct wf_stored *stored)
+{
+	const struct wf_job_tensor *tensor = stored->tensor;
+	const struct wf_optimizer_opts *all = &store->optimizer;
+	stored->rate_multiplier = 1;
+	if (!has_differences(job)) {
+		stored->rate_multiplier = tensor->rate_multiplier;
+		stored->decay = (float)(tensor->decay < 0 ? all->decay : tensor->decay);
+		stored->clip = (float)(tensor->clip < 0 ? all->clip : tensor->clip);
+		stored->l1 = (float)(tensor->l1 < 0 ? all->l1 : tensor->l1);
+	}
 }
 
 static enum weft_status
@@ -42,6 +102,7 @@ lay_out(struct wf_store *store, const struct wf_job *job, const struct wf_placem
 	}
 	(void)wf_layout_offsets(job, place);
 	const uint32_t *mine = &placement->lane_slice[placement->lane_first[lane]];
+	uint64_t longest = 0;
 	for (uint32_t i = 0; i < store->stored_count; i++) {
 		const struct wf_slice *slice = &placement->slice[mine[i]];
 		WF_ASSERT(slice->lane == lane && slice->on_lane == i);
@@ -53,28 +114,65 @@ lay_out(struct wf_store *store, const struct wf_job *job, const struct wf_placem
 			.first = store->elements,
 			.place_offset = place[slice->tensor] + slice->first * sizeof(float),
 		};
+		settle(store, job, &store->stored[i]);
 		store->elements +=
 			(slice->count + ELEMENT_ALIGN - 1) & ~(uint64_t)(ELEMENT_ALIGN - 1);
 		store->pushable_count += job->tensor[slice->tensor].is_static ? 0 : 1;
-		uint64_t bytes = wf_layout_bytes(slice->count);
-		store->park_bytes = bytes > store->park_bytes ? bytes : store->park_bytes;
+		longest = slice->count > longest ? slice->count : longest;
 	}
+	store->slot_bytes = wf_layout_bytes(longest);
+	store->park_bytes = wf_layout_bytes((longest + store->wire_shift) >> store->wire_shift);
 	wf_free(store->env, place, job->tensor_count * sizeof(*place));
 	return WEFT_OK;
 }
 
-static enum weft_status
-take_memory(struct wf_store *store, uint32_t trainer_count, uint64_t max_shard_bytes, int numa_node)
+/* Of what answers are made of, which come last. */
+static uint64_t
+halves_bytes(const struct wf_store *store)
 {
-	uint64_t bytes = store->elements * sizeof(float) * (1 + store->state_count);
-	if (bytes > max_shard_bytes) {
+	return store->wire == WF_ROW_F32 ? 0 : store->elements * sizeof(uint16_t);
+}
+
+uint64_t
+wf_store_bytes(const struct wf_store *store)
+{
+	return store->elements * sizeof(float) * (1 + store->state_count) + halves_bytes(store);
+}
+
+static enum weft_status
+take_slab(struct wf_store *store, uint64_t bytes, int numa_node)
+{
+	enum weft_status st =
+		store->env->ops->slab_open(store->env, bytes, numa_node, &store->slab);
+	if (st == WEFT_OK) {
+		bool halves = store->wire != WF_ROW_F32;
+		store->values =
+			(const char *)store->slab.base + (halves ? bytes - halves_bytes(store) : 0);
+	}
+	return st;
+}
+
+static uint32_t
+hold_max(const struct wf_store *store, uint32_t trainer_count, uint64_t inbox_bytes)
+{
+	uint64_t each = trainer_count * store->park_bytes;
+	uint64_t room = each > 0 && inbox_bytes > 0 ? inbox_bytes / each : store->stored_count;
+	return room < store->stored_count ? (uint32_t)room : store->stored_count;
+}
+
+static enum weft_status
+take_memory(struct wf_store *store, uint32_t trainer_count, const struct wf_store_room *room)
+{
+	uint64_t bytes = wf_store_bytes(store);
+	if (bytes > room->max_shard_bytes) {
 		return wf_fail(WEFT_NOMEM,
 			       "lane: parameters and state take %" PRIu64
 			       " bytes, --max_shard_bytes allows %" PRIu64
 			       "; raise it, or use more pservers or ports_num",
-			       bytes, max_shard_bytes);
+			       bytes, room->max_shard_bytes);
 	}
-	uint64_t chunks = (uint64_t)trainer_count * store->stored_count;
+	store->hold_max = hold_max(store, trainer_count, room->inbox_bytes);
+	uint64_t chunks = (uint64_t)trainer_count * store->hold_max;
 	if (chunks >= WF_PARK_NONE) {
 		return wf_fail(WEFT_NOMEM, "lane: %u trainers x %u slices; raise --slice_bytes",
 			       trainer_count, store->stored_count);
@@ -92,34 +190,48 @@ take_memory(struct wf_store *store, uint32_t trainer_count, uint64_t max_shard_b
 	if (bytes == 0) {
 		return WEFT_OK;
 	}
-	enum weft_status st =
-		store->env->ops->slab_open(store->env, bytes, numa_node, &store->slab);
-	if (st != WEFT_OK) {
-		return st;
+	enum weft_status st = take_slab(store, bytes, room->numa_node);
+	if (st != WEFT_OK || chunks == 0) {
+		return st; /* without any, the lane refuses the job (announce.c) */
 	}
-	return store->env->ops->slab_open(store->env, chunks * store->park_bytes, numa_node,
+	return store->env->ops->slab_open(store->env, chunks * store->park_bytes, room->numa_node,
 					  &store->park);
 }
 
 enum weft_status
 wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_placement *placement,
-	      uint32_t lane, uint64_t max_shard_bytes, int numa_node, struct wf_store *out)
+	      uint32_t lane, const struct wf_store_room *room, struct wf_store *out)
 {
 	WF_ASSERT(lane < placement->lane_count);
 	struct wf_store store = {
 		.env = env,
 		.kernels = wf_kernels_best(),
-		.optimizer = optimizer_of(&job->optimizer),
 		.stored_count = placement->lane_first[lane + 1] - placement->lane_first[lane],
 	};
+	read_optimizer(&job->optimizer, &store.optimizer);
 	enum weft_status st = wf_optimizer_check(&store.optimizer);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	store.state_count = wf_optimizer_state_count(store.optimizer.kind);
+	if (has_differences(job)) {
+		/* What trainers push are steps already made, and differences: param - push. */
+		store.optimizer = wf_optimizer_defaults();
+		store.optimizer.kind = WF_SGD;
+		store.optimizer.learning_rate = 1;
+	}
+	st = check_whole(job, &store.optimizer);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	store.wire = (enum wf_row_rest)job->wire;
+	store.wire_shift = job->wire == WF_WIRE_F32 ? 0 : 1;
+	store.mean = job->grad_reduce == WF_REDUCE_MEAN && job->mode != WF_DENSE_ELASTIC;
+	wf_apply_constants(&store.optimizer, &store.constants);
+	store.state_count = wf_state_count(&store.optimizer);
+	wf_store_begin_averages(&store, 0);
 	st = lay_out(&store, job, placement, lane);
 	if (st == WEFT_OK) {
-		st = take_memory(&store, job->trainer_count, max_shard_bytes, numa_node);
+		st = take_memory(&store, job->trainer_count, room);
 	}
 	if (st != WEFT_OK) {
 		wf_store_fini(&store);
@@ -159,22 +271,57 @@ wf_store_state(const struct wf_store *store, const struct wf_stored *stored, uns
 	return (float *)store->slab.base + store->elements * (1 + idx) + stored->first;
 }
 
+uint16_t *
+wf_store_halves(const struct wf_store *store, const struct wf_stored *stored)
+{
+	WF_ASSERT(store->wire != WF_ROW_F32);
+	char *halves = (char *)store->slab.base + (wf_store_bytes(store) - halves_bytes(store));
+	return (uint16_t *)(void *)halves + stored->first;
+}
+
+void
+wf_store_begin_averages(struct wf_store *store, uint64_t step)
+{
+	if (store->optimizer.average_window > 0) {
+		wf_average_begin(&store->optimizer, step, &store->average);
+	}
+}
+
+void
+wf_store_average(struct wf_store *store, const struct wf_stored *stored, uint64_t step)
+{
+	struct wf_average *average = &store->average;
+	float *sum[WF_AVERAGE_SUMS];
+
+	if (!(store->optimizer.average_window > 0)) {
+		return;
+	}
+	if (average->step < step) {
+		wf_average_next(average);
+	}
+	WF_ASSERT(average->step == step);
+	unsigned first = wf_optimizer_state_count(store->optimizer.kind);
+	for (unsigned i = 0; i < WF_AVERAGE_SUMS; i++) {
+		sum[i] = wf_store_state(store, stored, first + i);
+	}
+	wf_average_add(store->kernels, average, wf_store_param(store, stored), sum, stored->count);
+}
+
 uint32_t
-wf_store_park(struct wf_store *store, const struct wf_stored *stored, const float *from)
+wf_store_park(struct wf_store *store, const struct wf_stored *stored, const void *from)
 {
 	WF_ASSERT(store->park_free_count > 0);
 	uint32_t chunk = store->park_free[--store->park_free_count];
 	memcpy((char *)store->park.base + (uint64_t)chunk * store->park_bytes, from,
-	       stored->count * sizeof(float));
+	       wf_store_on_wire(store, stored->count * sizeof(float)));
 	return chunk;
 }
 
-const float *
+const void *
 wf_store_parked(const struct wf_store *store, uint32_t chunk)
 {
 	WF_ASSERT(chunk < store->park_count);
-	return (const float *)((const char *)store->park.base +
-			       (uint64_t)chunk * store->park_bytes);
+	return (const char *)store->park.base + (uint64_t)chunk * store->park_bytes;
 }
 
 void

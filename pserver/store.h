@@ -4,6 +4,8 @@
 #pragma once
 
 #include "base/env.h"
+#include "kernels/average.h"
+#include "kernels/halves.h"
 #include "kernels/kernels.h"
 #include "wire/job.h"
 #include "wire/placement.h"
@@ -17,42 +19,90 @@ struct wf_stored {
 	uint32_t tensor_idx;
 	uint64_t count;        /* elements */
 	uint64_t first;        /* element of the store's arrays */
-	uint64_t place_offset; /* bytes, in the trainers' VALUES and STATE grants */
+	uint64_t place_offset; /* bytes, in the trainers' grants of what travels as f32 */
+	double rate_multiplier;
+	float decay, clip, l1; /* the tensor's own, or the job's */
 };
 
 struct wf_store {
 	struct wf_env *env;
 	const struct wf_kernels *kernels;
 	struct wf_optimizer_opts optimizer;
-	unsigned state_count;
+	struct wf_apply constants; /* what of an apply no step changes */
+	bool mean;                 /* gradients are divided by the samples of their step */
+	unsigned state_count;      /* averages included */
+	struct wf_average average; /* if there are averages: as they stand */
 
-	struct wf_slab slab;      /* parameters, then each array of state */
+	struct wf_slab slab;      /* parameters, then each array of state, then halves */
+	enum wf_row_rest wire;    /* what gradients and values travel as */
+	unsigned wire_shift;      /* bits by which their bytes are fewer than f32's: 0 or 1 */
+	const char *values;       /* what answers are made of: parameters, or halves */
 	uint64_t elements;        /* of one array, padding included */
 	struct wf_stored *stored; /* [stored_count] */
 	uint32_t stored_count;
 	uint32_t pushable_count; /* slices that are not static */
 
+	uint64_t slot_bytes; /* of the longest slice as f32, which initial values are */
+
 	struct wf_slab park; /* chunks of park_bytes, touched only when used */
-	uint64_t park_bytes; /* of one chunk: the longest slice */
+	uint64_t park_bytes; /* of one chunk: a gradient of the longest slice */
 	uint32_t park_count;
+	/* Slices of which there is a chunk for every trainer: as many as inbox_bytes allow. */
+	uint32_t hold_max;
 	uint32_t *park_free; /* [park_count] stack, last used first */
 	uint32_t park_free_count;
+};
+
+struct wf_store_room {
+	uint64_t max_shard_bytes; /* of parameters and state */
+	uint64_t inbox_bytes;     /* of parked gradients; 0: a chunk for each slice and trainer */
+	int numa_node;
 };
 
 /* Memory for lane `lane` (global number) of the job. WEFT_NOMEM names the sizes and the limit. */
 enum weft_status wf_store_init(struct wf_env *env, const struct wf_job *job,
 			       const struct wf_placement *placement, uint32_t lane,
-			       uint64_t max_shard_bytes, int numa_node,
+			       const struct wf_store_room *room,
 			       struct wf_store *out) WEFT_MUST_CHECK;
 void wf_store_fini(struct wf_store *store); /* accepts zeroed */
 
 float *wf_store_param(const struct wf_store *store, const struct wf_stored *stored);
 float *wf_store_state(const struct wf_store *store, const struct wf_stored *stored, unsigned idx);
 
-/* Copy a slice's gradient aside. There is a chunk for each trainer and slice, so this cannot fail.
+/* Bytes on the wire of what takes `bytes` as f32: gradients, values. */
+static inline uint64_t
+wf_store_on_wire(const struct wf_store *store, uint64_t bytes)
+{
+	return bytes >> store->wire_shift;
+}
+/* What a slice's values travel as. */
+static inline const void *
+wf_store_values(const struct wf_store *store, const struct wf_stored *stored)
+{
+	return store->values + wf_store_on_wire(store, stored->first * sizeof(float));
+}
+/* With a wire of 16 bits: they are written here. */
+uint16_t *wf_store_halves(const struct wf_store *store, const struct wf_stored *stored);
+/* Arrays that a STATE pull may ask for: with a wire of 16 bits the last is the parameters as f32.
  */
-uint32_t wf_store_park(struct wf_store *store, const struct wf_stored *stored, const float *from);
-const float *wf_store_parked(const struct wf_store *store, uint32_t chunk);
+static inline unsigned
+wf_store_pullable(const struct wf_store *store)
+{
+	return store->state_count + store->wire_shift;
+}
+/* Parameters, state and halves. */
+uint64_t wf_store_bytes(const struct wf_store *store);
+
+/* The job begins after `step` steps. */
+void wf_store_begin_averages(struct wf_store *store, uint64_t step);
+/* Step `step` has been applied to the slice: bring its averages up to date, if there are any. All
+ * slices, then the next step. */
+void wf_store_average(struct wf_store *store, const struct wf_stored *stored, uint64_t step);
+
+/* Copy a slice's gradient aside. There is a chunk for each trainer and slice, or for all that may
+ * be here at once (announce.c), so this cannot fail. */
+uint32_t wf_store_park(struct wf_store *store, const struct wf_stored *stored, const void *from);
+const void *wf_store_parked(const struct wf_store *store, uint32_t chunk);
 void wf_store_unpark(struct wf_store *store, uint32_t chunk);
 /* Bytes of parked gradients now. */
 uint64_t wf_store_parked_bytes(const struct wf_store *store);

@@ -203,6 +203,11 @@ drop_job_variables(void)
 	static const char prefix[] = "PADDLE_INIT_";
 	unsigned dropped = 0;
 
+	if (getenv("WEFT_CONFIG") != NULL) {
+		fprintf(stderr, PROGRAM ": WEFT_CONFIG is not used here\n");
+		unsetenv("WEFT_CONFIG");
+	}
+
 	for (char **i = environ; *i != NULL;) {
 		char name[128];
 		size_t bytes = strcspn(*i, "=");
@@ -592,12 +597,14 @@ wf_cmd_demo(int argc, char **argv)
 	enum wf_option_origin origin[WF_ARRAY_COUNT(table)];
 	const char *env_name[WF_ARRAY_COUNT(table)];
 	const char *name[1];
+	struct wf_option_file file;
 	struct wf_options options = {.table = table,
 				     .option_count = (unsigned)WF_ARRAY_COUNT(table),
 				     .program = PROGRAM,
 				     .target = &context.set,
 				     .origin = origin,
 				     .env_name = env_name,
+				     .file = &file,
 				     .positional = name,
 				     .positional_max = 1};
 
@@ -605,6 +612,9 @@ wf_cmd_demo(int argc, char **argv)
 	enum weft_status st = wf_options_parse(&options, argc, argv);
 	if (st == WEFT_OK && options.help_wanted) {
 		return print_help(&options);
+	}
+	if (st == WEFT_OK && options.print_wanted) {
+		return wf_command_print_options(&options);
 	}
 	if (st == WEFT_OK) {
 		st = wf_command_check_verbs(context.set.verbs);

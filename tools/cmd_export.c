@@ -22,19 +22,23 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(format),
 	 .initial = "safetensors",
-	 .choices = "safetensors|npz",
-	 .help = "Format of the file."},
+	 .choices = "safetensors|npz|tar|paddle",
+	 .help = "Format of the file: safetensors, NumPy's npz, or the original's tar of "
+		 "parameters, as Parameters.from_tar reads it. paddle makes a folder of the "
+		 "original's parameter files."},
 	{.name = "output",
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(output),
 	 .metavar = "FILE",
 	 .help = "The file to make, also -o FILE. It appears whole or not at all, so it cannot be "
-		 "standard output; one of that name is replaced."},
+		 "standard output; a file of that name is replaced, a device or a link is not. "
+		 "With --format=paddle a folder, which must not be there or has to be empty."},
 	{.name = "state",
 	 .type = WF_OPTION_BOOL,
 	 .offset = AT(state),
 	 .help = "The optimizer's state too, as tensors NAME.state0, NAME.state1; of a table\n"
-		 "NAME.state, NAME.stamp, NAME.born, NAME.show and NAME.click."},
+		 "NAME.state, NAME.stamp, NAME.born, NAME.show and NAME.click. Not in paddle\n"
+		 "and tar, which have no place for it."},
 };
 
 static void
@@ -49,6 +53,8 @@ print_help(const struct wf_options *options)
 	      "  weft export out/pass-00004 --format=safetensors -o mlp.safetensors\n"
 	      "  weft export out/pass-00004 --state -o mlp_with_state.safetensors\n"
 	      "  weft export out/pass-00004 --format=npz -o mlp.npz\n"
+	      "  weft export out/pass-00004 --format=tar -o mlp.tar\n"
+	      "  weft export out/pass-00004 --format=paddle -o mlp\n"
 	      "\n"
 	      "Options:\n",
 	      stdout);
@@ -56,19 +62,6 @@ print_help(const struct wf_options *options)
 	fputs("\nExit codes: 0; 64 usage; 65 the saved model is damaged; 70 internal; 74 input or "
 	      "output\n",
 	      stdout);
-}
-
-/* `-o FILE` as `--output FILE`, which the table knows. */
-static void
-spell_out(int argc, char **argv)
-{
-	static char output[] = "--output";
-
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		if (strcmp(argv[i], "-o") == 0) {
-			argv[i] = output;
-		}
-	}
 }
 
 static enum weft_status
@@ -89,6 +82,28 @@ check(const struct wf_options *options, const struct export_opts *opts)
 }
 
 static enum weft_status
+export_saved(const struct wf_saved *saved, const struct export_opts *opts)
+{
+	static const struct {
+		const char *format;
+		enum weft_status (*export)(const struct wf_saved *saved, const char *path,
+					   bool with_state);
+	} formats[] = {
+		{"safetensors", wf_saved_export_safetensors},
+		{"npz", wf_saved_export_npz},
+		{"tar", wf_saved_export_tar},
+		{"paddle", wf_saved_export_paddle},
+	};
+	size_t i = 0;
+
+	while (strcmp(formats[i].format, opts->format) != 0) {
+		i++;
+		WF_ASSERT(i < WF_ARRAY_COUNT(formats)); /* the option's table has the same */
+	}
+	return formats[i].export(saved, opts->output, opts->state);
+}
+
+static enum weft_status
 export_pass(const char *dir, const struct export_opts *opts)
 {
 	struct wf_env *env = NULL;
@@ -99,14 +114,21 @@ export_pass(const char *dir, const struct export_opts *opts)
 		return st;
 	}
 	st = wf_saved_open(env, wf_saved_posix(), dir, &saved);
-	if (st == WEFT_OK && strcmp(opts->format, "npz") == 0) {
-		st = wf_saved_export_npz(saved, opts->output, opts->state);
-	} else if (st == WEFT_OK) {
-		st = wf_saved_export_safetensors(saved, opts->output, opts->state);
+	if (st == WEFT_OK) {
+		st = export_saved(saved, opts);
 	}
 	wf_saved_close(saved);
 	wf_env_system_destroy(env);
 	return st;
+}
+
+static enum weft_status
+work(const struct wf_options *options)
+{
+	const struct export_opts *opts = options->target;
+
+	enum weft_status st = check(options, opts);
+	return st == WEFT_OK ? export_pass(options->positional[0], opts) : st;
 }
 
 int
@@ -116,6 +138,7 @@ wf_cmd_export(int argc, char **argv)
 	enum wf_option_origin origin[WF_ARRAY_COUNT(table)];
 	const char *env_name[WF_ARRAY_COUNT(table)];
 	const char *dir[1] = {NULL};
+	struct wf_option_file file;
 	struct wf_options options = {
 		.table = table,
 		.option_count = WF_ARRAY_COUNT(table),
@@ -123,21 +146,11 @@ wf_cmd_export(int argc, char **argv)
 		.target = &opts,
 		.origin = origin,
 		.env_name = env_name,
+		.file = &file,
 		.positional = dir,
 		.positional_max = WF_ARRAY_COUNT(dir),
 	};
 
-	spell_out(argc, argv);
-	enum weft_status st = wf_options_parse(&options, argc, argv);
-	if (st == WEFT_OK && options.help_wanted) {
-		print_help(&options);
-		return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
-	}
-	if (st == WEFT_OK) {
-		st = check(&options, &opts);
-	}
-	if (st == WEFT_OK) {
-		st = export_pass(dir[0], &opts);
-	}
-	return st == WEFT_OK ? WF_EXIT_OK : wf_command_fail(PROGRAM, st);
+	wf_command_spell_out_output(argc, argv);
+	return wf_command_run(&(struct wf_command_front){print_help, work}, &options, argc, argv);
 }

@@ -108,11 +108,13 @@ struct command {
 	struct wf_options options;
 	enum wf_option_origin origin[WF_ARRAY_COUNT(table)];
 	const char *env_name[WF_ARRAY_COUNT(table)];
+	struct wf_option_file file;
 
 	/* Where the parser writes when it is asked about other tables. */
 	struct wf_pserver_settings pserver_set;
 	enum wf_option_origin pserver_origin[WF_PSERVER_OPTION_MAX];
 	const char *pserver_env_name[WF_PSERVER_OPTION_MAX];
+	struct wf_option_file pserver_file;
 	struct wf_train_command train;
 	struct wf_split_tables tables;
 	struct wf_split split;
@@ -129,9 +131,10 @@ print_help(const struct wf_options *options)
 	      "Starts pservers and trainers of one job, with ports and numbers that fit. Options "
 	      "of\n"
 	      "weft pserver and weft train may stand before --: each goes to those that know it;\n"
-	      "what stands after the model goes to the trainers. What trainer 0 prints comes on\n"
-	      "stdout as it is, all other lines on stderr with the name of the process before "
-	      "them.\n"
+	      "what stands after the model goes to the trainers; --config goes to all. What "
+	      "trainer\n"
+	      "0 prints comes on stdout as it is, all other lines on stderr with the name of the\n"
+	      "process before them.\n"
 	      "\n"
 	      "Ctrl-C stops all of them. If one fails, the others have 5 seconds to notice by\n"
 	      "themselves, then they are stopped; the last line says who failed first, and its "
@@ -172,6 +175,7 @@ parse(struct command *command, int argc, char **argv)
 	options->target = &command->set;
 	options->origin = command->origin;
 	options->env_name = command->env_name;
+	options->file = &command->file;
 	tables->own = *options;
 	tables->pserver = *options;
 	tables->pserver.program = "weft pserver";
@@ -179,6 +183,7 @@ parse(struct command *command, int argc, char **argv)
 	tables->pserver.target = &command->pserver_set;
 	tables->pserver.origin = command->pserver_origin;
 	tables->pserver.env_name = command->pserver_env_name;
+	tables->pserver.file = &command->pserver_file;
 	wf_train_options_open(&command->train);
 	tables->trainer = command->train.options;
 	enum weft_status st = wf_split_arguments(tables, argc, argv, &command->split);
@@ -207,6 +212,22 @@ check_children(struct command *command)
 	return st == WEFT_OK ? wf_command_check_verbs(command->train.opts.verbs) : st;
 }
 
+/* Of launch, and of its children as far as they are known: what it gives to each is not there. */
+static int
+print_options(struct command *command)
+{
+	enum weft_status st = command->split.has_trainer ? check_children(command) : WEFT_OK;
+
+	if (st != WEFT_OK) {
+		return wf_command_fail(PROGRAM, st);
+	}
+	if (command->split.has_trainer) {
+		wf_options_print(&command->tables.pserver, stdout);
+		wf_options_print(&command->train.options, stdout);
+	}
+	return wf_command_print_options(&command->options);
+}
+
 static enum weft_status
 check(const struct command *command)
 {
@@ -222,7 +243,8 @@ check(const struct command *command)
 			       "what shall the trainers run? End with: -- train MODEL, "
 			       "as in: -- train linear");
 	}
-	if (wf_options_origin(&command->options, "num_gradient_servers") == WF_ORIGIN_ARGUMENT &&
+	enum wf_option_origin from = wf_options_origin(&command->options, "num_gradient_servers");
+	if ((from == WF_ORIGIN_ARGUMENT || from == WF_ORIGIN_FILE) &&
 	    set->num_gradient_servers != set->trainers) {
 		return wf_fail(WEFT_INVALID,
 			       "--num_gradient_servers=%" PRIu64 " and --trainers=%" PRIu64
@@ -413,6 +435,9 @@ launch(struct command *command, struct wf_env *env, int argc, char **argv)
 	enum weft_status st = parse(command, argc, argv);
 	if (st == WEFT_OK && command->options.help_wanted) {
 		return print_help(&command->options);
+	}
+	if (st == WEFT_OK && command->options.print_wanted) {
+		return print_options(command);
 	}
 	if (st == WEFT_OK) {
 		st = check(command);

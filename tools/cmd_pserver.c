@@ -27,6 +27,7 @@ struct command {
 	struct wf_options options;
 	enum wf_option_origin origin[WF_PSERVER_OPTION_MAX];
 	const char *env_name[WF_PSERVER_OPTION_MAX];
+	struct wf_option_file file;
 };
 
 /* Waits for the signals that ask to stop. */
@@ -70,6 +71,7 @@ parse(struct command *command, int argc, char **argv)
 	options->target = &command->set;
 	options->origin = command->origin;
 	options->env_name = command->env_name;
+	options->file = &command->file;
 	return wf_options_parse(options, argc, argv);
 }
 
@@ -200,6 +202,7 @@ server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf
 	out->spin_ns = set->spin_ns;
 	out->slot_count = (uint32_t)set->slot_count;
 	out->max_shard_bytes = set->max_shard_bytes;
+	out->inbox_bytes = set->inbox_bytes;
 	out->reconnect_timeout_ns = set->reconnect_timeout_ns;
 	out->peer_timeout_ns = set->peer_timeout_ns;
 	out->connect_timeout_ns = set->connect_timeout_ns;
@@ -276,8 +279,11 @@ log_start(const struct command *command, struct wf_env *env, const struct wf_ser
 	}
 	if (command->set.use_gpu) {
 		wf_log(env, WF_LOG_WARN,
-		       "use_gpu=true from the environment is ignored here: a pserver "
-		       "has no use for a GPU; trainers refuse it");
+		       "use_gpu=true from %s is ignored here: a pserver has no use for a GPU; "
+		       "trainers refuse it",
+		       wf_options_origin(&command->options, "use_gpu") == WF_ORIGIN_FILE
+			       ? command->options.config
+			       : "the environment");
 	}
 }
 
@@ -315,6 +321,9 @@ wf_cmd_pserver(int argc, char **argv)
 	enum weft_status st = parse(&command, argc, argv);
 	if (st == WEFT_OK && command.options.help_wanted) {
 		return print_help(&command.options);
+	}
+	if (st == WEFT_OK && command.options.print_wanted) {
+		return wf_command_print_options(&command.options);
 	}
 	if (st == WEFT_OK) {
 		st = check(&command);

@@ -98,7 +98,7 @@ static const struct wf_option table[] = {
 	 .help = "As of weft pserver; device and port say what there is to plan with."},
 };
 
-static int
+static void
 print_help(const struct wf_options *options)
 {
 	fputs("  weft topo                               this machine, and a plan for one pserver "
@@ -117,7 +117,6 @@ print_help(const struct wf_options *options)
 	      "\n",
 	      stdout);
 	wf_options_print_help(options, stdout);
-	return WF_EXIT_OK;
 }
 
 static enum weft_status
@@ -201,28 +200,29 @@ run(const struct settings *set)
 	return st;
 }
 
+static enum weft_status
+work(const struct wf_options *options)
+{
+	const struct settings *set = options->target;
+
+	enum weft_status st = check(set);
+	return st == WEFT_OK ? run(set) : st;
+}
+
 int
 wf_cmd_topo(int argc, char **argv)
 {
 	struct settings set;
 	enum wf_option_origin origin[WF_ARRAY_COUNT(table)];
 	const char *env_name[WF_ARRAY_COUNT(table)];
+	struct wf_option_file file;
 	struct wf_options options = {.table = table,
 				     .option_count = (unsigned)WF_ARRAY_COUNT(table),
 				     .program = PROGRAM,
 				     .target = &set,
 				     .origin = origin,
-				     .env_name = env_name};
+				     .env_name = env_name,
+				     .file = &file};
 
-	enum weft_status st = wf_options_parse(&options, argc, argv);
-	if (st == WEFT_OK && options.help_wanted) {
-		return print_help(&options);
-	}
-	if (st == WEFT_OK) {
-		st = check(&set);
-	}
-	if (st == WEFT_OK) {
-		st = run(&set);
-	}
-	return st == WEFT_OK ? WF_EXIT_OK : wf_command_fail(PROGRAM, st);
+	return wf_command_run(&(struct wf_command_front){print_help, work}, &options, argc, argv);
 }

@@ -27,6 +27,43 @@ wf_command_fail(const char *program, enum weft_status status)
 	return wf_exit_code(status);
 }
 
+int
+wf_command_print_options(const struct wf_options *options)
+{
+	wf_options_print(options, stdout);
+	return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
+}
+
+int
+wf_command_run(const struct wf_command_front *front, struct wf_options *options, int argc,
+	       char **argv)
+{
+	enum weft_status st = wf_options_parse(options, argc, argv);
+	if (st == WEFT_OK && options->help_wanted) {
+		front->print_help(options);
+		return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
+	}
+	if (st == WEFT_OK && options->print_wanted) {
+		return wf_command_print_options(options);
+	}
+	if (st == WEFT_OK) {
+		st = front->work(options);
+	}
+	return st == WEFT_OK ? WF_EXIT_OK : wf_command_fail(options->program, st);
+}
+
+void
+wf_command_spell_out_output(int argc, char **argv)
+{
+	static char output[] = "--output";
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "-o") == 0) {
+			argv[i] = output;
+		}
+	}
+}
+
 enum weft_status
 wf_command_check_verbs(const char *settings)
 {

@@ -15,6 +15,7 @@ struct wf_command {
 
 int wf_cmd_demo(int argc, char **argv);
 int wf_cmd_export(int argc, char **argv);
+int wf_cmd_import(int argc, char **argv);
 int wf_cmd_launch(int argc, char **argv);
 int wf_cmd_pserver(int argc, char **argv);
 int wf_cmd_topo(int argc, char **argv);
@@ -23,6 +24,24 @@ int wf_cmd_version(int argc, char **argv);
 
 /* Print the recorded failure as "program: text" on stderr; return the exit code of `status`. */
 int wf_command_fail(const char *program, enum weft_status status);
+
+/* Print every option, its value and where that came from, as --print_options wants; the exit code.
+ */
+int wf_command_print_options(const struct wf_options *options);
+
+/* A command that does one piece of work and ends. */
+struct wf_command_front {
+	void (*print_help)(const struct wf_options *options);
+	enum weft_status (*work)(const struct wf_options *options); /* read, into its target */
+};
+
+/* Read the options, then print the help or the options, as they want, or do the work; the exit
+ * code. */
+int wf_command_run(const struct wf_command_front *front, struct wf_options *options, int argc,
+		   char **argv);
+
+/* Make `-o X` `--output X`, which a table of options can have. */
+void wf_command_spell_out_output(int argc, char **argv);
 
 /* Whether RDMA devices can be set as --verbs says; NULL: nothing is said. */
 enum weft_status wf_command_check_verbs(const char *settings) WEFT_MUST_CHECK;

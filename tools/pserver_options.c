@@ -102,6 +102,16 @@ static const struct wf_option table[] = {
 	 .min = 4096,
 	 .help = "Most memory for parameters and optimizer state of one lane; a job that\n"
 		 "needs more is refused."},
+	{.name = "inbox_bytes",
+	 .type = WF_OPTION_BYTES,
+	 .offset = FIELD(inbox_bytes),
+	 .initial = "0",
+	 .help = "Most memory for gradients that a dense lane keeps until those of all\n"
+		 "trainers are there. With less than they push in a step, a trainer\n"
+		 "announces each push and makes it when there is room for that of every\n"
+		 "trainer: same bits, one message each way more. Room for one slice of\n"
+		 "each is the least. 0: all that they push, taken as needed. Tensors\n"
+		 "applied as they come need none."},
 	{.name = "reconnect_timeout",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(reconnect_timeout_ns),

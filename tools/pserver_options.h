@@ -19,6 +19,7 @@ struct wf_pserver_settings {
 	bool once;
 	uint64_t slot_count;
 	uint64_t max_shard_bytes;
+	uint64_t inbox_bytes; /* 0: all */
 	uint64_t reconnect_timeout_ns;
 	uint64_t peer_timeout_ns;
 	uint64_t connect_timeout_ns;

@@ -96,9 +96,16 @@ text_nodes(const struct wf_topo *topo, FILE *out)
 			(void)snprintf(huge, sizeof(huge), "%" PRIu64 " of %" PRIu64 " MiB",
 				       node->huge_page_count, node->huge_page_bytes >> 20);
 		}
-		fprintf(out, "  node %-3d %.1f GiB, %u core%s, cpus %s, huge pages %s\n",
+		fprintf(out, "  node %-3d %.1f GiB, %u core%s, cpus %s, huge pages %s",
 			node->numa_node, (double)node->memory_bytes / GIB, node->core_count,
 			plural(node->core_count), list[0] != '\0' ? list : "none", huge);
+		if (topo->is_here) {
+			fprintf(out, ", %.1f GiB to be had, slabs are %s%s",
+				(double)node->available_bytes / GIB,
+				node->rule == WF_NUMA_ANYWHERE ? "" : "here, ",
+				wf_numa_rule_name(node->rule));
+		}
+		fputs("\n", out);
 	}
 }
 
@@ -115,6 +122,14 @@ text_caches(const struct wf_topo *topo, FILE *out)
 }
 
 static void
+text_speed(uint32_t mbps, FILE *out)
+{
+	if (mbps > 0) {
+		fprintf(out, " %u.%u Gb/s", mbps / 1000, mbps % 1000 / 100);
+	}
+}
+
+static void
 text_devices(const struct wf_topo *topo, FILE *out)
 {
 	for (uint32_t i = 0; i < topo->device_count; i++) {
@@ -126,6 +141,7 @@ text_devices(const struct wf_topo *topo, FILE *out)
 		for (uint32_t p = 0; p < device->port_count; p++) {
 			if (device->kind == WF_TOPO_RDMA) {
 				fprintf(out, ", port %u %s", p + 1, state_name(device->port[p]));
+				text_speed(device->port_mbps[p], out);
 			} else {
 				fprintf(out, ", %s", state_name(device->port[p]));
 			}
@@ -289,10 +305,12 @@ json_nodes(const struct wf_topo *topo, FILE *out)
 		fprintf(out,
 			"      {\"node\": %d, \"memory_bytes\": %" PRIu64
 			", \"huge_page_bytes\": %" PRIu64 ", \"huge_page_count\": %" PRIu64
-			", \"cores\": %u, \"cpus\": %u}%s\n",
+			", \"available_bytes\": %" PRIu64
+			", \"slabs\": \"%s\", \"cores\": %u, \"cpus\": %u}%s\n",
 			node->numa_node, node->memory_bytes, node->huge_page_bytes,
-			node->huge_page_count, node->core_count, node->cpu_count,
-			comma(i, topo->node_count));
+			node->huge_page_count, node->available_bytes,
+			topo->is_here ? wf_numa_rule_name(node->rule) : "", node->core_count,
+			node->cpu_count, comma(i, topo->node_count));
 	}
 	fputs("    ],\n    \"caches\": [\n", out);
 	for (uint32_t i = 0; i < topo->cache_count; i++) {
@@ -321,6 +339,11 @@ json_devices(const struct wf_topo *topo, FILE *out)
 		fputs(", \"ports\": [", out);
 		for (uint32_t p = 0; p < device->port_count; p++) {
 			fprintf(out, "\"%s\"%s", state_name(device->port[p]),
+				p + 1 < device->port_count ? ", " : "");
+		}
+		fputs("], \"port_mbps\": [", out);
+		for (uint32_t p = 0; p < device->port_count; p++) {
+			fprintf(out, "%u%s", device->port_mbps[p],
 				p + 1 < device->port_count ? ", " : "");
 		}
 		fprintf(out, "]}%s\n", comma(i, topo->device_count));

@@ -14,6 +14,8 @@
 #define WAITING_LOG_MAX_NS (60 * WF_NS_PER_S)
 #define TICK_NS (WF_NS_PER_S / 10)
 #define FAREWELL_NS WF_NS_PER_S
+/* Lanes have the same limit for all trainers to come, and can say who did not and why. */
+#define LANES_FIRST_NS (2 * WF_NS_PER_S)
 #define LOG_LINE_BYTES 1024 /* as wf_log has it */
 
 void
@@ -63,8 +65,11 @@ open_transport(struct wf_core *core)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	for (unsigned i = 0; i < core->section_count && st == WEFT_OK; i++) {
+	for (unsigned i = 0; i < core->place_count && st == WEFT_OK; i++) {
 		st = add_region(core, &core->section[i], &core->section_region[i]);
+	}
+	if (st == WEFT_OK) {
+		st = wf_core_halves_add(core);
 	}
 	return st != WEFT_OK ? st : add_region(core, &core->grad, &core->grad_region);
 }
@@ -86,6 +91,11 @@ wf_core_open(struct wf_core *core)
 			       core->link_count, core->job.tensor_count);
 	}
 	wf_job_encode(&core->job, core->job_bytes);
+	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
+		const struct wf_job_terms terms = wf_job_terms_of(&core->job, &core->job.tensor[i]);
+		core->pushable_count += core->job.tensor[i].is_static ? 0 : 1;
+		core->tensor[i].lags = wf_job_terms_lag(&terms);
+	}
 	wf_link_fill_hello(core);
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		enum weft_status st = wf_link_open(core, &core->link[i], i);
@@ -197,7 +207,7 @@ describe_wait(struct wf_core *core, char *out, size_t bytes)
 		const struct wf_link *link = &core->link[i];
 		char who[WF_REASON_BYTES];
 		wf_link_describe(link, who, sizeof(who));
-		if (link->state != WF_LINK_READY) {
+		if (link->state != WF_LINK_READY && link->state != WF_LINK_LEFT) {
 			(void)snprintf(out, bytes, "%.160s is not there, last error: %.160s", who,
 				       link->last_error[0] != '\0' ? link->last_error : "none yet");
 			return;
@@ -212,12 +222,18 @@ describe_wait(struct wf_core *core, char *out, size_t bytes)
 	for (uint32_t t = 0; t < core->job.tensor_count; t++) {
 		if (core->tensor[t].pending > 0) {
 			waiting = t;
-		} else if (core->step > 0 && !core->job.tensor[t].is_static) {
+		} else if (core->tensor[t].pushed_step < core->step &&
+			   !core->job.tensor[t].is_static) {
 			unpushed = t;
 		}
 	}
-	const char *name = waiting != UINT32_MAX ? core->job.tensor[waiting].name : "a reduce";
-	bool alone = core->job.trainer_count == 1;
+	const struct wf_job_tensor *wanted =
+		waiting != UINT32_MAX ? &core->job.tensor[waiting] : NULL;
+	bool asks = core->reduce_since_ns == 0 && core->others_since_ns != 0;
+	const char *other = asks ? "the statistics of a trainer" : "a reduce";
+	const char *name = wanted != NULL ? wanted->name : other;
+	bool alone = core->job.trainer_count == 1 || (wanted == NULL && asks) ||
+		     (wanted != NULL && wf_job_terms_of(&core->job, wanted).mode == WF_DENSE_ASYNC);
 	(void)snprintf(out, bytes, "step %" PRIu64 ", %.80s: %s", core->step, name,
 		       alone ? "the pserver has not answered yet"
 			     : "another trainer has not done its part yet");
@@ -241,7 +257,8 @@ waiting_since(const struct wf_core *core)
 		return core->busy_since_ns;
 	}
 	uint64_t since = core->service != NULL ? core->service->waiting_since(core) : 0;
-	return since != 0 ? since : core->reduce_since_ns;
+	since = since != 0 ? since : core->reduce_since_ns;
+	return since != 0 ? since : core->others_since_ns;
 }
 
 static void
@@ -258,6 +275,9 @@ check_waiting(struct wf_core *core, uint64_t now)
 	}
 	uint64_t limit_ns =
 		core->initialised ? core->opts.step_timeout_ns : core->opts.connect_timeout_ns;
+	if (!core->initialised && core->all_were_up) {
+		limit_ns += LANES_FIRST_NS;
+	}
 	bool stuck = limit_ns != 0 && now - since >= limit_ns;
 	if (now < core->waiting_log_ns && !stuck) {
 		return;
@@ -341,12 +361,16 @@ tick(struct wf_core *core, uint64_t now)
 			tick_before(core, link->retry_ns);
 		}
 	}
-	if (all_up && !core->all_were_up && core->service != NULL) {
+	bool news = all_up && !core->all_were_up;
+	if (news && core->service != NULL) {
 		core->service->all_up(core);
 	}
 	core->all_were_up = core->all_were_up || all_up;
 	core->initialised =
 		core->initialised || (core->all_were_up && core->asked && core->busy_slices == 0);
+	if (news) {
+		atomic_store_explicit(&core->starting, 0, memory_order_seq_cst); /* B1, W1 */
+	}
 	check_leaving(core);
 	check_waiting(core, now);
 	if (now >= core->report.next_ns) {
@@ -453,6 +477,9 @@ wf_core_step(struct wf_core *core, uint64_t samples, double cost)
 	core->updated_step = core->step;
 	core->samples = samples;
 	core->cost = cost;
+	core->unpushed = core->pushable_count;
+	core->told_compute_ns = core->compute_ns;
+	core->compute_ns = 0;
 	wf_stats_add(&core->stats, WF_CORE_STEP_BEGUN_COUNT, 1);
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = &core->link[i];
@@ -481,6 +508,8 @@ wf_core_next_pass(struct wf_core *core, uint64_t step)
 	core->out = false;
 	core->pass++;
 	core->updated_step = step;
+	core->answered_ns = 0; /* what comes between passes is not computing */
+	core->compute_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		core->link[i].out_due = false;
 	}

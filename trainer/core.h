@@ -14,6 +14,8 @@
 #include "base/hist.h"
 #include "base/stats.h"
 #include "base/turn.h"
+#include "kernels/kernels.h"
+#include "kernels/norm.h"
 #include "kernels/optimizer.h"
 #include "transport/rdma.h"
 #include "transport/transport.h"
@@ -21,7 +23,9 @@
 #include "wire/job.h"
 #include "wire/messages.h"
 #include "wire/placement.h"
+#include "wire/priority.h"
 
+#define WF_PLACES_MAX (2 + WF_STATE_MAX)
 #define WF_NO_BUFFER UINT32_MAX
 #define WF_CORE_EVENTS 64
 #define WF_CORE_OPS 16
@@ -51,7 +55,9 @@ struct wf_link_slice {
 	uint32_t tensor;
 	uint8_t state;     /* enum wf_slice_state */
 	uint8_t section;   /* of the push or pull: 0 values, 1 + i array i of state */
+	bool is_rounded;   /* the push, for a wire of 16 bits */
 	bool in_flight;    /* its PUT is not DONE: the gradient is lent to the transport */
+	bool announced;    /* QUEUED, and the lane knows; it has not allowed the PUT yet */
 	uint32_t buffer;   /* slot it was PUT into; WF_NO_BUFFER */
 	uint64_t step;     /* of the push or pull */
 	uint64_t answered; /* last push answered, + 1 */
@@ -95,10 +101,24 @@ struct wf_link {
 	uint32_t have_next; /* ordinal of the next HAVE; UINT32_MAX: all sent, or not due */
 	unsigned grants;    /* sections granted on this path, */
 	unsigned told;      /* and told of */
-	struct wf_grant_key section_key[1 + WF_STATE_MAX];
-	bool init_due, step_due, out_due, reduce_due, goodbye_due, abort_due;
+	struct wf_grant_key section_key[WF_PLACES_MAX];
+	bool init_due, step_due, out_due, reduce_due, goodbye_due, abort_due, norm_due;
+	bool report_due; /* to be asked for a trainer's statistics */
 
-	/* Pushes to be PUT: ring of ordinals. */
+	bool report_wanted; /* these have not come, on any path */
+
+	/* With clip_norm only. */
+	struct wf_norm norm; /* of the lane's slices, */
+	uint64_t norm_step;  /* in this step */
+
+	/* With a lane that asks for it: pushes of steps that are not announced, in order. Forgotten
+	 * at DOWN, like what was announced. */
+	bool announces;
+	uint32_t *say; /* [slice_count], taken when first asked for */
+	uint32_t say_first, say_count;
+
+	int32_t *priority; /* [slice_count]; NULL: all alike */
+	/* Pushes to be PUT: ring of ordinals, by priority and then as they came. */
 	uint32_t *queue; /* [slice_count] */
 	uint32_t queue_first, queue_count;
 
@@ -110,6 +130,8 @@ struct wf_core_tensor {
 	uint32_t pending;      /* slices that are unanswered or in flight */
 	_Atomic uint32_t busy; /* shared. owner: 1 before the command; core: 0 when nothing is
 				* pending (release); owner: load acquire */
+	uint64_t pushed_step;  /* the last one it was pushed in */
+	bool lags;             /* a push of it is applied when it comes */
 };
 
 /* Counters, all lanes together; their meaning: struct weft_session_stats. */
@@ -127,7 +149,9 @@ enum wf_core_counter {
 	WF_CORE_STEP_BEGUN_COUNT,
 	WF_CORE_SLICE_PUSHED_COUNT,
 	WF_CORE_SLICE_ANSWERED_COUNT,
+	WF_CORE_SLICE_DISCARDED_COUNT,
 	WF_CORE_SLICE_PULLED_COUNT,
+	WF_CORE_GRADIENT_OVERFLOWED_COUNT,
 	WF_CORE_LANE_RECONNECTED_COUNT,
 	WF_CORE_WAIT_SLOT_COUNT,
 	WF_CORE_POLL_TIME_NS,
@@ -160,9 +184,19 @@ struct wf_core {
 	uint64_t numerics_digest;
 	struct wf_slab grad;
 	uint32_t grad_region;
-	struct wf_slab section[1 + WF_STATE_MAX]; /* parameters; state, if it is kept */
-	uint32_t section_region[1 + WF_STATE_MAX];
+	/* Parameters; state, if it is kept; then, with a wire of 16 bits, the pservers' f32
+	 * parameters. */
+	struct wf_slab section[WF_PLACES_MAX];
+	uint32_t section_region[WF_PLACES_MAX];
 	unsigned section_count; /* 1; more if the state is kept */
+	unsigned place_count;   /* with the pservers' parameters: what lanes may write to */
+	/* With a wire of 16 bits only: what leaves and what comes, in the layout of the sections
+	 * with offsets by half (halves.c). */
+	enum wf_row_rest wire;
+	unsigned wire_shift; /* bits by which it is less than f32: 0 or 1 */
+	const struct wf_kernels *kernels;
+	struct wf_slab rounded, answers;
+	uint32_t rounded_region, answers_region;
 
 	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this trainer */
 	struct wf_transport *transport;
@@ -192,9 +226,14 @@ struct wf_core {
 	uint64_t step; /* last one begun by this trainer */
 	uint64_t samples;
 	double cost;
-	uint32_t pass;         /* from 1 */
-	bool out;              /* of data in this pass */
-	uint64_t updated_step; /* last step that anybody has begun, as far as known */
+	uint32_t pushable_count; /* tensors that are not static */
+	uint32_t unpushed;       /* of them, in this step; counted with times only */
+	uint64_t answered_ns; /* all of the step before: 0: without stats, or none in this pass */
+	uint64_t compute_ns;  /* from then to the last push; 0: not known */
+	uint64_t told_compute_ns; /* of the step before, as STEP says it */
+	uint32_t pass;            /* from 1 */
+	bool out;                 /* of data in this pass */
+	uint64_t updated_step;    /* last step that anybody has begun, as far as known */
 	/* Where the job begins. Trainer 0: set before start; others: told by the lanes before the
 	 * initial values are complete. */
 	struct wf_msg_init init;
@@ -202,11 +241,18 @@ struct wf_core {
 	/* Reduce. shared: the owner writes value and count while busy is 0; the core while it is 1.
 	 */
 	_Atomic uint32_t reduce_busy; /* as tensor.busy */
+	_Atomic uint32_t starting;    /* as tensor.busy: until all links were ready once */
 	uint64_t reduce_id;
 	uint32_t reduce_count;
 	double reduce_value[WF_REDUCE_MAX];
 	uint64_t reduce_step; /* out: highest step begun by any trainer */
 	uint64_t reduce_since_ns;
+
+	/* What the lanes know of one trainer. shared, as the reduce. */
+	_Atomic uint32_t others_busy; /* as tensor.busy */
+	struct wf_msg_report others;  /* the sum so far */
+	uint32_t others_missing;      /* lanes that have not answered */
+	uint64_t others_since_ns;     /* 0: nothing is asked */
 
 	bool leaving;                        /* GOODBYE is being said */
 	uint64_t leaving_ns;                 /* since when */
@@ -234,6 +280,9 @@ struct wf_core {
 	struct wf_msg_steps steps;
 	struct wf_msg_credit credit;
 	struct wf_msg_reduce reduce;
+	struct wf_msg_runs runs;
+	struct wf_norm norm;   /* of all lanes, */
+	uint64_t norm_step;    /* in this step */
 	struct wf_hello hello; /* but for what differs by lane and attempt */
 };
 
@@ -281,8 +330,10 @@ void wf_core_report_period(struct wf_core *core, uint64_t now);
 /* The line about the whole session, once. */
 void wf_core_report_end(struct wf_core *core);
 
-/* link.c */
+/* greeting.c */
 void wf_link_fill_hello(struct wf_core *core);
+
+/* link.c */
 enum weft_status wf_link_open(struct wf_core *core, struct wf_link *link,
 			      uint32_t idx) WEFT_MUST_CHECK;
 void wf_link_close(struct wf_link *link);
@@ -321,6 +372,35 @@ wf_is_initial_push(uint64_t step)
 	return step == 0 || step > INT64_MAX;
 }
 
+/* Pushes of some tensors are applied when they come. */
+static inline bool
+wf_core_lags(const struct wf_core *core)
+{
+	return wf_job_first_lagging(&core->job) != NULL;
+}
+
+/* halves.c; the last two only with a wire of 16 bits */
+/* The slabs that it takes beside those of `bytes` each. */
+enum weft_status wf_core_halves_open(struct wf_core *core, uint64_t bytes,
+				     int numa_node) WEFT_MUST_CHECK;
+enum weft_status wf_core_halves_add(struct wf_core *core) WEFT_MUST_CHECK; /* to the transport */
+void wf_core_halves_close(struct wf_core *core); /* accepts what was never opened */
+/* Round the slice's gradient, unless that has been done for this push. */
+void wf_core_round(struct wf_core *core, struct wf_link_slice *slice);
+/* The slice's values have come: into the parameters. */
+void wf_core_widen(const struct wf_core *core, const struct wf_link_slice *slice);
+
+/* others.c */
+/* Command: ask all lanes. */
+void wf_others_ask(struct wf_core *core, uint32_t trainer);
+bool wf_others_say(struct wf_link *link); /* as wf_norm_say */
+enum weft_status wf_others_hear(struct wf_link *link, const struct wf_event *event) WEFT_MUST_CHECK;
+
+/* norm.c */
+enum weft_status wf_norm_hear(struct wf_link *link, const struct wf_event *event) WEFT_MUST_CHECK;
+/* Say the sum over all lanes. False: the transport takes no more. */
+bool wf_norm_say(struct wf_link *link);
+
 /* flow.c */
 bool wf_flow_flush(struct wf_link *link); /* as wf_link_flush */
 enum weft_status wf_flow_answer(struct wf_link *link, uint32_t tag) WEFT_MUST_CHECK;
@@ -329,5 +409,6 @@ enum weft_status wf_flow_resume(struct wf_link *link,
 				const struct wf_msg_steps *msg) WEFT_MUST_CHECK;
 enum weft_status wf_flow_credit(struct wf_link *link,
 				const struct wf_msg_credit *msg) WEFT_MUST_CHECK;
+enum weft_status wf_flow_allow(struct wf_link *link, const struct wf_msg_runs *msg) WEFT_MUST_CHECK;
 void wf_flow_ready(struct wf_link *link);       /* RESUME is complete */
 void wf_flow_forget_path(struct wf_link *link); /* DOWN */

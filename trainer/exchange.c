@@ -23,15 +23,23 @@ wf_exchange_check_running(const struct weft_session *session)
 	return wf_session_failure(session);
 }
 
+/* The step that the owner is in: of a session with local steps its own. */
+static uint64_t
+step_of(const struct weft_session *session)
+{
+	return wf_local_is_on(&session->core) ? session->local.step : session->step;
+}
+
 /* Every tensor that takes part was pushed in the step begun last. */
 static enum weft_status
 check_all_pushed(const struct weft_session *session)
 {
 	const struct wf_job *job = &session->core.job;
+	uint64_t step = step_of(session);
 	for (uint32_t i = 0; i < job->tensor_count && session->begun; i++) {
-		if (!job->tensor[i].is_static && session->tensor[i]->pushed_step != session->step) {
+		if (!job->tensor[i].is_static && session->tensor[i]->pushed_step != step) {
 			return wf_fail(WEFT_INVALID, "tensor %s was not pushed in step %" PRIu64,
-				       job->tensor[i].name, session->step);
+				       job->tensor[i].name, step);
 		}
 	}
 	return WEFT_OK;
@@ -72,6 +80,35 @@ is_unanswered(const struct weft_session *session)
 	return service != NULL && service->is_busy(session);
 }
 
+/* A step that the lanes hear of. */
+static void
+begin_step(struct weft_session *session, uint64_t samples, double cost)
+{
+	session->step++;
+	wf_progress_command(
+		session, &(struct wf_command){.kind = WF_COMMAND_STEP, .a = samples, .cost = cost});
+}
+
+static void
+settle_all(struct weft_session *session)
+{
+	for (uint32_t i = 0; i < session->core.job.tensor_count; i++) {
+		wf_local_settle(session->tensor[i]);
+	}
+}
+
+/* A step of the trainer's own; the lanes hear of it if it ends with an exchange. */
+static void
+begin_locally(struct weft_session *session, uint64_t samples, double cost)
+{
+	settle_all(session);
+	wf_local_begin(session, samples);
+	session->local.exchanging = wf_local_exchanges(session);
+	if (session->local.exchanging) {
+		begin_step(session, wf_local_take_samples(session), cost);
+	}
+}
+
 enum weft_status
 weft_step(struct weft_session *session, uint64_t samples, double cost)
 {
@@ -95,10 +132,39 @@ weft_step(struct weft_session *session, uint64_t samples, double cost)
 	if (is_unanswered(session)) {
 		return WEFT_AGAIN;
 	}
-	session->step++;
 	session->begun = true;
-	wf_progress_command(
-		session, &(struct wf_command){.kind = WF_COMMAND_STEP, .a = samples, .cost = cost});
+	if (wf_local_is_on(&session->core)) {
+		begin_locally(session, samples, cost);
+	} else {
+		begin_step(session, samples, cost);
+	}
+	return WEFT_OK;
+}
+
+static void
+push(struct weft_tensor *tensor)
+{
+	struct weft_session *session = tensor->session;
+	atomic_store_explicit(&session->core.tensor[tensor->idx].busy, 1, memory_order_relaxed);
+	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_PUSH,
+							  .tensor = tensor->idx,
+							  .a = session->step});
+}
+
+/* A step of the trainer's own, and an exchange if the step ends with one. */
+static enum weft_status
+push_locally(struct weft_tensor *tensor)
+{
+	const struct wf_local *local = &tensor->session->local;
+	enum weft_status st = wf_local_apply(tensor);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	tensor->pushed_step = local->step;
+	if (local->exchanging) {
+		wf_local_offer(tensor);
+		push(tensor);
+	}
 	return WEFT_OK;
 }
 
@@ -106,8 +172,7 @@ enum weft_status
 weft_push(struct weft_tensor *tensor)
 {
 	struct weft_session *session = tensor->session;
-	struct wf_core *core = &session->core;
-	const struct wf_job_tensor *declared = &core->job.tensor[tensor->idx];
+	const struct wf_job_tensor *declared = &session->core.job.tensor[tensor->idx];
 	enum weft_status st = wf_exchange_check_running(session);
 	if (st != WEFT_OK) {
 		return st;
@@ -118,34 +183,76 @@ weft_push(struct weft_tensor *tensor)
 	if (!session->begun) {
 		return wf_fail(WEFT_INVALID, "push of %s before weft_step", declared->name);
 	}
-	if (tensor->pushed_step == session->step) {
+	uint64_t step = step_of(session);
+	if (tensor->pushed_step == step) {
 		return wf_fail(WEFT_INVALID, "push of %s twice in step %" PRIu64, declared->name,
-			       session->step);
+			       step);
+	}
+	if (wf_local_is_on(&session->core)) {
+		return push_locally(tensor);
 	}
 	tensor->pushed_step = session->step;
-	atomic_store_explicit(&core->tensor[tensor->idx].busy, 1, memory_order_relaxed);
-	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_PUSH,
-							  .tensor = tensor->idx,
-							  .a = session->step});
+	push(tensor);
 	return WEFT_OK;
+}
+
+/* No push is answered before the norm is known, and it is of all tensors. */
+static enum weft_status
+check_clipped(const struct weft_tensor *tensor)
+{
+	const struct weft_session *session = tensor->session;
+	if (!(session->core.job.optimizer.clip_norm > 0) || !is_busy(session, tensor->idx) ||
+	    tensor->pushed_step != step_of(session)) {
+		return WEFT_OK;
+	}
+	if (check_all_pushed(session) == WEFT_OK) {
+		return WEFT_OK;
+	}
+	const struct wf_error why = *wf_error_record();
+	return wf_fail(WEFT_INVALID, "wait with clip_norm: %.300s; push all tensors first",
+		       why.text);
+}
+
+/* What an exchange of local steps is answered with is not yet what the owner is to see. */
+static enum weft_status
+wait_and_settle(struct weft_tensor *tensor)
+{
+	struct weft_session *session = tensor->session;
+	enum weft_status st =
+		wf_progress_wait_clear(session, &session->core.tensor[tensor->idx].busy);
+	if (st == WEFT_OK) {
+		wf_local_settle(tensor);
+	}
+	return st;
+}
+
+static enum weft_status
+wait_for(struct weft_tensor *tensor)
+{
+	struct weft_session *session = tensor->session;
+	if (tensor->is_offered) {
+		return wait_and_settle(tensor);
+	}
+	return wf_progress_wait_clear(session, &session->core.tensor[tensor->idx].busy);
 }
 
 enum weft_status
 weft_wait(struct weft_tensor *tensor)
 {
-	struct weft_session *session = tensor->session;
-	if (!session->running) {
+	if (!tensor->session->running) {
 		return WEFT_OK;
 	}
-	return wf_progress_wait_clear(session, &session->core.tensor[tensor->idx].busy);
+	enum weft_status st = check_clipped(tensor);
+	return st != WEFT_OK ? st : wait_for(tensor);
 }
 
 static enum weft_status
 wait_tensors(struct weft_session *session)
 {
 	enum weft_status st = WEFT_OK;
-	for (uint32_t i = 0; i < session->core.job.tensor_count && st == WEFT_OK; i++) {
-		st = weft_wait(session->tensor[i]);
+	uint32_t count = session->running ? session->core.job.tensor_count : 0;
+	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
+		st = wait_for(session->tensor[i]);
 	}
 	return st;
 }
@@ -155,6 +262,11 @@ weft_wait_all(struct weft_session *session)
 {
 	const struct wf_service_ops *service = session->core.service;
 	enum weft_status st = session->running ? hand_in(session) : WEFT_OK;
+	if (session->core.job.optimizer.clip_norm > 0) {
+		for (uint32_t i = 0; i < session->core.job.tensor_count && st == WEFT_OK; i++) {
+			st = check_clipped(session->tensor[i]);
+		}
+	}
 	if (st == WEFT_OK) {
 		st = wait_tensors(session);
 	}
@@ -195,6 +307,8 @@ begin_pull(struct weft_tensor *tensor)
 	if (st != WEFT_OK) {
 		return st;
 	}
+	wf_local_settle(tensor);
+	tensor->base_known = false; /* local steps since the last exchange are lost */
 	atomic_store_explicit(&session->core.tensor[tensor->idx].busy, 1, memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_PULL,
 							  .tensor = tensor->idx,
@@ -235,6 +349,10 @@ weft_reduce(struct weft_session *session, double *value, uint32_t count)
 		return wf_fail(WEFT_INVALID, "reduce of %u values, %u at most", count,
 			       WF_REDUCE_MAX);
 	}
+	if (atomic_load_explicit(&core->reduce_busy, memory_order_acquire) != 0) { /* B1 */
+		return wf_fail(WEFT_INVALID, "reduce: the one before was interrupted and is "
+					     "unanswered; end the session");
+	}
 	if (count > 0) {
 		memcpy(core->reduce_value, value, count * sizeof(*value));
 	}
@@ -254,6 +372,23 @@ weft_barrier(struct weft_session *session)
 	return weft_reduce(session, NULL, 0);
 }
 
+/* Local steps since the last exchange. */
+static enum weft_status
+exchange_rest(struct weft_session *session)
+{
+	if (!wf_local_is_on(&session->core) || session->local.since == 0) {
+		return WEFT_OK;
+	}
+	begin_step(session, wf_local_take_samples(session), 0);
+	for (uint32_t i = session->core.job.tensor_count; i-- > 0;) {
+		if (!session->core.job.tensor[i].is_static) {
+			wf_local_offer(session->tensor[i]);
+			push(session->tensor[i]);
+		}
+	}
+	return weft_wait_all(session);
+}
+
 enum weft_status
 weft_pass_end(struct weft_session *session)
 {
@@ -264,6 +399,9 @@ weft_pass_end(struct weft_session *session)
 	}
 	if (st == WEFT_OK) {
 		st = weft_wait_all(session);
+	}
+	if (st == WEFT_OK) {
+		st = exchange_rest(session);
 	}
 	if (st != WEFT_OK) {
 		return st;
@@ -282,7 +420,14 @@ weft_pass_end(struct weft_session *session)
 	session->known_step = session->step;
 	wf_progress_command(session,
 			    &(struct wf_command){.kind = WF_COMMAND_NEXT_PASS, .a = session->step});
-	return early ? weft_pull_all(session) : WEFT_OK;
+	wf_local_pass_ends(session);
+	if (!wf_core_lags(core)) {
+		bool elsewhere = core->job.mode == WF_DENSE_ELASTIC; /* than at the center */
+		return early || elsewhere ? weft_pull_all(session) : WEFT_OK;
+	}
+	/* All pushes of all have been answered. Nobody pushes before everybody has pulled. */
+	st = weft_pull_all(session);
+	return st == WEFT_OK ? weft_barrier(session) : st;
 }
 
 enum weft_status

@@ -15,7 +15,9 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 	struct wf_core_tensor *t = &core->tensor[tensor];
 	WF_ASSERT(t->pending > 0 && core->busy_slices > 0);
 	if (--core->busy_slices == 0 && core->turn.on) {
-		wf_hist_record(&core->exchange_time, wf_now_ns(core->env) - core->busy_since_ns);
+		uint64_t now = wf_now_ns(core->env);
+		wf_hist_record(&core->exchange_time, now - core->busy_since_ns);
+		core->answered_ns = core->unpushed == 0 ? now : core->answered_ns;
 	}
 	if (!core->initialised) {
 		core->tick_ns = 0; /* these may have been the last initial values */
@@ -40,6 +42,36 @@ enqueue(struct wf_link *link, uint32_t ordinal)
 	WF_ASSERT(link->queue_count < link->slice_count);
 	link->queue[queue_place(link, link->queue_count)] = ordinal;
 	link->queue_count++;
+	if (link->priority != NULL) {
+		wf_priority_sift(link->priority, link->queue, link->slice_count, link->queue_first,
+				 link->queue_count);
+	}
+}
+
+/* Is the push announced before it is PUT? Initial values are not, nor is what a lane applies when
+ * it comes. */
+static bool
+is_announced(const struct wf_link *link, const struct wf_link_slice *slice)
+{
+	const struct wf_job *job = &link->core->job;
+	const struct wf_job_terms terms = wf_job_terms_of(job, &job->tensor[slice->tensor]);
+	return !wf_is_initial_push(slice->step) && !wf_job_terms_lag(&terms);
+}
+
+/* A push of this path. */
+static void
+begin_push(struct wf_link *link, uint32_t ordinal)
+{
+	if (!link->announces || !is_announced(link, &link->slice[ordinal])) {
+		enqueue(link, ordinal);
+		return;
+	}
+	/* What was said before has been sent when the next step's pushes come: no ring is needed.
+	 */
+	uint32_t at = link->say_first + link->say_count;
+	WF_ASSERT(at < link->slice_count);
+	link->say[at] = ordinal;
+	link->say_count++;
 }
 
 static void
@@ -88,6 +120,7 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_link_slice *
 			WF_ASSERT(slice->state == WF_SLICE_REST && !slice->in_flight);
 			slice->state = wanted->state;
 			slice->section = wanted->section;
+			slice->is_rounded = false;
 			slice->step = wanted->step;
 			core->tensor[tensor].pending++;
 			core->busy_slices++;
@@ -95,7 +128,7 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_link_slice *
 				link->pull_queued++;
 				wf_link_due(link);
 			} else if (link->state == WF_LINK_READY) {
-				enqueue(link, i);
+				begin_push(link, i);
 				wf_link_due(link);
 			}
 		}
@@ -106,6 +139,11 @@ void
 wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step)
 {
 	uint64_t section = wf_is_initial_push(step) ? step + core->init.sections - 1 : 0;
+	if (core->turn.on && !wf_is_initial_push(step) && --core->unpushed == 0) {
+		bool known = core->answered_ns != 0;
+		core->compute_ns = known ? wf_now_ns(core->env) - core->answered_ns : 0;
+	}
+	core->tensor[tensor].pushed_step = wf_is_initial_push(step) ? 0 : step;
 	begin_slices(core, tensor,
 		     &(struct wf_link_slice){
 			     .state = WF_SLICE_QUEUED, .section = (uint8_t)section, .step = step});
@@ -132,10 +170,16 @@ wf_flow_forget_path(struct wf_link *link)
 	link->have_next = UINT32_MAX;
 	link->grants = 0;
 	link->told = 0;
+	link->norm_due = false; /* the lane asks again */
+	link->report_due = false;
+	link->announces = false;
+	link->say_first = 0;
+	link->say_count = 0;
 	for (uint32_t i = 0; i < link->slice_count; i++) {
 		struct wf_link_slice *slice = &link->slice[i];
 		WF_ASSERT(!slice->in_flight); /* DONE comes before DOWN */
 		slice->buffer = WF_NO_BUFFER;
+		slice->announced = false;
 		if (slice->state == WF_SLICE_PULL_SENT) {
 			slice->state = WF_SLICE_PULL_QUEUED;
 			link->pull_sent--;
@@ -187,11 +231,34 @@ void
 wf_flow_ready(struct wf_link *link)
 {
 	WF_ASSERT(link->queue_count == 0);
+	link->report_due = link->report_wanted;
 	for (uint32_t i = 0; i < link->slice_count; i++) {
 		if (link->slice[i].state == WF_SLICE_QUEUED) {
-			enqueue(link, i);
+			begin_push(link, i);
 		}
 	}
+}
+
+/* The lane has room for these slices of all trainers. */
+enum weft_status
+wf_flow_allow(struct wf_link *link, const struct wf_msg_runs *msg)
+{
+	for (uint32_t i = 0; i < msg->count; i++) {
+		const struct wf_run *run = &msg->run[i];
+		for (uint32_t s = run->first; s < run->first + run->count; s++) {
+			struct wf_link_slice *slice =
+				s < link->slice_count ? &link->slice[s] : NULL;
+			if (slice == NULL || !slice->announced || slice->step != msg->step) {
+				return wf_fail(WEFT_PROTOCOL,
+					       "ALLOW: slice %u of %u in step %" PRIu64
+					       " was not announced",
+					       s, link->slice_count, msg->step);
+			}
+			slice->announced = false;
+			enqueue(link, s);
+		}
+	}
+	return WEFT_OK;
 }
 
 enum weft_status
@@ -208,11 +275,40 @@ wf_flow_credit(struct wf_link *link, const struct wf_msg_credit *msg)
 	return WEFT_OK;
 }
 
+/* The push came too late: the lane says so in its answer, once. */
+static void
+count_discarded(struct wf_core *core)
+{
+	struct wf_stats *stats = &core->stats;
+	if (wf_stats_get(stats, WF_CORE_SLICE_DISCARDED_COUNT) == 0) {
+		wf_core_log(core, WEFT_LOG_WARN,
+			    "trainer %u: gradients of step %" PRIu64
+			    " came too late for a lane and are not applied; from here on they are "
+			    "only counted (slices_discarded)",
+			    core->opts.trainer_id, core->step);
+	}
+	wf_stats_add(stats, WF_CORE_SLICE_DISCARDED_COUNT, 1);
+}
+
+/* Values are here in 16 bits. Initial ones leave from the very array that they come to, which is
+ * lent until DONE. */
+static void
+take_halves(const struct wf_core *core, const struct wf_link_slice *slice)
+{
+	if (!slice->in_flight || !wf_is_initial_push(slice->step)) {
+		wf_core_widen(core, slice);
+	}
+}
+
 enum weft_status
 wf_flow_answer(struct wf_link *link, uint32_t tag)
 {
 	uint32_t ordinal = wf_tag_slot(tag);
-	if (link->state != WF_LINK_READY || ordinal >= link->slice_count) {
+	/* The bit makes it more than any ordinal. */
+	bool discarded = ordinal >= link->slice_count && (tag & WF_TAG_DISCARDED) != 0;
+	ordinal = discarded ? wf_answer_ordinal(tag) : ordinal;
+	if (link->state != WF_LINK_READY || ordinal >= link->slice_count ||
+	    (discarded && !link->core->tensor[link->slice[ordinal].tensor].lags)) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: slice %u of %u", ordinal, link->slice_count);
 	}
 	struct wf_link_slice *slice = &link->slice[ordinal];
@@ -228,6 +324,9 @@ wf_flow_answer(struct wf_link *link, uint32_t tag)
 	slice->state = WF_SLICE_REST;
 	wf_stats_add(&link->core->stats,
 		     pulled ? WF_CORE_SLICE_PULLED_COUNT : WF_CORE_SLICE_ANSWERED_COUNT, 1);
+	if (link->core->wire != WF_ROW_F32 && (pushed || slice->section == 0)) {
+		take_halves(link->core, slice);
+	}
 	if (pulled) {
 		link->pull_sent--;
 	} else {
@@ -235,6 +334,9 @@ wf_flow_answer(struct wf_link *link, uint32_t tag)
 	}
 	if (pushed) {
 		slice->answered = step + 1;
+	}
+	if (discarded) {
+		count_discarded(link->core);
 	}
 	if (slice->in_flight) {
 		link->core->undone_slices++;
@@ -251,10 +353,21 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 	struct wf_link_slice *slice = &link->slice[ordinal];
 	slice->in_flight = false;
 	if (slice->state == WF_SLICE_REST) {
+		if (link->core->wire != WF_ROW_F32 && wf_is_initial_push(slice->step)) {
+			wf_core_widen(link->core, slice);
+		}
 		WF_ASSERT(link->core->undone_slices > 0);
 		link->core->undone_slices--;
 		finish_slice(link->core, slice->tensor);
 	}
+}
+
+/* Where the lanes put a section. */
+static const struct wf_slab *
+place_of(const struct wf_core *core, unsigned section)
+{
+	bool halves = section == 0 && core->wire != WF_ROW_F32;
+	return halves ? &core->answers : &core->section[section];
 }
 
 /* Grant one section. False: the connection is on its way down, or the session has failed. */
@@ -262,10 +375,11 @@ static bool
 grant_section(struct wf_link *link)
 {
 	struct wf_core *core = link->core;
+	bool halves = link->grants == 0 && core->wire != WF_ROW_F32;
 	const struct wf_grant grant = {
 		.kind = WF_GRANT_PLACE,
-		.region = core->section_region[link->grants],
-		.bytes = core->section[link->grants].bytes,
+		.region = halves ? core->answers_region : core->section_region[link->grants],
+		.bytes = place_of(core, link->grants)->bytes,
 	};
 	enum weft_status st =
 		wf_transport_grant(link->conn, &grant, &link->section_key[link->grants]);
@@ -281,7 +395,7 @@ static bool
 flush_grants(struct wf_link *link)
 {
 	struct wf_core *core = link->core;
-	while (link->told < core->section_count) {
+	while (link->told < core->place_count) {
 		if (link->grants == link->told && !grant_section(link)) {
 			return false;
 		}
@@ -289,7 +403,7 @@ flush_grants(struct wf_link *link)
 		struct wf_msg_grant msg = {
 			.kind = values ? WF_GRANT_WIRE_VALUES : WF_GRANT_WIRE_STATE,
 			.state_idx = values ? 0 : (uint8_t)(link->told - 1),
-			.slot_bytes = core->section[link->told].bytes,
+			.slot_bytes = place_of(core, link->told)->bytes,
 		};
 		memcpy(msg.key, link->section_key[link->told].bytes, sizeof(msg.key));
 		wf_msg_grant_encode(&msg, &core->msg);
@@ -344,6 +458,7 @@ encode_step(struct wf_link *link, bool out)
 		.pass = core->pass,
 		.flags = out ? WF_STEP_OUT_OF_DATA : 0,
 		.cost = out ? 0 : core->cost,
+		.compute_ns = out ? 0 : core->told_compute_ns,
 	};
 	wf_msg_step_encode(&msg, &core->msg);
 }
@@ -355,6 +470,24 @@ send_out(struct wf_link *link)
 	link->out_due = !wf_link_send(link, &link->core->msg);
 }
 
+/* A gradient in 16 bits. */
+static void
+fill_rounded(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, struct wf_op *op)
+{
+	struct wf_core *core = link->core;
+	struct wf_link_slice *slice = &link->slice[ordinal];
+	wf_core_round(core, slice);
+	*op = (struct wf_op){
+		.kind = WF_OP_PUT,
+		.cookie = wf_link_cookie(link, ordinal),
+		.region = core->rounded_region,
+		.src = (const char *)core->rounded.base + (slice->offset >> core->wire_shift),
+		.bytes = slice->bytes >> core->wire_shift,
+		.key = link->slots_key,
+		.tag = wf_tag(ordinal * link->slot_count + buffer, slice->step),
+	};
+}
+
 static void
 fill_put(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, struct wf_op *op)
 {
@@ -362,6 +495,10 @@ fill_put(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, struct w
 	const struct wf_link_slice *slice = &link->slice[ordinal];
 	bool initial = wf_is_initial_push(slice->step); /* the values or state themselves */
 	const struct wf_slab *slab = initial ? &core->section[slice->section] : &core->grad;
+	if (core->wire != WF_ROW_F32 && !initial) {
+		fill_rounded(link, ordinal, buffer, op);
+		return;
+	}
 	*op = (struct wf_op){
 		.kind = WF_OP_PUT,
 		.cookie = wf_link_cookie(link, ordinal),
@@ -456,6 +593,33 @@ flush_pushes(struct wf_link *link)
 	}
 }
 
+/* After STEP. Returns whether all was taken. */
+static bool
+flush_announcements(struct wf_link *link)
+{
+	struct wf_core *core = link->core;
+	struct wf_msg_runs *msg = &core->runs;
+	while (link->say_count > 0) {
+		uint32_t said = 0;
+		msg->step = core->step;
+		msg->count = 0;
+		while (said < link->say_count &&
+		       wf_runs_add(msg, link->say[link->say_first + said])) {
+			said++;
+		}
+		wf_msg_announce_encode(msg, &core->msg);
+		if (!wf_link_send(link, &core->msg)) {
+			return false;
+		}
+		for (; said > 0; said--) {
+			link->slice[link->say[link->say_first++]].announced = true;
+			link->say_count--;
+		}
+	}
+	link->say_first = 0;
+	return true;
+}
+
 /* Ask for the first run of slices that are wanted at the same step; the next run when it is there.
  */
 static void
@@ -508,7 +672,16 @@ wf_flow_flush(struct wf_link *link)
 	if (link->init_due && !send_init(link)) {
 		return true;
 	}
+	if (link->norm_due && !wf_norm_say(link)) {
+		return true;
+	}
+	if (link->report_due && !wf_others_say(link)) {
+		return true;
+	}
 	flush_pushes(link);
+	if (link->say_count > 0 && (link->step_due || !flush_announcements(link))) {
+		return true;
+	}
 	if (link->out_due && !link->step_due) {
 		send_out(link);
 	}

@@ -6,13 +6,30 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/assert.h"
 #include "trainer/service.h"
 
 #define RETRY_FIRST_NS (20 * WF_NS_PER_MS)
 #define RETRY_MAX_NS (WF_NS_PER_S)
+
+static enum weft_status
+take_priorities(struct wf_link *link)
+{
+	const struct wf_core *core = link->core;
+	if (link->slice_count == 0 || !wf_job_has_priorities(&core->job)) {
+		return WEFT_OK;
+	}
+	link->priority = wf_zalloc_array(core->env, link->slice_count, sizeof(*link->priority));
+	if (link->priority == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: no memory for %u priorities",
+			       link->slice_count);
+	}
+	for (uint32_t i = 0; i < link->slice_count; i++) {
+		link->priority[i] = core->job.tensor[link->slice[i].tensor].priority;
+	}
+	return WEFT_OK;
+}
 
 /* The slices of a dense lane. */
 static enum weft_status
@@ -42,7 +59,7 @@ take_slices(struct wf_link *link)
 		}
 		link->pushable_count += core->job.tensor[slice->tensor].is_static ? 0 : 1;
 	}
-	return WEFT_OK;
+	return take_priorities(link);
 }
 
 enum weft_status
@@ -75,6 +92,8 @@ wf_link_close(struct wf_link *link)
 	if (link->queue != NULL) {
 		wf_free(env, link->queue, (link->slice_count + 1u) * sizeof(*link->queue));
 	}
+	wf_free(env, link->say, link->slice_count * sizeof(*link->say));
+	wf_free(env, link->priority, link->slice_count * sizeof(*link->priority));
 	wf_free(env, link->buffer_slice, link->slot_capacity * sizeof(*link->buffer_slice));
 	wf_free(env, link->buffer_free, link->slot_capacity * sizeof(*link->buffer_free));
 }
@@ -86,58 +105,6 @@ wf_link_describe(const struct wf_link *link, char *out, size_t bytes)
 	wf_host_format(&link->host, host, sizeof(host));
 	(void)snprintf(out, bytes, "pserver %u %s %u (%.120s)", link->pserver_idx,
 		       link->ops->lane_name, link->lane_idx, host);
-}
-
-/* For people: which setting differs, where trainers do not agree. */
-static void
-summarise(const struct wf_core *core, struct wf_hello *hello)
-{
-	const struct weft_session_opts *opts = &core->opts;
-	const struct weft_optimizer_opts *o = &opts->optimizer;
-	(void)snprintf(hello->options, sizeof(hello->options),
-		       "slice_bytes=%" PRIu64 " grad_reduce=%s nonfinite=%s optimizer=%s "
-		       "learning_rate=%.9g momentum=%.9g l2=%.9g clip=%.9g schedule=%s,%.9g,%.9g "
-		       "beta=%.9g,%.9g epsilon=%.9g",
-		       opts->slice_bytes, opts->grad_reduce == WEFT_REDUCE_MEAN ? "mean" : "sum",
-		       opts->skip_nonfinite != 0 ? "skip" : "abort", o->method, o->learning_rate,
-		       o->momentum, o->decay, o->clip, o->schedule, o->schedule_a, o->schedule_b,
-		       o->beta1, o->beta2, o->epsilon);
-	size_t used = 0;
-	for (uint32_t i = 0; i < core->job.tensor_count && used < sizeof(hello->tensors); i++) {
-		const struct wf_job_tensor *t = &core->job.tensor[i];
-		used += (size_t)snprintf(hello->tensors + used, sizeof(hello->tensors) - used,
-					 "%s%s=%" PRIu64 "%s", i > 0 ? " " : "", t->name, t->count,
-					 t->is_static ? ",static" : "");
-	}
-}
-
-void
-wf_link_fill_hello(struct wf_core *core)
-{
-	core->hello = (struct wf_hello){
-		.version_min = WF_WIRE_VERSION_MIN,
-		.version_max = WF_WIRE_VERSION,
-		.service = WF_SERVICE_DENSE,
-		.pserver_count = core->job.pserver_count,
-		.lane_count = core->job.lane_count,
-		.trainer_id = core->opts.trainer_id,
-		.trainer_count = core->job.trainer_count,
-		.incarnation = core->incarnation,
-		.job_digest = wf_job_digest(&core->job),
-		.tensors_digest = wf_job_tensors_digest(&core->job),
-		.placement_digest = wf_placement_digest(&core->placement),
-		.numerics_digest = core->numerics_digest,
-		.job_bytes = core->job_byte_count,
-		.msg_bytes_max = WF_MSG_BODY_MAX,
-		.put_bytes_max = wf_core_put_bytes_max(core),
-		.pid = (uint32_t)getpid(),
-	};
-	summarise(core, &core->hello);
-	char *host = core->hello.host;
-	if (gethostname(host, sizeof(core->hello.host)) != 0 || host[0] == '\0') {
-		(void)snprintf(host, sizeof(core->hello.host), "unknown");
-	}
-	host[sizeof(core->hello.host) - 1] = '\0';
 }
 
 static void
@@ -397,6 +364,20 @@ wf_link_down(struct wf_link *link, const struct wf_event *event)
 	retry_later(link);
 }
 
+/* Room for what is to be announced; taken once. */
+static enum weft_status
+take_announcements(struct wf_link *link)
+{
+	if (link->say == NULL) {
+		link->say = wf_zalloc_array(link->core->env, link->slice_count, sizeof(*link->say));
+	}
+	if (link->say == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: no memory to announce %u slices",
+			       link->slice_count);
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 take_slots(struct wf_link *link, const struct wf_event *event)
 {
@@ -405,7 +386,7 @@ take_slots(struct wf_link *link, const struct wf_event *event)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (msg.kind != WF_GRANT_WIRE_SLOTS || link->have_slots || link->slice_count == 0) {
+	if (!wf_grant_is_slots(msg.kind) || link->have_slots || link->slice_count == 0) {
 		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u was not expected", msg.kind);
 	}
 	if (msg.slot_count == 0 || msg.slot_count > WF_SLOT_COUNT_MAX ||
@@ -423,7 +404,8 @@ take_slots(struct wf_link *link, const struct wf_event *event)
 	}
 	memcpy(link->slots_key.bytes, msg.key, sizeof(msg.key));
 	link->have_slots = true;
-	return WEFT_OK;
+	link->announces = msg.kind == WF_GRANT_WIRE_ANNOUNCED;
+	return link->announces ? take_announcements(link) : WEFT_OK;
 }
 
 void
@@ -481,14 +463,20 @@ take_reduced(struct wf_link *link, const struct wf_event *event)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (link->idx == 0 && core->reduce_since_ns == 0 && msg->request_id <= core->reduce_id) {
-		return WEFT_OK; /* said again, after a reconnect */
+	bool waits = core->reduce_since_ns != 0;
+	if (link->idx == 0 && msg->request_id < core->reduce_id + (waits ? 0 : 1)) {
+		return WEFT_OK; /* said again, after a reconnect; the next may be under way by now
+				 */
 	}
-	if (core->reduce_since_ns == 0 || link->idx != 0 || msg->request_id != core->reduce_id ||
+	if (!waits || link->idx != 0 || msg->request_id != core->reduce_id ||
 	    msg->count != core->reduce_count) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "REDUCED %" PRIu64 " with %u values was not asked for",
 			       msg->request_id, msg->count);
+	}
+	if (msg->step >= INT64_MAX) {
+		return wf_fail(WEFT_PROTOCOL, "REDUCED %" PRIu64 ": step %" PRIu64, msg->request_id,
+			       msg->step);
 	}
 	for (uint32_t i = 0; i < msg->count; i++) {
 		core->reduce_value[i] = msg->value[i];
@@ -549,13 +537,15 @@ take_init(struct wf_link *link, const struct wf_event *event)
 	struct wf_core *core = link->core;
 	struct wf_msg_init msg;
 	enum weft_status st = wf_msg_init_decode(event->msg.head, event->msg.body, &msg);
-	if (st != WEFT_OK || core->initialised) {
-		return st; /* known: told again on a new path */
+	if (st != WEFT_OK) {
+		return st;
 	}
-	bool known = core->init.step > 0;
-	if (known && msg.step != core->init.step) {
+	if (core->init.step > 0 && msg.step != core->init.step) {
 		return wf_fail(WEFT_PROTOCOL, "INIT: step %" PRIu64 ", others say %" PRIu64,
 			       msg.step, core->init.step);
+	}
+	if (core->init.step > 0 || core->initialised) {
+		return WEFT_OK; /* known: told by each lane, and again on a new path */
 	}
 	core->init.step = msg.step;
 	core->init.samples = msg.samples;
@@ -591,8 +581,15 @@ take_dense(struct wf_link *link, const struct wf_event *event)
 	case WF_MSG_CREDIT:
 		st = wf_msg_credit_decode(head, event->msg.body, &link->core->credit);
 		return st != WEFT_OK ? st : wf_flow_credit(link, &link->core->credit);
+	case WF_MSG_ALLOW:
+		st = wf_msg_allow_decode(head, event->msg.body, &link->core->runs);
+		return st != WEFT_OK ? st : wf_flow_allow(link, &link->core->runs);
 	case WF_MSG_NACK:
 		return take_nack(link, event);
+	case WF_MSG_NORM:
+		return wf_norm_hear(link, event);
+	case WF_MSG_REPORTED:
+		return wf_others_hear(link, event);
 	default:
 		return wf_fail(WEFT_PROTOCOL, "dense message of type %u at a trainer", head->type);
 	}

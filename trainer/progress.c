@@ -9,6 +9,8 @@
 
 #include "base/assert.h"
 
+#define ASK_PERIOD_NS (20 * WF_NS_PER_MS)
+
 enum weft_status
 wf_session_failure(const struct weft_session *session)
 {
@@ -64,6 +66,9 @@ run_command(struct weft_session *session, const struct wf_command *command)
 		break;
 	case WF_COMMAND_STATS:
 		wf_core_report_stats(core);
+		break;
+	case WF_COMMAND_OTHERS:
+		wf_others_ask(core, (uint32_t)command->a);
 		break;
 	case WF_COMMAND_LEAVE:
 		wf_core_leave(core);
@@ -332,10 +337,27 @@ drive(struct weft_session *session, uint64_t *began_ns)
 	}
 }
 
+/* The caller wants its thread back. It is asked between sleeps, and not after each short one. */
+static bool
+is_interrupted(struct weft_session *session)
+{
+	const struct weft_session_opts *opts = &session->core.opts;
+	if (opts->interrupted == NULL) {
+		return false;
+	}
+	uint64_t now = wf_now_ns(session->env);
+	if (now - session->progress.asked_ns < ASK_PERIOD_NS) {
+		return false;
+	}
+	session->progress.asked_ns = now;
+	return opts->interrupted(opts->interrupted_arg) != 0;
+}
+
 enum weft_status
 wf_progress_wait_clear(struct weft_session *session, const _Atomic uint32_t *word)
 {
 	uint64_t began_ns = 0;
+	enum weft_status st = WEFT_OK;
 	while (atomic_load_explicit(word, memory_order_acquire) != 0) { /* B1 */
 		if (wf_core_failed(&session->core)) {
 			return wf_session_failure(session);
@@ -345,9 +367,14 @@ wf_progress_wait_clear(struct weft_session *session, const _Atomic uint32_t *wor
 		} else {
 			drive(session, &began_ns);
 		}
+		if (atomic_load_explicit(word, memory_order_acquire) != 0 && /* B1 */
+		    is_interrupted(session)) {
+			st = WEFT_AGAIN;
+			break;
+		}
 	}
 	go_away(session);
-	return WEFT_OK;
+	return st;
 }
 
 void

@@ -25,7 +25,9 @@ static const char *const counter_name[WF_CORE_COUNTER_COUNT] = {
 	[WF_CORE_STEP_BEGUN_COUNT] = "step_begun_count",
 	[WF_CORE_SLICE_PUSHED_COUNT] = "slice_pushed_count",
 	[WF_CORE_SLICE_ANSWERED_COUNT] = "slice_answered_count",
+	[WF_CORE_SLICE_DISCARDED_COUNT] = "slice_discarded_count",
 	[WF_CORE_SLICE_PULLED_COUNT] = "slice_pulled_count",
+	[WF_CORE_GRADIENT_OVERFLOWED_COUNT] = "gradient_overflowed_count",
 	[WF_CORE_LANE_RECONNECTED_COUNT] = "lane_reconnected_count",
 	[WF_CORE_WAIT_SLOT_COUNT] = "wait_slot_count",
 	[WF_CORE_POLL_TIME_NS] = "poll_time_ns",
@@ -123,8 +125,9 @@ write_line(struct wf_core *core, const char *of, const uint64_t *then,
 		    "trainer %u: stats of %s%.1f s: steps %" PRIu64 " steps_per_s %.1f "
 		    "received_mb_per_s %.3f sent_mb_per_s %.3f messages_received %" PRIu64
 		    " messages_sent %" PRIu64 " puts_received %" PRIu64 " puts_sent %" PRIu64
-		    " slices_answered %" PRIu64 " slices_pulled %" PRIu64 " waits_slot %" PRIu64
-		    " waits_post %" PRIu64 " poll_percent %.1f idle_percent %.1f away_percent %.1f "
+		    " slices_answered %" PRIu64 " slices_discarded %" PRIu64
+		    " slices_pulled %" PRIu64 " waits_slot %" PRIu64 " waits_post %" PRIu64
+		    " poll_percent %.1f idle_percent %.1f away_percent %.1f "
 		    "exchange_p50_us %.1f exchange_p99_us %.1f reconnects %" PRIu64 "%s",
 		    core->opts.trainer_id, of, s, d[WF_CORE_STEP_BEGUN_COUNT],
 		    (double)d[WF_CORE_STEP_BEGUN_COUNT] / s,
@@ -132,9 +135,9 @@ write_line(struct wf_core *core, const char *of, const uint64_t *then,
 		    (double)d[WF_CORE_TRANSPORT_SENT_BYTES] / 1e6 / s,
 		    d[WF_CORE_MESSAGE_RECEIVED_COUNT], d[WF_CORE_MESSAGE_SENT_COUNT],
 		    d[WF_CORE_PUT_RECEIVED_COUNT], d[WF_CORE_PUT_SENT_COUNT],
-		    d[WF_CORE_SLICE_ANSWERED_COUNT], d[WF_CORE_SLICE_PULLED_COUNT],
-		    d[WF_CORE_WAIT_SLOT_COUNT], d[WF_CORE_WAIT_POST_COUNT],
-		    (double)d[WF_CORE_POLL_TIME_NS] * percent,
+		    d[WF_CORE_SLICE_ANSWERED_COUNT], d[WF_CORE_SLICE_DISCARDED_COUNT],
+		    d[WF_CORE_SLICE_PULLED_COUNT], d[WF_CORE_WAIT_SLOT_COUNT],
+		    d[WF_CORE_WAIT_POST_COUNT], (double)d[WF_CORE_POLL_TIME_NS] * percent,
 		    (double)d[WF_CORE_IDLE_TIME_NS] * percent,
 		    (double)d[WF_CORE_AWAY_TIME_NS] * percent,
 		    (double)wf_hist_quantile(exchanges, 0.5) / 1e3,
@@ -226,7 +229,9 @@ weft_session_stats(struct weft_session *session, struct weft_session_stats *out)
 		.steps = now[WF_CORE_STEP_BEGUN_COUNT],
 		.slices_pushed = now[WF_CORE_SLICE_PUSHED_COUNT],
 		.slices_answered = now[WF_CORE_SLICE_ANSWERED_COUNT],
+		.slices_discarded = now[WF_CORE_SLICE_DISCARDED_COUNT],
 		.slices_pulled = now[WF_CORE_SLICE_PULLED_COUNT],
+		.gradients_overflowed = now[WF_CORE_GRADIENT_OVERFLOWED_COUNT],
 		.reconnects = now[WF_CORE_LANE_RECONNECTED_COUNT],
 		.waits_slot = now[WF_CORE_WAIT_SLOT_COUNT],
 		.waits_post = now[WF_CORE_WAIT_POST_COUNT],

@@ -10,7 +10,12 @@
 uint32_t
 weft_state_count(const struct weft_session *session)
 {
-	return wf_optimizer_state_count((enum wf_optimizer)session->core.job.optimizer.kind);
+	const struct wf_job_optimizer *optimizer = &session->core.job.optimizer;
+	if (wf_local_is_on(&session->core)) {
+		return 0; /* it is each trainer's own */
+	}
+	return wf_optimizer_state_count((enum wf_optimizer)optimizer->kind) +
+	       (optimizer->average_window > 0 ? WF_AVERAGE_SUMS : 0);
 }
 
 float *
@@ -36,13 +41,6 @@ weft_session_restore(struct weft_session *session, uint64_t step, uint64_t sampl
 	if (core->opts.trainer_id != 0) {
 		return wf_fail(WEFT_INVALID, "restore: trainer %u; trainer 0 restores for all",
 			       core->opts.trainer_id);
-	}
-	if (step > 0 && core->service != NULL && core->opts.sparse_mode != WEFT_SPARSE_SYNC) {
-		return wf_fail(WEFT_UNSUPPORTED,
-			       "restore: step %" PRIu64
-			       ", and the session has tables in an asynchronous mode, whose lanes "
-			       "count steps of their own; begin at step 0",
-			       step);
 	}
 	if (step > 0 && core->section_count != 1 + state_count) {
 		return wf_fail(WEFT_INVALID,
@@ -83,10 +81,49 @@ wf_restore_give(struct weft_session *session)
 	return st;
 }
 
+static void
+begin_pull(struct weft_session *session, uint32_t tensor, unsigned section)
+{
+	atomic_store_explicit(&session->core.tensor[tensor].busy, 1, memory_order_relaxed);
+	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_PULL,
+							  .tensor = tensor,
+							  .section = section,
+							  .a = session->known_step});
+}
+
+/* The pservers' f32 parameters, where others travel: behind the state. */
+static enum weft_status
+pull_exact(struct weft_session *session)
+{
+	const struct wf_core *core = &session->core;
+	if (core->place_count == core->section_count) {
+		return WEFT_OK;
+	}
+	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
+		begin_pull(session, i, core->section_count);
+	}
+	return weft_wait_all(session);
+}
+
+float *
+weft_tensor_exact(struct weft_tensor *tensor)
+{
+	const struct wf_core *core = &tensor->session->core;
+	if (core->job.wire == WF_WIRE_F32) {
+		return weft_tensor_param(tensor);
+	}
+	if (!tensor->session->sealed || core->place_count == core->section_count) {
+		return NULL;
+	}
+	return (float *)((char *)core->section[core->section_count].base +
+			 core->offset[tensor->idx]);
+}
+
 enum weft_status
 weft_pull_state(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
+	session->has_state = false;
 	enum weft_status st = weft_pull_all(session);
 	if (st == WEFT_OK && core->section_count != 1 + weft_state_count(session)) {
 		return wf_fail(WEFT_INVALID, "pull of state: set keep_state in the options");
@@ -96,14 +133,14 @@ weft_pull_state(struct weft_session *session)
 			if (core->job.tensor[i].is_static) {
 				continue;
 			}
-			atomic_store_explicit(&core->tensor[i].busy, 1, memory_order_relaxed);
-			wf_progress_command(session,
-					    &(struct wf_command){.kind = WF_COMMAND_PULL,
-								 .tensor = i,
-								 .section = section,
-								 .a = session->known_step});
+			begin_pull(session, i, section);
 		}
 		st = weft_wait_all(session);
 	}
+	if (st == WEFT_OK) {
+		st = pull_exact(session);
+	}
+	session->has_state = st == WEFT_OK;
+	session->state_step = session->known_step;
 	return st;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/digest.h"
@@ -26,11 +27,20 @@ weft_version(void)
 }
 
 void
-weft_session_opts_init(struct weft_session_opts *opts)
+wf_opts_give(void *out, size_t out_bytes, const void *opts, size_t bytes)
+{
+	memset(out, 0, out_bytes);
+	memcpy(out, opts, out_bytes < bytes ? out_bytes : bytes);
+	if (out_bytes >= sizeof(out_bytes)) {
+		memcpy(out, &out_bytes, sizeof(out_bytes)); /* struct_bytes, which comes first */
+	}
+}
+
+void
+weft_session_opts_init_sized(struct weft_session_opts *opts, size_t struct_bytes)
 {
 	struct wf_optimizer_opts optimizer = wf_optimizer_defaults();
-	*opts = (struct weft_session_opts){
-		.struct_bytes = sizeof(*opts),
+	const struct weft_session_opts defaults = {
 		.pservers = "127.0.0.1",
 		.port = 7164,
 		.ports_num = 1,
@@ -43,6 +53,7 @@ weft_session_opts_init(struct weft_session_opts *opts)
 				.learning_rate = optimizer.learning_rate,
 				.beta1 = optimizer.beta1,
 				.beta2 = optimizer.beta2,
+				.rho = optimizer.rho,
 				.epsilon = optimizer.epsilon,
 				.schedule = "constant",
 			},
@@ -58,6 +69,15 @@ weft_session_opts_init(struct weft_session_opts *opts)
 		.tcp_congestion = "",
 		.verbs = "",
 	};
+	wf_opts_give(opts, struct_bytes, &defaults, sizeof(defaults));
+}
+
+#undef weft_session_opts_init /* also a function, for languages without macros */
+
+void
+weft_session_opts_init(struct weft_session_opts *opts)
+{
+	weft_session_opts_init_sized(opts, sizeof(*opts));
 }
 
 static char *
@@ -83,6 +103,7 @@ copy_opts(struct weft_session *session, const struct weft_session_opts *opts)
 			       &own->numerics,
 			       &own->optimizer.method,
 			       &own->optimizer.schedule,
+			       &own->optimizer.schedule_args,
 			       &own->tcp_congestion,
 			       &own->verbs};
 	WF_STATIC_ASSERT(WF_ARRAY_COUNT(text) == WF_ARRAY_COUNT(session->strings), "one copy each");
@@ -136,8 +157,8 @@ check_opts(const struct weft_session_opts *opts)
 	if (opts->ports_num == 0 || opts->ports_num > 256) {
 		return wf_fail(WEFT_INVALID, "ports_num %u: 1 to 256 are allowed", opts->ports_num);
 	}
-	if (opts->ports_num_for_sparse > 256) {
-		return wf_fail(WEFT_INVALID, "ports_num_for_sparse %u: at most 256 are allowed",
+	if (opts->ports_num_for_sparse > 255) { /* as a pserver */
+		return wf_fail(WEFT_INVALID, "ports_num_for_sparse %u: at most 255 are allowed",
 			       opts->ports_num_for_sparse);
 	}
 	if (opts->slice_bytes < WF_SLICE_BYTES_MIN || opts->slice_bytes > WF_SLICE_BYTES_MAX ||
@@ -157,44 +178,8 @@ check_opts(const struct weft_session_opts *opts)
 			       "sparse_mode %d: WEFT_SPARSE_SYNC, _ASYNC or _BOUNDED is needed",
 			       (int)opts->sparse_mode);
 	}
-	return check_own_opts(opts);
-}
-
-static enum weft_status
-fill_optimizer(const struct weft_optimizer_opts *in, struct wf_job_optimizer *out)
-{
-	struct wf_optimizer_opts opts = {
-		.learning_rate = in->learning_rate,
-		.momentum = in->momentum,
-		.beta1 = in->beta1,
-		.beta2 = in->beta2,
-		.epsilon = in->epsilon,
-		.decay = in->decay,
-		.clip = in->clip,
-		.schedule_a = in->schedule_a,
-		.schedule_b = in->schedule_b,
-	};
-	enum weft_status st = wf_optimizer_parse(in->method, &opts.kind);
-	if (st == WEFT_OK) {
-		st = wf_schedule_parse(in->schedule, &opts.schedule);
-	}
-	if (st == WEFT_OK) {
-		st = wf_optimizer_check(&opts);
-	}
-	*out = (struct wf_job_optimizer){
-		.kind = (uint32_t)opts.kind,
-		.schedule = (uint32_t)opts.schedule,
-		.learning_rate = opts.learning_rate,
-		.momentum = opts.momentum,
-		.beta1 = opts.beta1,
-		.beta2 = opts.beta2,
-		.epsilon = opts.epsilon,
-		.decay = opts.decay,
-		.clip = opts.clip,
-		.schedule_a = opts.schedule_a,
-		.schedule_b = opts.schedule_b,
-	};
-	return st;
+	enum weft_status st = wf_modes_check(opts);
+	return st == WEFT_OK ? check_own_opts(opts) : st;
 }
 
 /* Lane i of a pserver listens on its port + i. */
@@ -244,7 +229,8 @@ fill_job(struct weft_session *session)
 			opts->grad_reduce == WEFT_REDUCE_MEAN ? WF_REDUCE_MEAN : WF_REDUCE_SUM,
 		.nonfinite = opts->skip_nonfinite != 0 ? WF_NONFINITE_SKIP : WF_NONFINITE_ABORT,
 	};
-	return fill_optimizer(&opts->optimizer, &job->optimizer);
+	wf_modes_fill(opts, job);
+	return wf_settings_optimizer(&opts->optimizer, job);
 }
 
 /* What the bits of a run depend on besides the job. */
@@ -257,22 +243,30 @@ numerics_of(const struct weft_session *session)
 	return wf_digest_of(text, strlen(text));
 }
 
+/* Kept: it is the caller's from here on, and the file behind it is not shared any more. */
+void
+wf_session_release_slab(struct wf_env *env, struct wf_slab *slab, bool keep)
+{
+	if (slab->base != NULL && keep && slab->memfd >= 0) {
+		(void)close(slab->memfd);
+	} else if (slab->base != NULL) {
+		env->ops->slab_close(env, slab);
+	}
+	*slab = (struct wf_slab){0};
+}
+
 /* What weft_session_seal took; also of one that failed half way. */
 static void
-release_arrays(struct weft_session *session)
+release_arrays(struct weft_session *session, bool keep)
 {
 	struct wf_env *env = session->env;
 	struct wf_core *core = &session->core;
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(core->section); i++) {
-		if (core->section[i].base != NULL) {
-			env->ops->slab_close(env, &core->section[i]);
-		}
-		core->section[i] = (struct wf_slab){0};
+		wf_session_release_slab(env, &core->section[i], keep);
 	}
-	if (core->grad.base != NULL) {
-		env->ops->slab_close(env, &core->grad);
-	}
-	core->grad = (struct wf_slab){0};
+	wf_session_release_slab(env, &core->grad, keep);
+	wf_core_halves_close(core);
+	wf_local_close(session);
 	wf_placement_fini(env, &core->placement);
 	wf_free(env, core->offset, (core->job.tensor_count + 1u) * sizeof(*core->offset));
 	core->offset = NULL;
@@ -290,7 +284,7 @@ free_session(struct weft_session *session)
 	if (core->service != NULL) {
 		core->service->close(session);
 	}
-	release_arrays(session);
+	release_arrays(session, core->opts.keep_arrays != 0);
 	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
 		wf_free(env, session->tensor[i], sizeof(*session->tensor[i]));
 	}
@@ -335,8 +329,11 @@ enum weft_status
 weft_session_open(const struct weft_session_opts *opts, struct weft_session **out)
 {
 	enum weft_status st = check_opts(opts);
+	if (st != WEFT_OK) {
+		return st; /* of another size, it may end before env */
+	}
 	struct wf_env *env = opts->env;
-	if (st == WEFT_OK && env == NULL) {
+	if (env == NULL) {
 		st = wf_env_system_create(WF_LOG_WARN, 2, &env);
 	}
 	if (st != WEFT_OK) {
@@ -435,6 +432,7 @@ check_settings(const struct weft_tensor_opts *opts)
 		{"rate_multiplier", opts->rate_multiplier},
 		{"decay", opts->decay},
 		{"clip", opts->clip},
+		{"l1", opts->l1},
 	};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(setting); i++) {
 		if (!isfinite(setting[i].value)) {
@@ -474,7 +472,8 @@ check_tensor(const struct weft_session *session, const struct weft_tensor_opts *
 		return wf_fail(WEFT_INVALID, "tensor %s: more than %u tensors", opts->name,
 			       WF_TENSOR_COUNT_MAX);
 	}
-	return check_settings(opts);
+	st = check_settings(opts);
+	return st == WEFT_OK ? wf_modes_check_tensor(job, opts) : st;
 }
 
 /* 0 stands for the job's setting, which the job keeps as a negative number; negative for none. */
@@ -509,8 +508,11 @@ weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *opt
 		.rate_multiplier = opts->rate_multiplier == 0 ? 1 : opts->rate_multiplier,
 		.decay = own_or_job(opts->decay),
 		.clip = own_or_job(opts->clip),
+		.l1 = own_or_job(opts->l1),
 		.is_static = opts->is_static != 0,
+		.priority = opts->priority,
 	};
+	wf_modes_fill_tensor(opts, declared);
 	(void)snprintf(declared->name, sizeof(declared->name), "%s", opts->name);
 	*tensor = (struct weft_tensor){.session = session, .idx = job->tensor_count};
 	session->tensor[job->tensor_count++] = tensor;
@@ -532,6 +534,7 @@ take_arrays(struct weft_session *session)
 	struct wf_env *env = session->env;
 	if (bytes == 0) {
 		core->section_count = 1;
+		core->place_count = 1;
 		return WEFT_OK; /* no tensors, no arrays */
 	}
 	core->section_count = 1 + (core->opts.keep_state != 0 ? weft_state_count(session) : 0);
@@ -540,7 +543,7 @@ take_arrays(struct weft_session *session)
 	for (unsigned i = 0; i < core->section_count && st == WEFT_OK; i++) {
 		st = env->ops->slab_open(env, bytes, node, &core->section[i]);
 	}
-	return st;
+	return st == WEFT_OK ? wf_core_halves_open(core, bytes, node) : st;
 }
 
 enum weft_status
@@ -563,8 +566,11 @@ weft_session_seal(struct weft_session *session)
 	if (st == WEFT_OK && core->service != NULL) {
 		st = core->service->seal(session);
 	}
+	if (st == WEFT_OK && wf_local_is_on(core)) {
+		st = wf_local_open(session);
+	}
 	if (st != WEFT_OK) {
-		release_arrays(session); /* it may be tried again */
+		release_arrays(session, false); /* it may be tried again */
 	}
 	session->sealed = st == WEFT_OK;
 	return st;
@@ -636,8 +642,12 @@ weft_session_start(struct weft_session *session)
 		return st;
 	}
 	session->running = true;
+	atomic_store_explicit(&core->starting, 1, memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_START});
 	st = core->opts.trainer_id == 0 ? wf_restore_give(session) : weft_pull_all(session);
+	if (st == WEFT_OK) { /* lanes without slices are there, too, for a reduce or GOODBYE */
+		st = wf_progress_wait_clear(session, &core->starting);
+	}
 	session->step = core->init.step; /* told before the last initial value came */
 	session->known_step = session->step;
 	return st == WEFT_OK && core->service != NULL ? core->service->start(session) : st;

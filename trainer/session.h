@@ -11,6 +11,7 @@
 #include "base/pin.h"
 #include "base/ring.h"
 #include "trainer/core.h"
+#include "trainer/local.h"
 #include "trainer/service.h"
 #include "weft/weft.h"
 
@@ -26,6 +27,7 @@ enum wf_command_kind {
 	WF_COMMAND_NEXT_PASS, /* a: step */
 	WF_COMMAND_REDUCE,
 	WF_COMMAND_STATS,
+	WF_COMMAND_OTHERS, /* a: trainer */
 	WF_COMMAND_LEAVE,
 	WF_COMMAND_FAIL,    /* a: status; the reason is in the session */
 	WF_COMMAND_SERVICE, /* the service's: tensor: which, section, a: as it likes */
@@ -45,9 +47,10 @@ struct wf_progress {
 	pthread_t thread;
 	struct wf_ring *ring;
 	struct wf_pin *pin;
-	int poll_fd;    /* epoll over the transport's fd and command_fd */
-	int command_fd; /* eventfd: there are commands */
-	int done_fd;    /* eventfd: something the owner waits for has happened */
+	int poll_fd;       /* epoll over the transport's fd and command_fd */
+	int command_fd;    /* eventfd: there are commands */
+	int done_fd;       /* eventfd: something the owner waits for has happened */
+	uint64_t asked_ns; /* owner: when the caller was last asked whether to go on */
 
 	/* Shared. Both sides use seq_cst: each stores its own word, then looks at the other's (W1,
 	 * W2). */
@@ -60,7 +63,10 @@ struct wf_progress {
 struct weft_tensor {
 	struct weft_session *session;
 	uint32_t idx;
-	uint64_t pushed_step; /* last step it was pushed in */
+	uint64_t pushed_step; /* last step it was pushed in, of those the trainer counts */
+	/* Of local steps: local.c. */
+	bool base_known; /* what it was before them is kept */
+	bool is_offered; /* an exchange is under way, or answered and not looked at */
 };
 
 struct weft_session {
@@ -71,17 +77,42 @@ struct weft_session {
 	struct weft_tensor **tensor; /* [tensor_capacity] */
 	uint32_t tensor_capacity;
 	struct wf_host *pserver; /* [pserver_count] */
-	char *strings[8];        /* copies of the options' strings */
+	char *strings[9];        /* copies of the options' strings */
 	bool sealed, started, core_open;
-	bool running;        /* the core was told to start */
-	bool begun;          /* a step, in this pass */
-	uint64_t step;       /* begun by this trainer or, after a pass, by anybody */
-	uint64_t known_step; /* applied on all lanes: what a pull asks for */
+	bool running; /* the core was told to start */
+	bool begun;   /* a step, in this pass */
+	/* Begun by this trainer or, after a pass, by anybody; of local steps: exchanges. */
+	uint64_t step;
+	uint64_t known_step;   /* applied on all lanes: what a pull asks for */
+	bool has_state;        /* a pull of state has ended well, */
+	uint64_t state_step;   /* of this step */
+	struct wf_local local; /* of local steps only */
 	char fail_reason[WF_REASON_BYTES];
 };
 
+/* session.c */
+/* Defaults into a caller's struct of `out_bytes` bytes, whatever the library's has. */
+void wf_opts_give(void *out, size_t out_bytes, const void *opts, size_t bytes);
+
+/* Accepts one that was never opened. `keep`: keep_arrays of weft_session_opts. */
+void wf_session_release_slab(struct wf_env *env, struct wf_slab *slab, bool keep);
+
+/* settings.c */
+enum weft_status wf_settings_read(const struct weft_optimizer_opts *in,
+				  struct wf_optimizer_opts *out) WEFT_MUST_CHECK;
+enum weft_status wf_settings_optimizer(const struct weft_optimizer_opts *in,
+				       struct wf_job *job) WEFT_MUST_CHECK;
+
 /* restore.c */
 enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;
+
+/* modes.c */
+enum weft_status wf_modes_check(const struct weft_session_opts *opts) WEFT_MUST_CHECK;
+void wf_modes_fill(const struct weft_session_opts *opts, struct wf_job *job);
+/* The same of one tensor of the job. */
+enum weft_status wf_modes_check_tensor(const struct wf_job *job,
+				       const struct weft_tensor_opts *opts) WEFT_MUST_CHECK;
+void wf_modes_fill_tensor(const struct weft_tensor_opts *opts, struct wf_job_tensor *tensor);
 
 /* exchange.c */
 enum weft_status wf_exchange_check_running(const struct weft_session *session) WEFT_MUST_CHECK;
@@ -94,7 +125,7 @@ enum weft_status wf_progress_open(struct weft_session *session) WEFT_MUST_CHECK;
 /* Ends the thread. Accepts a session that never opened it. */
 void wf_progress_close(struct weft_session *session);
 void wf_progress_command(struct weft_session *session, const struct wf_command *command);
-/* Until `*word` is 0 or the session fails. */
+/* Until `*word` is 0 or the session fails; WEFT_AGAIN: until the caller's `interrupted` says so. */
 enum weft_status wf_progress_wait_clear(struct weft_session *session,
 					const _Atomic uint32_t *word) WEFT_MUST_CHECK;
 /* Until `done` says so; looked at between turns, also of a failed session. */

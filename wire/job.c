@@ -13,8 +13,9 @@
 #include "wire/shape.h"
 
 #define JOB "job"
-#define JOB_FIXED_BYTES 106 /* in front of the tensors */
-#define TENSOR_BYTES_MIN 36 /* of a tensor whose name has one character */
+#define JOB_FIXED_BYTES 185 /* in front of segments and tensors */
+#define SEGMENT_BYTES 16
+#define TENSOR_BYTES_MIN 61 /* of a tensor whose name has one character */
 #define TENSOR_BYTES_MAX (TENSOR_BYTES_MIN - 1 + WF_TENSOR_NAME_BYTES - 1)
 #define NAMES_PER_PASS 2048 /* of the search for names that come twice */
 
@@ -41,8 +42,87 @@ check_name(const struct wf_job_tensor *tensor, uint32_t idx)
 	return WEFT_OK;
 }
 
+/* Its mode, if it has one of its own. */
 static enum weft_status
-check_tensor(const struct wf_job_tensor *tensor, uint32_t idx)
+check_terms(const struct wf_job *job, const struct wf_job_tensor *tensor)
+{
+	bool own = tensor->mode != WF_TENSOR_AS_JOB;
+	bool lags = tensor->mode == WF_TENSOR_ASYNC || tensor->mode == WF_TENSOR_BOUNDED;
+	bool bounded = tensor->mode == WF_TENSOR_BOUNDED;
+
+	if ((unsigned)tensor->mode > WF_TENSOR_BOUNDED) {
+		return wf_fail(WEFT_INVALID, "tensor %s: mode is %u, must be 0 to 3", tensor->name,
+			       (unsigned)tensor->mode);
+	}
+	if (own && tensor->is_static) {
+		return wf_fail(WEFT_INVALID,
+			       "tensor %s: mode is %u, must be 0 of a static tensor: it is never "
+			       "pushed",
+			       tensor->name, (unsigned)tensor->mode);
+	}
+	if (own && (job->mode == WF_DENSE_LOCAL || job->mode == WF_DENSE_ELASTIC)) {
+		return wf_fail(
+			WEFT_INVALID,
+			"tensor %s: mode is %u, must be 0 in a job of mode %u (local steps): "
+			"its trainers exchange all tensors together",
+			tensor->name, (unsigned)tensor->mode, (unsigned)job->mode);
+	}
+	if (bounded != (tensor->staleness > 0)) {
+		return wf_fail(WEFT_INVALID,
+			       "tensor %s: staleness is %" PRIu32
+			       ", must be above 0 in mode 3 (bounded), else 0",
+			       tensor->name, tensor->staleness);
+	}
+	if (!(tensor->discard_ratio >= 0 && tensor->discard_ratio <= (lags ? 1e6 : 0))) {
+		return wf_fail(WEFT_INVALID,
+			       "tensor %s: discard_ratio is %.9g, must be 0 to 1,000,000 in modes "
+			       "2 and 3, else 0",
+			       tensor->name, tensor->discard_ratio);
+	}
+	return WEFT_OK;
+}
+
+struct wf_job_terms
+wf_job_terms_of(const struct wf_job *job, const struct wf_job_tensor *tensor)
+{
+	static const enum wf_dense_mode mode[] = {[WF_TENSOR_SYNC] = WF_DENSE_SYNC,
+						  [WF_TENSOR_ASYNC] = WF_DENSE_ASYNC,
+						  [WF_TENSOR_BOUNDED] = WF_DENSE_BOUNDED};
+
+	if (tensor->is_static) {
+		return (struct wf_job_terms){.mode = WF_DENSE_SYNC};
+	}
+	if (tensor->mode == WF_TENSOR_AS_JOB) {
+		return (struct wf_job_terms){job->mode, job->staleness, job->discard_ratio};
+	}
+	return (struct wf_job_terms){mode[tensor->mode], tensor->staleness, tensor->discard_ratio};
+}
+
+const struct wf_job_tensor *
+wf_job_first_lagging(const struct wf_job *job)
+{
+	for (uint32_t i = 0; i < job->tensor_count; i++) {
+		const struct wf_job_terms terms = wf_job_terms_of(job, &job->tensor[i]);
+		if (wf_job_terms_lag(&terms)) {
+			return &job->tensor[i];
+		}
+	}
+	return NULL;
+}
+
+bool
+wf_job_has_priorities(const struct wf_job *job)
+{
+	for (uint32_t i = 1; i < job->tensor_count; i++) {
+		if (job->tensor[i].priority != job->tensor[0].priority) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static enum weft_status
+check_tensor(const struct wf_job *job, const struct wf_job_tensor *tensor, uint32_t idx)
 {
 	enum weft_status st = check_name(tensor, idx);
 	if (st != WEFT_OK) {
@@ -60,6 +140,7 @@ check_tensor(const struct wf_job_tensor *tensor, uint32_t idx)
 		{"rate_multiplier", tensor->rate_multiplier},
 		{"decay", tensor->decay},
 		{"clip", tensor->clip},
+		{"l1", tensor->l1},
 	};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(number); i++) {
 		if (!isfinite(number[i].value)) {
@@ -67,7 +148,7 @@ check_tensor(const struct wf_job_tensor *tensor, uint32_t idx)
 				       tensor->name, number[i].name, number[i].value);
 		}
 	}
-	return WEFT_OK;
+	return check_terms(job, tensor);
 }
 
 static int
@@ -134,11 +215,27 @@ check_optimizer(const struct wf_job_optimizer *o)
 		{"clip", o->clip},
 		{"schedule_a", o->schedule_a},
 		{"schedule_b", o->schedule_b},
+		{"rho", o->rho},
+		{"l1", o->l1},
+		{"average_window", o->average_window},
+		{"clip_norm", o->clip_norm},
 	};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(number); i++) {
 		if (!isfinite(number[i].value)) {
 			return wf_fail(WEFT_INVALID, JOB ": %s is %g, must be finite",
 				       number[i].name, number[i].value);
+		}
+	}
+	if (o->segment_count > WF_JOB_SEGMENTS_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       JOB ": the number of segments is %" PRIu32 ", must be at most %d",
+			       o->segment_count, WF_JOB_SEGMENTS_MAX);
+	}
+	for (uint32_t i = 0; i < o->segment_count; i++) {
+		if (!isfinite(o->segment[i].factor)) {
+			return wf_fail(WEFT_INVALID,
+				       JOB ": factor of segment %" PRIu32 " is %g, must be finite",
+				       i, o->segment[i].factor);
 		}
 	}
 	return WEFT_OK;
@@ -148,6 +245,59 @@ static enum weft_status
 invalid(const char *field, uint64_t value, const char *rule)
 {
 	return wf_fail(WEFT_INVALID, JOB ": %s is %" PRIu64 ", must be %s", field, value, rule);
+}
+
+/* `holds` or WEFT_INVALID: a setting of modes. */
+static enum weft_status
+check_setting(bool holds, const char *name, double value, const char *rule)
+{
+	return holds ? WEFT_OK
+		     : wf_fail(WEFT_INVALID, JOB ": %s is %.9g, must be %s", name, value, rule);
+}
+
+static enum weft_status
+check_mode(const struct wf_job *job)
+{
+	bool lags = job->mode == WF_DENSE_ASYNC || job->mode == WF_DENSE_BOUNDED;
+	bool local = job->mode == WF_DENSE_LOCAL || job->mode == WF_DENSE_ELASTIC;
+	bool bounded = job->mode == WF_DENSE_BOUNDED;
+	bool elastic = job->mode == WF_DENSE_ELASTIC;
+
+	if ((unsigned)job->mode > WF_DENSE_ELASTIC) {
+		return invalid("mode", (unsigned)job->mode, "0 to 4");
+	}
+	enum weft_status st = check_setting(bounded == (job->staleness > 0), "staleness",
+					    job->staleness, "above 0 in mode 2 (bounded), else 0");
+	if (st == WEFT_OK) {
+		st = check_setting(job->discard_ratio >= 0 &&
+					   job->discard_ratio <= (lags ? 1e6 : 0),
+				   "discard_ratio", job->discard_ratio,
+				   "0 to 1,000,000 in modes 1 and 2, else 0");
+	}
+	if (st == WEFT_OK) {
+		st = check_setting(local == (job->local_steps > 0), "local_steps", job->local_steps,
+				   "above 0 in modes 3 (local) and 4 (elastic), else 0");
+	}
+	bool rate =
+		elastic ? job->elastic_rate > 0 && job->elastic_rate <= 1 : job->elastic_rate == 0;
+	return st != WEFT_OK ? st
+			     : check_setting(rate, "elastic_rate", job->elastic_rate,
+					     "above 0, at most 1, in mode 4 (elastic), else 0");
+}
+
+static enum weft_status
+check_wire(const struct wf_job *job)
+{
+	if ((unsigned)job->wire > WF_WIRE_F16) {
+		return invalid("wire", (unsigned)job->wire, "0 (f32), 1 (bf16) or 2 (f16)");
+	}
+	bool may_draw = job->wire != WF_WIRE_F32;
+	if ((unsigned)job->rounding > (may_draw ? WF_ROUND_STOCHASTIC : WF_ROUND_NEAREST)) {
+		return invalid("rounding", (unsigned)job->rounding,
+			       may_draw ? "0 (nearest) or 1 (stochastic)"
+					: "0 with wire 0 (f32), which rounds nothing");
+	}
+	return WEFT_OK;
 }
 
 static enum weft_status
@@ -187,7 +337,11 @@ check_fixed(const struct wf_job *job)
 	if (job->tensor_count > WF_TENSOR_COUNT_MAX) {
 		return invalid("the number of tensors", job->tensor_count, "at most 65536");
 	}
-	return check_optimizer(&job->optimizer);
+	enum weft_status found = check_mode(job);
+	if (found == WEFT_OK) {
+		found = check_wire(job);
+	}
+	return found != WEFT_OK ? found : check_optimizer(&job->optimizer);
 }
 
 enum weft_status
@@ -198,7 +352,7 @@ wf_job_check(const struct wf_job *job)
 		return st;
 	}
 	for (uint32_t i = 0; i < job->tensor_count; i++) {
-		st = check_tensor(&job->tensor[i], i);
+		st = check_tensor(job, &job->tensor[i], i);
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -214,7 +368,7 @@ wf_job_check(const struct wf_job *job)
 size_t
 wf_job_encoded_bytes(const struct wf_job *job)
 {
-	size_t bytes = JOB_FIXED_BYTES;
+	size_t bytes = JOB_FIXED_BYTES + (size_t)job->optimizer.segment_count * SEGMENT_BYTES;
 	for (uint32_t i = 0; i < job->tensor_count; i++) {
 		bytes += TENSOR_BYTES_MIN - 1 + strnlen(job->tensor[i].name, WF_TENSOR_NAME_BYTES);
 	}
@@ -243,6 +397,29 @@ put_fixed(struct wf_writer *w, const struct wf_job *job)
 	wf_put_f64(w, o->clip);
 	wf_put_f64(w, o->schedule_a);
 	wf_put_f64(w, o->schedule_b);
+	wf_put_u8(w, (uint8_t)job->mode);
+	wf_put_u32(w, job->staleness);
+	wf_put_f64(w, job->discard_ratio);
+	wf_put_u32(w, job->local_steps);
+	wf_put_f64(w, job->elastic_rate);
+	wf_put_f64(w, o->rho);
+	wf_put_f64(w, o->l1);
+	wf_put_f64(w, o->average_window);
+	wf_put_u64(w, o->average_max);
+	wf_put_u64(w, o->first_pass);
+	wf_put_f64(w, o->clip_norm);
+	wf_put_u8(w, (uint8_t)job->wire);
+	wf_put_u8(w, (uint8_t)job->rounding);
+	wf_put_u32(w, o->segment_count);
+}
+
+static void
+put_segments(struct wf_writer *w, const struct wf_job_optimizer *o)
+{
+	for (uint32_t i = 0; i < o->segment_count; i++) {
+		wf_put_u64(w, o->segment[i].until);
+		wf_put_f64(w, o->segment[i].factor);
+	}
 }
 
 static void
@@ -252,7 +429,12 @@ put_tensor(struct wf_writer *w, const struct wf_job_tensor *tensor)
 	wf_put_f64(w, tensor->rate_multiplier);
 	wf_put_f64(w, tensor->decay);
 	wf_put_f64(w, tensor->clip);
+	wf_put_f64(w, tensor->l1);
 	wf_put_u8(w, tensor->is_static ? 1 : 0);
+	wf_put_u8(w, (uint8_t)tensor->mode);
+	wf_put_u32(w, tensor->staleness);
+	wf_put_f64(w, tensor->discard_ratio);
+	wf_put_u32(w, (uint32_t)tensor->priority);
 	wf_put_string(w, tensor->name);
 }
 
@@ -264,6 +446,7 @@ wf_job_encode(const struct wf_job *job, uint8_t *out)
 	put_fixed(&w, job);
 	wf_put_u32(&w, job->tensor_count);
 	WF_ASSERT(w.used == JOB_FIXED_BYTES);
+	put_segments(&w, &job->optimizer);
 	for (uint32_t i = 0; i < job->tensor_count; i++) {
 		put_tensor(&w, &job->tensor[i]);
 	}
@@ -294,6 +477,20 @@ get_fixed(struct wf_reader *r, struct wf_job *job)
 	o->clip = wf_get_f64(r);
 	o->schedule_a = wf_get_f64(r);
 	o->schedule_b = wf_get_f64(r);
+	uint8_t mode = wf_get_u8(r);
+	job->staleness = wf_get_u32(r);
+	job->discard_ratio = wf_get_f64(r);
+	job->local_steps = wf_get_u32(r);
+	job->elastic_rate = wf_get_f64(r);
+	o->rho = wf_get_f64(r);
+	o->l1 = wf_get_f64(r);
+	o->average_window = wf_get_f64(r);
+	o->average_max = wf_get_u64(r);
+	o->first_pass = wf_get_u64(r);
+	o->clip_norm = wf_get_f64(r);
+	uint8_t wire = wf_get_u8(r);
+	uint8_t rounding = wf_get_u8(r);
+	o->segment_count = wf_get_u32(r);
 	job->tensor_count = wf_get_u32(r);
 	WF_ASSERT(!r->bad);
 	if (grad_reduce > WF_REDUCE_MEAN) {
@@ -302,9 +499,28 @@ get_fixed(struct wf_reader *r, struct wf_job *job)
 	if (nonfinite > WF_NONFINITE_SKIP) {
 		return wf_refuse(JOB, "nonfinite", nonfinite, "0 (abort) or 1 (skip)");
 	}
+	if (mode > WF_DENSE_ELASTIC) {
+		return wf_refuse(JOB, "mode", mode, "0 to 4");
+	}
+	job->wire = (enum wf_dense_wire)wire; /* check_wire looks at both */
+	job->rounding = (enum wf_rounding)rounding;
+	job->mode = (enum wf_dense_mode)mode;
 	job->grad_reduce = (enum wf_grad_reduce)grad_reduce;
 	job->nonfinite = (enum wf_nonfinite)nonfinite;
 	return WEFT_OK;
+}
+
+static enum weft_status
+get_segments(struct wf_reader *r, struct wf_job_optimizer *o)
+{
+	if (o->segment_count > WF_JOB_SEGMENTS_MAX) {
+		return wf_refuse(JOB, "the number of segments", o->segment_count, "at most 32");
+	}
+	for (uint32_t i = 0; i < o->segment_count; i++) {
+		o->segment[i].until = wf_get_u64(r);
+		o->segment[i].factor = wf_get_f64(r);
+	}
+	return r->bad ? wf_refuse_length(JOB, r) : WEFT_OK;
 }
 
 static enum weft_status
@@ -314,13 +530,22 @@ get_tensor(struct wf_reader *r, struct wf_job_tensor *tensor)
 	tensor->rate_multiplier = wf_get_f64(r);
 	tensor->decay = wf_get_f64(r);
 	tensor->clip = wf_get_f64(r);
+	tensor->l1 = wf_get_f64(r);
 	uint8_t is_static = wf_get_u8(r);
+	uint8_t mode = wf_get_u8(r);
+	tensor->staleness = wf_get_u32(r);
+	tensor->discard_ratio = wf_get_f64(r);
+	tensor->priority = (int32_t)wf_get_u32(r);
 	if (r->bad) {
 		return wf_refuse_length(JOB, r);
 	}
 	if (is_static > 1) {
 		return wf_refuse(JOB, "is_static of a tensor", is_static, "0 or 1");
 	}
+	if (mode > WF_TENSOR_BOUNDED) {
+		return wf_refuse(JOB, "mode of a tensor", mode, "0 to 3");
+	}
+	tensor->mode = (enum wf_tensor_mode)mode;
 	tensor->is_static = is_static == 1;
 	wf_get_string(r, tensor->name, sizeof(tensor->name));
 	if (r->bad) {
@@ -379,9 +604,12 @@ wf_job_decode(struct wf_env *env, const uint8_t *in, size_t bytes, struct wf_job
 	struct wf_job job = {0};
 
 	if (bytes < JOB_FIXED_BYTES || bytes > WF_JOB_BYTES_MAX) {
-		return wf_refuse(JOB, "its length", bytes, "106 to 16777216");
+		return wf_refuse(JOB, "its length", bytes, "185 to 16777216");
 	}
 	enum weft_status st = get_fixed(&r, &job);
+	if (st == WEFT_OK) {
+		st = get_segments(&r, &job.optimizer);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -421,10 +649,11 @@ wf_job_fini(struct wf_env *env, struct wf_job *job)
 uint64_t
 wf_job_digest(const struct wf_job *job)
 {
-	uint8_t bytes[JOB_FIXED_BYTES];
+	uint8_t bytes[JOB_FIXED_BYTES + WF_JOB_SEGMENTS_MAX * SEGMENT_BYTES];
 	struct wf_writer w = {.base = bytes, .capacity = sizeof(bytes)};
 
 	put_fixed(&w, job);
+	put_segments(&w, &job->optimizer);
 	WF_ASSERT(!w.bad);
 	return wf_digest_of(bytes, w.used);
 }

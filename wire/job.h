@@ -30,13 +30,58 @@ enum wf_nonfinite {
 	WF_NONFINITE_SKIP = 1,  /* elements whose summed gradient is not finite keep their value */
 };
 
+/* When what trainers push is applied, and what they push (pserver/README.md, "Modes"). */
+enum wf_dense_mode {
+	WF_DENSE_SYNC = 0,    /* when the pushes of all are there: summed, applied once */
+	WF_DENSE_ASYNC = 1,   /* each push as it comes */
+	WF_DENSE_BOUNDED = 2, /* likewise, but who is ahead waits for its answer */
+	WF_DENSE_LOCAL = 3,   /* SYNC; what is pushed are steps that trainers made by themselves */
+	WF_DENSE_ELASTIC = 4, /* SYNC; what is pushed are differences from the center */
+};
+
+/* The mode of one tensor: `mode` of the job, or its own. */
+enum wf_tensor_mode {
+	WF_TENSOR_AS_JOB = 0,
+	WF_TENSOR_SYNC = 1,
+	WF_TENSOR_ASYNC = 2,
+	WF_TENSOR_BOUNDED = 3,
+};
+
+/* What gradients and values of tensors travel as; initial values and state always are f32. */
+enum wf_dense_wire {
+	WF_WIRE_F32 = 0,
+	WF_WIRE_BF16 = 1, /* rounded once each way (kernels/half.h) */
+	WF_WIRE_F16 = 2,
+};
+
+/* How gradients are rounded for a wire of 16 bits; values always are to nearest. */
+enum wf_rounding {
+	WF_ROUND_NEAREST = 0,
+	WF_ROUND_STOCHASTIC = 1,
+};
+
 struct wf_job_tensor {
 	char name[WF_TENSOR_NAME_BYTES]; /* unique in the job; printable, no spaces */
 	uint64_t count;                  /* elements, f32; > 0 */
 	double rate_multiplier;          /* of the learning rate */
 	double decay;                    /* L2; negative: the job's */
 	double clip;                     /* by value; 0: off; negative: the job's */
+	double l1;                       /* 0: off; negative: the job's */
 	bool is_static; /* never pushed, never updated; still initialised and pulled */
+	/* Another than AS_JOB: not static, and not of a job in mode LOCAL or ELASTIC. */
+	enum wf_tensor_mode mode;
+	uint32_t staleness;   /* of its own: BOUNDED: steps, > 0. Else 0 */
+	double discard_ratio; /* of its own: ASYNC, BOUNDED. Else 0 */
+	/* Higher goes first, where tensors wait for the same; any value. */
+	int32_t priority;
+};
+
+#define WF_JOB_SEGMENTS_MAX 32
+
+/* Of a schedule by hand. */
+struct wf_job_segment {
+	uint64_t until; /* samples, or passes */
+	double factor;  /* of the rate */
 };
 
 /* The optimizer's settings as numbers; kernels/optimizer.h says what they mean. The wire checks
@@ -50,6 +95,13 @@ struct wf_job_optimizer {
 	double decay;
 	double clip;
 	double schedule_a, schedule_b;
+	double rho, l1;
+	double average_window; /* of the averages of values; 0: none are kept */
+	uint64_t average_max;  /* steps, of the window */
+	uint64_t first_pass;
+	double clip_norm; /* of the whole gradient; 0: off */
+	struct wf_job_segment segment[WF_JOB_SEGMENTS_MAX];
+	uint32_t segment_count;
 };
 
 struct wf_job {
@@ -60,9 +112,38 @@ struct wf_job {
 	enum wf_grad_reduce grad_reduce;
 	enum wf_nonfinite nonfinite;
 	struct wf_job_optimizer optimizer;
+	enum wf_dense_mode mode;
+	uint32_t staleness;   /* BOUNDED: steps; 0 is for SYNC. Else 0 */
+	double discard_ratio; /* ASYNC, BOUNDED: times the trainers; 0: none. Else 0 */
+	uint32_t local_steps; /* LOCAL, ELASTIC: from one exchange to the next, >= 1. Else 0 */
+	double elastic_rate;  /* ELASTIC: > 0, <= 1. Else 0 */
+	enum wf_dense_wire wire;
+	enum wf_rounding rounding;    /* NEAREST with WF_WIRE_F32 */
 	struct wf_job_tensor *tensor; /* [tensor_count] */
 	uint32_t tensor_count;
 };
+
+/* When what is pushed of a tensor is applied. */
+struct wf_job_terms {
+	enum wf_dense_mode mode; /* of a static tensor SYNC: it does not change */
+	uint32_t staleness;
+	double discard_ratio;
+};
+
+struct wf_job_terms wf_job_terms_of(const struct wf_job *job, const struct wf_job_tensor *tensor);
+
+/* It is applied when it comes. */
+static inline bool
+wf_job_terms_lag(const struct wf_job_terms *terms)
+{
+	return terms->mode == WF_DENSE_ASYNC || terms->mode == WF_DENSE_BOUNDED;
+}
+
+/* Tensors differ in priority. */
+bool wf_job_has_priorities(const struct wf_job *job);
+
+/* The first tensor that is; NULL: there is none. */
+const struct wf_job_tensor *wf_job_first_lagging(const struct wf_job *job);
 
 /* WEFT_INVALID names field, value and limit. */
 enum weft_status wf_job_check(const struct wf_job *job) WEFT_MUST_CHECK;

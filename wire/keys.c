@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keys: strictly ascending keys to and from bytes. Thread: any; pure functions. */
+/* keys: keys to and from bytes. Thread: any; pure functions. */
 #include "wire/keys.h"
 
 #include <inttypes.h>
@@ -38,7 +38,7 @@ wf_keys_bytes(enum wf_key_coding coding, const uint64_t *key, size_t count)
 	size_t bytes = 0;
 
 	WF_ASSERT((unsigned)coding < WF_KEYS_CODING_COUNT);
-	if (coding == WF_KEYS_RAW) {
+	if (coding != WF_KEYS_DELTA) {
 		return count * WF_KEY_BYTES;
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -47,11 +47,20 @@ wf_keys_bytes(enum wf_key_coding coding, const uint64_t *key, size_t count)
 	return bytes;
 }
 
+static bool
+ascends(const uint64_t *key, size_t count)
+{
+	bool all = true;
+	for (size_t i = 1; i < count; i++) {
+		all &= key[i] > key[i - 1];
+	}
+	return all;
+}
+
 static size_t
 encode_raw(const uint64_t *key, size_t count, uint8_t *out)
 {
 	for (size_t i = 0; i < count; i++) {
-		WF_ASSERT(i == 0 || key[i] > key[i - 1]);
 		wf_store_u64(out + i * WF_KEY_BYTES, key[i]);
 	}
 	return count * WF_KEY_BYTES;
@@ -63,7 +72,8 @@ wf_keys_encode(enum wf_key_coding coding, const uint64_t *key, size_t count, uin
 	size_t used = 0;
 
 	WF_ASSERT((unsigned)coding < WF_KEYS_CODING_COUNT);
-	if (coding == WF_KEYS_RAW) {
+	if (coding != WF_KEYS_DELTA) {
+		WF_ASSERT(coding == WF_KEYS_ANY || ascends(key, count));
 		return encode_raw(key, count, out);
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -92,12 +102,14 @@ decode_raw(const struct wf_keys_in *in, uint64_t *key)
 	for (size_t i = 0; i < in->count; i++) {
 		key[i] = wf_load_u64(in->at + i * WF_KEY_BYTES);
 	}
-	for (size_t i = 1; i < in->count; i++) {
-		if (key[i] <= key[i - 1]) {
-			return refuse_key(i, "is not above the key before it");
-		}
+	if (in->coding == WF_KEYS_ANY || ascends(key, in->count)) {
+		return WEFT_OK;
 	}
-	return WEFT_OK;
+	size_t i = 1;
+	while (key[i] > key[i - 1]) {
+		i++;
+	}
+	return refuse_key(i, "is not above the key before it");
 }
 
 /* One difference from *used on. NULL, or what is wrong with it. */
@@ -156,12 +168,13 @@ decode_delta(const struct wf_keys_in *in, uint64_t *key)
 enum weft_status
 wf_keys_decode(const struct wf_keys_in *in, uint64_t *key)
 {
-	if (in->coding == WF_KEYS_RAW) {
+	if (in->coding == WF_KEYS_RAW || in->coding == WF_KEYS_ANY) {
 		return decode_raw(in, key);
 	}
 	if (in->coding == WF_KEYS_DELTA) {
 		return decode_delta(in, key);
 	}
-	return wf_fail(WEFT_PROTOCOL, "keys: coding is %u, must be 0 (raw) or 1 (differences)",
+	return wf_fail(WEFT_PROTOCOL,
+		       "keys: coding is %u, must be 0 (raw), 1 (differences) or 2 (any order)",
 		       (unsigned)in->coding);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keys: strictly ascending u64 keys as bytes: as they are, or as differences.
+/* keys: u64 keys as bytes: strictly ascending, as they are or as differences; or in any order.
  *
  * WF_KEYS_RAW: 8 bytes each, little-endian. WF_KEYS_DELTA: the first key, then each difference to
  * the key before it less 1, in groups of 7 bits, lowest first, all but the last with bit 7 set;
  * nothing longer than it has to be. So either coding has one form of given keys. What suits is the
  * sender's choice: keys close together take 1 or 2 bytes as differences, hashes up to 9.
+ * WF_KEYS_ANY: as RAW, but in any order, repeated at will: what is pulled in the caller's order.
  * Thread: any; pure functions. */
 #pragma once
 
@@ -19,10 +20,11 @@
 enum wf_key_coding {
 	WF_KEYS_RAW = 0,
 	WF_KEYS_DELTA = 1,
-	WF_KEYS_CODING_COUNT = 2,
+	WF_KEYS_ANY = 2,
+	WF_KEYS_CODING_COUNT = 3,
 };
 
-/* What `count` keys take. They ascend, here and in encode: asserted. */
+/* What `count` keys take. They ascend, here and in encode, but for ANY: asserted. */
 size_t wf_keys_bytes(enum wf_key_coding coding, const uint64_t *key, size_t count);
 /* `out` has wf_keys_bytes; returns them. */
 size_t wf_keys_encode(enum wf_key_coding coding, const uint64_t *key, size_t count, uint8_t *out);

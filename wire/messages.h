@@ -15,6 +15,11 @@
  * STEP     dense    trainer  step, epoch              samples, flags, pass, cost
  * PULL     dense    trainer  request_id, step, slice  section, count
  * NACK     dense    lane     request_id, slice        status, reason
+ * NORM     dense    both     step                     sum of squares
+ * ANNOUNCE dense    trainer  step                     slices that are to be pushed
+ * ALLOW    dense    lane     step                     announced slices that may be pushed now
+ * REPORT   dense    trainer  request_id               of which trainer
+ * REPORTED dense    lane     request_id               what the lane knows of that trainer
  * GOODBYE  control  both     -                        flags
  * ABORT    control  both     step                     status, who, reason
  * REDUCE   control  trainer  request_id, step         values
@@ -42,6 +47,11 @@ enum wf_dense_type {
 	WF_MSG_PULL = 7,
 	WF_MSG_NACK = 8,
 	WF_MSG_INIT = 9,
+	WF_MSG_NORM = 10,
+	WF_MSG_ANNOUNCE = 11,
+	WF_MSG_ALLOW = 12,
+	WF_MSG_REPORT = 13,
+	WF_MSG_REPORTED = 14,
 };
 
 enum wf_control_type {
@@ -93,17 +103,36 @@ enum wf_grant_wire {
 	WF_GRANT_WIRE_SLOTS = 1,  /* lane: where gradients may be put */
 	WF_GRANT_WIRE_VALUES = 2, /* trainer: parameters, laid out as the job's tensors */
 	WF_GRANT_WIRE_STATE = 3,  /* trainer: one array of optimizer state, same layout */
+	/* lane: as SLOTS; pushes of steps are announced, and PUT when they are allowed. */
+	WF_GRANT_WIRE_ANNOUNCED = 4,
 };
+
+/* Tag of an answer, in an asynchronous mode: the push was too late and was not applied. The values
+ * are fresh all the same. Ordinals leave this bit free (WF_SLICE_COUNT_MAX). */
+#define WF_TAG_DISCARDED (1u << 31)
+
+static inline uint32_t
+wf_answer_ordinal(uint32_t tag)
+{
+	return wf_tag_slot(tag & ~WF_TAG_DISCARDED);
+}
 
 /* slot id of a slice's push: on_lane * slot_count + buffer; of a place: on_lane. */
 struct wf_msg_grant {
 	uint8_t kind;
 	uint8_t state_idx;   /* STATE: which array; else 0 */
-	uint32_t slot_count; /* SLOTS; a power of two <= WF_GRANT_SLOT_COUNT_MAX; else 0 */
-	uint64_t slot_bytes; /* SLOTS: of one, <= WF_SLICE_BYTES_MAX; VALUES, STATE: of the whole
-			      * range; never 0 */
+	uint32_t slot_count; /* SLOTS, ANNOUNCED; a power of two <= WF_GRANT_SLOT_COUNT_MAX; else 0
+			      */
+	uint64_t slot_bytes; /* SLOTS, ANNOUNCED: of one, <= WF_SLICE_BYTES_MAX; VALUES, STATE: of
+			      * the whole range; never 0 */
 	uint8_t key[WF_MSG_KEY_BYTES];
 };
+
+static inline bool
+wf_grant_is_slots(uint8_t kind)
+{
+	return kind == WF_GRANT_WIRE_SLOTS || kind == WF_GRANT_WIRE_ANNOUNCED;
+}
 
 #define WF_CREDITS_PER_MSG 1024
 
@@ -112,6 +141,39 @@ struct wf_msg_credit {
 	uint32_t count;                      /* 1..WF_CREDITS_PER_MSG */
 	uint16_t buffer[WF_CREDITS_PER_MSG]; /* each < WF_GRANT_SLOT_COUNT_MAX */
 };
+
+#define WF_RUNS_PER_MSG 500
+
+/* Neighbours among the slices of a lane, by ordinal. */
+struct wf_run {
+	uint32_t first; /* first + count <= WF_SLICE_COUNT_MAX */
+	uint32_t count; /* never 0 */
+};
+
+/* Where the grant of slots is ANNOUNCED. ANNOUNCE: slices whose gradients of `step` are ready,
+ * after STEP, in the order in which they became so; it dies with the connection. ALLOW: of these,
+ * those that may be PUT now. */
+struct wf_msg_runs {
+	uint64_t step;  /* neither 0 nor WF_STEP_NONE */
+	uint32_t count; /* 1..WF_RUNS_PER_MSG */
+	struct wf_run run[WF_RUNS_PER_MSG];
+};
+
+/* One slice more, behind the others. False: there is no room for another run. */
+static inline bool
+wf_runs_add(struct wf_msg_runs *runs, uint32_t ordinal)
+{
+	struct wf_run *last = runs->count > 0 ? &runs->run[runs->count - 1] : NULL;
+	if (last != NULL && last->first + last->count == ordinal) {
+		last->count++;
+		return true;
+	}
+	if (runs->count == WF_RUNS_PER_MSG) {
+		return false;
+	}
+	runs->run[runs->count++] = (struct wf_run){.first = ordinal, .count = 1};
+	return true;
+}
 
 enum wf_step_flag {
 	WF_STEP_OUT_OF_DATA = 1 << 0, /* no push from this step to the end of the pass */
@@ -128,6 +190,9 @@ struct wf_msg_step {
 	uint32_t pass;
 	uint32_t flags;
 	double cost; /* summed over the samples; for logs only, so any bits are taken */
+	/* From the answers before to the last push of the sender's step before this one; 0: not
+	 * measured. For logs only, likewise. */
+	uint64_t compute_ns;
 };
 
 enum wf_section {
@@ -166,6 +231,40 @@ struct wf_msg_nack {
 	char reason[WF_REASON_BYTES];
 };
 
+#define WF_NORM_WIRE_WORDS 11
+
+/* Squares of the step's summed gradients, added up exactly: struct wf_norm of kernels/norm.h. From
+ * a lane: of its slices, once all pushes of the step are there; from a trainer: of all lanes. */
+struct wf_msg_norm {
+	uint64_t step; /* neither 0 nor WF_STEP_NONE */
+	uint64_t word[WF_NORM_WIRE_WORDS];
+};
+
+/* What a lane knows of a trainer since the job began: sums, but for the last. Times are 0 of a lane
+ * that measures none. */
+enum wf_report_value {
+	WF_REPORT_STEPS,           /* of the lane, in which arrivals were compared */
+	WF_REPORT_APPLY_NS,        /* of these, from the last arrival to the end */
+	WF_REPORT_LAST,            /* of these, those in which the trainer arrived last, */
+	WF_REPORT_BEHIND_NEXT_NS,  /* so long after the one before it, */
+	WF_REPORT_BEHIND_FIRST_NS, /* and after the first */
+	WF_REPORT_SPLIT,           /* of its steps, those whose time is known by parts: */
+	WF_REPORT_COMPUTE_NS,
+	WF_REPORT_NETWORK_NS,
+	WF_REPORT_APPLIED,   /* slices of its pushes that were applied when they came, */
+	WF_REPORT_DISCARDED, /* or not, */
+	WF_REPORT_LAG_SUM,   /* and the lag of all these */
+	WF_REPORT_LAG_MAX,
+	WF_REPORT_VALUES,
+};
+
+/* REPORT: a trainer asks what the lane knows of one; REPORTED: this. */
+struct wf_msg_report {
+	uint64_t request_id; /* never 0 */
+	uint32_t trainer;
+	uint64_t value[WF_REPORT_VALUES]; /* REPORTED only */
+};
+
 struct wf_msg_goodbye {
 	bool ack; /* false: I am done; true: heard, and in turn: heard that you heard */
 };
@@ -201,6 +300,11 @@ void wf_msg_step_encode(const struct wf_msg_step *in, struct wf_msg *out);
 void wf_msg_pull_encode(const struct wf_msg_pull *in, struct wf_msg *out);
 void wf_msg_nack_encode(const struct wf_msg_nack *in, struct wf_msg *out);
 void wf_msg_init_encode(const struct wf_msg_init *in, struct wf_msg *out);
+void wf_msg_norm_encode(const struct wf_msg_norm *in, struct wf_msg *out);
+void wf_msg_announce_encode(const struct wf_msg_runs *in, struct wf_msg *out);
+void wf_msg_report_encode(const struct wf_msg_report *in, struct wf_msg *out);
+void wf_msg_reported_encode(const struct wf_msg_report *in, struct wf_msg *out);
+void wf_msg_allow_encode(const struct wf_msg_runs *in, struct wf_msg *out);
 void wf_msg_goodbye_encode(const struct wf_msg_goodbye *in, struct wf_msg *out);
 void wf_msg_abort_encode(const struct wf_msg_abort *in, struct wf_msg *out);
 void wf_msg_reduce_encode(const struct wf_msg_reduce *in, struct wf_msg *out);
@@ -226,6 +330,16 @@ enum weft_status wf_msg_nack_decode(const struct wf_head *head, const uint8_t *b
 				    struct wf_msg_nack *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_init_decode(const struct wf_head *head, const uint8_t *body,
 				    struct wf_msg_init *out) WEFT_MUST_CHECK;
+enum weft_status wf_msg_norm_decode(const struct wf_head *head, const uint8_t *body,
+				    struct wf_msg_norm *out) WEFT_MUST_CHECK;
+enum weft_status wf_msg_report_decode(const struct wf_head *head, const uint8_t *body,
+				      struct wf_msg_report *out) WEFT_MUST_CHECK;
+enum weft_status wf_msg_reported_decode(const struct wf_head *head, const uint8_t *body,
+					struct wf_msg_report *out) WEFT_MUST_CHECK;
+enum weft_status wf_msg_announce_decode(const struct wf_head *head, const uint8_t *body,
+					struct wf_msg_runs *out) WEFT_MUST_CHECK;
+enum weft_status wf_msg_allow_decode(const struct wf_head *head, const uint8_t *body,
+				     struct wf_msg_runs *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_goodbye_decode(const struct wf_head *head, const uint8_t *body,
 				       struct wf_msg_goodbye *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_abort_decode(const struct wf_head *head, const uint8_t *body,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages_dense: JOB, RESUME, HAVE, GRANT, CREDIT, STEP, PULL, NACK, INIT. Layouts:
+/* messages_dense: JOB, RESUME, HAVE, GRANT, CREDIT, STEP, PULL, NACK, INIT, NORM. Layouts:
  * wire/README.md. Thread: any; pure functions. */
 #include "base/assert.h"
 #include "wire/job.h"
@@ -9,8 +9,9 @@
 #define JOB_FIXED_BYTES 16
 #define STEPS_FIXED_BYTES 12
 #define GRANT_BYTES (16 + WF_MSG_KEY_BYTES)
-#define STEP_BYTES 24
+#define STEP_BYTES 32
 #define PULL_BYTES 6
+#define NORM_BYTES (8 * WF_NORM_WIRE_WORDS)
 #define NACK_FIXED_BYTES 4
 #define INIT_BYTES 12
 
@@ -99,6 +100,15 @@ static const struct wf_shape init_shape = {
 	.uses = WF_USE_STEP,
 	.body_min = INIT_BYTES,
 	.body_max = INIT_BYTES,
+};
+
+static const struct wf_shape norm_shape = {
+	.name = "NORM",
+	.service = WF_SERVICE_DENSE,
+	.type = WF_MSG_NORM,
+	.uses = WF_USE_STEP,
+	.body_min = NORM_BYTES,
+	.body_max = NORM_BYTES,
 };
 
 /* `first` .. first + count - 1 are ordinals of slices on one lane. */
@@ -252,19 +262,6 @@ wf_msg_grant_encode(const struct wf_msg_grant *in, struct wf_msg *out)
 }
 
 static enum weft_status
-check_grant_slots(const struct wf_msg_grant *grant)
-{
-	if (!wf_is_power_of_two(grant->slot_count) || grant->slot_count > WF_GRANT_SLOT_COUNT_MAX) {
-		return wf_refuse("GRANT", "slot_count", grant->slot_count,
-				 "a power of two up to 1024");
-	}
-	if (grant->slot_bytes == 0 || grant->slot_bytes > WF_SLICE_BYTES_MAX) {
-		return wf_refuse("GRANT", "slot_bytes", grant->slot_bytes, "1 to 67108864");
-	}
-	return WEFT_OK;
-}
-
-static enum weft_status
 check_grant_place(const struct wf_msg_grant *grant)
 {
 	if (grant->slot_count != 0) {
@@ -279,15 +276,15 @@ check_grant_place(const struct wf_msg_grant *grant)
 static enum weft_status
 check_grant(const struct wf_msg_grant *grant)
 {
-	if (grant->kind < WF_GRANT_WIRE_SLOTS || grant->kind > WF_GRANT_WIRE_STATE) {
+	if (grant->kind < WF_GRANT_WIRE_SLOTS || grant->kind > WF_GRANT_WIRE_ANNOUNCED) {
 		return wf_refuse("GRANT", "kind", grant->kind,
-				 "1 (slots), 2 (values) or 3 (state)");
+				 "1 (slots), 2 (values), 3 (state) or 4 (announced slots)");
 	}
 	if (grant->kind != WF_GRANT_WIRE_STATE && grant->state_idx != 0) {
 		return wf_refuse("GRANT", "state_idx", grant->state_idx, "0 except for state");
 	}
-	if (grant->kind == WF_GRANT_WIRE_SLOTS) {
-		return check_grant_slots(grant);
+	if (wf_grant_is_slots(grant->kind)) {
+		return wf_window_check(grant->slot_count, grant->slot_bytes);
 	}
 	return check_grant_place(grant);
 }
@@ -341,6 +338,7 @@ wf_msg_step_encode(const struct wf_msg_step *in, struct wf_msg *out)
 	wf_put_u32(&w, in->flags);
 	wf_put_u32(&w, in->pass);
 	wf_put_f64(&w, in->cost);
+	wf_put_u64(&w, in->compute_ns);
 	wf_shape_end(&step_shape, &w, out);
 }
 
@@ -377,6 +375,7 @@ wf_msg_step_decode(const struct wf_head *head, const uint8_t *body, struct wf_ms
 	step.flags = wf_get_u32(&r);
 	step.pass = wf_get_u32(&r);
 	step.cost = wf_get_f64(&r);
+	step.compute_ns = wf_get_u64(&r);
 	WF_ASSERT(wf_reader_done(&r));
 	st = check_step(&step);
 	if (st != WEFT_OK) {
@@ -483,8 +482,7 @@ wf_msg_nack_encode(const struct wf_msg_nack *in, struct wf_msg *out)
 	struct wf_writer w = wf_shape_begin(&nack_shape, out);
 	out->head.request_id = in->request_id;
 	out->head.slice = in->first;
-	wf_put_u16(&w, in->status);
-	wf_put_text(&w, in->reason, sizeof(in->reason));
+	wf_refusal_put(&w, in->status, in->reason);
 	wf_shape_end(&nack_shape, &w, out);
 }
 
@@ -497,18 +495,41 @@ wf_msg_nack_decode(const struct wf_head *head, const uint8_t *body, struct wf_ms
 	}
 	struct wf_reader r = wf_body_reader(head, body);
 	struct wf_msg_nack nack = {.request_id = head->request_id, .first = head->slice};
-	nack.status = wf_get_u16(&r);
-	st = wf_status_check("NACK", "status", nack.status);
+	st = wf_refusal_get(&r, &nack.status, nack.reason);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	wf_get_string(&r, nack.reason, sizeof(nack.reason));
-	if (r.bad) {
-		return wf_refuse_text("NACK", "reason", &r, sizeof(nack.reason));
-	}
-	if (!wf_reader_done(&r)) {
-		return wf_refuse_length("NACK", &r);
-	}
 	*out = nack;
+	return WEFT_OK;
+}
+
+void
+wf_msg_norm_encode(const struct wf_msg_norm *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&norm_shape, out);
+	out->head.step = in->step;
+	for (unsigned i = 0; i < WF_NORM_WIRE_WORDS; i++) {
+		wf_put_u64(&w, in->word[i]);
+	}
+	wf_shape_end(&norm_shape, &w, out);
+}
+
+enum weft_status
+wf_msg_norm_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_norm *out)
+{
+	enum weft_status st = wf_shape_check(&norm_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_msg_norm norm = {.step = head->step};
+	for (unsigned i = 0; i < WF_NORM_WIRE_WORDS; i++) {
+		norm.word[i] = wf_get_u64(&r);
+	}
+	WF_ASSERT(wf_reader_done(&r));
+	if (norm.step == 0 || norm.step > INT64_MAX) {
+		return wf_refuse("NORM", "step", norm.step, "above 0 and below 2^63");
+	}
+	*out = norm;
 	return WEFT_OK;
 }

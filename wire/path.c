@@ -83,7 +83,7 @@ check_use(const struct wf_path_head *head)
 	bool counted = head->offer_count >= 1 && head->offer_count <= WF_PATH_OFFERS_MAX;
 	if (upgrade ? !counted : head->offer_count != 0) {
 		return wf_refuse(PATH, "offer_count", head->offer_count,
-				 "1 to 6 in an upgrade, else 0");
+				 "1 to 8 in an upgrade, else 0");
 	}
 	return WEFT_OK;
 }

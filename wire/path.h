@@ -13,7 +13,7 @@
 #define WF_PATH_HEAD_BYTES 64u /* fixed part */
 #define WF_PATH_TEXT_BYTES 124 /* with NUL */
 #define WF_PATH_HOST_BYTES 64  /* with NUL */
-#define WF_PATH_OFFERS_MAX 6u
+#define WF_PATH_OFFERS_MAX 8u
 #define WF_PATH_ID_BYTES 16u
 #define WF_PATH_USER_MAX 1024u /* bytes of a user's blob behind it */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "wire/job.h"
 
 /* Some field that is not used is not 0. */
 static enum weft_status
@@ -107,6 +108,40 @@ wf_status_check(const char *message, const char *field, uint16_t status)
 {
 	if (status == WEFT_OK || status == WEFT_AGAIN || status >= WEFT_STATUS_COUNT) {
 		return wf_refuse(message, field, status, "the number of a failure, 2 to 16");
+	}
+	return WEFT_OK;
+}
+
+void
+wf_refusal_put(struct wf_writer *w, uint16_t status, const char *reason)
+{
+	wf_put_u16(w, status);
+	wf_put_text(w, reason, WF_REASON_BYTES);
+}
+
+enum weft_status
+wf_refusal_get(struct wf_reader *r, uint16_t *status, char *reason)
+{
+	*status = wf_get_u16(r);
+	enum weft_status st = wf_status_check("NACK", "status", *status);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_get_string(r, reason, WF_REASON_BYTES);
+	if (r->bad) {
+		return wf_refuse_text("NACK", "reason", r, WF_REASON_BYTES);
+	}
+	return wf_reader_done(r) ? WEFT_OK : wf_refuse_length("NACK", r);
+}
+
+enum weft_status
+wf_window_check(uint32_t slot_count, uint64_t slot_bytes)
+{
+	if (!wf_is_power_of_two(slot_count) || slot_count > WF_GRANT_SLOT_COUNT_MAX) {
+		return wf_refuse("GRANT", "slot_count", slot_count, "a power of two up to 1024");
+	}
+	if (slot_bytes == 0 || slot_bytes > WF_SLICE_BYTES_MAX) {
+		return wf_refuse("GRANT", "slot_bytes", slot_bytes, "1 to 67108864");
 	}
 	return WEFT_OK;
 }

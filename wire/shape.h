@@ -68,6 +68,14 @@ enum weft_status wf_refuse_length(const char *message, const struct wf_reader *r
 enum weft_status wf_status_check(const char *message, const char *field,
 				 uint16_t status) WEFT_MUST_CHECK;
 
+/* What every NACK says, to the end of its body: u16 status, str reason. Decoding may leave half of
+ * it in `reason` [WF_REASON_BYTES] when it refuses. */
+void wf_refusal_put(struct wf_writer *w, uint16_t status, const char *reason);
+enum weft_status wf_refusal_get(struct wf_reader *r, uint16_t *status,
+				char *reason) WEFT_MUST_CHECK;
+/* The window of a GRANT of slots. */
+enum weft_status wf_window_check(uint32_t slot_count, uint64_t slot_bytes) WEFT_MUST_CHECK;
+
 /* CREDIT is the same in every service that grants slots. */
 #define WF_CREDIT_BYTES_MIN (sizeof(uint32_t) + sizeof(uint16_t))
 #define WF_CREDIT_BYTES_MAX (sizeof(uint32_t) + WF_CREDITS_PER_MSG * sizeof(uint16_t))

@@ -14,7 +14,7 @@
 #define PUSH_PART_BYTES 12
 #define PULL_FIXED_BYTES 6
 #define PULL_PART_BYTES 20
-#define APPLIED_BYTES 32
+#define APPLIED_BYTES 33
 #define NACK_FIXED_BYTES 4
 
 WF_STATIC_ASSERT(PULL_FIXED_BYTES + WF_SPARSE_PARTS_MAX * PULL_PART_BYTES <= WF_MSG_BODY_MAX,
@@ -251,12 +251,9 @@ wf_sparse_grant_encode(const struct wf_sparse_grant *in, struct wf_msg *out)
 static enum weft_status
 check_slots(const struct wf_sparse_grant *grant)
 {
-	if (!wf_is_power_of_two(grant->slot_count) || grant->slot_count > WF_GRANT_SLOT_COUNT_MAX) {
-		return wf_refuse("GRANT", "slot_count", grant->slot_count,
-				 "a power of two up to 1024");
-	}
-	if (grant->slot_bytes == 0 || grant->slot_bytes > WF_SLICE_BYTES_MAX) {
-		return wf_refuse("GRANT", "slot_bytes", grant->slot_bytes, "1 to 67108864");
+	enum weft_status st = wf_window_check(grant->slot_count, grant->slot_bytes);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	if (grant->held_bytes < grant->slot_bytes || grant->held_bytes > WF_SPARSE_RANGE_MAX) {
 		return wf_refuse("GRANT", "held_bytes", grant->held_bytes, "slot_bytes to 2^58");
@@ -334,7 +331,7 @@ check_key_bytes(const char *message, const struct wf_sparse_part *part)
 {
 	uint64_t raw = (uint64_t)part->row_count * WF_KEY_BYTES;
 
-	if (part->coding == WF_KEYS_RAW && part->key_bytes != raw) {
+	if (part->coding != WF_KEYS_DELTA && part->key_bytes != raw) {
 		return wf_refuse(message, "key_bytes", part->key_bytes, "8 a row");
 	}
 	if (part->coding == WF_KEYS_DELTA &&
@@ -360,7 +357,8 @@ get_part(const char *message, struct wf_reader *r, struct wf_sparse_part *part, 
 		return wf_refuse(message, "table", table, "below 1024");
 	}
 	if (coding >= WF_KEYS_CODING_COUNT) {
-		return wf_refuse(message, "coding", coding, "0 (raw) or 1 (differences)");
+		return wf_refuse(message, "coding", coding,
+				 "0 (raw), 1 (differences) or 2 (any order)");
 	}
 	if (part->row_count == 0 || *rows > WF_SPARSE_ROWS_MAX) {
 		return wf_refuse(message, "row_count", part->row_count,
@@ -404,12 +402,15 @@ check_push(const struct wf_sparse_push *push)
 {
 	bool last = (push->flags & WF_SPARSE_PUSH_LAST) != 0;
 	bool out_of_data = (push->flags & WF_SPARSE_PUSH_OUT_OF_DATA) != 0;
+	uint32_t verdict = wf_sparse_push_verdict(push);
 
 	if (push->step == 0 || push->step == WF_STEP_NONE) {
 		return wf_refuse("PUSH", "step", push->step, "the number of a step, from 1");
 	}
-	if (push->flags > (WF_SPARSE_PUSH_LAST | WF_SPARSE_PUSH_OUT_OF_DATA)) {
-		return wf_refuse("PUSH", "flags", push->flags, "0 to 3");
+	if (push->flags >> 4 != 0 || verdict == WF_SPARSE_PUSH_VERDICT ||
+	    (out_of_data && verdict != 0)) {
+		return wf_refuse("PUSH", "flags", push->flags,
+				 "0 to 11, and without a verdict when out of data");
 	}
 	if (out_of_data && (!last || push->samples != 0 || push->part_count != 0)) {
 		return wf_refuse("PUSH", "part_count or samples", push->part_count + push->samples,
@@ -432,6 +433,9 @@ get_push_parts(struct wf_reader *r, struct wf_sparse_push *push)
 
 	for (uint32_t i = 0; i < push->part_count && st == WEFT_OK; i++) {
 		st = get_part("PUSH", r, &push->part[i], &rows);
+		if (st == WEFT_OK && push->part[i].coding == WF_KEYS_ANY) {
+			st = wf_refuse("PUSH", "coding", WF_KEYS_ANY, "0 (raw) or 1 (differences)");
+		}
 	}
 	return st;
 }
@@ -556,6 +560,7 @@ wf_sparse_applied_encode(const struct wf_sparse_applied *in, struct wf_msg *out)
 	wf_put_u64(&w, in->rows_updated);
 	wf_put_u64(&w, in->pushes_lost);
 	wf_put_u64(&w, in->grads_nonfinite);
+	wf_put_u8(&w, in->dropped);
 	wf_shape_end(&applied_shape, &w, out);
 }
 
@@ -576,7 +581,12 @@ wf_sparse_applied_decode(const struct wf_head *head, const uint8_t *body,
 	applied.rows_updated = wf_get_u64(&r);
 	applied.pushes_lost = wf_get_u64(&r);
 	applied.grads_nonfinite = wf_get_u64(&r);
+	uint8_t dropped = wf_get_u8(&r);
 	WF_ASSERT(wf_reader_done(&r));
+	if (dropped > 1) {
+		return wf_refuse("APPLIED", "dropped", dropped, "0 or 1");
+	}
+	applied.dropped = dropped != 0;
 	*out = applied;
 	return WEFT_OK;
 }
@@ -588,8 +598,7 @@ wf_sparse_nack_encode(const struct wf_sparse_nack *in, struct wf_msg *out)
 	out->head.request_id = in->request_id;
 	out->head.step = in->step;
 	out->head.slice = in->part;
-	wf_put_u16(&w, in->status);
-	wf_put_text(&w, in->reason, sizeof(in->reason));
+	wf_refusal_put(&w, in->status, in->reason);
 	wf_shape_end(&nack_shape, &w, out);
 }
 
@@ -603,20 +612,12 @@ wf_sparse_nack_decode(const struct wf_head *head, const uint8_t *body, struct wf
 	struct wf_reader r = wf_body_reader(head, body);
 	struct wf_sparse_nack nack = {
 		.request_id = head->request_id, .step = head->step, .part = head->slice};
-	nack.status = wf_get_u16(&r);
-	st = wf_status_check("NACK", "status", nack.status);
-	if (st != WEFT_OK) {
-		return st;
-	}
 	if (nack.part >= WF_SPARSE_PARTS_MAX) {
 		return wf_refuse("NACK", "slice", nack.part, "below 192");
 	}
-	wf_get_string(&r, nack.reason, sizeof(nack.reason));
-	if (r.bad) {
-		return wf_refuse_text("NACK", "reason", &r, sizeof(nack.reason));
-	}
-	if (!wf_reader_done(&r)) {
-		return wf_refuse_length("NACK", &r);
+	st = wf_refusal_get(&r, &nack.status, nack.reason);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	*out = nack;
 	return WEFT_OK;

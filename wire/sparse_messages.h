@@ -86,9 +86,9 @@ struct wf_sparse_grant {
  * scores) show and click, f32 each; then, of both, the keys. */
 struct wf_sparse_part {
 	uint16_t table;     /* < WF_TABLE_COUNT_MAX */
-	uint8_t coding;     /* of the keys: enum wf_key_coding */
+	uint8_t coding;     /* of the keys: enum wf_key_coding; of a PUSH not ANY */
 	uint32_t row_count; /* 1..WF_SPARSE_ROWS_MAX */
-	uint32_t key_bytes; /* RAW: 8 a key; DELTA: 1 a key or more, fewer than 8 */
+	uint32_t key_bytes; /* RAW, ANY: 8 a key; DELTA: 1 a key or more, fewer than 8 */
 	uint64_t offset;    /* PULL: of the first row in the range granted; PUSH: 0 */
 };
 
@@ -99,7 +99,12 @@ struct wf_sparse_part {
 enum wf_sparse_push_flag {
 	WF_SPARSE_PUSH_LAST = 1 << 0,        /* no more parts of this step */
 	WF_SPARSE_PUSH_OUT_OF_DATA = 1 << 1, /* no push from this step to the end of the pass */
+	/* The first lane's verdict on its lag, at most one of them; without, this lane makes it. */
+	WF_SPARSE_PUSH_APPLY = 1 << 2,
+	WF_SPARSE_PUSH_DROP = 1 << 3,
 };
+
+#define WF_SPARSE_PUSH_VERDICT ((uint32_t)WF_SPARSE_PUSH_APPLY | WF_SPARSE_PUSH_DROP)
 
 /* What a trainer has for a step: one of them to each sparse lane, empty if nothing falls to it;
  * several only if the parts do not fit one. samples, pass and OUT_OF_DATA are the same in each. */
@@ -113,6 +118,12 @@ struct wf_sparse_push {
 	uint32_t part_count; /* 0 only with LAST, and always with OUT_OF_DATA */
 	struct wf_sparse_part part[WF_SPARSE_PARTS_MAX];
 };
+
+static inline uint32_t
+wf_sparse_push_verdict(const struct wf_sparse_push *push)
+{
+	return push->flags & WF_SPARSE_PUSH_VERDICT;
+}
 
 enum wf_sparse_pull_flag {
 	WF_SPARSE_PULL_CREATE = 1 << 0, /* keys without a row get one, where the table lets them */
@@ -135,6 +146,7 @@ struct wf_sparse_applied {
 	uint64_t rows_updated;
 	uint64_t pushes_lost;     /* (key, gradient) pairs dropped for want of memory */
 	uint64_t grads_nonfinite; /* elements */
+	bool dropped;             /* asynchronous: for its lag */
 };
 
 /* The lane will not do what was asked. */
@@ -151,6 +163,7 @@ struct wf_sparse_fetch {
 	uint64_t request_id;
 	uint64_t step;  /* the last one applied; not WF_STEP_NONE */
 	uint32_t table; /* < WF_TABLE_COUNT_MAX */
+	uint32_t pass;  /* to come: of what is pushed next */
 	struct wf_run_cursor from;
 	uint32_t bytes;  /* of room for head and sections, WF_RUN_BYTES_MIN..WF_RUN_BYTES_MAX */
 	uint64_t offset; /* of that room in the range granted */
@@ -159,10 +172,11 @@ struct wf_sparse_fetch {
 /* Before the first step: go on as a lane that has applied `step`, with these rows. */
 struct wf_sparse_restore {
 	uint64_t request_id;
-	uint64_t step;    /* not 0, not WF_STEP_NONE */
-	uint64_t samples; /* of all steps up to it, at most INT64_MAX */
-	uint32_t table;   /* < WF_TABLE_COUNT_MAX */
-	uint32_t bytes;   /* of the sections in the PUT that follows; 0: none does */
+	uint64_t step;       /* not WF_STEP_NONE; 0: they are what the job begins with */
+	uint64_t samples;    /* of all steps up to it, at most INT64_MAX */
+	uint64_t table_step; /* that the rows' stamps go by; of a synchronous job: step */
+	uint32_t table;      /* < WF_TABLE_COUNT_MAX */
+	uint32_t bytes;      /* of the sections in the PUT that follows; 0: none does */
 };
 
 struct wf_sparse_restored {

@@ -6,8 +6,8 @@
 #include "wire/shape.h"
 #include "wire/sparse_messages.h"
 
-#define FETCH_BYTES 28
-#define RESTORE_BYTES 12
+#define FETCH_BYTES 32
+#define RESTORE_BYTES 20
 #define RESTORED_BYTES 8
 
 static const struct wf_shape fetch_shape = {
@@ -48,6 +48,7 @@ wf_sparse_fetch_encode(const struct wf_sparse_fetch *in, struct wf_msg *out)
 	wf_put_u32(&w, in->from.kind);
 	wf_put_u64(&w, in->from.key);
 	wf_put_u32(&w, in->bytes);
+	wf_put_u32(&w, in->pass);
 	wf_put_u64(&w, in->offset);
 	wf_shape_end(&fetch_shape, &w, out);
 }
@@ -107,6 +108,7 @@ wf_sparse_fetch_decode(const struct wf_head *head, const uint8_t *body, struct w
 	fetch.from.kind = wf_get_u32(&r);
 	fetch.from.key = wf_get_u64(&r);
 	fetch.bytes = wf_get_u32(&r);
+	fetch.pass = wf_get_u32(&r);
 	fetch.offset = wf_get_u64(&r);
 	WF_ASSERT(wf_reader_done(&r));
 	st = check_fetch(&fetch);
@@ -125,6 +127,7 @@ wf_sparse_restore_encode(const struct wf_sparse_restore *in, struct wf_msg *out)
 	out->head.step = in->step;
 	out->head.slice = in->table;
 	wf_put_u64(&w, in->samples);
+	wf_put_u64(&w, in->table_step);
 	wf_put_u32(&w, in->bytes);
 	wf_shape_end(&restore_shape, &w, out);
 }
@@ -144,11 +147,9 @@ wf_sparse_restore_decode(const struct wf_head *head, const uint8_t *body,
 	struct wf_sparse_restore restore = {
 		.request_id = head->request_id, .step = head->step, .table = head->slice};
 	restore.samples = wf_get_u64(&r);
+	restore.table_step = wf_get_u64(&r);
 	restore.bytes = wf_get_u32(&r);
 	WF_ASSERT(wf_reader_done(&r));
-	if (restore.step == 0) {
-		return wf_refuse("RESTORE", "step", 0, "the number of a step, from 1");
-	}
 	if (restore.samples > INT64_MAX) {
 		return wf_refuse("RESTORE", "samples", restore.samples, "at most 2^63 - 1");
 	}

@@ -15,7 +15,7 @@ wf_run_head_put(const struct wf_run_head *head, uint8_t *out)
 	wf_store_u32(out + 12, head->next.partition);
 	wf_store_u64(out + 16, head->next.key);
 	wf_store_u32(out + 24, head->next.kind);
-	wf_store_u32(out + 28, 0);
+	wf_store_u32(out + 28, head->step);
 }
 
 void
@@ -24,6 +24,7 @@ wf_run_head_get(const uint8_t *bytes, struct wf_run_head *out)
 	*out = (struct wf_run_head){
 		.request_id = wf_load_u64(bytes),
 		.bytes = wf_load_u32(bytes + 8),
+		.step = wf_load_u32(bytes + 28),
 		.next =
 			{
 				.partition = wf_load_u32(bytes + 12),

@@ -28,6 +28,7 @@ struct wf_run_cursor {
 struct wf_run_head {
 	uint64_t request_id;
 	uint32_t bytes; /* of head and sections */
+	uint32_t step;  /* of the table: stamps are up to it */
 	struct wf_run_cursor next;
 };
 

@@ -90,11 +90,37 @@ wf_table_has_scores(const struct wf_table_desc *table)
 	return table->evict.score_least > 0.0;
 }
 
-/* Bytes of a row on the wire. */
+static inline size_t
+wf_value_bytes(enum wf_value_format format)
+{
+	return format == WF_VALUES_F32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+/* Bytes of a row on the wire: its values, */
 static inline size_t
 wf_table_row_bytes(const struct wf_table_desc *table)
 {
-	return (size_t)table->dim * (table->value_wire == WF_VALUES_F32 ? 4 : 2);
+	return table->dim * wf_value_bytes((enum wf_value_format)table->value_wire);
+}
+
+static inline size_t
+wf_table_score_bytes(const struct wf_table_desc *table)
+{
+	return wf_table_has_scores(table) ? 2 * sizeof(float) : 0;
+}
+
+/* and as it is pushed, all but its key. */
+static inline size_t
+wf_table_front_bytes(const struct wf_table_desc *table)
+{
+	return wf_table_row_bytes(table) + wf_table_score_bytes(table);
+}
+
+/* What a lane keeps of a row that was pushed, without its key: gradients are f32 there. */
+static inline size_t
+wf_table_kept_bytes(const struct wf_table_desc *table)
+{
+	return table->dim * sizeof(float) + wf_table_score_bytes(table);
 }
 
 /* WEFT_INVALID names table, field, value and limit. */

@@ -68,11 +68,15 @@ struct weft_row_optimizer_opts {
 	double l1, l2;        /* after the step; of ftrl: inside; >= 0: 0 */
 	double l21;           /* of ftrl_group; >= 0: 0 */
 	double ftrl_beta;     /* of ftrl; >= 0: 1 */
-	const char *schedule; /* "constant", "linear", "warmup": "constant" */
+	/* "constant", "linear", "warmup", "poly", "caffe_poly", "exp", "discexp": "constant".
+	 * "manual" and "pass_manual", which tensors have, are WEFT_UNSUPPORTED in weft_table_add.
+	 */
+	const char *schedule;
 	double schedule_a, schedule_b;
 	/* 0: a step leaves the rows that it does not touch as they are; 1: they end where a dense
 	 * run with a gradient of zero would have brought them, in closed form; WEFT_UNSUPPORTED
-	 * where there is none: 0 */
+	 * where there is none, and where a job with a decay, l1 or l2 and a schedule that is not
+	 * "constant" goes on from a save: 0 */
 	int dense_equivalent;
 };
 
@@ -83,16 +87,20 @@ struct weft_table_opts {
 	const char *name;    /* unique in the job; 1..127 printable characters without spaces */
 	uint32_t dim;        /* values of a row, 1..4,096 */
 	uint64_t vocabulary; /* keys 0 .. vocabulary - 1; 0: any 64 bits: 0 */
-	uint64_t memory_cap_bytes; /* of all that one lane takes for the table; 0: none: 0 */
+	/* Of all that one lane takes for the table; 0: none. One that leaves no room for what a
+	 * table takes before its first row ends the job with WEFT_INVALID as it starts: 0 */
+	uint64_t memory_cap_bytes;
 	/* Of one batch, repetitions counted, 1..4,194,304: 65,536. What is pulled and pushed lies
 	 * in memory of weft's, about 4 (dim x 4 + 8) bytes a key: two batches, both ways. */
 	uint32_t batch_keys_max;
 	enum weft_value_format rest; /* how lanes keep the values of rows: WEFT_VALUES_F32 */
-	/* How values of rows and gradients travel; what the caller sees is f32 in any case:
-	 * WEFT_VALUES_F32 */
+	/* How values of rows and gradients travel; what the caller sees is f32 in any case. With 16
+	 * bits rows are rounded once on their way to a trainer, and the sum of a trainer's
+	 * gradients of a row on its way to the lane: to nearest, ties to even. Lanes sum in f32.
+	 * WEFT_VALUES_F16 ends at 65,504: more is infinite: WEFT_VALUES_F32 */
 	enum weft_value_format wire;
-	int raw_keys; /* 1: keys travel as 8 bytes each; 0: as differences where that is shorter: 0
-		       */
+	/* 1: keys travel as 8 bytes each; 0: as differences where they lie close together: 0 */
+	int raw_keys;
 
 	struct weft_row_optimizer_opts optimizer;
 
@@ -121,8 +129,11 @@ struct weft_table_opts {
 	int evict_at_cap;
 };
 
-/* Fill in every default named above; name and dim are left to the caller. */
+/* Fill in every default named above; name and dim are left to the caller. A macro in C and C++, as
+ * weft_session_opts_init is. */
 WEFT_API void weft_table_opts_init(struct weft_table_opts *opts);
+WEFT_API void weft_table_opts_init_sized(struct weft_table_opts *opts, size_t struct_bytes);
+#define weft_table_opts_init(opts) weft_table_opts_init_sized((opts), sizeof(*(opts)))
 
 /**
  * Declare a table. All trainers declare the same ones in the same order, before weft_session_seal.
@@ -144,6 +155,14 @@ enum weft_rows_flag {
 	/* Training: keys without a row get one, where the table lets them. Without it nothing is
 	 * born: such keys give their first values. */
 	WEFT_ROWS_CREATE = 1,
+	/* Rows lie in the order in which their keys come first, not by key: of the keys of one
+	 * lane, and lane by lane. So lanes write them straight into an array in the caller's order,
+	 * and nobody copies, where keys are distinct and a job has one sparse lane, or keys are
+	 * grouped by weft_table_key_lane, lowest first: weft_rows_in_order. With repeated keys,
+	 * those share a row by weft_rows_place, in any case. Keys that do not ascend are then
+	 * pulled as 8 bytes each, and sorted as the batch is pushed instead. No bit of any row
+	 * depends on this, but which rows are refused or evicted at a memory cap. */
+	WEFT_ROWS_IN_ORDER = 2,
 };
 
 /**
@@ -183,8 +202,27 @@ WEFT_API const uint64_t *weft_rows_keys(const struct weft_rows *rows);
 /* [count of the pull] the row of each of the caller's keys. */
 WEFT_API const uint32_t *weft_rows_place(const struct weft_rows *rows);
 /* [weft_rows_count * dim] f32, row-major, 64-byte aligned; lanes write there until weft_rows_wait
- * gave WEFT_OK. Where the lanes' answers land: nothing is copied. */
+ * gave WEFT_OK. Registered memory of the session, where the lanes' answers land: by the network
+ * card over verbs, by the kernel over TCP, over shared memory by the one copy that stands for the
+ * network; then nothing is copied. With a wire format of 16 bits weft_rows_wait widens them, which
+ * copied_bytes of weft_table_stats counts. A batch's array stays where it is from weft_session_seal
+ * to weft_session_close, for every batch that it is used for again. */
 WEFT_API const float *weft_rows_values(const struct weft_rows *rows);
+/* 1: weft_rows_values is in the caller's order of keys, row i of key i, each once: it may be read
+ * as the [count * dim] array of the batch. Always so where the keys of a pull ascend strictly and
+ * all go to one lane; else see WEFT_ROWS_IN_ORDER. */
+WEFT_API int weft_rows_in_order(const struct weft_rows *rows);
+/**
+ * Copy the rows, after weft_rows_wait, to memory of the caller's, one for each of its keys,
+ * repeated as they are. Counted in copied_bytes of weft_table_stats.
+ * @param out [count of the pull * dim] f32
+ * @return WEFT_OK; WEFT_INVALID: before weft_rows_wait; a status of weft_rows_wait that it gave
+ */
+WEFT_API enum weft_status weft_rows_gather(const struct weft_rows *rows,
+					   float *out) WEFT_MUST_CHECK;
+/* The sparse lane that has a key, over all pservers, from 0: for who groups keys by lane. A
+ * function of the key, the table's vocabulary and the number of lanes. */
+WEFT_API uint32_t weft_table_key_lane(const struct weft_table *table, uint64_t key);
 
 /**
  * Hand in the gradients of a batch for the step begun last (weft_step). Never blocks. Gradients of
@@ -249,26 +287,38 @@ struct weft_table_writer {
 				      struct weft_table_partition *out);
 	enum weft_status (*record)(void *arg, struct weft_table_record *out);
 	void *arg;
+	uint64_t step; /* weft_table_step of what is put back; 0: weft_steps */
 };
+
+/**
+ * Trainer 0, where it may read: the step that stamps and births of a table's records go by. In a
+ * synchronous job weft_steps; in others the pushes of all trainers. May block.
+ * @param out written on WEFT_OK
+ * @return as weft_table_read
+ */
+WEFT_API enum weft_status weft_table_step(struct weft_table *table, uint64_t *out) WEFT_MUST_CHECK;
 
 /**
  * Trainer 0: fetch every row of a table with all that it is, as it is after the last step of the
  * last pass: between weft_pass_end and the next weft_step. What the other trainers ask for
- * meanwhile goes on. Blocks.
- * @return WEFT_OK; a status of the callbacks; WEFT_INVALID: not trainer 0, or within a step;
- *         WEFT_UNSUPPORTED: an asynchronous job, or rows that do not fit the lanes' slots;
- *         WEFT_NOMEM: here or on a lane; WEFT_DATA: a lane sent what is no table; else as weft_wait
+ * meanwhile goes on. With a sparse_mode other than WEFT_SPARSE_SYNC all trainers have to be there,
+ * between two passes, and wait (weft_barrier) until it is done. Blocks.
+ * @return WEFT_OK; a status of the callbacks; WEFT_INVALID: not trainer 0, within a step, or not
+ *         synchronous and another trainer has begun the next pass; WEFT_UNSUPPORTED: rows that do
+ *         not fit the lanes' slots; WEFT_NOMEM: here or on a lane; WEFT_DATA: a lane sent what is
+ *         no table; else as weft_wait
  */
 WEFT_API enum weft_status weft_table_read(struct weft_table *table,
 					  const struct weft_table_reader *to) WEFT_MUST_CHECK;
 
 /**
- * Trainer 0, of a session restored at a step above 0 (weft_session_restore), between
- * weft_session_start and the first weft_step: put all rows of a table back. Each table of the job
- * is written. No trainer may pull before that: let all of them meet in weft_barrier after it.
- * Records may come from any number of lanes. Blocks.
- * @return as weft_table_read; WEFT_INVALID also: not restored, a step has begun, rows were pulled
- *         already, or a record that cannot be: the job cannot go on
+ * Trainer 0, between weft_session_start and the first weft_step: put all rows of a table back, in a
+ * session restored at their step (weft_session_restore); or, at step 0, those that it is to begin
+ * with, with stamp and born 0. Each table of a job that goes on is written. No trainer may pull
+ * before that: let all of them meet in weft_barrier after it. Records may come from any number of
+ * lanes. Blocks.
+ * @return as weft_table_read; WEFT_INVALID also: a step has begun, rows were pulled already, or a
+ *         record that cannot be: the job cannot go on
  */
 WEFT_API enum weft_status weft_table_write(struct weft_table *table,
 					   const struct weft_table_writer *from) WEFT_MUST_CHECK;
@@ -296,6 +346,9 @@ struct weft_table_stats {
 	/* s of the law count ~ rank^-s that fits best: 0 where all keys are alike, about 1 of
 	 * words; -1: too few stand out to tell. */
 	double zipf;
+	/* Of values that had landed: widened from 16 bits, or by weft_rows_gather. 0: lanes have
+	 * written all straight to where the caller reads them. */
+	uint64_t copied_bytes;
 };
 
 /* Of them, one sparse lane's share. */

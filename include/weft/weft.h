@@ -48,11 +48,53 @@ enum weft_progress {
 	WEFT_PROGRESS_CALLER = 1, /* progress inside the calls that wait */
 };
 
-/* When what is pushed to sparse tables is applied. Tensors are synchronous in any case. */
+/* When what is pushed of tensors is applied. */
+enum weft_dense_mode {
+	WEFT_DENSE_SYNC = 0,    /* when all trainers have pushed it in this step: equal bits */
+	WEFT_DENSE_ASYNC = 1,   /* each slice as it comes, by itself; nobody waits */
+	WEFT_DENSE_BOUNDED = 2, /* likewise, but who is ahead waits for who is behind */
+	/* Each trainer makes steps of its own with its gradients alone; after local_steps of them,
+	 * and at the end of a pass, parameters are averaged. Sessions without tables only. */
+	WEFT_DENSE_LOCAL = 3,
+	/* Likewise, but each trainer keeps its own parameters, and is only drawn towards a center
+	 * that all draw towards them (EASGD); at the end of a pass it goes on from the center. */
+	WEFT_DENSE_ELASTIC = 4,
+};
+
+/* The mode of one tensor. */
+enum weft_tensor_mode {
+	WEFT_TENSOR_AS_SESSION = 0, /* what dense_mode of the session says */
+	WEFT_TENSOR_SYNC = 1,       /* as WEFT_DENSE_SYNC */
+	WEFT_TENSOR_ASYNC = 2,
+	WEFT_TENSOR_BOUNDED = 3,
+};
+
+/* When what is pushed to sparse tables is applied; of tensors: enum weft_dense_mode. */
 enum weft_sparse_mode {
 	WEFT_SPARSE_SYNC = 0,    /* when all trainers have pushed the step: equal bits */
 	WEFT_SPARSE_ASYNC = 1,   /* as it comes, on each lane by itself; nobody waits */
 	WEFT_SPARSE_BOUNDED = 2, /* as it comes; who is ahead waits for who is behind */
+};
+
+/* What gradients and values of tensors travel as. In 16 bits they are half the bytes each way, and
+ * are rounded once each way: a gradient as it leaves (weft_rounding), a value as it is answered, to
+ * nearest, ties to even. Lanes widen gradients and sum and apply them in f32 as ever; parameters
+ * and state stay f32 there. So trainers compute with rounded values, all with the same ones, and
+ * what an update is too small to move here still adds up there (weft_tensor_exact). */
+enum weft_dense_wire {
+	WEFT_WIRE_F32 = 0,
+	WEFT_WIRE_BF16 = 1, /* the range of f32, 8 bits of precision */
+	/* 11 bits of precision, up to 65,504. A larger gradient becomes infinite, and is treated as
+	 * skip_nonfinite says (and counted: weft_session_stats); a larger value ends the job. */
+	WEFT_WIRE_F16 = 2,
+};
+
+enum weft_rounding {
+	WEFT_ROUND_NEAREST = 0, /* ties to even */
+	/* Up or down by chance, so that the mean is the gradient itself: small gradients beside
+	 * large ones do not get lost. Each element of each step has chance of its own, from
+	 * rounding_seed; it costs the trainer most of a nanosecond an element. */
+	WEFT_ROUND_STOCHASTIC = 1,
 };
 
 enum weft_grad_reduce {
@@ -69,15 +111,36 @@ enum weft_log_level {
 
 /* The pservers' optimizer. All trainers of a job give the same. Formulas: kernels/README.md. */
 struct weft_optimizer_opts {
-	const char *method;   /* "sgd", "momentum", "nesterov", "adagrad", "adam", "adamw" */
+	/* "sgd", "momentum", "torch_momentum", "nesterov", "adagrad", "decayed_adagrad", "rmsprop",
+	 * "adadelta", "adam", "adamw", "adamax" */
+	const char *method;
 	double learning_rate; /* > 0 */
-	double momentum;      /* momentum, nesterov: [0, 1) */
-	double beta1, beta2;  /* adam, adamw: [0, 1) */
-	double epsilon;       /* adam, adamw: > 0; adagrad: > 0, inside the root (1e-6 there) */
+	double momentum;      /* momentum, torch_momentum, nesterov: [0, 1) */
+	double beta1, beta2;  /* adam, adamw, adamax: [0, 1) */
+	double epsilon;       /* > 0; adam, adamw, adamax; of the others with one, inside the root,
+				 where 1e-6 is usual */
 	double decay;         /* of tensors that name none; L2, for adamw decoupled; >= 0 */
 	double clip;          /* gradients are clipped to [-clip, clip]; 0: off */
-	const char *schedule; /* "constant", "linear", "warmup" */
-	double schedule_a, schedule_b;
+	/* "constant", "linear", "warmup", "poly", "caffe_poly", "exp", "discexp", "manual",
+	 * "pass_manual" */
+	const char *schedule;
+	double schedule_a, schedule_b; /* of all but constant and the last two */
+	/* Of these two: "1000:1.0,2000:0.5": up to 1,000 samples (passes) learning_rate times 1.0,
+	 * then times 0.5; at most 32. NULL stands for "" */
+	const char *schedule_args;
+	uint64_t first_pass; /* of pass_manual: passes before this session's first: 0 */
+	double rho;          /* decayed_adagrad, rmsprop, adadelta: [0, 1): 0.95 */
+	double l1;           /* of tensors that name none; >= 0: 0 */
+	/* Above 0: the pservers keep averages of all values over the last steps, as many as this
+	 * share of all steps, for weft_tensor_average; 0.001 to 1; WEFT_DENSE_SYNC only; rows of
+	 * tables have none: 0 */
+	double average_window;
+	uint64_t max_average_window; /* steps it has at most, >= 1; 0: no limit: 0 */
+	/* Above 0: before anything else the whole reduced gradient of a step, tensors that are not
+	 * static together, is shortened to this norm if it is longer. It takes one round more: no
+	 * push is answered before all are there. Rows of tables are no part of it. WEFT_DENSE_SYNC
+	 * only: 0 */
+	double clip_norm;
 };
 
 struct weft_session_opts {
@@ -122,9 +185,33 @@ struct weft_session_opts {
 	enum weft_sparse_mode sparse_mode; /* the same on all trainers: WEFT_SPARSE_SYNC */
 	/* BOUNDED: a step ends when the slowest trainer has done at most so many steps fewer: 0 */
 	uint32_t sparse_staleness;
-	/* Not SYNC: a lane drops a push when so many times the number of trainers pushes of others
-	 * came after its rows were read, and counts it with pushes_lost; 0: none: 0 */
+	/* Not SYNC: a push is dropped, by all lanes or by none, when so many times the number of
+	 * trainers pushes of others came to the first sparse lane after its rows were read there,
+	 * and counted with pushes_lost. Where that is 1 or more, and there are several sparse
+	 * lanes, a step takes a round trip more; 0: none: 0 */
 	double sparse_discard_ratio;
+	/* The same on all trainers: WEFT_DENSE_SYNC. In the other modes every push is a step of the
+	 * optimizer, and WEFT_REDUCE_MEAN divides by the samples of this trainer alone. */
+	enum weft_dense_mode dense_mode;
+	/* BOUNDED: the answer to a step comes when the slowest trainer has pushed at most so many
+	 * steps fewer. 0 is the same as WEFT_DENSE_SYNC: 0 */
+	uint32_t dense_staleness;
+	/* ASYNC, BOUNDED: a pushed slice is not applied when so many times the number of trainers,
+	 * rounded down, pushes of others were applied to it after the values that this trainer has
+	 * were read. It is answered all the same, with fresh values, and counted
+	 * (weft_session_stats). Where that comes to 0 all are applied: 0 */
+	double dense_discard_ratio;
+	/* LOCAL, ELASTIC: steps of a trainer from one exchange to the next, at least 1; else 0. A
+	 * push is then applied by the call, in the caller's thread, to the parameter array; from a
+	 * step with an exchange the gradient array comes back changed. The mean is taken by
+	 * samples; with WEFT_REDUCE_SUM the steps of all trainers are added up. State of the
+	 * optimizer is each trainer's own, and weft_state_count is 0. weft_pull gives the center:
+	 * steps since the last exchange are lost: 0 */
+	uint32_t local_steps;
+	/* ELASTIC: the part of their distance by which a trainer and the center move in an
+	 * exchange, above 0, at most 1; 0 stands for 0.9 / num_gradient_servers. With more than 1 /
+	 * num_gradient_servers the center overshoots the trainers' mean: 0 */
+	double elastic_rate;
 	/* Settings of RDMA devices, "device=mlx5_0,retry=5"; keys and values: docs of the option
 	 * --verbs of weft train. "": as is best: "" */
 	const char *verbs;
@@ -132,6 +219,28 @@ struct weft_session_opts {
 	/* Log lines, without newline, from any thread of the session. NULL: warnings to stderr. */
 	void (*log)(void *arg, enum weft_log_level level, const char *line);
 	void *log_arg;
+
+	/* Asked by the thread that waits, at least every 100 ms and after each signal. Not 0: the
+	 * call gives up waiting and returns WEFT_AGAIN; what it waited for goes on. weft_wait,
+	 * weft_wait_all and weft_rows_wait may be called again; after weft_exchange and weft_pull
+	 * these two go on; after any other call only weft_session_close and weft_session_abort are
+	 * left. It may call no function of the session. NULL: waits are not interrupted: NULL */
+	int (*interrupted)(void *arg);
+	void *interrupted_arg;
+
+	/* The same on all trainers, like the next: WEFT_WIRE_F32. In another format a session has
+	 * half as much memory again for gradients and values on their way: shared memory too reads
+	 * gradients from there, not from the caller's arrays. */
+	enum weft_dense_wire dense_wire;
+	enum weft_rounding dense_rounding; /* of gradients, in 16 bits: WEFT_ROUND_NEAREST */
+	/* WEFT_ROUND_STOCHASTIC: trainers with one seed have chances of their own all the same: 0
+	 */
+	uint64_t rounding_seed;
+
+	/* 1: the arrays of tensors and the values of rows (weft/sparse.h) stay mapped where they
+	 * are, with what is in them, after the session is gone: for languages whose arrays outlive
+	 * what they were taken from. They are the process's then; munmap gives them back: 0 */
+	int keep_arrays;
 
 	void *env; /* NULL. Tests give a simulated environment. */
 };
@@ -144,6 +253,20 @@ struct weft_tensor_opts {
 	double decay;           /* L2; 0 stands for the job's; negative: none */
 	double clip;            /* 0 stands for the job's; negative: none */
 	int is_static;          /* never pushed nor updated */
+	double l1;              /* 0 stands for the job's; negative: none */
+	/* Another mode than the session's for this tensor. Not of a static one, nor with
+	 * WEFT_DENSE_LOCAL or _ELASTIC, clip_norm or average_window. A step is over when all its
+	 * tensors are answered: beside a synchronous tensor nobody is more than one step ahead, but
+	 * one of these is answered, and of use, before the slowest trainer has come: 0 */
+	enum weft_tensor_mode mode;
+	uint32_t staleness;   /* of WEFT_TENSOR_BOUNDED; as dense_staleness: 0 */
+	double discard_ratio; /* of a mode of its own; as dense_discard_ratio: 0 */
+	/* Higher goes first where tensors wait for the same: slices to be pushed, for a slot or the
+	 * network; answers at a pserver, for the network; room in its inbox. A push under way is
+	 * not overtaken. Of use where a layer is waited for before others (weft_wait of the first
+	 * while the rest is under way). All trainers give the same; no bit of a synchronous tensor
+	 * depends on it: 0 */
+	int32_t priority;
 };
 
 /* What a session has done since weft_session_start, on all lanes together. */
@@ -159,9 +282,13 @@ struct weft_session_stats {
 
 	uint64_t steps;         /* begun by this trainer */
 	uint64_t slices_pushed; /* PUT, trainer 0's initial values too; after a cut perhaps twice */
-	uint64_t slices_answered; /* pushes whose fresh values are here */
-	uint64_t slices_pulled;   /* pulls whose values are here; initial values too */
-	uint64_t reconnects;      /* lanes that were lost and came back */
+	uint64_t slices_answered;  /* pushes whose fresh values are here */
+	uint64_t slices_discarded; /* of them, those that came too late: dense_discard_ratio */
+	uint64_t slices_pulled;    /* pulls whose values are here; initial values too */
+	uint64_t reconnects;       /* lanes that were lost and came back */
+
+	/* WEFT_WIRE_F16, _BF16: elements of gradients that were finite, and too large for it */
+	uint64_t gradients_overflowed;
 
 	/* Waits by reason. */
 	uint64_t waits_slot; /* a lane's window ran out and more was to be pushed */
@@ -178,11 +305,37 @@ struct weft_session_stats {
 	uint64_t exchange_p50_ns, exchange_p99_ns;
 };
 
+/* What the lanes know of one trainer since the job began, added up over the lanes that are pushed
+ * to. Times are measured by pservers with a stats_period; else they and what is counted with them
+ * are 0. The first step of a pass is not counted. */
+struct weft_trainer_stats {
+	size_t struct_bytes; /* set by the caller: sizeof(struct weft_trainer_stats) */
+
+	/* Synchronous tensors: arrivals at a lane, on its clock. */
+	uint64_t lane_steps;      /* steps of lanes in which arrivals were compared, */
+	uint64_t apply_ns;        /* and from the last arrival to the end of these */
+	uint64_t last;            /* of these, those in which this trainer came last, */
+	uint64_t behind_next_ns;  /* so long after the one before it, together, */
+	uint64_t behind_first_ns; /* and after the first */
+	uint64_t split_steps;     /* its steps of lanes with the next two: */
+	uint64_t compute_ns;      /* between answers and pushes, on its own clock; and the rest, */
+	uint64_t network_ns;      /* on the way and whatever kept it */
+
+	/* Asynchronous and bounded ones: slices that it pushed. */
+	uint64_t slices_applied, slices_discarded;
+	uint64_t lag_sum, lag_max; /* of all these: dense_discard_ratio */
+};
+
 /* The library's version, "0.1.0". */
 WEFT_API const char *weft_version(void);
 
-/* Fill in every default named above. */
+/* Fill in every default named above. In C and C++ the name is a macro, which says how large the
+ * caller's struct is: a library whose struct is another writes no byte beyond that, and refuses it
+ * in weft_session_open. The function of this name, for languages without macros, writes as much as
+ * the library's struct has. */
 WEFT_API void weft_session_opts_init(struct weft_session_opts *opts);
+WEFT_API void weft_session_opts_init_sized(struct weft_session_opts *opts, size_t struct_bytes);
+#define weft_session_opts_init(opts) weft_session_opts_init_sized((opts), sizeof(*(opts)))
 
 /**
  * Check the options and make a session. No network yet.
@@ -218,8 +371,9 @@ WEFT_API uint64_t weft_tensor_count(const struct weft_tensor *tensor); /* elemen
 WEFT_API const char *weft_tensor_name(const struct weft_tensor *tensor);
 
 /**
- * Connect to every lane of every pserver, wait until all agree, and distribute the initial values:
- * trainer 0's parameter arrays. On return the arrays hold them on every trainer. Blocks.
+ * Connect to every lane of every pserver, agree on the job, and distribute the initial values:
+ * trainer 0's parameter arrays. On return the arrays of this trainer hold them. Other trainers may
+ * still be on their way: what waits for them is the first step, or weft_barrier. Blocks.
  * @return WEFT_OK; WEFT_TIMEOUT: who was not there within connect_timeout_ns, with the last error;
  *         WEFT_MISMATCH, WEFT_REFUSED: what differs, both values; WEFT_ABORTED: the first cause
  */
@@ -241,6 +395,7 @@ WEFT_API enum weft_status weft_step(struct weft_session *session, uint64_t sampl
  * every tensor that is not static is pushed exactly once in each step. Pushing one tensor, waiting
  * for it, and only then pushing the next is allowed only if all trainers push in the same order:
  * waiting in opposite orders on two trainers blocks both, and the wait says so after two seconds.
+ * With clip_norm all tensors are pushed before the first wait.
  * @return WEFT_OK; WEFT_INVALID: static, no step begun, or pushed already in this step;
  *         WEFT_ABORTED: the first cause
  */
@@ -287,17 +442,25 @@ WEFT_API enum weft_status weft_barrier(struct weft_session *session) WEFT_MUST_C
 /* Make what progress is possible without waiting. Of use with WEFT_PROGRESS_CALLER. */
 WEFT_API enum weft_status weft_poll(struct weft_session *session) WEFT_MUST_CHECK;
 
-/* 64-bit digest over every parameter byte, tensors in order of their names. */
+/* 64-bit digest over every byte of the parameter arrays, tensors in order of their names; with a
+ * dense_wire of 16 bits: of the rounded values that trainers compute with. */
 WEFT_API enum weft_status weft_digest(struct weft_session *session, uint64_t *out) WEFT_MUST_CHECK;
 
 /**
  * The optimizer's state, for saving and restoring a job. With `keep_state` in the options each
  * tensor that is not static has weft_state_count arrays of its own size beside its parameters, from
- * seal to close (momentum: m; adam: m, v).
+ * seal to close (momentum: m; adam: m, v; with average_window three more behind them).
  */
 WEFT_API uint32_t weft_state_count(const struct weft_session *session);
 /* NULL before seal, without keep_state, for a static tensor, or beyond the count. */
 WEFT_API float *weft_tensor_state(struct weft_tensor *tensor, uint32_t idx);
+
+/**
+ * A tensor's values as the pservers have them, in f32, for saving: as of the last weft_pull_state.
+ * With WEFT_WIRE_F32 that is weft_tensor_param itself.
+ * @return [weft_tensor_count]; NULL before seal, or with 16 bits and without keep_state
+ */
+WEFT_API float *weft_tensor_exact(struct weft_tensor *tensor);
 
 /**
  * Fetch current parameters and state of every tensor into their arrays, as they are after the last
@@ -307,18 +470,28 @@ WEFT_API float *weft_tensor_state(struct weft_tensor *tensor, uint32_t idx);
 WEFT_API enum weft_status weft_pull_state(struct weft_session *session) WEFT_MUST_CHECK;
 
 /**
+ * The average of a tensor's values after each of the last steps, as average_window says, for tests
+ * and for saving; as of the last weft_pull_state. Of a static tensor, and before the first step,
+ * its values. With average_window the last three arrays of state are what it is computed from.
+ * @param out [weft_tensor_count]
+ * @return WEFT_OK; WEFT_INVALID: without average_window, or no weft_pull_state has ended well
+ */
+WEFT_API enum weft_status weft_tensor_average(struct weft_tensor *tensor,
+					      float *out) WEFT_MUST_CHECK;
+
+/**
  * Trainer 0, between weft_session_seal and weft_session_start: the parameter and state arrays are
  * those of a job that had applied `step` steps over `samples` samples; go on from there. Other
  * trainers need not call it: they learn the step at start, and weft_steps tells it. Needs
  * keep_state where the optimizer has state and step > 0.
- * @return WEFT_OK; WEFT_INVALID: not trainer 0, not sealed, or started already; WEFT_UNSUPPORTED:
- * step > 0 of a session with tables in an asynchronous mode. In a synchronous one each table is
- * given back with weft_table_write (weft/sparse.h), once the session has started.
+ * Each table is given back with weft_table_write (weft/sparse.h), once the session has started.
+ * @return WEFT_OK; WEFT_INVALID: not trainer 0, not sealed, or started already
  */
 WEFT_API enum weft_status weft_session_restore(struct weft_session *session, uint64_t step,
 					       uint64_t samples) WEFT_MUST_CHECK;
 
-/* Steps begun so far; 0 before the first. After weft_pass_end the same on every trainer. */
+/* Steps begun so far; 0 before the first. After weft_pass_end the same on every trainer. With
+ * local_steps: exchanges, one at the end of a pass included. */
 WEFT_API uint64_t weft_steps(const struct weft_session *session);
 
 /**
@@ -329,6 +502,17 @@ WEFT_API uint64_t weft_steps(const struct weft_session *session);
  */
 WEFT_API enum weft_status weft_session_stats(struct weft_session *session,
 					     struct weft_session_stats *out) WEFT_MUST_CHECK;
+
+/**
+ * Ask the lanes what they know of a trainer. Blocks until they have answered; best after
+ * weft_pass_end, when nobody is in the middle of a step.
+ * @param trainer_id below num_gradient_servers; any trainer may ask for any
+ * @param out        struct_bytes is read, the rest written on WEFT_OK
+ * @return WEFT_OK; WEFT_INVALID: struct_bytes is not what this version of the library has, or there
+ * is no such trainer; WEFT_AGAIN: interrupted; else why the session has failed
+ */
+WEFT_API enum weft_status weft_trainer_stats(struct weft_session *session, uint32_t trainer_id,
+					     struct weft_trainer_stats *out) WEFT_MUST_CHECK;
 
 /**
  * Say GOODBYE to every lane, wait for the answers (at most reconnect_timeout_ns), free everything.

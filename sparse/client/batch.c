@@ -3,7 +3,8 @@
  *
  * Keys are first deduplicated through a hash table of ordinals, as batches of real data repeat
  * theirs, then sorted by a radix sort that passes over digits in which all keys agree, then dealt
- * to lanes by counting. Every stage works in arrays that were there from the start. */
+ * to lanes by counting. In the caller's order they are not sorted before gradients are written: a
+ * push is. Every stage works in arrays that were there from the start. */
 #include "sparse/client/batch.h"
 
 #include <inttypes.h>
@@ -17,13 +18,15 @@
 #define DIGIT_BITS 8u
 #define DIGIT_COUNT (64u / DIGIT_BITS)
 #define DIGIT_VALUES (1u << DIGIT_BITS)
+#define ASCEND_BLOCK 64u
+#define FAR_APART ((uint64_t)1 << 28)    /* keys, from one to the next */
 #define SCORE_BYTES (2u * sizeof(float)) /* show and click of a row */
 
 struct wf_batch {
 	/* Fixed. */
 	struct wf_env *env;
 	struct wf_batch_opts opts;
-	size_t row_bytes;    /* of gradients */
+	size_t row_bytes;    /* of gradients, as sent */
 	size_t front_bytes;  /* of a row's gradients and scores: what stands before the keys */
 	uint32_t part_rows;  /* of a full part */
 	uint32_t part_max;   /* length of part */
@@ -34,12 +37,18 @@ struct wf_batch {
 	/* Of the last fill. */
 	uint32_t key_count;
 	uint32_t row_count;
-	uint64_t *key;        /* [keys_max]; row_count of them */
-	uint32_t *first;      /* [keys_max] of a row: the first of the caller's keys that it has */
-	uint32_t *place;      /* [keys_max]; key_count of them */
-	size_t *grad_at;      /* [keys_max] of a row: bytes from the start of the send buffer */
-	size_t *score_at;     /* [keys_max] of a row: its show; its click lies click_gap further */
-	uint32_t *click_gap;  /* [keys_max] bytes; both only with scores */
+	bool sorts_late;  /* keys do not ascend, and parts are put in order when they are pushed */
+	bool is_straight; /* place is 0, 1, 2 and so on */
+	uint64_t *key;    /* [keys_max]; row_count of them */
+	uint32_t *first;  /* [keys_max] of a row: the first of the caller's keys that it has */
+	uint32_t *place;  /* [keys_max]; key_count of them */
+	size_t *grad_at;  /* [keys_max] of a row: bytes from the start of the send buffer */
+	size_t *score_at; /* [keys_max] of a row: its show; its click lies click_gap further */
+	uint32_t *click_gap; /* [keys_max] bytes; both only with scores */
+	/* With a format of 16 bits: which of the caller's keys have a row, in their order. */
+	uint32_t *row_first;  /* [keys_max + 1]: those of row r are row_key[row_first[r]] up to */
+	uint32_t *row_key;    /* [keys_max] row_key[row_first[r + 1]], not included */
+	float *sum;           /* [dim] scratch */
 	uint32_t *lane_first; /* [lane_count + 1] */
 	uint32_t *lane_part;  /* [lane_count + 1] */
 	struct wf_batch_part *part; /* [part_max] */
@@ -50,7 +59,8 @@ struct wf_batch {
 	uint32_t *ordinal;   /* [keys_max]: which distinct key stands here, by first occurrence */
 	uint32_t *ordinal_other; /* [keys_max] */
 	uint32_t *first_seen;    /* [keys_max] by ordinal */
-	uint32_t *rank; /* [keys_max] by ordinal: its row; before that: its lane by place */
+	uint32_t *rank;     /* [keys_max] by ordinal: its row; before that: its lane by place */
+	uint64_t *push_key; /* [keys_max] when keys are sorted late */
 	uint32_t histogram[DIGIT_COUNT][DIGIT_VALUES];
 };
 
@@ -69,7 +79,7 @@ check_number(const char *field, uint64_t value, uint64_t most)
 static size_t
 front_bytes_of(const struct wf_batch_opts *opts)
 {
-	return opts->dim * sizeof(float) + (opts->has_scores ? SCORE_BYTES : 0);
+	return opts->dim * wf_value_bytes(opts->format) + (opts->has_scores ? SCORE_BYTES : 0);
 }
 
 static enum weft_status
@@ -93,6 +103,12 @@ check_opts(const struct wf_batch_opts *opts)
 	return WEFT_OK;
 }
 
+static bool
+is_narrow(const struct wf_batch *b)
+{
+	return b->opts.format != WF_VALUES_F32;
+}
+
 static uint32_t
 least_of(uint64_t a, uint64_t b)
 {
@@ -108,7 +124,7 @@ set_fixed(struct wf_batch *b, struct wf_env *env, const struct wf_batch_opts *op
 	if (b->opts.kernels == NULL) {
 		b->opts.kernels = wf_kernels_best();
 	}
-	b->row_bytes = opts->dim * sizeof(float);
+	b->row_bytes = opts->dim * wf_value_bytes(opts->format);
 	b->front_bytes = front_bytes_of(opts);
 	b->part_rows = least_of(opts->part_bytes_max / (b->front_bytes + WF_KEY_BYTES),
 				WF_SPARSE_ROWS_MAX);
@@ -130,7 +146,7 @@ struct array {
 	size_t item_bytes;
 };
 
-#define ARRAY_COUNT 16u
+#define ARRAY_COUNT 20u
 #define ARRAY(field, items)                                                                        \
 	(struct array)                                                                             \
 	{                                                                                          \
@@ -142,6 +158,7 @@ list_arrays(struct wf_batch *b, struct array list[ARRAY_COUNT])
 {
 	size_t keys = b->opts.keys_max;
 	size_t scored = b->opts.has_scores ? keys : 1;
+	size_t narrowed = is_narrow(b) ? keys : 1;
 	size_t lanes = (size_t)b->opts.lane_count + 1;
 	unsigned n = 0;
 
@@ -151,6 +168,9 @@ list_arrays(struct wf_batch *b, struct array list[ARRAY_COUNT])
 	list[n++] = ARRAY(grad_at, keys);
 	list[n++] = ARRAY(score_at, scored);
 	list[n++] = ARRAY(click_gap, scored);
+	list[n++] = ARRAY(row_first, narrowed + 1);
+	list[n++] = ARRAY(row_key, narrowed);
+	list[n++] = ARRAY(sum, b->opts.dim);
 	list[n++] = ARRAY(lane_first, lanes);
 	list[n++] = ARRAY(lane_part, lanes);
 	list[n++] = ARRAY(part, b->part_max);
@@ -160,6 +180,7 @@ list_arrays(struct wf_batch *b, struct array list[ARRAY_COUNT])
 	list[n++] = ARRAY(ordinal_other, keys);
 	list[n++] = ARRAY(first_seen, keys);
 	list[n++] = ARRAY(rank, keys);
+	list[n++] = ARRAY(push_key, keys);
 	WF_ASSERT(n < ARRAY_COUNT);
 	list[n] = (struct array){0};
 }
@@ -208,7 +229,7 @@ wf_batch_destroy(struct wf_batch *b)
 size_t
 wf_batch_rows_bytes(const struct wf_batch *b)
 {
-	return b->opts.keys_max * b->row_bytes;
+	return (size_t)b->opts.keys_max * b->opts.dim * sizeof(float);
 }
 
 size_t
@@ -278,36 +299,75 @@ deduplicate(struct wf_batch *b, const uint64_t *key, uint32_t count)
 	b->row_count = distinct;
 }
 
-/* As deduplicate and sort_keys, for keys that ascend already. false: they do not. */
+static bool
+ascends(const uint64_t *key, uint32_t count)
+{
+	for (uint32_t first = 1; first < count; first += ASCEND_BLOCK) {
+		uint32_t end = least_of((uint64_t)first + ASCEND_BLOCK, count);
+		bool all = true;
+		for (uint32_t i = first; i < end; i++) {
+			all &= key[i] > key[i - 1];
+		}
+		if (!all) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* As deduplicate, sort_keys and, on a single lane, rank_rows, for keys that ascend already. false:
+ * they do not. */
 static bool
 take_ascending(struct wf_batch *b, const uint64_t *key, uint32_t count)
 {
-	for (uint32_t i = 1; i < count; i++) {
-		if (key[i] <= key[i - 1]) {
-			return false;
-		}
+	b->is_straight = ascends(key, count);
+	if (!b->is_straight) {
+		return false;
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		b->key[i] = key[i];
 		b->ordinal[i] = i;
 		b->first_seen[i] = i;
 		b->place[i] = i;
+		b->first[i] = i;
 	}
 	b->key_count = count;
 	b->row_count = count;
 	return true;
 }
 
-static void
-swap_sides(struct wf_batch *b)
-{
-	uint64_t *key = b->key;
-	uint32_t *ordinal = b->ordinal;
+/* Keys with what belongs to each, and room of the same length beside them. */
+struct sides {
+	uint64_t *key, *key_other;
+	uint32_t *ordinal, *ordinal_other;
+	uint32_t count;
+};
 
-	b->key = b->key_other;
-	b->key_other = key;
-	b->ordinal = b->ordinal_other;
-	b->ordinal_other = ordinal;
+static void
+swap_sides(struct sides *s)
+{
+	uint64_t *key = s->key;
+	uint32_t *ordinal = s->ordinal;
+
+	s->key = s->key_other;
+	s->key_other = key;
+	s->ordinal = s->ordinal_other;
+	s->ordinal_other = ordinal;
+}
+
+static struct sides
+sides_of(const struct wf_batch *b)
+{
+	return (struct sides){b->key, b->key_other, b->ordinal, b->ordinal_other, b->row_count};
+}
+
+static void
+set_sides(struct wf_batch *b, const struct sides *s)
+{
+	b->key = s->key;
+	b->key_other = s->key_other;
+	b->ordinal = s->ordinal;
+	b->ordinal_other = s->ordinal_other;
 }
 
 static uint32_t
@@ -330,35 +390,44 @@ counts_to_firsts(uint32_t *count, uint32_t length)
 }
 
 static void
-sort_by_digit(struct wf_batch *b, unsigned digit)
+sort_by_digit(struct wf_batch *b, struct sides *s, unsigned digit)
 {
 	uint32_t *next = b->histogram[digit];
 
-	if (next[digit_of(b->key[0], digit)] == b->row_count) {
+	if (next[digit_of(s->key[0], digit)] == s->count) {
 		return; /* all have the same */
 	}
 	counts_to_firsts(next, DIGIT_VALUES);
-	for (uint32_t r = 0; r < b->row_count; r++) {
-		uint32_t to = next[digit_of(b->key[r], digit)]++;
-		b->key_other[to] = b->key[r];
-		b->ordinal_other[to] = b->ordinal[r];
+	for (uint32_t r = 0; r < s->count; r++) {
+		uint32_t to = next[digit_of(s->key[r], digit)]++;
+		s->key_other[to] = s->key[r];
+		s->ordinal_other[to] = s->ordinal[r];
 	}
-	swap_sides(b);
+	swap_sides(s);
+}
+
+static void
+sort_sides(struct wf_batch *b, struct sides *s)
+{
+	WF_ASSERT(s->count > 0); /* none at all ascend */
+	memset(b->histogram, 0, sizeof(b->histogram));
+	for (uint32_t r = 0; r < s->count; r++) {
+		for (unsigned digit = 0; digit < DIGIT_COUNT; digit++) {
+			b->histogram[digit][digit_of(s->key[r], digit)]++;
+		}
+	}
+	for (unsigned digit = 0; digit < DIGIT_COUNT; digit++) {
+		sort_by_digit(b, s, digit);
+	}
 }
 
 static void
 sort_keys(struct wf_batch *b)
 {
-	WF_ASSERT(b->row_count > 0); /* none at all ascend */
-	memset(b->histogram, 0, sizeof(b->histogram));
-	for (uint32_t r = 0; r < b->row_count; r++) {
-		for (unsigned digit = 0; digit < DIGIT_COUNT; digit++) {
-			b->histogram[digit][digit_of(b->key[r], digit)]++;
-		}
-	}
-	for (unsigned digit = 0; digit < DIGIT_COUNT; digit++) {
-		sort_by_digit(b, digit);
-	}
+	struct sides s = sides_of(b);
+
+	sort_sides(b, &s);
+	set_sides(b, &s);
 }
 
 static uint32_t
@@ -391,42 +460,115 @@ deal_to_lanes(struct wf_batch *b)
 		b->key_other[to] = b->key[r];
 		b->ordinal_other[to] = b->ordinal[r];
 	}
-	swap_sides(b);
+	struct sides s = sides_of(b);
+	swap_sides(&s);
+	set_sides(b, &s);
 }
 
 /* From ordinals to rows. */
 static void
 rank_rows(struct wf_batch *b)
 {
+	bool straight = b->row_count == b->key_count;
+
 	for (uint32_t r = 0; r < b->row_count; r++) {
 		b->rank[b->ordinal[r]] = r;
 		b->first[r] = b->first_seen[b->ordinal[r]];
 	}
 	for (uint32_t i = 0; i < b->key_count; i++) {
 		b->place[i] = b->rank[b->place[i]];
+		straight &= b->place[i] == i;
 	}
+	b->is_straight = straight;
+}
+
+/* By counting: stable, so that sums are in the caller's order. */
+static void
+list_by_row(struct wf_batch *b)
+{
+	uint32_t *next = b->rank;
+
+	memset(next, 0, b->row_count * sizeof(next[0]));
+	for (uint32_t i = 0; i < b->key_count; i++) {
+		next[b->place[i]]++;
+	}
+	counts_to_firsts(next, b->row_count);
+	memcpy(b->row_first, next, b->row_count * sizeof(next[0]));
+	b->row_first[b->row_count] = b->key_count;
+	for (uint32_t i = 0; i < b->key_count; i++) {
+		b->row_key[next[b->place[i]]++] = i;
+	}
+}
+
+/* Row r is the nth of its part. */
+static inline void
+lay_out_row(struct wf_batch *b, const struct wf_batch_part *part, uint32_t n, uint32_t r)
+{
+	b->grad_at[r] = part->at + n * b->row_bytes;
+	if (b->opts.has_scores) {
+		b->score_at[r] = part->at + part->row_count * b->row_bytes + n * sizeof(float);
+		b->click_gap[r] = part->row_count * (uint32_t)sizeof(float);
+	}
+}
+
+/* Whether keys that ascend lie so close together, on the average, that differences are worth the
+ * work: to read one that takes 5 bytes or more costs the lane more time than the bytes are worth.
+ */
+static bool
+are_close(const uint64_t *key, uint32_t count)
+{
+	return (key[count - 1] - key[0]) / count < FAR_APART;
+}
+
+/* Of a part's keys, which ascend. */
+static void
+choose_coding(const struct wf_batch *b, struct wf_batch_part *part, const uint64_t *key)
+{
+	size_t raw = (size_t)part->row_count * WF_KEY_BYTES;
+	size_t delta = raw;
+
+	if (b->opts.may_delta && are_close(key, part->row_count)) {
+		delta = wf_keys_bytes(WF_KEYS_DELTA, key, part->row_count);
+	}
+	part->coding = delta < raw ? WF_KEYS_DELTA : WF_KEYS_RAW;
+	part->key_bytes = (uint32_t)(delta < raw ? delta : raw);
 }
 
 /* Lay out one part from its rows; returns where it ends. */
 static size_t
 lay_out(struct wf_batch *b, struct wf_batch_part *part)
 {
-	const uint64_t *key = b->key + part->first;
-	size_t raw = (size_t)part->row_count * WF_KEY_BYTES;
-	size_t delta = b->opts.may_delta ? wf_keys_bytes(WF_KEYS_DELTA, key, part->row_count) : raw;
-
-	part->coding = delta < raw ? WF_KEYS_DELTA : WF_KEYS_RAW;
-	part->key_bytes = (uint32_t)(delta < raw ? delta : raw);
 	part->key_at = part->at + part->row_count * b->front_bytes;
-	size_t show_at = part->at + part->row_count * b->row_bytes;
-	for (uint32_t i = 0; i < part->row_count; i++) {
-		b->grad_at[part->first + i] = part->at + i * b->row_bytes;
+	if (b->sorts_late) {
+		part->coding = WF_KEYS_ANY;
+		part->key_bytes = part->row_count * WF_KEY_BYTES;
+		return part->key_at + part->key_bytes;
 	}
-	for (uint32_t i = 0; b->opts.has_scores && i < part->row_count; i++) {
-		b->score_at[part->first + i] = show_at + i * sizeof(float);
-		b->click_gap[part->first + i] = part->row_count * (uint32_t)sizeof(float);
+	choose_coding(b, part, b->key + part->first);
+	for (uint32_t i = 0; i < part->row_count; i++) {
+		lay_out_row(b, part, i, part->first + i);
 	}
 	return part->key_at + part->key_bytes;
+}
+
+/* For a push: the rows of a part by ascending key, which is written. What was pulled is over. */
+static void
+sort_part(struct wf_batch *b, struct wf_batch_part *part, uint8_t *send)
+{
+	const uint32_t first = part->first;
+	struct sides s = {b->push_key + first, b->key_other + first, b->ordinal + first,
+			  b->ordinal_other + first, part->row_count};
+
+	for (uint32_t i = 0; i < part->row_count; i++) {
+		s.key[i] = b->key[first + i];
+		s.ordinal[i] = first + i;
+	}
+	sort_sides(b, &s);
+	choose_coding(b, part, s.key);
+	for (uint32_t i = 0; i < part->row_count; i++) {
+		lay_out_row(b, part, i, s.ordinal[i]);
+	}
+	(void)wf_keys_encode(part->coding, s.key, part->row_count, send + part->key_at);
 }
 
 static void
@@ -452,21 +594,42 @@ cut_into_parts(struct wf_batch *b)
 	WF_ASSERT(at <= wf_batch_send_bytes(b));
 }
 
-enum weft_status
-wf_batch_fill(struct wf_batch *b, const uint64_t *key, uint32_t count)
+static enum weft_status
+fill(struct wf_batch *b, const uint64_t *key, uint32_t count, bool in_order)
 {
 	enum weft_status st = check_keys(b, key, count);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (!take_ascending(b, key, count)) {
+	bool sorted = take_ascending(b, key, count);
+	b->sorts_late = in_order && !sorted;
+	if (!sorted) {
 		deduplicate(b, key, count);
+	}
+	if (!sorted && !in_order) {
 		sort_keys(b);
 	}
 	deal_to_lanes(b);
-	rank_rows(b);
+	if (!b->is_straight || b->opts.lane_count > 1) {
+		rank_rows(b);
+	}
 	cut_into_parts(b);
+	if (is_narrow(b)) {
+		list_by_row(b);
+	}
 	return WEFT_OK;
+}
+
+enum weft_status
+wf_batch_fill(struct wf_batch *b, const uint64_t *key, uint32_t count)
+{
+	return fill(b, key, count, false);
+}
+
+enum weft_status
+wf_batch_fill_in_order(struct wf_batch *b, const uint64_t *key, uint32_t count)
+{
+	return fill(b, key, count, true);
 }
 
 void
@@ -477,6 +640,7 @@ wf_batch_view(const struct wf_batch *b, struct wf_batch_view *out)
 		.row_count = b->row_count,
 		.place = b->place,
 		.key_count = b->key_count,
+		.is_straight = b->is_straight,
 		.lane_first = b->lane_first,
 		.lane_part = b->lane_part,
 		.part = b->part,
@@ -498,43 +662,82 @@ wf_batch_put_keys(const struct wf_batch *b, uint8_t *send)
 	}
 }
 
-/* Show and click of the caller's key i go to row r. */
+/* Behind gradients of 16 bits a score may stand anywhere. */
+static void
+add_score(uint8_t *at, float more, bool is_first)
+{
+	float sum = more;
+
+	if (!is_first) {
+		memcpy(&sum, at, sizeof(sum));
+		sum += more;
+	}
+	memcpy(at, &sum, sizeof(sum));
+}
+
+/* Show and click of the caller's key i go to its row. */
 static void
 put_score(const struct wf_batch *b, const struct wf_batch_grads *grads, uint32_t i, uint8_t *send)
 {
 	uint32_t r = b->place[i];
-	float *show = (float *)(send + b->score_at[r]);
-	float *click = (float *)(send + b->score_at[r] + b->click_gap[r]);
-	float show_more = grads->show != NULL ? grads->show[i] : 1.0f;
-	float click_more = grads->click != NULL ? grads->click[i] : 0.0f;
+	uint8_t *show = send + b->score_at[r];
+	bool is_first = b->first[r] == i;
 
-	if (b->first[r] == i) {
-		*show = show_more;
-		*click = click_more;
-	} else {
-		*show += show_more;
-		*click += click_more;
+	add_score(show, grads->show != NULL ? grads->show[i] : 1.0f, is_first);
+	add_score(show + b->click_gap[r], grads->click != NULL ? grads->click[i] : 0.0f, is_first);
+}
+
+/* Each row's sum, rounded once. */
+static void
+put_narrow(const struct wf_batch *b, const float *grad, uint8_t *send)
+{
+	const struct wf_kernels *kernels = b->opts.kernels;
+	const struct wf_row_half *half = &kernels->rows->half[b->opts.format];
+	size_t dim = b->opts.dim;
+
+	for (uint32_t r = 0; r < b->row_count; r++) {
+		uint32_t at = b->row_first[r];
+		const float *sum = grad + b->row_key[at] * dim;
+		while (++at < b->row_first[r + 1]) {
+			const float *two[] = {sum, grad + b->row_key[at] * dim};
+			kernels->sum(b->sum, two, 2, dim);
+			sum = b->sum;
+		}
+		half->narrow((uint16_t *)(void *)(send + b->grad_at[r]), sum, dim);
 	}
 }
 
-void
-wf_batch_put_grads(const struct wf_batch *b, const struct wf_batch_grads *grads, uint8_t *send)
+static void
+put_wide(const struct wf_batch *b, const float *grads, uint8_t *send)
 {
 	size_t dim = b->opts.dim;
 
-	WF_ASSERT((uintptr_t)send % WF_BATCH_ALIGN == 0);
 	for (uint32_t i = 0; i < b->key_count; i++) {
 		uint32_t r = b->place[i];
 		float *sum = (float *)(send + b->grad_at[r]);
-		const float *grad = grads->grad + i * dim;
+		const float *grad = grads + i * dim;
 		if (b->first[r] == i) {
 			memcpy(sum, grad, b->row_bytes);
 		} else {
 			const float *two[] = {sum, grad};
 			b->opts.kernels->sum(sum, two, 2, dim);
 		}
-		if (b->opts.has_scores) {
-			put_score(b, grads, i, send);
-		}
+	}
+}
+
+void
+wf_batch_put_grads(struct wf_batch *b, const struct wf_batch_grads *grads, uint8_t *send)
+{
+	WF_ASSERT((uintptr_t)send % WF_BATCH_ALIGN == 0);
+	for (uint32_t i = 0; b->sorts_late && i < b->lane_part[b->opts.lane_count]; i++) {
+		sort_part(b, &b->part[i], send);
+	}
+	if (is_narrow(b)) {
+		put_narrow(b, grads->grad, send);
+	} else {
+		put_wide(b, grads->grad, send);
+	}
+	for (uint32_t i = 0; b->opts.has_scores && i < b->key_count; i++) {
+		put_score(b, grads, i, send);
 	}
 }

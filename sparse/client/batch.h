@@ -5,7 +5,8 @@
  *
  * A batch is filled again and again, and takes no memory after it was made. Everything it gives is
  * a function of the keys and of the settings: of the keys alone, and not of their order, but for
- * place and for the order of sums. Thread: its owner's. */
+ * place and for the order of sums, and where the caller's order is asked for. Thread: its owner's.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -15,24 +16,26 @@
 #include "base/env.h"
 #include "kernels/kernels.h"
 #include "wire/keys.h"
+#include "wire/tables.h"
 
 #define WF_BATCH_KEYS_MAX (1u << 22)
 #define WF_BATCH_ALIGN 64u /* of parts in the buffer that they are sent from */
 
 struct wf_batch_opts {
-	uint32_t dim;            /* values of a row, f32; 1 .. WF_ROW_DIM_MAX */
-	uint64_t vocabulary;     /* keys 0 .. vocabulary - 1; 0: any u64 */
-	uint32_t lane_count;     /* sparse lanes of all pservers; 1 .. WF_LANE_COUNT_MAX */
-	uint32_t keys_max;       /* of one batch, repetitions counted; 1 .. WF_BATCH_KEYS_MAX */
-	uint64_t part_bytes_max; /* slot_bytes: the smallest that any lane grants */
-	bool has_scores;         /* show and click go with each row */
-	bool may_delta;          /* keys are sent as differences where that is shorter */
+	uint32_t dim;                /* values of a row; 1 .. WF_ROW_DIM_MAX */
+	enum wf_value_format format; /* in which gradients are sent; the caller's are f32 */
+	uint64_t vocabulary;         /* keys 0 .. vocabulary - 1; 0: any u64 */
+	uint32_t lane_count;         /* sparse lanes of all pservers; 1 .. WF_LANE_COUNT_MAX */
+	uint32_t keys_max;           /* of one batch, repetitions counted; 1 .. WF_BATCH_KEYS_MAX */
+	uint64_t part_bytes_max;     /* slot_bytes: the smallest that any lane grants */
+	bool has_scores;             /* show and click go with each row */
+	bool may_delta;              /* keys that lie close together are sent as differences */
 	const struct wf_kernels *kernels; /* NULL: the best there is */
 };
 
-/* Rows of one lane that fit a slot, as they lie in the send buffer: gradients [row_count * dim],
- * then show and click [row_count] each where the table has scores, then the keys. A PUSH sends all
- * of it, a PULL the keys. */
+/* Rows of one lane that fit a slot, as they lie in the send buffer: gradients [row_count * dim] in
+ * their format, then show and click [row_count] each where the table has scores, then the keys. A
+ * PUSH sends all of it, a PULL the keys. */
 struct wf_batch_part {
 	uint32_t first; /* row */
 	uint32_t row_count;
@@ -43,12 +46,14 @@ struct wf_batch_part {
 };
 
 /* Valid until the batch is filled again. Row r is the one of key[r]; rows lie by lane, and
- * within a lane by ascending key. Answers land at r * dim in the caller's array of rows. */
+ * within a lane by ascending key, or as asked for. Answers land at r * dim in the caller's array of
+ * rows. */
 struct wf_batch_view {
 	const uint64_t *key; /* [row_count], each once */
 	uint32_t row_count;
 	const uint32_t *place; /* [key_count]: the row of each of the caller's keys */
 	uint32_t key_count;
+	bool is_straight;           /* row i is the caller's key i, each */
 	const uint32_t *lane_first; /* [lane_count + 1]: rows of lane l are lane_first[l] up to
 				     * lane_first[l + 1], not included */
 	const uint32_t *lane_part;  /* [lane_count + 1]: its parts, likewise; none without rows */
@@ -76,6 +81,11 @@ size_t wf_batch_send_bytes(const struct wf_batch *batch);
  */
 enum weft_status wf_batch_fill(struct wf_batch *batch, const uint64_t *key,
 			       uint32_t count) WEFT_MUST_CHECK;
+/* The same, but rows of a lane lie in the order in which their keys come first. If that is not by
+ * key, keys are pulled as WF_KEYS_ANY, and put in order when gradients are written: each part
+ * ascends within itself, and parts of a lane do not follow one another. */
+enum weft_status wf_batch_fill_in_order(struct wf_batch *batch, const uint64_t *key,
+					uint32_t count) WEFT_MUST_CHECK;
 void wf_batch_view(const struct wf_batch *batch, struct wf_batch_view *out);
 
 /* Write the keys of every part where they belong in the send buffer (aligned to WF_BATCH_ALIGN). */
@@ -90,6 +100,8 @@ struct wf_batch_grads {
 };
 
 /* Sum what belongs to one row, in the order of the caller's keys, into the send buffer: the first
- * is copied, bit for bit, the others are added to it one after the other. Keys stay as they are. */
-void wf_batch_put_grads(const struct wf_batch *batch, const struct wf_batch_grads *grads,
-			uint8_t *send);
+ * is copied, bit for bit, the others are added to it one after the other, as f32; a format of 16
+ * bits takes each sum rounded once, to nearest, ties to even. Keys stay as they are, but those in
+ * the caller's order, which are written again, ascending in each part: they are not pulled after
+ * it. */
+void wf_batch_put_grads(struct wf_batch *batch, const struct wf_batch_grads *grads, uint8_t *send);

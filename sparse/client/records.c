@@ -45,12 +45,6 @@ check_caller(struct weft_table *table, const char *what)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (session->core.opts.sparse_mode != WEFT_SPARSE_SYNC) {
-		return wf_fail(WEFT_UNSUPPORTED,
-			       "table %s: %s in an asynchronous job, whose lanes count steps of "
-			       "their own; use WEFT_SPARSE_SYNC",
-			       weft_table_name(table), what);
-	}
 	if (session->core.opts.trainer_id != 0) {
 		return wf_fail(WEFT_INVALID,
 			       "table %s: %s by trainer %u; trainer 0 does it for all",
@@ -98,6 +92,8 @@ struct reading {
 	uint8_t *rows; /* [capacity] bytes of records */
 	size_t used, capacity;
 	float *floats;
+	uint32_t step; /* of the table, on all lanes alike */
+	bool has_step;
 };
 
 static enum weft_status
@@ -200,13 +196,18 @@ is_further(const struct wf_run_cursor *next, const struct wf_run_cursor *from)
 	       (from->kind == WF_RUN_COUNTERS || next->key > from->key);
 }
 
+static const uint8_t *
+piece_of(const struct wf_client *client)
+{
+	return (const uint8_t *)client->rows.base + client->rows.bytes - WF_CLIENT_PIECE;
+}
+
 /* The piece that has come; `from` moves to what follows. */
 static enum weft_status
 take_piece(struct reading *r, struct wf_run_cursor *from, uint32_t end)
 {
 	struct wf_client *client = r->table->client;
-	const uint8_t *piece =
-		(const uint8_t *)client->rows.base + client->rows.bytes - WF_CLIENT_PIECE;
+	const uint8_t *piece = piece_of(client);
 	struct wf_run_head head;
 	uint64_t used = WF_RUN_HEAD_BYTES;
 	wf_run_head_get(piece, &head);
@@ -216,6 +217,14 @@ take_piece(struct reading *r, struct wf_run_cursor *from, uint32_t end)
 		return wf_fail(WEFT_DATA, "a piece of %u bytes that goes on at partition %u of %u",
 			       head.bytes, head.next.partition, end);
 	}
+	if (r->has_step && head.step != r->step) {
+		return wf_fail(WEFT_DATA,
+			       "lanes whose tables are at steps %u and %u: let all trainers wait "
+			       "(weft_barrier) until the tables are read",
+			       r->step, head.step);
+	}
+	r->step = head.step;
+	r->has_step = true;
 	enum weft_status st = WEFT_OK;
 	while (used < head.bytes && st == WEFT_OK) {
 		struct wf_run_section section;
@@ -249,6 +258,30 @@ read_lane(struct reading *r, uint32_t lane)
 		}
 	}
 	return st == WEFT_OK ? give_until(r, end) : st;
+}
+
+enum weft_status
+weft_table_step(struct weft_table *table, uint64_t *out)
+{
+	struct wf_client *client = table->client;
+	struct wf_run_head head;
+	enum weft_status st = check_caller(table, "step");
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (client->session->core.opts.sparse_mode == WEFT_SPARSE_SYNC) {
+		*out = client->session->step;
+		return WEFT_OK;
+	}
+	/* The first piece of a read says it, too, and the lane has listed its rows by then. */
+	client->call.fetches = true;
+	client->call.from = (struct wf_run_cursor){.kind = WF_RUN_COUNTERS};
+	st = call(table, 0);
+	if (st == WEFT_OK) {
+		wf_run_head_get(piece_of(client), &head);
+		*out = head.step;
+	}
+	return st;
 }
 
 enum weft_status
@@ -398,13 +431,14 @@ weft_table_write(struct weft_table *table, const struct weft_table_writer *from)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (client->session->begun || client->core->init.step == 0) {
-		return wf_fail(
-			WEFT_INVALID,
-			"table %s: write: after weft_session_restore and weft_session_start, "
-			"and before the first step",
-			weft_table_name(table));
+	const struct weft_session *session = client->session;
+	if (session->begun || session->step != client->core->init.step) {
+		return wf_fail(WEFT_INVALID,
+			       "table %s: write: after weft_session_start, and before the first "
+			       "step",
+			       weft_table_name(table));
 	}
+	client->call.table_step = from->step > 0 ? from->step : session->step;
 	struct writing w = {
 		.table = table,
 		.shape = shape_of(table),

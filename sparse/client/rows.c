@@ -10,11 +10,52 @@
 /* As a lane keeps keys of pulls: sparse/server. */
 #define PAGE_BYTES 4096u
 #define KEYS_OF_PAGE 511u
+#define WIDEN_BLOCK 512u /* values at a time */
 
 static bool
 is_under_way(const struct weft_rows *rows)
 {
 	return atomic_load_explicit(&rows->busy, memory_order_acquire) != 0; /* B1 */
+}
+
+static enum wf_value_format
+format_of(const struct weft_rows *rows)
+{
+	return (enum wf_value_format)rows->table->client->desc[rows->table->idx].value_wire;
+}
+
+static uint64_t
+landed_bytes(const struct weft_rows *rows)
+{
+	const struct wf_table_desc *desc = &rows->table->client->desc[rows->table->idx];
+	return (uint64_t)rows->view.row_count * wf_table_row_bytes(desc);
+}
+
+uint64_t
+wf_client_landing(const struct weft_rows *rows)
+{
+	if (format_of(rows) == WF_VALUES_F32) {
+		return 0;
+	}
+	return wf_client_rows_bytes(rows->table) - wf_client_aligned(landed_bytes(rows));
+}
+
+/* To f32, from the first value on: what has come lies so far behind that none is written over
+ * before it was read. */
+static void
+widen(struct weft_rows *rows)
+{
+	const struct wf_row_half *half = &wf_kernels_best()->rows->half[format_of(rows)];
+	const uint8_t *from = (const uint8_t *)rows->values + wf_client_landing(rows);
+	size_t count = landed_bytes(rows) / sizeof(uint16_t);
+	uint16_t block[WIDEN_BLOCK];
+	for (size_t at = 0; at < count; at += WIDEN_BLOCK) {
+		size_t n = count - at < WIDEN_BLOCK ? count - at : WIDEN_BLOCK;
+		memcpy(block, from + at * sizeof(uint16_t), n * sizeof(uint16_t));
+		half->widen(rows->values + at, block, n);
+	}
+	rows->narrow = false;
+	rows->table->copied_bytes += count * sizeof(float);
 }
 
 /* One that nobody uses; NULL: none. */
@@ -37,12 +78,12 @@ static uint64_t
 push_bytes(const struct weft_rows *rows, uint32_t lane)
 {
 	const struct wf_table_desc *desc = &rows->table->client->desc[rows->table->idx];
-	uint64_t front = wf_client_front_bytes(desc);
+	uint64_t kept = wf_table_kept_bytes(desc);
 	uint64_t sum = 0;
 	for (uint32_t i = rows->view.lane_part[lane]; i < rows->view.lane_part[lane + 1]; i++) {
 		uint64_t row_count = rows->view.part[i].row_count;
 		sum += wf_client_aligned(row_count * WF_KEY_BYTES) +
-		       wf_client_aligned(row_count * front);
+		       wf_client_aligned(row_count * kept);
 	}
 	return sum;
 }
@@ -103,9 +144,11 @@ check_held(const struct weft_rows *rows, bool push)
 }
 
 static enum weft_status
-fill(struct weft_rows *rows, const uint64_t *key, uint32_t count)
+fill(struct weft_rows *rows, const uint64_t *key, uint32_t count, unsigned flags)
 {
-	enum weft_status st = wf_batch_fill(rows->batch, key, count);
+	bool in_order = (flags & WEFT_ROWS_IN_ORDER) != 0;
+	enum weft_status st = in_order ? wf_batch_fill_in_order(rows->batch, key, count)
+				       : wf_batch_fill(rows->batch, key, count);
 	if (st != WEFT_OK) {
 		return wf_fail(st, "table %s: %s", weft_table_name(rows->table), weft_last_error());
 	}
@@ -122,8 +165,10 @@ weft_rows_pull(struct weft_table *table, const uint64_t *key, uint32_t count, un
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if ((flags & ~(unsigned)WEFT_ROWS_CREATE) != 0) {
-		return wf_fail(WEFT_INVALID, "table %s: flags 0x%x: WEFT_ROWS_CREATE or 0 is known",
+	if ((flags & ~(unsigned)(WEFT_ROWS_CREATE | WEFT_ROWS_IN_ORDER)) != 0) {
+		return wf_fail(WEFT_INVALID,
+			       "table %s: flags 0x%x: WEFT_ROWS_CREATE and WEFT_ROWS_IN_ORDER are "
+			       "known",
 			       weft_table_name(table), flags);
 	}
 	if (key == NULL && count > 0) {
@@ -134,7 +179,7 @@ weft_rows_pull(struct weft_table *table, const uint64_t *key, uint32_t count, un
 	if (rows == NULL) {
 		return WEFT_AGAIN;
 	}
-	st = fill(rows, key, count);
+	st = fill(rows, key, count, flags);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -142,6 +187,7 @@ weft_rows_pull(struct weft_table *table, const uint64_t *key, uint32_t count, un
 	rows->state = WF_ROWS_PULLED;
 	rows->wants = session->step;
 	rows->flags = flags;
+	rows->narrow = format_of(rows) != WF_VALUES_F32;
 	rows->status = WEFT_OK;
 	wf_client_count_pull(rows, key);
 	*out = rows;
@@ -179,7 +225,13 @@ weft_rows_wait(struct weft_rows *rows)
 			       weft_table_name(rows->table), session->step);
 	}
 	enum weft_status st = wf_progress_wait_clear(session, &rows->busy);
-	return st == WEFT_OK ? status_of(rows) : st;
+	if (st == WEFT_OK) {
+		st = status_of(rows);
+	}
+	if (st == WEFT_OK && rows->narrow) {
+		widen(rows);
+	}
+	return st;
 }
 
 uint32_t
@@ -204,6 +256,31 @@ const float *
 weft_rows_values(const struct weft_rows *rows)
 {
 	return rows->values;
+}
+
+int
+weft_rows_in_order(const struct weft_rows *rows)
+{
+	return rows->view.is_straight;
+}
+
+enum weft_status
+weft_rows_gather(const struct weft_rows *rows, float *out)
+{
+	const size_t dim = weft_table_dim(rows->table);
+	if (rows->state == WF_ROWS_FREE || is_under_way(rows) || rows->narrow) {
+		return wf_fail(WEFT_INVALID, "table %s: rows are gathered before weft_rows_wait",
+			       weft_table_name(rows->table));
+	}
+	enum weft_status st = status_of(rows);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	for (uint32_t i = 0; i < rows->view.key_count; i++) {
+		memcpy(out + i * dim, rows->values + rows->view.place[i] * dim, dim * sizeof(*out));
+	}
+	rows->table->copied_bytes += rows->view.key_count * dim * sizeof(*out);
+	return WEFT_OK;
 }
 
 static enum weft_status

@@ -11,25 +11,19 @@
 #include "base/pin.h"
 #include "wire/partition.h"
 
-size_t
-wf_client_front_bytes(const struct wf_table_desc *desc)
-{
-	size_t scores = wf_table_has_scores(desc) ? 2 * sizeof(float) : 0;
-	return desc->dim * sizeof(float) + scores;
-}
-
 uint64_t
 wf_client_aligned(uint64_t bytes)
 {
 	return (bytes + WF_BATCH_ALIGN - 1) / WF_BATCH_ALIGN * WF_BATCH_ALIGN;
 }
 
-/* Bytes of rows of one batch. */
-static uint64_t
-rows_bytes(const struct weft_table *table)
+uint64_t
+wf_client_rows_bytes(const struct weft_table *table)
 {
 	const struct wf_table_desc *desc = &table->client->desc[table->idx];
-	return wf_client_aligned((uint64_t)table->keys_max * desc->dim * sizeof(float));
+	uint64_t bytes = (uint64_t)table->keys_max * desc->dim * sizeof(float);
+	bool lands_apart = desc->value_wire != WF_VALUES_F32;
+	return wf_client_aligned(bytes) + (lands_apart ? WF_BATCH_ALIGN : 0);
 }
 
 /* Bytes that one batch sends, at most: each part may leave a gap behind it, and parts are long
@@ -38,7 +32,7 @@ static uint64_t
 send_bytes(const struct weft_table *table)
 {
 	const struct wf_table_desc *desc = &table->client->desc[table->idx];
-	uint64_t row = wf_client_front_bytes(desc) + WF_KEY_BYTES;
+	uint64_t row = wf_table_front_bytes(desc) + WF_KEY_BYTES;
 	uint64_t part_rows = WF_CLIENT_SLOT_MIN > row ? WF_CLIENT_SLOT_MIN / row : 1;
 	uint64_t lanes = table->client->lane_count;
 	lanes = lanes < WF_PARTITION_COUNT ? lanes : WF_PARTITION_COUNT;
@@ -50,14 +44,10 @@ static void
 release_slabs(struct wf_client *client)
 {
 	struct wf_env *env = client->session->env;
-	if (client->rows.base != NULL) {
-		env->ops->slab_close(env, &client->rows);
-	}
-	if (client->send.base != NULL) {
-		env->ops->slab_close(env, &client->send);
-	}
-	client->rows = (struct wf_slab){0};
-	client->send = (struct wf_slab){0};
+	/* What weft_rows_values points into: nobody has that of a session that is not sealed. */
+	bool keep = client->core->opts.keep_arrays != 0 && client->session->sealed;
+	wf_session_release_slab(env, &client->rows, keep);
+	wf_session_release_slab(env, &client->send, false);
 }
 
 static enum weft_status
@@ -67,7 +57,7 @@ take_slabs(struct wf_client *client)
 	uint64_t rows = 0;
 	uint64_t send = 0;
 	for (uint32_t i = 0; i < client->table_count; i++) {
-		rows += WF_CLIENT_BATCHES * rows_bytes(client->table[i]);
+		rows += WF_CLIENT_BATCHES * wf_client_rows_bytes(client->table[i]);
 		send += WF_CLIENT_BATCHES * send_bytes(client->table[i]);
 	}
 	rows += WF_CLIENT_PIECE; /* last in each: deal_slabs gives it to nobody */
@@ -90,7 +80,7 @@ deal_slabs(struct wf_client *client)
 		rows->values_at = rows_at;
 		rows->values = (float *)((char *)client->rows.base + rows_at);
 		rows->send = (uint8_t *)client->send.base + send_at;
-		rows_at += rows_bytes(rows->table);
+		rows_at += wf_client_rows_bytes(rows->table);
 		send_at += send_bytes(rows->table);
 	}
 }
@@ -116,6 +106,9 @@ seal(struct weft_session *session)
 		release_slabs(client);
 		return st;
 	}
+	const uint32_t trainers = session->core.job.trainer_count;
+	client->judges = client->lane_count > 1 && trainers > 1 && tables.mode != WF_SPARSE_SYNC &&
+			 tables.discard_ratio * trainers >= 1;
 	client->digest = wf_tables_digest(&tables);
 	client->tables_bytes = wf_tables_bytes(&tables);
 	deal_slabs(client);
@@ -180,6 +173,7 @@ take_batches(struct wf_client *client)
 		const struct wf_table_desc *desc = &client->desc[rows->table->idx];
 		const struct wf_batch_opts opts = {
 			.dim = desc->dim,
+			.format = (enum wf_value_format)desc->value_wire,
 			.vocabulary = desc->vocabulary,
 			.lane_count = client->lane_count,
 			.keys_max = rows->table->keys_max,
@@ -192,7 +186,7 @@ take_batches(struct wf_client *client)
 			return st;
 		}
 		WF_ASSERT(wf_batch_send_bytes(rows->batch) <= send_bytes(rows->table));
-		WF_ASSERT(wf_batch_rows_bytes(rows->batch) <= rows_bytes(rows->table));
+		WF_ASSERT(wf_batch_rows_bytes(rows->batch) <= wf_client_rows_bytes(rows->table));
 	}
 	return WEFT_OK;
 }

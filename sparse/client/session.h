@@ -51,6 +51,7 @@ struct weft_rows {
 	struct wf_batch_view view;
 	uint64_t wants; /* rows as of this step */
 	unsigned flags; /* enum weft_rows_flag */
+	bool narrow;    /* values are as they came, in 16 bits each */
 
 	_Atomic uint32_t busy; /* shared: as wf_core_tensor.busy */
 	/* Core's while busy. */
@@ -85,6 +86,7 @@ struct weft_table {
 	/* Owner's. */
 	uint64_t pushed_step;
 	uint64_t batches_pulled, batches_pushed, keys_pulled, keys_pushed;
+	uint64_t copied_bytes; /* of values that had landed */
 	struct wf_hot hot;
 	struct wf_lane_share *share; /* [lane_count] */
 	/* Shared, for the stats lines: relaxed. */
@@ -163,6 +165,7 @@ struct wf_client_link {
 	/* The push of client->push_step. */
 	bool push_left;                 /* not all of its messages have been begun */
 	bool push_waits;                /* APPLIED is to come */
+	bool push_held;                 /* until the first lane has judged it */
 	bool push_said;                 /* some of it was sent, on some path */
 	uint32_t push_table, push_next; /* where the next message begins: table, part of the lane */
 	uint64_t applied;               /* last APPLIED heard; 0: none */
@@ -175,6 +178,7 @@ struct wf_client_call {
 	uint64_t step;
 	struct wf_run_cursor from; /* FETCH */
 	uint64_t samples;          /* RESTORE */
+	uint64_t table_step;       /* RESTORE */
 	uint32_t bytes;            /* RESTORE: in the room at the end of the slab of what is sent */
 
 	_Atomic uint32_t busy; /* shared: as weft_rows.busy */
@@ -201,6 +205,7 @@ struct wf_client {
 	struct wf_table_desc *desc; /* [table_capacity] */
 	uint64_t digest, tables_bytes;
 	uint32_t lane_count; /* over all pservers */
+	bool judges; /* asynchronous, and a push may be dropped: the first lane says which */
 	struct wf_slab rows, send;
 	uint32_t rows_region, send_region;
 	struct wf_client_link *link;     /* [lane_count] */
@@ -219,12 +224,13 @@ struct wf_client {
 	_Atomic uint32_t up_busy;   /* shared: a lane is not there yet */
 	_Atomic uint32_t step_busy; /* shared: handed in, not applied everywhere */
 	/* Core's. */
-	uint64_t push_step;                /* last one handed in */
-	uint32_t push_lanes;               /* that have not applied it */
-	uint32_t push_in_flight;           /* PUTs of it that are not DONE */
-	uint32_t pulls_busy;               /* rows */
-	uint64_t pull_step;                /* the highest that such rows wait for */
-	uint64_t since_ns;                 /* when what is waited for was asked */
+	uint64_t push_step;      /* last one handed in */
+	uint32_t push_lanes;     /* that have not applied it */
+	uint32_t push_verdict;   /* enum wf_sparse_push_flag: the first lane's; 0: none is made */
+	uint32_t push_in_flight; /* PUTs of it that are not DONE */
+	uint32_t pulls_busy;     /* rows */
+	uint64_t pull_step;      /* the highest that such rows wait for */
+	uint64_t since_ns;       /* when what is waited for was asked */
 	struct wf_client_counts counts;    /* one writer, the core; relaxed: they publish nothing */
 	uint64_t reported[WF_SHARE_COUNT]; /* by the last stats line */
 
@@ -268,10 +274,15 @@ wf_counted(const _Atomic uint64_t *counter)
 /* session.c */
 extern const struct wf_service_ops wf_client_service;
 enum weft_status wf_client_hand_in(struct weft_session *session) WEFT_MUST_CHECK;
-/* Bytes before the keys of a row in a slot: its gradient and, with scores, show and click. */
-size_t wf_client_front_bytes(const struct wf_table_desc *desc);
+/* Of the slab of rows, for one batch. */
+uint64_t wf_client_rows_bytes(const struct weft_table *table);
 /* Rounded up to WF_BATCH_ALIGN. */
 uint64_t wf_client_aligned(uint64_t bytes);
+
+/* rows.c */
+/* Where in its room the answers of a batch land, in bytes: at the end, if they are narrower than
+ * what the caller reads, for they are widened from the beginning on. */
+uint64_t wf_client_landing(const struct weft_rows *rows);
 
 /* session_link.c */
 extern const struct wf_link_ops wf_client_link_ops;
@@ -288,8 +299,6 @@ enum weft_status wf_client_applied(struct wf_client_link *cl,
 				   const struct wf_sparse_applied *msg) WEFT_MUST_CHECK;
 enum weft_status wf_client_refused(struct wf_client_link *cl,
 				   const struct wf_sparse_nack *msg) WEFT_MUST_CHECK;
-enum weft_status wf_client_resume(struct wf_client_link *cl,
-				  const struct wf_sparse_resume *msg) WEFT_MUST_CHECK;
 void wf_client_flow_forget(struct wf_client_link *cl);
 
 /* session_call.c */

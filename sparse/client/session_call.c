@@ -44,6 +44,7 @@ wf_client_call_encode(struct wf_client_link *cl)
 			.request_id = call->id,
 			.step = call->step,
 			.table = call->table,
+			.pass = client->core->pass,
 			.from = call->from,
 			.bytes = WF_CLIENT_PIECE,
 			.offset = client->rows.bytes - WF_CLIENT_PIECE,
@@ -55,6 +56,7 @@ wf_client_call_encode(struct wf_client_link *cl)
 		.request_id = call->id,
 		.step = call->step,
 		.samples = call->samples,
+		.table_step = call->table_step,
 		.table = call->table,
 		.bytes = call->bytes,
 	};

@@ -90,10 +90,12 @@ begin_push(struct wf_client *client, uint64_t step)
 	WF_ASSERT(client->push_lanes == 0 && client->push_in_flight == 0);
 	client->push_step = step;
 	client->push_lanes = client->lane_count;
+	client->push_verdict = 0;
 	touch(client);
 	for (uint32_t l = 0; l < client->lane_count; l++) {
 		struct wf_client_link *cl = &client->link[l];
-		cl->push_left = true;
+		cl->push_held = client->judges && l > 0;
+		cl->push_left = !cl->push_held;
 		cl->push_waits = true;
 		cl->push_said = false;
 		cl->push_table = 0;
@@ -201,6 +203,9 @@ begin_push_message(struct wf_client_link *cl)
 	struct wf_client *client = cl->client;
 	uint32_t count = 0;
 	uint64_t rows_left = WF_SPARSE_ROWS_MAX;
+	if (client->push_verdict == WF_SPARSE_PUSH_DROP) {
+		cl->push_table = client->table_count; /* nobody needs them */
+	}
 	while (cl->push_table < client->table_count) {
 		struct weft_rows *rows = client->pushed[cl->push_table];
 		if (rows != NULL && !take_push_parts(cl, rows, &count, &rows_left)) {
@@ -331,7 +336,7 @@ encode_pull(struct wf_client_link *cl)
 		const struct wf_part_ref *ref = &request->part[i];
 		describe_part(ref, &msg->part[i]);
 		msg->part[i].offset =
-			ref->rows->values_at +
+			ref->rows->values_at + wf_client_landing(ref->rows) +
 			(uint64_t)part_of(ref)->first *
 				wf_table_row_bytes(&cl->client->desc[ref->rows->table->idx]);
 	}
@@ -346,7 +351,7 @@ encode_push(struct wf_client_link *cl)
 	msg->step = client->push_step;
 	msg->epoch = 0;
 	msg->samples = client->core->samples;
-	msg->flags = cl->push_is_last ? WF_SPARSE_PUSH_LAST : 0;
+	msg->flags = client->push_verdict | (cl->push_is_last ? WF_SPARSE_PUSH_LAST : 0);
 	msg->pass = client->core->pass;
 	msg->part_count = cl->put_count;
 	for (uint32_t i = 0; i < cl->put_count; i++) {
@@ -667,11 +672,42 @@ free_push_buffers(struct wf_client_link *cl)
 	}
 }
 
+/* (key, gradient) pairs that would have gone to the lane. */
+static uint64_t
+pairs_of_lane(const struct wf_client_link *cl)
+{
+	const struct wf_client *client = cl->client;
+	uint64_t pairs = 0;
+	for (uint32_t i = 0; i < client->table_count; i++) {
+		const struct weft_rows *rows = client->pushed[i];
+		if (rows != NULL) {
+			pairs += rows->view.lane_first[cl->lane + 1] -
+				 rows->view.lane_first[cl->lane];
+		}
+	}
+	return pairs;
+}
+
+/* The first lane has judged the push: the others do as it did. */
+static void
+spread_verdict(struct wf_client *client, bool dropped)
+{
+	client->push_verdict = dropped ? WF_SPARSE_PUSH_DROP : WF_SPARSE_PUSH_APPLY;
+	for (uint32_t l = 1; l < client->lane_count; l++) {
+		struct wf_client_link *cl = &client->link[l];
+		WF_ASSERT(cl->push_held && cl->push_waits);
+		cl->push_held = false;
+		cl->push_left = true;
+		wf_count(&client->counts.pushes_lost, dropped ? pairs_of_lane(cl) : 0);
+		set_due(cl);
+	}
+}
+
 enum weft_status
 wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg)
 {
 	struct wf_client *client = cl->client;
-	bool whole = !cl->push_left && cl->sending != WF_SENDING_PUSH;
+	bool whole = !cl->push_left && !cl->push_held && cl->sending != WF_SENDING_PUSH;
 	if (!cl->push_waits || !whole || msg->step != client->push_step) {
 		return wf_fail(WEFT_PROTOCOL, "APPLIED: step %" PRIu64 " was not waited for",
 			       msg->step);
@@ -684,36 +720,14 @@ wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg
 	cl->applied = msg->step;
 	WF_ASSERT(client->push_lanes > 0);
 	client->push_lanes--;
+	if (client->judges && cl->lane == 0) {
+		spread_verdict(client, msg->dropped);
+	}
 	finish_step(client);
 	return WEFT_OK;
 }
 
 /* Lost and found. */
-
-/* Where the push under way stands at the lane. */
-enum weft_status
-wf_client_resume(struct wf_client_link *cl, const struct wf_sparse_resume *msg)
-{
-	struct wf_client *client = cl->client;
-	uint64_t received = msg->step == WF_STEP_NONE ? 0 : msg->step;
-	uint64_t applied = msg->applied == WF_STEP_NONE ? 0 : msg->applied;
-	if (!cl->push_waits) {
-		return WEFT_OK;
-	}
-	if (received > client->push_step || applied > client->push_step) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "RESUME: step %" PRIu64 " received, %" PRIu64
-			       " applied, but step %" PRIu64 " is under way",
-			       received, applied, client->push_step);
-	}
-	cl->push_left = received < client->push_step;
-	cl->push_table = 0;
-	cl->push_next = 0;
-	if (cl->push_left && cl->push_said) {
-		wf_count(&client->counts.pushes_repeated, 1);
-	}
-	return WEFT_OK;
-}
 
 static bool
 is_complete(const struct wf_pull_request *request, const struct weft_rows *rows)

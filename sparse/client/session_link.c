@@ -8,6 +8,17 @@
 #include "base/assert.h"
 #include "sparse/client/session.h"
 
+static const char *
+wire_of(const struct wf_table_desc *desc)
+{
+	static const char *const words[WF_VALUES_FORMAT_COUNT] = {
+		[WF_VALUES_F32] = "",
+		[WF_VALUES_BF16] = "/bf16",
+		[WF_VALUES_F16] = "/f16",
+	};
+	return words[desc->value_wire];
+}
+
 static void
 fill_hello(const struct wf_link *link, struct wf_hello *hello)
 {
@@ -22,8 +33,8 @@ fill_hello(const struct wf_link *link, struct wf_hello *hello)
 		const struct wf_table_desc *desc = &client->desc[i];
 		used += (size_t)snprintf(
 			hello->tensors + used, sizeof(hello->tensors) - used,
-			"%s%s=%" PRIu32 ",%s,%.9g,vocabulary=%" PRIu64 ",seed=%" PRIu64,
-			i > 0 ? " " : "", desc->name, desc->dim,
+			"%s%s=%" PRIu32 "%s,%s,%.9g,keys=%" PRIu64 ",seed=%" PRIu64,
+			i > 0 ? " " : "", desc->name, desc->dim, wire_of(desc),
 			wf_row_optimizer_name((enum wf_row_optimizer)desc->row.kind),
 			desc->row.learning_rate, desc->vocabulary, desc->init.seed);
 	}
@@ -63,7 +74,7 @@ check_window(struct wf_client_link *cl, const struct wf_sparse_grant *msg)
 	bool known = client->started;
 	uint64_t least = WF_CLIENT_SLOT_MIN;
 	for (uint32_t i = 0; i < client->table_count; i++) {
-		uint64_t row = wf_client_front_bytes(&client->desc[i]) + WF_KEY_BYTES;
+		uint64_t row = wf_table_front_bytes(&client->desc[i]) + WF_KEY_BYTES;
 		least = row > least ? row : least;
 	}
 	least = known && client->slot_bytes > least ? client->slot_bytes : least;
@@ -149,6 +160,34 @@ take_slots(struct wf_client_link *cl, const struct wf_event *event)
 	return WEFT_OK;
 }
 
+/* Where the push under way stands at the lane. */
+static enum weft_status
+place_push(struct wf_client_link *cl, const struct wf_sparse_resume *msg)
+{
+	struct wf_client *client = cl->client;
+	uint64_t received = msg->step == WF_STEP_NONE ? 0 : msg->step;
+	uint64_t applied = msg->applied == WF_STEP_NONE ? 0 : msg->applied;
+	if (!cl->push_waits) {
+		return WEFT_OK;
+	}
+	if (received > client->push_step || applied > client->push_step) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "RESUME: step %" PRIu64 " received, %" PRIu64
+			       " applied, but step %" PRIu64 " is under way",
+			       received, applied, client->push_step);
+	}
+	if (cl->push_held) {
+		return WEFT_OK;
+	}
+	cl->push_left = received < client->push_step;
+	cl->push_table = 0;
+	cl->push_next = 0;
+	if (cl->push_left && cl->push_said) {
+		wf_count(&client->counts.pushes_repeated, 1);
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 take_resume(struct wf_client_link *cl, const struct wf_event *event)
 {
@@ -162,7 +201,7 @@ take_resume(struct wf_client_link *cl, const struct wf_event *event)
 		return wf_fail(WEFT_PROTOCOL, "RESUME: step %" PRIu64 " was not expected%s",
 			       msg.step, cl->have_slots ? "" : ": there was no grant of slots");
 	}
-	st = wf_client_resume(cl, &msg);
+	st = place_push(cl, &msg);
 	if (st != WEFT_OK) {
 		return st;
 	}

@@ -118,7 +118,7 @@ wf_client_count_push(struct weft_rows *rows)
 		uint64_t row_count = view->lane_first[l + 1] - view->lane_first[l];
 		count(table, l, WF_SHARE_ROWS_PUSHED, row_count);
 		count(table, l, WF_SHARE_GRAD_BYTES,
-		      row_count * wf_client_front_bytes(&client->desc[table->idx]));
+		      row_count * wf_table_front_bytes(&client->desc[table->idx]));
 		for (uint32_t i = view->lane_part[l]; i < view->lane_part[l + 1]; i++) {
 			count(table, l, WF_SHARE_KEY_BYTES, view->part[i].key_bytes);
 		}
@@ -175,6 +175,7 @@ weft_table_stats(struct weft_table *table, struct weft_table_stats *out)
 		.batches_pushed = table->batches_pushed,
 		.keys_pulled = table->keys_pulled,
 		.keys_pushed = table->keys_pushed,
+		.copied_bytes = table->copied_bytes,
 		.imbalance = imbalance(client, table, &sum),
 		.lane_count = client->lane_count,
 		.zipf = wf_hot_zipf(&table->hot),

@@ -10,17 +10,17 @@
 #include "sparse/server/admit.h"
 #include "sparse/server/init.h"
 #include "sparse/server/table.h"
+#include "wire/partition.h"
 
 WF_STATIC_ASSERT((int)WEFT_VALUES_F32 == WF_VALUES_F32, "one numbering");
 WF_STATIC_ASSERT((int)WEFT_VALUES_BF16 == WF_VALUES_BF16, "one numbering");
 WF_STATIC_ASSERT((int)WEFT_VALUES_F16 == WF_VALUES_F16, "one numbering");
 
 void
-weft_table_opts_init(struct weft_table_opts *opts)
+weft_table_opts_init_sized(struct weft_table_opts *opts, size_t struct_bytes)
 {
 	struct wf_row_opts row = wf_row_defaults();
-	*opts = (struct weft_table_opts){
-		.struct_bytes = sizeof(*opts),
+	const struct weft_table_opts defaults = {
 		.batch_keys_max = 65536,
 		.optimizer =
 			{
@@ -41,6 +41,15 @@ weft_table_opts_init(struct weft_table_opts *opts)
 		.evict_fade = 1,
 		.evict_fade_steps = 1,
 	};
+	wf_opts_give(opts, struct_bytes, &defaults, sizeof(defaults));
+}
+
+#undef weft_table_opts_init /* also a function, for languages without macros */
+
+void
+weft_table_opts_init(struct weft_table_opts *opts)
+{
+	weft_table_opts_init_sized(opts, sizeof(*opts));
 }
 
 static enum weft_status
@@ -200,10 +209,6 @@ fill_desc(const struct weft_table_opts *in, struct wf_table_desc *desc)
 	if ((unsigned)in->wire > WEFT_VALUES_F16) {
 		return wf_fail(WEFT_INVALID, "wire %d: give one of enum weft_value_format",
 			       (int)in->wire);
-	}
-	if (in->wire != WEFT_VALUES_F32) {
-		return wf_fail(WEFT_UNSUPPORTED,
-			       "rows travel as f32 in this version: give WEFT_VALUES_F32");
 	}
 	if (in->batch_keys_max == 0 || in->batch_keys_max > WF_BATCH_KEYS_MAX) {
 		return wf_fail(WEFT_INVALID, "batch_keys_max %" PRIu32 ": 1 to %u are allowed",
@@ -398,4 +403,12 @@ uint32_t
 weft_table_dim(const struct weft_table *table)
 {
 	return table->client->desc[table->idx].dim;
+}
+
+uint32_t
+weft_table_key_lane(const struct weft_table *table, uint64_t key)
+{
+	bool fixed = table->client->desc[table->idx].vocabulary > 0;
+	uint32_t partition = fixed ? wf_partition_of_fixed(key) : wf_partition_of(key);
+	return wf_partition_lane(partition, table->client->lane_count);
 }

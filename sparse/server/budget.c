@@ -14,6 +14,7 @@ wf_budget_take(struct wf_budget *budget, size_t bytes)
 	WF_ASSERT(bytes > 0);
 	WF_ASSERT(budget->used_bytes <= budget->cap_bytes);
 	if (bytes > budget->cap_bytes - budget->used_bytes) {
+		budget->cap_refused = true;
 		return NULL;
 	}
 	void *memory = budget->env->ops->alloc(budget->env, bytes, ALIGN);

@@ -12,6 +12,7 @@ struct wf_budget {
 	struct wf_env *env;
 	uint64_t cap_bytes;  /* UINT64_MAX: none */
 	uint64_t used_bytes; /* as asked of the env */
+	bool cap_refused;    /* the cap has said no, at least once */
 };
 
 /* Zeroed memory, aligned to 128 bytes. NULL where the cap or the env says no; nothing is recorded:

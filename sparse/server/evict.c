@@ -138,9 +138,10 @@ wf_table_tend(struct wf_table *t, uint32_t rows)
 
 	for (uint32_t i = 0; t->can_expire && i < rows && i < used; i++) {
 		t->tend_at = t->tend_at < used ? t->tend_at : 0;
-		struct wf_row_head *head = wf_row_at(&t->rows, t->tend_at);
+		uint32_t row = wf_rows_nth(&t->rows, t->tend_at);
+		struct wf_row_head *head = wf_row_at(&t->rows, row);
 		if (head->born != 0 && wf_table_is_expired(t, head)) {
-			wf_table_expire(t, t->tend_at);
+			wf_table_expire(t, row);
 		}
 		t->tend_at++;
 	}
@@ -204,7 +205,7 @@ wf_table_reclaim(struct wf_table *t)
 			break;
 		}
 		t->reclaim_at = t->reclaim_at + 1 < used ? t->reclaim_at + 1 : 0;
-		worst = worse_of(t, t->reclaim_at, worst);
+		worst = worse_of(t, wf_rows_nth(&t->rows, t->reclaim_at), worst);
 	}
 	return evict_worst(t, worst);
 }

@@ -5,165 +5,173 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "sparse/server/ahead.h"
 
-/* Segments are cut from chunks in units of 256 buckets. */
-#define UNIT_BUCKETS 256u
-#define UNIT_BYTES (UNIT_BUCKETS * sizeof(struct wf_bucket))
-#define SMALL_UNITS 2u
-#define LARGE_UNITS 3u
-#define CHUNK_UNITS 128u /* 2 MiB: a huge page */
-#define FIRST_CHUNK_UNITS 8u
-#define FREE_WORDS (CHUNK_UNITS / 64u)
+#define SEGMENT_BUCKETS (1u << WF_SEGMENT_BUCKETS_SHIFT)
+#define SEGMENT_BYTES (SEGMENT_BUCKETS * sizeof(struct wf_bucket))
+#define SEGMENT_SLOTS (SEGMENT_BUCKETS * WF_BUCKET_SLOTS)
+#define CHUNK_SEGMENTS 64u /* 2 MiB: a huge page; the first chunks are smaller */
+#define CHUNKS_SMALL 6u    /* from one segment to half of a full chunk */
+/* A spare is not taken when it would be more than this part of what the cap leaves. */
+#define SPARE_SHARE 4u
 #define AT_FIRST 16u
 
-/* Above this a segment is rebuilt; if there is no memory for that, up to the second it goes on. */
-#define FULL_PERCENT 80u
-#define CRAMMED_PERCENT 97u
+/* Above the first a segment is split as soon as that is earned, above the second in any case; if
+ * there is no memory for it, it goes on up to the third. */
+#define FULL_KEYS (SEGMENT_SLOTS * 80u / 100u)
+#define PRESSING_KEYS (SEGMENT_SLOTS * 92u / 100u)
+#define CRAMMED_KEYS (SEGMENT_SLOTS * 97u / 100u)
+#define EARNED_MOST (WF_SPLITS_SAVED * WF_SPLIT_KEYS)
 
-/* Buckets whose rows' heads are on their way while others are placed. */
+/* Buckets whose rows' heads are on their way while others are dealt. */
 #define BUCKETS_AHEAD 4u
 
+WF_STATIC_ASSERT(1u << CHUNKS_SMALL == CHUNK_SEGMENTS, "full ones follow");
 WF_STATIC_ASSERT(sizeof(struct wf_bucket) == 64, "a bucket is a cache line");
 
 struct wf_segment {
-	struct wf_bucket *bucket;
-	uint32_t bucket_count;
+	struct wf_bucket *bucket; /* [SEGMENT_BUCKETS] */
 	uint32_t key_count;
-	uint32_t chunk; /* that bucket is cut from */
-	uint32_t bits;  /* of the hash that all its keys share */
+	uint32_t bits; /* of the hash that all its keys share */
 };
-
-struct wf_index_chunk {
-	char *base;
-	uint32_t unit_count;
-	uint64_t free[FREE_WORDS]; /* a bit a unit */
-};
-
-static uint32_t
-percent_of(uint32_t bucket_count, uint32_t percent)
-{
-	return bucket_count * WF_BUCKET_SLOTS * percent / 100u;
-}
 
 /* Chunks. */
 
-/* The first of `units` free units in a row, or -1. */
-static int
-find_run(const struct wf_index_chunk *chunk, unsigned units)
+static bool
+room_for_chunk(struct wf_index *index)
 {
-	for (unsigned word = 0; word < FREE_WORDS; word++) {
-		uint64_t run = chunk->free[word] & chunk->free[word] >> 1;
-		if (units == LARGE_UNITS) {
-			run &= chunk->free[word] >> 2;
-		}
-		if (run != 0) {
-			return (int)(64 * word) + __builtin_ctzll(run);
-		}
+	if (index->chunk_count < index->chunk_capacity) {
+		return true;
 	}
-	return -1;
+	uint32_t capacity = index->chunk_capacity == 0 ? AT_FIRST : 2 * index->chunk_capacity;
+	void *chunk = index->chunk;
+	if (!wf_budget_grow(index->budget, &chunk, index->chunk_capacity * sizeof(*index->chunk),
+			    capacity * sizeof(*index->chunk))) {
+		return false;
+	}
+	index->chunk = chunk;
+	index->chunk_capacity = capacity;
+	return true;
+}
+
+/* The first ones are small, each twice as large as the one before. */
+static uint32_t
+segments_of_chunk(uint32_t nth)
+{
+	return nth < CHUNKS_SMALL ? 1u << nth : CHUNK_SEGMENTS;
 }
 
 static bool
 add_chunk(struct wf_index *index)
 {
-	if (index->chunk_count == index->chunk_capacity) {
-		uint32_t capacity =
-			index->chunk_capacity == 0 ? AT_FIRST : 2 * index->chunk_capacity;
-		void *chunk = index->chunk;
-		if (!wf_budget_grow(index->budget, &chunk,
-				    index->chunk_capacity * sizeof(*index->chunk),
-				    capacity * sizeof(*index->chunk))) {
-			return false;
-		}
-		index->chunk = chunk;
-		index->chunk_capacity = capacity;
-	}
-	struct wf_index_chunk chunk = {.unit_count = CHUNK_UNITS};
-	if (index->chunk_count == 0) {
-		chunk.unit_count = FIRST_CHUNK_UNITS;
-	}
-	chunk.base = wf_budget_take(index->budget, chunk.unit_count * UNIT_BYTES);
-	if (chunk.base == NULL) {
+	const size_t bytes = segments_of_chunk(index->chunk_count) * SEGMENT_BYTES;
+
+	if (!room_for_chunk(index)) {
 		return false;
 	}
-	for (unsigned unit = 0; unit < chunk.unit_count; unit++) {
-		chunk.free[unit / 64] |= (uint64_t)1 << unit % 64;
+	char *base = wf_budget_take(index->budget, bytes);
+	if (base == NULL) {
+		return false;
 	}
-	index->chunk[index->chunk_count++] = chunk;
+	if (bytes >= WF_AHEAD_LEAST_BYTES) {
+		wf_ahead_place(base, bytes, index->node);
+	}
+	index->chunk[index->chunk_count++] = base;
 	return true;
 }
 
-/* The youngest chunk first: the others are mostly full. */
-static bool
-find_units(const struct wf_index *index, unsigned units, uint32_t *chunk, int *unit)
-{
-	for (uint32_t n = index->chunk_count; n > 0; n--) {
-		*unit = find_run(&index->chunk[n - 1], units);
-		if (*unit >= 0) {
-			*chunk = n - 1;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Zeroed buckets for `out`, which has its bits already. */
-static bool
-take_buckets(struct wf_index *index, unsigned units, struct wf_segment *out)
-{
-	int unit = -1;
-
-	if (!find_units(index, units, &out->chunk, &unit) &&
-	    (!add_chunk(index) || !find_units(index, units, &out->chunk, &unit))) {
-		return false;
-	}
-	struct wf_index_chunk *chunk = &index->chunk[out->chunk];
-	chunk->free[unit / 64] &= ~((((uint64_t)1 << units) - 1) << unit % 64);
-	char *base = chunk->base + (size_t)unit * UNIT_BYTES;
-	memset(base, 0, units * UNIT_BYTES);
-	out->bucket = (struct wf_bucket *)(void *)base;
-	out->bucket_count = units * UNIT_BUCKETS;
-	out->key_count = 0;
-	return true;
-}
-
+/* See how far the helper has got with the chunk that is being cut. */
 static void
-give_buckets(struct wf_index *index, const struct wf_segment *segment)
+note_ready(struct wf_index *index)
 {
-	struct wf_index_chunk *chunk = &index->chunk[segment->chunk];
-	size_t unit = (size_t)((char *)segment->bucket - chunk->base) / UNIT_BYTES;
-	uint64_t units = segment->bucket_count / UNIT_BUCKETS;
-	chunk->free[unit / 64] |= (((uint64_t)1 << units) - 1) << unit % 64;
+	if (index->ahead != NULL && index->asked == index->cut_chunk && index->asked > 0) {
+		index->cut_ready = wf_ahead_reached(index->ahead);
+	}
+}
+
+/* Have the next chunk got ready. By the number of chunks alone, and not near the cap: what finds no
+ * memory at the end does not depend on the helper. */
+static void
+take_spare(struct wf_index *index)
+{
+	const size_t bytes = CHUNK_SEGMENTS * SEGMENT_BYTES;
+	const uint64_t left = index->budget->cap_bytes - index->budget->used_bytes;
+
+	if (index->ahead != NULL && index->chunk_count > CHUNKS_SMALL &&
+	    bytes <= left / SPARE_SHARE && add_chunk(index)) {
+		index->has_spare = true;
+	}
+}
+
+/* Ask for the spare, as soon as the helper is free. */
+static void
+ask_for_spare(struct wf_index *index)
+{
+	const uint32_t spare = index->chunk_count - 1;
+
+	if (index->has_spare && index->asked != spare && wf_ahead_is_free(index->ahead)) {
+		const size_t bytes = CHUNK_SEGMENTS * SEGMENT_BYTES;
+		note_ready(index);
+		index->asked = spare;
+		wf_ahead_begin(index->ahead, index->chunk[spare], bytes);
+	}
+}
+
+/* From the spare, or from a new chunk. */
+static bool
+begin_chunk(struct wf_index *index)
+{
+	if (!index->has_spare && !add_chunk(index)) {
+		return false;
+	}
+	index->has_spare = false;
+	index->cut_chunk = index->chunk_count - 1;
+	index->cut_count = 0;
+	index->cut_ready = 0;
+	note_ready(index);
+	take_spare(index);
+	return true;
+}
+
+/* Zeroed buckets for a segment; they are never given back before the end. NULL: no memory. */
+static struct wf_bucket *
+take_buckets(struct wf_index *index)
+{
+	bool is_cut =
+		index->chunk_count == 0 || index->cut_count == segments_of_chunk(index->cut_chunk);
+
+	if (is_cut && !begin_chunk(index)) {
+		return NULL;
+	}
+	note_ready(index);
+	ask_for_spare(index);
+	const size_t offset = index->cut_count++ * SEGMENT_BYTES;
+	bool is_ready = offset + SEGMENT_BYTES <= index->cut_ready;
+	index->readied_bytes += is_ready ? SEGMENT_BYTES : 0;
+	index->cleared_bytes += is_ready ? 0 : SEGMENT_BYTES;
+	return (struct wf_bucket *)(void *)(index->chunk[index->cut_chunk] + offset);
 }
 
 /* Segments. */
 
-static uint32_t
-home_of(const struct wf_segment *segment, uint64_t hash)
-{
-	return (uint32_t)((hash & UINT32_MAX) * segment->bucket_count >> 32);
-}
-
 /* Where a key with that home goes at its nth try: home, its buddy, then the same two of each pair
  * behind. */
-static struct wf_bucket *
+static inline struct wf_bucket *
 nth_bucket(const struct wf_segment *segment, uint32_t home, uint32_t nth)
 {
-	uint32_t pair = (home / 2 + nth / 2) % (segment->bucket_count / 2);
+	uint32_t pair = (home / 2 + nth / 2) % (SEGMENT_BUCKETS / 2);
 	return &segment->bucket[2 * pair + ((home ^ nth) & 1)];
 }
 
-/* false: the segment is full. */
-static bool
+/* There is room. */
+static inline void
 place_key(struct wf_segment *segment, uint64_t hash, uint32_t row)
 {
-	uint32_t home = home_of(segment, hash);
+	const uint32_t home = wf_index_home(hash);
 	struct wf_bucket *bucket = &segment->bucket[home];
 	unsigned room = wf_bucket_match(bucket, 0);
 
-	if (segment->key_count == segment->bucket_count * WF_BUCKET_SLOTS) {
-		return false;
-	}
+	WF_ASSERT(segment->key_count < SEGMENT_SLOTS);
 	for (uint32_t nth = 1; room == 0; nth++) {
 		bucket->overflow++;
 		bucket = nth_bucket(segment, home, nth);
@@ -173,7 +181,17 @@ place_key(struct wf_segment *segment, uint64_t hash, uint32_t row)
 	bucket->tag[slot] = wf_index_tag(hash);
 	bucket->row[slot] = row;
 	segment->key_count++;
-	return true;
+}
+
+/* The slot is a key's whose home that is. */
+static inline void
+free_slot(struct wf_segment *segment, uint32_t home, struct wf_bucket *bucket, unsigned slot)
+{
+	bucket->tag[slot] = 0;
+	segment->key_count--;
+	for (uint32_t nth = 0; nth_bucket(segment, home, nth) != bucket; nth++) {
+		nth_bucket(segment, home, nth)->overflow--;
+	}
 }
 
 static uint64_t
@@ -206,32 +224,39 @@ send_for_heads(const struct wf_rows *rows, const struct wf_bucket *bucket)
 	}
 }
 
-/* Place all keys of `from` in `to`: one segment, or two that differ in the bit below from->bits.
- * false: one of them is too small. */
-static bool
-move_keys(const struct wf_index *index, const struct wf_rows *rows, const struct wf_segment *from,
-	  struct wf_segment *const to[2])
+/* Deal the keys of a bucket of `old`: those with the bit go to `half`; the others stay, but for
+ * those that were displaced and may find room at home by now. */
+static void
+deal_bucket(const struct wf_index *index, const struct wf_rows *rows, uint32_t at,
+	    struct wf_segment *old, struct wf_segment *half)
 {
-	for (uint32_t b = 0; b < from->bucket_count + BUCKETS_AHEAD; b++) {
-		if (b < from->bucket_count) {
-			send_for_heads(rows, &from->bucket[b]);
-		}
-		if (b < BUCKETS_AHEAD) {
-			continue;
-		}
-		const struct wf_bucket *bucket = &from->bucket[b - BUCKETS_AHEAD];
-		for (unsigned slot = 0; slot < WF_BUCKET_SLOTS; slot++) {
-			if (bucket->tag[slot] == 0) {
-				continue;
-			}
-			uint32_t row = bucket->row[slot];
-			uint64_t hash = hash_of_row(index, rows, row);
-			if (!place_key(to[hash << from->bits >> 63], hash, row)) {
-				return false;
-			}
+	struct wf_bucket *bucket = &old->bucket[at];
+	unsigned taken = ~wf_bucket_match(bucket, 0) & ((1u << WF_BUCKET_SLOTS) - 1);
+
+	for (; taken != 0; taken &= taken - 1) {
+		const unsigned slot = (unsigned)__builtin_ctz(taken);
+		const uint32_t row = bucket->row[slot];
+		const uint64_t hash = hash_of_row(index, rows, row);
+		const bool goes = (hash << (half->bits - 1) >> 63) != 0;
+		if (goes || wf_index_home(hash) != at) {
+			free_slot(old, wf_index_home(hash), bucket, slot);
+			place_key(goes ? half : old, hash, row);
 		}
 	}
-	return true;
+}
+
+static void
+deal_keys(const struct wf_index *index, const struct wf_rows *rows, struct wf_segment *old,
+	  struct wf_segment *half)
+{
+	for (uint32_t b = 0; b < SEGMENT_BUCKETS + BUCKETS_AHEAD; b++) {
+		if (b < SEGMENT_BUCKETS) {
+			send_for_heads(rows, &old->bucket[b]);
+		}
+		if (b >= BUCKETS_AHEAD) {
+			deal_bucket(index, rows, b - BUCKETS_AHEAD, old, half);
+		}
+	}
 }
 
 /* Let the directory know where segment `number` lies now. */
@@ -240,10 +265,9 @@ point_at(struct wf_index *index, uint32_t number, uint64_t prefix)
 {
 	const struct wf_segment *segment = &index->segment[number];
 	unsigned below = index->bits - segment->bits;
-	uintptr_t place = (uintptr_t)segment->bucket | segment->bucket_count / UNIT_BUCKETS;
 
 	for (size_t i = prefix << below; i < (prefix + 1) << below; i++) {
-		index->place[i] = place;
+		index->place[i] = segment->bucket;
 		index->segment_of[i] = number;
 	}
 }
@@ -258,7 +282,7 @@ static bool
 double_directory(struct wf_index *index)
 {
 	size_t count = (size_t)1 << index->bits;
-	uintptr_t *place = NULL;
+	struct wf_bucket **place = NULL;
 	uint32_t *segment_of = NULL;
 
 	if (index->bits == WF_SEGMENT_BITS_MAX) {
@@ -302,66 +326,27 @@ room_for_segment(struct wf_index *index)
 	return true;
 }
 
-/* 512 buckets become 768. */
-static bool
-widen(struct wf_index *index, const struct wf_rows *rows, uint32_t number, uint64_t hash)
-{
-	struct wf_segment old = index->segment[number];
-	struct wf_segment wide = {.bits = old.bits};
-
-	if (!take_buckets(index, LARGE_UNITS, &wide)) {
-		return false;
-	}
-	bool moved = move_keys(index, rows, &old, (struct wf_segment *const[2]){&wide, &wide});
-	WF_ASSERT(moved); /* more buckets than before */
-	index->segment[number] = wide;
-	point_at(index, number, prefix_of(&wide, hash));
-	give_buckets(index, &old);
-	return true;
-}
-
-/* Both halves of `old`, with its keys, in segments of `units` each. */
-static bool
-make_halves(struct wf_index *index, const struct wf_rows *rows, const struct wf_segment *old,
-	    unsigned units, struct wf_segment half[2])
-{
-	if (!take_buckets(index, units, &half[0])) {
-		return false;
-	}
-	if (!take_buckets(index, units, &half[1])) {
-		give_buckets(index, &half[0]);
-		return false;
-	}
-	if (!move_keys(index, rows, old, (struct wf_segment *const[2]){&half[0], &half[1]})) {
-		give_buckets(index, &half[0]);
-		give_buckets(index, &half[1]);
-		return false;
-	}
-	return true;
-}
-
-/* One of 768 becomes two, told apart by one more bit of the hash. */
+/* One becomes two, told apart by one more bit of the hash. */
 static bool
 split(struct wf_index *index, const struct wf_rows *rows, uint32_t number, uint64_t hash)
 {
-	struct wf_segment old = index->segment[number];
-	struct wf_segment half[2] = {{.bits = old.bits + 1}, {.bits = old.bits + 1}};
-
-	if (!room_for_segment(index) || (old.bits == index->bits && !double_directory(index))) {
+	if (!room_for_segment(index) ||
+	    (index->segment[number].bits == index->bits && !double_directory(index))) {
 		return false;
 	}
-	/* A seeded hash halves keys well; were it otherwise, 768 buckets hold them all. */
-	if (!make_halves(index, rows, &old, SMALL_UNITS, half) &&
-	    !make_halves(index, rows, &old, LARGE_UNITS, half)) {
+	struct wf_segment *old = &index->segment[number];
+	struct wf_segment half = {.bucket = take_buckets(index), .bits = old->bits + 1};
+	if (half.bucket == NULL) {
 		return false;
 	}
-	uint64_t prefix = prefix_of(&half[0], hash) & ~(uint64_t)1;
+	old->bits++;
+	deal_keys(index, rows, old, &half);
+	uint64_t prefix = prefix_of(&half, hash) & ~(uint64_t)1;
 	uint32_t other = index->segment_count++;
-	index->segment[number] = half[0];
-	index->segment[other] = half[1];
+	index->segment[other] = half;
 	point_at(index, number, prefix);
 	point_at(index, other, prefix + 1);
-	give_buckets(index, &old);
+	index->rebuild_count++;
 	return true;
 }
 
@@ -376,7 +361,9 @@ wf_index_init(struct wf_index *index, struct wf_budget *budget, uint64_t seed)
 		return false;
 	}
 	index->segment_capacity = AT_FIRST;
-	if (!take_buckets(index, SMALL_UNITS, &index->segment[0])) {
+	index->earned = EARNED_MOST;
+	index->segment[0].bucket = take_buckets(index);
+	if (index->segment[0].bucket == NULL) {
 		return false;
 	}
 	index->segment_count = 1; /* of no bits: both halves of the directory */
@@ -390,8 +377,8 @@ wf_index_fini(struct wf_index *index)
 	size_t count = (size_t)1 << index->bits;
 
 	for (uint32_t i = 0; i < index->chunk_count; i++) {
-		wf_budget_give(index->budget, index->chunk[i].base,
-			       index->chunk[i].unit_count * UNIT_BYTES);
+		wf_budget_give(index->budget, index->chunk[i],
+			       segments_of_chunk(i) * SEGMENT_BYTES);
 	}
 	if (index->budget != NULL) {
 		wf_budget_give(index->budget, index->chunk,
@@ -411,10 +398,10 @@ uint32_t
 wf_index_find(const struct wf_index *index, const struct wf_rows *rows, uint64_t hash, uint64_t key)
 {
 	const struct wf_segment *segment = &index->segment[index->segment_of[hash >> index->shift]];
-	uint32_t home = home_of(segment, hash);
+	uint32_t home = wf_index_home(hash);
 	uint16_t tag = wf_index_tag(hash);
 
-	for (uint32_t nth = 0; nth < segment->bucket_count; nth++) {
+	for (uint32_t nth = 0; nth < SEGMENT_BUCKETS; nth++) {
 		struct wf_bucket *bucket = nth_bucket(segment, home, nth);
 		unsigned match = wf_bucket_match(bucket, tag);
 		for (; match != 0; match &= match - 1) {
@@ -430,27 +417,30 @@ wf_index_find(const struct wf_index *index, const struct wf_rows *rows, uint64_t
 	return WF_ROW_NONE;
 }
 
+static bool
+may_split(const struct wf_index *index, const struct wf_segment *segment)
+{
+	return segment->key_count >= PRESSING_KEYS ||
+	       (segment->key_count >= FULL_KEYS && index->earned >= WF_SPLIT_KEYS);
+}
+
 bool
 wf_index_insert(struct wf_index *index, const struct wf_rows *rows, uint64_t hash, uint32_t row)
 {
 	uint32_t number = index->segment_of[hash >> index->shift];
 	struct wf_segment *segment = &index->segment[number];
-	uint32_t buckets = segment->bucket_count;
 
 	WF_SLOW_ASSERT(wf_index_find(index, rows, hash, wf_row_at(rows, row)->key) == WF_ROW_NONE);
-	if (segment->key_count >= percent_of(buckets, FULL_PERCENT)) {
-		bool small = buckets == SMALL_UNITS * UNIT_BUCKETS;
-		bool rebuilt =
-			small ? widen(index, rows, number, hash) : split(index, rows, number, hash);
-		index->rebuild_count += rebuilt;
-		number = index->segment_of[hash >> index->shift];
-		segment = &index->segment[number];
+	if (__builtin_expect(may_split(index, segment), 0) && split(index, rows, number, hash)) {
+		uint32_t cost = index->earned < WF_SPLIT_KEYS ? index->earned : WF_SPLIT_KEYS;
+		index->earned -= cost;
 	}
-	if (segment->key_count >= percent_of(segment->bucket_count, CRAMMED_PERCENT)) {
+	segment = &index->segment[index->segment_of[hash >> index->shift]];
+	if (segment->key_count >= CRAMMED_KEYS) {
 		return false;
 	}
-	bool placed = place_key(segment, hash, row);
-	WF_ASSERT(placed);
+	place_key(segment, hash, row);
+	index->earned += index->earned < EARNED_MOST;
 	index->key_count++;
 	return true;
 }
@@ -459,10 +449,10 @@ uint32_t
 wf_index_near(const struct wf_index *index, uint64_t hash, uint32_t *row, uint32_t most)
 {
 	const struct wf_segment *segment = &index->segment[index->segment_of[hash >> index->shift]];
-	uint32_t home = home_of(segment, hash);
+	uint32_t home = wf_index_home(hash);
 	uint32_t count = 0;
 
-	for (uint32_t nth = 0; nth < segment->bucket_count; nth++) {
+	for (uint32_t nth = 0; nth < SEGMENT_BUCKETS; nth++) {
 		uint32_t found[WF_BUCKET_SLOTS];
 		unsigned in_bucket = rows_of(nth_bucket(segment, home, nth), found);
 		for (unsigned i = 0; i < in_bucket; i++) {
@@ -480,23 +470,21 @@ wf_index_remove(struct wf_index *index, uint64_t hash, uint32_t row)
 {
 	uint32_t number = index->segment_of[hash >> index->shift];
 	struct wf_segment *segment = &index->segment[number];
-	uint32_t home = home_of(segment, hash);
+	uint32_t home = wf_index_home(hash);
 	uint16_t tag = wf_index_tag(hash);
 
-	for (uint32_t nth = 0; nth < segment->bucket_count; nth++) {
+	for (uint32_t nth = 0; nth < SEGMENT_BUCKETS; nth++) {
 		struct wf_bucket *bucket = nth_bucket(segment, home, nth);
 		unsigned match = wf_bucket_match(bucket, tag);
 		for (; match != 0; match &= match - 1) {
 			unsigned slot = (unsigned)__builtin_ctz(match);
 			if (bucket->row[slot] == row) {
-				bucket->tag[slot] = 0;
-				segment->key_count--;
+				free_slot(segment, home, bucket, slot);
 				index->key_count--;
 				return;
 			}
 		}
 		WF_ASSERT(bucket->overflow > 0);
-		bucket->overflow--;
 	}
 	WF_ASSERT(false && "the row is not in the index");
 }

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* index: which row a key has: open addressing in cache lines of ten, in segments that grow one by
- * one. Thread: the lane's.
+/* index: which row a key has: open addressing in cache lines of ten, in segments that are split one
+ * by one. Thread: the lane's.
  *
  * The hash of a key is a bijection of it (so two keys never share one), keyed by a seed that peers
  * do not know, so they cannot choose keys that fall together. Its 22 highest bits choose a segment
- * by the directory, the lowest 32 the bucket in it, and the lowest 16, all but one, are the tag.
+ * by the directory, bits 23 to 31 the bucket in it, and the lowest 16, all but one, are the tag.
  * Keys are not here: the row has its own. A key whose bucket is full goes to its buddy, the other
  * line of the pair, then to the pairs behind, and every bucket that it passed counts it, so a
  * search ends where the count is 0, and removing leaves no tombstone.
  *
- * A segment has 512 or 768 buckets and is rebuilt when it is 80 % full: from 512 to 768, and from
- * there into two of 512. That is the longest thing that ever happens at once: 6,144 rows whose
- * heads are read again. There is no second table that is searched meanwhile, and a key is in one
- * place. */
+ * A segment has 512 buckets; when it is 80 % full, half of its keys go to a new one, into the
+ * buckets of the same numbers, and the others stay where they are. That is the longest thing that
+ * happens at once: the heads of 4,096 rows are read again. There is no second table that is
+ * searched meanwhile, and a key is in one place. As keys are spread evenly, all segments want to be
+ * split at about the same time: so that one call does not bear it all, a split has to be earned by
+ * WF_SPLIT_KEYS new keys, and segments wait for it until they are 92 % full. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,6 +28,11 @@
 
 #define WF_BUCKET_SLOTS 10u
 #define WF_SEGMENT_BITS_MAX 22u
+#define WF_SEGMENT_BUCKETS_SHIFT 9u
+/* n keys inserted split at most n / WF_SPLIT_KEYS + WF_SPLITS_SAVED + 1 segments (more only if keys
+ * fall together although their hash is keyed). */
+#define WF_SPLIT_KEYS 384u
+#define WF_SPLITS_SAVED 4u
 
 struct wf_bucket {
 	uint16_t tag[WF_BUCKET_SLOTS]; /* 0: free */
@@ -34,31 +41,41 @@ struct wf_bucket {
 	uint32_t row[WF_BUCKET_SLOTS];
 };
 
+struct wf_ahead;
 struct wf_segment;
-struct wf_index_chunk;
 
 struct wf_index {
 	struct wf_budget *budget;
 	uint64_t seed;
 
-	/* [1 << bits]: address of a segment's first bucket; its low bits: 2 for 512 buckets, 3
-	 * for 768. */
-	uintptr_t *place;
-	uint32_t *segment_of; /* [1 << bits] number of the segment */
-	unsigned bits;        /* at least 1 */
-	unsigned shift;       /* 64 - bits */
+	struct wf_bucket **place; /* [1 << bits] first bucket of the segment */
+	uint32_t *segment_of;     /* [1 << bits] number of the segment */
+	unsigned bits;            /* at least 1 */
+	unsigned shift;           /* 64 - bits */
 
 	struct wf_segment *segment; /* [segment_capacity] */
 	uint32_t segment_count;
 	uint32_t segment_capacity;
-	struct wf_index_chunk *chunk; /* [chunk_capacity] what segments are cut from */
+	char **chunk; /* [chunk_capacity] what segments are cut from */
 	uint32_t chunk_count;
 	uint32_t chunk_capacity;
-	uint64_t rebuild_count;
+	uint32_t cut_chunk;     /* the one that the next segment is cut from */
+	uint32_t cut_count;     /* segments cut from it */
+	size_t cut_ready;       /* bytes of it that are ready, from its beginning on */
+	uint32_t earned;        /* keys inserted that no split was done for, up to a few splits' */
+	uint64_t rebuild_count; /* segments split */
 	uint64_t key_count;
+
+	/* The last chunk may be a spare, which the helper gets ready before it is cut. */
+	struct wf_ahead *ahead; /* lent until fini, and over by then; NULL: there are no spares */
+	unsigned node;          /* 1 + NUMA node of the memory; 0: anywhere */
+	bool has_spare;
+	uint32_t asked;         /* chunk that the helper was asked for last */
+	uint64_t cleared_bytes; /* of segments that were not ready when they were cut */
+	uint64_t readied_bytes;
 };
 
-/* false: no memory. */
+/* false: no memory. `ahead` and `node` as in the struct; set them before the first insert. */
 bool wf_index_init(struct wf_index *index, struct wf_budget *budget, uint64_t seed);
 void wf_index_fini(struct wf_index *index); /* accepts zeroed */
 
@@ -68,12 +85,17 @@ wf_index_hash(const struct wf_index *index, uint64_t key)
 	return wf_key_mix(key ^ index->seed);
 }
 
+/* The bucket of a key in its segment. */
+static inline uint32_t
+wf_index_home(uint64_t hash)
+{
+	return (uint32_t)hash >> (32u - WF_SEGMENT_BUCKETS_SHIFT);
+}
+
 static inline struct wf_bucket *
 wf_index_bucket(const struct wf_index *index, uint64_t hash)
 {
-	uintptr_t place = index->place[hash >> index->shift];
-	uint64_t at = (hash & UINT32_MAX) * (place & 3u) >> 24; /* a 256th of 2^32 */
-	return (struct wf_bucket *)(place & ~(uintptr_t)3) + at;
+	return index->place[hash >> index->shift] + wf_index_home(hash);
 }
 
 /* The other line of its pair: where keys go first that find no room. */

@@ -101,7 +101,7 @@ wf_init_values(const struct wf_init *init, uint64_t key, float *out, size_t dim)
 	}
 	if (init->kind == WF_INIT_UNIFORM) {
 		struct wf_row_uniform draw = wf_init_uniform(init);
-		wf_kernels_ref()->rows->uniform(&draw, key, out, dim);
+		wf_kernels_ref()->rows->uniform(&draw, &key, &out, 1, dim);
 		return;
 	}
 	for (size_t i = 0; i < dim; i += 4) {

@@ -90,7 +90,8 @@ see_rows(struct wf_scan *scan, uint32_t end)
 	const struct wf_table *t = scan->table;
 
 	for (; scan->seen < end; scan->seen++) {
-		const struct wf_row_head *head = wf_row_at(&t->rows, scan->seen);
+		uint32_t number = wf_rows_nth(&t->rows, scan->seen);
+		const struct wf_row_head *head = wf_row_at(&t->rows, number);
 		uint32_t partition = NO_PARTITION;
 		if (head->born != 0) {
 			partition = wf_partition_of(head->key);
@@ -118,7 +119,8 @@ deal_rows(struct wf_scan *scan, uint32_t end)
 	for (; scan->dealt < end; scan->dealt++) {
 		uint32_t partition = scan->partition_of[scan->dealt];
 		if (partition != NO_PARTITION) {
-			scan->row[scan->first[partition + 1]++] = scan->dealt;
+			scan->row[scan->first[partition + 1]++] =
+				wf_rows_nth(&scan->table->rows, scan->dealt);
 		}
 	}
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service_async: asynchronous modes. A push is applied when it is complete; tables count pushes in
  * the place of steps. *Lag*: pushes of other trainers that were applied after the rows of the batch
- * were read. *Bounded*: APPLIED is said to who is ahead only when those behind have come close
- * enough, and nobody pushes before APPLIED. Thread: the lane's. */
+ * were read; the first lane of a job judges by it, and the others are told. *Bounded*: APPLIED is
+ * said to who is ahead only when those behind have come close enough, and nobody pushes before
+ * APPLIED. Thread: the lane's. */
 #include <inttypes.h>
 
 #include "base/assert.h"
@@ -11,8 +12,8 @@
 static uint64_t
 pushes_of_others(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
 {
-	WF_ASSERT(sparse->version >= own->pushes);
-	return sparse->version - own->pushes;
+	WF_ASSERT(sparse->pushes >= own->pushes);
+	return sparse->pushes - own->pushes;
 }
 
 enum weft_status
@@ -49,11 +50,34 @@ void
 wf_async_note_view(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
 {
 	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
-	if (view->is_set && view->step == step) {
+	if (view->is_set && view->step == step && view->has_rows) {
 		return; /* the oldest rows of the batch count */
 	}
-	*view = (struct wf_view){
-		.step = step, .others = pushes_of_others(sparse, own), .is_set = true};
+	*view = (struct wf_view){.step = step,
+				 .others = pushes_of_others(sparse, own),
+				 .is_set = true,
+				 .has_rows = true};
+}
+
+/* A batch that will have no rows here is as old as the end of the step before it. */
+static void
+note_end(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
+{
+	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
+	if (!view->is_set || view->step != step) {
+		*view = (struct wf_view){
+			.step = step, .others = pushes_of_others(sparse, own), .is_set = true};
+	}
+}
+
+/* Who is out of data waits for the others, and reads no rows before they are done. */
+static void
+forget_end(struct wf_sparse_peer *own, uint64_t step)
+{
+	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
+	if (view->step == step && !view->has_rows) {
+		view->is_set = false;
+	}
 }
 
 /* A batch whose rows were read for step k - 1 is pushed as step k. */
@@ -62,6 +86,10 @@ wf_async_begin(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
 {
 	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
+	if (own->verdict != 0) {
+		own->discards = own->verdict == WF_SPARSE_PUSH_DROP;
+		return;
+	}
 	const struct wf_view *view = &own->view[(step - 1) % WF_VIEWS_MAX];
 	bool known = view->is_set && view->step == step - 1;
 	uint64_t lag = known ? pushes_of_others(sparse, own) - view->others : 0;
@@ -102,26 +130,32 @@ wf_async_finish(struct wf_lane *lane, struct wf_peer *peer)
 		peer->out = true;
 		peer->out_pass = said->pass;
 		own->begun = false;
+		forget_end(own, peer->step_next - 1);
 		wake_others(lane);
 		return;
 	}
-	struct wf_sparse_applied applied = {.step = said->step, .samples = said->samples};
+	struct wf_sparse_applied applied = {
+		.step = said->step, .samples = said->samples, .dropped = own->discards};
 	peer->out = false;
 	peer->step_next = said->step + 1;
-	own->complete = true;
+	/* Dropped, it is a step without gradients: so lanes, which drop others, count alike. */
+	own->complete = !own->discards;
+	uint64_t entered = wf_turn_enter(&lane->turn);
+	bool runs = wf_push_apply(lane, peer, sparse->version + 1, &applied);
+	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
+	if (!runs) {
+		return;
+	}
 	if (own->discards) {
-		applied.pushes_lost = discard(lane, own);
+		applied.pushes_lost += discard(lane, own);
 	} else {
-		uint64_t entered = wf_turn_enter(&lane->turn);
-		bool runs = wf_push_apply(lane, peer, sparse->version + 1, &applied);
-		(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
-		if (!runs) {
-			return;
-		}
 		own->pushes++;
-		lane->sum.samples_before += said->samples;
+		sparse->pushes++;
 		wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
 	}
+	lane->sum.step = said->step > lane->sum.step ? said->step : lane->sum.step; /* is told */
+	lane->sum.samples_before += said->samples;
+	note_end(sparse, own, said->step);
 	wf_push_consume(lane, peer, &applied);
 	wake_others(lane);
 }

@@ -20,10 +20,13 @@
 #include "wire/sparse_messages.h"
 #include "wire/tables.h"
 
-#define WF_PULLS_MAX 16u     /* unanswered, of one trainer */
-#define WF_VIEWS_MAX 4u      /* steps of which it is known when their rows were read */
-#define WF_NACKS_MAX 4u      /* not sent yet, of one trainer */
-#define WF_KEYS_OF_CELL 511u /* keys are kept in cells of 4 KiB */
+#define WF_PULLS_MAX 16u /* unanswered, of one trainer */
+#define WF_VIEWS_MAX 4u  /* steps of which it is known when their rows were read */
+/* Not sent yet, of one trainer: of all that it may have unanswered (pulls, a push, a FETCH or
+ * RESTORE), and of the pull above, which is told that it is. */
+#define WF_NACKS_MAX (WF_PULLS_MAX + 3u)
+#define WF_KEYS_OF_CELL 511u  /* keys are kept in cells of 4 KiB */
+#define WF_WIDE_FLOATS 16384u /* some rows of the longest kind, many of short ones */
 #define WF_CELL_NONE UINT32_MAX
 #define WF_BUFFER_FREE UINT32_MAX
 #define WF_BUFFER_CREDIT (UINT32_MAX - 1) /* released, and the trainer does not know it yet */
@@ -70,10 +73,11 @@ struct wf_pull {
 struct wf_push_part {
 	uint32_t table;
 	uint32_t row_count;
-	uint32_t buffer;     /* of the window; WF_BUFFER_NONE: in the keep */
-	const float *grad;   /* with show and click behind it, where there are scores */
+	uint32_t buffer; /* of the window; WF_BUFFER_NONE: in the keep */
+	/* With show and click behind it, where there are scores: in the window, or in its room. */
+	const float *grad;
 	const uint64_t *key; /* in the keep */
-	uint64_t room;       /* in the keep, for the rest of it: bytes from its beginning */
+	uint8_t *room;       /* there, too, for the rest of it */
 };
 
 /* The message whose PUTs are coming. */
@@ -108,6 +112,7 @@ struct wf_view {
 	uint64_t step;   /* that the pull named */
 	uint64_t others; /* pushes of other trainers applied by then */
 	bool is_set;
+	bool has_rows; /* else it is the end of the step */
 };
 
 /* One trainer as the service sees it: peer->own. */
@@ -143,6 +148,7 @@ struct wf_sparse_peer {
 
 	/* The push of a step: of step_next while it comes, of step_next - 1 when it is complete. */
 	bool begun, complete;
+	bool refused; /* it got NACK: what comes of it up to its last message is not looked at */
 	struct wf_step_said said;
 	struct wf_push_part *push; /* [parts_max] */
 	uint32_t push_count;
@@ -153,7 +159,8 @@ struct wf_sparse_peer {
 	/* Asynchronous. */
 	struct wf_view view[WF_VIEWS_MAX]; /* by step */
 	uint64_t pushes;                   /* of it, applied */
-	bool discards; /* the push under way came too late: one verdict for all of it */
+	uint32_t verdict; /* on the push under way, as in its flags; 0: the lane makes it */
+	bool discards;    /* it came too late: one verdict for all of it */
 
 	struct wf_sparse_applied applied; /* the last one it takes part in; step 0: none */
 };
@@ -163,8 +170,11 @@ struct wf_served {
 	struct wf_table *table; /* NULL: no partition falls to this lane */
 	struct wf_row_opts row;
 	uint32_t partition_first, partition_count;
-	uint32_t row_bytes;           /* values, as sent */
-	uint32_t front_bytes;         /* of a row in a PUSH: all but the key */
+	uint32_t row_bytes;   /* values, as sent */
+	uint32_t front_bytes; /* of a row in a PUSH: all but the key, */
+	uint32_t kept_bytes;  /* and of that as it is kept, in f32 */
+	/* How values travel in 16 bits; NULL: in f32. */
+	const struct wf_row_half *half;
 	uint32_t rows_max;            /* that one trainer may push in a step */
 	bool tends;                   /* rows can expire */
 	struct wf_table_batch *batch; /* [batches_max] of the step being applied */
@@ -175,6 +185,7 @@ struct wf_save {
 	struct wf_scan *scan; /* NULL: none; of `table` after `step` */
 	uint32_t table;
 	uint64_t step;
+	uint64_t version;      /* that it is of: it holds as long as that is the lane's */
 	bool prepared;         /* partitions may be asked for */
 	struct wf_peer *asker; /* while there is a scan */
 	uint64_t restored_by;  /* incarnation; 0: nothing was put back */
@@ -203,15 +214,17 @@ struct wf_sparse {
 	bool inbox_added, answers_added;
 	uint32_t inbox_region, answers_region;
 
-	uint64_t version;     /* asynchronous: pushes applied, of all */
+	uint64_t version; /* step of the tables; asynchronous: pushes of all, dropped ones too */
+	uint64_t pushes;  /* asynchronous: that were applied */
 	uint64_t discard_lag; /* a push with so many of others before it is dropped; 0: none is */
 	uint32_t due_pulls;   /* that are not gathered to the end: no step is applied meanwhile */
 	struct wf_table_batch *batch; /* [peer_count * parts_max] */
 	uint32_t *batch_next;         /* [desc_count] scratch of the apply */
 	struct wf_save save;
-	uint32_t tend_next;    /* table */
-	uint64_t tend_rows;    /* still to be looked at */
-	uint64_t *key_scratch; /* [WF_SPARSE_ROWS_MAX or what fits a slot] of a pull's part */
+	uint32_t tend_next;         /* table */
+	uint64_t tend_rows;         /* still to be looked at */
+	uint64_t *key_scratch;      /* [WF_SPARSE_ROWS_MAX or what fits a slot] of a pull's part */
+	float wide[WF_WIDE_FLOATS]; /* rows before they are rounded for an answer */
 	struct wf_log_limit nonfinite_log;
 	struct wf_msg_credit credit; /* scratch, like the rest */
 	union {
@@ -248,6 +261,8 @@ void wf_sparse_release(struct wf_lane *lane);
 void wf_sparse_gather(struct wf_lane *lane);
 void wf_sparse_words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes);
 void wf_sparse_lines(struct wf_lane *lane, bool job_ends);
+/* A job ends: of each table that has let rows go, or refused some. */
+void wf_sparse_tell_gone(const struct wf_lane *lane);
 
 /* service_push.c */
 enum weft_status wf_push_take(struct wf_lane *lane, struct wf_peer *peer,
@@ -280,7 +295,7 @@ void wf_push_consume(struct wf_lane *lane, struct wf_peer *peer,
 enum weft_status wf_async_check(const struct wf_lane *lane, const struct wf_peer *peer,
 				const struct wf_step_said *said,
 				enum wf_step_news *out) WEFT_MUST_CHECK;
-/* The push of a step begins: is it too late? */
+/* The push of a step begins: is it too late? Its verdict may say. */
 void wf_async_begin(struct wf_lane *lane, struct wf_peer *peer, uint64_t step);
 /* All of it is here. */
 void wf_async_finish(struct wf_lane *lane, struct wf_peer *peer);

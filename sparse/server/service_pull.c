@@ -347,27 +347,38 @@ answer_at(const struct wf_sparse *sparse, uint32_t trainer, uint32_t buffer)
 	return (uint8_t *)sparse->answers.base + number * sparse->slot_bytes;
 }
 
+static uint32_t
+least_of(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
 /* The rows of the pull's next part; its keys are read for the last time. */
 static enum weft_status
-gather_part(struct wf_lane *lane, struct wf_sparse_peer *own, struct wf_pull *pull, float *out)
+gather_part(struct wf_sparse *sparse, struct wf_sparse_peer *own, struct wf_pull *pull,
+	    uint8_t *out)
 {
-	const struct wf_sparse *sparse = lane->own;
 	const struct wf_pull_part *part = &pull->part[pull->next];
 	const struct wf_served *served = &sparse->served[part->table];
 	uint32_t dim = sparse->desc[part->table].dim;
+	uint32_t most = served->half != NULL ? WF_WIDE_FLOATS / dim : UINT32_MAX;
 	uint32_t left = part->row_count;
 	enum weft_status st = WEFT_OK;
 	while (left > 0 && st == WEFT_OK) {
-		uint32_t room = WF_KEYS_OF_CELL - pull->read_at;
+		uint32_t room = least_of(WF_KEYS_OF_CELL - pull->read_at, most);
 		const struct wf_table_lookup lookup = {
 			.key = &own->cells.cell[pull->first].key[pull->read_at],
-			.count = left < room ? left : room,
-			.out = out,
+			.count = least_of(left, room),
+			.out = served->half != NULL ? sparse->wide : (float *)(void *)out,
 			.create = pull->create,
 		};
 		st = wf_table_lookup(served->table, &lookup);
+		if (served->half != NULL && st == WEFT_OK) {
+			served->half->narrow((uint16_t *)(void *)out, sparse->wide,
+					     lookup.count * dim);
+		}
 		left -= (uint32_t)lookup.count;
-		out += lookup.count * dim;
+		out += lookup.count * served->row_bytes;
 		pull->read_at += (uint32_t)lookup.count;
 		if (pull->read_at == WF_KEYS_OF_CELL) {
 			pull->first = give_cell(&own->cells, pull->first);
@@ -387,7 +398,7 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t 
 	const struct wf_pull_part *part = &pull->part[pull->next];
 	uint8_t *out = answer_at(sparse, peer->trainer, buffer);
 	uint64_t entered = wf_turn_enter(&lane->turn);
-	enum weft_status st = gather_part(lane, own, pull, (float *)(void *)out);
+	enum weft_status st = gather_part(sparse, own, pull, out);
 	(void)wf_turn_leave(&lane->turn, WF_LANE_GATHER_TIME_NS, entered);
 	if (st != WEFT_OK) {
 		return st;

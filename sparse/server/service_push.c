@@ -24,7 +24,14 @@ static uint64_t
 keep_bytes(const struct wf_served *served, uint32_t row_count)
 {
 	return aligned((uint64_t)row_count * WF_KEY_BYTES) +
-	       aligned((uint64_t)row_count * served->front_bytes);
+	       aligned((uint64_t)row_count * served->kept_bytes);
+}
+
+/* Its gradients are not in the window, whether or not its slot has been given back. */
+static bool
+is_kept(const struct wf_push_part *part)
+{
+	return (const void *)part->grad == (const void *)part->room;
 }
 
 bool
@@ -45,11 +52,11 @@ park_window(struct wf_lane *lane, struct wf_peer *peer)
 		if (part->buffer == WF_BUFFER_NONE) {
 			continue;
 		}
-		uint64_t bytes =
-			(uint64_t)part->row_count * sparse->served[part->table].front_bytes;
-		uint8_t *room = own->keep + part->room;
-		memcpy(room, part->grad, bytes);
-		part->grad = (const float *)(const void *)room;
+		uint64_t bytes = (uint64_t)part->row_count * sparse->served[part->table].kept_bytes;
+		if (!is_kept(part)) {
+			memcpy(part->room, part->grad, bytes);
+			part->grad = (const float *)(const void *)part->room;
+		}
 		own->buffer[part->buffer] = WF_BUFFER_FREE;
 		own->held--;
 		if (peer->conn != NULL) {
@@ -69,6 +76,7 @@ static void
 forget_push(struct wf_sparse *sparse, struct wf_sparse_peer *own)
 {
 	own->begun = false;
+	own->refused = false;
 	own->complete = false;
 	own->discards = false;
 	own->push_count = 0;
@@ -166,6 +174,44 @@ expect_parts(struct wf_sparse_peer *own, const struct wf_sparse_push *msg,
 	memcpy(own->incoming.part, msg->part, msg->part_count * sizeof(msg->part[0]));
 }
 
+/* The slots of parts that wait are free. `credit`: the trainer has to be told; else APPLIED does.
+ */
+static void
+empty_window(struct wf_peer *peer, bool credit)
+{
+	struct wf_sparse_peer *own = peer->own;
+	for (uint32_t i = 0; i < own->push_count && own->held > 0; i++) {
+		uint32_t buffer = own->push[i].buffer;
+		if (buffer != WF_BUFFER_NONE) {
+			wf_transport_release(peer->conn, buffer);
+			own->buffer[buffer] = WF_BUFFER_FREE;
+			own->held--;
+		}
+		if (buffer != WF_BUFFER_NONE && credit) {
+			wf_sparse_give_buffer(peer, buffer);
+		}
+	}
+}
+
+/* All of a push or nothing: what had come of it is dropped, and what is to come is not looked at.
+ * Told once. */
+static enum weft_status
+refuse_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_push *msg,
+	    uint32_t part)
+{
+	struct wf_sparse_peer *own = peer->own;
+	if (!own->refused && !wf_sparse_refuse(peer, 0, msg->step, part)) {
+		return wf_fail(WEFT_PROTOCOL, "PUSH: too many refusals");
+	}
+	empty_window(peer, true);
+	forget_push(lane->own, own);
+	own->refused = (msg->flags & WF_SPARSE_PUSH_LAST) == 0;
+	if (msg->part_count > 0) {
+		expect_parts(own, msg, WF_INCOMING_REFUSED);
+	}
+	return WEFT_OK;
+}
+
 /* The last part of the last message is here. */
 static enum weft_status
 finish_push(struct wf_lane *lane, struct wf_peer *peer)
@@ -191,14 +237,34 @@ static enum weft_status
 check_same(const struct wf_sparse_peer *own, const struct wf_step_said *said)
 {
 	const struct wf_step_said *first = &own->said;
-	if (own->begun && (said->step != first->step || said->samples != first->samples ||
-			   said->pass != first->pass)) {
+	bool goes_on = own->begun || own->refused;
+	if (goes_on && (said->step != first->step || said->samples != first->samples ||
+			said->pass != first->pass)) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "PUSH %" PRIu64 " of pass %u with %" PRIu64
 			       " samples, while PUSH %" PRIu64 " of pass %u with %" PRIu64
 			       " samples is not complete",
 			       said->step, said->pass, said->samples, first->step, first->pass,
 			       first->samples);
+	}
+	return WEFT_OK;
+}
+
+/* A verdict on the lag is of a push as a whole, and of asynchronous modes. */
+static enum weft_status
+check_verdict(const struct wf_sparse *sparse, const struct wf_sparse_peer *own,
+	      const struct wf_sparse_push *msg)
+{
+	uint32_t verdict = wf_sparse_push_verdict(msg);
+	if (verdict != 0 && !wf_sparse_is_async(sparse)) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUSH %" PRIu64 ": flags %u have a verdict, in a synchronous job",
+			       msg->step, msg->flags);
+	}
+	if (own->begun && verdict != own->verdict) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUSH %" PRIu64 ": flags %u have another verdict than before",
+			       msg->step, msg->flags);
 	}
 	return WEFT_OK;
 }
@@ -223,6 +289,9 @@ wf_push_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_
 		st = check_same(own, &said);
 	}
 	if (st == WEFT_OK) {
+		st = check_verdict(sparse, own, msg);
+	}
+	if (st == WEFT_OK) {
 		st = check_parts(sparse, msg);
 	}
 	if (st != WEFT_OK) {
@@ -235,17 +304,15 @@ wf_push_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_
 	if (news == WF_STEP_AGAIN) {
 		return WEFT_OK; /* said again, after a reconnect */
 	}
-	uint32_t part;
-	if (check_bounds(sparse, own, msg, &part) != WEFT_OK) {
-		expect_parts(own, msg, WF_INCOMING_REFUSED);
-		return wf_sparse_refuse(peer, 0, msg->step, part)
-			       ? WEFT_OK
-			       : wf_fail(WEFT_PROTOCOL, "PUSH: too many refusals");
+	uint32_t part = 0;
+	own->said = said;
+	if (own->refused || check_bounds(sparse, own, msg, &part) != WEFT_OK) {
+		return refuse_push(lane, peer, msg, part);
 	}
 	if (!own->begun && wf_sparse_is_async(sparse)) {
+		own->verdict = wf_sparse_push_verdict(msg);
 		wf_async_begin(lane, peer, msg->step);
 	}
-	own->said = said;
 	own->begun = true;
 	if (msg->part_count == 0) {
 		return finish_push(lane, peer);
@@ -278,6 +345,24 @@ take_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part, con
 	return WEFT_OK;
 }
 
+/* Gradients that came in 16 bits are summed as f32: they go to their room at once. */
+static void
+keep_wide(const struct wf_sparse *sparse, struct wf_push_part *part)
+{
+	const struct wf_table_desc *desc = &sparse->desc[part->table];
+	const struct wf_served *served = &sparse->served[part->table];
+	size_t count = (size_t)part->row_count * desc->dim;
+	if (served->half == NULL) {
+		return;
+	}
+	const uint8_t *from = (const uint8_t *)part->grad;
+	served->half->widen((float *)(void *)part->room, (const uint16_t *)(const void *)from,
+			    count);
+	memcpy(part->room + count * sizeof(float), from + count * sizeof(uint16_t),
+	       part->row_count * wf_table_score_bytes(desc));
+	part->grad = (const float *)(const void *)part->room;
+}
+
 enum weft_status
 wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, const void *data)
 {
@@ -301,8 +386,9 @@ wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, const 
 		.buffer = buffer,
 		.grad = data,
 		.key = key,
-		.room = own->keep_used + aligned((uint64_t)part->row_count * WF_KEY_BYTES),
+		.room = (uint8_t *)key + aligned((uint64_t)part->row_count * WF_KEY_BYTES),
 	};
+	keep_wide(sparse, &own->push[own->push_count]);
 	own->keep_used += keep_bytes(&sparse->served[part->table], part->row_count);
 	WF_ASSERT(own->keep_used <= sparse->held_bytes);
 	own->buffer[buffer] = own->push_count++;
@@ -376,7 +462,7 @@ stat_of(const struct wf_served *served, enum wf_table_stat stat)
 
 /* Names the first trainer whose gradients of the table are not finite; the sum alone may be it. */
 static void
-report_nonfinite(struct wf_lane *lane, uint32_t table, uint64_t bad)
+report_nonfinite(struct wf_lane *lane, uint32_t table, uint64_t bad, uint64_t step)
 {
 	struct wf_sparse *sparse = lane->own;
 	const struct wf_kernels *kernels = wf_kernels_best();
@@ -399,19 +485,19 @@ report_nonfinite(struct wf_lane *lane, uint32_t table, uint64_t bad)
 	}
 	wf_stats_add(&lane->stats, WF_LANE_GRADIENT_SKIPPED_COUNT, bad);
 	if (sparse->tables.nonfinite == WF_NONFINITE_ABORT) {
-		wf_lane_fail(lane, WEFT_DATA, lane->sum.step,
+		wf_lane_fail(lane, WEFT_DATA, step,
 			     "%" PRIu64
 			     " values of the gradients of table %.60s from %s are NaN or "
 			     "infinite in step %" PRIu64
 			     "; lower the learning rate, clip, or run with --nonfinite=skip",
-			     bad, desc->name, who, lane->sum.step);
+			     bad, desc->name, who, step);
 		return;
 	}
 	if (wf_log_limit_pass(&sparse->nonfinite_log, wf_now_ns(lane->env), WF_NS_PER_S)) {
 		wf_log(lane->env, WF_LOG_WARN,
 		       "lane %u: %" PRIu64 " values of the gradients of table %s from %s are NaN "
 		       "or infinite in step %" PRIu64 ": skipped",
-		       lane->opts.idx, bad, desc->name, who, lane->sum.step);
+		       lane->opts.idx, bad, desc->name, who, step);
 	}
 }
 
@@ -462,7 +548,7 @@ apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 	nonfinite = stat_of(served, WF_TABLE_GRADS_NONFINITE) - nonfinite;
 	out->grads_nonfinite += nonfinite;
 	if (nonfinite > 0) {
-		report_nonfinite(lane, idx, nonfinite);
+		report_nonfinite(lane, idx, nonfinite, out->step);
 	}
 	unborn = stat_of(served, WF_TABLE_ROWS_REFUSED) - unborn;
 	return check_unborn(lane, idx, unborn, sparse->ceiling.refused_count > refused);
@@ -472,14 +558,7 @@ void
 wf_push_consume(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_applied *applied)
 {
 	struct wf_sparse_peer *own = peer->own;
-	for (uint32_t i = 0; i < own->push_count && own->held > 0; i++) {
-		uint32_t buffer = own->push[i].buffer;
-		if (buffer != WF_BUFFER_NONE) {
-			wf_transport_release(peer->conn, buffer);
-			own->buffer[buffer] = WF_BUFFER_FREE;
-			own->held--;
-		}
-	}
+	empty_window(peer, false);
 	forget_push(lane->own, own);
 	own->applied = *applied;
 	own->applied_due = own->had; /* else HAVE will tell whether it lacks this */

@@ -73,16 +73,18 @@ describe_table(const struct wf_lane *lane, uint32_t idx)
 	wf_log(lane->env, WF_LOG_INFO,
 	       "lane %u: table %s: rows %" PRIu64 " born %" PRIu64 " refused %" PRIu64
 	       " evicted %" PRIu64 " (age %" PRIu64 " score %" PRIu64 " cap %" PRIu64
-	       ") bytes %" PRIu64 " row_bytes %" PRIu64 " keys_looked_up %" PRIu64
-	       " keys_missed %" PRIu64 " keys_pushed %" PRIu64 " rows_updated %" PRIu64
-	       " pushes_unadmitted %" PRIu64 " pushes_lost %" PRIu64 " nonfinite %" PRIu64
-	       " zipf %.2f%s",
+	       ") bytes %" PRIu64 " row_bytes %" PRIu64 " readied_bytes %" PRIu64
+	       " cleared_bytes %" PRIu64 " keys_looked_up %" PRIu64 " keys_missed %" PRIu64
+	       " keys_pushed %" PRIu64 " rows_updated %" PRIu64 " pushes_unadmitted %" PRIu64
+	       " pushes_lost %" PRIu64 " nonfinite %" PRIu64 " zipf %.2f%s",
 	       lane->opts.idx, sparse->desc[idx].name, wf_stats_get(stats, WF_TABLE_ROWS_LIVE),
 	       wf_stats_get(stats, WF_TABLE_ROWS_BORN), wf_stats_get(stats, WF_TABLE_ROWS_REFUSED),
 	       evicted, wf_stats_get(stats, WF_TABLE_EVICTED_BY_AGE),
 	       wf_stats_get(stats, WF_TABLE_EVICTED_BY_SCORE),
 	       wf_stats_get(stats, WF_TABLE_EVICTED_AT_CAP),
 	       wf_stats_get(stats, WF_TABLE_MEMORY_BYTES), wf_stats_get(stats, WF_TABLE_ROW_BYTES),
+	       wf_stats_get(stats, WF_TABLE_READIED_BYTES),
+	       wf_stats_get(stats, WF_TABLE_CLEARED_BYTES),
 	       wf_stats_get(stats, WF_TABLE_KEYS_LOOKED_UP),
 	       wf_stats_get(stats, WF_TABLE_KEYS_MISSED), wf_stats_get(stats, WF_TABLE_KEYS_PUSHED),
 	       wf_stats_get(stats, WF_TABLE_ROWS_UPDATED),
@@ -100,6 +102,39 @@ wf_sparse_lines(struct wf_lane *lane, bool job_ends)
 	for (uint32_t i = 0; lane->ready && i < sparse->desc_count; i++) {
 		if (sparse->served[i].table != NULL) {
 			describe_table(lane, i);
+		}
+	}
+}
+
+static void
+tell_table(const struct wf_lane *lane, uint32_t idx)
+{
+	const struct wf_sparse *sparse = lane->own;
+	const struct wf_stats *stats = wf_table_stats(sparse->served[idx].table);
+	uint64_t age = wf_stats_get(stats, WF_TABLE_EVICTED_BY_AGE);
+	uint64_t score = wf_stats_get(stats, WF_TABLE_EVICTED_BY_SCORE);
+	uint64_t cap = wf_stats_get(stats, WF_TABLE_EVICTED_AT_CAP);
+	uint64_t refused = wf_stats_get(stats, WF_TABLE_ROWS_REFUSED);
+	if (age + score + cap + refused == 0) {
+		return;
+	}
+	wf_log(lane->env, WF_LOG_INFO,
+	       "lane %u: table %s: rows %" PRIu64 " bytes %" PRIu64 " born %" PRIu64
+	       " evicted %" PRIu64 " (age %" PRIu64 " score %" PRIu64 " cap %" PRIu64
+	       ") refused %" PRIu64 " pushes_lost %" PRIu64,
+	       lane->opts.idx, sparse->desc[idx].name, wf_stats_get(stats, WF_TABLE_ROWS_LIVE),
+	       wf_stats_get(stats, WF_TABLE_MEMORY_BYTES), wf_stats_get(stats, WF_TABLE_ROWS_BORN),
+	       age + score + cap, age, score, cap, refused,
+	       wf_stats_get(stats, WF_TABLE_PUSHES_LOST));
+}
+
+void
+wf_sparse_tell_gone(const struct wf_lane *lane)
+{
+	const struct wf_sparse *sparse = lane->own;
+	for (uint32_t i = 0; sparse->served != NULL && i < sparse->desc_count; i++) {
+		if (sparse->served[i].table != NULL) {
+			tell_table(lane, i);
 		}
 	}
 }

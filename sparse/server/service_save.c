@@ -3,7 +3,9 @@
  * a scan, RESTORE fills tables before the first step. Thread: the lane's.
  *
  * A scan lists the rows of one table once, a piece at a time, in wf_save_work; it holds as long as
- * no step is applied, and none can be while trainer 0 is asking. */
+ * no step is applied. Of a synchronous job none can be while trainer 0 is asking. Of another one
+ * all trainers have to wait at the end of the pass: each has heard of every push that it made, so
+ * all are in; and who goes on meanwhile makes it fail. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,16 +18,8 @@
 
 /* What both ask for. */
 static enum weft_status
-check_asker(const struct wf_lane *lane, const struct wf_peer *peer, const char *message,
-	    uint64_t step)
+check_asker(const struct wf_peer *peer, const char *message, uint64_t step)
 {
-	const struct wf_sparse *sparse = lane->own;
-	if (wf_sparse_is_async(sparse)) {
-		return wf_fail(WEFT_UNSUPPORTED,
-			       "%s: lanes of an asynchronous job count steps of their own; save "
-			       "and restore with WEFT_SPARSE_SYNC",
-			       message);
-	}
 	if (peer->trainer != 0) {
 		return wf_fail(WEFT_INVALID, "%s: trainer %u; trainer 0 does it for all", message,
 			       peer->trainer);
@@ -52,6 +46,14 @@ end_scan(struct wf_sparse *sparse)
 {
 	wf_scan_destroy(sparse->save.scan);
 	sparse->save.scan = NULL;
+	sparse->save.prepared = false;
+}
+
+static enum weft_status
+refuse_beyond(void)
+{
+	return wf_fail(WEFT_INVALID, "FETCH: another trainer has begun the next pass; let all of "
+				     "them wait (weft_barrier) until the tables are read");
 }
 
 static enum weft_status
@@ -60,11 +62,16 @@ check_fetch(const struct wf_lane *lane, const struct wf_peer *peer,
 {
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_served *served = &sparse->served[msg->table];
-	enum weft_status st = check_asker(lane, peer, "FETCH", msg->step);
+	enum weft_status st = check_asker(peer, "FETCH", msg->step);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (msg->step != lane->sum.step - 1) {
+	for (uint32_t t = 1; t < lane->peer_count && wf_sparse_is_async(sparse); t++) {
+		if (sparse->peer[t].said.pass >= msg->pass) {
+			return refuse_beyond();
+		}
+	}
+	if (msg->step != lane->sum.step - 1 && !wf_sparse_is_async(sparse)) {
 		return wf_fail(WEFT_INVALID,
 			       "FETCH: of step %" PRIu64 ", but %" PRIu64 " is the last one "
 			       "applied: ask after weft_pass_end",
@@ -82,14 +89,24 @@ static enum weft_status
 need_scan(struct wf_sparse *sparse, const struct wf_sparse_fetch *msg)
 {
 	struct wf_save *save = &sparse->save;
-	if (save->scan != NULL && save->table == msg->table && save->step == msg->step) {
+	if (save->scan != NULL && save->table == msg->table && save->step == msg->step &&
+	    save->version == sparse->version) {
 		return WEFT_OK;
 	}
 	end_scan(sparse);
 	save->table = msg->table;
 	save->step = msg->step;
-	save->prepared = false;
+	save->version = sparse->version;
 	return wf_scan_create(sparse->served[msg->table].table, &save->scan);
+}
+
+/* What is being fetched will not be: the recorded failure says why. */
+static bool
+give_up_fetch(struct wf_peer *peer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	own->fetching = false;
+	return wf_sparse_refuse(peer, own->fetch.request_id, own->fetch.step, 0);
 }
 
 enum weft_status
@@ -127,11 +144,11 @@ wf_save_work(struct wf_lane *lane)
 	if (save->scan == NULL || save->prepared) {
 		return false;
 	}
-	enum weft_status st = wf_scan_prepare(save->scan, SCAN_ROWS, &save->prepared);
+	enum weft_status st = save->version == sparse->version
+				      ? wf_scan_prepare(save->scan, SCAN_ROWS, &save->prepared)
+				      : refuse_beyond();
 	if (st != WEFT_OK) {
-		struct wf_sparse_peer *own = save->asker->own;
-		own->fetching = false;
-		(void)wf_sparse_refuse(save->asker, own->fetch.request_id, own->fetch.step, 0);
+		(void)give_up_fetch(save->asker);
 		end_scan(sparse);
 		return false;
 	}
@@ -242,6 +259,12 @@ wf_save_gather(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, uint
 							   : (uint32_t)sparse->slot_bytes,
 		.at = fetch->from,
 	};
+	if (sparse->save.version != sparse->version) {
+		(void)refuse_beyond();
+		(void)give_up_fetch(peer);
+		end_scan(sparse);
+		return;
+	}
 	own->fetching = false;
 	write_piece(sparse, &sparse->served[fetch->table], &piece);
 	if (piece.used == WF_RUN_HEAD_BYTES && piece.at.partition == fetch->from.partition) {
@@ -253,7 +276,11 @@ wf_save_gather(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, uint
 		return;
 	}
 	const struct wf_run_head head = {
-		.request_id = fetch->request_id, .bytes = piece.used, .next = piece.at};
+		.request_id = fetch->request_id,
+		.bytes = piece.used,
+		.step = (uint32_t)sparse->version,
+		.next = piece.at,
+	};
 	wf_run_head_put(&head, out);
 	own->answer_busy[buffer] = true;
 	own->answer = (struct wf_answer){
@@ -271,6 +298,7 @@ wf_save_gather(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, uint
 
 /* Restore. */
 
+/* Rows whose time is over count, too. */
 static bool
 is_untouched(const struct wf_lane *lane)
 {
@@ -280,10 +308,9 @@ is_untouched(const struct wf_lane *lane)
 		empty = empty && lane->peer[t].step_next == 1;
 	}
 	for (uint32_t i = 0; i < sparse->desc_count && empty; i++) {
-		struct wf_table_row row;
-		uint64_t cursor = 0;
-		empty = sparse->served[i].table == NULL ||
-			!wf_table_next(sparse->served[i].table, &cursor, &row);
+		const struct wf_table *table = sparse->served[i].table;
+		empty = table == NULL ||
+			wf_stats_get(wf_table_stats(table), WF_TABLE_ROWS_LIVE) == 0;
 	}
 	return empty;
 }
@@ -297,7 +324,7 @@ set_step(struct wf_lane *lane, const struct wf_sparse_restore *msg)
 		enum weft_status st =
 			sparse->served[i].table == NULL
 				? WEFT_OK
-				: wf_table_set_step(sparse->served[i].table, msg->step);
+				: wf_table_set_step(sparse->served[i].table, msg->table_step);
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -307,6 +334,7 @@ set_step(struct wf_lane *lane, const struct wf_sparse_restore *msg)
 	}
 	lane->sum.step = msg->step + 1;
 	lane->sum.samples_before = msg->samples;
+	sparse->version = msg->table_step;
 	return WEFT_OK;
 }
 
@@ -314,13 +342,24 @@ static enum weft_status
 begin_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_restore *msg)
 {
 	struct wf_save *save = &wf_sparse_of(lane)->save;
-	enum weft_status st = check_asker(lane, peer, "RESTORE", msg->step);
+	enum weft_status st = check_asker(peer, "RESTORE", msg->step);
+	if (st == WEFT_OK) {
+		st = check_asker(peer, "RESTORE", msg->table_step);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
+	if (msg->table_step != msg->step && !wf_sparse_is_async(wf_sparse_of(lane))) {
+		return wf_fail(WEFT_INVALID,
+			       "RESTORE: step %" PRIu64 " with rows of step %" PRIu64
+			       ": they were saved by an asynchronous job; go on in that mode, or "
+			       "take their values alone",
+			       msg->step, msg->table_step);
+	}
 	bool goes_on = save->restored_by == peer->hello.incarnation &&
 		       lane->sum.step == msg->step + 1 && lane->sum.heard == 0 &&
-		       lane->sum.samples_before == msg->samples;
+		       lane->sum.samples_before == msg->samples &&
+		       wf_sparse_of(lane)->version == msg->table_step;
 	if (goes_on) {
 		return WEFT_OK;
 	}

@@ -8,6 +8,9 @@
 #include "sparse/server/service_internal.h"
 #include "wire/partition.h"
 
+WF_STATIC_ASSERT((int)WF_ROW_BF16 == (int)WF_VALUES_BF16, "one numbering");
+WF_STATIC_ASSERT((int)WF_ROW_F16 == (int)WF_VALUES_F16, "one numbering");
+
 #define SLOT_BYTES_MAX (256ull << 10) /* what is recycled stays in cache */
 #define HELD_BYTES_MAX (64ull << 20)  /* of one trainer, in each of its two uses */
 #define HELD_SHARE 8u                 /* and of all of them: this part of max_shard_bytes */
@@ -57,6 +60,7 @@ table_opts(const struct wf_lane *lane, uint32_t idx)
 		.memory_cap_bytes = desc->memory_cap_bytes,
 		.value_rest = (enum wf_row_rest)desc->value_rest,
 		.index_seed = wf_random(lane->env),
+		.node = (unsigned)(lane->opts.numa_node + 1),
 		.row = served->row,
 		.init = {.kind = (enum wf_init_kind)desc->init.kind,
 			 .a = desc->init.a,
@@ -84,7 +88,7 @@ rows_max(const struct wf_lane *lane, uint32_t idx)
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_table_desc *desc = &sparse->desc[idx];
 	uint64_t trainers = lane->peer_count;
-	uint64_t rows = sparse->held_bytes / (sparse->served[idx].front_bytes + WF_KEY_BYTES);
+	uint64_t rows = sparse->held_bytes / (sparse->served[idx].kept_bytes + WF_KEY_BYTES);
 	uint64_t capped = desc->memory_cap_bytes / SCRATCH_SHARE / ENTRY_BYTES / trainers;
 	uint64_t shared = sparse->ceiling.limit_bytes / SCRATCH_SHARE / ENTRY_BYTES / trainers /
 			  sparse->desc_count;
@@ -95,16 +99,15 @@ rows_max(const struct wf_lane *lane, uint32_t idx)
 	return rows == 0 ? 1 : (uint32_t)rows;
 }
 
-static enum weft_status
-check_formats(const struct wf_table_desc *desc)
+static void
+set_row_bytes(struct wf_served *served, const struct wf_table_desc *desc)
 {
-	if (desc->value_wire != WF_VALUES_F32) {
-		return wf_fail(
-			WEFT_UNSUPPORTED,
-			"table %.60s: rows are sent as format %u: this pserver takes 0 (f32)",
-			desc->name, desc->value_wire);
-	}
-	return WEFT_OK;
+	served->row_bytes = (uint32_t)wf_table_row_bytes(desc);
+	served->front_bytes = (uint32_t)wf_table_front_bytes(desc);
+	served->kept_bytes = (uint32_t)wf_table_kept_bytes(desc);
+	served->half = desc->value_wire == WF_VALUES_F32
+			       ? NULL
+			       : &wf_kernels_best()->rows->half[desc->value_wire];
 }
 
 static enum weft_status
@@ -115,14 +118,8 @@ serve_table(struct wf_lane *lane, uint32_t idx)
 	struct wf_served *served = &sparse->served[idx];
 	uint32_t lanes = lane->first.pserver_count * lane->first.lane_count;
 	uint32_t number = lane->first.pserver_idx * lane->opts.lane_count + lane->opts.service_idx;
-	enum weft_status st = check_formats(desc);
-	if (st != WEFT_OK) {
-		return st;
-	}
 	served->row = row_opts(desc);
-	served->row_bytes = (uint32_t)wf_table_row_bytes(desc);
-	served->front_bytes =
-		served->row_bytes + (wf_table_has_scores(desc) ? 2 * (uint32_t)sizeof(float) : 0);
+	set_row_bytes(served, desc);
 	served->tends = desc->evict.age_steps > 0 || wf_table_has_scores(desc);
 	served->partition_first = wf_partition_first(number, lanes);
 	served->partition_count = wf_partition_first(number + 1, lanes) - served->partition_first;
@@ -136,9 +133,13 @@ serve_table(struct wf_lane *lane, uint32_t idx)
 		return WEFT_OK;
 	}
 	const struct wf_table_opts opts = table_opts(lane, idx);
-	st = wf_table_create(&sparse->ceiling.env, &opts, &served->table);
+	uint64_t refused = sparse->ceiling.refused_count;
+	enum weft_status st = wf_table_create(&sparse->ceiling.env, &opts, &served->table);
 	if (st != WEFT_OK) {
 		struct wf_error why = *wf_error_record();
+		if (sparse->ceiling.refused_count == refused) {
+			return wf_fail(why.status, "table %.40s: %.200s", desc->name, why.text);
+		}
 		return wf_fail(why.status,
 			       "table %.40s (--max_shard_bytes leaves %" PRIu64 " bytes): %.150s",
 			       desc->name, sparse->ceiling.limit_bytes, why.text);
@@ -429,6 +430,7 @@ wf_sparse_release(struct wf_lane *lane)
 		wf_transport_region_remove(lane->transport, sparse->answers_region);
 	}
 	wf_save_release(sparse);
+	wf_sparse_tell_gone(lane);
 	for (uint32_t i = 0; sparse->served != NULL && i < sparse->desc_count; i++) {
 		wf_table_destroy(sparse->served[i].table);
 	}

@@ -11,6 +11,7 @@
 #define SLAB_BYTES ((size_t)8 << 20)
 #define SLAB_BYTES_LEAST ((size_t)16 << 10)
 #define SLABS_OF_CAP 64u /* a capped table has about so many, or more */
+#define AHEAD_BYTES ((uint64_t)32 << 20)
 
 static const char *const stat_names[WF_TABLE_STAT_COUNT] = {
 	[WF_TABLE_KEYS_LOOKED_UP] = "table_looked_up_keys",
@@ -29,6 +30,8 @@ static const char *const stat_names[WF_TABLE_STAT_COUNT] = {
 	[WF_TABLE_ROWS_LIVE] = "table_live_rows",
 	[WF_TABLE_MEMORY_BYTES] = "table_memory_bytes",
 	[WF_TABLE_ROW_BYTES] = "table_row_bytes",
+	[WF_TABLE_READIED_BYTES] = "table_readied_bytes",
+	[WF_TABLE_CLEARED_BYTES] = "table_cleared_bytes",
 };
 
 static enum weft_status
@@ -88,6 +91,23 @@ check_together(const struct wf_table_opts *opts)
 			       "table %" PRIu32 ": eviction at the cap, but no cap: give one",
 			       opts->init.table);
 	}
+	if (wf_row_motion_varies(&opts->row) &&
+	    (evict->age_steps > 0 || evict->score_least > 0.0)) {
+		return wf_fail(
+			WEFT_UNSUPPORTED,
+			"table %" PRIu32 ": eviction by age or score goes by the step of a "
+			"row's last update, which a save does not keep where steps missed are "
+			"made up for under a schedule: leave out one of them",
+			opts->init.table);
+	}
+	if (wf_row_motion_varies(&opts->row) && evict->at_cap) {
+		return wf_fail(
+			WEFT_UNSUPPORTED,
+			"table %" PRIu32 ": eviction at the cap would leave no room for the steps "
+			"to come, each of which is kept where steps missed are made up for under "
+			"a schedule: leave out one of them",
+			opts->init.table);
+	}
 	if (opts->row.dense_equivalent && ftrl && opts->init.kind != WF_INIT_ZERO) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "table %" PRIu32 ": ftrl has no closed form for first values that "
@@ -143,9 +163,13 @@ take_scratch(struct wf_table *t)
 	t->group_row = wf_budget_take(&t->budget, entries * sizeof(*t->group_row));
 	t->group_stamp = wf_budget_take(&t->budget, entries * sizeof(*t->group_stamp));
 	t->group_first = wf_budget_take(&t->budget, (entries + 1) * sizeof(*t->group_first));
-	return t->zero != NULL && t->fresh != NULL && (t->wide != NULL || !wf_table_is_half(t)) &&
-	       t->entry_row != NULL && t->entry_group != NULL && t->entry_grad != NULL &&
-	       t->group_row != NULL && t->group_stamp != NULL && t->group_first != NULL;
+	if (t->varies) {
+		t->moved = wf_budget_take(&t->budget, t->wide_floats * sizeof(*t->moved));
+	}
+	return t->zero != NULL && t->fresh != NULL && (t->moved != NULL || !t->varies) &&
+	       (t->wide != NULL || !wf_table_is_half(t)) && t->entry_row != NULL &&
+	       t->entry_group != NULL && t->entry_grad != NULL && t->group_row != NULL &&
+	       t->group_stamp != NULL && t->group_first != NULL;
 }
 
 static void
@@ -156,6 +180,7 @@ give_scratch(struct wf_table *t)
 	wf_budget_give(&t->budget, t->zero, t->opts.dim * sizeof(*t->zero));
 	wf_budget_give(&t->budget, t->fresh, t->wide_floats * sizeof(*t->fresh));
 	wf_budget_give(&t->budget, t->wide, wide_bytes(t));
+	wf_budget_give(&t->budget, t->moved, t->wide_floats * sizeof(*t->moved));
 	wf_budget_give(&t->budget, t->entry_row, entries * sizeof(*t->entry_row));
 	wf_budget_give(&t->budget, t->entry_group, entries * sizeof(*t->entry_group));
 	wf_budget_give(&t->budget, t->entry_grad, entries * sizeof(*t->entry_grad));
@@ -172,6 +197,7 @@ make_motions(struct wf_table *t)
 	if (t->motion.kind == WF_ROW_STILL) {
 		return true;
 	}
+	wf_missed_init(&t->missed, &t->budget, &t->motion);
 	t->motions = wf_budget_take(&t->budget, WF_MOTIONS * sizeof(*t->motions));
 	for (uint32_t steps = 0; t->motions != NULL && steps < WF_MOTIONS; steps++) {
 		t->motions[steps] = wf_row_motion_power(&t->motion, steps);
@@ -185,7 +211,10 @@ take_rows(struct wf_table *t)
 	const struct wf_table_opts *opts = &t->opts;
 
 	if (!wf_table_is_fixed(t)) {
-		return wf_index_init(&t->index, &t->budget, opts->index_seed);
+		bool there = wf_index_init(&t->index, &t->budget, opts->index_seed);
+		t->index.ahead = opts->ahead_bytes_max == 1 ? NULL : &t->index_ahead;
+		t->index.node = opts->node;
+		return there;
 	}
 	uint64_t ranks = (opts->vocabulary - 1) / WF_PARTITION_COUNT + 1;
 	return wf_rows_take_all(&t->rows, (uint32_t)(ranks * opts->partition_count));
@@ -197,6 +226,31 @@ wf_table_tell(struct wf_table *t)
 	wf_stats_set(&t->stats, WF_TABLE_MEMORY_BYTES, t->budget.used_bytes);
 	wf_stats_set(&t->stats, WF_TABLE_ROWS_LIVE, t->rows.live_count);
 	wf_stats_set(&t->stats, WF_TABLE_INDEX_REBUILDS, t->index.rebuild_count);
+	wf_stats_set(&t->stats, WF_TABLE_READIED_BYTES,
+		     t->rows.readied_bytes + t->index.readied_bytes);
+	wf_stats_set(&t->stats, WF_TABLE_CLEARED_BYTES,
+		     t->rows.cleared_bytes + t->index.cleared_bytes);
+	if (wf_table_is_fixed(t) && t->rows.ready_end < t->rows.room_count) {
+		wf_rows_look_ahead(&t->rows);
+	}
+}
+
+static void
+init_rows(struct wf_table *t, size_t value_floats)
+{
+	const struct wf_table_opts *opts = &t->opts;
+	const struct wf_rows_opts rows = {
+		.value_floats = value_floats,
+		.with_score = t->has_score,
+		.slab_bytes = slab_bytes(opts),
+		.ahead_bytes_max = opts->ahead_bytes_max == 0 ? AHEAD_BYTES : opts->ahead_bytes_max,
+		.ahead = opts->ahead_bytes_max == 1 ? NULL : &t->rows_ahead,
+		.node = opts->node,
+	};
+
+	wf_ahead_init(&t->rows_ahead, t->env);
+	wf_ahead_init(&t->index_ahead, t->env);
+	wf_rows_init(&t->rows, &t->budget, &rows);
 }
 
 static void
@@ -210,6 +264,7 @@ init_fields(struct wf_table *t, struct wf_env *env, const struct wf_table_opts *
 	t->opts = *opts;
 	t->kernels = kernels->rows;
 	t->uniform = wf_init_uniform(&opts->init);
+	t->varies = wf_row_motion_varies(&opts->row);
 	t->budget = (struct wf_budget){
 		.env = env, .cap_bytes = opts->memory_cap_bytes, .used_bytes = sizeof(*t)};
 	if (opts->memory_cap_bytes == 0) {
@@ -219,9 +274,27 @@ init_fields(struct wf_table *t, struct wf_env *env, const struct wf_table_opts *
 	t->can_expire = t->has_score || opts->evict.age_steps > 0;
 	t->wide_floats = opts->dim + state;
 	t->rest_floats = wf_table_is_half(t) ? (opts->dim + 1) / 2 : opts->dim;
-	wf_rows_init(&t->rows, &t->budget, t->rest_floats + state, t->has_score, slab_bytes(opts));
+	init_rows(t, t->rest_floats + state);
 	wf_stats_init(&t->stats, stat_names, WF_TABLE_STAT_COUNT);
 	wf_stats_set(&t->stats, WF_TABLE_ROW_BYTES, t->rows.row_bytes);
+}
+
+/* There is less than what a table takes before its first row: `bytes`, and more. A cap that says so
+ * is a setting, and refused like one. */
+static enum weft_status
+fail_for_memory(const struct wf_table_opts *opts, uint64_t bytes, bool by_cap)
+{
+	if (by_cap) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": a memory cap of %" PRIu64
+			       " bytes: before its first row it takes more than %" PRIu64
+			       ": raise the cap, or make batches smaller",
+			       opts->init.table, opts->memory_cap_bytes, bytes);
+	}
+	return wf_fail(WEFT_NOMEM,
+		       "table %" PRIu32 ": no memory beyond %" PRIu64
+		       " bytes: make batches or the vocabulary smaller",
+		       opts->init.table, bytes);
 }
 
 enum weft_status
@@ -232,23 +305,20 @@ wf_table_create(struct wf_env *env, const struct wf_table_opts *opts, struct wf_
 		return st;
 	}
 	struct wf_table *t = NULL;
-	if (opts->memory_cap_bytes == 0 || opts->memory_cap_bytes >= sizeof(*t)) {
+	bool fits = opts->memory_cap_bytes == 0 || opts->memory_cap_bytes >= sizeof(*t);
+	if (fits) {
 		t = wf_zalloc(env, sizeof(*t));
 	}
 	if (t == NULL) {
-		return wf_fail(WEFT_NOMEM, "table %" PRIu32 ": no memory for %zu bytes",
-			       opts->init.table, sizeof(*t));
+		return fail_for_memory(opts, sizeof(*t), !fits);
 	}
 	init_fields(t, env, opts);
 	if (!take_scratch(t) || !make_motions(t) || !wf_admit_init(&t->admit, &t->budget, opts) ||
 	    !take_rows(t)) {
 		uint64_t used_bytes = t->budget.used_bytes;
+		bool by_cap = t->budget.cap_refused;
 		wf_table_destroy(t);
-		return wf_fail(WEFT_NOMEM,
-			       "table %" PRIu32 ": no memory beyond %" PRIu64
-			       " bytes, the cap is %" PRIu64 " (0: none): raise it, or entries_max "
-			       "or the vocabulary are too large",
-			       opts->init.table, used_bytes, opts->memory_cap_bytes);
+		return fail_for_memory(opts, used_bytes, by_cap);
 	}
 	wf_table_tell(t);
 	*out = t;
@@ -261,10 +331,13 @@ wf_table_destroy(struct wf_table *t)
 	if (t == NULL) {
 		return;
 	}
+	wf_ahead_fini(&t->index_ahead);
+	wf_ahead_fini(&t->rows_ahead);
 	wf_admit_fini(&t->admit);
 	wf_index_fini(&t->index);
 	give_scratch(t);
 	wf_budget_give(&t->budget, t->motions, WF_MOTIONS * sizeof(*t->motions));
+	wf_missed_fini(&t->missed);
 	wf_rows_fini(&t->rows);
 	WF_ASSERT(t->budget.used_bytes == sizeof(*t));
 	wf_free(t->env, t, sizeof(*t));
@@ -305,11 +378,10 @@ read_unborn(struct wf_table *t, uint64_t key, float *out)
 	wf_row_look(wf_table_motion(t, t->step, &room), out, t->fresh, t->opts.dim);
 }
 
-/* `is_new`: it cannot have got a row since it was looked for. */
 static void
-read_missing(struct wf_table *t, uint64_t key, bool create, bool is_new, float *out)
+read_missing(struct wf_table *t, uint64_t key, bool create, float *out)
 {
-	uint32_t row = is_new ? WF_ROW_NONE : wf_table_find(t, key);
+	uint32_t row = wf_table_find(t, key);
 	struct wf_row_head *head = NULL;
 
 	if (row != WF_ROW_NONE) {
@@ -337,18 +409,34 @@ read_missing(struct wf_table *t, uint64_t key, bool create, bool is_new, float *
 	}
 }
 
-/* Missing keys of a chunk, by a bit each: one that has none yet stands there for the first time. */
-#define SEEN_WORDS 16u
-
-static bool
-was_seen(uint64_t seen[SEEN_WORDS], uint64_t key)
+/* The keys of a chunk that have no row get one, all at once. */
+static void
+read_born(struct wf_table *t, const struct wf_table_lookup *lookup, size_t first, size_t count,
+	  float **row)
 {
-	const uint64_t at = wf_key_mix(key) % (64u * SEEN_WORDS);
-	const uint64_t bit = (uint64_t)1 << at % 64u;
-	const bool was = (seen[at / 64u] & bit) != 0;
+	const uint64_t *key = lookup->key + first;
+	float *out = lookup->out + first * t->opts.dim;
+	const float *from[WF_CHUNK_KEYS];
+	/* Zeros need not be read out of rows that are not in cache. */
+	const bool is_zero = t->opts.init.kind == WF_INIT_ZERO && !wf_table_is_half(t);
 
-	seen[at / 64u] |= bit;
-	return was;
+	for (size_t i = 0; i < count; i++) {
+		from[i] = row[i] == NULL && is_zero ? t->zero : NULL;
+	}
+	if (wf_table_bear_chunk(t, key, count, row) == 0) {
+		for (size_t i = 0; i < count; i++) {
+			from[i] = from[i] == NULL ? row[i] : from[i];
+		}
+		wf_table_gather(t, out, from, count);
+		return;
+	}
+	for (size_t i = 0; i < count; i++, out += t->opts.dim) {
+		if (row[i] != NULL) {
+			read_row(t, wf_row_of_values(row[i]), out);
+		} else {
+			read_unborn(t, key[i], out);
+		}
+	}
 }
 
 /* `row`: NULL where the key has none. The rows that are there first, all at once: a row born for
@@ -360,7 +448,6 @@ read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t firs
 	const size_t dim = t->opts.dim;
 	float *out = lookup->out + first * dim;
 	const float *there[WF_CHUNK_KEYS];
-	uint64_t seen[SEEN_WORDS] = {0};
 	uint64_t missed = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -377,8 +464,7 @@ read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t firs
 	for (size_t i = 0; i < count; i++) {
 		if (row[i] == NULL) {
 			const uint64_t key = lookup->key[first + i];
-			bool is_new = !t->can_expire && !was_seen(seen, key);
-			read_missing(t, key, lookup->create, is_new, out + i * dim);
+			read_missing(t, key, lookup->create, out + i * dim);
 			missed++;
 		}
 	}
@@ -392,18 +478,31 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 	const size_t dim = t->opts.dim;
 	const unsigned lines =
 		wf_prefetch_lines(sizeof(struct wf_row_head) + t->rest_floats * sizeof(float));
+	const bool is_plain = !wf_table_is_fixed(t) && !t->can_expire && t->motions == NULL;
+	const bool bears = lookup->create && t->motions == NULL && wf_table_bears_chunks(t) &&
+			   wf_admit_is_open(&t->admit);
+	int missing = 0; /* of the last chunk: where keys are new, the next ones mostly are, too */
 
-	for (size_t first = 0; first < lookup->count; first += WF_CHUNK_KEYS) {
+	for (size_t first = 0, count = 0; first < lookup->count; first += count) {
 		size_t left = lookup->count - first;
-		size_t count = left < WF_CHUNK_KEYS ? left : WF_CHUNK_KEYS;
 		const uint64_t *key = lookup->key + first;
-		int missing = wf_table_locate(t, key, count, lines, row);
+		if (is_plain && missing == 0) {
+			count = wf_table_gather_known(t, key, left, lines,
+						      lookup->out + first * dim);
+			missing = 1;
+			continue;
+		}
+		count = left < WF_CHUNK_KEYS ? left : WF_CHUNK_KEYS;
+		missing = wf_table_locate(t, key, count, lines, row);
 		if (missing == WF_NOT_OURS) {
 			return wf_table_refuse(t, key, count);
 		}
 		if (missing == 0 && t->motions == NULL) {
 			wf_table_gather(t, lookup->out + first * dim, (const float *const *)row,
 					count);
+		} else if (bears) {
+			wf_stats_add(&t->stats, WF_TABLE_KEYS_MISSED, (uint64_t)missing);
+			read_born(t, lookup, first, count, row);
 		} else {
 			read_chunk(t, lookup, first, count, row);
 		}
@@ -435,6 +534,14 @@ wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_tabl
 		wf_table_widen(t, out->floats, t->wide);
 		out->floats = t->wide;
 	}
+	if (t->varies) { /* its steps so far are known here only */
+		struct wf_row_motion room;
+		const uint32_t steps = t->step - head->stamp;
+		memcpy(t->moved, out->floats, t->wide_floats * sizeof(*t->moved));
+		wf_row_move(wf_table_motion(t, steps, &room), t->moved, t->opts.dim);
+		out->floats = t->moved;
+		out->stamp = t->step;
+	}
 	if (t->has_score) {
 		out->show = wf_row_score(head)->show;
 		out->click = wf_row_score(head)->click;
@@ -445,7 +552,8 @@ bool
 wf_table_next(const struct wf_table *t, uint64_t *cursor, struct wf_table_row *out)
 {
 	for (; *cursor < t->rows.used_count; (*cursor)++) {
-		struct wf_row_head *head = wf_row_at(&t->rows, (uint32_t)*cursor);
+		uint32_t number = wf_rows_nth(&t->rows, (uint32_t)*cursor);
+		struct wf_row_head *head = wf_row_at(&t->rows, number);
 		if (head->born == 0 || (t->can_expire && wf_table_is_expired(t, head))) {
 			continue;
 		}
@@ -536,6 +644,14 @@ wf_table_set_step(struct wf_table *t, uint64_t step)
 		return wf_fail(WEFT_INVALID,
 			       "table %" PRIu32 ": step %" PRIu64 ": at most %" PRIu64,
 			       t->opts.init.table, step, WF_TABLE_STEP_MAX);
+	}
+	if (step > 0 && t->varies) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "table %" PRIu32
+			       ": steps missed are made up for under a schedule, and "
+			       "the rates of the steps before %" PRIu64
+			       " are not saved: go on with a constant one, or lazy rows",
+			       t->opts.init.table, step);
 	}
 	WF_ASSERT(t->rows.live_count == 0);
 	t->step = (uint32_t)step;

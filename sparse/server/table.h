@@ -51,6 +51,10 @@ struct wf_table_opts {
 	 */
 	enum wf_row_rest value_rest;
 	uint64_t index_seed; /* nobody outside should know it; no result depends on it */
+	/* Memory of new rows is taken, and got ready by the env's helper, up to so many bytes
+	 * before it is used, and up to an eighth of what is used; 0: 32 MiB; 1: never. */
+	uint64_t ahead_bytes_max;
+	unsigned node;                    /* 1 + NUMA node of the lane; 0: anywhere */
 	const struct wf_kernels *kernels; /* NULL: the best there is */
 	struct wf_row_opts row;
 	struct wf_init init;
@@ -76,13 +80,17 @@ enum wf_table_stat {
 	WF_TABLE_ROWS_LIVE,      /* gauge */
 	WF_TABLE_MEMORY_BYTES,   /* gauge: taken from the env */
 	WF_TABLE_ROW_BYTES,      /* gauge: one row, all in */
+	WF_TABLE_READIED_BYTES,  /* gauge: made present by the env's helper */
+	/* Gauge: of rows and pieces of the index that were not ready when they were first used: the
+	 * lane waits while the system finds and clears their pages. */
+	WF_TABLE_CLEARED_BYTES,
 	WF_TABLE_STAT_COUNT,
 };
 
 struct wf_table;
 
-/* WEFT_INVALID, WEFT_UNSUPPORTED: settings, names field, value and limit. WEFT_NOMEM: the env, or
- * the cap, which is named. */
+/* WEFT_INVALID, WEFT_UNSUPPORTED: settings, names field, value and limit; INVALID also for a cap
+ * without room for what a table takes before its first row. WEFT_NOMEM: the env. */
 enum weft_status wf_table_create(struct wf_env *env, const struct wf_table_opts *opts,
 				 struct wf_table **out) WEFT_MUST_CHECK;
 void wf_table_destroy(struct wf_table *table); /* accepts NULL */
@@ -117,7 +125,9 @@ struct wf_table_batch {
 
 struct wf_table_push {
 	uint64_t step; /* above the last one, up to WF_TABLE_STEP_MAX; also Adam's t */
-	double rate; /* wf_row_rate of the step; with closed forms that know it, always the same */
+	/* wf_row_rate of the step; where steps missed are made up for at a constant rate, that one,
+	 * and where they are under a schedule, every step is pushed */
+	double rate;
 	float divisor;                      /* 1 for sum; samples of the step for mean */
 	const struct wf_table_batch *batch; /* [batch_count], in trainer order */
 	size_t batch_count;
@@ -129,7 +139,8 @@ struct wf_table_push {
  * The bits of every row depend on the step's batches only, not on the lanes, on the order in which
  * keys stand in a batch (but for repetitions), nor on what was looked up in between.
  * @return WEFT_OK; WEFT_INVALID: keys as in wf_table_lookup, too many entries, a step out of order
- *         or a rate that is no number, or not that of the closed form: nothing has changed
+ *         or a rate that is no number, below 0 (ftrl: or 0), or not that of the closed form;
+ *         WEFT_NOMEM: to keep the step for rows that miss it: nothing has changed
  */
 enum weft_status wf_table_push(struct wf_table *table,
 			       const struct wf_table_push *push) WEFT_MUST_CHECK;
@@ -164,7 +175,8 @@ const uint16_t *wf_table_counters(const struct wf_table *table, uint32_t partiti
 /* Put them back. WEFT_INVALID: not as many as the table has. */
 enum weft_status wf_table_set_counters(struct wf_table *table, uint32_t partition,
 				       const uint16_t *counter, uint32_t count) WEFT_MUST_CHECK;
-/* The last step applied. Set: to go on from a saved table, before anything else is done. */
+/* The last step applied. Set: to go on from a saved table, before anything else is done.
+ * WEFT_UNSUPPORTED: where earlier steps' rates would have to be known. */
 uint64_t wf_table_step(const struct wf_table *table);
 enum weft_status wf_table_set_step(struct wf_table *table, uint64_t step) WEFT_MUST_CHECK;
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "sparse/server/admit.h"
+#include "sparse/server/ahead.h"
 #include "sparse/server/budget.h"
 #include "sparse/server/index.h"
+#include "sparse/server/missed.h"
 #include "sparse/server/rows.h"
 #include "sparse/server/table.h"
 #include "wire/partition.h"
@@ -21,6 +23,7 @@ struct wf_table {
 	struct wf_budget budget;
 	struct wf_rows rows;
 	struct wf_index index; /* of unlimited keys only */
+	struct wf_ahead rows_ahead, index_ahead;
 	struct wf_admit admit;
 	struct wf_hot hot;
 	struct wf_stats stats;
@@ -30,12 +33,16 @@ struct wf_table {
 	uint32_t push_step; /* of the push in work; 0: none */
 	bool can_expire;
 	bool has_score;
-	uint32_t tend_at;    /* row that tend looks at next */
-	uint32_t reclaim_at; /* row that reclaiming looks at next */
+	uint32_t tend_at;    /* nth row that tend looks at next */
+	uint32_t reclaim_at; /* nth row that reclaiming looks at next */
 
 	/* Steps without a gradient: one, and up to WF_MOTIONS - 1 of them ready made. */
 	struct wf_row_motion motion;
 	struct wf_row_motion *motions; /* [WF_MOTIONS]; NULL where rows stay still */
+	/* Where steps differ by their rates: those that were applied. */
+	bool varies;
+	struct wf_missed missed;
+	float *moved; /* [wide_floats] a row as of the last step, for who saves it */
 
 	size_t wide_floats; /* of a row whose values are f32: dim and state */
 	size_t rest_floats; /* room of the values in a row, in f32 */
@@ -68,12 +75,22 @@ struct wf_table {
  * this lane's. */
 int wf_table_locate(const struct wf_table *t, const uint64_t *key, size_t count, unsigned lines,
 		    float **out);
+/* Copy the values of keys to `out`, from the first one up to one that has no row, or is not this
+ * lane's. Returns how many; it may stop a few keys early. Only where rows neither expire nor
+ * move, and not of a fixed vocabulary. */
+size_t wf_table_gather_known(const struct wf_table *t, const uint64_t *key, size_t count,
+			     unsigned lines, float *out);
 /* The row of one key, expired or not. WF_ROW_NONE: none. The key is this lane's. */
 uint32_t wf_table_find(const struct wf_table *t, uint64_t key);
 /* Which key is not this lane's: one is not. Records and returns WEFT_INVALID. */
 enum weft_status wf_table_refuse(const struct wf_table *t, const uint64_t *key, size_t count);
 /* Whether the key is this lane's. */
 bool wf_table_owns(const struct wf_table *t, uint64_t key);
+/* Rows for the keys of a chunk that have none; it stays NULL where there is no memory. Only of
+ * unlimited keys, while no row goes for another's sake. Returns how many are without. */
+size_t wf_table_bear_chunk(struct wf_table *t, const uint64_t *key, size_t count, float **row);
+/* Whether wf_table_bear_chunk may be used. */
+bool wf_table_bears_chunks(const struct wf_table *t);
 /* First values, by the table's form of the kernels. */
 void wf_table_first_values(const struct wf_table *t, uint64_t key, float *out);
 /* A new row with its first values for a key that has none; where need be and allowed, another goes
@@ -135,10 +152,14 @@ wf_table_is_fixed(const struct wf_table *t)
 	return t->opts.vocabulary > 0;
 }
 
-/* `steps` without a gradient; `room` may be used for them. */
+/* The last `steps` up to the table's, without a gradient; `room` may be used for them. */
 static inline const struct wf_row_motion *
 wf_table_motion(const struct wf_table *t, uint32_t steps, struct wf_row_motion *room)
 {
+	if (t->varies) {
+		*room = wf_missed_last(&t->missed, steps);
+		return room;
+	}
 	if (steps < WF_MOTIONS) {
 		return &t->motions[steps];
 	}

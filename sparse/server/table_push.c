@@ -24,20 +24,64 @@ struct walk {
 };
 
 /* Steps missed are made up for at the settings' rate: a push at another would not be what a dense
- * run does. */
+ * run does. Under a schedule, at the rates of all pushes: none may be left out. */
 static enum weft_status
 check_rate(const struct wf_table *t, const struct wf_table_push *push)
 {
 	const struct wf_row_opts *row = &t->opts.row;
 	bool matters = row->decay > 0.0 || row->l1 > 0.0 || row->l2 > 0.0;
 
-	if (t->motions == NULL || !matters || (float)push->rate == (float)row->learning_rate) {
+	if (t->motions == NULL || !matters) {
+		return WEFT_OK;
+	}
+	if (push->rate * row->decay >= 1.0) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": rate %g: with decay %g steps missed have no "
+			       "closed form: keep it below %g",
+			       t->opts.init.table, push->rate, row->decay, 1.0 / row->decay);
+	}
+	if (t->varies && push->step != (uint64_t)t->step + 1) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": push of step %" PRIu64 " after step %" PRIu32
+			       ": steps missed are made up for under a schedule, so every step is "
+			       "pushed, if without keys",
+			       t->opts.init.table, push->step, t->step);
+	}
+	if (t->varies || (float)push->rate == (float)row->learning_rate) {
 		return WEFT_OK;
 	}
 	return wf_fail(WEFT_INVALID,
 		       "table %" PRIu32 ": rate %g, but steps missed are made up for at %g: keep "
 		       "the rate, or take lazy rows",
 		       t->opts.init.table, push->rate, row->learning_rate);
+}
+
+/* Room for what a row that this step does not touch will miss. */
+static enum weft_status
+reserve_step(struct wf_table *t)
+{
+	if (!t->varies || wf_missed_reserve(&t->missed)) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_NOMEM,
+		       "table %" PRIu32 ": no memory to keep step %" PRIu32
+		       " for rows that miss it, at %" PRIu64 " bytes, the cap is %" PRIu64
+		       " (0: none): raise it, or take lazy rows",
+		       t->opts.init.table, t->step + 1, t->budget.used_bytes,
+		       t->opts.memory_cap_bytes);
+}
+
+static bool
+divides_by_rate(const struct wf_table *t)
+{
+	return t->opts.row.kind == WF_ROW_FTRL || t->opts.row.kind == WF_ROW_FTRL_GROUP;
+}
+
+/* Some schedules end at 0. */
+static bool
+is_rate(const struct wf_table *t, double rate)
+{
+	return rate < 1e30 && (divides_by_rate(t) ? (float)rate > 0.0f : rate >= 0.0);
 }
 
 static enum weft_status
@@ -52,12 +96,16 @@ check_push(const struct wf_table *t, const struct wf_table_push *push)
 			       ": steps grow, up to %" PRIu64,
 			       table, push->step, t->step, WF_TABLE_STEP_MAX);
 	}
-	if (!(push->rate > 0.0 && push->rate < 1e30 && push->divisor > 0.0f &&
-	      push->divisor < 1e30f)) {
+	if (!is_rate(t, push->rate)) {
+		return wf_fail(WEFT_INVALID, "table %" PRIu32 ": rate %g: %s", table, push->rate,
+			       divides_by_rate(t) ? "ftrl divides by it, so it is above 0, as f32 "
+						    "too, and finite"
+						  : "it is not below 0, and finite");
+	}
+	if (!(push->divisor > 0.0f && push->divisor < 1e30f)) {
 		return wf_fail(WEFT_INVALID,
-			       "table %" PRIu32 ": rate %g, divisor %g: both are above 0 and "
-			       "finite",
-			       table, push->rate, (double)push->divisor);
+			       "table %" PRIu32 ": divisor %g: it is above 0 and finite", table,
+			       (double)push->divisor);
 	}
 	for (size_t b = 0; b < push->batch_count; b++) {
 		size_t count = push->batch[b].count;
@@ -456,6 +504,15 @@ fill_first(struct work *work)
 static void
 bear_missing(struct wf_table *t, struct work *work)
 {
+	if (wf_table_bears_chunks(t)) {
+		(void)wf_table_bear_chunk(t, work->key, work->count, work->row);
+		for (size_t i = 0; i < work->count; i++) {
+			if (work->row[i] != NULL) {
+				wf_row_of_values(work->row[i])->stamp = t->push_step;
+			}
+		}
+		return;
+	}
 	for (size_t i = 0; i < work->count; i++) {
 		if (work->row[i] != NULL) {
 			continue;
@@ -533,7 +590,7 @@ push_simple(struct wf_table *t, const struct wf_table_push *push,
 	struct work work = {.grad = t->entry_grad};
 	const size_t dim = t->opts.dim;
 	const unsigned lines = wf_prefetch_lines(sizeof(struct wf_row_head) +
-						 t->rows.value_floats * sizeof(float));
+						 t->rows.opts.value_floats * sizeof(float));
 
 	for (;;) {
 		work.count = 0;
@@ -590,6 +647,10 @@ wf_table_push(struct wf_table *t, const struct wf_table_push *push)
 			return st;
 		}
 	}
+	st = reserve_step(t);
+	if (st != WEFT_OK) {
+		return st;
+	}
 	wf_row_scalars_fill(&t->opts.row, push->rate, push->divisor, push->step, &scalars);
 	t->push_step = (uint32_t)push->step;
 	if (simple) {
@@ -599,6 +660,10 @@ wf_table_push(struct wf_table *t, const struct wf_table_push *push)
 	}
 	t->push_step = 0;
 	t->step = (uint32_t)push->step;
+	if (t->varies) {
+		const struct wf_row_motion motion = wf_row_motion_at(&t->opts.row, push->rate);
+		wf_missed_add(&t->missed, &motion);
+	}
 	wf_stats_add(&t->stats, WF_TABLE_KEYS_PUSHED, entries);
 	wf_table_tell(t);
 	return WEFT_OK;

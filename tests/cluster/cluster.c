@@ -91,11 +91,16 @@ write_args(const struct cluster_opts *opts, uint32_t idx, char (*text)[ARG_BYTES
 	ARG("--trainer_id=%u", idx);
 	ARG("--ports_num=%u", opts->lanes);
 	ARG("--ports_num_for_sparse=%u", opts->sparse_lanes);
+	ARG("--sparse_wire=%s", opts->sparse_wire != NULL ? opts->sparse_wire : "f32");
+	ARG("--dense_wire=%s", opts->dense_wire != NULL ? opts->dense_wire : "f32");
 	ARG("--transport=%s",
 	    opts->trainer_transport != NULL ? opts->trainer_transport : opts->transport);
 	ARG("--progress=caller");
 	ARG("--log_period=0");
 	ARG("--no-baseline");
+	for (unsigned i = 0; i < 3 && opts->more_args[i] != NULL; i++) {
+		ARG("%s", opts->more_args[i]);
+	}
 	char *list = text[n];
 	size_t used = (size_t)snprintf(list, ARG_BYTES, "--pservers=");
 	for (uint32_t i = 0; i < opts->pservers; i++) {

@@ -23,13 +23,16 @@ struct cluster_opts {
 	const char *trainer_transport; /* NULL: the same */
 	uint32_t pservers, trainers, lanes;
 	uint32_t slot_count;
-	const char *model;     /* "mlp"; with sparse_lanes "ctr" */
-	uint32_t sparse_lanes; /* of each pserver */
-	uint64_t batch_size;   /* of each trainer */
+	const char *model;       /* "mlp"; with sparse_lanes "ctr" */
+	uint32_t sparse_lanes;   /* of each pserver */
+	const char *sparse_wire; /* of its tables' values; NULL: f32 */
+	const char *dense_wire;  /* of its tensors; NULL: f32 */
+	uint64_t batch_size;     /* of each trainer */
 	uint64_t passes;
 	const char *optimizer;
 	const char *slice_bytes;
-	uint64_t until_ns; /* virtual time by which the job must have ended */
+	const char *more_args[3]; /* of weft train; NULL: none */
+	uint64_t until_ns;        /* virtual time by which the job must have ended */
 	/* kill -9: at kill_ns; UINT32_MAX: nobody. */
 	uint32_t kill_pserver, kill_trainer;
 	uint64_t kill_ns;

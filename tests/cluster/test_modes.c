@@ -1,37 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs with a table in every mode, under seeded delays, cuts, refusals and stalls: each push counts
- * once, whatever order lanes apply them in. Rows count how often their key was pushed: sums of
- * whole numbers, which no order changes. Usage: test_modes [FIRST COUNT]; WEFT_SEED=S runs one
- * seed, and WEFT_CLUSTER_LOG=1 shows the log lines of all processes. Thread: one. */
+ * once, whatever order lanes apply them in, or is dropped for its lag, on all lanes or on none.
+ * Rows count how often their key was pushed: sums of whole numbers, which no order changes. Some
+ * jobs have a tensor besides, which is clipped by its norm and averaged: the rows have no part in
+ * that. Usage: test_modes [FIRST COUNT]; WEFT_SEED=S runs one seed, and WEFT_CLUSTER_LOG=1 shows
+ * the log lines of all processes. Thread: one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
-#include "pserver/server.h"
 #include "sparse/server/service.h"
-#include "transport/sim/world.h"
+#include "tests/cluster/crew.h"
 #include "weft/sparse.h"
-#include "weft/weft.h"
 
-#define PSERVERS_MAX 2u
-#define TRAINERS_MAX 4u
 #define KEYS 64u /* there are */
 #define STEPS_MAX 12u
 #define BATCH_MAX 24u
-#define UNTIL_NS (900 * WF_NS_PER_S)
+#define CLIP_NORM 0.5
 
 struct run {
-	uint64_t seed;
-	struct wf_world_opts world;
+	struct crew crew;
 	enum weft_sparse_mode mode;
 	uint32_t staleness;
-	uint32_t pservers, lanes, trainers, slot_count;
-	uint32_t steps[TRAINERS_MAX];
+	double discard_ratio;
+	uint32_t steps[CREW_TRAINERS_MAX];
 	bool prefetch;
-	char why[256]; /* the first that is not as it should be */
-	uint32_t ended;
+	bool dense;                                     /* there is a tensor, too */
+	bool dropped[CREW_TRAINERS_MAX][STEPS_MAX + 1]; /* by step */
+	uint32_t drops;
 };
 
 struct member {
@@ -39,51 +36,15 @@ struct member {
 	uint32_t idx;
 	struct weft_session *session;
 	struct weft_table *table;
+	struct weft_tensor *tensor; /* NULL: none */
 };
-
-static void
-complain(struct run *run, const char *who, uint32_t idx)
-{
-	if (run->why[0] == '\0') {
-		(void)snprintf(run->why, sizeof(run->why), "%s %u: %.200s", who, idx,
-			       weft_last_error());
-	}
-}
-
-static int
-run_pserver(struct wf_env *env, void *arg)
-{
-	const struct member *m = arg;
-	struct wf_server_opts opts;
-	struct wf_server *server = NULL;
-	wf_server_opts_init(&opts);
-	opts.env = env;
-	opts.transport = "sim";
-	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
-	opts.ports_num_for_sparse = m->run->lanes;
-	opts.sparse = &wf_sparse_service;
-	opts.inline_lanes = true;
-	opts.once = true;
-	opts.slot_count = m->run->slot_count;
-	opts.slot_bytes_max = 4096;
-	opts.max_shard_bytes = 64u << 20;
-	enum weft_status st = wf_server_create(&opts, &server);
-	if (st == WEFT_OK) {
-		st = wf_server_run(server);
-	}
-	if (st != WEFT_OK) {
-		complain(m->run, "pserver", m->idx);
-	}
-	wf_server_destroy(server);
-	return 0;
-}
 
 /* Keys of a trainer's step, some of them twice. */
 static uint32_t
 keys_of(const struct run *run, uint32_t trainer, uint64_t step, uint64_t *out)
 {
 	struct wf_rng rng;
-	wf_rng_init(&rng, run->seed, 1000 * (trainer + 1) + step);
+	wf_rng_init(&rng, run->crew.seed, 1000 * (trainer + 1) + step);
 	uint32_t count = (uint32_t)wf_rng_below(&rng, BATCH_MAX + 1);
 	for (uint32_t i = 0; i < count; i++) {
 		out[i] = wf_rng_below(&rng, KEYS);
@@ -97,18 +58,20 @@ open_session(struct member *m, struct wf_env *env)
 	const struct run *run = m->run;
 	struct weft_session_opts opts;
 	struct weft_table_opts table;
-	weft_session_opts_init(&opts);
-	opts.pservers = run->pservers == 1 ? "ps0" : "ps0,ps1";
-	opts.ports_num_for_sparse = run->lanes;
-	opts.num_gradient_servers = run->trainers;
-	opts.trainer_id = m->idx;
-	opts.transport = "sim";
+	crew_fill_opts(&run->crew, m->idx, env, &opts);
 	opts.slice_bytes = 256; /* there are no tensors, but the lane compares */
-	opts.progress = WEFT_PROGRESS_CALLER;
 	opts.sparse_mode = run->mode;
 	opts.sparse_staleness = run->staleness;
-	opts.env = env;
+	opts.keep_state = run->dense;
+	opts.sparse_discard_ratio = run->discard_ratio;
+	opts.optimizer.learning_rate = 1;
+	opts.optimizer.clip_norm = run->dense ? CLIP_NORM : 0;
+	opts.optimizer.average_window = run->dense ? 1 : 0;
 	enum weft_status st = weft_session_open(&opts, &m->session);
+	if (st == WEFT_OK && run->dense) {
+		const struct weft_tensor_opts tensor = {.name = "w", .rows = 1};
+		st = weft_tensor_add(m->session, &tensor, &m->tensor);
+	}
 	weft_table_opts_init(&table);
 	table.name = "counts";
 	table.dim = 3;
@@ -130,6 +93,42 @@ pull(struct member *m, uint64_t step, struct weft_rows **out)
 	uint64_t key[BATCH_MAX];
 	uint32_t count = keys_of(m->run, m->idx, step, key);
 	return weft_rows_pull(m->table, key, count, WEFT_ROWS_CREATE, out);
+}
+
+/* `rows` of the batch of a step; pushes_lost went from `lost` to what it is: by none or all. */
+static enum weft_status
+note_drop(struct member *m, uint64_t step, uint32_t rows, uint64_t lost)
+{
+	struct weft_sparse_stats stats = {.struct_bytes = sizeof(stats)};
+	enum weft_status st = weft_sparse_stats(m->session, &stats);
+	if (st != WEFT_OK || stats.pushes_lost == lost) {
+		return st;
+	}
+	m->run->dropped[m->idx][step] = true;
+	m->run->drops++;
+	return stats.pushes_lost == lost + rows
+		       ? WEFT_OK
+		       : wf_fail(WEFT_DATA, "step %" PRIu64 ": %" PRIu64 " of %u rows were dropped",
+				 step, stats.pushes_lost - lost, rows);
+}
+
+static enum weft_status
+push_and_wait(struct member *m, uint64_t step, struct weft_rows *rows, const float *grad)
+{
+	struct weft_sparse_stats stats = {.struct_bytes = sizeof(stats)};
+	uint32_t count = weft_rows_count(rows);
+	enum weft_status st = weft_sparse_stats(m->session, &stats);
+	if (st == WEFT_OK) {
+		st = weft_rows_push(rows, grad, NULL, NULL);
+	}
+	if (st == WEFT_OK && m->tensor != NULL) {
+		*weft_tensor_grad(m->tensor) = -1;
+		st = weft_push(m->tensor);
+	}
+	if (st == WEFT_OK) {
+		st = weft_wait_all(m->session);
+	}
+	return st == WEFT_OK ? note_drop(m, step, count, stats.pushes_lost) : st;
 }
 
 static enum weft_status
@@ -156,10 +155,7 @@ train(struct member *m)
 			st = pull(m, step + 1, &next);
 		}
 		if (st == WEFT_OK) {
-			st = weft_rows_push(rows, grad, NULL, NULL);
-		}
-		if (st == WEFT_OK) {
-			st = weft_wait_all(m->session);
+			st = push_and_wait(m, step, rows, grad);
 		}
 	}
 	return st == WEFT_OK ? weft_pass_end(m->session) : st;
@@ -173,10 +169,10 @@ compare(struct member *m)
 	uint64_t key[KEYS];
 	uint32_t expected[KEYS] = {0};
 	struct weft_rows *rows = NULL;
-	for (uint32_t t = 0; t < run->trainers; t++) {
+	for (uint32_t t = 0; t < run->crew.trainers; t++) {
 		for (uint64_t step = 1; step <= run->steps[t]; step++) {
 			uint32_t count = keys_of(run, t, step, key);
-			for (uint32_t i = 0; i < count; i++) {
+			for (uint32_t i = 0; i < count && !run->dropped[t][step]; i++) {
 				expected[key[i]]++;
 			}
 		}
@@ -199,10 +195,35 @@ compare(struct member *m)
 	return st;
 }
 
+/* Each step, of one trainer or more, was CLIP_NORM long. */
+static enum weft_status
+compare_tensor(struct member *m)
+{
+	const struct run *run = m->run;
+	uint32_t steps = 0;
+	float average = 0;
+	for (uint32_t t = 0; t < run->crew.trainers; t++) {
+		steps = run->steps[t] > steps ? run->steps[t] : steps;
+	}
+	enum weft_status st = weft_pull_state(m->session);
+	if (st == WEFT_OK) {
+		st = weft_tensor_average(m->tensor, &average);
+	}
+	float value = *weft_tensor_param(m->tensor);
+	float mean = (float)(CLIP_NORM * (steps + 1) / 2);
+	if (st == WEFT_OK && (value != (float)(CLIP_NORM * steps) || average != mean)) {
+		st = wf_fail(WEFT_DATA, "after %u steps of %g the tensor is %g, its average %g",
+			     steps, CLIP_NORM, (double)value, (double)average);
+	}
+	return st;
+}
+
 static int
 run_trainer(struct wf_env *env, void *arg)
 {
-	struct member *m = arg;
+	const struct crew_seat *seat = arg;
+	struct member member = {.run = seat->crew->run, .idx = seat->idx};
+	struct member *m = &member;
 	enum weft_status st = open_session(m, env);
 	if (st == WEFT_OK) {
 		st = train(m);
@@ -210,17 +231,20 @@ run_trainer(struct wf_env *env, void *arg)
 	if (st == WEFT_OK) {
 		st = compare(m);
 	}
+	if (st == WEFT_OK && m->tensor != NULL) {
+		st = compare_tensor(m);
+	}
 	if (st == WEFT_OK) {
 		st = weft_barrier(m->session);
 	}
 	if (st == WEFT_OK) {
 		st = weft_session_close(m->session);
 	} else {
-		complain(m->run, "trainer", m->idx);
+		crew_complain(&m->run->crew, "trainer", m->idx);
 		weft_session_abort(m->session, st, "failed");
 	}
 	if (st == WEFT_OK) {
-		m->run->ended++;
+		m->run->crew.ended++;
 	}
 	return 0;
 }
@@ -232,58 +256,27 @@ draw(uint64_t seed, struct run *run)
 	wf_rng_init(&rng, seed, 41);
 	bool calm = wf_rng_below(&rng, 5) == 0;
 	*run = (struct run){
-		.seed = seed,
+		.crew.seed = seed,
+		.crew.transport = "sim",
+		.crew.sparse = &wf_sparse_service,
 		.mode = (enum weft_sparse_mode)wf_rng_below(&rng, 3),
-		.pservers = 1 + (uint32_t)wf_rng_below(&rng, PSERVERS_MAX),
-		.lanes = 1 + (uint32_t)wf_rng_below(&rng, 2),
-		.trainers = 1 + (uint32_t)wf_rng_below(&rng, TRAINERS_MAX),
-		.slot_count = 1u << wf_rng_below(&rng, 4),
+		.crew.pservers = 1 + (uint32_t)wf_rng_below(&rng, CREW_PSERVERS_MAX),
+		.crew.lanes = 1 + (uint32_t)wf_rng_below(&rng, 2),
+		.crew.trainers = 1 + (uint32_t)wf_rng_below(&rng, CREW_TRAINERS_MAX),
+		.crew.slot_count = 1u << wf_rng_below(&rng, 4),
 		.prefetch = wf_rng_below(&rng, 2) == 0,
 	};
 	run->staleness = run->mode == WEFT_SPARSE_BOUNDED ? (uint32_t)wf_rng_below(&rng, 4) : 0;
-	for (uint32_t t = 0; t < run->trainers; t++) {
+	if (run->mode != WEFT_SPARSE_SYNC && seed % 3 == 0) {
+		run->discard_ratio = (double)(1 + seed / 3 % 2) / run->crew.trainers + 1e-9;
+	}
+	for (uint32_t t = 0; t < run->crew.trainers; t++) {
 		run->steps[t] = 1 + (uint32_t)wf_rng_below(&rng, STEPS_MAX);
 	}
-	run->world = (struct wf_world_opts){
-		.seed = seed,
-		.delay_min_ns = WF_NS_PER_US,
-		.delay_max_ns = (1 + wf_rng_below(&rng, 2000)) * WF_NS_PER_US,
-		.split_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 500),
-		.cut_per_million = calm ? 0 : (uint32_t)wf_rng_below(&rng, 30000),
-		.cut_max = 1 + (uint32_t)wf_rng_below(&rng, 40),
-		.refuse_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 200),
-		.down_delay_max_ns = wf_rng_below(&rng, 50) * WF_NS_PER_MS,
-		.stall_max_ns = calm ? 0 : wf_rng_below(&rng, 20) * WF_NS_PER_MS,
-		.stall_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 20),
-		.log_level = WF_LOG_DEBUG,
-		.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
-	};
-}
-
-static enum weft_status
-play(struct run *run, struct wf_world_stats *stats)
-{
-	struct member member[PSERVERS_MAX + TRAINERS_MAX];
-	struct wf_world *world = NULL;
-	struct wf_proc *proc = NULL;
-	enum weft_status st = wf_world_create(&run->world, &world);
-	for (uint32_t i = 0; i < run->pservers + run->trainers && st == WEFT_OK; i++) {
-		bool trainer = i >= run->pservers;
-		char host[16];
-		member[i] = (struct member){.run = run, .idx = trainer ? i - run->pservers : i};
-		(void)snprintf(host, sizeof(host), "%s%u", trainer ? "tr" : "ps", member[i].idx);
-		st = wf_world_spawn(world, host, i * WF_NS_PER_MS,
-				    trainer ? run_trainer : run_pserver, &member[i], &proc);
-	}
-	if (st == WEFT_OK) {
-		st = wf_world_run(world, UNTIL_NS);
-	}
-	if (st != WEFT_OK) {
-		complain(run, "world", 0);
-	}
-	wf_world_stats(world, stats);
-	wf_world_destroy(world);
-	return st;
+	run->dense = seed % 4 == 1;
+	crew_draw_world(&rng, calm, 30000, 200, &run->crew);
+	run->crew.run_trainer = run_trainer;
+	run->crew.run = run;
 }
 
 int
@@ -294,26 +287,32 @@ main(int argc, char **argv)
 	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : 60;
 	uint64_t failed = 0;
 	uint64_t cuts = 0;
+	uint64_t drops = 0; /* of batches that went to several lanes */
 	first = one != NULL ? strtoull(one, NULL, 0) : first;
 	count = one != NULL ? 1 : count;
 	for (uint64_t seed = first; seed < first + count; seed++) {
 		struct run run;
 		struct wf_world_stats stats = {0};
 		draw(seed, &run);
-		enum weft_status st = play(&run, &stats);
+		enum weft_status st = crew_play(&run.crew, &stats);
 		cuts += stats.cuts;
-		if (st != WEFT_OK || run.ended != run.trainers || run.why[0] != '\0') {
+		drops += run.crew.pservers * run.crew.lanes > 1 ? run.drops : 0;
+		if (st != WEFT_OK || run.crew.ended != run.crew.trainers ||
+		    run.crew.why[0] != '\0') {
 			failed++;
-			(void)printf("FAILED seed %" PRIu64
-				     " (mode %d, staleness %u, %u pservers, %u lanes, %u trainers, "
-				     "%u slots, prefetch %d): %s; repeat: WEFT_SEED=%" PRIu64
-				     " test_modes\n",
-				     seed, (int)run.mode, run.staleness, run.pservers, run.lanes,
-				     run.trainers, run.slot_count, run.prefetch, run.why, seed);
+			(void)printf(
+				"FAILED seed %" PRIu64
+				" (mode %d, staleness %u, %u pservers, %u lanes, %u trainers, "
+				"%u slots, prefetch %d, tensor %d): %s; repeat: WEFT_SEED=%" PRIu64
+				" test_modes\n",
+				seed, (int)run.mode, run.staleness, run.crew.pservers,
+				run.crew.lanes, run.crew.trainers, run.crew.slot_count,
+				run.prefetch, run.dense, run.crew.why, seed);
 		}
 	}
-	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts\n", count, failed,
-		     cuts);
+	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts, %" PRIu64
+		     " batches dropped on several lanes\n",
+		     count, failed, cuts, drops);
 	/* A sweep that injected nothing proves nothing. */
-	return failed == 0 && (count < 20 || cuts > 0) ? 0 : 1;
+	return failed == 0 && (count < 20 || (cuts > 0 && drops > 0)) ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/rng.h"
 #include "pserver/server.h"
 #include "transport/sim/world.h"
@@ -15,10 +16,12 @@
 #define TRAINERS 3u
 #define TENSORS 3u
 #define ELEMENTS 700u
-#define STATE_MAX 2u
+#define STATE_MAX 5u
 #define STEPS 8u /* of each half */
 
-static const char *const methods[] = {"sgd", "momentum", "adam", "adagrad"};
+static const char *const methods[] = {"sgd",     "momentum",        "adam",
+				      "adagrad", "rmsprop",         "adadelta",
+				      "adamax",  "decayed_adagrad", "torch_momentum"};
 
 /* What trainer 0 keeps between two jobs. */
 struct kept {
@@ -31,6 +34,10 @@ struct kept {
 struct job {
 	struct wf_world_opts world;
 	const char *method;
+	bool averages;
+	double clip_norm;
+	enum weft_dense_wire wire;
+	enum weft_rounding rounding;
 	uint32_t pservers, lanes, slots;
 	uint64_t steps;
 	struct kept *from, *to; /* NULL: from the beginning; not saved */
@@ -132,7 +139,7 @@ save(struct job *job, struct weft_session *s, struct weft_tensor **t, uint64_t s
 	to->step = weft_steps(s);
 	to->samples = samples;
 	for (uint32_t i = 0; i < TENSORS; i++) {
-		memcpy(to->param[i], weft_tensor_param(t[i]),
+		memcpy(to->param[i], weft_tensor_exact(t[i]),
 		       weft_tensor_count(t[i]) * sizeof(float));
 		copy_state(s, t[i], to->state[i], true);
 	}
@@ -147,6 +154,20 @@ fill(struct weft_tensor *t, uint64_t step, uint32_t trainer)
 	for (uint64_t e = 0; grad != NULL && e < weft_tensor_count(t); e++) {
 		grad[e] = param[e] * 0.5f + (float)((e * 7 + step * 3 + trainer) % 11) * 0.01f;
 	}
+}
+
+/* The digest is of the averages too. */
+static enum weft_status
+add_averages(struct job *job, struct weft_tensor **t)
+{
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = 0; i < TENSORS && st == WEFT_OK; i++) {
+		float average[ELEMENTS];
+		st = weft_tensor_average(t[i], average);
+		job->digest = job->digest * 31 +
+			      wf_digest_of(average, weft_tensor_count(t[i]) * sizeof(float));
+	}
+	return st;
 }
 
 static enum weft_status
@@ -167,11 +188,15 @@ train(struct job *job, struct weft_session *s, struct weft_tensor **t, uint32_t 
 	if (st == WEFT_OK) {
 		st = weft_pass_end(s);
 	}
-	if (st == WEFT_OK && job->to != NULL && idx == 0) {
-		st = weft_pull_state(s);
+	if (st != WEFT_OK || idx != 0) {
+		return st;
+	}
+	st = weft_pull_state(s);
+	if (st == WEFT_OK && job->to != NULL) {
 		save(job, s, t, samples);
 	}
-	return st != WEFT_OK || idx != 0 ? st : weft_digest(s, &job->digest);
+	st = st != WEFT_OK ? st : weft_digest(s, &job->digest);
+	return st == WEFT_OK && job->averages ? add_averages(job, t) : st;
 }
 
 static void
@@ -194,9 +219,16 @@ fill_opts(const struct member *member, struct wf_env *env, char *list, size_t by
 	opts->slice_bytes = 256;
 	opts->grad_reduce = WEFT_REDUCE_MEAN;
 	opts->keep_state = member->idx == 0;
+	opts->dense_wire = job->wire;
+	opts->dense_rounding = job->rounding;
 	opts->optimizer.method = job->method;
 	opts->optimizer.learning_rate = 0.05;
-	opts->optimizer.momentum = strcmp(job->method, "momentum") == 0 ? 0.9 : 0;
+	opts->optimizer.momentum = strstr(job->method, "momentum") != NULL ? 0.9 : 0;
+	opts->optimizer.epsilon = 1e-6;
+	opts->optimizer.l1 = 1e-4;
+	opts->optimizer.average_window = job->averages ? 0.5 : 0;
+	opts->optimizer.max_average_window = 6; /* ends in both halves */
+	opts->optimizer.clip_norm = job->clip_norm;
 	opts->optimizer.schedule = "linear"; /* depends on the samples before */
 	opts->optimizer.schedule_a = 1e-5;
 	opts->optimizer.schedule_b = 1e-3;
@@ -256,6 +288,8 @@ static struct job
 draw(uint64_t seed, uint64_t stream, const char *method)
 {
 	static const uint32_t slots[] = {1, 2, 8};
+	static const enum weft_dense_wire wires[] = {WEFT_WIRE_F32, WEFT_WIRE_F16, WEFT_WIRE_F32,
+						     WEFT_WIRE_BF16};
 	struct wf_rng rng;
 	wf_rng_init(&rng, seed, stream);
 	return (struct job){
@@ -275,6 +309,11 @@ draw(uint64_t seed, uint64_t stream, const char *method)
 		.pservers = 1 + (uint32_t)wf_rng_below(&rng, 3),
 		.lanes = 1 + (uint32_t)wf_rng_below(&rng, 3),
 		.slots = slots[wf_rng_below(&rng, 3)],
+		.averages = seed % 2 == 1,
+		.clip_norm = seed % 5 < 2 ? 0.5 : 0, /* some steps are longer, some are not */
+		.wire = wires[seed % 4],
+		.rounding =
+			seed % 8 == 5 || seed % 8 == 7 ? WEFT_ROUND_STOCHASTIC : WEFT_ROUND_NEAREST,
 		.steps = STEPS,
 	};
 }

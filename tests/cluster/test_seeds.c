@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole jobs under seeded delays, splits, cuts, refusals and stalls: each ends with the bits of the
- * sequential run. Usage: test_seeds FIRST COUNT [tables]; WEFT_SEED=S runs one seed, WEFT_LONG ten
- * times as many, and WEFT_CLUSTER_LOG=1 shows the log lines of all its processes. */
+ * sequential run. Usage: test_seeds FIRST COUNT [tables|tensors WIRE]; WEFT_SEED=S runs one seed,
+ * WEFT_LONG ten times as many, and WEFT_CLUSTER_LOG=1 shows the log lines of all its processes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +15,18 @@ struct sum {
 	uint64_t breaks, refusals, returns;
 };
 
-static bool with_tables;
+static const char *subject; /* "tables", "tensors" */
+static const char *wire;    /* of their values */
 
 static void
 draw(uint64_t seed, struct cluster_opts *out)
 {
 	cluster_draw(seed, out);
-	if (with_tables) {
+	if (strcmp(subject, "tables") == 0) {
 		cluster_draw_tables(seed, out);
+		out->sparse_wire = wire;
+	} else {
+		out->dense_wire = wire;
 	}
 }
 
@@ -51,10 +55,9 @@ run_seed(uint64_t seed, const char *expected, struct sum *all)
 		return true;
 	}
 	(void)printf("FAILED seed %" PRIu64 " (%s, %u pservers, %u + %u lanes, %u slots, %" PRIu64
-		     " cuts): %s; repeat: WEFT_SEED=%" PRIu64 " test_seeds%s\n",
+		     " cuts): %s; repeat: WEFT_SEED=%" PRIu64 " test_seeds 1 1 %s %s\n",
 		     seed, opts.transport, opts.pservers, opts.lanes, opts.sparse_lanes,
-		     opts.slot_count, result.stats.cuts, why, seed,
-		     with_tables ? " 1 1 tables" : "");
+		     opts.slot_count, result.stats.cuts, why, seed, subject, wire);
 	return false;
 }
 
@@ -72,7 +75,8 @@ main(int argc, char **argv)
 	}
 	struct cluster_opts opts;
 	char expected[CLUSTER_LINE_BYTES];
-	with_tables = argc > 3;
+	subject = argc > 3 ? argv[3] : "tensors";
+	wire = argc > 4 ? argv[4] : "f32";
 	draw(first, &opts);
 	if (!cluster_sequential(&opts, expected)) {
 		return 1;

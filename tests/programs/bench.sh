@@ -34,6 +34,7 @@ wanted = {
     "exchange_bandwidth": {"tcp", "shm"},
     "exchange_latency": {"tcp", "shm"},
     "scaling": {"tcp", "shm"},
+    "async": {"shm"},
     "idle_cpu": {"tcp", "shm"},
     "table_insert": {"memory"},
     "table_pause": {"memory"},

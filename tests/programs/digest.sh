@@ -41,3 +41,15 @@ for trainers in 2 3; do
 		done
 	done
 done
+
+# The same in 16 bits: rounded out of slabs of their own, whatever the path.
+# shellcheck disable=SC2086
+expect 0 "$WEFT" train mlp --sequential --num_gradient_servers=2 $settings --dense_wire=bf16
+rounded=$(digest_of last.out)
+[ -n "$rounded" ] || fail "no digest of the sequential run in bf16"
+for transport in tcp shm; do
+	# shellcheck disable=SC2086
+	expect 0 "$WEFT" launch --local --transport=$transport --port="$port" --pservers=2 \
+		--trainers=2 -- train mlp $settings --dense_wire=bf16
+	[ "$(digest_of last.out)" = "$rounded" ] || fail "bf16 over $transport: another digest than $rounded"
+done

@@ -3,7 +3,7 @@
 # Help: on stdout with code 0 when asked for, examples first; short and on stderr without a command.
 . "${0%/*}/lib.sh"
 
-for command in pserver train launch demo export version; do
+for command in pserver train launch demo export import version; do
 	expect 0 "$WEFT" "$command" --help
 	[ ! -s last.err ] || fail "$command --help wrote on stderr"
 	head -n 10 last.out | grep -q "^ *weft $command" || fail "$command --help: no example on top"
@@ -25,7 +25,7 @@ done
 
 expect 0 "$WEFT" help
 cp last.out asked.out
-for command in pserver train launch demo export version help; do
+for command in pserver train launch demo export import version help; do
 	grep -q "^  $command " last.out || fail "help does not list $command"
 done
 expect 64 "$WEFT"

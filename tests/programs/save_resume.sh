@@ -23,32 +23,34 @@ run_job() {
 
 for optimizer in momentum adam adagrad; do
 	with="--optimizer=$optimizer"
+	wire="--dense_wire=f32"
+	[ "$optimizer" != adam ] || wire="--dense_wire=bf16" # what is saved is f32 all the same
 	# shellcheck disable=SC2086
-	expect 0 "$WEFT" train mlp --sequential $job $with --num_passes=4
+	expect 0 "$WEFT" train mlp --sequential $job $with $wire --num_passes=4
 	whole=$(digest_of last.out)
 	[ -n "$whole" ] || fail "no digest of the uninterrupted run"
 
 	rm -rf seq dist
 	# shellcheck disable=SC2086
-	expect 0 "$WEFT" train mlp --sequential $job $with --num_passes=2 --save_dir=seq
+	expect 0 "$WEFT" train mlp --sequential $job $with $wire --num_passes=2 --save_dir=seq
 	[ "$(ls seq)" = "pass-00000
 pass-00001" ] || fail "saved: $(ls seq)"
 	# shellcheck disable=SC2086
-	expect 0 "$WEFT" train mlp --sequential $job $with --num_passes=4 --save_dir=seq --start_pass=2
+	expect 0 "$WEFT" train mlp --sequential $job $with $wire --num_passes=4 --save_dir=seq --start_pass=2
 	[ "$(digest_of last.out)" = "$whole" ] || fail "$optimizer: sequential, resumed: another digest"
 	says_not last.err "other settings"
 
-	run_job 1 2 "$with" --num_passes=2 --save_dir=dist --saving_period=2
+	run_job 1 2 "$with" "$wire" --num_passes=2 --save_dir=dist --saving_period=2
 	[ "$(ls dist)" = pass-00001 ] || fail "saved every second pass: $(ls dist)"
 	cmp seq/pass-00001/manifest dist/pass-00001/manifest || fail "$optimizer: another save"
-	run_job 3 1 "$with" --num_passes=4 --save_dir=dist --start_pass=2 --save_only_one
+	run_job 3 1 "$with" "$wire" --num_passes=4 --save_dir=dist --start_pass=2 --save_only_one
 	[ "$(digest_of last.out)" = "$whole" ] || fail "$optimizer: job, resumed: another digest"
 	[ "$(ls -A dist)" = pass-00003 ] || fail "save_only_one leaves: $(ls -A dist)"
 	# Between the two ways of training too.
 	# shellcheck disable=SC2086
-	expect 0 "$WEFT" train mlp --sequential $job $with --num_passes=5 --save_dir=dist --start_pass=4
+	expect 0 "$WEFT" train mlp --sequential $job $with $wire --num_passes=5 --save_dir=dist --start_pass=4
 	after=$(digest_of last.out)
-	run_job 2 2 "$with" --num_passes=5 --save_dir=seq --start_pass=4
+	run_job 2 2 "$with" "$wire" --num_passes=5 --save_dir=seq --start_pass=4
 	[ "$(digest_of last.out)" = "$after" ] || fail "$optimizer: the two ways differ after a save"
 done
 

@@ -68,9 +68,22 @@ answered=$(value trainer_0.err "stats of the session, " slices_answered)
 sent=$(value trainer_0.err "stats of the session, " puts_sent)
 [ "$answered" -gt 0 ] && [ "$answered" -eq "$sent" ] || fail "sent $sent, answered $answered"
 
-# launch gives it to both sides; without it there is no line.
-expect 0 "$WEFT" launch --local --port="$port" --stats_period=60s -- train linear --num_passes=1
-says last.err "lane 0: stats of the job, " "trainer 0: stats of the session, "
+# launch gives it to both sides; without it there is no line. Trainer 0 is told who was waited for.
+expect 0 "$WEFT" launch --local --port="$port" --stats_period=60s --trainers=2 -- train linear \
+	--num_passes=1 --batch_size=50
+says last.err "lane 0: stats of the job, " "trainer 0: stats of the session, " \
+	"pass 0: stragglers: lane_steps " "pass 0: straggler trainer 0: last " \
+	"pass 0: straggler trainer 1: last "
+says_not last.err "lag of trainer"
+expect 0 "$WEFT" launch --local --port="$port" --stats_period=60s --trainers=2 --ports_num=2 -- \
+	train linear --num_passes=2 --dense_mode=async
+for pass in 0 1; do
+	for trainer in 0 1; do
+		has_fields last.err "pass $pass: lag of trainer $trainer: " slices_applied \
+			slices_discarded lag_mean lag_max_of_job
+	done
+done
+says_not last.err "straggler trainer"
 expect 0 "$WEFT" launch --local --port="$port" -- train linear --num_passes=1
 says_not last.err "stats of"
 expect 64 "$WEFT" pserver --stats_period=often

@@ -46,6 +46,28 @@ job ctr 2 2 1 3 auto "$strikes"
 in_one_process ctr 2 "$strikes --admit_count=2 --evict_age=2 --sparse_optimizer=ftrl"
 job ctr 2 2 1 2 auto "$strikes --admit_count=2 --evict_age=2 --sparse_optimizer=ftrl"
 
+# Rates that end at 0 before the data does.
+ends="$strikes --learning_rate_schedule=caffe_poly --learning_rate_decay_a=4000"
+in_one_process ctr 2 "$ends --learning_rate_decay_b=1"
+job ctr 2 1 1 2 auto "$ends --learning_rate_decay_b=1"
+
+# Rows go by their score on the same step everywhere, and it is told at the end how many.
+scored="$strikes --batch_size=300 --evict_score=1.5 --evict_fade=0.9 --evict_fade_steps=5"
+in_one_process ctr 2 "$scored"
+says last.err "evicted" "(age 0 score" "cap 0) refused 0"
+job ctr 2 2 1 2 auto "$scored"
+says last.err "evicted" "(age 0 score" "cap 0) refused 0"
+# Which rows go at a cap depends on the lanes, so no bits are compared; refused and evicted are told.
+capped="--num_passes=1 --no-baseline --table_memory=75KiB"
+# shellcheck disable=SC2086
+expect 0 "$WEFT" train ctr --sequential $capped
+says last.err "evicted 0 (age 0 score 0 cap 0) refused"
+# shellcheck disable=SC2086
+expect 0 "$WEFT" launch --local --port="$port" --pservers=1 --ports_num=1 \
+	--ports_num_for_sparse=1 --trainers=2 -- train ctr $capped --batch_size=8 --evict_at_cap
+says last.err "(age 0 score 0 cap"
+says last.out "auc"
+
 # Paths that refuse, delay, cut, split and stall at points that WEFT_SEED decides.
 faults="seed=${WEFT_SEED:-1},delay=5%:2ms,split=30%,short=20%,stall=1%:5ms,refuse=5%"
 settings="--num_passes=1 --batch_size=300 --slice_bytes=64 --no-baseline --sparse_rest=bf16"
@@ -82,10 +104,40 @@ for optimizer in adagrad adam; do
 		"$options --save_dir=$optimizer --start_pass=1 --transport=fault($faults)+auto"
 done
 
+# The values of a saved pass are a beginning, under another optimizer, too.
+begins="--num_passes=1 --no-baseline --batch_size=900 --sparse_optimizer=momentum --momentum=0.5"
+in_one_process ctr 2 "$begins"
+plain=$alone
+in_one_process ctr 2 "$begins --init_model_path=saved/pass-00001"
+[ "$alone" != "$plain" ] || fail "init_model_path changed nothing"
+job ctr 2 2 1 2 tcp "$begins --init_model_path=saved/pass-00001"
+
+# Values that travel in 16 bits are rounded alike, wherever the rows are.
+in_one_process ngram 2 "$words --sparse_wire=bf16"
+job ngram 2 2 1 2 auto "$words --sparse_wire=bf16"
+job ngram 2 1 1 3 tcp "$words --sparse_wire=bf16"
+
+# Asynchronous jobs are saved between passes, and go on over other lanes; in that mode, for their
+# lanes count pushes where others count steps.
+apart="--no-baseline --batch_size=900 --sparse_mode=async --save_dir=apart"
+expect 0 "$WEFT" launch --local --port="$port" --pservers=2 --ports_num_for_sparse=2 --trainers=2 \
+	-- train ctr $apart --num_passes=1
+expect 0 "$WEFT" launch --local --port="$port" --pservers=1 --ports_num_for_sparse=3 --trainers=2 \
+	-- train ctr $apart --num_passes=2 --start_pass=1
+grep -q "^pass 1 " last.out || fail "no second pass of an asynchronous job that went on"
+[ -d apart/pass-00001 ] || fail "an asynchronous job did not save the pass with which it went on"
+expect 65 "$WEFT" train ctr --sequential --num_gradient_servers=2 --no-baseline --batch_size=900 \
+	--num_passes=2 --save_dir=apart --start_pass=1
+says last.err "an asynchronous job did" "init_model_path"
+
 # What cannot be is refused, with what would be right.
 expect 64 "$WEFT" train ctr --pservers=127.0.0.1:1 --num_passes=1
 says last.err "ports_num_for_sparse=1"
-expect 64 "$WEFT" train ngram --ports_num_for_sparse=1 --save_dir=out --sparse_mode=async
-says last.err "tables" "sparse_mode=sync"
+expect 64 "$WEFT" train ctr --sequential --init_model_path=saved/pass-00000 --sparse_optimizer=ftrl
+says last.err "state" "save_dir"
+expect 64 "$WEFT" train ctr --sequential --evict_at_cap
+says last.err "cap"
+expect 64 "$WEFT" train ngram --sequential --evict_score=1
+says last.err "vocabulary"
 expect 64 "$WEFT" train ctr --sequential --format=libsvm
 says last.err "--data=FILE"

@@ -95,6 +95,8 @@ make_apply(const struct arrays *arrays, size_t bytes, unsigned grads)
 		.beta1 = 0.9f,
 		.beta2 = 0.999f,
 		.epsilon = 1e-6f,
+		.rho = 0.95f,
+		.square_share = 0.05f,
 	};
 }
 

@@ -32,7 +32,7 @@ static const char *const forms[] = {"ref", "avx2", "avx512"};
 struct rows {
 	float value[MAX_ROWS][ROW_ROOM];
 	float gathered[MAX_ROWS * MAX_DIM + MARGIN];
-	float uniform[MAX_DIM + MARGIN];
+	float uniform[MAX_ROWS * MAX_DIM + MARGIN];
 };
 
 static struct rows ref_side;
@@ -136,12 +136,21 @@ draw_setup(struct wf_rng *rng)
 	return setup;
 }
 
+/* Rows that first values are drawn for: at least one. */
+static size_t
+draws_of(const struct setup *setup)
+{
+	return setup->count == 0 ? 1 : setup->count;
+}
+
 static size_t
 run(const struct wf_kernels *kernels, const struct setup *setup, struct rows *side)
 {
 	float *row[MAX_ROWS];
 	const float *from[MAX_ROWS];
 	const float *list[GRADS];
+	uint64_t key[MAX_ROWS];
+	float *drawn[MAX_ROWS];
 	struct wf_row_batch batch = {
 		.row = row,
 		.count = setup->count,
@@ -159,7 +168,11 @@ run(const struct wf_kernels *kernels, const struct setup *setup, struct rows *si
 	}
 	size_t skipped = kernels->rows->apply[setup->kind](&setup->scalars, &batch);
 	kernels->rows->gather(side->gathered, from, setup->count, setup->dim);
-	kernels->rows->uniform(&setup->uniform, setup->key, side->uniform, setup->dim);
+	for (size_t i = 0; i < draws_of(setup); i++) {
+		key[i] = setup->key + i * 0x100000001u;
+		drawn[i] = side->uniform + i * setup->dim;
+	}
+	kernels->rows->uniform(&setup->uniform, key, drawn, draws_of(setup), setup->dim);
 	return skipped;
 }
 
@@ -240,7 +253,8 @@ nothing_beside_a_row_is_touched(void **state)
 		size_t used = setup.count * setup.dim;
 		assert_memory_equal(&form_side.gathered[used], &ref_side.gathered[used],
 				    MARGIN * sizeof(float));
-		assert_memory_equal(&form_side.uniform[setup.dim], &ref_side.uniform[setup.dim],
+		used = draws_of(&setup) * setup.dim;
+		assert_memory_equal(&form_side.uniform[used], &ref_side.uniform[used],
 				    MARGIN * sizeof(float));
 	}
 }
@@ -277,6 +291,9 @@ the_bits_are_the_same_in_every_build(void **state)
 			draw_arrays(&rng);
 			(void)run(kernels, &setup, &form_side);
 			hash = digest(hash, form_side.value[0], MAX_ROWS * ROW_ROOM);
+			/* Of the first key only. */
+			memcpy(form_side.uniform + setup.dim, ref_side.uniform + setup.dim,
+			       MAX_DIM * sizeof(float));
 			hash = digest(hash, form_side.uniform, MAX_DIM + MARGIN);
 		}
 		if (kernels != NULL && hash != GOLDEN_DIGEST) {

@@ -109,7 +109,9 @@ train_over(const char *transport, bool threaded, bool tensors)
 	for (uint64_t seed = 3; seed < 7; seed++) { /* one job after another */
 		struct sparse_job job;
 		sparse_job_draw(seed, &job);
+		sparse_job_draw_wire(&job);
 		job.prefetch = seed % 2 == 0;
+		job.in_order = seed > 4;
 		job.threaded = threaded;
 		job.tensors = tensors;
 		job.transport = transport;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each header compiles alone: as C17 without warnings; the installed ones as C11 and C++17 too.
+"""Each header compiles alone: as C17 without warnings; the installed ones without any macro, as
+C11, C17 and C++17, with gcc and clang, as far as these are here.
 
 usage: headers.py COMPILER...   (the C compiler, as words)
 """
@@ -13,19 +14,20 @@ import sys
 
 import tree
 
-FLAGS = (
-    "-Wall -Wextra -Wpedantic -Werror -D_GNU_SOURCE -DWF_SLOW_ASSERTS=1 -I. -Iinclude -fsyntax-only"
-).split()
+# A user's build gives no macro and one folder.
+PUBLIC_FLAGS = "-Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only".split()
+FLAGS = PUBLIC_FLAGS + "-D_GNU_SOURCE -DWF_SLOW_ASSERTS=1 -I.".split()
 
 
 def compile_alone(job):
     """None, or what the compiler said."""
     compiler, language, header = job
-    name = header[len("include/") :] if header.startswith("include/") else header
+    public = header.startswith("include/")
+    name = header[len("include/") :] if public else header
     source = '#include "%s"\n#include "%s"\n' % (name, name)  # twice: it guards itself
     if language.startswith("c1"):
         source += "extern int not_empty;\n"
-    words = compiler + FLAGS + ["-std=" + language, "-x"]
+    words = compiler + (PUBLIC_FLAGS if public else FLAGS) + ["-std=" + language, "-x"]
     words += ["c++" if "++" in language else "c", "-"]
     done = subprocess.run(
         words,
@@ -36,6 +38,11 @@ def compile_alone(job):
         cwd=tree.TOP,
     )
     return None if done.returncode == 0 else done.stdout
+
+
+def others(compiler):
+    """The compilers that are here besides the one that this build is made with."""
+    return [[name] for name in ("gcc", "clang") if shutil.which(name) and [name] != compiler]
 
 
 def cxx_works(compiler):
@@ -54,7 +61,8 @@ def main():
     headers = [path for path in tree.c_files() if path.endswith(".h")]
     public = [path for path in headers if path.startswith("include/")]
     jobs = [(compiler, "c17", header) for header in headers]
-    jobs += [(compiler, "c11", header) for header in public]
+    for words in [compiler] + others(compiler):
+        jobs += [(words, language, header) for header in public for language in ("c11", "c17")]
     for cxx in ("g++", "clang++"):
         if shutil.which(cxx) and cxx_works(cxx):
             jobs += [([cxx], "c++17", header) for header in public]

@@ -16,6 +16,7 @@ import text
 import tree
 
 LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+GNU_ONLY = "#include <stdio.h>\nextern cookie_io_functions_t a;\n"
 
 
 def function(name, lines):
@@ -70,6 +71,9 @@ CASES = [
     (headers, "base/a.h", "#pragma once\nsize_t a;\n", "size_t"),
     (headers, "base/a.h", "#pragma once\n#include <stddef.h>\nextern size_t a;\n", None),
     (headers, "base/a.h", "enum a { A };\n", "redeclar"),
+    (headers, "base/a.h", "#pragma once\n" + GNU_ONLY, None),
+    (headers, "include/weft/a.h", GNU_ONLY, "cookie_io"),
+    (headers, "include/weft/a.h", "int f(int class);\n", "c++17"),
 ]
 # ratchet, lines of base/a.c:f, what must be said
 RATCHET_CASES = [

@@ -76,6 +76,9 @@ take_option(const struct wf_split_tables *tables, char **argv, struct wf_split *
 	if (!own && !pserver && !trainer) {
 		return refuse_unknown(tables, argv[0]);
 	}
+	if (own && same_name(argv[0], "--config=")) {
+		pserver = trainer = true; /* one file, a section for each */
+	}
 	next = next || (pserver && pserver_next) || (trainer && trainer_next);
 	/* As the parser does: a word with dashes is no value, the value was forgotten. */
 	*taken = next && argv[1] != NULL && strncmp(argv[1], "--", 2) != 0 ? 2 : 1;

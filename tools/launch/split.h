@@ -20,7 +20,8 @@ struct wf_split {
 	bool has_trainer;       /* "-- train MODEL" was there */
 };
 
-/* An option that launch knows is launch's alone; one that both others know goes to both.
+/* An option that launch knows is launch's alone, but for --config, which goes to all; one that both
+ * others know goes to both.
  * WEFT_INVALID: an option that nobody knows, with a suggestion; words in the wrong place; an option
  * after "--" that launch itself gives to trainers. */
 enum weft_status wf_split_arguments(const struct wf_split_tables *tables, int argc, char **argv,

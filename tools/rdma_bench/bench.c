@@ -20,6 +20,7 @@ static const struct {
 	{"exchange_bandwidth", wf_items_bandwidth},
 	{"exchange_latency", wf_items_latency},
 	{"scaling", wf_items_scaling},
+	{"async", wf_items_async},
 	{"idle_cpu", wf_items_idle},
 	{"table", wf_items_table},
 	{"rows", wf_items_rows},

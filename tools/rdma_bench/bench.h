@@ -54,6 +54,7 @@ enum weft_status wf_items_kernel(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_bandwidth(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_latency(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_scaling(struct wf_bench *bench) WEFT_MUST_CHECK;
+enum weft_status wf_items_async(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_idle(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_table(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_rows(struct wf_bench *bench) WEFT_MUST_CHECK;

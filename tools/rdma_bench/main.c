@@ -76,13 +76,20 @@ self(int argc, char **argv)
 	struct wf_self_settings set = {0};
 	enum wf_option_origin origin[WF_SELF_OPTION_MAX];
 	const char *env_name[WF_SELF_OPTION_MAX];
-	struct wf_options options = {
-		.program = PROGRAM, .target = &set, .origin = origin, .env_name = env_name};
+	struct wf_option_file file;
+	struct wf_options options = {.program = PROGRAM,
+				     .target = &set,
+				     .origin = origin,
+				     .env_name = env_name,
+				     .file = &file};
 
 	options.table = wf_self_options(&options.option_count);
 	enum weft_status st = wf_options_parse(&options, argc, argv);
 	if (st == WEFT_OK && options.help_wanted) {
 		return print_help(&options);
+	}
+	if (st == WEFT_OK && options.print_wanted) {
+		return wf_command_print_options(&options);
 	}
 	if (st == WEFT_OK) {
 		st = measure(&set);

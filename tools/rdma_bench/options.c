@@ -21,7 +21,7 @@ static const struct wf_option table[] = {
 	 .offset = FIELD(only),
 	 .metavar = "NAME,NAME...",
 	 .help = "Which figures: fused_sum_sgd, exchange_bandwidth, exchange_latency, scaling,\n"
-		 "idle_cpu, table, rows. All unless given."},
+		 "async, idle_cpu, table, rows. All unless given."},
 	{.name = "transport",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = FIELD(transport),

@@ -133,11 +133,13 @@ wf_peer_command(enum wf_peer_kind kind, int argc, char **argv)
 	const char *env_name[WF_PEER_OPTION_MAX];
 	struct wf_peer_spelled spelled;
 	const char *host[1] = {NULL};
+	struct wf_option_file file;
 	struct wf_options options = {
 		.program = commands[kind].program,
 		.target = &set,
 		.origin = origin,
 		.env_name = env_name,
+		.file = &file,
 		.positional = host,
 		.positional_max = 1,
 	};
@@ -149,6 +151,9 @@ wf_peer_command(enum wf_peer_kind kind, int argc, char **argv)
 	}
 	if (st == WEFT_OK && options.help_wanted) {
 		return print_help(kind, &options);
+	}
+	if (st == WEFT_OK && options.print_wanted) {
+		return wf_command_print_options(&options);
 	}
 	if (st == WEFT_OK) {
 		st = wf_peer_settle(&set, &options, options.positional_count > 0 ? host[0] : NULL);

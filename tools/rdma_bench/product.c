@@ -10,12 +10,12 @@
 
 #define READY_TIMEOUT_NS (120 * WF_NS_PER_S)
 #define END_TIMEOUT_NS (5 * WF_NS_PER_S)
-#define HOSTS_BYTES 64
+#define HOSTS_BYTES 128
 /* A caller that drives progress is away between runs. */
 #define PEER_TIMEOUT_NS (600 * WF_NS_PER_S)
 
-static const char *const pserver_name[] = {"pserver 0", "pserver 1"};
-static const char *const trainer_name[] = {"trainer 0", "trainer 1"};
+static const char *const pserver_name[] = {"pserver 0", "pserver 1", "pserver 2", "pserver 3"};
+static const char *const trainer_name[] = {"trainer 0", "trainer 1", "trainer 2", "trainer 3"};
 
 struct trainer_arg {
 	const struct wf_product_opts *opts;
@@ -60,6 +60,7 @@ open_session(const struct trainer_arg *arg, struct wf_env *env, struct weft_sess
 	session.trainer_id = arg->id;
 	session.slice_bytes = opts->slice_bytes;
 	session.transport = opts->transport;
+	session.dense_mode = opts->dense_mode;
 	session.progress = opts->progress;
 	session.spin_ns = opts->spin_ns;
 	session.peer_timeout_ns = PEER_TIMEOUT_NS;

@@ -6,7 +6,7 @@
 #include "tools/rdma_bench/side.h"
 #include "weft/weft.h"
 
-#define WF_PRODUCT_MEMBERS_MAX 2u /* pservers, and trainers */
+#define WF_PRODUCT_MEMBERS_MAX 4u /* pservers, and trainers */
 
 struct wf_product_opts {
 	const char *transport;
@@ -19,6 +19,7 @@ struct wf_product_opts {
 	enum weft_progress progress;
 	const char *congestion;
 	uint32_t batch; /* steps of one sample */
+	enum weft_dense_mode dense_mode;
 };
 
 struct wf_product {

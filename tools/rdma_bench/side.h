@@ -5,7 +5,7 @@
 
 #include "tools/rdma_bench/worker.h"
 
-#define WF_SIDE_WORKERS_MAX 4u
+#define WF_SIDE_WORKERS_MAX 5u
 
 struct wf_side {
 	/* All get each order; figures are those of the slowest. Borrowed. */

@@ -43,9 +43,10 @@ live(const struct wf_worker_opts *opts, int fd, pid_t parent)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) {
 		_exit(WF_EXIT_INTERNAL);
 	}
-	end.status = bind_self(opts);
+	/* Before it is bound: the env's helper runs where the process may, not beside this. */
+	end.status = wf_env_system_create(WF_LOG_WARN, STDERR_FILENO, &seat.env);
 	if (end.status == WEFT_OK) {
-		end.status = wf_env_system_create(WF_LOG_WARN, STDERR_FILENO, &seat.env);
+		end.status = bind_self(opts);
 	}
 	if (end.status == WEFT_OK) {
 		end.status = opts->run(&seat, opts->arg);

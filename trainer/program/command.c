@@ -9,6 +9,9 @@
 #include "trainer/program/kind.h"
 
 #define AT(field) offsetof(struct wf_train_opts, field)
+#define OPTIMIZERS                                                                                 \
+	"sgd|momentum|torch_momentum|nesterov|adagrad|decayed_adagrad|rmsprop|adadelta|adam|"      \
+	"adamw|adamax"
 
 /* Options whose default depends on the model have no `initial`: see take_kind_defaults. */
 static const struct wf_option table[] = {
@@ -28,8 +31,14 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(optimizer),
 	 .initial = "momentum",
-	 .choices = "sgd|momentum|nesterov|adagrad|adam|adamw",
+	 .choices = OPTIMIZERS,
 	 .help = "The pservers' optimizer; adagrad for ngram and ctr unless given."},
+	{.name = "learning_method",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(learning_method),
+	 .choices = OPTIMIZERS,
+	 .help = "As --optimizer, which gives way to it.",
+	 .means = "the pservers' optimizer, as --optimizer"},
 	{.name = "learning_rate",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(learning_rate),
@@ -42,41 +51,52 @@ static const struct wf_option table[] = {
 	 .initial = "0.9",
 	 .fmin = 0,
 	 .fmax = 1,
-	 .help = "For the optimizers momentum and nesterov; less than 1."},
+	 .help = "For the optimizers momentum, torch_momentum and nesterov; less than 1."},
 	{.name = "adam_beta1",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(adam_beta1),
 	 .initial = "0.9",
 	 .fmin = 0,
 	 .fmax = 1,
-	 .help = "For the optimizers adam and adamw; less than 1."},
+	 .help = "For the optimizers adam, adamw and adamax; less than 1."},
 	{.name = "adam_beta2",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(adam_beta2),
 	 .initial = "0.999",
 	 .fmin = 0,
 	 .fmax = 1,
-	 .help = "For the optimizers adam and adamw; less than 1."},
+	 .help = "For the optimizers adam, adamw and adamax; less than 1."},
 	{.name = "adam_epsilon",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(adam_epsilon),
 	 .initial = "1e-8",
 	 .fmin = 1e-30,
 	 .fmax = 1,
-	 .help = "For the optimizers adam and adamw."},
+	 .help = "For the optimizers adam, adamw and adamax."},
 	{.name = "ada_epsilon",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(ada_epsilon),
 	 .initial = "1e-6",
 	 .fmin = 1e-30,
 	 .fmax = 1,
-	 .help = "For the optimizer adagrad."},
+	 .help = "For the optimizers adagrad, decayed_adagrad, rmsprop and adadelta."},
+	{.name = "ada_rou",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(ada_rou),
+	 .initial = "0.95",
+	 .fmin = 0,
+	 .fmax = 1,
+	 .help = "What the optimizers decayed_adagrad, rmsprop and adadelta keep of their means in "
+		 "each step; less than 1."},
 	{.name = "learning_rate_schedule",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(learning_rate_schedule),
 	 .initial = "constant",
-	 .choices = "constant|linear|warmup",
-	 .help = "linear: max(rate - a * samples, b); warmup: rate * min(1, samples / a)."},
+	 .choices = "constant|linear|warmup|poly|caffe_poly|exp|discexp|manual|pass_manual",
+	 .help = "linear: max(rate - a * samples, b); warmup: rate * min(1, samples / a);\n"
+		 "poly: rate * (1 + a * samples)^-b; caffe_poly: rate * (1 - samples / a)^b, 0\n"
+		 "from a on; exp: rate * a^(samples / b), discexp: with whole powers; manual,\n"
+		 "pass_manual: as --learning_rate_args says, for models without tables."},
 	{.name = "learning_rate_decay_a",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(learning_rate_decay_a),
@@ -87,6 +107,20 @@ static const struct wf_option table[] = {
 	 .offset = AT(learning_rate_decay_b),
 	 .initial = "0",
 	 .help = "Parameter b of the schedule."},
+	{.name = "learning_rate_args",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(learning_rate_args),
+	 .metavar = "N:F,N:F...",
+	 .help = "Schedule manual: up to N samples the rate is multiplied by F; pass_manual: up to "
+		 "pass N, from 0. After the last N its F stays."},
+	{.name = "l1",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(l1),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "L1 of all parameters: each moves towards 0 by the rate times this after its "
+		 "step."},
 	{.name = "l2",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(l2),
@@ -94,6 +128,21 @@ static const struct wf_option table[] = {
 	 .fmin = 0,
 	 .fmax = 1e30,
 	 .help = "Decay of all parameters: L2, for adamw decoupled from the gradient."},
+	{.name = "average_window",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(average_window),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1,
+	 .help = "Test with averages of the parameters over the last steps, as many as this share "
+		 "of all steps; 0: with the parameters. They are saved too, as passes in the "
+		 "folder "
+		 "average of save_dir. Not with tables."},
+	{.name = "max_average_window",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(max_average_window),
+	 .initial = "0",
+	 .help = "Steps that an average is made of at most; 0: no limit."},
 	{.name = "gradient_clipping_threshold",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(gradient_clipping_threshold),
@@ -101,6 +150,15 @@ static const struct wf_option table[] = {
 	 .fmin = 0,
 	 .fmax = 1e30,
 	 .help = "Clip each element of the reduced gradient to this, 0: off."},
+	{.name = "global_norm_clipping_threshold",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(global_norm_clipping_threshold),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "Shorten the whole reduced gradient to this norm if it is longer, before all "
+		 "else; "
+		 "takes one round more. 0: off. Not with tables."},
 	{.name = "grad_reduce",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(grad_reduce),
@@ -108,6 +166,50 @@ static const struct wf_option table[] = {
 	 .choices = "mean|sum",
 	 .help = "mean: gradients are summed over all trainers and divided by the step's samples; "
 		 "sum: not divided."},
+	{.name = "dense_mode",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(dense_mode),
+	 .initial = "sync",
+	 .choices = "sync|async|bounded|local|elastic",
+	 .help = "When pushes of tensors are applied. sync: those of all trainers at once, with "
+		 "equal bits; async: each as it comes, as a step of its own; bounded: likewise, "
+		 "but who is ahead waits; local: trainers make steps by themselves, and average "
+		 "parameters after every local_steps; elastic: likewise, but each keeps its own "
+		 "and is drawn towards a center (EASGD)."},
+	{.name = "local_steps",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(local_steps),
+	 .initial = "0",
+	 .max = 1000000000,
+	 .help = "With dense_mode=local or elastic: steps from one exchange to the next. Above 0 "
+		 "it "
+		 "stands for dense_mode=local where no mode is given."},
+	{.name = "elastic_rate",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(elastic_rate),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1,
+	 .help = "With dense_mode=elastic: the part of their distance by which a trainer and the "
+		 "center move in an exchange; 0: 0.9 / num_gradient_servers."},
+	{.name = "dense_wire",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(dense_wire),
+	 .initial = "f32",
+	 .choices = "f32|bf16|f16",
+	 .help = "How gradients and values of tensors travel: in 16 bits they are rounded once "
+		 "each way. Pservers sum and apply in f32, which is what is saved."},
+	{.name = "dense_rounding",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(dense_rounding),
+	 .initial = "nearest",
+	 .choices = "nearest|stochastic",
+	 .help = "With dense_wire=bf16 or f16: how gradients are rounded, ties to even, or by "
+		 "chance (from seed), so that small ones are not lost. Values always to nearest."},
+	{.name = "is_async",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(is_async),
+	 .help = "The original's word: dense_mode=async and sparse_mode=async."},
 	{.name = "sparse_mode",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(sparse_mode),
@@ -120,16 +222,17 @@ static const struct wf_option table[] = {
 	 .offset = AT(staleness),
 	 .initial = "0",
 	 .max = 1000000,
-	 .help = "With sparse_mode=bounded: so many steps fewer the slowest trainer may have done "
-		 "when a step ends."},
+	 .help = "With dense_mode=bounded or sparse_mode=bounded: so many steps fewer the slowest "
+		 "trainer may have done when a step ends. 0, of tensors: as dense_mode=sync."},
 	{.name = "async_lagged_grad_discard_ratio",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(async_lagged_grad_discard_ratio),
 	 .initial = "1.5",
 	 .fmin = 0,
 	 .fmax = 1e6,
-	 .help = "Not with sparse_mode=sync: a push to tables is dropped when so many times the "
-		 "number of trainers pushes of others came after its rows were read; 0: none."},
+	 .help = "Not with dense_mode=sync, sparse_mode=sync: a push of a slice of a tensor, or to "
+		 "tables, is dropped when so many times the number of trainers pushes of others "
+		 "came after its values were read; 0: none."},
 	{.name = "nonfinite",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(nonfinite),
@@ -235,6 +338,13 @@ static const struct wf_option table[] = {
 	 .initial = "f32",
 	 .choices = "f32|bf16|f16",
 	 .help = "How lanes keep the values of tables' rows; they are computed with as f32."},
+	{.name = "sparse_wire",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(sparse_wire),
+	 .initial = "f32",
+	 .choices = "f32|bf16|f16",
+	 .help = "How values of tables' rows and their gradients travel: with 16 bits they are "
+		 "rounded once each way, to nearest, ties to even."},
 	{.name = "dense_equivalent",
 	 .type = WF_OPTION_BOOL,
 	 .offset = AT(dense_equivalent),
@@ -259,6 +369,55 @@ static const struct wf_option table[] = {
 	 .initial = "0",
 	 .max = UINT32_MAX,
 	 .help = "Rows go when so many steps have not touched them; 0: never."},
+	{.name = "evict_score",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(evict_score),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e29,
+	 .help = "ctr: rows go when their score falls below this; 0: never. The score is\n"
+		 "evict_show_weight (show - click) + evict_click_weight click: how often the key\n"
+		 "came, and how often in a row of the positive class."},
+	{.name = "evict_show_weight",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(evict_show_weight),
+	 .initial = "0.25",
+	 .fmin = 0,
+	 .fmax = 1e29,
+	 .help = "With evict_score."},
+	{.name = "evict_click_weight",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(evict_click_weight),
+	 .initial = "1",
+	 .fmin = 0,
+	 .fmax = 1e29,
+	 .help = "With evict_score."},
+	{.name = "evict_fade",
+	 .type = WF_OPTION_F64,
+	 .offset = AT(evict_fade),
+	 .initial = "0.98",
+	 .fmin = 1e-30,
+	 .fmax = 1,
+	 .help = "With evict_score: scores are multiplied by this every evict_fade_steps."},
+	{.name = "evict_fade_steps",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(evict_fade_steps),
+	 .initial = "100",
+	 .min = 1,
+	 .max = UINT32_MAX - 1,
+	 .help = "With evict_score; a row that was never pushed has so many steps before it goes."},
+	{.name = "table_memory",
+	 .type = WF_OPTION_BYTES,
+	 .offset = AT(table_memory),
+	 .initial = "0",
+	 .help = "ngram, ctr: the most that one lane takes for one table (of a sequential run: "
+		 "that this process takes); 0: no cap. New rows above it are refused, and "
+		 "counted."},
+	{.name = "evict_at_cap",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(evict_at_cap),
+	 .help = "With table_memory: a new row takes the place of an old one. Which one depends on "
+		 "the lanes, so such runs do not end with equal bits."},
 	{.name = "seed",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(seed),
@@ -268,14 +427,15 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(data),
 	 .metavar = "FILE",
-	 .help = "Train on this file instead of the one that comes with weft."},
+	 .help = "Train on this file, or folder of idx files, instead of what comes with weft."},
 	{.name = "format",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(format),
 	 .initial = "strikes",
-	 .choices = "strikes|libsvm|criteo",
+	 .choices = "strikes|libsvm|criteo|idx",
 	 .help = "ctr: what the file is: as birdstrikes.csv, LIBSVM with two classes, or Criteo's "
-		 "tab-separated lines."},
+		 "tab-separated lines. mlp: idx is a folder with the four files of MNIST; if none "
+		 "is named, Fashion-MNIST of Debian's dataset-fashion-mnist."},
 	{.name = "trainer_count",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(trainer_count),
@@ -309,10 +469,20 @@ static const struct wf_option table[] = {
 	{.name = "init_model_path",
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(init_model_path),
-	 .metavar = "DIR",
+	 .metavar = "PATH",
 	 .help = "Take trainer 0's initial values from this saved pass (DIR/pass-00003), but no "
-		 "optimizer's state. Comes before the save that start_pass names.",
-	 .means = "saved pass with the initial values"},
+		 "optimizer's state; or from a file of another program: npz, safetensors, the "
+		 "original's folder or tar of parameters. Comes before the save that start_pass "
+		 "names.",
+	 .means = "saved pass or file with the initial values"},
+	{.name = "load_missing_parameter_strategy",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(load_missing_parameter_strategy),
+	 .initial = "fail",
+	 .choices = "fail|rand|zero",
+	 .help = "What to do when init_model_path lacks a tensor: end; begin with what it would "
+		 "have without a file; begin with zeros.",
+	 .means = "what becomes of tensors that init_model_path lacks"},
 	{.name = "save_only_one",
 	 .type = WF_OPTION_BOOL,
 	 .offset = AT(save_only_one),
@@ -389,14 +559,14 @@ static const struct wf_option table[] = {
 	 .offset = AT(ports_num),
 	 .initial = "1",
 	 .min = 1,
-	 .max = 65535,
+	 .max = 256, /* as a pserver */
 	 .help = "Dense lanes of each pserver.",
 	 .means = "dense lanes of each pserver"},
 	{.name = "ports_num_for_sparse",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(ports_num_for_sparse),
 	 .initial = "0",
-	 .max = 65535,
+	 .max = 255, /* likewise */
 	 .help = "Sparse lanes of each pserver.",
 	 .means = "sparse lanes of each pserver"},
 	{.name = "slice_bytes",
@@ -540,6 +710,17 @@ take_kind_defaults(struct wf_train_command *command, const struct wf_kind *kind)
 	if (is_default(command, "optimizer") && kind->optimizer != NULL) {
 		opts->optimizer = kind->optimizer;
 	}
+	if (opts->learning_method != NULL) {
+		opts->optimizer = opts->learning_method;
+	}
+	if (opts->local_steps > 0 && is_default(command, "dense_mode")) {
+		opts->dense_mode = "local";
+	} else if (opts->is_async && is_default(command, "dense_mode")) {
+		opts->dense_mode = "async";
+	}
+	if (opts->is_async && is_default(command, "sparse_mode")) {
+		opts->sparse_mode = "async";
+	}
 	if (is_default(command, "learning_rate")) {
 		opts->learning_rate = kind->learning_rate;
 	}
@@ -563,6 +744,7 @@ wf_train_command_parse(struct wf_train_command *command, int argc, char *const *
 			    .target = &command->opts,
 			    .origin = command->origin,
 			    .env_name = command->env_name,
+			    .file = &command->file,
 			    .positional = command->positional,
 			    .positional_max = WF_ARRAY_COUNT(command->positional)},
 	};
@@ -598,6 +780,7 @@ wf_train_command_help(const struct wf_train_command *command, FILE *out)
 		     "  weft train mlp --sequential --num_passes=5\n"
 		     "  weft train mlp --sequential --num_passes=5 --save_dir=out\n"
 		     "  weft train mlp --sequential --num_passes=9 --save_dir=out --start_pass=5\n"
+		     "  weft train mlp --sequential --format=idx --num_passes=3 --hidden=256\n"
 		     "  weft train linear --closed_form\n"
 		     "  weft train ctr --sequential --format=libsvm --data=a9a\n\n"
 		     "Models:\n");

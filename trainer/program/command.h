@@ -8,7 +8,7 @@
 #include "base/options.h"
 #include "trainer/program/train.h"
 
-#define WF_TRAIN_OPTIONS_MAX 96u
+#define WF_TRAIN_OPTIONS_MAX 128u
 
 struct wf_train_command {
 	struct wf_train_opts opts;
@@ -16,6 +16,7 @@ struct wf_train_command {
 	enum wf_option_origin origin[WF_TRAIN_OPTIONS_MAX];
 	const char *env_name[WF_TRAIN_OPTIONS_MAX];
 	const char *positional[1];
+	struct wf_option_file file;
 };
 
 /* Parse argv[1..]. The command must not move afterwards, for it points into itself.

@@ -46,10 +46,12 @@ struct wf_compute {
 static struct wf_model_bags
 bags_from(const struct wf_batch *batch, size_t first)
 {
+	const struct wf_bag_batch *rows = batch->rows;
+
 	return (struct wf_model_bags){
-		.first = batch->rows->first + first * batch->rows->slots,
+		.first = rows->first == NULL ? NULL : rows->first + first * rows->slots,
 		.place = batch->place,
-		.weight = batch->rows->weight,
+		.weight = rows->weight,
 		.row = batch->row,
 		.entry_grad = batch->entry_grad,
 		.score = batch->score == NULL ? NULL : batch->score + first,

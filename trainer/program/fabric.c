@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "trainer/program/remote_tables.h"
 #include "trainer/program/saving.h"
+#include "trainer/program/stragglers.h"
 #include "weft/weft.h"
 
 struct fabric {
@@ -20,8 +21,12 @@ struct fabric {
 	struct weft_tensor *tensor[WF_MODEL_TENSORS_MAX];
 	float *param[WF_MODEL_TENSORS_MAX]; /* the session's arrays */
 	float *grad[WF_MODEL_TENSORS_MAX];
+	float *exact[WF_MODEL_TENSORS_MAX]; /* the pservers' values; NULL where none are kept */
 	float *state[WF_STATE_MAX][WF_MODEL_TENSORS_MAX]; /* NULL where none is kept */
+	float *average[WF_MODEL_TENSORS_MAX];             /* ours; NULL: none yet */
 	uint64_t samples; /* of all trainers, in the passes that have ended */
+	uint64_t slices_answered, slices_discarded; /* of this one, likewise; not of sync */
+	struct wf_stragglers stragglers;            /* trainer 0, with stats_period */
 	struct wf_shard shard;
 	struct wf_remote_tables tables;
 	struct wf_remote_batch batch[2]; /* the one being computed, and the next */
@@ -69,6 +74,13 @@ optimizer_opts(const struct wf_run *job)
 		.schedule = opts->learning_rate_schedule,
 		.schedule_a = opts->learning_rate_decay_a,
 		.schedule_b = opts->learning_rate_decay_b,
+		.schedule_args = opts->learning_rate_args,
+		.first_pass = job->optimizer.first_pass,
+		.rho = opts->ada_rou,
+		.l1 = opts->l1,
+		.average_window = opts->average_window,
+		.max_average_window = opts->max_average_window,
+		.clip_norm = opts->global_norm_clipping_threshold,
 	};
 }
 
@@ -103,6 +115,57 @@ set_sparse_mode(const struct wf_train_opts *opts, struct weft_session_opts *sess
 	}
 }
 
+/* Tensors: nobody waits for this trainer's gradients. */
+static bool
+is_asynchronous(const struct wf_train_opts *opts)
+{
+	return strcmp(opts->dense_mode, "async") == 0 || strcmp(opts->dense_mode, "bounded") == 0;
+}
+
+static void
+set_dense_mode(const struct wf_train_opts *opts, struct weft_session_opts *session)
+{
+	static const struct {
+		const char *name;
+		enum weft_dense_mode mode;
+	} mode[] = {
+		{"sync", WEFT_DENSE_SYNC},       {"async", WEFT_DENSE_ASYNC},
+		{"local", WEFT_DENSE_LOCAL},     {"bounded", WEFT_DENSE_BOUNDED},
+		{"elastic", WEFT_DENSE_ELASTIC},
+	};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(mode); i++) {
+		if (strcmp(opts->dense_mode, mode[i].name) == 0) {
+			session->dense_mode = mode[i].mode;
+		}
+	}
+	if (is_asynchronous(opts)) {
+		session->dense_discard_ratio = opts->async_lagged_grad_discard_ratio;
+	}
+	if (session->dense_mode == WEFT_DENSE_BOUNDED) {
+		session->dense_staleness = (uint32_t)opts->staleness;
+	}
+	session->local_steps = (uint32_t)opts->local_steps;
+	session->elastic_rate = opts->elastic_rate;
+}
+
+static void
+set_wire(const struct wf_run *job, struct weft_session_opts *session)
+{
+	static const enum weft_dense_wire wire[] = {[WF_ROW_F32] = WEFT_WIRE_F32,
+						    [WF_ROW_BF16] = WEFT_WIRE_BF16,
+						    [WF_ROW_F16] = WEFT_WIRE_F16};
+	session->dense_wire = wire[job->dense_wire];
+	session->dense_rounding = job->is_drawing ? WEFT_ROUND_STOCHASTIC : WEFT_ROUND_NEAREST;
+	session->rounding_seed = job->seed;
+}
+
+/* Trainer 0 tests with averages, where there are any. */
+static bool
+keeps_averages(const struct wf_run *job)
+{
+	return job->optimizer.average_window > 0.0 && job->opts->trainer_id == 0;
+}
+
 static enum weft_status
 open_session(struct fabric *fabric)
 {
@@ -121,7 +184,9 @@ open_session(struct fabric *fabric)
 	session.num_gradient_servers = (uint32_t)opts->num_gradient_servers;
 	session.grad_reduce = job->is_mean ? WEFT_REDUCE_MEAN : WEFT_REDUCE_SUM;
 	session.skip_nonfinite = job->is_skipping;
+	set_dense_mode(opts, &session);
 	set_sparse_mode(opts, &session);
+	set_wire(job, &session);
 	session.slice_bytes = opts->slice_bytes;
 	session.optimizer = optimizer_opts(job);
 	session.trainer_id = (uint32_t)opts->trainer_id;
@@ -137,7 +202,7 @@ open_session(struct fabric *fabric)
 	session.stats_period_ns = opts->stats_period_ns;
 	session.tcp_congestion = opts->tcp_congestion;
 	session.verbs = opts->verbs;
-	session.keep_state = wf_run_is_saver(job);
+	session.keep_state = wf_run_is_saver(job) || keeps_averages(job);
 	session.numerics = fabric->numerics;
 	session.log = log_line;
 	session.log_arg = job->env;
@@ -171,6 +236,7 @@ add_tensors(struct fabric *fabric)
 	for (unsigned t = 0; t < model->tensor_count; t++) {
 		fabric->param[t] = weft_tensor_param(fabric->tensor[t]);
 		fabric->grad[t] = weft_tensor_grad(fabric->tensor[t]);
+		fabric->exact[t] = weft_tensor_exact(fabric->tensor[t]);
 		for (unsigned s = 0; s < weft_state_count(fabric->session); s++) {
 			fabric->state[s][t] = weft_tensor_state(fabric->tensor[t], s);
 		}
@@ -196,14 +262,15 @@ set_initial_values(struct fabric *fabric)
 	return weft_session_restore(fabric->session, past.step, past.samples);
 }
 
-/* A job that goes on: the tables are there before anybody asks for a row. */
+/* What tables go on or begin with is there before anybody asks for a row. Whether there is
+ * anything, trainer 0 alone may know. */
 static enum weft_status
 restore_tables(struct fabric *fabric)
 {
 	struct wf_run *job = fabric->job;
 	enum weft_status st = WEFT_OK;
 
-	if (job->model.table_count == 0 || weft_steps(fabric->session) == 0) {
+	if (job->model.table_count == 0) {
 		return WEFT_OK;
 	}
 	if (job->opts->trainer_id == 0) {
@@ -244,6 +311,12 @@ start(struct fabric *fabric)
 	if (st != WEFT_OK) {
 		return st;
 	}
+	struct weft_session_stats stats = {.struct_bytes = sizeof(stats)};
+	st = weft_session_stats(fabric->session, &stats);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	fabric->slices_answered = stats.slices_answered; /* initial values, of no pass */
 	/* Only now: a thread started by this one inherits what it is bound to. */
 	return wf_pin_self(job->pin, 0);
 }
@@ -256,6 +329,25 @@ view_of(struct fabric *fabric)
 		.rows = wf_remote_tables_rows,
 		.arg = &fabric->tables,
 	};
+}
+
+static enum weft_status
+take_averages(struct fabric *fabric)
+{
+	const struct wf_model *model = &fabric->job->model;
+
+	enum weft_status st = weft_pull_state(fabric->session);
+	for (unsigned t = 0; t < model->tensor_count && st == WEFT_OK; t++) {
+		size_t count = wf_model_tensor_count(model, t);
+		if (fabric->average[t] == NULL) {
+			fabric->average[t] =
+				wf_zalloc_array(fabric->job->env, count, sizeof(float));
+		}
+		st = fabric->average[t] != NULL
+			     ? weft_tensor_average(fabric->tensor[t], fabric->average[t])
+			     : wf_fail(WEFT_NOMEM, "averages of %zu parameters", count);
+	}
+	return st;
 }
 
 static enum weft_status
@@ -284,6 +376,10 @@ report_pass(struct fabric *fabric, const struct wf_tally *tally)
 	if (st == WEFT_OK) {
 		st = weft_digest(fabric->session, &view.digest);
 	}
+	if (st == WEFT_OK && keeps_averages(job)) {
+		st = take_averages(fabric);
+		view.param = (const float *const *)fabric->average;
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -291,12 +387,39 @@ report_pass(struct fabric *fabric, const struct wf_tally *tally)
 	return wf_run_report(job, &total, &view);
 }
 
+/* Of this pass, by this trainer. */
+static enum weft_status
+tell_discarded(struct fabric *fabric)
+{
+	struct weft_session_stats stats = {.struct_bytes = sizeof(stats)};
+	enum weft_status st = weft_session_stats(fabric->session, &stats);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const uint64_t dropped = stats.slices_discarded - fabric->slices_discarded;
+	const uint64_t pushed = stats.slices_answered - fabric->slices_answered;
+	fabric->slices_discarded = stats.slices_discarded;
+	fabric->slices_answered = stats.slices_answered;
+	if (dropped > 0) {
+		wf_log(fabric->job->env, WF_LOG_INFO,
+		       "trainer %" PRIu64 ": pass %" PRIu64 ": %" PRIu64 " of %" PRIu64
+		       " slices pushed came too late and were dropped "
+		       "(async_lagged_grad_discard_ratio)",
+		       fabric->job->opts->trainer_id, fabric->job->pass, dropped, pushed);
+	}
+	return WEFT_OK;
+}
+
 /* The other trainers go on meanwhile, as far as they get without this one's gradients. */
 static enum weft_status
 save_pass(struct fabric *fabric)
 {
 	const struct wf_run_arrays arrays = {
-		.param = fabric->param, .state = fabric->state, .remote = &fabric->tables};
+		.param = fabric->exact,
+		.state = fabric->state,
+		.average = keeps_averages(fabric->job) ? fabric->average : NULL,
+		.remote = &fabric->tables,
+	};
 
 	if (!wf_run_is_save_due(fabric->job)) {
 		return WEFT_OK;
@@ -401,10 +524,24 @@ run_pass(struct fabric *fabric)
 	if (st == WEFT_OK) {
 		st = weft_pass_end(fabric->session);
 	}
+	if (st == WEFT_OK && fabric->stragglers.trainer_count > 0) {
+		st = wf_stragglers_tell(job->env, &fabric->stragglers, fabric->session, job->pass);
+	}
 	if (st == WEFT_OK) {
 		st = report_pass(fabric, &tally);
 	}
-	return st == WEFT_OK ? save_pass(fabric) : st;
+	if (st == WEFT_OK) {
+		st = save_pass(fabric);
+	}
+	const bool is_sync = strcmp(job->opts->dense_mode, "sync") == 0;
+	if (st == WEFT_OK && !is_sync) {
+		st = tell_discarded(fabric);
+	}
+	if (st != WEFT_OK || (is_sync && strcmp(job->opts->sparse_mode, "sync") == 0)) {
+		return st;
+	}
+	/* Nobody waits for this trainer's gradients: what is being saved would change. */
+	return weft_barrier(fabric->session);
 }
 
 /* End the session. What went wrong first is what is said, not what ending it brought up. */
@@ -428,6 +565,12 @@ wf_run_run_fabric(struct wf_run *job)
 	struct fabric fabric = {.job = job};
 
 	enum weft_status st = start(&fabric);
+	const bool tells = job->opts->trainer_id == 0 && job->opts->stats_period_ns > 0 &&
+			   job->opts->num_gradient_servers > 1;
+	if (st == WEFT_OK && tells) {
+		st = wf_stragglers_init(job->env, (uint32_t)job->opts->num_gradient_servers,
+					&fabric.stragglers);
+	}
 	for (job->pass = job->opts->start_pass; st == WEFT_OK && job->pass < job->opts->num_passes;
 	     job->pass++) {
 		st = run_pass(&fabric);
@@ -440,6 +583,11 @@ wf_run_run_fabric(struct wf_run *job)
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(fabric.batch); i++) {
 		wf_bag_batch_fini(job->env, &fabric.batch[i].rows);
 	}
+	for (unsigned t = 0; t < job->model.tensor_count; t++) {
+		wf_free(job->env, fabric.average[t],
+			wf_model_tensor_count(&job->model, t) * sizeof(float));
+	}
+	wf_stragglers_fini(job->env, &fabric.stragglers);
 	wf_shard_fini(job->env, &fabric.shard);
 	return st;
 }

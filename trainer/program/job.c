@@ -2,9 +2,11 @@
 /* Setting up and taking down a run, and its lines. Thread: the run's. */
 #include "trainer/program/job.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/status.h"
@@ -57,15 +59,94 @@ check_members(const struct wf_train_opts *opts)
 	return WEFT_OK;
 }
 
+static bool
+has_local_steps(const struct wf_train_opts *opts)
+{
+	return strcmp(opts->dense_mode, "local") == 0 || strcmp(opts->dense_mode, "elastic") == 0;
+}
+
+static enum weft_status
+check_local_steps(const struct wf_train_opts *opts)
+{
+	if (has_local_steps(opts) != (opts->local_steps > 0)) {
+		return wf_fail(WEFT_INVALID, "local_steps=%" PRIu64 " with dense_mode=%s: %s",
+			       opts->local_steps, opts->dense_mode,
+			       has_local_steps(opts)
+				       ? "give 1 or more"
+				       : "it goes with dense_mode=local and dense_mode=elastic");
+	}
+	if (opts->elastic_rate > 0 && strcmp(opts->dense_mode, "elastic") != 0) {
+		return wf_fail(WEFT_INVALID, "elastic_rate=%.9g: goes with dense_mode=elastic",
+			       opts->elastic_rate);
+	}
+	return WEFT_OK;
+}
+
+/* What trainers keep for themselves is neither saved nor exchanged. */
+static enum weft_status
+check_local_job(const struct wf_run *job)
+{
+	const struct wf_train_opts *opts = job->opts;
+	bool saves = opts->save_dir != NULL && opts->save_dir[0] != '\0';
+
+	if (!has_local_steps(opts)) {
+		return WEFT_OK;
+	}
+	if (job->kind->has_tables) {
+		return wf_fail(WEFT_INVALID,
+			       "dense_mode=%s: the model %s has tables, which take part in every "
+			       "step; give sync, async or bounded",
+			       opts->dense_mode, job->kind->name);
+	}
+	if ((saves || opts->start_pass > 0) && wf_optimizer_state_count(job->optimizer.kind) > 0) {
+		return wf_fail(WEFT_INVALID,
+			       "save_dir, start_pass: with dense_mode=%s the state of the "
+			       "optimizer %s is each trainer's own, and is not saved; give "
+			       "optimizer=sgd, or leave them out",
+			       opts->dense_mode, opts->optimizer);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_modes(const struct wf_train_opts *opts)
+{
+	bool dense = strcmp(opts->dense_mode, "bounded") == 0;
+	bool sparse = strcmp(opts->sparse_mode, "bounded") == 0;
+
+	if (opts->staleness > 0 && !dense && !sparse) {
+		return wf_fail(WEFT_INVALID,
+			       "staleness=%" PRIu64
+			       ": goes with dense_mode=bounded or sparse_mode=bounded",
+			       opts->staleness);
+	}
+	if ((opts->sequential || opts->local || opts->closed_form) &&
+	    strcmp(opts->dense_mode, "sync") != 0) {
+		return wf_fail(WEFT_INVALID,
+			       "dense_mode=%s: one process does one step after the other; leave "
+			       "it out with sequential, local and closed_form",
+			       opts->dense_mode);
+	}
+	return check_local_steps(opts);
+}
+
 /* What tables ask of a job. */
 static enum weft_status
 check_tables(const struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
 
-	if (opts->staleness > 0 && strcmp(opts->sparse_mode, "bounded") != 0) {
-		return wf_fail(WEFT_INVALID, "staleness=%" PRIu64 ": goes with sparse_mode=bounded",
-			       opts->staleness);
+	if (opts->global_norm_clipping_threshold > 0.0) {
+		return wf_fail(WEFT_INVALID,
+			       "global_norm_clipping_threshold=%.9g: gradients of rows are no part "
+			       "of the norm; leave it out with the model %s",
+			       opts->global_norm_clipping_threshold, job->kind->name);
+	}
+	if (opts->average_window > 0.0) {
+		return wf_fail(WEFT_INVALID,
+			       "average_window=%.9g: rows of tables have no averages; leave it out "
+			       "with the model %s",
+			       opts->average_window, job->kind->name);
 	}
 	if ((opts->sequential || opts->local) && strcmp(opts->sparse_mode, "sync") != 0) {
 		return wf_fail(WEFT_INVALID,
@@ -106,6 +187,35 @@ check_gone(const struct wf_train_opts *opts)
 	return WEFT_OK;
 }
 
+/* Epsilon inside the root; who has none is told the library's default, as other trainers would. */
+static bool
+has_ada_epsilon(enum wf_optimizer kind)
+{
+	return kind == WF_ADAGRAD || kind == WF_DECAYED_ADAGRAD || kind == WF_RMSPROP ||
+	       kind == WF_ADADELTA;
+}
+
+static enum weft_status
+take_segments(struct wf_run *job)
+{
+	struct wf_optimizer_opts *optimizer = &job->optimizer;
+	const char *text = job->opts->learning_rate_args;
+	const bool wanted = optimizer->schedule == WF_SCHEDULE_MANUAL ||
+			    optimizer->schedule == WF_SCHEDULE_PASS_MANUAL;
+
+	if (text != NULL && text[0] != '\0' && !wanted) {
+		return wf_fail(WEFT_INVALID,
+			       "learning_rate_args=%.80s: goes with the schedules manual and "
+			       "pass_manual, not with %s",
+			       text, job->opts->learning_rate_schedule);
+	}
+	if (optimizer->schedule == WF_SCHEDULE_PASS_MANUAL) {
+		optimizer->first_pass = job->opts->start_pass;
+	}
+	return wf_segments_parse(text != NULL ? text : "", optimizer->segment,
+				 &optimizer->segment_count);
+}
+
 static enum weft_status
 take_optimizer(struct wf_run *job)
 {
@@ -117,6 +227,9 @@ take_optimizer(struct wf_run *job)
 	if (st == WEFT_OK) {
 		st = wf_schedule_parse(opts->learning_rate_schedule, &optimizer->schedule);
 	}
+	if (st == WEFT_OK) {
+		st = take_segments(job);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -124,12 +237,44 @@ take_optimizer(struct wf_run *job)
 	optimizer->momentum = opts->momentum;
 	optimizer->beta1 = opts->adam_beta1;
 	optimizer->beta2 = opts->adam_beta2;
-	optimizer->epsilon = optimizer->kind == WF_ADAGRAD ? opts->ada_epsilon : opts->adam_epsilon;
+	optimizer->rho = opts->ada_rou;
+	optimizer->epsilon =
+		has_ada_epsilon(optimizer->kind) ? opts->ada_epsilon : opts->adam_epsilon;
 	optimizer->decay = opts->l2;
+	optimizer->l1 = opts->l1;
+	optimizer->average_window = opts->average_window;
+	optimizer->average_max =
+		opts->max_average_window > 0 ? opts->max_average_window : UINT64_MAX;
 	optimizer->clip = opts->gradient_clipping_threshold;
+	optimizer->clip_norm = opts->global_norm_clipping_threshold;
 	optimizer->schedule_a = opts->learning_rate_decay_a;
 	optimizer->schedule_b = opts->learning_rate_decay_b;
 	return wf_optimizer_check(optimizer);
+}
+
+static enum wf_row_rest
+rest_by_name(const char *name)
+{
+	if (strcmp(name, "bf16") == 0) {
+		return WF_ROW_BF16;
+	}
+	return strcmp(name, "f16") == 0 ? WF_ROW_F16 : WF_ROW_F32;
+}
+
+/* Of the tensors. */
+static enum weft_status
+take_wire(struct wf_run *job)
+{
+	const struct wf_train_opts *opts = job->opts;
+
+	job->dense_wire = rest_by_name(opts->dense_wire);
+	job->is_drawing = strcmp(opts->dense_rounding, "stochastic") == 0;
+	if (job->is_drawing && job->dense_wire == WF_ROW_F32) {
+		return wf_fail(WEFT_INVALID,
+			       "dense_rounding=stochastic: f32 is not rounded; it goes with "
+			       "dense_wire=bf16 and f16");
+	}
+	return WEFT_OK;
 }
 
 /* Of the tables' rows. */
@@ -161,14 +306,26 @@ take_row_optimizer(struct wf_run *job)
 	row->schedule_a = opts->learning_rate_decay_a;
 	row->schedule_b = opts->learning_rate_decay_b;
 	row->dense_equivalent = opts->dense_equivalent;
-	job->row_rest = strcmp(opts->sparse_rest, "bf16") == 0  ? WF_ROW_BF16
-			: strcmp(opts->sparse_rest, "f16") == 0 ? WF_ROW_F16
-								: WF_ROW_F32;
+	job->row_rest = rest_by_name(opts->sparse_rest);
+	job->row_wire = rest_by_name(opts->sparse_wire);
 	st = wf_row_check(row);
 	if (st != WEFT_OK) {
 		const struct wf_error why = *wf_error_record();
 		return wf_fail(st, "sparse_optimizer: %.400s", why.text);
 	}
+	return WEFT_OK;
+}
+
+/* The data of a model that the system has, not weft. */
+static enum weft_status
+find_other(const struct wf_kind *kind, const char **out)
+{
+	if (access(kind->other_data, F_OK) != 0) {
+		return wf_fail_errno(WEFT_IO, errno,
+				     "%s: install Debian's %s, or name the folder with --data=DIR",
+				     kind->other_data, kind->other_package);
+	}
+	*out = kind->other_data;
 	return WEFT_OK;
 }
 
@@ -184,7 +341,15 @@ read_data(struct wf_run *job)
 		.is_validating = opts->validate,
 	};
 
-	if (opts->data == NULL || opts->data[0] == '\0') {
+	const bool is_given = opts->data != NULL && opts->data[0] != '\0';
+	const char *other = job->kind->other_format;
+	if (!is_given && other != NULL && opts->format != NULL &&
+	    strcmp(opts->format, other) == 0) {
+		enum weft_status st = find_other(job->kind, &source.path);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	} else if (!is_given) {
 		const char *format = job->kind->data_format;
 		if (format != NULL && strcmp(opts->format, format) != 0) {
 			return wf_fail(WEFT_INVALID,
@@ -231,7 +396,24 @@ take_batch_memory(struct wf_run *job)
 			return wf_fail(WEFT_NOMEM, "gradients of %zu keys", job->batch_entries);
 		}
 	}
+	if (job->opts->evict_score > 0.0 && job->model.table_count > 0) {
+		job->entry_click = wf_zalloc_array(job->env, job->batch_entries, sizeof(float));
+		if (job->entry_click == NULL) {
+			return wf_fail(WEFT_NOMEM, "clicks of %zu keys", job->batch_entries);
+		}
+	}
 	return WEFT_OK;
+}
+
+void
+wf_run_fill_clicks(const struct wf_run *job, const struct wf_bag_batch *rows)
+{
+	for (size_t r = 0; job->entry_click != NULL && r < rows->rows; r++) {
+		const uint32_t end = rows->first[(r + 1) * rows->slots];
+		for (uint32_t e = rows->first[r * rows->slots]; e < end; e++) {
+			job->entry_click[e] = rows->y[r] > 0.0f ? 1.0f : 0.0f;
+		}
+	}
 }
 
 static enum weft_status
@@ -291,10 +473,19 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 		st = check_gone(opts);
 	}
 	if (st == WEFT_OK) {
+		st = check_modes(opts);
+	}
+	if (st == WEFT_OK) {
 		st = check_members(opts);
 	}
 	if (st == WEFT_OK) {
 		st = take_optimizer(job);
+	}
+	if (st == WEFT_OK) {
+		st = take_wire(job);
+	}
+	if (st == WEFT_OK) {
+		st = check_local_job(job);
 	}
 	if (st == WEFT_OK && job->kind->has_tables) {
 		st = check_tables(job);
@@ -331,6 +522,7 @@ wf_run_fini(struct wf_run *job)
 		wf_free(job->env, job->entry_grad[t],
 			job->batch_entries * job->model.table[t].width * sizeof(float));
 	}
+	wf_free(job->env, job->entry_click, job->batch_entries * sizeof(float));
 	wf_free(job->env, job->row_number, row_numbers(job) * sizeof(*job->row_number));
 	wf_source_fini(job->env, &job->source);
 }

@@ -23,7 +23,10 @@ struct wf_run {
 	const struct wf_kernels *kernels;
 	struct wf_optimizer_opts optimizer;
 	struct wf_row_opts row_optimizer; /* of a model with tables: that of their rows, */
-	enum wf_row_rest row_rest;        /* and how these are kept */
+	enum wf_row_rest row_rest;        /* how these are kept, */
+	enum wf_row_rest row_wire;        /* and how they and their gradients travel */
+	enum wf_row_rest dense_wire;      /* how gradients and values of tensors travel, */
+	bool is_drawing;                  /* and that gradients are rounded by chance */
 	bool is_mean;                     /* grad_reduce */
 	bool is_skipping;                 /* nonfinite */
 	bool is_sequential;
@@ -38,7 +41,8 @@ struct wf_run {
 	uint32_t *
 		row_number; /* [larger of batch_rows, WF_COMPUTE_TEST_ROWS] of a batch being made */
 	float *entry_grad[WF_MODEL_TABLES_MAX]; /* [batch_entries, width] of the batch computed */
-	struct wf_exam *exam;                   /* what testing needs: exam.c */
+	float *entry_click;   /* [batch_entries] likewise, for scores; NULL: there are none */
+	struct wf_exam *exam; /* what testing needs: exam.c */
 
 	uint64_t pass;  /* current, from 0 */
 	uint64_t batch; /* batches done in this pass */
@@ -82,6 +86,8 @@ enum weft_status wf_run_batch_init(const struct wf_run *job,
 /* Put batch number `at` of a shard together. */
 void wf_run_gather(const struct wf_run *job, const struct wf_shard *shard, size_t at,
 		   struct wf_bag_batch *out);
+/* entry_click, where there are scores: 1 for each key of a row of the positive class, else 0. */
+void wf_run_fill_clicks(const struct wf_run *job, const struct wf_bag_batch *rows);
 /* After each batch: dots, log lines, tests, as the periods say. `is_reporter`: trainer 0. */
 enum weft_status wf_run_batch_done(struct wf_run *job, const struct wf_tally *tally,
 				   const struct wf_view *view, bool is_reporter) WEFT_MUST_CHECK;

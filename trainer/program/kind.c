@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "trainer/readers/idx.h"
 
 static const struct wf_kind kinds[] = {
 	{
@@ -24,6 +25,9 @@ static const struct wf_kind kinds[] = {
 		.name = "mlp",
 		.summary = "layers with ReLU and softmax on the UCI digits, 1,797 x 64",
 		.data_file = "digits.csv",
+		.other_format = "idx",
+		.other_data = WF_IDX_FASHION_MNIST,
+		.other_package = "dataset-fashion-mnist",
 		.read = wf_source_read_digits,
 		.init = wf_model_mlp_init,
 		.num_passes = 20,

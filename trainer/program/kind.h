@@ -11,8 +11,11 @@
 struct wf_kind {
 	const char *name;
 	const char *summary;
-	const char *data_file;   /* that comes with weft */
-	const char *data_format; /* its --format; NULL: there is but one */
+	const char *data_file;     /* that comes with weft */
+	const char *data_format;   /* its --format; NULL: there is but one */
+	const char *other_format;  /* a --format whose data the system may have; NULL: none */
+	const char *other_data;    /* where, */
+	const char *other_package; /* and what brings it */
 	bool has_closed_form;
 	bool has_tables;
 	enum weft_status (*read)(struct wf_env *env, const struct wf_source_opts *opts,

@@ -12,6 +12,7 @@
 struct push {
 	uint64_t *key;                    /* [batch_entries] */
 	float *grad[WF_MODEL_TABLES_MAX]; /* [batch_entries, width] */
+	float *show, *click;              /* [batch_entries]; NULL: nothing is scored */
 	size_t count;                     /* 0: nothing pushed */
 };
 
@@ -69,9 +70,27 @@ open_table(struct wf_local_tables *tables, unsigned table)
 		.init = init_of(job, table),
 		.admit = {.count = (uint32_t)opts->admit_count,
 			  .probability = opts->admit_probability},
-		.evict = {.age_steps = opts->evict_age},
+		.evict = {.age_steps = opts->evict_age,
+			  .score_least = opts->evict_score,
+			  .show_weight = opts->evict_show_weight,
+			  .click_weight = opts->evict_click_weight,
+			  .fade = opts->evict_fade,
+			  .fade_steps = opts->evict_fade_steps,
+			  .at_cap = opts->evict_at_cap},
+		.memory_cap_bytes = opts->table_memory,
 	};
-	return wf_table_create(job->env, &table_opts, &tables->table[table]);
+	enum weft_status st = wf_table_create(job->env, &table_opts, &tables->table[table]);
+	if (st != WEFT_OK) {
+		const struct wf_error why = *wf_error_record();
+		return wf_fail(st, "table %s: %.400s", job->model.table[table].name, why.text);
+	}
+	return WEFT_OK;
+}
+
+static bool
+is_scored(const struct wf_local_tables *tables)
+{
+	return tables->job->opts->evict_score > 0.0;
 }
 
 static enum weft_status
@@ -99,6 +118,11 @@ take_memory(struct wf_local_tables *tables)
 	for (uint32_t i = 0; !is_short && i < tables->trainers; i++) {
 		tables->push[i].key = wf_zalloc_array(env, entries, sizeof(uint64_t));
 		is_short = tables->push[i].key == NULL;
+	}
+	for (uint32_t i = 0; is_scored(tables) && !is_short && i < tables->trainers; i++) {
+		tables->push[i].show = wf_zalloc_array(env, entries, sizeof(float));
+		tables->push[i].click = wf_zalloc_array(env, entries, sizeof(float));
+		is_short = tables->push[i].show == NULL || tables->push[i].click == NULL;
 	}
 	if (is_short) {
 		return wf_fail(WEFT_NOMEM, "tables: batches of %zu keys of %u trainers", entries,
@@ -156,6 +180,8 @@ wf_local_tables_destroy(struct wf_local_tables *tables)
 	}
 	for (uint32_t i = 0; tables->push != NULL && i < tables->trainers; i++) {
 		wf_free(env, tables->push[i].key, entries * sizeof(uint64_t));
+		wf_free(env, tables->push[i].show, entries * sizeof(float));
+		wf_free(env, tables->push[i].click, entries * sizeof(float));
 	}
 	wf_free(env, tables->place, entries * sizeof(*tables->place));
 	wf_free(env, tables->entry, entries * sizeof(*tables->entry));
@@ -169,6 +195,38 @@ wf_local_tables_at(struct wf_local_tables *tables, unsigned table)
 {
 	WF_ASSERT(table < tables->job->model.table_count);
 	return tables->table[table];
+}
+
+#define ROUND_BLOCK 512u
+
+/* There and back, as values travel. */
+static void
+round_values(const struct wf_run *job, float *value, size_t count)
+{
+	const struct wf_row_half *half = &job->kernels->rows->half[job->row_wire];
+	uint16_t block[ROUND_BLOCK];
+
+	if (job->row_wire == WF_ROW_F32) {
+		return;
+	}
+	for (size_t at = 0; at < count; at += ROUND_BLOCK) {
+		const size_t n = count - at < ROUND_BLOCK ? count - at : ROUND_BLOCK;
+		half->narrow(block, value + at, n);
+		half->widen(value + at, block, n);
+	}
+}
+
+/* Values of rows as a trainer gets them. */
+static enum weft_status
+look_up(const struct wf_local_tables *tables, unsigned t, const struct wf_table_lookup *lookup)
+{
+	enum weft_status st = wf_table_lookup(tables->table[t], lookup);
+
+	if (st == WEFT_OK) {
+		round_values(tables->job, lookup->out,
+			     lookup->count * tables->job->model.table[t].width);
+	}
+	return st;
 }
 
 static uint32_t
@@ -187,7 +245,7 @@ wf_local_tables_pull(struct wf_local_tables *tables, struct wf_batch *batch)
 			.out = tables->row[t],
 			.create = true,
 		};
-		enum weft_status st = wf_table_lookup(tables->table[t], &lookup);
+		enum weft_status st = look_up(tables, t, &lookup);
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -209,6 +267,14 @@ by_key(const void *left, const void *right)
 	return (a->idx > b->idx) - (a->idx < b->idx);
 }
 
+/* One occurrence more of the nth key. */
+static void
+add_score(struct push *push, size_t nth, bool is_first, float click)
+{
+	push->show[nth] = is_first ? 1.0f : push->show[nth] + 1.0f;
+	push->click[nth] = is_first ? click : push->click[nth] + click;
+}
+
 /* The first gradient of a key is copied, bit for bit, the others are added to it in order. */
 static void
 merge(const struct wf_local_tables *tables, const struct wf_batch *batch, uint32_t entries,
@@ -219,6 +285,10 @@ merge(const struct wf_local_tables *tables, const struct wf_batch *batch, uint32
 		const bool is_first = e == 0 || entry->key != tables->entry[e - 1].key;
 		push->count += is_first;
 		push->key[push->count - 1] = entry->key;
+		if (push->show != NULL) {
+			add_score(push, push->count - 1, is_first,
+				  tables->job->entry_click[entry->idx]);
+		}
 		for (unsigned t = 0; t < tables->job->model.table_count; t++) {
 			const uint32_t width = tables->job->model.table[t].width;
 			const float *in = batch->entry_grad[t] + (size_t)entry->idx * width;
@@ -241,7 +311,12 @@ wf_local_tables_push(struct wf_local_tables *tables, uint32_t trainer, const str
 		tables->entry[e] = (struct entry){.key = batch->rows->key[e], .idx = e};
 	}
 	qsort(tables->entry, entries, sizeof(*tables->entry), by_key);
+	wf_run_fill_clicks(tables->job, batch->rows);
 	merge(tables, batch, entries, push);
+	for (unsigned t = 0; t < tables->job->model.table_count; t++) {
+		round_values(tables->job, push->grad[t],
+			     push->count * tables->job->model.table[t].width);
+	}
 }
 
 static enum weft_status
@@ -261,6 +336,8 @@ apply_table(struct wf_local_tables *tables, unsigned t, const struct wf_local_st
 				.key = push->key,
 				.grad = push->grad[t],
 				.count = push->count,
+				.show = push->show,
+				.click = push->click,
 			};
 		}
 	}
@@ -275,7 +352,7 @@ apply_table(struct wf_local_tables *tables, unsigned t, const struct wf_local_st
 	enum weft_status st = wf_table_push(tables->table[t], &push);
 	*bad = wf_stats_get(stats, WF_TABLE_GRADS_NONFINITE) - bad_before;
 	const uint64_t lost = wf_stats_get(stats, WF_TABLE_PUSHES_LOST) - lost_before;
-	if (st == WEFT_OK && lost > 0) {
+	if (st == WEFT_OK && lost > 0 && job->opts->table_memory == 0) {
 		return wf_fail(WEFT_NOMEM,
 			       "table %s: no memory for %" PRIu64 " more rows in step %" PRIu64,
 			       job->model.table[t].name, lost, step->step);
@@ -316,5 +393,35 @@ wf_local_tables_rows(void *arg, unsigned table, const uint64_t *key, uint32_t co
 	struct wf_local_tables *tables = arg;
 	const struct wf_table_lookup lookup = {.key = key, .count = count, .out = out};
 
-	return wf_table_lookup(tables->table[table], &lookup);
+	return look_up(tables, table, &lookup);
+}
+
+static void
+tell_table(const struct wf_run *job, const char *name, const struct wf_stats *stats)
+{
+	const uint64_t age = wf_stats_get(stats, WF_TABLE_EVICTED_BY_AGE);
+	const uint64_t score = wf_stats_get(stats, WF_TABLE_EVICTED_BY_SCORE);
+	const uint64_t cap = wf_stats_get(stats, WF_TABLE_EVICTED_AT_CAP);
+	const uint64_t refused = wf_stats_get(stats, WF_TABLE_ROWS_REFUSED);
+
+	if (age + score + cap + refused == 0) {
+		return;
+	}
+	wf_log(job->env, WF_LOG_INFO,
+	       "table %s: rows %" PRIu64 " bytes %" PRIu64 " born %" PRIu64 " evicted %" PRIu64
+	       " (age %" PRIu64 " score %" PRIu64 " cap %" PRIu64 ") refused %" PRIu64
+	       " pushes_lost %" PRIu64,
+	       name, wf_stats_get(stats, WF_TABLE_ROWS_LIVE),
+	       wf_stats_get(stats, WF_TABLE_MEMORY_BYTES), wf_stats_get(stats, WF_TABLE_ROWS_BORN),
+	       age + score + cap, age, score, cap, refused,
+	       wf_stats_get(stats, WF_TABLE_PUSHES_LOST));
+}
+
+void
+wf_local_tables_tell(const struct wf_local_tables *tables)
+{
+	for (unsigned t = 0; t < tables->job->model.table_count; t++) {
+		tell_table(tables->job, tables->job->model.table[t].name,
+			   wf_table_stats(tables->table[t]));
+	}
 }

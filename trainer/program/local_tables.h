@@ -2,7 +2,7 @@
 /* local_tables: the tables of a sequential run: what all lanes keep of them, in this process, and
  * what each trainer would push. Gradients are summed per key within a trainer in the order of its
  * entries, then over trainers in their order, and applied once: the exchange's own rule, worked out
- * here by other means. Thread: the run's. */
+ * here by other means. What would travel in 16 bits is rounded as if it had. Thread: the run's. */
 #pragma once
 
 #include "sparse/server/table.h"
@@ -36,6 +36,8 @@ void wf_local_tables_push(struct wf_local_tables *tables, uint32_t trainer,
 enum weft_status wf_local_tables_apply(struct wf_local_tables *tables,
 				       const struct wf_local_step *step,
 				       uint64_t *skipped) WEFT_MUST_CHECK;
+/* At the end of a run: log what each table has let go or refused, if it has. */
+void wf_local_tables_tell(const struct wf_local_tables *tables);
 /* As struct wf_view's rows; `arg` is the tables. */
 enum weft_status wf_local_tables_rows(void *arg, unsigned table, const uint64_t *key,
 				      uint32_t count, float *out) WEFT_MUST_CHECK;

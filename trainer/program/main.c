@@ -76,6 +76,10 @@ main(int argc, char **argv)
 		wf_train_command_help(&command, stdout);
 		return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
 	}
+	if (command.options.print_wanted) {
+		wf_options_print(&command.options, stdout);
+		return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
+	}
 	st = run(&command);
 	if (st != WEFT_OK) {
 		fprintf(stderr, "weft train: %s\n", weft_last_error());

@@ -34,9 +34,9 @@ optimizer_opts(const struct wf_run *job)
 }
 
 static enum weft_value_format
-rest_of(const struct wf_run *job)
+format_of(enum wf_row_rest rest)
 {
-	switch (job->row_rest) {
+	switch (rest) {
 	case WF_ROW_BF16:
 		return WEFT_VALUES_BF16;
 	case WF_ROW_F16:
@@ -62,7 +62,8 @@ add_table(struct wf_remote_tables *tables, struct weft_session *session, unsigne
 	table.dim = about->width;
 	table.vocabulary = job->source.key_count;
 	table.batch_keys_max = (uint32_t)most;
-	table.rest = rest_of(job);
+	table.rest = format_of(job->row_rest);
+	table.wire = format_of(job->row_wire);
 	table.optimizer = optimizer_opts(job);
 	table.init = about->limit > 0.0f ? "uniform" : "zero";
 	table.init_a = about->limit > 0.0f ? -(double)about->limit : 0.0;
@@ -71,6 +72,13 @@ add_table(struct wf_remote_tables *tables, struct weft_session *session, unsigne
 	table.admit_count = (uint32_t)job->opts->admit_count;
 	table.admit_probability = job->opts->admit_probability;
 	table.evict_age_steps = job->opts->evict_age;
+	table.evict_score_least = job->opts->evict_score;
+	table.evict_show_weight = job->opts->evict_show_weight;
+	table.evict_click_weight = job->opts->evict_click_weight;
+	table.evict_fade = job->opts->evict_fade;
+	table.evict_fade_steps = job->opts->evict_fade_steps;
+	table.evict_at_cap = job->opts->evict_at_cap;
+	table.memory_cap_bytes = job->opts->table_memory;
 	return weft_table_add(session, &table, &tables->table[t]);
 }
 
@@ -130,8 +138,10 @@ wf_remote_batch_push(const struct wf_remote_tables *tables, struct wf_remote_bat
 {
 	enum weft_status st = WEFT_OK;
 
+	wf_run_fill_clicks(tables->job, computed->rows);
 	for (unsigned t = 0; st == WEFT_OK && t < tables->job->model.table_count; t++) {
-		st = weft_rows_push(batch->pulled[t], computed->entry_grad[t], NULL, NULL);
+		st = weft_rows_push(batch->pulled[t], computed->entry_grad[t], NULL,
+				    tables->job->entry_click);
 		batch->pulled[t] = NULL;
 	}
 	return st;

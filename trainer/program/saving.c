@@ -4,10 +4,12 @@
 #include "trainer/program/saving.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "trainer/program/initial.h"
 #include "trainer/program/saving_remote.h"
 #include "trainer/program/saving_tables.h"
 #include "trainer/saved/saved.h"
@@ -31,6 +33,35 @@ place_of(const struct wf_run *job)
 	};
 }
 
+/* Where averages go, as passes of their own: "save_dir/average". */
+static enum weft_status
+average_place(const struct wf_run *job, char dir[WF_SAVED_PATH_BYTES], struct wf_saved_place *out)
+{
+	int length = snprintf(dir, WF_SAVED_PATH_BYTES, "%s/average", job->opts->save_dir);
+
+	if (length < 0 || (size_t)length >= WF_SAVED_PATH_BYTES) {
+		return wf_fail(WEFT_INVALID, "%.80s...: is too long a path", job->opts->save_dir);
+	}
+	*out = place_of(job);
+	out->dir = dir;
+	return WEFT_OK;
+}
+
+/* Make the folders, or see that they can be written to. */
+static enum weft_status
+prepare(const struct wf_run *job)
+{
+	char dir[WF_SAVED_PATH_BYTES];
+	struct wf_saved_place place = place_of(job);
+
+	enum weft_status st = wf_saved_prepare(&place);
+	if (st == WEFT_OK && job->optimizer.average_window > 0.0) {
+		st = average_place(job, dir, &place);
+		st = st == WEFT_OK ? wf_saved_prepare(&place) : st;
+	}
+	return st;
+}
+
 static bool
 is_first_trainer(const struct wf_run *job)
 {
@@ -43,25 +74,19 @@ wf_run_is_saver(const struct wf_run *job)
 	return is_given(job->opts->save_dir) && is_first_trainer(job);
 }
 
-/* Half a model is not saved, and none is begun with. */
+/* Values alone are no beginning where they follow from the state. */
 static enum weft_status
 check_tables(const struct wf_run *job)
 {
-	const struct wf_train_opts *opts = job->opts;
+	const enum wf_row_optimizer kind = job->row_optimizer.kind;
 
-	if (!job->is_sequential && strcmp(opts->sparse_mode, "sync") != 0 &&
-	    (is_given(opts->save_dir) || opts->start_pass > 0)) {
+	if (is_given(job->opts->init_model_path) &&
+	    (kind == WF_ROW_FTRL || kind == WF_ROW_FTRL_GROUP)) {
 		return wf_fail(WEFT_INVALID,
-			       "save_dir, start_pass: with sparse_mode=%s each sparse lane counts "
-			       "steps of its own, and tables are not saved; give sparse_mode=sync, "
-			       "or leave them out",
-			       opts->sparse_mode);
-	}
-	if (is_given(opts->init_model_path)) {
-		return wf_fail(WEFT_INVALID,
-			       "init_model_path: the model %s has tables, and their values alone "
-			       "are no beginning; give save_dir and start_pass",
-			       job->kind->name);
+			       "init_model_path: with sparse_optimizer=%s the values of tables' "
+			       "rows follow from their state; give save_dir and start_pass, or "
+			       "another sparse_optimizer",
+			       job->opts->sparse_optimizer);
 	}
 	return WEFT_OK;
 }
@@ -72,6 +97,9 @@ wf_run_check_saving(const struct wf_run *job)
 	const struct wf_train_opts *opts = job->opts;
 
 	enum weft_status st = job->kind->has_tables ? check_tables(job) : WEFT_OK;
+	if (st == WEFT_OK) {
+		st = wf_run_check_initial(job);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -90,8 +118,7 @@ wf_run_check_saving(const struct wf_run *job)
 	if (!wf_run_is_saver(job)) {
 		return WEFT_OK;
 	}
-	const struct wf_saved_place place = place_of(job);
-	st = wf_saved_prepare(&place);
+	st = prepare(job);
 	if (st != WEFT_OK) {
 		const struct wf_error why = *wf_error_record();
 		return wf_fail(st, "save_dir: %s", why.text);
@@ -107,13 +134,68 @@ describe_tables(const struct wf_run *job, struct wf_saved_about *about)
 	const struct wf_row_opts *row = &job->row_optimizer;
 	const size_t used = strlen(about->settings);
 
-	snprintf(about->settings + used, sizeof(about->settings) - used,
-		 " sparse=%s rest=%s rate=%.9g decay=%.9g l1=%.9g l2=%.9g l21=%.9g rho=%.9g "
-		 "ftrl_beta=%.9g "
-		 "dense_equivalent=%d admit=%" PRIu64 ",%.9g evict_age=%" PRIu64,
-		 opts->sparse_optimizer, opts->sparse_rest, row->learning_rate, row->decay, row->l1,
-		 row->l2, row->l21, row->rho, row->ftrl_beta, row->dense_equivalent,
-		 opts->admit_count, opts->admit_probability, opts->evict_age);
+	snprintf(
+		about->settings + used, sizeof(about->settings) - used,
+		" sparse=%s rest=%s wire=%s rate=%.9g decay=%.9g l1=%.9g l2=%.9g l21=%.9g rho=%.9g "
+		"ftrl_beta=%.9g "
+		"dense_equivalent=%d admit=%" PRIu64 ",%.9g evict_age=%" PRIu64,
+		opts->sparse_optimizer, opts->sparse_rest, opts->sparse_wire, row->learning_rate,
+		row->decay, row->l1, row->l2, row->l21, row->rho, row->ftrl_beta,
+		row->dense_equivalent, opts->admit_count, opts->admit_probability, opts->evict_age);
+}
+
+static void add_text(struct wf_saved_about *about, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void
+add_text(struct wf_saved_about *about, const char *format, ...)
+{
+	const size_t used = strlen(about->settings);
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(about->settings + used, sizeof(about->settings) - used, format, args);
+	va_end(args);
+}
+
+/* What not every run has. */
+static void
+describe_more(const struct wf_run *job, struct wf_saved_about *about)
+{
+	const struct wf_optimizer_opts *o = &job->optimizer;
+	const struct wf_train_opts *opts = job->opts;
+
+	if (o->kind == WF_DECAYED_ADAGRAD || o->kind == WF_RMSPROP || o->kind == WF_ADADELTA) {
+		add_text(about, " rho=%.9g", o->rho);
+	}
+	if (o->l1 > 0.0) {
+		add_text(about, " l1=%.9g", o->l1);
+	}
+	if (o->clip_norm > 0.0) {
+		add_text(about, " clip_norm=%.9g", o->clip_norm);
+	}
+	if (o->average_window > 0.0) {
+		add_text(about, " average=%.9g,%" PRIu64, o->average_window, o->average_max);
+	}
+	if (o->segment_count > 0) {
+		add_text(about, " schedule_args=%.80s", job->opts->learning_rate_args);
+	}
+	if (strcmp(opts->dense_mode, "sync") != 0) {
+		add_text(about, " dense_mode=%s,%" PRIu64 ",%.9g", opts->dense_mode,
+			 opts->local_steps, opts->elastic_rate);
+	}
+	if (job->dense_wire != WF_ROW_F32) {
+		add_text(about, " dense_wire=%s,%s", opts->dense_wire, opts->dense_rounding);
+	}
+	if (opts->evict_score > 0.0) {
+		add_text(about, " score=%.9g,%.9g,%.9g,%.9g,%" PRIu64, opts->evict_score,
+			 opts->evict_show_weight, opts->evict_click_weight, opts->evict_fade,
+			 opts->evict_fade_steps);
+	}
+	if (opts->table_memory > 0) {
+		add_text(about, " table_memory=%" PRIu64 ",%d", opts->table_memory,
+			 opts->evict_at_cap);
+	}
 }
 
 /* What the bits depend on besides the data and the tensors: equal texts, equal runs. */
@@ -133,8 +215,12 @@ describe(const struct wf_run *job, struct wf_saved_about *about)
 		 opts->learning_rate_schedule, o->schedule_a, o->schedule_b, opts->grad_reduce,
 		 opts->nonfinite, job->seed, opts->batch_size, opts->num_gradient_servers,
 		 opts->trainer_count);
+	describe_more(job, about);
 	if (job->kind->has_tables) {
 		describe_tables(job, about);
+	}
+	if (job->kind->has_tables && strcmp(opts->sparse_mode, "sync") != 0) {
+		add_text(about, " sparse_mode=%s", opts->sparse_mode);
 	}
 }
 
@@ -144,7 +230,7 @@ list_tensors(const struct wf_run *job, const struct wf_run_arrays *arrays,
 	     struct wf_saved_tensor *out)
 {
 	const struct wf_model *model = &job->model;
-	const unsigned states = wf_optimizer_state_count(job->optimizer.kind);
+	const unsigned states = wf_state_count(&job->optimizer);
 
 	for (unsigned t = 0; t < model->tensor_count; t++) {
 		out[t] = (struct wf_saved_tensor){
@@ -186,12 +272,11 @@ check_past(const struct wf_run *job, const struct wf_saved_about *past, const ch
 	return WEFT_OK;
 }
 
-/* From the save at `path`; `is_init`: its values alone. */
+/* From the save at `path`. */
 static enum weft_status
 load(struct wf_run *job, const struct wf_run_arrays *arrays, const char *path,
      struct wf_run_past *out)
 {
-	const bool is_init = is_given(job->opts->init_model_path);
 	struct wf_saved_tensor tensor[WF_MODEL_TENSORS_MAX];
 	struct wf_saved *saved = NULL;
 
@@ -200,21 +285,52 @@ load(struct wf_run *job, const struct wf_run_arrays *arrays, const char *path,
 		return st;
 	}
 	const struct wf_saved_about *past = wf_saved_about(saved);
-	if (!is_init) {
-		st = check_past(job, past, path);
-	}
+	st = check_past(job, past, path);
 	if (st == WEFT_OK) {
-		st = wf_saved_load(saved, tensor, list_tensors(job, arrays, tensor), !is_init);
+		st = wf_saved_load(saved, tensor, list_tensors(job, arrays, tensor), true);
 	}
 	if (st == WEFT_OK && arrays->tables != NULL) {
-		st = wf_run_load_tables(job, saved, arrays->tables);
+		st = wf_run_load_tables(job, saved, arrays->tables, false);
 	}
 	if (st == WEFT_OK) {
-		wf_log(job->env, WF_LOG_INFO, "%s from %s (pass %" PRIu64 ", step %" PRIu64 ")",
-		       is_init ? "initial values" : "going on", path, past->pass, past->step);
-	}
-	if (st == WEFT_OK && !is_init) {
+		wf_log(job->env, WF_LOG_INFO,
+		       "going on from %s (pass %" PRIu64 ", step %" PRIu64 ")", path, past->pass,
+		       past->step);
 		*out = (struct wf_run_past){.step = past->step, .samples = past->samples};
+	}
+	wf_saved_close(saved);
+	return st;
+}
+
+/* A save whose tables' rows a run begins with. */
+static enum weft_status
+open_initial(const struct wf_run *job, struct wf_saved **out)
+{
+	enum weft_status st =
+		wf_saved_open(job->env, wf_saved_posix(), job->opts->init_model_path, out);
+	if (st != WEFT_OK) {
+		const struct wf_error why = *wf_error_record();
+		return wf_fail(st,
+			       "init_model_path: the tables of the model %s begin with a saved "
+			       "pass of their own: %.300s",
+			       job->kind->name, why.text);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+load_initial(struct wf_run *job, const struct wf_run_arrays *arrays)
+{
+	struct wf_saved_tensor tensor[WF_MODEL_TENSORS_MAX];
+	struct wf_saved *saved = NULL;
+
+	enum weft_status st = wf_run_load_initial(job, tensor, list_tensors(job, arrays, tensor));
+	if (st != WEFT_OK || arrays->tables == NULL) {
+		return st;
+	}
+	st = open_initial(job, &saved);
+	if (st == WEFT_OK) {
+		st = wf_run_load_tables(job, saved, arrays->tables, true);
 	}
 	wf_saved_close(saved);
 	return st;
@@ -229,7 +345,7 @@ wf_run_restore(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf
 	WF_ASSERT(is_first_trainer(job));
 	*out = (struct wf_run_past){0};
 	if (is_given(opts->init_model_path)) {
-		return load(job, arrays, opts->init_model_path, out);
+		return load_initial(job, arrays);
 	}
 	if (opts->start_pass == 0) {
 		return WEFT_OK;
@@ -241,16 +357,21 @@ wf_run_restore(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf
 enum weft_status
 wf_run_restore_remote(struct wf_run *job, const struct wf_remote_tables *tables)
 {
+	const bool is_init = is_given(job->opts->init_model_path);
 	char path[WF_SAVED_PATH_BYTES];
 	struct wf_saved *saved = NULL;
+	enum weft_status st;
 
-	enum weft_status st =
-		wf_saved_pass_path(job->opts->save_dir, job->opts->start_pass - 1, path);
-	if (st == WEFT_OK) {
-		st = wf_saved_open(job->env, wf_saved_posix(), path, &saved);
+	if (is_init) {
+		st = open_initial(job, &saved);
+	} else if (job->opts->start_pass == 0) {
+		return WEFT_OK;
+	} else {
+		st = wf_saved_pass_path(job->opts->save_dir, job->opts->start_pass - 1, path);
+		st = st == WEFT_OK ? wf_saved_open(job->env, wf_saved_posix(), path, &saved) : st;
 	}
 	if (st == WEFT_OK) {
-		st = wf_run_load_remote(job, saved, tables);
+		st = wf_run_load_remote(job, saved, tables, is_init);
 	}
 	wf_saved_close(saved);
 	return st;
@@ -293,7 +414,47 @@ save(const struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run
 		.table_count = list_tables(job, arrays, table),
 	};
 	describe(job, &about);
+	if (arrays->remote != NULL) {
+		enum weft_status st = wf_run_stamp_remote(table, content.table_count);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
 	return wf_saved_write_all(&place, &about, &content);
+}
+
+/* The averages as values, without state: a model to use, or to begin with. */
+static enum weft_status
+save_averages(const struct wf_run *job, float *const *average, struct wf_run_past past)
+{
+	const struct wf_model *model = &job->model;
+	char dir[WF_SAVED_PATH_BYTES];
+	struct wf_saved_place place;
+	struct wf_saved_tensor tensor[WF_MODEL_TENSORS_MAX];
+	struct wf_saved_about about = {
+		.pass = job->pass,
+		.step = past.step,
+		.samples = past.samples,
+	};
+
+	for (unsigned t = 0; t < model->tensor_count; t++) {
+		tensor[t] = (struct wf_saved_tensor){
+			.name = model->tensor[t].name,
+			.rows = model->tensor[t].rows,
+			.cols = model->tensor[t].cols,
+			.value = average[t],
+		};
+	}
+	describe(job, &about);
+	enum weft_status st = average_place(job, dir, &place);
+	if (st == WEFT_OK) {
+		st = wf_saved_write(&place, &about, tensor, model->tensor_count);
+	}
+	if (st == WEFT_OK && job->opts->save_only_one &&
+	    wf_saved_remove_older(&place, job->pass) != WEFT_OK) {
+		wf_log(job->env, WF_LOG_WARN, "save_only_one: %s", weft_last_error());
+	}
+	return st;
 }
 
 void
@@ -301,7 +462,11 @@ wf_run_save(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_ru
 {
 	const struct wf_saved_place place = place_of(job);
 
-	if (save(job, arrays, past) != WEFT_OK) {
+	enum weft_status st = save(job, arrays, past);
+	if (st == WEFT_OK && arrays->average != NULL) {
+		st = save_averages(job, arrays->average, past);
+	}
+	if (st != WEFT_OK) {
 		wf_log(job->env, WF_LOG_WARN, "pass %" PRIu64 " is not saved, training goes on: %s",
 		       job->pass, weft_last_error());
 		if (job->save_failures++ == 0) {

@@ -11,6 +11,7 @@
 struct wf_run_arrays {
 	float *const *param;
 	float *(*state)[WF_MODEL_TENSORS_MAX]; /* [states of the optimizer] */
+	float *const *average; /* saved in a folder of its own beside the passes; NULL: none */
 	struct wf_local_tables *tables;        /* of a sequential run; else NULL */
 	const struct wf_remote_tables *remote; /* of a trainer in a job; else NULL */
 };
@@ -29,8 +30,7 @@ enum weft_status wf_run_check_saving(const struct wf_run *job) WEFT_MUST_CHECK;
  * WEFT_DATA, WEFT_IO: file and reason; WEFT_MISMATCH: another optimizer */
 enum weft_status wf_run_restore(struct wf_run *job, const struct wf_run_arrays *arrays,
 				struct wf_run_past *out) WEFT_MUST_CHECK;
-/* Put the tables of a job back, where wf_run_restore found that it goes on: trainer 0, after
- * weft_session_start. */
+/* The same for the tables of a job, on its lanes: trainer 0, after weft_session_start. */
 enum weft_status wf_run_restore_remote(struct wf_run *job,
 				       const struct wf_remote_tables *tables) WEFT_MUST_CHECK;
 /* Whether this process ever saves. */

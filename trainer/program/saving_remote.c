@@ -4,8 +4,10 @@
 #include "trainer/program/saving_remote.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/assert.h"
+#include "trainer/program/saving_tables.h"
 
 /* Reading, on its way to a file. */
 
@@ -71,14 +73,38 @@ wf_run_list_remote(const struct wf_run *job, const struct wf_remote_tables *tabl
 	return job->model.table_count;
 }
 
+enum weft_status
+wf_run_stamp_remote(struct wf_saved_table *about, uint32_t count)
+{
+	enum weft_status st = WEFT_OK;
+
+	for (uint32_t t = 0; st == WEFT_OK && t < count; t++) {
+		st = weft_table_step(about[t].source, &about[t].head.step);
+	}
+	return st;
+}
+
 /* Writing, from a file. */
+
+struct loading {
+	struct wf_rows_reader *from;
+	bool is_init;
+	struct wf_row_initial initial;
+};
+
+static bool
+is_sync(const struct wf_run *job)
+{
+	return strcmp(job->opts->sparse_mode, "sync") == 0;
+}
 
 static enum weft_status
 load_partition(void *arg, uint32_t partition, struct weft_table_partition *out)
 {
+	const struct loading *loading = arg;
 	struct wf_rows_partition from;
 
-	enum weft_status st = wf_rows_next_partition(arg, &from);
+	enum weft_status st = wf_rows_next_partition(loading->from, &from);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -89,18 +115,24 @@ load_partition(void *arg, uint32_t partition, struct weft_table_partition *out)
 	*out = (struct weft_table_partition){
 		.partition = partition,
 		.record_count = from.row_count,
-		.counter = from.counter,
-		.counter_count = from.counter == NULL ? 0 : wf_rows_head(arg)->counter_count,
 	};
+	if (from.counter != NULL && !loading->is_init) {
+		out->counter = from.counter;
+		out->counter_count = wf_rows_head(loading->from)->counter_count;
+	}
 	return WEFT_OK;
 }
 
 static enum weft_status
 load_record(void *arg, struct weft_table_record *out)
 {
+	struct loading *loading = arg;
 	struct wf_row_record row;
 
-	enum weft_status st = wf_rows_next(arg, &row);
+	enum weft_status st = wf_rows_next(loading->from, &row);
+	if (st == WEFT_OK && loading->is_init) {
+		wf_row_initial_take(&loading->initial, &row);
+	}
 	if (st == WEFT_OK) {
 		*out = (struct weft_table_record){
 			.key = row.key,
@@ -115,38 +147,49 @@ load_record(void *arg, struct weft_table_record *out)
 }
 
 static enum weft_status
-load_table(const struct wf_remote_tables *tables, unsigned t, struct wf_rows_reader *from)
+load_table(const struct wf_remote_tables *tables, struct weft_table *table, struct loading *loading)
 {
+	const uint64_t step = wf_rows_head(loading->from)->step;
+	const uint64_t past = weft_steps(tables->session);
 	const struct weft_table_writer writer = {
 		.partition = load_partition,
 		.record = load_record,
-		.arg = from,
+		.arg = loading,
+		.step = loading->is_init ? 0 : step,
 	};
 
-	if (wf_rows_head(from)->step != weft_steps(tables->session)) {
+	if (!loading->is_init && step != past && is_sync(tables->job)) {
 		return wf_fail(WEFT_DATA,
-			       "table %s: saved after step %" PRIu64 ", the tensors after %" PRIu64,
-			       tables->job->model.table[t].name, wf_rows_head(from)->step,
-			       weft_steps(tables->session));
+			       "table %s: saved at step %" PRIu64 " of its own, the tensors after "
+			       "%" PRIu64
+			       ": an asynchronous job did; go on with sparse_mode=async, "
+			       "or take the values alone with init_model_path",
+			       weft_table_name(table), step, past);
 	}
-	return weft_table_write(tables->table[t], &writer);
+	return weft_table_write(table, &writer);
 }
 
 enum weft_status
 wf_run_load_remote(const struct wf_run *job, const struct wf_saved *saved,
-		   const struct wf_remote_tables *tables)
+		   const struct wf_remote_tables *tables, bool is_init)
 {
 	struct wf_saved_table about[WF_MODEL_TABLES_MAX];
 	const uint32_t count = wf_run_list_remote(job, tables, about);
 	enum weft_status st = WEFT_OK;
 
 	for (uint32_t t = 0; st == WEFT_OK && t < count; t++) {
-		struct wf_rows_reader *from = NULL;
-		st = wf_saved_open_table(saved, &about[t], &from);
+		struct loading loading = {
+			.is_init = is_init,
+			.initial = {.dim = about[t].head.shape.dim,
+				    .floats = about[t].head.shape.dim +
+					      about[t].head.shape.state_floats},
+		};
+		about[t].optimizer = is_init ? NULL : about[t].optimizer;
+		st = wf_saved_open_table(saved, &about[t], &loading.from);
 		if (st == WEFT_OK) {
-			st = load_table(tables, t, from);
+			st = load_table(tables, about[t].source, &loading);
 		}
-		wf_rows_close(from);
+		wf_rows_close(loading.from);
 	}
 	return st;
 }

@@ -10,7 +10,10 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
+#include "kernels/average.h"
+#include "kernels/norm.h"
 #include "trainer/program/local_tables.h"
+#include "trainer/program/rounded.h"
 #include "trainer/program/saving.h"
 
 struct member {
@@ -23,15 +26,18 @@ struct member {
 struct run {
 	struct wf_run *job;
 	uint32_t member_count;
-	struct member *member; /* [member_count] */
-	float *param[WF_MODEL_TENSORS_MAX];
+	struct member *member;              /* [member_count] */
+	float *param[WF_MODEL_TENSORS_MAX]; /* what trainers compute with, */
+	float *exact[WF_MODEL_TENSORS_MAX]; /* and what pservers have: the same arrays with f32 */
 	float *state[WF_STATE_MAX][WF_MODEL_TENSORS_MAX];
 	const float **slice_grad; /* [member_count] of the slice being applied */
 	float *memory;
 	size_t memory_bytes;
-	uint64_t samples_before; /* applied before this step */
-	uint64_t updates;        /* steps applied, with this one */
-	uint64_t skipped;        /* elements not finite, in this pass */
+	uint64_t samples_before;               /* applied before this step */
+	uint64_t updates;                      /* steps applied, with this one */
+	struct wf_average average;             /* if there are averages */
+	float *averaged[WF_MODEL_TENSORS_MAX]; /* what they came to at the end of the pass */
+	uint64_t skipped;                      /* elements not finite, in this pass */
 	struct wf_digest *digest;
 	struct wf_bag_batch rows;       /* of the batch being computed */
 	struct wf_local_tables *tables; /* NULL: the model has none */
@@ -52,7 +58,7 @@ take_memory(struct run *run)
 {
 	const struct wf_model *model = &run->job->model;
 	struct wf_env *env = run->job->env;
-	unsigned states = wf_optimizer_state_count(run->job->optimizer.kind);
+	unsigned states = wf_state_count(&run->job->optimizer);
 	float *array[WF_MODEL_TENSORS_MAX];
 	float *at = NULL;
 	size_t one = 0;
@@ -62,7 +68,8 @@ take_memory(struct run *run)
 	}
 	run->member = wf_zalloc_array(env, run->member_count, sizeof(*run->member));
 	run->slice_grad = wf_zalloc_array(env, run->member_count, sizeof(*run->slice_grad));
-	run->memory_bytes = one * (1 + states + (size_t)run->member_count) * sizeof(float);
+	const size_t arrays = 2 + states + (wf_run_rounds(run->job) ? 1 : 0) + run->member_count;
+	run->memory_bytes = one * arrays * sizeof(float);
 	run->memory = wf_zalloc(env, run->memory_bytes);
 	if (run->member == NULL || run->slice_grad == NULL || run->memory == NULL) {
 		return wf_fail(WEFT_NOMEM, "%u trainers with %zu parameters each",
@@ -70,14 +77,33 @@ take_memory(struct run *run)
 	}
 	at = run->memory;
 	place(model, &at, run->param);
+	memcpy(run->exact, run->param, sizeof(run->exact));
+	if (wf_run_rounds(run->job)) {
+		place(model, &at, run->exact);
+	}
 	for (unsigned s = 0; s < states; s++) {
 		place(model, &at, run->state[s]);
 	}
+	place(model, &at, run->averaged);
 	for (uint32_t i = 0; i < run->member_count; i++) {
 		place(model, &at, array);
 		memcpy(run->member[i].grad, array, sizeof(array));
 	}
 	return WEFT_OK;
+}
+
+/* What the step left, as it is answered. */
+static enum weft_status
+round_values(struct run *run)
+{
+	const struct wf_run *job = run->job;
+	enum weft_status st = WEFT_OK;
+
+	for (unsigned t = 0; wf_run_rounds(job) && st == WEFT_OK && t < job->model.tensor_count;
+	     t++) {
+		st = wf_run_round_values(job, t, run->exact[t], run->param[t]);
+	}
+	return st;
 }
 
 static enum weft_status
@@ -101,14 +127,18 @@ run_init(struct run *run)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	job->model.ops->init(&job->model, job->seed, run->param);
+	job->model.ops->init(&job->model, job->seed, run->exact);
 	const struct wf_run_arrays arrays = {
-		.param = run->param, .state = run->state, .tables = run->tables};
+		.param = run->exact, .state = run->state, .tables = run->tables};
 	struct wf_run_past past;
 	st = wf_run_restore(job, &arrays, &past);
 	if (st == WEFT_OK) {
 		run->updates = past.step;
 		run->samples_before = past.samples;
+		st = round_values(run);
+	}
+	if (job->optimizer.average_window > 0.0) {
+		wf_average_begin(&job->optimizer, run->updates, &run->average);
 	}
 	return st;
 }
@@ -147,6 +177,7 @@ compute_batch(struct run *run, uint32_t trainer, double *cost)
 	}
 	*cost = wf_compute_gradient(job->compute, &batch, (const float *const *)run->param,
 				    member->grad);
+	wf_run_round_gradients(job, trainer, run->updates + 1, member->grad);
 	if (run->tables != NULL) {
 		wf_local_tables_push(run->tables, trainer, &batch);
 	}
@@ -180,24 +211,97 @@ compute_step(struct run *run, uint64_t *out)
 	return WEFT_OK;
 }
 
+/* Gradients of one slice in trainer order, in slice_grad; returns how many. */
+static unsigned
+take_gradients(struct run *run, unsigned tensor, size_t first)
+{
+	unsigned count = 0;
+
+	for (uint32_t i = 0; i < run->member_count; i++) {
+		if (run->member[i].samples > 0) {
+			run->slice_grad[count++] = run->member[i].grad[tensor] + first;
+		}
+	}
+	return count;
+}
+
+/* What sums are divided by, so that the gradient's norm is within its limit. */
+static float
+clip_norm(struct run *run, float divisor)
+{
+	const struct wf_run *job = run->job;
+	const size_t slice = job->opts->slice_bytes / sizeof(float);
+	struct wf_norm norm = {0};
+
+	if (!(job->optimizer.clip_norm > 0.0)) {
+		return divisor;
+	}
+	for (unsigned t = 0; t < job->model.tensor_count; t++) {
+		const size_t count = wf_model_tensor_count(&job->model, t);
+		for (size_t first = 0; first < count; first += slice) {
+			unsigned grads = take_gradients(run, t, first);
+			size_t here = count - first < slice ? count - first : slice;
+			wf_norm_add(&norm, wf_norm_squares(run->slice_grad, grads, here));
+		}
+	}
+	return wf_norm_divisor(&norm, divisor, job->optimizer.clip_norm);
+}
+
 /* Apply one slice of one tensor; returns how many elements were not finite. */
 static size_t
 apply_slice(struct run *run, struct wf_apply *apply, unsigned tensor, size_t first)
 {
 	enum wf_optimizer kind = run->job->optimizer.kind;
 
-	apply->grad_count = 0;
-	for (uint32_t i = 0; i < run->member_count; i++) {
-		if (run->member[i].samples > 0) {
-			run->slice_grad[apply->grad_count++] = run->member[i].grad[tensor] + first;
-		}
-	}
+	apply->grad_count = take_gradients(run, tensor, first);
 	apply->grad = run->slice_grad;
-	apply->param = run->param[tensor] + first;
+	apply->param = run->exact[tensor] + first;
 	for (unsigned s = 0; s < wf_optimizer_state_count(kind); s++) {
 		apply->state[s] = run->state[s][tensor] + first;
 	}
 	return run->job->kernels->apply[kind](apply);
+}
+
+/* The sums of averages, behind the optimizer's state. */
+static float **
+sums_of(struct run *run, unsigned tensor, float *out[WF_AVERAGE_SUMS])
+{
+	unsigned first = wf_optimizer_state_count(run->job->optimizer.kind);
+
+	for (unsigned i = 0; i < WF_AVERAGE_SUMS; i++) {
+		out[i] = run->state[first + i][tensor];
+	}
+	return out;
+}
+
+/* The step has been applied. */
+static void
+add_averages(struct run *run)
+{
+	const struct wf_run *job = run->job;
+	float *sum[WF_AVERAGE_SUMS];
+
+	if (!(job->optimizer.average_window > 0.0)) {
+		return;
+	}
+	wf_average_next(&run->average);
+	for (unsigned t = 0; t < job->model.tensor_count; t++) {
+		wf_average_add(job->kernels, &run->average, run->exact[t], sums_of(run, t, sum),
+			       wf_model_tensor_count(&job->model, t));
+	}
+}
+
+static void
+take_averages(struct run *run)
+{
+	const struct wf_run *job = run->job;
+	float *sum[WF_AVERAGE_SUMS];
+
+	for (unsigned t = 0; t < job->model.tensor_count; t++) {
+		wf_average_take(&run->average, run->exact[t],
+				(const float *const *)sums_of(run, t, sum), run->averaged[t],
+				wf_model_tensor_count(&job->model, t));
+	}
 }
 
 static enum weft_status
@@ -206,14 +310,16 @@ apply_step(struct run *run, uint64_t samples)
 	const struct wf_run *job = run->job;
 	const size_t slice = job->opts->slice_bytes / sizeof(float);
 	struct wf_apply apply = {
-		.divisor = job->is_mean ? (float)samples : 1.0f,
+		.divisor = clip_norm(run, job->is_mean ? (float)samples : 1.0f),
 		.clip = (float)job->optimizer.clip,
 		.decay = (float)job->optimizer.decay,
+		.l1 = (float)job->optimizer.l1,
 	};
 
 	run->updates++;
 	wf_apply_scalars(&job->optimizer,
-			 wf_learning_rate(&job->optimizer, run->samples_before, samples),
+			 wf_learning_rate(&job->optimizer, run->samples_before, samples,
+					  job->pass - job->opts->start_pass),
 			 run->updates, &apply);
 	for (unsigned t = 0; t < job->model.tensor_count; t++) {
 		const size_t count = wf_model_tensor_count(&job->model, t);
@@ -232,8 +338,9 @@ apply_step(struct run *run, uint64_t samples)
 				job->model.tensor[t].name, bad, count, run->updates);
 		}
 	}
-	enum weft_status st = WEFT_OK;
-	if (run->tables != NULL) {
+	add_averages(run);
+	enum weft_status st = round_values(run);
+	if (st == WEFT_OK && run->tables != NULL) {
 		const struct wf_local_step step = {
 			.step = run->updates,
 			.samples_before = run->samples_before,
@@ -330,6 +437,10 @@ run_pass(struct run *run)
 		       job->pass, run->skipped);
 	}
 	view.digest = digest_of(run);
+	if (job->optimizer.average_window > 0.0) {
+		take_averages(run);
+		view.param = (const float *const *)run->averaged;
+	}
 	return wf_run_report(job, &total, &view);
 }
 
@@ -337,7 +448,11 @@ static void
 save_pass(struct run *run)
 {
 	const struct wf_run_arrays arrays = {
-		.param = run->param, .state = run->state, .tables = run->tables};
+		.param = run->exact,
+		.state = run->state,
+		.average = run->job->optimizer.average_window > 0.0 ? run->averaged : NULL,
+		.tables = run->tables,
+	};
 
 	if (wf_run_is_save_due(run->job)) {
 		wf_run_save(
@@ -364,6 +479,9 @@ wf_run_run_sequential(struct wf_run *job)
 	if (st == WEFT_OK) {
 		const struct wf_view view = view_of(&run);
 		st = wf_run_measure(job, &view);
+	}
+	if (run.tables != NULL) {
+		wf_local_tables_tell(run.tables);
 	}
 	run_fini(&run);
 	return st;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "trainer/readers/idx.h"
 
 /* Split the rows as the reader and the options say; on failure the set is gone. */
 static enum weft_status
@@ -54,7 +55,9 @@ enum weft_status
 wf_source_read_digits(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
 {
 	struct wf_dataset dataset;
-	enum weft_status st = wf_digits_read(env, opts->path, &dataset);
+	const bool is_folder = opts->format != NULL && strcmp(opts->format, "idx") == 0;
+	enum weft_status st = is_folder ? wf_images_read(env, opts->path, &dataset)
+					: wf_digits_read(env, opts->path, &dataset);
 	return st == WEFT_OK ? finish_dataset(env, opts, &dataset, out) : st;
 }
 
@@ -156,9 +159,7 @@ gather_dataset(const struct wf_dataset *dataset, const uint32_t *row, size_t cou
 {
 	batch->rows = count;
 	for (size_t i = 0; i < count; i++) {
-		memcpy(batch->x + i * dataset->features,
-		       dataset->x + (size_t)row[i] * dataset->features,
-		       dataset->features * sizeof(float));
+		wf_dataset_row(dataset, row[i], batch->x + i * dataset->features);
 		batch->y[i] = dataset->y[row[i]];
 	}
 }

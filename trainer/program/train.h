@@ -32,13 +32,18 @@ struct wf_train_opts {
 	uint64_t batch_size;  /* rows of one trainer; 0: all */
 
 	const char *optimizer;
+	const char *learning_method; /* the original's word for it; NULL: not given */
 	double learning_rate, momentum;
 	double adam_beta1, adam_beta2, adam_epsilon;
-	double ada_epsilon;
+	double ada_epsilon, ada_rou;
 	const char *learning_rate_schedule;
 	double learning_rate_decay_a, learning_rate_decay_b;
-	double l2;
+	const char *learning_rate_args; /* segments of the manual schedules; NULL: none */
+	double l1, l2;
+	double average_window; /* 0: no averages */
+	uint64_t max_average_window;
 	double gradient_clipping_threshold;
+	double global_norm_clipping_threshold; /* 0: off */
 
 	/* Of tables' rows; momentum, betas, epsilons, schedule and clipping are those above. */
 	const char *sparse_optimizer;
@@ -47,13 +52,25 @@ struct wf_train_opts {
 	double sparse_decay;
 	double rmsprop_rho, ftrl_beta;
 	const char *sparse_rest; /* "f32", "bf16", "f16" */
+	const char *sparse_wire; /* likewise */
 	bool dense_equivalent;
 	uint64_t admit_count;
 	double admit_probability;
 	uint64_t evict_age; /* steps; 0: never */
+	double evict_score; /* 0: never */
+	double evict_show_weight, evict_click_weight, evict_fade;
+	uint64_t evict_fade_steps;
+	bool evict_at_cap;
+	uint64_t table_memory; /* bytes of one table on one lane; 0: no cap */
 
-	const char *grad_reduce; /* "mean", "sum" */
+	const char *grad_reduce;    /* "mean", "sum" */
+	const char *dense_mode;     /* "sync", "async", "bounded", "local", "elastic" */
+	const char *dense_wire;     /* "f32", "bf16", "f16" */
+	const char *dense_rounding; /* "nearest", "stochastic" */
+	uint64_t local_steps;
+	double elastic_rate;
 	const char *sparse_mode; /* "sync", "async", "bounded" */
+	bool is_async;           /* the original's word for both */
 	uint64_t staleness;
 	double async_lagged_grad_discard_ratio;
 	const char *nonfinite; /* "abort", "skip" */
@@ -62,6 +79,7 @@ struct wf_train_opts {
 	uint64_t saving_period;      /* passes; 0: never */
 	uint64_t start_pass;         /* go on after the saved pass before this one; 0: begin */
 	const char *init_model_path; /* NULL or "": none */
+	const char *load_missing_parameter_strategy; /* "fail", "rand", "zero"; NULL: fail */
 	bool save_only_one;
 
 	uint64_t trainer_id;

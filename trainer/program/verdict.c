@@ -247,6 +247,9 @@ train_baseline(const struct wf_run *job, double *out)
 	opts.learning_rate = BASELINE_RATE;
 	opts.sparse_learning_rate = BASELINE_RATE;
 	opts.sequential = true;
+	opts.dense_mode = "sync";
+	opts.dense_wire = "f32";
+	opts.dense_rounding = "nearest";
 	opts.sparse_mode = "sync";
 	opts.staleness = 0;
 	opts.trainer_id = 0;

@@ -14,7 +14,8 @@ struct wf_dataset {
 	uint32_t classes;  /* 0: y is a real number; else y is one of 0..classes-1 */
 	size_t rows;
 	size_t train_rows; /* the first ones; 0 < train_rows < rows */
-	float *x;          /* [rows, features], scaled as the reader says */
+	float *x;          /* [rows, features], scaled as the reader says; NULL of images */
+	uint8_t *pixel;    /* [rows, features] of images: x is a 255th of it; else NULL */
 	float *y;          /* [rows] */
 };
 
@@ -28,6 +29,8 @@ enum weft_status wf_housing_read(struct wf_env *env, const char *path,
 /* UCI optical digits: 64 pixels 0..16, divided by 16; y is the digit. */
 enum weft_status wf_digits_read(struct wf_env *env, const char *path,
 				struct wf_dataset *out) WEFT_MUST_CHECK;
+/* Copy row `row` into x [features]. */
+void wf_dataset_row(const struct wf_dataset *dataset, size_t row, float *x);
 void wf_dataset_fini(struct wf_env *env, struct wf_dataset *dataset); /* accepts a zeroed one */
 
 #define WF_DATA_PATH_BYTES 4096u

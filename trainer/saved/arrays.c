@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -280,9 +281,8 @@ wf_array_write(const struct wf_saved *saved, const struct wf_saved_array *array,
 	return st == WEFT_OK ? wf_tensor_copy(saved->calls, &place.file, to) : st;
 }
 
-/* "folder/.name.tmp-PID" beside "folder/name", and the folder. Both [WF_SAVED_PATH_BYTES]. */
-static enum weft_status
-split_path(const char *path, char *folder, char *temporary)
+enum weft_status
+wf_export_split(const char *path, char *folder, char *temporary)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash == NULL ? path : slash + 1;
@@ -314,6 +314,19 @@ write_file(const struct wf_saved *saved, bool with_state, const char *path, wf_e
 	return wf_saved_file_finish(&to, write(saved, with_state, &to));
 }
 
+/* A file takes the place of a file alone: a rename would put it over /dev/stdout as well. What a
+ * folder is renamed over is the system's to refuse. */
+static enum weft_status
+check_place(const char *path)
+{
+	struct stat info;
+
+	if (lstat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_INVALID, "%s: is a device, a pipe or a link; name a file", path);
+}
+
 enum weft_status
 wf_export(const struct wf_saved *saved, bool with_state, const char *path, wf_export_fn *write)
 {
@@ -322,7 +335,10 @@ wf_export(const struct wf_saved *saved, bool with_state, const char *path, wf_ex
 
 	enum weft_status st = wf_arrays_check(saved);
 	if (st == WEFT_OK) {
-		st = split_path(path, folder, temporary);
+		st = wf_export_split(path, folder, temporary);
+	}
+	if (st == WEFT_OK) {
+		st = check_place(path);
 	}
 	if (st != WEFT_OK) {
 		return st;

@@ -42,6 +42,9 @@ uint64_t wf_array_bytes(const struct wf_saved_array *array);
 enum weft_status wf_array_write(const struct wf_saved *saved, const struct wf_saved_array *array,
 				struct wf_saved_file *to) WEFT_MUST_CHECK;
 
+/* "folder/.name.tmp-PID" beside `path`, "folder/name", and the folder. Both [WF_SAVED_PATH_BYTES].
+ * WEFT_INVALID */
+enum weft_status wf_export_split(const char *path, char *folder, char *temporary) WEFT_MUST_CHECK;
 /* Make the file `path` by `write`: it appears whole or not at all. */
 typedef enum weft_status wf_export_fn(const struct wf_saved *saved, bool with_state,
 				      struct wf_saved_file *to);

@@ -56,10 +56,9 @@ wf_saved_prepare(const struct wf_saved_place *place)
 	return WEFT_OK;
 }
 
-/* Remove a directory with its files; it has no folders of ours. As much as can be: what stays is
- * found again by the next save. What is no directory goes too. */
-static int
-remove_directory(const char *path)
+/* What stays is found again by the next save. What is no directory goes too. */
+int
+wf_saved_remove_folder(const char *path)
 {
 	char file[WF_SAVED_PATH_BYTES];
 	DIR *dir = opendir(path);
@@ -124,7 +123,7 @@ put_back(const struct wf_saved_calls *calls, const char *dir, const char *aside)
 		return;
 	}
 	if (lstat(to, &info) == 0) {
-		(void)remove_directory(from);
+		(void)wf_saved_remove_folder(from);
 	} else if (errno == ENOENT) {
 		(void)calls->rename(from, to);
 	}
@@ -152,7 +151,7 @@ clean_up(const struct wf_saved_calls *calls, const char *dir, const char *aside_
 			}
 		} else if (aside_of == NULL && is_abandoned(e->d_name, TEMPORARY) &&
 			   wf_saved_join(dir, e->d_name, path) == WEFT_OK) {
-			(void)remove_directory(path);
+			(void)wf_saved_remove_folder(path);
 		}
 	}
 	closedir(folder);
@@ -258,12 +257,12 @@ wf_saved_way_end(struct wf_saved_way *way, enum weft_status st)
 	}
 	if (st != WEFT_OK) {
 		const struct wf_error why = *wf_error_record();
-		(void)remove_directory(way->temporary);
+		(void)wf_saved_remove_folder(way->temporary);
 		*wf_error_record() = why;
 		return st;
 	}
 	if (is_replacing) {
-		(void)remove_directory(way->aside);
+		(void)wf_saved_remove_folder(way->aside);
 	}
 	return WEFT_OK;
 }
@@ -296,7 +295,7 @@ remove_pass(const struct wf_saved_place *place, uint64_t pass)
 	if (st == WEFT_OK) {
 		st = move(place->calls, from, to);
 	}
-	if (st == WEFT_OK && remove_directory(to) != 0) {
+	if (st == WEFT_OK && wf_saved_remove_folder(to) != 0) {
 		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be removed", to);
 	}
 	return st;

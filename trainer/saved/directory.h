@@ -24,3 +24,5 @@ enum weft_status wf_saved_way_end(struct wf_saved_way *way, enum weft_status st)
 /* A process that died while it replaced the save `path` left the older one aside: give that its
  * name back. No error if there is none. */
 void wf_saved_recover(const struct wf_saved_calls *calls, const char *path);
+/* Remove a directory with its files; it has no folders of ours. As much as can be. -1: errno. */
+int wf_saved_remove_folder(const char *path);

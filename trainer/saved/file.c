@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <zlib.h>
+
 #include "base/assert.h"
 #include "base/crc32c.h"
 
@@ -24,6 +26,7 @@ wf_saved_posix(void)
 	static const struct wf_saved_calls calls = {
 		.open = posix_open,
 		.read = read,
+		.pread = pread,
 		.write = write,
 		.fsync = fsync,
 		.close = close,
@@ -79,8 +82,8 @@ wf_saved_file_write(struct wf_saved_file *file, const void *bytes, size_t count)
 		left -= (size_t)done;
 	}
 	file->crc = wf_crc32c(file->crc, bytes, count);
-	if (file->zip != NULL) {
-		file->zip_crc = wf_zip_crc(file->zip, file->zip_crc, bytes, count);
+	if (file->has_zip_crc) {
+		file->zip_crc = (uint32_t)crc32_z(file->zip_crc, bytes, count);
 	}
 	file->bytes += count;
 	return WEFT_OK;
@@ -150,6 +153,35 @@ wf_saved_file_read(struct wf_saved_file *file, void *bytes, size_t count)
 		left -= (size_t)done;
 	}
 	file->crc = wf_crc32c(file->crc, bytes, count);
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_saved_file_read_at(struct wf_saved_file *file, uint64_t at, void *bytes, size_t count)
+{
+	size_t done = 0;
+
+	if (at > file->bytes || count > file->bytes - at) {
+		return wf_fail(WEFT_DATA,
+			       "%s: has %" PRIu64 " bytes, but %zu are wanted from byte %" PRIu64
+			       " on: it was cut or is damaged",
+			       file->path, file->bytes, count, at);
+	}
+	while (done < count) {
+		ssize_t got = file->calls->pread(file->fd, (char *)bytes + done, count - done,
+						 (off_t)(at + done));
+		if (got < 0 && errno == EINTR) {
+			continue;
+		}
+		if (got < 0) {
+			return wf_fail_errno(WEFT_IO, errno, "%s: cannot be read", file->path);
+		}
+		if (got == 0) {
+			return wf_fail(WEFT_DATA, "%s: became shorter while it was read",
+				       file->path);
+		}
+		done += (size_t)got;
+	}
 	return WEFT_OK;
 }
 

@@ -3,12 +3,12 @@
  * that tests replace to fail one. Thread: the caller's. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/status.h"
-#include "trainer/saved/zip_crc.h"
 
 #define WF_SAVED_PATH_BYTES 4096u
 
@@ -16,6 +16,7 @@
 struct wf_saved_calls {
 	int (*open)(const char *path, int flags, mode_t mode);
 	ssize_t (*read)(int fd, void *bytes, size_t count);
+	ssize_t (*pread)(int fd, void *bytes, size_t count, off_t at);
 	ssize_t (*write)(int fd, const void *bytes, size_t count);
 	int (*fsync)(int fd);
 	int (*close)(int fd);
@@ -29,10 +30,9 @@ struct wf_saved_file {
 	const struct wf_saved_calls *calls;
 	const char *path; /* lent while it is open */
 	int fd;
-	uint64_t bytes; /* reading: the file's size; writing: written so far */
-	uint32_t crc;   /* of the bytes that have passed */
-	/* Not NULL: the checksum that zip files have, of what is written. */
-	const struct wf_zip_crc *zip;
+	uint64_t bytes;   /* reading: the file's size; writing: written so far */
+	uint32_t crc;     /* of the bytes that have passed */
+	bool has_zip_crc; /* wanted: the checksum that zip files have, of what is written */
 	uint32_t zip_crc;
 };
 
@@ -56,6 +56,9 @@ enum weft_status wf_saved_file_open(const struct wf_saved_calls *calls, const ch
 /* Exactly `count` bytes. WEFT_DATA: it ends before; WEFT_IO */
 enum weft_status wf_saved_file_read(struct wf_saved_file *file, void *bytes,
 				    size_t count) WEFT_MUST_CHECK;
+/* Exactly `count` bytes from byte `at` on; the checksum does not see them. As above. */
+enum weft_status wf_saved_file_read_at(struct wf_saved_file *file, uint64_t at, void *bytes,
+				       size_t count) WEFT_MUST_CHECK;
 void wf_saved_file_close(struct wf_saved_file *file);
 
 /* fsync of a folder: the names in it are on the disk. WEFT_IO */

@@ -28,7 +28,6 @@ struct entry {
 
 struct npz {
 	const struct wf_saved *saved;
-	struct wf_zip_crc zip;
 	struct entry *entry; /* [entry_count] */
 	size_t entry_count;
 };
@@ -85,7 +84,7 @@ sum_up(const struct npz *npz, const struct wf_saved_array *array, struct entry *
 {
 	const struct wf_saved_calls nowhere = {.write = write_nowhere};
 	struct wf_saved_file to = {
-		.calls = &nowhere, .path = array->name, .fd = -1, .zip = &npz->zip};
+		.calls = &nowhere, .path = array->name, .fd = -1, .has_zip_crc = true};
 
 	enum weft_status st = write_npy(npz->saved, array, &to);
 	out->bytes = to.bytes;
@@ -257,7 +256,6 @@ write_all(const struct wf_saved *saved, bool with_state, struct wf_saved_file *t
 	if (npz.entry == NULL) {
 		return wf_fail(WEFT_NOMEM, "directory of %zu arrays", npz.entry_count);
 	}
-	wf_zip_crc_init(&npz.zip);
 	enum weft_status st = write_entries(&npz, with_state, to);
 	if (st == WEFT_OK) {
 		st = write_directory(&npz, with_state, to);

@@ -594,6 +594,16 @@ compare_heads(const struct wf_saved_table *table, const struct wf_rows_head *is)
 {
 	const struct wf_rows_head *want = &table->head;
 
+	if (table->optimizer == NULL) {
+		if (is->shape.dim == want->shape.dim && is->vocabulary == want->vocabulary) {
+			return WEFT_OK;
+		}
+		return wf_fail(WEFT_DATA,
+			       "table %s was saved with %" PRIu32 " values, vocabulary %" PRIu64
+			       "; this one has %" PRIu32 ", %" PRIu64,
+			       table->name, is->shape.dim, is->vocabulary, want->shape.dim,
+			       want->vocabulary);
+	}
 	if (is->shape.dim != want->shape.dim ||
 	    is->shape.state_floats != want->shape.state_floats ||
 	    is->shape.has_score != want->shape.has_score || is->vocabulary != want->vocabulary ||
@@ -641,7 +651,7 @@ wf_saved_open_table(const struct wf_saved *saved, const struct wf_saved_table *t
 			       table->name);
 	}
 	const struct wf_manifest_table *entry = &saved->manifest.table[idx];
-	if (strcmp(entry->optimizer, table->optimizer) != 0) {
+	if (table->optimizer != NULL && strcmp(entry->optimizer, table->optimizer) != 0) {
 		return wf_fail(WEFT_DATA, "%s: table %s has the state of %s; this model's is %s",
 			       saved->path, table->name, entry->optimizer, table->optimizer);
 	}

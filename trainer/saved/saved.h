@@ -14,7 +14,7 @@
 #include "trainer/saved/rows.h"
 
 #define WF_SAVED_NAME_BYTES 128u
-#define WF_SAVED_STATE_MAX 4u
+#define WF_SAVED_STATE_MAX 5u
 
 /* What a save knows of its job. */
 struct wf_saved_about {
@@ -107,7 +107,8 @@ enum weft_status wf_saved_load(const struct wf_saved *saved, const struct wf_sav
 			       uint32_t tensor_count, bool with_state) WEFT_MUST_CHECK;
 /**
  * Read a table of the save.
- * @param table name, optimizer and head of the one that its rows go to; the step is not compared
+ * @param table name, optimizer and head of the one that its rows go to; the step is not compared.
+ *        optimizer NULL: only values are wanted, so only dim and vocabulary have to be the same
  * @param out ends with wf_rows_close
  * @return WEFT_OK; WEFT_DATA: the table and how it differs; WEFT_IO; WEFT_NOMEM
  */
@@ -117,14 +118,25 @@ enum weft_status wf_saved_open_table(const struct wf_saved *saved,
 /* How many tables it has. */
 uint32_t wf_saved_table_count(const struct wf_saved *saved);
 /**
- * Write the save's tensors as one safetensors file, which appears whole or not at all; one of that
- * name is replaced. A table is NAME.keys (u64) and NAME.values, by partition and key.
+ * Write the save's tensors as one safetensors file, which appears whole or not at all; a file
+ * of that name is replaced. A table is NAME.keys (u64) and NAME.values, by partition and key.
  * @param with_state state arrays too, as NAME.state0; of a table NAME.state, NAME.stamp, NAME.born,
  *        and NAME.show and NAME.click where it has them
- * @return WEFT_OK; WEFT_DATA, WEFT_IO: file and reason; WEFT_NOMEM
+ * @return WEFT_OK; WEFT_DATA, WEFT_IO: file and reason; WEFT_NOMEM; WEFT_INVALID: what is there is
+ *         a device, a pipe or a link
  */
 enum weft_status wf_saved_export_safetensors(const struct wf_saved *saved, const char *path,
 					     bool with_state) WEFT_MUST_CHECK;
 /* The same arrays as one npz file: a zip of npy files, as numpy.load reads it. */
 enum weft_status wf_saved_export_npz(const struct wf_saved *saved, const char *path,
 				     bool with_state) WEFT_MUST_CHECK;
+/* The values as a tar of parameters, as the original's Parameters.to_tar wrote it: for each tensor
+ * NAME, a parameter file, and NAME.protobuf, its ParameterConfig with name, size and dims.
+ * WEFT_DATA and so on as above; WEFT_INVALID: state is wanted, or it has tables. */
+enum weft_status wf_saved_export_tar(const struct wf_saved *saved, const char *path,
+				     bool with_state) WEFT_MUST_CHECK;
+/* The values as a folder of parameter files with a file `done`, as the original's trainer saved a
+ * pass. It takes the place of an empty folder, and of nothing else: WEFT_IO. WEFT_INVALID as of the
+ * tar. */
+enum weft_status wf_saved_export_paddle(const struct wf_saved *saved, const char *path,
+					bool with_state) WEFT_MUST_CHECK;

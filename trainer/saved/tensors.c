@@ -73,17 +73,24 @@ write_values(struct wf_saved_file *file, const float *value, uint64_t count)
 }
 
 enum weft_status
-wf_tensor_write(const struct wf_saved_calls *calls, struct wf_tensor_file *file, const float *value)
+wf_tensor_write_header(struct wf_saved_file *to, uint64_t count)
 {
 	uint8_t header[WF_TENSOR_HEADER_BYTES];
+
+	make_header(count, header);
+	return wf_saved_file_write(to, header, sizeof(header));
+}
+
+enum weft_status
+wf_tensor_write(const struct wf_saved_calls *calls, struct wf_tensor_file *file, const float *value)
+{
 	struct wf_saved_file to;
 	enum weft_status st = wf_saved_file_create(calls, file->path, &to);
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	make_header(file->count, header);
-	st = wf_saved_file_write(&to, header, sizeof(header));
+	st = wf_tensor_write_header(&to, file->count);
 	if (st == WEFT_OK) {
 		st = write_values(&to, value, file->count);
 	}

@@ -20,6 +20,8 @@ enum weft_status wf_tensor_write(const struct wf_saved_calls *calls, struct wf_t
 /* Read and check. `value` is [count], NULL: check only. WEFT_DATA; WEFT_IO */
 enum weft_status wf_tensor_read(const struct wf_saved_calls *calls,
 				const struct wf_tensor_file *file, float *value) WEFT_MUST_CHECK;
+/* Append the header of a file of `count` values to `to`. WEFT_IO */
+enum weft_status wf_tensor_write_header(struct wf_saved_file *to, uint64_t count) WEFT_MUST_CHECK;
 /* Append the bytes of the values to `to`, checking the file on the way. WEFT_DATA; WEFT_IO */
 enum weft_status wf_tensor_copy(const struct wf_saved_calls *calls,
 				const struct wf_tensor_file *file,

@@ -1,73 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each form of the kernels against values worked out by hand, in f64 or in closed form. Arrays have
- * COUNT elements, so that forms of eight and of sixteen lanes meet whole vectors and a rest.
- * Thread: one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <math.h>
-#include <string.h>
-
-#include <cmocka.h>
+/* Each form of the kernels against values worked out by hand, in f64 or in closed form: sums,
+ * clipping, and the optimizers without a decaying mean of squares. Thread: one. */
+#include "tests/unit/kernels/bench.h"
 
 #include "base/assert.h"
-#include "kernels/kernels.h"
-
-#define COUNT 37 /* four vectors of eight or two of sixteen, and five */
-#define GRADS 9
-
-/* Arrays for one apply; every element of an array begins with the same value. */
-struct bench {
-	float param[COUNT], m[COUNT], v[COUNT], grad[GRADS][COUNT];
-	const float *grads[GRADS];
-	struct wf_apply apply;
-};
-
-static void
-fill(float *array, float value)
-{
-	for (size_t i = 0; i < COUNT; i++) {
-		array[i] = value;
-	}
-}
-
-/* param `w`, states 0, the gradients in `grad`; divisor 1, nothing else switched on. */
-static void
-bench_init(struct bench *b, float w, const float *grad, unsigned grad_count)
-{
-	memset(b, 0, sizeof(*b));
-	fill(b->param, w);
-	for (unsigned n = 0; n < grad_count; n++) {
-		fill(b->grad[n], grad[n]);
-		b->grads[n] = b->grad[n];
-	}
-	b->apply = (struct wf_apply){
-		.param = b->param,
-		.state = {b->m, b->v},
-		.grad = b->grads,
-		.grad_count = grad_count,
-		.count = COUNT,
-		.divisor = 1.0f,
-	};
-}
-
-static void
-expect_all(const float *array, double want, double tolerance)
-{
-	for (size_t i = 0; i < COUNT; i++) {
-		if (!(fabs((double)array[i] - want) <= tolerance)) {
-			fail_msg("element %zu is %.9g, not %.9g", i, (double)array[i], want);
-		}
-	}
-}
-
-static const struct wf_kernels *
-form(void **state)
-{
-	return (const struct wf_kernels *)*state;
-}
 
 static void
 sgd_goes_down_the_gradient(void **state)
@@ -423,7 +359,8 @@ a_sum_that_is_not_finite_leaves_its_element_alone(void **state)
 		fill(b.v, 0.25f);
 		b.apply.rate = 0.5f;
 		b.apply.clip = 10.0f; /* does not make a number of an infinity */
-		b.apply.momentum = b.apply.beta1 = b.apply.beta2 = 0.5f;
+		b.apply.momentum = b.apply.beta1 = b.apply.beta2 = b.apply.rho = 0.5f;
+		b.apply.square_share = 0.5f;
 		b.apply.epsilon = 1e-8f;
 		for (size_t i = 0; i < WF_ARRAY_COUNT(at); i++) {
 			b.grad[0][at[i]] = pair[i][0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of an optimizer: names, limits, schedules, Adam's bias correction. Thread: one. */
+/* Settings of an optimizer: names, limits, Adam's bias correction. Thread: one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,20 +49,24 @@ names_parse_to_what_they_name(void **state)
 static void
 an_unknown_name_is_refused_with_the_names_there_are(void **state)
 {
-	const char *const bad[] = {"rmsprop", "", "SGD", "sgd ", NULL};
+	const char *const bad[] = {"rprop", "", "SGD", "sgd ", NULL};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(bad); i++) {
 		enum wf_optimizer kind = WF_ADAM;
 		assert_int_equal(wf_optimizer_parse(bad[i], &kind), WEFT_INVALID);
 		assert_int_equal(kind, WF_ADAM);
-		assert_non_null(strstr(weft_last_error(),
-				       "sgd, momentum, nesterov, adagrad, adam or adamw"));
+		assert_non_null(
+			strstr(weft_last_error(),
+			       "sgd, momentum, torch_momentum, nesterov, adagrad, "
+			       "decayed_adagrad, rmsprop, adadelta, adam, adamw or adamax"));
 		assert_non_null(strstr(weft_last_error(), bad[i] == NULL ? "\"\"" : bad[i]));
 	}
 	enum wf_schedule schedule = WF_SCHEDULE_LINEAR;
-	assert_int_equal(wf_schedule_parse("poly", &schedule), WEFT_INVALID);
+	assert_int_equal(wf_schedule_parse("cosine", &schedule), WEFT_INVALID);
 	assert_int_equal(schedule, WF_SCHEDULE_LINEAR);
-	assert_non_null(strstr(weft_last_error(), "poly"));
-	assert_non_null(strstr(weft_last_error(), "constant, linear or warmup"));
+	assert_non_null(strstr(weft_last_error(), "\"cosine\""));
+	assert_non_null(strstr(weft_last_error(),
+			       "constant, linear, warmup, poly, caffe_poly, exp, "
+			       "discexp, manual or pass_manual"));
 }
 
 static void
@@ -74,6 +78,11 @@ the_number_of_state_arrays_is_that_of_the_formula(void **state)
 	assert_int_equal(wf_optimizer_state_count(WF_NESTEROV), 1);
 	assert_int_equal(wf_optimizer_state_count(WF_ADAGRAD), 1);
 	assert_int_equal(wf_optimizer_state_count(WF_ADAMW), 2);
+	assert_int_equal(wf_optimizer_state_count(WF_DECAYED_ADAGRAD), 1);
+	assert_int_equal(wf_optimizer_state_count(WF_RMSPROP), 2);
+	assert_int_equal(wf_optimizer_state_count(WF_ADADELTA), 2);
+	assert_int_equal(wf_optimizer_state_count(WF_ADAMAX), 2);
+	assert_int_equal(wf_optimizer_state_count(WF_TORCH_MOMENTUM), 1);
 }
 
 static void
@@ -83,6 +92,7 @@ defaults_pass_the_check(void **state)
 	assert_int_equal(opts.kind, WF_SGD);
 	assert_true(opts.learning_rate == 1e-3);
 	assert_true(opts.beta1 == 0.9 && opts.beta2 == 0.999 && opts.epsilon == 1e-8);
+	assert_true(opts.rho == 0.95 && opts.l1 == 0.0);
 	for (unsigned i = 0; i < WF_OPTIMIZER_COUNT; i++) {
 		opts.kind = (enum wf_optimizer)i;
 		assert_int_equal(wf_optimizer_check(&opts), WEFT_OK);
@@ -117,6 +127,12 @@ a_setting_out_of_its_limits_is_refused_by_name_and_value(void **state)
 		/* Below 1 as f64, but 1 as f32: bias correction would divide by 0. */
 		BAD(beta2, 0.99999999, "beta2 0.99999999"),
 		BAD(beta2, (double)INFINITY, "beta2 inf"),
+		BAD(rho, 1.0, "rho 1"),
+		BAD(rho, -0.25, "rho -0.25"),
+		BAD(rho, (double)NAN, "rho "),
+		BAD(l1, -1e-3, "l1 -0.001"),
+		BAD(l1, 1e-60, "l1 1e-60"),
+		BAD(l1, (double)INFINITY, "l1 inf"),
 		BAD(epsilon, 0.0, "epsilon 0"),
 		BAD(epsilon, 1e-50, "epsilon 1e-50"), /* 0 as f32 */
 		BAD(decay, -1e-4, "decay -0.0001"),
@@ -140,62 +156,14 @@ static void
 an_enum_out_of_range_is_refused(void **state)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	opts.kind = (enum wf_optimizer)6;
+	opts.kind = (enum wf_optimizer)11;
 	assert_int_equal(wf_optimizer_check(&opts), WEFT_INVALID);
-	assert_non_null(strstr(weft_last_error(), "optimizer 6"));
+	assert_non_null(strstr(weft_last_error(), "optimizer 11"));
 
 	opts = wf_optimizer_defaults();
-	opts.schedule = (enum wf_schedule)3;
+	opts.schedule = (enum wf_schedule)9;
 	assert_int_equal(wf_optimizer_check(&opts), WEFT_INVALID);
-	assert_non_null(strstr(weft_last_error(), "schedule 3"));
-}
-
-static void
-arguments_of_a_schedule_are_checked_where_it_has_them(void **state)
-{
-	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	opts.schedule_a = -1.0;
-	opts.schedule_b = -1.0;
-	assert_int_equal(wf_optimizer_check(&opts), WEFT_OK);
-
-	opts.schedule = WF_SCHEDULE_LINEAR;
-	assert_int_equal(wf_optimizer_check(&opts), WEFT_INVALID);
-	assert_non_null(strstr(weft_last_error(), "schedule_a"));
-	opts.schedule_a = 0.0;
-	assert_int_equal(wf_optimizer_check(&opts), WEFT_INVALID);
-	assert_non_null(strstr(weft_last_error(), "schedule_b"));
-	opts.schedule_b = 0.0;
-	assert_int_equal(wf_optimizer_check(&opts), WEFT_OK);
-
-	opts.schedule = WF_SCHEDULE_WARMUP; /* a = 0 would divide by 0 */
-	assert_int_equal(wf_optimizer_check(&opts), WEFT_INVALID);
-	opts.schedule_a = 100.0;
-	assert_int_equal(wf_optimizer_check(&opts), WEFT_OK);
-}
-
-static void
-schedules_follow_their_formulas(void **state)
-{
-	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	opts.learning_rate = 0.5;
-	expect_near(wf_learning_rate(&opts, 0, 10), 0.5, 0);
-	expect_near(wf_learning_rate(&opts, UINT64_MAX, UINT64_MAX), 0.5, 0);
-
-	opts.schedule = WF_SCHEDULE_LINEAR; /* max(0.5 - 0.001 n, 0.125) */
-	opts.schedule_a = 0.001;
-	opts.schedule_b = 0.125;
-	expect_near(wf_learning_rate(&opts, 0, 64), 0.5, 0);
-	expect_near(wf_learning_rate(&opts, 100, 64), 0.4, 1e-15);
-	expect_near(wf_learning_rate(&opts, 374, 64), 0.126, 1e-15);
-	expect_near(wf_learning_rate(&opts, 375, 64), 0.125, 1e-15);
-	expect_near(wf_learning_rate(&opts, 1000000, 64), 0.125, 0);
-
-	opts.schedule = WF_SCHEDULE_WARMUP; /* 0.5 min(1, (n + samples) / 1000) */
-	opts.schedule_a = 1000.0;
-	expect_near(wf_learning_rate(&opts, 0, 10), 0.005, 1e-15);
-	expect_near(wf_learning_rate(&opts, 490, 10), 0.25, 1e-15);
-	expect_near(wf_learning_rate(&opts, 990, 10), 0.5, 0);
-	expect_near(wf_learning_rate(&opts, 5000, 10), 0.5, 0);
+	assert_non_null(strstr(weft_last_error(), "schedule 9"));
 }
 
 /* The formula by repeated multiplication, with the betas as the kernels have them. */
@@ -235,22 +203,45 @@ bias_correction_of_the_largest_step_is_one(void **state)
 	assert_true(apply.rate == 0.25f);
 }
 
+/* What the rate 0.25 becomes in steps 1 and 3; the betas are as f32 leaves them. */
 static void
-only_adams_rates_are_corrected_and_the_plain_rate_never(void **state)
+rates_are_corrected_where_the_formula_says_so_and_the_plain_rate_never(void **state)
 {
 	for (unsigned kind = 0; kind < WF_OPTIMIZER_COUNT; kind++) {
 		struct wf_optimizer_opts opts = wf_optimizer_defaults();
-		struct wf_apply apply = {0};
+		struct wf_apply first = {0};
+		struct wf_apply third = {0};
+		double want[2] = {0.25, 0.25};
 		opts.kind = (enum wf_optimizer)kind;
-		wf_apply_scalars(&opts, 0.25, 1, &apply);
-		assert_true(apply.plain_rate == 0.25f);
+		opts.momentum = 0.75;
+		wf_apply_scalars(&opts, 0.25, 1, &first);
+		wf_apply_scalars(&opts, 0.25, 3, &third);
+		assert_true(first.plain_rate == 0.25f && third.plain_rate == 0.25f);
 		if (kind == WF_ADAM || kind == WF_ADAMW) {
-			/* 0.25 sqrt(0.001) / 0.1, with 0.001 as the f32 0.999 leaves it */
-			expect_near((double)apply.rate, 0.0790569, 2e-5);
-		} else {
-			assert_true(apply.rate == 0.25f);
+			want[0] = 0.25 * sqrt(0.001) / 0.1;
+			want[1] = 0.25 * sqrt(1.0 - 0.999 * 0.999 * 0.999) / 0.271;
+		} else if (kind == WF_ADAMAX) {
+			want[0] = 0.25 / 0.1;
+			want[1] = 0.25 / 0.271;
+		} else if (kind == WF_TORCH_MOMENTUM) {
+			want[1] = 0.25 * 0.25;
 		}
+		expect_near((double)first.rate, want[0], 2e-5);
+		expect_near((double)third.rate, want[1], 2e-5);
 	}
+}
+
+/* The first square is the whole mean, so that the first steps are not too long. */
+static void
+a_square_counts_in_full_in_the_first_step(void **state)
+{
+	struct wf_optimizer_opts opts = wf_optimizer_defaults();
+	struct wf_apply apply = {0};
+	opts.rho = 0.75;
+	wf_apply_scalars(&opts, 0.25, 1, &apply);
+	assert_true(apply.rho == 0.75f && apply.square_share == 1.0f);
+	wf_apply_scalars(&opts, 0.25, 2, &apply);
+	assert_true(apply.square_share == 0.25f);
 }
 
 static void
@@ -277,11 +268,11 @@ main(void)
 		cmocka_unit_test(defaults_pass_the_check),
 		cmocka_unit_test(a_setting_out_of_its_limits_is_refused_by_name_and_value),
 		cmocka_unit_test(an_enum_out_of_range_is_refused),
-		cmocka_unit_test(arguments_of_a_schedule_are_checked_where_it_has_them),
-		cmocka_unit_test(schedules_follow_their_formulas),
 		cmocka_unit_test(bias_correction_equals_the_naive_formula_up_to_a_million),
 		cmocka_unit_test(bias_correction_of_the_largest_step_is_one),
-		cmocka_unit_test(only_adams_rates_are_corrected_and_the_plain_rate_never),
+		cmocka_unit_test(
+			rates_are_corrected_where_the_formula_says_so_and_the_plain_rate_never),
+		cmocka_unit_test(a_square_counts_in_full_in_the_first_step),
 		cmocka_unit_test(scalars_of_a_step_leave_everything_else_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,6 +236,31 @@ settings_outside_their_limits_are_refused(void **state)
 }
 
 static void
+schedules_that_tables_do_not_have_are_refused(void **state)
+{
+	struct wf_row_opts opts = wf_row_defaults();
+	opts.schedule = WF_SCHEDULE_MANUAL;
+	expect_refused(&opts, WEFT_UNSUPPORTED, "schedule manual: rows of tables");
+	opts.schedule = WF_SCHEDULE_PASS_MANUAL;
+	expect_refused(&opts, WEFT_UNSUPPORTED, "schedule pass_manual: rows of tables");
+	opts.schedule = WF_SCHEDULE_CAFFE_POLY; /* ends at 0 */
+	opts.schedule_a = 1000;
+	opts.schedule_b = 1;
+	opts.kind = WF_ROW_FTRL;
+	expect_refused(&opts, WEFT_UNSUPPORTED, "ftrl would divide");
+	opts.schedule = WF_SCHEDULE_LINEAR;
+	opts.schedule_b = 0; /* this too */
+	expect_refused(&opts, WEFT_UNSUPPORTED, "give a schedule_b above 0");
+	opts.schedule_b = 1e-4;
+	assert_int_equal(wf_row_check(&opts), WEFT_OK);
+	opts.schedule = WF_SCHEDULE_CAFFE_POLY;
+	opts.schedule_b = 1;
+	opts.kind = WF_ROW_ADAM;
+	assert_int_equal(wf_row_check(&opts), WEFT_OK);
+	assert_true(wf_row_rate(&opts, 500, 1) == opts.learning_rate * 0.5);
+}
+
+static void
 what_has_no_closed_form_is_refused(void **state)
 {
 	struct wf_row_opts opts = opts_of(WF_ROW_ADAM);
@@ -246,8 +271,21 @@ what_has_no_closed_form_is_refused(void **state)
 	opts = opts_of(WF_ROW_ADAGRAD);
 	opts.dense_equivalent = true;
 	assert_int_equal(wf_row_check(&opts), WEFT_OK);
+	opts.l1 = 0.1;
+	assert_int_equal(wf_row_check(&opts), WEFT_OK);
 	opts.decay = 0.1;
-	expect_refused(&opts, WEFT_UNSUPPORTED, "decay, l1 and l2 0");
+	expect_refused(&opts, WEFT_UNSUPPORTED, "decay 0 or l1 0");
+	opts.l1 = 0.0;
+	assert_int_equal(wf_row_check(&opts), WEFT_OK);
+	opts.schedule = WF_SCHEDULE_WARMUP;
+	opts.schedule_a = 10.0;
+	expect_refused(&opts, WEFT_UNSUPPORTED, "decay 0 or schedule constant");
+	opts = opts_of(WF_ROW_RMSPROP);
+	opts.dense_equivalent = true;
+	opts.l2 = 0.1;
+	assert_int_equal(wf_row_check(&opts), WEFT_OK);
+	opts.decay = 0.1;
+	expect_refused(&opts, WEFT_UNSUPPORTED, "decay 0");
 	opts = opts_of(WF_ROW_SPARSE_MOMENTUM);
 	opts.l1 = 0.1;
 	expect_refused(&opts, WEFT_UNSUPPORTED, "l1 0");
@@ -255,7 +293,8 @@ what_has_no_closed_form_is_refused(void **state)
 	opts.decay = 0.1;
 	opts.schedule = WF_SCHEDULE_WARMUP;
 	opts.schedule_a = 10.0;
-	expect_refused(&opts, WEFT_UNSUPPORTED, "schedule constant");
+	assert_int_equal(wf_row_check(&opts), WEFT_OK);
+	assert_true(wf_row_motion_varies(&opts));
 	opts = opts_of(WF_ROW_SGD);
 	opts.dense_equivalent = true;
 	opts.decay = 2.0;
@@ -313,7 +352,7 @@ static void
 steps_missed_are_made_up_for_in_closed_form(void **state)
 {
 	static const uint64_t steps[] = {0, 1, 2, 3, 7, 64, 255, 256, 1000, 3000};
-	struct wf_row_opts cases[6];
+	struct wf_row_opts cases[9];
 
 	cases[0] = opts_of(WF_ROW_SGD);
 	cases[0].decay = 0.01;
@@ -329,7 +368,17 @@ steps_missed_are_made_up_for_in_closed_form(void **state)
 	cases[3].l2 = 1e-3;
 	cases[4] = opts_of(WF_ROW_RMSPROP);
 	cases[4].rho = 0.95;
+	cases[4].l1 = 1e-3;
+	cases[4].l2 = 1e-3;
 	cases[5] = opts_of(WF_ROW_ADAGRAD);
+	cases[6] = opts_of(WF_ROW_ADAGRAD);
+	cases[6].l1 = 1e-3;
+	cases[6].l2 = 1e-3;
+	cases[7] = opts_of(WF_ROW_ADAGRAD);
+	cases[7].decay = 1e-3;
+	cases[7].l2 = 1e-3;
+	cases[8] = opts_of(WF_ROW_ADAGRAD_ROWWISE);
+	cases[8].decay = 1e-3;
 	for (size_t c = 0; c < WF_ARRAY_COUNT(cases); c++) {
 		cases[c].dense_equivalent = true;
 		cases[c].learning_rate = 0.1;
@@ -371,6 +420,7 @@ main(void)
 		cmocka_unit_test(an_element_without_a_number_stays_and_is_counted),
 		cmocka_unit_test(settings_outside_their_limits_are_refused),
 		cmocka_unit_test(what_has_no_closed_form_is_refused),
+		cmocka_unit_test(schedules_that_tables_do_not_have_are_refused),
 		cmocka_unit_test(names_are_understood_and_others_refused),
 		cmocka_unit_test(steps_missed_are_made_up_for_in_closed_form),
 		cmocka_unit_test(l1_leaves_zero_and_not_its_other_side),

@@ -104,6 +104,7 @@ puppet_connect(struct puppet *puppet)
 	puppet->up = false;
 	puppet->down = false;
 	puppet->slots_granted = false;
+	puppet->allowed_count = 0;
 	puppet->resumed = false;
 	puppet->queue_count = 0;
 	for (uint32_t i = 0; i < WF_GRANT_SLOT_COUNT_MAX; i++) {
@@ -224,8 +225,10 @@ puppet_meet(struct puppet *puppet)
 void
 puppet_say_step(struct puppet *puppet, uint64_t step, uint32_t pass)
 {
-	const struct wf_msg_step msg = {
-		.step = step, .samples = stage_samples(puppet->trainer), .pass = pass};
+	const struct wf_msg_step msg = {.step = step,
+					.samples = stage_samples(puppet->trainer),
+					.pass = pass,
+					.compute_ns = puppet->compute_ns};
 	struct wf_msg out;
 	wf_msg_step_encode(&msg, &out);
 	puppet_send(puppet, &out);
@@ -238,6 +241,16 @@ puppet_say_out(struct puppet *puppet, uint64_t step, uint32_t pass)
 	const struct wf_msg_step msg = {.step = step, .pass = pass, .flags = WF_STEP_OUT_OF_DATA};
 	struct wf_msg out;
 	wf_msg_step_encode(&msg, &out);
+	puppet_send(puppet, &out);
+}
+
+void
+puppet_announce(struct puppet *puppet, uint64_t step, uint32_t first, uint32_t count)
+{
+	const struct wf_msg_runs msg = {
+		.step = step, .count = 1, .run = {{.first = first, .count = count}}};
+	struct wf_msg out;
+	wf_msg_announce_encode(&msg, &out);
 	puppet_send(puppet, &out);
 }
 
@@ -405,6 +418,17 @@ hear_credit(struct puppet *puppet, const struct wf_msg_credit *msg)
 	}
 }
 
+static void
+hear_allow(struct puppet *puppet, const struct wf_msg_runs *msg)
+{
+	for (uint32_t i = 0; i < msg->count; i++) {
+		for (uint32_t s = 0; s < msg->run[i].count; s++) {
+			CHECK(puppet->stage, puppet->allowed_count < STAGE_SLICES_MAX);
+			puppet->allowed[puppet->allowed_count++] = msg->run[i].first + s;
+		}
+	}
+}
+
 static enum weft_status
 hear_dense(struct puppet *puppet, const struct wf_event *event)
 {
@@ -414,12 +438,14 @@ hear_dense(struct puppet *puppet, const struct wf_event *event)
 		struct wf_msg_steps resume;
 		struct wf_msg_credit credit;
 		struct wf_msg_nack nack;
+		struct wf_msg_runs runs;
 	} msg;
 	enum weft_status st = WEFT_PROTOCOL;
 	if (head->type == WF_MSG_GRANT) {
 		st = wf_msg_grant_decode(head, event->msg.body, &msg.grant);
 		memcpy(puppet->slots_key.bytes, msg.grant.key, sizeof(msg.grant.key));
 		puppet->slots_granted = st == WEFT_OK;
+		puppet->slots_kind = msg.grant.kind;
 	} else if (head->type == WF_MSG_RESUME) {
 		st = wf_msg_resume_decode(head, event->msg.body, &msg.resume);
 		if (st == WEFT_OK) {
@@ -430,9 +456,17 @@ hear_dense(struct puppet *puppet, const struct wf_event *event)
 		if (st == WEFT_OK) {
 			hear_credit(puppet, &msg.credit);
 		}
+	} else if (head->type == WF_MSG_ALLOW) {
+		st = wf_msg_allow_decode(head, event->msg.body, &msg.runs);
+		if (st == WEFT_OK) {
+			hear_allow(puppet, &msg.runs);
+		}
 	} else if (head->type == WF_MSG_NACK) {
 		st = wf_msg_nack_decode(head, event->msg.body, &puppet->nack);
 		puppet->nacks++;
+	} else if (head->type == WF_MSG_NORM) {
+		st = wf_msg_norm_decode(head, event->msg.body, &puppet->norm);
+		puppet->norms++;
 	}
 	return st;
 }
@@ -464,10 +498,13 @@ hear_control(struct puppet *puppet, const struct wf_event *event)
 static void
 hear_answer(struct puppet *puppet, uint32_t tag)
 {
-	uint32_t ordinal = wf_tag_slot(tag);
+	bool sync = wf_job_first_lagging(&puppet->stage->job) == NULL;
+	uint32_t ordinal = sync ? wf_tag_slot(tag) : wf_answer_ordinal(tag);
 	CHECK(puppet->stage, ordinal < stage_slice_count(puppet->stage, puppet->lane));
 	puppet->have[ordinal] = wf_tag_step(tag);
+	puppet->answered[puppet->answers % STAGE_SLICES_MAX] = ordinal;
 	puppet->answers++;
+	puppet->discarded += !sync && (tag & WF_TAG_DISCARDED) != 0 ? 1 : 0;
 	for (uint32_t b = 0; b < puppet->stage->opts.slot_count; b++) {
 		if (puppet->buffer[b] == ordinal) {
 			puppet->buffer[b] = WF_BUFFER_FREE;

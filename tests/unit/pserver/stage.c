@@ -49,6 +49,7 @@ make_job(struct stage *stage)
 		tensor->decay = -1;
 		tensor->clip = -1;
 		tensor->is_static = i == 2;
+		tensor->mode = i == 1 ? opts->b_mode : WF_TENSOR_AS_JOB;
 	}
 	stage->job = (struct wf_job){
 		.trainer_count = opts->trainers,
@@ -65,10 +66,16 @@ make_job(struct stage *stage)
 				.beta1 = defaults.beta1,
 				.beta2 = defaults.beta2,
 				.epsilon = defaults.epsilon,
+				.rho = defaults.rho,
+				.clip_norm = opts->clip_norm,
 			},
+		.mode = opts->mode,
+		.staleness = opts->staleness,
+		.discard_ratio = opts->discard_ratio,
 		.tensor = stage->tensor,
 		.tensor_count = STAGE_TENSORS,
 	};
+	stage->tensor[1].priority = opts->priority_of_b;
 	stage->job_byte_count = wf_job_encoded_bytes(&stage->job);
 	CHECK(stage, stage->job_byte_count <= sizeof(stage->job_bytes));
 	wf_job_encode(&stage->job, stage->job_bytes);
@@ -109,36 +116,51 @@ stage_gradient(uint32_t trainer, uint64_t step, uint32_t ordinal, uint32_t eleme
 	return step == 0 ? base : base * (float)(trainer + 1) - 0.07f * (float)step;
 }
 
-void
-stage_expect_step(struct stage *stage, uint64_t step)
+/* Trainers first .. first + count - 1 push the slice. */
+static void
+expect(struct stage *stage, uint32_t first, uint32_t trainers, uint64_t step, uint32_t ordinal,
+       uint64_t updates)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
 	opts.kind = (enum wf_optimizer)stage->opts.optimizer;
 	opts.learning_rate = stage->opts.learning_rate;
 	opts.momentum = stage->job.optimizer.momentum;
-	for (uint32_t i = 0; i < stage_slice_count(stage, 0); i++) {
-		float gradient[STAGE_PUPPETS_MAX][STAGE_SLICE_FLOATS];
-		const float *list[STAGE_PUPPETS_MAX];
-		uint64_t count = stage_slice(stage, 0, i)->count;
-		for (uint32_t t = 0; t < stage->opts.trainers; t++) {
-			list[t] = gradient[t];
-			for (uint32_t e = 0; e < count; e++) {
-				gradient[t][e] = stage_gradient(t, step, i, e);
-			}
-		}
-		struct wf_apply apply = {
-			.param = stage->value[i],
-			.state = {stage->state[0][i], stage->state[1][i]},
-			.grad = list,
-			.grad_count = stage->opts.trainers,
-			.count = count,
-			.divisor = 1,
-		};
-		wf_apply_scalars(&opts, opts.learning_rate, step, &apply);
-		if (!stage_is_static(stage, 0, i)) {
-			(void)wf_kernels_ref()->apply[opts.kind](&apply);
+	float gradient[STAGE_PUPPETS_MAX][STAGE_SLICE_FLOATS];
+	const float *list[STAGE_PUPPETS_MAX];
+	uint64_t count = stage_slice(stage, 0, ordinal)->count;
+	for (uint32_t t = 0; t < trainers; t++) {
+		list[t] = gradient[t];
+		for (uint32_t e = 0; e < count; e++) {
+			gradient[t][e] = stage_gradient(first + t, step, ordinal, e);
 		}
 	}
+	struct wf_apply apply = {
+		.param = stage->value[ordinal],
+		.state = {stage->state[0][ordinal], stage->state[1][ordinal]},
+		.grad = list,
+		.grad_count = trainers,
+		.count = count,
+		.divisor = 1,
+	};
+	wf_apply_scalars(&opts, opts.learning_rate, updates, &apply);
+	if (!stage_is_static(stage, 0, ordinal)) {
+		(void)wf_kernels_ref()->apply[opts.kind](&apply);
+	}
+}
+
+void
+stage_expect_step(struct stage *stage, uint64_t step)
+{
+	for (uint32_t i = 0; i < stage_slice_count(stage, 0); i++) {
+		expect(stage, 0, stage->opts.trainers, step, i, step);
+	}
+}
+
+void
+stage_expect_push(struct stage *stage, uint32_t trainer, uint64_t step, uint32_t ordinal,
+		  uint64_t updates)
+{
+	expect(stage, trainer, 1, step, ordinal, updates);
 }
 
 /* --- the lanes --- */
@@ -160,9 +182,11 @@ open_lane(struct stage *stage, uint32_t idx)
 		.slot_count = opts->slot_count,
 		.slot_bytes_max = opts->slot_bytes_max,
 		.max_shard_bytes = opts->max_shard_bytes,
+		.inbox_bytes = opts->inbox_bytes,
 		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
 		.peer_timeout_ns = 10 * WF_NS_PER_S,
 		.connect_timeout_ns = 300 * WF_NS_PER_S,
+		.stats_period_ns = opts->stats_period_ns,
 	};
 	CHECK(stage, wf_lane_create(&lane, &stage->lane[idx]) == WEFT_OK);
 }

@@ -29,11 +29,19 @@ struct stage_opts {
 	uint32_t optimizer;   /* enum wf_optimizer */
 	double learning_rate; /* 0: 0.5 */
 	enum wf_nonfinite nonfinite;
-	uint64_t slice_bytes;          /* of the job; 0: 64 */
-	uint64_t slot_bytes_max;       /* of the pserver; 0: 64 KiB */
-	uint64_t max_shard_bytes;      /* 0: 1 MiB */
+	enum wf_dense_mode mode;
+	uint32_t staleness;
+	double discard_ratio;
+	enum wf_tensor_mode b_mode; /* of tensor b, in a synchronous job */
+	double clip_norm;
+	uint64_t slice_bytes;     /* of the job; 0: 64 */
+	uint64_t slot_bytes_max;  /* of the pserver; 0: 64 KiB */
+	uint64_t max_shard_bytes; /* 0: 1 MiB */
+	uint64_t inbox_bytes;     /* 0: room for all */
+	int32_t priority_of_b;
 	uint32_t num_gradient_servers; /* of the pserver; 0: as the first trainer says */
-	bool server;                   /* a wf_server in a process of its own, not bare lanes */
+	uint64_t stats_period_ns;
+	bool server; /* a wf_server in a process of its own, not bare lanes */
 	bool once;
 };
 
@@ -58,6 +66,9 @@ struct puppet {
 	struct wf_welcome welcome; /* or the refusal */
 	enum weft_status down_status;
 	bool slots_granted;
+	uint8_t slots_kind;
+	uint32_t allowed[STAGE_SLICES_MAX]; /* ordinals, in the order heard */
+	uint32_t allowed_count;
 	struct wf_grant_key slots_key;
 	bool resumed;
 	bool initialised;
@@ -67,9 +78,13 @@ struct puppet {
 	/* Over all paths. */
 	uint64_t have[STAGE_SLICES_MAX]; /* last step answered */
 	uint32_t answers;
+	uint32_t answered[STAGE_SLICES_MAX]; /* ordinals: the last answers, by their number */
+	uint32_t discarded;                  /* of them, those that say so */
 	uint32_t credits;
 	uint32_t nacks;
 	struct wf_msg_nack nack;
+	uint32_t norms;
+	struct wf_msg_norm norm; /* the last one */
 	uint32_t reduced_count;
 	struct wf_msg_reduce reduced;
 	bool goodbye_heard;
@@ -82,6 +97,7 @@ struct puppet {
 	uint64_t queue_step;
 	uint32_t lent[STAGE_SLICES_MAX]; /* PUTs of the slice's source that are not DONE */
 	uint64_t step_said;
+	uint64_t compute_ns;                      /* what it says with STEP of the step before */
 	uint32_t buffer[WF_GRANT_SLOT_COUNT_MAX]; /* ordinal, or WF_BUFFER_FREE */
 };
 
@@ -146,6 +162,7 @@ void puppet_grant(struct puppet *puppet, uint8_t kind, uint8_t state_idx);
 void puppet_have(struct puppet *puppet);
 void puppet_say_step(struct puppet *puppet, uint64_t step, uint32_t pass);
 void puppet_say_out(struct puppet *puppet, uint64_t step, uint32_t pass);
+void puppet_announce(struct puppet *puppet, uint64_t step, uint32_t first, uint32_t count);
 void puppet_pull(struct puppet *puppet, uint64_t step, uint32_t first, uint32_t count);
 void puppet_reduce(struct puppet *puppet, uint64_t id, uint32_t count, double value);
 void puppet_goodbye(struct puppet *puppet);
@@ -163,4 +180,8 @@ float *puppet_state(struct puppet *puppet, uint32_t idx, uint32_t ordinal);
 float *puppet_source(struct puppet *puppet, uint32_t ordinal);
 /* Its parameter array holds `value`. */
 bool puppet_values_are_right(struct puppet *puppet);
+/* Push of one trainer in an asynchronous mode: what it makes of slice `ordinal` of lane 0, to which
+ * `updates` - 1 were applied before. */
+void stage_expect_push(struct stage *stage, uint32_t trainer, uint64_t step, uint32_t ordinal,
+		       uint64_t updates);
 unsigned puppet_poll(struct puppet *puppet);

@@ -1,52 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lane that runs out of memory, at every allocation in turn from its creation to the accepted
- * job: it says so, gives everything back, and does not crash. Over TCP on loopback, for a simulated
- * world does not accept an env around its own. Thread: the test's. */
-#include "pserver/lane.h"
+/* A dense lane that runs out of memory: starved.h. Thread: the test's. */
+#include "tests/unit/pserver/starved.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <cmocka.h>
 
 #include "kernels/optimizer.h"
-#include "tests/support/failing_env.h"
-#include "transport/transport.h"
 #include "wire/messages.h"
 #include "wire/placement.h"
 
 #define TENSORS 2u
-#define NTH_MAX 200u
 
-/* How far a trainer came, and how it ended. */
-struct trainer {
-	struct wf_env *env;
-	struct wf_transport *transport;
-	struct wf_conn *conn;
-	bool resumed; /* the lane has taken the job */
-	bool down;
-	enum weft_status told; /* by a refusal or an ABORT; OK: nothing */
-	char text[WF_REASON_BYTES];
-	uint8_t job_bytes[512];
-	size_t job_byte_count;
-};
-
-static struct wf_hello
-describe(struct trainer *trainer)
+static void
+make_job(enum wf_dense_mode mode, struct wf_job_tensor *tensor, struct wf_job *out)
 {
-	struct wf_job_tensor tensor[TENSORS] = {
-		{.name = "w", .count = 100, .rate_multiplier = 1},
-		{.name = "b", .count = 10, .rate_multiplier = 1},
-	};
-	const struct wf_job job = {
+	tensor[0] = (struct wf_job_tensor){.name = "w", .count = 100, .rate_multiplier = 1};
+	tensor[1] = (struct wf_job_tensor){.name = "b", .count = 10, .rate_multiplier = 1};
+	*out = (struct wf_job){
 		.trainer_count = 2,
 		.pserver_count = 1,
 		.lane_count = 1,
 		.slice_bytes = 64,
+		.mode = mode,
 		.optimizer = {.kind = WF_SGD,
 			      .learning_rate = 0.1,
 			      .beta1 = 0.9,
@@ -55,180 +34,71 @@ describe(struct trainer *trainer)
 		.tensor = tensor,
 		.tensor_count = TENSORS,
 	};
+}
+
+static enum wf_dense_mode
+mode_of(const struct starved_job *starved)
+{
+	return *(const enum wf_dense_mode *)starved->arg;
+}
+
+static void
+describe(const struct starved_job *starved, struct wf_env *env, struct wf_hello *hello)
+{
+	struct wf_job_tensor tensor[TENSORS];
 	struct wf_placement placement;
-	trainer->job_byte_count = wf_job_encoded_bytes(&job);
-	assert_true(trainer->job_byte_count <= sizeof(trainer->job_bytes));
-	wf_job_encode(&job, trainer->job_bytes);
-	assert_int_equal(wf_placement_init(trainer->env, &job, &placement), WEFT_OK);
-	struct wf_hello hello = {
-		.version_min = WF_WIRE_VERSION_MIN,
-		.version_max = WF_WIRE_VERSION,
-		.service = WF_SERVICE_DENSE,
-		.pserver_count = 1,
-		.lane_count = 1,
-		.trainer_count = 2,
-		.incarnation = 1,
-		.path = 1,
-		.job_digest = wf_job_digest(&job),
-		.tensors_digest = wf_job_tensors_digest(&job),
-		.placement_digest = wf_placement_digest(&placement),
-		.job_bytes = trainer->job_byte_count,
-		.msg_bytes_max = WF_MSG_BODY_MAX,
-		.put_bytes_max = 1 << 20,
-		.host = "h",
-		.pid = 1,
-	};
-	wf_placement_fini(trainer->env, &placement);
-	return hello;
+	struct wf_job job;
+	make_job(mode_of(starved), tensor, &job);
+	assert_int_equal(wf_placement_init(env, &job, &placement), WEFT_OK);
+	hello->service = WF_SERVICE_DENSE;
+	hello->job_digest = wf_job_digest(&job);
+	hello->tensors_digest = wf_job_tensors_digest(&job);
+	hello->placement_digest = wf_placement_digest(&placement);
+	hello->job_bytes = wf_job_encoded_bytes(&job);
+	wf_placement_fini(env, &placement);
 }
 
 static void
-send_job(struct trainer *trainer)
+send_job(const struct starved_job *starved, struct wf_conn *conn)
 {
-	const struct wf_msg_job msg = {
-		.total_bytes = trainer->job_byte_count,
-		.bytes = trainer->job_bytes,
-		.byte_count = trainer->job_byte_count,
-	};
+	struct wf_job_tensor tensor[TENSORS];
+	struct wf_job job;
+	uint8_t bytes[512];
 	struct wf_msg out;
-	unsigned taken = 0;
+	make_job(mode_of(starved), tensor, &job);
+	const size_t count = wf_job_encoded_bytes(&job);
+	assert_true(count <= sizeof(bytes));
+	wf_job_encode(&job, bytes);
+	const struct wf_msg_job msg = {.total_bytes = count, .bytes = bytes, .byte_count = count};
 	wf_msg_job_encode(&msg, &out);
-	const struct wf_op op = {
-		.kind = WF_OP_SEND,
-		.head = &out.head,
-		.body = out.body,
-		.body_bytes = out.body_bytes,
-	};
-	assert_int_equal(wf_transport_post(trainer->conn, &op, 1, &taken), WEFT_OK);
+	starved_send(conn, &out);
 }
 
 static void
-hear_msg(struct trainer *trainer, const struct wf_event *event)
+refuse_each(enum wf_dense_mode mode)
 {
-	const struct wf_head *head = event->msg.head;
-	struct wf_msg_abort abort;
-	if (head->service == WF_SERVICE_CONTROL && head->type == WF_MSG_ABORT) {
-		assert_int_equal(wf_msg_abort_decode(head, event->msg.body, &abort), WEFT_OK);
-		trainer->told = (enum weft_status)abort.status;
-		memcpy(trainer->text, abort.reason, sizeof(abort.reason));
-	}
-	if (head->service == WF_SERVICE_DENSE && head->type == WF_MSG_RESUME) {
-		trainer->resumed = true;
-	}
-}
-
-static void
-hear(struct trainer *trainer, const struct wf_event *event)
-{
-	struct wf_welcome verdict;
-	if (event->kind == WF_EVENT_UP) {
-		send_job(trainer);
-	} else if (event->kind == WF_EVENT_MSG) {
-		hear_msg(trainer, event);
-	} else if (event->kind == WF_EVENT_DOWN) {
-		trainer->down = true;
-		if (event->down.status == WEFT_REFUSED &&
-		    wf_welcome_decode(event->down.blob, event->down.blob_bytes, &verdict) ==
-			    WEFT_OK) {
-			trainer->told = (enum weft_status)verdict.refusal;
-			memcpy(trainer->text, verdict.reason, sizeof(verdict.reason));
-		}
-	}
-}
-
-/* Until the trainer has RESUME, or is down. */
-static void
-meet(struct trainer *trainer, struct wf_lane *lane)
-{
-	const struct wf_transport_opts opts = {.env = trainer->env, .paths = "tcp"};
-	struct wf_host to = {.name = "127.0.0.1", .port = wf_lane_port(lane)};
-	struct wf_hello hello = describe(trainer);
-	uint8_t bytes[WF_HELLO_MAX];
-	size_t used = wf_hello_encode(&hello, bytes);
-	assert_int_equal(wf_transport_open("mux", &opts, &trainer->transport), WEFT_OK);
-	assert_int_equal(
-		wf_transport_connect(trainer->transport, &to, bytes, used, NULL, &trainer->conn),
-		WEFT_OK);
-	while (!trainer->resumed && !trainer->down) {
-		struct wf_event events[8];
-		unsigned count = 0;
-		bool busy = wf_lane_poll(lane);
-		assert_int_equal(wf_transport_poll(trainer->transport, events, 8, &count), WEFT_OK);
-		for (unsigned i = 0; i < count; i++) {
-			hear(trainer, &events[i]);
-		}
-		if (!busy && count == 0) { /* let the kernel carry it */
-			uint64_t soon = wf_now_ns(trainer->env) + WF_NS_PER_MS;
-			wf_wait(trainer->env, wf_transport_wait_fd(trainer->transport), soon);
-		}
-	}
-	wf_transport_close(trainer->transport);
-}
-
-static enum weft_status
-open_lane(struct wf_env *env, struct wf_lane **out)
-{
-	const struct wf_lane_opts opts = {
-		.env = env,
-		.transport = "tcp",
-		.listen = {.name = "127.0.0.1"},
-		.lane_count = 1,
-		.numa_node = -1,
-		.incarnation = 7,
-		.slot_count = 4,
-		.slot_bytes_max = 65536,
+	const struct starved_job job = {
 		.max_shard_bytes = 1 << 20,
-		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
-		.peer_timeout_ns = 10 * WF_NS_PER_S,
-		.connect_timeout_ns = 300 * WF_NS_PER_S,
+		.resume = WF_MSG_RESUME,
+		.describe = describe,
+		.send = send_job,
+		.arg = &mode,
 	};
-	return wf_lane_create(&opts, out);
-}
-
-/* What became of a trainer with the nth allocation refused; false: fewer than nth were made. */
-static bool
-play(struct wf_env *system, struct wf_failing_env *failing, uint64_t nth, bool *told)
-{
-	struct wf_lane *lane = NULL;
-	struct trainer trainer = {.env = system};
-	wf_failing_env_fail(failing, nth, false);
-	enum weft_status st = open_lane(&failing->env, &lane);
-	if (st != WEFT_OK) {
-		assert_int_equal(st, WEFT_NOMEM);
-		assert_null(lane);
-	} else {
-		meet(&trainer, lane);
-		if (trainer.told != WEFT_OK) {
-			assert_int_equal(trainer.told, WEFT_NOMEM);
-			assert_true(trainer.text[0] != '\0');
-			*told = true;
-		}
-		wf_lane_destroy(lane);
-	}
-	assert_true(wf_failing_env_is_clean(failing));
-	if (failing->failed == 0) {
-		assert_true(trainer.resumed && trainer.told == WEFT_OK);
-		return false;
-	}
-	return true;
+	starved_refuse_each(&job);
 }
 
 static void
 each_allocation_of_a_lane_that_fails_is_told_and_leaks_nothing(void **state)
 {
 	(void)state;
-	struct wf_env *system = NULL;
-	struct wf_failing_env failing;
-	uint64_t nth = 1;
-	bool told = false;
-	assert_int_equal(wf_env_system_create(WF_LOG_ERROR, -1, &system), WEFT_OK);
-	wf_failing_env_init(&failing, system);
-	while (nth < NTH_MAX && play(system, &failing, nth, &told)) {
-		nth++;
-	}
-	assert_in_range(nth, 15, NTH_MAX - 1);
-	assert_true(told);
-	wf_env_system_destroy(system);
+	refuse_each(WF_DENSE_SYNC);
+}
+
+static void
+so_is_each_of_an_asynchronous_job(void **state)
+{
+	(void)state;
+	refuse_each(WF_DENSE_ASYNC);
 }
 
 static void
@@ -243,6 +113,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_allocation_of_a_lane_that_fails_is_told_and_leaks_nothing),
+		cmocka_unit_test(so_is_each_of_an_asynchronous_job),
 		cmocka_unit_test(a_lane_that_was_never_made_may_be_destroyed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -417,6 +417,38 @@ grant_of_a_state_that_cannot_be(struct puppet *p)
 }
 
 static void
+norm_nobody_waits_for(struct puppet *p)
+{
+	const struct wf_msg_norm msg = {.step = 2, .word = {1}};
+	struct wf_msg out;
+	wf_msg_norm_encode(&msg, &out);
+	puppet_send(p, &out);
+}
+
+static void
+ask_of(struct puppet *p, uint32_t trainer)
+{
+	const struct wf_msg_report msg = {.request_id = 1, .trainer = trainer};
+	struct wf_msg out;
+	wf_msg_report_encode(&msg, &out);
+	puppet_send(p, &out);
+}
+
+static void
+report_of_nobody(struct puppet *p)
+{
+	ask_of(p, p->stage->opts.trainers);
+}
+
+static void
+reports_at_once(struct puppet *p)
+{
+	for (unsigned i = 0; i < 100; i++) {
+		ask_of(p, 0);
+	}
+}
+
+static void
 grant_with_a_false_key(struct puppet *p)
 {
 	send_grant(p, WF_GRANT_WIRE_VALUES, 0);
@@ -621,7 +653,10 @@ static const struct act acts[] = {
 	ACT(pull_of_state_without_a_grant, "PULL: nothing was granted", PUSHED),
 	ACT(pull_beyond_the_slices, "PULL: slices 3 and 10 more, of 5", PUSHED),
 	ACT(grant_of_slots, "GRANT: kind 1", RAW),
-	ACT(grant_of_a_state_that_cannot_be, "GRANT: kind 3 (state 2)", PUSHED),
+	ACT(grant_of_a_state_that_cannot_be, "GRANT: kind 3 (state 5)", PUSHED),
+	ACT(norm_nobody_waits_for, "NORM: of step 2", PUSHED),
+	ACT(report_of_nobody, "REPORT: of trainer", PUSHED),
+	ACT(reports_at_once, "before the one asked for was told", PUSHED),
 	ACT(credit_to_a_lane, "dense message of type 5", PUSHED),
 	ACT(resume_to_a_lane, "dense message of type 2", PUSHED),
 	ACT(reduce_that_skips_one, "REDUCE 5, the next is 1", PUSHED),

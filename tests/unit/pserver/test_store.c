@@ -74,7 +74,8 @@ tear_down(void **state)
 static enum weft_status
 init(struct fixture *f, uint32_t lane, uint64_t room)
 {
-	return wf_store_init(&f->failing.env, &f->job, &f->placement, lane, room, -1, &f->store);
+	const struct wf_store_room limits = {.max_shard_bytes = room, .numa_node = -1};
+	return wf_store_init(&f->failing.env, &f->job, &f->placement, lane, &limits, &f->store);
 }
 
 static void
@@ -148,7 +149,8 @@ parked_chunks_keep_their_bytes_and_the_last_released_is_used_first(void **state)
 		assert_int_equal(wf_store_parked_bytes(store), (c + 1) * 128);
 	}
 	for (uint32_t c = 0; c < 3; c++) {
-		assert_true(wf_store_parked(store, chunk[c])[31] == (float)(c * 100 + 31));
+		const float *parked = wf_store_parked(store, chunk[c]);
+		assert_true(parked[31] == (float)(c * 100 + 31));
 	}
 	wf_store_unpark(store, chunk[0]);
 	wf_store_unpark(store, chunk[2]);

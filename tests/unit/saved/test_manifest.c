@@ -76,7 +76,7 @@ malformed_texts_are_refused_by_line(void **state)
 		{BODY "tensors 1\ntensor w 0 3 0\nfile w 16 0123abcd\n", "rows and columns"},
 		{BODY "tensors 1\ntensor w 4611686018427387904 4 0\nfile w 16 0123abcd\n",
 		 "rows and columns"},
-		{BODY "tensors 1\ntensor w 2 3 5\nfile w 40 0123abcd\n", "number of states"},
+		{BODY "tensors 1\ntensor w 2 3 6\nfile w 40 0123abcd\n", "number of states"},
 		{BODY "tensors 1\ntensor w 2 3 0 0\nfile w 40 0123abc\n", "number of states"},
 		{BODY "tensors 1\ntensor w 2 3 0\nfile v 40 0123abcd\n", "the tensor's next file"},
 		{BODY "tensors 1\ntensor w 2 3 0\nfile w 41 0123abcd\n", "4 for each element"},

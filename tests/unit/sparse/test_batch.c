@@ -289,6 +289,72 @@ gradients_of_a_key_are_summed_in_the_order_they_came(void **state)
 }
 
 static void
+expect_keys(const struct wf_batch_part *part, const uint8_t *send, const uint64_t *expected)
+{
+	uint64_t key[4];
+	const struct wf_keys_in in = {part->coding, send + part->key_at, part->key_bytes,
+				      part->row_count};
+
+	assert_int_equal(wf_keys_decode(&in, key), WEFT_OK);
+	assert_memory_equal(key, expected, part->row_count * sizeof(key[0]));
+}
+
+/* Parts of two rows: pulled as the caller has them, pushed by ascending key. */
+static void
+rows_in_the_callers_order_are_pushed_by_key(void **state)
+{
+	const uint64_t key[] = {50, 7, 50, 9, 3};
+	const float grad[] = {1.0f, 2.0f, 4.0f, 8.0f, 16.0f};
+	const float show[] = {3.0f, 5.0f, 7.0f, 9.0f, 11.0f};
+	struct wf_batch_opts opts = opts_of(1, 1, 5);
+	struct wf_batch_view view;
+
+	opts.part_bytes_max = 2 * (3 * sizeof(float) + WF_KEY_BYTES);
+	opts.has_scores = true;
+	opts.may_delta = true;
+	struct wf_batch *batch = batch_of(&opts);
+	uint8_t *send = send_buffer(batch);
+	assert_int_equal(wf_batch_fill_in_order(batch, key, 5), WEFT_OK);
+	wf_batch_put_keys(batch, send);
+	wf_batch_view(batch, &view);
+	assert_memory_equal(view.key, ((uint64_t[]){50, 7, 9, 3}), 4 * sizeof(uint64_t));
+	assert_memory_equal(view.place, ((uint32_t[]){0, 1, 0, 2, 3}), 5 * sizeof(uint32_t));
+	assert_true(!view.is_straight && view.part[0].coding == WF_KEYS_ANY);
+	expect_keys(&view.part[0], send, (uint64_t[]){50, 7});
+	expect_keys(&view.part[1], send, (uint64_t[]){9, 3});
+	wf_batch_put_grads(batch, &(struct wf_batch_grads){.grad = grad, .show = show}, send);
+	assert_memory_equal(view.key, ((uint64_t[]){50, 7, 9, 3}), 4 * sizeof(uint64_t));
+	assert_true(view.part[0].coding == WF_KEYS_DELTA);
+	expect_keys(&view.part[0], send, (uint64_t[]){7, 50});
+	expect_keys(&view.part[1], send, (uint64_t[]){3, 9});
+	assert_memory_equal(send + view.part[0].at, ((float[]){2, 5, 5, 10, 0, 0}), 24);
+	assert_memory_equal(send + view.part[1].at, ((float[]){16, 8, 11, 9, 0, 0}), 24);
+	assert_int_equal(wf_batch_fill_in_order(batch, key + 1, 4), WEFT_OK);
+	wf_batch_view(batch, &view);
+	assert_true(view.is_straight); /* each once */
+	assert_memory_equal(view.key, key + 1, 4 * sizeof(uint64_t));
+	free(send);
+	wf_batch_destroy(batch);
+}
+
+static void
+keys_that_ascend_lie_in_the_callers_order_anyway(void **state)
+{
+	const uint64_t key[] = {3, 7, 9, 50};
+	struct wf_batch_opts opts = opts_of(1, 1, 4);
+	struct wf_batch_view view;
+
+	struct wf_batch *batch = batch_of(&opts);
+	assert_int_equal(wf_batch_fill(batch, key, 4), WEFT_OK);
+	wf_batch_view(batch, &view);
+	assert_true(view.is_straight && view.part[0].coding == WF_KEYS_RAW);
+	assert_int_equal(wf_batch_fill_in_order(batch, key, 4), WEFT_OK);
+	wf_batch_view(batch, &view);
+	assert_true(view.is_straight && view.part[0].coding == WF_KEYS_RAW);
+	wf_batch_destroy(batch);
+}
+
+static void
 lanes_without_partitions_get_nothing(void **state)
 {
 	uint64_t key[500];
@@ -327,6 +393,8 @@ main(void)
 		cmocka_unit_test(parts_are_as_long_as_a_slot_holds),
 		cmocka_unit_test(differences_are_sent_only_where_they_are_shorter),
 		cmocka_unit_test(gradients_of_a_key_are_summed_in_the_order_they_came),
+		cmocka_unit_test(rows_in_the_callers_order_are_pushed_by_key),
+		cmocka_unit_test(keys_that_ascend_lie_in_the_callers_order_anyway),
 		cmocka_unit_test(lanes_without_partitions_get_nothing),
 	};
 	struct wf_env *env = NULL;

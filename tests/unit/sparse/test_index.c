@@ -29,7 +29,8 @@ set_up(void **state)
 	bed = (struct bed){.budget = {.cap_bytes = UINT64_MAX}};
 	assert_int_equal(wf_env_system_create(WF_LOG_WARN, -1, &bed.env), WEFT_OK);
 	bed.budget.env = bed.env;
-	wf_rows_init(&bed.rows, &bed.budget, 1, false, 1 << 20);
+	const struct wf_rows_opts rows = {.value_floats = 1, .slab_bytes = 1 << 20};
+	wf_rows_init(&bed.rows, &bed.budget, &rows);
 	assert_true(wf_index_init(&bed.index, &bed.budget, 12345));
 	*state = &bed;
 	return 0;
@@ -100,17 +101,39 @@ keys_are_found_while_it_grows(void **state)
 {
 	struct bed *bed = *state;
 	for (uint64_t key = 0; key < MANY; key++) {
-		assert_int_equal(add(bed, key), key);
+		assert_int_equal(add(bed, key), wf_rows_nth(&bed->rows, (uint32_t)key));
 		/* One from anywhere before it, and one that is not there. */
 		uint64_t before = key * 7919 % (key + 1);
-		assert_int_equal(find(bed, before), before);
+		assert_int_equal(find(bed, before), wf_rows_nth(&bed->rows, (uint32_t)before));
 		assert_int_equal(find(bed, key + MANY), WF_ROW_NONE);
 	}
 	assert_true(bed->index.rebuild_count > 50);
 	assert_int_equal(bed->index.key_count, MANY);
 	for (uint64_t key = 0; key < MANY; key++) {
-		assert_int_equal(find(bed, key), key);
+		assert_int_equal(find(bed, key), wf_rows_nth(&bed->rows, (uint32_t)key));
 	}
+}
+
+/* As many keys as a call inserts, again and again: segments are full at about the same time, and
+ * split a few at a time. */
+static void
+a_call_moves_a_bounded_number_of_keys(void **state)
+{
+	const uint64_t call = 4096;
+	const uint64_t most = call / WF_SPLIT_KEYS + WF_SPLITS_SAVED + 1;
+	struct bed *bed = *state;
+	uint64_t longest = 0;
+	for (uint64_t key = 0; key < 2 * MANY; key += call) {
+		uint64_t before = bed->index.rebuild_count;
+		for (uint64_t i = 0; i < call; i++) {
+			assert_int_not_equal(add(bed, key + i), WF_ROW_NONE);
+		}
+		uint64_t splits = bed->index.rebuild_count - before;
+		assert_true(splits <= most);
+		longest = splits > longest ? splits : longest;
+	}
+	assert_true(longest > most / 2); /* there were storms to hold back */
+	assert_in_range(bed->index.segment_count, 2 * MANY / 4700, 2 * MANY / 2000);
 }
 
 static void
@@ -124,12 +147,13 @@ removing_leaves_the_others(void **state)
 		drop(bed, key);
 	}
 	for (uint64_t key = 0; key < MANY; key++) {
-		assert_int_equal(find(bed, key), key % 2 == 0 ? WF_ROW_NONE : key);
+		uint32_t row = wf_rows_nth(&bed->rows, (uint32_t)key);
+		assert_int_equal(find(bed, key), key % 2 == 0 ? WF_ROW_NONE : row);
 	}
 	/* Rows given back are used again: nothing is taken for them. */
 	uint64_t used_bytes = bed->budget.used_bytes;
 	for (uint64_t key = 0; key < MANY; key += 2) {
-		assert_in_range(add(bed, key), 0, MANY - 1);
+		assert_in_range(add(bed, key), 0, wf_rows_nth(&bed->rows, MANY - 1));
 	}
 	assert_int_equal(bed->budget.used_bytes, used_bytes);
 	assert_int_equal(bed->index.key_count, MANY);
@@ -195,6 +219,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_value_is_a_key, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(keys_are_found_while_it_grows, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_call_moves_a_bounded_number_of_keys, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(removing_leaves_the_others, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(coming_and_going_leaves_no_trace, set_up,
 						tear_down),

@@ -267,44 +267,94 @@ growth_survives_every_failing_allocation(void **state)
 static void
 take_slabs(struct wf_rows *rows, uint32_t slabs)
 {
-	while (rows->slab_count < slabs || rows->used_count < rows->slab_count
-								      << rows->slab_shift) {
+	while (rows->slab_count < slabs || rows->used_count < rows->room_count) {
 		uint32_t row = wf_rows_take(rows);
-		assert_int_equal(row, rows->used_count - 1);
+		assert_int_not_equal(row, WF_ROW_NONE);
+		assert_int_equal(row, wf_rows_nth(rows, rows->used_count - 1));
 		struct wf_row_head *head = wf_row_at(rows, row);
 		assert_int_equal(head->key, 0);
-		head->key = row + 1;
+		head->key = rows->used_count;
 	}
-	for (uint32_t row = 0; row < rows->used_count; row += 511) {
-		assert_int_equal(wf_row_at(rows, row)->key, row + 1);
+	for (uint32_t n = 0; n < rows->used_count; n += n < 600 ? 1 : 511) {
+		assert_int_equal(wf_row_at(rows, wf_rows_nth(rows, n))->key, n + 1);
 	}
 }
 
 static void
 many_slabs_come_in_runs_and_where_those_end_one_by_one(void **state)
 {
-	enum { VALUES = 4100, SLAB_BYTES = 3 << 20 };
+	const struct wf_rows_opts opts = {.value_floats = 4100, .slab_bytes = 3 << 20};
 	struct wf_budget budget = {.env = &failing.env, .cap_bytes = UINT64_MAX};
 	struct wf_rows rows;
 
 	(void)state;
-	wf_rows_init(&rows, &budget, VALUES, false, SLAB_BYTES);
+	wf_rows_init(&rows, &budget, &opts);
 	const uint32_t run = rows.run_slabs;
+	const uint32_t small = rows.small_count;
 	const size_t slab_bytes = rows.row_bytes << rows.slab_shift;
-	assert_true(run > 1 && slab_bytes > 2 << 20);
-	take_slabs(&rows, 2 * run);
+	assert_true(run > 1 && small > 1 && slab_bytes > 2 << 20);
+	take_slabs(&rows, small + 2 * run);
 	assert_int_equal(rows.run_end, 0);
-	take_slabs(&rows, 2 * run + 1);
-	assert_int_equal(rows.slab_count, 3 * run);
-	assert_int_equal(rows.run_first, 2 * run);
+	take_slabs(&rows, small + 2 * run + 1);
+	assert_int_equal(rows.slab_count, small + 3 * run);
+	assert_int_equal(rows.run_first, small + 2 * run);
 	/* Room for one slab more, and not for a run. */
 	budget.cap_bytes = budget.used_bytes + slab_bytes + 64 * 1024;
-	take_slabs(&rows, 3 * run + 1);
-	assert_int_equal(rows.slab_count, 3 * run + 1);
-	assert_int_equal(rows.run_end, 3 * run);
+	take_slabs(&rows, small + 3 * run + 1);
+	assert_int_equal(rows.slab_count, small + 3 * run + 1);
+	assert_int_equal(rows.run_end, small + 3 * run);
 	assert_int_equal(wf_rows_take(&rows), WF_ROW_NONE);
 	wf_rows_fini(&rows);
 	assert_int_equal(budget.used_bytes, 0);
+}
+
+/* What a table takes for its rows, beside what it is made with, is at most twice what they need,
+ * and some. */
+static void
+a_table_of_few_rows_takes_little(void **state)
+{
+	struct wf_table_opts opts = bed_opts();
+	opts.dim = 64;
+	opts.row.kind = WF_ROW_ADAGRAD;
+	wf_failing_env_fail(&failing, 0, false);
+	struct wf_table *table = bed_table(&failing.env, &opts);
+	const uint64_t row_bytes = bed_stat(table, WF_TABLE_ROW_BYTES);
+	const uint64_t empty = failing.live_bytes;
+	float out[64];
+	(void)state;
+	for (uint64_t key = 0; key < 30000; key++) {
+		assert_int_equal(bed_look(table, &key, 1, out, true), WEFT_OK);
+		uint64_t most = 2 * (key + 1) * (row_bytes + 24) + (128 << 10);
+		if (failing.live_bytes - empty > most) {
+			fail_msg("%llu rows of %llu bytes take %llu", (unsigned long long)key + 1,
+				 (unsigned long long)row_bytes,
+				 (unsigned long long)(failing.live_bytes - empty));
+		}
+	}
+	wf_table_destroy(table);
+}
+
+static void
+a_vocabulary_takes_what_its_rows_need(void **state)
+{
+	struct wf_table_opts opts = bed_opts();
+	wf_failing_env_fail(&failing, 0, false);
+	struct wf_table *none = bed_table(&failing.env, &opts);
+	const uint64_t empty = failing.live_bytes;
+	(void)state;
+	wf_table_destroy(none);
+	opts.vocabulary = 3000;
+	struct wf_table *table = bed_table(&failing.env, &opts);
+	/* Ranks are the same for all partitions: 3 x 1,024. */
+	uint64_t rows = 3 * 1024 * bed_stat(table, WF_TABLE_ROW_BYTES);
+	assert_true(failing.live_bytes <= empty + rows + 256);
+	for (uint64_t key = 0; key < 3000; key++) {
+		float out[4];
+		assert_int_equal(bed_look(table, &key, 1, out, true), WEFT_OK);
+	}
+	assert_int_equal(bed_stat(table, WF_TABLE_ROWS_LIVE), 3000);
+	assert_int_equal(bed_stat(table, WF_TABLE_MEMORY_BYTES), failing.live_bytes);
+	wf_table_destroy(table);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -322,6 +372,8 @@ main(void)
 		TEST(a_push_of_new_keys_at_the_cap_keeps_them_all),
 		TEST(growth_survives_every_failing_allocation),
 		TEST(many_slabs_come_in_runs_and_where_those_end_one_by_one),
+		TEST(a_table_of_few_rows_takes_little),
+		TEST(a_vocabulary_takes_what_its_rows_need),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

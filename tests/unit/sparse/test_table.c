@@ -3,6 +3,7 @@
 #include "tests/unit/sparse/bed.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,25 @@ expect_said(const char *text)
 	}
 }
 
+/* Who set the cap reads what is too small; who set none reads no cap. */
+static void
+a_table_that_has_no_room_to_begin_says_what_is_too_small(void **state)
+{
+	static const uint64_t caps[] = {1, 10 << 10, 20 << 10};
+	struct wf_table_opts opts = bed_opts();
+	struct wf_table *table = NULL;
+	(void)state;
+	for (size_t i = 0; i < WF_ARRAY_COUNT(caps); i++) {
+		char cap[64];
+		opts.memory_cap_bytes = caps[i];
+		(void)snprintf(cap, sizeof(cap), "a memory cap of %d bytes", (int)caps[i]);
+		assert_int_equal(wf_table_create(env, &opts, &table), WEFT_INVALID);
+		expect_said(cap);
+		expect_said("raise the cap, or make batches smaller");
+		assert_null(table);
+	}
+}
+
 static const uint64_t edge_keys[] = {0, UINT64_MAX, 1, (uint64_t)1 << 63, UINT32_MAX};
 #define EDGES WF_ARRAY_COUNT(edge_keys)
 
@@ -54,6 +74,48 @@ every_key_has_its_first_values(void **state)
 		assert_memory_equal(seen[i], want, sizeof(want));
 	}
 	assert_int_equal(bed_stat(table, WF_TABLE_KEYS_MISSED), 2 * EDGES);
+	wf_table_destroy(table);
+}
+
+/* Whatever the length, and wherever a key stands that has no row, or none yet: values as of lookups
+ * of single keys, and as many rows as there are keys. */
+static void
+long_lookups_give_what_single_ones_do(void **state)
+{
+	enum { KNOWN = 5000, MOST = 300 };
+	static const size_t lengths[] = {1,  7,  8,  15, 16, 17,  31,  32,  33,  47,
+					 63, 64, 65, 80, 96, 127, 128, 129, 200, MOST};
+	struct wf_table_opts opts = bed_opts();
+	struct wf_table *table = bed_table(env, &opts);
+	uint64_t key[MOST];
+	static float out[MOST][4];
+	uint64_t live = KNOWN;
+	uint64_t unknown = 1u << 20;
+
+	for (uint64_t k = 0; k < KNOWN; k++) {
+		assert_int_equal(bed_look(table, &k, 1, out[0], true), WEFT_OK);
+	}
+	for (size_t l = 0; l < WF_ARRAY_COUNT(lengths); l++) {
+		const size_t count = lengths[l];
+		/* At `hole`, and once more behind it, stands a key without a row; then none does.
+		 */
+		for (size_t hole = 0; hole <= count; hole += 1 + count / 13) {
+			const bool create = (l + hole) % 2 == 0;
+			for (size_t i = 0; i < count; i++) {
+				bool is_new = i == hole || i == hole + 5;
+				key[i] = is_new ? unknown : (i * 7919 + l * 31 + hole) % KNOWN;
+			}
+			live += create && hole < count ? 1 : 0;
+			assert_int_equal(bed_look(table, key, count, out[0], create), WEFT_OK);
+			assert_int_equal(bed_stat(table, WF_TABLE_ROWS_LIVE), live);
+			unknown++;
+			for (size_t i = 0; i < count; i++) {
+				float want[4];
+				wf_init_values(&opts.init, key[i], want, 4);
+				assert_memory_equal(out[i], want, sizeof(want));
+			}
+		}
+	}
 	wf_table_destroy(table);
 }
 
@@ -176,6 +238,37 @@ empty_batches_are_steps_too(void **state)
 	wf_table_destroy(table);
 }
 
+/* A schedule may end there. */
+static void
+at_a_rate_of_0_steps_go_on_and_values_stay(void **state)
+{
+	static const enum wf_row_optimizer kinds[] = {WF_ROW_SGD, WF_ROW_ADAGRAD, WF_ROW_RMSPROP,
+						      WF_ROW_ADAM, WF_ROW_FTRL};
+	const uint64_t key = 7;
+	const float grad[4] = {1, -2, 3, -4};
+	(void)state;
+	for (size_t i = 0; i < WF_ARRAY_COUNT(kinds); i++) {
+		struct wf_table_opts opts = bed_opts();
+		struct wf_table_batch batch = {.key = &key, .grad = grad, .count = 1};
+		struct wf_table_push push = {
+			.step = 1, .rate = 0.0, .divisor = 1.0f, .batch = &batch, .batch_count = 1};
+		float before[4];
+		float after[4];
+		opts.row.kind = kinds[i];
+		struct wf_table *table = bed_table(env, &opts);
+		bool divides = kinds[i] == WF_ROW_FTRL;
+		assert_int_equal(bed_look(table, &key, 1, before, true), WEFT_OK);
+		assert_int_equal(wf_table_push(table, &push), divides ? WEFT_INVALID : WEFT_OK);
+		if (divides) {
+			expect_said("rate 0: ftrl divides by it");
+		}
+		assert_int_equal(wf_table_step(table), divides ? 0 : 1);
+		assert_int_equal(bed_look(table, &key, 1, after, false), WEFT_OK);
+		assert_memory_equal(after, before, sizeof(after));
+		wf_table_destroy(table);
+	}
+}
+
 static void
 what_is_wrong_with_a_push_is_said_and_nothing_changes(void **state)
 {
@@ -197,6 +290,8 @@ what_is_wrong_with_a_push_is_said_and_nothing_changes(void **state)
 	bad.rate = (double)NAN;
 	assert_int_equal(wf_table_push(table, &bad), WEFT_INVALID);
 	expect_said("rate");
+	bad.rate = -1.0;
+	assert_int_equal(wf_table_push(table, &bad), WEFT_INVALID);
 	bad.rate = 1.0;
 	bad.divisor = 0.0f;
 	assert_int_equal(wf_table_push(table, &bad), WEFT_INVALID);
@@ -415,12 +510,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_table_that_has_no_room_to_begin_says_what_is_too_small),
 		cmocka_unit_test(every_key_has_its_first_values),
+		cmocka_unit_test(long_lookups_give_what_single_ones_do),
 		cmocka_unit_test(a_key_may_stand_twice_in_a_lookup),
 		cmocka_unit_test(a_push_moves_rows_and_only_those),
 		cmocka_unit_test(a_push_to_a_key_nobody_looked_up_starts_from_its_first_values),
 		cmocka_unit_test(gradients_are_summed_in_trainer_order_and_applied_once),
 		cmocka_unit_test(empty_batches_are_steps_too),
+		cmocka_unit_test(at_a_rate_of_0_steps_go_on_and_values_stay),
 		cmocka_unit_test(what_is_wrong_with_a_push_is_said_and_nothing_changes),
 		cmocka_unit_test(keys_of_another_lane_are_refused),
 		cmocka_unit_test(another_rate_than_that_of_the_closed_form_is_refused),

@@ -2,6 +2,7 @@
 /* sparse_job: see sparse_job.h. Thread: the caller's. */
 #include "sparse_job.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/assert.h"
 #include "base/digest.h"
 #include "base/rng.h"
+#include "kernels/half.h"
 #include "sparse/server/table.h"
 #include "weft/weft.h"
 #include "wire/partition.h"
@@ -92,6 +94,16 @@ struct batch {
 
 /* The sequential run. */
 
+/* What travels in 16 bits is rounded by it: half.h is the definition. */
+static void
+travel(const struct sparse_table_kind *kind, float *value, size_t count)
+{
+	for (size_t i = 0; i < count && kind->wire != WEFT_VALUES_F32; i++) {
+		value[i] = kind->wire == WEFT_VALUES_BF16 ? wf_f32_of_bf16(wf_bf16_of(value[i]))
+							  : wf_f32_of_f16(wf_f16_of(value[i]));
+	}
+}
+
 static enum weft_status
 make_table(struct wf_env *env, const struct sparse_job *job, uint32_t idx, struct wf_table **out)
 {
@@ -149,12 +161,14 @@ sequential_pull(const struct sparse_job *job, struct wf_table *table, uint32_t i
 	const struct wf_table_lookup lookup = {
 		.key = batch->key, .count = batch->count, .out = batch->row, .create = true};
 	enum weft_status st = wf_table_lookup(table, &lookup);
+	travel(kind, batch->row, (size_t)batch->count * kind->dim);
 	for (uint32_t i = 0; i < batch->count; i++) {
 		fill_grads(job, step, kind->dim, batch->key, i, batch->row + (size_t)i * kind->dim,
 			   batch->grad);
 	}
 	fill_scores(batch->count, batch->key, batch->show, batch->click);
 	merge(batch, kind->dim);
+	travel(kind, batch->grad, (size_t)batch->merged * kind->dim);
 	return st;
 }
 
@@ -249,6 +263,7 @@ sparse_job_sequential(const struct sparse_job *job, struct wf_env *env, uint64_t
 		const struct wf_table_lookup lookup = {
 			.key = batch->key, .count = EVAL_KEYS, .out = batch->row};
 		st = wf_table_lookup(table[i], &lookup);
+		travel(&job->table[i], batch->row, (size_t)EVAL_KEYS * job->table[i].dim);
 		for (uint32_t t = 0; t < job->trainers; t++) {
 			wf_digest_bytes(digest[t], batch->row,
 					sizeof(float) * EVAL_KEYS * job->table[i].dim);
@@ -300,6 +315,7 @@ declare_table(struct trainer *tr, uint32_t idx)
 	opts.init_b = 0.5;
 	opts.init_seed = SEED;
 	opts.raw_keys = job->raw_keys;
+	opts.wire = kind->wire;
 	opts.evict_score_least = kind->scores ? 1e-6 : 0;
 	return weft_table_add(tr->session, &opts, &tr->table[idx]);
 }
@@ -377,6 +393,10 @@ keep(struct trainer *tr)
 		       weft_tensor_count(tr->tensor[i]) * sizeof(float));
 	}
 	for (uint32_t i = 0; i < tr->job->table_count && st == WEFT_OK; i++) {
+		st = weft_table_step(tr->table[i], &to->table[i].step);
+		if (st != WEFT_OK) {
+			return st;
+		}
 		to->table[i].all = 0;
 		struct keeping keeping = {.table = &to->table[i],
 					  .floats = weft_table_record_floats(tr->table[i])};
@@ -398,13 +418,68 @@ restore_tensors(struct trainer *tr)
 }
 
 static enum weft_status
+same_record(void *arg, const struct weft_table_record *record)
+{
+	struct keeping *keeping = arg;
+	const struct weft_table_record *kept = &keeping->table->record[keeping->next];
+	bool same = keeping->next++ < keeping->table->all && record->key == kept->key &&
+		    record->stamp == kept->stamp && record->born == kept->born &&
+		    memcmp(&record->show, &kept->show, sizeof(float)) == 0 &&
+		    memcmp(&record->click, &kept->click, sizeof(float)) == 0 &&
+		    memcmp(record->floats, kept->floats, keeping->floats * sizeof(float)) == 0;
+	if (!same) {
+		return wf_fail(WEFT_INTERNAL, "row %u, key %" PRIu64 ", is not as it was",
+			       keeping->next - 1, record->key);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+same_partition(void *arg, const struct weft_table_partition *partition)
+{
+	const struct keeping *keeping = arg;
+	uint32_t count = keeping->table->count[partition->partition];
+	if (count != partition->record_count) {
+		return wf_fail(WEFT_INTERNAL, "partition %u has %" PRIu64 " rows, had %u",
+			       partition->partition, partition->record_count, count);
+	}
+	return WEFT_OK;
+}
+
+/* What was put back is what was fetched, whatever lanes there are now. */
+static enum weft_status
+compare_table(struct trainer *tr, uint32_t idx)
+{
+	struct keeping keeping = {.table = &tr->job->from->table[idx],
+				  .floats = weft_table_record_floats(tr->table[idx])};
+	const struct weft_table_reader reader = {same_partition, same_record, &keeping};
+	uint64_t step = 0;
+	enum weft_status st = weft_table_step(tr->table[idx], &step);
+	if (st == WEFT_OK) {
+		st = weft_table_read(tr->table[idx], &reader);
+	}
+	bool all = step == keeping.table->step && keeping.next == keeping.table->all;
+	if (st == WEFT_OK && !all) {
+		return wf_fail(WEFT_INTERNAL, "table %u is at step %" PRIu64 ", was at %" PRIu64,
+			       idx, step, keeping.table->step);
+	}
+	return st;
+}
+
+static enum weft_status
 restore_tables(struct trainer *tr)
 {
 	enum weft_status st = WEFT_OK;
 	for (uint32_t i = 0; i < tr->job->table_count && st == WEFT_OK && tr->id == 0; i++) {
 		struct keeping keeping = {.table = &tr->job->from->table[i]};
-		const struct weft_table_writer writer = {kept_partition, kept_record, &keeping};
+		const struct weft_table_writer writer = {.partition = kept_partition,
+							 .record = kept_record,
+							 .arg = &keeping,
+							 .step = tr->job->from->table[i].step};
 		st = weft_table_write(tr->table[i], &writer);
+	}
+	for (uint32_t i = 0; i < tr->job->table_count && st == WEFT_OK && tr->id == 0; i++) {
+		st = compare_table(tr, i);
 	}
 	return st == WEFT_OK ? weft_barrier(tr->session) : st;
 }
@@ -424,6 +499,7 @@ open_session(struct trainer *tr, struct wf_env *env)
 	opts.grad_reduce = job->mean ? WEFT_REDUCE_MEAN : WEFT_REDUCE_SUM;
 	opts.sparse_mode = job->mode;
 	opts.sparse_staleness = job->staleness;
+	opts.sparse_discard_ratio = job->discard_ratio;
 	opts.transport = job->transport;
 	opts.progress = job->threaded ? WEFT_PROGRESS_THREAD : WEFT_PROGRESS_CALLER;
 	opts.slice_bytes = 256;
@@ -458,10 +534,11 @@ static enum weft_status
 pull(struct trainer *tr, uint64_t step, uint32_t which)
 {
 	enum weft_status st = WEFT_OK;
+	unsigned flags = WEFT_ROWS_CREATE | (tr->job->in_order ? WEFT_ROWS_IN_ORDER : 0);
 	for (uint32_t i = 0; i < tr->job->table_count && st == WEFT_OK; i++) {
 		struct batch *b = &tr->batch[i][which];
 		b->count = keys_of(tr->job, tr->id, step, i, b->key);
-		st = weft_rows_pull(tr->table[i], b->key, b->count, WEFT_ROWS_CREATE, &b->rows);
+		st = weft_rows_pull(tr->table[i], b->key, b->count, flags, &b->rows);
 		if (st == WEFT_AGAIN) {
 			st = WEFT_INTERNAL;
 		}
@@ -504,6 +581,7 @@ compute_and_push(struct trainer *tr, uint64_t step, uint32_t which)
 		uint32_t dim = tr->job->table[i].dim;
 		const uint32_t *place = weft_rows_place(b->rows);
 		see(tr, b, dim);
+		sparse_job_check_order(tr->job, tr->table[i], b->rows, b->key, b->count);
 		for (uint32_t k = 0; k < b->count; k++) {
 			fill_grads(tr->job, step, dim, b->key, k,
 				   weft_rows_values(b->rows) + (size_t)place[k] * dim, b->grad);
@@ -598,6 +676,23 @@ train(struct trainer *tr)
 	return st == WEFT_OK ? evaluate(tr) : st;
 }
 
+/* What is said to have travelled is what rows take in their format. */
+static bool
+bytes_are_right(struct trainer *tr)
+{
+	bool right = true;
+	for (uint32_t i = 0; i < tr->job->table_count; i++) {
+		const struct sparse_table_kind *kind = &tr->job->table[i];
+		size_t row = kind->dim * (kind->wire == WEFT_VALUES_F32 ? 4 : 2);
+		struct weft_table_stats stats = {.struct_bytes = sizeof(stats)};
+		right = right && weft_table_stats(tr->table[i], &stats) == WEFT_OK &&
+			stats.row_bytes == stats.rows_pulled * row &&
+			stats.grad_bytes == stats.rows_pushed * (row + (kind->scores ? 8 : 0)) &&
+			stats.copied_bytes <= 2 * stats.row_bytes * (row != kind->dim * 4);
+	}
+	return right;
+}
+
 static void
 note(struct trainer *tr, enum weft_status st, struct sparse_seen *out)
 {
@@ -610,6 +705,10 @@ note(struct trainer *tr, enum weft_status st, struct sparse_seen *out)
 		out->pulls_repeated = stats.pulls_repeated;
 		out->pushes_repeated = stats.pushes_repeated;
 		out->pushes_lost = stats.pushes_lost;
+	}
+	if (st == WEFT_OK && !bytes_are_right(tr)) {
+		out->status = WEFT_INTERNAL;
+		(void)snprintf(out->why, sizeof(out->why), "other bytes than those of its rows");
 	}
 	if (st == WEFT_OK && tr->job->tensors &&
 	    weft_digest(tr->session, &out->dense_digest) != WEFT_OK) {
@@ -647,15 +746,27 @@ sparse_job_train(const struct sparse_job *job, struct wf_env *env, uint32_t trai
 	note(tr, st, out);
 	if (st == WEFT_OK) {
 		st = weft_session_close(tr->session);
-		out->status = st;
-		(void)snprintf(out->why, sizeof(out->why), "%.250s",
-			       st != WEFT_OK ? weft_last_error() : "");
+		if (st != WEFT_OK && out->status == WEFT_OK) {
+			out->status = st;
+			(void)snprintf(out->why, sizeof(out->why), "%.250s", weft_last_error());
+		}
 	} else {
 		weft_session_abort(tr->session, st, out->why);
 	}
 	wf_digest_destroy(tr->digest);
 	wf_free(memory, tr, sizeof(*tr));
 	wf_env_system_destroy(own);
+}
+
+void
+sparse_job_draw_wire(struct sparse_job *job)
+{
+	static const enum weft_value_format drawn[5] = {WEFT_VALUES_BF16, WEFT_VALUES_F16};
+	struct wf_rng rng;
+	wf_rng_init(&rng, job->seed, 22);
+	for (uint32_t i = 0; i < job->table_count; i++) {
+		job->table[i].wire = drawn[wf_rng_below(&rng, 5)]; /* else 0, F32 */
+	}
 }
 
 void

@@ -18,6 +18,7 @@ struct sparse_table_kind {
 	uint64_t vocabulary; /* 0: any */
 	const char *method, *init;
 	bool scores, dense_equivalent;
+	enum weft_value_format wire;
 };
 
 /* What trainer 0 keeps between two jobs. */
@@ -28,6 +29,7 @@ struct sparse_kept {
 	uint64_t step, samples;
 	float param[2][72];
 	struct sparse_kept_table {
+		uint64_t step;
 		uint32_t count[WEFT_TABLE_PARTITIONS];
 		uint32_t all;
 		struct weft_table_record record[SPARSE_RECORDS_MAX];
@@ -50,9 +52,10 @@ struct sparse_job {
 	bool mean;
 	enum weft_sparse_mode mode; /* the sequential run is of WEFT_SPARSE_SYNC */
 	uint32_t staleness;
+	double discard_ratio;
 
 	/* What must change nothing. */
-	bool prefetch, raw_keys, tensors, threaded;
+	bool prefetch, raw_keys, in_order, tensors, threaded;
 	const char *transport, *pservers;
 	uint16_t port;
 	uint32_t ports_num, ports_num_for_sparse;
@@ -70,9 +73,15 @@ struct sparse_seen {
 
 /* A job that follows from the seed, without what must change nothing. */
 void sparse_job_draw(uint64_t seed, struct sparse_job *out);
+/* Some of its tables travel in 16 bits, as follows from the seed. */
+void sparse_job_draw_wire(struct sparse_job *job);
 /* Be one of its trainers. */
 void sparse_job_train(const struct sparse_job *job, struct wf_env *env, uint32_t trainer,
 		      struct sparse_seen *out);
+/* Asserts that rows of each lane lie in the order in which their keys come first, if the job has
+ * in_order. */
+void sparse_job_check_order(const struct sparse_job *job, const struct weft_table *table,
+			    const struct weft_rows *rows, const uint64_t *key, uint32_t count);
 /* digest[trainer], from plain tables alone. */
 enum weft_status sparse_job_sequential(const struct sparse_job *job, struct wf_env *env,
 				       uint64_t *digest) WEFT_MUST_CHECK;

@@ -177,6 +177,7 @@ vary(struct rig *rig, uint64_t seed)
 	rig->fake.credits_early = seed % 3 == 0;
 	rig->job.prefetch = seed % 2 == 0;
 	rig->job.raw_keys = seed % 7 == 0;
+	rig->job.in_order = seed % 4 < 2;
 }
 
 static void

@@ -215,27 +215,6 @@ assert_refused(struct weft_session *session, const struct weft_table_opts *opts,
 	} while (0)
 
 static void
-an_asynchronous_job_with_tables_does_not_begin_in_its_middle(void **state)
-{
-	(void)state;
-	struct weft_session_opts in;
-	struct weft_session *session = NULL;
-	struct weft_table_opts opts;
-	struct weft_table *table = NULL;
-	weft_session_opts_init(&in);
-	in.ports_num_for_sparse = 1;
-	in.sparse_mode = WEFT_SPARSE_ASYNC;
-	assert_int_equal(weft_session_open(&in, &session), WEFT_OK);
-	table_opts("t", &opts);
-	assert_int_equal(weft_table_add(session, &opts, &table), WEFT_OK);
-	assert_int_equal(weft_session_seal(session), WEFT_OK);
-	assert_int_equal(weft_session_restore(session, 7, 70), WEFT_UNSUPPORTED);
-	assert_non_null(strstr(weft_last_error(), "step 7, and the session has tables"));
-	assert_int_equal(weft_session_restore(session, 0, 0), WEFT_OK);
-	(void)weft_session_close(session);
-}
-
-static void
 settings_that_cannot_be_are_refused_and_named(void **state)
 {
 	struct weft_session *session = session_on_paper(1);
@@ -327,8 +306,8 @@ ask_wrongly(struct stage *stage)
 		    "table fixed: batch: key 2 is 1000");
 	EXPECT_FAIL(stage, weft_rows_pull(stage->table, key, KEYS_MAX + 1, 0, &rows[0]),
 		    WEFT_INVALID, "65 keys");
-	EXPECT_FAIL(stage, weft_rows_pull(stage->table, key, 2, 2, &rows[0]), WEFT_INVALID,
-		    "flags 0x2");
+	EXPECT_FAIL(stage, weft_rows_pull(stage->table, key, 2, 4, &rows[0]), WEFT_INVALID,
+		    "flags 0x4");
 	EXPECT_FAIL(stage, weft_rows_pull(stage->table, NULL, 2, 0, &rows[0]), WEFT_INVALID,
 		    "at NULL");
 	EXPECT(stage, rows[0] == NULL);
@@ -347,11 +326,32 @@ ask_wrongly(struct stage *stage)
 }
 
 static void
+take_rows_out(struct stage *stage)
+{
+	const uint64_t key[] = {9, 2, 9};
+	float out[3 * DIM];
+	struct weft_table_stats stats = {.struct_bytes = sizeof(stats)};
+	struct weft_rows *rows = NULL;
+	EXPECT(stage, weft_rows_pull(stage->other, key, 3, WEFT_ROWS_IN_ORDER, &rows) == WEFT_OK);
+	EXPECT_FAIL(stage, weft_rows_gather(rows, out), WEFT_INVALID, "before weft_rows_wait");
+	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK && weft_rows_in_order(rows) == 0);
+	EXPECT(stage, weft_rows_gather(rows, out) == WEFT_OK);
+	for (uint32_t i = 0; i < 3; i++) {
+		const float *row = weft_rows_values(rows) + weft_rows_place(rows)[i] * DIM;
+		EXPECT(stage, memcmp(out + i * DIM, row, DIM * sizeof(*row)) == 0);
+	}
+	EXPECT(stage, weft_table_stats(stage->other, &stats) == WEFT_OK);
+	EXPECT(stage, stats.copied_bytes == sizeof(out));
+}
+
+static void
 keys_and_batches_have_limits_that_are_named(void **state)
 {
 	struct stage stage;
 	(void)state;
 	set_stage(&stage, ask_wrongly);
+	play_well(&stage);
+	set_stage(&stage, take_rows_out);
 	play_well(&stage);
 }
 
@@ -715,8 +715,6 @@ read_out_of_turn(struct stage *stage)
 {
 	EXPECT(stage, weft_table_record_floats(stage->table) == DIM);
 	EXPECT(stage, weft_table_counter_count(stage->table) == 0);
-	EXPECT_FAIL(stage, weft_table_write(stage->table, &from_nothing), WEFT_INVALID,
-		    "after weft_session_restore");
 	EXPECT_FAIL(stage, weft_table_read(stage->table, &to_nowhere), WEFT_NOMEM,
 		    "table fixed, sparse lane 0: no memory to list rows");
 	/* The session is none the worse for it. */
@@ -725,6 +723,8 @@ read_out_of_turn(struct stage *stage)
 		    "read within step 1");
 	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
 	EXPECT_FAIL(stage, weft_table_read(stage->other, &to_nowhere), WEFT_NOMEM, "table any");
+	EXPECT_FAIL(stage, weft_table_write(stage->table, &from_nothing), WEFT_INVALID,
+		    "write: after weft_session_start, and before the first step");
 }
 
 static void
@@ -763,11 +763,11 @@ rows_that_a_lane_does_not_put_back_are_told(void **state)
 {
 	static const enum fake_wrong wrongs[] = {FAKE_NACKS_CALLS, FAKE_RESTORES_ANOTHER};
 	(void)state;
-	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
+	for (size_t i = 0; i < 2 * sizeof(wrongs) / sizeof(wrongs[0]); i++) {
 		struct stage stage;
 		set_stage(&stage, write_in_vain);
-		stage.fake.wrong = wrongs[i];
-		stage.restores = true;
+		stage.fake.wrong = wrongs[i / 2];
+		stage.restores = i % 2 == 0; /* else: what the job begins with */
 		play_well(&stage);
 	}
 }
@@ -776,7 +776,6 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_asynchronous_job_with_tables_does_not_begin_in_its_middle),
 		cmocka_unit_test(settings_that_cannot_be_are_refused_and_named),
 		cmocka_unit_test(settings_that_do_not_go_together_are_refused),
 		cmocka_unit_test(

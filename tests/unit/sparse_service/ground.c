@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "kernels/half.h"
+
 #define SETTLE_NS (60 * WF_NS_PER_MS) /* all that is under way has arrived */
 
 void
@@ -39,6 +41,7 @@ make_tables(struct ground *ground)
 	}
 	ground->desc[1].vocabulary = GROUND_VOCABULARY;
 	ground->desc[0].memory_cap_bytes = ground->opts.memory_cap_bytes;
+	ground->desc[0].value_wire = (uint8_t)ground->opts.value_wire;
 	if (ground->opts.has_scores) {
 		ground->desc[0].evict.score_least = 0.5;
 		ground->desc[0].evict.show_weight = 1;
@@ -89,6 +92,35 @@ make_models(struct ground *ground)
 	}
 }
 
+/* A value of a table as the other end has it, by half.h's definition; returns how many bytes it
+ * takes at `out`, which may be NULL. */
+static size_t
+travel(const struct ground *ground, uint32_t table, float *value, uint8_t *out)
+{
+	uint16_t half;
+	switch ((enum wf_value_format)ground->desc[table].value_wire) {
+	case WF_VALUES_BF16:
+		half = wf_bf16_of(*value);
+		*value = wf_f32_of_bf16(half);
+		break;
+	case WF_VALUES_F16:
+		half = wf_f16_of(*value);
+		*value = wf_f32_of_f16(half);
+		break;
+	case WF_VALUES_F32:
+	case WF_VALUES_FORMAT_COUNT:
+	default:
+		if (out != NULL) {
+			memcpy(out, value, sizeof(*value));
+		}
+		return sizeof(*value);
+	}
+	if (out != NULL) {
+		memcpy(out, &half, sizeof(half));
+	}
+	return sizeof(half);
+}
+
 float
 ground_gradient(uint64_t key, uint32_t element, float scale)
 {
@@ -111,8 +143,9 @@ ground_model_step(struct ground *ground, uint64_t step, uint64_t samples, const 
 		for (uint32_t i = 0; i < count; i++) {
 			for (uint32_t k = 0; wish[i].table == t && k < wish[i].count; k++) {
 				for (uint32_t e = 0; e < GROUND_DIM; e++) {
-					grad[i][k * GROUND_DIM + e] =
-						ground_gradient(wish[i].key[k], e, wish[i].scale);
+					float *value = &grad[i][k * GROUND_DIM + e];
+					*value = ground_gradient(wish[i].key[k], e, wish[i].scale);
+					(void)travel(ground, t, value, NULL);
 				}
 			}
 			if (wish[i].table == t && wish[i].count > 0) {
@@ -143,8 +176,12 @@ ground_rows_are_right(struct ground *ground, const struct doll *doll, const stru
 	if (wf_table_lookup(ground->model[wish->table], &lookup) != WEFT_OK) {
 		return false;
 	}
-	return memcmp(rows, doll_rows(doll, wish->offset),
-		      wish->count * GROUND_DIM * sizeof(float)) == 0;
+	static uint8_t bytes[sizeof(rows)];
+	size_t at = 0;
+	for (uint32_t i = 0; i < wish->count * GROUND_DIM; i++) {
+		at += travel(ground, wish->table, &rows[i], &bytes[at]);
+	}
+	return memcmp(bytes, doll_rows(doll, wish->offset), at) == 0;
 }
 
 /* --- dolls: saying --- */
@@ -399,8 +436,7 @@ doll_put(struct doll *doll, uint64_t request, uint32_t part, uint64_t step, cons
 	for (uint32_t k = 0; request == 0 && k < wish->count; k++) {
 		for (uint32_t e = 0; e < GROUND_DIM; e++) {
 			float value = ground_gradient(wish->key[k], e, wish->scale);
-			memcpy(&bytes[at], &value, sizeof(value));
-			at += sizeof(value);
+			at += travel(doll->ground, wish->table, &value, &bytes[at]);
 		}
 	}
 	bool scores = request == 0 && wish->table == 0 && doll->ground->opts.has_scores;
@@ -631,7 +667,7 @@ static bool
 turn(struct ground *ground)
 {
 	bool busy = false;
-	for (uint32_t i = 0; i < ground->opts.lanes; i++) {
+	for (uint32_t i = 0; i < ground->opts.lanes && !ground->lanes_rest; i++) {
 		busy = wf_lane_poll(ground->lane[i]) || busy;
 	}
 	for (uint32_t i = 0; i < ground->doll_count; i++) {

@@ -22,9 +22,9 @@
 #define GROUND_DIM 4u
 #define GROUND_PORT 7164u
 #define GROUND_ROWS_BYTES 65536u /* that a doll grants */
-#define GROUND_SLOTS_MAX 16u
+#define GROUND_SLOTS_MAX 32u
 #define GROUND_KEYS_MAX 512u
-#define GROUND_NACKS_MAX 4u
+#define GROUND_NACKS_MAX 32u
 
 struct ground_opts {
 	uint64_t seed;
@@ -40,7 +40,8 @@ struct ground_opts {
 	uint32_t staleness;
 	double discard_ratio;
 	uint64_t stats_period_ns;
-	bool has_scores; /* of table words */
+	bool has_scores;                 /* of table words, */
+	enum wf_value_format value_wire; /* and of it, too */
 };
 
 struct ground;
@@ -91,6 +92,7 @@ struct ground {
 	uint64_t model_samples;
 	struct doll doll[GROUND_DOLLS_MAX];
 	uint32_t doll_count;
+	bool lanes_rest; /* time passes, and they do nothing */
 	void (*script)(struct ground *ground);
 	char failure[512]; /* the first */
 };

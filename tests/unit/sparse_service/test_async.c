@@ -34,6 +34,7 @@ push_apart(struct ground *ground)
 	ground_settle(ground);
 	ground_model_step(ground, 4, 2, &lows, 1);
 	CHECK(ground, a->applieds == 1 && a->applied.step == 1 && a->applied.samples == 2);
+	CHECK(ground, ground->lane[0]->sum.step == 3); /* what is said of the job */
 	doll_pull(a, 1, 1, &lows, 1);
 	doll_pull(b, 1, 7, &highs, 1); /* of a step to come: there is only now */
 	ground_settle(ground);
@@ -112,6 +113,113 @@ a_push_that_lags_is_dropped_as_a_whole_and_told(void **state)
 }
 
 static void
+push_judged(struct doll *doll, uint64_t step, uint32_t verdict)
+{
+	struct wf_sparse_push push;
+	doll_fill_push(doll, step, &lows, 1, &push);
+	push.flags |= verdict;
+	doll_say_push(doll, &push);
+	doll_put(doll, 0, 0, step, &lows);
+	ground_settle(doll->ground);
+}
+
+/* By its own count the lane would have done the opposite each time. */
+static void
+follow_verdicts(struct ground *ground)
+{
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	doll_meet(a);
+	doll_meet(b);
+	push_judged(a, 1, WF_SPARSE_PUSH_DROP);
+	CHECK(ground, a->applieds == 1 && a->applied.dropped && a->applied.pushes_lost == 5);
+	ground_model_step(ground, 1, 2, NULL, 0);
+	doll_pull(a, 1, 1, &lows, 1);
+	for (uint64_t step = 1; step <= 3; step++) {
+		doll_push(b, step, &highs, 1);
+		ground_settle(ground);
+		ground_model_step(ground, step + 1, 3, &highs, 1);
+	}
+	push_judged(a, 2, WF_SPARSE_PUSH_APPLY);
+	ground_model_step(ground, 5, 2, &lows, 1);
+	CHECK(ground, a->applieds == 2 && !a->applied.dropped && a->applied.pushes_lost == 0);
+	doll_pull(a, 2, 2, &lows, 1);
+	ground_settle(ground);
+	CHECK(ground, ground_rows_are_right(ground, a, &lows));
+	/* A batch without rows here is as old as the step before it. */
+	doll_push(b, 4, &highs, 1);
+	doll_push(b, 5, &highs, 1);
+	ground_settle(ground);
+	doll_push(a, 3, NULL, 0);
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 3 && a->applied.dropped);
+}
+
+/* What others push while it waits for the next pass came before its rows were read, if any. */
+static void
+come_back(struct ground *ground)
+{
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	doll_meet(a);
+	doll_meet(b);
+	doll_push(a, 1, &lows, 1);
+	ground_settle(ground);
+	doll_say_out(a, 2, 0);
+	for (uint64_t step = 1; step <= 3; step++) {
+		doll_push(b, step, &highs, 1);
+		ground_settle(ground);
+	}
+	struct wf_sparse_push push;
+	doll_fill_push(a, 2, NULL, 0, &push);
+	push.pass = 1;
+	doll_say_push(a, &push);
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 2 && !a->applied.dropped);
+}
+
+static void
+a_batch_without_rows_is_not_late_after_a_pause(void **state)
+{
+	const struct ground_opts opts = {
+		.trainers = 2, .mode = WF_SPARSE_ASYNC, .discard_ratio = 1.0};
+	ground_play(&opts, come_back);
+}
+
+static void
+judge_twice(struct ground *ground)
+{
+	struct wf_sparse_push push;
+	struct doll *a = doll_add(ground, 0, 0);
+	doll_meet(a);
+	doll_fill_push(a, 1, &lows, 1, &push);
+	push.flags = WF_SPARSE_PUSH_APPLY;
+	doll_say_push(a, &push);
+	doll_put(a, 0, 0, 1, &lows);
+	push.flags = WF_SPARSE_PUSH_LAST | WF_SPARSE_PUSH_DROP;
+	doll_say_push(a, &push);
+	ground_settle(ground);
+	CHECK(ground, a->down);
+	CHECK(ground, strstr(ground->lane[0]->peer[0].lost_why, "another verdict") != NULL);
+}
+
+static void
+a_push_that_is_judged_in_two_ways_costs_the_connection(void **state)
+{
+	const struct ground_opts opts = {
+		.trainers = 1, .mode = WF_SPARSE_ASYNC, .discard_ratio = 1.0};
+	ground_play(&opts, judge_twice);
+}
+
+static void
+a_verdict_of_the_first_lane_is_followed(void **state)
+{
+	const struct ground_opts opts = {
+		.trainers = 2, .mode = WF_SPARSE_ASYNC, .discard_ratio = 1.0};
+	ground_play(&opts, follow_verdicts);
+}
+
+static void
 run_ahead(struct ground *ground)
 {
 	struct doll *a = doll_add(ground, 0, 0);
@@ -179,6 +287,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pushes_are_applied_as_they_come),
 		cmocka_unit_test(a_push_that_lags_is_dropped_as_a_whole_and_told),
+		cmocka_unit_test(a_verdict_of_the_first_lane_is_followed),
+		cmocka_unit_test(a_batch_without_rows_is_not_late_after_a_pause),
+		cmocka_unit_test(a_push_that_is_judged_in_two_ways_costs_the_connection),
 		cmocka_unit_test(who_is_too_far_ahead_waits),
 		cmocka_unit_test(a_push_that_is_held_back_is_applied_once),
 	};

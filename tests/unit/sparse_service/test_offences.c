@@ -154,6 +154,15 @@ push_that_changes_its_mind(struct doll *doll)
 }
 
 static void
+push_with_a_verdict(struct doll *doll)
+{
+	struct wf_sparse_push push;
+	doll_fill_push(doll, 1, &lows, 1, &push);
+	push.flags |= WF_SPARSE_PUSH_APPLY;
+	doll_say_push(doll, &push);
+}
+
+static void
 push_of_another_epoch(struct doll *doll)
 {
 	struct wf_sparse_push push;
@@ -286,6 +295,7 @@ static const struct offence offences[] = {
 	{push_of_a_step_to_come, "PUSH 2 of pass 0, the lane is in step 1"},
 	{push_twice, "PUSH 1: it was received before"},
 	{push_that_changes_its_mind, "while PUSH 1 of pass 0 with 2 samples is not complete"},
+	{push_with_a_verdict, "PUSH 1: flags 5 have a verdict, in a synchronous job"},
 	{push_of_another_epoch, "PUSH 1: epoch 1"},
 	{push_of_keys_that_descend, "key"},
 	{push_of_a_key_twice, "key"},
@@ -430,6 +440,128 @@ a_push_above_the_bound_is_refused_and_may_be_said_again(void **state)
 	ground_play(&opts, push_too_much);
 }
 
+/* The second of three messages is above the bound: nothing of the first is left, nothing of the
+ * third is looked at, and all of it may be said again. */
+static void
+push_too_much_later(struct ground *ground)
+{
+	static uint64_t key[40];
+	struct wish wish[24];
+	for (uint32_t k = 0; k < 40; k++) {
+		key[k] = k;
+	}
+	for (uint32_t p = 0; p < 24; p++) {
+		wish[p] = (struct wish){.table = 0, .key = key, .count = 40, .scale = 1};
+	}
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	static const uint32_t counts[] = {3, 24, 2};
+	for (uint32_t m = 0; m < 3; m++) {
+		struct wf_sparse_push push;
+		doll_fill_push(doll, 1, wish, counts[m], &push);
+		push.flags = m == 2 ? WF_SPARSE_PUSH_LAST : 0;
+		doll_say_push(doll, &push);
+		for (uint32_t i = 0; i < counts[m]; i++) {
+			doll_put(doll, 0, i, 1, &wish[i]);
+		}
+		ground_settle(ground);
+	}
+	CHECK(ground, doll->nacks == 1 && !doll->down && doll->applieds == 0);
+	CHECK(ground, doll->nack[0].part == 21 && doll->nack[0].step == 1);
+	CHECK(ground, doll->credits == 3 + 24 + 2);
+	if (ground->opts.mode == WF_SPARSE_ASYNC) { /* who said too much may lose the path, too */
+		wf_transport_disconnect(doll->conn, WF_DISCONNECT_NOW);
+		ground_settle(ground);
+		doll_meet(doll);
+		CHECK(ground, doll->resume.step == WF_STEP_NONE);
+	}
+	doll_push(doll, 1, &lows, 1);
+	ground_settle(ground);
+	ground_model_step(ground, 1, 2, &lows, 1);
+	CHECK(ground, doll->applieds == 1 && doll->applied.rows_updated == 5);
+	doll_pull(doll, 1, 1, &lows, 1);
+	ground_settle(ground);
+	CHECK(ground, ground_rows_are_right(ground, doll, &lows));
+	/* The end of what is refused may be an empty message. */
+	struct wf_sparse_push push;
+	doll_fill_push(doll, 2, wish, 24, &push);
+	push.flags = 0;
+	for (uint32_t m = 0; m < 2; m++) {
+		doll_say_push(doll, &push);
+		for (uint32_t i = 0; i < 24; i++) {
+			doll_put(doll, 0, i, 2, &wish[i]);
+		}
+	}
+	doll_push(doll, 2, NULL, 0);
+	ground_settle(ground);
+	CHECK(ground, doll->nacks == 2 && doll->applieds == 1);
+	doll_push(doll, 2, &lows, 1);
+	ground_settle(ground);
+	CHECK(ground, doll->applieds == 2 && !doll->down);
+}
+
+static void
+a_push_is_taken_as_a_whole_or_not_at_all(void **state)
+{
+	struct ground_opts opts = {.trainers = 1, .memory_cap_bytes = 300 << 10};
+	ground_play(&opts, push_too_much_later);
+	opts.mode = WF_SPARSE_ASYNC;
+	ground_play(&opts, push_too_much_later);
+}
+
+/* All in one turn of the lane. */
+static void
+ask_for_nothing_but_refusals(struct doll *doll, uint32_t pulls)
+{
+	struct ground *ground = doll->ground;
+	const struct wish bad = {.table = 1, .key = outside, .count = 2};
+	const struct wf_sparse_fetch fetch = {.request_id = 100,
+					      .step = 7,
+					      .from = {.kind = WF_RUN_COUNTERS},
+					      .bytes = WF_RUN_BYTES_MIN};
+	struct wf_msg msg;
+	ground->lanes_rest = true;
+	wf_sparse_fetch_encode(&fetch, &msg);
+	doll_send(doll, &msg);
+	for (uint32_t id = 1; id <= pulls; id++) {
+		doll_pull(doll, id, 0, &bad, 1);
+	}
+	ground_settle(ground);
+	ground->lanes_rest = false;
+	ground_settle(ground);
+}
+
+static void
+be_refused_all_at_once(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	ask_for_nothing_but_refusals(doll, WF_PULLS_MAX + 1);
+	CHECK(ground, !doll->down && doll->nacks == WF_PULLS_MAX + 2);
+	CHECK(ground, doll->credits == WF_PULLS_MAX + 1);
+	doll_pull(doll, 50, 0, &lows, 1);
+	ground_settle(ground);
+	CHECK(ground, doll->answers == 1 && ground_rows_are_right(ground, doll, &lows));
+}
+
+static void
+go_on_without_hearing(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	ask_for_nothing_but_refusals(doll, WF_NACKS_MAX);
+	CHECK(ground, doll->down);
+	CHECK(ground, strstr(ground->lane[0]->peer[0].lost_why, "too many refusals") != NULL);
+}
+
+static void
+all_that_may_be_unanswered_can_be_refused_at_once(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1, .slot_count = 32};
+	ground_play(&opts, be_refused_all_at_once);
+	ground_play(&opts, go_on_without_hearing);
+}
+
 /* Tables with other settings, of a second trainer. */
 static void
 differ(struct ground *ground)
@@ -502,7 +634,10 @@ memory_beyond_the_limit_ends_the_job_with_the_remedy(void **state)
 static void
 push_nonsense(struct ground *ground)
 {
-	const struct wish bad[] = {{.table = 0, .key = low, .count = 5, .scale = 1e38f * 1e38f}};
+	/* What f16 does not hold is infinite when it comes. */
+	bool narrow = ground->opts.value_wire == WF_VALUES_F16;
+	const struct wish bad[] = {
+		{.table = 0, .key = low, .count = 5, .scale = narrow ? 1e6f : 1e38f * 1e38f}};
 	struct doll *a = doll_add(ground, 0, 0);
 	struct doll *b = doll_add(ground, 1, 0);
 	doll_meet(a);
@@ -526,6 +661,8 @@ gradients_that_are_not_finite_end_the_job_or_are_skipped(void **state)
 	struct ground_opts opts = {.trainers = 2};
 	ground_play(&opts, push_nonsense);
 	opts.nonfinite = WF_NONFINITE_SKIP;
+	ground_play(&opts, push_nonsense);
+	opts.value_wire = WF_VALUES_F16;
 	ground_play(&opts, push_nonsense);
 }
 
@@ -581,6 +718,8 @@ main(void)
 		cmocka_unit_test(a_pull_that_cannot_be_is_refused_and_the_connection_stays),
 		cmocka_unit_test(a_key_of_another_lane_is_refused),
 		cmocka_unit_test(a_push_above_the_bound_is_refused_and_may_be_said_again),
+		cmocka_unit_test(a_push_is_taken_as_a_whole_or_not_at_all),
+		cmocka_unit_test(all_that_may_be_unanswered_can_be_refused_at_once),
 		cmocka_unit_test(tables_of_a_second_trainer_have_to_be_the_same),
 		cmocka_unit_test(a_table_that_cannot_be_ends_the_job_with_the_reason),
 		cmocka_unit_test(memory_beyond_the_limit_ends_the_job_with_the_remedy),

@@ -11,6 +11,10 @@
 
 #include <cmocka.h>
 
+#include "wire/little.h"
+#include "wire/partition.h"
+#include "wire/row_record.h"
+
 #define RUNS_MAX 64u
 #define RUN_BYTES 512u
 #define PIECE_AT 8192u /* in the doll's rows */
@@ -51,6 +55,7 @@ fetch_of(uint32_t table, uint64_t step, uint32_t partition)
 		.request_id = ++request_id,
 		.step = step,
 		.table = table,
+		.pass = 1,
 		.from = {.partition = partition, .kind = WF_RUN_COUNTERS},
 		.bytes = 128,
 		.offset = PIECE_AT,
@@ -77,6 +82,7 @@ restore_of(const struct run *run, uint64_t step)
 		.request_id = ++request_id,
 		.step = step,
 		.samples = 4,
+		.table_step = step,
 		.table = run->table,
 		.bytes = run->bytes,
 	};
@@ -293,22 +299,157 @@ rows_are_put_back_once_and_before_all_else(void **state)
 	ground_play(&opts, put_twice);
 }
 
+/* Steps of their own, and a lane that counts pushes: the one that was dropped, too. */
 static void
-count_by_itself(struct ground *ground)
+save_apart(struct ground *ground)
 {
-	struct doll *doll = doll_add(ground, 0, 0);
-	doll_meet(doll);
-	const struct wf_sparse_fetch fetch = fetch_of(0, 0, 0);
-	say_fetch(doll, &fetch);
-	CHECK(ground, is_refused(doll, WEFT_UNSUPPORTED, "asynchronous"));
+	struct wf_run_head head;
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	doll_meet(a);
+	doll_meet(b);
+	doll_pull(a, 1, 0, first, 2);
+	ground_settle(ground);
+	doll_push(b, 1, second, 2);
+	ground_settle(ground);
+	doll_push(b, 2, first, 2);
+	ground_settle(ground);
+	doll_push(a, 1, first, 2); /* two of others since its rows were read: dropped */
+	ground_settle(ground);
+	CHECK(ground, a->applieds == 1 && a->applied.pushes_lost == 10 && b->applieds == 2);
+	run_count = 0;
+	struct wf_sparse_fetch fetch = fetch_of(0, 2, 0);
+	say_fetch(a, &fetch);
+	ground_settle(ground);
+	wf_run_head_get((const uint8_t *)doll_rows(a, PIECE_AT), &head);
+	CHECK(ground, a->answers == 3 && head.request_id == request_id && head.step == 3);
+	fetch_all(a, 0, 2, 0, WF_PARTITION_COUNT);
+	fetch_all(a, 1, 2, 0, WF_PARTITION_COUNT);
+	/* Who goes on while tables are read makes that fail, before and amid the pieces. */
+	fetch = fetch_of(0, 2, 0);
+	say_fetch(a, &fetch);
+	ground_settle(ground);
+	struct wf_sparse_push push;
+	doll_fill_push(b, 3, first, 2, &push);
+	push.pass = 1;
+	doll_say_push(b, &push);
+	doll_put(b, 0, 0, 3, &first[0]);
+	doll_put(b, 0, 1, 3, &first[1]);
+	ground_settle(ground);
+	CHECK(ground, b->applieds == 3);
+	fetch = fetch_of(0, 2, 0);
+	say_fetch(a, &fetch);
+	CHECK(ground, is_refused(a, WEFT_INVALID, "another trainer has begun the next pass"));
 }
 
 static void
-an_asynchronous_lane_is_not_saved(void **state)
+go_on_apart(struct ground *ground)
 {
-	const struct ground_opts opts = {.trainers = 1, .mode = WF_SPARSE_ASYNC};
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	doll_meet(a);
+	doll_meet(b);
+	for (uint32_t i = 0; i < run_count; i++) {
+		struct wf_sparse_restore restore = restore_of(&runs[i], 2);
+		restore.table_step = 3;
+		say_restore(a, &restore, runs[i].at);
+		ground_settle(ground);
+		CHECK(ground, a->nacks == 0 && a->restored.rows > 0);
+	}
+	ground_model_step(ground, 1, 2, second, 2);
+	ground_model_step(ground, 2, 2, first, 2);
+	doll_pull(b, 1, 2, second, 2);
+	ground_settle(ground);
+	CHECK(ground, ground_rows_are_right(ground, b, &second[0]));
+	CHECK(ground, ground_rows_are_right(ground, b, &second[1]));
+	doll_push(b, 3, first, 2);
+	ground_settle(ground);
+	CHECK(ground, b->applieds == 1 && b->applied.step == 3);
+	ground_model_step(ground, 4, 2, first, 2);
+	doll_pull(b, 2, 3, first, 2);
+	ground_settle(ground);
+	CHECK(ground, ground_rows_are_right(ground, b, &first[0]));
+}
+
+static void
+an_asynchronous_lane_is_saved_between_passes(void **state)
+{
+	const struct ground_opts opts = {
+		.trainers = 2, .mode = WF_SPARSE_ASYNC, .discard_ratio = 1};
 	(void)state;
-	ground_play(&opts, count_by_itself);
+	ground_play(&opts, save_apart);
+	ground_play(&opts, go_on_apart);
+}
+
+/* Rows to begin with: at step 0, and of a synchronous job at its own steps only. */
+static void
+begin_with_rows(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	struct run run = runs[0];
+	doll_meet(doll);
+	struct wf_sparse_restore restore = restore_of(&run, 2);
+	restore.table_step = 3;
+	say_restore(doll, &restore, run.at);
+	CHECK(ground, is_refused(doll, WEFT_INVALID, "saved by an asynchronous job"));
+	wf_store_u32(run.at + 8,
+		     1); /* the first row of the section, with values and adagrad's sums */
+	run.bytes = WF_RUN_SECTION_BYTES + 16 + 2 * GROUND_DIM * sizeof(float);
+	memset(run.at + WF_RUN_SECTION_BYTES + 8, 0, 8); /* no stamp, no birth */
+	restore = restore_of(&run, 0);
+	say_restore(doll, &restore, run.at);
+	ground_settle(ground);
+	CHECK(ground, doll->nacks == 0 && doll->restored.request_id == request_id);
+	CHECK(ground, doll->restored.rows == 1);
+	doll_push(doll, 1, first, 2);
+	ground_settle(ground);
+	CHECK(ground, doll->applieds == 1 && doll->applied.step == 1);
+}
+
+static void
+a_job_may_begin_with_rows(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1};
+	(void)state;
+	ground_play(&opts, save);
+	ground_play(&opts, begin_with_rows);
+}
+
+/* A row whose time is over as soon as it is put is a row all the same: what comes after it may not
+ * set the lane's steps anew. */
+static void
+begin_with_a_row_that_is_over(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	struct run run = {.table = 0};
+	const struct wf_row_shape shape = {
+		.dim = GROUND_DIM, .state_floats = GROUND_DIM, .has_score = true};
+	static const float floats[2 * GROUND_DIM];
+	const struct wf_row_record row = {.key = 3, .stamp = 1, .floats = floats};
+	const struct wf_run_section section = {
+		.partition = wf_partition_of(row.key), .kind = WF_RUN_ROWS, .count = 1};
+	doll_meet(doll);
+	wf_run_section_put(&section, run.at);
+	wf_row_record_put(&shape, &row, run.at + WF_RUN_SECTION_BYTES);
+	run.bytes = WF_RUN_SECTION_BYTES + (uint32_t)wf_row_record_bytes(&shape);
+	struct wf_sparse_restore restore = restore_of(&run, 0);
+	restore.table_step = 3;
+	say_restore(doll, &restore, run.at);
+	ground_settle(ground);
+	CHECK(ground, doll->nacks == 0 && doll->restored.rows == 1);
+	restore = restore_of(&run, 0);
+	restore.table_step = 4;
+	say_restore(doll, &restore, run.at);
+	CHECK(ground, is_refused(doll, WEFT_INVALID, "have been used already"));
+}
+
+static void
+a_row_that_is_over_at_once_is_put_once(void **state)
+{
+	const struct ground_opts opts = {
+		.trainers = 1, .mode = WF_SPARSE_ASYNC, .has_scores = true};
+	(void)state;
+	ground_play(&opts, begin_with_a_row_that_is_over);
 }
 
 static void
@@ -355,7 +496,9 @@ main(void)
 		cmocka_unit_test(a_lane_goes_on_with_the_rows_that_another_had),
 		cmocka_unit_test(what_cannot_be_fetched_or_put_back_is_refused),
 		cmocka_unit_test(rows_are_put_back_once_and_before_all_else),
-		cmocka_unit_test(an_asynchronous_lane_is_not_saved),
+		cmocka_unit_test(an_asynchronous_lane_is_saved_between_passes),
+		cmocka_unit_test(a_job_may_begin_with_rows),
+		cmocka_unit_test(a_row_that_is_over_at_once_is_put_once),
 		cmocka_unit_test(what_goes_beyond_the_room_costs_the_connection),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -187,6 +187,22 @@ parts_that_wait_are_copied_aside_when_the_window_is_full(void **state)
 	ground_play(&opts, push_many);
 }
 
+/* There and back; sums are of f32. */
+static void
+values_in_16_bits_are_rounded_once_each_way(void **state)
+{
+	for (int format = WF_VALUES_BF16; format <= WF_VALUES_F16; format++) {
+		struct ground_opts opts = {.trainers = 1,
+					   .value_wire = (enum wf_value_format)format};
+		ground_play(&opts, pulls_first_rows);
+		opts.trainers = 2;
+		ground_play(&opts, push_both);
+		ground_play(&opts, push_many);
+		opts.has_scores = true;
+		ground_play(&opts, push_both);
+	}
+}
+
 /* A push in two messages, the second with the last parts. */
 static void
 push_in_two_messages(struct ground *ground)
@@ -496,17 +512,24 @@ pairs_without_memory_are_told(void **state)
 static void
 outgrow_the_lane(struct ground *ground)
 {
-	static uint64_t key[40];
+	static uint64_t key[10][40];
+	struct wish wish[10];
 	struct doll *doll = doll_add(ground, 0, 0);
+	uint64_t step = 0;
 	doll_meet(doll);
-	for (uint32_t k = 0; k < 40; k++) {
-		key[k] = k;
+	while (!doll->aborted && step < 1000) {
+		for (uint32_t i = 0; i < 400; i++) {
+			key[i / 40][i % 40] = step * 400 + i;
+		}
+		for (uint32_t p = 0; p < 10; p++) {
+			wish[p] = (struct wish){.table = 0, .key = key[p], .count = 40, .scale = 1};
+		}
+		doll_push(doll, ++step, wish, 10);
+		ground_settle(ground);
+		CHECK(ground, doll->resumed && doll->applied.pushes_lost == 0);
 	}
-	const struct wish wish = {.table = 0, .key = key, .count = 40, .scale = 1};
-	doll_push(doll, 1, &wish, 1);
-	ground_settle(ground);
-	CHECK(ground, doll->resumed && doll->applieds == 0);
 	CHECK(ground, doll->aborted && doll->abort.status == WEFT_NOMEM);
+	CHECK(ground, doll->applieds == step - 1);
 	CHECK(ground, strstr(doll->abort.reason, "table words") != NULL);
 	CHECK(ground, strstr(doll->abort.reason, "raise it") != NULL);
 }
@@ -514,7 +537,7 @@ outgrow_the_lane(struct ground *ground)
 static void
 without_a_cap_no_pair_is_lost_the_job_ends(void **state)
 {
-	/* Room for both tables, but not for a slab of rows of the first. */
+	/* Room for both tables, and some rows. */
 	const struct ground_opts opts = {.trainers = 1, .max_shard_bytes = 10 << 20};
 	ground_play(&opts, outgrow_the_lane);
 	/* A cap that the lane has no room for changes nothing. */
@@ -533,6 +556,7 @@ main(void)
 		cmocka_unit_test(show_and_click_travel_with_the_rows),
 		cmocka_unit_test(a_pull_of_the_step_under_way_is_held_until_it_is_applied),
 		cmocka_unit_test(parts_that_wait_are_copied_aside_when_the_window_is_full),
+		cmocka_unit_test(values_in_16_bits_are_rounded_once_each_way),
 		cmocka_unit_test(a_push_may_take_several_messages_or_be_empty),
 		cmocka_unit_test(who_is_out_of_data_counts_as_empty_until_the_next_pass),
 		cmocka_unit_test(a_push_that_is_whole_outlives_its_path),

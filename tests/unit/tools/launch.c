@@ -186,8 +186,12 @@ split(int argc, const char *const *words, struct wf_split *out)
 	static enum wf_option_origin origin[4];
 	static const char *env_name[4];
 	static char text[16][32];
-	const struct wf_options any = {
-		.program = "test", .target = target, .origin = origin, .env_name = env_name};
+	static struct wf_option_file file;
+	const struct wf_options any = {.program = "weft launch",
+				       .target = target,
+				       .origin = origin,
+				       .env_name = env_name,
+				       .file = &file};
 	struct wf_split_tables tables = {.own = any, .pserver = any, .trainer = any};
 	char *argv[17] = {0};
 
@@ -230,6 +234,26 @@ each_option_goes_to_those_who_know_it(void **state)
 	holds(&out.pserver, "pserver --slot_count 4 --pin=off");
 	holds(&out.trainer, "train m --pin=off --quick --slice-bytes 256 --x");
 	assert_true(out.has_trainer);
+}
+
+static void
+the_file_of_options_goes_to_all(void **state)
+{
+	static const char *const apart[] = {"launch", "--config", "a", "--", "train", "m"};
+	static const char *const joined[] = {"launch", "--config=a", "--quick", "--", "train", "m"};
+	static const char *const slip[] = {"launch", "--confg=a", "--", "train", "m"};
+	static struct wf_split out;
+
+	assert_int_equal(split(WF_ARRAY_COUNT(apart), apart, &out), WEFT_OK);
+	holds(&out.own, "launch --config a");
+	holds(&out.pserver, "pserver --config a");
+	holds(&out.trainer, "train m --config a");
+	assert_int_equal(split(WF_ARRAY_COUNT(joined), joined, &out), WEFT_OK);
+	holds(&out.own, "launch --config=a");
+	holds(&out.pserver, "pserver --config=a");
+	holds(&out.trainer, "train m --config=a --quick");
+	assert_int_equal(split(WF_ARRAY_COUNT(slip), slip, &out), WEFT_INVALID);
+	assert_non_null(strstr(weft_last_error(), "did you mean --config"));
 }
 
 static void
@@ -368,6 +392,7 @@ main(void)
 		cmocka_unit_test(a_port_in_use_is_named_and_stepped_over),
 		cmocka_unit_test(ports_and_addresses_that_cannot_be_are_refused),
 		cmocka_unit_test(each_option_goes_to_those_who_know_it),
+		cmocka_unit_test(the_file_of_options_goes_to_all),
 		cmocka_unit_test(what_nobody_knows_or_stands_in_the_wrong_place_is_refused),
 		cmocka_unit_test(pservers_stand_side_by_side_and_trainers_know_them_all),
 		cmocka_unit_test(each_process_gets_a_list_of_its_own),

@@ -80,6 +80,36 @@ the_originals_environment_is_taken_and_said(void **state)
 }
 
 static void
+is_async_and_local_steps_choose_a_mode_where_none_is_given(void **state)
+{
+	(void)state;
+	assert_ok(parse("weft-train mlp"));
+	assert_string_equal(command.opts.dense_mode, "sync");
+	assert_ok(parse("weft-train ctr --is_async"));
+	assert_string_equal(command.opts.dense_mode, "async");
+	assert_string_equal(command.opts.sparse_mode, "async");
+	assert_ok(parse("weft-train ctr --is_async --dense_mode=bounded"));
+	assert_string_equal(command.opts.dense_mode, "bounded");
+	assert_ok(parse("weft-train mlp --local_steps=4"));
+	assert_string_equal(command.opts.dense_mode, "local");
+	assert_ok(parse("weft-train mlp --local_steps=4 --dense_mode=elastic"));
+	assert_string_equal(command.opts.dense_mode, "elastic");
+	assert_refused(parse("weft-train mlp --dense_mode=eventually"), WEFT_INVALID, "elastic");
+	assert_refused(parse("weft-train mlp --elastic_rate=2"), WEFT_INVALID, "elastic_rate");
+}
+
+static void
+learning_method_is_the_originals_word_for_optimizer(void **state)
+{
+	assert_ok(parse("weft-train mlp --optimizer=adam"));
+	assert_string_equal(command.opts.optimizer, "adam");
+	assert_ok(parse("weft-train mlp --learning_method=torch_momentum --optimizer=adam"));
+	assert_string_equal(command.opts.optimizer, "torch_momentum");
+	assert_ok(parse("weft-train ctr --learning_method=rmsprop"));
+	assert_string_equal(command.opts.optimizer, "rmsprop");
+}
+
+static void
 nothing_is_saved_or_loaded_unless_asked_for(void **state)
 {
 	assert_ok(parse("weft-train mlp"));
@@ -108,6 +138,16 @@ bad_command_lines_are_refused(void **state)
 	assert_refused(parse("weft-train ctr --format=csv"), WEFT_INVALID, "libsvm");
 	assert_refused(parse("weft-train ngram --vocabulary=1"), WEFT_INVALID, "vocabulary");
 	assert_refused(parse("weft-train linear --saving_period=0"), WEFT_INVALID, "saving_period");
+	assert_refused(parse("weft-train ctr --ports_num=257"), WEFT_INVALID, "ports_num");
+	assert_refused(parse("weft-train ctr --ports_num_for_sparse=256"), WEFT_INVALID,
+		       "ports_num_for_sparse");
+	assert_refused(parse("weft-train ctr --sparse_wire=f64"), WEFT_INVALID, "bf16");
+	assert_refused(parse("weft-train mlp --optimizer=rprop"), WEFT_INVALID, "decayed_adagrad");
+	assert_refused(parse("weft-train mlp --learning_method=add"), WEFT_INVALID, "adamax");
+	assert_refused(parse("weft-train mlp --ada_rou=2"), WEFT_INVALID, "ada_rou");
+	assert_refused(parse("weft-train mlp --l1=-1"), WEFT_INVALID, "l1");
+	assert_refused(parse("weft-train mlp --learning_rate_schedule=cosine"), WEFT_INVALID,
+		       "pass_manual");
 }
 
 static void
@@ -149,6 +189,8 @@ main(void)
 		cmocka_unit_test(defaults_depend_on_the_model),
 		cmocka_unit_test(options_win_over_a_models_defaults),
 		cmocka_unit_test(the_originals_environment_is_taken_and_said),
+		cmocka_unit_test(is_async_and_local_steps_choose_a_mode_where_none_is_given),
+		cmocka_unit_test(learning_method_is_the_originals_word_for_optimizer),
 		cmocka_unit_test(nothing_is_saved_or_loaded_unless_asked_for),
 		cmocka_unit_test(bad_command_lines_are_refused),
 		cmocka_unit_test(help_needs_no_model),

@@ -2,6 +2,7 @@
 /* Whole sequential runs: what they end with, and that they end with the same bits again. */
 #include "tests/unit/train/setup.h"
 
+#include <math.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -171,6 +172,37 @@ a_schedule_counts_the_samples_applied(void **state)
 }
 
 static void
+a_schedule_by_hand_counts_samples_or_passes(void **state)
+{
+	static const char line[] =
+		"mlp --sequential --optimizer=sgd --batch_size=0 --num_passes=%d "
+		"--learning_rate_schedule=%s --learning_rate_args=%s";
+	static const char *const by[][2] = {{"manual", "1:1,2:0"}, {"pass_manual", "1:1,2:0"}};
+	for (size_t i = 0; i < 2; i++) {
+		char one[256];
+		char four[256];
+		snprintf(one, sizeof(one), line, i == 0 ? 1 : 2, by[i][0], by[i][1]);
+		snprintf(four, sizeof(four), line, 4, by[i][0], by[i][1]);
+		assert_string_equal(run(*state, one).digest, run(*state, four).digest);
+	}
+	assert_string_not_equal(
+		run(*state, "mlp --sequential --optimizer=sgd --batch_size=0 --num_passes=1")
+			.digest,
+		run(*state, "mlp --sequential --optimizer=sgd --batch_size=0 --num_passes=2")
+			.digest);
+}
+
+static void
+l1_makes_small_parameters_zero(void **state)
+{
+	const struct output without = run(*state, "linear --sequential");
+	const struct output with = run(*state, "linear --sequential --l1=0.05");
+	const struct output all = run(*state, "linear --sequential --l1=1e6");
+	assert_string_not_equal(without.digest, with.digest);
+	assert_true(all.cost > with.cost && with.cost > without.cost);
+}
+
+static void
 sum_does_not_divide_by_the_samples(void **state)
 {
 	/* The same step but for rounding: a rate 404 times smaller, of a sum over 404 rows. */
@@ -299,6 +331,56 @@ every_optimizer_of_rows_learns(void **state)
 	}
 }
 
+/* What 16 bits on the wire may cost: a hundredth of what f32 comes to. */
+static void
+values_that_travel_in_16_bits_learn_as_well(void **state)
+{
+	static const char *const wires[] = {"--sparse_wire=bf16", "--sparse_wire=f16"};
+	const struct output plain = run_ngram(*state, "");
+	double auc = 0.0;
+	const struct output ctr = run(*state, "ctr --sequential --no-baseline");
+
+	assert_int_equal(sscanf(ctr.verdict, "auc %lf", &auc), 1);
+	for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++) {
+		double rounded = 0.0;
+		char line[80];
+		const struct output output = run_ngram(*state, wires[i]);
+		assert_string_not_equal(output.digest, plain.digest);
+		assert_true(fabs(output.cost - plain.cost) < 0.01 * plain.cost);
+		snprintf(line, sizeof(line), "ctr --sequential --no-baseline %s", wires[i]);
+		assert_int_equal(sscanf(run(*state, line).verdict, "auc %lf", &rounded), 1);
+		assert_true(fabs(rounded - auc) < 0.01 * auc);
+	}
+}
+
+/* What 16 bits may cost tensors: a hundredth of f32's cost after the same passes, and a twentieth
+ * of its test figure, which is of rounded values; whichever way gradients are rounded. */
+static void
+tensors_that_travel_in_16_bits_learn_as_well(void **state)
+{
+	static const char *const models[] = {"linear", "mlp",
+					     "mlp --optimizer=adam --learning_rate=0.002"};
+	static const char *const wires[] = {"bf16", "f16", "bf16 --dense_rounding=stochastic",
+					    "f16 --dense_rounding=stochastic"};
+	char line[192];
+
+	for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++) {
+		snprintf(line, sizeof(line), "%s --sequential --num_gradient_servers=2 --seed=5",
+			 models[m]);
+		const struct output plain = run(*state, line);
+		for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++) {
+			snprintf(line, sizeof(line),
+				 "%s --sequential --num_gradient_servers=2 --seed=5 "
+				 "--dense_wire=%s",
+				 models[m], wires[i]);
+			const struct output rounded = run(*state, line);
+			assert_string_not_equal(rounded.digest, plain.digest);
+			assert_true(fabs(rounded.cost - plain.cost) < 0.01 * plain.cost);
+			assert_true(fabs(rounded.test - plain.test) < 0.05 * plain.test);
+		}
+	}
+}
+
 static void
 ctr_tells_its_auc_beside_logistic_regression(void **state)
 {
@@ -328,6 +410,33 @@ ctr_admits_and_evicts(void **state)
 	const struct output old = run(*state, "ctr --sequential --no-baseline --evict_age=3");
 	assert_string_not_equal(all.digest, few.digest);
 	assert_string_not_equal(all.digest, old.digest);
+	/* What was shown and clicked often stays: a score that nothing falls below changes no bit.
+	 */
+	const struct output kept = run(*state, "ctr --sequential --no-baseline --evict_score=1e-9");
+	const struct output low =
+		run(*state, "ctr --sequential --no-baseline --evict_score=3 --evict_fade=0.5");
+	const struct output clicked =
+		run(*state, "ctr --sequential --no-baseline --evict_score=3 --evict_fade=0.5 "
+			    "--evict_click_weight=100");
+	assert_string_equal(all.digest, kept.digest);
+	assert_string_not_equal(all.digest, low.digest);
+	assert_string_not_equal(low.digest, clicked.digest);
+}
+
+static void
+a_memory_cap_of_tables_is_kept_and_ends_no_run(void **state)
+{
+	const struct output free = run(*state, "ctr --sequential --no-baseline");
+	const struct output roomy =
+		run(*state, "ctr --sequential --no-baseline --table_memory=1MiB --evict_at_cap");
+	const struct output tight =
+		run(*state, "ctr --sequential --no-baseline --table_memory=75KiB");
+	assert_string_equal(free.digest, roomy.digest);
+	assert_string_not_equal(free.digest, tight.digest);
+	/* Too little for a table at all. */
+	struct output output = {0};
+	assert_refused(try(*state, "ctr --sequential --table_memory=30KiB", &output), WEFT_INVALID,
+		       "cap");
 }
 
 static void
@@ -425,9 +534,18 @@ settings_that_cannot_be_are_refused(void **state)
 		{"ctr --sequential --format=criteo", "format=criteo"},
 		{"ctr --sequential --admit_probability=0", "probability"},
 		{"ngram --sequential --evict_age=3", "vocabulary"},
-		{"ctr --ports_num_for_sparse=1 --save_dir=nothing --sparse_mode=async", "tables"},
-		{"ctr --sequential --init_model_path=nothing", "tables"},
+		{"ngram --sequential --evict_score=1", "vocabulary"},
+		{"ctr --sequential --evict_at_cap", "cap"},
+		{"ctr --sequential --init_model_path=nothing --sparse_optimizer=ftrl", "state"},
 		{"ctr --num_passes=1", "ports_num_for_sparse=1"},
+		{"mlp --dense_rounding=stochastic", "dense_wire=bf16 and f16"},
+		{"mlp --staleness=2", "dense_mode=bounded"},
+		{"mlp --sequential --is_async", "dense_mode=async"},
+		{"mlp --dense_mode=local", "local_steps=0"},
+		{"mlp --dense_mode=async --local_steps=2", "local_steps=2"},
+		{"mlp --local_steps=2 --elastic_rate=0.1", "dense_mode=elastic"},
+		{"mlp --local_steps=2 --optimizer=momentum --save_dir=nothing", "optimizer=sgd"},
+		{"ctr --ports_num_for_sparse=1 --local_steps=2", "tables"},
 		{"ctr --ports_num_for_sparse=1 --num_gradient_servers=2 --seed=0", "seed=0"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -477,6 +595,7 @@ tables_go_on_with_the_bits_of_a_run_that_did_not_stop(void **state)
 	static const char *const more[] = {
 		"--sparse_optimizer=adagrad",
 		"--sparse_optimizer=adam --admit_count=3 --evict_age=30",
+		"--evict_score=1.5 --evict_fade=0.9 --evict_fade_steps=20",
 		"--sparse_optimizer=sparse_momentum --momentum=0.5 --sparse_learning_rate=0.01",
 		"--sparse_optimizer=ftrl --embedding=0 --hidden=",
 	};
@@ -539,12 +658,17 @@ main(void)
 		cmocka_unit_test(two_compute_threads_learn_as_well),
 		cmocka_unit_test(more_trainers_than_rows_is_no_error),
 		cmocka_unit_test(a_schedule_counts_the_samples_applied),
+		cmocka_unit_test(a_schedule_by_hand_counts_samples_or_passes),
+		cmocka_unit_test(l1_makes_small_parameters_zero),
 		cmocka_unit_test(sum_does_not_divide_by_the_samples),
 		cmocka_unit_test(ngram_tells_perplexities_and_neighbours),
 		cmocka_unit_test(tables_end_with_the_same_bits_and_are_in_the_digest),
 		cmocka_unit_test(every_optimizer_of_rows_learns),
+		cmocka_unit_test(values_that_travel_in_16_bits_learn_as_well),
+		cmocka_unit_test(tensors_that_travel_in_16_bits_learn_as_well),
 		cmocka_unit_test(ctr_tells_its_auc_beside_logistic_regression),
 		cmocka_unit_test(ctr_admits_and_evicts),
+		cmocka_unit_test(a_memory_cap_of_tables_is_kept_and_ends_no_run),
 		cmocka_unit_test(ctr_reads_libsvm),
 		cmocka_unit_test(gradients_that_are_not_finite_end_the_job_or_are_skipped),
 		cmocka_unit_test(a_result_that_cannot_be_written_ends_the_run),

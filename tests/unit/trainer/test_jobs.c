@@ -168,12 +168,39 @@ another_slice_size_is_refused(void **state)
 }
 
 static void
+another_wire_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct member other = f->member[1];
+	other.opts.dense_wire = WEFT_WIRE_BF16;
+	disagrees(f, &other, "has dense_wire=", "dense_wire=bf16", "dense_wire=f32");
+}
+
+static void
 another_optimizer_is_refused(void **state)
 {
 	struct fixture *f = *state;
 	struct member other = f->member[1];
 	other.opts.optimizer.learning_rate = 0.125;
 	disagrees(f, &other, "has learning_rate=", "learning_rate=0.125", "learning_rate=0.");
+}
+
+static void
+another_way_to_train_is_refused_by_its_name(void **state)
+{
+	struct fixture *f = *state;
+	struct member other = f->member[1];
+	other.opts.dense_mode = WEFT_DENSE_ASYNC;
+	disagrees(f, &other, "has mode=async,", "mode=async", "mode=sync");
+	other = f->member[1];
+	other.opts.optimizer.clip_norm = 2;
+	disagrees(f, &other, "has norm=2", "norm=2", "norm=0");
+	other = f->member[1];
+	other.opts.optimizer.average_window = 0.5;
+	disagrees(f, &other, "has average=0.5,0", "average=0.5", "average=0,0");
+	other = f->member[1];
+	other.opts.optimizer.first_pass = 3;
+	disagrees(f, &other, "has first_pass=3", "first_pass=3", "first_pass=0");
 }
 
 static void
@@ -273,21 +300,25 @@ passes_may_have_different_numbers_of_steps(void **state)
 	}
 }
 
-/* Trainer 0 waits for "a" before it pushes "b", trainer 1 the other way round. */
+/* Trainer 0 waits for "a" before it pushes "b", trainer 1 the other way round. "c" is done by then.
+ */
 static enum weft_status
 wait_crosswise(struct member *member)
 {
 	struct weft_session *session = NULL;
-	struct weft_tensor *tensor[2];
+	struct weft_tensor *tensor[3];
+	static const char *const names[] = {"a", "b", "c"};
 	enum weft_status st = weft_session_open(&member->opts, &session);
-	for (unsigned i = 0; i < 2 && st == WEFT_OK; i++) {
-		struct weft_tensor_opts declared = {.name = i == 0 ? "a" : "b", .rows = ROWS};
+	for (unsigned i = 0; i < 3 && st == WEFT_OK; i++) {
+		struct weft_tensor_opts declared = {.name = names[i], .rows = ROWS};
 		st = weft_tensor_add(session, &declared, &tensor[i]);
 	}
 	st = st != WEFT_OK ? st : weft_session_seal(session);
 	st = st != WEFT_OK ? st : weft_session_start(session);
 	st = st != WEFT_OK ? st : weft_barrier(session); /* both are there */
 	st = st != WEFT_OK ? st : weft_step(session, 1, 0);
+	st = st != WEFT_OK ? st : weft_push(tensor[2]);
+	st = st != WEFT_OK ? st : weft_wait(tensor[2]);
 	for (unsigned i = 0; i < 2 && st == WEFT_OK; i++) {
 		st = weft_push(tensor[i ^ member->id]);
 		st = st != WEFT_OK ? st : weft_wait(tensor[i ^ member->id]);
@@ -473,7 +504,9 @@ main(void)
 		job(a_pserver_that_nobody_started_is_named_when_time_is_up),
 		job(another_number_of_trainers_is_refused),
 		job(another_slice_size_is_refused),
+		job(another_wire_is_refused),
 		job(another_optimizer_is_refused),
+		job(another_way_to_train_is_refused_by_its_name),
 		job(another_number_of_lanes_is_refused),
 		job(other_tensors_are_refused),
 		job(a_trainer_id_that_is_used_twice_is_refused_naming_both),

@@ -66,6 +66,34 @@ options_of_another_version_are_refused(void **state)
 	refuses(&opts, "weft_session_opts", "bytes", "weft_session_opts_init");
 }
 
+/* A program that was built with an older header has a smaller struct, and a newer one a larger. */
+static void
+defaults_stay_within_the_callers_struct(void **state)
+{
+	struct {
+		struct weft_session_opts opts;
+		unsigned char behind[64];
+	} room;
+	const size_t bytes[] = {0, 4, offsetof(struct weft_session_opts, interrupted),
+				sizeof(room.opts), sizeof(room) - 8};
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+		const unsigned char *byte = (const unsigned char *)&room;
+		memset(&room, 0x5a, sizeof(room));
+		weft_session_opts_init_sized(&room.opts, bytes[i]);
+		for (size_t at = bytes[i]; at < sizeof(room); at++) {
+			assert_int_equal(byte[at], 0x5a);
+		}
+		if (bytes[i] > offsetof(struct weft_session_opts, port)) {
+			assert_int_equal(room.opts.struct_bytes, bytes[i]);
+			assert_int_equal(room.opts.port, 7164);
+		}
+		if (bytes[i] >= sizeof(size_t) && bytes[i] != sizeof(room.opts)) {
+			refuses(&room.opts, "weft_session_opts", "bytes", "weft_session_opts_init");
+		}
+	}
+}
+
 static void
 bad_job_options_are_refused_with_value_and_remedy(void **state)
 {
@@ -81,6 +109,9 @@ bad_job_options_are_refused_with_value_and_remedy(void **state)
 	opts.ports_num = 257;
 	refuses(&opts, "ports_num", "257", "1 to 256");
 	opts = good_opts();
+	opts.ports_num_for_sparse = 256;
+	refuses(&opts, "ports_num_for_sparse", "256", "at most 255");
+	opts = good_opts();
 	opts.grad_reduce = (enum weft_grad_reduce)7;
 	refuses(&opts, "grad_reduce", "7", "WEFT_REDUCE_MEAN");
 	opts = good_opts();
@@ -90,6 +121,59 @@ bad_job_options_are_refused_with_value_and_remedy(void **state)
 	}
 	opts.slice_bytes = 128u << 20;
 	refuses(&opts, "slice_bytes", "134217728", "67108864");
+}
+
+static void
+bad_modes_are_refused_with_value_and_remedy(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	(void)state;
+	opts.dense_mode = (enum weft_dense_mode)5;
+	refuses(&opts, "dense_mode", "5", "_BOUNDED");
+	opts = good_opts();
+	opts.dense_staleness = 3;
+	refuses(&opts, "dense_staleness", "3", "WEFT_DENSE_BOUNDED");
+	opts.dense_mode = WEFT_DENSE_ASYNC;
+	refuses(&opts, "dense_staleness", "3", "WEFT_DENSE_BOUNDED");
+	opts = good_opts();
+	opts.dense_discard_ratio = 1.5;
+	refuses(&opts, "dense_discard_ratio", "1.5", "WEFT_DENSE_ASYNC");
+	opts.dense_mode = WEFT_DENSE_ASYNC;
+	opts.dense_discard_ratio = -1;
+	refuses(&opts, "dense_discard_ratio", "-1", "0 to 1,000,000");
+	opts.dense_discard_ratio = (double)NAN;
+	refuses(&opts, "dense_discard_ratio", "nan", "0 to 1,000,000");
+	opts = good_opts();
+	opts.local_steps = 2;
+	refuses(&opts, "local_steps", "2", "WEFT_DENSE_LOCAL");
+	opts.dense_mode = WEFT_DENSE_LOCAL;
+	opts.elastic_rate = 0.5;
+	refuses(&opts, "elastic_rate", "0.5", "WEFT_DENSE_ELASTIC");
+	opts.dense_mode = WEFT_DENSE_ELASTIC;
+	opts.elastic_rate = 1.5;
+	refuses(&opts, "elastic_rate", "1.5", "to 1 is allowed");
+	opts.elastic_rate = 0.5;
+	opts.local_steps = 0;
+	refuses(&opts, "local_steps", "0", "1 or more");
+	opts = good_opts();
+	opts.dense_mode = WEFT_DENSE_ASYNC;
+	opts.optimizer.average_window = 0.5;
+	refuses(&opts, "average_window", "0.5", "synchronous");
+}
+
+static void
+bad_wires_are_refused_with_value_and_remedy(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	(void)state;
+	opts.dense_wire = (enum weft_dense_wire)3;
+	refuses(&opts, "dense_wire", "3", "_BF16 or _F16");
+	opts.dense_wire = WEFT_WIRE_F16;
+	opts.dense_rounding = (enum weft_rounding)2;
+	refuses(&opts, "dense_rounding", "2", "_STOCHASTIC");
+	opts.dense_wire = WEFT_WIRE_F32;
+	opts.dense_rounding = WEFT_ROUND_STOCHASTIC;
+	refuses(&opts, "dense_rounding", "f32 is not rounded", "WEFT_WIRE_BF16");
 }
 
 static void
@@ -140,8 +224,8 @@ bad_optimizers_are_refused_with_value_and_remedy(void **state)
 {
 	struct weft_session_opts opts = good_opts();
 	(void)state;
-	opts.optimizer.method = "rmsprop";
-	refuses(&opts, "rmsprop", "nesterov", "adamw");
+	opts.optimizer.method = "rprop";
+	refuses(&opts, "rprop", "torch_momentum", "adamax");
 	opts = good_opts();
 	opts.optimizer.schedule = "cosine";
 	refuses(&opts, "cosine", "linear", "warmup");
@@ -159,6 +243,23 @@ bad_optimizers_are_refused_with_value_and_remedy(void **state)
 	opts.optimizer.method = "adam";
 	opts.optimizer.epsilon = 0;
 	refuses(&opts, "epsilon", "0", "");
+	opts = good_opts();
+	opts.optimizer.rho = 1;
+	refuses(&opts, "rho", "1", "give a number from 0");
+	opts = good_opts();
+	opts.optimizer.l1 = -1;
+	refuses(&opts, "l1", "-1", "give 0, or");
+	opts = good_opts();
+	opts.optimizer.schedule = "manual";
+	refuses(&opts, "schedule manual", "0 segments", "until:factor");
+	opts.optimizer.schedule_args = "100:1,50:2";
+	refuses(&opts, "until 50", "until 100", "in order");
+	opts.optimizer.schedule_args = "100=1";
+	refuses(&opts, "100=1", "up to 32", "until:factor");
+	opts = good_opts();
+	opts.optimizer.schedule = "exp";
+	opts.optimizer.schedule_a = 2;
+	refuses(&opts, "schedule_a", "2", "at most 1");
 	opts = good_opts();
 	opts.optimizer.decay = -0.5;
 	refuses(&opts, "decay", "-0.5", "");
@@ -221,6 +322,46 @@ bad_tensors_are_refused_and_the_session_goes_on(void **state)
 	refuses_tensor(session, &bad, "declared twice", name);
 	assert_ok(weft_session_seal(session));
 	assert_ok(weft_session_close(session));
+}
+
+static void
+refuses_mode(const struct weft_session_opts *opts, struct weft_tensor_opts tensor,
+	     const char *thing)
+{
+	struct weft_session *session;
+	tensor.name = "embedding";
+	tensor.rows = 3;
+	assert_ok(weft_session_open(opts, &session));
+	refuses_tensor(session, &tensor, "tensor embedding", thing);
+	assert_ok(weft_session_close(session));
+}
+
+static void
+a_mode_that_a_tensor_cannot_have_is_refused_with_its_name(void **state)
+{
+	const struct weft_tensor_opts async = {.mode = WEFT_TENSOR_ASYNC};
+	struct weft_session_opts opts = good_opts();
+	(void)state;
+	refuses_mode(&opts, (struct weft_tensor_opts){.mode = (enum weft_tensor_mode)4}, "mode 4");
+	refuses_mode(&opts, (struct weft_tensor_opts){.staleness = 2}, "WEFT_TENSOR_BOUNDED");
+	refuses_mode(&opts, (struct weft_tensor_opts){.discard_ratio = 1}, "WEFT_TENSOR_ASYNC");
+	refuses_mode(
+		&opts,
+		(struct weft_tensor_opts){.mode = WEFT_TENSOR_ASYNC, .discard_ratio = (double)NAN},
+		"0 to 1,000,000");
+	refuses_mode(&opts, (struct weft_tensor_opts){.mode = WEFT_TENSOR_ASYNC, .is_static = 1},
+		     "it is static");
+	opts.optimizer.clip_norm = 1;
+	refuses_mode(&opts, async, "clip_norm");
+	opts = good_opts();
+	opts.optimizer.average_window = 0.5;
+	refuses_mode(&opts, async, "average_window");
+	opts = good_opts();
+	opts.dense_mode = WEFT_DENSE_LOCAL;
+	opts.local_steps = 2;
+	refuses_mode(&opts, async, "WEFT_DENSE_LOCAL");
+	refuses_mode(&opts, (struct weft_tensor_opts){.mode = WEFT_TENSOR_SYNC},
+		     "WEFT_DENSE_LOCAL");
 }
 
 static void
@@ -426,11 +567,15 @@ main(void)
 		cmocka_unit_test(version_is_that_of_the_header),
 		cmocka_unit_test(defaults_are_those_of_the_header),
 		cmocka_unit_test(options_of_another_version_are_refused),
+		cmocka_unit_test(defaults_stay_within_the_callers_struct),
 		cmocka_unit_test(bad_job_options_are_refused_with_value_and_remedy),
+		cmocka_unit_test(bad_modes_are_refused_with_value_and_remedy),
+		cmocka_unit_test(bad_wires_are_refused_with_value_and_remedy),
 		cmocka_unit_test(bad_own_options_are_refused_with_value_and_remedy),
 		cmocka_unit_test(bad_lists_of_pservers_are_refused),
 		cmocka_unit_test(bad_optimizers_are_refused_with_value_and_remedy),
 		cmocka_unit_test(bad_tensors_are_refused_and_the_session_goes_on),
+		cmocka_unit_test(a_mode_that_a_tensor_cannot_have_is_refused_with_its_name),
 		cmocka_unit_test(calls_out_of_order_are_refused),
 		cmocka_unit_test(arrays_are_aligned_zeroed_and_apart),
 		cmocka_unit_test(digest_goes_by_name_and_covers_every_value),

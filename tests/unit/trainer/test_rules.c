@@ -3,6 +3,7 @@
  * between its calls, so that what is unanswered stays unanswered. */
 #include "tests/unit/trainer/fabric.h"
 #include "tests/support/failing_env.h"
+#include "trainer/core.h"
 
 struct fixture {
 	struct fabric fabric;
@@ -363,6 +364,27 @@ only_trainer_0_restores(void **state)
 	assert_ok(weft_session_close(session));
 }
 
+static void
+an_allow_of_what_was_not_announced_is_refused(void **state)
+{
+	(void)state;
+	uint32_t queue[2];
+	struct wf_link_slice slice[2] = {{.step = 4, .announced = true}, {.step = 4}};
+	struct wf_link link = {.slice = slice, .slice_count = 2, .queue = queue};
+	struct wf_msg_runs msg = {.step = 5, .count = 1, .run = {{.count = 1}}};
+	assert_refused(wf_flow_allow(&link, &msg), WEFT_PROTOCOL, "slice 0 of 2 in step 5");
+	msg.step = 4;
+	msg.run[0] = (struct wf_run){.first = 1, .count = 1};
+	assert_refused(wf_flow_allow(&link, &msg), WEFT_PROTOCOL, "slice 1 of 2 in step 4");
+	msg.run[0] = (struct wf_run){.first = 2, .count = 1};
+	assert_refused(wf_flow_allow(&link, &msg), WEFT_PROTOCOL, "slice 2 of 2");
+	msg.run[0] = (struct wf_run){.first = 0, .count = 1};
+	assert_ok(wf_flow_allow(&link, &msg));
+	assert_int_equal(link.queue_count, 1);
+	assert_int_equal(queue[0], 0);
+	assert_refused(wf_flow_allow(&link, &msg), WEFT_PROTOCOL, "was not announced");
+}
+
 #define rule(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -381,6 +403,7 @@ main(void)
 		rule(state_is_there_only_where_it_is_kept),
 		rule(a_restored_job_goes_on_with_its_momentum),
 		rule(only_trainer_0_restores),
+		cmocka_unit_test(an_allow_of_what_was_not_announced_is_refused),
 		cmocka_unit_test(running_out_of_memory_ends_a_job_and_leaks_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

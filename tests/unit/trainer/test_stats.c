@@ -22,6 +22,8 @@
 struct job {
 	uint32_t slot_count;
 	uint64_t stats_period_ns;
+	enum weft_dense_wire wire;
+	float gradient; /* of every element */
 	uint64_t lane[LANES][COUNTERS];
 	uint64_t steps_timed[LANES];
 	uint64_t step_p50_ns[LANES];
@@ -98,6 +100,8 @@ open_session(struct proc_arg *self, struct wf_env *env, struct weft_session **se
 	opts.trainer_id = self->idx;
 	opts.slice_bytes = 64;
 	opts.stats_period_ns = self->job->stats_period_ns;
+	opts.dense_wire = self->job->wire;
+	opts.skip_nonfinite = 1;
 	opts.log = keep_line;
 	opts.log_arg = self;
 	enum weft_status st = weft_session_open(&opts, session);
@@ -105,7 +109,11 @@ open_session(struct proc_arg *self, struct wf_env *env, struct weft_session **se
 		struct weft_tensor_opts declared = {.name = name[i], .rows = ROWS};
 		st = weft_tensor_add(*session, &declared, &tensor);
 	}
-	return st != WEFT_OK ? st : weft_session_seal(*session);
+	st = st != WEFT_OK ? st : weft_session_seal(*session);
+	for (unsigned i = 0; i < ROWS && st == WEFT_OK; i++) {
+		weft_tensor_grad(tensor)[i] = self->job->gradient; /* of the last */
+	}
+	return st;
 }
 
 static void
@@ -245,6 +253,47 @@ with_a_window_of_one_every_push_that_waits_is_parked(void **state)
 	assert_true(job.trainer[0].waits_slot > 0 && job.trainer[1].waits_slot > 0);
 }
 
+/* Every message is as long as with f32, and every gradient and value half as long; but for the
+ * initial values that trainer 0 gives, which are f32. */
+static void
+in_16_bits_half_the_bytes_of_tensors_travel(void **state)
+{
+	static struct job plain, halved;
+	const uint64_t values = TENSORS * ROWS * sizeof(float);
+	for (uint32_t slots = 1; slots <= 8; slots *= 8) {
+		plain = (struct job){.slot_count = slots};
+		halved = (struct job){.slot_count = slots, .wire = WEFT_WIRE_BF16};
+		run_job(&plain);
+		run_job(&halved);
+		for (uint32_t i = 0; i < TRAINERS; i++) {
+			const struct weft_session_stats *a = &plain.trainer[i];
+			const struct weft_session_stats *b = &halved.trainer[i];
+			assert_int_equal(b->puts_sent, a->puts_sent);
+			assert_int_equal(b->messages_sent, a->messages_sent);
+			assert_int_equal(a->sent_bytes - b->sent_bytes, STEPS * values / 2);
+			assert_int_equal(b->puts_received, a->puts_received);
+			assert_int_equal(a->received_bytes - b->received_bytes,
+					 (STEPS + 1) * values / 2);
+			assert_int_equal(b->gradients_overflowed, 0);
+		}
+		assert_int_equal(lanes_sum(&halved, WF_LANE_SLICE_PARKED_BYTES) * 2,
+				 lanes_sum(&plain, WF_LANE_SLICE_PARKED_BYTES));
+	}
+}
+
+static void
+what_is_too_large_for_16_bits_is_counted_on_both_sides(void **state)
+{
+	static struct job job;
+	job = (struct job){.slot_count = 8, .wire = WEFT_WIRE_F16, .gradient = 65536};
+	run_job(&job);
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		assert_int_equal(job.trainer[i].gradients_overflowed, ROWS * STEPS);
+		assert_non_null(strstr(job.log[i], "not info: "));
+	}
+	assert_int_equal(lanes_sum(&job, WF_LANE_GRADIENT_SKIPPED_COUNT), ROWS * STEPS);
+}
+
 static void
 without_a_period_no_time_is_measured_and_no_line_written(void **state)
 {
@@ -362,6 +411,22 @@ stats_of_another_size_are_refused_and_before_start_all_are_zero(void **state)
 	assert_ok(weft_session_close(session));
 }
 
+static void
+stats_of_a_trainer_are_refused_by_size_and_before_start(void **state)
+{
+	struct weft_session_opts opts;
+	struct weft_session *session = NULL;
+	struct weft_trainer_stats stats = {.struct_bytes = sizeof(stats) - 8, .last = 7};
+	(void)state;
+	weft_session_opts_init(&opts);
+	assert_ok(weft_session_open(&opts, &session));
+	assert_refused(weft_trainer_stats(session, 0, &stats), WEFT_INVALID, "struct_bytes");
+	stats.struct_bytes = sizeof(stats);
+	assert_refused(weft_trainer_stats(session, 0, &stats), WEFT_INVALID, "not started");
+	assert_true(stats.last == 7);
+	assert_ok(weft_session_close(session));
+}
+
 /* Nobody listens: the session fails, and still tells, from either kind of progress. */
 static void
 a_failed_session_still_tells_its_counters(void **state)
@@ -392,10 +457,13 @@ main(void)
 		cmocka_unit_test(what_trainers_sent_is_what_lanes_received),
 		cmocka_unit_test(puts_are_slices_times_steps_and_trainers),
 		cmocka_unit_test(with_a_window_of_one_every_push_that_waits_is_parked),
+		cmocka_unit_test(in_16_bits_half_the_bytes_of_tensors_travel),
+		cmocka_unit_test(what_is_too_large_for_16_bits_is_counted_on_both_sides),
 		cmocka_unit_test(without_a_period_no_time_is_measured_and_no_line_written),
 		cmocka_unit_test(with_a_period_all_time_is_charged_and_lines_are_written),
 		cmocka_unit_test(a_session_with_a_thread_tells_exact_counters_at_once),
 		cmocka_unit_test(stats_of_another_size_are_refused_and_before_start_all_are_zero),
+		cmocka_unit_test(stats_of_a_trainer_are_refused_by_size_and_before_start),
 		cmocka_unit_test(a_failed_session_still_tells_its_counters),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,9 +172,9 @@ assert_value(const struct fixture *f, unsigned tensor, unsigned which, double ex
 	}
 }
 
-/* SGD by hand in f32: w = w - rate (clip(s / divisor) + decay w). */
+/* SGD by hand in f32: w = w - rate (clip(s / divisor) + decay w), then by rate l1 towards 0. */
 static float
-sgd(unsigned tensor, uint64_t at, unsigned steps, const float *rate, const float setting[3])
+sgd(unsigned tensor, uint64_t at, unsigned steps, const float *rate, const float setting[4])
 {
 	float w = initial(tensor, at);
 	const float divisor = setting[0], decay = setting[1], clip = setting[2];
@@ -184,6 +184,8 @@ sgd(unsigned tensor, uint64_t at, unsigned steps, const float *rate, const float
 		g = clip > 0 && g > clip ? clip : g;
 		g = clip > 0 && g < -clip ? -clip : g;
 		w = w - rate[step - 1] * (g + decay * w);
+		float drop = rate[step - 1] * setting[3];
+		w = w > drop ? w - drop : w < -drop ? w + drop : drop > 0 ? 0 : w;
 	}
 	return w;
 }
@@ -194,7 +196,7 @@ sums_are_not_divided_and_means_are_by_the_samples(void **state)
 	struct fixture *f = *state;
 	for (unsigned mean = 0; mean < 2; mean++) {
 		const float rate[5] = {0.125f, 0.125f, 0.125f, 0.125f, 0.125f};
-		const float setting[3] = {mean == 1 ? 8 : 1, 0, 0};
+		const float setting[4] = {mean == 1 ? 8 : 1, 0, 0, 0};
 		f->member[0].opts.optimizer.learning_rate = 0.125;
 		f->member[0].opts.grad_reduce = mean == 1 ? WEFT_REDUCE_MEAN : WEFT_REDUCE_SUM;
 		run_plan(f);
@@ -211,8 +213,8 @@ tensors_have_settings_of_their_own(void **state)
 		.tensor = {{.name = "of_the_job", .rows = 40},
 			   {.name = "faster", .rows = 20, .rate_multiplier = 3},
 			   {.name = "decayed", .rows = 17, .decay = 0.25},
-			   {.name = "clipped", .rows = 100, .clip = 0.5},
-			   {.name = "free", .rows = 1, .decay = -1, .clip = -1},
+			   {.name = "clipped", .rows = 100, .clip = 0.5, .l1 = 0.25},
+			   {.name = "free", .rows = 1, .decay = -1, .clip = -1, .l1 = -1},
 			   {.name = "fixed", .rows = 33, .is_static = 1}},
 		.tensor_count = 6,
 		.steps = 4,
@@ -221,13 +223,14 @@ tensors_have_settings_of_their_own(void **state)
 	f->member[0].opts.optimizer.learning_rate = 0.0625;
 	f->member[0].opts.optimizer.decay = 0.5;
 	f->member[0].opts.optimizer.clip = 2;
+	f->member[0].opts.optimizer.l1 = 0.5;
 	run_plan(f);
-	static const float setting[5][4] = {/* rate, divisor, decay, clip */
-					    {0.0625f, 1, 0.5f, 2},
-					    {0.1875f, 1, 0.5f, 2},
-					    {0.0625f, 1, 0.25f, 2},
-					    {0.0625f, 1, 0.5f, 0.5f},
-					    {0.0625f, 1, 0, 0}};
+	static const float setting[5][5] = {/* rate, divisor, decay, clip, l1 */
+					    {0.0625f, 1, 0.5f, 2, 0.5f},
+					    {0.1875f, 1, 0.5f, 2, 0.5f},
+					    {0.0625f, 1, 0.25f, 2, 0.5f},
+					    {0.0625f, 1, 0.5f, 0.5f, 0.25f},
+					    {0.0625f, 1, 0, 0, 0}};
 	for (unsigned t = 0; t < 5; t++) {
 		uint64_t last = last_of(&f->plan.tensor[t]);
 		const float rate[4] = {setting[t][0], setting[t][0], setting[t][0], setting[t][0]};
@@ -242,9 +245,11 @@ static void
 schedules_count_the_samples_of_all_trainers(void **state)
 {
 	struct fixture *f = *state;
-	const float setting[3] = {1, 0, 0};
-	float linear[5], warmup[5];
+	const float setting[4] = {1, 0, 0, 0};
+	const float manual[5] = {0.5f, 0.5f, 0.5f, 0.125f, 0.125f}; /* 0, 8, 16, 24, 32 before */
+	float linear[5], warmup[5], poly[5];
 	for (unsigned i = 0; i < 5; i++) { /* eight samples a step */
+		poly[i] = (float)(0.5 / (1 + 0.125 * 8 * i));
 		linear[i] = (float)fmax(0.5 - 0.015625 * 8 * i, 0.0625);
 		warmup[i] = (float)(0.5 * fmin(1, 8.0 * (i + 1) / 32));
 	}
@@ -260,6 +265,15 @@ schedules_count_the_samples_of_all_trainers(void **state)
 	optimizer->schedule_b = 0;
 	run_plan(f);
 	assert_value(f, 0, 1, (double)sgd(0, 99, 5, warmup, setting), 0);
+	optimizer->schedule = "poly";
+	optimizer->schedule_a = 0.125;
+	optimizer->schedule_b = 1;
+	run_plan(f);
+	assert_value(f, 0, 1, (double)sgd(0, 99, 5, poly, setting), 1e-6);
+	optimizer->schedule = "manual";
+	optimizer->schedule_args = "16:1,24:0.25";
+	run_plan(f);
+	assert_value(f, 0, 1, (double)sgd(0, 99, 5, manual, setting), 0);
 }
 
 static void

@@ -29,6 +29,11 @@ CODERS(step, step)
 CODERS(pull, pull)
 CODERS(nack, nack)
 CODERS(init, init)
+CODERS(norm, norm)
+CODERS(announce, runs)
+CODERS(allow, runs)
+CODERS(report, report)
+CODERS(reported, report)
 CODERS(goodbye, goodbye)
 CODERS(abort, abort)
 CODERS(reduce, reduce)
@@ -103,6 +108,39 @@ sample_grant_state(union any_message *out)
 }
 
 static void
+sample_grant_announced(union any_message *out)
+{
+	sample_grant(out);
+	out->grant.kind = WF_GRANT_WIRE_ANNOUNCED;
+}
+
+static void
+sample_announce(union any_message *out)
+{
+	out->runs.step = 0x0102030405;
+	out->runs.count = 3;
+	out->runs.run[0] = (struct wf_run){.first = 7, .count = 1};
+	out->runs.run[1] = (struct wf_run){.first = 0, .count = 5};
+	out->runs.run[2] = (struct wf_run){.first = 0x1ffffe, .count = 2};
+}
+
+static void
+sample_report(union any_message *out)
+{
+	out->report.request_id = 0x21;
+	out->report.trainer = 0x1234;
+}
+
+static void
+sample_reported(union any_message *out)
+{
+	sample_report(out);
+	for (unsigned i = 0; i < WF_REPORT_VALUES; i++) {
+		out->report.value[i] = 0x0102030405060700 + i;
+	}
+}
+
+static void
 sample_credit(union any_message *out)
 {
 	out->credit.count = 3;
@@ -120,6 +158,7 @@ sample_step(union any_message *out)
 		.samples = 404,
 		.pass = 9,
 		.cost = -12.375,
+		.compute_ns = 1234567890123,
 	};
 }
 
@@ -153,6 +192,15 @@ sample_init(union any_message *out)
 		.samples = 0x1112131415161718,
 		.sections = 3,
 	};
+}
+
+static void
+sample_norm(union any_message *out)
+{
+	out->norm.step = 0x0102030405;
+	for (uint64_t i = 0; i < WF_NORM_WIRE_WORDS; i++) {
+		out->norm.word[i] = 0x1112131415161718 + i;
+	}
 }
 
 static void
@@ -325,6 +373,7 @@ sample_sparse_fetch(union any_message *out)
 		.table = 3,
 		.from = {.partition = 1023, .kind = WF_RUN_ROWS, .key = 0x0102030405060708},
 		.bytes = 65536,
+		.pass = 0x11121314,
 		.offset = 0x0a0b0c0d0e,
 	};
 }
@@ -333,7 +382,13 @@ static void
 sample_sparse_restore(union any_message *out)
 {
 	out->restore = (struct wf_sparse_restore){
-		.request_id = 0x32, .step = 40, .samples = 0x010203, .table = 3, .bytes = 0x1f0};
+		.request_id = 0x32,
+		.step = 40,
+		.samples = 0x010203,
+		.table_step = 0x0405,
+		.table = 3,
+		.bytes = 0x1f0,
+	};
 }
 
 static void
@@ -369,6 +424,19 @@ const struct catalogue_entry catalogue[] = {
 	DENSE(WF_MSG_PULL, pull),
 	DENSE(WF_MSG_NACK, nack),
 	DENSE(WF_MSG_INIT, init),
+	DENSE(WF_MSG_NORM, norm),
+	DENSE(WF_MSG_ANNOUNCE, announce),
+	ENTRY(WF_SERVICE_DENSE, WF_MSG_ALLOW, allow, sample_announce),
+	DENSE(WF_MSG_REPORT, report),
+	DENSE(WF_MSG_REPORTED, reported),
+	{
+		.name = "grant_announced",
+		.service = WF_SERVICE_DENSE,
+		.type = WF_MSG_GRANT,
+		.sample = sample_grant_announced,
+		.encode = encode_grant,
+		.decode = decode_grant,
+	},
 	CONTROL(WF_MSG_GOODBYE, goodbye),
 	CONTROL(WF_MSG_ABORT, abort),
 	CONTROL(WF_MSG_REDUCE, reduce),

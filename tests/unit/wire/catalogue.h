@@ -16,6 +16,9 @@ union any_message {
 	struct wf_msg_pull pull;
 	struct wf_msg_nack nack;
 	struct wf_msg_init init;
+	struct wf_msg_norm norm;
+	struct wf_msg_runs runs;
+	struct wf_msg_report report;
 	struct wf_msg_goodbye goodbye;
 	struct wf_msg_abort abort;
 	struct wf_msg_reduce reduce;

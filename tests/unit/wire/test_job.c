@@ -9,7 +9,13 @@
 #include "wire/job.h"
 #include "wire/layout.h"
 
-#define FIXED_BYTES 106
+#define FIXED_BYTES 185
+#define COUNT_AT (FIXED_BYTES - 4)
+#define MODE_AT (FIXED_BYTES - 83)
+#define RHO_AT (FIXED_BYTES - 58)
+#define SEGMENTS_AT FIXED_BYTES /* two */
+#define TENSOR_AT (SEGMENTS_AT + 32)
+#define SAMPLE_BYTES (TENSOR_AT + 3 * 60 + 7)
 #define TENSOR_COUNT 3
 
 /* `tensor` has TENSOR_COUNT entries and keeps the tensors. */
@@ -18,9 +24,16 @@ sample(struct wf_job_tensor *tensor)
 {
 	memset(tensor, 0, TENSOR_COUNT * sizeof(*tensor));
 	tensor[0] = (struct wf_job_tensor){
-		.name = "w", .count = 13, .rate_multiplier = 1, .decay = -1, .clip = -1};
-	tensor[1] = (struct wf_job_tensor){
-		.name = "b", .count = 1, .rate_multiplier = 2, .decay = 0, .clip = 0.5};
+		.name = "w", .count = 13, .rate_multiplier = 1, .decay = -1, .clip = -1, .l1 = -1};
+	tensor[1] = (struct wf_job_tensor){.name = "b",
+					   .count = 1,
+					   .rate_multiplier = 2,
+					   .decay = 0,
+					   .clip = 0.5,
+					   .mode = WF_TENSOR_BOUNDED,
+					   .staleness = 2,
+					   .discard_ratio = 2.5,
+					   .priority = -7};
 	tensor[2] = (struct wf_job_tensor){.name = "scale", .count = 1ull << 40, .is_static = true};
 	return (struct wf_job){
 		.trainer_count = 2,
@@ -39,7 +52,20 @@ sample(struct wf_job_tensor *tensor)
 			      .decay = 1e-4,
 			      .clip = 10,
 			      .schedule_a = 1e-3,
-			      .schedule_b = -0.0},
+			      .schedule_b = -0.0,
+			      .rho = 0.95,
+			      .l1 = 1e-5,
+			      .average_window = 0.5,
+			      .average_max = 1000,
+			      .first_pass = 3,
+			      .clip_norm = 5,
+			      .segment = {{100, 1}, {200, 0.5}},
+			      .segment_count = 2},
+		.mode = WF_DENSE_BOUNDED,
+		.staleness = 3,
+		.discard_ratio = 1.5,
+		.wire = WF_WIRE_F16,
+		.rounding = WF_ROUND_STOCHASTIC,
 		.tensor = tensor,
 		.tensor_count = TENSOR_COUNT,
 	};
@@ -53,8 +79,12 @@ assert_same_tensors(const struct wf_job *a, const struct wf_job *b)
 		assert_string_equal(a->tensor[i].name, b->tensor[i].name);
 		assert_true(a->tensor[i].count == b->tensor[i].count);
 		assert_memory_equal(&a->tensor[i].rate_multiplier, &b->tensor[i].rate_multiplier,
-				    3 * sizeof(double));
+				    4 * sizeof(double));
 		assert_int_equal(a->tensor[i].is_static, b->tensor[i].is_static);
+		assert_int_equal(a->tensor[i].mode, b->tensor[i].mode);
+		assert_int_equal(a->tensor[i].staleness, b->tensor[i].staleness);
+		assert_true(a->tensor[i].discard_ratio == b->tensor[i].discard_ratio);
+		assert_int_equal(a->tensor[i].priority, b->tensor[i].priority);
 	}
 }
 
@@ -70,7 +100,7 @@ a_job_is_its_golden_bytes(void **state)
 
 	assert_int_equal(wf_job_check(&in), WEFT_OK);
 	size_t count = wf_job_encoded_bytes(&in);
-	assert_int_equal(count, FIXED_BYTES + 3 * 35 + 7);
+	assert_int_equal(count, SAMPLE_BYTES);
 	wf_job_encode(&in, bytes);
 	assert_int_equal(golden_check("job_description", bytes, count, held), count);
 	assert_int_equal(wf_job_decode(&heap.env, held, count, &out), WEFT_OK);
@@ -116,7 +146,7 @@ no_other_length_is_taken(void **state)
 		assert_refused(wf_job_decode(&heap.env, bytes, n, &out), WEFT_PROTOCOL, "job: ");
 	}
 	assert_refused(wf_job_decode(&heap.env, bytes, count + 1, &out), WEFT_PROTOCOL,
-		       "its fields take 218 bytes, but it has 219");
+		       "its fields take 404 bytes, but it has 405");
 	assert_refused(wf_job_decode(&heap.env, bytes, WF_JOB_BYTES_MAX + 1, &out), WEFT_PROTOCOL,
 		       "its length is 16777217");
 	assert_int_equal(heap.out_bytes, 0);
@@ -132,16 +162,16 @@ a_count_that_does_not_fit_takes_no_memory(void **state)
 	struct wf_job out;
 	uint8_t bytes[GOLDEN_BYTES_MAX];
 	const struct patch patch[] = {
-		{102, 4, 0, "its fields take 106 bytes, but it has 218"},
-		{102, 4, 65537, "the number of tensors is 65537"},
-		{102, 4, UINT32_MAX, "the number of tensors is 4294967295"},
-		{102, 4, 65536, "names 65536 tensors, its 218 bytes hold 3 at most"},
-		{102, 4, 4, "names 4 tensors"},
+		{COUNT_AT, 4, 0, "its fields take 217 bytes, but it has 404"},
+		{COUNT_AT, 4, 65537, "the number of tensors is 65537"},
+		{COUNT_AT, 4, UINT32_MAX, "the number of tensors is 4294967295"},
+		{COUNT_AT, 4, 65536, "names 65536 tensors, its 404 bytes hold 3 at most"},
+		{COUNT_AT, 4, 4, "names 4 tensors"},
 	};
 	for (size_t i = 0; i < sizeof(patch) / sizeof(patch[0]); i++) {
 		wf_job_encode(&in, bytes);
 		patch_apply(&patch[i], bytes);
-		assert_refused(wf_job_decode(&heap.env, bytes, 218, &out), WEFT_PROTOCOL,
+		assert_refused(wf_job_decode(&heap.env, bytes, SAMPLE_BYTES, &out), WEFT_PROTOCOL,
 			       patch[i].text);
 	}
 	assert_int_equal(heap.calls, 0);
@@ -158,16 +188,34 @@ without_memory_nothing_is_decoded(void **state)
 
 	wf_job_encode(&in, bytes);
 	heap.fail_at = 1;
-	assert_refused(wf_job_decode(&heap.env, bytes, 218, &out), WEFT_NOMEM,
+	assert_refused(wf_job_decode(&heap.env, bytes, SAMPLE_BYTES, &out), WEFT_NOMEM,
 		       "no memory for 3 tensors");
 }
 
 static void
+refuse_each(const struct patch *patch, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct heap_env heap = heap_env_make();
+		struct wf_job_tensor tensor[TENSOR_COUNT];
+		struct wf_job in = sample(tensor);
+		struct wf_job out;
+		uint8_t bytes[GOLDEN_BYTES_MAX];
+		wf_job_encode(&in, bytes);
+		patch_apply(&patch[i], bytes);
+		assert_refused(wf_job_decode(&heap.env, bytes, SAMPLE_BYTES, &out), WEFT_PROTOCOL,
+			       patch[i].text);
+		assert_int_equal(heap.out_bytes, 0);
+	}
+}
+
+#define NAN_BITS 0x7ff8000000000000ull
+#define INF_BITS 0x7ff0000000000000ull
+
+static void
 each_wrong_field_in_the_bytes_is_named(void **state)
 {
-	const uint64_t nan_bits = 0x7ff8000000000000;
-	const uint64_t inf_bits = 0x7ff0000000000000;
-	const struct patch patch[] = {
+	static const struct patch patch[] = {
 		{0, 4, 0, "num_gradient_servers is 0"},
 		{0, 4, 65537, "num_gradient_servers is 65537"},
 		{4, 4, 0, "0 pservers"},
@@ -179,39 +227,62 @@ each_wrong_field_in_the_bytes_is_named(void **state)
 		{12, 8, (64u << 20) + 64, "slice_bytes is 67108928"},
 		{20, 1, 2, "grad_reduce is 2"},
 		{21, 1, 255, "nonfinite is 255"},
-		{30, 8, nan_bits, "learning_rate is nan"},
-		{38, 8, inf_bits, "momentum is inf"},
-		{46, 8, nan_bits, "beta1"},
-		{54, 8, nan_bits, "beta2"},
-		{62, 8, nan_bits, "epsilon"},
-		{70, 8, inf_bits | 1ull << 63, "decay is -inf"},
-		{78, 8, nan_bits, "clip"},
-		{86, 8, nan_bits, "schedule_a"},
-		{94, 8, inf_bits, "schedule_b"},
-		{106, 8, 0, "tensor w: count is 0"},
-		{106, 8, (1ull << 40) + 1, "tensor w: count is 1099511627777"},
-		{114, 8, nan_bits, "tensor w: rate_multiplier is nan"},
-		{122, 8, inf_bits, "tensor w: decay is inf"},
-		{130, 8, nan_bits, "tensor w: clip"},
-		{138, 1, 2, "is_static of a tensor is 2"},
-		{139, 2, 128, "name of a tensor"},
-		{141, 1, ' ', "byte 0 of its name is 0x20"},
-		{141, 1, 0, "name of a tensor"},
-		{141, 1, 0xc3, "name of a tensor"},
-		{141, 1, 'b', "tensor b: two tensors have this name"},
+		{30, 8, NAN_BITS, "learning_rate is nan"},
+		{38, 8, INF_BITS, "momentum is inf"},
+		{46, 8, NAN_BITS, "beta1"},
+		{54, 8, NAN_BITS, "beta2"},
+		{62, 8, NAN_BITS, "epsilon"},
+		{70, 8, INF_BITS | 1ull << 63, "decay is -inf"},
+		{78, 8, NAN_BITS, "clip"},
+		{86, 8, NAN_BITS, "schedule_a"},
+		{94, 8, INF_BITS, "schedule_b"},
+		{MODE_AT, 1, 5, "mode is 5"},
+		{MODE_AT, 1, 0, "staleness is 3, must be above 0 in mode 2"},
+		{MODE_AT + 1, 4, 0, "staleness is 0"},
+		{MODE_AT + 5, 8, NAN_BITS, "discard_ratio is nan"},
+		{MODE_AT + 5, 8, INF_BITS, "discard_ratio is inf"},
+		{MODE_AT + 13, 4, 1, "local_steps is 1"},
+		{MODE_AT + 17, 8, NAN_BITS, "elastic_rate is nan"},
+		{RHO_AT, 8, NAN_BITS, "rho is nan"},
+		{RHO_AT + 8, 8, INF_BITS, "l1 is inf"},
+		{RHO_AT + 16, 8, NAN_BITS, "average_window is nan"},
+		{RHO_AT + 40, 8, INF_BITS, "clip_norm is inf"},
+		{RHO_AT + 48, 1, 3, "wire is 3, must be 0 (f32), 1 (bf16) or 2 (f16)"},
+		{RHO_AT + 48, 1, 0, "rounding is 1, must be 0 with wire 0"},
+		{RHO_AT + 49, 1, 2, "rounding is 2, must be 0 (nearest) or 1"},
+		{RHO_AT + 50, 4, 33, "the number of segments is 33, must be at most 32"},
+		{RHO_AT + 50, 4, UINT32_MAX, "the number of segments is 4294967295"},
+		{RHO_AT + 50, 4, 32, "it ends early, after 404 bytes"},
+		{SEGMENTS_AT + 8, 8, NAN_BITS, "factor of segment 0 is nan"},
+		{SEGMENTS_AT + 24, 8, INF_BITS, "factor of segment 1 is inf"},
 	};
-	for (size_t i = 0; i < sizeof(patch) / sizeof(patch[0]); i++) {
-		struct heap_env heap = heap_env_make();
-		struct wf_job_tensor tensor[TENSOR_COUNT];
-		struct wf_job in = sample(tensor);
-		struct wf_job out;
-		uint8_t bytes[GOLDEN_BYTES_MAX];
-		wf_job_encode(&in, bytes);
-		patch_apply(&patch[i], bytes);
-		assert_refused(wf_job_decode(&heap.env, bytes, 218, &out), WEFT_PROTOCOL,
-			       patch[i].text);
-		assert_int_equal(heap.out_bytes, 0);
-	}
+	refuse_each(patch, sizeof(patch) / sizeof(patch[0]));
+}
+
+static void
+each_wrong_field_of_a_tensor_is_named(void **state)
+{
+	static const struct patch patch[] = {
+		{TENSOR_AT, 8, 0, "tensor w: count is 0"},
+		{TENSOR_AT, 8, (1ull << 40) + 1, "tensor w: count is 1099511627777"},
+		{TENSOR_AT + 8, 8, NAN_BITS, "tensor w: rate_multiplier is nan"},
+		{TENSOR_AT + 16, 8, INF_BITS, "tensor w: decay is inf"},
+		{TENSOR_AT + 24, 8, NAN_BITS, "tensor w: clip"},
+		{TENSOR_AT + 32, 8, NAN_BITS, "tensor w: l1"},
+		{TENSOR_AT + 40, 1, 2, "is_static of a tensor is 2"},
+		{TENSOR_AT + 41, 1, 4, "mode of a tensor is 4"},
+		{TENSOR_AT + 41, 1, 3, "tensor w: staleness is 0, must be above 0 in mode 3"},
+		{TENSOR_AT + 42, 4, 1, "tensor w: staleness is 1"},
+		{TENSOR_AT + 46, 8, NAN_BITS, "tensor w: discard_ratio is nan"},
+		{TENSOR_AT + 46, 8, 1, "tensor w: discard_ratio is 4.94065646e-324"},
+		{TENSOR_AT + 60 + 60 + 1 + 1 + 41, 1, 2, "tensor scale: mode is 2, must be 0"},
+		{TENSOR_AT + 58, 2, 128, "name of a tensor"},
+		{TENSOR_AT + 60, 1, ' ', "byte 0 of its name is 0x20"},
+		{TENSOR_AT + 60, 1, 0, "name of a tensor"},
+		{TENSOR_AT + 60, 1, 0xc3, "name of a tensor"},
+		{TENSOR_AT + 60, 1, 'b', "tensor b: two tensors have this name"},
+	};
+	refuse_each(patch, sizeof(patch) / sizeof(patch[0]));
 }
 
 static void
@@ -330,13 +401,29 @@ CHANGE(decay, job->optimizer.decay = 0)
 CHANGE(clip, job->optimizer.clip = 0)
 CHANGE(schedule_a, job->optimizer.schedule_a = 0)
 CHANGE(schedule_b, job->optimizer.schedule_b = 1)
+CHANGE(rho, job->optimizer.rho = 0)
+CHANGE(l1, job->optimizer.l1 = 0)
+CHANGE(window, job->optimizer.average_window = 0)
+CHANGE(average_max, job->optimizer.average_max++)
+CHANGE(first_pass, job->optimizer.first_pass++)
+CHANGE(clip_norm, job->optimizer.clip_norm = 0)
+CHANGE(until, job->optimizer.segment[1].until++)
+CHANGE(factor, job->optimizer.segment[1].factor = 0)
+CHANGE(segments, job->optimizer.segment_count--)
+CHANGE(wire, job->wire = WF_WIRE_BF16)
+CHANGE(rounding, job->rounding = WF_ROUND_NEAREST)
 CHANGE(name, job->tensor[1].name[0] = 'c')
 CHANGE(longer_name, job->tensor[1].name[1] = 'b')
 CHANGE(count, job->tensor[0].count++)
 CHANGE(multiplier, job->tensor[0].rate_multiplier = 3)
 CHANGE(tensor_decay, job->tensor[0].decay = 0)
 CHANGE(tensor_clip, job->tensor[0].clip = 0)
+CHANGE(tensor_l1, job->tensor[0].l1 = 0)
 CHANGE(is_static, job->tensor[2].is_static = false)
+CHANGE(tensor_mode, job->tensor[0].mode = WF_TENSOR_SYNC)
+CHANGE(tensor_staleness, job->tensor[1].staleness++)
+CHANGE(tensor_ratio, job->tensor[1].discard_ratio = 0)
+CHANGE(tensor_priority, job->tensor[1].priority = 7)
 CHANGE(fewer, job->tensor_count--)
 
 static void
@@ -351,16 +438,20 @@ static void
 every_field_is_in_one_of_the_two_digests(void **state)
 {
 	change_fn *const of_job[] = {
-		change_trainers,   change_pservers,  change_lanes, change_slice_bytes,
-		change_reduce,     change_nonfinite, change_kind,  change_schedule,
-		change_rate,       change_momentum,  change_beta1, change_beta2,
-		change_epsilon,    change_decay,     change_clip,  change_schedule_a,
-		change_schedule_b,
+		change_trainers,    change_pservers,   change_lanes, change_slice_bytes,
+		change_reduce,      change_nonfinite,  change_kind,  change_schedule,
+		change_rate,        change_momentum,   change_beta1, change_beta2,
+		change_epsilon,     change_decay,      change_clip,  change_schedule_a,
+		change_schedule_b,  change_rho,        change_l1,    change_window,
+		change_average_max, change_first_pass, change_until, change_factor,
+		change_segments,    change_clip_norm,  change_wire,  change_rounding,
 	};
 	change_fn *const of_tensors[] = {
-		change_name,       change_longer_name,  change_count,
-		change_multiplier, change_tensor_decay, change_tensor_clip,
-		change_is_static,  change_fewer,        swap_tensors,
+		change_name,         change_longer_name,     change_count,
+		change_multiplier,   change_tensor_decay,    change_tensor_clip,
+		change_tensor_l1,    change_is_static,       change_fewer,
+		swap_tensors,        change_tensor_mode,     change_tensor_staleness,
+		change_tensor_ratio, change_tensor_priority,
 	};
 	assert_digest_sees(change_nothing, false, false);
 	for (size_t i = 0; i < sizeof(of_job) / sizeof(of_job[0]); i++) {
@@ -369,6 +460,42 @@ every_field_is_in_one_of_the_two_digests(void **state)
 	for (size_t i = 0; i < sizeof(of_tensors) / sizeof(of_tensors[0]); i++) {
 		assert_digest_sees(of_tensors[i], false, true);
 	}
+}
+
+/* A tensor has the terms of the job, or its own; a static one lags in no job. */
+static void
+terms_are_the_tensors_own_or_the_jobs(void **state)
+{
+	struct wf_job_tensor tensor[TENSOR_COUNT];
+	struct wf_job job = sample(tensor);
+	struct wf_job_terms terms = wf_job_terms_of(&job, &tensor[0]);
+
+	assert_int_equal(terms.mode, WF_DENSE_BOUNDED);
+	assert_true(terms.staleness == 3 && terms.discard_ratio == 1.5);
+	terms = wf_job_terms_of(&job, &tensor[1]);
+	assert_int_equal(terms.mode, WF_DENSE_BOUNDED);
+	assert_true(terms.staleness == 2 && terms.discard_ratio == 2.5);
+	terms = wf_job_terms_of(&job, &tensor[2]);
+	assert_int_equal(terms.mode, WF_DENSE_SYNC);
+	assert_ptr_equal(wf_job_first_lagging(&job), &tensor[0]);
+	tensor[0].mode = WF_TENSOR_SYNC;
+	assert_ptr_equal(wf_job_first_lagging(&job), &tensor[1]);
+	tensor[1].mode = WF_TENSOR_SYNC;
+	assert_null(wf_job_first_lagging(&job));
+}
+
+static void
+local_steps_leave_no_tensor_a_mode_of_its_own(void **state)
+{
+	struct wf_job_tensor tensor[TENSOR_COUNT];
+	struct wf_job job = sample(tensor);
+
+	job.mode = WF_DENSE_LOCAL;
+	job.local_steps = 2;
+	job.staleness = 0;
+	job.discard_ratio = 0;
+	assert_refused(wf_job_check(&job), WEFT_INVALID,
+		       "tensor b: mode is 3, must be 0 in a job of mode 3 (local steps)");
 }
 
 static void
@@ -394,10 +521,13 @@ main(void)
 		cmocka_unit_test(a_count_that_does_not_fit_takes_no_memory),
 		cmocka_unit_test(without_memory_nothing_is_decoded),
 		cmocka_unit_test(each_wrong_field_in_the_bytes_is_named),
+		cmocka_unit_test(each_wrong_field_of_a_tensor_is_named),
 		cmocka_unit_test(a_name_is_printable_short_and_not_empty),
 		cmocka_unit_test(a_repeated_name_is_found_wherever_it_stands),
 		cmocka_unit_test(the_largest_job_is_taken_and_a_larger_refused),
 		cmocka_unit_test(tensors_lie_one_behind_the_other_at_multiples_of_64_bytes),
+		cmocka_unit_test(terms_are_the_tensors_own_or_the_jobs),
+		cmocka_unit_test(local_steps_leave_no_tensor_a_mode_of_its_own),
 		cmocka_unit_test(every_field_is_in_one_of_the_two_digests),
 	};
 	return cmocka_run_group_tests_name("wire job", tests, NULL, NULL);

@@ -28,7 +28,7 @@ assert_comes_back(enum wf_key_coding coding, const uint64_t *key, size_t count)
 }
 
 static void
-both_codings_bring_every_key_back(void **state)
+every_coding_brings_every_key_back(void **state)
 {
 	const uint64_t ends[] = {0,         1, 127, 128, 16383, 16384, 1ull << 63, UINT64_MAX - 1,
 				 UINT64_MAX};
@@ -111,7 +111,8 @@ wrong_bytes_are_refused_by_name(void **state)
 		 11,
 		 2,
 		 "key 1 is above 64 bits"},
-		{WF_KEYS_CODING_COUNT, {0}, 8, 1, "coding is 2"},
+		{WF_KEYS_ANY, {0}, 15, 2, "2 keys in 15 bytes"},
+		{WF_KEYS_CODING_COUNT, {0}, 8, 1, "coding is 3"},
 	};
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		uint64_t key[4];
@@ -140,14 +141,23 @@ the_highest_key_can_follow_any(void **state)
 	assert_true(key[0] == UINT64_MAX - 1 && key[1] == UINT64_MAX);
 }
 
+static void
+keys_in_any_order_come_back_as_they_were(void **state)
+{
+	const uint64_t key[] = {7, UINT64_MAX, 0, 7, 7, 3};
+
+	assert_comes_back(WF_KEYS_ANY, key, sizeof(key) / sizeof(key[0]));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_codings_bring_every_key_back),
+		cmocka_unit_test(every_coding_brings_every_key_back),
 		cmocka_unit_test(keys_of_every_density_come_back),
 		cmocka_unit_test(neighbours_take_a_byte_each),
 		cmocka_unit_test(wrong_bytes_are_refused_by_name),
+		cmocka_unit_test(keys_in_any_order_come_back_as_they_were),
 		cmocka_unit_test(the_highest_key_can_follow_any),
 	};
 	return cmocka_run_group_tests_name("wire keys", tests, NULL, NULL);

@@ -4,36 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/unit/wire/catalogue.h"
 #include "tests/unit/wire/golden.h"
-#include "tests/unit/wire/refused.h"
+#include "tests/unit/wire/samples.h"
 #include "wire/job.h"
-
-static void
-encode_sample(const struct catalogue_entry *entry, struct wf_msg *msg)
-{
-	static union any_message in;
-	memset(&in, 0, sizeof(in));
-	entry->sample(&in);
-	entry->encode(&in, msg);
-	assert_int_equal(msg->head.service, entry->service);
-	assert_int_equal(msg->head.type, entry->type);
-	assert_true(msg->head.body_bytes == msg->body_bytes);
-}
-
-/* From a copy of exactly that size, so that a sanitizer sees what is read behind it. */
-static enum weft_status
-decode_exact(const struct catalogue_entry *entry, const struct wf_head *head, const uint8_t *body,
-	     union any_message *out)
-{
-	uint8_t *exact = malloc(head->body_bytes + 1);
-	assert_non_null(exact);
-	uint8_t *at = exact + 1; /* odd address: nothing may rely on alignment */
-	memcpy(at, body, head->body_bytes);
-	enum weft_status st = entry->decode(head, at, out);
-	free(exact);
-	return st;
-}
 
 /* Head and body in a row. */
 static size_t
@@ -56,7 +29,7 @@ every_message_is_its_golden_bytes(void **state)
 		char name[64];
 		struct wf_head head;
 
-		encode_sample(&catalogue[i], &msg);
+		sample_encode(&catalogue[i], &msg);
 		snprintf(name, sizeof(name), "msg_%s", catalogue[i].name);
 		size_t count = golden_check(name, bytes, flatten(&msg, bytes), held);
 		assert_int_equal(wf_head_decode(held, WF_MSG_BODY_MAX, &head), WEFT_OK);
@@ -74,10 +47,10 @@ no_message_is_taken_when_cut_short(void **state)
 	for (size_t i = 0; i < catalogue_count; i++) {
 		static union any_message out;
 		static struct wf_msg msg;
-		encode_sample(&catalogue[i], &msg);
+		sample_encode(&catalogue[i], &msg);
 		for (size_t n = 0; n < msg.body_bytes; n++) {
 			msg.head.body_bytes = n;
-			assert_refused(decode_exact(&catalogue[i], &msg.head, msg.body, &out),
+			assert_refused(sample_decode(&catalogue[i], &msg.head, msg.body, &out),
 				       WEFT_PROTOCOL, ": ");
 		}
 	}
@@ -89,13 +62,13 @@ no_message_is_taken_with_bytes_behind_it(void **state)
 	for (size_t i = 0; i < catalogue_count; i++) {
 		static union any_message out;
 		static struct wf_msg msg;
-		encode_sample(&catalogue[i], &msg);
+		sample_encode(&catalogue[i], &msg);
 		memset(msg.body + msg.body_bytes, 0, sizeof(msg.body) - msg.body_bytes);
 		msg.head.body_bytes = msg.body_bytes + 1;
-		assert_refused(decode_exact(&catalogue[i], &msg.head, msg.body, &out),
+		assert_refused(sample_decode(&catalogue[i], &msg.head, msg.body, &out),
 			       WEFT_PROTOCOL, ": ");
 		msg.head.body_bytes = WF_MSG_BODY_MAX;
-		assert_refused(decode_exact(&catalogue[i], &msg.head, msg.body, &out),
+		assert_refused(sample_decode(&catalogue[i], &msg.head, msg.body, &out),
 			       WEFT_PROTOCOL, ": ");
 		msg.head.body_bytes = UINT64_MAX;
 		assert_refused(catalogue[i].decode(&msg.head, msg.body, &out), WEFT_PROTOCOL,
@@ -109,7 +82,7 @@ no_decoder_takes_another_message(void **state)
 	for (size_t i = 0; i < catalogue_count; i++) {
 		static union any_message out;
 		static struct wf_msg msg;
-		encode_sample(&catalogue[i], &msg);
+		sample_encode(&catalogue[i], &msg);
 		for (size_t j = 0; j < catalogue_count; j++) {
 			if (catalogue_find(catalogue[i].service, catalogue[i].type) ==
 			    catalogue_find(catalogue[j].service, catalogue[j].type)) {
@@ -137,6 +110,8 @@ uses(const char *name, const char *field)
 		"pull slice",
 		"nack request_id",
 		"nack slice",
+		"report request_id",
+		"reported request_id",
 		"abort step",
 		"reduce step",
 		"reduced step",
@@ -187,7 +162,7 @@ fields_of_the_head_that_are_not_used_must_be_zero(void **state)
 {
 	for (size_t i = 0; i < catalogue_count; i++) {
 		static struct wf_msg msg;
-		encode_sample(&catalogue[i], &msg);
+		sample_encode(&catalogue[i], &msg);
 		struct wf_head head[] = {msg.head, msg.head, msg.head,
 					 msg.head, msg.head, msg.head};
 		head[0].request_id = 1;
@@ -212,7 +187,7 @@ no_flipped_bit_of_a_body_reads_past_it(void **state)
 		static union any_message out;
 		static struct wf_msg msg;
 		static struct wf_msg again;
-		encode_sample(&catalogue[i], &msg);
+		sample_encode(&catalogue[i], &msg);
 		for (size_t bit = 0; bit < 8 * msg.body_bytes; bit++) {
 			msg.body[bit / 8] ^= (uint8_t)(1u << (bit % 8));
 			/* What is taken is taken whole: it encodes to the same bytes. */
@@ -230,24 +205,6 @@ no_flipped_bit_of_a_body_reads_past_it(void **state)
 	}
 }
 
-/* A wrong value in the body of a sample. */
-struct body_case {
-	const char *name;
-	struct patch patch;
-};
-
-static const struct catalogue_entry *
-entry_named(const char *name)
-{
-	for (size_t i = 0; i < catalogue_count; i++) {
-		if (strcmp(catalogue[i].name, name) == 0) {
-			return &catalogue[i];
-		}
-	}
-	fail_msg("no message %s", name);
-	return &catalogue[0]; /* not reached */
-}
-
 static const struct body_case wrong_bodies[] = {
 	{"job", {0, 8, WF_JOB_BYTES_MAX + 1, "JOB: total_bytes is 16777217"}},
 	{"job", {0, 8, 0x1004, "JOB: offset is 4096"}},
@@ -263,7 +220,7 @@ static const struct body_case wrong_bodies[] = {
 	{"have", {0, 4, 2, "HAVE: flags is 2"}},
 	{"have", {8, 4, 4, "HAVE: count is 4"}},
 	{"grant", {0, 1, 0, "GRANT: kind is 0"}},
-	{"grant", {0, 1, 4, "GRANT: kind is 4"}},
+	{"grant", {0, 1, 5, "GRANT: kind is 5"}},
 	{"grant", {1, 1, 1, "GRANT: state_idx is 1"}},
 	{"grant", {2, 2, 1, "u16 after state_idx is 1"}},
 	{"grant", {4, 4, 0, "GRANT: slot_count is 0"}},
@@ -287,6 +244,18 @@ static const struct body_case wrong_bodies[] = {
 	{"pull", {0, 1, 0, "PULL: state_idx is 1"}},
 	{"pull", {2, 4, 0, "PULL: count is 0"}},
 	{"pull", {2, 4, UINT32_MAX, "PULL: first + count is 4294967300"}},
+	{"announce", {0, 4, 0, "ANNOUNCE: count is 0"}},
+	{"announce", {0, 4, 501, "ANNOUNCE: count is 501"}},
+	{"announce", {0, 4, 2, "ANNOUNCE: count is 2"}},
+	{"announce", {8, 4, 0, "ANNOUNCE: slices of a run is 0"}},
+	{"announce", {20, 4, 0x1fffff, "ANNOUNCE: first + count is 2097153"}},
+	{"announce", {24, 4, UINT32_MAX, "ANNOUNCE: first + count is 4297064445"}},
+	{"report", {0, 4, 65536, "REPORT: trainer is 65536"}},
+	{"reported", {0, 4, UINT32_MAX, "REPORTED: trainer is 4294967295"}},
+	{"allow", {0, 4, 501, "ALLOW: count is 501"}},
+	{"allow", {8, 4, 0, "ALLOW: slices of a run is 0"}},
+	{"grant_announced", {1, 1, 1, "GRANT: state_idx is 1"}},
+	{"grant_announced", {4, 4, 12, "GRANT: slot_count is 12"}},
 	{"init", {8, 4, 0, "INIT: sections is 0"}},
 	{"init", {8, 4, 17, "INIT: sections is 17"}},
 	{"init", {0, 8, 1ull << 63, "INIT: samples is 9223372036854775808"}},
@@ -312,25 +281,13 @@ static const struct body_case wrong_bodies[] = {
 static void
 each_wrong_field_of_a_body_is_named(void **state)
 {
-	for (size_t i = 0; i < sizeof(wrong_bodies) / sizeof(wrong_bodies[0]); i++) {
-		static union any_message out;
-		static struct wf_msg msg;
-		const struct catalogue_entry *entry = entry_named(wrong_bodies[i].name);
-		encode_sample(entry, &msg);
-		patch_apply(&wrong_bodies[i].patch, msg.body);
-		assert_refused(decode_exact(entry, &msg.head, msg.body, &out), WEFT_PROTOCOL,
-			       wrong_bodies[i].patch.text);
-	}
+	assert_bodies_refused(wrong_bodies, sizeof(wrong_bodies) / sizeof(wrong_bodies[0]));
 }
 
 static void
 each_wrong_field_of_a_head_is_named(void **state)
 {
-	const struct {
-		const char *name;
-		struct wf_head add;
-		const char *text;
-	} wrong[] = {
+	static const struct head_case wrong[] = {
 		{"job", {.offset = 0x1100}, "JOB: offset is 8448"},
 		{"job", {.offset = UINT64_MAX - 0x1000}, "JOB: offset is 18446744073709551615"},
 		{"step", {.step = UINT64_MAX - 41}, "STEP: step is 18446744073709551615"},
@@ -339,18 +296,7 @@ each_wrong_field_of_a_head_is_named(void **state)
 		{"reduce", {.request_id = UINT64_MAX - 4}, "REDUCE: request_id is 0"},
 		{"reduced", {.step = UINT64_MAX - 88}, "REDUCED: step is 18446744073709551615"},
 	};
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		static union any_message out;
-		static struct wf_msg msg;
-		const struct catalogue_entry *entry = entry_named(wrong[i].name);
-		encode_sample(entry, &msg);
-		msg.head.request_id += wrong[i].add.request_id;
-		msg.head.step += wrong[i].add.step;
-		msg.head.slice += wrong[i].add.slice;
-		msg.head.offset += wrong[i].add.offset;
-		assert_refused(entry->decode(&msg.head, msg.body, &out), WEFT_PROTOCOL,
-			       wrong[i].text);
-	}
+	assert_heads_refused(wrong, sizeof(wrong) / sizeof(wrong[0]));
 }
 
 static void
@@ -419,6 +365,7 @@ each_kind_of_grant_comes_back(void **state)
 		 .slot_count = WF_GRANT_SLOT_COUNT_MAX,
 		 .slot_bytes = WF_SLICE_BYTES_MAX,
 		 .key = {0xff}},
+		{.kind = WF_GRANT_WIRE_ANNOUNCED, .slot_count = 8, .slot_bytes = 64},
 		{.kind = WF_GRANT_WIRE_VALUES, .slot_bytes = 1ull << 58},
 		{.kind = WF_GRANT_WIRE_STATE, .state_idx = UINT8_MAX, .slot_bytes = 1},
 	};

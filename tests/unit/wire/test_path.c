@@ -126,7 +126,7 @@ each_wrong_field_is_named(void **state)
 		{WF_PATH_HERE, {9, 1, WF_PATH_REASON_COUNT, "reason is 5"}},
 		{WF_PATH_HELLO, {10, 1, 1, "offer_count is 1"}},
 		{WF_PATH_UPGRADE, {10, 1, 0, "offer_count is 0"}},
-		{WF_PATH_UPGRADE, {10, 1, 7, "offer_count is 7"}},
+		{WF_PATH_UPGRADE, {10, 1, 9, "offer_count is 9"}},
 		{WF_PATH_HELLO, {11, 1, 1, "unused byte is 1"}},
 		{WF_PATH_NO, {12, 4, 1, "paths is 1"}},
 		{WF_PATH_NO, {16, 1, 9, "id is 9"}},

@@ -4,43 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/unit/wire/catalogue.h"
-#include "tests/unit/wire/refused.h"
+#include "tests/unit/wire/samples.h"
 
-static const struct catalogue_entry *
-encode_named(const char *name, struct wf_msg *msg)
-{
-	static union any_message in;
-
-	for (size_t i = 0; i < catalogue_count; i++) {
-		if (strcmp(catalogue[i].name, name) == 0) {
-			memset(&in, 0, sizeof(in));
-			catalogue[i].sample(&in);
-			catalogue[i].encode(&in, msg);
-			return &catalogue[i];
-		}
-	}
-	fail_msg("no message %s", name);
-	return NULL; /* not reached */
-}
-
-/* From a copy of exactly that size, so that a sanitizer sees what is read behind it. */
-static enum weft_status
-decode_exact(const struct catalogue_entry *entry, const struct wf_msg *msg, union any_message *out)
-{
-	uint8_t *exact = malloc(msg->body_bytes);
-	assert_non_null(exact);
-	memcpy(exact, msg->body, msg->body_bytes);
-	enum weft_status st = entry->decode(&msg->head, exact, out);
-	free(exact);
-	return st;
-}
-
-/* A wrong value in the body of a sample. */
-static const struct body_case {
-	const char *name;
-	struct patch patch;
-} wrong_bodies[] = {
+static const struct body_case wrong_bodies[] = {
 	{"sparse_table", {0, 4, 0, "TABLE: table_count is 0"}},
 	{"sparse_table", {0, 4, 1025, "TABLE: table_count is 1025"}},
 	{"sparse_table", {0, 4, 2, "TABLE: slice is 2"}},
@@ -85,7 +51,9 @@ static const struct body_case {
 	{"sparse_credit", {8, 2, 1024, "CREDIT: buffer is 1024"}},
 	{"sparse_push", {0, 8, 0, "PUSH: samples is 0"}},
 	{"sparse_push", {0, 8, (1ull << 40) + 1, "PUSH: samples is 1099511627777"}},
-	{"sparse_push", {8, 4, 4, "PUSH: flags is 4"}},
+	{"sparse_push", {8, 4, 16, "PUSH: flags is 16"}},
+	{"sparse_push", {8, 4, 13, "PUSH: flags is 13"}}, /* to be applied, and dropped */
+	{"sparse_push", {8, 4, 7, "PUSH: flags is 7"}},   /* out of data, and to be applied */
 	{"sparse_push", {8, 4, 2, "PUSH: part_count or samples is 406"}},
 	{"sparse_push", {8, 4, 3, "PUSH: part_count or samples is 406"}},
 	{"sparse_push", {16, 2, 1, "PUSH: part_count is 1"}},
@@ -93,8 +61,10 @@ static const struct body_case {
 	{"sparse_push", {16, 2, 193, "PUSH: part_count is 193"}},
 	{"sparse_push", {16, 2, 65535, "PUSH: part_count is 65535"}},
 	{"sparse_push", {18, 2, 1024, "PUSH: table is 1024"}},
-	{"sparse_push", {20, 2, 2, "PUSH: coding is 2"}},
+	{"sparse_push", {20, 2, 3, "PUSH: coding is 3"}},
 	{"sparse_push", {20, 2, 256, "PUSH: coding is 256"}},
+	{"sparse_push", {32, 2, 2, "PUSH: coding is 2, must be 0 (raw) or 1 (differences)"}},
+	{"sparse_applied", {32, 1, 2, "APPLIED: dropped is 2"}},
 	{"sparse_push", {20, 2, 0, "PUSH: key_bytes is 5000, must be 8 a row"}},
 	{"sparse_push", {22, 4, 0, "PUSH: row_count is 0"}},
 	{"sparse_push", {22, 4, WF_SPARSE_ROWS_MAX + 1, "PUSH: row_count is 1048577"}},
@@ -108,7 +78,8 @@ static const struct body_case {
 	{"sparse_pull", {4, 2, 1, "PULL: part_count is 1"}},
 	{"sparse_pull", {4, 2, 193, "PULL: part_count is 193"}},
 	{"sparse_pull", {6, 2, 1024, "PULL: table is 1024"}},
-	{"sparse_pull", {8, 2, 2, "PULL: coding is 2"}},
+	{"sparse_pull", {8, 2, 3, "PULL: coding is 3"}},
+	{"sparse_pull", {28, 2, 2, "PULL: key_bytes is 3, must be 8 a row"}},
 	{"sparse_pull", {10, 4, 0, "PULL: row_count is 0"}},
 	{"sparse_pull", {14, 4, 1, "PULL: key_bytes is 1"}},
 	{"sparse_pull", {18, 8, (1ull << 58) + 1, "PULL: offset is 28823037615171"}},
@@ -126,34 +97,21 @@ static const struct body_case {
 	{"sparse_fetch", {4, 4, 1, "FETCH: key is"}},
 	{"sparse_fetch", {16, 4, 127, "FETCH: bytes is 127"}},
 	{"sparse_fetch", {16, 4, 65537, "FETCH: bytes is 65537"}},
-	{"sparse_fetch", {20, 8, (1ull << 58) + 1, "FETCH: offset is 28823037615171"}},
+	{"sparse_fetch", {24, 8, (1ull << 58) + 1, "FETCH: offset is 28823037615171"}},
 	{"sparse_restore", {0, 8, 1ull << 63, "RESTORE: samples is 9223372036854775808"}},
-	{"sparse_restore", {8, 4, 65537, "RESTORE: bytes is 65537"}},
+	{"sparse_restore", {16, 4, 65537, "RESTORE: bytes is 65537"}},
 };
 
 static void
 each_wrong_field_of_a_body_is_named(void **state)
 {
-	for (size_t i = 0; i < sizeof(wrong_bodies) / sizeof(wrong_bodies[0]); i++) {
-		static union any_message out;
-		static struct wf_msg msg;
-		const struct catalogue_entry *entry = encode_named(wrong_bodies[i].name, &msg);
-		assert_true(wrong_bodies[i].patch.at + wrong_bodies[i].patch.bytes <=
-			    msg.body_bytes);
-		patch_apply(&wrong_bodies[i].patch, msg.body);
-		assert_refused(decode_exact(entry, &msg, &out), WEFT_PROTOCOL,
-			       wrong_bodies[i].patch.text);
-	}
+	assert_bodies_refused(wrong_bodies, sizeof(wrong_bodies) / sizeof(wrong_bodies[0]));
 }
 
 static void
 each_wrong_field_of_a_head_is_named(void **state)
 {
-	const struct {
-		const char *name;
-		struct wf_head add;
-		const char *text;
-	} wrong[] = {
+	static const struct head_case wrong[] = {
 		{"sparse_table", {.slice = 1}, "TABLE: slice is 3"},
 		{"sparse_table", {.slice = UINT32_MAX - 2}, "TABLE: slice is 4294967295"},
 		{"sparse_have", {.step = UINT64_MAX - 0x21}, "HAVE: applied is 32"}, /* NONE */
@@ -172,18 +130,10 @@ each_wrong_field_of_a_head_is_named(void **state)
 		{"sparse_fetch", {.step = UINT64_MAX - 40}, "FETCH: step is 1844674407370955"},
 		{"sparse_restore", {.slice = 1021}, "RESTORE: slice is 1024"},
 		{"sparse_restore", {.request_id = 0ull - 0x32}, "RESTORE: request_id is 0"},
-		{"sparse_restore", {.step = 0ull - 40}, "RESTORE: step is 0"},
+		{"sparse_restore", {.step = UINT64_MAX - 40}, "RESTORE: step is 1844674407370955"},
 		{"sparse_restored", {.request_id = 0ull - 0x32}, "RESTORED: request_id is 0"},
 	};
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		static union any_message out;
-		static struct wf_msg msg;
-		const struct catalogue_entry *entry = encode_named(wrong[i].name, &msg);
-		msg.head.request_id += wrong[i].add.request_id;
-		msg.head.step += wrong[i].add.step;
-		msg.head.slice += wrong[i].add.slice;
-		assert_refused(decode_exact(entry, &msg, &out), WEFT_PROTOCOL, wrong[i].text);
-	}
+	assert_heads_refused(wrong, sizeof(wrong) / sizeof(wrong[0]));
 }
 
 static void
@@ -320,11 +270,11 @@ a_refused_push_leaves_what_was_there(void **state)
 	const char *const names[] = {"sparse_push", "sparse_pull", "sparse_table"};
 
 	for (size_t i = 0; i < 3; i++) {
-		const struct catalogue_entry *entry = encode_named(names[i], &msg);
+		const struct catalogue_entry *entry = sample_encode_named(names[i], &msg);
 		msg.body[msg.body_bytes - 1] = 0xff; /* of the last part, or of the name */
 		memset(&out, 0x5a, sizeof(out));
 		memset(&before, 0x5a, sizeof(before));
-		assert_int_equal(decode_exact(entry, &msg, &out), WEFT_PROTOCOL);
+		assert_int_equal(sample_decode(entry, &msg.head, msg.body, &out), WEFT_PROTOCOL);
 		assert_memory_equal(&out, &before, sizeof(out));
 	}
 }

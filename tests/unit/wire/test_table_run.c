@@ -19,6 +19,7 @@ head_and_sections_are_read_as_they_were_written(void **state)
 	const struct wf_run_head head = {
 		.request_id = 0x0102030405060708,
 		.bytes = 77,
+		.step = 0x21222324,
 		.next = {.partition = 1023, .kind = WF_RUN_ROWS, .key = 0x1112131415161718},
 	};
 	struct wf_run_head back;
@@ -30,6 +31,7 @@ head_and_sections_are_read_as_they_were_written(void **state)
 	assert_true(back.request_id == head.request_id && back.bytes == head.bytes);
 	assert_true(back.next.partition == head.next.partition && back.next.key == head.next.key);
 	assert_int_equal(back.next.kind, head.next.kind);
+	assert_int_equal(back.step, head.step);
 	assert_int_equal(bytes[0], 8); /* little-endian */
 	wf_run_section_put(&section, bytes);
 	section = (struct wf_run_section){.partition = 10, .kind = WF_RUN_ROWS, .count = 2};

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* halves: gradients and values of tensors that travel in 16 bits. What is computed with is f32: a
+ * gradient is widened when it is summed, a parameter is rounded when it is handed out. Formats and
+ * the rounding of one element: half.h. Thread: any; nothing allocates. */
+#pragma once
+
+#include "kernels/kernels.h"
+
+/* What wf_apply's gradients are, where they are halves. */
+struct wf_halves {
+	enum wf_row_rest form;       /* WF_ROW_BF16 or WF_ROW_F16 */
+	const uint16_t *const *grad; /* [grad_count] arrays of [apply->count] */
+	unsigned grad_count;         /* >= 1 */
+	uint16_t *value;             /* [apply->count] out: the parameters, rounded to nearest */
+};
+
+/* One fused pass, a part that fits the cache at a time: widen and sum, apply, round what came of
+ * it. `apply->grad` and its count are not looked at. The bits are those of widening everything
+ * first. Returns how many summed gradients were not finite. */
+size_t wf_halves_apply(const struct wf_kernels *kernels, enum wf_optimizer kind,
+		       const struct wf_apply *apply, const struct wf_halves *halves);
+/* wf_norm_squares of the widened gradients; `halves->value` is not looked at. */
+double wf_halves_squares(const struct wf_kernels *kernels, const struct wf_halves *halves,
+			 size_t count);
+
+/* How many elements are NaN or infinite. */
+size_t wf_halves_count_nonfinite(enum wf_row_rest form, const uint16_t *in, size_t count);
+/* Elements that are finite in f32 and are not in 16 bits: too large for them. */
+size_t wf_halves_overflows(const struct wf_kernels *kernels, enum wf_row_rest form,
+			   const uint16_t *half, const float *in, size_t count);
+
+/* A gradient, or a part of one, to be rounded by chance. */
+struct wf_halves_draw {
+	enum wf_row_rest form;
+	const float *in; /* [count] */
+	size_t count;
+	uint64_t seed;
+	uint32_t trainer; /* below 2^16, as */
+	uint32_t tensor;
+	uint64_t step;
+	uint64_t first; /* element of the tensor that in[0] is */
+};
+
+/* Round with chance: up with the probability that the exact value lies above the lower of its two
+ * neighbours by, so that the mean of many is the value itself. Element e takes word e / 16 % 4 of
+ * Philox's block (e / 64 * 16 + e % 16, tensor, step) under a key of seed and trainer, whoever
+ * asks: a vector of blocks is for vectors of elements. */
+void wf_halves_draw(const struct wf_kernels *kernels, const struct wf_halves_draw *draw,
+		    uint16_t *out);

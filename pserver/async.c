@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* async: slices of tensors of the asynchronous modes. A push is applied when it comes, to its slice
+ * alone, and answered with what the slice is by then. Each trainer counts steps of its own; a slice
+ * counts the pushes applied to it.
+ *
+ * *Lag* of a push: pushes of other trainers that were applied to the slice after the values were
+ * read that its trainer was last sent. One whose lag is at least floor(discard_ratio x trainers) is
+ * not applied; its answer says so. (The original counted the trainer's own push, too, and one
+ * verdict per request; with one trainer and its default of 1.5 that drops every push.)
+ *
+ * Bounded: the answer to step p waits until every other trainer of the pass has pushed all of step
+ * p - staleness. So nobody is in step p + 1 before.
+ *
+ * Tensors may have modes of their own. Where a lane has slices that are summed besides, steps are
+ * those of round.c: all trainers are in the same one, but for slices of this file's that are still
+ * on their way when the last of the others has come.
+ *
+ * Answers do not leave from the store, which may change before they are DONE, but from buffers of
+ * their trainer's: `copy`. What is copied is what the slice is when the transport is about to take
+ * it, so an answer is never older than it must be, nor torn. Thread: the lane's. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "pserver/dense.h"
+
+WF_STATIC_ASSERT(WF_SLICE_COUNT_MAX <= 1u << 23, "ordinals leave WF_TAG_DISCARDED free");
+
+#define LINES_MAX 8u /* trainers told of */
+
+static struct wf_async_view *
+view_of(const struct wf_lane *lane, uint32_t ordinal, uint32_t trainer)
+{
+	const struct wf_dense *dense = lane->own;
+	return &dense->view[(uint64_t)ordinal * lane->peer_count + trainer];
+}
+
+void
+wf_async_count(struct wf_dense *dense)
+{
+	const struct wf_store *store = &dense->store;
+	dense->async_count = 0;
+	for (uint32_t i = 0; i < store->stored_count; i++) {
+		const struct wf_job_terms terms =
+			wf_job_terms_of(&dense->job, store->stored[i].tensor);
+		dense->async_count += wf_job_terms_lag(&terms) ? 1 : 0;
+	}
+	WF_ASSERT(dense->async_count <= store->pushable_count);
+	dense->sync_count = store->pushable_count - dense->async_count;
+}
+
+/* What the modes of tensors come to. */
+static void
+fill_slices(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	dense->staleness_min = UINT32_MAX;
+	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
+		struct wf_async_slice *slice = &dense->slice[i];
+		const struct wf_job_terms terms =
+			wf_job_terms_of(&dense->job, dense->store.stored[i].tensor);
+		slice->is_async = wf_job_terms_lag(&terms);
+		slice->staleness = terms.mode == WF_DENSE_BOUNDED ? terms.staleness : UINT32_MAX;
+		slice->discard_lag = (uint64_t)(terms.discard_ratio * lane->peer_count);
+		if (!slice->is_async) {
+			continue;
+		}
+		dense->staleness_min = slice->staleness < dense->staleness_min
+					       ? slice->staleness
+					       : dense->staleness_min;
+		dense->staleness_max = slice->staleness > dense->staleness_max
+					       ? slice->staleness
+					       : dense->staleness_max;
+	}
+}
+
+uint64_t
+wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices)
+{
+	return (uint64_t)slices * lane->peer_count * sizeof(struct wf_async_view);
+}
+
+static enum weft_status
+take_copies(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	uint64_t bytes = (uint64_t)lane->peer_count * lane->opts.slot_count * dense->slot_bytes;
+	enum weft_status st =
+		lane->env->ops->slab_open(lane->env, bytes, lane->opts.numa_node, &dense->copies);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_region region = {dense->copies.base, dense->copies.bytes,
+					 dense->copies.memfd};
+	st = wf_transport_region_add(lane->transport, &region, &dense->copies_region);
+	dense->copies_added = st == WEFT_OK;
+	return st;
+}
+
+enum weft_status
+wf_async_take_memory(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	uint32_t slices = dense->store.stored_count;
+	uint32_t slots = lane->opts.slot_count;
+	dense->view = wf_zalloc_array(lane->env, (uint64_t)slices * lane->peer_count + 1,
+				      sizeof(*dense->view));
+	dense->slice = wf_zalloc_array(lane->env, slices + 1u, sizeof(*dense->slice));
+	bool all = dense->view != NULL && dense->slice != NULL;
+	for (uint32_t t = 0; t < lane->peer_count && all; t++) {
+		struct wf_dense_peer *own = lane->peer[t].own;
+		own->copy_free = wf_zalloc_array(lane->env, slots, sizeof(*own->copy_free));
+		all = own->copy_free != NULL;
+		for (uint32_t i = 0; i < slots && all; i++) {
+			own->copy_free[own->copy_free_count++] = slots - 1 - i; /* 0 goes first */
+		}
+	}
+	if (!all) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u slices of %u trainers",
+			       lane->opts.idx, slices, lane->peer_count);
+	}
+	fill_slices(lane);
+	return take_copies(lane);
+}
+
+void
+wf_async_release(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	uint64_t views = (uint64_t)dense->store.stored_count * lane->peer_count + 1;
+	if (lane->transport != NULL && dense->copies_added) {
+		wf_transport_region_remove(lane->transport, dense->copies_region);
+	}
+	if (dense->copies.base != NULL) {
+		lane->env->ops->slab_close(lane->env, &dense->copies);
+	}
+	wf_free(lane->env, dense->view, views * sizeof(*dense->view));
+	wf_free(lane->env, dense->slice, (dense->store.stored_count + 1u) * sizeof(*dense->slice));
+	for (uint32_t t = 0; dense->peer != NULL && t < lane->peer_count; t++) {
+		wf_free(lane->env, dense->peer[t].copy_free,
+			lane->opts.slot_count * sizeof(*dense->peer[t].copy_free));
+	}
+}
+
+/* Where the job begins: trainer 0 has said. */
+void
+wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init)
+{
+	struct wf_dense *dense = lane->own;
+	dense->highest = init->step;
+	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
+		dense->slice[i].version = init->step;
+		dense->slice[i].samples = init->samples;
+	}
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		dense->peer[t].done = init->step;
+		dense->peer[t].base = init->step;
+	}
+}
+
+static enum weft_status
+refuse_step(const struct wf_peer *peer, const struct wf_step_said *said, const char *why)
+{
+	return wf_fail(WEFT_PROTOCOL,
+		       "%s %" PRIu64 " of pass %u: %s; step %" PRIu64 " is this trainer's next",
+		       said->message, said->step, said->pass, why, peer->step_next);
+}
+
+/* May the peer say it now? After a pass it goes on from the highest step that anybody has begun. */
+static enum weft_status
+check_step(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_step_said *said,
+	   enum wf_step_news *out)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_dense_peer *own = peer->own;
+	bool left = peer->out && said->pass <= peer->out_pass;
+	*out = WF_STEP_AGAIN;
+	if (said->epoch != 0) {
+		return refuse_step(peer, said, "the job is in epoch 0");
+	}
+	if (said->out ? left : said->step < peer->step_next) {
+		return WEFT_OK;
+	}
+	if (own->done + 1 != peer->step_next) {
+		return refuse_step(peer, said, "before all of the last one was pushed");
+	}
+	/* That it was out of data may have got lost, when nobody had to know. */
+	bool returns = !own->begun || said->pass > own->pass;
+	if (left || (!returns && said->pass != own->pass)) {
+		return refuse_step(peer, said, "that is not its pass");
+	}
+	bool goes_on = said->step == peer->step_next;
+	bool jumps = returns && !said->out && said->step <= dense->highest + 1;
+	if (!goes_on && !jumps) {
+		return refuse_step(peer, said, "steps are missing");
+	}
+	*out = WF_STEP_NEW;
+	return WEFT_OK;
+}
+
+/* Slices wait for `step`: those between were made by others. */
+static void
+jump(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
+{
+	const struct wf_dense *dense = lane->own;
+	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
+		if (!dense->store.stored[i].tensor->is_static) {
+			struct wf_push *push = wf_push_of(lane, i, peer->trainer);
+			push->next = step;
+			push->mine = false;
+		}
+	}
+}
+
+enum weft_status
+wf_async_check_said(const struct wf_peer *peer, const struct wf_step_said *said)
+{
+	const struct wf_dense_peer *own = peer->own;
+	if (said->step >= peer->step_next && own->done + 1 != peer->step_next) {
+		return refuse_step(peer, said, "before all of the last one was pushed");
+	}
+	return WEFT_OK;
+}
+
+void
+wf_async_begin_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_said *said)
+{
+	struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
+	if (!own->begun || own->pass != said->pass) {
+		own->base = said->step - 1;
+	}
+	own->begun = true;
+	own->done = said->step - 1; /* those that others made too */
+	own->pass = said->pass;
+	own->samples = said->samples;
+	own->came = 0;
+	own->since_ns = lane->turn.on ? wf_now_ns(lane->env) : 0;
+	dense->highest = said->step > dense->highest ? said->step : dense->highest;
+}
+
+enum weft_status
+wf_async_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_said *said)
+{
+	const struct wf_dense *dense = lane->own;
+	enum wf_step_news news;
+	enum weft_status st = check_step(lane, peer, said, &news);
+	if (st != WEFT_OK || news == WF_STEP_AGAIN) {
+		return st;
+	}
+	if (said->out) {
+		peer->out = true;
+		peer->out_pass = said->pass;
+		return WEFT_OK;
+	}
+	if (said->step != peer->step_next) {
+		jump(lane, peer, said->step);
+	}
+	peer->out = false;
+	peer->step_next = said->step + 1;
+	wf_async_begin_step(lane, peer, said);
+	lane->sum.step = dense->highest;
+	return WEFT_OK;
+}
+
+/* All of the trainer's step is here. */
+static void
+end_step(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_dense_peer *own = peer->own;
+	own->done = peer->step_next - 1;
+	if (!wf_is_async(lane->own)) {
+		return; /* a step ends when what is summed is applied */
+	}
+	wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
+	if (lane->turn.on) {
+		wf_hist_record(&lane->step_time, wf_now_ns(lane->env) - own->since_ns);
+	}
+}
+
+void
+wf_async_came(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
+	if (++own->came == dense->store.pushable_count) {
+		end_step(lane, peer);
+	}
+}
+
+static void
+apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *gradient)
+{
+	struct wf_dense *dense = lane->own;
+	const struct wf_dense_peer *own = peer->own;
+	struct wf_async_slice *slice = &dense->slice[ordinal];
+	struct wf_apply apply;
+	wf_round_fill_apply(lane, ordinal,
+			    &(struct wf_round_scale){.samples_before = slice->samples,
+						     .samples = own->samples,
+						     .pass = own->pass,
+						     .updates = slice->version + 1},
+			    &apply);
+	dense->gradient[0] = gradient;
+	apply.grad_count = 1;
+	uint64_t entered = wf_turn_enter(&lane->turn);
+	size_t bad = dense->store.wire == WF_ROW_F32
+			     ? dense->store.kernels->apply[dense->store.optimizer.kind](&apply)
+			     : wf_dense_apply_halves(lane, ordinal, &apply, peer->step_next - 1);
+	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
+	if (bad > 0) {
+		wf_round_report_nonfinite(lane, ordinal, peer->step_next - 1, bad);
+	}
+	slice->version++;
+	slice->samples += own->samples;
+	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);
+}
+
+void
+wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *data)
+{
+	struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
+	struct wf_async_view *view = view_of(lane, ordinal, peer->trainer);
+	uint64_t discard_lag = dense->slice[ordinal].discard_lag;
+	uint64_t others = dense->slice[ordinal].version - view->own;
+	WF_ASSERT(others >= view->others && dense->round[ordinal].lent == 0);
+	uint64_t lag = others - view->others;
+	view->discarded = discard_lag > 0 && lag >= discard_lag;
+	own->lag_sum += lag;
+	own->lag_max = lag > own->lag_max ? lag : own->lag_max;
+	if (view->discarded) {
+		own->discarded++;
+		wf_stats_add(&lane->stats, WF_LANE_SLICE_DISCARDED_COUNT, 1);
+	} else {
+		struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
+		push->data = data; /* for the report of what is not finite */
+		apply(lane, peer, ordinal, data);
+		push->data = NULL;
+		view->own++;
+		own->applied++;
+	}
+	wf_async_came(lane, peer);
+	wf_answer_push(peer, ordinal);
+}
+
+/* The last step that `other` has done, as far as `peer` is concerned; UINT64_MAX: it takes no part.
+ */
+static uint64_t
+done_by(const struct wf_peer *other, const struct wf_dense_peer *mine)
+{
+	const struct wf_dense_peer *own = other->own;
+	if (other->state == WF_PEER_GONE || (other->out && other->out_pass >= mine->pass)) {
+		return UINT64_MAX;
+	}
+	return own->pass < mine->pass ? mine->base
+				      : own->done; /* not yet back from the last pass */
+}
+
+uint64_t
+wf_async_lead(const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	const struct wf_dense_peer *own = peer->own;
+	uint64_t lead = 0;
+	if (!own->begun) {
+		return 0; /* initial values wait for nobody */
+	}
+	uint64_t step = peer->step_next - 1;
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		const struct wf_peer *other = &lane->peer[t];
+		uint64_t done = other == peer ? UINT64_MAX : done_by(other, own);
+		if (done < step && step - done > lead) {
+			lead = step - done;
+		}
+	}
+	return lead;
+}
+
+bool
+wf_async_holds(const struct wf_dense *dense, uint32_t ordinal, uint64_t lead)
+{
+	const struct wf_async_slice *slice = &dense->slice[ordinal];
+	return slice->is_async && slice->staleness != UINT32_MAX && lead > slice->staleness;
+}
+
+bool
+wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, struct wf_op *op)
+{
+	struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
+	if (own->copy_free_count == 0) {
+		return false;
+	}
+	uint32_t buffer = own->copy_free[--own->copy_free_count];
+	uint64_t at = (uint64_t)peer->trainer * lane->opts.slot_count + buffer;
+	void *to = (char *)dense->copies.base + at * dense->slot_bytes;
+	memcpy(to, op->src, op->bytes);
+	op->src = to;
+	op->region = dense->copies_region;
+	op->cookie = WF_COPY_COOKIE | at;
+	op->tag = wf_tag(ordinal, wf_push_of(lane, ordinal, peer->trainer)->next - 1);
+	return true;
+}
+
+uint32_t
+wf_async_verdict(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t ordinal)
+{
+	return view_of(lane, ordinal, peer->trainer)->discarded ? WF_TAG_DISCARDED : 0;
+}
+
+static void
+give_back(struct wf_lane *lane, uint64_t cookie)
+{
+	const struct wf_dense *dense = lane->own;
+	uint64_t at = cookie & ~WF_COPY_COOKIE;
+	struct wf_dense_peer *own = &dense->peer[at / lane->opts.slot_count];
+	WF_ASSERT(own->copy_free_count < lane->opts.slot_count);
+	own->copy_free[own->copy_free_count++] = (uint32_t)(at % lane->opts.slot_count);
+}
+
+void
+wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op, bool taken)
+{
+	const struct wf_dense *dense = lane->own;
+	uint32_t ordinal = wf_answer_ordinal(op->tag);
+	struct wf_async_view *view = view_of(lane, ordinal, peer->trainer);
+	if (taken) {
+		view->others = dense->slice[ordinal].version - view->own;
+	} else {
+		give_back(lane, op->cookie);
+	}
+}
+
+void
+wf_async_done(struct wf_lane *lane, uint64_t cookie)
+{
+	const struct wf_dense *dense = lane->own;
+	WF_ASSERT((cookie & WF_COPY_COOKIE) != 0);
+	give_back(lane, cookie);
+	struct wf_peer *peer = &lane->peer[(cookie & ~WF_COPY_COOKIE) / lane->opts.slot_count];
+	const struct wf_dense_peer *own = peer->own;
+	WF_ASSERT(own == &dense->peer[peer->trainer]);
+	if (peer->conn != NULL && (own->answer_count > 0 || own->pull_count > 0)) {
+		wf_peer_due(peer);
+	}
+}
+
+/* Of two trainers, the one that is told of first. */
+static bool
+comes_first(const struct wf_dense *dense, uint32_t a, uint32_t b)
+{
+	uint64_t of_a = dense->peer[a].discarded;
+	uint64_t of_b = dense->peer[b].discarded;
+	return of_a > of_b || (of_a == of_b && a < b);
+}
+
+static void
+write_line(const struct wf_lane *lane, uint32_t trainer)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_dense_peer *own = &dense->peer[trainer];
+	uint64_t pushed = own->applied + own->discarded;
+	wf_log(lane->env, WF_LOG_INFO,
+	       "lane %u: trainer %u: slices_applied %" PRIu64 " slices_discarded %" PRIu64
+	       " lag_mean %.2f lag_max %" PRIu64,
+	       lane->opts.idx, trainer, own->applied, own->discarded,
+	       pushed > 0 ? (double)own->lag_sum / (double)pushed : 0, own->lag_max);
+}
+
+/* Of a job that is over: a line about each trainer, the most discarded first. */
+void
+wf_async_lines(const struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	uint32_t last = UINT32_MAX;
+	for (unsigned line = 0; line < LINES_MAX && line < lane->peer_count; line++) {
+		uint32_t next = UINT32_MAX;
+		for (uint32_t t = 0; t < lane->peer_count; t++) {
+			bool told = last != UINT32_MAX && !comes_first(dense, last, t);
+			if (!told && (next == UINT32_MAX || comes_first(dense, t, next))) {
+				next = t;
+			}
+		}
+		WF_ASSERT(next != UINT32_MAX);
+		write_line(lane, next);
+		last = next;
+	}
+}

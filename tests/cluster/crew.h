@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crew: one job in one process, for tests whose trainers are functions of their own on the public
+ * library: real pservers and those functions as simulated processes, under a virtual clock and a
+ * seed's faults. Thread: one. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+#include "pserver/server.h"
+#include "transport/sim/world.h"
+#include "weft/weft.h"
+
+#define CREW_PSERVERS_MAX 2u
+#define CREW_TRAINERS_MAX 4u
+
+struct crew {
+	/* The test's. */
+	uint64_t seed;
+	struct wf_world_opts world;
+	const char *transport; /* "sim", "sim-auto": with a second network */
+	uint32_t pservers, trainers, slot_count;
+	uint32_t lanes; /* of each pserver: dense ones, or of `sparse` beside one dense one */
+	const struct wf_lane_service *sparse; /* NULL: none */
+	bool kills; /* trainer 0 is killed at a time of chance, and pservers may end badly */
+	int (*run_trainer)(struct wf_env *env, void *arg); /* arg: its struct crew_seat */
+	void *run;                                         /* the test's, for run_trainer */
+
+	/* What happened. */
+	char why[256];  /* the first that is not as it should be */
+	uint32_t ended; /* trainers that ended well; run_trainer counts */
+};
+
+struct crew_seat {
+	struct crew *crew;
+	uint32_t idx;
+};
+
+/* Faults by chance; `calm`: delays only. */
+void crew_draw_world(struct wf_rng *rng, bool calm, uint32_t cut_per_million,
+		     uint32_t refuse_per_mille, struct crew *crew);
+/* Defaults, and what follows from the crew. */
+void crew_fill_opts(const struct crew *crew, uint32_t idx, struct wf_env *env,
+		    struct weft_session_opts *out);
+/* Keep weft_last_error as `why`, unless there is one. */
+void crew_complain(struct crew *crew, const char *who, uint32_t idx);
+/* Run the job to its end. */
+enum weft_status crew_play(struct crew *crew, struct wf_world_stats *stats) WEFT_MUST_CHECK;

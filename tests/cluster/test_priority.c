@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors wait for the only slot of a lane: that of the highest priority is answered before one
+ * that was pushed earlier, and after it without priorities; the values are the same. Thread: one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "pserver/server.h"
+#include "transport/sim/world.h"
+#include "weft/weft.h"
+
+#define TENSORS 3u
+#define ROWS 160u /* ten slices */
+#define SLICE_BYTES 64u
+
+struct run {
+	int32_t priority[TENSORS];
+	uint64_t inbox_bytes; /* of the pserver */
+
+	/* When the last tensor was answered, was that of the first, pushed before? */
+	bool first_was_answered;
+	uint64_t digest;
+	enum weft_status status[2];
+	char why[WF_ERROR_BYTES];
+};
+
+static int
+run_pserver(struct wf_env *env, void *arg)
+{
+	struct run *run = arg;
+	struct wf_server_opts opts;
+	struct wf_server *server = NULL;
+	wf_server_opts_init(&opts);
+	opts.env = env;
+	opts.transport = "sim";
+	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
+	opts.inline_lanes = true;
+	opts.once = true;
+	opts.slot_count = 1;
+	opts.inbox_bytes = run->inbox_bytes;
+	run->status[0] = wf_server_create(&opts, &server);
+	if (run->status[0] == WEFT_OK) {
+		run->status[0] = wf_server_run(server);
+	}
+	wf_server_destroy(server);
+	return 0;
+}
+
+/* All are pushed before the session has sent any of it; then the last is waited for. */
+static enum weft_status
+train(struct run *run, struct weft_session *session, struct weft_tensor *const tensor[TENSORS])
+{
+	enum weft_status st = weft_session_start(session);
+	for (uint32_t t = 0; t < TENSORS; t++) {
+		for (uint32_t i = 0; i < ROWS; i++) {
+			weft_tensor_grad(tensor[t])[i] = (float)(t + 1) * 0.1f;
+		}
+	}
+	st = st == WEFT_OK ? weft_step(session, 1, 0) : st;
+	for (uint32_t t = 0; t < TENSORS && st == WEFT_OK; t++) {
+		st = weft_push(tensor[t]);
+	}
+	st = st == WEFT_OK ? weft_wait(tensor[TENSORS - 1]) : st;
+	run->first_was_answered = weft_tensor_param(tensor[0])[ROWS - 1] != 0;
+	st = st == WEFT_OK ? weft_wait_all(session) : st;
+	return st == WEFT_OK ? weft_digest(session, &run->digest) : st;
+}
+
+static int
+run_trainer(struct wf_env *env, void *arg)
+{
+	struct run *run = arg;
+	struct weft_session *session = NULL;
+	struct weft_tensor *tensor[TENSORS];
+	struct weft_session_opts opts;
+	weft_session_opts_init(&opts);
+	opts.env = env;
+	opts.pservers = "ps0";
+	opts.transport = "sim";
+	opts.slice_bytes = SLICE_BYTES;
+	opts.progress = WEFT_PROGRESS_CALLER;
+	opts.optimizer.learning_rate = 1;
+	enum weft_status st = weft_session_open(&opts, &session);
+	for (uint32_t t = 0; t < TENSORS && st == WEFT_OK; t++) {
+		char name[8];
+		(void)snprintf(name, sizeof(name), "t%u", t);
+		const struct weft_tensor_opts declared = {
+			.name = name, .rows = ROWS, .priority = run->priority[t]};
+		st = weft_tensor_add(session, &declared, &tensor[t]);
+	}
+	st = st == WEFT_OK ? weft_session_seal(session) : st;
+	st = st == WEFT_OK ? train(run, session, tensor) : st;
+	if (st != WEFT_OK) {
+		(void)snprintf(run->why, sizeof(run->why), "%s", weft_last_error());
+	}
+	enum weft_status end = weft_session_close(session);
+	run->status[1] = st != WEFT_OK ? st : end;
+	return 0;
+}
+
+static void
+play(struct run *run)
+{
+	const struct wf_world_opts opts = {.seed = 1,
+					   .delay_min_ns = WF_NS_PER_MS,
+					   .delay_max_ns = WF_NS_PER_MS,
+					   .log_fd = -1};
+	struct wf_world *world = NULL;
+	struct wf_proc *proc = NULL;
+	assert_int_equal(wf_world_create(&opts, &world), WEFT_OK);
+	assert_int_equal(wf_world_spawn(world, "ps0", 0, run_pserver, run, &proc), WEFT_OK);
+	assert_int_equal(wf_world_spawn(world, "tr0", WF_NS_PER_MS, run_trainer, run, &proc),
+			 WEFT_OK);
+	enum weft_status st = wf_world_run(world, 100 * WF_NS_PER_S);
+	wf_world_destroy(world);
+	assert_int_equal(st, WEFT_OK);
+	assert_string_equal(run->why, "");
+	assert_int_equal(run->status[0], WEFT_OK);
+	assert_int_equal(run->status[1], WEFT_OK);
+}
+
+static void
+higher_priorities_are_answered_first_with_the_same_values(void **state)
+{
+	(void)state;
+	struct run plain = {0};
+	struct run first = {.priority = {2, 1, 0}};
+	struct run last = {.priority = {-1, 0, 3}};
+	struct run narrow = {.priority = {-1, 0, 3}, .inbox_bytes = 2 * SLICE_BYTES};
+	play(&plain);
+	play(&first);
+	play(&last);
+	play(&narrow);
+	assert_true(plain.first_was_answered && first.first_was_answered);
+	assert_false(last.first_was_answered);
+	assert_false(narrow.first_was_answered);
+	assert_true(first.digest == plain.digest && last.digest == plain.digest);
+	assert_true(narrow.digest == plain.digest && plain.digest != 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(higher_priorities_are_answered_first_with_the_same_values),
+	};
+	return cmocka_run_group_tests_name("cluster priority", tests, NULL, NULL);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* starved: a lane of any service that runs out of memory, at every allocation in turn from its
+ * creation to the accepted job: it says so, gives everything back, and does not crash. A trainer
+ * brings the job, over TCP on loopback, for a simulated world does not accept an env around its
+ * own. Thread: the test's. */
+#pragma once
+
+#include "pserver/lane.h"
+#include "transport/transport.h"
+#include "wire/hello.h"
+#include "wire/messages.h"
+
+struct starved_job {
+	const struct wf_lane_service *service; /* NULL: the dense one */
+	uint64_t max_shard_bytes;
+	uint8_t resume; /* type of the message with which a lane of it has taken the job */
+	/* Fill in what is the job's: service, digests, job_bytes. */
+	void (*describe)(const struct starved_job *job, struct wf_env *env, struct wf_hello *hello);
+	/* The connection is up: describe the job on it. */
+	void (*send)(const struct starved_job *job, struct wf_conn *conn);
+	const void *arg; /* of these two */
+};
+
+void starved_refuse_each(const struct starved_job *job);
+/* A message, of which the lane may have had enough. */
+void starved_send(struct wf_conn *conn, const struct wf_msg *msg);

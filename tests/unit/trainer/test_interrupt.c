@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What languages with signals and arrays of their own need: waits that the caller can leave, and
+ * arrays that stay when the session is gone. Each trainer is on a thread of its own. */
+#include <semaphore.h>
+#include <sys/mman.h>
+
+#include "tests/unit/trainer/fabric.h"
+
+#define ROWS 64u
+
+static sem_t first_is_done; /* trainer 1 goes on when trainer 0 has been interrupted */
+static float *kept_param, *kept_grad;
+
+/* Trainer 0's answer to whether to stop, read by the thread that writes it: the one that waits. */
+static int stop;
+
+static int
+ask(void *arg)
+{
+	const int *answer = arg;
+	return *answer;
+}
+
+static enum weft_status
+interrupted_in_wait(struct member *member)
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *w = NULL;
+	enum weft_status st = one_tensor(&member->opts, ROWS, 1, &session, &w);
+	st = st == WEFT_OK ? weft_step(session, 1, 0) : st;
+	st = st == WEFT_OK ? weft_push(w) : st;
+	stop = 1;
+	member->value[0] = st == WEFT_OK ? (float)weft_wait(w) : -1;
+	member->value[1] = st == WEFT_OK ? (float)weft_wait_all(session) : -1;
+	stop = 0;
+	(void)sem_post(&first_is_done);
+	st = st == WEFT_OK ? weft_wait_all(session) : st;
+	st = st == WEFT_OK ? weft_exchange(session, 1, 0) : st;
+	st = member_note(member, st);
+	enum weft_status end = weft_session_close(session);
+	return st == WEFT_OK ? member_note(member, end) : st;
+}
+
+static enum weft_status
+late(struct member *member)
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *w = NULL;
+	enum weft_status st = one_tensor(&member->opts, ROWS, 1, &session, &w);
+	(void)sem_wait(&first_is_done);
+	st = st == WEFT_OK ? weft_exchange(session, 1, 0) : st;
+	st = st == WEFT_OK ? weft_exchange(session, 1, 0) : st;
+	st = member_note(member, st);
+	enum weft_status end = weft_session_close(session);
+	return st == WEFT_OK ? member_note(member, end) : st;
+}
+
+static void
+run_two(enum weft_progress progress, enum weft_status (*first)(struct member *member),
+	struct member *members)
+{
+	struct fabric fabric;
+	fabric_start(&fabric, 1, 2, 0);
+	assert_int_equal(sem_init(&first_is_done, 0, 0), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		member_init(&members[i], &fabric, i, 2);
+		members[i].opts.progress = progress;
+		members[i].run = i == 0 ? first : late;
+	}
+	stop = 0;
+	members[0].opts.interrupted = ask;
+	members[0].opts.interrupted_arg = &stop;
+	members_run(members, 2);
+	fabric_stop(&fabric);
+	assert_int_equal(sem_destroy(&first_is_done), 0);
+}
+
+static void
+a_wait_can_be_left_and_entered_again(void **state)
+{
+	static const enum weft_progress progress[] = {WEFT_PROGRESS_THREAD, WEFT_PROGRESS_CALLER};
+	static struct member members[2];
+	for (unsigned i = 0; i < 2; i++) {
+		run_two(progress[i], interrupted_in_wait, members);
+		assert_ended(&members[0], WEFT_OK, "");
+		assert_ended(&members[1], WEFT_OK, "");
+		assert_int_equal((int)members[0].value[0], WEFT_AGAIN);
+		assert_int_equal((int)members[0].value[1], WEFT_AGAIN);
+	}
+}
+
+static enum weft_status
+interrupted_in_reduce(struct member *member)
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *w = NULL;
+	double one = 1;
+	enum weft_status st = one_tensor(&member->opts, ROWS, 1, &session, &w);
+	stop = 1;
+	member->value[0] = st == WEFT_OK ? (float)weft_reduce(session, &one, 1) : -1;
+	st = st == WEFT_OK ? weft_barrier(session) : st;
+	st = member_note(member, st);
+	weft_session_abort(session, WEFT_ABORTED, "interrupted");
+	(void)sem_post(&first_is_done);
+	return st;
+}
+
+static void
+a_reduce_that_was_left_ends_the_session(void **state)
+{
+	static struct member members[2];
+	run_two(WEFT_PROGRESS_THREAD, interrupted_in_reduce, members);
+	assert_int_equal((int)members[0].value[0], WEFT_AGAIN);
+	assert_ended(&members[0], WEFT_INVALID, "was interrupted");
+	assert_ended(&members[1], WEFT_ABORTED, "trainer 0: interrupted");
+}
+
+static enum weft_status
+keep(struct member *member)
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *w = NULL;
+	enum weft_status st = one_tensor(&member->opts, ROWS, 3, &session, &w);
+	if (st == WEFT_OK) {
+		kept_param = weft_tensor_param(w);
+		kept_grad = weft_tensor_grad(w);
+	}
+	st = member_note(member, st);
+	enum weft_status end = weft_session_close(session);
+	return st == WEFT_OK ? member_note(member, end) : st;
+}
+
+static void
+arrays_that_are_kept_are_there_after_close(void **state)
+{
+	static struct member member;
+	struct fabric fabric;
+	fabric_start(&fabric, 1, 1, 0);
+	member_init(&member, &fabric, 0, 1);
+	member.opts.keep_arrays = 1;
+	member.run = keep;
+	members_run(&member, 1);
+	fabric_stop(&fabric);
+	assert_ended(&member, WEFT_OK, "");
+	for (unsigned i = 0; i < ROWS; i++) {
+		assert_true(kept_param[i] == 3);
+		kept_grad[i] = kept_param[i];
+	}
+	assert_int_equal(munmap(kept_param, ROWS * sizeof(float)), 0); /* whole pages go */
+	assert_int_equal(munmap(kept_grad, ROWS * sizeof(float)), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wait_can_be_left_and_entered_again),
+		cmocka_unit_test(a_reduce_that_was_left_ends_the_session),
+		cmocka_unit_test(arrays_that_are_kept_are_there_after_close),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft import: a saved model out of a file that another program made. Thread: main. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tools/command.h"
+#include "trainer/saved/import.h"
+
+#define PROGRAM "weft import"
+
+struct import_opts {
+	const char *format;
+	const char *output;
+	const char *like;
+	uint64_t pass;
+};
+
+#define AT(field) offsetof(struct import_opts, field)
+
+static const struct wf_option table[] = {
+	{.name = "format",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(format),
+	 .initial = "auto",
+	 .choices = "auto|paddle|tar|npz|safetensors",
+	 .help = "What it is: NumPy's npz, safetensors, the original's tar of parameters, or its "
+		 "parameter files, one or a folder of them. auto: by what it begins with."},
+	{.name = "output",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(output),
+	 .metavar = "DIR",
+	 .help = "The folder of passes to save in, also -o DIR."},
+	{.name = "pass",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(pass),
+	 .initial = "0",
+	 .help = "The pass to save it as; must not be there."},
+	{.name = "like",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(like),
+	 .metavar = "PASS",
+	 .help = "Take the shapes of tensors from this saved pass; values are not reordered. "
+		 "Parameter files do not know their shapes and become columns without it."},
+};
+
+static void
+print_help(const struct wf_options *options)
+{
+	fputs("weft import FILE -o DIR [options]\n"
+	      "\n"
+	      "Make a saved pass, DIR/pass-00000, of the arrays in a file of another program. All\n"
+	      "have to be floats; 16 bits are widened and 64 bits rounded to 32. An optimizer's\n"
+	      "state that weft export wrote beside them is left out: train on with\n"
+	      "--init_model_path, which takes such files as they are, too.\n"
+	      "\n"
+	      "Examples:\n"
+	      "  weft import mlp.npz -o out\n"
+	      "  weft import model.tar -o out --pass=3\n"
+	      "  weft import old/pass-00009 --format=paddle -o out --like=new/pass-00000\n"
+	      "\n"
+	      "Options:\n",
+	      stdout);
+	wf_options_print_help(options, stdout);
+	fputs("\nExit codes: 0; 64 usage; 65 the file is damaged, or cannot be a model; 70 "
+	      "internal;\n"
+	      "74 input or output\n",
+	      stdout);
+}
+
+static enum weft_status
+check(const struct wf_options *options, const struct import_opts *opts)
+{
+	if (options->positional_count == 0) {
+		return wf_fail(WEFT_INVALID, "no file named; see weft help import");
+	}
+	if (opts->output == NULL || opts->output[0] == '\0') {
+		return wf_fail(WEFT_INVALID, "no folder named to save in; give -o DIR");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+save(struct wf_import *import, struct wf_env *env, const struct import_opts *opts)
+{
+	const struct wf_saved_place place = {
+		.env = env, .calls = wf_saved_posix(), .dir = opts->output};
+	const struct wf_import_save how = {
+		.version = WEFT_PROJECT_VERSION,
+		.pass = opts->pass,
+		.like = opts->like != NULL && opts->like[0] != '\0' ? opts->like : NULL,
+	};
+	struct wf_import_saved saved;
+	char path[WF_SAVED_PATH_BYTES];
+
+	enum weft_status st = wf_import_save(import, &place, &how, &saved);
+	if (st == WEFT_OK) {
+		st = wf_saved_pass_path(opts->output, opts->pass, path);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	printf("%s: %" PRIu32 " tensors, %" PRIu64 " values, from %s\n", path, saved.tensor_count,
+	       saved.value_count, wf_import_format_name(wf_import_format_of(import)));
+	if (saved.state_count > 0) {
+		fprintf(stderr, PROGRAM ": %" PRIu32 " arrays of an optimizer's state left out\n",
+			saved.state_count);
+	}
+	return fflush(stdout) == 0 ? WEFT_OK
+				   : wf_fail(WEFT_IO, "standard output: cannot be written");
+}
+
+static enum weft_status
+import_file(const char *path, const struct import_opts *opts)
+{
+	enum wf_import_format format = WF_IMPORT_AUTO;
+	struct wf_import *import = NULL;
+	struct wf_env *env = NULL;
+
+	enum weft_status st = wf_import_format_parse(opts->format, &format);
+	if (st == WEFT_OK) {
+		st = wf_env_system_create(WF_LOG_INFO, -1, &env);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_import_open(env, wf_saved_posix(), path, format, &import);
+	if (st == WEFT_OK) {
+		st = save(import, env, opts);
+	}
+	wf_import_close(import);
+	wf_env_system_destroy(env);
+	return st;
+}
+
+static enum weft_status
+work(const struct wf_options *options)
+{
+	const struct import_opts *opts = options->target;
+
+	enum weft_status st = check(options, opts);
+	return st == WEFT_OK ? import_file(options->positional[0], opts) : st;
+}
+
+int
+wf_cmd_import(int argc, char **argv)
+{
+	struct import_opts opts = {0};
+	enum wf_option_origin origin[WF_ARRAY_COUNT(table)];
+	const char *env_name[WF_ARRAY_COUNT(table)];
+	const char *path[1] = {NULL};
+	struct wf_option_file file;
+	struct wf_options options = {
+		.table = table,
+		.option_count = WF_ARRAY_COUNT(table),
+		.program = PROGRAM,
+		.target = &opts,
+		.origin = origin,
+		.env_name = env_name,
+		.file = &file,
+		.positional = path,
+		.positional_max = WF_ARRAY_COUNT(path),
+	};
+
+	wf_command_spell_out_output(argc, argv);
+	return wf_command_run(&(struct wf_command_front){print_help, work}, &options, argc, argv);
+}

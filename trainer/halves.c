@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* halves: a session whose gradients and values travel in 16 bits. Gradients are rounded slice by
+ * slice into a slab of their own just before they leave, and leave from there; values land in
+ * another, and are widened into the caller's array when they are announced. A gradient that has to
+ * leave again, on a new path, has the same bits. Thread: the core's; open and close: the owner's.
+ */
+#include "kernels/halves.h"
+
+#include "base/assert.h"
+#include "trainer/core.h"
+#include "trainer/session.h"
+
+WF_STATIC_ASSERT((int)WF_WIRE_BF16 == WF_ROW_BF16 && (int)WF_WIRE_F16 == WF_ROW_F16, "one list");
+
+enum weft_status
+wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
+{
+	struct wf_env *env = core->env;
+	core->wire = (enum wf_row_rest)core->job.wire;
+	core->wire_shift = core->wire == WF_ROW_F32 ? 0 : 1;
+	core->kernels = wf_kernels_best();
+	core->place_count = core->section_count;
+	if (core->wire == WF_ROW_F32) {
+		return WEFT_OK;
+	}
+	enum weft_status st =
+		env->ops->slab_open(env, bytes >> core->wire_shift, numa_node, &core->rounded);
+	if (st == WEFT_OK) {
+		st = env->ops->slab_open(env, bytes >> core->wire_shift, numa_node, &core->answers);
+	}
+	if (st != WEFT_OK || core->opts.keep_state == 0) {
+		return st;
+	}
+	return env->ops->slab_open(env, bytes, numa_node, &core->section[core->place_count++]);
+}
+
+void
+wf_core_halves_close(struct wf_core *core)
+{
+	wf_session_release_slab(core->env, &core->rounded, false);
+	wf_session_release_slab(core->env, &core->answers, false);
+}
+
+static enum weft_status
+add_region(struct wf_core *core, const struct wf_slab *slab, uint32_t *out)
+{
+	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
+	return wf_transport_region_add(core->transport, &region, out);
+}
+
+enum weft_status
+wf_core_halves_add(struct wf_core *core)
+{
+	if (core->rounded.base == NULL) {
+		return WEFT_OK;
+	}
+	enum weft_status st = add_region(core, &core->rounded, &core->rounded_region);
+	return st != WEFT_OK ? st : add_region(core, &core->answers, &core->answers_region);
+}
+
+static void *
+at(const struct wf_slab *slab, uint64_t offset)
+{
+	return (char *)slab->base + offset;
+}
+
+static void
+count_overflows(struct wf_core *core, const struct wf_link_slice *slice, const uint16_t *half,
+		const float *from)
+{
+	size_t lost = wf_halves_overflows(core->kernels, core->wire, half, from,
+					  slice->bytes / sizeof(float));
+	struct wf_stats *stats = &core->stats;
+	if (lost > 0 && wf_stats_get(stats, WF_CORE_GRADIENT_OVERFLOWED_COUNT) == 0) {
+		wf_core_log(core, WEFT_LOG_WARN,
+			    "trainer %u: %zu values of the gradient of %.60s are too large for the "
+			    "wire's 16 bits, and infinite there; from here on they are only "
+			    "counted (gradients_overflowed)",
+			    core->opts.trainer_id, lost, core->job.tensor[slice->tensor].name);
+	}
+	wf_stats_add(stats, WF_CORE_GRADIENT_OVERFLOWED_COUNT, lost);
+}
+
+void
+wf_core_round(struct wf_core *core, struct wf_link_slice *slice)
+{
+	uint16_t *to = at(&core->rounded, slice->offset >> core->wire_shift);
+	const float *from = at(&core->grad, slice->offset);
+	const size_t count = slice->bytes / sizeof(float);
+	if (slice->is_rounded) {
+		return;
+	}
+	slice->is_rounded = true;
+	if (core->job.rounding == WF_ROUND_STOCHASTIC) {
+		const struct wf_halves_draw draw = {
+			.form = core->wire,
+			.in = from,
+			.count = count,
+			.seed = core->opts.rounding_seed,
+			.trainer = core->opts.trainer_id,
+			.tensor = slice->tensor,
+			.step = slice->step,
+			.first = (slice->offset - core->offset[slice->tensor]) / sizeof(float),
+		};
+		wf_halves_draw(core->kernels, &draw, to);
+	} else {
+		core->kernels->rows->half[core->wire].narrow(to, from, count);
+	}
+	count_overflows(core, slice, to, from);
+}
+
+void
+wf_core_widen(const struct wf_core *core, const struct wf_link_slice *slice)
+{
+	const uint16_t *from = at(&core->answers, slice->offset >> core->wire_shift);
+	core->kernels->rows->half[core->wire].widen(at(&core->section[0], slice->offset), from,
+						    slice->bytes / sizeof(float));
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* modes: when what is pushed of tensors is applied, as the job's description has it. Thread: the
+ * owner's. */
+#include "trainer/session.h"
+
+#define ELASTIC_SHARE 0.9 /* of the way to the center, all trainers together */
+
+static enum weft_status
+check_local(const struct weft_session_opts *opts)
+{
+	bool local = opts->dense_mode == WEFT_DENSE_LOCAL || opts->dense_mode == WEFT_DENSE_ELASTIC;
+	bool elastic = opts->dense_mode == WEFT_DENSE_ELASTIC;
+	if (local != (opts->local_steps > 0)) {
+		return wf_fail(WEFT_INVALID, "local_steps %u: %s", opts->local_steps,
+			       local ? "with WEFT_DENSE_LOCAL and _ELASTIC 1 or more are needed"
+				     : "it goes with WEFT_DENSE_LOCAL and _ELASTIC; leave it 0");
+	}
+	if (!(opts->elastic_rate >= 0 && opts->elastic_rate <= (elastic ? 1 : 0))) {
+		return wf_fail(WEFT_INVALID, "elastic_rate %g: %s", opts->elastic_rate,
+			       elastic ? "0 (the default) to 1 is allowed"
+				       : "it goes with WEFT_DENSE_ELASTIC; leave it 0");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_wire(const struct weft_session_opts *opts)
+{
+	if ((unsigned)opts->dense_wire > WEFT_WIRE_F16) {
+		return wf_fail(WEFT_INVALID,
+			       "dense_wire %d: WEFT_WIRE_F32, _BF16 or _F16 is needed",
+			       (int)opts->dense_wire);
+	}
+	if ((unsigned)opts->dense_rounding > WEFT_ROUND_STOCHASTIC) {
+		return wf_fail(WEFT_INVALID,
+			       "dense_rounding %d: WEFT_ROUND_NEAREST or _STOCHASTIC is needed",
+			       (int)opts->dense_rounding);
+	}
+	if (opts->dense_rounding != WEFT_ROUND_NEAREST && opts->dense_wire == WEFT_WIRE_F32) {
+		return wf_fail(WEFT_INVALID, "dense_rounding WEFT_ROUND_STOCHASTIC: f32 is not "
+					     "rounded; it goes with dense_wire WEFT_WIRE_BF16 and "
+					     "_F16");
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_modes_check(const struct weft_session_opts *opts)
+{
+	bool lags = opts->dense_mode == WEFT_DENSE_ASYNC || opts->dense_mode == WEFT_DENSE_BOUNDED;
+	if ((unsigned)opts->dense_mode > WEFT_DENSE_ELASTIC) {
+		return wf_fail(WEFT_INVALID,
+			       "dense_mode %d: WEFT_DENSE_SYNC, _ASYNC, _BOUNDED, _LOCAL or "
+			       "_ELASTIC is needed",
+			       (int)opts->dense_mode);
+	}
+	enum weft_status st = check_local(opts);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = check_wire(opts);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (opts->dense_staleness > 0 && opts->dense_mode != WEFT_DENSE_BOUNDED) {
+		return wf_fail(WEFT_INVALID,
+			       "dense_staleness %u: it goes with WEFT_DENSE_BOUNDED; leave it 0",
+			       opts->dense_staleness);
+	}
+	if (!(opts->dense_discard_ratio >= 0 && opts->dense_discard_ratio <= (lags ? 1e6 : 0))) {
+		return wf_fail(WEFT_INVALID, "dense_discard_ratio %g: %s",
+			       opts->dense_discard_ratio,
+			       lags ? "0 to 1,000,000 is allowed"
+				    : "it goes with WEFT_DENSE_ASYNC and _BOUNDED; leave it 0");
+	}
+	return WEFT_OK;
+}
+
+void
+wf_modes_fill(const struct weft_session_opts *opts, struct wf_job *job)
+{
+	job->wire = (enum wf_dense_wire)opts->dense_wire;
+	job->rounding = (enum wf_rounding)opts->dense_rounding;
+	bool strict = opts->dense_mode == WEFT_DENSE_BOUNDED && opts->dense_staleness == 0;
+	if (opts->dense_mode == WEFT_DENSE_SYNC || strict) {
+		return; /* who may be no step ahead does the same steps as all others */
+	}
+	static const enum wf_dense_mode mode[] = {
+		[WEFT_DENSE_SYNC] = WF_DENSE_SYNC,       [WEFT_DENSE_ASYNC] = WF_DENSE_ASYNC,
+		[WEFT_DENSE_BOUNDED] = WF_DENSE_BOUNDED, [WEFT_DENSE_LOCAL] = WF_DENSE_LOCAL,
+		[WEFT_DENSE_ELASTIC] = WF_DENSE_ELASTIC,
+	};
+	job->mode = mode[opts->dense_mode];
+	job->staleness = opts->dense_staleness;
+	job->discard_ratio = opts->dense_discard_ratio;
+	job->local_steps = opts->local_steps;
+	if (job->mode == WF_DENSE_ELASTIC) {
+		bool given = opts->elastic_rate > 0;
+		job->elastic_rate =
+			given ? opts->elastic_rate : ELASTIC_SHARE / opts->num_gradient_servers;
+	}
+}
+
+/* A mode of its own goes with steps that the lanes apply, and with nothing that takes whole ones.
+ */
+static enum weft_status
+check_own_mode(const struct wf_job *job, const struct weft_tensor_opts *opts)
+{
+	static const char *const word[] = {[WEFT_TENSOR_SYNC] = "WEFT_TENSOR_SYNC",
+					   [WEFT_TENSOR_ASYNC] = "WEFT_TENSOR_ASYNC",
+					   [WEFT_TENSOR_BOUNDED] = "WEFT_TENSOR_BOUNDED"};
+	const char *why = NULL;
+	bool strict = opts->mode == WEFT_TENSOR_SYNC ||
+		      (opts->mode == WEFT_TENSOR_BOUNDED && opts->staleness == 0);
+	if (opts->is_static) {
+		why = "it is static, and never pushed";
+	} else if (job->mode == WF_DENSE_LOCAL || job->mode == WF_DENSE_ELASTIC) {
+		why = "with WEFT_DENSE_LOCAL or _ELASTIC trainers exchange all tensors together";
+	} else if (!strict && job->optimizer.clip_norm > 0) {
+		why = "with clip_norm the gradient is of all tensors in one step";
+	} else if (!strict && job->optimizer.average_window > 0) {
+		why = "with average_window averages are of whole steps";
+	}
+	return why == NULL ? WEFT_OK
+			   : wf_fail(WEFT_INVALID, "tensor %s: mode %s: %s; leave it 0", opts->name,
+				     word[opts->mode], why);
+}
+
+enum weft_status
+wf_modes_check_tensor(const struct wf_job *job, const struct weft_tensor_opts *opts)
+{
+	bool lags = opts->mode == WEFT_TENSOR_ASYNC || opts->mode == WEFT_TENSOR_BOUNDED;
+	if ((unsigned)opts->mode > WEFT_TENSOR_BOUNDED) {
+		return wf_fail(WEFT_INVALID,
+			       "tensor %s: mode %d: 0, WEFT_TENSOR_SYNC, _ASYNC or _BOUNDED is "
+			       "needed",
+			       opts->name, (int)opts->mode);
+	}
+	if (opts->staleness > 0 && opts->mode != WEFT_TENSOR_BOUNDED) {
+		return wf_fail(WEFT_INVALID,
+			       "tensor %s: staleness %u: it goes with WEFT_TENSOR_BOUNDED; leave "
+			       "it 0",
+			       opts->name, opts->staleness);
+	}
+	if (!(opts->discard_ratio >= 0 && opts->discard_ratio <= (lags ? 1e6 : 0))) {
+		return wf_fail(WEFT_INVALID, "tensor %s: discard_ratio %g: %s", opts->name,
+			       opts->discard_ratio,
+			       lags ? "0 to 1,000,000 is allowed"
+				    : "it goes with WEFT_TENSOR_ASYNC and _BOUNDED; leave it 0");
+	}
+	return opts->mode == WEFT_TENSOR_AS_SESSION ? WEFT_OK : check_own_mode(job, opts);
+}
+
+void
+wf_modes_fill_tensor(const struct weft_tensor_opts *opts, struct wf_job_tensor *tensor)
+{
+	static const enum wf_tensor_mode mode[] = {
+		[WEFT_TENSOR_AS_SESSION] = WF_TENSOR_AS_JOB,
+		[WEFT_TENSOR_SYNC] = WF_TENSOR_SYNC,
+		[WEFT_TENSOR_ASYNC] = WF_TENSOR_ASYNC,
+		[WEFT_TENSOR_BOUNDED] = WF_TENSOR_BOUNDED,
+	};
+	bool strict = opts->mode == WEFT_TENSOR_BOUNDED && opts->staleness == 0;
+	tensor->mode = strict ? WF_TENSOR_SYNC : mode[opts->mode];
+	tensor->staleness = opts->staleness;
+	tensor->discard_ratio = strict ? 0 : opts->discard_ratio;
+}

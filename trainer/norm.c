@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* norm: of a job that clips by the norm of the whole gradient. Each lane tells what its slices come
+ * to, and hears from each trainer what all lanes come to together. Thread: the core's. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "trainer/core.h"
+
+WF_STATIC_ASSERT(WF_NORM_WIRE_WORDS == WF_NORM_WORDS, "one number");
+
+/* Every lane with something to push has told. */
+static bool
+is_complete(const struct wf_core *core)
+{
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		const struct wf_link *link = &core->link[i];
+		if (link->pushable_count > 0 && link->norm_step != core->step) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void
+add_up(struct wf_core *core)
+{
+	core->norm = (struct wf_norm){0};
+	core->norm_step = core->step;
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		struct wf_link *link = &core->link[i];
+		if (link->pushable_count > 0) {
+			wf_norm_merge(&core->norm, &link->norm);
+			link->norm_due = link->state == WF_LINK_READY;
+			wf_link_due(link);
+		}
+	}
+}
+
+enum weft_status
+wf_norm_hear(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_core *core = link->core;
+	struct wf_msg_norm msg;
+	enum weft_status st = wf_msg_norm_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (!(core->job.optimizer.clip_norm > 0) || link->state != WF_LINK_READY ||
+	    link->pushable_count == 0 || msg.step > core->step) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "NORM: of step %" PRIu64 ", step %" PRIu64
+			       " is under way here, and it was not waited for",
+			       msg.step, core->step);
+	}
+	if (msg.step < core->step) {
+		return WEFT_OK; /* another trainer told the lane, and that is over */
+	}
+	if (core->norm_step == core->step) { /* on a new path: it has not heard */
+		link->norm_due = true;
+		wf_link_due(link);
+		return WEFT_OK;
+	}
+	memcpy(link->norm.word, msg.word, sizeof(msg.word));
+	link->norm_step = core->step;
+	if (is_complete(core)) {
+		add_up(core);
+	}
+	return WEFT_OK;
+}
+
+bool
+wf_norm_say(struct wf_link *link)
+{
+	const struct wf_core *core = link->core;
+	struct wf_msg_norm msg = {.step = core->norm_step};
+	memcpy(msg.word, core->norm.word, sizeof(msg.word));
+	wf_msg_norm_encode(&msg, &link->core->msg);
+	link->norm_due = !wf_link_send(link, &link->core->msg);
+	return !link->norm_due;
+}

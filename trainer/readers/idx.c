@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of MNIST's format. zlib unpacks what is packed and hands the rest through. A header is
+ * believed as far as a file of that size can hold what it says. Thread: the caller's. */
+#include "trainer/readers/idx.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+#include "base/assert.h"
+
+#define TYPE_U8 0x08u
+#define RATIO_MAX 1032u /* a byte of deflated data becomes at most so many */
+
+struct reading {
+	const char *path;
+	gzFile from;
+	uint64_t file_bytes;
+};
+
+static enum weft_status
+refuse(const struct reading *reading, const char *what)
+{
+	return wf_fail(WEFT_DATA, "%s: %s", reading->path, what);
+}
+
+/* Exactly `count` bytes, fewer than 2 GiB. */
+static enum weft_status
+take(struct reading *reading, void *bytes, size_t count)
+{
+	int code = Z_OK;
+	int got = gzread(reading->from, bytes, (unsigned)count);
+
+	if (got >= 0 && (size_t)got == count) {
+		return WEFT_OK;
+	}
+	const char *why = gzerror(reading->from, &code);
+	if (code == Z_ERRNO) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be read", reading->path);
+	}
+	if (code == Z_MEM_ERROR) {
+		return wf_fail(WEFT_NOMEM, "%s: no memory to unpack with", reading->path);
+	}
+	if (code != Z_OK && code != Z_BUF_ERROR) {
+		return wf_fail(WEFT_DATA, "%s: is damaged (%.100s)", reading->path, why);
+	}
+	return refuse(reading, "ends too early: it was cut");
+}
+
+/* Nothing is left, and the checksum of what was packed is right. */
+static enum weft_status
+take_end(struct reading *reading)
+{
+	uint8_t more;
+	int code = Z_OK;
+	int got = gzread(reading->from, &more, 1);
+
+	if (got > 0) {
+		return refuse(reading, "has more bytes than its header says");
+	}
+	(void)gzerror(reading->from, &code);
+	return code == Z_OK ? WEFT_OK : refuse(reading, "is damaged at its end, or was cut");
+}
+
+static enum weft_status
+take_header(struct reading *reading, unsigned dims, struct wf_idx *out)
+{
+	uint8_t head[4 + 4 * WF_IDX_DIMS_MAX];
+	uint64_t count = 1;
+
+	enum weft_status st = take(reading, head, 4 + 4 * (size_t)dims);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (head[0] != 0 || head[1] != 0 || head[2] != TYPE_U8 || head[3] != dims) {
+		return wf_fail(WEFT_DATA,
+			       "%s: begins with %02x %02x %02x %02x; an idx file of bytes in %u "
+			       "dimensions begins with 00 00 08 %02x",
+			       reading->path, head[0], head[1], head[2], head[3], dims, dims);
+	}
+	for (unsigned i = 0; i < dims; i++) {
+		const uint8_t *at = head + 4 + 4 * (size_t)i;
+		out->dim[i] = (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 |
+			      at[3];
+		count *= out->dim[i];
+		if (count == 0 || count > WF_IDX_BYTES_MAX) {
+			return wf_fail(WEFT_DATA, "%s: says 0 bytes, or more than %u",
+				       reading->path, WF_IDX_BYTES_MAX);
+		}
+	}
+	if (count / RATIO_MAX > reading->file_bytes) {
+		return refuse(reading,
+			      "says more bytes than it can hold: it was cut or is damaged");
+	}
+	out->dims = dims;
+	out->count = (size_t)count;
+	return WEFT_OK;
+}
+
+static enum weft_status
+take_file(struct wf_env *env, struct reading *reading, unsigned dims, struct wf_idx *out)
+{
+	struct wf_idx idx = {0};
+
+	enum weft_status st = take_header(reading, dims, &idx);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	idx.byte = wf_zalloc(env, idx.count);
+	if (idx.byte == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", reading->path, idx.count);
+	}
+	st = take(reading, idx.byte, idx.count);
+	if (st == WEFT_OK) {
+		st = take_end(reading);
+	}
+	if (st != WEFT_OK) {
+		wf_idx_fini(env, &idx);
+		return st;
+	}
+	*out = idx;
+	return WEFT_OK;
+}
+
+/* Not blocking: what lies there might be a pipe. */
+static enum weft_status
+open_file(const char *path, int *fd, uint64_t *bytes)
+{
+	struct stat info;
+	int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (file < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be opened", path);
+	}
+	if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+		close(file);
+		return wf_fail(WEFT_IO, "%s: is not a regular file", path);
+	}
+	*fd = file;
+	*bytes = (uint64_t)info.st_size;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_idx_read(struct wf_env *env, const char *path, unsigned dims, struct wf_idx *out)
+{
+	struct reading reading = {.path = path};
+	int fd = -1;
+
+	WF_ASSERT(dims >= 1 && dims <= WF_IDX_DIMS_MAX);
+	enum weft_status st = open_file(path, &fd, &reading.file_bytes);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	reading.from = gzdopen(fd, "rb");
+	if (reading.from == NULL) {
+		close(fd);
+		return wf_fail(WEFT_NOMEM, "%s: no memory to unpack with", path);
+	}
+	st = take_file(env, &reading, dims, out);
+	(void)gzclose(reading.from); /* nothing was written through it */
+	return st;
+}
+
+void
+wf_idx_fini(struct wf_env *env, struct wf_idx *idx)
+{
+	wf_free(env, idx->byte, idx->count);
+	*idx = (struct wf_idx){0};
+}
+
+/* folder/name, or folder/name.gz where that is there. `out` is [WF_DATA_PATH_BYTES]. */
+static enum weft_status
+find_file(const char *folder, const char *name, char *out)
+{
+	int bytes = snprintf(out, WF_DATA_PATH_BYTES, "%s/%s.gz", folder, name);
+
+	if (bytes < 0 || bytes >= (int)WF_DATA_PATH_BYTES) {
+		return wf_fail(WEFT_INVALID, "%.60s...: longer than %u bytes", folder,
+			       WF_DATA_PATH_BYTES - 1);
+	}
+	if (access(out, F_OK) != 0) {
+		out[bytes - 3] = '\0';
+	}
+	if (access(out, F_OK) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: not there, with .gz or without", out);
+	}
+	return WEFT_OK;
+}
+
+/* Images and labels of one half, as many of either. */
+struct half {
+	struct wf_idx image, label;
+};
+
+static enum weft_status
+read_half(struct wf_env *env, const char *folder, const char *prefix, struct half *out)
+{
+	char name[64];
+	char path[WF_DATA_PATH_BYTES];
+
+	snprintf(name, sizeof(name), "%s-images-idx3-ubyte", prefix);
+	enum weft_status st = find_file(folder, name, path);
+	if (st == WEFT_OK) {
+		st = wf_idx_read(env, path, 3, &out->image);
+	}
+	snprintf(name, sizeof(name), "%s-labels-idx1-ubyte", prefix);
+	if (st == WEFT_OK) {
+		st = find_file(folder, name, path);
+	}
+	if (st == WEFT_OK) {
+		st = wf_idx_read(env, path, 1, &out->label);
+	}
+	if (st == WEFT_OK && out->image.dim[0] != out->label.dim[0]) {
+		st = wf_fail(WEFT_DATA, "%s: has %" PRIu32 " labels for %" PRIu32 " images", path,
+			     out->label.dim[0], out->image.dim[0]);
+	}
+	return st;
+}
+
+/* Classes are 0 .. the largest label that is trained on. */
+static enum weft_status
+count_classes(const char *folder, const struct half *train, const struct half *test, uint32_t *out)
+{
+	uint32_t classes = 2;
+
+	for (size_t i = 0; i < train->label.count; i++) {
+		const uint32_t label = train->label.byte[i];
+		classes = label >= classes ? label + 1 : classes;
+	}
+	for (size_t i = 0; i < test->label.count; i++) {
+		if (test->label.byte[i] >= classes) {
+			return wf_fail(WEFT_DATA,
+				       "%s: label %u of test image %zu is none that is trained on, "
+				       "0..%" PRIu32,
+				       folder, test->label.byte[i], i, classes - 1);
+		}
+	}
+	*out = classes;
+	return WEFT_OK;
+}
+
+static void
+take_half(const struct half *half, size_t first, struct wf_dataset *dataset)
+{
+	memcpy(dataset->pixel + first * dataset->features, half->image.byte, half->image.count);
+	for (size_t i = 0; i < half->label.count; i++) {
+		dataset->y[first + i] = (float)half->label.byte[i];
+	}
+}
+
+static enum weft_status
+join(struct wf_env *env, const char *folder, const struct half half[2], struct wf_dataset *out)
+{
+	const struct wf_idx *train = &half[0].image;
+	const struct wf_idx *test = &half[1].image;
+	struct wf_dataset dataset = {
+		.features = train->dim[1] * train->dim[2],
+		.rows = (size_t)train->dim[0] + test->dim[0],
+		.train_rows = train->dim[0],
+	};
+
+	if (train->dim[1] != test->dim[1] || train->dim[2] != test->dim[2]) {
+		return wf_fail(WEFT_DATA,
+			       "%s: images to train on have %" PRIu32 " x %" PRIu32
+			       " pixels, those to test with %" PRIu32 " x %" PRIu32,
+			       folder, train->dim[1], train->dim[2], test->dim[1], test->dim[2]);
+	}
+	enum weft_status st = count_classes(folder, &half[0], &half[1], &dataset.classes);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	dataset.pixel = wf_zalloc_array(env, dataset.rows, dataset.features);
+	dataset.y = wf_zalloc_array(env, dataset.rows, sizeof(float));
+	if (dataset.pixel == NULL || dataset.y == NULL) {
+		wf_dataset_fini(env, &dataset);
+		return wf_fail(WEFT_NOMEM, "%s: %zu images", folder, dataset.rows);
+	}
+	take_half(&half[0], 0, &dataset);
+	take_half(&half[1], dataset.train_rows, &dataset);
+	*out = dataset;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_images_read(struct wf_env *env, const char *folder, struct wf_dataset *out)
+{
+	struct half half[2] = {0};
+
+	enum weft_status st = read_half(env, folder, "train", &half[0]);
+	if (st == WEFT_OK) {
+		st = read_half(env, folder, "t10k", &half[1]);
+	}
+	if (st == WEFT_OK) {
+		st = join(env, folder, half, out);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		wf_idx_fini(env, &half[i].image);
+		wf_idx_fini(env, &half[i].label);
+	}
+	return st;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_internal: what the readers of formats share with import.c. Private to this folder. Thread:
+ * the caller's. */
+#pragma once
+
+#include "trainer/saved/import.h"
+#include "trainer/saved/internal.h"
+
+enum wf_value_type {
+	WF_VALUE_F32,
+	WF_VALUE_F16,
+	WF_VALUE_BF16,
+	WF_VALUE_F64,
+};
+
+/* Where an array's values are. All little-endian. */
+struct wf_import_entry {
+	struct wf_import_array array;
+	enum wf_value_type type;
+	bool is_by_columns; /* column by column, as Fortran has it */
+	bool is_deflated;
+	bool has_crc;
+	bool is_shape;    /* no array: `array` has the shape of the one of this name */
+	uint32_t zip_crc; /* of everything unpacked */
+	uint64_t at;      /* of the first stored byte */
+	uint64_t stored_bytes;
+	uint64_t skip_bytes; /* in front of the values, unpacked */
+	uint32_t idx;        /* WF_IMPORT_PASS: of the save's tensor */
+};
+
+struct wf_import {
+	struct wf_env *env;
+	const struct wf_saved_calls *calls;
+	enum wf_import_format format;
+	char path[WF_SAVED_PATH_BYTES];
+	bool is_folder;            /* of files that have an array each */
+	struct wf_saved_file file; /* else: the one file, open */
+	struct wf_saved *saved;    /* WF_IMPORT_PASS */
+	struct wf_import_entry
+		*entry; /* [entry_count] of [entry_room]; sorted at the end of open */
+	uint32_t entry_count, entry_room;
+};
+
+/* A shape on its way. */
+struct wf_import_shape {
+	unsigned dims;
+	uint64_t rows, cols; /* of the dimensions so far */
+	bool is_bad;         /* a dimension of nothing, or more values than a file can have */
+};
+
+void wf_import_shape_add(struct wf_import_shape *shape, uint64_t dim);
+/* Into the entry, with its objection if there is one. */
+void wf_import_shape_take(const struct wf_import_shape *shape, struct wf_import_entry *entry);
+uint64_t wf_value_bytes(enum wf_value_type type);
+/* Bytes that the entry's values take; 0: it has none, or too many. */
+uint64_t wf_import_value_bytes(const struct wf_import_entry *entry);
+/* Add an entry under a name, which need not end. WEFT_DATA: too many; WEFT_NOMEM */
+enum weft_status wf_import_add(struct wf_import *import, const struct wf_import_entry *entry,
+			       const char *name, size_t name_bytes) WEFT_MUST_CHECK;
+/* Read the header of a parameter file, "i32 0, u32 4, u64 count", which says what the `bytes` from
+ * `at` on are; what is none gets an objection. WEFT_IO */
+enum weft_status wf_import_parameter(struct wf_saved_file *file, uint64_t at, uint64_t bytes,
+				     struct wf_import_entry *out) WEFT_MUST_CHECK;
+
+/* The array of that name; NULL: there is none. */
+const struct wf_import_entry *wf_import_find(const struct wf_import *import, const char *name);
+
+/* List what is there. WEFT_DATA, WEFT_IO, WEFT_NOMEM */
+enum weft_status wf_import_list_npz(struct wf_import *import) WEFT_MUST_CHECK;
+enum weft_status wf_import_list_parameters(struct wf_import *import) WEFT_MUST_CHECK;
+enum weft_status wf_import_list_pass(struct wf_import *import) WEFT_MUST_CHECK;
+enum weft_status wf_import_list_safetensors(struct wf_import *import) WEFT_MUST_CHECK;
+enum weft_status wf_import_list_tar(struct wf_import *import) WEFT_MUST_CHECK;

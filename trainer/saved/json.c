@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json: see json.h. Thread: the caller's. */
+#include "trainer/saved/json.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+/* A string on its way. */
+struct sink {
+	char *out;
+	size_t room, bytes;
+};
+
+static void
+skip_blanks(struct wf_json *json)
+{
+	while (json->at < json->end &&
+	       (*json->at == ' ' || *json->at == '\t' || *json->at == '\n' || *json->at == '\r')) {
+		json->at++;
+	}
+}
+
+bool
+wf_json_take(struct wf_json *json, char mark)
+{
+	skip_blanks(json);
+	if (json->is_bad || json->at == json->end || *json->at != mark) {
+		return false;
+	}
+	json->at++;
+	return true;
+}
+
+void
+wf_json_need(struct wf_json *json, char mark)
+{
+	if (!wf_json_take(json, mark)) {
+		json->is_bad = true;
+	}
+}
+
+static void
+put(struct sink *sink, uint32_t byte)
+{
+	if (sink->bytes + 1 < sink->room) {
+		sink->out[sink->bytes] = (char)byte;
+	}
+	sink->bytes++;
+}
+
+static void
+put_code_point(struct sink *sink, uint32_t code)
+{
+	if (code < 0x80) {
+		put(sink, code);
+	} else if (code < 0x800) {
+		put(sink, 0xc0 | code >> 6);
+		put(sink, 0x80 | (code & 0x3f));
+	} else {
+		put(sink, 0xe0 | code >> 12);
+		put(sink, 0x80 | (code >> 6 & 0x3f));
+		put(sink, 0x80 | (code & 0x3f));
+	}
+}
+
+/* Four hexadecimal digits. Halves of pairs are taken as they are: names with them are no tensors'.
+ */
+static uint32_t
+take_hex(struct wf_json *json)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint32_t value = 0;
+
+	for (unsigned i = 0; i < 4; i++) {
+		char c = json->at < json->end ? *json->at++ : '\0';
+		c = c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c;
+		const char *digit = c == '\0' ? NULL : strchr(digits, c);
+		if (digit == NULL) {
+			json->is_bad = true;
+			return 0;
+		}
+		value = value << 4 | (uint32_t)(digit - digits);
+	}
+	return value;
+}
+
+/* Behind a backslash. */
+static void
+take_escape(struct wf_json *json, struct sink *sink)
+{
+	static const char from[] = "\"\\/bfnrt";
+	static const char to[] = "\"\\/\b\f\n\r\t";
+	const char letter = json->at < json->end ? *json->at++ : '\0';
+	const char *at = letter == '\0' ? NULL : strchr(from, letter);
+
+	if (letter == 'u') {
+		put_code_point(sink, take_hex(json));
+	} else if (at != NULL) {
+		put(sink, (uint8_t)to[at - from]);
+	} else {
+		json->is_bad = true;
+	}
+}
+
+size_t
+wf_json_string(struct wf_json *json, char *out, size_t room)
+{
+	struct sink sink = {.out = out, .room = room};
+
+	WF_ASSERT(room > 0);
+	wf_json_need(json, '"');
+	while (!json->is_bad) {
+		if (json->at == json->end || (uint8_t)*json->at < ' ') {
+			json->is_bad = true;
+			break;
+		}
+		const char c = *json->at++;
+		if (c == '"') {
+			break;
+		}
+		if (c == '\\') {
+			take_escape(json, &sink);
+		} else {
+			put(&sink, (uint8_t)c);
+		}
+	}
+	out[sink.bytes < room ? sink.bytes : room - 1] = '\0';
+	return sink.bytes;
+}
+
+uint64_t
+wf_json_number(struct wf_json *json)
+{
+	uint64_t value = 0;
+
+	skip_blanks(json);
+	const char *from = json->at;
+	while (!json->is_bad && json->at < json->end && *json->at >= '0' && *json->at <= '9') {
+		const uint64_t digit = (uint64_t)(*json->at++ - '0');
+		json->is_bad =
+			value > (UINT64_MAX - digit) / 10 || (value == 0 && json->at > from + 1);
+		value = value * 10 + digit;
+	}
+	json->is_bad = json->is_bad || json->at == from;
+	return json->is_bad ? 0 : value;
+}
+
+bool
+wf_json_is_done(struct wf_json *json)
+{
+	skip_blanks(json);
+	return !json->is_bad && json->at == json->end;
+}
+
+size_t
+wf_json_at(const struct wf_json *json)
+{
+	return (size_t)(json->at - json->from);
+}

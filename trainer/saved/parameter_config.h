@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parameter_config: the ParameterConfig that the original keeps with each parameter of a tar, a
+ * message of protocol buffers (proto2): name = 1, size = 2, dims = 9, and how it is trained, which
+ * is passed over. Private to this folder. Thread: any; pure functions. */
+#pragma once
+
+#include "trainer/saved/import_internal.h"
+
+#define WF_PARAMETER_CONFIG_ENDING ".protobuf"
+#define WF_PARAMETER_CONFIG_ENDING_BYTES 9u
+#define WF_PARAMETER_CONFIG_BYTES_MAX 4096u
+
+struct wf_parameter_config {
+	const char *name; /* within what was decoded */
+	size_t name_bytes;
+	uint64_t count;
+	struct wf_import_shape shape; /* of one row where the message has none */
+};
+
+/* A bias is a row to the original, and a column to us. Nothing but its name tells one: it ends with
+ * "_b", ".b" or "bias". */
+bool wf_parameter_is_bias(const char *name);
+/* false: it is no such message, lacks name or size, its size is not that of its shape, or it is of
+ * sparse values. */
+bool wf_parameter_config_decode(const uint8_t *bytes, size_t count,
+				struct wf_parameter_config *out);
+/* Of a tensor. `out` has room for WF_PARAMETER_CONFIG_BYTES_MAX. Returns its bytes. */
+size_t wf_parameter_config_encode(const char *name, uint64_t rows, uint64_t cols, uint8_t *out);

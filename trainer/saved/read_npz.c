@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NumPy's npz: a zip file of npy files, stored or deflated, as numpy.savez and savez_compressed
+ * write it. An npy file is a magic, a version, a length, a Python dictionary of that length with
+ * type, order and shape, and the values. Thread: the caller's. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "trainer/saved/import_internal.h"
+#include "trainer/saved/unpack.h"
+#include "trainer/saved/zip.h"
+#include "wire/little.h"
+
+#define ENDING ".npy"
+#define ENDING_BYTES 4u
+#define DICTIONARY_BYTES_MAX 4096u
+
+/* A dictionary being read; `is_bad` stays once it is set. */
+struct dictionary {
+	const char *at, *end;
+	bool is_bad;
+};
+
+/* What it has to say, each once. */
+struct about {
+	bool has_type, has_order, has_shape;
+	char type[16];
+	bool is_by_columns;
+	struct wf_import_shape shape;
+};
+
+static void
+skip_blanks(struct dictionary *d)
+{
+	while (d->at < d->end && (*d->at == ' ' || *d->at == '\n')) {
+		d->at++;
+	}
+}
+
+/* Take `text` if it comes next. */
+static bool
+take(struct dictionary *d, const char *text)
+{
+	const size_t bytes = strlen(text);
+
+	skip_blanks(d);
+	if (d->is_bad || (size_t)(d->end - d->at) < bytes || memcmp(d->at, text, bytes) != 0) {
+		return false;
+	}
+	d->at += bytes;
+	return true;
+}
+
+static void
+need(struct dictionary *d, const char *text)
+{
+	if (!take(d, text)) {
+		d->is_bad = true;
+	}
+}
+
+/* A string without escapes. */
+static void
+take_string(struct dictionary *d, char *out, size_t room)
+{
+	const char quote = take(d, "'") ? '\'' : '"';
+
+	if (quote == '"') {
+		need(d, "\"");
+	}
+	const char *stop = memchr(d->at, quote, (size_t)(d->end - d->at));
+	out[0] = '\0';
+	if (d->is_bad || stop == NULL || (size_t)(stop - d->at) >= room) {
+		d->is_bad = true;
+		return;
+	}
+	memcpy(out, d->at, (size_t)(stop - d->at));
+	out[stop - d->at] = '\0';
+	d->at = stop + 1;
+}
+
+static uint64_t
+take_number(struct dictionary *d)
+{
+	uint64_t value = 0;
+	const char *from = NULL;
+
+	skip_blanks(d);
+	for (from = d->at; d->at < d->end && *d->at >= '0' && *d->at <= '9'; d->at++) {
+		d->is_bad = d->is_bad || value > UINT64_MAX / 10 - 1;
+		value = d->is_bad ? 0 : value * 10 + (uint64_t)(*d->at - '0');
+	}
+	d->is_bad = d->is_bad || from == d->at;
+	(void)take(d, "L"); /* as Python 2 wrote it */
+	return value;
+}
+
+static void
+take_shape(struct dictionary *d, struct wf_import_shape *out)
+{
+	need(d, "(");
+	while (!d->is_bad && !take(d, ")")) {
+		wf_import_shape_add(out, take_number(d));
+		if (!take(d, ",")) {
+			need(d, ")");
+			return;
+		}
+	}
+}
+
+static void
+take_order(struct dictionary *d, bool *out)
+{
+	*out = take(d, "True");
+	if (!*out) {
+		need(d, "False");
+	}
+}
+
+static void
+take_field(struct dictionary *d, struct about *about)
+{
+	char key[16];
+
+	take_string(d, key, sizeof(key));
+	need(d, ":");
+	if (strcmp(key, "descr") == 0 && !about->has_type) {
+		about->has_type = true;
+		skip_blanks(d);
+		if (d->at < d->end && *d->at == '[') {
+			/* A list of fields: no array of numbers. */
+			d->is_bad = true;
+			return;
+		}
+		take_string(d, about->type, sizeof(about->type));
+	} else if (strcmp(key, "fortran_order") == 0 && !about->has_order) {
+		about->has_order = true;
+		take_order(d, &about->is_by_columns);
+	} else if (strcmp(key, "shape") == 0 && !about->has_shape) {
+		about->has_shape = true;
+		take_shape(d, &about->shape);
+	} else {
+		d->is_bad = true;
+	}
+}
+
+static bool
+read_dictionary(const char *text, size_t bytes, struct about *out)
+{
+	struct dictionary d = {.at = text, .end = text + bytes};
+
+	need(&d, "{");
+	while (!d.is_bad && !take(&d, "}")) {
+		take_field(&d, out);
+		if (!take(&d, ",")) {
+			need(&d, "}");
+			break;
+		}
+	}
+	skip_blanks(&d);
+	return !d.is_bad && d.at == d.end && out->has_type && out->has_order && out->has_shape;
+}
+
+static void
+take_about(const struct about *about, struct wf_import_entry *out)
+{
+	static const struct {
+		const char *name;
+		enum wf_value_type type;
+	} types[] = {{"<f4", WF_VALUE_F32}, {"<f8", WF_VALUE_F64}, {"<f2", WF_VALUE_F16}};
+	size_t i = 0;
+
+	wf_import_shape_take(&about->shape, out);
+	while (i < sizeof(types) / sizeof(types[0]) && strcmp(types[i].name, about->type) != 0) {
+		i++;
+	}
+	if (i == sizeof(types) / sizeof(types[0])) {
+		out->array.objection =
+			"is no array of little-endian floats of 16, 32 or 64 bits; convert it "
+			"with astype('<f4')";
+		return;
+	}
+	out->type = types[i].type;
+	out->is_by_columns = about->is_by_columns;
+	if (about->is_by_columns && about->shape.dims > 2) {
+		out->array.objection = "has more than two dimensions in Fortran's order; save "
+				       "numpy.ascontiguousarray of it";
+	}
+}
+
+/* The header of an npy file, from its first byte on. */
+static enum weft_status
+read_header(struct wf_unpack *from, struct wf_import_entry *out)
+{
+	uint8_t prefix[12] = {0};
+	char text[DICTIONARY_BYTES_MAX];
+	struct about about = {0};
+	size_t prefix_bytes = 10;
+
+	enum weft_status st = wf_unpack_read(from, prefix, prefix_bytes);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	uint32_t bytes = wf_load_u16(prefix + 8);
+	if (prefix[6] == 2 || prefix[6] == 3) {
+		st = wf_unpack_read(from, prefix + prefix_bytes, 2);
+		prefix_bytes += 2;
+		bytes = wf_load_u32(prefix + 8);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (memcmp(prefix, "\x93NUMPY", 6) != 0 || prefix[6] < 1 || prefix[6] > 3) {
+		out->array.objection = "is no npy file of version 1 to 3";
+		return WEFT_OK;
+	}
+	if (bytes > sizeof(text)) {
+		out->array.objection = "has a header of more than 4,096 bytes";
+		return WEFT_OK;
+	}
+	st = wf_unpack_read(from, text, bytes);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	out->skip_bytes = prefix_bytes + bytes;
+	if (read_dictionary(text, bytes, &about)) {
+		take_about(&about, out);
+	} else {
+		out->array.objection = "has a header that is not one of an array of numbers";
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+look_at(struct wf_import *import, const struct wf_zip_member *member, struct wf_import_entry *out)
+{
+	struct wf_unpack from;
+
+	enum weft_status st = wf_unpack_open(&from, &import->file, member->at, member->stored_bytes,
+					     member->is_deflated);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = read_header(&from, out);
+	wf_unpack_close(&from);
+	if (st == WEFT_OK && out->array.objection == NULL &&
+	    (member->bytes < out->skip_bytes ||
+	     wf_import_value_bytes(out) != member->bytes - out->skip_bytes)) {
+		out->array.objection = "has not as many values as its shape says";
+	}
+	return st;
+}
+
+static enum weft_status
+add_member(void *arg, const struct wf_zip_member *member)
+{
+	struct wf_import *import = arg;
+	size_t name_bytes = member->name_bytes;
+	struct wf_import_entry entry = {
+		.at = member->at,
+		.stored_bytes = member->stored_bytes,
+		.is_deflated = member->is_deflated,
+		.has_crc = true,
+		.zip_crc = member->crc,
+	};
+
+	if (member->objection != NULL) {
+		entry.array.objection = member->objection;
+		return wf_import_add(import, &entry, member->name, name_bytes);
+	}
+	if (name_bytes <= ENDING_BYTES ||
+	    memcmp(member->name + name_bytes - ENDING_BYTES, ENDING, ENDING_BYTES) != 0) {
+		entry.array.objection = "is no npy file";
+		return wf_import_add(import, &entry, member->name, name_bytes);
+	}
+	enum weft_status st = look_at(import, member, &entry);
+	return st == WEFT_OK
+		       ? wf_import_add(import, &entry, member->name, name_bytes - ENDING_BYTES)
+		       : st;
+}
+
+enum weft_status
+wf_import_list_npz(struct wf_import *import)
+{
+	return wf_zip_each(import->env, &import->file, add_member, import);
+}

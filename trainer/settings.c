@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings: the optimizer's settings as a user gives them, checked, and as the job has them.
+ * Thread: the owner's. */
+#include "kernels/optimizer.h"
+#include "trainer/session.h"
+
+WF_STATIC_ASSERT(WF_SEGMENTS_MAX == WF_JOB_SEGMENTS_MAX, "the job has room for all segments");
+
+enum weft_status
+wf_settings_read(const struct weft_optimizer_opts *in, struct wf_optimizer_opts *out)
+{
+	*out = (struct wf_optimizer_opts){
+		.learning_rate = in->learning_rate,
+		.momentum = in->momentum,
+		.beta1 = in->beta1,
+		.beta2 = in->beta2,
+		.rho = in->rho,
+		.epsilon = in->epsilon,
+		.decay = in->decay,
+		.l1 = in->l1,
+		.clip = in->clip,
+		.clip_norm = in->clip_norm,
+		.schedule_a = in->schedule_a,
+		.schedule_b = in->schedule_b,
+		.first_pass = in->first_pass,
+		.average_window = in->average_window,
+		.average_max = in->max_average_window > 0 ? in->max_average_window : UINT64_MAX,
+	};
+	const char *segments = in->schedule_args != NULL ? in->schedule_args : "";
+	enum weft_status st = wf_optimizer_parse(in->method, &out->kind);
+	if (st == WEFT_OK) {
+		st = wf_schedule_parse(in->schedule, &out->schedule);
+	}
+	if (st == WEFT_OK) {
+		st = wf_segments_parse(segments, out->segment, &out->segment_count);
+	}
+	return st == WEFT_OK ? wf_optimizer_check(out) : st;
+}
+
+enum weft_status
+wf_settings_optimizer(const struct weft_optimizer_opts *in, struct wf_job *job)
+{
+	struct wf_job_optimizer *out = &job->optimizer;
+	struct wf_optimizer_opts opts;
+	enum weft_status st = wf_settings_read(in, &opts);
+	if (st == WEFT_OK && opts.clip_norm > 0 && job->mode != WF_DENSE_SYNC) {
+		st = wf_fail(WEFT_INVALID,
+			     "clip_norm %.9g: there is a whole gradient in the synchronous mode "
+			     "only; give 0",
+			     opts.clip_norm);
+	}
+	if (st == WEFT_OK && opts.average_window > 0 && job->mode != WF_DENSE_SYNC) {
+		st = wf_fail(WEFT_INVALID,
+			     "average_window %.9g: averages are kept in the synchronous mode only; "
+			     "give 0",
+			     opts.average_window);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	*out = (struct wf_job_optimizer){
+		.kind = (uint32_t)opts.kind,
+		.schedule = (uint32_t)opts.schedule,
+		.learning_rate = opts.learning_rate,
+		.momentum = opts.momentum,
+		.beta1 = opts.beta1,
+		.beta2 = opts.beta2,
+		.epsilon = opts.epsilon,
+		.decay = opts.decay,
+		.clip = opts.clip,
+		.schedule_a = opts.schedule_a,
+		.schedule_b = opts.schedule_b,
+		.rho = opts.rho,
+		.l1 = opts.l1,
+		.first_pass = opts.first_pass,
+		.clip_norm = opts.clip_norm,
+		.average_window = opts.average_window,
+		.average_max = opts.average_max,
+		.segment_count = opts.segment_count,
+	};
+	for (uint32_t i = 0; i < opts.segment_count; i++) {
+		out->segment[i].until = opts.segment[i].until;
+		out->segment[i].factor = opts.segment[i].factor;
+	}
+	return WEFT_OK;
+}
