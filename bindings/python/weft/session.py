@@ -1,0 +1,887 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions, tensors and tables: what weft/weft.h and weft/sparse.h offer, for NumPy.
+
+A session and what is its belong to the thread that made it. Calls that wait let other threads run,
+and end with the exception of a signal's handler (KeyboardInterrupt) when one comes. A handler that
+runs inside such a call may raise; calls of the same session are refused there."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import math
+import operator
+import os
+import sys
+from threading import get_ident
+from types import TracebackType
+from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Sequence, Set, Tuple, Type, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from weft import _abi, _settings
+from weft.errors import OF_STATUS, AbortedError, ClosedError, Error, ForkedError, InternalError, InvalidError
+
+Array = npt.NDArray[Any]
+Shape = Union[int, Sequence[int]]
+
+_OK, _AGAIN = 0, 1
+_WAITING = 0  # in the place of a thread: a call of the session waits
+_LEVELS = ("debug", "info", "warn", "error")
+_PAGE = os.sysconf("SC_PAGESIZE")
+_LIBC = ctypes.CDLL(None)
+_LIBC.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_RENAMED = {"optimizer.method": "optimizer"}
+_DECLARED = frozenset(("name", "rows", "cols", "is_static"))  # of a tensor: no settings
+_NONE_IS_NEGATIVE = frozenset(("decay", "clip", "l1"))
+_sessions: "Set[Session]" = set()  # kept until they are closed: the library calls back
+
+
+def _listen(caught: List[BaseException]) -> Generator[int, Any, None]:
+    """Answers the library's question whether to stop waiting. Handlers of signals run where a
+    generator goes on, which is inside its try; a function's would run before it gets there. The
+    outer try is for the handler of a second signal, which may raise while the first is noted."""
+    while True:
+        try:
+            while True:
+                try:
+                    while True:
+                        yield 1 if caught else 0
+                except GeneratorExit:
+                    return
+                except BaseException as error:  # noqa: B902, whatever a handler raises
+                    caught.append(error)
+        except BaseException as error:  # noqa: B902
+            caught.append(error)
+
+
+class _Memory:
+    """A mapping that the library left to us: unmapped with the last array in it."""
+
+    def __init__(self) -> None:
+        self.first = 0
+        self.end = 0
+        self.ours = False
+
+    def cover(self, address: int, count: int) -> None:
+        end = address + 4 * count
+        self.first = min(self.first or address, address) // _PAGE * _PAGE
+        self.end = max(self.end, -(-end // _PAGE) * _PAGE)
+
+    def __del__(self) -> None:
+        if self.ours and self.end > self.first:
+            _LIBC.munmap(self.first, self.end - self.first)
+
+
+class _Window:
+    """What NumPy makes an array of without copying; keeps the memory."""
+
+    def __init__(self, memory: object, address: int, shape: Tuple[int, ...], kind: str, writable: bool) -> None:
+        self.memory = memory
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, not writable),
+            "shape": shape,
+            "typestr": kind,
+        }
+
+
+def _window(
+    memory: object, address: int, shape: Tuple[int, ...], kind: str = "<f4", writable: bool = True
+) -> Array:
+    return np.asarray(_Window(memory, address, shape, kind, writable))
+
+
+def _whole(what: str, value: Any) -> int:
+    """A whole number of any type that has them, or InvalidError; 64 bits at most."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 1 << 64:
+        raise InvalidError("%s: %r is no whole number of at least 0" % (what, value))
+    return number
+
+
+def _number(what: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InvalidError("%s: %r is no number" % (what, value)) from None
+
+
+def _is_float32(dtype: Any) -> bool:
+    try:
+        return bool(np.dtype(dtype) == np.float32)
+    except TypeError:
+        return False
+
+
+def _shape_of(what: str, shape: Shape) -> Tuple[int, ...]:
+    numbers = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    return tuple(_whole(what, number) for number in numbers)
+
+
+def _check(array: Any, what: str, shape: Tuple[int, ...], written: bool) -> Array:
+    """An array of f32 that can be read (or written) as it stands, or InvalidError with its name."""
+    if not isinstance(array, np.ndarray):
+        raise InvalidError("%s: a NumPy array is needed, not %s" % (what, type(array).__name__))
+    if array.dtype != np.float32:
+        raise InvalidError("%s: its dtype is %s, float32 is needed" % (what, array.dtype))
+    if array.shape != shape:
+        raise InvalidError("%s: its shape is %s, declared is %s" % (what, array.shape, shape))
+    if not array.flags.c_contiguous:
+        raise InvalidError(
+            "%s: it is not contiguous (strides %s): give numpy.ascontiguousarray of it"
+            % (what, array.strides)
+        )
+    if written and not array.flags.writeable:
+        raise InvalidError("%s: it is read-only, and values are to be written to it" % what)
+    return array
+
+
+def _address(array: Array, what: str) -> int:
+    """Of one that the library itself reads."""
+    if not array.flags.aligned:
+        raise InvalidError("%s: it does not begin at a multiple of 4 bytes: give a copy of it" % what)
+    return int(array.ctypes.data)
+
+
+class Tensor:
+    """A tensor of a session, with its two arrays in the memory that weft sends from.
+
+    `param` holds the values, `grad` (none of a static tensor) what is pushed: float32 arrays of the
+    declared shape. Both are lent to weft from a push or pull until it is waited for. The first look
+    at an array of a session seals it: no tensor or table can be added after that. The arrays stay
+    valid, with the last values, when the session is closed."""
+
+    def __init__(self, session: "Session", name: str, shape: Tuple[int, ...], handle: int) -> None:
+        self.session = session
+        self.name = name
+        self.shape = shape
+        self._handle = handle
+        self._param: Optional[Array] = None
+        self._grad: Optional[Array] = None
+        self._state: List[Array] = []
+
+    @property
+    def param(self) -> Array:
+        """The values, float32 of the declared shape; the first look seals the session."""
+        if self._param is None:
+            self.session._seal()
+        assert self._param is not None
+        return self._param
+
+    @property
+    def grad(self) -> Array:
+        """What push hands in; InvalidError of a static tensor, which has none."""
+        if self._param is None:
+            self.session._seal()
+        if self._grad is None:
+            raise InvalidError("tensor %s is static: it has no gradient" % self.name)
+        return self._grad
+
+    @property
+    def state(self) -> List[Array]:
+        """The optimizer's, as Session.pull_state has it or, before the start, as Session.restore is to:
+        arrays like `param`. None without keep_state=1, of a static tensor, and of "sgd"."""
+        if self._param is None:
+            self.session._seal()
+        return list(self._state)
+
+    def average(self) -> Array:
+        """A copy of the mean over the last steps' values; needs average_window, and Session.pull_state."""
+        self.session._enter(self)
+        out = np.empty(self.shape, np.float32)
+        self.session._done(self.session._call.weft_tensor_average(self._handle, out.ctypes.data), self)
+        return out
+
+    def exact(self) -> Array:
+        """A copy of the values in the pservers' own precision, as of Session.pull_state; of use with a
+        dense_wire of 16 bits, where `param` is rounded."""
+        self.session._enter(self)
+        address = self.session._call.weft_tensor_exact(self._handle)
+        if address is None:
+            raise InvalidError("tensor %s: its exact values need keep_state=1 and Session.pull_state" % self.name)
+        return _window(self, address, self.shape, writable=False).copy()
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Array:
+        return self.param if dtype is None else self.param.astype(dtype, copy=bool(copy))
+
+    def __repr__(self) -> str:
+        return "<weft.Tensor %s %s>" % (self.name, "x".join(map(str, self.shape)))
+
+    def _take_arrays(self, param: _Memory, grad: _Memory) -> None:
+        api = self.session._call
+        count = math.prod(self.shape)
+        address = api.weft_tensor_param(self._handle)
+        param.cover(address, count)
+        self._param = _window(param, address, self.shape)
+        address = api.weft_tensor_grad(self._handle)
+        if address is not None:
+            grad.cover(address, count)
+            self._grad = _window(grad, address, self.shape)
+
+    def _take_state(self, number: int, memory: _Memory) -> None:
+        address = self.session._call.weft_tensor_state(self._handle, number)
+        if address is not None:
+            memory.cover(address, math.prod(self.shape))
+            self._state.append(_window(memory, address, self.shape))
+
+
+class Rows:
+    """The rows of a batch of keys, from Table.lookup or Table.prefetch.
+
+    `values` is [number of different keys, dim], where the pservers' answers landed: nothing was
+    copied. Once the step of the batch was waited for, or after Rows.free, another batch may land in
+    it; it can be read for as long as it is held, also when the session is closed. Copy what has to
+    last. `place[i]` is the row of the i-th key asked for, `keys[j]` the key of row j: copies, of
+    4 and 8 bytes for each, taken at the first look."""
+
+    def __init__(self, table: "Table", handle: int, count: int) -> None:
+        self.table = table
+        self.count = count
+        self._handle: Optional[int] = handle
+        api = table.session._call
+        self.row_count: int = api.weft_rows_count(handle)
+        table._memory_of(api.weft_rows_values(handle))  # ours to unmap, whoever looks
+        self._ready = False
+        self._keys: Optional[Array] = None
+        self._place: Optional[Array] = None
+
+    def _copy(self, address: Optional[int], count: int, kind: str) -> Array:
+        """Of what goes with the session."""
+        copy = np.empty(count, kind)
+        if count > 0:
+            ctypes.memmove(copy.ctypes.data, address or 0, copy.nbytes)
+        copy.flags.writeable = False
+        return copy
+
+    def _own(self) -> int:
+        self.table.session._enter()
+        if self._handle is None:
+            raise InvalidError("table %s: this batch of rows was given back" % self.table.name)
+        return self._handle
+
+    @property
+    def keys(self) -> Array:
+        """uint64 [row_count]: the key of each row."""
+        handle = self._own()
+        if self._keys is None:
+            self._keys = self._copy(self.table.session._call.weft_rows_keys(handle), self.row_count, "<u8")
+        return self._keys
+
+    @property
+    def place(self) -> Array:
+        """uint32 [keys asked for]: the row of each."""
+        handle = self._own()
+        if self._place is None:
+            self._place = self._copy(self.table.session._call.weft_rows_place(handle), self.count, "<u4")
+        return self._place
+
+    @property
+    def values(self) -> Array:
+        """float32 [row_count, dim], read-only; waits until they are here."""
+        self.wait()
+        shape = (self.row_count, self.table.dim)
+        address = self.table.session._call.weft_rows_values(self._own())
+        if math.prod(shape) == 0 or address is None:
+            return np.empty(shape, np.float32)
+        return _window(self.table._memory_of(address), address, shape, "<f4", writable=False)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether row i is that of the i-th key asked for, so that `values` is what gather gives."""
+        return bool(self.table.session._call.weft_rows_in_order(self._own()))
+
+    def gather(self) -> Array:
+        """A copy with one row for each key asked for, in that order; Table.stats counts it."""
+        self.wait()
+        session, handle = self.table.session, self._own()
+        out = np.empty((self.count, self.table.dim), np.float32)
+        session._done(session._call.weft_rows_gather(handle, out.ctypes.data))
+        return out
+
+    def wait(self) -> None:
+        """Until the rows are here."""
+        handle = self._own()
+        if not self._ready:
+            session = self.table.session
+            session._wait(session._call.weft_rows_wait, handle)
+            self._ready = True
+
+    def free(self) -> None:
+        """Give a batch back that is not pushed."""
+        if self._handle is not None:
+            self.table.session._enter()
+            self.table.session._call.weft_rows_free(self._handle)
+            self._handle = None
+
+
+class Table:
+    """Rows of `dim` values found by keys of 64 bits, on the pservers' sparse lanes."""
+
+    def __init__(self, session: "Session", name: str, dim: int, batch_keys: int, handle: int) -> None:
+        self.session = session
+        self.name = name
+        self.dim = dim
+        self._batch_keys = batch_keys
+        self._handle = handle
+        self._seen: Set[int] = set()  # where batches land: two places
+
+    def __repr__(self) -> str:
+        return "<weft.Table %s, rows of %d>" % (self.name, self.dim)
+
+    def _memory_of(self, address: int) -> "_Memory":
+        """What the values of batches lie in, as far as there were any."""
+        memory = self.session._memory[2]
+        if address not in self._seen:
+            self._seen.add(address)
+            memory.cover(address, self._batch_keys * self.dim)
+        return memory
+
+    def prefetch(self, keys: Any, create: bool = True, in_order: bool = False) -> Rows:
+        """Begin to fetch the rows of keys, as they are once the step begun last is applied. At
+        most two batches of a table exist at a time. create: keys without a row get one. in_order:
+        rows lie in the order of the keys where they can (Rows.in_order), so that no gather is
+        needed: with one sparse lane, or keys grouped by key_lane."""
+        session = self.session._enter()
+        array = np.ascontiguousarray(keys)
+        if array.size == 0:
+            array = array.astype(np.uint64)
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise InvalidError(
+                "table %s: keys are %s of %d dimensions; whole numbers in one are needed"
+                % (self.name, array.dtype, array.ndim)
+            )
+        if array.dtype.kind == "i" and array.size and array.min() < 0:
+            raise InvalidError("table %s: key %d is below 0" % (self.name, array.min()))
+        array = array.astype(np.uint64, copy=False)
+        handle = ctypes.c_void_p()
+        bits = session._api.enums["weft_rows_flag"]
+        flags = bool(create) * bits["WEFT_ROWS_CREATE"] | bool(in_order) * bits["WEFT_ROWS_IN_ORDER"]
+        status = session._call.weft_rows_pull(
+            self._handle, array.ctypes.data, array.size, flags, ctypes.byref(handle)
+        )
+        if status == _AGAIN:
+            raise OF_STATUS[_AGAIN](
+                "table %s: two batches of rows exist already: update and weft.wait(), or Rows.free" % self.name
+            )
+        session._done(status)
+        assert handle.value is not None
+        return Rows(self, handle.value, array.size)
+
+    def key_lane(self, key: int) -> int:
+        """The sparse lane, over all pservers, that has a key."""
+        session = self.session._enter()
+        return int(session._call.weft_table_key_lane(self._handle, _whole("table %s, key" % self.name, key)))
+
+    def lookup(self, keys: Any, create: bool = True, in_order: bool = False) -> Rows:
+        """prefetch, and wait for it."""
+        rows = self.prefetch(keys, create, in_order)
+        rows.wait()
+        return rows
+
+    def update(self, rows: Rows, grad: Array, show: Any = None, click: Any = None) -> None:
+        """Hand in the gradients of a batch for the step begun last: [keys asked for, dim], in their
+        order; those of repeated keys are summed. show and click: [keys], for eviction by score."""
+        handle = rows._own()
+        session = self.session
+        what = "table %s, gradient" % self.name
+        if rows.table is not self:
+            raise InvalidError("%s: the rows are those of table %s" % (what, rows.table.name))
+        _check(grad, what, (rows.count, self.dim), written=False)
+        scores: List[Optional[int]] = [None, None]
+        kept = []
+        for place, (name, score) in enumerate((("show", show), ("click", click))):
+            if score is not None:
+                score = np.asarray(score)
+                _check(score, "table %s, %s" % (self.name, name), (rows.count,), written=False)
+                kept.append(score)
+                scores[place] = _address(score, "table %s, %s" % (self.name, name))
+        session._done(session._call.weft_rows_push(handle, _address(grad, what), *scores))
+        session._pushed_rows.append(rows)
+
+    def stats(self) -> Dict[str, Any]:
+        """What this trainer has sent and got of the table."""
+        session = self.session._enter()
+        return session._read_struct("weft_table_stats", session._call.weft_table_stats, self._handle)
+
+
+class Session:
+    """A trainer's part in a job. See weft.init for the settings."""
+
+    def __init__(self, log: Optional[Callable[[str, str], None]] = None, **settings: Any) -> None:
+        self._api = _abi.api()
+        self._call = self._api.functions
+        self._weft_push = self._call.weft_push
+        self._weft_wait = self._call.weft_wait
+        self._handle: Optional[int] = None
+        self._dead: Optional[Tuple[type, str]] = None
+        self._owner = get_ident()
+        self._thread = self._owner  # or _WAITING
+        self._tensors: List[Tensor] = []
+        self._tables: List[Table] = []
+        self._by_address: Dict[int, Tensor] = {}
+        self._pushed_rows: List[Rows] = []
+        self._memory = [_Memory(), _Memory(), _Memory()]  # parameters, gradients, rows; state
+        self._sealed = False
+        self._copied = 0
+        self._caught: List[BaseException] = []
+        self._listener = _listen(self._caught)
+        next(self._listener)
+        self._open(dict(settings), log)
+        _sessions.add(self)
+
+    def _open(self, settings: Dict[str, Any], log: Optional[Callable[[str, str], None]]) -> None:
+        if _forked_from:
+            raise ForkedError(_forked_text())
+        if log is not None and not callable(log):
+            raise InvalidError("log=%r: a function of level and line is needed" % (log,))
+        opts = self._api.structs["weft_session_opts"]()
+        self._call.weft_session_opts_init(ctypes.byref(opts))
+        fields = _settings.fields_of("weft_session_opts", _RENAMED)
+        others = _settings.fill_with_environment(opts, fields, dict(settings))
+        kinds = dict(opts._fields_)
+        opts.interrupted = kinds["interrupted"](self._listener.send)
+        opts.keep_arrays = 1
+        if log is not None:
+            opts.log = kinds["log"](_log_to(log))
+        self._opts = opts  # the library keeps pointers to what is called
+        self._settings = settings
+        self._log = log
+        self.trainer_count = others["trainer_count"]
+        handle = ctypes.c_void_p()
+        self._done(self._call.weft_session_open(ctypes.byref(opts), ctypes.byref(handle)))
+        self._handle = handle.value
+
+    def _open_again(self, settings: Mapping[str, Any]) -> None:
+        """With more settings, while nothing is declared; the caller's own may not say otherwise."""
+        self._enter()
+        if self._tensors or self._tables:
+            raise InvalidError("the session has tensors or tables already")
+        for name, value in settings.items():
+            own = self._settings.get(name)
+            if own is not None and own != value:
+                raise InvalidError("weft.init was given %s=%r, %r is needed here" % (name, own, value))
+        self._call.weft_session_close(self._handle)
+        self._handle = None
+        self._open(dict(self._settings, **settings), self._log)
+
+    # Calls and what they come to.
+
+    def _enter(self, tensor: Optional[Tensor] = None) -> "Session":
+        if self._dead is not None:
+            kind, text = self._dead
+            raise kind(text if tensor is None else "tensor %s: %s" % (tensor.name, text))
+        if self._owner != get_ident():
+            raise InvalidError(
+                "the session belongs to the thread that made it (%d), and this is another (%d)"
+                % (self._owner, get_ident())
+            )
+        if self._thread == _WAITING:
+            raise InvalidError(
+                "a call of this session is waiting: a signal's handler cannot make another one; raise an "
+                "exception in it, which ends the call"
+            )
+        return self
+
+    def _done(self, status: int, tensor: Optional[Tensor] = None) -> None:
+        if status != _OK:
+            self._fail(status, tensor)
+
+    def _fail(self, status: int, tensor: Optional[Tensor] = None) -> None:
+        """With the library's text; a first cause says nothing of the tensor that was asked about."""
+        if status == _AGAIN:
+            raise OF_STATUS[_AGAIN]("a push or pull is unanswered: weft.wait() first")
+        text = self._call.weft_last_error().decode("utf-8", "replace")
+        if tensor is not None and status != InvalidError.status:
+            text = "tensor %s: %s" % (tensor.name, text)
+        raise OF_STATUS.get(status, InternalError)(text)
+
+    def _wait(self, function: Any, *arguments: Any, tensor: Optional[Tensor] = None) -> None:
+        """A call that can be made again after it was interrupted."""
+        status = self._waiting(function, *arguments)
+        if status != _OK:
+            self._stopped(status, tensor)
+
+    def _waiting(self, function: Any, *arguments: Any) -> int:
+        """The call, and no other of this session in the handlers of signals meanwhile."""
+        mine, self._thread = self._thread, _WAITING
+        try:
+            return int(function(*arguments))
+        finally:
+            self._thread = mine
+
+    def _stopped(self, status: int, tensor: Optional[Tensor] = None) -> None:
+        if status == _AGAIN and self._caught:
+            raise self._take_caught()
+        self._fail(status, tensor)
+
+    def _take_caught(self) -> BaseException:
+        """The handler's exception, without the listener's frame: who clears the frames of a
+        traceback, as unittest does, would end the listener."""
+        error = self._caught.pop(0)
+        return error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
+
+    def _wait_once(self, what: str, function: Any, *arguments: Any) -> None:
+        """One that cannot: what is left of the session then is its end."""
+        status = self._waiting(function, *arguments)
+        if status != _OK:
+            if status == _AGAIN and self._caught:
+                self._dead = (AbortedError, "the session was interrupted in %s: close it" % what)
+                raise self._take_caught()
+            self._fail(status)
+
+    def _seal(self) -> None:
+        self._enter()
+        if not self._sealed:
+            self._done(self._call.weft_session_seal(self._handle))
+            self._sealed = True
+            for tensor in self._tensors:
+                tensor._take_arrays(*self._memory[:2])
+                for array in (tensor._param, tensor._grad):
+                    if array is not None:
+                        self._by_address[array.ctypes.data] = tensor
+            for number in range(self._call.weft_state_count(self._handle)):
+                self._memory.append(_Memory())
+                for tensor in self._tensors:
+                    tensor._take_state(number, self._memory[-1])
+
+    def _tensor(self, which: Union[Tensor, Array]) -> Tensor:
+        """The tensor that is meant by itself or by one of its arrays."""
+        if isinstance(which, Tensor):
+            if which.session is not self:
+                raise InvalidError("tensor %s belongs to another session" % which.name)
+            return which
+        if not isinstance(which, np.ndarray):
+            raise InvalidError("a tensor or its array is needed, not %s" % type(which).__name__)
+        found = self._by_address.get(which.ctypes.data)
+        if found is None:
+            raise InvalidError(
+                "an array of %s, shape %s, is none of this session's: make it with weft.empty, or "
+                "name the tensor too, as in push(tensor, array)" % (which.dtype, which.shape)
+            )
+        _check(which, "tensor %s, array" % found.name, found.shape, written=False)
+        return found
+
+    # Before the start.
+
+    def empty(
+        self,
+        shape: Shape,
+        dtype: Any = np.float32,
+        name: Optional[str] = None,
+        *,
+        static: bool = False,
+        **settings: Any,
+    ) -> Tensor:
+        """Declare a tensor; see weft.empty."""
+        self._enter()
+        name = name if name is not None else "tensor_%d" % len(self._tensors)
+        if not isinstance(name, str) or "\0" in name:
+            raise InvalidError("tensor %r: its name has to be text without a byte of 0" % (name,))
+        if not _is_float32(dtype):
+            raise InvalidError("tensor %s: its dtype is %s, float32 is needed" % (name, dtype))
+        dims = _shape_of("tensor %s, shape" % name, shape)
+        if any(dim < 1 for dim in dims):
+            raise InvalidError("tensor %s: shape %s has a dimension below 1" % (name, dims))
+        opts = self._api.structs["weft_tensor_opts"](
+            name=name.encode(), rows=dims[0] if dims else 1, cols=math.prod(dims[1:]), is_static=int(static)
+        )
+        if settings.get("rate_multiplier") == 0:
+            raise InvalidError("tensor %s: rate_multiplier=0: static=True is what is never changed" % name)
+        try:
+            _settings.fill(opts, _settings.fields_of("weft_tensor_opts", {}, _DECLARED), _own_or_job(settings))
+        except InvalidError as error:
+            raise InvalidError("tensor %s: %s" % (name, error)) from None
+        handle = ctypes.c_void_p()
+        self._done(self._call.weft_tensor_add(self._handle, ctypes.byref(opts), ctypes.byref(handle)))
+        assert handle.value is not None
+        tensor = Tensor(self, name, dims, handle.value)
+        self._tensors.append(tensor)
+        return tensor
+
+    def table(self, name: str, dim: int, **settings: Any) -> Table:
+        """Declare a table; see weft.table."""
+        self._enter()
+        opts = self._api.structs["weft_table_opts"]()
+        self._call.weft_table_opts_init(ctypes.byref(opts))
+        fields = _settings.fields_of("weft_table_opts", _RENAMED)
+        _settings.fill(opts, fields, dict(settings, name=name, dim=dim))
+        handle = ctypes.c_void_p()
+        self._done(self._call.weft_table_add(self._handle, ctypes.byref(opts), ctypes.byref(handle)))
+        assert handle.value is not None
+        self._tables.append(Table(self, name, opts.dim, opts.batch_keys_max, handle.value))
+        return self._tables[-1]
+
+    def restore(self, step: int, samples: int) -> None:
+        """Trainer 0, before start: `param` and `state` of its tensors are those of a job that had applied
+        so many steps over so many samples; it goes on from there. Needs keep_state=1."""
+        self._seal()
+        number, seen = _whole("step", step), _whole("samples", samples)
+        self._done(self._call.weft_session_restore(self._handle, number, seen))
+
+    def start(self) -> None:
+        """Connect, agree with all members, and take trainer 0's values."""
+        self._seal()
+        self._wait_once("start", self._call.weft_session_start, self._handle)
+
+    # Steps.
+
+    def step(self, samples: int, cost: float = 0.0) -> None:
+        """Begin the next step: this trainer's share of it has so many samples."""
+        self._enter()
+        self._done(self._call.weft_step(self._handle, _whole("samples", samples), _number("cost", cost)))
+
+    def push(self, tensor: Union[Tensor, Array], grad: Optional[Array] = None) -> None:
+        """Hand in a tensor's gradient for the step begun last; see weft.push."""
+        if not isinstance(tensor, Tensor) or tensor.session is not self:
+            tensor = self._tensor(tensor)
+        if self._dead is not None or self._thread != get_ident():
+            self._enter(tensor)
+        if grad is not None:
+            self._copy_in(tensor, grad)
+        status = self._weft_push(tensor._handle)
+        if status != _OK:
+            self._fail(status, tensor)
+
+    def _copy_in(self, tensor: Tensor, grad: Array) -> None:
+        _check(grad, "tensor %s, gradient" % tensor.name, tensor.shape, written=False)
+        own = tensor.grad
+        if own.ctypes.data != grad.ctypes.data:
+            np.copyto(own, grad)
+            self._copied += own.nbytes
+
+    def pull(self, tensor: Union[Tensor, Array, None] = None, out: Optional[Array] = None) -> None:
+        """Fetch current values of one tensor, or of all, into their arrays; `out`: another array
+        that gets a copy. Waits."""
+        if tensor is None:
+            if out is not None:
+                raise InvalidError("pull: out needs the tensor that it is a copy of, as in pull(tensor, out)")
+            self._enter()
+            self._wait(self._call.weft_pull_all, self._handle)
+            return
+        tensor = self._tensor(tensor)
+        self._enter(tensor)
+        if out is not None:
+            _check(out, "tensor %s, out" % tensor.name, tensor.shape, written=True)
+        self._wait(self._call.weft_pull, tensor._handle, tensor=tensor)
+        if out is not None:
+            np.copyto(out, tensor.param)
+            self._copied += out.nbytes
+
+    def wait(self, tensor: Union[Tensor, Array, None] = None) -> None:
+        """Until the push or pull of a tensor, or all that is under way, is answered."""
+        if tensor is not None and (not isinstance(tensor, Tensor) or tensor.session is not self):
+            tensor = self._tensor(tensor)
+        if self._dead is not None or self._thread != get_ident():
+            self._enter(tensor)
+        if tensor is not None:
+            status = self._waiting(self._weft_wait, tensor._handle)
+            if status != _OK:
+                self._stopped(status, tensor)
+            return
+        self._wait(self._call.weft_wait_all, self._handle)
+        self._forget_rows()
+
+    def _forget_rows(self) -> None:
+        for rows in self._pushed_rows:
+            rows._handle = None
+        self._pushed_rows.clear()
+
+    def exchange(self, samples: int = 1, cost: float = 0.0) -> None:
+        """step, push of every tensor, wait."""
+        self._enter()
+        self._wait(self._call.weft_exchange, self._handle, _whole("samples", samples), _number("cost", cost))
+        self._forget_rows()
+
+    def pass_end(self) -> None:
+        """End this trainer's pass, and wait until every trainer has ended it."""
+        self._enter()
+        self._wait_once("pass_end", self._call.weft_pass_end, self._handle)
+        self._forget_rows()
+
+    def barrier(self) -> None:
+        """Wait until every trainer has come here."""
+        self._enter()
+        self._wait_once("barrier", self._call.weft_barrier, self._handle)
+
+    def reduce(self, values: Any) -> Array:
+        """The sum over all trainers of up to 256 numbers, the same bits everywhere."""
+        self._enter()
+        given = np.asarray(values)
+        if given.dtype.kind not in "biuf":
+            raise InvalidError("reduce: values are %s, real numbers are needed" % given.dtype)
+        total = np.array(given, dtype=np.float64, order="C")
+        self._wait_once("reduce", self._call.weft_reduce, self._handle, total.ctypes.data, total.size)
+        return total
+
+    def pull_state(self) -> None:
+        """Fetch values and the optimizer's state of every tensor, to save them: between pass_end and the
+        next step. Needs keep_state=1."""
+        self._enter()
+        self._wait_once("pull_state", self._call.weft_pull_state, self._handle)
+
+    # What there is to know.
+
+    @property
+    def steps(self) -> int:
+        """Steps begun so far."""
+        self._enter()
+        return int(self._call.weft_steps(self._handle))
+
+    @property
+    def trainer_id(self) -> int:
+        """This trainer's number."""
+        return int(self._opts.trainer_id)
+
+    @property
+    def num_gradient_servers(self) -> int:
+        """The number of trainers of the job."""
+        return int(self._opts.num_gradient_servers)
+
+    def digest(self) -> int:
+        """64 bits over every parameter byte: the same on all trainers after a pass."""
+        self._enter()
+        out = ctypes.c_uint64()
+        self._seal()
+        self._done(self._call.weft_digest(self._handle, ctypes.byref(out)))
+        return out.value
+
+    def stats(self) -> Dict[str, Any]:
+        """The library's counters, and `copied_bytes`: what was copied between weft's arrays and
+        others because a call was given an array that is not weft's."""
+        self._enter()
+        found = self._read_struct("weft_session_stats", self._call.weft_session_stats, self._handle)
+        found["copied_bytes"] = self._copied
+        return found
+
+    def trainer_stats(self, trainer_id: int) -> Dict[str, Any]:
+        """What the lanes know of a trainer, any of the job: struct weft_trainer_stats. Times need
+        pservers with a stats_period. Best after pass_end."""
+        self._enter()
+        number = _whole("trainer_id", trainer_id)
+        if number >= self.num_gradient_servers:
+            raise InvalidError("trainer_id %d: the job has %d" % (number, self.num_gradient_servers))
+        return self._read_struct("weft_trainer_stats", self._call.weft_trainer_stats, self._handle, number)
+
+    def _read_struct(self, name: str, function: Any, handle: Optional[int], *arguments: Any) -> Dict[str, Any]:
+        out = self._api.structs[name]()
+        out.struct_bytes = ctypes.sizeof(out)
+        self._wait_once(function.__name__, function, handle, *arguments, ctypes.byref(out))
+        values = {field: getattr(out, field) for field, _ in out._fields_ if field != "struct_bytes"}
+        return {k: list(v) if isinstance(v, ctypes.Array) else v for k, v in values.items()}
+
+    # The end.
+
+    def close(self) -> None:
+        """Leave the job in good order. A session in the middle of a step ends it for everybody.
+        Closing again does nothing."""
+        handle = self._leave("the session was closed")
+        if handle is not None:
+            status = self._call.weft_session_close(handle)
+            self._take_memory()
+            self._done(status)
+
+    def abort(self, reason: str) -> None:
+        """End the job for everybody; all members show the reason as the first cause."""
+        handle = self._leave("the session was aborted: " + reason)
+        if handle is not None:
+            self._call.weft_session_abort(handle, AbortedError.status, reason.encode("utf-8", "replace"))
+            self._take_memory()
+
+    def _take_memory(self) -> None:
+        """keep_arrays: it is ours from here on."""
+        for memory in self._memory:
+            memory.ours = True
+
+    def _leave(self, text: str) -> Optional[int]:
+        if self._dead is not None and self._dead[0] is ForkedError:
+            return None
+        if self._handle is not None and self._thread != get_ident():
+            self._enter()
+        handle, self._handle = self._handle, None
+        self._caught.clear()
+        if handle is not None:
+            self._dead = (ClosedError, text)
+            self._forget_rows()
+            _sessions.discard(self)
+        return handle
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abort("%s: %s" % (kind.__name__, error))
+
+
+def _own_or_job(settings: Dict[str, Any]) -> Dict[str, Any]:
+    """None: the job's, which is 0 there, as what is not given; 0: none, which is negative there."""
+    return {k: -1.0 if k in _NONE_IS_NEGATIVE and v == 0 else v for k, v in settings.items()}
+
+
+def _log_to(log: Callable[[str, str], None]) -> Callable[[Any, int, bytes], None]:
+    def line(_: Any, level: int, text: bytes) -> None:
+        log(_LEVELS[level] if level < len(_LEVELS) else "error", text.decode("utf-8", "replace"))
+
+    return line
+
+
+_forked_from = 0
+
+
+def _forked_text() -> str:
+    return (
+        "this process was forked from process %d, which had a session of weft: neither that session "
+        "nor a new one works here; start processes with the method 'spawn', or before weft.init"
+        % _forked_from
+    )
+
+
+def _after_fork() -> None:
+    global _forked_from
+    if not _sessions:
+        return
+    _forked_from = _forked_from or os.getppid()
+    for session in _sessions:
+        session._dead = (ForkedError, _forked_text())
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+_uncaught: List[str] = []
+
+
+def _note_uncaught() -> None:
+    """What ends the interpreter is what the other members of its jobs are told."""
+    before = sys.excepthook
+
+    def hook(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
+        _uncaught.append("%s: %s" % (kind.__name__, error))
+        before(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+def _at_exit() -> None:
+    for session in list(_sessions):
+        if session._owner != get_ident():
+            continue
+        try:
+            if _uncaught:
+                session.abort(_uncaught[0])
+            else:
+                session.close()
+        except Error as error:
+            print("weft: %s" % error, file=sys.stderr)
+
+
+_note_uncaught()
+
+atexit.register(_at_exit)

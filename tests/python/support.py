@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the Python binding share: pservers of their own, and the environment of the
+programs that they start. WEFT is the program, WEFT_LIBRARY the library; meson.build names both."""
+
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+WEFT = os.environ.get("WEFT", os.path.join(TOP, "build/tools/weft"))
+PACKAGE = os.path.join(TOP, "bindings/python")
+LIMIT = 120  # seconds: bounds a failure, nothing else
+
+LONG = bool(os.environ.get("WEFT_LONG"))
+
+# Settings of whoever runs the tests are no part of them.
+for _name in list(os.environ):
+    if _name.startswith("PADDLE_INIT_") or (_name.startswith("WEFT_") and _name != "WEFT_LIBRARY"):
+        del os.environ[_name]
+if PACKAGE not in sys.path:
+    sys.path.insert(0, PACKAGE)
+
+
+def free_port(count):
+    """The first of so many ports in a row that nobody uses, below the range of ephemeral ones."""
+    while True:
+        base = random.randrange(12000, 31000)
+        try:
+            for port in range(base, base + count):
+                socket.create_server(("127.0.0.1", port)).close()
+            return base
+        except OSError:
+            continue
+
+
+def environment(**more):
+    return dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1", **more)
+
+
+class Process:
+    """A program in the background; its output in a file."""
+
+    def __init__(self, *command, **more):
+        self.log = tempfile.TemporaryFile(mode="w+")
+        self.command = command
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=environment(**more)
+        )
+
+    def said(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def end(self):
+        """Wait for it; its exit status, and what it said."""
+        try:
+            status = self.process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise AssertionError("still runs: %s\n%s" % (self.command, self.said())) from None
+        said = self.said()
+        self.log.close()
+        return status, said
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+        if not self.log.closed:
+            self.log.close()
+
+
+class Case(unittest.TestCase):
+    """A test with pservers."""
+
+    def run_program(self, *command, **more):
+        process = Process(*command, **more)
+        self.addCleanup(process.kill)
+        return process
+
+    def pserver(self, trainers=1, sparse=0, count=1, lanes=1):
+        """Start pservers for one job. The list for `pservers`; ports_num is `lanes`."""
+        self.pservers = []
+        names = []
+        for _ in range(count):
+            port = free_port(lanes + sparse)
+            self.pservers.append(
+                self.run_program(
+                    WEFT,
+                    "pserver",
+                    "--port=%d" % port,
+                    "--ports_num=%d" % lanes,
+                    "--ports_num_for_sparse=%d" % sparse,
+                    "--num_gradient_servers=%d" % trainers,
+                    "--once",
+                )
+            )
+            names.append("127.0.0.1:%d" % port)
+        return ",".join(names)
+
+    def ends_well(self, process):
+        status, said = process.end()
+        self.assertEqual(status, 0, "%s:\n%s" % (" ".join(process.command), said))
+        return said
+
+    def jobs_end_well(self):
+        for pserver in self.pservers:
+            self.ends_well(pserver)
+
+
+def python(*arguments):
+    return (sys.executable,) + arguments
+
+
+def passes_in(text):
+    """[(cost, test, digest)] of the lines that training programs print."""
+    found = re.findall(r"^pass \d+ cost (\S+) test (\S+) digest (\w+)$", text, re.MULTILINE)
+    return [(float(cost), float(test), digest) for cost, test, digest in found]
+
+
+def main():
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        print("SKIPPED: NumPy is not there: apt-get install python3-numpy")
+        sys.exit(77)
+    unittest.main(verbosity=2)

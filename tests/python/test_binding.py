@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The binding without a job: settings, bad input that no pserver has to see, and its own rules."""
+
+import os
+import subprocess
+import threading
+from unittest import mock
+
+import support
+
+try:
+    import numpy as np
+    import weft
+except ImportError:  # support.main says so
+    np = None
+
+
+class Settings(support.Case):
+    def setUp(self):
+        self.addCleanup(weft.close)
+
+    def opened(self, **settings):
+        return weft.init(**settings)._opts
+
+    def test_the_environment_is_honoured_and_arguments_win(self):
+        said = {"PADDLE_INIT_TRAINER_ID": "2", "PADDLE_INIT_NUM_GRADIENT_SERVERS": "4"}
+        said.update(PADDLE_INIT_PORTS_NUM="3", PADDLE_INIT_TRAINER_COUNT="5")
+        said.update(PADDLE_INIT_USE_GPU="False", PADDLE_INIT_NICS="eth0", PADDLE_INIT_SOMETHING="1")
+        said.update(PADDLE_INIT_PORT="9000", WEFT_PORT="9100", WEFT_CONNECT_TIMEOUT="1.5")
+        with mock.patch.dict(os.environ, said):
+            opts = self.opened(trainer_id=1, pservers=["192.0.2.1", "192.0.2.2:7000"])
+            self.assertEqual((opts.trainer_id, opts.num_gradient_servers, opts.ports_num), (1, 4, 3))
+            self.assertEqual((opts.port, opts.connect_timeout_ns), (9100, 1500000000))
+            self.assertEqual(opts.pservers, b"192.0.2.1,192.0.2.2:7000")
+            self.assertEqual(weft.session().trainer_count, 5)
+
+    def test_what_is_not_given_is_the_librarys_default(self):
+        opts = self.opened()
+        self.assertEqual((opts.port, opts.ports_num, opts.num_gradient_servers), (7164, 1, 1))
+        self.assertEqual(opts.optimizer.method, b"sgd")
+
+    def test_nested_settings_and_enums_go_by_their_names(self):
+        opts = self.opened(grad_reduce="mean", optimizer="adam", beta2=0.75, progress="caller")
+        self.assertEqual((opts.grad_reduce, opts.progress), (1, 1))
+        self.assertEqual((opts.optimizer.method, opts.optimizer.beta2), (b"adam", 0.75))
+
+    def refused(self, wanted, **settings):
+        with self.assertRaises(weft.InvalidError) as caught:
+            weft.init(**settings)
+        for text in wanted:
+            self.assertIn(text, str(caught.exception))
+
+    def test_bad_settings_name_setting_and_value(self):
+        self.refused(["trainer_id 3", "num_gradient_servers"], trainer_id=3, num_gradient_servers=2)
+        self.refused(["trainer_id=-1", "argument"], trainer_id=-1)
+        self.refused(["port=70000", "65535"], port=70000)
+        self.refused(["ports_num='many'"], ports_num="many")
+        self.refused(["ports_num=1.5", "whole"], ports_num=1.5)
+        self.refused(["learing_rate", "learning_rate"], learing_rate=1)
+        self.refused(["grad_reduce='most'", "sum, mean"], grad_reduce="most")
+        self.refused(["optimizer", "best"], optimizer="best")
+        self.refused(["trainer_count=0"], trainer_count=0)
+        self.refused(["log='file'"], log="file")
+        with mock.patch.dict(os.environ, PADDLE_INIT_PORTS_NUM="many"):
+            self.refused(["PADDLE_INIT_PORTS_NUM", "many"])
+
+    def test_texts_have_the_units_of_the_command_line(self):
+        said = dict(WEFT_CONNECT_TIMEOUT="1.5s", WEFT_PEER_TIMEOUT="20ms", WEFT_STEP_TIMEOUT="2m")
+        with mock.patch.dict(os.environ, said, WEFT_SLICE_BYTES="64KiB"):
+            opts = self.opened(reconnect_timeout=0.25)
+            self.assertEqual((opts.connect_timeout_ns, opts.peer_timeout_ns), (1500000000, 20000000))
+            self.assertEqual((opts.step_timeout_ns, opts.reconnect_timeout_ns), (120 * 10**9, 250000000))
+            self.assertEqual(opts.slice_bytes, 65536)
+        self.refused_again("connect_timeout='5 parsecs'", connect_timeout="5 parsecs")
+        self.refused_again("port='9K'", port="9K")
+
+    def refused_again(self, wanted, **settings):
+        weft.close()
+        self.refused([wanted], **settings)
+
+    def test_an_empty_variable_counts_as_not_set(self):
+        with mock.patch.dict(os.environ, WEFT_PORT="", PADDLE_INIT_PORT="9000", WEFT_USE_GPU="", WEFT_OPTIMIZER=""):
+            opts = self.opened()
+            self.assertEqual((opts.port, opts.optimizer.method), (9000, b"sgd"))
+
+    def test_a_gpu_is_refused(self):
+        with self.assertRaises(weft.UnsupportedError):
+            weft.init(use_gpu=True)
+        with mock.patch.dict(os.environ, PADDLE_INIT_USE_GPU="True"):
+            with self.assertRaisesRegex(weft.UnsupportedError, "PADDLE_INIT_USE_GPU"):
+                weft.init()
+
+    def test_a_second_init_is_refused_until_the_first_is_closed(self):
+        weft.init()
+        with self.assertRaisesRegex(weft.InvalidError, "second time"):
+            weft.init()
+        weft.close()
+        weft.init()
+
+    def test_without_init_calls_say_so(self):
+        with mock.patch.object(weft, "_session", None):
+            with self.assertRaisesRegex(weft.InvalidError, "weft.init first"):
+                weft.empty(3)
+
+
+class Arrays(support.Case):
+    def setUp(self):
+        self.session = weft.Session()
+        self.addCleanup(self.session.close)
+
+    def refused(self, pattern, call, *arguments, **more):
+        with self.assertRaisesRegex(weft.InvalidError, pattern):
+            call(*arguments, **more)
+
+    def test_arrays_are_float32_zeroed_and_apart(self):
+        w = self.session.empty((3, 5), name="w")
+        c = self.session.empty((2, 3, 4, 5), name="conv")
+        s = self.session.empty((), name="scalar")
+        self.assertEqual((w.param.shape, c.grad.shape, s.param.shape), ((3, 5), (2, 3, 4, 5), ()))
+        self.assertEqual((w.param.dtype, w.param.flags.c_contiguous), (np.float32, True))
+        w.param[:] = 1
+        c.grad[:] = 2
+        self.assertEqual((w.grad.sum(), c.param.sum(), s.param.sum()), (0, 0, 0))
+        self.assertEqual(w.param.ctypes.data % 64, 0)
+
+    def test_a_wrong_dtype_is_refused_with_the_tensors_name(self):
+        self.refused("tensor w: .*float64", self.session.empty, 3, "float64", "w")
+        w = self.session.empty((3, 5), name="w")
+        self.refused("tensor w, gradient.*float64", self.session.push, w, np.zeros((3, 5)))
+
+    def test_a_wrong_size_or_rank_is_refused_with_the_tensors_name(self):
+        self.refused("tensor w.*below 1", self.session.empty, (3, 0), name="w")
+        w = self.session.empty((3, 5), name="w")
+        for shape in ((3, 6), (15,), (5, 3), (3, 5, 1)):
+            grad = np.zeros(shape, np.float32)
+            self.refused(r"tensor w, gradient: its shape is .* \(3, 5\)", self.session.push, w, grad)
+
+    def test_an_array_that_is_not_contiguous_or_read_only_is_refused_with_its_name(self):
+        w = self.session.empty((3, 5), name="w")
+        turned = np.zeros((5, 3), np.float32).T
+        self.refused("tensor w, gradient: it is not contiguous", self.session.push, w, turned)
+        self.refused("tensor w, out: it is not contiguous", self.session.pull, w, turned)
+        fixed = np.zeros((3, 5), np.float32)
+        fixed.flags.writeable = False
+        self.refused("tensor w, out: it is read-only", self.session.pull, w, fixed)
+        self.refused("tensor w, gradient: a NumPy array", self.session.push, w, [[1.0]])
+
+    def test_what_is_no_whole_number_or_no_name_is_refused(self):
+        self.refused("tensor w, shape: 2.5 is no whole", self.session.empty, (2.5, 3), name="w")
+        self.refused("tensor w, shape: -1 is no whole", self.session.empty, (-1, 3), name="w")
+        self.refused("tensor 'a.x00b': its name", self.session.empty, 3, name="a\0b")
+        self.refused("samples: -1 is no whole", self.session.step, -1)
+        self.refused("samples: 2.0 is no whole", self.session.exchange, samples=2.0)
+
+    def test_bad_settings_of_a_tensor_name_it(self):
+        self.refused("tensor w: its dtype is nonsense", self.session.empty, 3, "nonsense", "w")
+        self.refused("tensor w: decay='x'", self.session.empty, 3, name="w", decay="x")
+        self.refused("tensor w: decai is not a setting; near it are decay", self.session.empty, 3, name="w", decai=1)
+        self.refused("tensor w: rate_multiplier=0: static", self.session.empty, 3, name="w", rate_multiplier=0)
+        self.session.empty(3, name="w", decay=0, l1=0, clip=0.5, rate_multiplier=2)
+
+    def test_what_is_no_number_is_refused(self):
+        self.refused("cost: 'a' is no number", self.session.step, 1, "a")
+        self.refused("reduce: values are complex128", self.session.reduce, [1j])
+        self.refused("pull: out needs the tensor", self.session.pull, None, np.zeros(3, np.float32))
+
+    def test_an_array_of_somebody_else_is_refused(self):
+        w = self.session.empty(4, name="w")
+        self.assertEqual(w.param.size, 4)
+        self.refused("none of this session's", self.session.push, np.zeros(4, np.float32))
+        self.refused("tensor w, array: its shape", self.session.push, w.grad[:2])
+        other = weft.Session()
+        self.addCleanup(other.close)
+        self.refused("tensor w belongs to another", other.push, w)
+
+    def test_a_tensor_is_refused_twice_or_too_late(self):
+        self.session.empty(4, name="w")
+        self.refused("w is declared twice", self.session.empty, 4, name="w")
+        self.session._seal()
+        self.refused("late is added after", self.session.empty, 4, name="late")
+
+    def test_a_static_tensor_has_no_gradient(self):
+        self.refused("tensor s is static", lambda: self.session.empty(4, name="s", static=True).grad)
+
+    def test_calls_before_the_start_and_after_the_end_are_refused(self):
+        w = self.session.empty(4, name="w")
+        self.assertEqual(w.param.sum(), 0)
+        self.refused("not started", self.session.push, w)
+        self.refused("not started", self.session.barrier)
+        self.session.close()
+        self.session.close()
+        for call in (self.session.wait, self.session.barrier, self.session.stats, lambda: self.session.push(w)):
+            with self.assertRaisesRegex(weft.ClosedError, "closed"):
+                call()
+        for call in (self.session.wait, self.session.push, self.session.pull):
+            with self.assertRaisesRegex(weft.ClosedError, "^tensor w: the session was closed"):
+                call(w)
+
+    def test_arrays_outlive_their_session(self):
+        w = self.session.empty((300, 500), name="w")
+        values, grad = w.param, w.grad
+        values[:] = 3
+        grad[:] = 4
+        self.session.close()
+        self.assertEqual((values.sum(), grad.sum(), w.param[299, 499]), (450000, 600000, 3))
+        values += 1
+        self.assertEqual(values[0, 0], 4)
+
+    def test_another_thread_is_refused(self):
+        w = self.session.empty(4, name="w")
+        self.assertEqual(w.param.sum(), 0)
+        caught = []
+
+        def use():
+            for call in (self.session.wait, lambda: self.session.push(w), self.session.close):
+                try:
+                    call()
+                except weft.InvalidError as error:
+                    caught.append(str(error))
+
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+        self.assertEqual([text[:34] for text in caught], ["the session belongs to the thread t"[:34]] * 3)
+
+    def test_a_forked_child_is_refused(self):
+        w = self.session.empty(4, name="w")
+        w.param[:] = 1
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            said = []
+            for call in (lambda: self.session.push(w), self.session.wait, weft.Session, self.session.close):
+                try:
+                    call()
+                    said.append("nothing")
+                except weft.ForkedError as error:
+                    said.append("forked from process" in str(error) and "spawn" in str(error) and "refused")
+            os.write(writer, repr(said).encode())
+            os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader) as answer:
+            said = answer.read()
+        os.waitpid(child, 0)
+        self.assertEqual(said, repr(["refused", "refused", "refused", "nothing"]))
+        self.assertEqual(w.param.sum(), 4)
+
+    def test_a_table_needs_sparse_lanes(self):
+        self.refused("ports_num_for_sparse", self.session.table, "words", 4)
+        self.refused("learing_rate", self.session.table, "words", 4, learing_rate=1)
+
+
+class Library(support.Case):
+    def test_exceptions_are_pythons_too_and_one_for_each_status(self):
+        from weft import _abi, errors
+
+        codes = set(_abi.api().enums["weft_status"].values()) - {0}
+        self.assertEqual(codes, set(errors.OF_STATUS))
+        self.assertTrue(issubclass(weft.DeadlineError, TimeoutError))
+        self.assertTrue(issubclass(weft.LostError, ConnectionError))
+
+    def test_every_function_of_the_headers_is_there(self):
+        from weft import _abi
+
+        push = _abi.api().functions.weft_push
+        self.assertEqual((push.restype.__name__, len(push.argtypes)), ("c_int", 1))
+        self.assertRegex(weft.library_version(), r"^\d+\.\d+\.\d+$")
+
+    def test_a_library_that_is_not_there_is_named(self):
+        done = subprocess.run(
+            support.python("-c", "import weft; weft.init()"),
+            env=support.environment(WEFT_LIBRARY="/nowhere/libweft.so.0"),
+            capture_output=True,
+            text=True,
+        )
+        self.assertIn("ImportError: weft: /nowhere/libweft.so.0", done.stderr)
+        self.assertIn("WEFT_LIBRARY", done.stderr)
+
+    def test_the_default_session_is_typed_and_documented(self):
+        for name in weft.__all__:
+            self.assertTrue(getattr(weft, name).__doc__, name)
+        self.assertTrue(os.path.exists(os.path.join(os.path.dirname(weft.__file__), "py.typed")))
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The binding in jobs of its own: real pservers on loopback, this process as the trainer."""
+
+import contextlib
+import gc
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import support
+
+try:
+    import numpy as np
+    import weft
+except ImportError:  # support.main says so
+    np = None
+
+
+class Job(support.Case):
+    def open(self, trainers=1, sparse=0, **settings):
+        where = self.pserver(trainers, sparse)
+        settings.setdefault("connect_timeout", 60)
+        session = weft.Session(
+            pservers=where, num_gradient_servers=trainers, ports_num_for_sparse=sparse, **settings
+        )
+        self.addCleanup(session.abort, "the test is over")
+        return session
+
+    def refused(self, pattern, call, *arguments):
+        with self.assertRaisesRegex(weft.InvalidError, pattern):
+            call(*arguments)
+
+    def test_a_step_is_that_of_the_formula_and_nothing_is_copied(self):
+        session = self.open(learning_rate=0.5, optimizer="sgd")
+        w = session.empty((300, 7), name="w")
+        b = session.empty(7, name="b")
+        w.param[:] = np.arange(2100, dtype=np.float32).reshape(300, 7)
+        expected = w.param.copy()
+        param, grad = w.param, w.grad
+        session.start()
+        for step in range(3):
+            grad[:] = step + 1
+            b.grad[:] = 1
+            session.step(samples=2)
+            session.push(b)
+            session.push(grad)  # by its array: the same as by the tensor
+            session.wait()
+            expected -= np.float32(0.5) * np.float32(step + 1)
+        self.assertTrue(np.array_equal(w.param, expected))
+        self.assertTrue(np.array_equal(b.param, np.full(7, -1.5, np.float32)))
+        self.assertTrue(np.shares_memory(param, w.param))
+        stats = session.stats()
+        self.assertEqual((stats["copied_bytes"], stats["steps"]), (0, 3))
+        self.assertGreaterEqual(stats["sent_bytes"], 3 * grad.nbytes)
+        session.close()
+        self.jobs_end_well()
+
+    def test_a_foreign_array_is_copied_and_counted(self):
+        session = self.open(learning_rate=1)
+        w = session.empty((10, 10), name="w")
+        session.start()
+        session.step(1)
+        session.push(w, np.ones((10, 10), np.float32))
+        session.wait(w)
+        self.assertEqual(session.stats()["copied_bytes"], 400)
+        out = np.empty((10, 10), np.float32)
+        session.pull(w, out)
+        self.assertTrue((out == -1).all())
+        self.assertEqual(session.stats()["copied_bytes"], 800)
+        session.close()
+        self.jobs_end_well()
+
+    def test_rules_of_a_step_are_kept_and_name_the_tensor(self):
+        session = self.open()
+        w = session.empty(5, name="w")
+        v = session.empty(5, name="v")
+        s = session.empty(5, name="s", static=True)
+        session.start()
+        self.refused("push of w before weft_step", session.push, w)
+        session.step(1)
+        session.push(w)
+        self.refused("push of w twice in step 1", session.push, w)
+        self.refused("push of s, which is static", session.push, s)
+        self.refused("tensor v was not pushed in step 1", session.step, 1)
+        self.refused("0 samples|samples", lambda: (session.push(v), session.wait(), session.step(0)))
+        session.exchange(4, 1.5)
+        self.assertEqual(session.steps, 2)
+        self.refused("reduce of 257", session.reduce, np.zeros(257))
+        self.assertEqual(list(session.reduce([1.5, 2])), [1.5, 2])
+        session.barrier()
+        session.pass_end()
+        digest = session.digest()
+        session.close()
+        self.assertEqual(len("%016x" % digest), 16)
+        self.jobs_end_well()
+
+    def test_the_first_cause_is_an_exception_and_stays(self):
+        session = self.open()
+        w = session.empty(5, name="w")
+        session.start()
+        w.grad[:] = np.nan
+        for _ in range(2):
+            with self.assertRaisesRegex(weft.DataError, "w"):
+                session.exchange(1)
+        with self.assertRaises(weft.DataError):
+            session.close()
+        self.assertTrue((w.grad != w.grad).all())
+
+    def test_a_wait_on_a_lost_session_names_the_tensor_and_the_cause(self):
+        session = self.open(reconnect_timeout=0.2)
+        w = session.empty(5, name="w")
+        session.start()
+        session.step(1)
+        self.pservers[0].kill()
+        session.push(w)
+        for call in (session.wait, session.wait, session.push):
+            with self.assertRaisesRegex(weft.LostError, "^tensor w: pserver 0 .*127.0.0.1"):
+                call(w)
+        with self.assertRaises(weft.LostError):
+            session.close()
+
+    def test_rates_by_samples_and_by_passes(self):
+        rates = {  # by the samples, or passes, before the step
+            "manual": ("4:1,6:0.5,100:0.25", [1, 1, 1, 0.5, 0.25]),
+            "pass_manual": ("1:1,2:0.5,9:0.25", [1, 1, 0.5, 0.25, 0.25]),
+        }
+        for schedule, (arguments, wanted) in rates.items():
+            session = self.open(schedule=schedule, schedule_args=arguments, learning_rate=1)
+            w = session.empty(5, name="w")
+            session.start()
+            moved = []
+            for _ in range(5):
+                before = w.param[0]
+                w.grad[:] = 1
+                session.exchange(2)
+                session.pass_end()
+                moved.append(float(before - w.param[0]))
+            self.assertEqual(moved, wanted, schedule)
+            session.close()
+            self.jobs_end_well()
+
+    def test_a_job_goes_on_from_its_saved_state(self):
+        def steps(session, w, count):
+            for step in range(count):
+                w.grad[:] = np.arange(5) + session.steps
+                session.exchange(2)
+            session.pass_end()
+
+        settings = dict(optimizer="momentum", momentum=0.9, learning_rate=0.1, keep_state=1)
+        first, whole, second = self.open(**settings), self.open(**settings), self.open(**settings)
+        w, v, u = (session.empty(5, name="w") for session in (first, whole, second))
+        for session in (first, whole):
+            session.start()
+        steps(first, w, 2)
+        first.pull_state()
+        self.assertEqual(len(w.state), 1)
+        self.assertTrue(np.array_equal(w.exact(), w.param))
+        steps(whole, v, 2)
+        steps(whole, v, 2)
+        u.param[:], u.state[0][:] = w.param, w.state[0]
+        second.restore(2, 4)
+        second.start()
+        self.assertEqual(second.steps, 2)
+        steps(second, u, 2)
+        self.assertTrue(np.array_equal(u.param, v.param))
+        for session in (first, whole, second):
+            session.close()
+        self.assertTrue(np.isfinite(w.state[0]).all())
+
+    def test_tensors_have_modes_and_the_wire_its_format(self):
+        session = self.open(dense_wire="bf16", learning_rate=1, average_window=0)
+        w = session.empty(5, name="w", mode="async", discard_ratio=0.5, priority=-3)
+        v = session.empty(5, name="v", mode="sync", priority=7)
+        session.start()
+        w.grad[:] = v.grad[:] = 1 + 2.0**-12  # what bf16 cannot tell from 1
+        session.exchange(1)
+        self.assertTrue((w.param == -1).all() and (v.param == -1).all())
+        session.pass_end()
+        self.assertEqual(session.trainer_stats(0)["slices_applied"], 1)
+        self.refused("trainer_id 1: the job has 1", session.trainer_stats, 1)
+        self.refused("tensor x: mode='often'", lambda: weft.Session().empty(3, name="x", mode="often"))
+        session.close()
+        self.jobs_end_well()
+
+    def test_rows_of_ordered_keys_are_in_order(self):
+        session = self.open(sparse=1)
+        table = session.table("words", 2, init="uniform", init_a=1, init_b=2)
+        session.start()
+        keys = [9, 3, 7]
+        rows = table.lookup(keys, in_order=True)
+        self.assertTrue(rows.in_order)
+        self.assertTrue(np.array_equal(rows.keys, keys))
+        self.assertEqual((table.key_lane(9), table.stats()["copied_bytes"]), (0, 0))
+        self.assertTrue(np.array_equal(rows.gather(), rows.values))
+        self.assertEqual(table.stats()["copied_bytes"], 3 * 2 * 4)
+        rows.free()
+        session.close()
+        self.jobs_end_well()
+
+    def test_nobody_there_is_a_typed_error_within_the_deadline(self):
+        port = support.free_port(1)
+        session = weft.Session(pservers="127.0.0.1:%d" % port, connect_timeout=0.3)
+        session.empty(3, name="w")
+        with self.assertRaisesRegex(weft.Error, "127.0.0.1:%d" % port) as caught:
+            session.start()
+        self.assertIsInstance(caught.exception, (TimeoutError, ConnectionError))
+        session.abort("nobody is there")
+
+    def test_an_exception_in_a_with_block_ends_the_job_with_its_text(self):
+        session = self.open()
+        session.empty(3, name="w")
+        with self.assertRaises(KeyError):
+            with session:
+                session.start()
+                raise KeyError("what went wrong")
+        status, said = self.pservers[0].end()
+        self.assertNotEqual(status, 0)
+        self.assertIn("what went wrong", said)
+
+    def test_an_exception_that_nobody_catches_ends_the_job_with_its_text(self):
+        where = self.pserver()
+        program = "import weft; weft.init(pservers=%r); weft.empty(3); weft.start(); {}['oops']" % where
+        trainer = self.run_program(*support.python("-c", program))
+        status, said = trainer.end()
+        self.assertEqual(status, 1)
+        self.assertIn("KeyError", said)
+        status, said = self.pservers[0].end()
+        self.assertNotEqual(status, 0)
+        self.assertIn("KeyError: 'oops'", said)
+
+    def test_log_lines_come_to_the_callers_function(self):
+        lines = []
+        session = self.open(log=lambda level, line: lines.append((level, line)))
+        session.empty(3, name="w")
+        session.start()
+        session.close()
+        self.assertTrue(any("127.0.0.1" in line for _, line in lines), lines)
+        self.jobs_end_well()
+
+    def test_a_table_learns_and_its_rows_are_given_back(self):
+        session = self.open(sparse=1)
+        table = session.table("words", 3, optimizer="sgd", learning_rate=1)
+        session.start()
+        keys = np.array([7, 1 << 40, 7], dtype=np.int64)
+        for _ in range(2):
+            rows = table.lookup(keys)
+            before = rows.gather()
+            self.assertEqual((rows.values.shape, before.shape), ((2, 3), (3, 3)))
+            self.assertEqual(sorted(rows.keys), [7, 1 << 40])
+            session.step(3)
+            table.update(rows, np.ones((3, 3), np.float32))
+            session.wait()
+            self.refused("was given back", lambda: rows.values)
+        rows = table.lookup([7, 1 << 40], create=False)
+        self.assertTrue(np.array_equal(rows.gather(), [[-4, -4, -4], [-2, -2, -2]]))
+        rows.free()
+        self.assertEqual(table.stats()["keys_pushed"], 6)
+        self.refused("table words: key -1", table.lookup, [-1])
+        self.refused("table words: keys are float64", table.lookup, [0.5])
+        session.close()
+        self.jobs_end_well()
+
+    def test_views_of_rows_outlive_their_session(self):
+        for wire in ("f32", "bf16"):
+            session = weft.Session(pservers=self.pserver(sparse=1), ports_num_for_sparse=1)
+            table = session.table("words", 700, init="uniform", init_a=1, init_b=2, wire=wire)
+            session.start()
+            rows, other = table.lookup(np.arange(900)), table.prefetch([5])
+            values, keys, place, more = rows.values, rows.keys, rows.place, other.values
+            before = values.copy()
+            if wire == "f32":
+                session.close()
+            else:
+                session.abort("on purpose")
+            self.assertTrue(np.array_equal(values, before))
+            self.assertTrue(np.array_equal(more[0], before[place[5]]))
+            self.assertTrue(np.array_equal(keys[place], np.arange(900)))
+            self.assertTrue((values >= 1).all())
+            self.assertFalse(values.flags.writeable or keys.flags.writeable)
+            with self.assertRaises(weft.ClosedError):
+                rows.values  # noqa: B018
+            where = values.ctypes.data
+            self.assertTrue(self.mapped(where))
+            del values, more, rows, other, table, session
+            gc.collect()
+            self.assertFalse(self.mapped(where), "memory of a session that nobody holds")
+
+    def test_rows_that_nobody_looked_at_go_with_their_session(self):
+        session = weft.Session(pservers=self.pserver(sparse=1), ports_num_for_sparse=1)
+        table = session.table("words", 700, init="uniform", init_a=1, init_b=2)
+        session.start()
+        rows = table.lookup(np.arange(900))
+        copy, where = rows.gather(), session._call.weft_rows_values(rows._handle)
+        session.close()
+        self.assertTrue((copy >= 1).all())
+        self.assertTrue(self.mapped(where))
+        del rows, table, session
+        gc.collect()
+        self.assertFalse(self.mapped(where), "memory that was never shown to anybody")
+
+    @staticmethod
+    def mapped(address):
+        with open("/proc/self/maps", encoding="ascii") as maps:
+            ranges = [line.split()[0].split("-") for line in maps]
+        return any(int(first, 16) <= address < int(end, 16) for first, end in ranges)
+
+    def test_gradients_of_rows_are_checked_and_named(self):
+        session = self.open(sparse=1)
+        table = session.table("words", 3)
+        session.start()
+        rows = table.lookup([1, 2])
+        other = table.lookup([3])
+        with self.assertRaisesRegex(weft.AgainError, "table words: two batches .* Rows.free"):
+            table.lookup([4])
+        other.free()
+        session.step(1)
+        self.refused("table words, gradient: its shape", table.update, rows, np.ones((3, 3), np.float32))
+        self.refused("table words, gradient: its dtype", table.update, rows, np.ones((2, 3)))
+        odd = np.zeros(25, np.uint8)[1:].view(np.float32).reshape(2, 3)
+        self.refused("table words, gradient: it does not begin", table.update, rows, odd)
+        table.update(rows, np.ones((2, 3), np.float32))
+        session.wait()
+        session.close()
+        self.jobs_end_well()
+
+
+class Signals(support.Case):
+    """A trainer that waits for a second one, which takes part in the start and in nothing else."""
+
+    def waiting(self, call):
+        """The trainer's process, which says "waits", then what becomes of its call, line by line."""
+        program = """if True:
+            import weft
+            s = weft.Session(pservers=%r, num_gradient_servers=2, trainer_id=0, ports_num_for_sparse=1)
+            w = s.empty(3, name="w")
+            t = s.table("t", 3)
+            s.start()
+            rows = t.lookup([1])
+            s.step(1)
+            s.push(w)
+            t.update(rows, rows.gather())
+            print("waits", flush=True)
+            try:
+                %s
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
+            try:
+                s.step(1)
+            except weft.Error as error:
+                print(type(error).__name__, error, flush=True)
+            s.abort("enough")
+            """
+        where = self.pserver(trainers=2, sparse=1)
+        process = subprocess.Popen(
+            support.python("-c", program % (where, call)),
+            env=support.environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.kill)
+        other = weft.Session(pservers=where, num_gradient_servers=2, trainer_id=1, ports_num_for_sparse=1)
+        self.addCleanup(other.abort, "the test is over")
+        other.empty(3, name="w")
+        other.table("t", 3)
+        other.start()
+        self.assertEqual(process.stdout.readline(), "waits\n")
+        return process
+
+    def interrupt(self, process):
+        """When it has nothing to do but to wait."""
+        while self.state_of(process.pid) != "S":
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+
+    @staticmethod
+    def state_of(pid):
+        with open("/proc/%d/stat" % pid, encoding="ascii") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0]
+
+    def test_ctrl_c_ends_a_wait_and_the_session_lives(self):
+        for call in ("s.wait()", "s.wait(w)", "t.lookup([1])")[: 3 if support.LONG else 1]:
+            process = self.waiting(call)
+            self.interrupt(process)
+            self.assertEqual(process.stdout.readline(), "interrupted\n")
+            self.assertRegex(process.stdout.readline(), "^AgainError .*unanswered")
+            self.assertEqual(process.wait(support.LIMIT), 0)
+
+    def test_ctrl_c_ends_a_barrier_and_leaves_the_session_to_be_closed(self):
+        for call in ("barrier()", "reduce([1])", "pass_end()")[: 3 if support.LONG else 1]:
+            process = self.waiting("s." + call)
+            self.interrupt(process)
+            self.assertEqual(process.stdout.readline(), "interrupted\n")
+            self.assertRegex(process.stdout.readline(), "^AbortedError .*interrupted in " + call.split("(")[0])
+            self.assertEqual(process.wait(support.LIMIT), 0)
+
+    def test_a_handler_that_returns_does_not_end_a_wait(self):
+        calls = []
+        where = self.pserver(trainers=1)
+        session = weft.Session(pservers=where)
+        self.addCleanup(session.abort, "the test is over")
+        session.empty(3, name="w")
+        old = signal.signal(signal.SIGALRM, lambda *_: (calls.append(1), self.wake(calls)))
+        self.addCleanup(signal.signal, signal.SIGALRM, old)
+        self.pservers[0].process.send_signal(signal.SIGSTOP)
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        session.start()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self.assertGreaterEqual(len(calls), 3)
+        session.close()
+
+    def test_a_handler_cannot_make_a_call_inside_another_one(self):
+        session = weft.Session(pservers=self.pserver(trainers=2), num_gradient_servers=2)
+        self.addCleanup(session.abort, "the test is over")
+        w = session.empty(3, name="w")
+        session.start()
+        session.step(1)
+        session.push(w)
+        self.addCleanup(signal.signal, signal.SIGUSR1, signal.getsignal(signal.SIGUSR1))
+
+        def knock():
+            while session._thread != 0:  # until it is in the call
+                time.sleep(0.001)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        for call in (session.close, session.barrier, session.wait):
+            signal.signal(signal.SIGUSR1, lambda *_: call())
+            knocker = threading.Thread(target=knock, daemon=True)
+            knocker.start()
+            with self.assertRaisesRegex(weft.InvalidError, "handler cannot"):
+                session.wait()
+            knocker.join()
+
+    def test_two_signals_at_once_end_a_wait_and_the_next_one_listens_too(self):
+        session = weft.Session(pservers=self.pserver(trainers=2), num_gradient_servers=2)
+        self.addCleanup(session.abort, "the test is over")
+        w = session.empty(3, name="w")
+        session.start()
+        session.step(1)
+        session.push(w)
+        handled = []
+
+        def fall(number, _):
+            handled.append(number)
+            raise BlockingIOError
+
+        both = (signal.SIGUSR1, signal.SIGUSR2)
+        for number in both:
+            self.addCleanup(signal.signal, number, signal.signal(number, fall))
+        for _ in range(3):
+            handled.clear()
+            sender = threading.Timer(0.05, lambda: [os.kill(os.getpid(), number) for number in both])
+            sender.start()
+            with contextlib.suppress(BlockingIOError):  # outside of a wait
+                while len(handled) < 2:
+                    with contextlib.suppress(BlockingIOError):
+                        session.wait()
+            sender.join()
+            self.assertEqual(sorted(handled), sorted(both))
+
+    def wake(self, calls):
+        if len(calls) == 3:
+            self.pservers[0].process.send_signal(signal.SIGCONT)
+
+
+if __name__ == "__main__":
+    support.main()

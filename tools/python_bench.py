@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the Python binding costs, and what a step of PyTorch costs with it. Not part of the check: run it
+on a quiet machine, from a checkout that is built.
+
+    PYTHONPATH=bindings/python tools/python_bench.py calls
+    PYTHONPATH=bindings/python tools/python_bench.py ddp [--mebibytes=100 --steps=20 --lanes=2 --rounds=3]
+
+calls  microseconds that Python adds to a call: the same steps of the same session, by turns from
+       Python and from ten lines of C that call the library (compiled for it: cc is needed)
+ddp    milliseconds of a step of two trainers, a model of so many MiB, median of the slower one:
+       DistributedDataParallel's all-reduce over Gloo, weft's hook and weft's optimizers, over shared
+       memory and TCP. All of them in turn, so many rounds of it; ratios are taken within a round,
+       and the median of the rounds is told. Without an exchange the same step is the floor; the
+       exchange's own time is what a step takes beyond it. The second column is processor time, of
+       both trainers and the pserver together: where all cores are busy it is what counts, and it
+       says more than the first on a machine with other work."""
+
+import argparse
+import ctypes
+import glob
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import weft
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+WEFT = os.environ.get("WEFT", os.path.join(TOP, "build/tools/weft"))
+# name, how, transport, whether the optimizer's step is in it
+RUNS = [
+    ("no exchange", "none", "tcp", False),
+    ("no exchange, optimizer", "none", "tcp", True),
+    ("no exchange, under DDP", "nothing", "tcp", False),
+    ("gloo all-reduce", "gloo", "tcp", False),
+    ("gloo all-reduce, optimizer", "gloo", "tcp", True),
+    ("weft hook, shm", "hook", "shm", False),
+    ("weft hook, tcp", "hook", "tcp", False),
+    ("weft at the workers, shm", "workers", "shm", False),
+    ("weft at the workers, shm, optimizer", "workers", "shm", True),
+    ("weft on the pservers, shm, optimizer", "pservers", "shm", True),
+    ("weft on the pservers, tcp, optimizer", "pservers", "tcp", True),
+]
+# one, other, the floor of both: of their whole steps, and of what these take beyond the floor
+RATIOS = [
+    ("weft hook, shm", "gloo all-reduce", "no exchange, under DDP"),
+    ("weft at the workers, shm", "gloo all-reduce", "no exchange"),
+    ("weft on the pservers, shm, optimizer", "gloo all-reduce, optimizer", "no exchange"),
+    ("weft hook, tcp", "gloo all-reduce", "no exchange, under DDP"),
+    ("weft on the pservers, tcp, optimizer", "gloo all-reduce, optimizer", "no exchange"),
+]
+UNDER_DDP = ("hook", "gloo", "nothing")
+# What the binding is measured against: the same calls of the library, from C.
+IN_C = """
+#include <weft/weft.h>
+int run(struct weft_session *session, struct weft_tensor **tensor, int count)
+{
+        enum weft_status status = weft_step(session, 1, 0);
+        for (int i = 0; status == WEFT_OK && i < count; i++) {
+                status = weft_push(tensor[i]);
+        }
+        return status == WEFT_OK ? (int)weft_wait_all(session) : (int)status;
+}
+int wait(struct weft_tensor *tensor, int times)
+{
+        int status = 0;
+        for (int i = 0; i < times; i++) {
+                status |= (int)weft_wait(tensor);
+        }
+        return status;
+}
+"""
+
+
+def free_ports(count):
+    """The first of so many ports in a row."""
+    base = 20000 + os.getpid() % 5000
+    while True:
+        try:
+            for port in range(base, base + count):
+                socket.create_server(("127.0.0.1", port)).close()
+            return base
+        except OSError:
+            base += count
+
+
+def pserver(trainers, lanes, transport="auto"):
+    port = free_ports(lanes)
+    command = [WEFT, "pserver", "--once", "--port=%d" % port, "--ports_num=%d" % lanes]
+    command += ["--num_gradient_servers=%d" % trainers, "--transport=" + transport]
+    return subprocess.Popen(command, stderr=subprocess.DEVNULL), "127.0.0.1:%d" % port
+
+
+def microseconds(call):
+    begin = time.perf_counter_ns()
+    call()
+    return (time.perf_counter_ns() - begin) / 1e3
+
+
+def by_turns(times, *calls):
+    """Microseconds of each call, the quarter that was fastest; all of them once, then again."""
+    found = [[microseconds(call) for call in calls] for _ in range(times)]
+    return [statistics.mean(sorted(each)[: max(1, times // 4)]) for each in zip(*found)]
+
+
+def in_c(folder):
+    """IN_C, compiled against the library that the binding has found."""
+    path = os.path.join(folder, "calls.so")
+    command = [os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-I" + os.path.join(TOP, "include")]
+    command += ["-x", "c", "-", "-x", "none", "-o", path, weft._abi.api().path]
+    subprocess.run(command, input=IN_C, text=True, check=True)
+    return ctypes.CDLL(path)
+
+
+def bench_calls(_):
+    server, where = pserver(1, 1)
+    session = weft.Session(pservers=where)
+    tensors = [session.empty(16, name="t%d" % i) for i in range(256)]
+    session.start()
+    with tempfile.TemporaryDirectory() as folder:
+        library = in_c(folder)
+    handles = (ctypes.c_void_p * 256)(*[tensor._handle for tensor in tensors])
+    first, handle, several = tensors[0], ctypes.c_void_p(session._handle), range(1000)
+    failed = []
+
+    def step():
+        session.step(1)
+        for tensor in tensors:
+            session.push(tensor)
+        session.wait()
+
+    def waits():
+        for _ in several:
+            session.wait(first)
+
+    def step_in_c():
+        failed.append(library.run(handle, handles, 256))
+
+    def waits_in_c():
+        failed.append(library.wait(ctypes.c_void_p(first._handle), 1000))
+
+    python, c = by_turns(100, waits, waits_in_c)
+    print("wait, nothing under way          %7.3f us from Python, %.3f from C" % (python / 1000, c / 1000))
+    print("  so Python adds                 %7.3f us to a call" % ((python - c) / 1000))
+    python, c, one = by_turns(400, step, step_in_c, lambda: session.exchange(1))
+    print("step, 256 pushes, wait           %7.1f us from Python, %.1f from C" % (python, c))
+    print("  so Python adds                 %7.3f us to a call" % ((python - c) / 258))
+    print("the same as one call, exchange   %7.1f us from Python" % one)
+    if any(failed):
+        raise SystemExit("a call from C failed")
+    session.close()
+    server.wait()
+
+
+def spent_by(pid):
+    """Nanoseconds of processor time of another process, 0: of none."""
+    total = 0
+    for path in glob.glob("/proc/%d/task/*/schedstat" % pid) if pid else []:
+        with open(path, encoding="ascii") as file:
+            total += int(file.read().split()[0])
+    return total
+
+
+def rank_main(options):
+    """One trainer of a run: prints the median of its steps, in ms."""
+    import torch
+    import weft.torch
+
+    torch.set_num_threads(1)
+    size = 512
+    layers = max(1, round(options.mebibytes * 2**18 / (size * size)))
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(*[torch.nn.Linear(size, size, bias=False) for _ in range(layers)])
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
+    weft.init(
+        pservers=options.pservers,
+        ports_num=options.lanes,
+        num_gradient_servers=2,
+        trainer_id=options.rank,
+        transport=options.transport,
+    )
+    def nothing(_, bucket):
+        future = torch.futures.Future()
+        future.set_result(bucket.buffer())
+        return future
+
+    whole = model
+    if options.how in ("workers", "pservers"):
+        optimizer = weft.torch.DistributedOptimizer(optimizer, model.named_parameters(), on=options.how)
+        weft.torch.broadcast_parameters(model.state_dict())
+    if options.how in UNDER_DDP:
+        torch.distributed.init_process_group(
+            "gloo", init_method="tcp://127.0.0.1:%d" % options.port, rank=options.rank, world_size=2
+        )
+        state = weft.torch.HookState(model) if options.how == "hook" else None
+        whole = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+        if state is not None:
+            whole.register_comm_hook(state, weft.torch.push_pull_hook)
+        if options.how == "nothing":
+            whole.register_comm_hook(None, nothing)
+    x = torch.randn(4, size)
+
+    def step():
+        optimizer.zero_grad()
+        whole(x).square().mean().backward()
+        if options.optimizer:
+            optimizer.step()
+        elif options.how == "workers":
+            optimizer.synchronize()
+
+    times = []
+    for number in range(options.steps + 3):
+        if number == 3:
+            spent = time.process_time_ns() + spent_by(options.server)
+        begin = time.perf_counter()
+        step()
+        times.append((time.perf_counter() - begin) * 1e3)
+    spent = time.process_time_ns() + spent_by(options.server) - spent
+    print(statistics.median(times[3:]), spent / options.steps / 1e6)
+    if options.how in UNDER_DDP:
+        torch.distributed.barrier()
+    weft.close()
+
+
+def one_run(options, how, transport, optimizer):
+    needs = how in ("hook", "workers", "pservers")
+    server, where = pserver(2, options.lanes, transport) if needs else (None, "127.0.0.1")
+    port = free_ports(16) + 15
+    ranks = []
+    for rank in range(2):
+        command = [sys.executable, os.path.abspath(__file__), "rank", "--rank=%d" % rank, "--how=" + how]
+        command += ["--transport=" + transport, "--pservers=" + where, "--port=%d" % port]
+        command += ["--mebibytes=%g" % options.mebibytes, "--steps=%d" % options.steps]
+        command += ["--lanes=%d" % options.lanes] + (["--optimizer"] if optimizer else [])
+        command += ["--server=%d" % server.pid] if server is not None and rank == 0 else []
+        ranks.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    said = [rank.communicate()[0] for rank in ranks]
+    if server is not None:
+        server.wait()
+    found = [tuple(map(float, text.split())) for text in said]
+    return max(ms for ms, _ in found), sum(spent for _, spent in found)
+
+
+def bench_ddp(options):
+    rounds = []
+    runs = [run for run in RUNS if not options.only or any(word in run[0] for word in options.only.split(","))]
+    for number in range(options.rounds):
+        rounds.append({name: one_run(options, *how) for name, *how in runs})
+        print("round %d of %d: load average %s" % (number + 1, options.rounds, os.getloadavg()[0]), flush=True)
+    for name, *_ in runs:
+        ms, spent = (statistics.median(found[name][i] for found in rounds) for i in range(2))
+        print("%-38s %9.2f ms %9.2f ms of processors" % (name, ms, spent))
+    for one, other, floor in RATIOS:
+        if all(name in rounds[0] for name in (one, other, floor)):
+            told = []
+            for i in range(2):
+                whole = [found[one][i] / found[other][i] for found in rounds]
+                beyond = [(found[one][i] - found[floor][i]) / (found[other][i] - found[floor][i]) for found in rounds]
+                told += [statistics.median(whole), statistics.median(beyond)]
+            print("%s / %s: %.2f, beyond the floor %.2f; of processors %.2f, %.2f" % (one, other, *told))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("calls", "ddp", "rank"))
+    parser.add_argument("--mebibytes", type=float, default=100)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--lanes", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", help="runs whose name has one of these words, with commas between them")
+    for name in ("--how", "--transport", "--pservers"):
+        parser.add_argument(name, help=argparse.SUPPRESS)
+    for name in ("--rank", "--port", "--server"):
+        parser.add_argument(name, type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--optimizer", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    {"calls": bench_calls, "ddp": bench_ddp, "rank": rank_main}[options.what](options)
+
+
+if __name__ == "__main__":
+    main()
