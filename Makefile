@@ -34,6 +34,10 @@ install: build ## install under $(PREFIX), below $(DESTDIR)
 	@.ci/build $(BUILD) -Dprefix=$(PREFIX)
 	meson install -C $(BUILD) --no-rebuild --quiet
 
+abi-dump: ## after a change that is meant: trainer/libweft.map and tests/abi/libweft.xml as they are now
+	@.ci/setup check
+	@tests/abi/abi.py dump $(BUILD)
+
 format: ## run clang-format on every C file
 	@.ci/format
 
@@ -43,4 +47,4 @@ clean: ## remove what building and checking left
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
 
-.PHONY: all demo build check check-all check-bare guest install format clean help
+.PHONY: all demo build check check-all check-bare guest install abi-dump format clean help
