@@ -39,6 +39,7 @@ in_mode() {
 }
 in_mode tcp "--dense_mode=local --local_steps=2"
 local_alone=$(digest_of last.out)
+[ -n "$local_alone" ] || fail "local steps over TCP: no digest"
 in_mode verbs "--dense_mode=local --local_steps=2"
 [ "$(digest_of last.out)" = "$local_alone" ] || fail "local steps: not the digest over TCP"
 in_mode verbs "--dense_mode=async --async_lagged_grad_discard_ratio=0"

@@ -88,9 +88,16 @@ wf_mux_connect_again(struct wf_mux_conn *m)
 		wf_mux_conn_state(m, WF_MUX_FAILED);
 		return;
 	}
+	bool may_outlast = m->path->kind->rdma;
 	leave_out(m);
 	wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
 	m->boot = NULL;
+	/* Registering for devices is not counted there, and no fault of the bootstrap's. Once in an
+	 * attempt: the path is left out of it. */
+	uint64_t now_ns = wf_now_ns(m->t->transport.env);
+	if (may_outlast && now_ns >= m->attempt_ns) {
+		m->attempt_ns = now_ns + m->t->opts.connect_timeout_ns;
+	}
 	if (begin(m) != WEFT_OK) {
 		m->boot = NULL;
 		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());

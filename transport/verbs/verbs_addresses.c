@@ -52,6 +52,7 @@ read_speed(const struct search *search, struct ibv_context *context, struct wf_v
 	struct ibv_port_attr port;
 	memset(&port, 0, sizeof(port));
 	out->mbps = 0;
+	out->active = false;
 	if (search->settings.device[0] == '\0' &&
 	    search->lib->query_port(context, (uint8_t)out->address.port,
 				    (struct _compat_ibv_port_attr *)&port) == 0) {

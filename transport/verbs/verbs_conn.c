@@ -252,6 +252,16 @@ wf_verbs_conn_disconnect(struct wf_conn *conn, enum wf_disconnect how)
 
 /* ---- turns ---- */
 
+/* Credits come without one of their own, so buffers are posted also where none are owed. */
+static void
+return_buffers(struct wf_verbs_conn *c)
+{
+	wf_verbs_return_credits(c);
+	if (wf_verbs_rx_is_due(&c->rx.fresh)) {
+		wf_verbs_rx_flush(c);
+	}
+}
+
 static void
 serve(struct wf_verbs_conn *c, struct wf_events *events)
 {
@@ -261,10 +271,7 @@ serve(struct wf_verbs_conn *c, struct wf_events *events)
 	if (c->windows_waiting > 0 || c->tx.posted < c->tx.taken) {
 		wf_verbs_pump(c);
 	}
-	wf_verbs_return_credits(c);
-	if (wf_verbs_rx_is_due(&c->rx.fresh)) {
-		wf_verbs_rx_flush(c);
-	}
+	return_buffers(c);
 }
 
 static void
@@ -277,7 +284,7 @@ drain(struct wf_verbs_conn *c, struct wf_events *events)
 		c->last_queued = true;
 	}
 	wf_verbs_pump(c);
-	wf_verbs_return_credits(c);
+	return_buffers(c);
 	if (c->state == WF_VERBS_DRAINING && c->last_queued && wf_verbs_tx_idle(c)) {
 		c->state = WF_VERBS_LINGERING;
 	}
@@ -447,7 +454,12 @@ what_is_missing(const struct wf_verbs_conn *c)
 void
 wf_verbs_conn_give_time(struct wf_verbs_conn *c, uint64_t since_ns)
 {
-	bool handshake = c->state < WF_VERBS_UP || (c->state == WF_VERBS_UP && !c->may_send);
+	bool up = c->state == WF_VERBS_UP && c->may_send;
+	if (up && c->t->now_ns - since_ns >= c->t->opts.peer_timeout_ns / 2) {
+		c->tx.progress_ns = c->t->now_ns; /* what came meanwhile was not looked at */
+		c->rx.heard_ns = c->t->now_ns;
+	}
+	bool handshake = c->state <= WF_VERBS_UP && !up;
 	if (!handshake || c->stood_still || c->deadline_ns == WF_NEVER) {
 		return;
 	}

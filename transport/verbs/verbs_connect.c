@@ -150,6 +150,7 @@ wf_verbs_connect_next(struct wf_verbs_conn *c, const char *why)
 	while (c->address_next < c->address_count && !c->task.running) {
 		struct sockaddr_storage *address = &c->address[c->address_next++];
 		wf_verbs_link_close(c);
+		c->suspected = false; /* of the link that is closed */
 		name_peer(c, address);
 		if (begin(c, address) == WEFT_OK) {
 			wf_verbs_conn_deadline(c, c->attempt_ns);

@@ -119,7 +119,9 @@ set_slow_apart(struct wf_verbs_candidate *list, unsigned count, char text[WF_RDM
 	uint32_t best_mbps = best == NULL ? 0 : best->mbps;
 	text[0] = '\0';
 	for (unsigned i = 0; i < count; i++) {
-		if (list[i].mbps > 0 && list[i].mbps < best_mbps / WF_SEAT_SLOWER) {
+		/* What a port without link says of its speed is a placeholder. */
+		if (list[i].active && list[i].mbps > 0 &&
+		    list[i].mbps < best_mbps / WF_SEAT_SLOWER) {
 			slow[i - kept] = list[i];
 			(void)snprintf(text, WF_RDMA_SLOW_BYTES,
 				       "%.48s port %u has %u Mb/s, the fastest one %u",

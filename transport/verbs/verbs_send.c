@@ -412,6 +412,7 @@ say_beside(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind)
 	struct wf_verbs_frame frame = {.kind = kind};
 	uint64_t position = 0;
 	wf_verbs_frame_encode(&frame, out);
+	note_begin(c);
 	add_frame(c, out, WF_VERBS_FRAME_BYTES, &position);
 	tx->credit_last[place] = position + 1;
 	tx->credit_next = (place + 1) % WF_VERBS_CREDIT_FRAMES;

@@ -448,6 +448,69 @@ lost_event_of_a_completion_delays_and_does_not_hang(void **state)
 	assert_true(passed);
 }
 
+/* ---- few buffers ---- */
+
+static bool
+drain_body(struct conf *t)
+{
+	const unsigned count = 64;
+	struct pair p;
+	CHECK(join(t, "credits=4,srq=off,mw=off", &p));
+	for (unsigned i = 0; i < count; i++) {
+		CHECK(conf_send(p.cc, i, 8) == WEFT_OK);
+	}
+	wf_transport_disconnect(p.cc, WF_DISCONNECT_DRAIN);
+	const struct seen *down = conf_await(t, p.server, p.sc, WF_EVENT_DOWN);
+	CHECK(down != NULL && down->status == WEFT_CLOSED);
+	CHECK(conf_count(p.server, p.sc, WF_EVENT_MSG) == count);
+	CHECK(conf_await(t, p.client, p.cc, WF_EVENT_DOWN) != NULL);
+	CHECK(conf_count(p.client, p.cc, WF_EVENT_DONE) == count);
+	for (unsigned i = 0; i < count; i++) {
+		CHECK(conf_nth(p.client, p.cc, WF_EVENT_DONE, i)->status == WEFT_OK);
+	}
+	return true;
+}
+
+/* Credits come back to who drains, in more buffers than it has at a time. */
+static void
+buffers_are_posted_again_while_draining(void **state)
+{
+	assert_true(run(drain_body));
+}
+
+/* The peer took everything in while this end stood still, and said so. */
+static bool
+stood_still_body(struct conf *t)
+{
+	struct pair p;
+	CHECK(join(t, "credits=4,srq=off,mw=off", &p));
+	drive_clock(t);
+	for (unsigned i = 0; i < 8; i++) {
+		CHECK(conf_send(p.cc, i, 8) == WEFT_OK);
+	}
+	for (unsigned i = 0; i < 2; i++) { /* the peer polls not yet, so four of them wait */
+		driven_ns += 900 * WF_NS_PER_MS;
+		for (unsigned poll = 0; poll < 20; poll++) {
+			(void)conf_poll(t, p.client);
+		}
+	}
+	CHECK(conf_count(p.client, p.cc, WF_EVENT_DOWN) == 0);
+	for (unsigned poll = 0; poll < 20; poll++) {
+		(void)conf_poll(t, p.server);
+	}
+	driven_ns += 20 * WF_NS_PER_S;
+	turn(t, p.client, p.client, 20);
+	CHECK(conf_count(p.client, p.cc, WF_EVENT_DOWN) == 0);
+	turn(t, p.client, p.server, 50);
+	return conf_count(p.server, p.sc, WF_EVENT_MSG) == 8;
+}
+
+static void
+peer_is_heard_before_it_is_called_late(void **state)
+{
+	assert_true(run(stood_still_body));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -462,6 +525,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(request_that_was_replied_to_is_not_repeated),
 		cmocka_unit_test(request_that_is_taken_for_an_old_one_is_made_once_more),
 		cmocka_unit_test(lost_event_of_a_completion_delays_and_does_not_hang),
+		cmocka_unit_test(buffers_are_posted_again_while_draining),
+		cmocka_unit_test(peer_is_heard_before_it_is_called_late),
 	};
 	if (argc > 1) {
 		cmocka_set_test_filter(argv[1]);

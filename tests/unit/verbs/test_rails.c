@@ -117,6 +117,18 @@ only_active_ports_make_others_slow(void **state)
 }
 
 static void
+a_port_without_link_is_not_slow(void **state)
+{
+	struct wf_verbs_candidate list[] = {fast("a", 10000, 10), fast("b", 100000, 10)};
+	struct wf_rdma_addresses out;
+	list[0].active = false;
+	wf_verbs_rails_order(list, 2, 0, &out);
+	assert_int_equal(out.count, 2);
+	assert_int_equal(out.slow_count, 0);
+	assert_string_equal(out.slow, "");
+}
+
+static void
 speeds_are_those_of_infiniband(void **state)
 {
 	assert_int_equal(wf_verbs_rails_mbps(1, 1), 2500);     /* SDR, 1 lane */
@@ -200,6 +212,7 @@ main(void)
 		cmocka_unit_test(of_equally_near_devices_the_faster_ones_come_first),
 		cmocka_unit_test(a_device_much_slower_than_the_fastest_stands_apart),
 		cmocka_unit_test(only_active_ports_make_others_slow),
+		cmocka_unit_test(a_port_without_link_is_not_slow),
 		cmocka_unit_test(speeds_are_those_of_infiniband),
 		cmocka_unit_test(ports_are_rails_of_their_own),
 		cmocka_unit_test(each_device_comes_once_before_any_comes_twice),
