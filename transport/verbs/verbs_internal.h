@@ -537,8 +537,8 @@ void wf_verbs_conn_suspect(struct wf_verbs_conn *c);
 /* One turn: whatever the state asks for. */
 void wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events);
 void wf_verbs_conn_expire(struct wf_verbs_conn *c);
-/* Nobody polled since then, which is no fault of the peer's: its silence begins to count anew after
- * half of peer_timeout, and a handshake under way gets that time back, once. */
+/* Nobody polled since then, which is no fault of the peer's: after half of peer_timeout its silence
+ * begins to count anew, and a handshake under way gets that time back, once. */
 void wf_verbs_conn_give_time(struct wf_verbs_conn *c, uint64_t since_ns);
 /* When to look at it again; WF_NEVER. */
 uint64_t wf_verbs_conn_due_ns(const struct wf_verbs_conn *c);
