@@ -249,6 +249,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	peer->hello = *hello;
 	peer->state = gone ? WF_PEER_GONE : WF_PEER_UP;
 	peer->closing = false;
+	peer->lost_why[0] = '\0'; /* why it was refused, or lost, before */
 	peer->loading = send_job;
 	peer->loading_deadline_ns = wf_now_ns(lane->env) + LOADING_TIMEOUT_NS;
 	/* It was a successor when the job failed. */
@@ -403,7 +404,7 @@ note_loss(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *eve
 	}
 	peer->state = WF_PEER_LOST;
 	peer->lost_deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
-	if (!peer->closing) { /* else the offence has been noted */
+	if (!peer->offended) { /* else the offence has been noted */
 		(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
 			       event->down.why);
 	}

@@ -77,6 +77,7 @@ wf_answer_forget(struct wf_peer *peer)
 {
 	struct wf_dense_peer *own = peer->own;
 	drop_answers(peer, own->answer_count);
+	own->held_since_ns = 0;
 	own->had = 0;
 }
 
@@ -302,7 +303,8 @@ fill_answers(struct wf_lane *lane, struct wf_peer *peer, struct wf_op op[WF_OPS_
 	return count;
 }
 
-/* Bring answers that wait for other trainers behind the others. How many need not wait. */
+/* Bring answers that wait for other trainers behind the others; both keep their order. Of the
+ * others some may have waited, behind those of lower priority. How many need not wait. */
 static uint32_t
 sort_answers(struct wf_lane *lane, struct wf_peer *peer, uint64_t lead)
 {
@@ -311,12 +313,18 @@ sort_answers(struct wf_lane *lane, struct wf_peer *peer, uint64_t lead)
 	uint32_t capacity = dense->store.stored_count;
 	uint32_t free_count = 0;
 	for (uint32_t i = 0; i < own->answer_count; i++) {
-		uint32_t *at = &own->answer[ring_place(peer, i, capacity)];
-		if (!wf_async_holds(dense, *at, lead)) {
-			uint32_t *to = &own->answer[ring_place(peer, free_count++, capacity)];
-			uint32_t held = *to;
-			*to = *at;
-			*at = held;
+		uint32_t ordinal = own->answer[ring_place(peer, i, capacity)];
+		if (wf_async_holds(dense, ordinal, lead)) {
+			continue;
+		}
+		for (uint32_t to = i; to > free_count; to--) {
+			own->answer[ring_place(peer, to, capacity)] =
+				own->answer[ring_place(peer, to - 1, capacity)];
+		}
+		own->answer[ring_place(peer, free_count++, capacity)] = ordinal;
+		if (dense->priority != NULL) {
+			wf_priority_sift(dense->priority, own->answer, capacity, own->answer_first,
+					 free_count);
 		}
 	}
 	return free_count;
@@ -327,17 +335,24 @@ static uint32_t
 due_answers(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_dense *dense = lane->own;
-	const struct wf_dense_peer *own = peer->own;
+	struct wf_dense_peer *own = peer->own;
 	if (dense->async_count == 0 || own->answer_count == 0) {
 		return own->answer_count;
 	}
 	uint64_t lead = wf_async_lead(lane, peer);
-	if (lead <= dense->staleness_min) {
-		return own->answer_count;
-	}
+	bool in_order = dense->priority == NULL || own->held_since_ns == 0;
 	bool all_wait = wf_is_async(dense) && lead > dense->staleness_max &&
 			dense->staleness_max != UINT32_MAX;
-	return all_wait ? 0 : sort_answers(lane, peer, lead);
+	uint32_t due = all_wait ? 0 : own->answer_count;
+	if (!all_wait && (lead > dense->staleness_min || !in_order)) {
+		due = sort_answers(lane, peer, lead);
+	}
+	if (due == own->answer_count) {
+		own->held_since_ns = 0;
+	} else if (own->held_since_ns == 0) {
+		own->held_since_ns = wf_now_ns(lane->env);
+	}
+	return due;
 }
 
 static bool

@@ -4,9 +4,10 @@
  * counts the pushes applied to it.
  *
  * *Lag* of a push: pushes of other trainers that were applied to the slice after the values were
- * read that its trainer was last sent. One whose lag is at least floor(discard_ratio x trainers) is
- * not applied; its answer says so. (The original counted the trainer's own push, too, and one
- * verdict per request; with one trainer and its default of 1.5 that drops every push.)
+ * read that its trainer was last sent. One whose lag is at least floor(discard_ratio x trainers),
+ * where that is above 0, is not applied; its answer says so. (The original counted the trainer's
+ * own push, too, and one verdict per request; with one trainer and its default of 1.5 that drops
+ * every push.)
  *
  * Bounded: the answer to step p waits until every other trainer of the pass has pushed all of step
  * p - staleness. So nobody is in step p + 1 before.
@@ -358,6 +359,15 @@ done_by(const struct wf_peer *other, const struct wf_dense_peer *mine)
 				      : own->done; /* not yet back from the last pass */
 }
 
+/* Steps by which the peer is ahead of `other`. */
+static uint64_t
+lead_before(const struct wf_peer *peer, const struct wf_peer *other)
+{
+	uint64_t step = peer->step_next - 1;
+	uint64_t done = other == peer ? UINT64_MAX : done_by(other, peer->own);
+	return done < step ? step - done : 0;
+}
+
 uint64_t
 wf_async_lead(const struct wf_lane *lane, const struct wf_peer *peer)
 {
@@ -366,15 +376,40 @@ wf_async_lead(const struct wf_lane *lane, const struct wf_peer *peer)
 	if (!own->begun) {
 		return 0; /* initial values wait for nobody */
 	}
-	uint64_t step = peer->step_next - 1;
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		const struct wf_peer *other = &lane->peer[t];
-		uint64_t done = other == peer ? UINT64_MAX : done_by(other, own);
-		if (done < step && step - done > lead) {
-			lead = step - done;
-		}
+		uint64_t before = lead_before(peer, &lane->peer[t]);
+		lead = before > lead ? before : lead;
 	}
 	return lead;
+}
+
+uint64_t
+wf_async_holds_since(const struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	uint64_t since = 0;
+	for (uint32_t t = 0; t < lane->peer_count && dense->async_count > 0; t++) {
+		uint64_t held = dense->peer[t].held_since_ns;
+		bool older = held > 0 && (since == 0 || held < since);
+		/* What waited may be free by now, and wait for the transport. */
+		if (older && wf_async_lead(lane, &lane->peer[t]) > dense->staleness_min) {
+			since = held;
+		}
+	}
+	return since;
+}
+
+bool
+wf_async_holds_for(const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	const struct wf_dense *dense = lane->own;
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		if (dense->peer[t].held_since_ns > 0 &&
+		    lead_before(&lane->peer[t], peer) > dense->staleness_min) {
+			return true;
+		}
+	}
+	return false;
 }
 
 bool
@@ -423,12 +458,16 @@ void
 wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op, bool taken)
 {
 	const struct wf_dense *dense = lane->own;
+	const struct wf_dense_peer *own = peer->own;
 	uint32_t ordinal = wf_answer_ordinal(op->tag);
 	struct wf_async_view *view = view_of(lane, ordinal, peer->trainer);
-	if (taken) {
-		view->others = dense->slice[ordinal].version - view->own;
-	} else {
+	if (!taken) {
 		give_back(lane, op->cookie);
+		return;
+	}
+	/* With state, or parameters as f32, a trainer does not compute. */
+	if (memcmp(&op->key, &own->values_key, sizeof(op->key)) == 0) {
+		view->others = dense->slice[ordinal].version - view->own;
 	}
 }
 

@@ -75,6 +75,7 @@ struct wf_dense_peer {
 	 * they came. */
 	uint32_t *answer; /* [stored_count] */
 	uint32_t answer_first, answer_count;
+	uint64_t held_since_ns; /* some of them wait for other trainers; 0: none does */
 
 	/* With a small inbox only (announce.c): ring of slices that it may PUT and has not heard
 	 * of, at most one entry per slice. Forgotten at DOWN. */
@@ -350,6 +351,9 @@ void wf_async_came(struct wf_lane *lane, struct wf_peer *peer);
 uint64_t wf_async_lead(const struct wf_lane *lane, const struct wf_peer *peer);
 /* With that lead the answer waits for others. */
 bool wf_async_holds(const struct wf_dense *dense, uint32_t ordinal, uint64_t lead);
+/* Since when answers have waited for others; 0: none waits. And does one wait for this peer? */
+uint64_t wf_async_holds_since(const struct wf_lane *lane);
+bool wf_async_holds_for(const struct wf_lane *lane, const struct wf_peer *peer);
 /* Let `op` leave from a buffer of the peer's; it is filled from op->src. False: none is free. */
 bool wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, struct wf_op *op);
 /* For the tag of the answer to a push: WF_TAG_DISCARDED or 0. */

@@ -34,7 +34,7 @@ enum wf_flush {
 	WF_FLUSH_FULL, /* the transport takes no more: try again after a DONE */
 };
 
-/* All mandatory but `work`. */
+/* All mandatory but those that may be NULL. */
 struct wf_lane_service {
 	uint8_t number;    /* enum wf_service */
 	const char *name;  /* "dense" */
@@ -74,6 +74,10 @@ struct wf_lane_service {
 	/* Of what is_missing says it has offered all, and waits for leave; NULL: there is no leave.
 	 */
 	bool (*has_offered)(const struct wf_lane *lane, const struct wf_peer *peer);
+	/* Answers wait until trainers have pushed more of steps that each counts for itself: since
+	 * when; 0: none waits. And does one wait for `peer`? NULL, both: none ever does. */
+	uint64_t (*holds_since)(const struct wf_lane *lane);
+	bool (*holds_for)(const struct wf_lane *lane, const struct wf_peer *peer);
 	/* What trainer 0 owes before the first step; NULL: nothing. */
 	const char *(*owed)(const struct wf_lane *lane);
 
@@ -107,7 +111,7 @@ struct wf_peer {
 	uint64_t lost_deadline_ns;
 	uint64_t loading_deadline_ns; /* loading: the job has to be here by then */
 	bool offended;                /* it broke the protocol: it does not come in again */
-	char lost_why[WF_WHY_BYTES];  /* ABSENT: why it was not let in */
+	char lost_why[WF_WHY_BYTES];  /* LOST: why; ABSENT: why it was not let in */
 
 	/* Steps. */
 	uint64_t step_next; /* what it has not said yet, from 1 */

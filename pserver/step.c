@@ -198,6 +198,13 @@ is_behind(const struct wf_lane *lane, const struct wf_peer *peer)
 	return is_missing(lane, peer) && !offered;
 }
 
+static uint64_t
+holds_since(const struct wf_lane *lane)
+{
+	const struct wf_lane_service *service = lane->service;
+	return service->holds_since != NULL ? service->holds_since(lane) : 0;
+}
+
 static bool
 lacks_reduce(const struct wf_lane *lane, const struct wf_peer *peer)
 {
@@ -222,7 +229,29 @@ wf_step_waits_since(const struct wf_lane *lane)
 	if (is_starting(lane)) {
 		return lane->start_ns;
 	}
+	uint64_t held = holds_since(lane);
+	if (held > 0) {
+		return held;
+	}
 	return lane->sum.heard > 0 ? lane->sum.since_ns : lane->reduction.since_ns;
+}
+
+static void
+step_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
+{
+	char who[128];
+	list_peers(lane, is_behind, who, sizeof(who));
+	if (who[0] == '\0') { /* their gradients are on the way */
+		list_peers(lane, is_missing, who, sizeof(who));
+	}
+	if (who[0] == '\0') {
+		(void)snprintf(out, bytes,
+			       "step %" PRIu64 " has all its gradients here, and waits for other "
+			       "lanes or for answers on their way",
+			       lane->sum.step);
+		return;
+	}
+	(void)snprintf(out, bytes, "step %" PRIu64 " waits for trainer %s", lane->sum.step, who);
 }
 
 void
@@ -235,13 +264,11 @@ wf_step_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 	} else if (is_starting(lane)) {
 		const char *owed = lane->ready ? lane->service->owed(lane) : "its description";
 		(void)snprintf(out, bytes, "the job waits for %s", owed);
+	} else if (holds_since(lane) > 0) {
+		list_peers(lane, lane->service->holds_for, who, sizeof(who));
+		(void)snprintf(out, bytes, "answers of bounded tensors wait for trainer %s", who);
 	} else if (lane->sum.heard > 0) {
-		list_peers(lane, is_behind, who, sizeof(who));
-		if (who[0] == '\0') { /* their gradients are on the way */
-			list_peers(lane, is_missing, who, sizeof(who));
-		}
-		(void)snprintf(out, bytes, "step %" PRIu64 " waits for trainer %s", lane->sum.step,
-			       who);
+		step_waits_for(lane, out, bytes);
 	} else {
 		list_peers(lane, lacks_reduce, who, sizeof(who));
 		(void)snprintf(out, bytes, "a barrier, reduce or pass end waits for trainer %s",

@@ -48,7 +48,7 @@ weft_session_restore(struct weft_session *session, uint64_t step, uint64_t sampl
 			       " the optimizer has %u arrays of state; set keep_state",
 			       step, state_count);
 	}
-	if (step > INT64_MAX || samples > INT64_MAX) {
+	if (step > WF_INIT_STEP_MAX || samples > INT64_MAX) {
 		return wf_fail(WEFT_INVALID, "restore: step %" PRIu64 ", samples %" PRIu64, step,
 			       samples);
 	}

@@ -216,11 +216,13 @@ struct wf_msg_pull {
  * state; the slice waits for them as for steps 0 - (sections - 1) .. 0, modulo 2^64, and then for
  * step + 1. Without INIT: step 0, samples 0, one section. */
 struct wf_msg_init {
-	uint64_t step;
+	uint64_t step; /* at most WF_INIT_STEP_MAX */
 	uint64_t samples;
 	uint32_t sections; /* 1..WF_SECTIONS_MAX */
 };
 
+/* However many steps follow, none is 2^63, from where on numbers stand for sections. */
+#define WF_INIT_STEP_MAX ((1ull << 62) - 1)
 #define WF_SECTIONS_MAX 16
 
 /* The lane will not do what was asked. */

@@ -407,8 +407,8 @@ wf_msg_init_decode(const struct wf_head *head, const uint8_t *body, struct wf_ms
 	init.samples = wf_get_u64(&r);
 	init.sections = wf_get_u32(&r);
 	WF_ASSERT(wf_reader_done(&r));
-	if (init.step > INT64_MAX) {
-		return wf_refuse("INIT", "step", init.step, "below 2^63");
+	if (init.step > WF_INIT_STEP_MAX) {
+		return wf_refuse("INIT", "step", init.step, "below 2^62");
 	}
 	if (init.samples > INT64_MAX) {
 		return wf_refuse("INIT", "samples", init.samples, "below 2^63");

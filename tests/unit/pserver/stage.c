@@ -50,6 +50,7 @@ make_job(struct stage *stage)
 		tensor->clip = -1;
 		tensor->is_static = i == 2;
 		tensor->mode = i == 1 ? opts->b_mode : WF_TENSOR_AS_JOB;
+		tensor->staleness = i == 1 ? opts->b_staleness : 0;
 	}
 	stage->job = (struct wf_job){
 		.trainer_count = opts->trainers,
@@ -250,6 +251,18 @@ void
 stage_settle(struct stage *stage)
 {
 	stage_run(stage, SETTLE_NS);
+}
+
+void
+stage_check_waits(struct stage *stage, const char *part)
+{
+	const struct wf_lane *lane = stage->lane[0];
+	char text[WF_REASON_BYTES];
+	stage_run(stage, 3 * WF_NS_PER_S);
+	wf_step_waits_for(lane, text, sizeof(text));
+	CHECK_SAYS(stage, text, part);
+	/* The first line is due after two seconds, the next one later than now. */
+	CHECK(stage, lane->waiting_log_ns > wf_now_ns(stage->env));
 }
 
 /* --- the world --- */

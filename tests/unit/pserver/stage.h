@@ -32,7 +32,8 @@ struct stage_opts {
 	enum wf_dense_mode mode;
 	uint32_t staleness;
 	double discard_ratio;
-	enum wf_tensor_mode b_mode; /* of tensor b, in a synchronous job */
+	enum wf_tensor_mode b_mode; /* of tensor b */
+	uint32_t b_staleness;       /* of that mode */
 	double clip_norm;
 	uint64_t slice_bytes;     /* of the job; 0: 64 */
 	uint64_t slot_bytes_max;  /* of the pserver; 0: 64 KiB */
@@ -142,6 +143,8 @@ stage_dense(const struct wf_lane *lane)
 /* Let `ns` of virtual time pass. */
 void stage_run(struct stage *stage, uint64_t ns);
 void stage_settle(struct stage *stage);
+/* Three seconds later lane 0 has logged who or what it waits for, and the line says `part`. */
+void stage_check_waits(struct stage *stage, const char *part);
 /* Slices of lane `lane`, and one of them. */
 uint32_t stage_slice_count(const struct stage *stage, uint32_t lane);
 const struct wf_slice *stage_slice(const struct stage *stage, uint32_t lane, uint32_t ordinal);

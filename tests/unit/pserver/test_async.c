@@ -122,6 +122,45 @@ a_push_that_lags_too_far_is_not_applied_answered_and_reported(void **state)
 	stage_play(&opts, leave_behind, NULL);
 }
 
+/* What is saved in between brings the trainer no values to compute with. */
+static void
+save_in_between(struct stage *stage)
+{
+	begin(stage);
+	uint32_t slices = pushable(stage);
+	struct puppet *late = &stage->puppet[1];
+	for (uint64_t k = 1; k <= 3; k++) {
+		step(stage, 0, k, k);
+	}
+	const struct wf_msg_pull pull = {
+		.request_id = 9, .count = slices, .section = WF_SECTION_STATE};
+	struct wf_msg out;
+	uint32_t before = late->answers;
+	puppet_grant(late, WF_GRANT_WIRE_STATE, 0);
+	wf_msg_pull_encode(&pull, &out);
+	puppet_send(late, &out);
+	stage_settle(stage);
+	CHECK(stage, late->answers == before + slices && !late->down);
+	puppet_continue(late, 1);
+	stage_settle(stage);
+	CHECK(stage, late->discarded == slices);
+	puppet_pull(late, 0, 0, slices);
+	stage_settle(stage);
+	step(stage, 1, 2, 4); /* values, pulled or pushed for, are another matter */
+	CHECK(stage, late->discarded == slices && puppet_values_are_right(late));
+}
+
+static void
+a_pull_of_state_makes_no_push_lag_less(void **state)
+{
+	const struct stage_opts opts = {.trainers = 2,
+					.optimizer = WF_MOMENTUM,
+					.mode = WF_DENSE_ASYNC,
+					.discard_ratio = 1.5};
+	(void)state;
+	stage_play(&opts, save_in_between, NULL);
+}
+
 static void
 be_alone(struct stage *stage)
 {
@@ -266,6 +305,7 @@ run_ahead(struct stage *stage)
 	stage_settle(stage);
 	CHECK(stage, fast->answers == before + slices);
 	CHECK(stage, count_of(stage, WF_LANE_SLICE_APPLIED_COUNT) == 2 * slices);
+	stage_check_waits(stage, "answers of bounded tensors wait for trainer 1");
 	puppet_say_step(slow, 1, 0);
 	for (uint32_t i = 0; i + 1 < slices; i++) {
 		puppet_push(slow, i, 1);
@@ -275,6 +315,7 @@ run_ahead(struct stage *stage)
 	puppet_push(slow, slices - 1, 1);
 	stage_settle(stage);
 	CHECK(stage, fast->answers == before + 2 * slices);
+	CHECK(stage, wf_step_waits_since(stage->lane[0]) == 0);
 	puppet_continue(fast, 3);
 	stage_settle(stage);
 	CHECK(stage, fast->answers == before + 2 * slices);
@@ -312,6 +353,80 @@ who_is_too_far_ahead_waits_for_its_answer(void **state)
 	const struct stage_opts opts = {.trainers = 2, .mode = WF_DENSE_BOUNDED, .staleness = 1};
 	(void)state;
 	stage_play(&opts, run_ahead, NULL);
+}
+
+static void
+check_answered(struct stage *stage, uint32_t from, const uint32_t *order)
+{
+	const struct puppet *zero = &stage->puppet[0];
+	CHECK(stage, zero->answers == from + pushable(stage));
+	for (uint32_t i = 0; i < pushable(stage); i++) {
+		CHECK(stage, zero->answered[from + i] == order[i]);
+	}
+}
+
+/* w waits for trainer 1, b for nobody. */
+static void
+overtake(struct stage *stage)
+{
+	begin(stage);
+	struct puppet *zero = &stage->puppet[0];
+	puppet_continue(zero, 1);
+	stage_settle(stage);
+	uint32_t before = zero->answers;
+	puppet_continue(zero, 2);
+	stage_settle(stage);
+	CHECK(stage, zero->answers == before + 1);
+	puppet_continue(&stage->puppet[1], 1);
+	stage_settle(stage);
+	check_answered(stage, before, (const uint32_t[]){3, 0, 1, 2});
+}
+
+static void
+answers_that_wait_keep_their_order_when_another_overtakes(void **state)
+{
+	struct stage_opts opts = {
+		.trainers = 2, .mode = WF_DENSE_BOUNDED, .staleness = 1, .b_mode = WF_TENSOR_ASYNC};
+	(void)state;
+	for (opts.priority_of_b = -1; opts.priority_of_b <= 1; opts.priority_of_b++) {
+		stage_play(&opts, overtake, NULL);
+	}
+}
+
+/* b waits for trainer 1, w for a buffer; when neither has to, b has the higher priority. */
+static void
+wait_for_both(struct stage *stage)
+{
+	begin(stage);
+	struct puppet *zero = &stage->puppet[0];
+	struct wf_dense_peer *own = &stage_dense(stage->lane[0])->peer[0];
+	puppet_continue(zero, 1);
+	stage_settle(stage);
+	uint32_t before = zero->answers;
+	uint32_t buffers = own->copy_free_count;
+	own->copy_free_count = 0;
+	puppet_continue(zero, 2);
+	stage_settle(stage);
+	CHECK(stage, own->answer_count == pushable(stage));
+	CHECK(stage, own->answer[(own->answer_first + 3) % stage_slice_count(stage, 0)] == 3);
+	puppet_continue(&stage->puppet[1], 1);
+	stage_settle(stage);
+	CHECK(stage, zero->answers == before);
+	own->copy_free_count = buffers;
+	stage_settle(stage);
+	check_answered(stage, before, (const uint32_t[]){3, 0, 1, 2});
+}
+
+static void
+answers_that_waited_go_by_their_priority(void **state)
+{
+	const struct stage_opts opts = {.trainers = 2,
+					.mode = WF_DENSE_ASYNC,
+					.b_mode = WF_TENSOR_BOUNDED,
+					.b_staleness = 1,
+					.priority_of_b = 1};
+	(void)state;
+	stage_play(&opts, wait_for_both, NULL);
 }
 
 struct wrong {
@@ -527,11 +642,14 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_push_is_applied_when_it_comes_whatever_others_do),
 		cmocka_unit_test(a_push_that_lags_too_far_is_not_applied_answered_and_reported),
+		cmocka_unit_test(a_pull_of_state_makes_no_push_lag_less),
 		cmocka_unit_test(one_trainer_never_lags),
 		cmocka_unit_test(an_answer_lost_on_the_way_is_said_again_with_its_verdict),
 		cmocka_unit_test(a_step_cut_in_half_is_applied_once),
 		cmocka_unit_test(answers_wait_for_a_buffer_and_all_are_given_back),
 		cmocka_unit_test(who_is_too_far_ahead_waits_for_its_answer),
+		cmocka_unit_test(answers_that_wait_keep_their_order_when_another_overtakes),
+		cmocka_unit_test(answers_that_waited_go_by_their_priority),
 		cmocka_unit_test(steps_that_are_not_a_trainers_next_cost_its_connection),
 		cmocka_unit_test(beside_summed_tensors_one_is_answered_when_it_comes),
 		cmocka_unit_test(a_step_is_over_when_its_asynchronous_tensors_are_pushed_too),

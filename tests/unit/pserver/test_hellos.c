@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -211,7 +212,7 @@ static const struct stranger strangers[] = {
 	STRANGER(other_placement, WEFT_MISMATCH, "place", 1, 0),
 	STRANGER(other_job_bytes, WEFT_MISMATCH, "job", 1, 0),
 };
-#define OTHER_COUNT 5u
+#define OTHER_COUNT 6u
 #define STRANGER_COUNT (sizeof(strangers) / sizeof(strangers[0]))
 
 /* --- coming in --- */
@@ -250,6 +251,46 @@ a_newer_path_of_the_same_incarnation_takes_over(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		stage_play(&(struct stage_opts){.trainers = 2, .seed = seed}, take_over, NULL);
+	}
+}
+
+/* Refused, let in, superseded by a path that ends before it is let in. */
+static void
+lose_both_paths(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	struct puppet *heir = puppet_add(stage, 1, 0);
+	puppet_meet(zero);
+	const struct wf_peer *peer = &stage->lane[0]->peer[1];
+	one->hello.job_digest ^= 1;
+	puppet_connect(one);
+	stage_settle(stage);
+	CHECK_SAYS(stage, peer->lost_why, "job digest");
+	one->hello.job_digest ^= 1;
+	puppet_meet(one);
+	CHECK(stage, peer->lost_why[0] == '\0');
+	heir->hello = one->hello;
+	puppet_connect(heir);
+	while (!peer->closing && peer->hello.path < heir->hello.path && stage->failure[0] == '\0') {
+		stage_run(stage, WF_NS_PER_US);
+	}
+	wf_transport_disconnect(heir->conn, WF_DISCONNECT_NOW);
+	stage_settle(stage);
+	CHECK(stage, one->down && peer->state == WF_PEER_LOST && peer->lost_why[0] != '\0');
+	stage_run(stage, 4 * WF_NS_PER_S);
+	CHECK(stage, zero->aborted && zero->abort.status == WEFT_LOST);
+	CHECK_SAYS(stage, zero->abort.reason, "was lost in step");
+	CHECK(stage, strstr(zero->abort.reason, "digest") == NULL);
+}
+
+static void
+what_a_trainer_was_once_refused_for_is_not_why_it_is_lost(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		stage_play(&(struct stage_opts){.trainers = 2, .seed = seed}, lose_both_paths,
+			   NULL);
 	}
 }
 
@@ -375,6 +416,7 @@ main(void)
 	}
 	const struct CMUnitTest others[OTHER_COUNT] = {
 		cmocka_unit_test(a_newer_path_of_the_same_incarnation_takes_over),
+		cmocka_unit_test(what_a_trainer_was_once_refused_for_is_not_why_it_is_lost),
 		cmocka_unit_test(who_comes_while_the_job_is_read_waits_for_it),
 		cmocka_unit_test(when_the_loader_fails_the_next_is_asked_for_the_job),
 		cmocka_unit_test(when_the_loader_says_nothing_the_next_is_asked_for_the_job),

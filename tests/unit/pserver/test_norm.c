@@ -75,6 +75,23 @@ break_the_path(struct stage *stage)
 	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
 }
 
+/* Nobody is to blame that the other lanes are not as far. */
+static void
+wait_for_the_norm(struct stage *stage)
+{
+	begin(stage);
+	stage_check_waits(stage, "step 1 has all its gradients here, and waits for other lanes");
+	say(&stage->puppet[0], &stage->puppet[0].norm);
+	CHECK(stage, applied(stage) == 1);
+}
+
+static void
+a_step_that_lacks_only_the_norm_waits_for_no_trainer(void **state)
+{
+	(void)state;
+	stage_play(&opts, wait_for_the_norm, NULL);
+}
+
 static void
 a_path_that_breaks_in_between_is_told_again_and_the_step_is_applied_once(void **state)
 {
@@ -169,6 +186,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			a_path_that_breaks_in_between_is_told_again_and_the_step_is_applied_once),
+		cmocka_unit_test(a_step_that_lacks_only_the_norm_waits_for_no_trainer),
 		cmocka_unit_test(no_sum_does_more_than_shorten_a_step),
 		cmocka_unit_test(answers_of_higher_priorities_go_first),
 		cmocka_unit_test(who_is_out_of_data_is_not_asked_and_not_heard),

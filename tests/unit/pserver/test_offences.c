@@ -702,10 +702,42 @@ static const struct act acts[] = {
 
 #define ACT_COUNT (sizeof(acts) / sizeof(acts[0]))
 
+/* Said by trainer 0, whose to say it is: the step after the first one would be 2^63. */
+static void
+begin_at_the_end_of_numbers(struct stage *stage)
+{
+	const uint64_t *step = stage->arg;
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	const struct wf_msg_init msg = {.step = *step, .samples = 50, .sections = 1};
+	struct wf_msg out;
+	puppet_meet(zero);
+	wf_msg_init_encode(&msg, &out);
+	puppet_send(zero, &out);
+	puppet_put(zero, 0, 0, 0);
+	stage_settle(stage);
+	puppet_put(zero, 0, 1, 0);
+	stage_settle(stage);
+	CHECK(stage, zero->down && stage->lane[0]->state == WF_LANE_RUNNING);
+	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why, "INIT: step is");
+}
+
+static void
+init_beyond_all_steps_costs_the_connection(void **state)
+{
+	static const uint64_t step[] = {1ull << 62, INT64_MAX - 1, INT64_MAX, 1ull << 63};
+	(void)state;
+	for (size_t i = 0; i < sizeof(step) / sizeof(step[0]); i++) {
+		stage_play(&(struct stage_opts){.trainers = 2}, begin_at_the_end_of_numbers,
+			   &step[i]);
+	}
+}
+
 int
 main(void)
 {
-	static struct CMUnitTest tests[ACT_COUNT];
+	static struct CMUnitTest tests[ACT_COUNT + 1] = {
+		[ACT_COUNT] = cmocka_unit_test(init_beyond_all_steps_costs_the_connection),
+	};
 	for (size_t i = 0; i < ACT_COUNT; i++) {
 		static struct act copy[ACT_COUNT]; /* cmocka's state is not const */
 		copy[i] = acts[i];

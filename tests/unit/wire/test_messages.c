@@ -293,6 +293,10 @@ each_wrong_field_of_a_head_is_named(void **state)
 		{"step", {.step = UINT64_MAX - 41}, "STEP: step is 18446744073709551615"},
 		{"pull", {.step = UINT64_MAX - 17}, "PULL: step is 18446744073709551615"},
 		{"pull", {.slice = WF_SLICE_COUNT_MAX}, "PULL: first + count is 2163208"},
+		{"init",
+		 {.step = (1ull << 62) - 0x0102030405},
+		 "INIT: step is 4611686018427387904"},
+		{"init", {.step = INT64_MAX - 0x0102030405}, "INIT: step is 9223372036854775807"},
 		{"reduce", {.request_id = UINT64_MAX - 4}, "REDUCE: request_id is 0"},
 		{"reduced", {.step = UINT64_MAX - 88}, "REDUCED: step is 18446744073709551615"},
 	};
@@ -447,6 +451,20 @@ a_pull_comes_back(void **state)
 }
 
 static void
+the_longest_job_to_go_on_from_comes_back(void **state)
+{
+	const struct wf_msg_init in = {
+		.step = WF_INIT_STEP_MAX, .samples = INT64_MAX, .sections = WF_SECTIONS_MAX};
+	static struct wf_msg msg;
+	struct wf_msg_init out;
+
+	wf_msg_init_encode(&in, &msg);
+	assert_int_equal(wf_msg_init_decode(&msg.head, msg.body, &out), WEFT_OK);
+	assert_true(out.step == in.step && out.samples == in.samples);
+	assert_int_equal(out.sections, in.sections);
+}
+
+static void
 texts_come_back_with_question_marks_for_what_cannot_be_shown(void **state)
 {
 	static struct wf_msg msg;
@@ -529,6 +547,7 @@ main(void)
 		cmocka_unit_test(the_fullest_credit_comes_back),
 		cmocka_unit_test(each_kind_of_step_comes_back),
 		cmocka_unit_test(a_pull_comes_back),
+		cmocka_unit_test(the_longest_job_to_go_on_from_comes_back),
 		cmocka_unit_test(texts_come_back_with_question_marks_for_what_cannot_be_shown),
 		cmocka_unit_test(both_goodbyes_come_back),
 		cmocka_unit_test(reductions_come_back_bit_for_bit),
