@@ -62,6 +62,9 @@ struct wf_env_ops {
 	enum weft_status (*slab_open)(struct wf_env *env, size_t bytes, int numa_node,
 				      struct wf_slab *out);
 	void (*slab_close)(struct wf_env *env, struct wf_slab *slab);
+	/* The memory stays mapped and is the process's own from here on; the rest is given back.
+	 * NULL where an env cannot do that: its slabs are closed instead. */
+	void (*slab_keep)(struct wf_env *env, struct wf_slab *slab);
 	/* Sleep until `fd` is readable (-1: no fd) or `deadline_ns` of now_ns has come. May return
 	 * early. This is the only place where weft sleeps. */
 	void (*wait)(struct wf_env *env, int fd, uint64_t deadline_ns);

@@ -209,13 +209,21 @@ wf_env_slab_open(struct wf_env_slabs *slabs, struct wf_env *env, size_t bytes, i
 }
 
 void
-wf_env_slab_close(struct wf_env_slabs *slabs, struct wf_slab *slab)
+wf_env_slab_keep(struct wf_env_slabs *slabs, struct wf_slab *slab)
 {
 	if (slab->base != NULL) {
 		forget(slabs, slab->memfd);
-		int err = munmap(slab->base, slab->bytes);
-		WF_ASSERT(err == 0);
 		(void)close(slab->memfd);
 	}
 	*slab = (struct wf_slab){.memfd = -1};
+}
+
+void
+wf_env_slab_close(struct wf_env_slabs *slabs, struct wf_slab *slab)
+{
+	if (slab->base != NULL) {
+		int err = munmap(slab->base, slab->bytes);
+		WF_ASSERT(err == 0);
+	}
+	wf_env_slab_keep(slabs, slab);
 }

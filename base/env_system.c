@@ -186,6 +186,12 @@ system_slab_close(struct wf_env *env, struct wf_slab *slab)
 	wf_env_slab_close(&self_of(env)->slabs, slab);
 }
 
+static void
+system_slab_keep(struct wf_env *env, struct wf_slab *slab)
+{
+	wf_env_slab_keep(&self_of(env)->slabs, slab);
+}
+
 static enum weft_status
 system_submit(struct wf_env *env, struct wf_task *task)
 {
@@ -279,12 +285,28 @@ static const struct wf_env_ops system_ops = {
 	.free = system_free,
 	.slab_open = system_slab_open,
 	.slab_close = system_slab_close,
+	.slab_keep = system_slab_keep,
 	.wait = system_wait,
 	.wait_events = system_wait_events,
 	.submit = system_submit,
 	.host_id = system_host_id,
 	.log = system_log,
 };
+
+/* What has locks of its own. */
+static enum weft_status
+open_parts(struct env_system *self)
+{
+	enum weft_status st = wf_env_slabs_init(&self->slabs);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_env_helper_init(&self->helper);
+	if (st != WEFT_OK) {
+		wf_env_slabs_fini(&self->slabs);
+	}
+	return st;
+}
 
 enum weft_status
 wf_env_system_create(enum wf_log_level level, int log_fd, struct wf_env **out)
@@ -302,12 +324,8 @@ wf_env_system_create(enum wf_log_level level, int log_fd, struct wf_env **out)
 		free(self);
 		return wf_fail_errno(WEFT_NOMEM, err, "env: mutex");
 	}
-	enum weft_status st = wf_env_slabs_init(&self->slabs);
-	if (st == WEFT_OK) {
-		st = wf_env_helper_init(&self->helper);
-	}
+	enum weft_status st = open_parts(self);
 	if (st != WEFT_OK) {
-		wf_env_slabs_fini(&self->slabs);
 		(void)pthread_mutex_destroy(&self->prefix_lock);
 		free(self);
 		return st;

@@ -14,6 +14,12 @@ is_busy(const struct weft_session *session, uint32_t tensor)
 	       0; /* B1 */
 }
 
+static bool
+is_reducing(const struct weft_session *session)
+{
+	return atomic_load_explicit(&session->core.reduce_busy, memory_order_acquire) != 0; /* B1 */
+}
+
 enum weft_status
 wf_exchange_check_running(const struct weft_session *session)
 {
@@ -49,6 +55,12 @@ enum weft_status
 wf_exchange_finished(const struct weft_session *session)
 {
 	const struct wf_job *job = &session->core.job;
+	if (session->within != NULL) {
+		return wf_fail(WEFT_INVALID, "%s has not come to its end", session->within);
+	}
+	if (is_reducing(session)) {
+		return wf_fail(WEFT_INVALID, "a reduce or barrier is unanswered");
+	}
 	for (uint32_t i = 0; i < job->tensor_count; i++) {
 		if (is_busy(session, i)) {
 			return wf_fail(WEFT_INVALID, "%s is not answered in step %" PRIu64,
@@ -97,15 +109,23 @@ settle_all(struct weft_session *session)
 	}
 }
 
+/* One that stands for the local steps since the last. */
+static void
+begin_exchange(struct weft_session *session)
+{
+	double cost = session->local.since_cost;
+	begin_step(session, wf_local_take_samples(session), cost);
+}
+
 /* A step of the trainer's own; the lanes hear of it if it ends with an exchange. */
 static void
 begin_locally(struct weft_session *session, uint64_t samples, double cost)
 {
 	settle_all(session);
-	wf_local_begin(session, samples);
+	wf_local_begin(session, samples, cost);
 	session->local.exchanging = wf_local_exchanges(session);
 	if (session->local.exchanging) {
-		begin_step(session, wf_local_take_samples(session), cost);
+		begin_exchange(session);
 	}
 }
 
@@ -157,7 +177,8 @@ push_locally(struct weft_tensor *tensor)
 {
 	const struct wf_local *local = &tensor->session->local;
 	enum weft_status st = wf_local_apply(tensor);
-	if (st != WEFT_OK) {
+	if (st != WEFT_OK) { /* what is finite of it has been applied: there is no way back */
+		wf_session_fail(tensor->session, st, "%s", weft_last_error());
 		return st;
 	}
 	tensor->pushed_step = local->step;
@@ -262,7 +283,7 @@ weft_wait_all(struct weft_session *session)
 {
 	const struct wf_service_ops *service = session->core.service;
 	enum weft_status st = session->running ? hand_in(session) : WEFT_OK;
-	if (session->core.job.optimizer.clip_norm > 0) {
+	if (session->running && session->core.job.optimizer.clip_norm > 0) {
 		for (uint32_t i = 0; i < session->core.job.tensor_count && st == WEFT_OK; i++) {
 			st = check_clipped(session->tensor[i]);
 		}
@@ -349,7 +370,7 @@ weft_reduce(struct weft_session *session, double *value, uint32_t count)
 		return wf_fail(WEFT_INVALID, "reduce of %u values, %u at most", count,
 			       WF_REDUCE_MAX);
 	}
-	if (atomic_load_explicit(&core->reduce_busy, memory_order_acquire) != 0) { /* B1 */
+	if (is_reducing(session)) {
 		return wf_fail(WEFT_INVALID, "reduce: the one before was interrupted and is "
 					     "unanswered; end the session");
 	}
@@ -379,7 +400,7 @@ exchange_rest(struct weft_session *session)
 	if (!wf_local_is_on(&session->core) || session->local.since == 0) {
 		return WEFT_OK;
 	}
-	begin_step(session, wf_local_take_samples(session), 0);
+	begin_exchange(session);
 	for (uint32_t i = session->core.job.tensor_count; i-- > 0;) {
 		if (!session->core.job.tensor[i].is_static) {
 			wf_local_offer(session->tensor[i]);
@@ -389,27 +410,15 @@ exchange_rest(struct weft_session *session)
 	return weft_wait_all(session);
 }
 
-enum weft_status
-weft_pass_end(struct weft_session *session)
+/* All of its steps are answered: wait for those of the others. */
+static enum weft_status
+end_pass(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
-	enum weft_status st = wf_exchange_check_running(session);
-	if (st == WEFT_OK) {
-		st = check_all_pushed(session);
-	}
-	if (st == WEFT_OK) {
-		st = weft_wait_all(session);
-	}
-	if (st == WEFT_OK) {
-		st = exchange_rest(session);
-	}
-	if (st != WEFT_OK) {
-		return st;
-	}
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_OUT});
 	double pass =
 		1; /* a value makes this another call than a barrier, should trainers differ */
-	st = weft_reduce(session, &pass, 1);
+	enum weft_status st = weft_reduce(session, &pass, 1);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -428,6 +437,28 @@ weft_pass_end(struct weft_session *session)
 	/* All pushes of all have been answered. Nobody pushes before everybody has pulled. */
 	st = weft_pull_all(session);
 	return st == WEFT_OK ? weft_barrier(session) : st;
+}
+
+enum weft_status
+weft_pass_end(struct weft_session *session)
+{
+	enum weft_status st = wf_exchange_check_running(session);
+	if (st == WEFT_OK) {
+		st = check_all_pushed(session);
+	}
+	if (st == WEFT_OK) {
+		st = weft_wait_all(session);
+	}
+	if (st == WEFT_OK) {
+		st = exchange_rest(session);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	session->within = __func__;
+	st = end_pass(session);
+	session->within = st == WEFT_OK ? NULL : session->within;
+	return st;
 }
 
 enum weft_status

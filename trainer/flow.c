@@ -231,7 +231,7 @@ void
 wf_flow_ready(struct wf_link *link)
 {
 	WF_ASSERT(link->queue_count == 0);
-	link->report_due = link->report_wanted;
+	link->report_due = link->report_wanted && !link->core->leaving;
 	for (uint32_t i = 0; i < link->slice_count; i++) {
 		if (link->slice[i].state == WF_SLICE_QUEUED) {
 			begin_push(link, i);

@@ -77,13 +77,14 @@ wf_local_close(struct weft_session *session)
 }
 
 void
-wf_local_begin(struct weft_session *session, uint64_t samples)
+wf_local_begin(struct weft_session *session, uint64_t samples, double cost)
 {
 	struct wf_local *local = &session->local;
 	local->samples_before += local->samples;
 	local->samples = samples;
 	local->step++;
 	local->since_samples += samples;
+	local->since_cost += cost;
 	local->since++;
 }
 
@@ -105,6 +106,7 @@ wf_local_take_samples(struct weft_session *session)
 	struct wf_local *local = &session->local;
 	local->told_samples = local->since_samples;
 	local->since_samples = 0;
+	local->since_cost = 0;
 	local->since = 0;
 	return local->told_samples;
 }

@@ -22,6 +22,7 @@ struct wf_local {
 	bool exchanging;         /* it ends with an exchange */
 	uint32_t since;          /* steps since the last exchange */
 	uint64_t since_samples;  /* of these */
+	double since_cost;       /* of these */
 	uint64_t told_samples;   /* of those of the exchange under way */
 };
 
@@ -36,7 +37,7 @@ enum weft_status wf_local_open(struct weft_session *session) WEFT_MUST_CHECK;
 void wf_local_close(struct weft_session *session); /* accepts a session without */
 
 /* A step of this trainer begins. */
-void wf_local_begin(struct weft_session *session, uint64_t samples);
+void wf_local_begin(struct weft_session *session, uint64_t samples, double cost);
 /* The step that has begun ends with an exchange. */
 bool wf_local_exchanges(const struct weft_session *session);
 /* An exchange begins: the samples it stands for. */

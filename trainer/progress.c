@@ -3,6 +3,8 @@
 #include "trainer/session.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -390,4 +392,24 @@ wf_progress_wait(struct weft_session *session, bool (*done)(struct weft_session 
 			drive(session, &began_ns);
 		}
 	}
+}
+
+static bool
+has_failed(struct weft_session *session)
+{
+	return wf_core_failed(&session->core);
+}
+
+void
+wf_session_fail(struct weft_session *session, enum weft_status status, const char *format, ...)
+{
+	if (wf_core_failed(&session->core)) {
+		return;
+	}
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(session->fail_reason, sizeof(session->fail_reason), format, args);
+	va_end(args);
+	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_FAIL, .a = status});
+	wf_progress_wait(session, has_failed); /* and has read the reason */
 }

@@ -188,16 +188,14 @@ are_there(struct weft_session *session)
 	return atomic_load_explicit(&session->core.stats_busy, memory_order_acquire) == 0; /* B1 */
 }
 
-/* Let the core gather them. Of a failed session too: its thread still takes commands. */
+/* Let the core gather them. Of a failed session too: its thread still takes commands. It waits for
+ * nobody else, so nobody is asked whether to go on. */
 static void
 fetch(struct weft_session *session)
 {
 	atomic_store_explicit(&session->core.stats_busy, 1, memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_STATS});
-	if (wf_core_failed(&session->core) ||
-	    wf_progress_wait_clear(session, &session->core.stats_busy) != WEFT_OK) {
-		wf_progress_wait(session, are_there);
-	}
+	wf_progress_wait(session, are_there);
 }
 
 enum weft_status

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/digest.h"
@@ -247,8 +246,8 @@ numerics_of(const struct weft_session *session)
 void
 wf_session_release_slab(struct wf_env *env, struct wf_slab *slab, bool keep)
 {
-	if (slab->base != NULL && keep && slab->memfd >= 0) {
-		(void)close(slab->memfd);
+	if (slab->base != NULL && keep && env->ops->slab_keep != NULL) {
+		env->ops->slab_keep(env, slab);
 	} else if (slab->base != NULL) {
 		env->ops->slab_close(env, slab);
 	}
@@ -563,11 +562,11 @@ weft_session_seal(struct weft_session *session)
 	if (st == WEFT_OK) {
 		st = take_arrays(session);
 	}
-	if (st == WEFT_OK && core->service != NULL) {
-		st = core->service->seal(session);
-	}
 	if (st == WEFT_OK && wf_local_is_on(core)) {
 		st = wf_local_open(session);
+	}
+	if (st == WEFT_OK && core->service != NULL) {
+		st = core->service->seal(session); /* last: nothing here takes its memory back */
 	}
 	if (st != WEFT_OK) {
 		release_arrays(session, false); /* it may be tried again */
@@ -642,15 +641,20 @@ weft_session_start(struct weft_session *session)
 		return st;
 	}
 	session->running = true;
+	session->within = __func__;
 	atomic_store_explicit(&core->starting, 1, memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_START});
 	st = core->opts.trainer_id == 0 ? wf_restore_give(session) : weft_pull_all(session);
 	if (st == WEFT_OK) { /* lanes without slices are there, too, for a reduce or GOODBYE */
 		st = wf_progress_wait_clear(session, &core->starting);
 	}
-	session->step = core->init.step; /* told before the last initial value came */
-	session->known_step = session->step;
-	return st == WEFT_OK && core->service != NULL ? core->service->start(session) : st;
+	if (st == WEFT_OK) {
+		session->step = core->init.step; /* told before the last initial value came */
+		session->known_step = session->step;
+		st = core->service != NULL ? core->service->start(session) : WEFT_OK;
+	}
+	session->within = st == WEFT_OK ? NULL : session->within;
+	return st;
 }
 
 static int
@@ -738,15 +742,12 @@ leave(struct weft_session *session)
 static void
 fail_if_unfinished(struct weft_session *session)
 {
-	if (wf_core_failed(&session->core) || wf_exchange_finished(session) == WEFT_OK) {
-		return;
+	if (!wf_core_failed(&session->core) && wf_exchange_finished(session) != WEFT_OK) {
+		wf_session_fail(session, WEFT_ABORTED,
+				"trainer %u closed its session in the middle of a step or call: "
+				"%.160s",
+				session->core.opts.trainer_id, weft_last_error());
 	}
-	(void)snprintf(session->fail_reason, sizeof(session->fail_reason),
-		       "trainer %u closed its session in the middle of a step: %.160s",
-		       session->core.opts.trainer_id, weft_last_error());
-	wf_progress_command(session,
-			    &(struct wf_command){.kind = WF_COMMAND_FAIL, .a = WEFT_ABORTED});
-	wf_progress_wait(session, is_left);
 }
 
 enum weft_status
@@ -773,17 +774,10 @@ weft_session_abort(struct weft_session *session, enum weft_status status, const 
 	if (session == NULL) {
 		return;
 	}
-	if (session->running && !wf_core_failed(&session->core)) {
-		(void)snprintf(session->fail_reason, sizeof(session->fail_reason),
-			       "trainer %u: %.200s", session->core.opts.trainer_id, reason);
-		wf_progress_command(session, &(struct wf_command){
-						     .kind = WF_COMMAND_FAIL,
-						     .a = status == WEFT_OK || status == WEFT_AGAIN
-								  ? WEFT_ABORTED
-								  : status,
-					     });
-	}
 	if (session->running) {
+		bool none = status == WEFT_OK || status == WEFT_AGAIN;
+		wf_session_fail(session, none ? WEFT_ABORTED : status, "trainer %u: %.200s",
+				session->core.opts.trainer_id, reason);
 		wf_progress_wait(session, is_quiet); /* also of an earlier failure: it is told */
 	}
 	free_session(session);

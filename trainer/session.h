@@ -81,6 +81,8 @@ struct weft_session {
 	bool sealed, started, core_open;
 	bool running; /* the core was told to start */
 	bool begun;   /* a step, in this pass */
+	/* The call that has begun what others wait for, and has not come to its end; NULL: none. */
+	const char *within;
 	/* Begun by this trainer or, after a pass, by anybody; of local steps: exchanges. */
 	uint64_t step;
 	uint64_t known_step;   /* applied on all lanes: what a pull asks for */
@@ -116,7 +118,7 @@ void wf_modes_fill_tensor(const struct weft_tensor_opts *opts, struct wf_job_ten
 
 /* exchange.c */
 enum weft_status wf_exchange_check_running(const struct weft_session *session) WEFT_MUST_CHECK;
-/* Everything begun has been pushed and answered; else WEFT_INVALID names a tensor. */
+/* Everything begun has been pushed and answered; else WEFT_INVALID names a tensor or a call. */
 enum weft_status wf_exchange_finished(const struct weft_session *session) WEFT_MUST_CHECK;
 
 /* progress.c */
@@ -134,3 +136,6 @@ void wf_progress_wait(struct weft_session *session, bool (*done)(struct weft_ses
 void wf_progress_turn(struct weft_session *session);
 /* The recorded failure of the core. */
 enum weft_status wf_session_failure(const struct weft_session *session);
+/* Let the core fail with this text, unless it has failed; by the return it has. */
+void wf_session_fail(struct weft_session *session, enum weft_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));

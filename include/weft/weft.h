@@ -206,7 +206,7 @@ struct weft_session_opts {
 	 * step with an exchange the gradient array comes back changed. The mean is taken by
 	 * samples; with WEFT_REDUCE_SUM the steps of all trainers are added up. State of the
 	 * optimizer is each trainer's own, and weft_state_count is 0. weft_pull gives the center:
-	 * steps since the last exchange are lost: 0 */
+	 * steps since the last exchange are lost, but in the mean their samples still weigh: 0 */
 	uint32_t local_steps;
 	/* ELASTIC: the part of their distance by which a trainer and the center move in an
 	 * exchange, above 0, at most 1; 0 stands for 0.9 / num_gradient_servers. With more than 1 /
@@ -220,11 +220,12 @@ struct weft_session_opts {
 	void (*log)(void *arg, enum weft_log_level level, const char *line);
 	void *log_arg;
 
-	/* Asked by the thread that waits, at least every 100 ms and after each signal. Not 0: the
-	 * call gives up waiting and returns WEFT_AGAIN; what it waited for goes on. weft_wait,
-	 * weft_wait_all and weft_rows_wait may be called again; after weft_exchange and weft_pull
-	 * these two go on; after any other call only weft_session_close and weft_session_abort are
-	 * left. It may call no function of the session. NULL: waits are not interrupted: NULL */
+	/* Asked by the thread that waits: no more often than every 20 ms, and at least every
+	 * 120 ms. Not 0: the call gives up waiting and returns WEFT_AGAIN; what it waited for goes
+	 * on. weft_wait, weft_wait_all and weft_rows_wait may be called again; after weft_exchange
+	 * and weft_pull these two go on; after any other call only weft_session_close and
+	 * weft_session_abort are left. It may call no function of the session. NULL: waits are not
+	 * interrupted: NULL */
 	int (*interrupted)(void *arg);
 	void *interrupted_arg;
 
@@ -382,7 +383,7 @@ WEFT_API enum weft_status weft_session_start(struct weft_session *session) WEFT_
 /**
  * Begin the next step: this trainer's share of it has `samples` samples. Never blocks.
  * @param samples >= 1
- * @param cost    summed over the samples; for the pservers' logs only
+ * @param cost    summed over the samples; told to the pservers, and nothing depends on it
  * @return WEFT_OK; WEFT_AGAIN: a push of the last step is unanswered, wait for it first;
  *         WEFT_INVALID: no samples, or a tensor of the last step was not pushed,
  * named; WEFT_ABORTED: the first cause
@@ -397,6 +398,7 @@ WEFT_API enum weft_status weft_step(struct weft_session *session, uint64_t sampl
  * waiting in opposite orders on two trainers blocks both, and the wait says so after two seconds.
  * With clip_norm all tensors are pushed before the first wait.
  * @return WEFT_OK; WEFT_INVALID: static, no step begun, or pushed already in this step;
+ *         WEFT_DATA: with local_steps, the gradient is not finite: the job is over;
  *         WEFT_ABORTED: the first cause
  */
 WEFT_API enum weft_status weft_push(struct weft_tensor *tensor) WEFT_MUST_CHECK;
@@ -517,7 +519,8 @@ WEFT_API enum weft_status weft_trainer_stats(struct weft_session *session, uint3
 /**
  * Say GOODBYE to every lane, wait for the answers (at most reconnect_timeout_ns), free everything.
  * Accepts NULL and a session in any state.
- * A session in the middle of a step ends the job for everybody, for they would wait for it.
+ * A session in the middle of a step, or of a call that was interrupted and that others wait in,
+ * ends the job for everybody, for they would wait for it.
  * @return WEFT_OK; else why the job did not end in good order; WEFT_LOST also where only the
  *         acknowledgement of a finished job is missing. The session is gone either way.
  */

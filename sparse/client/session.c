@@ -288,15 +288,24 @@ finished(const struct weft_session *session)
 	return WEFT_OK;
 }
 
-/* Answers that come after GOODBYE would find nobody. */
+/* Every answer is there, or none will come. */
+static bool
+is_drained(struct weft_session *session)
+{
+	struct wf_client *client = wf_client_of(session);
+	bool busy = atomic_load_explicit(&client->call.busy, memory_order_acquire) != 0; /* B1 */
+	for (uint32_t i = 0; i < client->table_count * WF_CLIENT_BATCHES && !busy; i++) {
+		busy = atomic_load_explicit(&wf_client_rows(client, i)->busy,
+					    memory_order_acquire) != 0; /* B1 */
+	}
+	return !busy || wf_core_failed(&session->core);
+}
+
+/* Answers that come after GOODBYE would find nobody. Who is interrupted waits for them too. */
 static void
 drain(struct weft_session *session)
 {
-	struct wf_client *client = wf_client_of(session);
-	enum weft_status st = WEFT_OK;
-	for (uint32_t i = 0; i < client->table_count * WF_CLIENT_BATCHES && st == WEFT_OK; i++) {
-		st = wf_progress_wait_clear(session, &wf_client_rows(client, i)->busy);
-	}
+	wf_progress_wait(session, is_drained);
 }
 
 static void

@@ -164,6 +164,53 @@ a_slab_may_prefer_a_node(void **state)
 	env->ops->slab_close(env, &slab);
 }
 
+/* Lines in what was logged to `fd`. */
+static unsigned
+count_lines(int fd)
+{
+	char text[256];
+	unsigned count = 0;
+	ssize_t n = 0;
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	while ((n = read(fd, text, sizeof(text))) > 0) {
+		for (ssize_t i = 0; i < n; i++) {
+			count += text[i] == '\n' ? 1 : 0;
+		}
+	}
+	return count;
+}
+
+/* As many as can be bound to a node, and more: a line is logged of each that is not, so it is none,
+ * or all where the kernel binds nothing. */
+static void
+a_slab_that_is_kept_stays_mapped_and_nothing_else_of_it_is_left(void **state)
+{
+	enum { SLABS = 80 };
+	struct wf_env *own;
+	struct wf_slab slab = {0};
+	int log = memfd_create("log", MFD_CLOEXEC);
+	assert_true(log >= 0);
+	assert_int_equal(wf_env_system_create(WF_LOG_INFO, log, &own), WEFT_OK);
+	for (unsigned i = 0; i < SLABS; i++) {
+		assert_int_equal(own->ops->slab_open(own, 4096, 0, &slab), WEFT_OK);
+		char *memory = slab.base;
+		size_t bytes = slab.bytes;
+		int memfd = slab.memfd;
+		memcpy(memory, "kept", 5);
+		own->ops->slab_keep(own, &slab);
+		assert_null(slab.base);
+		assert_int_equal(slab.memfd, -1);
+		assert_int_equal(fcntl(memfd, F_GETFD), -1);
+		assert_string_equal(memory, "kept");
+		assert_int_equal(munmap(memory, bytes), 0);
+	}
+	own->ops->slab_keep(own, &slab); /* kept already: no effect */
+	wf_env_system_destroy(own);
+	unsigned lines = count_lines(log);
+	assert_true(lines == 0 || lines == SLABS);
+	assert_int_equal(close(log), 0);
+}
+
 static void
 impossible_slabs_are_refused(void **state)
 {
@@ -520,6 +567,7 @@ main(void)
 		cmocka_unit_test(nobody_can_cut_a_slab_short),
 		cmocka_unit_test(an_untouched_slab_costs_no_memory),
 		cmocka_unit_test(a_slab_may_prefer_a_node),
+		cmocka_unit_test(a_slab_that_is_kept_stays_mapped_and_nothing_else_of_it_is_left),
 		cmocka_unit_test(impossible_slabs_are_refused),
 		cmocka_unit_test(a_readable_fd_ends_a_wait_without_a_deadline),
 		cmocka_unit_test(a_wait_ends_at_its_deadline),

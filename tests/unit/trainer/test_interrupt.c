@@ -115,6 +115,49 @@ a_reduce_that_was_left_ends_the_session(void **state)
 	assert_ended(&members[1], WEFT_ABORTED, "trainer 0: interrupted");
 }
 
+/* Leaves a call that the other one waits in, and closes; all steps are answered. */
+static enum weft_status
+close_within(struct member *member, enum weft_status (*call)(struct weft_session *session))
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *w = NULL;
+	enum weft_status st = one_tensor(&member->opts, ROWS, 1, &session, &w);
+	stop = 1;
+	member->value[0] = st == WEFT_OK ? (float)call(session) : -1;
+	st = member_note(member, weft_session_close(session));
+	(void)sem_post(&first_is_done);
+	return st;
+}
+
+static enum weft_status
+closed_in_reduce(struct member *member)
+{
+	return close_within(member, weft_barrier);
+}
+
+static enum weft_status
+closed_in_pass_end(struct member *member)
+{
+	return close_within(member, weft_pass_end);
+}
+
+static void
+closing_in_a_call_that_others_wait_in_ends_the_job_and_says_so(void **state)
+{
+	static const enum weft_progress progress[] = {WEFT_PROGRESS_THREAD, WEFT_PROGRESS_CALLER};
+	static struct member members[2];
+	for (unsigned i = 0; i < 2; i++) {
+		run_two(progress[i], closed_in_reduce, members);
+		assert_int_equal((int)members[0].value[0], WEFT_AGAIN);
+		assert_ended(&members[0], WEFT_ABORTED, "a reduce or barrier is unanswered");
+		assert_ended(&members[1], WEFT_ABORTED, "trainer 0 closed its session");
+		run_two(progress[i], closed_in_pass_end, members);
+		assert_int_equal((int)members[0].value[0], WEFT_AGAIN);
+		assert_ended(&members[0], WEFT_ABORTED, "weft_pass_end has not come to its end");
+		assert_ended(&members[1], WEFT_ABORTED, "trainer 0 closed its session");
+	}
+}
+
 static enum weft_status
 keep(struct member *member)
 {
@@ -156,6 +199,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wait_can_be_left_and_entered_again),
 		cmocka_unit_test(a_reduce_that_was_left_ends_the_session),
+		cmocka_unit_test(closing_in_a_call_that_others_wait_in_ends_the_job_and_says_so),
 		cmocka_unit_test(arrays_that_are_kept_are_there_after_close),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

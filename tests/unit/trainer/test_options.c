@@ -401,6 +401,24 @@ calls_out_of_order_are_refused(void **state)
 }
 
 static void
+a_wait_before_the_start_waits_for_nothing(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	const struct weft_tensor_opts w = {.name = "w", .rows = 3};
+	struct weft_session *session;
+	struct weft_tensor *tensor;
+	(void)state;
+	opts.optimizer.clip_norm = 1;
+	assert_ok(weft_session_open(&opts, &session));
+	assert_ok(weft_tensor_add(session, &w, &tensor));
+	assert_ok(weft_wait_all(session));
+	assert_ok(weft_session_seal(session));
+	assert_ok(weft_wait(tensor));
+	assert_ok(weft_wait_all(session));
+	assert_ok(weft_session_close(session));
+}
+
+static void
 arrays_are_aligned_zeroed_and_apart(void **state)
 {
 	struct weft_session_opts opts = good_opts();
@@ -577,6 +595,7 @@ main(void)
 		cmocka_unit_test(bad_tensors_are_refused_and_the_session_goes_on),
 		cmocka_unit_test(a_mode_that_a_tensor_cannot_have_is_refused_with_its_name),
 		cmocka_unit_test(calls_out_of_order_are_refused),
+		cmocka_unit_test(a_wait_before_the_start_waits_for_nothing),
 		cmocka_unit_test(arrays_are_aligned_zeroed_and_apart),
 		cmocka_unit_test(digest_goes_by_name_and_covers_every_value),
 		cmocka_unit_test(many_tensors_keep_their_places),
