@@ -393,7 +393,6 @@ run_distributed(struct context *context, struct figures *out)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	(void)wf_plan_spin(&plan);
 	context->show = true;
 	return run(context, CHILDREN, take_pass_line, out);
 }

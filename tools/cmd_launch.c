@@ -131,10 +131,13 @@ print_help(const struct wf_options *options)
 	      "Starts pservers and trainers of one job, with ports and numbers that fit. Options "
 	      "of\n"
 	      "weft pserver and weft train may stand before --: each goes to those that know it;\n"
-	      "what stands after the model goes to the trainers; --config goes to all. What "
-	      "trainer\n"
-	      "0 prints comes on stdout as it is, all other lines on stderr with the name of the\n"
-	      "process before them.\n"
+	      "what stands after the model goes to the trainers; --config goes to all. The help "
+	      "of\n"
+	      "these two lists them, and --print_options shows them where -- train MODEL is "
+	      "given.\n"
+	      "\n"
+	      "What trainer 0 prints comes on stdout as it is, all other lines on stderr with the\n"
+	      "name of the process before them.\n"
 	      "\n"
 	      "Ctrl-C stops all of them. If one fails, the others have 5 seconds to notice by\n"
 	      "themselves, then they are stopped; the last line says who failed first, and its "
@@ -316,15 +319,13 @@ check_ports(const struct wf_plan_opts *plan)
 static void
 say_start(const struct wf_plan_opts *plan)
 {
-	unsigned pollers = wf_plan_spin(plan);
-
 	fprintf(stderr,
 		PROGRAM
 		": %u pservers with %u lanes each on %s ports %u-%u, %u trainers; %u polling "
 		"threads on %u cores\n",
 		plan->pservers, plan->ports_num + plan->ports_num_for_sparse, plan->listen.name,
 		plan->listen.port, plan->listen.port + wf_plan_port_count(plan) - 1, plan->trainers,
-		pollers, wf_pin_cpu_count());
+		wf_plan_poller_count(plan), wf_pin_cpu_count());
 }
 
 static bool

@@ -21,6 +21,8 @@ done
 for option in local pservers trainers port log_dir; do
 	"$WEFT" launch --help | grep -Eq -e "--(\[no-\])?$option" || fail "launch --help: no $option"
 done
+"$WEFT" launch --help | tr '\n' ' ' | grep -q "weft pserver and weft train .* help of these two lists them" ||
+	fail "launch --help: does not say where the options of its children are listed"
 "$WEFT" demo --help | grep -q '^  mlp ' || fail "demo --help: does not list mlp"
 
 expect 0 "$WEFT" help

@@ -29,3 +29,19 @@ says_not last.err "$esc"
 expect 0 env NO_COLOR=1 "$WEFT" launch --local --port="$port" --color=always -- train linear \
 	--num_passes=1
 says last.err "${esc}["
+
+# No variable that would win over their file's settings is given to children, also where they have
+# more threads than there are cores.
+cpu=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)
+start job taskset -c "$cpu" "$WEFT" launch --local --port="$port" -- train linear --num_passes=1000000
+job=$last_pid
+wait_for job.out "pass 0 "
+pids=$(sed -n 's/^[a-z]* 0 | pid \([0-9]*\): .*/\1/p' job.err)
+[ "$(echo "$pids" | wc -l)" -eq 2 ] || fail "not two children: $pids"
+for pid in $pids; do
+	tr '\0' '\n' <"/proc/$pid/environ" >environ.out
+	says environ.out "PATH="
+	says_not environ.out "WEFT_SPIN="
+done
+kill -TERM "$job"
+ends "$job" 30 "weft launch"

@@ -150,6 +150,12 @@ says last.err "pass 1 is not saved, training goes on: full/" "pass 2 is not save
 	"training has finished, but 2 of its passes could not be saved; first pass 1"
 [ "$(ls -A full)" = pass-00000 ] || fail "a full disk leaves: $(ls -A full)"
 expect 0 "$WEFT" train mlp --sequential --num_passes=2 --save_dir=full --start_pass=1
+# The average alone is not saved where something is in its way: said so, and the pass is there.
+mkdir -p kept/average
+expect 74 sh -c 'mkdir -p "kept/average/.pass-00000.tmp-$$/inside"; exec "$0" train mlp --sequential \
+	--num_passes=1 --average_window=0.5 --save_dir=kept' "$WEFT"
+says last.err "average of pass 0 is not saved, training goes on: kept/average/" "1 of its passes"
+[ -f kept/pass-00000/manifest ] || fail "the pass without an average is not saved"
 # A really full one where it may be mounted: as root, outside of containers that forbid it. In a job
 # the trainer that saves says so; all of it trains to the end.
 mkdir small

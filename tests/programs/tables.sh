@@ -87,21 +87,24 @@ says rows.safetensors deep.keys deep.values wide.keys fc1_w
 # As if it had not stopped: also where other lanes and pservers go on than have saved, and where one
 # process goes on with what a job has saved. Rows of the same kind are in the same files.
 goes_on="--num_passes=2 --no-baseline --batch_size=900 --admit_count=2 --evict_age=9"
-for optimizer in adagrad adam; do
-	options="$goes_on --sparse_optimizer=$optimizer"
-	in_one_process ctr 2 "$options --save_dir=alone_$optimizer"
+for variant in adagrad adam scored; do
+	case $variant in
+	scored) options="$goes_on --evict_score=1.5 --evict_fade=0.9 --evict_fade_steps=5" ;;
+	*) options="$goes_on --sparse_optimizer=$variant" ;;
+	esac
+	in_one_process ctr 2 "$options --save_dir=alone_$variant"
 	whole=$alone
 	in_one_process ctr 2 "$options --num_passes=1"
-	job ctr 2 2 1 1 tcp "$options --num_passes=1 --save_dir=$optimizer"
+	job ctr 2 2 1 1 tcp "$options --num_passes=1 --save_dir=$variant"
 	for table in deep wide; do
-		cmp "$optimizer/pass-00000/$table.rows" "alone_$optimizer/pass-00000/$table.rows" ||
-			fail "$table of 2 pservers is saved in other bytes than that of one process"
+		cmp "$variant/pass-00000/$table.rows" "alone_$variant/pass-00000/$table.rows" ||
+			fail "$variant: $table of 2 pservers is saved in other bytes than that of one process"
 	done
-	in_one_process ctr 2 "$options --save_dir=$optimizer --start_pass=1"
-	[ "$alone" = "$whole" ] || fail "one process went on to $alone, not $whole"
-	job ctr 2 1 2 3 tcp "$options --save_dir=$optimizer --start_pass=1"
+	in_one_process ctr 2 "$options --save_dir=$variant --start_pass=1"
+	[ "$alone" = "$whole" ] || fail "$variant: one process went on to $alone, not $whole"
+	job ctr 2 1 2 3 tcp "$options --save_dir=$variant --start_pass=1"
 	job ctr 2 2 1 2 "fault($faults,cut=0.2%)+auto" \
-		"$options --save_dir=$optimizer --start_pass=1 --transport=fault($faults)+auto"
+		"$options --save_dir=$variant --start_pass=1 --transport=fault($faults)+auto"
 done
 
 # The values of a saved pass are a beginning, under another optimizer, too.

@@ -3,11 +3,9 @@
 #include "tools/launch/plan.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/pin.h"
 
 #define LIST_BYTES 8192 /* of the text of --pservers */
 
@@ -131,12 +129,7 @@ wf_plan_alone(const char *name, const struct wf_args *with, struct wf_child_spec
 }
 
 unsigned
-wf_plan_spin(const struct wf_plan_opts *opts)
+wf_plan_poller_count(const struct wf_plan_opts *opts)
 {
-	unsigned pollers = wf_plan_port_count(opts) + opts->trainers;
-
-	if (pollers > wf_pin_cpu_count()) {
-		setenv("WEFT_SPIN", "0", 0);
-	}
-	return pollers;
+	return wf_plan_port_count(opts) + opts->trainers;
 }

@@ -134,10 +134,10 @@ static const struct wf_option table[] = {
 	 .initial = "0",
 	 .fmin = 0,
 	 .fmax = 1,
-	 .help = "Test with averages of the parameters over the last steps, as many as this share "
-		 "of all steps; 0: with the parameters. They are saved too, as passes in the "
-		 "folder "
-		 "average of save_dir. Not with tables."},
+	 .help = "Test at the end of each pass with averages of the parameters over the last "
+		 "steps, as many as this share of all steps; 0: with the parameters, as "
+		 "test_period always does. They are saved too, as passes in the folder average "
+		 "of save_dir. Not with tables."},
 	{.name = "max_average_window",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(max_average_window),

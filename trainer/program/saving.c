@@ -457,26 +457,32 @@ save_averages(const struct wf_run *job, float *const *average, struct wf_run_pas
 	return st;
 }
 
+/* `what` of this pass is not saved: told now, and at the end of the run. */
+static void
+note_failure(struct wf_run *job, const char *what)
+{
+	wf_log(job->env, WF_LOG_WARN, "%s %" PRIu64 " is not saved, training goes on: %s", what,
+	       job->pass, weft_last_error());
+	if (job->save_failures++ == 0) {
+		job->first_save_failure = *wf_error_record();
+		job->first_unsaved_pass = job->pass;
+	}
+}
+
 void
 wf_run_save(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run_past past)
 {
 	const struct wf_saved_place place = place_of(job);
 
-	enum weft_status st = save(job, arrays, past);
-	if (st == WEFT_OK && arrays->average != NULL) {
-		st = save_averages(job, arrays->average, past);
-	}
-	if (st != WEFT_OK) {
-		wf_log(job->env, WF_LOG_WARN, "pass %" PRIu64 " is not saved, training goes on: %s",
-		       job->pass, weft_last_error());
-		if (job->save_failures++ == 0) {
-			job->first_save_failure = *wf_error_record();
-			job->first_unsaved_pass = job->pass;
-		}
+	if (save(job, arrays, past) != WEFT_OK) {
+		note_failure(job, "pass");
 		return;
 	}
 	if (job->opts->save_only_one && wf_saved_remove_older(&place, job->pass) != WEFT_OK) {
 		wf_log(job->env, WF_LOG_WARN, "save_only_one: %s", weft_last_error());
+	}
+	if (arrays->average != NULL && save_averages(job, arrays->average, past) != WEFT_OK) {
+		note_failure(job, "average of pass");
 	}
 }
 

@@ -61,6 +61,7 @@ wf_run_list_remote(const struct wf_run *job, const struct wf_remote_tables *tabl
 							.state_floats =
 								weft_table_record_floats(table) -
 								weft_table_dim(table),
+							.has_score = job->opts->evict_score > 0.0,
 						},
 					.counter_count = weft_table_counter_count(table),
 					.vocabulary = job->source.key_count,

@@ -78,6 +78,8 @@ wf_row_initial_take(struct wf_row_initial *initial, struct wf_row_record *row)
 	memcpy(initial->value, row->floats, initial->dim * sizeof(float));
 	row->stamp = 0;
 	row->born = 0;
+	row->show = 0.0f;
+	row->click = 0.0f;
 	row->floats = initial->value;
 }
 

@@ -244,6 +244,10 @@ train_baseline(const struct wf_run *job, double *out)
 	opts.hidden = "";
 	opts.optimizer = "adagrad";
 	opts.sparse_optimizer = "adagrad";
+	opts.sparse_l21 = 0.0;
+	opts.dense_equivalent = false;
+	opts.sparse_wire = "f32";
+	opts.sparse_rest = "f32";
 	opts.learning_rate = BASELINE_RATE;
 	opts.sparse_learning_rate = BASELINE_RATE;
 	opts.sequential = true;

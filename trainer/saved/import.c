@@ -99,19 +99,22 @@ wf_import_value_bytes(const struct wf_import_entry *entry)
 
 /* Printable, whatever the file has. */
 static void
-take_name(const char *name, size_t bytes, struct wf_import_array *out)
+take_name(const char *name, size_t bytes, struct wf_import_entry *entry)
 {
+	struct wf_import_array *out = &entry->array;
 	const size_t kept = bytes < sizeof(out->name) ? bytes : sizeof(out->name) - 1;
+	const char *objection = kept < bytes ? "has too long a name" : NULL;
 
 	for (size_t i = 0; i < kept; i++) {
 		out->name[i] = name[i] >= ' ' && name[i] <= '~' ? name[i] : '?';
-		if (out->name[i] != name[i] && out->objection == NULL) {
-			out->objection = "has a name with bytes that are not printable";
+		if (out->name[i] != name[i]) {
+			objection = "has a name with bytes that are not printable";
 		}
 	}
 	out->name[kept] = '\0';
-	if (kept < bytes && out->objection == NULL) {
-		out->objection = "has too long a name";
+	entry->is_renamed = objection != NULL;
+	if (out->objection == NULL) {
+		out->objection = objection;
 	}
 }
 
@@ -149,7 +152,7 @@ wf_import_add(struct wf_import *import, const struct wf_import_entry *entry, con
 	}
 	struct wf_import_entry *at = &import->entry[import->entry_count++];
 	*at = *entry;
-	take_name(name, name_bytes, &at->array);
+	take_name(name, name_bytes, at);
 	return WEFT_OK;
 }
 
@@ -216,8 +219,8 @@ put_in_order(struct wf_import *import)
 			}
 			continue;
 		}
-		/* Names that were cut may well be different ones. */
-		if (is_same && before->array.objection == NULL) {
+		/* Two that had other names may well be different ones. */
+		if (is_same && !(before->is_renamed && entry->is_renamed)) {
 			return wf_fail(WEFT_DATA, "%s: %s is there twice", import->path,
 				       entry->array.name);
 		}
@@ -335,7 +338,7 @@ wf_import_open(struct wf_env *env, const struct wf_saved_calls *calls, const cha
 		st = wf_fail(WEFT_INVALID, "\"%.60s\": has to be a path of 1..%u bytes", path,
 			     WF_SAVED_PATH_BYTES - 1);
 	}
-	while (bytes > 1 && import->path[bytes - 1] == '/') {
+	while (st == WEFT_OK && bytes > 1 && import->path[bytes - 1] == '/') {
 		import->path[--bytes] = '\0';
 	}
 	if (st == WEFT_OK) {

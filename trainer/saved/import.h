@@ -53,7 +53,7 @@ enum weft_status wf_import_missing_parse(const char *name,
  * List the arrays at `path`: a file, or a folder of parameter files or of a save.
  * @param out ends with wf_import_close
  * @return WEFT_OK; WEFT_DATA: file and what is wrong with it; WEFT_IO: file and the system's
- *         reason; WEFT_NOMEM
+ *         reason; WEFT_INVALID: the path is empty or too long; WEFT_NOMEM
  */
 enum weft_status wf_import_open(struct wf_env *env, const struct wf_saved_calls *calls,
 				const char *path, enum wf_import_format format,

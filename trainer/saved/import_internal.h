@@ -21,6 +21,7 @@ struct wf_import_entry {
 	bool is_deflated;
 	bool has_crc;
 	bool is_shape;    /* no array: `array` has the shape of the one of this name */
+	bool is_renamed;  /* its name in the file is longer, or not printable */
 	uint32_t zip_crc; /* of everything unpacked */
 	uint64_t at;      /* of the first stored byte */
 	uint64_t stored_bytes;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/assert.h"
+#include "trainer/saved/directory.h"
 #include "trainer/saved/import_internal.h"
 
 struct saving {
@@ -139,6 +140,10 @@ check_free(const struct wf_saved_place *place, uint64_t pass)
 	struct stat info;
 
 	enum weft_status st = wf_saved_pass_path(place->dir, pass, path);
+	if (st == WEFT_OK) {
+		/* A pass aside gets its name back before anybody takes it. */
+		wf_saved_recover(place->calls, path);
+	}
 	if (st == WEFT_OK && lstat(path, &info) == 0) {
 		return wf_fail(WEFT_INVALID, "%s: is there already; name another folder or pass",
 			       path);

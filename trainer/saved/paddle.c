@@ -171,13 +171,14 @@ fill_folder(const struct wf_saved *saved, const char *folder)
 	enum weft_status st = WEFT_OK;
 
 	for (uint32_t i = 0; st == WEFT_OK && i < saved->manifest.tensor_count; i++) {
-		if (strcmp(saved->manifest.tensor[i].name, DONE_FILE) == 0) {
+		const char *name = saved->manifest.tensor[i].name;
+		if (wf_parameter_is_aside(name)) {
 			return wf_fail(WEFT_DATA,
-				       "%s: a tensor is named " DONE_FILE ", which the original "
-				       "keeps for itself",
-				       saved->path);
+				       "%s: a tensor is named %s, which in such a folder is a "
+				       "file beside the parameters; take another format",
+				       saved->path, name);
 		}
-		st = write_one(saved, folder, saved->manifest.tensor[i].name, i);
+		st = write_one(saved, folder, name, i);
 	}
 	if (st == WEFT_OK) {
 		st = write_one(saved, folder, DONE_FILE, -1);

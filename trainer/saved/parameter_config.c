@@ -46,6 +46,15 @@ wf_parameter_is_bias(const char *name)
 	return false;
 }
 
+bool
+wf_parameter_is_aside(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	return name[0] == '.' || strcmp(name, "done") == 0 || strcmp(name, "path.txt") == 0 ||
+	       (end != NULL && (strcmp(end, ".py") == 0 || strcmp(end, ".conf") == 0));
+}
+
 static uint64_t
 take_varint(struct message *m)
 {

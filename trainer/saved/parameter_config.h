@@ -20,6 +20,9 @@ struct wf_parameter_config {
 /* A bias is a row to the original, and a column to us. Nothing but its name tells one: it ends with
  * "_b", ".b" or "bias". */
 bool wf_parameter_is_bias(const char *name);
+/* In a folder of parameter files: the name of no parameter, but of what the original puts beside
+ * them (`done`, path.txt, its configuration), or of a hidden file. */
+bool wf_parameter_is_aside(const char *name);
 /* false: it is no such message, lacks name or size, its size is not that of its shape, or it is of
  * sparse values. */
 bool wf_parameter_config_decode(const uint8_t *bytes, size_t count,

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "trainer/saved/import_internal.h"
+#include "trainer/saved/parameter_config.h"
 #include "wire/little.h"
 
 enum weft_status
@@ -50,16 +51,6 @@ add_file(struct wf_import *import, struct wf_saved_file *file, const char *name)
 	return st == WEFT_OK ? wf_import_add(import, &entry, name, strlen(name)) : st;
 }
 
-/* What the original puts beside its parameters. */
-static bool
-is_aside(const char *name)
-{
-	const char *end = strrchr(name, '.');
-
-	return name[0] == '.' || strcmp(name, "done") == 0 || strcmp(name, "path.txt") == 0 ||
-	       (end != NULL && (strcmp(end, ".py") == 0 || strcmp(end, ".conf") == 0));
-}
-
 static enum weft_status
 add_of_folder(struct wf_import *import, const char *name)
 {
@@ -71,7 +62,7 @@ add_of_folder(struct wf_import *import, const char *name)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (is_aside(name) || (stat(path, &info) == 0 && S_ISDIR(info.st_mode))) {
+	if (wf_parameter_is_aside(name) || (stat(path, &info) == 0 && S_ISDIR(info.st_mode))) {
 		return WEFT_OK;
 	}
 	st = wf_saved_file_open(import->calls, path, &file);

@@ -46,13 +46,33 @@ refill(struct wf_unpack *unpack)
 {
 	const size_t count =
 		unpack->left < WF_UNPACK_CHUNK_BYTES ? (size_t)unpack->left : WF_UNPACK_CHUNK_BYTES;
-	if (count == 0) {
-		return wf_fail(WEFT_DATA, "%s: deflated data end too early", unpack->file->path);
-	}
+
+	WF_ASSERT(count > 0);
 	enum weft_status st = read_stored(unpack, unpack->chunk, count);
 	unpack->inflater.next_in = unpack->chunk;
 	unpack->inflater.avail_in = (uInt)count;
 	return st;
+}
+
+/* What inflate() said. Without a stored byte left it may still owe some of what it was given; it
+ * has nothing more when it says that it cannot go on. */
+static enum weft_status
+take_code(struct wf_unpack *unpack, int code)
+{
+	const z_stream *z = &unpack->inflater;
+
+	unpack->is_over = code == Z_STREAM_END;
+	if (code == Z_OK || code == Z_STREAM_END) {
+		return WEFT_OK;
+	}
+	if (code == Z_MEM_ERROR) {
+		return wf_fail(WEFT_NOMEM, "%s: no memory to inflate with", unpack->file->path);
+	}
+	if (code == Z_BUF_ERROR && z->avail_in == 0 && unpack->left == 0) {
+		return wf_fail(WEFT_DATA, "%s: deflated data end too early", unpack->file->path);
+	}
+	return wf_fail(WEFT_DATA, "%s: deflated data are damaged (%s)", unpack->file->path,
+		       z->msg == NULL ? "?" : z->msg);
 }
 
 /* Inflate until the room is full or the data are over. */
@@ -60,28 +80,19 @@ static enum weft_status
 inflate_into(struct wf_unpack *unpack, uint8_t *bytes, uInt room)
 {
 	z_stream *z = &unpack->inflater;
+	enum weft_status st = WEFT_OK;
 
 	z->next_out = bytes;
 	z->avail_out = room;
-	while (z->avail_out > 0 && !unpack->is_over) {
-		if (z->avail_in == 0) {
-			enum weft_status st = refill(unpack);
-			if (st != WEFT_OK) {
-				return st;
-			}
+	while (st == WEFT_OK && z->avail_out > 0 && !unpack->is_over) {
+		if (z->avail_in == 0 && unpack->left > 0) {
+			st = refill(unpack);
 		}
-		int code = inflate(z, Z_NO_FLUSH);
-		unpack->is_over = code == Z_STREAM_END;
-		if (code == Z_MEM_ERROR) {
-			return wf_fail(WEFT_NOMEM, "%s: no memory to inflate with",
-				       unpack->file->path);
-		}
-		if (code != Z_OK && code != Z_STREAM_END) {
-			return wf_fail(WEFT_DATA, "%s: deflated data are damaged (%s)",
-				       unpack->file->path, z->msg == NULL ? "?" : z->msg);
+		if (st == WEFT_OK) {
+			st = take_code(unpack, inflate(z, Z_NO_FLUSH));
 		}
 	}
-	return WEFT_OK;
+	return st;
 }
 
 static enum weft_status

@@ -257,6 +257,57 @@ arrays_that_cannot_be_a_tensor_are_listed_and_refused_when_wanted(void **state)
 	}
 }
 
+/* Which of two is first in the file decides nothing. */
+static void
+a_name_that_is_there_twice_is_refused_in_either_order(void **state)
+{
+	/* The second name is shown as the first is written. */
+	static const char *const names[][2] = {{"w", "w"}, {"w?", "w\x7f"}};
+	static const char form[] = "{\"%s\":{\"dtype\":\"%s\",\"shape\":[1],\"data_offsets\":[%s]},"
+				   "\"%s\":{\"dtype\":\"%s\",\"shape\":[1],\"data_offsets\":[%s]}}";
+	struct scene *scene = *state;
+	struct wf_import *import = NULL;
+	const float data[3] = {1, 2, 3};
+	char header[256];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(header, sizeof(header), form, names[i][0], "F32", "0,4", names[i][1],
+			 "I64", "4,12");
+		struct bytes bytes = safetensors(header, data, sizeof(data));
+		assert_refused(open_import(scene, write_file(scene, "twice", &bytes), &import),
+			       WEFT_DATA, "is there twice");
+		snprintf(header, sizeof(header), form, names[i][1], "I64", "0,8", names[i][0],
+			 "F32", "8,12");
+		bytes = safetensors(header, data, sizeof(data));
+		assert_refused(open_import(scene, write_file(scene, "twice", &bytes), &import),
+			       WEFT_DATA, "is there twice");
+	}
+	/* Two that are shown alike are listed, and are nobody's. */
+	snprintf(header, sizeof(header), form, "w\x7f\x7f", "F32", "0,4", "w\xc3\xa9", "F32",
+		 "4,8");
+	struct bytes bytes = safetensors(header, data, 2 * sizeof(data[0]));
+	assert_ok(open_import(scene, write_file(scene, "twice", &bytes), &import));
+	assert_int_equal(wf_import_count(import), 2);
+	assert_non_null(wf_import_at(import, 0)->objection);
+	assert_non_null(wf_import_at(import, 1)->objection);
+	wf_import_close(import);
+}
+
+static void
+a_path_that_is_empty_or_too_long_is_refused(void **state)
+{
+	struct scene *scene = *state;
+	struct wf_import *import = NULL;
+	char path[8001];
+
+	memset(path, '/', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	assert_refused(open_import(scene, path, &import), WEFT_INVALID, "has to be a path");
+	path[WF_SAVED_PATH_BYTES] = '\0';
+	assert_refused(open_import(scene, path, &import), WEFT_INVALID, "has to be a path");
+	assert_refused(open_import(scene, "", &import), WEFT_INVALID, "has to be a path");
+}
+
 static void
 parameter_files_have_values_and_no_shape(void **state)
 {
@@ -322,6 +373,31 @@ an_import_becomes_a_pass_that_loads_and_keeps_what_is_there(void **state)
 	wf_import_close(import);
 }
 
+/* As a process leaves it that died while it replaced the pass. */
+static void
+an_import_does_not_take_the_name_of_a_pass_aside(void **state)
+{
+	struct scene *scene = *state;
+	const struct wf_saved_place place = place_of(scene, wf_saved_posix());
+	const struct wf_import_save how = {.version = "0.1.0", .pass = 0};
+	struct wf_import *import = open_two(scene);
+	struct wf_import_saved result;
+	struct wf_saved_about about;
+	char path[WF_SAVED_PATH_BYTES];
+	char aside[WF_SAVED_PATH_BYTES];
+
+	assert_ok(save_pass(scene, wf_saved_posix(), 0, 42));
+	assert_ok(wf_saved_pass_path(scene->dir, 0, path));
+	snprintf(aside, sizeof(aside), "%s/.pass-00000.old-%ld", scene->dir, (long)getpid());
+	assert_int_equal(rename(path, aside), 0);
+	assert_refused(wf_import_save(import, &place, &how, &result), WEFT_INVALID,
+		       "is there already");
+	assert_ok(load_pass(scene, 0, &about));
+	assert_int_equal(about.step, 42);
+	assert_true(model_equals(&scene->loaded, &scene->model));
+	wf_import_close(import);
+}
+
 /* Every export of a pass is a model again, with the same bits. */
 static void
 exports_come_in_again(void **state)
@@ -357,6 +433,30 @@ exports_come_in_again(void **state)
 		wf_import_close(import);
 	}
 	wf_saved_close(saved);
+}
+
+/* What a folder of parameter files has beside them is passed over on the way in. */
+static void
+a_folder_for_the_original_has_no_tensor_that_would_be_passed_over(void **state)
+{
+	static const char *const names[] = {"done", "path.txt", "model.py", "trainer.conf"};
+	struct scene *scene = *state;
+	const struct wf_saved_place place = place_of(scene, wf_saved_posix());
+	char path[WF_SAVED_PATH_BYTES];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct wf_saved_about about = about_pass(i, 42);
+		struct wf_saved *saved = NULL;
+		scene->model.tensor[0].name = names[i];
+		assert_ok(wf_saved_write(&place, &about, scene->model.tensor, 2));
+		assert_ok(wf_saved_pass_path(scene->dir, i, path));
+		assert_ok(wf_saved_open(scene->env, wf_saved_posix(), path, &saved));
+		snprintf(path, sizeof(path), "%s/folder", scene->dir);
+		assert_refused(wf_saved_export_paddle(saved, path, false), WEFT_DATA, names[i]);
+		assert_int_equal(access(path, F_OK), -1);
+		wf_saved_close(saved);
+	}
+	assert_int_equal(names_in(scene->dir, true), 0);
 }
 
 static ssize_t
@@ -426,9 +526,13 @@ main(void)
 		scene_test(floats_of_16_and_64_bits_become_floats_of_32),
 		scene_test(headers_of_safetensors_that_lie_are_refused),
 		scene_test(arrays_that_cannot_be_a_tensor_are_listed_and_refused_when_wanted),
+		scene_test(a_name_that_is_there_twice_is_refused_in_either_order),
+		scene_test(a_path_that_is_empty_or_too_long_is_refused),
 		scene_test(parameter_files_have_values_and_no_shape),
 		scene_test(an_import_becomes_a_pass_that_loads_and_keeps_what_is_there),
+		scene_test(an_import_does_not_take_the_name_of_a_pass_aside),
 		scene_test(exports_come_in_again),
+		scene_test(a_folder_for_the_original_has_no_tensor_that_would_be_passed_over),
 		scene_test(a_disk_that_fails_is_told_apart_from_damage),
 		scene_test(without_memory_nothing_is_kept),
 	};

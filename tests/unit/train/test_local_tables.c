@@ -4,6 +4,7 @@
 #include "tests/unit/train/setup.h"
 
 #include "trainer/program/local_tables.h"
+#include "trainer/program/saving_tables.h"
 
 #define ENTRIES 4
 #define WIDTH 2
@@ -170,6 +171,25 @@ more_keys_than_a_step_can_have_are_refused(void **state)
 	wf_local_tables_destroy(NULL);
 }
 
+/* Of a saved row: neither state nor past nor scores. */
+static void
+a_beginning_has_the_values_of_a_row_alone(void **state)
+{
+	const float floats[] = {1, 2, 3};
+	struct wf_row_record row = {
+		.key = 7, .stamp = 5, .born = 2, .show = 4, .click = 1, .floats = floats};
+	static struct wf_row_initial initial = {.dim = 2, .floats = 4};
+
+	(void)state;
+	wf_row_initial_take(&initial, &row);
+	assert_int_equal(row.key, 7);
+	assert_int_equal(row.stamp, 0);
+	assert_int_equal(row.born, 0);
+	assert_true(row.show == 0 && row.click == 0);
+	assert_true(row.floats[0] == 1 && row.floats[1] == 2);
+	assert_true(row.floats[2] == 0 && row.floats[3] == 0);
+}
+
 int
 main(void)
 {
@@ -179,6 +199,7 @@ main(void)
 		cmocka_unit_test(mean_divides_by_the_samples_of_the_step),
 		cmocka_unit_test(what_is_not_finite_ends_the_run_or_is_counted),
 		cmocka_unit_test(more_keys_than_a_step_can_have_are_refused),
+		cmocka_unit_test(a_beginning_has_the_values_of_a_row_alone),
 	};
 	return cmocka_run_group_tests(tests, open_env, close_env);
 }

@@ -402,6 +402,35 @@ ctr_tells_its_auc_beside_logistic_regression(void **state)
 		    run(*state, "ctr --sequential").test);
 }
 
+/* What only the model's own settings of rows make sense with, or would change, is not the
+ * baseline's. */
+static void
+the_baseline_has_optimizers_of_its_own(void **state)
+{
+	static const char *const more[] = {
+		"--sparse_optimizer=ftrl_group --sparse_l21=1e-4",
+		"--sparse_optimizer=sgd --sparse_decay=1e-9 --sparse_l1=1e-9 --dense_equivalent",
+		"--sparse_wire=bf16 --sparse_rest=bf16",
+	};
+	char line[300];
+
+	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+		double auc = 0.0;
+		double logistic = 0.0;
+		double alone = 0.0;
+		snprintf(line, sizeof(line), "ctr --sequential --num_passes=1 %s", more[i]);
+		const struct output output = run(*state, line);
+		assert_int_equal(
+			sscanf(output.verdict, "auc %lf logistic regression %lf", &auc, &logistic),
+			2);
+		const struct output baseline =
+			run(*state, "ctr --sequential --num_passes=1 --embedding=0 --hidden= "
+				    "--learning_rate=0.1 --sparse_learning_rate=0.1");
+		assert_int_equal(sscanf(baseline.verdict, "auc %lf", &alone), 1);
+		assert_true(fabs(alone - logistic) < 1e-4);
+	}
+}
+
 static void
 ctr_admits_and_evicts(void **state)
 {
@@ -667,6 +696,7 @@ main(void)
 		cmocka_unit_test(values_that_travel_in_16_bits_learn_as_well),
 		cmocka_unit_test(tensors_that_travel_in_16_bits_learn_as_well),
 		cmocka_unit_test(ctr_tells_its_auc_beside_logistic_regression),
+		cmocka_unit_test(the_baseline_has_optimizers_of_its_own),
 		cmocka_unit_test(ctr_admits_and_evicts),
 		cmocka_unit_test(a_memory_cap_of_tables_is_kept_and_ends_no_run),
 		cmocka_unit_test(ctr_reads_libsvm),
