@@ -152,6 +152,10 @@ weft_step(struct weft_session *session, uint64_t samples, double cost)
 	if (is_unanswered(session)) {
 		return WEFT_AGAIN;
 	}
+	st = hand_in(session); /* the answer may have come in between, which gives batches back */
+	if (st != WEFT_OK) {
+		return st;
+	}
 	session->begun = true;
 	if (wf_local_is_on(&session->core)) {
 		begin_locally(session, samples, cost);
