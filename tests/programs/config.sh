@@ -22,6 +22,7 @@ reconnect_timeout = 2s
 [train]
 num_passes = 3
 batch_size = 0 # all
+save_dir = "first try"    # quotes only where blanks at an end or # need them
 END
 
 # Where each value came from, in the order of who wins.
@@ -84,6 +85,7 @@ expect 0 "$WEFT" launch --config=job.conf -- train linear
 says last.err "2 pservers with 2 lanes each" "num_passes=3 (job.conf:"
 [ "$(digest_of last.out)" = "$digest" ] || fail "another digest than without a file"
 [ "$(grep -c '^pass ' last.out)" -eq 3 ] || fail "not three passes"
+[ -d "first try/pass-00002" ] || fail "nothing is saved in a folder whose name has a blank"
 expect 0 env WEFT_CONFIG=job.conf "$WEFT" launch -- train linear --num_passes=1
 [ "$(grep -c '^pass ' last.out)" -eq 1 ] || fail "an argument does not win over the file"
 

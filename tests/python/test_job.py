@@ -18,6 +18,35 @@ except ImportError:  # support.main says so
     np = None
 
 
+class Knock(Exception):
+    """What the handler of a signal raises."""
+
+
+def interrupted(call, waits, then=lambda: None):
+    """The call ends with what a handler raises, of a signal that comes when `waits` says so."""
+
+    def handler(*_):
+        raise Knock
+
+    def knock():
+        while not waits():
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        then()
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    knocker = threading.Thread(target=knock, daemon=True)
+    knocker.start()
+    try:
+        call()
+    except Knock:
+        return
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        knocker.join()
+    raise AssertionError("it was not interrupted")
+
+
 class Job(support.Case):
     def open(self, trainers=1, sparse=0, **settings):
         where = self.pserver(trainers, sparse)
@@ -326,6 +355,85 @@ class Job(support.Case):
         self.jobs_end_well()
 
 
+    def test_a_lookup_that_fails_keeps_no_batch(self):
+        session = self.open(sparse=1)
+        table = session.table("words", 3)
+        session.start()
+        session.step(1)
+        for _ in range(2):
+            self.refused("has not handed in", table.lookup, [1])
+        session.wait()
+        session.exchange(1)  # answered after what was asked before it
+        rows = [table.lookup([1]), table.lookup([2])]
+        for batch in rows:
+            batch.free()
+        session.close()
+        self.jobs_end_well()
+
+    def test_rows_of_a_step_that_nobody_waited_for_are_given_back(self):
+        session = self.open(sparse=1)
+        table = session.table("words", 3)
+        session.start()
+        rows = table.lookup([1, 2])
+        session.step(1)
+        table.update(rows, np.ones((2, 3), np.float32))
+        begun = False
+        while not begun:
+            with contextlib.suppress(weft.AgainError):
+                session.step(1)
+                begun = True
+        self.refused("was given back", lambda: rows.values)
+        self.refused("was given back", table.update, rows, np.ones((2, 3), np.float32))
+
+
+class Lent(support.Case):
+    """Two trainers; the second one, in a thread of its own, pushes when it is let."""
+
+    def late(self, where, go):
+        with weft.Session(pservers=where, num_gradient_servers=2, trainer_id=1, learning_rate=1) as session:
+            w = session.empty(5, name="w")
+            w.grad[:] = 2
+            session.start()
+            for _ in range(2):
+                go.acquire()
+                session.exchange(1)
+            session.pass_end()
+            session.exchange(1)
+
+    def not_written_over(self, session, w, grad):
+        with self.assertRaisesRegex(weft.InvalidError, "tensor w: its arrays are lent"):
+            session.push(w, np.full(5, 7, np.float32))
+        self.assertTrue((w.grad == grad).all())
+
+    def test_a_gradient_that_is_lent_is_not_written_over(self):
+        where, go = self.pserver(trainers=2), threading.Semaphore(0)
+        thread = threading.Thread(target=self.late, args=(where, go), daemon=True)
+        thread.start()
+        session = weft.Session(pservers=where, num_gradient_servers=2, learning_rate=1)
+        self.addCleanup(session.abort, "the test is over")
+        w = session.empty(5, name="w")
+        session.start()
+        session.step(1)
+        session.push(w, np.full(5, 3, np.float32))
+        self.not_written_over(session, w, 3)
+        go.release()
+        session.wait(w)
+        self.assertTrue((w.param == -5).all())
+        w.grad[:] = 4
+        interrupted(session.exchange, lambda: session._thread == 0)
+        self.not_written_over(session, w, 4)
+        go.release()
+        session.wait()
+        self.assertTrue((w.param == -11).all())
+        session.pass_end()
+        session.step(1)
+        session.push(w, np.full(5, 3, np.float32))
+        session.wait()
+        self.assertTrue((w.grad == 3).all())
+        thread.join(support.LIMIT)
+        self.assertFalse(thread.is_alive())
+
+
 class Signals(support.Case):
     """A trainer that waits for a second one, which takes part in the start and in nothing else."""
 
@@ -395,6 +503,23 @@ class Signals(support.Case):
             self.assertEqual(process.stdout.readline(), "interrupted\n")
             self.assertRegex(process.stdout.readline(), "^AbortedError .*interrupted in " + call.split("(")[0])
             self.assertEqual(process.wait(support.LIMIT), 0)
+
+    def test_ctrl_c_in_close_is_not_lost_nor_is_the_memory(self):
+        session = weft.Session(pservers=self.pserver(sparse=1), ports_num_for_sparse=1)
+        table = session.table("t", 700)
+        session.start()
+        pserver = self.pservers[0].process
+        pserver.send_signal(signal.SIGSTOP)
+        rows = table.prefetch([1])
+        where = session._call.weft_rows_values(rows._handle)
+        interrupted(session.close, lambda: session._handle is None, lambda: pserver.send_signal(signal.SIGCONT))
+        with self.assertRaisesRegex(weft.ClosedError, "closed"):
+            rows.wait()
+        session.close()
+        self.assertTrue(Job.mapped(where))
+        del rows, table, session
+        gc.collect()
+        self.assertFalse(Job.mapped(where))
 
     def test_a_handler_that_returns_does_not_end_a_wait(self):
         calls = []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft.torch: its rules, and its arithmetic beside the optimizers' own, in jobs of one trainer."""
 
+import os
 import sys
 import tempfile
 from unittest import mock
@@ -9,10 +10,12 @@ import support
 
 try:
     import torch
-    import weft
-    import weft.torch
 except ImportError:
     torch = None
+else:
+    import torch_member
+    import weft
+    import weft.torch
 
 
 def network():
@@ -157,6 +160,50 @@ class Here(support.Case):
         with self.assertRaisesRegex(weft.InvalidError, "4 parameters, 1 with names"):
             weft.torch.DistributedOptimizer(torch.optim.SGD(model.parameters(), 0.1), first)
 
+    def test_settings_that_make_no_means_at_the_workers_are_refused(self):
+        model = network()
+        makes = (
+            lambda: weft.torch.DistributedOptimizer(torch.optim.SGD(model.parameters(), 0.1), model.named_parameters()),
+            lambda: weft.torch.HookState(model),
+        )
+        settings = [("schedule", "poly"), ("l1", "0.001"), ("skip_nonfinite", "1")]
+        settings += [("dense_mode", mode) for mode in ("async", "bounded", "local", "elastic")]
+        for name, value in settings:
+            local = {"local_steps": 2} if value in ("local", "elastic") else {}
+            for given in ({name: value}, {}):
+                said = {} if given else {"WEFT_" + name.upper(): value}
+                weft.close()
+                with mock.patch.dict(os.environ, said):
+                    weft.init(**given, **local)
+                    for make in makes:
+                        with self.assertRaisesRegex(weft.InvalidError, "means at the workers .* another " + name):
+                            make()
+        weft.close()
+        weft.init(schedule="constant", dense_mode="sync", l1=0)
+        makes[0]()
+
+    def with_a_frozen_parameter(self, on):
+        plain, model = network(), network()
+        for net in (plain, model):
+            net[0].weight.requires_grad_(False)
+        frozen = model[0].weight.clone()
+        wanted = train(plain, torch.optim.SGD([p for p in plain.parameters() if p.requires_grad], 0.1))
+        optimizer = weft.torch.DistributedOptimizer(
+            torch.optim.SGD(model.parameters(), 0.1), model.named_parameters(), on=on
+        )
+        weft.torch.broadcast_parameters(model.state_dict())
+        got = train(model, optimizer)
+        self.assertLess((got - wanted).abs().max().item(), 1e-6)
+        self.assertTrue(torch.equal(model[0].weight, frozen))
+
+    def test_parameters_without_a_gradient_stay_as_they_are(self):
+        self.with_a_frozen_parameter("workers")
+        weft.close()
+        weft.init(pservers=self.pserver())
+        self.with_a_frozen_parameter("pservers")
+        weft.close()
+        self.jobs_end_well()
+
     def test_a_rate_that_changes_on_the_pservers_is_refused(self):
         model = network()
         optimizer = weft.torch.DistributedOptimizer(
@@ -295,6 +342,56 @@ class Here(support.Case):
         weft.torch.broadcast_parameters(model.state_dict())
         self.assertEqual(model[1].num_batches_tracked.item(), 1 << 40)
         self.assertTrue(torch.equal(model[1].running_var, torch.ones(5)))
+
+
+class Two(support.Case):
+    """Two trainers that begin with other parameters, buffers and chance, and compute with other data:
+    tests/python/torch_member.py."""
+
+    def members(self, mode):
+        """What each trainer's state_dict is before its one step, and after it."""
+        where = self.pserver(trainers=2, count=2)
+        with tempfile.TemporaryDirectory() as folder:
+            files = [os.path.join(folder, "trainer_%d" % number) for number in range(2)]
+            script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_member.py")
+            started = [
+                self.run_program(*support.python(script, mode, where, str(number), folder, file))
+                for number, file in enumerate(files)
+            ]
+            for member in started:
+                self.ends_well(member)
+            self.jobs_end_well()
+            return [torch.load(file) for file in files]
+
+    def alone(self):
+        """Trainer 0's first state, and the parameters after a step with the mean of both gradients."""
+        model = torch_member.model(0)
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        optimizer = torch_member.optimizer(model)
+        for number in range(2):
+            (torch_member.loss(model, number) / 2).backward()
+        optimizer.step()
+        return before, dict(model.named_parameters())
+
+    def one_step(self, mode):
+        wanted_before, wanted_after = self.alone()
+        (before, after), (other_before, other_after) = self.members(mode)
+        for name, wanted in wanted_before.items():
+            self.assertTrue(torch.equal(before[name], wanted), name)
+            self.assertTrue(torch.equal(other_before[name], wanted), name)
+        for name, wanted in wanted_after.items():
+            self.assertTrue(torch.equal(after[name], other_after[name]), name)
+            self.assertTrue(torch.allclose(after[name], wanted, rtol=0, atol=1e-6), name)
+            self.assertFalse(torch.allclose(wanted, wanted_before[name], rtol=0, atol=1e-4), name)
+
+    def test_trainers_begin_and_go_on_alike_at_the_workers(self):
+        self.one_step("workers")
+
+    def test_trainers_begin_and_go_on_alike_on_the_pservers(self):
+        self.one_step("pservers")
+
+    def test_trainers_begin_and_go_on_alike_under_the_hook(self):
+        self.one_step("ddp")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ from weft.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from weft.session import Array, Rows, Session, Table, Tensor
+from weft.session import Array, Rows, Session, Table, Tensor, _refuse_forked
 
 __version__ = "0.1.0"
 __all__ = [
@@ -127,6 +127,7 @@ def init(
     Settings of paddle.init that mean nothing here (nics, comment, ...) are accepted.
     Raises InvalidError, which names setting, value and where it came from."""
     global _session
+    _refuse_forked()
     if _session is not None and _session._handle is not None:
         raise InvalidError("weft.init a second time: call weft.close() first, or make a weft.Session")
     given = dict(

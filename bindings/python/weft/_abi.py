@@ -33,6 +33,7 @@ _SCALARS: Dict[str, Any] = {
     "uint64_t": ctypes.c_uint64,
 }
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_DIRECTIVE = re.compile(r"^#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
 _DEFINE = re.compile(r"^#define (WEFT_\w+) (\d+)$", re.MULTILINE)
 _ENUM = re.compile(r"\benum (\w+) \{(.*?)\};", re.DOTALL)
 _STRUCT = re.compile(r"\bstruct (\w+) \{(.*?)\};", re.DOTALL)
@@ -106,7 +107,7 @@ class Api:
         """Take in one header."""
         for name, value in _DEFINE.findall(text):
             self.constants[name] = int(value)
-        text = _COMMENT.sub(" ", text)
+        text = _DIRECTIVE.sub("", _COMMENT.sub(" ", text))
         for name, body in _ENUM.findall(text):
             pairs = re.findall(r"(\w+)\s*=\s*(\d+)", body)
             self.enums[name] = {key: int(value) for key, value in pairs}

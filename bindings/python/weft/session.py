@@ -234,10 +234,10 @@ class Rows:
     """The rows of a batch of keys, from Table.lookup or Table.prefetch.
 
     `values` is [number of different keys, dim], where the pservers' answers landed: nothing was
-    copied. Once the step of the batch was waited for, or after Rows.free, another batch may land in
-    it; it can be read for as long as it is held, also when the session is closed. Copy what has to
-    last. `place[i]` is the row of the i-th key asked for, `keys[j]` the key of row j: copies, of
-    4 and 8 bytes for each, taken at the first look."""
+    copied. Once the step of the batch was waited for or the next one was tried, or after Rows.free,
+    another batch may land in it; it can be read for as long as it is held, also when the session is
+    closed. Copy what has to last. `place[i]` is the row of the i-th key asked for, `keys[j]` the key
+    of row j: copies, of 4 and 8 bytes for each, taken at the first look."""
 
     def __init__(self, table: "Table", handle: int, count: int) -> None:
         self.table = table
@@ -380,7 +380,11 @@ class Table:
     def lookup(self, keys: Any, create: bool = True, in_order: bool = False) -> Rows:
         """prefetch, and wait for it."""
         rows = self.prefetch(keys, create, in_order)
-        rows.wait()
+        try:
+            rows.wait()
+        except BaseException:  # nobody else could give it back
+            rows.free()
+            raise
         return rows
 
     def update(self, rows: Rows, grad: Array, show: Any = None, click: Any = None) -> None:
@@ -425,6 +429,7 @@ class Session:
         self._tables: List[Table] = []
         self._by_address: Dict[int, Tensor] = {}
         self._pushed_rows: List[Rows] = []
+        self._lent: Set[Tensor] = set()  # pushed and not known to be answered
         self._memory = [_Memory(), _Memory(), _Memory()]  # parameters, gradients, rows; state
         self._sealed = False
         self._copied = 0
@@ -435,8 +440,7 @@ class Session:
         _sessions.add(self)
 
     def _open(self, settings: Dict[str, Any], log: Optional[Callable[[str, str], None]]) -> None:
-        if _forked_from:
-            raise ForkedError(_forked_text())
+        _refuse_forked()
         if log is not None and not callable(log):
             raise InvalidError("log=%r: a function of level and line is needed" % (log,))
         opts = self._api.structs["weft_session_opts"]()
@@ -633,7 +637,12 @@ class Session:
     def step(self, samples: int, cost: float = 0.0) -> None:
         """Begin the next step: this trainer's share of it has so many samples."""
         self._enter()
-        self._done(self._call.weft_step(self._handle, _whole("samples", samples), _number("cost", cost)))
+        number, paid = _whole("samples", samples), _number("cost", cost)
+        status = self._call.weft_step(self._handle, number, paid)
+        if status in (_OK, _AGAIN):  # tables may be answered when tensors are not
+            self._forget_rows()
+        self._done(status)
+        self._lent.clear()
 
     def push(self, tensor: Union[Tensor, Array], grad: Optional[Array] = None) -> None:
         """Hand in a tensor's gradient for the step begun last; see weft.push."""
@@ -646,11 +655,17 @@ class Session:
         status = self._weft_push(tensor._handle)
         if status != _OK:
             self._fail(status, tensor)
+        self._lent.add(tensor)
 
     def _copy_in(self, tensor: Tensor, grad: Array) -> None:
         _check(grad, "tensor %s, gradient" % tensor.name, tensor.shape, written=False)
         own = tensor.grad
         if own.ctypes.data != grad.ctypes.data:
+            if tensor in self._lent:  # the library, or a pserver of this host, may be reading it
+                raise InvalidError(
+                    "tensor %s: its arrays are lent to a push that is not answered; it is pushed once in a "
+                    "step: weft.wait(), and begin the next" % tensor.name
+                )
             np.copyto(own, grad)
             self._copied += own.nbytes
 
@@ -682,11 +697,16 @@ class Session:
             status = self._waiting(self._weft_wait, tensor._handle)
             if status != _OK:
                 self._stopped(status, tensor)
+            self._lent.discard(tensor)
             return
-        self._wait(self._call.weft_wait_all, self._handle)
-        self._forget_rows()
+        try:
+            self._wait(self._call.weft_wait_all, self._handle)
+        finally:
+            self._forget_rows()
+        self._lent.clear()
 
     def _forget_rows(self) -> None:
+        """Those of a step that has ended, or may have: another batch can land in them."""
         for rows in self._pushed_rows:
             rows._handle = None
         self._pushed_rows.clear()
@@ -694,14 +714,22 @@ class Session:
     def exchange(self, samples: int = 1, cost: float = 0.0) -> None:
         """step, push of every tensor, wait."""
         self._enter()
-        self._wait(self._call.weft_exchange, self._handle, _whole("samples", samples), _number("cost", cost))
+        number, paid = _whole("samples", samples), _number("cost", cost)
+        status = self._waiting(self._call.weft_exchange, self._handle, number, paid)
+        if status == InvalidError.status:
+            self._fail(status)
         self._forget_rows()
+        if status != _OK:
+            self._lent.update(self._tensors)  # in this step or in the one before it
+            self._stopped(status)
+        self._lent.clear()
 
     def pass_end(self) -> None:
         """End this trainer's pass, and wait until every trainer has ended it."""
         self._enter()
         self._wait_once("pass_end", self._call.weft_pass_end, self._handle)
         self._forget_rows()
+        self._lent.clear()
 
     def barrier(self) -> None:
         """Wait until every trainer has come here."""
@@ -781,21 +809,32 @@ class Session:
         Closing again does nothing."""
         handle = self._leave("the session was closed")
         if handle is not None:
-            status = self._call.weft_session_close(handle)
-            self._take_memory()
+            try:
+                status = self._call.weft_session_close(handle)
+            finally:  # a handler may raise as the call returns
+                self._take_memory()
+            self._raise_caught()
             self._done(status)
 
     def abort(self, reason: str) -> None:
         """End the job for everybody; all members show the reason as the first cause."""
         handle = self._leave("the session was aborted: " + reason)
         if handle is not None:
-            self._call.weft_session_abort(handle, AbortedError.status, reason.encode("utf-8", "replace"))
-            self._take_memory()
+            try:
+                self._call.weft_session_abort(handle, AbortedError.status, reason.encode("utf-8", "replace"))
+            finally:
+                self._take_memory()
+            self._raise_caught()
 
     def _take_memory(self) -> None:
         """keep_arrays: it is ours from here on."""
         for memory in self._memory:
             memory.ours = True
+
+    def _raise_caught(self) -> None:
+        """What a handler raised in a call that did not end with it."""
+        if self._caught:
+            raise self._take_caught()
 
     def _leave(self, text: str) -> Optional[int]:
         if self._dead is not None and self._dead[0] is ForkedError:
@@ -841,6 +880,11 @@ def _forked_text() -> str:
         "nor a new one works here; start processes with the method 'spawn', or before weft.init"
         % _forked_from
     )
+
+
+def _refuse_forked() -> None:
+    if _forked_from:
+        raise ForkedError(_forked_text())
 
 
 def _after_fork() -> None:

@@ -73,8 +73,10 @@ class _Exchange:
         self.session: Session = weft.session()
         if getattr(self.session, "_torch", None) is not None:
             raise InvalidError("this session has a DistributedOptimizer or HookState already")
-        self.session._open_again(settings)
         self.on_pservers = settings is not _MEAN
+        if not self.on_pservers:
+            _check_means(self.session)
+        self.session._open_again(settings)
         self.slots: List[_Slot] = []
         self.started = False
         self.begun = False
@@ -156,6 +158,24 @@ class _Exchange:
             slot.passes = 0
             slot.parameter.grad = slot.grad
         self.begun = False
+
+
+def _check_means(session: Session) -> None:
+    """With these the pservers would keep, or answer with, something else than mean gradients. They may
+    come from the environment too."""
+    opts = session._opts
+    others = {
+        "dense_mode": opts.dense_mode != session._api.enums["weft_dense_mode"]["WEFT_DENSE_SYNC"],
+        "l1": opts.optimizer.l1 != 0,
+        "schedule": (opts.optimizer.schedule or b"constant") != b"constant",
+        "skip_nonfinite": opts.skip_nonfinite != 0,
+    }
+    for name, differs in others.items():
+        if differs:
+            raise InvalidError(
+                "means at the workers need dense_mode=sync, l1=0, schedule=constant and skip_nonfinite=0; "
+                "this session has another %s" % name
+            )
 
 
 def _check(name: str, parameter: torch.Tensor) -> None:
@@ -300,7 +320,8 @@ def DistributedOptimizer(
 
 def _check_groups(optimizer: torch.optim.Optimizer, exchange: _Exchange) -> None:
     """What is optimized is what is exchanged."""
-    wanted = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
+    wanted = {id(parameter) for parameter in parameters if parameter.requires_grad}
     for name, parameter in exchange.pairs:
         if id(parameter) not in wanted:
             raise InvalidError("parameter %s is not one of the optimizer's" % name)
