@@ -188,9 +188,10 @@ WEFT_API enum weft_status weft_rows_pull(struct weft_table *table, const uint64_
  * Wait until the rows are there. Returns at once if they are. Blocks.
  * @return WEFT_OK; WEFT_INVALID: they are those of a step that this trainer has begun and not
  *         handed in (weft_rows_push of every table, or weft_wait_all), so they could not come;
- *         WEFT_TIMEOUT: step_timeout_ns passed; a status of a lane that refused the pull: this
- *         batch has failed, as have those that were asked for in the same message, and
- *         weft_rows_free gives it back; WEFT_LOST, WEFT_ABORTED, WEFT_DATA: the job is over
+ *         WEFT_TIMEOUT: step_timeout_ns passed; WEFT_AGAIN: interrupted (weft_session_opts), call
+ *         it again; a status of a lane that refused the pull: this batch has failed, as have those
+ *         that were asked for in the same message, and weft_rows_free gives it back; WEFT_LOST,
+ *         WEFT_ABORTED, WEFT_DATA: the job is over
  */
 WEFT_API enum weft_status weft_rows_wait(struct weft_rows *rows) WEFT_MUST_CHECK;
 
@@ -306,7 +307,9 @@ WEFT_API enum weft_status weft_table_step(struct weft_table *table, uint64_t *ou
  * @return WEFT_OK; a status of the callbacks; WEFT_INVALID: not trainer 0, within a step, or not
  *         synchronous and another trainer has begun the next pass; WEFT_UNSUPPORTED: rows that do
  *         not fit the lanes' slots; WEFT_NOMEM: here or on a lane; WEFT_DATA: a lane sent what is
- *         no table; else as weft_wait
+ *         no table; WEFT_AGAIN: interrupted (weft_session_opts), end the session: what it asked
+ *         for is unanswered, and weft_table_step, _read and _write are WEFT_INVALID; else as
+ *         weft_wait
  */
 WEFT_API enum weft_status weft_table_read(struct weft_table *table,
 					  const struct weft_table_reader *to) WEFT_MUST_CHECK;

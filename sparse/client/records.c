@@ -54,6 +54,12 @@ check_caller(struct weft_table *table, const char *what)
 		return wf_fail(WEFT_INVALID, "table %s: %s within step %" PRIu64 ": end it first",
 			       weft_table_name(table), what, session->step);
 	}
+	if (atomic_load_explicit(&client->call.busy, memory_order_acquire) != 0) { /* B1 */
+		return wf_fail(WEFT_INVALID,
+			       "table %s: %s: the call before was interrupted and is unanswered; "
+			       "end the session",
+			       weft_table_name(table), what);
+	}
 	return wf_progress_wait_clear(session, &client->step_busy);
 }
 

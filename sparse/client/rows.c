@@ -268,13 +268,13 @@ enum weft_status
 weft_rows_gather(const struct weft_rows *rows, float *out)
 {
 	const size_t dim = weft_table_dim(rows->table);
-	if (rows->state == WF_ROWS_FREE || is_under_way(rows) || rows->narrow) {
+	bool is_there = rows->state != WF_ROWS_FREE && !is_under_way(rows);
+	if (is_there && rows->status != WEFT_OK) {
+		return status_of(rows);
+	}
+	if (!is_there || rows->narrow) {
 		return wf_fail(WEFT_INVALID, "table %s: rows are gathered before weft_rows_wait",
 			       weft_table_name(rows->table));
-	}
-	enum weft_status st = status_of(rows);
-	if (st != WEFT_OK) {
-		return st;
 	}
 	for (uint32_t i = 0; i < rows->view.key_count; i++) {
 		memcpy(out + i * dim, rows->values + rows->view.place[i] * dim, dim * sizeof(*out));

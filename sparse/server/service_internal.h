@@ -245,12 +245,16 @@ wf_sparse_of(const struct wf_lane *lane)
 bool wf_sparse_refuse(struct wf_peer *peer, uint64_t request_id, uint64_t step, uint32_t part);
 /* The buffer's bytes are not needed any more, and the trainer is to be told by CREDIT. */
 void wf_sparse_give_buffer(struct wf_peer *peer, uint32_t buffer);
-/* The first key of a part that is not this lane's, or not in the vocabulary: recorded as
- * WEFT_INVALID. */
-enum weft_status wf_sparse_check_keys(const struct wf_sparse *sparse, uint32_t table,
-				      const uint64_t *key, uint32_t count) WEFT_MUST_CHECK;
+/* A key of a part that is not this lane's, or not in the vocabulary: recorded as WEFT_INVALID. */
+enum weft_status wf_sparse_check_keys(const struct wf_sparse *sparse,
+				      const struct wf_sparse_part *part,
+				      const uint64_t *key) WEFT_MUST_CHECK;
 
 /* service_tables.c */
+/* Record what the table has just refused once more, with its name, and with max_shard_bytes if the
+ * ceiling has refused more than `refused` times by now. Returns the status of the refusal. */
+enum weft_status wf_sparse_fail_table(const struct wf_sparse *sparse, uint32_t idx,
+				      uint64_t refused) WEFT_MUST_CHECK;
 enum weft_status wf_sparse_take_table(struct wf_lane *lane, struct wf_peer *peer,
 				      const struct wf_head *head,
 				      const struct wf_sparse_table *msg) WEFT_MUST_CHECK;

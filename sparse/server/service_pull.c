@@ -292,7 +292,7 @@ wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, const 
 		return st;
 	}
 	wf_transport_release(peer->conn, buffer);
-	st = wf_sparse_check_keys(sparse, part->table, sparse->key_scratch, part->row_count);
+	st = wf_sparse_check_keys(sparse, part, sparse->key_scratch);
 	if (st != WEFT_OK) {
 		return refuse_part(lane, peer, buffer);
 	}

@@ -337,7 +337,7 @@ take_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part, con
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = wf_sparse_check_keys(sparse, part->table, key, part->row_count);
+	st = wf_sparse_check_keys(sparse, part, key);
 	if (st != WEFT_OK) {
 		struct wf_error why = *wf_error_record();
 		return wf_fail(WEFT_PROTOCOL, "PUSH: %.200s", why.text);
@@ -541,7 +541,7 @@ apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 	uint64_t refused = sparse->ceiling.refused_count;
 	enum weft_status st = wf_table_push(served->table, &push);
 	if (st != WEFT_OK) {
-		return st;
+		return wf_sparse_fail_table(sparse, idx, refused);
 	}
 	out->rows_updated += stat_of(served, WF_TABLE_ROWS_UPDATED) - updated;
 	out->pushes_lost += stat_of(served, WF_TABLE_PUSHES_LOST) - lost;
@@ -575,7 +575,7 @@ plan_tending(struct wf_lane *lane, uint64_t rows_updated)
 	}
 	/* Twice what was touched: so all rows are looked at while rows double. */
 	sparse->tend_rows = tables > 0 ? tables * TEND_ROWS_LEAST + 2 * rows_updated : 0;
-	lane->works = sparse->tend_rows > 0;
+	lane->works = lane->works || sparse->tend_rows > 0; /* rows may be listed, too */
 }
 
 bool

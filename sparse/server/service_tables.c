@@ -110,6 +110,19 @@ set_row_bytes(struct wf_served *served, const struct wf_table_desc *desc)
 			       : &wf_kernels_best()->rows->half[desc->value_wire];
 }
 
+enum weft_status
+wf_sparse_fail_table(const struct wf_sparse *sparse, uint32_t idx, uint64_t refused)
+{
+	const struct wf_table_desc *desc = &sparse->desc[idx];
+	struct wf_error why = *wf_error_record();
+	if (sparse->ceiling.refused_count == refused) {
+		return wf_fail(why.status, "table %.40s: %.200s", desc->name, why.text);
+	}
+	return wf_fail(why.status,
+		       "table %.40s (--max_shard_bytes leaves %" PRIu64 " bytes): %.150s",
+		       desc->name, sparse->ceiling.limit_bytes, why.text);
+}
+
 static enum weft_status
 serve_table(struct wf_lane *lane, uint32_t idx)
 {
@@ -135,16 +148,7 @@ serve_table(struct wf_lane *lane, uint32_t idx)
 	const struct wf_table_opts opts = table_opts(lane, idx);
 	uint64_t refused = sparse->ceiling.refused_count;
 	enum weft_status st = wf_table_create(&sparse->ceiling.env, &opts, &served->table);
-	if (st != WEFT_OK) {
-		struct wf_error why = *wf_error_record();
-		if (sparse->ceiling.refused_count == refused) {
-			return wf_fail(why.status, "table %.40s: %.200s", desc->name, why.text);
-		}
-		return wf_fail(why.status,
-			       "table %.40s (--max_shard_bytes leaves %" PRIu64 " bytes): %.150s",
-			       desc->name, sparse->ceiling.limit_bytes, why.text);
-	}
-	return WEFT_OK;
+	return st == WEFT_OK ? WEFT_OK : wf_sparse_fail_table(sparse, idx, refused);
 }
 
 /* Memory. */

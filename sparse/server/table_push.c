@@ -5,8 +5,9 @@
  * the same row in a group; give rows to keys that have none; put each group's gradients in trainer
  * order; update row by row.
  *
- * Keys in ascending order, as a client sends them, need no groups: batches are merged, and rows
- * found and updated chunk by chunk, so they come from memory once.
+ * Keys in ascending order, as a client sends them, need no groups: batches that follow each other
+ * make runs, runs are merged, and rows found and updated chunk by chunk, so they come from memory
+ * once.
  *
  * Groups need no table of their own: while a push is in work, the stamp of a row is the number of
  * its group, and a row is in a group if and only if the group says so too. */
@@ -60,15 +61,15 @@ check_rate(const struct wf_table *t, const struct wf_table_push *push)
 static enum weft_status
 reserve_step(struct wf_table *t)
 {
+	t->budget.cap_refused = false;
 	if (!t->varies || wf_missed_reserve(&t->missed)) {
 		return WEFT_OK;
 	}
 	return wf_fail(WEFT_NOMEM,
 		       "table %" PRIu32 ": no memory to keep step %" PRIu32
-		       " for rows that miss it, at %" PRIu64 " bytes, the cap is %" PRIu64
-		       " (0: none): raise it, or take lazy rows",
+		       " for rows that miss it, at %" PRIu64 " bytes: %stake lazy rows",
 		       t->opts.init.table, t->step + 1, t->budget.used_bytes,
-		       t->opts.memory_cap_bytes);
+		       t->budget.cap_refused ? "raise the memory cap, or " : "");
 }
 
 static bool
@@ -366,13 +367,20 @@ count_entries(const struct wf_table_push *push)
 	return entries;
 }
 
-/* Batches that are merged; more are grouped. */
+/* Runs that are merged; more are grouped. */
 #define MERGED_MAX 16u
 
-/* Where the next keys of each batch stand. */
+/* Successive batches whose keys ascend from each to the next, as the parts of a trainer do. */
+struct run {
+	const struct wf_table_batch *batch, *end; /* the one it is in; behind the last one */
+	const uint64_t *key, *key_end;            /* what is left of it; nothing: nor of the run */
+	const float *grad;                        /* of the first key */
+};
+
 struct merge {
-	const struct wf_table_push *push;
-	size_t at[MERGED_MAX];
+	struct run run[MERGED_MAX];
+	size_t run_count;
+	bool has_spared; /* rows of the keys to come are stamped */
 };
 
 /* Keys to update together, with their gradients in trainer order. */
@@ -386,6 +394,51 @@ struct work {
 	size_t count;
 	bool one_each;
 };
+
+static inline void
+enter_batch(struct run *run)
+{
+	run->key = run->batch->key;
+	run->key_end = run->batch->key + run->batch->count;
+	run->grad = run->batch->grad;
+}
+
+/* Over so many keys of its batch, and on to the next one at its end. */
+static inline void
+advance(struct run *run, size_t count, size_t dim)
+{
+	run->key += count;
+	run->grad += count * dim;
+	while (run->key == run->key_end && run->batch + 1 < run->end) {
+		run->batch++;
+		enter_batch(run);
+	}
+}
+
+/* Find the runs. false: there are too many. */
+static bool
+begin_merge(const struct wf_table_push *push, struct merge *out)
+{
+	const uint64_t *last = NULL;
+
+	*out = (struct merge){0};
+	for (size_t b = 0; b < push->batch_count; b++) {
+		const struct wf_table_batch *batch = &push->batch[b];
+		if (batch->count == 0) {
+			continue;
+		}
+		if (last == NULL || batch->key[0] <= *last) {
+			if (out->run_count == MERGED_MAX) {
+				return false;
+			}
+			out->run[out->run_count].batch = batch;
+			enter_batch(&out->run[out->run_count++]);
+		}
+		out->run[out->run_count - 1].end = batch + 1;
+		last = &batch->key[batch->count - 1];
+	}
+	return true;
+}
 
 /* Whether the keys of each batch ascend; they may repeat. */
 static bool
@@ -417,13 +470,13 @@ owns_all(const struct wf_table *t, const struct wf_table_push *push)
 	return true;
 }
 
-/* Whether nothing has to be known of a row but where it is. A key of another lane is left to
- * find_entries, which refuses it. */
+/* Whether nothing has to be known of a row but where it is; then the runs to merge. A key of
+ * another lane is left to find_entries, which refuses it. */
 static bool
-is_simple(const struct wf_table *t, const struct wf_table_push *push)
+is_simple(const struct wf_table *t, const struct wf_table_push *push, struct merge *out)
 {
-	return push->batch_count <= MERGED_MAX && !t->can_expire && t->motions == NULL &&
-	       wf_admit_is_open(&t->admit) && is_ascending(push) && owns_all(t, push);
+	return !t->can_expire && t->motions == NULL && wf_admit_is_open(&t->admit) &&
+	       is_ascending(push) && owns_all(t, push) && begin_merge(push, out);
 }
 
 /* The lowest key that is left. false: none is. */
@@ -431,12 +484,12 @@ static inline bool
 lowest_key(const struct merge *merge, uint64_t *out)
 {
 	bool found = false;
-	for (size_t b = 0; b < merge->push->batch_count; b++) {
-		const struct wf_table_batch *batch = &merge->push->batch[b];
-		if (merge->at[b] == batch->count) {
+	for (size_t r = 0; r < merge->run_count; r++) {
+		const struct run *run = &merge->run[r];
+		if (run->key == run->key_end) {
 			continue;
 		}
-		uint64_t key = batch->key[merge->at[b]];
+		uint64_t key = *run->key;
 		if (!found || key < *out) {
 			*out = key;
 		}
@@ -456,26 +509,25 @@ merge_chunk(struct merge *merge, size_t dim, struct work *work)
 	while (work->count < WF_CHUNK_KEYS && lowest_key(merge, &key)) {
 		work->merged[work->count] = key;
 		work->first[work->count++] = grads;
-		for (size_t b = 0; b < merge->push->batch_count; b++) {
-			const struct wf_table_batch *batch = &merge->push->batch[b];
-			size_t at = merge->at[b];
-			for (; at < batch->count && batch->key[at] == key; at++) {
-				work->grad[grads++] = batch->grad + at * dim;
+		for (size_t r = 0; r < merge->run_count; r++) {
+			struct run *run = &merge->run[r];
+			while (run->key != run->key_end && *run->key == key) {
+				work->grad[grads++] = run->grad;
+				advance(run, 1, dim);
 			}
-			merge->at[b] = at;
 		}
 	}
 	work->first[work->count] = grads;
 }
 
-/* Of a single batch, while its keys do not repeat: there is nothing to merge. */
+/* Of a single run, while its keys do not repeat: there is nothing to merge. */
 static void
 take_chunk(struct merge *merge, size_t dim, struct work *work)
 {
-	const struct wf_table_batch *batch = &merge->push->batch[0];
-	const uint64_t *key = batch->key + merge->at[0];
-	const float *grad = batch->grad + merge->at[0] * dim;
-	const size_t left = batch->count - merge->at[0];
+	struct run *run = &merge->run[0];
+	const uint64_t *key = run->key;
+	const float *grad = run->grad;
+	const size_t left = (size_t)(run->key_end - key);
 	size_t i = 0;
 
 	for (; i < WF_CHUNK_KEYS && i < left; i++, grad += dim) {
@@ -487,7 +539,7 @@ take_chunk(struct merge *merge, size_t dim, struct work *work)
 	work->key = key;
 	work->one_each = true;
 	work->count = i;
-	merge->at[0] += i;
+	advance(run, i, dim);
 }
 
 static void
@@ -499,19 +551,47 @@ fill_first(struct work *work)
 	work->one_each = false;
 }
 
-/* Rows for the keys that have none. The others are stamped first, which saves them from going for
- * these. */
 static void
-bear_missing(struct wf_table *t, struct work *work)
+stamp_rows(const struct wf_table *t, float *const *row, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (row[i] != NULL) {
+			wf_row_of_values(row[i])->stamp = t->push_step;
+		}
+	}
+}
+
+/* Stamp the rows of keys that come later in the push: none of them may go for a new one. */
+static void
+spare_rest(struct wf_table *t, struct merge *merge)
+{
+	float *row[WF_CHUNK_KEYS];
+
+	for (size_t r = 0; r < merge->run_count; r++) {
+		struct run run = merge->run[r];
+		while (run.key != run.key_end) {
+			size_t left = (size_t)(run.key_end - run.key);
+			size_t count = left < WF_CHUNK_KEYS ? left : WF_CHUNK_KEYS;
+			(void)wf_table_locate(t, run.key, count, 1, row);
+			stamp_rows(t, row, count);
+			advance(&run, count, t->opts.dim);
+		}
+	}
+	merge->has_spared = true;
+}
+
+/* Rows for the keys that have none. All rows of the push that are there are stamped before one is
+ * born at the cap, which saves them from going for it. */
+static void
+bear_missing(struct wf_table *t, struct merge *merge, struct work *work)
 {
 	if (wf_table_bears_chunks(t)) {
 		(void)wf_table_bear_chunk(t, work->key, work->count, work->row);
-		for (size_t i = 0; i < work->count; i++) {
-			if (work->row[i] != NULL) {
-				wf_row_of_values(work->row[i])->stamp = t->push_step;
-			}
-		}
+		stamp_rows(t, work->row, work->count);
 		return;
+	}
+	if (t->opts.evict.at_cap && !merge->has_spared) {
+		spare_rest(t, merge);
 	}
 	for (size_t i = 0; i < work->count; i++) {
 		if (work->row[i] != NULL) {
@@ -551,22 +631,18 @@ leave_out_lost(struct wf_table *t, struct work *work)
 
 /* Find, and update while it is in cache. */
 static void
-push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct work *work,
-	  unsigned lines)
+push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct merge *merge,
+	  struct work *work, unsigned lines)
 {
 	int missing = wf_table_locate(t, work->key, work->count, lines, work->row);
 
 	WF_ASSERT(missing != WF_NOT_OURS);
-	for (size_t i = 0; i < work->count; i++) {
-		if (work->row[i] != NULL) {
-			wf_row_of_values(work->row[i])->stamp = t->push_step;
-		}
-	}
+	stamp_rows(t, work->row, work->count);
 	if (missing > 0) {
 		if (work->one_each) {
 			fill_first(work);
 		}
-		bear_missing(t, work);
+		bear_missing(t, merge, work);
 		leave_out_lost(t, work);
 	}
 	struct wf_row_batch batch = {
@@ -583,10 +659,8 @@ push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct work 
 }
 
 static void
-push_simple(struct wf_table *t, const struct wf_table_push *push,
-	    const struct wf_row_scalars *scalars)
+push_simple(struct wf_table *t, struct merge *merge, const struct wf_row_scalars *scalars)
 {
-	struct merge merge = {.push = push};
 	struct work work = {.grad = t->entry_grad};
 	const size_t dim = t->opts.dim;
 	const unsigned lines = wf_prefetch_lines(sizeof(struct wf_row_head) +
@@ -594,16 +668,16 @@ push_simple(struct wf_table *t, const struct wf_table_push *push,
 
 	for (;;) {
 		work.count = 0;
-		if (push->batch_count == 1) {
-			take_chunk(&merge, dim, &work);
+		if (merge->run_count == 1) {
+			take_chunk(merge, dim, &work);
 		}
-		if (work.count == 0) { /* several batches, or a key that repeats */
-			merge_chunk(&merge, dim, &work);
+		if (work.count == 0) { /* several runs, or a key that repeats */
+			merge_chunk(merge, dim, &work);
 		}
 		if (work.count == 0) {
 			return;
 		}
-		push_work(t, scalars, &work, lines);
+		push_work(t, scalars, merge, &work, lines);
 	}
 }
 
@@ -640,7 +714,8 @@ wf_table_push(struct wf_table *t, const struct wf_table_push *push)
 		return st;
 	}
 	size_t entries = count_entries(push);
-	bool simple = is_simple(t, push);
+	struct merge merge;
+	bool simple = is_simple(t, push, &merge);
 	if (!simple) {
 		st = find_entries(t, push);
 		if (st != WEFT_OK) {
@@ -654,7 +729,7 @@ wf_table_push(struct wf_table *t, const struct wf_table_push *push)
 	wf_row_scalars_fill(&t->opts.row, push->rate, push->divisor, push->step, &scalars);
 	t->push_step = (uint32_t)push->step;
 	if (simple) {
-		push_simple(t, push, &scalars);
+		push_simple(t, &merge, &scalars);
 	} else {
 		push_groups(t, push, &scalars, entries);
 	}

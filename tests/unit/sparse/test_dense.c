@@ -357,6 +357,7 @@ steps_that_cannot_be_kept_refuse_the_push(void **state)
 	}
 	expect_refused(bed_push(table, 257, &key, 0, grad), WEFT_NOMEM,
 		       "no memory to keep step 257");
+	assert_non_null(strstr(weft_last_error(), "raise the memory cap, or take lazy rows"));
 	assert_int_equal(wf_table_step(table), 256);
 	wf_table_destroy(table);
 }

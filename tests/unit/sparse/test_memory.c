@@ -227,6 +227,84 @@ a_push_of_new_keys_at_the_cap_keeps_them_all(void **state)
 	wf_table_destroy(table);
 }
 
+static int
+least_first(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a;
+	uint64_t y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y ? 1 : 0;
+}
+
+/* Of the keys from `from` on that have rows, some from all over the table, in ascending order. */
+static void
+keys_with_rows(struct wf_table *table, uint64_t from, uint64_t *out, size_t count)
+{
+	static uint64_t key[MANY];
+	uint64_t cursor = 0;
+	size_t live = 0;
+	struct wf_table_row row;
+
+	while (wf_table_next(table, &cursor, &row)) {
+		key[live] = row.key;
+		live += row.key >= from ? 1 : 0;
+	}
+	assert_true(live >= count);
+	for (size_t i = 0; i < count; i++) {
+		out[i] = key[i * (live / count)];
+	}
+	qsort(out, count, sizeof(*out), least_first);
+}
+
+/* New keys come before known ones, in one batch or of two that are merged. */
+static void
+rows_of_a_push_never_go_for_its_new_keys(void **state)
+{
+	enum { NEW = 500, KNOWN = 500, ALL = NEW + KNOWN, FILL = MANY / ALL };
+	struct wf_table_opts opts = bed_opts();
+	opts.memory_cap_bytes = 1u << 20;
+	opts.evict.at_cap = true;
+	wf_failing_env_fail(&failing, 0, false);
+	struct wf_table *table = bed_table(&failing.env, &opts);
+	static uint64_t key[ALL];
+	static float grad[ALL][4];
+	static float out[2][ALL][4];
+	const uint64_t many = 1u << 20; /* above all new keys */
+
+	for (uint64_t step = 1; step <= FILL; step++) { /* no row is as it was born */
+		for (uint64_t i = 0; i < ALL; i++) {
+			key[i] = many + step * ALL + i;
+			grad[i][0] = 1.0f;
+		}
+		assert_int_equal(bed_push(table, step, key, ALL, grad[0]), WEFT_OK);
+	}
+	for (uint64_t step = FILL + 1; step <= FILL + 10; step++) {
+		for (uint64_t i = 0; i < NEW; i++) {
+			key[i] = step * NEW + i;
+		}
+		keys_with_rows(table, many, key + NEW, KNOWN);
+		uint64_t evicted = bed_stat(table, WF_TABLE_EVICTED_AT_CAP);
+		assert_int_equal(bed_look(table, key, ALL, out[0][0], false), WEFT_OK);
+		bool one = step % 2 == 0;
+		size_t last = one ? 0 : 900;
+		const struct wf_table_batch batch[2] = {
+			{.key = key + last, .grad = grad[0], .count = ALL - last},
+			{.key = key, .grad = grad[0], .count = last}};
+		const struct wf_table_push push = {.step = step,
+						   .rate = 1.0,
+						   .divisor = 1.0f,
+						   .batch = batch,
+						   .batch_count = one ? 1 : 2};
+		assert_int_equal(wf_table_push(table, &push), WEFT_OK);
+		assert_int_equal(bed_look(table, key, ALL, out[1][0], false), WEFT_OK);
+		for (uint64_t i = 0; i < ALL; i++) {
+			assert_true(out[1][i][0] == out[0][i][0] - 1.0f);
+		}
+		assert_true(bed_stat(table, WF_TABLE_EVICTED_AT_CAP) > evicted);
+	}
+	assert_int_equal(bed_stat(table, WF_TABLE_PUSHES_LOST), 0);
+	wf_table_destroy(table);
+}
+
 /* Whatever allocation fails while a table grows: rows are refused or born, none is lost. */
 static void
 growth_survives_every_failing_allocation(void **state)
@@ -370,6 +448,7 @@ main(void)
 		TEST(keys_that_are_refused_do_not_cost_others_their_gradients),
 		TEST(at_the_cap_old_rows_make_room),
 		TEST(a_push_of_new_keys_at_the_cap_keeps_them_all),
+		TEST(rows_of_a_push_never_go_for_its_new_keys),
 		TEST(growth_survives_every_failing_allocation),
 		TEST(many_slabs_come_in_runs_and_where_those_end_one_by_one),
 		TEST(a_table_of_few_rows_takes_little),

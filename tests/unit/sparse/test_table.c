@@ -219,6 +219,78 @@ gradients_are_summed_in_trainer_order_and_applied_once(void **state)
 	wf_table_destroy(table);
 }
 
+/* Parts of a trainer's keys, some of them empty; `each` keys in each. */
+static size_t
+cut_in_parts(const struct wf_table_batch *whole, size_t each, struct wf_table_batch *out)
+{
+	size_t parts = 0;
+	for (size_t at = 0; at < whole->count; at += each) {
+		size_t left = whole->count - at;
+		out[parts++] = (struct wf_table_batch){.key = whole->key + at,
+						       .grad = whole->grad + 4 * at,
+						       .count = left < each ? left : each};
+		out[parts] = out[parts - 1];
+		out[parts++].count = 0;
+	}
+	return parts;
+}
+
+/* Parts of a trainer follow each other; how many there are changes no bit. */
+static void
+a_push_in_parts_is_that_push_in_one_piece(void **state)
+{
+	enum { TRAINERS = 3, KEYS = 300 };
+	static const size_t each[] = {1, 7, 64, 100, 299};
+	struct wf_table_opts opts = bed_opts();
+	static uint64_t key[TRAINERS][KEYS];
+	static float grad[TRAINERS][KEYS][4];
+	static float out[2][KEYS * TRAINERS][4];
+	static struct wf_table_batch part[TRAINERS * 2 * KEYS];
+	struct wf_table_batch whole[TRAINERS];
+
+	opts.row.kind = WF_ROW_ADAGRAD;
+	for (size_t t = 0; t < TRAINERS; t++) {
+		for (size_t i = 0; i < KEYS; i++) {
+			/* Some meet; of the last trainer, keys stand twice, within a part and not.
+			 */
+			key[t][i] = t == 2 ? i / 2 * 5 : i * (t + 2);
+			grad[t][i][0] = (float)(i + 1) / (float)(7 + t);
+		}
+		whole[t] =
+			(struct wf_table_batch){.key = key[t], .grad = grad[t][0], .count = KEYS};
+	}
+	for (size_t n = 0; n < 2 * WF_ARRAY_COUNT(each); n++) {
+		struct wf_table *one = bed_table(env, &opts);
+		struct wf_table *two = bed_table(env, &opts);
+		const size_t trainers = n % 2 == 0 ? TRAINERS : 1;
+		size_t parts = 0;
+		for (size_t t = 0; t < trainers; t++) {
+			parts += cut_in_parts(&whole[t], each[n / 2], &part[parts]);
+		}
+		struct wf_table_push push = {.step = 1,
+					     .rate = 1.0,
+					     .divisor = 1.0f,
+					     .batch = whole,
+					     .batch_count = trainers};
+		for (push.step = 1; push.step <= 2; push.step++) {
+			assert_int_equal(wf_table_push(one, &push), WEFT_OK);
+			struct wf_table_push cut = push;
+			cut.batch = part;
+			cut.batch_count = parts;
+			assert_int_equal(wf_table_push(two, &cut), WEFT_OK);
+		}
+		assert_int_equal(bed_stat(one, WF_TABLE_ROWS_LIVE),
+				 bed_stat(two, WF_TABLE_ROWS_LIVE));
+		assert_int_equal(bed_stat(two, WF_TABLE_ROWS_UPDATED),
+				 bed_stat(one, WF_TABLE_ROWS_UPDATED));
+		assert_int_equal(bed_look(one, key[0], TRAINERS * KEYS, out[0][0], false), WEFT_OK);
+		assert_int_equal(bed_look(two, key[0], TRAINERS * KEYS, out[1][0], false), WEFT_OK);
+		assert_memory_equal(out[0], out[1], sizeof(out[0]));
+		wf_table_destroy(one);
+		wf_table_destroy(two);
+	}
+}
+
 static void
 empty_batches_are_steps_too(void **state)
 {
@@ -517,6 +589,7 @@ main(void)
 		cmocka_unit_test(a_push_moves_rows_and_only_those),
 		cmocka_unit_test(a_push_to_a_key_nobody_looked_up_starts_from_its_first_values),
 		cmocka_unit_test(gradients_are_summed_in_trainer_order_and_applied_once),
+		cmocka_unit_test(a_push_in_parts_is_that_push_in_one_piece),
 		cmocka_unit_test(empty_batches_are_steps_too),
 		cmocka_unit_test(at_a_rate_of_0_steps_go_on_and_values_stay),
 		cmocka_unit_test(what_is_wrong_with_a_push_is_said_and_nothing_changes),

@@ -30,6 +30,7 @@ enum fake_wrong {
 	FAKE_NACKS_CALLS,      /* FETCH and RESTORE */
 	FAKE_FETCHES_NONSENSE, /* FETCH is answered with bytes of 1 */
 	FAKE_RESTORES_ANOTHER, /* RESTORED of another request */
+	FAKE_KEEPS_SILENT,     /* FETCH and RESTORE are not answered */
 };
 
 struct fake_opts {

@@ -502,6 +502,9 @@ fake_take_fetch(struct lane *lane, struct peer *p, const struct wf_event *event)
 		nack_call(p, fetch.request_id, fetch.step);
 		return;
 	}
+	if (lane->opts->wrong == FAKE_KEEPS_SILENT) {
+		return;
+	}
 	struct out *o = fake_add_out(p);
 	memset(p->gather, 1, 64);
 	o->op = (struct wf_op){
@@ -525,6 +528,9 @@ fake_take_restore(struct lane *lane, struct peer *p, const struct wf_event *even
 	WF_ASSERT(restore.bytes == 0);
 	if (lane->opts->wrong == FAKE_NACKS_CALLS) {
 		nack_call(p, restore.request_id, restore.step);
+		return;
+	}
+	if (lane->opts->wrong == FAKE_KEEPS_SILENT) {
 		return;
 	}
 	const struct wf_sparse_restored restored = {.request_id = restore.request_id + 1};

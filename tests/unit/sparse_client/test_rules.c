@@ -1,184 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every rule of weft/sparse.h with its text: settings, batches, and what comes of lanes that refuse
  * or break the protocol. Against a scripted pserver in a simulated world. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "stage.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-#include "base/env.h"
-#include "fake_lane.h"
-#include "transport/sim/world.h"
-#include "weft/sparse.h"
-
-#define DIM 3u
-#define KEYS_MAX 64u
-#define VOCABULARY 1000u
-
-/* What a test's trainer does, in a process of its own: assertions would leave it, so it notes the
- * first thing that is not as it should be. */
-struct stage {
-	struct fake_opts fake;
-	struct fake_seen seen;
-	bool stop;
-	bool restores; /* step 7 */
-	void (*run)(struct stage *stage);
-	struct wf_env *env;
-	struct weft_session *session;
-	struct weft_table *table; /* VOCABULARY keys */
-	struct weft_table *other; /* any keys */
-	enum weft_status start;
-	char start_text[512];
-	char wrong[512]; /* "": nothing */
-};
-
-#define EXPECT(stage, condition) expect(stage, condition, __LINE__, #condition)
-#define EXPECT_FAIL(stage, call, status, text)                                                     \
-	expect_fail(stage, (call), (status), (text), __LINE__)
-
-static void
-expect(struct stage *stage, bool condition, int line, const char *what)
-{
-	if (!condition && stage->wrong[0] == '\0') {
-		(void)snprintf(stage->wrong, sizeof(stage->wrong), "line %d: %.200s (%.200s)", line,
-			       what, weft_last_error());
-	}
-}
-
-static void
-expect_fail(struct stage *stage, enum weft_status got, enum weft_status want, const char *text,
-	    int line)
-{
-	bool good = got == want && strstr(weft_last_error(), text) != NULL;
-	if (!good && stage->wrong[0] == '\0') {
-		(void)snprintf(stage->wrong, sizeof(stage->wrong),
-			       "line %d: status %d, wanted %d, '%.200s', wanted '%.100s'", line,
-			       (int)got, (int)want, weft_last_error(), text);
-	}
-}
-
-static void
-session_opts(struct weft_session_opts *opts)
-{
-	weft_session_opts_init(opts);
-	opts->pservers = "ps0";
-	opts->ports_num_for_sparse = 2;
-	opts->transport = "sim";
-	opts->progress = WEFT_PROGRESS_CALLER;
-	opts->reconnect_timeout_ns = WF_NS_PER_S;
-}
-
-static void
-table_opts(const char *name, struct weft_table_opts *opts)
-{
-	weft_table_opts_init(opts);
-	opts->name = name;
-	opts->dim = DIM;
-	opts->batch_keys_max = KEYS_MAX;
-	opts->optimizer.learning_rate = 0.5;
-}
-
-static int
-run_pserver(struct wf_env *env, void *arg)
-{
-	struct stage *stage = arg;
-	fake_pserver(env, &stage->fake, &stage->stop, &stage->seen);
-	return 0;
-}
-
-static enum weft_status
-open_session(struct stage *stage)
-{
-	struct weft_session_opts opts;
-	struct weft_table_opts table;
-	session_opts(&opts);
-	opts.env = stage->env;
-	enum weft_status st = weft_session_open(&opts, &stage->session);
-	table_opts("fixed", &table);
-	table.vocabulary = VOCABULARY;
-	if (st == WEFT_OK) {
-		st = weft_table_add(stage->session, &table, &stage->table);
-	}
-	table_opts("any", &table);
-	if (st == WEFT_OK) {
-		st = weft_table_add(stage->session, &table, &stage->other);
-	}
-	if (st == WEFT_OK) {
-		st = weft_session_seal(stage->session);
-	}
-	if (st == WEFT_OK && stage->restores) {
-		st = weft_session_restore(stage->session, 7, 21);
-	}
-	return st == WEFT_OK ? weft_session_start(stage->session) : st;
-}
-
-static int
-run_trainer(struct wf_env *env, void *arg)
-{
-	struct stage *stage = arg;
-	stage->env = env;
-	stage->start = open_session(stage);
-	(void)snprintf(stage->start_text, sizeof(stage->start_text), "%.500s", weft_last_error());
-	if (stage->start == WEFT_OK) {
-		stage->run(stage);
-	}
-	weft_session_abort(stage->session, WEFT_ABORTED, "the test is over");
-	stage->stop = true;
-	return 0;
-}
-
-static void
-set_stage(struct stage *stage, void (*run)(struct stage *stage))
-{
-	*stage = (struct stage){
-		.fake = {.trainers = 1,
-			 .lanes = 2,
-			 .slot_count = 4,
-			 .slot_bytes = 1024,
-			 .held_bytes = 1 << 20},
-		.run = run,
-	};
-}
-
-static void
-play(struct stage *stage)
-{
-	const struct wf_world_opts opts = {
-		.seed = 5,
-		.delay_min_ns = WF_NS_PER_US,
-		.delay_max_ns = 100 * WF_NS_PER_US,
-		.log_level = WF_LOG_WARN,
-		.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
-	};
-	struct wf_world *world = NULL;
-	struct wf_proc *proc;
-	assert_int_equal(wf_world_create(&opts, &world), WEFT_OK);
-	assert_int_equal(wf_world_spawn(world, "ps0", 0, run_pserver, stage, &proc), WEFT_OK);
-	assert_int_equal(wf_world_spawn(world, "tr0", 0, run_trainer, stage, &proc), WEFT_OK);
-	enum weft_status st = wf_world_run(world, 100 * WF_NS_PER_S);
-	wf_world_destroy(world);
-	if (stage->wrong[0] != '\0') {
-		print_error("%s\n", stage->wrong);
-	}
-	assert_int_equal(st, WEFT_OK);
-	assert_int_equal(stage->wrong[0], '\0');
-}
-
-/* Everything is well up to `run`. */
-static void
-play_well(struct stage *stage)
-{
-	play(stage);
-	if (stage->start != WEFT_OK) {
-		print_error("%s\n", stage->start_text);
-	}
-	assert_int_equal(stage->start, WEFT_OK);
-}
 
 /* Settings. */
 
@@ -209,7 +35,7 @@ assert_refused(struct weft_session *session, const struct weft_table_opts *opts,
 #define REFUSED(field, value, status, text)                                                        \
 	do {                                                                                       \
 		struct weft_table_opts opts;                                                       \
-		table_opts("t", &opts);                                                            \
+		stage_table_opts("t", &opts);                                                      \
 		opts.field = (value);                                                              \
 		assert_refused(session, &opts, (status), (text));                                  \
 	} while (0)
@@ -247,15 +73,15 @@ settings_that_do_not_go_together_are_refused(void **state)
 	struct weft_session *session = session_on_paper(1);
 	struct weft_table_opts opts;
 	(void)state;
-	table_opts("t", &opts);
+	stage_table_opts("t", &opts);
 	opts.vocabulary = 10;
 	opts.evict_age_steps = 5;
 	assert_refused(session, &opts, WEFT_INVALID, "fixed vocabulary");
-	table_opts("t", &opts);
+	stage_table_opts("t", &opts);
 	opts.optimizer.method = "adam";
 	opts.optimizer.dense_equivalent = 1;
 	assert_refused(session, &opts, WEFT_UNSUPPORTED, "adam");
-	table_opts("t", &opts);
+	stage_table_opts("t", &opts);
 	opts.evict_score_least = 1;
 	opts.evict_fade = 2;
 	assert_refused(session, &opts, WEFT_INVALID, "evict_fade 2");
@@ -270,7 +96,7 @@ a_table_is_declared_once_before_seal_in_a_session_with_sparse_ports(void **state
 	struct weft_table *table = NULL;
 	char name[200];
 	(void)state;
-	table_opts("t", &opts);
+	stage_table_opts("t", &opts);
 	assert_refused(session, &opts, WEFT_INVALID, "ports_num_for_sparse");
 	assert_int_equal(weft_session_seal(session), WEFT_INVALID);
 	(void)weft_session_close(session);
@@ -349,10 +175,10 @@ keys_and_batches_have_limits_that_are_named(void **state)
 {
 	struct stage stage;
 	(void)state;
-	set_stage(&stage, ask_wrongly);
-	play_well(&stage);
-	set_stage(&stage, take_rows_out);
-	play_well(&stage);
+	stage_set(&stage, ask_wrongly);
+	stage_play_well(&stage);
+	stage_set(&stage, take_rows_out);
+	stage_play_well(&stage);
 }
 
 static void
@@ -384,8 +210,8 @@ a_batch_without_keys_and_a_table_that_is_not_pushed_count_as_empty(void **state)
 {
 	struct stage stage;
 	(void)state;
-	set_stage(&stage, ask_for_nothing);
-	play_well(&stage);
+	stage_set(&stage, ask_for_nothing);
+	stage_play_well(&stage);
 }
 
 static void
@@ -416,8 +242,8 @@ gradients_of_repeated_keys_are_added_up(void **state)
 {
 	struct stage stage;
 	(void)state;
-	set_stage(&stage, repeat_keys);
-	play_well(&stage);
+	stage_set(&stage, repeat_keys);
+	stage_play_well(&stage);
 }
 
 static void
@@ -460,8 +286,8 @@ a_table_is_pushed_once_a_step_after_its_batch_was_waited_for(void **state)
 {
 	struct stage stage;
 	(void)state;
-	set_stage(&stage, push_wrongly);
-	play_well(&stage);
+	stage_set(&stage, push_wrongly);
+	stage_play_well(&stage);
 }
 
 static void
@@ -494,9 +320,9 @@ more_than_a_lane_keeps_is_refused_before_it_is_sent(void **state)
 {
 	struct stage stage;
 	(void)state;
-	set_stage(&stage, ask_for_too_much);
+	stage_set(&stage, ask_for_too_much);
 	stage.fake.held_bytes = 4096;
-	play_well(&stage);
+	stage_play_well(&stage);
 }
 
 static void
@@ -548,8 +374,8 @@ counters_tell_rows_bytes_lanes_and_hot_keys(void **state)
 {
 	struct stage stage;
 	(void)state;
-	set_stage(&stage, count_everything);
-	play_well(&stage);
+	stage_set(&stage, count_everything);
+	stage_play_well(&stage);
 }
 
 /* Lanes that refuse. */
@@ -583,11 +409,40 @@ a_pull_that_a_lane_refuses_fails_and_the_next_one_does_not(void **state)
 {
 	struct stage stage;
 	(void)state;
-	set_stage(&stage, be_refused_a_key);
+	stage_set(&stage, be_refused_a_key);
 	stage.fake.wrong = FAKE_NACKS_KEY;
 	stage.fake.key = 13;
-	play_well(&stage);
+	stage_play_well(&stage);
 	assert_true(stage.seen.pulls > 20);
+}
+
+/* Rows that never came are not there to be widened, either. */
+static void
+gather_what_was_refused(struct stage *stage)
+{
+	const uint64_t key = 13;
+	float out[DIM];
+	struct weft_rows *rows = NULL;
+	EXPECT(stage, weft_rows_pull(stage->table, &key, 1, 1, &rows) == WEFT_OK);
+	EXPECT_FAIL(stage, weft_rows_gather(rows, out), WEFT_INVALID, "before weft_rows_wait");
+	EXPECT_FAIL(stage, weft_rows_wait(rows), WEFT_INVALID, "the script says no");
+	EXPECT_FAIL(stage, weft_rows_gather(rows, out), WEFT_INVALID,
+		    "table fixed, rows of step 0: the script says no");
+}
+
+static void
+rows_that_were_refused_are_gathered_with_the_reason(void **state)
+{
+	static const enum weft_value_format wires[] = {WEFT_VALUES_F32, WEFT_VALUES_BF16};
+	(void)state;
+	for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++) {
+		struct stage stage;
+		stage_set(&stage, gather_what_was_refused);
+		stage.wire = wires[i];
+		stage.fake.wrong = FAKE_NACKS_KEY;
+		stage.fake.key = 13;
+		stage_play_well(&stage);
+	}
 }
 
 static void
@@ -614,10 +469,10 @@ parts_of_a_refused_pull_are_sent_all_the_same(void **state)
 {
 	struct stage stage;
 	(void)state;
-	set_stage(&stage, be_refused_at_once);
+	stage_set(&stage, be_refused_at_once);
 	stage.fake.wrong = FAKE_NACKS_AT_HEAD;
 	stage.fake.slot_count = 1; /* so that the refusal comes before the last part leaves */
-	play_well(&stage);
+	stage_play_well(&stage);
 }
 
 /* Lanes that do wrong: the job ends, naming the lane and what it did. */
@@ -667,14 +522,14 @@ a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
 		struct stage stage;
-		set_stage(&stage, keep_the_failure);
+		stage_set(&stage, keep_the_failure);
 		stage.fake.wrong = wrongs[i].wrong;
 		stage.fake.step = 2;
 		if (wrongs[i].wrong == FAKE_SMALL_SLOTS) {
 			stage.fake.slot_bytes = 128;
 			stage.fake.held_bytes = 128;
 		}
-		play(&stage);
+		stage_play(&stage);
 		bool named = strstr(stage.start_text, "sparse lane") != NULL &&
 			     strstr(stage.start_text, wrongs[i].text) != NULL;
 		if (stage.start != wrongs[i].status || !named) {
@@ -738,12 +593,12 @@ records_are_read_between_steps_and_a_refusal_is_told(void **state)
 {
 	struct stage stage;
 	(void)state;
-	set_stage(&stage, read_out_of_turn);
+	stage_set(&stage, read_out_of_turn);
 	stage.fake.wrong = FAKE_NACKS_CALLS;
-	play_well(&stage);
-	set_stage(&stage, read_nonsense);
+	stage_play_well(&stage);
+	stage_set(&stage, read_nonsense);
 	stage.fake.wrong = FAKE_FETCHES_NONSENSE;
-	play_well(&stage);
+	stage_play_well(&stage);
 }
 
 static void
@@ -765,10 +620,46 @@ rows_that_a_lane_does_not_put_back_are_told(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2 * sizeof(wrongs) / sizeof(wrongs[0]); i++) {
 		struct stage stage;
-		set_stage(&stage, write_in_vain);
+		stage_set(&stage, write_in_vain);
 		stage.fake.wrong = wrongs[i / 2];
 		stage.restores = i % 2 == 0; /* else: what the job begins with */
-		play_well(&stage);
+		stage_play_well(&stage);
+	}
+}
+
+static void
+leave_a_call(struct stage *stage)
+{
+	const char *text = "the call before was interrupted and is unanswered; end the session";
+	const uint64_t key = 5;
+	struct weft_rows *rows = NULL;
+	uint64_t step = 0;
+	stage->interrupted = 1;
+	if (stage->restores) {
+		EXPECT(stage, weft_table_write(stage->table, &from_nothing) == WEFT_AGAIN);
+	} else {
+		EXPECT(stage, weft_table_read(stage->table, &to_nowhere) == WEFT_AGAIN);
+	}
+	stage->interrupted = 0;
+	EXPECT_FAIL(stage, weft_table_read(stage->other, &to_nowhere), WEFT_INVALID, text);
+	EXPECT_FAIL(stage, weft_table_write(stage->table, &from_nothing), WEFT_INVALID, text);
+	EXPECT_FAIL(stage, weft_table_step(stage->table, &step), WEFT_INVALID, text);
+	if (!stage->restores) { /* pulls go on; a script begins at step 0 */
+		EXPECT(stage, weft_rows_pull(stage->table, &key, 1, 1, &rows) == WEFT_OK);
+		EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
+	}
+}
+
+static void
+after_a_read_or_write_that_was_left_there_is_no_other(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct stage stage;
+		stage_set(&stage, leave_a_call);
+		stage.fake.wrong = FAKE_KEEPS_SILENT;
+		stage.restores = i == 1;
+		stage_play_well(&stage);
 	}
 }
 
@@ -788,9 +679,11 @@ main(void)
 		cmocka_unit_test(more_than_a_lane_keeps_is_refused_before_it_is_sent),
 		cmocka_unit_test(counters_tell_rows_bytes_lanes_and_hot_keys),
 		cmocka_unit_test(a_pull_that_a_lane_refuses_fails_and_the_next_one_does_not),
+		cmocka_unit_test(rows_that_were_refused_are_gathered_with_the_reason),
 		cmocka_unit_test(parts_of_a_refused_pull_are_sent_all_the_same),
 		cmocka_unit_test(records_are_read_between_steps_and_a_refusal_is_told),
 		cmocka_unit_test(rows_that_a_lane_does_not_put_back_are_told),
+		cmocka_unit_test(after_a_read_or_write_that_was_left_there_is_no_other),
 		cmocka_unit_test(a_lane_that_breaks_the_protocol_ends_the_job_and_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

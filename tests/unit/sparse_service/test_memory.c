@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sparse lane that runs out of memory: tests/unit/pserver/starved.h. Thread: the test's. */
-#include "sparse/server/service.h"
+/* A sparse lane that runs out of memory: as it takes a job, tests/unit/pserver/starved.h, and in a
+ * step. Thread: the test's. */
+#include "tests/unit/sparse_service/ground.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -79,12 +81,45 @@ each_allocation_of_a_sparse_lane_that_fails_is_told_and_leaks_nothing(void **sta
 	starved_refuse_each(&job);
 }
 
+/* Under a schedule steps are kept for the rows that miss them: the first one takes memory, and the
+ * lane has no more. */
+static void
+push_when_all_memory_is_used(struct ground *ground)
+{
+	struct wf_table_desc *words = &ground->desc[0];
+	words->row.kind = WF_ROW_SGD;
+	words->row.l2 = 0.01;
+	words->row.dense_equivalent = true;
+	words->row.schedule = WF_SCHEDULE_POLY;
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	struct wf_ceiling *ceiling = &wf_sparse_of(ground->lane[0])->ceiling;
+	ceiling->limit_bytes = ceiling->used_bytes;
+	doll_push(doll, 1, NULL, 0);
+	ground_settle(ground);
+	CHECK(ground, doll->aborted && doll->abort.status == WEFT_NOMEM && doll->abort.step == 1);
+	const char *reason = doll->abort.reason;
+	CHECK(ground, strstr(reason, "table words (--max_shard_bytes leaves ") != NULL);
+	CHECK(ground, strstr(reason, "to keep step 1 for rows that miss it") != NULL);
+	CHECK(ground, strstr(reason, ": take lazy rows") != NULL);
+	CHECK(ground, strstr(reason, "raise") == NULL);
+}
+
+static void
+a_step_for_which_the_lane_has_no_memory_is_told_with_the_limit(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1};
+	(void)state;
+	ground_play(&opts, push_when_all_memory_is_used);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			each_allocation_of_a_sparse_lane_that_fails_is_told_and_leaks_nothing),
+		cmocka_unit_test(a_step_for_which_the_lane_has_no_memory_is_told_with_the_limit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -371,11 +371,38 @@ ask_for_what_is_not_there(struct ground *ground)
 	CHECK(ground, !doll->down);
 }
 
+/* In any order the last key says nothing of those before it. */
+static void
+ask_in_any_order(struct ground *ground)
+{
+	static const uint64_t first[] = {2048, 5};
+	static const uint64_t amid[] = {7, UINT64_MAX, 7, 0};
+	const struct wish bad[] = {
+		{.table = 1, .key = first, .count = 2, .coding = WF_KEYS_ANY},
+		{.table = 1, .key = amid, .count = 4, .coding = WF_KEYS_ANY},
+	};
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	for (uint32_t i = 0; i < 2; i++) {
+		doll_pull(doll, i + 1, 0, &bad[i], 1);
+		ground_settle(ground);
+		CHECK(ground, doll->nacks == i + 1 && doll->answers == 0 && !doll->down);
+		CHECK(ground, doll->nack[i].request_id == i + 1);
+		CHECK(ground, doll->nack[i].status == WEFT_INVALID);
+		CHECK(ground, strstr(doll->nack[i].reason, "is outside its vocabulary of 2048"));
+	}
+	doll_pull(doll, 3, 0, &lows, 1);
+	ground_settle(ground);
+	CHECK(ground, doll->answers == 1 && ground_rows_are_right(ground, doll, &lows));
+	CHECK(ground, !doll->aborted);
+}
+
 static void
 a_pull_that_cannot_be_is_refused_and_the_connection_stays(void **state)
 {
 	const struct ground_opts opts = {.trainers = 1};
 	ground_play(&opts, ask_for_what_is_not_there);
+	ground_play(&opts, ask_in_any_order);
 }
 
 /* Keys of the other of two lanes. */

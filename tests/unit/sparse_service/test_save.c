@@ -371,6 +371,37 @@ go_on_apart(struct ground *ground)
 	CHECK(ground, ground_rows_are_right(ground, b, &first[0]));
 }
 
+/* A push of another trainer that is applied while rows are being listed. */
+static void
+push_while_rows_are_listed(struct ground *ground)
+{
+	struct doll *a = doll_add(ground, 0, 0);
+	struct doll *b = doll_add(ground, 1, 0);
+	doll_meet(a);
+	doll_meet(b);
+	ground->lanes_rest = true; /* both come in one turn */
+	struct wf_sparse_fetch fetch = fetch_of(0, 0, 0);
+	say_fetch(a, &fetch);
+	ground_settle(ground);
+	doll_push(b, 1, first, 2);
+	ground_settle(ground);
+	ground->lanes_rest = false;
+	CHECK(ground, is_refused(a, WEFT_INVALID, "another trainer has begun the next pass"));
+	CHECK(ground, b->applieds == 1);
+	fetch = fetch_of(0, 0, 0);
+	say_fetch(a, &fetch);
+	ground_settle(ground);
+	CHECK(ground, a->answers == 1 && a->nacks == 0);
+}
+
+static void
+a_push_while_rows_are_listed_is_told(void **state)
+{
+	const struct ground_opts opts = {.trainers = 2, .mode = WF_SPARSE_ASYNC};
+	(void)state;
+	ground_play(&opts, push_while_rows_are_listed);
+}
+
 static void
 an_asynchronous_lane_is_saved_between_passes(void **state)
 {
@@ -497,6 +528,7 @@ main(void)
 		cmocka_unit_test(what_cannot_be_fetched_or_put_back_is_refused),
 		cmocka_unit_test(rows_are_put_back_once_and_before_all_else),
 		cmocka_unit_test(an_asynchronous_lane_is_saved_between_passes),
+		cmocka_unit_test(a_push_while_rows_are_listed_is_told),
 		cmocka_unit_test(a_job_may_begin_with_rows),
 		cmocka_unit_test(a_row_that_is_over_at_once_is_put_once),
 		cmocka_unit_test(what_goes_beyond_the_room_costs_the_connection),

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stage: see the header. Thread: the one that runs the test. */
+#include "stage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/sim/world.h"
+
+void
+stage_expect(struct stage *stage, bool condition, int line, const char *what)
+{
+	if (!condition && stage->wrong[0] == '\0') {
+		(void)snprintf(stage->wrong, sizeof(stage->wrong), "line %d: %.200s (%.200s)", line,
+			       what, weft_last_error());
+	}
+}
+
+void
+stage_expect_fail(struct stage *stage, enum weft_status got, enum weft_status want,
+		  const char *text, int line)
+{
+	bool good = got == want && strstr(weft_last_error(), text) != NULL;
+	if (!good && stage->wrong[0] == '\0') {
+		(void)snprintf(stage->wrong, sizeof(stage->wrong),
+			       "line %d: status %d, wanted %d, '%.200s', wanted '%.100s'", line,
+			       (int)got, (int)want, weft_last_error(), text);
+	}
+}
+
+static void
+session_opts(struct weft_session_opts *opts)
+{
+	weft_session_opts_init(opts);
+	opts->pservers = "ps0";
+	opts->ports_num_for_sparse = 2;
+	opts->transport = "sim";
+	opts->progress = WEFT_PROGRESS_CALLER;
+	opts->reconnect_timeout_ns = WF_NS_PER_S;
+}
+
+/* As weft_session_opts.interrupted. */
+static int
+ask(void *arg)
+{
+	const int *interrupted = arg;
+	return *interrupted;
+}
+
+void
+stage_table_opts(const char *name, struct weft_table_opts *opts)
+{
+	weft_table_opts_init(opts);
+	opts->name = name;
+	opts->dim = DIM;
+	opts->batch_keys_max = KEYS_MAX;
+	opts->optimizer.learning_rate = 0.5;
+}
+
+static int
+run_pserver(struct wf_env *env, void *arg)
+{
+	struct stage *stage = arg;
+	fake_pserver(env, &stage->fake, &stage->stop, &stage->seen);
+	return 0;
+}
+
+static enum weft_status
+open_session(struct stage *stage)
+{
+	struct weft_session_opts opts;
+	struct weft_table_opts table;
+	session_opts(&opts);
+	opts.env = stage->env;
+	opts.interrupted = ask;
+	opts.interrupted_arg = &stage->interrupted;
+	enum weft_status st = weft_session_open(&opts, &stage->session);
+	stage_table_opts("fixed", &table);
+	table.vocabulary = VOCABULARY;
+	table.wire = stage->wire;
+	if (st == WEFT_OK) {
+		st = weft_table_add(stage->session, &table, &stage->table);
+	}
+	stage_table_opts("any", &table);
+	table.wire = stage->wire;
+	if (st == WEFT_OK) {
+		st = weft_table_add(stage->session, &table, &stage->other);
+	}
+	if (st == WEFT_OK) {
+		st = weft_session_seal(stage->session);
+	}
+	if (st == WEFT_OK && stage->restores) {
+		st = weft_session_restore(stage->session, 7, 21);
+	}
+	return st == WEFT_OK ? weft_session_start(stage->session) : st;
+}
+
+static int
+run_trainer(struct wf_env *env, void *arg)
+{
+	struct stage *stage = arg;
+	stage->env = env;
+	stage->start = open_session(stage);
+	(void)snprintf(stage->start_text, sizeof(stage->start_text), "%.500s", weft_last_error());
+	if (stage->start == WEFT_OK) {
+		stage->run(stage);
+	}
+	weft_session_abort(stage->session, WEFT_ABORTED, "the test is over");
+	stage->stop = true;
+	return 0;
+}
+
+void
+stage_set(struct stage *stage, void (*run)(struct stage *stage))
+{
+	*stage = (struct stage){
+		.fake = {.trainers = 1,
+			 .lanes = 2,
+			 .slot_count = 4,
+			 .slot_bytes = 1024,
+			 .held_bytes = 1 << 20},
+		.run = run,
+	};
+}
+
+void
+stage_play(struct stage *stage)
+{
+	const struct wf_world_opts opts = {
+		.seed = 5,
+		.delay_min_ns = WF_NS_PER_US,
+		.delay_max_ns = 100 * WF_NS_PER_US,
+		.log_level = WF_LOG_WARN,
+		.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
+	};
+	struct wf_world *world = NULL;
+	struct wf_proc *proc;
+	assert_int_equal(wf_world_create(&opts, &world), WEFT_OK);
+	assert_int_equal(wf_world_spawn(world, "ps0", 0, run_pserver, stage, &proc), WEFT_OK);
+	assert_int_equal(wf_world_spawn(world, "tr0", 0, run_trainer, stage, &proc), WEFT_OK);
+	enum weft_status st = wf_world_run(world, 100 * WF_NS_PER_S);
+	wf_world_destroy(world);
+	if (stage->wrong[0] != '\0') {
+		print_error("%s\n", stage->wrong);
+	}
+	assert_int_equal(st, WEFT_OK);
+	assert_int_equal(stage->wrong[0], '\0');
+}
+
+void
+stage_play_well(struct stage *stage)
+{
+	stage_play(stage);
+	if (stage->start != WEFT_OK) {
+		print_error("%s\n", stage->start_text);
+	}
+	assert_int_equal(stage->start, WEFT_OK);
+}
