@@ -16,14 +16,21 @@
  * of all vendors of the world and never gives them back: /sys tells where devices are. */
 static const char *const unwanted[] = {"cuda", "gl", "levelzero", "nvml", "opencl", "pci", "rsmi"};
 
+/* hwloc's two parsers, libxml2 of a plug-in and its own, find that out at different times. */
+static enum weft_status
+fail_xml(const struct wf_topo_source *source)
+{
+	return wf_fail_errno(WEFT_INVALID, errno,
+			     "topo: %s cannot be read as XML of hwloc; make one with: weft topo "
+			     "--save=FILE, or lstopo FILE",
+			     source->xml);
+}
+
 static enum weft_status
 choose_source(hwloc_topology_t machine, const struct wf_topo_source *source)
 {
 	if (source->xml != NULL && hwloc_topology_set_xml(machine, source->xml) != 0) {
-		return wf_fail_errno(WEFT_INVALID, errno,
-				     "topo: %s cannot be read as XML of hwloc; make one with: weft "
-				     "topo --save=FILE, or lstopo FILE",
-				     source->xml);
+		return fail_xml(source);
 	}
 	if (source->synthetic != NULL &&
 	    hwloc_topology_set_synthetic(machine, source->synthetic) != 0) {
@@ -51,8 +58,7 @@ load(hwloc_topology_t machine, const struct wf_topo_source *source)
 		return WEFT_OK;
 	}
 	if (source->xml != NULL) {
-		return wf_fail_errno(WEFT_INVALID, errno, "topo: %s is no machine that hwloc knows",
-				     source->xml);
+		return fail_xml(source);
 	}
 	return wf_fail_errno(WEFT_UNSUPPORTED, errno, "topo: hwloc cannot read this machine");
 }
