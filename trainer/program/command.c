@@ -157,8 +157,7 @@ static const struct wf_option table[] = {
 	 .fmin = 0,
 	 .fmax = 1e30,
 	 .help = "Shorten the whole reduced gradient to this norm if it is longer, before all "
-		 "else; "
-		 "takes one round more. 0: off. Not with tables."},
+		 "else; takes one round more. 0: off. Not with tables."},
 	{.name = "grad_reduce",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(grad_reduce),
@@ -176,14 +175,19 @@ static const struct wf_option table[] = {
 		 "but who is ahead waits; local: trainers make steps by themselves, and average "
 		 "parameters after every local_steps; elastic: likewise, but each keeps its own "
 		 "and is drawn towards a center (EASGD)."},
+	{.name = "tensor_modes",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(tensor_modes),
+	 .metavar = "PATTERN=MODE,...",
+	 .help = "Modes of single tensors, where they are not dense_mode: sync, async or bounded "
+		 "for those whose names fit the pattern (*, ?, [...]), the first that fits."},
 	{.name = "local_steps",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(local_steps),
 	 .initial = "0",
 	 .max = 1000000000,
 	 .help = "With dense_mode=local or elastic: steps from one exchange to the next. Above 0 "
-		 "it "
-		 "stands for dense_mode=local where no mode is given."},
+		 "it stands for dense_mode=local where no mode is given."},
 	{.name = "elastic_rate",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(elastic_rate),

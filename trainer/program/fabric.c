@@ -13,6 +13,7 @@
 #include "trainer/program/remote_tables.h"
 #include "trainer/program/saving.h"
 #include "trainer/program/stragglers.h"
+#include "trainer/program/tensor_modes.h"
 #include "weft/weft.h"
 
 struct fabric {
@@ -214,19 +215,20 @@ static enum weft_status
 add_tensors(struct fabric *fabric)
 {
 	const struct wf_model *model = &fabric->job->model;
+	enum weft_status st = wf_tensor_modes_fit(fabric->job->opts, model);
 
-	for (unsigned t = 0; t < model->tensor_count; t++) {
-		const struct weft_tensor_opts tensor = {
+	for (unsigned t = 0; t < model->tensor_count && st == WEFT_OK; t++) {
+		struct weft_tensor_opts tensor = {
 			.name = model->tensor[t].name,
 			.rows = model->tensor[t].rows,
 			.cols = model->tensor[t].cols,
 		};
-		enum weft_status st = weft_tensor_add(fabric->session, &tensor, &fabric->tensor[t]);
-		if (st != WEFT_OK) {
-			return st;
-		}
+		wf_tensor_modes_set(fabric->job->opts, &tensor);
+		st = weft_tensor_add(fabric->session, &tensor, &fabric->tensor[t]);
 	}
-	enum weft_status st = wf_remote_tables_add(&fabric->tables, fabric->job, fabric->session);
+	if (st == WEFT_OK) {
+		st = wf_remote_tables_add(&fabric->tables, fabric->job, fabric->session);
+	}
 	if (st == WEFT_OK) {
 		st = weft_session_seal(fabric->session);
 	}
@@ -533,7 +535,8 @@ run_pass(struct fabric *fabric)
 	if (st == WEFT_OK) {
 		st = save_pass(fabric);
 	}
-	const bool is_sync = strcmp(job->opts->dense_mode, "sync") == 0;
+	const bool is_sync =
+		strcmp(job->opts->dense_mode, "sync") == 0 && !wf_tensor_modes_given(job->opts);
 	if (st == WEFT_OK && !is_sync) {
 		st = tell_discarded(fabric);
 	}

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/status.h"
 #include "trainer/program/saving.h"
+#include "trainer/program/tensor_modes.h"
 
 #define LINE_BYTES 160
 #define ENTRIES_MAX (1u << 22) /* keys of a batch, repetitions counted */
@@ -111,13 +112,14 @@ check_local_job(const struct wf_run *job)
 static enum weft_status
 check_modes(const struct wf_train_opts *opts)
 {
-	bool dense = strcmp(opts->dense_mode, "bounded") == 0;
+	bool dense = strcmp(opts->dense_mode, "bounded") == 0 || wf_tensor_modes_bound(opts);
 	bool sparse = strcmp(opts->sparse_mode, "bounded") == 0;
 
 	if (opts->staleness > 0 && !dense && !sparse) {
 		return wf_fail(WEFT_INVALID,
 			       "staleness=%" PRIu64
-			       ": goes with dense_mode=bounded or sparse_mode=bounded",
+			       ": goes with dense_mode=bounded, sparse_mode=bounded or a "
+			       "tensor's mode",
 			       opts->staleness);
 	}
 	if ((opts->sequential || opts->local || opts->closed_form) &&
@@ -127,7 +129,14 @@ check_modes(const struct wf_train_opts *opts)
 			       "it out with sequential, local and closed_form",
 			       opts->dense_mode);
 	}
-	return check_local_steps(opts);
+	if ((opts->sequential || opts->local || opts->closed_form) && wf_tensor_modes_given(opts)) {
+		return wf_fail(WEFT_INVALID,
+			       "tensor_modes=%.100s: one process does one step after the other; "
+			       "leave it out with sequential, local and closed_form",
+			       opts->tensor_modes);
+	}
+	enum weft_status st = wf_tensor_modes_check(opts);
+	return st == WEFT_OK ? check_local_steps(opts) : st;
 }
 
 /* What tables ask of a job. */

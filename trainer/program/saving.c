@@ -12,6 +12,7 @@
 #include "trainer/program/initial.h"
 #include "trainer/program/saving_remote.h"
 #include "trainer/program/saving_tables.h"
+#include "trainer/program/tensor_modes.h"
 #include "trainer/saved/saved.h"
 #include "weft/weft.h"
 
@@ -183,6 +184,9 @@ describe_more(const struct wf_run *job, struct wf_saved_about *about)
 	if (strcmp(opts->dense_mode, "sync") != 0) {
 		add_text(about, " dense_mode=%s,%" PRIu64 ",%.9g", opts->dense_mode,
 			 opts->local_steps, opts->elastic_rate);
+	}
+	if (wf_tensor_modes_given(opts)) {
+		add_text(about, " tensor_modes=%.200s", opts->tensor_modes);
 	}
 	if (job->dense_wire != WF_ROW_F32) {
 		add_text(about, " dense_wire=%s,%s", opts->dense_wire, opts->dense_rounding);

@@ -65,6 +65,7 @@ struct wf_train_opts {
 
 	const char *grad_reduce;    /* "mean", "sum" */
 	const char *dense_mode;     /* "sync", "async", "bounded", "local", "elastic" */
+	const char *tensor_modes;   /* of single ones; NULL or "": none */
 	const char *dense_wire;     /* "f32", "bf16", "f16" */
 	const char *dense_rounding; /* "nearest", "stochastic" */
 	uint64_t local_steps;

@@ -252,6 +252,7 @@ train_baseline(const struct wf_run *job, double *out)
 	opts.sparse_learning_rate = BASELINE_RATE;
 	opts.sequential = true;
 	opts.dense_mode = "sync";
+	opts.tensor_modes = "";
 	opts.dense_wire = "f32";
 	opts.dense_rounding = "nearest";
 	opts.sparse_mode = "sync";
