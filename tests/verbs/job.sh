@@ -29,7 +29,8 @@ for address in 10.9.0.1 10.8.0.1; do
 	grep -Eq ' verbs_sent_bytes [1-9][0-9]+ ' last.err || fail "$address: no bytes over verbs"
 done
 
-# The other modes of tensors. Local steps have the bits of the same job over TCP; of what is applied
+# The other modes of tensors. Local steps have the bits of the same job over TCP, values of 16 bits
+# those of a sequential run; of what is applied
 # as it comes nothing is lost, and each trainer's answers came out of copies.
 in_mode() {
 	# shellcheck disable=SC2086
@@ -42,6 +43,13 @@ local_alone=$(digest_of last.out)
 [ -n "$local_alone" ] || fail "local steps over TCP: no digest"
 in_mode verbs "--dense_mode=local --local_steps=2"
 [ "$(digest_of last.out)" = "$local_alone" ] || fail "local steps: not the digest over TCP"
+# shellcheck disable=SC2086
+expect 0 "$WEFT" train linear --sequential --num_gradient_servers=2 $settings --batch_size=40 \
+	--learning_rate=0.01 --dense_wire=bf16
+halves_alone=$(digest_of last.out)
+[ -n "$halves_alone" ] || fail "16 bits: no digest of the sequential run"
+in_mode verbs "--dense_wire=bf16"
+[ "$(digest_of last.out)" = "$halves_alone" ] || fail "16 bits: not the digest of the sequential run"
 in_mode verbs "--dense_mode=async --async_lagged_grad_discard_ratio=0"
 [ "$(grep -c 'lag of trainer [01]: slices_applied [1-9][0-9]* slices_discarded 0 ' last.err)" -eq 6 ] ||
 	fail "asynchronous: not every push was applied"
