@@ -53,3 +53,16 @@ for transport in tcp shm; do
 		--trainers=2 -- train mlp $settings --dense_wire=bf16
 	[ "$(digest_of last.out)" = "$rounded" ] || fail "bf16 over $transport: another digest than $rounded"
 done
+
+# Local steps that draw all to a center, in 16 bits: no sequential run does that, but every job does.
+first=
+for lanes in "1 1" "2 3"; do
+	# shellcheck disable=SC2086
+	expect 0 "$WEFT" launch --local --port="$port" --pservers=${lanes% *} --ports_num=${lanes#* } \
+		--trainers=2 -- train mlp $settings --dense_mode=elastic --local_steps=3 \
+		--dense_wire=bf16 --dense_rounding=stochastic
+	digest=$(digest_of last.out)
+	[ -n "$digest" ] || fail "elastic, 16 bits: no digest"
+	[ "$digest" = "${first:=$digest}" ] ||
+		fail "elastic, 16 bits, $lanes pservers and lanes: another digest than $first"
+done
