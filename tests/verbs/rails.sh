@@ -44,8 +44,11 @@ job() {
 	ends "$pserver" 60 pserver
 	[ "$code" -eq 0 ] || fail "pserver: exit code $code"
 	[ "$(digest_of trainer.out)" = "$alone" ] || fail "another digest than $alone"
-	says trainer.err "over verbs: RDMA at both ends, rail 10.9.4.1" \
-		"rail 10.9.4.1 broke, and is left out for"
+	says trainer.err "over verbs: RDMA at both ends, rail 10.9.4.1"
+	# Who had something under way notices, and says it.
+	grep -qF "rail 10.9.4.1 broke, and is left out for" trainer.err ||
+		grep -q "rail 10\.9\.4\.1 (rxe4 port 1) is down, and left out" pserver.err ||
+		fail "nobody says that the rail is left out"
 	[ "$(grep -c 'over verbs: RDMA at both ends, rail 10.9.2.1' trainer.err)" -eq 2 ] ||
 		fail "the lane did not come back over the rail that was left"
 	says_not trainer.err " over tcp: "
@@ -54,5 +57,20 @@ job() {
 job rdma link delete rxe4
 rdma link add rxe4 type rxe netdev e4
 [ -n "$long" ] || exit 0
-job ip link set e3 down
-ip link set e3 up
+
+# What e3 forgets when it goes down, and a device that the connection manager finds its way out of.
+restore_e3() {
+	ip link set e3 up
+	ip neighbour replace 10.9.4.1 lladdr 02:00:00:00:09:04 dev e3 nud permanent
+	ip -4 route replace 10.9.4.1/32 dev e3 src 10.9.3.1 table 103
+	ip address replace fd09::3:1/112 dev e3 nodad
+	ip neighbour replace fd09::4:1 lladdr 02:00:00:00:09:04 dev e3 nud permanent
+	ip -6 route replace fd09::4:1/128 dev e3 src fd09::3:1 table 103
+	rdma link delete rxe3
+	rdma link add rxe3 type rxe netdev e3
+}
+
+status=0
+(job ip link set e3 down) || status=$?
+restore_e3
+exit "$status"
