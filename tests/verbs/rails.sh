@@ -70,7 +70,5 @@ restore_e3() {
 	rdma link add rxe3 type rxe netdev e3
 }
 
-status=0
-(job ip link set e3 down) || status=$?
-restore_e3
-exit "$status"
+trap 'clean_up; restore_e3' EXIT
+job ip link set e3 down
