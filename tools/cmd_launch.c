@@ -321,11 +321,11 @@ say_start(const struct wf_plan_opts *plan)
 {
 	fprintf(stderr,
 		PROGRAM
-		": %u pservers with %u lanes each on %s ports %u-%u, %u trainers; %u polling "
-		"threads on %u cores\n",
+		": %u pservers with %u lanes each on %s ports %u-%u, %u trainers; %u threads "
+		"that move bytes, on %u cores\n",
 		plan->pservers, plan->ports_num + plan->ports_num_for_sparse, plan->listen.name,
 		plan->listen.port, plan->listen.port + wf_plan_port_count(plan) - 1, plan->trainers,
-		wf_plan_poller_count(plan), wf_pin_cpu_count());
+		wf_plan_thread_count(plan), wf_pin_cpu_count());
 }
 
 static bool

@@ -129,7 +129,7 @@ wf_plan_alone(const char *name, const struct wf_args *with, struct wf_child_spec
 }
 
 unsigned
-wf_plan_poller_count(const struct wf_plan_opts *opts)
+wf_plan_thread_count(const struct wf_plan_opts *opts)
 {
 	return wf_plan_port_count(opts) + opts->trainers;
 }

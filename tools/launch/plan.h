@@ -27,5 +27,5 @@ enum weft_status wf_plan_job(const struct wf_plan_opts *opts,
 /* One process that is no member of a job: `weft` with these arguments. */
 enum weft_status wf_plan_alone(const char *name, const struct wf_args *with,
 			       struct wf_child_spec *spec) WEFT_MUST_CHECK;
-/* How many threads move bytes: a lane's each, and one of each trainer. With --spin they poll. */
-unsigned wf_plan_poller_count(const struct wf_plan_opts *opts);
+/* How many threads move bytes: a lane's each, and one of each trainer. */
+unsigned wf_plan_thread_count(const struct wf_plan_opts *opts);
