@@ -6,11 +6,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/digest.h"
+#include "base/names.h"
 #include "trainer/readers/letters.h"
 
 #define TOKENS_MIN 50u /* so that a fifth of them is a context, a target, and some more */
-#define NONE UINT32_MAX
 
 struct entry {
 	const char *spelling;
@@ -18,77 +17,59 @@ struct entry {
 	uint32_t idx;   /* in order of appearance */
 };
 
-/* The different training words, found by open addressing. */
+/* The different training words. */
 struct index {
-	struct entry *entry; /* [entry_max] */
-	uint32_t entry_max;
-	uint32_t entries;
-	uint32_t *slot; /* [slot_mask + 1] index in entry + 1; 0: free */
-	size_t slot_mask;
-	uint32_t *number; /* [entry_max] what a word becomes, by idx */
+	struct entry *entry; /* [names.name_max] by number in names, until they are sorted */
+	struct wf_names names;
+	uint32_t *number; /* [names.name_max] what a word becomes, by idx */
 };
 
 static void
 index_fini(struct wf_env *env, struct index *index)
 {
-	wf_free(env, index->entry, index->entry_max * sizeof(*index->entry));
-	wf_free(env, index->number, index->entry_max * sizeof(*index->number));
-	wf_free(env, index->slot, (index->slot_mask + 1) * sizeof(*index->slot));
+	wf_free(env, index->entry, index->names.name_max * sizeof(*index->entry));
+	wf_free(env, index->number, index->names.name_max * sizeof(*index->number));
+	wf_names_fini(env, &index->names);
 }
 
 static enum weft_status
 index_init(struct wf_env *env, size_t tokens, struct index *index)
 {
-	index->entry_max =
-		tokens < WF_WORDS_DISTINCT_MAX ? (uint32_t)tokens : WF_WORDS_DISTINCT_MAX;
-	index->slot_mask = 1;
-	while (index->slot_mask + 1 < 2 * (size_t)index->entry_max) {
-		index->slot_mask = 2 * index->slot_mask + 1;
+	uint32_t most = tokens < WF_WORDS_DISTINCT_MAX ? (uint32_t)tokens : WF_WORDS_DISTINCT_MAX;
+	enum weft_status st = wf_names_init(env, most, &index->names);
+	if (st != WEFT_OK) {
+		return st;
 	}
-	index->entry = wf_zalloc_array(env, index->entry_max, sizeof(*index->entry));
-	index->number = wf_zalloc_array(env, index->entry_max, sizeof(*index->number));
-	index->slot = wf_zalloc_array(env, index->slot_mask + 1, sizeof(*index->slot));
-	if (index->entry == NULL || index->number == NULL || index->slot == NULL) {
-		return wf_fail(WEFT_NOMEM, "vocabulary: %u words", index->entry_max);
+	index->entry = wf_zalloc_array(env, most, sizeof(*index->entry));
+	index->number = wf_zalloc_array(env, most, sizeof(*index->number));
+	if (index->entry == NULL || index->number == NULL) {
+		return wf_fail(WEFT_NOMEM, "vocabulary: %u words", most);
 	}
 	return WEFT_OK;
 }
 
-/* The slot of a word, or the free one where it would be. At most half of them are taken. */
-static uint32_t *
-find(const struct index *index, const char *spelling)
-{
-	size_t at = wf_digest_of(spelling, strlen(spelling)) & index->slot_mask;
-
-	while (index->slot[at] != 0 &&
-	       strcmp(index->entry[index->slot[at] - 1].spelling, spelling) != 0) {
-		at = (at + 1) & index->slot_mask;
-	}
-	return &index->slot[at];
-}
-
-/* Number the words in order of appearance for now; test words that training has not are NONE. */
+/* Number the words in order of appearance for now; test words that training has not are
+ * WF_NAMES_NONE. */
 static enum weft_status
 index_words(struct index *index, const struct wf_text *text, struct wf_words *words)
 {
 	const char *at = text->bytes;
 
 	for (size_t i = 0; i < words->tokens; i++, at += strlen(at) + 1) {
-		uint32_t *slot = find(index, at);
-		if (*slot == 0 && i < words->train_tokens) {
-			if (index->entries == index->entry_max) {
+		uint32_t word = wf_names_find(&index->names, at);
+		if (word == WF_NAMES_NONE && i < words->train_tokens) {
+			if (index->names.count == index->names.name_max) {
 				return wf_fail(WEFT_DATA,
 					       "%s: has more than %u different words, the first "
 					       "beyond is \"%s\"",
-					       text->path, index->entry_max, at);
+					       text->path, index->names.name_max, at);
 			}
-			index->entry[index->entries] =
-				(struct entry){.spelling = at, .idx = index->entries};
-			*slot = ++index->entries;
+			word = wf_names_add(&index->names, at);
+			index->entry[word] = (struct entry){.spelling = at, .idx = word};
 		}
-		words->token[i] = *slot == 0 ? NONE : *slot - 1;
+		words->token[i] = word;
 		if (i < words->train_tokens) {
-			index->entry[*slot - 1].count++;
+			index->entry[word].count++;
 		}
 	}
 	WF_ASSERT(at == text->bytes + text->count);
@@ -111,9 +92,9 @@ by_count(const void *left, const void *right)
 static void
 number_words(struct index *index, struct wf_words *words)
 {
-	qsort(index->entry, index->entries, sizeof(*index->entry), by_count);
+	qsort(index->entry, index->names.count, sizeof(*index->entry), by_count);
 	words->word[WF_WORDS_UNKNOWN] = "<unk>";
-	for (uint32_t i = 0; i < index->entries; i++) {
+	for (uint32_t i = 0; i < index->names.count; i++) {
 		const struct entry *entry = &index->entry[i];
 		uint32_t number = i + 1 < words->vocabulary ? i + 1 : WF_WORDS_UNKNOWN;
 		index->number[entry->idx] = number;
@@ -123,8 +104,8 @@ number_words(struct index *index, struct wf_words *words)
 		}
 	}
 	for (size_t i = 0; i < words->tokens; i++) {
-		words->token[i] =
-			words->token[i] == NONE ? WF_WORDS_UNKNOWN : index->number[words->token[i]];
+		words->token[i] = words->token[i] == WF_NAMES_NONE ? WF_WORDS_UNKNOWN
+								   : index->number[words->token[i]];
 	}
 }
 
@@ -148,7 +129,7 @@ static enum weft_status
 take_vocabulary(struct wf_env *env, const struct index *index, uint32_t vocabulary,
 		struct wf_words *words)
 {
-	uint32_t most = index->entries + 1;
+	uint32_t most = index->names.count + 1;
 
 	words->vocabulary = most < vocabulary ? most : vocabulary;
 	words->word = wf_zalloc_array(env, words->vocabulary, sizeof(*words->word));
