@@ -289,6 +289,7 @@ free_session(struct weft_session *session)
 	}
 	wf_free(env, session->tensor, session->tensor_capacity * sizeof(struct weft_tensor *));
 	wf_free(env, core->job.tensor, session->tensor_capacity * sizeof(*core->job.tensor));
+	wf_names_fini(env, &session->names);
 	wf_free(env, session->pserver, PSERVERS_MAX * sizeof(*session->pserver));
 	for (size_t i = 0; i < WF_ARRAY_COUNT(session->strings); i++) {
 		char *text = session->strings[i];
@@ -368,7 +369,7 @@ weft_session_open(const struct weft_session_opts *opts, struct weft_session **ou
 	return WEFT_OK;
 }
 
-/* Room for one more tensor in both arrays. */
+/* Room for one more tensor in the arrays, and for its name. */
 static enum weft_status
 grow_tensors(struct weft_session *session)
 {
@@ -381,7 +382,9 @@ grow_tensors(struct weft_session *session)
 	struct weft_tensor **tensor =
 		wf_zalloc_array(session->env, capacity, sizeof(struct weft_tensor *));
 	struct wf_job_tensor *declared = wf_zalloc_array(session->env, capacity, sizeof(*declared));
-	if (tensor == NULL || declared == NULL) {
+	struct wf_names names;
+	if (tensor == NULL || declared == NULL ||
+	    wf_names_init(session->env, capacity, &names) != WEFT_OK) {
 		wf_free(session->env, tensor, capacity * sizeof(struct weft_tensor *));
 		wf_free(session->env, declared, capacity * sizeof(*declared));
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u tensors", capacity);
@@ -395,6 +398,11 @@ grow_tensors(struct weft_session *session)
 	session->tensor = tensor;
 	session->tensor_capacity = capacity;
 	job->tensor = declared;
+	wf_names_fini(session->env, &session->names);
+	session->names = names;
+	for (uint32_t i = 0; i < job->tensor_count; i++) { /* where they are now */
+		(void)wf_names_add(&session->names, job->tensor[i].name);
+	}
 	return WEFT_OK;
 }
 
@@ -443,7 +451,7 @@ check_settings(const struct weft_tensor_opts *opts)
 }
 
 static enum weft_status
-check_tensor(const struct weft_session *session, const struct weft_tensor_opts *opts)
+check_tensor(struct weft_session *session, const struct weft_tensor_opts *opts)
 {
 	const struct wf_job *job = &session->core.job;
 	uint64_t cols = opts->cols == 0 ? 1 : opts->cols;
@@ -455,10 +463,8 @@ check_tensor(const struct weft_session *session, const struct weft_tensor_opts *
 	if (st != WEFT_OK) {
 		return st;
 	}
-	for (uint32_t i = 0; i < job->tensor_count; i++) {
-		if (strcmp(job->tensor[i].name, opts->name) == 0) {
-			return wf_fail(WEFT_INVALID, "tensor %s is declared twice", opts->name);
-		}
+	if (wf_names_find(&session->names, opts->name) != WF_NAMES_NONE) {
+		return wf_fail(WEFT_INVALID, "tensor %s is declared twice", opts->name);
 	}
 	if (opts->rows == 0 || cols > WF_TENSOR_ELEMENTS_MAX ||
 	    opts->rows > WF_TENSOR_ELEMENTS_MAX / cols) {
@@ -515,6 +521,7 @@ weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *opt
 	(void)snprintf(declared->name, sizeof(declared->name), "%s", opts->name);
 	*tensor = (struct weft_tensor){.session = session, .idx = job->tensor_count};
 	session->tensor[job->tensor_count++] = tensor;
+	(void)wf_names_add(&session->names, declared->name);
 	*out = tensor;
 	return WEFT_OK;
 }

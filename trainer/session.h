@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "base/names.h"
 #include "base/pin.h"
 #include "base/ring.h"
 #include "trainer/core.h"
@@ -76,6 +77,7 @@ struct weft_session {
 	struct wf_progress progress;
 	struct weft_tensor **tensor; /* [tensor_capacity] */
 	uint32_t tensor_capacity;
+	struct wf_names names;   /* of tensors; in core.job */
 	struct wf_host *pserver; /* [pserver_count] */
 	char *strings[9];        /* copies of the options' strings */
 	bool sealed, started, core_open;

@@ -4,6 +4,7 @@
 
 #include "tests/unit/trainer/fabric.h"
 #include "tests/support/failing_env.h"
+#include "trainer/session.h"
 
 static struct weft_session_opts
 good_opts(void)
@@ -513,6 +514,34 @@ many_tensors_keep_their_places(void **state)
 }
 
 static void
+as_many_tensors_as_are_allowed_cost_the_same_each(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	struct weft_session *session;
+	struct weft_tensor *tensor;
+	char name[32];
+	(void)state;
+	assert_ok(weft_session_open(&opts, &session));
+	for (unsigned i = 0; i < WF_TENSOR_COUNT_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "layer.%u.weight", i);
+		struct weft_tensor_opts declared = {.name = name, .rows = 1};
+		assert_ok(weft_tensor_add(session, &declared, &tensor));
+	}
+	/* Those looked for and added, and added again to the last, largest set. */
+	assert_true(session->names.looks >= WF_TENSOR_COUNT_MAX);
+	assert_true(session->names.looks <= 8ull * WF_TENSOR_COUNT_MAX);
+	assert_refused(weft_tensor_add(session,
+				       &(struct weft_tensor_opts){.name = "layer.7.weight"},
+				       &tensor),
+		       WEFT_INVALID, "tensor layer.7.weight is declared twice");
+	assert_refused(weft_tensor_add(session,
+				       &(struct weft_tensor_opts){.name = "more", .rows = 1},
+				       &tensor),
+		       WEFT_INVALID, "tensor more: more than 65536 tensors");
+	assert_ok(weft_session_close(session));
+}
+
+static void
 a_session_that_never_started_ends_without_network(void **state)
 {
 	struct weft_session_opts opts = good_opts();
@@ -599,6 +628,7 @@ main(void)
 		cmocka_unit_test(arrays_are_aligned_zeroed_and_apart),
 		cmocka_unit_test(digest_goes_by_name_and_covers_every_value),
 		cmocka_unit_test(many_tensors_keep_their_places),
+		cmocka_unit_test(as_many_tensors_as_are_allowed_cost_the_same_each),
 		cmocka_unit_test(a_session_that_never_started_ends_without_network),
 		cmocka_unit_test(running_out_of_memory_is_refused_and_leaks_nothing),
 	};
