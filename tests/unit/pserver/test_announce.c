@@ -182,6 +182,43 @@ announcements_die_with_their_path_and_room_is_kept(void **state)
 	stage_play(&narrow, break_a_path, NULL);
 }
 
+/* Slice 1 was complete and waits for room; then one of the two takes its word back, with its path.
+ * Room that comes before the word does goes to nobody. */
+static void
+wait_for_room_with_a_void_word(struct stage *stage)
+{
+	begin(stage);
+	struct puppet *zero = &stage->puppet[0];
+	struct puppet *one = &stage->puppet[1];
+	announce(stage, 0, 0, 3);
+	announce(stage, 1, 0, 2);
+	CHECK(stage, stage_dense(stage->lane[0])->inbox_slice[1].is_queued);
+	puppet_push(zero, 0, 1);
+	puppet_disconnect(one);
+	stage_settle(stage);
+	puppet_meet(one);
+	announce(stage, 1, 0, 1);
+	puppet_push(one, 0, 1);
+	stage_settle(stage);
+	CHECK(stage, counter(stage, WF_LANE_SLICE_APPLIED_COUNT) == 1); /* there is room */
+	CHECK(stage, zero->allowed_count == 1 && one->allowed_count == 1);
+	CHECK(stage, counter(stage, WF_LANE_SLICE_HELD_COUNT) == 1);
+	announce(stage, 1, 2, 1); /* whoever is complete gets it */
+	CHECK(stage, may_push(zero, 1, 2) && may_push(one, 1, 2));
+	announce(stage, 1, 1, 1);
+	CHECK(stage, zero->allowed_count == 2 && one->allowed_count == 2);
+	puppet_push(zero, 2, 1);
+	puppet_push(one, 2, 1);
+	stage_settle(stage);
+	CHECK(stage, may_push(zero, 2, 1) && may_push(one, 2, 1));
+}
+
+static void
+slice_that_is_complete_no_more_is_not_given_room(void **state)
+{
+	stage_play(&narrow, wait_for_room_with_a_void_word, NULL);
+}
+
 static void
 run_out_of_data(struct stage *stage)
 {
@@ -365,6 +402,7 @@ main(void)
 		cmocka_unit_test(opposite_orders_end_with_the_right_values),
 		cmocka_unit_test(room_goes_to_higher_priorities_first),
 		cmocka_unit_test(announcements_die_with_their_path_and_room_is_kept),
+		cmocka_unit_test(slice_that_is_complete_no_more_is_not_given_room),
 		cmocka_unit_test(who_is_out_of_data_is_not_waited_for),
 		cmocka_unit_test(what_was_not_allowed_or_announced_is_refused),
 		cmocka_unit_test(nothing_is_allowed_before_its_trainer_is_told),
