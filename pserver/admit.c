@@ -478,5 +478,4 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->held_count = 0;
 	lane->reduction = (struct wf_reduction){0};
 	lane->sum = (struct wf_step_sum){0};
-	lane->waiting_log_ns = 0;
 }

@@ -10,10 +10,8 @@
 #include "base/assert.h"
 
 #define END_TIMEOUT_NS WF_NS_PER_S
-#define WAITING_LOG_FIRST_NS (2 * WF_NS_PER_S)
 #define TICK_NS (WF_NS_PER_S / 10) /* deadlines of jobs are coarse */
 #define STRANGERS_PERIOD_NS WF_NS_PER_S
-#define WAITING_LOG_MAX_NS (60 * WF_NS_PER_S)
 
 enum weft_status
 wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
@@ -245,31 +243,21 @@ handle_event(struct wf_lane *lane, const struct wf_event *event)
 	}
 }
 
-/* Names who is waited for, after two seconds and then ever more rarely. */
+/* Names who is waited for. */
 static void
 log_waiting(struct wf_lane *lane, uint64_t now)
 {
-	uint64_t since = wf_step_waits_since(lane);
-	if (since == 0) {
-		lane->waiting_log_ns = 0;
-		return;
+	wf_step_look(lane);
+	for (enum wf_step_wait kind = 0; kind < WF_STEP_WAIT_COUNT; kind++) {
+		uint64_t since = wf_step_waits_since(lane, kind);
+		if (!wf_wait_is_due(&lane->wait_gate[kind], since, now)) {
+			continue;
+		}
+		char who[WF_REASON_BYTES];
+		wf_step_waits_for(lane, kind, who, sizeof(who));
+		wf_log(lane->env, WF_LOG_WARN, "lane %u: %s, for %" PRIu64 " s now", lane->opts.idx,
+		       who, (uint64_t)((now - since) / WF_NS_PER_S));
 	}
-	if (lane->waiting_log_ns <= since) { /* another wait than the one logged last */
-		lane->waiting_log_period_ns = WAITING_LOG_FIRST_NS;
-		lane->waiting_log_ns = since + WAITING_LOG_FIRST_NS;
-	}
-	if (now < lane->waiting_log_ns) {
-		return;
-	}
-	char who[WF_REASON_BYTES];
-	wf_step_waits_for(lane, who, sizeof(who));
-	wf_log(lane->env, WF_LOG_WARN, "lane %u: %s, for %" PRIu64 " s now", lane->opts.idx, who,
-	       (uint64_t)((now - since) / WF_NS_PER_S));
-	lane->waiting_log_period_ns *= 2;
-	if (lane->waiting_log_period_ns > WAITING_LOG_MAX_NS) {
-		lane->waiting_log_period_ns = WAITING_LOG_MAX_NS;
-	}
-	lane->waiting_log_ns = now + lane->waiting_log_period_ns;
 }
 
 /* The job's description does not come, and others wait for it. */

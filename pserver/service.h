@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "base/turn.h"
+#include "base/waits.h"
 #include "pserver/lane.h"
 #include "transport/rdma.h"
 #include "transport/transport.h"
@@ -139,6 +140,7 @@ struct wf_step_sum {
 	uint32_t out; /* trainers out of data in `pass`; counted from the first heard on */
 	uint32_t pass;
 	uint64_t since_ns; /* first heard */
+	uint64_t done_ns;  /* somebody has done its part, and waits for the others; 0: nobody has */
 };
 
 struct wf_reduction {
@@ -150,6 +152,15 @@ struct wf_reduction {
 	uint32_t heard;         /* trainers that asked for it */
 	uint64_t since_ns;      /* its first request; 0: none is under way */
 };
+
+/* What a lane may wait for, several at a time. */
+enum wf_step_wait {
+	WF_STEP_WAIT_START, /* somebody has not come, or what the job begins with is not here */
+	WF_STEP_WAIT_HOLDS, /* answers that wait for what others push */
+	WF_STEP_WAIT_STEP,
+	WF_STEP_WAIT_REDUCE,
+};
+#define WF_STEP_WAIT_COUNT (WF_STEP_WAIT_REDUCE + 1u)
 
 /* A connection whose hello is good, but whose job is still arriving from another trainer. */
 struct wf_held {
@@ -215,8 +226,7 @@ struct wf_lane {
 	struct wf_held held[WF_HELD_MAX]; /* incoming, not answered until the job is known */
 	uint32_t held_count;
 
-	uint64_t waiting_log_ns; /* next "waits for" line */
-	uint64_t waiting_log_period_ns;
+	struct wf_wait_gate wait_gate[WF_STEP_WAIT_COUNT]; /* of "waits for" lines */
 	bool numerics_said;
 	uint64_t strangers_look_ns; /* next look at the transport's counters */
 	uint64_t strangers_said;
@@ -285,10 +295,12 @@ void wf_step_is_done(struct wf_lane *lane, uint64_t applied_ns);
 bool wf_step_is_out(const struct wf_lane *lane, const struct wf_peer *peer);
 /* Somebody else has begun the step, which cannot end without what `peer` has not pushed. */
 bool wf_step_others_need(const struct wf_lane *lane, const struct wf_peer *peer);
-/* Since when the lane has waited for trainers; 0: it waits for nobody. */
-uint64_t wf_step_waits_since(const struct wf_lane *lane);
+/* The clock was read: does somebody wait for others now? */
+void wf_step_look(struct wf_lane *lane);
+/* Since when the lane has waited for trainers in this way; 0: it waits for nobody. */
+uint64_t wf_step_waits_since(const struct wf_lane *lane, enum wf_step_wait kind);
 /* For whom, e.g. "step 7 waits for trainer 1, 3". */
-void wf_step_waits_for(const struct wf_lane *lane, char *out, size_t bytes);
+void wf_step_waits_for(const struct wf_lane *lane, enum wf_step_wait kind, char *out, size_t bytes);
 
 /* control.c */
 enum weft_status wf_control_take(struct wf_lane *lane, struct wf_peer *peer,

@@ -32,6 +32,7 @@ wf_step_is_done(struct wf_lane *lane, uint64_t applied_ns)
 	sum->heard = 0;
 	sum->out = 0;
 	sum->since_ns = 0;
+	sum->done_ns = 0;
 }
 
 static enum weft_status
@@ -223,17 +224,49 @@ is_starting(const struct wf_lane *lane)
 	return !lane->ready || lane->service->owed(lane) != NULL;
 }
 
-uint64_t
-wf_step_waits_since(const struct wf_lane *lane)
+/* Whoever has done its part waits for the others from then on. While nobody has, nobody waits as
+ * long as more of the step comes: trainers that push while they compute take their time. */
+static uint64_t
+step_since(const struct wf_lane *lane)
 {
-	if (is_starting(lane)) {
+	const struct wf_step_sum *sum = &lane->sum;
+	if (sum->heard == 0 || sum->done_ns != 0) {
+		return sum->heard == 0 ? 0 : sum->done_ns;
+	}
+	return lane->event_ns > sum->since_ns ? lane->event_ns : sum->since_ns;
+}
+
+void
+wf_step_look(struct wf_lane *lane)
+{
+	struct wf_step_sum *sum = &lane->sum;
+	for (uint32_t i = 0; i < lane->peer_count && sum->heard > 0 && sum->done_ns == 0; i++) {
+		const struct wf_peer *peer = &lane->peer[i];
+		bool takes_part = peer->step_next > sum->step && !wf_step_is_out(lane, peer);
+		if (takes_part && !is_behind(lane, peer)) {
+			sum->done_ns = step_since(lane);
+		}
+	}
+}
+
+uint64_t
+wf_step_waits_since(const struct wf_lane *lane, enum wf_step_wait kind)
+{
+	bool starts = is_starting(lane);
+	if (starts != (kind == WF_STEP_WAIT_START)) {
+		return 0;
+	}
+	switch (kind) {
+	case WF_STEP_WAIT_START:
 		return lane->start_ns;
+	case WF_STEP_WAIT_HOLDS:
+		return holds_since(lane);
+	case WF_STEP_WAIT_STEP:
+		return step_since(lane);
+	case WF_STEP_WAIT_REDUCE:
+		return lane->reduction.since_ns;
 	}
-	uint64_t held = holds_since(lane);
-	if (held > 0) {
-		return held;
-	}
-	return lane->sum.heard > 0 ? lane->sum.since_ns : lane->reduction.since_ns;
+	return 0;
 }
 
 static void
@@ -254,24 +287,38 @@ step_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 	(void)snprintf(out, bytes, "step %" PRIu64 " waits for trainer %s", lane->sum.step, who);
 }
 
-void
-wf_step_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
+static void
+start_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 {
 	char who[128];
 	list_peers(lane, is_absent, who, sizeof(who));
 	if (who[0] != '\0') {
 		(void)snprintf(out, bytes, "the job waits for trainer %s to come", who);
-	} else if (is_starting(lane)) {
-		const char *owed = lane->ready ? lane->service->owed(lane) : "its description";
-		(void)snprintf(out, bytes, "the job waits for %s", owed);
-	} else if (holds_since(lane) > 0) {
+		return;
+	}
+	const char *owed = lane->ready ? lane->service->owed(lane) : "its description";
+	(void)snprintf(out, bytes, "the job waits for %s", owed);
+}
+
+void
+wf_step_waits_for(const struct wf_lane *lane, enum wf_step_wait kind, char *out, size_t bytes)
+{
+	char who[128];
+	switch (kind) {
+	case WF_STEP_WAIT_START:
+		start_waits_for(lane, out, bytes);
+		return;
+	case WF_STEP_WAIT_HOLDS:
 		list_peers(lane, lane->service->holds_for, who, sizeof(who));
 		(void)snprintf(out, bytes, "answers of bounded tensors wait for trainer %s", who);
-	} else if (lane->sum.heard > 0) {
+		return;
+	case WF_STEP_WAIT_STEP:
 		step_waits_for(lane, out, bytes);
-	} else {
+		return;
+	case WF_STEP_WAIT_REDUCE:
 		list_peers(lane, lacks_reduce, who, sizeof(who));
 		(void)snprintf(out, bytes, "a barrier, reduce or pass end waits for trainer %s",
 			       who);
+		return;
 	}
 }

@@ -254,15 +254,17 @@ stage_settle(struct stage *stage)
 }
 
 void
-stage_check_waits(struct stage *stage, const char *part)
+stage_check_waits(struct stage *stage, enum wf_step_wait kind, const char *part)
 {
 	const struct wf_lane *lane = stage->lane[0];
+	uint64_t since = wf_step_waits_since(lane, kind);
 	char text[WF_REASON_BYTES];
+	CHECK(stage, since != 0);
 	stage_run(stage, 3 * WF_NS_PER_S);
-	wf_step_waits_for(lane, text, sizeof(text));
+	wf_step_waits_for(lane, kind, text, sizeof(text));
 	CHECK_SAYS(stage, text, part);
-	/* The first line is due after two seconds, the next one later than now. */
-	CHECK(stage, lane->waiting_log_ns > wf_now_ns(stage->env));
+	CHECK(stage, wf_step_waits_since(lane, kind) == since);
+	CHECK(stage, lane->wait_gate[kind].told_ns >= since + 2 * WF_NS_PER_S);
 }
 
 /* --- the world --- */
