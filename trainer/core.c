@@ -2,7 +2,6 @@
 /* core: the turn of a session: events, deadlines, failure, commands. Thread: the core's. */
 #include "trainer/core.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +9,8 @@
 #include "base/assert.h"
 #include "trainer/service.h"
 
-#define WAITING_LOG_FIRST_NS (2 * WF_NS_PER_S)
-#define WAITING_LOG_MAX_NS (60 * WF_NS_PER_S)
 #define TICK_NS (WF_NS_PER_S / 10)
 #define FAREWELL_NS WF_NS_PER_S
-/* Lanes have the same limit for all trainers to come, and can say who did not and why. */
-#define LANES_FIRST_NS (2 * WF_NS_PER_S)
 #define LOG_LINE_BYTES 1024 /* as wf_log has it */
 
 void
@@ -199,109 +194,6 @@ handle_event(struct wf_core *core, const struct wf_event *event)
 	}
 }
 
-/* Why nothing moves, from this trainer's side. */
-static void
-describe_wait(struct wf_core *core, char *out, size_t bytes)
-{
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		const struct wf_link *link = &core->link[i];
-		char who[WF_REASON_BYTES];
-		wf_link_describe(link, who, sizeof(who));
-		if (link->state != WF_LINK_READY && link->state != WF_LINK_LEFT) {
-			(void)snprintf(out, bytes, "%.160s is not there, last error: %.160s", who,
-				       link->last_error[0] != '\0' ? link->last_error : "none yet");
-			return;
-		}
-	}
-	if (core->busy_slices == 0 && core->service != NULL &&
-	    core->service->describe_wait(core, out, bytes)) {
-		return;
-	}
-	uint32_t unpushed = UINT32_MAX;
-	uint32_t waiting = UINT32_MAX;
-	for (uint32_t t = 0; t < core->job.tensor_count; t++) {
-		if (core->tensor[t].pending > 0) {
-			waiting = t;
-		} else if (core->tensor[t].pushed_step < core->step &&
-			   !core->job.tensor[t].is_static) {
-			unpushed = t;
-		}
-	}
-	const struct wf_job_tensor *wanted =
-		waiting != UINT32_MAX ? &core->job.tensor[waiting] : NULL;
-	bool asks = core->reduce_since_ns == 0 && core->others_since_ns != 0;
-	const char *other = asks ? "the statistics of a trainer" : "a reduce";
-	const char *name = wanted != NULL ? wanted->name : other;
-	bool alone = core->job.trainer_count == 1 || (wanted == NULL && asks) ||
-		     (wanted != NULL && wf_job_terms_of(&core->job, wanted).mode == WF_DENSE_ASYNC);
-	(void)snprintf(out, bytes, "step %" PRIu64 ", %.80s: %s", core->step, name,
-		       alone ? "the pserver has not answered yet"
-			     : "another trainer has not done its part yet");
-	size_t used = strlen(out);
-	if (!alone && unpushed != UINT32_MAX && waiting != UINT32_MAX) {
-		(void)snprintf(
-			out + used, bytes - used,
-			"; %.80s is not under way here: if another trainer waits for it before it "
-			"pushes %.80s, both wait for ever",
-			core->job.tensor[unpushed].name, name);
-	}
-}
-
-static uint64_t
-waiting_since(const struct wf_core *core)
-{
-	if (!core->initialised) {
-		return core->started_ns;
-	}
-	if (core->busy_slices > 0) {
-		return core->busy_since_ns;
-	}
-	uint64_t since = core->service != NULL ? core->service->waiting_since(core) : 0;
-	since = since != 0 ? since : core->reduce_since_ns;
-	return since != 0 ? since : core->others_since_ns;
-}
-
-static void
-check_waiting(struct wf_core *core, uint64_t now)
-{
-	uint64_t since = waiting_since(core);
-	if (since == 0) {
-		core->waiting_log_ns = 0;
-		return;
-	}
-	if (core->waiting_log_ns <= since) {
-		core->waiting_log_period_ns = WAITING_LOG_FIRST_NS;
-		core->waiting_log_ns = since + WAITING_LOG_FIRST_NS;
-	}
-	uint64_t limit_ns =
-		core->initialised ? core->opts.step_timeout_ns : core->opts.connect_timeout_ns;
-	if (!core->initialised && core->all_were_up) {
-		limit_ns += LANES_FIRST_NS;
-	}
-	bool stuck = limit_ns != 0 && now - since >= limit_ns;
-	if (now < core->waiting_log_ns && !stuck) {
-		return;
-	}
-	char why[WF_ERROR_BYTES];
-	describe_wait(core, why, sizeof(why));
-	if (stuck) {
-		wf_core_fail(core, WEFT_TIMEOUT, "no answer within %.1f s: %.400s",
-			     (double)limit_ns / 1e9, why);
-		return;
-	}
-	char limit[48] = "";
-	if (limit_ns != 0) {
-		(void)snprintf(limit, sizeof(limit), " of at most %.0f s", (double)limit_ns / 1e9);
-	}
-	wf_core_log(core, WEFT_LOG_WARN, "trainer %u waits, %.0f s%s: %s", core->opts.trainer_id,
-		    (double)(now - since) / 1e9, limit, why);
-	core->waiting_log_period_ns *= 2;
-	if (core->waiting_log_period_ns > WAITING_LOG_MAX_NS) {
-		core->waiting_log_period_ns = WAITING_LOG_MAX_NS;
-	}
-	core->waiting_log_ns = now + core->waiting_log_period_ns;
-}
-
 static void
 check_leaving(struct wf_core *core)
 {
@@ -372,7 +264,7 @@ tick(struct wf_core *core, uint64_t now)
 		atomic_store_explicit(&core->starting, 0, memory_order_seq_cst); /* B1, W1 */
 	}
 	check_leaving(core);
-	check_waiting(core, now);
+	wf_core_check_waits(core, now);
 	if (now >= core->report.next_ns) {
 		wf_core_report_period(core, now);
 	}
@@ -430,9 +322,7 @@ wf_core_poll(struct wf_core *core)
 		return count > 0;
 	}
 	core->now_ns = wf_now_ns(core->env);
-	if (core->busy_since_ns == 0) {
-		core->busy_since_ns = core->now_ns;
-	}
+	wf_wait_stamp(&core->waits, core->now_ns);
 	core->event_ns = count > 0 ? core->now_ns : core->event_ns;
 	wf_turn_charge(&core->turn, core->now_ns, count > 0);
 	bool due = core->now_ns >= core->tick_ns;

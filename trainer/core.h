@@ -14,6 +14,7 @@
 #include "base/hist.h"
 #include "base/stats.h"
 #include "base/turn.h"
+#include "base/waits.h"
 #include "kernels/kernels.h"
 #include "kernels/norm.h"
 #include "kernels/optimizer.h"
@@ -127,6 +128,7 @@ struct wf_link {
 };
 
 struct wf_core_tensor {
+	struct wf_wait wait;   /* first; while some of it is pending */
 	uint32_t pending;      /* slices that are unanswered or in flight */
 	_Atomic uint32_t busy; /* shared. owner: 1 before the command; core: 0 when nothing is
 				* pending (release); owner: load acquire */
@@ -159,6 +161,16 @@ enum wf_core_counter {
 	WF_CORE_AWAY_TIME_NS,
 	WF_CORE_COUNTER_COUNT,
 };
+
+/* What a session may wait for, several at a time. */
+enum wf_core_wait {
+	WF_CORE_WAIT_START, /* lanes and initial values, until they are here */
+	WF_CORE_WAIT_TENSORS,
+	WF_CORE_WAIT_SERVICE,
+	WF_CORE_WAIT_REDUCE,
+	WF_CORE_WAIT_OTHERS,
+};
+#define WF_CORE_WAIT_COUNT (WF_CORE_WAIT_OTHERS + 1u)
 
 /* What the stats lines compare with. */
 struct wf_core_report {
@@ -215,7 +227,9 @@ struct wf_core {
 	struct wf_core_tensor *tensor; /* [tensor_count] */
 	uint32_t busy_slices;          /* slices pending over all tensors */
 	uint32_t undone_slices;        /* of them, those that are answered and not DONE */
-	uint64_t busy_since_ns;
+	uint64_t busy_since_ns;        /* with times only */
+	struct wf_wait_list waits;     /* of tensors */
+	struct wf_wait_gate wait_gate[WF_CORE_WAIT_COUNT];
 
 	uint64_t started_ns; /* 0: not started */
 	bool all_were_up;
@@ -274,7 +288,6 @@ struct wf_core {
 	struct wf_turn turn;
 	struct wf_core_report report;
 
-	uint64_t waiting_log_ns, waiting_log_period_ns;
 	struct wf_event event[WF_CORE_EVENTS];
 	struct wf_msg msg; /* scratch of one encode */
 	struct wf_msg_steps steps;
@@ -395,6 +408,10 @@ void wf_core_widen(const struct wf_core *core, const struct wf_link_slice *slice
 void wf_others_ask(struct wf_core *core, uint32_t trainer);
 bool wf_others_say(struct wf_link *link); /* as wf_norm_say */
 enum weft_status wf_others_hear(struct wf_link *link, const struct wf_event *event) WEFT_MUST_CHECK;
+
+/* waits.c */
+/* Say what has waited for long; what has waited for too long is a failure. */
+void wf_core_check_waits(struct wf_core *core, uint64_t now);
 
 /* norm.c */
 enum weft_status wf_norm_hear(struct wf_link *link, const struct wf_event *event) WEFT_MUST_CHECK;

@@ -23,6 +23,7 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 		core->tick_ns = 0; /* these may have been the last initial values */
 	}
 	if (--t->pending == 0) {
+		wf_wait_end(&core->waits, &t->wait);
 		atomic_store_explicit(&t->busy, 0, memory_order_seq_cst); /* B1, W1 */
 	}
 }
@@ -107,10 +108,11 @@ static void
 begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_link_slice *wanted)
 {
 	core->asked = true;
-	if (core->busy_slices == 0) {
-		/* 0: the end of this turn, or of the next. */
-		core->busy_since_ns = core->turn.on ? wf_now_ns(core->env) : 0;
+	if (core->busy_slices == 0 && core->turn.on) {
+		core->busy_since_ns = wf_now_ns(core->env);
 	}
+	/* It begins at the end of this turn, or of the next. */
+	wf_wait_begin(&core->waits, &core->tensor[tensor].wait, 0);
 	for (uint32_t l = 0; l < core->link_count; l++) {
 		struct wf_link *link = &core->link[l];
 		uint32_t first, end;

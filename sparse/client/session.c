@@ -4,6 +4,7 @@
 #include "sparse/client/session.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -368,46 +369,116 @@ all_up(struct wf_core *core)
 	atomic_store_explicit(&client->up_busy, 0, memory_order_seq_cst); /* B1, W1 */
 }
 
-/* A pull of a step that is not handed in waits for its own trainer, and that is no wait. */
+/* What a client may wait for, several at a time. */
+enum waits_for {
+	WAITS_FOR_NOTHING,
+	WAITS_FOR_LANES, /* to apply the step that was handed in */
+	WAITS_FOR_CALL,
+	WAITS_FOR_ROWS,
+};
+
+static uint64_t
+later(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* 0: they wait for their own trainer, which has not handed in the step, and that is no wait. */
+static uint64_t
+rows_since(const struct wf_client *client, const struct weft_rows *rows)
+{
+	const struct wf_core *core = client->core;
+	bool of_step = core->opts.sparse_mode == WEFT_SPARSE_SYNC && rows->wants == core->step;
+	uint64_t asked_ns = rows->wait.since_ns;
+	if (!of_step) {
+		return asked_ns;
+	}
+	uint64_t begun_ns = later(client->push_since_ns, client->applied_ns);
+	return client->push_step < core->step ? 0 : later(asked_ns, begun_ns);
+}
+
+/* The rows that have waited longest; NULL: none wait. */
+static const struct weft_rows *
+oldest_rows(const struct wf_client *client)
+{
+	for (const struct wf_wait *w = client->waits.oldest; w != NULL; w = w->newer) {
+		const struct weft_rows *rows =
+			(const struct weft_rows *)((const char *)w -
+						   offsetof(struct weft_rows, wait));
+		if (rows_since(client, rows) != 0) {
+			return rows;
+		}
+	}
+	return NULL;
+}
+
+/* What has waited longest, and since when. */
+static enum waits_for
+oldest_wait(const struct wf_client *client, uint64_t *since_ns)
+{
+	const struct weft_rows *rows = oldest_rows(client);
+	enum waits_for what = WAITS_FOR_NOTHING;
+	*since_ns = WF_NEVER;
+	if (client->push_lanes > 0) {
+		what = WAITS_FOR_LANES;
+		*since_ns = client->push_since_ns;
+	}
+	if (client->call.open && client->call.since_ns < *since_ns) {
+		what = WAITS_FOR_CALL;
+		*since_ns = client->call.since_ns;
+	}
+	if (rows != NULL && rows_since(client, rows) < *since_ns) {
+		what = WAITS_FOR_ROWS;
+		*since_ns = rows_since(client, rows);
+	}
+	return what;
+}
+
 static uint64_t
 waiting_since(const struct wf_core *core)
 {
-	const struct wf_client *client = core->service_state;
-	bool held = core->opts.sparse_mode == WEFT_SPARSE_SYNC && client->pull_step == core->step &&
-		    client->push_step < core->step;
-	if (client->push_lanes > 0 || client->call.open || (client->pulls_busy > 0 && !held)) {
-		return client->since_ns;
+	uint64_t since_ns;
+	return oldest_wait(core->service_state, &since_ns) == WAITS_FOR_NOTHING ? 0 : since_ns;
+}
+
+static void
+describe_push(const struct wf_client *client, char *out, size_t bytes)
+{
+	bool alone = client->core->job.trainer_count == 1;
+	uint32_t l = 0;
+	while (l + 1 < client->lane_count && !client->link[l].push_waits) {
+		l++;
 	}
-	return 0;
+	const struct wf_link *link = client->link[l].link;
+	(void)snprintf(out, bytes,
+		       "step %" PRIu64
+		       ", tables: pserver %u sparse lane %u has not applied it yet%s",
+		       client->push_step, link->pserver_idx, link->lane_idx,
+		       alone ? "" : ", another trainer may not have done its part");
 }
 
 static bool
 describe_wait(const struct wf_core *core, char *out, size_t bytes)
 {
 	const struct wf_client *client = core->service_state;
-	if (waiting_since(core) == 0) {
+	uint64_t since_ns;
+	switch (oldest_wait(client, &since_ns)) {
+	case WAITS_FOR_NOTHING:
 		return false;
-	}
-	bool alone = core->job.trainer_count == 1;
-	for (uint32_t l = 0; l < client->lane_count && client->push_lanes > 0; l++) {
-		const struct wf_client_link *cl = &client->link[l];
-		if (cl->push_waits) {
-			(void)snprintf(out, bytes,
-				       "step %" PRIu64 ", tables: pserver %u sparse lane %u has "
-				       "not applied it yet%s",
-				       client->push_step, cl->link->pserver_idx, cl->link->lane_idx,
-				       alone ? "" : ", another trainer may not have done its part");
-			return true;
-		}
-	}
-	if (client->call.open) {
+	case WAITS_FOR_LANES:
+		describe_push(client, out, bytes);
+		return true;
+	case WAITS_FOR_CALL:
 		(void)snprintf(out, bytes, "tables: sparse lane %u has not %s rows yet",
 			       client->call.lane, client->call.fetches ? "sent" : "put back");
 		return true;
+	case WAITS_FOR_ROWS:
+		(void)snprintf(out, bytes,
+			       "step %" PRIu64 ", tables: rows of %u batches are not there yet",
+			       oldest_rows(client)->wants, client->pulls_busy);
+		return true;
 	}
-	(void)snprintf(out, bytes, "step %" PRIu64 ", tables: rows of %u batches are not there yet",
-		       client->pull_step, client->pulls_busy);
-	return true;
+	return false;
 }
 
 const struct wf_service_ops wf_client_service = {

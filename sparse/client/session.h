@@ -55,6 +55,7 @@ struct weft_rows {
 
 	_Atomic uint32_t busy; /* shared: as wf_core_tensor.busy */
 	/* Core's while busy. */
+	struct wf_wait wait;     /* in the client's */
 	uint32_t unanswered;     /* parts */
 	uint32_t in_flight;      /* PUTs of keys that are not DONE */
 	enum weft_status status; /* OK, or the first refusal of a lane; owner's when not busy */
@@ -186,6 +187,7 @@ struct wf_client_call {
 	bool open;
 	bool begun; /* on this path */
 	bool answered;
+	uint64_t since_ns;  /* when it was asked for */
 	uint32_t in_flight; /* PUTs that are not DONE */
 	uint64_t id;
 	enum weft_status status; /* OK, or the lane's refusal */
@@ -224,13 +226,14 @@ struct wf_client {
 	_Atomic uint32_t up_busy;   /* shared: a lane is not there yet */
 	_Atomic uint32_t step_busy; /* shared: handed in, not applied everywhere */
 	/* Core's. */
-	uint64_t push_step;      /* last one handed in */
-	uint32_t push_lanes;     /* that have not applied it */
-	uint32_t push_verdict;   /* enum wf_sparse_push_flag: the first lane's; 0: none is made */
-	uint32_t push_in_flight; /* PUTs of it that are not DONE */
-	uint32_t pulls_busy;     /* rows */
-	uint64_t pull_step;      /* the highest that such rows wait for */
-	uint64_t since_ns;       /* when what is waited for was asked */
+	uint64_t push_step;        /* last one handed in */
+	uint32_t push_lanes;       /* that have not applied it */
+	uint32_t push_verdict;     /* enum wf_sparse_push_flag: the first lane's; 0: none is made */
+	uint32_t push_in_flight;   /* PUTs of it that are not DONE */
+	uint32_t pulls_busy;       /* rows */
+	struct wf_wait_list waits; /* of rows */
+	uint64_t push_since_ns;    /* when the step was handed in, */
+	uint64_t applied_ns; /* and when every lane had applied it: its rows come after that */
 	struct wf_client_counts counts;    /* one writer, the core; relaxed: they publish nothing */
 	uint64_t reported[WF_SHARE_COUNT]; /* by the last stats line */
 

@@ -19,13 +19,6 @@ set_due(struct wf_client_link *cl)
 	wf_link_due(cl->link);
 }
 
-/* What waits now was asked for now. */
-static void
-touch(struct wf_client *client)
-{
-	client->since_ns = wf_now_ns(client->core->env);
-}
-
 /* The end of what the owner waits for. */
 
 static void
@@ -36,6 +29,7 @@ finish_rows(struct wf_client *client, struct weft_rows *rows)
 	}
 	WF_ASSERT(client->pulls_busy > 0);
 	client->pulls_busy--;
+	wf_wait_end(&client->waits, &rows->wait);
 	atomic_store_explicit(&rows->busy, 0, memory_order_seq_cst); /* B1, W1 */
 }
 
@@ -46,7 +40,7 @@ finish_step(struct wf_client *client)
 		return;
 	}
 	wf_count(&client->counts.steps_applied, 1);
-	touch(client); /* from now on pulls of this step are waited for */
+	client->applied_ns = wf_now_ns(client->core->env);
 	atomic_store_explicit(&client->step_busy, 0, memory_order_seq_cst); /* B1, W1 */
 }
 
@@ -74,10 +68,8 @@ begin_pull(struct wf_client *client, struct weft_rows *rows)
 {
 	WF_ASSERT(rows->unanswered == 0 && rows->in_flight == 0);
 	rows->status = WEFT_OK;
-	if (client->pulls_busy++ == 0 || rows->wants > client->pull_step) {
-		client->pull_step = rows->wants;
-	}
-	touch(client);
+	client->pulls_busy++;
+	wf_wait_begin(&client->waits, &rows->wait, wf_now_ns(client->core->env));
 	for (uint32_t l = 0; l < client->lane_count; l++) {
 		wish(&client->link[l], rows);
 	}
@@ -91,7 +83,7 @@ begin_push(struct wf_client *client, uint64_t step)
 	client->push_step = step;
 	client->push_lanes = client->lane_count;
 	client->push_verdict = 0;
-	touch(client);
+	client->push_since_ns = wf_now_ns(client->core->env);
 	for (uint32_t l = 0; l < client->lane_count; l++) {
 		struct wf_client_link *cl = &client->link[l];
 		cl->push_held = client->judges && l > 0;

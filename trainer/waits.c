@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* waits: what a session waits for, since when, what is said of it, and when it has lasted too long.
+ * Thread: the core's. */
+#include "trainer/core.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "trainer/service.h"
+
+/* Lanes have the same limit for all trainers to come, and can say who did not and why. */
+#define LANES_FIRST_NS (2 * WF_NS_PER_S)
+
+/* The tensor that has waited longest. */
+static uint32_t
+oldest_tensor(const struct wf_core *core)
+{
+	const struct wf_wait *wait = core->waits.oldest;
+	return wait == NULL ? UINT32_MAX
+			    : (uint32_t)((const struct wf_core_tensor *)wait - core->tensor);
+}
+
+static uint64_t
+tensors_since(const struct wf_core *core)
+{
+	return core->waits.oldest == NULL ? 0 : core->waits.oldest->since_ns;
+}
+
+static uint64_t
+waiting_since(const struct wf_core *core, enum wf_core_wait kind)
+{
+	if (core->initialised == (kind == WF_CORE_WAIT_START)) {
+		return 0;
+	}
+	switch (kind) {
+	case WF_CORE_WAIT_START:
+		return core->started_ns;
+	case WF_CORE_WAIT_TENSORS:
+		return tensors_since(core);
+	case WF_CORE_WAIT_SERVICE:
+		return core->service != NULL ? core->service->waiting_since(core) : 0;
+	case WF_CORE_WAIT_REDUCE:
+		return core->reduce_since_ns;
+	case WF_CORE_WAIT_OTHERS:
+		return core->others_since_ns;
+	}
+	return 0;
+}
+
+static bool
+describe_absent(const struct wf_core *core, char *out, size_t bytes)
+{
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		const struct wf_link *link = &core->link[i];
+		if (link->state != WF_LINK_READY && link->state != WF_LINK_LEFT) {
+			char who[WF_REASON_BYTES];
+			wf_link_describe(link, who, sizeof(who));
+			(void)snprintf(out, bytes, "%.160s is not there, last error: %.160s", who,
+				       link->last_error[0] != '\0' ? link->last_error : "none yet");
+			return true;
+		}
+	}
+	return false;
+}
+
+static const char *
+whose_turn(bool pserver)
+{
+	return pserver ? "the pserver has not answered yet"
+		       : "another trainer has not done its part yet";
+}
+
+static uint32_t
+unpushed_tensor(const struct wf_core *core)
+{
+	uint32_t unpushed = UINT32_MAX;
+	for (uint32_t t = 0; t < core->job.tensor_count; t++) {
+		const struct wf_core_tensor *tensor = &core->tensor[t];
+		if (tensor->pending == 0 && tensor->pushed_step < core->step &&
+		    !core->job.tensor[t].is_static) {
+			unpushed = t;
+		}
+	}
+	return unpushed;
+}
+
+static void
+describe_tensors(const struct wf_core *core, char *out, size_t bytes)
+{
+	uint32_t oldest = oldest_tensor(core);
+	const struct wf_job_tensor *wanted = &core->job.tensor[oldest];
+	/* What is pulled is there, but for the initial values. */
+	bool pulled = core->initialised && core->tensor[oldest].pushed_step < core->step;
+	bool alone = core->job.trainer_count == 1 || pulled ||
+		     wf_job_terms_of(&core->job, wanted).mode == WF_DENSE_ASYNC;
+	uint32_t unpushed = alone ? UINT32_MAX : unpushed_tensor(core);
+	(void)snprintf(out, bytes, "step %" PRIu64 ", %.80s: %s", core->step, wanted->name,
+		       whose_turn(alone));
+	size_t used = strlen(out);
+	if (unpushed != UINT32_MAX) {
+		(void)snprintf(
+			out + used, bytes - used,
+			"; %.80s is not under way here: if another trainer waits for it before it "
+			"pushes %.80s, both wait for ever",
+			core->job.tensor[unpushed].name, wanted->name);
+	}
+}
+
+/* Why nothing moves, from this trainer's side. */
+static void
+describe(const struct wf_core *core, enum wf_core_wait kind, char *out, size_t bytes)
+{
+	bool starts = kind == WF_CORE_WAIT_START;
+	if (describe_absent(core, out, bytes)) {
+		return;
+	}
+	if ((starts || kind == WF_CORE_WAIT_TENSORS) && core->waits.oldest != NULL) {
+		describe_tensors(core, out, bytes);
+		return;
+	}
+	if ((starts || kind == WF_CORE_WAIT_SERVICE) && core->service != NULL &&
+	    core->service->describe_wait(core, out, bytes)) {
+		return;
+	}
+	bool asks = kind == WF_CORE_WAIT_OTHERS;
+	(void)snprintf(out, bytes, "step %" PRIu64 ", %s: %s", core->step,
+		       asks ? "the statistics of a trainer" : "a reduce",
+		       whose_turn(asks || core->job.trainer_count == 1));
+}
+
+static uint64_t
+limit_of(const struct wf_core *core, enum wf_core_wait kind)
+{
+	if (kind != WF_CORE_WAIT_START) {
+		return core->opts.step_timeout_ns;
+	}
+	return core->opts.connect_timeout_ns + (core->all_were_up ? LANES_FIRST_NS : 0);
+}
+
+static void
+tell(struct wf_core *core, enum wf_core_wait kind, uint64_t lasts_ns)
+{
+	uint64_t limit_ns = limit_of(core, kind);
+	char why[WF_ERROR_BYTES];
+	char limit[48] = "";
+	describe(core, kind, why, sizeof(why));
+	if (limit_ns != 0) {
+		(void)snprintf(limit, sizeof(limit), " of at most %.0f s", (double)limit_ns / 1e9);
+	}
+	wf_core_log(core, WEFT_LOG_WARN, "trainer %u waits, %.0f s%s: %s", core->opts.trainer_id,
+		    (double)lasts_ns / 1e9, limit, why);
+}
+
+void
+wf_core_check_waits(struct wf_core *core, uint64_t now)
+{
+	for (enum wf_core_wait kind = 0; kind < WF_CORE_WAIT_COUNT; kind++) {
+		uint64_t since = waiting_since(core, kind);
+		uint64_t limit_ns = limit_of(core, kind);
+		if (since != 0 && limit_ns != 0 && now >= since + limit_ns) {
+			char why[WF_ERROR_BYTES];
+			describe(core, kind, why, sizeof(why));
+			wf_core_fail(core, WEFT_TIMEOUT, "no answer within %.1f s: %.400s",
+				     (double)limit_ns / 1e9, why);
+			return;
+		}
+		if (wf_wait_is_due(&core->wait_gate[kind], since, now)) {
+			tell(core, kind, now - since);
+		}
+	}
+}
