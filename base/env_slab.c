@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* env_slab: memory behind a memfd, so that another process can be given it; its size is sealed, so
- * that nobody who holds the descriptor can cut it short under a mapping. Thread: any. */
+ * that nobody who holds the descriptor can cut it short under a mapping. A guard stands behind it.
+ * Thread: any. */
 #include "base/env_slab.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/guard.h"
 
 #define SHMEM_ENABLED "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
 #define BLOCK_BYTES 512u /* of st_blocks */
@@ -136,13 +138,8 @@ map(struct wf_slab *slab)
 	if (fcntl(slab->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
 		return fail_open("sealing its size", slab->bytes, errno);
 	}
-	void *base =
-		mmap(NULL, slab->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, slab->memfd, (off_t)0);
-	if (base == MAP_FAILED) {
-		return fail_open("mmap", slab->bytes, errno);
-	}
-	slab->base = base;
-	return WEFT_OK;
+	slab->base = wf_guard_map(slab->memfd, slab->bytes, PROT_READ | PROT_WRITE);
+	return slab->base != NULL ? WEFT_OK : fail_open("mmap", slab->bytes, errno);
 }
 
 /* "always within_size [advise] never": the word in brackets. */
@@ -222,8 +219,7 @@ void
 wf_env_slab_close(struct wf_env_slabs *slabs, struct wf_slab *slab)
 {
 	if (slab->base != NULL) {
-		int err = munmap(slab->base, slab->bytes);
-		WF_ASSERT(err == 0);
+		wf_guard_unmap(slab->base, slab->bytes);
 	}
 	wf_env_slab_keep(slabs, slab);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -132,6 +133,32 @@ a_slab_is_whole_pages_that_others_can_map(void **state)
 	assert_null(slab.base);
 	assert_int_equal(slab.memfd, -1);
 	env->ops->slab_close(env, &slab);
+}
+
+/* The kernel places mappings side by side: without a guard, behind one slab comes another. */
+static void
+nothing_is_to_be_had_behind_a_slab(void **state)
+{
+	enum { SLABS = 8 };
+	struct wf_slab slab[SLABS];
+	int ends[2];
+	assert_int_equal(pipe(ends), 0);
+	for (unsigned i = 0; i < SLABS; i++) {
+		/* Small and huge pages. */
+		size_t bytes = i % 2 == 0 ? 8192 : (size_t)4 << 20;
+		assert_int_equal(env->ops->slab_open(env, bytes, -1, &slab[i]), WEFT_OK);
+	}
+	for (unsigned i = 0; i < SLABS; i++) {
+		const char *end = (const char *)slab[i].base + slab[i].bytes;
+		assert_int_equal(write(ends[1], end - 1, 1), 1);
+		errno = 0;
+		assert_int_equal(write(ends[1], end, 1), -1);
+		assert_int_equal(errno, EFAULT);
+	}
+	for (unsigned i = 0; i < SLABS; i++) {
+		env->ops->slab_close(env, &slab[i]);
+	}
+	assert_int_equal(close(ends[0]) | close(ends[1]), 0);
 }
 
 static void
@@ -564,6 +591,7 @@ main(void)
 		cmocka_unit_test(impossible_memory_is_null),
 		cmocka_unit_test(an_array_has_room_for_all_items),
 		cmocka_unit_test(a_slab_is_whole_pages_that_others_can_map),
+		cmocka_unit_test(nothing_is_to_be_had_behind_a_slab),
 		cmocka_unit_test(nobody_can_cut_a_slab_short),
 		cmocka_unit_test(an_untouched_slab_costs_no_memory),
 		cmocka_unit_test(a_slab_may_prefer_a_node),

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard: the page behind a mapping is part of the same mapping, so that the kernel aligns the whole
+ * as it does without it (huge pages), and is then taken back from everybody. */
+#include "base/guard.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+static size_t
+page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t
+whole_pages(size_t bytes)
+{
+	return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+}
+
+void *
+wf_guard_map(int fd, size_t bytes, int protection)
+{
+	if (bytes > SIZE_MAX / 2) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	size_t pages = whole_pages(bytes);
+	size_t mapped = pages + page_bytes();
+	char *base = mmap(NULL, mapped, protection, MAP_SHARED, fd, (off_t)0);
+	if (base == MAP_FAILED) {
+		return NULL;
+	}
+	if (mprotect(base + pages, page_bytes(), PROT_NONE) != 0) {
+		int err = errno;
+		(void)munmap(base, mapped);
+		errno = err;
+		return NULL;
+	}
+	return base;
+}
+
+void
+wf_guard_unmap(void *base, size_t bytes)
+{
+	int err = munmap(base, whole_pages(bytes) + page_bytes());
+	WF_ASSERT(err == 0);
+}
