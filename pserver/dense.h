@@ -268,8 +268,8 @@ wf_push_of(const struct wf_lane *lane, uint32_t ordinal, uint32_t trainer)
 }
 enum weft_status wf_round_step(struct wf_lane *lane, struct wf_peer *peer,
 			       const struct wf_msg_step *msg) WEFT_MUST_CHECK;
-enum weft_status wf_round_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag,
-			      const void *data) WEFT_MUST_CHECK;
+enum weft_status wf_round_put(struct wf_lane *lane, struct wf_peer *peer,
+			      const struct wf_put *put) WEFT_MUST_CHECK;
 enum weft_status wf_round_have(struct wf_lane *lane, struct wf_peer *peer,
 			       const struct wf_msg_steps *msg) WEFT_MUST_CHECK;
 /* A PUT out of the store is DONE. */

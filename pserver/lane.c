@@ -234,10 +234,9 @@ handle_event(struct wf_lane *lane, const struct wf_event *event)
 	if (peer == NULL || peer->closing || lane->state == WF_LANE_FAILED) {
 		return;
 	}
-	enum weft_status st =
-		event->kind == WF_EVENT_MSG
-			? handle_msg(lane, peer, event)
-			: lane->service->put(lane, peer, event->put.tag, event->put.data);
+	enum weft_status st = event->kind == WF_EVENT_MSG
+				      ? handle_msg(lane, peer, event)
+				      : lane->service->put(lane, peer, &event->put);
 	if (st != WEFT_OK) {
 		wf_lane_offence(lane, peer);
 	}

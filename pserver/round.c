@@ -429,10 +429,31 @@ tag_buffer(const struct wf_lane *lane, uint32_t tag)
 	return wf_tag_slot(tag) & (lane->opts.slot_count - 1);
 }
 
+/* All of the slice, and nothing else: what is read from here on is as long as the slice. */
+static enum weft_status
+check_bytes(const struct wf_dense *dense, const struct wf_stored *stored, bool initial,
+	    const struct wf_put *put)
+{
+	uint64_t due = stored->count * sizeof(float);
+	due = initial ? due : wf_store_on_wire(&dense->store, due);
+	if (!wf_put_is(put, due)) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUT: %" PRIu64 " bytes of slice %u of %s, which has %" PRIu64,
+			       put->bytes, stored->slice, stored->tensor->name, due);
+	}
+	if ((uintptr_t)put->data % sizeof(float) != 0) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUT: slice %u of %s does not begin at a multiple of 4 bytes",
+			       stored->slice, stored->tensor->name);
+	}
+	return WEFT_OK;
+}
+
 /* Is this the push that the slice waits for from this trainer? */
 static enum weft_status
-check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
+check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_put *put)
 {
+	uint32_t tag = put->tag;
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
 	uint32_t ordinal = tag_ordinal(lane, tag);
@@ -468,7 +489,7 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
 		return wf_fail(WEFT_PROTOCOL, "PUT: into slot %u, which is in use",
 			       tag_buffer(lane, tag));
 	}
-	return WEFT_OK;
+	return check_bytes(dense, stored, initial, put);
 }
 
 /* A gradient has come and stays: for whom? */
@@ -483,33 +504,33 @@ count_wait(struct wf_lane *lane, const struct wf_round *round)
 }
 
 enum weft_status
-wf_round_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag, const void *data)
+wf_round_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	enum weft_status st = check_put(lane, peer, tag);
+	enum weft_status st = check_put(lane, peer, put);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	uint32_t ordinal = tag_ordinal(lane, tag);
-	uint32_t buffer = tag_buffer(lane, tag);
+	uint32_t ordinal = tag_ordinal(lane, put->tag);
+	uint32_t buffer = tag_buffer(lane, put->tag);
 	struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
 	push->mine = true;
 	if (wf_is_initial(push->next++)) {
-		initialise(lane, ordinal, data);
+		initialise(lane, ordinal, put->data);
 		wf_transport_release(peer->conn, buffer);
 		wf_answer_push(peer, ordinal);
 		return WEFT_OK;
 	}
 	if (wf_slice_is_async(dense, ordinal)) {
-		wf_async_push(lane, peer, ordinal, data);
+		wf_async_push(lane, peer, ordinal, put->data);
 		wf_transport_release(peer->conn, buffer);
 		return WEFT_OK;
 	}
 	if (dense->announces) {
 		wf_announce_received(lane, peer, ordinal);
 	}
-	push->data = data;
+	push->data = put->data;
 	push->buffer = buffer;
 	own->buffer[buffer] = ordinal;
 	own->held++;

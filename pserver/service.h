@@ -57,8 +57,8 @@ struct wf_lane_service {
 	/* A failure is the peer's offence. */
 	enum weft_status (*message)(struct wf_lane *lane, struct wf_peer *peer,
 				    const struct wf_head *head, const uint8_t *body);
-	enum weft_status (*put)(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag,
-				const void *data);
+	enum weft_status (*put)(struct wf_lane *lane, struct wf_peer *peer,
+				const struct wf_put *put);
 	/* A PUT with this cookie is DONE; 0 is no PUT. */
 	void (*done)(struct wf_lane *lane, uint64_t cookie);
 	/* May it be said by a peer that is GONE, on its way to say GOODBYE again? */

@@ -186,7 +186,7 @@ handle_event(struct wf_core *core, const struct wf_event *event)
 		return;
 	}
 	enum weft_status st = event->kind == WF_EVENT_MSG ? wf_link_msg(link, event)
-							  : link->ops->put(link, event->put.tag);
+							  : link->ops->put(link, &event->put);
 	if (st == WEFT_NOMEM) { /* our own want, not the lane's fault */
 		wf_core_fail(core, st, "%s", weft_last_error());
 	} else if (st != WEFT_OK) {

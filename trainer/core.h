@@ -420,7 +420,7 @@ bool wf_norm_say(struct wf_link *link);
 
 /* flow.c */
 bool wf_flow_flush(struct wf_link *link); /* as wf_link_flush */
-enum weft_status wf_flow_answer(struct wf_link *link, uint32_t tag) WEFT_MUST_CHECK;
+enum weft_status wf_flow_answer(struct wf_link *link, const struct wf_put *put) WEFT_MUST_CHECK;
 void wf_flow_done(struct wf_link *link, uint32_t ordinal);
 enum weft_status wf_flow_resume(struct wf_link *link,
 				const struct wf_msg_steps *msg) WEFT_MUST_CHECK;

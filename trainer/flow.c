@@ -302,9 +302,25 @@ take_halves(const struct wf_core *core, const struct wf_link_slice *slice)
 	}
 }
 
-enum weft_status
-wf_flow_answer(struct wf_link *link, uint32_t tag)
+/* All of the slice, and nothing else: in 16 bits only values travel, and initial ones leave in f32
+ * and are answered in 16 bits. */
+static enum weft_status
+check_bytes(const struct wf_core *core, const struct wf_link_slice *slice, bool values,
+	    const struct wf_put *put)
 {
+	uint64_t due = values ? slice->bytes >> core->wire_shift : slice->bytes;
+	if (!wf_put_is(put, due)) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUT: %" PRIu64 " bytes of a slice of %.60s, which has %" PRIu64,
+			       put->bytes, core->job.tensor[slice->tensor].name, due);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_flow_answer(struct wf_link *link, const struct wf_put *put)
+{
+	uint32_t tag = put->tag;
 	uint32_t ordinal = wf_tag_slot(tag);
 	/* The bit makes it more than any ordinal. */
 	bool discarded = ordinal >= link->slice_count && (tag & WF_TAG_DISCARDED) != 0;
@@ -323,10 +339,15 @@ wf_flow_answer(struct wf_link *link, uint32_t tag)
 			       "PUT: slice %u, step %u modulo 256, was not waited for", ordinal,
 			       wf_tag_step(tag));
 	}
+	bool values = pushed || slice->section == 0;
+	enum weft_status st = check_bytes(link->core, slice, values, put);
+	if (st != WEFT_OK) {
+		return st;
+	}
 	slice->state = WF_SLICE_REST;
 	wf_stats_add(&link->core->stats,
 		     pulled ? WF_CORE_SLICE_PULLED_COUNT : WF_CORE_SLICE_ANSWERED_COUNT, 1);
-	if (link->core->wire != WF_ROW_F32 && (pushed || slice->section == 0)) {
+	if (link->core->wire != WF_ROW_F32 && values) {
 		take_halves(link->core, slice);
 	}
 	if (pulled) {

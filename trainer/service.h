@@ -26,7 +26,7 @@ struct wf_link_ops {
 	bool (*flush)(struct wf_link *link);
 	/* A message of the service. RESUME ends in wf_link_ready. */
 	enum weft_status (*msg)(struct wf_link *link, const struct wf_event *event);
-	enum weft_status (*put)(struct wf_link *link, uint32_t tag);
+	enum weft_status (*put)(struct wf_link *link, const struct wf_put *put);
 	/* DONE of a PUT; `what` as the service made it with wf_link_cookie. Also without a
 	 * connection. */
 	void (*done)(struct wf_link *link, uint32_t what);

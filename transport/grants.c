@@ -130,8 +130,11 @@ wf_grants_open(struct wf_grants *grants, const struct wf_put_claim *claim, struc
 	struct wf_landing landing = {
 		.at = g->base + claim->offset,
 		.left = claim->bytes,
-		.tag = claim->tag,
+		.put = {.tag = claim->tag, .bytes = claim->bytes},
 	};
+	if (g->slot_count > 0 && claim->offset != 0) {
+		return wf_put_claim_refuse(claim, "not at the beginning of its slot");
+	}
 	if (g->slot_count > 0) {
 		landing.in_slot = true;
 		landing.buffer = wf_tag_slot(claim->tag) & (g->slot_count - 1);
@@ -140,7 +143,7 @@ wf_grants_open(struct wf_grants *grants, const struct wf_put_claim *claim, struc
 		}
 		grants->slot_state[landing.buffer] = WF_SLOT_FILLING;
 		landing.at += landing.buffer * g->bytes;
-		landing.data = landing.at;
+		landing.put.data = landing.at;
 	}
 	*out = landing;
 	return WEFT_OK;

@@ -51,10 +51,9 @@ struct wf_put_claim {
 struct wf_landing {
 	uint8_t *at;   /* where the next byte goes */
 	uint64_t left; /* bytes still to come */
-	uint32_t tag;
 	bool in_slot;
-	uint32_t buffer;  /* in_slot: which */
-	const void *data; /* of the PUT event; NULL: a place */
+	uint32_t buffer;   /* in_slot: which */
+	struct wf_put put; /* what its event says */
 };
 
 /* All three outlive the grants; `peer` may get its text later. */
@@ -74,8 +73,9 @@ enum weft_status wf_grants_open(struct wf_grants *grants, const struct wf_put_cl
 enum weft_status wf_put_claim_refuse(const struct wf_put_claim *claim, const char *what);
 /* Its event goes out now: a slot is the caller's until release. */
 static inline void
-wf_grants_landed(struct wf_grants *grants, const struct wf_landing *landing)
+wf_grants_landed(struct wf_grants *grants, const struct wf_landing *landing, struct wf_event *event)
 {
+	event->put = landing->put;
 	if (landing->in_slot) {
 		WF_ASSERT(grants->slot_state[landing->buffer] == WF_SLOT_FILLING);
 		grants->slot_state[landing->buffer] = WF_SLOT_HELD;

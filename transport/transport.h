@@ -131,7 +131,7 @@ struct wf_op {
 	const void *src;
 	uint64_t bytes;
 	struct wf_grant_key key; /* the peer's */
-	uint64_t offset;         /* PLACE: within the grant; SLOTS: within the slot */
+	uint64_t offset;         /* PLACE: within the grant; SLOTS: 0 */
 	uint32_t tag;            /* wf_tag(slot, step); SLOTS: slot % slot_count is the buffer */
 };
 
@@ -142,6 +142,23 @@ enum wf_event_kind {
 	WF_EVENT_PUT,
 	WF_EVENT_DONE,
 };
+
+/* A PUT that is here. `data`: of a slot: the bytes, until wf_transport_release; of a place: NULL,
+ * for the tag says which. `bytes`: how many came, from the beginning of the slot; 0 where the
+ * medium does not say it (verbs). Whoever receives knows how many are due: wf_put_is. */
+struct wf_put {
+	uint32_t tag;
+	const void *data;
+	uint64_t bytes;
+};
+
+/* Can it be the PUT of `due` bytes that is waited for? Where the medium does not say how many came,
+ * it is taken for that: the slot may be read as a whole, and is of that peer alone. */
+static inline bool
+wf_put_is(const struct wf_put *put, uint64_t due)
+{
+	return put->bytes == due || put->bytes == 0;
+}
 
 /* Pointers in an event live until the next poll of the transport. */
 struct wf_event {
@@ -168,12 +185,7 @@ struct wf_event {
 			const struct wf_head *head;
 			const uint8_t *body;
 		} msg;
-		/* data: SLOTS: the bytes, until wf_transport_release. PLACE: NULL, the tag says it.
-		 */
-		struct {
-			uint32_t tag;
-			const void *data;
-		} put;
+		struct wf_put put;
 		/* OK, or LOST when the connection went down first; either way the buffer is free.
 		 */
 		struct {

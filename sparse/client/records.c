@@ -202,18 +202,12 @@ is_further(const struct wf_run_cursor *next, const struct wf_run_cursor *from)
 	       (from->kind == WF_RUN_COUNTERS || next->key > from->key);
 }
 
-static const uint8_t *
-piece_of(const struct wf_client *client)
-{
-	return (const uint8_t *)client->rows.base + client->rows.bytes - WF_CLIENT_PIECE;
-}
-
 /* The piece that has come; `from` moves to what follows. */
 static enum weft_status
 take_piece(struct reading *r, struct wf_run_cursor *from, uint32_t end)
 {
 	struct wf_client *client = r->table->client;
-	const uint8_t *piece = piece_of(client);
+	const uint8_t *piece = wf_client_piece(client);
 	struct wf_run_head head;
 	uint64_t used = WF_RUN_HEAD_BYTES;
 	wf_run_head_get(piece, &head);
@@ -284,7 +278,7 @@ weft_table_step(struct weft_table *table, uint64_t *out)
 	client->call.from = (struct wf_run_cursor){.kind = WF_RUN_COUNTERS};
 	st = call(table, 0);
 	if (st == WEFT_OK) {
-		wf_run_head_get(piece_of(client), &head);
+		wf_run_head_get(wf_client_piece(client), &head);
 		*out = head.step;
 	}
 	return st;

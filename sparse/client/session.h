@@ -294,7 +294,7 @@ void wf_client_link_free_buffers(struct wf_client_link *cl);
 /* session_flow.c */
 void wf_client_command_run(struct wf_core *core, const struct wf_command *command);
 bool wf_client_flow_flush(struct wf_client_link *cl); /* as wf_link_ops.flush */
-enum weft_status wf_client_answer(struct wf_link *link, uint32_t tag) WEFT_MUST_CHECK;
+enum weft_status wf_client_answer(struct wf_link *link, const struct wf_put *put) WEFT_MUST_CHECK;
 void wf_client_done(struct wf_link *link, uint32_t what);
 enum weft_status wf_client_credit(struct wf_client_link *cl,
 				  const struct wf_msg_credit *msg) WEFT_MUST_CHECK;
@@ -305,12 +305,26 @@ enum weft_status wf_client_refused(struct wf_client_link *cl,
 void wf_client_flow_forget(struct wf_client_link *cl);
 
 /* session_call.c */
+/* What a lane PUTs for a part of a PULL. */
+static inline uint64_t
+wf_client_answer_bytes(const struct wf_client *client, const struct wf_part_ref *ref)
+{
+	return (uint64_t)ref->rows->view.part[ref->part].row_count *
+	       wf_table_row_bytes(&client->desc[ref->rows->table->idx]);
+}
+/* The piece that FETCH asked for, where the lane puts it: the last bytes of the rows' region. */
+static inline const uint8_t *
+wf_client_piece(const struct wf_client *client)
+{
+	return (const uint8_t *)client->rows.base + client->rows.bytes - WF_CLIENT_PIECE;
+}
 void wf_client_call_begin(struct wf_client *client);
 /* It is to be said on this link. */
 bool wf_client_call_is_unasked(const struct wf_client_link *cl);
 void wf_client_call_encode(struct wf_client_link *cl); /* into core->msg */
 void wf_client_call_finish(struct wf_client *client);
-enum weft_status wf_client_fetched(struct wf_client_link *cl, uint32_t tag) WEFT_MUST_CHECK;
+enum weft_status wf_client_fetched(struct wf_client_link *cl,
+				   const struct wf_put *put) WEFT_MUST_CHECK;
 enum weft_status wf_client_restored(struct wf_client_link *cl,
 				    const struct wf_sparse_restored *msg) WEFT_MUST_CHECK;
 /* False: the refusal is of a pull. */

@@ -85,13 +85,19 @@ is_waited_for(const struct wf_client_link *cl, uint64_t id, uint64_t mask)
 }
 
 enum weft_status
-wf_client_fetched(struct wf_client_link *cl, uint32_t tag)
+wf_client_fetched(struct wf_client_link *cl, const struct wf_put *put)
 {
 	struct wf_client *client = cl->client;
-	uint32_t id = wf_tag_slot(tag) >> 8;
+	uint32_t id = wf_tag_slot(put->tag) >> 8;
 	if (!client->call.fetches || !is_waited_for(cl, id, 0xffff) ||
-	    wf_tag_step(tag) != (uint8_t)client->call.step) {
+	    wf_tag_step(put->tag) != (uint8_t)client->call.step) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: fetch %u was not asked for", id);
+	}
+	struct wf_run_head head;
+	wf_run_head_get(wf_client_piece(client), &head);
+	if (!wf_put_is(put, head.bytes)) {
+		return wf_fail(WEFT_PROTOCOL, "PUT: %" PRIu64 " bytes of a run of %u", put->bytes,
+			       head.bytes);
 	}
 	client->call.answered = true;
 	wf_client_call_finish(client);

@@ -589,13 +589,14 @@ find_request(struct wf_client_link *cl, uint64_t id, uint64_t mask)
 }
 
 enum weft_status
-wf_client_answer(struct wf_link *link, uint32_t tag)
+wf_client_answer(struct wf_link *link, const struct wf_put *put)
 {
 	struct wf_client_link *cl = link->peer;
+	uint32_t tag = put->tag;
 	uint32_t slot = wf_tag_slot(tag);
 	uint32_t i = slot & 0xff;
 	if (i == WF_SPARSE_FETCH_PART) {
-		return wf_client_fetched(cl, tag);
+		return wf_client_fetched(cl, put);
 	}
 	struct wf_pull_request *request = find_request(cl, slot >> 8, 0xffff);
 	if (request == NULL || request->refused || i >= request->part_count ||
@@ -607,6 +608,12 @@ wf_client_answer(struct wf_link *link, uint32_t tag)
 		return wf_fail(WEFT_PROTOCOL,
 			       "PUT: rows of step %u modulo 256, asked for are those of %" PRIu64,
 			       wf_tag_step(tag), request->step);
+	}
+	uint64_t due = wf_client_answer_bytes(cl->client, &request->part[i]);
+	if (!wf_put_is(put, due)) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUT: %" PRIu64 " bytes of rows, part %u asked for %" PRIu64,
+			       put->bytes, i, due);
 	}
 	free_part_buffer(cl, &request->part[i]);
 	settle_part(cl, request, &request->part[i]);

@@ -155,10 +155,25 @@ wf_sparse_give_buffer(struct wf_peer *peer, uint32_t buffer)
 	wf_peer_due(peer);
 }
 
-/* Is this the part that is next, in a buffer that is free? */
-static enum weft_status
-check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
+/* What the message has said that its next part is made of, bytes. */
+static uint64_t
+due_bytes(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
 {
+	const struct wf_incoming *incoming = &own->incoming;
+	const struct wf_sparse_part *part = &incoming->part[incoming->next];
+	if (incoming->kind == WF_INCOMING_RESTORE) {
+		return own->restore.bytes;
+	}
+	bool pushes = incoming->kind == WF_INCOMING_PUSH;
+	uint64_t front_bytes = pushes ? sparse->served[part->table].front_bytes : 0;
+	return part->row_count * front_bytes + part->key_bytes;
+}
+
+/* Is this the part that is next, all of it, in a buffer that is free? */
+static enum weft_status
+check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_put *put)
+{
+	uint32_t tag = put->tag;
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_sparse_peer *own = peer->own;
 	const struct wf_incoming *incoming = &own->incoming;
@@ -178,36 +193,50 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t tag)
 			       own->buffer[buffer] == WF_BUFFER_CREDIT ? "before its CREDIT"
 								       : "which is in use");
 	}
+	uint64_t due = due_bytes(sparse, own);
+	if (!wf_put_is(put, due)) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUT: part %u has %" PRIu64 " bytes, its message says %" PRIu64,
+			       part, put->bytes, due);
+	}
 	return WEFT_OK;
 }
 
+/* Of a message that was refused. */
 static enum weft_status
-take_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t tag, const void *data)
+drop_part(struct wf_peer *peer, uint32_t buffer)
 {
-	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	enum weft_status st = check_put(lane, peer, tag);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	uint32_t buffer = wf_tag_slot(tag) % sparse->slot_count;
-	wf_stats_add(&lane->stats, WF_LANE_KEY_RECEIVED_BYTES,
-		     own->incoming.part[own->incoming.next].key_bytes);
-	if (own->incoming.kind == WF_INCOMING_PUSH) {
-		return wf_push_part(lane, peer, buffer, data);
-	}
-	if (own->incoming.kind == WF_INCOMING_PULL) {
-		return wf_pull_part(lane, peer, buffer, data);
-	}
-	if (own->incoming.kind == WF_INCOMING_RESTORE) {
-		return wf_save_restore_part(lane, peer, buffer, data);
-	}
 	wf_transport_release(peer->conn, buffer);
 	wf_sparse_give_buffer(peer, buffer);
 	if (++own->incoming.next == own->incoming.count) {
 		own->incoming.kind = WF_INCOMING_NONE;
 	}
 	return WEFT_OK;
+}
+
+static enum weft_status
+take_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
+{
+	const struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	enum weft_status st = check_put(lane, peer, put);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	uint32_t buffer = wf_tag_slot(put->tag) % sparse->slot_count;
+	wf_stats_add(&lane->stats, WF_LANE_KEY_RECEIVED_BYTES,
+		     own->incoming.part[own->incoming.next].key_bytes);
+	if (own->incoming.refused) {
+		return drop_part(peer, buffer);
+	}
+	if (own->incoming.kind == WF_INCOMING_PUSH) {
+		return wf_push_part(lane, peer, buffer, put->data);
+	}
+	if (own->incoming.kind == WF_INCOMING_PULL) {
+		return wf_pull_part(lane, peer, buffer, put->data);
+	}
+	return wf_save_restore_part(lane, peer, buffer, put->data);
 }
 
 bool

@@ -86,12 +86,12 @@ enum wf_incoming_kind {
 	WF_INCOMING_PUSH,
 	WF_INCOMING_PULL,
 	WF_INCOMING_RESTORE,
-	WF_INCOMING_REFUSED, /* got NACK: its PUTs come all the same */
 };
 
 struct wf_incoming {
 	enum wf_incoming_kind kind;
-	bool last; /* PUSH */
+	bool refused; /* got NACK: its PUTs come all the same */
+	bool last;    /* PUSH */
 	uint64_t step;
 	uint32_t next, count; /* parts */
 	struct wf_pull *pull; /* PULL */

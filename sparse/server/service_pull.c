@@ -202,18 +202,19 @@ wf_pull_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_
 	if (st != WEFT_OK) {
 		return st;
 	}
+	incoming->kind = WF_INCOMING_PULL;
+	incoming->refused = false;
 	incoming->step = msg->step;
 	incoming->uncredited = 0;
 	incoming->next = 0;
 	incoming->count = msg->part_count;
 	memcpy(incoming->part, msg->part, msg->part_count * sizeof(msg->part[0]));
 	if (check_bounds(lane, own, msg) != WEFT_OK) {
-		incoming->kind = WF_INCOMING_REFUSED;
+		incoming->refused = true;
 		return wf_sparse_refuse(peer, msg->request_id, msg->step, 0)
 			       ? WEFT_OK
 			       : wf_fail(WEFT_PROTOCOL, "PULL: too many refusals");
 	}
-	incoming->kind = WF_INCOMING_PULL;
 	incoming->pull = begin_pull(own, msg);
 	return WEFT_OK;
 }
@@ -246,8 +247,10 @@ refuse_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer)
 	wf_sparse_give_buffer(peer, buffer);
 	drop_pull(lane->own, own, place_of(own, pull));
 	incoming->pull = NULL;
-	incoming->kind =
-		++incoming->next < incoming->count ? WF_INCOMING_REFUSED : WF_INCOMING_NONE;
+	incoming->refused = true;
+	if (++incoming->next == incoming->count) {
+		incoming->kind = WF_INCOMING_NONE;
+	}
 	return WEFT_OK;
 }
 
@@ -319,7 +322,7 @@ wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step)
 		for (uint32_t i = 0; i < own->pull_count; i++) {
 			struct wf_pull *pull = own->pull_order[i];
 			bool coming = own->incoming.kind == WF_INCOMING_PULL &&
-				      own->incoming.pull == pull;
+				      !own->incoming.refused && own->incoming.pull == pull;
 			if (pull->step == step && !coming) {
 				make_due(lane, peer, pull);
 			}

@@ -163,10 +163,10 @@ check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 }
 
 static void
-expect_parts(struct wf_sparse_peer *own, const struct wf_sparse_push *msg,
-	     enum wf_incoming_kind kind)
+expect_parts(struct wf_sparse_peer *own, const struct wf_sparse_push *msg, bool refused)
 {
-	own->incoming.kind = kind;
+	own->incoming.kind = WF_INCOMING_PUSH;
+	own->incoming.refused = refused;
 	own->incoming.last = (msg->flags & WF_SPARSE_PUSH_LAST) != 0;
 	own->incoming.step = msg->step;
 	own->incoming.next = 0;
@@ -207,7 +207,7 @@ refuse_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_p
 	forget_push(lane->own, own);
 	own->refused = (msg->flags & WF_SPARSE_PUSH_LAST) == 0;
 	if (msg->part_count > 0) {
-		expect_parts(own, msg, WF_INCOMING_REFUSED);
+		expect_parts(own, msg, true);
 	}
 	return WEFT_OK;
 }
@@ -317,7 +317,7 @@ wf_push_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_
 	if (msg->part_count == 0) {
 		return finish_push(lane, peer);
 	}
-	expect_parts(own, msg, WF_INCOMING_PUSH);
+	expect_parts(own, msg, false);
 	return WEFT_OK;
 }
 

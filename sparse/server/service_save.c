@@ -457,17 +457,17 @@ wf_save_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_spar
 			       msg->table, sparse->desc_count, msg->bytes, sparse->slot_bytes);
 	}
 	own->restore = *msg;
+	incoming->kind = msg->bytes > 0 ? WF_INCOMING_RESTORE : WF_INCOMING_NONE;
+	incoming->refused = false;
 	incoming->step = msg->step;
 	incoming->next = 0;
 	incoming->count = msg->bytes > 0 ? 1 : 0;
 	incoming->part[0] = (struct wf_sparse_part){.table = (uint16_t)msg->table};
 	if (begin_restore(lane, peer, msg) != WEFT_OK) {
-		incoming->kind = msg->bytes > 0 ? WF_INCOMING_REFUSED : WF_INCOMING_NONE;
+		incoming->refused = true;
 		return refuse(peer, msg->request_id, msg->step);
 	}
-	if (msg->bytes > 0) {
-		incoming->kind = WF_INCOMING_RESTORE;
-	} else {
+	if (msg->bytes == 0) {
 		is_restored(peer, 0);
 	}
 	return WEFT_OK;

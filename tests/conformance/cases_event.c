@@ -222,7 +222,6 @@ put_event_has_data_only_for_slots(struct conf *t)
 	CHECK(conf_post(p.cc, &put));
 	conf_fill(p.server->memory + 8000, 900, 5);
 	put = conf_put_op(p.server, &slots, 8000, 900, 2);
-	put.offset = 100;
 	put.tag = wf_tag(3, 1);
 	CHECK(conf_post(p.sc, &put));
 	struct seen *event = conf_await(t, p.server, p.sc, WF_EVENT_PUT);

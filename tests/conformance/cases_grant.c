@@ -80,6 +80,31 @@ put_outside_its_slot_takes_the_connection_down(struct conf *t)
 	return true;
 }
 
+/* Whoever holds a slot reads it from its beginning. */
+static bool
+put_into_the_middle_of_a_slot_takes_the_connection_down(struct conf *t)
+{
+	static const struct outside within[] = {
+		{1, 1}, {4, 100}, {GRANTED - 4, 4}, {64, GRANTED - 64}};
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	CHECK(server != NULL && client != NULL);
+	memset(client->memory, 0x5a, 2 * GRANTED);
+	for (size_t i = 0; i < sizeof(within) / sizeof(within[0]); i++) {
+		struct pair p;
+		struct wf_grant_key key;
+		conf_forget(server);
+		conf_forget(client);
+		CHECK(conf_join(t, server, client, &p));
+		CHECK(conf_grant_slots(server, p.sc, GRANTED, 4, &key));
+		struct wf_op put = conf_put_op(client, &key, 0, within[i].bytes, i);
+		put.offset = within[i].offset;
+		put.tag = wf_tag(1, 0);
+		CHECK(takes_down(t, &p, &put, GRANTED, GRANTED));
+	}
+	return true;
+}
+
 static bool
 put_under_an_unknown_key_takes_the_connection_down(struct conf *t)
 {
@@ -176,29 +201,43 @@ slot_bytes_stay_until_release(struct conf *t)
 	return true;
 }
 
-/* A PUT that is shorter than its slot, from the last bytes of the sender's memory. */
+/* Is it what the medium says of a PUT of `bytes`: that, or, where it knows of none, nothing? */
 static bool
-whole_slot_is_readable(struct conf *t)
+is_told(const struct conf *t, const struct seen *event, uint64_t bytes)
 {
-	const uint64_t sizes[] = {1, 100, 5000, 40000};
+	return event != NULL && event->put_bytes == (t->says_bytes ? bytes : 0);
+}
+
+/* PUTs that are shorter than their slot, from the last bytes of the sender's memory. What is told
+ * may be read; where nothing is, the slot may be as a whole. */
+static bool
+put_event_says_how_many_bytes_may_be_read(struct conf *t)
+{
+	const uint64_t sizes[] = {1, 100, 5000, 40000, 60000};
 	struct pair p;
-	struct wf_grant_key key;
+	struct wf_grant_key slots, place;
 	CHECK(conf_pair(t, NULL, &p));
-	CHECK(conf_grant_slots(p.server, p.sc, 60000, 4, &key));
-	for (uint32_t i = 0; i < 4; i++) {
+	CHECK(conf_grant_slots(p.server, p.sc, 60000, 4, &slots));
+	CHECK(conf_grant_place(p.client, p.cc, 0, 60000, &place));
+	for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		const uint64_t from = NODE_REGION_BYTES - sizes[i];
 		conf_fill(p.client->memory + from, sizes[i], i);
-		struct wf_op put = conf_put_op(p.client, &key, from, sizes[i], i);
+		struct wf_op put = conf_put_op(p.client, &slots, from, sizes[i], i);
 		put.tag = wf_tag(i, 0);
 		CHECK(conf_post(p.cc, &put));
 		const struct seen *event = conf_await(t, p.server, p.sc, WF_EVENT_PUT);
-		CHECK(event != NULL && conf_is_filled(event->data, sizes[i], i));
+		CHECK(is_told(t, event, sizes[i]) && conf_is_filled(event->data, sizes[i], i));
 		const volatile uint8_t *slot = event->data;
-		for (uint64_t at = 0; at < 60000; at++) {
+		for (uint64_t at = 0; at < (event->put_bytes > 0 ? sizes[i] : 60000); at++) {
 			(void)slot[at];
 		}
 		wf_transport_release(p.sc, i);
 		CHECK(conf_await(t, p.client, p.cc, WF_EVENT_DONE) != NULL);
+		put = conf_put_op(p.server, &place, from, sizes[i], i);
+		put.offset = 60000 - sizes[i];
+		CHECK(conf_post(p.sc, &put));
+		CHECK(is_told(t, conf_await(t, p.client, p.cc, WF_EVENT_PUT), sizes[i]));
+		CHECK(conf_await(t, p.server, p.sc, WF_EVENT_DONE) != NULL);
 	}
 	return true;
 }
@@ -383,12 +422,13 @@ connection_bears_many_grants(struct conf *t)
 const struct conf_case conf_grant_cases[] = {
 	CASE(put_outside_its_place_takes_the_connection_down),
 	CASE(put_outside_its_slot_takes_the_connection_down),
+	CASE(put_into_the_middle_of_a_slot_takes_the_connection_down),
 	CASE(put_under_an_unknown_key_takes_the_connection_down),
 	CASE(key_of_another_connection_takes_the_connection_down),
 	CASE(slots_cycle_through_their_buffers),
 	CASE(slot_bytes_stay_until_release),
 	CASE(slot_bytes_stay_through_the_end),
-	CASE(whole_slot_is_readable),
+	CASE(put_event_says_how_many_bytes_may_be_read),
 	CASE(slot_reused_before_release_takes_the_connection_down),
 	CASE(put_over_the_limit_takes_the_connection_down),
 	CASE(grants_die_with_down),

@@ -27,6 +27,7 @@ struct seen {
 	uint64_t cookie;         /* DONE */
 	uint32_t tag;            /* PUT */
 	const uint8_t *data;     /* PUT into a slot: live until release */
+	uint64_t put_bytes;      /* PUT */
 	struct wf_head head;     /* MSG */
 	uint8_t *bytes;          /* blob of UP and DOWN, body of MSG; a copy */
 	size_t byte_count;
@@ -48,6 +49,7 @@ struct conf {
 	const char *paths;     /* of mux */
 	const char *host;      /* where nodes listen */
 	bool private_memory;   /* regions have no memfd */
+	bool says_bytes;       /* the medium knows how long a PUT was */
 	const char *verbs;     /* settings of RDMA devices, or NULL */
 	uint64_t hasty_ns;     /* a short attempt to connect, in which a hello still arrives */
 	uint64_t seed;

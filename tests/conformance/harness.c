@@ -131,6 +131,7 @@ choose(struct conf *t, const char *url)
 	const struct rdma *rdma = find_rdma(url);
 	t->transport = url;
 	t->host = "127.0.0.1";
+	t->says_bytes = rdma == NULL;
 	t->hasty_ns = (rdma != NULL ? 1500 : 50) * WF_NS_PER_MS; /* opens a device */
 	if (strncmp(url, "mux", 3) == 0) {
 		t->transport = "mux";

@@ -116,6 +116,7 @@ keep(struct seen *s, const struct wf_event *event)
 	case WF_EVENT_PUT:
 		s->tag = event->put.tag;
 		s->data = event->put.data;
+		s->put_bytes = event->put.bytes;
 		break;
 	case WF_EVENT_DONE:
 		s->cookie = event->done.cookie;

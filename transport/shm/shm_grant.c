@@ -100,7 +100,7 @@ take_in_place(struct wf_shm_conn *c, const struct wf_shm_put *put)
 	slot->foreign = wf_shm_foreign_find(c, put->region);
 	slot->foreign->held++;
 	slot->op = put->op;
-	c->rx.put.data = c->rx.put_src;
+	c->rx.put.put.data = c->rx.put_src;
 	c->rx.put.left = 0;
 	c->rx.put_src = NULL;
 }

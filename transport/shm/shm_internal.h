@@ -190,7 +190,6 @@ WF_STATIC_ASSERT(WF_REGIONS_MAX < 1u << 8, "a number fits below the generation")
 struct wf_shm_foreign {
 	const uint8_t *base; /* NULL: none */
 	size_t bytes;
-	size_t mapped; /* with the room behind it */
 	uint32_t id;   /* as the peer calls it */
 	uint32_t held; /* slots whose bytes lie in it */
 };

@@ -73,10 +73,7 @@ put_finish(struct wf_shm_conn *c, struct wf_events *events)
 {
 	struct wf_shm_rx *rx = &c->rx;
 	rx->put_open = false;
-	wf_grants_landed(&c->grants, &rx->put);
-	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_PUT);
-	event->put.tag = rx->put.tag;
-	event->put.data = rx->put.data;
+	wf_grants_landed(&c->grants, &rx->put, wf_events_add(events, &c->conn, WF_EVENT_PUT));
 	c->t->info.puts_received++;
 	return STEP_ON;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm_segment: memory that two processes map. What a peer hands over is mapped only if it is a
- * memfd of ordinary pages whose size is sealed: then no access to the mapping can fault. Thread:
- * the transport's owner. */
+ * memfd of ordinary pages whose size is sealed: then no access to the mapping can fault, and none
+ * beyond it finds anything but a guard. Thread: the transport's owner. */
 #include "transport/shm/shm_internal.h"
 
 #include <errno.h>
@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "base/guard.h"
 
 static void
 take_sides(struct wf_shm_conn *c, void *memory)
@@ -102,32 +104,10 @@ static void
 foreign_unmap(struct wf_shm_conn *c, struct wf_shm_foreign *f)
 {
 	if (f->base != NULL) {
-		/* munmap takes what mmap gave. */
-		int err = munmap((void *)(uintptr_t)f->base, f->mapped);
-		WF_ASSERT(err == 0);
+		wf_guard_unmap((void *)(uintptr_t)f->base, f->bytes);
 		c->rx.foreign_bytes -= f->bytes;
 	}
 	*f = (struct wf_shm_foreign){0};
-}
-
-/* A PUT may be shorter than its slot, and whoever holds the slot may read all of it: behind the
- * peer's memory there are zeroes, so no read of the longest PUT faults. NULL: errno says why. */
-static const void *
-map_with_room(int fd, size_t bytes, size_t mapped)
-{
-	void *room = mmap(NULL, mapped, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-			  (off_t)0);
-	if (room == MAP_FAILED) {
-		return NULL;
-	}
-	void *memory = mmap(room, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, (off_t)0);
-	if (memory == MAP_FAILED) {
-		int err = errno;
-		(void)munmap(room, mapped);
-		errno = err;
-		return NULL;
-	}
-	return memory;
 }
 
 enum weft_status
@@ -152,13 +132,12 @@ wf_shm_foreign_add(struct wf_shm_conn *c, uint32_t id, uint64_t bytes, int fd)
 		return wf_fail(WEFT_NOMEM, "region %u of %llu bytes: %llu are the most of a peer",
 			       number, (unsigned long long)bytes, WF_SHM_PEER_BYTES_MAX);
 	}
-	uint64_t mapped = bytes + c->t->opts.put_bytes_max;
-	const void *memory = map_with_room(fd, bytes, mapped);
+	const void *memory = wf_guard_map(fd, bytes, PROT_READ);
 	if (memory == NULL) {
 		return wf_fail_errno(WEFT_NOMEM, errno, "mapping region %u, %llu bytes", number,
 				     (unsigned long long)bytes);
 	}
-	*f = (struct wf_shm_foreign){.base = memory, .bytes = bytes, .mapped = mapped, .id = id};
+	*f = (struct wf_shm_foreign){.base = memory, .bytes = bytes, .id = id};
 	c->rx.foreign_bytes += bytes;
 	return WEFT_OK;
 }

@@ -115,6 +115,7 @@ report_put(struct wf_sim_event *event, struct wf_event *out)
 	struct wf_sim_frame *frame = WF_SIM_OUTER(struct wf_sim_frame, event, event);
 	out->put.tag = frame->tag;
 	out->put.data = frame->in_slot ? frame->target : NULL;
+	out->put.bytes = frame->bytes;
 	free(frame);
 }
 

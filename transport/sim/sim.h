@@ -169,6 +169,7 @@ struct wf_sim_frame {
 	uint32_t tag;
 	bool in_slot;
 	uint8_t *target; /* in the receiver's region */
+	uint64_t bytes;
 	const uint8_t *source;
 	struct wf_sim_part part[WF_SIM_PART_MAX];
 	unsigned part_count;

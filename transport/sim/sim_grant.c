@@ -128,7 +128,12 @@ wf_sim_grant_resolve(struct wf_sim_conn *conn, const struct wf_op *op, struct wf
 		return;
 	}
 	frame->target = grant->base + op->offset;
+	frame->bytes = op->bytes;
 	if (grant->grant.kind == WF_GRANT_PLACE) {
+		return;
+	}
+	if (op->offset != 0) {
+		frame->bad = "PUT not at the beginning of its slot";
 		return;
 	}
 	uint32_t slot = wf_tag_slot(op->tag) % conn->slot_count;

@@ -54,10 +54,7 @@ put_step(struct wf_tcp_conn *c, struct wf_events *events)
 	if (wf_events_full(events)) {
 		return STEP_ROOM;
 	}
-	wf_grants_landed(&c->grants, &rx->put);
-	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_PUT);
-	event->put.tag = rx->put.tag;
-	event->put.data = rx->put.data;
+	wf_grants_landed(&c->grants, &rx->put, wf_events_add(events, &c->conn, WF_EVENT_PUT));
 	rx->put_open = false;
 	c->t->info.puts_received++;
 	return STEP_ON;

@@ -155,7 +155,7 @@ wf_verbs_put_notice(struct wf_verbs_conn *c, uint32_t tag, struct wf_landing *ou
 	/* The device has checked where it went: of a place nobody asks, a slot is named by the tag.
 	 */
 	if (c->grants.count > 0 && g->slot_count == 0) {
-		*out = (struct wf_landing){.tag = tag};
+		*out = (struct wf_landing){.put.tag = tag};
 		return WEFT_OK;
 	}
 	struct wf_put_claim claim = {.grant = 1, .tag = tag, .nonce = g->nonce};
@@ -179,8 +179,12 @@ wf_verbs_put_claim(struct wf_verbs_conn *c, const struct wf_head *head, struct w
 		return wf_put_claim_refuse(&claim, "its length is not allowed");
 	}
 	enum weft_status st = wf_grants_open(&c->grants, &claim, out);
-	if (st == WEFT_OK && (head->flags & WF_VERBS_UNWRITTEN) != 0) {
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if ((head->flags & WF_VERBS_UNWRITTEN) != 0) {
 		return wf_put_claim_refuse(&claim, "its key is not of this connection");
 	}
-	return st;
+	out->put.bytes = 0; /* the peer's word, and no more: the device does not tell */
+	return WEFT_OK;
 }

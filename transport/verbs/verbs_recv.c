@@ -345,10 +345,7 @@ deliver_put(struct wf_verbs_conn *c, struct wf_events *events, const struct wf_v
 	if (st != WEFT_OK) {
 		return violation(c, weft_last_error());
 	}
-	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_PUT);
-	event->put.tag = landing.tag;
-	event->put.data = landing.data;
-	wf_grants_landed(&c->grants, &landing);
+	wf_grants_landed(&c->grants, &landing, wf_events_add(events, &c->conn, WF_EVENT_PUT));
 	c->t->info.puts_received++;
 	c->t->info.bytes_received += rx->notice ? rx->bytes : rx->frame.head.step;
 	return STEP_ON;

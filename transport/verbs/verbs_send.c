@@ -92,7 +92,8 @@ static bool
 breaks_a_rule(const struct wf_verbs_conn *c, const struct wf_op *op, const struct wf_verbs_key *key)
 {
 	return key->mark != c->peer_mark || op->offset > key->bytes ||
-	       op->bytes > key->bytes - op->offset || op->bytes > c->tx.put_bytes_max;
+	       op->bytes > key->bytes - op->offset || op->bytes > c->tx.put_bytes_max ||
+	       (key->slots > 0 && op->offset != 0);
 }
 
 /* False: the region is being registered. */

@@ -330,6 +330,16 @@ puppet_put(struct puppet *puppet, uint32_t ordinal, uint32_t buffer, uint64_t st
 }
 
 void
+puppet_put_bytes(struct puppet *puppet, uint32_t ordinal, uint64_t step, uint64_t offset,
+		 uint64_t bytes)
+{
+	struct wf_op op = put_of(puppet, ordinal, 0, step);
+	op.offset = offset;
+	op.bytes = bytes;
+	post(puppet, &op);
+}
+
+void
 puppet_push(struct puppet *puppet, uint32_t ordinal, uint64_t step)
 {
 	CHECK(puppet->stage, puppet->queue_count < STAGE_SLICES_MAX);

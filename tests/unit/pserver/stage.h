@@ -172,6 +172,9 @@ void puppet_goodbye(struct puppet *puppet);
 void puppet_disconnect(struct puppet *puppet);
 /* PUT the source bytes of a slice, whatever the books say. */
 void puppet_put(struct puppet *puppet, uint32_t ordinal, uint32_t buffer, uint64_t step);
+/* The same, but so many bytes, from this one of the slot on. */
+void puppet_put_bytes(struct puppet *puppet, uint32_t ordinal, uint64_t step, uint64_t offset,
+		      uint64_t bytes);
 /* Queue a slice; it is PUT when a buffer is free. */
 void puppet_push(struct puppet *puppet, uint32_t ordinal, uint64_t step);
 /* STEP and all pushes of `step` that the lane lacks, as RESUME said. */

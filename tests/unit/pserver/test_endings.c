@@ -479,8 +479,9 @@ put_before_credit(struct stage *stage)
 	puppet_say_step(&stage->puppet[1], 1, 0);
 	stage_settle(stage);
 	stage_dense(lane)->peer[1].credit_count = lane->opts.slot_count;
-	enum weft_status st =
-		wf_round_put(lane, &lane->peer[1], wf_tag(0, 1), stage_dense(lane)->inbox.base);
+	enum weft_status st = wf_round_put(
+		lane, &lane->peer[1],
+		&(struct wf_put){.tag = wf_tag(0, 1), .data = stage_dense(lane)->inbox.base});
 	CHECK(stage, st == WEFT_PROTOCOL && stage_dense(lane)->peer[1].held == 0);
 	CHECK_SAYS(stage, weft_last_error(), "PUT: into slot 0 before its CREDIT");
 	stage_dense(lane)->peer[1].credit_count = 0;

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#define SLICE_BYTES (STAGE_SLICE_FLOATS * sizeof(float)) /* of all but one */
+
 enum when {
 	RAW,     /* connected and resumed; it has granted nothing and said no HAVE */
 	FRESH,   /* met; no initial values yet */
@@ -165,6 +167,45 @@ put_beyond_the_slices(struct puppet *p)
 {
 	puppet_say_step(p, 2, 0);
 	puppet_put(p, 60, 0, 2);
+}
+
+static uint32_t
+short_slice(const struct puppet *p)
+{
+	uint32_t ordinal = 0;
+	while (stage_slice(p->stage, 0, ordinal)->count == STAGE_SLICE_FLOATS) {
+		ordinal++;
+	}
+	return ordinal;
+}
+
+static void
+put_of_four_bytes(struct puppet *p)
+{
+	puppet_say_step(p, 2, 0);
+	puppet_put_bytes(p, 0, 2, 0, 4);
+}
+
+static void
+put_that_lacks_the_last_byte(struct puppet *p)
+{
+	puppet_say_step(p, 2, 0);
+	puppet_put_bytes(p, 0, 2, 0, SLICE_BYTES - 1);
+}
+
+/* That slice is shorter than its slot. */
+static void
+put_that_is_longer_than_its_slice(struct puppet *p)
+{
+	puppet_say_step(p, 2, 0);
+	puppet_put_bytes(p, short_slice(p), 2, 0, SLICE_BYTES);
+}
+
+static void
+put_of_the_end_of_a_slot(struct puppet *p)
+{
+	puppet_say_step(p, 2, 0);
+	puppet_put_bytes(p, 0, 2, SLICE_BYTES - 4, 4);
 }
 
 static void
@@ -627,6 +668,9 @@ abort_with_a_text_that_moves_the_cursor(struct puppet *p)
 static const struct act acts[] = {
 	ACT(put_with_a_wrong_step, "PUT: slice 0 of w for step 3", IDLE),
 	ACT(put_beyond_the_slices, "PUT: slice 60 of 5", IDLE),
+	ACT(put_of_four_bytes, "PUT: 4 bytes of slice 0 of w, which has 64", IDLE),
+	ACT(put_that_lacks_the_last_byte, "PUT: 63 bytes of slice 0 of w, which has 64", IDLE),
+	ACT(put_that_is_longer_than_its_slice, "PUT: 64 bytes of slice 2 of w, which has 32", IDLE),
 	ACT(put_without_step, "PUT: slice 0 of w for step 2", IDLE),
 	ACT(put_of_a_static_slice, "PUT: slice 4 of fixed", IDLE),
 	ACT(put_twice, "waited for is step 3", PUSHED),
@@ -683,6 +727,11 @@ static const struct act acts[] = {
 	 .says = "PUT into a slot that was not released",
 	 .when = IDLE,
 	 .by_transport = true},
+	{.name = "put_of_the_end_of_a_slot_costs_the_connection",
+	 .act = put_of_the_end_of_a_slot,
+	 .says = "PUT not at the beginning of its slot",
+	 .when = IDLE,
+	 .by_transport = true},
 	{.name = "grant_with_a_false_key_costs_the_connection",
 	 .act = grant_with_a_false_key,
 	 .says = "", /* this end may see no more than a reset */
@@ -702,42 +751,10 @@ static const struct act acts[] = {
 
 #define ACT_COUNT (sizeof(acts) / sizeof(acts[0]))
 
-/* Said by trainer 0, whose to say it is: the step after the first one would be 2^63. */
-static void
-begin_at_the_end_of_numbers(struct stage *stage)
-{
-	const uint64_t *step = stage->arg;
-	struct puppet *zero = puppet_add(stage, 0, 0);
-	const struct wf_msg_init msg = {.step = *step, .samples = 50, .sections = 1};
-	struct wf_msg out;
-	puppet_meet(zero);
-	wf_msg_init_encode(&msg, &out);
-	puppet_send(zero, &out);
-	puppet_put(zero, 0, 0, 0);
-	stage_settle(stage);
-	puppet_put(zero, 0, 1, 0);
-	stage_settle(stage);
-	CHECK(stage, zero->down && stage->lane[0]->state == WF_LANE_RUNNING);
-	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why, "INIT: step is");
-}
-
-static void
-init_beyond_all_steps_costs_the_connection(void **state)
-{
-	static const uint64_t step[] = {1ull << 62, INT64_MAX - 1, INT64_MAX, 1ull << 63};
-	(void)state;
-	for (size_t i = 0; i < sizeof(step) / sizeof(step[0]); i++) {
-		stage_play(&(struct stage_opts){.trainers = 2}, begin_at_the_end_of_numbers,
-			   &step[i]);
-	}
-}
-
 int
 main(void)
 {
-	static struct CMUnitTest tests[ACT_COUNT + 1] = {
-		[ACT_COUNT] = cmocka_unit_test(init_beyond_all_steps_costs_the_connection),
-	};
+	static struct CMUnitTest tests[ACT_COUNT];
 	for (size_t i = 0; i < ACT_COUNT; i++) {
 		static struct act copy[ACT_COUNT]; /* cmocka's state is not const */
 		copy[i] = acts[i];

@@ -22,6 +22,7 @@ enum fake_wrong {
 	FAKE_CREDITS_TWICE,    /* a buffer that is free already */
 	FAKE_ANSWERS_TWICE,    /* the first part of a pull */
 	FAKE_ANSWERS_OLD_STEP, /* with the tag of another step */
+	FAKE_ANSWERS_SHORT,    /* one byte less than its rows */
 	FAKE_APPLIES_UNASKED,  /* APPLIED of a step that nobody pushed */
 	FAKE_RESUMES_AHEAD,    /* RESUME with a step that was not begun */
 	FAKE_SMALL_SLOTS,      /* 128 bytes */
@@ -29,6 +30,7 @@ enum fake_wrong {
 	FAKE_GRANTS_TWICE,
 	FAKE_NACKS_CALLS,      /* FETCH and RESTORE */
 	FAKE_FETCHES_NONSENSE, /* FETCH is answered with bytes of 1 */
+	FAKE_FETCHES_SHORT,    /* with less than its head says */
 	FAKE_RESTORES_ANOTHER, /* RESTORED of another request */
 	FAKE_KEEPS_SILENT,     /* FETCH and RESTORE are not answered */
 };

@@ -8,6 +8,9 @@
 #include "fake_internal.h"
 #include "wire/partition.h"
 
+#define RUN_BYTES 64u   /* of the nonsense that answers FETCH */
+#define RUN_BYTES_AT 8u /* in its head: how many they are */
+
 /* Of data in the pass of the step under way. */
 static bool
 is_out(const struct lane *lane, const struct peer *p)
@@ -60,6 +63,7 @@ answer(struct lane *lane, struct peer *p, struct pull *pull)
 		};
 		WF_ASSERT(used + bytes <= GATHER_BYTES);
 		fake_must(wf_table_lookup(lane->table[part->at.table], &lookup));
+		bool cut = lane->opts->wrong == FAKE_ANSWERS_SHORT;
 		bool twice = i == 0 && lane->opts->wrong == FAKE_ANSWERS_TWICE;
 		for (int times = twice ? 2 : 1; times > 0; times--) {
 			struct out *o = fake_add_out(p);
@@ -68,7 +72,7 @@ answer(struct lane *lane, struct peer *p, struct pull *pull)
 				.cookie = (uint64_t)(pull - p->pull) + 1,
 				.region = lane->answers_region,
 				.src = area + used,
-				.bytes = bytes,
+				.bytes = cut ? bytes - 1 : bytes,
 				.key = p->rows_key,
 				.offset = part->at.offset,
 				.tag = wf_sparse_answer_tag(pull->id, i,
@@ -506,12 +510,14 @@ fake_take_fetch(struct lane *lane, struct peer *p, const struct wf_event *event)
 		return;
 	}
 	struct out *o = fake_add_out(p);
-	memset(p->gather, 1, 64);
+	memset(p->gather, 1, RUN_BYTES);
+	bool says_more = lane->opts->wrong == FAKE_FETCHES_SHORT;
+	wf_store_u32(p->gather + RUN_BYTES_AT, says_more ? WF_RUN_BYTES_MAX : RUN_BYTES);
 	o->op = (struct wf_op){
 		.kind = WF_OP_PUT,
 		.region = lane->answers_region,
 		.src = p->gather,
-		.bytes = 64,
+		.bytes = RUN_BYTES,
 		.key = p->rows_key,
 		.offset = fetch.offset,
 		.tag = wf_sparse_answer_tag(fetch.request_id, WF_SPARSE_FETCH_PART, fetch.step),

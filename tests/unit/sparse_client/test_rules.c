@@ -514,6 +514,7 @@ a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
 		{FAKE_CREDITS_TWICE, WEFT_PROTOCOL, "is not in use"},
 		{FAKE_ANSWERS_TWICE, WEFT_PROTOCOL, "was not waited for"},
 		{FAKE_ANSWERS_OLD_STEP, WEFT_PROTOCOL, "rows of step 8 modulo 256"},
+		{FAKE_ANSWERS_SHORT, WEFT_PROTOCOL, "bytes of rows, part 0 asked for"},
 		{FAKE_APPLIES_UNASKED, WEFT_PROTOCOL, "APPLIED: step 77 was not waited for"},
 		{FAKE_SMALL_SLOTS, WEFT_MISMATCH, "slots of 128 bytes"},
 		{FAKE_SAYS_NONSENSE, WEFT_PROTOCOL, "type 99"},
@@ -586,6 +587,23 @@ static void
 read_nonsense(struct stage *stage)
 {
 	EXPECT_FAIL(stage, weft_table_read(stage->table, &to_nowhere), WEFT_DATA, "a piece of");
+}
+
+static void
+read_less(struct stage *stage)
+{
+	EXPECT_FAIL(stage, weft_table_read(stage->table, &to_nowhere), WEFT_PROTOCOL,
+		    "PUT: 64 bytes of a run of 65536");
+}
+
+static void
+a_piece_that_is_shorter_than_it_says_ends_the_job(void **state)
+{
+	struct stage stage;
+	(void)state;
+	stage_set(&stage, read_less);
+	stage.fake.wrong = FAKE_FETCHES_SHORT;
+	stage_play(&stage);
 }
 
 static void
@@ -682,6 +700,7 @@ main(void)
 		cmocka_unit_test(rows_that_were_refused_are_gathered_with_the_reason),
 		cmocka_unit_test(parts_of_a_refused_pull_are_sent_all_the_same),
 		cmocka_unit_test(records_are_read_between_steps_and_a_refusal_is_told),
+		cmocka_unit_test(a_piece_that_is_shorter_than_it_says_ends_the_job),
 		cmocka_unit_test(rows_that_a_lane_does_not_put_back_are_told),
 		cmocka_unit_test(after_a_read_or_write_that_was_left_there_is_no_other),
 		cmocka_unit_test(a_lane_that_breaks_the_protocol_ends_the_job_and_is_named),

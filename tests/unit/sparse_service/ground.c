@@ -766,3 +766,30 @@ ground_play(const struct ground_opts *opts, void (*script)(struct ground *ground
 	free(ground);
 	assert_false(failed);
 }
+
+static void
+commit(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	ground->opts.act(doll);
+	ground_settle(ground);
+	CHECK(ground, doll->down);
+	const char *why = ground->lane[0]->peer[0].lost_why;
+	if (strstr(why, ground->opts.says) == NULL) {
+		char text[400];
+		(void)snprintf(text, sizeof(text), "\"%.150s\" does not say \"%.100s\"", why,
+			       ground->opts.says);
+		ground_check(ground, false, text, __FILE__, __LINE__);
+	}
+	doll_connect(doll);
+	ground_settle(ground);
+	CHECK(ground, doll->welcome.refusal == WEFT_PROTOCOL);
+}
+
+void
+ground_offend(uint64_t seed, void (*act)(struct doll *doll), const char *says)
+{
+	const struct ground_opts opts = {.trainers = 1, .seed = seed, .act = act, .says = says};
+	ground_play(&opts, commit);
+}

@@ -26,6 +26,8 @@
 #define GROUND_KEYS_MAX 512u
 #define GROUND_NACKS_MAX 32u
 
+struct doll;
+
 struct ground_opts {
 	uint64_t seed;
 	uint32_t trainers;
@@ -42,6 +44,9 @@ struct ground_opts {
 	uint64_t stats_period_ns;
 	bool has_scores;                 /* of table words, */
 	enum wf_value_format value_wire; /* and of it, too */
+	/* Of ground_offend. */
+	void (*act)(struct doll *doll);
+	const char *says;
 };
 
 struct ground;
@@ -108,6 +113,9 @@ struct wish {
 };
 
 void ground_play(const struct ground_opts *opts, void (*script)(struct ground *ground));
+/* One doll, whose job has begun, does `act`: it costs its connection, for a reason that has `says`
+ * in it, and it does not come in again. */
+void ground_offend(uint64_t seed, void (*act)(struct doll *doll), const char *says);
 void ground_check(struct ground *ground, bool holds, const char *what, const char *file, int line);
 #define CHECK(ground, condition) ground_check((ground), (condition), #condition, __FILE__, __LINE__)
 void ground_run(struct ground *ground, uint64_t ns);

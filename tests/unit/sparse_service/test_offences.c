@@ -16,34 +16,11 @@ static const uint64_t outside[] = {5, 2048};
 
 static const struct wish lows = {.table = 0, .key = low, .count = 5, .scale = 1};
 
-/* One doll, whose job has begun; `act` is its offence. */
+/* `act` is said by a doll whose job has begun. */
 struct offence {
 	void (*act)(struct doll *doll);
 	const char *says; /* a part of why its connection was closed */
 };
-
-static const struct offence *offence_now;
-
-static void
-commit(struct ground *ground)
-{
-	struct doll *doll = doll_add(ground, 0, 0);
-	doll_meet(doll);
-	offence_now->act(doll);
-	ground_settle(ground);
-	CHECK(ground, doll->down);
-	const char *why = ground->lane[0]->peer[0].lost_why;
-	if (strstr(why, offence_now->says) == NULL) {
-		char text[400];
-		(void)snprintf(text, sizeof(text), "\"%.150s\" does not say \"%.100s\"", why,
-			       offence_now->says);
-		ground_check(ground, false, text, __FILE__, __LINE__);
-	}
-	/* It does not come in again. */
-	doll_connect(doll);
-	ground_settle(ground);
-	CHECK(ground, doll->welcome.refusal == WEFT_PROTOCOL);
-}
 
 static void
 put_without_message(struct doll *doll)
@@ -314,9 +291,7 @@ static void
 an_offence_costs_the_connection_and_is_told(void **state)
 {
 	for (size_t i = 0; i < sizeof(offences) / sizeof(offences[0]); i++) {
-		const struct ground_opts opts = {.trainers = 1, .seed = i};
-		offence_now = &offences[i];
-		ground_play(&opts, commit);
+		ground_offend(i, offences[i].act, offences[i].says);
 	}
 }
 

@@ -67,10 +67,10 @@ grant(struct books *b, enum wf_grant_kind kind, uint64_t offset, uint64_t bytes)
 static void
 assert_refused(struct books *b, struct wf_put_claim claim, const char *text)
 {
-	struct wf_landing landing = {.tag = 77};
+	struct wf_landing landing = {.put.tag = 77};
 	assert_int_equal(wf_grants_open(&b->grants, &claim, &landing), WEFT_PROTOCOL);
 	assert_non_null(strstr(weft_last_error(), text));
-	assert_int_equal(landing.tag, 77);
+	assert_int_equal(landing.put.tag, 77);
 }
 
 static void
@@ -141,10 +141,12 @@ claim_within_a_place_lands_where_it_says(void **state)
 		assert_int_equal(wf_grants_open(&b.grants, &claim, &landing), WEFT_OK);
 		assert_ptr_equal(landing.at, b.memory + 107);
 		assert_true(landing.left == 43);
-		assert_int_equal(landing.tag, 12);
 		assert_false(landing.in_slot);
-		assert_null(landing.data);
-		wf_grants_landed(&b.grants, &landing);
+		struct wf_event event = {0};
+		wf_grants_landed(&b.grants, &landing, &event);
+		assert_int_equal(event.put.tag, 12);
+		assert_null(event.put.data);
+		assert_true(event.put.bytes == 43);
 	}
 }
 
@@ -193,24 +195,45 @@ slot_takes_one_put_until_it_is_released(void **state)
 	books_init(&b);
 	struct wf_put_claim claim = grant(&b, WF_GRANT_SLOTS, 64, 32);
 	claim.tag = wf_tag(6, 1); /* buffer 2 of 4 */
-	claim.offset = 1;
+	claim.bytes = 31;
 	struct wf_landing landing;
+	struct wf_event event = {0};
 	assert_int_equal(wf_grants_open(&b.grants, &claim, &landing), WEFT_OK);
 	assert_true(landing.in_slot);
 	assert_int_equal(landing.buffer, 2);
-	assert_ptr_equal(landing.at, b.memory + 64 + 2 * 32 + 1);
-	assert_ptr_equal(landing.data, landing.at);
+	assert_ptr_equal(landing.at, b.memory + 64 + 2 * 32);
 	assert_refused(&b, claim, "has not been released");
-	wf_grants_landed(&b.grants, &landing);
+	const uint8_t *at = landing.at;
+	wf_grants_landed(&b.grants, &landing, &event);
+	assert_ptr_equal(event.put.data, at);
+	assert_true(event.put.bytes == 31);
 	claim.tag = wf_tag(2, 1);
 	assert_refused(&b, claim, "has not been released");
 	uint32_t buffer = 0;
 	assert_true(wf_grants_release(&b.grants, 2, &buffer));
 	assert_int_equal(buffer, 2);
 	assert_int_equal(wf_grants_open(&b.grants, &claim, &landing), WEFT_OK);
-	wf_grants_landed(&b.grants, &landing);
+	wf_grants_landed(&b.grants, &landing, &event);
 	wf_grants_drop(&b.grants);
 	assert_false(wf_grants_release(&b.grants, 2, &buffer));
+}
+
+/* Whoever reads the slot reads from its beginning. */
+static void
+claim_into_the_middle_of_a_slot_is_refused(void **state)
+{
+	(void)state;
+	struct books b;
+	books_init(&b);
+	struct wf_put_claim good = grant(&b, WF_GRANT_SLOTS, 64, 32);
+	const uint64_t offsets[] = {1, 4, 28, 31};
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		struct wf_put_claim claim = good;
+		claim.offset = offsets[i];
+		assert_refused(&b, claim, "not at the beginning of its slot");
+	}
+	struct wf_landing landing;
+	assert_int_equal(wf_grants_open(&b.grants, &good, &landing), WEFT_OK);
 }
 
 static void
@@ -252,6 +275,7 @@ main(void)
 		cmocka_unit_test(claim_outside_its_grant_is_refused),
 		cmocka_unit_test(claim_under_a_key_that_nobody_made_is_refused),
 		cmocka_unit_test(slot_takes_one_put_until_it_is_released),
+		cmocka_unit_test(claim_into_the_middle_of_a_slot_is_refused),
 		cmocka_unit_test(one_end_grants_one_kind_and_within_its_regions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What trainer 0 may not say of the initial values, which are its to say, costs its connection.
+ * Thread: the test's. */
+#include "tests/unit/pserver/stage.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The step after the first one would be 2^63. */
+static void
+begin_at_the_end_of_numbers(struct stage *stage)
+{
+	const uint64_t *step = stage->arg;
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	const struct wf_msg_init msg = {.step = *step, .samples = 50, .sections = 1};
+	struct wf_msg out;
+	puppet_meet(zero);
+	wf_msg_init_encode(&msg, &out);
+	puppet_send(zero, &out);
+	puppet_put(zero, 0, 0, 0);
+	stage_settle(stage);
+	puppet_put(zero, 0, 1, 0);
+	stage_settle(stage);
+	CHECK(stage, zero->down && stage->lane[0]->state == WF_LANE_RUNNING);
+	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why, "INIT: step is");
+}
+
+static void
+init_beyond_all_steps_costs_the_connection(void **state)
+{
+	static const uint64_t step[] = {1ull << 62, INT64_MAX - 1, INT64_MAX, 1ull << 63};
+	(void)state;
+	for (size_t i = 0; i < sizeof(step) / sizeof(step[0]); i++) {
+		stage_play(&(struct stage_opts){.trainers = 2}, begin_at_the_end_of_numbers,
+			   &step[i]);
+	}
+}
+
+static void
+initialise_with_less(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	puppet_meet(zero);
+	puppet_put_bytes(zero, 0, 0, 0, 32);
+	stage_settle(stage);
+	CHECK(stage, zero->down && stage->lane[0]->state == WF_LANE_RUNNING);
+	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why,
+		   "PUT: 32 bytes of slice 0 of w, which has 64");
+}
+
+static void
+initial_values_that_are_not_all_there_cost_the_connection(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, initialise_with_less, NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(init_beyond_all_steps_costs_the_connection),
+		cmocka_unit_test(initial_values_that_are_not_all_there_cost_the_connection),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
