@@ -120,6 +120,14 @@ check_identity(const struct wf_peer *peer, const struct wf_hello *hello)
 	return wf_fail(WEFT_UNAVAILABLE, "%.100s belongs to a job that is ending; try again", who);
 }
 
+/* Is it a hello of the job that is open here? */
+static enum weft_status
+match(const struct wf_lane *lane, const struct wf_hello *hello)
+{
+	enum weft_status st = wf_hello_match_compared(&lane->spoken, hello);
+	return st == WEFT_OK ? wf_hello_match(&lane->first, hello) : st;
+}
+
 /* Is it a member of the job that has failed here, on its way back or late? */
 static bool
 is_of_this_job(const struct wf_lane *lane, const struct wf_hello *hello)
@@ -129,7 +137,7 @@ is_of_this_job(const struct wf_lane *lane, const struct wf_hello *hello)
 	}
 	const struct wf_peer *peer = &lane->peer[hello->trainer_id];
 	if (peer->state == WF_PEER_ABSENT) {
-		return wf_hello_match(&lane->first, hello) == WEFT_OK;
+		return match(lane, hello) == WEFT_OK;
 	}
 	return peer->hello.incarnation == hello->incarnation;
 }
@@ -165,7 +173,7 @@ check_hello(struct wf_lane *lane, const struct wf_hello *hello)
 			return st;
 		}
 	}
-	return wf_hello_match(&lane->first, hello);
+	return match(lane, hello);
 }
 
 static enum weft_status
@@ -247,6 +255,9 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	conn->user = peer;
 	peer->conn = conn;
 	peer->hello = *hello;
+	if (lane->spoken.compared[0] == '\0') {
+		lane->spoken = *hello;
+	}
 	peer->state = gone ? WF_PEER_GONE : WF_PEER_UP;
 	peer->closing = false;
 	peer->lost_why[0] = '\0'; /* why it was refused, or lost, before */
@@ -467,6 +478,7 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->peer = NULL;
 	lane->due = NULL;
 	lane->first = (struct wf_hello){0};
+	lane->spoken = (struct wf_hello){0};
 	lane->have_first = false;
 	lane->ready = false;
 	lane->has_steps = false;

@@ -211,9 +211,10 @@ struct wf_lane {
 
 	/* Job. */
 	bool have_first;
-	struct wf_hello first; /* of the first trainer admitted */
-	uint64_t job_received; /* bytes of the description, of first.job_bytes */
-	bool ready;            /* the description is here, and the memory is taken */
+	struct wf_hello first;  /* of the first trainer admitted */
+	struct wf_hello spoken; /* of the first one that has words to compare; else zeroed */
+	uint64_t job_received;  /* bytes of the description, of first.job_bytes */
+	bool ready;             /* the description is here, and the memory is taken */
 
 	struct wf_peer *peer; /* [peer_count] */
 	uint32_t peer_count;  /* trainers of the job; 0: no job */

@@ -345,6 +345,8 @@ void wf_core_report_end(struct wf_core *core);
 
 /* greeting.c */
 void wf_link_fill_hello(struct wf_core *core);
+/* `compared` of the options travels as text. WEFT_INVALID: it is too long, or no words. */
+enum weft_status wf_greeting_check(const struct weft_session_opts *opts) WEFT_MUST_CHECK;
 
 /* link.c */
 enum weft_status wf_link_open(struct wf_core *core, struct wf_link *link,

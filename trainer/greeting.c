@@ -8,6 +8,30 @@
 
 #include "trainer/core.h"
 
+enum weft_status
+wf_greeting_check(const struct weft_session_opts *opts)
+{
+	const char *text = opts->compared;
+	size_t length = text != NULL ? strlen(text) : 0;
+	if (length >= WF_SUMMARY_BYTES) {
+		return wf_fail(WEFT_INVALID,
+			       "compared: \"%.40s...\" has %zu characters, up to %d are allowed; "
+			       "give a digest of what is long",
+			       text, length, WF_SUMMARY_BYTES - 1);
+	}
+	for (size_t i = 0; i < length; i++) {
+		bool between = i > 0 && i + 1 < length && text[i + 1] != ' ';
+		if (text[i] < ' ' || text[i] > '~' || (text[i] == ' ' && !between)) {
+			return wf_fail(
+				WEFT_INVALID,
+				"compared: byte %zu is 0x%02x; printable ASCII is needed, with one "
+				"blank between words and none around them",
+				i, (unsigned char)text[i]);
+		}
+	}
+	return WEFT_OK;
+}
+
 /* What came later than the rest, in all summaries alike: words are compared by their places. */
 static void
 summarise_rest(const struct wf_core *core, struct wf_hello *hello)
@@ -84,6 +108,8 @@ wf_link_fill_hello(struct wf_core *core)
 		.pid = (uint32_t)getpid(),
 	};
 	summarise(core, &core->hello);
+	(void)snprintf(core->hello.compared, sizeof(core->hello.compared), "%s",
+		       core->opts.compared);
 	char *host = core->hello.host;
 	if (gethostname(host, sizeof(core->hello.host)) != 0 || host[0] == '\0') {
 		(void)snprintf(host, sizeof(core->hello.host), "unknown");

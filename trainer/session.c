@@ -63,6 +63,7 @@ weft_session_opts_init_sized(struct weft_session_opts *opts, size_t struct_bytes
 		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
 		.peer_timeout_ns = 10 * WF_NS_PER_S,
 		.step_timeout_ns = 1800 * WF_NS_PER_S,
+		.compared = "",
 		.numerics = "",
 		.stats_period_ns = 0,
 		.tcp_congestion = "",
@@ -99,6 +100,7 @@ copy_opts(struct weft_session *session, const struct weft_session_opts *opts)
 	const char **text[] = {&own->pservers,
 			       &own->transport,
 			       &own->pin,
+			       &own->compared,
 			       &own->numerics,
 			       &own->optimizer.method,
 			       &own->optimizer.schedule,
@@ -178,6 +180,9 @@ check_opts(const struct weft_session_opts *opts)
 			       (int)opts->sparse_mode);
 	}
 	enum weft_status st = wf_modes_check(opts);
+	if (st == WEFT_OK) {
+		st = wf_greeting_check(opts);
+	}
 	return st == WEFT_OK ? check_own_opts(opts) : st;
 }
 

@@ -79,7 +79,7 @@ struct weft_session {
 	uint32_t tensor_capacity;
 	struct wf_names names;   /* of tensors; in core.job */
 	struct wf_host *pserver; /* [pserver_count] */
-	char *strings[9];        /* copies of the options' strings */
+	char *strings[10];       /* copies of the options' strings */
 	bool sealed, started, core_open;
 	bool running; /* the core was told to start */
 	bool begun;   /* a step, in this pass */

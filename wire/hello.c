@@ -81,6 +81,7 @@ wf_hello_encode(const struct wf_hello *hello, uint8_t *out)
 	put_auth(&w, &hello->auth);
 	wf_put_text(&w, hello->options, sizeof(hello->options));
 	wf_put_text(&w, hello->tensors, sizeof(hello->tensors));
+	wf_put_text(&w, hello->compared, sizeof(hello->compared));
 	WF_ASSERT(!w.bad);
 	return w.used;
 }
@@ -187,6 +188,27 @@ check_hello(const struct wf_hello *hello)
 	return check_auth(HELLO, &hello->auth);
 }
 
+/* What stands behind auth. */
+static enum weft_status
+get_summaries(struct wf_reader *r, struct wf_hello *hello)
+{
+	const struct {
+		const char *name;
+		char *text;
+	} summary[] = {
+		{"options", hello->options},
+		{"tensors", hello->tensors},
+		{"compared", hello->compared},
+	};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(summary); i++) {
+		wf_get_string(r, summary[i].text, WF_SUMMARY_BYTES);
+		if (r->bad) {
+			return wf_refuse_text(HELLO, summary[i].name, r, WF_SUMMARY_BYTES);
+		}
+	}
+	return WEFT_OK;
+}
+
 enum weft_status
 wf_hello_decode(const uint8_t *in, size_t bytes, struct wf_hello *out)
 {
@@ -217,13 +239,9 @@ wf_hello_decode(const uint8_t *in, size_t bytes, struct wf_hello *out)
 	if (r.bad) {
 		return wf_refuse_length(HELLO, &r);
 	}
-	wf_get_string(&r, hello.options, sizeof(hello.options));
-	if (r.bad) {
-		return wf_refuse_text(HELLO, "options", &r, sizeof(hello.options));
-	}
-	wf_get_string(&r, hello.tensors, sizeof(hello.tensors));
-	if (r.bad) {
-		return wf_refuse_text(HELLO, "tensors", &r, sizeof(hello.tensors));
+	st = get_summaries(&r, &hello);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	if (!wf_reader_done(&r)) {
 		return wf_refuse_length(HELLO, &r);
@@ -360,7 +378,7 @@ struct trait {
 	uint64_t other;
 	bool digest; /* shown in hex */
 	const char *remedy;
-	/* Of digests: what they stand for; NULL: nothing more is known. */
+	/* Of digests: what they stand for; of words: themselves; NULL: nothing more is known. */
 	const char *first_summary;
 	const char *other_summary;
 };
@@ -412,7 +430,7 @@ first_difference(const char **a, const char **b)
 	return false;
 }
 
-/* Where digests differ: the setting that does, as both name it. */
+/* Where digests or words differ: the setting that does, as both name it. */
 static enum weft_status
 mismatch_named(const struct wf_hello *first, const struct wf_hello *hello, const struct trait *t)
 {
@@ -431,6 +449,22 @@ mismatch_named(const struct wf_hello *first, const struct wf_hello *hello, const
 		       first->trainer_id, first->host, first->pid,
 		       first_length > 0 ? first_length : 7, first_length > 0 ? firsts : "no more",
 		       t->remedy);
+}
+
+enum weft_status
+wf_hello_match_compared(const struct wf_hello *spoken, const struct wf_hello *hello)
+{
+	const struct trait words = {
+		.remedy = "give every trainer the same",
+		.first_summary = spoken->compared,
+		.other_summary = hello->compared,
+	};
+	const char *a = spoken->compared;
+	const char *b = hello->compared;
+	if (*a == '\0' || *b == '\0' || !first_difference(&a, &b)) {
+		return WEFT_OK;
+	}
+	return mismatch_named(spoken, hello, &words);
 }
 
 enum weft_status

@@ -53,6 +53,9 @@ struct wf_hello {
 	 * "fc_w=13 fc_b=1". Only for telling people which setting differs. */
 	char options[WF_SUMMARY_BYTES];
 	char tensors[WF_SUMMARY_BYTES];
+	/* What the program wants alike beside these: "seed=1 batch_size=32". Compared as it is,
+	 * word by word; "": with nothing. */
+	char compared[WF_SUMMARY_BYTES];
 };
 
 enum wf_welcome_flag {
@@ -94,3 +97,8 @@ uint16_t wf_hello_version(const struct wf_hello *hello);
  * numerics_digest and epoch are not looked at. */
 enum weft_status wf_hello_match(const struct wf_hello *first,
 				const struct wf_hello *hello) WEFT_MUST_CHECK;
+/* Are the words of `compared` those of `spoken`, the first admitted hello that has any? Who has
+ * none matches. WEFT_MISMATCH names the first word that differs, as both have it. To be asked
+ * before wf_hello_match: other data makes other tensors, and is why. */
+enum weft_status wf_hello_match_compared(const struct wf_hello *spoken,
+					 const struct wf_hello *hello) WEFT_MUST_CHECK;

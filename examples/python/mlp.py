@@ -53,7 +53,7 @@ for number in range(passes):
         w1.grad[:], b1.grad[:] = x[rows].T @ back, back.sum(axis=0)
         weft.exchange(len(rows), cost)
     weft.pass_end()
-    cost, samples, _ = weft.reduce([total, len(order), number])
+    cost, samples = weft.reduce([total, len(order)])
     wrong = (forward(slice(train, None))[1].argmax(axis=1) != y[train:]).mean()
     if weft.trainer_id() == 0:
         print("pass %d cost %.8g test %.8g digest %016x" % (number, cost / samples, wrong, weft.digest()))

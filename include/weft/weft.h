@@ -157,6 +157,12 @@ struct weft_session_opts {
 				 skipped */
 	uint64_t slice_bytes; /* a multiple of 64: 262,144 */
 	struct weft_optimizer_opts optimizer;
+	/* What else has to be the same on all trainers for the results to be right, as words of the
+	 * program's own: "seed=1 batch_size=32 data=9f86d081884c7d65". Up to 255 printable
+	 * characters, one blank between words; of what is long, such as data, a digest. A trainer
+	 * whose words are not those of the first that has any is refused with WEFT_MISMATCH, which
+	 * names the first word that differs, as both have it. "": not compared: "" */
+	const char *compared;
 
 	/* This trainer. */
 	uint32_t trainer_id; /* 0 .. num_gradient_servers - 1, unique in the job */

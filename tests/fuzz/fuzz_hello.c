@@ -23,6 +23,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 	struct wf_hello other = hello;
 	WF_ASSERT(wf_hello_match(&hello, &other) == WEFT_OK);
+	/* Texts of any shape: who is asked first does not matter. */
+	memcpy(other.compared, hello.options, sizeof(other.compared));
+	WF_ASSERT(wf_hello_match_compared(&hello, &hello) == WEFT_OK);
+	WF_ASSERT(wf_hello_match_compared(&hello, &other) ==
+		  wf_hello_match_compared(&other, &hello));
 	other.tensors_digest ^= 1;
 	WF_ASSERT(wf_hello_match(&hello, &other) == WEFT_MISMATCH);
 	return 0;

@@ -94,21 +94,6 @@ expect 0 "$WEFT" train mlp --sequential $job --num_passes=$((next + 1))
 [ "$(digest_of last.out)" = "$resumed" ] || fail "after a kill: another digest"
 [ -z "$(find killed -name '.pass*')" ] || fail "after a kill: $(find killed -name '.pass*') is left"
 
-# Trainers that begin with different passes are told so, by their own look or by the other's abort.
-start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2
-pserver=$last_pid
-start ahead "$WEFT" train mlp --num_passes=30 --start_pass=3 --save_dir=none --num_gradient_servers=2 \
-	--pservers="127.0.0.1:$port" --trainer_id=1
-ahead=$last_pid
-got=0
-"$WEFT" train mlp --num_passes=30 --num_gradient_servers=2 --pservers="127.0.0.1:$port" \
-	>last.out 2>last.err || got=$?
-ends "$ahead" 60 "the trainer at another pass"
-says last.err "the same start_pass"
-says ahead.err "the same start_pass"
-[ "$got" -eq 64 ] || [ "$code" -eq 64 ] || fail "trainers at different passes: exit codes $got, $code"
-ends "$pserver" 60 pserver
-
 # Damage.
 damaged() {
 	# shellcheck disable=SC2086

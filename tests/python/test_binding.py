@@ -58,6 +58,7 @@ class Settings(support.Case):
         self.refused(["ports_num=1.5", "whole"], ports_num=1.5)
         self.refused(["learing_rate", "learning_rate"], learing_rate=1)
         self.refused(["grad_reduce='most'", "sum, mean"], grad_reduce="most")
+        self.refused(["compared", "byte 6 is 0x0a"], compared="seed=1\n")
         self.refused(["optimizer", "best"], optimizer="best")
         self.refused(["trainer_count=0"], trainer_count=0)
         self.refused(["log='file'"], log="file")

@@ -434,6 +434,32 @@ class Lent(support.Case):
         self.assertFalse(thread.is_alive())
 
 
+class Compared(support.Case):
+    """Two trainers that say in words what they have to have alike."""
+
+    def take_part(self, where, number, words, here=None):
+        with weft.Session(pservers=where, num_gradient_servers=2, trainer_id=number, compared=words) as session:
+            session.empty(5, name="w")
+            session.start()
+            if here is not None:
+                here.set()
+            session.barrier()
+
+    def test_who_differs_in_a_word_is_refused_and_told_which(self):
+        where, here = self.pserver(trainers=2), threading.Event()
+        words = "seed=1 data=%016x" % 0x9F86D081
+        thread = threading.Thread(target=self.take_part, args=(where, 0, words, here), daemon=True)
+        thread.start()
+        self.assertTrue(here.wait(support.LIMIT))  # whoever is first is who the other is compared with
+        named = "trainer 1 .* has seed=2, trainer 0 .* has seed=1: give every trainer the same"
+        with self.assertRaisesRegex(weft.MismatchError, named):
+            self.take_part(where, 1, words.replace("1", "2", 1))
+        self.take_part(where, 1, words)
+        thread.join(support.LIMIT)
+        self.assertFalse(thread.is_alive())
+        self.jobs_end_well()
+
+
 class Signals(support.Case):
     """A trainer that waits for a second one, which takes part in the start and in nothing else."""
 

@@ -34,6 +34,7 @@ struct fabric {
 	unsigned now;                    /* which of them is which */
 	char progress_pin[16];
 	char numerics[96];
+	char compared[WF_COMPARED_BYTES];
 };
 
 static enum wf_log_level
@@ -174,6 +175,10 @@ open_session(struct fabric *fabric)
 	const struct wf_train_opts *opts = job->opts;
 	struct weft_session_opts session;
 
+	enum weft_status st = wf_run_compared(job, fabric->compared);
+	if (st != WEFT_OK) {
+		return st;
+	}
 	weft_session_opts_init(&session);
 	snprintf(fabric->numerics, sizeof(fabric->numerics),
 		 "openblas %s, 1 BLAS thread, trainer_count %" PRIu64, openblas_get_corename(),
@@ -204,6 +209,7 @@ open_session(struct fabric *fabric)
 	session.tcp_congestion = opts->tcp_congestion;
 	session.verbs = opts->verbs;
 	session.keep_state = wf_run_is_saver(job) || keeps_averages(job);
+	session.compared = fabric->compared;
 	session.numerics = fabric->numerics;
 	session.log = log_line;
 	session.log_arg = job->env;
@@ -357,18 +363,11 @@ report_pass(struct fabric *fabric, const struct wf_tally *tally)
 {
 	struct wf_run *job = fabric->job;
 	struct wf_view view = view_of(fabric);
-	double sums[3] = {tally->cost, tally->samples, (double)job->pass};
+	double sums[2] = {tally->cost, tally->samples};
 
-	enum weft_status st = weft_reduce(fabric->session, sums, 3);
+	enum weft_status st = weft_reduce(fabric->session, sums, 2);
 	if (st != WEFT_OK) {
 		return st;
-	}
-	const double trainers = (double)job->opts->num_gradient_servers;
-	if (sums[2] != (double)job->pass * trainers) {
-		return wf_fail(WEFT_MISMATCH,
-			       "pass %" PRIu64 ": the trainers are at pass %.8g on average; give "
-			       "all of them the same start_pass",
-			       job->pass, sums[2] / trainers);
 	}
 	fabric->samples += (uint64_t)sums[1];
 	if (job->opts->trainer_id != 0) {

@@ -52,6 +52,13 @@ check_members(const struct wf_train_opts *opts)
 			       "trainer)",
 			       opts->trainer_count, WF_COMPUTE_THREADS_MAX);
 	}
+	if (opts->seed == 0 && opts->num_gradient_servers > 1 && !opts->sequential &&
+	    !opts->local) {
+		return wf_fail(WEFT_INVALID,
+			       "seed=0: each of %" PRIu64 " trainers would draw another one; give "
+			       "all of them the same",
+			       opts->num_gradient_servers);
+	}
 	if (opts->slice_bytes < 64 || opts->slice_bytes % 64 != 0) {
 		return wf_fail(WEFT_INVALID,
 			       "slice_bytes=%" PRIu64 ": has to be a multiple of 64, and not 0",
@@ -172,11 +179,6 @@ check_tables(const struct wf_run *job)
 			       "sparse ports; give --ports_num_for_sparse=1, or more, to pservers "
 			       "and trainers alike",
 			       job->kind->name);
-	}
-	if (opts->seed == 0 && opts->num_gradient_servers > 1) {
-		return wf_fail(WEFT_INVALID,
-			       "seed=0: each trainer would draw another one, and tables need the "
-			       "same; give all of them one seed");
 	}
 	return WEFT_OK;
 }

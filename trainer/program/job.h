@@ -113,6 +113,11 @@ enum weft_status wf_exam_digest(struct wf_run *job, const struct wf_view *view,
 enum weft_status wf_run_measure(struct wf_run *job, const struct wf_view *view) WEFT_MUST_CHECK;
 enum weft_status wf_run_conclude(struct wf_run *job) WEFT_MUST_CHECK;
 
+/* compared.c: words for what trainers have to have alike beside what their session compares, for
+ * weft_session_opts. `out` has WF_COMPARED_BYTES. WEFT_NOMEM. */
+#define WF_COMPARED_BYTES 256u
+enum weft_status wf_run_compared(const struct wf_run *job, char *out) WEFT_MUST_CHECK;
+
 /* sequential.c */
 enum weft_status wf_run_run_sequential(struct wf_run *job) WEFT_MUST_CHECK;
 /* fabric.c */

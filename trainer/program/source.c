@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/digest.h"
 #include "trainer/readers/idx.h"
 
 /* Split the rows as the reader and the options say; on failure the set is gone. */
@@ -180,6 +181,70 @@ wf_source_gather(const struct wf_source *source, const uint32_t *row, size_t cou
 		wf_words_gather(&source->words, row, count, batch);
 		break;
 	}
+}
+
+static void
+digest_dataset(struct wf_digest *digest, const struct wf_dataset *set)
+{
+	const size_t count = set->rows * set->features;
+
+	wf_digest_u64(digest, set->rows);
+	wf_digest_u64(digest, set->train_rows);
+	if (set->pixel != NULL) {
+		wf_digest_bytes(digest, set->pixel, count);
+	} else {
+		wf_digest_bytes(digest, set->x, count * sizeof(*set->x));
+	}
+	wf_digest_bytes(digest, set->y, set->rows * sizeof(*set->y));
+}
+
+static void
+digest_bags(struct wf_digest *digest, const struct wf_bags *bags)
+{
+	wf_digest_u64(digest, bags->rows);
+	wf_digest_u64(digest, bags->train_rows);
+	wf_digest_bytes(digest, bags->first, (bags->rows * bags->slots + 1) * sizeof(*bags->first));
+	wf_digest_bytes(digest, bags->key, bags->entries * sizeof(*bags->key));
+	wf_digest_bytes(digest, bags->weight, bags->entries * sizeof(*bags->weight));
+	wf_digest_bytes(digest, bags->x, bags->rows * bags->features * sizeof(*bags->x));
+	wf_digest_bytes(digest, bags->y, bags->rows * sizeof(*bags->y));
+}
+
+static void
+digest_words(struct wf_digest *digest, const struct wf_words *words)
+{
+	wf_digest_u64(digest, words->tokens);
+	wf_digest_u64(digest, words->train_tokens);
+	wf_digest_bytes(digest, words->token, words->tokens * sizeof(*words->token));
+	for (uint32_t i = 0; i < words->vocabulary; i++) {
+		wf_digest_string(digest, words->word[i]);
+	}
+}
+
+enum weft_status
+wf_source_digest(struct wf_env *env, const struct wf_source *source, uint64_t *out)
+{
+	struct wf_digest *digest;
+	enum weft_status st = wf_digest_create(env, &digest);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_digest_u64(digest, source->features);
+	wf_digest_u64(digest, source->classes);
+	switch (source->kind) {
+	case WF_SOURCE_DATASET:
+		digest_dataset(digest, &source->dataset);
+		break;
+	case WF_SOURCE_BAGS:
+		digest_bags(digest, &source->bags);
+		break;
+	case WF_SOURCE_WORDS:
+		digest_words(digest, &source->words);
+		break;
+	}
+	*out = wf_digest_value(digest);
+	wf_digest_destroy(digest);
+	return WEFT_OK;
 }
 
 static int

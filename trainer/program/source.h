@@ -58,6 +58,11 @@ enum weft_status wf_source_batch_init(struct wf_env *env, const struct wf_source
 void wf_source_gather(const struct wf_source *source, const uint32_t *row, size_t count,
 		      struct wf_bag_batch *batch);
 
+/* Of all rows as they were read, test rows too: of what they are, not of the file that they came
+ * from. WEFT_NOMEM. */
+enum weft_status wf_source_digest(struct wf_env *env, const struct wf_source *source,
+				  uint64_t *out) WEFT_MUST_CHECK;
+
 /* Every key that a training or test row has, each once, ascending. */
 struct wf_key_list {
 	uint64_t *key; /* [count] */

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -14,8 +15,11 @@
 static void
 begin(struct stage *stage)
 {
-	puppet_meet(puppet_add(stage, 0, 0));
-	puppet_meet(puppet_add(stage, 1, 0));
+	for (uint32_t t = 0; t < 2; t++) {
+		struct puppet *puppet = puppet_add(stage, t, 0);
+		(void)snprintf(puppet->hello.compared, sizeof(puppet->hello.compared), "seed=1");
+		puppet_meet(puppet);
+	}
 	puppet_initialise(&stage->puppet[0]);
 	puppet_initialise(&stage->puppet[1]);
 	stage_settle(stage);
@@ -52,6 +56,7 @@ next_job(struct stage *stage)
 	for (uint32_t t = 0; t < 2; t++) {
 		struct puppet *puppet = puppet_add(stage, t, 0);
 		puppet->hello.incarnation += 500;
+		(void)snprintf(puppet->hello.compared, sizeof(puppet->hello.compared), "seed=2");
 		puppet_meet(puppet);
 	}
 	puppet_initialise(&stage->puppet[first]);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -115,14 +116,14 @@ wrong_version(struct puppet *p)
 static void
 auth_scheme(struct puppet *p)
 {
-	p->tamper_at = -70;
+	p->tamper_at = -72;
 	p->tamper_byte = 1;
 }
 
 static void
 auth_mac(struct puppet *p)
 {
-	p->tamper_at = -5; /* the last of the MAC: two empty texts of two bytes follow */
+	p->tamper_at = -7; /* the last of the MAC: three empty texts of two bytes follow */
 	p->tamper_byte = 9;
 }
 
@@ -212,7 +213,7 @@ static const struct stranger strangers[] = {
 	STRANGER(other_placement, WEFT_MISMATCH, "place", 1, 0),
 	STRANGER(other_job_bytes, WEFT_MISMATCH, "job", 1, 0),
 };
-#define OTHER_COUNT 6u
+#define OTHER_COUNT 7u
 #define STRANGER_COUNT (sizeof(strangers) / sizeof(strangers[0]))
 
 /* --- coming in --- */
@@ -381,6 +382,48 @@ when_the_loader_says_nothing_the_next_is_asked_for_the_job(void **state)
 }
 
 static void
+speak(struct puppet *puppet, const char *words)
+{
+	(void)snprintf(puppet->hello.compared, sizeof(puppet->hello.compared), "%s", words);
+}
+
+/* The first has no words; what the second says is what the third is compared with, and its tensors
+ * differ for that reason. */
+static void
+compare_words(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	struct puppet *two = puppet_add(stage, 2, 0);
+	struct puppet *back = puppet_add(stage, 1, 0);
+	puppet_meet(zero);
+	speak(one, "seed=1 batch_size=32");
+	puppet_meet(one);
+	two->hello.pid = 7;
+	two->hello.tensors_digest ^= 1;
+	speak(two, "seed=1 batch_size=64");
+	puppet_connect(two);
+	stage_settle(stage);
+	CHECK(stage, two->down && two->welcome.refusal == WEFT_MISMATCH);
+	CHECK_SAYS(stage, two->welcome.reason, "trainer 2 on ");
+	CHECK_SAYS(stage, two->welcome.reason, "(pid 7) has batch_size=64, trainer 1 on ");
+	CHECK_SAYS(stage, two->welcome.reason, "has batch_size=32: give every trainer the same");
+	back->hello = one->hello;
+	puppet_meet(back);
+	two->hello.tensors_digest ^= 1;
+	speak(two, "seed=1 batch_size=32");
+	puppet_meet(two);
+	CHECK(stage, two->up && !two->down);
+}
+
+static void
+the_words_of_a_program_are_compared_with_the_first_that_has_any(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 3}, compare_words, NULL);
+}
+
+static void
 restart(struct stage *stage)
 {
 	struct puppet *zero = puppet_add(stage, 0, 0);
@@ -420,6 +463,7 @@ main(void)
 		cmocka_unit_test(who_comes_while_the_job_is_read_waits_for_it),
 		cmocka_unit_test(when_the_loader_fails_the_next_is_asked_for_the_job),
 		cmocka_unit_test(when_the_loader_says_nothing_the_next_is_asked_for_the_job),
+		cmocka_unit_test(the_words_of_a_program_are_compared_with_the_first_that_has_any),
 		cmocka_unit_test(a_new_process_does_not_inherit_the_place_of_a_lost_one),
 	};
 	for (size_t i = 0; i < OTHER_COUNT; i++) {

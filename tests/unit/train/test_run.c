@@ -576,6 +576,7 @@ settings_that_cannot_be_are_refused(void **state)
 		{"mlp --local_steps=2 --optimizer=momentum --save_dir=nothing", "optimizer=sgd"},
 		{"ctr --ports_num_for_sparse=1 --local_steps=2", "tables"},
 		{"ctr --ports_num_for_sparse=1 --num_gradient_servers=2 --seed=0", "seed=0"},
+		{"mlp --num_gradient_servers=2 --seed=0", "seed=0"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct output output = {0};

@@ -48,6 +48,95 @@ the_split_is_the_readers_and_a_validating_run_leaves_the_test_rows_alone(void **
 	wf_source_fini(*state, &source);
 }
 
+static uint64_t
+digest_of(struct wf_env *env, struct wf_source *source)
+{
+	uint64_t digest = 0;
+	assert_ok(wf_source_digest(env, source, &digest));
+	wf_source_fini(env, source);
+	return digest;
+}
+
+static uint64_t
+digest_of_bags(struct wf_env *env, const char *text)
+{
+	char path[32];
+	struct wf_source source;
+	write_file(path, text);
+	assert_ok(wf_source_read_bags(
+		env, &(struct wf_source_opts){.path = path, .format = "libsvm"}, &source));
+	assert_int_equal(unlink(path), 0);
+	return digest_of(env, &source);
+}
+
+static uint64_t
+digest_of_words(struct wf_env *env, const char *text, uint64_t vocabulary)
+{
+	char path[32];
+	char thrice[256]; /* enough words */
+	struct wf_source source;
+	(void)snprintf(thrice, sizeof(thrice), "%s %s %s", text, text, text);
+	write_file(path, thrice);
+	assert_ok(wf_source_read_words(
+		env, &(struct wf_source_opts){.path = path, .vocabulary = vocabulary}, &source));
+	assert_int_equal(unlink(path), 0);
+	return digest_of(env, &source);
+}
+
+static uint64_t
+digest_of_digits(struct wf_env *env, unsigned pixel, unsigned label)
+{
+	char path[32];
+	char text[4000];
+	struct wf_source source;
+	size_t used = 0;
+	for (unsigned row = 0; row < 10; row++) {
+		for (unsigned i = 0; i < 64; i++) {
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%u,",
+						 row == 9 && i == 63 ? pixel : i % 17);
+		}
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%u\n",
+					 row == 9 ? label : row);
+	}
+	write_file(path, text);
+	assert_ok(wf_source_read_digits(env, &(struct wf_source_opts){.path = path}, &source));
+	assert_int_equal(unlink(path), 0);
+	return digest_of(env, &source);
+}
+
+/* Of what was read: neither of the file's name nor of how it says the same. */
+static void
+a_digest_sees_each_value_that_is_read(void **state)
+{
+	static const char *const bags[] = {
+		"+1 5:1 9:2\n-1 7:0.5\n+1 5:3\n-1 2:1\n+1 3:1\n",
+		"-1 5:1 9:2\n-1 7:0.5\n+1 5:3\n-1 2:1\n+1 3:1\n", /* a label */
+		"+1 5:1 9:2\n-1 7:0.5\n+1 5:3\n-1 2:1\n+1 4:1\n", /* a key, of a test row */
+		"+1 5:1 9:2\n-1 7:0.5\n+1 5:3\n-1 2:1\n+1 3:2\n", /* a weight */
+		"+1 5:1\n-1 7:0.5 9:2\n+1 5:3\n-1 2:1\n+1 3:1\n", /* whose a key is */
+	};
+	struct wf_env *env = *state;
+	for (size_t i = 0; i < sizeof(bags) / sizeof(bags[0]); i++) {
+		uint64_t digest = digest_of_bags(env, bags[i]);
+		assert_true((digest == digest_of_bags(env, bags[0])) == (i == 0));
+	}
+	assert_true(digest_of_bags(env, "1 5:1.0 9:2\n-1 7:0.5\n+1 5:3\n-1 2:1.00\n1 3:1\n") ==
+		    digest_of_bags(env, bags[0]));
+
+	const char *words = "a b c a b d a b c d e f a b c d e f a b c d e f g h i j";
+	const char *others = "a b c b a d a b c d e f a b c d e f a b c d e f g h i j";
+	assert_true(digest_of_words(env, words, 40) == digest_of_words(env, words, 40));
+	assert_true(digest_of_words(env, words, 40) != digest_of_words(env, others, 40));
+	assert_true(digest_of_words(env, words, 4) != digest_of_words(env, words, 3));
+	assert_true(digest_of_words(env, words, 40) !=
+		    digest_of_words(env, "x b c x b d x b c d e f x b c d e f x b c d e f g h i j",
+				    40));
+
+	assert_true(digest_of_digits(env, 3, 4) == digest_of_digits(env, 3, 4));
+	assert_true(digest_of_digits(env, 3, 4) != digest_of_digits(env, 2, 4));
+	assert_true(digest_of_digits(env, 3, 4) != digest_of_digits(env, 3, 5));
+}
+
 static void
 keys_are_listed_once_and_ascending(void **state)
 {
@@ -128,6 +217,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			the_split_is_the_readers_and_a_validating_run_leaves_the_test_rows_alone),
+		cmocka_unit_test(a_digest_sees_each_value_that_is_read),
 		cmocka_unit_test(keys_are_listed_once_and_ascending),
 		cmocka_unit_test(words_are_keys_of_a_fixed_vocabulary),
 		cmocka_unit_test(rows_of_numbers_have_no_keys),

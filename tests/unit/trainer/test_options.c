@@ -50,6 +50,7 @@ defaults_are_those_of_the_header(void **state)
 	assert_int_equal(opts.slice_bytes, 262144);
 	assert_string_equal(opts.transport, "auto");
 	assert_string_equal(opts.pin, "off");
+	assert_string_equal(opts.compared, "");
 	assert_true(opts.connect_timeout_ns == 300 * WF_NS_PER_S);
 	assert_true(opts.reconnect_timeout_ns == 3 * WF_NS_PER_S);
 	assert_true(opts.peer_timeout_ns == 10 * WF_NS_PER_S);
@@ -115,6 +116,21 @@ bad_job_options_are_refused_with_value_and_remedy(void **state)
 	opts = good_opts();
 	opts.grad_reduce = (enum weft_grad_reduce)7;
 	refuses(&opts, "grad_reduce", "7", "WEFT_REDUCE_MEAN");
+	opts = good_opts();
+	char words[257] = {0};
+	memset(words, 'w', 256);
+	opts.compared = words;
+	refuses(&opts, "compared", "256 characters", "a digest of what is long");
+	opts.compared = "seed=1\nbatch=2";
+	refuses(&opts, "compared", "byte 6 is 0x0a", "printable ASCII");
+	opts.compared = "seed=\xc3\xa4";
+	refuses(&opts, "compared", "byte 5 is 0xc3", "printable ASCII");
+	opts.compared = "seed=1  batch=2";
+	refuses(&opts, "compared", "byte 6 is 0x20", "one blank between words");
+	opts.compared = " seed=1";
+	refuses(&opts, "compared", "byte 0 is 0x20", "none around them");
+	opts.compared = "seed=1 ";
+	refuses(&opts, "compared", "byte 6 is 0x20", "none around them");
 	opts = good_opts();
 	for (uint64_t bad = 0; bad <= 100; bad += 100) {
 		opts.slice_bytes = bad;

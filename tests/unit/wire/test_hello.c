@@ -34,6 +34,7 @@ sample(void)
 		.pid = 4711,
 		.options = "slice_bytes=256 momentum=0.9",
 		.tensors = "w=13 b=1",
+		.compared = "seed=1 batch_size=32",
 	};
 }
 
@@ -84,6 +85,7 @@ a_hello_is_its_golden_bytes(void **state)
 	assert_string_equal(out.host, "nodea");
 	assert_string_equal(out.options, in.options);
 	assert_string_equal(out.tensors, in.tensors);
+	assert_string_equal(out.compared, in.compared);
 	assert_int_equal(wf_hello_version(&out), 1);
 }
 
@@ -143,6 +145,10 @@ extreme_values_come_back(void **state)
 	in.path = in.msg_bytes_max = in.pid = UINT32_MAX;
 	in.job_bytes = 16u << 20;
 	memset(in.host, '~', sizeof(in.host) - 1);
+	memset(in.options, '~', sizeof(in.options) - 1);
+	memset(in.tensors, '!', sizeof(in.tensors) - 1);
+	memset(in.compared, '#', sizeof(in.compared) - 1);
+	assert_true(wf_hello_encode(&in, bytes) <= WF_HELLO_MAX);
 	assert_int_equal(wf_hello_decode(bytes, wf_hello_encode(&in, bytes), &out), WEFT_OK);
 	assert_same_hello(&in, &out);
 	assert_int_equal(wf_hello_version(&out), WF_WIRE_VERSION);
@@ -209,6 +215,10 @@ each_wrong_field_of_a_hello_is_named(void **state)
 		{145, 1, 2, "auth.nonce is 2"},
 		{146, 1, 3, "auth.mac is 3"},
 		{177, 1, 4, "auth.mac is 4"},
+		{180, 1, 0x1b, "options"},
+		{210, 1, 0x1b, "tensors"},
+		{218, 2, 256, "compared"},
+		{220, 1, 0x1b, "compared"},
 	};
 	for (size_t i = 0; i < sizeof(patch) / sizeof(patch[0]); i++) {
 		uint8_t bytes[WF_HELLO_MAX];
@@ -356,6 +366,40 @@ the_setting_behind_a_digest_is_named(void **state)
 	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH, "tensors digest");
 }
 
+/* They travel as they are: there is no digest beside them that could see more. */
+static void
+the_first_of_a_programs_own_words_that_differs_is_named(void **state)
+{
+	static const struct {
+		const char *first, *other, *says;
+	} row[] = {
+		{"seed=1 batch_size=32", "seed=1 batch_size=64",
+		 "trainer 1 on nodea (pid 4711) has batch_size=64, trainer 5 on nodea (pid 4711) "
+		 "has batch_size=32: give every trainer the same"},
+		{"seed=1 batch_size=32", "seed=12 batch_size=32", "has seed=12, trainer 5"},
+		{"seed=1", "seed=1 batch_size=32", "has batch_size=32, trainer 5 on nodea"},
+		{"seed=1 batch_size=32", "seed=1", "has no more, trainer 5 on nodea"},
+		{"seed=1", "seed=1 ", NULL},
+		{"seed=1", "", NULL}, /* says nothing */
+		{"", "seed=1", NULL},
+	};
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct wf_hello first = sample();
+		struct wf_hello other = sample();
+		other.trainer_id = 1;
+		(void)snprintf(first.compared, sizeof(first.compared), "%s", row[i].first);
+		(void)snprintf(other.compared, sizeof(other.compared), "%s", row[i].other);
+		enum weft_status st = wf_hello_match_compared(&first, &other);
+		if (row[i].says != NULL) {
+			assert_refused(st, WEFT_MISMATCH, row[i].says);
+		} else {
+			assert_int_equal(st, WEFT_OK);
+		}
+		memcpy(other.compared, first.compared, sizeof(first.compared));
+		assert_int_equal(wf_hello_match_compared(&first, &other), WEFT_OK);
+	}
+}
+
 int
 main(void)
 {
@@ -370,6 +414,7 @@ main(void)
 		cmocka_unit_test(each_wrong_field_of_a_welcome_is_named),
 		cmocka_unit_test(members_of_one_job_match),
 		cmocka_unit_test(the_setting_behind_a_digest_is_named),
+		cmocka_unit_test(the_first_of_a_programs_own_words_that_differs_is_named),
 		cmocka_unit_test(a_mismatch_names_the_field_both_values_and_whose_they_are),
 		cmocka_unit_test(every_common_field_is_compared),
 	};
