@@ -13,6 +13,8 @@
 
 #define CONN_MAX_DEFAULT 1024u
 #define CONN_MAX_LIMIT 65536u
+#define NEWCOMER_MAX_DEFAULT 64u
+#define NEWCOMER_MAX_LIMIT 4096u
 #define OP_MAX_DEFAULT 256u
 #define OP_MAX_LIMIT 65536u
 #define PUT_BYTES_MAX_DEFAULT (64ull << 20)
@@ -46,6 +48,7 @@ with_defaults(const struct wf_transport_opts *opts)
 {
 	struct wf_transport_opts full = *opts;
 	full.conn_max = opts->conn_max == 0 ? CONN_MAX_DEFAULT : opts->conn_max;
+	full.newcomer_max = opts->newcomer_max == 0 ? NEWCOMER_MAX_DEFAULT : opts->newcomer_max;
 	full.op_max = opts->op_max == 0 ? OP_MAX_DEFAULT : opts->op_max;
 	set_default_u64(&full.put_bytes_max, PUT_BYTES_MAX_DEFAULT);
 	set_default_u64(&full.peer_timeout_ns, PEER_TIMEOUT_DEFAULT);
@@ -76,6 +79,10 @@ wf_transport_open(const char *name, const struct wf_transport_opts *opts, struct
 		return wf_fail(WEFT_INVALID,
 			       "transport: conn_max %u and op_max %u; at most %u of either",
 			       full.conn_max, full.op_max, CONN_MAX_LIMIT);
+	}
+	if (full.newcomer_max > NEWCOMER_MAX_LIMIT) {
+		return wf_fail(WEFT_INVALID, "transport: newcomer_max %u; at most %u",
+			       full.newcomer_max, NEWCOMER_MAX_LIMIT);
 	}
 	char around[WF_FAULT_NAME_BYTES];
 	if (strcmp(name, "mux") == 0 && wf_fault_around_mux(full.paths, around, &full.paths)) {

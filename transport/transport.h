@@ -36,7 +36,15 @@ struct wf_conn {
 
 struct wf_transport_opts {
 	struct wf_env *env;
-	uint32_t conn_max;        /* connections at a time, handshakes included; 0: 1,024 */
+	/* Connections at a time that were begun, shown or let in; 0: 1,024. */
+	uint32_t conn_max;
+	/* Beside them, of those that come in: whose hello is not here, and who was refused and has
+	 * not gone; 0: 64. Who has been silent for longest makes room. */
+	uint32_t newcomer_max;
+	/* Does the user know who says this hello (its own, of connect)? Where somebody that came in
+	 * has to make room, it is not the one. NULL: it knows nobody. */
+	bool (*knows)(void *knows_arg, const uint8_t *hello, size_t hello_bytes);
+	void *knows_arg;
 	uint32_t op_max;          /* operations taken and not DONE, per connection; 0: 256 */
 	uint64_t put_bytes_max;   /* longest PUT this end accepts; 0: 64 MiB */
 	uint64_t peer_timeout_ns; /* silence of a host, or a frame that stops half way; 0: 10 s */

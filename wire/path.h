@@ -41,6 +41,7 @@ enum wf_path_reason {
 	WF_PATH_PEER_LEFT = 2,  /* the connecting end left the others out */
 	WF_PATH_OTHER_HOST = 3, /* the others need one host */
 	WF_PATH_MISSING = 4,    /* that end has none to offer; the text says why */
+	WF_PATH_FULL = 5,       /* NO: that end has no room; the text says beside whom */
 	WF_PATH_REASON_COUNT,
 };
 

@@ -357,11 +357,56 @@ connections_are_bounded(struct conf *t)
 	CHECK(wf_transport_connect(third->transport, &server->at, NULL, 0, NULL, &conn) == WEFT_OK);
 	struct seen *down = conf_await(t, third, conn, WF_EVENT_DOWN);
 	CHECK(down != NULL && down->status == WEFT_UNAVAILABLE);
+	CHECK(strstr(down->why, "no room") != NULL);
 	CHECK(conf_count(server, NULL, WF_EVENT_UP) == 2);
 	CHECK(conf_send_all(t, pair[0].cc, 1, 100));
 	CHECK(conf_send_all(t, pair[1].cc, 2, 100));
 	CHECK(conf_is_message(conf_await(t, server, pair[0].sc, WF_EVENT_MSG), 1, 100));
 	CHECK(conf_is_message(conf_await(t, server, pair[1].sc, WF_EVENT_MSG), 2, 100));
+	return true;
+}
+
+/* Poll these two alone until `n` has seen that many. */
+static bool
+await_by_hand(struct conf *t, struct node *a, struct node *b, const struct node *n,
+	      enum wf_event_kind kind, unsigned count)
+{
+	for (int i = 0; i < 100000 && conf_count(n, NULL, kind) < count; i++) {
+		if (conf_poll(t, a) + conf_poll(t, b) == 0) {
+			conf_rest(t);
+		}
+	}
+	return conf_count(n, NULL, kind) >= count;
+}
+
+/* They do not poll, so they do not go by themselves. */
+static bool
+who_was_refused_keeps_nobody_out(struct conf *t)
+{
+	struct wf_transport_opts few = {.conn_max = 1, .newcomer_max = 2};
+	struct node *server = conf_server(t, &few);
+	CHECK(server != NULL);
+	for (unsigned i = 1; i <= 5; i++) {
+		struct wf_conn *conn = NULL;
+		struct node *client = conf_node(t, NULL);
+		CHECK(client != NULL);
+		CHECK(wf_transport_connect(client->transport, &server->at, NULL, 0, NULL, &conn) ==
+		      WEFT_OK);
+		CHECK(await_by_hand(t, server, client, server, WF_EVENT_UP, i));
+		struct wf_conn *sc = conf_nth(server, NULL, WF_EVENT_UP, i - 1)->conn;
+		CHECK(wf_transport_answer(sc, false, NULL, 0) == WEFT_OK);
+	}
+	struct node *member = conf_node(t, NULL);
+	struct wf_conn *conn = NULL;
+	CHECK(member != NULL);
+	CHECK(wf_transport_connect(member->transport, &server->at, NULL, 0, NULL, &conn) ==
+	      WEFT_OK);
+	CHECK(await_by_hand(t, server, member, server, WF_EVENT_UP, 6));
+	struct wf_conn *sc = conf_nth(server, NULL, WF_EVENT_UP, 5)->conn;
+	CHECK(wf_transport_answer(sc, true, NULL, 0) == WEFT_OK);
+	CHECK(await_by_hand(t, server, member, member, WF_EVENT_UP, 1));
+	CHECK(conf_send_all(t, conn, 1, 100));
+	CHECK(conf_is_message(conf_await(t, server, sc, WF_EVENT_MSG), 1, 100));
 	return true;
 }
 
@@ -474,6 +519,7 @@ const struct conf_case conf_connect_cases[] = {
 	CASE(user_pointer_of_a_connection_is_the_callers),
 	CASE(calls_between_down_and_the_next_poll_are_harmless),
 	CASE(connections_are_bounded),
+	CASE(who_was_refused_keeps_nobody_out),
 	CASE(many_connections_carry_their_own_traffic),
 	CASE(one_bad_peer_harms_nobody_else),
 	CASE(busy_connection_does_not_starve_another),

@@ -219,7 +219,7 @@ finish(struct target *t)
 	poll_dry(t);
 	/* Whoever was seen has gone, and nobody is left behind. */
 	WF_ASSERT(t->downs == (t->ups > 0 || t->meets == MEETS_CONNECTING ? 1u : 0u));
-	WF_ASSERT(wf_tcp_of(t->transport)->conn_count == 0);
+	WF_ASSERT(wf_places_count(&wf_tcp_of(t->transport)->places) == 0);
 	check_guards(t);
 	wf_transport_close(t->transport);
 }

@@ -325,6 +325,7 @@ wf_fault_open(const char *name, const struct wf_transport_opts *opts, struct wf_
 	}
 	f->base = (struct wf_transport){.ops = &fault_ops, .env = opts->env};
 	f->opts = *opts;
+	wf_places_init(&f->places, opts->conn_max, opts->newcomer_max);
 	f->spec = spec;
 	(void)snprintf(f->name, sizeof(f->name), "%s", name);
 	wf_rng_init(&f->rng, spec.seed, 0);

@@ -14,11 +14,9 @@
 static struct wf_fault_conn *
 conn_create(struct wf_fault *f)
 {
-	if (f->conn_count >= f->opts.conn_max) {
-		return NULL;
-	}
 	struct wf_fault_conn *c = wf_zalloc(f->base.env, sizeof(*c));
-	if (c == NULL) {
+	if (c == NULL || !wf_places_take(&f->places, &c->place)) {
+		wf_free(f->base.env, c, sizeof(*c));
 		return NULL;
 	}
 	c->base.transport = &f->base;
@@ -29,7 +27,6 @@ conn_create(struct wf_fault *f)
 		f->conns->prev_next = &c->next;
 	}
 	f->conns = c;
-	f->conn_count++;
 	return c;
 }
 
@@ -41,7 +38,7 @@ wf_fault_conn_destroy(struct wf_fault_conn *c)
 	if (c->next != NULL) {
 		c->next->prev_next = c->prev_next;
 	}
-	f->conn_count--;
+	wf_places_leave(&f->places, &c->place);
 	wf_free(f->base.env, c, sizeof(*c));
 }
 
@@ -134,6 +131,10 @@ wf_fault_answer(struct wf_conn *base, bool accept, const void *verdict, size_t v
 	if (st == WEFT_OK) {
 		c->up = accept;
 		c->closing = !accept;
+	}
+	if (st == WEFT_OK && !accept) {
+		wf_places_refuse(&c->fault->places, &c->place);
+		wf_places_end(&c->fault->places, &c->place);
 	}
 	return st;
 }

@@ -6,6 +6,7 @@
 #include "transport/events.h"
 #include "transport/fault/fault.h"
 #include "transport/ops.h"
+#include "transport/places.h"
 
 #define WF_FAULT_HELD_MAX 1024u  /* events held back at a time; then the oldest are let go early */
 #define WF_FAULT_BODIES_MAX 256u /* of them messages */
@@ -42,6 +43,7 @@ struct wf_fault_conn {
 	struct wf_conn base; /* first: calls cast back */
 	struct wf_fault *fault;
 	struct wf_fault_conn *next, **prev_next; /* of the transport */
+	struct wf_place place;
 	struct wf_conn *inner;  /* its user is this; NULL: refused, or its DOWN has come */
 	bool connecting;        /* made by connect */
 	bool came_up;           /* the inner one did; UP may be held back */
@@ -81,7 +83,7 @@ struct wf_fault {
 	uint64_t posts_again;
 	uint64_t conns_refused;
 	struct wf_fault_conn *conns;
-	uint32_t conn_count;
+	struct wf_places places;
 	bool gone_waiting; /* some are to be freed */
 	struct wf_fault_hold hold;
 };

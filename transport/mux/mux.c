@@ -191,8 +191,7 @@ take_event(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
 	if (m == &t->no_room && event->kind == WF_EVENT_DOWN) {
 		t->info.strangers_refused++;
 		(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger),
-			       "%.150s; no room beside %u connections", event->down.why,
-			       t->conn_count);
+			       "%.150s; no memory for a connection", event->down.why);
 	}
 	if (m == NULL || m == &t->no_room) {
 		return false; /* abandoned */
@@ -582,6 +581,7 @@ mux_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	t->transport.ops = &mux_ops;
 	t->transport.env = opts->env;
 	t->opts = *opts;
+	wf_places_init(&t->places, opts->conn_max, opts->newcomer_max);
 	t->info.name = "mux";
 	t->info.put_bytes_max = opts->put_bytes_max;
 	t->epoll_fd = -1;

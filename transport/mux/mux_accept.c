@@ -137,6 +137,38 @@ turn_away_fast(struct wf_mux *t, struct wf_conn *inner, const char *why)
 	}
 }
 
+static void
+fill_full(const struct wf_mux *t, struct wf_path_head *no)
+{
+	no->reason = WF_PATH_FULL;
+	(void)snprintf(no->text, sizeof(no->text), "no room beside %u connections; try again",
+		       t->places.conn_count);
+}
+
+/* Of those that were offered a path and have not come there, who has waited for longest goes; whom
+ * the user knows, only if it knows all of them. False: `m` is the one. */
+static bool
+make_room(struct wf_mux *t, const struct wf_mux_conn *m)
+{
+	while (t->places.newcomer_count > t->opts.newcomer_max) {
+		const struct wf_place *at = t->places.first;
+		while (at != NULL && ((struct wf_mux_conn *)at->owner)->known) {
+			at = at->next;
+		}
+		struct wf_mux_conn *out = at != NULL ? at->owner : t->places.first->owner;
+		if (out == m) {
+			return false;
+		}
+		t->info.strangers_refused++;
+		(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger),
+			       "no room for all that were offered a path and have not come there");
+		wf_mux_conn_gone(out);
+		wf_mux_abandon(out->boot, WF_DISCONNECT_NOW);
+		out->boot = NULL;
+	}
+	return true;
+}
+
 /* Who goes to an RDMA device may have to register memory first, and tries several rails. */
 static uint64_t
 patience_ns(const struct wf_mux *t, const struct wf_path_head *verdict)
@@ -231,8 +263,17 @@ accept_boot(struct wf_mux *t, struct wf_mux_conn *m, struct wf_event *event)
 	m->boot->user = m;
 	m->hello_bytes = event->up.blob_bytes - used;
 	memcpy(m->left_out, hello.text, sizeof(m->left_out));
-	if (verdict.offer_count > 0) {
-		memcpy(m->hello, event->up.blob + used, m->hello_bytes);
+	const uint8_t *users = event->up.blob + used;
+	m->known = t->opts.knows != NULL && t->opts.knows(t->opts.knows_arg, users, m->hello_bytes);
+	bool upgrades = verdict.offer_count > 0;
+	bool full = t->places.conn_count >= t->opts.conn_max;
+	if (full || (upgrades ? !make_room(t, m) : !wf_places_take(&t->places, &m->place))) {
+		fill_full(t, &verdict);
+		turn_away(m, event->conn, &verdict);
+		return false;
+	}
+	if (upgrades) {
+		memcpy(m->hello, users, m->hello_bytes);
 		offer_upgrade(m, &verdict);
 		return false;
 	}
@@ -270,6 +311,15 @@ accept_fast(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
 			       st != WEFT_OK ? weft_last_error() : "its ticket is unknown");
 		return false;
 	}
+	if (!wf_places_take(&t->places, &m->place)) {
+		struct wf_path_head full = {0};
+		fill_full(t, &full);
+		turn_away_fast(t, event->conn, full.text);
+		wf_mux_conn_gone(m);
+		wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
+		m->boot = NULL;
+		return false;
+	}
 	m->fast = event->conn;
 	m->fast->user = m;
 	m->path = path;
@@ -289,10 +339,7 @@ wf_mux_accept(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event
 	if (path != &t->path[0]) {
 		return accept_fast(t, path, event);
 	}
-	struct wf_mux_conn *m = NULL;
-	if (t->conn_count < t->opts.conn_max) {
-		m = wf_mux_conn_create(t, true);
-	}
+	struct wf_mux_conn *m = wf_mux_conn_create(t, true);
 	if (m == NULL) {
 		event->conn->user = &t->no_room;
 		wf_transport_disconnect(event->conn, WF_DISCONNECT_NOW);
@@ -333,6 +380,8 @@ wf_mux_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t ver
 		wf_mux_conn_up(m, lead, m->fast != NULL ? m->path : &m->t->path[0]);
 		return WEFT_OK;
 	}
+	wf_places_refuse(&m->t->places, &m->place);
+	wf_places_end(&m->t->places, &m->place);
 	m->disconnected = true;
 	wf_mux_conn_state(m, WF_MUX_DYING);
 	return WEFT_OK;

@@ -23,6 +23,12 @@ wf_mux_conn_create(struct wf_mux *t, bool incoming)
 	if (m == NULL) {
 		return NULL;
 	}
+	if (incoming) {
+		wf_places_come(&t->places, &m->place, m);
+	} else if (!wf_places_take(&t->places, &m->place)) {
+		wf_free(t->transport.env, m, sizeof(*m));
+		return NULL;
+	}
 	m->conn.transport = &t->transport;
 	m->t = t;
 	m->incoming = incoming;
@@ -34,7 +40,6 @@ wf_mux_conn_create(struct wf_mux *t, bool incoming)
 		t->conns->prev_next = &m->next;
 	}
 	t->conns = m;
-	t->conn_count++;
 	t->changed = true;
 	t->attention = true;
 	return m;
@@ -67,7 +72,7 @@ wf_mux_conn_gone(struct wf_mux_conn *m)
 {
 	WF_ASSERT(m->state != WF_MUX_GONE);
 	wf_mux_conn_state(m, WF_MUX_GONE);
-	m->t->conn_count--;
+	wf_places_leave(&m->t->places, &m->place);
 	m->t->dead_waiting = true;
 	m->carry = NULL;
 }

@@ -34,7 +34,7 @@ wf_mux_connect(struct wf_transport *transport, const struct wf_host *to, const v
 	       size_t hello_bytes, void *user, struct wf_conn **out)
 {
 	struct wf_mux *t = wf_mux_of(transport);
-	if (t->conn_count >= t->opts.conn_max) {
+	if (t->places.conn_count >= t->opts.conn_max) {
 		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
 			       to->name, t->opts.conn_max);
 	}
@@ -205,7 +205,9 @@ static void
 explain_refusal(struct wf_mux_conn *m, const struct wf_path_head *head)
 {
 	const struct wf_mux *t = m->t;
-	if (!t->must) {
+	if (head->reason == WF_PATH_FULL) {
+		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "%s", head->text);
+	} else if (!t->must) {
 		wf_mux_conn_cause(m, WEFT_REFUSED, "%s", head->text);
 	} else if (head->reason == WF_PATH_ONLY) {
 		wf_mux_conn_cause(m, WEFT_REFUSED,

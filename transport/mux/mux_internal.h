@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/env.h"
 #include "transport/ops.h"
+#include "transport/places.h"
 #include "transport/rdma.h"
 #include "transport/regions.h"
 #include "wire/path.h"
@@ -88,12 +89,14 @@ struct wf_mux_conn {
 	struct wf_conn conn; /* first */
 	struct wf_mux *t;
 	struct wf_mux_conn *next, **prev_next; /* transport's list of all */
+	struct wf_place place;                 /* OFFERED: of a newcomer */
 	enum wf_mux_state state;
 	bool incoming;
 	bool was_up;                 /* counted as up */
 	bool disconnected;           /* by this end: its DOWN is CLOSED */
 	bool broke;                  /* the path did, and the bootstrap was there */
 	bool stranger;               /* refused by mux: counted when it has gone */
+	bool known;                  /* OFFERED: the user knows who it is */
 	struct wf_conn *boot, *fast; /* inner connections, NULL: none; their `user` is this */
 	struct wf_conn *carry;       /* UP and DYING: the one of them that carries */
 	struct wf_mux_path *path;    /* of `fast`; UP: of `carry` */
@@ -140,10 +143,10 @@ struct wf_mux {
 	int wait_fd;
 
 	struct wf_mux_conn *conns;
-	uint32_t conn_count; /* all but GONE */
-	bool dead_waiting;   /* some connection may be freed */
+	struct wf_places places; /* of all but GONE */
+	bool dead_waiting;       /* some connection may be freed */
 	uint32_t failed_count;
-	struct wf_mux_conn no_room; /* `user` of those that conn_max keeps out */
+	struct wf_mux_conn no_room; /* `user` of those for which there is no memory */
 
 	unsigned first; /* path with which the next poll begins */
 	unsigned turns; /* since the clock was looked at */

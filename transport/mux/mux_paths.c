@@ -76,7 +76,10 @@ open_inner(struct wf_mux *t, struct wf_mux_path *path, const char *item)
 {
 	struct wf_transport_opts opts = t->opts;
 	opts.blob_max = WF_BLOB_ROOM;
-	opts.conn_max += opts.conn_max < 65536 - WF_MUX_SPARE_CONNS ? WF_MUX_SPARE_CONNS : 0;
+	/* Those that were offered a better path have been let in there. */
+	uint32_t spare = opts.newcomer_max + WF_MUX_SPARE_CONNS;
+	opts.conn_max += opts.conn_max < 65536 - spare ? spare : 0;
+	opts.knows = NULL; /* it is asked of the user's hello, which lies within */
 	enum weft_status st = path->kind->rdma ? wf_rdma_present() : WEFT_OK;
 	path->quiet = st == WEFT_UNAVAILABLE;
 	return st != WEFT_OK ? st : wf_transport_open(item, &opts, &path->inner);

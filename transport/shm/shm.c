@@ -53,7 +53,8 @@ shm_close(struct wf_transport *transport)
 	if (t->wake_fd >= 0) {
 		(void)close(t->wake_fd);
 	}
-	wf_free(transport->env, t->conn, t->opts.conn_max * sizeof(struct wf_shm_conn *));
+	wf_free(transport->env, t->conn,
+		wf_places_table(&t->places) * sizeof(struct wf_shm_conn *));
 	wf_free(transport->env, t, sizeof(*t));
 }
 
@@ -283,17 +284,20 @@ shm_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	t->transport.ops = &shm_ops;
 	t->transport.env = opts->env;
 	t->opts = *opts;
+	wf_places_init(&t->places, opts->conn_max, opts->newcomer_max);
 	t->info.name = "shm";
 	t->info.put_bytes_max = opts->put_bytes_max;
 	t->timer_ns = WF_NEVER;
 	t->now_ns = wf_now_ns(opts->env);
-	t->conn = wf_zalloc_array(opts->env, opts->conn_max, sizeof(struct wf_shm_conn *));
+	t->conn = wf_zalloc_array(opts->env, wf_places_table(&t->places),
+				  sizeof(struct wf_shm_conn *));
 	t->wake.kind = WF_SHM_SOURCE_WAKE;
 	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	enum weft_status st = WEFT_OK;
 	if (t->conn == NULL) {
-		st = wf_fail(WEFT_NOMEM, "shm: a table of %u connections", opts->conn_max);
+		st = wf_fail(WEFT_NOMEM, "shm: a table of %u connections",
+			     wf_places_table(&t->places));
 	} else if (t->wake_fd < 0 || t->epoll_fd < 0) {
 		st = wf_fail_errno(WEFT_IO, errno, "shm: epoll and eventfd");
 	} else {

@@ -18,11 +18,17 @@
 struct wf_shm_conn *
 wf_shm_conn_create(struct wf_shm *t, bool incoming)
 {
-	WF_ASSERT(t->conn_count < t->opts.conn_max);
 	struct wf_shm_conn *c = wf_zalloc(t->transport.env, sizeof(*c));
 	if (c == NULL) {
 		return NULL;
 	}
+	if (incoming) {
+		wf_places_come(&t->places, &c->place, c);
+	} else if (wf_places_table_is_full(&t->places) || !wf_places_take(&t->places, &c->place)) {
+		wf_free(t->transport.env, c, sizeof(*c));
+		return NULL;
+	}
+	WF_ASSERT(t->conn_count < wf_places_table(&t->places));
 	c->conn.transport = &t->transport;
 	c->source = (struct wf_shm_source){.kind = WF_SHM_SOURCE_CONN, .owner = c};
 	c->t = t;
@@ -66,6 +72,7 @@ wf_shm_conn_destroy(struct wf_shm_conn *c)
 	if (c->fd >= 0) {
 		(void)close(c->fd); /* epoll forgets it */
 	}
+	wf_places_leave(&t->places, &c->place);
 	t->conn[c->idx] = t->conn[--t->conn_count];
 	t->conn[c->idx]->idx = c->idx;
 	wf_free(env, c->tx.entry, t->opts.op_max * sizeof(*c->tx.entry));
@@ -140,6 +147,7 @@ wf_shm_conn_down(struct wf_shm_conn *c, enum weft_status status, const char *for
 	c->rx.put_src = NULL;
 	wf_grants_drop(&c->grants);
 	count_down(c);
+	wf_places_end(&c->t->places, &c->place);
 	c->watch_ns = WF_NEVER;
 	c->deadline_ns = WF_NEVER;
 	c->t->work_left = true;

@@ -27,7 +27,7 @@ wf_shm_connect(struct wf_transport *transport, const struct wf_host *to, const v
 	       size_t hello_bytes, void *user, struct wf_conn **out)
 {
 	struct wf_shm *t = wf_shm_of(transport);
-	if (t->conn_count >= t->opts.conn_max) {
+	if (t->places.conn_count >= t->opts.conn_max) {
 		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
 			       to->name, t->opts.conn_max);
 	}
@@ -118,8 +118,8 @@ wf_shm_connect_try(struct wf_shm_conn *c)
 	wf_shm_conn_deadline(c, retry_ns < c->attempt_ns ? retry_ns : c->attempt_ns);
 }
 
-static void
-deny(struct wf_shm_conn *c, enum weft_status status)
+void
+wf_shm_conn_deny(struct wf_shm_conn *c, enum weft_status status)
 {
 	struct wf_shm_packet packet = {0};
 	set_blob(&packet, WF_SHM_DENY, weft_last_error(), strlen(weft_last_error()));
@@ -155,12 +155,13 @@ take_hello(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 		st = wf_shm_conn_buffers(c);
 	}
 	if (st != WEFT_OK) {
-		deny(c, st);
+		wf_shm_conn_deny(c, st);
 		return;
 	}
 	size_t used = strlen(c->peer);
 	snprintf(c->peer + used, sizeof(c->peer) - used, " (pid %d)", (int)pid);
 	memcpy(&c->shake, &mail->packet, sizeof(c->shake));
+	wf_places_keep(&c->t->places, &c->place);
 	c->state = WF_SHM_DECIDED;
 }
 
@@ -236,6 +237,12 @@ wf_shm_shake_emit(struct wf_shm_conn *c, struct wf_events *events)
 	if (wf_events_full(events)) {
 		return;
 	}
+	if (c->incoming && !wf_places_take(&c->t->places, &c->place)) {
+		wf_shm_conn_deny(c, wf_fail(WEFT_UNAVAILABLE,
+					    "no room beside %u connections; try again",
+					    c->t->places.conn_count));
+		return;
+	}
 	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_UP);
 	event->up.incoming = c->incoming;
 	event->up.blob = c->shake.blob;
@@ -279,6 +286,7 @@ wf_shm_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t ver
 		}
 		return WEFT_OK;
 	}
+	wf_places_refuse(&c->t->places, &c->place);
 	c->disconnected = true;
 	wf_shm_conn_down(c, WEFT_CLOSED, "refused by this end");
 	return WEFT_OK;

@@ -19,6 +19,7 @@
 #include "transport/events.h"
 #include "transport/grants.h"
 #include "transport/ops.h"
+#include "transport/places.h"
 #include "transport/regions.h"
 #include "wire/head.h"
 
@@ -288,6 +289,7 @@ struct wf_shm_conn {
 	uint64_t watch_ns;    /* next look for a peer that stands still; WF_NEVER: nothing waits */
 	struct wf_shm *t;
 	uint32_t idx; /* in the transport's table */
+	struct wf_place place;
 
 	/* Segment; NULL until there is one. */
 	struct wf_shm_segment *segment;
@@ -317,8 +319,9 @@ struct wf_shm {
 	struct wf_shm_listener listener[WF_SHM_LISTENER_MAX];
 	unsigned listener_count;
 	struct wf_regions regions;
-	struct wf_shm_conn **conn; /* [conn_max], the first conn_count are in use */
+	struct wf_shm_conn **conn; /* [of `places`], the first conn_count are in use */
 	uint32_t conn_count;
+	struct wf_places places;
 	uint32_t up_count;
 	uint32_t first; /* where the next poll begins */
 	struct wf_log_limit accept_log, export_log;
@@ -354,6 +357,7 @@ enum weft_status wf_shm_watch(struct wf_shm *t, int fd, struct wf_shm_source *so
 void wf_shm_timer_before(struct wf_shm *t, uint64_t when_ns);
 
 /* shm_conn.c: life and death of a connection. */
+/* NULL: no memory, or no place for one that this end begins. */
 struct wf_shm_conn *wf_shm_conn_create(struct wf_shm *t, bool incoming);
 /* What a connection that has a peer needs. WEFT_NOMEM names the bytes. */
 enum weft_status wf_shm_conn_buffers(struct wf_shm_conn *c);
@@ -396,6 +400,8 @@ enum weft_status wf_shm_answer(struct wf_conn *conn, bool accept, const void *ve
 /* One try; CONNECTING, SHAKING or down afterwards. */
 void wf_shm_connect_try(struct wf_shm_conn *c);
 void wf_shm_shake_read(struct wf_shm_conn *c);
+/* Down for the recorded failure, of which the peer is told. */
+void wf_shm_conn_deny(struct wf_shm_conn *c, enum weft_status status);
 void wf_shm_shake_emit(struct wf_shm_conn *c, struct wf_events *events);
 
 /* shm_listen.c */

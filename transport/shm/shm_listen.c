@@ -3,13 +3,14 @@
 #include "transport/shm/shm_internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BACKLOG 1024
+#define BACKLOG 4096
 #define ACCEPTS_PER_TURN 32u
 #define ACCEPT_RETRY_NS (100 * WF_NS_PER_MS)
 #define LOG_PERIOD_NS WF_NS_PER_S
@@ -99,20 +100,43 @@ wf_shm_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t
 	return WEFT_OK;
 }
 
+/* Who came first of those that say nothing makes room; not if its hello is here, and nobody had
+ * looked. False: there is none. */
+static bool
+send_one_away(struct wf_shm *t)
+{
+	while (t->places.first != NULL) {
+		struct wf_shm_conn *c = t->places.first->owner;
+		c->readable = true;
+		wf_shm_shake_read(c);
+		if (t->places.first == &c->place) {
+			enum weft_status st =
+				wf_fail(WEFT_UNAVAILABLE,
+					"no room: %u others are coming in beside %u connections; "
+					"try again",
+					t->places.newcomer_count - 1, t->places.conn_count);
+			wf_shm_conn_deny(c, st);
+			(void)close(c->fd); /* it has mapped nothing */
+			c->fd = -1;
+			return true;
+		}
+	}
+	return false;
+}
+
 void
 wf_shm_adopt(struct wf_shm *t, int fd, const struct wf_host *at)
 {
 	char text[WF_HOST_BYTES + 8];
 	wf_host_format(at, text, sizeof(text));
-	struct wf_shm_conn *c = NULL;
-	if (t->conn_count < t->opts.conn_max) {
-		c = wf_shm_conn_create(t, true);
+	while (wf_places_are_crowded(&t->places)) {
+		(void)send_one_away(t);
 	}
+	struct wf_shm_conn *c = wf_shm_conn_create(t, true);
 	if (c == NULL) {
 		(void)close(fd);
 		char why[WF_WHY_BYTES];
-		snprintf(why, sizeof(why), "%.100s: no room beside %u connections", text,
-			 t->conn_count);
+		snprintf(why, sizeof(why), "%.100s: no memory for a connection", text);
 		wf_shm_stranger(t, why);
 		return;
 	}
@@ -125,8 +149,8 @@ wf_shm_adopt(struct wf_shm *t, int fd, const struct wf_host *at)
 	}
 }
 
-/* accept(2) said no, for want of descriptors or memory most likely: look again later, and say so.
- */
+/* accept(2) said no, for want of descriptors or memory most likely, and nobody's can be had: look
+ * again later, and say so. */
 static void
 accept_later(struct wf_shm *t, struct wf_shm_listener *l, int err)
 {
@@ -139,21 +163,30 @@ accept_later(struct wf_shm *t, struct wf_shm_listener *l, int err)
 	}
 }
 
+/* Want of descriptors is found before it is looked whether anybody waits. */
+static bool
+somebody_waits(int fd)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	return poll(&ready, 1, 0) > 0;
+}
+
 static void
 accept_from(struct wf_shm *t, struct wf_shm_listener *l)
 {
-	for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++) {
+	for (unsigned i = 0; i < ACCEPTS_PER_TURN && wf_places_may_come(&t->places); i++) {
 		int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
 			wf_shm_adopt(t, fd, &l->at);
 			continue;
 		}
-		if (errno == EAGAIN || errno == EWOULDBLOCK) {
+		int err = errno;
+		if (err == EAGAIN || err == EWOULDBLOCK || !somebody_waits(l->fd)) {
 			l->readable = false;
 			return;
 		}
-		if (errno != EINTR && errno != ECONNABORTED) {
-			accept_later(t, l, errno);
+		if (err != EINTR && err != ECONNABORTED && !send_one_away(t)) {
+			accept_later(t, l, err);
 			return;
 		}
 	}

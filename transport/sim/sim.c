@@ -372,7 +372,7 @@ sim_connect(struct wf_transport *transport, const struct wf_host *to, const void
 {
 	struct wf_sim_transport *t = self_of(transport);
 	struct wf_world *world = t->world;
-	if (t->conn_count >= t->opts.conn_max) {
+	if (t->places.conn_count >= t->opts.conn_max) {
 		return wf_fail(WEFT_NOMEM, "connect to %s:%u: conn_max %u reached", to->name,
 			       to->port, t->opts.conn_max);
 	}
@@ -420,6 +420,8 @@ sim_answer(struct wf_conn *base, bool accept, const void *verdict, size_t verdic
 		conn->transport->info.conns_up++;
 		return WEFT_OK;
 	}
+	wf_places_refuse(&conn->transport->places, &conn->place);
+	wf_places_end(&conn->transport->places, &conn->place);
 	conn->state = WF_SIM_CLOSING;
 	wf_sim_conn_down_at(conn,
 			    world->now_ns + wf_sim_draw(world, 0, world->opts.down_delay_max_ns),
@@ -562,6 +564,7 @@ open_on(unsigned net, const struct wf_transport_opts *opts, struct wf_transport 
 	t->world = proc->world;
 	t->proc = proc;
 	t->opts = *opts;
+	wf_places_init(&t->places, opts->conn_max, opts->newcomer_max);
 	t->info.name = t->base.ops->name;
 	t->info.put_bytes_max = opts->put_bytes_max;
 	t->next = proc->transports;

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/url.h"
 #include "transport/ops.h"
+#include "transport/places.h"
 #include "transport/sim/due.h"
 #include "transport/sim/fiber.h"
 #include "transport/sim/world.h"
@@ -219,6 +220,7 @@ struct wf_sim_conn {
 	struct wf_conn base; /* first: calls cast back */
 	struct wf_sim_transport *transport;
 	struct wf_sim_conn *next; /* of its transport, or of `gone` */
+	struct wf_place place;
 	struct wf_sim_conn *prev;
 	struct wf_sim_link *link;
 	unsigned side; /* 0: called connect */
@@ -280,7 +282,7 @@ struct wf_sim_transport {
 	struct wf_transport_opts opts;
 	struct wf_transport_info info;
 	struct wf_sim_conn *conns;
-	uint32_t conn_count;
+	struct wf_places places;
 	struct wf_sim_conn *gone;   /* DOWN delivered, freed by the next poll */
 	struct wf_sim_frame *spent; /* delivered, freed by the next poll */
 	struct wf_sim_event *first;

@@ -33,7 +33,8 @@ wf_sim_conn_create(struct wf_sim_transport *transport, struct wf_sim_link *link,
 		transport->conns->prev = conn;
 	}
 	transport->conns = conn;
-	transport->conn_count++;
+	bool has_place = wf_places_take(&transport->places, &conn->place);
+	WF_ASSERT(has_place);
 	return conn;
 }
 
@@ -399,7 +400,7 @@ wf_sim_conn_detach(struct wf_sim_conn *conn)
 	}
 	conn->next = NULL;
 	conn->prev = NULL;
-	t->conn_count--;
+	wf_places_leave(&t->places, &conn->place);
 	link->end[conn->side] = NULL;
 	conn->state = WF_SIM_DOWN;
 	conn->link = NULL;

@@ -361,7 +361,7 @@ hello_arrives(struct wf_sim_frame *frame)
 	} else if (frame->body_bytes > listener->transport->opts.blob_max) {
 		listener->transport->info.strangers_refused++;
 		what = "it takes no hello that long";
-	} else if (listener->transport->conn_count >= listener->transport->opts.conn_max) {
+	} else if (listener->transport->places.conn_count >= listener->transport->opts.conn_max) {
 		struct wf_transport_info *info = &listener->transport->info;
 		info->strangers_refused++;
 		(void)snprintf(info->last_stranger, sizeof(info->last_stranger),

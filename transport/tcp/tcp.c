@@ -403,6 +403,7 @@ tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	t->transport.ops = &tcp_ops;
 	t->transport.env = opts->env;
 	t->opts = *opts;
+	wf_places_init(&t->places, opts->conn_max, opts->newcomer_max);
 	for (uint64_t entries = 1; entries < opts->op_max; entries *= 2) {
 		t->entry_mask = entries * 2 - 1;
 	}

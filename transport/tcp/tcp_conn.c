@@ -20,9 +20,14 @@
 struct wf_tcp_conn *
 wf_tcp_conn_create(struct wf_tcp *t, bool incoming)
 {
-	WF_ASSERT(t->conn_count < t->opts.conn_max);
 	struct wf_tcp_conn *c = wf_zalloc(t->transport.env, sizeof(*c));
 	if (c == NULL) {
+		return NULL;
+	}
+	if (incoming) {
+		wf_places_come(&t->places, &c->place, c);
+	} else if (!wf_places_take(&t->places, &c->place)) {
+		wf_free(t->transport.env, c, sizeof(*c));
 		return NULL;
 	}
 	c->conn.transport = &t->transport;
@@ -40,7 +45,6 @@ wf_tcp_conn_create(struct wf_tcp *t, bool incoming)
 		t->conns->prev_next = &c->next;
 	}
 	t->conns = c;
-	t->conn_count++;
 	return c;
 }
 
@@ -83,7 +87,7 @@ wf_tcp_conn_destroy(struct wf_tcp_conn *c)
 	if (c->next != NULL) {
 		c->next->prev_next = c->prev_next;
 	}
-	t->conn_count--;
+	wf_places_leave(&t->places, &c->place);
 	wf_free(env, c->tx.entry, (t->entry_mask + 1) * sizeof(*c->tx.entry));
 	wf_free(env, c->tx.piece, (wf_tcp_piece_mask(t) + 1) * sizeof(*c->tx.piece));
 	wf_free(env, c->tx.ring, WF_TCP_RING_BYTES);
@@ -127,6 +131,7 @@ wf_tcp_conn_down(struct wf_tcp_conn *c, enum weft_status status, const char *for
 	snprintf(c->why, sizeof(c->why), "%.110s: %.140s", c->peer, text);
 	c->down_status = status;
 	socket_close(c);
+	wf_places_end(&c->t->places, &c->place);
 	wf_tcp_resolve_abandon(c);
 	c->rx.put_open = false;
 	wf_grants_drop(&c->grants);
@@ -167,6 +172,23 @@ close_at_once(struct wf_tcp_conn *c)
 	wf_tcp_control(c, WF_TCP_CLOSE, NULL, 0);
 	ssize_t n = send(c->fd, c->control, c->tx.control_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 	wf_tcp_control_sent(c, n > 0 ? (uint32_t)n : 0);
+}
+
+void
+wf_tcp_conn_turn_away(struct wf_tcp_conn *c, const char *format, ...)
+{
+	char text[WF_WHY_BYTES];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (c->tx.control_bytes == 0) { /* else it has had its verdict */
+		wf_tcp_control(c, WF_TCP_CLOSE, text, strlen(text));
+	}
+	uint32_t left = c->tx.control_bytes - c->tx.control_sent;
+	ssize_t n = send(c->fd, c->control + c->tx.control_sent, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+	wf_tcp_control_sent(c, n > 0 ? (uint32_t)n : 0);
+	wf_tcp_conn_down(c, c->refused ? WEFT_CLOSED : WEFT_UNAVAILABLE, "%s", text);
 }
 
 void

@@ -17,7 +17,7 @@ wf_tcp_connect(struct wf_transport *transport, const struct wf_host *to, const v
 	       size_t hello_bytes, void *user, struct wf_conn **out)
 {
 	struct wf_tcp *t = wf_tcp_of(transport);
-	if (t->conn_count >= t->opts.conn_max) {
+	if (t->places.conn_count >= t->opts.conn_max) {
 		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
 			       to->name, t->opts.conn_max);
 	}
@@ -172,17 +172,34 @@ check_first_head(const struct wf_tcp_conn *c)
 	return WEFT_OK;
 }
 
+/* The peer closes instead of answering, and says why in the body. */
+static bool
+is_farewell(const struct wf_tcp_conn *c)
+{
+	const struct wf_head *head = &c->shake_head;
+	return !c->incoming && head->service == WF_SERVICE_TRANSPORT && head->type == WF_TCP_CLOSE;
+}
+
+static void
+take_farewell(struct wf_tcp_conn *c)
+{
+	char text[WF_WHY_BYTES] = "";
+	size_t most = sizeof(text) - 1;
+	size_t bytes = c->shake_head.body_bytes < most ? c->shake_head.body_bytes : most;
+	for (size_t i = 0; i < bytes; i++) {
+		uint8_t byte = c->shake[WF_HEAD_BYTES + i];
+		text[i] = byte >= 0x20 && byte < 0x7f ? (char)byte : '?';
+	}
+	wf_tcp_conn_down(c, WEFT_UNAVAILABLE, "the peer closed instead of answering%s%s",
+			 bytes > 0 ? ": " : "", text);
+}
+
 /* The head is complete. */
 static void
 shake_head(struct wf_tcp_conn *c)
 {
 	enum weft_status st = wf_head_decode(c->shake, c->t->opts.blob_max, &c->shake_head);
-	if (st == WEFT_OK && !c->incoming && c->shake_head.service == WF_SERVICE_TRANSPORT &&
-	    c->shake_head.type == WF_TCP_CLOSE) {
-		wf_tcp_conn_down(c, WEFT_UNAVAILABLE, "the peer closed instead of answering");
-		return;
-	}
-	if (st == WEFT_OK) {
+	if (st == WEFT_OK && !is_farewell(c)) {
 		st = check_first_head(c);
 	}
 	if (st != WEFT_OK) {
@@ -196,9 +213,16 @@ shake_head(struct wf_tcp_conn *c)
 static void
 shake_whole(struct wf_tcp_conn *c)
 {
+	if (is_farewell(c)) {
+		take_farewell(c);
+		return;
+	}
 	if (c->incoming && wf_tcp_conn_buffers(c) != WEFT_OK) {
 		wf_tcp_conn_down(c, WEFT_NOMEM, "%s", weft_last_error());
 		return;
+	}
+	if (c->incoming) {
+		wf_places_keep(&c->t->places, &c->place);
 	}
 	c->state = WF_TCP_DECIDED;
 }
@@ -224,6 +248,7 @@ shake_recv(struct wf_tcp_conn *c)
 	c->shake_got += (uint32_t)n;
 	c->t->info.bytes_received += (uint64_t)n;
 	c->rx.progress_ns = wf_tcp_now_ns(c->t);
+	wf_places_spoke(&c->t->places, &c->place);
 	return (uint32_t)n;
 }
 
@@ -263,6 +288,11 @@ wf_tcp_shake_emit(struct wf_tcp_conn *c, struct wf_events *events)
 		return;
 	}
 	if (wf_events_full(events)) {
+		return;
+	}
+	if (c->incoming && !wf_places_take(&c->t->places, &c->place)) {
+		wf_tcp_conn_turn_away(c, "no room beside %u connections; try again",
+				      c->t->places.conn_count);
 		return;
 	}
 	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_UP);
@@ -323,6 +353,7 @@ wf_tcp_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t ver
 	}
 	wf_tcp_control(c, accept ? WF_TCP_ACCEPT : WF_TCP_REFUSE, verdict, verdict_bytes);
 	if (!accept) {
+		wf_places_refuse(&c->t->places, &c->place);
 		c->refused = true;
 		c->last_queued = true;
 		c->state = WF_TCP_DRAINING;

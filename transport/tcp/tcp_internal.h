@@ -18,6 +18,7 @@
 #include "transport/events.h"
 #include "transport/grants.h"
 #include "transport/ops.h"
+#include "transport/places.h"
 #include "transport/regions.h"
 #include "transport/tcp/tcp_congestion.h"
 #include "wire/head.h"
@@ -28,7 +29,8 @@ enum wf_tcp_frame {
 	WF_TCP_ACCEPT = 2, /* accepting end, first; body: the verdict */
 	WF_TCP_REFUSE = 3, /* accepting end, first and last; body: the verdict */
 	WF_TCP_PUT = 4, /* slice: tag, region: grant, offset, request_id: nonce; body: the bytes */
-	WF_TCP_CLOSE = 5, /* the last frame of an end that closes in good order */
+	/* The last frame of an end that closes in good order; instead of an answer, body: why. */
+	WF_TCP_CLOSE = 5,
 };
 
 #define WF_TCP_LISTENER_MAX 8u /* sockets, not calls: a name may have several addresses */
@@ -149,6 +151,7 @@ struct wf_tcp_conn {
 	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
 	struct wf_tcp *t;
 	struct wf_tcp_conn *next, **prev_next; /* transport's list of all */
+	struct wf_place place;
 	struct wf_tcp_conn *ready_next;
 	bool ready; /* in the ready list */
 
@@ -191,7 +194,7 @@ struct wf_tcp {
 	bool listener_readable; /* one of them is */
 	struct wf_regions regions;
 	struct wf_tcp_conn *conns;
-	unsigned conn_count;
+	struct wf_places places;
 	struct wf_tcp_resolve *orphans; /* look-ups whose connection has gone */
 	struct wf_log_limit accept_log;
 
@@ -255,6 +258,7 @@ enum weft_status wf_tcp_watch(struct wf_tcp *t, int fd, uint32_t mask,
 void wf_tcp_timer_before(struct wf_tcp *t, uint64_t when_ns);
 
 /* tcp_conn.c: life and death of a connection. */
+/* NULL: no memory, or no place for one that this end begins. */
 struct wf_tcp_conn *wf_tcp_conn_create(struct wf_tcp *t, bool incoming);
 /* Buffers of a connection that has a peer. WEFT_NOMEM names the bytes. */
 enum weft_status wf_tcp_conn_buffers(struct wf_tcp_conn *c);
@@ -290,6 +294,9 @@ void wf_tcp_conn_expire(struct wf_tcp_conn *c);
 /* When to look at it again; WF_NEVER. */
 uint64_t wf_tcp_conn_due_ns(const struct wf_tcp_conn *c);
 void wf_tcp_conn_disconnect(struct wf_conn *conn, enum wf_disconnect how);
+/* Down, and the peer is told why if the kernel has room for that: it was not let in. */
+void wf_tcp_conn_turn_away(struct wf_tcp_conn *c, const char *format, ...)
+	__attribute__((cold, format(printf, 2, 3)));
 
 /* tcp_handshake.c */
 enum weft_status wf_tcp_connect(struct wf_transport *transport, const struct wf_host *to,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -12,7 +13,7 @@
 
 #include "base/assert.h"
 
-#define BACKLOG 1024
+#define BACKLOG 4096
 #define ACCEPTS_PER_TURN 32u
 #define ACCEPT_RETRY_NS (100 * WF_NS_PER_MS)
 #define PORT_TRIES 16 /* port 0 on a name with several addresses */
@@ -227,20 +228,42 @@ wf_tcp_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t
 	return listen_addresses(wf_tcp_of(transport), &set, at->port, port);
 }
 
+/* Who has been silent for longest makes room; not if it has just spoken, and nobody had looked.
+ * False: there is nobody but those whose hello is here. */
+static bool
+send_one_away(struct wf_tcp *t)
+{
+	while (t->places.first != NULL) {
+		struct wf_tcp_conn *c = t->places.first->owner;
+		if (c->state == WF_TCP_SHAKING) {
+			c->rx.readable = true;
+			wf_tcp_shake_read(c);
+			wf_tcp_conn_ready(c); /* if it is all there */
+		}
+		if (t->places.first == &c->place) {
+			wf_tcp_conn_turn_away(c,
+					      "no room: %u others are coming in beside %u "
+					      "connections; try again",
+					      t->places.newcomer_count - 1, t->places.conn_count);
+			return true;
+		}
+	}
+	return false;
+}
+
 void
 wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer)
 {
 	char text[WF_TCP_ADDRESS_BYTES];
 	wf_tcp_address_format(peer, text);
 	char why[WF_WHY_BYTES];
-	struct wf_tcp_conn *c = NULL;
-	if (t->conn_count < t->opts.conn_max) {
-		c = wf_tcp_conn_create(t, true);
+	while (wf_places_are_crowded(&t->places)) {
+		(void)send_one_away(t);
 	}
+	struct wf_tcp_conn *c = wf_tcp_conn_create(t, true);
 	if (c == NULL) {
 		close(fd);
-		snprintf(why, sizeof(why), "%s: no room beside %u connections", text,
-			 t->conn_count);
+		snprintf(why, sizeof(why), "%s: no memory for a connection", text);
 		wf_tcp_stranger(t, why);
 		return;
 	}
@@ -254,8 +277,8 @@ wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer)
 	}
 }
 
-/* accept(2) said no, for want of descriptors or memory most likely: look again later, and say so.
- */
+/* accept(2) said no, for want of descriptors or memory most likely, and nobody's can be had: look
+ * again later, and say so. */
 static void
 accept_later(struct wf_tcp *t, struct wf_tcp_listener *l, int err)
 {
@@ -278,10 +301,18 @@ is_of_the_peer(int err)
 	       err == ENONET || err == ENOPROTOOPT || err == EOPNOTSUPP || err == ETIMEDOUT;
 }
 
+/* Want of descriptors is found before it is looked whether anybody waits. */
+static bool
+somebody_waits(int fd)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	return poll(&ready, 1, 0) > 0;
+}
+
 static void
 accept_from(struct wf_tcp *t, struct wf_tcp_listener *l)
 {
-	for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++) {
+	for (unsigned i = 0; i < ACCEPTS_PER_TURN && wf_places_may_come(&t->places); i++) {
 		struct sockaddr_storage peer = {0};
 		socklen_t bytes = sizeof(peer);
 		int fd = accept4(l->fd, (struct sockaddr *)&peer, &bytes,
@@ -291,12 +322,13 @@ accept_from(struct wf_tcp *t, struct wf_tcp_listener *l)
 			wf_tcp_adopt(t, fd, &peer);
 			continue;
 		}
-		if (errno == EAGAIN || errno == EWOULDBLOCK) {
+		int err = errno;
+		if (err == EAGAIN || err == EWOULDBLOCK || !somebody_waits(l->fd)) {
 			l->readable = false;
 			return;
 		}
-		if (!is_of_the_peer(errno)) {
-			accept_later(t, l, errno);
+		if (!is_of_the_peer(err) && !send_one_away(t)) {
+			accept_later(t, l, err);
 			return;
 		}
 	}

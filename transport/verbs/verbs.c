@@ -63,7 +63,7 @@ static void
 on_wake(struct wf_verbs *t)
 {
 	wf_verbs_registrations_visit(t);
-	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
 		if (t->conn[i] != NULL && t->conn[i]->task.running) {
 			wf_verbs_connect_visit(t->conn[i]);
 			t->dead_waiting |= t->conn[i]->state == WF_VERBS_DEAD;
@@ -119,7 +119,7 @@ reap_dead(struct wf_verbs *t)
 		return;
 	}
 	t->dead_waiting = false;
-	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
 		struct wf_verbs_conn *c = t->conn[i];
 		if (c == NULL || c->state != WF_VERBS_DEAD || c->task.running) {
 			continue;
@@ -147,7 +147,7 @@ run_timers(struct wf_verbs *t)
 		return;
 	}
 	t->timer_ns = WF_NEVER;
-	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
 		struct wf_verbs_conn *c = t->conn[i];
 		if (c == NULL) {
 			continue;
@@ -255,7 +255,7 @@ read_clock(struct wf_verbs *t)
 	if (t->now_ns - before_ns < WF_VERBS_STILL_NS) {
 		return;
 	}
-	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
 		if (t->conn[i] != NULL) {
 			wf_verbs_conn_give_time(t->conn[i], before_ns);
 		}
@@ -353,12 +353,12 @@ static void
 close_conns(struct wf_verbs *t)
 {
 	struct wf_env *env = t->transport.env;
-	for (uint32_t i = 0; i < t->opts.conn_max && t->conn != NULL; i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->places) && t->conn != NULL; i++) {
 		if (t->conn[i] != NULL) {
 			wf_verbs_conn_disconnect(&t->conn[i]->conn, WF_DISCONNECT_NOW);
 		}
 	}
-	for (uint32_t i = 0; i < t->opts.conn_max && t->conn != NULL; i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->places) && t->conn != NULL; i++) {
 		while (t->conn[i] != NULL && t->conn[i]->task.running) {
 			wf_verbs_connect_visit(t->conn[i]);
 			wf_wait(env, -1, wf_now_ns(env) + WF_NS_PER_MS);
@@ -394,7 +394,7 @@ verbs_close(struct wf_transport *transport)
 	if (t->wake_fd >= 0) {
 		(void)close(t->wake_fd);
 	}
-	wf_free(env, t->conn, t->opts.conn_max * sizeof(struct wf_verbs_conn *));
+	wf_free(env, t->conn, wf_places_table(&t->places) * sizeof(struct wf_verbs_conn *));
 	wf_free(env, t, sizeof(*t));
 }
 
@@ -447,10 +447,11 @@ set_up(struct wf_verbs *t)
 		return st;
 	}
 	t->opts.verbs = NULL; /* it was the caller's */
-	t->conn =
-		wf_zalloc_array(t->transport.env, t->opts.conn_max, sizeof(struct wf_verbs_conn *));
+	t->conn = wf_zalloc_array(t->transport.env, wf_places_table(&t->places),
+				  sizeof(struct wf_verbs_conn *));
 	if (t->conn == NULL) {
-		return wf_fail(WEFT_NOMEM, "verbs: a table of %u connections", t->opts.conn_max);
+		return wf_fail(WEFT_NOMEM, "verbs: a table of %u connections",
+			       wf_places_table(&t->places));
 	}
 	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -471,6 +472,9 @@ verbs_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	t->transport.ops = &verbs_ops;
 	t->transport.env = opts->env;
 	t->opts = *opts;
+	uint32_t most = WF_VERBS_CONNS_MAX - 2 * opts->newcomer_max;
+	t->opts.conn_max = opts->conn_max < most ? opts->conn_max : most;
+	wf_places_init(&t->places, t->opts.conn_max, opts->newcomer_max);
 	t->info.name = "verbs";
 	t->info.put_bytes_max = opts->put_bytes_max;
 	t->timer_ns = WF_NEVER;

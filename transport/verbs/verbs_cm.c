@@ -375,6 +375,16 @@ wf_verbs_shake_emit(struct wf_verbs_conn *c, struct wf_events *events)
 		wf_verbs_conn_down(c, WEFT_LOST, "the peer gave up before it was shown");
 		return;
 	}
+	if (c->incoming && !wf_places_take(&c->t->places, &c->place)) {
+		enum weft_status st =
+			wf_fail(WEFT_UNAVAILABLE, "no room beside %u connections; try again",
+				c->t->places.conn_count);
+		if (c->qp == NULL) {
+			wf_verbs_deny(c);
+		}
+		wf_verbs_conn_down(c, st, "%s", weft_last_error());
+		return;
+	}
 	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_UP);
 	event->up.incoming = c->incoming;
 	event->up.blob = c->blob;
@@ -425,6 +435,9 @@ wf_verbs_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t v
 	bool linked = c->qp != NULL;
 	bool frame = linked || verdict_bytes > WF_VERBS_VERDICT_SHORT;
 	c->refused = !accept;
+	if (!accept) {
+		wf_places_refuse(&c->t->places, &c->place);
+	}
 	if (!accept && !frame) {
 		reject(c, verdict, verdict_bytes);
 		return WEFT_OK;

@@ -17,9 +17,17 @@
 struct wf_verbs_conn *
 wf_verbs_conn_create(struct wf_verbs *t, bool incoming)
 {
-	WF_ASSERT(t->conn_count < t->opts.conn_max);
+	if (wf_places_table_is_full(&t->places)) {
+		return NULL;
+	}
 	struct wf_verbs_conn *c = wf_zalloc(t->transport.env, sizeof(*c));
 	if (c == NULL) {
+		return NULL;
+	}
+	if (incoming) {
+		wf_places_come(&t->places, &c->place, c);
+	} else if (!wf_places_take(&t->places, &c->place)) {
+		wf_free(t->transport.env, c, sizeof(*c));
 		return NULL;
 	}
 	uint32_t idx = 0;
@@ -50,6 +58,7 @@ wf_verbs_conn_destroy(struct wf_verbs_conn *c)
 	wf_verbs_link_leave(c);
 	t->conn[c->idx] = NULL;
 	t->conn_count--;
+	wf_places_leave(&t->places, &c->place);
 	wf_free(env, c->tx.entry, c->tx.entry_count * sizeof(*c->tx.entry));
 	wf_free(env, c->tx.ring,
 		WF_VERBS_RING_BYTES + WF_VERBS_CREDIT_FRAMES * WF_VERBS_FRAME_BYTES);
@@ -128,6 +137,7 @@ set_down(struct wf_verbs_conn *c, enum weft_status status, const char *text)
 	wf_verbs_link_close(c);
 	wf_grants_drop(&c->grants);
 	count_down(c);
+	wf_places_end(&c->t->places, &c->place);
 	c->deadline_ns = WF_NEVER;
 	if (c->visible) {
 		wf_verbs_conn_ready(c);
@@ -170,6 +180,7 @@ wf_verbs_conn_end(struct wf_verbs_conn *c, enum weft_status status, const char *
 		c->end_status = WEFT_UNAVAILABLE;
 	}
 	unsettle(c);
+	wf_places_end(&c->t->places, &c->place);
 	c->state = WF_VERBS_ENDING;
 	c->deadline_ns = WF_NEVER;
 	wf_verbs_link_stop(c);

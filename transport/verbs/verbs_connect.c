@@ -307,7 +307,7 @@ wf_verbs_connect(struct wf_transport *transport, const struct wf_host *to, const
 		 size_t hello_bytes, void *user, struct wf_conn **out)
 {
 	struct wf_verbs *t = wf_verbs_of(transport);
-	if (t->conn_count >= t->opts.conn_max) {
+	if (t->places.conn_count >= t->opts.conn_max) {
 		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
 			       to->name, t->opts.conn_max);
 	}

@@ -354,7 +354,7 @@ wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why)
 	}
 	dev->gone = true;
 	wf_log(t->transport.env, WF_LOG_WARN, "verbs: %s is gone: %s", dev->name, why);
-	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
 		struct wf_verbs_conn *c = t->conn[i];
 		if (c != NULL && c->dev == dev) {
 			wf_verbs_conn_end(c, WEFT_LOST, "%s: %s", dev->name, why);
@@ -368,7 +368,7 @@ on_port_error(struct wf_verbs_device *dev, int port)
 {
 	struct wf_verbs *t = dev->t;
 	wf_log(t->transport.env, WF_LOG_WARN, "verbs: %s: port %d is down", dev->name, port);
-	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
 		struct wf_verbs_conn *c = t->conn[i];
 		if (c != NULL && c->dev == dev && c->state == WF_VERBS_UP) {
 			wf_verbs_ask_alive(c);

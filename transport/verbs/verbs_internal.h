@@ -17,6 +17,7 @@
 #include "transport/events.h"
 #include "transport/grants.h"
 #include "transport/ops.h"
+#include "transport/places.h"
 #include "transport/regions.h"
 #include "transport/verbs/verbs_lib.h"
 #include "transport/verbs/verbs_settings.h"
@@ -27,6 +28,7 @@
 #define WF_VERBS_DEVICES_MAX 8u   /* that one transport uses */
 #define WF_VERBS_LISTENERS_MAX 8u /* a name may have several addresses */
 #define WF_VERBS_ADDRESSES_MAX 8u
+#define WF_VERBS_CONNS_MAX 65536u /* their numbers have 16 bits in that of a work request */
 /* Frames without a credit that a peer may have on the way. A peer returns credits when it has half
  * of them, so two are under way at most: three halves would be more than were given. */
 #define WF_VERBS_CONTROL_MAX 4u
@@ -277,6 +279,7 @@ struct wf_verbs_conn {
 	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
 	struct wf_verbs *t;
 	uint32_t idx, generation; /* in the transport's table; which of those that were there */
+	struct wf_place place;
 	struct wf_verbs_conn *ready_next;
 
 	/* Link. */
@@ -351,8 +354,9 @@ struct wf_verbs {
 	struct wf_verbs_queues *queues;                       /* of all of them */
 	struct wf_regions regions;
 	struct wf_verbs_registration *registrations; /* under way */
-	struct wf_verbs_conn **conn;                 /* [conn_max], NULL: free */
+	struct wf_verbs_conn **conn;                 /* [of `places`], NULL: free */
 	uint32_t conn_count, conn_generation;
+	struct wf_places places;
 	uint32_t steady_count; /* of the connections */
 
 	struct wf_verbs_conn *ready_first, *ready_last;

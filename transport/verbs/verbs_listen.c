@@ -150,6 +150,16 @@ turn_away(struct wf_verbs *t, struct rdma_cm_id *id, const char *why)
 	wf_verbs_stranger(t, line);
 }
 
+/* Who has been silent for longest makes room. */
+static void
+send_one_away(struct wf_verbs *t)
+{
+	struct wf_verbs_conn *c = t->places.first->owner;
+	wf_verbs_conn_down(c, c->refused ? WEFT_CLOSED : WEFT_UNAVAILABLE,
+			   "no room: %u others are coming in beside %u connections",
+			   t->places.newcomer_count - 1, t->places.conn_count);
+}
+
 static void
 adopt(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
 {
@@ -174,12 +184,15 @@ wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data,
 		turn_away(t, id, weft_last_error());
 		return;
 	}
+	while (wf_places_are_crowded(&t->places)) {
+		send_one_away(t);
+	}
 	struct wf_verbs_conn *c = NULL;
-	if (t->conn_count < t->opts.conn_max) {
+	if (wf_places_may_come(&t->places)) {
 		c = wf_verbs_conn_create(t, true);
 	}
 	if (c == NULL) {
-		turn_away(t, id, "no room for another connection");
+		turn_away(t, id, "no room for another connection; try again");
 		return;
 	}
 	id->context = c;
@@ -193,6 +206,7 @@ wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data,
 		return;
 	}
 	c->state = WF_VERBS_DECIDED;
+	wf_places_keep(&t->places, &c->place);
 	if (wf_verbs_regions_begin(c) != WEFT_OK) {
 		wf_verbs_deny(c);
 		wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "%s", weft_last_error());

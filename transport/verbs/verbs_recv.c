@@ -412,6 +412,9 @@ take_blob(struct wf_verbs_conn *c, const struct wf_verbs_rx *rx)
 	c->blob_bytes = bytes;
 	c->verdict_is_no = rx->frame.kind == WF_VERBS_REFUSES;
 	c->state = WF_VERBS_DECIDED;
+	if (c->incoming) {
+		wf_places_keep(&c->t->places, &c->place);
+	}
 	return STEP_ON;
 }
 

@@ -205,7 +205,7 @@ concerns(const struct wf_verbs_registration *r, const struct wf_verbs_conn *c)
 static void
 tell(struct wf_verbs *t, const struct wf_verbs_registration *r)
 {
-	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
 		struct wf_verbs_conn *c = t->conn[i];
 		if (!concerns(r, c)) {
 			continue;
@@ -293,7 +293,7 @@ deregister_everywhere(struct wf_verbs *t, uint32_t idx)
 	for (struct wf_verbs_registration *r = t->registrations; r != NULL; r = r->next) {
 		r->wanted = r->wanted && r->idx != idx;
 	}
-	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
 		struct wf_verbs_conn *c = t->conn[i];
 		if (c != NULL && c->dev != NULL) {
 			wf_verbs_deregister(c->dev, &c->region_mr[idx]);
@@ -316,7 +316,7 @@ register_everywhere(struct wf_verbs *t, uint32_t idx)
 			st = start_one(dev, NULL, idx);
 		}
 	}
-	for (uint32_t i = 0; i < t->opts.conn_max && st == WEFT_OK; i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->places) && st == WEFT_OK; i++) {
 		struct wf_verbs_conn *c = t->conn[i];
 		if (c != NULL && c->qp != NULL && !c->dev->gone && !c->dev->caps.window) {
 			st = start_one(c->dev, c, idx);
@@ -355,7 +355,7 @@ wf_verbs_region_remove(struct wf_transport *transport, uint32_t region)
 	WF_ASSERT(wf_regions_find(&t->regions, region) != NULL);
 	deregister_everywhere(t, region - 1);
 	wf_regions_remove(&t->regions, region);
-	for (uint32_t i = 0; i < t->opts.conn_max; i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
 		struct wf_verbs_conn *c = t->conn[i];
 		if (c != NULL && (c->state == WF_VERBS_PREPARING || c->state == WF_VERBS_DECIDED)) {
 			wf_verbs_conn_ready(c); /* it may have waited for this one */

@@ -602,7 +602,7 @@ static struct wf_verbs_conn *
 conn_of(const struct wf_verbs *t, uint64_t wr_id)
 {
 	uint32_t idx = (uint32_t)(wr_id >> 48);
-	struct wf_verbs_conn *c = idx < t->opts.conn_max ? t->conn[idx] : NULL;
+	struct wf_verbs_conn *c = idx < wf_places_table(&t->places) ? t->conn[idx] : NULL;
 	return c != NULL && (c->generation & 0xffff) == (wr_id >> 32 & 0xffff) ? c : NULL;
 }
 

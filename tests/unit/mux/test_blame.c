@@ -20,7 +20,8 @@ static struct wf_mux_path path = {.kind = &kind};
 static int
 set_up(void **state)
 {
-	mux = (struct wf_mux){.opts = {.path_retry_ns = 1000 * WF_NS_PER_S, .conn_max = 4}};
+	mux = (struct wf_mux){.opts = {.path_retry_ns = 1000 * WF_NS_PER_S}};
+	wf_places_init(&mux.places, 4, 4);
 	if (wf_env_system_create(WF_LOG_ERROR, -1, &env) != WEFT_OK) {
 		return -1;
 	}

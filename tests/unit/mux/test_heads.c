@@ -195,6 +195,60 @@ a_ticket_that_nobody_shows_expires(void **state)
 }
 
 static bool
+knows_a_user(void *arg, const uint8_t *hello, size_t bytes)
+{
+	return bytes == 4 && memcmp(hello, arg, 4) == 0;
+}
+
+/* Say hello as mux would, for an offer that is not waited for. */
+static struct wf_conn *
+ask_for_offer(struct node *raw, struct node *server, const char *user)
+{
+	uint8_t blob[WF_BLOB_ROOM];
+	struct wf_path_head head = {.kind = WF_PATH_HELLO, .paths = 1u << WF_PATH_SIM2};
+	size_t used = wf_path_encode(&head, blob);
+	memcpy(blob + used, user, 4);
+	return say(raw, &server->at, blob, used + 4);
+}
+
+/* Many take an offer and never come; who is known keeps what it was offered, and who is not takes
+ * nobody's place that has come. */
+static bool
+take_offers_and_stay_away(struct conf *t)
+{
+	char user[] = "user";
+	const struct wf_transport_opts few = {
+		.conn_max = 2, .newcomer_max = 3, .knows = knows_a_user, .knows_arg = user};
+	struct node *server = conf_server(t, &few);
+	struct node *boot = raw_node(t, "sim");
+	struct node *fast = raw_node(t, "sim2");
+	struct node *client = conf_node(t, NULL);
+	struct wf_path_head offer;
+	struct wf_transport_info info;
+	struct pair p;
+	CHECK(server != NULL && boot != NULL && fast != NULL && client != NULL);
+	CHECK(get_offer(t, boot, server, &offer)); /* it says "user" */
+	for (unsigned i = 0; i < 40; i++) {
+		CHECK(ask_for_offer(boot, server, "none") != NULL);
+		conf_settle(t);
+	}
+	wf_transport_query(server->transport, &info);
+	CHECK(info.strangers_refused == 38);
+	CHECK(strstr(info.last_stranger, "no room") != NULL);
+	CHECK(conf_join(t, server, client, &p));
+	CHECK(show_ticket(fast, server, &offer, offer.id) != NULL);
+	CHECK(conf_await_count(t, server, NULL, WF_EVENT_UP, 2));
+	return true;
+}
+
+static void
+who_takes_an_offer_and_stays_away_keeps_nobody_out(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", take_offers_and_stay_away);
+}
+
+static bool
 speak_on_bootstrap(struct conf *t)
 {
 	struct node *server = conf_server(t, NULL);
@@ -318,6 +372,7 @@ main(void)
 		cmocka_unit_test(a_ticket_is_good_once_and_no_other_is),
 		cmocka_unit_test(a_ticket_dies_with_its_bootstrap),
 		cmocka_unit_test(a_ticket_that_nobody_shows_expires),
+		cmocka_unit_test(who_takes_an_offer_and_stays_away_keeps_nobody_out),
 		cmocka_unit_test(who_speaks_on_a_bootstrap_that_carries_nothing_is_taken_down),
 		cmocka_unit_test(memory_is_offered_within_one_host_only),
 		cmocka_unit_test(an_answer_without_mux_is_a_breach),

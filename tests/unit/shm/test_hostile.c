@@ -482,6 +482,42 @@ a_name_of_another_host_is_unavailable(void **state)
 	shm_rig_close(&rig);
 }
 
+/* They say nothing; who comes last says hello. The oldest of them makes room, and knows why. */
+static void
+idle_sockets_keep_nobody_out(void **state)
+{
+	(void)state;
+	struct wf_transport_opts opts = {
+		.conn_max = 1, .newcomer_max = 4, .handshake_timeout_ns = 3600 * WF_NS_PER_S};
+	struct hostile h = {.fd = -1};
+	struct wf_shm_packet told = {0};
+	int idle[12];
+	shm_rig_open(&h.rig, true, &opts);
+	for (int i = 0; i < 12; i++) {
+		dial(&h);
+		idle[i] = h.fd;
+	}
+	dial(&h);
+	int memfd = make_memfd(sizeof(struct wf_shm_segment), F_SEAL_SHRINK);
+	say_hello(&h, memfd);
+	close(memfd);
+	shm_rig_accept(&h.rig);
+	struct wf_transport_info info;
+	wf_transport_query(h.rig.transport, &info);
+	assert_true(info.strangers_refused == 9 || info.strangers_refused == 8);
+	assert_non_null(strstr(info.last_stranger, "no room"));
+	assert_true(recv(idle[0], &told, sizeof(told), MSG_DONTWAIT) > 0);
+	assert_int_equal(told.type, WF_SHM_DENY);
+	assert_non_null(strstr((const char *)told.blob, "no room"));
+	assert_int_equal(recv(idle[0], &told, sizeof(told), MSG_DONTWAIT), 0);
+	assert_true(recv(idle[11], &told, sizeof(told), MSG_DONTWAIT) < 0);
+	for (int i = 0; i < 12; i++) {
+		close(idle[i]);
+	}
+	close(h.fd);
+	shm_rig_close(&h.rig);
+}
+
 int
 main(void)
 {
@@ -499,6 +535,7 @@ main(void)
 		cmocka_unit_test(who_is_given_a_region_cannot_write_it),
 		cmocka_unit_test(a_region_whose_memfd_is_too_short_is_invalid),
 		cmocka_unit_test(a_name_of_another_host_is_unavailable),
+		cmocka_unit_test(idle_sockets_keep_nobody_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,25 +230,115 @@ reset_and_close_before_hello_are_counted(void **state)
 	rig_close(rig);
 }
 
+static const struct wf_transport_opts crowded = {
+	.conn_max = 1, .newcomer_max = 4, .handshake_timeout_ns = 3600 * WF_NS_PER_S};
+
+static bool
+is_open(int fd)
+{
+	uint8_t byte;
+	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
+}
+
+/* The newest of them are there, the others know why they are not, and a peer still comes in. */
 static void
-strangers_take_no_more_than_conn_max(void **state)
+strangers_make_room_for_who_comes_later(void **state)
 {
 	(void)state;
-	struct wf_transport_opts opts = {.conn_max = 4, .handshake_timeout_ns = 3600 * WF_NS_PER_S};
-	struct rig *rig = rig_open(&opts);
+	struct rig *rig = rig_open(&crowded);
 	int fd[10];
 	for (int i = 0; i < 10; i++) {
 		fd[i] = raw_connect(rig);
 	}
 	rig_await_strangers(rig, 6);
 	assert_stranger(rig, "no room");
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(is_open(fd[i]), i >= 6);
+	}
+	assert_int_equal(raw_await_frame(rig, fd[0]).type, WF_TCP_CLOSE);
+	struct wf_conn *conn = NULL;
+	int peer = raw_join(rig, &conn);
+	rig_await_strangers(rig, 7);
+	assert_false(is_open(fd[6]));
 	rig->ahead_ns += 3601 * WF_NS_PER_S;
 	rig_await_strangers(rig, 10);
+	assert_int_equal(rig_count(rig, WF_EVENT_DOWN), 0);
 	for (int i = 0; i < 10; i++) {
 		close(fd[i]);
 	}
+	close(peer);
+	rig_close(rig);
+}
+
+/* Who has said something stays longer than who says nothing, whoever came first. */
+static void
+silent_stranger_goes_before_one_that_speaks(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_open(&crowded);
+	int fd[5];
+	for (int i = 0; i < 4; i++) {
+		fd[i] = raw_connect(rig);
+		rig_pump(rig);
+	}
+	uint8_t hello[WF_HEAD_BYTES] = {0};
+	raw_frame(hello, WF_TCP_HELLO, NULL, 0);
+	raw_send(fd[0], hello, 10);
+	for (int i = 0; i < 10; i++) {
+		rig_pump(rig);
+	}
+	fd[4] = raw_connect(rig);
+	rig_await_strangers(rig, 1);
+	assert_true(is_open(fd[0]));
+	assert_false(is_open(fd[1]));
+	for (int i = 0; i < 5; i++) {
+		close(fd[i]);
+	}
+	rig_close(rig);
+}
+
+/* Its hello came together with those who crowd it out: it is read before anybody is sent away. */
+static void
+hello_that_is_there_is_read_before_its_sender_makes_room(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_open(&crowded);
+	uint8_t hello[WF_HEAD_BYTES];
+	size_t bytes = raw_frame(hello, WF_TCP_HELLO, NULL, 0);
+	int peer = raw_connect(rig);
+	raw_send(peer, hello, bytes);
+	int fd[20];
+	for (int i = 0; i < 20; i++) {
+		fd[i] = raw_connect(rig);
+	}
+	rig_await(rig, WF_EVENT_UP, 1);
+	rig_await_strangers(rig, 16);
+	assert_true(is_open(peer));
+	for (int i = 0; i < 20; i++) {
+		close(fd[i]);
+	}
+	close(peer);
+	rig_close(rig);
+}
+
+/* Whose hello is good, but for whom there is no place, is told so. */
+static void
+who_says_hello_to_a_full_house_is_told(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_open(&crowded);
 	struct wf_conn *conn = NULL;
-	close(raw_join(rig, &conn));
+	int peer = raw_join(rig, &conn);
+	uint8_t hello[WF_HEAD_BYTES];
+	int late = raw_connect(rig);
+	raw_send(late, hello, raw_frame(hello, WF_TCP_HELLO, NULL, 0));
+	struct wf_head head = raw_await_frame(rig, late);
+	assert_int_equal(head.type, WF_TCP_CLOSE);
+	assert_true(head.body_bytes > 0);
+	rig_await_strangers(rig, 1);
+	assert_int_equal(rig_count(rig, WF_EVENT_UP), 1);
+	close(late);
+	close(peer);
 	rig_close(rig);
 }
 
@@ -309,6 +399,44 @@ want_of_descriptors_neither_spins_nor_lasts(void **state)
 	rig_close(rig);
 }
 
+/* Strangers have all the descriptors that there are: one is taken from them. */
+static void
+descriptors_of_strangers_are_had_for_peers(void **state)
+{
+	(void)state;
+	struct wf_transport_opts opts = {.handshake_timeout_ns = 3600 * WF_NS_PER_S};
+	struct rig *rig = rig_open(&opts);
+	int stranger[3];
+	for (int i = 0; i < 3; i++) {
+		stranger[i] = raw_connect(rig);
+		for (int pumps = 0; pumps < 5; pumps++) {
+			rig_pump(rig);
+		}
+	}
+	uint8_t hello[WF_HEAD_BYTES];
+	int peer = raw_connect(rig);
+	raw_send(peer, hello, raw_frame(hello, WF_TCP_HELLO, NULL, 0));
+	struct rlimit before;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	int lowest = dup(peer);
+	close(lowest);
+	struct rlimit none = {.rlim_cur = (rlim_t)lowest, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	for (int i = 0; i < 1000 && rig_count(rig, WF_EVENT_UP) == 0; i++) {
+		rig_pump(rig); /* the clock of the retry stands still */
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(rig_count(rig, WF_EVENT_UP), 1);
+	assert_int_equal(rig_info(rig).strangers_refused, 1);
+	assert_false(is_open(stranger[0]));
+	assert_true(is_open(stranger[1]) && is_open(stranger[2]));
+	for (int i = 0; i < 3; i++) {
+		close(stranger[i]);
+	}
+	close(peer);
+	rig_close(rig);
+}
+
 int
 main(void)
 {
@@ -323,9 +451,13 @@ main(void)
 		cmocka_unit_test(hello_that_trickles_is_taken_in_time),
 		cmocka_unit_test(hello_that_trickles_too_long_is_sent_away),
 		cmocka_unit_test(reset_and_close_before_hello_are_counted),
-		cmocka_unit_test(strangers_take_no_more_than_conn_max),
+		cmocka_unit_test(strangers_make_room_for_who_comes_later),
+		cmocka_unit_test(silent_stranger_goes_before_one_that_speaks),
+		cmocka_unit_test(hello_that_is_there_is_read_before_its_sender_makes_room),
+		cmocka_unit_test(who_says_hello_to_a_full_house_is_told),
 		cmocka_unit_test(peers_notice_nothing_of_strangers),
 		cmocka_unit_test(want_of_descriptors_neither_spins_nor_lasts),
+		cmocka_unit_test(descriptors_of_strangers_are_had_for_peers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

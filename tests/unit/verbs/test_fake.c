@@ -511,6 +511,59 @@ peer_is_heard_before_it_is_called_late(void **state)
 	assert_true(run(stood_still_body));
 }
 
+/* Links that wait for a hello that does not come: who says nothing for longest makes room, and a
+ * peer is let in beside them. */
+static bool
+silent_links_body(struct conf *t)
+{
+	const struct wf_transport_opts few = {
+		.conn_max = 1, .newcomer_max = 8, .handshake_timeout_ns = 3600 * WF_NS_PER_S};
+	uint8_t hello[200] = {0};
+	struct node *server = conf_server(t, &few);
+	struct node *idle = conf_node(t, NULL);
+	struct node *peer = conf_node(t, NULL);
+	struct wf_conn *conn = NULL;
+	struct wf_transport_info info;
+	CHECK(server != NULL && idle != NULL && peer != NULL);
+	for (unsigned i = 0; i < 12; i++) {
+		CHECK(wf_transport_connect(idle->transport, &server->at, hello, sizeof(hello), NULL,
+					   &conn) == WEFT_OK);
+	}
+	for (int i = 0; i < 1000 && fake_seen.requests < 12; i++) {
+		if (conf_poll(t, idle) == 0) { /* and never again: no hello follows */
+			conf_rest(t);
+		}
+	}
+	CHECK(fake_seen.requests == 12);
+	for (int i = 0; i < 1000; i++) {
+		(void)conf_poll(t, server);
+		wf_transport_query(server->transport, &info);
+		if (info.strangers_refused == 4) {
+			break;
+		}
+		conf_rest(t);
+	}
+	CHECK(info.strangers_refused == 4);
+	CHECK(strstr(info.last_stranger, "no room") != NULL);
+	CHECK(wf_transport_connect(peer->transport, &server->at, NULL, 0, NULL, &conn) == WEFT_OK);
+	for (int i = 0; i < 10000 && conf_count(peer, conn, WF_EVENT_UP) == 0; i++) {
+		struct seen *up = conf_nth(server, NULL, WF_EVENT_UP, 0);
+		if (up != NULL && !up->used) {
+			up->used = true;
+			CHECK(wf_transport_answer(up->conn, true, NULL, 0) == WEFT_OK);
+		}
+		(void)conf_poll(t, server);
+		(void)conf_poll(t, peer);
+	}
+	return conf_count(peer, conn, WF_EVENT_UP) == 1;
+}
+
+static void
+silent_links_keep_nobody_out(void **state)
+{
+	assert_true(run(silent_links_body));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -527,6 +580,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(lost_event_of_a_completion_delays_and_does_not_hang),
 		cmocka_unit_test(buffers_are_posted_again_while_draining),
 		cmocka_unit_test(peer_is_heard_before_it_is_called_late),
+		cmocka_unit_test(silent_links_keep_nobody_out),
 	};
 	if (argc > 1) {
 		cmocka_set_test_filter(argv[1]);
