@@ -158,6 +158,39 @@ two_threads_pass_everything_whole_and_in_order(void **state)
 	wf_ring_destroy(ring);
 }
 
+#define FEW 1000u
+
+static void *
+produce_few(void *arg)
+{
+	struct wf_ring *ring = arg;
+	for (uint64_t i = 0; i < FEW; i++) {
+		while (!wf_ring_push(ring, &i)) {
+			(void)sched_yield();
+		}
+	}
+	return NULL;
+}
+
+/* Nothing but push and pop puts the two in order: ThreadSanitizer sees whether that is enough. */
+static void
+pop_alone_is_enough_to_see_an_item(void **state)
+{
+	struct wf_ring *ring = NULL;
+	pthread_t producer;
+	assert_int_equal(wf_ring_create(env, 4, sizeof(uint64_t), &ring), WEFT_OK);
+	assert_int_equal(pthread_create(&producer, NULL, produce_few, ring), 0);
+	for (uint64_t i = 0; i < FEW; i++) {
+		uint64_t item = UINT64_MAX;
+		while (!wf_ring_pop(ring, &item)) {
+			(void)sched_yield();
+		}
+		assert_true(item == i);
+	}
+	assert_int_equal(pthread_join(producer, NULL), 0);
+	wf_ring_destroy(ring);
+}
+
 int
 main(void)
 {
@@ -168,6 +201,7 @@ main(void)
 		cmocka_unit_test(bad_sizes_are_refused),
 		cmocka_unit_test(a_ring_gives_back_its_memory),
 		cmocka_unit_test(two_threads_pass_everything_whole_and_in_order),
+		cmocka_unit_test(pop_alone_is_enough_to_see_an_item),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
