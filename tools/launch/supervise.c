@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/exit_code.h"
+#include "base/signals.h"
 #include "tools/launch/child.h"
 
 #define EVENTS_MAX 32
@@ -64,18 +65,8 @@ watch(struct job *job, int fd, uint64_t key)
 static enum weft_status
 open_signals(struct job *job)
 {
-	static const int wanted[] = {SIGCHLD, SIGINT, SIGTERM};
-	struct sigaction hangup;
-
-	sigemptyset(&job->signals);
-	for (size_t i = 0; i < WF_ARRAY_COUNT(wanted); i++) {
-		sigaddset(&job->signals, wanted[i]);
-	}
-	/* A blocked signal comes even if it is ignored: nohup shall keep its meaning, while SIGINT,
-	 * which shells ignore for what they start in the background, shall stop the job. */
-	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
-		sigaddset(&job->signals, SIGHUP);
-	}
+	wf_signals_that_stop(&job->signals); /* blocked, they come even if they are ignored */
+	sigaddset(&job->signals, SIGCHLD);
 	if (sigprocmask(SIG_BLOCK, &job->signals, &job->mask_before) != 0) {
 		return wf_fail_errno(WEFT_INTERNAL, errno, "sigprocmask");
 	}
