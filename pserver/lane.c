@@ -184,6 +184,21 @@ wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step, const
 	wf_lane_abort(lane, &cause);
 }
 
+bool
+wf_lane_stop(struct wf_lane *lane, const char *where, const char *how)
+{
+	if (lane->state != WF_LANE_RUNNING) {
+		return false;
+	}
+	struct wf_lane_cause cause = {.status = WEFT_LOST, .step = lane->sum.step};
+	uint32_t pserver = lane->first.pserver_idx;
+	(void)snprintf(cause.who, sizeof(cause.who), "pserver %u", pserver);
+	(void)snprintf(cause.reason, sizeof(cause.reason), "pserver %u (%.140s) %.60s", pserver,
+		       where, how);
+	wf_lane_abort(lane, &cause);
+	return true;
+}
+
 /* Who has said GOODBYE may say it again on a new path, and what opens a path; nothing else. */
 static bool
 is_farewell(const struct wf_lane *lane, const struct wf_head *head)

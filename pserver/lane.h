@@ -137,5 +137,7 @@ const struct wf_stats *wf_lane_stats(const struct wf_lane *lane);
 const struct wf_hist *wf_lane_step_times(const struct wf_lane *lane);
 /* End the job for everybody on this lane with this cause. A no-op when it has ended already. */
 void wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause);
+/* The same because this pserver stops: "pserver 1 (WHERE) HOW". False: there was no job. */
+bool wf_lane_stop(struct wf_lane *lane, const char *where, const char *how);
 /* Forget a finished or failed job and wait for the next. */
 void wf_lane_reset(struct wf_lane *lane);

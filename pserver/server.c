@@ -9,11 +9,14 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/pin.h"
+#include "base/signals.h"
 #include "pserver/lane.h"
 #include "transport/verbs/verbs_settings.h"
+#include "wire/hello.h"
 #include "wire/job.h"
 
 #define LANES_MAX 256u
@@ -40,7 +43,8 @@ struct wf_server {
 	uint64_t start_ns; /* when it began to serve: before any lane's thread */
 
 	/* Control. */
-	_Atomic uint32_t stop; /* any: store relaxed; lanes: load relaxed; carries no data */
+	/* 1 + the signal, or 1. Any: store relaxed; lanes: load relaxed; carries no data. */
+	_Atomic uint32_t stop;
 	/* Lanes whose job has ended well, with `once`. Lanes: add relaxed, load relaxed; carries no
 	 * data. */
 	_Atomic uint32_t finished_count;
@@ -50,6 +54,7 @@ struct wf_server {
 	pthread_mutex_t lock;         /* guards cause, failed */
 	struct wf_lane_cause cause;   /* the last job's first cause */
 	bool failed;
+	bool ended_job; /* the cause is that this pserver was stopped; under the lock */
 };
 
 void
@@ -262,12 +267,13 @@ wf_server_describe(const struct wf_server *server, char *out, size_t bytes)
 
 /* The first lane whose job failed tells the others why. */
 static void
-publish_cause(struct wf_server *server, const struct wf_lane_cause *cause)
+publish_cause(struct wf_server *server, const struct wf_lane_cause *cause, bool stopped)
 {
 	(void)pthread_mutex_lock(&server->lock);
 	if (!server->failed) {
 		server->failed = true;
 		server->cause = *cause;
+		server->ended_job = stopped;
 		atomic_fetch_add_explicit(&server->cause_count, 1, memory_order_release); /* C1 */
 	}
 	(void)pthread_mutex_unlock(&server->lock);
@@ -288,15 +294,34 @@ take_cause(struct lane_thread *self)
 	wf_lane_abort(self->lane, &cause); /* a no-op for a lane without a job */
 }
 
+/* How, as a message goes on after the name. */
 static void
-ask_to_stop(struct lane_thread *self)
+describe_stop(uint32_t stop, char *out, size_t bytes)
 {
-	struct wf_lane_cause cause = {.status = WEFT_LOST};
-	(void)snprintf(cause.who, sizeof(cause.who), "pserver");
-	(void)snprintf(cause.reason, sizeof(cause.reason),
-		       "the pserver on %.100s port %u was asked to stop while its job was running",
-		       self->server->opts.listen.name, wf_lane_port(self->server->lane[0].lane));
-	wf_lane_abort(self->lane, &cause);
+	char name[WF_SIGNAL_NAME_BYTES];
+	if (stop == 1) {
+		(void)snprintf(out, bytes, "was asked to stop");
+		return;
+	}
+	wf_signal_name((int)stop - 1, name);
+	(void)snprintf(out, bytes, "was stopped by %s", name);
+}
+
+static void
+stop_job(struct lane_thread *self, uint32_t stop)
+{
+	struct wf_server *server = self->server;
+	char host[WF_MEMBER_NAME_BYTES] = "unknown";
+	char where[128];
+	char how[64];
+	(void)gethostname(host, sizeof(host) - 1);
+	(void)snprintf(where, sizeof(where), "host %s, pid %u, port %u", host, (unsigned)getpid(),
+		       wf_lane_port(server->lane[0].lane));
+	describe_stop(stop, how, sizeof(how));
+	if (wf_lane_stop(self->lane, where, how)) {
+		publish_cause(server, wf_lane_cause(self->lane), true);
+		self->told = true;
+	}
 }
 
 /* With `once`: whether nobody has come to any lane, and will not be waited for any longer. Whoever
@@ -320,7 +345,7 @@ give_up(struct wf_server *server)
 		       "longer connect_timeout, or start it without once",
 		       server->opts.listen.name, wf_lane_port(server->lane[0].lane),
 		       (double)server->opts.connect_timeout_ns / 1e9);
-	publish_cause(server, &cause);
+	publish_cause(server, &cause, false);
 }
 
 /* A lane that has no job, and had none of its members here if one has ended elsewhere: who takes
@@ -344,20 +369,20 @@ look_at_job(struct lane_thread *self)
 {
 	struct wf_server *server = self->server;
 	enum wf_lane_job state = wf_lane_job_state(self->lane);
-	bool stop = atomic_load_explicit(&server->stop, memory_order_relaxed) != 0;
+	uint32_t stop = atomic_load_explicit(&server->stop, memory_order_relaxed);
 	const struct wf_lane_cause *cause = wf_lane_cause(self->lane);
 	if (state != WF_LANE_IDLE) {
 		atomic_store_explicit(&server->begun, 1, memory_order_relaxed);
 	}
-	if (cause->status != WEFT_OK && !stop && !self->told) {
-		publish_cause(server, cause);
+	if (cause->status != WEFT_OK && !self->told) {
+		publish_cause(server, cause, false);
 		self->told = true; /* once: another lane may have a new job by the next turn */
 	}
-	if (stop && state == WF_LANE_RUNNING) {
-		ask_to_stop(self);
+	if (stop != 0 && state == WF_LANE_RUNNING) {
+		stop_job(self, stop);
 	}
 	if (state == WF_LANE_FINISHED || state == WF_LANE_FAILED) {
-		self->over = stop || server->opts.once;
+		self->over = stop != 0 || server->opts.once;
 		if (state == WF_LANE_FINISHED && self->over) {
 			atomic_fetch_add_explicit(&server->finished_count, 1, memory_order_relaxed);
 		}
@@ -369,7 +394,7 @@ look_at_job(struct lane_thread *self)
 		}
 	} else if (state == WF_LANE_IDLE) {
 		look_at_idle(self);
-		self->over = self->over || stop;
+		self->over = self->over || stop != 0;
 	}
 }
 
@@ -513,15 +538,23 @@ wf_server_run(struct wf_server *server)
 	} else {
 		st = run_threads(server);
 	}
+	/* Stopped after its job had failed by itself, a pserver has told that by then. */
 	bool stopped = atomic_load_explicit(&server->stop, memory_order_relaxed) != 0;
-	if (st == WEFT_OK && server->failed && !stopped) {
+	bool counts = !stopped || server->opts.once || server->ended_job;
+	if (st == WEFT_OK && server->failed && counts) {
 		return wf_fail(server->cause.status, "%s", server->cause.reason);
 	}
 	return st;
 }
 
 void
-wf_server_stop(struct wf_server *server)
+wf_server_stop_by(struct wf_server *server, int signal_number)
 {
-	atomic_store_explicit(&server->stop, 1, memory_order_relaxed);
+	atomic_store_explicit(&server->stop, 1 + (uint32_t)signal_number, memory_order_relaxed);
+}
+
+bool
+wf_server_ended_job(const struct wf_server *server)
+{
+	return server->failed && server->ended_job;
 }

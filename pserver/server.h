@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server: one pserver process: its lanes, their threads, and how it ends.
  *
- * Thread: made, run and destroyed by one thread; wf_server_stop may be called by any, and from a
+ * Thread: made, run and destroyed by one thread; wf_server_stop_by may be called by any, and from a
  * signal handler. With `inline_lanes` no thread is started and run polls all lanes in turn (for
  * simulated environments). */
 #pragma once
@@ -55,10 +55,19 @@ uint16_t wf_server_port(const struct wf_server *server, uint32_t lane_idx);
 const struct wf_stats *wf_server_stats(const struct wf_server *server, uint32_t lane_idx);
 /* One line: what it listens on, and what it was understood to do. */
 void wf_server_describe(const struct wf_server *server, char *out, size_t bytes);
-/* Serve until stopped (OK), until the job is done with `once` (OK), until the job fails with `once`
- * (its first cause), or until nobody has come in time with `once` (WEFT_TIMEOUT). Without `once` a
- * finished or failed job is logged and the next awaited. */
+/* Serve until stopped (OK; in a job the cause that its members were told), until the job is done
+ * with `once` (OK), until the job fails with `once` (its first cause), or until nobody has come in
+ * time with `once` (WEFT_TIMEOUT). Without `once` a finished or failed job is logged and the next
+ * awaited. */
 enum weft_status wf_server_run(struct wf_server *server) WEFT_MUST_CHECK;
-/* Finish: members of a running job are told with ABORT that this pserver was asked to stop. */
-void wf_server_stop(struct wf_server *server);
+/* Finish: members of a running job are told with ABORT that this pserver was stopped by the signal,
+ * or, with 0, was asked to stop. */
+void wf_server_stop_by(struct wf_server *server, int signal_number);
+static inline void
+wf_server_stop(struct wf_server *server)
+{
+	wf_server_stop_by(server, 0);
+}
+/* After run: it was stopped in a job, which it has ended. */
+bool wf_server_ended_job(const struct wf_server *server);
 void wf_server_destroy(struct wf_server *server); /* accepts NULL */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weft pserver: options in, one server out. Thread: main runs the server; one more waits for SIGINT
- * and SIGTERM, so that no signal handler and no global is needed. */
+/* weft pserver: options in, one server out. Thread: main runs the server; one more waits for
+ * signals that ask to stop, so that no signal handler and no global is needed. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/signals.h"
 #include "pserver/server.h"
 #include "sparse/server/service.h"
 #include "tools/command.h"
@@ -38,6 +39,7 @@ struct stopper {
 	pthread_t thread;
 	/* Shared. */
 	_Atomic bool finished; /* main: store release; stopper: load acquire */
+	bool ended_job;        /* main's: a signal stopped the server in a job */
 };
 
 static int
@@ -50,11 +52,14 @@ print_help(const struct wf_options *options)
 	      "  weft pserver --once                                end with the job\n"
 	      "\n"
 	      "Holds a share of a job's parameters, sums the trainers' gradients in the order of\n"
-	      "their numbers, applies the optimizer, and sends the fresh values back. SIGTERM and\n"
-	      "SIGINT finish cleanly, a second one at once.\n"
+	      "their numbers, applies the optimizer, and sends the fresh values back. SIGTERM, "
+	      "SIGINT\n"
+	      "and SIGHUP stop it, and tell the members of its job who was stopped by what; a "
+	      "second\n"
+	      "one ends it at once.\n"
 	      "\n"
 	      "Exit codes: 0, 64 usage, 65 bad data, 69 peer lost or address in use, 70 internal,\n"
-	      "74 input or output, 77 not permitted.\n"
+	      "74 input or output, 75 stopped in a job, 77 not permitted.\n"
 	      "\n",
 	      stdout);
 	wf_options_print_help(options, stdout);
@@ -224,7 +229,7 @@ stopper_main(void *arg)
 	if (atomic_load_explicit(&stopper->finished, memory_order_acquire)) { /* S1: stopper_end */
 		return NULL;
 	}
-	wf_server_stop(stopper->server);
+	wf_server_stop_by(stopper->server, signal_number);
 	if (sigwait(&stopper->signals, &signal_number) != 0) {
 		return NULL;
 	}
@@ -238,9 +243,7 @@ stopper_main(void *arg)
 static void
 stopper_block(struct stopper *stopper)
 {
-	sigemptyset(&stopper->signals);
-	sigaddset(&stopper->signals, SIGINT);
-	sigaddset(&stopper->signals, SIGTERM);
+	wf_signals_that_stop(&stopper->signals);
 	pthread_sigmask(SIG_BLOCK, &stopper->signals, NULL);
 }
 
@@ -306,6 +309,7 @@ serve(const struct command *command, struct wf_env *env, struct stopper *stopper
 	if (st == WEFT_OK) {
 		st = wf_server_run(server);
 		stopper_end(stopper);
+		stopper->ended_job = wf_server_ended_job(server);
 	}
 	wf_server_destroy(server);
 	return st;
@@ -337,5 +341,6 @@ wf_cmd_pserver(int argc, char **argv)
 		st = serve(&command, env, &stopper);
 	}
 	wf_env_system_destroy(env);
-	return st == WEFT_OK ? WF_EXIT_OK : wf_command_fail(PROGRAM, st);
+	int code = st == WEFT_OK ? WF_EXIT_OK : wf_command_fail(PROGRAM, st);
+	return stopper.ended_job ? WF_EXIT_AGAIN : code;
 }

@@ -212,6 +212,8 @@ run_server(struct wf_env *env, void *arg)
 	}
 	stage->server = NULL;
 	stage->server_status = st;
+	(void)snprintf(stage->server_text, sizeof(stage->server_text), "%s",
+		       st == WEFT_OK ? "" : weft_last_error());
 	stage->server_ended = true;
 	return 0;
 }

@@ -107,7 +107,8 @@ struct stage {
 	struct wf_env *env;
 	struct wf_lane *lane[STAGE_LANES_MAX];
 	struct wf_server *server;
-	enum weft_status server_status; /* of wf_server_run */
+	enum weft_status server_status;   /* of wf_server_run */
+	char server_text[WF_ERROR_BYTES]; /* of that; "": it ended well */
 	bool server_ended;
 	struct wf_job job;
 	struct wf_job_tensor tensor[STAGE_TENSORS];

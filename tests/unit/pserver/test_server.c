@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -150,27 +151,85 @@ an_idle_pserver_stops_when_asked(void **state)
 }
 
 static void
-stop_running(struct stage *stage)
+stop_running_by(struct stage *stage, int signal_number, const char *how)
 {
 	struct puppet *first = begin(stage);
 	puppet_continue(first, 1);
 	stage_settle(stage);
-	wf_server_stop(stage->server);
+	wf_server_stop_by(stage->server, signal_number);
 	stage_run(stage, 3 * WF_NS_PER_S);
-	CHECK(stage, stage->server_ended && stage->server_status == WEFT_OK);
+	CHECK(stage, stage->server_ended && stage->server_status == WEFT_LOST);
+	CHECK_SAYS(stage, stage->server_text, how);
 	for (uint32_t t = 0; t < 2; t++) {
 		CHECK(stage, first[t].aborted && first[t].abort.status == WEFT_LOST);
-		CHECK_SAYS(stage, first[t].abort.who, "pserver");
-		CHECK_SAYS(stage, first[t].abort.reason, "the pserver on :: port 7164");
-		CHECK_SAYS(stage, first[t].abort.reason, "was asked to stop");
+		CHECK_SAYS(stage, first[t].abort.who, "pserver 0");
+		CHECK_SAYS(stage, first[t].abort.reason, "pserver 0 (host ");
+		CHECK_SAYS(stage, first[t].abort.reason, "port 7164) was ");
+		CHECK_SAYS(stage, first[t].abort.reason, how);
 	}
+}
+
+static void
+stop_running(struct stage *stage)
+{
+	stop_running_by(stage, 0, "was asked to stop");
+}
+
+static void
+terminate_running(struct stage *stage)
+{
+	stop_running_by(stage, SIGTERM, "was stopped by SIGTERM");
 }
 
 static void
 a_pserver_that_is_stopped_tells_its_trainers(void **state)
 {
 	(void)state;
-	play(false, stop_running);
+	for (unsigned once = 0; once < 2; once++) {
+		play(once != 0, stop_running);
+		play(once != 0, terminate_running);
+	}
+}
+
+/* One trainer of two has come, and waits for the other. */
+static void
+stop_starting(struct stage *stage)
+{
+	puppet_add(stage, 0, 0);
+	puppet_meet(&stage->puppet[0]);
+	stage_settle(stage);
+	wf_server_stop_by(stage->server, SIGINT);
+	stage_run(stage, 3 * WF_NS_PER_S);
+	CHECK(stage, stage->server_ended && stage->server_status == WEFT_LOST);
+	CHECK(stage, stage->puppet[0].aborted);
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "was stopped by SIGINT");
+}
+
+static void
+a_pserver_that_is_stopped_while_trainers_come_tells_them(void **state)
+{
+	(void)state;
+	play(false, stop_starting);
+}
+
+/* In the second for which the cause of a failed job is still told. */
+static void
+stop_failed(struct stage *stage)
+{
+	fail_job(stage);
+	CHECK(stage, !stage->server_ended);
+	wf_server_stop_by(stage->server, SIGTERM);
+	stage_run(stage, 3 * WF_NS_PER_S);
+	CHECK(stage, stage->server_ended);
+	CHECK(stage, stage->server_status == (stage->opts.once ? WEFT_DATA : WEFT_OK));
+}
+
+static void
+a_pserver_that_is_stopped_after_its_job_failed_is_not_its_cause(void **state)
+{
+	(void)state;
+	play(false, stop_failed);
+	play(true, stop_failed);
 }
 
 static void
@@ -376,6 +435,8 @@ main(void)
 		cmocka_unit_test(with_once_a_pserver_ends_with_the_first_cause_of_a_failed_job),
 		cmocka_unit_test(an_idle_pserver_stops_when_asked),
 		cmocka_unit_test(a_pserver_that_is_stopped_tells_its_trainers),
+		cmocka_unit_test(a_pserver_that_is_stopped_while_trainers_come_tells_them),
+		cmocka_unit_test(a_pserver_that_is_stopped_after_its_job_failed_is_not_its_cause),
 		cmocka_unit_test(a_pserver_takes_the_next_job_after_a_finished_one),
 		cmocka_unit_test(a_pserver_takes_the_next_job_after_a_failed_one),
 		cmocka_unit_test(lanes_share_the_first_cause_and_then_forget_it),
