@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/signals.h"
 #include "trainer/service.h"
 
 #define TICK_NS (WF_NS_PER_S / 10)
@@ -147,6 +148,19 @@ wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, 
 	}
 }
 
+void
+wf_core_heed_stop(struct wf_core *core)
+{
+	int by = atomic_load_explicit(&core->stopped_by, memory_order_acquire);
+	if (by == 0 || core->leaving) {
+		return;
+	}
+	char name[WF_SIGNAL_NAME_BYTES];
+	wf_signal_name(by, name);
+	wf_core_fail(core, WEFT_ABORTED, "trainer %u (host %s, pid %u) was stopped by %s",
+		     core->opts.trainer_id, core->hello.host, core->hello.pid, name);
+}
+
 /* A lane that does not keep to the protocol will not do so on another connection either. */
 static void
 offence(struct wf_link *link)
@@ -213,7 +227,7 @@ check_leaving(struct wf_core *core)
 static void
 check_farewell(struct wf_core *core, uint64_t now)
 {
-	bool late = now - core->failed_ns >= FAREWELL_NS;
+	bool late = now >= core->failed_ns + FAREWELL_NS; /* it may be younger than this turn */
 	bool left = false;
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = &core->link[i];
@@ -240,6 +254,7 @@ static void
 tick(struct wf_core *core, uint64_t now)
 {
 	core->tick_ns = now + TICK_NS; /* unless what follows wants it sooner */
+	wf_core_heed_stop(core);
 	if (wf_core_failed(core)) {
 		check_farewell(core, now);
 		return;

@@ -273,6 +273,10 @@ struct wf_core {
 	char unacknowledged[WF_ERROR_BYTES]; /* who did not answer GOODBYE; "": nobody */
 	_Atomic uint32_t left; /* shared: everything is said; core: store release; owner: acquire */
 
+	/* shared: the signal that stopped the program, 0: none did; any thread or signal handler:
+	 * store release; core and owner: load acquire. Carries no data. */
+	_Atomic int stopped_by;
+
 	/* Failure. shared: text is written before status (release), read after it (acquire). */
 	_Atomic uint32_t status; /* enum weft_status */
 	char failure[WF_ERROR_BYTES];
@@ -312,6 +316,8 @@ uint64_t wf_core_put_bytes_max(const struct wf_core *core);
 /* The first failure is kept; the lanes that are there hear it. */
 void wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Fail if a signal has stopped the program, unless there is nobody any more who would wait. */
+void wf_core_heed_stop(struct wf_core *core);
 void wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 static inline bool

@@ -78,6 +78,9 @@ run_command(struct weft_session *session, const struct wf_command *command)
 	case WF_COMMAND_FAIL:
 		wf_core_fail(core, (enum weft_status)command->a, "%s", session->fail_reason);
 		break;
+	case WF_COMMAND_STOP:
+		wf_core_heed_stop(core);
+		break;
 	case WF_COMMAND_SERVICE:
 		core->service->command(core, command);
 		break;
@@ -138,6 +141,9 @@ thread_sleep(struct weft_session *session, uint32_t seen)
 	}
 	atomic_store_explicit(&progress->thread_sleeps, 0, memory_order_relaxed);
 	drain_fd(progress->command_fd);
+	if (atomic_load_explicit(&session->core.stopped_by, memory_order_acquire) != 0) {
+		session->core.tick_ns = 0;
+	}
 }
 
 static void *
@@ -192,6 +198,7 @@ wf_progress_init(struct weft_session *session)
 	progress->poll_fd = -1;
 	progress->command_fd = -1;
 	progress->done_fd = -1;
+	atomic_store_explicit(&progress->wake_fd, -1, memory_order_relaxed);
 }
 
 /* The next power of two. */
@@ -229,6 +236,7 @@ wf_progress_open(struct weft_session *session)
 		return wf_fail_errno(WEFT_NOMEM, err, "session: no progress thread");
 	}
 	progress->started = true;
+	atomic_store_explicit(&progress->wake_fd, progress->command_fd, memory_order_release);
 	return WEFT_OK;
 }
 
@@ -251,6 +259,7 @@ wf_progress_close(struct weft_session *session)
 		(void)pthread_join(progress->thread, NULL);
 		progress->started = false;
 	}
+	atomic_store_explicit(&progress->wake_fd, -1, memory_order_relaxed);
 	wf_ring_destroy(progress->ring);
 	wf_pin_destroy(progress->pin);
 	progress->ring = NULL;
@@ -398,6 +407,33 @@ static bool
 has_failed(struct weft_session *session)
 {
 	return wf_core_failed(&session->core);
+}
+
+void
+wf_progress_heed_stop(struct weft_session *session)
+{
+	const struct wf_core *core = &session->core;
+	if (atomic_load_explicit(&core->stopped_by, memory_order_acquire) != 0 &&
+	    !wf_core_failed(core)) {
+		wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_STOP});
+		wf_progress_wait(session, has_failed);
+	}
+}
+
+/* In a signal handler, too: nothing but these three is touched. */
+void
+weft_session_stop(struct weft_session *session, int signal_number)
+{
+	if (session == NULL || signal_number <= 0) {
+		return;
+	}
+	int number_before = errno;
+	atomic_store_explicit(&session->core.stopped_by, signal_number, memory_order_release);
+	int fd = atomic_load_explicit(&session->progress.wake_fd, memory_order_acquire);
+	if (fd >= 0) {
+		signal_fd(fd);
+	}
+	errno = number_before;
 }
 
 void

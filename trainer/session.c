@@ -754,12 +754,13 @@ leave(struct weft_session *session)
 static void
 fail_if_unfinished(struct weft_session *session)
 {
-	if (!wf_core_failed(&session->core) && wf_exchange_finished(session) != WEFT_OK) {
-		wf_session_fail(session, WEFT_ABORTED,
-				"trainer %u closed its session in the middle of a step or call: "
-				"%.160s",
-				session->core.opts.trainer_id, weft_last_error());
+	if (wf_core_failed(&session->core) || wf_exchange_finished(session) == WEFT_OK) {
+		return;
 	}
+	wf_progress_heed_stop(session);
+	wf_session_fail(session, WEFT_ABORTED,
+			"trainer %u closed its session in the middle of a step or call: %.160s",
+			session->core.opts.trainer_id, weft_last_error());
 }
 
 enum weft_status
@@ -787,6 +788,7 @@ weft_session_abort(struct weft_session *session, enum weft_status status, const 
 		return;
 	}
 	if (session->running) {
+		wf_progress_heed_stop(session); /* it came first, and is why this is called */
 		bool none = status == WEFT_OK || status == WEFT_AGAIN;
 		wf_session_fail(session, none ? WEFT_ABORTED : status, "trainer %u: %.200s",
 				session->core.opts.trainer_id, reason);

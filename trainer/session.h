@@ -31,6 +31,7 @@ enum wf_command_kind {
 	WF_COMMAND_OTHERS, /* a: trainer */
 	WF_COMMAND_LEAVE,
 	WF_COMMAND_FAIL,    /* a: status; the reason is in the session */
+	WF_COMMAND_STOP,    /* heed stopped_by */
 	WF_COMMAND_SERVICE, /* the service's: tensor: which, section, a: as it likes */
 };
 
@@ -48,9 +49,12 @@ struct wf_progress {
 	pthread_t thread;
 	struct wf_ring *ring;
 	struct wf_pin *pin;
-	int poll_fd;       /* epoll over the transport's fd and command_fd */
-	int command_fd;    /* eventfd: there are commands */
-	int done_fd;       /* eventfd: something the owner waits for has happened */
+	int poll_fd;    /* epoll over the transport's fd and command_fd */
+	int command_fd; /* eventfd: there are commands */
+	int done_fd;    /* eventfd: something the owner waits for has happened */
+	/* command_fd, for who stops the session; -1: nothing is to be woken. Owner: store release;
+	 * any thread or signal handler: load acquire. */
+	_Atomic int wake_fd;
 	uint64_t asked_ns; /* owner: when the caller was last asked whether to go on */
 
 	/* Shared. Both sides use seq_cst: each stores its own word, then looks at the other's (W1,
@@ -134,6 +138,8 @@ enum weft_status wf_progress_wait_clear(struct weft_session *session,
 					const _Atomic uint32_t *word) WEFT_MUST_CHECK;
 /* Until `done` says so; looked at between turns, also of a failed session. */
 void wf_progress_wait(struct weft_session *session, bool (*done)(struct weft_session *));
+/* If a signal has stopped the program, the core has failed for it by the return. */
+void wf_progress_heed_stop(struct weft_session *session);
 /* One turn, if the caller drives. */
 void wf_progress_turn(struct weft_session *session);
 /* The recorded failure of the core. */

@@ -530,6 +530,34 @@ class Signals(support.Case):
             self.assertRegex(process.stdout.readline(), "^AbortedError .*interrupted in " + call.split("(")[0])
             self.assertEqual(process.wait(support.LIMIT), 0)
 
+    def test_ctrl_c_that_nobody_catches_names_who_was_stopped_to_the_others(self):
+        session = "weft.Session(pservers=%r, num_gradient_servers=2, trainer_id=0)"
+        work = """s.empty(3, name="w"); s.start(); print("waits", flush=True); s.barrier()"""
+        for form in ("with " + session + " as s: " + work, "s = " + session + "; " + work):
+            where = self.pserver(trainers=2)
+            process = subprocess.Popen(
+                support.python("-c", "import weft\n" + form % where),
+                env=support.environment(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            self.addCleanup(process.stdout.close)
+            self.addCleanup(process.kill)
+            other = weft.Session(pservers=where, num_gradient_servers=2, trainer_id=1)
+            self.addCleanup(other.abort, "the test is over")
+            other.empty(3, name="w")
+            other.start()
+            self.assertEqual(process.stdout.readline(), "waits\n")
+            self.interrupt(process)
+            text = r"^trainer 0 \(host .*, pid %d\) was stopped by SIGINT$" % process.pid
+            self.assertEqual(process.wait(support.LIMIT), -signal.SIGINT)
+            with self.assertRaisesRegex(weft.AbortedError, text):
+                other.barrier()
+            status, said = self.pservers[0].end()
+            self.assertEqual(status, 69)
+            self.assertIn("was stopped by SIGINT", said)
+
     def test_ctrl_c_in_close_is_not_lost_nor_is_the_memory(self):
         session = weft.Session(pservers=self.pserver(sparse=1), ports_num_for_sparse=1)
         table = session.table("t", 700)

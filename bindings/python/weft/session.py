@@ -12,6 +12,7 @@ import ctypes
 import math
 import operator
 import os
+import signal
 import sys
 from threading import get_ident
 from types import TracebackType
@@ -856,7 +857,13 @@ class Session:
         if error is None:
             self.close()
         else:
-            self.abort("%s: %s" % (kind.__name__, error))
+            self._abort_after(kind, "%s: %s" % (kind.__name__, error))
+
+    def _abort_after(self, kind: Type[BaseException], text: str) -> None:
+        """Ctrl-C is told as what it is: who was stopped by it."""
+        if issubclass(kind, KeyboardInterrupt) and self._handle is not None and self._thread == get_ident():
+            self._call.weft_session_stop(self._handle, signal.SIGINT)
+        self.abort(text)
 
 
 def _own_or_job(settings: Dict[str, Any]) -> Dict[str, Any]:
@@ -899,7 +906,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-_uncaught: List[str] = []
+_uncaught: List[Tuple[Type[BaseException], str]] = []
 
 
 def _note_uncaught() -> None:
@@ -907,7 +914,7 @@ def _note_uncaught() -> None:
     before = sys.excepthook
 
     def hook(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
-        _uncaught.append("%s: %s" % (kind.__name__, error))
+        _uncaught.append((kind, "%s: %s" % (kind.__name__, error)))
         before(kind, error, trace)
 
     sys.excepthook = hook
@@ -919,7 +926,7 @@ def _at_exit() -> None:
             continue
         try:
             if _uncaught:
-                session.abort(_uncaught[0])
+                session._abort_after(*_uncaught[0])
             else:
                 session.close()
         except Error as error:
