@@ -19,6 +19,7 @@
 struct fabric {
 	struct wf_run *job;
 	struct weft_session *session;
+	bool is_watched;
 	struct weft_tensor *tensor[WF_MODEL_TENSORS_MAX];
 	float *param[WF_MODEL_TENSORS_MAX]; /* the session's arrays */
 	float *grad[WF_MODEL_TENSORS_MAX];
@@ -311,6 +312,10 @@ start(struct fabric *fabric)
 			return st;
 		}
 	}
+	fabric->is_watched = job->sink->watch != NULL;
+	if (fabric->is_watched) {
+		job->sink->watch->begins(fabric->session);
+	}
 	st = weft_session_start(fabric->session);
 	if (st != WEFT_OK) {
 		return st;
@@ -548,7 +553,7 @@ run_pass(struct fabric *fabric)
 
 /* End the session. What went wrong first is what is said, not what ending it brought up. */
 static enum weft_status
-finish(struct fabric *fabric, enum weft_status st)
+end_session(struct fabric *fabric, enum weft_status st)
 {
 	if (st == WEFT_OK) {
 		return weft_session_close(fabric->session);
@@ -558,6 +563,20 @@ finish(struct fabric *fabric, enum weft_status st)
 		weft_session_abort(fabric->session, st, first.text);
 	}
 	*wf_error_record() = first;
+	return st;
+}
+
+static enum weft_status
+finish(struct fabric *fabric, enum weft_status st)
+{
+	const struct wf_train_watch *watch = fabric->is_watched ? fabric->job->sink->watch : NULL;
+	if (watch != NULL) {
+		watch->ends();
+	}
+	st = end_session(fabric, st);
+	if (watch != NULL) {
+		watch->over(st);
+	}
 	return st;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "trainer/program/command.h"
+#include "trainer/program/stop.h"
 #include "base/exit_code.h"
 
 #define UNDERSTOOD_BYTES 1000u
@@ -43,6 +44,7 @@ run(const struct wf_train_command *command)
 		.line = print_line,
 		.arg = &has_dots,
 		.dot = isatty(STDERR_FILENO) ? print_dot : NULL,
+		.watch = &wf_stop_watch,
 	};
 	char understood[UNDERSTOOD_BYTES];
 	struct wf_env *env = NULL;
@@ -83,6 +85,7 @@ main(int argc, char **argv)
 	st = run(&command);
 	if (st != WEFT_OK) {
 		fprintf(stderr, "weft train: %s\n", weft_last_error());
+		wf_stop_die();
 	}
 	return wf_exit_code(st);
 }

@@ -12,6 +12,8 @@
 
 #include "base/env.h"
 
+struct weft_session;
+
 /* Settings. command.h fills them from a command line; texts are lent for the run. */
 struct wf_train_opts {
 	const char *model;  /* "linear", "mlp", "ngram", "ctr" */
@@ -109,10 +111,18 @@ struct wf_train_opts {
 	uint64_t parallel_thread_num, sock_send_buf_size, sock_recv_buf_size;
 };
 
+/* Of who may want to stop the session of a job meanwhile (weft_session_stop). All mandatory. */
+struct wf_train_watch {
+	void (*begins)(struct weft_session *session); /* nothing has been waited for */
+	void (*ends)(void); /* in good order or not: it is not touched from here on */
+	void (*over)(enum weft_status status);
+};
+
 struct wf_train_sink {
 	/* A result line, without newline. A status other than WEFT_OK ends the run with it. */
 	enum weft_status (*line)(void *arg, const char *line);
-	void (*dot)(void *arg); /* every dot_period batches; NULL: none wanted */
+	void (*dot)(void *arg);             /* every dot_period batches; NULL: none wanted */
+	const struct wf_train_watch *watch; /* NULL: nobody wants to know */
 	void *arg;
 };
 
