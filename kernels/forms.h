@@ -22,6 +22,14 @@ size_t wf_ref_apply_adadelta(const struct wf_apply *apply, size_t first);
 size_t wf_ref_apply_adamax(const struct wf_apply *apply, size_t first);
 /* out[first, count) = in[0] + in[1] + ... */
 void wf_ref_sum(float *out, const float *const *in, unsigned in_count, size_t first, size_t count);
+/* What is added up, and what the sum is divided by. */
+struct wf_mean {
+	const float *const *in;
+	unsigned in_count;
+	float divisor;
+};
+/* out[first, count) = (in[0] + in[1] + ...) / divisor */
+void wf_ref_mean(float *out, const struct wf_mean *mean, size_t first, size_t count);
 /* out[i] = in[0][first + i] + in[1][first + i] + ... */
 void wf_ref_sum_bf16(float *out, const uint16_t *const *in, unsigned in_count, size_t first,
 		     size_t count);

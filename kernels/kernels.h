@@ -68,6 +68,10 @@ struct wf_kernels {
 	size_t (*apply[WF_OPTIMIZER_COUNT])(const struct wf_apply *apply);
 	/* out = in[0] + in[1] + ... in order; out may be in[0]. */
 	void (*sum)(float *out, const float *const *in, unsigned in_count, size_t count);
+	/* out = (in[0] + in[1] + ... in order) / divisor, whatever is not finite among them; out is
+	 * none of the inputs. Of tensors that are only reduced: nothing is skipped nor counted. */
+	void (*mean)(float *out, const float *const *in, unsigned in_count, float divisor,
+		     size_t count);
 	/* out[i] = in[0][first + i] + in[1][first + i] + ... in order, each widened to f32 before.
 	 * None of WF_ROW_F32. halves.h uses it. */
 	void (*sum_half[WF_ROW_REST_COUNT])(float *out, const uint16_t *const *in,

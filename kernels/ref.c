@@ -317,6 +317,15 @@ wf_ref_sum(float *out, const float *const *in, unsigned in_count, size_t first, 
 	}
 }
 
+void
+wf_ref_mean(float *out, const struct wf_mean *mean, size_t first, size_t count)
+{
+	wf_ref_sum(out, mean->in, mean->in_count, first, count);
+	for (size_t i = first; i < count; i++) {
+		out[i] = out[i] / mean->divisor;
+	}
+}
+
 static size_t
 apply_sgd(const struct wf_apply *apply)
 {
@@ -442,6 +451,12 @@ sum(float *out, const float *const *in, unsigned in_count, size_t count)
 	wf_ref_sum(out, in, in_count, 0, count);
 }
 
+static void
+mean(float *out, const float *const *in, unsigned in_count, float divisor, size_t count)
+{
+	wf_ref_mean(out, &(struct wf_mean){in, in_count, divisor}, 0, count);
+}
+
 static size_t
 count_nonfinite(const float *in, size_t count)
 {
@@ -485,6 +500,7 @@ static const struct wf_kernels ref = {
 			[WF_TORCH_MOMENTUM] = apply_momentum, /* its rate tells them apart */
 		},
 	.sum = sum,
+	.mean = mean,
 	.sum_half = {[WF_ROW_BF16] = wf_ref_sum_bf16, [WF_ROW_F16] = wf_ref_sum_f16},
 	.draw_half = {[WF_ROW_BF16] = draw_bf16, [WF_ROW_F16] = draw_f16},
 	.count_nonfinite = count_nonfinite,

@@ -468,6 +468,39 @@ sum(float *out, const float *const *in, unsigned in_count, size_t count)
 	wf_ref_sum(out, in, in_count, whole, count);
 }
 
+INLINE void
+mean_whole(float *out, const struct inputs *in, unsigned fixed, vec divisor, size_t whole)
+{
+	for (size_t i = 0; i < whole; i += WIDTH) {
+		vec_store(out + i, vec_div(sum_at(in, fixed, i), divisor));
+	}
+}
+
+static void
+mean(float *out, const float *const *in, unsigned in_count, float divisor, size_t count)
+{
+	size_t whole = whole_vectors(count);
+	WF_ASSERT(in_count >= 1);
+	const struct inputs inputs = open_inputs(in, in_count);
+	const vec by = vec_set(divisor);
+
+	switch (in_count) {
+	case 1:
+		mean_whole(out, &inputs, 1, by, whole);
+		break;
+	case 2:
+		mean_whole(out, &inputs, 2, by, whole);
+		break;
+	case 4:
+		mean_whole(out, &inputs, 4, by, whole);
+		break;
+	default:
+		mean_whole(out, &inputs, MANY, by, whole);
+		break;
+	}
+	wf_ref_mean(out, &(struct wf_mean){in, in_count, divisor}, whole, count);
+}
+
 static void
 sum_bf16(float *out, const uint16_t *const *in, unsigned in_count, size_t first, size_t count)
 {
@@ -629,7 +662,8 @@ log_f32(float *out, const float *in, size_t count)
 				[WF_ADAMAX] = apply_adamax,                                        \
 				[WF_TORCH_MOMENTUM] = apply_momentum,                              \
 			},                                                                         \
-		.sum = sum, .sum_half = {[WF_ROW_BF16] = sum_bf16, [WF_ROW_F16] = sum_f16},        \
+		.sum = sum, .mean = mean,                                                          \
+		.sum_half = {[WF_ROW_BF16] = sum_bf16, [WF_ROW_F16] = sum_f16},                    \
 		.draw_half = {[WF_ROW_BF16] = draw_bf16, [WF_ROW_F16] = draw_f16},                 \
 		.count_nonfinite = count_nonfinite, .exp_f32 = exp_f32, .log_f32 = log_f32,        \
 		.rows = &wide_rows,                                                                \

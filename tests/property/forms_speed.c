@@ -101,12 +101,12 @@ make_apply(const struct arrays *arrays, size_t bytes, unsigned grads)
 }
 
 /* What can be timed: the optimizers by their numbers, then these. */
-enum { SUM = WF_OPTIMIZER_COUNT, EXP, LOG, WORK_COUNT };
+enum { SUM = WF_OPTIMIZER_COUNT, MEAN, EXP, LOG, WORK_COUNT };
 
 static const char *
 work_name(unsigned work)
 {
-	static const char *const others[] = {"sum", "exp", "log"};
+	static const char *const others[] = {"sum", "mean", "exp", "log"};
 	return work < SUM ? wf_optimizer_name((enum wf_optimizer)work) : others[work - SUM];
 }
 
@@ -116,6 +116,10 @@ do_work(const struct wf_kernels *kernels, unsigned work, const struct wf_apply *
 	switch (work) {
 	case SUM:
 		kernels->sum(apply->param, apply->grad, apply->grad_count, apply->count);
+		break;
+	case MEAN:
+		kernels->mean(apply->param, apply->grad, apply->grad_count, apply->divisor,
+			      apply->count);
 		break;
 	case EXP:
 		kernels->exp_f32(apply->param, apply->grad[0], apply->count);

@@ -260,6 +260,25 @@ compare_sum(const struct wf_kernels *form, const struct setup *setup)
 }
 
 static void
+run_mean(const struct wf_kernels *kernels, const struct setup *setup, struct arrays *side)
+{
+	const float *in[MAX_GRADS];
+	for (unsigned n = 0; n < setup->grad_count; n++) {
+		in[n] = grad[n] + setup->offset[n];
+	}
+	kernels->mean(side->out + setup->offset[MAX_GRADS + 3], in, setup->grad_count,
+		      (float)(1 + current_case % 9), setup->count);
+}
+
+static void
+compare_mean(const struct wf_kernels *form, const struct setup *setup)
+{
+	run_mean(wf_kernels_ref(), setup, &ref_side);
+	run_mean(form, setup, &form_side);
+	expect_same("mean", setup, ref_side.out, form_side.out);
+}
+
+static void
 compare_maps(const struct wf_kernels *form, const struct setup *setup)
 {
 	const struct wf_kernels *ref = wf_kernels_ref();
@@ -309,6 +328,12 @@ static void
 every_form_sums_as_ref_does(void **state)
 {
 	compare_all(compare_sum);
+}
+
+static void
+every_form_takes_means_as_ref_does(void **state)
+{
+	compare_all(compare_mean);
 }
 
 static void
@@ -432,6 +457,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_form_applies_as_ref_does),
 		cmocka_unit_test(every_form_sums_as_ref_does),
+		cmocka_unit_test(every_form_takes_means_as_ref_does),
 		cmocka_unit_test(every_form_counts_and_takes_exp_and_log_as_ref_does),
 		cmocka_unit_test(exp_and_log_agree_on_all_exponents_and_all_fractions),
 		cmocka_unit_test(the_bits_are_the_same_in_every_build),

@@ -337,6 +337,10 @@ gradients_are_added_from_the_first_to_the_last(void **state)
 
 		form(state)->sum(out, b.grads, cases[i].count, COUNT);
 		expect_all(out, cases[i].sum, 0);
+		form(state)->mean(out, b.grads, cases[i].count, 1.0f, COUNT);
+		expect_all(out, cases[i].sum, 0);
+		form(state)->mean(out, b.grads, cases[i].count, 4.0f, COUNT);
+		expect_all(out, cases[i].sum / 4, 0);
 		form(state)->sum(b.grad[0], b.grads, cases[i].count, COUNT);
 		expect_all(b.grad[0], cases[i].sum, 0);
 	}
@@ -378,6 +382,33 @@ a_sum_that_is_not_finite_leaves_its_element_alone(void **state)
 	}
 }
 
+/* Of a tensor that is only reduced: what is not finite is a result like any other. The three values
+ * give other bits if they are added in another order, divided first, or multiplied by a third. */
+static void
+a_mean_is_the_sum_divided_and_whatever_is_not_finite_passes(void **state)
+{
+	const float values[3] = {0.7f, 0.9f, 0.3f};
+	const size_t at[] = {0, 7, 15, 16, 36}; /* in vectors and in the rest */
+	struct bench b;
+	float out[COUNT];
+	bench_init(&b, 0.0f, values, 3);
+	b.grad[1][at[0]] = NAN;
+	b.grad[2][at[1]] = INFINITY;
+	b.grad[0][at[2]] = -INFINITY;
+	b.grad[0][at[3]] = b.grad[1][at[3]] = 3e38f; /* the sum alone is beyond f32 */
+	b.grad[0][at[4]] = b.grad[1][at[4]] = b.grad[2][at[4]] = -0.0f;
+	form(state)->mean(out, b.grads, 3, 3.0f, COUNT);
+	assert_true(isnan(out[at[0]]) && out[at[1]] == INFINITY && out[at[2]] == -INFINITY);
+	assert_true(out[at[3]] == INFINITY && out[at[4]] == 0 && signbit(out[at[4]]));
+	for (size_t i = 0; i < WF_ARRAY_COUNT(at); i++) {
+		out[at[i]] = out[1];
+	}
+	float sum = values[0] + values[1];
+	sum = sum + values[2];
+	expect_all(out, (double)(sum / 3.0f), 0);
+	assert_true(sum / 3.0f != sum * (1.0f / 3.0f));
+}
+
 static void
 elements_that_are_not_finite_are_counted(void **state)
 {
@@ -404,6 +435,7 @@ no_elements_are_no_work(void **state)
 		assert_int_equal(form(state)->apply[kind](&b.apply), 0);
 	}
 	form(state)->sum(b.param, b.grads, 1, 0);
+	form(state)->mean(b.param, b.grads, 1, 3.0f, 0);
 	form(state)->exp_f32(b.param, b.param, 0);
 	form(state)->log_f32(b.param, b.param, 0);
 	expect_all(b.param, 1.0, 0);
@@ -461,6 +493,8 @@ run_for(const char *name)
 		cmocka_unit_test_prestate(adamw_without_decay_is_adam, given),
 		cmocka_unit_test_prestate(gradients_are_added_from_the_first_to_the_last, given),
 		cmocka_unit_test_prestate(a_sum_that_is_not_finite_leaves_its_element_alone, given),
+		cmocka_unit_test_prestate(
+			a_mean_is_the_sum_divided_and_whatever_is_not_finite_passes, given),
 		cmocka_unit_test_prestate(elements_that_are_not_finite_are_counted, given),
 		cmocka_unit_test_prestate(no_elements_are_no_work, given),
 		cmocka_unit_test(forms_are_found_by_name),
