@@ -459,6 +459,17 @@ wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer)
 	return left ? WF_FLUSH_LEFT : WF_FLUSH_DONE;
 }
 
+static bool
+all_have_state(const struct wf_store *store, const struct wf_msg_pull *msg)
+{
+	for (uint32_t i = 0; i < msg->count; i++) {
+		if (!store->stored[msg->first + i].has_state) {
+			return false;
+		}
+	}
+	return true;
+}
+
 enum weft_status
 wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_pull *msg)
 {
@@ -477,6 +488,9 @@ wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_p
 	const char *why = NULL;
 	if (state && msg->state_idx >= wf_store_pullable(&dense->store)) {
 		why = "the optimizer has no such state";
+	} else if (state && msg->state_idx < dense->store.state_count &&
+		   !all_have_state(&dense->store, msg)) {
+		why = "a static or reduced tensor has no state";
 	} else if (own->pull_count == WF_PULLS_MAX) {
 		why = "too many pulls are unanswered";
 	}

@@ -150,7 +150,7 @@ fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_round_scale *
 	apply->decay = stored->decay;
 	apply->clip = stored->clip;
 	apply->l1 = stored->l1;
-	for (unsigned i = 0; i < store->state_count; i++) {
+	for (unsigned i = 0; i < store->state_count && stored->has_state; i++) {
 		apply->state[i] = wf_store_state(store, stored, i);
 	}
 	wf_apply_rates(&store->optimizer, rate * stored->rate_multiplier, scale->updates, apply);
@@ -161,6 +161,27 @@ wf_round_fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_roun
 		    struct wf_apply *apply)
 {
 	fill_apply(lane, ordinal, scale, apply);
+}
+
+/* The gradients of `apply`, summed. Of a tensor that is only reduced the result replaces the last
+ * one, whatever it is. Returns how many sums were not finite, and may not be. */
+static size_t
+apply_sum(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply *apply)
+{
+	struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
+	const uint64_t step = dense->round[ordinal].next;
+	if (store->stored[ordinal].tensor->is_reduced) {
+		store->kernels->mean(apply->param, apply->grad, apply->grad_count, apply->divisor,
+				     apply->count);
+		return 0;
+	}
+	size_t bad = store->wire == WF_ROW_F32 ? store->kernels->apply[store->optimizer.kind](apply)
+					       : wf_dense_apply_halves(lane, ordinal, apply, step);
+	if (store->optimizer.average_window > 0) {
+		wf_store_average(&dense->store, &store->stored[ordinal], step);
+	}
+	return bad;
 }
 
 /* All pushes of the slice are here and nothing reads the store's copy: sum, update, answer. */
@@ -189,12 +210,7 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 		apply.divisor = wf_norm_divisor_of(dense, apply.divisor);
 	}
 	uint64_t entered = wf_turn_enter(&lane->turn);
-	size_t bad = dense->store.wire == WF_ROW_F32
-			     ? dense->store.kernels->apply[dense->store.optimizer.kind](&apply)
-			     : wf_dense_apply_halves(lane, ordinal, &apply, round->next);
-	if (dense->store.optimizer.average_window > 0) {
-		wf_store_average(&dense->store, &dense->store.stored[ordinal], round->next);
-	}
+	size_t bad = apply_sum(lane, ordinal, &apply);
 	uint64_t applied_ns = wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (bad > 0) {
 		wf_round_report_nonfinite(lane, ordinal, round->next, bad);
@@ -396,9 +412,12 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 	const struct wf_stored *stored = &dense->store.stored[ordinal];
 	struct wf_round *round = &dense->round[ordinal];
 	uint64_t section = round->next + dense->init.sections - 1;
-	float *at = section == 0 ? wf_store_param(&dense->store, stored)
-				 : wf_store_state(&dense->store, stored, (unsigned)section - 1);
-	memcpy(at, data, stored->count * sizeof(float));
+	if (section == 0) {
+		memcpy(wf_store_param(&dense->store, stored), data, stored->count * sizeof(float));
+	} else if (stored->has_state) {
+		memcpy(wf_store_state(&dense->store, stored, (unsigned)section - 1), data,
+		       stored->count * sizeof(float));
+	}
 	if (section == 0 && dense->store.wire != WF_ROW_F32) {
 		wf_dense_initial_halves(lane, ordinal);
 	}

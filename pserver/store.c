@@ -89,6 +89,20 @@ settle(const struct wf_store *store, const struct wf_job *job, struct wf_stored 
 	}
 }
 
+/* Where slices lie in the store: those with state, then those without. */
+static void
+line_up(struct wf_store *store, bool with_state)
+{
+	for (uint32_t i = 0; i < store->stored_count; i++) {
+		struct wf_stored *stored = &store->stored[i];
+		if (stored->has_state == with_state) {
+			stored->first = store->elements;
+			store->elements += (stored->count + ELEMENT_ALIGN - 1) &
+					   ~(uint64_t)(ELEMENT_ALIGN - 1);
+		}
+	}
+}
+
 static enum weft_status
 lay_out(struct wf_store *store, const struct wf_job *job, const struct wf_placement *placement,
 	uint32_t lane)
@@ -111,15 +125,16 @@ lay_out(struct wf_store *store, const struct wf_job *job, const struct wf_placem
 			.slice = mine[i],
 			.tensor_idx = slice->tensor,
 			.count = slice->count,
-			.first = store->elements,
+			.has_state = wf_job_has_state(&job->tensor[slice->tensor]),
 			.place_offset = place[slice->tensor] + slice->first * sizeof(float),
 		};
 		settle(store, job, &store->stored[i]);
-		store->elements +=
-			(slice->count + ELEMENT_ALIGN - 1) & ~(uint64_t)(ELEMENT_ALIGN - 1);
 		store->pushable_count += job->tensor[slice->tensor].is_static ? 0 : 1;
 		longest = slice->count > longest ? slice->count : longest;
 	}
+	line_up(store, true);
+	store->state_elements = store->elements;
+	line_up(store, false);
 	store->slot_bytes = wf_layout_bytes(longest);
 	store->park_bytes = wf_layout_bytes((longest + store->wire_shift) >> store->wire_shift);
 	wf_free(store->env, place, job->tensor_count * sizeof(*place));
@@ -136,7 +151,8 @@ halves_bytes(const struct wf_store *store)
 uint64_t
 wf_store_bytes(const struct wf_store *store)
 {
-	return store->elements * sizeof(float) * (1 + store->state_count) + halves_bytes(store);
+	uint64_t state = store->state_elements * store->state_count;
+	return (store->elements + state) * sizeof(float) + halves_bytes(store);
 }
 
 static enum weft_status
@@ -267,8 +283,9 @@ wf_store_param(const struct wf_store *store, const struct wf_stored *stored)
 float *
 wf_store_state(const struct wf_store *store, const struct wf_stored *stored, unsigned idx)
 {
-	WF_ASSERT(idx < store->state_count);
-	return (float *)store->slab.base + store->elements * (1 + idx) + stored->first;
+	WF_ASSERT(idx < store->state_count && stored->has_state);
+	return (float *)store->slab.base + store->elements + store->state_elements * idx +
+	       stored->first;
 }
 
 uint16_t *

@@ -22,6 +22,7 @@ struct wf_stored {
 	uint64_t place_offset; /* bytes, in the trainers' grants of what travels as f32 */
 	double rate_multiplier;
 	float decay, clip, l1; /* the tensor's own, or the job's */
+	bool has_state;
 };
 
 struct wf_store {
@@ -37,7 +38,8 @@ struct wf_store {
 	enum wf_row_rest wire;    /* what gradients and values travel as */
 	unsigned wire_shift;      /* bits by which their bytes are fewer than f32's: 0 or 1 */
 	const char *values;       /* what answers are made of: parameters, or halves */
-	uint64_t elements;        /* of one array, padding included */
+	uint64_t elements;        /* of all slices, padding included */
+	uint64_t state_elements;  /* of those with state, which come first: of one array of it */
 	struct wf_stored *stored; /* [stored_count] */
 	uint32_t stored_count;
 	uint32_t pushable_count; /* slices that are not static */
@@ -67,6 +69,7 @@ enum weft_status wf_store_init(struct wf_env *env, const struct wf_job *job,
 void wf_store_fini(struct wf_store *store); /* accepts zeroed */
 
 float *wf_store_param(const struct wf_store *store, const struct wf_stored *stored);
+/* Of a slice whose tensor has state. */
 float *wf_store_state(const struct wf_store *store, const struct wf_stored *stored, unsigned idx);
 
 /* Bytes on the wire of what takes `bytes` as f32: gradients, values. */

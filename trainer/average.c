@@ -40,7 +40,7 @@ weft_tensor_average(struct weft_tensor *tensor, float *out)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (job->tensor[tensor->idx].is_static) {
+	if (!wf_job_has_state(&job->tensor[tensor->idx])) {
 		memcpy(out, weft_tensor_exact(tensor), count * sizeof(float));
 		return WEFT_OK;
 	}

@@ -56,6 +56,13 @@ summarise_rest(const struct wf_core *core, struct wf_hello *hello)
 		       o->schedule_args);
 }
 
+static const char *
+kind_of(const struct wf_job_tensor *tensor)
+{
+	const char *fixed = tensor->is_static ? ",static" : "";
+	return tensor->is_reduced ? ",reduced" : fixed;
+}
+
 /* For people: which setting differs, where trainers do not agree. */
 static void
 summarise(const struct wf_core *core, struct wf_hello *hello)
@@ -82,7 +89,7 @@ summarise(const struct wf_core *core, struct wf_hello *hello)
 		const struct wf_job_tensor *t = &core->job.tensor[i];
 		used += (size_t)snprintf(hello->tensors + used, sizeof(hello->tensors) - used,
 					 "%s%s=%" PRIu64 "%s%s", i > 0 ? " " : "", t->name,
-					 t->count, t->is_static ? ",static" : "", mode[t->mode]);
+					 t->count, kind_of(t), mode[t->mode]);
 	}
 }
 

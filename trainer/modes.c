@@ -126,6 +126,33 @@ check_own_mode(const struct wf_job *job, const struct weft_tensor_opts *opts)
 				     word[opts->mode], why);
 }
 
+/* Nothing is applied to it, so that there is nothing to set; and what cannot be, with its name. */
+static enum weft_status
+check_reduced(const struct wf_job *job, const struct weft_tensor_opts *opts)
+{
+	const char *why = NULL;
+	bool plain = opts->rate_multiplier == 0 || opts->rate_multiplier == 1;
+	if (!opts->is_reduced) {
+		return WEFT_OK;
+	}
+	if (opts->is_static) {
+		why = "it is static, and never pushed; leave one of the two 0";
+	} else if (!plain || opts->decay != 0 || opts->clip != 0 || opts->l1 != 0) {
+		why = "nothing is applied to it; leave rate_multiplier, decay, clip and l1 0";
+	} else if (opts->mode != WEFT_TENSOR_AS_SESSION) {
+		why = "it is reduced when all trainers have pushed it, in any mode; leave mode 0";
+	} else if (job->mode == WF_DENSE_LOCAL || job->mode == WF_DENSE_ELASTIC) {
+		why = "with WEFT_DENSE_LOCAL or _ELASTIC trainers exchange what they have moved; "
+		      "use WEFT_DENSE_SYNC";
+	} else if (job->optimizer.clip_norm > 0) {
+		why = "with clip_norm the norm is of all tensors; leave clip_norm 0";
+	} else if (job->wire != WF_WIRE_F32) {
+		why = "in 16 bits results would be rounded; use dense_wire WEFT_WIRE_F32";
+	}
+	return why == NULL ? WEFT_OK
+			   : wf_fail(WEFT_INVALID, "tensor %s: is_reduced: %s", opts->name, why);
+}
+
 enum weft_status
 wf_modes_check_tensor(const struct wf_job *job, const struct weft_tensor_opts *opts)
 {
@@ -148,7 +175,9 @@ wf_modes_check_tensor(const struct wf_job *job, const struct weft_tensor_opts *o
 			       lags ? "0 to 1,000,000 is allowed"
 				    : "it goes with WEFT_TENSOR_ASYNC and _BOUNDED; leave it 0");
 	}
-	return opts->mode == WEFT_TENSOR_AS_SESSION ? WEFT_OK : check_own_mode(job, opts);
+	enum weft_status st = check_reduced(job, opts);
+	return st != WEFT_OK || opts->mode == WEFT_TENSOR_AS_SESSION ? st
+								     : check_own_mode(job, opts);
 }
 
 void

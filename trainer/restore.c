@@ -22,7 +22,7 @@ float *
 weft_tensor_state(struct weft_tensor *tensor, uint32_t idx)
 {
 	const struct wf_core *core = &tensor->session->core;
-	if (!tensor->session->sealed || core->job.tensor[tensor->idx].is_static ||
+	if (!tensor->session->sealed || !wf_job_has_state(&core->job.tensor[tensor->idx]) ||
 	    idx + 1 >= core->section_count) {
 		return NULL;
 	}
@@ -130,7 +130,7 @@ weft_pull_state(struct weft_session *session)
 	}
 	for (unsigned section = 1; section < core->section_count && st == WEFT_OK; section++) {
 		for (uint32_t i = 0; i < core->job.tensor_count; i++) {
-			if (core->job.tensor[i].is_static) {
+			if (!wf_job_has_state(&core->job.tensor[i])) {
 				continue;
 			}
 			begin_pull(session, i, section);

@@ -520,6 +520,7 @@ weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *opt
 		.clip = own_or_job(opts->clip),
 		.l1 = own_or_job(opts->l1),
 		.is_static = opts->is_static != 0,
+		.is_reduced = opts->is_reduced != 0,
 		.priority = opts->priority,
 	};
 	wf_modes_fill_tensor(opts, declared);

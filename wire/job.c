@@ -17,6 +17,8 @@
 #define SEGMENT_BYTES 16
 #define TENSOR_BYTES_MIN 61 /* of a tensor whose name has one character */
 #define TENSOR_BYTES_MAX (TENSOR_BYTES_MIN - 1 + WF_TENSOR_NAME_BYTES - 1)
+#define KIND_STATIC 1 /* of a tensor; 0: updated */
+#define KIND_REDUCED 2
 #define NAMES_PER_PASS 2048 /* of the search for names that come twice */
 
 static enum weft_status
@@ -40,6 +42,28 @@ check_name(const struct wf_job_tensor *tensor, uint32_t idx)
 		}
 	}
 	return WEFT_OK;
+}
+
+/* What a tensor that is only reduced cannot be, or be part of. */
+static enum weft_status
+check_reduced(const struct wf_job *job, const struct wf_job_tensor *tensor)
+{
+	const char *why = NULL;
+
+	if (tensor->is_static) {
+		why = "it is static too, and never pushed";
+	} else if (tensor->mode != WF_TENSOR_AS_JOB) {
+		why = "it has a mode of its own, and is reduced when all have pushed it";
+	} else if (job->mode == WF_DENSE_LOCAL || job->mode == WF_DENSE_ELASTIC) {
+		why = "in a job with local steps trainers exchange what they have moved";
+	} else if (job->optimizer.clip_norm > 0) {
+		why = "in a job with clip_norm the norm is of all tensors";
+	} else if (job->wire != WF_WIRE_F32) {
+		why = "in a job whose wire has 16 bits results would be rounded";
+	}
+	return why == NULL || !tensor->is_reduced
+		       ? WEFT_OK
+		       : wf_fail(WEFT_INVALID, "tensor %s: reduced, but %s", tensor->name, why);
 }
 
 /* Its mode, if it has one of its own. */
@@ -89,7 +113,7 @@ wf_job_terms_of(const struct wf_job *job, const struct wf_job_tensor *tensor)
 						  [WF_TENSOR_ASYNC] = WF_DENSE_ASYNC,
 						  [WF_TENSOR_BOUNDED] = WF_DENSE_BOUNDED};
 
-	if (tensor->is_static) {
+	if (tensor->is_static || tensor->is_reduced) {
 		return (struct wf_job_terms){.mode = WF_DENSE_SYNC};
 	}
 	if (tensor->mode == WF_TENSOR_AS_JOB) {
@@ -148,7 +172,8 @@ check_tensor(const struct wf_job *job, const struct wf_job_tensor *tensor, uint3
 				       tensor->name, number[i].name, number[i].value);
 		}
 	}
-	return check_terms(job, tensor);
+	enum weft_status found = check_reduced(job, tensor);
+	return found != WEFT_OK ? found : check_terms(job, tensor);
 }
 
 static int
@@ -430,7 +455,7 @@ put_tensor(struct wf_writer *w, const struct wf_job_tensor *tensor)
 	wf_put_f64(w, tensor->decay);
 	wf_put_f64(w, tensor->clip);
 	wf_put_f64(w, tensor->l1);
-	wf_put_u8(w, tensor->is_static ? 1 : 0);
+	wf_put_u8(w, tensor->is_reduced ? KIND_REDUCED : tensor->is_static ? KIND_STATIC : 0);
 	wf_put_u8(w, (uint8_t)tensor->mode);
 	wf_put_u32(w, tensor->staleness);
 	wf_put_f64(w, tensor->discard_ratio);
@@ -531,7 +556,7 @@ get_tensor(struct wf_reader *r, struct wf_job_tensor *tensor)
 	tensor->decay = wf_get_f64(r);
 	tensor->clip = wf_get_f64(r);
 	tensor->l1 = wf_get_f64(r);
-	uint8_t is_static = wf_get_u8(r);
+	uint8_t kind = wf_get_u8(r);
 	uint8_t mode = wf_get_u8(r);
 	tensor->staleness = wf_get_u32(r);
 	tensor->discard_ratio = wf_get_f64(r);
@@ -539,14 +564,15 @@ get_tensor(struct wf_reader *r, struct wf_job_tensor *tensor)
 	if (r->bad) {
 		return wf_refuse_length(JOB, r);
 	}
-	if (is_static > 1) {
-		return wf_refuse(JOB, "is_static of a tensor", is_static, "0 or 1");
+	if (kind > KIND_REDUCED) {
+		return wf_refuse(JOB, "kind of a tensor", kind, "0 to 2");
 	}
 	if (mode > WF_TENSOR_BOUNDED) {
 		return wf_refuse(JOB, "mode of a tensor", mode, "0 to 3");
 	}
 	tensor->mode = (enum wf_tensor_mode)mode;
-	tensor->is_static = is_static == 1;
+	tensor->is_static = kind == KIND_STATIC;
+	tensor->is_reduced = kind == KIND_REDUCED;
 	wf_get_string(r, tensor->name, sizeof(tensor->name));
 	if (r->bad) {
 		return wf_refuse_text(JOB, "the name of a tensor", r, sizeof(tensor->name));

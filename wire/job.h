@@ -68,6 +68,10 @@ struct wf_job_tensor {
 	double clip;                     /* by value; 0: off; negative: the job's */
 	double l1;                       /* 0: off; negative: the job's */
 	bool is_static; /* never pushed, never updated; still initialised and pulled */
+	/* Pushes are reduced, synchronously, and answered with the result: nothing is applied, and
+	 * nothing kept but the last result. Not static, without a mode of its own, and not of a job
+	 * in mode LOCAL or ELASTIC, with clip_norm, or with a wire of 16 bits. */
+	bool is_reduced;
 	/* Another than AS_JOB: not static, and not of a job in mode LOCAL or ELASTIC. */
 	enum wf_tensor_mode mode;
 	uint32_t staleness;   /* of its own: BOUNDED: steps, > 0. Else 0 */
@@ -125,7 +129,8 @@ struct wf_job {
 
 /* When what is pushed of a tensor is applied. */
 struct wf_job_terms {
-	enum wf_dense_mode mode; /* of a static tensor SYNC: it does not change */
+	/* SYNC of a static tensor, which does not change, and of one that is only reduced. */
+	enum wf_dense_mode mode;
 	uint32_t staleness;
 	double discard_ratio;
 };
@@ -137,6 +142,13 @@ static inline bool
 wf_job_terms_lag(const struct wf_job_terms *terms)
 {
 	return terms->mode == WF_DENSE_ASYNC || terms->mode == WF_DENSE_BOUNDED;
+}
+
+/* The optimizer keeps arrays of state for it. */
+static inline bool
+wf_job_has_state(const struct wf_job_tensor *tensor)
+{
+	return !tensor->is_static && !tensor->is_reduced;
 }
 
 /* Tensors differ in priority. */

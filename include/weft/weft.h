@@ -274,6 +274,16 @@ struct weft_tensor_opts {
 	 * while the rest is under way). All trainers give the same; no bit of a synchronous tensor
 	 * depends on it: 0 */
 	int32_t priority;
+	/* 1: only reduced: a push is answered with the sum of all trainers' pushes of the step (or
+	 * the mean: grad_reduce), in the parameter array, and nothing is applied. Exactly
+	 * ((g0 + g1) + g2) + ... in f32, from the first trainer to the last of those that take part
+	 * in the step, for the mean then divided, in f32, by the step's samples: the same bits
+	 * everywhere. NaN and Inf pass, and end no job. It is synchronous beside other tensors of
+	 * any mode; the lanes keep its last result and no state. weft_session_start makes trainer
+	 * 0's array everybody's, as of any tensor; weft_pull gives the last result. Not with
+	 * is_static, rate_multiplier, decay, clip, l1, mode, clip_norm, WEFT_DENSE_LOCAL, _ELASTIC,
+	 * or a dense_wire of 16 bits: 0 */
+	int is_reduced;
 };
 
 /* What a session has done since weft_session_start, on all lanes together. */
@@ -456,11 +466,12 @@ WEFT_API enum weft_status weft_digest(struct weft_session *session, uint64_t *ou
 
 /**
  * The optimizer's state, for saving and restoring a job. With `keep_state` in the options each
- * tensor that is not static has weft_state_count arrays of its own size beside its parameters, from
- * seal to close (momentum: m; adam: m, v; with average_window three more behind them).
+ * tensor that is neither static nor reduced has weft_state_count arrays of its own size beside its
+ * parameters, from seal to close (momentum: m; adam: m, v; with average_window three more behind
+ * them).
  */
 WEFT_API uint32_t weft_state_count(const struct weft_session *session);
-/* NULL before seal, without keep_state, for a static tensor, or beyond the count. */
+/* NULL before seal, without keep_state, for a static or reduced tensor, or beyond the count. */
 WEFT_API float *weft_tensor_state(struct weft_tensor *tensor, uint32_t idx);
 
 /**
@@ -479,8 +490,9 @@ WEFT_API enum weft_status weft_pull_state(struct weft_session *session) WEFT_MUS
 
 /**
  * The average of a tensor's values after each of the last steps, as average_window says, for tests
- * and for saving; as of the last weft_pull_state. Of a static tensor, and before the first step,
- * its values. With average_window the last three arrays of state are what it is computed from.
+ * and for saving; as of the last weft_pull_state. Of a static or reduced tensor, and before the
+ * first step, its values. With average_window the last three arrays of state are what it is
+ * computed from.
  * @param out [weft_tensor_count]
  * @return WEFT_OK; WEFT_INVALID: without average_window, or no weft_pull_state has ended well
  */

@@ -72,6 +72,7 @@ run_pserver(struct wf_env *env, void *arg)
 	opts.inline_lanes = true;
 	opts.once = true;
 	opts.slot_count = crew->slot_count;
+	opts.inbox_bytes = crew->inbox_bytes;
 	opts.slot_bytes_max = 4096;
 	opts.max_shard_bytes = 64u << 20;
 	enum weft_status st = wf_server_create(&opts, &server);

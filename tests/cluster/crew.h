@@ -21,7 +21,8 @@ struct crew {
 	struct wf_world_opts world;
 	const char *transport; /* "sim", "sim-auto": with a second network */
 	uint32_t pservers, trainers, slot_count;
-	uint32_t lanes; /* of each pserver: dense ones, or of `sparse` beside one dense one */
+	uint64_t inbox_bytes; /* of each lane; 0: enough */
+	uint32_t lanes;       /* of each pserver: dense ones, or of `sparse` beside one dense one */
 	const struct wf_lane_service *sparse; /* NULL: none */
 	bool kills; /* trainer 0 is killed at a time of chance, and pservers may end badly */
 	int (*run_trainer)(struct wf_env *env, void *arg); /* arg: its struct crew_seat */

@@ -14,7 +14,7 @@
 #include "weft/weft.h"
 
 #define TRAINERS 3u
-#define TENSORS 3u
+#define TENSORS 4u
 #define ELEMENTS 700u
 #define STATE_MAX 5u
 #define STEPS 8u /* of each half */
@@ -83,9 +83,9 @@ run_pserver(struct wf_env *env, void *arg)
 	return 0;
 }
 
-/* The last tensor is static. */
+/* The last tensor is static, and the one before it only reduced, where that can be. */
 static enum weft_status
-declare(struct weft_session *s, struct weft_tensor **t)
+declare(const struct job *job, struct weft_session *s, struct weft_tensor **t)
 {
 	enum weft_status st = WEFT_OK;
 	for (uint32_t i = 0; i < TENSORS && st == WEFT_OK; i++) {
@@ -95,6 +95,8 @@ declare(struct weft_session *s, struct weft_tensor **t)
 			.name = name,
 			.rows = ELEMENTS - 100 * i,
 			.is_static = i == TENSORS - 1,
+			.is_reduced = i == TENSORS - 2 && !(job->clip_norm > 0) &&
+				      job->wire == WEFT_WIRE_F32,
 		};
 		st = weft_tensor_add(s, &opts, &t[i]);
 	}
@@ -245,7 +247,7 @@ run_trainer(struct wf_env *env, void *arg)
 	fill_opts(member, env, list, sizeof(list), &opts);
 	enum weft_status st = weft_session_open(&opts, &s);
 	if (st == WEFT_OK) {
-		st = declare(s, t);
+		st = declare(member->job, s, t);
 	}
 	if (st == WEFT_OK && member->idx == 0) {
 		st = load(member->job, s, t);

@@ -57,6 +57,14 @@ check_state(struct stage *stage, struct puppet *puppet, uint32_t idx)
 				    stage_slice(stage, 0, i)->count * sizeof(float)) == 0);
 		CHECK(stage, puppet_state(puppet, idx, i)[0] != 0.0f);
 	}
+	struct wf_msg_pull beyond = pull;
+	beyond.first = pull.count - 1;
+	beyond.count = 2;
+	wf_msg_pull_encode(&beyond, &out);
+	puppet_send(puppet, &out);
+	stage_settle(stage);
+	CHECK(stage, puppet->nacks == idx + 1 && puppet->answers == before + pull.count);
+	CHECK_SAYS(stage, puppet->nack.reason, "a static or reduced tensor has no state");
 }
 
 static void

@@ -15,7 +15,7 @@
 #include "tests/support/failing_env.h"
 #include "wire/layout.h"
 
-#define TENSORS 3u
+#define TENSORS 4u
 #define ROOM (1u << 20)
 
 struct fixture {
@@ -31,7 +31,7 @@ static int
 set_up(void **state)
 {
 	static struct fixture f;
-	static const uint64_t counts[TENSORS] = {100, 7, 33};
+	static const uint64_t counts[TENSORS] = {100, 7, 33, 40};
 	struct wf_optimizer_opts adam = wf_optimizer_defaults();
 	memset(&f, 0, sizeof(f));
 	assert_int_equal(wf_env_system_create(WF_LOG_ERROR, -1, &f.system), WEFT_OK);
@@ -41,12 +41,13 @@ set_up(void **state)
 		f.tensor[i].count = counts[i];
 		f.tensor[i].rate_multiplier = 1;
 		f.tensor[i].is_static = i == 1;
+		f.tensor[i].is_reduced = i == 3;
 	}
 	f.job = (struct wf_job){
 		.trainer_count = 3,
 		.pserver_count = 1,
 		.lane_count = 2,
-		.slice_bytes = 128, /* 32 elements: 4 + 1 + 2 slices */
+		.slice_bytes = 128, /* 32 elements: 4 + 1 + 2 + 2 slices */
 		.optimizer = {.kind = WF_ADAM,
 			      .learning_rate = 0.1,
 			      .beta1 = adam.beta1,
@@ -78,17 +79,43 @@ init(struct fixture *f, uint32_t lane, uint64_t room)
 	return wf_store_init(&f->failing.env, &f->job, &f->placement, lane, &limits, &f->store);
 }
 
+/* Array `idx` of a slice: its values, then its state. NULL: there is none. */
+static float *
+array_of(const struct wf_store *store, const struct wf_stored *stored, unsigned idx)
+{
+	if (idx == 0) {
+		return wf_store_param(store, stored);
+	}
+	return stored->has_state ? wf_store_state(store, stored, idx - 1) : NULL;
+}
+
+/* Each element of each array is written with a number of its own, and keeps it. */
+static void
+check_apart(const struct wf_store *store, bool write)
+{
+	for (uint32_t i = 0; i < store->stored_count; i++) {
+		for (unsigned idx = 0; idx < 3; idx++) {
+			float *at = array_of(store, &store->stored[i], idx);
+			for (uint64_t e = 0; at != NULL && e < store->stored[i].count; e++) {
+				float own = (float)(i * 1000 + idx * 100 + e);
+				at[e] = write ? own : at[e];
+				assert_true(at[e] == own);
+			}
+		}
+	}
+}
+
 static void
 each_slice_has_cache_lines_of_its_own_in_every_array(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t place[TENSORS];
 	uint32_t stored_count = 0;
+	uint32_t with_state = 0;
 	(void)wf_layout_offsets(&f->job, place);
 	for (uint32_t lane = 0; lane < 2; lane++) {
 		assert_int_equal(init(f, lane, ROOM), WEFT_OK);
 		const struct wf_store *store = &f->store;
-		uint64_t end = 0;
 		assert_int_equal(store->state_count, 2);
 		for (uint32_t i = 0; i < store->stored_count; i++) {
 			const struct wf_stored *stored = &store->stored[i];
@@ -98,19 +125,23 @@ each_slice_has_cache_lines_of_its_own_in_every_array(void **state)
 			assert_int_equal(stored->count, slice->count);
 			assert_int_equal(stored->place_offset,
 					 place[slice->tensor] + slice->first * sizeof(float));
-			assert_true(stored->first >= end);
-			end = stored->first + stored->count;
-			assert_int_equal((uintptr_t)wf_store_param(store, stored) % 64, 0);
-			assert_int_equal((uintptr_t)wf_store_state(store, stored, 1) % 64, 0);
-			assert_true(wf_store_state(store, stored, 0) >=
-				    (float *)store->slab.base + store->elements);
-			float *last = wf_store_state(store, stored, 1) + stored->count;
-			assert_true((char *)last <= (char *)store->slab.base + store->slab.bytes);
+			assert_int_equal(stored->has_state,
+					 slice->tensor == 0 || slice->tensor == 2);
+			with_state += stored->has_state ? 1 : 0;
+			for (unsigned idx = 0; idx < 3; idx++) {
+				char *at = (char *)array_of(store, stored, idx);
+				char *end = (char *)store->slab.base + wf_store_bytes(store);
+				assert_int_equal((uintptr_t)at % 64, 0);
+				assert_true(at == NULL || at + stored->count * 4 <= end);
+			}
 		}
+		check_apart(store, true);
+		check_apart(store, false);
 		stored_count += store->stored_count;
 		wf_store_fini(&f->store);
 	}
 	assert_int_equal(stored_count, f->placement.slice_count);
+	assert_int_equal(with_state, 6);
 }
 
 static void
@@ -125,8 +156,8 @@ static_slices_are_stored_and_not_pushable(void **state)
 		pushable += f->store.pushable_count;
 		wf_store_fini(&f->store);
 	}
-	assert_int_equal(stored, 7);
-	assert_int_equal(pushable, 6);
+	assert_int_equal(stored, 9);
+	assert_int_equal(pushable, 8); /* those that are only reduced too */
 }
 
 static void
@@ -182,7 +213,8 @@ a_shard_may_be_exactly_as_large_as_the_limit_and_no_byte_larger(void **state)
 	struct fixture *f = *state;
 	char bytes[32];
 	assert_int_equal(init(f, 0, ROOM), WEFT_OK);
-	uint64_t exact = f->store.elements * sizeof(float) * 3;
+	uint64_t exact = (f->store.elements + 2 * f->store.state_elements) * sizeof(float);
+	assert_true(f->store.state_elements < f->store.elements);
 	wf_store_fini(&f->store);
 	assert_int_equal(init(f, 0, exact), WEFT_OK);
 	wf_store_fini(&f->store);
@@ -209,9 +241,9 @@ a_lane_without_slices_takes_no_slab(void **state)
 {
 	struct fixture *f = *state;
 	wf_placement_fini(f->system, &f->placement);
-	f->job.lane_count = 9;
+	f->job.lane_count = 11;
 	assert_int_equal(wf_placement_init(f->system, &f->job, &f->placement), WEFT_OK);
-	assert_int_equal(init(f, 8, 0), WEFT_OK);
+	assert_int_equal(init(f, 10, 0), WEFT_OK);
 	assert_int_equal(f->store.stored_count, 0);
 	assert_null(f->store.slab.base);
 	assert_int_equal(wf_store_parked_bytes(&f->store), 0);

@@ -382,6 +382,38 @@ a_mode_that_a_tensor_cannot_have_is_refused_with_its_name(void **state)
 }
 
 static void
+what_a_reduced_tensor_cannot_have_is_refused_with_its_name(void **state)
+{
+	const struct weft_tensor_opts reduced = {.is_reduced = 1};
+	struct weft_session_opts opts = good_opts();
+	struct weft_tensor_opts bad[5] = {{.rate_multiplier = 2},
+					  {.decay = -1},
+					  {.clip = 1},
+					  {.l1 = 0.5},
+					  {.rate_multiplier = -1}};
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		bad[i].is_reduced = 1;
+		refuses_mode(&opts, bad[i], "nothing is applied to it");
+	}
+	refuses_mode(&opts, (struct weft_tensor_opts){.is_reduced = 1, .is_static = 1},
+		     "is_reduced: it is static");
+	refuses_mode(&opts, (struct weft_tensor_opts){.is_reduced = 1, .mode = WEFT_TENSOR_SYNC},
+		     "in any mode; leave mode 0");
+	opts.optimizer.clip_norm = 1;
+	refuses_mode(&opts, reduced, "leave clip_norm 0");
+	opts = good_opts();
+	opts.dense_wire = WEFT_WIRE_BF16;
+	refuses_mode(&opts, reduced, "use dense_wire WEFT_WIRE_F32");
+	for (unsigned i = 0; i < 2; i++) {
+		opts = good_opts();
+		opts.dense_mode = i == 0 ? WEFT_DENSE_LOCAL : WEFT_DENSE_ELASTIC;
+		opts.local_steps = 2;
+		refuses_mode(&opts, reduced, "use WEFT_DENSE_SYNC");
+	}
+}
+
+static void
 calls_out_of_order_are_refused(void **state)
 {
 	struct weft_session_opts opts = good_opts();
@@ -639,6 +671,7 @@ main(void)
 		cmocka_unit_test(bad_optimizers_are_refused_with_value_and_remedy),
 		cmocka_unit_test(bad_tensors_are_refused_and_the_session_goes_on),
 		cmocka_unit_test(a_mode_that_a_tensor_cannot_have_is_refused_with_its_name),
+		cmocka_unit_test(what_a_reduced_tensor_cannot_have_is_refused_with_its_name),
 		cmocka_unit_test(calls_out_of_order_are_refused),
 		cmocka_unit_test(a_wait_before_the_start_waits_for_nothing),
 		cmocka_unit_test(arrays_are_aligned_zeroed_and_apart),

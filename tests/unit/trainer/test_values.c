@@ -338,6 +338,33 @@ how_tensors_are_pushed_and_cut_changes_no_bit(void **state)
 	}
 }
 
+/* Beside a tensor that is updated, over every transport of one host: the last step's sum or mean.
+ */
+static void
+what_is_only_reduced_is_answered_with_its_sum_or_mean(void **state)
+{
+	static const char *const transport[] = {"tcp", "shm"};
+	struct fixture *f = *state;
+	const float rate[5] = {0.125f, 0.125f, 0.125f, 0.125f, 0.125f};
+	f->plan.tensor[1] = (struct weft_tensor_opts){.name = "r", .rows = 90, .is_reduced = 1};
+	f->plan.tensor_count = 2;
+	f->member[0].opts.optimizer.learning_rate = 0.125;
+	f->member[0].opts.optimizer.clip = 1; /* of the other one alone */
+	for (unsigned i = 0; i < 4; i++) {
+		const float divisor = i % 2 == 1 ? 8 : 1;
+		const float setting[4] = {divisor, 0, 1, 0};
+		f->member[0].opts.transport = f->member[1].opts.transport = transport[i / 2];
+		f->member[0].opts.grad_reduce = i % 2 == 1 ? WEFT_REDUCE_MEAN : WEFT_REDUCE_SUM;
+		run_plan(f);
+		assert_value(f, 0, 1, (double)sgd(0, 99, 5, rate, setting), 0);
+		for (unsigned which = 0; which < 2; which++) {
+			uint64_t at = which == 0 ? 0 : 89;
+			float sum = gradient(1, at, 5, 0) + gradient(1, at, 5, 1);
+			assert_value(f, 1, which, (double)(sum / divisor), 0);
+		}
+	}
+}
+
 /* One step in which trainer 1 hands in a NaN. */
 static enum weft_status
 push_nan(struct member *member)
@@ -400,6 +427,7 @@ main(void)
 		value(momentum_is_kept_across_steps),
 		value(adam_keeps_both_moments_and_corrects_their_bias),
 		value(how_tensors_are_pushed_and_cut_changes_no_bit),
+		value(what_is_only_reduced_is_answered_with_its_sum_or_mean),
 		value(a_nan_ends_the_job_naming_trainer_tensor_and_step),
 		value(a_nan_may_be_skipped_element_by_element),
 	};

@@ -81,6 +81,7 @@ assert_same_tensors(const struct wf_job *a, const struct wf_job *b)
 		assert_memory_equal(&a->tensor[i].rate_multiplier, &b->tensor[i].rate_multiplier,
 				    4 * sizeof(double));
 		assert_int_equal(a->tensor[i].is_static, b->tensor[i].is_static);
+		assert_int_equal(a->tensor[i].is_reduced, b->tensor[i].is_reduced);
 		assert_int_equal(a->tensor[i].mode, b->tensor[i].mode);
 		assert_int_equal(a->tensor[i].staleness, b->tensor[i].staleness);
 		assert_true(a->tensor[i].discard_ratio == b->tensor[i].discard_ratio);
@@ -269,7 +270,8 @@ each_wrong_field_of_a_tensor_is_named(void **state)
 		{TENSOR_AT + 16, 8, INF_BITS, "tensor w: decay is inf"},
 		{TENSOR_AT + 24, 8, NAN_BITS, "tensor w: clip"},
 		{TENSOR_AT + 32, 8, NAN_BITS, "tensor w: l1"},
-		{TENSOR_AT + 40, 1, 2, "is_static of a tensor is 2"},
+		{TENSOR_AT + 40, 1, 3, "kind of a tensor is 3, must be 0 to 2"},
+		{TENSOR_AT + 40, 1, 2, "tensor w: reduced, but in a job with clip_norm"},
 		{TENSOR_AT + 41, 1, 4, "mode of a tensor is 4"},
 		{TENSOR_AT + 41, 1, 3, "tensor w: staleness is 0, must be above 0 in mode 3"},
 		{TENSOR_AT + 42, 4, 1, "tensor w: staleness is 1"},
@@ -420,6 +422,7 @@ CHANGE(tensor_decay, job->tensor[0].decay = 0)
 CHANGE(tensor_clip, job->tensor[0].clip = 0)
 CHANGE(tensor_l1, job->tensor[0].l1 = 0)
 CHANGE(is_static, job->tensor[2].is_static = false)
+CHANGE(is_reduced, job->tensor[0].is_reduced = true)
 CHANGE(tensor_mode, job->tensor[0].mode = WF_TENSOR_SYNC)
 CHANGE(tensor_staleness, job->tensor[1].staleness++)
 CHANGE(tensor_ratio, job->tensor[1].discard_ratio = 0)
@@ -451,7 +454,7 @@ every_field_is_in_one_of_the_two_digests(void **state)
 		change_multiplier,   change_tensor_decay,    change_tensor_clip,
 		change_tensor_l1,    change_is_static,       change_fewer,
 		swap_tensors,        change_tensor_mode,     change_tensor_staleness,
-		change_tensor_ratio, change_tensor_priority,
+		change_tensor_ratio, change_tensor_priority, change_is_reduced,
 	};
 	assert_digest_sees(change_nothing, false, false);
 	for (size_t i = 0; i < sizeof(of_job) / sizeof(of_job[0]); i++) {
@@ -482,6 +485,70 @@ terms_are_the_tensors_own_or_the_jobs(void **state)
 	assert_ptr_equal(wf_job_first_lagging(&job), &tensor[1]);
 	tensor[1].mode = WF_TENSOR_SYNC;
 	assert_null(wf_job_first_lagging(&job));
+}
+
+/* Its kind has a value of its own where a tensor says whether it is static. */
+static void
+a_reduced_tensor_is_synchronous_in_every_job(void **state)
+{
+	struct heap_env heap = heap_env_make();
+	struct wf_job_tensor tensor[TENSOR_COUNT];
+	struct wf_job job = sample(tensor);
+	uint8_t bytes[GOLDEN_BYTES_MAX];
+	uint8_t held[GOLDEN_BYTES_MAX];
+	struct wf_job out;
+
+	job.optimizer.clip_norm = 0;
+	job.wire = WF_WIRE_F32;
+	job.rounding = WF_ROUND_NEAREST;
+	tensor[0].is_reduced = true;
+	assert_int_equal(wf_job_check(&job), WEFT_OK);
+	assert_int_equal(wf_job_terms_of(&job, &tensor[0]).mode, WF_DENSE_SYNC);
+	assert_false(wf_job_has_state(&tensor[0]) || wf_job_has_state(&tensor[2]));
+	assert_true(wf_job_has_state(&tensor[1]));
+	wf_job_encode(&job, bytes);
+	assert_int_equal(golden_check("job_reduced", bytes, SAMPLE_BYTES, held), SAMPLE_BYTES);
+	assert_int_equal(held[TENSOR_AT + 40], 2);
+	assert_int_equal(held[TENSOR_AT + 60 + 60 + 1 + 1 + 40], 1); /* the static one */
+	assert_int_equal(wf_job_decode(&heap.env, held, SAMPLE_BYTES, &out), WEFT_OK);
+	assert_same_tensors(&job, &out);
+	wf_job_fini(&heap.env, &out);
+}
+
+static void
+assert_not_reduced(struct wf_job job, const char *why)
+{
+	struct wf_job_tensor tensor[TENSOR_COUNT];
+
+	memcpy(tensor, job.tensor, sizeof(tensor));
+	job.tensor = tensor;
+	job.optimizer.clip_norm = why[0] == 'c' ? 5 : 0;
+	job.wire = why[0] == 'r' ? WF_WIRE_BF16 : WF_WIRE_F32;
+	job.rounding = WF_ROUND_NEAREST;
+	assert_refused(wf_job_check(&job), WEFT_INVALID, "reduced, but");
+	assert_refused(wf_job_check(&job), WEFT_INVALID, why);
+}
+
+static void
+a_reduced_tensor_is_no_part_of_what_cannot_be_reduced(void **state)
+{
+	struct wf_job_tensor tensor[TENSOR_COUNT];
+	struct wf_job job = sample(tensor);
+
+	tensor[0].is_reduced = true;
+	assert_not_reduced(job, "clip_norm the norm is of all tensors");
+	assert_not_reduced(job, "results would be rounded");
+	tensor[0].is_static = true;
+	assert_not_reduced(job, "it is static too");
+	tensor[0].is_static = false;
+	tensor[0].mode = WF_TENSOR_SYNC;
+	assert_not_reduced(job, "has a mode of its own");
+	tensor[0].mode = WF_TENSOR_AS_JOB;
+	job.mode = WF_DENSE_LOCAL;
+	job.local_steps = 2;
+	job.staleness = 0;
+	job.discard_ratio = 0;
+	assert_not_reduced(job, "local steps");
 }
 
 static void
@@ -527,6 +594,8 @@ main(void)
 		cmocka_unit_test(the_largest_job_is_taken_and_a_larger_refused),
 		cmocka_unit_test(tensors_lie_one_behind_the_other_at_multiples_of_64_bytes),
 		cmocka_unit_test(terms_are_the_tensors_own_or_the_jobs),
+		cmocka_unit_test(a_reduced_tensor_is_synchronous_in_every_job),
+		cmocka_unit_test(a_reduced_tensor_is_no_part_of_what_cannot_be_reduced),
 		cmocka_unit_test(local_steps_leave_no_tensor_a_mode_of_its_own),
 		cmocka_unit_test(every_field_is_in_one_of_the_two_digests),
 	};
