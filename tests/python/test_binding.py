@@ -158,6 +158,8 @@ class Arrays(support.Case):
         self.refused("tensor w: decay='x'", self.session.empty, 3, name="w", decay="x")
         self.refused("tensor w: decai is not a setting; near it are decay", self.session.empty, 3, name="w", decai=1)
         self.refused("tensor w: rate_multiplier=0: static", self.session.empty, 3, name="w", rate_multiplier=0)
+        self.refused("tensor w: is_reduced: nothing is applied", self.session.empty, 3, name="w", reduce=True, clip=1)
+        self.refused("is_reduced: it is static", self.session.empty, 3, name="w", reduce=True, static=True)
         self.session.empty(3, name="w", decay=0, l1=0, clip=0.5, rate_multiplier=2)
 
     def test_what_is_no_number_is_refused(self):

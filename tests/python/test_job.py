@@ -86,6 +86,40 @@ class Job(support.Case):
         session.close()
         self.jobs_end_well()
 
+    def test_what_is_reduced_comes_back_with_numpys_bits(self):
+        """Three trainers, each on a thread of its own: sums in their order, whatever is in them."""
+        given = np.random.RandomState(1).standard_normal((3, 70000)) * [[1], [1e-4], [1e4]]
+        given = given.astype(np.float32)
+        given[1, 5], given[2, 65537], given[:, 9] = np.nan, -np.inf, 3e38
+        with np.errstate(all="ignore"):
+            total = given[0] + given[1] + given[2]
+        for reduced, wanted in (("sum", total), ("mean", total / np.float32(6))):
+            where = self.pserver(3, lanes=2)
+            found = {}
+
+            def train(number, where=where, reduced=reduced, found=found):
+                with weft.Session(
+                    pservers=where, ports_num=2, num_gradient_servers=3, trainer_id=number, grad_reduce=reduced
+                ) as session:
+                    w = session.empty(70000, name="w", reduce=True)
+                    session.start()
+                    for step in range(2):
+                        w.grad[:] = given[number] if step == 1 else 1
+                        session.exchange(samples=number + 1)
+                    found[number] = w.param.copy(), w.state
+
+            threads = [threading.Thread(target=train, args=(number,)) for number in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.jobs_end_well()
+            for got, state in found.values():
+                same = (got.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(got) & np.isnan(wanted))
+                self.assertTrue(same.all(), (~same).sum())
+                self.assertEqual(state, [])
+            self.assertEqual(sorted(found), [0, 1, 2])
+
     def test_a_foreign_array_is_copied_and_counted(self):
         session = self.open(learning_rate=1)
         w = session.empty((10, 10), name="w")

@@ -2,6 +2,7 @@
 """weft.torch: its rules, and its arithmetic beside the optimizers' own, in jobs of one trainer."""
 
 import os
+import re
 import sys
 import tempfile
 from unittest import mock
@@ -13,6 +14,8 @@ try:
 except ImportError:
     torch = None
 else:
+    import numpy as np
+    import torch_gradients
     import torch_member
     import weft
     import weft.torch
@@ -110,21 +113,151 @@ class Here(support.Case):
         for one, other in zip(model.parameters(), plain.parameters()):
             self.assertTrue(torch.allclose(one, other, atol=1e-6))
 
-    def test_a_second_backward_pass_is_refused_with_the_tensors_name(self):
+    def at_the_workers(self, model, **settings):
+        optimizer = weft.torch.DistributedOptimizer(
+            torch.optim.SGD(model.parameters(), 0.1), model.named_parameters(), **settings
+        )
+        weft.torch.broadcast_parameters(model.state_dict())
+        return optimizer
+
+    @staticmethod
+    def backward(model, seed=0, scale=1.0):
+        x, y = some_data(seed)
+        (torch.nn.functional.mse_loss(model(x), y) * scale).backward()
+
+    def same_parameters(self, model, plain):
+        for one, other in zip(model.parameters(), plain.parameters()):
+            self.assertTrue(torch.equal(one, other))
+
+    def test_a_step_before_broadcast_parameters_is_refused(self):
         model = network()
         optimizer = weft.torch.DistributedOptimizer(
             torch.optim.SGD(model.parameters(), 0.1), model.named_parameters()
         )
         with self.assertRaisesRegex(weft.InvalidError, "broadcast_parameters"):
             optimizer.step()
-        weft.torch.broadcast_parameters(model.state_dict())
-        x, y = some_data(0)
-        torch.nn.functional.mse_loss(model(x), y).backward()
-        with self.assertRaisesRegex(weft.InvalidError, r"tensor \d\.\w+ is pushed already"):
-            torch.nn.functional.mse_loss(model(x), y).backward()
-        with self.assertRaisesRegex(weft.InvalidError, "zero_grad between"):
-            optimizer.zero_grad()
         weft.abort("the test is over")
+
+    def test_backward_passes_add_to_the_means_as_under_ddp(self):
+        model, plain = network(), network()
+        optimizer, its = self.at_the_workers(model), torch.optim.SGD(plain.parameters(), 0.1)
+        for net in (model, plain):
+            for seed in range(3):
+                self.backward(net, seed)
+        optimizer.step()
+        its.step()
+        self.same_parameters(model, plain)
+
+    def test_gradients_that_are_changed_after_backward_are_those_of_the_step(self):
+        model, plain = network(), network()
+        optimizer, its = self.at_the_workers(model), torch.optim.SGD(plain.parameters(), 0.1)
+
+        def unscaled(grad):  # in place, as GradScaler does it
+            grad.div_(1024)
+
+        def clamped(grad):  # past the versions of tensors
+            grad.data.clamp_(-0.01, 0.01)
+
+        for change in (unscaled, clamped, lambda grad: grad.zero_()):
+            for net, steps in ((model, optimizer), (plain, its)):
+                steps.zero_grad()
+                self.backward(net, scale=1024.0)
+                for parameter in net.parameters():
+                    change(parameter.grad)
+                steps.step()
+            self.same_parameters(model, plain)
+
+    def test_a_gradient_that_is_replaced_or_removed_is_that_of_the_step(self):
+        model, plain = network(), network()
+        optimizer, its = self.at_the_workers(model), torch.optim.SGD(plain.parameters(), 0.1, momentum=0.9)
+        optimizer.param_groups[0]["momentum"] = 0.9
+        for step in range(3):
+            for net, steps in ((model, optimizer), (plain, its)):
+                steps.zero_grad()
+                self.backward(net, step)
+                first, second = list(net.parameters())[:2]
+                first.grad = first.grad * 0.5
+                if step == 1:
+                    second.grad = None  # no decay and no momentum for it in this step
+                steps.step()
+        self.same_parameters(model, plain)
+
+    def test_a_step_may_be_left_out_after_backward(self):
+        model, plain = network(), network()
+        optimizer, its = self.at_the_workers(model), torch.optim.SGD(plain.parameters(), 0.1)
+        for net, steps in ((model, optimizer), (plain, its)):
+            for seed in range(4):
+                if net is plain or seed % 2 == 0:
+                    steps.zero_grad()
+                else:
+                    net.zero_grad(set_to_none=True)  # the module's own
+                self.backward(net, seed)
+                if seed != 1:  # what a GradScaler does that has found an infinite one
+                    steps.step()
+        self.same_parameters(model, plain)
+
+    def test_a_closure_computes_the_gradients_of_the_step(self):
+        model, plain = network(), network()
+        optimizer, its = self.at_the_workers(model), torch.optim.SGD(plain.parameters(), 0.1)
+        for net, steps in ((model, optimizer), (plain, its)):
+
+            def closure(net=net, steps=steps):
+                steps.zero_grad()
+                loss = torch.nn.functional.mse_loss(net(some_data(0)[0]), some_data(0)[1])
+                loss.backward()
+                return loss
+
+            for _ in range(3):
+                self.assertGreater(steps.step(closure).item(), 0)
+        self.same_parameters(model, plain)
+
+    def with_an_unused_parameter(self):
+        """Backward brings no gradient for its last layer."""
+        model = torch.nn.ModuleList([network(), torch.nn.Linear(2, 2)])
+        optimizer = self.at_the_workers(model)
+        self.backward(model[0])
+        return model, optimizer
+
+    def test_who_changes_a_gradient_that_is_pushed_is_told_and_so_are_the_others(self):
+        def replace(model):
+            model[0][0].weight.grad = model[0][0].weight.grad.clone()
+
+        changes = {
+            "clipped": lambda model: torch.nn.utils.clip_grad_norm_(model.parameters(), 1e-3),
+            "changed past its version": lambda model: model[0][0].weight.grad.data.clamp_(-1e-3, 1e-3),
+            "replaced": replace,
+            "removed": lambda model: model.zero_grad(set_to_none=True),
+            "added to": lambda model: self.backward(model[0], 1),
+        }
+        for name, change in changes.items():
+            with self.subTest(name):
+                model, optimizer = self.with_an_unused_parameter()
+                remedy = "set backward_passes_per_step" if name == "added to" else r"optimizer\.synchronize\(\) first"
+                with self.assertRaisesRegex(weft.InvalidError, r"tensor 0\.\d\.\w+.*" + remedy):
+                    change(model)
+                    optimizer.step()
+                with self.assertRaisesRegex(weft.ClosedError, "was aborted: tensor 0"):
+                    weft.barrier()
+                status, said = self.pservers[0].end()
+                self.assertNotEqual(status, 0)
+                self.assertRegex(said, r"trainer 0: tensor 0\.\d\.\w+")
+            weft.close()
+            weft.init(pservers=self.pserver())
+
+    def test_after_synchronize_gradients_are_the_callers(self):
+        model, optimizer = self.with_an_unused_parameter()
+        with self.assertRaisesRegex(weft.InvalidError, r"zero_grad between .* call optimizer\.synchronize"):
+            optimizer.zero_grad()
+        optimizer.synchronize()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+        before = [parameter.detach().clone() for parameter in model.parameters()]
+        optimizer.step()
+        moved = torch.cat([(old - new).flatten() for old, new in zip(before, model.parameters())]).norm().item()
+        self.assertAlmostEqual(moved, 0.1 * 1e-3, delta=1e-6)
+        self.assertTrue(torch.equal(before[-1], model[1].bias))
+        optimizer.zero_grad()
+        self.backward(model[0])
+        optimizer.step()  # untouched gradients need no synchronize
 
     def test_gradients_that_somebody_replaced_are_copied_and_counted(self):
         model = network()
@@ -160,27 +293,35 @@ class Here(support.Case):
         with self.assertRaisesRegex(weft.InvalidError, "4 parameters, 1 with names"):
             weft.torch.DistributedOptimizer(torch.optim.SGD(model.parameters(), 0.1), first)
 
+    def test_the_pservers_optimizer_has_no_part_in_means_at_the_workers(self):
+        settings = [("schedule", "poly"), ("l1", 0.001), ("skip_nonfinite", 1), ("optimizer", "adam")]
+        settings += [("dense_mode", "async"), ("average_window", 0.5), ("clip", 1e-3), ("decay", 0.5)]
+        weft.close()
+        for name, value in settings:
+            plain, model = network(), network()
+            weft.init(pservers=self.pserver(), **{name: value})
+            wanted = train(plain, torch.optim.SGD(plain.parameters(), 0.1))
+            self.assertTrue(torch.equal(train(model, self.at_the_workers(model)), wanted), name)
+            weft.close()
+            self.jobs_end_well()
+
     def test_settings_that_make_no_means_at_the_workers_are_refused(self):
         model = network()
         makes = (
             lambda: weft.torch.DistributedOptimizer(torch.optim.SGD(model.parameters(), 0.1), model.named_parameters()),
             lambda: weft.torch.HookState(model),
         )
-        settings = [("schedule", "poly"), ("l1", "0.001"), ("skip_nonfinite", "1")]
-        settings += [("dense_mode", mode) for mode in ("async", "bounded", "local", "elastic")]
-        for name, value in settings:
+        settings = {"dense_mode": ("local", "elastic"), "clip_norm": ("1",), "dense_wire": ("bf16", "f16")}
+        for name, value in [(name, value) for name, values in settings.items() for value in values]:
             local = {"local_steps": 2} if value in ("local", "elastic") else {}
             for given in ({name: value}, {}):
                 said = {} if given else {"WEFT_" + name.upper(): value}
-                weft.close()
-                with mock.patch.dict(os.environ, said):
-                    weft.init(**given, **local)
-                    for make in makes:
-                        with self.assertRaisesRegex(weft.InvalidError, "means at the workers .* another " + name):
+                for make in makes:
+                    weft.close()
+                    with mock.patch.dict(os.environ, said):
+                        weft.init(**given, **local)
+                        with self.assertRaisesRegex(weft.InvalidError, r"(?i)tensor \S+: is_reduced: .*" + name[:5]):
                             make()
-        weft.close()
-        weft.init(schedule="constant", dense_mode="sync", l1=0)
-        makes[0]()
 
     def with_a_frozen_parameter(self, on):
         plain, model = network(), network()
@@ -204,16 +345,96 @@ class Here(support.Case):
         weft.close()
         self.jobs_end_well()
 
-    def test_a_rate_that_changes_on_the_pservers_is_refused(self):
+    def on_the_pservers(self, make):
         model = network()
-        optimizer = weft.torch.DistributedOptimizer(
-            torch.optim.SGD(model.parameters(), 0.1), model.named_parameters(), on="pservers"
-        )
+        optimizer = weft.torch.DistributedOptimizer(make(model.parameters()), model.named_parameters(), on="pservers")
         weft.torch.broadcast_parameters(model.state_dict())
-        train(model, optimizer, 1)
-        optimizer.param_groups[0]["lr"] = 0.01
-        with self.assertRaisesRegex(weft.UnsupportedError, "learning rate was .*0.1.* and is .*0.01"):
+        return model, optimizer
+
+    def test_settings_that_change_on_the_pservers_are_refused_with_their_names(self):
+        def sgd(parameters):
+            return torch.optim.SGD(parameters, 0.1, momentum=0.9, weight_decay=0.01)
+
+        def adam(parameters):
+            return torch.optim.Adam([{"params": list(parameters)}], 0.01)
+
+        changes = [(sgd, "lr", 0.01), (sgd, "momentum", 0.5), (sgd, "weight_decay", 0), (sgd, "nesterov", True)]
+        changes += [(sgd, "dampening", 0.1), (adam, "betas", (0.8, 0.999)), (adam, "eps", 1e-3)]
+        changes += [(adam, "amsgrad", True)]
+        weft.close()
+        for make, key, value in changes:
+            weft.init(pservers=self.pserver())
+            model, optimizer = self.on_the_pservers(make)
             train(model, optimizer, 1)
+            group = optimizer.param_groups[0]
+            before, group[key] = group[key], value
+            text = "%s of parameter group 0 was %s when the job began and is %s" % (key, before, value)
+            with self.assertRaisesRegex(weft.UnsupportedError, re.escape(text) + ".*on='workers'"):
+                train(model, optimizer, 1)
+            group[key] = before  # nothing was pushed: it goes on
+            train(model, optimizer, 1)
+            weft.close()
+            self.jobs_end_well()
+
+    def test_schedulers_on_the_pservers_are_refused_when_they_first_change_something(self):
+        model, optimizer = self.on_the_pservers(lambda p: torch.optim.SGD(p, 0.1))
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.5)
+        for _ in range(2):
+            train(model, optimizer, 1)
+            schedule.step()
+        with self.assertRaisesRegex(weft.UnsupportedError, r"lr of parameter group 0 was 0\.1 .* and is 0\.05"):
+            train(model, optimizer, 1)
+
+    def test_state_on_the_pservers_is_neither_given_nor_taken(self):
+        model, optimizer = self.on_the_pservers(lambda p: torch.optim.Adam(p, 0.01))
+        train(model, optimizer, 1)
+        with self.assertRaisesRegex(weft.UnsupportedError, "state_dict: the optimizer's state is on the pservers"):
+            optimizer.state_dict()
+        kept = torch.optim.Adam(network().parameters(), 0.01).state_dict()
+        with self.assertRaisesRegex(weft.UnsupportedError, "load_state_dict: the optimizer's state is on the pservers"):
+            optimizer.load_state_dict(kept)
+
+    def test_state_at_the_workers_is_the_optimizers_own(self):
+        model = network()
+        its = torch.optim.Adam(model.parameters(), 0.01)
+        optimizer = weft.torch.DistributedOptimizer(its, model.named_parameters())
+        weft.torch.broadcast_parameters(model.state_dict())
+        train(model, optimizer, 2)
+        other = network()
+        other.load_state_dict(model.state_dict())
+        its = torch.optim.Adam(other.parameters(), 0.01)
+        its.load_state_dict(optimizer.state_dict())
+        self.assertTrue(torch.equal(train(model, optimizer, 2), train(other, its, 2)))
+        optimizer.load_state_dict(its.state_dict())
+
+    def test_parameters_that_others_write_to_on_the_pservers_are_refused(self):
+        def move(model):
+            model[2].weight.data = model[2].weight.data.clone()
+
+        def write(model):
+            with torch.no_grad():
+                model[2].weight.add_(1)
+
+        weft.close()
+        for change in (lambda model: model.load_state_dict(network().state_dict()), move, write):
+            weft.init(pservers=self.pserver())
+            model, optimizer = self.on_the_pservers(lambda p: torch.optim.SGD(p, 0.1))
+            train(model, optimizer, 2)
+            change(model)
+            with self.assertRaisesRegex(weft.UnsupportedError, r"parameter \d\.weight was written to, or moved"):
+                train(model, optimizer, 1)
+            weft.close()
+
+    def test_a_group_that_is_added_is_refused(self):
+        for on in ("workers", "pservers"):
+            model = network()
+            optimizer = weft.torch.DistributedOptimizer(
+                torch.optim.SGD(model.parameters(), 0.1), model.named_parameters(), on=on
+            )
+            with self.assertRaisesRegex(weft.UnsupportedError, "add_param_group: the parameters of a job are fixed"):
+                optimizer.add_param_group({"params": [torch.nn.Parameter(torch.zeros(3))]})
+            weft.close()
+            weft.init()
 
     def test_schedulers_work_at_the_workers(self):
         model = network()
@@ -392,6 +613,89 @@ class Two(support.Case):
 
     def test_trainers_begin_and_go_on_alike_under_the_hook(self):
         self.one_step("ddp")
+
+
+class Gradients(support.Case):
+    """Trainers whose gradients are given numbers: tests/python/torch_gradients.py."""
+
+    def kept(self, mode, trainers):
+        """Of each trainer, by name: for each step all gradients after backward, all parameters after it."""
+        where = self.pserver(trainers=trainers, count=2)
+        with tempfile.TemporaryDirectory() as folder:
+            files = [os.path.join(folder, "trainer_%d" % number) for number in range(trainers)]
+            script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_gradients.py")
+            started = [
+                self.run_program(*support.python(script, mode, where, str(number), str(trainers), folder, file))
+                for number, file in enumerate(files)
+            ]
+            for member in started:
+                self.ends_well(member)
+            self.jobs_end_well()
+            return [torch.load(file) for file in files]
+
+    @staticmethod
+    def means(trainers):
+        """What NumPy makes of it: a sum in float32, from trainer 0 to the last, divided by their number."""
+        for step in range(len(torch_gradients.SCALES)):
+            total = torch_gradients.gradient(step, 0)
+            for number in range(1, trainers):
+                total = total + torch_gradients.gradient(step, number)
+            yield total / np.float32(trainers)
+
+    def assert_bits(self, got, wanted, what):
+        same = (got.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(got) & np.isnan(wanted))
+        self.assertEqual((got.dtype, wanted.dtype), (np.float32, np.float32))
+        self.assertTrue(same.all(), "%s: %d of %d differ" % (what, (~same).sum(), same.size))
+
+    def gradients_are_means(self, found):
+        parameters = np.zeros(torch_gradients.COUNT, np.float32)
+        for step, mean in enumerate(self.means(len(found))):
+            parameters = parameters - mean
+            for number, kept in enumerate(found):
+                gradients, after = kept["weft"][step]
+                self.assert_bits(gradients.numpy(), mean, "step %d of trainer %d" % (step, number))
+                self.assert_bits(after.numpy(), parameters, "after step %d of trainer %d" % (step, number))
+        self.assertTrue(np.isnan(mean).any() and np.isinf(mean).any())  # of the last step, and they passed
+
+    def they_are_near_gloos(self, found, off):
+        """Gloo is given what is divided already, and adds in an order of its own."""
+        for step, (wanted, _) in enumerate(found[0]["gloo"]):
+            wanted, got = wanted.numpy(), found[0]["weft"][step][0].numpy()
+            size = sum(np.abs(torch_gradients.gradient(step, number)) for number in range(len(found)))
+            with np.errstate(invalid="ignore"):
+                near = np.abs(wanted - got) <= off * size
+            same = (wanted == got) | (np.isnan(wanted) & np.isnan(got))
+            self.assertTrue((near | same).all(), "step %d" % step)
+
+    def test_gradients_at_the_workers_are_the_means_to_the_bit(self):
+        self.gradients_are_means(self.kept("workers", 3))
+
+    def test_gradients_under_the_hook_are_the_means_to_the_bit_and_near_gloos(self):
+        found = self.kept("views", 3)
+        self.gradients_are_means(found)
+        self.they_are_near_gloos(found, 3e-7)
+
+    def test_of_two_trainers_under_the_hook_gradients_are_gloos_to_the_bit(self):
+        found = self.kept("hook", 2)  # halves may be taken before or after the sum
+        self.gradients_are_means(found)
+        self.they_are_near_gloos(found, 0)
+
+    def test_a_norm_that_is_clipped_after_backward_is_that_of_the_means(self):
+        """One backward is interrupted in its wait, and step goes on from there."""
+        found = self.kept("clip", 2)
+        plain = torch_gradients.Given()
+        its = torch.optim.SGD(plain.parameters(), lr=1.0)
+        clipped = 0
+        for step, mean in enumerate(self.means(2)):
+            parts = torch.split(torch.from_numpy(mean), [p.numel() for p in plain.parameters()])
+            for parameter, part in zip(plain.parameters(), parts):
+                parameter.grad = part.view_as(parameter).clone()
+            clipped += torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0).item() > 1
+            its.step()
+            wanted = torch_gradients.flat(plain.parameters()).numpy()
+            for kept in found:
+                self.assert_bits(kept["weft"][step][1].numpy(), wanted, "after step %d" % step)
+        self.assertGreaterEqual(clipped, 3)
 
 
 if __name__ == "__main__":

@@ -159,8 +159,9 @@ def empty(
     """Declare a tensor: two arrays, `param` and `grad`, in the memory that weft sends from, zeroed.
 
     All trainers declare the same ones in the same order, before weft.start. `name` is unique in the
-    job. Settings: static (never pushed: True), and the fields of struct weft_tensor_opts by their
-    names: rate_multiplier; decay, clip, l1 (0: none; not given: the job's); and so on. Raises
+    job. Settings: static (never pushed: True), reduce (True: a push is answered with the sum of all
+    trainers' pushes, or the mean as grad_reduce says, in `param`, and nothing is applied), and the
+    fields of struct weft_tensor_opts by their names: rate_multiplier; decay, clip, l1 (0: none; not given: the job's); and so on. Raises
     InvalidError, with the tensor's name: dtype other than float32, bad or repeated name or size, or
     the session's arrays were looked at already."""
     return session().empty(shape, dtype, name, **settings)

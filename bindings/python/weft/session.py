@@ -34,7 +34,7 @@ _PAGE = os.sysconf("SC_PAGESIZE")
 _LIBC = ctypes.CDLL(None)
 _LIBC.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _RENAMED = {"optimizer.method": "optimizer"}
-_DECLARED = frozenset(("name", "rows", "cols", "is_static"))  # of a tensor: no settings
+_DECLARED = frozenset(("name", "rows", "cols", "is_static", "is_reduced"))  # of a tensor: no settings
 _NONE_IS_NEGATIVE = frozenset(("decay", "clip", "l1"))
 _sessions: "Set[Session]" = set()  # kept until they are closed: the library calls back
 
@@ -580,6 +580,7 @@ class Session:
         name: Optional[str] = None,
         *,
         static: bool = False,
+        reduce: bool = False,
         **settings: Any,
     ) -> Tensor:
         """Declare a tensor; see weft.empty."""
@@ -593,7 +594,11 @@ class Session:
         if any(dim < 1 for dim in dims):
             raise InvalidError("tensor %s: shape %s has a dimension below 1" % (name, dims))
         opts = self._api.structs["weft_tensor_opts"](
-            name=name.encode(), rows=dims[0] if dims else 1, cols=math.prod(dims[1:]), is_static=int(static)
+            name=name.encode(),
+            rows=dims[0] if dims else 1,
+            cols=math.prod(dims[1:]),
+            is_static=int(static),
+            is_reduced=int(reduce),
         )
         if settings.get("rate_multiplier") == 0:
             raise InvalidError("tensor %s: rate_multiplier=0: static=True is what is never changed" % name)

@@ -18,13 +18,13 @@ or under DistributedDataParallel:
     ddp = DistributedDataParallel(model)
     ddp.register_comm_hook(state, weft.torch.push_pull_hook)
 
-CPU tensors of float32. What the workers average is the mean over trainers of what each has, as in
-DistributedDataParallel. How it is done with an optimizer that only subtracts: "sgd" with a rate and
-a decay of 1 makes w - (g + w) of w, which is -g, the mean gradient negated; so the pservers keep no
-parameters then, and what the optimizer keeps is the trainers' own."""
+CPU tensors of float32. What the workers get is the mean over trainers of what each has: exactly
+((g0 + g1) + g2) + ... in float32, from trainer 0 to the last, divided by their number; NaN and Inf
+pass. The pservers keep no parameters then, and what the optimizer keeps is the trainers' own."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 import torch
@@ -34,8 +34,8 @@ import weft
 from weft.errors import InternalError, InvalidError, UnsupportedError
 from weft.session import Session, Tensor, _window
 
-# Of the library, so that a push-pull is a mean over trainers: see above.
-_MEAN = {"optimizer": "sgd", "learning_rate": 1.0, "decay": 1.0, "grad_reduce": "mean"}
+_MEAN = {"grad_reduce": "mean"}  # of the library: with a sample of each trainer, over trainers
+_OPEN, _PUSHED, _ANSWERED = range(3)
 _REDUCE_MAX = 256
 _PIECE = 1 << 18  # values of a tensor of push_pull_hook's
 Future = torch.futures.Future[torch.Tensor]
@@ -58,28 +58,46 @@ class _Slot:
         self.name = name
         self.parameter = parameter
         self.tensor = tensor
-        self.passes = 0  # backward passes since the last step
-        self.pushed = False
+        self.state = _OPEN  # of this step
+        self.passes = 0  # backward passes of this step
+        self.version = 0  # of the gradient, when it was pushed
+        self.bits: Optional[int] = None  # their sum, if somebody may come to it before it is answered
+        self.written = 0  # version of the parameter, when nobody but weft had written to it
 
     def take_views(self) -> None:
         self.param = torch.from_numpy(self.tensor.param)
         self.grad = torch.from_numpy(self.tensor.grad)
 
+    def sum_of_bits(self) -> int:
+        return int(self.grad.view(torch.int32).sum())
+
+    def is_as_pushed(self) -> bool:
+        """Whether nobody has changed or replaced the gradient since. `.data` has no version."""
+        return (
+            self.parameter.grad is self.grad
+            and self.grad._version == self.version
+            and (self.bits is None or self.bits == self.sum_of_bits())
+        )
+
 
 class _Exchange:
-    """The parameters of a model in a session: declared here, started with broadcast_parameters."""
+    """The parameters of a model in a session: declared here, started with broadcast_parameters.
+
+    A step begins with its first push. At the workers it is `ready` when all means are in `.grad`,
+    and over when the optimizer has taken them: `forget`. While a gradient is pushed and not answered
+    it is lent, and who changes it ends the job, for pservers may have read anything."""
 
     def __init__(self, named: Iterable[Tuple[str, torch.Tensor]], settings: Mapping[str, Any]) -> None:
         self.session: Session = weft.session()
         if getattr(self.session, "_torch", None) is not None:
             raise InvalidError("this session has a DistributedOptimizer or HookState already")
         self.on_pservers = settings is not _MEAN
-        if not self.on_pservers:
-            _check_means(self.session)
         self.session._open_again(settings)
         self.slots: List[_Slot] = []
         self.started = False
         self.begun = False
+        self.ready = False
+        self.pushed = 0  # slots that are not open
         self.pairs = [(name, parameter) for name, parameter in named if parameter.requires_grad]
         if not self.pairs:
             raise InvalidError("no parameter of the model requires a gradient")
@@ -88,7 +106,8 @@ class _Exchange:
     def declare(self, settings_of: Callable[[torch.Tensor], Dict[str, float]]) -> None:
         for name, parameter in self.pairs:
             _check(name, parameter)
-            tensor = self.session.empty(tuple(parameter.shape), name=name, **settings_of(parameter))  # type: ignore[arg-type]
+            settings: Dict[str, Any] = settings_of(parameter) if self.on_pservers else {"reduce": True}
+            tensor = self.session.empty(tuple(parameter.shape), name=name, **settings)
             self.slots.append(_Slot(name, parameter, tensor))
 
     def start(self, others: Mapping[str, torch.Tensor]) -> None:
@@ -117,10 +136,8 @@ class _Exchange:
                 slot.parameter.data = slot.param
             else:
                 slot.parameter.copy_(slot.param)
-        if not self.on_pservers:
-            self.session.exchange()  # with gradients of 0: w is 0 then, and -g after each step
-        for slot in self.slots:
             slot.parameter.grad = slot.grad
+            slot.written = slot.parameter._version
 
     def begin(self) -> None:
         if not self.started:
@@ -139,43 +156,88 @@ class _Exchange:
                 slot.grad.zero_() if grad is None else slot.grad.copy_(grad)
             if grad is not None:
                 self.session._copied += 4 * slot.grad.numel()
-                slot.parameter.grad = slot.grad
+            slot.parameter.grad = slot.grad
+        slot.version, slot.bits = slot.grad._version, None
         self.session.push(slot.tensor)
-        slot.pushed = True
+        slot.state = _PUSHED
+        self.pushed += 1
+
+    def came(self, slot: _Slot, passes: int) -> None:
+        """Autograd has added to a gradient, at the workers; the means of the step before may be in it."""
+        if self.ready:
+            self.forget()
+        slot.passes += 1
+        if slot.state != _OPEN:
+            self.spoil(
+                "tensor %s is pushed already: call step and zero_grad after %d backward passes, or set "
+                "backward_passes_per_step" % (slot.name, passes)
+            )
+        if slot.passes == passes:
+            self.push(slot)
+            torch.autograd.Variable._execution_engine.queue_callback(self.backward_ends)
+
+    def backward_ends(self) -> None:
+        """Before backward returns: if that was all, the means are waited for, and `.grad` is the
+        caller's. Else what is pushed stays lent, and it is noted what it was."""
+        if self.ready or self.pushed == 0:
+            return
+        if self.pushed == len(self.slots):
+            self.finish()
+            return
+        for slot in self.slots:
+            if slot.state == _PUSHED and slot.bits is None:
+                slot.bits = slot.sum_of_bits()
 
     def finish(self) -> None:
         """Push what no gradient came for, wait, and have the results in place."""
+        for slot in self.slots:
+            if slot.state == _PUSHED and not slot.is_as_pushed():
+                self.spoil(
+                    "tensor %s: its gradient was changed or replaced after it was pushed in backward; not all "
+                    "parameters got a gradient there, so the step was not complete: call "
+                    "optimizer.synchronize() first, and step will take .grad as you leave it" % slot.name
+                )
         for slot in reversed(self.slots):
-            if not slot.pushed:
+            if slot.state == _OPEN:
                 self.push(slot)
         if not self.on_pservers:
-            for slot in reversed(self.slots):  # as they were pushed, mostly: what has come is in the cache
-                self.session.wait(slot.tensor)
-                torch.neg(slot.param, out=slot.grad)
+            self.take_means()
         self.session.wait()
-        for slot in self.slots:
-            slot.pushed = False
-            slot.passes = 0
-            slot.parameter.grad = slot.grad
         self.begun = False
+        if self.on_pservers:
+            self.forget()
+        else:
+            self.ready = True
 
+    def take_means(self) -> None:
+        """As they were pushed, mostly: what has come is in the cache."""
+        with torch.no_grad():
+            for slot in reversed(self.slots):
+                if slot.state == _PUSHED:
+                    self.session.wait(slot.tensor)
+                    slot.grad.copy_(slot.param)
+                    slot.state = _ANSWERED
 
-def _check_means(session: Session) -> None:
-    """With these the pservers would keep, or answer with, something else than mean gradients. They may
-    come from the environment too."""
-    opts = session._opts
-    others = {
-        "dense_mode": opts.dense_mode != session._api.enums["weft_dense_mode"]["WEFT_DENSE_SYNC"],
-        "l1": opts.optimizer.l1 != 0,
-        "schedule": (opts.optimizer.schedule or b"constant") != b"constant",
-        "skip_nonfinite": opts.skip_nonfinite != 0,
-    }
-    for name, differs in others.items():
-        if differs:
-            raise InvalidError(
-                "means at the workers need dense_mode=sync, l1=0, schedule=constant and skip_nonfinite=0; "
-                "this session has another %s" % name
-            )
+    def forget(self) -> None:
+        """The next push begins another step."""
+        self.ready, self.pushed = False, 0
+        for slot in self.slots:
+            slot.state, slot.passes = _OPEN, 0
+
+    def spoil(self, text: str) -> None:
+        """What pservers have read of the gradient may be neither what it was nor what it is."""
+        self.session.abort(text)
+        raise InvalidError(text)
+
+    def check_parameters(self) -> None:
+        """On the pservers: what others have written to them the next step would undo."""
+        for slot in self.slots:
+            if slot.parameter._version != slot.written or slot.parameter.data_ptr() != slot.param.data_ptr():
+                raise UnsupportedError(
+                    "parameter %s was written to, or moved, since the last step: its values are on the "
+                    "pservers, and the next step would undo that; load a model before "
+                    "weft.torch.broadcast_parameters, or use on='workers'" % slot.name
+                )
 
 
 def _check(name: str, parameter: torch.Tensor) -> None:
@@ -242,46 +304,97 @@ class _Distributed:
     """What DistributedOptimizer puts before the methods of the optimizer that it was given."""
 
     _weft: _Exchange
-    _weft_rates: List[float]
-    _weft_synchronized: bool
+    _weft_groups: List[Dict[str, Any]]
 
     def synchronize(self) -> None:
-        """Wait for the mean gradients, before step: to clip them, say. Optimizer at the workers."""
+        """Have the mean gradients in `.grad` before step: to clip them, say. Optimizer at the workers.
+        Where all parameters got a gradient in backward they are there already."""
         if self._weft.on_pservers:
             raise InvalidError("synchronize: the optimizer is on the pservers, which give parameters back")
-        self._weft.finish()
-        self._weft_synchronized = True
+        if not self._weft.ready:
+            self._weft.finish()
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        if not self._weft_synchronized:
-            self._weft_check_rates()
+        if self._weft.on_pservers:
+            self._weft_check_groups()
+            self._weft.check_parameters()
             self._weft.finish()
-        self._weft_synchronized = False
-        if not self._weft.on_pservers:
+        else:
+            self.synchronize()
             super().step()  # type: ignore[misc]
+            self._weft.forget()
         return loss
 
-    def _weft_check_rates(self) -> None:
-        rates = [group["lr"] for group in self.param_groups]  # type: ignore[attr-defined]
-        if self._weft.on_pservers and rates != self._weft_rates:
-            raise UnsupportedError(
-                "the learning rate was %s when the job began and is %s: the optimizer is on the pservers; "
-                "use a schedule of theirs (weft.init(schedule=...)), or on='workers'" % (self._weft_rates, rates)
-            )
-
     def zero_grad(self, set_to_none: bool = False) -> None:
-        """In place: the gradients are in weft's memory, whatever set_to_none says."""
-        for slot in self._weft.slots:
-            if slot.pushed:
-                raise InvalidError("zero_grad between backward and step: tensor %s is pushed" % slot.name)
+        """In place: the gradients are in weft's memory, whatever set_to_none says. Means that no step
+        has taken are given up, on all trainers or on none."""
+        exchange = self._weft
+        if exchange.ready:
+            exchange.forget()
+        for slot in exchange.slots:
+            if slot.state != _OPEN:
+                raise InvalidError(
+                    "zero_grad between backward and step: tensor %s is pushed; call optimizer.synchronize() "
+                    "first" % slot.name
+                )
             slot.passes = 0
             if slot.parameter.grad is not None:
                 slot.parameter.grad.detach_()
                 slot.parameter.grad.zero_()
+
+    def state_dict(self) -> Dict[str, Any]:
+        self._weft_has_state("state_dict", "would hold nothing of it")
+        return super().state_dict()  # type: ignore[misc, no-any-return]
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        self._weft_has_state("load_state_dict", "would change nothing of it")
+        super().load_state_dict(state_dict)  # type: ignore[misc]
+
+    def _weft_has_state(self, call: str, why: str) -> None:
+        if self._weft.on_pservers:
+            raise UnsupportedError(
+                "%s: the optimizer's state is on the pservers, and this %s; use on='workers'" % (call, why)
+            )
+
+    def add_param_group(self, param_group: Dict[str, Any]) -> None:
+        raise UnsupportedError(
+            "add_param_group: the parameters of a job are fixed; give the group to the optimizer before "
+            "weft.torch.DistributedOptimizer"
+        )
+
+    def _weft_check_groups(self) -> None:
+        """The pservers have the settings that the job began with. What a scheduler keeps in a group
+        besides (initial_lr) is its own."""
+        groups = _settings_of(self)  # type: ignore[arg-type]
+        for number, (before, now) in enumerate(zip(self._weft_groups, groups)):
+            for key, value in before.items():
+                if key not in now or now[key] != value:
+                    raise UnsupportedError(
+                        "%s of parameter group %d was %s when the job began and is %s: the optimizer is on the "
+                        "pservers, which go on with what it was; put it back, use a schedule of theirs for the "
+                        "rate (weft.init(schedule=...)), or on='workers'"
+                        % (key, number, value, now.get(key, "gone"))
+                    )
+        if len(groups) != len(self._weft_groups):
+            raise UnsupportedError(
+                "the optimizer had %d parameter groups when the job began and has %d: it is on the pservers; use "
+                "on='workers'" % (len(self._weft_groups), len(groups))
+            )
+
+
+def _settings_of(optimizer: torch.optim.Optimizer) -> List[Dict[str, Any]]:
+    """Of each group, and which parameters are in it."""
+    return [
+        {
+            key: [id(parameter) for parameter in value] if key == "params" else copy.deepcopy(value)
+            for key, value in group.items()
+        }
+        for group in optimizer.param_groups
+    ]
 
 
 def DistributedOptimizer(
@@ -292,11 +405,15 @@ def DistributedOptimizer(
 ) -> torch.optim.Optimizer:
     """Make an optimizer distributed; it is given back, and has the methods of its own class still.
 
-    on="workers": gradients are pushed while backward goes on, their means come back, and each
-    trainer applies them with the optimizer as it is. on="pservers": gradients are pushed in step,
+    on="workers": gradients are pushed while backward goes on, and when it returns their means are in
+    `.grad`, as under DistributedDataParallel: clip or unscale them, and step takes them as they are,
+    with the optimizer as it is. A parameter that gets no gradient is pushed in step, as it is, and
+    the others are lent until then: call optimizer.synchronize() before `.grad` is touched. Who does
+    not is told so, and the job ends. on="pservers": gradients are pushed in step, as they are then,
     the pservers apply them, and the model's parameters, which lie in weft's memory then, are fresh;
-    that is for SGD, Adam and AdamW, and the state of these stays on the pservers. To be called
-    after weft.init and before broadcast_parameters, with the same model on all trainers.
+    that is for SGD, Adam and AdamW. The state of these stays on the pservers, with the settings that
+    the job began with: what would change them is refused. To be called after weft.init and before
+    broadcast_parameters, with the same model on all trainers.
 
     backward_passes_per_step: gradients of so many backward passes are added up before they go."""
     if on not in ("workers", "pservers"):
@@ -310,8 +427,7 @@ def DistributedOptimizer(
     kind = type(optimizer.__class__.__name__, (_Distributed, optimizer.__class__), {})
     optimizer.__class__ = kind
     optimizer._weft = exchange  # type: ignore[attr-defined]
-    optimizer._weft_rates = [group["lr"] for group in optimizer.param_groups]  # type: ignore[attr-defined]
-    optimizer._weft_synchronized = False  # type: ignore[attr-defined]
+    optimizer._weft_groups = _settings_of(optimizer)  # type: ignore[attr-defined]
     if on == "workers":
         for slot in exchange.slots:
             _push_in_backward(exchange, slot, backward_passes_per_step)
@@ -337,14 +453,7 @@ def _push_in_backward(exchange: _Exchange, slot: _Slot, passes: int) -> None:
     node = slot.parameter.expand_as(slot.parameter).grad_fn.next_functions[0][0]
 
     def added(*_: Any) -> None:
-        slot.passes += 1
-        if slot.passes == passes:
-            exchange.push(slot)
-        elif slot.passes > passes:
-            raise InvalidError(
-                "tensor %s is pushed already: call step and zero_grad after %d backward passes, or set "
-                "backward_passes_per_step" % (slot.name, passes)
-            )
+        exchange.came(slot, passes)
 
     node.register_hook(added)
     slot.node = node  # type: ignore[attr-defined]
@@ -404,7 +513,9 @@ class _Run(_Exchange):
             _check(name, parameter)
         self.count = sum(parameter.numel() for _, parameter in self.pairs)
         firsts = range(0, self.count, _PIECE)
-        self.pieces = [self.session.empty(min(_PIECE, self.count - at), name="gradients_%d" % at) for at in firsts]
+        self.pieces = [
+            self.session.empty(min(_PIECE, self.count - at), name="gradients_%d" % at, reduce=True) for at in firsts
+        ]
         self.at = 0  # values of this step that are here
         # Buckets whose gradients lie in weft's memory, by their places in the run.
         self.adopted: Dict[int, torch.Tensor] = {}
@@ -418,7 +529,6 @@ class _Run(_Exchange):
         values = torch.split(self.param, [parameter.numel() for _, parameter in self.pairs])
         for (_, parameter), value in zip(self.pairs, values):
             parameter.copy_(value.view_as(parameter))
-        self.session.exchange()
 
     def parts(self, first: int, end: int) -> Iterator[Tuple[Tensor, slice]]:
         """Pieces, and what of them is in [first, end) of the run."""
@@ -451,17 +561,17 @@ class _Run(_Exchange):
         return kept is not None and kept.data_ptr() == values.data_ptr()
 
     def means(self, bucket: Any, where: slice) -> torch.Tensor:
-        """Of a bucket, each part taken as soon as it is there. They come negated: see the top."""
+        """Of a bucket, each part taken as soon as it is there."""
         values = bucket.buffer()
         adopted = self._is_adopted(values, where.start) or self._adopt(bucket, where)
-        means = self.grad if adopted else self.param
         for piece, part in self.parts(where.start, where.stop):
             self.session.wait(piece)
-            torch.neg(self.param[part], out=means[part])
+            if adopted:
+                self.grad[part].copy_(self.param[part])
         if adopted:
-            return means[where]
+            return self.grad[where]
         # DistributedDataParallel counts from where the storage begins, so it has to be the bucket's.
-        return torch.from_numpy(means.numpy()[where])
+        return torch.from_numpy(self.param.numpy()[where])
 
     def _adopt(self, bucket: Any, where: slice) -> bool:
         """With gradient_as_bucket_view=True a parameter's .grad is the very tensor by which
