@@ -98,13 +98,27 @@ take_step(const struct member *member, struct weft_session *session, struct weft
 	return st != WEFT_OK ? st : weft_wait_all(session);
 }
 
+/* Before any other call, which would put the two threads in order. */
+static enum weft_status
+start(struct weft_session *session, struct weft_tensor **tensor)
+{
+	enum weft_status st = weft_session_start(session);
+	for (unsigned i = 0; i < TENSORS && st == WEFT_OK; i++) {
+		for (uint64_t at = 0; at < rows[i]; at++) {
+			bool as_initial = weft_tensor_param(tensor[i])[at] == initial(i, at);
+			st = as_initial ? st : WEFT_DATA;
+		}
+	}
+	return st;
+}
+
 static enum weft_status
 train(struct member *member)
 {
 	struct weft_session *session = NULL;
 	struct weft_tensor *tensor[TENSORS];
 	enum weft_status st = declare(&member->opts, &session, tensor);
-	st = st != WEFT_OK ? st : weft_session_start(session);
+	st = st != WEFT_OK ? st : start(session, tensor);
 	for (unsigned step = 1; step <= STEPS && st == WEFT_OK; step++) {
 		st = take_step(member, session, tensor, step);
 		double count = 1;
