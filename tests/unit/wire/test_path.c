@@ -123,7 +123,7 @@ each_wrong_field_is_named(void **state)
 		{WF_PATH_HELLO, {8, 1, 1, "path is 1"}},
 		{WF_PATH_TICKET, {8, 1, WF_PATH_ID_COUNT, "path is 4"}},
 		{WF_PATH_TICKET, {9, 1, 1, "reason is 1"}},
-		{WF_PATH_HERE, {9, 1, WF_PATH_REASON_COUNT, "reason is 5"}},
+		{WF_PATH_HERE, {9, 1, WF_PATH_REASON_COUNT, "reason is 6"}},
 		{WF_PATH_HELLO, {10, 1, 1, "offer_count is 1"}},
 		{WF_PATH_UPGRADE, {10, 1, 0, "offer_count is 0"}},
 		{WF_PATH_UPGRADE, {10, 1, 9, "offer_count is 9"}},
