@@ -250,8 +250,10 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	size_t used = wf_welcome_encode(&yes, bytes);
 	if (wf_transport_answer(conn, true, bytes, used) != WEFT_OK) {
 		conn->user = NULL; /* its DOWN is nobody's business */
+		wf_absent_note_gone(lane, hello, weft_last_error());
 		return;
 	}
+	wf_absent_forget(lane, peer->trainer);
 	conn->user = peer;
 	peer->conn = conn;
 	peer->hello = *hello;
@@ -260,13 +262,16 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	}
 	peer->state = gone ? WF_PEER_GONE : WF_PEER_UP;
 	peer->closing = false;
-	peer->lost_why[0] = '\0'; /* why it was refused, or lost, before */
+	peer->lost_why[0] = '\0'; /* before */
 	peer->loading = send_job;
 	peer->loading_deadline_ns = wf_now_ns(lane->env) + LOADING_TIMEOUT_NS;
 	/* It was a successor when the job failed. */
 	peer->abort_due = lane->state == WF_LANE_FAILED;
 	wf_peer_due(peer);
 	peer->left_in_order = false;
+	if (lane->absentee_count > 0) {
+		wf_absent_tell(lane, peer);
+	}
 	if (send_job) {
 		lane->job_received = 0;
 	}
@@ -314,18 +319,6 @@ hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 	lane->held[lane->held_count++] = (struct wf_held){.conn = conn, .hello = *hello};
 }
 
-/* If it never comes in, the others are told why. The recorded failure says so. */
-static void
-note_refusal(struct wf_lane *lane, const struct wf_hello *hello)
-{
-	struct wf_peer *peer =
-		hello->trainer_id < lane->peer_count ? &lane->peer[hello->trainer_id] : NULL;
-	if (peer != NULL && peer->state == WF_PEER_ABSENT) {
-		(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
-			       wf_error_record()->text);
-	}
-}
-
 static void
 consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 {
@@ -336,7 +329,7 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 		st = open_job(lane, hello);
 	}
 	if (st != WEFT_OK) {
-		note_refusal(lane, hello);
+		wf_absent_note_refusal(lane, hello);
 		refuse(lane, conn, over && st == lane->cause.status);
 		return;
 	}
@@ -374,11 +367,13 @@ reconsider_held(struct wf_lane *lane)
 }
 
 static void
-forget_held(struct wf_lane *lane, const struct wf_conn *conn)
+forget_held(struct wf_lane *lane, const struct wf_event *event)
 {
 	for (uint32_t i = 0; i < lane->held_count; i++) {
-		if (lane->held[i].conn == conn) {
+		if (lane->held[i].conn == event->conn) {
+			const struct wf_hello hello = lane->held[i].hello;
 			lane->held[i] = lane->held[--lane->held_count];
+			wf_absent_note_gone(lane, &hello, event->down.why);
 			return;
 		}
 	}
@@ -405,6 +400,7 @@ forget_path(struct wf_lane *lane, struct wf_peer *peer)
 	peer->goodbye_due = false;
 	peer->abort_due = false;
 	peer->reduced_due = false;
+	peer->absent_due = false;
 }
 
 static void
@@ -430,7 +426,7 @@ note_loss(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *eve
 void
 wf_admit_down(struct wf_lane *lane, const struct wf_event *event)
 {
-	forget_held(lane, event->conn);
+	forget_held(lane, event);
 	struct wf_peer *heir = find_successor(lane, event->conn);
 	if (heir != NULL) {
 		heir->successor = NULL;
@@ -488,6 +484,7 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->gone_count = 0;
 	lane->tick_ns = 0;
 	lane->held_count = 0;
+	lane->absentee_count = 0;
 	lane->reduction = (struct wf_reduction){0};
 	lane->sum = (struct wf_step_sum){0};
 }

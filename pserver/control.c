@@ -152,6 +152,9 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (peer->reduced_due && !flush_reduced(lane, peer)) {
 		return true;
 	}
+	if (peer->absent_due && !wf_absent_flush(lane, peer)) {
+		return true;
+	}
 	if (peer->goodbye_due && !flush_goodbye(lane, peer)) {
 		return true;
 	}

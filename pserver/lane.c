@@ -267,7 +267,7 @@ log_waiting(struct wf_lane *lane, uint64_t now)
 		if (!wf_wait_is_due(&lane->wait_gate[kind], since, now)) {
 			continue;
 		}
-		char who[WF_REASON_BYTES];
+		char who[2 * WF_REASON_BYTES];
 		wf_step_waits_for(lane, kind, who, sizeof(who));
 		wf_log(lane->env, WF_LOG_WARN, "lane %u: %s, for %" PRIu64 " s now", lane->opts.idx,
 		       who, (uint64_t)((now - since) / WF_NS_PER_S));
@@ -303,16 +303,19 @@ check_running(struct wf_lane *lane, uint64_t now)
 			return;
 		}
 		if (peer->state == WF_PEER_ABSENT && now >= lane->start_deadline_ns) {
+			const char *why = wf_absent_why(lane, i);
 			wf_lane_fail(lane, WEFT_TIMEOUT, 0,
-				     "trainer %u of %u did not come within %.0f s%s%.180s",
+				     "trainer %u of %u did not come within %.0f s%s%.190s",
 				     peer->trainer, lane->peer_count,
 				     (double)lane->opts.connect_timeout_ns / 1e9,
-				     peer->lost_why[0] != '\0' ? "; refused: " : "",
-				     peer->lost_why);
+				     why[0] != '\0' ? "; " : "", why);
 			return;
 		}
 	}
-	log_waiting(lane, now);
+	wf_absent_check(lane, now);
+	if (lane->state == WF_LANE_RUNNING) {
+		log_waiting(lane, now);
+	}
 }
 
 static void

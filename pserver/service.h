@@ -5,6 +5,7 @@
  * Of every lane:
  * lane.c    the turn: events, deadlines, the end of a job
  * admit.c   who may come in, coming back
+ * absent.c  who has not come in, and why
  * step.c    who takes part in a step, and who is waited for
  * control.c GOODBYE, ABORT and REDUCE, heard and said
  * reduce.c  the N-way reduce and the barrier (lane 0 of pserver 0)
@@ -112,7 +113,7 @@ struct wf_peer {
 	uint64_t lost_deadline_ns;
 	uint64_t loading_deadline_ns; /* loading: the job has to be here by then */
 	bool offended;                /* it broke the protocol: it does not come in again */
-	char lost_why[WF_WHY_BYTES];  /* LOST: why; ABSENT: why it was not let in */
+	char lost_why[WF_WHY_BYTES];  /* LOST: why */
 
 	/* Steps. */
 	uint64_t step_next; /* what it has not said yet, from 1 */
@@ -121,7 +122,7 @@ struct wf_peer {
 
 	/* Path: forgotten at DOWN. */
 	bool loading; /* sends the job */
-	bool goodbye_due, abort_due, reduced_due;
+	bool goodbye_due, abort_due, reduced_due, absent_due;
 	bool left_in_order; /* GONE, and has heard that we know: it will not come back */
 
 	/* Reduce. */
@@ -166,6 +167,16 @@ enum wf_step_wait {
 struct wf_held {
 	struct wf_conn *conn;
 	struct wf_hello hello;
+};
+
+#define WF_ABSENTEES_MAX 8u /* that are remembered; the log has all */
+
+/* A trainer that has never been here, of whom something is known. */
+struct wf_absentee {
+	uint32_t trainer;
+	enum weft_status status; /* that the job ends with */
+	uint64_t deadline_ns;    /* to come right; WF_NEVER: it does not end the job */
+	char why[WF_REASON_BYTES];
 };
 
 /* What the stats lines compare with. */
@@ -226,6 +237,8 @@ struct wf_lane {
 
 	struct wf_held held[WF_HELD_MAX]; /* incoming, not answered until the job is known */
 	uint32_t held_count;
+	struct wf_absentee absentee[WF_ABSENTEES_MAX];
+	uint32_t absentee_count;
 
 	struct wf_wait_gate wait_gate[WF_STEP_WAIT_COUNT]; /* of "waits for" lines */
 	bool numerics_said;
@@ -265,6 +278,21 @@ void wf_admit_down(struct wf_lane *lane, const struct wf_event *event);
 void wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_status st);
 void wf_admit_release_job(struct wf_lane *lane);
 struct wf_peer *wf_admit_peer_of(struct wf_lane *lane, const struct wf_conn *conn);
+
+/* absent.c: of trainers that were never here, the others' messages and the end of the job. */
+/* The recorded failure is why `hello` was refused. */
+void wf_absent_note_refusal(struct wf_lane *lane, const struct wf_hello *hello);
+/* Its hello was good, and its connection is gone before it was let in. */
+void wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, const char *how);
+/* It has come. */
+void wf_absent_forget(struct wf_lane *lane, uint32_t trainer);
+/* Why it has not come in; "": nothing is known. */
+const char *wf_absent_why(const struct wf_lane *lane, uint32_t trainer);
+/* Who has not come right in time ends the job. */
+void wf_absent_check(struct wf_lane *lane, uint64_t now);
+/* The peer is to be told how it stands now. flush: false: the transport takes no more. */
+void wf_absent_tell(struct wf_lane *lane, struct wf_peer *peer);
+bool wf_absent_flush(struct wf_lane *lane, struct wf_peer *peer);
 
 /* step.c */
 /* What a trainer says of a step: STEP, or PUSH. */

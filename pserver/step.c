@@ -293,7 +293,13 @@ start_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 	char who[128];
 	list_peers(lane, is_absent, who, sizeof(who));
 	if (who[0] != '\0') {
-		(void)snprintf(out, bytes, "the job waits for trainer %s to come", who);
+		const struct wf_absentee *first = &lane->absentee[0];
+		size_t used =
+			(size_t)snprintf(out, bytes, "the job waits for trainer %s to come", who);
+		if (lane->absentee_count > 0 && used < bytes) {
+			(void)snprintf(out + used, bytes - used, "; trainer %u: %s", first->trainer,
+				       first->why);
+		}
 		return;
 	}
 	const char *owed = lane->ready ? lane->service->owed(lane) : "its description";

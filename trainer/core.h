@@ -281,6 +281,9 @@ struct wf_core {
 	_Atomic uint32_t status; /* enum weft_status */
 	char failure[WF_ERROR_BYTES];
 	char failure_who[WF_MEMBER_NAME_BYTES]; /* who said it first; "": this trainer */
+	/* What a lane said last of a trainer that has not come in; reason "": there is none. */
+	struct wf_msg_absent absent;
+	uint64_t absent_told_ns; /* the last line about it */
 	uint64_t failed_ns;
 	_Atomic uint32_t quiet; /* shared: failed, and no connection is left; core: store release */
 

@@ -108,9 +108,8 @@ describe_tensors(const struct wf_core *core, char *out, size_t bytes)
 	}
 }
 
-/* Why nothing moves, from this trainer's side. */
 static void
-describe(const struct wf_core *core, enum wf_core_wait kind, char *out, size_t bytes)
+describe_own(const struct wf_core *core, enum wf_core_wait kind, char *out, size_t bytes)
 {
 	bool starts = kind == WF_CORE_WAIT_START;
 	if (describe_absent(core, out, bytes)) {
@@ -128,6 +127,18 @@ describe(const struct wf_core *core, enum wf_core_wait kind, char *out, size_t b
 	(void)snprintf(out, bytes, "step %" PRIu64 ", %s: %s", core->step,
 		       asks ? "the statistics of a trainer" : "a reduce",
 		       whose_turn(asks || core->job.trainer_count == 1));
+}
+
+/* Why nothing moves, from this trainer's side; and what lanes say of who has not come in. */
+static void
+describe(const struct wf_core *core, enum wf_core_wait kind, char *out, size_t bytes)
+{
+	describe_own(core, kind, out, bytes);
+	size_t used = strlen(out);
+	if (core->absent.reason[0] != '\0') {
+		(void)snprintf(out + used, bytes - used, "; trainer %" PRIu32 " is not in, %s",
+			       core->absent.trainer, core->absent.reason);
+	}
 }
 
 static uint64_t

@@ -24,6 +24,7 @@
  * ABORT    control  both     step                     status, who, reason
  * REDUCE   control  trainer  request_id, step         values
  * REDUCED  control  lane     request_id, step         values
+ * ABSENT   control  lane     -                        trainer, reason
  *
  * Fields of the head that a message does not use are 0 and refused when not; version, body_bytes,
  * flags and CRCs are the transport's. Flags of a message stand in its body. Byte tables and rules:
@@ -59,6 +60,7 @@ enum wf_control_type {
 	WF_MSG_ABORT = 2,
 	WF_MSG_REDUCE = 3,
 	WF_MSG_REDUCED = 4,
+	WF_MSG_ABSENT = 6,
 };
 
 /* Encoded message, ready for WF_OP_SEND. */
@@ -279,6 +281,12 @@ struct wf_msg_abort {
 	char reason[WF_REASON_BYTES];
 };
 
+/* Of a trainer that the job waits for: why it has not come in. */
+struct wf_msg_absent {
+	uint32_t trainer;
+	char reason[WF_REASON_BYTES]; /* "": of nobody there is anything to say, any more */
+};
+
 #define WF_REDUCE_MAX 256 /* values; 0: a barrier */
 
 /* request_id counts a trainer's reductions from 1; all trainers make the same ones in the same
@@ -311,6 +319,7 @@ void wf_msg_goodbye_encode(const struct wf_msg_goodbye *in, struct wf_msg *out);
 void wf_msg_abort_encode(const struct wf_msg_abort *in, struct wf_msg *out);
 void wf_msg_reduce_encode(const struct wf_msg_reduce *in, struct wf_msg *out);
 void wf_msg_reduced_encode(const struct wf_msg_reduce *in, struct wf_msg *out);
+void wf_msg_absent_encode(const struct wf_msg_absent *in, struct wf_msg *out);
 
 /* `head` and `body` as in a MSG event; head->body_bytes is the body's length. `out` is written on
  * WEFT_OK only. */
@@ -350,3 +359,5 @@ enum weft_status wf_msg_reduce_decode(const struct wf_head *head, const uint8_t 
 				      struct wf_msg_reduce *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_reduced_decode(const struct wf_head *head, const uint8_t *body,
 				       struct wf_msg_reduce *out) WEFT_MUST_CHECK;
+enum weft_status wf_msg_absent_decode(const struct wf_head *head, const uint8_t *body,
+				      struct wf_msg_absent *out) WEFT_MUST_CHECK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages_control: GOODBYE, ABORT, REDUCE, REDUCED. Layouts: wire/README.md.
+/* messages_control: GOODBYE, ABORT, REDUCE, REDUCED, ABSENT. Layouts: wire/README.md.
  * Thread: any; pure functions. */
 #include "base/assert.h"
 #include "wire/messages.h"
@@ -8,6 +8,7 @@
 #define GOODBYE_BYTES 4
 #define ABORT_FIXED_BYTES 6
 #define REDUCE_FIXED_BYTES 4
+#define ABSENT_FIXED_BYTES 6
 
 #define GOODBYE_ACK 1u /* the flags of GOODBYE */
 
@@ -44,6 +45,14 @@ static const struct wf_shape reduced_shape = {
 	.uses = WF_USE_REQUEST_ID | WF_USE_STEP,
 	.body_min = REDUCE_FIXED_BYTES,
 	.body_max = REDUCE_FIXED_BYTES + WF_REDUCE_MAX * sizeof(double),
+};
+
+static const struct wf_shape absent_shape = {
+	.name = "ABSENT",
+	.service = WF_SERVICE_CONTROL,
+	.type = WF_MSG_ABSENT,
+	.body_min = ABSENT_FIXED_BYTES,
+	.body_max = ABSENT_FIXED_BYTES + WF_REASON_BYTES - 1,
 };
 
 void
@@ -180,4 +189,33 @@ enum weft_status
 wf_msg_reduced_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_reduce *out)
 {
 	return values_decode(&reduced_shape, head, body, out);
+}
+
+void
+wf_msg_absent_encode(const struct wf_msg_absent *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&absent_shape, out);
+	wf_put_u32(&w, in->trainer);
+	wf_put_text(&w, in->reason, sizeof(in->reason));
+	wf_shape_end(&absent_shape, &w, out);
+}
+
+enum weft_status
+wf_msg_absent_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_absent *out)
+{
+	enum weft_status st = wf_shape_check(&absent_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	struct wf_msg_absent absent = {.trainer = wf_get_u32(&r)};
+	wf_get_string(&r, absent.reason, sizeof(absent.reason));
+	if (r.bad) {
+		return wf_refuse_text("ABSENT", "reason", &r, sizeof(absent.reason));
+	}
+	if (!wf_reader_done(&r)) {
+		return wf_refuse_length("ABSENT", &r);
+	}
+	*out = absent;
+	return WEFT_OK;
 }

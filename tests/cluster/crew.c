@@ -79,7 +79,7 @@ run_pserver(struct wf_env *env, void *arg)
 	if (st == WEFT_OK) {
 		st = wf_server_run(server);
 	}
-	if (st != WEFT_OK && !crew->kills) {
+	if (st != WEFT_OK && !crew->kills && !crew->ends_badly) {
 		crew_complain(crew, "pserver", seat->idx);
 	}
 	wf_server_destroy(server);

@@ -24,7 +24,8 @@ struct crew {
 	uint64_t inbox_bytes; /* of each lane; 0: enough */
 	uint32_t lanes;       /* of each pserver: dense ones, or of `sparse` beside one dense one */
 	const struct wf_lane_service *sparse; /* NULL: none */
-	bool kills; /* trainer 0 is killed at a time of chance, and pservers may end badly */
+	bool kills;      /* trainer 0 is killed at a time of chance, and pservers may end badly */
+	bool ends_badly; /* pservers may */
 	int (*run_trainer)(struct wf_env *env, void *arg); /* arg: its struct crew_seat */
 	void *run;                                         /* the test's, for run_trainer */
 

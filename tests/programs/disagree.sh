@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Members that disagree are told what differs, with both values, and end with 64; who agrees trains on.
+# Members that disagree are told what differs, with both values, and end with 64; who agrees trains on,
+# if it comes in time; else all end, by the name of who was refused, or had begun to come and is gone.
 . "${0%/*}/lib.sh"
 needs_training
 
 port=$(free_ports)
 at="--pservers=127.0.0.1:$port"
-start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2
+# Each of those below has so long in all to come right.
+start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2 --reconnect_timeout=100s
 pserver=$last_pid
 wait_for pserver.err "pserver listens on"
 
@@ -50,3 +52,38 @@ ends "$first" 60 "trainer 0"
 [ "$code" -eq 0 ] || fail "trainer 0: exit code $code"
 ends "$pserver" 60 pserver
 [ "$code" -eq 0 ] || fail "pserver: exit code $code"
+
+# Nobody comes right: all are told at once who was refused and why, and end with that in seconds.
+start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2
+pserver=$last_pid
+start first "$WEFT" train mlp "$at" --num_gradient_servers=2
+first=$last_pid
+wait_for pserver.err "trainer 0"
+expect 64 "$WEFT" train mlp "$at" --num_gradient_servers=2 --trainer_id=1 --learning_rate=0.125
+says last.err "has learning_rate=0.125, trainer 0 on" "has learning_rate=0.05"
+wait_for first.err "the job waits for trainer 1, refused: trainer 1 on"
+ends "$first" 20 "trainer 0"
+[ "$code" -eq 64 ] || fail "trainer 0: exit code $code"
+says first.err "weft train: trainer 1 has not come right within 3.0 s; refused: trainer 1 on" \
+	"has learning_rate=0.125, trainer 0 on" "has learning_rate=0.05"
+ends "$pserver" 20 pserver
+[ "$code" -eq 64 ] || fail "pserver: exit code $code"
+says pserver.err "has learning_rate=0.125, trainer 0 on" "has learning_rate=0.05"
+
+# Killed between its first lane and its last one, for which both wait.
+start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2
+pserver=$last_pid
+for id in 0 1; do
+	start "half$id" "$WEFT" train mlp --pservers="127.0.0.1:$port,127.0.0.1:$((port + 1))" \
+		--num_gradient_servers=2 --trainer_id="$id"
+	eval "half$id=\$last_pid"
+	wait_for pserver.err "trainer $id (host"
+done
+# shellcheck disable=SC2154
+kill -9 "$half1"
+# shellcheck disable=SC2154
+ends "$half0" 20 "trainer 0"
+[ "$code" -eq 69 ] || fail "trainer 0: exit code $code"
+says half0.err "weft train: trainer 1 (host" "was lost in step"
+ends "$pserver" 20 pserver
+[ "$code" -eq 69 ] || fail "pserver: exit code $code"

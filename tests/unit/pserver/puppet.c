@@ -498,6 +498,9 @@ hear_control(struct puppet *puppet, const struct wf_event *event)
 	} else if (head->type == WF_MSG_ABORT) {
 		st = wf_msg_abort_decode(head, event->msg.body, &puppet->abort);
 		puppet->aborted = true;
+	} else if (head->type == WF_MSG_ABSENT) {
+		st = wf_msg_absent_decode(head, event->msg.body, &puppet->absent);
+		puppet->absents++;
 	} else if (head->type == WF_MSG_REDUCED) {
 		st = wf_msg_reduced_decode(head, event->msg.body, &puppet->reduced);
 		puppet->reduced_count++;

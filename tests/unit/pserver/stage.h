@@ -12,7 +12,7 @@
 #include "pserver/server.h"
 #include "transport/sim/world.h"
 
-#define STAGE_PUPPETS_MAX 4u
+#define STAGE_PUPPETS_MAX 6u
 #define STAGE_LANES_MAX 2u
 #define STAGE_SLICES_MAX 64u
 #define STAGE_TENSORS 3u       /* w, b, fixed (static) */
@@ -88,6 +88,8 @@ struct puppet {
 	struct wf_msg_norm norm; /* the last one */
 	uint32_t reduced_count;
 	struct wf_msg_reduce reduced;
+	uint32_t absents;
+	struct wf_msg_absent absent; /* the last one */
 	bool goodbye_heard;
 	bool aborted;
 	struct wf_msg_abort abort;

@@ -267,10 +267,10 @@ lose_both_paths(struct stage *stage)
 	one->hello.job_digest ^= 1;
 	puppet_connect(one);
 	stage_settle(stage);
-	CHECK_SAYS(stage, peer->lost_why, "job digest");
+	CHECK_SAYS(stage, wf_absent_why(stage->lane[0], 1), "job digest");
 	one->hello.job_digest ^= 1;
 	puppet_meet(one);
-	CHECK(stage, peer->lost_why[0] == '\0');
+	CHECK(stage, wf_absent_why(stage->lane[0], 1)[0] == '\0');
 	heir->hello = one->hello;
 	puppet_connect(heir);
 	while (!peer->closing && peer->hello.path < heir->hello.path && stage->failure[0] == '\0') {

@@ -511,28 +511,6 @@ a_trainer_that_never_comes_ends_the_job_by_name(void **state)
 	stage_play(&(struct stage_opts){.trainers = 2}, never_there, NULL);
 }
 
-static void
-never_let_in(struct stage *stage)
-{
-	puppet_meet(puppet_add(stage, 0, 0));
-	struct puppet *other = puppet_add(stage, 1, 0);
-	(void)snprintf(other->hello.options, sizeof(other->hello.options), "first_pass=3");
-	other->hello.job_digest ^= 1;
-	puppet_connect(other);
-	stage_run(stage, 301 * WF_NS_PER_S);
-	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_TIMEOUT);
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason,
-		   "trainer 1 of 2 did not come within 300 s; refused: trainer 1 on ");
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "has first_pass=3");
-}
-
-static void
-why_a_trainer_was_never_let_in_is_told_to_the_others(void **state)
-{
-	(void)state;
-	stage_play(&(struct stage_opts){.trainers = 2}, never_let_in, NULL);
-}
-
 int
 main(void)
 {
@@ -551,7 +529,6 @@ main(void)
 		cmocka_unit_test(nothing_is_answered_before_have_and_nothing_twice),
 		cmocka_unit_test(a_trainer_that_stays_away_ends_the_job_by_name),
 		cmocka_unit_test(a_trainer_that_never_comes_ends_the_job_by_name),
-		cmocka_unit_test(why_a_trainer_was_never_let_in_is_told_to_the_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -568,6 +568,8 @@ hear_control(struct doll *doll, const struct wf_head *head, const uint8_t *body)
 			wf_msg_goodbye_encode(&goodbye, &out);
 			doll_send(doll, &out);
 		}
+	} else if (head->type == WF_MSG_ABSENT) {
+		st = wf_msg_absent_decode(head, body, &doll->absent);
 	} else if (head->type == WF_MSG_ABORT) {
 		st = wf_msg_abort_decode(head, body, &doll->abort);
 		doll->aborted = true;

@@ -83,6 +83,7 @@ struct doll {
 	struct wf_sparse_applied applied;
 	struct wf_sparse_restored restored; /* the last */
 	bool goodbye_heard;
+	struct wf_msg_absent absent; /* the last one */
 	bool aborted;
 	struct wf_msg_abort abort;
 };

@@ -578,6 +578,11 @@ differ(struct ground *ground)
 	CHECK(ground, b->down && b->welcome.refusal == WEFT_MISMATCH);
 	CHECK(ground, strstr(b->welcome.reason, "has words=8") != NULL);
 	CHECK(ground, strstr(b->welcome.reason, "declare the same tables") != NULL);
+	CHECK(ground, a->absent.trainer == 1);
+	CHECK(ground, strstr(a->absent.reason, "has words=8, trainer 0 on ") != NULL);
+	ground_run(ground, 3 * WF_NS_PER_S);
+	CHECK(ground, a->aborted && a->abort.status == WEFT_MISMATCH);
+	CHECK(ground, strstr(a->abort.reason, "has words=8, trainer 0 on ") != NULL);
 }
 
 static void

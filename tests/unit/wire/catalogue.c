@@ -38,6 +38,7 @@ CODERS(goodbye, goodbye)
 CODERS(abort, abort)
 CODERS(reduce, reduce)
 CODERS(reduced, reduce)
+CODERS(absent, absent)
 SPARSE_CODERS(table, table)
 SPARSE_CODERS(resume, sparse_resume)
 SPARSE_CODERS(have, sparse_have)
@@ -216,6 +217,13 @@ sample_abort(union any_message *out)
 	out->abort.step = 1234;
 	snprintf(out->abort.who, sizeof(out->abort.who), "pserver 0");
 	snprintf(out->abort.reason, sizeof(out->abort.reason), "trainer 1 did not come back");
+}
+
+static void
+sample_absent(union any_message *out)
+{
+	out->absent.trainer = 1;
+	snprintf(out->absent.reason, sizeof(out->absent.reason), "refused: it has seed=2");
 }
 
 static void
@@ -439,6 +447,7 @@ const struct catalogue_entry catalogue[] = {
 	},
 	CONTROL(WF_MSG_GOODBYE, goodbye),
 	CONTROL(WF_MSG_ABORT, abort),
+	CONTROL(WF_MSG_ABSENT, absent),
 	CONTROL(WF_MSG_REDUCE, reduce),
 	ENTRY(WF_SERVICE_CONTROL, WF_MSG_REDUCED, reduced, sample_reduce),
 	SPARSE(WF_SPARSE_TABLE, sparse_table),

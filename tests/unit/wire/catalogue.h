@@ -21,6 +21,7 @@ union any_message {
 	struct wf_msg_report report;
 	struct wf_msg_goodbye goodbye;
 	struct wf_msg_abort abort;
+	struct wf_msg_absent absent;
 	struct wf_msg_reduce reduce;
 	struct wf_sparse_table table;
 	struct wf_sparse_resume sparse_resume;

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* absent: what is known of trainers that the job waits for and that have not come in: who was
+ * refused, and who had begun to come and is gone. All who are here are told at once. The job ends
+ * for it when that happened before the first step and has not come right in time; later a stranger
+ * or another job could end one that runs. Thread: the lane's. */
+#include "pserver/service.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+static struct wf_absentee *
+find(struct wf_lane *lane, uint32_t trainer)
+{
+	for (uint32_t i = 0; i < lane->absentee_count; i++) {
+		if (lane->absentee[i].trainer == trainer) {
+			return &lane->absentee[i];
+		}
+	}
+	return NULL;
+}
+
+static void
+tell_all(struct wf_lane *lane)
+{
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		if (lane->peer[i].conn != NULL) {
+			wf_absent_tell(lane, &lane->peer[i]);
+		}
+	}
+}
+
+/* A step was applied, or part of one: only tensors and tables that are applied as pushes come get
+ * there without all trainers. */
+static bool
+has_run(const struct wf_lane *lane)
+{
+	static const enum wf_lane_counter counter[] = {WF_LANE_STEP_APPLIED_COUNT,
+						       WF_LANE_SLICE_APPLIED_COUNT};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(counter); i++) {
+		if (wf_stats_get(&lane->stats, counter[i]) != lane->report.job[counter[i]]) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool
+is_awaited(const struct wf_lane *lane, const struct wf_hello *hello)
+{
+	uint32_t trainer = hello->trainer_id;
+	return lane->state == WF_LANE_RUNNING && trainer < lane->peer_count &&
+	       lane->peer[trainer].state == WF_PEER_ABSENT;
+}
+
+static void
+note(struct wf_lane *lane, const struct wf_hello *hello, enum weft_status status, const char *why)
+{
+	uint32_t trainer = hello->trainer_id;
+	struct wf_absentee *absentee = find(lane, trainer);
+	if (absentee == NULL && lane->absentee_count == WF_ABSENTEES_MAX) {
+		return; /* each of the others ends the job as well */
+	}
+	if (absentee == NULL) { /* the time to come right runs from the first on */
+		absentee = &lane->absentee[lane->absentee_count++];
+		*absentee = (struct wf_absentee){
+			.trainer = trainer,
+			.deadline_ns = has_run(lane) ? WF_NEVER
+						     : wf_now_ns(lane->env) +
+							       lane->opts.reconnect_timeout_ns,
+		};
+	}
+	absentee->status = status;
+	(void)snprintf(absentee->why, sizeof(absentee->why), "%.*s", WF_REASON_BYTES - 1, why);
+	tell_all(lane);
+}
+
+void
+wf_absent_note_refusal(struct wf_lane *lane, const struct wf_hello *hello)
+{
+	const struct wf_error *refusal = wf_error_record();
+	char why[WF_REASON_BYTES];
+	bool passes = refusal->status == WEFT_UNAVAILABLE || refusal->status == WEFT_REFUSED;
+	if (passes || !is_awaited(lane, hello)) {
+		return; /* it is to try again, or nobody waits for it */
+	}
+	(void)snprintf(why, sizeof(why), "refused: %.*s", WF_REASON_BYTES - 10, refusal->text);
+	note(lane, hello, refusal->status, why);
+}
+
+void
+wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, const char *how)
+{
+	char why[WF_REASON_BYTES];
+	if (!is_awaited(lane, hello)) {
+		return;
+	}
+	(void)snprintf(why, sizeof(why), "host %s, pid %u had begun to come and is gone: %.130s",
+		       hello->host, hello->pid, how);
+	wf_log(lane->env, WF_LOG_WARN, "lane %u: trainer %u: %s", lane->opts.idx, hello->trainer_id,
+	       why);
+	note(lane, hello, WEFT_LOST, why);
+}
+
+void
+wf_absent_forget(struct wf_lane *lane, uint32_t trainer)
+{
+	struct wf_absentee *absentee = find(lane, trainer);
+	if (absentee == NULL) {
+		return;
+	}
+	*absentee = lane->absentee[--lane->absentee_count];
+	tell_all(lane);
+}
+
+const char *
+wf_absent_why(const struct wf_lane *lane, uint32_t trainer)
+{
+	for (uint32_t i = 0; i < lane->absentee_count; i++) {
+		if (lane->absentee[i].trainer == trainer) {
+			return lane->absentee[i].why;
+		}
+	}
+	return "";
+}
+
+void
+wf_absent_check(struct wf_lane *lane, uint64_t now)
+{
+	/* Where no steps are said the job may run elsewhere. */
+	for (uint32_t i = 0; i < lane->absentee_count && lane->has_steps; i++) {
+		const struct wf_absentee *absentee = &lane->absentee[i];
+		if (now < absentee->deadline_ns) {
+			continue;
+		}
+		wf_lane_fail(lane, absentee->status, 0,
+			     "trainer %u has not come right within %.1f s; %.200s",
+			     absentee->trainer, (double)lane->opts.reconnect_timeout_ns / 1e9,
+			     absentee->why);
+		return;
+	}
+}
+
+void
+wf_absent_tell(struct wf_lane *lane, struct wf_peer *peer)
+{
+	WF_ASSERT(peer->lane == lane);
+	peer->absent_due = true;
+	wf_peer_due(peer);
+}
+
+bool
+wf_absent_flush(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_msg_absent msg = {0};
+	if (lane->absentee_count > 0) {
+		msg.trainer = lane->absentee[0].trainer;
+		memcpy(msg.reason, lane->absentee[0].why, sizeof(msg.reason));
+	}
+	wf_msg_absent_encode(&msg, &lane->msg);
+	peer->absent_due = !wf_control_send(peer, &lane->msg);
+	return !peer->absent_due;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs in which one trainer has another setting than the rest, under seeded delays, cuts, refusals
+ * and stalls: all end within seconds, by its name and with both values, and say so while they wait;
+ * where the same trainer comes back with the right one in time, all train. Thread: one. */
+#include <setjmp.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/cluster/crew.h"
+
+#define TRAINERS 3u
+#define SEEDS 100u
+#define STEPS 5u
+/* Of the trainer that comes last, after the others' first step has begun. */
+#define LATE_NS (500 * WF_NS_PER_MS)
+
+struct job {
+	struct crew crew;
+	uint32_t odd;        /* who differs */
+	uint64_t after_ns;   /* it comes back so long after its refusal; 0: it does not */
+	unsigned mismatches; /* trainers that ended so, naming trainer and setting; the others' */
+	unsigned lines;      /* of waits with both, */
+	unsigned at_once;    /* and of the news themselves */
+	uint64_t last_ns;    /* when the last one ended */
+	bool right;          /* it came back and was let in; */
+	unsigned waits;      /* lines about waits since then; and */
+	unsigned stale;      /* lines that name it all the same */
+};
+
+static bool
+is_named(const struct job *job, const char *text)
+{
+	char who[32];
+	(void)snprintf(who, sizeof(who), "trainer %u on ", job->odd);
+	return strstr(text, who) != NULL && strstr(text, "has seed=2, trainer ") != NULL;
+}
+
+static void
+hear_line(void *arg, enum weft_log_level level, const char *line)
+{
+	struct job *job = arg;
+	(void)level;
+	bool named = is_named(job, line);
+	job->waits += job->right && strstr(line, " waits, ") != NULL ? 1 : 0;
+	job->stale += named && job->right ? 1 : 0;
+	job->lines += named && strstr(line, " waits, ") != NULL ? 1 : 0;
+	job->at_once += named && strstr(line, "the job waits for trainer ") != NULL ? 1 : 0;
+}
+
+/* The caller drives. */
+static void
+spend(struct weft_session *session, struct wf_env *env, uint64_t ns)
+{
+	for (uint64_t i = 0; i < 10; i++) {
+		wf_wait(env, -1, wf_now_ns(env) + ns / 10);
+		enum weft_status st = weft_poll(session);
+		(void)st; /* the next call says it again */
+	}
+}
+
+static enum weft_status
+train(struct job *job, uint32_t idx, struct wf_env *env, const char *words)
+{
+	struct weft_session_opts opts;
+	struct weft_session *session = NULL;
+	struct weft_tensor *tensor = NULL;
+	const struct weft_tensor_opts w = {.name = "w", .rows = 100};
+	crew_fill_opts(&job->crew, idx, env, &opts);
+	opts.slice_bytes = 64;
+	opts.compared = words;
+	opts.log = hear_line;
+	opts.log_arg = job;
+	enum weft_status st = weft_session_open(&opts, &session);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = weft_tensor_add(session, &w, &tensor);
+	if (st == WEFT_OK) {
+		st = weft_session_seal(session);
+	}
+	if (st == WEFT_OK) {
+		st = weft_session_start(session);
+	}
+	if (st == WEFT_OK && idx == job->odd) { /* the others wait for it, and say so */
+		spend(session, env, WF_NS_PER_S / 2);
+		job->right = true;
+		spend(session, env, 8 * WF_NS_PER_S);
+	}
+	for (uint32_t i = 0; i < STEPS && st == WEFT_OK; i++) {
+		st = weft_exchange(session, 1, 0);
+	}
+	if (st == WEFT_OK) {
+		return weft_session_close(session);
+	}
+	const struct wf_error first = *wf_error_record();
+	weft_session_abort(session, st, first.text);
+	*wf_error_record() = first;
+	return st;
+}
+
+static int
+run_trainer(struct wf_env *env, void *arg)
+{
+	const struct crew_seat *seat = arg;
+	struct job *job = seat->crew->run;
+	bool odd = seat->idx == job->odd;
+	wf_wait(env, -1, wf_now_ns(env) + (odd ? LATE_NS : 0));
+	enum weft_status st = train(job, seat->idx, env, odd ? "seed=2" : "seed=1");
+	if (st == WEFT_MISMATCH && is_named(job, weft_last_error())) {
+		job->mismatches++;
+	} else if (st != WEFT_OK) {
+		crew_complain(seat->crew, "trainer", seat->idx);
+	}
+	if (odd && job->after_ns != 0) {
+		wf_wait(env, -1, wf_now_ns(env) + job->after_ns);
+		st = train(job, seat->idx, env, "seed=1");
+	}
+	seat->crew->ended += st == WEFT_OK ? 1 : 0;
+	job->last_ns = wf_now_ns(env);
+	return 0;
+}
+
+static void
+play(uint64_t seed, uint64_t after_ns, struct job *job)
+{
+	struct wf_world_stats stats;
+	struct wf_rng rng;
+	*job = (struct job){.odd = (uint32_t)(seed % TRAINERS), .after_ns = after_ns};
+	job->crew = (struct crew){
+		.seed = seed,
+		.transport = "sim",
+		.pservers = 2,
+		.trainers = TRAINERS,
+		.slot_count = 4,
+		.lanes = 2,
+		.ends_badly = after_ns == 0,
+		.run_trainer = run_trainer,
+		.run = job,
+	};
+	wf_rng_init(&rng, seed, 1);
+	crew_draw_world(&rng, false, 500, 200, &job->crew);
+	enum weft_status st = crew_play(&job->crew, &stats);
+	if (st != WEFT_OK || job->crew.why[0] != '\0') {
+		fail_msg("seed %" PRIu64 ": %s", seed, job->crew.why);
+	}
+}
+
+static void
+who_differs_ends_the_job_within_seconds_by_its_name(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct job job;
+		play(seed, 0, &job);
+		assert_int_equal(job.mismatches, TRAINERS);
+		assert_int_equal(job.crew.ended, 0);
+		/* The others have it at once, and in their lines about the wait, after two seconds.
+		 */
+		assert_true(job.at_once >= TRAINERS - 1 && job.lines >= TRAINERS - 1);
+		assert_true(job.last_ns >= LATE_NS + 3 * WF_NS_PER_S);
+		assert_true(job.last_ns < LATE_NS + 6 * WF_NS_PER_S);
+	}
+}
+
+static void
+who_comes_back_as_it_should_be_trains_with_the_rest(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct job job;
+		play(seed, WF_NS_PER_S, &job);
+		assert_int_equal(job.mismatches, 1);
+		assert_int_equal(job.crew.ended, TRAINERS);
+		assert_int_equal(job.stale, 0);
+		assert_true(job.waits > 0);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_differs_ends_the_job_within_seconds_by_its_name),
+		cmocka_unit_test(who_comes_back_as_it_should_be_trains_with_the_rest),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trainers that the job waits for and that have not come in, for they were refused, or had begun to
+ * come and are gone: who waits is told at once, and the job ends, but only before its first step.
+ * Thread: the test's. */
+#include "tests/unit/pserver/stage.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Just before, and just after, the time to come right, from what happened less than half a second
+ * ago. */
+#define NEARLY_NS (2400 * WF_NS_PER_MS)
+#define REST_NS (800 * WF_NS_PER_MS)
+
+static void
+play(uint32_t trainers, void (*script)(struct stage *stage))
+{
+	for (uint64_t seed = 1; seed <= 3; seed++) {
+		stage_play(&(struct stage_opts){.trainers = trainers, .seed = seed}, script, NULL);
+	}
+}
+
+/* A trainer with another setting; it is refused. */
+static struct puppet *
+come_wrong(struct stage *stage, uint32_t trainer, const char *setting)
+{
+	struct puppet *wrong = puppet_add(stage, trainer, 0);
+	wrong->hello.incarnation += 7000;
+	wrong->hello.job_digest ^= 1;
+	(void)snprintf(wrong->hello.options, sizeof(wrong->hello.options), "%s", setting);
+	puppet_connect(wrong);
+	stage_settle(stage);
+	CHECK(stage, wrong->down && wrong->welcome.refusal == WEFT_MISMATCH);
+	return wrong;
+}
+
+static void
+begin_with_zero(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	puppet_meet(zero);
+	puppet_initialise(zero);
+	stage_settle(stage);
+	puppet_continue(zero, 1);
+	stage_settle(stage);
+}
+
+static void
+check_ended(struct stage *stage, const struct puppet *puppet, enum weft_status status,
+	    const char *says)
+{
+	CHECK(stage, puppet->aborted && puppet->abort.status == status);
+	CHECK_SAYS(stage, puppet->abort.reason, "trainer 1 has not come right within 3.0 s; ");
+	CHECK_SAYS(stage, puppet->abort.reason, says);
+}
+
+static void
+refused_before_the_first_step(struct stage *stage)
+{
+	begin_with_zero(stage); /* it has pushed all of its first step, and waits */
+	struct puppet *zero = &stage->puppet[0];
+	CHECK(stage, zero->absents == 0);
+	(void)come_wrong(stage, 1, "learning_rate=0.125");
+	CHECK(stage, zero->absents == 1 && zero->absent.trainer == 1);
+	CHECK_SAYS(stage, zero->absent.reason, "refused: trainer 1 on ");
+	CHECK_SAYS(stage, zero->absent.reason, "has learning_rate=0.125, trainer 0 on ");
+	char text[2 * WF_REASON_BYTES];
+	wf_step_waits_for(stage->lane[0], WF_STEP_WAIT_START, text, sizeof(text));
+	CHECK_SAYS(stage, text, "waits for trainer 1 to come; trainer 1: refused: trainer 1 on ");
+	stage_run(stage, NEARLY_NS);
+	CHECK(stage, !zero->aborted);
+	stage_run(stage, REST_NS);
+	check_ended(stage, zero, WEFT_MISMATCH, "; refused: trainer 1 on ");
+	CHECK_SAYS(stage, zero->abort.reason, "has learning_rate=0.125, trainer 0 on ");
+}
+
+static void
+who_is_refused_before_the_first_step_is_named_and_ends_the_job(void **state)
+{
+	(void)state;
+	play(2, refused_before_the_first_step);
+}
+
+static void
+refused_again(struct stage *stage)
+{
+	begin_with_zero(stage);
+	(void)come_wrong(stage, 1, "learning_rate=0.125");
+	stage_run(stage, 2 * WF_NS_PER_S);
+	(void)come_wrong(stage, 1, "learning_rate=0.25");
+	CHECK_SAYS(stage, stage->puppet[0].absent.reason, "learning_rate=0.25");
+	stage_run(stage, WF_NS_PER_S);
+	check_ended(stage, &stage->puppet[0], WEFT_MISMATCH, "has learning_rate=0.25, trainer 0");
+}
+
+static void
+being_refused_again_gives_no_more_time(void **state)
+{
+	(void)state;
+	play(2, refused_again);
+}
+
+/* The rest of the step that `zero` has pushed, and nobody ends the job any more. */
+static void
+come_right(struct stage *stage, struct puppet *zero, struct puppet *one)
+{
+	puppet_meet(one);
+	CHECK(stage, one->up && zero->absents == 2 && zero->absent.reason[0] == '\0');
+	CHECK(stage, one->absents == 0);
+	stage_run(stage, 4 * WF_NS_PER_S);
+	CHECK(stage, !zero->aborted && !one->aborted);
+	puppet_initialise(one);
+	stage_settle(stage);
+	puppet_continue(one, 1);
+	stage_settle(stage);
+	stage_expect_step(stage, 1);
+	CHECK(stage, puppet_values_are_right(zero) && puppet_values_are_right(one));
+}
+
+static void
+refused_and_right(struct stage *stage)
+{
+	begin_with_zero(stage);
+	(void)come_wrong(stage, 1, "learning_rate=0.125");
+	stage_run(stage, NEARLY_NS);
+	come_right(stage, &stage->puppet[0], puppet_add(stage, 1, 0));
+}
+
+static void
+who_comes_right_in_time_is_refused_no_more(void **state)
+{
+	(void)state;
+	play(2, refused_and_right);
+}
+
+/* Of three, one has not come when another is refused: it is told, too, and the job ends for both.
+ */
+static void
+told_later(struct stage *stage)
+{
+	begin_with_zero(stage);
+	(void)come_wrong(stage, 1, "learning_rate=0.125");
+	struct puppet *two = puppet_add(stage, 2, 0);
+	puppet_meet(two);
+	CHECK(stage, two->absents == 1 && two->absent.trainer == 1);
+	CHECK_SAYS(stage, two->absent.reason, "learning_rate=0.125");
+	CHECK(stage, stage->puppet[0].absents == 1);
+	stage_run(stage, NEARLY_NS + REST_NS);
+	check_ended(stage, &stage->puppet[0], WEFT_MISMATCH, "learning_rate=0.125");
+	check_ended(stage, two, WEFT_MISMATCH, "learning_rate=0.125");
+}
+
+/* Of two that are refused one comes right. */
+static void
+two_refused(struct stage *stage)
+{
+	struct puppet *zero = &stage->puppet[0];
+	begin_with_zero(stage);
+	(void)come_wrong(stage, 2, "learning_rate=0.25");
+	(void)come_wrong(stage, 1, "learning_rate=0.125");
+	CHECK(stage, zero->absents == 2 && zero->absent.trainer == 2);
+	puppet_meet(puppet_add(stage, 2, 0));
+	CHECK(stage, zero->absents == 3 && zero->absent.trainer == 1);
+	stage_run(stage, NEARLY_NS + REST_NS);
+	check_ended(stage, zero, WEFT_MISMATCH, "has learning_rate=0.125, trainer 0");
+}
+
+static void
+of_two_that_are_refused_the_other_one_is_still_waited_for(void **state)
+{
+	(void)state;
+	play(3, two_refused);
+}
+
+/* No steps are said on this lane, so the job may run on others, whose business it is. */
+static void
+refused_where_no_steps_are(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	puppet_meet(zero);
+	puppet_initialise(zero);
+	stage_settle(stage);
+	stage->lane[0]->has_steps = false;
+	(void)come_wrong(stage, 1, "learning_rate=0.125");
+	CHECK(stage, zero->absents == 1);
+	stage_run(stage, 10 * WF_NS_PER_S);
+	CHECK(stage, !zero->aborted);
+}
+
+static void
+a_lane_without_steps_leaves_the_end_to_the_others(void **state)
+{
+	(void)state;
+	play(2, refused_where_no_steps_are);
+}
+
+static void
+who_comes_after_a_refusal_hears_of_it(void **state)
+{
+	(void)state;
+	play(3, told_later);
+}
+
+/* Trainer 1 comes while the job is read, and is gone before it is. */
+static void
+held_and_gone(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	puppet_connect(zero);
+	stage_settle(stage);
+	puppet_connect(one);
+	stage_settle(stage);
+	CHECK(stage, stage->lane[0]->held_count == 1);
+	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	stage_settle(stage);
+	puppet_send_job(zero);
+	stage_settle(stage);
+	CHECK(stage, zero->absents == 1 && zero->absent.trainer == 1);
+	CHECK_SAYS(stage, zero->absent.reason, "had begun to come and is gone: ");
+	if (stage->opts.seed % 2 == 0) {
+		puppet_grant(zero, WF_GRANT_WIRE_VALUES, 0);
+		puppet_have(zero);
+		puppet_initialise(zero);
+		stage_settle(stage);
+		puppet_continue(zero, 1);
+		come_right(stage, zero, one);
+		return;
+	}
+	stage_run(stage, NEARLY_NS + REST_NS);
+	check_ended(stage, zero, WEFT_LOST, "had begun to come and is gone: ");
+}
+
+static void
+who_had_begun_to_come_and_is_gone_is_named_and_counted_the_same_way(void **state)
+{
+	(void)state;
+	play(2, held_and_gone);
+}
+
+/* Its connection ends at some moment of coming in: nobody waits for 300 s, whichever it is. */
+static void
+gone_at_any_moment(struct stage *stage)
+{
+	begin_with_zero(stage);
+	unsigned *const *count = stage->arg;
+	struct puppet *one = puppet_add(stage, 1, 0);
+	puppet_connect(one);
+	stage_run(stage, stage->opts.seed * 100 * WF_NS_PER_US);
+	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	stage_run(stage, 2 * WF_NS_PER_S);
+	bool seen = stage->lane[0]->peer[1].state == WF_PEER_LOST ||
+		    wf_absent_why(stage->lane[0], 1)[0] != '\0';
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, stage->puppet[0].aborted == seen);
+	if (seen) {
+		CHECK(stage, stage->puppet[0].abort.status == WEFT_LOST);
+		CHECK_SAYS(stage, stage->puppet[0].abort.reason, "trainer 1");
+	}
+	**count += seen ? 1 : 0;
+}
+
+static void
+a_trainer_that_is_gone_at_any_moment_after_its_hello_is_named(void **state)
+{
+	(void)state;
+	unsigned seen = 0;
+	unsigned *const count = &seen;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		stage_play(&(struct stage_opts){.trainers = 2, .seed = seed}, gone_at_any_moment,
+			   &count);
+	}
+	assert_true(seen > 10 && seen < 60);
+}
+
+/* In a job that runs without it, for its pushes are applied as they come, a trainer that was never
+ * here is refused: a stranger, perhaps. It is named, and ends nothing before its time. */
+static void
+refused_in_a_job_that_runs(struct stage *stage)
+{
+	begin_with_zero(stage);
+	struct puppet *zero = &stage->puppet[0];
+	CHECK(stage, zero->answers > 0);
+	(void)come_wrong(stage, 1, "learning_rate=0.125");
+	CHECK(stage, zero->absents == 1);
+	stage_run(stage, 60 * WF_NS_PER_S);
+	CHECK(stage, !zero->aborted);
+	stage_run(stage, 260 * WF_NS_PER_S);
+	CHECK(stage, zero->aborted && zero->abort.status == WEFT_TIMEOUT);
+	CHECK_SAYS(stage, zero->abort.reason,
+		   "trainer 1 of 2 did not come within 300 s; refused: ");
+	CHECK_SAYS(stage, zero->abort.reason, "has learning_rate=0.125");
+}
+
+static void
+nobody_who_is_refused_ends_a_job_that_runs(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2, .mode = WF_DENSE_ASYNC},
+		   refused_in_a_job_that_runs, NULL);
+}
+
+/* Another process wants the place of one who is here, or of nobody; and another job's comes. */
+static void
+refused_for_ids_that_nobody_waits_for(struct stage *stage)
+{
+	begin_with_zero(stage);
+	struct puppet *zero = &stage->puppet[0];
+	(void)come_wrong(stage, 0, "learning_rate=0.125");
+	struct puppet *other = puppet_add(stage, 1, 0);
+	other->hello.trainer_count = 5;
+	other->hello.trainer_id = 4;
+	puppet_connect(other);
+	stage_settle(stage);
+	CHECK(stage, other->down && other->welcome.refusal == WEFT_MISMATCH);
+	stage_run(stage, 10 * WF_NS_PER_S);
+	CHECK(stage, zero->absents == 0 && !zero->aborted);
+	puppet_meet(puppet_add(stage, 1, 0));
+	(void)come_wrong(stage, 1, "learning_rate=0.125");
+	stage_run(stage, 10 * WF_NS_PER_S);
+	CHECK(stage, zero->absents == 0 && !zero->aborted);
+}
+
+static void
+nobody_who_is_not_waited_for_ends_a_job(void **state)
+{
+	(void)state;
+	play(2, refused_for_ids_that_nobody_waits_for);
+}
+
+/* Refused for more ids than are remembered: the first ones end the job. */
+static void
+refused_for_many_ids(struct stage *stage)
+{
+	begin_with_zero(stage);
+	struct puppet *odd = puppet_add(stage, 1, 0);
+	odd->hello.incarnation = 9;
+	odd->hello.job_digest ^= 1;
+	for (uint32_t t = 1; t <= 2 * WF_ABSENTEES_MAX && stage->failure[0] == '\0'; t++) {
+		odd->hello.trainer_id = t;
+		odd->down = false;
+		puppet_connect(odd);
+		stage_settle(stage);
+		CHECK(stage, odd->down && odd->welcome.refusal == WEFT_MISMATCH);
+	}
+	CHECK(stage, stage->lane[0]->absentee_count == WF_ABSENTEES_MAX);
+	stage_run(stage, 3 * WF_NS_PER_S);
+	check_ended(stage, &stage->puppet[0], WEFT_MISMATCH, "refused: trainer 1 on ");
+}
+
+static void
+as_many_are_remembered_as_there_is_room_for(void **state)
+{
+	(void)state;
+	play(40, refused_for_many_ids);
+}
+
+/* What was known of a failed job's trainers is forgotten with it. */
+static void
+next_job(struct stage *stage)
+{
+	struct wf_lane *lane = stage->lane[0];
+	begin_with_zero(stage);
+	(void)come_wrong(stage, 1, "learning_rate=0.125");
+	stage_run(stage, 6 * WF_NS_PER_S);
+	CHECK(stage, stage->puppet[0].aborted && wf_lane_job_state(lane) == WF_LANE_FAILED);
+	if (stage->failure[0] != '\0') {
+		return;
+	}
+	wf_lane_reset(lane);
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	zero->hello.incarnation += 500;
+	puppet_meet(zero);
+	stage_run(stage, 10 * WF_NS_PER_S);
+	CHECK(stage, zero->absents == 0 && !zero->aborted);
+}
+
+static void
+the_next_job_knows_nothing_of_it(void **state)
+{
+	(void)state;
+	play(2, next_job);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_is_refused_before_the_first_step_is_named_and_ends_the_job),
+		cmocka_unit_test(being_refused_again_gives_no_more_time),
+		cmocka_unit_test(who_comes_right_in_time_is_refused_no_more),
+		cmocka_unit_test(who_comes_after_a_refusal_hears_of_it),
+		cmocka_unit_test(of_two_that_are_refused_the_other_one_is_still_waited_for),
+		cmocka_unit_test(a_lane_without_steps_leaves_the_end_to_the_others),
+		cmocka_unit_test(
+			who_had_begun_to_come_and_is_gone_is_named_and_counted_the_same_way),
+		cmocka_unit_test(a_trainer_that_is_gone_at_any_moment_after_its_hello_is_named),
+		cmocka_unit_test(nobody_who_is_refused_ends_a_job_that_runs),
+		cmocka_unit_test(nobody_who_is_not_waited_for_ends_a_job),
+		cmocka_unit_test(as_many_are_remembered_as_there_is_room_for),
+		cmocka_unit_test(the_next_job_knows_nothing_of_it),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
