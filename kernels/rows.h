@@ -72,8 +72,9 @@ struct wf_row_scalars {
 	float rate;    /* adam, adam_rowwise: bias-corrected */
 	float decay;
 	float momentum, beta1, beta2, rho, epsilon;
-	float drop;                   /* rate l1, of the step after the update; 0: off */
-	float shrink;                 /* 1 / (1 + rate l2), likewise; 1: off */
+	float square_share; /* of rmsprop: what a new square counts for, not a row's first */
+	float drop;         /* rate l1, of the step after the update; 0: off */
+	float shrink;       /* 1 / (1 + rate l2), likewise; 1: off */
 	float l1, l2, l21, ftrl_beta; /* of ftrl */
 };
 
@@ -91,6 +92,9 @@ struct wf_row_batch {
 	const float *const *grad;
 	const uint32_t *first; /* [count + 1] */
 	bool is_near;          /* rows are in cache: nothing has to be sent for */
+	/* [count] of rmsprop: 0 of a row that takes its first step, whose square counts in full.
+	 * NULL: none does. Others do not look at it. */
+	const uint32_t *stamp;
 };
 
 /* First values between low and low + span: columns 4 b to 4 b + 3 are low + span (x >> 8) 2^-24 of

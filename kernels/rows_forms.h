@@ -21,6 +21,22 @@ typedef size_t wf_row_apply_fn(const struct wf_row_scalars *k, const struct wf_r
 size_t wf_ref_row(enum wf_row_optimizer kind, const struct wf_row_scalars *k, float *row,
 		  const float *const *grad, unsigned grad_count, size_t dim);
 
+/* Does row i of the batch take its first step, with rmsprop, which makes a difference there? */
+static inline bool
+wf_row_is_first(enum wf_row_optimizer kind, const struct wf_row_batch *batch, size_t i)
+{
+	return kind == WF_ROW_RMSPROP && batch->stamp != NULL && batch->stamp[i] == 0;
+}
+
+/* The numbers of such a step: as those of tensors in the job's first. */
+static inline struct wf_row_scalars
+wf_row_first_scalars(const struct wf_row_scalars *k)
+{
+	struct wf_row_scalars first = *k;
+	first.square_share = 1.0f;
+	return first;
+}
+
 /* Elements from `first` on, a multiple of 4. */
 void wf_ref_uniform(const struct wf_row_uniform *draw, uint64_t key, float *out, size_t first,
 		    size_t dim);
@@ -108,7 +124,7 @@ wf_row_adagrad_rowwise(const struct wf_row_scalars *k, float *w, float row_rate,
 static inline void
 wf_row_rmsprop(const struct wf_row_scalars *k, float *w, float *square, float *mean, float g)
 {
-	*square = k->rho * *square + (1.0f - k->rho) * (g * g);
+	*square = k->rho * *square + k->square_share * (g * g);
 	*mean = k->rho * *mean + (1.0f - k->rho) * g;
 	float variance = *square - *mean * *mean;
 	variance = variance > 0.0f ? variance : 0.0f;

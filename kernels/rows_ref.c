@@ -180,13 +180,14 @@ wf_ref_row(enum wf_row_optimizer kind, const struct wf_row_scalars *k, float *ro
 static size_t
 apply(enum wf_row_optimizer kind, const struct wf_row_scalars *k, const struct wf_row_batch *b)
 {
+	const struct wf_row_scalars first_k = wf_row_first_scalars(k);
 	size_t skipped = 0;
 
 	for (size_t i = 0; i < b->count; i++) {
 		size_t first = b->first == NULL ? i : b->first[i];
 		size_t end = b->first == NULL ? i + 1 : b->first[i + 1];
-		skipped += wf_ref_row(kind, k, b->row[i], b->grad + first, (unsigned)(end - first),
-				      b->dim);
+		skipped += wf_ref_row(kind, wf_row_is_first(kind, b, i) ? &first_k : k, b->row[i],
+				      b->grad + first, (unsigned)(end - first), b->dim);
 	}
 	return skipped;
 }

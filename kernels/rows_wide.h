@@ -28,7 +28,7 @@
 struct row_vecs {
 	const struct wf_row_scalars *k;
 	vec rate, decay, momentum, beta1, rest1, beta2, rest2, rho, rest_rho, epsilon;
-	vec drop, shrink, l1, l2, ftrl_beta;
+	vec square_share, drop, shrink, l1, l2, ftrl_beta;
 };
 
 INLINE struct row_vecs
@@ -46,6 +46,7 @@ open_row_vecs(const struct wf_row_scalars *k)
 		.rho = vec_set(k->rho),
 		.rest_rho = vec_set(1.0f - k->rho),
 		.epsilon = vec_set(k->epsilon),
+		.square_share = vec_set(k->square_share),
 		.drop = vec_set(k->drop),
 		.shrink = vec_set(k->shrink),
 		.l1 = vec_set(k->l1),
@@ -115,7 +116,7 @@ INLINE void
 row_rmsprop(const struct row_vecs *v, bool plain, float *w, float *const state[2], vec g)
 {
 	vec x = vec_load(w);
-	vec square = vec_mul(v->rest_rho, vec_mul(g, g));
+	vec square = vec_mul(v->square_share, vec_mul(g, g));
 	vec mean = vec_mul(v->rest_rho, g);
 	square = vec_add(vec_mul(v->rho, vec_load(state[0])), square);
 	mean = vec_add(vec_mul(v->rho, vec_load(state[1])), mean);
@@ -408,6 +409,7 @@ run_rows(enum wf_row_optimizer kind, bool plain, const struct wf_row_scalars *k,
 	 const struct wf_row_batch *b)
 {
 	const struct row_vecs v = open_row_vecs(k);
+	const struct wf_row_scalars first_k = wf_row_first_scalars(k);
 	const size_t floats = b->dim + wf_row_state_floats(kind, b->dim);
 	const unsigned lines = wf_prefetch_lines(floats * sizeof(float));
 	const size_t whole = b->dim - b->dim % WIDTH;
@@ -429,12 +431,15 @@ run_rows(enum wf_row_optimizer kind, bool plain, const struct wf_row_scalars *k,
 				     .g = room,
 				     .dim = b->dim,
 				     .whole = whole};
+		const bool is_first = wf_row_is_first(kind, b, i);
 		bool finite = false;
 
 		if (i + ROWS_AHEAD < send_for) {
 			wf_prefetch(b->row[i + ROWS_AHEAD], lines);
 		}
-		if (plain && count == 1) {
+		if (is_first) {
+			finite = false; /* once in a row's life: by ref */
+		} else if (plain && count == 1) {
 			r.g = grad[0];
 			finite = row_is_finite(r.g, b->dim, whole);
 		} else {
@@ -443,7 +448,8 @@ run_rows(enum wf_row_optimizer kind, bool plain, const struct wf_row_scalars *k,
 		if (finite) {
 			step_row(&v, kind, plain, &r);
 		} else {
-			skipped += wf_ref_row(kind, k, r.w, grad, count, b->dim);
+			skipped +=
+				wf_ref_row(kind, is_first ? &first_k : k, r.w, grad, count, b->dim);
 		}
 	}
 	return skipped;

@@ -125,6 +125,7 @@ wf_table_apply(struct wf_table *t, const struct wf_row_scalars *scalars,
 		chunk.count = batch->count - at < WF_CHUNK_KEYS ? batch->count - at : WF_CHUNK_KEYS;
 		chunk.grad = batch->first == NULL ? batch->grad + at : batch->grad;
 		chunk.first = batch->first == NULL ? NULL : batch->first + at;
+		chunk.stamp = batch->stamp == NULL ? NULL : batch->stamp + at;
 		nonfinite += apply_chunk(t, scalars, &chunk, stamp == NULL ? NULL : stamp + at);
 	}
 	return nonfinite;

@@ -341,6 +341,15 @@ bring_up(struct wf_table *t, uint32_t step)
 	}
 }
 
+/* Whether a row's first step is told from its others: rmsprop's counts its square in full, as that
+ * of tensors does in the job's first step. Where steps without a gradient are made up for, every
+ * row takes its first in the job's. */
+static bool
+tells_first(const struct wf_table *t)
+{
+	return t->opts.row.kind == WF_ROW_RMSPROP && (t->motions == NULL || t->push_step == 1);
+}
+
 static void
 update_rows(struct wf_table *t, const struct wf_row_scalars *scalars, bool straight)
 {
@@ -350,6 +359,7 @@ update_rows(struct wf_table *t, const struct wf_row_scalars *scalars, bool strai
 		.dim = t->opts.dim,
 		.grad = t->entry_grad,
 		.first = straight ? NULL : t->group_first,
+		.stamp = tells_first(t) ? t->group_stamp : NULL,
 	};
 
 	size_t nonfinite = wf_table_apply(t, scalars, &batch, t->group_stamp);
@@ -391,6 +401,8 @@ struct work {
 	/* Of grad, as wf_row_batch has it; not filled while one_each. */
 	uint32_t first[WF_CHUNK_KEYS + 1];
 	const float **grad; /* t->entry_grad */
+	/* Of the rows, before this step's; filled where first steps are told. */
+	uint32_t stamp[WF_CHUNK_KEYS];
 	size_t count;
 	bool one_each;
 };
@@ -475,8 +487,11 @@ owns_all(const struct wf_table *t, const struct wf_table_push *push)
 static bool
 is_simple(const struct wf_table *t, const struct wf_table_push *push, struct merge *out)
 {
-	return !t->can_expire && t->motions == NULL && wf_admit_is_open(&t->admit) &&
-	       is_ascending(push) && owns_all(t, push) && begin_merge(push, out);
+	/* Who spares rows at the cap stamps them before their turn. */
+	bool loses_first = t->opts.row.kind == WF_ROW_RMSPROP && t->opts.evict.at_cap;
+	return !t->can_expire && t->motions == NULL && !loses_first &&
+	       wf_admit_is_open(&t->admit) && is_ascending(push) && owns_all(t, push) &&
+	       begin_merge(push, out);
 }
 
 /* The lowest key that is left. false: none is. */
@@ -561,6 +576,16 @@ stamp_rows(const struct wf_table *t, float *const *row, size_t count)
 	}
 }
 
+/* What the stamps are; 0 of rows that are not born yet. */
+static void
+keep_stamps(struct work *work)
+{
+	for (size_t i = 0; i < work->count; i++) {
+		float *row = work->row[i];
+		work->stamp[i] = row == NULL ? 0 : wf_row_of_values(row)->stamp;
+	}
+}
+
 /* Stamp the rows of keys that come later in the push: none of them may go for a new one. */
 static void
 spare_rest(struct wf_table *t, struct merge *merge)
@@ -620,6 +645,7 @@ leave_out_lost(struct wf_table *t, struct work *work)
 			continue;
 		}
 		work->row[kept] = work->row[i];
+		work->stamp[kept] = work->stamp[i];
 		work->first[kept++] = grads;
 		for (; from < end; from++) {
 			work->grad[grads++] = work->grad[from];
@@ -637,6 +663,10 @@ push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct merge
 	int missing = wf_table_locate(t, work->key, work->count, lines, work->row);
 
 	WF_ASSERT(missing != WF_NOT_OURS);
+	bool first = tells_first(t);
+	if (first) {
+		keep_stamps(work);
+	}
 	stamp_rows(t, work->row, work->count);
 	if (missing > 0) {
 		if (work->one_each) {
@@ -652,6 +682,7 @@ push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct merge
 		.grad = work->grad,
 		.first = work->one_each ? NULL : work->first,
 		.is_near = true,
+		.stamp = first ? work->stamp : NULL,
 	};
 	size_t nonfinite = wf_table_apply(t, scalars, &batch, NULL);
 	wf_stats_add(&t->stats, WF_TABLE_GRADS_NONFINITE, nonfinite);

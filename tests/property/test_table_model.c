@@ -321,10 +321,16 @@ model_update(struct run *run, uint32_t number, uint32_t step, uint32_t trainers)
 		}
 	}
 	model_move(run, row, step - 1 - row->stamp);
+	/* Made up for, a row has taken a step with each of the table's. */
+	const uint32_t before = run->opts.row.dense_equivalent ? step - 1 : row->stamp;
 	row->stamp = step;
 	struct wf_row_scalars scalars;
-	struct wf_row_batch batch = {
-		.row = &floats, .count = 1, .dim = run->opts.dim, .grad = grad, .first = first};
+	struct wf_row_batch batch = {.row = &floats,
+				     .count = 1,
+				     .dim = run->opts.dim,
+				     .grad = grad,
+				     .first = first,
+				     .stamp = &before};
 	wf_row_scalars_fill(&run->opts.row, run->opts.row.learning_rate, 2.0f, step, &scalars);
 	(void)wf_kernels_ref()->rows->apply[run->opts.row.kind](&scalars, &batch);
 	model_rest(run, row);

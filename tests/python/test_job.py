@@ -325,6 +325,48 @@ class Job(support.Case):
         session.close()
         self.jobs_end_well()
 
+    def test_rmsprop_is_one_formula_for_tensors_and_for_rows(self):
+        """In float32, operation by operation, as kernels/README.md has it: the first square counts in
+        full, of a tensor in the job's first step, of a row in its own."""
+        settings = {"learning_rate": 0.01, "rho": 0.9, "epsilon": 1e-6, "optimizer": "rmsprop"}
+        rate, rho, epsilon = np.float32(0.01), np.float32(0.9), np.float32(1e-6)
+
+        def follow(kept, grad, is_first):
+            share = np.float32(1) if is_first else np.float32(1) - rho
+            kept["a"] = rho * kept["a"] + share * (grad * grad)
+            kept["f"] = rho * kept["f"] + (np.float32(1) - rho) * grad
+            variance = np.maximum(kept["a"] - kept["f"] * kept["f"], np.float32(0))
+            kept["w"] = kept["w"] - rate * grad / np.sqrt(variance + epsilon)
+
+        session = self.open(sparse=1, **settings)
+        w = session.empty(37, name="w")
+        table = session.table("rows", 37, init="uniform", init_a=-1, init_b=1, **settings)
+        w.param[:] = np.linspace(-1, 1, 37, dtype=np.float32)
+        session.start()
+        zero = np.zeros(37, np.float32)
+        tensor, rows = {"w": w.param.copy(), "a": zero, "f": zero}, {}
+        chance = np.random.RandomState(3)
+        for step in range(8):
+            keys = [key for key in range(12) if key % (step + 1) == step % 3]
+            given = table.lookup(keys)
+            before = given.gather()
+            grads = chance.standard_normal((len(keys) + 1, 37)).astype(np.float32)
+            grads[:, step] = 0  # a first square of 0 counts as one
+            w.grad[:] = grads[-1]
+            session.step(1)
+            session.push(w)
+            table.update(given, grads[:-1])
+            session.wait()
+            follow(tensor, grads[-1], step == 0)
+            for key, first, grad in zip(keys, before, grads):
+                is_first = key not in rows
+                follow(rows.setdefault(key, {"w": first, "a": zero, "f": zero}), grad, is_first)
+        self.assertTrue(np.array_equal(w.param, tensor["w"]))
+        values = table.lookup(sorted(rows), create=False).gather()
+        for got, key in zip(values, sorted(rows)):
+            self.assertTrue(np.array_equal(got, rows[key]["w"]), key)
+        session.abort("the test is over")
+
     def test_views_of_rows_outlive_their_session(self):
         for wire in ("f32", "bf16"):
             session = weft.Session(pservers=self.pserver(sparse=1), ports_num_for_sparse=1)

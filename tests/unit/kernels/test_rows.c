@@ -137,6 +137,41 @@ rmsprop_divides_by_the_deviation(void **state)
 	expect(row, (double[]){w0, w1, 0.5, 2.0, 0.5, -1.0}, 6);
 }
 
+/* As that of tensors does in the job's first step: A counts all of it, F does not. */
+static void
+rmsprops_first_square_of_a_row_counts_in_full(void **state)
+{
+	struct wf_row_opts opts = opts_of(WF_ROW_RMSPROP);
+	static const char *const forms[] = {"ref", "avx2", "avx512"};
+	for (size_t f = 0; f < WF_ARRAY_COUNT(forms); f++) {
+		const struct wf_kernels *kernels = wf_kernels_by_name(forms[f]);
+		float old[3 * DIM] = {1.0f, 2.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+		float new[3 * DIM] = {1.0f, 2.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+		float *const rows[2] = {old, new};
+		uint32_t stamp[2] = {7, 0};
+		const float *const grads[2] = {grad_a, grad_a};
+		struct wf_row_batch batch = {
+			.row = rows, .count = 2, .dim = DIM, .grad = grads, .stamp = stamp};
+		struct wf_row_scalars scalars;
+		wf_row_scalars_fill(&opts, opts.learning_rate, 1.0f, 8, &scalars);
+		if (kernels == NULL) {
+			continue;
+		}
+		(void)kernels->rows->apply[WF_ROW_RMSPROP](&scalars, &batch);
+		expect(old + DIM, (double[]){0.5, 2.0, 0.5, -1.0}, 4);
+		/* G = 1 and 4, F = 0.5 and -1: variance 0.75 and 3 */
+		double w0 = 1.0 - 0.5 / sqrt(0.75 + 0x1p-20);
+		double w1 = 2.0 + 1.0 / sqrt(3.0 + 0x1p-20);
+		expect(new, (double[]){w0, w1, 1.0, 4.0, 0.5, -1.0}, 6);
+		stamp[1] = 8;
+		(void)kernels->rows->apply[WF_ROW_RMSPROP](&scalars, &batch);
+		expect(new + DIM, (double[]){1.0, 4.0, 0.75, -1.5}, 4); /* half and half */
+		batch.stamp = NULL;
+		(void)kernels->rows->apply[WF_ROW_RMSPROP](&scalars, &batch);
+		expect(new + DIM, (double[]){1.0, 4.0, 0.875, -1.75}, 4);
+	}
+}
+
 static void
 adam_corrects_its_first_step(void **state)
 {
@@ -413,6 +448,7 @@ main(void)
 		cmocka_unit_test(adagrad_divides_by_the_root_of_its_squares),
 		cmocka_unit_test(adagrad_rowwise_has_one_mean_square),
 		cmocka_unit_test(rmsprop_divides_by_the_deviation),
+		cmocka_unit_test(rmsprops_first_square_of_a_row_counts_in_full),
 		cmocka_unit_test(adam_corrects_its_first_step),
 		cmocka_unit_test(adam_rowwise_has_one_second_moment),
 		cmocka_unit_test(ftrl_sets_small_weights_to_zero),

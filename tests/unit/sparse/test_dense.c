@@ -130,12 +130,14 @@ follow_dense_kernel(const struct wf_table_opts *opts, enum wf_optimizer kind)
 				 .plain_rate = 0.05f,
 				 .decay = (float)opts->row.decay,
 				 .momentum = (float)opts->row.momentum,
+				 .rho = (float)opts->row.rho,
 				 .epsilon = (float)opts->row.epsilon};
 
 	wf_rng_init(&rng, 5, kind);
 	open_dense(&dense, opts);
 	for (uint64_t step = 1; step <= STEPS; step++) {
 		push_some(table, &dense, &rng, opts, step);
+		apply.square_share = step == 1 ? 1.0f : 1.0f - apply.rho;
 		(void)wf_kernels_ref()->apply[kind](&apply);
 		if (step % 37 == 0) {
 			compare(table, &dense, step, TOLERANCE);
@@ -175,6 +177,15 @@ adagrad_follows_the_dense_kernel(void **state)
 {
 	struct wf_table_opts opts = opts_of(WF_ROW_ADAGRAD);
 	follow_dense_kernel(&opts, WF_ADAGRAD);
+}
+
+/* A row's first square counts in full in the job's first step only: all rows were there. */
+static void
+rmsprop_follows_the_dense_kernel(void **state)
+{
+	struct wf_table_opts opts = opts_of(WF_ROW_RMSPROP);
+	opts.row.epsilon = 1e-3;
+	follow_dense_kernel(&opts, WF_RMSPROP);
 }
 
 /* What the dense lanes have no kernel for: every row pushed at every step. */
@@ -398,6 +409,7 @@ main(void)
 		cmocka_unit_test(sgd_with_decay_follows_the_dense_kernel),
 		cmocka_unit_test(adagrad_follows_the_dense_kernel),
 		cmocka_unit_test(l1_and_l2_follow_rows_pushed_always),
+		cmocka_unit_test(rmsprop_follows_the_dense_kernel),
 		cmocka_unit_test(ftrl_and_rmsprop_follow_rows_pushed_always),
 		cmocka_unit_test(
 			adagrad_and_rmsprop_with_l1_l2_and_decay_follow_rows_pushed_always),

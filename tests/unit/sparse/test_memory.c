@@ -195,6 +195,57 @@ at_the_cap_old_rows_make_room(void **state)
 	wf_table_destroy(table);
 }
 
+/* rmsprop tells a row's first step from others, whatever becomes of rows before it in a push: new
+ * ones that are born at the cap, for which the rest is spared ahead of its turn, or that are lost.
+ * In a table without a cap there is neither. */
+static void
+first_steps_are_told_in_a_full_table(bool at_cap)
+{
+	enum { NEW = 300, OLD = 300, HALF = OLD / 2 };
+	struct wf_table_opts opts = bed_opts();
+	opts.row.kind = WF_ROW_RMSPROP;
+	struct wf_table *table[2] = {bed_table(&failing.env, &opts), NULL};
+	opts.memory_cap_bytes = 1u << 20;
+	opts.evict.at_cap = at_cap;
+	table[1] = bed_table(&failing.env, &opts);
+	static float grad[NEW + OLD][4];
+	static float out[2][OLD][4];
+	uint64_t key[NEW + OLD];
+	uint64_t other[HALF];
+
+	for (uint64_t i = 0; i < NEW + OLD; i++) { /* those that are there come last */
+		key[i] = 1000 + i;
+		grad[i][0] = 1.0f + (float)i;
+	}
+	for (uint64_t i = 0; i < HALF; i++) {
+		other[i] = key[NEW + 2 * i];
+	}
+	(void)grow(table[1], 1ull << 40, at_cap ? MANY : 0);
+	for (unsigned t = 0; t < 2; t++) {
+		const uint64_t marked = 7;
+		assert_int_equal(bed_push(table[t], 1, &marked, 1, grad[0]), WEFT_OK);
+		assert_int_equal(grow(table[t], key[NEW], OLD), OLD);
+		(void)grow(table[t], 1ull << 41, at_cap || t == 0 ? 0 : MANY);
+		/* Half of the old ones take their first step before the others. */
+		assert_int_equal(bed_push(table[t], 2, other, HALF, grad[0]), WEFT_OK);
+		assert_int_equal(bed_push(table[t], 3, key, NEW + OLD, grad[0]), WEFT_OK);
+		assert_int_equal(bed_look(table[t], key + NEW, OLD, out[t][0], false), WEFT_OK);
+	}
+	assert_int_equal(bed_stat(table[1], WF_TABLE_PUSHES_LOST), at_cap ? 0 : NEW);
+	assert_true((bed_stat(table[1], WF_TABLE_EVICTED_AT_CAP) > NEW) == at_cap);
+	assert_memory_equal(out[0], out[1], sizeof(out[0]));
+	wf_table_destroy(table[0]);
+	wf_table_destroy(table[1]);
+}
+
+static void
+a_rows_first_step_is_told_where_rows_before_it_are_new_or_lost(void **state)
+{
+	wf_failing_env_fail(&failing, 0, false);
+	first_steps_are_told_in_a_full_table(true);
+	first_steps_are_told_in_a_full_table(false);
+}
+
 /* The rows of a push never make room for each other. */
 static void
 a_push_of_new_keys_at_the_cap_keeps_them_all(void **state)
@@ -448,6 +499,7 @@ main(void)
 		TEST(keys_that_are_refused_do_not_cost_others_their_gradients),
 		TEST(at_the_cap_old_rows_make_room),
 		TEST(a_push_of_new_keys_at_the_cap_keeps_them_all),
+		TEST(a_rows_first_step_is_told_where_rows_before_it_are_new_or_lost),
 		TEST(rows_of_a_push_never_go_for_its_new_keys),
 		TEST(growth_survives_every_failing_allocation),
 		TEST(many_slabs_come_in_runs_and_where_those_end_one_by_one),
