@@ -63,9 +63,9 @@ print_help(const struct wf_options *options)
 	      "Options:\n",
 	      stdout);
 	wf_options_print_help(options, stdout);
-	fputs("\nExit codes: 0; 64 usage; 65 the file is damaged, or cannot be a model; 70 "
-	      "internal;\n"
-	      "74 input or output\n",
+	fputs("\nExit codes: 0; 64 usage; 65 the file is damaged, or cannot be a model; 69 another "
+	      "job\n"
+	      "saves to DIR; 70 internal; 74 input or output\n",
 	      stdout);
 }
 

@@ -20,8 +20,9 @@
 static int fuzz_import_file = -1;
 
 static inline int
-fuzz_import_open(const char *path, int flags, mode_t mode)
+fuzz_import_open(int folder, const char *path, int flags, mode_t mode)
 {
+	(void)folder;
 	(void)path;
 	(void)flags;
 	(void)mode;
@@ -64,7 +65,7 @@ fuzz_import(enum wf_import_format format, const uint8_t *data, size_t bytes)
 		fuzz_import_file = memfd_create("import", MFD_CLOEXEC);
 		WF_ASSERT(fuzz_import_file >= 0);
 	}
-	calls.open = fuzz_import_open;
+	calls.openat = fuzz_import_open;
 	WF_ASSERT(ftruncate(fuzz_import_file, 0) == 0);
 	WF_ASSERT(pwrite(fuzz_import_file, data, bytes, 0) == (ssize_t)bytes);
 	enum weft_status st = wf_import_open(&heap.env, &calls, "/dev/null/input", format, &import);

@@ -18,8 +18,9 @@ static int file = -1;
 
 /* The input, under whatever name. */
 static int
-open_input(const char *path, int flags, mode_t mode)
+open_input(int folder, const char *path, int flags, mode_t mode)
 {
+	(void)folder;
 	(void)path;
 	(void)flags;
 	(void)mode;
@@ -56,7 +57,7 @@ check(const uint8_t *data, size_t bytes)
 	struct heap_env heap = heap_env_make();
 	struct wf_rows_reader *rows = NULL;
 
-	calls.open = open_input;
+	calls.openat = open_input;
 	WF_ASSERT(ftruncate(file, 0) == 0);
 	WF_ASSERT(pwrite(file, data, bytes, 0) == (ssize_t)bytes);
 	enum weft_status st = wf_rows_open(&heap.env, &calls, "input", &rows);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -256,7 +257,8 @@ save(struct lanes *lanes, const char *path, bool with_look, struct wf_rows_sum *
 		.step = run.step,
 	};
 
-	must(wf_rows_create(env, wf_saved_posix(), path, &head, &to));
+	const struct wf_saved_spot spot = {wf_saved_posix(), AT_FDCWD, path};
+	must(wf_rows_create(env, &spot, &head, &to));
 	prepare(lanes, scan);
 	if (with_look) {
 		look(lanes); /* it may bear a row, which is in the save or not */

@@ -453,8 +453,8 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(save_dir),
 	 .metavar = "DIR",
-	 .help = "Trainer 0 saves the model and the optimizer's state here, in a folder pass-00000 "
-		 "for each pass. Nothing is saved if it is not given.",
+	 .help = "Trainer 0 saves model and optimizer state here, a folder pass-00000 for each "
+		 "pass. One job at a time saves there; what weft did not make there stays.",
 	 .means = "where trainer 0 saves passes"},
 	{.name = "saving_period",
 	 .type = WF_OPTION_U64,

@@ -508,7 +508,7 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 		st = read_data(job);
 	}
 	if (st == WEFT_OK && !opts->closed_form) {
-		st = wf_run_check_saving(job);
+		st = wf_run_open_saving(job);
 	}
 	if (st == WEFT_OK && !opts->closed_form) {
 		st = make_model(job);
@@ -526,6 +526,7 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 void
 wf_run_fini(struct wf_run *job)
 {
+	wf_run_close_saving(job);
 	wf_exam_destroy(job, job->exam);
 	wf_compute_destroy(job->compute);
 	wf_pin_destroy(job->pin);

@@ -14,6 +14,7 @@
 #include "trainer/program/train.h"
 
 struct wf_exam;
+struct wf_saved_folder;
 
 struct wf_run {
 	const struct wf_train_opts *opts; /* lent for the run */
@@ -50,6 +51,9 @@ struct wf_run {
 	double test; /* figure of the last pass's line */
 	double auc;  /* measured at the end, where the model is a classifier with tables */
 
+	/* Open, and locked, from the checks to the end; NULL: this process does not save there. */
+	struct wf_saved_folder *save_folder;
+	struct wf_saved_folder *average_folder;
 	uint64_t save_failures; /* passes that could not be saved */
 	uint64_t first_unsaved_pass;
 	struct wf_error first_save_failure;

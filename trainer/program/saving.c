@@ -24,43 +24,41 @@ is_given(const char *text)
 	return text != NULL && text[0] != '\0';
 }
 
-static struct wf_saved_place
-place_of(const struct wf_run *job)
+/* Make the folder or lock the one that is there, and see that the passes to come can be saved. */
+static enum weft_status
+open_folder(const struct wf_run *job, const char *dir, struct wf_saved_folder **out)
 {
-	return (struct wf_saved_place){
+	const struct wf_saved_place place = {
 		.env = job->env,
 		.calls = wf_saved_posix(),
-		.dir = job->opts->save_dir,
+		.dir = dir,
 	};
+
+	enum weft_status st = wf_saved_folder_open(&place, out);
+	return st == WEFT_OK
+		       ? wf_saved_folder_check(*out, job->opts->start_pass, job->opts->num_passes)
+		       : st;
 }
 
-/* Where averages go, as passes of their own: "save_dir/average". */
+/* Averages are passes of their own, in "save_dir/average". */
 static enum weft_status
-average_place(const struct wf_run *job, char dir[WF_SAVED_PATH_BYTES], struct wf_saved_place *out)
-{
-	int length = snprintf(dir, WF_SAVED_PATH_BYTES, "%s/average", job->opts->save_dir);
-
-	if (length < 0 || (size_t)length >= WF_SAVED_PATH_BYTES) {
-		return wf_fail(WEFT_INVALID, "%.80s...: is too long a path", job->opts->save_dir);
-	}
-	*out = place_of(job);
-	out->dir = dir;
-	return WEFT_OK;
-}
-
-/* Make the folders, or see that they can be written to. */
-static enum weft_status
-prepare(const struct wf_run *job)
+open_folders(struct wf_run *job)
 {
 	char dir[WF_SAVED_PATH_BYTES];
-	struct wf_saved_place place = place_of(job);
 
-	enum weft_status st = wf_saved_prepare(&place);
+	enum weft_status st = open_folder(job, job->opts->save_dir, &job->save_folder);
 	if (st == WEFT_OK && job->optimizer.average_window > 0.0) {
-		st = average_place(job, dir, &place);
-		st = st == WEFT_OK ? wf_saved_prepare(&place) : st;
+		st = wf_saved_join(job->opts->save_dir, "average", dir);
+		st = st == WEFT_OK ? open_folder(job, dir, &job->average_folder) : st;
 	}
 	return st;
+}
+
+void
+wf_run_close_saving(struct wf_run *job)
+{
+	wf_saved_folder_close(job->average_folder);
+	wf_saved_folder_close(job->save_folder);
 }
 
 static bool
@@ -93,7 +91,7 @@ check_tables(const struct wf_run *job)
 }
 
 enum weft_status
-wf_run_check_saving(const struct wf_run *job)
+wf_run_open_saving(struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
 
@@ -119,7 +117,7 @@ wf_run_check_saving(const struct wf_run *job)
 	if (!wf_run_is_saver(job)) {
 		return WEFT_OK;
 	}
-	st = prepare(job);
+	st = open_folders(job);
 	if (st != WEFT_OK) {
 		const struct wf_error why = *wf_error_record();
 		return wf_fail(st, "save_dir: %s", why.text);
@@ -402,7 +400,6 @@ wf_run_is_save_due(const struct wf_run *job)
 static enum weft_status
 save(const struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run_past past)
 {
-	const struct wf_saved_place place = place_of(job);
 	struct wf_saved_tensor tensor[WF_MODEL_TENSORS_MAX];
 	struct wf_saved_table table[WF_MODEL_TABLES_MAX];
 	struct wf_saved_about about = {
@@ -424,7 +421,7 @@ save(const struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run
 			return st;
 		}
 	}
-	return wf_saved_write_all(&place, &about, &content);
+	return wf_saved_write_all(job->save_folder, &about, &content);
 }
 
 /* The averages as values, without state: a model to use, or to begin with. */
@@ -432,8 +429,6 @@ static enum weft_status
 save_averages(const struct wf_run *job, float *const *average, struct wf_run_past past)
 {
 	const struct wf_model *model = &job->model;
-	char dir[WF_SAVED_PATH_BYTES];
-	struct wf_saved_place place;
 	struct wf_saved_tensor tensor[WF_MODEL_TENSORS_MAX];
 	struct wf_saved_about about = {
 		.pass = job->pass,
@@ -450,12 +445,10 @@ save_averages(const struct wf_run *job, float *const *average, struct wf_run_pas
 		};
 	}
 	describe(job, &about);
-	enum weft_status st = average_place(job, dir, &place);
-	if (st == WEFT_OK) {
-		st = wf_saved_write(&place, &about, tensor, model->tensor_count);
-	}
+	enum weft_status st =
+		wf_saved_write(job->average_folder, &about, tensor, model->tensor_count);
 	if (st == WEFT_OK && job->opts->save_only_one &&
-	    wf_saved_remove_older(&place, job->pass) != WEFT_OK) {
+	    wf_saved_remove_older(job->average_folder, job->pass) != WEFT_OK) {
 		wf_log(job->env, WF_LOG_WARN, "save_only_one: %s", weft_last_error());
 	}
 	return st;
@@ -476,13 +469,12 @@ note_failure(struct wf_run *job, const char *what)
 void
 wf_run_save(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run_past past)
 {
-	const struct wf_saved_place place = place_of(job);
-
 	if (save(job, arrays, past) != WEFT_OK) {
 		note_failure(job, "pass");
 		return;
 	}
-	if (job->opts->save_only_one && wf_saved_remove_older(&place, job->pass) != WEFT_OK) {
+	if (job->opts->save_only_one &&
+	    wf_saved_remove_older(job->save_folder, job->pass) != WEFT_OK) {
 		wf_log(job->env, WF_LOG_WARN, "save_only_one: %s", weft_last_error());
 	}
 	if (arrays->average != NULL && save_averages(job, arrays->average, past) != WEFT_OK) {

@@ -22,9 +22,11 @@ struct wf_run_past {
 	uint64_t samples;
 };
 
-/* Check the options, and that there is somewhere to save to. WEFT_INVALID: option, value, remedy;
- * WEFT_IO: the folder and the system's reason. */
-enum weft_status wf_run_check_saving(const struct wf_run *job) WEFT_MUST_CHECK;
+/* Check the options, and open and lock the folders that this process saves to. WEFT_INVALID:
+ * option, value, remedy; WEFT_IO: the folder and the reason; WEFT_UNAVAILABLE: who saves there.
+ * Whatever it returns, wf_run_close_saving ends it. */
+enum weft_status wf_run_open_saving(struct wf_run *job) WEFT_MUST_CHECK;
+void wf_run_close_saving(struct wf_run *job);
 /* Fill the arrays from the saved model that the options name, if they name one: values and state of
  * --start_pass, or the values alone of --init_model_path, with nothing behind them.
  * WEFT_DATA, WEFT_IO: file and reason; WEFT_MISMATCH: another optimizer */

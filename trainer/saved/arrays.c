@@ -4,11 +4,12 @@
 #include "trainer/saved/arrays.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/assert.h"
 #include "wire/little.h"
@@ -282,75 +283,100 @@ wf_array_write(const struct wf_saved *saved, const struct wf_saved_array *array,
 }
 
 enum weft_status
-wf_export_split(const char *path, char *folder, char *temporary)
+wf_export_open(const struct wf_saved *saved, const char *path, struct wf_export_place *out)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash == NULL ? path : slash + 1;
-	const int folder_bytes = slash == NULL ? 0 : (int)(name - path);
-	int bytes = snprintf(temporary, WF_SAVED_PATH_BYTES, "%.*s.%s.tmp-%ld", folder_bytes, path,
-			     name, (long)getpid());
+	const int folder_bytes = (int)(name - path);
+	char folder[WF_SAVED_PATH_BYTES];
+	int bytes = snprintf(out->temporary, sizeof(out->temporary), "%.*s.%s.tmp-%016" PRIx64,
+			     folder_bytes, path, name, wf_random(saved->env));
 
-	if (bytes < 0 || (size_t)bytes >= WF_SAVED_PATH_BYTES || name[0] == '\0') {
+	if (bytes < 0 || (size_t)bytes >= sizeof(out->temporary) || name[0] == '\0') {
 		return wf_fail(WEFT_INVALID,
 			       "path \"%.60s\": has to name a file in less than %u bytes", path,
 			       WF_SAVED_PATH_BYTES);
 	}
-	snprintf(folder, WF_SAVED_PATH_BYTES, "%.*s", folder_bytes, path);
-	if (slash == NULL) {
-		snprintf(folder, WF_SAVED_PATH_BYTES, ".");
+	out->calls = saved->calls;
+	out->path = path;
+	out->name = name;
+	out->made = out->temporary + folder_bytes;
+	snprintf(folder, sizeof(folder), "%.*s", folder_bytes, path);
+	out->folder = saved->calls->openat(AT_FDCWD, folder_bytes == 0 ? "." : folder,
+					   O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	return out->folder >= 0
+		       ? WEFT_OK
+		       : wf_fail_errno(WEFT_IO, errno, "%s: its folder cannot be opened", path);
+}
+
+enum weft_status
+wf_export_rename(const struct wf_export_place *place)
+{
+	if (place->calls->renameat(place->folder, place->made, place->folder, place->name) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be renamed to %s",
+				     place->temporary, place->path);
 	}
 	return WEFT_OK;
 }
 
-static enum weft_status
-write_file(const struct wf_saved *saved, bool with_state, const char *path, wf_export_fn *write)
+void
+wf_export_close(struct wf_export_place *place)
 {
-	struct wf_saved_file to;
-	enum weft_status st = wf_saved_file_create(saved->calls, path, &to);
+	(void)place->calls->close(place->folder); /* nothing was written through it */
+}
 
+static enum weft_status
+write_file(const struct wf_saved *saved, bool with_state, const struct wf_export_place *place,
+	   wf_export_fn *write)
+{
+	const struct wf_saved_spot spot = {place->calls, place->folder, place->temporary};
+	struct wf_saved_file to;
+
+	enum weft_status st = wf_saved_file_create(&spot, &to);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	return wf_saved_file_finish(&to, write(saved, with_state, &to));
+	st = wf_saved_file_finish(&to, write(saved, with_state, &to));
+	if (st == WEFT_OK) {
+		st = wf_export_rename(place);
+	}
+	if (st != WEFT_OK) {
+		(void)place->calls->unlinkat(place->folder, place->made, 0);
+		return st;
+	}
+	return wf_saved_sync_folder(place->calls, place->folder, place->path);
 }
 
 /* A file takes the place of a file alone: a rename would put it over /dev/stdout as well. What a
  * folder is renamed over is the system's to refuse. */
 static enum weft_status
-check_place(const char *path)
+check_place(const struct wf_export_place *place)
 {
 	struct stat info;
 
-	if (lstat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
+	if (fstatat(place->folder, place->name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+	    S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
 		return WEFT_OK;
 	}
-	return wf_fail(WEFT_INVALID, "%s: is a device, a pipe or a link; name a file", path);
+	return wf_fail(WEFT_INVALID, "%s: is a device, a pipe or a link; name a file", place->path);
 }
 
 enum weft_status
 wf_export(const struct wf_saved *saved, bool with_state, const char *path, wf_export_fn *write)
 {
-	char folder[WF_SAVED_PATH_BYTES];
-	char temporary[WF_SAVED_PATH_BYTES];
+	struct wf_export_place place;
 
 	enum weft_status st = wf_arrays_check(saved);
 	if (st == WEFT_OK) {
-		st = wf_export_split(path, folder, temporary);
+		st = wf_export_open(saved, path, &place);
 	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = check_place(&place);
 	if (st == WEFT_OK) {
-		st = check_place(path);
+		st = write_file(saved, with_state, &place, write);
 	}
-	if (st != WEFT_OK) {
-		return st;
-	}
-	(void)unlink(temporary); /* of a process that had our number and died */
-	st = write_file(saved, with_state, temporary, write);
-	if (st == WEFT_OK && saved->calls->rename(temporary, path) != 0) {
-		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be renamed to %s", temporary, path);
-	}
-	if (st != WEFT_OK) {
-		(void)unlink(temporary);
-		return st;
-	}
-	return wf_saved_sync_folder(saved->calls, folder);
+	wf_export_close(&place);
+	return st;
 }

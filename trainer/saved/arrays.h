@@ -42,9 +42,22 @@ uint64_t wf_array_bytes(const struct wf_saved_array *array);
 enum weft_status wf_array_write(const struct wf_saved *saved, const struct wf_saved_array *array,
 				struct wf_saved_file *to) WEFT_MUST_CHECK;
 
-/* "folder/.name.tmp-PID" beside `path`, "folder/name", and the folder. Both [WF_SAVED_PATH_BYTES].
- * WEFT_INVALID */
-enum weft_status wf_export_split(const char *path, char *folder, char *temporary) WEFT_MUST_CHECK;
+/* Where an export goes: made under a name beside it that nobody else has, then renamed. */
+struct wf_export_place {
+	const struct wf_saved_calls *calls;
+	int folder;       /* open: what is made and renamed is in it, whatever its path becomes */
+	const char *path; /* lent */
+	const char *name; /* the last one of `path` */
+	const char *made; /* the last one of `temporary` */
+	char temporary[WF_SAVED_PATH_BYTES]; /* folder/.name.tmp-0123456789abcdef */
+};
+
+/* WEFT_INVALID: the path; WEFT_IO: its folder. Ends with wf_export_close. */
+enum weft_status wf_export_open(const struct wf_saved *saved, const char *path,
+				struct wf_export_place *out) WEFT_MUST_CHECK;
+/* Give what was made its name. WEFT_IO */
+enum weft_status wf_export_rename(const struct wf_export_place *place) WEFT_MUST_CHECK;
+void wf_export_close(struct wf_export_place *place);
 /* Make the file `path` by `write`: it appears whole or not at all. */
 typedef enum weft_status wf_export_fn(const struct wf_saved *saved, bool with_state,
 				      struct wf_saved_file *to);

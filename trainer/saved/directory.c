@@ -1,244 +1,389 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* At every moment, and after a death at any, the folder has the older save or the newer one, whole:
- * under its name, or aside with nothing under its name (wf_saved_recover). Thread: the caller's. */
+ * under its name, or aside with nothing under its name (wf_saved_recover). Who has the folder's
+ * lock knows that nobody else is at work, so what lies there half-done was left. Thread: the
+ * caller's. */
 #include "trainer/saved/directory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/assert.h"
+#include "trainer/saved/manifest.h"
+#include "trainer/saved/removal.h"
 
 #define PASS_NAME "pass-"
 #define TEMPORARY ".tmp-"
 #define ASIDE ".old-"
-#define LEAF_BYTES 128u
+#define LEFTOVERS_MAX 10000u /* of one pass that could not be removed */
+
+static void
+pass_name(uint64_t pass, char out[WF_SAVED_LEAF_BYTES])
+{
+	snprintf(out, WF_SAVED_LEAF_BYTES, PASS_NAME "%05" PRIu64, pass);
+}
 
 enum weft_status
 wf_saved_pass_path(const char *dir, uint64_t pass, char *out)
 {
-	char name[LEAF_BYTES];
+	char name[WF_SAVED_LEAF_BYTES];
 
-	snprintf(name, sizeof(name), PASS_NAME "%05" PRIu64, pass);
+	pass_name(pass, name);
 	return wf_saved_join(dir, name, out);
 }
 
-static enum weft_status
-make_folder(const struct wf_saved_calls *calls, const char *path)
+/* The pass that a name says, in its own spelling. */
+static bool
+pass_of(const char *name, uint64_t *out)
 {
-	if (calls->mkdir(path, 0777) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be made", path);
+	char again[WF_SAVED_LEAF_BYTES];
+
+	if (strncmp(name, PASS_NAME, sizeof(PASS_NAME) - 1) != 0) {
+		return false;
 	}
-	return WEFT_OK;
+	*out = strtoull(name + sizeof(PASS_NAME) - 1, NULL, 10);
+	pass_name(*out, again);
+	return strcmp(again, name) == 0;
 }
 
-enum weft_status
-wf_saved_prepare(const struct wf_saved_place *place)
+/* The pass of ".pass-00003<mark>1". */
+static bool
+hidden_pass_of(const char *name, const char *mark, uint64_t *out)
+{
+	char pass[WF_SAVED_LEAF_BYTES];
+	const char *at = strstr(name, mark);
+
+	if (name[0] != '.' || at == NULL || at - name >= (ptrdiff_t)sizeof(pass)) {
+		return false;
+	}
+	snprintf(pass, sizeof(pass), "%.*s", (int)(at - name - 1), name + 1);
+	const char *number = at + strlen(mark);
+	return number[0] != '\0' && number[strspn(number, "0123456789")] == '\0' &&
+	       pass_of(pass, out);
+}
+
+/* What is there, and not what a link leads to. -1: nothing, or errno. */
+static int
+look_at(const struct wf_saved_folder *folder, const char *name, struct stat *out)
+{
+	return fstatat(folder->fd, name, out, AT_SYMLINK_NOFOLLOW);
+}
+
+/* ".pass-00003<mark>1", or the next number that is free. */
+static enum weft_status
+free_name(const struct wf_saved_folder *folder, uint64_t pass, const char *mark,
+	  char out[WF_SAVED_LEAF_BYTES])
 {
 	struct stat info;
 
-	if (stat(place->dir, &info) != 0) {
-		return make_folder(place->calls, place->dir);
+	for (unsigned i = 1; i <= LEFTOVERS_MAX; i++) {
+		snprintf(out, WF_SAVED_LEAF_BYTES, "." PASS_NAME "%05" PRIu64 "%s%u", pass, mark,
+			 i);
+		if (look_at(folder, out, &info) != 0) {
+			return errno == ENOENT
+				       ? WEFT_OK
+				       : wf_fail_errno(WEFT_IO, errno, "%s/%s: cannot be looked at",
+						       folder->path, out);
+		}
 	}
-	if (!S_ISDIR(info.st_mode)) {
-		return wf_fail(WEFT_IO, "%s: is no folder", place->dir);
-	}
-	if (access(place->dir, W_OK | X_OK) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be written to", place->dir);
+	return wf_fail(WEFT_IO, "%s: %u names like %s are taken; remove what they have",
+		       folder->path, LEFTOVERS_MAX, out);
+}
+
+static enum weft_status
+move(const struct wf_saved_folder *folder, const char *from, const char *to)
+{
+	if (folder->calls->renameat(folder->fd, from, folder->fd, to) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s/%s: cannot be renamed to %s", folder->path,
+				     from, to);
 	}
 	return WEFT_OK;
 }
 
-/* What stays is found again by the next save. What is no directory goes too. */
-int
-wf_saved_remove_folder(const char *path)
+/* Remove a save of the pass under a name that clean_up removes, so that a death on the way leaves
+ * no half of a save that somebody could take for a whole one. */
+static enum weft_status
+discard(const struct wf_saved_folder *folder, uint64_t pass, const char *name)
 {
-	char file[WF_SAVED_PATH_BYTES];
-	DIR *dir = opendir(path);
+	char temporary[WF_SAVED_LEAF_BYTES];
+	struct stat info;
 
-	if (dir == NULL) {
-		return errno == ENOTDIR ? unlink(path) : -1;
+	enum weft_status st = wf_saved_check_ours(folder, name, &info);
+	if (st == WEFT_OK) {
+		st = free_name(folder, pass, TEMPORARY, temporary);
 	}
-	for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir)) {
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-		    wf_saved_join(path, e->d_name, file) == WEFT_OK) {
-			(void)unlink(file);
-		}
+	if (st == WEFT_OK) {
+		st = move(folder, name, temporary);
 	}
-	closedir(dir);
-	return rmdir(path);
-}
-
-/* Whether the number behind `mark` in a name is that of a process that is gone, or our own: one
- * thread at a time uses a folder, so ours is not at work. */
-static bool
-is_abandoned(const char *name, const char *mark)
-{
-	char *end = NULL;
-	const char *number = strstr(name, mark);
-
-	if (number == NULL) {
-		return false;
-	}
-	number += strlen(mark);
-	if (*number < '1' || *number > '9') {
-		return false;
-	}
-	errno = 0;
-	long pid = strtol(number, &end, 10);
-	if (errno != 0 || *end != '\0' || (long)(pid_t)pid != pid) {
-		return false;
-	}
-	return pid == (long)getpid() || (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
-}
-
-/* ".pass-00003.old-7" is one of "pass-00003". */
-static bool
-is_aside_of(const char *aside, const char *name)
-{
-	const size_t bytes = strlen(name);
-
-	return strncmp(aside + 1, name, bytes) == 0 &&
-	       strncmp(aside + 1 + bytes, ASIDE, sizeof(ASIDE) - 1) == 0;
+	return st == WEFT_OK ? wf_saved_remove(folder, temporary) : st;
 }
 
 /* The save aside gets its name back if there is no other of that name. */
-static void
-put_back(const struct wf_saved_calls *calls, const char *dir, const char *aside)
-{
-	char from[WF_SAVED_PATH_BYTES];
-	char to[WF_SAVED_PATH_BYTES];
-	char name[LEAF_BYTES];
-	struct stat info;
-
-	snprintf(name, sizeof(name), "%.*s", (int)(strstr(aside, ASIDE) - aside - 1), aside + 1);
-	if (wf_saved_join(dir, aside, from) != WEFT_OK || wf_saved_join(dir, name, to) != WEFT_OK) {
-		return;
-	}
-	if (lstat(to, &info) == 0) {
-		(void)wf_saved_remove_folder(from);
-	} else if (errno == ENOENT) {
-		(void)calls->rename(from, to);
-	}
-}
-
-/* What dead processes left in the folder; `aside_of` not NULL: only what they put aside of that
- * pass, for who only reads removes nothing. */
-static void
-clean_up(const struct wf_saved_calls *calls, const char *dir, const char *aside_of)
-{
-	char path[WF_SAVED_PATH_BYTES];
-	DIR *folder = opendir(dir);
-
-	if (folder == NULL) {
-		return;
-	}
-	for (struct dirent *e = readdir(folder); e != NULL; e = readdir(folder)) {
-		if (strncmp(e->d_name, "." PASS_NAME, sizeof("." PASS_NAME) - 1) != 0 ||
-		    strlen(e->d_name) >= LEAF_BYTES) {
-			continue;
-		}
-		if (is_abandoned(e->d_name, ASIDE)) {
-			if (aside_of == NULL || is_aside_of(e->d_name, aside_of)) {
-				put_back(calls, dir, e->d_name);
-			}
-		} else if (aside_of == NULL && is_abandoned(e->d_name, TEMPORARY) &&
-			   wf_saved_join(dir, e->d_name, path) == WEFT_OK) {
-			(void)wf_saved_remove_folder(path);
-		}
-	}
-	closedir(folder);
-}
-
-void
-wf_saved_recover(const struct wf_saved_calls *calls, const char *path)
-{
-	char dir[WF_SAVED_PATH_BYTES];
-	struct stat info;
-
-	if (lstat(path, &info) == 0 || errno != ENOENT) {
-		return;
-	}
-	const char *slash = strrchr(path, '/');
-	if (slash == NULL) {
-		clean_up(calls, ".", path);
-		return;
-	}
-	/* With the slash, so that "/" stays what it is. */
-	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path) + 1, path);
-	clean_up(calls, dir, slash + 1);
-}
-
-/* "dir/.pass-00003<mark>PID" */
 static enum weft_status
-hidden_path(const char *dir, uint64_t pass, const char *mark, char *out)
+put_back(const struct wf_saved_folder *folder, uint64_t pass, const char *aside)
 {
-	char name[LEAF_BYTES];
+	char name[WF_SAVED_LEAF_BYTES];
+	struct stat info;
 
-	snprintf(name, sizeof(name), "." PASS_NAME "%05" PRIu64 "%s%ld", pass, mark,
-		 (long)getpid());
-	return wf_saved_join(dir, name, out);
+	pass_name(pass, name);
+	if (look_at(folder, name, &info) == 0) {
+		return discard(folder, pass, aside);
+	}
+	if (errno != ENOENT) {
+		return wf_fail_errno(WEFT_IO, errno, "%s/%s: cannot be looked at", folder->path,
+				     name);
+	}
+	if (look_at(folder, aside, &info) != 0 || !S_ISDIR(info.st_mode)) {
+		return wf_fail(WEFT_IO, "%s/%s: is a link or a file, not a folder that weft made",
+			       folder->path, aside);
+	}
+	return move(folder, aside, name);
+}
+
+/* What interrupted saves left in the folder, which is locked; `aside_of` not NULL: only what they
+ * put aside of that pass, for who only reads removes nothing else. What cannot be removed stays and
+ * is told. */
+static void
+clean_up(const struct wf_saved_folder *folder, const uint64_t *aside_of)
+{
+	const struct wf_error why = *wf_error_record();
+	uint64_t pass = 0;
+	DIR *names = folder->is_locked ? wf_saved_names(folder->calls, folder->fd) : NULL;
+
+	if (names == NULL) {
+		return;
+	}
+	for (struct dirent *e = readdir(names); e != NULL; e = readdir(names)) {
+		enum weft_status st = WEFT_OK;
+		if (hidden_pass_of(e->d_name, ASIDE, &pass)) {
+			if (aside_of == NULL || pass == *aside_of) {
+				st = put_back(folder, pass, e->d_name);
+			}
+		} else if (aside_of == NULL && hidden_pass_of(e->d_name, TEMPORARY, &pass)) {
+			st = wf_saved_remove(folder, e->d_name);
+		}
+		if (st != WEFT_OK) {
+			wf_log(folder->env, WF_LOG_WARN,
+			       "left by an interrupted save, and still there: %s",
+			       weft_last_error());
+		}
+	}
+	closedir(names);
+	*wf_error_record() = why;
 }
 
 enum weft_status
-wf_saved_way_begin(const struct wf_saved_place *place, uint64_t pass, struct wf_saved_way *out)
+wf_saved_folder_open(const struct wf_saved_place *place, struct wf_saved_folder **out)
 {
-	out->calls = place->calls;
-	out->dir = place->dir;
-	enum weft_status st = wf_saved_pass_path(place->dir, pass, out->final);
-	if (st == WEFT_OK) {
-		st = hidden_path(place->dir, pass, TEMPORARY, out->temporary);
+	if (place->calls->mkdirat(AT_FDCWD, place->dir, 0777) != 0 && errno != EEXIST) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be made", place->dir);
 	}
+	enum weft_status st = wf_saved_folder_lock(place, out);
 	if (st == WEFT_OK) {
-		st = hidden_path(place->dir, pass, ASIDE, out->aside);
-	}
-	if (st == WEFT_OK) {
-		st = wf_saved_prepare(place);
-	}
-	if (st == WEFT_OK) {
-		clean_up(place->calls, place->dir, NULL);
-		st = make_folder(place->calls, out->temporary);
+		clean_up(*out, NULL);
 	}
 	return st;
 }
 
-static enum weft_status
-move(const struct wf_saved_calls *calls, const char *from, const char *to)
-{
-	if (calls->rename(from, to) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be renamed to %s", from, to);
-	}
-	return WEFT_OK;
-}
-
-/* The newer save under its name, the older one aside. Undone if it cannot be made durable. */
-static enum weft_status
-exchange(struct wf_saved_way *way, bool is_replacing)
+enum weft_status
+wf_saved_folder_check(const struct wf_saved_folder *folder, uint64_t first, uint64_t end)
 {
 	enum weft_status st = WEFT_OK;
+	uint64_t pass = 0;
+	struct stat info;
+	DIR *names = wf_saved_names(folder->calls, folder->fd);
 
-	if (is_replacing) {
-		st = move(way->calls, way->final, way->aside);
+	if (names == NULL) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be listed", folder->path);
+	}
+	for (struct dirent *e = readdir(names); st == WEFT_OK && e != NULL; e = readdir(names)) {
+		if (pass_of(e->d_name, &pass) && pass >= first && pass < end) {
+			st = wf_saved_check_ours(folder, e->d_name, &info);
+		}
+	}
+	closedir(names);
+	return st;
+}
+
+enum weft_status
+wf_saved_check_free(const struct wf_saved_folder *folder, uint64_t pass)
+{
+	char name[WF_SAVED_LEAF_BYTES];
+	struct stat info;
+
+	pass_name(pass, name);
+	return look_at(folder, name, &info) != 0
+		       ? WEFT_OK
+		       : wf_fail(WEFT_INVALID,
+				 "%s/%s: is there already; name another folder or pass",
+				 folder->path, name);
+}
+
+/* Whether there is something of the pass aside in a folder that is not open. */
+static bool
+has_aside(const struct wf_saved_calls *calls, const char *dir, uint64_t pass)
+{
+	uint64_t other = 0;
+	bool has = false;
+	int fd = calls->openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	DIR *names = fd < 0 ? NULL : wf_saved_names(calls, fd);
+
+	for (struct dirent *e = names == NULL ? NULL : readdir(names); e != NULL && !has;
+	     e = readdir(names)) {
+		has = hidden_pass_of(e->d_name, ASIDE, &other) && other == pass;
+	}
+	if (names != NULL) {
+		closedir(names);
+	}
+	if (fd >= 0) {
+		(void)calls->close(fd);
+	}
+	return has;
+}
+
+void
+wf_saved_recover(struct wf_env *env, const struct wf_saved_calls *calls, const char *path)
+{
+	char dir[WF_SAVED_PATH_BYTES] = ".";
+	const struct wf_saved_place place = {.env = env, .calls = calls, .dir = dir};
+	const char *slash = strrchr(path, '/');
+	struct wf_saved_folder *folder = NULL;
+	struct stat info;
+	uint64_t pass = 0;
+
+	if (lstat(path, &info) == 0 || errno != ENOENT ||
+	    !pass_of(slash == NULL ? path : slash + 1, &pass)) {
+		return;
+	}
+	if (slash != NULL) {
+		/* With the slash, so that "/" stays what it is. */
+		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path) + 1, path);
+	}
+	if (has_aside(calls, dir, pass) && wf_saved_folder_lock(&place, &folder) == WEFT_OK) {
+		clean_up(folder, &pass);
+		wf_saved_folder_close(folder);
+	}
+}
+
+/* The save that is to be replaced, which has to be one. `*is_there` and then `*out`. */
+static enum weft_status
+check_older(const struct wf_saved_folder *folder, const char *name, bool *is_there,
+	    struct stat *out)
+{
+	*is_there = look_at(folder, name, out) == 0;
+	return *is_there ? wf_saved_check_ours(folder, name, out) : WEFT_OK;
+}
+
+static enum weft_status
+make_temporary(struct wf_saved_way *way)
+{
+	const struct wf_saved_folder *folder = way->folder;
+
+	enum weft_status st = free_name(folder, way->pass, TEMPORARY, way->temporary);
+	if (st == WEFT_OK) {
+		st = wf_saved_join(folder->path, way->temporary, way->path);
 	}
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = move(way->calls, way->temporary, way->final);
+	if (folder->calls->mkdirat(folder->fd, way->temporary, 0777) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be made", way->path);
+	}
+	way->fd = wf_saved_open_folder(folder->calls, folder->fd, way->temporary);
+	if (way->fd < 0) {
+		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be opened", way->path);
+		(void)folder->calls->unlinkat(folder->fd, way->temporary, AT_REMOVEDIR);
+	}
+	return st;
+}
+
+enum weft_status
+wf_saved_way_begin(struct wf_saved_folder *folder, uint64_t pass, struct wf_saved_way *out)
+{
+	char name[WF_SAVED_LEAF_BYTES];
+	struct stat info;
+	bool is_there = false;
+
+	*out = (struct wf_saved_way){.folder = folder, .pass = pass, .fd = -1};
+	pass_name(pass, name);
+	clean_up(folder, NULL);
+	enum weft_status st = check_older(folder, name, &is_there, &info);
+	return st == WEFT_OK ? make_temporary(out) : st;
+}
+
+/* What was looked at is what was moved. */
+static enum weft_status
+check_moved(const struct wf_saved_folder *folder, const char *name, const char *aside,
+	    const struct stat *older)
+{
+	struct stat info;
+
+	if (look_at(folder, aside, &info) == 0 && info.st_dev == older->st_dev &&
+	    info.st_ino == older->st_ino) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_IO, "%s/%s: somebody else put another one there meanwhile",
+		       folder->path, name);
+}
+
+/* The newer save under its name, the older one aside. Undone if it cannot be made durable. */
+static enum weft_status
+exchange(const struct wf_saved_way *way, const char *name, const char *aside,
+	 const struct stat *older)
+{
+	const struct wf_saved_folder *folder = way->folder;
+	enum weft_status st = WEFT_OK;
+
+	if (older != NULL) {
+		st = move(folder, name, aside);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (older != NULL) {
+		st = check_moved(folder, name, aside, older);
+	}
 	if (st == WEFT_OK) {
-		st = wf_saved_sync_folder(way->calls, way->dir);
-		if (st != WEFT_OK) {
-			(void)way->calls->rename(way->final, way->temporary);
+		st = move(folder, way->temporary, name);
+		if (st == WEFT_OK) {
+			st = wf_saved_sync_folder(folder->calls, folder->fd, folder->path);
+			if (st != WEFT_OK) {
+				(void)folder->calls->renameat(folder->fd, name, folder->fd,
+							      way->temporary);
+			}
 		}
 	}
-	if (st != WEFT_OK && is_replacing) {
-		(void)way->calls->rename(way->aside, way->final);
+	if (st != WEFT_OK && older != NULL) {
+		(void)folder->calls->renameat(folder->fd, aside, folder->fd, name);
+	}
+	return st;
+}
+
+/* Under its name, and what had the name is gone. */
+static enum weft_status
+put_in_place(const struct wf_saved_way *way)
+{
+	const struct wf_saved_folder *folder = way->folder;
+	char name[WF_SAVED_LEAF_BYTES];
+	char aside[WF_SAVED_LEAF_BYTES];
+	struct stat older;
+	bool is_replacing = false;
+
+	pass_name(way->pass, name);
+	enum weft_status st = check_older(folder, name, &is_replacing, &older);
+	if (st == WEFT_OK) {
+		st = free_name(folder, way->pass, ASIDE, aside);
+	}
+	if (st == WEFT_OK) {
+		st = exchange(way, name, aside, is_replacing ? &older : NULL);
+	}
+	if (st == WEFT_OK && is_replacing && discard(folder, way->pass, aside) != WEFT_OK) {
+		wf_log(folder->env, WF_LOG_WARN, "the save that was replaced is still there: %s",
+		       weft_last_error());
 	}
 	return st;
 }
@@ -246,77 +391,53 @@ exchange(struct wf_saved_way *way, bool is_replacing)
 enum weft_status
 wf_saved_way_end(struct wf_saved_way *way, enum weft_status st)
 {
-	struct stat info;
-	const bool is_replacing = lstat(way->final, &info) == 0;
+	const struct wf_saved_folder *folder = way->folder;
 
-	if (st == WEFT_OK) {
-		st = wf_saved_sync_folder(way->calls, way->temporary);
+	if (st == WEFT_OK && folder->calls->unlinkat(way->fd, WF_MANIFEST_DRAFT, 0) != 0) {
+		st = wf_fail_errno(WEFT_IO, errno, "%s/" WF_MANIFEST_DRAFT ": cannot be removed",
+				   way->path);
 	}
 	if (st == WEFT_OK) {
-		st = exchange(way, is_replacing);
+		st = wf_saved_sync_folder(folder->calls, way->fd, way->path);
+	}
+	(void)folder->calls->close(way->fd); /* nothing was written through it */
+	if (st == WEFT_OK) {
+		st = put_in_place(way);
 	}
 	if (st != WEFT_OK) {
 		const struct wf_error why = *wf_error_record();
-		(void)wf_saved_remove_folder(way->temporary);
+		if (wf_saved_remove(folder, way->temporary) != WEFT_OK) {
+			wf_log(folder->env, WF_LOG_WARN, "part of a save is still there: %s",
+			       weft_last_error());
+		}
 		*wf_error_record() = why;
-		return st;
-	}
-	if (is_replacing) {
-		(void)wf_saved_remove_folder(way->aside);
-	}
-	return WEFT_OK;
-}
-
-/* The pass that a name says, in its own spelling. */
-static bool
-pass_of(const char *name, uint64_t *out)
-{
-	char again[LEAF_BYTES];
-
-	if (strncmp(name, PASS_NAME, sizeof(PASS_NAME) - 1) != 0) {
-		return false;
-	}
-	*out = strtoull(name + sizeof(PASS_NAME) - 1, NULL, 10);
-	snprintf(again, sizeof(again), PASS_NAME "%05" PRIu64, *out);
-	return strcmp(again, name) == 0;
-}
-
-/* Under a name that clean_up removes, so that a death on the way leaves no half of a save. */
-static enum weft_status
-remove_pass(const struct wf_saved_place *place, uint64_t pass)
-{
-	char from[WF_SAVED_PATH_BYTES];
-	char to[WF_SAVED_PATH_BYTES];
-
-	enum weft_status st = wf_saved_pass_path(place->dir, pass, from);
-	if (st == WEFT_OK) {
-		st = hidden_path(place->dir, pass, TEMPORARY, to);
-	}
-	if (st == WEFT_OK) {
-		st = move(place->calls, from, to);
-	}
-	if (st == WEFT_OK && wf_saved_remove_folder(to) != 0) {
-		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be removed", to);
 	}
 	return st;
 }
 
 enum weft_status
-wf_saved_remove_older(const struct wf_saved_place *place, uint64_t pass)
+wf_saved_remove_older(struct wf_saved_folder *folder, uint64_t pass)
 {
 	enum weft_status first = WEFT_OK;
+	struct wf_error why = {0};
 	uint64_t older = 0;
-	DIR *folder = opendir(place->dir);
+	DIR *names = wf_saved_names(folder->calls, folder->fd);
 
-	if (folder == NULL) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be listed", place->dir);
+	if (names == NULL) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be listed", folder->path);
 	}
-	for (struct dirent *e = readdir(folder); e != NULL; e = readdir(folder)) {
+	for (struct dirent *e = readdir(names); e != NULL; e = readdir(names)) {
 		if (pass_of(e->d_name, &older) && older < pass) {
-			enum weft_status st = remove_pass(place, older);
-			first = first == WEFT_OK ? st : first;
+			enum weft_status st = discard(folder, older, e->d_name);
+			if (first == WEFT_OK && st != WEFT_OK) {
+				first = st;
+				why = *wf_error_record();
+			}
 		}
 	}
-	closedir(folder);
+	closedir(names);
+	if (first != WEFT_OK) {
+		*wf_error_record() = why;
+	}
 	return first;
 }

@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,23 +17,25 @@
 #include "base/crc32c.h"
 
 static int
-posix_open(const char *path, int flags, mode_t mode)
+posix_openat(int folder, const char *path, int flags, mode_t mode)
 {
-	return open(path, flags, mode);
+	return openat(folder, path, flags, mode);
 }
 
 const struct wf_saved_calls *
 wf_saved_posix(void)
 {
 	static const struct wf_saved_calls calls = {
-		.open = posix_open,
+		.openat = posix_openat,
 		.read = read,
 		.pread = pread,
 		.write = write,
 		.fsync = fsync,
 		.close = close,
-		.rename = rename,
-		.mkdir = mkdir,
+		.renameat = renameat,
+		.mkdirat = mkdirat,
+		.unlinkat = unlinkat,
+		.flock = flock,
 	};
 
 	return &calls;
@@ -49,16 +53,25 @@ wf_saved_join(const char *folder, const char *name, char *out)
 	return WEFT_OK;
 }
 
-enum weft_status
-wf_saved_file_create(const struct wf_saved_calls *calls, const char *path,
-		     struct wf_saved_file *out)
+/* What the system is asked for. */
+static const char *
+name_of(const struct wf_saved_spot *spot)
 {
-	int fd = calls->open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+	const char *slash = spot->folder == AT_FDCWD ? NULL : strrchr(spot->path, '/');
+
+	return slash == NULL ? spot->path : slash + 1;
+}
+
+enum weft_status
+wf_saved_file_create(const struct wf_saved_spot *spot, struct wf_saved_file *out)
+{
+	int fd = spot->calls->openat(spot->folder, name_of(spot),
+				     O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 
 	if (fd < 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be made", path);
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be made", spot->path);
 	}
-	*out = (struct wf_saved_file){.calls = calls, .path = path, .fd = fd};
+	*out = (struct wf_saved_file){.calls = spot->calls, .path = spot->path, .fd = fd};
 	return WEFT_OK;
 }
 
@@ -103,12 +116,15 @@ wf_saved_file_finish(struct wf_saved_file *file, enum weft_status st)
 	return st;
 }
 
-enum weft_status
-wf_saved_file_open(const struct wf_saved_calls *calls, const char *path, struct wf_saved_file *out)
+static enum weft_status
+open_file(const struct wf_saved_spot *spot, int flags, struct wf_saved_file *out)
 {
+	const struct wf_saved_calls *calls = spot->calls;
+	const char *path = spot->path;
 	struct stat info;
 	/* Not blocking: what lies there might be a pipe. */
-	int fd = calls->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+	int fd = calls->openat(spot->folder, name_of(spot),
+			       O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags, 0);
 
 	if (fd < 0) {
 		enum weft_status st = errno == ENOENT || errno == ENOTDIR ? WEFT_DATA : WEFT_IO;
@@ -130,6 +146,20 @@ wf_saved_file_open(const struct wf_saved_calls *calls, const char *path, struct 
 		.bytes = (uint64_t)info.st_size,
 	};
 	return WEFT_OK;
+}
+
+enum weft_status
+wf_saved_file_open(const struct wf_saved_calls *calls, const char *path, struct wf_saved_file *out)
+{
+	const struct wf_saved_spot spot = {.calls = calls, .folder = AT_FDCWD, .path = path};
+
+	return open_file(&spot, 0, out);
+}
+
+enum weft_status
+wf_saved_file_open_at(const struct wf_saved_spot *spot, struct wf_saved_file *out)
+{
+	return open_file(spot, O_NOFOLLOW, out);
 }
 
 enum weft_status
@@ -192,18 +222,16 @@ wf_saved_file_close(struct wf_saved_file *file)
 	file->fd = -1;
 }
 
-enum weft_status
-wf_saved_sync_folder(const struct wf_saved_calls *calls, const char *path)
+int
+wf_saved_open_folder(const struct wf_saved_calls *calls, int folder, const char *name)
 {
-	enum weft_status st = WEFT_OK;
-	int fd = calls->open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	return calls->openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+}
 
-	if (fd < 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be opened", path);
-	}
-	if (calls->fsync(fd) != 0) {
-		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be synced", path);
-	}
-	(void)calls->close(fd); /* nothing was written through it */
-	return st;
+enum weft_status
+wf_saved_sync_folder(const struct wf_saved_calls *calls, int folder, const char *path)
+{
+	return calls->fsync(folder) == 0
+		       ? WEFT_OK
+		       : wf_fail_errno(WEFT_IO, errno, "%s: cannot be synced", path);
 }

@@ -12,19 +12,30 @@
 
 #define WF_SAVED_PATH_BYTES 4096u
 
-/* As the POSIX calls of these names: -1 and errno. */
+/* As the POSIX calls of these names: -1 and errno. What makes, renames or removes a name takes an
+ * open folder and a name in it, so that no link on the way is followed. */
 struct wf_saved_calls {
-	int (*open)(const char *path, int flags, mode_t mode);
+	int (*openat)(int folder, const char *path, int flags, mode_t mode);
 	ssize_t (*read)(int fd, void *bytes, size_t count);
 	ssize_t (*pread)(int fd, void *bytes, size_t count, off_t at);
 	ssize_t (*write)(int fd, const void *bytes, size_t count);
 	int (*fsync)(int fd);
 	int (*close)(int fd);
-	int (*rename)(const char *from, const char *to);
-	int (*mkdir)(const char *path, mode_t mode);
+	int (*renameat)(int from_folder, const char *from, int to_folder, const char *to);
+	int (*mkdirat)(int folder, const char *name, mode_t mode);
+	int (*unlinkat)(int folder, const char *name, int flags);
+	int (*flock)(int fd, int operation);
 };
 
 const struct wf_saved_calls *wf_saved_posix(void);
+
+/* A name in an open folder. AT_FDCWD: `path` as it is; else the file has the last name of `path`,
+ * the rest of which is for messages. */
+struct wf_saved_spot {
+	const struct wf_saved_calls *calls;
+	int folder;
+	const char *path; /* lent while the file is open */
+};
 
 struct wf_saved_file {
 	const struct wf_saved_calls *calls;
@@ -40,7 +51,7 @@ struct wf_saved_file {
 enum weft_status wf_saved_join(const char *folder, const char *name, char *out) WEFT_MUST_CHECK;
 
 /* A new file, which must not exist. WEFT_IO */
-enum weft_status wf_saved_file_create(const struct wf_saved_calls *calls, const char *path,
+enum weft_status wf_saved_file_create(const struct wf_saved_spot *spot,
 				      struct wf_saved_file *out) WEFT_MUST_CHECK;
 /* All of it. WEFT_IO */
 enum weft_status wf_saved_file_write(struct wf_saved_file *file, const void *bytes,
@@ -50,9 +61,12 @@ enum weft_status wf_saved_file_write(struct wf_saved_file *file, const void *byt
 enum weft_status wf_saved_file_finish(struct wf_saved_file *file,
 				      enum weft_status st) WEFT_MUST_CHECK;
 
-/* A regular file. WEFT_DATA: it is missing or none; WEFT_IO */
+/* A regular file, or a link to one. WEFT_DATA: it is missing or none; WEFT_IO */
 enum weft_status wf_saved_file_open(const struct wf_saved_calls *calls, const char *path,
 				    struct wf_saved_file *out) WEFT_MUST_CHECK;
+/* The same in an open folder, and no link. */
+enum weft_status wf_saved_file_open_at(const struct wf_saved_spot *spot,
+				       struct wf_saved_file *out) WEFT_MUST_CHECK;
 /* Exactly `count` bytes. WEFT_DATA: it ends before; WEFT_IO */
 enum weft_status wf_saved_file_read(struct wf_saved_file *file, void *bytes,
 				    size_t count) WEFT_MUST_CHECK;
@@ -61,6 +75,8 @@ enum weft_status wf_saved_file_read_at(struct wf_saved_file *file, uint64_t at, 
 				       size_t count) WEFT_MUST_CHECK;
 void wf_saved_file_close(struct wf_saved_file *file);
 
-/* fsync of a folder: the names in it are on the disk. WEFT_IO */
-enum weft_status wf_saved_sync_folder(const struct wf_saved_calls *calls,
+/* A folder in an open one; a link to one is none. -1: errno. */
+int wf_saved_open_folder(const struct wf_saved_calls *calls, int folder, const char *name);
+/* fsync of an open folder: the names in it are on the disk. `path` is for messages. WEFT_IO */
+enum weft_status wf_saved_sync_folder(const struct wf_saved_calls *calls, int folder,
 				      const char *path) WEFT_MUST_CHECK;

@@ -283,7 +283,7 @@ open_files(struct wf_import *import)
 
 	if (import->format == WF_IMPORT_AUTO) {
 		/* A pass aside gets its name back before anybody looks. */
-		wf_saved_recover(import->calls, import->path);
+		wf_saved_recover(import->env, import->calls, import->path);
 	}
 	import->is_folder =
 		may_be_folder && stat(import->path, &info) == 0 && S_ISDIR(info.st_mode);

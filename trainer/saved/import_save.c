@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An import made a save of our own: all values in memory, then written as any pass is. Thread: the
  * caller's. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/assert.h"
 #include "trainer/saved/directory.h"
@@ -134,32 +132,30 @@ saving_fini(struct saving *saving)
 }
 
 static enum weft_status
-check_free(const struct wf_saved_place *place, uint64_t pass)
-{
-	char path[WF_SAVED_PATH_BYTES];
-	struct stat info;
-
-	enum weft_status st = wf_saved_pass_path(place->dir, pass, path);
-	if (st == WEFT_OK) {
-		/* A pass aside gets its name back before anybody takes it. */
-		wf_saved_recover(place->calls, path);
-	}
-	if (st == WEFT_OK && lstat(path, &info) == 0) {
-		return wf_fail(WEFT_INVALID, "%s: is there already; name another folder or pass",
-			       path);
-	}
-	return st;
-}
-
-static enum weft_status
-write_pass(struct saving *saving, const struct wf_saved_place *place)
+write_pass(struct saving *saving, struct wf_saved_folder *folder)
 {
 	struct wf_saved_about about = {.pass = saving->opts->pass, .optimizer = "none"};
 
 	snprintf(about.version, sizeof(about.version), "%s", saving->opts->version);
 	snprintf(about.settings, sizeof(about.settings), "imported from %s",
 		 wf_import_format_name(saving->import->format));
-	return wf_saved_write(place, &about, saving->tensor, saving->kept);
+	return wf_saved_write(folder, &about, saving->tensor, saving->kept);
+}
+
+/* Opening the folder gives a pass aside its name back, so nobody takes that. */
+static enum weft_status
+save_in(struct saving *saving, struct wf_saved_folder *folder)
+{
+	enum weft_status st = wf_saved_check_free(folder, saving->opts->pass);
+
+	if (st == WEFT_OK && wf_import_table_count(saving->import) > 0) {
+		st = wf_fail(WEFT_DATA, "%s: has tables, which cannot be imported",
+			     saving->import->path);
+	}
+	if (st == WEFT_OK) {
+		st = take_arrays(saving);
+	}
+	return st == WEFT_OK ? write_pass(saving, folder) : st;
 }
 
 enum weft_status
@@ -172,16 +168,12 @@ wf_import_save(struct wf_import *import, const struct wf_saved_place *place,
 		.opts = opts,
 		.count = wf_import_count(import),
 	};
+	struct wf_saved_folder *folder = NULL;
 
-	enum weft_status st = check_free(place, opts->pass);
-	if (st == WEFT_OK && wf_import_table_count(import) > 0) {
-		st = wf_fail(WEFT_DATA, "%s: has tables, which cannot be imported", import->path);
-	}
+	enum weft_status st = wf_saved_folder_open(place, &folder);
 	if (st == WEFT_OK) {
-		st = take_arrays(&saving);
-	}
-	if (st == WEFT_OK) {
-		st = write_pass(&saving, place);
+		st = save_in(&saving, folder);
+		wf_saved_folder_close(folder);
 	}
 	saving.saved.tensor_count = saving.kept;
 	saving_fini(&saving);

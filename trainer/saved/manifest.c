@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -87,6 +88,51 @@ void
 wf_manifest_rows_name(const char *table, char *out)
 {
 	snprintf(out, WF_MANIFEST_NAME_BYTES, "%s.rows", table);
+}
+
+static int
+compare_tensor(const void *name, const void *entry)
+{
+	return strcmp(name, ((const struct wf_manifest_tensor *)entry)->name);
+}
+
+static int
+compare_table(const void *name, const void *entry)
+{
+	return strcmp(name, ((const struct wf_manifest_table *)entry)->name);
+}
+
+/* Names of tensors and tables have no ".state" and no ".rows", so whose a file is stands before. */
+bool
+wf_manifest_has_file(const struct wf_manifest *manifest, const char *file)
+{
+	const char *end = strstr(file, ".state");
+	char owner[WF_SAVED_NAME_BYTES];
+	char name[WF_MANIFEST_NAME_BYTES];
+
+	end = end != NULL ? end : strstr(file, ".rows");
+	const size_t bytes = end != NULL ? (size_t)(end - file) : strlen(file);
+	if (bytes == 0 || bytes >= sizeof(owner)) {
+		return false;
+	}
+	snprintf(owner, sizeof(owner), "%.*s", (int)bytes, file);
+	const struct wf_manifest_tensor *tensor =
+		manifest->tensor_count == 0
+			? NULL
+			: bsearch(owner, manifest->tensor, manifest->tensor_count, sizeof(*tensor),
+				  compare_tensor);
+	for (unsigned i = 0; tensor != NULL && i < 1 + tensor->state_count; i++) {
+		wf_manifest_file_name(owner, i, name);
+		if (strcmp(file, name) == 0) {
+			return true;
+		}
+	}
+	const struct wf_manifest_table *table =
+		manifest->table_count == 0 ? NULL
+					   : bsearch(owner, manifest->table, manifest->table_count,
+						     sizeof(*table), compare_table);
+	wf_manifest_rows_name(owner, name);
+	return table != NULL && strcmp(file, name) == 0;
 }
 
 static enum weft_status

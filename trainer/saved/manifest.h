@@ -6,6 +6,9 @@
 #include "trainer/saved/saved.h"
 
 #define WF_MANIFEST_FILE "manifest"
+/* The manifest of a save that is being written, made first and gone at the end: it names the files,
+ * and says nothing of what is in them. */
+#define WF_MANIFEST_DRAFT ".draft"
 #define WF_MANIFEST_FORMAT 1u        /* without tables */
 #define WF_MANIFEST_FORMAT_TABLES 2u /* with tables */
 #define WF_MANIFEST_BYTES_MAX (4u << 20)
@@ -45,6 +48,8 @@ uint64_t wf_manifest_file_bytes(uint64_t rows, uint64_t cols);
 void wf_manifest_file_name(const char *tensor, unsigned idx, char *out);
 /* Name of a table's file. */
 void wf_manifest_rows_name(const char *table, char *out);
+/* Whether a file of that name is one of a tensor or a table; a zeroed manifest has none. */
+bool wf_manifest_has_file(const struct wf_manifest *manifest, const char *file);
 
 /**
  * @param out ends with wf_manifest_fini

@@ -2,8 +2,8 @@
 /* Export to the original's own forms: a folder of parameter files with a file `done`, as its
  * trainer saved a pass, and the tar of parameters of its Python interface. Both have values alone:
  * neither an optimizer's state nor tables. Thread: the caller's. */
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 
 #include "base/assert.h"
 #include "trainer/saved/arrays.h"
-#include "trainer/saved/directory.h"
 #include "trainer/saved/parameter_config.h"
 #include "trainer/saved/tar.h"
 
@@ -142,23 +141,40 @@ wf_saved_export_tar(const struct wf_saved *saved, const char *path, bool with_st
 	return st == WEFT_OK ? wf_export(saved, with_state, path, write_tar) : st;
 }
 
-/* Make folder/name by one of the writers below. */
-static enum weft_status
-write_one(const struct wf_saved *saved, const char *folder, const char *name, int64_t idx)
+/* A folder being made. */
+struct making {
+	const struct wf_saved *saved;
+	const struct wf_export_place *place;
+	int fd;
+	uint32_t begun; /* files, tensors' first and then `done` */
+};
+
+static const char *
+name_of(const struct making *making, uint32_t idx)
 {
+	const struct wf_manifest *manifest = &making->saved->manifest;
+	return idx < manifest->tensor_count ? manifest->tensor[idx].name : DONE_FILE;
+}
+
+static enum weft_status
+write_one(struct making *making, uint32_t idx)
+{
+	const struct wf_saved *saved = making->saved;
 	char path[WF_SAVED_PATH_BYTES];
 	char text[64];
+	const struct wf_saved_spot spot = {saved->calls, making->fd, path};
 	struct wf_saved_file to;
 
-	enum weft_status st = wf_saved_join(folder, name, path);
+	enum weft_status st = wf_saved_join(making->place->temporary, name_of(making, idx), path);
 	if (st == WEFT_OK) {
-		st = wf_saved_file_create(saved->calls, path, &to);
+		st = wf_saved_file_create(&spot, &to);
 	}
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (idx >= 0) {
-		return wf_saved_file_finish(&to, write_parameter(saved, (uint32_t)idx, &to));
+	making->begun = idx + 1;
+	if (idx < saved->manifest.tensor_count) {
+		return wf_saved_file_finish(&to, write_parameter(saved, idx, &to));
 	}
 	int bytes = snprintf(text, sizeof(text), "weft %s\n", saved->manifest.about.version);
 	return wf_saved_file_finish(&to, wf_saved_file_write(&to, text, (size_t)bytes));
@@ -166,53 +182,78 @@ write_one(const struct wf_saved *saved, const char *folder, const char *name, in
 
 /* `done` last, as the original did: who sees it sees all of it. */
 static enum weft_status
-fill_folder(const struct wf_saved *saved, const char *folder)
+fill_folder(struct making *making)
 {
+	const struct wf_saved *saved = making->saved;
 	enum weft_status st = WEFT_OK;
 
-	for (uint32_t i = 0; st == WEFT_OK && i < saved->manifest.tensor_count; i++) {
-		const char *name = saved->manifest.tensor[i].name;
-		if (wf_parameter_is_aside(name)) {
+	for (uint32_t i = 0; st == WEFT_OK && i <= saved->manifest.tensor_count; i++) {
+		if (i < saved->manifest.tensor_count && wf_parameter_is_aside(name_of(making, i))) {
 			return wf_fail(WEFT_DATA,
 				       "%s: a tensor is named %s, which in such a folder is a "
 				       "file beside the parameters; take another format",
-				       saved->path, name);
+				       saved->path, name_of(making, i));
 		}
-		st = write_one(saved, folder, name, i);
+		st = write_one(making, i);
 	}
+	return st == WEFT_OK
+		       ? wf_saved_sync_folder(saved->calls, making->fd, making->place->temporary)
+		       : st;
+}
+
+/* What was made of it, and nothing that somebody else put there. */
+static void
+remove_made(const struct making *making)
+{
+	const struct wf_export_place *place = making->place;
+	const struct wf_error why = *wf_error_record();
+
+	for (uint32_t i = 0; i < making->begun; i++) {
+		(void)place->calls->unlinkat(making->fd, name_of(making, i), 0);
+	}
+	(void)place->calls->unlinkat(place->folder, place->made, AT_REMOVEDIR);
+	*wf_error_record() = why;
+}
+
+static enum weft_status
+make_folder(const struct wf_saved *saved, const struct wf_export_place *place)
+{
+	struct making making = {.saved = saved, .place = place};
+
+	if (place->calls->mkdirat(place->folder, place->made, 0777) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be made", place->temporary);
+	}
+	making.fd = wf_saved_open_folder(place->calls, place->folder, place->made);
+	if (making.fd < 0) {
+		enum weft_status st =
+			wf_fail_errno(WEFT_IO, errno, "%s: cannot be opened", place->temporary);
+		remove_made(&making);
+		return st;
+	}
+	enum weft_status st = fill_folder(&making);
+	/* Takes the place of an empty folder, and of nothing else. */
 	if (st == WEFT_OK) {
-		st = write_one(saved, folder, DONE_FILE, -1);
+		st = wf_export_rename(place);
 	}
-	return st == WEFT_OK ? wf_saved_sync_folder(saved->calls, folder) : st;
+	if (st != WEFT_OK) {
+		remove_made(&making);
+	}
+	(void)place->calls->close(making.fd); /* nothing was written through it */
+	return st == WEFT_OK ? wf_saved_sync_folder(place->calls, place->folder, place->path) : st;
 }
 
 enum weft_status
 wf_saved_export_paddle(const struct wf_saved *saved, const char *path, bool with_state)
 {
-	char folder[WF_SAVED_PATH_BYTES];
-	char temporary[WF_SAVED_PATH_BYTES];
+	struct wf_export_place place;
 
 	enum weft_status st = check_values_alone(saved, with_state);
 	if (st == WEFT_OK) {
-		st = wf_export_split(path, folder, temporary);
+		st = wf_export_open(saved, path, &place);
 	}
-	if (st != WEFT_OK) {
-		return st;
+	if (st == WEFT_OK) {
+		st = make_folder(saved, &place);
+		wf_export_close(&place);
 	}
-	(void)wf_saved_remove_folder(temporary); /* of a process that had our number and died */
-	if (saved->calls->mkdir(temporary, 0777) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be made", temporary);
-	}
-	st = fill_folder(saved, temporary);
-	/* Takes the place of an empty folder, and of nothing else. */
-	if (st == WEFT_OK && saved->calls->rename(temporary, path) != 0) {
-		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be renamed to %s", temporary, path);
-	}
-	if (st != WEFT_OK) {
-		const struct wf_error why = *wf_error_record();
-		(void)wf_saved_remove_folder(temporary);
-		*wf_error_record() = why;
-		return st;
-	}
-	return wf_saved_sync_folder(saved->calls, folder);
+	return st;
 }

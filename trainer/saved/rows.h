@@ -29,10 +29,10 @@ uint64_t wf_rows_file_bytes(const struct wf_rows_head *head, uint64_t row_count)
 
 struct wf_rows_writer;
 
-/* A new file, which must not exist; `path` is lent until finish. WEFT_INVALID: the head; WEFT_IO;
- * WEFT_NOMEM */
-enum weft_status wf_rows_create(struct wf_env *env, const struct wf_saved_calls *calls,
-				const char *path, const struct wf_rows_head *head,
+/* A new file, which must not exist; the spot's path is lent until finish. WEFT_INVALID: the head;
+ * WEFT_IO; WEFT_NOMEM */
+enum weft_status wf_rows_create(struct wf_env *env, const struct wf_saved_spot *spot,
+				const struct wf_rows_head *head,
 				struct wf_rows_writer **out) WEFT_MUST_CHECK;
 /* The next partition, from 0 on, with `row_count` rows to come. `counter`: [counter_count]; NULL:
  * all 0. WEFT_INVALID: rows of the one before are missing; WEFT_IO */

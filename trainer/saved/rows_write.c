@@ -115,7 +115,7 @@ write_head(struct wf_rows_writer *writer)
 }
 
 enum weft_status
-wf_rows_create(struct wf_env *env, const struct wf_saved_calls *calls, const char *path,
+wf_rows_create(struct wf_env *env, const struct wf_saved_spot *spot,
 	       const struct wf_rows_head *head, struct wf_rows_writer **out)
 {
 	enum weft_status st = wf_rows_check_head(head);
@@ -124,12 +124,13 @@ wf_rows_create(struct wf_env *env, const struct wf_saved_calls *calls, const cha
 	}
 	struct wf_rows_writer *writer = wf_zalloc(env, sizeof(*writer));
 	if (writer == NULL) {
-		return wf_fail(WEFT_NOMEM, "%s: %zu bytes to write it", path, sizeof(*writer));
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes to write it", spot->path,
+			       sizeof(*writer));
 	}
 	writer->env = env;
 	writer->head = *head;
 	writer->row_bytes = wf_row_record_bytes(&head->shape);
-	st = wf_saved_file_create(calls, path, &writer->file);
+	st = wf_saved_file_create(spot, &writer->file);
 	if (st != WEFT_OK) {
 		wf_free(env, writer, sizeof(*writer));
 		return st;

@@ -139,6 +139,27 @@ writer_init(struct writer *writer, const struct wf_saved_content *content)
 	return WEFT_OK;
 }
 
+/* What is known before anything is written: the draft of the manifest. */
+static void
+list_files(struct writer *writer)
+{
+	for (uint32_t i = 0; i < writer->tensor_count; i++) {
+		const struct wf_saved_tensor *tensor = writer->tensor[i];
+		struct wf_manifest_tensor *entry = &writer->manifest.tensor[i];
+		entry->rows = tensor->rows;
+		entry->cols = tensor->cols;
+		entry->state_count = tensor->state_count;
+		snprintf(entry->name, sizeof(entry->name), "%s", tensor->name);
+	}
+	for (uint32_t i = 0; i < writer->table_count; i++) {
+		const struct wf_saved_table *table = writer->table[i];
+		struct wf_manifest_table *entry = &writer->manifest.table[i];
+		snprintf(entry->name, sizeof(entry->name), "%s", table->name);
+		snprintf(entry->optimizer, sizeof(entry->optimizer), "%s", table->optimizer);
+		entry->dim = table->head.shape.dim;
+	}
+}
+
 static enum weft_status
 writer_fill(struct writer *writer, const struct wf_saved_about *about,
 	    const struct wf_saved_content *content)
@@ -161,7 +182,13 @@ writer_fill(struct writer *writer, const struct wf_saved_about *about,
 	if (st == WEFT_OK) {
 		st = check_tensors(writer);
 	}
-	return st == WEFT_OK ? check_tables(writer) : st;
+	if (st == WEFT_OK) {
+		st = check_tables(writer);
+	}
+	if (st == WEFT_OK) {
+		list_files(writer);
+	}
+	return st;
 }
 
 static void
@@ -172,6 +199,13 @@ writer_fini(struct writer *writer)
 	wf_manifest_fini(writer->env, &writer->manifest);
 }
 
+/* Where a file of the save goes whose path will be in `path`. */
+static struct wf_saved_spot
+spot_of(const struct writer *writer, const char *path)
+{
+	return (struct wf_saved_spot){writer->way.folder->calls, writer->way.fd, path};
+}
+
 static enum weft_status
 write_tensor(struct writer *writer, uint32_t idx)
 {
@@ -179,21 +213,16 @@ write_tensor(struct writer *writer, uint32_t idx)
 	struct wf_manifest_tensor *entry = &writer->manifest.tensor[idx];
 	char name[WF_MANIFEST_NAME_BYTES];
 	char path[WF_SAVED_PATH_BYTES];
+	const struct wf_saved_spot spot = spot_of(writer, path);
 	enum weft_status st = WEFT_OK;
 
-	entry->rows = tensor->rows;
-	entry->cols = tensor->cols;
-	entry->state_count = tensor->state_count;
-	snprintf(entry->name, sizeof(entry->name), "%s", tensor->name);
 	for (unsigned i = 0; st == WEFT_OK && i < 1 + tensor->state_count; i++) {
-		struct wf_tensor_file file = {.path = path, .count = tensor->rows * tensor->cols};
 		wf_manifest_file_name(tensor->name, i, name);
-		st = wf_saved_join(writer->way.temporary, name, path);
+		st = wf_saved_join(writer->way.path, name, path);
 		if (st == WEFT_OK) {
-			st = wf_tensor_write(writer->way.calls, &file,
-					     i == 0 ? tensor->value : tensor->state[i - 1]);
+			st = wf_tensor_write(&spot, i == 0 ? tensor->value : tensor->state[i - 1],
+					     tensor->rows * tensor->cols, &entry->crc[i]);
 		}
-		entry->crc[i] = file.crc;
 	}
 	return st;
 }
@@ -207,18 +236,16 @@ write_table(struct writer *writer, uint32_t idx)
 	struct wf_rows_sum sum = {0};
 	char name[WF_MANIFEST_NAME_BYTES];
 	char path[WF_SAVED_PATH_BYTES];
+	const struct wf_saved_spot spot = spot_of(writer, path);
 
 	wf_manifest_rows_name(table->name, name);
-	enum weft_status st = wf_saved_join(writer->way.temporary, name, path);
+	enum weft_status st = wf_saved_join(writer->way.path, name, path);
 	if (st == WEFT_OK) {
-		st = wf_rows_create(writer->env, writer->way.calls, path, &table->head, &rows);
+		st = wf_rows_create(writer->env, &spot, &table->head, &rows);
 	}
 	if (st == WEFT_OK) {
 		st = wf_rows_finish(rows, table->fill(table, rows), &sum);
 	}
-	snprintf(entry->name, sizeof(entry->name), "%s", table->name);
-	snprintf(entry->optimizer, sizeof(entry->optimizer), "%s", table->optimizer);
-	entry->dim = table->head.shape.dim;
 	entry->rows = sum.row_count;
 	entry->bytes = sum.bytes;
 	entry->crc = sum.crc;
@@ -226,14 +253,15 @@ write_table(struct writer *writer, uint32_t idx)
 }
 
 static enum weft_status
-write_text(const struct writer *writer, const char *text, size_t bytes)
+write_text(const struct writer *writer, const char *name, const char *text, size_t bytes)
 {
 	char path[WF_SAVED_PATH_BYTES];
+	const struct wf_saved_spot spot = spot_of(writer, path);
 	struct wf_saved_file file;
 
-	enum weft_status st = wf_saved_join(writer->way.temporary, WF_MANIFEST_FILE, path);
+	enum weft_status st = wf_saved_join(writer->way.path, name, path);
 	if (st == WEFT_OK) {
-		st = wf_saved_file_create(writer->way.calls, path, &file);
+		st = wf_saved_file_create(&spot, &file);
 	}
 	if (st != WEFT_OK) {
 		return st;
@@ -241,8 +269,9 @@ write_text(const struct writer *writer, const char *text, size_t bytes)
 	return wf_saved_file_finish(&file, wf_saved_file_write(&file, text, bytes));
 }
 
+/* As it stands now, into a file `name`. */
 static enum weft_status
-write_manifest(const struct writer *writer)
+write_manifest(const struct writer *writer, const char *name)
 {
 	const size_t bytes = wf_manifest_encode(&writer->manifest, NULL, 0);
 
@@ -256,15 +285,16 @@ write_manifest(const struct writer *writer)
 	}
 	size_t again = wf_manifest_encode(&writer->manifest, text, bytes + 1);
 	WF_ASSERT(again == bytes);
-	enum weft_status st = write_text(writer, text, bytes);
+	enum weft_status st = write_text(writer, name, text, bytes);
 	wf_free(writer->env, text, bytes + 1);
 	return st;
 }
 
+/* The draft is there before any file that it names, and until the manifest is. */
 static enum weft_status
 write_all(struct writer *writer)
 {
-	enum weft_status st = WEFT_OK;
+	enum weft_status st = write_manifest(writer, WF_MANIFEST_DRAFT);
 
 	for (uint32_t i = 0; st == WEFT_OK && i < writer->tensor_count; i++) {
 		st = write_tensor(writer, i);
@@ -272,14 +302,14 @@ write_all(struct writer *writer)
 	for (uint32_t i = 0; st == WEFT_OK && i < writer->table_count; i++) {
 		st = write_table(writer, i);
 	}
-	return st == WEFT_OK ? write_manifest(writer) : st;
+	return st == WEFT_OK ? write_manifest(writer, WF_MANIFEST_FILE) : st;
 }
 
 enum weft_status
-wf_saved_write_all(const struct wf_saved_place *place, const struct wf_saved_about *about,
+wf_saved_write_all(struct wf_saved_folder *folder, const struct wf_saved_about *about,
 		   const struct wf_saved_content *content)
 {
-	struct writer writer = {.env = place->env};
+	struct writer writer = {.env = folder->env};
 
 	WF_ASSERT(content->tensor_count > 0 || content->table_count > 0);
 	enum weft_status st = writer_init(&writer, content);
@@ -287,7 +317,7 @@ wf_saved_write_all(const struct wf_saved_place *place, const struct wf_saved_abo
 		st = writer_fill(&writer, about, content);
 	}
 	if (st == WEFT_OK) {
-		st = wf_saved_way_begin(place, about->pass, &writer.way);
+		st = wf_saved_way_begin(folder, about->pass, &writer.way);
 	}
 	if (st == WEFT_OK) {
 		st = wf_saved_way_end(&writer.way, write_all(&writer));
@@ -297,12 +327,12 @@ wf_saved_write_all(const struct wf_saved_place *place, const struct wf_saved_abo
 }
 
 enum weft_status
-wf_saved_write(const struct wf_saved_place *place, const struct wf_saved_about *about,
+wf_saved_write(struct wf_saved_folder *folder, const struct wf_saved_about *about,
 	       const struct wf_saved_tensor *tensor, uint32_t tensor_count)
 {
 	const struct wf_saved_content content = {.tensor = tensor, .tensor_count = tensor_count};
 
-	return wf_saved_write_all(place, about, &content);
+	return wf_saved_write_all(folder, about, &content);
 }
 
 enum weft_status
@@ -331,19 +361,35 @@ wf_saved_file_of(const struct wf_saved *saved, uint32_t idx, unsigned file,
 }
 
 static enum weft_status
-decode(struct wf_saved *saved, struct wf_saved_file *file, char *text)
+decode(struct wf_env *env, struct wf_saved_file *file, char *text, struct wf_manifest *out)
 {
 	enum weft_status st = wf_saved_file_read(file, text, (size_t)file->bytes);
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = wf_manifest_decode(saved->env, text, (size_t)file->bytes, &saved->manifest);
+	st = wf_manifest_decode(env, text, (size_t)file->bytes, out);
 	if (st != WEFT_OK) {
 		const struct wf_error why = *wf_error_record();
 		return wf_fail(st, "%s: %s", file->path, why.text);
 	}
 	return WEFT_OK;
+}
+
+enum weft_status
+wf_saved_take_manifest(struct wf_env *env, struct wf_saved_file *file, struct wf_manifest *out)
+{
+	const size_t bytes = (size_t)file->bytes + 1; /* not none */
+
+	if (file->bytes > WF_MANIFEST_BYTES_MAX) {
+		return wf_fail(WEFT_DATA, "%s: has %" PRIu64 " bytes; at most %u are read",
+			       file->path, file->bytes, WF_MANIFEST_BYTES_MAX);
+	}
+	char *text = wf_zalloc(env, bytes);
+	enum weft_status st = text == NULL ? wf_fail(WEFT_NOMEM, "%s: %zu bytes", file->path, bytes)
+					   : decode(env, file, text, out);
+	wf_free(env, text, bytes);
+	return st;
 }
 
 static enum weft_status
@@ -359,17 +405,7 @@ read_manifest(struct wf_saved *saved)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	char *text = NULL;
-	const size_t bytes = (size_t)file.bytes + 1; /* not none */
-	if (file.bytes > WF_MANIFEST_BYTES_MAX) {
-		st = wf_fail(WEFT_DATA, "%s: has %" PRIu64 " bytes; at most %u are read", path,
-			     file.bytes, WF_MANIFEST_BYTES_MAX);
-	} else {
-		text = wf_zalloc(saved->env, bytes);
-		st = text == NULL ? wf_fail(WEFT_NOMEM, "%s: %zu bytes", path, bytes)
-				  : decode(saved, &file, text);
-	}
-	wf_free(saved->env, text, bytes);
+	st = wf_saved_take_manifest(saved->env, &file, &saved->manifest);
 	wf_saved_file_close(&file);
 	return st;
 }
@@ -452,7 +488,7 @@ wf_saved_open(struct wf_env *env, const struct wf_saved_calls *calls, const char
 	while (bytes > 1 && saved->path[bytes - 1] == '/') {
 		saved->path[--bytes] = '\0';
 	}
-	wf_saved_recover(calls, saved->path);
+	wf_saved_recover(env, calls, saved->path);
 	st = read_manifest(saved);
 	if (st == WEFT_OK) {
 		st = check_files(saved);

@@ -51,45 +51,56 @@ struct wf_saved_content {
 	uint32_t table_count;
 };
 
-/* The folder that passes are saved in. */
+/* Where passes are saved. */
 struct wf_saved_place {
 	struct wf_env *env;
 	const struct wf_saved_calls *calls; /* wf_saved_posix() */
-	const char *dir;
+	const char *dir;                    /* may be a link to a folder */
 };
 
 /* Whether a tensor's name can be a file's: WEFT_INVALID names it and what is allowed. */
 enum weft_status wf_saved_check_name(const char *name) WEFT_MUST_CHECK;
 /* "dir/pass-00003". `out` is [WF_SAVED_PATH_BYTES]. WEFT_INVALID: too long. */
 enum weft_status wf_saved_pass_path(const char *dir, uint64_t pass, char *out) WEFT_MUST_CHECK;
-/* Make the folder if it is not there (not its parents) and see whether files can be made in it.
- * WEFT_IO: path and reason. */
-enum weft_status wf_saved_prepare(const struct wf_saved_place *place) WEFT_MUST_CHECK;
+/* The folder, open and locked: as long as it is open nobody else saves there. */
+struct wf_saved_folder;
 
 /**
- * Save a pass; one of the same number is replaced. What dead processes left half-written in the
- * folder is removed first.
+ * Make the folder if it is not there (not its parents), lock it, and see whether files can be made
+ * in it. What an interrupted save left there is removed, or gets its name back.
+ * @return WEFT_OK; WEFT_UNAVAILABLE: who saves there; WEFT_IO: path and reason; WEFT_NOMEM
+ */
+enum weft_status wf_saved_folder_open(const struct wf_saved_place *place,
+				      struct wf_saved_folder **out) WEFT_MUST_CHECK;
+void wf_saved_folder_close(struct wf_saved_folder *folder); /* accepts NULL */
+/* Whether passes `first` to `end` - 1 can be saved: nothing that is not weft's has the name of one.
+ * WEFT_IO: path, what it is, remedy. */
+enum weft_status wf_saved_folder_check(const struct wf_saved_folder *folder, uint64_t first,
+				       uint64_t end) WEFT_MUST_CHECK;
+
+/**
+ * Save a pass; one of the same number is replaced. What an interrupted save left in the folder is
+ * removed first.
  * @return WEFT_OK: it is on the disk; WEFT_IO: path and reason, nothing of the new save is left and
  *         the older ones are as they were; WEFT_INVALID: a name or text that cannot be saved;
  *         WEFT_NOMEM
  */
-enum weft_status wf_saved_write(const struct wf_saved_place *place,
-				const struct wf_saved_about *about,
+enum weft_status wf_saved_write(struct wf_saved_folder *folder, const struct wf_saved_about *about,
 				const struct wf_saved_tensor *tensor,
 				uint32_t tensor_count) WEFT_MUST_CHECK;
 /* The same, with tables; a failure of `fill` is the save's. */
-enum weft_status wf_saved_write_all(const struct wf_saved_place *place,
+enum weft_status wf_saved_write_all(struct wf_saved_folder *folder,
 				    const struct wf_saved_about *about,
 				    const struct wf_saved_content *content) WEFT_MUST_CHECK;
-/* Remove all saves of passes before `pass`. WEFT_IO: path and reason. */
-enum weft_status wf_saved_remove_older(const struct wf_saved_place *place,
+/* Remove all saves of passes before `pass`. WEFT_IO: path and reason, of the first that stays. */
+enum weft_status wf_saved_remove_older(struct wf_saved_folder *folder,
 				       uint64_t pass) WEFT_MUST_CHECK;
 
 struct wf_saved;
 
 /**
  * Open a save and check every byte of it.
- * @param path of the directory, "dir/pass-00003"
+ * @param path of the directory, "dir/pass-00003"; it, and files in it, may be links
  * @return WEFT_OK; WEFT_DATA: file and what is wrong with it (missing, size, checksum, format);
  *         WEFT_IO: file and the system's reason; WEFT_NOMEM
  */

@@ -82,19 +82,19 @@ wf_tensor_write_header(struct wf_saved_file *to, uint64_t count)
 }
 
 enum weft_status
-wf_tensor_write(const struct wf_saved_calls *calls, struct wf_tensor_file *file, const float *value)
+wf_tensor_write(const struct wf_saved_spot *spot, const float *value, uint64_t count, uint32_t *crc)
 {
 	struct wf_saved_file to;
-	enum weft_status st = wf_saved_file_create(calls, file->path, &to);
+	enum weft_status st = wf_saved_file_create(spot, &to);
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = wf_tensor_write_header(&to, file->count);
+	st = wf_tensor_write_header(&to, count);
 	if (st == WEFT_OK) {
-		st = write_values(&to, value, file->count);
+		st = write_values(&to, value, count);
 	}
-	file->crc = to.crc;
+	*crc = to.crc;
 	return wf_saved_file_finish(&to, st);
 }
 

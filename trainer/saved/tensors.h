@@ -12,11 +12,12 @@
 struct wf_tensor_file {
 	const char *path;
 	uint64_t count;
-	uint32_t crc; /* written: filled in; read: has to be */
+	uint32_t crc;
 };
 
-enum weft_status wf_tensor_write(const struct wf_saved_calls *calls, struct wf_tensor_file *file,
-				 const float *value) WEFT_MUST_CHECK;
+/* `value` is [count]; `*crc` is what a reader has to find. */
+enum weft_status wf_tensor_write(const struct wf_saved_spot *spot, const float *value,
+				 uint64_t count, uint32_t *crc) WEFT_MUST_CHECK;
 /* Read and check. `value` is [count], NULL: check only. WEFT_DATA; WEFT_IO */
 enum weft_status wf_tensor_read(const struct wf_saved_calls *calls,
 				const struct wf_tensor_file *file, float *value) WEFT_MUST_CHECK;

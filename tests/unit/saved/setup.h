@@ -14,11 +14,12 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/support/failing_env.h"
-#include "trainer/saved/saved.h"
+#include "trainer/saved/folder.h"
 
 /* Fails with the recorded error. */
 #define assert_ok(call)                                                                            \
@@ -167,13 +168,43 @@ place_of(struct scene *scene, const struct wf_saved_calls *calls)
 	};
 }
 
+/* With the folder locked for this call. */
+static inline enum weft_status
+save_content(struct scene *scene, const struct wf_saved_calls *calls,
+	     const struct wf_saved_about *about, const struct wf_saved_content *content)
+{
+	const struct wf_saved_place place = place_of(scene, calls);
+	struct wf_saved_folder *folder = NULL;
+
+	enum weft_status st = wf_saved_folder_open(&place, &folder);
+	if (st == WEFT_OK) {
+		st = wf_saved_write_all(folder, about, content);
+		wf_saved_folder_close(folder);
+	}
+	return st;
+}
+
 static inline enum weft_status
 save_pass(struct scene *scene, const struct wf_saved_calls *calls, uint64_t pass, uint64_t step)
 {
-	const struct wf_saved_place place = place_of(scene, calls);
 	const struct wf_saved_about about = about_pass(pass, step);
+	const struct wf_saved_content content = {.tensor = scene->model.tensor, .tensor_count = 2};
 
-	return wf_saved_write(&place, &about, scene->model.tensor, 2);
+	return save_content(scene, calls, &about, &content);
+}
+
+static inline enum weft_status
+remove_older(struct scene *scene, uint64_t pass)
+{
+	const struct wf_saved_place place = place_of(scene, wf_saved_posix());
+	struct wf_saved_folder *folder = NULL;
+
+	enum weft_status st = wf_saved_folder_open(&place, &folder);
+	if (st == WEFT_OK) {
+		st = wf_saved_remove_older(folder, pass);
+		wf_saved_folder_close(folder);
+	}
+	return st;
 }
 
 /* Open, check and load into scene->loaded; `*about` as saved. */
@@ -197,7 +228,7 @@ load_pass(struct scene *scene, uint64_t pass, struct wf_saved_about *about)
 	return st;
 }
 
-/* How many names are in a folder; hidden ones only, or all. */
+/* How many names are in a folder, without its lock; hidden ones only, or all. */
 static inline unsigned
 names_in(const char *path, bool hidden_only)
 {
@@ -206,7 +237,8 @@ names_in(const char *path, bool hidden_only)
 
 	assert_non_null(dir);
 	for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir)) {
-		bool is_dots = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+		bool is_dots = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+			       strcmp(e->d_name, WF_SAVED_LOCK_FILE) == 0;
 		count += !is_dots && (!hidden_only || e->d_name[0] == '.');
 	}
 	closedir(dir);

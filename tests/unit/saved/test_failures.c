@@ -40,9 +40,9 @@ is_hit(void)
 }
 
 static int
-faulty_open(const char *path, int flags, mode_t mode)
+faulty_openat(int folder, const char *path, int flags, mode_t mode)
 {
-	return is_hit() ? -1 : wf_saved_posix()->open(path, flags, mode);
+	return is_hit() ? -1 : wf_saved_posix()->openat(folder, path, flags, mode);
 }
 
 static bool
@@ -75,8 +75,9 @@ faulty_write(int fd, const void *bytes, size_t count)
 static int
 faulty_fsync(int fd)
 {
+	(void)fd;
 	plan.syncs++;
-	return is_hit() ? -1 : wf_saved_posix()->fsync(fd);
+	return is_hit() ? -1 : 0; /* no test sees the disk, and it takes its time */
 }
 
 /* Closes nevertheless, as the system does. */
@@ -88,34 +89,55 @@ faulty_close(int fd)
 }
 
 static int
-faulty_rename(const char *from, const char *to)
+faulty_renameat(int from_folder, const char *from, int to_folder, const char *to)
 {
-	return is_hit() ? -1 : wf_saved_posix()->rename(from, to);
+	return is_hit() ? -1 : wf_saved_posix()->renameat(from_folder, from, to_folder, to);
 }
 
 static int
-faulty_mkdir(const char *path, mode_t mode)
+faulty_mkdirat(int folder, const char *name, mode_t mode)
 {
-	return is_hit() ? -1 : wf_saved_posix()->mkdir(path, mode);
+	return is_hit() ? -1 : wf_saved_posix()->mkdirat(folder, name, mode);
+}
+
+static int
+faulty_unlinkat(int folder, const char *name, int flags)
+{
+	return is_hit() ? -1 : wf_saved_posix()->unlinkat(folder, name, flags);
+}
+
+static int
+faulty_flock(int fd, int operation)
+{
+	return is_interrupted() || is_hit() ? -1 : wf_saved_posix()->flock(fd, operation);
 }
 
 static const struct wf_saved_calls faulty = {
-	.open = faulty_open,
+	.openat = faulty_openat,
 	.read = faulty_read,
 	.write = faulty_write,
 	.fsync = faulty_fsync,
 	.close = faulty_close,
-	.rename = faulty_rename,
-	.mkdir = faulty_mkdir,
+	.renameat = faulty_renameat,
+	.mkdirat = faulty_mkdirat,
+	.unlinkat = faulty_unlinkat,
+	.flock = faulty_flock,
 };
+
+/* The same without a fault. */
+static const struct wf_saved_calls *
+sound(void)
+{
+	plan.nth = 0;
+	return &faulty;
+}
 
 /* Pass 4 is there with step 10 and values from 1; `scene->model` is then what step 11 has. */
 static void
 save_older(struct scene *scene)
 {
-	plan.nth = 0;
 	model_init(&scene->model, 1.0f);
-	assert_ok(save_pass(scene, wf_saved_posix(), 4, 10));
+	assert_ok(save_pass(scene, sound(), 4, 10));
 	model_init(&scene->model, 2.0f);
 }
 
@@ -152,15 +174,20 @@ a_failing_call_leaves_the_older_save(void **state)
 				assert_ok(st);
 				break;
 			}
-			/* Of all calls only the close of a folder may fail unnoticed. */
+			/* The close of a folder may fail unnoticed, and after the new save has its
+			 * name the removal of the older one, which whoever opens the folder next
+			 * does. */
 			assert_true(st == WEFT_IO || st == WEFT_OK);
-			assert_int_equal(names_in(scene->dir, true), 0);
-			assert_int_equal(check_one_is_whole(scene), st == WEFT_OK ? 11 : 10);
 			if (st == WEFT_IO) {
 				failures++;
 				assert_non_null(strstr(weft_last_error(), scene->dir));
 				assert_non_null(strstr(weft_last_error(), strerror(errors[e])));
+				assert_int_equal(names_in(scene->dir, true), 0);
 			}
+			assert_int_equal(check_one_is_whole(scene), st == WEFT_OK ? 11 : 10);
+			assert_ok(remove_older(scene,
+					       4)); /* none, but who opens the folder cleans up */
+			assert_int_equal(names_in(scene->dir, true), 0);
 		}
 	}
 	assert_true(failures >= 2 * 25);
@@ -211,7 +238,7 @@ a_death_at_any_call_leaves_a_whole_save(void **state)
 		}
 		assert_int_equal(WEXITSTATUS(status), 3);
 		/* The next save removes what the dead one left. */
-		assert_ok(save_pass(scene, wf_saved_posix(), 5, 12));
+		assert_ok(save_pass(scene, sound(), 5, 12));
 		assert_int_equal(names_in(scene->dir, true), 0);
 		assert_int_equal(names_in(scene->dir, false), 2);
 	}
@@ -229,7 +256,8 @@ short_and_interrupted_calls_are_no_failures(void **state)
 	plan.is_troubled = true;
 	plan.syncs = 0;
 	assert_ok(save_pass(scene, &faulty, 4, 11));
-	assert_int_equal(plan.syncs, 4 + 1 + 2); /* arrays, manifest, directory, folder */
+	/* Arrays, draft, manifest, directory, folder. */
+	assert_int_equal(plan.syncs, 4 + 1 + 1 + 2);
 	model_init(&scene->loaded, 0.0f);
 	assert_ok(wf_saved_pass_path(scene->dir, 4, path));
 	assert_ok(wf_saved_open(&scene->failing.env, &faulty, path, &saved));
@@ -311,7 +339,7 @@ without_memory_nothing_is_written_and_nothing_leaks(void **state)
 
 	for (uint64_t nth = 1;; nth++) {
 		wf_failing_env_fail(&scene->failing, nth, false);
-		enum weft_status st = save_pass(scene, wf_saved_posix(), 0, 1);
+		enum weft_status st = save_pass(scene, sound(), 0, 1);
 		if (scene->failing.failed == 0) {
 			assert_ok(st);
 			break;

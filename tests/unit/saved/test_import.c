@@ -441,14 +441,12 @@ a_folder_for_the_original_has_no_tensor_that_would_be_passed_over(void **state)
 {
 	static const char *const names[] = {"done", "path.txt", "model.py", "trainer.conf"};
 	struct scene *scene = *state;
-	const struct wf_saved_place place = place_of(scene, wf_saved_posix());
 	char path[WF_SAVED_PATH_BYTES];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const struct wf_saved_about about = about_pass(i, 42);
 		struct wf_saved *saved = NULL;
 		scene->model.tensor[0].name = names[i];
-		assert_ok(wf_saved_write(&place, &about, scene->model.tensor, 2));
+		assert_ok(save_pass(scene, wf_saved_posix(), i, 42));
 		assert_ok(wf_saved_pass_path(scene->dir, i, path));
 		assert_ok(wf_saved_open(scene->env, wf_saved_posix(), path, &saved));
 		snprintf(path, sizeof(path), "%s/folder", scene->dir);

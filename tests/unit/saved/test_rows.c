@@ -84,10 +84,9 @@ table_of(const char *name)
 static enum weft_status
 save(struct scene *scene, const struct wf_saved_content *content)
 {
-	const struct wf_saved_place place = place_of(scene, wf_saved_posix());
 	const struct wf_saved_about about = about_pass(1, 9);
 
-	return wf_saved_write_all(&place, &about, content);
+	return save_content(scene, wf_saved_posix(), &about, content);
 }
 
 /* A pass of the model's tensors and one table. */
@@ -305,6 +304,7 @@ the_writer_takes_no_row_that_the_reader_would_refuse(void **state)
 	float floats[DIM + STATE];
 	char path[WF_SAVED_PATH_BYTES];
 	uint64_t key = 0, next = 1;
+	const struct wf_saved_spot spot = {wf_saved_posix(), AT_FDCWD, path};
 
 	while (wf_partition_of(key) != 0) {
 		key++;
@@ -313,7 +313,7 @@ the_writer_takes_no_row_that_the_reader_would_refuse(void **state)
 		next++;
 	}
 	snprintf(path, sizeof(path), "%s/file", scene->dir);
-	assert_ok(wf_rows_create(&scene->failing.env, wf_saved_posix(), path, &plain_head, &rows));
+	assert_ok(wf_rows_create(&scene->failing.env, &spot, &plain_head, &rows));
 	assert_ok(wf_rows_begin(rows, 2, NULL));
 	row_of(next, floats, &row);
 	assert_ok(wf_rows_put(rows, &row));
@@ -328,7 +328,7 @@ the_writer_takes_no_row_that_the_reader_would_refuse(void **state)
 	assert_refused(wf_rows_begin(rows, 0, NULL), WEFT_INVALID, "lacks 1 rows");
 	assert_refused(wf_rows_finish(rows, WEFT_OK, &sum), WEFT_INVALID, "lacks");
 	assert_int_equal(unlink(path), 0);
-	assert_ok(wf_rows_create(&scene->failing.env, wf_saved_posix(), path, &plain_head, &rows));
+	assert_ok(wf_rows_create(&scene->failing.env, &spot, &plain_head, &rows));
 	assert_ok(wf_rows_begin(rows, 1, NULL));
 	assert_refused(wf_rows_put(rows, &row), WEFT_INVALID, "has not been");
 	row.stamp = 9;
@@ -344,19 +344,20 @@ heads_that_no_table_has_are_refused(void **state)
 	struct wf_rows_writer *rows = NULL;
 	struct wf_rows_head head = plain_head;
 	char path[WF_SAVED_PATH_BYTES];
+	const struct wf_saved_spot spot = {wf_saved_posix(), AT_FDCWD, path};
 
 	snprintf(path, sizeof(path), "%s/file", scene->dir);
 	head.shape.dim = 0;
-	assert_refused(wf_rows_create(&scene->failing.env, wf_saved_posix(), path, &head, &rows),
-		       WEFT_INVALID, "rows of 0 values");
+	assert_refused(wf_rows_create(&scene->failing.env, &spot, &head, &rows), WEFT_INVALID,
+		       "rows of 0 values");
 	head = plain_head;
 	head.shape.state_floats = 2 * DIM + 2;
-	assert_refused(wf_rows_create(&scene->failing.env, wf_saved_posix(), path, &head, &rows),
-		       WEFT_INVALID, "8 floats of state");
+	assert_refused(wf_rows_create(&scene->failing.env, &spot, &head, &rows), WEFT_INVALID,
+		       "8 floats of state");
 	head = plain_head;
 	head.counter_count = WF_ROWS_COUNTERS_MAX + 1;
-	assert_refused(wf_rows_create(&scene->failing.env, wf_saved_posix(), path, &head, &rows),
-		       WEFT_INVALID, "counters");
+	assert_refused(wf_rows_create(&scene->failing.env, &spot, &head, &rows), WEFT_INVALID,
+		       "counters");
 	assert_int_equal(names_in(scene->dir, false), 0);
 	assert_int_equal(wf_rows_file_bytes(&plain_head, UINT64_MAX / 8), 0);
 }

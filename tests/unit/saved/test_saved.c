@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/wait.h>
 
 #include "base/assert.h"
 
@@ -72,7 +71,6 @@ static void
 older_passes_are_removed_and_nothing_else(void **state)
 {
 	struct scene *scene = *state;
-	const struct wf_saved_place place = place_of(scene, wf_saved_posix());
 	struct wf_saved_about about;
 	char other[200];
 
@@ -81,7 +79,7 @@ older_passes_are_removed_and_nothing_else(void **state)
 	}
 	snprintf(other, sizeof(other), "%s/pass-1", scene->dir);
 	assert_int_equal(mkdir(other, 0777), 0);
-	assert_ok(wf_saved_remove_older(&place, 2));
+	assert_ok(remove_older(scene, 2));
 	assert_int_equal(names_in(scene->dir, false), 3);
 	assert_ok(load_pass(scene, 2, &about));
 	assert_ok(load_pass(scene, 3, &about));
@@ -202,50 +200,55 @@ static void
 texts_and_names_that_cannot_be_saved_are_refused(void **state)
 {
 	struct scene *scene = *state;
-	const struct wf_saved_place place = place_of(scene, wf_saved_posix());
 	struct wf_saved_about about = about_pass(0, 1);
 	struct wf_saved_tensor *tensor = scene->model.tensor;
+	const struct wf_saved_content content = {.tensor = tensor, .tensor_count = 2};
 
 	tensor[1].name = "../w";
-	assert_refused(wf_saved_write(&place, &about, tensor, 2), WEFT_INVALID, "../w");
+	assert_refused(save_content(scene, wf_saved_posix(), &about, &content), WEFT_INVALID,
+		       "../w");
 	tensor[1].name = "w";
-	assert_refused(wf_saved_write(&place, &about, tensor, 2), WEFT_INVALID, "twice");
+	assert_refused(save_content(scene, wf_saved_posix(), &about, &content), WEFT_INVALID,
+		       "twice");
 	tensor[1].name = "bias";
 	snprintf(about.settings, sizeof(about.settings), "a\nb");
-	assert_refused(wf_saved_write(&place, &about, tensor, 2), WEFT_INVALID, "settings");
+	assert_refused(save_content(scene, wf_saved_posix(), &about, &content), WEFT_INVALID,
+		       "settings");
 	assert_int_equal(names_in(scene->dir, false), 0);
 }
 
-/* A process number that was somebody's and is nobody's. */
-static long
-dead_process(void)
+/* As a process leaves it that dies while it writes a pass: with or without all of its files. */
+static void
+leave_half(struct scene *scene, uint64_t pass, const char *name)
 {
-	pid_t pid = fork();
-	if (pid == 0) {
-		_exit(0);
-	}
-	assert_true(pid > 0);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	return (long)pid;
+	char from[200], to[200], file[300];
+
+	assert_ok(save_pass(scene, wf_saved_posix(), pass, 1));
+	snprintf(from, sizeof(from), "%s/pass-%05u", scene->dir, (unsigned)pass);
+	snprintf(to, sizeof(to), "%s/%s", scene->dir, name);
+	assert_int_equal(rename(from, to), 0);
+	snprintf(file, sizeof(file), "%s/w", to);
+	assert_int_equal(unlink(file), 0);
 }
 
 static void
-what_dead_processes_left_goes_and_what_live_ones_write_stays(void **state)
+what_interrupted_saves_left_goes_and_other_names_stay(void **state)
 {
 	struct scene *scene = *state;
 	char path[200];
-	char file[250];
 
-	snprintf(path, sizeof(path), "%s/.pass-00007.tmp-%ld", scene->dir, dead_process());
-	assert_int_equal(mkdir(path, 0777), 0);
-	snprintf(file, sizeof(file), "%s/w", path);
-	write_bytes(file, (const uint8_t *)"half", 4);
-	snprintf(path, sizeof(path), "%s/.pass-00008.tmp-%ld", scene->dir, (long)getppid());
-	assert_int_equal(mkdir(path, 0777), 0);
 	snprintf(path, sizeof(path), "%s/.pass-00009.tmp-", scene->dir);
 	assert_int_equal(mkdir(path, 0777), 0);
+	snprintf(path, sizeof(path), "%s/.pass-00009.tmp-x", scene->dir);
+	assert_int_equal(mkdir(path, 0777), 0);
+	snprintf(path, sizeof(path), "%s/.pass-9.tmp-1", scene->dir);
+	assert_int_equal(mkdir(path, 0777), 0);
+	leave_half(scene, 7, ".pass-00007.tmp-1");
+	leave_half(scene, 8, ".pass-00008.tmp-4711"); /* as an older weft called it */
+	snprintf(path, sizeof(path), "%s/.pass-00006.tmp-2", scene->dir);
+	assert_int_equal(mkdir(path, 0777), 0);
 	assert_ok(save_pass(scene, wf_saved_posix(), 0, 1));
-	assert_int_equal(names_in(scene->dir, true), 2);
+	assert_int_equal(names_in(scene->dir, true), 3);
 }
 
 static void
@@ -258,7 +261,7 @@ the_older_save_that_a_dead_process_put_aside_is_found(void **state)
 
 	assert_ok(save_pass(scene, wf_saved_posix(), 7, 5));
 	snprintf(final, sizeof(final), "%s/pass-00007", scene->dir);
-	snprintf(aside, sizeof(aside), "%s/.pass-00007.old-%ld", scene->dir, dead_process());
+	snprintf(aside, sizeof(aside), "%s/.pass-00007.old-1", scene->dir);
 	assert_int_equal(rename(final, aside), 0);
 	assert_refused(load_pass(scene, 6, &about), WEFT_DATA, "pass-00006");
 	assert_int_equal(names_in(scene->dir, true), 1); /* who reads leaves other passes alone */
@@ -268,8 +271,10 @@ the_older_save_that_a_dead_process_put_aside_is_found(void **state)
 
 	/* With a newer one under its name it has served. */
 	assert_int_equal(rename(final, aside), 0);
-	assert_ok(save_pass(scene, wf_saved_posix(), 7, 6));
 	assert_ok(save_pass(scene, wf_saved_posix(), 8, 7));
+	assert_int_equal(rename(final, aside), 0);
+	assert_int_equal(mkdir(final, 0777), 0);
+	assert_ok(save_pass(scene, wf_saved_posix(), 7, 6));
 	assert_ok(load_pass(scene, 7, &about));
 	assert_int_equal(about.step, 6);
 	assert_int_equal(names_in(scene->dir, true), 0);
@@ -329,7 +334,7 @@ main(void)
 		WITH_SCENE(damaged_files_are_refused_by_name),
 		WITH_SCENE(another_models_tensors_are_refused_before_anything_is_written),
 		WITH_SCENE(texts_and_names_that_cannot_be_saved_are_refused),
-		WITH_SCENE(what_dead_processes_left_goes_and_what_live_ones_write_stays),
+		WITH_SCENE(what_interrupted_saves_left_goes_and_other_names_stay),
 		WITH_SCENE(the_older_save_that_a_dead_process_put_aside_is_found),
 		WITH_SCENE(an_export_has_length_header_and_all_values),
 	};

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lock is flock on a file of the folder: it ends with the process that has it, however that
+ * ends, and goes over NFS, where a process number says nothing. The file itself stays, for to
+ * remove it would let two processes lock two files of one name. What is in it is only for the
+ * message that the next one gets. Thread: the caller's. */
+#include "trainer/saved/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+#define HOLDER_WORDS "weft lock: "
+#define HOLDER_BYTES 160u /* of the file: one line, filled up with blanks */
+#define HOST_BYTES 96u
+
+DIR *
+wf_saved_names(const struct wf_saved_calls *calls, int folder)
+{
+	int fd = calls->openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	DIR *names = fd < 0 ? NULL : fdopendir(fd);
+
+	if (names == NULL && fd >= 0) {
+		(void)calls->close(fd);
+	}
+	return names;
+}
+
+/* What the file says; "" where it says nothing. false: it is no lock of ours. */
+static bool
+read_holder(int fd, char out[HOLDER_BYTES + 1])
+{
+	const size_t head = sizeof(HOLDER_WORDS) - 1;
+	ssize_t bytes = pread(fd, out, HOLDER_BYTES, 0);
+
+	out[bytes > 0 ? bytes : 0] = '\0';
+	if (bytes == 0) {
+		return true;
+	}
+	if (bytes < (ssize_t)head || memcmp(out, HOLDER_WORDS, head) != 0) {
+		return false;
+	}
+	memmove(out, out + head, (size_t)bytes - head + 1);
+	size_t end = 0;
+	for (size_t i = 0; out[i] != '\0' && out[i] != '\n'; i++) {
+		out[i] = out[i] < 0x20 || out[i] > 0x7e ? '?' : out[i];
+		end = out[i] == ' ' ? end : i + 1;
+	}
+	out[end] = '\0';
+	return true;
+}
+
+/* If it fails, the next one's message lacks a name. */
+static void
+write_holder(int fd)
+{
+	char host[HOST_BYTES] = "?";
+	char words[HOLDER_BYTES];
+	char line[HOLDER_BYTES + 1];
+
+	(void)gethostname(host, sizeof(host) - 1);
+	snprintf(words, sizeof(words), HOLDER_WORDS "process %ld on %s", (long)getpid(), host);
+	snprintf(line, sizeof(line), "%-*s\n", (int)HOLDER_BYTES - 1, words);
+	ssize_t done = pwrite(fd, line, HOLDER_BYTES, 0);
+	(void)done;
+}
+
+static bool
+has_no_locks(int error)
+{
+	return error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP || error == EINVAL;
+}
+
+static enum weft_status
+lock(struct wf_saved_folder *folder)
+{
+	char holder[HOLDER_BYTES + 1] = "";
+	int done = 0;
+
+	do {
+		done = folder->calls->flock(folder->lock_fd, LOCK_EX | LOCK_NB);
+	} while (done != 0 && errno == EINTR);
+	folder->is_locked = done == 0;
+	if (done == 0) {
+		write_holder(folder->lock_fd);
+		return WEFT_OK;
+	}
+	if (has_no_locks(errno)) {
+		wf_log(folder->env, WF_LOG_WARN,
+		       "%s: this file system has no locks (%s), so see to it that one job alone "
+		       "saves there; what an interrupted save left is not removed",
+		       folder->path, strerror(errno));
+		return WEFT_OK;
+	}
+	if (errno != EWOULDBLOCK) {
+		return wf_fail_errno(WEFT_IO, errno, "%s/" WF_SAVED_LOCK_FILE ": cannot be locked",
+				     folder->path);
+	}
+	(void)read_holder(folder->lock_fd, holder);
+	return wf_fail(WEFT_UNAVAILABLE,
+		       "%s: %s saves there; wait until it has ended, or name another folder",
+		       folder->path, holder[0] == '\0' ? "another process" : holder);
+}
+
+/* What lies under the lock's name may be anything, and is written to only if it is a lock. */
+static enum weft_status
+open_lock(struct wf_saved_folder *folder)
+{
+	char holder[HOLDER_BYTES + 1];
+	struct stat info;
+
+	folder->lock_fd = folder->calls->openat(
+		folder->fd, WF_SAVED_LOCK_FILE,
+		O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+	if (folder->lock_fd < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s/" WF_SAVED_LOCK_FILE ": cannot be opened",
+				     folder->path);
+	}
+	if (fstat(folder->lock_fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1 ||
+	    !read_holder(folder->lock_fd, holder)) {
+		return wf_fail(WEFT_IO,
+			       "%s/" WF_SAVED_LOCK_FILE
+			       ": is not the file with which weft locks the folder; move it away",
+			       folder->path);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+open_folder(struct wf_saved_folder *folder)
+{
+	/* The user names it, so it may be a link. */
+	folder->fd = folder->calls->openat(AT_FDCWD, folder->path,
+					   O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (folder->fd < 0) {
+		return errno == ENOTDIR ? wf_fail(WEFT_IO, "%s: is no folder", folder->path)
+					: wf_fail_errno(WEFT_IO, errno, "%s: cannot be opened",
+							folder->path);
+	}
+	if (faccessat(folder->fd, ".", W_OK | X_OK, 0) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be written to", folder->path);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_saved_folder_lock(const struct wf_saved_place *place, struct wf_saved_folder **out)
+{
+	struct wf_saved_folder *folder = wf_zalloc(place->env, sizeof(*folder));
+
+	if (folder == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", place->dir, sizeof(*folder));
+	}
+	folder->env = place->env;
+	folder->calls = place->calls;
+	folder->fd = -1;
+	folder->lock_fd = -1;
+	int bytes = snprintf(folder->path, sizeof(folder->path), "%s", place->dir);
+	enum weft_status st = WEFT_OK;
+	if (bytes <= 0 || (size_t)bytes >= sizeof(folder->path)) {
+		st = wf_fail(WEFT_INVALID, "folder \"%.60s\": has to be a path of 1..%u bytes",
+			     place->dir, WF_SAVED_PATH_BYTES - 1);
+	}
+	if (st == WEFT_OK) {
+		st = open_folder(folder);
+	}
+	if (st == WEFT_OK) {
+		st = open_lock(folder);
+	}
+	if (st == WEFT_OK) {
+		st = lock(folder);
+	}
+	if (st != WEFT_OK) {
+		wf_saved_folder_close(folder);
+		return st;
+	}
+	*out = folder;
+	return WEFT_OK;
+}
+
+void
+wf_saved_folder_close(struct wf_saved_folder *folder)
+{
+	if (folder == NULL) {
+		return;
+	}
+	if (folder->lock_fd >= 0) {
+		(void)folder->calls->close(folder->lock_fd);
+	}
+	if (folder->fd >= 0) {
+		(void)folder->calls->close(folder->fd);
+	}
+	wf_free(folder->env, folder, sizeof(*folder));
+}
