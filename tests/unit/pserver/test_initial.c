@@ -42,6 +42,44 @@ init_beyond_all_steps_costs_the_connection(void **state)
 }
 
 static void
+say_init(struct puppet *zero, uint64_t step, uint64_t samples)
+{
+	const struct wf_msg_init msg = {.step = step, .samples = samples, .sections = 1};
+	struct wf_msg out;
+	wf_msg_init_encode(&msg, &out);
+	puppet_send(zero, &out);
+	stage_settle(zero->stage);
+}
+
+/* The same may be said again, whatever has come since: the first may have been lost. */
+static void
+begin_elsewhere_in_the_middle(struct stage *stage)
+{
+	const uint64_t *elsewhere = stage->arg;
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	puppet_meet(zero);
+	say_init(zero, 5, 50);
+	puppet_put(zero, 0, 0, 0);
+	stage_settle(stage);
+	say_init(zero, 5, 50);
+	CHECK(stage, !zero->down);
+	say_init(zero, elsewhere[0], elsewhere[1]);
+	CHECK(stage, zero->down && stage->lane[0]->state == WF_LANE_RUNNING);
+	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why, "INIT: from trainer 0, after 1 of 5");
+}
+
+static void
+another_init_after_initial_values_costs_the_connection(void **state)
+{
+	static const uint64_t elsewhere[][2] = {{5, 60}, {6, 50}, {6, 60}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++) {
+		stage_play(&(struct stage_opts){.trainers = 2}, begin_elsewhere_in_the_middle,
+			   elsewhere[i]);
+	}
+}
+
+static void
 initialise_with_less(struct stage *stage)
 {
 	struct puppet *zero = puppet_add(stage, 0, 0);
@@ -65,6 +103,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(init_beyond_all_steps_costs_the_connection),
+		cmocka_unit_test(another_init_after_initial_values_costs_the_connection),
 		cmocka_unit_test(initial_values_that_are_not_all_there_cost_the_connection),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

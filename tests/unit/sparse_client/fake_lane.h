@@ -13,6 +13,10 @@
 #define FAKE_TRAINERS_MAX 4u
 #define FAKE_LANES_MAX 8u
 #define FAKE_PORT 7164u
+/* What each lane says of each step, whatever happened. */
+#define FAKE_ROWS_UPDATED 7u
+#define FAKE_PUSHES_LOST 3u
+#define FAKE_GRADS_NONFINITE 2u
 
 enum fake_wrong {
 	FAKE_RIGHT,

@@ -194,7 +194,13 @@ apply(struct lane *lane)
 	lane->applied++;
 	lane->samples_before += samples;
 	lane->seen->steps_applied++;
-	lane->said = (struct wf_sparse_applied){.step = lane->applied, .samples = samples};
+	lane->said = (struct wf_sparse_applied){
+		.step = lane->applied,
+		.samples = samples,
+		.rows_updated = FAKE_ROWS_UPDATED,
+		.pushes_lost = FAKE_PUSHES_LOST,
+		.grads_nonfinite = FAKE_GRADS_NONFINITE,
+	};
 	for (uint32_t t = 0; t < lane->opts->trainers; t++) {
 		struct peer *p = &lane->peer[t];
 		fake_free_list(&p->push);

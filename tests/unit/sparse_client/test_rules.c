@@ -367,6 +367,9 @@ count_everything(struct stage *stage)
 		    "sparse lane 2 of 2");
 	EXPECT(stage, weft_sparse_stats(stage->session, &all) == WEFT_OK);
 	EXPECT(stage, all.steps_applied == 200);
+	EXPECT(stage, all.rows_updated == 200 * 2 * FAKE_ROWS_UPDATED); /* two lanes */
+	EXPECT(stage, all.pushes_lost == 200 * 2 * FAKE_PUSHES_LOST);
+	EXPECT(stage, all.grads_nonfinite == 200 * 2 * FAKE_GRADS_NONFINITE);
 }
 
 static void
