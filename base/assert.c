@@ -8,11 +8,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/outlet.h"
+
 void
 wf_assert_failed(const char *condition, const char *file, int line)
 {
 	/* No stdio stream: its lock may be held, its buffer lost in abort. */
-	(void)dprintf(STDERR_FILENO, "%s:%d: assertion failed: %s\n", file, line, condition);
+	wf_outlets_flush(WF_OUTLET_PATIENCE_NS); /* what led here */
+	wf_outlet_last_words("%s:%d: assertion failed: %s", file, line, condition);
 	abort();
 }
 

@@ -86,13 +86,15 @@ struct wf_env {
 
 /* The operating system's clock, chance (getrandom), memory (mmap, memfd), poll(2), one helper
  * thread (started at the first submit). Log lines of at least `level` go to `log_fd`
- * ("2026-11-20 07:16:18.123 I text\n", each in one write(2)); -1: nowhere. */
+ * ("2026-11-20 07:16:18.123 I text\n") through an outlet (base/outlet.h), so that who logs never
+ * waits for whoever reads; -1: nowhere. */
 enum weft_status wf_env_system_create(enum wf_log_level level, int log_fd,
 				      struct wf_env **out) WEFT_MUST_CHECK;
-/* Waits for the running task. Accepts NULL. */
+/* Waits for the running task, and for the log as wf_outlet_close does. Accepts NULL. */
 void wf_env_system_destroy(struct wf_env *env);
-/* Put `text` (say "pserver 0 ") before each later line. Copied, at most 63 bytes. */
-void wf_env_system_set_log_prefix(struct wf_env *env, const char *text);
+/* Let the lines that were logged go before what the caller is about to write elsewhere. Waits a
+ * tenth of a second for a log that nobody reads, and then not again. */
+void wf_env_system_flush_log(struct wf_env *env);
 
 static inline uint64_t
 wf_now_ns(struct wf_env *env)

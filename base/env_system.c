@@ -4,8 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/env_helper.h"
 #include "base/env_slab.h"
+#include "base/outlet.h"
 #include "base/rng.h"
 #include "base/syscalls.h"
 
@@ -27,8 +28,9 @@
 			   */
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define ALIGN_MAX 4096
-#define PREFIX_BYTES 64
-#define LINE_BYTES (1024 + PREFIX_BYTES + 32)
+#define LINE_BYTES (1024 + 32)
+#define LOG_QUEUE_BYTES ((size_t)256 << 10) /* 2,000 lines of ordinary length */
+#define LOG_FLUSH_NS (100 * WF_NS_PER_MS)
 
 #define WAIT_MS_MAX 60000 /* of one epoll_wait; waits may end early */
 
@@ -37,14 +39,11 @@ struct env_system {
 
 	/* Fixed at creation. */
 	enum wf_log_level level;
-	int log_fd; /* borrowed; -1: nowhere */
+	struct wf_outlet *log; /* has its own lock; NULL: nowhere */
 
 	struct wf_env_helper helper; /* has its own lock */
 	struct wf_env_slabs slabs;   /* so have they */
 	_Atomic bool told_pages;     /* relaxed: whoever is first says it, a line carries no data */
-
-	pthread_mutex_t prefix_lock;
-	char prefix[PREFIX_BYTES]; /* under prefix_lock */
 };
 
 static struct env_system *
@@ -229,34 +228,11 @@ system_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
 	}
 }
 
-static void
-copy_prefix(struct env_system *self, char prefix[PREFIX_BYTES])
-{
-	int err = pthread_mutex_lock(&self->prefix_lock);
-	WF_ASSERT(err == 0);
-	memcpy(prefix, self->prefix, PREFIX_BYTES);
-	err = pthread_mutex_unlock(&self->prefix_lock);
-	WF_ASSERT(err == 0);
-}
-
-static void
-write_line(int fd, const char *line, size_t bytes)
-{
-	ssize_t n = 0;
-	do {
-		n = write(fd, line, bytes);
-	} while (n < 0 && errno == EINTR);
-	/* A log that is full or gone costs the line, never the job. */
-}
-
-static void
-system_log(struct wf_env *env, enum wf_log_level level, const char *text)
+/* "2026-11-20 07:16:18.123 I text\n"; cut where it is too long. Returns its bytes. */
+static size_t
+format_line(enum wf_log_level level, const char *text, char *line, size_t room)
 {
 	static const char letters[] = "DIWE";
-	struct env_system *self = self_of(env);
-	if (level < self->level || self->log_fd < 0) {
-		return;
-	}
 	WF_ASSERT((unsigned)level < sizeof(letters) - 1);
 	uint64_t now_ns = clock_ns(CLOCK_REALTIME);
 	time_t seconds = (time_t)(now_ns / WF_NS_PER_S);
@@ -265,17 +241,35 @@ system_log(struct wf_env *env, enum wf_log_level level, const char *text)
 	if (localtime_r(&seconds, &tm) != NULL) {
 		(void)strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", &tm);
 	}
-	char prefix[PREFIX_BYTES];
-	copy_prefix(self, prefix);
-
-	char line[LINE_BYTES];
-	int n = snprintf(line, sizeof(line) - 1, "%s.%03u %c %s%s", stamp,
-			 (unsigned)(now_ns % WF_NS_PER_S / WF_NS_PER_MS), letters[level], prefix,
-			 text);
+	int n = snprintf(line, room - 1, "%s.%03u %c %s", stamp,
+			 (unsigned)(now_ns % WF_NS_PER_S / WF_NS_PER_MS), letters[level], text);
 	WF_ASSERT(n > 0);
-	size_t bytes = (size_t)n < sizeof(line) - 2 ? (size_t)n : sizeof(line) - 2;
+	size_t bytes = (size_t)n < room - 2 ? (size_t)n : room - 2;
 	line[bytes] = '\n';
-	write_line(self->log_fd, line, bytes + 1);
+	line[bytes + 1] = '\0';
+	return bytes + 1;
+}
+
+static void
+system_log(struct wf_env *env, enum wf_log_level level, const char *text)
+{
+	struct env_system *self = self_of(env);
+	if (level < self->level || self->log == NULL) {
+		return;
+	}
+	char line[LINE_BYTES];
+	size_t bytes = format_line(level, text, line, sizeof(line));
+	(void)wf_outlet_put(self->log, line, bytes); /* a log that is full costs the line */
+}
+
+static void
+say_dropped(uint64_t count, char *line, size_t bytes)
+{
+	char text[128];
+	(void)snprintf(text, sizeof(text),
+		       "%" PRIu64 " line%s of the log %s dropped: nobody took them in time", count,
+		       count == 1 ? "" : "s", count == 1 ? "was" : "were");
+	(void)format_line(WF_LOG_WARN, text, line, bytes);
 }
 
 static const struct wf_env_ops system_ops = {
@@ -293,17 +287,34 @@ static const struct wf_env_ops system_ops = {
 	.log = system_log,
 };
 
+/* Where lines go. */
+static enum weft_status
+open_log(struct env_system *self, int log_fd)
+{
+	const struct wf_outlet_opts opts = {.fd = log_fd,
+					    .queue_bytes = LOG_QUEUE_BYTES,
+					    .say_dropped = say_dropped,
+					    .wake_fd = -1};
+	return log_fd < 0 ? WEFT_OK : wf_outlet_open(&opts, &self->log);
+}
+
 /* What has locks of its own. */
 static enum weft_status
-open_parts(struct env_system *self)
+open_parts(struct env_system *self, int log_fd)
 {
-	enum weft_status st = wf_env_slabs_init(&self->slabs);
+	enum weft_status st = open_log(self, log_fd);
 	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_env_slabs_init(&self->slabs);
+	if (st != WEFT_OK) {
+		wf_outlet_close(self->log);
 		return st;
 	}
 	st = wf_env_helper_init(&self->helper);
 	if (st != WEFT_OK) {
 		wf_env_slabs_fini(&self->slabs);
+		wf_outlet_close(self->log);
 	}
 	return st;
 }
@@ -318,15 +329,8 @@ wf_env_system_create(enum wf_log_level level, int log_fd, struct wf_env **out)
 	}
 	self->env.ops = &system_ops;
 	self->level = level;
-	self->log_fd = log_fd;
-	int err = pthread_mutex_init(&self->prefix_lock, NULL);
-	if (err != 0) {
-		free(self);
-		return wf_fail_errno(WEFT_NOMEM, err, "env: mutex");
-	}
-	enum weft_status st = open_parts(self);
+	enum weft_status st = open_parts(self, log_fd);
 	if (st != WEFT_OK) {
-		(void)pthread_mutex_destroy(&self->prefix_lock);
 		free(self);
 		return st;
 	}
@@ -344,18 +348,16 @@ wf_env_system_destroy(struct wf_env *env)
 	struct env_system *self = self_of(env);
 	wf_env_helper_fini(&self->helper);
 	wf_env_slabs_fini(&self->slabs);
-	(void)pthread_mutex_destroy(&self->prefix_lock);
+	wf_outlet_close(self->log); /* last: the helper may have logged */
 	free(self);
 }
 
 void
-wf_env_system_set_log_prefix(struct wf_env *env, const char *text)
+wf_env_system_flush_log(struct wf_env *env)
 {
 	WF_ASSERT(env->ops == &system_ops);
 	struct env_system *self = self_of(env);
-	int err = pthread_mutex_lock(&self->prefix_lock);
-	WF_ASSERT(err == 0);
-	(void)snprintf(self->prefix, sizeof(self->prefix), "%s", text);
-	err = pthread_mutex_unlock(&self->prefix_lock);
-	WF_ASSERT(err == 0);
+	if (self->log != NULL) {
+		(void)wf_outlet_flush(self->log, LOG_FLUSH_NS);
+	}
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/outlet.h"
 #include "transport/verbs/verbs_settings.h"
 
 int
@@ -20,9 +21,9 @@ wf_command_fail(const char *program, enum weft_status status)
 		text = weft_status_name(status);
 	}
 	if (named) {
-		fprintf(stderr, "%s\n", text);
+		wf_outlet_last_words("%s", text);
 	} else {
-		fprintf(stderr, "%s: %s\n", program, text);
+		wf_outlet_last_words("%s: %s", program, text);
 	}
 	return wf_exit_code(status);
 }

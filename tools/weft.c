@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/outlet.h"
 #include "tools/command.h"
 
 #define NAME_BYTES_MAX 64
@@ -150,6 +151,7 @@ run(int argc, char **argv)
 int
 main(int argc, char **argv)
 {
+	wf_outlets_serve_program();
 	/* A peer or a reader that goes away is a status of write, not the end of the process. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* and so is a file over the limit */

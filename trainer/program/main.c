@@ -10,17 +10,25 @@
 #include "trainer/program/command.h"
 #include "trainer/program/stop.h"
 #include "base/exit_code.h"
+#include "base/outlet.h"
 
 #define UNDERSTOOD_BYTES 1000u
 
+struct output {
+	struct wf_env *env;
+	bool has_dots; /* on the terminal's current line */
+};
+
+/* Behind the log lines that came before it, where both go to the same place. */
 static enum weft_status
 print_line(void *arg, const char *line)
 {
-	bool *has_dots = arg;
+	struct output *output = arg;
 
-	if (*has_dots) {
-		(void)!write(STDERR_FILENO, "\r\033[K", 4); /* they have served */
-		*has_dots = false;
+	wf_env_system_flush_log(output->env);
+	if (output->has_dots) {
+		(void)wf_outlet_write(STDERR_FILENO, "\r\033[K", 4, 0); /* they have served */
+		output->has_dots = false;
 	}
 	if (printf("%s\n", line) < 0 || fflush(stdout) != 0) {
 		return wf_fail_errno(WEFT_IO, errno, "standard output");
@@ -31,28 +39,28 @@ print_line(void *arg, const char *line)
 static void
 print_dot(void *arg)
 {
-	bool *has_dots = arg;
+	struct output *output = arg;
 
-	*has_dots = write(STDERR_FILENO, ".", 1) == 1;
+	output->has_dots = wf_outlet_write(STDERR_FILENO, ".", 1, 0);
 }
 
 static enum weft_status
 run(const struct wf_train_command *command)
 {
-	bool has_dots = false; /* on the terminal's current line */
+	struct output output = {0};
 	const struct wf_train_sink sink = {
 		.line = print_line,
-		.arg = &has_dots,
+		.arg = &output,
 		.dot = isatty(STDERR_FILENO) ? print_dot : NULL,
 		.watch = &wf_stop_watch,
 	};
 	char understood[UNDERSTOOD_BYTES];
-	struct wf_env *env = NULL;
 
-	enum weft_status st = wf_env_system_create(WF_LOG_INFO, STDERR_FILENO, &env);
+	enum weft_status st = wf_env_system_create(WF_LOG_INFO, STDERR_FILENO, &output.env);
 	if (st != WEFT_OK) {
 		return st;
 	}
+	struct wf_env *env = output.env;
 	if (wf_options_understood(&command->options, understood, sizeof(understood)) > 0) {
 		wf_log(env, WF_LOG_INFO, "understood as: %s", understood);
 	}
@@ -66,12 +74,13 @@ main(int argc, char **argv)
 {
 	static struct wf_train_command command; /* too large for comfort on a stack */
 
+	wf_outlets_serve_program();
 	signal(SIGPIPE, SIG_IGN); /* a closed stdout is an error of print_line */
 	signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error of its write */
 	setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 	enum weft_status st = wf_train_command_parse(&command, argc, argv);
 	if (st != WEFT_OK) {
-		fprintf(stderr, "%s\n", weft_last_error()); /* opens with the program's name */
+		wf_outlet_last_words("%s", weft_last_error()); /* opens with the program's name */
 		return wf_exit_code(st);
 	}
 	if (command.options.help_wanted) {
@@ -84,7 +93,7 @@ main(int argc, char **argv)
 	}
 	st = run(&command);
 	if (st != WEFT_OK) {
-		fprintf(stderr, "weft train: %s\n", weft_last_error());
+		wf_outlet_last_words("weft train: %s", weft_last_error());
 		wf_stop_die();
 	}
 	return wf_exit_code(st);

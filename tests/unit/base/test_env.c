@@ -468,7 +468,6 @@ logged(enum wf_log_level least, enum wf_log_level level, const char *text, char 
 	int fds[2];
 	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
 	assert_int_equal(wf_env_system_create(least, fds[1], &logging), WEFT_OK);
-	wf_env_system_set_log_prefix(logging, "pserver 0 ");
 	wf_log(logging, level, "%s", text);
 	wf_env_system_destroy(logging);
 	ssize_t n = read(fds[0], out, bytes - 1);
@@ -478,9 +477,9 @@ logged(enum wf_log_level least, enum wf_log_level level, const char *text, char 
 }
 
 static void
-a_log_line_has_time_level_prefix_and_text(void **state)
+a_log_line_has_time_level_and_text(void **state)
 {
-	static const char shape[] = "dddd-dd-dd dd:dd:dd.ddd W pserver 0 lane 1 up\n";
+	static const char shape[] = "dddd-dd-dd dd:dd:dd.ddd W lane 1 up\n";
 	char line[256];
 	logged(WF_LOG_INFO, WF_LOG_WARN, "lane 1 up", line, sizeof(line));
 	assert_int_equal(strlen(line), sizeof(shape) - 1);
@@ -518,7 +517,7 @@ a_logged_quote_cannot_write_lines_of_its_own(void **state)
 {
 	char line[256];
 	logged(WF_LOG_INFO, WF_LOG_INFO, "name a\nb\rc\x1b[2J", line, sizeof(line));
-	assert_string_equal(line + 26, "pserver 0 name a b c [2J\n");
+	assert_string_equal(line + 26, "name a b c [2J\n");
 }
 
 static void
@@ -530,27 +529,8 @@ a_log_line_is_cut_at_its_limit(void **state)
 	text[sizeof(text) - 1] = '\0';
 	logged(WF_LOG_INFO, WF_LOG_INFO, text, line, sizeof(line));
 	size_t bytes = strlen(line);
-	assert_int_equal(bytes, 26 + strlen("pserver 0 ") + 1023 + 1);
+	assert_int_equal(bytes, 26 + 1023 + 1);
 	assert_int_equal(line[bytes - 1], '\n');
-}
-
-static void
-a_long_prefix_is_cut(void **state)
-{
-	struct wf_env *logging = NULL;
-	char prefix[200];
-	char line[512];
-	int fds[2];
-	memset(prefix, 'p', sizeof(prefix) - 1);
-	prefix[sizeof(prefix) - 1] = '\0';
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	assert_int_equal(wf_env_system_create(WF_LOG_INFO, fds[1], &logging), WEFT_OK);
-	wf_env_system_set_log_prefix(logging, prefix);
-	wf_log(logging, WF_LOG_INFO, "text");
-	assert_int_equal(read(fds[0], line, sizeof(line)), 26 + 63 + 5);
-	wf_env_system_destroy(logging);
-	assert_int_equal(close(fds[0]), 0);
-	assert_int_equal(close(fds[1]), 0);
 }
 
 static void
@@ -605,12 +585,11 @@ main(void)
 		cmocka_unit_test(tasks_run_in_the_order_they_were_handed_over),
 		cmocka_unit_test(the_helper_runs_where_the_creator_of_the_env_could),
 		cmocka_unit_test(destroying_an_env_waits_for_the_running_task),
-		cmocka_unit_test(a_log_line_has_time_level_prefix_and_text),
+		cmocka_unit_test(a_log_line_has_time_level_and_text),
 		cmocka_unit_test(each_level_has_its_letter),
 		cmocka_unit_test(lines_below_the_level_are_not_written),
 		cmocka_unit_test(a_logged_quote_cannot_write_lines_of_its_own),
 		cmocka_unit_test(a_log_line_is_cut_at_its_limit),
-		cmocka_unit_test(a_long_prefix_is_cut),
 		cmocka_unit_test(a_log_limit_passes_once_per_period),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

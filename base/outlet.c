@@ -1,0 +1,677 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* outlet: see outlet.h. Thread: any; what belongs to whom is said in the struct. */
+#include "base/outlet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/env.h"
+
+#define OUTLETS_MAX 32  /* that a failed assertion finds; more work as well */
+#define LOOK_MS 100     /* of one poll of a descriptor that takes nothing */
+#define PATIENCES_MAX 5 /* of one flush that goes on, but slowly */
+#define SAID_BYTES 256
+#define LAST_WORDS_BYTES 2048
+
+struct head {
+	uint64_t bytes;   /* of the line behind it */
+	uint64_t dropped; /* lines, right before this one */
+};
+WF_STATIC_ASSERT(sizeof(struct head) == WF_OUTLET_HEAD_BYTES, "as callers reckon with it");
+
+/* What is written at a time. */
+struct batch {
+	uint64_t dropped; /* to be said first */
+	uint64_t lines;
+	size_t bytes;
+	char text[WF_OUTLET_LINE_BYTES];
+};
+
+struct wf_outlet {
+	/* Fixed at open. */
+	struct wf_outlet_opts opts;
+	pid_t pid;
+	size_t map_bytes;
+	bool has_cpus;
+	cpu_set_t cpus; /* where the opener could run */
+
+	pthread_mutex_t lock;
+	/* Under the lock. */
+	pthread_cond_t changed; /* the writer waits: lines, or the end */
+	pthread_cond_t moved;   /* others wait: lines are out, or the writer has ended */
+	pthread_t thread;
+	bool started;
+	bool closing;
+	bool ended;           /* nothing is written any more */
+	bool abandoned;       /* nobody waits for the writer: it gives the memory back */
+	bool broken;          /* the last write failed */
+	int error;            /* errno of the first that did */
+	uint64_t taken_at;    /* byte of the queue's history: what lies before is free */
+	uint64_t dropped;     /* since the last line that was put */
+	uint64_t unsaid;      /* lines taken out of the queue and lost */
+	uint64_t progress_ns; /* when something was last written, or there was nothing to write */
+	uint64_t closing_ns;
+
+	/* Written under the lock, by wf_outlets_flush read without it. */
+	_Atomic uint64_t put_at;  /* byte of the history: what comes next */
+	_Atomic uint64_t done_at; /* what lies before is written or lost */
+
+	struct batch batch; /* the writer's */
+	char queue[];       /* [opts.queue_bytes] under the lock */
+};
+
+/* Two globals, for who has no outlet at hand: a failed assertion, exit(3), a signal handler. Who
+ * looks is counted first, and an outlet's memory stays until nobody does (O1). */
+static _Atomic(struct wf_outlet *) outlets[OUTLETS_MAX];
+static _Atomic unsigned lookers;
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec ts = {0};
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * WF_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t
+after(uint64_t since_ns, uint64_t wait_ns)
+{
+	return wait_ns > WF_NEVER - since_ns ? WF_NEVER : since_ns + wait_ns;
+}
+
+/* When a flush that began at `begin_ns` gives up. */
+static uint64_t
+give_up_ns(uint64_t begin_ns, uint64_t progress_ns, uint64_t patience_ns)
+{
+	uint64_t idle = after(progress_ns, patience_ns);
+	uint64_t all = patience_ns > WF_NEVER / PATIENCES_MAX
+			       ? WF_NEVER
+			       : after(begin_ns, PATIENCES_MAX * patience_ns);
+	return idle < all ? idle : all;
+}
+
+static void
+lock(struct wf_outlet *o)
+{
+	int err = pthread_mutex_lock(&o->lock);
+	WF_ASSERT(err == 0);
+}
+
+static void
+unlock(struct wf_outlet *o)
+{
+	int err = pthread_mutex_unlock(&o->lock);
+	WF_ASSERT(err == 0);
+}
+
+/* Under the lock. WF_NEVER: without limit. */
+static void
+wait_moved(struct wf_outlet *o, uint64_t deadline_ns)
+{
+	if (deadline_ns == WF_NEVER) {
+		(void)pthread_cond_wait(&o->moved, &o->lock);
+		return;
+	}
+	const struct timespec at = {.tv_sec = (time_t)(deadline_ns / WF_NS_PER_S),
+				    .tv_nsec = (long)(deadline_ns % WF_NS_PER_S)};
+	(void)pthread_cond_timedwait(&o->moved, &o->lock, &at);
+}
+
+/* ---- the queue; under the lock ---- */
+
+static uint64_t
+put_at(const struct wf_outlet *o)
+{
+	return atomic_load_explicit(&o->put_at, memory_order_relaxed); /* the lock orders it */
+}
+
+static uint64_t
+done_at(const struct wf_outlet *o)
+{
+	return atomic_load_explicit(&o->done_at, memory_order_relaxed); /* the lock orders it */
+}
+
+static void
+copy_in(struct wf_outlet *o, uint64_t at, const void *from, size_t bytes)
+{
+	size_t begin = at % o->opts.queue_bytes;
+	size_t first = o->opts.queue_bytes - begin < bytes ? o->opts.queue_bytes - begin : bytes;
+	memcpy(o->queue + begin, from, first);
+	memcpy(o->queue, (const char *)from + first, bytes - first);
+}
+
+static void
+copy_out(const struct wf_outlet *o, uint64_t at, void *to, size_t bytes)
+{
+	size_t begin = at % o->opts.queue_bytes;
+	size_t first = o->opts.queue_bytes - begin < bytes ? o->opts.queue_bytes - begin : bytes;
+	memcpy(to, o->queue + begin, first);
+	memcpy((char *)to + first, o->queue, bytes - first);
+}
+
+static size_t
+room(const struct wf_outlet *o)
+{
+	return o->opts.queue_bytes - (size_t)(put_at(o) - o->taken_at);
+}
+
+static bool
+is_empty(const struct wf_outlet *o)
+{
+	return o->taken_at == put_at(o);
+}
+
+/* After a write that failed the next line is waited for: it tries again. */
+static bool
+has_news(const struct wf_outlet *o)
+{
+	bool lost = o->opts.say_dropped != NULL && o->dropped + o->unsaid > 0;
+	return !is_empty(o) || (lost && !o->broken);
+}
+
+/* Whole lines, up to what a pipe takes at once; a longer line alone. Where lines were dropped a
+ * batch ends, for that is said before the next. */
+static void
+take(struct wf_outlet *o, struct batch *batch)
+{
+	batch->bytes = 0;
+	batch->lines = 0;
+	batch->dropped = o->unsaid;
+	o->unsaid = 0;
+	while (!is_empty(o)) {
+		struct head head;
+		copy_out(o, o->taken_at, &head, sizeof(head));
+		if (batch->lines > 0 &&
+		    (head.dropped > 0 || batch->bytes + head.bytes > PIPE_BUF)) {
+			return;
+		}
+		batch->dropped += head.dropped;
+		copy_out(o, o->taken_at + sizeof(head), batch->text + batch->bytes, head.bytes);
+		batch->bytes += head.bytes;
+		batch->lines++;
+		o->taken_at += sizeof(head) + head.bytes;
+	}
+	if (batch->lines == 0) {
+		batch->dropped += o->dropped;
+		o->dropped = 0;
+	}
+}
+
+/* ---- writing: the outlet's thread ---- */
+
+static bool
+gives_up(struct wf_outlet *o)
+{
+	lock(o);
+	bool over = o->abandoned ||
+		    (o->closing &&
+		     now_ns() >= give_up_ns(o->closing_ns, o->progress_ns, WF_OUTLET_PATIENCE_NS));
+	unlock(o);
+	return over;
+}
+
+/* 0, or why the rest was not written; EAGAIN: the outlet is closed, and nothing moves. */
+static int
+write_all(struct wf_outlet *o, const char *bytes, size_t count)
+{
+	while (count > 0) {
+		struct pollfd ready = {.fd = o->opts.fd, .events = POLLOUT};
+		int n_ready = poll(&ready, 1, LOOK_MS);
+		if (gives_up(o)) {
+			return EAGAIN;
+		}
+		if (n_ready <= 0) {
+			continue;
+		}
+		/* No more than a pipe takes at once, if poll says that it takes anything. */
+		ssize_t n = write(o->opts.fd, bytes, count < PIPE_BUF ? count : PIPE_BUF);
+		if (n < 0 && errno == EAGAIN) {
+			(void)poll(NULL, 0, 1); /* somebody has set O_NONBLOCK, and was faster */
+		} else if (n < 0 && errno != EINTR) {
+			return errno;
+		}
+		bytes += n > 0 ? n : 0;
+		count -= n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static int
+write_batch(struct wf_outlet *o)
+{
+	int err = 0;
+	if (o->batch.dropped > 0 && o->opts.say_dropped != NULL) {
+		char line[SAID_BYTES];
+		o->opts.say_dropped(o->batch.dropped, line, sizeof(line));
+		err = write_all(o, line, strnlen(line, sizeof(line)));
+		o->batch.dropped = err == 0 ? 0 : o->batch.dropped;
+	}
+	return err != 0 ? err : write_all(o, o->batch.text, o->batch.bytes);
+}
+
+/* Under the lock. What was taken out of the queue is written or lost. */
+static void
+settle(struct wf_outlet *o, int err)
+{
+	o->broken = err != 0;
+	o->error = o->error != 0 ? o->error : err;
+	if (err != 0) {
+		o->unsaid += o->batch.dropped + o->batch.lines;
+	}
+	if (err == EAGAIN) { /* too late for everything */
+		o->taken_at = put_at(o);
+	}
+	o->progress_ns = now_ns();
+	atomic_store_explicit(&o->done_at, o->taken_at,
+			      memory_order_release); /* wf_outlets_flush's acquire */
+	(void)pthread_cond_broadcast(&o->moved);
+	if (o->opts.wake_fd >= 0 && !o->abandoned) {
+		const uint64_t one = 1;
+		/* EAGAIN: the counter is at its end, so its reader has been woken long since. */
+		(void)!write(o->opts.wake_fd, &one, sizeof(one));
+	}
+}
+
+static void
+release(struct wf_outlet *o)
+{
+	(void)pthread_cond_destroy(&o->changed);
+	(void)pthread_cond_destroy(&o->moved);
+	(void)pthread_mutex_destroy(&o->lock);
+	int err = munmap(o, o->map_bytes);
+	WF_ASSERT(err == 0);
+}
+
+/* Until it is closed and all is written, or nothing can be. Under the lock. */
+static void
+write_until_closed(struct wf_outlet *o)
+{
+	for (;;) {
+		while (!has_news(o) && !o->closing) {
+			(void)pthread_cond_wait(&o->changed, &o->lock);
+		}
+		if (!has_news(o)) {
+			return;
+		}
+		take(o, &o->batch);
+		unlock(o);
+		int err = write_batch(o);
+		lock(o);
+		settle(o, err);
+		if (err == EAGAIN) {
+			return;
+		}
+	}
+}
+
+static void *
+writer_main(void *arg)
+{
+	struct wf_outlet *o = arg;
+	if (o->has_cpus) {
+		/* Not where a lane is bound that happened to speak first. */
+		(void)sched_setaffinity(0, sizeof(o->cpus), &o->cpus);
+	}
+	lock(o);
+	write_until_closed(o);
+	o->ended = true;
+	bool abandoned = o->abandoned;
+	(void)pthread_cond_broadcast(&o->moved);
+	unlock(o);
+	if (abandoned) {
+		release(o);
+	}
+	return NULL;
+}
+
+/* Under the lock. Signals are for the program's own threads: SIGPIPE and SIGXFSZ, too. Where no
+ * thread can be had now, the next line tries again. */
+static void
+start(struct wf_outlet *o)
+{
+	sigset_t all;
+	sigset_t before;
+	(void)sigfillset(&all);
+	int err = pthread_sigmask(SIG_SETMASK, &all, &before);
+	WF_ASSERT(err == 0);
+	o->started = pthread_create(&o->thread, NULL, writer_main, o) == 0;
+	err = pthread_sigmask(SIG_SETMASK, &before, NULL);
+	WF_ASSERT(err == 0);
+	if (o->started) {
+		(void)pthread_setname_np(o->thread, "weft-outlet");
+	}
+}
+
+/* ---- for everybody ---- */
+
+static void
+enlist(struct wf_outlet *o)
+{
+	for (unsigned i = 0; i < OUTLETS_MAX; i++) {
+		struct wf_outlet *none = NULL;
+		if (atomic_compare_exchange_strong_explicit(&outlets[i], &none, o,
+							    memory_order_seq_cst,
+							    memory_order_relaxed)) { /* O1 */
+			return;
+		}
+	}
+}
+
+static void
+delist(struct wf_outlet *o)
+{
+	for (unsigned i = 0; i < OUTLETS_MAX; i++) {
+		struct wf_outlet *self = o;
+		if (atomic_compare_exchange_strong_explicit(&outlets[i], &self, NULL,
+							    memory_order_seq_cst,
+							    memory_order_relaxed)) { /* O1 */
+			break;
+		}
+	}
+	/* O1: either they have counted themselves, or they do not find it any more. */
+	while (atomic_load_explicit(&lookers, memory_order_seq_cst) > 0) {
+		(void)poll(NULL, 0, 1);
+	}
+}
+
+static enum weft_status
+init_locks(struct wf_outlet *o)
+{
+	pthread_condattr_t attr;
+	int err = pthread_condattr_init(&attr);
+	if (err == 0) {
+		err = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+		err = err != 0 ? err : pthread_mutex_init(&o->lock, NULL);
+		err = err != 0 ? err : pthread_cond_init(&o->changed, &attr);
+		err = err != 0 ? err : pthread_cond_init(&o->moved, &attr);
+		(void)pthread_condattr_destroy(&attr);
+	}
+	return err == 0 ? WEFT_OK : wf_fail_errno(WEFT_NOMEM, err, "outlet: locks");
+}
+
+enum weft_status
+wf_outlet_open(const struct wf_outlet_opts *opts, struct wf_outlet **out)
+{
+	WF_ASSERT(opts->fd >= 0);
+	WF_ASSERT(opts->queue_bytes >= WF_OUTLET_LINE_BYTES + sizeof(struct head));
+	size_t bytes = sizeof(struct wf_outlet) + opts->queue_bytes;
+	struct wf_outlet *o = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				   -1, (off_t)0);
+	if (o == MAP_FAILED) {
+		return wf_fail_errno(WEFT_NOMEM, errno, "outlet: %zu bytes", bytes);
+	}
+	o->opts = *opts;
+	o->pid = getpid();
+	o->map_bytes = bytes;
+	o->has_cpus = sched_getaffinity(0, sizeof(o->cpus), &o->cpus) == 0;
+	enum weft_status st = init_locks(o);
+	if (st != WEFT_OK) {
+		(void)munmap(o, bytes);
+		return st;
+	}
+	enlist(o);
+	*out = o;
+	return WEFT_OK;
+}
+
+/* Under the lock: until the writer has ended. If it waits in a write that poll had promised, then
+ * not for longer than it would have waited for poll: it ends by itself some day. */
+static void
+await_end(struct wf_outlet *o)
+{
+	while (o->started && !o->ended && !o->abandoned) {
+		uint64_t deadline_ns =
+			give_up_ns(o->closing_ns, o->progress_ns, WF_OUTLET_PATIENCE_NS) +
+			3 * LOOK_MS * WF_NS_PER_MS;
+		o->abandoned = now_ns() >= deadline_ns;
+		if (!o->abandoned) {
+			wait_moved(o, deadline_ns);
+		}
+	}
+}
+
+void
+wf_outlet_close(struct wf_outlet *outlet)
+{
+	struct wf_outlet *o = outlet;
+	if (o == NULL) {
+		return;
+	}
+	delist(o);
+	if (o->pid !=
+	    getpid()) { /* a child of fork: its thread is not here, the lock may be held */
+		(void)munmap(o, o->map_bytes);
+		return;
+	}
+	lock(o);
+	o->closing = true;
+	o->closing_ns = now_ns();
+	o->progress_ns = o->closing_ns;
+	(void)pthread_cond_signal(&o->changed);
+	if (!o->started) {
+		write_until_closed(o); /* there was nothing, or no thread to be had */
+	}
+	await_end(o);
+	bool started = o->started;
+	bool abandoned = o->abandoned;
+	pthread_t thread = o->thread;
+	unlock(o);
+	if (abandoned) {
+		(void)pthread_detach(thread);
+		return;
+	}
+	if (started) {
+		int err = pthread_join(thread, NULL);
+		WF_ASSERT(err == 0);
+	}
+	release(o);
+}
+
+bool
+wf_outlet_put(struct wf_outlet *outlet, const char *line, size_t bytes)
+{
+	struct wf_outlet *o = outlet;
+	WF_ASSERT(bytes > 0 && bytes <= WF_OUTLET_LINE_BYTES);
+	if (o->pid != getpid()) {
+		return wf_outlet_write(o->opts.fd, line, bytes, WF_OUTLET_PATIENCE_NS);
+	}
+	lock(o);
+	struct head head = {.bytes = bytes, .dropped = o->dropped};
+	bool fits = room(o) >= sizeof(head) + bytes;
+	if (fits) {
+		uint64_t at = put_at(o);
+		if (at == done_at(o)) {
+			o->progress_ns = now_ns();
+		}
+		copy_in(o, at, &head, sizeof(head));
+		copy_in(o, at + sizeof(head), line, bytes);
+		o->dropped = 0;
+		atomic_store_explicit(&o->put_at, at + sizeof(head) + bytes,
+				      memory_order_release); /* wf_outlets_flush's acquire */
+		(void)pthread_cond_signal(&o->changed);
+	} else {
+		o->dropped++;
+	}
+	if (!o->started) {
+		start(o);
+	}
+	unlock(o);
+	return fits;
+}
+
+size_t
+wf_outlet_room(struct wf_outlet *outlet)
+{
+	lock(outlet);
+	size_t bytes = room(outlet);
+	unlock(outlet);
+	return bytes;
+}
+
+bool
+wf_outlet_flush(struct wf_outlet *outlet, uint64_t patience_ns)
+{
+	struct wf_outlet *o = outlet;
+	if (o->pid != getpid()) {
+		return true; /* nothing was queued here */
+	}
+	uint64_t begin_ns = now_ns();
+	lock(o);
+	uint64_t target = put_at(o);
+	while (done_at(o) < target) {
+		uint64_t deadline_ns = give_up_ns(begin_ns, o->progress_ns, patience_ns);
+		if (now_ns() >= deadline_ns) {
+			break;
+		}
+		wait_moved(o, deadline_ns);
+	}
+	bool done = done_at(o) >= target;
+	unlock(o);
+	return done;
+}
+
+int
+wf_outlet_error(struct wf_outlet *outlet)
+{
+	lock(outlet);
+	int error = outlet->error;
+	unlock(outlet);
+	return error;
+}
+
+/* ---- for who has no outlet at hand ---- */
+
+/* No lock: its holder may be who crashed. The outlet's thread writes, here we only look on. */
+static void
+watch_until_done(const struct wf_outlet *o, uint64_t patience_ns)
+{
+	uint64_t target = atomic_load_explicit(&o->put_at, memory_order_acquire); /* put */
+	uint64_t begin_ns = now_ns();
+	uint64_t progress_ns = begin_ns;
+	uint64_t before = 0;
+	while (o->pid == getpid()) {
+		uint64_t done =
+			atomic_load_explicit(&o->done_at, memory_order_acquire); /* settle */
+		uint64_t now = now_ns();
+		progress_ns = done != before ? now : progress_ns;
+		before = done;
+		if (done >= target || now >= give_up_ns(begin_ns, progress_ns, patience_ns)) {
+			return;
+		}
+		(void)poll(NULL, 0, 1);
+	}
+}
+
+void
+wf_outlets_flush(uint64_t patience_ns)
+{
+	(void)atomic_fetch_add_explicit(&lookers, 1, memory_order_seq_cst); /* O1 */
+	for (unsigned i = 0; i < OUTLETS_MAX; i++) {
+		const struct wf_outlet *o =
+			atomic_load_explicit(&outlets[i], memory_order_seq_cst); /* O1 */
+		if (o != NULL) {
+			watch_until_done(o, patience_ns);
+		}
+	}
+	(void)atomic_fetch_sub_explicit(&lookers, 1, memory_order_seq_cst); /* O1 */
+}
+
+/* exit(3) with outlets still open, by a program that did not close its sessions. */
+__attribute__((destructor)) static void
+flush_at_exit(void)
+{
+	wf_outlets_flush(WF_OUTLET_PATIENCE_NS);
+}
+
+static void
+on_crash(int number, siginfo_t *info, void *context)
+{
+	wf_outlets_flush(WF_OUTLET_PATIENCE_NS);
+	if (info->si_code <= 0) { /* sent: it would not come again by itself */
+		(void)raise(number);
+	}
+}
+
+static void
+flush_on_crash(void)
+{
+	static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+	struct sigaction flush = {.sa_sigaction = on_crash,
+				  .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER};
+	(void)sigemptyset(&flush.sa_mask);
+	for (size_t i = 0; i < WF_ARRAY_COUNT(fatal); i++) {
+		struct sigaction now;
+		bool free = sigaction(fatal[i], NULL, &now) == 0 &&
+			    (now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL;
+		if (free) {
+			(void)sigaction(fatal[i], &flush, NULL);
+		}
+	}
+}
+
+void
+wf_outlets_serve_program(void)
+{
+	/* The lowest free number is taken: from below, it is the one that was closed. What is
+	 * printed on a stdout that is none stays an error. */
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		int mode = fd == STDERR_FILENO ? O_WRONLY : O_RDONLY;
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode) != fd) {
+			break; /* nothing better to be had */
+		}
+	}
+	flush_on_crash();
+}
+
+bool
+wf_outlet_write(int fd, const char *bytes, size_t count, uint64_t patience_ns)
+{
+	uint64_t progress_ns = now_ns();
+	int look_ms =
+		patience_ns < LOOK_MS * WF_NS_PER_MS ? (int)(patience_ns / WF_NS_PER_MS) : LOOK_MS;
+	while (count > 0) {
+		struct pollfd ready = {.fd = fd, .events = POLLOUT};
+		int n = poll(&ready, 1, look_ms);
+		if (n > 0 && (ready.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
+			return false; /* nobody is there to read it: no SIGPIPE for last words */
+		}
+		ssize_t wrote = n > 0 ? write(fd, bytes, count < PIPE_BUF ? count : PIPE_BUF) : 0;
+		if (wrote < 0 && errno != EINTR && errno != EAGAIN) {
+			return false;
+		}
+		if (wrote > 0) {
+			bytes += wrote;
+			count -= (size_t)wrote;
+			progress_ns = now_ns();
+		} else if (now_ns() >= after(progress_ns, patience_ns)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+void
+wf_outlet_last_words(const char *format, ...)
+{
+	char line[LAST_WORDS_BYTES];
+	va_list args;
+	va_start(args, format);
+	int wanted = vsnprintf(line, sizeof(line) - 1, format, args);
+	va_end(args);
+	size_t bytes = wanted < 0 ? 0 : strlen(line);
+	line[bytes] = '\n';
+	(void)wf_outlet_write(STDERR_FILENO, line, bytes + 1, WF_OUTLET_PATIENCE_NS);
+}
