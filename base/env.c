@@ -40,9 +40,23 @@ wf_log(struct wf_env *env, enum wf_log_level level, const char *format, ...)
 bool
 wf_log_limit_pass(struct wf_log_limit *limit, uint64_t now_ns, uint64_t period_ns)
 {
-	if (now_ns < limit->next_ns) {
-		return false;
+	if (now_ns >= limit->end_ns) {
+		limit->end_ns = period_ns > WF_NEVER - now_ns ? WF_NEVER : now_ns + period_ns;
+		limit->said = 0;
 	}
-	limit->next_ns = period_ns > WF_NEVER - now_ns ? WF_NEVER : now_ns + period_ns;
-	return true;
+	bool pass = limit->said < (limit->most > 0 ? limit->most : 1);
+	limit->said += pass ? 1 : 0;
+	limit->unsaid += pass ? 0 : 1;
+	return pass;
+}
+
+uint64_t
+wf_log_limit_unsaid(struct wf_log_limit *limit, uint64_t now_ns)
+{
+	if (now_ns < limit->end_ns) {
+		return 0;
+	}
+	uint64_t unsaid = limit->unsaid;
+	limit->unsaid = 0;
+	return unsaid;
 }

@@ -147,8 +147,14 @@ wf_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
 void wf_log(struct wf_env *env, enum wf_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Limits how often one place logs: true at most once per `period_ns`. */
+/* Limits how often one place logs, and counts what it left out. */
 struct wf_log_limit {
-	uint64_t next_ns;
+	unsigned most;   /* lines in a period, fixed before the first; 0: one */
+	unsigned said;   /* in the period under way */
+	uint64_t end_ns; /* of that period; 0: none has begun */
+	uint64_t unsaid; /* lines left out, and not told yet */
 };
+/* Whether a line may be said now. */
 bool wf_log_limit_pass(struct wf_log_limit *limit, uint64_t now_ns, uint64_t period_ns);
+/* How many lines were left out, once the period is over in which they were; 0: nothing to tell. */
+uint64_t wf_log_limit_unsaid(struct wf_log_limit *limit, uint64_t now_ns);

@@ -36,7 +36,10 @@ refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
 	uint8_t bytes[WF_HELLO_MAX];
 	size_t used = wf_welcome_encode(&no, bytes);
 	wf_stats_add(&lane->stats, WF_LANE_HELLO_REFUSED_COUNT, 1);
-	wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a trainer: %s", lane->opts.idx, no.reason);
+	if (wf_lane_may_warn(lane)) {
+		wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a trainer: %s", lane->opts.idx,
+		       no.reason);
+	}
 	conn->user = NULL;
 	if (wf_transport_answer(conn, false, bytes, used) != WEFT_OK) {
 		wf_transport_disconnect(conn, WF_DISCONNECT_NOW);

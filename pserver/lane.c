@@ -12,6 +12,9 @@
 #define END_TIMEOUT_NS WF_NS_PER_S
 #define TICK_NS (WF_NS_PER_S / 10) /* deadlines of jobs are coarse */
 #define STRANGERS_PERIOD_NS WF_NS_PER_S
+#define WARNINGS_PER_S                                                                             \
+	10 /* about who is not let in or shown out: it costs them nothing to come                  \
+	    */
 
 enum weft_status
 wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
@@ -23,6 +26,7 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	}
 	lane->env = opts->env;
 	lane->opts = *opts;
+	lane->warnings.most = WARNINGS_PER_S;
 	lane->awaits_done = true;
 	lane->service = opts->service != NULL ? opts->service : &wf_dense_service;
 	wf_report_init(lane);
@@ -54,6 +58,18 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	return WEFT_OK;
 }
 
+static void
+tell_unsaid(struct wf_lane *lane, uint64_t now)
+{
+	uint64_t unsaid = wf_log_limit_unsaid(&lane->warnings, now);
+	if (unsaid > 0) {
+		wf_log(lane->env, WF_LOG_WARN,
+		       "lane %u: %" PRIu64 " more connections were refused or closed than the log "
+		       "names",
+		       lane->opts.idx, unsaid);
+	}
+}
+
 void
 wf_lane_destroy(struct wf_lane *lane)
 {
@@ -64,6 +80,7 @@ wf_lane_destroy(struct wf_lane *lane)
 	lane->transport = NULL;
 	wf_admit_release_job(lane);
 	lane->service->close(lane);
+	tell_unsaid(lane, WF_NEVER);
 	wf_free(lane->env, lane, sizeof(*lane));
 }
 
@@ -131,13 +148,21 @@ wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes)
 		       peer->hello.pid);
 }
 
+bool
+wf_lane_may_warn(struct wf_lane *lane)
+{
+	return wf_log_limit_pass(&lane->warnings, wf_now_ns(lane->env), WF_NS_PER_S);
+}
+
 void
 wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer)
 {
 	char who[WF_REASON_BYTES];
 	wf_peer_describe(peer, who, sizeof(who));
-	wf_log(lane->env, WF_LOG_WARN, "lane %u: %s: %s; its connection is closed", lane->opts.idx,
-	       who, weft_last_error());
+	if (wf_lane_may_warn(lane)) {
+		wf_log(lane->env, WF_LOG_WARN, "lane %u: %s: %s; its connection is closed",
+		       lane->opts.idx, who, weft_last_error());
+	}
 	(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
 		       weft_last_error());
 	peer->closing = true;
@@ -349,7 +374,7 @@ report_strangers(struct wf_lane *lane, uint64_t now)
 	lane->strangers_look_ns = now + STRANGERS_PERIOD_NS;
 	struct wf_transport_info info;
 	wf_report_gather(lane, &info);
-	if (info.strangers_refused > lane->strangers_said) {
+	if (info.strangers_refused > lane->strangers_said && wf_lane_may_warn(lane)) {
 		lane->strangers_said = info.strangers_refused;
 		wf_log(lane->env, WF_LOG_WARN,
 		       "lane %u: closed the connection of a stranger: %s; %" PRIu64 " so far",
@@ -368,6 +393,7 @@ static void
 tick(struct wf_lane *lane, uint64_t now)
 {
 	lane->tick_ns = now + TICK_NS; /* unless what follows wants it sooner */
+	tell_unsaid(lane, now);
 	report_strangers(lane, now);
 	if (lane->state == WF_LANE_IDLE || lane->ended) {
 		return;

@@ -242,6 +242,7 @@ struct wf_lane {
 
 	struct wf_wait_gate wait_gate[WF_STEP_WAIT_COUNT]; /* of "waits for" lines */
 	bool numerics_said;
+	struct wf_log_limit warnings;
 	uint64_t strangers_look_ns; /* next look at the transport's counters */
 	uint64_t strangers_said;
 	struct wf_stats stats;
@@ -256,6 +257,9 @@ struct wf_lane {
 /* lane.c */
 /* Take one connection down for what it sent; the recorded failure says why. */
 void wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer);
+/* Whether a line about who is not let in, or shown out, may be said now; those that may not are
+ * counted, and their number is told. */
+bool wf_lane_may_warn(struct wf_lane *lane);
 void wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step, const char *format,
 		  ...) __attribute__((format(printf, 4, 5)));
 /* "trainer 1 (host nodea, pid 12)" */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stranger: comes to a port uninvited, says something that is no hello, and waits until it is shown
- * out. Usage: stranger PORT random|half|huge|silent|leave. Exit code 0: the peer closed the
- * connection (or it was ours to leave); 1: it did not. Chance from WEFT_SEED. Thread: main. */
+ * out. Usage: stranger PORT random|half|huge|silent|leave|hello [TIMES]. Exit code 0: the peer
+ * closed the connection (or it was ours to leave), each time; 1: it did not. `hello` is that of a
+ * trainer of a larger job, which is refused. Chance from WEFT_SEED. Thread: main. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +16,10 @@
 
 #include "base/rng.h"
 #include "wire/head.h"
+#include "wire/hello.h"
+#include "wire/path.h"
 
+#define HELLO_FRAME 1     /* transport/tcp/README.md */
 #define PATIENCE_MS 60000 /* bounds a failure; the handshake's own limit is 5 s */
 
 static int
@@ -48,6 +52,34 @@ make_random(uint8_t *out, size_t bytes)
 	return bytes;
 }
 
+/* A hello in order, of somebody else's job. */
+static size_t
+make_hello(uint8_t *out)
+{
+	struct wf_path_head path = {.kind = WF_PATH_HELLO, .paths = 1u << WF_PATH_BOOTSTRAP};
+	struct wf_hello hello = {
+		.version_min = WF_WIRE_VERSION,
+		.version_max = WF_WIRE_VERSION,
+		.service = WF_SERVICE_DENSE,
+		.pserver_count = 1,
+		.lane_count = 1,
+		.trainer_id = 59998,
+		.trainer_count = 60000,
+		.incarnation = 1,
+		.path = 1,
+		.job_bytes = 1,
+		.msg_bytes_max = 1,
+		.put_bytes_max = 1,
+		.host = "stranger",
+	};
+	uint8_t *body = out + WF_HEAD_BYTES;
+	size_t bytes = wf_path_encode(&path, body);
+
+	bytes += wf_hello_encode(&hello, body + bytes);
+	wf_head_encode(&(struct wf_head){.type = HELLO_FRAME, .body_bytes = bytes}, out);
+	return WF_HEAD_BYTES + bytes;
+}
+
 static size_t
 make_words(const char *kind, uint8_t *out, size_t bytes)
 {
@@ -55,6 +87,9 @@ make_words(const char *kind, uint8_t *out, size_t bytes)
 
 	if (strcmp(kind, "random") == 0) {
 		return make_random(out, bytes);
+	}
+	if (strcmp(kind, "hello") == 0) {
+		return make_hello(out);
 	}
 	if (strcmp(kind, "half") == 0) {
 		head.body_bytes = 256;
@@ -84,27 +119,39 @@ wait_to_be_shown_out(int fd)
 	return 1;
 }
 
-int
-main(int argc, char **argv)
+static int
+visit(uint16_t port, const char *kind)
 {
 	uint8_t words[8192];
 	int code = 0;
 
-	signal(SIGPIPE, SIG_IGN);
-	if (argc != 3) {
-		fprintf(stderr, "stranger PORT random|half|huge|silent|leave\n");
-		return 64;
-	}
-	int fd = connect_to((uint16_t)strtoul(argv[1], NULL, 10));
+	int fd = connect_to(port);
 	if (fd < 0) {
 		return 1;
 	}
-	size_t bytes = make_words(argv[2], words, sizeof(words));
+	size_t bytes = make_words(kind, words, sizeof(words));
 	if (bytes > 0 && write(fd, words, bytes) < 0) {
 		fprintf(stderr, "shown out while speaking: %s\n", strerror(errno));
-	} else if (strcmp(argv[2], "leave") != 0) {
+	} else if (strcmp(kind, "leave") != 0) {
 		code = wait_to_be_shown_out(fd);
 	}
 	close(fd);
+	return code;
+}
+
+int
+main(int argc, char **argv)
+{
+	int code = 0;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (argc != 3 && argc != 4) {
+		fprintf(stderr, "stranger PORT random|half|huge|silent|leave|hello [TIMES]\n");
+		return 64;
+	}
+	unsigned long times = argc == 4 ? strtoul(argv[3], NULL, 10) : 1;
+	for (unsigned long i = 0; i < times && code == 0; i++) {
+		code = visit((uint16_t)strtoul(argv[1], NULL, 10), argv[2]);
+	}
 	return code;
 }

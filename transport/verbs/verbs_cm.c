@@ -2,6 +2,7 @@
 /* verbs_cm: what the connection manager tells, and the way from there to UP. Each event is copied
  * and acknowledged before it is acted upon: who destroys an identifier would wait for it. Thread:
  * the transport's owner. */
+#include <inttypes.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -280,8 +281,16 @@ wf_verbs_deny(struct wf_verbs_conn *c)
 	p.blob_bytes = (uint8_t)strlen((const char *)p.blob);
 	size_t bytes = wf_verbs_private_encode(&p, data);
 	(void)c->t->lib->reject(c->id, data, (uint8_t)bytes);
-	wf_log(c->t->transport.env, WF_LOG_WARN, "verbs: %s is turned away: %s", c->peer,
-	       weft_last_error());
+	uint64_t now_ns = wf_now_ns(c->t->transport.env);
+	uint64_t unsaid = wf_log_limit_unsaid(&c->t->denied_log, now_ns);
+	if (unsaid > 0) {
+		wf_log(c->t->transport.env, WF_LOG_WARN,
+		       "verbs: %" PRIu64 " more peers were turned away than the log names", unsaid);
+	}
+	if (wf_log_limit_pass(&c->t->denied_log, now_ns, WF_NS_PER_S)) {
+		wf_log(c->t->transport.env, WF_LOG_WARN, "verbs: %s is turned away: %s", c->peer,
+		       weft_last_error());
+	}
 }
 
 void

@@ -374,6 +374,7 @@ struct wf_verbs {
 	bool event_lost;   /* and that was said */
 	bool slept;        /* armed, and the poll behind it was empty */
 	uint64_t armed_ns; /* deadline that arm gave */
+	struct wf_log_limit denied_log;
 };
 
 static inline struct wf_verbs *

@@ -547,6 +547,25 @@ a_log_limit_passes_once_per_period(void **state)
 }
 
 static void
+a_log_limit_counts_what_it_leaves_out_until_its_period_is_over(void **state)
+{
+	struct wf_log_limit limit = {.most = 3};
+	for (unsigned second = 0; second < 3; second++) {
+		uint64_t now = 1000 + 100 * second;
+		for (unsigned i = 0; i < 10; i++) {
+			assert_int_equal(wf_log_limit_pass(&limit, now + i, 100), i < 3);
+			assert_int_equal(wf_log_limit_unsaid(&limit, now + i), 0);
+		}
+		assert_int_equal(wf_log_limit_unsaid(&limit, now + 99), 0);
+		if (second > 0) { /* told, or added up if nobody asked in between */
+			assert_int_equal(wf_log_limit_unsaid(&limit, now + 100),
+					 second == 1 ? 14 : 7);
+			assert_int_equal(wf_log_limit_unsaid(&limit, now + 100), 0);
+		}
+	}
+}
+
+static void
 the_host_has_one_name_for_all(void **state)
 {
 	uint8_t first[WF_HOST_ID_BYTES];
@@ -591,6 +610,7 @@ main(void)
 		cmocka_unit_test(a_logged_quote_cannot_write_lines_of_its_own),
 		cmocka_unit_test(a_log_line_is_cut_at_its_limit),
 		cmocka_unit_test(a_log_limit_passes_once_per_period),
+		cmocka_unit_test(a_log_limit_counts_what_it_leaves_out_until_its_period_is_over),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -213,7 +213,7 @@ static const struct stranger strangers[] = {
 	STRANGER(other_placement, WEFT_MISMATCH, "place", 1, 0),
 	STRANGER(other_job_bytes, WEFT_MISMATCH, "job", 1, 0),
 };
-#define OTHER_COUNT 7u
+#define OTHER_COUNT 8u
 #define STRANGER_COUNT (sizeof(strangers) / sizeof(strangers[0]))
 
 /* --- coming in --- */
@@ -446,6 +446,36 @@ a_new_process_does_not_inherit_the_place_of_a_lost_one(void **state)
 	stage_play(&(struct stage_opts){.trainers = 2}, restart, NULL);
 }
 
+/* 15 refusals within the first second: ten lines, and one that counts the rest. */
+static void
+pester(struct stage *stage)
+{
+	struct puppet *odd = puppet_add(stage, 1, 0);
+	const struct wf_lane *lane = stage->lane[0];
+	odd->hello.incarnation = 5000;
+	odd->hello.lane_count = 3;
+	for (unsigned i = 0; i < 15; i++) {
+		puppet_connect(odd);
+		stage_settle(stage);
+		CHECK(stage, odd->down && odd->down_status == WEFT_REFUSED);
+		CHECK(stage, lane->warnings.said == (i < 10 ? i + 1 : 10));
+		CHECK(stage, lane->warnings.unsaid == (i < 10 ? 0 : i - 9));
+	}
+	CHECK(stage, wf_stats_get(&lane->stats, WF_LANE_HELLO_REFUSED_COUNT) == 15);
+	stage_run(stage, WF_NS_PER_S);
+	CHECK(stage, lane->warnings.unsaid == 0);
+	puppet_connect(odd);
+	stage_settle(stage);
+	CHECK(stage, lane->warnings.said == 1);
+}
+
+static void
+who_is_refused_again_and_again_does_not_fill_the_log(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, pester, NULL);
+}
+
 int
 main(void)
 {
@@ -465,6 +495,7 @@ main(void)
 		cmocka_unit_test(when_the_loader_says_nothing_the_next_is_asked_for_the_job),
 		cmocka_unit_test(the_words_of_a_program_are_compared_with_the_first_that_has_any),
 		cmocka_unit_test(a_new_process_does_not_inherit_the_place_of_a_lost_one),
+		cmocka_unit_test(who_is_refused_again_and_again_does_not_fill_the_log),
 	};
 	for (size_t i = 0; i < OTHER_COUNT; i++) {
 		tests[STRANGER_COUNT + i] = others[i];
