@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -266,9 +265,8 @@ static void
 say_dropped(uint64_t count, char *line, size_t bytes)
 {
 	char text[128];
-	(void)snprintf(text, sizeof(text),
-		       "%" PRIu64 " line%s of the log %s dropped: nobody took them in time", count,
-		       count == 1 ? "" : "s", count == 1 ? "was" : "were");
+	wf_outlet_say_dropped(count, text, sizeof(text));
+	text[strcspn(text, "\n")] = '\0';
 	(void)format_line(WF_LOG_WARN, text, line, bytes);
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -550,6 +551,14 @@ wf_outlet_error(struct wf_outlet *outlet)
 	int error = outlet->error;
 	unlock(outlet);
 	return error;
+}
+
+void
+wf_outlet_say_dropped(uint64_t count, char *line, size_t bytes)
+{
+	(void)snprintf(line, bytes,
+		       "%" PRIu64 " line%s of the log %s dropped: nobody took them in time\n",
+		       count, count == 1 ? "" : "s", count == 1 ? "was" : "were");
 }
 
 /* ---- for who has no outlet at hand ---- */

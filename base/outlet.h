@@ -53,6 +53,9 @@ bool wf_outlet_flush(struct wf_outlet *outlet, uint64_t patience_ns);
 /* errno of the first write that failed; 0: none. */
 int wf_outlet_error(struct wf_outlet *outlet);
 
+/* A say_dropped without anything before it. */
+void wf_outlet_say_dropped(uint64_t count, char *line, size_t bytes);
+
 /* A flush of all open outlets; may be called in a signal handler. */
 void wf_outlets_flush(uint64_t patience_ns);
 /* For programs, first of all: SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT flush all outlets before

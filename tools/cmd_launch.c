@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/outlet.h"
 #include "base/pin.h"
 #include "tools/command.h"
 #include "tools/launch/plan.h"
@@ -453,7 +454,7 @@ launch(struct command *command, struct wf_env *env, int argc, char **argv)
 		return wf_command_fail(PROGRAM, st);
 	}
 	if (end.cause[0] != '\0') {
-		fprintf(stderr, PROGRAM ": %s\n", end.cause);
+		wf_outlet_last_words(PROGRAM ": %s", end.cause);
 	}
 	return end.exit_code;
 }

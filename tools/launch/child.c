@@ -168,8 +168,10 @@ file_line(struct wf_child *child, const char *text)
 	int bytes = snprintf(line, sizeof(line), "%s\n", text);
 	if (write(child->log_fd, line, (size_t)bytes) != bytes) {
 		child->log_failed = true;
-		fprintf(stderr, "%s: the log file of %s cannot be written: %s\n",
-			child->opts->program, child->spec->name, strerror(errno));
+		int length = snprintf(line, sizeof(line),
+				      "%s: the log file of %s cannot be written: %s\n",
+				      child->opts->program, child->spec->name, strerror(errno));
+		(void)wf_outlet_put(child->err, line, (size_t)length);
 	}
 }
 
@@ -177,22 +179,29 @@ static void
 pass_on(struct wf_child *child, const char *text)
 {
 	const struct wf_supervise_opts *opts = child->opts;
+	char line[WF_LINE_BYTES + 1];
 
 	if (opts->on_stdout != NULL) {
 		opts->on_stdout(opts->on_stdout_arg, text);
-	} else if (printf("%s\n", text) < 0 || fflush(stdout) != 0) {
-		child->stdout_failed = true;
+		return;
 	}
+	int bytes = snprintf(line, sizeof(line), "%s\n", text);
+	bool taken = wf_outlet_put(child->out, line, (size_t)bytes);
+	WF_ASSERT(taken); /* WF_CHILD_STDOUT_ROOM was looked at */
 }
 
+/* A stderr that nobody reads costs lines, and holds up neither us nor the children. */
 static void
 show_line(const struct wf_child *child, const char *text)
 {
-	if (child->opts->colour) {
-		fprintf(stderr, "\033[%um%s |\033[0m %s\n", child->colour, child->spec->name, text);
-	} else {
-		fprintf(stderr, "%s | %s\n", child->spec->name, text);
-	}
+	char line[WF_LINE_BYTES + sizeof(child->spec->name) + 32];
+	const char *name = child->spec->name;
+	int bytes = child->opts->colour ? snprintf(line, sizeof(line), "\033[%um%s |\033[0m %s\n",
+						   child->colour, name, text)
+					: snprintf(line, sizeof(line), "%s | %s\n", name, text);
+
+	WF_ASSERT(bytes > 0 && (size_t)bytes < sizeof(line));
+	(void)wf_outlet_put(child->err, line, (size_t)bytes);
 }
 
 void

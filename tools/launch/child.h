@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include "base/outlet.h"
 #include "tools/launch/lines.h"
 #include "tools/launch/supervise.h"
 
@@ -18,19 +19,24 @@ struct wf_child {
 	/* Fixed at start. */
 	const struct wf_supervise_opts *opts;
 	const struct wf_child_spec *spec;
-	unsigned colour; /* SGR number of its name */
-	pid_t pid;       /* its group's number too; 0: never started */
-	int log_fd;      /* -1: not filed */
+	struct wf_outlet *err; /* where lines are shown */
+	struct wf_outlet *out; /* where those of stdout go that are nobody else's */
+	unsigned colour;       /* SGR number of its name */
+	pid_t pid;             /* its group's number too; 0: never started */
+	int log_fd;            /* -1: not filed */
 
 	bool ended;
 	bool told; /* has been sent a signal by the supervisor */
 	bool log_failed;
-	bool stdout_failed;
 	int wait_status;          /* of waitpid, when ended */
 	int fd[WF_CHILD_STREAMS]; /* -1: at its end */
 	struct wf_lines lines[WF_CHILD_STREAMS];
 	char last_error[WF_LINE_BYTES]; /* last line of stderr that is not empty */
 };
+
+/* Bytes that the queue of stdout has to have room for before it is read, or at the child's end: a
+ * pipe full of empty lines, and what is kept of an unfinished one. */
+#define WF_CHILD_STDOUT_ROOM ((size_t)2 << 20)
 
 void wf_child_init(struct wf_child *child, const struct wf_supervise_opts *opts, unsigned idx);
 /* Start it, with `mask` as its signal mask. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* supervise: see supervise.h. One loop over one epoll: pipes and a signalfd. */
+/* supervise: see supervise.h. One loop over one epoll: pipes, a signalfd, and room for
+ * results. */
 #include "tools/launch/supervise.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,12 +16,17 @@
 
 #include "base/assert.h"
 #include "base/exit_code.h"
+#include "base/outlet.h"
 #include "base/signals.h"
 #include "tools/launch/child.h"
 
 #define EVENTS_MAX 32
 #define SIGNAL_KEY                                                                                 \
 	UINT64_MAX /* epoll data of the signalfd; else child * WF_CHILD_STREAMS + stream */
+#define WAKE_KEY (UINT64_MAX - 1) /* of wake_fd */
+#define ERR_QUEUE_BYTES ((size_t)1 << 20)
+#define OUT_QUEUE_BYTES (8 * WF_CHILD_STDOUT_ROOM) /* address space */
+#define SAY_BYTES 512
 #define LINGER_NS (10 * WF_NS_PER_S) /* for who is no worker, after the last worker */
 #define USAGE_GRACE_NS (WF_NS_PER_S)
 
@@ -34,8 +41,12 @@ enum phase {
 struct job {
 	const struct wf_supervise_opts *opts;
 	struct wf_child *child; /* [opts->count] */
+	struct wf_outlet *err;  /* our lines and the children's: drops what nobody reads */
+	struct wf_outlet *out;  /* results: drops nothing, for we stop reading before it is full */
+	struct wf_child *stalled; /* whose stdout is not read for that reason; NULL: nobody's */
 	int epoll_fd;
 	int signal_fd;
+	int wake_fd; /* eventfd of `out` */
 	sigset_t signals;
 	sigset_t mask_before;
 
@@ -48,7 +59,11 @@ struct job {
 static void
 say(const struct job *job, const char *text)
 {
-	fprintf(stderr, "%s: %s\n", job->opts->program, text);
+	char line[SAY_BYTES];
+
+	int bytes = snprintf(line, sizeof(line), "%s: %s\n", job->opts->program, text);
+	WF_ASSERT(bytes > 0 && (size_t)bytes < sizeof(line));
+	(void)wf_outlet_put(job->err, line, (size_t)bytes);
 }
 
 static enum weft_status
@@ -78,7 +93,33 @@ open_signals(struct job *job)
 	if (job->epoll_fd < 0) {
 		return wf_fail_errno(WEFT_IO, errno, "epoll_create1");
 	}
-	return watch(job, job->signal_fd, SIGNAL_KEY);
+	enum weft_status st = watch(job, job->signal_fd, SIGNAL_KEY);
+	return st != WEFT_OK ? st : watch(job, job->wake_fd, WAKE_KEY);
+}
+
+static enum weft_status
+open_output(struct job *job)
+{
+	const struct wf_outlet_opts err = {.fd = STDERR_FILENO,
+					   .queue_bytes = ERR_QUEUE_BYTES,
+					   .say_dropped = wf_outlet_say_dropped,
+					   .wake_fd = -1};
+	struct wf_outlet_opts out = {.fd = STDOUT_FILENO, .queue_bytes = OUT_QUEUE_BYTES};
+
+	job->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (job->wake_fd < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "eventfd");
+	}
+	out.wake_fd = job->wake_fd;
+	enum weft_status st = wf_outlet_open(&err, &job->err);
+	if (st == WEFT_OK) {
+		st = wf_outlet_open(&out, &job->out);
+	}
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		job->child[i].err = job->err;
+		job->child[i].out = job->out;
+	}
+	return st;
 }
 
 static enum weft_status
@@ -200,8 +241,11 @@ take_signals(struct job *job)
 			enter(job, PHASE_KILL, WF_NEVER);
 			continue;
 		}
-		fprintf(stderr, "%s: %s: stopping %u processes; once more stops them at once\n",
-			job->opts->program, strsignal(job->signal_number), job->opts->count);
+		char text[128];
+		snprintf(text, sizeof(text),
+			 "%s: stopping %u processes; once more stops them at once",
+			 strsignal(job->signal_number), job->opts->count);
+		say(job, text);
 		enter(job, PHASE_TERM, job->opts->grace_ns);
 	}
 }
@@ -229,11 +273,43 @@ on_deadline(struct job *job)
 
 /* Whoever reads our stdout went away (weft launch ... | head): nobody wants the rest. */
 static void
-check_stdout(struct job *job, const struct wf_child *child)
+check_stdout(struct job *job)
 {
-	if (child->stdout_failed && job->phase == PHASE_RUN) {
+	if (wf_outlet_error(job->out) != 0 && job->phase == PHASE_RUN) {
 		job->signal_number = SIGPIPE;
 		enter(job, PHASE_TERM, job->opts->grace_ns);
+	}
+}
+
+/* Results are not dropped: where nobody takes them, their child waits, as it would without us. */
+static bool
+stalls(struct job *job, struct wf_child *child)
+{
+	if (job->opts->on_stdout != NULL || !child->spec->owns_stdout ||
+	    wf_outlet_room(job->out) >= 2 * WF_CHILD_STDOUT_ROOM) {
+		return false;
+	}
+	if (epoll_ctl(job->epoll_fd, EPOLL_CTL_DEL, child->fd[WF_CHILD_STDOUT], NULL) == 0) {
+		job->stalled = child;
+	}
+	return true;
+}
+
+static void
+take_wake(struct job *job)
+{
+	struct wf_child *child = job->stalled;
+	uint64_t count;
+
+	(void)!read(job->wake_fd, &count, sizeof(count));
+	if (child == NULL || wf_outlet_room(job->out) < 2 * WF_CHILD_STDOUT_ROOM) {
+		return;
+	}
+	job->stalled = NULL;
+	if (child->fd[WF_CHILD_STDOUT] >= 0 &&
+	    watch(job, child->fd[WF_CHILD_STDOUT],
+		  (uint64_t)(child - job->child) * WF_CHILD_STREAMS + WF_CHILD_STDOUT) != WEFT_OK) {
+		say(job, weft_last_error());
 	}
 }
 
@@ -249,10 +325,17 @@ take_events(struct job *job)
 			take_signals(job);
 			continue;
 		}
+		if (key == WAKE_KEY) {
+			take_wake(job);
+			continue;
+		}
 		struct wf_child *child = &job->child[key / WF_CHILD_STREAMS];
-		wf_child_read(child, (enum wf_child_stream)(key % WF_CHILD_STREAMS));
-		check_stdout(job, child);
+		enum wf_child_stream stream = (enum wf_child_stream)(key % WF_CHILD_STREAMS);
+		if (stream != WF_CHILD_STDOUT || !stalls(job, child)) {
+			wf_child_read(child, stream);
+		}
 	}
+	check_stdout(job);
 }
 
 static void
@@ -320,9 +403,26 @@ describe_end(const struct job *job, struct wf_supervise_end *out)
 	}
 }
 
+/* Results that are still under way are waited for, as printing them would have: Ctrl-C and SIGTERM
+ * are ours no more. */
+static void
+finish_output(struct job *job)
+{
+	sigprocmask(SIG_SETMASK, &job->mask_before, NULL);
+	if (job->signal_number == 0) {
+		(void)wf_outlet_flush(job->out, WF_NEVER);
+		job->signal_number = wf_outlet_error(job->out) != 0 ? SIGPIPE : 0;
+	}
+}
+
 static void
 close_job(struct job *job)
 {
+	wf_outlet_close(job->out);
+	wf_outlet_close(job->err);
+	if (job->wake_fd >= 0) {
+		close(job->wake_fd);
+	}
 	for (unsigned i = 0; i < job->opts->count; i++) {
 		wf_child_fini(&job->child[i]);
 	}
@@ -342,6 +442,7 @@ wf_supervise(const struct wf_supervise_opts *opts, struct wf_supervise_end *out)
 	struct job job = {.opts = opts,
 			  .epoll_fd = -1,
 			  .signal_fd = -1,
+			  .wake_fd = -1,
 			  .phase = PHASE_RUN,
 			  .deadline_ns = WF_NEVER};
 
@@ -355,6 +456,9 @@ wf_supervise(const struct wf_supervise_opts *opts, struct wf_supervise_end *out)
 	}
 	enum weft_status st = make_log_dir(opts);
 	if (st == WEFT_OK) {
+		st = open_output(&job);
+	}
+	if (st == WEFT_OK) {
 		st = open_signals(&job);
 	}
 	if (st == WEFT_OK) {
@@ -362,6 +466,7 @@ wf_supervise(const struct wf_supervise_opts *opts, struct wf_supervise_end *out)
 	}
 	if (st == WEFT_OK) {
 		watch_to_the_end(&job);
+		finish_output(&job);
 		describe_end(&job, out);
 	} else {
 		kill_started(&job);

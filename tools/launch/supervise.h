@@ -8,8 +8,13 @@
  * when this process gets SIGINT, SIGTERM or SIGHUP: all get SIGTERM at once, and SIGKILL after
  * `grace_ns` or at the second signal. Nothing is left behind.
  *
- * Thread: main, and no other may exist: death with the supervisor is bound to the thread that
- * started the child. Changes the signal mask while it runs. */
+ * What this process writes goes through outlets, so that nobody waits for who reads it: lines of
+ * the log are dropped and counted, results wait in a queue, and when that is full who makes them
+ * waits.
+ *
+ * Thread: main, which has to outlive the children: death with the supervisor is bound to the thread
+ * that started the child. Others have all signals blocked, as those of outlets have. Changes the
+ * signal mask while it runs. */
 #pragma once
 
 #include "base/env.h"

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/outlet.h"
 #include "base/signals.h"
 #include "weft/weft.h"
 
@@ -81,6 +82,7 @@ wf_stop_die(void)
 	}
 	sigset_t set;
 	(void)fflush(NULL);
+	wf_outlets_flush(WF_OUTLET_PATIENCE_NS);
 	(void)signal(by, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, by);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Supervision, with this very program as the children: `test child exit 3`. Thread: main. */
 #include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,6 +21,7 @@
 #include "base/assert.h"
 #include "tools/launch/supervise.h"
 
+#define LINE_BYTES 1000u
 #define LONG_NS (120 * WF_NS_PER_S) /* never reached where all goes well */
 #define SHORT_NS (WF_NS_PER_S / 10)
 
@@ -25,9 +30,44 @@ static struct wf_env *env;
 
 /* ---- what a child does ---- */
 
+/* Numbered lines of LINE_BYTES until nobody has taken any for a second. Returns their number. */
+static unsigned
+flood(unsigned first, unsigned most)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+	char line[LINE_BYTES + 1];
+	unsigned next = first;
+
+	while (next - first < most && poll(&out, 1, 1000) == 1) {
+		snprintf(line, sizeof(line), "%-*u\n", (int)LINE_BYTES - 1, next);
+		if (write(STDOUT_FILENO, line, LINE_BYTES) != (ssize_t)LINE_BYTES) {
+			exit(1); /* shorter than what a pipe takes at once */
+		}
+		next++;
+	}
+	return next - first;
+}
+
 static int
 be_a_child(char **words)
 {
+	if (strcmp(words[0], "flood_stop") == 0) {
+		(void)flood(0, UINT_MAX);
+		kill(getppid(), SIGINT);
+	}
+	if (strcmp(words[0], "flood_on") == 0) {
+		unsigned lines = flood(0, UINT_MAX);
+		fprintf(stderr, "stalled\n");
+		lines += flood(lines, 1000); /* it goes on as soon as they are read */
+		fprintf(stderr, "%u lines\n", lines);
+		return 0;
+	}
+	if (strcmp(words[0], "complain") == 0) {
+		for (unsigned i = 0; i < 20000; i++) {
+			fprintf(stderr, "%-*u\n", (int)LINE_BYTES - 1, i);
+		}
+		return 0;
+	}
 	if (strcmp(words[0], "say") == 0) {
 		printf("%s\n", words[1]);
 		fprintf(stderr, "error of %s\n", words[1]);
@@ -229,6 +269,137 @@ no_file_stays_open(void **state)
 	assert_int_equal(open_files(), before);
 }
 
+/* ---- output that nobody takes ---- */
+
+struct pipes {
+	int saved[2]; /* stdout, stderr */
+	int out[2], err[2];
+	pthread_t thread;
+	unsigned lines; /* seen on `out`, in order */
+	char said[65536];
+};
+
+static void
+fill(int fd)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLOUT};
+	while (poll(&ready, 1, 0) == 1) {
+		assert_int_equal(write(fd, "\n", 1), 1);
+	}
+}
+
+static void
+begin(struct pipes *p)
+{
+	(void)fflush(NULL);
+	for (int i = 0; i < 2; i++) {
+		p->saved[i] = fcntl(i + 1, F_DUPFD_CLOEXEC, 0);
+		assert_int_equal(pipe2(i == 0 ? p->out : p->err, O_CLOEXEC), 0);
+		assert_int_equal(dup2(i == 0 ? p->out[1] : p->err[1], i + 1), i + 1);
+	}
+}
+
+/* Nobody writes any more. */
+static void
+finish(struct pipes *p)
+{
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(dup2(p->saved[i], i + 1), i + 1);
+		assert_int_equal(close(p->saved[i]), 0);
+	}
+	assert_int_equal(close(p->out[1]) + close(p->err[1]), 0);
+}
+
+static void
+a_stderr_that_nobody_reads_stops_neither_us_nor_the_children(void **state)
+{
+	struct pipes p = {0};
+	char line[64] = "";
+	plan(0, "complain", "", true);
+	struct wf_supervise_opts opts = opts_for(1, LONG_NS);
+
+	opts.on_stdout = keep_line;
+	opts.on_stdout_arg = line;
+	begin(&p);
+	fill(p.err[1]);
+	struct wf_supervise_end end = supervise(&opts);
+	finish(&p);
+	assert_int_equal(end.exit_code, 0);
+	assert_int_equal(close(p.out[0]) + close(p.err[0]), 0);
+}
+
+static void
+a_stdout_that_nobody_reads_does_not_keep_us_from_a_signal(void **state)
+{
+	struct pipes p = {0};
+	plan(0, "flood_stop", "", true);
+	struct wf_supervise_opts opts = opts_for(1, LONG_NS);
+
+	begin(&p);
+	struct wf_supervise_end end = supervise(&opts);
+	finish(&p);
+	assert_int_equal(end.exit_code, 128 + SIGINT);
+	assert_int_equal(close(p.out[0]) + close(p.err[0]), 0);
+}
+
+static bool
+next_byte(int fd, char *out)
+{
+	return read(fd, out, 1) == 1;
+}
+
+/* Begins to read stdout when the child has found that nobody does. */
+static void *
+read_late(void *arg)
+{
+	struct pipes *p = arg;
+	size_t used = 0;
+	char line[LINE_BYTES];
+
+	while (used + 1 < sizeof(p->said) && next_byte(p->err[0], p->said + used)) {
+		p->said[++used] = '\0';
+		if (strstr(p->said, "stalled\n") != NULL) {
+			break;
+		}
+	}
+	for (;;) {
+		for (size_t n = 0; n < LINE_BYTES; n++) {
+			if (!next_byte(p->out[0], line + n)) {
+				return NULL;
+			}
+		}
+		if (strtoul(line, NULL, 10) != p->lines || line[LINE_BYTES - 1] != '\n') {
+			return NULL;
+		}
+		p->lines++;
+	}
+}
+
+static void
+results_wait_for_who_reads_them_and_none_is_lost(void **state)
+{
+	struct pipes p = {0};
+	sigset_t all, before;
+	plan(0, "flood_on", "", true);
+	struct wf_supervise_opts opts = opts_for(1, LONG_NS);
+
+	begin(&p);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	assert_int_equal(pthread_create(&p.thread, NULL, read_late, &p), 0);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	struct wf_supervise_end end = supervise(&opts);
+	finish(&p);
+	assert_int_equal(pthread_join(p.thread, NULL), 0);
+	char rest[256] = "";
+	assert_true(read(p.err[0], rest, sizeof(rest) - 1) > 0);
+	assert_int_equal(end.exit_code, 0);
+	assert_non_null(strstr(rest, " lines"));
+	assert_int_equal(strtoul(strstr(rest, "| ") + 2, NULL, 10), p.lines);
+	assert_true(p.lines > 1000);
+	assert_int_equal(close(p.out[0]) + close(p.err[0]), 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -240,6 +411,9 @@ main(int argc, char **argv)
 		cmocka_unit_test(one_signal_stops_all_even_the_deaf),
 		cmocka_unit_test(lines_are_filed_for_each_child),
 		cmocka_unit_test(a_job_that_cannot_be_started_leaves_nothing),
+		cmocka_unit_test(a_stderr_that_nobody_reads_stops_neither_us_nor_the_children),
+		cmocka_unit_test(a_stdout_that_nobody_reads_does_not_keep_us_from_a_signal),
+		cmocka_unit_test(results_wait_for_who_reads_them_and_none_is_lost),
 		cmocka_unit_test(no_file_stays_open),
 	};
 
