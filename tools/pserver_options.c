@@ -116,8 +116,9 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(reconnect_timeout_ns),
 	 .initial = "3s",
-	 .help = "How long a trainer whose connection broke has to come back; then the job\n"
-		 "ends, naming it."},
+	 .help = "How long a trainer whose connection broke has to come back, and one that was\n"
+		 "refused before the first step to come as it should be; then the job ends,\n"
+		 "naming it."},
 	{.name = "peer_timeout",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(peer_timeout_ns),

@@ -8,36 +8,15 @@
 #include "base/assert.h"
 #include "sparse/client/session.h"
 
-static const char *
-wire_of(const struct wf_table_desc *desc)
-{
-	static const char *const words[WF_VALUES_FORMAT_COUNT] = {
-		[WF_VALUES_F32] = "",
-		[WF_VALUES_BF16] = "/bf16",
-		[WF_VALUES_F16] = "/f16",
-	};
-	return words[desc->value_wire];
-}
-
 static void
 fill_hello(const struct wf_link *link, struct wf_hello *hello)
 {
 	const struct wf_client *client = link->core->service_state;
-	size_t used = 0;
 	hello->service = WF_SERVICE_SPARSE;
 	hello->lane_count = link->core->service_lane_count;
 	hello->tensors_digest = client->digest;
 	hello->job_bytes = client->tables_bytes;
-	hello->tensors[0] = '\0';
-	for (uint32_t i = 0; i < client->table_count && used < sizeof(hello->tensors); i++) {
-		const struct wf_table_desc *desc = &client->desc[i];
-		used += (size_t)snprintf(
-			hello->tensors + used, sizeof(hello->tensors) - used,
-			"%s%s=%" PRIu32 "%s,%s,%.9g,keys=%" PRIu64 ",seed=%" PRIu64,
-			i > 0 ? " " : "", desc->name, desc->dim, wire_of(desc),
-			wf_row_optimizer_name((enum wf_row_optimizer)desc->row.kind),
-			desc->row.learning_rate, desc->vocabulary, desc->init.seed);
-	}
+	wf_client_summarise(client, hello->tensors, sizeof(hello->tensors));
 }
 
 static bool

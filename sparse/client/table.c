@@ -233,6 +233,15 @@ fill_desc(const struct weft_table_opts *in, struct wf_table_desc *desc)
 	return st == WEFT_OK ? fill_life(in, desc) : st;
 }
 
+void
+wf_client_default_desc(struct wf_table_desc *out)
+{
+	struct weft_table_opts opts;
+	weft_table_opts_init(&opts);
+	enum weft_status st = fill_desc(&opts, out);
+	WF_ASSERT(st == WEFT_OK);
+}
+
 static enum weft_status
 check_session(const struct weft_session *session, const struct weft_table_opts *opts,
 	      const char *name)

@@ -87,3 +87,17 @@ ends "$half0" 20 "trainer 0"
 says half0.err "weft train: trainer 1 (host" "was lost in step"
 ends "$pserver" 20 pserver
 [ "$code" -eq 69 ] || fail "pserver: exit code $code"
+
+# Tables are another description, compared by their lanes; who comes in at the others ends the job there.
+start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2 --ports_num_for_sparse=1
+pserver=$last_pid
+start first "$WEFT" train ctr "$at" --num_gradient_servers=2 --ports_num_for_sparse=1
+first=$last_pid
+until_true 60 grep -q "lane 1: trainer 0" pserver.err || fail "trainer 0 did not come to the sparse lane"
+expect 64 "$WEFT" train ctr "$at" --num_gradient_servers=2 --ports_num_for_sparse=1 --trainer_id=1 \
+	--sparse_l1=0.25 --admit_count=3
+says last.err ",l1=0.25," ",admit_count=3,"
+ends "$first" 20 "trainer 0"
+[ "$code" -eq 64 ] || fail "trainer 0: exit code $code"
+says first.err ",l1=0.25,"
+ends "$pserver" 20 pserver
