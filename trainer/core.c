@@ -12,6 +12,7 @@
 
 #define TICK_NS (WF_NS_PER_S / 10)
 #define FAREWELL_NS WF_NS_PER_S
+#define AWAY_NS WF_NS_PER_S
 #define LOG_LINE_BYTES 1024 /* as wf_log has it */
 
 void
@@ -336,7 +337,11 @@ wf_core_poll(struct wf_core *core)
 		core->event_ns = count > 0 ? core->now_ns : core->event_ns;
 		return count > 0;
 	}
+	uint64_t before_ns = core->now_ns;
 	core->now_ns = wf_now_ns(core->env);
+	if (core->now_ns - before_ns >= AWAY_NS) {
+		core->back_ns = core->now_ns;
+	}
 	wf_wait_stamp(&core->waits, core->now_ns);
 	core->event_ns = count > 0 ? core->now_ns : core->event_ns;
 	wf_turn_charge(&core->turn, core->now_ns, count > 0);

@@ -223,6 +223,7 @@ struct wf_core {
 	 * changed that they depend on; WF_NEVER: not before start. */
 	uint64_t tick_ns;
 	uint64_t now_ns;   /* of the last turn */
+	uint64_t back_ns;  /* of the last turn after a second or more without any */
 	uint64_t event_ns; /* of the last turn with events, or with commands of another thread */
 	struct wf_core_tensor *tensor; /* [tensor_count] */
 	uint32_t busy_slices;          /* slices pending over all tensors */

@@ -169,6 +169,9 @@ wf_core_check_waits(struct wf_core *core, uint64_t now)
 {
 	for (enum wf_core_wait kind = 0; kind < WF_CORE_WAIT_COUNT; kind++) {
 		uint64_t since = waiting_since(core, kind);
+		/* What came while nobody looked (a caller that drives computes, or the process was
+		 * stopped) takes more than one turn to be seen. */
+		since = since != 0 && since < core->back_ns ? core->back_ns : since;
 		uint64_t limit_ns = limit_of(core, kind);
 		if (since != 0 && limit_ns != 0 && now >= since + limit_ns) {
 			char why[WF_ERROR_BYTES];

@@ -27,11 +27,13 @@
 
 /* Times for which trainer 1 keeps trainer 0 waiting, beside those of every step. */
 struct plan {
-	bool streams;        /* tensors are pushed one after the other; tables have no part */
-	bool uneven;         /* trainer 0 has no data, trainer 1 makes all steps alone */
-	uint64_t stall_ns;   /* of both in step 10, with two tensors pushed */
-	bool dribbles;       /* trainer 1 pushes step 11 so, and trainer 0 all at once */
-	bool prefetches;     /* rows of the next step are asked for, then a long time is computed */
+	bool streams;      /* tensors are pushed one after the other; tables have no part */
+	bool uneven;       /* trainer 0 has no data, trainer 1 makes all steps alone */
+	uint64_t stall_ns; /* of both in step 10, with two tensors pushed */
+	bool dribbles;     /* trainer 1 pushes step 11 so, and trainer 0 all at once */
+	bool prefetches;   /* rows of the next step are asked for, then a long time is computed */
+	uint64_t
+		away_ns; /* trainer 0 pushes step 10, sees to it that some of it leaves, and goes */
 	uint64_t step_ns[2]; /* before it begins steps 10 and 20 */
 	uint64_t reduce_ns;  /* before the barrier after step 30 */
 	uint64_t pass_ns;    /* before its end of the pass */
@@ -61,6 +63,9 @@ open_session(struct member *m)
 	struct weft_table_opts table;
 	crew_fill_opts(&m->job->crew, m->idx, m->env, &opts);
 	opts.slice_bytes = 64;
+	if (m->job->plan.away_ns > 0 && m->idx == 0) {
+		opts.step_timeout_ns = m->job->plan.away_ns / 2;
+	}
 	enum weft_status st = weft_session_open(&opts, &m->session);
 	for (uint32_t t = 0; t < TENSORS && st == WEFT_OK; t++) {
 		const struct weft_tensor_opts tensor = {.name = names[t], .rows = 40};
@@ -117,6 +122,17 @@ push_all(const struct member *m, struct weft_rows *rows)
 	return st;
 }
 
+/* Nothing of what comes meanwhile is taken. */
+static void
+go_away(const struct member *m, uint64_t ns)
+{
+	uint64_t until_ns = wf_now_ns(m->env) + ns;
+	spend(m, WF_NS_PER_S / 10);
+	while (wf_now_ns(m->env) < until_ns) {
+		wf_wait(m->env, -1, until_ns);
+	}
+}
+
 /* What is asked for comes when this trainer has pushed, which is no wait. */
 static enum weft_status
 compute_with_rows_under_way(const struct member *m, struct weft_rows **next)
@@ -169,6 +185,9 @@ one_step(const struct member *m, uint32_t step)
 	}
 	if (st == WEFT_OK) {
 		st = push(m, step, rows);
+	}
+	if (m->idx == 0 && step == 10 && m->job->plan.away_ns > 0) {
+		go_away(m, m->job->plan.away_ns);
 	}
 	if (st == WEFT_OK) {
 		st = weft_wait_all(m->session);
@@ -314,6 +333,17 @@ a_trainer_that_takes_long_to_push_is_named(void **state)
 	expect(&job, 0, "", "step 12");
 }
 
+/* It waits from its return on: neither is a wait told then, nor is the time for one over. */
+static void
+a_trainer_that_was_away_has_not_waited(void **state)
+{
+	(void)state;
+	struct job job;
+	play(&(struct plan){.away_ns = 28 * WF_NS_PER_S}, &job);
+	expect(&job, 0, "trainer 0 waits", "");
+	expect(&job, 1, "trainer 1 waits, 14 s", "step 10, b: another trainer");
+}
+
 static void
 rows_that_are_asked_for_early_are_not_waited_for(void **state)
 {
@@ -382,6 +412,7 @@ main(void)
 		cmocka_unit_test(
 			a_step_that_does_not_go_on_is_told_though_nobody_has_done_its_part),
 		cmocka_unit_test(a_trainer_that_takes_long_to_push_is_named),
+		cmocka_unit_test(a_trainer_that_was_away_has_not_waited),
 		cmocka_unit_test(rows_that_are_asked_for_early_are_not_waited_for),
 		cmocka_unit_test(a_wait_beside_many_short_ones_is_told_ever_more_rarely),
 		cmocka_unit_test(long_waits_are_told_with_their_own_age_and_what_they_are_for),
