@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -67,6 +68,14 @@ static enum weft_status
 open_machine(const struct wf_topo_source *source, hwloc_topology_t *out)
 {
 	hwloc_topology_t machine = NULL;
+	const char *other = getenv("HWLOC_XMLFILE");
+	if (source->xml == NULL && other != NULL && other[0] != '\0') {
+		/* hwloc would read that file here, and crash here if it is damaged. */
+		return wf_fail(WEFT_INVALID,
+			       "topo: HWLOC_XMLFILE=%.200s names a file in place of this machine, "
+			       "which weft does not take; unset it, or see: weft topo --xml=FILE",
+			       other);
+	}
 	if (hwloc_topology_init(&machine) != 0) {
 		return wf_fail_errno(WEFT_NOMEM, errno, "topo: hwloc");
 	}
@@ -290,6 +299,13 @@ enum weft_status
 wf_topo_open(struct wf_env *env, const struct wf_topo_source *source, struct wf_topo **out)
 {
 	WF_ASSERT(source->xml == NULL || source->synthetic == NULL);
+	return source->xml != NULL ? wf_topo_ask_child(env, source, out)
+				   : wf_topo_read(env, source, out);
+}
+
+enum weft_status
+wf_topo_read(struct wf_env *env, const struct wf_topo_source *source, struct wf_topo **out)
+{
 	hwloc_topology_t machine = NULL;
 	enum weft_status st = open_machine(source, &machine);
 	if (st != WEFT_OK) {

@@ -92,8 +92,10 @@ struct wf_topo_source {
 	const char *synthetic; /* "node:2 core:4 pu:2" */
 };
 
-/* WEFT_INVALID: a text or file that hwloc cannot read, or one without CPUs; WEFT_UNSUPPORTED: hwloc
- * cannot read this machine; WEFT_NOMEM. */
+/* WEFT_DATA: a file that hwloc cannot read, or one without CPUs; WEFT_INVALID: such a text, or the
+ * environment names a file in place of the machine at hand; WEFT_UNSUPPORTED: hwloc cannot read
+ * this machine; WEFT_NOMEM. A file is read by a child process, so that what is damaged cannot do
+ * harm. */
 enum weft_status wf_topo_open(struct wf_env *env, const struct wf_topo_source *source,
 			      struct wf_topo **out) WEFT_MUST_CHECK;
 void wf_topo_close(struct wf_topo *topo); /* accepts NULL */

@@ -6,6 +6,12 @@
 
 #include "base/topo.h"
 
+/* Read a machine in this process, whatever hwloc makes of it. As wf_topo_open. */
+enum weft_status wf_topo_read(struct wf_env *env, const struct wf_topo_source *source,
+			      struct wf_topo **out) WEFT_MUST_CHECK;
+/* Let a child process read source->xml. WEFT_DATA: it cannot be read; WEFT_NOMEM */
+enum weft_status wf_topo_ask_child(struct wf_env *env, const struct wf_topo_source *source,
+				   struct wf_topo **out) WEFT_MUST_CHECK;
 /* Fill in topo->device. */
 enum weft_status wf_topo_read_devices(struct wf_topo *topo, hwloc_topology_t machine);
 /* Devices without hardware (rxe, siw) are none that hwloc counts. Appends those of /sys to

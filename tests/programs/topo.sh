@@ -55,7 +55,7 @@ for seat in plan["seats"]:
         assert seat["port"] == 7164 + seat["idx"], seat
 END
 
-expect 64 "$WEFT" topo --xml=/dev/null
+expect 65 "$WEFT" topo --xml=/dev/null
 says last.err "/dev/null cannot be read as XML of hwloc" "weft topo --save=FILE"
 expect 64 "$WEFT" topo --synthetic=nonsense
 says last.err '"nonsense" describes no machine'

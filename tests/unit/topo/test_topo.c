@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,22 +179,89 @@ what_describes_no_machine_is_refused_with_the_reason(void **state)
 {
 	static const struct {
 		struct wf_topo_source source;
+		enum weft_status status;
 		const char *reason;
 	} cases[] = {
-		{{.synthetic = "nodes:two"}, "\"nodes:two\" describes no machine"},
-		{{.xml = "/dev/null"}, "/dev/null cannot be read as XML of hwloc"},
-		{{.xml = "/no/such/file"}, "No such file"},
-		{{.xml = WF_MACHINES "/README.md"}, "README.md"},
+		{{.synthetic = "nodes:two"}, WEFT_INVALID, "\"nodes:two\" describes no machine"},
+		{{.xml = "/dev/null"}, WEFT_DATA, "/dev/null cannot be read as XML of hwloc"},
+		{{.xml = "/no/such/file"}, WEFT_DATA, "No such file"},
+		{{.xml = WF_MACHINES "/README.md"}, WEFT_DATA, "README.md"},
 	};
 	struct wf_failing_env failing;
 	wf_failing_env_init(&failing, env);
 	for (size_t i = 0; i < WF_ARRAY_COUNT(cases); i++) {
 		struct wf_topo *topo = NULL;
-		assert_int_equal(wf_topo_open(&failing.env, &cases[i].source, &topo), WEFT_INVALID);
+		assert_int_equal(wf_topo_open(&failing.env, &cases[i].source, &topo),
+				 cases[i].status);
 		assert_null(topo);
 		assert_non_null(strstr(weft_last_error(), cases[i].reason));
 	}
 	assert_true(wf_failing_env_is_clean(&failing));
+}
+
+#define MUTANTS 1000
+#define MUTANTS_LONG 10000
+#define XML_BYTES_MAX 65536u
+
+/* One byte of a file is another one: a machine, or an error of one line; and this process lives. */
+static void
+one_damaged_byte_does_no_harm(void **state)
+{
+	static const char *const files[] = {"24em64t-2n6c2t-pci.xml",
+					    "32em64t-2n8c2t-pci-normalio.xml", "guest.xml"};
+	static char bytes[XML_BYTES_MAX];
+	char path[] = "/tmp/weft-topo-XXXXXX";
+	char from[300];
+	uint64_t seed = 12;
+	const unsigned mutants = getenv("WEFT_LONG") == NULL ? MUTANTS : MUTANTS_LONG;
+	unsigned read_count = 0;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	for (unsigned i = 0; i < mutants; i++) {
+		struct wf_topo *topo = NULL;
+		snprintf(from, sizeof(from), WF_MACHINES "/%s", files[i % WF_ARRAY_COUNT(files)]);
+		int in = open(from, O_RDONLY | O_CLOEXEC);
+		assert_true(in >= 0);
+		const ssize_t count = read(in, bytes, sizeof(bytes));
+		assert_int_equal(close(in), 0);
+		assert_true(count > 1000 && count < (ssize_t)sizeof(bytes));
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		bytes[(seed >> 33) % (uint64_t)count] ^= (char)(1 + (seed >> 20) % 255);
+		assert_int_equal(pwrite(fd, bytes, (size_t)count, 0), count);
+		assert_int_equal(ftruncate(fd, count), 0);
+		enum weft_status st =
+			wf_topo_open(env, &(struct wf_topo_source){.xml = path}, &topo);
+		if (st != WEFT_OK) {
+			assert_int_equal(st, WEFT_DATA);
+			assert_non_null(strstr(weft_last_error(), path));
+			assert_null(strchr(weft_last_error(), '\n'));
+		}
+		read_count += st == WEFT_OK;
+		wf_topo_close(topo);
+	}
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_true(read_count > mutants / 10 && read_count < mutants);
+}
+
+/* As a site may set it for all processes: hwloc would read the file in ours. */
+static void
+a_file_of_the_environment_is_not_read(void **state)
+{
+	struct wf_topo *topo = NULL;
+
+	(void)state;
+	assert_int_equal(setenv("HWLOC_XMLFILE", WF_MACHINES "/guest.xml", 1), 0);
+	enum weft_status st = wf_topo_open(env, &(struct wf_topo_source){0}, &topo);
+	enum weft_status named = wf_topo_open(
+		env, &(struct wf_topo_source){.xml = WF_MACHINES "/24em64t-2n6c2t-pci.xml"}, &topo);
+	assert_int_equal(unsetenv("HWLOC_XMLFILE"), 0);
+	assert_int_equal(st, WEFT_INVALID);
+	assert_int_equal(named, WEFT_OK);
+	assert_int_equal(topo->core_count, 12);
+	wf_topo_close(topo);
 }
 
 static void
@@ -275,6 +343,8 @@ main(void)
 		TEST(a_capture_has_devices_at_the_node_of_their_bus),
 		TEST(the_guest_has_huge_pages_set_aside_on_each_node),
 		TEST(what_describes_no_machine_is_refused_with_the_reason),
+		TEST(one_damaged_byte_does_no_harm),
+		TEST(a_file_of_the_environment_is_not_read),
 		TEST(no_memory_is_a_status_and_leaves_nothing_behind),
 		TEST(the_machine_at_hand_has_the_cpus_of_this_process),
 		TEST(a_saved_machine_reads_as_it_was),

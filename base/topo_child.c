@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* topo_child: a machine out of a file, read by a child process. hwloc trusts what is in its XML,
+ * and a damaged byte can crash it or let it run for ever; so a process of its own reads the file,
+ * within limits of time and memory, and hands over plain numbers. What it hands over is checked
+ * field by field, for who crashes may have written anything before. Thread: any, one at a time. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/topo_internal.h"
+
+#define CPU_S 5
+#define WALL_MS 10000
+#define MEMORY_BYTES ((rlim_t)256 << 20) /* more than it has when it begins */
+#define ITEMS_MAX 65536u                 /* of each kind */
+#define REMEDY "; make one with: weft topo --save=FILE, or lstopo FILE"
+
+/* What the child says first; with WEFT_OK the arrays follow: cpu, core, node, cache, device. */
+struct answer {
+	uint32_t status;
+	uint32_t package_count, cpu_count, core_count, node_count, cache_count, device_count;
+	char text[sizeof(((struct wf_error *)NULL)->text)];
+};
+
+/* ---- the child ---- */
+
+static void
+set_limits(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	if (file != NULL) {
+		if (fscanf(file, "%lu", &pages) != 1) {
+			pages = 0;
+		}
+		(void)fclose(file);
+	}
+	const rlim_t bytes = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY_BYTES;
+	(void)setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
+	(void)setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_S, CPU_S});
+	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+	(void)prctl(PR_SET_DUMPABLE, 0);
+}
+
+/* hwloc prints pages about what it cannot believe; and its variables name other machines. */
+static void
+be_alone(void)
+{
+	static const char *const variables[] = {"HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT",
+						"HWLOC_CPUID_PATH", "HWLOC_THISSYSTEM"};
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null_fd >= 0) {
+		(void)dup2(null_fd, STDOUT_FILENO);
+		(void)dup2(null_fd, STDERR_FILENO);
+	}
+	for (size_t i = 0; i < WF_ARRAY_COUNT(variables); i++) {
+		(void)unsetenv(variables[i]);
+	}
+}
+
+static void
+put(int fd, const void *bytes, size_t count)
+{
+	const char *at = bytes;
+
+	while (count > 0) {
+		ssize_t done = write(fd, at, count);
+		if (done < 0 && errno == EINTR) {
+			continue;
+		}
+		if (done <= 0) {
+			_exit(1);
+		}
+		at += done;
+		count -= (size_t)done;
+	}
+}
+
+static _Noreturn void
+be_child(struct wf_env *env, const struct wf_topo_source *source, int fd)
+{
+	struct wf_topo *topo = NULL;
+	struct answer answer = {0};
+
+	be_alone();
+	set_limits();
+	answer.status = (uint32_t)wf_topo_read(env, source, &topo);
+	if (topo == NULL) {
+		snprintf(answer.text, sizeof(answer.text), "%s", wf_error_record()->text);
+		put(fd, &answer, sizeof(answer));
+		_exit(0);
+	}
+	answer.package_count = topo->package_count;
+	answer.cpu_count = topo->cpu_count;
+	answer.core_count = topo->core_count;
+	answer.node_count = topo->node_count;
+	answer.cache_count = topo->cache_count;
+	answer.device_count = topo->device_count;
+	put(fd, &answer, sizeof(answer));
+	put(fd, topo->cpu, topo->cpu_count * sizeof(*topo->cpu));
+	put(fd, topo->core, topo->core_count * sizeof(*topo->core));
+	put(fd, topo->node, topo->node_count * sizeof(*topo->node));
+	put(fd, topo->cache, topo->cache_count * sizeof(*topo->cache));
+	put(fd, topo->device, topo->device_count * sizeof(*topo->device));
+	_exit(0);
+}
+
+/* ---- who asked it ---- */
+
+struct child {
+	int fd;
+	uint64_t end_ms; /* then it is killed */
+};
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* All of it, or it has not been said. */
+static bool
+take(const struct child *child, void *out, size_t count)
+{
+	char *at = out;
+
+	while (count > 0) {
+		struct pollfd wanted = {.fd = child->fd, .events = POLLIN};
+		const uint64_t now = now_ms();
+		if (now >= child->end_ms) {
+			return false;
+		}
+		int ready = poll(&wanted, 1, (int)(child->end_ms - now));
+		ssize_t done = ready > 0 ? read(child->fd, at, count) : 0;
+		if ((ready < 0 || done < 0) && errno == EINTR) {
+			continue;
+		}
+		if (done <= 0) {
+			return false;
+		}
+		at += done;
+		count -= (size_t)done;
+	}
+	return true;
+}
+
+static bool
+is_word(const char *text, size_t room, bool may_have_blanks)
+{
+	const size_t bytes = strnlen(text, room);
+
+	for (size_t i = 0; i < bytes; i++) {
+		if (text[i] < (may_have_blanks ? 0x20 : 0x21) || text[i] > 0x7e) {
+			return false;
+		}
+	}
+	return bytes < room;
+}
+
+static bool
+is_node(const struct wf_topo *topo, int numa_node)
+{
+	bool is = numa_node == -1;
+
+	for (uint32_t i = 0; !is && i < topo->node_count; i++) {
+		is = topo->node[i].numa_node == numa_node;
+	}
+	return is;
+}
+
+static bool
+are_cores_good(const struct wf_topo *topo)
+{
+	bool is_good = topo->core_count > 0 && topo->package_count > 0;
+
+	for (uint32_t i = 0; is_good && i < topo->core_count; i++) {
+		const struct wf_topo_core *core = &topo->core[i];
+		is_good = core->cpu_count > 0 && core->cpu_first <= topo->cpu_count &&
+			  core->cpu_count <= topo->cpu_count - core->cpu_first &&
+			  core->package < topo->package_count && is_node(topo, core->numa_node);
+	}
+	return is_good;
+}
+
+static bool
+are_nodes_good(struct wf_topo *topo)
+{
+	bool is_good = true;
+
+	for (uint32_t i = 0; is_good && i < topo->node_count; i++) {
+		struct wf_topo_node *node = &topo->node[i];
+		node->rule = (enum wf_numa_rule)0; /* of the machine at hand alone */
+		node->available_bytes = 0;
+		is_good = node->numa_node >= 0 && node->core_count <= topo->core_count &&
+			  node->cpu_count <= topo->cpu_count;
+	}
+	for (uint32_t i = 0; is_good && i < topo->cache_count; i++) {
+		const struct wf_topo_cache *cache = &topo->cache[i];
+		is_good = (cache->kind == 'd' || cache->kind == 'i' || cache->kind == 'u') &&
+			  cache->core_count > 0;
+	}
+	return is_good;
+}
+
+static bool
+are_devices_good(const struct wf_topo *topo)
+{
+	bool is_good = true;
+
+	for (uint32_t i = 0; is_good && i < topo->device_count; i++) {
+		const struct wf_topo_device *device = &topo->device[i];
+		is_good = is_word(device->name, sizeof(device->name), false) &&
+			  is_word(device->pci, sizeof(device->pci), false) &&
+			  is_word(device->vendor, sizeof(device->vendor), true) &&
+			  device->name[0] != '\0' &&
+			  (device->kind == WF_TOPO_RDMA || device->kind == WF_TOPO_NET) &&
+			  device->port_count >= 1 && device->port_count <= WF_TOPO_PORTS_MAX &&
+			  is_node(topo, device->numa_node);
+		for (unsigned p = 0; is_good && p < WF_TOPO_PORTS_MAX; p++) {
+			is_good = device->port[p] == WF_TOPO_UNKNOWN ||
+				  device->port[p] == WF_TOPO_ACTIVE ||
+				  device->port[p] == WF_TOPO_DOWN;
+		}
+	}
+	return is_good;
+}
+
+static bool
+are_counts_good(const struct answer *answer)
+{
+	return answer->cpu_count <= ITEMS_MAX && answer->core_count <= ITEMS_MAX &&
+	       answer->node_count <= ITEMS_MAX && answer->cache_count <= ITEMS_MAX &&
+	       answer->device_count <= ITEMS_MAX && answer->package_count <= ITEMS_MAX;
+}
+
+static enum weft_status
+take_rooms(struct wf_topo *topo, const struct answer *answer)
+{
+	topo->package_count = answer->package_count;
+	topo->cpu_room = (topo->cpu_count = answer->cpu_count) + 1;
+	topo->core_room = (topo->core_count = answer->core_count) + 1;
+	topo->node_room = (topo->node_count = answer->node_count) + 1;
+	topo->cache_room = (topo->cache_count = answer->cache_count) + 1;
+	topo->device_room = (topo->device_count = answer->device_count) + 1;
+	topo->cpu = wf_zalloc_array(topo->env, topo->cpu_room, sizeof(*topo->cpu));
+	topo->core = wf_zalloc_array(topo->env, topo->core_room, sizeof(*topo->core));
+	topo->node = wf_zalloc_array(topo->env, topo->node_room, sizeof(*topo->node));
+	topo->cache = wf_zalloc_array(topo->env, topo->cache_room, sizeof(*topo->cache));
+	topo->device = wf_zalloc_array(topo->env, topo->device_room, sizeof(*topo->device));
+	return topo->cpu == NULL || topo->core == NULL || topo->node == NULL ||
+			       topo->cache == NULL || topo->device == NULL
+		       ? wf_fail(WEFT_NOMEM, "topo: %u cores", answer->core_count)
+		       : WEFT_OK;
+}
+
+static enum weft_status
+fail_crash(const char *xml)
+{
+	return wf_fail(WEFT_DATA, "topo: %s is damaged, so that hwloc cannot read it" REMEDY, xml);
+}
+
+/* In one line, which names the file. */
+static enum weft_status
+fail_as_told(const char *xml, char *text, size_t room)
+{
+	text[room - 1] = '\0';
+	for (size_t i = 0; text[i] != '\0'; i++) {
+		const unsigned char byte = (unsigned char)text[i];
+		text[i] = byte < 0x20 || byte == 0x7f ? '?' : text[i];
+	}
+	if (text[0] == '\0') {
+		return fail_crash(xml);
+	}
+	return strstr(text, xml) != NULL ? wf_fail(WEFT_DATA, "%s", text)
+					 : wf_fail(WEFT_DATA, "%.200s: %.300s", xml, text);
+}
+
+/* After WEFT_OK and after a failure the caller closes `topo`. */
+static enum weft_status
+take_topo(const struct child *child, const char *xml, struct wf_topo *topo)
+{
+	struct answer answer;
+
+	if (!take(child, &answer, sizeof(answer))) {
+		return fail_crash(xml);
+	}
+	if (answer.status != WEFT_OK) {
+		return fail_as_told(xml, answer.text, sizeof(answer.text));
+	}
+	if (!are_counts_good(&answer)) {
+		return fail_crash(xml);
+	}
+	enum weft_status st = take_rooms(topo, &answer);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const bool is_whole = take(child, topo->cpu, topo->cpu_count * sizeof(*topo->cpu)) &&
+			      take(child, topo->core, topo->core_count * sizeof(*topo->core)) &&
+			      take(child, topo->node, topo->node_count * sizeof(*topo->node)) &&
+			      take(child, topo->cache, topo->cache_count * sizeof(*topo->cache)) &&
+			      take(child, topo->device, topo->device_count * sizeof(*topo->device));
+	return is_whole && are_nodes_good(topo) && are_cores_good(topo) && are_devices_good(topo)
+		       ? WEFT_OK
+		       : fail_crash(xml);
+}
+
+static enum weft_status
+ask(struct wf_topo *topo, const struct wf_topo_source *source)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		return wf_fail_errno(WEFT_NOMEM, errno, "topo: a pipe");
+	}
+	pid_t pid = fork();
+	if (pid == 0) {
+		(void)close(ends[0]);
+		be_child(topo->env, source, ends[1]);
+	}
+	(void)close(ends[1]);
+	if (pid < 0) {
+		(void)close(ends[0]);
+		return wf_fail_errno(WEFT_NOMEM, errno, "topo: a process");
+	}
+	const struct child child = {.fd = ends[0], .end_ms = now_ms() + WALL_MS};
+	enum weft_status st = take_topo(&child, source->xml, topo);
+	(void)close(ends[0]);
+	(void)kill(pid, SIGKILL); /* it has said what it had to */
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+	}
+	return st;
+}
+
+enum weft_status
+wf_topo_ask_child(struct wf_env *env, const struct wf_topo_source *source, struct wf_topo **out)
+{
+	struct wf_topo *topo = wf_zalloc(env, sizeof(*topo));
+
+	if (topo == NULL) {
+		return wf_fail(WEFT_NOMEM, "topo: %zu bytes", sizeof(*topo));
+	}
+	topo->env = env;
+	enum weft_status st = ask(topo, source);
+	if (st != WEFT_OK) {
+		wf_topo_close(topo);
+		return st;
+	}
+	*out = topo;
+	return WEFT_OK;
+}
