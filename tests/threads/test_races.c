@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ends that come at any moment: closes and aborts beside running steps, pservers that stop. Every
  * call returns, with success or with a status that has a text; nothing is left behind. */
+#include <sched.h>
+
 #include "base/rng.h"
 #include "tests/unit/trainer/fabric.h"
+#include "trainer/session.h"
 
 #define ROUNDS 10 /* WEFT_LONG: ten times as many; a failed job takes a pserver a second */
 #define TRAINERS 2
@@ -144,12 +147,54 @@ pservers_may_stop_at_any_moment(void **state)
 	}
 }
 
+static _Atomic unsigned started; /* relaxed: it orders nothing */
+
+/* Notices a failure without any call that would put it in order behind the thread that failed. */
+static enum weft_status
+call_after_the_failure(struct member *member)
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *tensor;
+	enum weft_status st = one_tensor(&member->opts, 100, 1, &session, &tensor);
+	atomic_store_explicit(&started, 1, memory_order_relaxed);
+	while (st == WEFT_OK &&
+	       atomic_load_explicit(&session->core.status, memory_order_relaxed) == WEFT_OK) {
+		(void)sched_yield();
+	}
+	st = st != WEFT_OK ? st : weft_step(session, 1, 0);
+	(void)member_note(member, st);
+	(void)weft_session_close(session);
+	return member->status;
+}
+
+static void
+whoever_calls_after_a_failure_reads_its_text(void **state)
+{
+	struct fabric fabric;
+	struct member member;
+	(void)state;
+	atomic_store_explicit(&started, 0, memory_order_relaxed);
+	fabric_start(&fabric, 1, 1, 0);
+	member_init(&member, &fabric, 0, 1);
+	member.opts.reconnect_timeout_ns = 100 * WF_NS_PER_MS;
+	member.run = call_after_the_failure;
+	members_start(&member, 1);
+	while (atomic_load_explicit(&started, memory_order_relaxed) == 0) {
+		(void)sched_yield();
+	}
+	fabric_stop(&fabric);
+	members_join(&member, 1);
+	assert_told(&member);
+	assert_true(member.status != WEFT_OK && member.text[0] != '\0');
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(trainers_may_end_at_any_moment),
 		cmocka_unit_test(pservers_may_stop_at_any_moment),
+		cmocka_unit_test(whoever_calls_after_a_failure_reads_its_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
