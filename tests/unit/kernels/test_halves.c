@@ -257,12 +257,14 @@ fill_drawn(float in[DRAWN])
 	}
 }
 
+#define NOT_DRAWN 0x7fffu /* a quiet NaN that no input becomes */
+
 /* In one go, or in parts that begin anywhere, and whatever the form of the kernels. */
 static void
 draws_depend_on_their_place_alone(void **unused)
 {
 	static float in[DRAWN];
-	static uint16_t all[DRAWN], part[DRAWN];
+	static uint16_t all[DRAWN], part[DRAWN + 1];
 	fill_drawn(in);
 	for (size_t f = 0; f < WF_ARRAY_COUNT(forms) * WF_ARRAY_COUNT(formats); f++) {
 		const struct wf_kernels *kernels = wf_kernels_by_name(forms[f / 2]);
@@ -279,7 +281,9 @@ draws_depend_on_their_place_alone(void **unused)
 			draw.in = in + at;
 			draw.first = (1ull << 34) - 128 + at;
 			draw.count = DRAWN - at < 333 ? DRAWN - at : 333;
+			part[at + draw.count] = NOT_DRAWN;
 			wf_halves_draw(kernels, &draw, part + at);
+			assert_int_equal(part[at + draw.count], NOT_DRAWN); /* not beyond the end */
 		}
 		if (kernels != NULL) {
 			assert_memory_equal(all, part, sizeof(all));
