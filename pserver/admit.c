@@ -77,6 +77,15 @@ check_address(const struct wf_lane *lane, const struct wf_hello *hello)
 			"the same",
 			hello->trainer_id, hello->trainer_count, opts->num_gradient_servers);
 	}
+	if (opts->num_gradient_servers == 0 && hello->trainer_count > opts->max_trainers) {
+		return wf_fail(
+			WEFT_MISMATCH,
+			"trainer %u has num_gradient_servers %u, this pserver was not told how "
+			"many there are and takes up to %u; start it with "
+			"--num_gradient_servers=%u, or with a larger --max_trainers",
+			hello->trainer_id, hello->trainer_count, opts->max_trainers,
+			hello->trainer_count);
+	}
 	if (hello->version_min > WF_WIRE_VERSION || hello->version_max < WF_WIRE_VERSION_MIN) {
 		return wf_fail(WEFT_MISMATCH,
 			       "trainer %u speaks wire versions %u to %u, this pserver %u to %u",
@@ -179,6 +188,26 @@ check_hello(struct wf_lane *lane, const struct wf_hello *hello)
 	return match(lane, hello);
 }
 
+static void
+begin_peer(struct wf_lane *lane, uint32_t trainer)
+{
+	struct wf_peer *peer = &lane->peer[trainer];
+	if (peer->lane == NULL) {
+		peer->lane = lane;
+		peer->trainer = trainer;
+		peer->step_next = 1;
+		lane->service->peer_begins(lane, peer);
+	}
+}
+
+void
+wf_admit_begin_all(struct wf_lane *lane)
+{
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		begin_peer(lane, i);
+	}
+}
+
 static enum weft_status
 open_job(struct wf_lane *lane, const struct wf_hello *hello)
 {
@@ -195,11 +224,6 @@ open_job(struct wf_lane *lane, const struct wf_hello *hello)
 		return st;
 	}
 	lane->have_first = true;
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		lane->peer[i].lane = lane;
-		lane->peer[i].trainer = i;
-		lane->peer[i].step_next = 1;
-	}
 	lane->state = WF_LANE_RUNNING;
 	lane->start_ns = wf_now_ns(lane->env);
 	lane->start_deadline_ns = lane->start_ns + lane->opts.connect_timeout_ns;
@@ -296,6 +320,7 @@ static void
 let_in(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 {
 	struct wf_peer *peer = &lane->peer[hello->trainer_id];
+	begin_peer(lane, hello->trainer_id);
 	conn->user = NULL;
 	if (peer->conn != NULL) { /* the old path goes DOWN before the new one is UP */
 		if (peer->successor != NULL) {

@@ -84,6 +84,19 @@ take_inbox(struct wf_lane *lane)
 	return st;
 }
 
+/* What a trainer's state and its part of the tables take, beside its window. */
+static uint64_t
+peer_bytes(const struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
+	const struct wf_dense_peer *own = NULL;
+	uint64_t slices = store->stored_count * (sizeof(struct wf_push) + sizeof(*own->answer)) +
+			  store->hold_max * sizeof(*store->park_free);
+	uint64_t slots = lane->opts.slot_count * (sizeof(*own->credit) + sizeof(*own->buffer));
+	return sizeof(struct wf_peer) + sizeof(*own) + slices + slots;
+}
+
 /* Windows and tables grow with the number of trainers: bounded like the shard itself. */
 static enum weft_status
 check_memory(const struct wf_lane *lane)
@@ -92,7 +105,7 @@ check_memory(const struct wf_lane *lane)
 	const struct wf_store *store = &dense->store;
 	uint64_t most = lane->opts.max_shard_bytes;
 	uint64_t windows = (uint64_t)lane->peer_count * lane->opts.slot_count * dense->slot_bytes;
-	uint64_t tables = (uint64_t)lane->peer_count * store->stored_count * sizeof(struct wf_push);
+	uint64_t tables = lane->peer_count * peer_bytes(lane);
 	tables += wf_announce_table_bytes(lane) + store->stored_count * sizeof(*dense->priority);
 	if (dense->async_count > 0) {
 		windows *= 2;
@@ -139,6 +152,7 @@ take_memory(struct wf_lane *lane)
 	if (checked != WEFT_OK) {
 		return checked;
 	}
+	wf_admit_begin_all(lane);
 	uint64_t pushes = (uint64_t)store->stored_count * lane->peer_count;
 	dense->push = wf_zalloc_array(lane->env, pushes + 1, sizeof(*dense->push));
 	dense->round = wf_zalloc_array(lane->env, store->stored_count + 1u, sizeof(*dense->round));
@@ -364,10 +378,14 @@ job_opens(struct wf_lane *lane)
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u trainers", lane->opts.idx,
 			       lane->peer_count);
 	}
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		lane->peer[i].own = &dense->peer[i];
-	}
 	return WEFT_OK;
+}
+
+static void
+peer_begins(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_dense *dense = lane->own;
+	peer->own = &dense->peer[peer->trainer];
 }
 
 static void
@@ -460,7 +478,7 @@ gather(struct wf_lane *lane)
 	const struct wf_dense *dense = lane->own;
 	struct wf_stats *stats = &lane->stats;
 	uint64_t used = 0;
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
+	for (uint32_t i = 0; lane->ready && i < lane->peer_count; i++) {
 		used += dense->peer[i].held;
 	}
 	bool windows = lane->ready && dense->store.stored_count > 0;
@@ -512,6 +530,7 @@ const struct wf_lane_service wf_dense_service = {
 	.open = open_dense,
 	.close = close_dense,
 	.job_opens = job_opens,
+	.peer_begins = peer_begins,
 	.release = release,
 	.path_begins = wf_answer_path_begins,
 	.path_ends = path_ends,

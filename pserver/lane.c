@@ -184,8 +184,10 @@ wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 	wf_log(lane->env, WF_LOG_ERROR, "lane %u: the job ends: %s (said %s)", lane->opts.idx,
 	       cause->reason, cause->who);
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		lane->peer[i].abort_due = lane->peer[i].conn != NULL;
-		wf_peer_due(&lane->peer[i]);
+		if (lane->peer[i].conn != NULL) {
+			lane->peer[i].abort_due = true;
+			wf_peer_due(&lane->peer[i]);
+		}
 	}
 	/* Who waits to be let in hears it too: admit looks at the state first. */
 	uint32_t held = lane->held_count;
@@ -330,9 +332,8 @@ check_running(struct wf_lane *lane, uint64_t now)
 		if (peer->state == WF_PEER_ABSENT && now >= lane->start_deadline_ns) {
 			const char *why = wf_absent_why(lane, i);
 			wf_lane_fail(lane, WEFT_TIMEOUT, 0,
-				     "trainer %u of %u did not come within %.0f s%s%.190s",
-				     peer->trainer, lane->peer_count,
-				     (double)lane->opts.connect_timeout_ns / 1e9,
+				     "trainer %u of %u did not come within %.0f s%s%.190s", i,
+				     lane->peer_count, (double)lane->opts.connect_timeout_ns / 1e9,
 				     why[0] != '\0' ? "; " : "", why);
 			return;
 		}

@@ -25,7 +25,8 @@ struct wf_lane_opts {
 	uint32_t idx;                  /* within this pserver */
 	uint32_t service_idx;          /* within this pserver, among the lanes of its service */
 	uint32_t lane_count;           /* of its service, of this pserver */
-	uint32_t num_gradient_servers; /* 0: as the first trainer says */
+	uint32_t num_gradient_servers; /* 0: as the first trainer says, up to max_trainers */
+	uint32_t max_trainers;
 	int numa_node;
 	uint64_t incarnation; /* of the pserver process */
 	uint32_t slot_count;

@@ -64,6 +64,7 @@ wf_server_opts_init(struct wf_server_opts *opts)
 		.transport = "auto",
 		.listen = {.name = "127.0.0.1", .port = 7164},
 		.ports_num = 1,
+		.max_trainers = 1024,
 		.pin = "off",
 		.slot_bytes_max = 64ull << 20,
 		.slot_count = 8,
@@ -87,6 +88,11 @@ check_opts(const struct wf_server_opts *opts)
 			       "ports_num %u and ports_num_for_sparse %u: together up to %u are "
 			       "allowed",
 			       opts->ports_num, opts->ports_num_for_sparse, LANES_MAX);
+	}
+	if (opts->num_gradient_servers == 0 &&
+	    (opts->max_trainers == 0 || opts->max_trainers > WF_TRAINER_COUNT_MAX)) {
+		return wf_fail(WEFT_INVALID, "max_trainers %u: 1 to %u are allowed",
+			       opts->max_trainers, WF_TRAINER_COUNT_MAX);
 	}
 	if (opts->listen.port != 0 && opts->listen.port + ports - 1 > UINT16_MAX) {
 		return wf_fail(WEFT_INVALID, "port %u with %u ports goes beyond 65,535",
@@ -125,6 +131,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.service_idx = sparse ? idx - opts->ports_num : idx,
 		.lane_count = sparse ? opts->ports_num_for_sparse : opts->ports_num,
 		.num_gradient_servers = opts->num_gradient_servers,
+		.max_trainers = opts->max_trainers,
 		.numa_node = wf_pin_place_of(server->pin, idx).numa_node,
 		.incarnation = server->incarnation,
 		.slot_count = opts->slot_count,
@@ -243,7 +250,9 @@ wf_server_describe(const struct wf_server *server, char *out, size_t bytes)
 	const char *name = opts->listen.name;
 	bool loopback = strncmp(name, "127.", 4) == 0 || strcmp(name, "::1") == 0 ||
 			strcmp(name, "localhost") == 0;
-	char trainers[48] = "as many trainers as they say";
+	char trainers[48];
+	(void)snprintf(trainers, sizeof(trainers), "as many trainers as they say, up to %u",
+		       opts->max_trainers);
 	if (opts->num_gradient_servers != 0) {
 		(void)snprintf(trainers, sizeof(trainers), "%u trainer%s",
 			       opts->num_gradient_servers,

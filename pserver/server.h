@@ -20,8 +20,10 @@ struct wf_server_opts {
 	uint32_t ports_num;    /* dense lanes */
 	uint32_t ports_num_for_sparse;        /* sparse lanes, on the ports after them */
 	const struct wf_lane_service *sparse; /* what they do; NULL: their ports are kept free */
-	uint32_t num_gradient_servers; /* 0: as the first trainer says; else others are refused */
-	const char *pin;               /* "auto", "off", CPU list */
+	/* 0: as the first trainer says, up to max_trainers; else others are refused. */
+	uint32_t num_gradient_servers;
+	uint32_t max_trainers;
+	const char *pin; /* "auto", "off", CPU list */
 	bool inline_lanes;
 	bool once; /* end with OK when all trainers of the first job said GOODBYE */
 	uint64_t spin_ns;
@@ -40,8 +42,8 @@ struct wf_server_opts {
 	const char *verbs;          /* settings of RDMA devices; NULL or "": defaults */
 };
 
-/* Defaults: "auto", 127.0.0.1:7164, one dense lane, pin off, window 8, slices to 64 MiB, shards to
- * 64 GiB, reconnect 3 s, peer 10 s, connect 300 s, no stats lines. */
+/* Defaults: "auto", 127.0.0.1:7164, one dense lane, at most 1,024 trainers, pin off, window 8,
+ * slices to 64 MiB, shards to 64 GiB, reconnect 3 s, peer 10 s, connect 300 s, no stats lines. */
 void wf_server_opts_init(struct wf_server_opts *opts);
 
 /* Opens all ports. WEFT_UNAVAILABLE: address in use, names it; WEFT_INVALID; WEFT_NOMEM. */

@@ -45,10 +45,13 @@ struct wf_lane_service {
 	/* The lane is made: take lane->own. close: give it back; it may not be there. */
 	enum weft_status (*open)(struct wf_lane *lane);
 	void (*close)(struct wf_lane *lane);
-	/* Peers are there; the description follows, from whoever is `loading`, as messages of the
-	 * service's own. When it is complete, wf_admit_job_is_here. release: give back what the job
-	 * took, and what is half taken. */
+	/* A job opens: take the arrays of peers, and touch nothing in them. peer_begins: a trainer
+	 * is admitted, here is its state; set peer->own. The description follows, from whoever is
+	 * `loading`, as messages of the service's own. When it is known to be within the limits,
+	 * wf_admit_begin_all, and then its memory is taken; when all is there,
+	 * wf_admit_job_is_here. release: give back what the job took, and what is half taken. */
 	enum weft_status (*job_opens)(struct wf_lane *lane);
+	void (*peer_begins)(struct wf_lane *lane, struct wf_peer *peer);
 	void (*release)(struct wf_lane *lane);
 	/* The peer is UP and the job is ready: say what opens a path. */
 	void (*path_begins)(struct wf_lane *lane, struct wf_peer *peer);
@@ -227,10 +230,12 @@ struct wf_lane {
 	uint64_t job_received;  /* bytes of the description, of first.job_bytes */
 	bool ready;             /* the description is here, and the memory is taken */
 
-	struct wf_peer *peer; /* [peer_count] */
-	uint32_t peer_count;  /* trainers of the job; 0: no job */
-	uint32_t gone_count;  /* of them, who said GOODBYE */
-	struct wf_peer *due;  /* list of those to whom something is to be sent: wf_peer_due */
+	/* [peer_count]. Nobody has touched those that have not begun, so that they take addresses
+	 * and no memory: the number is a stranger's word. All zeroes is ABSENT. */
+	struct wf_peer *peer;
+	uint32_t peer_count; /* trainers of the job; 0: no job */
+	uint32_t gone_count; /* of them, who said GOODBYE */
+	struct wf_peer *due; /* list of those to whom something is to be sent: wf_peer_due */
 	struct wf_step_sum sum;
 	bool has_steps; /* trainers say steps here */
 	struct wf_reduction reduction;
@@ -281,6 +286,8 @@ void wf_admit_down(struct wf_lane *lane, const struct wf_event *event);
 /* `peer` has sent the whole description, and `st` is what came of it: the job runs, or ends. */
 void wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_status st);
 void wf_admit_release_job(struct wf_lane *lane);
+/* The description is within the limits: the state of all trainers is taken. */
+void wf_admit_begin_all(struct wf_lane *lane);
 struct wf_peer *wf_admit_peer_of(struct wf_lane *lane, const struct wf_conn *conn);
 
 /* absent.c: of trainers that were never here, the others' messages and the end of the job. */

@@ -193,6 +193,12 @@ take_memory(struct wf_store *store, uint32_t trainer_count, const struct wf_stor
 		return wf_fail(WEFT_NOMEM, "lane: %u trainers x %u slices; raise --slice_bytes",
 			       trainer_count, store->stored_count);
 	}
+	if (chunks * sizeof(*store->park_free) > room->max_shard_bytes) {
+		return wf_fail(WEFT_NOMEM,
+			       "lane: a list of %u trainers x %u slices, --max_shard_bytes allows "
+			       "%" PRIu64 " bytes; raise it or --slice_bytes",
+			       trainer_count, store->hold_max, room->max_shard_bytes);
+	}
 	store->park_count = (uint32_t)chunks;
 	store->park_free = wf_zalloc_array(store->env, chunks + 1, sizeof(*store->park_free));
 	if (store->park_free == NULL) {

@@ -202,6 +202,7 @@ server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf
 	out->ports_num_for_sparse = (uint32_t)set->ports_num_for_sparse;
 	out->sparse = &wf_sparse_service;
 	out->num_gradient_servers = (uint32_t)set->num_gradient_servers;
+	out->max_trainers = (uint32_t)set->max_trainers;
 	out->pin = set->pin;
 	out->once = set->once;
 	out->spin_ns = set->spin_ns;

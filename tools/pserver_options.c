@@ -43,7 +43,15 @@ static const struct wf_option table[] = {
 	 .means = "trainers of the job",
 	 .max = 65536,
 	 .help = "Number of trainers of the job. A job that says another number is refused.\n"
-		 "0: as the first trainer says."},
+		 "0: as the first trainer says, up to --max_trainers."},
+	{.name = "max_trainers",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(max_trainers),
+	 .initial = "1024",
+	 .min = 1,
+	 .max = 65536,
+	 .help = "Most trainers of a job where --num_gradient_servers=0 leaves their number to\n"
+		 "the first one that comes; each takes memory."},
 	{.name = "listen",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(listen),

@@ -11,6 +11,7 @@ struct wf_pserver_settings {
 	uint64_t ports_num;
 	uint64_t ports_num_for_sparse;
 	uint64_t num_gradient_servers;
+	uint64_t max_trainers;
 	const char *listen; /* NULL: loopback, or the address of --nics */
 	const char *transport;
 	const char *tcp_congestion; /* NULL: the system's */

@@ -327,10 +327,14 @@ job_opens(struct wf_lane *lane)
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u trainers", lane->opts.idx,
 			       lane->peer_count);
 	}
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		lane->peer[i].own = &sparse->peer[i];
-	}
 	return WEFT_OK;
+}
+
+static void
+peer_begins(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse *sparse = lane->own;
+	peer->own = &sparse->peer[peer->trainer];
 }
 
 static void
@@ -389,6 +393,7 @@ const struct wf_lane_service wf_sparse_service = {
 	.open = open_sparse,
 	.close = close_sparse,
 	.job_opens = job_opens,
+	.peer_begins = peer_begins,
 	.release = wf_sparse_release,
 	.path_begins = wf_sparse_path_begins,
 	.path_ends = path_ends,

@@ -172,13 +172,25 @@ set_sizes(struct wf_lane *lane)
 		(uint32_t)(2 * sparse->held_bytes / sparse->slot_bytes) + sparse->desc_count;
 }
 
+/* What a trainer's state takes beside its window and its rooms. */
+static uint64_t
+peer_bytes(const struct wf_sparse *sparse)
+{
+	const struct wf_sparse_peer *own = NULL;
+	return sizeof(struct wf_peer) + sizeof(*own) + WF_PULLS_MAX * sizeof(*own->pull) +
+	       sparse->parts_max * (sizeof(*own->push) + sizeof(*sparse->batch)) +
+	       sparse->desc_count * sizeof(*own->pushed_rows) +
+	       sparse->slot_count *
+		       (sizeof(*own->credit) + sizeof(*own->buffer) + sizeof(*own->answer_busy));
+}
+
 /* What does not depend on the tables' rows: bounded, like the rows, by max_shard_bytes. */
 static enum weft_status
 check_memory(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
 	uint64_t windows = 2 * (uint64_t)sparse->slot_count * sparse->slot_bytes;
-	uint64_t each = windows + 2 * sparse->held_bytes;
+	uint64_t each = windows + 2 * sparse->held_bytes + peer_bytes(sparse);
 	uint64_t most = lane->opts.max_shard_bytes;
 	if (each > most / lane->peer_count) {
 		return wf_fail(WEFT_NOMEM,
@@ -269,6 +281,7 @@ static enum weft_status
 take_memory(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
+	wf_admit_begin_all(lane);
 	sparse->batch = wf_zalloc_array(lane->env, (size_t)lane->peer_count * sparse->parts_max,
 					sizeof(*sparse->batch));
 	sparse->batch_next =

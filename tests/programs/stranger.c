@@ -103,6 +103,17 @@ make_words(const char *kind, uint8_t *out, size_t bytes)
 	return 0;
 }
 
+/* Print what is there to be read by people. */
+static void
+tell(const uint8_t *bytes, ssize_t count)
+{
+	for (ssize_t i = 0; i < count; i++) {
+		putchar(bytes[i] >= 0x20 && bytes[i] < 0x7f ? bytes[i] : '.');
+	}
+	putchar('\n');
+	fflush(stdout);
+}
+
 /* Until end of file or a reset. */
 static int
 wait_to_be_shown_out(int fd)
@@ -111,9 +122,11 @@ wait_to_be_shown_out(int fd)
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
 
 	while (poll(&ready, 1, PATIENCE_MS) == 1) {
-		if (read(fd, bytes, sizeof(bytes)) <= 0) {
+		ssize_t count = read(fd, bytes, sizeof(bytes));
+		if (count <= 0) {
 			return 0;
 		}
+		tell(bytes, count);
 	}
 	fprintf(stderr, "the connection was not closed within %d ms\n", PATIENCE_MS);
 	return 1;

@@ -178,6 +178,7 @@ open_lane(struct stage *stage, uint32_t idx)
 		.service_idx = idx,
 		.lane_count = opts->lanes,
 		.num_gradient_servers = opts->num_gradient_servers,
+		.max_trainers = opts->max_trainers == 0 ? 64 : opts->max_trainers,
 		.numa_node = -1,
 		.incarnation = 77,
 		.slot_count = opts->slot_count,

@@ -41,6 +41,7 @@ struct stage_opts {
 	uint64_t inbox_bytes;     /* 0: room for all */
 	int32_t priority_of_b;
 	uint32_t num_gradient_servers; /* of the pserver; 0: as the first trainer says */
+	uint32_t max_trainers;         /* of the pserver; 0: 64 */
 	uint64_t stats_period_ns;
 	bool server; /* a wf_server in a process of its own, not bare lanes */
 	bool once;

@@ -128,6 +128,7 @@ static enum weft_status
 open_lane(const struct starved_job *job, struct wf_env *env, struct wf_lane **out)
 {
 	const struct wf_lane_opts opts = {
+		.max_trainers = 64,
 		.env = env,
 		.service = job->service,
 		.transport = "tcp",

@@ -213,7 +213,7 @@ static const struct stranger strangers[] = {
 	STRANGER(other_placement, WEFT_MISMATCH, "place", 1, 0),
 	STRANGER(other_job_bytes, WEFT_MISMATCH, "job", 1, 0),
 };
-#define OTHER_COUNT 8u
+#define OTHER_COUNT 11u
 #define STRANGER_COUNT (sizeof(strangers) / sizeof(strangers[0]))
 
 /* --- coming in --- */
@@ -347,6 +347,72 @@ bad_loader(struct stage *stage)
 	puppet_send_job(one);
 	stage_settle(stage);
 	CHECK(stage, one->slots_granted && one->resumed);
+}
+
+static void
+too_many(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	puppet_connect(zero);
+	stage_settle(stage);
+	CHECK(stage, zero->down && zero->welcome.refusal == WEFT_MISMATCH);
+	CHECK_SAYS(stage, zero->welcome.reason, "takes up to 2; start it with");
+	CHECK_SAYS(stage, zero->welcome.reason, "--num_gradient_servers=3");
+	CHECK(stage, stage->lane[0]->peer == NULL);
+}
+
+static void
+a_job_of_more_than_max_trainers_is_refused(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 3, .max_trainers = 2}, too_many, NULL);
+}
+
+/* What trainers' states take is counted before it is taken, beside windows and tables of slices. */
+static void
+claim_many(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	puppet_connect(zero);
+	stage_settle(stage);
+	CHECK(stage, zero->up);
+	puppet_send_job(zero);
+	stage_settle(stage);
+	CHECK(stage, zero->aborted && zero->abort.status == WEFT_NOMEM);
+	CHECK_SAYS(stage, zero->abort.reason, "windows of 1000 trainers");
+	CHECK_SAYS(stage, zero->abort.reason, "--max_shard_bytes allows 2097152");
+}
+
+static void
+states_of_trainers_are_within_max_shard_bytes(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 1000,
+					.max_trainers = 1000,
+					.max_shard_bytes = 2 << 20},
+		   claim_many, NULL);
+}
+
+/* Nobody's state but that of who came is taken before the description is there. */
+static void
+come_alone(struct stage *stage)
+{
+	struct puppet *one = puppet_add(stage, 1, 0);
+	puppet_connect(one);
+	stage_settle(stage);
+	const struct wf_peer *peer = stage->lane[0]->peer;
+	CHECK(stage, one->up && peer[1].lane != NULL && peer[1].own != NULL);
+	CHECK(stage, peer[0].lane == NULL && peer[2].lane == NULL);
+	puppet_send_job(one);
+	stage_settle(stage);
+	CHECK(stage, one->resumed && peer[0].lane != NULL && peer[2].own != NULL);
+}
+
+static void
+a_trainers_state_is_taken_when_it_is_admitted(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 3}, come_alone, NULL);
 }
 
 static void
@@ -491,6 +557,9 @@ main(void)
 		cmocka_unit_test(a_newer_path_of_the_same_incarnation_takes_over),
 		cmocka_unit_test(what_a_trainer_was_once_refused_for_is_not_why_it_is_lost),
 		cmocka_unit_test(who_comes_while_the_job_is_read_waits_for_it),
+		cmocka_unit_test(a_job_of_more_than_max_trainers_is_refused),
+		cmocka_unit_test(states_of_trainers_are_within_max_shard_bytes),
+		cmocka_unit_test(a_trainers_state_is_taken_when_it_is_admitted),
 		cmocka_unit_test(when_the_loader_fails_the_next_is_asked_for_the_job),
 		cmocka_unit_test(when_the_loader_says_nothing_the_next_is_asked_for_the_job),
 		cmocka_unit_test(the_words_of_a_program_are_compared_with_the_first_that_has_any),

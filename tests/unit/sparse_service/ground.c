@@ -652,6 +652,7 @@ open_lane(struct ground *ground, uint32_t idx)
 		.idx = 1 + idx,
 		.service_idx = idx,
 		.lane_count = opts->lanes,
+		.max_trainers = 64,
 		.numa_node = -1,
 		.incarnation = 77,
 		.slot_count = opts->slot_count,
