@@ -335,15 +335,36 @@ let_in(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 	welcome(lane, peer, conn, hello);
 }
 
+/* One place for each trainer: the same incarnation takes over from its older path, and nobody else
+ * does. */
 static void
 hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 {
-	if (lane->held_count == WF_HELD_MAX) {
+	struct wf_held *same = NULL;
+	for (uint32_t i = 0; i < lane->held_count && same == NULL; i++) {
+		bool is_same = lane->held[i].hello.trainer_id == hello->trainer_id;
+		same = is_same ? &lane->held[i] : NULL;
+	}
+	bool returns = same != NULL && same->hello.incarnation == hello->incarnation &&
+		       same->hello.path < hello->path;
+	if (same != NULL && !returns) {
+		(void)wf_fail(WEFT_UNAVAILABLE,
+			      "the job is still being read, and a trainer %u waits here; try again",
+			      hello->trainer_id);
+	} else if (same == NULL && lane->held_count == WF_HELD_MAX) {
+		same = lane->held;
 		(void)wf_fail(WEFT_UNAVAILABLE, "the job is still being read; try again");
+	}
+	if (same != NULL && !returns) {
 		refuse(lane, conn, false);
 		return;
 	}
 	conn->user = NULL;
+	if (returns) {
+		wf_transport_disconnect(same->conn, WF_DISCONNECT_NOW);
+		*same = (struct wf_held){.conn = conn, .hello = *hello};
+		return;
+	}
 	lane->held[lane->held_count++] = (struct wf_held){.conn = conn, .hello = *hello};
 }
 
@@ -379,6 +400,19 @@ wf_admit_up(struct wf_lane *lane, const struct wf_event *event)
 		return;
 	}
 	consider(lane, event->conn, &hello);
+}
+
+bool
+wf_admit_knows(void *lane_arg, const uint8_t *bytes, size_t hello_bytes)
+{
+	const struct wf_lane *lane = lane_arg;
+	struct wf_hello hello;
+	if (wf_hello_decode(bytes, hello_bytes, &hello) != WEFT_OK || !lane->have_first ||
+	    hello.trainer_id >= lane->peer_count) {
+		return false;
+	}
+	const struct wf_peer *peer = &lane->peer[hello.trainer_id];
+	return peer->state != WF_PEER_ABSENT && peer->hello.incarnation == hello.incarnation;
 }
 
 /* The job is there, or who was sending it is gone: look again at those who wait. */

@@ -16,6 +16,18 @@
 	10 /* about who is not let in or shown out: it costs them nothing to come                  \
 	    */
 
+/* Places for all that the lane may keep at a time: of each trainer a path, its successor and one
+ * that has just ended; hellos that are held; and those that one poll shows, which are answered
+ * before the next. A trainer never finds none, however many others come. */
+static uint32_t
+conn_max(const struct wf_lane_opts *opts)
+{
+	uint32_t trainers = opts->num_gradient_servers;
+	trainers = trainers > 0 ? trainers : opts->max_trainers;
+	uint64_t most = 3 * (uint64_t)trainers + WF_HELD_MAX + WF_EVENTS_PER_POLL;
+	return most < WF_CONN_MAX_LIMIT ? (uint32_t)most : WF_CONN_MAX_LIMIT;
+}
+
 enum weft_status
 wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 {
@@ -32,7 +44,10 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	wf_report_init(lane);
 	struct wf_transport_opts transport_opts = {
 		.env = opts->env,
-		.conn_max = opts->num_gradient_servers * 2 + 1024, /* old paths, and strangers */
+		.conn_max = conn_max(opts),
+		.newcomer_max = opts->newcomer_max,
+		.knows = wf_admit_knows,
+		.knows_arg = lane,
 		.put_bytes_max = opts->slot_bytes_max,
 		.peer_timeout_ns = opts->peer_timeout_ns,
 		.paths = opts->transport,

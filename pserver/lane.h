@@ -27,6 +27,7 @@ struct wf_lane_opts {
 	uint32_t lane_count;           /* of its service, of this pserver */
 	uint32_t num_gradient_servers; /* 0: as the first trainer says, up to max_trainers */
 	uint32_t max_trainers;
+	uint32_t newcomer_max; /* of its transport; 0: the transport's default */
 	int numa_node;
 	uint64_t incarnation; /* of the pserver process */
 	uint32_t slot_count;

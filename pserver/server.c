@@ -132,6 +132,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.lane_count = sparse ? opts->ports_num_for_sparse : opts->ports_num,
 		.num_gradient_servers = opts->num_gradient_servers,
 		.max_trainers = opts->max_trainers,
+		.newcomer_max = opts->newcomer_max,
 		.numa_node = wf_pin_place_of(server->pin, idx).numa_node,
 		.incarnation = server->incarnation,
 		.slot_count = opts->slot_count,

@@ -23,7 +23,8 @@ struct wf_server_opts {
 	/* 0: as the first trainer says, up to max_trainers; else others are refused. */
 	uint32_t num_gradient_servers;
 	uint32_t max_trainers;
-	const char *pin; /* "auto", "off", CPU list */
+	uint32_t newcomer_max; /* connections of a lane that were not let in; 0: 64 */
+	const char *pin;       /* "auto", "off", CPU list */
 	bool inline_lanes;
 	bool once; /* end with OK when all trainers of the first job said GOODBYE */
 	uint64_t spin_ns;

@@ -23,7 +23,7 @@
 #include "transport/transport.h"
 #include "wire/messages.h"
 
-#define WF_HELD_MAX 256 /* hellos that wait for the job's description */
+#define WF_HELD_MAX 256 /* hellos that wait for the job's description, one of each trainer */
 #define WF_EVENTS_PER_POLL 64
 #define WF_OPS_PER_POST 16
 
@@ -288,6 +288,8 @@ void wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_
 void wf_admit_release_job(struct wf_lane *lane);
 /* The description is within the limits: the state of all trainers is taken. */
 void wf_admit_begin_all(struct wf_lane *lane);
+/* Is it the hello of a trainer that is, or was, in the lane's job? For its transport. */
+bool wf_admit_knows(void *lane, const uint8_t *hello, size_t hello_bytes);
 struct wf_peer *wf_admit_peer_of(struct wf_lane *lane, const struct wf_conn *conn);
 
 /* absent.c: of trainers that were never here, the others' messages and the end of the job. */

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -22,6 +23,8 @@
 #include "transport/fault/fault.h"
 
 #define PROGRAM "weft pserver"
+#define NEWCOMERS_MIN 4
+#define NEWCOMERS_MAX 64
 
 struct command {
 	struct wf_pserver_settings set;
@@ -192,6 +195,27 @@ check(const struct command *command)
 	return wf_command_check_verbs(set->verbs);
 }
 
+/* Each trainer takes two or three descriptors on each lane, so the limit is as high as this user
+ * may have it. Whoever was not let in has an eighth of it at the most, on each of the paths. */
+static uint32_t
+newcomer_max(const struct wf_pserver_settings *set)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
+		return 0; /* the default */
+	}
+	if (files.rlim_cur < files.rlim_max) {
+		rlim_t before = files.rlim_cur;
+		files.rlim_cur = files.rlim_max;
+		files.rlim_cur = setrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : before;
+	}
+	uint64_t each = files.rlim_cur / 8 / (set->ports_num + set->ports_num_for_sparse);
+	return each < NEWCOMERS_MIN   ? NEWCOMERS_MIN
+	       : each > NEWCOMERS_MAX ? NEWCOMERS_MAX
+				      : (uint32_t)each;
+}
+
 static enum weft_status
 server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf_server_opts *out)
 {
@@ -203,6 +227,7 @@ server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf
 	out->sparse = &wf_sparse_service;
 	out->num_gradient_servers = (uint32_t)set->num_gradient_servers;
 	out->max_trainers = (uint32_t)set->max_trainers;
+	out->newcomer_max = newcomer_max(set);
 	out->pin = set->pin;
 	out->once = set->once;
 	out->spin_ns = set->spin_ns;

@@ -12,7 +12,6 @@
 #include "transport/ops.h"
 
 #define CONN_MAX_DEFAULT 1024u
-#define CONN_MAX_LIMIT 65536u
 #define NEWCOMER_MAX_DEFAULT 64u
 #define NEWCOMER_MAX_LIMIT 4096u
 #define OP_MAX_DEFAULT 256u
@@ -75,10 +74,10 @@ wf_transport_open(const char *name, const struct wf_transport_opts *opts, struct
 {
 	WF_ASSERT(opts->env != NULL && opts->blob_max <= WF_BLOB_ROOM);
 	struct wf_transport_opts full = with_defaults(opts);
-	if (full.conn_max > CONN_MAX_LIMIT || full.op_max > OP_MAX_LIMIT) {
+	if (full.conn_max > WF_CONN_MAX_LIMIT || full.op_max > OP_MAX_LIMIT) {
 		return wf_fail(WEFT_INVALID,
 			       "transport: conn_max %u and op_max %u; at most %u of either",
-			       full.conn_max, full.op_max, CONN_MAX_LIMIT);
+			       full.conn_max, full.op_max, WF_CONN_MAX_LIMIT);
 	}
 	if (full.newcomer_max > NEWCOMER_MAX_LIMIT) {
 		return wf_fail(WEFT_INVALID, "transport: newcomer_max %u; at most %u",

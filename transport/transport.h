@@ -13,6 +13,7 @@
 #include "base/url.h"
 #include "wire/head.h"
 
+#define WF_CONN_MAX_LIMIT 65536u
 #define WF_BLOB_MAX 1024        /* bytes of a hello or a verdict */
 #define WF_SLOT_COUNT_MAX 1024u /* slots one end grants on one connection */
 #define WF_GRANT_KEY_BYTES 32

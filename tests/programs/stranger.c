@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stranger: comes to a port uninvited, says something that is no hello, and waits until it is shown
- * out. Usage: stranger PORT random|half|huge|silent|leave|hello [TIMES]. Exit code 0: the peer
- * closed the connection (or it was ours to leave), each time; 1: it did not. `hello` is that of a
- * trainer of a larger job, which is refused. Chance from WEFT_SEED. Thread: main. */
+ * out. Usage: stranger PORT random|half|huge|silent|leave|hello|crowd [TIMES]. Exit code 0: the
+ * peer closed the connection (or it was ours to leave), each time; 1: it did not. `hello` is that
+ * of a trainer of a larger job, which is refused. `crowd`: 1,100 connections that say nothing,
+ * begun again where one is closed, until it is killed. Chance from WEFT_SEED. Thread: main. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +21,9 @@
 #include "wire/hello.h"
 #include "wire/path.h"
 
+#define CROWD 1100
+#define CROWD_ROUND_MS 100
+#define CROWD_ROUND 110   /* connections begun again in a round at the most */
 #define HELLO_FRAME 1     /* transport/tcp/README.md */
 #define PATIENCE_MS 60000 /* bounds a failure; the handshake's own limit is 5 s */
 
@@ -114,6 +119,48 @@ tell(const uint8_t *bytes, ssize_t count)
 	fflush(stdout);
 }
 
+static int
+gather_crowd(uint16_t port)
+{
+	static int fd[CROWD];
+	struct rlimit files;
+	uint8_t bytes[4096];
+	bool told = false;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+	for (int i = 0; i < CROWD; i++) {
+		fd[i] = connect_to(port);
+		if (fd[i] < 0) {
+			return 1;
+		}
+	}
+	printf("all are here\n");
+	fflush(stdout);
+	for (;;) {
+		int begun = 0;
+		for (int i = 0; i < CROWD && begun < CROWD_ROUND; i++) {
+			ssize_t count = recv(fd[i], bytes, sizeof(bytes), MSG_DONTWAIT);
+			if (count < 0 && errno == EAGAIN) {
+				continue;
+			}
+			if (count > 0 && !told) {
+				tell(bytes, count);
+				told = true;
+			}
+			close(fd[i]);
+			fd[i] = connect_to(port);
+			if (fd[i] < 0) {
+				return 0; /* the port is closed: its process has ended */
+			}
+			begun++;
+		}
+		(void)poll(NULL, 0, CROWD_ROUND_MS);
+	}
+}
+
 /* Until end of file or a reset. */
 static int
 wait_to_be_shown_out(int fd)
@@ -159,8 +206,12 @@ main(int argc, char **argv)
 
 	signal(SIGPIPE, SIG_IGN);
 	if (argc != 3 && argc != 4) {
-		fprintf(stderr, "stranger PORT random|half|huge|silent|leave|hello [TIMES]\n");
+		fprintf(stderr,
+			"stranger PORT random|half|huge|silent|leave|hello|crowd [TIMES]\n");
 		return 64;
+	}
+	if (strcmp(argv[2], "crowd") == 0) {
+		return gather_crowd((uint16_t)strtoul(argv[1], NULL, 10));
 	}
 	unsigned long times = argc == 4 ? strtoul(argv[3], NULL, 10) : 1;
 	for (unsigned long i = 0; i < times && code == 0; i++) {

@@ -213,7 +213,7 @@ static const struct stranger strangers[] = {
 	STRANGER(other_placement, WEFT_MISMATCH, "place", 1, 0),
 	STRANGER(other_job_bytes, WEFT_MISMATCH, "job", 1, 0),
 };
-#define OTHER_COUNT 11u
+#define OTHER_COUNT 13u
 #define STRANGER_COUNT (sizeof(strangers) / sizeof(strangers[0]))
 
 /* --- coming in --- */
@@ -393,6 +393,41 @@ states_of_trainers_are_within_max_shard_bytes(void **state)
 		   claim_many, NULL);
 }
 
+/* While the job is read each trainer has one place: its newer path takes it, another process does
+ * not. */
+static void
+hold_one(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	struct puppet *odd = puppet_add(stage, 1, 0);
+	struct puppet *heir = puppet_add(stage, 1, 0);
+	puppet_connect(zero);
+	stage_settle(stage);
+	puppet_connect(one);
+	stage_settle(stage);
+	odd->hello.incarnation = 5000;
+	puppet_connect(odd);
+	stage_settle(stage);
+	CHECK(stage, odd->down && odd->welcome.refusal == WEFT_UNAVAILABLE);
+	CHECK_SAYS(stage, odd->welcome.reason, "a trainer 1 waits here");
+	heir->hello = one->hello;
+	heir->hello.path++;
+	puppet_connect(heir);
+	stage_settle(stage);
+	CHECK(stage, one->down && !heir->down && stage->lane[0]->held_count == 1);
+	puppet_send_job(zero);
+	stage_settle(stage);
+	CHECK(stage, heir->up && zero->resumed && heir->resumed);
+}
+
+static void
+a_trainer_has_one_place_while_the_job_is_read(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, hold_one, NULL);
+}
+
 /* Nobody's state but that of who came is taken before the description is there. */
 static void
 come_alone(struct stage *stage)
@@ -413,6 +448,41 @@ a_trainers_state_is_taken_when_it_is_admitted(void **state)
 {
 	(void)state;
 	stage_play(&(struct stage_opts){.trainers = 3}, come_alone, NULL);
+}
+
+static bool
+is_known(struct stage *stage, const struct wf_hello *hello)
+{
+	uint8_t bytes[WF_HELLO_MAX];
+	return wf_admit_knows(stage->lane[0], bytes, wf_hello_encode(hello, bytes));
+}
+
+/* Whom the lane's transport spares where strangers are too many. */
+static void
+come_back(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	struct puppet *odd = puppet_add(stage, 1, 0);
+	CHECK(stage, !is_known(stage, &zero->hello)); /* no job */
+	puppet_meet(zero);
+	CHECK(stage, is_known(stage, &zero->hello) && !is_known(stage, &one->hello));
+	puppet_meet(one);
+	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	stage_settle(stage);
+	odd->hello.incarnation = 5000;
+	CHECK(stage, is_known(stage, &one->hello) && !is_known(stage, &odd->hello));
+	odd->hello.trainer_id = 5;
+	odd->hello.trainer_count = 6;
+	CHECK(stage, !is_known(stage, &odd->hello));
+	CHECK(stage, !wf_admit_knows(stage->lane[0], (const uint8_t *)"noise", 5));
+}
+
+static void
+a_lane_knows_who_is_or_was_in_its_job(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, come_back, NULL);
 }
 
 static void
@@ -559,6 +629,8 @@ main(void)
 		cmocka_unit_test(who_comes_while_the_job_is_read_waits_for_it),
 		cmocka_unit_test(a_job_of_more_than_max_trainers_is_refused),
 		cmocka_unit_test(states_of_trainers_are_within_max_shard_bytes),
+		cmocka_unit_test(a_lane_knows_who_is_or_was_in_its_job),
+		cmocka_unit_test(a_trainer_has_one_place_while_the_job_is_read),
 		cmocka_unit_test(a_trainers_state_is_taken_when_it_is_admitted),
 		cmocka_unit_test(when_the_loader_fails_the_next_is_asked_for_the_job),
 		cmocka_unit_test(when_the_loader_says_nothing_the_next_is_asked_for_the_job),
