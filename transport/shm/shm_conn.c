@@ -38,7 +38,6 @@ wf_shm_conn_create(struct wf_shm *t, bool incoming)
 	c->segment_fd = -1;
 	c->state = WF_SHM_CONNECTING;
 	c->deadline_ns = WF_NEVER;
-	c->watch_ns = WF_NEVER;
 	c->idx = t->conn_count;
 	t->conn[t->conn_count++] = c;
 	return c;
@@ -148,17 +147,13 @@ wf_shm_conn_down(struct wf_shm_conn *c, enum weft_status status, const char *for
 	wf_grants_drop(&c->grants);
 	count_down(c);
 	wf_places_end(&c->t->places, &c->place);
-	c->watch_ns = WF_NEVER;
 	c->deadline_ns = WF_NEVER;
 	c->t->work_left = true;
 	if (c->visible) {
 		c->state = WF_SHM_DYING;
-		/* How long to wait for slots that the peer holds; one that stands still has had
-		 * that long. */
-		wf_shm_conn_deadline(c, status == WEFT_TIMEOUT
-						? 0
-						: wf_now_ns(c->t->transport.env) +
-							  c->t->opts.peer_timeout_ns);
+		/* How long to wait for slots that the peer holds. */
+		wf_shm_conn_deadline(c,
+				     wf_now_ns(c->t->transport.env) + c->t->opts.peer_timeout_ns);
 	} else {
 		c->state = WF_SHM_DEAD;
 		c->t->dead_waiting = true;
@@ -316,40 +311,13 @@ wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_events *events)
 uint64_t
 wf_shm_conn_due_ns(const struct wf_shm_conn *c)
 {
-	if (c->state == WF_SHM_DEAD) {
-		return WF_NEVER;
-	}
-	return c->deadline_ns < c->watch_ns ? c->deadline_ns : c->watch_ns;
-}
-
-/* Does the peer take anything in? Three looks without a change, and it does not. */
-static void
-watch_expire(struct wf_shm_conn *c)
-{
-	if (!wf_shm_tx_look(c)) {
-		return;
-	}
-	if (c->tx.consumed == c->tx.published) {
-		c->watch_ns = WF_NEVER;
-		return;
-	}
-	c->tx.watch_still = c->tx.consumed == c->tx.watch_consumed ? c->tx.watch_still + 1 : 0;
-	c->tx.watch_consumed = c->tx.consumed;
-	if (c->tx.watch_still >= 3) {
-		wf_shm_conn_down(c, WEFT_TIMEOUT, "takes nothing in for %llu ms",
-				 (unsigned long long)(c->t->opts.peer_timeout_ns / WF_NS_PER_MS));
-		return;
-	}
-	c->watch_ns = c->t->now_ns + c->t->opts.peer_timeout_ns / 4;
+	return c->state == WF_SHM_DEAD ? WF_NEVER : c->deadline_ns;
 }
 
 void
 wf_shm_conn_expire(struct wf_shm_conn *c)
 {
 	const struct wf_transport_opts *opts = &c->t->opts;
-	if (c->t->now_ns >= c->watch_ns) {
-		watch_expire(c);
-	}
 	if (c->t->now_ns < c->deadline_ns) {
 		return;
 	}

@@ -255,8 +255,6 @@ struct wf_shm_tx {
 	uint64_t ring_head, ring_tail;     /* positions only grow */
 	uint64_t exported[WF_REGIONS_MAX]; /* generation that the peer has; 0: none */
 	bool dirty;                        /* the doorbell is due */
-	uint64_t watch_consumed;           /* at the last look for a peer that stands still */
-	unsigned watch_still;              /* looks since without a change */
 };
 
 struct wf_shm_rx {
@@ -286,7 +284,6 @@ struct wf_shm_conn {
 	int fd;               /* -1: none */
 	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
 	uint64_t attempt_ns;  /* connecting end: end of the attempt */
-	uint64_t watch_ns;    /* next look for a peer that stands still; WF_NEVER: nothing waits */
 	struct wf_shm *t;
 	uint32_t idx; /* in the transport's table */
 	struct wf_place place;

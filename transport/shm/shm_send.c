@@ -108,18 +108,6 @@ find_room(struct wf_shm_conn *c, uint64_t bytes, uint64_t *at)
 	return wf_shm_tx_look(c) && has_cell(tx) && (inlined || find_data(tx, bytes, at));
 }
 
-/* Start looking for a peer that stands still. */
-static void
-watch_peer(struct wf_shm_conn *c)
-{
-	if (c->watch_ns == WF_NEVER) {
-		c->tx.watch_consumed = UINT64_MAX;
-		c->tx.watch_still = 0;
-		c->watch_ns = c->t->now_ns + c->t->opts.peer_timeout_ns / 4;
-		wf_shm_timer_before(c->t, c->watch_ns);
-	}
-}
-
 /* Fill the next cell; find_room has found room. `payload_bytes` 0: none beside the note. */
 static void
 publish(struct wf_shm_conn *c, const union wf_shm_note *note, const void *payload,
@@ -141,7 +129,6 @@ publish(struct wf_shm_conn *c, const union wf_shm_note *note, const void *payloa
 	tx->published++;
 	atomic_store_explicit(&cell->seq, tx->published, memory_order_release); /* S1: next_cell */
 	tx->dirty = true;
-	watch_peer(c);
 }
 
 static uint8_t
