@@ -223,6 +223,12 @@ kick(struct wf_tcp *t)
 	(void)n; /* EAGAIN: the counter is at its end, and the descriptor readable */
 }
 
+static uint64_t
+due_ns(const struct wf_tcp *t)
+{
+	return t->timer_ns < t->look_ns ? t->timer_ns : t->look_ns;
+}
+
 /* A caller that armed sleeps after an empty poll: nothing may be left that no descriptor and no
  * deadline tells of. */
 static void
@@ -236,7 +242,7 @@ settle_armed(struct wf_tcp *t, unsigned event_count)
 		return;
 	}
 	t->slept = true; /* unless the kick below ends it at once */
-	if (t->ready_count > 0 || listener_waits(t) || t->timer_ns < t->armed_ns) {
+	if (t->ready_count > 0 || listener_waits(t) || due_ns(t) < t->armed_ns) {
 		kick(t);
 	}
 }
@@ -252,6 +258,9 @@ look_around(struct wf_tcp *t, bool due)
 	} while (!emptied && due); /* nobody is late whose bytes are here */
 	if (due) {
 		run_timers(t);
+	}
+	if (t->look_ns != WF_NEVER) {
+		wf_tcp_host_look(t);
 	}
 	if (t->listener_readable) {
 		wf_tcp_accept_all(t);
@@ -345,7 +354,7 @@ tcp_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	bool quiet = flush_ready(t) && !listener_waits(t);
 	t->armed = true;
 	t->slept = t->slept || quiet;
-	t->armed_ns = quiet ? t->timer_ns : 0;
+	t->armed_ns = quiet ? due_ns(t) : 0;
 	*deadline_ns = t->armed_ns;
 	return quiet;
 }
@@ -356,8 +365,8 @@ tcp_wait(struct wf_transport *transport, uint64_t deadline_ns)
 	struct wf_tcp *t = wf_tcp_of(transport);
 	struct epoll_event event[EPOLL_EVENTS];
 	int count = wf_wait_events(transport->env, t->epoll_fd, deadline_ns, event, EPOLL_EVENTS);
-	/* What ended it is here: the poll that follows need not look. */
-	t->slept = !take_in(t, event, count);
+	/* What ended it is here: the poll that follows need not look, but for what is due. */
+	t->slept = !take_in(t, event, count) || count <= 0;
 }
 
 static void
@@ -411,6 +420,7 @@ tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	t->info.name = "tcp";
 	t->info.put_bytes_max = opts->put_bytes_max;
 	t->timer_ns = WF_NEVER;
+	t->look_ns = WF_NEVER;
 	t->wake.kind = WF_TCP_SOURCE_WAKE;
 	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

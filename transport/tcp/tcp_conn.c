@@ -155,7 +155,7 @@ wf_tcp_conn_broken(struct wf_tcp_conn *c, int err)
 	} else if (!c->incoming && c->state < WF_TCP_UP) {
 		wf_tcp_conn_down(c, WEFT_UNAVAILABLE, "ended before it was answered: %s", text);
 	} else if (err == ETIMEDOUT) {
-		wf_tcp_conn_down(c, WEFT_TIMEOUT, "the host is silent, or takes nothing in");
+		wf_tcp_conn_down(c, WEFT_TIMEOUT, "the host is silent");
 	} else {
 		wf_tcp_conn_down(c, WEFT_LOST, "%s", text);
 	}
@@ -351,19 +351,14 @@ wf_tcp_conn_due_ns(const struct wf_tcp_conn *c)
 	case WF_TCP_DRAINING:
 	case WF_TCP_LINGERING:
 		return c->deadline_ns;
+	case WF_TCP_DECIDED:
 	case WF_TCP_WAITING:
 	case WF_TCP_UP:
-		break;
-	case WF_TCP_DECIDED:
 	case WF_TCP_DYING:
 	case WF_TCP_DEAD:
-		return WF_NEVER;
+		break;
 	}
-	/* A frame that stops half way, unless this end has not looked for the rest. */
-	if (c->rx.readable || c->rx.stalled || !wf_tcp_rx_partial(c)) {
-		return WF_NEVER;
-	}
-	return c->rx.progress_ns + c->t->opts.peer_timeout_ns;
+	return WF_NEVER;
 }
 
 static void
@@ -393,10 +388,7 @@ wf_tcp_conn_expire(struct wf_tcp_conn *c)
 	} else if (c->state == WF_TCP_SHAKING) {
 		wf_tcp_conn_down(c, WEFT_TIMEOUT, "connected, but not answered within %llu ms",
 				 (unsigned long long)(opts->connect_timeout_ns / WF_NS_PER_MS));
-	} else if (c->state == WF_TCP_DRAINING || c->state == WF_TCP_LINGERING) {
-		wf_tcp_conn_broken(c, 0);
 	} else {
-		wf_tcp_conn_down(c, WEFT_TIMEOUT, "a frame stopped half way for %llu ms",
-				 (unsigned long long)(opts->peer_timeout_ns / WF_NS_PER_MS));
+		wf_tcp_conn_broken(c, 0); /* what was to be sent, or the peer's end, did not come */
 	}
 }

@@ -247,7 +247,6 @@ shake_recv(struct wf_tcp_conn *c)
 	}
 	c->shake_got += (uint32_t)n;
 	c->t->info.bytes_received += (uint64_t)n;
-	c->rx.progress_ns = wf_tcp_now_ns(c->t);
 	wf_places_spoke(&c->t->places, &c->place);
 	return (uint32_t)n;
 }
@@ -275,6 +274,7 @@ count_up(struct wf_tcp_conn *c)
 	c->t->timer_ns = 0; /* the handshake's was the only one, perhaps: see what is left */
 	c->was_up = true;
 	c->t->info.conns_up++;
+	wf_tcp_host_watch(c->t);
 	if (c->tx.writable) {
 		wf_tcp_watch_room(c, false);
 	}
@@ -325,9 +325,6 @@ wf_tcp_waiting_read(struct wf_tcp_conn *c)
 			wf_tcp_conn_down(c, WEFT_PROTOCOL, "spoke before it was answered");
 		}
 		return;
-	}
-	if (c->state == WF_TCP_WAITING && c->shake_got > 0) {
-		wf_tcp_timer_before(c->t, c->rx.progress_ns + c->t->opts.peer_timeout_ns);
 	}
 }
 

@@ -133,7 +133,12 @@ struct wf_tcp_rx {
 	/* The PUT whose payload is awaited. */
 	bool put_open;
 	struct wf_landing put; /* while put_open */
-	uint64_t progress_ns;  /* when bytes last came */
+};
+
+/* Is the peer's host there? tcp_host.c. */
+struct wf_tcp_host {
+	uint64_t arrived_bytes; /* of tx.sent_bytes, known to have arrived */
+	uint64_t asked_ns;      /* since when the kernel asks without an answer; 0: it does not */
 };
 
 struct wf_tcp_conn {
@@ -157,6 +162,7 @@ struct wf_tcp_conn {
 
 	struct wf_tcp_tx tx;
 	struct wf_tcp_rx rx;
+	struct wf_tcp_host host;
 
 	/* First frame of the peer; its body is the blob of UP or DOWN. */
 	uint8_t shake[WF_TCP_BLOB_FRAME_BYTES];
@@ -206,6 +212,9 @@ struct wf_tcp {
 	uint64_t now_ns; /* of the poll now_turn: wf_tcp_now_ns */
 	uint64_t now_turn;
 	uint64_t timer_ns; /* nothing is due before; may be early; WF_NEVER: no timer runs */
+	/* Next look at the hosts of connections that are UP; WF_NEVER: there is none. Apart from
+	 * timer_ns, for it is no reason to read the clock in every poll. */
+	uint64_t look_ns;
 	unsigned turns_without_epoll;
 	bool dead_waiting; /* some connection is DEAD: the next poll frees it */
 	/* The last poll was armed and empty, so that a sleep followed: something may have ended it.
@@ -236,8 +245,8 @@ wf_tcp_piece_mask(const struct wf_tcp *t)
 	return 2 * t->entry_mask + 1;
 }
 
-/* The time of this poll. The clock is read when somebody asks first: no frame half here and nobody
- * connecting means that no timer runs, and nobody asks. */
+/* The time of this poll. The clock is read when somebody asks first: nobody connecting or leaving
+ * means that no timer runs, and only who looks around asks. */
 static inline uint64_t
 wf_tcp_now_ns(struct wf_tcp *t)
 {
@@ -325,6 +334,12 @@ void wf_tcp_resolve_abandon(struct wf_tcp_conn *c);
 /* `wait`: until none is left. */
 void wf_tcp_resolve_reap(struct wf_tcp *t, bool wait);
 void wf_tcp_address_format(const struct sockaddr_storage *address, char out[WF_TCP_ADDRESS_BYTES]);
+
+/* tcp_host.c */
+/* A connection is UP. */
+void wf_tcp_host_watch(struct wf_tcp *t);
+/* When it is time: take down those whose host does not answer. */
+void wf_tcp_host_look(struct wf_tcp *t);
 
 /* tcp_listen.c */
 enum weft_status wf_tcp_listen(struct wf_transport *transport, const struct wf_host *at,

@@ -28,18 +28,17 @@ option_int(int fd, int level, int name, int value)
 void
 wf_tcp_socket_options(struct wf_tcp *t, int fd)
 {
-	/* A quarter is left for the first retransmission, and for probes that go out at whole
-	 * seconds: the user timeout is looked at when one is due. */
-	uint64_t timeout_ms = t->opts.peer_timeout_ns / WF_NS_PER_MS / 4 * 3;
-	int user_ms = timeout_ms < 1 ? 1 : timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms;
-	int probe_s = user_ms / 3000 < 1 ? 1 : user_ms / 3000;
-	probe_s = probe_s > 32767 ? 32767 : probe_s;
+	/* Probes go out at whole seconds; the end comes with the one after the last. Bytes that
+	 * wait are not asked about: tcp_host.c. */
+	uint64_t timeout_s = t->opts.peer_timeout_ns / WF_NS_PER_S;
+	uint64_t part_s = timeout_s / 4;
+	int probe_s = part_s < 1 ? 1 : part_s > 32767 ? 32767 : (int)part_s;
+	int probe_count = timeout_s < 3 ? 1 : timeout_s < 4 ? 2 : 3;
 	(void)option_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	(void)option_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, probe_s);
 	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
-	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
-	(void)option_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_ms);
+	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPCNT, probe_count);
 	wf_tcp_congestion_set(fd, t->congestion);
 }
 

@@ -252,22 +252,16 @@ void
 wf_tcp_receive(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	uint64_t budget = WF_TCP_RX_BUDGET;
-	bool came = false;
 	enum step step = wf_tcp_rx_partial(c) ? parse(c, events) : STEP_BYTES;
 	while (step == STEP_BYTES && c->rx.readable && budget > 0 && make_room(c)) {
 		uint64_t n = read_more(c);
 		if (n == 0) {
 			break;
 		}
-		came = true;
 		budget -= n < budget ? n : budget;
 		step = parse(c, events);
 	}
 	c->rx.stalled = step == STEP_ROOM;
-	if (wf_tcp_rx_partial(c)) {
-		c->rx.progress_ns = came ? wf_tcp_now_ns(c->t) : c->rx.progress_ns;
-		wf_tcp_timer_before(c->t, wf_tcp_conn_due_ns(c));
-	}
 }
 
 void

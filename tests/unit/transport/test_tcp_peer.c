@@ -2,6 +2,7 @@
 /* What an established peer, or one that this end connects to, can do wrong on the stream itself.
  * Thread: one. */
 #include <arpa/inet.h>
+#include <linux/filter.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -145,9 +146,9 @@ reset_of_an_established_stream_is_a_loss(void **state)
 	rig_close(rig);
 }
 
-/* `bytes` of a frame, then silence. Between frames a peer may be silent for ever. */
+/* `bytes` of a frame, and the rest long after: the process may have been stopped meanwhile. */
 static void
-stops_after(const void *frame, size_t bytes, bool down)
+pauses_after(const void *frame, size_t bytes, size_t whole)
 {
 	struct wf_transport_opts opts = {.peer_timeout_ns = 3600 * WF_NS_PER_S};
 	struct rig *rig = rig_open(&opts);
@@ -157,62 +158,98 @@ stops_after(const void *frame, size_t bytes, bool down)
 	for (int i = 0; i < 50; i++) {
 		rig_pump(rig);
 	}
-	assert_int_equal(rig_count(rig, WF_EVENT_DOWN), 0);
-	rig->ahead_ns += 3601 * WF_NS_PER_S;
+	rig->ahead_ns += 24 * opts.peer_timeout_ns;
 	for (int i = 0; i < 50; i++) {
 		rig_pump(rig);
 	}
-	assert_int_equal(rig_count(rig, WF_EVENT_DOWN), down ? 1 : 0);
-	if (down) {
-		assert_down(rig, WEFT_TIMEOUT, "half way");
-	}
+	assert_int_equal(rig_count(rig, WF_EVENT_DOWN), 0);
+	raw_send(fd, (const uint8_t *)frame + bytes, whole - bytes);
+	rig_await(rig, WF_EVENT_MSG, 1);
 	close(fd);
 	rig_close(rig);
 }
 
 static void
-frame_that_stops_half_way_is_a_timeout(void **state)
+frame_may_stop_half_way_for_however_long(void **state)
 {
 	(void)state;
 	uint8_t frame[WF_HEAD_BYTES + 100] = {0};
 	struct wf_head head = {.service = WF_SERVICE_DENSE, .body_bytes = 100};
 	wf_head_encode(&head, frame);
-	stops_after(frame, 1, true);
-	stops_after(frame, 63, true);
-	stops_after(frame, 64, true);
-	stops_after(frame, 163, true);
-	stops_after(frame, 164, false);
+	pauses_after(frame, 1, sizeof(frame));
+	pauses_after(frame, 63, sizeof(frame));
+	pauses_after(frame, 64, sizeof(frame));
+	pauses_after(frame, 163, sizeof(frame));
 }
 
-/* Operations of this end are no sign that the peer goes on. The second connection is there because
- * an only one is read on each turn. */
+/* From now on the host of this socket is as good as gone: whatever comes to it is dropped. */
 static void
-half_a_frame_is_a_timeout_while_this_end_sends(void **state)
+fall_silent(int fd)
+{
+	struct sock_filter drop = {.code = BPF_RET | BPF_K};
+	const struct sock_fprog program = {.len = 1, .filter = &drop};
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)),
+			 0);
+}
+
+static void
+idle_peer_whose_host_is_silent_is_a_timeout(void **state)
 {
 	(void)state;
-	struct wf_transport_opts opts = {.peer_timeout_ns = 3600 * WF_NS_PER_S};
+	struct wf_transport_opts opts = {.peer_timeout_ns = 2 * WF_NS_PER_S};
 	struct rig *rig = rig_open(&opts);
 	struct wf_conn *conn = NULL;
-	int other = raw_join(rig, &conn);
+	int fd = raw_join(rig, &conn);
+	fall_silent(fd);
+	assert_down(rig, WEFT_TIMEOUT, "silent");
+	close(fd);
+	rig_close(rig);
+}
+
+static void
+host_that_is_silent_while_bytes_wait_is_a_timeout(void **state)
+{
+	(void)state;
+	struct wf_transport_opts opts = {.peer_timeout_ns = 800 * WF_NS_PER_MS};
+	struct rig *rig = rig_open(&opts);
+	struct wf_conn *conn = NULL;
 	int fd = raw_join(rig, &conn);
 	const struct wf_head head = {.service = WF_SERVICE_CONTROL};
 	const struct wf_op op = {.kind = WF_OP_SEND, .head = &head};
-	uint8_t frame[WF_HEAD_BYTES];
 	unsigned taken = 0;
-	wf_head_encode(&head, frame);
-	raw_send(fd, frame, 63);
-	for (int i = 0; i < 50; i++) {
-		rig_pump(rig);
-	}
-	rig->ahead_ns += 3601 * WF_NS_PER_S;
+	fall_silent(fd);
 	assert_int_equal(wf_transport_post(conn, &op, 1, &taken), WEFT_OK);
-	for (int i = 0; i < 50; i++) {
-		rig_pump(rig);
-	}
-	assert_int_equal(rig_count(rig, WF_EVENT_DOWN), 1);
-	assert_down(rig, WEFT_TIMEOUT, "half way");
+	assert_down(rig, WEFT_TIMEOUT, "silent");
 	close(fd);
-	close(other);
+	rig_close(rig);
+}
+
+/* Its process has long taken nothing in when the host goes: what is asked then is its window. */
+static void
+host_that_goes_with_its_window_closed_is_a_timeout(void **state)
+{
+	(void)state;
+	struct wf_transport_opts opts = {.peer_timeout_ns = 800 * WF_NS_PER_MS, .op_max = 64};
+	struct rig *rig = rig_open(&opts);
+	struct wf_conn *conn = NULL;
+	int fd = raw_join(rig, &conn);
+	uint8_t body[WF_MSG_BODY_MAX] = {0};
+	const struct wf_head head = {.service = WF_SERVICE_CONTROL};
+	const struct wf_op op = {
+		.kind = WF_OP_SEND, .head = &head, .body = body, .body_bytes = sizeof(body)};
+	unsigned taken = 1;
+	for (unsigned full = 0; full < 50; full += taken == 0 ? 1 : 0) {
+		taken = 0;
+		(void)!wf_transport_post(conn, &op, 1, &taken);
+		if (taken == 0) {
+			rig_pump(rig);
+			assert_int_equal(rig_count(rig, WF_EVENT_DOWN), 0);
+			rig->seen_count = 0; /* DONEs */
+		}
+	}
+	fall_silent(fd);
+	assert_down(rig, WEFT_TIMEOUT, "silent");
+	close(fd);
 	rig_close(rig);
 }
 
@@ -382,8 +419,10 @@ main(void)
 		cmocka_unit_test(end_of_stream_without_close_is_a_loss),
 		cmocka_unit_test(end_of_stream_after_close_is_orderly),
 		cmocka_unit_test(reset_of_an_established_stream_is_a_loss),
-		cmocka_unit_test(frame_that_stops_half_way_is_a_timeout),
-		cmocka_unit_test(half_a_frame_is_a_timeout_while_this_end_sends),
+		cmocka_unit_test(frame_may_stop_half_way_for_however_long),
+		cmocka_unit_test(idle_peer_whose_host_is_silent_is_a_timeout),
+		cmocka_unit_test(host_that_is_silent_while_bytes_wait_is_a_timeout),
+		cmocka_unit_test(host_that_goes_with_its_window_closed_is_a_timeout),
 		cmocka_unit_test(sleeper_with_one_connection_takes_a_second_at_once),
 		cmocka_unit_test(who_answers_a_hello_with_something_else_is_told_apart),
 		cmocka_unit_test(host_is_found_by_name),

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp_host: is the peer's host there? On a stream with nothing under way the kernel's keepalive
+ * asks. Where bytes wait it does not: there the kernel repeats them, or asks a window that is
+ * closed, and here is looked whether anything answers. TCP_USER_TIMEOUT would do that, but it ends
+ * as well the stream of a host that answers all the while with a closed window, as it does for a
+ * process that is stopped, and it would do so without a look at who else stood still.
+ * Thread: the transport's owner. */
+#include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+
+#include "transport/tcp/tcp_internal.h"
+
+/* Looks in a peer_timeout, and of them those in a row that find it silent. */
+#define LOOKS 8u
+#define SILENT_LOOKS 5u
+/* So often in vain: a packet may be lost, and two probes within half a second get one answer
+ * (tcp_invalid_ratelimit). */
+#define ASKED_MIN 3u
+
+/* The kernel holds bytes that the peer's has not acknowledged. */
+static bool
+awaits_host(struct wf_tcp_conn *c)
+{
+	int bytes = 0;
+	if (c->host.arrived_bytes == c->tx.sent_bytes ||
+	    (ioctl(c->fd, SIOCOUTQ, &bytes) == 0 && bytes == 0)) {
+		c->host.arrived_bytes = c->tx.sent_bytes;
+		return false;
+	}
+	return true;
+}
+
+static void
+look(struct wf_tcp_conn *c, uint64_t now_ns)
+{
+	struct tcp_info info;
+	socklen_t bytes = sizeof(info);
+	if (!awaits_host(c) || getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) {
+		c->host.asked_ns = 0;
+		return;
+	}
+	uint64_t silent_ms = info.tcpi_last_ack_recv < info.tcpi_last_data_recv
+				     ? info.tcpi_last_ack_recv
+				     : info.tcpi_last_data_recv;
+	uint64_t silent_ns = silent_ms * WF_NS_PER_MS;
+	unsigned asked = info.tcpi_retransmits + info.tcpi_probes;
+	uint64_t span_ns = now_ns - c->host.asked_ns;
+	if (asked == 0) {
+		c->host.asked_ns = 0;
+	} else if (c->host.asked_ns == 0 || span_ns > silent_ns) {
+		c->host.asked_ns = now_ns; /* it has answered since */
+	} else if (asked >= ASKED_MIN &&
+		   span_ns >= c->t->opts.peer_timeout_ns / LOOKS * SILENT_LOOKS) {
+		wf_tcp_conn_broken(c, ETIMEDOUT);
+	}
+}
+
+void
+wf_tcp_host_watch(struct wf_tcp *t)
+{
+	if (t->look_ns == WF_NEVER) {
+		t->look_ns = wf_tcp_now_ns(t) + t->opts.peer_timeout_ns / LOOKS;
+	}
+}
+
+void
+wf_tcp_host_look(struct wf_tcp *t)
+{
+	uint64_t now_ns = wf_tcp_now_ns(t);
+	if (now_ns < t->look_ns) {
+		return;
+	}
+	t->look_ns = WF_NEVER;
+	for (struct wf_tcp_conn *c = t->conns; c != NULL; c = c->next) {
+		if (c->state == WF_TCP_UP) {
+			look(c, now_ns);
+		}
+		if (c->state == WF_TCP_UP) {
+			wf_tcp_host_watch(t);
+		}
+	}
+}
