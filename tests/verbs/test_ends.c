@@ -201,6 +201,8 @@ enter(const char *path)
 static bool
 pair_iwarp(struct conf *t, const struct wf_transport_opts *opts, struct pair *p)
 {
+	t->transport = "mux";
+	t->paths = "tcp,verbs";
 	struct node *server = rig_node(t, "", "10.8.1.1", opts);
 	CHECK(server != NULL);
 	CHECK(enter("/run/netns/far"));
@@ -210,7 +212,7 @@ pair_iwarp(struct conf *t, const struct wf_transport_opts *opts, struct pair *p)
 	return joined;
 }
 
-/* There the device does not tell, so the ends ask each other. */
+/* There the device does not tell, but the bootstrap's keepalive does. */
 static bool
 idle_iwarp_body(struct conf *t)
 {
@@ -221,6 +223,9 @@ idle_iwarp_body(struct conf *t)
 	struct wf_transport_opts opts = {.peer_timeout_ns = 2 * WF_NS_PER_S};
 	struct pair p;
 	CHECK(pair_iwarp(t, &opts, &p));
+	struct wf_path_info path;
+	wf_transport_path(p.cc, &path);
+	CHECK(strcmp(path.name, "verbs") == 0);
 	uint64_t until_ns = wf_now_ns(t->env) + 2 * opts.peer_timeout_ns;
 	while (wf_now_ns(t->env) < until_ns) {
 		conf_pump(t);

@@ -338,7 +338,6 @@ frames_body(struct conf *t)
 		{.kind = WF_VERBS_HELLO},
 		{.kind = WF_VERBS_ACCEPTS},
 		{.kind = WF_VERBS_CREDIT, .credits = 1},
-		{.kind = WF_VERBS_ANSWER},
 		{.kind = WF_VERBS_MESSAGE, .head.service = WF_SERVICE_TRANSPORT},
 		{.kind = WF_VERBS_MESSAGE, .head.service = 1, .credits = 1000},
 		{.kind = WF_VERBS_PUT, .head.region = 1, .head.step = 100},

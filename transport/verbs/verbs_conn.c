@@ -278,7 +278,6 @@ serve(struct wf_verbs_conn *c, struct wf_events *events)
 {
 	wf_verbs_emit_done(c, events, WEFT_OK);
 	wf_verbs_receive(c, events, false);
-	wf_verbs_answer_alive(c);
 	if (c->windows_waiting > 0 || c->tx.posted < c->tx.taken) {
 		wf_verbs_pump(c);
 	}
@@ -412,30 +411,28 @@ wf_verbs_conn_due_ns(const struct wf_verbs_conn *c)
 	return c->state < WF_VERBS_DYING ? c->deadline_ns : WF_NEVER;
 }
 
-/* Does the peer take anything in, and is it there? */
+/* Is the peer's device there? What it owes is completions; credits, and with them slots of its
+ * memory, are its process's to give, which may be stopped. On InfiniBand the device of this end
+ * says when the other one is silent. */
 static void
 expire_up(struct wf_verbs_conn *c)
 {
 	const struct wf_verbs_tx *tx = &c->tx;
 	uint64_t timeout_ns = c->t->opts.peer_timeout_ns;
 	uint64_t now_ns = c->t->now_ns;
-	bool waits = tx->posted < tx->taken || tx->sq.completed < tx->sq.posted;
+	bool waits = tx->sq.completed < tx->sq.posted;
 	if (!c->may_send) {
 		wf_verbs_conn_end(
 			c, WEFT_TIMEOUT, "accepted, but silent for %llu ms",
 			(unsigned long long)(c->t->opts.handshake_timeout_ns / WF_NS_PER_MS));
 		return;
 	}
-	if (tx->progress_ns == WF_NEVER || wf_verbs_tx_awaits_region(c)) {
-		c->tx.progress_ns = now_ns; /* it begins to count, or is no fault of the peer's */
+	if (tx->progress_ns == WF_NEVER) {
+		c->tx.progress_ns = now_ns; /* it begins to count */
 	}
-	if (waits && now_ns > tx->progress_ns && now_ns - tx->progress_ns >= timeout_ns) {
-		wf_verbs_conn_end(c, WEFT_TIMEOUT, "takes nothing in for %llu ms",
-				  (unsigned long long)(timeout_ns / WF_NS_PER_MS));
-		return;
-	}
-	if (c->asks && now_ns > c->rx.heard_ns && now_ns - c->rx.heard_ns >= timeout_ns) {
-		wf_verbs_conn_end(c, WEFT_TIMEOUT, "silent for %llu ms, and does not answer",
+	if (c->dev->caps.iwarp && waits && now_ns > tx->progress_ns &&
+	    now_ns - tx->progress_ns >= timeout_ns) {
+		wf_verbs_conn_end(c, WEFT_TIMEOUT, "its device is silent for %llu ms",
 				  (unsigned long long)(timeout_ns / WF_NS_PER_MS));
 		return;
 	}

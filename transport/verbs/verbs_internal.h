@@ -40,7 +40,7 @@
 #define WF_VERBS_POLL_MAX 256u           /* completions of one queue in one poll */
 #define WF_VERBS_QUEUES_CONNS 64u        /* connections that share completion queues */
 #define WF_VERBS_BUCKETS 256u            /* of queue pair numbers; a power of two */
-#define WF_VERBS_INTERNAL_OPS 6u         /* START, HELLO, verdict, CLOSE, ASK, ANSWER */
+#define WF_VERBS_INTERNAL_OPS 4u         /* START, HELLO, verdict, CLOSE */
 #define WF_VERBS_DRAIN_NS WF_NS_PER_S    /* bound of WF_DISCONNECT_DRAIN, and of a refusal */
 #define WF_VERBS_REPEAT_NS WF_NS_PER_S   /* a request is not made again before */
 #define WF_VERBS_STILL_NS WF_NS_PER_S    /* no poll for so long: this end stood still */
@@ -271,8 +271,6 @@ struct wf_verbs_conn {
 	bool hello_follows; /* accepting end: in a frame */
 	bool verdict_is_no; /* connecting end */
 	bool peer_closed;   /* its CLOSE came while this end drains */
-	bool asks;          /* an ASK is not answered yet */
-	bool asked;         /* an ANSWER is owed */
 	bool suspected;     /* the queue pair is in error; why is found out at the next visit */
 	bool ready;         /* in the ready list */
 	bool stood_still;   /* an attempt was given the time back in which nobody polled */
@@ -612,14 +610,10 @@ void wf_verbs_say(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind, const 
 		  size_t bytes);
 /* Hand to the device what credits and slots allow. */
 void wf_verbs_pump(struct wf_verbs_conn *c);
-/* What is first in the queue waits for a region to be registered. */
-bool wf_verbs_tx_awaits_region(struct wf_verbs_conn *c);
 /* Return credits, if it is time. */
 void wf_verbs_return_credits(struct wf_verbs_conn *c);
-/* Ask the peer's device whether it is there; on iWARP, the peer. */
+/* Ask the peer's device whether it is there; not on iWARP. */
 void wf_verbs_ask_alive(struct wf_verbs_conn *c);
-/* If it has asked. */
-void wf_verbs_answer_alive(struct wf_verbs_conn *c);
 bool wf_verbs_tx_idle(const struct wf_verbs_conn *c);
 /* DONE for what is completed, or, with LOST, for everything. */
 void wf_verbs_emit_done(struct wf_verbs_conn *c, struct wf_events *events, enum weft_status status);

@@ -447,17 +447,6 @@ take_close(struct wf_verbs_conn *c)
 	return STEP_DOWN;
 }
 
-static enum step
-take_alive(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind)
-{
-	if (c->state < WF_VERBS_UP || (kind == WF_VERBS_ANSWER ? !c->asks : c->asked)) {
-		return violation(c, "it asks too early or twice, or answers what was not asked");
-	}
-	c->asks = c->asks && kind != WF_VERBS_ANSWER;
-	c->asked = c->asked || kind == WF_VERBS_ASK;
-	return STEP_ON;
-}
-
 /* Frames of the handshake and of the end. The buffer goes back in any case. */
 static enum step
 take_control(struct wf_verbs_conn *c, struct wf_verbs_rx *rx)
@@ -466,9 +455,7 @@ take_control(struct wf_verbs_conn *c, struct wf_verbs_rx *rx)
 	bool shaking = c->state == WF_VERBS_SHAKING;
 	enum wf_verbs_frame_kind kind = rx->frame.kind;
 	wf_verbs_rx_pop(&c->rx.list);
-	if (kind == WF_VERBS_ASK || kind == WF_VERBS_ANSWER) {
-		step = take_alive(c, kind);
-	} else if (kind == WF_VERBS_START) {
+	if (kind == WF_VERBS_START) {
 		step = take_start(c);
 	} else if (kind == WF_VERBS_CLOSE) {
 		step = take_close(c);

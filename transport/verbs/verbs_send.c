@@ -144,7 +144,7 @@ take_put(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry 
 static void
 note_begin(struct wf_verbs_conn *c)
 {
-	if (c->tx.taken == c->tx.posted && c->tx.sq.posted == c->tx.sq.completed) {
+	if (c->tx.sq.posted == c->tx.sq.completed) {
 		c->tx.progress_ns = WF_NEVER;
 	}
 }
@@ -387,17 +387,6 @@ wf_verbs_pump(struct wf_verbs_conn *c)
 	batch_flush(c);
 }
 
-bool
-wf_verbs_tx_awaits_region(struct wf_verbs_conn *c)
-{
-	const struct wf_verbs_tx *tx = &c->tx;
-	if (tx->posted == tx->taken) {
-		return false;
-	}
-	const struct wf_verbs_entry *entry = entry_at(c, tx->posted);
-	return c->windows_waiting > 0 || (entry->kind == WF_VERBS_PUT && !entry->keyed);
-}
-
 /* A frame beside the queue, whatever is in it. False: neither place nor slot is free. */
 static bool
 say_beside(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind)
@@ -431,16 +420,12 @@ wf_verbs_return_credits(struct wf_verbs_conn *c)
 	}
 }
 
-/* An empty WRITE is answered by the peer's device, and no memory is touched. On iWARP it is over
- * when it is sent, so there the peer itself is asked: by who has nothing else under way, so that
- * the question has room in the ring. */
+/* An empty WRITE is answered by the peer's device, whatever its process does, and no memory is
+ * touched. On iWARP a WRITE is over when it is sent, and nothing else asks a device there (siw
+ * answers an empty READ with bytes of another operation, now and then): nobody asks. */
 void
 wf_verbs_ask_alive(struct wf_verbs_conn *c)
 {
-	if (may_pump(c) && c->dev->caps.iwarp && !c->asks && c->tx.done == c->tx.taken) {
-		c->asks = true;
-		wf_verbs_say(c, WF_VERBS_ASK, NULL, 0);
-	}
 	if (!may_pump(c) || c->dev->caps.iwarp || wf_verbs_sq_room(&c->tx.sq) == 0) {
 		return;
 	}
@@ -450,27 +435,6 @@ wf_verbs_ask_alive(struct wf_verbs_conn *c)
 	wr->wr.rdma.remote_addr = 0;
 	wr->wr.rdma.rkey = 0;
 	batch_flush(c);
-}
-
-/* When nothing else is under way: what is would be an answer too, and may leave no room in the
- * ring. So there is one ANSWER at a time, and who asks and takes nothing in gets no more. What
- * waits for memory to be registered says nothing, perhaps for long, so it does not hold the answer
- * up. */
-void
-wf_verbs_answer_alive(struct wf_verbs_conn *c)
-{
-	struct wf_verbs_tx *tx = &c->tx;
-	if (!c->asked || !c->may_send) {
-		return;
-	}
-	if (tx->done == tx->taken) {
-		c->asked = false;
-		wf_verbs_say(c, WF_VERBS_ANSWER, NULL, 0);
-	} else if (may_pump(c) && wf_verbs_tx_awaits_region(c) && has_credit(tx) &&
-		   wf_verbs_sq_room(&tx->sq) > 0 && say_beside(c, WF_VERBS_ANSWER)) {
-		c->asked = false;
-		tx->frames_sent++;
-	}
 }
 
 bool

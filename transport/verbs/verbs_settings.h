@@ -30,7 +30,7 @@ struct wf_verbs_settings {
 	uint32_t ack_timeout;                /* 4.096 us * 2^n until a packet is sent again */
 	uint32_t retry_count;                /* times; 7 is for ever on some devices */
 	uint32_t rnr_timer;                  /* coded as in InfiniBand; 12: 0.64 ms, 0: 655 ms */
-	uint32_t rnr_retry;                  /* times; 7: for ever, bounded by peer_timeout_ns */
+	uint32_t rnr_retry;                  /* times; 7: for ever */
 	int32_t vector;                      /* completion vector; -1: by the thread's CPU */
 	uint32_t inline_bytes;               /* asked of the device, which may give less */
 	uint32_t credits;                    /* messages and notices of a peer not yet taken in */

@@ -89,9 +89,7 @@ enum wf_verbs_frame_kind {
 	WF_VERBS_ACCEPTS = 6, /* accepting end; body: the verdict */
 	WF_VERBS_REFUSES = 7, /* accepting end, last; body: the verdict */
 	WF_VERBS_CLOSE = 8,   /* the last frame of an end that closes in good order */
-	WF_VERBS_ASK = 9,     /* is anybody there? Where the device does not tell */
-	WF_VERBS_ANSWER = 10, /* to each ASK */
-	WF_VERBS_KIND_MAX = 10,
+	WF_VERBS_KIND_MAX = 8,
 };
 
 struct wf_verbs_frame {
