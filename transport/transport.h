@@ -46,9 +46,9 @@ struct wf_transport_opts {
 	 * has to make room, it is not the one. NULL: it knows nobody. */
 	bool (*knows)(void *knows_arg, const uint8_t *hello, size_t hello_bytes);
 	void *knows_arg;
-	uint32_t op_max;          /* operations taken and not DONE, per connection; 0: 256 */
-	uint64_t put_bytes_max;   /* longest PUT this end accepts; 0: 64 MiB */
-	uint64_t peer_timeout_ns; /* silence of a host, or a frame that stops half way; 0: 10 s */
+	uint32_t op_max;               /* operations taken and not DONE, per connection; 0: 256 */
+	uint64_t put_bytes_max;        /* longest PUT this end accepts; 0: 64 MiB */
+	uint64_t peer_timeout_ns;      /* silence of a host; 0: 10 s */
 	uint64_t connect_timeout_ns;   /* one attempt, name look-up included; 0: 5 s */
 	uint64_t handshake_timeout_ns; /* from accepted to hello complete; 0: 5 s */
 	/* Congestion control of TCP sockets, copied; NULL or "": the system's. Others do not look

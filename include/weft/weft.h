@@ -18,9 +18,8 @@
  * Thread: a session and its tensors belong to the thread that opened it. With WEFT_PROGRESS_THREAD
  * a thread of the session's own moves the bytes; with WEFT_PROGRESS_CALLER they move inside the
  * calls that wait (weft_wait*, weft_exchange, weft_pull*, weft_barrier, weft_reduce, weft_pass_end)
- * and in weft_poll; while a push is unanswered such a caller has to be in one of them again within
- * half of peer_timeout_ns, or its pservers take it for lost. The library is not to be used in a
- * child after fork.
+ * and in weft_poll; between them such a caller may stay away for as long as it likes, and the step
+ * waits for it. The library is not to be used in a child after fork.
  *
  * No call waits for ever: each ends in success or in a status whose text (weft_last_error) names
  * the peer, what was waited for, and why it did not come. */
@@ -176,7 +175,7 @@ struct weft_session_opts {
 	uint64_t spin_ns;              /* how long to poll before sleeping: 0 */
 	uint64_t connect_timeout_ns;   /* until every lane has answered for the first time: 300 s */
 	uint64_t reconnect_timeout_ns; /* for a lane that was lost to come back: 3 s */
-	uint64_t peer_timeout_ns;      /* silence of a host: 10 s */
+	uint64_t peer_timeout_ns;      /* silence of a host (not of a process): 10 s */
 	uint64_t
 		step_timeout_ns; /* longest wait for a step, pull or reduce; 0: no limit: 1,800 s */
 	int keep_state;          /* arrays for the optimizer's state, for weft_tensor_state: 0 */

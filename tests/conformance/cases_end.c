@@ -191,6 +191,99 @@ closing_a_transport_takes_its_connections_down(struct conf *t)
 	return true;
 }
 
+#define STILL_MESSAGES_MAX 20000u
+
+/* Post messages until this end has been full for a while. Returns how many were taken. */
+static unsigned
+fill_way(struct conf *t, struct node *n, struct wf_conn *conn)
+{
+	unsigned count = 0;
+	for (unsigned full = 0; full < 20 && count < STILL_MESSAGES_MAX;) {
+		enum weft_status st = conf_send(conn, count, WF_MSG_BODY_MAX);
+		if (st == WEFT_OK) {
+			count++;
+			full = 0;
+		} else {
+			conf_poll(t, n);
+			conf_rest(t);
+			full++;
+		}
+	}
+	return count;
+}
+
+/* Short, but longer than an answer of a device takes beside the bytes of the case. */
+static uint64_t
+peer_timeout_ns(const struct conf *t)
+{
+	return 200 * WF_NS_PER_MS + 2 * t->hasty_ns;
+}
+
+static bool
+stays_up(const struct node *n, const struct wf_conn *conn)
+{
+	const struct seen *down = conf_nth(n, conn, WF_EVENT_DOWN, 0);
+	if (down != NULL) {
+		fprintf(stderr, "down: %s, %s\n", weft_status_name(down->status), down->why);
+	}
+	return down == NULL;
+}
+
+/* For several times peer_timeout one of the two ends takes no turn, or neither does. */
+static bool
+stand_still(struct conf *t, const struct pair *p, bool server_polls, bool client_polls)
+{
+	uint64_t until_ns = wf_now_ns(t->env) + 3 * peer_timeout_ns(t);
+	while (wf_now_ns(t->env) < until_ns) {
+		if (server_polls) {
+			conf_poll(t, p->server);
+		}
+		if (client_polls) {
+			conf_poll(t, p->client);
+		}
+		conf_rest(t);
+	}
+	CHECK(stays_up(p->server, p->sc) && stays_up(p->client, p->cc));
+	return true;
+}
+
+/* Messages and a PUT that the peer does not take in, nor a rest of them that this end has, end
+ * nothing; afterwards all of it arrives. */
+static bool
+goes_on_after(struct conf *t, bool server_polls, bool client_polls)
+{
+	const struct wf_transport_opts opts = {.peer_timeout_ns = peer_timeout_ns(t)};
+	const uint64_t bytes = 16u << 20;
+	struct pair p;
+	struct wf_grant_key key;
+	CHECK(conf_pair(t, &opts, &p));
+	CHECK(conf_grant_place(p.server, p.sc, 0, bytes, &key));
+	conf_fill(p.client->memory, bytes, 7);
+	struct wf_op put = conf_put_op(p.client, &key, 0, bytes, 0);
+	CHECK(conf_post(p.cc, &put));
+	unsigned count = fill_way(t, p.client, p.cc);
+	CHECK(stand_still(t, &p, server_polls, client_polls));
+	CHECK(conf_await_count(t, p.server, p.sc, WF_EVENT_MSG, count));
+	for (unsigned i = 0; i < count; i++) {
+		CHECK(conf_is_message(conf_nth(p.server, p.sc, WF_EVENT_MSG, i), i,
+				      WF_MSG_BODY_MAX));
+	}
+	CHECK(conf_count(p.server, p.sc, WF_EVENT_PUT) == 1);
+	CHECK(conf_is_filled(p.server->memory, bytes, 7));
+	CHECK(conf_send_all(t, p.sc, 1, 100));
+	CHECK(conf_is_message(conf_await(t, p.client, p.cc, WF_EVENT_MSG), 1, 100));
+	conf_node_close(t, p.server);
+	conf_node_close(t, p.client);
+	return true;
+}
+
+static bool
+end_that_does_not_poll_keeps_its_connections(struct conf *t)
+{
+	return goes_on_after(t, false, true) && goes_on_after(t, true, false) &&
+	       goes_on_after(t, false, false);
+}
+
 const struct conf_case conf_end_cases[] = {
 	CASE(disconnect_works_in_every_state),
 	CASE(after_disconnect_only_done_and_down_come),
@@ -198,5 +291,6 @@ const struct conf_case conf_end_cases[] = {
 	CASE(now_stops_at_once),
 	CASE(peer_that_closes_in_mid_transfer_leaves_no_operation_behind),
 	CASE(closing_a_transport_takes_its_connections_down),
+	CASE(end_that_does_not_poll_keeps_its_connections),
 	{0},
 };

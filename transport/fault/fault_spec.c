@@ -9,8 +9,8 @@
 
 #define DURATION_MAX_NS (60 * WF_NS_PER_S)
 #define COUNT_MAX 1000000000000ull
-#define STALL_NS_DEFAULT (20 * WF_NS_PER_MS) /* far below any peer_timeout */
-#define CHANCE_DIGITS 4                      /* after the point of a percentage */
+#define STALL_NS_DEFAULT (20 * WF_NS_PER_MS)
+#define CHANCE_DIGITS 4 /* after the point of a percentage */
 
 #define AT(point) (1u << WF_FAULT_AT_##point)
 
