@@ -34,7 +34,7 @@
 
 enum wf_service {
 	WF_SERVICE_TRANSPORT = 0, /* frames of a transport itself; never delivered as MSG */
-	WF_SERVICE_CONTROL = 1,   /* job: GOODBYE, ABORT, REDUCE, ABSENT */
+	WF_SERVICE_CONTROL = 1,   /* job: GOODBYE, ABORT, REDUCE, BEAT, ABSENT */
 	WF_SERVICE_DENSE = 2,     /* STEP, RESUME, HAVE, GRANT, PULL, JOB */
 	WF_SERVICE_SPARSE = 3,    /* TABLE, RESUME, HAVE, GRANT, CREDIT, PUSH, PULL */
 };

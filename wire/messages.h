@@ -24,6 +24,7 @@
  * ABORT    control  both     step                     status, who, reason
  * REDUCE   control  trainer  request_id, step         values
  * REDUCED  control  lane     request_id, step         values
+ * BEAT     control  both     -                        flags, pid
  * ABSENT   control  lane     -                        trainer, reason
  *
  * Fields of the head that a message does not use are 0 and refused when not; version, body_bytes,
@@ -60,6 +61,7 @@ enum wf_control_type {
 	WF_MSG_ABORT = 2,
 	WF_MSG_REDUCE = 3,
 	WF_MSG_REDUCED = 4,
+	WF_MSG_BEAT = 5,
 	WF_MSG_ABSENT = 6,
 };
 
@@ -299,6 +301,13 @@ struct wf_msg_reduce {
 	double value[WF_REDUCE_MAX]; /* any bits; NaN is the application's business */
 };
 
+/* The sender takes turns. */
+struct wf_msg_beat {
+	bool asks;    /* for a BEAT of the receiver */
+	bool itself;  /* it takes turns by itself: false: when its caller calls */
+	uint32_t pid; /* for messages to people */
+};
+
 /* Counts above their limit are the caller's error and asserted. Characters of texts that are not
  * printable ASCII are sent as '?'. */
 void wf_msg_job_encode(const struct wf_msg_job *in, struct wf_msg *out);
@@ -319,6 +328,7 @@ void wf_msg_goodbye_encode(const struct wf_msg_goodbye *in, struct wf_msg *out);
 void wf_msg_abort_encode(const struct wf_msg_abort *in, struct wf_msg *out);
 void wf_msg_reduce_encode(const struct wf_msg_reduce *in, struct wf_msg *out);
 void wf_msg_reduced_encode(const struct wf_msg_reduce *in, struct wf_msg *out);
+void wf_msg_beat_encode(const struct wf_msg_beat *in, struct wf_msg *out);
 void wf_msg_absent_encode(const struct wf_msg_absent *in, struct wf_msg *out);
 
 /* `head` and `body` as in a MSG event; head->body_bytes is the body's length. `out` is written on
@@ -359,5 +369,7 @@ enum weft_status wf_msg_reduce_decode(const struct wf_head *head, const uint8_t 
 				      struct wf_msg_reduce *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_reduced_decode(const struct wf_head *head, const uint8_t *body,
 				       struct wf_msg_reduce *out) WEFT_MUST_CHECK;
+enum weft_status wf_msg_beat_decode(const struct wf_head *head, const uint8_t *body,
+				    struct wf_msg_beat *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_absent_decode(const struct wf_head *head, const uint8_t *body,
 				      struct wf_msg_absent *out) WEFT_MUST_CHECK;

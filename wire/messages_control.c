@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages_control: GOODBYE, ABORT, REDUCE, REDUCED, ABSENT. Layouts: wire/README.md.
+/* messages_control: GOODBYE, ABORT, REDUCE, REDUCED, BEAT, ABSENT. Layouts: wire/README.md.
  * Thread: any; pure functions. */
 #include "base/assert.h"
 #include "wire/messages.h"
@@ -8,9 +8,14 @@
 #define GOODBYE_BYTES 4
 #define ABORT_FIXED_BYTES 6
 #define REDUCE_FIXED_BYTES 4
+#define BEAT_BYTES 8
 #define ABSENT_FIXED_BYTES 6
 
 #define GOODBYE_ACK 1u /* the flags of GOODBYE */
+
+/* The flags of BEAT. */
+#define BEAT_ASKS 1u
+#define BEAT_ITSELF 2u
 
 static const struct wf_shape goodbye_shape = {
 	.name = "GOODBYE",
@@ -45,6 +50,14 @@ static const struct wf_shape reduced_shape = {
 	.uses = WF_USE_REQUEST_ID | WF_USE_STEP,
 	.body_min = REDUCE_FIXED_BYTES,
 	.body_max = REDUCE_FIXED_BYTES + WF_REDUCE_MAX * sizeof(double),
+};
+
+static const struct wf_shape beat_shape = {
+	.name = "BEAT",
+	.service = WF_SERVICE_CONTROL,
+	.type = WF_MSG_BEAT,
+	.body_min = BEAT_BYTES,
+	.body_max = BEAT_BYTES,
 };
 
 static const struct wf_shape absent_shape = {
@@ -217,5 +230,36 @@ wf_msg_absent_decode(const struct wf_head *head, const uint8_t *body, struct wf_
 		return wf_refuse_length("ABSENT", &r);
 	}
 	*out = absent;
+	return WEFT_OK;
+}
+
+void
+wf_msg_beat_encode(const struct wf_msg_beat *in, struct wf_msg *out)
+{
+	struct wf_writer w = wf_shape_begin(&beat_shape, out);
+	wf_put_u32(&w, (in->asks ? BEAT_ASKS : 0) | (in->itself ? BEAT_ITSELF : 0));
+	wf_put_u32(&w, in->pid);
+	wf_shape_end(&beat_shape, &w, out);
+}
+
+enum weft_status
+wf_msg_beat_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_beat *out)
+{
+	enum weft_status st = wf_shape_check(&beat_shape, head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_reader r = wf_body_reader(head, body);
+	uint32_t flags = wf_get_u32(&r);
+	uint32_t pid = wf_get_u32(&r);
+	WF_ASSERT(wf_reader_done(&r));
+	if ((flags & ~(BEAT_ASKS | BEAT_ITSELF)) != 0) {
+		return wf_refuse("BEAT", "flags", flags, "0 to 3 (asks, by itself)");
+	}
+	*out = (struct wf_msg_beat){
+		.asks = (flags & BEAT_ASKS) != 0,
+		.itself = (flags & BEAT_ITSELF) != 0,
+		.pid = pid,
+	};
 	return WEFT_OK;
 }

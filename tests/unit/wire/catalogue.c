@@ -35,6 +35,7 @@ CODERS(allow, runs)
 CODERS(report, report)
 CODERS(reported, report)
 CODERS(goodbye, goodbye)
+CODERS(beat, beat)
 CODERS(abort, abort)
 CODERS(reduce, reduce)
 CODERS(reduced, reduce)
@@ -208,6 +209,12 @@ static void
 sample_goodbye(union any_message *out)
 {
 	out->goodbye.ack = true;
+}
+
+static void
+sample_beat(union any_message *out)
+{
+	out->beat = (struct wf_msg_beat){.asks = true, .itself = true, .pid = 0x01020304};
 }
 
 static void
@@ -446,6 +453,7 @@ const struct catalogue_entry catalogue[] = {
 		.decode = decode_grant,
 	},
 	CONTROL(WF_MSG_GOODBYE, goodbye),
+	CONTROL(WF_MSG_BEAT, beat),
 	CONTROL(WF_MSG_ABORT, abort),
 	CONTROL(WF_MSG_ABSENT, absent),
 	CONTROL(WF_MSG_REDUCE, reduce),

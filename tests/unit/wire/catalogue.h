@@ -20,6 +20,7 @@ union any_message {
 	struct wf_msg_runs runs;
 	struct wf_msg_report report;
 	struct wf_msg_goodbye goodbye;
+	struct wf_msg_beat beat;
 	struct wf_msg_abort abort;
 	struct wf_msg_absent absent;
 	struct wf_msg_reduce reduce;

@@ -267,6 +267,8 @@ static const struct body_case wrong_bodies[] = {
 	{"nack", {4, 1, '\n', "NACK: reason"}},
 	{"goodbye", {0, 4, 2, "GOODBYE: flags is 2"}},
 	{"goodbye", {0, 4, 3, "GOODBYE: flags is 3"}},
+	{"beat", {0, 4, 4, "BEAT: flags is 4"}},
+	{"beat", {0, 4, 1u << 31, "BEAT: flags is 2147483648"}},
 	{"abort", {0, 2, 0, "ABORT: status is 0"}},
 	{"abort", {0, 2, UINT16_MAX, "ABORT: status is 65535"}},
 	{"abort", {2, 2, 64, "ABORT: who"}},
@@ -517,6 +519,22 @@ both_goodbyes_come_back(void **state)
 }
 
 static void
+all_beats_come_back(void **state)
+{
+	(void)state;
+	for (unsigned bits = 0; bits < 4; bits++) {
+		static struct wf_msg msg;
+		struct wf_msg_beat in = {.asks = (bits & 1) != 0,
+					 .itself = (bits & 2) != 0,
+					 .pid = UINT32_MAX - bits};
+		struct wf_msg_beat out = {.asks = !in.asks, .itself = !in.itself};
+		wf_msg_beat_encode(&in, &msg);
+		assert_int_equal(wf_msg_beat_decode(&msg.head, msg.body, &out), WEFT_OK);
+		assert_true(out.asks == in.asks && out.itself == in.itself && out.pid == in.pid);
+	}
+}
+
+static void
 reductions_come_back_bit_for_bit(void **state)
 {
 	static struct wf_msg_reduce in;
@@ -564,6 +582,7 @@ main(void)
 		cmocka_unit_test(the_longest_job_to_go_on_from_comes_back),
 		cmocka_unit_test(texts_come_back_with_question_marks_for_what_cannot_be_shown),
 		cmocka_unit_test(both_goodbyes_come_back),
+		cmocka_unit_test(all_beats_come_back),
 		cmocka_unit_test(reductions_come_back_bit_for_bit),
 	};
 	return cmocka_run_group_tests_name("wire messages", tests, NULL, NULL);
