@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* beats: see the header. */
+#include "base/beats.h"
+
+#include <stdio.h>
+
+#define GAP_MAX_NS WF_NS_PER_S
+#define ASK_AFTER_NS (WF_NS_PER_S / 2)
+#define NAME_AFTER_NS WF_NS_PER_S
+
+void
+wf_beat_clock_look(struct wf_beat_clock *clock, uint64_t now_ns)
+{
+	if (clock->look_ns == 0) {
+		clock->turns_ns = 1; /* 0 is no time */
+	} else {
+		uint64_t gap_ns = now_ns - clock->look_ns;
+		clock->turns_ns += gap_ns < GAP_MAX_NS ? gap_ns : GAP_MAX_NS;
+	}
+	clock->look_ns = now_ns;
+}
+
+void
+wf_beat_begin(struct wf_beat *beat, const struct wf_beat_clock *clock)
+{
+	uint64_t now_ns = clock->turns_ns > 0 ? clock->turns_ns : 1;
+	*beat = (struct wf_beat){.ask_due = true, .heard_ns = now_ns, .asked_ns = now_ns};
+}
+
+bool
+wf_beat_look(struct wf_beat *beat, const struct wf_beat_clock *clock, bool waits)
+{
+	if (beat->heard || beat->heard_ns == 0) {
+		beat->heard = false;
+		beat->heard_ns = clock->turns_ns;
+		beat->asked_ns = 0;
+	}
+	if (!waits || beat->asked_ns != 0 || clock->turns_ns - beat->heard_ns < ASK_AFTER_NS) {
+		return false;
+	}
+	beat->asked_ns = clock->turns_ns;
+	beat->ask_due = true;
+	return true;
+}
+
+uint64_t
+wf_beat_silent_ns(const struct wf_beat *beat, const struct wf_beat_clock *clock)
+{
+	return beat->asked_ns == 0 || beat->heard ? 0 : clock->turns_ns - beat->asked_ns;
+}
+
+bool
+wf_beat_describe(const struct wf_beat *beat, const struct wf_beat_clock *clock, char *out,
+		 size_t bytes)
+{
+	uint64_t silent_ns = wf_beat_silent_ns(beat, clock);
+	if (silent_ns < NAME_AFTER_NS) {
+		return false;
+	}
+	(void)snprintf(out, bytes, " has not taken a turn for %llu s",
+		       (unsigned long long)(silent_ns / WF_NS_PER_S));
+	return true;
+}
