@@ -458,6 +458,7 @@ forget_path(struct wf_lane *lane, struct wf_peer *peer)
 {
 	peer->conn = NULL;
 	lane->service->path_ends(lane, peer);
+	peer->beat = (struct wf_beat){0};
 	peer->loading = false;
 	peer->goodbye_due = false;
 	peer->abort_due = false;

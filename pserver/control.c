@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control: GOODBYE, ABORT and REDUCE, heard and said, and when the service may send. Nothing is
- * queued as bytes: what is due is kept as flags. Thread: the lane's. */
+/* control: GOODBYE, ABORT and REDUCE, heard and said (BEAT: beats.c), and when the service may
+ * send. Nothing is queued as bytes: what is due is kept as flags. Thread: the lane's. */
 #include "pserver/service.h"
 
 #include <inttypes.h>
@@ -74,6 +74,8 @@ wf_control_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_even
 		return handle_goodbye(lane, peer, event);
 	case WF_MSG_ABORT:
 		return handle_abort(lane, event);
+	case WF_MSG_BEAT:
+		return wf_peer_beat_take(lane, peer, event);
 	case WF_MSG_REDUCE:
 		st = wf_msg_reduce_decode(head, event->msg.body, &reduce);
 		return st != WEFT_OK ? st : wf_reduce_take(lane, peer, &reduce);
@@ -144,6 +146,9 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 	}
 	if (!lane->ready) {
 		return false;
+	}
+	if (!wf_peer_beat_flush(lane, peer)) {
+		return true;
 	}
 	enum wf_flush own = lane->service->flush(lane, peer);
 	if (own == WF_FLUSH_FULL) {

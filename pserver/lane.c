@@ -246,7 +246,8 @@ static bool
 is_farewell(const struct wf_lane *lane, const struct wf_head *head)
 {
 	if (head->service == WF_SERVICE_CONTROL) {
-		return head->type == WF_MSG_GOODBYE || head->type == WF_MSG_ABORT;
+		return head->type == WF_MSG_GOODBYE || head->type == WF_MSG_ABORT ||
+		       head->type == WF_MSG_BEAT;
 	}
 	return lane->service->opens_path(head);
 }
@@ -291,6 +292,7 @@ handle_event(struct wf_lane *lane, const struct wf_event *event)
 	if (peer == NULL || peer->closing || lane->state == WF_LANE_FAILED) {
 		return;
 	}
+	peer->beat.heard = true;
 	enum weft_status st = event->kind == WF_EVENT_MSG
 				      ? handle_msg(lane, peer, event)
 				      : lane->service->put(lane, peer, &event->put);
@@ -310,9 +312,11 @@ log_waiting(struct wf_lane *lane, uint64_t now)
 			continue;
 		}
 		char who[2 * WF_REASON_BYTES];
+		char silent[WF_REASON_BYTES];
 		wf_step_waits_for(lane, kind, who, sizeof(who));
-		wf_log(lane->env, WF_LOG_WARN, "lane %u: %s, for %" PRIu64 " s now", lane->opts.idx,
-		       who, (uint64_t)((now - since) / WF_NS_PER_S));
+		wf_lane_beats_describe(lane, kind, silent, sizeof(silent));
+		wf_log(lane->env, WF_LOG_WARN, "lane %u: %s, for %" PRIu64 " s now%s",
+		       lane->opts.idx, who, (uint64_t)((now - since) / WF_NS_PER_S), silent);
 	}
 }
 
@@ -354,6 +358,9 @@ check_running(struct wf_lane *lane, uint64_t now)
 		}
 	}
 	wf_absent_check(lane, now);
+	if (lane->state == WF_LANE_RUNNING) {
+		wf_lane_beats_look(lane, now);
+	}
 	if (lane->state == WF_LANE_RUNNING) {
 		log_waiting(lane, now);
 	}

@@ -36,6 +36,8 @@ struct wf_lane_opts {
 	uint64_t inbox_bytes; /* dense: of parked gradients; 0: a shard for each trainer */
 	uint64_t reconnect_timeout_ns;
 	uint64_t peer_timeout_ns;
+	uint64_t
+		stall_timeout_ns; /* a trainer that takes no turns is waited for so long; 0: ever */
 	uint64_t connect_timeout_ns;
 	uint64_t stats_period_ns; /* of stats lines while a job runs; 0: none, and no times */
 };

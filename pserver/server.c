@@ -71,6 +71,7 @@ wf_server_opts_init(struct wf_server_opts *opts)
 		.max_shard_bytes = 64ull << 30,
 		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
 		.peer_timeout_ns = 10 * WF_NS_PER_S,
+		.stall_timeout_ns = 1800 * WF_NS_PER_S,
 		.connect_timeout_ns = 300 * WF_NS_PER_S,
 	};
 }
@@ -141,6 +142,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.inbox_bytes = opts->inbox_bytes,
 		.reconnect_timeout_ns = opts->reconnect_timeout_ns,
 		.peer_timeout_ns = opts->peer_timeout_ns,
+		.stall_timeout_ns = opts->stall_timeout_ns,
 		.connect_timeout_ns = opts->connect_timeout_ns,
 		.stats_period_ns = opts->stats_period_ns,
 		.tcp_congestion = opts->tcp_congestion,

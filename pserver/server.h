@@ -36,6 +36,7 @@ struct wf_server_opts {
 	uint64_t inbox_bytes;
 	uint64_t reconnect_timeout_ns;
 	uint64_t peer_timeout_ns;
+	uint64_t stall_timeout_ns; /* as of a lane */
 	/* From the first trainer of a job to the last; with `once` also until the first comes. */
 	uint64_t connect_timeout_ns;
 	uint64_t stats_period_ns;   /* of each lane's stats lines; 0: none */

@@ -8,6 +8,7 @@
  * absent.c  who has not come in, and why
  * step.c    who takes part in a step, and who is waited for
  * control.c GOODBYE, ABORT and REDUCE, heard and said
+ * beats.c   who takes no turns
  * reduce.c  the N-way reduce and the barrier (lane 0 of pserver 0)
  * report.c  counters that are gathered, and the lines about them
  *
@@ -16,6 +17,7 @@
 #pragma once
 
 #include "base/assert.h"
+#include "base/beats.h"
 #include "base/turn.h"
 #include "base/waits.h"
 #include "pserver/lane.h"
@@ -112,7 +114,8 @@ struct wf_peer {
 	struct wf_conn *conn;      /* UP or going DOWN; NULL: none */
 	struct wf_conn *successor; /* a newer connection, held until conn is DOWN; NULL: none */
 	struct wf_hello successor_hello;
-	bool closing; /* conn was told to disconnect */
+	bool closing;        /* conn was told to disconnect */
+	struct wf_beat beat; /* of conn */
 	uint64_t lost_deadline_ns;
 	uint64_t loading_deadline_ns; /* loading: the job has to be here by then */
 	bool offended;                /* it broke the protocol: it does not come in again */
@@ -246,6 +249,7 @@ struct wf_lane {
 	uint32_t absentee_count;
 
 	struct wf_wait_gate wait_gate[WF_STEP_WAIT_COUNT]; /* of "waits for" lines */
+	struct wf_beat_clock beats;
 	bool numerics_said;
 	struct wf_log_limit warnings;
 	uint64_t strangers_look_ns; /* next look at the transport's counters */
@@ -341,8 +345,23 @@ bool wf_step_others_need(const struct wf_lane *lane, const struct wf_peer *peer)
 void wf_step_look(struct wf_lane *lane);
 /* Since when the lane has waited for trainers in this way; 0: it waits for nobody. */
 uint64_t wf_step_waits_since(const struct wf_lane *lane, enum wf_step_wait kind);
+/* It does: for this peer, too? */
+bool wf_step_waits_on(const struct wf_lane *lane, enum wf_step_wait kind,
+		      const struct wf_peer *peer);
 /* For whom, e.g. "step 7 waits for trainer 1, 3". */
 void wf_step_waits_for(const struct wf_lane *lane, enum wf_step_wait kind, char *out, size_t bytes);
+
+/* beats.c */
+/* The clock was read: ask who is waited for. Who is silent for stall_timeout ends the job. */
+void wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns);
+enum weft_status wf_peer_beat_take(struct wf_lane *lane, struct wf_peer *peer,
+				   const struct wf_event *event) WEFT_MUST_CHECK;
+/* Ask and answer. False: the transport takes no more. */
+bool wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer);
+/* "; trainer 1 (host nodea, pid 12) has not taken a turn for 4 s", of who has been silent longest
+ * of those waited for in this way; "": nobody is. */
+void wf_lane_beats_describe(const struct wf_lane *lane, enum wf_step_wait kind, char *out,
+			    size_t bytes);
 
 /* control.c */
 enum weft_status wf_control_take(struct wf_lane *lane, struct wf_peer *peer,

@@ -249,6 +249,23 @@ wf_step_look(struct wf_lane *lane)
 	}
 }
 
+bool
+wf_step_waits_on(const struct wf_lane *lane, enum wf_step_wait kind, const struct wf_peer *peer)
+{
+	switch (kind) {
+	case WF_STEP_WAIT_START: /* what is owed is trainer 0's, or the description somebody's */
+		return lane->ready ? peer->trainer == 0 && lane->service->owed(lane) != NULL
+				   : peer->loading;
+	case WF_STEP_WAIT_HOLDS:
+		return lane->service->holds_for(lane, peer);
+	case WF_STEP_WAIT_STEP:
+		return is_missing(lane, peer);
+	case WF_STEP_WAIT_REDUCE:
+		return lacks_reduce(lane, peer);
+	}
+	return false;
+}
+
 uint64_t
 wf_step_waits_since(const struct wf_lane *lane, enum wf_step_wait kind)
 {

@@ -236,6 +236,7 @@ server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf
 	out->inbox_bytes = set->inbox_bytes;
 	out->reconnect_timeout_ns = set->reconnect_timeout_ns;
 	out->peer_timeout_ns = set->peer_timeout_ns;
+	out->stall_timeout_ns = set->stall_timeout_ns;
 	out->connect_timeout_ns = set->connect_timeout_ns;
 	out->stats_period_ns = set->stats_period_ns;
 	out->tcp_congestion = set->tcp_congestion;

@@ -133,6 +133,13 @@ static const struct wf_option table[] = {
 	 .initial = "10s",
 	 .min = WF_NS_PER_MS,
 	 .help = "How long a host may be silent before it counts as gone."},
+	{.name = "stall_timeout",
+	 .type = WF_OPTION_DURATION,
+	 .offset = FIELD(stall_timeout_ns),
+	 .initial = "1800s",
+	 .help = "How long a trainer that takes no turns (stopped, starved, in a debugger) is\n"
+		 "waited for; it is named in the log meanwhile. One with progress=caller may\n"
+		 "be away for as long as it likes. 0: no limit."},
 	{.name = "connect_timeout",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(connect_timeout_ns),

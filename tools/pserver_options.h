@@ -23,6 +23,7 @@ struct wf_pserver_settings {
 	uint64_t inbox_bytes; /* 0: all */
 	uint64_t reconnect_timeout_ns;
 	uint64_t peer_timeout_ns;
+	uint64_t stall_timeout_ns;
 	uint64_t connect_timeout_ns;
 	uint64_t spin_ns;
 	uint64_t stats_period_ns;

@@ -277,6 +277,15 @@ puppet_reduce(struct puppet *puppet, uint64_t id, uint32_t count, double value)
 }
 
 void
+puppet_beat(struct puppet *puppet, bool asks, bool itself)
+{
+	const struct wf_msg_beat msg = {.asks = asks, .itself = itself, .pid = puppet->hello.pid};
+	struct wf_msg out;
+	wf_msg_beat_encode(&msg, &out);
+	puppet_send(puppet, &out);
+}
+
+void
 puppet_goodbye(struct puppet *puppet)
 {
 	const struct wf_msg_goodbye msg = {.ack = false};
@@ -504,6 +513,12 @@ hear_control(struct puppet *puppet, const struct wf_event *event)
 	} else if (head->type == WF_MSG_REDUCED) {
 		st = wf_msg_reduced_decode(head, event->msg.body, &puppet->reduced);
 		puppet->reduced_count++;
+	} else if (head->type == WF_MSG_BEAT) {
+		st = wf_msg_beat_decode(head, event->msg.body, &puppet->beat);
+		puppet->beats++;
+		if (puppet->beat.asks && !puppet->asleep) {
+			puppet_beat(puppet, false, true);
+		}
 	}
 	return st;
 }

@@ -187,6 +187,7 @@ open_lane(struct stage *stage, uint32_t idx)
 		.inbox_bytes = opts->inbox_bytes,
 		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
 		.peer_timeout_ns = 10 * WF_NS_PER_S,
+		.stall_timeout_ns = opts->stall_timeout_ns,
 		.connect_timeout_ns = 300 * WF_NS_PER_S,
 		.stats_period_ns = opts->stats_period_ns,
 	};

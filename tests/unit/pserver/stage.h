@@ -43,7 +43,8 @@ struct stage_opts {
 	uint32_t num_gradient_servers; /* of the pserver; 0: as the first trainer says */
 	uint32_t max_trainers;         /* of the pserver; 0: 64 */
 	uint64_t stats_period_ns;
-	bool server; /* a wf_server in a process of its own, not bare lanes */
+	uint64_t stall_timeout_ns; /* 0: no limit */
+	bool server;               /* a wf_server in a process of its own, not bare lanes */
 	bool once;
 };
 
@@ -91,6 +92,9 @@ struct puppet {
 	struct wf_msg_reduce reduced;
 	uint32_t absents;
 	struct wf_msg_absent absent; /* the last one */
+	uint32_t beats;              /* heard; the last one */
+	struct wf_msg_beat beat;
+	bool asleep; /* answers none */
 	bool goodbye_heard;
 	bool aborted;
 	struct wf_msg_abort abort;
@@ -173,6 +177,7 @@ void puppet_announce(struct puppet *puppet, uint64_t step, uint32_t first, uint3
 void puppet_pull(struct puppet *puppet, uint64_t step, uint32_t first, uint32_t count);
 void puppet_reduce(struct puppet *puppet, uint64_t id, uint32_t count, double value);
 void puppet_goodbye(struct puppet *puppet);
+void puppet_beat(struct puppet *puppet, bool asks, bool itself);
 void puppet_disconnect(struct puppet *puppet);
 /* PUT the source bytes of a slice, whatever the books say. */
 void puppet_put(struct puppet *puppet, uint32_t ordinal, uint32_t buffer, uint64_t step);

@@ -490,6 +490,16 @@ reports_at_once(struct puppet *p)
 }
 
 static void
+beat_of_garbage(struct puppet *p)
+{
+	const struct wf_msg_beat msg = {.asks = true};
+	struct wf_msg out;
+	wf_msg_beat_encode(&msg, &out);
+	out.body[0] = 0xff;
+	puppet_send(p, &out);
+}
+
+static void
 grant_with_a_false_key(struct puppet *p)
 {
 	send_grant(p, WF_GRANT_WIRE_VALUES, 0);
@@ -700,6 +710,7 @@ static const struct act acts[] = {
 	ACT(grant_of_a_state_that_cannot_be, "GRANT: kind 3 (state 5)", PUSHED),
 	ACT(norm_nobody_waits_for, "NORM: of step 2", PUSHED),
 	ACT(report_of_nobody, "REPORT: of trainer", PUSHED),
+	ACT(beat_of_garbage, "BEAT: flags is 255", PUSHED),
 	ACT(reports_at_once, "before the one asked for was told", PUSHED),
 	ACT(credit_to_a_lane, "dense message of type 5", PUSHED),
 	ACT(resume_to_a_lane, "dense message of type 2", PUSHED),

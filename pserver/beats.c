@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* beats: who takes no turns. Trainers that a lane waits for are asked, if they have said that they
+ * take turns by themselves: one whose caller moves its bytes may be away for as long as it
+ * computes. Thread: the lane's. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "pserver/service.h"
+
+/* Whether the lane waits in each way. */
+struct waits {
+	bool in[WF_STEP_WAIT_COUNT];
+};
+
+static struct waits
+find_waits(const struct wf_lane *lane)
+{
+	struct waits waits;
+	for (enum wf_step_wait kind = 0; kind < WF_STEP_WAIT_COUNT; kind++) {
+		waits.in[kind] = wf_step_waits_since(lane, kind) != 0;
+	}
+	return waits;
+}
+
+static bool
+wait_on(const struct waits *waits, const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	bool any = false;
+	for (enum wf_step_wait kind = 0; kind < WF_STEP_WAIT_COUNT; kind++) {
+		any = any || (waits->in[kind] && wf_step_waits_on(lane, kind, peer));
+	}
+	return any;
+}
+
+static bool
+is_judged(const struct wf_peer *peer)
+{
+	return peer->state == WF_PEER_UP && peer->conn != NULL && !peer->closing &&
+	       peer->beat.itself;
+}
+
+void
+wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns)
+{
+	wf_beat_clock_look(&lane->beats, now_ns);
+	const struct waits waiting = find_waits(lane);
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		struct wf_peer *peer = &lane->peer[i];
+		bool waits = is_judged(peer) && wait_on(&waiting, lane, peer);
+		if (wf_beat_look(&peer->beat, &lane->beats, waits)) {
+			wf_peer_due(peer);
+		}
+		uint64_t limit_ns = lane->opts.stall_timeout_ns;
+		if (waits && limit_ns != 0 &&
+		    wf_beat_silent_ns(&peer->beat, &lane->beats) >= limit_ns) {
+			char who[WF_REASON_BYTES];
+			wf_peer_describe(peer, who, sizeof(who));
+			wf_lane_fail(lane, WEFT_TIMEOUT, lane->sum.step,
+				     "%.120s has not taken a turn for %.1f s in step %" PRIu64
+				     ": is it stopped? stall_timeout is the limit",
+				     who, (double)limit_ns / 1e9, lane->sum.step);
+			return;
+		}
+	}
+}
+
+enum weft_status
+wf_peer_beat_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
+{
+	struct wf_msg_beat msg;
+	enum weft_status st = wf_msg_beat_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	peer->beat.itself = msg.itself;
+	peer->beat.pid = msg.pid;
+	peer->beat.answer_due = peer->beat.answer_due || msg.asks;
+	if (peer->beat.answer_due) {
+		wf_peer_due(peer);
+	}
+	return WEFT_OK;
+}
+
+bool
+wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer)
+{
+	if (!peer->beat.ask_due && !peer->beat.answer_due) {
+		return true;
+	}
+	const struct wf_msg_beat msg = {
+		.asks = peer->beat.ask_due, .itself = true, .pid = (uint32_t)getpid()};
+	wf_msg_beat_encode(&msg, &lane->msg);
+	if (!wf_control_send(peer, &lane->msg)) {
+		return false;
+	}
+	peer->beat.ask_due = false;
+	peer->beat.answer_due = false;
+	return true;
+}
+
+void
+wf_lane_beats_describe(const struct wf_lane *lane, enum wf_step_wait kind, char *out, size_t bytes)
+{
+	const struct wf_peer *longest = NULL;
+	uint64_t longest_ns = 0;
+	char who[WF_REASON_BYTES];
+	char silent[64];
+	out[0] = '\0';
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		const struct wf_peer *peer = &lane->peer[i];
+		uint64_t silent_ns = wf_beat_silent_ns(&peer->beat, &lane->beats);
+		if (silent_ns > longest_ns && is_judged(peer) &&
+		    wf_step_waits_on(lane, kind, peer)) {
+			longest = peer;
+			longest_ns = silent_ns;
+		}
+	}
+	if (longest != NULL &&
+	    wf_beat_describe(&longest->beat, &lane->beats, silent, sizeof(silent))) {
+		wf_peer_describe(longest, who, sizeof(who));
+		(void)snprintf(out, bytes, "; %.120s%s", who, silent);
+	}
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trainers that take no turns: asked while the lane waits for them, named, waited for until
+ * stall_timeout. Puppets answer BEAT as long as they are `awake`. Thread: one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/pserver/stage.h"
+
+static const struct stage_opts two = {.seed = 1, .trainers = 2};
+static const struct stage_opts hasty = {
+	.seed = 1, .trainers = 2, .stall_timeout_ns = 20 * WF_NS_PER_S};
+
+/* Two trainers that take turns by themselves, or whose callers do; the first has pushed step 1. */
+static void
+begin(struct stage *stage, bool itself)
+{
+	for (uint32_t t = 0; t < 2; t++) {
+		puppet_meet(puppet_add(stage, t, 0));
+		puppet_beat(&stage->puppet[t], true, itself);
+	}
+	for (uint32_t t = 0; t < 2; t++) {
+		puppet_initialise(&stage->puppet[t]);
+	}
+	stage_settle(stage);
+	puppet_continue(&stage->puppet[0], 1);
+	stage_settle(stage);
+}
+
+/* In looks that are no further apart than a lane's own. */
+static void
+run_s(struct stage *stage, unsigned seconds)
+{
+	for (unsigned i = 0; i < seconds; i++) {
+		stage_run(stage, WF_NS_PER_S);
+	}
+}
+
+static void
+check_silent(struct stage *stage, enum wf_step_wait kind, const char *expected)
+{
+	char text[WF_REASON_BYTES];
+	wf_lane_beats_describe(stage->lane[0], kind, text, sizeof(text));
+	CHECK_SAYS(stage, text, expected);
+	CHECK(stage, (text[0] == '\0') == (expected[0] == '\0'));
+}
+
+static void
+check_goes_on(struct stage *stage)
+{
+	puppet_continue(&stage->puppet[1], 1);
+	stage_settle(stage);
+	stage_expect_step(stage, 1);
+	for (uint32_t t = 0; t < 2; t++) {
+		CHECK(stage, !stage->puppet[t].aborted);
+		CHECK(stage, puppet_values_are_right(&stage->puppet[t]));
+	}
+}
+
+static void
+who_asks_is_answered_script(struct stage *stage)
+{
+	begin(stage, true);
+	const struct puppet *p = &stage->puppet[0];
+	CHECK(stage, p->beats == 1 && p->beat.itself && !p->beat.asks && p->beat.pid != 0);
+	puppet_beat(&stage->puppet[0], false, true);
+	stage_settle(stage);
+	CHECK(stage, p->beats == 1);
+	check_goes_on(stage);
+	puppet_goodbye(&stage->puppet[0]);
+	puppet_beat(&stage->puppet[0], true, true);
+	stage_settle(stage);
+	CHECK(stage, p->beats == 2 && p->goodbye_heard && !p->down);
+}
+
+static void
+who_asks_is_answered_once_also_after_goodbye(void **state)
+{
+	(void)state;
+	stage_play(&two, who_asks_is_answered_script, NULL);
+}
+
+static void
+slow_script(struct stage *stage)
+{
+	begin(stage, true);
+	uint32_t before = stage->puppet[0].beats;
+	run_s(stage, 100);
+	check_silent(stage, WF_STEP_WAIT_STEP, "");
+	uint32_t asked = stage->puppet[1].beats - 1;
+	CHECK(stage, asked >= 100 && asked <= 200);
+	CHECK(stage, stage->puppet[0].beats == before); /* nobody waits for it */
+	check_goes_on(stage);
+}
+
+static void
+who_is_slow_and_takes_turns_is_not_accused(void **state)
+{
+	(void)state;
+	stage_play(&hasty, slow_script, NULL);
+}
+
+static void
+named_script(struct stage *stage)
+{
+	begin(stage, true);
+	stage->puppet[1].asleep = true;
+	run_s(stage, 5);
+	char expected[128];
+	(void)snprintf(expected, sizeof(expected), "; trainer 1 (host %s, pid %u) has not",
+		       stage->puppet[1].hello.host, stage->puppet[1].hello.pid);
+	check_silent(stage, WF_STEP_WAIT_STEP, expected);
+	check_silent(stage, WF_STEP_WAIT_STEP, "taken a turn for 4 s");
+	check_silent(stage, WF_STEP_WAIT_REDUCE, "taken a turn for 4 s"); /* lacks the next, too */
+	uint32_t asked = stage->puppet[1].beats - 1;
+	CHECK(stage, asked == 1);
+	run_s(stage, 14);
+	CHECK(stage, stage->puppet[1].beats - 1 == asked);
+	stage->puppet[1].asleep = false;
+	puppet_beat(&stage->puppet[1], false, true);
+	stage_run(stage, WF_NS_PER_S / 2);
+	check_silent(stage, WF_STEP_WAIT_STEP, "");
+	run_s(stage, 30);
+	check_goes_on(stage);
+}
+
+static void
+who_takes_no_turns_is_named_asked_once_and_may_go_on(void **state)
+{
+	(void)state;
+	stage_play(&hasty, named_script, NULL);
+}
+
+static void
+ends_script(struct stage *stage)
+{
+	begin(stage, true);
+	stage->puppet[1].asleep = true;
+	run_s(stage, 20);
+	CHECK(stage, !stage->puppet[0].aborted);
+	run_s(stage, 1);
+	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_TIMEOUT);
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "trainer 1 (host ");
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason,
+		   "has not taken a turn for 20.0 s in step 1");
+}
+
+static void
+stall_timeout_ends_the_job_and_names_who_took_no_turns(void **state)
+{
+	(void)state;
+	stage_play(&hasty, ends_script, NULL);
+}
+
+/* It waits for nobody, so it may take its time. */
+static void
+idle_script(struct stage *stage)
+{
+	begin(stage, true);
+	check_goes_on(stage);
+	uint32_t before = stage->puppet[1].beats;
+	stage->puppet[1].asleep = true;
+	run_s(stage, 100);
+	CHECK(stage, stage->puppet[1].beats == before);
+	CHECK(stage, !stage->puppet[0].aborted && !stage->puppet[1].aborted);
+}
+
+static void
+nobody_is_judged_while_nobody_waits(void **state)
+{
+	(void)state;
+	stage_play(&hasty, idle_script, NULL);
+}
+
+static void
+caller_script(struct stage *stage)
+{
+	begin(stage, false);
+	CHECK(stage, stage->puppet[1].beats == 1);
+	stage->puppet[1].asleep = true;
+	run_s(stage, 100);
+	CHECK(stage, stage->puppet[1].beats == 1);
+	check_silent(stage, WF_STEP_WAIT_STEP, "");
+	check_goes_on(stage);
+}
+
+static void
+who_takes_turns_when_called_is_never_judged(void **state)
+{
+	(void)state;
+	stage_play(&hasty, caller_script, NULL);
+}
+
+static void
+barrier_script(struct stage *stage)
+{
+	begin(stage, true);
+	check_goes_on(stage);
+	puppet_reduce(&stage->puppet[0], 1, 0, 0);
+	stage->puppet[1].asleep = true;
+	run_s(stage, 5);
+	check_silent(stage, WF_STEP_WAIT_REDUCE, "; trainer 1 (host ");
+	run_s(stage, 17);
+	CHECK(stage, stage->puppet[0].aborted);
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "has not taken a turn for 20.0 s");
+}
+
+static void
+who_sleeps_before_a_barrier_is_named_too(void **state)
+{
+	(void)state;
+	stage_play(&hasty, barrier_script, NULL);
+}
+
+/* The question was asked on a path that is gone. */
+static void
+path_script(struct stage *stage)
+{
+	begin(stage, true);
+	stage->puppet[1].asleep = true;
+	run_s(stage, 15);
+	puppet_disconnect(&stage->puppet[1]);
+	stage_settle(stage);
+	puppet_meet(&stage->puppet[1]);
+	puppet_beat(&stage->puppet[1], false, true);
+	run_s(stage, 15);
+	check_silent(stage, WF_STEP_WAIT_STEP, "has not taken a turn for 14 s");
+	CHECK(stage, !stage->puppet[0].aborted);
+}
+
+static void
+silence_counts_anew_on_a_new_path(void **state)
+{
+	(void)state;
+	stage_play(&hasty, path_script, NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_asks_is_answered_once_also_after_goodbye),
+		cmocka_unit_test(who_is_slow_and_takes_turns_is_not_accused),
+		cmocka_unit_test(who_takes_no_turns_is_named_asked_once_and_may_go_on),
+		cmocka_unit_test(stall_timeout_ends_the_job_and_names_who_took_no_turns),
+		cmocka_unit_test(nobody_is_judged_while_nobody_waits),
+		cmocka_unit_test(who_takes_turns_when_called_is_never_judged),
+		cmocka_unit_test(who_sleeps_before_a_barrier_is_named_too),
+		cmocka_unit_test(silence_counts_anew_on_a_new_path),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
