@@ -196,6 +196,7 @@ handle_event(struct wf_core *core, const struct wf_event *event)
 	if (wf_core_failed(core)) {
 		return;
 	}
+	link->beat.heard = true;
 	if (event->kind == WF_EVENT_UP) {
 		wf_link_up(link, event);
 		return;
@@ -280,6 +281,10 @@ tick(struct wf_core *core, uint64_t now)
 		atomic_store_explicit(&core->starting, 0, memory_order_seq_cst); /* B1, W1 */
 	}
 	check_leaving(core);
+	wf_core_beats_look(core, now);
+	if (wf_core_failed(core)) {
+		return;
+	}
 	wf_core_check_waits(core, now);
 	if (now >= core->report.next_ns) {
 		wf_core_report_period(core, now);

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "base/assert.h"
+#include "base/beats.h"
 #include "base/env.h"
 #include "base/hist.h"
 #include "base/stats.h"
@@ -78,6 +79,7 @@ struct wf_link {
 	uint32_t path;               /* generation of the newest connection */
 	uint64_t server_incarnation; /* 0: never seen */
 	bool was_ready;
+	struct wf_beat beat; /* of the path that is READY */
 	uint64_t retry_ns, retry_wait_ns;
 	uint64_t lost_ns; /* since when it has been lost; 0: it is not */
 	char last_error[WF_WHY_BYTES];
@@ -231,6 +233,7 @@ struct wf_core {
 	uint64_t busy_since_ns;        /* with times only */
 	struct wf_wait_list waits;     /* of tensors */
 	struct wf_wait_gate wait_gate[WF_CORE_WAIT_COUNT];
+	struct wf_beat_clock beats;
 
 	uint64_t started_ns; /* 0: not started */
 	bool all_were_up;
@@ -421,7 +424,21 @@ void wf_others_ask(struct wf_core *core, uint32_t trainer);
 bool wf_others_say(struct wf_link *link); /* as wf_norm_say */
 enum weft_status wf_others_hear(struct wf_link *link, const struct wf_event *event) WEFT_MUST_CHECK;
 
+/* beats.c */
+/* The clock was read: ask lanes, if the session waits. One that is silent for too long is a
+ * failure. */
+void wf_core_beats_look(struct wf_core *core, uint64_t now_ns);
+enum weft_status wf_link_beat_take(struct wf_link *link,
+				   const struct wf_event *event) WEFT_MUST_CHECK;
+bool wf_link_beat_say(struct wf_link *link); /* as wf_norm_say */
+/* "pserver 1 lane 0 (10.0.0.2:7164, pid 12) has not taken a turn for 4 s"; false: it has. */
+bool wf_link_beat_describe(const struct wf_link *link, char *out, size_t bytes);
+/* The same of the lane that has been silent longest. */
+bool wf_core_beats_describe(const struct wf_core *core, char *out, size_t bytes);
+
 /* waits.c */
+/* The session waits for something. */
+bool wf_core_waits(const struct wf_core *core);
 /* Say what has waited for long; what has waited for too long is a failure. */
 void wf_core_check_waits(struct wf_core *core, uint64_t now);
 

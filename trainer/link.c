@@ -417,6 +417,7 @@ wf_link_ready(struct wf_link *link)
 	link->state = WF_LINK_READY;
 	link->was_ready = true;
 	link->lost_ns = 0;
+	wf_beat_begin(&link->beat, &core->beats);
 	link->out_due = wf_link_takes_steps(link) && core->out;
 	link->reduce_due = link->idx == 0 && core->reduce_since_ns != 0;
 	link->goodbye_due = core->leaving;
@@ -542,6 +543,8 @@ take_control(struct wf_link *link, const struct wf_event *event)
 		return take_reduced(link, event);
 	case WF_MSG_ABSENT:
 		return take_absent(link, event);
+	case WF_MSG_BEAT:
+		return wf_link_beat_take(link, event);
 	case WF_MSG_ABORT:
 		st = wf_msg_abort_decode(event->msg.head, event->msg.body, &abort);
 		if (st == WEFT_OK && !wf_core_failed(link->core)) {
@@ -743,6 +746,9 @@ wf_link_flush(struct wf_link *link)
 	}
 	if (link->state != WF_LINK_READY) {
 		return false;
+	}
+	if (!wf_link_beat_say(link)) {
+		return true;
 	}
 	bool left = link->ops->flush(link);
 	bool said =

@@ -49,6 +49,16 @@ waiting_since(const struct wf_core *core, enum wf_core_wait kind)
 	return 0;
 }
 
+bool
+wf_core_waits(const struct wf_core *core)
+{
+	bool any = false;
+	for (enum wf_core_wait kind = 0; kind < WF_CORE_WAIT_COUNT; kind++) {
+		any = any || waiting_since(core, kind) != 0;
+	}
+	return any;
+}
+
 static bool
 describe_absent(const struct wf_core *core, char *out, size_t bytes)
 {
@@ -112,7 +122,7 @@ static void
 describe_own(const struct wf_core *core, enum wf_core_wait kind, char *out, size_t bytes)
 {
 	bool starts = kind == WF_CORE_WAIT_START;
-	if (describe_absent(core, out, bytes)) {
+	if (describe_absent(core, out, bytes) || wf_core_beats_describe(core, out, bytes)) {
 		return;
 	}
 	if ((starts || kind == WF_CORE_WAIT_TENSORS) && core->waits.oldest != NULL) {

@@ -249,6 +249,11 @@ struct weft_session_opts {
 	int keep_arrays;
 
 	void *env; /* NULL. Tests give a simulated environment. */
+
+	/* A pserver that takes no turns (stopped, swapped out, starved) is named in the log, and
+	 * waited for so long; then the session ends with WEFT_TIMEOUT. 0: as step_timeout_ns,
+	 * which is a limit in any case: 0 */
+	uint64_t stall_timeout_ns;
 };
 
 struct weft_tensor_opts {

@@ -15,7 +15,7 @@ for command in pserver train launch demo export import version; do
 	awk 'length > 100 { exit 1 }' last.out || fail "$command --help: a line above 100 columns"
 done
 for option in port ports_num ports_num_for_sparse num_gradient_servers listen pin once transport \
-	slot_count max_shard_bytes reconnect_timeout peer_timeout connect_timeout spin stats_period log_level; do
+	slot_count max_shard_bytes reconnect_timeout peer_timeout stall_timeout connect_timeout spin stats_period log_level; do
 	"$WEFT" pserver --help | grep -Eq -e "--(\[no-\])?$option" || fail "pserver --help: no $option"
 done
 for option in local pservers trainers port log_dir; do

@@ -641,6 +641,12 @@ static const struct wf_option table[] = {
 	 .offset = AT(step_timeout_ns),
 	 .initial = "1800s",
 	 .help = "Longest wait for a step, pull or reduce, other trainers included; 0: no limit."},
+	{.name = "stall_timeout",
+	 .type = WF_OPTION_DURATION,
+	 .offset = AT(stall_timeout_ns),
+	 .initial = "0",
+	 .help = "How long a pserver that takes no turns (stopped, starved, in a debugger) is\n"
+		 "waited for; it is named in the log meanwhile. 0: as step_timeout."},
 	/* The original's. */
 	{.name = "use_gpu",
 	 .type = WF_OPTION_BOOL,

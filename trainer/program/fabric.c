@@ -206,6 +206,7 @@ open_session(struct fabric *fabric)
 	session.reconnect_timeout_ns = opts->reconnect_timeout_ns;
 	session.peer_timeout_ns = opts->peer_timeout_ns;
 	session.step_timeout_ns = opts->step_timeout_ns;
+	session.stall_timeout_ns = opts->stall_timeout_ns;
 	session.stats_period_ns = opts->stats_period_ns;
 	session.tcp_congestion = opts->tcp_congestion;
 	session.verbs = opts->verbs;

@@ -96,6 +96,7 @@ struct wf_train_opts {
 	const char *pin;
 	uint64_t spin_ns;
 	uint64_t connect_timeout_ns, reconnect_timeout_ns, peer_timeout_ns, step_timeout_ns;
+	uint64_t stall_timeout_ns;  /* 0: as step_timeout_ns */
 	const char *tcp_congestion; /* NULL: the system's */
 	const char *verbs;          /* settings of RDMA devices; NULL: defaults */
 	uint64_t stats_period_ns;

@@ -235,8 +235,17 @@ static void
 take_control(struct lane *lane, struct peer *p, const struct wf_event *event)
 {
 	struct wf_msg_goodbye bye;
+	struct wf_msg_beat beat;
 	struct wf_msg out;
 	switch (event->msg.head->type) {
+	case WF_MSG_BEAT:
+		fake_must(wf_msg_beat_decode(event->msg.head, event->msg.body, &beat));
+		if (beat.asks) {
+			beat = (struct wf_msg_beat){.itself = true, .pid = 1};
+			wf_msg_beat_encode(&beat, &out);
+			fake_say(p, &out);
+		}
+		break;
 	case WF_MSG_REDUCE:
 		take_reduce(lane, p, event);
 		break;
