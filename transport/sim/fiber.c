@@ -9,29 +9,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FIBER_ASAN 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define FIBER_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define FIBER_ASAN 1
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define FIBER_TSAN 1
-#endif
-
-#if defined(FIBER_ASAN)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-#if defined(FIBER_TSAN)
-#include <sanitizer/tsan_interface.h>
-#endif
+#include "transport/sim/sanitizers.h"
 
 /* Without optimisation a row kernel's frame takes 350 KiB: every unrolled value has a place of its
  * own, and the frame steps over a guard page. What is not touched costs nothing. */
@@ -40,7 +18,7 @@
 static void
 switch_in_begins(struct wf_fiber *fiber)
 {
-#if defined(FIBER_ASAN)
+#if defined(WF_ASAN)
 	__sanitizer_start_switch_fiber(&fiber->fake_outside, fiber->stack, fiber->stack_bytes);
 #endif
 }
@@ -48,7 +26,7 @@ switch_in_begins(struct wf_fiber *fiber)
 static void
 switch_in_ended(struct wf_fiber *fiber)
 {
-#if defined(FIBER_ASAN)
+#if defined(WF_ASAN)
 	__sanitizer_finish_switch_fiber(fiber->fake_inside, &fiber->outside_stack,
 					&fiber->outside_bytes);
 #endif
@@ -57,7 +35,7 @@ switch_in_ended(struct wf_fiber *fiber)
 static void
 switch_out_begins(struct wf_fiber *fiber, bool for_good)
 {
-#if defined(FIBER_ASAN)
+#if defined(WF_ASAN)
 	__sanitizer_start_switch_fiber(for_good ? NULL : &fiber->fake_inside, fiber->outside_stack,
 				       fiber->outside_bytes);
 #endif
@@ -66,7 +44,7 @@ switch_out_begins(struct wf_fiber *fiber, bool for_good)
 static void
 switch_out_ended(struct wf_fiber *fiber)
 {
-#if defined(FIBER_ASAN)
+#if defined(WF_ASAN)
 	__sanitizer_finish_switch_fiber(fiber->fake_outside, NULL, NULL);
 #endif
 }
@@ -74,7 +52,7 @@ switch_out_ended(struct wf_fiber *fiber)
 static void
 swap(struct wf_fiber *fiber, bool inward)
 {
-#if defined(FIBER_TSAN)
+#if defined(WF_TSAN)
 	if (inward) {
 		fiber->tsan_outside = __tsan_get_current_fiber();
 	}
@@ -127,7 +105,7 @@ wf_fiber_init(struct wf_fiber *fiber, void (*entry)(void *arg), void *arg)
 	/* Not needed any more, and AddressSanitizer would clear its shadow at each switch. */
 	fiber->inside.uc_stack.ss_sp = NULL;
 	fiber->inside.uc_stack.ss_size = 0;
-#if defined(FIBER_TSAN)
+#if defined(WF_TSAN)
 	fiber->tsan_inside = __tsan_create_fiber(0);
 #endif
 	return WEFT_OK;
@@ -139,12 +117,12 @@ wf_fiber_fini(struct wf_fiber *fiber)
 	if (fiber->map == NULL) {
 		return;
 	}
-#if defined(FIBER_ASAN)
+#if defined(WF_ASAN)
 	/* A dropped stack leaves red zones; the next mapping at this place must not inherit them.
 	 */
 	__asan_unpoison_memory_region(fiber->stack, fiber->stack_bytes);
 #endif
-#if defined(FIBER_TSAN)
+#if defined(WF_TSAN)
 	if (fiber->tsan_inside != NULL) {
 		__tsan_destroy_fiber(fiber->tsan_inside);
 	}

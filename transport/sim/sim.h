@@ -326,7 +326,12 @@ enum weft_status wf_sim_grant_make(struct wf_sim_conn *conn, const struct wf_gra
 /* Where a PUT of the peer of `conn` would land, into `frame`; or what is wrong with it. */
 void wf_sim_grant_resolve(struct wf_sim_conn *conn, const struct wf_op *op,
 			  struct wf_sim_frame *frame);
+/* The event of a PUT into a slot goes out: behind its bytes nobody may read, until the release or
+ * the end of the connection. */
+void wf_sim_grant_hold(struct wf_sim_conn *conn, const struct wf_sim_frame *frame);
 void wf_sim_grant_release(struct wf_sim_conn *conn, uint32_t slot);
+/* The connection is gone. */
+void wf_sim_grants_free(struct wf_sim_conn *conn);
 
 /* sim_net.c: links and frames. */
 struct wf_sim_link *wf_sim_link_create(struct wf_world *world, unsigned net,

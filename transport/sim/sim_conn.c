@@ -41,8 +41,7 @@ wf_sim_conn_create(struct wf_sim_transport *transport, struct wf_sim_link *link,
 void
 wf_sim_conn_free(struct wf_sim_conn *conn)
 {
-	free(conn->grants);
-	free(conn->slots);
+	wf_sim_grants_free(conn);
 	free(conn);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "transport/sim/sanitizers.h"
 #include "transport/sim/sim.h"
 
 /* Inside struct wf_grant_key. */
@@ -146,11 +147,47 @@ wf_sim_grant_resolve(struct wf_sim_conn *conn, const struct wf_op *op, struct wf
 	frame->target += slot * grant->grant.bytes;
 }
 
+/* Of the one grant of slots. */
+static uint8_t *
+slot_at(const struct wf_sim_conn *conn, uint32_t slot)
+{
+	return conn->grants[0].base + slot * conn->grants[0].grant.bytes;
+}
+
 void
-wf_sim_grant_release(struct wf_sim_conn *conn, uint32_t slot)
+wf_sim_grant_hold(struct wf_sim_conn *conn, const struct wf_sim_frame *frame)
+{
+	uint32_t slot = wf_tag_slot(frame->tag) % conn->slot_count;
+	const uint8_t *end = slot_at(conn, slot + 1);
+	const uint8_t *behind = frame->target + frame->bytes;
+	conn->slots[slot] = WF_SIM_SLOT_HELD;
+	wf_sanitizer_forbid(behind, (size_t)(end - behind));
+}
+
+static void
+let_go(struct wf_sim_conn *conn, uint32_t slot)
+{
+	conn->slots[slot] = WF_SIM_SLOT_FREE;
+	wf_sanitizer_allow(slot_at(conn, slot), conn->grants[0].grant.bytes);
+}
+
+void
+wf_sim_grant_release(struct wf_sim_conn *conn, uint32_t number)
 {
 	WF_ASSERT(conn->slots != NULL);
-	uint8_t *state = &conn->slots[slot % conn->slot_count];
-	WF_ASSERT(*state == WF_SIM_SLOT_HELD);
-	*state = WF_SIM_SLOT_FREE;
+	uint32_t slot = number % conn->slot_count;
+	WF_ASSERT(conn->slots[slot] == WF_SIM_SLOT_HELD);
+	let_go(conn, slot);
+}
+
+void
+wf_sim_grants_free(struct wf_sim_conn *conn)
+{
+	for (uint32_t slot = 0; conn->slots != NULL && slot < conn->slot_count; slot++) {
+		if (conn->slots[slot] == WF_SIM_SLOT_HELD) {
+			let_go(conn, slot);
+		}
+	}
+	free(conn->grants);
+	free(conn->slots);
 }

@@ -410,7 +410,7 @@ put_arrives(struct wf_sim_conn *conn, struct wf_sim_frame *frame)
 	conn->transport->info.puts_received++;
 	conn->transport->info.bytes_received += frame->body_bytes;
 	if (frame->in_slot) {
-		conn->slots[wf_tag_slot(frame->tag) % conn->slot_count] = WF_SIM_SLOT_HELD;
+		wf_sim_grant_hold(conn, frame);
 	}
 	if (frame->op != NULL) {
 		frame->op->frame = NULL;
