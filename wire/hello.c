@@ -11,6 +11,8 @@
 #include "wire/job.h"
 #include "wire/shape.h"
 
+#define WHOLE_WORD_MAX 40u /* characters of a word that a refusal quotes as it is */
+
 #define HELLO "HELLO"
 #define WELCOME "WELCOME"
 
@@ -430,6 +432,76 @@ first_difference(const char **a, const char **b)
 	return false;
 }
 
+/* A word, or a part of one: `length` characters. */
+struct piece {
+	const char *at;
+	size_t length;
+};
+
+static bool
+is_piece(struct piece a, struct piece b)
+{
+	return a.length == b.length && strncmp(a.at, b.at, a.length) == 0;
+}
+
+/* The next of the parts that commas part; false: that was all. `rest` goes on behind it. */
+static bool
+next_part(struct piece *rest, struct piece *out)
+{
+	if (rest->length == 0) {
+		return false;
+	}
+	const char *comma = memchr(rest->at, ',', rest->length);
+	size_t length = comma != NULL ? (size_t)(comma - rest->at) : rest->length;
+	size_t used = length + (comma != NULL ? 1 : 0);
+	*out = (struct piece){rest->at, length};
+	*rest = (struct piece){rest->at + used, rest->length - used};
+	return true;
+}
+
+static bool
+has_part(struct piece word, struct piece part)
+{
+	struct piece own;
+	while (next_part(&word, &own)) {
+		if (is_piece(own, part)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The word, or, where it is long, of "name=a,b,c" the name and the parts that `other` has not: a
+ * table has many, and all of them would leave no room for the remedy. */
+static void
+format_difference(struct piece word, struct piece other, char *out, size_t bytes)
+{
+	const char *equals = memchr(word.at, '=', word.length);
+	size_t name = equals != NULL ? (size_t)(equals - word.at) + 1 : 0;
+	bool same_name = name > 0 && other.length >= name && strncmp(word.at, other.at, name) == 0;
+	bool both_short = word.length <= WHOLE_WORD_MAX && other.length <= WHOLE_WORD_MAX;
+	if (!same_name || both_short) {
+		(void)snprintf(out, bytes, "%.*s", word.length > 0 ? (int)word.length : 7,
+			       word.length > 0 ? word.at : "no more");
+		return;
+	}
+	struct piece rest = {word.at + name, word.length - name};
+	const struct piece others = {other.at + name, other.length - name};
+	struct piece part;
+	size_t used = (size_t)snprintf(out, bytes, "%.*s", (int)name, word.at);
+	bool found = false;
+	while (next_part(&rest, &part) && used < bytes) {
+		if (!has_part(others, part)) {
+			used += (size_t)snprintf(out + used, bytes - used, "%s%.*s",
+						 found ? "," : "", (int)part.length, part.at);
+			found = true;
+		}
+	}
+	if (!found && used < bytes) {
+		(void)snprintf(out + used, bytes - used, "none of these");
+	}
+}
+
 /* Where digests or words differ: the setting that does, as both name it. */
 static enum weft_status
 mismatch_named(const struct wf_hello *first, const struct wf_hello *hello, const struct trait *t)
@@ -439,16 +511,17 @@ mismatch_named(const struct wf_hello *first, const struct wf_hello *hello, const
 	if (t->first_summary == NULL || !first_difference(&firsts, &others)) {
 		return mismatch(first, hello, t);
 	}
-	int first_length = (int)word_length(firsts);
-	int other_length = (int)word_length(others);
+	const struct piece first_word = {firsts, word_length(firsts)};
+	const struct piece other_word = {others, word_length(others)};
+	char first_text[WF_SUMMARY_BYTES];
+	char other_text[WF_SUMMARY_BYTES];
+	format_difference(first_word, other_word, first_text, sizeof(first_text));
+	format_difference(other_word, first_word, other_text, sizeof(other_text));
 	return wf_fail(WEFT_MISMATCH,
-		       "trainer %" PRIu32 " on %s (pid %" PRIu32 ") has %.*s, trainer %" PRIu32
-		       " on %s (pid %" PRIu32 ") has %.*s: %s",
-		       hello->trainer_id, hello->host, hello->pid,
-		       other_length > 0 ? other_length : 7, other_length > 0 ? others : "no more",
-		       first->trainer_id, first->host, first->pid,
-		       first_length > 0 ? first_length : 7, first_length > 0 ? firsts : "no more",
-		       t->remedy);
+		       "trainer %" PRIu32 " on %s (pid %" PRIu32 ") has %s, trainer %" PRIu32
+		       " on %s (pid %" PRIu32 ") has %s: %s",
+		       hello->trainer_id, hello->host, hello->pid, other_text, first->trainer_id,
+		       first->host, first->pid, first_text, t->remedy);
 }
 
 enum weft_status

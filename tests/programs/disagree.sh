@@ -96,7 +96,7 @@ first=$last_pid
 until_true 60 grep -q "lane 1: trainer 0" pserver.err || fail "trainer 0 did not come to the sparse lane"
 expect 64 "$WEFT" train ctr "$at" --num_gradient_servers=2 --ports_num_for_sparse=1 --trainer_id=1 \
 	--sparse_l1=0.25 --admit_count=3
-says last.err ",l1=0.25," ",admit_count=3,"
+says last.err "has wide=l1=0.25,admit_count=3, trainer 0 on" "has wide=none of these: declare the same tables"
 ends "$first" 20 "trainer 0"
 [ "$code" -eq 64 ] || fail "trainer 0: exit code $code"
 says first.err ",l1=0.25,"
