@@ -99,5 +99,5 @@ expect 64 "$WEFT" train ctr "$at" --num_gradient_servers=2 --ports_num_for_spars
 says last.err "has wide=l1=0.25,admit_count=3, trainer 0 on" "has wide=none of these: declare the same tables"
 ends "$first" 20 "trainer 0"
 [ "$code" -eq 64 ] || fail "trainer 0: exit code $code"
-says first.err ",l1=0.25,"
+says first.err "has wide=l1=0.25,"
 ends "$pserver" 20 pserver

@@ -28,6 +28,7 @@ struct wf_world_opts {
 	/* How often a proc's turn comes late by up to this much. */
 	uint64_t stall_max_ns;
 	uint32_t stall_per_mille;
+	bool writes_lent; /* a process that writes to what it has lent is not ended for it */
 	enum wf_log_level log_level;
 	int log_fd; /* -1: logs are dropped */
 };

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fuzz target of a whole pserver: a trainer that is let in, and has its grants, says anything.
+ * What an input is: lying_job.h. */
+#include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/lying_job.h"
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t bytes_max, unsigned seed);
+
+size_t
+LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t bytes_max, unsigned seed)
+{
+	return lying_job_mutate(data, bytes, bytes_max, seed);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	struct lying_end end;
+	lying_job_run(data, bytes, LYING_TRAINER, &end);
+	return 0;
+}
