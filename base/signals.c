@@ -2,7 +2,9 @@
 /* signals: see signals.h. */
 #include "base/signals.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "base/assert.h"
 
@@ -16,6 +18,23 @@ wf_signals_that_stop(sigset_t *out)
 	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
 		sigaddset(out, SIGHUP);
 	}
+}
+
+enum wf_stop_ask
+wf_stop_asked(_Atomic uint64_t *first, int signal_number)
+{
+	struct timespec now = {0};
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	uint64_t asked = now_ms << 8 | (uint8_t)signal_number; /* never 0: no signal is */
+	uint64_t before = 0;
+	/* The number is all there is to see: nothing else is published with it. */
+	if (atomic_compare_exchange_strong_explicit(first, &before, asked, memory_order_relaxed,
+						    memory_order_relaxed)) {
+		return WF_STOP_FIRST;
+	}
+	bool same = (uint8_t)before == (uint8_t)signal_number;
+	return same && now_ms - (before >> 8) < WF_STOP_ECHO_MS ? WF_STOP_ECHO : WF_STOP_AGAIN;
 }
 
 void

@@ -41,8 +41,9 @@ struct stopper {
 	sigset_t signals;
 	pthread_t thread;
 	/* Shared. */
-	_Atomic bool finished; /* main: store release; stopper: load acquire */
-	bool ended_job;        /* main's: a signal stopped the server in a job */
+	_Atomic bool finished;  /* main: store release; stopper: load acquire */
+	bool ended_job;         /* main's: a signal stopped the server in a job */
+	_Atomic uint64_t asked; /* the thread's: wf_stop_asked */
 };
 
 static int
@@ -250,20 +251,19 @@ stopper_main(void *arg)
 	struct stopper *stopper = arg;
 	int signal_number;
 
-	if (sigwait(&stopper->signals, &signal_number) != 0) {
-		return NULL;
+	while (sigwait(&stopper->signals, &signal_number) == 0) {
+		if (atomic_load_explicit(&stopper->finished,
+					 memory_order_acquire)) { /* S1: stopper_end */
+			return NULL;
+		}
+		enum wf_stop_ask ask = wf_stop_asked(&stopper->asked, signal_number);
+		if (ask == WF_STOP_FIRST) {
+			wf_server_stop_by(stopper->server, signal_number);
+		} else if (ask == WF_STOP_AGAIN) {
+			_exit(WF_EXIT_SIGNAL + signal_number); /* no more waiting */
+		}
 	}
-	if (atomic_load_explicit(&stopper->finished, memory_order_acquire)) { /* S1: stopper_end */
-		return NULL;
-	}
-	wf_server_stop_by(stopper->server, signal_number);
-	if (sigwait(&stopper->signals, &signal_number) != 0) {
-		return NULL;
-	}
-	if (atomic_load_explicit(&stopper->finished, memory_order_acquire)) { /* S1: stopper_end */
-		return NULL;
-	}
-	_exit(WF_EXIT_SIGNAL + signal_number); /* asked twice: no more waiting */
+	return NULL;
 }
 
 /* Before any other thread exists: all inherit the blocked signals. */

@@ -53,6 +53,7 @@ struct job {
 	enum phase phase;
 	uint64_t deadline_ns;         /* of the phase */
 	int signal_number;            /* that asked to stop; 0: none */
+	_Atomic uint64_t asked;       /* wf_stop_asked */
 	const struct wf_child *cause; /* who failed first; NULL: nobody */
 };
 
@@ -235,6 +236,9 @@ take_signals(struct job *job)
 	while (read(job->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD) {
 			continue; /* several become one: reap looks at all */
+		}
+		if (wf_stop_asked(&job->asked, (int)info.ssi_signo) == WF_STOP_ECHO) {
+			continue;
 		}
 		job->signal_number = (int)info.ssi_signo;
 		if (job->phase == PHASE_TERM || job->phase == PHASE_KILL) {

@@ -18,14 +18,20 @@ static const int may_stop[] = {SIGHUP, SIGINT, SIGTERM};
 /* What the handler has to reach. */
 static _Atomic(struct weft_session *) watched; /* main: store seq_cst; handler: load seq_cst, H1 */
 static _Atomic uint32_t handling;              /* handlers that may look at it: seq_cst, H1 */
-static _Atomic int stopped_by;                 /* handler: exchange relaxed; main: load relaxed */
+static _Atomic int stopped_by;                 /* handler: store relaxed; main: load relaxed */
+static _Atomic uint64_t asked;                 /* handler's: wf_stop_asked */
 static struct sigaction before[WF_ARRAY_COUNT(may_stop)]; /* main's */
 
 static void
 take_signal(int signal_number)
 {
 	int error_before = errno;
-	if (atomic_exchange_explicit(&stopped_by, signal_number, memory_order_relaxed) != 0) {
+	enum wf_stop_ask ask = wf_stop_asked(&asked, signal_number);
+	if (ask == WF_STOP_ECHO) {
+		return;
+	}
+	atomic_store_explicit(&stopped_by, signal_number, memory_order_relaxed);
+	if (ask == WF_STOP_AGAIN) {
 		(void)signal(signal_number, SIG_DFL); /* asked twice: no more waiting */
 		(void)raise(signal_number);           /* when this returns */
 	}

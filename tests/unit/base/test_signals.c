@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of signals: what is one more request to stop, and what the echo of the first. */
+#include "base/signals.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void
+the_same_signal_at_once_is_the_echo_of_the_first(void **state)
+{
+	_Atomic uint64_t asked = 0;
+	(void)state;
+	assert_int_equal(wf_stop_asked(&asked, SIGTERM), WF_STOP_FIRST);
+	assert_int_equal(wf_stop_asked(&asked, SIGTERM), WF_STOP_ECHO);
+	assert_int_equal(wf_stop_asked(&asked, SIGTERM), WF_STOP_ECHO);
+}
+
+static void
+another_signal_asks_once_more(void **state)
+{
+	_Atomic uint64_t asked = 0;
+	(void)state;
+	assert_int_equal(wf_stop_asked(&asked, SIGTERM), WF_STOP_FIRST);
+	assert_int_equal(wf_stop_asked(&asked, SIGINT), WF_STOP_AGAIN);
+}
+
+/* The first came a millisecond after the machine had started. */
+static void
+the_same_signal_later_asks_once_more(void **state)
+{
+	_Atomic uint64_t asked = 1u << 8 | SIGTERM;
+	(void)state;
+	assert_int_equal(wf_stop_asked(&asked, SIGTERM), WF_STOP_AGAIN);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_same_signal_at_once_is_the_echo_of_the_first),
+		cmocka_unit_test(another_signal_asks_once_more),
+		cmocka_unit_test(the_same_signal_later_asks_once_more),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
