@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard: the page behind a mapping is part of the same mapping, so that the kernel aligns the whole
- * as it does without it (huge pages), and is then taken back from everybody. */
+/* guard: the page behind a mapping is first part of the same mapping, so that the kernel aligns the
+ * whole as it does without it (huge pages), and then of nothing. */
 #include "base/guard.h"
 
 #include <errno.h>
@@ -35,7 +35,9 @@ wf_guard_map(int fd, size_t bytes, int protection)
 	if (base == MAP_FAILED) {
 		return NULL;
 	}
-	if (mprotect(base + pages, page_bytes(), PROT_NONE) != 0) {
+	void *guard = mmap(base + pages, page_bytes(), PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, (off_t)0);
+	if (guard == MAP_FAILED) {
 		int err = errno;
 		(void)munmap(base, mapped);
 		errno = err;
