@@ -66,9 +66,7 @@ note(struct wf_lane *lane, const struct wf_hello *hello, enum weft_status status
 		absentee = &lane->absentee[lane->absentee_count++];
 		*absentee = (struct wf_absentee){
 			.trainer = trainer,
-			.deadline_ns = has_run(lane) ? WF_NEVER
-						     : wf_now_ns(lane->env) +
-							       lane->opts.reconnect_timeout_ns,
+			.deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns,
 		};
 	}
 	absentee->status = status;
@@ -128,8 +126,10 @@ wf_absent_why(const struct wf_lane *lane, uint32_t trainer)
 void
 wf_absent_check(struct wf_lane *lane, uint64_t now)
 {
-	/* Where no steps are said the job may run elsewhere. */
-	for (uint32_t i = 0; i < lane->absentee_count && lane->has_steps; i++) {
+	/* Where no steps are said the job may run elsewhere. An asynchronous one runs without who
+	 * is absent, and may have begun to since it was refused. */
+	bool may_end = lane->has_steps && !has_run(lane);
+	for (uint32_t i = 0; i < lane->absentee_count && may_end; i++) {
 		const struct wf_absentee *absentee = &lane->absentee[i];
 		if (now < absentee->deadline_ns) {
 			continue;

@@ -298,10 +298,27 @@ refused_in_a_job_that_runs(struct stage *stage)
 	CHECK_SAYS(stage, zero->abort.reason, "has learning_rate=0.125");
 }
 
+/* It was refused before the job ran, and time passes. */
+static void
+refused_before_the_job_runs(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	puppet_meet(zero);
+	(void)come_wrong(stage, 1, "learning_rate=0.125");
+	CHECK(stage, zero->absents == 1);
+	puppet_initialise(zero);
+	stage_settle(stage);
+	puppet_continue(zero, 1);
+	stage_run(stage, 60 * WF_NS_PER_S);
+	CHECK(stage, zero->answers > 0 && !zero->aborted);
+}
+
 static void
 nobody_who_is_refused_ends_a_job_that_runs(void **state)
 {
 	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2, .mode = WF_DENSE_ASYNC},
+		   refused_before_the_job_runs, NULL);
 	stage_play(&(struct stage_opts){.trainers = 2, .mode = WF_DENSE_ASYNC},
 		   refused_in_a_job_that_runs, NULL);
 }
