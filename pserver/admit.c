@@ -296,7 +296,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	peer->abort_due = lane->state == WF_LANE_FAILED;
 	wf_peer_due(peer);
 	peer->left_in_order = false;
-	if (lane->absentee_count > 0) {
+	if (returns || lane->absentee_count > 0) { /* it may have missed that somebody came right */
 		wf_absent_tell(lane, peer);
 	}
 	if (send_job) {

@@ -47,6 +47,10 @@ wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns)
 	const struct waits waiting = find_waits(lane);
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
 		struct wf_peer *peer = &lane->peer[i];
+		if (peer->conn == NULL) {
+			continue; /* nobody to ask, and the memory of who never came is not touched
+				   */
+		}
 		bool waits = is_judged(peer) && wait_on(&waiting, lane, peer);
 		if (wf_beat_look(&peer->beat, &lane->beats, waits)) {
 			wf_peer_due(peer);
