@@ -46,7 +46,8 @@ wf_beat_look(struct wf_beat *beat, const struct wf_beat_clock *clock, bool waits
 uint64_t
 wf_beat_silent_ns(const struct wf_beat *beat, const struct wf_beat_clock *clock)
 {
-	return beat->asked_ns == 0 || beat->heard ? 0 : clock->turns_ns - beat->asked_ns;
+	bool waits = beat->asked_ns != 0 && !beat->heard && clock->turns_ns > beat->asked_ns;
+	return waits ? clock->turns_ns - beat->asked_ns : 0;
 }
 
 bool

@@ -32,8 +32,9 @@ wf_core_beats_look(struct wf_core *core, uint64_t now_ns)
 		bool late = waits && limit_ns != 0 &&
 			    wf_beat_silent_ns(&link->beat, &core->beats) >= limit_ns;
 		if (late && wf_link_beat_describe(link, who, sizeof(who))) {
-			wf_core_fail(core, WEFT_TIMEOUT,
-				     "%s: is it stopped? stall_timeout is %.1f s", who,
+			wf_core_fail(core, WEFT_TIMEOUT, "%s: is it stopped? %s is %.1f s", who,
+				     core->opts.stall_timeout_ns != 0 ? "stall_timeout"
+								      : "step_timeout",
 				     (double)limit_ns / 1e9);
 			return;
 		}
