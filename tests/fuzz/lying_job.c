@@ -359,8 +359,9 @@ open_session(struct trainer *t, struct wf_env *env)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	bool restores = (t->scene->deeds & RESTORES) != 0 && t->idx == 0;
-	return restores ? restore(t) : weft_session_start(t->session);
+	bool restores = (t->scene->deeds & RESTORES) != 0;
+	st = restores && t->idx == 0 ? restore(t) : weft_session_start(t->session);
+	return st == WEFT_OK && restores ? weft_barrier(t->session) : st;
 }
 
 static bool
