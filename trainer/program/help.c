@@ -28,8 +28,8 @@ wf_train_command_help(const struct wf_train_command *command, FILE *out)
 	}
 	fprintf(out, "\nOptions:\n");
 	wf_options_print_help(&command->options, out);
-	fprintf(out, "\nExit codes: 0; 64 usage; 65 bad data; 69 peer unavailable or lost; 70 "
-		     "internal;\n"
+	fprintf(out, "\nExit codes: 0; 64 usage; 65 bad data; 69 peer unavailable or lost, or "
+		     "another job saves to save_dir;\n70 internal; "
 		     "74 input or output, a pass that could not be saved too; 75 try again; 77 not "
 		     "permitted\n");
 }
