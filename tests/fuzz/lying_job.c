@@ -23,6 +23,7 @@
 #define DIM 3u
 #define RECORDS_MAX 64u
 #define SLICE_BYTES 64u
+#define TIGHT_BYTES 60000u /* a few rows more than a batch of KEYS */
 /* Virtual time. Every wait of the job is bounded by some of the first, and they may follow each
  * other. */
 #define PATIENCE_NS (2 * WF_NS_PER_S)
@@ -66,6 +67,7 @@ enum table_feature { /* bits of byte 4, above the format */
 		     ADMITS = 16,
 		     RAW_KEYS = 32,
 		     ANY_ORDER = 64,
+		     TIGHT = 128, /* lanes hold few rows more than trainers push */
 };
 
 enum rough {                 /* bits of byte 11 */
@@ -289,6 +291,8 @@ add_tables(struct trainer *t)
 		opts.init_a = -1;
 		opts.init_b = 1;
 		opts.memory_cap_bytes = (tables & CAP) != 0 && i == 1 ? 1u << 20 : 0;
+		opts.memory_cap_bytes =
+			(tables & TIGHT) != 0 && i == 1 ? TIGHT_BYTES : opts.memory_cap_bytes;
 		opts.evict_at_cap = (tables & CAP) != 0 && i == 1;
 		opts.evict_score_least = (tables & SCORES) != 0 && i == 1 ? 0.125 : 0;
 		opts.admit_count = (tables & ADMITS) != 0 && i == 1 ? 2 : 0;
