@@ -331,7 +331,7 @@ draw(uint64_t seed, bool kills, struct run *run)
 		run->goes_on = true;
 		calm = false;
 	}
-	crew_draw_world(&rng, calm, few ? 40000 : 8000, few ? 300 : 200, &run->crew);
+	crew_draw_world(&rng, calm, few ? 40000 : 8000, 200, &run->crew);
 	run->crew.world.second_cut_per_million = calm ? 0 : (uint32_t)wf_rng_below(&rng, 8000);
 	run->crew.world.second_cut_max = 1 + (uint32_t)wf_rng_below(&rng, 40);
 	run->crew.run_trainer = run_trainer;
