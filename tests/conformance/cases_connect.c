@@ -357,7 +357,7 @@ connections_are_bounded(struct conf *t)
 	CHECK(wf_transport_connect(third->transport, &server->at, NULL, 0, NULL, &conn) == WEFT_OK);
 	struct seen *down = conf_await(t, third, conn, WF_EVENT_DOWN);
 	CHECK(down != NULL && down->status == WEFT_UNAVAILABLE);
-	CHECK(strstr(down->why, "no room") != NULL);
+	CHECK(t->loses_reasons || strstr(down->why, "no room") != NULL);
 	CHECK(conf_count(server, NULL, WF_EVENT_UP) == 2);
 	CHECK(conf_send_all(t, pair[0].cc, 1, 100));
 	CHECK(conf_send_all(t, pair[1].cc, 2, 100));

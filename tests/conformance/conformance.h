@@ -50,6 +50,7 @@ struct conf {
 	const char *host;      /* where nodes listen */
 	bool private_memory;   /* regions have no memfd */
 	bool says_bytes;       /* the medium knows how long a PUT was */
+	bool loses_reasons;    /* a refusal may arrive without its text */
 	const char *verbs;     /* settings of RDMA devices, or NULL */
 	uint64_t hasty_ns;     /* a short attempt to connect, in which a hello still arrives */
 	uint64_t seed;

@@ -132,6 +132,8 @@ choose(struct conf *t, const char *url)
 	t->transport = url;
 	t->host = "127.0.0.1";
 	t->says_bytes = rdma == NULL;
+	/* iWARP: the stream that carries the reject may be reset before it is read. */
+	t->loses_reasons = rdma != NULL && strcmp(rdma->device, "siw0") == 0;
 	t->hasty_ns = (rdma != NULL ? 1500 : 50) * WF_NS_PER_MS; /* opens a device */
 	if (strncmp(url, "mux", 3) == 0) {
 		t->transport = "mux";
