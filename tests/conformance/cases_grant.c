@@ -58,26 +58,33 @@ put_outside_its_place_takes_the_connection_down(struct conf *t)
 	return true;
 }
 
+/* Each of these PUTs into a slot takes a connection of its own down. */
 static bool
-put_outside_its_slot_takes_the_connection_down(struct conf *t)
+each_takes_its_connection_down(struct conf *t, const struct outside *bad, size_t count)
 {
 	struct node *server = conf_server(t, NULL);
 	struct node *client = conf_node(t, NULL);
 	CHECK(server != NULL && client != NULL);
 	memset(client->memory, 0x5a, 2 * GRANTED);
-	for (size_t i = 0; i < sizeof(outsides) / sizeof(outsides[0]); i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct pair p;
 		struct wf_grant_key key;
 		conf_forget(server);
 		conf_forget(client);
 		CHECK(conf_join(t, server, client, &p));
 		CHECK(conf_grant_slots(server, p.sc, GRANTED, 4, &key));
-		struct wf_op put = conf_put_op(client, &key, 0, outsides[i].bytes, i);
-		put.offset = outsides[i].offset;
+		struct wf_op put = conf_put_op(client, &key, 0, bad[i].bytes, i);
+		put.offset = bad[i].offset;
 		put.tag = wf_tag(1, 0);
 		CHECK(takes_down(t, &p, &put, GRANTED, GRANTED));
 	}
 	return true;
+}
+
+static bool
+put_outside_its_slot_takes_the_connection_down(struct conf *t)
+{
+	return each_takes_its_connection_down(t, outsides, sizeof(outsides) / sizeof(outsides[0]));
 }
 
 /* Whoever holds a slot reads it from its beginning. */
@@ -86,23 +93,7 @@ put_into_the_middle_of_a_slot_takes_the_connection_down(struct conf *t)
 {
 	static const struct outside within[] = {
 		{1, 1}, {4, 100}, {GRANTED - 4, 4}, {64, GRANTED - 64}};
-	struct node *server = conf_server(t, NULL);
-	struct node *client = conf_node(t, NULL);
-	CHECK(server != NULL && client != NULL);
-	memset(client->memory, 0x5a, 2 * GRANTED);
-	for (size_t i = 0; i < sizeof(within) / sizeof(within[0]); i++) {
-		struct pair p;
-		struct wf_grant_key key;
-		conf_forget(server);
-		conf_forget(client);
-		CHECK(conf_join(t, server, client, &p));
-		CHECK(conf_grant_slots(server, p.sc, GRANTED, 4, &key));
-		struct wf_op put = conf_put_op(client, &key, 0, within[i].bytes, i);
-		put.offset = within[i].offset;
-		put.tag = wf_tag(1, 0);
-		CHECK(takes_down(t, &p, &put, GRANTED, GRANTED));
-	}
-	return true;
+	return each_takes_its_connection_down(t, within, sizeof(within) / sizeof(within[0]));
 }
 
 static bool
