@@ -308,10 +308,21 @@ somebody_waits(int fd)
 	return poll(&ready, 1, 0) > 0;
 }
 
+/* Those who were refused and stay are sent away first. If it is shut after that it waits for DOWNs,
+ * which come with the polls that follow. */
+static bool
+door_is_open(struct wf_tcp *t)
+{
+	while (wf_places_are_overfull(&t->places)) {
+		(void)send_one_away(t);
+	}
+	return wf_places_may_come(&t->places);
+}
+
 static void
 accept_from(struct wf_tcp *t, struct wf_tcp_listener *l)
 {
-	for (unsigned i = 0; i < ACCEPTS_PER_TURN && wf_places_may_come(&t->places); i++) {
+	for (unsigned i = 0; i < ACCEPTS_PER_TURN && door_is_open(t); i++) {
 		struct sockaddr_storage peer = {0};
 		socklen_t bytes = sizeof(peer);
 		int fd = accept4(l->fd, (struct sockaddr *)&peer, &bytes,

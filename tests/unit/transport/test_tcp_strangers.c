@@ -342,6 +342,46 @@ who_says_hello_to_a_full_house_is_told(void **state)
 	rig_close(rig);
 }
 
+/* As many as there are places were refused, and keep their sockets: who comes now is let in by the
+ * next polls, not when the time of the others is over, and nothing spins meanwhile. */
+static void
+crowd_that_was_refused_and_stays_keeps_nobody_out(void **state)
+{
+	(void)state;
+	struct wf_transport_opts opts = {.conn_max = 16, .newcomer_max = 4};
+	struct rig *rig = rig_open(&opts);
+	uint8_t hello[WF_HEAD_BYTES];
+	size_t bytes = raw_frame(hello, WF_TCP_HELLO, NULL, 0);
+	int fd[16];
+	for (int i = 0; i < 16; i++) {
+		fd[i] = raw_connect(rig);
+		raw_send(fd[i], hello, bytes);
+	}
+	(void)rig_await(rig, WF_EVENT_UP, 16);
+	for (int i = 0; i < 16; i++) {
+		struct wf_conn *conn = rig->seen[i].conn;
+		assert_int_equal(wf_transport_answer(conn, false, "no", 2), WEFT_OK);
+	}
+	int peer = raw_connect(rig);
+	raw_send(peer, hello, bytes);
+	for (int i = 0; i < 20 && rig_count(rig, WF_EVENT_UP) < 17; i++) {
+		rig_pump(rig);
+	}
+	assert_int_equal(rig_count(rig, WF_EVENT_UP), 17);
+	bool sleeps = false;
+	for (int i = 0; i < 20 && !sleeps; i++) {
+		sleeps = rig_would_sleep(rig);
+	}
+	assert_true(sleeps);
+	for (int i = 0; i < 16; i++) {
+		assert_int_equal(raw_await_frame(rig, fd[i]).type, WF_TCP_REFUSE);
+		close(fd[i]);
+	}
+	(void)rig_await(rig, WF_EVENT_DOWN, 16);
+	close(peer);
+	rig_close(rig);
+}
+
 static void
 peers_notice_nothing_of_strangers(void **state)
 {
@@ -455,6 +495,7 @@ main(void)
 		cmocka_unit_test(silent_stranger_goes_before_one_that_speaks),
 		cmocka_unit_test(hello_that_is_there_is_read_before_its_sender_makes_room),
 		cmocka_unit_test(who_says_hello_to_a_full_house_is_told),
+		cmocka_unit_test(crowd_that_was_refused_and_stays_keeps_nobody_out),
 		cmocka_unit_test(peers_notice_nothing_of_strangers),
 		cmocka_unit_test(want_of_descriptors_neither_spins_nor_lasts),
 		cmocka_unit_test(descriptors_of_strangers_are_had_for_peers),
