@@ -232,7 +232,7 @@ serve(struct wf_shm_conn *c, struct wf_events *events)
 static void
 die(struct wf_shm_conn *c, struct wf_events *events)
 {
-	while (c->readable && !c->eof) {
+	for (unsigned i = 0; i < WF_SHM_MAIL_BUDGET && c->readable && !c->eof; i++) {
 		struct wf_shm_mail mail;
 		int got = wf_shm_receive_mail(c->fd, &mail);
 		c->readable = got > 0;
@@ -241,6 +241,7 @@ die(struct wf_shm_conn *c, struct wf_events *events)
 			(void)close(mail.fd);
 		}
 	}
+	c->t->work_left |= c->readable && !c->eof;
 	bool over = wf_shm_give_up(c, !c->eof && c->t->now_ns < c->deadline_ns);
 	wf_shm_emit_done(c, events);
 	if (!over || c->tx.done.first != NULL || wf_events_full(events)) {

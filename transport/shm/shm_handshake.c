@@ -187,12 +187,18 @@ take_answer(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 	c->state = WF_SHM_DECIDED;
 }
 
+static bool
+awaits_packet(const struct wf_shm_conn *c)
+{
+	return c->state == WF_SHM_SHAKING || c->state == WF_SHM_WAITING;
+}
+
 void
 wf_shm_shake_read(struct wf_shm_conn *c)
 {
 	struct wf_shm_mail mail;
 	memset(&mail.packet, 0, sizeof(mail.packet));
-	while (c->readable && (c->state == WF_SHM_SHAKING || c->state == WF_SHM_WAITING)) {
+	for (unsigned i = 0; i < WF_SHM_MAIL_BUDGET && c->readable && awaits_packet(c); i++) {
 		int got = wf_shm_receive_mail(c->fd, &mail);
 		if (got == 0) {
 			c->readable = false;
@@ -202,6 +208,8 @@ wf_shm_shake_read(struct wf_shm_conn *c)
 			wf_shm_conn_ended(c, WF_SHM_OPEN);
 		} else if (got == -2) {
 			wf_shm_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
+		} else if (mail.wake && c->incoming && c->state == WF_SHM_SHAKING) {
+			wf_shm_conn_down(c, WEFT_PROTOCOL, "its first packet is a wake-up");
 		} else if (mail.wake) {
 			continue;
 		} else if (c->state == WF_SHM_WAITING) {
@@ -214,6 +222,9 @@ wf_shm_shake_read(struct wf_shm_conn *c)
 		if (got == 1 && mail.fd >= 0) {
 			(void)close(mail.fd);
 		}
+	}
+	if (c->readable) { /* who floods it with wake-ups */
+		c->t->work_left = true;
 	}
 }
 

@@ -35,6 +35,7 @@
 #define WF_SHM_MSGS_MAX 256u             /* MSG events of one poll */
 #define WF_SHM_BODIES_BYTES (256u << 10) /* and their bodies */
 #define WF_SHM_RX_BUDGET (512u << 10)    /* bytes that one connection may copy per poll */
+#define WF_SHM_MAIL_BUDGET 64u           /* packets and wake-ups that it may have read */
 #define WF_SHM_DRAIN_NS WF_NS_PER_S      /* bound of WF_DISCONNECT_DRAIN */
 #define WF_SHM_LOOK_NS WF_NS_PER_MS      /* how often a busy transport looks at its sockets */
 #define WF_SHM_CONNECT_RETRY_NS (2 * WF_NS_PER_MS) /* the listener's queue is full */

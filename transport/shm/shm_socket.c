@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #define FDS_MAX 2 /* a control buffer for one has room for two */
-#define MAIL_PER_TURN 64
 
 int
 wf_shm_send(int fd, const struct wf_shm_packet *packet, int pass_fd)
@@ -165,7 +164,8 @@ void
 wf_shm_read_socket(struct wf_shm_conn *c)
 {
 	struct wf_shm_mail mail;
-	for (int i = 0; i < MAIL_PER_TURN && c->readable && c->state < WF_SHM_DYING; i++) {
+	for (unsigned i = 0; i < WF_SHM_MAIL_BUDGET && c->readable && c->state < WF_SHM_DYING;
+	     i++) {
 		int got = wf_shm_receive_mail(c->fd, &mail);
 		if (got == 0) {
 			c->readable = false;

@@ -525,6 +525,90 @@ idle_sockets_keep_nobody_out(void **state)
 	shm_rig_close(&h.rig);
 }
 
+/* As many wake-ups as the socket takes; returns how many. */
+static unsigned
+flood(const struct hostile *h)
+{
+	unsigned count = 0;
+	while (send(h->fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
+		count++;
+	}
+	return count;
+}
+
+/* Somebody sends wake-ups as fast as they are read: no poll reads more than its share. */
+static void
+no_poll_is_longer_for_a_flood(struct hostile *h)
+{
+	assert_true(flood(h) > 2 * WF_SHM_MAIL_BUDGET);
+	unsigned read_in_all = 0;
+	for (int i = 0; i < 100; i++) {
+		shm_rig_pump(&h->rig);
+		unsigned read_now = flood(h);
+		assert_true(read_now <= WF_SHM_MAIL_BUDGET);
+		read_in_all += read_now;
+	}
+	assert_true(read_in_all > WF_SHM_MAIL_BUDGET); /* and it goes on, without another edge */
+}
+
+static void
+wake_ups_before_the_answer_hold_no_poll_up(void **state)
+{
+	(void)state;
+	struct hostile h = {.fd = -1};
+	shm_rig_open(&h.rig, true, NULL);
+	dial(&h);
+	int memfd = make_memfd(sizeof(struct wf_shm_segment), F_SEAL_SHRINK);
+	say_hello(&h, memfd);
+	close(memfd);
+	shm_rig_await(&h.rig, &h.rig.ups, 1);
+	no_poll_is_longer_for_a_flood(&h);
+	assert_int_equal(h.rig.downs, 0);
+	close(h.fd);
+	shm_rig_await(&h.rig, &h.rig.downs, 1);
+	shm_rig_close(&h.rig);
+}
+
+/* It has consumed what was published, and holds it: its end waits for that. */
+static void
+wake_ups_after_the_end_hold_no_poll_up(void **state)
+{
+	(void)state;
+	struct hostile h;
+	open_with(&h, NULL);
+	struct wf_op op = {
+		.kind = WF_OP_PUT, .region = h.rig.region, .src = h.rig.slab.base, .bytes = 100000};
+	unsigned taken = 0;
+	assert_int_equal(wf_transport_post(h.rig.conn, &op, 1, &taken), WEFT_OK);
+	shm_rig_pump(&h.rig);
+	atomic_store_explicit(&h.segment->way[1].consumed, 1, memory_order_seq_cst); /* S2 */
+	wf_transport_disconnect(h.rig.conn, WF_DISCONNECT_NOW);
+	no_poll_is_longer_for_a_flood(&h);
+	assert_int_equal(h.rig.downs, 0);
+	assert_int_equal(shutdown(h.fd, SHUT_RDWR), 0);
+	shm_rig_await(&h.rig, &h.rig.downs, 1);
+	hostile_close(&h);
+}
+
+static void
+who_wakes_before_its_hello_is_sent_away(void **state)
+{
+	(void)state;
+	struct hostile h = {.fd = -1};
+	struct wf_transport_info info = {0};
+	shm_rig_open(&h.rig, true, NULL);
+	dial(&h);
+	(void)flood(&h);
+	for (int i = 0; i < 100 && info.strangers_refused == 0; i++) {
+		shm_rig_pump(&h.rig);
+		wf_transport_query(h.rig.transport, &info);
+	}
+	assert_int_equal(info.strangers_refused, 1);
+	assert_non_null(strstr(info.last_stranger, "wake-up"));
+	close(h.fd);
+	shm_rig_close(&h.rig);
+}
+
 int
 main(void)
 {
@@ -543,6 +627,9 @@ main(void)
 		cmocka_unit_test(a_region_whose_memfd_is_too_short_is_invalid),
 		cmocka_unit_test(a_name_of_another_host_is_unavailable),
 		cmocka_unit_test(idle_sockets_keep_nobody_out),
+		cmocka_unit_test(who_wakes_before_its_hello_is_sent_away),
+		cmocka_unit_test(wake_ups_before_the_answer_hold_no_poll_up),
+		cmocka_unit_test(wake_ups_after_the_end_hold_no_poll_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
