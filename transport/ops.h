@@ -49,6 +49,9 @@ void wf_path_alone(struct wf_conn *conn, struct wf_path_info *out);
 /* The slot `wait`, over the env's wait. */
 void wf_wait_on_fd(struct wf_transport *transport, uint64_t deadline_ns);
 
+/* What a peer gave as text, as one line: cut where it is too long, '?' for what is not printed. */
+void wf_peer_text(const uint8_t *said, size_t bytes, char out[WF_WHY_BYTES]);
+
 /* A backend as backends.c lists it. */
 struct wf_backend {
 	const char *name;

@@ -339,3 +339,13 @@ wf_wait_on_fd(struct wf_transport *transport, uint64_t deadline_ns)
 {
 	wf_wait(transport->env, transport->ops->wait_fd(transport), deadline_ns);
 }
+
+void
+wf_peer_text(const uint8_t *said, size_t bytes, char out[WF_WHY_BYTES])
+{
+	size_t kept = bytes < WF_WHY_BYTES - 1 ? bytes : WF_WHY_BYTES - 1;
+	for (size_t i = 0; i < kept; i++) {
+		out[i] = said[i] >= 0x20 && said[i] < 0x7f ? (char)said[i] : '?';
+	}
+	out[kept] = '\0';
+}

@@ -171,8 +171,9 @@ take_answer(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 {
 	const struct wf_shm_packet *packet = &mail->packet;
 	if (packet->type == WF_SHM_DENY) {
-		wf_shm_conn_down(c, WEFT_UNAVAILABLE, "sent away: %.*s", (int)packet->blob_bytes,
-				 (const char *)packet->blob);
+		char text[WF_WHY_BYTES];
+		wf_peer_text(packet->blob, packet->blob_bytes, text);
+		wf_shm_conn_down(c, WEFT_UNAVAILABLE, "sent away: %s", text);
 		return;
 	}
 	if (packet->type != WF_SHM_ACCEPT && packet->type != WF_SHM_REFUSE) {

@@ -169,6 +169,10 @@ check_first_head(const struct wf_tcp_conn *c)
 		return wf_fail(WEFT_PROTOCOL, "its first frame has service %u and type %u",
 			       head->service, head->type);
 	}
+	if (head->body_bytes > c->t->opts.blob_max) {
+		return wf_fail(WEFT_PROTOCOL, "its first frame has %llu bytes; %zu are the most",
+			       (unsigned long long)head->body_bytes, c->t->opts.blob_max);
+	}
 	return WEFT_OK;
 }
 
@@ -183,22 +187,18 @@ is_farewell(const struct wf_tcp_conn *c)
 static void
 take_farewell(struct wf_tcp_conn *c)
 {
-	char text[WF_WHY_BYTES] = "";
-	size_t most = sizeof(text) - 1;
-	size_t bytes = c->shake_head.body_bytes < most ? c->shake_head.body_bytes : most;
-	for (size_t i = 0; i < bytes; i++) {
-		uint8_t byte = c->shake[WF_HEAD_BYTES + i];
-		text[i] = byte >= 0x20 && byte < 0x7f ? (char)byte : '?';
-	}
+	char text[WF_WHY_BYTES];
+	wf_peer_text(c->shake + WF_HEAD_BYTES, c->shake_head.body_bytes, text);
 	wf_tcp_conn_down(c, WEFT_UNAVAILABLE, "the peer closed instead of answering%s%s",
-			 bytes > 0 ? ": " : "", text);
+			 text[0] != '\0' ? ": " : "", text);
 }
 
-/* The head is complete. */
+/* The head is complete. A farewell may be as long as there is room: blob_max bounds what is for the
+ * caller. */
 static void
 shake_head(struct wf_tcp_conn *c)
 {
-	enum weft_status st = wf_head_decode(c->shake, c->t->opts.blob_max, &c->shake_head);
+	enum weft_status st = wf_head_decode(c->shake, WF_BLOB_ROOM, &c->shake_head);
 	if (st == WEFT_OK && !is_farewell(c)) {
 		st = check_first_head(c);
 	}

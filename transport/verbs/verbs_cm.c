@@ -130,12 +130,7 @@ on_rejected(struct wf_verbs_conn *c, const struct cm_event *event)
 		c->blob_bytes = p.blob_bytes;
 		wf_verbs_conn_down(c, WEFT_REFUSED, "refused by the peer");
 	} else if (ours && p.type == WF_VERBS_DENY) {
-		size_t bytes = 0;
-		for (; bytes < p.blob_bytes; bytes++) {
-			bool printable = p.blob[bytes] >= 0x20 && p.blob[bytes] < 0x7f;
-			text[bytes] = printable ? (char)p.blob[bytes] : '?';
-		}
-		text[bytes] = '\0';
+		wf_peer_text(p.blob, p.blob_bytes, text);
 		wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "the peer says: %s", text);
 	} else if (event->status != REJECTED_STALE ||
 		   !wf_verbs_connect_repeat(c, rejection(event->status))) {

@@ -609,6 +609,39 @@ who_wakes_before_its_hello_is_sent_away(void **state)
 	shm_rig_close(&h.rig);
 }
 
+/* Whoever listens there denies, at length: one line, whatever bounds hellos and verdicts. */
+static void
+reason_of_a_denial_is_one_line_of_any_length(void **state)
+{
+	(void)state;
+	struct wf_transport_opts opts = {.blob_max = 16};
+	struct shm_rig rig;
+	struct wf_host at;
+	struct sockaddr_un address;
+	shm_rig_open(&rig, true, NULL); /* a port that nobody else has then */
+	at = rig.at;
+	shm_rig_close(&rig);
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	socklen_t bytes = wf_shm_address(at.port, &address);
+	assert_int_equal(bind(listener, (const struct sockaddr *)&address, bytes), 0);
+	assert_int_equal(listen(listener, 4), 0);
+	shm_rig_open(&rig, false, &opts);
+	struct wf_conn *conn = NULL;
+	assert_int_equal(wf_transport_connect(rig.transport, &at, NULL, 0, NULL, &conn), WEFT_OK);
+	int accepted = accept(listener, NULL, NULL);
+	assert_true(accepted >= 0);
+	struct wf_shm_packet packet = {.type = WF_SHM_DENY, .blob_bytes = WF_BLOB_ROOM};
+	memset(packet.blob, '\n', sizeof(packet.blob));
+	memcpy(packet.blob, "this is why", 11);
+	assert_int_equal(wf_shm_send(accepted, &packet, -1), 0);
+	shm_rig_await(&rig, &rig.downs, 1);
+	assert_int_equal(rig.down_status, WEFT_UNAVAILABLE);
+	assert_non_null(strstr(rig.why, "this is why????"));
+	close(accepted);
+	close(listener);
+	shm_rig_close(&rig);
+}
+
 int
 main(void)
 {
@@ -627,6 +660,7 @@ main(void)
 		cmocka_unit_test(a_region_whose_memfd_is_too_short_is_invalid),
 		cmocka_unit_test(a_name_of_another_host_is_unavailable),
 		cmocka_unit_test(idle_sockets_keep_nobody_out),
+		cmocka_unit_test(reason_of_a_denial_is_one_line_of_any_length),
 		cmocka_unit_test(who_wakes_before_its_hello_is_sent_away),
 		cmocka_unit_test(wake_ups_before_the_answer_hold_no_poll_up),
 		cmocka_unit_test(wake_ups_after_the_end_hold_no_poll_up),

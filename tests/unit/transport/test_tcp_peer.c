@@ -257,7 +257,7 @@ host_that_goes_with_its_window_closed_is_a_timeout(void **state)
 static struct rig *
 connects_to(const void *bytes, size_t count, int *listener, int *accepted)
 {
-	struct wf_transport_opts opts = {.connect_timeout_ns = 3600 * WF_NS_PER_S};
+	struct wf_transport_opts opts = {.connect_timeout_ns = 3600 * WF_NS_PER_S, .blob_max = 16};
 	struct rig *rig = rig_open(&opts);
 	*listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in at = {
@@ -307,6 +307,25 @@ who_answers_a_hello_with_something_else_is_told_apart(void **state)
 	ends_as(frame, raw_frame(frame, WF_TCP_HELLO, NULL, 0), WEFT_PROTOCOL, "first frame");
 	ends_as(frame, raw_frame(frame, WF_TCP_CLOSE, NULL, 0), WEFT_UNAVAILABLE, "closed");
 	ends_as(NULL, 0, WEFT_TIMEOUT, "not answered");
+}
+
+/* What this end takes of its peer's callers bounds no reason that the peer's transport gives. */
+static void
+reason_that_is_longer_than_a_verdict_may_be_is_told(void **state)
+{
+	(void)state;
+	uint8_t frame[WF_HEAD_BYTES + WF_BLOB_ROOM + 1];
+	uint8_t text[WF_BLOB_ROOM + 1];
+	memset(text, '\n', sizeof(text));
+	memcpy(text, "this is why", 11);
+	ends_as(frame, raw_frame(frame, WF_TCP_CLOSE, text, 17), WEFT_UNAVAILABLE, "is why?????");
+	ends_as(frame, raw_frame(frame, WF_TCP_CLOSE, text, WF_BLOB_ROOM), WEFT_UNAVAILABLE,
+		"this is why????????");
+	ends_as(frame, raw_frame(frame, WF_TCP_CLOSE, text, WF_BLOB_ROOM + 1), WEFT_PROTOCOL,
+		"1217");
+	ends_as(frame, raw_frame(frame, WF_TCP_ACCEPT, text, 17), WEFT_PROTOCOL, "17");
+	ends_as(frame, raw_frame(frame, WF_TCP_REFUSE, text, 17), WEFT_PROTOCOL, "17");
+	ends_as(frame, raw_frame(frame, WF_TCP_REFUSE, text, 16), WEFT_REFUSED, "refused");
 }
 
 /* It comes while this end sleeps, and the sleep itself takes in that the listener is readable; with
@@ -425,6 +444,7 @@ main(void)
 		cmocka_unit_test(host_that_goes_with_its_window_closed_is_a_timeout),
 		cmocka_unit_test(sleeper_with_one_connection_takes_a_second_at_once),
 		cmocka_unit_test(who_answers_a_hello_with_something_else_is_told_apart),
+		cmocka_unit_test(reason_that_is_longer_than_a_verdict_may_be_is_told),
 		cmocka_unit_test(host_is_found_by_name),
 		cmocka_unit_test(listener_is_found_by_name),
 		cmocka_unit_test(unknown_name_is_unavailable),
