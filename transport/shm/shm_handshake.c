@@ -142,8 +142,12 @@ take_hello(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 			     "its segment has %llu bytes, not %zu; start both ends from one "
 			     "installation",
 			     (unsigned long long)mail->packet.bytes, sizeof(*c->segment));
+	} else if (mail->fd_lost) {
+		st = wf_fail(WEFT_UNAVAILABLE,
+			     "no room: the listener has no descriptor left for its memory; raise "
+			     "the limit of open files there (ulimit -n), or try again");
 	} else if (mail->fd < 0) {
-		st = wf_fail(WEFT_UNAVAILABLE, "the descriptor of its segment did not arrive");
+		st = wf_fail(WEFT_PROTOCOL, "its hello came without a descriptor");
 	}
 	if (st == WEFT_OK) {
 		st = wf_shm_peer_check(c->fd, &pid);

@@ -151,7 +151,8 @@ struct wf_shm_packet {
 struct wf_shm_mail {
 	struct wf_shm_packet packet;
 	bool wake;
-	int fd; /* -1: none came with it */
+	int fd;       /* -1: none came with it */
+	bool fd_lost; /* one came, and this process may have no more of them */
 };
 
 /* ---- private ---- */

@@ -3,6 +3,7 @@
 #include "transport/shm/shm_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,6 +125,20 @@ send_one_away(struct wf_shm *t)
 	return false;
 }
 
+/* Memory comes with its hello, in a descriptor of its own: one is had from those who say nothing.
+ */
+static void
+keep_a_descriptor(struct wf_shm *t, int fd)
+{
+	int probe = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	while (probe < 0 && errno == EMFILE && send_one_away(t)) {
+		probe = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	}
+	if (probe >= 0) {
+		(void)close(probe);
+	}
+}
+
 void
 wf_shm_adopt(struct wf_shm *t, int fd, const struct wf_host *at)
 {
@@ -132,6 +147,7 @@ wf_shm_adopt(struct wf_shm *t, int fd, const struct wf_host *at)
 	while (wf_places_are_crowded(&t->places)) {
 		(void)send_one_away(t);
 	}
+	keep_a_descriptor(t, fd);
 	struct wf_shm_conn *c = wf_shm_conn_create(t, true);
 	if (c == NULL) {
 		(void)close(fd);

@@ -103,6 +103,7 @@ receive(int fd, struct wf_shm_mail *out)
 	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n >= 0) {
 		out->fd = take_fd(&msg);
+		out->fd_lost = out->fd < 0 && (msg.msg_flags & MSG_CTRUNC) != 0;
 	}
 	return n;
 }
@@ -145,10 +146,13 @@ on_packet(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 	const struct wf_shm_packet *packet = &mail->packet;
 	if (packet->type != WF_SHM_REGION) {
 		wf_shm_conn_down(c, WEFT_PROTOCOL, "a packet of type %u", packet->type);
-	} else if (mail->fd < 0) {
+	} else if (mail->fd_lost) {
 		wf_shm_conn_down(c, WEFT_LOST,
-				 "the descriptor of its region %u did not arrive; raise the limit "
-				 "of open files (ulimit -n)",
+				 "this process has no descriptor left for its region %u; raise the "
+				 "limit of open files (ulimit -n)",
+				 packet->region & 0xff);
+	} else if (mail->fd < 0) {
+		wf_shm_conn_down(c, WEFT_PROTOCOL, "its region %u came without a descriptor",
 				 packet->region & 0xff);
 	} else if (c->state == WF_SHM_UP) {
 		enum weft_status st =

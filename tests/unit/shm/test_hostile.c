@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -525,6 +526,116 @@ idle_sockets_keep_nobody_out(void **state)
 	shm_rig_close(&h.rig);
 }
 
+/* From now on `count` more descriptors may be had. Returns the limit before. */
+static struct rlimit
+leave_descriptors(unsigned count)
+{
+	struct rlimit before;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	int lowest = dup(STDERR_FILENO); /* all below are taken */
+	assert_true(lowest >= 0);
+	close(lowest);
+	struct rlimit few = {.rlim_cur = (rlim_t)lowest + count, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	return before;
+}
+
+static void
+await_strangers(struct shm_rig *rig, uint64_t count)
+{
+	struct wf_transport_info info = {0};
+	for (int i = 0; i < 10000 && info.strangers_refused < count; i++) {
+		shm_rig_pump(rig);
+		wf_transport_query(rig->transport, &info);
+	}
+	assert_int_equal(info.strangers_refused, count);
+}
+
+/* There is one for its socket, and none for the memory that its hello brings. */
+static void
+want_of_a_descriptor_is_no_fault_of_the_peers(void **state)
+{
+	(void)state;
+	struct hostile h = {.fd = -1};
+	struct wf_shm_mail mail;
+	struct wf_transport_info info;
+	shm_rig_open(&h.rig, true, NULL);
+	int memfd = make_memfd(sizeof(struct wf_shm_segment), F_SEAL_SHRINK);
+	dial(&h);
+	say_hello(&h, memfd);
+	struct rlimit before = leave_descriptors(1);
+	await_strangers(&h.rig, 1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	wf_transport_query(h.rig.transport, &info);
+	assert_non_null(strstr(info.last_stranger, "no room"));
+	assert_int_equal(wf_shm_receive_mail(h.fd, &mail), 1);
+	assert_int_equal(mail.packet.type, WF_SHM_DENY);
+	assert_non_null(strstr((const char *)mail.packet.blob, "ulimit"));
+	close(h.fd);
+	dial(&h);
+	say_hello(&h, memfd);
+	shm_rig_accept(&h.rig);
+	/* Who sends none at all is told apart. */
+	int peer = h.fd;
+	dial(&h);
+	say_hello(&h, -1);
+	await_strangers(&h.rig, 2);
+	wf_transport_query(h.rig.transport, &info);
+	assert_non_null(strstr(info.last_stranger, "without a descriptor"));
+	close(h.fd);
+	close(peer);
+	close(memfd);
+	shm_rig_close(&h.rig);
+}
+
+/* They have all that there are but one, and who says hello needs two. */
+static void
+descriptors_of_strangers_are_had_for_peers(void **state)
+{
+	(void)state;
+	struct wf_transport_opts opts = {.handshake_timeout_ns = 3600 * WF_NS_PER_S};
+	struct hostile h = {.fd = -1};
+	int idle[3];
+	shm_rig_open(&h.rig, true, &opts);
+	for (int i = 0; i < 3; i++) {
+		dial(&h);
+		idle[i] = h.fd;
+	}
+	for (int i = 0; i < 5; i++) {
+		shm_rig_pump(&h.rig);
+	}
+	int memfd = make_memfd(sizeof(struct wf_shm_segment), F_SEAL_SHRINK);
+	dial(&h);
+	say_hello(&h, memfd);
+	close(memfd);
+	struct rlimit before = leave_descriptors(0);
+	struct wf_transport_info info;
+	for (int i = 0; i < 1000 && h.rig.ups == 0; i++) {
+		shm_rig_pump(&h.rig);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(h.rig.ups, 1);
+	wf_transport_query(h.rig.transport, &info);
+	assert_int_equal(info.strangers_refused, 2);
+	assert_true(recv(idle[2], &info, 1, MSG_DONTWAIT) < 0);
+	for (int i = 0; i < 3; i++) {
+		close(idle[i]);
+	}
+	close(h.fd);
+	shm_rig_close(&h.rig);
+}
+
+static void
+a_region_without_a_descriptor_takes_the_connection_down(void **state)
+{
+	(void)state;
+	struct hostile h;
+	hostile_open(&h, 0);
+	send_region(&h, wf_shm_region_id(3, 1), 4096, -1);
+	expect_protocol(&h);
+	hostile_close(&h);
+}
+
 /* As many wake-ups as the socket takes; returns how many. */
 static unsigned
 flood(const struct hostile *h)
@@ -660,6 +771,9 @@ main(void)
 		cmocka_unit_test(a_region_whose_memfd_is_too_short_is_invalid),
 		cmocka_unit_test(a_name_of_another_host_is_unavailable),
 		cmocka_unit_test(idle_sockets_keep_nobody_out),
+		cmocka_unit_test(want_of_a_descriptor_is_no_fault_of_the_peers),
+		cmocka_unit_test(descriptors_of_strangers_are_had_for_peers),
+		cmocka_unit_test(a_region_without_a_descriptor_takes_the_connection_down),
 		cmocka_unit_test(reason_of_a_denial_is_one_line_of_any_length),
 		cmocka_unit_test(who_wakes_before_its_hello_is_sent_away),
 		cmocka_unit_test(wake_ups_before_the_answer_hold_no_poll_up),
