@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "tests/support/failing_env.h"
 #include "trainer/saved/folder.h"
 
@@ -244,3 +245,48 @@ names_in(const char *path, bool hidden_only)
 	closedir(dir);
 	return count;
 }
+
+/* "the scene's folder/a/b", good until the third call after. */
+static inline const char *
+at(const struct scene *scene, const char *a, const char *b)
+{
+	static char text[4][400];
+	static unsigned turn;
+	char *out = text[turn++ % WF_ARRAY_COUNT(text)];
+
+	snprintf(out, sizeof(text[0]), "%s/%s%s%s", scene->dir, a, b[0] == '\0' ? "" : "/", b);
+	return out;
+}
+
+static inline void
+write_text(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "we");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static inline bool
+text_is(const char *path, const char *text)
+{
+	char bytes[300] = "";
+	FILE *file = fopen(path, "re");
+
+	if (file == NULL) {
+		return false;
+	}
+	size_t count = fread(bytes, 1, sizeof(bytes) - 1, file);
+	assert_int_equal(fclose(file), 0);
+	return count == strlen(text) && strcmp(bytes, text) == 0;
+}
+
+/* A whole save with something more or something else in it. */
+static inline void
+save_of(struct scene *scene, const char *name)
+{
+	assert_ok(save_pass(scene, wf_saved_posix(), 9, 5));
+	assert_int_equal(rename(at(scene, "pass-00009", ""), at(scene, name, "")), 0);
+}
+
+#define WITH_SCENE(test) cmocka_unit_test_setup_teardown(test, scene_open, scene_close)

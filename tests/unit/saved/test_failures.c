@@ -360,8 +360,6 @@ without_memory_nothing_is_written_and_nothing_leaks(void **state)
 	}
 }
 
-#define WITH_SCENE(test) cmocka_unit_test_setup_teardown(test, scene_open, scene_close)
-
 int
 main(void)
 {

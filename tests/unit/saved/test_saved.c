@@ -321,8 +321,6 @@ an_export_has_length_header_and_all_values(void **state)
 	wf_saved_close(saved);
 }
 
-#define WITH_SCENE(test) cmocka_unit_test_setup_teardown(test, scene_open, scene_close)
-
 int
 main(void)
 {

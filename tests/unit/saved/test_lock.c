@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One job at a time saves to a folder, whoever it belongs to, and what holds where the file system
+ * has no locks. */
+#include "tests/unit/saved/setup.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/assert.h"
+
+/* A process that holds the folder until it is killed; -1: it could not. */
+static pid_t
+start_holder(struct scene *scene)
+{
+	const struct wf_saved_place place = place_of(scene, wf_saved_posix());
+	int ready[2];
+	char byte = 0;
+
+	assert_int_equal(pipe(ready), 0);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct wf_saved_folder *folder = NULL;
+		if (wf_saved_folder_open(&place, &folder) == WEFT_OK) {
+			(void)!write(ready[1], "x", 1);
+			pause();
+		}
+		_exit(1);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return child;
+}
+
+static void
+one_process_at_a_time_saves_to_a_folder(void **state)
+{
+	struct scene *scene = *state;
+	const struct wf_saved_place place = place_of(scene, wf_saved_posix());
+	struct wf_saved_folder *folder = NULL;
+	struct wf_saved_about about;
+	char process[64];
+
+	assert_ok(save_pass(scene, wf_saved_posix(), 3, 1));
+	const pid_t holder = start_holder(scene);
+	/* As if it were between its two renames, with another pass half-written. */
+	assert_int_equal(rename(at(scene, "pass-00003", ""), at(scene, ".pass-00003.old-1", "")),
+			 0);
+	assert_int_equal(mkdir(at(scene, ".pass-00004.tmp-1", ""), 0777), 0);
+	snprintf(process, sizeof(process), "process %ld on ", (long)holder);
+	assert_refused(wf_saved_folder_open(&place, &folder), WEFT_UNAVAILABLE, process);
+	assert_refused(load_pass(scene, 3, &about), WEFT_DATA, "pass-00003");
+	assert_int_equal(names_in(scene->dir, true), 2);
+	/* However it ends, its lock ends with it. */
+	assert_int_equal(kill(holder, SIGKILL), 0);
+	assert_int_equal(waitpid(holder, NULL, 0), holder);
+	assert_ok(load_pass(scene, 3, &about));
+	assert_ok(wf_saved_folder_open(&place, &folder));
+	assert_int_equal(names_in(scene->dir, true), 0);
+	struct wf_saved_folder *other = NULL;
+	snprintf(process, sizeof(process), "process %ld on ", (long)getpid());
+	assert_refused(wf_saved_folder_open(&place, &other), WEFT_UNAVAILABLE, process);
+	wf_saved_folder_close(folder);
+	assert_ok(save_pass(scene, wf_saved_posix(), 3, 2));
+}
+
+static void
+a_lock_that_is_not_wefts_is_not_written_to(void **state)
+{
+	struct scene *scene = *state;
+	const char *const lock = WF_SAVED_LOCK_FILE;
+
+	write_text(at(scene, "notes", ""), "mine");
+	for (unsigned i = 0; i < 5; i++) {
+		switch (i) {
+		case 0:
+			assert_int_equal(symlink("notes", at(scene, lock, "")), 0);
+			break;
+		case 1:
+			assert_int_equal(link(at(scene, "notes", ""), at(scene, lock, "")), 0);
+			break;
+		case 2:
+			assert_int_equal(mkfifo(at(scene, lock, ""), 0666), 0);
+			break;
+		case 3:
+			assert_int_equal(mkdir(at(scene, lock, ""), 0777), 0);
+			break;
+		default:
+			write_text(at(scene, lock, ""), "another program's lock");
+			break;
+		}
+		assert_refused(save_pass(scene, wf_saved_posix(), 0, 1), WEFT_IO, lock);
+		assert_true(text_is(at(scene, "notes", ""), "mine"));
+		assert_int_equal(names_in(scene->dir, false), 1);
+		if (i == 4) {
+			assert_true(text_is(at(scene, lock, ""), "another program's lock"));
+		}
+		assert_int_equal(remove(at(scene, lock, "")), 0);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		write_text(at(scene, "empty", ""), "");
+		if (i == 0) {
+			assert_int_equal(symlink("empty", at(scene, lock, "")), 0);
+		} else {
+			assert_int_equal(link(at(scene, "empty", ""), at(scene, lock, "")), 0);
+		}
+		assert_refused(save_pass(scene, wf_saved_posix(), 0, 1), WEFT_IO, lock);
+		assert_true(text_is(at(scene, "empty", ""), ""));
+		assert_int_equal(remove(at(scene, lock, "")), 0);
+	}
+	/* An empty one, as a full disk leaves it, will do. */
+	write_text(at(scene, lock, ""), "");
+	assert_ok(save_pass(scene, wf_saved_posix(), 0, 1));
+}
+
+static int
+no_flock(int fd, int operation)
+{
+	(void)fd;
+	(void)operation;
+	errno = ENOLCK;
+	return -1;
+}
+
+/* Nobody can know there whose leftovers these are. */
+static void
+without_locks_passes_are_saved_and_leftovers_stay(void **state)
+{
+	struct scene *scene = *state;
+	struct wf_saved_calls calls = *wf_saved_posix();
+	struct wf_saved_about about;
+
+	calls.flock = no_flock;
+	save_of(scene, "one");
+	save_of(scene, "two");
+	assert_int_equal(rename(at(scene, "one", ""), at(scene, ".pass-00003.tmp-1", "")), 0);
+	assert_int_equal(rename(at(scene, "two", ""), at(scene, ".pass-00004.old-1", "")), 0);
+	assert_ok(save_pass(scene, &calls, 3, 1));
+	assert_ok(save_pass(scene, &calls, 3, 2));
+	assert_int_equal(names_in(scene->dir, true), 2);
+	assert_ok(load_pass(scene, 3, &about));
+	assert_int_equal(about.step, 2);
+	assert_ok(save_pass(scene, wf_saved_posix(), 5, 3));
+	assert_int_equal(names_in(scene->dir, true), 0);
+	assert_ok(load_pass(scene, 4, &about));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_SCENE(one_process_at_a_time_saves_to_a_folder),
+		WITH_SCENE(a_lock_that_is_not_wefts_is_not_written_to),
+		WITH_SCENE(without_locks_passes_are_saved_and_leftovers_stay),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
