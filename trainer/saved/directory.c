@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* At every moment, and after a death at any, the folder has the older save or the newer one, whole:
  * under its name, or aside with nothing under its name (wf_saved_recover). Who has the folder's
- * lock knows that nobody else is at work, so what lies there half-done was left. Thread: the
- * caller's. */
+ * lock knows that nobody else is at work, so what lies there half-done was left, and may go. To
+ * give a save its name back takes no lock: it is one rename, which takes no name from anybody, and
+ * a save that is between its two renames begins these again. Thread: the caller's. */
 #include "trainer/saved/directory.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@
 #define TEMPORARY ".tmp-"
 #define ASIDE ".old-"
 #define LEFTOVERS_MAX 10000u /* of one pass that could not be removed */
+#define EXCHANGES_MAX 100u   /* of one save, while others give the older one its name back */
 
 static void
 pass_name(uint64_t pass, char out[WF_SAVED_LEAF_BYTES])
@@ -50,9 +52,9 @@ pass_of(const char *name, uint64_t *out)
 	return strcmp(again, name) == 0;
 }
 
-/* The pass of ".pass-00003<mark>1". */
+/* The pass of ".pass-00003<mark>1", and the number, which may be NULL. */
 static bool
-hidden_pass_of(const char *name, const char *mark, uint64_t *out)
+hidden_pass_of(const char *name, const char *mark, uint64_t *out, uint64_t *number_out)
 {
 	char pass[WF_SAVED_LEAF_BYTES];
 	const char *at = strstr(name, mark);
@@ -62,8 +64,11 @@ hidden_pass_of(const char *name, const char *mark, uint64_t *out)
 	}
 	snprintf(pass, sizeof(pass), "%.*s", (int)(at - name - 1), name + 1);
 	const char *number = at + strlen(mark);
+	if (number_out != NULL) {
+		*number_out = strtoull(number, NULL, 10);
+	}
 	return number[0] != '\0' && number[strspn(number, "0123456789")] == '\0' &&
-	       pass_of(pass, out);
+	       strlen(name) < WF_SAVED_LEAF_BYTES && pass_of(pass, out);
 }
 
 /* What is there, and not what a link leads to. -1: nothing, or errno. */
@@ -122,48 +127,136 @@ discard(const struct wf_saved_folder *folder, uint64_t pass, const char *name)
 	return st == WEFT_OK ? wf_saved_remove(folder, temporary) : st;
 }
 
-/* The save aside gets its name back if there is no other of that name. */
+/* What has the name is a folder and a save that can be read, to its last byte. WEFT_DATA, WEFT_IO
+ */
 static enum weft_status
-put_back(const struct wf_saved_folder *folder, uint64_t pass, const char *aside)
+check_whole(const struct wf_saved_folder *folder, const char *name)
+{
+	char path[WF_SAVED_PATH_BYTES];
+	struct wf_saved *saved = NULL;
+	struct stat info;
+
+	enum weft_status st = wf_saved_join(folder->path, name, path);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (look_at(folder, name, &info) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be looked at", path);
+	}
+	if (!S_ISDIR(info.st_mode)) {
+		return wf_fail(WEFT_IO, "%s: is a link or a file, not a folder that weft made",
+			       path);
+	}
+	st = wf_saved_open(folder->env, folder->calls, path, &saved);
+	wf_saved_close(saved);
+	return st;
+}
+
+/* The name of the pass's save aside with the highest number below `*below`, which becomes that
+ * number. false: there is none. */
+static bool
+last_aside(const struct wf_saved_folder *folder, uint64_t pass, uint64_t *below,
+	   char out[WF_SAVED_LEAF_BYTES])
+{
+	DIR *names = wf_saved_names(folder->calls, folder->fd);
+	uint64_t of = 0;
+	uint64_t number = 0;
+	uint64_t highest = 0;
+	bool has = false;
+
+	for (struct dirent *e = names == NULL ? NULL : readdir(names); e != NULL;
+	     e = readdir(names)) {
+		if (hidden_pass_of(e->d_name, ASIDE, &of, &number) && of == pass &&
+		    number < *below && (!has || number > highest)) {
+			snprintf(out, WF_SAVED_LEAF_BYTES, "%.*s", (int)WF_SAVED_LEAF_BYTES - 1,
+				 e->d_name);
+			highest = number;
+			has = true;
+		}
+	}
+	if (names != NULL) {
+		closedir(names);
+	}
+	*below = highest;
+	return has;
+}
+
+/* The newest whole save aside gets its name back; a link or something half does not. The failure is
+ * that of the oldest. */
+static enum weft_status
+put_back(const struct wf_saved_folder *folder, uint64_t pass, const char *name)
+{
+	char aside[WF_SAVED_LEAF_BYTES];
+	enum weft_status st = WEFT_OK;
+	uint64_t below = UINT64_MAX;
+
+	while (last_aside(folder, pass, &below, aside)) {
+		st = check_whole(folder, aside);
+		if (st == WEFT_OK) {
+			return move(folder, aside, name);
+		}
+	}
+	return st;
+}
+
+/* A save aside gets its name back if nothing has that, and goes if a whole save has it. What else
+ * has the name costs nobody the save: it stays aside. */
+static enum weft_status
+settle_aside(const struct wf_saved_folder *folder, uint64_t pass, const char *aside)
 {
 	char name[WF_SAVED_LEAF_BYTES];
 	struct stat info;
 
 	pass_name(pass, name);
-	if (look_at(folder, name, &info) == 0) {
-		return discard(folder, pass, aside);
+	enum weft_status st = WEFT_OK;
+	if (look_at(folder, name, &info) != 0) {
+		st = errno == ENOENT ? put_back(folder, pass, name)
+				     : wf_fail_errno(WEFT_IO, errno, "%s/%s: cannot be looked at",
+						     folder->path, name);
 	}
-	if (errno != ENOENT) {
-		return wf_fail_errno(WEFT_IO, errno, "%s/%s: cannot be looked at", folder->path,
-				     name);
+	/* Without the lock nobody knows whose it is. */
+	if (st != WEFT_OK || !folder->is_locked || look_at(folder, aside, &info) != 0) {
+		return st;
 	}
-	if (look_at(folder, aside, &info) != 0 || !S_ISDIR(info.st_mode)) {
-		return wf_fail(WEFT_IO, "%s/%s: is a link or a file, not a folder that weft made",
-			       folder->path, aside);
+	st = wf_saved_check_ours(folder, aside, &info);
+	if (st != WEFT_OK) {
+		return st;
 	}
-	return move(folder, aside, name);
+	st = wf_saved_check_ours(folder, name, &info);
+	if (st == WEFT_OK) {
+		st = check_whole(folder, name);
+	}
+	if (st != WEFT_OK) {
+		const struct wf_error why = *wf_error_record();
+		return wf_fail(WEFT_IO,
+			       "%s/%s is kept, for %s is not a whole save that could take its "
+			       "place (%.300s); move that away, and the save gets its name back",
+			       folder->path, aside, name, why.text);
+	}
+	return discard(folder, pass, aside);
 }
 
-/* What interrupted saves left in the folder, which is locked; `aside_of` not NULL: only what they
- * put aside of that pass, for who only reads removes nothing else. What cannot be removed stays and
- * is told. */
+/* What interrupted saves left in the folder; `aside_of` not NULL: only what they put aside of that
+ * pass, for who only reads removes nothing else. Without the lock nothing is removed at all. What
+ * cannot be removed stays and is told. */
 static void
 clean_up(const struct wf_saved_folder *folder, const uint64_t *aside_of)
 {
 	const struct wf_error why = *wf_error_record();
 	uint64_t pass = 0;
-	DIR *names = folder->is_locked ? wf_saved_names(folder->calls, folder->fd) : NULL;
+	DIR *names = wf_saved_names(folder->calls, folder->fd);
 
 	if (names == NULL) {
 		return;
 	}
 	for (struct dirent *e = readdir(names); e != NULL; e = readdir(names)) {
 		enum weft_status st = WEFT_OK;
-		if (hidden_pass_of(e->d_name, ASIDE, &pass)) {
+		if (hidden_pass_of(e->d_name, ASIDE, &pass, NULL)) {
 			if (aside_of == NULL || pass == *aside_of) {
-				st = put_back(folder, pass, e->d_name);
+				st = settle_aside(folder, pass, e->d_name);
 			}
-		} else if (aside_of == NULL && hidden_pass_of(e->d_name, TEMPORARY, &pass)) {
+		} else if (aside_of == NULL && folder->is_locked &&
+			   hidden_pass_of(e->d_name, TEMPORARY, &pass, NULL)) {
 			st = wf_saved_remove(folder, e->d_name);
 		}
 		if (st != WEFT_OK) {
@@ -234,7 +327,7 @@ has_aside(const struct wf_saved_calls *calls, const char *dir, uint64_t pass)
 
 	for (struct dirent *e = names == NULL ? NULL : readdir(names); e != NULL && !has;
 	     e = readdir(names)) {
-		has = hidden_pass_of(e->d_name, ASIDE, &other) && other == pass;
+		has = hidden_pass_of(e->d_name, ASIDE, &other, NULL) && other == pass;
 	}
 	if (names != NULL) {
 		closedir(names);
@@ -330,31 +423,46 @@ check_moved(const struct wf_saved_folder *folder, const char *name, const char *
 		       folder->path, name);
 }
 
-/* The newer save under its name, the older one aside. Undone if it cannot be made durable. */
+/* The older save aside and the newer one under its name. Between the two somebody who has no lock
+ * to see us by may give the older one its name back: then again. */
+static enum weft_status
+swap(const struct wf_saved_way *way, const char *name, const char *aside, const struct stat *older)
+{
+	const struct wf_saved_folder *folder = way->folder;
+
+	for (unsigned i = 0; i < EXCHANGES_MAX; i++) {
+		struct stat info;
+		enum weft_status st = older == NULL ? WEFT_OK : move(folder, name, aside);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		if (older != NULL) {
+			st = check_moved(folder, name, aside, older);
+		}
+		if (st == WEFT_OK) {
+			st = move(folder, way->temporary, name);
+		}
+		if (st == WEFT_OK || older == NULL || look_at(folder, aside, &info) == 0 ||
+		    errno != ENOENT) {
+			return st;
+		}
+	}
+	return wf_fail(WEFT_IO, "%s/%s: gets its older save back again and again", folder->path,
+		       name);
+}
+
+/* Undone if it cannot be made durable. */
 static enum weft_status
 exchange(const struct wf_saved_way *way, const char *name, const char *aside,
 	 const struct stat *older)
 {
 	const struct wf_saved_folder *folder = way->folder;
-	enum weft_status st = WEFT_OK;
 
-	if (older != NULL) {
-		st = move(folder, name, aside);
-	}
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if (older != NULL) {
-		st = check_moved(folder, name, aside, older);
-	}
+	enum weft_status st = swap(way, name, aside, older);
 	if (st == WEFT_OK) {
-		st = move(folder, way->temporary, name);
-		if (st == WEFT_OK) {
-			st = wf_saved_sync_folder(folder->calls, folder->fd, folder->path);
-			if (st != WEFT_OK) {
-				(void)folder->calls->renameat(folder->fd, name, folder->fd,
-							      way->temporary);
-			}
+		st = wf_saved_sync_folder(folder->calls, folder->fd, folder->path);
+		if (st != WEFT_OK) {
+			(void)folder->calls->renameat(folder->fd, name, folder->fd, way->temporary);
 		}
 	}
 	if (st != WEFT_OK && older != NULL) {

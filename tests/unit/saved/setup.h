@@ -281,12 +281,18 @@ text_is(const char *path, const char *text)
 	return count == strlen(text) && strcmp(bytes, text) == 0;
 }
 
-/* A whole save with something more or something else in it. */
+static inline void
+give_name(const struct scene *scene, const char *from, const char *to)
+{
+	assert_int_equal(rename(at(scene, from, ""), at(scene, to, "")), 0);
+}
+
+/* A whole save that has another name. */
 static inline void
 save_of(struct scene *scene, const char *name)
 {
 	assert_ok(save_pass(scene, wf_saved_posix(), 9, 5));
-	assert_int_equal(rename(at(scene, "pass-00009", ""), at(scene, name, "")), 0);
+	give_name(scene, "pass-00009", name);
 }
 
 #define WITH_SCENE(test) cmocka_unit_test_setup_teardown(test, scene_open, scene_close)

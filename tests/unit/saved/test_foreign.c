@@ -4,6 +4,7 @@
 #include "tests/unit/saved/setup.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 #include "base/assert.h"
 #include "trainer/saved/import.h"
@@ -271,6 +272,127 @@ a_link_aside_is_no_save(void **state)
 	check_archive(scene);
 }
 
+static struct wf_env *
+logging_to(int fd)
+{
+	struct wf_env *env = NULL;
+
+	assert_int_equal(wf_env_system_create(WF_LOG_WARN, fd, &env), WEFT_OK);
+	return env;
+}
+
+/* Open the folder as a job does that is about to save; what it logs is in `text`. */
+static void
+open_and_read_log(struct scene *scene, const struct wf_saved_calls *calls, char *text, size_t bytes)
+{
+	int log = memfd_create("log", MFD_CLOEXEC);
+	struct wf_env *env = logging_to(log);
+	const struct wf_saved_place place = {.env = env, .calls = calls, .dir = scene->dir};
+	struct wf_saved_folder *folder = NULL;
+
+	assert_ok(wf_saved_folder_open(&place, &folder));
+	wf_saved_folder_close(folder);
+	wf_env_system_destroy(env);
+	ssize_t got = pread(log, text, bytes - 1, 0);
+	assert_true(got >= 0);
+	text[got] = '\0';
+	assert_int_equal(close(log), 0);
+}
+
+static void
+empty_folder(struct scene *scene, const char *name)
+{
+	assert_int_equal(mkdir(at(scene, name, ""), 0777), 0);
+}
+
+static void
+save_with_a_damaged_file(struct scene *scene, const char *name)
+{
+	save_of(scene, name);
+	int fd = open(at(scene, name, "w"), O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "?", 1, W_COUNT * sizeof(float)), 1);
+	assert_int_equal(close(fd), 0);
+}
+
+static void
+save_with_a_file_too_few(struct scene *scene, const char *name)
+{
+	save_of(scene, name);
+	assert_int_equal(unlink(at(scene, name, "bias")), 0);
+}
+
+/* Whoever died between the two renames left the save aside; then somebody made something else of
+ * that name. */
+static void
+what_has_the_name_of_a_save_aside_does_not_cost_it(void **state)
+{
+	static make_fn *const more[] = {empty_folder, save_with_a_damaged_file,
+					save_with_a_file_too_few};
+	const size_t count = WF_ARRAY_COUNT(foreign) + WF_ARRAY_COUNT(more);
+	struct scene *scene = *state;
+	struct wf_saved_about about;
+	char text[4096];
+
+	make_archive(scene);
+	for (size_t i = 0; i < count; i++) {
+		make_fn *const make = i < WF_ARRAY_COUNT(foreign)
+					      ? foreign[i]
+					      : more[i - WF_ARRAY_COUNT(foreign)];
+		make(scene, "made");
+		assert_ok(save_pass(scene, wf_saved_posix(), 3, 10 + i));
+		give_name(scene, "pass-00003", ".pass-00003.old-1");
+		give_name(scene, "made", "pass-00003");
+		const struct look before = look_at(scene, "pass-00003");
+		open_and_read_log(scene, wf_saved_posix(), text, sizeof(text));
+		check_same(scene, "pass-00003", &before);
+		assert_int_equal(names_in(scene->dir, true), 1);
+		assert_non_null(strstr(text, ".pass-00003.old-1 is kept, for pass-00003"));
+		take_away(scene, "pass-00003");
+		assert_ok(load_pass(scene, 3, &about));
+		assert_int_equal(about.step, 10 + i);
+		assert_int_equal(names_in(scene->dir, true), 0);
+		check_archive(scene);
+	}
+	/* A whole one is what it was put aside for. */
+	save_of(scene, "one");
+	give_name(scene, "one", ".pass-00003.old-1");
+	open_and_read_log(scene, wf_saved_posix(), text, sizeof(text));
+	assert_string_equal(text, "");
+	assert_int_equal(names_in(scene->dir, true), 0);
+	assert_ok(load_pass(scene, 3, &about));
+	assert_int_equal(about.step, 10 + count - 1);
+}
+
+/* Whichever of them the folder names first. */
+static void
+of_several_saves_aside_the_newest_whole_one_gets_the_name(void **state)
+{
+	static const char *const number[] = {"9", "10", "11", "2", "100"};
+	struct scene *scene = *state;
+	struct wf_saved_about about;
+	char name[40];
+
+	make_archive(scene);
+	for (size_t i = 0; i < WF_ARRAY_COUNT(number); i++) {
+		assert_ok(save_pass(scene, wf_saved_posix(), 9, strtoul(number[i], NULL, 10)));
+		give_name(scene, "pass-00009", number[i]);
+	}
+	for (size_t i = 0; i < WF_ARRAY_COUNT(number); i++) {
+		snprintf(name, sizeof(name), ".pass-00003.old-%s", number[i]);
+		give_name(scene, number[i], name);
+	}
+	assert_int_equal(unlink(at(scene, ".pass-00003.old-100", "w")), 0);
+	folder_with_notes(scene, ".pass-00003.old-99");
+	link_to_save(scene, ".pass-00003.old-98");
+	assert_ok(load_pass(scene, 3, &about));
+	assert_int_equal(about.step, 11);
+	/* The older ones go, what is not whole or not weft's stays. */
+	assert_int_equal(access(at(scene, ".pass-00003.old-10", ""), F_OK), -1);
+	assert_true(text_is(at(scene, ".pass-00003.old-99", "notes"), "mine"));
+	assert_true(S_ISLNK(look_at(scene, ".pass-00003.old-98").info.st_mode));
+	check_archive(scene);
+}
+
 static void
 a_folder_of_passes_may_be_a_link_and_other_names_of_a_file_stay(void **state)
 {
@@ -456,6 +578,8 @@ main(void)
 		WITH_SCENE(what_has_a_passs_name_and_is_no_save_is_refused_and_left),
 		WITH_SCENE(what_has_a_leftovers_name_and_is_none_is_left),
 		WITH_SCENE(a_link_aside_is_no_save),
+		WITH_SCENE(what_has_the_name_of_a_save_aside_does_not_cost_it),
+		WITH_SCENE(of_several_saves_aside_the_newest_whole_one_gets_the_name),
 		WITH_SCENE(a_folder_of_passes_may_be_a_link_and_other_names_of_a_file_stay),
 		WITH_SCENE(a_link_that_takes_a_passs_place_meanwhile_is_left),
 		WITH_SCENE(what_appears_while_a_save_is_removed_is_left),

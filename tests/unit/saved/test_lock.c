@@ -115,12 +115,14 @@ a_lock_that_is_not_wefts_is_not_written_to(void **state)
 	assert_ok(save_pass(scene, wf_saved_posix(), 0, 1));
 }
 
+static int no_flock_error = ENOLCK;
+
 static int
 no_flock(int fd, int operation)
 {
 	(void)fd;
 	(void)operation;
-	errno = ENOLCK;
+	errno = no_flock_error;
 	return -1;
 }
 
@@ -135,16 +137,94 @@ without_locks_passes_are_saved_and_leftovers_stay(void **state)
 	calls.flock = no_flock;
 	save_of(scene, "one");
 	save_of(scene, "two");
-	assert_int_equal(rename(at(scene, "one", ""), at(scene, ".pass-00003.tmp-1", "")), 0);
-	assert_int_equal(rename(at(scene, "two", ""), at(scene, ".pass-00004.old-1", "")), 0);
+	assert_ok(save_pass(scene, wf_saved_posix(), 4, 7));
+	give_name(scene, "one", ".pass-00003.tmp-1");
+	give_name(scene, "two", ".pass-00004.old-1");
 	assert_ok(save_pass(scene, &calls, 3, 1));
 	assert_ok(save_pass(scene, &calls, 3, 2));
 	assert_int_equal(names_in(scene->dir, true), 2);
 	assert_ok(load_pass(scene, 3, &about));
 	assert_int_equal(about.step, 2);
+	assert_ok(load_pass(scene, 4, &about));
+	assert_int_equal(about.step, 7);
 	assert_ok(save_pass(scene, wf_saved_posix(), 5, 3));
 	assert_int_equal(names_in(scene->dir, true), 0);
-	assert_ok(load_pass(scene, 4, &about));
+}
+
+/* The step of what a reader finds under the name of pass 0. */
+static uint64_t
+read_without_locks(struct scene *scene)
+{
+	struct wf_saved_calls calls = *wf_saved_posix();
+	struct wf_saved *saved = NULL;
+
+	calls.flock = no_flock;
+	assert_ok(wf_saved_open(scene->env, &calls, at(scene, "pass-00000", ""), &saved));
+	uint64_t step = wf_saved_about(saved)->step;
+	wf_saved_close(saved);
+	return step;
+}
+
+static void
+without_locks_what_was_put_aside_gets_its_name_back(void **state)
+{
+	static const int errors[] = {ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL};
+	struct scene *scene = *state;
+	struct wf_saved_calls calls = *wf_saved_posix();
+	struct wf_saved_about about;
+
+	calls.flock = no_flock;
+	for (size_t i = 0; i < WF_ARRAY_COUNT(errors); i++) {
+		no_flock_error = errors[i];
+		assert_ok(save_pass(scene, &calls, 0, 5 + i));
+		give_name(scene, "pass-00000", ".pass-00000.old-1");
+		assert_int_equal(read_without_locks(scene), 5 + i); /* who reads */
+		give_name(scene, "pass-00000", ".pass-00000.old-1");
+		assert_ok(save_pass(scene, &calls, 1, 1)); /* who saves */
+		assert_ok(load_pass(scene, 0, &about));
+		assert_int_equal(about.step, 5 + i);
+		assert_int_equal(names_in(scene->dir, true), 0);
+	}
+	no_flock_error = ENOLCK;
+}
+
+/* Somebody who reads pass 0 between the two renames. One test at a time. */
+static struct {
+	struct scene *scene; /* NULL: not yet, or no more */
+	uint64_t step;
+} reader;
+
+static int
+read_before_renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+	struct scene *scene = reader.scene;
+
+	if (scene != NULL && strcmp(from, ".pass-00000.tmp-1") == 0) {
+		reader.scene = NULL;
+		reader.step = read_without_locks(scene);
+	}
+	return renameat(from_folder, from, to_folder, to);
+}
+
+/* They cannot see each other, and one gives the older save its name back under the other's hands.
+ */
+static void
+without_locks_who_reads_does_not_fail_who_saves(void **state)
+{
+	struct scene *scene = *state;
+	struct wf_saved_calls calls = *wf_saved_posix();
+	struct wf_saved_about about;
+
+	calls.flock = no_flock;
+	assert_ok(save_pass(scene, &calls, 0, 1));
+	calls.renameat = read_before_renameat;
+	reader.scene = scene;
+	assert_ok(save_pass(scene, &calls, 0, 2));
+	assert_null(reader.scene);
+	assert_int_equal(reader.step, 1);
+	assert_ok(load_pass(scene, 0, &about));
+	assert_int_equal(about.step, 2);
+	assert_int_equal(names_in(scene->dir, true), 0);
 }
 
 int
@@ -154,6 +234,8 @@ main(void)
 		WITH_SCENE(one_process_at_a_time_saves_to_a_folder),
 		WITH_SCENE(a_lock_that_is_not_wefts_is_not_written_to),
 		WITH_SCENE(without_locks_passes_are_saved_and_leftovers_stay),
+		WITH_SCENE(without_locks_what_was_put_aside_gets_its_name_back),
+		WITH_SCENE(without_locks_who_reads_does_not_fail_who_saves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -277,6 +277,9 @@ the_older_save_that_a_dead_process_put_aside_is_found(void **state)
 	assert_ok(save_pass(scene, wf_saved_posix(), 7, 6));
 	assert_ok(load_pass(scene, 7, &about));
 	assert_int_equal(about.step, 6);
+	/* What stood there before was no save that could take its place. */
+	assert_int_equal(names_in(scene->dir, true), 1);
+	assert_ok(save_pass(scene, wf_saved_posix(), 8, 7));
 	assert_int_equal(names_in(scene->dir, true), 0);
 }
 
