@@ -70,6 +70,17 @@ write_holder(int fd)
 	(void)done;
 }
 
+/* The lock is somebody else's file, and its mode shuts us out. */
+static enum weft_status
+fail_shut_out(const struct wf_saved_folder *folder, int error)
+{
+	return wf_fail_errno(WEFT_IO, error,
+			     "%s/" WF_SAVED_LOCK_FILE
+			     ": is not ours to lock; let its owner chmod g+rw (or a+rw) it, or "
+			     "remove it while nobody saves there",
+			     folder->path);
+}
+
 static bool
 has_no_locks(int error)
 {
@@ -97,6 +108,9 @@ lock(struct wf_saved_folder *folder)
 		       folder->path, strerror(errno));
 		return WEFT_OK;
 	}
+	if (errno == EBADF) { /* NFS locks what is open for writing alone */
+		return fail_shut_out(folder, EACCES);
+	}
 	if (errno != EWOULDBLOCK) {
 		return wf_fail_errno(WEFT_IO, errno, "%s/" WF_SAVED_LOCK_FILE ": cannot be locked",
 				     folder->path);
@@ -107,6 +121,46 @@ lock(struct wf_saved_folder *folder)
 		       folder->path, holder[0] == '\0' ? "another process" : holder);
 }
 
+/* Who may write to the folder may lock it, whatever the umask of who is the first. */
+static void
+let_others_lock(const struct wf_saved_folder *folder, int fd)
+{
+	struct stat of_folder;
+	struct stat of_lock;
+
+	if (fstat(folder->fd, &of_folder) != 0 || fstat(fd, &of_lock) != 0) {
+		return; /* then the next one is told what to do */
+	}
+	mode_t mode = of_lock.st_mode & 07777;
+	mode |= (of_folder.st_mode & S_IWGRP) != 0 ? S_IRGRP | S_IWGRP : 0;
+	mode |= (of_folder.st_mode & S_IWOTH) != 0 ? S_IROTH | S_IWOTH : 0;
+	(void)fchmod(fd, mode);
+}
+
+static int
+open_lock_file(const struct wf_saved_folder *folder, int flags)
+{
+	return folder->calls->openat(folder->fd, WF_SAVED_LOCK_FILE,
+				     flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+}
+
+/* Another user's may be for us to read alone, which is enough for a lock on a local file system. */
+static int
+open_or_make_lock_file(const struct wf_saved_folder *folder)
+{
+	int fd = open_lock_file(folder, O_RDWR);
+
+	if (fd < 0 && errno == ENOENT) {
+		fd = open_lock_file(folder, O_RDWR | O_CREAT | O_EXCL);
+		if (fd >= 0) {
+			let_others_lock(folder, fd);
+		} else if (errno == EEXIST) {
+			fd = open_lock_file(folder, O_RDWR); /* somebody was faster */
+		}
+	}
+	return fd < 0 && errno == EACCES ? open_lock_file(folder, O_RDONLY) : fd;
+}
+
 /* What lies under the lock's name may be anything, and is written to only if it is a lock. */
 static enum weft_status
 open_lock(struct wf_saved_folder *folder)
@@ -114,9 +168,10 @@ open_lock(struct wf_saved_folder *folder)
 	char holder[HOLDER_BYTES + 1];
 	struct stat info;
 
-	folder->lock_fd = folder->calls->openat(
-		folder->fd, WF_SAVED_LOCK_FILE,
-		O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+	folder->lock_fd = open_or_make_lock_file(folder);
+	if (folder->lock_fd < 0 && errno == EACCES) {
+		return fail_shut_out(folder, errno);
+	}
 	if (folder->lock_fd < 0) {
 		return wf_fail_errno(WEFT_IO, errno, "%s/" WF_SAVED_LOCK_FILE ": cannot be opened",
 				     folder->path);
@@ -190,6 +245,10 @@ wf_saved_folder_close(struct wf_saved_folder *folder)
 		return;
 	}
 	if (folder->lock_fd >= 0) {
+		if (folder->is_locked) {
+			/* For the next one may not be able to write its own name there. */
+			(void)!ftruncate(folder->lock_fd, 0);
+		}
 		(void)folder->calls->close(folder->lock_fd);
 	}
 	if (folder->fd >= 0) {

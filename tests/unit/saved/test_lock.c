@@ -227,6 +227,108 @@ without_locks_who_reads_does_not_fail_who_saves(void **state)
 	assert_int_equal(names_in(scene->dir, true), 0);
 }
 
+/* Another user's lock: what may not be done with it. One test at a time. */
+static struct {
+	bool is_shut; /* for reading, too */
+} stranger;
+
+static int
+strangers_openat(int folder, const char *path, int flags, mode_t mode)
+{
+	if (strcmp(path, WF_SAVED_LOCK_FILE) == 0 &&
+	    (stranger.is_shut || (flags & O_ACCMODE) != O_RDONLY)) {
+		errno = EACCES;
+		return -1;
+	}
+	return openat(folder, path, flags, mode);
+}
+
+static void
+a_lock_that_another_user_made_is_taken_all_the_same(void **state)
+{
+	struct scene *scene = *state;
+	struct wf_saved_calls calls = *wf_saved_posix();
+	const struct wf_saved_place place = place_of(scene, &calls);
+	struct wf_saved_folder *folder = NULL;
+
+	assert_ok(save_pass(scene, wf_saved_posix(), 0, 1)); /* makes it */
+	calls.openat = strangers_openat;
+	stranger.is_shut = false;
+	assert_ok(wf_saved_folder_open(&place, &folder));
+	/* Its name is not there, nor that of who had it before. */
+	assert_refused(save_pass(scene, wf_saved_posix(), 0, 2), WEFT_UNAVAILABLE,
+		       "another process saves there");
+	wf_saved_folder_close(folder);
+	assert_ok(save_pass(scene, &calls, 0, 2));
+	/* Where that is not enough the message says what is. */
+	calls.flock = no_flock;
+	no_flock_error = EBADF;
+	assert_refused(wf_saved_folder_open(&place, &folder), WEFT_IO, "chmod g+rw");
+	no_flock_error = ENOLCK;
+	calls.flock = wf_saved_posix()->flock;
+	stranger.is_shut = true;
+	assert_refused(wf_saved_folder_open(&place, &folder), WEFT_IO, "chmod g+rw");
+}
+
+static void
+the_lock_is_for_whoever_may_write_to_the_folder(void **state)
+{
+	static const struct {
+		mode_t mask, folder, lock;
+	} wanted[] = {
+		{0022, 0755, 0644}, {0022, 0775, 0664},  {0077, 0700, 0600},  {0077, 0770, 0660},
+		{0002, 0755, 0664}, {0022, 02770, 0664}, {0077, 01777, 0666}, {0022, 0777, 0666},
+	};
+	struct scene *scene = *state;
+	struct stat info;
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(wanted); i++) {
+		const mode_t before = umask(wanted[i].mask);
+		assert_int_equal(chmod(scene->dir, wanted[i].folder), 0);
+		assert_ok(save_pass(scene, wf_saved_posix(), 0, 1));
+		(void)umask(before);
+		assert_int_equal(stat(at(scene, WF_SAVED_LOCK_FILE, ""), &info), 0);
+		assert_int_equal(info.st_mode & 07777, wanted[i].lock);
+		/* Nobody changes what is there: it may be as its owner wants it. */
+		assert_int_equal(chmod(at(scene, WF_SAVED_LOCK_FILE, ""), 0640), 0);
+		assert_ok(save_pass(scene, wf_saved_posix(), 0, 1));
+		assert_int_equal(stat(at(scene, WF_SAVED_LOCK_FILE, ""), &info), 0);
+		assert_int_equal(info.st_mode & 07777, 0640);
+		assert_int_equal(unlink(at(scene, WF_SAVED_LOCK_FILE, "")), 0);
+	}
+}
+
+/* With the system's own rules, where we may become another user. */
+static void
+another_user_saves_to_a_shared_folder(void **state)
+{
+	struct scene *scene = *state;
+	struct stat info;
+	int status = 0;
+
+	if (geteuid() != 0) {
+		skip();
+	}
+	assert_int_equal(chmod(scene->dir, 0777), 0);
+	assert_ok(save_pass(scene, wf_saved_posix(), 0, 1));
+	for (unsigned i = 0; i < 2; i++) {
+		pid_t child = fork();
+		assert_true(child >= 0);
+		if (child == 0) {
+			bool is_other = setgid(65534) == 0 && setuid(65534) == 0;
+			_exit(is_other && save_pass(scene, wf_saved_posix(), 1 + i, 2) == WEFT_OK
+				      ? 0
+				      : 1);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		assert_int_equal(stat(at(scene, "pass-00001", ""), &info), 0);
+		assert_true(info.st_uid == 65534);
+		/* As an older weft made it. */
+		assert_int_equal(chmod(at(scene, WF_SAVED_LOCK_FILE, ""), 0644), 0);
+	}
+}
+
 int
 main(void)
 {
@@ -236,6 +338,9 @@ main(void)
 		WITH_SCENE(without_locks_passes_are_saved_and_leftovers_stay),
 		WITH_SCENE(without_locks_what_was_put_aside_gets_its_name_back),
 		WITH_SCENE(without_locks_who_reads_does_not_fail_who_saves),
+		WITH_SCENE(a_lock_that_another_user_made_is_taken_all_the_same),
+		WITH_SCENE(the_lock_is_for_whoever_may_write_to_the_folder),
+		WITH_SCENE(another_user_saves_to_a_shared_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
