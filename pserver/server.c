@@ -550,13 +550,17 @@ wf_server_run(struct wf_server *server)
 	} else {
 		st = run_threads(server);
 	}
+	if (st != WEFT_OK) {
+		server->ended_job = false; /* what it stopped for that is not why it ends */
+		return st;
+	}
 	/* Stopped after its job had failed by itself, a pserver has told that by then. */
 	bool stopped = atomic_load_explicit(&server->stop, memory_order_relaxed) != 0;
 	bool counts = !stopped || server->opts.once || server->ended_job;
-	if (st == WEFT_OK && server->failed && counts) {
+	if (server->failed && counts) {
 		return wf_fail(server->cause.status, "%s", server->cause.reason);
 	}
-	return st;
+	return WEFT_OK;
 }
 
 void

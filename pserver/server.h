@@ -72,6 +72,6 @@ wf_server_stop(struct wf_server *server)
 {
 	wf_server_stop_by(server, 0);
 }
-/* After run: it was stopped in a job, which it has ended. */
+/* After run: it was stopped in a job, which it has ended, and that is what run ended with. */
 bool wf_server_ended_job(const struct wf_server *server);
 void wf_server_destroy(struct wf_server *server); /* accepts NULL */
