@@ -31,8 +31,7 @@ tell_all(struct wf_lane *lane)
 	}
 }
 
-/* A step was applied, or part of one: only tensors and tables that are applied as pushes come get
- * there without all trainers. */
+/* A step was applied, or part of one, of a job that can do without some. */
 static bool
 has_run(const struct wf_lane *lane)
 {
@@ -126,9 +125,9 @@ wf_absent_why(const struct wf_lane *lane, uint32_t trainer)
 void
 wf_absent_check(struct wf_lane *lane, uint64_t now)
 {
-	/* Where no steps are said the job may run elsewhere. An asynchronous one runs without who
-	 * is absent, and may have begun to since it was refused. */
-	bool may_end = lane->has_steps && !has_run(lane);
+	/* An asynchronous job runs without who is absent, and may have begun to since it was
+	 * refused; where it says no steps, it may run elsewhere. */
+	bool may_end = lane->needs_all || (lane->has_steps && !has_run(lane));
 	for (uint32_t i = 0; i < lane->absentee_count && may_end; i++) {
 		const struct wf_absentee *absentee = &lane->absentee[i];
 		if (now < absentee->deadline_ns) {

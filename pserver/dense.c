@@ -142,6 +142,25 @@ take_priorities(struct wf_lane *lane)
 	return WEFT_OK;
 }
 
+/* A tensor that is summed waits for every trainer in each step, wherever its slices are. A job that
+ * pushes nothing makes reduces, which do so too, or has tables, of which nothing is known here. */
+static bool
+needs_all(const struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_job *job = &dense->job;
+	bool pushes = false;
+	for (uint32_t i = 0; i < job->tensor_count; i++) {
+		const struct wf_job_terms terms = wf_job_terms_of(job, &job->tensor[i]);
+		bool pushed = !job->tensor[i].is_static;
+		if (pushed && !wf_job_terms_lag(&terms)) {
+			return true;
+		}
+		pushes = pushes || pushed;
+	}
+	return !pushes && !lane->opts.has_tables;
+}
+
 static enum weft_status
 take_memory(struct wf_lane *lane)
 {
@@ -179,6 +198,7 @@ take_memory(struct wf_lane *lane)
 	dense->uninitialised = store->stored_count;
 	dense->init = (struct wf_msg_init){.sections = 1};
 	lane->has_steps = store->pushable_count > 0;
+	lane->needs_all = needs_all(lane);
 	enum weft_status taken = store->stored_count == 0 ? WEFT_OK : take_inbox(lane);
 	taken = taken == WEFT_OK ? take_priorities(lane) : taken;
 	taken = taken == WEFT_OK ? wf_announce_open(lane) : taken;

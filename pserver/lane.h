@@ -25,6 +25,7 @@ struct wf_lane_opts {
 	uint32_t idx;                  /* within this pserver */
 	uint32_t service_idx;          /* within this pserver, among the lanes of its service */
 	uint32_t lane_count;           /* of its service, of this pserver */
+	bool has_tables;               /* this pserver has sparse lanes, so a job may have tables */
 	uint32_t num_gradient_servers; /* 0: as the first trainer says, up to max_trainers */
 	uint32_t max_trainers;
 	uint32_t newcomer_max; /* of its transport; 0: the transport's default */

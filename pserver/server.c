@@ -131,6 +131,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.service = sparse ? opts->sparse : NULL,
 		.service_idx = sparse ? idx - opts->ports_num : idx,
 		.lane_count = sparse ? opts->ports_num_for_sparse : opts->ports_num,
+		.has_tables = server->lane_count > opts->ports_num,
 		.num_gradient_servers = opts->num_gradient_servers,
 		.max_trainers = opts->max_trainers,
 		.newcomer_max = opts->newcomer_max,

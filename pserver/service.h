@@ -241,6 +241,7 @@ struct wf_lane {
 	struct wf_peer *due; /* list of those to whom something is to be sent: wf_peer_due */
 	struct wf_step_sum sum;
 	bool has_steps; /* trainers say steps here */
+	bool needs_all; /* no step of the job ends without every trainer, and no reduce */
 	struct wf_reduction reduction;
 
 	struct wf_held held[WF_HELD_MAX]; /* incoming, not answered until the job is known */

@@ -48,7 +48,7 @@ make_job(struct stage *stage)
 		tensor->rate_multiplier = 1;
 		tensor->decay = -1;
 		tensor->clip = -1;
-		tensor->is_static = i == 2;
+		tensor->is_static = i == 2 || opts->all_static;
 		tensor->mode = i == 1 ? opts->b_mode : WF_TENSOR_AS_JOB;
 		tensor->staleness = i == 1 ? opts->b_staleness : 0;
 	}
@@ -177,6 +177,7 @@ open_lane(struct stage *stage, uint32_t idx)
 		.idx = idx,
 		.service_idx = idx,
 		.lane_count = opts->lanes,
+		.has_tables = opts->has_tables,
 		.num_gradient_servers = opts->num_gradient_servers,
 		.max_trainers = opts->max_trainers == 0 ? 64 : opts->max_trainers,
 		.numa_node = -1,

@@ -28,9 +28,9 @@ play(uint32_t trainers, void (*script)(struct stage *stage))
 
 /* A trainer with another setting; it is refused. */
 static struct puppet *
-come_wrong(struct stage *stage, uint32_t trainer, const char *setting)
+come_wrong_to(struct stage *stage, uint32_t lane, uint32_t trainer, const char *setting)
 {
-	struct puppet *wrong = puppet_add(stage, trainer, 0);
+	struct puppet *wrong = puppet_add(stage, trainer, lane);
 	wrong->hello.incarnation += 7000;
 	wrong->hello.job_digest ^= 1;
 	(void)snprintf(wrong->hello.options, sizeof(wrong->hello.options), "%s", setting);
@@ -38,6 +38,12 @@ come_wrong(struct stage *stage, uint32_t trainer, const char *setting)
 	stage_settle(stage);
 	CHECK(stage, wrong->down && wrong->welcome.refusal == WEFT_MISMATCH);
 	return wrong;
+}
+
+static struct puppet *
+come_wrong(struct stage *stage, uint32_t trainer, const char *setting)
+{
+	return come_wrong_to(stage, 0, trainer, setting);
 }
 
 static void
@@ -178,26 +184,78 @@ of_two_that_are_refused_the_other_one_is_still_waited_for(void **state)
 	play(3, two_refused);
 }
 
-/* No steps are said on this lane, so the job may run on others, whose business it is. */
+/* All that waits for everybody waits for ever: the job ends, whatever has been applied. */
 static void
-refused_where_no_steps_are(struct stage *stage)
+refused_where_all_are_needed(struct stage *stage)
 {
-	struct puppet *zero = puppet_add(stage, 0, 0);
-	puppet_meet(zero);
-	puppet_initialise(zero);
-	stage_settle(stage);
-	stage->lane[0]->has_steps = false;
+	begin_with_zero(stage);
+	struct puppet *zero = &stage->puppet[0];
+	CHECK(stage, zero->answers > stage->tensor[0].count / STAGE_SLICE_FLOATS); /* of w, too */
 	(void)come_wrong(stage, 1, "learning_rate=0.125");
-	CHECK(stage, zero->absents == 1);
-	stage_run(stage, 10 * WF_NS_PER_S);
+	stage_run(stage, NEARLY_NS);
 	CHECK(stage, !zero->aborted);
+	stage_run(stage, REST_NS);
+	check_ended(stage, zero, WEFT_MISMATCH, "learning_rate=0.125");
 }
 
 static void
-a_lane_without_steps_leaves_the_end_to_the_others(void **state)
+one_tensor_that_is_summed_is_enough_for_a_refusal_to_end_the_job(void **state)
 {
 	(void)state;
-	play(2, refused_where_no_steps_are);
+	stage_play(&(struct stage_opts){.trainers = 2,
+					.mode = WF_DENSE_ASYNC,
+					.b_mode = WF_TENSOR_SYNC},
+		   refused_where_all_are_needed, NULL);
+}
+
+/* Nothing is pushed on this lane, and trainer 1 has been to no other. */
+static void
+refused_where_no_steps_are(struct stage *stage)
+{
+	uint32_t lane = stage->opts.lanes - 1;
+	const bool *ends = stage->arg;
+	struct puppet *zero = puppet_add(stage, 0, lane);
+	puppet_meet(zero);
+	puppet_initialise(zero);
+	stage_settle(stage);
+	CHECK(stage, !stage->lane[lane]->has_steps);
+	if (stage->opts.all_static) {
+		puppet_reduce(zero, 1, 0, 0);
+	}
+	(void)come_wrong_to(stage, lane, 1, "learning_rate=0.125");
+	CHECK(stage, zero->absents == 1);
+	stage_run(stage, NEARLY_NS);
+	CHECK(stage, !zero->aborted);
+	stage_run(stage, *ends ? REST_NS : 10 * WF_NS_PER_S);
+	if (*ends) {
+		check_ended(stage, zero, WEFT_MISMATCH, "learning_rate=0.125");
+	}
+	CHECK(stage, zero->aborted == *ends);
+}
+
+/* A slice of b and all of w on lane 0, the static tensor on lane 1. */
+#define STATIC_ON_LANE_1 .lanes = 2, .w_count = 8
+
+static void
+a_lane_without_steps_ends_a_job_that_needs_all(void **state)
+{
+	(void)state;
+	const bool ends = true;
+	stage_play(&(struct stage_opts){.trainers = 2, STATIC_ON_LANE_1},
+		   refused_where_no_steps_are, &ends);
+	stage_play(&(struct stage_opts){.trainers = 2, .all_static = true},
+		   refused_where_no_steps_are, &ends);
+}
+
+static void
+a_lane_without_steps_leaves_the_end_of_others_to_them(void **state)
+{
+	(void)state;
+	const bool ends = false;
+	stage_play(&(struct stage_opts){.trainers = 2, STATIC_ON_LANE_1, .mode = WF_DENSE_ASYNC},
+		   refused_where_no_steps_are, &ends);
+	stage_play(&(struct stage_opts){.trainers = 2, .all_static = true, .has_tables = true},
+		   refused_where_no_steps_are, &ends);
 }
 
 static void
@@ -414,7 +472,9 @@ main(void)
 		cmocka_unit_test(who_comes_right_in_time_is_refused_no_more),
 		cmocka_unit_test(who_comes_after_a_refusal_hears_of_it),
 		cmocka_unit_test(of_two_that_are_refused_the_other_one_is_still_waited_for),
-		cmocka_unit_test(a_lane_without_steps_leaves_the_end_to_the_others),
+		cmocka_unit_test(one_tensor_that_is_summed_is_enough_for_a_refusal_to_end_the_job),
+		cmocka_unit_test(a_lane_without_steps_ends_a_job_that_needs_all),
+		cmocka_unit_test(a_lane_without_steps_leaves_the_end_of_others_to_them),
 		cmocka_unit_test(
 			who_had_begun_to_come_and_is_gone_is_named_and_counted_the_same_way),
 		cmocka_unit_test(a_trainer_that_is_gone_at_any_moment_after_its_hello_is_named),
