@@ -106,6 +106,11 @@ wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer)
 void
 wf_lane_beats_describe(const struct wf_lane *lane, enum wf_step_wait kind, char *out, size_t bytes)
 {
+	struct waits waiting = {0};
+	waiting.in[kind] = true;
+	if (kind == WF_STEP_WAIT_START) {
+		waiting = find_waits(lane);
+	}
 	const struct wf_peer *longest = NULL;
 	uint64_t longest_ns = 0;
 	char who[WF_REASON_BYTES];
@@ -114,8 +119,7 @@ wf_lane_beats_describe(const struct wf_lane *lane, enum wf_step_wait kind, char 
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
 		const struct wf_peer *peer = &lane->peer[i];
 		uint64_t silent_ns = wf_beat_silent_ns(&peer->beat, &lane->beats);
-		if (silent_ns > longest_ns && is_judged(peer) &&
-		    wf_step_waits_on(lane, kind, peer)) {
+		if (silent_ns > longest_ns && is_judged(peer) && wait_on(&waiting, lane, peer)) {
 			longest = peer;
 			longest_ns = silent_ns;
 		}

@@ -307,7 +307,7 @@ log_waiting(struct wf_lane *lane, uint64_t now)
 {
 	wf_step_look(lane);
 	for (enum wf_step_wait kind = 0; kind < WF_STEP_WAIT_COUNT; kind++) {
-		uint64_t since = wf_step_waits_since(lane, kind);
+		uint64_t since = wf_step_tells_since(lane, kind);
 		if (!wf_wait_is_due(&lane->wait_gate[kind], since, now)) {
 			continue;
 		}

@@ -346,6 +346,8 @@ bool wf_step_others_need(const struct wf_lane *lane, const struct wf_peer *peer)
 void wf_step_look(struct wf_lane *lane);
 /* Since when the lane has waited for trainers in this way; 0: it waits for nobody. */
 uint64_t wf_step_waits_since(const struct wf_lane *lane, enum wf_step_wait kind);
+/* The same of what is told: as long as somebody has not come, that is. */
+uint64_t wf_step_tells_since(const struct wf_lane *lane, enum wf_step_wait kind);
 /* It does: for this peer, too? */
 bool wf_step_waits_on(const struct wf_lane *lane, enum wf_step_wait kind,
 		      const struct wf_peer *peer);
@@ -360,7 +362,7 @@ enum weft_status wf_peer_beat_take(struct wf_lane *lane, struct wf_peer *peer,
 /* Ask and answer. False: the transport takes no more. */
 bool wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer);
 /* "; trainer 1 (host nodea, pid 12) has not taken a turn for 4 s", of who has been silent longest
- * of those waited for in this way; "": nobody is. */
+ * of those waited for in this way, START: in any; "": nobody is. */
 void wf_lane_beats_describe(const struct wf_lane *lane, enum wf_step_wait kind, char *out,
 			    size_t bytes);
 

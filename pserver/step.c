@@ -212,7 +212,8 @@ lacks_reduce(const struct wf_lane *lane, const struct wf_peer *peer)
 	return peer->reduce_id == lane->reduction.id;
 }
 
-/* Somebody has not come yet, or what the job begins with is not all here. */
+/* Somebody has not come yet (others may wait for each other all the same: what is applied as it
+ * comes goes on without), or what the job begins with is not all here. */
 static bool
 is_starting(const struct wf_lane *lane)
 {
@@ -269,13 +270,15 @@ wf_step_waits_on(const struct wf_lane *lane, enum wf_step_wait kind, const struc
 uint64_t
 wf_step_waits_since(const struct wf_lane *lane, enum wf_step_wait kind)
 {
-	bool starts = is_starting(lane);
-	if (starts != (kind == WF_STEP_WAIT_START)) {
+	if (kind == WF_STEP_WAIT_START) {
+		return is_starting(lane) ? lane->start_ns : 0;
+	}
+	if (!lane->ready) {
 		return 0;
 	}
 	switch (kind) {
 	case WF_STEP_WAIT_START:
-		return lane->start_ns;
+		return 0;
 	case WF_STEP_WAIT_HOLDS:
 		return holds_since(lane);
 	case WF_STEP_WAIT_STEP:
@@ -284,6 +287,13 @@ wf_step_waits_since(const struct wf_lane *lane, enum wf_step_wait kind)
 		return lane->reduction.since_ns;
 	}
 	return 0;
+}
+
+uint64_t
+wf_step_tells_since(const struct wf_lane *lane, enum wf_step_wait kind)
+{
+	bool hidden = kind != WF_STEP_WAIT_START && is_starting(lane);
+	return hidden ? 0 : wf_step_waits_since(lane, kind);
 }
 
 static void

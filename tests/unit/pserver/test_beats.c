@@ -217,6 +217,43 @@ who_sleeps_before_a_barrier_is_named_too(void **state)
 	stage_play(&hasty, barrier_script, NULL);
 }
 
+/* An asynchronous job of three, one of whom never comes; of those that train, one sleeps and the
+ * other waits for it at a barrier, or for its answer. */
+static void
+incomplete_script(struct stage *stage)
+{
+	begin(stage, true);
+	stage->puppet[1].asleep = true;
+	if (stage->opts.mode == WF_DENSE_ASYNC) {
+		puppet_reduce(&stage->puppet[0], 1, 0, 0);
+	} else {
+		puppet_continue(&stage->puppet[0], 2);
+	}
+	run_s(stage, 5);
+	check_silent(stage, WF_STEP_WAIT_START, "; trainer 1 (host ");
+	check_silent(stage, WF_STEP_WAIT_START, "has not taken a turn for 4 s");
+	CHECK(stage, wf_step_tells_since(stage->lane[0], WF_STEP_WAIT_START) != 0);
+	CHECK(stage, wf_step_tells_since(stage->lane[0], WF_STEP_WAIT_REDUCE) == 0);
+	CHECK(stage, wf_step_tells_since(stage->lane[0], WF_STEP_WAIT_HOLDS) == 0);
+	run_s(stage, 17);
+	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_TIMEOUT);
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "trainer 1 (host ");
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "has not taken a turn for 20.0 s");
+}
+
+static void
+who_sleeps_is_named_though_somebody_else_never_came(void **state)
+{
+	(void)state;
+	struct stage_opts opts = hasty;
+	opts.trainers = 3;
+	opts.mode = WF_DENSE_ASYNC;
+	stage_play(&opts, incomplete_script, NULL);
+	opts.mode = WF_DENSE_BOUNDED;
+	opts.staleness = 1;
+	stage_play(&opts, incomplete_script, NULL);
+}
+
 /* The question was asked on a path that is gone. */
 static void
 path_script(struct stage *stage)
@@ -251,6 +288,7 @@ main(void)
 		cmocka_unit_test(nobody_is_judged_while_nobody_waits),
 		cmocka_unit_test(who_takes_turns_when_called_is_never_judged),
 		cmocka_unit_test(who_sleeps_before_a_barrier_is_named_too),
+		cmocka_unit_test(who_sleeps_is_named_though_somebody_else_never_came),
 		cmocka_unit_test(silence_counts_anew_on_a_new_path),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
