@@ -34,11 +34,16 @@ wf_beat_look(struct wf_beat *beat, const struct wf_beat_clock *clock, bool waits
 		beat->heard = false;
 		beat->heard_ns = clock->turns_ns;
 		beat->asked_ns = 0;
+		beat->left = false;
+	} else if (beat->moved && beat->asked_ns != 0) {
+		beat->asked_ns = clock->turns_ns;
 	}
+	beat->moved = false;
 	if (!waits || beat->asked_ns != 0 || clock->turns_ns - beat->heard_ns < ASK_AFTER_NS) {
 		return false;
 	}
 	beat->asked_ns = clock->turns_ns;
+	beat->left = false; /* an earlier one may have, that was answered by other traffic */
 	beat->ask_due = true;
 	return true;
 }
@@ -46,8 +51,15 @@ wf_beat_look(struct wf_beat *beat, const struct wf_beat_clock *clock, bool waits
 uint64_t
 wf_beat_silent_ns(const struct wf_beat *beat, const struct wf_beat_clock *clock)
 {
-	bool waits = beat->asked_ns != 0 && !beat->heard && clock->turns_ns > beat->asked_ns;
+	bool news = beat->heard || beat->moved;
+	bool waits = beat->asked_ns != 0 && !news && clock->turns_ns > beat->asked_ns;
 	return waits ? clock->turns_ns - beat->asked_ns : 0;
+}
+
+const char *
+wf_beat_lacks(const struct wf_beat *beat)
+{
+	return beat->left ? "has not taken a turn" : "has taken nothing in";
 }
 
 bool
@@ -58,7 +70,7 @@ wf_beat_describe(const struct wf_beat *beat, const struct wf_beat_clock *clock, 
 	if (silent_ns < NAME_AFTER_NS) {
 		return false;
 	}
-	(void)snprintf(out, bytes, " has not taken a turn for %llu s",
+	(void)snprintf(out, bytes, " %s for %llu s", wf_beat_lacks(beat),
 		       (unsigned long long)(silent_ns / WF_NS_PER_S));
 	return true;
 }

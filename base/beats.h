@@ -5,6 +5,11 @@
  * time, so that an end which takes nothing in is not heaped up with them, and none while traffic
  * flows.
  *
+ * Silence lasts from when the question could have reached the other end: from when it was DONE,
+ * that is, when the medium had taken it. As long as it is not, behind what was to leave before it,
+ * any operation that is DONE shows that something is taken in; when none is, that is what is said
+ * of the other end, which may be stopped, or behind a network that is.
+ *
  * What is silent is counted in the turns of the end that asks: one that was stopped itself, or had
  * no CPU, accuses nobody. Its clock advances with each look, by a second at most.
  *
@@ -17,6 +22,9 @@
 
 #include "base/env.h"
 
+/* Of the SEND of a question; no other operation has it. */
+#define WF_BEAT_COOKIE UINT64_MAX
+
 /* Zero: not looked at yet. */
 struct wf_beat_clock {
 	uint64_t turns_ns; /* time in which this end took turns */
@@ -25,14 +33,26 @@ struct wf_beat_clock {
 
 /* What is known of one peer on one path. Zero at its begin. */
 struct wf_beat {
-	bool heard;        /* something has come since the last look */
+	bool heard;        /* something has come since the last look, */
+	bool moved;        /* or something has left, and the question not before */
+	bool left;         /* the question that is open */
 	bool ask_due;      /* to be sent, as is an answer */
 	bool answer_due;   /* it has asked */
 	bool itself;       /* it has said that it takes turns by itself */
 	uint32_t pid;      /* as it has said; 0: not yet */
 	uint64_t heard_ns; /* by the clock of turns, as is */
-	uint64_t asked_ns; /* the question that is open; 0: none */
+	uint64_t asked_ns; /* since when the open question is unanswered; 0: none is open */
 };
+
+/* An operation of the path is DONE. */
+static inline void
+wf_beat_done(struct wf_beat *beat, uint64_t cookie)
+{
+	if (!beat->left) {
+		beat->moved = true;
+		beat->left = cookie == WF_BEAT_COOKIE;
+	}
+}
 
 /* A path begins, and with it a question. */
 void wf_beat_begin(struct wf_beat *beat, const struct wf_beat_clock *clock);
@@ -42,6 +62,8 @@ void wf_beat_clock_look(struct wf_beat_clock *clock, uint64_t now_ns);
 bool wf_beat_look(struct wf_beat *beat, const struct wf_beat_clock *clock, bool waits);
 /* For so long it has not answered; 0: nobody asks. */
 uint64_t wf_beat_silent_ns(const struct wf_beat *beat, const struct wf_beat_clock *clock);
+/* "has not taken a turn", or "has taken nothing in": the question waits for its turn to leave. */
+const char *wf_beat_lacks(const struct wf_beat *beat);
 /* It is silent for long enough to be named. Into `out`: " has not taken a turn for 4 s". */
 bool wf_beat_describe(const struct wf_beat *beat, const struct wf_beat_clock *clock, char *out,
 		      size_t bytes);

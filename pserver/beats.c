@@ -61,9 +61,10 @@ wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns)
 			char who[WF_REASON_BYTES];
 			wf_peer_describe(peer, who, sizeof(who));
 			wf_lane_fail(lane, WEFT_TIMEOUT, lane->sum.step,
-				     "%.120s has not taken a turn for %.1f s in step %" PRIu64
+				     "%.120s %s for %.1f s in step %" PRIu64
 				     ": is it stopped? stall_timeout is the limit",
-				     who, (double)limit_ns / 1e9, lane->sum.step);
+				     who, wf_beat_lacks(&peer->beat), (double)limit_ns / 1e9,
+				     lane->sum.step);
 			return;
 		}
 	}
@@ -95,7 +96,7 @@ wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer)
 	const struct wf_msg_beat msg = {
 		.asks = peer->beat.ask_due, .itself = true, .pid = (uint32_t)getpid()};
 	wf_msg_beat_encode(&msg, &lane->msg);
-	if (!wf_control_send(peer, &lane->msg)) {
+	if (!wf_control_send_as(peer, &lane->msg, msg.asks ? WF_BEAT_COOKIE : 0)) {
 		return false;
 	}
 	peer->beat.ask_due = false;

@@ -269,6 +269,19 @@ handle_msg(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *ev
 		       lane->service->name);
 }
 
+/* `peer`: NULL: of a path that is nobody's. */
+static void
+handle_done(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
+{
+	uint64_t cookie = event->done.cookie;
+	if (peer != NULL && event->done.status == WEFT_OK) {
+		wf_beat_done(&peer->beat, cookie);
+	}
+	if (cookie != 0 && cookie != WF_BEAT_COOKIE) {
+		lane->service->done(lane, cookie);
+	}
+}
+
 static void
 handle_event(struct wf_lane *lane, const struct wf_event *event)
 {
@@ -282,13 +295,11 @@ handle_event(struct wf_lane *lane, const struct wf_event *event)
 		wf_admit_down(lane, event);
 		return;
 	}
+	struct wf_peer *peer = wf_admit_peer_of(lane, event->conn);
 	if (event->kind == WF_EVENT_DONE) {
-		if (event->done.cookie != 0) {
-			lane->service->done(lane, event->done.cookie);
-		}
+		handle_done(lane, peer, event);
 		return;
 	}
-	struct wf_peer *peer = wf_admit_peer_of(lane, event->conn);
 	if (peer == NULL || peer->closing || lane->state == WF_LANE_FAILED) {
 		return;
 	}

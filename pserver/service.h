@@ -373,6 +373,7 @@ enum weft_status wf_control_take(struct wf_lane *lane, struct wf_peer *peer,
 bool wf_control_flush(struct wf_lane *lane, struct wf_peer *peer);
 /* False: the transport takes no more. */
 bool wf_control_send(struct wf_peer *peer, const struct wf_msg *msg);
+bool wf_control_send_as(struct wf_peer *peer, const struct wf_msg *msg, uint64_t cookie);
 
 /* report.c */
 void wf_report_init(struct wf_lane *lane);

@@ -170,19 +170,30 @@ offence(struct wf_link *link)
 		     link->pserver_idx, link->ops->lane_name, link->lane_idx, weft_last_error());
 }
 
+/* `link`: NULL: of a path that is gone. */
+static void
+handle_done(struct wf_core *core, struct wf_link *link, const struct wf_event *event)
+{
+	uint64_t cookie = event->done.cookie;
+	if (link != NULL && event->done.status == WEFT_OK) {
+		wf_beat_done(&link->beat, cookie);
+	}
+	if (cookie != 0 && cookie != WF_BEAT_COOKIE) {
+		struct wf_link *of = &core->link[(cookie - 1) >> 32];
+		of->ops->done(of, (uint32_t)(cookie - 1));
+	}
+}
+
 static void
 handle_event(struct wf_core *core, const struct wf_event *event)
 {
 	struct wf_link *link = event->conn->user;
+	bool known = link != NULL && link->conn == event->conn;
 	if (event->kind == WF_EVENT_DONE) {
-		if (event->done.cookie != 0) {
-			uint64_t at = event->done.cookie - 1;
-			struct wf_link *of = &core->link[at >> 32];
-			of->ops->done(of, (uint32_t)at);
-		}
+		handle_done(core, known ? link : NULL, event);
 		return;
 	}
-	if (link == NULL || link->conn != event->conn) {
+	if (!known) {
 		return;
 	}
 	if (event->kind != WF_EVENT_PUT) {

@@ -372,6 +372,7 @@ enum weft_status wf_link_msg(struct wf_link *link, const struct wf_event *event)
 /* "pserver 1 lane 0 (10.0.0.2:7164)" */
 void wf_link_describe(const struct wf_link *link, char *out, size_t bytes);
 bool wf_link_send(struct wf_link *link, const struct wf_msg *msg);
+bool wf_link_send_as(struct wf_link *link, const struct wf_msg *msg, uint64_t cookie);
 /* Something is to be sent: the next turn does. */
 static inline void
 wf_link_due(struct wf_link *link)

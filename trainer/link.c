@@ -639,8 +639,15 @@ wf_link_msg(struct wf_link *link, const struct wf_event *event)
 bool
 wf_link_send(struct wf_link *link, const struct wf_msg *msg)
 {
+	return wf_link_send_as(link, msg, 0);
+}
+
+bool
+wf_link_send_as(struct wf_link *link, const struct wf_msg *msg, uint64_t cookie)
+{
 	const struct wf_op op = {
 		.kind = WF_OP_SEND,
+		.cookie = cookie,
 		.head = &msg->head,
 		.body = msg->body,
 		.body_bytes = msg->body_bytes,

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "base/beats.h"
@@ -76,7 +77,9 @@ silence_lasts_from_the_question_to_whatever_is_heard(void **state)
 	(void)state;
 	char text[64];
 	struct rig rig = begun();
-	(void)look(&rig, 5 * TICK_NS + WF_NS_PER_S, true);
+	(void)look(&rig, 5 * TICK_NS + TICK_NS, true);
+	wf_beat_done(&rig.beat, WF_BEAT_COOKIE);
+	(void)look(&rig, WF_NS_PER_S, true);
 	assert_false(wf_beat_describe(&rig.beat, &rig.clock, text, sizeof(text)));
 	(void)look(&rig, TICK_NS, true);
 	assert_int_equal(wf_beat_silent_ns(&rig.beat, &rig.clock), WF_NS_PER_S);
@@ -90,6 +93,58 @@ silence_lasts_from_the_question_to_whatever_is_heard(void **state)
 	(void)look(&rig, TICK_NS, true);
 	assert_int_equal(wf_beat_silent_ns(&rig.beat, &rig.clock), 0);
 	assert_false(wf_beat_describe(&rig.beat, &rig.clock, text, sizeof(text)));
+}
+
+/* The question is behind others, which leave one by one, and then itself; what leaves later says
+ * nothing of the other end. */
+static void
+silence_lasts_from_when_the_question_has_left(void **state)
+{
+	(void)state;
+	char text[64];
+	struct rig rig = begun();
+	assert_int_equal(look(&rig, 5 * TICK_NS + TICK_NS, true), 1);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(look(&rig, 10 * WF_NS_PER_S, true), 0);
+		assert_true(wf_beat_silent_ns(&rig.beat, &rig.clock) >= 9 * WF_NS_PER_S);
+		assert_true(wf_beat_describe(&rig.beat, &rig.clock, text, sizeof(text)));
+		assert_non_null(strstr(text, " has taken nothing in for "));
+		wf_beat_done(&rig.beat, i);
+		assert_int_equal(wf_beat_silent_ns(&rig.beat, &rig.clock), 0);
+	}
+	(void)look(&rig, 10 * WF_NS_PER_S, true);
+	wf_beat_done(&rig.beat, WF_BEAT_COOKIE);
+	assert_int_equal(wf_beat_silent_ns(&rig.beat, &rig.clock), 0);
+	(void)look(&rig, 4 * WF_NS_PER_S, true);
+	wf_beat_done(&rig.beat, 1);
+	wf_beat_done(&rig.beat, 0);
+	(void)look(&rig, TICK_NS, true);
+	assert_int_equal(wf_beat_silent_ns(&rig.beat, &rig.clock), 4 * WF_NS_PER_S);
+	assert_true(wf_beat_describe(&rig.beat, &rig.clock, text, sizeof(text)));
+	assert_string_equal(text, " has not taken a turn for 4 s");
+}
+
+/* Answered by other traffic before it had left; the next one is behind others again. */
+static void
+each_question_leaves_by_itself(void **state)
+{
+	(void)state;
+	struct rig rig = begun();
+	(void)look(&rig, WF_NS_PER_S, true);
+	wf_beat_done(&rig.beat, WF_BEAT_COOKIE);
+	assert_true(rig.beat.left);
+	rig.beat.heard = true;
+	(void)look(&rig, TICK_NS, true);
+	assert_false(rig.beat.left);
+	wf_beat_done(&rig.beat, WF_BEAT_COOKIE); /* of another one, late */
+	assert_int_equal(look(&rig, WF_NS_PER_S, true), 1);
+	assert_false(rig.beat.left);
+	(void)look(&rig, 10 * WF_NS_PER_S, true);
+	wf_beat_done(&rig.beat, 5);
+	(void)look(&rig, TICK_NS, true);
+	assert_int_equal(wf_beat_silent_ns(&rig.beat, &rig.clock), 0);
+	wf_beat_begin(&rig.beat, &rig.clock);
+	assert_false(rig.beat.left);
 }
 
 /* Stopped for an hour with a question open: the answer may have been here all the time. */
@@ -131,6 +186,8 @@ main(void)
 		cmocka_unit_test(who_is_heard_of_is_not_asked),
 		cmocka_unit_test(who_is_silent_is_asked_once_until_it_is_heard),
 		cmocka_unit_test(silence_lasts_from_the_question_to_whatever_is_heard),
+		cmocka_unit_test(silence_lasts_from_when_the_question_has_left),
+		cmocka_unit_test(each_question_leaves_by_itself),
 		cmocka_unit_test(who_stood_still_itself_accuses_nobody),
 		cmocka_unit_test(a_path_begins_with_a_question),
 	};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trainers that take no turns: asked while the lane waits for them, named, waited for until
- * stall_timeout. Puppets answer BEAT as long as they are `awake`. Thread: one. */
+ * stall_timeout. Puppets answer BEAT as long as they are not `asleep`. The linker puts functions of
+ * ours in the place of the transport's, so that the lane's posts may be held up. Thread: one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,46 @@
 static const struct stage_opts two = {.seed = 1, .trainers = 2};
 static const struct stage_opts hasty = {
 	.seed = 1, .trainers = 2, .stall_timeout_ns = 20 * WF_NS_PER_S};
+
+enum weft_status __real_wf_transport_post(struct wf_conn *conn, const struct wf_op *ops,
+					  unsigned op_count, unsigned *taken);
+enum weft_status __wrap_wf_transport_post(struct wf_conn *conn, const struct wf_op *ops,
+					  unsigned op_count, unsigned *taken);
+enum weft_status __real_wf_transport_poll(struct wf_transport *transport, struct wf_event *events,
+					  unsigned max, unsigned *event_count);
+enum weft_status __wrap_wf_transport_poll(struct wf_transport *transport, struct wf_event *events,
+					  unsigned max, unsigned *event_count);
+
+/* A path of the lane that takes no operation; and one that it took before is DONE now. */
+static struct {
+	struct wf_conn *conn; /* NULL: all paths are free */
+	bool done;
+} jam;
+
+enum weft_status
+__wrap_wf_transport_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
+			 unsigned *taken)
+{
+	if (conn == jam.conn) {
+		*taken = 0;
+		return WEFT_AGAIN;
+	}
+	return __real_wf_transport_post(conn, ops, op_count, taken);
+}
+
+enum weft_status
+__wrap_wf_transport_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
+			 unsigned *event_count)
+{
+	enum weft_status st = __real_wf_transport_poll(transport, events, max, event_count);
+	if (jam.done && jam.conn != NULL && jam.conn->transport == transport &&
+	    *event_count < max) {
+		jam.done = false;
+		events[(*event_count)++] =
+			(struct wf_event){.kind = WF_EVENT_DONE, .conn = jam.conn};
+	}
+	return st;
+}
 
 /* Two trainers that take turns by themselves, or whose callers do; the first has pushed step 1. */
 static void
@@ -254,6 +295,62 @@ who_sleeps_is_named_though_somebody_else_never_came(void **state)
 	stage_play(&opts, incomplete_script, NULL);
 }
 
+/* What was posted before the question takes its time, and the trainer is awake: it cannot have
+ * answered. */
+static void
+jam_script(struct stage *stage)
+{
+	begin(stage, true);
+	stage_run(stage, WF_NS_PER_S / 4);
+	jam.conn = stage->lane[0]->peer[1].conn;
+	for (unsigned i = 0; i < 5; i++) {
+		run_s(stage, 15);
+		check_silent(stage, WF_STEP_WAIT_STEP, "has taken nothing in for 1");
+		jam.done = true;
+		stage_run(stage, WF_NS_PER_S / 4);
+		check_silent(stage, WF_STEP_WAIT_STEP, "");
+	}
+	CHECK(stage, !stage->puppet[0].aborted);
+	stage->puppet[1].asleep = true;
+	jam.conn = NULL;
+	run_s(stage, 18);
+	check_silent(stage, WF_STEP_WAIT_STEP, "has not taken a turn for 17 s");
+	CHECK(stage, !stage->puppet[0].aborted);
+	run_s(stage, 3);
+	CHECK(stage, stage->puppet[0].aborted);
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "has not taken a turn for 20.0 s");
+}
+
+static void
+nobody_is_judged_by_a_question_that_has_not_left(void **state)
+{
+	(void)state;
+	stage_play(&hasty, jam_script, NULL);
+	jam.conn = NULL;
+}
+
+/* Stopped with all of its memory for what comes full: nothing leaves, and nothing is DONE. */
+static void
+full_script(struct stage *stage)
+{
+	begin(stage, true);
+	stage_run(stage, WF_NS_PER_S / 4);
+	jam.conn = stage->lane[0]->peer[1].conn;
+	run_s(stage, 22);
+	jam.conn = NULL;
+	run_s(stage, 1);
+	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_TIMEOUT);
+	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "has taken nothing in for 20.0 s in step");
+}
+
+static void
+who_takes_nothing_in_is_not_waited_for_longer(void **state)
+{
+	(void)state;
+	stage_play(&hasty, full_script, NULL);
+	jam.conn = NULL;
+}
+
 /* The question was asked on a path that is gone. */
 static void
 path_script(struct stage *stage)
@@ -289,6 +386,8 @@ main(void)
 		cmocka_unit_test(who_takes_turns_when_called_is_never_judged),
 		cmocka_unit_test(who_sleeps_before_a_barrier_is_named_too),
 		cmocka_unit_test(who_sleeps_is_named_though_somebody_else_never_came),
+		cmocka_unit_test(nobody_is_judged_by_a_question_that_has_not_left),
+		cmocka_unit_test(who_takes_nothing_in_is_not_waited_for_longer),
 		cmocka_unit_test(silence_counts_anew_on_a_new_path),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
