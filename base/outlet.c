@@ -55,6 +55,7 @@ struct wf_outlet {
 	pthread_cond_t moved;   /* others wait: lines are out, or the writer has ended */
 	pthread_t thread;
 	bool started;
+	bool helped; /* there is no thread, and who waits for lines writes them */
 	bool closing;
 	bool ended;           /* nothing is written any more */
 	bool abandoned;       /* nobody waits for the writer: it gives the memory back */
@@ -65,12 +66,13 @@ struct wf_outlet {
 	uint64_t unsaid;      /* lines taken out of the queue and lost */
 	uint64_t progress_ns; /* when something was last written, or there was nothing to write */
 	uint64_t closing_ns;
+	uint64_t helper_end_ns; /* who helps writes until then */
 
 	/* Written under the lock, by wf_outlets_flush read without it. */
 	_Atomic uint64_t put_at;  /* byte of the history: what comes next */
 	_Atomic uint64_t done_at; /* what lies before is written or lost */
 
-	struct batch batch; /* the writer's */
+	struct batch batch; /* the writer's, or the helper's */
 	char queue[];       /* [opts.queue_bytes] under the lock */
 };
 
@@ -102,6 +104,13 @@ give_up_ns(uint64_t begin_ns, uint64_t progress_ns, uint64_t patience_ns)
 			       ? WF_NEVER
 			       : after(begin_ns, PATIENCES_MAX * patience_ns);
 	return idle < all ? idle : all;
+}
+
+/* In a child of fork the thread is not there, and the lock may be held by nobody. */
+static bool
+is_here(const struct wf_outlet *o)
+{
+	return o->pid == getpid();
 }
 
 static void
@@ -217,14 +226,15 @@ static bool
 gives_up(struct wf_outlet *o)
 {
 	lock(o);
-	bool over = o->abandoned ||
+	bool over = o->abandoned || (o->helped && now_ns() >= o->helper_end_ns) ||
 		    (o->closing &&
 		     now_ns() >= give_up_ns(o->closing_ns, o->progress_ns, WF_OUTLET_PATIENCE_NS));
 	unlock(o);
 	return over;
 }
 
-/* 0, or why the rest was not written; EAGAIN: the outlet is closed, and nothing moves. */
+/* 0, or why the rest was not written; EAGAIN: nothing moves, and the outlet is closed, or who helps
+ * has waited long enough. */
 static int
 write_all(struct wf_outlet *o, const char *bytes, size_t count)
 {
@@ -272,7 +282,7 @@ settle(struct wf_outlet *o, int err)
 	if (err != 0) {
 		o->unsaid += o->batch.dropped + o->batch.lines;
 	}
-	if (err == EAGAIN) { /* too late for everything */
+	if (err == EAGAIN && (o->closing || o->abandoned)) { /* too late for everything */
 		o->taken_at = put_at(o);
 	}
 	o->progress_ns = now_ns();
@@ -354,6 +364,35 @@ start(struct wf_outlet *o)
 	if (o->started) {
 		(void)pthread_setname_np(o->thread, "weft-outlet");
 	}
+}
+
+/* Under the lock. Where no thread can be had, whoever waits for lines to be out writes them:
+ * nothing is taken out of the queue before the descriptor takes it. Until byte `target` of the
+ * history is out, or `end_ns` has come. false: it is for somebody else to write. */
+static bool
+help(struct wf_outlet *o, uint64_t target, uint64_t end_ns)
+{
+	if (o->started || o->helped || o->closing) {
+		return false;
+	}
+	o->helped = true;
+	o->helper_end_ns = end_ns;
+	while (o->taken_at < target && now_ns() < end_ns && !o->closing) {
+		struct pollfd ready = {.fd = o->opts.fd, .events = POLLOUT};
+		unlock(o);
+		int n_ready = poll(&ready, 1, LOOK_MS);
+		lock(o);
+		if (n_ready > 0) {
+			take(o, &o->batch);
+			unlock(o);
+			int err = write_batch(o);
+			lock(o);
+			settle(o, err);
+		}
+	}
+	o->helped = false;
+	(void)pthread_cond_broadcast(&o->moved);
+	return true;
 }
 
 /* ---- for everybody ---- */
@@ -452,8 +491,7 @@ wf_outlet_close(struct wf_outlet *outlet)
 		return;
 	}
 	delist(o);
-	if (o->pid !=
-	    getpid()) { /* a child of fork: its thread is not here, the lock may be held */
+	if (!is_here(o)) {
 		(void)munmap(o, o->map_bytes);
 		return;
 	}
@@ -486,7 +524,7 @@ wf_outlet_put(struct wf_outlet *outlet, const char *line, size_t bytes)
 {
 	struct wf_outlet *o = outlet;
 	WF_ASSERT(bytes > 0 && bytes <= WF_OUTLET_LINE_BYTES);
-	if (o->pid != getpid()) {
+	if (!is_here(o)) {
 		return wf_outlet_write(o->opts.fd, line, bytes, WF_OUTLET_PATIENCE_NS);
 	}
 	lock(o);
@@ -506,7 +544,7 @@ wf_outlet_put(struct wf_outlet *outlet, const char *line, size_t bytes)
 	} else {
 		o->dropped++;
 	}
-	if (!o->started) {
+	if (!o->started && !o->helped) {
 		start(o);
 	}
 	unlock(o);
@@ -516,6 +554,9 @@ wf_outlet_put(struct wf_outlet *outlet, const char *line, size_t bytes)
 size_t
 wf_outlet_room(struct wf_outlet *outlet)
 {
+	if (!is_here(outlet)) {
+		return outlet->opts.queue_bytes; /* it is not used here */
+	}
 	lock(outlet);
 	size_t bytes = room(outlet);
 	unlock(outlet);
@@ -526,7 +567,7 @@ bool
 wf_outlet_flush(struct wf_outlet *outlet, uint64_t patience_ns)
 {
 	struct wf_outlet *o = outlet;
-	if (o->pid != getpid()) {
+	if (!is_here(o)) {
 		return true; /* nothing was queued here */
 	}
 	uint64_t begin_ns = now_ns();
@@ -537,7 +578,12 @@ wf_outlet_flush(struct wf_outlet *outlet, uint64_t patience_ns)
 		if (now_ns() >= deadline_ns) {
 			break;
 		}
-		wait_moved(o, deadline_ns);
+		if (!o->started && !o->helped) {
+			start(o);
+		}
+		if (!help(o, target, deadline_ns)) {
+			wait_moved(o, deadline_ns);
+		}
 	}
 	bool done = done_at(o) >= target;
 	unlock(o);
@@ -547,6 +593,9 @@ wf_outlet_flush(struct wf_outlet *outlet, uint64_t patience_ns)
 int
 wf_outlet_error(struct wf_outlet *outlet)
 {
+	if (!is_here(outlet)) {
+		return 0;
+	}
 	lock(outlet);
 	int error = outlet->error;
 	unlock(outlet);
@@ -563,15 +612,20 @@ wf_outlet_say_dropped(uint64_t count, char *line, size_t bytes)
 
 /* ---- for who has no outlet at hand ---- */
 
-/* No lock: its holder may be who crashed. The outlet's thread writes, here we only look on. */
+/* No waiting for the lock: its holder may be who crashed. The outlet's thread writes, here we only
+ * look on, but for an outlet that could not have a thread. */
 static void
-watch_until_done(const struct wf_outlet *o, uint64_t patience_ns)
+watch_until_done(struct wf_outlet *o, uint64_t patience_ns)
 {
 	uint64_t target = atomic_load_explicit(&o->put_at, memory_order_acquire); /* put */
 	uint64_t begin_ns = now_ns();
+	if (is_here(o) && pthread_mutex_trylock(&o->lock) == 0) {
+		(void)help(o, target, after(begin_ns, patience_ns));
+		unlock(o);
+	}
 	uint64_t progress_ns = begin_ns;
 	uint64_t before = 0;
-	while (o->pid == getpid()) {
+	while (is_here(o)) {
 		uint64_t done =
 			atomic_load_explicit(&o->done_at, memory_order_acquire); /* settle */
 		uint64_t now = now_ns();
@@ -589,13 +643,26 @@ wf_outlets_flush(uint64_t patience_ns)
 {
 	(void)atomic_fetch_add_explicit(&lookers, 1, memory_order_seq_cst); /* O1 */
 	for (unsigned i = 0; i < OUTLETS_MAX; i++) {
-		const struct wf_outlet *o =
+		struct wf_outlet *o =
 			atomic_load_explicit(&outlets[i], memory_order_seq_cst); /* O1 */
 		if (o != NULL) {
 			watch_until_done(o, patience_ns);
 		}
 	}
 	(void)atomic_fetch_sub_explicit(&lookers, 1, memory_order_seq_cst); /* O1 */
+}
+
+/* Who looked when a process forked does not look in its child. */
+static void
+forget_lookers(void)
+{
+	atomic_store_explicit(&lookers, 0, memory_order_relaxed); /* one thread alone */
+}
+
+__attribute__((constructor)) static void
+watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, forget_lookers);
 }
 
 /* exit(3) with outlets still open, by a program that did not close its sessions. */

@@ -11,7 +11,8 @@
  * Who wants its lines to be out before something else (a line on another descriptor, the end of the
  * process) flushes, which is bounded. exit(3), a failed assertion and, in programs that ask for it,
  * fatal signals wait in the same way for all outlets of the process; _exit(2) and SIGKILL do not.
- * In a child of fork(2), where the thread is not, lines are written at once by who puts them.
+ * In a child of fork(2), where the thread is not, lines are written at once by who puts them. Where
+ * the system has no thread to give, they are written by who flushes or closes.
  *
  * Thread: any, but for open and close: the owner's. */
 #pragma once

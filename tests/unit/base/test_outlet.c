@@ -1,98 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of outlet: order, what a full pipe costs whom, what is said of dropped lines, and every way
- * in which a process ends. Two threads: the test's and the outlet's own; more where it says so. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+/* Tests of outlet: order, what a full pipe costs whom, and what is said of dropped lines. Two
+ * threads: the test's and the outlet's own; more where it says so. */
+#include "tests/unit/base/outlet_lines.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/env.h"
-#include "base/outlet.h"
 
-#define QUEUE 16384u
 #define THREADS 4u
 #define LINES_EACH 2000u
-#define LINE_BYTES 64u
-
-static void
-say_dropped(uint64_t count, char *line, size_t bytes)
-{
-	(void)snprintf(line, bytes, "[%" PRIu64 " dropped]\n", count);
-}
-
-static struct wf_outlet *
-open_outlet(int fd, size_t queue_bytes)
-{
-	const struct wf_outlet_opts opts = {
-		.fd = fd, .queue_bytes = queue_bytes, .say_dropped = say_dropped, .wake_fd = -1};
-	struct wf_outlet *outlet = NULL;
-	assert_int_equal(wf_outlet_open(&opts, &outlet), WEFT_OK);
-	return outlet;
-}
-
-/* "line 000017 ....\n", LINE_BYTES long. */
-static bool
-put_line(struct wf_outlet *outlet, unsigned number)
-{
-	char line[LINE_BYTES + 1];
-	(void)snprintf(line, sizeof(line), "line %06u %*s\n", number, (int)LINE_BYTES - 13, "");
-	assert_int_equal(strlen(line), LINE_BYTES);
-	return wf_outlet_put(outlet, line, LINE_BYTES);
-}
-
-/* A pipe that takes no more bytes. Returns how many it holds. */
-static size_t
-fill(int fd)
-{
-	size_t bytes = 0;
-	struct pollfd ready = {.fd = fd, .events = POLLOUT};
-	while (poll(&ready, 1, 0) == 1) {
-		assert_int_equal(write(fd, "x", 1), 1);
-		bytes++;
-	}
-	return bytes;
-}
-
-static void
-discard(int fd, size_t bytes)
-{
-	char buffer[4096];
-	while (bytes > 0) {
-		ssize_t n = read(fd, buffer, bytes < sizeof(buffer) ? bytes : sizeof(buffer));
-		assert_true(n > 0);
-		bytes -= (size_t)n;
-	}
-}
-
-/* The next line that the pipe has, without its newline. */
-static void
-next_line(int fd, char *line, size_t bytes)
-{
-	size_t used = 0;
-	do {
-		assert_true(used + 1 < bytes);
-		assert_int_equal(read(fd, line + used, 1), 1);
-	} while (line[used++] != '\n');
-	line[used - 1] = '\0';
-}
 
 static void
 lines_come_out_in_their_order(void **state)
@@ -178,19 +102,6 @@ every_line_is_written_or_counted(void **state)
 	assert_true(lost > 0);
 	wf_outlet_close(outlet);
 	assert_int_equal(close(fds[0]) + close(fds[1]), 0);
-}
-
-static unsigned
-threads_of_this_process(void)
-{
-	unsigned count = 0;
-	DIR *tasks = opendir("/proc/self/task");
-	assert_non_null(tasks);
-	for (struct dirent *task = readdir(tasks); task != NULL; task = readdir(tasks)) {
-		count += task->d_name[0] != '.' ? 1 : 0;
-	}
-	assert_int_equal(closedir(tasks), 0);
-	return count;
 }
 
 static void
@@ -381,155 +292,6 @@ threads_keep_their_own_order_and_lose_nothing_uncounted(void **state)
 	assert_int_equal(close(log), 0);
 }
 
-/* ---- ends of processes ---- */
-
-enum end {
-	END_EXIT,
-	END_ASSERT,
-	END_ABORT,
-	END_SEGV,
-	END_SENT,
-};
-
-static _Noreturn void
-end_by(enum end end, int *nowhere)
-{
-	switch (end) {
-	case END_EXIT:
-		exit(0); /* the outlet is still open */
-	case END_ASSERT:
-		WF_ASSERT(nowhere != NULL);
-		break;
-	case END_ABORT:
-		wf_outlets_serve_program();
-		abort();
-	case END_SEGV:
-		wf_outlets_serve_program();
-		memset(mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, 1);
-		break;
-	case END_SENT:
-		wf_outlets_serve_program();
-		(void)raise(SIGSEGV);
-		break;
-	}
-	_exit(99); /* it did not end */
-}
-
-/* In a child: fills the pipe, puts a line, and ends; meanwhile the parent begins to read. */
-static void
-ends_with_its_line(enum end end, int signal_number)
-{
-	static const int fatal[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
-	int fds[2];
-	int status = 0;
-	char text[4096] = "";
-	size_t used = 0;
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	size_t filled = fill(fds[1]);
-	pid_t child = fork();
-	assert_true(child >= 0);
-	if (child == 0) {
-		for (size_t i = 0; i < WF_ARRAY_COUNT(fatal); i++) {
-			(void)signal(fatal[i], SIG_DFL); /* cmocka's and sanitizers' own */
-		}
-		(void)dup2(fds[1], STDERR_FILENO);
-		(void)close(fds[0]);
-		struct wf_outlet *outlet = open_outlet(fds[1], QUEUE);
-		(void)put_line(outlet, 42);
-		end_by(end, NULL);
-	}
-	assert_int_equal(close(fds[1]), 0);
-	discard(fds[0], filled);
-	for (ssize_t n = 1; n > 0; used += n > 0 ? (size_t)n : 0) {
-		n = read(fds[0], text + used, sizeof(text) - 1 - used);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : 0, signal_number);
-	assert_memory_equal(text, "line 000042 ", 12);
-	if (end == END_ASSERT) {
-		assert_non_null(strstr(text, "assertion failed: nowhere != NULL\n"));
-	}
-	assert_int_equal(close(fds[0]), 0);
-}
-
-static void
-exit_writes_what_is_left(void **state)
-{
-	(void)state;
-	ends_with_its_line(END_EXIT, 0);
-}
-
-static void
-a_failed_assertion_writes_what_is_left_and_then_itself(void **state)
-{
-	(void)state;
-	ends_with_its_line(END_ASSERT, SIGABRT);
-}
-
-static void
-a_crash_writes_what_is_left_and_stays_a_crash(void **state)
-{
-	(void)state;
-	ends_with_its_line(END_ABORT, SIGABRT);
-	ends_with_its_line(END_SEGV, SIGSEGV);
-	ends_with_its_line(END_SENT, SIGSEGV);
-}
-
-static void
-a_failed_assertion_with_a_stderr_that_nobody_reads_aborts(void **state)
-{
-	int fds[2];
-	int status = 0;
-	(void)state;
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	(void)fill(fds[1]);
-	pid_t child = fork();
-	assert_true(child >= 0);
-	if (child == 0) {
-		(void)signal(SIGABRT, SIG_DFL);
-		(void)dup2(fds[1], STDERR_FILENO);
-		struct wf_outlet *outlet = open_outlet(STDERR_FILENO, QUEUE);
-		(void)put_line(outlet, 1);
-		end_by(END_ASSERT, NULL);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-	assert_int_equal(close(fds[0]) + close(fds[1]), 0);
-}
-
-static void
-a_child_of_fork_writes_its_lines_itself_and_none_of_its_parents(void **state)
-{
-	int fds[2];
-	int status = 0;
-	char line[LINE_BYTES + 1];
-	(void)state;
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	size_t filled = fill(fds[1]);
-	struct wf_outlet *outlet = open_outlet(fds[1], QUEUE);
-	assert_true(put_line(outlet, 1)); /* the writer has it, or is about to */
-	pid_t child = fork();
-	assert_true(child >= 0);
-	if (child == 0) {
-		bool ok = wf_outlet_flush(outlet, WF_NEVER) && put_line(outlet, 2);
-		wf_outlet_close(outlet);
-		_exit(ok ? 0 : 1);
-	}
-	discard(fds[0], filled);
-	unsigned sum = 0;
-	for (unsigned i = 0; i < 2; i++) {
-		next_line(fds[0], line, sizeof(line));
-		sum += 1u << (4 * strtoul(line + 5, NULL, 10));
-	}
-	assert_int_equal(sum, 0x110); /* each of them once */
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	wf_outlet_close(outlet);
-	assert_int_equal(close(fds[1]), 0);
-	assert_int_equal(read(fds[0], line, 1), 0);
-	assert_int_equal(close(fds[0]), 0);
-}
-
 static void
 a_program_without_standard_descriptors_gets_none_of_its_files_there(void **state)
 {
@@ -585,11 +347,6 @@ main(void)
 		cmocka_unit_test(lines_lost_to_an_error_are_told_when_writing_works_again),
 		cmocka_unit_test(somebody_elses_nonblocking_descriptor_loses_nothing),
 		cmocka_unit_test(threads_keep_their_own_order_and_lose_nothing_uncounted),
-		cmocka_unit_test(exit_writes_what_is_left),
-		cmocka_unit_test(a_failed_assertion_writes_what_is_left_and_then_itself),
-		cmocka_unit_test(a_crash_writes_what_is_left_and_stays_a_crash),
-		cmocka_unit_test(a_failed_assertion_with_a_stderr_that_nobody_reads_aborts),
-		cmocka_unit_test(a_child_of_fork_writes_its_lines_itself_and_none_of_its_parents),
 		cmocka_unit_test(
 			a_program_without_standard_descriptors_gets_none_of_its_files_there),
 		cmocka_unit_test(room_says_how_much_is_taken_for_certain),
