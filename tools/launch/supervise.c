@@ -407,8 +407,27 @@ describe_end(const struct job *job, struct wf_supervise_end *out)
 	}
 }
 
+/* As long as somebody takes some of it; when that was last before this does not count. */
+static bool
+write_while_taken(const struct job *job)
+{
+	struct wf_env *env = job->opts->env;
+	uint64_t deadline_ns = wf_now_ns(env) + WF_OUTLET_PATIENCE_NS;
+	uint64_t count;
+
+	while (!wf_outlet_flush(job->out, 0)) {
+		wf_wait(env, job->wake_fd, deadline_ns);
+		if (read(job->wake_fd, &count, sizeof(count)) == (ssize_t)sizeof(count)) {
+			deadline_ns = wf_now_ns(env) + WF_OUTLET_PATIENCE_NS;
+		} else if (wf_now_ns(env) >= deadline_ns) {
+			return false;
+		}
+	}
+	return true;
+}
+
 /* Results that are still under way are waited for, as printing them would have: Ctrl-C and SIGTERM
- * are ours no more. */
+ * are ours no more. After one of these they are waited for as long as they go on. */
 static void
 finish_output(struct job *job)
 {
@@ -416,6 +435,8 @@ finish_output(struct job *job)
 	if (job->signal_number == 0) {
 		(void)wf_outlet_flush(job->out, WF_NEVER);
 		job->signal_number = wf_outlet_error(job->out) != 0 ? SIGPIPE : 0;
+	} else if (!write_while_taken(job)) {
+		say(job, "nobody reads stdout: the results that were still to be written are lost");
 	}
 }
 

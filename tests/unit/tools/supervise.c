@@ -52,7 +52,7 @@ static int
 be_a_child(char **words)
 {
 	if (strcmp(words[0], "flood_stop") == 0) {
-		(void)flood(0, UINT_MAX);
+		fprintf(stderr, "%u lines\n", flood(0, UINT_MAX));
 		kill(getppid(), SIGINT);
 	}
 	if (strcmp(words[0], "flood_on") == 0) {
@@ -339,6 +339,8 @@ a_stdout_that_nobody_reads_does_not_keep_us_from_a_signal(void **state)
 	struct wf_supervise_end end = supervise(&opts);
 	finish(&p);
 	assert_int_equal(end.exit_code, 128 + SIGINT);
+	assert_true(read(p.err[0], p.said, sizeof(p.said) - 1) > 0);
+	assert_non_null(strstr(p.said, "nobody reads stdout: the results"));
 	assert_int_equal(close(p.out[0]) + close(p.err[0]), 0);
 }
 
@@ -348,20 +350,27 @@ next_byte(int fd, char *out)
 	return read(fd, out, 1) == 1;
 }
 
+static void
+read_stderr_until(struct pipes *p, const char *text)
+{
+	size_t used = 0;
+
+	while (used + 1 < sizeof(p->said) && next_byte(p->err[0], p->said + used)) {
+		p->said[++used] = '\0';
+		if (strstr(p->said, text) != NULL) {
+			return;
+		}
+	}
+}
+
 /* Begins to read stdout when the child has found that nobody does. */
 static void *
 read_late(void *arg)
 {
 	struct pipes *p = arg;
-	size_t used = 0;
 	char line[LINE_BYTES];
 
-	while (used + 1 < sizeof(p->said) && next_byte(p->err[0], p->said + used)) {
-		p->said[++used] = '\0';
-		if (strstr(p->said, "stalled\n") != NULL) {
-			break;
-		}
-	}
+	read_stderr_until(p, "stalled\n");
 	for (;;) {
 		for (size_t n = 0; n < LINE_BYTES; n++) {
 			if (!next_byte(p->out[0], line + n)) {
@@ -375,22 +384,74 @@ read_late(void *arg)
 	}
 }
 
+/* A pager that somebody scrolls through: it goes on, but not within the patience of an end. */
+static void *
+read_slowly(void *arg)
+{
+	struct pipes *p = arg;
+	char bytes[16 * LINE_BYTES];
+	size_t used = 0;
+	ssize_t got = 1;
+
+	read_stderr_until(p, "stopping 1 processes");
+	while (got > 0) {
+		got = read(p->out[0], bytes + used, sizeof(bytes) - used);
+		used += got > 0 ? (size_t)got : 0;
+		for (size_t at = 0; used == sizeof(bytes) && at < used; at += LINE_BYTES) {
+			if (strtoul(bytes + at, NULL, 10) != p->lines) {
+				return NULL;
+			}
+			p->lines++;
+		}
+		if (used == sizeof(bytes)) {
+			used = 0;
+			(void)poll(NULL, 0, 8);
+		}
+	}
+	p->lines += (unsigned)(used / LINE_BYTES);
+	return NULL;
+}
+
+static struct wf_supervise_end
+supervise_with_reader(struct pipes *p, const struct wf_supervise_opts *opts,
+		      void *(*reader)(void *))
+{
+	sigset_t all, before;
+
+	begin(p);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	assert_int_equal(pthread_create(&p->thread, NULL, reader, p), 0);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	struct wf_supervise_end end = supervise(opts);
+	finish(p);
+	assert_int_equal(pthread_join(p->thread, NULL), 0);
+	return end;
+}
+
+static void
+results_that_are_still_read_after_a_signal_are_all_written(void **state)
+{
+	struct pipes p = {0};
+	plan(0, "flood_stop", "", true);
+	struct wf_supervise_opts opts = opts_for(1, LONG_NS);
+
+	struct wf_supervise_end end = supervise_with_reader(&p, &opts, read_slowly);
+	assert_int_equal(end.exit_code, 128 + SIGINT);
+	assert_non_null(strstr(p.said, " lines"));
+	assert_int_equal(strtoul(strstr(p.said, "| ") + 2, NULL, 10), p.lines);
+	assert_true(p.lines > 8000); /* more than is read in the five seconds of an end */
+	assert_int_equal(close(p.out[0]) + close(p.err[0]), 0);
+}
+
 static void
 results_wait_for_who_reads_them_and_none_is_lost(void **state)
 {
 	struct pipes p = {0};
-	sigset_t all, before;
 	plan(0, "flood_on", "", true);
 	struct wf_supervise_opts opts = opts_for(1, LONG_NS);
 
-	begin(&p);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	assert_int_equal(pthread_create(&p.thread, NULL, read_late, &p), 0);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	struct wf_supervise_end end = supervise(&opts);
-	finish(&p);
-	assert_int_equal(pthread_join(p.thread, NULL), 0);
+	struct wf_supervise_end end = supervise_with_reader(&p, &opts, read_late);
 	char rest[256] = "";
 	assert_true(read(p.err[0], rest, sizeof(rest) - 1) > 0);
 	assert_int_equal(end.exit_code, 0);
@@ -413,6 +474,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(a_job_that_cannot_be_started_leaves_nothing),
 		cmocka_unit_test(a_stderr_that_nobody_reads_stops_neither_us_nor_the_children),
 		cmocka_unit_test(a_stdout_that_nobody_reads_does_not_keep_us_from_a_signal),
+		cmocka_unit_test(results_that_are_still_read_after_a_signal_are_all_written),
 		cmocka_unit_test(results_wait_for_who_reads_them_and_none_is_lost),
 		cmocka_unit_test(no_file_stays_open),
 	};
