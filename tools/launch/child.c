@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +36,28 @@ wf_child_init(struct wf_child *child, const struct wf_supervise_opts *opts, unsi
 }
 
 static enum weft_status
+fail_no_log(const char *path)
+{
+	return wf_fail(
+		WEFT_IO,
+		"log file %s: is a link, or no file of this name alone, and weft empties only "
+		"its own: move it away, or name another --log_dir",
+		path);
+}
+
+/* Whoever may write to the folder could have put a link there, to a file of ours elsewhere. */
+static enum weft_status
+empty_log(int fd, const char *path)
+{
+	struct stat info;
+
+	if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1) {
+		return fail_no_log(path);
+	}
+	return ftruncate(fd, 0) == 0 ? WEFT_OK : wf_fail_errno(WEFT_IO, errno, "log file %s", path);
+}
+
+static enum weft_status
 open_log(struct wf_child *child)
 {
 	char path[4096];
@@ -52,11 +75,17 @@ open_log(struct wf_child *child)
 	     space = strchr(space, ' ')) {
 		*space = '-';
 	}
-	child->log_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+	child->log_fd =
+		open(path,
+		     O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+		     0666);
+	if (child->log_fd < 0 && (errno == ELOOP || errno == ENXIO)) {
+		return fail_no_log(path); /* a link; a pipe that nobody reads */
+	}
 	if (child->log_fd < 0) {
 		return wf_fail_errno(WEFT_IO, errno, "log file %s", path);
 	}
-	return WEFT_OK;
+	return empty_log(child->log_fd, path);
 }
 
 static _Noreturn void

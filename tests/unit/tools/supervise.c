@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -228,6 +229,87 @@ lines_are_filed_for_each_child(void **state)
 	snprintf(path, sizeof(path), "%s/child-0.log", folder);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(folder), 0);
+}
+
+static void
+write_text(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void
+check_text(const char *path, const char *wanted)
+{
+	char text[128] = "";
+	FILE *file = fopen(path, "r");
+
+	assert_non_null(file);
+	assert_int_equal(fread(text, 1, sizeof(text) - 1, file), strlen(wanted));
+	assert_string_equal(text, wanted);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* The folder is the user's choice and may be a link; what is in it nobody chose. */
+static void
+only_files_of_our_own_are_emptied_for_a_log(void **state)
+{
+	struct wf_supervise_end end;
+	char line[64] = "";
+	char folder[] = "weft_logs_XXXXXX";
+	char log[64], mine[64], link_to[64];
+	plan(0, "say", "hello", true);
+	struct wf_supervise_opts opts = opts_for(1, LONG_NS);
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(log, sizeof(log), "%s/child-0.log", folder);
+	snprintf(mine, sizeof(mine), "%s/mine", folder);
+	snprintf(link_to, sizeof(link_to), "%s_link", folder);
+	assert_int_equal(symlink(folder, link_to), 0);
+	opts.log_dir = link_to;
+	opts.on_stdout = keep_line;
+	opts.on_stdout_arg = line;
+	write_text(mine, "mine");
+	for (unsigned i = 0; i < 6; i++) {
+		int made = -1;
+		switch (i) {
+		case 0:
+			made = symlink("mine", log);
+			break;
+		case 1:
+			made = symlink("nowhere", log);
+			break;
+		case 2:
+			made = symlink("/dev/null", log);
+			break;
+		case 3:
+			made = link(mine, log);
+			break;
+		case 4:
+			made = mkfifo(log, 0600);
+			break;
+		default:
+			made = mkdir(log, 0700);
+			break;
+		}
+		assert_int_equal(made, 0);
+		assert_int_equal(wf_supervise(&opts, &end), WEFT_IO);
+		assert_non_null(strstr(weft_last_error(), "child-0.log"));
+		check_text(mine, "mine");
+		assert_int_equal(remove(log), 0);
+	}
+	/* What an earlier job left there is its own. */
+	write_text(log, "a much longer line of an earlier job than those that come\n");
+	(void)supervise(&opts);
+	FILE *file = fopen(log, "r");
+	assert_non_null(file);
+	assert_non_null(fgets(line, sizeof(line), file));
+	assert_int_equal(fclose(file), 0);
+	assert_null(strstr(line, "earlier"));
+	assert_int_equal(unlink(log) + unlink(mine) + unlink(link_to) + rmdir(folder), 0);
 }
 
 static void
@@ -471,6 +553,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(a_child_killed_by_a_signal_is_named_with_it),
 		cmocka_unit_test(one_signal_stops_all_even_the_deaf),
 		cmocka_unit_test(lines_are_filed_for_each_child),
+		cmocka_unit_test(only_files_of_our_own_are_emptied_for_a_log),
 		cmocka_unit_test(a_job_that_cannot_be_started_leaves_nothing),
 		cmocka_unit_test(a_stderr_that_nobody_reads_stops_neither_us_nor_the_children),
 		cmocka_unit_test(a_stdout_that_nobody_reads_does_not_keep_us_from_a_signal),
