@@ -123,14 +123,13 @@ turn_away(struct wf_mux_conn *m, struct wf_conn *inner, struct wf_path_head *no)
 }
 
 static void
-turn_away_fast(struct wf_mux *t, struct wf_conn *inner, const char *why)
+turn_away_fast(struct wf_mux *t, struct wf_conn *inner, struct wf_path_head *no)
 {
 	uint8_t blob[WF_BLOB_ROOM];
-	struct wf_path_head no = {.kind = WF_PATH_NO};
-	(void)snprintf(no.text, sizeof(no.text), "%.*s", WF_PATH_TEXT_BYTES - 1, why);
-	size_t used = wf_path_encode(&no, blob);
+	no->kind = WF_PATH_NO;
+	size_t used = wf_path_encode(no, blob);
 	t->info.strangers_refused++;
-	(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger), "%s", no.text);
+	(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger), "%s", no->text);
 	inner->user = NULL;
 	if (wf_transport_answer(inner, false, blob, used) != WEFT_OK) {
 		wf_transport_disconnect(inner, WF_DISCONNECT_NOW);
@@ -290,6 +289,7 @@ static bool
 accept_fast(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
 {
 	struct wf_path_head ticket;
+	struct wf_path_head no = {0};
 	size_t used = 0;
 	struct wf_mux_conn *m = NULL;
 	enum weft_status st = wf_path_decode(event->up.blob, event->up.blob_bytes, &ticket, &used);
@@ -307,14 +307,14 @@ accept_fast(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
 		}
 	}
 	if (m == NULL) {
-		turn_away_fast(t, event->conn,
+		(void)snprintf(no.text, sizeof(no.text), "%.*s", WF_PATH_TEXT_BYTES - 1,
 			       st != WEFT_OK ? weft_last_error() : "its ticket is unknown");
+		turn_away_fast(t, event->conn, &no);
 		return false;
 	}
 	if (!wf_places_take(&t->places, &m->place)) {
-		struct wf_path_head full = {0};
-		fill_full(t, &full);
-		turn_away_fast(t, event->conn, full.text);
+		fill_full(t, &no);
+		turn_away_fast(t, event->conn, &no);
 		wf_mux_conn_gone(m);
 		wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;

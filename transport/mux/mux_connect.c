@@ -266,7 +266,8 @@ wf_mux_connect_path_down(struct wf_mux_conn *m, struct wf_event *event)
 	if (status == WEFT_REFUSED || status == WEFT_TIMEOUT) {
 		m->cause = WEFT_OK; /* says more than that the bootstrap has gone, too */
 	}
-	if (status == WEFT_REFUSED && read_refusal(m, event)) {
+	/* The user's verdict, or FULL: then there is no room on the bootstrap either. */
+	if (status == WEFT_REFUSED && (read_refusal(m, event) || m->cause == WEFT_UNAVAILABLE)) {
 		wf_mux_conn_report(m, event);
 		return true;
 	}

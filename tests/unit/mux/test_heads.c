@@ -248,6 +248,90 @@ who_takes_an_offer_and_stays_away_keeps_nobody_out(void **state)
 	run_on("mux-sim-auto", take_offers_and_stay_away);
 }
 
+/* Two were offered a path while there was room for one. */
+static bool
+come_second(struct conf *t)
+{
+	const struct wf_transport_opts one = {.conn_max = 1};
+	struct node *server = conf_server(t, &one);
+	struct node *boot = raw_node(t, "sim");
+	struct node *fast = raw_node(t, "sim2");
+	struct wf_path_head first;
+	struct wf_path_head second;
+	struct wf_path_head no;
+	size_t used = 0;
+	CHECK(server != NULL && boot != NULL && fast != NULL);
+	CHECK(get_offer(t, boot, server, &first) && get_offer(t, boot, server, &second));
+	CHECK(show_ticket(fast, server, &first, first.id) != NULL);
+	CHECK(conf_await(t, server, NULL, WF_EVENT_UP) != NULL);
+	struct wf_conn *late = show_ticket(fast, server, &second, second.id);
+	struct seen *down = conf_await(t, fast, late, WF_EVENT_DOWN);
+	CHECK(down != NULL && down->status == WEFT_REFUSED);
+	CHECK(wf_path_decode(down->bytes, down->byte_count, &no, &used) == WEFT_OK);
+	CHECK(no.kind == WF_PATH_NO && no.reason == WF_PATH_FULL);
+	CHECK(strstr(no.text, "no room beside 1 connections") != NULL);
+	return true;
+}
+
+static void
+whose_ticket_finds_no_room_is_told_so(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", come_second);
+}
+
+/* A node that listens without mux. */
+static bool
+listen_raw(struct conf *t, struct node *raw)
+{
+	snprintf(raw->at.name, sizeof(raw->at.name), "%s", t->host);
+	return wf_transport_listen(raw->transport, &raw->at, &raw->at.port) == WEFT_OK;
+}
+
+static bool
+answer_with(struct wf_conn *conn, bool accept, const struct wf_path_head *head)
+{
+	uint8_t blob[WF_BLOB_ROOM];
+	size_t used = wf_path_encode(head, blob);
+	return wf_transport_answer(conn, accept, blob, used) == WEFT_OK;
+}
+
+/* The ticket is refused for want of room, and the bootstrap stays: nobody goes there once more, for
+ * there is none on it either. */
+static bool
+have_no_room(struct conf *t)
+{
+	struct node *boot = raw_node(t, "sim");
+	struct node *fast = raw_node(t, "sim2");
+	struct node *client = conf_node(t, NULL);
+	struct wf_conn *conn = NULL;
+	CHECK(boot != NULL && fast != NULL && client != NULL);
+	CHECK(listen_raw(t, boot) && listen_raw(t, fast));
+	CHECK(wf_transport_connect(client->transport, &boot->at, "hi", 2, NULL, &conn) == WEFT_OK);
+	struct seen *up = conf_await(t, boot, NULL, WF_EVENT_UP);
+	const struct wf_path_head offer = {
+		.kind = WF_PATH_UPGRADE,
+		.offer_count = 1,
+		.offer[0] = {.path = WF_PATH_SIM2, .port = fast->at.port},
+	};
+	CHECK(up != NULL && answer_with(up->conn, true, &offer));
+	up = conf_await(t, fast, NULL, WF_EVENT_UP);
+	const struct wf_path_head full = {
+		.kind = WF_PATH_NO, .reason = WF_PATH_FULL, .text = "no room beside 7 connections"};
+	CHECK(up != NULL && answer_with(up->conn, false, &full));
+	CHECK(ended_with(conf_await(t, client, conn, WF_EVENT_DOWN), WEFT_UNAVAILABLE,
+			 "no room beside 7 connections"));
+	conf_settle(t);
+	return conf_count(boot, NULL, WF_EVENT_UP) == 1;
+}
+
+static void
+who_is_told_that_there_is_no_room_asks_no_other_path(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", have_no_room);
+}
+
 static bool
 speak_on_bootstrap(struct conf *t)
 {
@@ -313,8 +397,7 @@ answer_without_mux(struct conf *t)
 	struct node *raw = raw_node(t, "sim");
 	struct node *client = conf_node(t, NULL);
 	CHECK(raw != NULL && client != NULL);
-	snprintf(raw->at.name, sizeof(raw->at.name), "%s", t->host);
-	CHECK(wf_transport_listen(raw->transport, &raw->at, &raw->at.port) == WEFT_OK);
+	CHECK(listen_raw(t, raw));
 	for (int accept = 0; accept < 2; accept++) {
 		struct wf_conn *conn = NULL;
 		CHECK(wf_transport_connect(client->transport, &raw->at, "hi", 2, NULL, &conn) ==
@@ -373,6 +456,8 @@ main(void)
 		cmocka_unit_test(a_ticket_dies_with_its_bootstrap),
 		cmocka_unit_test(a_ticket_that_nobody_shows_expires),
 		cmocka_unit_test(who_takes_an_offer_and_stays_away_keeps_nobody_out),
+		cmocka_unit_test(whose_ticket_finds_no_room_is_told_so),
+		cmocka_unit_test(who_is_told_that_there_is_no_room_asks_no_other_path),
 		cmocka_unit_test(who_speaks_on_a_bootstrap_that_carries_nothing_is_taken_down),
 		cmocka_unit_test(memory_is_offered_within_one_host_only),
 		cmocka_unit_test(an_answer_without_mux_is_a_breach),
