@@ -161,7 +161,7 @@ wf_mux_conn_up(struct wf_mux_conn *m, struct wf_conn *carry, struct wf_mux_path 
 
 /* All that is left is the bootstrap of a connection whose DOWN is delivered. Where the path broke
  * it stays a while: if it ends by itself, the path was not to blame. The accepting end lets the
- * other one judge. */
+ * other one judge. Who was refused gets no second for its end: its place is another one's. */
 static void
 settle_boot(struct wf_mux_conn *m, bool in_order)
 {
@@ -173,7 +173,8 @@ settle_boot(struct wf_mux_conn *m, bool in_order)
 		wf_mux_conn_deadline(m, wf_now_ns(m->t->transport.env) + wait_ns);
 		return;
 	}
-	wf_mux_abandon(m->boot, in_order ? WF_DISCONNECT_DRAIN : WF_DISCONNECT_NOW);
+	bool drains = in_order && m->was_up;
+	wf_mux_abandon(m->boot, drains ? WF_DISCONNECT_DRAIN : WF_DISCONNECT_NOW);
 	m->boot = NULL;
 }
 
