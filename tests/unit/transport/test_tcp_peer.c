@@ -3,6 +3,7 @@
  * Thread: one. */
 #include <arpa/inet.h>
 #include <linux/filter.h>
+#include <netinet/tcp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -192,6 +193,35 @@ fall_silent(int fd)
 			 0);
 }
 
+static unsigned
+option_of(int fd, int name)
+{
+	int value = 0;
+	socklen_t bytes = sizeof(value);
+	assert_int_equal(getsockopt(fd, IPPROTO_TCP, name, &value, &bytes), 0);
+	assert_true(value > 0);
+	return (unsigned)value;
+}
+
+/* When the kernel gives up, without waiting for it: between half and all of peer_timeout. */
+static void
+keepalive_lasts_at_least_half_of_the_time(void **state)
+{
+	(void)state;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	for (uint64_t ms = 1; ms < 100000; ms += 37) {
+		struct wf_tcp t = {.opts = {.peer_timeout_ns = ms * WF_NS_PER_MS}};
+		wf_tcp_socket_options(&t, fd);
+		uint64_t end_ms =
+			1000ull * (option_of(fd, TCP_KEEPIDLE) +
+				   option_of(fd, TCP_KEEPCNT) * option_of(fd, TCP_KEEPINTVL));
+		assert_true(2 * end_ms >= ms);
+		assert_true(end_ms <= (ms > 2000 ? ms : 2000));
+	}
+	close(fd);
+}
+
 static void
 idle_peer_whose_host_is_silent_is_a_timeout(void **state)
 {
@@ -210,7 +240,7 @@ static void
 host_that_is_silent_while_bytes_wait_is_a_timeout(void **state)
 {
 	(void)state;
-	struct wf_transport_opts opts = {.peer_timeout_ns = 800 * WF_NS_PER_MS};
+	struct wf_transport_opts opts = {.peer_timeout_ns = 5 * WF_NS_PER_S};
 	struct rig *rig = rig_open(&opts);
 	struct wf_conn *conn = NULL;
 	int fd = raw_join(rig, &conn);
@@ -218,8 +248,10 @@ host_that_is_silent_while_bytes_wait_is_a_timeout(void **state)
 	const struct wf_op op = {.kind = WF_OP_SEND, .head = &head};
 	unsigned taken = 0;
 	fall_silent(fd);
+	uint64_t since_ns = wf_now_ns(&rig->env);
 	assert_int_equal(wf_transport_post(conn, &op, 1, &taken), WEFT_OK);
 	assert_down(rig, WEFT_TIMEOUT, "silent");
+	assert_true(wf_now_ns(&rig->env) - since_ns >= opts.peer_timeout_ns / 2);
 	close(fd);
 	rig_close(rig);
 }
@@ -439,6 +471,7 @@ main(void)
 		cmocka_unit_test(end_of_stream_after_close_is_orderly),
 		cmocka_unit_test(reset_of_an_established_stream_is_a_loss),
 		cmocka_unit_test(frame_may_stop_half_way_for_however_long),
+		cmocka_unit_test(keepalive_lasts_at_least_half_of_the_time),
 		cmocka_unit_test(idle_peer_whose_host_is_silent_is_a_timeout),
 		cmocka_unit_test(host_that_is_silent_while_bytes_wait_is_a_timeout),
 		cmocka_unit_test(host_that_goes_with_its_window_closed_is_a_timeout),
