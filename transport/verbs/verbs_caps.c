@@ -86,7 +86,8 @@ wf_verbs_caps_read(struct wf_verbs_device *dev)
 				    ? MESSAGE_BYTES_MAX
 				    : port.max_msg_sz;
 	read_sizes(dev, &attr);
-	if (caps->queues_share == 0 || caps->send_queue < 2 * WF_VERBS_BATCH) {
+	WF_STATIC_ASSERT(WF_VERBS_SEND_QUEUE_MIN >= 2 * WF_VERBS_BATCH, "one fills, one is sent");
+	if (caps->queues_share == 0 || caps->send_queue < WF_VERBS_SEND_QUEUE_MIN) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "%s: queues of %d and %d entries are too small for %u work requests "
 			       "and %u receive buffers a connection",

@@ -41,7 +41,7 @@ static const struct setting numbers[] = {
 	{"vector", FIELD(vector), 0, 65535},
 	{"inline", FIELD(inline_bytes), 0, 1024},
 	{"credits", FIELD(credits), 4, 1024},
-	{"send_queue", FIELD(send_queue), 16, 16384},
+	{"send_queue", FIELD(send_queue), WF_VERBS_SEND_QUEUE_MIN, 16384},
 	{"small_put", FIELD(small_put_bytes), 0, 1u << 20},
 };
 
@@ -109,27 +109,39 @@ set_devices(struct wf_verbs_settings *out, const char *value)
 }
 
 static enum weft_status
+fail_unknown(const char *key)
+{
+	char known[256] = "device";
+	size_t at = strlen(known);
+	for (size_t i = 0; i < WF_ARRAY_COUNT(numbers) + WF_ARRAY_COUNT(choices); i++) {
+		const char *name = i < WF_ARRAY_COUNT(numbers)
+					   ? numbers[i].key
+					   : choices[i - WF_ARRAY_COUNT(numbers)].key;
+		int bytes = snprintf(known + at, sizeof(known) - at, ", %s", name);
+		at += (size_t)bytes;
+		WF_ASSERT(at < sizeof(known));
+	}
+	return wf_fail(WEFT_INVALID, "verbs: there is no setting \"%.64s\"; there are: %s", key,
+		       known);
+}
+
+static enum weft_status
 set_one(struct wf_verbs_settings *out, const char *key, const char *value)
 {
 	if (strcmp(key, "device") == 0) {
 		return set_devices(out, value);
 	}
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+	for (size_t i = 0; i < WF_ARRAY_COUNT(numbers); i++) {
 		if (strcmp(key, numbers[i].key) == 0) {
 			return set_number(out, &numbers[i], value);
 		}
 	}
-	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+	for (size_t i = 0; i < WF_ARRAY_COUNT(choices); i++) {
 		if (strcmp(key, choices[i].key) == 0) {
 			return set_choice(out, &choices[i], value);
 		}
 	}
-	return wf_fail(
-		WEFT_INVALID,
-		"verbs: there is no setting \"%s\"; there are: device, port, lane, node, "
-		"gid, mtu, tclass, sl, pkey, ack_timeout, retry, rnr_timer, rnr_retry, inline, "
-		"credits, send_queue, small_put, imm, mw, srq, relaxed",
-		key);
+	return fail_unknown(key);
 }
 
 /* [at, end) is "key=value". */

@@ -9,7 +9,8 @@
 #include "base/status.h"
 
 #define WF_VERBS_DEVICE_BYTES 64
-#define WF_VERBS_DEVICES_BYTES 256 /* of a list of them */
+#define WF_VERBS_DEVICES_BYTES 256  /* of a list of them */
+#define WF_VERBS_SEND_QUEUE_MIN 32u /* work requests: two lists of the longest */
 
 enum wf_verbs_choice {
 	WF_VERBS_AUTO, /* as the device can */

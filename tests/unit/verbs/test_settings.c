@@ -114,6 +114,7 @@ what_is_wrong_is_named(void **state)
 		{"ack_timeout=0", "1 to 31"},
 		{"rnr_timer=0", "1 to 31"},
 		{"credits=3", "4 to 1024"},
+		{"send_queue=31", "32 to 16384"},
 		{"mtu=100", "256 to 4096"},
 		{"imm=maybe", "auto, on or off"},
 		{"device=a+", "with + between"},
@@ -132,6 +133,19 @@ what_is_wrong_is_named(void **state)
 	}
 }
 
+/* The keys are those that each_key_sets_its_field sets. */
+static void
+who_misspells_a_key_reads_all_of_them(void **state)
+{
+	struct wf_verbs_settings s;
+	assert_int_equal(wf_verbs_settings_parse("vektor=5", &s), WEFT_INVALID);
+	assert_non_null(
+		strstr(weft_last_error(),
+		       "\"vektor\"; there are: device, port, lane, node, gid, mtu, tclass, sl, "
+		       "pkey, ack_timeout, retry, rnr_timer, rnr_retry, vector, inline, "
+		       "credits, send_queue, small_put, imm, mw, srq, relaxed"));
+}
+
 int
 main(void)
 {
@@ -141,6 +155,7 @@ main(void)
 		cmocka_unit_test(the_last_of_two_wins),
 		cmocka_unit_test(several_devices_may_be_named),
 		cmocka_unit_test(what_is_wrong_is_named),
+		cmocka_unit_test(who_misspells_a_key_reads_all_of_them),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
