@@ -36,8 +36,7 @@ open_cq(struct wf_verbs_device *dev, struct wf_verbs_cq *q, uint32_t entries)
 {
 	q->cq = dev->t->lib->create_cq(dev->context, (int)entries, q, dev->channel, dev->vector);
 	if (q->cq == NULL) {
-		return wf_fail_errno(WEFT_NOMEM, errno, "%s: a completion queue of %u entries",
-				     dev->name, entries);
+		return wf_verbs_fail_made(dev, errno, "a completion queue of %u entries", entries);
 	}
 	return WEFT_OK;
 }
@@ -87,9 +86,8 @@ open_queues(struct wf_verbs_device *dev, struct wf_verbs_queues **out)
 			.attr = {.max_wr = caps->queues_share * caps->rx_share, .max_sge = 1}};
 		q->srq = dev->t->lib->create_srq(dev->pd, &init);
 		if (q->srq == NULL) {
-			st = wf_fail_errno(WEFT_NOMEM, errno,
-					   "%s: a shared receive queue of %u buffers", dev->name,
-					   init.attr.max_wr);
+			st = wf_verbs_fail_made(dev, errno, "a shared receive queue of %u buffers",
+						init.attr.max_wr);
 		}
 	}
 	if (st != WEFT_OK) {
@@ -156,7 +154,7 @@ open_tables(struct wf_verbs_device *dev)
 	dev->channel = dev->t->lib->create_comp_channel(dev->context);
 	dev->pd = dev->t->lib->alloc_pd(dev->context);
 	if (dev->channel == NULL || dev->pd == NULL) {
-		return wf_fail_errno(WEFT_NOMEM, errno, "%s: no domain or channel", dev->name);
+		return wf_verbs_fail_made(dev, errno, "a protection domain or event channel");
 	}
 	set_nonblocking(dev->channel->fd);
 	set_nonblocking(dev->context->async_fd);

@@ -466,6 +466,10 @@ enum weft_status wf_verbs_memlock_check(uint64_t bytes, uint64_t locked_bytes,
 /* The same, asked of the system, for the device. */
 enum weft_status wf_verbs_memlock_room(const struct wf_verbs_device *dev,
 				       uint64_t bytes) WEFT_MUST_CHECK;
+/* The device did not make what the format says: records it with `err`, and where what may be locked
+ * is limited, the limit and the remedy: queues are locked memory with most devices. */
+enum weft_status wf_verbs_fail_made(const struct wf_verbs_device *dev, int err, const char *format,
+				    ...) __attribute__((cold, format(printf, 3, 4)));
 struct wf_verbs_range {
 	void *base;
 	size_t bytes;

@@ -59,8 +59,8 @@ open_memory(struct wf_verbs_conn *c)
 	if (!dev->caps.window) {
 		c->pd = dev->t->lib->alloc_pd(dev->context);
 		if (c->pd == NULL) {
-			return wf_fail_errno(WEFT_NOMEM, errno, "%s: a domain for %s", dev->name,
-					     c->peer);
+			return wf_verbs_fail_made(dev, errno, "a protection domain for %s",
+						  c->peer);
 		}
 	}
 	enum weft_status st = wf_verbs_regions_start(c);
@@ -112,8 +112,7 @@ open_qp(struct wf_verbs_conn *c)
 		c->qp = create_qp(c, asked);
 	}
 	if (c->qp == NULL) {
-		return wf_fail_errno(WEFT_NOMEM, errno, "%s: a queue pair for %s", dev->name,
-				     c->peer);
+		return wf_verbs_fail_made(dev, errno, "a queue pair for %s", c->peer);
 	}
 	c->qp_num = c->qp->qp_num;
 	c->bucket_next = *bucket_of(dev, c->qp_num);

@@ -4,20 +4,29 @@
  * the helper for big regions: nothing is touched here but what is constant of a device. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "transport/verbs/verbs_internal.h"
 
 #define IOVA_KEPT_BITS 30u /* of an address: what huge pages up to 1 GiB need */
 #define CAP_IPC_LOCK_BIT 14u
+#define FIRST_USER_NAMESPACE 0xeffffffdu /* its inode, fixed in the kernel: PROC_USER_INIT_INO */
 #define KIB 1024u
 
+#define RAISE_IT                                                                                   \
+	"raise it: ulimit -l unlimited, memlock in /etc/security/limits.conf, "                    \
+	"LimitMEMLOCK=infinity (systemd), --ulimit memlock=-1 (container)"
+
 struct locked {
-	uint64_t bytes;  /* by this process, so far */
-	bool privileged; /* CAP_IPC_LOCK */
+	uint64_t bytes;       /* by this process, so far */
+	uint64_t limit_bytes; /* UINT64_MAX: none */
+	bool privileged;      /* CAP_IPC_LOCK, of the host: most devices ask no further then */
 };
 
 /* The number behind `key` in a text of lines; 0: not there. */
@@ -28,11 +37,24 @@ find_number(const char *text, const char *key, int base)
 	return at == NULL ? 0 : strtoull(at + strlen(key), NULL, base);
 }
 
+/* The capability of a user namespace, a rootless container's, counts for nothing here: the kernel
+ * asks for that of the host. */
+static bool
+is_of_the_host(void)
+{
+	struct stat space;
+	return stat("/proc/self/ns/user", &space) != 0 || space.st_ino == FIRST_USER_NAMESPACE;
+}
+
 static struct locked
 read_locked(void)
 {
-	struct locked locked = {0};
+	struct locked locked = {.limit_bytes = UINT64_MAX};
+	struct rlimit limit;
 	char text[8192];
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+		locked.limit_bytes = limit.rlim_cur;
+	}
 	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
 		return locked;
@@ -42,7 +64,9 @@ read_locked(void)
 	if (n > 0) {
 		text[n] = '\0';
 		locked.bytes = find_number(text, "VmPin:", 10) * KIB;
-		locked.privileged = (find_number(text, "CapEff:", 16) >> CAP_IPC_LOCK_BIT & 1) != 0;
+		locked.privileged =
+			(find_number(text, "CapEff:", 16) >> CAP_IPC_LOCK_BIT & 1) != 0 &&
+			is_of_the_host();
 	}
 	return locked;
 }
@@ -55,25 +79,48 @@ wf_verbs_memlock_check(uint64_t bytes, uint64_t locked_bytes, uint64_t limit_byt
 	}
 	return wf_fail(WEFT_NOMEM,
 		       "%llu KiB of memory cannot be locked for RDMA: the limit is %llu KiB, and "
-		       "%llu KiB are locked; raise it (ulimit -l unlimited; memlock in "
-		       "/etc/security/limits.conf; LimitMEMLOCK=infinity for systemd; --ulimit "
-		       "memlock=-1 for a container)",
+		       "%llu KiB are locked; " RAISE_IT,
 		       (unsigned long long)(bytes / KIB), (unsigned long long)(limit_bytes / KIB),
 		       (unsigned long long)(locked_bytes / KIB));
+}
+
+/* siw counts privileged processes too. */
+static bool
+is_limited(const struct wf_verbs_device *dev, const struct locked *locked)
+{
+	return locked->limit_bytes != UINT64_MAX && (!locked->privileged || dev->caps.iwarp);
 }
 
 enum weft_status
 wf_verbs_memlock_room(const struct wf_verbs_device *dev, uint64_t bytes)
 {
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+	struct locked locked = read_locked();
+	if (!is_limited(dev, &locked)) {
 		return WEFT_OK;
 	}
+	return wf_verbs_memlock_check(bytes, locked.bytes, locked.limit_bytes);
+}
+
+enum weft_status
+wf_verbs_fail_made(const struct wf_verbs_device *dev, int err, const char *format, ...)
+{
+	char what[WF_WHY_BYTES];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
 	struct locked locked = read_locked();
-	if (locked.privileged && !dev->caps.iwarp) {
-		return WEFT_OK; /* siw counts privileged processes too */
+	/* Providers pass on what the kernel says, or nothing. */
+	bool is_memory = err == ENOMEM || err == EAGAIN || err == 0;
+	if (!is_memory || !is_limited(dev, &locked)) {
+		return wf_fail_errno(WEFT_NOMEM, err == 0 ? ENOMEM : err, "%s: %s", dev->name,
+				     what);
 	}
-	return wf_verbs_memlock_check(bytes, locked.bytes, limit.rlim_cur);
+	return wf_fail(WEFT_NOMEM,
+		       "%s: %s cannot be had. Its memory is locked, too; the limit is %llu KiB, "
+		       "%llu KiB are locked: " RAISE_IT,
+		       dev->name, what, (unsigned long long)(locked.limit_bytes / KIB),
+		       (unsigned long long)(locked.bytes / KIB));
 }
 
 uint64_t
@@ -97,9 +144,8 @@ wf_verbs_register(struct wf_verbs_device *dev, struct ibv_pd *pd,
 	struct ibv_mr *mr = dev->t->lib->reg_mr_iova2(pd, range->base, range->bytes, range->iova,
 						      range->access);
 	if (mr == NULL) {
-		return wf_fail_errno(WEFT_NOMEM, errno,
-				     "%s: %zu bytes of memory cannot be registered", dev->name,
-				     range->bytes);
+		return wf_verbs_fail_made(dev, errno, "a registration of %zu bytes of memory",
+					  range->bytes);
 	}
 	*out = mr;
 	return WEFT_OK;

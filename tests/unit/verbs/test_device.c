@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choices that need no device to be made: an address out of a table, how much may be locked, what a
  * device calls an address. Thread: one. */
+#include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <arpa/inet.h>
 #include <cmocka.h>
@@ -59,6 +64,58 @@ a_limit_on_locked_memory_is_seen_before_it_is_met(void **state)
 	assert_non_null(strstr(weft_last_error(), "ulimit -l unlimited"));
 }
 
+/* A device of iWARP: there the limit counts for root, too. */
+static void
+what_cannot_be_made_says_the_limit_on_locked_memory(void **state)
+{
+	const struct wf_verbs_device dev = {.name = "siw0", .caps = {.iwarp = true}};
+	const struct rlimit unlimited = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+	struct rlimit before;
+	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &before), 0);
+	const struct rlimit little = {.rlim_cur = 64u << 10, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &little), 0);
+	static const int said[] = {ENOMEM, EAGAIN, 0};
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(said); i++) {
+		assert_int_equal(wf_verbs_fail_made(&dev, said[i], "a queue pair for %s", "node7"),
+				 WEFT_NOMEM);
+		assert_non_null(strstr(weft_last_error(), "siw0: a queue pair for node7"));
+		assert_non_null(strstr(weft_last_error(), "the limit is 64 KiB, 0 KiB"));
+		assert_non_null(strstr(weft_last_error(), "ulimit -l unlimited"));
+	}
+	/* What has another cause, or no limit, is not blamed on it. */
+	assert_int_equal(wf_verbs_fail_made(&dev, EINVAL, "a queue"), WEFT_NOMEM);
+	assert_null(strstr(weft_last_error(), "limit"));
+	if (setrlimit(RLIMIT_MEMLOCK, &unlimited) == 0) { /* this user may */
+		assert_int_equal(wf_verbs_fail_made(&dev, ENOMEM, "a queue"), WEFT_NOMEM);
+		assert_string_equal(weft_last_error(), "siw0: a queue: Cannot allocate memory");
+	}
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &before), 0);
+}
+
+/* Root of a container without rights on the host has every capability, and is limited all the
+ * same. */
+static void
+a_capability_of_a_user_namespace_lifts_no_limit(void **state)
+{
+	const struct wf_verbs_device dev = {.name = "mlx5_0"};
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		const struct rlimit little = {.rlim_cur = 64u << 10, .rlim_max = 64u << 10};
+		if (setrlimit(RLIMIT_MEMLOCK, &little) != 0 || unshare(CLONE_NEWUSER) != 0) {
+			_exit(77);
+		}
+		_exit(wf_verbs_memlock_room(&dev, 1u << 20) == WEFT_NOMEM ? 0 : 1);
+	}
+	int status = 0;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77) {
+		skip(); /* no user namespaces here */
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static uint64_t
 device_address(bool own, uintptr_t base, uintptr_t at)
 {
@@ -84,6 +141,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_address_of_the_right_family_and_version_is_picked),
 		cmocka_unit_test(a_limit_on_locked_memory_is_seen_before_it_is_met),
+		cmocka_unit_test(what_cannot_be_made_says_the_limit_on_locked_memory),
+		cmocka_unit_test(a_capability_of_a_user_namespace_lifts_no_limit),
 		cmocka_unit_test(addresses_of_a_device_keep_their_place_in_pages),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
