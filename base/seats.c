@@ -80,7 +80,8 @@ fastest_mbps(const struct wf_topo *topo)
 	for (uint32_t i = 0; i < topo->device_count; i++) {
 		const struct wf_topo_device *device = &topo->device[i];
 		for (uint32_t p = 0; p < device->port_count; p++) {
-			if (device->port[p] != WF_TOPO_DOWN && device->port_mbps[p] > fastest) {
+			if (wf_topo_port_is_usable(device, p + 1) &&
+			    device->port_mbps[p] > fastest) {
 				fastest = device->port_mbps[p];
 			}
 		}
@@ -96,9 +97,8 @@ add_ports(struct plan *plan, uint32_t idx, uint32_t only, uint32_t slow_mbps)
 	for (uint32_t number = 1; number <= device->port_count; number++) {
 		uint32_t mbps = device->port_mbps[number - 1];
 		bool is_slow = mbps > 0 && mbps < slow_mbps;
-		bool is_wanted =
-			only == number ||
-			(only == 0 && device->port[number - 1] != WF_TOPO_DOWN && !is_slow);
+		bool is_wanted = only == number ||
+				 (only == 0 && wf_topo_port_is_usable(device, number) && !is_slow);
 		if (is_wanted) {
 			plan->port[plan->port_count++] =
 				(struct port){(int)idx, number, device->numa_node};

@@ -12,6 +12,7 @@
 #include "base/numa.h"
 
 #define WF_TOPO_NAME_BYTES 64
+#define WF_TOPO_CLOSED_BYTES 256
 #define WF_TOPO_PORTS_MAX 4u /* of one device that are looked at */
 
 struct wf_topo_core {
@@ -61,7 +62,17 @@ struct wf_topo_device {
 	uint32_t port_count;                        /* at least 1; a network device has one */
 	enum wf_topo_state port[WF_TOPO_PORTS_MAX]; /* port n is port[n - 1] */
 	uint32_t port_mbps[WF_TOPO_PORTS_MAX];      /* 0: not known */
+	char closed[WF_TOPO_CLOSED_BYTES]; /* why this process cannot open it; "": it can, or
+					    * nobody knows (another machine's) */
 };
+
+/* Port `number` (from 1) may carry a lane: its link is not known to be down, and its device can be
+ * opened. */
+static inline bool
+wf_topo_port_is_usable(const struct wf_topo_device *device, uint32_t number)
+{
+	return device->port[number - 1] != WF_TOPO_DOWN && device->closed[0] == '\0';
+}
 
 struct wf_topo {
 	struct wf_env *env;

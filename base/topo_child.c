@@ -227,7 +227,7 @@ are_devices_good(const struct wf_topo *topo)
 		is_good = is_word(device->name, sizeof(device->name), false) &&
 			  is_word(device->pci, sizeof(device->pci), false) &&
 			  is_word(device->vendor, sizeof(device->vendor), true) &&
-			  device->name[0] != '\0' &&
+			  device->name[0] != '\0' && device->closed[0] == '\0' &&
 			  (device->kind == WF_TOPO_RDMA || device->kind == WF_TOPO_NET) &&
 			  device->port_count >= 1 && device->port_count <= WF_TOPO_PORTS_MAX &&
 			  is_node(topo, device->numa_node);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/rdma_rights.h"
 
 #define SOFT_ROOM 64u /* RDMA devices without hardware that are listed */
 #define RDMA_PATH "/sys/class/infiniband"
@@ -166,6 +167,19 @@ add_device(struct wf_topo *topo, hwloc_topology_t machine, hwloc_obj_t obj,
 	}
 }
 
+/* What is there is not always what this process may use. */
+static void
+look_whether_they_open(struct wf_topo *topo)
+{
+	for (uint32_t i = 0; i < topo->device_count; i++) {
+		struct wf_topo_device *device = &topo->device[i];
+		if (device->kind == WF_TOPO_RDMA && wf_rdma_rights(device->name) != WEFT_OK) {
+			(void)snprintf(device->closed, sizeof(device->closed), "%.*s",
+				       (int)sizeof(device->closed) - 1, weft_last_error());
+		}
+	}
+}
+
 static void
 add_devices(struct wf_topo *topo, hwloc_topology_t machine, enum wf_topo_device_kind kind)
 {
@@ -194,6 +208,7 @@ wf_topo_read_devices(struct wf_topo *topo, hwloc_topology_t machine)
 	if (topo->is_here) {
 		topo->device_count = wf_topo_add_soft_rdma(topo->device, topo->device_count,
 							   topo->device_count + SOFT_ROOM);
+		look_whether_they_open(topo);
 	}
 	add_devices(topo, machine, WF_TOPO_NET);
 	return WEFT_OK;

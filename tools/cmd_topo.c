@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "tools/command.h"
 #include "tools/topo_report.h"
+#include "transport/transport.h"
 #include "transport/verbs/verbs_settings.h"
 
 #define PROGRAM "weft topo"
@@ -178,6 +179,22 @@ report(const struct settings *set, const struct wf_topo *topo)
 	return WEFT_OK;
 }
 
+/* Without the libraries a program reaches no device, whatever its files allow. */
+static void
+close_without_libraries(struct wf_topo *topo)
+{
+	if (wf_rdma_probe() == WEFT_OK) {
+		return;
+	}
+	for (uint32_t i = 0; i < topo->device_count; i++) {
+		struct wf_topo_device *device = &topo->device[i];
+		if (device->kind == WF_TOPO_RDMA) {
+			(void)snprintf(device->closed, sizeof(device->closed), "%.*s",
+				       (int)sizeof(device->closed) - 1, weft_last_error());
+		}
+	}
+}
+
 static enum weft_status
 run(const struct settings *set)
 {
@@ -191,6 +208,9 @@ run(const struct settings *set)
 	enum weft_status st = wf_env_system_create(WF_LOG_INFO, STDERR_FILENO, &env);
 	if (st == WEFT_OK) {
 		st = wf_topo_open(env, &source, &topo);
+	}
+	if (st == WEFT_OK && topo->is_here) {
+		close_without_libraries(topo);
 	}
 	if (st == WEFT_OK) {
 		st = report(set, topo);

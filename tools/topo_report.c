@@ -147,6 +147,9 @@ text_devices(const struct wf_topo *topo, FILE *out)
 			}
 		}
 		fprintf(out, "%s%s\n", device->vendor[0] != '\0' ? ", " : "", device->vendor);
+		if (device->closed[0] != '\0') {
+			fprintf(out, "       no lane can use it: %s\n", device->closed);
+		}
 	}
 }
 
@@ -346,7 +349,9 @@ json_devices(const struct wf_topo *topo, FILE *out)
 			fprintf(out, "%u%s", device->port_mbps[p],
 				p + 1 < device->port_count ? ", " : "");
 		}
-		fprintf(out, "]}%s\n", comma(i, topo->device_count));
+		fputs("], \"closed\": ", out);
+		json_text(device->closed, out);
+		fprintf(out, "}%s\n", comma(i, topo->device_count));
 	}
 	fputs("    ]\n  },\n", out);
 }

@@ -424,8 +424,13 @@ open_channel(struct wf_verbs *t)
 {
 	t->cm = t->lib->create_event_channel();
 	if (t->cm == NULL) {
+		int err = errno;
+		enum weft_status st = wf_verbs_rights(&t->settings);
+		if (st != WEFT_OK) {
+			return st;
+		}
 		return wf_fail_errno(
-			WEFT_UNSUPPORTED, errno,
+			WEFT_UNSUPPORTED, err,
 			"verbs: this host has no RDMA connection manager; look for a "
 			"device (rdma link show) and load rdma_ucm (modprobe rdma_ucm)");
 	}

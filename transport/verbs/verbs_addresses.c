@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rdma_rights.h"
 #include "transport/rdma.h"
-#include "transport/verbs/verbs_lib.h"
+#include "transport/verbs/verbs_internal.h"
 #include "transport/verbs/verbs_rails.h"
 #include "transport/verbs/verbs_settings.h"
 
@@ -108,6 +109,24 @@ address_of(const struct ifaddrs *entry)
 	return NULL;
 }
 
+enum weft_status
+wf_verbs_rights(const struct wf_verbs_settings *settings)
+{
+	enum weft_status st = WEFT_OK;
+	DIR *folder = opendir(DEVICES_FOLDER);
+	if (folder == NULL) {
+		return WEFT_OK;
+	}
+	for (const struct dirent *entry; st == WEFT_OK && (entry = readdir(folder)) != NULL;) {
+		if (entry->d_name[0] != '.' &&
+		    wf_verbs_settings_find_device(settings, entry->d_name) >= 0) {
+			st = wf_rdma_rights(entry->d_name);
+		}
+	}
+	(void)closedir(folder);
+	return st;
+}
+
 static void
 look_at_all(struct search *search, const struct ifaddrs *list)
 {
@@ -127,6 +146,25 @@ look_at_all(struct search *search, const struct ifaddrs *list)
 	}
 }
 
+/* `err` of the connection manager; 0: it answered. */
+static enum weft_status
+fail_found_none(const struct search *search, int err)
+{
+	enum weft_status st = wf_verbs_rights(&search->settings);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (err != 0) {
+		return wf_fail_errno(WEFT_UNAVAILABLE, err,
+				     "the connection manager of RDMA (/dev/infiniband/rdma_cm)");
+	}
+	return wf_fail(WEFT_UNAVAILABLE,
+		       "no address of this host leads to an RDMA device%s%s (ip address add gives "
+		       "its interface one)",
+		       search->settings.device[0] == '\0' ? "" : " called ",
+		       search->settings.device);
+}
+
 enum weft_status
 wf_rdma_addresses(const char *settings, struct wf_rdma_addresses *out)
 {
@@ -142,8 +180,7 @@ wf_rdma_addresses(const char *settings, struct wf_rdma_addresses *out)
 	}
 	search.channel = search.lib->create_event_channel();
 	if (search.channel == NULL) {
-		return wf_fail_errno(WEFT_UNAVAILABLE, errno,
-				     "the connection manager of RDMA (/dev/infiniband/rdma_cm)");
+		return fail_found_none(&search, errno);
 	}
 	if (getifaddrs(&list) == 0) {
 		look_at_all(&search, list);
@@ -153,11 +190,7 @@ wf_rdma_addresses(const char *settings, struct wf_rdma_addresses *out)
 	out->named = search.settings.device[0] != '\0';
 	wf_verbs_rails_order(search.found, search.count, search.settings.lane, out);
 	if (out->count == 0) {
-		return wf_fail(WEFT_UNAVAILABLE,
-			       "no address of this host leads to an RDMA device%s%s (ip address "
-			       "add gives its interface one)",
-			       search.settings.device[0] == '\0' ? "" : " called ",
-			       search.settings.device);
+		return fail_found_none(&search, 0);
 	}
 	return WEFT_OK;
 }

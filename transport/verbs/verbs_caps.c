@@ -208,9 +208,12 @@ wf_verbs_source_address(struct wf_verbs *t, const char *device, int family,
 {
 	struct ibv_context *context = open_named(t->lib, device);
 	if (context == NULL) {
-		return wf_fail(WEFT_UNAVAILABLE,
-			       "device=%s: there is no such RDMA device; rdma link show lists them",
-			       device);
+		enum weft_status st = wf_verbs_rights(&t->settings);
+		return st != WEFT_OK ? st
+				     : wf_fail(WEFT_UNAVAILABLE,
+					       "device=%s: there is no such RDMA device; rdma link "
+					       "show lists them",
+					       device);
 	}
 	struct ibv_gid_entry entries[GIDS_MAX];
 	bool iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;

@@ -157,6 +157,13 @@ on_failure(struct wf_verbs_conn *c, const struct cm_event *event)
 		on_rejected(c, event);
 		return;
 	}
+	/* Of a device that it cannot open rdma_cm says that there is none, or "not permitted". */
+	if (event->type == RDMA_CM_EVENT_ADDR_ERROR &&
+	    wf_verbs_rights(&c->t->settings) != WEFT_OK) {
+		snprintf(text, sizeof(text), "%s", weft_last_error());
+		wf_verbs_connect_next(c, text);
+		return;
+	}
 	snprintf(text, sizeof(text), "%s: %s", c->t->lib->event_str(event->type),
 		 strerror(event->status < 0 ? -event->status : event->status));
 	wf_verbs_connect_next(c, text);

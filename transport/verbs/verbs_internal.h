@@ -459,6 +459,11 @@ int wf_verbs_gid_pick(const struct ibv_gid_entry *entries, unsigned count, int f
 enum weft_status wf_verbs_source_address(struct wf_verbs *t, const char *device, int family,
 					 struct sockaddr_storage *out) WEFT_MUST_CHECK;
 
+/* verbs_addresses.c */
+/* Of the devices that the settings allow one cannot be opened by this process? WEFT_UNAVAILABLE
+ * says which, why, and the remedy: the libraries say no more than that there is none. */
+enum weft_status wf_verbs_rights(const struct wf_verbs_settings *settings) WEFT_MUST_CHECK;
+
 /* verbs_memory.c: registering. */
 /* May so much more be locked? WEFT_NOMEM says how much may, and the remedy. */
 enum weft_status wf_verbs_memlock_check(uint64_t bytes, uint64_t locked_bytes,

@@ -117,6 +117,25 @@ seats_are_named_by_process_role_and_number(void **state)
 }
 
 static void
+devices_that_cannot_be_opened_carry_no_lane(void **state)
+{
+	struct wf_topo *topo = open_machine("node:1 core:8 pu:1", NULL);
+	static const struct wf_seat_process process = {.dense = 3};
+	struct wf_seat seat[SEATS_MAX];
+	add_device(topo, "a", WF_TOPO_RDMA, 0);
+	add_device(topo, "b", WF_TOPO_RDMA, 0);
+	topo->device[0].port_mbps[0] = 100000; /* nor is it the measure of what is slow */
+	topo->device[1].port_mbps[0] = 10000;
+	(void)snprintf(topo->device[0].closed, sizeof(topo->device[0].closed), "no rights");
+	(void)plan(topo, &process, 1, seat);
+	expect_devices(topo, seat, 3, "b/1 b/1 b/1");
+	topo->device[0].closed[0] = '\0';
+	(void)plan(topo, &process, 1, seat);
+	expect_devices(topo, seat, 3, "a/1 a/1 a/1");
+	wf_topo_close(topo);
+}
+
+static void
 ports_much_slower_than_the_fastest_are_left_out(void **state)
 {
 	struct wf_topo *topo = open_machine("node:1 core:8 pu:1", NULL);
@@ -380,6 +399,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(seats_are_named_by_process_role_and_number),
 		TEST(lanes_without_devices_spread_over_the_nodes),
+		TEST(devices_that_cannot_be_opened_carry_no_lane),
 		TEST(ports_much_slower_than_the_fastest_are_left_out),
 		TEST(a_trainer_stays_on_one_node),
 		TEST(a_trainer_that_fits_nowhere_is_spread),
