@@ -6,7 +6,9 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "base/assert.h"
 
@@ -23,6 +25,7 @@ struct symbol {
 #define RDMACM(field) SYMBOL("rdma_", field)
 
 static const struct symbol verbs_symbols[] = {
+	VERBS(fork_init),
 	VERBS(get_device_list),
 	VERBS(free_device_list),
 	VERBS(get_device_name),
@@ -107,6 +110,32 @@ load_one(struct wf_verbs_lib *lib, const char *file, const struct symbol *symbol
 	return WEFT_OK;
 }
 
+bool
+wf_verbs_fork_needs_care(const char *release)
+{
+	char *end = NULL;
+	unsigned long major = strtoul(release, &end, 10);
+	unsigned long minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+	return major < 5 || (major == 5 && minor < 12);
+}
+
+/* Before anything else of the library, as its manual asks. What is registered from then on is not
+ * there in children; the library itself knows kernels to which the mend was brought back. */
+static enum weft_status
+prepare_for_forks(const struct wf_verbs_lib *lib)
+{
+	struct utsname name;
+	if (uname(&name) != 0 || !wf_verbs_fork_needs_care(name.release)) {
+		return WEFT_OK;
+	}
+	int err = lib->fork_init();
+	return err == 0 ? WEFT_OK
+			: wf_fail_errno(WEFT_UNSUPPORTED, err,
+					"verbs: ibv_fork_init, without which Linux %.40s takes "
+					"memory from the device when a process forks",
+					name.release);
+}
+
 static enum weft_status
 load(struct wf_verbs_lib *lib)
 {
@@ -115,7 +144,8 @@ load(struct wf_verbs_lib *lib)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	return load_one(lib, "librdmacm.so.1", rdmacm_symbols);
+	st = load_one(lib, "librdmacm.so.1", rdmacm_symbols);
+	return st == WEFT_OK ? prepare_for_forks(lib) : st;
 }
 
 enum weft_status

@@ -3,6 +3,8 @@
  * where they are and where they are not. Thread: any; the table is constant once it is loaded. */
 #pragma once
 
+#include <stdbool.h>
+
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
@@ -11,6 +13,7 @@
 /* Names as in the libraries, without ibv_ and rdma_. What is not here (ibv_post_send and the like)
  * is inline in the header and goes through the device's own table. */
 struct wf_verbs_lib {
+	int (*fork_init)(void); /* called here, where it is needed */
 	struct ibv_device **(*get_device_list)(int *count);
 	void (*free_device_list)(struct ibv_device **list);
 	const char *(*get_device_name)(struct ibv_device *device);
@@ -70,6 +73,11 @@ struct wf_verbs_lib {
 	int (*init_qp_attr)(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask);
 	int (*set_option)(struct rdma_cm_id *id, int level, int name, void *value, size_t bytes);
 };
+
+/* Linux `release` ("5.10.0-30-amd64") shares locked memory with a forked child until one of both
+ * writes, and then it may be the parent that gets a copy, of which the device knows nothing.
+ * Kernels from 5.12 on copy it for the child when it is forked. A text that is no number: true. */
+bool wf_verbs_fork_needs_care(const char *release);
 
 /* The table, loaded at the first call and kept until the process ends. WEFT_UNSUPPORTED names the
  * library or symbol that is missing, and what to install. */

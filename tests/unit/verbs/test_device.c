@@ -116,6 +116,26 @@ a_capability_of_a_user_namespace_lifts_no_limit(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static void
+kernels_that_share_locked_memory_with_children_are_known(void **state)
+{
+	static const char *const old[] = {"5.11.0-27-generic",
+					  "5.4.0-42-generic",
+					  "5.9",
+					  "4.18.0-553.el8.x86_64",
+					  "3.10.0",
+					  "",
+					  "x"};
+	static const char *const mended[] = {"5.12.0", "5.14.0-362.el9.x86_64", "6.1.0-18-amd64",
+					     "6.0", "10.2.1"};
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(old); i++) {
+		assert_true(wf_verbs_fork_needs_care(old[i]));
+	}
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(mended); i++) {
+		assert_false(wf_verbs_fork_needs_care(mended[i]));
+	}
+}
+
 static uint64_t
 device_address(bool own, uintptr_t base, uintptr_t at)
 {
@@ -143,6 +163,7 @@ main(void)
 		cmocka_unit_test(a_limit_on_locked_memory_is_seen_before_it_is_met),
 		cmocka_unit_test(what_cannot_be_made_says_the_limit_on_locked_memory),
 		cmocka_unit_test(a_capability_of_a_user_namespace_lifts_no_limit),
+		cmocka_unit_test(kernels_that_share_locked_memory_with_children_are_known),
 		cmocka_unit_test(addresses_of_a_device_keep_their_place_in_pages),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
