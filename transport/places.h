@@ -84,8 +84,8 @@ wf_places_are_crowded(const struct wf_places *places)
 	return places->newcomer_count >= places->newcomer_max && places->first != NULL;
 }
 
-/* More than may be, for who was refused came on top of them: `first` is to be sent away, whether
- * anybody comes in its stead or not. Else those who stay keep others out. */
+/* More than may be, for who was refused came on top of them. Where nobody may come for that,
+ * `first` is to be sent away: else those who stay keep others out. */
 static inline bool
 wf_places_are_overfull(const struct wf_places *places)
 {

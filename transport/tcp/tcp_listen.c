@@ -308,15 +308,17 @@ somebody_waits(int fd)
 	return poll(&ready, 1, 0) > 0;
 }
 
-/* Those who were refused and stay are sent away first. If it is shut after that it waits for DOWNs,
- * which come with the polls that follow. */
+/* Those who were refused and stay are sent away for it. If it is shut after that it waits for
+ * DOWNs, which come with the polls that follow. */
 static bool
 door_is_open(struct wf_tcp *t)
 {
-	while (wf_places_are_overfull(&t->places)) {
+	bool open = wf_places_may_come(&t->places);
+	while (!open && wf_places_are_overfull(&t->places)) {
 		(void)send_one_away(t);
+		open = wf_places_may_come(&t->places);
 	}
-	return wf_places_may_come(&t->places);
+	return open;
 }
 
 static void

@@ -321,6 +321,32 @@ hello_that_is_there_is_read_before_its_sender_makes_room(void **state)
 	rig_close(rig);
 }
 
+/* As many hellos as newcomers may be are here before any is looked at, and behind them one more
+ * that says nothing yet. Nobody comes behind it, so it may stay. */
+static void
+who_comes_beside_hellos_that_are_read_for_it_may_stay(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_open(&(struct wf_transport_opts){.newcomer_max = 4});
+	uint8_t hello[WF_HEAD_BYTES];
+	size_t bytes = raw_frame(hello, WF_TCP_HELLO, NULL, 0);
+	int fd[5];
+	for (int i = 0; i < 5; i++) {
+		fd[i] = raw_connect(rig);
+		raw_send(fd[i], hello, i < 4 ? bytes : 0);
+	}
+	rig_await(rig, WF_EVENT_UP, 4);
+	for (int i = 0; i < 50; i++) {
+		rig_pump(rig);
+	}
+	assert_int_equal(rig_info(rig).strangers_refused, 0);
+	for (int i = 0; i < 5; i++) {
+		assert_true(is_open(fd[i]));
+		close(fd[i]);
+	}
+	rig_close(rig);
+}
+
 /* Whose hello is good, but for whom there is no place, is told so. */
 static void
 who_says_hello_to_a_full_house_is_told(void **state)
@@ -494,6 +520,7 @@ main(void)
 		cmocka_unit_test(strangers_make_room_for_who_comes_later),
 		cmocka_unit_test(silent_stranger_goes_before_one_that_speaks),
 		cmocka_unit_test(hello_that_is_there_is_read_before_its_sender_makes_room),
+		cmocka_unit_test(who_comes_beside_hellos_that_are_read_for_it_may_stay),
 		cmocka_unit_test(who_says_hello_to_a_full_house_is_told),
 		cmocka_unit_test(crowd_that_was_refused_and_stays_keeps_nobody_out),
 		cmocka_unit_test(peers_notice_nothing_of_strangers),
