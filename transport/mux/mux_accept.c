@@ -382,6 +382,10 @@ wf_mux_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t ver
 	}
 	wf_places_refuse(&m->t->places, &m->place);
 	wf_places_end(&m->t->places, &m->place);
+	if (m->fast != NULL) { /* its end on the path may be put off by the peer */
+		wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
+		m->boot = NULL;
+	}
 	m->disconnected = true;
 	wf_mux_conn_state(m, WF_MUX_DYING);
 	return WEFT_OK;

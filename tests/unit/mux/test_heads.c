@@ -248,6 +248,33 @@ who_takes_an_offer_and_stays_away_keeps_nobody_out(void **state)
 	run_on("mux-sim-auto", take_offers_and_stay_away);
 }
 
+/* The path's own end takes 2 s here, as it may where the peer puts it off. */
+static bool
+refuse_on_path(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *boot = raw_node(t, "sim");
+	struct node *fast = raw_node(t, "sim2");
+	struct wf_path_head offer;
+	CHECK(server != NULL && boot != NULL && fast != NULL);
+	CHECK(get_offer(t, boot, server, &offer));
+	struct wf_conn *conn = show_ticket(fast, server, &offer, offer.id);
+	struct seen *up = conf_await(t, server, NULL, WF_EVENT_UP);
+	CHECK(up != NULL && wf_transport_answer(up->conn, false, "no", 2) == WEFT_OK);
+	CHECK(conf_await(t, boot, NULL, WF_EVENT_DOWN) != NULL);
+	CHECK(conf_count(server, NULL, WF_EVENT_DOWN) == 0);
+	struct seen *down = conf_await(t, fast, conn, WF_EVENT_DOWN);
+	CHECK(down != NULL && down->status == WEFT_REFUSED);
+	return conf_await(t, server, NULL, WF_EVENT_DOWN) != NULL;
+}
+
+static void
+bootstrap_of_who_is_refused_on_a_path_ends_at_once(void **state)
+{
+	(void)state;
+	run_on("mux-sim,fault(delay@down:1:2s)+sim2", refuse_on_path);
+}
+
 /* Two were offered a path while there was room for one. */
 static bool
 come_second(struct conf *t)
@@ -456,6 +483,7 @@ main(void)
 		cmocka_unit_test(a_ticket_dies_with_its_bootstrap),
 		cmocka_unit_test(a_ticket_that_nobody_shows_expires),
 		cmocka_unit_test(who_takes_an_offer_and_stays_away_keeps_nobody_out),
+		cmocka_unit_test(bootstrap_of_who_is_refused_on_a_path_ends_at_once),
 		cmocka_unit_test(whose_ticket_finds_no_room_is_told_so),
 		cmocka_unit_test(who_is_told_that_there_is_no_room_asks_no_other_path),
 		cmocka_unit_test(who_speaks_on_a_bootstrap_that_carries_nothing_is_taken_down),
