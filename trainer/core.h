@@ -104,6 +104,8 @@ struct wf_link {
 	uint32_t have_next; /* ordinal of the next HAVE; UINT32_MAX: all sent, or not due */
 	unsigned grants;    /* sections granted on this path, */
 	unsigned told;      /* and told of */
+	/* What the lane said last of a trainer that has not come in; reason "": there is none. */
+	struct wf_msg_absent absent;
 	struct wf_grant_key section_key[WF_PLACES_MAX];
 	bool init_due, step_due, out_due, reduce_due, goodbye_due, abort_due, norm_due;
 	bool report_due; /* to be asked for a trainer's statistics */
@@ -285,9 +287,7 @@ struct wf_core {
 	_Atomic uint32_t status; /* enum weft_status */
 	char failure[WF_ERROR_BYTES];
 	char failure_who[WF_MEMBER_NAME_BYTES]; /* who said it first; "": this trainer */
-	/* What a lane said last of a trainer that has not come in; reason "": there is none. */
-	struct wf_msg_absent absent;
-	uint64_t absent_told_ns; /* the last line about it */
+	uint64_t absent_told_ns; /* the last line about a trainer that has not come in */
 	uint64_t failed_ns;
 	_Atomic uint32_t quiet; /* shared: failed, and no connection is left; core: store release */
 
@@ -437,9 +437,19 @@ bool wf_link_beat_describe(const struct wf_link *link, char *out, size_t bytes);
 /* The same of the lane that has been silent longest. */
 bool wf_core_beats_describe(const struct wf_core *core, char *out, size_t bytes);
 
+/* absent.c */
+enum weft_status wf_link_absent_take(struct wf_link *link,
+				     const struct wf_event *event) WEFT_MUST_CHECK;
+/* "; trainer 1 is not in, refused: ...", as a lane says that the wait is for, else any other; "":
+ * nobody says anything. */
+void wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind, char *out,
+			     size_t bytes);
+
 /* waits.c */
 /* The session waits for something. */
 bool wf_core_waits(const struct wf_core *core);
+/* The tensor that has waited longest; there is one. */
+uint32_t wf_core_oldest_tensor(const struct wf_core *core);
 /* Say what has waited for long; what has waited for too long is a failure. */
 void wf_core_check_waits(struct wf_core *core, uint64_t now);
 

@@ -332,6 +332,7 @@ forget_path(struct wf_link *link)
 	link->goodbye_due = false;
 	link->abort_due = false;
 	link->job_due = false;
+	link->absent = (struct wf_msg_absent){0};
 	link->ops->forget_path(link);
 }
 
@@ -508,29 +509,6 @@ take_goodbye(struct wf_link *link, const struct wf_event *event)
 	return WEFT_OK;
 }
 
-/* Each lane says it. A line a second at most: what else is heard stands in the next line about a
- * wait. */
-static enum weft_status
-take_absent(struct wf_link *link, const struct wf_event *event)
-{
-	struct wf_core *core = link->core;
-	struct wf_msg_absent msg;
-	enum weft_status st = wf_msg_absent_decode(event->msg.head, event->msg.body, &msg);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	bool news = msg.reason[0] != '\0' && (msg.trainer != core->absent.trainer ||
-					      strcmp(msg.reason, core->absent.reason) != 0);
-	uint64_t now = news ? wf_now_ns(core->env) : 0;
-	core->absent = msg;
-	if (news && (core->absent_told_ns == 0 || now - core->absent_told_ns >= WF_NS_PER_S)) {
-		core->absent_told_ns = now;
-		wf_core_log(core, WEFT_LOG_WARN, "trainer %u: the job waits for trainer %u, %s",
-			    core->opts.trainer_id, msg.trainer, msg.reason);
-	}
-	return WEFT_OK;
-}
-
 static enum weft_status
 take_control(struct wf_link *link, const struct wf_event *event)
 {
@@ -542,7 +520,7 @@ take_control(struct wf_link *link, const struct wf_event *event)
 	case WF_MSG_REDUCED:
 		return take_reduced(link, event);
 	case WF_MSG_ABSENT:
-		return take_absent(link, event);
+		return wf_link_absent_take(link, event);
 	case WF_MSG_BEAT:
 		return wf_link_beat_take(link, event);
 	case WF_MSG_ABORT:

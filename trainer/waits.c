@@ -13,13 +13,11 @@
 /* Lanes have the same limit for all trainers to come, and can say who did not and why. */
 #define LANES_FIRST_NS (2 * WF_NS_PER_S)
 
-/* The tensor that has waited longest. */
-static uint32_t
-oldest_tensor(const struct wf_core *core)
+uint32_t
+wf_core_oldest_tensor(const struct wf_core *core)
 {
-	const struct wf_wait *wait = core->waits.oldest;
-	return wait == NULL ? UINT32_MAX
-			    : (uint32_t)((const struct wf_core_tensor *)wait - core->tensor);
+	WF_ASSERT(core->waits.oldest != NULL);
+	return (uint32_t)((const struct wf_core_tensor *)core->waits.oldest - core->tensor);
 }
 
 static uint64_t
@@ -99,7 +97,7 @@ unpushed_tensor(const struct wf_core *core)
 static void
 describe_tensors(const struct wf_core *core, char *out, size_t bytes)
 {
-	uint32_t oldest = oldest_tensor(core);
+	uint32_t oldest = wf_core_oldest_tensor(core);
 	const struct wf_job_tensor *wanted = &core->job.tensor[oldest];
 	/* What is pulled is there, but for the initial values. */
 	bool pulled = core->initialised && core->tensor[oldest].pushed_step < core->step;
@@ -145,10 +143,7 @@ describe(const struct wf_core *core, enum wf_core_wait kind, char *out, size_t b
 {
 	describe_own(core, kind, out, bytes);
 	size_t used = strlen(out);
-	if (core->absent.reason[0] != '\0') {
-		(void)snprintf(out + used, bytes - used, "; trainer %" PRIu32 " is not in, %s",
-			       core->absent.trainer, core->absent.reason);
-	}
+	wf_core_absent_describe(core, kind, out + used, bytes - used);
 }
 
 static uint64_t

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a trainer says of others that it waits for: each lane speaks for itself. Two lanes have a
+ * tensor each; what they say of trainers comes from the test, into the session's own links. */
+#include "tests/unit/trainer/fabric.h"
+
+#include "trainer/session.h"
+#include "wire/messages.h"
+
+#define ROWS 16 /* a slice */
+#define LANES 2u
+
+struct fixture {
+	struct fabric fabric;
+	struct member member;
+	struct weft_session *session;
+	struct weft_tensor *tensor[LANES];
+};
+
+static int
+set_up(void **state)
+{
+	static const char *const names[LANES] = {"a", "b"};
+	struct fixture *f = calloc(1, sizeof(*f));
+	assert_non_null(f);
+	fabric_start(&f->fabric, 1, LANES, 0);
+	member_init(&f->member, &f->fabric, 0, 2); /* trainer 1 does not come */
+	f->member.opts.slice_bytes = 64;
+	f->member.opts.progress = WEFT_PROGRESS_CALLER;
+	assert_ok(weft_session_open(&f->member.opts, &f->session));
+	for (uint32_t i = 0; i < LANES; i++) {
+		const struct weft_tensor_opts tensor = {.name = names[i], .rows = ROWS};
+		assert_ok(weft_tensor_add(f->session, &tensor, &f->tensor[i]));
+	}
+	assert_ok(weft_session_seal(f->session));
+	assert_ok(weft_session_start(f->session));
+	assert_ok(weft_step(f->session, 1, 0));
+	*state = f;
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	struct fixture *f = *state;
+	weft_session_abort(f->session, WEFT_ABORTED, "the test is over");
+	fabric_stop(&f->fabric);
+	free(f);
+	return 0;
+}
+
+static void
+hear(struct fixture *f, uint32_t lane, const char *reason)
+{
+	struct wf_link *link = &f->session->core.link[lane];
+	struct wf_msg_absent absent = {.trainer = reason[0] != '\0' ? 1 : 0};
+	struct wf_msg msg;
+	(void)snprintf(absent.reason, sizeof(absent.reason), "%s", reason);
+	wf_msg_absent_encode(&absent, &msg);
+	const struct wf_event event = {
+		.kind = WF_EVENT_MSG,
+		.conn = link->conn,
+		.msg = {.head = &msg.head, .body = msg.body},
+	};
+	assert_ok(wf_link_msg(link, &event));
+}
+
+/* Three seconds later. */
+static const char *
+line(struct fixture *f)
+{
+	struct wf_core *core = &f->session->core;
+	memset(core->wait_gate, 0, sizeof(core->wait_gate));
+	f->member.log[0] = '\0';
+	wf_core_check_waits(core, wf_now_ns(core->env) + 3 * WF_NS_PER_S);
+	return f->member.log;
+}
+
+static void
+push(struct fixture *f, uint32_t lane)
+{
+	assert_int_equal(f->session->core.placement.slice[lane].lane, lane);
+	assert_ok(weft_push(f->tensor[lane]));
+	assert_ok(weft_poll(f->session)); /* the wait begins */
+}
+
+static void
+assert_not_text(const char *text, const char *part)
+{
+	if (strstr(text, part) != NULL) {
+		fail_msg("\"%s\" is in \"%s\"", part, text);
+	}
+}
+
+static void
+the_lane_that_is_waited_for_is_heard_first(void **state)
+{
+	struct fixture *f = *state;
+	push(f, 1);
+	hear(f, 1, "refused: by lane 1");
+	hear(f, 0, "refused: by lane 0");
+	assert_text(line(f), "step 1, b: another trainer has not done its part yet; ");
+	assert_text(line(f), "; trainer 1 is not in, refused: by lane 1\n");
+	assert_not_text(line(f), "lane 0");
+}
+
+static void
+of_several_tensors_the_one_that_waits_longest_counts(void **state)
+{
+	struct fixture *f = *state;
+	push(f, 1);
+	push(f, 0);
+	hear(f, 0, "refused: by lane 0");
+	hear(f, 1, "refused: by lane 1");
+	assert_text(line(f), "step 1, b: ");
+	assert_text(line(f), "is not in, refused: by lane 1\n");
+}
+
+static void
+what_one_lane_takes_back_stands_for_the_other(void **state)
+{
+	struct fixture *f = *state;
+	push(f, 1);
+	hear(f, 1, "refused: by lane 1");
+	hear(f, 0, "refused: by lane 0");
+	hear(f, 0, "");
+	assert_text(line(f), "is not in, refused: by lane 1\n");
+	hear(f, 1, "");
+	assert_not_text(line(f), "is not in");
+}
+
+/* A trainer that one lane refuses may not have got to the other. */
+static void
+what_another_lane_says_is_better_than_nothing(void **state)
+{
+	struct fixture *f = *state;
+	push(f, 1);
+	hear(f, 0, "refused: by lane 0");
+	assert_text(line(f), "is not in, refused: by lane 0\n");
+}
+
+static void
+what_a_lane_said_is_forgotten_with_its_path(void **state)
+{
+	struct fixture *f = *state;
+	push(f, 1);
+	hear(f, 1, "refused: by lane 1");
+	const struct wf_event down = {
+		.kind = WF_EVENT_DOWN,
+		.conn = f->session->core.link[1].conn,
+		.down = {.status = WEFT_LOST, .why = "the test cut it"},
+	};
+	wf_link_down(&f->session->core.link[1], &down);
+	assert_text(line(f), "pserver 0 lane 1 (");
+	assert_text(line(f), "is not there, last error: the test cut it\n");
+}
+
+/* Of the news themselves there is one line, whoever says them how often. */
+static void
+news_are_told_once(void **state)
+{
+	struct fixture *f = *state;
+	f->member.log[0] = '\0';
+	hear(f, 0, "refused: it has seed=2");
+	assert_text(f->member.log,
+		    "trainer 0: the job waits for trainer 1, refused: it has seed=2\n");
+	f->session->core.absent_told_ns = 0; /* long ago */
+	f->member.log[0] = '\0';
+	hear(f, 1, "refused: it has seed=2");
+	hear(f, 0, "refused: it has seed=2");
+	hear(f, 0, "");
+	assert_string_equal(f->member.log, "");
+	hear(f, 0, "refused: it has seed=3");
+	assert_text(f->member.log, "refused: it has seed=3\n");
+}
+
+int
+main(void)
+{
+#define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		WITH(the_lane_that_is_waited_for_is_heard_first),
+		WITH(of_several_tensors_the_one_that_waits_longest_counts),
+		WITH(what_one_lane_takes_back_stands_for_the_other),
+		WITH(what_another_lane_says_is_better_than_nothing),
+		WITH(what_a_lane_said_is_forgotten_with_its_path),
+		WITH(news_are_told_once),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

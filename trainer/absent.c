@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* absent: what lanes say of trainers that the job waits for. Each lane speaks for itself, on a
+ * path: what it said last holds until it says something else, or the path is gone. Thread: the
+ * core's. */
+#include "trainer/core.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool
+is_known(const struct wf_core *core, const struct wf_msg_absent *msg)
+{
+	for (uint32_t i = 0; i < core->link_count; i++) {
+		const struct wf_msg_absent *known = &core->link[i].absent;
+		if (known->trainer == msg->trainer && strcmp(known->reason, msg->reason) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Each lane says it. A line a second at most: what else is heard stands in the next line about a
+ * wait. */
+enum weft_status
+wf_link_absent_take(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_core *core = link->core;
+	struct wf_msg_absent msg;
+	enum weft_status st = wf_msg_absent_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	bool news = msg.reason[0] != '\0' && !is_known(core, &msg);
+	uint64_t now = news ? wf_now_ns(core->env) : 0;
+	link->absent = msg;
+	if (news && (core->absent_told_ns == 0 || now - core->absent_told_ns >= WF_NS_PER_S)) {
+		core->absent_told_ns = now;
+		wf_core_log(core, WEFT_LOG_WARN, "trainer %u: the job waits for trainer %u, %s",
+			    core->opts.trainer_id, msg.trainer, msg.reason);
+	}
+	return WEFT_OK;
+}
+
+/* Some of the tensor has not been answered by the lane. */
+static bool
+owes_tensor(const struct wf_link *link, uint32_t tensor)
+{
+	const struct wf_placement *placement = &link->core->placement;
+	for (uint32_t i = placement->tensor_first[tensor]; i < placement->tensor_first[tensor + 1];
+	     i++) {
+		const struct wf_slice *slice = &placement->slice[i];
+		if (slice->lane == link->idx &&
+		    link->slice[slice->on_lane].state != WF_SLICE_REST) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The longest wait of this kind is for the lane. */
+static bool
+is_waited_for(const struct wf_link *link, enum wf_core_wait kind)
+{
+	const struct wf_core *core = link->core;
+	bool dense = link->peer == NULL;
+	switch (kind) {
+	case WF_CORE_WAIT_START:
+		return true;
+	case WF_CORE_WAIT_TENSORS:
+		return dense && core->waits.oldest != NULL &&
+		       owes_tensor(link, wf_core_oldest_tensor(core));
+	case WF_CORE_WAIT_SERVICE:
+		return !dense;
+	case WF_CORE_WAIT_REDUCE:
+		return link->idx == 0;
+	case WF_CORE_WAIT_OTHERS:
+		return link->report_wanted;
+	}
+	return false;
+}
+
+/* Who is refused by one lane may not have got as far as the others. */
+void
+wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind, char *out, size_t bytes)
+{
+	const struct wf_link *knows = NULL;
+	bool waits = false;
+	out[0] = '\0';
+	for (uint32_t i = 0; i < core->link_count && !waits; i++) {
+		const struct wf_link *link = &core->link[i];
+		if (link->absent.reason[0] == '\0') {
+			continue;
+		}
+		waits = is_waited_for(link, kind);
+		knows = waits || knows == NULL ? link : knows;
+	}
+	if (knows != NULL) {
+		(void)snprintf(out, bytes, "; trainer %" PRIu32 " is not in, %s",
+			       knows->absent.trainer, knows->absent.reason);
+	}
+}
