@@ -63,14 +63,19 @@ wf_beat_lacks(const struct wf_beat *beat)
 }
 
 bool
+wf_beat_is_silent(const struct wf_beat *beat, const struct wf_beat_clock *clock)
+{
+	return wf_beat_silent_ns(beat, clock) >= NAME_AFTER_NS;
+}
+
+bool
 wf_beat_describe(const struct wf_beat *beat, const struct wf_beat_clock *clock, char *out,
 		 size_t bytes)
 {
-	uint64_t silent_ns = wf_beat_silent_ns(beat, clock);
-	if (silent_ns < NAME_AFTER_NS) {
+	if (!wf_beat_is_silent(beat, clock)) {
 		return false;
 	}
 	(void)snprintf(out, bytes, " %s for %llu s", wf_beat_lacks(beat),
-		       (unsigned long long)(silent_ns / WF_NS_PER_S));
+		       (unsigned long long)(wf_beat_silent_ns(beat, clock) / WF_NS_PER_S));
 	return true;
 }

@@ -64,6 +64,8 @@ bool wf_beat_look(struct wf_beat *beat, const struct wf_beat_clock *clock, bool 
 uint64_t wf_beat_silent_ns(const struct wf_beat *beat, const struct wf_beat_clock *clock);
 /* "has not taken a turn", or "has taken nothing in": the question waits for its turn to leave. */
 const char *wf_beat_lacks(const struct wf_beat *beat);
-/* It is silent for long enough to be named. Into `out`: " has not taken a turn for 4 s". */
+/* It is silent for long enough to be named. */
+bool wf_beat_is_silent(const struct wf_beat *beat, const struct wf_beat_clock *clock);
+/* The same. Into `out`: " has not taken a turn for 4 s". */
 bool wf_beat_describe(const struct wf_beat *beat, const struct wf_beat_clock *clock, char *out,
 		      size_t bytes);

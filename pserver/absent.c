@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* absent: what is known of trainers that the job waits for and that have not come in: who was
+/* absent: what is known of trainers that the job waits for. Of those that have not come in: who was
  * refused, and who had begun to come and is gone. All who are here are told at once. The job ends
  * for it when that happened before the first step and has not come right in time; later a stranger
- * or another job could end one that runs. Thread: the lane's. */
+ * or another job could end one that runs. And of those that are here: who takes no turns (beats.c),
+ * which is told the same way. Thread: the lane's. */
 #include "pserver/service.h"
 
 #include <stdio.h>
@@ -149,11 +150,39 @@ wf_absent_tell(struct wf_lane *lane, struct wf_peer *peer)
 	wf_peer_due(peer);
 }
 
+void
+wf_absent_note_silent(struct wf_lane *lane, uint32_t silent)
+{
+	if (lane->silent != silent) {
+		lane->silent = silent;
+		tell_all(lane);
+	}
+}
+
+/* False: nobody is silent whom `peer` could wait for, or moves again: the next look says so. */
+static bool
+fill_silent(const struct wf_lane *lane, const struct wf_peer *peer, struct wf_msg_absent *msg)
+{
+	if (lane->silent == 0 || lane->silent - 1 == peer->trainer) {
+		return false;
+	}
+	const struct wf_peer *silent = &lane->peer[lane->silent - 1];
+	msg->silent_ns = wf_beat_silent_ns(&silent->beat, &lane->beats);
+	if (msg->silent_ns == 0) {
+		return false;
+	}
+	msg->trainer = silent->trainer;
+	(void)snprintf(msg->reason, sizeof(msg->reason), "(host %s, pid %u) %s", silent->hello.host,
+		       silent->hello.pid, wf_beat_lacks(&silent->beat));
+	return true;
+}
+
+/* The newer first: who was refused was told of when it was. */
 bool
 wf_absent_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_msg_absent msg = {0};
-	if (lane->absentee_count > 0) {
+	if (!fill_silent(lane, peer, &msg) && lane->absentee_count > 0) {
 		msg.trainer = lane->absentee[0].trainer;
 		memcpy(msg.reason, lane->absentee[0].why, sizeof(msg.reason));
 	}

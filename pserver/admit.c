@@ -296,7 +296,8 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	peer->abort_due = lane->state == WF_LANE_FAILED;
 	wf_peer_due(peer);
 	peer->left_in_order = false;
-	if (returns || lane->absentee_count > 0) { /* it may have missed that somebody came right */
+	/* It may have missed that somebody came right, or moves again. */
+	if (returns || lane->absentee_count > 0 || lane->silent > 0) {
 		wf_absent_tell(lane, peer);
 	}
 	if (send_job) {
@@ -549,6 +550,7 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->tick_ns = 0;
 	lane->held_count = 0;
 	lane->absentee_count = 0;
+	lane->silent = 0;
 	lane->reduction = (struct wf_reduction){0};
 	lane->sum = (struct wf_step_sum){0};
 }

@@ -40,6 +40,23 @@ is_judged(const struct wf_peer *peer)
 	       peer->beat.itself;
 }
 
+/* Of those waited for who has been silent longest, and for long enough to be named. */
+static const struct wf_peer *
+find_silent(const struct wf_lane *lane, const struct waits *waits)
+{
+	const struct wf_peer *longest = NULL;
+	uint64_t longest_ns = 0;
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		const struct wf_peer *peer = &lane->peer[i];
+		uint64_t silent_ns = wf_beat_silent_ns(&peer->beat, &lane->beats);
+		if (silent_ns > longest_ns && is_judged(peer) && wait_on(waits, lane, peer)) {
+			longest = peer;
+			longest_ns = silent_ns;
+		}
+	}
+	return longest_ns > 0 && wf_beat_is_silent(&longest->beat, &lane->beats) ? longest : NULL;
+}
+
 void
 wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns)
 {
@@ -68,6 +85,8 @@ wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns)
 			return;
 		}
 	}
+	const struct wf_peer *silent = find_silent(lane, &waiting);
+	wf_absent_note_silent(lane, silent != NULL ? silent->trainer + 1 : 0);
 }
 
 enum weft_status
@@ -112,19 +131,10 @@ wf_lane_beats_describe(const struct wf_lane *lane, enum wf_step_wait kind, char 
 	if (kind == WF_STEP_WAIT_START) {
 		waiting = find_waits(lane);
 	}
-	const struct wf_peer *longest = NULL;
-	uint64_t longest_ns = 0;
+	const struct wf_peer *longest = find_silent(lane, &waiting);
 	char who[WF_REASON_BYTES];
 	char silent[64];
 	out[0] = '\0';
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		const struct wf_peer *peer = &lane->peer[i];
-		uint64_t silent_ns = wf_beat_silent_ns(&peer->beat, &lane->beats);
-		if (silent_ns > longest_ns && is_judged(peer) && wait_on(&waiting, lane, peer)) {
-			longest = peer;
-			longest_ns = silent_ns;
-		}
-	}
 	if (longest != NULL &&
 	    wf_beat_describe(&longest->beat, &lane->beats, silent, sizeof(silent))) {
 		wf_peer_describe(longest, who, sizeof(who));

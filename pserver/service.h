@@ -5,7 +5,7 @@
  * Of every lane:
  * lane.c    the turn: events, deadlines, the end of a job
  * admit.c   who may come in, coming back
- * absent.c  who has not come in, and why
+ * absent.c  who has not come in, and why, and who is silent: told to the others
  * step.c    who takes part in a step, and who is waited for
  * control.c GOODBYE, ABORT and REDUCE, heard and said
  * beats.c   who takes no turns
@@ -248,6 +248,8 @@ struct wf_lane {
 	uint32_t held_count;
 	struct wf_absentee absentee[WF_ABSENTEES_MAX];
 	uint32_t absentee_count;
+	uint32_t
+		silent; /* 1 + the trainer that takes no turns, as the others are told; 0: nobody */
 
 	struct wf_wait_gate wait_gate[WF_STEP_WAIT_COUNT]; /* of "waits for" lines */
 	struct wf_beat_clock beats;
@@ -297,7 +299,8 @@ void wf_admit_begin_all(struct wf_lane *lane);
 bool wf_admit_knows(void *lane, const uint8_t *hello, size_t hello_bytes);
 struct wf_peer *wf_admit_peer_of(struct wf_lane *lane, const struct wf_conn *conn);
 
-/* absent.c: of trainers that were never here, the others' messages and the end of the job. */
+/* absent.c: of trainers that were never here, the others' messages and the end of the job; and the
+ * messages about one that is here. */
 /* The recorded failure is why `hello` was refused. */
 void wf_absent_note_refusal(struct wf_lane *lane, const struct wf_hello *hello);
 /* Its hello was good, and its connection is gone before it was let in. */
@@ -308,6 +311,8 @@ void wf_absent_forget(struct wf_lane *lane, uint32_t trainer);
 const char *wf_absent_why(const struct wf_lane *lane, uint32_t trainer);
 /* Who has not come right in time ends the job. */
 void wf_absent_check(struct wf_lane *lane, uint64_t now);
+/* Trainer `silent` - 1 takes no turns, and is waited for; 0: nobody is, any more. */
+void wf_absent_note_silent(struct wf_lane *lane, uint32_t silent);
 /* The peer is to be told how it stands now. flush: false: the transport takes no more. */
 void wf_absent_tell(struct wf_lane *lane, struct wf_peer *peer);
 bool wf_absent_flush(struct wf_lane *lane, struct wf_peer *peer);

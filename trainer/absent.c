@@ -21,7 +21,7 @@ is_known(const struct wf_core *core, const struct wf_msg_absent *msg)
 }
 
 /* Each lane says it. A line a second at most: what else is heard stands in the next line about a
- * wait. */
+ * wait, and only there that somebody takes no turns, which may pass. */
 enum weft_status
 wf_link_absent_take(struct wf_link *link, const struct wf_event *event)
 {
@@ -31,9 +31,10 @@ wf_link_absent_take(struct wf_link *link, const struct wf_event *event)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	bool news = msg.reason[0] != '\0' && !is_known(core, &msg);
-	uint64_t now = news ? wf_now_ns(core->env) : 0;
+	uint64_t now = wf_now_ns(core->env);
+	bool news = msg.reason[0] != '\0' && msg.silent_ns == 0 && !is_known(core, &msg);
 	link->absent = msg;
+	link->absent_ns = now;
 	if (news && (core->absent_told_ns == 0 || now - core->absent_told_ns >= WF_NS_PER_S)) {
 		core->absent_told_ns = now;
 		wf_core_log(core, WEFT_LOG_WARN, "trainer %u: the job waits for trainer %u, %s",
@@ -80,7 +81,22 @@ is_waited_for(const struct wf_link *link, enum wf_core_wait kind)
 	return false;
 }
 
-/* Who is refused by one lane may not have got as far as the others. */
+static void
+describe(const struct wf_link *link, char *out, size_t bytes)
+{
+	const struct wf_msg_absent *absent = &link->absent;
+	if (absent->silent_ns == 0) {
+		(void)snprintf(out, bytes, "; trainer %" PRIu32 " is not in, %s", absent->trainer,
+			       absent->reason);
+		return;
+	}
+	uint64_t since_ns = wf_now_ns(link->core->env) - link->absent_ns;
+	(void)snprintf(out, bytes, "; trainer %" PRIu32 " %s for %" PRIu64 " s", absent->trainer,
+		       absent->reason, (uint64_t)((absent->silent_ns + since_ns) / WF_NS_PER_S));
+}
+
+/* Who is refused by one lane may not have got as far as the others. A lane that takes no turns
+ * itself could not take back what it said. */
 void
 wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind, char *out, size_t bytes)
 {
@@ -89,14 +105,14 @@ wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind, char
 	out[0] = '\0';
 	for (uint32_t i = 0; i < core->link_count && !waits; i++) {
 		const struct wf_link *link = &core->link[i];
-		if (link->absent.reason[0] == '\0') {
+		if (link->absent.reason[0] == '\0' ||
+		    wf_beat_is_silent(&link->beat, &core->beats)) {
 			continue;
 		}
 		waits = is_waited_for(link, kind);
 		knows = waits || knows == NULL ? link : knows;
 	}
 	if (knows != NULL) {
-		(void)snprintf(out, bytes, "; trainer %" PRIu32 " is not in, %s",
-			       knows->absent.trainer, knows->absent.reason);
+		describe(knows, out, bytes);
 	}
 }

@@ -104,8 +104,10 @@ struct wf_link {
 	uint32_t have_next; /* ordinal of the next HAVE; UINT32_MAX: all sent, or not due */
 	unsigned grants;    /* sections granted on this path, */
 	unsigned told;      /* and told of */
-	/* What the lane said last of a trainer that has not come in; reason "": there is none. */
+	/* What the lane said last of a trainer that has not come in, or takes no turns; reason "":
+	 * of nobody. */
 	struct wf_msg_absent absent;
+	uint64_t absent_ns; /* when */
 	struct wf_grant_key section_key[WF_PLACES_MAX];
 	bool init_due, step_due, out_due, reduce_due, goodbye_due, abort_due, norm_due;
 	bool report_due; /* to be asked for a trainer's statistics */
@@ -440,8 +442,8 @@ bool wf_core_beats_describe(const struct wf_core *core, char *out, size_t bytes)
 /* absent.c */
 enum weft_status wf_link_absent_take(struct wf_link *link,
 				     const struct wf_event *event) WEFT_MUST_CHECK;
-/* "; trainer 1 is not in, refused: ...", as a lane says that the wait is for, else any other; "":
- * nobody says anything. */
+/* "; trainer 1 is not in, refused: ...", or "; trainer 1 (host nodea, pid 12) has not taken a turn
+ * for 4 s", as a lane says that the wait is for, else any other; "": nobody says anything. */
 void wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind, char *out,
 			     size_t bytes);
 

@@ -25,7 +25,7 @@
  * REDUCE   control  trainer  request_id, step         values
  * REDUCED  control  lane     request_id, step         values
  * BEAT     control  both     -                        flags, pid
- * ABSENT   control  lane     -                        trainer, reason
+ * ABSENT   control  lane     -                        trainer, silent_ns, reason
  *
  * Fields of the head that a message does not use are 0 and refused when not; version, body_bytes,
  * flags and CRCs are the transport's. Flags of a message stand in its body. Byte tables and rules:
@@ -283,10 +283,14 @@ struct wf_msg_abort {
 	char reason[WF_REASON_BYTES];
 };
 
-/* Of a trainer that the job waits for: why it has not come in. */
+/* Of a trainer that the job waits for: why it has not come in; or that it takes no turns. */
 struct wf_msg_absent {
 	uint32_t trainer;
-	char reason[WF_REASON_BYTES]; /* "": of nobody there is anything to say, any more */
+	uint64_t silent_ns; /* it is in, and takes no turns, for so long when this was sent; below
+			     * 2^63; 0: it is not in */
+	/* "refused: ...", or "(host nodea, pid 12) has not taken a turn". "", with no time: of
+	 * nobody there is anything to say, any more. */
+	char reason[WF_REASON_BYTES];
 };
 
 #define WF_REDUCE_MAX 256 /* values; 0: a barrier */

@@ -9,7 +9,7 @@
 #define ABORT_FIXED_BYTES 6
 #define REDUCE_FIXED_BYTES 4
 #define BEAT_BYTES 8
-#define ABSENT_FIXED_BYTES 6
+#define ABSENT_FIXED_BYTES 14
 
 #define GOODBYE_ACK 1u /* the flags of GOODBYE */
 
@@ -209,6 +209,7 @@ wf_msg_absent_encode(const struct wf_msg_absent *in, struct wf_msg *out)
 {
 	struct wf_writer w = wf_shape_begin(&absent_shape, out);
 	wf_put_u32(&w, in->trainer);
+	wf_put_u64(&w, in->silent_ns);
 	wf_put_text(&w, in->reason, sizeof(in->reason));
 	wf_shape_end(&absent_shape, &w, out);
 }
@@ -222,12 +223,19 @@ wf_msg_absent_decode(const struct wf_head *head, const uint8_t *body, struct wf_
 	}
 	struct wf_reader r = wf_body_reader(head, body);
 	struct wf_msg_absent absent = {.trainer = wf_get_u32(&r)};
+	absent.silent_ns = wf_get_u64(&r);
 	wf_get_string(&r, absent.reason, sizeof(absent.reason));
 	if (r.bad) {
 		return wf_refuse_text("ABSENT", "reason", &r, sizeof(absent.reason));
 	}
 	if (!wf_reader_done(&r)) {
 		return wf_refuse_length("ABSENT", &r);
+	}
+	if (absent.silent_ns > INT64_MAX) {
+		return wf_refuse("ABSENT", "silent_ns", absent.silent_ns, "below 2^63");
+	}
+	if (absent.silent_ns > 0 && absent.reason[0] == '\0') {
+		return wf_refuse("ABSENT", "silent_ns", absent.silent_ns, "0 without a reason");
 	}
 	*out = absent;
 	return WEFT_OK;

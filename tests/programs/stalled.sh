@@ -45,6 +45,7 @@ goes_on() {
 	stop "$trainer_1" # before the job goes on: it may be quick
 	kill -CONT "$pserver"
 	wait_for pserver.err "pid $trainer_1) has not taken a turn for"
+	wait_for trainer_0.err ", pid $trainer_1) has not taken a turn for"
 	kill -CONT "$trainer_1"
 	for name in trainer_0 trainer_1 pserver; do
 		eval "pid=\$$name"
@@ -84,3 +85,4 @@ ends "$trainer_0" 20 trainer_0
 says trainer_0.err "trainer 1 (" "pid $trainer_1) has not taken a turn for 2.0 s in step"
 ends "$pserver" 20 pserver
 [ "$code" -ne 0 ] || fail "the pserver ends as if nothing had happened"
+says pserver.err "trainer 1 (" "pid $trainer_1) has not taken a turn for 2.0 s in step"

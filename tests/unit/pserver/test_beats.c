@@ -91,6 +91,28 @@ check_silent(struct stage *stage, enum wf_step_wait kind, const char *expected)
 	CHECK(stage, (text[0] == '\0') == (expected[0] == '\0'));
 }
 
+/* Trainer 0 was told of trainer 1 this often in all, and last that it has taken no turns for at
+ * least so long; 0: that nobody is waited for. */
+static void
+check_told(struct stage *stage, uint32_t times, uint64_t least_ns)
+{
+	const struct puppet *zero = &stage->puppet[0];
+	char expected[128];
+	CHECK(stage, zero->absents == times);
+	CHECK(stage, zero->absent.silent_ns >= least_ns &&
+			     zero->absent.silent_ns < least_ns + WF_NS_PER_S);
+	if (least_ns == 0) {
+		CHECK(stage, zero->absent.silent_ns == 0 && zero->absent.reason[0] == '\0');
+		return;
+	}
+	CHECK(stage, zero->absent.trainer == 1);
+	(void)snprintf(expected, sizeof(expected), "(host %s, pid %u) has not taken a turn",
+		       stage->puppet[1].hello.host, stage->puppet[1].hello.pid);
+	CHECK(stage, strcmp(zero->absent.reason, expected) == 0);
+	CHECK(stage, stage->puppet[1].absents == times && stage->puppet[1].absent.trainer == 0 &&
+			     stage->puppet[1].absent.reason[0] == '\0'); /* of itself nothing */
+}
+
 static void
 check_goes_on(struct stage *stage)
 {
@@ -151,7 +173,11 @@ named_script(struct stage *stage)
 {
 	begin(stage, true);
 	stage->puppet[1].asleep = true;
-	run_s(stage, 5);
+	stage_run(stage, 1400 * WF_NS_PER_MS);
+	CHECK(stage, stage->puppet[0].absents == 0);
+	stage_run(stage, 600 * WF_NS_PER_MS); /* before the first line about the wait */
+	check_told(stage, 1, WF_NS_PER_S);
+	run_s(stage, 3);
 	char expected[128];
 	(void)snprintf(expected, sizeof(expected), "; trainer 1 (host %s, pid %u) has not",
 		       stage->puppet[1].hello.host, stage->puppet[1].hello.pid);
@@ -162,11 +188,14 @@ named_script(struct stage *stage)
 	CHECK(stage, asked == 1);
 	run_s(stage, 14);
 	CHECK(stage, stage->puppet[1].beats - 1 == asked);
+	check_told(stage, 1, WF_NS_PER_S);
 	stage->puppet[1].asleep = false;
 	puppet_beat(&stage->puppet[1], false, true);
 	stage_run(stage, WF_NS_PER_S / 2);
 	check_silent(stage, WF_STEP_WAIT_STEP, "");
+	check_told(stage, 2, 0);
 	run_s(stage, 30);
+	check_told(stage, 2, 0);
 	check_goes_on(stage);
 }
 
@@ -276,6 +305,10 @@ incomplete_script(struct stage *stage)
 	CHECK(stage, wf_step_tells_since(stage->lane[0], WF_STEP_WAIT_START) != 0);
 	CHECK(stage, wf_step_tells_since(stage->lane[0], WF_STEP_WAIT_REDUCE) == 0);
 	CHECK(stage, wf_step_tells_since(stage->lane[0], WF_STEP_WAIT_HOLDS) == 0);
+	struct puppet *late = puppet_add(stage, 2, 0);
+	puppet_meet(late);
+	CHECK(stage, late->absents == 1 && late->absent.trainer == 1);
+	CHECK(stage, late->absent.silent_ns >= 4 * WF_NS_PER_S);
 	run_s(stage, 17);
 	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_TIMEOUT);
 	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "trainer 1 (host ");
@@ -351,6 +384,65 @@ who_takes_nothing_in_is_not_waited_for_longer(void **state)
 	jam.conn = NULL;
 }
 
+/* Who comes back is told as it stands, and so are the others when who sleeps is gone. */
+static void
+news_script(struct stage *stage)
+{
+	begin(stage, true);
+	stage->puppet[1].asleep = true;
+	run_s(stage, 5);
+	check_told(stage, 1, WF_NS_PER_S);
+	puppet_disconnect(&stage->puppet[0]);
+	stage_settle(stage);
+	puppet_meet(&stage->puppet[0]);
+	stage_settle(stage);
+	CHECK(stage, stage->puppet[0].absents == 2 &&
+			     stage->puppet[0].absent.silent_ns >= 4 * WF_NS_PER_S);
+	puppet_disconnect(&stage->puppet[1]);
+	stage_run(stage, WF_NS_PER_S / 2);
+	CHECK(stage, stage->puppet[0].absents == 3 && stage->puppet[0].absent.reason[0] == '\0');
+}
+
+static void
+what_is_told_of_who_sleeps_is_how_it_stands(void **state)
+{
+	(void)state;
+	stage_play(&hasty, news_script, NULL);
+}
+
+/* Somebody is refused, who has time to come right, in a job that goes on without; somebody else
+ * sleeps, and goes on. */
+static void
+refused_too_script(struct stage *stage)
+{
+	begin(stage, true);
+	struct puppet *wrong = puppet_add(stage, 2, 0);
+	wrong->hello.job_digest ^= 1;
+	puppet_connect(wrong);
+	stage_settle(stage);
+	const struct wf_msg_absent *told = &stage->puppet[0].absent;
+	CHECK(stage, told->trainer == 2 && told->silent_ns == 0);
+	puppet_reduce(&stage->puppet[0], 1, 0, 0);
+	stage->puppet[1].asleep = true;
+	run_s(stage, 5);
+	CHECK(stage, told->trainer == 1 && told->silent_ns > 0);
+	CHECK(stage, stage->puppet[1].absent.trainer == 2);
+	puppet_beat(&stage->puppet[1], false, true);
+	stage_run(stage, WF_NS_PER_S / 4);
+	CHECK(stage, told->trainer == 2 && told->silent_ns == 0);
+	CHECK_SAYS(stage, told->reason, "refused: ");
+}
+
+static void
+who_sleeps_is_told_before_who_was_refused(void **state)
+{
+	(void)state;
+	struct stage_opts opts = hasty;
+	opts.trainers = 3;
+	opts.mode = WF_DENSE_ASYNC;
+	stage_play(&opts, refused_too_script, NULL);
+}
+
 /* The question was asked on a path that is gone. */
 static void
 path_script(struct stage *stage)
@@ -388,6 +480,8 @@ main(void)
 		cmocka_unit_test(who_sleeps_is_named_though_somebody_else_never_came),
 		cmocka_unit_test(nobody_is_judged_by_a_question_that_has_not_left),
 		cmocka_unit_test(who_takes_nothing_in_is_not_waited_for_longer),
+		cmocka_unit_test(what_is_told_of_who_sleeps_is_how_it_stands),
+		cmocka_unit_test(who_sleeps_is_told_before_who_was_refused),
 		cmocka_unit_test(silence_counts_anew_on_a_new_path),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,10 +49,11 @@ tear_down(void **state)
 }
 
 static void
-hear(struct fixture *f, uint32_t lane, const char *reason)
+hear_of(struct fixture *f, uint32_t lane, const char *reason, uint64_t silent_ns)
 {
 	struct wf_link *link = &f->session->core.link[lane];
-	struct wf_msg_absent absent = {.trainer = reason[0] != '\0' ? 1 : 0};
+	struct wf_msg_absent absent = {.trainer = reason[0] != '\0' ? 1 : 0,
+				       .silent_ns = silent_ns};
 	struct wf_msg msg;
 	(void)snprintf(absent.reason, sizeof(absent.reason), "%s", reason);
 	wf_msg_absent_encode(&absent, &msg);
@@ -62,6 +63,12 @@ hear(struct fixture *f, uint32_t lane, const char *reason)
 		.msg = {.head = &msg.head, .body = msg.body},
 	};
 	assert_ok(wf_link_msg(link, &event));
+}
+
+static void
+hear(struct fixture *f, uint32_t lane, const char *reason)
+{
+	hear_of(f, lane, reason, 0);
 }
 
 /* Three seconds later. */
@@ -173,6 +180,35 @@ news_are_told_once(void **state)
 	assert_text(f->member.log, "refused: it has seed=3\n");
 }
 
+/* As the lane has it, and no line of its own. A lane that takes no turns itself is not believed. */
+static void
+who_takes_no_turns_is_named_in_the_line_about_the_wait(void **state)
+{
+	struct fixture *f = *state;
+	struct wf_link *link = &f->session->core.link[1];
+	const char *named = "; trainer 1 (host b, pid 7) has not taken a turn for ";
+	push(f, 1);
+	f->member.log[0] = '\0';
+	hear_of(f, 1, "(host b, pid 7) has not taken a turn", 4100 * WF_NS_PER_MS);
+	assert_string_equal(f->member.log, "");
+	assert_text(line(f), named);
+	assert_not_text(line(f), "is not in");
+	link->absent.silent_ns = 0;
+	assert_text(line(f), "is not in");
+	link->absent.silent_ns = 4100 * WF_NS_PER_MS;
+	link->absent_ns -= 10 * WF_NS_PER_S;
+	assert_text(line(f), "has not taken a turn for 14 s\n");
+	struct wf_beat_clock *clock = &f->session->core.beats;
+	link->beat = (struct wf_beat){.left = true, .heard_ns = 1, .asked_ns = clock->turns_ns};
+	clock->turns_ns += 7 * WF_NS_PER_S;
+	assert_text(line(f), "pserver 0 lane 1 (");
+	assert_text(line(f), "has not taken a turn for 7 s\n");
+	assert_not_text(line(f), "trainer 1");
+	link->beat = (struct wf_beat){0};
+	hear(f, 1, "");
+	assert_not_text(line(f), "has not taken a turn");
+}
+
 int
 main(void)
 {
@@ -184,6 +220,7 @@ main(void)
 		WITH(what_another_lane_says_is_better_than_nothing),
 		WITH(what_a_lane_said_is_forgotten_with_its_path),
 		WITH(news_are_told_once),
+		WITH(who_takes_no_turns_is_named_in_the_line_about_the_wait),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,7 +230,8 @@ static void
 sample_absent(union any_message *out)
 {
 	out->absent.trainer = 1;
-	snprintf(out->absent.reason, sizeof(out->absent.reason), "refused: it has seed=2");
+	out->absent.silent_ns = 4100000000;
+	snprintf(out->absent.reason, sizeof(out->absent.reason), "(host b, pid 7) rests");
 }
 
 static void

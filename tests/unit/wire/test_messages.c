@@ -275,8 +275,9 @@ static const struct body_case wrong_bodies[] = {
 	{"abort", {4, 1, 0x7f, "ABORT: who"}},
 	{"abort", {13, 2, 256, "ABORT: reason"}},
 	{"abort", {15, 1, 0, "ABORT: reason"}},
-	{"absent", {4, 2, 256, "ABSENT: reason"}},
-	{"absent", {6, 1, 0x1b, "ABSENT: reason"}},
+	{"absent", {4, 8, 1ull << 63, "ABSENT: silent_ns is 9223372036854775808"}},
+	{"absent", {12, 2, 256, "ABSENT: reason"}},
+	{"absent", {14, 1, 0x1b, "ABSENT: reason"}},
 	{"reduce", {0, 4, 257, "REDUCE: count is 257"}},
 	{"reduce", {0, 4, 2, "REDUCE: count is 2"}},
 	{"reduced", {0, 4, 4, "REDUCED: count is 4"}},
@@ -492,14 +493,18 @@ texts_come_back_with_question_marks_for_what_cannot_be_shown(void **state)
 	assert_true(abort_out.step == WF_STEP_NONE);
 	assert_int_equal(abort_out.status, WEFT_DATA);
 
-	struct wf_msg_absent absent_in = {.trainer = UINT32_MAX};
+	struct wf_msg_absent absent_in = {.trainer = UINT32_MAX, .silent_ns = INT64_MAX};
 	struct wf_msg_absent absent_out;
 	memset(absent_in.reason, 'r', sizeof(absent_in.reason)); /* likewise */
 	wf_msg_absent_encode(&absent_in, &msg);
 	assert_int_equal(wf_msg_absent_decode(&msg.head, msg.body, &absent_out), WEFT_OK);
 	assert_int_equal(strlen(absent_out.reason), WF_REASON_BYTES - 1);
-	assert_true(absent_out.trainer == UINT32_MAX);
+	assert_true(absent_out.trainer == UINT32_MAX && absent_out.silent_ns == INT64_MAX);
 	absent_in.reason[0] = '\0';
+	wf_msg_absent_encode(&absent_in, &msg);
+	assert_int_equal(wf_msg_absent_decode(&msg.head, msg.body, &absent_out), WEFT_PROTOCOL);
+	assert_non_null(strstr(weft_last_error(), "must be 0 without a reason"));
+	absent_in.silent_ns = 0;
 	wf_msg_absent_encode(&absent_in, &msg);
 	assert_int_equal(wf_msg_absent_decode(&msg.head, msg.body, &absent_out), WEFT_OK);
 	assert_string_equal(absent_out.reason, "");
