@@ -155,10 +155,6 @@ wf_lane_step_times(const struct wf_lane *lane)
 void
 wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes)
 {
-	if (peer->state == WF_PEER_ABSENT) {
-		(void)snprintf(out, bytes, "trainer %u", peer->trainer);
-		return;
-	}
 	(void)snprintf(out, bytes, "trainer %u (host %s, pid %u)", peer->trainer, peer->hello.host,
 		       peer->hello.pid);
 }
@@ -516,9 +512,6 @@ wf_lane_poll(struct wf_lane *lane)
 		return false;
 	}
 	lane->now_ns = wf_now_ns(lane->env);
-	if (lane->sum.heard > 0 && lane->sum.since_ns == 0) {
-		lane->sum.since_ns = lane->now_ns;
-	}
 	lane->event_ns = count > 0 ? lane->now_ns : lane->event_ns;
 	wf_turn_charge(&lane->turn, lane->now_ns, count > 0);
 	lane->looked = lane->now_ns >= lane->tick_ns;

@@ -146,7 +146,7 @@ struct wf_step_sum {
 	uint32_t heard;          /* trainers that said the step */
 	uint32_t out; /* trainers out of data in `pass`; counted from the first heard on */
 	uint32_t pass;
-	uint64_t since_ns; /* first heard */
+	uint64_t since_ns; /* first heard; 0 without stats */
 	uint64_t done_ns;  /* somebody has done its part, and waits for the others; 0: nobody has */
 };
 

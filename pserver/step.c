@@ -94,7 +94,7 @@ begin_step(struct wf_lane *lane, uint32_t pass)
 {
 	struct wf_step_sum *sum = &lane->sum;
 	sum->pass = pass;
-	sum->since_ns = lane->turn.on ? wf_now_ns(lane->env) : 0; /* 0: the turn's end says */
+	sum->since_ns = lane->turn.on ? wf_now_ns(lane->env) : 0;
 	sum->out = 0;
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
 		sum->out += wf_step_is_out(lane, &lane->peer[i]) ? 1 : 0;
@@ -234,7 +234,7 @@ step_since(const struct wf_lane *lane)
 	if (sum->heard == 0 || sum->done_ns != 0) {
 		return sum->heard == 0 ? 0 : sum->done_ns;
 	}
-	return lane->event_ns > sum->since_ns ? lane->event_ns : sum->since_ns;
+	return lane->event_ns; /* of the step, or later */
 }
 
 void
