@@ -321,6 +321,61 @@ a_reduce_that_is_said_again_counts_once(void **state)
 }
 
 static void
+reduce_the_most(struct stage *stage)
+{
+	struct puppet *zero = &stage->puppet[0];
+	struct puppet *one = &stage->puppet[1];
+	begin(stage);
+	for (uint64_t id = 1; id <= 2; id++) {
+		puppet_reduce(zero, id, WF_REDUCE_MAX, 0.5);
+		stage_settle(stage);
+		CHECK(stage, zero->reduced_count == id - 1); /* it waits for the other one */
+		puppet_reduce(one, id, WF_REDUCE_MAX, 2.0);
+		stage_settle(stage);
+		CHECK(stage, one->reduced_count == id && one->reduced.count == WF_REDUCE_MAX);
+		for (uint32_t i = 0; i < WF_REDUCE_MAX; i++) {
+			CHECK(stage, one->reduced.value[i] == 2.5 + 2 * i);
+		}
+	}
+}
+
+static void
+a_reduce_of_the_most_values_leaves_room_for_the_next(void **state)
+{
+	(void)state;
+	play(reduce_the_most);
+}
+
+/* Who has asked may go; the lane looks at all trainers and at nobody else. */
+static void
+reduce_of_who_has_left(struct stage *stage)
+{
+	for (uint32_t t = 0; t < 3; t++) {
+		puppet_meet(puppet_add(stage, t, 0));
+	}
+	puppet_initialise(&stage->puppet[0]);
+	stage_settle(stage);
+	puppet_reduce(&stage->puppet[1], 1, 1, 1.0);
+	puppet_goodbye(&stage->puppet[1]);
+	stage_settle(stage);
+	CHECK(stage, stage->puppet[1].goodbye_heard);
+	puppet_reduce(&stage->puppet[0], 1, 1, 0.5);
+	stage_settle(stage);
+	CHECK(stage, stage->puppet[0].reduced_count == 0 && !stage->puppet[0].aborted);
+	puppet_reduce(&stage->puppet[2], 1, 1, 0.25);
+	stage_settle(stage);
+	CHECK(stage, stage->puppet[0].reduced_count == 1);
+	CHECK(stage, stage->puppet[0].reduced.value[0] == 1.75);
+}
+
+static void
+a_reduce_that_was_asked_for_before_a_goodbye_counts(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 3}, reduce_of_who_has_left, NULL);
+}
+
+static void
 reduce_at_the_wrong_lane(struct stage *stage)
 {
 	puppet_meet(puppet_add(stage, 0, 0));
@@ -513,6 +568,8 @@ main(void)
 		cmocka_unit_test(a_goodbye_that_nobody_waits_behind_ends_nothing),
 		cmocka_unit_test(a_reduce_of_another_count_ends_the_job_by_name),
 		cmocka_unit_test(a_reduce_that_is_said_again_counts_once),
+		cmocka_unit_test(a_reduce_of_the_most_values_leaves_room_for_the_next),
+		cmocka_unit_test(a_reduce_that_was_asked_for_before_a_goodbye_counts),
 		cmocka_unit_test(a_reduce_belongs_to_lane_0_of_pserver_0),
 		cmocka_unit_test(a_job_that_is_too_large_for_the_pserver_names_the_limit),
 		cmocka_unit_test(a_job_that_is_not_the_one_in_the_hello_ends),

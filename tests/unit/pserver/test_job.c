@@ -263,6 +263,32 @@ skipped_elements_keep_their_value_and_are_counted(void **state)
 		   NULL);
 }
 
+/* Who is out of data has pushed nothing that could be looked at. */
+static void
+nan_beside_one_out(struct stage *stage)
+{
+	struct puppet *zero = &stage->puppet[0];
+	struct puppet *one = &stage->puppet[1];
+	begin(stage);
+	step(stage, 1);
+	puppet_say_out(zero, 2, 0);
+	puppet_say_step(one, 2, 0);
+	for (uint32_t e = 0; e < STAGE_SLICE_FLOATS; e++) {
+		puppet_source(one, 0)[e] = e == 3 ? NAN : 1.0f;
+	}
+	puppet_put(one, 0, 0, 2);
+	stage_settle(stage);
+	CHECK(stage, zero->aborted && zero->abort.status == WEFT_DATA && zero->abort.step == 2);
+	CHECK_SAYS(stage, zero->abort.reason, "1 values of the gradient of w from trainer 1");
+}
+
+static void
+a_gradient_that_is_not_finite_is_found_beside_trainers_out_of_data(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, nan_beside_one_out, NULL);
+}
+
 static void
 sum_overflows(struct stage *stage)
 {
@@ -520,6 +546,8 @@ main(void)
 		cmocka_unit_test(a_trainer_out_of_data_is_skipped_until_the_next_pass),
 		cmocka_unit_test(
 			a_gradient_that_is_not_finite_ends_the_job_naming_trainer_and_tensor),
+		cmocka_unit_test(
+			a_gradient_that_is_not_finite_is_found_beside_trainers_out_of_data),
 		cmocka_unit_test(skipped_elements_keep_their_value_and_are_counted),
 		cmocka_unit_test(a_sum_that_overflows_is_not_blamed_on_a_trainer),
 		cmocka_unit_test(opposite_orders_do_not_block_each_other),
