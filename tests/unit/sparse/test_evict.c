@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "sparse/server/admit.h"
 
 #define KEYS 1000u
 
@@ -232,6 +233,24 @@ scores_come_out_with_their_rows(void **state)
 	wf_table_destroy(table);
 }
 
+static void
+admission_has_limits_that_may_be_reached(void **state)
+{
+	const struct wf_admit_opts most = {
+		.count = WF_ADMIT_COUNT_MAX, .slot_count = WF_ADMIT_SLOTS_MAX, .probability = 1};
+	struct wf_admit_opts over[] = {most, most, most, most, most};
+	(void)state;
+	assert_int_equal(wf_admit_check(&most), WEFT_OK);
+	over[0].count++;
+	over[1].slot_count *= 2;
+	over[2].slot_count--;
+	over[3].probability = 1.0625;
+	over[4].probability = 0;
+	for (size_t i = 0; i < sizeof(over) / sizeof(over[0]); i++) {
+		assert_int_equal(wf_admit_check(&over[i]), WEFT_INVALID);
+	}
+}
+
 int
 main(void)
 {
@@ -239,6 +258,7 @@ main(void)
 		cmocka_unit_test(a_key_is_admitted_at_its_third_push),
 		cmocka_unit_test(pushes_of_several_trainers_count_one_by_one),
 		cmocka_unit_test(admission_by_probability_takes_its_share_and_always_the_same),
+		cmocka_unit_test(admission_has_limits_that_may_be_reached),
 		cmocka_unit_test(a_row_goes_when_it_was_not_updated_for_long),
 		cmocka_unit_test(a_row_that_nobody_updates_ages_from_its_birth),
 		cmocka_unit_test(a_row_pushed_after_its_time_begins_anew),

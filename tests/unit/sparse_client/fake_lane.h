@@ -17,6 +17,8 @@
 #define FAKE_ROWS_UPDATED 7u
 #define FAKE_PUSHES_LOST 3u
 #define FAKE_GRADS_NONFINITE 2u
+#define FAKE_COUNTERS 8u
+#define FAKE_COUNTER_FIRST 300u /* of them; each is one more than the last */
 
 enum fake_wrong {
 	FAKE_RIGHT,
@@ -35,6 +37,7 @@ enum fake_wrong {
 	FAKE_NACKS_CALLS,      /* FETCH and RESTORE */
 	FAKE_FETCHES_NONSENSE, /* FETCH is answered with bytes of 1 */
 	FAKE_FETCHES_SHORT,    /* with less than its head says */
+	FAKE_FETCHES_COUNTERS, /* nothing wrong: no rows, and counters of its first partition */
 	FAKE_RESTORES_ANOTHER, /* RESTORED of another request */
 	FAKE_KEEPS_SILENT,     /* FETCH and RESTORE are not answered */
 };

@@ -8,7 +8,7 @@
 #include "fake_internal.h"
 #include "wire/partition.h"
 
-#define RUN_BYTES 64u   /* of the nonsense that answers FETCH */
+#define RUN_BYTES 64u   /* of what answers FETCH, mostly nonsense */
 #define RUN_BYTES_AT 8u /* in its head: how many they are */
 
 /* Of data in the pass of the step under way. */
@@ -503,6 +503,28 @@ nack_call(struct peer *p, uint64_t request_id, uint64_t step)
 	fake_say(p, &out);
 }
 
+/* All that the lane has in one piece. */
+static void
+put_counters(const struct lane *lane, const struct wf_sparse_fetch *fetch, uint8_t *out)
+{
+	const struct wf_run_head head = {
+		.request_id = fetch->request_id,
+		.bytes = WF_RUN_HEAD_BYTES + WF_RUN_SECTION_BYTES + 2 * FAKE_COUNTERS,
+		.next = {.partition = wf_partition_first(lane->idx + 1, lane->opts->lanes),
+			 .kind = WF_RUN_COUNTERS},
+	};
+	const struct wf_run_section section = {.partition = fetch->from.partition,
+					       .kind = WF_RUN_COUNTERS,
+					       .count = FAKE_COUNTERS};
+	WF_ASSERT(head.bytes == RUN_BYTES);
+	wf_run_head_put(&head, out);
+	wf_run_section_put(&section, out + WF_RUN_HEAD_BYTES);
+	for (size_t i = 0; i < FAKE_COUNTERS; i++) {
+		wf_store_u16(out + WF_RUN_HEAD_BYTES + WF_RUN_SECTION_BYTES + 2 * i,
+			     (uint16_t)(FAKE_COUNTER_FIRST + i));
+	}
+}
+
 void
 fake_take_fetch(struct lane *lane, struct peer *p, const struct wf_event *event)
 {
@@ -519,6 +541,9 @@ fake_take_fetch(struct lane *lane, struct peer *p, const struct wf_event *event)
 	memset(p->gather, 1, RUN_BYTES);
 	bool says_more = lane->opts->wrong == FAKE_FETCHES_SHORT;
 	wf_store_u32(p->gather + RUN_BYTES_AT, says_more ? WF_RUN_BYTES_MAX : RUN_BYTES);
+	if (lane->opts->wrong == FAKE_FETCHES_COUNTERS) {
+		put_counters(lane, &fetch, p->gather);
+	}
 	o->op = (struct wf_op){
 		.kind = WF_OP_PUT,
 		.region = lane->answers_region,

@@ -84,6 +84,8 @@ open_session(struct stage *stage)
 	}
 	stage_table_opts("any", &table);
 	table.wire = stage->wire;
+	table.admit_count = stage->admit_slots > 0 ? 2 : table.admit_count;
+	table.admit_slots = stage->admit_slots;
 	if (st == WEFT_OK) {
 		st = weft_table_add(stage->session, &table, &stage->other);
 	}

@@ -27,7 +27,8 @@ struct stage {
 	bool stop;
 	bool restores; /* step 7 */
 	enum weft_value_format wire;
-	int interrupted; /* 1: waits are left */
+	uint32_t admit_slots; /* of the other table, which admits by count; 0: it admits all */
+	int interrupted;      /* 1: waits are left */
 	void (*run)(struct stage *stage);
 	struct wf_env *env;
 	struct weft_session *session;

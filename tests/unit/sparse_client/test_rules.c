@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wire/partition.h"
+
 /* Settings. */
 
 static struct weft_session *
@@ -76,6 +78,12 @@ settings_that_do_not_go_together_are_refused(void **state)
 	stage_table_opts("t", &opts);
 	opts.vocabulary = 10;
 	opts.evict_age_steps = 5;
+	assert_refused(session, &opts, WEFT_INVALID, "fixed vocabulary");
+	opts.evict_age_steps = 0;
+	opts.admit_probability = 0.5;
+	assert_refused(session, &opts, WEFT_INVALID, "fixed vocabulary");
+	opts.admit_probability = 1;
+	opts.admit_count = 2;
 	assert_refused(session, &opts, WEFT_INVALID, "fixed vocabulary");
 	stage_table_opts("t", &opts);
 	opts.optimizer.method = "adam";
@@ -315,14 +323,50 @@ ask_for_too_much(struct stage *stage)
 	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
 }
 
+/* Keys of the other table that lane `lane` of two owns, from `first` on. */
+static void
+find_keys(uint32_t lane, uint64_t first, uint64_t *key, uint32_t count)
+{
+	for (uint32_t n = 0; n < count; first++) {
+		if (wf_partition_lane(wf_partition_of(first), 2) == lane) {
+			key[n++] = first;
+		}
+	}
+}
+
+/* Each lane counts what it will keep itself. */
+static void
+ask_one_lane_for_too_much(struct stage *stage)
+{
+	uint64_t key[2][20];
+	struct weft_rows *rows = NULL;
+	struct weft_rows *more = NULL;
+	for (uint32_t lane = 0; lane < 2; lane++) {
+		find_keys(lane, 0, key[0], 20);
+		find_keys(1 - lane, 0, key[1], 20);
+		EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+		EXPECT(stage, weft_rows_pull(stage->other, key[0], 20, 0, &rows) == WEFT_OK);
+		EXPECT_FAIL(stage, weft_rows_pull(stage->other, key[0], 20, 0, &more), WEFT_INVALID,
+			    lane == 0 ? "sparse lane 0 would keep" : "sparse lane 1 would keep");
+		EXPECT(stage, weft_rows_pull(stage->other, key[1], 20, 0, &more) == WEFT_OK);
+		EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+		EXPECT(stage, weft_rows_wait(rows) == WEFT_OK && weft_rows_wait(more) == WEFT_OK);
+		weft_rows_free(rows);
+		weft_rows_free(more);
+	}
+}
+
 static void
 more_than_a_lane_keeps_is_refused_before_it_is_sent(void **state)
 {
-	struct stage stage;
+	void (*const run[])(struct stage *) = {ask_for_too_much, ask_one_lane_for_too_much};
 	(void)state;
-	stage_set(&stage, ask_for_too_much);
-	stage.fake.held_bytes = 4096;
-	stage_play_well(&stage);
+	for (size_t i = 0; i < sizeof(run) / sizeof(run[0]); i++) {
+		struct stage stage;
+		stage_set(&stage, run[i]);
+		stage.fake.held_bytes = 4096;
+		stage_play_well(&stage);
+	}
 }
 
 static void
@@ -622,6 +666,47 @@ records_are_read_between_steps_and_a_refusal_is_told(void **state)
 	stage_play_well(&stage);
 }
 
+/* arg: how many counters were not 0. */
+static enum weft_status
+take_counters(void *arg, const struct weft_table_partition *partition)
+{
+	unsigned *found = arg;
+	bool first_of_a_lane = partition->partition == 0 || partition->partition == 512;
+	if (partition->counter_count != FAKE_COUNTERS || partition->record_count != 0) {
+		return WEFT_INTERNAL;
+	}
+	for (uint32_t i = 0; i < FAKE_COUNTERS; i++) {
+		uint32_t is = partition->counter == NULL ? 0 : partition->counter[i];
+		if (is != (first_of_a_lane ? FAKE_COUNTER_FIRST + i : 0)) {
+			return WEFT_INTERNAL;
+		}
+		*found += is != 0 ? 1 : 0;
+	}
+	return WEFT_OK;
+}
+
+static void
+read_counters(struct stage *stage)
+{
+	unsigned found = 0;
+	const struct weft_table_reader to = {
+		.partition = take_counters, .record = no_record, .arg = &found};
+	EXPECT(stage, weft_table_counter_count(stage->other) == FAKE_COUNTERS);
+	EXPECT(stage, weft_table_read(stage->other, &to) == WEFT_OK);
+	EXPECT(stage, found == 2 * FAKE_COUNTERS);
+}
+
+static void
+counters_of_admission_are_read_partition_by_partition(void **state)
+{
+	struct stage stage;
+	(void)state;
+	stage_set(&stage, read_counters);
+	stage.fake.wrong = FAKE_FETCHES_COUNTERS;
+	stage.admit_slots = FAKE_COUNTERS;
+	stage_play_well(&stage);
+}
+
 static void
 write_in_vain(struct stage *stage)
 {
@@ -704,6 +789,7 @@ main(void)
 		cmocka_unit_test(parts_of_a_refused_pull_are_sent_all_the_same),
 		cmocka_unit_test(records_are_read_between_steps_and_a_refusal_is_told),
 		cmocka_unit_test(a_piece_that_is_shorter_than_it_says_ends_the_job),
+		cmocka_unit_test(counters_of_admission_are_read_partition_by_partition),
 		cmocka_unit_test(rows_that_a_lane_does_not_put_back_are_told),
 		cmocka_unit_test(after_a_read_or_write_that_was_left_there_is_no_other),
 		cmocka_unit_test(a_lane_that_breaks_the_protocol_ends_the_job_and_is_named),

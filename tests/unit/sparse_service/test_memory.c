@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "kernels/rows.h"
+#include "tests/support/failing_env.h"
 #include "tests/unit/pserver/starved.h"
 #include "wire/sparse_messages.h"
 
@@ -113,12 +114,47 @@ a_step_for_which_the_lane_has_no_memory_is_told_with_the_limit(void **state)
 	ground_play(&opts, push_when_all_memory_is_used);
 }
 
+/* By the limit, and by the env behind it: a message names the limit only after one of the two. */
+static void
+what_a_ceiling_refuses_is_counted(void **state)
+{
+	struct wf_failing_env failing;
+	struct wf_env *inner = NULL;
+	struct wf_ceiling ceiling;
+	struct wf_slab slab[2];
+	struct wf_env *env = &ceiling.env;
+	(void)state;
+	assert_int_equal(wf_env_system_create(WF_LOG_WARN, -1, &inner), WEFT_OK);
+	wf_failing_env_init(&failing, inner);
+	wf_ceiling_init(&ceiling, &failing.env, 3 * 4096);
+	assert_int_equal(env->ops->slab_open(env, 2 * 4096, -1, &slab[0]), WEFT_OK);
+	void *memory = wf_zalloc(env, 4096);
+	assert_non_null(memory);
+	assert_int_equal(ceiling.refused_count, 0);
+	assert_int_equal(ceiling.used_bytes, 3 * 4096);
+	assert_int_equal(env->ops->slab_open(env, 1, -1, &slab[1]), WEFT_NOMEM);
+	assert_null(wf_zalloc(env, 1));
+	assert_int_equal(ceiling.refused_count, 2);
+	wf_free(env, memory, 4096);
+	wf_failing_env_fail(&failing, 1, true);
+	assert_int_equal(env->ops->slab_open(env, 4096, -1, &slab[1]), WEFT_NOMEM);
+	assert_null(wf_zalloc(env, 1));
+	assert_int_equal(ceiling.refused_count, 4);
+	assert_int_equal(ceiling.used_bytes, 2 * 4096);
+	wf_failing_env_fail(&failing, 0, false);
+	env->ops->slab_close(env, &slab[0]);
+	assert_int_equal(ceiling.used_bytes, 0);
+	assert_true(wf_failing_env_is_clean(&failing));
+	wf_env_system_destroy(inner);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			each_allocation_of_a_sparse_lane_that_fails_is_told_and_leaks_nothing),
+		cmocka_unit_test(what_a_ceiling_refuses_is_counted),
 		cmocka_unit_test(a_step_for_which_the_lane_has_no_memory_is_told_with_the_limit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
