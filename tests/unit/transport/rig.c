@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -255,6 +256,15 @@ void
 raw_send(int fd, const void *bytes, size_t count)
 {
 	assert_int_equal(send(fd, bytes, count, MSG_NOSIGNAL), count);
+}
+
+void
+raw_fall_silent(int fd)
+{
+	struct sock_filter drop = {.code = BPF_RET | BPF_K};
+	const struct sock_fprog program = {.len = 1, .filter = &drop};
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)),
+			 0);
 }
 
 void

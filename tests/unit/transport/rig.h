@@ -59,6 +59,8 @@ void rig_sleep(struct rig *rig);
 /* A raw connection to the listener. */
 int raw_connect(const struct rig *rig);
 void raw_send(int fd, const void *bytes, size_t count);
+/* From now on the host of this socket is as good as gone: whatever comes to it is dropped. */
+void raw_fall_silent(int fd);
 /* Pump until the transport has closed its end. */
 void raw_await_close(struct rig *rig, int fd);
 /* Pump until a whole frame has come; its body (at most 1,024 bytes) is thrown away. */

@@ -2,7 +2,6 @@
 /* What an established peer, or one that this end connects to, can do wrong on the stream itself.
  * Thread: one. */
 #include <arpa/inet.h>
-#include <linux/filter.h>
 #include <netinet/tcp.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,6 +146,50 @@ reset_of_an_established_stream_is_a_loss(void **state)
 	rig_close(rig);
 }
 
+/* Sending fails while something is there to be read, of which epoll has told already: another
+ * connection's messages had filled the turn. */
+static void
+what_came_before_a_failed_send_is_read_and_then_it_is_a_loss(void **state)
+{
+	(void)state;
+	struct wf_transport_opts opts = {.op_max = 64};
+	struct rig *rig = rig_open(&opts);
+	struct wf_conn *busy = NULL;
+	struct wf_conn *conn = NULL;
+	uint8_t frame[40][WF_HEAD_BYTES];
+	uint8_t body[WF_MSG_BODY_MAX] = {0};
+	struct wf_head head = {.service = WF_SERVICE_DENSE};
+	int fd[] = {raw_join(rig, &busy), raw_join(rig, &conn)};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(frame); i++) {
+		wf_head_encode(&head, frame[i]);
+	}
+	for (int i = 0; i < 50; i++) {
+		rig_pump(rig);
+	}
+	raw_send(fd[0], frame, sizeof(frame));
+	raw_send(fd[1], frame[0], sizeof(frame[0]));
+	while (rig_count(rig, WF_EVENT_MSG) == 0) {
+		rig_pump(rig);
+	}
+	assert_int_equal(rig_count(rig, WF_EVENT_MSG), 16); /* those of the first, and not all */
+	assert_int_equal(shutdown(((struct wf_tcp_conn *)conn)->fd, SHUT_WR), 0);
+	const struct wf_op op = {
+		.kind = WF_OP_SEND, .head = &head, .body = body, .body_bytes = sizeof(body)};
+	for (unsigned i = 0; i < 8; i++) { /* so much leaves within post */
+		unsigned taken = 0;
+		(void)!wf_transport_post(conn, &op, 1, &taken);
+	}
+	assert_down(rig, WEFT_LOST, "roken pipe");
+	unsigned heard = 0;
+	for (unsigned i = 0; i < rig->seen_count && rig->seen[i].kind != WF_EVENT_DOWN; i++) {
+		heard += rig->seen[i].kind == WF_EVENT_MSG && rig->seen[i].conn == conn ? 1 : 0;
+	}
+	assert_int_equal(heard, 1);
+	close(fd[0]);
+	close(fd[1]);
+	rig_close(rig);
+}
+
 /* `bytes` of a frame, and the rest long after: the process may have been stopped meanwhile. */
 static void
 pauses_after(const void *frame, size_t bytes, size_t whole)
@@ -181,16 +224,6 @@ frame_may_stop_half_way_for_however_long(void **state)
 	pauses_after(frame, 63, sizeof(frame));
 	pauses_after(frame, 64, sizeof(frame));
 	pauses_after(frame, 163, sizeof(frame));
-}
-
-/* From now on the host of this socket is as good as gone: whatever comes to it is dropped. */
-static void
-fall_silent(int fd)
-{
-	struct sock_filter drop = {.code = BPF_RET | BPF_K};
-	const struct sock_fprog program = {.len = 1, .filter = &drop};
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)),
-			 0);
 }
 
 static unsigned
@@ -230,7 +263,7 @@ idle_peer_whose_host_is_silent_is_a_timeout(void **state)
 	struct rig *rig = rig_open(&opts);
 	struct wf_conn *conn = NULL;
 	int fd = raw_join(rig, &conn);
-	fall_silent(fd);
+	raw_fall_silent(fd);
 	assert_down(rig, WEFT_TIMEOUT, "silent");
 	close(fd);
 	rig_close(rig);
@@ -247,7 +280,7 @@ host_that_is_silent_while_bytes_wait_is_a_timeout(void **state)
 	const struct wf_head head = {.service = WF_SERVICE_CONTROL};
 	const struct wf_op op = {.kind = WF_OP_SEND, .head = &head};
 	unsigned taken = 0;
-	fall_silent(fd);
+	raw_fall_silent(fd);
 	uint64_t since_ns = wf_now_ns(&rig->env);
 	assert_int_equal(wf_transport_post(conn, &op, 1, &taken), WEFT_OK);
 	assert_down(rig, WEFT_TIMEOUT, "silent");
@@ -279,7 +312,7 @@ host_that_goes_with_its_window_closed_is_a_timeout(void **state)
 			rig->seen_count = 0; /* DONEs */
 		}
 	}
-	fall_silent(fd);
+	raw_fall_silent(fd);
 	assert_down(rig, WEFT_TIMEOUT, "silent");
 	close(fd);
 	rig_close(rig);
@@ -470,6 +503,7 @@ main(void)
 		cmocka_unit_test(end_of_stream_without_close_is_a_loss),
 		cmocka_unit_test(end_of_stream_after_close_is_orderly),
 		cmocka_unit_test(reset_of_an_established_stream_is_a_loss),
+		cmocka_unit_test(what_came_before_a_failed_send_is_read_and_then_it_is_a_loss),
 		cmocka_unit_test(frame_may_stop_half_way_for_however_long),
 		cmocka_unit_test(keepalive_lasts_at_least_half_of_the_time),
 		cmocka_unit_test(idle_peer_whose_host_is_silent_is_a_timeout),
