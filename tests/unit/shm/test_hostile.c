@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a peer that writes its segment and its packets by hand can do: take its own connection down.
  * Thread: one; the peer and the transport take turns. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -331,6 +333,33 @@ a_peer_that_takes_nothing_in_is_there_until_its_socket_closes(void **state)
 	hostile_close(&h);
 }
 
+/* It takes in what was said before the end for so long, and no longer. */
+static void
+a_peer_that_takes_nothing_in_is_drained_until_time_is_up(void **state)
+{
+	(void)state;
+	struct hostile h;
+	struct wf_transport_opts opts = {.peer_timeout_ns = 20 * WF_NS_PER_MS};
+	hostile_join(&h, &opts);
+	struct wf_shm_conn *c = wf_shm_conn_of(h.rig.conn);
+	struct wf_op op = {
+		.kind = WF_OP_PUT, .region = h.rig.region, .src = h.rig.slab.base, .bytes = 100000};
+	unsigned taken = 0;
+	assert_int_equal(wf_transport_post(h.rig.conn, &op, 1, &taken), WEFT_OK);
+	wf_transport_disconnect(h.rig.conn, WF_DISCONNECT_DRAIN);
+	wf_shm_conn_deadline(c, wf_now_ns(h.rig.env) + 3600 * WF_NS_PER_S);
+	uint64_t until_ns = wf_now_ns(h.rig.env) + 5 * opts.peer_timeout_ns;
+	while (wf_now_ns(h.rig.env) < until_ns) {
+		shm_rig_pump(&h.rig);
+	}
+	assert_int_equal(h.rig.downs, 0);
+	wf_shm_conn_deadline(c, wf_now_ns(h.rig.env));
+	shm_rig_await(&h.rig, &h.rig.downs, 1);
+	assert_int_equal(h.rig.down_status, WEFT_CLOSED);
+	assert_int_equal(h.rig.dones, 1);
+	hostile_close(&h);
+}
+
 static void
 who_is_given_a_region_cannot_write_it(void **state)
 {
@@ -387,6 +416,39 @@ a_name_of_another_host_is_unavailable(void **state)
 	shm_rig_close(&rig);
 }
 
+static int send_error; /* of all packets; 0: none */
+
+/* In place of the system's. */
+ssize_t
+sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	if (send_error != 0) {
+		errno = send_error;
+		return -1;
+	}
+	return syscall(SYS_sendmsg, fd, msg, flags);
+}
+
+static void
+a_hello_that_cannot_be_sent_is_unavailable_at_once(void **state)
+{
+	(void)state;
+	const struct wf_transport_opts opts = {.connect_timeout_ns = 10 * WF_NS_PER_S};
+	struct shm_rig server, client;
+	struct wf_conn *conn = NULL;
+	shm_rig_open(&server, true, NULL);
+	shm_rig_open(&client, false, &opts);
+	send_error = ENOBUFS;
+	assert_int_equal(wf_transport_connect(client.transport, &server.at, NULL, 0, NULL, &conn),
+			 WEFT_OK);
+	send_error = 0;
+	shm_rig_await(&client, &client.downs, 1);
+	assert_int_equal(client.down_status, WEFT_UNAVAILABLE);
+	assert_non_null(strstr(client.why, "No buffer space"));
+	shm_rig_close(&client);
+	shm_rig_close(&server);
+}
+
 static void
 a_region_without_a_descriptor_takes_the_connection_down(void **state)
 {
@@ -411,6 +473,8 @@ main(void)
 		cmocka_unit_test(consuming_what_was_not_sent_takes_the_connection_down),
 		cmocka_unit_test(completing_what_was_not_sent_takes_the_connection_down),
 		cmocka_unit_test(a_peer_that_takes_nothing_in_is_there_until_its_socket_closes),
+		cmocka_unit_test(a_peer_that_takes_nothing_in_is_drained_until_time_is_up),
+		cmocka_unit_test(a_hello_that_cannot_be_sent_is_unavailable_at_once),
 		cmocka_unit_test(who_is_given_a_region_cannot_write_it),
 		cmocka_unit_test(a_region_whose_memfd_is_too_short_is_invalid),
 		cmocka_unit_test(a_name_of_another_host_is_unavailable),

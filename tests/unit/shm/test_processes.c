@@ -21,6 +21,10 @@
 #define PUT_BYTES (1u << 20)
 #define EXCHANGE_BYTES (1ull << 30)
 #define NOBODY 65534
+/* Supplementary groups of this end. */
+#define OTHER_GROUP 54321
+#define COMMON_GROUP 54322
+#define GROUPS_MAX 64
 
 static unsigned
 count_descriptors(void)
@@ -216,6 +220,26 @@ a_killed_peer_leaves_nothing_behind(void **state)
 	shm_rig_close(&rig);
 }
 
+static gid_t groups_before[GROUPS_MAX];
+static int group_count;
+
+/* Root alone may. */
+static int
+take_groups(void **state)
+{
+	const gid_t group[] = {OTHER_GROUP, COMMON_GROUP};
+	(void)state;
+	group_count = geteuid() == 0 ? getgroups(GROUPS_MAX, groups_before) : -1;
+	return group_count >= 0 ? setgroups(2, group) : 0;
+}
+
+static int
+give_groups_back(void **state)
+{
+	(void)state;
+	return group_count >= 0 ? setgroups((size_t)group_count, groups_before) : 0;
+}
+
 /* 0: sent away with the reason. */
 static void
 child_is_a_stranger(const struct wf_host *at)
@@ -259,13 +283,51 @@ a_user_without_a_common_group_is_refused(void **state)
 	shm_rig_close(&rig);
 }
 
+static void
+child_has_one_group_in_common(const struct wf_host *at)
+{
+	const gid_t group = COMMON_GROUP;
+	if (setgroups(1, &group) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0) {
+		_exit(2);
+	}
+	struct shm_rig rig;
+	shm_rig_open(&rig, false, NULL);
+	shm_rig_connect(&rig, at);
+	wf_transport_disconnect(rig.conn, WF_DISCONNECT_DRAIN);
+	shm_rig_await(&rig, &rig.downs, 1);
+	shm_rig_close(&rig);
+}
+
+/* The second of this end's groups, and not the peer's own. */
+static void
+users_with_a_common_group_share_memory(void **state)
+{
+	(void)state;
+	if (geteuid() != 0) {
+		skip();
+	}
+	struct shm_rig rig;
+	shm_rig_open(&rig, true, NULL);
+	pid_t pid = spawn(child_has_one_group_in_common, &rig.at);
+	shm_rig_accept(&rig);
+	shm_rig_await(&rig, &rig.downs, 1);
+	assert_int_equal(rig.down_status, WEFT_CLOSED);
+	int status = 0;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	shm_rig_close(&rig);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_processes_exchange_a_gigabyte),
 		cmocka_unit_test(a_killed_peer_leaves_nothing_behind),
-		cmocka_unit_test(a_user_without_a_common_group_is_refused),
+		cmocka_unit_test_setup_teardown(a_user_without_a_common_group_is_refused,
+						take_groups, give_groups_back),
+		cmocka_unit_test_setup_teardown(users_with_a_common_group_share_memory, take_groups,
+						give_groups_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
