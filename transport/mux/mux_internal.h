@@ -252,7 +252,7 @@ bool wf_mux_rails_next(struct wf_mux_conn *m);
 bool wf_mux_rails_failed(struct wf_mux_conn *m, const char *why);
 /* There are rails beside the one in use that have not broken. */
 bool wf_mux_rails_others(const struct wf_mux_conn *m);
-/* The address of the rail in use. False: the path has no rails. */
+/* The address of the rail in use. False: there are not several. */
 bool wf_mux_rails_host(const struct wf_mux_conn *m, struct wf_host *out);
 
 /* mux_accept.c: the accepting end, until it is UP. */

@@ -387,7 +387,7 @@ void
 wf_mux_path_broke(struct wf_mux_conn *m, const char *why)
 {
 	struct wf_host rail;
-	if (wf_mux_rails_host(m, &rail) && m->offer_count > 1) {
+	if (wf_mux_rails_host(m, &rail)) {
 		const struct wf_mux_broken *broken = remember(m, &rail, why);
 		m->blame_rail = broken->number;
 		if (wf_mux_rails_others(m)) {

@@ -187,7 +187,7 @@ wf_mux_rails_others(const struct wf_mux_conn *m)
 bool
 wf_mux_rails_host(const struct wf_mux_conn *m, struct wf_host *out)
 {
-	if (m->incoming || m->offer_count == 0 || !m->path->kind->rdma) {
+	if (m->offer_count < 2 || !m->path->kind->rdma) {
 		return false;
 	}
 	*out = rail_host(m, &m->offer[m->offer_idx]);
