@@ -102,6 +102,37 @@ no_rail_is_begun_when_the_attempt_is_over(void **state)
 	assert_non_null(strstr(m.why, "over 1 of 3 rails"));
 }
 
+/* One rail after the other, and with the last of them the path. */
+static void
+a_rail_that_broke_is_left_out_by_itself(void **state)
+{
+	struct wf_mux_conn m = conn_to("a");
+	m.offer_count = 2;
+	for (unsigned i = 0; i < m.offer_count; i++) {
+		m.offer[i] = (struct wf_path_offer){.path = WF_PATH_VERBS, .port = 1};
+		(void)snprintf(m.offer[i].host, sizeof(m.offer[i].host), "10.9.%u.1", i);
+	}
+	for (m.offer_idx = 0; m.offer_idx < m.offer_count; m.offer_idx++) {
+		struct wf_host rail = {.port = 1};
+		(void)snprintf(rail.name, sizeof(rail.name), "10.9.%u.1", m.offer_idx);
+		assert_false(is_broken(&m));
+		assert_false(wf_mux_path_is_broken(&mux, &path, &rail));
+		wf_mux_path_broke(&m, "gone");
+		assert_true(wf_mux_path_is_broken(&mux, &path, &rail));
+	}
+	assert_true(is_broken(&m));
+}
+
+static void
+why_paths_were_left_out_is_told_of_each(void **state)
+{
+	char text[WF_PATH_TEXT_BYTES] = "";
+	wf_mux_paths_left_out(text, "shm: another host");
+	assert_string_equal(text, "shm: another host");
+	wf_mux_paths_left_out(text, "verbs: no device");
+	assert_string_equal(text, "shm: another host; verbs: no device");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -110,6 +141,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_breaking_is_forgiven_by_who_it_happened_to),
 		TEST(a_place_that_was_taken_over_is_not_forgiven),
+		TEST(a_rail_that_broke_is_left_out_by_itself),
+		TEST(why_paths_were_left_out_is_told_of_each),
 		TEST(no_rail_is_begun_when_the_attempt_is_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -446,6 +446,88 @@ an_answer_without_mux_is_a_breach(void **state)
 	run_on("mux-sim-auto", answer_without_mux);
 }
 
+/* A server that speaks mux by hand: it offers this, and the client is UPGRADING or is down. */
+static bool
+offer_by_hand(struct conf *t, const struct wf_path_head *offer, struct node **boot,
+	      struct node **client, struct wf_conn **conn, struct wf_conn **boot_conn)
+{
+	uint8_t blob[WF_BLOB_ROOM];
+	*boot = raw_node(t, "sim");
+	*client = conf_node(t, NULL);
+	CHECK(*boot != NULL && *client != NULL);
+	snprintf((*boot)->at.name, sizeof((*boot)->at.name), "%s", t->host);
+	CHECK(wf_transport_listen((*boot)->transport, &(*boot)->at, &(*boot)->at.port) == WEFT_OK);
+	CHECK(wf_transport_connect((*client)->transport, &(*boot)->at, "hi", 2, NULL, conn) ==
+	      WEFT_OK);
+	struct seen *up = conf_await(t, *boot, NULL, WF_EVENT_UP);
+	CHECK(up != NULL);
+	*boot_conn = up->conn;
+	CHECK(wf_transport_answer(up->conn, true, blob, wf_path_encode(offer, blob)) == WEFT_OK);
+	return true;
+}
+
+/* Paths that this end has not, has not named, and that no number of bits holds. */
+static bool
+offer_other_paths(struct conf *t)
+{
+	static const uint8_t path[] = {WF_PATH_SHM, WF_PATH_VERBS, 4, 31, 32, 35, 64, 255};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(path); i++) {
+		struct wf_path_head offer = {.kind = WF_PATH_UPGRADE,
+					     .offer_count = 1,
+					     .offer = {{.path = path[i], .port = 7164}}};
+		struct node *boot = NULL;
+		struct node *client = NULL;
+		struct wf_conn *conn = NULL;
+		struct wf_conn *boot_conn = NULL;
+		CHECK(offer_by_hand(t, &offer, &boot, &client, &conn, &boot_conn));
+		CHECK(ended_with(conf_await(t, client, conn, WF_EVENT_DOWN), WEFT_PROTOCOL,
+				 "none of the paths asked for"));
+		conf_node_close(t, boot);
+		conf_node_close(t, client);
+		t->node_count -= 2;
+	}
+	return true;
+}
+
+static void
+an_offer_of_paths_that_were_not_asked_for_is_a_breach(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", offer_other_paths);
+}
+
+/* The bootstrap ends while the path is silent: it is not waited for as long as for an answer. */
+static bool
+end_while_upgrading(struct conf *t)
+{
+	struct node *fast = raw_node(t, "sim2");
+	CHECK(fast != NULL);
+	snprintf(fast->at.name, sizeof(fast->at.name), "%s", t->host);
+	CHECK(wf_transport_listen(fast->transport, &fast->at, &fast->at.port) == WEFT_OK);
+	struct wf_path_head offer = {.kind = WF_PATH_UPGRADE,
+				     .offer_count = 1,
+				     .offer = {{.path = WF_PATH_SIM2, .port = fast->at.port}}};
+	struct node *boot = NULL;
+	struct node *client = NULL;
+	struct wf_conn *conn = NULL;
+	struct wf_conn *boot_conn = NULL;
+	CHECK(offer_by_hand(t, &offer, &boot, &client, &conn, &boot_conn));
+	CHECK(conf_await(t, fast, NULL, WF_EVENT_UP) != NULL); /* and is not answered */
+	uint64_t from_ns = wf_now_ns(t->env);
+	wf_transport_disconnect(boot_conn, WF_DISCONNECT_NOW);
+	CHECK(ended_with(conf_await(t, client, conn, WF_EVENT_DOWN), WEFT_UNAVAILABLE, ""));
+	uint64_t took_ns = wf_now_ns(t->env) - from_ns;
+	CHECK(took_ns >= WF_NS_PER_S && took_ns < 2 * WF_NS_PER_S);
+	return true;
+}
+
+static void
+a_silent_path_is_given_up_soon_after_its_bootstrap(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", end_while_upgrading);
+}
+
 /* A hello that is longer than a user's: only mux takes it. */
 static bool
 say_too_much(struct conf *t)
@@ -489,6 +571,8 @@ main(void)
 		cmocka_unit_test(who_speaks_on_a_bootstrap_that_carries_nothing_is_taken_down),
 		cmocka_unit_test(memory_is_offered_within_one_host_only),
 		cmocka_unit_test(an_answer_without_mux_is_a_breach),
+		cmocka_unit_test(an_offer_of_paths_that_were_not_asked_for_is_a_breach),
+		cmocka_unit_test(a_silent_path_is_given_up_soon_after_its_bootstrap),
 		cmocka_unit_test(no_other_backend_takes_a_hello_over_the_limit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -387,6 +387,70 @@ a_deadline_that_begins_in_an_armed_poll_is_told(void **state)
 	run_on("mux", newcomer_in_an_armed_poll);
 }
 
+/* What comes over any of the paths wakes who sleeps on the one descriptor. */
+static bool
+wake_over_the_path(struct conf *t)
+{
+	struct pair p;
+	uint64_t deadline_ns = 0;
+	CHECK(conf_pair(t, NULL, &p));
+	conf_settle(t);
+	CHECK(falls_asleep(t, p.server, &deadline_ns));
+	struct pollfd fd = {.fd = wf_transport_wait_fd(p.server->transport), .events = POLLIN};
+	CHECK(conf_send_all(t, p.cc, 1, 100));
+	for (int i = 0; i < 10; i++) {
+		(void)conf_poll(t, p.client);
+	}
+	CHECK(poll(&fd, 1, 5000) == 1);
+	CHECK(conf_is_message(conf_await(t, p.server, p.sc, WF_EVENT_MSG), 1, 100));
+	return true;
+}
+
+static void
+a_sleeper_wakes_by_whatever_path_something_comes(void **state)
+{
+	(void)state;
+	run_on("mux", wake_over_the_path);
+	run_on("mux-tcp", wake_over_the_path);
+}
+
+/* Nothing carries, and nothing is being made: whatever there is, is looked at in each turn. */
+static bool
+come_to_the_idle(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	t->transport = "sim";
+	t->paths = NULL;
+	const struct wf_transport_opts opts = {.blob_max = WF_BLOB_ROOM};
+	struct node *raw = conf_node(t, &opts);
+	CHECK(server != NULL && raw != NULL);
+	for (unsigned i = 1; i <= 3; i++) { /* not by chance in the turn that looks anyway */
+		const struct wf_path_head head = {.kind = WF_PATH_HELLO};
+		uint8_t blob[WF_BLOB_ROOM];
+		struct wf_conn *conn = NULL;
+		size_t used = wf_path_encode(&head, blob);
+		CHECK(wf_transport_connect(raw->transport, &server->at, blob, used, NULL, &conn) ==
+		      WEFT_OK);
+		for (int n = 0; n < 20; n++) { /* the hello arrives */
+			(void)conf_poll(t, raw);
+			conf_rest(t);
+		}
+		(void)conf_poll(t, server);
+		CHECK(conf_count(server, NULL, WF_EVENT_UP) == i);
+		wf_transport_disconnect(conn, WF_DISCONNECT_NOW);
+		CHECK(conf_await_count(t, server, NULL, WF_EVENT_DOWN, i));
+		conf_settle(t);
+	}
+	return true;
+}
+
+static void
+who_comes_to_an_idle_end_is_seen_in_the_next_turn(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", come_to_the_idle);
+}
+
 static bool
 open_others(struct conf *t)
 {
@@ -422,6 +486,8 @@ main(void)
 		cmocka_unit_test(bytes_are_counted_by_path),
 		cmocka_unit_test(several_paths_are_never_quiet),
 		cmocka_unit_test(a_deadline_that_begins_in_an_armed_poll_is_told),
+		cmocka_unit_test(a_sleeper_wakes_by_whatever_path_something_comes),
+		cmocka_unit_test(who_comes_to_an_idle_end_is_seen_in_the_next_turn),
 		cmocka_unit_test(unknown_paths_are_refused_with_those_there_are),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
