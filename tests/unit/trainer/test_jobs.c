@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tests/unit/trainer/fabric.h"
+#include "wire/messages.h"
 
 #define PAIR 2
 #define ROWS 64 /* four slices of 64 bytes: every lane has some */
@@ -59,6 +60,45 @@ train(struct member *member)
 	(void)member_note(member, st);
 	enum weft_status end = weft_session_close(session);
 	return st != WEFT_OK ? st : end;
+}
+
+#define SLICE_ROWS 16u
+#define MANY_ROWS (2 * SLICE_ROWS * (2 * WF_STEPS_PER_MSG + 10)) /* over two pservers */
+
+/* value[0]: elements that are not what three steps make of them. */
+static enum weft_status
+train_many_slices(struct member *member)
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *tensor;
+	enum weft_status st = one_tensor(&member->opts, MANY_ROWS, 1, &session, &tensor);
+	for (unsigned step = 0; step < 3 && st == WEFT_OK; step++) {
+		for (uint32_t i = 0; i < MANY_ROWS; i++) {
+			weft_tensor_grad(tensor)[i] = (float)(i % 8);
+		}
+		st = weft_exchange(session, 1, 0);
+	}
+	for (uint32_t i = 0; i < MANY_ROWS && st == WEFT_OK; i++) {
+		float expected = 1 - 3 * PAIR * 0.125f * (float)(i % 8);
+		member->value[0] += weft_tensor_param(tensor)[i] == expected ? 0 : 1;
+	}
+	(void)member_note(member, st);
+	enum weft_status end = weft_session_close(session);
+	return st != WEFT_OK ? st : end;
+}
+
+static void
+a_lane_may_have_more_slices_than_one_message_tells_of(void **state)
+{
+	struct fixture *f = *state;
+	for (unsigned i = 0; i < PAIR; i++) {
+		f->member[i].opts.optimizer.learning_rate = 0.125;
+	}
+	run_pair(f, train_many_slices);
+	for (unsigned i = 0; i < PAIR; i++) {
+		assert_ended(&f->member[i], WEFT_OK, "");
+		assert_true(f->member[i].value[0] == 0);
+	}
 }
 
 /* Trainer 0 aborts in mid-job; trainer 1 trains until it hears, and then asks for more. */
@@ -501,6 +541,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		job(the_first_cause_reaches_every_trainer_and_stays),
+		job(a_lane_may_have_more_slices_than_one_message_tells_of),
 		job(a_pserver_that_nobody_started_is_named_when_time_is_up),
 		job(another_number_of_trainers_is_refused),
 		job(another_slice_size_is_refused),
