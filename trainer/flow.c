@@ -173,7 +173,6 @@ wf_flow_forget_path(struct wf_link *link)
 	link->grants = 0;
 	link->told = 0;
 	link->norm_due = false; /* the lane asks again */
-	link->report_due = false;
 	link->announces = false;
 	link->say_first = 0;
 	link->say_count = 0;
