@@ -2,6 +2,7 @@
 /* Sessions with tables and progress threads of their own, against pservers whose lanes have
  * theirs, over loopback: the same bits as plain tables, over tcp and over shared memory. */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 
 #include "base/env.h"
 #include "pserver/server.h"
+#include "sparse/client/session.h"
 #include "sparse/server/service.h"
 #include "tests/unit/sparse_client/sparse_job.h"
 
@@ -93,19 +95,47 @@ train_all(const struct sparse_job *job, struct wf_env *env)
 	}
 }
 
+/* All pservers, and the list that trainers are told. */
+struct servers {
+	struct wf_env *env;
+	struct server server[PSERVERS];
+	char list[64];
+};
+
+static void
+start_servers(struct servers *all)
+{
+	*all = (struct servers){0};
+	assert_int_equal(wf_env_system_create(WF_LOG_WARN, 2, &all->env), WEFT_OK);
+	for (uint32_t i = 0; i < PSERVERS; i++) {
+		struct server *server = &all->server[i];
+		open_server(all->env, server);
+		assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
+	}
+	(void)snprintf(all->list, sizeof(all->list), "127.0.0.1:%u,127.0.0.1:%u",
+		       wf_server_port(all->server[0].server, 0),
+		       wf_server_port(all->server[1].server, 0));
+}
+
+static void
+stop_servers(struct servers *all)
+{
+	for (uint32_t i = 0; i < PSERVERS; i++) {
+		struct server *server = &all->server[i];
+		wf_server_stop(server->server);
+		(void)pthread_join(server->thread, NULL);
+		wf_server_destroy(server->server);
+		assert_int_equal(server->status, WEFT_OK);
+	}
+	wf_env_system_destroy(all->env);
+}
+
 static void
 train_over(const char *transport, bool threaded, bool tensors)
 {
-	struct wf_env *env = NULL;
-	struct server server[PSERVERS] = {0};
-	char pservers[64];
-	assert_int_equal(wf_env_system_create(WF_LOG_WARN, 2, &env), WEFT_OK);
-	for (uint32_t i = 0; i < PSERVERS; i++) {
-		open_server(env, &server[i]);
-		assert_int_equal(pthread_create(&server[i].thread, NULL, serve, &server[i]), 0);
-	}
-	(void)snprintf(pservers, sizeof(pservers), "127.0.0.1:%u,127.0.0.1:%u",
-		       wf_server_port(server[0].server, 0), wf_server_port(server[1].server, 0));
+	static struct sparse_kept kept;
+	struct servers all;
+	start_servers(&all);
 	for (uint64_t seed = 3; seed < 7; seed++) { /* one job after another */
 		struct sparse_job job;
 		sparse_job_draw(seed, &job);
@@ -115,18 +145,75 @@ train_over(const char *transport, bool threaded, bool tensors)
 		job.threaded = threaded;
 		job.tensors = tensors;
 		job.transport = transport;
-		job.pservers = pservers;
+		job.pservers = all.list;
+		job.to = seed == 3 && tensors ? &kept : NULL; /* all rows are read, too */
 		job.ports_num = 1;
 		job.ports_num_for_sparse = SPARSE_LANES;
-		train_all(&job, env);
+		train_all(&job, all.env);
 	}
-	for (uint32_t i = 0; i < PSERVERS; i++) {
-		wf_server_stop(server[i].server);
-		(void)pthread_join(server[i].thread, NULL);
-		wf_server_destroy(server[i].server);
-		assert_int_equal(server[i].status, WEFT_OK);
+	stop_servers(&all);
+}
+
+#define KEYS 16u
+#define PULLS 50
+
+/* Whoever sees that rows have come, and has not waited, may gather them. Returns how many are as
+ * they were drawn. */
+static uint32_t
+gather_without_a_wait(struct weft_session *session, struct weft_table *table)
+{
+	uint64_t key[KEYS];
+	float out[KEYS];
+	uint32_t good = 0;
+	for (uint64_t pull = 0; pull < PULLS; pull++) {
+		struct weft_rows *rows = NULL;
+		for (uint64_t i = 0; i < KEYS; i++) {
+			key[i] = pull * KEYS + i;
+		}
+		assert_int_equal(weft_rows_pull(table, key, KEYS, WEFT_ROWS_CREATE, &rows),
+				 WEFT_OK);
+		/* Without an order, so that the library's look is all there is. */
+		while (atomic_load_explicit(&rows->busy, memory_order_relaxed) != 0) {
+			(void)sched_yield();
+		}
+		assert_int_equal(weft_rows_gather(rows, out), WEFT_OK);
+		for (uint32_t i = 0; i < KEYS; i++) {
+			good += out[i] >= 1 && out[i] <= 2 ? 1 : 0;
+		}
+		assert_int_equal(weft_rows_wait(rows), WEFT_OK);
+		weft_rows_free(rows);
 	}
-	wf_env_system_destroy(env);
+	return good;
+}
+
+static void
+rows_are_there_before_the_word_that_says_so(void **state)
+{
+	struct servers all;
+	struct weft_session_opts opts;
+	struct weft_table_opts words;
+	struct weft_session *session = NULL;
+	struct weft_table *table = NULL;
+	(void)state;
+	start_servers(&all);
+	weft_session_opts_init(&opts);
+	opts.pservers = all.list;
+	opts.ports_num_for_sparse = SPARSE_LANES;
+	opts.progress = WEFT_PROGRESS_THREAD;
+	weft_table_opts_init(&words);
+	words.name = "words";
+	words.dim = 1;
+	words.batch_keys_max = KEYS;
+	words.init = "uniform";
+	words.init_a = 1;
+	words.init_b = 2;
+	assert_int_equal(weft_session_open(&opts, &session), WEFT_OK);
+	assert_int_equal(weft_table_add(session, &words, &table), WEFT_OK);
+	assert_int_equal(weft_session_seal(session), WEFT_OK);
+	assert_int_equal(weft_session_start(session), WEFT_OK);
+	assert_int_equal(gather_without_a_wait(session, table), PULLS * KEYS);
+	assert_int_equal(weft_session_close(session), WEFT_OK);
+	stop_servers(&all);
 }
 
 static void
@@ -156,6 +243,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(progress_threads_over_tcp),
 		cmocka_unit_test(progress_threads_over_shared_memory),
+		cmocka_unit_test(rows_are_there_before_the_word_that_says_so),
 		cmocka_unit_test(callers_that_drive_themselves),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Words that say whether something is under way, looked at without a wait: an owner that has seen a
+ * word clear, by chance or because it asked, goes on with what the session's thread has left. The
+ * test itself looks without an order, so that the library's look is all there is. */
+#include <sched.h>
+
+#include "tests/unit/trainer/fabric.h"
+#include "trainer/session.h"
+
+#define ROWS 100u
+#define STEPS 20u
+#define TRAINERS 2
+
+static _Atomic unsigned turns; /* relaxed: it orders nothing */
+
+static void
+await_clear(const _Atomic uint32_t *word)
+{
+	while (atomic_load_explicit(word, memory_order_relaxed) != 0) {
+		(void)sched_yield();
+	}
+}
+
+static void
+await_turn(unsigned turn)
+{
+	while (atomic_load_explicit(&turns, memory_order_relaxed) < turn) {
+		(void)sched_yield();
+	}
+}
+
+static void
+run_members(enum weft_status (*run)(struct member *member), int (*interrupted)(void *arg))
+{
+	struct fabric fabric;
+	static struct member member[TRAINERS];
+	atomic_store_explicit(&turns, 0, memory_order_relaxed);
+	fabric_start(&fabric, 1, 2, 0);
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		member_init(&member[i], &fabric, i, TRAINERS);
+		member[i].opts.slice_bytes = 64;
+		member[i].opts.progress = WEFT_PROGRESS_THREAD;
+		/* That the thread says that it sleeps puts the two in order, too. */
+		member[i].opts.spin_ns = 100 * WF_NS_PER_MS;
+		member[i].opts.interrupted = i == 0 ? interrupted : NULL;
+		member[i].run = run;
+	}
+	members_run(member, TRAINERS);
+	fabric_stop(&fabric);
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		assert_ended(&member[i], WEFT_OK, "");
+	}
+}
+
+static enum weft_status
+end(struct member *member, struct weft_session *session, enum weft_status st)
+{
+	(void)member_note(member, st);
+	enum weft_status closed = weft_session_close(session);
+	return st != WEFT_OK ? st : closed;
+}
+
+/* A step is begun as soon as the last one is answered; nobody waited for that. */
+static enum weft_status
+step_without_a_wait(struct member *member)
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *w = NULL;
+	float first = 0;
+	enum weft_status st = one_tensor(&member->opts, ROWS, 1, &session, &w);
+	for (unsigned step = 0; step < STEPS && st == WEFT_OK; step++) {
+		st = weft_step(session, 1, 0);
+		first += weft_tensor_param(w)[0];
+		for (uint32_t i = 0; i < ROWS; i++) {
+			weft_tensor_grad(w)[i] = (float)step;
+		}
+		st = st == WEFT_OK ? weft_push(w) : st;
+		await_clear(&session->core.tensor[0].busy);
+	}
+	if (st == WEFT_OK && !(first < STEPS)) { /* it was 1, and less in each step */
+		st = WEFT_DATA;
+	}
+	return end(member, session, st);
+}
+
+static void
+a_step_that_is_begun_without_a_wait_comes_behind_the_answers(void **state)
+{
+	(void)state;
+	run_members(step_without_a_wait, NULL);
+}
+
+static bool leaves; /* trainer 0's calls; its thread alone */
+
+static int
+ask(void *arg)
+{
+	(void)arg;
+	return leaves ? 1 : 0;
+}
+
+static enum weft_status
+reduce_after_one_that_was_left(struct member *member)
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *w = NULL;
+	double value = 1;
+	enum weft_status st = one_tensor(&member->opts, ROWS, 1, &session, &w);
+	if (st == WEFT_OK && member->id == 0) {
+		leaves = true;
+		st = weft_reduce(session, &value, 1) == WEFT_AGAIN ? WEFT_OK : WEFT_INTERNAL;
+		leaves = false;
+		atomic_store_explicit(&turns, 1, memory_order_relaxed);
+		await_clear(&session->core.reduce_busy);
+	} else if (st == WEFT_OK) {
+		await_turn(1);
+		st = weft_reduce(session, &value, 1);
+	}
+	value = 2;
+	st = st == WEFT_OK ? weft_reduce(session, &value, 1) : st;
+	if (st == WEFT_OK && value != 2 * TRAINERS) {
+		st = WEFT_DATA;
+	}
+	return end(member, session, st);
+}
+
+static void
+a_reduce_comes_behind_the_answer_to_one_that_was_left(void **state)
+{
+	(void)state;
+	run_members(reduce_after_one_that_was_left, ask);
+}
+
+static enum weft_status
+ask_for_statistics(struct member *member)
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *w = NULL;
+	enum weft_status st = one_tensor(&member->opts, ROWS, 1, &session, &w);
+	for (unsigned step = 1; step <= STEPS && st == WEFT_OK; step++) {
+		struct weft_trainer_stats stats = {.struct_bytes = sizeof(stats)};
+		st = weft_exchange(session, 1, 0);
+		st = st == WEFT_OK ? weft_trainer_stats(session, 1 - member->id, &stats) : st;
+		if (st == WEFT_OK && stats.struct_bytes != sizeof(stats)) {
+			st = WEFT_DATA;
+		}
+	}
+	return end(member, session, st);
+}
+
+static void
+the_lanes_answers_come_before_the_word_that_says_so(void **state)
+{
+	(void)state;
+	run_members(ask_for_statistics, NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_step_that_is_begun_without_a_wait_comes_behind_the_answers),
+		cmocka_unit_test(a_reduce_comes_behind_the_answer_to_one_that_was_left),
+		cmocka_unit_test(the_lanes_answers_come_before_the_word_that_says_so),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
