@@ -155,6 +155,33 @@ the_lanes_answers_come_before_the_word_that_says_so(void **state)
 	run_members(ask_for_statistics, NULL);
 }
 
+/* The lane hears everything late, GOODBYE too. */
+static enum weft_status
+leave_unanswered(struct member *member)
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *w = NULL;
+	enum weft_status st = one_tensor(&member->opts, ROWS, 1, &session, &w);
+	return end(member, session, st);
+}
+
+static void
+who_did_not_answer_is_told_by_the_thread_that_waited(void **state)
+{
+	struct fabric fabric;
+	struct member member;
+	(void)state;
+	fabric_start_over(&fabric, "fault(seed=1,delay=100%:250ms)+tcp", 1, 1, 0);
+	member_init(&member, &fabric, 0, 1);
+	member.opts.transport = "tcp";
+	member.opts.progress = WEFT_PROGRESS_THREAD;
+	member.opts.reconnect_timeout_ns = 30 * WF_NS_PER_MS;
+	member.run = leave_unanswered;
+	members_run(&member, 1);
+	fabric_stop(&fabric);
+	assert_ended(&member, WEFT_LOST, "did not acknowledge GOODBYE within 0.0 s");
+}
+
 int
 main(void)
 {
@@ -162,6 +189,7 @@ main(void)
 		cmocka_unit_test(a_step_that_is_begun_without_a_wait_comes_behind_the_answers),
 		cmocka_unit_test(a_reduce_comes_behind_the_answer_to_one_that_was_left),
 		cmocka_unit_test(the_lanes_answers_come_before_the_word_that_says_so),
+		cmocka_unit_test(who_did_not_answer_is_told_by_the_thread_that_waited),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

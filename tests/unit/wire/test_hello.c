@@ -361,6 +361,17 @@ the_setting_behind_a_digest_is_named(void **state)
 	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH, "has no more, ");
 	snprintf(other.tensors, sizeof(other.tensors), "w=13 b=1 c=2");
 	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH, "has c=2, ");
+	/* Long ones, of which the parts that differ are named; those of another have none of these.
+	 */
+	other = sample();
+	other.tensors_digest++;
+	snprintf(first.tensors, sizeof(first.tensors), "table=aaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbb,c");
+	snprintf(other.tensors, sizeof(other.tensors), "table=aaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbb,d");
+	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH, "has table=d, trainer 5 on");
+	snprintf(other.tensors, sizeof(other.tensors), "words=aaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbb,c");
+	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH,
+		       "has words=aaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbb,c, trainer 5 on");
+	first = sample();
 	other = sample();
 	other.tensors_digest++; /* the difference lies behind the summaries' end */
 	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH, "tensors digest");
