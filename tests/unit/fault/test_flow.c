@@ -91,6 +91,29 @@ a_sleeper_wakes_when_a_held_event_is_due(void **state)
 }
 
 static bool
+delay_none(struct conf *t)
+{
+	struct pair p;
+	CHECK(faulty_pair(t, "delay@msg:1000:2ms", NULL, &p));
+	conf_settle(t);
+	CHECK(conf_send_all(t, p.cc, 1, 10));
+	for (int i = 0; i < 20; i++) { /* it arrives */
+		(void)conf_poll(t, p.client);
+		conf_rest(t);
+	}
+	CHECK(conf_poll(t, p.server) == 1);
+	CHECK(conf_is_message(conf_nth(p.server, p.sc, WF_EVENT_MSG, 0), 1, 10));
+	return true;
+}
+
+static void
+what_is_not_delayed_is_there_in_the_turn_that_it_came_in(void **state)
+{
+	(void)state;
+	in_world(delay_none);
+}
+
+static bool
 delay_one_of_two_connections(struct conf *t)
 {
 	struct pair slow, quick;
@@ -389,6 +412,7 @@ main(void)
 		cmocka_unit_test(what_comes_behind_a_delayed_event_waits_for_it),
 		cmocka_unit_test(until_a_delayed_up_is_there_nothing_can_be_posted),
 		cmocka_unit_test(a_sleeper_wakes_when_a_held_event_is_due),
+		cmocka_unit_test(what_is_not_delayed_is_there_in_the_turn_that_it_came_in),
 		cmocka_unit_test(a_delay_holds_up_its_own_connection_only),
 		cmocka_unit_test(dones_overtake_a_delayed_done),
 		cmocka_unit_test(no_more_than_op_max_are_taken_while_dones_are_held_back),
