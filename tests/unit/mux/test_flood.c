@@ -65,9 +65,10 @@ await_offer(struct conf *t, struct node *server, int fd, struct wf_path_head *ou
 	return true;
 }
 
-/* It shows its ticket, is refused by the user, and stays on the bootstrap. */
+/* It shows its ticket, is refused by the user or sent away without an answer, and stays on the
+ * bootstrap. */
 static bool
-is_refused_over_memory(struct conf *t, struct node *server, struct node *fast, int fd)
+is_not_let_in(struct conf *t, struct node *server, struct node *fast, int fd, bool answered)
 {
 	struct wf_path_head offer;
 	uint8_t blob[WF_BLOB_ROOM];
@@ -79,13 +80,18 @@ is_refused_over_memory(struct conf *t, struct node *server, struct node *fast, i
 	const size_t bytes = wf_path_encode(&ticket, blob);
 	CHECK(wf_transport_connect(fast->transport, &to, blob, bytes, NULL, &conn) == WEFT_OK);
 	const struct seen *up = conf_await(t, server, NULL, WF_EVENT_UP);
-	CHECK(up != NULL && wf_transport_answer(up->conn, false, "no", 2) == WEFT_OK);
+	CHECK(up != NULL);
+	if (answered) {
+		CHECK(wf_transport_answer(up->conn, false, "no", 2) == WEFT_OK);
+	} else {
+		wf_transport_disconnect(up->conn, WF_DISCONNECT_NOW);
+	}
 	CHECK(conf_await(t, server, NULL, WF_EVENT_DOWN) != NULL);
 	return conf_await(t, fast, conn, WF_EVENT_DOWN) != NULL;
 }
 
 static bool
-stay_after_a_refusal(struct conf *t)
+stay(struct conf *t, bool answered)
 {
 	const struct wf_transport_opts few = {.conn_max = 4, .newcomer_max = 2};
 	struct node *server = conf_server(t, &few);
@@ -99,7 +105,7 @@ stay_after_a_refusal(struct conf *t)
 	CHECK(server != NULL && fast != NULL && client != NULL);
 	for (int i = 0; i < CROWD; i++) {
 		fd[i] = come(t, server);
-		CHECK(is_refused_over_memory(t, server, fast, fd[i]));
+		CHECK(is_not_let_in(t, server, fast, fd[i], answered));
 	}
 	CHECK(conf_join(t, server, client, &p));
 	for (int i = 0; i < CROWD; i++) {
@@ -108,19 +114,32 @@ stay_after_a_refusal(struct conf *t)
 	return true;
 }
 
+static bool
+stay_after_a_refusal(struct conf *t)
+{
+	return stay(t, true);
+}
+
+static bool
+stay_without_an_answer(struct conf *t)
+{
+	return stay(t, false);
+}
+
 /* Each leaves a bootstrap on which nothing was said, and which it does not close. */
 static void
-who_is_refused_over_a_path_and_stays_keeps_nobody_out(void **state)
+who_is_not_let_in_over_a_path_and_stays_keeps_nobody_out(void **state)
 {
 	(void)state;
 	run_on("mux", stay_after_a_refusal);
+	run_on("mux", stay_without_an_answer);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_is_refused_over_a_path_and_stays_keeps_nobody_out),
+		cmocka_unit_test(who_is_not_let_in_over_a_path_and_stays_keeps_nobody_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
