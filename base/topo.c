@@ -30,7 +30,7 @@ fail_xml(const struct wf_topo_source *source)
 static enum weft_status
 choose_source(hwloc_topology_t machine, const struct wf_topo_source *source)
 {
-	if (source->xml != NULL && hwloc_topology_set_xml(machine, source->xml) != 0) {
+	if (source->xml != NULL && hwloc_topology_set_xml(machine, source->xml_copy) != 0) {
 		return fail_xml(source);
 	}
 	if (source->synthetic != NULL &&
@@ -299,7 +299,8 @@ enum weft_status
 wf_topo_open(struct wf_env *env, const struct wf_topo_source *source, struct wf_topo **out)
 {
 	WF_ASSERT(source->xml == NULL || source->synthetic == NULL);
-	return source->xml != NULL ? wf_topo_ask_child(env, source, out)
+	static const struct wf_topo_limits limits = {.wall_ms = 10000, .cpu_s = 5};
+	return source->xml != NULL ? wf_topo_ask_child(env, source, &limits, out)
 				   : wf_topo_read(env, source, out);
 }
 

@@ -101,12 +101,13 @@ struct wf_topo {
 struct wf_topo_source {
 	const char *xml;       /* file that hwloc (lstopo, weft topo --save) wrote */
 	const char *synthetic; /* "node:2 core:4 pu:2" */
+	const char *xml_copy;  /* path of what was read of the file: wf_topo_open's own */
 };
 
-/* WEFT_DATA: a file that hwloc cannot read, or one without CPUs; WEFT_INVALID: such a text, or the
- * environment names a file in place of the machine at hand; WEFT_UNSUPPORTED: hwloc cannot read
- * this machine; WEFT_NOMEM. A file is read by a child process, so that what is damaged cannot do
- * harm. */
+/* WEFT_DATA: a file that cannot be read, that hwloc cannot read, or one without CPUs; WEFT_INVALID:
+ * such a text, or the environment names a file in place of the machine at hand; WEFT_UNSUPPORTED:
+ * hwloc cannot read this machine; WEFT_NOMEM. A file is read for as long as that takes, and then
+ * understood by a child process within limits, so that what is damaged cannot do harm. */
 enum weft_status wf_topo_open(struct wf_env *env, const struct wf_topo_source *source,
 			      struct wf_topo **out) WEFT_MUST_CHECK;
 void wf_topo_close(struct wf_topo *topo); /* accepts NULL */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topo_child: a machine out of a file, read by a child process. hwloc trusts what is in its XML,
- * and a damaged byte can crash it or let it run for ever; so a process of its own reads the file,
- * within limits of time and memory, and hands over plain numbers. What it hands over is checked
- * field by field, for who crashes may have written anything before. Thread: any, one at a time. */
+/* topo_child: a machine out of a file, understood by a child process. hwloc trusts what is in its
+ * XML, and a damaged byte can crash it or let it run for ever; so a process of its own parses the
+ * text, within limits of time and memory, and hands over plain numbers. What it hands over is
+ * checked field by field, for who crashes may have written anything before. The file is read here,
+ * for as long as that takes: a pipe and a server far away are slow, and no damage. Thread: any, one
+ * at a time; the child ends with the thread that asked. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -19,8 +22,8 @@
 #include "base/assert.h"
 #include "base/topo_internal.h"
 
-#define CPU_S 5
-#define WALL_MS 10000
+#define TEXT_BYTES_MAX ((size_t)64 << 20) /* of a file; big machines have some 2 MiB */
+#define CHUNK_BYTES 16384u
 #define MEMORY_BYTES ((rlim_t)256 << 20) /* more than it has when it begins */
 #define ITEMS_MAX 65536u                 /* of each kind */
 #define REMEDY "; make one with: weft topo --save=FILE, or lstopo FILE"
@@ -32,10 +35,16 @@ struct answer {
 	char text[sizeof(((struct wf_error *)NULL)->text)];
 };
 
+struct question {
+	struct wf_env *env;
+	const struct wf_topo_source *source;
+	const struct wf_topo_limits *limits;
+};
+
 /* ---- the child ---- */
 
 static void
-set_limits(void)
+set_limits(const struct wf_topo_limits *limits)
 {
 	unsigned long pages = 0;
 	FILE *file = fopen("/proc/self/statm", "re");
@@ -48,9 +57,22 @@ set_limits(void)
 	}
 	const rlim_t bytes = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY_BYTES;
 	(void)setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
-	(void)setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_S, CPU_S});
+	/* SIGXCPU at the first, which tells it from other ends; SIGKILL at the second. */
+	(void)setrlimit(RLIMIT_CPU, &(struct rlimit){limits->cpu_s, limits->cpu_s + 1});
 	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 	(void)prctl(PR_SET_DUMPABLE, 0);
+}
+
+/* Whoever handles crashes handles them in the process that it knows: a handler that comes back, as
+ * that of a test does, would let it run twice. */
+static void
+die_of_crashes(void)
+{
+	static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU};
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(fatal); i++) {
+		(void)sigaction(fatal[i], &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+	}
 }
 
 /* hwloc prints pages about what it cannot believe; and its variables name other machines. */
@@ -89,14 +111,19 @@ put(int fd, const void *bytes, size_t count)
 }
 
 static _Noreturn void
-be_child(struct wf_env *env, const struct wf_topo_source *source, int fd)
+be_child(const struct question *question, pid_t parent, int fd)
 {
 	struct wf_topo *topo = NULL;
 	struct answer answer = {0};
 
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) {
+		_exit(1); /* it died before prctl */
+	}
+	die_of_crashes();
 	be_alone();
-	set_limits();
-	answer.status = (uint32_t)wf_topo_read(env, source, &topo);
+	set_limits(question->limits);
+	answer.status = (uint32_t)wf_topo_read(question->env, question->source, &topo);
 	if (topo == NULL) {
 		snprintf(answer.text, sizeof(answer.text), "%s", wf_error_record()->text);
 		put(fd, &answer, sizeof(answer));
@@ -122,6 +149,7 @@ be_child(struct wf_env *env, const struct wf_topo_source *source, int fd)
 struct child {
 	int fd;
 	uint64_t end_ms; /* then it is killed */
+	bool is_late;    /* that has come */
 };
 
 static uint64_t
@@ -135,7 +163,7 @@ now_ms(void)
 
 /* All of it, or it has not been said. */
 static bool
-take(const struct child *child, void *out, size_t count)
+take(struct child *child, void *out, size_t count)
 {
 	char *at = out;
 
@@ -143,11 +171,15 @@ take(const struct child *child, void *out, size_t count)
 		struct pollfd wanted = {.fd = child->fd, .events = POLLIN};
 		const uint64_t now = now_ms();
 		if (now >= child->end_ms) {
+			child->is_late = true;
 			return false;
 		}
 		int ready = poll(&wanted, 1, (int)(child->end_ms - now));
-		ssize_t done = ready > 0 ? read(child->fd, at, count) : 0;
-		if ((ready < 0 || done < 0) && errno == EINTR) {
+		if (ready == 0) {
+			continue; /* now it is late */
+		}
+		ssize_t done = ready > 0 ? read(child->fd, at, count) : -1;
+		if (done < 0 && errno == EINTR) {
 			continue;
 		}
 		if (done <= 0) {
@@ -269,6 +301,17 @@ take_rooms(struct wf_topo *topo, const struct answer *answer)
 }
 
 static enum weft_status
+fail_late(const struct question *question)
+{
+	return wf_fail(
+		WEFT_DATA,
+		"topo: hwloc took longer than it may for %s (%u.%u s, %u s of computing): it "
+		"is damaged, or this machine is very busy",
+		question->source->xml, question->limits->wall_ms / 1000,
+		question->limits->wall_ms % 1000 / 100, question->limits->cpu_s);
+}
+
+static enum weft_status
 fail_crash(const char *xml)
 {
 	return wf_fail(WEFT_DATA, "topo: %s is damaged, so that hwloc cannot read it" REMEDY, xml);
@@ -292,7 +335,7 @@ fail_as_told(const char *xml, char *text, size_t room)
 
 /* After WEFT_OK and after a failure the caller closes `topo`. */
 static enum weft_status
-take_topo(const struct child *child, const char *xml, struct wf_topo *topo)
+take_topo(struct child *child, const char *xml, struct wf_topo *topo)
 {
 	struct answer answer;
 
@@ -320,8 +363,10 @@ take_topo(const struct child *child, const char *xml, struct wf_topo *topo)
 }
 
 static enum weft_status
-ask(struct wf_topo *topo, const struct wf_topo_source *source)
+ask(struct wf_topo *topo, const struct question *question)
 {
+	const pid_t self = getpid();
+	int status = 0;
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -330,32 +375,109 @@ ask(struct wf_topo *topo, const struct wf_topo_source *source)
 	pid_t pid = fork();
 	if (pid == 0) {
 		(void)close(ends[0]);
-		be_child(topo->env, source, ends[1]);
+		be_child(question, self, ends[1]);
 	}
 	(void)close(ends[1]);
 	if (pid < 0) {
 		(void)close(ends[0]);
 		return wf_fail_errno(WEFT_NOMEM, errno, "topo: a process");
 	}
-	const struct child child = {.fd = ends[0], .end_ms = now_ms() + WALL_MS};
-	enum weft_status st = take_topo(&child, source->xml, topo);
+	struct child child = {.fd = ends[0], .end_ms = now_ms() + question->limits->wall_ms};
+	enum weft_status st = take_topo(&child, question->source->xml, topo);
 	(void)close(ends[0]);
 	(void)kill(pid, SIGKILL); /* it has said what it had to */
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
 	}
+	bool is_late = child.is_late || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU);
+	return st != WEFT_OK && is_late ? fail_late(question) : st;
+}
+
+/* ---- the file ---- */
+
+static enum weft_status
+keep(int fd, const char *bytes, size_t count)
+{
+	while (count > 0) {
+		ssize_t done = write(fd, bytes, count);
+		if (done < 0 && errno != EINTR) {
+			return wf_fail_errno(WEFT_NOMEM, errno, "topo: memory for a file");
+		}
+		bytes += done > 0 ? done : 0;
+		count -= done > 0 ? (size_t)done : 0;
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+copy(int from, int to, const char *path)
+{
+	char chunk[CHUNK_BYTES];
+	size_t copied = 0;
+
+	for (;;) {
+		ssize_t got = read(from, chunk, sizeof(chunk));
+		if (got == 0) {
+			return WEFT_OK;
+		}
+		if (got < 0 && errno == EINTR) {
+			continue;
+		}
+		if (got < 0) {
+			return wf_fail_errno(WEFT_DATA, errno, "topo: %s cannot be read", path);
+		}
+		copied += (size_t)got;
+		if (copied > TEXT_BYTES_MAX) {
+			return wf_fail(WEFT_DATA,
+				       "topo: %s has more than %zu MiB, which is no machine", path,
+				       TEXT_BYTES_MAX >> 20);
+		}
+		enum weft_status st = keep(to, chunk, (size_t)got);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+}
+
+/* The whole file, in memory that a path leads to. `*out` is -1 or to be closed. */
+static enum weft_status
+read_file(const char *path, int *out)
+{
+	*out = memfd_create("weft-topo", MFD_CLOEXEC);
+	if (*out < 0) {
+		return wf_fail_errno(WEFT_NOMEM, errno, "topo: memory for a file");
+	}
+	int fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0) {
+		return wf_fail_errno(WEFT_DATA, errno, "topo: %s cannot be read", path);
+	}
+	enum weft_status st = copy(fd, *out, path);
+	(void)close(fd);
 	return st;
 }
 
 enum weft_status
-wf_topo_ask_child(struct wf_env *env, const struct wf_topo_source *source, struct wf_topo **out)
+wf_topo_ask_child(struct wf_env *env, const struct wf_topo_source *source,
+		  const struct wf_topo_limits *limits, struct wf_topo **out)
 {
+	char path[40];
+	struct wf_topo_source copied = *source;
+	const struct question question = {env, &copied, limits};
+	int fd = -1;
 	struct wf_topo *topo = wf_zalloc(env, sizeof(*topo));
 
 	if (topo == NULL) {
 		return wf_fail(WEFT_NOMEM, "topo: %zu bytes", sizeof(*topo));
 	}
 	topo->env = env;
-	enum weft_status st = ask(topo, source);
+	enum weft_status st = read_file(source->xml, &fd);
+	if (st == WEFT_OK) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		copied.xml_copy = path;
+		st = ask(topo, &question);
+	}
+	if (fd >= 0) {
+		(void)close(fd);
+	}
 	if (st != WEFT_OK) {
 		wf_topo_close(topo);
 		return st;

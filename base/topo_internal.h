@@ -6,11 +6,20 @@
 
 #include "base/topo.h"
 
-/* Read a machine in this process, whatever hwloc makes of it. As wf_topo_open. */
+/* What a child process may take to understand a file. */
+struct wf_topo_limits {
+	unsigned wall_ms;
+	unsigned cpu_s;
+};
+
+/* Read a machine in this process, whatever hwloc makes of it; that of a file from source->xml_copy.
+ * As wf_topo_open. */
 enum weft_status wf_topo_read(struct wf_env *env, const struct wf_topo_source *source,
 			      struct wf_topo **out) WEFT_MUST_CHECK;
-/* Let a child process read source->xml. WEFT_DATA: it cannot be read; WEFT_NOMEM */
+/* Read source->xml, and let a child process understand it. WEFT_DATA: it cannot be read, or not
+ * within the limits; WEFT_NOMEM */
 enum weft_status wf_topo_ask_child(struct wf_env *env, const struct wf_topo_source *source,
+				   const struct wf_topo_limits *limits,
 				   struct wf_topo **out) WEFT_MUST_CHECK;
 /* Fill in topo->device. */
 enum weft_status wf_topo_read_devices(struct wf_topo *topo, hwloc_topology_t machine);

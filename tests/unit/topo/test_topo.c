@@ -7,17 +7,52 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/topo.h"
+#include "base/topo_internal.h"
 #include "tests/support/failing_env.h"
 
 static struct wf_env *env;
+
+/* The linker calls this in place of what the child process understands a file with, which is
+ * __real_. */
+enum weft_status __wrap_wf_topo_read(struct wf_env *of, const struct wf_topo_source *source,
+				     struct wf_topo **out);
+enum weft_status __real_wf_topo_read(struct wf_env *of, const struct wf_topo_source *source,
+				     struct wf_topo **out);
+
+/* What the child does instead of that. */
+static enum { READ, SPIN, WAIT, CRASH } child_does;
+
+enum weft_status
+__wrap_wf_topo_read(struct wf_env *of, const struct wf_topo_source *source, struct wf_topo **out)
+{
+	switch (child_does) {
+	case READ:
+		break;
+	case SPIN:
+		for (;;) {
+		}
+	case WAIT:
+		for (;;) {
+			(void)pause();
+		}
+	case CRASH:
+		(void)raise(SIGSEGV); /* whoever handles that handles it elsewhere */
+		break;
+	}
+	return __real_wf_topo_read(of, source, out);
+}
 
 static int
 set_up(void **state)
@@ -246,6 +281,138 @@ one_damaged_byte_does_no_harm(void **state)
 	assert_true(read_count > mutants / 10 && read_count < mutants);
 }
 
+/* A limit that was reached is told as one, and damage as damage. */
+static void
+a_file_that_takes_too_long_to_understand_is_told_so(void **state)
+{
+	static const struct {
+		struct wf_topo_limits limits;
+		int does;
+		const char *text;
+	} cases[] = {
+		{{.wall_ms = 0, .cpu_s = 5}, WAIT, "took longer than it may"},
+		{{.wall_ms = 1300, .cpu_s = 5}, WAIT, "(1.3 s, 5 s of computing)"},
+		{{.wall_ms = 60000, .cpu_s = 1}, SPIN, "(60.0 s, 1 s of computing)"},
+		{{.wall_ms = 60000, .cpu_s = 5}, CRASH, "is damaged, so that hwloc"},
+	};
+	const struct wf_topo_source source = {.xml = WF_MACHINES "/guest.xml"};
+
+	(void)state;
+	for (size_t i = 0; i < WF_ARRAY_COUNT(cases); i++) {
+		struct wf_topo *topo = NULL;
+		child_does = cases[i].does;
+		enum weft_status st = wf_topo_ask_child(env, &source, &cases[i].limits, &topo);
+		child_does = READ;
+		assert_int_equal(st, WEFT_DATA);
+		assert_non_null(strstr(weft_last_error(), cases[i].text));
+		assert_non_null(strstr(weft_last_error(), "guest.xml"));
+		assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	}
+}
+
+struct feeder {
+	const char *fifo;
+	unsigned delay_ms; /* before the second half */
+};
+
+static void *
+feed(void *arg)
+{
+	const struct feeder *feeder = arg;
+	static char bytes[XML_BYTES_MAX];
+	int in = open(WF_MACHINES "/guest.xml", O_RDONLY | O_CLOEXEC);
+	int out = open(feeder->fifo, O_WRONLY | O_CLOEXEC);
+	const ssize_t count = read(in, bytes, sizeof(bytes));
+	bool ok = count > 1000 && write(out, bytes, 1000) == 1000;
+	(void)poll(NULL, 0, (int)feeder->delay_ms);
+	ok = ok && write(out, bytes + 1000, (size_t)count - 1000) == count - 1000;
+	return close(in) + close(out) == 0 && ok ? arg : NULL;
+}
+
+/* As from a server far away: it is no damage. */
+static void
+a_file_that_is_slow_to_read_is_waited_for(void **state)
+{
+	const struct wf_topo_limits limits = {.wall_ms = 3000, .cpu_s = 5};
+	char folder[] = "/tmp/weft-topo-XXXXXX";
+	char path[64];
+	struct feeder feeder = {.fifo = path, .delay_ms = limits.wall_ms + 200};
+	pthread_t thread;
+	void *fed = NULL;
+	struct wf_topo *topo = NULL;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/machine", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+	assert_int_equal(
+		wf_topo_ask_child(env, &(struct wf_topo_source){.xml = path}, &limits, &topo),
+		WEFT_OK);
+	assert_int_equal(pthread_join(thread, &fed), 0);
+	assert_non_null(fed);
+	assert_true(topo->cpu_count > 0);
+	wf_topo_close(topo);
+	assert_int_equal(unlink(path) + rmdir(folder), 0);
+}
+
+static void
+a_file_that_has_no_end_is_refused(void **state)
+{
+	struct wf_failing_env failing;
+	struct wf_topo *topo = NULL;
+
+	(void)state;
+	wf_failing_env_init(&failing, env);
+	assert_int_equal(
+		wf_topo_open(&failing.env, &(struct wf_topo_source){.xml = "/dev/zero"}, &topo),
+		WEFT_DATA);
+	assert_non_null(strstr(weft_last_error(), "/dev/zero has more than 64 MiB"));
+	assert_int_equal(wf_topo_open(&failing.env, &(struct wf_topo_source){.xml = "/tmp"}, &topo),
+			 WEFT_DATA);
+	assert_non_null(strstr(weft_last_error(), "/tmp cannot be read: Is a directory"));
+	assert_true(wf_failing_env_is_clean(&failing));
+}
+
+/* Whoever has the second end of the pipe is alive. */
+static void
+the_child_ends_with_who_asked_it(void **state)
+{
+	char byte = 0;
+	int alive[2];
+
+	(void)state;
+	assert_int_equal(pipe(alive), 0);
+	pid_t asker = fork();
+	assert_true(asker >= 0);
+	if (asker == 0) {
+		const struct wf_topo_source source = {.xml = WF_MACHINES "/guest.xml"};
+		const struct wf_topo_limits limits = {.wall_ms = 600000, .cpu_s = 5};
+		struct wf_topo *topo = NULL;
+		child_does = WAIT;
+		(void)!write(alive[1], "x", 1);
+		enum weft_status st = wf_topo_ask_child(env, &source, &limits, &topo);
+		_exit((int)st);
+	}
+	assert_int_equal(close(alive[1]), 0);
+	assert_int_equal(read(alive[0], &byte, 1), 1);
+	char path[64];
+	char children[64] = "";
+	snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", (long)asker, (long)asker);
+	while (children[0] == '\0') { /* until it has one */
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		assert_true(fd >= 0);
+		(void)!read(fd, children, sizeof(children) - 1);
+		assert_int_equal(close(fd), 0);
+	}
+	assert_int_equal(kill(asker, SIGKILL), 0);
+	assert_int_equal(waitpid(asker, NULL, 0), asker);
+	struct pollfd end = {.fd = alive[0], .events = POLLIN};
+	assert_int_equal(poll(&end, 1, 60000), 1);
+	assert_int_equal(read(alive[0], &byte, 1), 0);
+	assert_int_equal(close(alive[0]), 0);
+}
+
 /* As a site may set it for all processes: hwloc would read the file in ours. */
 static void
 a_file_of_the_environment_is_not_read(void **state)
@@ -344,6 +511,10 @@ main(void)
 		TEST(the_guest_has_huge_pages_set_aside_on_each_node),
 		TEST(what_describes_no_machine_is_refused_with_the_reason),
 		TEST(one_damaged_byte_does_no_harm),
+		TEST(a_file_that_takes_too_long_to_understand_is_told_so),
+		TEST(a_file_that_is_slow_to_read_is_waited_for),
+		TEST(a_file_that_has_no_end_is_refused),
+		TEST(the_child_ends_with_who_asked_it),
 		TEST(a_file_of_the_environment_is_not_read),
 		TEST(no_memory_is_a_status_and_leaves_nothing_behind),
 		TEST(the_machine_at_hand_has_the_cpus_of_this_process),
