@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/own_file.h"
 #include "base/env_slab.h"
 #include "base/quota.h"
 #include "base/topo_internal.h"
@@ -343,6 +344,27 @@ wf_topo_close(struct wf_topo *topo)
 	wf_free(env, topo, sizeof(*topo));
 }
 
+static enum weft_status
+save_text(const char *path, const char *text, size_t bytes)
+{
+	int fd = -1;
+	enum weft_status st = wf_own_file_open(path, 0, &fd);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	for (size_t done = 0; st == WEFT_OK && done < bytes;) {
+		ssize_t n = write(fd, text + done, bytes - done);
+		if (n < 0 && errno != EINTR) {
+			st = wf_fail_errno(WEFT_IO, errno, "topo: %s cannot be written", path);
+		}
+		done += n > 0 ? (size_t)n : 0;
+	}
+	if (close(fd) != 0 && st == WEFT_OK) {
+		st = wf_fail_errno(WEFT_IO, errno, "topo: %s cannot be written", path);
+	}
+	return st;
+}
+
 enum weft_status
 wf_topo_save(const char *path)
 {
@@ -351,8 +373,13 @@ wf_topo_save(const char *path)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (hwloc_topology_export_xml(machine, path, 0) != 0) {
-		st = wf_fail_errno(WEFT_IO, errno, "topo: %s cannot be written", path);
+	char *text = NULL;
+	int bytes = 0;
+	if (hwloc_topology_export_xmlbuffer(machine, &text, &bytes, 0) != 0) {
+		st = wf_fail_errno(WEFT_NOMEM, errno, "topo: this machine as XML");
+	} else {
+		st = save_text(path, text, strlen(text));
+		hwloc_free_xmlbuffer(machine, text);
 	}
 	hwloc_topology_destroy(machine);
 	return st;

@@ -111,7 +111,8 @@ struct wf_topo_source {
 enum weft_status wf_topo_open(struct wf_env *env, const struct wf_topo_source *source,
 			      struct wf_topo **out) WEFT_MUST_CHECK;
 void wf_topo_close(struct wf_topo *topo); /* accepts NULL */
-/* Write the machine at hand to a file that wf_topo_open can read elsewhere. */
+/* Write the machine at hand to a file that wf_topo_open can read elsewhere. WEFT_IO: it cannot be
+ * written, or what has its name is no file of ours (own_file.h). */
 enum weft_status wf_topo_save(const char *path) WEFT_MUST_CHECK;
 
 /* The core that has this CPU; NULL: this process may not use it, or there is none. */

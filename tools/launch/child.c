@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/exit_code.h"
+#include "base/own_file.h"
 
 #define READ_BYTES 16384
 
@@ -36,28 +36,6 @@ wf_child_init(struct wf_child *child, const struct wf_supervise_opts *opts, unsi
 }
 
 static enum weft_status
-fail_no_log(const char *path)
-{
-	return wf_fail(
-		WEFT_IO,
-		"log file %s: is a link, or no file of this name alone, and weft empties only "
-		"its own: move it away, or name another --log_dir",
-		path);
-}
-
-/* Whoever may write to the folder could have put a link there, to a file of ours elsewhere. */
-static enum weft_status
-empty_log(int fd, const char *path)
-{
-	struct stat info;
-
-	if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1) {
-		return fail_no_log(path);
-	}
-	return ftruncate(fd, 0) == 0 ? WEFT_OK : wf_fail_errno(WEFT_IO, errno, "log file %s", path);
-}
-
-static enum weft_status
 open_log(struct wf_child *child)
 {
 	char path[4096];
@@ -75,17 +53,7 @@ open_log(struct wf_child *child)
 	     space = strchr(space, ' ')) {
 		*space = '-';
 	}
-	child->log_fd =
-		open(path,
-		     O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-		     0666);
-	if (child->log_fd < 0 && (errno == ELOOP || errno == ENXIO)) {
-		return fail_no_log(path); /* a link; a pipe that nobody reads */
-	}
-	if (child->log_fd < 0) {
-		return wf_fail_errno(WEFT_IO, errno, "log file %s", path);
-	}
-	return empty_log(child->log_fd, path);
+	return wf_own_file_open(path, O_APPEND, &child->log_fd);
 }
 
 static _Noreturn void

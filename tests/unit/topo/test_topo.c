@@ -497,6 +497,36 @@ a_saved_machine_reads_as_it_was(void **state)
 	assert_int_equal(wf_topo_save("/no/such/folder/machine.xml"), WEFT_IO);
 }
 
+static void
+a_machine_is_saved_over_no_file_of_somebody_else(void **state)
+{
+	char folder[] = "/tmp/weft-topo-XXXXXX";
+	char mine[64], out[64], text[8] = "";
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(mine, sizeof(mine), "%s/mine", folder);
+	snprintf(out, sizeof(out), "%s/out", folder);
+	int fd = open(mine, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(write(fd, "mine", 4), 4);
+	for (unsigned i = 0; i < 4; i++) {
+		int made = i == 0   ? symlink("mine", out)
+			   : i == 1 ? link(mine, out)
+			   : i == 2 ? mkfifo(out, 0600)
+				    : symlink("nowhere", out);
+		assert_int_equal(made, 0);
+		assert_int_equal(wf_topo_save(out), WEFT_IO);
+		assert_non_null(strstr(weft_last_error(), "move it away"));
+		assert_int_equal(pread(fd, text, sizeof(text), 0), 4);
+		assert_memory_equal(text, "mine", 4);
+		assert_int_equal(unlink(out), 0);
+	}
+	assert_int_equal(wf_topo_save(mine), WEFT_OK); /* a file is replaced */
+	assert_int_equal(pread(fd, text, sizeof(text), 0), sizeof(text));
+	assert_memory_equal(text, "<?xml ve", sizeof(text));
+	assert_int_equal(close(fd) + unlink(mine) + rmdir(folder), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -519,6 +549,7 @@ main(void)
 		TEST(no_memory_is_a_status_and_leaves_nothing_behind),
 		TEST(the_machine_at_hand_has_the_cpus_of_this_process),
 		TEST(a_saved_machine_reads_as_it_was),
+		TEST(a_machine_is_saved_over_no_file_of_somebody_else),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
