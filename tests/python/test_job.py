@@ -579,11 +579,11 @@ class Signals(support.Case):
         self.assertEqual(process.stdout.readline(), "waits\n")
         return process
 
-    def interrupt(self, process):
+    def interrupt(self, process, number=signal.SIGINT):
         """When it has nothing to do but to wait."""
         while self.state_of(process.pid) != "S":
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
 
     @staticmethod
     def state_of(pid):
@@ -606,13 +606,18 @@ class Signals(support.Case):
             self.assertRegex(process.stdout.readline(), "^AbortedError .*interrupted in " + call.split("(")[0])
             self.assertEqual(process.wait(support.LIMIT), 0)
 
-    def test_ctrl_c_that_nobody_catches_names_who_was_stopped_to_the_others(self):
+    def test_a_signal_that_nobody_catches_names_who_was_stopped_to_the_others(self):
+        self.stopped_by(signal.SIGINT, "", -signal.SIGINT)
+        handle = "import signal; signal.signal(signal.SIGTERM, weft.stopped)\n"
+        self.stopped_by(signal.SIGTERM, handle, 128 + signal.SIGTERM)
+
+    def stopped_by(self, number, before, code):
         session = "weft.Session(pservers=%r, num_gradient_servers=2, trainer_id=0)"
         work = """s.empty(3, name="w"); s.start(); print("waits", flush=True); s.barrier()"""
         for form in ("with " + session + " as s: " + work, "s = " + session + "; " + work):
             where = self.pserver(trainers=2)
             process = subprocess.Popen(
-                support.python("-c", "import weft\n" + form % where),
+                support.python("-c", "import weft\n" + before + form % where),
                 env=support.environment(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -625,14 +630,14 @@ class Signals(support.Case):
             other.empty(3, name="w")
             other.start()
             self.assertEqual(process.stdout.readline(), "waits\n")
-            self.interrupt(process)
-            text = r"^trainer 0 \(host .*, pid %d\) was stopped by SIGINT$" % process.pid
-            self.assertEqual(process.wait(support.LIMIT), -signal.SIGINT)
+            self.interrupt(process, number)
+            text = r"^trainer 0 \(host .*, pid %d\) was stopped by %s$" % (process.pid, number.name)
+            self.assertEqual(process.wait(support.LIMIT), code)
             with self.assertRaisesRegex(weft.AbortedError, text):
                 other.barrier()
-            status, said = self.pservers[0].end()
+            status, said = self.pservers[-1].end()
             self.assertEqual(status, 69)
-            self.assertIn("was stopped by SIGINT", said)
+            self.assertIn("was stopped by " + number.name, said)
 
     def test_ctrl_c_in_close_is_not_lost_nor_is_the_memory(self):
         session = weft.Session(pservers=self.pserver(sparse=1), ports_num_for_sparse=1)

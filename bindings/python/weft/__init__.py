@@ -43,7 +43,7 @@ from weft.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from weft.session import Array, Rows, Session, Table, Tensor, _refuse_forked
+from weft.session import Array, Rows, Session, Table, Tensor, _refuse_forked, stopped
 
 __version__ = "0.1.0"
 __all__ = [
@@ -86,6 +86,7 @@ __all__ = [
     "start",
     "stats",
     "step",
+    "stopped",
     "table",
     "trainer_id",
     "wait",

@@ -15,8 +15,8 @@ import os
 import signal
 import sys
 from threading import get_ident
-from types import TracebackType
-from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Sequence, Set, Tuple, Type, Union
+from types import FrameType, TracebackType
+from typing import Any, Callable, Dict, Generator, List, Mapping, NoReturn, Optional, Sequence, Set, Tuple, Type, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -936,6 +936,18 @@ def _at_exit() -> None:
                 session.close()
         except Error as error:
             print("weft: %s" % error, file=sys.stderr)
+
+
+def stopped(number: int, frame: Optional[FrameType] = None) -> NoReturn:
+    """A handler for signals that end the program: the others are told by which it was stopped.
+
+    signal.signal(signal.SIGTERM, weft.stopped)
+    """
+    for session in list(_sessions):
+        # Of this thread alone: another one may be about to close its own.
+        if session._owner == get_ident() and session._handle is not None:
+            session._call.weft_session_stop(session._handle, number)
+    raise SystemExit(128 + number)
 
 
 _note_uncaught()
