@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weft demo: a whole job on real data, and proof that it did what it should: against the same
  * training in one process, and against a figure that is known. Thread: main, the only one. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/outlet.h"
 #include "tools/command.h"
 #include "tools/launch/plan.h"
 #include "tools/launch/ports.h"
@@ -19,6 +23,7 @@
 #define LANES 2 /* ports of each pserver, dense and sparse together */
 #define TRAINERS 2
 #define CHILDREN (PSERVERS + TRAINERS)
+#define OUT_QUEUE_BYTES ((size_t)256 << 10)
 #define TOLERANCE 0.01 /* of the closed form's figure */
 #define CLEARLY 0.75   /* of the unigram's perplexity: below that it is beaten clearly */
 #define AUC_MIN 0.75   /* chance is 0.5 */
@@ -152,6 +157,7 @@ struct context {
 	struct verdict verdict;     /* of the run that told one */
 	int signal_code;            /* 128 + the signal that stopped it; 0: none */
 	struct wf_child_spec *spec; /* [CHILDREN] */
+	struct wf_outlet *out;      /* stdout, while a job runs */
 };
 
 static const struct demo *
@@ -254,11 +260,30 @@ read_verdict(const char *line, struct verdict *out)
 	return true;
 }
 
+/* While the job runs its lines go through an outlet: printing could wait for who reads them, and
+ * whoever waits there hears no signal, and takes no line from the children. */
+static __attribute__((format(printf, 2, 3))) void
+show(const struct context *context, const char *format, ...)
+{
+	char text[WF_OUTLET_LINE_BYTES];
+	va_list args;
+
+	va_start(args, format);
+	int wanted = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (wanted > 0) {
+		(void)wf_outlet_put(context->out, text, strlen(text));
+	}
+	if (wf_outlet_error(context->out) == EPIPE) {
+		(void)raise(SIGPIPE); /* as printing would have */
+	}
+}
+
 static void
 end_open_line(struct context *context)
 {
 	if (context->open_line) {
-		printf("\n");
+		show(context, "\n");
 		context->open_line = false;
 	}
 }
@@ -272,7 +297,7 @@ take_pass_line(void *arg, const char *line)
 	if (!read_pass_line(line, &context->current)) {
 		if (!read_verdict(line, &context->verdict) && context->show) {
 			end_open_line(context);
-			printf("  %s\n", line);
+			show(context, "  %s\n", line);
 		}
 		return;
 	}
@@ -280,13 +305,12 @@ take_pass_line(void *arg, const char *line)
 		return;
 	}
 	if (context->live) {
-		printf("\r  pass %4lu   cost %12.6f   test %12.6f ", now->pass, now->train,
-		       now->test);
-		fflush(stdout);
+		show(context, "\r  pass %4lu   cost %12.6f   test %12.6f ", now->pass, now->train,
+		     now->test);
 		context->open_line = true;
 	} else if ((now->pass + 1) % context->demo->show_every == 0) {
-		printf("  pass %4lu   cost %12.6f   test %12.6f\n", now->pass, now->train,
-		       now->test);
+		show(context, "  pass %4lu   cost %12.6f   test %12.6f\n", now->pass, now->train,
+		     now->test);
 	}
 }
 
@@ -308,6 +332,10 @@ run(struct context *context, unsigned count, void (*on_stdout)(void *, const cha
     struct figures *out)
 {
 	struct wf_supervise_end end;
+	const struct wf_outlet_opts lines = {.fd = STDOUT_FILENO,
+					     .queue_bytes = OUT_QUEUE_BYTES,
+					     .say_dropped = wf_outlet_say_dropped,
+					     .wake_fd = -1};
 	const struct wf_supervise_opts opts = {
 		.env = context->env,
 		.spec = context->spec,
@@ -321,8 +349,17 @@ run(struct context *context, unsigned count, void (*on_stdout)(void *, const cha
 	};
 
 	context->current = (struct figures){0};
-	enum weft_status st = wf_supervise(&opts, &end);
+	(void)fflush(stdout);
+	enum weft_status st = wf_outlet_open(&lines, &context->out);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_supervise(&opts, &end);
 	end_open_line(context);
+	if (st != WEFT_OK || end.exit_code <= WF_EXIT_SIGNAL) {
+		(void)wf_outlet_flush(context->out, WF_NEVER);
+	}
+	wf_outlet_close(context->out);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -582,7 +619,8 @@ demonstrate(struct context *context)
 	}
 	if (st != WEFT_OK) {
 		(void)wf_command_fail(PROGRAM, st);
-		printf("FAIL\n");
+		/* Bounded: after a signal nobody must be kept by who does not read. */
+		(void)wf_outlet_write(STDOUT_FILENO, "FAIL\n", 5, WF_OUTLET_PATIENCE_NS);
 		return context->signal_code != 0 ? context->signal_code : WF_EXIT_FAILED;
 	}
 	printf("\n%s\n", passed ? "PASS" : "FAIL");
