@@ -110,6 +110,30 @@ an_abort_is_told_to_everybody_as_it_was_said(void **state)
 	play(abort_of_a_trainer);
 }
 
+/* A lane has had other jobs before, with steps of their own. */
+static void
+steps_of_two_jobs(struct stage *stage)
+{
+	const struct wf_lane_cause cause = {.status = WEFT_DATA, .reason = "enough"};
+	struct wf_lane *lane = stage->lane[0];
+	begin(stage);
+	step(stage, &stage->puppet[0], &stage->puppet[1]);
+	wf_lane_abort(lane, &cause);
+	next_job(stage);
+	wf_lane_abort(lane, &cause);
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, wf_lane_job_state(lane) == WF_LANE_FAILED);
+	CHECK(stage, lane->report.job_said && lane->report.now_steps.count == 1);
+}
+
+static void
+the_line_about_a_job_is_of_its_own_steps(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2, .stats_period_ns = 3600 * WF_NS_PER_S},
+		   steps_of_two_jobs, NULL);
+}
+
 static void
 late_members(struct stage *stage)
 {
@@ -561,6 +585,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_abort_is_told_to_everybody_as_it_was_said),
+		cmocka_unit_test(the_line_about_a_job_is_of_its_own_steps),
 		cmocka_unit_test(
 			who_comes_to_a_failed_job_is_told_and_who_comes_for_the_next_is_to_wait),
 		cmocka_unit_test(a_path_that_takes_over_from_another_in_a_failing_job_is_told),
