@@ -556,9 +556,11 @@ WEFT_API void weft_session_abort(struct weft_session *session, enum weft_status 
  * A signal has stopped the program: end the job for everybody. All members show "trainer 1 (host
  * nodea, pid 12) was stopped by SIGTERM" as the first cause. Calls that wait, and all later ones,
  * are WEFT_ABORTED; the session is still to be closed. With WEFT_PROGRESS_THREAD the others hear it
- * at once, else with the owner's next call. A session that is saying GOODBYE leaves in good order.
- * The only function of a session that any thread may call, and a signal handler: it never blocks,
- * and keeps errno. It must not run at the same time as weft_session_close or weft_session_abort.
+ * at once. With WEFT_PROGRESS_CALLER they hear it when the owner next moves the session's bytes, in
+ * weft_poll say, for nobody else may: a program that dies of the signal before that is to the
+ * others a trainer that was lost. A session that is saying GOODBYE leaves in good order. The only
+ * function of a session that any thread may call, and a signal handler: it never blocks, and keeps
+ * errno. It must not run at the same time as weft_session_close or weft_session_abort.
  * @param session       NULL: nothing happens
  * @param signal_number what stopped it, SIGTERM say
  */
