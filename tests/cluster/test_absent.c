@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs in which one trainer has another setting than the rest, under seeded delays, cuts, refusals
  * and stalls: all end within seconds, by its name and with both values, and say so while they wait;
- * where the same trainer comes back with the right one in time, all train. Thread: one. */
+ * where the same trainer comes back with the right one in time, all train. A job that runs without
+ * it, of asynchronous tables, goes on. Thread: one. */
 #include <setjmp.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -12,7 +13,9 @@
 
 #include <cmocka.h>
 
+#include "sparse/server/service.h"
 #include "tests/cluster/crew.h"
+#include "weft/sparse.h"
 
 #define TRAINERS 3u
 #define SEEDS 100u
@@ -184,12 +187,122 @@ who_comes_back_as_it_should_be_trains_with_the_rest(void **state)
 	}
 }
 
+/* A job of tables alone, applied as pushes come, which trainer 0 begins by itself. */
+static enum weft_status
+train_rows(struct crew *crew, uint32_t idx, struct wf_env *env, const char *words)
+{
+	static const uint64_t key[3] = {1, 2, 300};
+	static const float grad[3 * 2];
+	struct weft_session_opts opts;
+	struct weft_table_opts rows_opts;
+	struct weft_session *session = NULL;
+	struct weft_table *table = NULL;
+	crew_fill_opts(crew, idx, env, &opts);
+	opts.compared = words;
+	opts.sparse_mode = WEFT_SPARSE_ASYNC;
+	opts.slice_bytes = 64;
+	weft_table_opts_init(&rows_opts);
+	rows_opts.name = "rows";
+	rows_opts.dim = 2;
+	rows_opts.batch_keys_max = 64;
+	enum weft_status st = weft_session_open(&opts, &session);
+	if (st == WEFT_OK) {
+		st = weft_table_add(session, &rows_opts, &table);
+	}
+	if (st == WEFT_OK) {
+		st = weft_session_seal(session);
+	}
+	if (st == WEFT_OK) {
+		st = weft_session_start(session);
+	}
+	for (uint32_t i = 0; i < 5 * STEPS && st == WEFT_OK; i++) {
+		struct weft_rows *rows = NULL;
+		st = weft_rows_pull(table, key, 3, WEFT_ROWS_CREATE, &rows);
+		st = st == WEFT_OK ? weft_rows_wait(rows) : st;
+		st = st == WEFT_OK ? weft_step(session, 1, 0) : st;
+		st = st == WEFT_OK ? weft_rows_push(rows, grad, NULL, NULL) : st;
+		st = st == WEFT_OK ? weft_wait_all(session) : st;
+		weft_rows_free(rows);
+		if (st == WEFT_OK) {
+			spend(session, env, WF_NS_PER_S / 2);
+		}
+	}
+	if (st != WEFT_OK) {
+		const struct wf_error first = *wf_error_record();
+		weft_session_abort(session, st, first.text);
+		*wf_error_record() = first;
+		return st;
+	}
+	return weft_session_close(session);
+}
+
+static void
+wait_all_of(struct wf_env *env, uint64_t ns)
+{
+	uint64_t until_ns = wf_now_ns(env) + ns;
+	while (wf_now_ns(env) < until_ns) {
+		wf_wait(env, -1, until_ns); /* may end early */
+	}
+}
+
+/* Trainer 1 is refused, and comes as it should twice the time later that it has to come right. */
+static int
+run_rows_trainer(struct wf_env *env, void *arg)
+{
+	const struct crew_seat *seat = arg;
+	unsigned *refused = seat->crew->run;
+	if (seat->idx == 1) {
+		wait_all_of(env, 2 * WF_NS_PER_S);
+		*refused += train_rows(seat->crew, 1, env, "seed=2") == WEFT_MISMATCH ? 1 : 0;
+		wait_all_of(env, 6 * WF_NS_PER_S);
+	}
+	if (train_rows(seat->crew, seat->idx, env, "seed=1") == WEFT_OK) {
+		seat->crew->ended++;
+	} else {
+		crew_complain(seat->crew, "trainer", seat->idx);
+	}
+	return 0;
+}
+
+/* Whichever lane it was refused by; the dense one knows nothing of tables. */
+static void
+a_job_of_tables_that_runs_is_not_ended_by_who_is_refused(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct wf_world_stats stats;
+		unsigned refused = 0;
+		struct crew crew = {
+			.seed = seed,
+			.world = {.seed = seed,
+				  .delay_min_ns = WF_NS_PER_US,
+				  .delay_max_ns = 2 * WF_NS_PER_MS,
+				  .log_fd = -1},
+			.transport = "sim",
+			.pservers = 1,
+			.trainers = 2,
+			.slot_count = 4,
+			.lanes = 2,
+			.sparse = &wf_sparse_service,
+			.run_trainer = run_rows_trainer,
+			.run = &refused,
+		};
+		enum weft_status st = crew_play(&crew, &stats);
+		if (st != WEFT_OK || crew.why[0] != '\0') {
+			fail_msg("seed %" PRIu64 ": %s", seed, crew.why);
+		}
+		assert_int_equal(refused, 1);
+		assert_int_equal(crew.ended, 2);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_differs_ends_the_job_within_seconds_by_its_name),
 		cmocka_unit_test(who_comes_back_as_it_should_be_trains_with_the_rest),
+		cmocka_unit_test(a_job_of_tables_that_runs_is_not_ended_by_who_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
