@@ -61,6 +61,20 @@ struct conf {
 	bool failed;       /* a helper has complained already */
 };
 
+struct wf_world;
+
+/* A backend that one program of the cases has besides those that are built in: on a device that is
+ * none, in a simulated world. Its URLs are the prefix and a kind. */
+struct conf_extra {
+	const char *prefix;
+	const char *transport;           /* the backend that stands on it */
+	bool (*begin)(const char *kind); /* false: there is no such kind */
+	void (*enter)(struct wf_world *world);
+	const char *(*end)(void); /* NULL: nothing is left; else what, in words */
+};
+
+extern const struct conf_extra *conf_extra; /* NULL: none */
+
 /* A connection between two nodes, both ends. */
 struct pair {
 	struct node *server, *client;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* harness: the one place that knows which backend a case runs on. "tcp" and "tcp6" run in the
  * system's env over loopback, "shm" there too, "shm-copy" with memory that cannot be shared, "sim"
- * as a process of a simulated world; "mux" and "mux-PATHS" with those paths, on loopback or there.
+ * as a process of a simulated world; "mux" and "mux-PATHS" with those paths, on loopback or there;
+ * "fake-KIND" over RDMA devices that are none, there, in the program that has them.
  * "fault+X" is X behind faults that the contract allows for. Thread: the main one; the simulated
  * process is a coroutine of it. */
 #include "tests/conformance/conformance.h"
@@ -17,11 +18,14 @@
 #define FAULT_SPEC "delay=30%%:2ms,split=30%%,short=20%%,stall=1%%:3ms"
 #define SIM_LIMIT_NS (3600 * WF_NS_PER_S) /* of virtual time */
 
+const struct conf_extra *conf_extra;
+
 struct job {
 	struct conf conf;
 	bool (*body)(struct conf *t);
 	bool passed;
 	char wrapped[256]; /* the name of a transport behind faults */
+	bool extra;        /* on the program's own device */
 };
 
 static int
@@ -65,14 +69,21 @@ run_in_world(struct job *job)
 	};
 	struct wf_world *world = NULL;
 	struct wf_proc *proc = NULL;
-	bool ran = wf_world_create(&opts, &world) == WEFT_OK &&
-		   wf_world_spawn(world, SIM_HOST, 0, run_in_env, job, &proc) == WEFT_OK &&
-		   wf_world_run(world, SIM_LIMIT_NS) == WEFT_OK;
+	bool ran = wf_world_create(&opts, &world) == WEFT_OK;
+	if (ran && job->extra) {
+		conf_extra->enter(world);
+	}
+	ran = ran && wf_world_spawn(world, SIM_HOST, 0, run_in_env, job, &proc) == WEFT_OK &&
+	      wf_world_run(world, SIM_LIMIT_NS) == WEFT_OK;
 	if (!ran) {
 		fprintf(stderr, "world: %s\n", weft_last_error());
 	}
+	const char *left = ran && job->extra ? conf_extra->end() : NULL;
+	if (left != NULL) {
+		fprintf(stderr, "%s\n", left);
+	}
 	wf_world_destroy(world);
-	return ran && job->passed;
+	return ran && job->passed && left == NULL;
 }
 
 /* RDMA devices as tests/guest/devices makes them. */
@@ -102,6 +113,14 @@ find_rdma(const char *url)
 	return NULL;
 }
 
+/* The kind of the program's own device; NULL: it is another backend. */
+static const char *
+extra_kind(const char *url)
+{
+	size_t bytes = conf_extra != NULL ? strlen(conf_extra->prefix) : 0;
+	return bytes > 0 && strncmp(url, conf_extra->prefix, bytes) == 0 ? url + bytes : NULL;
+}
+
 bool
 conf_can_run(const char *url)
 {
@@ -129,6 +148,12 @@ static void
 choose(struct conf *t, const char *url)
 {
 	const struct rdma *rdma = find_rdma(url);
+	if (extra_kind(url) != NULL) {
+		t->transport = conf_extra->transport;
+		t->host = "127.0.0.1";
+		t->hasty_ns = 50 * WF_NS_PER_MS;
+		return;
+	}
 	t->transport = url;
 	t->host = "127.0.0.1";
 	t->says_bytes = rdma == NULL;
@@ -174,8 +199,16 @@ conf_run(const char *url, uint64_t seed, bool (*body)(struct conf *t))
 	}
 	job->conf.seed = seed;
 	job->body = body;
-	choose(&job->conf, faulty ? url + prefix : url);
-	bool simulated = strcmp(job->conf.host, SIM_HOST) == 0;
+	url += faulty ? prefix : 0;
+	choose(&job->conf, url);
+	const char *kind = extra_kind(url);
+	job->extra = kind != NULL && conf_extra->begin(kind);
+	if (kind != NULL && !job->extra) {
+		fprintf(stderr, "%s: there is no such kind\n", url);
+		free(job);
+		return false;
+	}
+	bool simulated = job->extra || strcmp(job->conf.host, SIM_HOST) == 0;
 	if (faulty) {
 		wrap(job);
 	}

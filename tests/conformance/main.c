@@ -51,7 +51,7 @@ main(int argc, char **argv)
 {
 	if (argc < 2) {
 		fprintf(stderr, "usage: conformance [fault+]tcp|tcp6|shm|shm-copy|sim|mux[-PATHS] "
-				"[CASE]\n");
+				"[CASE]; conformance_fake fake-KIND [CASE]\n");
 		return 64;
 	}
 	if (!conf_can_run(argv[1])) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_cm: librdmacm of the fake (fake.h): identifiers of this process find each other by port.
- * Thread: one. */
-#include "fake.h"
-
+/* fake_cm: librdmacm of the fake: identifiers find each other by port. Requests, replies and RTUs
+ * are datagrams, but on iWARP. Thread: one; on iWARP connect_to runs as a task of the env. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,15 +8,19 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/assert.h"
+#include "fake_internal.h"
 
-#define IDS_MAX 256u
-#define STALE 10 /* a reason of a rejection: stale connection */
+#define IDS_MAX 1024u
+#define REASON_NOBODY 8    /* invalid service */
+#define REASON_STALE 10    /* stale connection */
+#define REASON_CONSUMER 28 /* by who was asked */
+#define PORT_FIRST 7164u
 
 struct fake_id {
 	struct rdma_cm_id id; /* first */
+	void *owner;
 	struct fake_id *peer;
-	bool listens, accepted, withdrawn;
+	bool listens, accepted, withdrawn, rejected, disconnected;
 	uint32_t qp_num; /* of its end */
 	uint8_t tos;
 };
@@ -27,21 +29,36 @@ struct fake_event {
 	struct rdma_cm_event event; /* first */
 	uint8_t data[256];
 	struct fake_event *next;
+	uint64_t at_ns;
+	bool rung;
 };
 
 struct fake_channel {
 	struct rdma_event_channel channel; /* first */
-	struct fake_event *first, *last;
+	struct fake_channel *next;
+	void *owner;
+	struct fake_event *first;
 };
 
 static struct fake_id *id_of[IDS_MAX];
+static struct fake_channel *channels;
+static uint16_t port_next;
+
+/* ---- events ---- */
 
 static struct rdma_event_channel *
 create_event_channel(void)
 {
+	if (fake_nomem()) {
+		return NULL;
+	}
 	struct fake_channel *channel = calloc(1, sizeof(*channel));
 	WF_ASSERT(channel != NULL);
 	channel->channel.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	channel->owner = fake_self();
+	channel->next = channels;
+	channels = channel;
+	fake_made(FAKE_CM_CHANNEL);
 	return &channel->channel;
 }
 
@@ -49,46 +66,98 @@ static void
 destroy_event_channel(struct rdma_event_channel *base)
 {
 	struct fake_channel *channel = (struct fake_channel *)base;
-	while (channel->first != NULL) {
-		struct fake_event *event = channel->first;
-		channel->first = event->next;
-		free(event);
+	struct fake_channel **at = &channels;
+	for (unsigned i = 0; i < IDS_MAX; i++) {
+		WF_ASSERT(id_of[i] == NULL || id_of[i]->id.channel != base);
 	}
+	while (*at != channel) {
+		at = &(*at)->next;
+	}
+	*at = channel->next;
+	WF_ASSERT(channel->first == NULL);
 	(void)close(base->fd);
+	fake_unmade(FAKE_CM_CHANNEL);
 	free(channel);
 }
 
 static void
-tell(struct fake_id *id, enum rdma_cm_event_type type, const void *data, size_t bytes)
+ring_due(struct fake_channel *channel, uint64_t now_ns)
+{
+	for (struct fake_event *e = channel->first; e != NULL; e = e->next) {
+		if (e->at_ns > now_ns) {
+			fake_due(e->at_ns);
+			return; /* in order */
+		}
+		if (!e->rung) {
+			e->rung = true;
+			fake_ring(channel->channel.fd, channel->owner);
+		}
+	}
+}
+
+void
+fake_cm_turn(uint64_t now_ns)
+{
+	for (struct fake_channel *channel = channels; channel != NULL; channel = channel->next) {
+		ring_due(channel, now_ns);
+	}
+}
+
+static void
+tell_once(struct fake_id *id, enum rdma_cm_event_type type, int status, const void *data,
+	  size_t bytes)
 {
 	struct fake_channel *channel = (struct fake_channel *)id->id.channel;
 	struct fake_event *event = calloc(1, sizeof(*event));
-	uint64_t one = 1;
+	struct fake_event **at = &channel->first;
+	uint64_t at_ns = fake_now_ns() + fake_draw(fake_knobs_now()->cm_ns);
 	WF_ASSERT(event != NULL && bytes <= sizeof(event->data));
 	event->event.id = &id->id;
 	event->event.event = type;
+	event->event.status = status;
 	if (bytes > 0) {
 		memcpy(event->data, data, bytes);
 		event->event.param.conn.private_data = event->data;
 		event->event.param.conn.private_data_len = (uint8_t)bytes;
 	}
-	if (channel->first == NULL) {
-		channel->first = event;
-	} else {
-		channel->last->next = event;
+	while (*at != NULL) {
+		at_ns = (*at)->at_ns > at_ns ? (*at)->at_ns : at_ns;
+		at = &(*at)->next;
 	}
-	channel->last = event;
-	ssize_t n = write(channel->channel.fd, &one, sizeof(one));
-	WF_ASSERT(n == sizeof(one));
+	event->at_ns = at_ns;
+	*at = event;
+	ring_due(channel, fake_now_ns());
+}
+
+static void
+tell(struct fake_id *id, enum rdma_cm_event_type type, int status, const void *data, size_t bytes)
+{
+	bool twice = (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_DISCONNECTED) &&
+		     fake_chance(fake_knobs_now()->cm_twice_per_mille, 1000);
+	tell_once(id, type, status, data, bytes);
+	if (twice) {
+		fake_happened.cm_twice++;
+		tell_once(id, type, status, data, bytes);
+	}
+}
+
+/* A datagram does not arrive. On iWARP there are none. */
+static bool
+is_lost(void)
+{
+	bool lost = !fake_now_is()->iwarp && fake_chance(fake_knobs_now()->cm_lost_per_mille, 1000);
+	fake_happened.cm_lost += lost ? 1 : 0;
+	return lost;
 }
 
 static int
 get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 {
 	struct fake_channel *channel = (struct fake_channel *)base;
-	struct fake_event *event = channel->first;
 	uint64_t count = 0;
-	if (event == NULL) {
+	fake_turn();
+	struct fake_event *event = channel->first;
+	if (event == NULL || !event->rung) {
 		(void)!read(base->fd, &count, sizeof(count));
 		errno = EAGAIN;
 		return -1;
@@ -105,9 +174,10 @@ ack_cm_event(struct rdma_cm_event *event)
 	return 0;
 }
 
-static int
-create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
-	  enum rdma_port_space ps)
+/* ---- identifiers ---- */
+
+static struct fake_id *
+new_id(struct rdma_event_channel *channel, void *context, void *owner)
 {
 	struct fake_id *id = calloc(1, sizeof(*id));
 	unsigned at = 0;
@@ -115,51 +185,138 @@ create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *con
 		at++;
 	}
 	WF_ASSERT(id != NULL && at < IDS_MAX);
-	id->id = (struct rdma_cm_id){.channel = channel, .context = context, .ps = ps};
+	id->id = (struct rdma_cm_id){.channel = channel, .context = context, .ps = RDMA_PS_TCP};
+	id->owner = owner;
 	id_of[at] = id;
-	*out = &id->id;
+	fake_made(FAKE_ID);
+	return id;
+}
+
+static int
+create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
+	  enum rdma_port_space ps)
+{
+	if (fake_nomem()) {
+		return -1;
+	}
+	*out = &new_id(channel, context, fake_self())->id;
 	return 0;
+}
+
+static void free_id(struct fake_id *id);
+
+/* Nobody reads what it was told. A request that nobody has seen goes with its listener. */
+static void
+drop_events(struct fake_id *id)
+{
+	struct fake_event **at = &((struct fake_channel *)id->id.channel)->first;
+	while (*at != NULL) {
+		struct fake_event *event = *at;
+		bool its = event->event.id == &id->id;
+		if (its || event->event.listen_id == &id->id) {
+			struct fake_id *request = its ? NULL : (struct fake_id *)event->event.id;
+			*at = event->next;
+			free(event);
+			if (request != NULL) {
+				free_id(request);
+				at = &((struct fake_channel *)id->id.channel)->first;
+			}
+		} else {
+			at = &event->next;
+		}
+	}
+}
+
+static void
+free_id(struct fake_id *id)
+{
+	struct fake_id *peer = id->peer;
+	drop_events(id);
+	for (unsigned i = 0; i < IDS_MAX; i++) {
+		id_of[i] = id_of[i] == id ? NULL : id_of[i];
+	}
+	if (peer != NULL) {
+		peer->withdrawn = !peer->accepted;
+		peer->peer = NULL;
+		if (!id->accepted && !id->rejected && peer->qp_num != 0 && !peer->listens &&
+		    id->qp_num == 0) {
+			tell(peer, RDMA_CM_EVENT_REJECTED, REASON_CONSUMER, NULL, 0);
+		} else if (id->accepted && !id->disconnected && !fake_now_is()->iwarp) {
+			tell(peer, RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
+		}
+	}
+	fake_unmade(FAKE_ID);
+	free(id);
 }
 
 static int
 destroy_id(struct rdma_cm_id *base)
 {
-	struct fake_id *id = (struct fake_id *)base;
-	for (unsigned i = 0; i < IDS_MAX; i++) {
-		if (id_of[i] == id) {
-			id_of[i] = NULL;
-		}
-	}
-	if (id->peer != NULL) {
-		id->peer->withdrawn = !id->peer->accepted;
-		id->peer->peer = NULL;
-	}
-	free(id);
+	free_id((struct fake_id *)base);
 	return 0;
+}
+
+/* ---- addresses ---- */
+
+static __be16 *
+port_of(struct sockaddr_storage *address)
+{
+	return address->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)address)->sin6_port
+					      : &((struct sockaddr_in *)address)->sin_port;
+}
+
+static size_t
+bytes_of(const struct sockaddr *address)
+{
+	return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					      : sizeof(struct sockaddr_in);
+}
+
+static void
+bind_to_device(struct rdma_cm_id *id)
+{
+	fake_cm_context.device->transport_type =
+		fake_now_is()->iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+	id->verbs = &fake_cm_context;
+	id->port_num = 1;
 }
 
 static int
 bind_addr(struct rdma_cm_id *id, struct sockaddr *address)
 {
-	memcpy(&id->route.addr.src_addr, address, sizeof(struct sockaddr_in));
-	id->verbs = &fake_cm_context;
-	id->port_num = 1;
+	memcpy(&id->route.addr.src_storage, address, bytes_of(address));
+	bind_to_device(id);
 	return 0;
 }
 
 static __be16
 get_src_port(struct rdma_cm_id *id)
 {
-	return ((struct sockaddr_in *)(void *)&id->route.addr.src_addr)->sin_port;
+	return *port_of(&id->route.addr.src_storage);
+}
+
+static struct fake_id *
+find_listener(__be16 port)
+{
+	for (unsigned i = 0; i < IDS_MAX; i++) {
+		if (id_of[i] != NULL && id_of[i]->listens && get_src_port(&id_of[i]->id) == port) {
+			return id_of[i];
+		}
+	}
+	return NULL;
 }
 
 static int
 listen_at(struct rdma_cm_id *base, int backlog)
 {
-	static uint16_t next = 7164;
-	struct sockaddr_in *at = (struct sockaddr_in *)(void *)&base->route.addr.src_addr;
-	if (at->sin_port == 0) {
-		at->sin_port = htons(next++);
+	__be16 *port = port_of(&base->route.addr.src_storage);
+	if (*port != 0 && find_listener(*port) != NULL) {
+		errno = EADDRINUSE;
+		return -1;
+	}
+	while (*port == 0) {
+		__be16 tried = htons(port_next++);
+		*port = find_listener(tried) == NULL ? tried : 0;
 	}
 	((struct fake_id *)base)->listens = true;
 	return 0;
@@ -168,68 +325,76 @@ listen_at(struct rdma_cm_id *base, int backlog)
 static int
 resolve_addr(struct rdma_cm_id *base, struct sockaddr *source, struct sockaddr *to, int timeout_ms)
 {
-	memcpy(&base->route.addr.dst_addr, to, sizeof(struct sockaddr_in));
-	base->verbs = &fake_cm_context;
-	base->port_num = 1;
-	tell((struct fake_id *)base, RDMA_CM_EVENT_ADDR_RESOLVED, NULL, 0);
+	memcpy(&base->route.addr.dst_storage, to, bytes_of(to));
+	bind_to_device(base);
+	tell((struct fake_id *)base, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL, 0);
 	return 0;
 }
 
 static int
 resolve_route(struct rdma_cm_id *base, int timeout_ms)
 {
-	tell((struct fake_id *)base, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, 0);
+	tell((struct fake_id *)base, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL, 0);
 	return 0;
 }
 
-static struct fake_id *
-find_listener(const struct rdma_cm_id *base)
+/* ---- connections ---- */
+
+static void
+show_request(struct fake_id *id, struct fake_id *listener, const struct rdma_conn_param *param)
 {
-	const struct sockaddr_in *to = (const void *)&base->route.addr.dst_addr;
-	for (unsigned i = 0; i < IDS_MAX; i++) {
-		if (id_of[i] != NULL && id_of[i]->listens &&
-		    get_src_port(&id_of[i]->id) == to->sin_port) {
-			return id_of[i];
-		}
+	struct fake_id *incoming = new_id(listener->id.channel, NULL, listener->owner);
+	memcpy(&incoming->id.route.addr.dst_storage, &id->id.route.addr.dst_storage,
+	       sizeof(struct sockaddr_storage));
+	bind_to_device(&incoming->id);
+	id->peer = incoming;
+	incoming->peer = id;
+	/* What is padded on InfiniBand is padded here. */
+	uint8_t data[56] = {0};
+	WF_ASSERT(param->private_data_len <= sizeof(data));
+	memcpy(data, param->private_data, param->private_data_len);
+	size_t bytes = fake_now_is()->iwarp ? param->private_data_len : sizeof(data);
+	tell(incoming, RDMA_CM_EVENT_CONNECT_REQUEST, 0, data, bytes);
+	struct fake_event *event = ((struct fake_channel *)listener->id.channel)->first;
+	while (event->next != NULL) {
+		event = event->next;
 	}
-	return NULL;
+	event->event.listen_id = &listener->id;
 }
 
 static int
 connect_to(struct rdma_cm_id *base, struct rdma_conn_param *param)
 {
 	struct fake_id *id = (struct fake_id *)base;
-	struct fake_id *listener = find_listener(base);
-	struct rdma_cm_id *incoming = NULL;
+	struct fake_id *listener = find_listener(*port_of(&base->route.addr.dst_storage));
+	bool iwarp = fake_now_is()->iwarp;
 	id->qp_num = param->qp_num;
 	fake_seen.requests++;
 	if (fake_device.lost_requests > 0) {
 		fake_device.lost_requests--;
-		return 0;
-	}
-	if (fake_device.stale_requests > 0) {
+	} else if (fake_device.stale_requests > 0) {
 		fake_device.stale_requests--;
-		tell(id, RDMA_CM_EVENT_REJECTED, NULL, 0);
-		((struct fake_channel *)base->channel)->last->event.status = STALE;
-		return 0;
+		tell(id, RDMA_CM_EVENT_REJECTED, REASON_STALE, NULL, 0);
+	} else if (listener == NULL) {
+		tell(id, RDMA_CM_EVENT_REJECTED, iwarp ? -ECONNREFUSED : REASON_NOBODY, NULL, 0);
+	} else if (!is_lost()) {
+		show_request(id, listener, param);
 	}
-	if (listener == NULL) {
-		tell(id, RDMA_CM_EVENT_REJECTED, NULL, 0);
-		return 0;
-	}
-	(void)create_id(listener->id.channel, &incoming, NULL, RDMA_PS_TCP);
-	memcpy(&incoming->route.addr.dst_addr, &base->route.addr.dst_addr,
-	       sizeof(struct sockaddr_in));
-	incoming->verbs = &fake_cm_context;
-	incoming->port_num = 1;
-	id->peer = (struct fake_id *)incoming;
-	id->peer->peer = id;
-	/* What is padded on InfiniBand is padded here. */
-	uint8_t data[56] = {0};
-	WF_ASSERT(param->private_data_len <= sizeof(data));
-	memcpy(data, param->private_data, param->private_data_len);
-	tell(id->peer, RDMA_CM_EVENT_CONNECT_REQUEST, data, sizeof(data));
 	return 0;
+}
+
+/* On iWARP the kernel moves the queue pairs. */
+static void
+link_stream(const struct fake_id *a, const struct fake_id *b)
+{
+	struct fake_qp *left = fake_qp_of[a->qp_num];
+	struct fake_qp *right = fake_qp_of[b->qp_num];
+	if (left != NULL && right != NULL) {
+		left->peer = right->qp.qp_num;
+		right->peer = left->qp.qp_num;
+		left->state = IBV_QPS_RTS;
+		right->state = IBV_QPS_RTS;
+	}
 }
 
 static int
@@ -242,17 +407,26 @@ accept_from(struct rdma_cm_id *base, struct rdma_conn_param *param)
 		return -1;
 	}
 	id->accepted = true;
-	tell(id->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, param->private_data,
-	     param->private_data_len);
+	if (fake_now_is()->iwarp) {
+		id->peer->accepted = true;
+		link_stream(id, id->peer);
+		tell(id->peer, RDMA_CM_EVENT_ESTABLISHED, 0, param->private_data,
+		     param->private_data_len);
+		tell(id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL, 0);
+	} else if (!is_lost()) {
+		tell(id->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, param->private_data,
+		     param->private_data_len);
+	}
 	return 0;
 }
 
 static int
 establish(struct rdma_cm_id *base)
 {
-	struct fake_id *peer = ((struct fake_id *)base)->peer;
-	if (peer != NULL) {
-		tell(peer, RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
+	struct fake_id *id = (struct fake_id *)base;
+	id->accepted = true;
+	if (id->peer != NULL && !is_lost()) {
+		tell(id->peer, RDMA_CM_EVENT_ESTABLISHED, 0, NULL, 0);
 	}
 	return 0;
 }
@@ -260,9 +434,11 @@ establish(struct rdma_cm_id *base)
 static int
 reject_from(struct rdma_cm_id *base, const void *data, uint8_t bytes)
 {
-	struct fake_id *peer = ((struct fake_id *)base)->peer;
-	if (peer != NULL) {
-		tell(peer, RDMA_CM_EVENT_REJECTED, data, bytes);
+	struct fake_id *id = (struct fake_id *)base;
+	id->rejected = true;
+	if (id->peer != NULL) {
+		tell(id->peer, RDMA_CM_EVENT_REJECTED,
+		     fake_now_is()->iwarp ? -ECONNRESET : REASON_CONSUMER, data, bytes);
 	}
 	return 0;
 }
@@ -270,11 +446,34 @@ reject_from(struct rdma_cm_id *base, const void *data, uint8_t bytes)
 static int
 disconnect_from(struct rdma_cm_id *base)
 {
-	struct fake_id *peer = ((struct fake_id *)base)->peer;
-	if (peer != NULL) {
-		tell(peer, RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
+	struct fake_id *id = (struct fake_id *)base;
+	id->disconnected = true;
+	if (fake_now_is()->iwarp && id->qp_num != 0 && fake_qp_of[id->qp_num] != NULL) {
+		fake_qp_error(fake_qp_of[id->qp_num]); /* which ends the stream */
+	} else if (id->peer != NULL) {
+		tell(id->peer, RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
 	}
 	return 0;
+}
+
+void
+fake_cm_ended(uint32_t qp_num)
+{
+	for (unsigned i = 0; i < IDS_MAX; i++) {
+		if (id_of[i] != NULL && id_of[i]->qp_num == qp_num) {
+			tell(id_of[i], RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
+		}
+	}
+}
+
+void
+fake_cm_removed(const void *owner)
+{
+	for (unsigned i = 0; i < IDS_MAX; i++) {
+		if (id_of[i] != NULL && id_of[i]->owner == owner && id_of[i]->id.verbs != NULL) {
+			tell(id_of[i], RDMA_CM_EVENT_DEVICE_REMOVAL, 0, NULL, 0);
+		}
+	}
 }
 
 static const char *
@@ -327,6 +526,14 @@ get_devices(int *count)
 static void
 free_devices(struct ibv_context **list)
 {
+}
+
+void
+fake_cm_reset(void)
+{
+	memset(id_of, 0, sizeof(id_of));
+	channels = NULL;
+	port_next = PORT_FIRST;
 }
 
 void

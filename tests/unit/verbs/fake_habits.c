@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fake_habits: the kinds of devices, what happens by chance, the clock, and the count of what there
+ * is. What each kind does was read in its provider's sources (rdma-core, Linux). Thread: one; the
+ * counts of memory are the helper's, too. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "fake_internal.h"
+
+#define PASS_NS 100u /* what a call takes at least */
+
+const struct fake_habits fake_habits[] = {
+	{.name = "kind",
+	 .windows = true,
+	 .shared_queue = true,
+	 .says_last = true,
+	 .poll_error = -2,
+	 .inline_max = 256,
+	 .cqe_max = 1 << 20},
+	{.name = "mlx5",
+	 .windows = true,
+	 .shared_queue = true,
+	 .purges = true,
+	 .says_last = true,
+	 .counts_queues = true,
+	 .poll_error = -2,
+	 .vendor_id = 0x2c9,
+	 .inline_max = 256,
+	 .cqe_max = 4194303},
+	/* In RoCE mode. Windows of type 1 only, which weft does not use. */
+	{.name = "irdma",
+	 .purges = true,
+	 .first_piece = true,
+	 .counts_queues = true,
+	 .poll_error = -22,
+	 .vendor_id = 0x8086,
+	 .inline_max = 101,
+	 .cqe_max = 1048574},
+	{.name = "bnxt",
+	 .windows = true,
+	 .shared_queue = true,
+	 .purges = true,
+	 .says_last = true,
+	 .counts_queues = true,
+	 .poll_error = -22,
+	 .vendor_id = 0x14e4,
+	 .inline_max = 96,
+	 .cqe_max = 256},
+	{.name = "cxgb4",
+	 .iwarp = true,
+	 .purges = true,
+	 .shared_queue = true,
+	 .poll_error = -61,
+	 .vendor_id = 0x1425,
+	 .inline_max = 64,
+	 .cqe_max = 32767},
+	{.name = "rxe",
+	 .windows = true,
+	 .shared_queue = true,
+	 .poll_error = -22,
+	 .vendor_id = 0xffffff,
+	 .inline_max = 256,
+	 .cqe_max = 32767},
+	/* Adaptive routing, several paths, and the smallest queues that will do. */
+	{.name = "anyorder",
+	 .windows = true,
+	 .shared_queue = true,
+	 .purges = true,
+	 .says_last = true,
+	 .any_order = true,
+	 .poll_error = -2,
+	 .inline_max = 64,
+	 .cqe_max = 160},
+	{.name = NULL},
+};
+
+struct fake_device fake_device;
+struct fake_seen fake_seen;
+struct fake_happened fake_happened;
+
+static const struct fake_habits *habits = &fake_habits[0];
+static struct fake_knobs knobs;
+static struct wf_rng rng;
+static unsigned breaks;
+static uint64_t makings;
+static struct fake_host host;
+static uint64_t device_ns; /* ahead of the clock by what was asked since */
+static uint64_t due_ns = WF_NEVER;
+static bool turning;
+static _Atomic unsigned things[FAKE_THINGS];
+static _Atomic uint64_t locked_bytes;
+
+bool
+fake_be(const char *name)
+{
+	for (const struct fake_habits *h = fake_habits; h->name != NULL; h++) {
+		if (strcmp(h->name, name) == 0) {
+			habits = h;
+			return true;
+		}
+	}
+	return false;
+}
+
+const struct fake_habits *
+fake_now_is(void)
+{
+	return habits;
+}
+
+/* ---- chance ---- */
+
+void
+fake_turn_knobs(const struct fake_knobs *to)
+{
+	knobs = to != NULL ? *to : (struct fake_knobs){0};
+	fake_happened = (struct fake_happened){0};
+	breaks = 0;
+	makings = 0;
+	wf_rng_init(&rng, knobs.seed, 21);
+}
+
+const struct fake_knobs *
+fake_knobs_now(void)
+{
+	return &knobs;
+}
+
+bool
+fake_chance(uint32_t rate, uint32_t of)
+{
+	return rate > 0 && wf_rng_below(&rng, of) < rate;
+}
+
+uint64_t
+fake_draw(uint64_t most)
+{
+	return most == 0 ? 0 : wf_rng_below(&rng, most + 1);
+}
+
+bool
+fake_breaks(uint32_t per_million)
+{
+	bool now = breaks < knobs.breaks_max && fake_chance(per_million, 1000000);
+	breaks += now ? 1 : 0;
+	return now;
+}
+
+bool
+fake_nomem(void)
+{
+	makings++;
+	bool now = makings == knobs.nomem_at || fake_chance(knobs.nomem_per_mille, 1000);
+	fake_happened.nomem += now ? 1 : 0;
+	errno = now ? ENOMEM : errno;
+	return now;
+}
+
+/* ---- time ---- */
+
+static uint64_t
+clock_ns(void)
+{
+	struct timespec now;
+	if (host.now_ns != NULL) {
+		return host.now_ns();
+	}
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * WF_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+uint64_t
+fake_now_ns(void)
+{
+	uint64_t now_ns = clock_ns();
+	device_ns = now_ns > device_ns ? now_ns : device_ns;
+	return device_ns;
+}
+
+/* Who asks again and again in one turn of a virtual clock sees the device go on. */
+void
+fake_pass(void)
+{
+	device_ns += PASS_NS;
+}
+
+void
+fake_live_in(const struct fake_host *in)
+{
+	host = in != NULL ? *in : (struct fake_host){0};
+	device_ns = 0;
+	due_ns = WF_NEVER;
+}
+
+bool
+fake_takes_time(void)
+{
+	return host.now_ns != NULL;
+}
+
+void
+fake_due(uint64_t at_ns)
+{
+	if (at_ns < due_ns) {
+		due_ns = at_ns;
+		if (host.alarm != NULL) {
+			host.alarm(at_ns);
+		}
+	}
+}
+
+void
+fake_turn(void)
+{
+	uint64_t now_ns = fake_now_ns();
+	if (turning || now_ns < due_ns) {
+		return;
+	}
+	turning = true;
+	due_ns = WF_NEVER; /* what is left is told again */
+	fake_wire_turn(now_ns);
+	fake_queues_turn(now_ns);
+	fake_device_turn(now_ns);
+	fake_cm_turn(now_ns);
+	turning = false;
+}
+
+void *
+fake_self(void)
+{
+	return host.self != NULL ? host.self() : NULL;
+}
+
+void
+fake_ring(int fd, void *owner)
+{
+	uint64_t one = 1;
+	ssize_t n = write(fd, &one, sizeof(one));
+	WF_ASSERT(n == sizeof(one));
+	if (host.wake != NULL && owner != NULL) {
+		host.wake(owner);
+	}
+}
+
+/* ---- what there is ---- */
+
+void
+fake_made(enum fake_thing thing)
+{
+	atomic_fetch_add_explicit(&things[thing], 1, memory_order_relaxed); /* counts only */
+}
+
+void
+fake_unmade(enum fake_thing thing)
+{
+	unsigned before = atomic_fetch_sub_explicit(&things[thing], 1, memory_order_relaxed);
+	WF_ASSERT(before > 0);
+}
+
+bool
+fake_lock(uint64_t bytes, bool queue)
+{
+	uint64_t counted = queue && !habits->counts_queues ? 0 : bytes;
+	uint64_t before = atomic_fetch_add_explicit(&locked_bytes, counted, memory_order_relaxed);
+	if (fake_device.memlock_bytes == 0 || before + counted <= fake_device.memlock_bytes) {
+		return true;
+	}
+	fake_unlock(bytes, queue);
+	errno = ENOMEM;
+	return false;
+}
+
+void
+fake_unlock(uint64_t bytes, bool queue)
+{
+	uint64_t counted = queue && !habits->counts_queues ? 0 : bytes;
+	atomic_fetch_sub_explicit(&locked_bytes, counted, memory_order_relaxed);
+}
+
+const char *
+fake_left_over(char *out, size_t bytes)
+{
+	static const char *const names[FAKE_THINGS] = {
+		"devices",       "domains",     "regions",
+		"windows",       "channels",    "completion queues",
+		"shared queues", "queue pairs", "channels of the connection manager",
+		"identifiers"};
+	size_t used = 0;
+	out[0] = '\0';
+	for (unsigned i = 0; i < FAKE_THINGS && used < bytes; i++) {
+		unsigned count = atomic_load_explicit(&things[i], memory_order_relaxed);
+		if (count > 0) {
+			used += (size_t)snprintf(out + used, bytes - used, "%u %s are left. ",
+						 count, names[i]);
+		}
+	}
+	if (fake_seen.lost > 0 && used < bytes) {
+		used += (size_t)snprintf(out + used, bytes - used,
+					 "%u receive buffers are lost for good. ", fake_seen.lost);
+	}
+	if (fake_seen.stale > 0 && used < bytes) {
+		used += (size_t)snprintf(out + used, bytes - used,
+					 "%u WRITEs of memory that nobody meant. ",
+					 fake_seen.stale);
+	}
+	return used > 0 ? out : NULL;
+}
+
+void
+fake_reset(void)
+{
+	habits = &fake_habits[0];
+	fake_turn_knobs(NULL);
+	fake_live_in(NULL);
+	fake_device = (struct fake_device){
+		.vectors = 4, .speed = 32, .width = 2, .state = IBV_PORT_ACTIVE};
+	fake_seen = (struct fake_seen){.vector = -1};
+	for (unsigned i = 0; i < FAKE_THINGS; i++) {
+		atomic_store_explicit(&things[i], 0, memory_order_relaxed);
+	}
+	atomic_store_explicit(&locked_bytes, 0, memory_order_relaxed);
+	fake_memory_reset();
+	fake_queues_reset();
+	fake_device_reset();
+	fake_cm_reset();
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fake_internal: between the files of the fake. Thread: one, but for fake_memory.c. */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "base/assert.h"
+#include "base/env.h"
+#include "fake.h"
+
+#define FAKE_QPS_MAX 1024u
+#define FAKE_INLINE_MAX 256u
+
+/* ---- fake_habits.c: kind, chance, clock, and what there is ---- */
+
+const struct fake_habits *fake_now_is(void);
+/* True so many times in `of`. */
+bool fake_chance(uint32_t rate, uint32_t of);
+/* Up to `most`; 0 where there are no knobs. */
+uint64_t fake_draw(uint64_t most);
+const struct fake_knobs *fake_knobs_now(void);
+/* One of the breaks of the knobs is due. */
+bool fake_breaks(uint32_t per_million);
+/* A call that makes something fails; errno is ENOMEM. */
+bool fake_nomem(void);
+
+uint64_t fake_now_ns(void);
+/* A call took a moment of the device. */
+void fake_pass(void);
+/* Somebody asks in vain for as long as the protocol says, and not for no time at all. */
+bool fake_takes_time(void);
+void fake_due(uint64_t at_ns);
+void *fake_self(void);
+/* A descriptor of `owner` (an eventfd) becomes readable. */
+void fake_ring(int fd, void *owner);
+
+enum fake_thing {
+	FAKE_CONTEXT,
+	FAKE_DOMAIN,
+	FAKE_REGION,
+	FAKE_WINDOW,
+	FAKE_CHANNEL,
+	FAKE_CQ,
+	FAKE_SRQ,
+	FAKE_QP,
+	FAKE_CM_CHANNEL,
+	FAKE_ID,
+	FAKE_THINGS,
+};
+
+void fake_made(enum fake_thing thing);
+void fake_unmade(enum fake_thing thing);
+/* Lock so much memory of queues, or of a region; false: ENOMEM. */
+bool fake_lock(uint64_t bytes, bool queue);
+void fake_unlock(uint64_t bytes, bool queue);
+
+/* ---- fake_memory.c ---- */
+
+/* Where the bytes are; NULL: nowhere that this key leads to. `to` is the queue pair that they come
+ * in through; NULL: of this end itself. */
+uint8_t *fake_find(uint32_t key, uint64_t at, uint64_t bytes, const struct ibv_qp *to);
+void fake_bind(const struct ibv_send_wr *wr, const struct ibv_qp *qp);
+void fake_memory_reset(void);
+
+/* ---- fake_queues.c ---- */
+
+struct fake_receive {
+	uint64_t wr_id;
+	uint8_t *data;
+	uint32_t bytes;
+};
+
+struct fake_receives {
+	struct fake_receive *at;
+	unsigned head, count, depth;
+	unsigned completed; /* and not polled */
+};
+
+struct fake_entry {
+	struct ibv_wc wc;
+	uint64_t at_ns;               /* it can be polled then */
+	struct fake_receives *source; /* of a reception; NULL: of a work request */
+	uint64_t position;            /* of a work request: those up to it are over */
+};
+
+struct fake_cq {
+	struct ibv_cq cq; /* first */
+	struct fake_cq *next;
+	void *owner;
+	struct fake_entry *at;
+	unsigned head, count, depth;
+	unsigned announced; /* of them, those that have come */
+	unsigned users;     /* queue pairs, twice where both are one */
+	bool armed, told, broken;
+};
+
+struct fake_srq {
+	struct ibv_srq srq; /* first */
+	struct fake_receives receives;
+	uint64_t locked;
+};
+
+/* A work request, as it was posted. */
+struct fake_work {
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	bool memory; /* it has one piece */
+	bool nagged; /* it was told to come again once */
+	uint64_t ready_ns;
+	uint8_t copy[FAKE_INLINE_MAX];
+};
+
+/* A WRITE that has arrived, and is not placed. */
+struct fake_late {
+	struct fake_late *next; /* the one before */
+	uint8_t *to;
+	uint32_t bytes;
+	uint8_t data[];
+};
+
+struct fake_qp {
+	struct ibv_qp qp; /* first */
+	struct fake_receives own;
+	uint32_t peer; /* number */
+	uint8_t sl;
+	enum ibv_qp_state state;
+	uint8_t timeout, retry_count, rnr_retry, rnr_timer;
+	unsigned rnr_left;
+	uint64_t silent_ns; /* the peer is silent: when this end gives up; 0 */
+	bool cut;
+	struct fake_work *work; /* [depth] */
+	unsigned head, count, depth;
+	uint64_t posted, released; /* work requests; those whose slots are free again */
+	uint64_t last_ns;          /* when its last completion of a reception can be polled */
+	struct fake_late *late;
+	uint64_t locked;
+};
+
+extern struct fake_qp *fake_qp_of[FAKE_QPS_MAX];
+
+struct fake_receives *fake_receives_of(struct fake_qp *qp);
+void fake_complete(struct ibv_cq *cq, const struct fake_entry *entry);
+void fake_queues_turn(uint64_t now_ns);
+void fake_queues_reset(void);
+void fake_queues_fill(struct wf_verbs_lib *lib, struct ibv_context_ops *ops);
+
+/* ---- fake_wire.c ---- */
+
+int fake_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* To the error state: what was posted is flushed. */
+void fake_qp_error(struct fake_qp *qp);
+/* What has arrived at it is placed. */
+void fake_place(struct fake_qp *qp);
+void fake_place_all(void);
+void fake_wire_turn(uint64_t now_ns);
+
+/* ---- fake_device.c ---- */
+
+/* An event of the device that `qp` is on (`qp` is what it concerns), or of all of them (NULL). */
+void fake_tell(struct ibv_context *context, const struct ibv_async_event *event, uint64_t at_ns);
+/* Nothing goes out of it or comes in any more. */
+bool fake_is_dead(const struct ibv_context *context);
+/* Its port is down until then; 0: it is not. */
+uint64_t fake_down_until_ns(const struct ibv_context *context);
+/* A work request of `qp` went by: perhaps something breaks. */
+void fake_maybe_break(struct fake_qp *qp);
+/* Events of it are never read. */
+void fake_forget_qp(const struct ibv_qp *qp);
+void fake_device_turn(uint64_t now_ns);
+void fake_device_reset(void);
+void fake_device_fill(struct wf_verbs_lib *lib);
+void fake_memory_fill(struct wf_verbs_lib *lib, struct ibv_context_ops *ops);
+extern struct ibv_context fake_cm_context;
+extern struct ibv_context_ops fake_ops;
+
+/* ---- fake_cm.c ---- */
+
+void fake_cm_fill(struct wf_verbs_lib *lib);
+/* iWARP: the stream of a queue pair has ended. */
+void fake_cm_ended(uint32_t qp_num);
+/* The device that identifiers of `owner` are bound to is removed. */
+void fake_cm_removed(const void *owner);
+void fake_cm_turn(uint64_t now_ns);
+void fake_cm_reset(void);
