@@ -211,8 +211,9 @@ batch_flush(struct wf_verbs_conn *c)
 	}
 }
 
-/* The next work request, with room for one piece of memory, and none yet. What its opcode needs
- * besides is the caller's. */
+/* The next work request, of no piece of memory yet. What its opcode needs besides is the caller's.
+ * There are devices that take the first piece whatever their number is (irdma, for a WRITE), so
+ * there is no list either. */
 static struct ibv_send_wr *
 batch_add(struct wf_verbs_conn *c, enum ibv_wr_opcode opcode, uint64_t *position)
 {
@@ -221,7 +222,6 @@ batch_add(struct wf_verbs_conn *c, enum ibv_wr_opcode opcode, uint64_t *position
 		batch_flush(c);
 	}
 	struct ibv_send_wr *wr = &batch->wr[batch->count];
-	struct ibv_sge *sge = &batch->sge[batch->count];
 	if (batch->count > 0) {
 		batch->wr[batch->count - 1].next = wr;
 	}
@@ -229,7 +229,7 @@ batch_add(struct wf_verbs_conn *c, enum ibv_wr_opcode opcode, uint64_t *position
 	*position = wf_verbs_sq_take(&c->tx.sq);
 	wr->wr_id = wr_id_of(c, *position);
 	wr->next = NULL;
-	wr->sg_list = sge;
+	wr->sg_list = NULL;
 	wr->num_sge = 0;
 	wr->opcode = opcode;
 	wr->send_flags = 0;
@@ -238,11 +238,15 @@ batch_add(struct wf_verbs_conn *c, enum ibv_wr_opcode opcode, uint64_t *position
 }
 
 static void
-set_memory(const struct wf_verbs_conn *c, struct ibv_send_wr *wr, uint64_t at, uint32_t bytes,
+set_memory(struct wf_verbs_conn *c, struct ibv_send_wr *wr, uint64_t at, uint32_t bytes,
 	   uint32_t lkey)
 {
-	*wr->sg_list = (struct ibv_sge){.addr = at, .length = bytes, .lkey = lkey};
-	wr->num_sge = bytes > 0 ? 1 : 0;
+	struct wf_verbs_batch *batch = &c->t->batch;
+	if (bytes > 0) {
+		wr->sg_list = &batch->sge[wr - batch->wr];
+		wr->num_sge = 1;
+		*wr->sg_list = (struct ibv_sge){.addr = at, .length = bytes, .lkey = lkey};
+	}
 }
 
 /* No credit for a buffer that is not there: any of those that wait to be posted may be one that
@@ -278,8 +282,8 @@ has_credit(const struct wf_verbs_tx *tx)
 
 /* What a device reads for itself has its own addresses; what is inlined is read here. */
 static void
-set_source(const struct wf_verbs_conn *c, struct ibv_send_wr *wr,
-	   const struct wf_verbs_entry *entry, uint32_t bytes)
+set_source(struct wf_verbs_conn *c, struct ibv_send_wr *wr, const struct wf_verbs_entry *entry,
+	   uint32_t bytes)
 {
 	const uint8_t *at = entry->src + entry->written;
 	if (bytes <= c->dev->inline_bytes) {
