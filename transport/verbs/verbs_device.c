@@ -360,6 +360,19 @@ wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why)
 	}
 }
 
+unsigned
+wf_verbs_device_poll(struct wf_verbs_device *dev, struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	int n = ibv_poll_cq(cq, (int)WF_VERBS_POLL, wc);
+	if (n < 0) {
+		char why[WF_WHY_BYTES];
+		snprintf(why, sizeof(why), "a completion queue cannot be read (ibv_poll_cq: %d)",
+			 n);
+		wf_verbs_device_lost(dev, why);
+	}
+	return n > 0 ? (unsigned)n : 0;
+}
+
 /* The link may come back before the retries are used up; who is idle learns it from a question. */
 static void
 on_port_error(struct wf_verbs_device *dev, int port)

@@ -446,6 +446,9 @@ void wf_verbs_device_channel(struct wf_verbs_device *dev);
 void wf_verbs_devices_forget(const struct wf_verbs *t);
 /* No more of it: its connections end. */
 void wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why);
+/* Take up to WF_VERBS_POLL completions of `cq`. A device whose queue cannot be read is lost, and
+ * has none. */
+unsigned wf_verbs_device_poll(struct wf_verbs_device *dev, struct ibv_cq *cq, struct ibv_wc *wc);
 
 /* The completion vector of a thread that is bound to `cpu` (-1: to none), of `count`. */
 int wf_verbs_vector(const struct wf_verbs_settings *settings, int cpu, int count);

@@ -276,14 +276,14 @@ wf_verbs_poll_receive(struct wf_verbs_queues *q)
 {
 	struct ibv_wc wc[WF_VERBS_POLL];
 	unsigned total = 0;
-	int n = 0;
+	unsigned n = 0;
 	do {
-		n = ibv_poll_cq(q->receive.cq, (int)WF_VERBS_POLL, wc);
-		for (int i = 0; i < n; i++) {
+		n = wf_verbs_device_poll(q->dev, q->receive.cq, wc);
+		for (unsigned i = 0; i < n; i++) {
 			on_receive(q->dev, &wc[i]);
 		}
-		total += n > 0 ? (unsigned)n : 0;
-	} while (n == (int)WF_VERBS_POLL && total < WF_VERBS_POLL_MAX);
+		total += n;
+	} while (n == WF_VERBS_POLL && total < WF_VERBS_POLL_MAX);
 	return total;
 }
 

@@ -601,10 +601,10 @@ wf_verbs_poll_send(struct wf_verbs_queues *q)
 	struct wf_verbs *t = q->dev->t;
 	struct ibv_wc wc[WF_VERBS_POLL];
 	unsigned total = 0;
-	int n = 0;
+	unsigned n = 0;
 	do {
-		n = ibv_poll_cq(q->send.cq, (int)WF_VERBS_POLL, wc);
-		for (int i = 0; i < n; i++) {
+		n = wf_verbs_device_poll(q->dev, q->send.cq, wc);
+		for (unsigned i = 0; i < n; i++) {
 			struct wf_verbs_conn *c = conn_of(t, wc[i].wr_id);
 			if (c == NULL || c->qp == NULL) {
 				continue;
@@ -619,7 +619,7 @@ wf_verbs_poll_send(struct wf_verbs_queues *q)
 				wf_verbs_conn_ready(c);
 			}
 		}
-		total += n > 0 ? (unsigned)n : 0;
-	} while (n == (int)WF_VERBS_POLL && total < WF_VERBS_POLL_MAX);
+		total += n;
+	} while (n == WF_VERBS_POLL && total < WF_VERBS_POLL_MAX);
 	return total;
 }

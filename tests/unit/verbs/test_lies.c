@@ -52,11 +52,38 @@ idle_connection_stays_where_devices_take_a_piece_that_is_none(void **state)
 	on("fake-irdma", idle_body);
 }
 
+/* ---- queues that cannot be read ---- */
+
+static bool
+poll_error_body(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	uint64_t begin_ns = wf_now_ns(t->env);
+	fake_break_polls();
+	const struct seen *down = conf_await(t, p.client, p.cc, WF_EVENT_DOWN);
+	CHECK(down != NULL && down->status == WEFT_LOST);
+	CHECK(strstr(down->why, "fake0: a completion queue cannot be read (ibv_poll_cq: -2)") !=
+	      NULL);
+	CHECK(conf_await(t, p.server, p.sc, WF_EVENT_DOWN) != NULL);
+	CHECK(wf_now_ns(t->env) - begin_ns < WF_NS_PER_S);
+	/* It is left: who connects now opens it anew. */
+	return conf_join(t, p.server, p.client, &p) && conf_send_all(t, p.cc, 1, 300) &&
+	       conf_await(t, p.server, p.sc, WF_EVENT_MSG) != NULL;
+}
+
+static void
+device_whose_queue_cannot_be_read_is_named_and_left(void **state)
+{
+	on("fake-kind", poll_error_body);
+}
+
 int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(idle_connection_stays_where_devices_take_a_piece_that_is_none),
+		cmocka_unit_test(device_whose_queue_cannot_be_read_is_named_and_left),
 	};
 	if (argc > 1) {
 		cmocka_set_test_filter(argv[1]);
