@@ -3,12 +3,14 @@
  * librdmacm, so that it lives in this transport's own context, and so that its timers are ours:
  * what the connection manager would set are seconds. Thread: the transport's owner. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "transport/verbs/verbs_internal.h"
 
 #define RING_ALL_BYTES (WF_VERBS_RING_BYTES + WF_VERBS_CREDIT_FRAMES * WF_VERBS_FRAME_BYTES)
 #define SQ_RESERVE 4u /* slots for CREDIT frames */
+#define TASK_LOOK_NS (20 * WF_NS_PER_US)
 
 static struct wf_verbs_conn **
 bucket_of(struct wf_verbs_device *dev, uint32_t qp_num)
@@ -304,9 +306,26 @@ wf_verbs_link_is_asked(const struct wf_verbs_conn *c)
 	return c->id != NULL && c->t->lib->init_qp_attr(c->id, &attr, &mask) == 0;
 }
 
+/* On iWARP: who is connected has the answer that rdma_connect asked for, on the helper thread, so
+ * that call is about to return. Until it has, nothing of the link may be touched, and bytes would
+ * land in it. */
+static void
+await_connect(struct wf_verbs_conn *c)
+{
+	struct wf_env *env = c->t->transport.env;
+	while (c->task.running && c->linked) {
+		c->task.running = !atomic_load_explicit(&c->task.task.done,
+							memory_order_acquire); /* env's release */
+		if (c->task.running) {
+			wf_wait(env, -1, wf_now_ns(env) + TASK_LOOK_NS);
+		}
+	}
+}
+
 void
 wf_verbs_link_stop(struct wf_verbs_conn *c)
 {
+	await_connect(c);
 	if (c->qp != NULL && !c->task.running) {
 		struct ibv_qp_attr attr;
 		memset(&attr, 0, sizeof(attr));
@@ -351,6 +370,7 @@ close_memory(struct wf_verbs_conn *c)
 void
 wf_verbs_link_close(struct wf_verbs_conn *c)
 {
+	await_connect(c);
 	if (c->task.running) {
 		return; /* a thread is at it: when it has done, the connection is freed */
 	}
