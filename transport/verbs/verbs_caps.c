@@ -8,8 +8,9 @@
 #include "transport/rdma.h"
 #include "transport/verbs/verbs_internal.h"
 
-/* rxe takes a receive buffer only from the queue pair's own domain, whatever the queue says, and
- * holds a WRITE through a window against the region behind the window only (Linux 6.1). */
+/* rxe takes a receive buffer only from the queue pair's own domain, whatever the queue says, holds
+ * a WRITE through a window against the region behind the window only, and does not tell when a
+ * queue pair takes no more buffers of a shared queue (Linux 6.1). */
 #define VENDOR_RXE 0xffffffu
 /* siw takes the address that a region is to have, and does not use it. Its library (rdma-core 44)
  * takes a queue that is mapped from offset 16 MiB for one that could not be made. */
@@ -82,6 +83,7 @@ wf_verbs_caps_read(struct wf_verbs_device *dev)
 	caps->immediate = !caps->iwarp && s->immediate != WF_VERBS_OFF;
 	caps->window = has_windows(&attr) && s->window != WF_VERBS_OFF;
 	caps->shared_queue = may_share(caps, &attr) && s->shared_queue != WF_VERBS_OFF;
+	caps->says_last = caps->shared_queue && attr.vendor_id != VENDOR_RXE;
 	caps->message_max = port.max_msg_sz == 0 || port.max_msg_sz > MESSAGE_BYTES_MAX
 				    ? MESSAGE_BYTES_MAX
 				    : port.max_msg_sz;

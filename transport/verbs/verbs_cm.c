@@ -46,6 +46,7 @@ static void
 established(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
 {
 	c->linked = true;
+	c->receives = true; /* on iWARP the kernel has seen to it */
 	c->may_send = true;
 	c->tx.credits = p->credits;
 	c->tx.put_bytes_max = p->put_bytes_max;

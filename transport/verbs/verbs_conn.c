@@ -69,7 +69,8 @@ void
 wf_verbs_conn_ready(struct wf_verbs_conn *c)
 {
 	struct wf_verbs *t = c->t;
-	if (c->ready) {
+	if (c->ready ||
+	    c->state == WF_VERBS_DEAD) { /* about to be freed: what is flushed is late */
 		return;
 	}
 	c->ready = true;
@@ -182,16 +183,17 @@ wf_verbs_conn_end(struct wf_verbs_conn *c, enum weft_status status, const char *
 	unsettle(c);
 	wf_places_end(&c->t->places, &c->place);
 	c->state = WF_VERBS_ENDING;
-	c->deadline_ns = WF_NEVER;
+	c->verdict_waits = false;
 	wf_verbs_link_stop(c);
+	wf_verbs_conn_deadline(c, wf_now_ns(c->t->transport.env) + WF_VERBS_DRAINED_NS);
 	wf_verbs_conn_ready(c);
 }
 
 void
 wf_verbs_conn_gone(struct wf_verbs_conn *c)
 {
-	if (c->state == WF_VERBS_ENDING && c->deadline_ns != WF_NEVER) {
-		c->deadline_ns = WF_NEVER; /* what was waited for */
+	if (c->state == WF_VERBS_ENDING && c->verdict_waits) {
+		c->verdict_waits = false; /* it is here */
 		if (c->end_status == WEFT_LOST) {
 			snprintf(c->end_why, sizeof(c->end_why), "the peer closed without warning");
 		}
@@ -236,6 +238,7 @@ judge(struct wf_verbs_conn *c)
 		return;
 	}
 	wf_verbs_conn_end(c, WEFT_LOST, "the queue pair broke");
+	c->verdict_waits = true;
 	wf_verbs_conn_deadline(c, c->t->now_ns + WF_VERBS_VERDICT_NS);
 }
 
@@ -307,13 +310,20 @@ static void
 finish(struct wf_verbs_conn *c, struct wf_events *events)
 {
 	bool discard = c->disconnected || c->refused || !c->was_up;
+	bool late = c->t->now_ns >= c->deadline_ns;
+	bool drained = wf_verbs_link_is_drained(c); /* before the last look */
 	if (c->qp != NULL) {
-		wf_verbs_poll_receive(c->queues);
+		wf_verbs_poll_receive_all(c->queues);
 	}
 	wf_verbs_emit_done(c, events, WEFT_OK);
 	wf_verbs_receive(c, events, discard);
-	if (c->state == WF_VERBS_ENDING && c->rx.list.first == NULL &&
-	    (c->deadline_ns == WF_NEVER || c->t->now_ns >= c->deadline_ns)) {
+	if (c->state != WF_VERBS_ENDING || c->rx.list.first != NULL) {
+		return;
+	}
+	if (late && !drained) {
+		wf_verbs_link_undrained(c);
+	}
+	if (late || (drained && !c->verdict_waits)) {
 		wf_verbs_conn_down(c, c->end_status, "%s", c->end_why);
 	}
 }

@@ -403,6 +403,16 @@ on_qp_event(struct wf_verbs_device *dev, const struct ibv_async_event *event)
 }
 
 static void
+on_last(struct wf_verbs_device *dev, const struct ibv_async_event *event)
+{
+	struct wf_verbs_conn *c = wf_verbs_link_find(dev, event->element.qp->qp_num);
+	if (c != NULL) {
+		c->last_said = true;
+		wf_verbs_conn_ready(c); /* it may have waited for this */
+	}
+}
+
+static void
 on_async(struct wf_verbs_device *dev, const struct ibv_async_event *event)
 {
 	/* The kinds that mean nothing here are many, and grow. */
@@ -410,6 +420,8 @@ on_async(struct wf_verbs_device *dev, const struct ibv_async_event *event)
 	if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
 	    type == IBV_EVENT_QP_ACCESS_ERR) {
 		on_qp_event(dev, event);
+	} else if (type == IBV_EVENT_QP_LAST_WQE_REACHED) {
+		on_last(dev, event);
 	} else if (type == IBV_EVENT_DEVICE_FATAL) {
 		wf_verbs_device_lost(dev, "the device reports a fatal error");
 	} else if (type == IBV_EVENT_CQ_ERR || type == IBV_EVENT_SRQ_ERR) {

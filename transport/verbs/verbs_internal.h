@@ -50,8 +50,12 @@
 /* The kernel keeps to itself that a peer withdrew its request, so it is asked so often. */
 #define WF_VERBS_WITHDRAWN_NS (20 * WF_NS_PER_MS)
 #define WF_VERBS_BIND_NS                                                                           \
-	(10 * WF_NS_PER_MS)       /* bound of a wait for a window that is being bound              \
-				   */
+	(10 * WF_NS_PER_MS) /* bound of a wait for a window that is being bound                    \
+			     */
+/* Bound of what a device takes to tell of all that is left of a queue pair in error. */
+#define WF_VERBS_DRAINED_NS (100 * WF_NS_PER_MS)
+/* Which so many ends in a row did not bring: from then on it is not waited for. */
+#define WF_VERBS_UNDRAINED_MAX 3u
 #define WF_VERBS_ADDRESS_BYTES 64 /* "[v6 address]:port" */
 /* There are devices that lose an event now and then: who sleeps while there are connections looks
  * at the queues so often without one, and an event that is owed for so long is lost. Ten looks a
@@ -107,6 +111,7 @@ struct wf_verbs_caps {
 	bool query_is_true;   /* query_qp tells the state */
 	bool odd_offsets;     /* see open_filler in verbs_device.c */
 	bool own_addresses;   /* a region may have other addresses than the process gives it */
+	bool says_last;       /* an event says when a queue pair takes no more shared buffers */
 	uint32_t conn_max;
 	uint32_t queues_share; /* connections that share queues */
 	uint32_t send_queue;   /* work requests of a connection */
@@ -152,6 +157,7 @@ struct wf_verbs_device {
 	/* Of the transport's regions, in `pd`; NULL: none, or under way. */
 	struct ibv_mr *region_mr[WF_REGIONS_MAX];
 	unsigned registering;          /* on the helper thread: it cannot be closed */
+	unsigned undrained;            /* queue pairs in a row whose end it did not tell */
 	struct wf_verbs_chunk **chunk; /* [chunk_max] */
 	uint32_t chunk_count, chunk_max, chunk_generation;
 	uint32_t conn_count;
@@ -223,6 +229,7 @@ struct wf_verbs_tx {
 struct wf_verbs_rx_state {
 	struct wf_verbs_rx_list list;  /* completed, and not delivered */
 	struct wf_verbs_rx_list fresh; /* without a shared queue: to be posted */
+	uint32_t posted;               /* the same: with the device */
 	uint32_t frames_taken;         /* that needed a credit */
 	uint32_t frames_returned;      /* their buffers are posted again */
 	uint32_t returned_said;        /* what the peer knows of it */
@@ -272,6 +279,7 @@ struct wf_verbs_conn {
 	bool verdict_is_no; /* connecting end */
 	bool peer_closed;   /* its CLOSE came while this end drains */
 	bool suspected;     /* the queue pair is in error; why is found out at the next visit */
+	bool verdict_waits; /* ENDING: the connection manager may still say why */
 	bool ready;         /* in the ready list */
 	bool stood_still;   /* an attempt was given the time back in which nobody polled */
 	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
@@ -286,6 +294,9 @@ struct wf_verbs_conn {
 	struct wf_verbs_queues *queues;
 	struct ibv_pd *pd; /* the device's, or the connection's own */
 	struct ibv_qp *qp;
+	bool receives;  /* it was ready to: what came in is in the completion queue */
+	bool last_said; /* it takes no more buffers of the shared queue, the device says */
+	bool undrained; /* the device was waited for in vain */
 	uint32_t qp_num;
 	struct wf_verbs_conn *bucket_next;
 	struct wf_verbs_chunk *chunk;             /* without a shared queue */
@@ -527,6 +538,11 @@ bool wf_verbs_link_was_violated(const struct wf_verbs_conn *c);
 bool wf_verbs_link_is_asked(const struct wf_verbs_conn *c);
 /* Nothing moves any more; what has come can still be polled. */
 void wf_verbs_link_stop(struct wf_verbs_conn *c);
+/* It was stopped, and the device has told of all that it had: what is polled behind this is the
+ * last. True also where that is not waited for. */
+bool wf_verbs_link_is_drained(const struct wf_verbs_conn *c);
+/* The device was waited for in vain. */
+void wf_verbs_link_undrained(struct wf_verbs_conn *c);
 /* Ends it, at once: no byte moves any more. Buffers of events stay. */
 void wf_verbs_link_close(struct wf_verbs_conn *c);
 /* The connection is about to be freed, or to go to another device: its link is closed. */
@@ -640,6 +656,8 @@ enum weft_status wf_verbs_bind_settle(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
 /* verbs_recv.c */
 /* Take in receive completions. Returns how many there were. */
 unsigned wf_verbs_poll_receive(struct wf_verbs_queues *q);
+/* All of them that there are now. */
+void wf_verbs_poll_receive_all(struct wf_verbs_queues *q);
 /* Deliver; `discard`: nothing but what frames say to this end itself. */
 void wf_verbs_receive(struct wf_verbs_conn *c, struct wf_events *events, bool discard);
 /* A buffer is no longer needed: it goes back to its queue with the next flush. */

@@ -116,6 +116,9 @@ open_qp(struct wf_verbs_conn *c)
 	if (c->qp == NULL) {
 		return wf_verbs_fail_made(dev, errno, "a queue pair for %s", c->peer);
 	}
+	c->receives = false;
+	c->last_said = false;
+	c->undrained = false;
 	c->qp_num = c->qp->qp_num;
 	c->bucket_next = *bucket_of(dev, c->qp_num);
 	*bucket_of(dev, c->qp_num) = c;
@@ -277,10 +280,12 @@ wf_verbs_link_open(struct wf_verbs_conn *c)
 enum weft_status
 wf_verbs_link_start(struct wf_verbs_conn *c)
 {
+	c->receives = true;
 	if (c->dev->caps.iwarp) {
 		return WEFT_OK;
 	}
 	enum weft_status st = change_state(c, IBV_QPS_RTR);
+	c->receives = st == WEFT_OK;
 	return st == WEFT_OK ? change_state(c, IBV_QPS_RTS) : st;
 }
 
@@ -334,13 +339,70 @@ wf_verbs_link_stop(struct wf_verbs_conn *c)
 	}
 }
 
+/* The last work request of a list is signalled, and fails where it is not carried out: it is the
+ * mark behind all others. A queue of its own gives each buffer back; of a shared one the device
+ * says that it takes no more. On iWARP what was posted to a queue pair that had ended may be lost.
+ */
+bool
+wf_verbs_link_is_drained(const struct wf_verbs_conn *c)
+{
+	const struct wf_verbs_device *dev = c->dev;
+	if (c->qp == NULL || !c->receives || c->undrained || dev->gone ||
+	    dev->undrained >= WF_VERBS_UNDRAINED_MAX) {
+		return true;
+	}
+	bool sent = dev->caps.iwarp || wf_verbs_sq_is_ended(&c->tx.sq);
+	bool received =
+		c->queues->srq == NULL ? c->rx.posted == 0 : c->last_said || !dev->caps.says_last;
+	return sent && received;
+}
+
+void
+wf_verbs_link_undrained(struct wf_verbs_conn *c)
+{
+	struct wf_verbs_device *dev = c->dev;
+	c->undrained = true;
+	if (++dev->undrained == WF_VERBS_UNDRAINED_MAX) {
+		wf_log(c->t->transport.env, WF_LOG_WARN,
+		       "verbs: %s does not tell when a queue pair has ended (%u times within %llu "
+		       "ms): it is not waited for any more",
+		       dev->name, dev->undrained, WF_VERBS_DRAINED_NS / WF_NS_PER_MS);
+	}
+}
+
+/* Many devices take the completions of a queue pair out of the queue when it is destroyed, and with
+ * them the buffers of the shared queue that they stand for: so all of them are polled before. */
+static void
+drain(struct wf_verbs_conn *c)
+{
+	struct wf_env *env = c->t->transport.env;
+	uint64_t limit_ns = wf_now_ns(env) + WF_VERBS_DRAINED_NS;
+	bool waits = !wf_verbs_link_is_drained(c);
+	bool drained = false;
+	do {
+		wf_verbs_device_async(c->dev);
+		wf_verbs_poll_send(c->queues);
+		drained = wf_verbs_link_is_drained(c);
+		wf_verbs_poll_receive_all(c->queues);
+		drained = drained || wf_verbs_link_is_drained(c);
+		if (!drained) {
+			wf_wait(env, c->dev->context->async_fd, wf_now_ns(env) + TASK_LOOK_NS);
+		}
+	} while (!drained && wf_now_ns(env) < limit_ns);
+	if (!drained) {
+		wf_verbs_link_undrained(c);
+	} else if (waits) {
+		c->dev->undrained = 0;
+	}
+}
+
 /* Windows and regions hold on to what they were made of, so they go first; completions name the
  * queue pair, so they are taken in before its number is forgotten. */
 static void
 close_qp(struct wf_verbs_conn *c)
 {
 	wf_verbs_link_stop(c);
-	wf_verbs_poll_send(c->queues);
+	drain(c);
 	wf_verbs_access_close(c);
 	(void)c->t->lib->destroy_qp(c->qp);
 	c->qp = NULL;

@@ -100,13 +100,26 @@ rx_of(const struct wf_verbs_device *dev, uint64_t wr_id)
 	return &chunk->rx[idx];
 }
 
-/* A list of buffers of one queue; on failure the device is past help. */
-static void
-post_list(struct wf_verbs_queues *q, struct ibv_qp *qp, struct wf_verbs_rx_list *list)
+/* How many of a list were posted; NULL: all of them. */
+static unsigned
+count_posted(const struct ibv_recv_wr *first, const struct ibv_recv_wr *bad)
 {
+	unsigned count = 0;
+	for (; first != NULL && first != bad; first = first->next) {
+		count++;
+	}
+	return count;
+}
+
+/* Buffers of the shared queue, or of the connection's own (`c`). 0, or errno: then the device, or
+ * the queue pair, is past help. */
+static int
+post_list(struct wf_verbs_queues *q, struct wf_verbs_conn *c, struct wf_verbs_rx_list *list)
+{
+	int err = 0;
 	struct ibv_recv_wr wr[WF_VERBS_BATCH];
 	struct ibv_sge sge[WF_VERBS_BATCH];
-	while (list->first != NULL) {
+	while (list->first != NULL && err == 0) {
 		unsigned count = 0;
 		for (; list->first != NULL && count < WF_VERBS_BATCH; count++) {
 			struct wf_verbs_rx *rx = wf_verbs_rx_pop(list);
@@ -121,22 +134,31 @@ post_list(struct wf_verbs_queues *q, struct ibv_qp *qp, struct wf_verbs_rx_list 
 			}
 		}
 		struct ibv_recv_wr *bad = NULL;
-		int err = qp == NULL ? ibv_post_srq_recv(q->srq, wr, &bad)
-				     : ibv_post_recv(qp, wr, &bad);
-		if (err != 0 && qp == NULL) {
-			wf_verbs_device_lost(q->dev, "it takes no more receive buffers");
+		err = c == NULL ? ibv_post_srq_recv(q->srq, wr, &bad)
+				: ibv_post_recv(c->qp, wr, &bad);
+		if (c != NULL) {
+			c->rx.posted += count_posted(wr, err == 0 ? NULL : bad);
 		}
 	}
+	if (err != 0 && c == NULL) {
+		wf_verbs_device_lost(q->dev, "it takes no more receive buffers");
+	}
+	return err;
 }
 
-static void
-chunk_post(struct ibv_qp *qp, struct wf_verbs_chunk *chunk)
+static enum weft_status
+chunk_post(struct wf_verbs_conn *c, struct wf_verbs_chunk *chunk)
 {
 	struct wf_verbs_rx_list list = {0};
 	for (uint32_t i = 0; i < chunk->count; i++) {
 		wf_verbs_rx_push(&list, &chunk->rx[i]);
 	}
-	post_list(chunk->queues, qp, &list);
+	int err = post_list(chunk->queues, c, &list);
+	if (err != 0) {
+		return wf_fail_errno(WEFT_NOMEM, err, "%s: %u receive buffers cannot be posted",
+				     chunk->queues->dev->name, chunk->count);
+	}
+	return WEFT_OK;
 }
 
 enum weft_status
@@ -153,20 +175,19 @@ wf_verbs_rx_open(struct wf_verbs_conn *c)
 	}
 	if (q->srq != NULL) {
 		q->shares_used++;
-		chunk_post(NULL, chunk);
-	} else {
-		chunk->conn = c;
-		c->chunk = chunk;
-		chunk_post(c->qp, chunk);
+		return chunk_post(NULL, chunk);
 	}
-	return WEFT_OK;
+	chunk->conn = c;
+	c->chunk = chunk;
+	c->rx.posted = 0;
+	return chunk_post(c, chunk);
 }
 
 void
 wf_verbs_rx_flush_shared(struct wf_verbs_queues *q)
 {
 	if (q->srq != NULL) {
-		post_list(q, NULL, &q->fresh);
+		(void)post_list(q, NULL, &q->fresh); /* its connections end with the device */
 	}
 }
 
@@ -177,7 +198,11 @@ wf_verbs_rx_flush(struct wf_verbs_conn *c)
 	if (q->srq != NULL) {
 		wf_verbs_rx_flush_shared(q);
 	} else if (c->qp != NULL && c->state < WF_VERBS_ENDING) {
-		post_list(q, c->qp, &c->rx.fresh);
+		int err = post_list(q, c, &c->rx.fresh);
+		if (err != 0) {
+			wf_verbs_conn_end(c, WEFT_LOST, "%s takes no more receive buffers: %s",
+					  q->dev->name, strerror(err));
+		}
 	}
 }
 
@@ -250,8 +275,12 @@ on_receive(struct wf_verbs_device *dev, const struct ibv_wc *wc)
 	if (rx == NULL) {
 		return;
 	}
-	struct wf_verbs_conn *c =
-		rx->chunk->conn != NULL ? rx->chunk->conn : wf_verbs_link_find(dev, wc->qp_num);
+	struct wf_verbs_conn *c = rx->chunk->conn;
+	if (c == NULL) {
+		c = wf_verbs_link_find(dev, wc->qp_num);
+	} else if (--c->rx.posted == 0) {
+		wf_verbs_conn_ready(c); /* that may be all that it waited for */
+	}
 	if (wc->status != IBV_WC_SUCCESS) {
 		on_error(dev, c, rx, wc);
 		return;
@@ -285,6 +314,13 @@ wf_verbs_poll_receive(struct wf_verbs_queues *q)
 		total += n;
 	} while (n == WF_VERBS_POLL && total < WF_VERBS_POLL_MAX);
 	return total;
+}
+
+void
+wf_verbs_poll_receive_all(struct wf_verbs_queues *q)
+{
+	while (wf_verbs_poll_receive(q) >= WF_VERBS_POLL_MAX) {
+	}
 }
 
 /* ---- frames ---- */

@@ -610,7 +610,9 @@ wf_verbs_poll_send(struct wf_verbs_queues *q)
 				continue;
 			}
 			if (wc[i].status != IBV_WC_SUCCESS) {
+				wf_verbs_sq_fail(&c->tx.sq, (uint32_t)wc[i].wr_id);
 				on_error(c, &wc[i]);
+				wf_verbs_conn_ready(c); /* that may be all that it waited for */
 			} else if (wf_verbs_sq_complete(&c->tx.sq, (uint32_t)wc[i].wr_id)) {
 				c->tx.progress_ns = t->now_ns;
 				if (!q->dev->caps.iwarp) { /* the peer's device said so */

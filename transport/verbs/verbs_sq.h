@@ -14,6 +14,7 @@ struct wf_verbs_sq {
 	uint32_t reserve; /* of them, for what returns credits */
 	uint64_t posted;  /* work requests so far; the number of the next */
 	uint64_t completed;
+	bool flushed; /* the last that was posted has failed, so all before it are over, too */
 };
 
 static inline void
@@ -58,6 +59,21 @@ wf_verbs_sq_complete(struct wf_verbs_sq *sq, uint32_t position)
 	}
 	sq->completed += count;
 	return true;
+}
+
+/* A completion says that the work request whose position has these low 32 bits has failed. Of a
+ * queue pair in error all fail, in order, and nothing is posted behind them. */
+static inline void
+wf_verbs_sq_fail(struct wf_verbs_sq *sq, uint32_t position)
+{
+	sq->flushed = sq->flushed || position == (uint32_t)(sq->posted - 1);
+}
+
+/* No completion is owed any more. */
+static inline bool
+wf_verbs_sq_is_ended(const struct wf_verbs_sq *sq)
+{
+	return sq->flushed || sq->completed == sq->posted;
 }
 
 /* Is the work request at `position` over? */

@@ -75,7 +75,151 @@ poll_error_body(struct conf *t)
 static void
 device_whose_queue_cannot_be_read_is_named_and_left(void **state)
 {
-	on("fake-kind", poll_error_body);
+	on("fake-mlx5", poll_error_body);
+}
+
+/* ---- receive buffers ---- */
+
+static unsigned
+list_of(const struct wf_verbs_rx_list *list, const struct wf_verbs_queues *q)
+{
+	unsigned count = 0;
+	for (const struct wf_verbs_rx *rx = list->first; rx != NULL; rx = rx->next) {
+		count += rx->chunk->queues == q && rx->chunk->conn == NULL ? 1 : 0;
+	}
+	return count;
+}
+
+/* Those of one shared queue: with the device, or held here. */
+static bool
+books_of_queue_balance(const struct wf_verbs *t, const struct wf_verbs_queues *q)
+{
+	unsigned made = q->shares_used * q->dev->caps.rx_share;
+	unsigned posted = fake_srq_left(q->srq);
+	unsigned held = list_of(&q->fresh, q) + list_of(&t->lent, q);
+	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
+		held += t->conn[i] != NULL ? list_of(&t->conn[i]->rx.list, q) : 0;
+	}
+	if (posted + held != made) {
+		fprintf(stderr, "%u buffers posted + %u held, %u made\n", posted, held, made);
+	}
+	return posted + held == made;
+}
+
+static bool
+books_balance(const struct node *n)
+{
+	const struct wf_verbs *t = (const struct wf_verbs *)n->transport;
+	for (const struct wf_verbs_queues *q = t->queues; q != NULL; q = q->next) {
+		if (q->srq != NULL && !books_of_queue_balance(t, q)) {
+			return false;
+		}
+	}
+	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
+		const struct wf_verbs_conn *c = t->conn[i];
+		if (c != NULL && c->qp != NULL && c->queues->srq == NULL) {
+			CHECK(c->rx.posted == fake_qp_left(c->qp));
+		}
+	}
+	return true;
+}
+
+/* Notices that the server does not look at, and then it ends the connection. */
+static bool
+live_and_end(struct conf *t, struct pair *p)
+{
+	struct wf_grant_key key;
+	CHECK(conf_grant_place(p->server, p->sc, 0, 4096, &key));
+	for (unsigned i = 0; i < 20; i++) {
+		struct wf_op put = conf_put_op(p->client, &key, 0, 8, i);
+		put.tag = i;
+		CHECK(conf_post(p->cc, &put));
+	}
+	for (unsigned i = 0; i < 20; i++) {
+		(void)conf_poll(t, p->client);
+		conf_rest(t);
+	}
+	CHECK(books_balance(p->server));
+	wf_transport_disconnect(p->sc, WF_DISCONNECT_NOW);
+	CHECK(books_balance(p->server));
+	CHECK(conf_await(t, p->client, p->cc, WF_EVENT_DOWN) != NULL);
+	CHECK(conf_await(t, p->server, p->sc, WF_EVENT_DOWN) != NULL);
+	conf_settle(t);
+	return books_balance(p->server) && books_balance(p->client);
+}
+
+/* What one connection leaves behind is what the next one receives with. */
+static bool
+lives_body(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	struct pair p;
+	CHECK(server != NULL && client != NULL);
+	for (unsigned life = 0; life < 4; life++) {
+		CHECK(conf_join(t, server, client, &p));
+		CHECK(live_and_end(t, &p));
+	}
+	CHECK(conf_join(t, server, client, &p));
+	for (unsigned i = 0; i < 100; i++) {
+		CHECK(conf_send_all(t, p.cc, i, 300));
+	}
+	CHECK(conf_await_count(t, server, p.sc, WF_EVENT_MSG, 100));
+	return fake_seen.dry == 0 && fake_seen.lost == 0;
+}
+
+static bool
+late_lives_body(struct conf *t)
+{
+	const struct fake_knobs knobs = {
+		.seed = t->seed, .work_ns = 50 * WF_NS_PER_US, .completion_ns = 30 * WF_NS_PER_MS};
+	fake_turn_knobs(&knobs);
+	bool passed = lives_body(t);
+	fake_turn_knobs(NULL);
+	return passed;
+}
+
+static void
+ended_connections_lose_no_receive_buffers(void **state)
+{
+	for (const struct fake_habits *h = fake_habits; h->name != NULL; h++) {
+		char url[32];
+		(void)snprintf(url, sizeof(url), "fake-%s", h->name);
+		on(url, lives_body);
+		on(url, late_lives_body);
+	}
+}
+
+/* ---- devices that do not say when a queue pair has ended ---- */
+
+static bool
+silent_body(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	struct pair p;
+	uint64_t span_ns[5];
+	CHECK(server != NULL && client != NULL);
+	fake_device.silent_last = true;
+	for (unsigned life = 0; life < 5; life++) {
+		CHECK(conf_join(t, server, client, &p));
+		uint64_t begin_ns = wf_now_ns(t->env);
+		wf_transport_disconnect(p.sc, WF_DISCONNECT_NOW);
+		span_ns[life] = wf_now_ns(t->env) - begin_ns;
+		CHECK(conf_await(t, server, p.sc, WF_EVENT_DOWN) != NULL);
+		CHECK(conf_await(t, client, p.cc, WF_EVENT_DOWN) != NULL);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK(span_ns[i] >= WF_VERBS_DRAINED_NS && span_ns[i] < 2 * WF_VERBS_DRAINED_NS);
+	}
+	CHECK(span_ns[3] < WF_NS_PER_MS && span_ns[4] < WF_NS_PER_MS);
+	return true;
+}
+
+static void
+device_that_tells_of_no_end_is_waited_for_a_while(void **state)
+{
+	on("fake-mlx5", silent_body);
 }
 
 int
@@ -84,6 +228,8 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(idle_connection_stays_where_devices_take_a_piece_that_is_none),
 		cmocka_unit_test(device_whose_queue_cannot_be_read_is_named_and_left),
+		cmocka_unit_test(ended_connections_lose_no_receive_buffers),
+		cmocka_unit_test(device_that_tells_of_no_end_is_waited_for_a_while),
 	};
 	if (argc > 1) {
 		cmocka_set_test_filter(argv[1]);
