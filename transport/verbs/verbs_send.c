@@ -13,6 +13,8 @@
 
 #define FRAME_CREDITS_AT 52u
 #define FRAME_PUT_BYTES_AT 56u
+#define BIND_LOOKS 256u /* at the queue before it is looked at now and then only */
+#define BIND_LOOK_NS (20 * WF_NS_PER_US)
 
 WF_STATIC_ASSERT((WF_VERBS_RING_BYTES & (WF_VERBS_RING_BYTES - 1)) == 0, "a power of two");
 WF_STATIC_ASSERT(WF_VERBS_RING_BYTES >= 4 * WF_VERBS_RX_BYTES, "a few messages");
@@ -469,9 +471,13 @@ wf_verbs_bind_settle(struct wf_verbs_conn *c)
 	struct wf_env *env = c->t->transport.env;
 	uint64_t limit_ns = wf_now_ns(env) + WF_VERBS_BIND_NS;
 	uint64_t position = c->tx.sq.posted;
+	unsigned looks = 0; /* a device takes microseconds; one whose peer is silent takes long */
 	while (position > 0 && !wf_verbs_sq_is_over(&c->tx.sq, position - 1) &&
 	       c->state == WF_VERBS_UP && wf_now_ns(env) < limit_ns) {
 		(void)wf_verbs_poll_send(c->queues);
+		if (++looks > BIND_LOOKS) {
+			wf_wait(env, -1, wf_now_ns(env) + BIND_LOOK_NS);
+		}
 	}
 	if (c->state != WF_VERBS_UP) {
 		return wf_fail(WEFT_CLOSED, "grant to %s: %s", c->peer, c->end_why);
