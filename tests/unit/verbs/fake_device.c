@@ -20,7 +20,7 @@ struct context {
 	struct ibv_context context; /* first */
 	struct context *next;
 	void *owner;
-	bool dead;
+	bool dead, left;
 	uint64_t down_ns; /* its port is down until then; 0 */
 	struct told *told;
 };
@@ -118,6 +118,19 @@ bool
 fake_is_dead(const struct ibv_context *context)
 {
 	return ((const struct context *)context)->dead;
+}
+
+void
+fake_leave(struct ibv_context *context)
+{
+	((struct context *)context)->left = true;
+}
+
+bool
+fake_is_left(const struct ibv_context *context)
+{
+	const struct context *c = (const struct context *)context;
+	return c->left || c->dead;
 }
 
 uint64_t

@@ -160,6 +160,9 @@ void fake_wire_turn(uint64_t now_ns);
 void fake_tell(struct ibv_context *context, const struct ibv_async_event *event, uint64_t at_ns);
 /* Nothing goes out of it or comes in any more. */
 bool fake_is_dead(const struct ibv_context *context);
+/* Whoever was told that it failed leaves it: nobody asks for what is in it. */
+void fake_leave(struct ibv_context *context);
+bool fake_is_left(const struct ibv_context *context);
 /* Its port is down until then; 0: it is not. */
 uint64_t fake_down_until_ns(const struct ibv_context *context);
 /* A work request of `qp` went by: perhaps something breaks. */

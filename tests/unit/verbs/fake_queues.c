@@ -109,6 +109,7 @@ poll_cq(struct ibv_cq *base, int most, struct ibv_wc *wc)
 	fake_pass();
 	fake_turn();
 	if (cq->broken) {
+		fake_leave(base->context);
 		return fake_now_is()->poll_error;
 	}
 	announce_due(cq, fake_now_ns());
@@ -131,7 +132,8 @@ purge(struct fake_cq *cq, const struct fake_qp *qp)
 			*entry_at(cq, kept++) = *entry;
 		} else if (entry->source != NULL) {
 			entry->source->completed--;
-			fake_seen.lost += qp->qp.srq != NULL ? 1 : 0;
+			fake_seen.lost +=
+				qp->qp.srq != NULL && !fake_is_left(cq->cq.context) ? 1 : 0;
 		}
 	}
 	cq->count = kept;
@@ -310,7 +312,11 @@ post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 static int
 post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return post_receives(&((struct fake_srq *)srq)->receives, wr, bad);
+	int err = post_receives(&((struct fake_srq *)srq)->receives, wr, bad);
+	if (err != 0) {
+		fake_leave(srq->context);
+	}
+	return err;
 }
 
 static struct ibv_srq *
