@@ -22,8 +22,9 @@ granted_range(const struct wf_verbs_conn *c, const struct wf_grant *grant)
 	};
 }
 
-/* `mr` NULL: the region is being registered. The window has its key before it is bound; nothing
- * that is posted on this connection, the key to the peer included, goes before that. */
+/* `mr` NULL: the region is being registered. The window has its key before it is bound, which may
+ * also wait for room in the send queue; nothing that is posted on this connection, the key to the
+ * peer included, goes before that. */
 static enum weft_status
 open_window(struct wf_verbs_conn *c, struct ibv_mr *mr, const struct wf_verbs_range *range,
 	    uint32_t *rkey)
@@ -37,14 +38,10 @@ open_window(struct wf_verbs_conn *c, struct ibv_mr *mr, const struct wf_verbs_ra
 	access->bytes = range->bytes;
 	access->rkey = ibv_inc_rkey(access->window->rkey);
 	*rkey = access->rkey;
-	if (mr == NULL) {
+	if (mr == NULL || !wf_verbs_bind(c, access, mr)) {
 		access->waits = true;
 		c->windows_waiting++;
 		return WEFT_OK;
-	}
-	if (!wf_verbs_bind(c, access, mr)) {
-		return wf_fail(WEFT_NOMEM, "grant to %s: its send queue is full; try again later",
-			       c->peer);
 	}
 	return wf_verbs_bind_settle(c);
 }
@@ -57,7 +54,8 @@ wf_verbs_access_bind(struct wf_verbs_conn *c)
 		if (!access->waits) {
 			continue;
 		}
-		struct ibv_mr *mr = wf_verbs_region_mr(c, access->region);
+		struct ibv_mr *mr =
+			access->mr != NULL ? access->mr : wf_verbs_region_mr(c, access->region);
 		if (mr == NULL || !wf_verbs_bind(c, access, mr)) {
 			return false;
 		}
@@ -116,8 +114,10 @@ wf_verbs_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_gra
 	};
 	st = open_access(c, grant, &mine);
 	if (st != WEFT_OK) {
-		/* It stays in the books, under a nonce that nobody was told. */
-		return st;
+		/* It stays in the books, under a nonce that nobody was told. What the device has
+		 * not got is no fault of the peer's or the caller's, and may be had another way. */
+		wf_verbs_conn_end(c, WEFT_LOST, "%s", weft_last_error());
+		return wf_fail(WEFT_CLOSED, "grant to %s: %s", c->peer, c->end_why);
 	}
 	wf_verbs_key_write(&mine, &key);
 	*out = key;

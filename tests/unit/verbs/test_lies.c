@@ -222,6 +222,106 @@ device_that_tells_of_no_end_is_waited_for_a_while(void **state)
 	on("fake-mlx5", silent_body);
 }
 
+/* ---- calls that fail ---- */
+
+static uint64_t nomem_at;
+static bool nomem_met; /* there were so many calls */
+
+/* An end has its connection, or knows why not. */
+static bool
+is_settled(const struct node *n, const struct wf_conn *conn)
+{
+	const struct seen *down = conf_nth(n, conn, WF_EVENT_DOWN, 0);
+	CHECK(down == NULL || down->why[0] != '\0');
+	return down != NULL || conf_count(n, conn, WF_EVENT_UP) > 0;
+}
+
+/* One call of all that a connection takes fails. It comes up or says why, and the next one is as
+ * if nothing had been. */
+static bool
+nomem_body(struct conf *t)
+{
+	const struct fake_knobs knobs = {.seed = 1, .nomem_at = nomem_at};
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	struct wf_conn *conn = NULL;
+	struct wf_grant_key key;
+	struct pair p;
+	CHECK(server != NULL && client != NULL);
+	fake_turn_knobs(&knobs);
+	CHECK(wf_transport_connect(client->transport, &server->at, "hi", 2, NULL, &conn) ==
+	      WEFT_OK);
+	uint64_t limit_ns = wf_now_ns(t->env) + 30 * WF_NS_PER_S;
+	while (!is_settled(client, conn)) {
+		struct seen *up = conf_nth(server, NULL, WF_EVENT_UP, 0);
+		if (up != NULL && !up->used) {
+			up->used = true;
+			(void)!wf_transport_answer(up->conn, true, NULL, 0);
+		}
+		conf_pump(t);
+		CHECK(wf_now_ns(t->env) < limit_ns);
+	}
+	struct seen *up = conf_nth(server, NULL, WF_EVENT_UP, 0);
+	if (up != NULL && conf_count(server, up->conn, WF_EVENT_DOWN) == 0) {
+		(void)!conf_grant_place(server, up->conn, 0, 4096, &key);
+	}
+	for (unsigned i = 0; i < 40 && conf_count(client, conn, WF_EVENT_DOWN) == 0; i++) {
+		(void)!conf_send(conn, i, 300);
+		conf_pump(t);
+	}
+	if (conf_count(client, conn, WF_EVENT_DOWN) == 0) {
+		wf_transport_disconnect(conn, WF_DISCONNECT_NOW);
+	}
+	CHECK(conf_await(t, client, conn, WF_EVENT_DOWN) != NULL);
+	CHECK(up == NULL || conf_await(t, server, up->conn, WF_EVENT_DOWN) != NULL);
+	nomem_met = fake_happened.nomem > 0;
+	fake_turn_knobs(NULL);
+	conf_settle(t);
+	conf_forget(server);
+	conf_forget(client);
+	return conf_join(t, server, client, &p) && conf_send_all(t, p.cc, 1, 300) &&
+	       conf_await(t, server, p.sc, WF_EVENT_MSG) != NULL;
+}
+
+/* The device has no memory for a grant: nobody's fault, so the connection is lost, with the cause.
+ */
+static bool
+grant_body(struct conf *t)
+{
+	const struct fake_knobs knobs = {.seed = 1, .nomem_at = 1};
+	struct wf_grant grant = {.kind = WF_GRANT_PLACE, .bytes = 4096};
+	struct wf_grant_key key;
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	grant.region = p.server->region;
+	fake_turn_knobs(&knobs);
+	CHECK(wf_transport_grant(p.sc, &grant, &key) == WEFT_CLOSED);
+	fake_turn_knobs(NULL);
+	const struct seen *down = conf_await(t, p.server, p.sc, WF_EVENT_DOWN);
+	CHECK(down != NULL && down->status == WEFT_LOST);
+	CHECK(strstr(down->why, "Cannot allocate memory") != NULL);
+	return conf_await(t, p.client, p.cc, WF_EVENT_DOWN) != NULL;
+}
+
+static void
+grant_that_the_device_has_no_memory_for_loses_the_connection(void **state)
+{
+	on("fake-mlx5", grant_body);
+	on("fake-irdma", grant_body);
+}
+
+static void
+call_that_fails_costs_one_connection_at_most(void **state)
+{
+	static const char *const urls[] = {"fake-mlx5", "fake-irdma", "fake-cxgb4", "fake-rxe"};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(urls); i++) {
+		for (nomem_at = 1, nomem_met = true; nomem_met; nomem_at++) {
+			on(urls[i], nomem_body);
+		}
+		assert_true(nomem_at > 20); /* the calls of two ends */
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -230,6 +330,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(device_whose_queue_cannot_be_read_is_named_and_left),
 		cmocka_unit_test(ended_connections_lose_no_receive_buffers),
 		cmocka_unit_test(device_that_tells_of_no_end_is_waited_for_a_while),
+		cmocka_unit_test(grant_that_the_device_has_no_memory_for_loses_the_connection),
+		cmocka_unit_test(call_that_fails_costs_one_connection_at_most),
 	};
 	if (argc > 1) {
 		cmocka_set_test_filter(argv[1]);
