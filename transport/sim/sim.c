@@ -274,7 +274,7 @@ static enum weft_status
 sim_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
 {
 	struct wf_sim_transport *t = self_of(transport);
-	uint32_t idx = 0;
+	uint32_t idx = 1; /* as the other backends do, so that mux can have it beside one of them */
 	while (idx < t->region_count && t->regions[idx].base != NULL) {
 		idx++;
 	}
@@ -283,7 +283,7 @@ sim_region_add(struct wf_transport *transport, const struct wf_region *region, u
 			       WF_SIM_REGION_MAX);
 	}
 	t->regions[idx] = *region;
-	t->region_count = idx == t->region_count ? idx + 1 : t->region_count;
+	t->region_count = idx >= t->region_count ? idx + 1 : t->region_count;
 	*out = idx;
 	return WEFT_OK;
 }
