@@ -54,6 +54,9 @@ run_pserver(struct wf_env *env, void *arg)
 	opts.inline_lanes = true;
 	opts.once = true;
 	opts.slot_count = member->opts->slot_count;
+	if (member->opts->reconnect_ns > 0) {
+		opts.reconnect_timeout_ns = member->opts->reconnect_ns;
+	}
 	struct wf_server *server = NULL;
 	enum weft_status st = wf_server_create(&opts, &server);
 	if (st == WEFT_OK) {
@@ -97,6 +100,10 @@ write_args(const struct cluster_opts *opts, uint32_t idx, char (*text)[ARG_BYTES
 	    opts->trainer_transport != NULL ? opts->trainer_transport : opts->transport);
 	ARG("--progress=caller");
 	ARG("--log_period=0");
+	if (opts->reconnect_ns > 0) {
+		ARG("--reconnect_timeout=%llums",
+		    (unsigned long long)(opts->reconnect_ns / WF_NS_PER_MS));
+	}
 	ARG("--no-baseline");
 	for (unsigned i = 0; i < 3 && opts->more_args[i] != NULL; i++) {
 		ARG("%s", opts->more_args[i]);
@@ -195,6 +202,8 @@ take_log_line(const char *line, bool *fallen, struct cluster_result *out)
 	unsigned pserver = 0;
 	unsigned lane = 0;
 	const char *text = strstr(line, ": trainer ");
+	out->verbs_ups += text != NULL && strstr(line, " over verbs: ") != NULL ? 1 : 0;
+	out->verbs_breaks += text != NULL && strstr(line, ": verbs broke") != NULL ? 1 : 0;
 	const char *over = strstr(line, " over sim");
 	if (text == NULL || over == NULL ||
 	    sscanf(text, ": trainer %u: %*s pserver %u lane %u", &trainer, &pserver, &lane) != 3 ||
@@ -246,6 +255,9 @@ cluster_run(const struct cluster_opts *opts, struct cluster_result *out)
 	*out = (struct cluster_result){0};
 	with_log.log_fd = memfd_create("log", MFD_CLOEXEC);
 	enum weft_status st = wf_world_create(&with_log, &world);
+	if (st == WEFT_OK && opts->enter != NULL) {
+		opts->enter(world);
+	}
 	if (st == WEFT_OK) {
 		st = spawn_all(world, opts, out, member);
 	}

@@ -33,6 +33,8 @@ struct cluster_opts {
 	const char *slice_bytes;
 	const char *more_args[3]; /* of weft train; NULL: none */
 	uint64_t until_ns;        /* virtual time by which the job must have ended */
+	uint64_t reconnect_ns;    /* who is lost has so long to come back; 0: the default */
+	void (*enter)(struct wf_world *world); /* before its processes begin; NULL: nothing */
 	/* kill -9: at kill_ns; UINT32_MAX: nobody. */
 	uint32_t kill_pserver, kill_trainer;
 	uint64_t kill_ns;
@@ -56,6 +58,8 @@ struct cluster_result {
 	/* Lanes that a trainer reached over the first network because the second broke, or because
 	 * it could not be had; and that went back to the second afterwards. */
 	uint64_t breaks, refusals, returns;
+	/* Lanes that were reached over RDMA, and those that went on without because that broke. */
+	uint64_t verbs_ups, verbs_breaks;
 	struct wf_fault_counts faults; /* by wrappers; 0 unless the log is at DEBUG */
 };
 
