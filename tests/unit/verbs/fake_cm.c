@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_cm: librdmacm of the fake: identifiers find each other by port. Requests, replies and RTUs
- * are datagrams, but on iWARP. Thread: one; on iWARP connect_to runs as a task of the env. */
+/* fake_cm: librdmacm of the fake: channels, events, identifiers and their addresses. How two of
+ * them find each other is fake_meet.c's. Thread: one. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,21 +9,6 @@
 #include <unistd.h>
 
 #include "fake_internal.h"
-
-#define IDS_MAX 1024u
-#define REASON_NOBODY 8    /* invalid service */
-#define REASON_STALE 10    /* stale connection */
-#define REASON_CONSUMER 28 /* by who was asked */
-#define PORT_FIRST 7164u
-
-struct fake_id {
-	struct rdma_cm_id id; /* first */
-	void *owner;
-	struct fake_id *peer;
-	bool listens, accepted, withdrawn, rejected, disconnected;
-	uint32_t qp_num; /* of its end */
-	uint8_t tos;
-};
 
 struct fake_event {
 	struct rdma_cm_event event; /* first */
@@ -40,9 +25,8 @@ struct fake_channel {
 	struct fake_event *first;
 };
 
-static struct fake_id *id_of[IDS_MAX];
+struct fake_id *fake_id_of[FAKE_IDS_MAX];
 static struct fake_channel *channels;
-static uint16_t port_next;
 
 /* ---- events ---- */
 
@@ -67,8 +51,8 @@ destroy_event_channel(struct rdma_event_channel *base)
 {
 	struct fake_channel *channel = (struct fake_channel *)base;
 	struct fake_channel **at = &channels;
-	for (unsigned i = 0; i < IDS_MAX; i++) {
-		WF_ASSERT(id_of[i] == NULL || id_of[i]->id.channel != base);
+	for (unsigned i = 0; i < FAKE_IDS_MAX; i++) {
+		WF_ASSERT(fake_id_of[i] == NULL || fake_id_of[i]->id.channel != base);
 	}
 	while (*at != channel) {
 		at = &(*at)->next;
@@ -129,8 +113,9 @@ tell_once(struct fake_id *id, enum rdma_cm_event_type type, int status, const vo
 	ring_due(channel, fake_now_ns());
 }
 
-static void
-tell(struct fake_id *id, enum rdma_cm_event_type type, int status, const void *data, size_t bytes)
+void
+fake_cm_tell(struct fake_id *id, enum rdma_cm_event_type type, int status, const void *data,
+	     size_t bytes)
 {
 	bool twice = (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_DISCONNECTED) &&
 		     fake_chance(fake_knobs_now()->cm_twice_per_mille, 1000);
@@ -141,9 +126,8 @@ tell(struct fake_id *id, enum rdma_cm_event_type type, int status, const void *d
 	}
 }
 
-/* A datagram does not arrive. On iWARP there are none. */
-static bool
-is_lost(void)
+bool
+fake_cm_is_lost(void)
 {
 	bool lost = !fake_now_is()->iwarp && fake_chance(fake_knobs_now()->cm_lost_per_mille, 1000);
 	fake_happened.cm_lost += lost ? 1 : 0;
@@ -181,13 +165,13 @@ new_id(struct rdma_event_channel *channel, void *context, void *owner)
 {
 	struct fake_id *id = calloc(1, sizeof(*id));
 	unsigned at = 0;
-	while (at < IDS_MAX && id_of[at] != NULL) {
+	while (at < FAKE_IDS_MAX && fake_id_of[at] != NULL) {
 		at++;
 	}
-	WF_ASSERT(id != NULL && at < IDS_MAX);
+	WF_ASSERT(id != NULL && at < FAKE_IDS_MAX);
 	id->id = (struct rdma_cm_id){.channel = channel, .context = context, .ps = RDMA_PS_TCP};
 	id->owner = owner;
-	id_of[at] = id;
+	fake_id_of[at] = id;
 	fake_made(FAKE_ID);
 	return id;
 }
@@ -230,21 +214,11 @@ drop_events(struct fake_id *id)
 static void
 free_id(struct fake_id *id)
 {
-	struct fake_id *peer = id->peer;
 	drop_events(id);
-	for (unsigned i = 0; i < IDS_MAX; i++) {
-		id_of[i] = id_of[i] == id ? NULL : id_of[i];
+	for (unsigned i = 0; i < FAKE_IDS_MAX; i++) {
+		fake_id_of[i] = fake_id_of[i] == id ? NULL : fake_id_of[i];
 	}
-	if (peer != NULL) {
-		peer->withdrawn = !peer->accepted;
-		peer->peer = NULL;
-		if (!id->accepted && !id->rejected && peer->qp_num != 0 && !peer->listens &&
-		    id->qp_num == 0) {
-			tell(peer, RDMA_CM_EVENT_REJECTED, REASON_CONSUMER, NULL, 0);
-		} else if (id->accepted && !id->disconnected && !fake_now_is()->iwarp) {
-			tell(peer, RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
-		}
-	}
+	fake_meet_leave(id);
 	fake_unmade(FAKE_ID);
 	free(id);
 }
@@ -258,8 +232,8 @@ destroy_id(struct rdma_cm_id *base)
 
 /* ---- addresses ---- */
 
-static __be16 *
-port_of(struct sockaddr_storage *address)
+__be16 *
+fake_cm_port(struct sockaddr_storage *address)
 {
 	return address->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)address)->sin6_port
 					      : &((struct sockaddr_in *)address)->sin_port;
@@ -292,34 +266,7 @@ bind_addr(struct rdma_cm_id *id, struct sockaddr *address)
 static __be16
 get_src_port(struct rdma_cm_id *id)
 {
-	return *port_of(&id->route.addr.src_storage);
-}
-
-static struct fake_id *
-find_listener(__be16 port)
-{
-	for (unsigned i = 0; i < IDS_MAX; i++) {
-		if (id_of[i] != NULL && id_of[i]->listens && get_src_port(&id_of[i]->id) == port) {
-			return id_of[i];
-		}
-	}
-	return NULL;
-}
-
-static int
-listen_at(struct rdma_cm_id *base, int backlog)
-{
-	__be16 *port = port_of(&base->route.addr.src_storage);
-	if (*port != 0 && find_listener(*port) != NULL) {
-		errno = EADDRINUSE;
-		return -1;
-	}
-	while (*port == 0) {
-		__be16 tried = htons(port_next++);
-		*port = find_listener(tried) == NULL ? tried : 0;
-	}
-	((struct fake_id *)base)->listens = true;
-	return 0;
+	return *fake_cm_port(&id->route.addr.src_storage);
 }
 
 static int
@@ -327,34 +274,32 @@ resolve_addr(struct rdma_cm_id *base, struct sockaddr *source, struct sockaddr *
 {
 	memcpy(&base->route.addr.dst_storage, to, bytes_of(to));
 	bind_to_device(base);
-	tell((struct fake_id *)base, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL, 0);
+	fake_cm_tell((struct fake_id *)base, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL, 0);
 	return 0;
 }
 
 static int
 resolve_route(struct rdma_cm_id *base, int timeout_ms)
 {
-	tell((struct fake_id *)base, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL, 0);
+	fake_cm_tell((struct fake_id *)base, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL, 0);
 	return 0;
 }
 
-/* ---- connections ---- */
+/* ---- requests ---- */
 
-static void
-show_request(struct fake_id *id, struct fake_id *listener, const struct rdma_conn_param *param)
+struct fake_id *
+fake_cm_incoming(const struct fake_id *listener, const struct sockaddr_storage *from)
 {
 	struct fake_id *incoming = new_id(listener->id.channel, NULL, listener->owner);
-	memcpy(&incoming->id.route.addr.dst_storage, &id->id.route.addr.dst_storage,
-	       sizeof(struct sockaddr_storage));
+	memcpy(&incoming->id.route.addr.dst_storage, from, sizeof(*from));
 	bind_to_device(&incoming->id);
-	id->peer = incoming;
-	incoming->peer = id;
-	/* What is padded on InfiniBand is padded here. */
-	uint8_t data[56] = {0};
-	WF_ASSERT(param->private_data_len <= sizeof(data));
-	memcpy(data, param->private_data, param->private_data_len);
-	size_t bytes = fake_now_is()->iwarp ? param->private_data_len : sizeof(data);
-	tell(incoming, RDMA_CM_EVENT_CONNECT_REQUEST, 0, data, bytes);
+	return incoming;
+}
+
+void
+fake_cm_show(struct fake_id *incoming, struct fake_id *listener, const void *data, size_t bytes)
+{
+	fake_cm_tell(incoming, RDMA_CM_EVENT_CONNECT_REQUEST, 0, data, bytes);
 	struct fake_event *event = ((struct fake_channel *)listener->id.channel)->first;
 	while (event->next != NULL) {
 		event = event->next;
@@ -362,106 +307,12 @@ show_request(struct fake_id *id, struct fake_id *listener, const struct rdma_con
 	event->event.listen_id = &listener->id;
 }
 
-static int
-connect_to(struct rdma_cm_id *base, struct rdma_conn_param *param)
-{
-	struct fake_id *id = (struct fake_id *)base;
-	struct fake_id *listener = find_listener(*port_of(&base->route.addr.dst_storage));
-	bool iwarp = fake_now_is()->iwarp;
-	id->qp_num = param->qp_num;
-	fake_seen.requests++;
-	if (fake_device.lost_requests > 0) {
-		fake_device.lost_requests--;
-	} else if (fake_device.stale_requests > 0) {
-		fake_device.stale_requests--;
-		tell(id, RDMA_CM_EVENT_REJECTED, REASON_STALE, NULL, 0);
-	} else if (listener == NULL) {
-		tell(id, RDMA_CM_EVENT_REJECTED, iwarp ? -ECONNREFUSED : REASON_NOBODY, NULL, 0);
-	} else if (!is_lost()) {
-		show_request(id, listener, param);
-	}
-	return 0;
-}
-
-/* On iWARP the kernel moves the queue pairs. */
-static void
-link_stream(const struct fake_id *a, const struct fake_id *b)
-{
-	struct fake_qp *left = fake_qp_of[a->qp_num];
-	struct fake_qp *right = fake_qp_of[b->qp_num];
-	if (left != NULL && right != NULL) {
-		left->peer = right->qp.qp_num;
-		right->peer = left->qp.qp_num;
-		left->state = IBV_QPS_RTS;
-		right->state = IBV_QPS_RTS;
-	}
-}
-
-static int
-accept_from(struct rdma_cm_id *base, struct rdma_conn_param *param)
-{
-	struct fake_id *id = (struct fake_id *)base;
-	id->qp_num = param->qp_num;
-	if (id->peer == NULL) {
-		errno = EINVAL;
-		return -1;
-	}
-	id->accepted = true;
-	if (fake_now_is()->iwarp) {
-		id->peer->accepted = true;
-		link_stream(id, id->peer);
-		tell(id->peer, RDMA_CM_EVENT_ESTABLISHED, 0, param->private_data,
-		     param->private_data_len);
-		tell(id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL, 0);
-	} else if (!is_lost()) {
-		tell(id->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, param->private_data,
-		     param->private_data_len);
-	}
-	return 0;
-}
-
-static int
-establish(struct rdma_cm_id *base)
-{
-	struct fake_id *id = (struct fake_id *)base;
-	id->accepted = true;
-	if (id->peer != NULL && !is_lost()) {
-		tell(id->peer, RDMA_CM_EVENT_ESTABLISHED, 0, NULL, 0);
-	}
-	return 0;
-}
-
-static int
-reject_from(struct rdma_cm_id *base, const void *data, uint8_t bytes)
-{
-	struct fake_id *id = (struct fake_id *)base;
-	id->rejected = true;
-	if (id->peer != NULL) {
-		tell(id->peer, RDMA_CM_EVENT_REJECTED,
-		     fake_now_is()->iwarp ? -ECONNRESET : REASON_CONSUMER, data, bytes);
-	}
-	return 0;
-}
-
-static int
-disconnect_from(struct rdma_cm_id *base)
-{
-	struct fake_id *id = (struct fake_id *)base;
-	id->disconnected = true;
-	if (fake_now_is()->iwarp && id->qp_num != 0 && fake_qp_of[id->qp_num] != NULL) {
-		fake_qp_error(fake_qp_of[id->qp_num]); /* which ends the stream */
-	} else if (id->peer != NULL) {
-		tell(id->peer, RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
-	}
-	return 0;
-}
-
 void
 fake_cm_ended(uint32_t qp_num)
 {
-	for (unsigned i = 0; i < IDS_MAX; i++) {
-		if (id_of[i] != NULL && id_of[i]->qp_num == qp_num) {
-			tell(id_of[i], RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
+	for (unsigned i = 0; i < FAKE_IDS_MAX; i++) {
+		if (fake_id_of[i] != NULL && fake_id_of[i]->qp_num == qp_num) {
+			fake_cm_tell(fake_id_of[i], RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
 		}
 	}
 }
@@ -469,9 +320,10 @@ fake_cm_ended(uint32_t qp_num)
 void
 fake_cm_removed(const void *owner)
 {
-	for (unsigned i = 0; i < IDS_MAX; i++) {
-		if (id_of[i] != NULL && id_of[i]->owner == owner && id_of[i]->id.verbs != NULL) {
-			tell(id_of[i], RDMA_CM_EVENT_DEVICE_REMOVAL, 0, NULL, 0);
+	for (unsigned i = 0; i < FAKE_IDS_MAX; i++) {
+		if (fake_id_of[i] != NULL && fake_id_of[i]->owner == owner &&
+		    fake_id_of[i]->id.verbs != NULL) {
+			fake_cm_tell(fake_id_of[i], RDMA_CM_EVENT_DEVICE_REMOVAL, 0, NULL, 0);
 		}
 	}
 }
@@ -492,12 +344,12 @@ init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
 		return -1;
 	}
 	if (attr->qp_state == IBV_QPS_RTR) {
-		if (id->peer == NULL) {
+		if (fake_meet_qp_num(id) == 0) {
 			errno = EINVAL;
 			return -1;
 		}
 		*mask |= IBV_QP_DEST_QPN | IBV_QP_AV | IBV_QP_PATH_MTU;
-		attr->dest_qp_num = id->peer->qp_num;
+		attr->dest_qp_num = fake_meet_qp_num(id);
 		attr->path_mtu = IBV_MTU_4096;
 		attr->ah_attr.sl = fake_device.path_sl;
 		attr->ah_attr.is_global = 1;
@@ -531,9 +383,9 @@ free_devices(struct ibv_context **list)
 void
 fake_cm_reset(void)
 {
-	memset(id_of, 0, sizeof(id_of));
+	memset(fake_id_of, 0, sizeof(fake_id_of));
 	channels = NULL;
-	port_next = PORT_FIRST;
+	fake_meet_reset();
 }
 
 void
@@ -548,16 +400,11 @@ fake_cm_fill(struct wf_verbs_lib *lib)
 	lib->bind_addr = bind_addr;
 	lib->resolve_addr = resolve_addr;
 	lib->resolve_route = resolve_route;
-	lib->connect = connect_to;
-	lib->establish = establish;
-	lib->listen = listen_at;
-	lib->accept = accept_from;
-	lib->reject = reject_from;
-	lib->disconnect = disconnect_from;
 	lib->get_cm_event = get_cm_event;
 	lib->ack_cm_event = ack_cm_event;
 	lib->event_str = event_str;
 	lib->get_src_port = get_src_port;
 	lib->init_qp_attr = init_qp_attr;
 	lib->set_option = set_option;
+	fake_meet_fill(lib);
 }

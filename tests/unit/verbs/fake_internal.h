@@ -128,6 +128,7 @@ struct fake_qp {
 	unsigned rnr_left;
 	uint64_t silent_ns; /* the peer is silent: when this end gives up; 0 */
 	bool cut;
+	bool asks;              /* the first work request is on its way */
 	struct fake_work *work; /* [depth] */
 	unsigned head, count, depth;
 	uint64_t posted, released; /* work requests; those whose slots are free again */
@@ -146,6 +147,29 @@ void fake_queues_fill(struct wf_verbs_lib *lib, struct ibv_context_ops *ops);
 
 /* ---- fake_wire.c ---- */
 
+/* What a work request brings to the other end. */
+struct fake_packet {
+	enum ibv_wr_opcode opcode;
+	__be32 imm_data;
+	uint32_t rkey;
+	uint32_t bytes;
+	uint64_t remote_addr;
+	const uint8_t *data; /* NULL: what the key led to is not there */
+};
+
+/* What becomes of it there. */
+enum fake_answer {
+	FAKE_TAKEN,
+	FAKE_NAGGED,  /* to come again, though there is a buffer */
+	FAKE_DRY,     /* there is no buffer */
+	FAKE_REFUSED, /* the queue pair there is in error by it */
+	FAKE_SILENT,  /* nobody answers */
+	FAKE_LATER,   /* fake_answered says it */
+};
+
+enum fake_answer fake_arrive(struct fake_qp *to, const struct fake_packet *packet);
+void fake_answered(struct fake_qp *qp, enum fake_answer answer);
+
 int fake_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /* To the error state: what was posted is flushed. */
 void fake_qp_error(struct fake_qp *qp);
@@ -153,6 +177,14 @@ void fake_qp_error(struct fake_qp *qp);
 void fake_place(struct fake_qp *qp);
 void fake_place_all(void);
 void fake_wire_turn(uint64_t now_ns);
+
+/* ---- fake_peer.c: the other end, in this process ---- */
+
+/* Something that is sent now would get there. */
+bool fake_reaches(const struct fake_qp *qp);
+enum fake_answer fake_carry(struct fake_qp *qp, const struct fake_packet *packet);
+/* iWARP: the stream of a queue pair has ended, and with it the peer's. */
+void fake_part(struct fake_qp *qp);
 
 /* ---- fake_device.c ---- */
 
@@ -178,6 +210,35 @@ extern struct ibv_context_ops fake_ops;
 
 /* ---- fake_cm.c ---- */
 
+#define FAKE_IDS_MAX 1024u
+/* Why a request is rejected. */
+#define FAKE_REASON_NOBODY 8    /* invalid service */
+#define FAKE_REASON_STALE 10    /* stale connection */
+#define FAKE_REASON_CONSUMER 28 /* by who was asked */
+/* Of private data: what is padded on InfiniBand is padded here. */
+#define FAKE_REQUEST_BYTES 56u
+
+struct fake_id {
+	struct rdma_cm_id id; /* first */
+	void *owner;
+	void *far; /* the other end, as fake_meet.c has it; NULL: none, or no more */
+	bool listens, accepted, withdrawn, rejected, disconnected;
+	uint32_t qp_num; /* of its end */
+	uint8_t tos;
+};
+
+extern struct fake_id *fake_id_of[FAKE_IDS_MAX];
+
+__be16 *fake_cm_port(struct sockaddr_storage *address);
+void fake_cm_tell(struct fake_id *id, enum rdma_cm_event_type type, int status, const void *data,
+		  size_t bytes);
+/* A request of who is at `from`; show it when its far end is known. */
+struct fake_id *fake_cm_incoming(const struct fake_id *listener,
+				 const struct sockaddr_storage *from);
+void fake_cm_show(struct fake_id *incoming, struct fake_id *listener, const void *data,
+		  size_t bytes);
+/* A datagram does not arrive. On iWARP there are none. */
+bool fake_cm_is_lost(void);
 void fake_cm_fill(struct wf_verbs_lib *lib);
 /* iWARP: the stream of a queue pair has ended. */
 void fake_cm_ended(uint32_t qp_num);
@@ -185,3 +246,12 @@ void fake_cm_ended(uint32_t qp_num);
 void fake_cm_removed(const void *owner);
 void fake_cm_turn(uint64_t now_ns);
 void fake_cm_reset(void);
+
+/* ---- fake_meet.c: how identifiers find each other, in this process ---- */
+
+void fake_meet_fill(struct wf_verbs_lib *lib);
+/* An identifier is destroyed: its far end hears what it has to. */
+void fake_meet_leave(struct fake_id *id);
+/* Of the far end; 0: there is none. */
+uint32_t fake_meet_qp_num(const struct fake_id *id);
+void fake_meet_reset(void);

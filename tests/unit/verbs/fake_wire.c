@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_wire: what a work request does, between two queue pairs of this process. Each queue pair
- * carries out its own in order, at once or when its time has come; keys and bounds are checked, and
- * a receive buffer must be there. Thread: one. */
+/* fake_wire: what a work request does. Each queue pair carries out its own in order, at once or
+ * when its time has come; where it arrives, keys and bounds are checked, and a receive buffer must
+ * be there. How it gets to the other end is fake_peer.c's. Thread: one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,26 +77,56 @@ take_receive(struct fake_receives *r)
 }
 
 static void
-deliver(struct fake_qp *to, const struct ibv_send_wr *wr, const uint8_t *from, uint32_t bytes)
+deliver(struct fake_qp *to, const struct fake_packet *packet)
 {
 	struct fake_receives *r = fake_receives_of(to);
 	struct fake_receive receive = take_receive(r);
 	struct fake_entry entry = {.source = r,
 				   .wc = {.wr_id = receive.wr_id,
 					  .qp_num = to->qp.qp_num,
-					  .byte_len = bytes,
+					  .byte_len = packet->bytes,
 					  .opcode = IBV_WC_RECV}};
-	if (wr->opcode == IBV_WR_SEND) {
-		WF_ASSERT(bytes <= receive.bytes);
-		if (bytes > 0) {
-			memcpy(receive.data, from, bytes);
+	if (packet->opcode == IBV_WR_SEND) {
+		WF_ASSERT(packet->bytes <= receive.bytes);
+		if (packet->bytes > 0) {
+			memcpy(receive.data, packet->data, packet->bytes);
 		}
 	} else {
 		entry.wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
 		entry.wc.wc_flags = IBV_WC_WITH_IMM;
-		entry.wc.imm_data = wr->imm_data;
+		entry.wc.imm_data = packet->imm_data;
 	}
 	fake_complete(to->qp.recv_cq, &entry);
+}
+
+static bool
+takes_buffer(enum ibv_wr_opcode opcode)
+{
+	return opcode != IBV_WR_RDMA_WRITE;
+}
+
+enum fake_answer
+fake_arrive(struct fake_qp *to, const struct fake_packet *packet)
+{
+	if (takes_buffer(packet->opcode) && fake_receives_of(to)->count == 0) {
+		fake_seen.dry++;
+		if (fake_now_is()->iwarp) {
+			fake_qp_error(to);
+		}
+		return FAKE_DRY;
+	}
+	if (packet->opcode != IBV_WR_SEND && packet->bytes > 0) {
+		uint8_t *at = fake_find(packet->rkey, packet->remote_addr, packet->bytes, &to->qp);
+		if (at == NULL || packet->data == NULL) {
+			fake_qp_error(to);
+			return FAKE_REFUSED;
+		}
+		write_to(to, at, packet->data, packet->bytes);
+	}
+	if (takes_buffer(packet->opcode)) {
+		deliver(to, packet);
+	}
+	return FAKE_TAKEN;
 }
 
 /* ---- the end of a queue pair ---- */
@@ -132,13 +162,6 @@ flush(struct fake_qp *qp)
 	}
 }
 
-static struct fake_qp *
-peer_of(const struct fake_qp *qp)
-{
-	struct fake_qp *to = qp->peer < FAKE_QPS_MAX ? fake_qp_of[qp->peer] : NULL;
-	return to != NULL && to->peer == qp->qp.qp_num ? to : NULL;
-}
-
 /* It takes no more receive buffers of a shared queue, and has told of those that it took. */
 static void
 say_last(const struct fake_qp *qp)
@@ -160,30 +183,21 @@ void
 fake_qp_error(struct fake_qp *qp)
 {
 	bool was_linked = qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_RTS;
-	struct fake_qp *peer = peer_of(qp);
 	if (qp->state == IBV_QPS_ERR) {
 		return;
 	}
 	qp->state = IBV_QPS_ERR;
+	qp->asks = false;
 	flush(qp);
 	if (was_linked) {
 		say_last(qp);
 	}
-	if (fake_now_is()->iwarp && was_linked && peer != NULL) {
-		fake_qp_error(peer); /* the stream between them has ended */
-		fake_cm_ended(peer->qp.qp_num);
+	if (fake_now_is()->iwarp && was_linked) {
+		fake_part(qp); /* the stream between them has ended */
 	}
 }
 
 /* ---- work requests ---- */
-
-static bool
-is_reached(const struct fake_qp *qp, const struct fake_qp *to)
-{
-	return to != NULL && (to->state == IBV_QPS_RTR || to->state == IBV_QPS_RTS) && !qp->cut &&
-	       !to->cut && !fake_is_dead(to->qp.context) &&
-	       fake_down_until_ns(qp->qp.context) == 0 && fake_down_until_ns(to->qp.context) == 0;
-}
 
 /* Nobody acknowledges: so many tries of so long each. */
 static struct verdict
@@ -207,10 +221,9 @@ ask_in_vain(struct fake_qp *qp)
 
 /* No buffer there. */
 static struct verdict
-knock_again(struct fake_qp *qp, struct fake_qp *to)
+knock_again(struct fake_qp *qp)
 {
 	if (fake_now_is()->iwarp) {
-		fake_qp_error(to);
 		return failed(IBV_WC_WR_FLUSH_ERR);
 	}
 	if (qp->rnr_retry != RNR_FOR_EVER && qp->rnr_left-- == 0) {
@@ -240,76 +253,94 @@ source_of(const struct fake_work *work, uint32_t *bytes)
 }
 
 static struct verdict
-carry_out_at(struct fake_qp *qp, struct fake_qp *to, struct fake_work *work)
+judge(struct fake_qp *qp, enum fake_answer answer)
+{
+	if (answer == FAKE_SILENT) {
+		return ask_in_vain(qp);
+	}
+	qp->silent_ns = 0;
+	if (answer == FAKE_NAGGED) {
+		return (struct verdict){.wait_ns = fake_now_ns() + RNR_NS};
+	}
+	if (answer == FAKE_DRY) {
+		return knock_again(qp);
+	}
+	qp->rnr_left = qp->rnr_retry;
+	return answer == FAKE_REFUSED ? failed(IBV_WC_REM_ACCESS_ERR) : over;
+}
+
+static enum fake_answer
+carry_out(struct fake_qp *qp, struct fake_work *work)
 {
 	const struct ibv_send_wr *wr = &work->wr;
-	uint32_t bytes = 0;
-	const uint8_t *from = source_of(work, &bytes);
-	bool takes_buffer = wr->opcode != IBV_WR_RDMA_WRITE;
-	bool nagged = takes_buffer && !work->nagged && !fake_now_is()->iwarp &&
+	struct fake_packet packet = {.opcode = wr->opcode,
+				     .imm_data = wr->imm_data,
+				     .rkey = wr->wr.rdma.rkey,
+				     .remote_addr = wr->wr.rdma.remote_addr};
+	fake_maybe_break(qp);
+	if (!fake_reaches(qp)) {
+		return FAKE_SILENT;
+	}
+	packet.data = source_of(work, &packet.bytes);
+	bool nagged = takes_buffer(wr->opcode) && !work->nagged && !fake_now_is()->iwarp &&
 		      fake_chance(fake_knobs_now()->dry_per_mille, 1000);
 	if (nagged) {
 		work->nagged = true;
 		fake_happened.dry++;
-		return (struct verdict){.wait_ns = fake_now_ns() + RNR_NS};
+		return FAKE_NAGGED;
 	}
-	if (takes_buffer && fake_receives_of(to)->count == 0) {
-		fake_seen.dry++;
-		return knock_again(qp, to);
-	}
-	qp->rnr_left = qp->rnr_retry;
-	if (wr->opcode != IBV_WR_SEND && bytes > 0) {
-		uint8_t *at = fake_find(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, bytes, &to->qp);
-		if (at == NULL || from == NULL) {
-			fake_qp_error(to);
-			return failed(IBV_WC_REM_ACCESS_ERR);
-		}
-		write_to(to, at, from, bytes);
-	}
-	if (takes_buffer) {
-		deliver(to, wr, from, bytes);
-	}
-	return over;
+	return fake_carry(qp, &packet);
 }
 
-static struct verdict
-carry_out(struct fake_qp *qp, struct fake_work *work)
+/* The first work request goes on as it was answered. */
+static void
+go_on(struct fake_qp *qp, enum fake_answer answer)
 {
-	struct fake_qp *to = peer_of(qp);
-	if (work->wr.opcode == IBV_WR_BIND_MW) {
-		fake_bind(&work->wr, &qp->qp);
-		return over;
+	if (qp->count == 0) {
+		return; /* it ended with its peer */
 	}
-	fake_maybe_break(qp);
-	if (!is_reached(qp, to)) {
-		return ask_in_vain(qp);
+	if (answer == FAKE_LATER) {
+		qp->asks = true;
+		return;
 	}
-	qp->silent_ns = 0;
-	return carry_out_at(qp, to, work);
+	struct verdict verdict = judge(qp, answer);
+	if (verdict.wait_ns > 0) {
+		qp->work[qp->head].ready_ns = verdict.wait_ns;
+		return;
+	}
+	complete_work(qp, verdict.status);
+	if (verdict.status != IBV_WC_SUCCESS) {
+		fake_qp_error(qp);
+	}
 }
 
 static void
 run(struct fake_qp *qp)
 {
 	uint64_t now_ns = fake_now_ns();
-	while (qp->count > 0 && qp->state == IBV_QPS_RTS && !fake_is_dead(qp->qp.context)) {
+	while (qp->count > 0 && qp->state == IBV_QPS_RTS && !qp->asks &&
+	       !fake_is_dead(qp->qp.context)) {
 		struct fake_work *work = &qp->work[qp->head];
 		if (work->ready_ns > now_ns) {
 			fake_due(work->ready_ns);
 			return;
 		}
-		struct verdict verdict = carry_out(qp, work);
-		if (qp->count == 0) {
-			return; /* it ended with its peer */
+		if (work->wr.opcode == IBV_WR_BIND_MW) {
+			fake_bind(&work->wr, &qp->qp);
+			complete_work(qp, IBV_WC_SUCCESS);
+		} else {
+			go_on(qp, carry_out(qp, work));
 		}
-		if (verdict.wait_ns > 0) {
-			work->ready_ns = verdict.wait_ns;
-			continue;
-		}
-		complete_work(qp, verdict.status);
-		if (verdict.status != IBV_WC_SUCCESS) {
-			fake_qp_error(qp);
-		}
+	}
+}
+
+void
+fake_answered(struct fake_qp *qp, enum fake_answer answer)
+{
+	if (qp->asks && !fake_is_dead(qp->qp.context)) {
+		qp->asks = false;
+		go_on(qp, answer);
+		run(qp);
 	}
 }
 
