@@ -150,6 +150,8 @@ needs_training() {
 
 # start_job PSERVERS TRAINERS MODEL [options of the trainers]: processes of their own, ports from
 # $port upwards; their numbers in $pserver_0.. and $trainer_0.., their lines in pserver_0.err etc.
+# Where they are set: $job_address is where the pservers listen, $job_pserver has options of theirs,
+# and $job_host a command before that of each trainer.
 start_job() {
 	pservers=$1
 	trainers=$2
@@ -157,15 +159,18 @@ start_job() {
 	list=""
 	i=0
 	while [ "$i" -lt "$pservers" ]; do
+		# shellcheck disable=SC2086
 		start "pserver_$i" "$WEFT" pserver --port=$((port + i)) --once \
+			${job_address:+--listen=$job_address} ${job_pserver-} \
 			--num_gradient_servers="$trainers"
 		eval "pserver_$i=$last_pid"
-		list="${list:+$list,}127.0.0.1:$((port + i))"
+		list="${list:+$list,}${job_address:-127.0.0.1}:$((port + i))"
 		i=$((i + 1))
 	done
 	i=0
 	while [ "$i" -lt "$trainers" ]; do
-		start "trainer_$i" "$WEFT" train "$@" --trainer_id="$i" \
+		# shellcheck disable=SC2086
+		start "trainer_$i" ${job_host-} "$WEFT" train "$@" --trainer_id="$i" \
 			--num_gradient_servers="$trainers" --pservers="$list"
 		eval "trainer_$i=$last_pid"
 		i=$((i + 1))

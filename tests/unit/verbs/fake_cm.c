@@ -249,8 +249,7 @@ bytes_of(const struct sockaddr *address)
 static void
 bind_to_device(struct rdma_cm_id *id)
 {
-	fake_cm_context.device->transport_type =
-		fake_now_is()->iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+	fake_device_know_kind();
 	id->verbs = &fake_cm_context;
 	id->port_num = 1;
 }

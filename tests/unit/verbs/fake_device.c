@@ -162,8 +162,8 @@ die(struct context *c)
 	fake_tell(&c->context, &event, fake_now_ns());
 }
 
-static void
-remove_all(const void *owner)
+void
+fake_device_remove(const void *owner)
 {
 	for (struct context *c = contexts; c != NULL; c = c->next) {
 		if (c->owner == owner && !c->dead) {
@@ -189,7 +189,7 @@ fake_maybe_break(struct fake_qp *qp)
 		die(c);
 	} else if (fake_breaks(k->remove_per_million)) {
 		fake_happened.removals++;
-		remove_all(c->owner);
+		fake_device_remove(c->owner);
 	} else if (fake_breaks(k->port_per_million)) {
 		fake_happened.ports++;
 		take_port_down(c->owner, fake_now_ns() + 1 + fake_draw(k->port_ns));
@@ -222,6 +222,16 @@ fake_device_turn(uint64_t now_ns)
 
 /* ---- what it says ---- */
 
+void
+fake_device_know_kind(void)
+{
+	enum ibv_transport_type type =
+		fake_now_is()->iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+	if (device.transport_type != type) {
+		device.transport_type = type;
+	}
+}
+
 static const char *
 get_device_name(struct ibv_device *at)
 {
@@ -252,7 +262,7 @@ open_device(struct ibv_device *at)
 	}
 	struct context *c = calloc(1, sizeof(*c));
 	WF_ASSERT(c != NULL);
-	at->transport_type = fake_now_is()->iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+	fake_device_know_kind();
 	c->context.device = at;
 	c->context.num_comp_vectors = fake_device.vectors;
 	c->context.async_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

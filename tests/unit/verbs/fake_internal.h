@@ -199,6 +199,10 @@ bool fake_is_left(const struct ibv_context *context);
 uint64_t fake_down_until_ns(const struct ibv_context *context);
 /* A work request of `qp` went by: perhaps something breaks. */
 void fake_maybe_break(struct fake_qp *qp);
+/* It says of itself what it is. Before anybody has it: whoever reads that holds no lock. */
+void fake_device_know_kind(void);
+/* It is removed from the host of `owner`. */
+void fake_device_remove(const void *owner);
 /* Events of it are never read. */
 void fake_forget_qp(const struct ibv_qp *qp);
 void fake_device_turn(uint64_t now_ns);

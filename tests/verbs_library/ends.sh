@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A job over RDMA devices of several kinds, whose trainer or pserver is killed with -9: every other
+# process ends with 69, names who is gone, and leaves nothing behind. Then the device goes in mid-job,
+# and with auto the job goes on over TCP.
+. "${0%/*}/lib.sh"
+
+port=$(free_ports)
+job_address=$address
+job_pserver="--transport=verbs --reconnect_timeout=1s"
+
+# killed WHO TEXT PROCESSES...: these end, and their last lines hold the text.
+killed() {
+	who=$1
+	its_name=$2
+	shift 2
+	wait_for trainer_0.out "pass 2 "
+	eval "kill -9 \$$who"
+	for name; do
+		eval "pid=\$$name"
+		ends "$pid" 20 "$name"
+		[ "$code" -eq 69 ] || fail "$kind: $name: exit code $code, not 69"
+		tail -n 1 "$name.err" | grep -qF "$its_name" ||
+			fail "$kind: $name does not name $its_name in its last line"
+		says "$name.err" "$both"
+	done
+	books_are_closed $# "$kind, $who killed"
+}
+
+kill_one_of_each() {
+	kind=$1
+	be $kind ""
+	start_job 2 2 linear --transport=verbs --num_passes=1000000
+	killed trainer_1 "trainer 1" trainer_0 pserver_0 pserver_1
+	be $kind ""
+	start_job 2 2 linear --transport=verbs --num_passes=1000000
+	killed pserver_1 "$address:$((port + 1))" trainer_0 trainer_1 pserver_0
+}
+kill_one_of_each mlx5
+if [ -n "$long" ]; then
+	kill_one_of_each irdma
+	kill_one_of_each cxgb4
+fi
+
+# With auto, and other hosts, the job goes on over TCP.
+job_host=$other_host
+job_pserver=
+settings="--num_passes=400 --slice_bytes=64 --seed=5"
+in_one_process linear 2 1 "$settings"
+for kind in mlx5 cxgb4; do
+	be $kind ""
+	# shellcheck disable=SC2086
+	start_job 1 2 linear $settings
+	wait_for trainer_0.out "pass 1 "
+	says trainer_0.err "$both"
+	rm -r "$device"
+	# shellcheck disable=SC2154 # set by start_job
+	alive "$trainer_0" || fail "$kind: the job was over before the device went"
+	for name in trainer_0 trainer_1 pserver_0; do
+		eval "pid=\$$name"
+		ends "$pid" 60 "$name"
+		[ "$code" -eq 0 ] || fail "$kind: $name: exit code $code"
+	done
+	[ "$(digest_of trainer_0.out)" = "$alone" ] || fail "$kind: another digest than $alone"
+	for id in 0 1; do
+		[ "$(grep -c 'over tcp: verbs broke' trainer_$id.err)" -eq 1 ] ||
+			fail "$kind: trainer $id does not say once that it goes on over TCP"
+	done
+	books_are_closed 3 "$kind, removed"
+	add_device
+done
