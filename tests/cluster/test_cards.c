@@ -2,8 +2,8 @@
 /* Whole jobs over RDMA devices of every kind that are late, lose things and break by seed, beside a
  * simulated network that is what they fall back to: each ends with the digest of the sequential
  * run, and leaves nothing of a device behind. Usage: test_cards FIRST COUNT [tables | tensors];
- * WEFT_SEED=S runs one seed, WEFT_LONG ten times as many, and WEFT_CLUSTER_LOG=1 shows the log
- * lines of all its processes. Thread: one. */
+ * WEFT_SEED=S runs one seed, WEFT_LONG a hundred times as many, and WEFT_CLUSTER_LOG=1 shows the
+ * log lines of all its processes. Thread: one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +122,7 @@ int
 main(int argc, char **argv)
 {
 	const char *one = getenv("WEFT_SEED");
-	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
+	uint64_t scale = getenv("WEFT_LONG") != NULL ? 100 : 1;
 	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
 	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 100) * scale;
 	first = (first - 1) * scale + 1;
