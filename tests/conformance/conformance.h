@@ -67,8 +67,8 @@ struct wf_world;
  * none, in a simulated world. Its URLs are the prefix and a kind. */
 struct conf_extra {
 	const char *prefix;
-	const char *transport;           /* the backend that stands on it */
-	bool (*begin)(const char *kind); /* false: there is no such kind */
+	const char *transport;                          /* the backend that stands on it */
+	bool (*begin)(const char *kind, uint64_t seed); /* false: there is no such kind */
 	void (*enter)(struct wf_world *world);
 	const char *(*end)(void); /* NULL: nothing is left; else what, in words */
 };

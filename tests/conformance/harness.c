@@ -202,7 +202,7 @@ conf_run(const char *url, uint64_t seed, bool (*body)(struct conf *t))
 	url += faulty ? prefix : 0;
 	choose(&job->conf, url);
 	const char *kind = extra_kind(url);
-	job->extra = kind != NULL && conf_extra->begin(kind);
+	job->extra = kind != NULL && conf_extra->begin(kind, seed);
 	if (kind != NULL && !job->extra) {
 		fprintf(stderr, "%s: there is no such kind\n", url);
 		free(job);

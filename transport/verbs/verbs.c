@@ -252,7 +252,8 @@ read_clock(struct wf_verbs *t)
 	uint64_t before_ns = t->now_ns;
 	t->polls_since_clock = 0;
 	t->now_ns = wf_now_ns(t->transport.env);
-	if (t->now_ns - before_ns < WF_VERBS_STILL_NS) {
+	uint64_t span_ns = t->now_ns - before_ns;
+	if (span_ns < WF_VERBS_STILL_NS && span_ns < t->opts.peer_timeout_ns / 2) {
 		return;
 	}
 	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {

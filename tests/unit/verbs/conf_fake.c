@@ -1,13 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conf_fake: the fake as a backend of the cases of tests/conformance: "fake-KIND". Thread: one. */
+/* conf_fake: the fake as a backend of the cases of tests/conformance: "fake-KIND", and
+ * "fake-KIND-late" with all that leaves every sentence of the contract true. Thread: one. */
+#include <string.h>
+
 #include "fake.h"
 #include "fake_world.h"
 #include "tests/conformance/conformance.h"
 
+#define LATE_SUFFIX "-late"
+
 static bool
-begin(const char *kind)
+begin(const char *url, uint64_t seed)
 {
+	const struct fake_knobs late = {
+		.seed = seed,
+		.work_ns = 200 * WF_NS_PER_US,
+		.completion_ns = 2 * WF_NS_PER_MS,
+		.cm_ns = 5 * WF_NS_PER_MS,
+		.late_per_mille = 500,
+		.dry_per_mille = 100,
+		.unwoken_per_mille = 20,
+		.cm_twice_per_mille = 300,
+	};
+	char kind[32] = "";
+	const char *suffix = strstr(url, LATE_SUFFIX);
+	size_t bytes = suffix != NULL ? (size_t)(suffix - url) : strlen(url);
+	if (bytes < sizeof(kind)) {
+		memcpy(kind, url, bytes);
+	}
 	fake_reset();
+	fake_turn_knobs(suffix != NULL ? &late : NULL);
 	return fake_be(kind);
 }
 
