@@ -44,7 +44,15 @@ struct wf_beat {
 	uint64_t asked_ns; /* since when the open question is unanswered; 0: none is open */
 };
 
-/* An operation of the path is DONE. */
+/* A cookie that means something, and not to beats. */
+static inline bool
+wf_beat_is_other(uint64_t cookie)
+{
+	return cookie - 1 < WF_BEAT_COOKIE - 1;
+}
+
+/* An operation of the path is DONE. What is lost with its path may count, too: a path that begins
+ * forgets it. */
 static inline void
 wf_beat_done(struct wf_beat *beat, uint64_t cookie)
 {
@@ -52,6 +60,13 @@ wf_beat_done(struct wf_beat *beat, uint64_t cookie)
 		beat->moved = true;
 		beat->left = cookie == WF_BEAT_COOKIE;
 	}
+}
+
+/* There is something to be sent. */
+static inline bool
+wf_beat_speaks(const struct wf_beat *beat)
+{
+	return beat->ask_due || beat->answer_due;
 }
 
 /* A path begins, and with it a question. */

@@ -2,7 +2,6 @@
 /* waits: see waits.h. Thread: the owner's. */
 #include "base/waits.h"
 
-#include "base/assert.h"
 #include "base/env.h"
 
 #define FIRST_NS (2 * WF_NS_PER_S)
@@ -22,26 +21,4 @@ wf_wait_is_due(struct wf_wait_gate *gate, uint64_t since_ns, uint64_t now_ns)
 	gate->told_ns = now_ns;
 	gate->period_ns = period_ns * 2 < PERIOD_MAX_NS ? period_ns * 2 : PERIOD_MAX_NS;
 	return true;
-}
-
-void
-wf_wait_begin(struct wf_wait_list *list, struct wf_wait *wait, uint64_t since_ns)
-{
-	WF_ASSERT(!wait->listed);
-	*wait = (struct wf_wait){.listed = true, .since_ns = since_ns, .older = list->newest};
-	if (list->newest != NULL) {
-		list->newest->newer = wait;
-	} else {
-		list->oldest = wait;
-	}
-	list->newest = wait;
-}
-
-void
-wf_wait_end(struct wf_wait_list *list, struct wf_wait *wait)
-{
-	WF_ASSERT(wait->listed);
-	*(wait->older != NULL ? &wait->older->newer : &list->oldest) = wait->newer;
-	*(wait->newer != NULL ? &wait->newer->older : &list->newest) = wait->older;
-	*wait = (struct wf_wait){0};
 }

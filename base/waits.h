@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/assert.h"
+
 struct wf_wait_gate {
 	uint64_t told_ns, period_ns; /* zero at first */
 };
@@ -26,7 +28,7 @@ struct wf_wait_gate {
  * that is under way began; 0: none is. */
 bool wf_wait_is_due(struct wf_wait_gate *gate, uint64_t since_ns, uint64_t now_ns);
 
-/* Embedded in what is waited for. Zero: not in a list. */
+/* Embedded in what is waited for. Zero at first; where it is not listed the rest says nothing. */
 struct wf_wait {
 	bool listed;
 	uint64_t since_ns; /* 0: from the next wf_wait_stamp on */
@@ -37,8 +39,27 @@ struct wf_wait_list {
 	struct wf_wait *oldest, *newest; /* NULL: nothing is waited for */
 };
 
-void wf_wait_begin(struct wf_wait_list *list, struct wf_wait *wait, uint64_t since_ns);
-void wf_wait_end(struct wf_wait_list *list, struct wf_wait *wait);
+/* Both are part of each exchange, so they are inline. */
+static inline void
+wf_wait_begin(struct wf_wait_list *list, struct wf_wait *wait, uint64_t since_ns)
+{
+	WF_ASSERT(!wait->listed);
+	wait->listed = true;
+	wait->since_ns = since_ns;
+	wait->older = list->newest;
+	wait->newer = NULL;
+	*(list->newest != NULL ? &list->newest->newer : &list->oldest) = wait;
+	list->newest = wait;
+}
+
+static inline void
+wf_wait_end(struct wf_wait_list *list, struct wf_wait *wait)
+{
+	WF_ASSERT(wait->listed);
+	wait->listed = false;
+	*(wait->older != NULL ? &wait->older->newer : &list->oldest) = wait->newer;
+	*(wait->newer != NULL ? &wait->newer->older : &list->newest) = wait->older;
+}
 
 /* Those that have no time yet began now. */
 static inline void

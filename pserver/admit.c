@@ -12,17 +12,6 @@
 /* For the job's description to arrive; less than a held trainer's attempt to connect may take. */
 #define LOADING_TIMEOUT_NS (4 * WF_NS_PER_S)
 
-struct wf_peer *
-wf_admit_peer_of(struct wf_lane *lane, const struct wf_conn *conn)
-{
-	struct wf_peer *peer = conn->user;
-	if (peer == NULL || peer->conn != conn) {
-		return NULL; /* refused, held, or superseded */
-	}
-	WF_ASSERT(peer->lane == lane);
-	return peer;
-}
-
 /* Say no with the recorded failure. `job_is_over`: it is the first cause of the job's end. */
 static void
 refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)

@@ -239,15 +239,13 @@ fill_put(const struct wf_lane *lane, uint32_t ordinal, struct wf_op *op)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_stored *stored = &dense->store.stored[ordinal];
-	*op = (struct wf_op){
-		.kind = WF_OP_PUT,
-		.cookie = (uint64_t)ordinal + 1,
-		.region = dense->store_region,
-		.src = wf_store_values(&dense->store, stored),
-		.bytes = wf_store_on_wire(&dense->store, stored->count * sizeof(float)),
-		.offset = wf_store_on_wire(&dense->store, stored->place_offset),
-		.tag = wf_tag(ordinal, dense->round[ordinal].next - 1),
-	};
+	op->kind = WF_OP_PUT; /* what is of SENDs is not read; the key follows */
+	op->cookie = (uint64_t)ordinal + 1;
+	op->region = dense->store_region;
+	op->src = wf_store_values(&dense->store, stored);
+	op->bytes = wf_store_on_wire(&dense->store, stored->count * sizeof(float));
+	op->offset = wf_store_on_wire(&dense->store, stored->place_offset);
+	op->tag = wf_tag(ordinal, dense->round[ordinal].next - 1);
 }
 
 /* Take note of what the transport took of the operations, and what not: copies are given back. */

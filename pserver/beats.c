@@ -109,9 +109,6 @@ wf_peer_beat_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_ev
 bool
 wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
-	if (!peer->beat.ask_due && !peer->beat.answer_due) {
-		return true;
-	}
 	const struct wf_msg_beat msg = {
 		.asks = peer->beat.ask_due, .itself = true, .pid = (uint32_t)getpid()};
 	wf_msg_beat_encode(&msg, &lane->msg);

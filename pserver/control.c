@@ -154,7 +154,7 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (!lane->ready) {
 		return false;
 	}
-	if (!wf_peer_beat_flush(lane, peer)) {
+	if (wf_beat_speaks(&peer->beat) && !wf_peer_beat_flush(lane, peer)) {
 		return true;
 	}
 	enum wf_flush own = lane->service->flush(lane, peer);

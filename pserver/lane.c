@@ -270,10 +270,10 @@ static void
 handle_done(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
 	uint64_t cookie = event->done.cookie;
-	if (peer != NULL && event->done.status == WEFT_OK) {
+	if (peer != NULL) {
 		wf_beat_done(&peer->beat, cookie);
 	}
-	if (cookie != 0 && cookie != WF_BEAT_COOKIE) {
+	if (wf_beat_is_other(cookie)) {
 		lane->service->done(lane, cookie);
 	}
 }
@@ -281,14 +281,9 @@ handle_done(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *e
 static void
 handle_event(struct wf_lane *lane, const struct wf_event *event)
 {
-	if (event->kind == WF_EVENT_UP) {
+	if (event->kind == WF_EVENT_UP || event->kind == WF_EVENT_DOWN) {
 		lane->tick_ns = 0;
-		wf_admit_up(lane, event);
-		return;
-	}
-	if (event->kind == WF_EVENT_DOWN) {
-		lane->tick_ns = 0;
-		wf_admit_down(lane, event);
+		(event->kind == WF_EVENT_UP ? wf_admit_up : wf_admit_down)(lane, event);
 		return;
 	}
 	struct wf_peer *peer = wf_admit_peer_of(lane, event->conn);
@@ -481,8 +476,9 @@ take_events(struct wf_lane *lane)
 	if (st != WEFT_OK) {
 		transport_failed(lane, st);
 	}
-	for (unsigned i = 0; i < count; i++) {
-		handle_event(lane, &lane->event[i]);
+	const struct wf_event *end = lane->event + count;
+	for (const struct wf_event *event = lane->event; event < end; event++) {
+		handle_event(lane, event);
 	}
 	return count;
 }

@@ -297,7 +297,17 @@ void wf_admit_release_job(struct wf_lane *lane);
 void wf_admit_begin_all(struct wf_lane *lane);
 /* Is it the hello of a trainer that is, or was, in the lane's job? For its transport. */
 bool wf_admit_knows(void *lane, const uint8_t *hello, size_t hello_bytes);
-struct wf_peer *wf_admit_peer_of(struct wf_lane *lane, const struct wf_conn *conn);
+/* NULL: it was refused, is held, or was superseded. */
+static inline struct wf_peer *
+wf_admit_peer_of(const struct wf_lane *lane, const struct wf_conn *conn)
+{
+	struct wf_peer *peer = conn->user;
+	if (peer != NULL && peer->conn != conn) {
+		return NULL;
+	}
+	WF_ASSERT(peer == NULL || peer->lane == lane);
+	return peer;
+}
 
 /* absent.c: of trainers that were never here, the others' messages and the end of the job; and the
  * messages about one that is here. */

@@ -58,9 +58,6 @@ bool
 wf_link_beat_say(struct wf_link *link)
 {
 	struct wf_core *core = link->core;
-	if (!link->beat.ask_due && !link->beat.answer_due) {
-		return true;
-	}
 	const struct wf_msg_beat msg = {
 		.asks = link->beat.ask_due,
 		.itself = core->opts.progress == WEFT_PROGRESS_THREAD,

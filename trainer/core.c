@@ -175,10 +175,10 @@ static void
 handle_done(struct wf_core *core, struct wf_link *link, const struct wf_event *event)
 {
 	uint64_t cookie = event->done.cookie;
-	if (link != NULL && event->done.status == WEFT_OK) {
+	if (link != NULL) {
 		wf_beat_done(&link->beat, cookie);
 	}
-	if (cookie != 0 && cookie != WF_BEAT_COOKIE) {
+	if (wf_beat_is_other(cookie)) {
 		struct wf_link *of = &core->link[(cookie - 1) >> 32];
 		of->ops->done(of, (uint32_t)(cookie - 1));
 	}
@@ -188,12 +188,14 @@ static void
 handle_event(struct wf_core *core, const struct wf_event *event)
 {
 	struct wf_link *link = event->conn->user;
-	bool known = link != NULL && link->conn == event->conn;
+	if (link != NULL && link->conn != event->conn) {
+		link = NULL; /* of a path that it has left */
+	}
 	if (event->kind == WF_EVENT_DONE) {
-		handle_done(core, known ? link : NULL, event);
+		handle_done(core, link, event);
 		return;
 	}
-	if (!known) {
+	if (link == NULL) {
 		return;
 	}
 	if (event->kind != WF_EVENT_PUT) {
@@ -326,8 +328,9 @@ take_events(struct wf_core *core)
 	if (wf_transport_poll(core->transport, core->event, WF_CORE_EVENTS, &count) != WEFT_OK) {
 		wf_core_fail(core, WEFT_IO, "transport: %s", weft_last_error());
 	}
-	for (unsigned i = 0; i < count; i++) {
-		handle_event(core, &core->event[i]);
+	const struct wf_event *end = core->event + count;
+	for (const struct wf_event *event = core->event; event < end; event++) {
+		handle_event(core, event);
 	}
 	return count;
 }

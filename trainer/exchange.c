@@ -42,7 +42,8 @@ check_all_pushed(const struct weft_session *session)
 {
 	const struct wf_job *job = &session->core.job;
 	uint64_t step = step_of(session);
-	for (uint32_t i = 0; i < job->tensor_count && session->begun; i++) {
+	uint32_t count = session->begun ? job->tensor_count : 0;
+	for (uint32_t i = 0; i < count; i++) {
 		if (!job->tensor[i].is_static && session->tensor[i]->pushed_step != step) {
 			return wf_fail(WEFT_INVALID, "tensor %s was not pushed in step %" PRIu64,
 				       job->tensor[i].name, step);

@@ -100,19 +100,22 @@ range_of(const struct wf_link *link, uint32_t tensor, uint32_t *first, uint32_t 
 		}
 	}
 	*first = lo;
-	for (*end = lo; *end < link->slice_count && link->slice[*end].tensor == tensor; ++*end) {
+	while (lo < link->slice_count && link->slice[lo].tensor == tensor) {
+		lo++;
 	}
+	*end = lo;
 }
 
 static void
 begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_link_slice *wanted)
 {
+	struct wf_core_tensor *t = &core->tensor[tensor];
 	core->asked = true;
 	if (core->busy_slices == 0 && core->turn.on) {
 		core->busy_since_ns = wf_now_ns(core->env);
 	}
 	/* It begins at the end of this turn, or of the next. */
-	wf_wait_begin(&core->waits, &core->tensor[tensor].wait, 0);
+	wf_wait_begin(&core->waits, &t->wait, 0);
 	for (uint32_t l = 0; l < core->link_count; l++) {
 		struct wf_link *link = &core->link[l];
 		uint32_t first, end;
@@ -124,7 +127,7 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_link_slice *
 			slice->section = wanted->section;
 			slice->is_rounded = false;
 			slice->step = wanted->step;
-			core->tensor[tensor].pending++;
+			t->pending++;
 			core->busy_slices++;
 			if (wanted->state == WF_SLICE_PULL_QUEUED) {
 				link->pull_queued++;
@@ -521,15 +524,14 @@ fill_put(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, struct w
 		fill_rounded(link, ordinal, buffer, op);
 		return;
 	}
-	*op = (struct wf_op){
-		.kind = WF_OP_PUT,
-		.cookie = wf_link_cookie(link, ordinal),
-		.region = initial ? core->section_region[slice->section] : core->grad_region,
-		.src = (const char *)slab->base + slice->offset,
-		.bytes = slice->bytes,
-		.key = link->slots_key,
-		.tag = wf_tag(ordinal * link->slot_count + buffer, slice->step),
-	};
+	op->kind = WF_OP_PUT; /* what is of SENDs is not read */
+	op->cookie = wf_link_cookie(link, ordinal);
+	op->region = initial ? core->section_region[slice->section] : core->grad_region;
+	op->src = (const char *)slab->base + slice->offset;
+	op->bytes = slice->bytes;
+	op->key = link->slots_key;
+	op->offset = 0;
+	op->tag = wf_tag(ordinal * link->slot_count + buffer, slice->step);
 }
 
 /* The first op of a step. The head and body of core->msg are read when it is posted. */
@@ -538,12 +540,11 @@ fill_step(struct wf_link *link, struct wf_op *op)
 {
 	encode_step(link, false);
 	const struct wf_msg *msg = &link->core->msg;
-	*op = (struct wf_op){
-		.kind = WF_OP_SEND,
-		.head = &msg->head,
-		.body = msg->body,
-		.body_bytes = msg->body_bytes,
-	};
+	op->kind = WF_OP_SEND; /* what is of PUTs is not read */
+	op->cookie = 0;
+	op->head = &msg->head;
+	op->body = msg->body;
+	op->body_bytes = msg->body_bytes;
 }
 
 /* After a post: the window may have run out. */

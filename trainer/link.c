@@ -732,7 +732,7 @@ wf_link_flush(struct wf_link *link)
 	if (link->state != WF_LINK_READY) {
 		return false;
 	}
-	if (!wf_link_beat_say(link)) {
+	if (wf_beat_speaks(&link->beat) && !wf_link_beat_say(link)) {
 		return true;
 	}
 	bool left = link->ops->flush(link);

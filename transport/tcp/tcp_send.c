@@ -242,8 +242,7 @@ advance(struct wf_tcp_conn *c, uint64_t bytes)
 		tx->frame_at = entry->end;
 		tx->ring_tail = entry->ring_end;
 		tx->sent++;
-		c->t->info.puts_sent += entry->is_put ? 1 : 0;
-		c->t->info.msgs_sent += entry->is_put ? 0 : 1;
+		(*(entry->is_put ? &c->t->info.puts_sent : &c->t->info.msgs_sent))++;
 	}
 }
 
