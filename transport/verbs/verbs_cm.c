@@ -181,24 +181,38 @@ on_removal(struct wf_verbs_conn *c)
 	wf_verbs_conn_end(c, WEFT_LOST, "the RDMA device was removed");
 }
 
+/* What an attempt asked for. One that ends does not go on with it. */
+static void
+on_answer(struct wf_verbs_conn *c, const struct cm_event *event)
+{
+	enum rdma_cm_event_type type = event->type;
+	enum wf_verbs_state asked = type == RDMA_CM_EVENT_ADDR_RESOLVED    ? WF_VERBS_ADDRESSING
+				    : type == RDMA_CM_EVENT_ROUTE_RESOLVED ? WF_VERBS_ROUTING
+									   : WF_VERBS_CONNECTING;
+	if (c->incoming || c->state != asked) {
+		return;
+	}
+	if (type == RDMA_CM_EVENT_ADDR_RESOLVED) {
+		wf_verbs_connect_address(c);
+	} else if (type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
+		wf_verbs_connect_route(c);
+	} else {
+		on_reply(c, event);
+	}
+}
+
 static void
 on_conn_event(struct wf_verbs_conn *c, const struct cm_event *event)
 {
 	switch (event->type) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		wf_verbs_connect_address(c);
-		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		wf_verbs_connect_route(c);
-		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		on_reply(c, event);
+		on_answer(c, event);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		c->linked = true;
-		if (!c->incoming && c->state == WF_VERBS_CONNECTING) {
-			on_reply(c, event);
-		}
+		on_answer(c, event);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:

@@ -117,7 +117,7 @@ void
 fake_cm_tell(struct fake_id *id, enum rdma_cm_event_type type, int status, const void *data,
 	     size_t bytes)
 {
-	bool twice = (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_DISCONNECTED) &&
+	bool twice = type != RDMA_CM_EVENT_CONNECT_REQUEST &&
 		     fake_chance(fake_knobs_now()->cm_twice_per_mille, 1000);
 	tell_once(id, type, status, data, bytes);
 	if (twice) {

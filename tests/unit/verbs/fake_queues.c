@@ -415,10 +415,22 @@ create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return &qp->qp;
 }
 
+/* One step after the other; there is no way back from the error state but destroying it. */
+static bool
+is_next(enum ibv_qp_state from, enum ibv_qp_state to)
+{
+	return (from == IBV_QPS_RESET && to == IBV_QPS_INIT) ||
+	       (from == IBV_QPS_INIT && to == IBV_QPS_RTR) ||
+	       (from == IBV_QPS_RTR && to == IBV_QPS_RTS);
+}
+
 static int
 modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 {
 	struct fake_qp *qp = (struct fake_qp *)base;
+	if (attr->qp_state != IBV_QPS_ERR && !is_next(qp->state, attr->qp_state)) {
+		return EINVAL;
+	}
 	if ((mask & IBV_QP_DEST_QPN) != 0) {
 		qp->peer = attr->dest_qp_num;
 	}

@@ -78,6 +78,35 @@ device_whose_queue_cannot_be_read_is_named_and_left(void **state)
 	on("fake-mlx5", poll_error_body);
 }
 
+/* The request was accepted, and before the answer is read the device fails. */
+static bool
+answer_behind_body(struct conf *t)
+{
+	struct wf_conn *conn = NULL;
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	CHECK(server != NULL && client != NULL);
+	CHECK(wf_transport_connect(client->transport, &server->at, "hi", 2, NULL, &conn) ==
+	      WEFT_OK);
+	struct seen *up = conf_await(t, server, NULL, WF_EVENT_UP);
+	CHECK(up != NULL && wf_transport_answer(up->conn, true, "ok", 2) == WEFT_OK);
+	uint64_t begin_ns = wf_now_ns(t->env);
+	fake_break_polls(); /* both ends share it here: the server has its own end of it */
+	const struct seen *down = conf_await(t, client, conn, WF_EVENT_DOWN);
+	CHECK(down != NULL && down->status == WEFT_UNAVAILABLE);
+	CHECK(strstr(down->why, "a completion queue cannot be read") != NULL);
+	CHECK(wf_now_ns(t->env) - begin_ns < 50 * WF_NS_PER_MS);
+	CHECK(conf_count(client, conn, WF_EVENT_UP) == 0);
+	return conf_await(t, server, up->conn, WF_EVENT_DOWN) != NULL;
+}
+
+static void
+answer_that_comes_behind_the_end_is_not_heard(void **state)
+{
+	on("fake-mlx5", answer_behind_body);
+	on("fake-irdma", answer_behind_body);
+}
+
 /* ---- receive buffers ---- */
 
 static unsigned
@@ -328,6 +357,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(idle_connection_stays_where_devices_take_a_piece_that_is_none),
 		cmocka_unit_test(device_whose_queue_cannot_be_read_is_named_and_left),
+		cmocka_unit_test(answer_that_comes_behind_the_end_is_not_heard),
 		cmocka_unit_test(ended_connections_lose_no_receive_buffers),
 		cmocka_unit_test(device_that_tells_of_no_end_is_waited_for_a_while),
 		cmocka_unit_test(grant_that_the_device_has_no_memory_for_loses_the_connection),
