@@ -32,9 +32,8 @@ tell_all(struct wf_lane *lane)
 	}
 }
 
-/* A step was applied, or part of one, of a job that can do without some. */
-static bool
-has_run(const struct wf_lane *lane)
+bool
+wf_lane_has_run(const struct wf_lane *lane)
 {
 	static const enum wf_lane_counter counter[] = {WF_LANE_STEP_APPLIED_COUNT,
 						       WF_LANE_SLICE_APPLIED_COUNT};
@@ -128,7 +127,7 @@ wf_absent_check(struct wf_lane *lane, uint64_t now)
 {
 	/* An asynchronous job runs without who is absent, and may have begun to since it was
 	 * refused; where it says no steps, it may run elsewhere. */
-	bool may_end = lane->needs_all || (lane->has_steps && !has_run(lane));
+	bool may_end = lane->needs_all || (lane->has_steps && !wf_lane_has_run(lane));
 	for (uint32_t i = 0; i < lane->absentee_count && may_end; i++) {
 		const struct wf_absentee *absentee = &lane->absentee[i];
 		if (now < absentee->deadline_ns) {

@@ -12,6 +12,9 @@
 /* For the job's description to arrive; less than a held trainer's attempt to connect may take. */
 #define LOADING_TIMEOUT_NS (4 * WF_NS_PER_S)
 
+/* Of one trainer, refused by one lane and gone from the others: so much earlier ends the former. */
+#define REFUSAL_FIRST_NS (WF_NS_PER_S / 2)
+
 /* Say no with the recorded failure. `job_is_over`: it is the first cause of the job's end. */
 static void
 refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
@@ -464,6 +467,10 @@ note_loss(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *eve
 	}
 	peer->state = WF_PEER_LOST;
 	peer->lost_deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
+	/* A lane that refused it, if one did, says why it went. */
+	if (!peer->offended && !wf_lane_has_run(lane)) {
+		peer->lost_deadline_ns += REFUSAL_FIRST_NS;
+	}
 	if (!peer->offended) { /* else the offence has been noted */
 		(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
 			       event->down.why);

@@ -319,6 +319,8 @@ void wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, con
 void wf_absent_forget(struct wf_lane *lane, uint32_t trainer);
 /* Why it has not come in; "": nothing is known. */
 const char *wf_absent_why(const struct wf_lane *lane, uint32_t trainer);
+/* A step was applied, or part of one, of a job that can do without some. */
+bool wf_lane_has_run(const struct wf_lane *lane);
 /* Who has not come right in time ends the job. */
 void wf_absent_check(struct wf_lane *lane, uint64_t now);
 /* Trainer `silent` - 1 takes no turns, and is waited for; 0: nobody is, any more. */

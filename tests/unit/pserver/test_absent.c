@@ -463,6 +463,41 @@ the_next_job_knows_nothing_of_it(void **state)
 	play(2, next_job);
 }
 
+/* `steps`: what both have done before trainer 1 goes. */
+static void
+lost(struct stage *stage)
+{
+	const uint64_t *steps = stage->arg;
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	puppet_meet(zero);
+	puppet_meet(one);
+	puppet_initialise(zero);
+	puppet_initialise(one);
+	stage_settle(stage);
+	for (uint64_t step = 1; step <= *steps; step++) {
+		puppet_continue(zero, step);
+		puppet_continue(one, step);
+		stage_settle(stage);
+	}
+	puppet_disconnect(one);
+	stage_run(stage, NEARLY_NS + REST_NS);
+	CHECK(stage, zero->aborted == (*steps > 0));
+	stage_run(stage, WF_NS_PER_S / 2);
+	CHECK(stage, zero->aborted && zero->abort.status == WEFT_LOST);
+	CHECK_SAYS(stage, zero->abort.reason, "not back within 3.0 s");
+}
+
+/* It may have been refused by another lane, which then ends the job with that reason. */
+static void
+who_is_lost_before_the_first_step_ends_the_job_after_who_is_refused(void **state)
+{
+	(void)state;
+	for (uint64_t steps = 0; steps <= 1; steps++) {
+		stage_play(&(struct stage_opts){.trainers = 2}, lost, &steps);
+	}
+}
+
 int
 main(void)
 {
@@ -478,6 +513,8 @@ main(void)
 		cmocka_unit_test(
 			who_had_begun_to_come_and_is_gone_is_named_and_counted_the_same_way),
 		cmocka_unit_test(a_trainer_that_is_gone_at_any_moment_after_its_hello_is_named),
+		cmocka_unit_test(
+			who_is_lost_before_the_first_step_ends_the_job_after_who_is_refused),
 		cmocka_unit_test(nobody_who_is_refused_ends_a_job_that_runs),
 		cmocka_unit_test(nobody_who_is_not_waited_for_ends_a_job),
 		cmocka_unit_test(as_many_are_remembered_as_there_is_room_for),
