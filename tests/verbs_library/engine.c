@@ -156,9 +156,9 @@ watch_all(void)
 	look();
 }
 
-/* What real devices do now and then; with `breaks`, also what ends connections. */
+/* What real devices do now and then, and `breaks` times as often what ends connections. */
 static void
-draw_knobs(uint64_t seed, bool breaks)
+draw_knobs(uint64_t seed, uint32_t breaks)
 {
 	struct wf_rng rng;
 	wf_rng_init(&rng, seed, 27);
@@ -172,16 +172,16 @@ draw_knobs(uint64_t seed, bool breaks)
 		.unwoken_per_mille = (uint32_t)wf_rng_below(&rng, 10),
 		.cm_twice_per_mille = (uint32_t)wf_rng_below(&rng, 500),
 	};
-	if (breaks) {
+	if (breaks > 0) {
 		knobs.cm_lost_per_mille = (uint32_t)wf_rng_below(&rng, 100);
 		knobs.nomem_per_mille = (uint32_t)wf_rng_below(&rng, 4);
 		knobs.breaks_max = 1 + (unsigned)wf_rng_below(&rng, 4);
-		knobs.cut_per_million = (uint32_t)wf_rng_below(&rng, 4000);
-		knobs.fatal_per_million = (uint32_t)wf_rng_below(&rng, 1000);
-		knobs.remove_per_million = (uint32_t)wf_rng_below(&rng, 1000);
-		knobs.port_per_million = (uint32_t)wf_rng_below(&rng, 1000);
-		knobs.gid_per_million = (uint32_t)wf_rng_below(&rng, 1000);
-		knobs.poll_per_million = (uint32_t)wf_rng_below(&rng, 1000);
+		knobs.cut_per_million = breaks * (uint32_t)wf_rng_below(&rng, 4000);
+		knobs.fatal_per_million = breaks * (uint32_t)wf_rng_below(&rng, 1000);
+		knobs.remove_per_million = breaks * (uint32_t)wf_rng_below(&rng, 1000);
+		knobs.port_per_million = breaks * (uint32_t)wf_rng_below(&rng, 1000);
+		knobs.gid_per_million = breaks * (uint32_t)wf_rng_below(&rng, 1000);
+		knobs.poll_per_million = breaks * (uint32_t)wf_rng_below(&rng, 1000);
 		knobs.port_ns = 3 * WF_NS_PER_S;
 	}
 	fake_turn_knobs(&knobs);
@@ -193,6 +193,7 @@ read_environment(void)
 	const char *at = getenv("WEFT_FAKE_RDMA");
 	const char *kind = getenv("WEFT_FAKE_RDMA_KIND");
 	const char *seed = getenv("WEFT_FAKE_RDMA_SEED");
+	const char *breaks = getenv("WEFT_FAKE_RDMA_BREAKS");
 	WF_ASSERT(at != NULL && strlen(at) < sizeof(folder));
 	memcpy(folder, at, strlen(at) + 1);
 	if (kind != NULL) {
@@ -200,7 +201,8 @@ read_environment(void)
 		WF_ASSERT(known);
 	}
 	if (seed != NULL && seed[0] != '\0') {
-		draw_knobs(strtoull(seed, NULL, 10), getenv("WEFT_FAKE_RDMA_BREAKS") != NULL);
+		draw_knobs(strtoull(seed, NULL, 10),
+			   breaks != NULL ? (uint32_t)strtoul(breaks, NULL, 10) : 0);
 	}
 }
 

@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# usage: storm.sh [FIRST COUNT]
+# usage: storm.sh [FIRST COUNT [OFTEN]]
 # Jobs of real processes over RDMA devices of every kind that are late and lose things, half of which
 # break, by seed: each ends with the digest of one process, over RDMA or over TCP, and leaves nothing
-# behind. WEFT_SEED repeats one seed; WEFT_LONG runs 500.
+# behind. WEFT_SEED repeats one seed; WEFT_LONG runs 500. OFTEN: they break so many times as often.
 . "${0%/*}/lib.sh"
 
 count=${2:-7}
 [ -z "$long" ] || count=500
 first=${1:-4}
+often=${3:-1}
 if [ -n "${WEFT_SEED-}" ]; then
 	first=$WEFT_SEED
 	count=1
@@ -44,7 +45,7 @@ run_seed() {
 	be "$kind" "$1"
 	breaks=$(($1 / 7 % 2))
 	unset WEFT_FAKE_RDMA_BREAKS
-	[ $breaks -eq 0 ] || export WEFT_FAKE_RDMA_BREAKS=yes
+	[ $breaks -eq 0 ] || export WEFT_FAKE_RDMA_BREAKS="$often"
 	what="seed $1 ($kind; WEFT_SEED=$1 repeats it)"
 	case $(($1 % 5)) in
 	0)
