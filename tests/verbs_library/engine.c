@@ -21,6 +21,8 @@
 
 #define DEVICES "/sys/class/infiniband"
 #define DEVICE DEVICES "/fake0"
+#define PORTS DEVICE "/ports"
+#define PORT PORTS "/1"
 #define FOLDER_BYTES 80u /* what the name of a socket has room for */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,6 +34,7 @@ static int epoll_fd;
 static struct library_watch *watches;
 static uint64_t serials;
 static bool has_device;
+static bool port_is_up = true;
 static struct library_watch clock_watch, folder_watch;
 
 /* ---- what is waited for ---- */
@@ -122,13 +125,43 @@ on_clock(struct library_watch *watch, uint32_t events)
 
 /* ---- the device's folder ---- */
 
+/* "4: ACTIVE"; a device that says nothing is up. */
+static bool
+read_port(void)
+{
+	char text[16] = "";
+	int fd = open(PORT "/state", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0) {
+		(void)close(fd);
+	}
+	return n <= 0 || strtol(text, NULL, 10) == 4;
+}
+
+/* From above: what is made behind the look at a folder is an event of that one. */
+static void
+watch_folders(void)
+{
+	static const char *const folders[] = {DEVICES, DEVICE, PORTS, PORT};
+	for (unsigned i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		(void)inotify_add_watch(folder_watch.fd, folders[i],
+					IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
+						IN_CLOSE_WRITE);
+	}
+}
+
 static void
 look(void)
 {
 	bool had = has_device;
+	bool was_up = port_is_up;
+	watch_folders();
 	has_device = access(DEVICE, F_OK) == 0;
+	port_is_up = read_port();
 	if (had && !has_device) {
 		fake_device_remove(NULL);
+	} else if (was_up != port_is_up) {
+		fake_device_port(NULL, port_is_up);
 	}
 }
 
@@ -150,8 +183,6 @@ watch_all(void)
 	library_watch(&clock_watch, EPOLLIN);
 	folder_watch.ready = on_folder;
 	folder_watch.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	(void)inotify_add_watch(folder_watch.fd, DEVICES,
-				IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO);
 	library_watch(&folder_watch, EPOLLIN);
 	look();
 }

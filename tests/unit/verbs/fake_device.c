@@ -154,6 +154,22 @@ take_port_down(const void *owner, uint64_t until_ns)
 	}
 }
 
+void
+fake_device_port(const void *owner, bool up)
+{
+	fake_device.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	if (!up) {
+		take_port_down(owner, WF_NEVER);
+		return;
+	}
+	for (struct context *c = contexts; c != NULL; c = c->next) {
+		if (c->owner == owner && c->down_ns > 0) {
+			c->down_ns = fake_now_ns();
+			fake_due(c->down_ns);
+		}
+	}
+}
+
 static void
 die(struct context *c)
 {

@@ -203,6 +203,8 @@ void fake_maybe_break(struct fake_qp *qp);
 void fake_device_know_kind(void);
 /* It is removed from the host of `owner`. */
 void fake_device_remove(const void *owner);
+/* Its port there goes down, and stays there, or is up. */
+void fake_device_port(const void *owner, bool up);
 /* Events of it are never read. */
 void fake_forget_qp(const struct ibv_qp *qp);
 void fake_device_turn(uint64_t now_ns);
