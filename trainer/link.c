@@ -346,7 +346,9 @@ wf_link_down(struct wf_link *link, const struct wf_event *event)
 	if (link->state == WF_LINK_LEFT || wf_core_failed(core)) {
 		return;
 	}
-	if (event->down.status == WEFT_REFUSED) {
+	/* The two have no path in common now, and had one: a link is down, say. */
+	bool had_path = link->server_incarnation != 0 && event->down.blob_bytes == 0;
+	if (event->down.status == WEFT_REFUSED && !had_path) {
 		refused(link, event);
 		return;
 	}

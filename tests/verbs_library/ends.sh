@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A job over RDMA devices of several kinds, whose trainer or pserver is killed with -9: every other
 # process ends with 69, names who is gone, and leaves nothing behind. Then the link is down for a
-# moment, and at last the device goes in mid-job, which with auto goes on over TCP.
+# moment, and for longer, which a job outlives; and with auto one goes on over TCP when the device goes.
 . "${0%/*}/lib.sh"
 
 port=$(free_ports)
@@ -42,31 +42,47 @@ if [ -n "$long" ]; then
 	kill_one_of_each cxgb4
 fi
 
-# The link is down for a moment: nothing is lost by it. (A busy machine's moment may be long.)
-patient=--verbs=ack_timeout=20
-job_pserver="--transport=verbs $patient"
+# The link is down in mid-job, and back when each trainer has said TEXT.
 settings="--num_passes=400 --slice_bytes=64 --seed=5"
 in_one_process linear 2 1 "$settings"
-be mlx5 ""
-# shellcheck disable=SC2086
-start_job 1 2 linear --transport=verbs $patient $settings
-wait_for trainer_0.out "pass 1 "
-echo "1: DOWN" >"$device/ports/1/state"
+link_is_down_until() {
+	be mlx5 ""
+	# shellcheck disable=SC2086
+	start_job 1 2 linear --transport=verbs $2 $settings
+	wait_for trainer_0.out "pass 1 "
+	echo "1: DOWN" >"$device/ports/1/state"
+	for name in trainer_0 trainer_1; do
+		wait_for $name.err "fake0: port 1 is down"
+		wait_for $name.err "$1"
+	done
+	# shellcheck disable=SC2154 # set by start_job
+	alive "$trainer_0" || fail "trainer 0 ended before the link was back"
+	echo "4: ACTIVE" >"$device/ports/1/state"
+	for name in trainer_0 trainer_1 pserver_0; do
+		eval "pid=\$$name"
+		ends "$pid" 60 "$name"
+		[ "$code" -eq 0 ] || fail "the link was down: $name: exit code $code"
+	done
+	[ "$(digest_of trainer_0.out)" = "$alone" ] ||
+		fail "the link was down: another digest than $alone"
+	books_are_closed 3 "the link was down"
+}
+
+# For a moment: nothing is lost by it. (A busy machine's moment may be long.)
+patient=--verbs=ack_timeout=20
+job_pserver="--transport=verbs $patient"
+link_is_down_until "port 1 is down" $patient
 for name in trainer_0 trainer_1 pserver_0; do
-	wait_for $name.err "fake0: port 1 is down"
-done
-# shellcheck disable=SC2154 # set by start_job
-alive "$trainer_0" || fail "trainer 0 ended before the link was back"
-echo "4: ACTIVE" >"$device/ports/1/state"
-for name in trainer_0 trainer_1 pserver_0; do
-	eval "pid=\$$name"
-	ends "$pid" 60 "$name"
-	[ "$code" -eq 0 ] || fail "a moment without a link: $name: exit code $code"
-	says $name.err "fake0: port 1 is up"
 	says_not $name.err lost
 done
-[ "$(digest_of trainer_0.out)" = "$alone" ] || fail "a moment without a link: another digest than $alone"
-books_are_closed 3 "a moment without a link"
+
+# For longer than a device asks in vain: for a while there is no path, and who demands it waits.
+patient=--reconnect_timeout=30s
+job_pserver="--transport=verbs --verbs=retry=1 $patient"
+link_is_down_until "lost pserver 0" "--verbs=retry=1 $patient"
+for name in trainer_0 trainer_1; do
+	says $name.err "regained pserver 0 lane 0"
+done
 
 # With auto, and other hosts, the job goes on over TCP.
 job_host=$other_host
