@@ -3,6 +3,7 @@
  * is. What each kind does was read in its provider's sources (rdma-core, Linux). Thread: one; the
  * counts of memory are the helper's, too. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -86,7 +87,7 @@ static const struct fake_habits *habits = &fake_habits[0];
 static struct fake_knobs knobs;
 static struct wf_rng rng;
 static unsigned breaks;
-static uint64_t makings;
+static _Atomic uint64_t makings;
 static struct fake_host host;
 static uint64_t device_ns; /* ahead of the clock by what was asked since */
 static uint64_t due_ns = WF_NEVER;
@@ -120,7 +121,7 @@ fake_turn_knobs(const struct fake_knobs *to)
 	knobs = to != NULL ? *to : (struct fake_knobs){0};
 	fake_happened = (struct fake_happened){0};
 	breaks = 0;
-	makings = 0;
+	atomic_store_explicit(&makings, 0, memory_order_relaxed);
 	wf_rng_init(&rng, knobs.seed, 21);
 }
 
@@ -130,16 +131,28 @@ fake_knobs_now(void)
 	return &knobs;
 }
 
+/* Regions are made on the helper's thread, too. */
+static pthread_mutex_t chance_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t
+draw_below(uint64_t end)
+{
+	(void)pthread_mutex_lock(&chance_lock);
+	uint64_t drawn = wf_rng_below(&rng, end);
+	(void)pthread_mutex_unlock(&chance_lock);
+	return drawn;
+}
+
 bool
 fake_chance(uint32_t rate, uint32_t of)
 {
-	return rate > 0 && wf_rng_below(&rng, of) < rate;
+	return rate > 0 && draw_below(of) < rate;
 }
 
 uint64_t
 fake_draw(uint64_t most)
 {
-	return most == 0 ? 0 : wf_rng_below(&rng, most + 1);
+	return most == 0 ? 0 : draw_below(most + 1);
 }
 
 bool
@@ -153,9 +166,13 @@ fake_breaks(uint32_t per_million)
 bool
 fake_nomem(void)
 {
-	makings++;
-	bool now = makings == knobs.nomem_at || fake_chance(knobs.nomem_per_mille, 1000);
-	fake_happened.nomem += now ? 1 : 0;
+	uint64_t making = atomic_fetch_add_explicit(&makings, 1, memory_order_relaxed) + 1;
+	bool now = making == knobs.nomem_at || fake_chance(knobs.nomem_per_mille, 1000);
+	if (now) {
+		(void)pthread_mutex_lock(&chance_lock);
+		fake_happened.nomem++;
+		(void)pthread_mutex_unlock(&chance_lock);
+	}
 	errno = now ? ENOMEM : errno;
 	return now;
 }
