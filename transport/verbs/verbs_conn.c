@@ -129,8 +129,10 @@ count_down(struct wf_verbs_conn *c)
 static void
 set_down(struct wf_verbs_conn *c, enum weft_status status, const char *text)
 {
-	/* A name may be as long as the line: both get their part. */
-	snprintf(c->why, sizeof(c->why), "%.110s: %.140s", c->peer, text);
+	/* A name may be as long as the line: the text gets what it leaves, and more than half. */
+	int named = snprintf(c->why, sizeof(c->why), "%.110s: ", c->peer);
+	snprintf(c->why + named, sizeof(c->why) - (size_t)named, "%.*s",
+		 (int)sizeof(c->why) - named - 1, text);
 	c->down_status = status;
 	unsettle(c);
 	c->state = WF_VERBS_DYING; /* before the link: its last completions mean nothing now */

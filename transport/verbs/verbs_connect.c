@@ -156,7 +156,7 @@ wf_verbs_connect_next(struct wf_verbs_conn *c, const char *why)
 			wf_verbs_conn_deadline(c, c->attempt_ns);
 			return;
 		}
-		snprintf(last, sizeof(last), "%.200s", weft_last_error());
+		snprintf(last, sizeof(last), "%s", weft_last_error());
 	}
 	wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "%s (addresses tried: %u)", last, c->address_count);
 }

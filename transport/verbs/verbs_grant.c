@@ -32,7 +32,7 @@ open_window(struct wf_verbs_conn *c, struct ibv_mr *mr, const struct wf_verbs_ra
 	struct wf_verbs_access *access = &c->access[c->grants.count - 1];
 	access->window = ibv_alloc_mw(c->pd, IBV_MW_TYPE_2);
 	if (access->window == NULL) {
-		return wf_verbs_fail_made(c->dev, errno, "a memory window for %s", c->peer);
+		return wf_verbs_fail_made(c->dev, errno, "a memory window");
 	}
 	access->at = range->iova;
 	access->bytes = range->bytes;

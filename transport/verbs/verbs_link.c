@@ -61,8 +61,7 @@ open_memory(struct wf_verbs_conn *c)
 	if (!dev->caps.window) {
 		c->pd = dev->t->lib->alloc_pd(dev->context);
 		if (c->pd == NULL) {
-			return wf_verbs_fail_made(dev, errno, "a protection domain for %s",
-						  c->peer);
+			return wf_verbs_fail_made(dev, errno, "a protection domain");
 		}
 	}
 	enum weft_status st = wf_verbs_regions_start(c);
@@ -114,7 +113,7 @@ open_qp(struct wf_verbs_conn *c)
 		c->qp = create_qp(c, asked);
 	}
 	if (c->qp == NULL) {
-		return wf_verbs_fail_made(dev, errno, "a queue pair for %s", c->peer);
+		return wf_verbs_fail_made(dev, errno, "a queue pair");
 	}
 	c->receives = false;
 	c->last_said = false;

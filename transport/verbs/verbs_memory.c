@@ -19,9 +19,10 @@
 #define FIRST_USER_NAMESPACE 0xeffffffdu /* its inode, fixed in the kernel: PROC_USER_INIT_INO */
 #define KIB 1024u
 
+/* Short: with the name of a peer it has to fit into WF_WHY_BYTES. */
 #define RAISE_IT                                                                                   \
-	"raise it: ulimit -l unlimited, memlock in /etc/security/limits.conf, "                    \
-	"LimitMEMLOCK=infinity (systemd), --ulimit memlock=-1 (container)"
+	"raise it: ulimit -l unlimited, limits.conf, LimitMEMLOCK=infinity (systemd), "            \
+	"--ulimit memlock=-1 (container)"
 
 struct locked {
 	uint64_t bytes;       /* by this process, so far */
@@ -117,8 +118,8 @@ wf_verbs_fail_made(const struct wf_verbs_device *dev, int err, const char *forma
 				     what);
 	}
 	return wf_fail(WEFT_NOMEM,
-		       "%s: %s cannot be had. Its memory is locked, too; the limit is %llu KiB, "
-		       "%llu KiB are locked: " RAISE_IT,
+		       "%s: %s cannot be locked for RDMA: the limit is %llu KiB, %llu KiB are "
+		       "locked; " RAISE_IT,
 		       dev->name, what, (unsigned long long)(locked.limit_bytes / KIB),
 		       (unsigned long long)(locked.bytes / KIB));
 }

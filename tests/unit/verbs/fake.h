@@ -114,10 +114,11 @@ struct fake_seen {
 	unsigned send_calls; /* of post_send */
 	unsigned recv_calls; /* of post_recv and post_srq_recv */
 	unsigned work_requests;
-	unsigned requests; /* of connections */
-	unsigned dry;      /* receptions that met an empty queue */
-	unsigned lost;     /* buffers of shared queues that nobody will ever hear of again */
-	unsigned stale;    /* WRITEs of a piece of memory that nobody meant */
+	unsigned requests;      /* of connections */
+	unsigned dry;           /* receptions that met an empty queue */
+	unsigned lost;          /* buffers of shared queues that nobody will ever hear of again */
+	unsigned stale;         /* WRITEs of a piece of memory that nobody meant */
+	uint64_t memlock_bytes; /* with so many, what could not be locked last would be */
 };
 
 extern struct fake_seen fake_seen;

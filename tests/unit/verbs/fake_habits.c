@@ -286,6 +286,7 @@ fake_lock(uint64_t bytes, bool queue)
 	if (fake_device.memlock_bytes == 0 || before + counted <= fake_device.memlock_bytes) {
 		return true;
 	}
+	fake_seen.memlock_bytes = before + counted;
 	fake_unlock(bytes, queue);
 	errno = ENOMEM;
 	return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backend on devices that lie: each test is something that a kind of real device does, or that
  * happens to it, and that soft devices do not show. In a simulated world. Thread: one. */
+#include <linux/capability.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,8 @@
 
 #include <cmocka.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "fake.h"
 #include "tests/conformance/conformance.h"
@@ -265,6 +268,24 @@ is_settled(const struct node *n, const struct wf_conn *conn)
 	return down != NULL || conf_count(n, conn, WF_EVENT_UP) > 0;
 }
 
+/* Connects; until the client's end has its connection, or knows why not. */
+static bool
+try_once(struct conf *t, struct node *server, struct node *client, struct wf_conn **conn)
+{
+	CHECK(wf_transport_connect(client->transport, &server->at, "hi", 2, NULL, conn) == WEFT_OK);
+	uint64_t limit_ns = wf_now_ns(t->env) + 30 * WF_NS_PER_S;
+	while (!is_settled(client, *conn)) {
+		struct seen *up = conf_nth(server, NULL, WF_EVENT_UP, 0);
+		if (up != NULL && !up->used) {
+			up->used = true;
+			(void)!wf_transport_answer(up->conn, true, NULL, 0);
+		}
+		conf_pump(t);
+		CHECK(wf_now_ns(t->env) < limit_ns);
+	}
+	return true;
+}
+
 /* One call of all that a connection takes fails. It comes up or says why, and the next one is as
  * if nothing had been. */
 static bool
@@ -278,18 +299,7 @@ nomem_body(struct conf *t)
 	struct pair p;
 	CHECK(server != NULL && client != NULL);
 	fake_turn_knobs(&knobs);
-	CHECK(wf_transport_connect(client->transport, &server->at, "hi", 2, NULL, &conn) ==
-	      WEFT_OK);
-	uint64_t limit_ns = wf_now_ns(t->env) + 30 * WF_NS_PER_S;
-	while (!is_settled(client, conn)) {
-		struct seen *up = conf_nth(server, NULL, WF_EVENT_UP, 0);
-		if (up != NULL && !up->used) {
-			up->used = true;
-			(void)!wf_transport_answer(up->conn, true, NULL, 0);
-		}
-		conf_pump(t);
-		CHECK(wf_now_ns(t->env) < limit_ns);
-	}
+	CHECK(try_once(t, server, client, &conn));
 	struct seen *up = conf_nth(server, NULL, WF_EVENT_UP, 0);
 	if (up != NULL && conf_count(server, up->conn, WF_EVENT_DOWN) == 0) {
 		(void)!conf_grant_place(server, up->conn, 0, 4096, &key);
@@ -351,6 +361,116 @@ call_that_fails_costs_one_connection_at_most(void **state)
 	}
 }
 
+/* ---- memory that may not be locked ---- */
+
+/* Root is not limited, so this is not root's. */
+static void
+give_up_the_right_to_lock(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	assert_int_equal(syscall(SYS_capget, &head, data), 0);
+	data[0].effective &= ~(1u << CAP_IPC_LOCK);
+	assert_int_equal(syscall(SYS_capset, &head, data), 0);
+}
+
+static uint64_t memlock_bytes; /* the limit of this connection */
+static unsigned refused_queues, refused_pairs, refused_memory;
+
+/* The limit and what raises it, in what an end says of something that could not be made. */
+static bool
+names_the_limit(const char *why)
+{
+	char limit[64];
+	(void)snprintf(limit, sizeof(limit), "the limit is %" PRIu64 " KiB", memlock_bytes / 1024);
+	refused_queues += strstr(why, "queue of ") != NULL ? 1 : 0;
+	refused_pairs += strstr(why, "a queue pair") != NULL ? 1 : 0;
+	refused_memory += strstr(why, "of memory") != NULL ? 1 : 0;
+	bool named = strstr(why, limit) != NULL &&
+		     strstr(why, "raise it: ulimit -l unlimited") != NULL &&
+		     strstr(why, "--ulimit memlock=-1") != NULL;
+	if (!named) {
+		fprintf(stderr, "limit of %" PRIu64 " bytes: %s\n", memlock_bytes, why);
+	}
+	return named;
+}
+
+/* What the end says that could not make something; NULL: both could. */
+static bool
+see_limit(struct conf *t, struct node *server, struct node *client, const char **why)
+{
+	static struct wf_transport_info info;
+	struct wf_conn *conn = NULL;
+	CHECK(try_once(t, server, client, &conn));
+	const struct seen *up = conf_nth(server, NULL, WF_EVENT_UP, 0);
+	const struct seen *down = conf_nth(client, conn, WF_EVENT_DOWN, 0);
+	*why = down != NULL ? down->why : NULL;
+	if (down == NULL) {
+		return conf_send_all(t, conn, 1, 300) &&
+		       conf_await(t, server, up->conn, WF_EVENT_MSG) != NULL;
+	}
+	wf_transport_query(server->transport, &info);
+	if (up != NULL) {
+		down = conf_await(t, server, up->conn, WF_EVENT_DOWN);
+		CHECK(down != NULL);
+		*why = down->why;
+	} else if (info.strangers_refused > 0) { /* the client hears the beginning of it */
+		*why = info.last_stranger;
+	}
+	return names_the_limit(*why);
+}
+
+/* One connection under the limit, and if it is not up, one with more room. */
+static bool
+memlock_body(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	const char *why = NULL;
+	struct pair p;
+	CHECK(server != NULL && client != NULL);
+	fake_device.memlock_bytes = memlock_bytes;
+	bool seen = see_limit(t, server, client, &why);
+	fake_device.memlock_bytes = 0;
+	CHECK(seen);
+	if (why == NULL) {
+		memlock_bytes = 0;
+		return true;
+	}
+	/* What is more than the limit all by itself is not even tried. */
+	uint64_t needed = fake_seen.memlock_bytes;
+	memlock_bytes = needed > memlock_bytes ? needed : NODE_REGION_BYTES;
+	conf_settle(t);
+	conf_forget(server);
+	conf_forget(client);
+	return conf_join(t, server, client, &p) && conf_send_all(t, p.cc, 1, 300) &&
+	       conf_await(t, server, p.sc, WF_EVENT_MSG) != NULL;
+}
+
+/* The limit is raised by what failed last, so each call of both ends that locks memory fails once.
+ */
+static void
+connection_that_meets_the_limit_of_locked_memory_names_it(void **state)
+{
+	give_up_the_right_to_lock();
+	for (const struct fake_habits *h = fake_habits; h->name != NULL; h++) {
+		char url[32];
+		unsigned turns = 0;
+		refused_queues = 0;
+		refused_pairs = 0;
+		refused_memory = 0;
+		(void)snprintf(url, sizeof(url), "fake-%s", h->name);
+		for (memlock_bytes = 1; memlock_bytes != 0; turns++) {
+			assert_true(turns < 100);
+			on(url, memlock_body);
+		}
+		assert_int_equal(refused_queues, !h->counts_queues ? 0 : h->shared_queue ? 6 : 4);
+		assert_int_equal(refused_pairs, h->counts_queues ? 2 : 0);
+		assert_true(refused_memory >= 5);
+		assert_int_equal(refused_queues + refused_pairs + refused_memory + 1, turns);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -362,6 +482,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(device_that_tells_of_no_end_is_waited_for_a_while),
 		cmocka_unit_test(grant_that_the_device_has_no_memory_for_loses_the_connection),
 		cmocka_unit_test(call_that_fails_costs_one_connection_at_most),
+		cmocka_unit_test(connection_that_meets_the_limit_of_locked_memory_names_it),
 	};
 	if (argc > 1) {
 		cmocka_set_test_filter(argv[1]);
