@@ -471,7 +471,7 @@ note_loss(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *eve
 	if (!peer->offended && !wf_lane_has_run(lane)) {
 		peer->lost_deadline_ns += REFUSAL_FIRST_NS;
 	}
-	if (!peer->offended) { /* else the offence has been noted */
+	if (peer->lost_why[0] == '\0') { /* else this end closed it, and has noted why */
 		(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
 			       event->down.why);
 	}

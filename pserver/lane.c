@@ -165,6 +165,16 @@ wf_lane_may_warn(struct wf_lane *lane)
 	return wf_log_limit_pass(&lane->warnings, wf_now_ns(lane->env), WF_NS_PER_S);
 }
 
+/* With the recorded failure as the cause. */
+static void
+end_path(struct wf_peer *peer)
+{
+	(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
+		       weft_last_error());
+	peer->closing = true;
+	wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
+}
+
 void
 wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -174,11 +184,8 @@ wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer)
 		wf_log(lane->env, WF_LOG_WARN, "lane %u: %s: %s; its connection is closed",
 		       lane->opts.idx, who, weft_last_error());
 	}
-	(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
-		       weft_last_error());
-	peer->closing = true;
 	peer->offended = true;
-	wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
+	end_path(peer);
 }
 
 void
@@ -322,7 +329,9 @@ log_waiting(struct wf_lane *lane, uint64_t now)
 	}
 }
 
-/* The job's description does not come, and others wait for it. */
+/* The job's description does not come, and others wait for it. Of whom nothing came the host or the
+ * way there may be gone, and the medium has not noticed: it is lost, and may come back with another
+ * path, as long as anybody may come. */
 static void
 check_loading(struct wf_lane *lane, struct wf_peer *peer, uint64_t now)
 {
@@ -331,7 +340,11 @@ check_loading(struct wf_lane *lane, struct wf_peer *peer, uint64_t now)
 	}
 	(void)wf_fail(WEFT_TIMEOUT, "JOB: %" PRIu64 " of %" PRIu64 " bytes came in time",
 		      lane->job_received, lane->first.job_bytes);
-	wf_lane_offence(lane, peer);
+	if (lane->job_received == 0 && now < lane->start_deadline_ns) {
+		end_path(peer);
+	} else {
+		wf_lane_offence(lane, peer);
+	}
 }
 
 static void

@@ -213,7 +213,7 @@ static const struct stranger strangers[] = {
 	STRANGER(other_placement, WEFT_MISMATCH, "place", 1, 0),
 	STRANGER(other_job_bytes, WEFT_MISMATCH, "job", 1, 0),
 };
-#define OTHER_COUNT 13u
+#define OTHER_COUNT 15u
 #define STRANGER_COUNT (sizeof(strangers) / sizeof(strangers[0]))
 
 /* --- coming in --- */
@@ -508,6 +508,10 @@ slow_loader(struct stage *stage)
 	puppet_send_job(one);
 	stage_settle(stage);
 	CHECK(stage, one->slots_granted && one->resumed);
+	puppet_grant(one, WF_GRANT_WIRE_VALUES, 0);
+	puppet_have(one);
+	puppet_meet(zero); /* it was lost, no more */
+	work(stage, zero, one);
 }
 
 static void
@@ -515,6 +519,74 @@ when_the_loader_says_nothing_the_next_is_asked_for_the_job(void **state)
 {
 	(void)state;
 	stage_play(&(struct stage_opts){.trainers = 2}, slow_loader, NULL);
+}
+
+static void
+gone_loader(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	puppet_connect(zero);
+	stage_run(stage, 5 * WF_NS_PER_S);
+	puppet_meet(one);
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, zero->down && !one->aborted);
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, one->aborted && one->abort.status == WEFT_LOST);
+	CHECK_SAYS(stage, one->abort.reason, "trainer 0 (host puppet, pid 100) was lost");
+	CHECK_SAYS(stage, one->abort.reason, "JOB: 0 of");
+	CHECK_SAYS(stage, one->abort.reason, "not back within 3.0 s");
+}
+
+static void
+a_loader_that_says_nothing_and_stays_away_ends_the_job_by_name(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, gone_loader, NULL);
+}
+
+/* Who has begun to send the job is there, and does not come in again. */
+static void
+half_loader(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct wf_msg out;
+	const struct wf_msg_job half = {
+		.total_bytes = stage->job_byte_count, .bytes = stage->job_bytes, .byte_count = 100};
+	puppet_connect(zero);
+	stage_settle(stage);
+	wf_msg_job_encode(&half, &out);
+	puppet_send(zero, &out);
+	stage_run(stage, 5 * WF_NS_PER_S);
+	CHECK(stage, zero->down);
+	puppet_connect(zero);
+	stage_settle(stage);
+	CHECK(stage, !zero->up && zero->welcome.refusal == WEFT_PROTOCOL);
+	CHECK_SAYS(stage, zero->welcome.reason, "broke the protocol: JOB: 100 of");
+}
+
+/* It comes back each time, until nobody may come any more. */
+static void
+mute_loader(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	unsigned times = 0;
+	do {
+		puppet_connect(zero);
+		stage_run(stage, 5 * WF_NS_PER_S);
+		times += zero->up ? 1 : 0;
+	} while (zero->up && times < 100);
+	CHECK(stage, times >= 58 && times <= 61); /* 300 s */
+	CHECK(stage, zero->welcome.refusal == WEFT_PROTOCOL);
+	CHECK_SAYS(stage, zero->welcome.reason, "broke the protocol: JOB: 0 of");
+}
+
+static void
+a_loader_that_goes_on_to_send_no_job_is_not_let_in_for_ever(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 1}, half_loader, NULL);
+	stage_play(&(struct stage_opts){.trainers = 1}, mute_loader, NULL);
 }
 
 static void
@@ -634,6 +706,8 @@ main(void)
 		cmocka_unit_test(a_trainers_state_is_taken_when_it_is_admitted),
 		cmocka_unit_test(when_the_loader_fails_the_next_is_asked_for_the_job),
 		cmocka_unit_test(when_the_loader_says_nothing_the_next_is_asked_for_the_job),
+		cmocka_unit_test(a_loader_that_says_nothing_and_stays_away_ends_the_job_by_name),
+		cmocka_unit_test(a_loader_that_goes_on_to_send_no_job_is_not_let_in_for_ever),
 		cmocka_unit_test(the_words_of_a_program_are_compared_with_the_first_that_has_any),
 		cmocka_unit_test(a_new_process_does_not_inherit_the_place_of_a_lost_one),
 		cmocka_unit_test(who_is_refused_again_and_again_does_not_fill_the_log),
