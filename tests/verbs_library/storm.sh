@@ -3,7 +3,8 @@
 # usage: storm.sh [FIRST COUNT [OFTEN]]
 # Jobs of real processes over RDMA devices of every kind that are late and lose things, half of which
 # break, by seed: each ends with the digest of one process, over RDMA or over TCP, and leaves nothing
-# behind. WEFT_SEED repeats one seed; WEFT_LONG runs 500. What breaks is waited for: those of the check mostly do not. OFTEN: they break so many times as often.
+# behind. WEFT_SEED repeats one seed; WEFT_LONG runs 500. OFTEN: they break so many times as often.
+# What breaks is waited for, so most of those in the check do not.
 . "${0%/*}/lib.sh"
 
 count=${2:-7}
