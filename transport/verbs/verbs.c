@@ -132,6 +132,9 @@ reap_dead(struct wf_verbs *t)
 	}
 	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
 		struct wf_verbs_device *dev = t->device[i];
+		if (dev != NULL) {
+			wf_verbs_queues_reap(dev);
+		}
 		if (dev != NULL && dev->gone && dev->conn_count == 0 && dev->registering == 0) {
 			wf_verbs_device_close(dev);
 			t->device[i] = NULL;

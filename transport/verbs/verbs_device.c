@@ -103,7 +103,8 @@ enum weft_status
 wf_verbs_queues_get(struct wf_verbs_device *dev, struct wf_verbs_queues **out)
 {
 	for (uint32_t i = 0; i < dev->queues_count; i++) {
-		if (dev->queues[i]->conn_count < dev->caps.queues_share) {
+		const struct wf_verbs_queues *q = dev->queues[i];
+		if (!q->retired && q->conn_count < dev->caps.queues_share) {
 			*out = dev->queues[i];
 			return WEFT_OK;
 		}
@@ -128,6 +129,51 @@ leave_transport(const struct wf_verbs_queues *q)
 	*at = q->next;
 }
 
+void
+wf_verbs_queues_retire(struct wf_verbs_queues *q)
+{
+	struct wf_verbs_device *dev = q->dev;
+	if (q->srq == NULL || q->retired || dev->retired_count == WF_VERBS_RETIRED_MAX) {
+		return;
+	}
+	q->retired = true;
+	dev->retired_count++;
+	wf_log(dev->t->transport.env, WF_LOG_INFO,
+	       "verbs: %s: a shared receive queue may have lost buffers: it goes with the last of "
+	       "%u connections",
+	       dev->name, q->conn_count);
+}
+
+static void
+free_queues(struct wf_verbs_queues *q)
+{
+	struct wf_verbs_device *dev = q->dev;
+	leave_transport(q);
+	close_queues(q);
+	for (uint32_t i = 0; i < dev->chunk_count; i++) {
+		if (dev->chunk[i] != NULL && dev->chunk[i]->queues == q) {
+			wf_verbs_chunk_free(dev->chunk[i]);
+		}
+	}
+	wf_free(dev->t->transport.env, q, sizeof(*q));
+}
+
+void
+wf_verbs_queues_reap(struct wf_verbs_device *dev)
+{
+	uint32_t i = 0;
+	while (dev->retired_count > 0 && i < dev->queues_count) {
+		struct wf_verbs_queues *q = dev->queues[i];
+		if (!q->retired || q->conn_count > 0) {
+			i++;
+			continue;
+		}
+		dev->queues[i] = dev->queues[--dev->queues_count];
+		dev->retired_count--;
+		free_queues(q);
+	}
+}
+
 /* The queues of queue pairs are an even number of pages, and follow each other. Behind one page,
  * none of them begins at an even page, so at none that means something else. */
 static void
@@ -143,7 +189,7 @@ open_tables(struct wf_verbs_device *dev)
 {
 	struct wf_env *env = dev->t->transport.env;
 	uint32_t share = dev->caps.queues_share;
-	dev->queues_max = (dev->caps.conn_max + share - 1) / share;
+	dev->queues_max = (dev->caps.conn_max + share - 1) / share + WF_VERBS_RETIRED_MAX;
 	dev->chunk_max = dev->queues_max * share;
 	dev->queues = wf_zalloc_array(env, dev->queues_max, sizeof(struct wf_verbs_queues *));
 	dev->chunk = wf_zalloc_array(env, dev->chunk_max, sizeof(struct wf_verbs_chunk *));
@@ -180,16 +226,7 @@ wf_verbs_device_close(struct wf_verbs_device *dev)
 	struct wf_env *env = dev->t->transport.env;
 	WF_ASSERT(dev->conn_count == 0 && dev->registering == 0);
 	for (uint32_t i = 0; i < dev->queues_count; i++) {
-		leave_transport(dev->queues[i]);
-		close_queues(dev->queues[i]);
-	}
-	for (uint32_t i = 0; i < dev->chunk_count; i++) {
-		if (dev->chunk[i] != NULL) {
-			wf_verbs_chunk_free(dev->chunk[i]);
-		}
-	}
-	for (uint32_t i = 0; i < dev->queues_count; i++) {
-		wf_free(env, dev->queues[i], sizeof(*dev->queues[i]));
+		free_queues(dev->queues[i]);
 	}
 	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
 		wf_verbs_deregister(dev, &dev->region_mr[i]);

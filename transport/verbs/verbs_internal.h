@@ -56,6 +56,8 @@
 #define WF_VERBS_DRAINED_NS (100 * WF_NS_PER_MS)
 /* Which so many ends in a row did not bring: from then on it is not waited for. */
 #define WF_VERBS_UNDRAINED_MAX 3u
+/* Queues that go with their last connection, of a device at a time. */
+#define WF_VERBS_RETIRED_MAX 3u
 #define WF_VERBS_ADDRESS_BYTES 64 /* "[v6 address]:port" */
 /* There are devices that lose an event now and then: who sleeps while there are connections looks
  * at the queues so often without one, and an event that is owed for so long is lost. Ten looks a
@@ -133,10 +135,11 @@ struct wf_verbs_queues {
 	struct wf_verbs_device *dev;
 	struct wf_verbs_queues *next; /* of the transport's */
 	struct wf_verbs_cq send, receive;
-	struct ibv_srq *srq;           /* NULL: each connection has a queue of its own */
-	bool send_waits;               /* the last poll left the send completions out */
-	uint32_t conn_count;           /* at most caps.queues_share */
-	uint32_t shares_used;          /* shared queue: connections that it has buffers for */
+	struct ibv_srq *srq;  /* NULL: each connection has a queue of its own */
+	bool send_waits;      /* the last poll left the send completions out */
+	bool retired;         /* shared queue: buffers may be missing; no new connections */
+	uint32_t conn_count;  /* at most caps.queues_share */
+	uint32_t shares_used; /* shared queue: connections that it has buffers for */
 	struct wf_verbs_rx_list fresh; /* shared queue: buffers to be posted */
 };
 
@@ -154,6 +157,7 @@ struct wf_verbs_device {
 	struct ibv_cq *filler;           /* nothing completes there */
 	struct wf_verbs_queues **queues; /* [queues_max], the first queues_count are there */
 	uint32_t queues_count, queues_max;
+	uint32_t retired_count; /* of them; at most WF_VERBS_RETIRED_MAX */
 	/* Of the transport's regions, in `pd`; NULL: none, or under way. */
 	struct ibv_mr *region_mr[WF_REGIONS_MAX];
 	unsigned registering;          /* on the helper thread: it cannot be closed */
@@ -450,6 +454,11 @@ void wf_verbs_device_close(struct wf_verbs_device *dev);
 /* Queues with room for one more connection. */
 enum weft_status wf_verbs_queues_get(struct wf_verbs_device *dev,
 				     struct wf_verbs_queues **out) WEFT_MUST_CHECK;
+/* After the end of a queue pair that was not told in full: of the shared queue's buffers some may
+ * never be heard of again. */
+void wf_verbs_queues_retire(struct wf_verbs_queues *q);
+/* Those retired ones that have no connection any more. */
+void wf_verbs_queues_reap(struct wf_verbs_device *dev);
 /* Read what a descriptor told of. */
 void wf_verbs_device_async(struct wf_verbs_device *dev);
 void wf_verbs_device_channel(struct wf_verbs_device *dev);

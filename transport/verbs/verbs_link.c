@@ -201,6 +201,7 @@ wf_verbs_link_leave(struct wf_verbs_conn *c)
 		c->chunk = NULL;
 	}
 	c->queues->conn_count--;
+	c->t->dead_waiting |= c->queues->retired;
 	c->dev->conn_count--;
 	c->dev = NULL;
 	c->queues = NULL;
@@ -361,6 +362,7 @@ wf_verbs_link_undrained(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_device *dev = c->dev;
 	c->undrained = true;
+	wf_verbs_queues_retire(c->queues);
 	if (++dev->undrained == WF_VERBS_UNDRAINED_MAX) {
 		wf_log(c->t->transport.env, WF_LOG_WARN,
 		       "verbs: %s does not tell when a queue pair has ended (%u times within %llu "

@@ -254,6 +254,79 @@ device_that_tells_of_no_end_is_waited_for_a_while(void **state)
 	on("fake-mlx5", silent_body);
 }
 
+/* ---- buffers that a device never tells of ---- */
+
+static unsigned
+sets_of(const struct node *n)
+{
+	unsigned count = 0;
+	const struct wf_verbs *t = (const struct wf_verbs *)n->transport;
+	for (const struct wf_verbs_queues *q = t->queues; q != NULL; q = q->next) {
+		count++;
+	}
+	return count;
+}
+
+/* The completions of 20 notices are not there when the server ends the connection, and go with its
+ * queue pair. */
+static bool
+lose_buffers(struct conf *t, struct pair *p)
+{
+	const struct fake_knobs knobs = {.seed = 1, .completion_ns = 1000 * WF_NS_PER_S};
+	struct wf_grant_key key;
+	CHECK(conf_grant_place(p->server, p->sc, 0, 4096, &key));
+	conf_settle(t);
+	fake_turn_knobs(&knobs);
+	for (unsigned i = 0; i < 20; i++) {
+		struct wf_op put = conf_put_op(p->client, &key, 0, 8, i);
+		CHECK(conf_post(p->cc, &put));
+	}
+	(void)conf_poll(t, p->client);
+	pass(t, WF_NS_PER_MS);
+	wf_transport_disconnect(p->sc, WF_DISCONNECT_NOW);
+	fake_turn_knobs(NULL);
+	CHECK(fake_seen.lost >= 20);
+	CHECK(conf_await(t, p->server, p->sc, WF_EVENT_DOWN) != NULL);
+	CHECK(conf_await(t, p->client, p->cc, WF_EVENT_DOWN) != NULL);
+	conf_settle(t);
+	return true;
+}
+
+static bool
+lost_buffers_body(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	struct pair p, other, next;
+	CHECK(server != NULL && client != NULL);
+	/* The last connection of its queues. */
+	CHECK(conf_join(t, server, client, &p) && lose_buffers(t, &p));
+	CHECK(sets_of(server) == 0);
+	/* Beside another one, which keeps them: who comes next is elsewhere. */
+	CHECK(conf_join(t, server, client, &other) && conf_join(t, server, client, &p));
+	CHECK(sets_of(server) == 1 && lose_buffers(t, &p));
+	CHECK(conf_join(t, server, client, &next) && sets_of(server) == 2);
+	CHECK(conf_send_all(t, other.cc, 1, 300));
+	CHECK(conf_await(t, server, other.sc, WF_EVENT_MSG) != NULL);
+	for (unsigned i = 0; i < 100; i++) {
+		CHECK(conf_send_all(t, next.cc, i, 300));
+	}
+	CHECK(conf_await_count(t, server, next.sc, WF_EVENT_MSG, 100));
+	wf_transport_disconnect(other.cc, WF_DISCONNECT_NOW);
+	CHECK(conf_await(t, server, other.sc, WF_EVENT_DOWN) != NULL);
+	conf_settle(t);
+	CHECK(sets_of(server) == 1 && books_balance(server));
+	fake_seen.lost = 0; /* they went with their queues */
+	return fake_seen.dry == 0;
+}
+
+static void
+queue_that_may_have_lost_buffers_takes_no_more_connections(void **state)
+{
+	on("fake-mlx5", lost_buffers_body);
+	on("fake-bnxt", lost_buffers_body);
+}
+
 /* ---- calls that fail ---- */
 
 static uint64_t nomem_at;
@@ -480,6 +553,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(answer_that_comes_behind_the_end_is_not_heard),
 		cmocka_unit_test(ended_connections_lose_no_receive_buffers),
 		cmocka_unit_test(device_that_tells_of_no_end_is_waited_for_a_while),
+		cmocka_unit_test(queue_that_may_have_lost_buffers_takes_no_more_connections),
 		cmocka_unit_test(grant_that_the_device_has_no_memory_for_loses_the_connection),
 		cmocka_unit_test(call_that_fails_costs_one_connection_at_most),
 		cmocka_unit_test(connection_that_meets_the_limit_of_locked_memory_names_it),
