@@ -241,12 +241,14 @@ sim_submit(struct wf_env *env, struct wf_task *task)
 	struct wf_proc *proc = self_of(env);
 	struct wf_world *world = proc->world;
 	atomic_store_explicit(&task->done, false, memory_order_relaxed); /* one thread */
+	proc->task_ns = 0;
 	task->run(task);
 	struct wf_sim_task *own = wf_sim_zalloc(sizeof(*own));
 	*own = (struct wf_sim_task){.proc = proc, .task = task, .next = proc->tasks};
 	own->due.fire = task_ends;
 	proc->tasks = own;
-	wf_due_add(&world->heap, &own->due, world->now_ns + wf_sim_draw(world, 1, TASK_NS_MAX));
+	wf_due_add(&world->heap, &own->due,
+		   world->now_ns + wf_sim_draw(world, 1, TASK_NS_MAX) + proc->task_ns);
 	return WEFT_OK;
 }
 

@@ -60,6 +60,7 @@ struct wf_proc {
 	bool woken;           /* something came since the last wait ended */
 	uint32_t idle_waits;  /* in a row, that left events and brought none */
 	uint32_t clock_reads; /* in this turn */
+	uint64_t task_ns;     /* what the task that runs takes, beside the usual */
 
 	struct wf_rng rng;
 	struct wf_sim_block *blocks; /* what its env handed out */

@@ -44,6 +44,7 @@ struct fake_knobs {
 	uint64_t work_ns;       /* until a work request is carried out */
 	uint64_t completion_ns; /* until a completion can be polled, and those behind it */
 	uint64_t cm_ns;         /* until an event of the connection manager can be read */
+	uint64_t register_ns;   /* for a registration of more than 1 MiB, in a simulated world */
 	uint32_t
 		late_per_mille; /* WRITEs that are placed when their notice is polled, last first */
 	uint32_t dry_per_mille; /* receptions that are told to come again (RNR NAK) */
@@ -67,7 +68,7 @@ void fake_turn_knobs(const struct fake_knobs *knobs); /* NULL: back to none */
 
 /* What has happened since. */
 struct fake_happened {
-	uint64_t late, dry, unwoken, cm_lost, cm_twice, nomem;
+	uint64_t slow, late, dry, unwoken, cm_lost, cm_twice, nomem;
 	uint64_t cuts, fatals, removals, ports, gids, polls;
 };
 
@@ -78,9 +79,10 @@ extern struct fake_happened fake_happened;
 /* A world of its own clock and processes; all of them may be called at any time. */
 struct fake_host {
 	uint64_t (*now_ns)(void);
-	void *(*self)(void);           /* whose turn it is; what is made in it is its own */
-	void (*wake)(void *self);      /* a descriptor of it has become readable */
-	void (*alarm)(uint64_t at_ns); /* call fake_turn then, or later */
+	void *(*self)(void);             /* whose turn it is; what is made in it is its own */
+	void (*wake)(void *self);        /* a descriptor of it has become readable */
+	void (*alarm)(uint64_t at_ns);   /* call fake_turn then, or later */
+	void (*task_takes)(uint64_t ns); /* the helper's task that runs; NULL: it does */
 };
 
 /* NULL: the system's clock, where what is due is found by the next call of any function. */

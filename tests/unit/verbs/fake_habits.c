@@ -263,6 +263,15 @@ fake_ring(int fd, void *owner)
 	}
 }
 
+void
+fake_register_takes(uint64_t bytes)
+{
+	if (host.task_takes != NULL && knobs.register_ns > 0 && bytes > 1u << 20) {
+		fake_happened.slow++;
+		host.task_takes(fake_draw(knobs.register_ns));
+	}
+}
+
 /* ---- what there is ---- */
 
 void

@@ -16,6 +16,8 @@
 const struct fake_habits *fake_now_is(void);
 /* True so many times in `of`. */
 bool fake_chance(uint32_t rate, uint32_t of);
+/* What a registration takes, on the helper. */
+void fake_register_takes(uint64_t bytes);
 /* Up to `most`; 0 where there are no knobs. */
 uint64_t fake_draw(uint64_t most);
 const struct fake_knobs *fake_knobs_now(void);

@@ -74,6 +74,7 @@ reg_mr_iova2(struct ibv_pd *pd, void *base, size_t bytes, uint64_t iova, unsigne
 	if (fake_nomem() || !fake_lock(bytes, false)) {
 		return NULL;
 	}
+	fake_register_takes(bytes);
 	struct ibv_mr *mr = calloc(1, sizeof(*mr));
 	uint32_t number = key_new();
 	WF_ASSERT(mr != NULL);

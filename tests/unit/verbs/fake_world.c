@@ -27,6 +27,12 @@ wake(void *proc)
 }
 
 static void
+task_takes(uint64_t ns)
+{
+	world->running->task_ns += ns;
+}
+
+static void
 ring(struct wf_due *due)
 {
 	fake_turn();
@@ -41,8 +47,11 @@ alarm_at(uint64_t at_ns)
 void
 fake_world_enter(struct wf_world *in)
 {
-	static const struct fake_host host = {
-		.now_ns = now_ns, .self = self, .wake = wake, .alarm = alarm_at};
+	static const struct fake_host host = {.now_ns = now_ns,
+					      .self = self,
+					      .wake = wake,
+					      .alarm = alarm_at,
+					      .task_takes = task_takes};
 	world = in;
 	alarm_due = (struct wf_due){.fire = ring};
 	fake_live_in(&host);

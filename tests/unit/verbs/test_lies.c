@@ -434,6 +434,43 @@ call_that_fails_costs_one_connection_at_most(void **state)
 	}
 }
 
+/* ---- registrations that take long ---- */
+
+/* Longer than an attempt may: the connection is up all the same, and what the peer was granted is
+ * written. */
+static bool
+slow_body(struct conf *t)
+{
+	const struct fake_knobs knobs = {.seed = 2, .register_ns = 20 * WF_NS_PER_S};
+	const struct wf_transport_opts opts = {.connect_timeout_ns = 2 * WF_NS_PER_S};
+	struct wf_grant_key key;
+	struct pair p;
+	fake_turn_knobs(&knobs);
+	uint64_t begin_ns = wf_now_ns(t->env);
+	CHECK(conf_pair(t, &opts, &p));
+	CHECK(fake_happened.slow >= 1 && wf_now_ns(t->env) - begin_ns > 2 * WF_NS_PER_S);
+	CHECK(conf_grant_place(p.server, p.sc, 0, 4096, &key));
+	CHECK(conf_send_all(t, p.sc, 1, 300)); /* behind the grant, as who says the key does */
+	uint64_t limit_ns = wf_now_ns(t->env) + 30 * WF_NS_PER_S;
+	while (conf_count(p.client, p.cc, WF_EVENT_MSG) == 0) {
+		CHECK(wf_now_ns(t->env) < limit_ns);
+		conf_pump(t);
+	}
+	struct wf_op put = conf_put_op(p.client, &key, 0, 4096, 1);
+	conf_fill(p.client->memory, 4096, 7);
+	CHECK(conf_post_all(t, p.cc, &put));
+	CHECK(conf_await(t, p.server, p.sc, WF_EVENT_PUT) != NULL);
+	fake_turn_knobs(NULL);
+	return conf_is_filled(p.server->memory, 4096, 7);
+}
+
+static void
+connections_outlive_registrations_that_take_long(void **state)
+{
+	on("fake-mlx5", slow_body);
+	on("fake-irdma", slow_body);
+}
+
 /* ---- memory that may not be locked ---- */
 
 /* Root is not limited, so this is not root's. */
@@ -556,6 +593,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(queue_that_may_have_lost_buffers_takes_no_more_connections),
 		cmocka_unit_test(grant_that_the_device_has_no_memory_for_loses_the_connection),
 		cmocka_unit_test(call_that_fails_costs_one_connection_at_most),
+		cmocka_unit_test(connections_outlive_registrations_that_take_long),
 		cmocka_unit_test(connection_that_meets_the_limit_of_locked_memory_names_it),
 	};
 	if (argc > 1) {

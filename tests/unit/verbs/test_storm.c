@@ -42,6 +42,7 @@ draw(struct wf_rng *rng, bool calm, struct fake_knobs *out)
 		.unwoken_per_mille = (uint32_t)wf_rng_below(rng, 100),
 		.cm_twice_per_mille = (uint32_t)wf_rng_below(rng, 500),
 	};
+	out->register_ns = wf_rng_below(rng, 2 * WF_NS_PER_S);
 	if (calm) {
 		return;
 	}
@@ -272,8 +273,9 @@ main(int argc, char **argv)
 		     count, failed, ups, arrived, all.cuts, all.fatals, all.removals, all.ports,
 		     all.polls, all.nomem, all.cm_lost, all.late, all.dry);
 	/* A sweep that injected nothing proves nothing. */
-	bool idle = count >= 100 && (all.cuts == 0 || all.fatals == 0 || all.removals == 0 ||
-				     all.ports == 0 || all.polls == 0 || all.nomem == 0 ||
-				     all.cm_lost == 0 || all.late == 0 || all.dry == 0);
+	bool idle = count >= 100 &&
+		    (all.cuts == 0 || all.fatals == 0 || all.removals == 0 || all.ports == 0 ||
+		     all.polls == 0 || all.nomem == 0 || all.cm_lost == 0 || all.late == 0 ||
+		     all.dry == 0 || all.slow == 0);
 	return failed == 0 && !idle ? 0 : 1;
 }
