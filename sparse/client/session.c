@@ -461,6 +461,7 @@ static bool
 describe_wait(const struct wf_core *core, char *out, size_t bytes)
 {
 	const struct wf_client *client = core->service_state;
+	const struct weft_rows *rows = oldest_rows(client);
 	uint64_t since_ns;
 	switch (oldest_wait(client, &since_ns)) {
 	case WAITS_FOR_NOTHING:
@@ -473,9 +474,10 @@ describe_wait(const struct wf_core *core, char *out, size_t bytes)
 			       client->call.lane, client->call.fetches ? "sent" : "put back");
 		return true;
 	case WAITS_FOR_ROWS:
+		WF_ASSERT(rows != NULL);
 		(void)snprintf(out, bytes,
 			       "step %" PRIu64 ", tables: rows of %u batches are not there yet",
-			       oldest_rows(client)->wants, client->pulls_busy);
+			       rows->wants, client->pulls_busy);
 		return true;
 	}
 	return false;
