@@ -79,7 +79,7 @@ library_send(struct library_link *link, const struct library_message *message, c
 	size_t end = link->out_bytes + sizeof(*message) + message->bytes;
 	grow(&link->out, &link->out_room, end);
 	memcpy(link->out + link->out_bytes, message, sizeof(*message));
-	if (message->bytes > 0) {
+	if (bytes != NULL && message->bytes > 0) {
 		memcpy(link->out + link->out_bytes + sizeof(*message), bytes, message->bytes);
 	}
 	link->out_bytes = end;
