@@ -148,6 +148,9 @@ get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 	}
 	channel->first = event->next;
 	*out = &event->event;
+	if (event->event.event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		fake_device_told_removed(((struct fake_id *)event->event.id)->owner);
+	}
 	return 0;
 }
 

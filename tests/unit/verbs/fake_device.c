@@ -133,6 +133,16 @@ fake_is_left(const struct ibv_context *context)
 	return c->left || c->dead;
 }
 
+void
+fake_device_told_removed(const void *owner)
+{
+	for (struct context *c = contexts; c != NULL; c = c->next) {
+		if (c->owner == owner) {
+			fake_leave(&c->context);
+		}
+	}
+}
+
 uint64_t
 fake_down_until_ns(const struct ibv_context *context)
 {

@@ -197,6 +197,9 @@ bool fake_is_dead(const struct ibv_context *context);
 /* Whoever was told that it failed leaves it: nobody asks for what is in it. */
 void fake_leave(struct ibv_context *context);
 bool fake_is_left(const struct ibv_context *context);
+/* An identifier of `owner` says that its device was removed. Whoever had opened the one that came
+ * in its stead by then leaves that, too: by name it is the same. */
+void fake_device_told_removed(const void *owner);
 /* Its port is down until then; 0: it is not. */
 uint64_t fake_down_until_ns(const struct ibv_context *context);
 /* A work request of `qp` went by: perhaps something breaks. */
