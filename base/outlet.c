@@ -233,6 +233,36 @@ gives_up(struct wf_outlet *o)
 	return over;
 }
 
+/* write(2), and what it says is an error alone: no SIGPIPE of a reader that went away, and no
+ * SIGXFSZ of a file that is full. The outlet's thread blocks all signals, but others write as well.
+ * Async-signal-safe. */
+static ssize_t
+write_quietly(int fd, const char *bytes, size_t count)
+{
+	static const int caused[] = {SIGPIPE, SIGXFSZ};
+	const struct timespec at_once = {0};
+	sigset_t pending;
+	sigset_t ours;
+	sigset_t before;
+
+	(void)sigpending(&pending);
+	(void)sigemptyset(&ours);
+	for (size_t i = 0; i < WF_ARRAY_COUNT(caused); i++) {
+		if (sigismember(&pending, caused[i]) == 0) { /* else it is blocked, and not ours */
+			(void)sigaddset(&ours, caused[i]);
+		}
+	}
+	(void)pthread_sigmask(SIG_BLOCK, &ours, &before);
+	ssize_t n = write(fd, bytes, count);
+	int err = errno;
+	if (n < 0 && (err == EPIPE || err == EFBIG)) {
+		(void)sigtimedwait(&ours, NULL, &at_once);
+	}
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = err;
+	return n;
+}
+
 /* 0, or why the rest was not written; EAGAIN: nothing moves, and the outlet is closed, or who helps
  * has waited long enough. */
 static int
@@ -248,7 +278,7 @@ write_all(struct wf_outlet *o, const char *bytes, size_t count)
 			continue;
 		}
 		/* No more than a pipe takes at once, if poll says that it takes anything. */
-		ssize_t n = write(o->opts.fd, bytes, count < PIPE_BUF ? count : PIPE_BUF);
+		ssize_t n = write_quietly(o->opts.fd, bytes, count < PIPE_BUF ? count : PIPE_BUF);
 		if (n < 0 && errno == EAGAIN) {
 			(void)poll(NULL, 0, 1); /* somebody has set O_NONBLOCK, and was faster */
 		} else if (n < 0 && errno != EINTR) {
@@ -722,9 +752,10 @@ wf_outlet_write(int fd, const char *bytes, size_t count, uint64_t patience_ns)
 		struct pollfd ready = {.fd = fd, .events = POLLOUT};
 		int n = poll(&ready, 1, look_ms);
 		if (n > 0 && (ready.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
-			return false; /* nobody is there to read it: no SIGPIPE for last words */
+			return false; /* nobody is there to read it */
 		}
-		ssize_t wrote = n > 0 ? write(fd, bytes, count < PIPE_BUF ? count : PIPE_BUF) : 0;
+		size_t piece = count < PIPE_BUF ? count : PIPE_BUF;
+		ssize_t wrote = n > 0 ? write_quietly(fd, bytes, piece) : 0;
 		if (wrote < 0 && errno != EINTR && errno != EAGAIN) {
 			return false;
 		}

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/assert.h"
@@ -89,6 +90,60 @@ where_no_thread_can_be_had_who_waits_for_lines_writes_them(void **state)
 	(void)alarm(0);
 	wf_outlet_close(outlet);
 	assert_int_equal(close(fds[0]) + close(fds[1]), 0);
+}
+
+/* In a child, which must not die: a reader that went away, and then a file that may not grow. */
+static _Noreturn void
+write_in_vain(int pipe_fd)
+{
+	const struct rlimit none = {0, 0};
+	int file = memfd_create("full", MFD_CLOEXEC);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)signal(SIGXFSZ, SIG_DFL);
+	(void)alarm(60);
+	if (file < 0 || setrlimit(RLIMIT_FSIZE, &none) != 0) {
+		_exit(1);
+	}
+	let_have_threads(false);
+	const struct {
+		int fd;
+		int error;
+	} vain[] = {{pipe_fd, EPIPE}, {file, EFBIG}};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(vain); i++) {
+		struct wf_outlet *outlet = open_outlet(vain[i].fd, QUEUE);
+		(void)put_line(outlet, 1);
+		(void)wf_outlet_flush(outlet, WF_NEVER);
+		if (wf_outlet_error(outlet) != vain[i].error) {
+			_exit(2);
+		}
+		(void)put_line(outlet, 2);
+		wf_outlet_close(outlet);
+		if (wf_outlet_write(vain[i].fd, "last words\n", 11, 0)) {
+			_exit(3);
+		}
+	}
+	sigset_t blocked;
+	(void)pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	_exit(sigismember(&blocked, SIGPIPE) == 0 && sigismember(&blocked, SIGXFSZ) == 0 ? 0 : 4);
+}
+
+static void
+who_writes_without_a_thread_dies_of_no_reader_and_no_limit(void **state)
+{
+	int fds[2];
+	int status = 0;
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(close(fds[0]), 0);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		write_in_vain(fds[1]);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : 0, 0);
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(close(fds[1]), 0);
 }
 
 static void *
@@ -398,6 +453,7 @@ main(void)
 		cmocka_unit_test(a_failed_assertion_in_a_child_of_fork_writes_its_own_words_alone),
 		cmocka_unit_test(a_child_of_fork_waits_for_none_of_its_parents_threads),
 		cmocka_unit_test(where_no_thread_can_be_had_who_waits_for_lines_writes_them),
+		cmocka_unit_test(who_writes_without_a_thread_dies_of_no_reader_and_no_limit),
 		cmocka_unit_test(several_wait_for_lines_where_no_thread_can_be_had),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
