@@ -122,6 +122,8 @@ explain_bootstrap(struct wf_mux_conn *m, const struct wf_path_head *head)
 		(void)snprintf(out, bytes, "peer offers %s only", t->path[0].kind->name);
 	} else if (head->reason == WF_PATH_OTHER_HOST) {
 		(void)snprintf(out, bytes, "on another host");
+	} else if (head->text[0] == '\0') { /* this end has paths, and the peer has others */
+		(void)snprintf(out, bytes, "the two ends have no other path in common");
 	} else {
 		(void)snprintf(out, bytes, "peer says: %s", head->text);
 	}

@@ -496,6 +496,46 @@ an_offer_of_paths_that_were_not_asked_for_is_a_breach(void **state)
 	run_on("mux-sim-auto", offer_other_paths);
 }
 
+/* What the listener's verdict says, in the words of who reads it at the connecting end. */
+static bool
+stay_on_bootstrap(struct conf *t)
+{
+	static const struct {
+		uint8_t reason;
+		const char *text;
+		const char *wanted;
+	} verdict[] = {
+		{WF_PATH_ONLY, "", "peer offers sim only"},
+		{WF_PATH_OTHER_HOST, "", "on another host"},
+		{WF_PATH_MISSING, "sim2: it rains", "peer says: sim2: it rains"},
+		{WF_PATH_PEER_LEFT, "", "the two ends have no other path in common"},
+	};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(verdict); i++) {
+		struct wf_path_head here = {.kind = WF_PATH_HERE, .reason = verdict[i].reason};
+		struct wf_path_info info;
+		struct node *boot = NULL;
+		struct node *client = NULL;
+		struct wf_conn *conn = NULL;
+		struct wf_conn *boot_conn = NULL;
+		(void)snprintf(here.text, sizeof(here.text), "%s", verdict[i].text);
+		CHECK(offer_by_hand(t, &here, &boot, &client, &conn, &boot_conn));
+		CHECK(conf_await(t, client, conn, WF_EVENT_UP) != NULL);
+		wf_transport_path(conn, &info);
+		assert_string_equal(info.why, verdict[i].wanted);
+		conf_node_close(t, boot);
+		conf_node_close(t, client);
+		t->node_count -= 2;
+	}
+	return true;
+}
+
+static void
+who_connects_says_why_the_bootstrap_carries(void **state)
+{
+	(void)state;
+	run_on("mux-sim-auto", stay_on_bootstrap);
+}
+
 /* The bootstrap ends while the path is silent: it is not waited for as long as for an answer. */
 static bool
 end_while_upgrading(struct conf *t)
@@ -572,6 +612,7 @@ main(void)
 		cmocka_unit_test(memory_is_offered_within_one_host_only),
 		cmocka_unit_test(an_answer_without_mux_is_a_breach),
 		cmocka_unit_test(an_offer_of_paths_that_were_not_asked_for_is_a_breach),
+		cmocka_unit_test(who_connects_says_why_the_bootstrap_carries),
 		cmocka_unit_test(a_silent_path_is_given_up_soon_after_its_bootstrap),
 		cmocka_unit_test(no_other_backend_takes_a_hello_over_the_limit),
 	};

@@ -74,6 +74,38 @@ what_one_end_excludes_is_not_taken(void **state)
 }
 
 static bool
+only_bootstrap(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	CHECK(both_over(&p, "sim", "the only one", "the only one"));
+	return true;
+}
+
+/* The listener cannot open it, and both ends say why. */
+static bool
+second_missing(struct conf *t)
+{
+	struct pair p;
+	t->paths = "sim,fault(none=1)+sim2";
+	p.server = conf_server(t, NULL);
+	t->paths = "sim-auto";
+	p.client = conf_node(t, NULL);
+	CHECK(p.server != NULL && p.client != NULL && conf_join(t, p.server, p.client, &p));
+	CHECK(both_over(&p, "sim",
+			"peer says: sim2: transport fault: ", "sim2: transport fault: "));
+	return true;
+}
+
+static void
+why_there_is_no_better_path_is_said_at_both_ends(void **state)
+{
+	(void)state;
+	run_on("mux-sim", only_bootstrap);
+	run_on("mux-sim-auto", second_missing);
+}
+
+static bool
 refused_by(struct conf *t, const char *server_paths, const char *client_paths, const char *why)
 {
 	t->paths = server_paths;
@@ -477,6 +509,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_best_common_path_is_taken_and_named),
 		cmocka_unit_test(what_one_end_excludes_is_not_taken),
+		cmocka_unit_test(why_there_is_no_better_path_is_said_at_both_ends),
 		cmocka_unit_test(a_demanded_path_that_is_missing_is_refused_at_once),
 		cmocka_unit_test(a_path_that_cannot_be_had_costs_one_more_try),
 		cmocka_unit_test(a_path_that_broke_is_left_out_for_a_while),
