@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* absent: what is known of trainers that the job waits for. Of those that have not come in: who was
  * refused, and who had begun to come and is gone. All who are here are told at once. The job ends
- * for it when that happened before the first step and has not come right in time; later a stranger
- * or another job could end one that runs. And of those that are here: who takes no turns (beats.c),
- * which is told the same way. Thread: the lane's. */
+ * for it when that has not come right in time and the job cannot run without: one that can, or
+ * does, could be ended by a stranger or another job. And of those that are here: who takes no turns
+ * (beats.c), which is told the same way. Thread: the lane's. */
 #include "pserver/service.h"
 
 #include <stdio.h>
@@ -43,6 +43,21 @@ wf_lane_has_run(const struct wf_lane *lane)
 		}
 	}
 	return false;
+}
+
+bool
+wf_lane_needs_all(const struct wf_lane *lane)
+{
+	return lane->needs_all;
+}
+
+void
+wf_lane_hear_needs_all(struct wf_lane *lane)
+{
+	/* Then it is the same job: whoever has made a step is on all lanes. */
+	if (lane->has_steps && wf_lane_has_run(lane)) {
+		lane->needs_all = true;
+	}
 }
 
 static bool
@@ -126,7 +141,8 @@ void
 wf_absent_check(struct wf_lane *lane, uint64_t now)
 {
 	/* An asynchronous job runs without who is absent, and may have begun to since it was
-	 * refused; where it says no steps, it may run elsewhere. */
+	 * refused; where it says no steps, it may run elsewhere. Of tables a step may have been
+	 * applied in a job that needs all. */
 	bool may_end = lane->needs_all || (lane->has_steps && !wf_lane_has_run(lane));
 	for (uint32_t i = 0; i < lane->absentee_count && may_end; i++) {
 		const struct wf_absentee *absentee = &lane->absentee[i];

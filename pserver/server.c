@@ -50,6 +50,9 @@ struct wf_server {
 	_Atomic uint32_t finished_count;
 	/* A lane has had a job. Lanes: store relaxed, load relaxed; carries no data. */
 	_Atomic uint32_t begun;
+	/* The job that lane 0 has needs every trainer. Lane 0: store relaxed; the others: load
+	 * relaxed; carries no data. */
+	_Atomic uint32_t needs_all;
 	_Atomic uint32_t cause_count; /* store release under lock; lanes: load acquire */
 	pthread_mutex_t lock;         /* guards cause, failed */
 	struct wf_lane_cause cause;   /* the last job's first cause */
@@ -424,11 +427,25 @@ forget_cause(struct lane_thread *self)
 	(void)pthread_mutex_unlock(&server->lock);
 }
 
+/* Tables do not say what tensors the job has beside them. */
+static void
+share_needs(struct lane_thread *self)
+{
+	struct wf_server *server = self->server;
+	if (self->idx == 0) {
+		uint32_t needs_all = wf_lane_needs_all(self->lane) ? 1 : 0;
+		atomic_store_explicit(&server->needs_all, needs_all, memory_order_relaxed);
+	} else if (atomic_load_explicit(&server->needs_all, memory_order_relaxed) != 0) {
+		wf_lane_hear_needs_all(self->lane);
+	}
+}
+
 /* Not inlined: most turns do not come here, and should be short. */
 __attribute__((noinline)) static void
 look_around(struct lane_thread *self)
 {
 	take_cause(self);
+	share_needs(self);
 	enum wf_lane_job before = wf_lane_job_state(self->lane);
 	look_at_job(self);
 	if (before == WF_LANE_FAILED) {

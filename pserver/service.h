@@ -181,7 +181,7 @@ struct wf_held {
 struct wf_absentee {
 	uint32_t trainer;
 	enum weft_status status; /* that the job ends with */
-	uint64_t deadline_ns;    /* to come right; WF_NEVER: it does not end the job */
+	uint64_t deadline_ns;    /* to come right; later it ends a job that cannot have run */
 	char why[WF_REASON_BYTES];
 };
 
@@ -241,7 +241,9 @@ struct wf_lane {
 	struct wf_peer *due; /* list of those to whom something is to be sent: wf_peer_due */
 	struct wf_step_sum sum;
 	bool has_steps; /* trainers say steps here */
-	bool needs_all; /* no step of the job ends without every trainer, and no reduce */
+	/* No step of the job ends without every trainer, and no reduce: as its description says. A
+	 * lane that does not get that hears it from lane 0, once it has run. */
+	bool needs_all;
 	struct wf_reduction reduction;
 
 	struct wf_held held[WF_HELD_MAX]; /* incoming, not answered until the job is known */

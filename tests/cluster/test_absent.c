@@ -187,16 +187,13 @@ who_comes_back_as_it_should_be_trains_with_the_rest(void **state)
 	}
 }
 
-/* A job of tables alone, applied as pushes come, which trainer 0 begins by itself. */
+/* A session of a table that is applied as pushes come, not sealed. */
 static enum weft_status
-train_rows(struct crew *crew, uint32_t idx, struct wf_env *env, const char *words)
+open_rows(struct crew *crew, uint32_t idx, struct wf_env *env, const char *words,
+	  struct weft_session **session, struct weft_table **table)
 {
-	static const uint64_t key[3] = {1, 2, 300};
-	static const float grad[3 * 2];
 	struct weft_session_opts opts;
 	struct weft_table_opts rows_opts;
-	struct weft_session *session = NULL;
-	struct weft_table *table = NULL;
 	crew_fill_opts(crew, idx, env, &opts);
 	opts.compared = words;
 	opts.sparse_mode = WEFT_SPARSE_ASYNC;
@@ -205,35 +202,73 @@ train_rows(struct crew *crew, uint32_t idx, struct wf_env *env, const char *word
 	rows_opts.name = "rows";
 	rows_opts.dim = 2;
 	rows_opts.batch_keys_max = 64;
-	enum weft_status st = weft_session_open(&opts, &session);
+	enum weft_status st = weft_session_open(&opts, session);
+	return st == WEFT_OK ? weft_table_add(*session, &rows_opts, table) : st;
+}
+
+static enum weft_status
+end_rows(struct weft_session *session, enum weft_status st)
+{
 	if (st == WEFT_OK) {
-		st = weft_table_add(session, &rows_opts, &table);
+		return weft_session_close(session);
 	}
-	if (st == WEFT_OK) {
-		st = weft_session_seal(session);
-	}
-	if (st == WEFT_OK) {
-		st = weft_session_start(session);
-	}
+	const struct wf_error first = *wf_error_record();
+	weft_session_abort(session, st, first.text);
+	*wf_error_record() = first;
+	return st;
+}
+
+/* A step of it. */
+static enum weft_status
+push_rows(struct weft_session *session, struct weft_table *table, struct weft_tensor *w)
+{
+	static const uint64_t key[3] = {1, 2, 300};
+	static const float grad[3 * 2];
+	struct weft_rows *rows = NULL;
+	enum weft_status st = weft_rows_pull(table, key, 3, WEFT_ROWS_CREATE, &rows);
+	st = st == WEFT_OK ? weft_rows_wait(rows) : st;
+	st = st == WEFT_OK ? weft_step(session, 1, 0) : st;
+	st = st == WEFT_OK ? weft_rows_push(rows, grad, NULL, NULL) : st;
+	st = st == WEFT_OK && w != NULL ? weft_push(w) : st;
+	st = st == WEFT_OK ? weft_wait_all(session) : st;
+	weft_rows_free(rows);
+	return st;
+}
+
+/* A job of tables alone, which trainer 0 begins by itself. */
+static enum weft_status
+train_rows(struct crew *crew, uint32_t idx, struct wf_env *env, const char *words)
+{
+	struct weft_session *session = NULL;
+	struct weft_table *table = NULL;
+	enum weft_status st = open_rows(crew, idx, env, words, &session, &table);
+	st = st == WEFT_OK ? weft_session_seal(session) : st;
+	st = st == WEFT_OK ? weft_session_start(session) : st;
 	for (uint32_t i = 0; i < 5 * STEPS && st == WEFT_OK; i++) {
-		struct weft_rows *rows = NULL;
-		st = weft_rows_pull(table, key, 3, WEFT_ROWS_CREATE, &rows);
-		st = st == WEFT_OK ? weft_rows_wait(rows) : st;
-		st = st == WEFT_OK ? weft_step(session, 1, 0) : st;
-		st = st == WEFT_OK ? weft_rows_push(rows, grad, NULL, NULL) : st;
-		st = st == WEFT_OK ? weft_wait_all(session) : st;
-		weft_rows_free(rows);
+		st = push_rows(session, table, NULL);
 		if (st == WEFT_OK) {
 			spend(session, env, WF_NS_PER_S / 2);
 		}
 	}
-	if (st != WEFT_OK) {
-		const struct wf_error first = *wf_error_record();
-		weft_session_abort(session, st, first.text);
-		*wf_error_record() = first;
-		return st;
+	return end_rows(session, st);
+}
+
+/* The same beside a tensor that is summed, for which trainer 0 needs the other one. */
+static enum weft_status
+train_both(struct crew *crew, uint32_t idx, struct wf_env *env, const char *words)
+{
+	const struct weft_tensor_opts w_opts = {.name = "w", .rows = 16};
+	struct weft_session *session = NULL;
+	struct weft_table *table = NULL;
+	struct weft_tensor *w = NULL;
+	enum weft_status st = open_rows(crew, idx, env, words, &session, &table);
+	st = st == WEFT_OK ? weft_tensor_add(session, &w_opts, &w) : st;
+	st = st == WEFT_OK ? weft_session_seal(session) : st;
+	st = st == WEFT_OK ? weft_session_start(session) : st;
+	for (uint32_t i = 0; i < STEPS && st == WEFT_OK; i++) {
+		st = push_rows(session, table, w);
 	}
-	return weft_session_close(session);
+	return end_rows(session, st);
 }
 
 static void
@@ -264,35 +299,80 @@ run_rows_trainer(struct wf_env *env, void *arg)
 	return 0;
 }
 
+/* Its trainers are the test's. */
+static enum weft_status
+play_rows(uint64_t seed, struct crew *crew)
+{
+	struct wf_world_stats stats;
+	crew->seed = seed;
+	crew->world = (struct wf_world_opts){.seed = seed,
+					     .delay_min_ns = WF_NS_PER_US,
+					     .delay_max_ns = 2 * WF_NS_PER_MS,
+					     .log_fd = -1};
+	crew->transport = "sim";
+	crew->pservers = 1;
+	crew->trainers = 2;
+	crew->slot_count = 4;
+	crew->lanes = 2;
+	crew->sparse = &wf_sparse_service;
+	return crew_play(crew, &stats);
+}
+
 /* Whichever lane it was refused by; the dense one knows nothing of tables. */
 static void
 a_job_of_tables_that_runs_is_not_ended_by_who_is_refused(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
-		struct wf_world_stats stats;
 		unsigned refused = 0;
-		struct crew crew = {
-			.seed = seed,
-			.world = {.seed = seed,
-				  .delay_min_ns = WF_NS_PER_US,
-				  .delay_max_ns = 2 * WF_NS_PER_MS,
-				  .log_fd = -1},
-			.transport = "sim",
-			.pservers = 1,
-			.trainers = 2,
-			.slot_count = 4,
-			.lanes = 2,
-			.sparse = &wf_sparse_service,
-			.run_trainer = run_rows_trainer,
-			.run = &refused,
-		};
-		enum weft_status st = crew_play(&crew, &stats);
+		struct crew crew = {.run_trainer = run_rows_trainer, .run = &refused};
+		enum weft_status st = play_rows(seed, &crew);
 		if (st != WEFT_OK || crew.why[0] != '\0') {
 			fail_msg("seed %" PRIu64 ": %s", seed, crew.why);
 		}
 		assert_int_equal(refused, 1);
 		assert_int_equal(crew.ended, 2);
+	}
+}
+
+/* When trainer 1 was refused, which does not come again, and trainer 0 had ended. */
+struct half_run {
+	uint64_t refused_ns, ended_ns;
+};
+
+static int
+run_half_trainer(struct wf_env *env, void *arg)
+{
+	const struct crew_seat *seat = arg;
+	struct half_run *run = seat->crew->run;
+	bool odd = seat->idx == 1;
+	if (odd) {
+		wait_all_of(env, 2 * WF_NS_PER_S);
+	}
+	if (train_both(seat->crew, seat->idx, env, odd ? "seed=2" : "seed=1") == WEFT_MISMATCH) {
+		*(odd ? &run->refused_ns : &run->ended_ns) = wf_now_ns(env);
+	} else {
+		crew_complain(seat->crew, "trainer", seat->idx);
+	}
+	return 0;
+}
+
+/* The tables have gone a step ahead, and the tensor cannot: the job ends, and soon, although a lane
+ * of tables alone may have heard of who was refused. */
+static void
+a_job_that_is_half_of_tables_is_ended_by_who_is_refused(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct half_run run = {0};
+		struct crew crew = {
+			.run_trainer = run_half_trainer, .run = &run, .ends_badly = true};
+		enum weft_status st = play_rows(seed, &crew);
+		if (st != WEFT_OK || strncmp(crew.why, "trainer", 7) == 0) {
+			fail_msg("seed %" PRIu64 ": %s", seed, crew.why);
+		}
+		assert_true(run.refused_ns > 0 && run.ended_ns >= run.refused_ns);
+		assert_true(run.ended_ns < run.refused_ns + 4 * WF_NS_PER_S);
 	}
 }
 
@@ -303,6 +383,7 @@ main(void)
 		cmocka_unit_test(who_differs_ends_the_job_within_seconds_by_its_name),
 		cmocka_unit_test(who_comes_back_as_it_should_be_trains_with_the_rest),
 		cmocka_unit_test(a_job_of_tables_that_runs_is_not_ended_by_who_is_refused),
+		cmocka_unit_test(a_job_that_is_half_of_tables_is_ended_by_who_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
