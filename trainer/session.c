@@ -758,7 +758,6 @@ fail_if_unfinished(struct weft_session *session)
 	if (wf_core_failed(&session->core) || wf_exchange_finished(session) == WEFT_OK) {
 		return;
 	}
-	wf_progress_heed_stop(session);
 	wf_session_fail(session, WEFT_ABORTED,
 			"trainer %u closed its session in the middle of a step or call: %.160s",
 			session->core.opts.trainer_id, weft_last_error());
@@ -772,6 +771,7 @@ weft_session_close(struct weft_session *session)
 	}
 	enum weft_status st = WEFT_OK;
 	if (session->running) {
+		wf_progress_heed_stop(session); /* it came first, and is why this is called */
 		fail_if_unfinished(session);
 		if (session->core.service != NULL) {
 			session->core.service->drain(session);

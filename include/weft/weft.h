@@ -558,9 +558,10 @@ WEFT_API void weft_session_abort(struct weft_session *session, enum weft_status 
  * are WEFT_ABORTED; the session is still to be closed. With WEFT_PROGRESS_THREAD the others hear it
  * at once. With WEFT_PROGRESS_CALLER they hear it when the owner next moves the session's bytes, in
  * weft_poll say, for nobody else may: a program that dies of the signal before that is to the
- * others a trainer that was lost. A session that is saying GOODBYE leaves in good order. The only
- * function of a session that any thread may call, and a signal handler: it never blocks, and keeps
- * errno. It must not run at the same time as weft_session_close or weft_session_abort.
+ * others a trainer that was lost. weft_session_close after it says so, too, in the place of
+ * GOODBYE. The only function of a session that any thread may call, and a signal handler: it never
+ * blocks, and keeps errno. It must not run at the same time as weft_session_close or
+ * weft_session_abort.
  * @param session       NULL: nothing happens
  * @param signal_number what stopped it, SIGTERM say
  */
