@@ -16,7 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/rng.h"
 #include "library.h"
 
 #define DEVICES "/sys/class/infiniband"
@@ -187,37 +186,6 @@ watch_all(void)
 	look();
 }
 
-/* What real devices do now and then, and `breaks` times as often what ends connections. */
-static void
-draw_knobs(uint64_t seed, uint32_t breaks)
-{
-	struct wf_rng rng;
-	wf_rng_init(&rng, seed, 27);
-	struct fake_knobs knobs = {
-		.seed = seed,
-		.work_ns = wf_rng_below(&rng, 100 * WF_NS_PER_US),
-		.completion_ns = wf_rng_below(&rng, 500 * WF_NS_PER_US),
-		.cm_ns = wf_rng_below(&rng, 5 * WF_NS_PER_MS),
-		.late_per_mille = (uint32_t)wf_rng_below(&rng, 1000),
-		.dry_per_mille = (uint32_t)wf_rng_below(&rng, 100),
-		.unwoken_per_mille = (uint32_t)wf_rng_below(&rng, 10),
-		.cm_twice_per_mille = (uint32_t)wf_rng_below(&rng, 500),
-	};
-	if (breaks > 0) {
-		knobs.cm_lost_per_mille = (uint32_t)wf_rng_below(&rng, 100);
-		knobs.nomem_per_mille = (uint32_t)wf_rng_below(&rng, 4);
-		knobs.breaks_max = 1 + (unsigned)wf_rng_below(&rng, 4);
-		knobs.cut_per_million = breaks * (uint32_t)wf_rng_below(&rng, 4000);
-		knobs.fatal_per_million = breaks * (uint32_t)wf_rng_below(&rng, 1000);
-		knobs.remove_per_million = breaks * (uint32_t)wf_rng_below(&rng, 1000);
-		knobs.port_per_million = breaks * (uint32_t)wf_rng_below(&rng, 1000);
-		knobs.gid_per_million = breaks * (uint32_t)wf_rng_below(&rng, 1000);
-		knobs.poll_per_million = breaks * (uint32_t)wf_rng_below(&rng, 1000);
-		knobs.port_ns = 3 * WF_NS_PER_S;
-	}
-	fake_turn_knobs(&knobs);
-}
-
 static void
 read_environment(void)
 {
@@ -232,8 +200,10 @@ read_environment(void)
 		WF_ASSERT(known);
 	}
 	if (seed != NULL && seed[0] != '\0') {
-		draw_knobs(strtoull(seed, NULL, 10),
-			   breaks != NULL ? (uint32_t)strtoul(breaks, NULL, 10) : 0);
+		struct fake_knobs knobs;
+		fake_draw_knobs(strtoull(seed, NULL, 10), 1,
+				breaks != NULL ? (uint32_t)strtoul(breaks, NULL, 10) : 0, &knobs);
+		fake_turn_knobs(&knobs);
 	}
 }
 

@@ -64,6 +64,10 @@ struct fake_knobs {
 	unsigned breaks_max;
 };
 
+/* Knobs of one seed: what real devices do now and then. Delays are so many times as long as is
+ * usual, and so often is what is late, dry or not told; what is lost or breaks is `breaks` times as
+ * frequent as is usual, and 0: nothing. */
+void fake_draw_knobs(uint64_t seed, uint32_t delays, uint32_t breaks, struct fake_knobs *out);
 void fake_turn_knobs(const struct fake_knobs *knobs); /* NULL: back to none */
 
 /* What has happened since. */

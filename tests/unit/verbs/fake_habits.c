@@ -86,7 +86,7 @@ struct fake_happened fake_happened;
 static const struct fake_habits *habits = &fake_habits[0];
 static struct fake_knobs knobs;
 static struct wf_rng rng;
-static unsigned breaks;
+static unsigned break_count;
 static _Atomic uint64_t makings;
 static struct fake_host host;
 static uint64_t device_ns; /* ahead of the clock by what was asked since */
@@ -115,12 +115,55 @@ fake_now_is(void)
 
 /* ---- chance ---- */
 
+static uint32_t
+rate_below(struct wf_rng *from, uint32_t end)
+{
+	return (uint32_t)wf_rng_below(from, end);
+}
+
+static void
+draw_breaks(struct wf_rng *from, uint32_t breaks, struct fake_knobs *out)
+{
+	bool is_short = wf_rng_below(from, 3) == 0; /* of memory: each reception asks for some */
+	out->nomem_per_mille = is_short ? 1 + rate_below(from, 3 * breaks) : 0;
+	out->cm_lost_per_mille = rate_below(from, 100 + 25 * breaks);
+	out->breaks_max = 1 + rate_below(from, 8);
+	out->cut_per_million = rate_below(from, 2000 * breaks);
+	out->fatal_per_million = rate_below(from, 1000 * breaks);
+	out->remove_per_million = rate_below(from, 1000 * breaks);
+	out->port_per_million = rate_below(from, 1000 * breaks);
+	out->gid_per_million = rate_below(from, 1000 * breaks);
+	out->poll_per_million = rate_below(from, 1000 * breaks);
+	out->port_ns = 4 * WF_NS_PER_S;
+}
+
+void
+fake_draw_knobs(uint64_t seed, uint32_t delays, uint32_t breaks, struct fake_knobs *out)
+{
+	struct wf_rng from;
+	wf_rng_init(&from, seed, 22);
+	*out = (struct fake_knobs){
+		.seed = wf_rng_u64(&from),
+		.work_ns = wf_rng_below(&from, delays * 100 * WF_NS_PER_US),
+		.completion_ns = wf_rng_below(&from, delays * 500 * WF_NS_PER_US),
+		.cm_ns = wf_rng_below(&from, 5 * WF_NS_PER_MS),
+		.register_ns = wf_rng_below(&from, 2 * WF_NS_PER_S),
+		.late_per_mille = rate_below(&from, 1000),
+		.dry_per_mille = rate_below(&from, delays * 50),
+		.unwoken_per_mille = rate_below(&from, delays * 20),
+		.cm_twice_per_mille = rate_below(&from, 500),
+	};
+	if (breaks > 0) {
+		draw_breaks(&from, breaks, out);
+	}
+}
+
 void
 fake_turn_knobs(const struct fake_knobs *to)
 {
 	knobs = to != NULL ? *to : (struct fake_knobs){0};
 	fake_happened = (struct fake_happened){0};
-	breaks = 0;
+	break_count = 0;
 	atomic_store_explicit(&makings, 0, memory_order_relaxed);
 	wf_rng_init(&rng, knobs.seed, 21);
 }
@@ -158,8 +201,8 @@ fake_draw(uint64_t most)
 bool
 fake_breaks(uint32_t per_million)
 {
-	bool now = breaks < knobs.breaks_max && fake_chance(per_million, 1000000);
-	breaks += now ? 1 : 0;
+	bool now = break_count < knobs.breaks_max && fake_chance(per_million, 1000000);
+	break_count += now ? 1 : 0;
 	return now;
 }
 
