@@ -4,14 +4,6 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/lying_job.h"
 
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t bytes_max, unsigned seed);
-
-size_t
-LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t bytes_max, unsigned seed)
-{
-	return lying_job_mutate(data, bytes, bytes_max, seed);
-}
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

@@ -571,7 +571,7 @@ lying_job_run(const uint8_t *data, size_t bytes, enum lying_who who, struct lyin
 }
 
 size_t
-lying_job_mutate(uint8_t *data, size_t bytes, size_t bytes_max, unsigned seed)
+LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t bytes_max, unsigned seed)
 {
 	struct wf_rng rng;
 	wf_rng_init(&rng, seed, 1);

@@ -29,5 +29,5 @@ struct lying_end {
 
 /* Run one input. */
 void lying_job_run(const uint8_t *data, size_t bytes, enum lying_who who, struct lying_end *out);
-/* As LLVMFuzzerCustomMutator. */
-size_t lying_job_mutate(uint8_t *data, size_t bytes, size_t bytes_max, unsigned seed);
+/* libFuzzer calls it, where it is linked in. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t bytes_max, unsigned seed);

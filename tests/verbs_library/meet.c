@@ -238,18 +238,13 @@ reject_from(struct rdma_cm_id *base, const void *data, uint8_t bytes)
 	return 0;
 }
 
-static int
-disconnect_from(struct rdma_cm_id *base)
+void
+fake_meet_disconnect(struct fake_id *id)
 {
-	struct fake_id *id = (struct fake_id *)base;
-	id->disconnected = true;
-	if (fake_now_is()->iwarp && id->qp_num != 0 && fake_qp_of[id->qp_num] != NULL) {
-		fake_qp_error(fake_qp_of[id->qp_num]); /* which ends the stream */
-	} else if (link_of(id) != NULL) {
+	if (link_of(id) != NULL) {
 		library_send(link_of(id), &(struct library_message){.kind = LIBRARY_DISCONNECTS},
 			     NULL);
 	}
-	return 0;
 }
 
 /* ---- what comes ---- */
@@ -379,5 +374,4 @@ fake_meet_fill(struct wf_verbs_lib *lib)
 	lib->listen = listen_at;
 	lib->accept = accept_from;
 	lib->reject = reject_from;
-	lib->disconnect = disconnect_from;
 }

@@ -33,16 +33,14 @@ static struct fake_channel *channels;
 static struct rdma_event_channel *
 create_event_channel(void)
 {
-	if (fake_nomem()) {
+	struct fake_channel *channel = fake_make(FAKE_CM_CHANNEL, sizeof(*channel));
+	if (channel == NULL) {
 		return NULL;
 	}
-	struct fake_channel *channel = calloc(1, sizeof(*channel));
-	WF_ASSERT(channel != NULL);
 	channel->channel.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	channel->owner = fake_self();
 	channel->next = channels;
 	channels = channel;
-	fake_made(FAKE_CM_CHANNEL);
 	return &channel->channel;
 }
 
@@ -330,6 +328,19 @@ fake_cm_removed(const void *owner)
 	}
 }
 
+static int
+disconnect(struct rdma_cm_id *base)
+{
+	struct fake_id *id = (struct fake_id *)base;
+	id->disconnected = true;
+	if (fake_now_is()->iwarp && id->qp_num != 0 && fake_qp_of[id->qp_num] != NULL) {
+		fake_qp_error(fake_qp_of[id->qp_num]); /* which ends the stream */
+	} else {
+		fake_meet_disconnect(id);
+	}
+	return 0;
+}
+
 static const char *
 event_str(enum rdma_cm_event_type type)
 {
@@ -406,6 +417,7 @@ fake_cm_fill(struct wf_verbs_lib *lib)
 	lib->ack_cm_event = ack_cm_event;
 	lib->event_str = event_str;
 	lib->get_src_port = get_src_port;
+	lib->disconnect = disconnect;
 	lib->init_qp_attr = init_qp_attr;
 	lib->set_option = set_option;
 	fake_meet_fill(lib);

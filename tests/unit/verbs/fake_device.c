@@ -283,11 +283,10 @@ free_device_list(struct ibv_device **list)
 static struct ibv_context *
 open_device(struct ibv_device *at)
 {
-	if (fake_nomem()) {
+	struct context *c = fake_make(FAKE_CONTEXT, sizeof(*c));
+	if (c == NULL) {
 		return NULL;
 	}
-	struct context *c = calloc(1, sizeof(*c));
-	WF_ASSERT(c != NULL);
 	fake_device_know_kind();
 	c->context.device = at;
 	c->context.num_comp_vectors = fake_device.vectors;
@@ -296,7 +295,6 @@ open_device(struct ibv_device *at)
 	c->owner = fake_self();
 	c->next = contexts;
 	contexts = c;
-	fake_made(FAKE_CONTEXT);
 	return &c->context;
 }
 

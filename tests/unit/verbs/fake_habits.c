@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -321,6 +322,18 @@ void
 fake_made(enum fake_thing thing)
 {
 	atomic_fetch_add_explicit(&things[thing], 1, memory_order_relaxed); /* counts only */
+}
+
+void *
+fake_make(enum fake_thing thing, size_t bytes)
+{
+	if (fake_nomem()) {
+		return NULL;
+	}
+	void *made = calloc(1, bytes);
+	WF_ASSERT(made != NULL);
+	fake_made(thing);
+	return made;
 }
 
 void

@@ -50,6 +50,8 @@ enum fake_thing {
 	FAKE_THINGS,
 };
 
+/* One more, zeroed, or NULL with ENOMEM: there is no memory by the knobs. */
+void *fake_make(enum fake_thing thing, size_t bytes);
 void fake_made(enum fake_thing thing);
 void fake_unmade(enum fake_thing thing);
 /* Lock so much memory of queues, or of a region; false: ENOMEM. */
@@ -261,6 +263,8 @@ void fake_cm_reset(void);
 /* ---- fake_meet.c: how identifiers find each other, in this process ---- */
 
 void fake_meet_fill(struct wf_verbs_lib *lib);
+/* To the far end. */
+void fake_meet_disconnect(struct fake_id *id);
 /* An identifier is destroyed: its far end hears what it has to. */
 void fake_meet_leave(struct fake_id *id);
 /* Of the far end; 0: there is none. */

@@ -154,17 +154,12 @@ reject_from(struct rdma_cm_id *base, const void *data, uint8_t bytes)
 	return 0;
 }
 
-static int
-disconnect_from(struct rdma_cm_id *base)
+void
+fake_meet_disconnect(struct fake_id *id)
 {
-	struct fake_id *id = (struct fake_id *)base;
-	id->disconnected = true;
-	if (fake_now_is()->iwarp && id->qp_num != 0 && fake_qp_of[id->qp_num] != NULL) {
-		fake_qp_error(fake_qp_of[id->qp_num]); /* which ends the stream */
-	} else if (peer_of(id) != NULL) {
+	if (peer_of(id) != NULL) {
 		fake_cm_tell(peer_of(id), RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
 	}
-	return 0;
 }
 
 void
@@ -198,5 +193,4 @@ fake_meet_fill(struct wf_verbs_lib *lib)
 	lib->listen = listen_at;
 	lib->accept = accept_from;
 	lib->reject = reject_from;
-	lib->disconnect = disconnect_from;
 }

@@ -109,14 +109,12 @@ dereg_mr(struct ibv_mr *mr)
 static struct ibv_mw *
 alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
-	if (fake_nomem()) {
-		return NULL;
+	struct ibv_mw *mw = fake_make(FAKE_WINDOW, sizeof(*mw));
+	WF_ASSERT(fake_now_is()->windows);
+	if (mw != NULL) {
+		*mw = (struct ibv_mw){
+			.context = pd->context, .pd = pd, .rkey = key_new() << 8, .type = type};
 	}
-	struct ibv_mw *mw = calloc(1, sizeof(*mw));
-	WF_ASSERT(mw != NULL && fake_now_is()->windows);
-	*mw = (struct ibv_mw){
-		.context = pd->context, .pd = pd, .rkey = key_new() << 8, .type = type};
-	fake_made(FAKE_WINDOW);
 	return mw;
 }
 
@@ -132,13 +130,10 @@ dealloc_mw(struct ibv_mw *mw)
 static struct ibv_pd *
 alloc_pd(struct ibv_context *context)
 {
-	if (fake_nomem()) {
-		return NULL;
+	struct ibv_pd *pd = fake_make(FAKE_DOMAIN, sizeof(*pd));
+	if (pd != NULL) {
+		pd->context = context;
 	}
-	struct ibv_pd *pd = calloc(1, sizeof(*pd));
-	WF_ASSERT(pd != NULL);
-	pd->context = context;
-	fake_made(FAKE_DOMAIN);
 	return pd;
 }
 

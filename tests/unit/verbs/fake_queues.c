@@ -179,15 +179,13 @@ fake_break_polls(void)
 static struct ibv_comp_channel *
 create_comp_channel(struct ibv_context *context)
 {
-	if (fake_nomem()) {
+	struct channel *channel = fake_make(FAKE_CHANNEL, sizeof(*channel));
+	if (channel == NULL) {
 		return NULL;
 	}
-	struct channel *channel = calloc(1, sizeof(*channel));
-	WF_ASSERT(channel != NULL);
 	channel->channel.context = context;
 	channel->channel.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	channel->owner = fake_self();
-	fake_made(FAKE_CHANNEL);
 	return &channel->channel;
 }
 
