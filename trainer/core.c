@@ -235,7 +235,7 @@ check_leaving(struct wf_core *core)
 		}
 	}
 	wf_core_report_end(core);
-	atomic_store_explicit(&core->left, 1, memory_order_seq_cst); /* W1 */
+	atomic_store_explicit(&core->left, 1, memory_order_release); /* L1: is_left's acquire */
 }
 
 /* A failed session has a second to tell the lanes. */

@@ -279,7 +279,8 @@ struct wf_core {
 	bool leaving;                        /* GOODBYE is being said */
 	uint64_t leaving_ns;                 /* since when */
 	char unacknowledged[WF_ERROR_BYTES]; /* who did not answer GOODBYE; "": nobody */
-	_Atomic uint32_t left; /* shared: everything is said; core: store release; owner: acquire */
+	_Atomic uint32_t
+		left; /* shared: everything is said; core: store release; owner: acquire (L1) */
 
 	/* shared: the signal that stopped the program, 0: none did; any thread or signal handler:
 	 * store release; core and owner: load acquire. Carries no data. */

@@ -722,7 +722,7 @@ weft_steps(const struct weft_session *session)
 static bool
 is_left(struct weft_session *session)
 {
-	return atomic_load_explicit(&session->core.left, memory_order_acquire) != 0 ||
+	return atomic_load_explicit(&session->core.left, memory_order_acquire) != 0 || /* L1 */
 	       wf_core_failed(&session->core);
 }
 
