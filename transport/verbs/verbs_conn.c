@@ -187,6 +187,7 @@ wf_verbs_conn_end(struct wf_verbs_conn *c, enum weft_status status, const char *
 	c->state = WF_VERBS_ENDING;
 	c->verdict_waits = false;
 	wf_verbs_link_stop(c);
+	c->drains = !wf_verbs_link_is_drained(c);
 	wf_verbs_conn_deadline(c, wf_now_ns(c->t->transport.env) + WF_VERBS_DRAINED_NS);
 	wf_verbs_conn_ready(c);
 }
@@ -313,9 +314,13 @@ finish(struct wf_verbs_conn *c, struct wf_events *events)
 {
 	bool discard = c->disconnected || c->refused || !c->was_up;
 	bool late = c->t->now_ns >= c->deadline_ns;
+	if (late) { /* this end may have been, and not have looked since */
+		wf_verbs_link_look(c);
+	}
 	bool drained = wf_verbs_link_is_drained(c); /* before the last look */
 	if (c->qp != NULL) {
 		wf_verbs_poll_receive_all(c->queues);
+		drained = drained || wf_verbs_link_is_drained(c);
 	}
 	wf_verbs_emit_done(c, events, WEFT_OK);
 	wf_verbs_receive(c, events, discard);

@@ -300,6 +300,7 @@ struct wf_verbs_conn {
 	struct ibv_qp *qp;
 	bool receives;  /* it was ready to: what came in is in the completion queue */
 	bool last_said; /* it takes no more buffers of the shared queue, the device says */
+	bool drains;    /* ENDING: the device had not told of all when it began */
 	bool undrained; /* the device was waited for in vain */
 	uint32_t qp_num;
 	struct wf_verbs_conn *bucket_next;
@@ -550,6 +551,8 @@ void wf_verbs_link_stop(struct wf_verbs_conn *c);
 /* It was stopped, and the device has told of all that it had: what is polled behind this is the
  * last. True also where that is not waited for. */
 bool wf_verbs_link_is_drained(const struct wf_verbs_conn *c);
+/* Take in what the device tells, but for receptions. */
+void wf_verbs_link_look(struct wf_verbs_conn *c);
 /* The device was waited for in vain. */
 void wf_verbs_link_undrained(struct wf_verbs_conn *c);
 /* Ends it, at once: no byte moves any more. Buffers of events stay. */

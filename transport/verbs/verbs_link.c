@@ -117,6 +117,7 @@ open_qp(struct wf_verbs_conn *c)
 	}
 	c->receives = false;
 	c->last_said = false;
+	c->drains = false;
 	c->undrained = false;
 	c->qp_num = c->qp->qp_num;
 	c->bucket_next = *bucket_of(dev, c->qp_num);
@@ -358,6 +359,15 @@ wf_verbs_link_is_drained(const struct wf_verbs_conn *c)
 }
 
 void
+wf_verbs_link_look(struct wf_verbs_conn *c)
+{
+	if (c->qp != NULL) {
+		wf_verbs_device_async(c->dev);
+		wf_verbs_poll_send(c->queues);
+	}
+}
+
+void
 wf_verbs_link_undrained(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_device *dev = c->dev;
@@ -378,11 +388,10 @@ drain(struct wf_verbs_conn *c)
 {
 	struct wf_env *env = c->t->transport.env;
 	uint64_t limit_ns = wf_now_ns(env) + WF_VERBS_DRAINED_NS;
-	bool waits = !wf_verbs_link_is_drained(c);
+	bool waits = c->drains || !wf_verbs_link_is_drained(c);
 	bool drained = false;
 	do {
-		wf_verbs_device_async(c->dev);
-		wf_verbs_poll_send(c->queues);
+		wf_verbs_link_look(c);
 		drained = wf_verbs_link_is_drained(c);
 		wf_verbs_poll_receive_all(c->queues);
 		drained = drained || wf_verbs_link_is_drained(c);
@@ -392,7 +401,7 @@ drain(struct wf_verbs_conn *c)
 	} while (!drained && wf_now_ns(env) < limit_ns);
 	if (!drained) {
 		wf_verbs_link_undrained(c);
-	} else if (waits) {
+	} else if (waits && !c->undrained && c->dev->undrained < WF_VERBS_UNDRAINED_MAX) {
 		c->dev->undrained = 0;
 	}
 }

@@ -254,6 +254,75 @@ device_that_tells_of_no_end_is_waited_for_a_while(void **state)
 	on("fake-mlx5", silent_body);
 }
 
+static unsigned
+undrained_of(const struct node *n)
+{
+	const struct wf_verbs *t = (const struct wf_verbs *)n->transport;
+	return t->device[0]->undrained;
+}
+
+/* The client ends each connection, so that the server's end waits between its polls. */
+static bool
+now_and_then_body(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	struct pair p;
+	CHECK(server != NULL && client != NULL);
+	for (unsigned life = 0; life < 3 * WF_VERBS_UNDRAINED_MAX; life++) {
+		bool silent = life % 2 == 0;
+		CHECK(conf_join(t, server, client, &p));
+		fake_device.silent_last = silent;
+		wf_transport_disconnect(p.cc, WF_DISCONNECT_NOW);
+		CHECK(conf_await(t, server, p.sc, WF_EVENT_DOWN) != NULL);
+		CHECK(conf_await(t, client, p.cc, WF_EVENT_DOWN) != NULL);
+		CHECK(undrained_of(server) == (silent ? 1 : 0));
+	}
+	return true;
+}
+
+static void
+device_that_tells_of_most_ends_is_waited_for_always(void **state)
+{
+	on("fake-mlx5", now_and_then_body);
+}
+
+/* The server takes no turn from the end of a connection until long after the device has told of it,
+ * and what it finds then are messages of another one. */
+static bool
+late_look_body(struct conf *t)
+{
+	const struct fake_knobs knobs = {.seed = t->seed, .completion_ns = 40 * WF_NS_PER_MS};
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	struct pair p, other;
+	CHECK(server != NULL && client != NULL);
+	CHECK(conf_join(t, server, client, &other) && conf_join(t, server, client, &p));
+	conf_settle(t);
+	fake_turn_knobs(&knobs);
+	CHECK(conf_send(p.sc, 1, 300) == WEFT_OK);
+	struct wf_verbs_conn *c = (struct wf_verbs_conn *)p.sc;
+	wf_verbs_conn_end(c, WEFT_LOST, "as if the peer had gone");
+	CHECK(!wf_verbs_sq_is_ended(&c->tx.sq));
+	uint64_t until_ns = wf_now_ns(t->env) + 2 * WF_VERBS_DRAINED_NS;
+	for (unsigned i = 0; wf_now_ns(t->env) < until_ns; i++) {
+		(void)!conf_send(other.cc, i, 300);
+		(void)conf_poll(t, client);
+		conf_rest(t);
+	}
+	CHECK(conf_await(t, server, p.sc, WF_EVENT_DOWN) != NULL);
+	fake_turn_knobs(NULL);
+	CHECK(undrained_of(server) == 0);
+	return true;
+}
+
+static void
+end_that_was_told_while_nobody_looked_was_told(void **state)
+{
+	on("fake-mlx5", late_look_body);
+	on("fake-bnxt", late_look_body);
+}
+
 /* ---- buffers that a device never tells of ---- */
 
 static unsigned
@@ -590,6 +659,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(answer_that_comes_behind_the_end_is_not_heard),
 		cmocka_unit_test(ended_connections_lose_no_receive_buffers),
 		cmocka_unit_test(device_that_tells_of_no_end_is_waited_for_a_while),
+		cmocka_unit_test(device_that_tells_of_most_ends_is_waited_for_always),
+		cmocka_unit_test(end_that_was_told_while_nobody_looked_was_told),
 		cmocka_unit_test(queue_that_may_have_lost_buffers_takes_no_more_connections),
 		cmocka_unit_test(grant_that_the_device_has_no_memory_for_loses_the_connection),
 		cmocka_unit_test(call_that_fails_costs_one_connection_at_most),
