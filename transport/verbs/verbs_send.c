@@ -203,11 +203,14 @@ batch_flush(struct wf_verbs_conn *c)
 		return;
 	}
 	struct ibv_send_wr *bad = NULL;
-	batch->wr[batch->count - 1].send_flags |= IBV_SEND_SIGNALED;
-	batch->wr[batch->count - 1].next = NULL;
+	unsigned count = batch->count;
+	batch->wr[count - 1].send_flags |= IBV_SEND_SIGNALED;
+	batch->wr[count - 1].next = NULL;
 	batch->count = 0;
 	int err = ibv_post_send(c->qp, batch->wr, &bad);
 	if (err != 0) {
+		unsigned kept = bad != NULL ? (unsigned)(bad - batch->wr) : 0;
+		wf_verbs_sq_give_back(&c->tx.sq, count - (kept < count ? kept : 0));
 		wf_verbs_conn_end(c, WEFT_LOST, "%s took no more work: %s", c->dev->name,
 				  strerror(err));
 	}

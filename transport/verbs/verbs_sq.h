@@ -48,6 +48,14 @@ wf_verbs_sq_take(struct wf_verbs_sq *sq)
 	return sq->posted++;
 }
 
+/* The last `count` that were taken were not posted: no completion is owed for them. */
+static inline void
+wf_verbs_sq_give_back(struct wf_verbs_sq *sq, uint32_t count)
+{
+	WF_ASSERT(count <= sq->posted - sq->completed);
+	sq->posted -= count;
+}
+
 /* A completion says that the work request whose position has these low 32 bits is over, and so are
  * all before it. false: there is none such. */
 static inline bool

@@ -323,6 +323,34 @@ end_that_was_told_while_nobody_looked_was_told(void **state)
 	on("fake-bnxt", late_look_body);
 }
 
+/* What the device did not take is not waited for. */
+static bool
+refused_work_body(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	struct wf_verbs_conn *c = (struct wf_verbs_conn *)p.cc;
+	c->tx.sq.depth *= 4; /* more than the device was asked for */
+	for (unsigned i = 0; i < c->tx.sq.depth && c->state == WF_VERBS_UP; i++) {
+		wf_verbs_ask_alive(c);
+	}
+	CHECK(c->state == WF_VERBS_ENDING && c->end_status == WEFT_LOST);
+	uint64_t begin_ns = wf_now_ns(t->env);
+	const struct seen *down = conf_await(t, p.client, p.cc, WF_EVENT_DOWN);
+	CHECK(down != NULL && strstr(down->why, "took no more work") != NULL);
+	CHECK(wf_now_ns(t->env) - begin_ns < WF_VERBS_DRAINED_NS / 2);
+	CHECK(conf_await(t, p.server, p.sc, WF_EVENT_DOWN) != NULL);
+	CHECK(undrained_of(p.client) == 0);
+	return true;
+}
+
+static void
+work_that_a_device_does_not_take_is_not_waited_for(void **state)
+{
+	on("fake-mlx5", refused_work_body);
+	on("fake-rxe", refused_work_body);
+}
+
 /* ---- buffers that a device never tells of ---- */
 
 static unsigned
@@ -661,6 +689,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(device_that_tells_of_no_end_is_waited_for_a_while),
 		cmocka_unit_test(device_that_tells_of_most_ends_is_waited_for_always),
 		cmocka_unit_test(end_that_was_told_while_nobody_looked_was_told),
+		cmocka_unit_test(work_that_a_device_does_not_take_is_not_waited_for),
 		cmocka_unit_test(queue_that_may_have_lost_buffers_takes_no_more_connections),
 		cmocka_unit_test(grant_that_the_device_has_no_memory_for_loses_the_connection),
 		cmocka_unit_test(call_that_fails_costs_one_connection_at_most),
