@@ -465,6 +465,9 @@ flush_due(struct wf_lane *lane)
 	}
 }
 
+/* It fails in each poll from then on: the first cause stays, and of what else has ended the job,
+ * too.
+ */
 static void
 transport_failed(struct wf_lane *lane, enum weft_status st)
 {
@@ -476,8 +479,11 @@ transport_failed(struct wf_lane *lane, enum weft_status st)
 	lane->tick_ns = 0;
 	lane->state = WF_LANE_FAILED;
 	lane->ended = true;
-	lane->cause = (struct wf_lane_cause){.status = st};
-	(void)snprintf(lane->cause.reason, sizeof(lane->cause.reason), "%.200s", weft_last_error());
+	if (lane->cause.status == WEFT_OK) {
+		lane->cause = (struct wf_lane_cause){.status = st};
+		(void)snprintf(lane->cause.reason, sizeof(lane->cause.reason), "%.200s",
+			       weft_last_error());
+	}
 }
 
 static unsigned

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "transport/ops.h"
+
 static void
 begin(struct stage *stage)
 {
@@ -191,6 +193,60 @@ a_path_that_takes_over_from_another_in_a_failing_job_is_told(void **state)
 {
 	(void)state;
 	play(successor_of_a_failed_job);
+}
+
+static enum weft_status
+poll_that_fails(struct wf_transport *transport, struct wf_event *events, unsigned max,
+		unsigned *event_count)
+{
+	(void)transport;
+	(void)events;
+	(void)max;
+	*event_count = 0;
+	return wf_fail(WEFT_IO, "epoll_wait: Bad file descriptor");
+}
+
+static void
+take_turns_in_vain(struct stage *stage)
+{
+	struct wf_transport *transport = stage->lane[0]->transport;
+	const struct wf_transport_ops *ops = transport->ops;
+	struct wf_transport_ops broken = *ops;
+	broken.poll = poll_that_fails;
+	transport->ops = &broken;
+	for (int i = 0; i < 3; i++) {
+		(void)wf_lane_poll(stage->lane[0]);
+	}
+	transport->ops = ops;
+}
+
+static void
+transport_of_a_running_job(struct stage *stage)
+{
+	begin(stage);
+	take_turns_in_vain(stage);
+	CHECK(stage, wf_lane_cause(stage->lane[0])->status == WEFT_IO);
+	CHECK_SAYS(stage, wf_lane_cause(stage->lane[0])->reason, "lane 0: its transport failed");
+	CHECK_SAYS(stage, wf_lane_cause(stage->lane[0])->who, "pserver 0 lane 0");
+}
+
+static void
+transport_of_a_failed_job(struct stage *stage)
+{
+	const struct wf_lane_cause cause = {.status = WEFT_DATA, .reason = "the first cause"};
+	begin(stage);
+	wf_lane_abort(stage->lane[0], &cause);
+	take_turns_in_vain(stage);
+	CHECK(stage, wf_lane_cause(stage->lane[0])->status == WEFT_DATA);
+	CHECK_SAYS(stage, wf_lane_cause(stage->lane[0])->reason, "the first cause");
+}
+
+static void
+a_transport_that_fails_is_the_cause_where_there_was_none(void **state)
+{
+	(void)state;
+	play(transport_of_a_running_job);
+	play(transport_of_a_failed_job);
 }
 
 /* --- GOODBYE --- */
@@ -589,6 +645,7 @@ main(void)
 		cmocka_unit_test(
 			who_comes_to_a_failed_job_is_told_and_who_comes_for_the_next_is_to_wait),
 		cmocka_unit_test(a_path_that_takes_over_from_another_in_a_failing_job_is_told),
+		cmocka_unit_test(a_transport_that_fails_is_the_cause_where_there_was_none),
 		cmocka_unit_test(a_goodbye_that_others_wait_behind_ends_the_job_by_name),
 		cmocka_unit_test(a_goodbye_that_nobody_waits_behind_ends_nothing),
 		cmocka_unit_test(a_reduce_of_another_count_ends_the_job_by_name),
