@@ -233,8 +233,8 @@ wf_mux_conn_expire(struct wf_mux_conn *m)
 				  (unsigned long long)(opts->connect_timeout_ns / WF_NS_PER_MS),
 				  m->fast == NULL ? "" : " over ",
 				  m->fast == NULL ? "" : m->path->kind->name);
-		if (m->fast != NULL && m->path->kind->may_hang) {
-			wf_mux_path_broke(m, m->why);
+		if (m->fast != NULL) {
+			wf_mux_path_hung(m, m->why);
 		}
 		wf_mux_conn_kill(m);
 		break;

@@ -251,6 +251,18 @@ read_refusal(struct wf_mux_conn *m, struct wf_event *event)
 	return false;
 }
 
+/* The user's verdict, or FULL: then there is no room on the bootstrap either. Else it is mux's, of
+ * the ticket. */
+static bool
+is_final_refusal(const struct wf_event *event)
+{
+	struct wf_path_head head;
+	size_t used = 0;
+	return wf_path_decode(event->down.blob, event->down.blob_bytes, &head, &used) == WEFT_OK &&
+	       (head.kind == WF_PATH_HERE ||
+		(head.kind == WF_PATH_NO && head.reason == WF_PATH_FULL));
+}
+
 bool
 wf_mux_connect_refused(struct wf_mux_conn *m, struct wf_event *event)
 {
@@ -265,20 +277,20 @@ bool
 wf_mux_connect_path_down(struct wf_mux_conn *m, struct wf_event *event)
 {
 	enum weft_status status = event->down.status;
-	if (status == WEFT_REFUSED || status == WEFT_TIMEOUT) {
+	bool is_final = status == WEFT_REFUSED && is_final_refusal(event);
+	if (is_final || m->boot != NULL) {
 		m->cause = WEFT_OK; /* says more than that the bootstrap has gone, too */
 	}
-	/* The user's verdict, or FULL: then there is no room on the bootstrap either. */
-	if (status == WEFT_REFUSED && (read_refusal(m, event) || m->cause == WEFT_UNAVAILABLE)) {
+	if (is_final) {
+		(void)read_refusal(m, event);
 		wf_mux_conn_report(m, event);
 		return true;
 	}
-	m->cause = status == WEFT_REFUSED ? WEFT_OK : m->cause; /* mux's: the ticket */
 	if (m->boot == NULL || status == WEFT_TIMEOUT) {
 		wf_mux_conn_cause(m, status == WEFT_REFUSED ? WEFT_UNAVAILABLE : status, "%s",
 				  event->down.why);
-		if (status == WEFT_TIMEOUT && m->path->kind->may_hang) {
-			wf_mux_path_broke(m, event->down.why);
+		if (status == WEFT_TIMEOUT) {
+			wf_mux_path_hung(m, event->down.why);
 		}
 		wf_mux_conn_report(m, event);
 		return true;

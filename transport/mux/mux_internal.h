@@ -197,6 +197,9 @@ void wf_mux_path_lose(struct wf_mux *t, struct wf_mux_path *path);
 /* What carried `m` has broken, or could not be had: the rail where there are others, else the path.
  */
 void wf_mux_path_broke(struct wf_mux_conn *m, const char *why);
+/* An attempt ended in silence. Without its bootstrap, the peer has gone: then it was not the path.
+ */
+void wf_mux_path_hung(struct wf_mux_conn *m, const char *why);
 /* The path, or rail, to `peer` broke a little while ago. */
 bool wf_mux_path_is_broken(struct wf_mux *t, const struct wf_mux_path *path,
 			   const struct wf_host *peer);

@@ -401,6 +401,14 @@ wf_mux_path_broke(struct wf_mux_conn *m, const char *why)
 	m->blame = remember(m, &m->to, why)->number;
 }
 
+void
+wf_mux_path_hung(struct wf_mux_conn *m, const char *why)
+{
+	if (m->path->kind->may_hang && m->boot != NULL) {
+		wf_mux_path_broke(m, why);
+	}
+}
+
 static void
 forgive(struct wf_mux *t, uint64_t number)
 {

@@ -12,7 +12,8 @@
 
 #include "transport/mux/mux_internal.h"
 
-static const struct wf_mux_kind kind = {.name = "verbs", .id = WF_PATH_VERBS, .rdma = true};
+static const struct wf_mux_kind kind = {
+	.name = "verbs", .id = WF_PATH_VERBS, .rdma = true, .may_hang = true};
 static struct wf_env *env;
 static struct wf_mux mux;
 static struct wf_mux_path path = {.kind = &kind};
@@ -86,6 +87,97 @@ a_place_that_was_taken_over_is_not_forgiven(void **state)
 }
 
 static void
+leave_alone(struct wf_conn *conn, enum wf_disconnect how)
+{
+	(void)conn;
+	(void)how;
+}
+
+static const struct wf_transport_ops inner_ops = {.disconnect = leave_alone};
+static struct wf_transport inner = {.ops = &inner_ops};
+static struct wf_conn boot = {.transport = &inner};
+static struct wf_conn fast = {.transport = &inner};
+
+/* On its way over the path, and the peer has gone if there is no bootstrap any more. */
+static struct wf_mux_conn
+upgrading(const char *host, bool peer_is_there)
+{
+	struct wf_mux_conn m = conn_to(host);
+	(void)snprintf(m.peer, sizeof(m.peer), "%s", host);
+	m.state = WF_MUX_UPGRADING;
+	m.fast = &fast;
+	m.boot = peer_is_there ? &boot : NULL;
+	if (!peer_is_there) {
+		wf_mux_conn_cause(&m, WEFT_UNAVAILABLE, "the peer closed without warning");
+	}
+	return m;
+}
+
+/* Its time is over at this end. */
+static void
+a_silent_path_is_to_blame_while_the_peer_is_there(void **state)
+{
+	struct wf_mux_conn there = upgrading("a", true);
+	struct wf_mux_conn gone = upgrading("b", false);
+	wf_mux_conn_expire(&there);
+	wf_mux_conn_expire(&gone);
+	assert_true(is_broken(&there));
+	assert_false(is_broken(&gone));
+	assert_int_equal(there.cause, WEFT_TIMEOUT);
+	assert_int_equal(gone.cause, WEFT_UNAVAILABLE);
+}
+
+/* The path's transport says so. */
+static void
+a_path_that_says_that_it_is_silent_is_to_blame_while_the_peer_is_there(void **state)
+{
+	struct wf_mux_conn there = upgrading("a", true);
+	struct wf_mux_conn gone = upgrading("b", false);
+	struct wf_event event = {.kind = WF_EVENT_DOWN, .conn = &fast};
+	event.down.status = WEFT_TIMEOUT;
+	event.down.why = "the request was not answered";
+	struct wf_event other = event;
+	assert_true(wf_mux_conn_inner_down(&there, &event));
+	assert_true(wf_mux_conn_inner_down(&gone, &other));
+	assert_true(is_broken(&there));
+	assert_false(is_broken(&gone));
+	assert_int_equal(event.down.status, WEFT_TIMEOUT);
+	assert_int_equal(other.down.status, WEFT_UNAVAILABLE);
+	assert_non_null(strstr(other.down.why, "the peer closed without warning"));
+}
+
+/* What mux says to the ticket, where the bootstrap has gone before. */
+static struct wf_event
+refused_without_bootstrap(struct wf_mux_conn *m, const struct wf_path_head *no)
+{
+	uint8_t blob[WF_BLOB_ROOM];
+	struct wf_event event = {.kind = WF_EVENT_DOWN, .conn = &fast};
+	event.down.status = WEFT_REFUSED;
+	event.down.why = "refused by the peer";
+	event.down.blob = blob;
+	event.down.blob_bytes = wf_path_encode(no, blob);
+	assert_true(wf_mux_conn_inner_down(m, &event));
+	return event;
+}
+
+/* It had: so it knows of no ticket any more. That there is no room is why it has gone. */
+static void
+what_ended_the_bootstrap_is_the_cause_unless_the_path_says_it_itself(void **state)
+{
+	const struct wf_path_head unknown = {.kind = WF_PATH_NO, .text = "its ticket is unknown"};
+	const struct wf_path_head full = {
+		.kind = WF_PATH_NO, .reason = WF_PATH_FULL, .text = "no room beside 7"};
+	struct wf_mux_conn first = upgrading("a", false);
+	struct wf_event down = refused_without_bootstrap(&first, &unknown);
+	assert_int_equal(down.down.status, WEFT_UNAVAILABLE);
+	assert_non_null(strstr(down.down.why, "the peer closed without warning"));
+	struct wf_mux_conn second = upgrading("b", false);
+	down = refused_without_bootstrap(&second, &full);
+	assert_int_equal(down.down.status, WEFT_UNAVAILABLE);
+	assert_non_null(strstr(down.down.why, "no room beside 7"));
+}
+
+static void
 no_rail_is_begun_when_the_attempt_is_over(void **state)
 {
 	struct wf_mux_conn m = conn_to("a");
@@ -143,6 +235,9 @@ main(void)
 		TEST(a_place_that_was_taken_over_is_not_forgiven),
 		TEST(a_rail_that_broke_is_left_out_by_itself),
 		TEST(why_paths_were_left_out_is_told_of_each),
+		TEST(a_silent_path_is_to_blame_while_the_peer_is_there),
+		TEST(a_path_that_says_that_it_is_silent_is_to_blame_while_the_peer_is_there),
+		TEST(what_ended_the_bootstrap_is_the_cause_unless_the_path_says_it_itself),
 		TEST(no_rail_is_begun_when_the_attempt_is_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
