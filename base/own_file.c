@@ -10,10 +10,11 @@
 static enum weft_status
 fail_not_ours(const char *path)
 {
-	return wf_fail(WEFT_IO,
-		       "%s: is a link, or no file of this name alone, and weft writes over no "
-		       "other: move it away, or name another",
-		       path);
+	return wf_fail(
+		WEFT_IO,
+		"%s: is a link, a folder, a pipe, a device, or a file that has another name, "
+		"too; weft overwrites none of these: move it away, or name another",
+		path);
 }
 
 static enum weft_status

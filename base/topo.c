@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/own_file.h"
 #include "base/env_slab.h"
+#include "base/own_file.h"
 #include "base/quota.h"
 #include "base/topo_internal.h"
 

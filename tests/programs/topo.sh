@@ -65,6 +65,11 @@ expect 64 "$WEFT" topo --xml="$machines/24em64t-2n6c2t-pci.xml" --verbs=device=m
 says last.err "device mlx9_9 is not in this machine, which has mlx4_0"
 expect 74 "$WEFT" topo --save=no/such/folder
 says last.err "no/such/folder cannot be written"
+ln -s machine.xml link.xml
+cp machine.xml before.xml
+expect 74 "$WEFT" topo --save=link.xml
+says last.err "link.xml: is a link" "weft overwrites none of these"
+cmp -s machine.xml before.xml || fail "--save wrote through a link"
 
 expect 64 "$WEFT" pserver --pin=auto:2/2
 says last.err "--pin=auto:2/2" "from 0 to N - 1"
