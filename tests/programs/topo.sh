@@ -47,6 +47,7 @@ assert [node["cores"] for node in machine["nodes"]] == [8, 8], machine["nodes"]
 adapter = machine["devices"][0]
 assert (adapter["name"], adapter["kind"], adapter["node"]) == ("mlx5_0", "rdma", 1), adapter
 assert adapter["ports"] == ["active"], adapter
+assert adapter["closed"] == "", adapter # another machine's: nobody knows
 assert plan["share"] == "cores" and len(plan["seats"]) == 4, plan
 for seat in plan["seats"]:
     assert seat["node"] == 1, seat
@@ -57,6 +58,9 @@ END
 
 expect 65 "$WEFT" topo --xml=/dev/null
 says last.err "/dev/null cannot be read as XML of hwloc" "weft topo --save=FILE"
+truncate -s 65M huge.xml
+expect 65 "$WEFT" topo --xml=huge.xml
+says last.err "huge.xml has more than 64 MiB, which is no machine"
 expect 64 "$WEFT" topo --synthetic=nonsense
 says last.err '"nonsense" describes no machine'
 expect 64 "$WEFT" topo --xml=a --synthetic=b

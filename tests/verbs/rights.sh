@@ -45,6 +45,9 @@ expect 0 $as_nobody "$WEFT" topo --ports_num=8
 says last.out "no lane can use it: $why"
 says last.out "rxe3 port 1"
 says_not last.out "rxe4 port 1"
+# shellcheck disable=SC2086
+expect 0 $as_nobody "$WEFT" topo --json
+says last.out "\"closed\": \"$why"
 chmod "$before" "$node"
 # shellcheck disable=SC2086
 expect 0 $as_nobody "$WEFT" topo --ports_num=8

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may not open a device's files learns which, why, and what to do. Thread: one. */
+#include <errno.h>
 #include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -164,6 +165,11 @@ a_file_that_is_missing_is_named_with_its_module(void **state)
 	gone("dev/infiniband/uverbs1");
 	assert_int_equal(wf_rdma_rights_below(root, "mlx5_1"), WEFT_UNAVAILABLE);
 	assert_non_null(strstr(weft_last_error(), "/dev/infiniband/uverbs1 (modprobe ib_uverbs"));
+	/* Neither right nor file is wanting: whatever it is, it is said. */
+	folder("dev/infiniband/uverbs1");
+	assert_int_equal(wf_rdma_rights_below(root, "mlx5_1"), WEFT_UNAVAILABLE);
+	assert_non_null(strstr(weft_last_error(), "/dev/infiniband/uverbs1 cannot be opened"));
+	assert_non_null(strstr(weft_last_error(), strerror(EISDIR)));
 	/* No other device's file stands for it. */
 	assert_int_equal(wf_rdma_rights_below(root, "mlx5"), WEFT_UNAVAILABLE);
 	assert_string_equal(weft_last_error(), "mlx5: the kernel has no file for programs that use "
