@@ -7,7 +7,7 @@ needs_training
 mkfifo demo.out
 exec 3<>demo.out
 exec 4<demo.out
-head -c 57344 /dev/zero | tr '\\0' ' ' >&3 # some lines fit into it
+head -c 61440 /dev/zero | tr '\\0' ' ' >&3 # its first lines fit, a line of passes is one in a hundred
 
 is_full() {
 	python3 - <<'END'
@@ -29,9 +29,10 @@ goes_on() {
 start demo "$WEFT" demo linear --num_passes=100000000 --log_dir=logs 3>&- 4>&-
 demo=$last_pid
 exec 3>&-
-until_true 60 is_full || fail "the demo fills no pipe"
+until_true 120 is_full || fail "the demo fills no pipe"
+wait_for logs/trainer-0.log "pass "
 before=$(lines)
-until_true 60 goes_on "$((before + 10000))" || fail "the job waits for who reads the demo's lines"
+until_true 120 goes_on "$((before + 10000))" || fail "the job waits for who reads the demo's lines"
 kill -TERM "$demo"
 ends "$demo" 30 "demo with a stdout that nobody reads"
 [ "$code" -eq 143 ] || fail "demo: exit code $code"

@@ -49,7 +49,7 @@ goes_on() {
 	kill -CONT "$trainer_1"
 	for name in trainer_0 trainer_1 pserver; do
 		eval "pid=\$$name"
-		ends "$pid" 60 "$name"
+		ends "$pid" 120 "$name"
 		[ "$code" -eq 0 ] || fail "$1 over $3: $name: exit code $code"
 	done
 	[ "$(digest_of trainer_0.out)" = "$alone" ] || fail "$1 over $3: another digest than $alone"
@@ -60,7 +60,7 @@ goes_on() {
 
 pserver_more=""
 for transport in tcp shm; do
-	goes_on mlp 200 "$transport"
+	goes_on mlp 600 "$transport" # a second and more, to stop somebody in
 	goes_on ctr 60 "$transport"
 done
 

@@ -54,34 +54,42 @@ class Knock(Exception):
     """What the handler of a signal raises."""
 
 
-def backward(loss, number, interrupted):
-    """Trainer 0's is interrupted in its wait for the others, and the step goes on from there."""
-    if not interrupted:
+def knock(_number, frame):
+    """For a signal that comes again and again: it is early while backward does not wait for means yet."""
+    while frame is not None and frame.f_code.co_name != "take_means":
+        frame = frame.f_back
+    if frame is not None:
+        raise Knock
+
+
+def backward(loss, number, knocked):
+    """Trainer 0's is interrupted in its wait for the others, and the step goes on from there. These come
+    when it has been: there is a file `knocked` then. None: no step of an interruption."""
+    if knocked is None:
         loss.backward()
     elif number > 0:
-        time.sleep(0.5)
+        while not os.path.exists(knocked):
+            time.sleep(0.01)
         loss.backward()
     else:
-
-        def knock(*_):
-            raise Knock
-
         signal.signal(signal.SIGALRM, knock)
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
         try:
             loss.backward()
         except Knock:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            open(knocked, "w").close()
             return
         raise AssertionError("it was not interrupted")
 
 
-def train(mode, made, whole, its, number):
+def train(mode, made, whole, its, number, knocked=None):
     kept = []
     for step in range(len(SCALES)):
         its.zero_grad()
-        interrupted = mode == "clip" and step == 1
-        backward(whole(torch.from_numpy(gradient(step, number))), number, interrupted)
-        if interrupted:
+        knocked_here = knocked if step == 1 else None
+        backward(whole(torch.from_numpy(gradient(step, number))), number, knocked_here)
+        if knocked_here is not None:
             its.synchronize()
         if mode == "clip":
             torch.nn.utils.clip_grad_norm_(made.parameters(), 1.0)
@@ -100,12 +108,13 @@ def under_ddp(mode, number, hooked):
     return train(mode, made, whole, torch.optim.SGD(made.parameters(), lr=1.0), number)
 
 
-def at_the_workers(mode, number):
+def at_the_workers(mode, number, folder):
     made = Given()
     its = torch.optim.SGD(made.parameters(), lr=1.0)
     its = weft.torch.DistributedOptimizer(its, made.named_parameters())
     weft.torch.broadcast_parameters(made.state_dict())
-    return train(mode, made, made, its, number)
+    knocked = os.path.join(folder, "knocked") if mode == "clip" else None
+    return train(mode, made, made, its, number, knocked)
 
 
 def main(mode, where, number, trainers, folder, out):
@@ -117,7 +126,7 @@ def main(mode, where, number, trainers, folder, out):
         torch.save({"weft": under_ddp(mode, number, True), "gloo": under_ddp(mode, number, False)}, out)
         torch.distributed.barrier()
     else:
-        torch.save({"weft": at_the_workers(mode, number)}, out)
+        torch.save({"weft": at_the_workers(mode, number, folder)}, out)
     weft.close()
 
 
