@@ -33,8 +33,8 @@ struct wf_outlet;
 struct wf_outlet_opts {
 	int fd;             /* lent until close */
 	size_t queue_bytes; /* address space; pages are touched as the queue fills */
-	/* Write a line, with its newline, that says that `count` lines were dropped. Called by the
-	 * outlet's thread. NULL: it is not said. */
+	/* Write a line, with its newline, that says that `count` lines were dropped. Called by
+	 * who writes: the outlet's thread, or who flushes or closes. NULL: it is not said. */
 	void (*say_dropped)(uint64_t count, char *line, size_t bytes);
 	int wake_fd; /* an eventfd, lent until close: 1 is added after each write; -1: none */
 };
