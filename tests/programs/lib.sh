@@ -16,7 +16,7 @@ done
 work=$(mktemp -d)
 started=""
 port=""
-claims=${TMPDIR:-/tmp}/weft_ports_
+claims=${TMPDIR:-/tmp}/weft_claim_
 cd "$work"
 
 clean_up() {
@@ -26,7 +26,7 @@ clean_up() {
 	cd /
 	rm -rf "$work"
 	if [ -n "$port" ]; then
-		rmdir "$claims$port" 2>/dev/null || true
+		rm -f "$claims$port"
 	fi
 }
 trap clean_up EXIT
@@ -115,10 +115,21 @@ ends() {
 	wait "$1" || code=$?
 }
 
-# The first port of a block of 64 that nobody uses, below the range of ephemeral ports; for $port.
-# Scripts that run side by side begin at different places, and claim what they take.
-free_ports() {
-	block=$(($$ % 330))
+# claim BASE: the block is this script's, unless another one has it that still runs: a script that was
+# killed takes nothing away. Under the lock of free_ports.
+claim() {
+	holder=$(readlink "$claims$1") || holder=none
+	[ ! -d "/proc/$holder" ] && rm -f "$claims$1" 2>/dev/null && ln -s "$$" "$claims$1" 2>/dev/null
+}
+
+# The first port of a block of 64 that nobody uses, from 10000 to 25999; for $port. Scripts that run
+# side by side begin at different places, and claim what they take. The tests of Python and
+# .ci/check-install have the ports from 26000 to 31999: they see who listens, and no claims. From
+# 32768 on are those that the system gives by chance.
+free_ports() (
+	exec 9>"${claims}lock_$(id -u)"
+	flock 9
+	block=$(($$ % 250))
 	while :; do
 		base=$((10000 + block * 64))
 		if cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v from="$base" '
@@ -132,13 +143,13 @@ free_ports() {
 				port = hex(at[2])
 				if (port >= from && port < from + 64) used = 1
 			}
-			END { exit used }' && mkdir "$claims$base" 2>/dev/null; then
+			END { exit used }' && claim "$base"; then
 			echo "$base"
-			return
+			exit
 		fi
-		block=$(((block + 1) % 330))
+		block=$(((block + 1) % 250))
 	done
-}
+)
 
 # Training needs a second program, which needs OpenBLAS.
 needs_training() {

@@ -28,9 +28,9 @@ if PACKAGE not in sys.path:
 
 
 def free_port(count):
-    """The first of so many ports in a row that nobody uses, below the range of ephemeral ones."""
+    """The first of so many ports in a row that nobody uses. Where whose are: tests/programs/lib.sh."""
     while True:
-        base = random.randrange(12000, 31000)
+        base = random.randrange(26000, 32000 - count)
         try:
             for port in range(base, base + count):
                 socket.create_server(("127.0.0.1", port)).close()
