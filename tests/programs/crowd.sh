@@ -42,8 +42,8 @@ crowded() {
 		says "trainer_$i.err" "regained pserver"
 	done
 	[ "$(digest_of trainer_0.out)" = "$alone" ] || fail "another digest than $alone"
-	says crowd_0.out "no room"
-	says crowd_1.out "no room"
+	wait_for crowd_0.out "no room"
+	wait_for crowd_1.out "no room"
 	for pid in $crowds; do
 		kill "$pid" 2>/dev/null || true
 	done

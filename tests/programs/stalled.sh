@@ -26,27 +26,54 @@ job() {
 
 # stop PID: all its threads stand still.
 stop() {
-	kill -STOP "$1"
-	until ! grep -h '^State:' "/proc/$1/task/"*/status | grep -qv '(stopped)'; do
+	kill -STOP "$1" 2>/dev/null || true # it may have ended
+	while alive "$1" && grep -hs '^State:' "/proc/$1/task/"*/status | grep -qv '(stopped)'; do
 		: # the signal reaches one thread after the other
 	done
 }
 
-# goes_on MODEL PASSES TRANSPORT
-goes_on() {
-	expect 0 "$WEFT" train "$1" --sequential --num_gradient_servers=2 --num_passes="$2"
-	alone=$(digest_of last.out)
-	job "$3" "$1" --num_passes="$2"
+is_over() {
+	ended "$trainer_0" || ended "$trainer_1"
+}
+
+named_or_over() {
+	has "$1" "pid $2) has not taken a turn for" || is_over
+}
+
+# names FILE PID: until it is named there; false: the job was over before.
+names() {
+	until_true 60 named_or_over "$1" "$2" || fail "pid $2 was not named in $1"
+	! is_over
+}
+
+# is_held MODEL TRANSPORT PASSES: a job in which the pserver and then trainer 1 stood still; false: it
+# was over before that.
+is_held() {
+	job "$2" "$1" --num_passes="$3"
 	wait_for trainer_0.out "pass 1 "
 	stop "$pserver"
-	for i in 0 1; do
-		wait_for "trainer_$i.err" ", pid $pserver) has not taken a turn for"
-	done
+	names trainer_0.err "$pserver" && names trainer_1.err "$pserver" || return 1
 	stop "$trainer_1" # before the job goes on: it may be quick
 	kill -CONT "$pserver"
-	wait_for pserver.err "pid $trainer_1) has not taken a turn for"
-	wait_for trainer_0.err ", pid $trainer_1) has not taken a turn for"
+	names pserver.err "$trainer_1" && names trainer_0.err "$trainer_1" || return 1
 	kill -CONT "$trainer_1"
+}
+
+# goes_on MODEL PASSES TRANSPORT: that many passes, or more, until there is time to stop somebody.
+goes_on() {
+	passes=$2
+	until is_held "$1" "$3" "$passes"; do
+		# Somebody has left in the last pass, or after it.
+		has trainer_0.out "pass $((passes - 2)) " || fail "$1 over $3: a trainer has ended in the middle"
+		for name in trainer_0 trainer_1 pserver; do
+			eval "pid=\$$name"
+			kill -9 "$pid" 2>/dev/null || true
+			ends "$pid" 20 "$name"
+		done
+		passes=$((passes * 4))
+	done
+	expect 0 "$WEFT" train "$1" --sequential --num_gradient_servers=2 --num_passes="$passes"
+	alone=$(digest_of last.out)
 	for name in trainer_0 trainer_1 pserver; do
 		eval "pid=\$$name"
 		ends "$pid" 120 "$name"
@@ -60,8 +87,8 @@ goes_on() {
 
 pserver_more=""
 for transport in tcp shm; do
-	goes_on mlp 600 "$transport" # a second and more, to stop somebody in
-	goes_on ctr 60 "$transport"
+	goes_on mlp 200 "$transport"
+	goes_on ctr 20 "$transport"
 done
 
 # Until stall_timeout: of the trainers, of the pserver.
