@@ -78,16 +78,23 @@ garbage_is_refused_and_counted(void **state)
 	run_on("mux-sim-auto", say_garbage);
 }
 
-/* Say hello as mux would, and take what is offered. */
-static bool
-get_offer(struct conf *t, struct node *raw, struct node *server, struct wf_path_head *out)
+/* Say hello as mux would, for an offer that is not waited for. */
+static struct wf_conn *
+ask_for_offer(struct node *raw, struct node *server, const char *user)
 {
 	uint8_t blob[WF_BLOB_ROOM];
 	struct wf_path_head head = {.kind = WF_PATH_HELLO, .paths = 1u << WF_PATH_SIM2};
 	size_t used = wf_path_encode(&head, blob);
-	memcpy(blob + used, "user", 4);
-	struct wf_conn *conn = say(raw, &server->at, blob, used + 4);
-	struct seen *up = conf_await(t, raw, conn, WF_EVENT_UP);
+	memcpy(blob + used, user, 4);
+	return say(raw, &server->at, blob, used + 4);
+}
+
+/* The same, and take what is offered. */
+static bool
+get_offer(struct conf *t, struct node *raw, struct node *server, struct wf_path_head *out)
+{
+	size_t used = 0;
+	struct seen *up = conf_await(t, raw, ask_for_offer(raw, server, "user"), WF_EVENT_UP);
 	CHECK(up != NULL);
 	CHECK(wf_path_decode(up->bytes, up->byte_count, out, &used) == WEFT_OK);
 	CHECK(out->kind == WF_PATH_UPGRADE && out->offer_count == 1);
@@ -107,32 +114,49 @@ show_ticket(struct node *raw, struct node *server, const struct wf_path_head *of
 	return say(raw, &to, blob, wf_path_encode(&head, blob));
 }
 
+/* A server, and somebody who speaks without mux on both of its paths, with an offer. */
+struct offered {
+	struct node *server, *boot, *fast;
+	struct wf_path_head offer;
+};
+
+static bool
+be_offered(struct conf *t, const struct wf_transport_opts *opts, struct offered *out)
+{
+	out->server = conf_server(t, opts);
+	out->boot = raw_node(t, "sim");
+	out->fast = raw_node(t, "sim2");
+	CHECK(out->server != NULL && out->boot != NULL && out->fast != NULL);
+	return get_offer(t, out->boot, out->server, &out->offer);
+}
+
+static struct wf_conn *
+come(const struct offered *o)
+{
+	return show_ticket(o->fast, o->server, &o->offer, o->offer.id);
+}
+
 static bool
 use_tickets(struct conf *t)
 {
-	struct node *server = conf_server(t, NULL);
-	struct node *boot = raw_node(t, "sim");
-	struct node *fast = raw_node(t, "sim2");
-	struct wf_path_head offer;
+	struct offered o;
 	uint8_t wrong[WF_PATH_ID_BYTES];
-	CHECK(server != NULL && boot != NULL && fast != NULL);
-	CHECK(get_offer(t, boot, server, &offer));
-	CHECK(conf_count(server, NULL, WF_EVENT_UP) == 0);
-	memcpy(wrong, offer.id, sizeof(wrong));
+	CHECK(be_offered(t, NULL, &o));
+	CHECK(conf_count(o.server, NULL, WF_EVENT_UP) == 0);
+	memcpy(wrong, o.offer.id, sizeof(wrong));
 	wrong[7] ^= 1;
-	CHECK(is_turned_away(t, server, fast, show_ticket(fast, server, &offer, wrong),
+	CHECK(is_turned_away(t, o.server, o.fast, show_ticket(o.fast, o.server, &o.offer, wrong),
 			     "its ticket is unknown"));
 	memset(wrong, 0, sizeof(wrong));
-	CHECK(is_turned_away(t, server, fast, show_ticket(fast, server, &offer, wrong),
+	CHECK(is_turned_away(t, o.server, o.fast, show_ticket(o.fast, o.server, &o.offer, wrong),
 			     "its ticket is unknown"));
-	struct wf_conn *conn = show_ticket(fast, server, &offer, offer.id);
-	struct seen *up = conf_await(t, server, NULL, WF_EVENT_UP);
+	struct wf_conn *conn = come(&o);
+	struct seen *up = conf_await(t, o.server, NULL, WF_EVENT_UP);
 	CHECK(up != NULL && up->incoming && up->byte_count == 4 &&
 	      memcmp(up->bytes, "user", 4) == 0);
 	CHECK(wf_transport_answer(up->conn, true, "yes", 3) == WEFT_OK);
-	CHECK(conf_await(t, fast, conn, WF_EVENT_UP) != NULL);
-	CHECK(is_turned_away(t, server, fast, show_ticket(fast, server, &offer, offer.id),
-			     "its ticket is unknown"));
+	CHECK(conf_await(t, o.fast, conn, WF_EVENT_UP) != NULL);
+	CHECK(is_turned_away(t, o.server, o.fast, come(&o), "its ticket is unknown"));
 	return true;
 }
 
@@ -146,18 +170,13 @@ a_ticket_is_good_once_and_no_other_is(void **state)
 static bool
 end_before_ticket(struct conf *t)
 {
-	struct node *server = conf_server(t, NULL);
-	struct node *boot = raw_node(t, "sim");
-	struct node *fast = raw_node(t, "sim2");
-	struct wf_path_head offer;
-	CHECK(server != NULL && boot != NULL && fast != NULL);
-	CHECK(get_offer(t, boot, server, &offer));
-	conf_node_close(t, boot); /* the bootstrap goes */
+	struct offered o;
+	CHECK(be_offered(t, NULL, &o));
+	conf_node_close(t, o.boot); /* the bootstrap goes */
 	conf_settle(t);
-	CHECK(is_turned_away(t, server, fast, show_ticket(fast, server, &offer, offer.id),
-			     "its ticket is unknown"));
-	CHECK(conf_count(server, NULL, WF_EVENT_UP) == 0 &&
-	      conf_count(server, NULL, WF_EVENT_DOWN) == 0);
+	CHECK(is_turned_away(t, o.server, o.fast, come(&o), "its ticket is unknown"));
+	CHECK(conf_count(o.server, NULL, WF_EVENT_UP) == 0 &&
+	      conf_count(o.server, NULL, WF_EVENT_DOWN) == 0);
 	return true;
 }
 
@@ -200,17 +219,6 @@ knows_a_user(void *arg, const uint8_t *hello, size_t bytes)
 	return bytes == 4 && memcmp(hello, arg, 4) == 0;
 }
 
-/* Say hello as mux would, for an offer that is not waited for. */
-static struct wf_conn *
-ask_for_offer(struct node *raw, struct node *server, const char *user)
-{
-	uint8_t blob[WF_BLOB_ROOM];
-	struct wf_path_head head = {.kind = WF_PATH_HELLO, .paths = 1u << WF_PATH_SIM2};
-	size_t used = wf_path_encode(&head, blob);
-	memcpy(blob + used, user, 4);
-	return say(raw, &server->at, blob, used + 4);
-}
-
 /* Many take an offer and never come; who is known keeps what it was offered, and who is not takes
  * nobody's place that has come. */
 static bool
@@ -219,25 +227,22 @@ take_offers_and_stay_away(struct conf *t)
 	char user[] = "user";
 	const struct wf_transport_opts few = {
 		.conn_max = 2, .newcomer_max = 3, .knows = knows_a_user, .knows_arg = user};
-	struct node *server = conf_server(t, &few);
-	struct node *boot = raw_node(t, "sim");
-	struct node *fast = raw_node(t, "sim2");
-	struct node *client = conf_node(t, NULL);
-	struct wf_path_head offer;
+	struct offered o;
 	struct wf_transport_info info;
 	struct pair p;
-	CHECK(server != NULL && boot != NULL && fast != NULL && client != NULL);
-	CHECK(get_offer(t, boot, server, &offer)); /* it says "user" */
+	CHECK(be_offered(t, &few, &o)); /* it says "user" */
+	struct node *client = conf_node(t, NULL);
+	CHECK(client != NULL);
 	for (unsigned i = 0; i < 40; i++) {
-		CHECK(ask_for_offer(boot, server, "none") != NULL);
+		CHECK(ask_for_offer(o.boot, o.server, "none") != NULL);
 		conf_settle(t);
 	}
-	wf_transport_query(server->transport, &info);
+	wf_transport_query(o.server->transport, &info);
 	CHECK(info.strangers_refused == 38);
 	CHECK(strstr(info.last_stranger, "no room") != NULL);
-	CHECK(conf_join(t, server, client, &p));
-	CHECK(show_ticket(fast, server, &offer, offer.id) != NULL);
-	CHECK(conf_await_count(t, server, NULL, WF_EVENT_UP, 2));
+	CHECK(conf_join(t, o.server, client, &p));
+	CHECK(come(&o) != NULL);
+	CHECK(conf_await_count(t, o.server, NULL, WF_EVENT_UP, 2));
 	return true;
 }
 
@@ -252,20 +257,16 @@ who_takes_an_offer_and_stays_away_keeps_nobody_out(void **state)
 static bool
 refuse_on_path(struct conf *t)
 {
-	struct node *server = conf_server(t, NULL);
-	struct node *boot = raw_node(t, "sim");
-	struct node *fast = raw_node(t, "sim2");
-	struct wf_path_head offer;
-	CHECK(server != NULL && boot != NULL && fast != NULL);
-	CHECK(get_offer(t, boot, server, &offer));
-	struct wf_conn *conn = show_ticket(fast, server, &offer, offer.id);
-	struct seen *up = conf_await(t, server, NULL, WF_EVENT_UP);
+	struct offered o;
+	CHECK(be_offered(t, NULL, &o));
+	struct wf_conn *conn = come(&o);
+	struct seen *up = conf_await(t, o.server, NULL, WF_EVENT_UP);
 	CHECK(up != NULL && wf_transport_answer(up->conn, false, "no", 2) == WEFT_OK);
-	CHECK(conf_await(t, boot, NULL, WF_EVENT_DOWN) != NULL);
-	CHECK(conf_count(server, NULL, WF_EVENT_DOWN) == 0);
-	struct seen *down = conf_await(t, fast, conn, WF_EVENT_DOWN);
+	CHECK(conf_await(t, o.boot, NULL, WF_EVENT_DOWN) != NULL);
+	CHECK(conf_count(o.server, NULL, WF_EVENT_DOWN) == 0);
+	struct seen *down = conf_await(t, o.fast, conn, WF_EVENT_DOWN);
 	CHECK(down != NULL && down->status == WEFT_REFUSED);
-	return conf_await(t, server, NULL, WF_EVENT_DOWN) != NULL;
+	return conf_await(t, o.server, NULL, WF_EVENT_DOWN) != NULL;
 }
 
 static void
@@ -280,19 +281,15 @@ static bool
 come_second(struct conf *t)
 {
 	const struct wf_transport_opts one = {.conn_max = 1};
-	struct node *server = conf_server(t, &one);
-	struct node *boot = raw_node(t, "sim");
-	struct node *fast = raw_node(t, "sim2");
-	struct wf_path_head first;
+	struct offered o;
 	struct wf_path_head second;
 	struct wf_path_head no;
 	size_t used = 0;
-	CHECK(server != NULL && boot != NULL && fast != NULL);
-	CHECK(get_offer(t, boot, server, &first) && get_offer(t, boot, server, &second));
-	CHECK(show_ticket(fast, server, &first, first.id) != NULL);
-	CHECK(conf_await(t, server, NULL, WF_EVENT_UP) != NULL);
-	struct wf_conn *late = show_ticket(fast, server, &second, second.id);
-	struct seen *down = conf_await(t, fast, late, WF_EVENT_DOWN);
+	CHECK(be_offered(t, &one, &o) && get_offer(t, o.boot, o.server, &second));
+	CHECK(come(&o) != NULL);
+	CHECK(conf_await(t, o.server, NULL, WF_EVENT_UP) != NULL);
+	struct wf_conn *late = show_ticket(o.fast, o.server, &second, second.id);
+	struct seen *down = conf_await(t, o.fast, late, WF_EVENT_DOWN);
 	CHECK(down != NULL && down->status == WEFT_REFUSED);
 	CHECK(wf_path_decode(down->bytes, down->byte_count, &no, &used) == WEFT_OK);
 	CHECK(no.kind == WF_PATH_NO && no.reason == WF_PATH_FULL);
@@ -362,18 +359,14 @@ who_is_told_that_there_is_no_room_asks_no_other_path(void **state)
 static bool
 speak_on_bootstrap(struct conf *t)
 {
-	struct node *server = conf_server(t, NULL);
-	struct node *boot = raw_node(t, "sim");
-	struct node *fast = raw_node(t, "sim2");
-	struct wf_path_head offer;
-	CHECK(server != NULL && boot != NULL && fast != NULL);
-	CHECK(get_offer(t, boot, server, &offer));
-	(void)show_ticket(fast, server, &offer, offer.id);
-	struct seen *up = conf_await(t, server, NULL, WF_EVENT_UP);
+	struct offered o;
+	CHECK(be_offered(t, NULL, &o));
+	(void)come(&o);
+	struct seen *up = conf_await(t, o.server, NULL, WF_EVENT_UP);
 	CHECK(up != NULL && wf_transport_answer(up->conn, true, NULL, 0) == WEFT_OK);
-	struct seen *here = conf_nth(boot, NULL, WF_EVENT_UP, 0);
+	struct seen *here = conf_nth(o.boot, NULL, WF_EVENT_UP, 0);
 	CHECK(here != NULL && conf_send_all(t, here->conn, 1, 10));
-	CHECK(ended_with(conf_await(t, server, up->conn, WF_EVENT_DOWN), WEFT_PROTOCOL,
+	CHECK(ended_with(conf_await(t, o.server, up->conn, WF_EVENT_DOWN), WEFT_PROTOCOL,
 			 "nothing to say"));
 	return true;
 }
@@ -451,19 +444,15 @@ static bool
 offer_by_hand(struct conf *t, const struct wf_path_head *offer, struct node **boot,
 	      struct node **client, struct wf_conn **conn, struct wf_conn **boot_conn)
 {
-	uint8_t blob[WF_BLOB_ROOM];
 	*boot = raw_node(t, "sim");
 	*client = conf_node(t, NULL);
-	CHECK(*boot != NULL && *client != NULL);
-	snprintf((*boot)->at.name, sizeof((*boot)->at.name), "%s", t->host);
-	CHECK(wf_transport_listen((*boot)->transport, &(*boot)->at, &(*boot)->at.port) == WEFT_OK);
+	CHECK(*boot != NULL && *client != NULL && listen_raw(t, *boot));
 	CHECK(wf_transport_connect((*client)->transport, &(*boot)->at, "hi", 2, NULL, conn) ==
 	      WEFT_OK);
 	struct seen *up = conf_await(t, *boot, NULL, WF_EVENT_UP);
 	CHECK(up != NULL);
 	*boot_conn = up->conn;
-	CHECK(wf_transport_answer(up->conn, true, blob, wf_path_encode(offer, blob)) == WEFT_OK);
-	return true;
+	return answer_with(up->conn, true, offer);
 }
 
 /* Paths that this end has not, has not named, and that no number of bits holds. */
@@ -541,9 +530,7 @@ static bool
 end_while_upgrading(struct conf *t)
 {
 	struct node *fast = raw_node(t, "sim2");
-	CHECK(fast != NULL);
-	snprintf(fast->at.name, sizeof(fast->at.name), "%s", t->host);
-	CHECK(wf_transport_listen(fast->transport, &fast->at, &fast->at.port) == WEFT_OK);
+	CHECK(fast != NULL && listen_raw(t, fast));
 	struct wf_path_head offer = {.kind = WF_PATH_UPGRADE,
 				     .offer_count = 1,
 				     .offer = {{.path = WF_PATH_SIM2, .port = fast->at.port}}};

@@ -118,6 +118,14 @@ spawn(void (*body)(const struct wf_host *at), const struct wf_host *at)
 }
 
 static void
+assert_ends_well(pid_t pid)
+{
+	int status = 0;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void
 child_pushes(const struct wf_host *at)
 {
 	struct shm_rig rig;
@@ -161,9 +169,7 @@ two_processes_exchange_a_gigabyte(void **state)
 	}
 	shm_rig_await(&rig, &rig.downs, 1);
 	assert_int_equal(rig.down_status, WEFT_CLOSED);
-	int status = 0;
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_ends_well(pid);
 	shm_rig_close(&rig);
 }
 
@@ -312,9 +318,7 @@ users_with_a_common_group_share_memory(void **state)
 	shm_rig_accept(&rig);
 	shm_rig_await(&rig, &rig.downs, 1);
 	assert_int_equal(rig.down_status, WEFT_CLOSED);
-	int status = 0;
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_ends_well(pid);
 	shm_rig_close(&rig);
 }
 
