@@ -407,6 +407,11 @@ newcomer_in_an_armed_poll(struct conf *t)
 	CHECK(wf_transport_connect(p.client->transport, &p.server->at, NULL, 0, NULL, &second) ==
 	      WEFT_OK);
 	CHECK(falls_asleep(t, p.server, &deadline_ns));
+	struct pollfd fd = {.fd = wf_transport_wait_fd(p.server->transport), .events = POLLIN};
+	for (int i = 0; i < 10 && deadline_ns > wf_now_ns(t->env) + limit_ns; i++) {
+		CHECK(poll(&fd, 1, 60000) == 1); /* it was not there yet */
+		CHECK(falls_asleep(t, p.server, &deadline_ns));
+	}
 	CHECK(deadline_ns < wf_now_ns(t->env) + limit_ns);
 	return conf_await(t, p.server, NULL, WF_EVENT_UP) != NULL;
 }
@@ -433,7 +438,7 @@ wake_over_the_path(struct conf *t)
 	for (int i = 0; i < 10; i++) {
 		(void)conf_poll(t, p.client);
 	}
-	CHECK(poll(&fd, 1, 5000) == 1);
+	CHECK(poll(&fd, 1, 60000) == 1);
 	CHECK(conf_is_message(conf_await(t, p.server, p.sc, WF_EVENT_MSG), 1, 100));
 	return true;
 }

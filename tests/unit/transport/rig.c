@@ -31,7 +31,17 @@ static uint64_t
 clock_now_ns(struct wf_env *env)
 {
 	struct rig *rig = rig_of(env);
-	return wf_now_ns(rig->system) + rig->ahead_ns;
+	return (rig->stopped_ns > 0 ? rig->stopped_ns : wf_now_ns(rig->system)) + rig->ahead_ns;
+}
+
+/* Waits take as long as they would, also where the clock stands still. */
+static uint64_t
+system_deadline_ns(struct wf_env *env, uint64_t deadline_ns)
+{
+	struct rig *rig = rig_of(env);
+	uint64_t now_ns = clock_now_ns(env);
+	uint64_t span_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+	return deadline_ns == WF_NEVER ? WF_NEVER : wf_now_ns(rig->system) + span_ns;
 }
 
 static uint64_t
@@ -70,19 +80,15 @@ clock_slab_close(struct wf_env *env, struct wf_slab *slab)
 static void
 clock_wait(struct wf_env *env, int fd, uint64_t deadline_ns)
 {
-	struct rig *rig = rig_of(env);
-	bool never = deadline_ns == WF_NEVER || deadline_ns < rig->ahead_ns;
-	wf_wait(rig->system, fd, never ? deadline_ns : deadline_ns - rig->ahead_ns);
+	wf_wait(rig_of(env)->system, fd, system_deadline_ns(env, deadline_ns));
 }
 
 static int
 clock_wait_events(struct wf_env *env, int epoll_fd, uint64_t deadline_ns,
 		  struct epoll_event *events, int max)
 {
-	struct rig *rig = rig_of(env);
-	bool never = deadline_ns == WF_NEVER || deadline_ns < rig->ahead_ns;
-	deadline_ns = never ? deadline_ns : deadline_ns - rig->ahead_ns;
-	return wf_wait_events(rig->system, epoll_fd, deadline_ns, events, max);
+	return wf_wait_events(rig_of(env)->system, epoll_fd, system_deadline_ns(env, deadline_ns),
+			      events, max);
 }
 
 static enum weft_status
@@ -212,6 +218,35 @@ rig_await_strangers(struct rig *rig, uint64_t count)
 		rig_pump(rig);
 	}
 	assert_int_equal(rig_info(rig).strangers_refused, count);
+}
+
+void
+rig_await_newcomers(struct rig *rig, uint32_t count)
+{
+	const struct wf_places *places = &wf_tcp_of(rig->transport)->places;
+	for (int i = 0; i < PUMPS_MAX && places->newcomer_count < count; i++) {
+		rig_pump(rig);
+	}
+	assert_int_equal(places->newcomer_count, count);
+}
+
+void
+rig_await_spoken(struct rig *rig, size_t bytes)
+{
+	const struct wf_place *last = wf_tcp_of(rig->transport)->places.last;
+	const struct wf_tcp_conn *c = NULL;
+	for (int i = 0; i < PUMPS_MAX && (c == NULL || c->shake_got < bytes); i++) {
+		rig_pump(rig);
+		last = wf_tcp_of(rig->transport)->places.last;
+		c = last != NULL ? last->owner : NULL;
+	}
+	assert_true(c != NULL && c->shake_got == bytes);
+}
+
+void
+rig_stop_clock(struct rig *rig)
+{
+	rig->stopped_ns = wf_now_ns(rig->system);
 }
 
 bool

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rig: a tcp transport under a clock that only the test moves, and raw sockets against it.
+/* rig: a tcp transport under a clock that the test sets ahead or stops, and raw sockets against it.
  * Thread: the test's. */
 #pragma once
 
@@ -28,6 +28,7 @@ struct rig {
 	struct wf_failing_env failing; /* around `system` */
 	struct wf_env env;             /* around `failing`, with the clock below */
 	uint64_t ahead_ns;             /* added to the system's clock */
+	uint64_t stopped_ns;           /* what that showed when it was stopped; 0: it goes */
 	uint64_t deadline_ns;          /* of the last arm */
 	struct wf_transport *transport;
 	struct wf_host at; /* 127.0.0.1 and the port */
@@ -48,6 +49,12 @@ unsigned rig_count(const struct rig *rig, enum wf_event_kind kind);
 struct wf_transport_info rig_info(struct rig *rig);
 /* Pump until so many strangers have been refused. */
 void rig_await_strangers(struct rig *rig, uint64_t count);
+/* Pump until so many are coming in; how long a connection takes to be there is the kernel's. */
+void rig_await_newcomers(struct rig *rig, uint32_t count);
+/* Pump until the one of them who spoke last has said so many bytes. */
+void rig_await_spoken(struct rig *rig, size_t bytes);
+/* From now on nobody's time is over, however long it takes. */
+void rig_stop_clock(struct rig *rig);
 /* The transport has nothing to do and would let its caller sleep. */
 bool rig_would_sleep(struct rig *rig);
 /* Arm, as a lane does; poll once more, unless it is quiet and nobody awaits DONEs. True: the lane
