@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "tests/support/hello.h"
 #include "wire/head.h"
-#include "wire/hello.h"
 #include "wire/path.h"
 
 #define CROWD 1100
@@ -62,24 +62,14 @@ static size_t
 make_hello(uint8_t *out)
 {
 	struct wf_path_head path = {.kind = WF_PATH_HELLO, .paths = 1u << WF_PATH_BOOTSTRAP};
-	struct wf_hello hello = {
-		.version_min = WF_WIRE_VERSION,
-		.version_max = WF_WIRE_VERSION,
-		.service = WF_SERVICE_DENSE,
-		.pserver_count = 1,
-		.lane_count = 1,
-		.trainer_id = 59998,
-		.trainer_count = 60000,
-		.incarnation = 1,
-		.path = 1,
-		.job_bytes = 1,
-		.msg_bytes_max = 1,
-		.put_bytes_max = 1,
-		.host = "stranger",
-	};
+	struct wf_hello hello = hello_in_order();
 	uint8_t *body = out + WF_HEAD_BYTES;
 	size_t bytes = wf_path_encode(&path, body);
 
+	hello.trainer_id = 59998;
+	hello.trainer_count = 60000;
+	hello.pid = 0;
+	(void)snprintf(hello.host, sizeof(hello.host), "stranger");
 	bytes += wf_hello_encode(&hello, body + bytes);
 	wf_head_encode(&(struct wf_head){.type = HELLO_FRAME, .body_bytes = bytes}, out);
 	return WF_HEAD_BYTES + bytes;

@@ -413,6 +413,19 @@ puppet_initialise(struct puppet *puppet)
 	}
 }
 
+void
+puppets_begin(struct stage *stage)
+{
+	CHECK(stage, stage->puppet_count == 0);
+	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
+		puppet_meet(puppet_add(stage, t, 0));
+	}
+	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
+		puppet_initialise(&stage->puppet[t]);
+	}
+	stage_settle(stage);
+}
+
 /* --- hearing --- */
 
 static void

@@ -192,6 +192,8 @@ void puppet_push(struct puppet *puppet, uint32_t ordinal, uint64_t step);
 void puppet_continue(struct puppet *puppet, uint64_t step);
 /* Trainer 0 PUTs all initial values, others PULL them. */
 void puppet_initialise(struct puppet *puppet);
+/* One for each trainer of the job: they meet lane 0, and all have the initial values. */
+void puppets_begin(struct stage *stage);
 float *puppet_values(struct puppet *puppet, uint32_t ordinal);
 float *puppet_state(struct puppet *puppet, uint32_t idx, uint32_t ordinal);
 float *puppet_source(struct puppet *puppet, uint32_t ordinal);

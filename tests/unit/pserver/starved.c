@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/support/failing_env.h"
+#include "tests/support/hello.h"
 
 #define NTH_MAX 200u
 
@@ -78,19 +79,8 @@ hear(struct trainer *trainer, const struct wf_event *event)
 static size_t
 encode_hello(struct trainer *trainer, uint8_t *out)
 {
-	struct wf_hello hello = {
-		.version_min = WF_WIRE_VERSION_MIN,
-		.version_max = WF_WIRE_VERSION,
-		.pserver_count = 1,
-		.lane_count = 1,
-		.trainer_count = 2,
-		.incarnation = 1,
-		.path = 1,
-		.msg_bytes_max = WF_MSG_BODY_MAX,
-		.put_bytes_max = 1 << 20,
-		.host = "h",
-		.pid = 1,
-	};
+	struct wf_hello hello = hello_in_order();
+	hello.trainer_count = 2;
 	trainer->job->describe(trainer->job, trainer->env, &hello);
 	trainer->service = hello.service;
 	return wf_hello_encode(&hello, out);

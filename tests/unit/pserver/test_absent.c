@@ -468,13 +468,9 @@ static void
 lost(struct stage *stage)
 {
 	const uint64_t *steps = stage->arg;
-	struct puppet *zero = puppet_add(stage, 0, 0);
-	struct puppet *one = puppet_add(stage, 1, 0);
-	puppet_meet(zero);
-	puppet_meet(one);
-	puppet_initialise(zero);
-	puppet_initialise(one);
-	stage_settle(stage);
+	struct puppet *zero = &stage->puppet[0];
+	struct puppet *one = &stage->puppet[1];
+	puppets_begin(stage);
 	for (uint64_t step = 1; step <= *steps; step++) {
 		puppet_continue(zero, step);
 		puppet_continue(one, step);

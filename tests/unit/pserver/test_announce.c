@@ -24,13 +24,7 @@ static void
 begin(struct stage *stage)
 {
 	uint32_t count = stage->opts.trainers;
-	for (uint32_t t = 0; t < count; t++) {
-		puppet_meet(puppet_add(stage, t, 0));
-	}
-	for (uint32_t t = 0; t < count; t++) {
-		puppet_initialise(&stage->puppet[t]);
-	}
-	stage_settle(stage);
+	puppets_begin(stage);
 	CHECK(stage, stage_is_static(stage, 0, FIXED) && !stage_is_static(stage, 0, FIXED - 1));
 	for (uint32_t t = 0; t < count; t++) {
 		puppet_say_step(&stage->puppet[t], 1, 0);

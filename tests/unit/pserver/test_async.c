@@ -15,13 +15,7 @@
 static void
 begin(struct stage *stage)
 {
-	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
-		puppet_meet(puppet_add(stage, t, 0));
-	}
-	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
-		puppet_initialise(&stage->puppet[t]);
-	}
-	stage_settle(stage);
+	puppets_begin(stage);
 	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
 	CHECK(stage, puppet_values_are_right(&stage->puppet[stage->opts.trainers - 1]));
 }

@@ -13,18 +13,6 @@
 #include <cmocka.h>
 
 static void
-begin(struct stage *stage)
-{
-	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
-		puppet_meet(puppet_add(stage, t, 0));
-	}
-	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
-		puppet_initialise(&stage->puppet[t]);
-	}
-	stage_settle(stage);
-}
-
-static void
 step(struct stage *stage, uint64_t number)
 {
 	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
@@ -92,7 +80,7 @@ static void
 honest(struct stage *stage)
 {
 	const struct wf_stats *stats = wf_lane_stats(stage->lane[0]);
-	begin(stage);
+	puppets_begin(stage);
 	struct puppet *one = &stage->puppet[1];
 	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
 	CHECK(stage, puppet_values_are_right(one));
@@ -141,7 +129,7 @@ a_job_ends_with_the_optimizers_values_and_state(void **state)
 static void
 pull_ahead(struct stage *stage)
 {
-	begin(stage);
+	puppets_begin(stage);
 	struct puppet *one = &stage->puppet[1];
 	uint32_t before = one->answers;
 	puppet_pull(one, 1, 0, 1);
@@ -163,7 +151,7 @@ a_pull_ahead_of_its_step_is_answered_when_the_step_is_applied(void **state)
 static void
 out_and_back(struct stage *stage)
 {
-	begin(stage);
+	puppets_begin(stage);
 	struct puppet *zero = &stage->puppet[0];
 	struct puppet *one = &stage->puppet[1];
 	step(stage, 1);
@@ -202,7 +190,7 @@ static void
 push_odd(struct stage *stage, float third, float fifth)
 {
 	struct puppet *one = &stage->puppet[1];
-	begin(stage);
+	puppets_begin(stage);
 	puppet_continue(&stage->puppet[0], 1);
 	puppet_say_step(one, 1, 0);
 	for (uint32_t i = 1; i < stage_slice_count(stage, 0) - 1; i++) {
@@ -269,7 +257,7 @@ nan_beside_one_out(struct stage *stage)
 {
 	struct puppet *zero = &stage->puppet[0];
 	struct puppet *one = &stage->puppet[1];
-	begin(stage);
+	puppets_begin(stage);
 	step(stage, 1);
 	puppet_say_out(zero, 2, 0);
 	puppet_say_step(one, 2, 0);
@@ -292,7 +280,7 @@ a_gradient_that_is_not_finite_is_found_beside_trainers_out_of_data(void **state)
 static void
 sum_overflows(struct stage *stage)
 {
-	begin(stage);
+	puppets_begin(stage);
 	for (uint32_t t = 0; t < 2; t++) {
 		puppet_say_step(&stage->puppet[t], 1, 0);
 		for (uint32_t e = 0; e < STAGE_SLICE_FLOATS; e++) {
@@ -322,7 +310,7 @@ arm_with_something_due(struct stage *stage)
 {
 	struct wf_lane *lane = stage->lane[0];
 	uint64_t deadline_ns = 0;
-	begin(stage);
+	puppets_begin(stage);
 	lane->awaits_done = false; /* of answers, which have long been taken */
 	CHECK(stage, wf_lane_arm(lane, &deadline_ns) == WF_REST_NOW);
 	stage_settle(stage);
@@ -348,7 +336,7 @@ opposite_orders(struct stage *stage)
 {
 	const uint32_t window = stage->opts.slot_count;
 	const struct wf_lane *lane = stage->lane[0];
-	begin(stage);
+	puppets_begin(stage);
 	uint32_t slices = stage_slice_count(stage, 0) - 1; /* the last is static */
 	CHECK(stage, slices == 49);
 	for (uint32_t t = 0; t < 2; t++) {
@@ -399,7 +387,7 @@ static uint64_t waits_lent; /* over all seeds */
 static void
 at_once(struct stage *stage)
 {
-	begin(stage);
+	puppets_begin(stage);
 	uint32_t pushed = stage_slice_count(stage, 0) - 1;
 	for (uint64_t number = 1; number <= 20; number++) {
 		uint32_t due = stage->puppet[0].answers + stage->puppet[1].answers + 2 * pushed;
@@ -440,7 +428,7 @@ cut_in_step(struct stage *stage)
 {
 	struct puppet *one = &stage->puppet[1];
 	const struct wf_lane *lane = stage->lane[0];
-	begin(stage);
+	puppets_begin(stage);
 	puppet_continue(one, 1);
 	stage_settle(stage);
 	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
@@ -469,7 +457,7 @@ static void
 lost_answer(struct stage *stage)
 {
 	struct puppet *one = &stage->puppet[1];
-	begin(stage);
+	puppets_begin(stage);
 	step(stage, 1);
 	memset(puppet_values(one, 0), 0, STAGE_SLICE_FLOATS * sizeof(float));
 	memset(puppet_values(one, 2), 0, 8 * sizeof(float));
@@ -495,7 +483,7 @@ static void
 applied_before_have(struct stage *stage)
 {
 	struct puppet *one = &stage->puppet[1];
-	begin(stage);
+	puppets_begin(stage);
 	puppet_continue(one, 1);
 	stage_settle(stage);
 	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
@@ -523,7 +511,7 @@ nothing_is_answered_before_have_and_nothing_twice(void **state)
 static void
 never_back(struct stage *stage)
 {
-	begin(stage);
+	puppets_begin(stage);
 	puppet_continue(&stage->puppet[0], 1);
 	stage_settle(stage);
 	wf_transport_disconnect(stage->puppet[1].conn, WF_DISCONNECT_NOW);

@@ -18,13 +18,7 @@ static const struct stage_opts opts = {.trainers = 2, .clip_norm = 1e30};
 static void
 begin(struct stage *stage)
 {
-	for (uint32_t t = 0; t < 2; t++) {
-		puppet_meet(puppet_add(stage, t, 0));
-	}
-	for (uint32_t t = 0; t < 2; t++) {
-		puppet_initialise(&stage->puppet[t]);
-	}
-	stage_settle(stage);
+	puppets_begin(stage);
 	for (uint32_t t = 0; t < 2; t++) {
 		puppet_continue(&stage->puppet[t], 1);
 	}

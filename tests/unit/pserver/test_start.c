@@ -15,8 +15,8 @@
 
 #include "base/assert.h"
 #include "pserver/server.h"
+#include "tests/support/hello.h"
 #include "transport/transport.h"
-#include "wire/hello.h"
 
 #define TURNS_MAX 1000
 
@@ -76,23 +76,10 @@ static void
 come(struct wf_env *env, uint16_t port)
 {
 	const struct wf_transport_opts opts = {.env = env, .paths = "tcp"};
-	const struct wf_hello hello = {
-		.version_min = WF_WIRE_VERSION_MIN,
-		.version_max = WF_WIRE_VERSION,
-		.service = WF_SERVICE_DENSE,
-		.pserver_count = 1,
-		.lane_count = 2,
-		.trainer_count = 1,
-		.incarnation = 1,
-		.path = 1,
-		.job_bytes = 200,
-		.msg_bytes_max = WF_MSG_BODY_MAX,
-		.put_bytes_max = 1 << 20,
-		.host = "newcomer",
-		.pid = 1,
-	};
+	struct wf_hello hello = hello_in_order();
 	const struct wf_host to = {.name = "127.0.0.1", .port = port};
 	uint8_t bytes[WF_HELLO_MAX];
+	hello.lane_count = 2;
 	size_t used = wf_hello_encode(&hello, bytes);
 	assert_int_equal(wf_transport_open("mux", &opts, &newcomer.transport), WEFT_OK);
 	assert_int_equal(

@@ -17,18 +17,6 @@
 #define SLACK_NS (3 * WF_NS_PER_MS)   /* a frame takes up to 1 ms, and there are a few */
 #define PAUSE_NS (100 * WF_NS_PER_MS) /* of those that are not */
 
-static void
-begin(struct stage *stage)
-{
-	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
-		puppet_meet(puppet_add(stage, t, 0));
-	}
-	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
-		puppet_initialise(&stage->puppet[t]);
-	}
-	stage_settle(stage);
-}
-
 static bool
 is_near(uint64_t sum_ns, uint64_t count, uint64_t expected_ns)
 {
@@ -66,7 +54,7 @@ be_late(struct stage *stage, uint64_t compute_ns)
 {
 	const uint64_t interval_ns = PAUSE_NS + DELAY_NS + 10 * WF_NS_PER_MS;
 	const uint32_t late = 1;
-	begin(stage);
+	puppets_begin(stage);
 	run_steps(stage, late, compute_ns);
 	for (uint32_t t = 0; t < TRAINERS; t++) {
 		const struct wf_straggle *s = straggle_of(stage, t, 0);
@@ -123,7 +111,7 @@ who_is_long_on_the_way_is_named_with_network(void **state)
 static void
 change_passes(struct stage *stage)
 {
-	begin(stage);
+	puppets_begin(stage);
 	struct puppet *zero = &stage->puppet[0];
 	struct puppet *one = &stage->puppet[1];
 	puppet_continue(zero, 1);
@@ -163,7 +151,7 @@ a_new_pass_begins_a_new_account(void **state)
 static void
 report(struct stage *stage)
 {
-	begin(stage);
+	puppets_begin(stage);
 	run_steps(stage, 2, PAUSE_NS); /* some 11 s */
 	CHECK(stage, straggle_of(stage, 2, 0)->last == STEPS - 1);
 	CHECK(stage, straggle_of(stage, 2, 1)->last < STEPS - 1);
@@ -184,7 +172,7 @@ lines_tell_of_a_period_and_of_the_job(void **state)
 static void
 measure_nothing(struct stage *stage)
 {
-	begin(stage);
+	puppets_begin(stage);
 	run_steps(stage, 1, PAUSE_NS);
 	CHECK(stage, straggle_of(stage, 1, 0)->last == 0);
 	CHECK(stage, straggle_of(stage, 1, 0)->split == 0);
