@@ -31,6 +31,10 @@ wf_link_absent_take(struct wf_link *link, const struct wf_event *event)
 	if (st != WEFT_OK) {
 		return st;
 	}
+	if (msg.trainer >= core->job.trainer_count) {
+		return wf_fail(WEFT_PROTOCOL, "ABSENT: trainer %" PRIu32 ", the job has %" PRIu32,
+			       msg.trainer, core->job.trainer_count);
+	}
 	uint64_t now = wf_now_ns(core->env);
 	bool news = msg.reason[0] != '\0' && msg.silent_ns == 0 && !is_known(core, &msg);
 	link->absent = msg;

@@ -65,21 +65,27 @@ stop_all(void **state)
 	return 0;
 }
 
-static void
-hear_of(struct fixture *f, uint32_t lane, const char *reason, uint64_t silent_ns)
+static enum weft_status
+take(struct fixture *f, uint32_t lane, const struct wf_msg_absent *absent)
 {
 	struct wf_link *link = &f->session->core.link[lane];
-	struct wf_msg_absent absent = {.trainer = reason[0] != '\0' ? 1 : 0,
-				       .silent_ns = silent_ns};
 	struct wf_msg msg;
-	(void)snprintf(absent.reason, sizeof(absent.reason), "%s", reason);
-	wf_msg_absent_encode(&absent, &msg);
+	wf_msg_absent_encode(absent, &msg);
 	const struct wf_event event = {
 		.kind = WF_EVENT_MSG,
 		.conn = link->conn,
 		.msg = {.head = &msg.head, .body = msg.body},
 	};
-	assert_ok(wf_link_msg(link, &event));
+	return wf_link_msg(link, &event);
+}
+
+static void
+hear_of(struct fixture *f, uint32_t lane, const char *reason, uint64_t silent_ns)
+{
+	struct wf_msg_absent absent = {.trainer = reason[0] != '\0' ? 1 : 0,
+				       .silent_ns = silent_ns};
+	(void)snprintf(absent.reason, sizeof(absent.reason), "%s", reason);
+	assert_ok(take(f, lane, &absent));
 }
 
 static void
@@ -226,6 +232,18 @@ who_takes_no_turns_is_named_in_the_line_about_the_wait(void **state)
 	assert_not_text(line(f), "has not taken a turn");
 }
 
+static void
+a_trainer_that_the_job_has_not_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	const struct wf_msg_absent absent = {.trainer = 2, .reason = "refused: by lane 0"};
+	push(f, 1);
+	f->member.log[0] = '\0';
+	assert_refused(take(f, 0, &absent), WEFT_PROTOCOL, "ABSENT: trainer 2, the job has 2");
+	assert_string_equal(f->member.log, "");
+	assert_not_text(line(f), "is not in");
+}
+
 int
 main(void)
 {
@@ -238,6 +256,7 @@ main(void)
 		WITH(what_a_lane_said_is_forgotten_with_its_path),
 		WITH(news_are_told_once),
 		WITH(who_takes_no_turns_is_named_in_the_line_about_the_wait),
+		WITH(a_trainer_that_the_job_has_not_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, stop_all);
 }
