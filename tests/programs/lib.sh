@@ -123,9 +123,9 @@ claim() {
 }
 
 # The first port of a block of 64 that nobody uses, from 10000 to 25999; for $port. Scripts that run
-# side by side begin at different places, and claim what they take. The tests of Python and
-# .ci/check-install have the ports from 26000 to 31999: they see who listens, and no claims. From
-# 32768 on are those that the system gives by chance.
+# side by side begin at different places, and claim what they take. The tests of Python have the ports
+# from 26000 to 30991, .ci/check-install those from 31000 to 31999; from 32768 on are those
+# that the system gives by chance.
 free_ports() (
 	exec 9>"${claims}lock_$(id -u)"
 	flock 9

@@ -27,16 +27,43 @@ if PACKAGE not in sys.path:
     sys.path.insert(0, PACKAGE)
 
 
+class Ports:
+    """A block of 64 of them that no other process of these tests has, for it listens at the first one as
+    long as it lives. Where whose ports are: tests/programs/lib.sh."""
+
+    def __init__(self):
+        self.claim = None
+        while self.claim is None:
+            self.first = 26000 + 64 * random.randrange(78)
+            try:
+                self.claim = socket.create_server(("127.0.0.1", self.first))
+            except OSError:
+                continue
+        self.given = 1
+
+    def free(self, count):
+        while True:
+            if self.given + count > 64:
+                self.given = 1
+            base = self.first + self.given
+            self.given += count
+            try:
+                for port in range(base, base + count):
+                    socket.create_server(("127.0.0.1", port)).close()
+                return base
+            except OSError:
+                continue
+
+
+_ports = []
+
+
 def free_port(count):
-    """The first of so many ports in a row that nobody uses. Where whose are: tests/programs/lib.sh."""
-    while True:
-        base = random.randrange(26000, 32000 - count)
-        try:
-            for port in range(base, base + count):
-                socket.create_server(("127.0.0.1", port)).close()
-            return base
-        except OSError:
-            continue
+    """The first of so many ports in a row that nobody uses, and that were not given for a while: who asked
+    for them may not listen there yet."""
+    if not _ports:
+        _ports.append(Ports())
+    return _ports[0].free(count)
 
 
 def environment(**more):
