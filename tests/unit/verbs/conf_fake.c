@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conf_fake: the fake as a backend of the cases of tests/conformance: "fake-KIND", and
  * "fake-KIND-late" with all that leaves every sentence of the contract true. Thread: one. */
+#include "conf_fake.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 #include "fake.h"
 #include "fake_world.h"
-#include "tests/conformance/conformance.h"
 
 #define LATE_SUFFIX "-late"
 
@@ -51,4 +53,20 @@ __attribute__((constructor)) static void
 register_fake(void)
 {
 	conf_extra = &extra;
+}
+
+bool
+conf_fake_run(const char *url, bool (*body)(struct conf *t))
+{
+	const char *seed = getenv("WEFT_SEED");
+	return conf_run(url, seed != NULL ? strtoull(seed, NULL, 0) : 1, body);
+}
+
+void
+conf_fake_pass(struct conf *t, uint64_t span_ns)
+{
+	uint64_t until_ns = wf_now_ns(t->env) + span_ns;
+	while (wf_now_ns(t->env) < until_ns) {
+		conf_pump(t);
+	}
 }

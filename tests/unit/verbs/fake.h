@@ -122,6 +122,7 @@ struct fake_seen {
 	unsigned work_requests;
 	unsigned requests;      /* of connections */
 	unsigned dry;           /* receptions that met an empty queue */
+	unsigned unread;        /* completions in the queues of a queue pair that is destroyed */
 	unsigned lost;          /* buffers of shared queues that nobody will ever hear of again */
 	unsigned stale;         /* WRITEs of a piece of memory that nobody meant */
 	uint64_t memlock_bytes; /* with so many, what could not be locked last would be */
@@ -132,6 +133,9 @@ extern struct fake_seen fake_seen;
 /* All devices that are open now. */
 void fake_break_polls(void);
 void fake_say(enum ibv_event_type type);
+void fake_break_ports(uint64_t span_ns);
+/* The device that it is on. */
+void fake_say_of(struct ibv_qp *qp, enum ibv_event_type type);
 /* Buffers that are in the queue, or in completions of it that nobody has polled. */
 unsigned fake_srq_left(const struct ibv_srq *srq);
 unsigned fake_qp_left(const struct ibv_qp *qp);

@@ -132,6 +132,14 @@ fake_cm_is_lost(void)
 	return lost;
 }
 
+/* Whose destruction waits for it: a request is the listener's. */
+static struct fake_id *
+told_of(const struct fake_event *event)
+{
+	return (struct fake_id *)(event->event.listen_id != NULL ? event->event.listen_id
+								 : event->event.id);
+}
+
 static int
 get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 {
@@ -145,6 +153,7 @@ get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 		return -1;
 	}
 	channel->first = event->next;
+	told_of(event)->unacked++;
 	*out = &event->event;
 	if (event->event.event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		fake_device_told_removed(((struct fake_id *)event->event.id)->owner);
@@ -155,6 +164,7 @@ get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 static int
 ack_cm_event(struct rdma_cm_event *event)
 {
+	told_of((struct fake_event *)event)->unacked--;
 	free(event);
 	return 0;
 }
@@ -227,7 +237,9 @@ free_id(struct fake_id *id)
 static int
 destroy_id(struct rdma_cm_id *base)
 {
-	free_id((struct fake_id *)base);
+	struct fake_id *id = (struct fake_id *)base;
+	WF_ASSERT(id->unacked == 0); /* it would be waited for without end */
+	free_id(id);
 	return 0;
 }
 

@@ -23,6 +23,7 @@ struct context {
 	bool dead, left;
 	uint64_t down_ns; /* its port is down until then; 0 */
 	struct told *told;
+	struct fake_holds holds;
 };
 
 static struct ibv_device device = {.name = "fake0"};
@@ -72,13 +73,28 @@ fake_say(enum ibv_event_type type)
 }
 
 void
+fake_say_of(struct ibv_qp *qp, enum ibv_event_type type)
+{
+	struct ibv_async_event event = {.element.qp = qp, .event_type = type};
+	fake_tell(qp->context, &event, fake_now_ns());
+}
+
+static bool
+is_of_qp(const struct ibv_async_event *event)
+{
+	return event->event_type == IBV_EVENT_QP_LAST_WQE_REACHED ||
+	       event->event_type == IBV_EVENT_QP_FATAL ||
+	       event->event_type == IBV_EVENT_QP_REQ_ERR ||
+	       event->event_type == IBV_EVENT_QP_ACCESS_ERR;
+}
+
+void
 fake_forget_qp(const struct ibv_qp *qp)
 {
 	struct told **at = &((struct context *)qp->context)->told;
 	while (*at != NULL) {
 		struct told *told = *at;
-		if (told->event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED &&
-		    told->event.element.qp == qp) {
+		if (is_of_qp(&told->event) && told->event.element.qp == qp) {
 			*at = told->next;
 			free(told);
 		} else {
@@ -98,6 +114,9 @@ get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 		if (told->rung) {
 			*event = told->event;
 			*at = told->next;
+			if (is_of_qp(event)) {
+				((struct fake_qp *)event->element.qp)->unacked++;
+			}
 			free(told);
 			return 0;
 		}
@@ -110,6 +129,11 @@ get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 static void
 ack_async_event(struct ibv_async_event *event)
 {
+	if (is_of_qp(event)) {
+		struct fake_qp *qp = (struct fake_qp *)event->element.qp;
+		WF_ASSERT(qp->unacked > 0);
+		qp->unacked--;
+	}
 }
 
 /* ---- what befalls it ---- */
@@ -143,10 +167,25 @@ fake_device_told_removed(const void *owner)
 	}
 }
 
+struct fake_holds *
+fake_device_holds(struct ibv_context *context)
+{
+	return &((struct context *)context)->holds;
+}
+
 uint64_t
 fake_down_until_ns(const struct ibv_context *context)
 {
 	return ((const struct context *)context)->down_ns;
+}
+
+static void
+port_down(struct context *c, uint64_t until_ns)
+{
+	struct ibv_async_event event = {.element.port_num = 1, .event_type = IBV_EVENT_PORT_ERR};
+	c->down_ns = until_ns;
+	fake_tell(&c->context, &event, fake_now_ns());
+	fake_due(until_ns);
 }
 
 /* Of everybody on that host: it is one port. */
@@ -155,12 +194,16 @@ take_port_down(const void *owner, uint64_t until_ns)
 {
 	for (struct context *c = contexts; c != NULL; c = c->next) {
 		if (c->owner == owner) {
-			struct ibv_async_event event = {.element.port_num = 1,
-							.event_type = IBV_EVENT_PORT_ERR};
-			c->down_ns = until_ns;
-			fake_tell(&c->context, &event, fake_now_ns());
-			fake_due(until_ns);
+			port_down(c, until_ns);
 		}
+	}
+}
+
+void
+fake_break_ports(uint64_t span_ns)
+{
+	for (struct context *c = contexts; c != NULL; c = c->next) {
+		port_down(c, fake_now_ns() + span_ns);
 	}
 }
 
@@ -303,6 +346,7 @@ close_device(struct ibv_context *context)
 {
 	struct context *c = (struct context *)context;
 	struct context **at = &contexts;
+	WF_ASSERT(!fake_is_held(&c->holds)); /* who asks for it behind this asks nobody */
 	while (*at != c) {
 		at = &(*at)->next;
 	}

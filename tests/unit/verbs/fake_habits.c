@@ -343,6 +343,25 @@ fake_unmade(enum fake_thing thing)
 	WF_ASSERT(before > 0);
 }
 
+void
+fake_hold(struct fake_holds *holds)
+{
+	atomic_fetch_add_explicit(&holds->count, 1, memory_order_relaxed); /* counts only */
+}
+
+void
+fake_let_go(struct fake_holds *holds)
+{
+	unsigned before = atomic_fetch_sub_explicit(&holds->count, 1, memory_order_relaxed);
+	WF_ASSERT(before > 0);
+}
+
+bool
+fake_is_held(const struct fake_holds *holds)
+{
+	return atomic_load_explicit(&holds->count, memory_order_relaxed) > 0;
+}
+
 bool
 fake_lock(uint64_t bytes, bool queue)
 {

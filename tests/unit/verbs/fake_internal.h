@@ -36,6 +36,15 @@ void *fake_self(void);
 /* A descriptor of `owner` (an eventfd) becomes readable. */
 void fake_ring(int fd, void *owner);
 
+/* What was made of something, and is not destroyed: what this is a part of cannot go. */
+struct fake_holds {
+	_Atomic unsigned count; /* the helper registers, too */
+};
+
+void fake_hold(struct fake_holds *holds);
+void fake_let_go(struct fake_holds *holds);
+bool fake_is_held(const struct fake_holds *holds);
+
 enum fake_thing {
 	FAKE_CONTEXT,
 	FAKE_DOMAIN,
@@ -64,6 +73,8 @@ void fake_unlock(uint64_t bytes, bool queue);
  * in through; NULL: of this end itself. */
 uint8_t *fake_find(uint32_t key, uint64_t at, uint64_t bytes, const struct ibv_qp *to);
 void fake_bind(const struct ibv_send_wr *wr, const struct ibv_qp *qp);
+/* What queue pairs are made in. */
+struct fake_holds *fake_domain_holds(struct ibv_pd *pd);
 void fake_memory_reset(void);
 
 /* ---- fake_queues.c ---- */
@@ -96,6 +107,7 @@ struct fake_cq {
 	unsigned announced; /* of them, those that have come */
 	unsigned users;     /* queue pairs, twice where both are one */
 	bool armed, told, broken;
+	unsigned unacked; /* events that were read */
 };
 
 struct fake_srq {
@@ -139,6 +151,7 @@ struct fake_qp {
 	uint64_t last_ns;          /* when its last completion of a reception can be polled */
 	struct fake_late *late;
 	uint64_t locked;
+	unsigned unacked; /* events that were read */
 };
 
 extern struct fake_qp *fake_qp_of[FAKE_QPS_MAX];
@@ -206,6 +219,7 @@ void fake_device_told_removed(const void *owner);
 uint64_t fake_down_until_ns(const struct ibv_context *context);
 /* A work request of `qp` went by: perhaps something breaks. */
 void fake_maybe_break(struct fake_qp *qp);
+struct fake_holds *fake_device_holds(struct ibv_context *context);
 /* It says of itself what it is. Before anybody has it: whoever reads that holds no lock. */
 void fake_device_know_kind(void);
 /* It is removed from the host of `owner`. */
@@ -238,6 +252,7 @@ struct fake_id {
 	bool listens, accepted, withdrawn, rejected, disconnected;
 	uint32_t qp_num; /* of its end */
 	uint8_t tos;
+	unsigned unacked; /* events that were read */
 };
 
 extern struct fake_id *fake_id_of[FAKE_IDS_MAX];

@@ -13,12 +13,23 @@
 /* lkey and rkey of a region, and rkey of a window; the low byte of a window's key counts. */
 struct key {
 	const struct ibv_pd *pd;
-	uint8_t *base; /* NULL: it leads nowhere */
+	uint8_t *base;          /* NULL: it leads nowhere */
+	struct fake_mr *behind; /* a window that is bound; else NULL */
 	uint64_t iova, bytes;
 	uint32_t rkey;
 	uint32_t qp_num; /* a window's; 0: of a region */
 	bool remote;
 	bool taken;
+};
+
+struct fake_pd {
+	struct ibv_pd pd; /* first */
+	struct fake_holds holds;
+};
+
+struct fake_mr {
+	struct ibv_mr mr; /* first */
+	struct fake_holds holds;
 };
 
 static struct key key_of[KEYS_MAX];
@@ -58,14 +69,23 @@ fake_bind(const struct ibv_send_wr *wr, const struct ibv_qp *qp)
 	const struct key *region = &key_of[info->mr->rkey >> 8];
 	uint8_t *base = fake_find(region->rkey, info->addr, info->length, NULL);
 	WF_ASSERT(base != NULL && region->pd == qp->pd);
+	WF_ASSERT(key_of[wr->bind_mw.rkey >> 8].behind == NULL); /* once, as the backend does */
+	fake_hold(&((struct fake_mr *)info->mr)->holds);
 	key_of[wr->bind_mw.rkey >> 8] = (struct key){.pd = region->pd,
 						     .base = base,
+						     .behind = (struct fake_mr *)info->mr,
 						     .iova = info->addr,
 						     .bytes = info->length,
 						     .rkey = wr->bind_mw.rkey,
 						     .qp_num = qp->qp_num,
 						     .remote = true,
 						     .taken = true};
+}
+
+struct fake_holds *
+fake_domain_holds(struct ibv_pd *pd)
+{
+	return &((struct fake_pd *)pd)->holds;
 }
 
 static struct ibv_mr *
@@ -75,30 +95,34 @@ reg_mr_iova2(struct ibv_pd *pd, void *base, size_t bytes, uint64_t iova, unsigne
 		return NULL;
 	}
 	fake_register_takes(bytes);
-	struct ibv_mr *mr = calloc(1, sizeof(*mr));
+	struct fake_mr *mr = calloc(1, sizeof(*mr));
 	uint32_t number = key_new();
 	WF_ASSERT(mr != NULL);
-	*mr = (struct ibv_mr){.context = pd->context,
-			      .pd = pd,
-			      .addr = base,
-			      .length = bytes,
-			      .lkey = number << 8,
-			      .rkey = number << 8};
+	fake_hold(fake_domain_holds(pd));
+	mr->mr = (struct ibv_mr){.context = pd->context,
+				 .pd = pd,
+				 .addr = base,
+				 .length = bytes,
+				 .lkey = number << 8,
+				 .rkey = number << 8};
 	key_of[number] = (struct key){.pd = pd,
 				      .base = base,
 				      .iova = iova,
 				      .bytes = bytes,
-				      .rkey = mr->rkey,
+				      .rkey = mr->mr.rkey,
 				      .remote = (access & IBV_ACCESS_REMOTE_WRITE) != 0,
 				      .taken = true};
 	fake_made(FAKE_REGION);
-	return mr;
+	return &mr->mr;
 }
 
 static int
 dereg_mr(struct ibv_mr *mr)
 {
 	fake_place_all(); /* what has arrived has its way through the bus behind it */
+	WF_ASSERT(
+		!fake_is_held(&((struct fake_mr *)mr)->holds)); /* EBUSY: a window is bound to it */
+	fake_let_go(fake_domain_holds(mr->pd));
 	key_of[mr->rkey >> 8] = (struct key){0};
 	fake_unlock(mr->length, false);
 	fake_unmade(FAKE_REGION);
@@ -112,6 +136,7 @@ alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	struct ibv_mw *mw = fake_make(FAKE_WINDOW, sizeof(*mw));
 	WF_ASSERT(fake_now_is()->windows);
 	if (mw != NULL) {
+		fake_hold(fake_domain_holds(pd));
 		*mw = (struct ibv_mw){
 			.context = pd->context, .pd = pd, .rkey = key_new() << 8, .type = type};
 	}
@@ -121,6 +146,11 @@ alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 static int
 dealloc_mw(struct ibv_mw *mw)
 {
+	struct fake_mr *behind = key_of[mw->rkey >> 8].behind;
+	if (behind != NULL) {
+		fake_let_go(&behind->holds);
+	}
+	fake_let_go(fake_domain_holds(mw->pd));
 	key_of[mw->rkey >> 8] = (struct key){0};
 	fake_unmade(FAKE_WINDOW);
 	free(mw);
@@ -130,16 +160,20 @@ dealloc_mw(struct ibv_mw *mw)
 static struct ibv_pd *
 alloc_pd(struct ibv_context *context)
 {
-	struct ibv_pd *pd = fake_make(FAKE_DOMAIN, sizeof(*pd));
-	if (pd != NULL) {
-		pd->context = context;
+	struct fake_pd *pd = fake_make(FAKE_DOMAIN, sizeof(*pd));
+	if (pd == NULL) {
+		return NULL;
 	}
-	return pd;
+	pd->pd.context = context;
+	fake_hold(fake_device_holds(context));
+	return &pd->pd;
 }
 
 static int
 dealloc_pd(struct ibv_pd *pd)
 {
+	WF_ASSERT(!fake_is_held(fake_domain_holds(pd))); /* EBUSY */
+	fake_let_go(fake_device_holds(pd->context));
 	fake_unmade(FAKE_DOMAIN);
 	free(pd);
 	return 0;

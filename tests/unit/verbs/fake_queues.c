@@ -186,6 +186,7 @@ create_comp_channel(struct ibv_context *context)
 	channel->channel.context = context;
 	channel->channel.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	channel->owner = fake_self();
+	fake_hold(fake_device_holds(context));
 	return &channel->channel;
 }
 
@@ -196,6 +197,7 @@ destroy_comp_channel(struct ibv_comp_channel *channel)
 		WF_ASSERT(cq->cq.channel != channel);
 	}
 	(void)close(channel->fd);
+	fake_let_go(fake_device_holds(channel->context));
 	fake_unmade(FAKE_CHANNEL);
 	free(channel);
 	return 0;
@@ -224,6 +226,7 @@ create_cq(struct ibv_context *context, int entries, void *cq_context, struct ibv
 	cqs = cq;
 	fake_seen.vector = vector;
 	fake_seen.cq_count++;
+	fake_hold(fake_device_holds(context));
 	fake_made(FAKE_CQ);
 	return &cq->cq;
 }
@@ -234,10 +237,12 @@ destroy_cq(struct ibv_cq *base)
 	struct fake_cq *cq = (struct fake_cq *)base;
 	struct fake_cq **at = &cqs;
 	WF_ASSERT(cq->users == 0);
+	WF_ASSERT(cq->unacked == 0); /* it would be waited for without end */
 	while (*at != cq) {
 		at = &(*at)->next;
 	}
 	*at = cq->next;
+	fake_let_go(fake_device_holds(base->context));
 	fake_unlock((uint64_t)cq->depth * CQE_BYTES, true);
 	fake_unmade(FAKE_CQ);
 	free(cq->at);
@@ -252,6 +257,7 @@ get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **out, void **cq_co
 	for (struct fake_cq *cq = cqs; cq != NULL; cq = cq->next) {
 		if (cq->cq.channel == channel && cq->told) {
 			cq->told = false;
+			cq->unacked++;
 			*out = &cq->cq;
 			*cq_context = cq->cq.cq_context;
 			return 0;
@@ -264,8 +270,11 @@ get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **out, void **cq_co
 }
 
 static void
-ack_cq_events(struct ibv_cq *cq, unsigned int count)
+ack_cq_events(struct ibv_cq *base, unsigned int count)
 {
+	struct fake_cq *cq = (struct fake_cq *)base;
+	WF_ASSERT(count > 0 && count <= cq->unacked);
+	cq->unacked -= count;
 }
 
 /* ---- receive queues ---- */
@@ -327,6 +336,8 @@ create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 	struct fake_srq *srq = calloc(1, sizeof(*srq));
 	WF_ASSERT(srq != NULL && fake_now_is()->shared_queue);
 	srq->srq.context = pd->context;
+	srq->srq.pd = pd;
+	fake_hold(fake_domain_holds(pd));
 	srq->locked = locked;
 	srq->receives.depth = attr->attr.max_wr;
 	srq->receives.at = calloc(srq->receives.depth, sizeof(struct fake_receive));
@@ -339,6 +350,7 @@ static int
 destroy_srq(struct ibv_srq *base)
 {
 	struct fake_srq *srq = (struct fake_srq *)base;
+	fake_let_go(fake_domain_holds(base->pd));
 	fake_unlock(srq->locked, true);
 	fake_unmade(FAKE_SRQ);
 	for (struct fake_cq *cq = cqs; cq != NULL; cq = cq->next) {
@@ -409,6 +421,7 @@ create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	((struct fake_cq *)attr->send_cq)->users++;
 	((struct fake_cq *)attr->recv_cq)->users++;
 	fake_qp_of[qp->qp.qp_num] = qp;
+	fake_hold(fake_domain_holds(pd));
 	fake_made(FAKE_QP);
 	return &qp->qp;
 }
@@ -461,6 +474,30 @@ query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask, struct ibv_qp_
 	return 0;
 }
 
+static unsigned
+count_of(struct fake_cq *cq, const struct fake_qp *qp)
+{
+	unsigned count = 0;
+	for (unsigned i = 0; i < cq->count; i++) {
+		count += entry_at(cq, i)->wc.qp_num == qp->qp.qp_num ? 1 : 0;
+	}
+	return count;
+}
+
+/* Completions that nobody will read, though the device says when it is through with them. On iWARP
+ * it does not say so of what is sent. */
+static void
+note_unread(const struct fake_qp *qp)
+{
+	bool told = qp->qp.srq == NULL || (fake_now_is()->says_last && !fake_device.silent_last);
+	if (fake_is_left(qp->qp.context) || !told) {
+		return;
+	}
+	fake_seen.unread += count_of((struct fake_cq *)qp->qp.recv_cq, qp);
+	fake_seen.unread +=
+		fake_now_is()->iwarp ? 0 : count_of((struct fake_cq *)qp->qp.send_cq, qp);
+}
+
 static int
 destroy_qp(struct ibv_qp *base)
 {
@@ -469,6 +506,8 @@ destroy_qp(struct ibv_qp *base)
 	struct fake_cq *receive = (struct fake_cq *)base->recv_cq;
 	fake_qp_error(qp);
 	fake_place(qp);
+	WF_ASSERT(qp->unacked == 0); /* it would be waited for without end */
+	note_unread(qp);
 	if (fake_now_is()->purges) {
 		purge(receive, qp);
 		purge(send, qp);
@@ -479,6 +518,7 @@ destroy_qp(struct ibv_qp *base)
 	receive->users--;
 	fake_forget_qp(base);
 	fake_qp_of[base->qp_num] = NULL;
+	fake_let_go(fake_domain_holds(base->pd));
 	fake_unlock(qp->locked, true);
 	fake_unmade(FAKE_QP);
 	free(qp->own.at);

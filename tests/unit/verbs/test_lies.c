@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "conf_fake.h"
 #include "fake.h"
 #include "tests/conformance/conformance.h"
 #include "transport/verbs/verbs_internal.h"
@@ -19,17 +19,7 @@
 static void
 on(const char *url, bool (*body)(struct conf *t))
 {
-	const char *seed = getenv("WEFT_SEED");
-	assert_true(conf_run(url, seed != NULL ? strtoull(seed, NULL, 0) : 1, body));
-}
-
-static void
-pass(struct conf *t, uint64_t span_ns)
-{
-	uint64_t until_ns = wf_now_ns(t->env) + span_ns;
-	while (wf_now_ns(t->env) < until_ns) {
-		conf_pump(t);
-	}
+	assert_true(conf_fake_run(url, body));
 }
 
 /* ---- what a keepalive carries ---- */
@@ -42,7 +32,7 @@ idle_body(struct conf *t)
 	CHECK(conf_pair(t, NULL, &p));
 	CHECK(conf_send_all(t, p.cc, 1, 300));
 	CHECK(conf_send_all(t, p.sc, 1, 300));
-	pass(t, 30 * WF_NS_PER_S);
+	conf_fake_pass(t, 30 * WF_NS_PER_S);
 	CHECK(conf_count(p.client, p.cc, WF_EVENT_DOWN) == 0);
 	CHECK(conf_count(p.server, p.sc, WF_EVENT_DOWN) == 0);
 	return conf_send_all(t, p.cc, 2, 300) &&
@@ -69,7 +59,7 @@ poll_error_body(struct conf *t)
 	CHECK(strstr(down->why, "fake0: a completion queue cannot be read (ibv_poll_cq: -2)") !=
 	      NULL);
 	CHECK(conf_await(t, p.server, p.sc, WF_EVENT_DOWN) != NULL);
-	CHECK(wf_now_ns(t->env) - begin_ns < WF_NS_PER_S);
+	CHECK(wf_now_ns(t->env) - begin_ns < WF_VERBS_DRAINED_NS); /* it is not waited for */
 	/* It is left: who connects now opens it anew. */
 	return conf_join(t, p.server, p.client, &p) && conf_send_all(t, p.cc, 1, 300) &&
 	       conf_await(t, p.server, p.sc, WF_EVENT_MSG) != NULL;
@@ -197,7 +187,7 @@ lives_body(struct conf *t)
 		CHECK(conf_send_all(t, p.cc, i, 300));
 	}
 	CHECK(conf_await_count(t, server, p.sc, WF_EVENT_MSG, 100));
-	return fake_seen.dry == 0 && fake_seen.lost == 0;
+	return fake_seen.dry == 0 && fake_seen.lost == 0 && fake_seen.unread == 0;
 }
 
 static bool
@@ -351,7 +341,23 @@ work_that_a_device_does_not_take_is_not_waited_for(void **state)
 	on("fake-rxe", refused_work_body);
 }
 
-/* ---- buffers that a device never tells of ---- */
+/* It is known of this one. */
+static bool
+never_says_body(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	uint64_t begin_ns = wf_now_ns(t->env);
+	wf_transport_disconnect(p.sc, WF_DISCONNECT_NOW);
+	CHECK(wf_now_ns(t->env) - begin_ns < WF_NS_PER_MS);
+	return conf_await(t, p.client, p.cc, WF_EVENT_DOWN) != NULL;
+}
+
+static void
+device_that_never_tells_of_an_end_is_not_waited_for(void **state)
+{
+	on("fake-rxe", never_says_body);
+}
 
 static unsigned
 sets_of(const struct node *n)
@@ -363,6 +369,51 @@ sets_of(const struct node *n)
 	}
 	return count;
 }
+
+/* Beside a connection that keeps the queues, another one ends, of which the device tells or not. */
+static bool
+end_beside_another(struct conf *t, struct node *server, struct node *client, bool silent)
+{
+	struct pair other, p;
+	CHECK(conf_join(t, server, client, &other) && conf_join(t, server, client, &p));
+	fake_device.silent_last = silent;
+	uint64_t begin_ns = wf_now_ns(t->env);
+	wf_transport_disconnect(p.sc, WF_DISCONNECT_NOW);
+	uint64_t span_ns = wf_now_ns(t->env) - begin_ns;
+	CHECK(span_ns >= (silent ? WF_VERBS_DRAINED_NS : 0) && span_ns < 2 * WF_VERBS_DRAINED_NS);
+	CHECK(silent || span_ns < WF_VERBS_DRAINED_NS);
+	CHECK(conf_await(t, server, p.sc, WF_EVENT_DOWN) != NULL);
+	CHECK(conf_await(t, client, p.cc, WF_EVENT_DOWN) != NULL);
+	fake_device.silent_last = false;
+	conf_settle(t);
+	return true;
+}
+
+/* One end that it tells of makes up for those before. However often that is, no more than so many
+ * sets of queues wait for their last connection. */
+static bool
+forgiven_body(struct conf *t)
+{
+	struct node *server = conf_server(t, NULL);
+	struct node *client = conf_node(t, NULL);
+	struct pair p;
+	CHECK(server != NULL && client != NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK(end_beside_another(t, server, client, true));
+		CHECK(end_beside_another(t, server, client, true));
+		CHECK(end_beside_another(t, server, client, false));
+	}
+	CHECK(conf_join(t, server, client, &p));
+	return sets_of(server) == WF_VERBS_RETIRED_MAX + 1;
+}
+
+static void
+device_that_tells_again_is_forgiven(void **state)
+{
+	on("fake-mlx5", forgiven_body);
+}
+
+/* ---- buffers that a device never tells of ---- */
 
 /* The completions of 20 notices are not there when the server ends the connection, and go with its
  * queue pair. */
@@ -379,7 +430,7 @@ lose_buffers(struct conf *t, struct pair *p)
 		CHECK(conf_post(p->cc, &put));
 	}
 	(void)conf_poll(t, p->client);
-	pass(t, WF_NS_PER_MS);
+	conf_fake_pass(t, WF_NS_PER_MS);
 	wf_transport_disconnect(p->sc, WF_DISCONNECT_NOW);
 	fake_turn_knobs(NULL);
 	CHECK(fake_seen.lost >= 20);
@@ -690,6 +741,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(device_that_tells_of_most_ends_is_waited_for_always),
 		cmocka_unit_test(end_that_was_told_while_nobody_looked_was_told),
 		cmocka_unit_test(work_that_a_device_does_not_take_is_not_waited_for),
+		cmocka_unit_test(device_that_never_tells_of_an_end_is_not_waited_for),
+		cmocka_unit_test(device_that_tells_again_is_forgiven),
 		cmocka_unit_test(queue_that_may_have_lost_buffers_takes_no_more_connections),
 		cmocka_unit_test(grant_that_the_device_has_no_memory_for_loses_the_connection),
 		cmocka_unit_test(call_that_fails_costs_one_connection_at_most),
