@@ -155,6 +155,34 @@ the_lanes_answers_come_before_the_word_that_says_so(void **state)
 	run_members(ask_for_statistics, NULL);
 }
 
+/* No lane knows of anything that is pushed, so the session's thread answers by itself. */
+static enum weft_status
+ask_where_nothing_is_pushed(struct member *member)
+{
+	const struct weft_tensor_opts table = {.name = "w", .rows = ROWS, .is_static = 1};
+	struct weft_session *session = NULL;
+	struct weft_tensor *w = NULL;
+	enum weft_status st = weft_session_open(&member->opts, &session);
+	st = st == WEFT_OK ? weft_tensor_add(session, &table, &w) : st;
+	st = st == WEFT_OK ? weft_session_seal(session) : st;
+	st = st == WEFT_OK ? weft_session_start(session) : st;
+	for (unsigned i = 0; i < STEPS && st == WEFT_OK; i++) {
+		struct weft_trainer_stats stats = {.struct_bytes = sizeof(stats)};
+		st = weft_trainer_stats(session, 1 - member->id, &stats);
+		if (st == WEFT_OK && (stats.lane_steps != 0 || stats.slices_applied != 0)) {
+			st = WEFT_DATA;
+		}
+	}
+	return end(member, session, st);
+}
+
+static void
+an_answer_that_asks_no_lane_comes_before_the_word_that_says_so(void **state)
+{
+	(void)state;
+	run_members(ask_where_nothing_is_pushed, NULL);
+}
+
 /* The lane hears everything late, GOODBYE too. */
 static enum weft_status
 leave_unanswered(struct member *member)
@@ -189,6 +217,7 @@ main(void)
 		cmocka_unit_test(a_step_that_is_begun_without_a_wait_comes_behind_the_answers),
 		cmocka_unit_test(a_reduce_comes_behind_the_answer_to_one_that_was_left),
 		cmocka_unit_test(the_lanes_answers_come_before_the_word_that_says_so),
+		cmocka_unit_test(an_answer_that_asks_no_lane_comes_before_the_word_that_says_so),
 		cmocka_unit_test(who_did_not_answer_is_told_by_the_thread_that_waited),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

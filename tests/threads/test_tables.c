@@ -37,11 +37,12 @@ struct trainer {
 };
 
 static void
-open_server(struct wf_env *env, struct server *out)
+open_server(struct wf_env *env, const char *transport, struct server *out)
 {
 	struct wf_server_opts opts;
 	wf_server_opts_init(&opts);
 	opts.env = env;
+	opts.transport = transport;
 	opts.sparse = &wf_sparse_service;
 	for (int i = 0; i < PORT_TRIES; i++) {
 		opts.ports_num_for_sparse = 0;
@@ -103,13 +104,13 @@ struct servers {
 };
 
 static void
-start_servers(struct servers *all)
+start_servers(struct servers *all, const char *transport)
 {
 	*all = (struct servers){0};
 	assert_int_equal(wf_env_system_create(WF_LOG_WARN, 2, &all->env), WEFT_OK);
 	for (uint32_t i = 0; i < PSERVERS; i++) {
 		struct server *server = &all->server[i];
-		open_server(all->env, server);
+		open_server(all->env, transport, server);
 		assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
 	}
 	(void)snprintf(all->list, sizeof(all->list), "127.0.0.1:%u,127.0.0.1:%u",
@@ -135,7 +136,7 @@ train_over(const char *transport, bool threaded, bool tensors)
 {
 	static struct sparse_kept kept;
 	struct servers all;
-	start_servers(&all);
+	start_servers(&all, "auto");
 	for (uint64_t seed = 3; seed < 7; seed++) { /* one job after another */
 		struct sparse_job job;
 		sparse_job_draw(seed, &job);
@@ -156,6 +157,7 @@ train_over(const char *transport, bool threaded, bool tensors)
 
 #define KEYS 16u
 #define PULLS 50
+#define READS 3u
 
 /* Whoever sees that rows have come, and has not waited, may gather them. Returns how many are as
  * they were drawn. */
@@ -186,20 +188,23 @@ gather_without_a_wait(struct weft_session *session, struct weft_table *table)
 	return good;
 }
 
+/* A session of one trainer, with a table of its own, and `use` of them. `transport`: the
+ * pservers'. */
 static void
-rows_are_there_before_the_word_that_says_so(void **state)
+use_one_table(const char *transport, int (*interrupted)(void *arg),
+	      void (*use)(struct weft_session *session, struct weft_table *table))
 {
 	struct servers all;
 	struct weft_session_opts opts;
 	struct weft_table_opts words;
 	struct weft_session *session = NULL;
 	struct weft_table *table = NULL;
-	(void)state;
-	start_servers(&all);
+	start_servers(&all, transport);
 	weft_session_opts_init(&opts);
 	opts.pservers = all.list;
 	opts.ports_num_for_sparse = SPARSE_LANES;
 	opts.progress = WEFT_PROGRESS_THREAD;
+	opts.interrupted = interrupted;
 	weft_table_opts_init(&words);
 	words.name = "words";
 	words.dim = 1;
@@ -211,9 +216,75 @@ rows_are_there_before_the_word_that_says_so(void **state)
 	assert_int_equal(weft_table_add(session, &words, &table), WEFT_OK);
 	assert_int_equal(weft_session_seal(session), WEFT_OK);
 	assert_int_equal(weft_session_start(session), WEFT_OK);
-	assert_int_equal(gather_without_a_wait(session, table), PULLS * KEYS);
+	use(session, table);
 	assert_int_equal(weft_session_close(session), WEFT_OK);
 	stop_servers(&all);
+}
+
+static void
+gather_all(struct weft_session *session, struct weft_table *table)
+{
+	assert_int_equal(gather_without_a_wait(session, table), PULLS * KEYS);
+}
+
+static void
+rows_are_there_before_the_word_that_says_so(void **state)
+{
+	(void)state;
+	use_one_table("auto", NULL, gather_all);
+}
+
+static bool leaves; /* the owner's calls; its thread alone */
+
+static int
+ask(void *arg)
+{
+	(void)arg;
+	return leaves ? 1 : 0;
+}
+
+static enum weft_status
+no_partition(void *arg, const struct weft_table_partition *partition)
+{
+	(void)arg;
+	return partition->record_count == 0 ? WEFT_OK : WEFT_DATA;
+}
+
+static enum weft_status
+no_record(void *arg, const struct weft_table_record *record)
+{
+	(void)arg;
+	(void)record;
+	return WEFT_DATA;
+}
+
+/* Whoever sees that a read that was left is answered, and has not waited, may ask for the next. */
+static void
+read_after_one_that_was_left(struct weft_session *session, struct weft_table *table)
+{
+	const struct weft_table_reader reader = {.partition = no_partition, .record = no_record};
+	struct wf_client *client = table->client;
+	unsigned left = 0;
+	(void)session;
+	for (unsigned i = 0; i < READS; i++) {
+		leaves = true;
+		enum weft_status st = weft_table_read(table, &reader);
+		leaves = false;
+		assert_true(st == WEFT_OK || st == WEFT_AGAIN);
+		left += st == WEFT_AGAIN ? 1 : 0;
+		while (atomic_load_explicit(&client->call.busy, memory_order_relaxed) != 0) {
+			(void)sched_yield();
+		}
+		assert_int_equal(weft_table_read(table, &reader), WEFT_OK);
+	}
+	assert_true(left > 0); /* lanes answer later than a caller is asked */
+}
+
+static void
+a_read_comes_behind_the_answer_to_one_that_was_left(void **state)
+{
+	(void)state;
+	use_one_table("fault(seed=1,delay=100%:250ms)+tcp", ask, read_after_one_that_was_left);
 }
 
 static void
@@ -244,6 +315,7 @@ main(void)
 		cmocka_unit_test(progress_threads_over_tcp),
 		cmocka_unit_test(progress_threads_over_shared_memory),
 		cmocka_unit_test(rows_are_there_before_the_word_that_says_so),
+		cmocka_unit_test(a_read_comes_behind_the_answer_to_one_that_was_left),
 		cmocka_unit_test(callers_that_drive_themselves),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
