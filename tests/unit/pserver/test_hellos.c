@@ -213,7 +213,7 @@ static const struct stranger strangers[] = {
 	STRANGER(other_placement, WEFT_MISMATCH, "place", 1, 0),
 	STRANGER(other_job_bytes, WEFT_MISMATCH, "job", 1, 0),
 };
-#define OTHER_COUNT 15u
+#define OTHER_COUNT 16u
 #define STRANGER_COUNT (sizeof(strangers) / sizeof(strangers[0]))
 
 /* --- coming in --- */
@@ -426,6 +426,38 @@ a_trainer_has_one_place_while_the_job_is_read(void **state)
 {
 	(void)state;
 	stage_play(&(struct stage_opts){.trainers = 2}, hold_one, NULL);
+}
+
+/* One connection after another, each of another trainer, and none of them goes. */
+static void
+come_in_crowds(struct stage *stage)
+{
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *crowd = puppet_add(stage, 1, 0);
+	puppet_connect(zero);
+	stage_settle(stage);
+	for (uint32_t i = 0; i < WF_HELD_MAX; i++) {
+		crowd->hello.trainer_id = 1 + i;
+		crowd->hello.incarnation = 2000 + i;
+		puppet_connect(crowd);
+	}
+	stage_settle(stage);
+	CHECK(stage, stage->lane[0]->held_count == WF_HELD_MAX && !crowd->down);
+	crowd->hello.trainer_id++;
+	puppet_connect(crowd);
+	stage_settle(stage);
+	CHECK(stage, stage->lane[0]->held_count == WF_HELD_MAX);
+	CHECK(stage, crowd->down && crowd->welcome.refusal == WEFT_UNAVAILABLE);
+	CHECK_SAYS(stage, crowd->welcome.reason, "the job is still being read; try again");
+}
+
+static void
+more_trainers_than_can_wait_are_told_to_try_again(void **state)
+{
+	(void)state;
+	stage_play(
+		&(struct stage_opts){.trainers = WF_HELD_MAX + 2, .max_trainers = WF_HELD_MAX + 2},
+		come_in_crowds, NULL);
 }
 
 /* Nobody's state but that of who came is taken before the description is there. */
@@ -703,6 +735,7 @@ main(void)
 		cmocka_unit_test(states_of_trainers_are_within_max_shard_bytes),
 		cmocka_unit_test(a_lane_knows_who_is_or_was_in_its_job),
 		cmocka_unit_test(a_trainer_has_one_place_while_the_job_is_read),
+		cmocka_unit_test(more_trainers_than_can_wait_are_told_to_try_again),
 		cmocka_unit_test(a_trainers_state_is_taken_when_it_is_admitted),
 		cmocka_unit_test(when_the_loader_fails_the_next_is_asked_for_the_job),
 		cmocka_unit_test(when_the_loader_says_nothing_the_next_is_asked_for_the_job),
