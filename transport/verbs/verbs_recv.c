@@ -509,6 +509,9 @@ take_frame(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx
 	if (wf_verbs_frame_decode(rx->data, rx->bytes, &rx->frame) != WEFT_OK) {
 		return violation(c, weft_last_error());
 	}
+	if (rx->frame.put_bytes < c->rx.put_bytes) { /* it is counted as received here */
+		return violation(c, "it says that it has written less than it said before");
+	}
 	if (!take_credits(c, &rx->frame)) {
 		return violation(c, "it returns credits that it has not, or that are too few");
 	}

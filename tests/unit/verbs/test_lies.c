@@ -100,6 +100,36 @@ answer_that_comes_behind_the_end_is_not_heard(void **state)
 	on("fake-irdma", answer_behind_body);
 }
 
+/* ---- what a peer counts ---- */
+
+static bool
+backwards_body(struct conf *t)
+{
+	struct pair p;
+	struct wf_transport_info info;
+	CHECK(conf_pair(t, NULL, &p));
+	uint64_t *written = &((struct wf_verbs_conn *)p.cc)->tx.put_bytes;
+	*written += 100000;
+	CHECK(conf_send_all(t, p.cc, 1, 300));
+	CHECK(conf_await(t, p.server, p.sc, WF_EVENT_MSG) != NULL);
+	wf_transport_query(p.server->transport, &info);
+	CHECK(info.bytes_received >= 100000);
+	*written -= 50000;
+	CHECK(conf_send_all(t, p.cc, 2, 300));
+	const struct seen *down = conf_await(t, p.server, p.sc, WF_EVENT_DOWN);
+	CHECK(down != NULL && down->status == WEFT_PROTOCOL);
+	CHECK(strstr(down->why, "less than it said before") != NULL);
+	wf_transport_query(p.server->transport, &info);
+	CHECK(info.bytes_received >= 100000);
+	return conf_await(t, p.client, p.cc, WF_EVENT_DOWN) != NULL;
+}
+
+static void
+peer_that_takes_back_what_it_has_written_goes_down(void **state)
+{
+	on("fake-mlx5", backwards_body);
+}
+
 /* ---- receive buffers ---- */
 
 static unsigned
@@ -736,6 +766,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(idle_connection_stays_where_devices_take_a_piece_that_is_none),
 		cmocka_unit_test(device_whose_queue_cannot_be_read_is_named_and_left),
 		cmocka_unit_test(answer_that_comes_behind_the_end_is_not_heard),
+		cmocka_unit_test(peer_that_takes_back_what_it_has_written_goes_down),
 		cmocka_unit_test(ended_connections_lose_no_receive_buffers),
 		cmocka_unit_test(device_that_tells_of_no_end_is_waited_for_a_while),
 		cmocka_unit_test(device_that_tells_of_most_ends_is_waited_for_always),
