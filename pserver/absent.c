@@ -56,7 +56,7 @@ wf_lane_hear_needs_all(struct wf_lane *lane)
 {
 	/* Then it is the same job: whoever has made a step is on all lanes. */
 	if (lane->has_steps && wf_lane_has_run(lane)) {
-		lane->needs_all = true;
+		lane->others_need_all = true;
 	}
 }
 
@@ -141,9 +141,9 @@ void
 wf_absent_check(struct wf_lane *lane, uint64_t now)
 {
 	/* An asynchronous job runs without who is absent, and may have begun to since it was
-	 * refused; where it says no steps, it may run elsewhere. Of tables a step may have been
-	 * applied in a job that needs all. */
-	bool may_end = lane->needs_all || (lane->has_steps && !wf_lane_has_run(lane));
+	 * refused; where it says no steps, it may run elsewhere. */
+	bool needs_all = lane->needs_all || lane->others_need_all;
+	bool may_end = needs_all || (lane->has_steps && !wf_lane_has_run(lane));
 	for (uint32_t i = 0; i < lane->absentee_count && may_end; i++) {
 		const struct wf_absentee *absentee = &lane->absentee[i];
 		if (now < absentee->deadline_ns) {

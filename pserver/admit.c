@@ -539,6 +539,7 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->ready = false;
 	lane->has_steps = false;
 	lane->needs_all = false;
+	lane->others_need_all = false;
 	lane->works = false;
 	lane->numerics_said = false;
 	lane->peer_count = 0;

@@ -144,9 +144,9 @@ const struct wf_hist *wf_lane_step_times(const struct wf_lane *lane);
 void wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause);
 /* The same because this pserver stops: "pserver 1 (WHERE) HOW". False: there was no job. */
 bool wf_lane_stop(struct wf_lane *lane, const char *where, const char *how);
-/* No step of the lane's job ends without every trainer, as far as the lane knows. */
+/* What the lane has of its job ends no step without every trainer. */
 bool wf_lane_needs_all(const struct wf_lane *lane);
-/* Lane 0 of the pserver, which has the job's description, says so of the job that it has. */
+/* Another lane of the pserver says so of the job that it has. */
 void wf_lane_hear_needs_all(struct wf_lane *lane);
 /* Forget a finished or failed job and wait for the next. */
 void wf_lane_reset(struct wf_lane *lane);

@@ -28,6 +28,7 @@ struct lane_thread {
 	pthread_t thread;
 	bool started;
 	uint32_t causes_seen;
+	bool needs_all;    /* this lane is counted in the server's needs_all_count */
 	bool told;         /* the cause of this lane's job is known to the server */
 	bool over;         /* run to its end: once, or stopped */
 	enum wf_rest rest; /* inline lanes: what the last arm said */
@@ -50,9 +51,9 @@ struct wf_server {
 	_Atomic uint32_t finished_count;
 	/* A lane has had a job. Lanes: store relaxed, load relaxed; carries no data. */
 	_Atomic uint32_t begun;
-	/* The job that lane 0 has needs every trainer. Lane 0: store relaxed; the others: load
-	 * relaxed; carries no data. */
-	_Atomic uint32_t needs_all;
+	/* Lanes whose own part of their job needs every trainer. Lanes: add relaxed, load relaxed;
+	 * carries no data. */
+	_Atomic uint32_t needs_all_count;
 	_Atomic uint32_t cause_count; /* store release under lock; lanes: load acquire */
 	pthread_mutex_t lock;         /* guards cause, failed */
 	struct wf_lane_cause cause;   /* the last job's first cause */
@@ -427,15 +428,19 @@ forget_cause(struct lane_thread *self)
 	(void)pthread_mutex_unlock(&server->lock);
 }
 
-/* Tables do not say what tensors the job has beside them. */
+/* Lanes of tensors do not know what tables the job has beside them, nor these those. */
 static void
 share_needs(struct lane_thread *self)
 {
-	struct wf_server *server = self->server;
-	if (self->idx == 0) {
-		uint32_t needs_all = wf_lane_needs_all(self->lane) ? 1 : 0;
-		atomic_store_explicit(&server->needs_all, needs_all, memory_order_relaxed);
-	} else if (atomic_load_explicit(&server->needs_all, memory_order_relaxed) != 0) {
+	_Atomic uint32_t *count = &self->server->needs_all_count;
+	bool needs_all = wf_lane_needs_all(self->lane);
+	if (needs_all && !self->needs_all) {
+		atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+	} else if (!needs_all && self->needs_all) {
+		atomic_fetch_sub_explicit(count, 1, memory_order_relaxed);
+	}
+	self->needs_all = needs_all;
+	if (atomic_load_explicit(count, memory_order_relaxed) > 0) {
 		wf_lane_hear_needs_all(self->lane);
 	}
 }

@@ -241,9 +241,9 @@ struct wf_lane {
 	struct wf_peer *due; /* list of those to whom something is to be sent: wf_peer_due */
 	struct wf_step_sum sum;
 	bool has_steps; /* trainers say steps here */
-	/* No step of the job ends without every trainer, and no reduce: as its description says. A
-	 * lane that does not get that hears it from lane 0, once it has run. */
-	bool needs_all;
+	/* No step of the job ends without every trainer, and no reduce: as its description says,
+	 * and as another lane says of what this one does not know, heard once this one has run. */
+	bool needs_all, others_need_all;
 	struct wf_reduction reduction;
 
 	struct wf_held held[WF_HELD_MAX]; /* incoming, not answered until the job is known */

@@ -187,16 +187,25 @@ who_comes_back_as_it_should_be_trains_with_the_rest(void **state)
 	}
 }
 
-/* A session of a table that is applied as pushes come, not sealed. */
+/* Of jobs with a table. */
+struct rows_run {
+	bool tensor_leads; /* what is applied as pushes come: the tensor, or the table */
+	unsigned refused;  /* how often, and */
+	uint64_t refused_ns, ended_ns; /* when; and when trainer 0 had ended for it */
+};
+
+/* A session with a table, not sealed. */
 static enum weft_status
-open_rows(struct crew *crew, uint32_t idx, struct wf_env *env, const char *words,
+open_rows(const struct crew_seat *seat, struct wf_env *env, const char *words,
 	  struct weft_session **session, struct weft_table **table)
 {
 	struct weft_session_opts opts;
 	struct weft_table_opts rows_opts;
-	crew_fill_opts(crew, idx, env, &opts);
+	const struct rows_run *run = seat->crew->run;
+	crew_fill_opts(seat->crew, seat->idx, env, &opts);
 	opts.compared = words;
-	opts.sparse_mode = WEFT_SPARSE_ASYNC;
+	opts.dense_mode = run->tensor_leads ? WEFT_DENSE_ASYNC : WEFT_DENSE_SYNC;
+	opts.sparse_mode = run->tensor_leads ? WEFT_SPARSE_SYNC : WEFT_SPARSE_ASYNC;
 	opts.slice_bytes = 64;
 	weft_table_opts_init(&rows_opts);
 	rows_opts.name = "rows";
@@ -237,11 +246,11 @@ push_rows(struct weft_session *session, struct weft_table *table, struct weft_te
 
 /* A job of tables alone, which trainer 0 begins by itself. */
 static enum weft_status
-train_rows(struct crew *crew, uint32_t idx, struct wf_env *env, const char *words)
+train_rows(const struct crew_seat *seat, struct wf_env *env, const char *words)
 {
 	struct weft_session *session = NULL;
 	struct weft_table *table = NULL;
-	enum weft_status st = open_rows(crew, idx, env, words, &session, &table);
+	enum weft_status st = open_rows(seat, env, words, &session, &table);
 	st = st == WEFT_OK ? weft_session_seal(session) : st;
 	st = st == WEFT_OK ? weft_session_start(session) : st;
 	for (uint32_t i = 0; i < 5 * STEPS && st == WEFT_OK; i++) {
@@ -253,15 +262,15 @@ train_rows(struct crew *crew, uint32_t idx, struct wf_env *env, const char *word
 	return end_rows(session, st);
 }
 
-/* The same beside a tensor that is summed, for which trainer 0 needs the other one. */
+/* The same beside a tensor; for one of the two trainer 0 needs the other one. */
 static enum weft_status
-train_both(struct crew *crew, uint32_t idx, struct wf_env *env, const char *words)
+train_both(const struct crew_seat *seat, struct wf_env *env, const char *words)
 {
 	const struct weft_tensor_opts w_opts = {.name = "w", .rows = 16};
 	struct weft_session *session = NULL;
 	struct weft_table *table = NULL;
 	struct weft_tensor *w = NULL;
-	enum weft_status st = open_rows(crew, idx, env, words, &session, &table);
+	enum weft_status st = open_rows(seat, env, words, &session, &table);
 	st = st == WEFT_OK ? weft_tensor_add(session, &w_opts, &w) : st;
 	st = st == WEFT_OK ? weft_session_seal(session) : st;
 	st = st == WEFT_OK ? weft_session_start(session) : st;
@@ -285,13 +294,13 @@ static int
 run_rows_trainer(struct wf_env *env, void *arg)
 {
 	const struct crew_seat *seat = arg;
-	unsigned *refused = seat->crew->run;
+	struct rows_run *run = seat->crew->run;
 	if (seat->idx == 1) {
 		wait_all_of(env, 2 * WF_NS_PER_S);
-		*refused += train_rows(seat->crew, 1, env, "seed=2") == WEFT_MISMATCH ? 1 : 0;
+		run->refused += train_rows(seat, env, "seed=2") == WEFT_MISMATCH ? 1 : 0;
 		wait_all_of(env, 6 * WF_NS_PER_S);
 	}
-	if (train_rows(seat->crew, seat->idx, env, "seed=1") == WEFT_OK) {
+	if (train_rows(seat, env, "seed=1") == WEFT_OK) {
 		seat->crew->ended++;
 	} else {
 		crew_complain(seat->crew, "trainer", seat->idx);
@@ -324,32 +333,28 @@ a_job_of_tables_that_runs_is_not_ended_by_who_is_refused(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
-		unsigned refused = 0;
-		struct crew crew = {.run_trainer = run_rows_trainer, .run = &refused};
+		struct rows_run run = {0};
+		struct crew crew = {.run_trainer = run_rows_trainer, .run = &run};
 		enum weft_status st = play_rows(seed, &crew);
 		if (st != WEFT_OK || crew.why[0] != '\0') {
 			fail_msg("seed %" PRIu64 ": %s", seed, crew.why);
 		}
-		assert_int_equal(refused, 1);
+		assert_int_equal(run.refused, 1);
 		assert_int_equal(crew.ended, 2);
 	}
 }
 
-/* When trainer 1 was refused, which does not come again, and trainer 0 had ended. */
-struct half_run {
-	uint64_t refused_ns, ended_ns;
-};
-
+/* Trainer 1 is refused, and does not come again. */
 static int
 run_half_trainer(struct wf_env *env, void *arg)
 {
 	const struct crew_seat *seat = arg;
-	struct half_run *run = seat->crew->run;
+	struct rows_run *run = seat->crew->run;
 	bool odd = seat->idx == 1;
 	if (odd) {
 		wait_all_of(env, 2 * WF_NS_PER_S);
 	}
-	if (train_both(seat->crew, seat->idx, env, odd ? "seed=2" : "seed=1") == WEFT_MISMATCH) {
+	if (train_both(seat, env, odd ? "seed=2" : "seed=1") == WEFT_MISMATCH) {
 		*(odd ? &run->refused_ns : &run->ended_ns) = wf_now_ns(env);
 	} else {
 		crew_complain(seat->crew, "trainer", seat->idx);
@@ -357,14 +362,14 @@ run_half_trainer(struct wf_env *env, void *arg)
 	return 0;
 }
 
-/* The tables have gone a step ahead, and the tensor cannot: the job ends, and soon, although a lane
- * of tables alone may have heard of who was refused. */
+/* The tables have gone a step ahead, and the tensor cannot, or the other way round: the job ends,
+ * and soon, although the lanes of those that can may be all that has heard of who was refused. */
 static void
 a_job_that_is_half_of_tables_is_ended_by_who_is_refused(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 60; seed++) {
-		struct half_run run = {0};
+	for (uint64_t seed = 1; seed <= 120; seed++) {
+		struct rows_run run = {.tensor_leads = seed % 2 == 0};
 		struct crew crew = {
 			.run_trainer = run_half_trainer, .run = &run, .ends_badly = true};
 		enum weft_status st = play_rows(seed, &crew);
