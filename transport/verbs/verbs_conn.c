@@ -242,7 +242,7 @@ judge(struct wf_verbs_conn *c)
 	}
 	wf_verbs_conn_end(c, WEFT_LOST, "the queue pair broke");
 	c->verdict_waits = true;
-	wf_verbs_conn_deadline(c, c->t->now_ns + WF_VERBS_VERDICT_NS);
+	wf_verbs_conn_deadline(c, wf_now_ns(c->t->transport.env) + WF_VERBS_VERDICT_NS);
 }
 
 void

@@ -118,6 +118,34 @@ removed_device_is_held_by_nobody(void **state)
 	on("fake-cxgb4", removed_body);
 }
 
+/* The clock is looked at in one of some polls: this end has stood still since, and what it finds
+ * first is that the queue pair broke. Why, the connection manager may say. */
+static bool
+verdict_body(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	conf_settle(t);
+	const struct wf_verbs *server = (const struct wf_verbs *)p.server->transport;
+	struct wf_verbs_conn *c = (struct wf_verbs_conn *)p.sc;
+	for (unsigned i = 0; i < 1000 && server->polls_since_clock != 1; i++) {
+		(void)conf_poll(t, p.server);
+	}
+	CHECK(server->polls_since_clock == 1);
+	wf_wait(t->env, -1, wf_now_ns(t->env) + WF_NS_PER_S);
+	wf_verbs_conn_suspect(c);
+	(void)conf_poll(t, p.server);
+	CHECK(c->state == WF_VERBS_ENDING && c->verdict_waits);
+	CHECK(c->deadline_ns > wf_now_ns(t->env) + WF_VERBS_VERDICT_NS / 2);
+	return conf_await(t, p.server, p.sc, WF_EVENT_DOWN) != NULL;
+}
+
+static void
+verdict_is_waited_for_from_when_it_was_missed(void **state)
+{
+	on("fake-rxe", verdict_body);
+}
+
 int
 main(void)
 {
@@ -125,6 +153,7 @@ main(void)
 		cmocka_unit_test(connection_ends_by_what_its_device_says),
 		cmocka_unit_test(idle_connection_asks_for_its_peer_when_the_port_is_down),
 		cmocka_unit_test(removed_device_is_held_by_nobody),
+		cmocka_unit_test(verdict_is_waited_for_from_when_it_was_missed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
