@@ -10,7 +10,6 @@
 #include "base/options_internal.h"
 
 #define VARIABLE_BYTES (WF_OPTION_NAME_BYTES + 16)
-#define ALLOWED_BYTES 320
 #define SOURCE_BYTES 256 /* of "file:line" */
 #define QUOTE 80         /* bytes of a refused value that an error repeats */
 
@@ -82,7 +81,7 @@ static enum weft_status
 refuse_value(const struct wf_options *options, const struct wf_option *option, const char *value,
 	     const char *variable)
 {
-	char allowed[ALLOWED_BYTES];
+	char allowed[WF_OPTION_ALLOWED_BYTES];
 	wf_option_allowed(option, allowed, sizeof(allowed));
 	if (variable != NULL) {
 		return wf_fail(WEFT_INVALID,
@@ -112,40 +111,29 @@ refuse_unknown(const struct wf_options *options, const char *text)
 
 /* ---- defaults ---- */
 
-static size_t
-value_bytes(enum wf_option_type type)
+void
+wf_option_defaults(const struct wf_option *table, unsigned count, void *target)
 {
-	switch (type) {
-	case WF_OPTION_BOOL:
-		return sizeof(bool);
-	case WF_OPTION_U64:
-	case WF_OPTION_BYTES:
-	case WF_OPTION_DURATION:
-		return sizeof(uint64_t);
-	case WF_OPTION_F64:
-		return sizeof(double);
-	case WF_OPTION_STRING:
-	case WF_OPTION_CHOICE:
-		return sizeof(const char *);
+	for (unsigned i = 0; i < count; i++) {
+		const struct wf_option *option = &table[i];
+		bool listed = option->type == WF_OPTION_CHOICE || option->type == WF_OPTION_ENUM;
+		WF_ASSERT(strlen(option->name) < WF_OPTION_NAME_BYTES);
+		WF_ASSERT(!listed || option->choices != NULL);
+		memset((char *)target + option->offset, 0, wf_option_bytes(option));
+		if (option->initial != NULL) {
+			bool good = wf_option_store(option, option->initial, target);
+			WF_ASSERT(good); /* the table contradicts itself */
+		}
 	}
-	WF_ASSERT(false);
-	return 0;
 }
 
 static void
 set_defaults(struct wf_options *options)
 {
+	wf_option_defaults(options->table, options->option_count, options->target);
 	for (unsigned i = 0; i < options->option_count; i++) {
-		const struct wf_option *option = &options->table[i];
-		WF_ASSERT(strlen(option->name) < WF_OPTION_NAME_BYTES);
-		WF_ASSERT(option->type != WF_OPTION_CHOICE || option->choices != NULL);
 		options->origin[i] = WF_ORIGIN_DEFAULT;
 		options->env_name[i] = NULL;
-		memset((char *)options->target + option->offset, 0, value_bytes(option->type));
-		if (option->initial != NULL) {
-			bool good = wf_option_store(option, option->initial, options->target);
-			WF_ASSERT(good); /* the table contradicts itself */
-		}
 	}
 }
 
@@ -226,7 +214,7 @@ take_option(struct wf_options *options, const struct argument *arg, const char *
 		value = arg->negated ? "false" : "true";
 	}
 	if (value == NULL) {
-		char allowed[ALLOWED_BYTES];
+		char allowed[WF_OPTION_ALLOWED_BYTES];
 		wf_option_allowed(option, allowed, sizeof(allowed));
 		return wf_fail(WEFT_INVALID, "%s: --%s needs a value: %s", options->program,
 			       option->name, allowed);

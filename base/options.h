@@ -30,6 +30,8 @@ enum wf_option_type {
 			     */
 	WF_OPTION_STRING,   /* const char *, borrowed from argv, environment or the table */
 	WF_OPTION_CHOICE,   /* const char *, one of `choices` ("auto|tcp|sim") */
+	/* An enum whose values are 0, 1, 2 ...: the number of the word in `choices`. */
+	WF_OPTION_ENUM,
 };
 
 enum wf_option_origin {
@@ -42,7 +44,10 @@ enum wf_option_origin {
 struct wf_option {
 	const char *name; /* "ports_num" */
 	enum wf_option_type type;
-	size_t offset;       /* of the value in the target struct */
+	size_t offset; /* of the value in the target struct */
+	/* Of the value, where the field is narrower than the type says: 2 or 4 of U64, 4 of BOOL
+	 * (an int). 0: as the type says. A number that does not fit is refused. */
+	size_t bytes;
 	const char *initial; /* text of the default, parsed like a value; NULL: zero or NULL */
 	const char *metavar; /* "N"; NULL: derived from the type */
 	const char *choices; /* CHOICE only */
@@ -103,6 +108,13 @@ void wf_options_print(const struct wf_options *options, FILE *out);
 /* Whether an argument text is an option of this table ("--ports_num=2"); `*takes_next` is whether
  * its value is the next argument. */
 bool wf_options_knows(const struct wf_options *options, const char *argument, bool *takes_next);
+/* Set every value of a struct to its default. */
+void wf_option_defaults(const struct wf_option *table, unsigned count, void *target);
+/* Whether a struct that was filled in by a program holds values that the table allows; texts and
+ * choices are not looked at. WEFT_INVALID: names the first that is not allowed, its value and what
+ * is. */
+enum weft_status wf_option_check(const struct wf_option *table, unsigned count,
+				 const void *target) WEFT_MUST_CHECK;
 /* The option part of --help, one paragraph per option, 80 columns. */
 void wf_options_print_help(const struct wf_options *options, FILE *out);
 /* "ports_num=2 (PADDLE_INIT_PORTS_NUM) dense lanes per pserver; ..." for each option that has

@@ -10,7 +10,6 @@
 #include "base/assert.h"
 #include "base/options_internal.h"
 
-#define ALLOWED_BYTES 320
 #define QUOTE 80       /* bytes of a refused text that an error repeats */
 #define PATH_QUOTE 160 /* of the file's name */
 #define SECTIONS_BYTES 128
@@ -191,7 +190,7 @@ store(struct reader *r, const struct wf_option *option, const char *value)
 			       HERE(r), option->name, before);
 	}
 	if (!wf_option_store(option, value, options->target)) {
-		char allowed[ALLOWED_BYTES];
+		char allowed[WF_OPTION_ALLOWED_BYTES];
 		wf_option_allowed(option, allowed, sizeof(allowed));
 		return wf_fail(WEFT_INVALID, HERE_FORMAT "%s = %.*s: must be %s", HERE(r),
 			       option->name, QUOTE, value, allowed);

@@ -27,6 +27,7 @@ metavar(const struct wf_option *option)
 	case WF_OPTION_STRING:
 		return "TEXT";
 	case WF_OPTION_CHOICE:
+	case WF_OPTION_ENUM:
 		return option->choices;
 	case WF_OPTION_BOOL:
 		break;

@@ -4,11 +4,14 @@
 
 #include "base/options.h"
 
-#define WF_OPTION_NAME_BYTES 64 /* longest name of a table, with its NUL */
-#define WF_OPTION_TEXT_BYTES 96 /* a formatted number, a range of allowed values */
+#define WF_OPTION_NAME_BYTES 64     /* longest name of a table, with its NUL */
+#define WF_OPTION_TEXT_BYTES 96     /* a formatted number, a range of allowed values */
+#define WF_OPTION_ALLOWED_BYTES 320 /* what a refused value should have been */
 
 /* options_value.c: text to value and back. */
 
+/* Of the value in its struct. */
+size_t wf_option_bytes(const struct wf_option *option);
 /* false: `text` is no value of this option, or out of its range; nothing is written. */
 bool wf_option_store(const struct wf_option *option, const char *text, void *target);
 /* The value that `target` holds, as a user would write it; strings are not cut. */

@@ -147,10 +147,12 @@ parse_f64(const char *text, double *out)
 	return true;
 }
 
+/* Which of the words of `choices` it is, from 0. */
 static bool
-is_choice(const char *choices, const char *text)
+parse_choice(const char *choices, const char *text, uint64_t *out)
 {
 	size_t bytes = strlen(text);
+	*out = 0;
 	for (const char *at = choices;; at++) {
 		size_t choice_bytes = strcspn(at, "|");
 		if (choice_bytes == bytes && memcmp(at, text, bytes) == 0) {
@@ -160,13 +162,62 @@ is_choice(const char *choices, const char *text)
 		if (*at == '\0') {
 			return false;
 		}
+		(*out)++;
 	}
+}
+
+/* A word of `choices`, and how long it is; NULL: there are fewer. */
+static const char *
+find_choice(const char *choices, uint64_t idx, size_t *bytes)
+{
+	const char *at = choices;
+	for (; idx > 0; idx--) {
+		at += strcspn(at, "|");
+		if (*at == '\0') {
+			return NULL;
+		}
+		at++;
+	}
+	*bytes = strcspn(at, "|");
+	return at;
+}
+
+size_t
+wf_option_bytes(const struct wf_option *option)
+{
+	switch (option->type) {
+	case WF_OPTION_BOOL:
+		return option->bytes != 0 ? option->bytes : sizeof(bool);
+	case WF_OPTION_U64:
+	case WF_OPTION_BYTES:
+	case WF_OPTION_DURATION:
+		return option->bytes != 0 ? option->bytes : sizeof(uint64_t);
+	case WF_OPTION_F64:
+		return sizeof(double);
+	case WF_OPTION_STRING:
+	case WF_OPTION_CHOICE:
+		return sizeof(const char *);
+	case WF_OPTION_ENUM:
+		return sizeof(uint32_t);
+	}
+	WF_ASSERT(false);
+	return 0;
+}
+
+/* The largest value; 0: no limit but that of 64 bits. */
+static uint64_t
+max_of(const struct wf_option *option)
+{
+	size_t bytes = wf_option_bytes(option);
+	uint64_t widest = bytes < sizeof(uint64_t) ? (UINT64_C(1) << (8 * bytes)) - 1 : 0;
+	return option->max != 0 ? option->max : widest;
 }
 
 static bool
 in_range(const struct wf_option *option, uint64_t value)
 {
-	return value >= option->min && (option->max == 0 || value <= option->max);
+	uint64_t max = max_of(option);
+	return value >= option->min && (max == 0 || value <= max);
 }
 
 static bool
@@ -175,10 +226,57 @@ has_f64_range(const struct wf_option *option)
 	return option->fmin < 0.0 || option->fmin > 0.0 || option->fmax < 0.0 || option->fmax > 0.0;
 }
 
+static bool
+in_f64_range(const struct wf_option *option, double value)
+{
+	return isfinite(value) &&
+	       (!has_f64_range(option) || (value >= option->fmin && value <= option->fmax));
+}
+
 static void *
 place_of(const struct wf_option *option, void *target)
 {
 	return (char *)target + option->offset;
+}
+
+/* A whole number of any width, to and from its place. */
+static void
+put_number(const struct wf_option *option, uint64_t value, void *target)
+{
+	uint8_t truth = value != 0;
+	uint16_t half = (uint16_t)value;
+	uint32_t word = (uint32_t)value;
+	size_t bytes = wf_option_bytes(option);
+	WF_ASSERT(bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
+	const void *from = bytes == 1   ? (const void *)&truth
+			   : bytes == 2 ? (const void *)&half
+			   : bytes == 4 ? (const void *)&word
+					: (const void *)&value;
+	memcpy(place_of(option, target), from, bytes);
+}
+
+static uint64_t
+get_number(const struct wf_option *option, const void *target)
+{
+	const char *place = (const char *)target + option->offset;
+	uint8_t truth = 0;
+	uint16_t half = 0;
+	uint32_t word = 0;
+	uint64_t value = 0;
+	switch (wf_option_bytes(option)) {
+	case sizeof(truth):
+		memcpy(&truth, place, sizeof(truth));
+		return truth;
+	case sizeof(half):
+		memcpy(&half, place, sizeof(half));
+		return half;
+	case sizeof(word):
+		memcpy(&word, place, sizeof(word));
+		return word;
+	default:
+		memcpy(&value, place, sizeof(value));
+		return value;
+	}
 }
 
 static bool
@@ -191,7 +289,7 @@ store_u64(const struct wf_option *option, const char *text, void *target)
 	if (!good || !in_range(option, value)) {
 		return false;
 	}
-	memcpy(place_of(option, target), &value, sizeof(value));
+	put_number(option, value, target);
 	return true;
 }
 
@@ -202,7 +300,7 @@ store_f64(const struct wf_option *option, const char *text, void *target)
 	if (!parse_f64(text, &value)) {
 		return false;
 	}
-	if (has_f64_range(option) && (value < option->fmin || value > option->fmax)) {
+	if (!in_f64_range(option, value)) {
 		return false;
 	}
 	memcpy(place_of(option, target), &value, sizeof(value));
@@ -213,12 +311,13 @@ bool
 wf_option_store(const struct wf_option *option, const char *text, void *target)
 {
 	bool truth = false;
+	uint64_t idx = 0;
 	switch (option->type) {
 	case WF_OPTION_BOOL:
 		if (!parse_bool(text, &truth)) {
 			return false;
 		}
-		memcpy(place_of(option, target), &truth, sizeof(truth));
+		put_number(option, truth, target);
 		return true;
 	case WF_OPTION_U64:
 	case WF_OPTION_BYTES:
@@ -227,10 +326,16 @@ wf_option_store(const struct wf_option *option, const char *text, void *target)
 	case WF_OPTION_F64:
 		return store_f64(option, text, target);
 	case WF_OPTION_CHOICE:
-		if (!is_choice(option->choices, text)) {
+		if (!parse_choice(option->choices, text, &idx)) {
 			return false;
 		}
 		memcpy(place_of(option, target), &text, sizeof(text));
+		return true;
+	case WF_OPTION_ENUM:
+		if (!parse_choice(option->choices, text, &idx)) {
+			return false;
+		}
+		put_number(option, idx, target);
 		return true;
 	case WF_OPTION_STRING:
 		memcpy(place_of(option, target), &text, sizeof(text));
@@ -297,24 +402,36 @@ format_f64(double value, char *out, size_t bytes)
 	}
 }
 
+static void
+format_choice(const char *choices, uint64_t idx, char *out, size_t bytes)
+{
+	size_t length = 0;
+	const char *word = find_choice(choices, idx, &length);
+	if (word == NULL) { /* what a program has put there */
+		(void)snprintf(out, bytes, "%" PRIu64, idx);
+	} else {
+		(void)snprintf(out, bytes, "%.*s", (int)length, word);
+	}
+}
+
 void
 wf_option_format(const struct wf_option *option, const void *target, char *out, size_t bytes)
 {
 	const char *place = (const char *)target + option->offset;
-	uint64_t number = 0;
 	double real = 0;
-	bool truth = false;
 	const char *text = NULL;
 	switch (option->type) {
 	case WF_OPTION_BOOL:
-		memcpy(&truth, place, sizeof(truth));
-		(void)snprintf(out, bytes, "%s", truth ? "true" : "false");
+		(void)snprintf(out, bytes, "%s",
+			       get_number(option, target) != 0 ? "true" : "false");
 		break;
 	case WF_OPTION_U64:
 	case WF_OPTION_BYTES:
 	case WF_OPTION_DURATION:
-		memcpy(&number, place, sizeof(number));
-		format_u64(option->type, number, out, bytes);
+		format_u64(option->type, get_number(option, target), out, bytes);
+		break;
+	case WF_OPTION_ENUM:
+		format_choice(option->choices, get_number(option, target), out, bytes);
 		break;
 	case WF_OPTION_F64:
 		memcpy(&real, place, sizeof(real));
@@ -328,6 +445,46 @@ wf_option_format(const struct wf_option *option, const void *target, char *out, 
 	}
 }
 
+/* Whether the place holds a value that may be stored there. */
+static bool
+is_allowed(const struct wf_option *option, const void *target)
+{
+	double real = 0;
+	size_t length = 0;
+	switch (option->type) {
+	case WF_OPTION_U64:
+	case WF_OPTION_BYTES:
+	case WF_OPTION_DURATION:
+		return in_range(option, get_number(option, target));
+	case WF_OPTION_ENUM:
+		return find_choice(option->choices, get_number(option, target), &length) != NULL;
+	case WF_OPTION_F64:
+		memcpy(&real, (const char *)target + option->offset, sizeof(real));
+		return in_f64_range(option, real);
+	case WF_OPTION_BOOL:
+	case WF_OPTION_STRING:
+	case WF_OPTION_CHOICE:
+		break;
+	}
+	return true;
+}
+
+enum weft_status
+wf_option_check(const struct wf_option *table, unsigned count, const void *target)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (!is_allowed(&table[i], target)) {
+			char value[WF_OPTION_TEXT_BYTES];
+			char allowed[WF_OPTION_ALLOWED_BYTES];
+			wf_option_format(&table[i], target, value, sizeof(value));
+			wf_option_allowed(&table[i], allowed, sizeof(allowed));
+			return wf_fail(WEFT_INVALID, "%s %s: must be %s", table[i].name, value,
+				       allowed);
+		}
+	}
+	return WEFT_OK;
+}
+
 static void
 append_range(const struct wf_option *option, char *out, size_t bytes)
 {
@@ -335,8 +492,8 @@ append_range(const struct wf_option *option, char *out, size_t bytes)
 	char max[WF_OPTION_TEXT_BYTES];
 	size_t used = strlen(out);
 	format_u64(option->type, option->min, min, sizeof(min));
-	format_u64(option->type, option->max, max, sizeof(max));
-	if (option->max != 0) {
+	format_u64(option->type, max_of(option), max, sizeof(max));
+	if (max_of(option) != 0) {
 		(void)snprintf(out + used, bytes - used, ", from %s to %s", min, max);
 	} else if (option->min != 0) {
 		(void)snprintf(out + used, bytes - used, ", at least %s", min);
@@ -371,6 +528,7 @@ wf_option_allowed(const struct wf_option *option, char *out, size_t bytes)
 		}
 		break;
 	case WF_OPTION_CHOICE:
+	case WF_OPTION_ENUM:
 		(void)snprintf(out, bytes, "one of %s", option->choices);
 		break;
 	case WF_OPTION_STRING:
