@@ -105,10 +105,10 @@ void wf_opts_give(void *out, size_t out_bytes, const void *opts, size_t bytes);
 /* Accepts one that was never opened. `keep`: keep_arrays of weft_session_opts. */
 void wf_session_release_slab(struct wf_env *env, struct wf_slab *slab, bool keep);
 
-/* settings.c */
-enum weft_status wf_settings_read(const struct weft_optimizer_opts *in,
+/* optimizer.c */
+enum weft_status wf_session_optimizer_read(const struct weft_optimizer_opts *in,
 				  struct wf_optimizer_opts *out) WEFT_MUST_CHECK;
-enum weft_status wf_settings_optimizer(const struct weft_optimizer_opts *in,
+enum weft_status wf_session_optimizer_fill(const struct weft_optimizer_opts *in,
 				       struct wf_job *job) WEFT_MUST_CHECK;
 
 /* restore.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings: the optimizer's settings as a user gives them, checked, and as the job has them.
+/* optimizer: the optimizer's settings as a user gives them, checked, and as the job has them.
  * Thread: the owner's. */
 #include "kernels/optimizer.h"
 #include "trainer/session.h"
@@ -7,7 +7,7 @@
 WF_STATIC_ASSERT(WF_SEGMENTS_MAX == WF_JOB_SEGMENTS_MAX, "the job has room for all segments");
 
 enum weft_status
-wf_settings_read(const struct weft_optimizer_opts *in, struct wf_optimizer_opts *out)
+wf_session_optimizer_read(const struct weft_optimizer_opts *in, struct wf_optimizer_opts *out)
 {
 	*out = (struct wf_optimizer_opts){
 		.learning_rate = in->learning_rate,
@@ -38,11 +38,11 @@ wf_settings_read(const struct weft_optimizer_opts *in, struct wf_optimizer_opts 
 }
 
 enum weft_status
-wf_settings_optimizer(const struct weft_optimizer_opts *in, struct wf_job *job)
+wf_session_optimizer_fill(const struct weft_optimizer_opts *in, struct wf_job *job)
 {
 	struct wf_job_optimizer *out = &job->optimizer;
 	struct wf_optimizer_opts opts;
-	enum weft_status st = wf_settings_read(in, &opts);
+	enum weft_status st = wf_session_optimizer_read(in, &opts);
 	if (st == WEFT_OK && opts.clip_norm > 0 && job->mode != WF_DENSE_SYNC) {
 		st = wf_fail(WEFT_INVALID,
 			     "clip_norm %.9g: there is a whole gradient in the synchronous mode "
