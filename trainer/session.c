@@ -38,37 +38,8 @@ wf_opts_give(void *out, size_t out_bytes, const void *opts, size_t bytes)
 void
 weft_session_opts_init_sized(struct weft_session_opts *opts, size_t struct_bytes)
 {
-	struct wf_optimizer_opts optimizer = wf_optimizer_defaults();
-	const struct weft_session_opts defaults = {
-		.pservers = "127.0.0.1",
-		.port = 7164,
-		.ports_num = 1,
-		.num_gradient_servers = 1,
-		.grad_reduce = WEFT_REDUCE_SUM,
-		.slice_bytes = 256u << 10,
-		.optimizer =
-			{
-				.method = "sgd",
-				.learning_rate = optimizer.learning_rate,
-				.beta1 = optimizer.beta1,
-				.beta2 = optimizer.beta2,
-				.rho = optimizer.rho,
-				.epsilon = optimizer.epsilon,
-				.schedule = "constant",
-			},
-		.transport = "auto",
-		.progress = WEFT_PROGRESS_THREAD,
-		.pin = "off",
-		.connect_timeout_ns = 300 * WF_NS_PER_S,
-		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
-		.peer_timeout_ns = 10 * WF_NS_PER_S,
-		.step_timeout_ns = 1800 * WF_NS_PER_S,
-		.compared = "",
-		.numerics = "",
-		.stats_period_ns = 0,
-		.tcp_congestion = "",
-		.verbs = "",
-	};
+	struct weft_session_opts defaults;
+	wf_session_defaults(&defaults);
 	wf_opts_give(opts, struct_bytes, &defaults, sizeof(defaults));
 }
 
@@ -97,18 +68,9 @@ copy_opts(struct weft_session *session, const struct weft_session_opts *opts)
 {
 	struct weft_session_opts *own = &session->core.opts;
 	*own = *opts;
-	const char **text[] = {&own->pservers,
-			       &own->transport,
-			       &own->pin,
-			       &own->compared,
-			       &own->numerics,
-			       &own->optimizer.method,
-			       &own->optimizer.schedule,
-			       &own->optimizer.schedule_args,
-			       &own->tcp_congestion,
-			       &own->verbs};
-	WF_STATIC_ASSERT(WF_ARRAY_COUNT(text) == WF_ARRAY_COUNT(session->strings), "one copy each");
-	for (size_t i = 0; i < WF_ARRAY_COUNT(text); i++) {
+	const char **text[WF_SETTING_TEXTS_MAX];
+	unsigned count = wf_session_texts(own, text);
+	for (unsigned i = 0; i < count; i++) {
 		session->strings[i] = copy_string(session->env, *text[i] != NULL ? *text[i] : "");
 		if (session->strings[i] == NULL) {
 			return wf_fail(WEFT_NOMEM, "session: no memory for options");
@@ -116,24 +78,6 @@ copy_opts(struct weft_session *session, const struct weft_session_opts *opts)
 		*text[i] = session->strings[i];
 	}
 	return WEFT_OK;
-}
-
-/* Those that other trainers need not share. */
-static enum weft_status
-check_own_opts(const struct weft_session_opts *opts)
-{
-	if (opts->progress != WEFT_PROGRESS_THREAD && opts->progress != WEFT_PROGRESS_CALLER) {
-		return wf_fail(
-			WEFT_INVALID,
-			"progress %d: WEFT_PROGRESS_THREAD or WEFT_PROGRESS_CALLER is needed",
-			(int)opts->progress);
-	}
-	if (opts->connect_timeout_ns == 0 || opts->reconnect_timeout_ns == 0) {
-		return wf_fail(WEFT_INVALID, "%s_timeout_ns 0: it must be above 0",
-			       opts->connect_timeout_ns == 0 ? "connect" : "reconnect");
-	}
-	struct wf_verbs_settings unused;
-	return wf_verbs_settings_parse(opts->verbs, &unused);
 }
 
 static enum weft_status
@@ -145,22 +89,15 @@ check_opts(const struct weft_session_opts *opts)
 			       "weft_session_opts_init, and build against this version's headers",
 			       opts->struct_bytes, sizeof(*opts));
 	}
-	if (opts->num_gradient_servers == 0 || opts->num_gradient_servers > WF_TRAINER_COUNT_MAX) {
-		return wf_fail(WEFT_INVALID, "num_gradient_servers %u: 1 to %u are allowed",
-			       opts->num_gradient_servers, WF_TRAINER_COUNT_MAX);
+	enum weft_status st = wf_session_settings_check(opts);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	if (opts->trainer_id >= opts->num_gradient_servers) {
 		return wf_fail(WEFT_INVALID,
 			       "trainer_id %u: must be below num_gradient_servers, which is %u "
 			       "(the number of trainers)",
 			       opts->trainer_id, opts->num_gradient_servers);
-	}
-	if (opts->ports_num == 0 || opts->ports_num > 256) {
-		return wf_fail(WEFT_INVALID, "ports_num %u: 1 to 256 are allowed", opts->ports_num);
-	}
-	if (opts->ports_num_for_sparse > 255) { /* as a pserver */
-		return wf_fail(WEFT_INVALID, "ports_num_for_sparse %u: at most 255 are allowed",
-			       opts->ports_num_for_sparse);
 	}
 	if (opts->slice_bytes < WF_SLICE_BYTES_MIN || opts->slice_bytes > WF_SLICE_BYTES_MAX ||
 	    opts->slice_bytes % 64 != 0) {
@@ -169,21 +106,12 @@ check_opts(const struct weft_session_opts *opts)
 			       ": a multiple of 64 from %d to %llu is needed",
 			       opts->slice_bytes, WF_SLICE_BYTES_MIN, WF_SLICE_BYTES_MAX);
 	}
-	if (opts->grad_reduce != WEFT_REDUCE_SUM && opts->grad_reduce != WEFT_REDUCE_MEAN) {
-		return wf_fail(WEFT_INVALID,
-			       "grad_reduce %d: WEFT_REDUCE_SUM or WEFT_REDUCE_MEAN is needed",
-			       (int)opts->grad_reduce);
-	}
-	if ((unsigned)opts->sparse_mode > WEFT_SPARSE_BOUNDED) {
-		return wf_fail(WEFT_INVALID,
-			       "sparse_mode %d: WEFT_SPARSE_SYNC, _ASYNC or _BOUNDED is needed",
-			       (int)opts->sparse_mode);
-	}
-	enum weft_status st = wf_modes_check(opts);
+	st = wf_modes_check(opts);
 	if (st == WEFT_OK) {
 		st = wf_greeting_check(opts);
 	}
-	return st == WEFT_OK ? check_own_opts(opts) : st;
+	struct wf_verbs_settings unused;
+	return st == WEFT_OK ? wf_verbs_settings_parse(opts->verbs, &unused) : st;
 }
 
 /* Lane i of a pserver listens on its port + i. */

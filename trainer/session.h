@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "base/pin.h"
 #include "base/ring.h"
+#include "base/settings.h"
 #include "trainer/core.h"
 #include "trainer/local.h"
 #include "trainer/service.h"
@@ -81,9 +82,9 @@ struct weft_session {
 	struct wf_progress progress;
 	struct weft_tensor **tensor; /* [tensor_capacity] */
 	uint32_t tensor_capacity;
-	struct wf_names names;   /* of tensors; in core.job */
-	struct wf_host *pserver; /* [pserver_count] */
-	char *strings[10];       /* copies of the options' strings */
+	struct wf_names names;               /* of tensors; in core.job */
+	struct wf_host *pserver;             /* [pserver_count] */
+	char *strings[WF_SETTING_TEXTS_MAX]; /* copies of the settings' texts */
 	bool sealed, started, core_open;
 	bool running; /* the core was told to start */
 	bool begun;   /* a step, in this pass */
@@ -107,9 +108,9 @@ void wf_session_release_slab(struct wf_env *env, struct wf_slab *slab, bool keep
 
 /* optimizer.c */
 enum weft_status wf_session_optimizer_read(const struct weft_optimizer_opts *in,
-				  struct wf_optimizer_opts *out) WEFT_MUST_CHECK;
+					   struct wf_optimizer_opts *out) WEFT_MUST_CHECK;
 enum weft_status wf_session_optimizer_fill(const struct weft_optimizer_opts *in,
-				       struct wf_job *job) WEFT_MUST_CHECK;
+					   struct wf_job *job) WEFT_MUST_CHECK;
 
 /* restore.c */
 enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/env.h"
+#include "base/limits.h"
 
 #define WF_TENSOR_NAME_BYTES 128 /* with NUL */
 #define WF_TENSOR_COUNT_MAX 65536
@@ -17,8 +18,7 @@
 #define WF_SLICE_BYTES_MAX (64ull << 20)
 #define WF_SLICE_COUNT_MAX (1u << 21)     /* per lane: so that slice * slot_count fits a tag */
 #define WF_JOB_SLICE_COUNT_MAX (1u << 24) /* of all lanes: bounds what placement allocates */
-#define WF_TRAINER_COUNT_MAX 65536
-#define WF_LANE_COUNT_MAX 65536 /* pservers times dense lanes of each */
+#define WF_LANE_COUNT_MAX 65536           /* pservers times dense lanes of each */
 
 enum wf_grad_reduce {
 	WF_REDUCE_SUM = 0,

@@ -37,7 +37,7 @@ DATA_PATH = ("base", "kernels", "pserver", "sparse", "trainer", "transport", "wi
 # Of base only what every exchange goes through. The simulator is a means of tests; the tests of
 # verbs run in the guest; the programs, models and readers of the trainer are beside the path.
 BESIDE = re.compile(
-    r"^(base/(?!(crc32c|env_helper|ring|turn)\.c)"
+    r"^(base/(?!(crc32c|env_helper|ring|settings|turn)\.c)"
     r"|(transport/(sim|verbs)|trainer/(program|models|readers|saved))/)"
 )
 # Folder of a source (the longest that fits) to the folders of its tests, nearest first.

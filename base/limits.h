@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* limits: how large a job may be, for settings and for what travels. */
+#pragma once
+
+#define WF_TRAINER_COUNT_MAX 65536
+#define WF_PSERVER_LANES_MAX 256 /* dense lanes of one pserver; sparse ones: one fewer */

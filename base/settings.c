@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings: the one table of a session's settings. Thread: any, it is constant. */
+#include "base/settings.h"
+
+#include "base/assert.h"
+#include "base/env.h"
+#include "base/limits.h"
+
+#define OPTS struct weft_session_opts
+#define AT(field) .offset = offsetof(OPTS, field), .bytes = sizeof(((OPTS *)NULL)->field)
+
+static const struct wf_option table[] = {
+	/* The job. */
+	{.name = "pservers", .type = WF_OPTION_STRING, AT(pservers), .initial = "127.0.0.1"},
+	{.name = "port", .type = WF_OPTION_U64, AT(port), .initial = "7164"},
+	{.name = "ports_num",
+	 .type = WF_OPTION_U64,
+	 AT(ports_num),
+	 .initial = "1",
+	 .min = 1,
+	 .max = WF_PSERVER_LANES_MAX},
+	{.name = "ports_num_for_sparse",
+	 .type = WF_OPTION_U64,
+	 AT(ports_num_for_sparse),
+	 .initial = "0",
+	 .max = WF_PSERVER_LANES_MAX - 1},
+	{.name = "num_gradient_servers",
+	 .type = WF_OPTION_U64,
+	 AT(num_gradient_servers),
+	 .initial = "1",
+	 .min = 1,
+	 .max = WF_TRAINER_COUNT_MAX},
+	{.name = "grad_reduce",
+	 .type = WF_OPTION_ENUM,
+	 AT(grad_reduce),
+	 .initial = "sum",
+	 .choices = "sum|mean"},
+	{.name = "skip_nonfinite", .type = WF_OPTION_BOOL, AT(skip_nonfinite)},
+	{.name = "slice_bytes", .type = WF_OPTION_BYTES, AT(slice_bytes), .initial = "256KiB"},
+	{.name = "compared", .type = WF_OPTION_STRING, AT(compared), .initial = ""},
+
+	/* The optimizer: kernels/optimizer.h has the limits, which depend on the method. */
+	{.name = "optimizer", .type = WF_OPTION_STRING, AT(optimizer.method), .initial = "sgd"},
+	{.name = "learning_rate",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.learning_rate),
+	 .initial = "0.001"},
+	{.name = "momentum", .type = WF_OPTION_F64, AT(optimizer.momentum), .initial = "0"},
+	{.name = "beta1", .type = WF_OPTION_F64, AT(optimizer.beta1), .initial = "0.9"},
+	{.name = "beta2", .type = WF_OPTION_F64, AT(optimizer.beta2), .initial = "0.999"},
+	{.name = "rho", .type = WF_OPTION_F64, AT(optimizer.rho), .initial = "0.95"},
+	{.name = "epsilon", .type = WF_OPTION_F64, AT(optimizer.epsilon), .initial = "1e-8"},
+	{.name = "decay", .type = WF_OPTION_F64, AT(optimizer.decay), .initial = "0"},
+	{.name = "l1", .type = WF_OPTION_F64, AT(optimizer.l1), .initial = "0"},
+	{.name = "clip", .type = WF_OPTION_F64, AT(optimizer.clip), .initial = "0"},
+	{.name = "clip_norm", .type = WF_OPTION_F64, AT(optimizer.clip_norm), .initial = "0"},
+	{.name = "schedule",
+	 .type = WF_OPTION_STRING,
+	 AT(optimizer.schedule),
+	 .initial = "constant"},
+	{.name = "schedule_a", .type = WF_OPTION_F64, AT(optimizer.schedule_a), .initial = "0"},
+	{.name = "schedule_b", .type = WF_OPTION_F64, AT(optimizer.schedule_b), .initial = "0"},
+	{.name = "schedule_args", .type = WF_OPTION_STRING, AT(optimizer.schedule_args)},
+	{.name = "first_pass", .type = WF_OPTION_U64, AT(optimizer.first_pass), .initial = "0"},
+	{.name = "average_window",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.average_window),
+	 .initial = "0"},
+	{.name = "max_average_window",
+	 .type = WF_OPTION_U64,
+	 AT(optimizer.max_average_window),
+	 .initial = "0"},
+
+	/* When pushes are applied, and what they travel as. */
+	{.name = "dense_mode",
+	 .type = WF_OPTION_ENUM,
+	 AT(dense_mode),
+	 .initial = "sync",
+	 .choices = "sync|async|bounded|local|elastic"},
+	{.name = "dense_staleness", .type = WF_OPTION_U64, AT(dense_staleness), .initial = "0"},
+	{.name = "dense_discard_ratio",
+	 .type = WF_OPTION_F64,
+	 AT(dense_discard_ratio),
+	 .initial = "0",
+	 .fmax = 1e6},
+	{.name = "local_steps", .type = WF_OPTION_U64, AT(local_steps), .initial = "0"},
+	{.name = "elastic_rate",
+	 .type = WF_OPTION_F64,
+	 AT(elastic_rate),
+	 .initial = "0",
+	 .fmax = 1},
+	{.name = "dense_wire",
+	 .type = WF_OPTION_ENUM,
+	 AT(dense_wire),
+	 .initial = "f32",
+	 .choices = "f32|bf16|f16"},
+	{.name = "dense_rounding",
+	 .type = WF_OPTION_ENUM,
+	 AT(dense_rounding),
+	 .initial = "nearest",
+	 .choices = "nearest|stochastic"},
+	{.name = "rounding_seed", .type = WF_OPTION_U64, AT(rounding_seed), .initial = "0"},
+	{.name = "sparse_mode",
+	 .type = WF_OPTION_ENUM,
+	 AT(sparse_mode),
+	 .initial = "sync",
+	 .choices = "sync|async|bounded"},
+	{.name = "sparse_staleness", .type = WF_OPTION_U64, AT(sparse_staleness), .initial = "0"},
+	{.name = "sparse_discard_ratio",
+	 .type = WF_OPTION_F64,
+	 AT(sparse_discard_ratio),
+	 .initial = "0"},
+
+	/* This trainer. */
+	{.name = "trainer_id", .type = WF_OPTION_U64, AT(trainer_id), .initial = "0"},
+	{.name = "transport", .type = WF_OPTION_STRING, AT(transport), .initial = "auto"},
+	{.name = "tcp_congestion", .type = WF_OPTION_STRING, AT(tcp_congestion), .initial = ""},
+	{.name = "verbs", .type = WF_OPTION_STRING, AT(verbs), .initial = ""},
+	{.name = "progress",
+	 .type = WF_OPTION_ENUM,
+	 AT(progress),
+	 .initial = "thread",
+	 .choices = "thread|caller"},
+	{.name = "pin", .type = WF_OPTION_STRING, AT(pin), .initial = "off"},
+	{.name = "spin", .type = WF_OPTION_DURATION, AT(spin_ns), .initial = "0"},
+	{.name = "connect_timeout",
+	 .type = WF_OPTION_DURATION,
+	 AT(connect_timeout_ns),
+	 .initial = "300s",
+	 .min = WF_NS_PER_US},
+	{.name = "reconnect_timeout",
+	 .type = WF_OPTION_DURATION,
+	 AT(reconnect_timeout_ns),
+	 .initial = "3s",
+	 .min = WF_NS_PER_US},
+	{.name = "peer_timeout", .type = WF_OPTION_DURATION, AT(peer_timeout_ns), .initial = "10s"},
+	{.name = "step_timeout",
+	 .type = WF_OPTION_DURATION,
+	 AT(step_timeout_ns),
+	 .initial = "1800s"},
+	{.name = "stall_timeout", .type = WF_OPTION_DURATION, AT(stall_timeout_ns), .initial = "0"},
+	{.name = "stats_period", .type = WF_OPTION_DURATION, AT(stats_period_ns), .initial = "0"},
+	{.name = "keep_state", .type = WF_OPTION_BOOL, AT(keep_state)},
+	{.name = "keep_arrays", .type = WF_OPTION_BOOL, AT(keep_arrays)},
+	{.name = "numerics", .type = WF_OPTION_STRING, AT(numerics), .initial = ""},
+};
+
+#define COUNT ((unsigned)WF_ARRAY_COUNT(table))
+
+const struct wf_option *
+wf_session_settings(unsigned *count)
+{
+	*count = COUNT;
+	return table;
+}
+
+void
+wf_session_defaults(struct weft_session_opts *out)
+{
+	*out = (struct weft_session_opts){.struct_bytes = sizeof(*out)};
+	wf_option_defaults(table, COUNT, out);
+}
+
+enum weft_status
+wf_session_settings_check(const struct weft_session_opts *opts)
+{
+	return wf_option_check(table, COUNT, opts);
+}
+
+unsigned
+wf_session_texts(struct weft_session_opts *opts, const char **text[])
+{
+	unsigned count = 0;
+	for (unsigned i = 0; i < COUNT; i++) {
+		if (table[i].type == WF_OPTION_STRING) {
+			WF_ASSERT(count < WF_SETTING_TEXTS_MAX);
+			text[count++] = (const char **)((char *)opts + table[i].offset);
+		}
+	}
+	return count;
+}
