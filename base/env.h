@@ -92,6 +92,9 @@ enum weft_status wf_env_system_create(enum wf_log_level level, int log_fd,
 				      struct wf_env **out) WEFT_MUST_CHECK;
 /* Waits for the running task, and for the log as wf_outlet_close does. Accepts NULL. */
 void wf_env_system_destroy(struct wf_env *env);
+/* The system's memory and nothing else: for objects that live outside of any env. It belongs to
+ * the process. Thread: any. */
+struct wf_env *wf_env_memory(void);
 /* Let the lines that were logged go before what the caller is about to write elsewhere. Waits a
  * tenth of a second for a log that nobody reads, and then not again. */
 void wf_env_system_flush_log(struct wf_env *env);

@@ -285,6 +285,18 @@ static const struct wf_env_ops system_ops = {
 	.log = system_log,
 };
 
+static const struct wf_env_ops memory_ops = {
+	.alloc = system_alloc,
+	.free = system_free,
+};
+
+struct wf_env *
+wf_env_memory(void)
+{
+	static struct wf_env env = {.ops = &memory_ops};
+	return &env;
+}
+
 /* Where lines go. */
 static enum weft_status
 open_log(struct env_system *self, int log_fd)

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/env.h"
 #include "base/limits.h"
+#include "base/options_internal.h"
 
 #define OPTS struct weft_session_opts
 #define AT(field) .offset = offsetof(OPTS, field), .bytes = sizeof(((OPTS *)NULL)->field)
@@ -146,6 +147,35 @@ static const struct wf_option table[] = {
 };
 
 #define COUNT ((unsigned)WF_ARRAY_COUNT(table))
+
+/* The original's name, and ours. */
+static const char *const original[][2] = {
+	{"learning_method", "optimizer"},
+	{"adam_beta1", "beta1"},
+	{"adam_beta2", "beta2"},
+	{"adam_epsilon", "epsilon"},
+	{"ada_epsilon", "epsilon"},
+	{"ada_rou", "rho"},
+	{"l2", "decay"},
+	{"gradient_clipping_threshold", "clip"},
+	{"global_norm_clipping_threshold", "clip_norm"},
+	{"learning_rate_schedule", "schedule"},
+	{"learning_rate_decay_a", "schedule_a"},
+	{"learning_rate_decay_b", "schedule_b"},
+	{"learning_rate_args", "schedule_args"},
+};
+
+const char *
+wf_setting_of_original(const char *name, size_t bytes)
+{
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(original); i++) {
+		const struct wf_option alias = {.name = original[i][0]};
+		if (wf_option_is_named(&alias, name, bytes)) {
+			return original[i][1];
+		}
+	}
+	return NULL;
+}
 
 const struct wf_option *
 wf_session_settings(unsigned *count)

@@ -4,6 +4,7 @@
  * Thread: any; the table is constant. */
 #pragma once
 
+#include "base/env.h"
 #include "base/options.h"
 #include "weft/weft.h"
 
@@ -18,6 +19,43 @@ void wf_session_defaults(struct weft_session_opts *out);
 /* Whether each setting has an allowed value by itself; what two of them rule together is for others
  * to say. WEFT_INVALID: names setting, value and what is allowed. */
 enum weft_status wf_session_settings_check(const struct weft_session_opts *opts) WEFT_MUST_CHECK;
+
+/* What the original calls a setting, where it has a name of its own for it; NULL: there is none. */
+const char *wf_setting_of_original(const char *name, size_t bytes);
+
+/* A caller's struct of options, which begins with its size, into one of the library's size: `own`
+ * holds the defaults, which stay where the caller's has nothing. A smaller struct is one of an
+ * older header; a larger one is of a newer header, and may say nothing that this library does not
+ * know. WEFT_INVALID: it has fewer bytes than `least`, or says more. */
+enum weft_status wf_opts_read(const char *name, const void *given, size_t least, void *own,
+			      size_t own_bytes) WEFT_MUST_CHECK;
+
+/* Defaults into a caller's struct of `out_bytes` bytes, whatever the library's has. */
+void wf_opts_give(void *out, size_t out_bytes, const void *opts, size_t bytes);
+
+/* What was set by name, over what is in `opts`. Texts are those of `settings`. */
+void wf_settings_apply(const struct weft_settings *settings, struct weft_session_opts *opts);
+/* The world that a session with these settings lives in; NULL, the default: this process's. It has
+ * to outlive the session. */
+void wf_settings_set_env(struct weft_settings *settings, struct wf_env *env);
+struct wf_env *wf_settings_env(const struct weft_settings *settings);
+
+/* As weft_session_open with options that have no settings by name, in this world. */
+static inline enum weft_status
+wf_session_open_in(struct wf_env *env, const struct weft_session_opts *opts,
+		   struct weft_session **out)
+{
+	struct weft_session_opts own = *opts;
+	struct weft_settings *settings = NULL;
+	enum weft_status st = weft_settings_create(&settings);
+	if (st == WEFT_OK) {
+		wf_settings_set_env(settings, env);
+		own.settings = settings;
+		st = weft_session_open(&own, out);
+	}
+	weft_settings_destroy(settings);
+	return st;
+}
 
 /* Where the texts stand in `opts`; NULL where the caller left one out. `text` has
  * WF_SETTING_TEXTS_MAX places. Returns how many there are. */

@@ -26,16 +26,6 @@ weft_version(void)
 }
 
 void
-wf_opts_give(void *out, size_t out_bytes, const void *opts, size_t bytes)
-{
-	memset(out, 0, out_bytes);
-	memcpy(out, opts, out_bytes < bytes ? out_bytes : bytes);
-	if (out_bytes >= sizeof(out_bytes)) {
-		memcpy(out, &out_bytes, sizeof(out_bytes)); /* struct_bytes, which comes first */
-	}
-}
-
-void
 weft_session_opts_init_sized(struct weft_session_opts *opts, size_t struct_bytes)
 {
 	struct weft_session_opts defaults;
@@ -68,6 +58,7 @@ copy_opts(struct weft_session *session, const struct weft_session_opts *opts)
 {
 	struct weft_session_opts *own = &session->core.opts;
 	*own = *opts;
+	own->settings = NULL; /* lent for the call */
 	const char **text[WF_SETTING_TEXTS_MAX];
 	unsigned count = wf_session_texts(own, text);
 	for (unsigned i = 0; i < count; i++) {
@@ -80,15 +71,23 @@ copy_opts(struct weft_session *session, const struct weft_session_opts *opts)
 	return WEFT_OK;
 }
 
+/* The caller's struct, what was set by name over it, and defaults where neither says anything. */
+static enum weft_status
+read_opts(const struct weft_session_opts *given, struct weft_session_opts *out)
+{
+	wf_session_defaults(out);
+	enum weft_status st =
+		wf_opts_read("weft_session_opts", given, offsetof(struct weft_session_opts, port),
+			     out, sizeof(*out));
+	if (st == WEFT_OK && out->settings != NULL) {
+		wf_settings_apply(out->settings, out);
+	}
+	return st;
+}
+
 static enum weft_status
 check_opts(const struct weft_session_opts *opts)
 {
-	if (opts->struct_bytes != sizeof(*opts)) {
-		return wf_fail(WEFT_INVALID,
-			       "weft_session_opts of %zu bytes, the library's has %zu: call "
-			       "weft_session_opts_init, and build against this version's headers",
-			       opts->struct_bytes, sizeof(*opts));
-	}
 	enum weft_status st = wf_session_settings_check(opts);
 	if (st != WEFT_OK) {
 		return st;
@@ -259,14 +258,19 @@ take_place(struct weft_session *session)
 }
 
 enum weft_status
-weft_session_open(const struct weft_session_opts *opts, struct weft_session **out)
+weft_session_open(const struct weft_session_opts *given, struct weft_session **out)
 {
-	enum weft_status st = check_opts(opts);
-	if (st != WEFT_OK) {
-		return st; /* of another size, it may end before env */
+	struct weft_session_opts opts;
+	enum weft_status st = read_opts(given, &opts);
+	if (st == WEFT_OK) {
+		st = check_opts(&opts);
 	}
-	struct wf_env *env = opts->env;
-	if (env == NULL) {
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_env *env = wf_settings_env(opts.settings);
+	bool own_env = env == NULL;
+	if (own_env) {
 		st = wf_env_system_create(WF_LOG_WARN, 2, &env);
 	}
 	if (st != WEFT_OK) {
@@ -274,17 +278,17 @@ weft_session_open(const struct weft_session_opts *opts, struct weft_session **ou
 	}
 	struct weft_session *session = wf_zalloc(env, sizeof(*session));
 	if (session == NULL) {
-		if (opts->env == NULL) {
+		if (own_env) {
 			wf_env_system_destroy(env);
 		}
 		return wf_fail(WEFT_NOMEM, "session: %zu bytes", sizeof(*session));
 	}
 	session->env = env;
-	session->own_env = opts->env == NULL;
+	session->own_env = own_env;
 	session->core.env = env;
 	wf_core_report_init(&session->core);
 	wf_progress_init(session);
-	st = copy_opts(session, opts);
+	st = copy_opts(session, &opts);
 	if (st == WEFT_OK) {
 		st = fill_job(session);
 	}

@@ -100,9 +100,6 @@ struct weft_session {
 };
 
 /* session.c */
-/* Defaults into a caller's struct of `out_bytes` bytes, whatever the library's has. */
-void wf_opts_give(void *out, size_t out_bytes, const void *opts, size_t bytes);
-
 /* Accepts one that was never opened. `keep`: keep_arrays of weft_session_opts. */
 void wf_session_release_slab(struct wf_env *env, struct wf_slab *slab, bool keep);
 

@@ -40,6 +40,7 @@ extern "C" {
 #define WEFT_VERSION_PATCH 0
 
 struct weft_session;
+struct weft_settings;
 struct weft_tensor;
 
 enum weft_progress {
@@ -143,7 +144,10 @@ struct weft_optimizer_opts {
 };
 
 struct weft_session_opts {
-	size_t struct_bytes; /* set by weft_session_opts_init */
+	/* Set by weft_session_opts_init: how large the caller's struct is. Where it is smaller than
+	 * the library's, the caller was built with an older header, and what it does not have keeps
+	 * its default. Where it is larger, what lies behind has to be 0. */
+	size_t struct_bytes;
 
 	/* The job, the same on every trainer. */
 	const char *pservers; /* comma list of host, host:port, [v6]:port; the order counts */
@@ -178,7 +182,11 @@ struct weft_session_opts {
 	uint64_t peer_timeout_ns;      /* silence of a host (not of a process): 10 s */
 	uint64_t
 		step_timeout_ns; /* longest wait for a step, pull or reduce; 0: no limit: 1,800 s */
-	int keep_state;          /* arrays for the optimizer's state, for weft_tensor_state: 0 */
+	/* A pserver that takes no turns (stopped, swapped out, starved) is named in the log, and
+	 * waited for so long; then the session ends with WEFT_TIMEOUT. 0: as step_timeout_ns,
+	 * which is a limit in any case: 0 */
+	uint64_t stall_timeout_ns;
+	int keep_state; /* arrays for the optimizer's state, for weft_tensor_state: 0 */
 	/* What the bits depend on (BLAS, threads); a difference between trainers is a warning. */
 	const char *numerics;
 	/* A line at WEFT_LOG_INFO about what this trainer did, so often and at the end; 0: none,
@@ -248,12 +256,10 @@ struct weft_session_opts {
 	 * what they were taken from. They are the process's then; munmap gives them back: 0 */
 	int keep_arrays;
 
-	void *env; /* NULL. Tests give a simulated environment. */
-
-	/* A pserver that takes no turns (stopped, swapped out, starved) is named in the log, and
-	 * waited for so long; then the session ends with WEFT_TIMEOUT. 0: as step_timeout_ns,
-	 * which is a limit in any case: 0 */
-	uint64_t stall_timeout_ns;
+	/* What was set by name, which wins over the fields above; borrowed for the call. The struct
+	 * does not grow any more: settings that come with later versions are reached here. NULL:
+	 * nothing: NULL */
+	const struct weft_settings *settings;
 };
 
 struct weft_tensor_opts {
@@ -350,10 +356,42 @@ struct weft_trainer_stats {
 /* The library's version, "0.1.0". */
 WEFT_API const char *weft_version(void);
 
+/**
+ * Settings by name, as texts, for programs that read them from somewhere, and for settings that
+ * have no field in weft_session_opts. Names are those of its fields, without "_ns" at their end
+ * ("spin", "connect_timeout"), "optimizer" for its method, and those that the original has
+ * ("adam_beta1"). Values are as on command lines: "20ms", "64KiB", "1e-3", "true", and the last
+ * words of an enum ("mean", "bounded").
+ * Thread: one at a time. Settings may be used for any number of sessions.
+ * @param out written on WEFT_OK: every setting at its default; ends with weft_settings_destroy
+ * @return WEFT_OK; WEFT_NOMEM
+ */
+WEFT_API enum weft_status weft_settings_create(struct weft_settings **out) WEFT_MUST_CHECK;
+
+/**
+ * Set one. What two settings rule together is checked by weft_session_open.
+ * @param value copied; NULL: not set any more, the struct's field counts
+ * @return WEFT_OK; WEFT_INVALID: there is no such setting (the text has the nearest name), or it
+ *         cannot have that value (and which it can); nothing has changed then; WEFT_NOMEM
+ */
+WEFT_API enum weft_status weft_settings_set(struct weft_settings *settings, const char *name,
+					    const char *value) WEFT_MUST_CHECK;
+
+/**
+ * The value of one as a text: what was set, else the default.
+ * @param out   [bytes]; a longer text is cut
+ * @param bytes > 0
+ * @return WEFT_OK; WEFT_INVALID: there is no such setting
+ */
+WEFT_API enum weft_status weft_settings_get(const struct weft_settings *settings, const char *name,
+					    char *out, size_t bytes) WEFT_MUST_CHECK;
+
+/* Accepts NULL. Sessions that were opened with them go on. */
+WEFT_API void weft_settings_destroy(struct weft_settings *settings);
+
 /* Fill in every default named above. In C and C++ the name is a macro, which says how large the
- * caller's struct is: a library whose struct is another writes no byte beyond that, and refuses it
- * in weft_session_open. The function of this name, for languages without macros, writes as much as
- * the library's struct has. */
+ * caller's struct is: a library whose struct is larger writes no byte beyond that. The function of
+ * this name, for languages without macros, writes as much as the library's struct has. */
 WEFT_API void weft_session_opts_init(struct weft_session_opts *opts);
 WEFT_API void weft_session_opts_init_sized(struct weft_session_opts *opts, size_t struct_bytes);
 #define weft_session_opts_init(opts) weft_session_opts_init_sized((opts), sizeof(*(opts)))

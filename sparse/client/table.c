@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/settings.h"
 #include "kernels/rows.h"
 #include "sparse/client/session.h"
 #include "sparse/server/admit.h"
@@ -16,11 +17,12 @@ WF_STATIC_ASSERT((int)WEFT_VALUES_F32 == WF_VALUES_F32, "one numbering");
 WF_STATIC_ASSERT((int)WEFT_VALUES_BF16 == WF_VALUES_BF16, "one numbering");
 WF_STATIC_ASSERT((int)WEFT_VALUES_F16 == WF_VALUES_F16, "one numbering");
 
-void
-weft_table_opts_init_sized(struct weft_table_opts *opts, size_t struct_bytes)
+static struct weft_table_opts
+table_defaults(void)
 {
 	struct wf_row_opts row = wf_row_defaults();
-	const struct weft_table_opts defaults = {
+	return (struct weft_table_opts){
+		.struct_bytes = sizeof(struct weft_table_opts),
 		.batch_keys_max = 65536,
 		.optimizer =
 			{
@@ -41,6 +43,12 @@ weft_table_opts_init_sized(struct weft_table_opts *opts, size_t struct_bytes)
 		.evict_fade = 1,
 		.evict_fade_steps = 1,
 	};
+}
+
+void
+weft_table_opts_init_sized(struct weft_table_opts *opts, size_t struct_bytes)
+{
+	const struct weft_table_opts defaults = table_defaults();
 	wf_opts_give(opts, struct_bytes, &defaults, sizeof(defaults));
 }
 
@@ -243,16 +251,9 @@ wf_client_default_desc(struct wf_table_desc *out)
 }
 
 static enum weft_status
-check_session(const struct weft_session *session, const struct weft_table_opts *opts,
-	      const char *name)
+check_session(const struct weft_session *session, const char *name)
 {
 	const struct wf_client *client = wf_client_of(session);
-	if (opts->struct_bytes != sizeof(*opts)) {
-		return wf_fail(WEFT_INVALID,
-			       "weft_table_opts of %zu bytes, the library's has %zu: call "
-			       "weft_table_opts_init, and build against this version's headers",
-			       opts->struct_bytes, sizeof(*opts));
-	}
 	if (session->sealed) {
 		return wf_fail(WEFT_INVALID, "table %.40s is added after weft_session_seal", name);
 	}
@@ -356,17 +357,23 @@ make_table(struct wf_client *client, const struct weft_table_opts *opts, struct 
 }
 
 enum weft_status
-weft_table_add(struct weft_session *session, const struct weft_table_opts *opts,
+weft_table_add(struct weft_session *session, const struct weft_table_opts *given,
 	       struct weft_table **out)
 {
 	struct wf_table_desc desc;
 	struct weft_table *table = NULL;
-	const char *name = opts->name != NULL ? opts->name : "";
-	enum weft_status st = check_session(session, opts, name);
+	struct weft_table_opts opts = table_defaults();
+	enum weft_status st =
+		wf_opts_read("weft_table_opts", given, offsetof(struct weft_table_opts, dim), &opts,
+			     sizeof(opts));
+	const char *name = st == WEFT_OK && opts.name != NULL ? opts.name : "";
+	if (st == WEFT_OK) {
+		st = check_session(session, name);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = fill_desc(opts, &desc);
+	st = fill_desc(&opts, &desc);
 	if (st != WEFT_OK) {
 		return wf_fail(st, "table %.40s: %s", name, weft_last_error());
 	}
@@ -379,7 +386,7 @@ weft_table_add(struct weft_session *session, const struct weft_table_opts *opts,
 		st = grow(wf_client_of(session));
 	}
 	if (st == WEFT_OK) {
-		st = make_table(wf_client_of(session), opts, &table);
+		st = make_table(wf_client_of(session), &opts, &table);
 	}
 	if (st != WEFT_OK) {
 		return st;

@@ -32,8 +32,7 @@ crew_draw_world(struct wf_rng *rng, bool calm, uint32_t cut_per_million, uint32_
 }
 
 void
-crew_fill_opts(const struct crew *crew, uint32_t idx, struct wf_env *env,
-	       struct weft_session_opts *out)
+crew_fill_opts(const struct crew *crew, uint32_t idx, struct weft_session_opts *out)
 {
 	weft_session_opts_init(out);
 	out->pservers = crew->pservers == 1 ? "ps0" : "ps0,ps1";
@@ -43,7 +42,6 @@ crew_fill_opts(const struct crew *crew, uint32_t idx, struct wf_env *env,
 	out->trainer_id = idx;
 	out->transport = crew->transport;
 	out->progress = WEFT_PROGRESS_CALLER;
-	out->env = env;
 }
 
 void

@@ -43,8 +43,7 @@ struct crew_seat {
 void crew_draw_world(struct wf_rng *rng, bool calm, uint32_t cut_per_million,
 		     uint32_t refuse_per_mille, struct crew *crew);
 /* Defaults, and what follows from the crew. */
-void crew_fill_opts(const struct crew *crew, uint32_t idx, struct wf_env *env,
-		    struct weft_session_opts *out);
+void crew_fill_opts(const struct crew *crew, uint32_t idx, struct weft_session_opts *out);
 /* Keep weft_last_error as `why`, unless there is one. */
 void crew_complain(struct crew *crew, const char *who, uint32_t idx);
 /* Run the job to its end. */

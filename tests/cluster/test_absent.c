@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/settings.h"
 #include "sparse/server/service.h"
 #include "tests/cluster/crew.h"
 #include "weft/sparse.h"
@@ -75,12 +76,12 @@ train(struct job *job, uint32_t idx, struct wf_env *env, const char *words)
 	struct weft_session *session = NULL;
 	struct weft_tensor *tensor = NULL;
 	const struct weft_tensor_opts w = {.name = "w", .rows = 100};
-	crew_fill_opts(&job->crew, idx, env, &opts);
+	crew_fill_opts(&job->crew, idx, &opts);
 	opts.slice_bytes = 64;
 	opts.compared = words;
 	opts.log = hear_line;
 	opts.log_arg = job;
-	enum weft_status st = weft_session_open(&opts, &session);
+	enum weft_status st = wf_session_open_in(env, &opts, &session);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -202,7 +203,7 @@ open_rows(const struct crew_seat *seat, struct wf_env *env, const char *words,
 	struct weft_session_opts opts;
 	struct weft_table_opts rows_opts;
 	const struct rows_run *run = seat->crew->run;
-	crew_fill_opts(seat->crew, seat->idx, env, &opts);
+	crew_fill_opts(seat->crew, seat->idx, &opts);
 	opts.compared = words;
 	opts.dense_mode = run->tensor_leads ? WEFT_DENSE_ASYNC : WEFT_DENSE_SYNC;
 	opts.sparse_mode = run->tensor_leads ? WEFT_SPARSE_SYNC : WEFT_SPARSE_ASYNC;
@@ -211,7 +212,7 @@ open_rows(const struct crew_seat *seat, struct wf_env *env, const char *words,
 	rows_opts.name = "rows";
 	rows_opts.dim = 2;
 	rows_opts.batch_keys_max = 64;
-	enum weft_status st = weft_session_open(&opts, session);
+	enum weft_status st = wf_session_open_in(env, &opts, session);
 	return st == WEFT_OK ? weft_table_add(*session, &rows_opts, table) : st;
 }
 

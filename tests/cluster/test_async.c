@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "tests/cluster/crew.h"
 
 #define PASSES 2u
@@ -88,14 +89,14 @@ open_session(struct member *m, struct wf_env *env)
 	const struct run *run = m->run;
 	static const char *const name[TENSORS] = {"a", "b"};
 	struct weft_session_opts opts;
-	crew_fill_opts(&run->crew, m->idx, env, &opts);
+	crew_fill_opts(&run->crew, m->idx, &opts);
 	opts.slice_bytes = SLICE_FLOATS * sizeof(float);
 	opts.dense_mode = run->mode;
 	opts.dense_staleness = run->staleness;
 	opts.dense_discard_ratio = run->discard_ratio;
 	opts.optimizer.learning_rate = 1;
 	opts.optimizer.clip_norm = run->clip_norm;
-	enum weft_status st = weft_session_open(&opts, &m->session);
+	enum weft_status st = wf_session_open_in(env, &opts, &m->session);
 	for (uint32_t i = 0; i < TENSORS && st == WEFT_OK; i++) {
 		struct weft_tensor_opts tensor = run->own[i];
 		tensor.name = name[i];

@@ -16,6 +16,7 @@
 #include "pserver/server.h"
 #include "transport/sim/world.h"
 #include "weft/weft.h"
+#include "base/settings.h"
 
 #define PSERVERS_MAX 2u
 #define TRAINERS_MAX 4u
@@ -140,8 +141,7 @@ open_session(struct member *m, struct wf_env *env)
 	opts.local_steps = run->mode == WEFT_DENSE_LOCAL ? 2 : 0;
 	opts.optimizer.method = run->mode == WEFT_DENSE_LOCAL ? "sgd" : "adam";
 	opts.optimizer.learning_rate = 0.01;
-	opts.env = env;
-	enum weft_status st = weft_session_open(&opts, &m->session);
+	enum weft_status st = wf_session_open_in(env, &opts, &m->session);
 	for (uint32_t i = 0; i < run->tensors && st == WEFT_OK; i++) {
 		char name[8];
 		(void)snprintf(name, sizeof(name), "t%u", i);

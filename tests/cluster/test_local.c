@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "kernels/kernels.h"
 #include "tests/cluster/crew.h"
 
@@ -251,7 +252,7 @@ open_session(struct member *m, struct wf_env *env)
 {
 	const struct run *run = m->run;
 	struct weft_session_opts opts;
-	crew_fill_opts(&run->crew, m->idx, env, &opts);
+	crew_fill_opts(&run->crew, m->idx, &opts);
 	opts.slice_bytes = 64;
 	opts.grad_reduce = run->reduce;
 	opts.dense_mode = run->mode;
@@ -262,7 +263,7 @@ open_session(struct member *m, struct wf_env *env)
 			    run->optimizer == WF_TORCH_MOMENTUM;
 	opts.optimizer.momentum = has_momentum ? 0.5 : 0;
 	opts.optimizer.learning_rate = 0.125;
-	enum weft_status st = weft_session_open(&opts, &m->session);
+	enum weft_status st = wf_session_open_in(env, &opts, &m->session);
 	const struct weft_tensor_opts tensor = {.name = "w", .rows = COUNT};
 	if (st == WEFT_OK) {
 		st = weft_tensor_add(m->session, &tensor, &m->tensor);

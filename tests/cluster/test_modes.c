@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "sparse/server/service.h"
 #include "tests/cluster/crew.h"
 #include "weft/sparse.h"
@@ -58,7 +59,7 @@ open_session(struct member *m, struct wf_env *env)
 	const struct run *run = m->run;
 	struct weft_session_opts opts;
 	struct weft_table_opts table;
-	crew_fill_opts(&run->crew, m->idx, env, &opts);
+	crew_fill_opts(&run->crew, m->idx, &opts);
 	opts.slice_bytes = 256; /* there are no tensors, but the lane compares */
 	opts.sparse_mode = run->mode;
 	opts.sparse_staleness = run->staleness;
@@ -67,7 +68,7 @@ open_session(struct member *m, struct wf_env *env)
 	opts.optimizer.learning_rate = 1;
 	opts.optimizer.clip_norm = run->dense ? CLIP_NORM : 0;
 	opts.optimizer.average_window = run->dense ? 1 : 0;
-	enum weft_status st = weft_session_open(&opts, &m->session);
+	enum weft_status st = wf_session_open_in(env, &opts, &m->session);
 	if (st == WEFT_OK && run->dense) {
 		const struct weft_tensor_opts tensor = {.name = "w", .rows = 1};
 		st = weft_tensor_add(m->session, &tensor, &m->tensor);

@@ -14,6 +14,7 @@
 #include "pserver/server.h"
 #include "transport/sim/world.h"
 #include "weft/weft.h"
+#include "base/settings.h"
 
 #define TENSORS 3u
 #define ROWS 160u /* ten slices */
@@ -80,13 +81,12 @@ run_trainer(struct wf_env *env, void *arg)
 	struct weft_tensor *tensor[TENSORS];
 	struct weft_session_opts opts;
 	weft_session_opts_init(&opts);
-	opts.env = env;
 	opts.pservers = "ps0";
 	opts.transport = "sim";
 	opts.slice_bytes = SLICE_BYTES;
 	opts.progress = WEFT_PROGRESS_CALLER;
 	opts.optimizer.learning_rate = 1;
-	enum weft_status st = weft_session_open(&opts, &session);
+	enum weft_status st = wf_session_open_in(env, &opts, &session);
 	for (uint32_t t = 0; t < TENSORS && st == WEFT_OK; t++) {
 		char name[8];
 		(void)snprintf(name, sizeof(name), "t%u", t);

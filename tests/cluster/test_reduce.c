@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "tests/cluster/crew.h"
 
 #define PASSES 2u
@@ -116,14 +117,14 @@ open_session(struct member *m, struct wf_env *env)
 {
 	const struct run *run = m->run;
 	struct weft_session_opts opts;
-	crew_fill_opts(&run->crew, m->idx, env, &opts);
+	crew_fill_opts(&run->crew, m->idx, &opts);
 	opts.slice_bytes = run->slice_bytes;
 	opts.dense_mode = run->mode;
 	opts.grad_reduce = run->reduce;
 	opts.optimizer.method = "adam";
 	opts.optimizer.average_window = run->averages ? 0.5 : 0;
 	opts.keep_state = run->keeps_state;
-	enum weft_status st = weft_session_open(&opts, &m->session);
+	enum weft_status st = wf_session_open_in(env, &opts, &m->session);
 	for (uint32_t t = 0; t < TENSORS && st == WEFT_OK; t++) {
 		const struct weft_tensor_opts declared = {
 			.name = names[t],

@@ -12,6 +12,7 @@
 #include "pserver/server.h"
 #include "transport/sim/world.h"
 #include "weft/weft.h"
+#include "base/settings.h"
 
 #define TRAINERS 3u
 #define TENSORS 4u
@@ -202,8 +203,7 @@ train(struct job *job, struct weft_session *s, struct weft_tensor **t, uint32_t 
 }
 
 static void
-fill_opts(const struct member *member, struct wf_env *env, char *list, size_t bytes,
-	  struct weft_session_opts *opts)
+fill_opts(const struct member *member, char *list, size_t bytes, struct weft_session_opts *opts)
 {
 	const struct job *job = member->job;
 	size_t used = 0;
@@ -211,7 +211,6 @@ fill_opts(const struct member *member, struct wf_env *env, char *list, size_t by
 		used += (size_t)snprintf(list + used, bytes - used, "%sps%u", i > 0 ? "," : "", i);
 	}
 	weft_session_opts_init(opts);
-	opts->env = env;
 	opts->transport = "sim";
 	opts->progress = WEFT_PROGRESS_CALLER;
 	opts->pservers = list;
@@ -244,8 +243,8 @@ run_trainer(struct wf_env *env, void *arg)
 	struct weft_session_opts opts;
 	struct weft_session *s = NULL;
 	struct weft_tensor *t[TENSORS];
-	fill_opts(member, env, list, sizeof(list), &opts);
-	enum weft_status st = weft_session_open(&opts, &s);
+	fill_opts(member, list, sizeof(list), &opts);
+	enum weft_status st = wf_session_open_in(env, &opts, &s);
 	if (st == WEFT_OK) {
 		st = declare(member->job, s, t);
 	}

@@ -17,6 +17,7 @@
 #include "pserver/server.h"
 #include "transport/sim/world.h"
 #include "weft/weft.h"
+#include "base/settings.h"
 
 #define TRAINERS 4u
 #define LANES 2u
@@ -72,8 +73,7 @@ open_session(const struct member *m, struct wf_env *env, struct weft_session **s
 	opts.slice_bytes = 64;
 	opts.progress = WEFT_PROGRESS_CALLER;
 	opts.stats_period_ns = 3600 * WF_NS_PER_S;
-	opts.env = env;
-	enum weft_status st = weft_session_open(&opts, session);
+	enum weft_status st = wf_session_open_in(env, &opts, session);
 	if (st == WEFT_OK) {
 		st = weft_tensor_add(*session,
 				     &(struct weft_tensor_opts){.name = "w", .rows = ROWS}, tensor);

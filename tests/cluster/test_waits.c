@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/settings.h"
 #include "sparse/server/service.h"
 #include "tests/cluster/crew.h"
 #include "weft/sparse.h"
@@ -61,12 +62,12 @@ open_session(struct member *m)
 	static const char *const names[TENSORS] = {"a", "b", "c", "d"};
 	struct weft_session_opts opts;
 	struct weft_table_opts table;
-	crew_fill_opts(&m->job->crew, m->idx, m->env, &opts);
+	crew_fill_opts(&m->job->crew, m->idx, &opts);
 	opts.slice_bytes = 64;
 	if (m->job->plan.away_ns > 0 && m->idx == 0) {
 		opts.step_timeout_ns = m->job->plan.away_ns / 2;
 	}
-	enum weft_status st = weft_session_open(&opts, &m->session);
+	enum weft_status st = wf_session_open_in(m->env, &opts, &m->session);
 	for (uint32_t t = 0; t < TENSORS && st == WEFT_OK; t++) {
 		const struct weft_tensor_opts tensor = {.name = names[t], .rows = 40};
 		st = weft_tensor_add(m->session, &tensor, &m->tensor[t]);

@@ -15,6 +15,7 @@
 #include "transport/sim/world.h"
 #include "weft/sparse.h"
 #include "weft/weft.h"
+#include "base/settings.h"
 
 #define TRAINERS LYING_TRAINERS
 #define TENSORS 3u
@@ -200,7 +201,7 @@ drop_line(void *arg, enum weft_log_level level, const char *line)
 }
 
 static void
-fill_opts(const struct scene *s, uint32_t idx, struct wf_env *env, struct weft_session_opts *out)
+fill_opts(const struct scene *s, uint32_t idx, struct weft_session_opts *out)
 {
 	static const enum weft_dense_mode modes[DENSE_MODES] = {
 		[SYNC] = WEFT_DENSE_SYNC,       [ASYNC] = WEFT_DENSE_ASYNC,
@@ -243,7 +244,6 @@ fill_opts(const struct scene *s, uint32_t idx, struct wf_env *env, struct weft_s
 	out->sparse_discard_ratio = discards && s->sparse > 1 ? 0.5 : 0;
 	out->stats_period_ns = (s->rough & MEASURES) != 0 ? WF_NS_PER_MS : 0;
 	out->log = drop_line;
-	out->env = env;
 }
 
 /* Of 40, 16 and, static, 8 values: slices of 64, 64, 32, 64 and 32 bytes. */
@@ -355,8 +355,8 @@ static enum weft_status
 open_session(struct trainer *t, struct wf_env *env)
 {
 	struct weft_session_opts opts;
-	fill_opts(t->scene, t->idx, env, &opts);
-	enum weft_status st = weft_session_open(&opts, &t->session);
+	fill_opts(t->scene, t->idx, &opts);
+	enum weft_status st = wf_session_open_in(env, &opts, &t->session);
 	st = st == WEFT_OK ? add_tensors(t) : st;
 	st = st == WEFT_OK ? add_tables(t) : st;
 	st = st == WEFT_OK ? weft_session_seal(t->session) : st;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/settings.h"
 #include "pserver/server.h"
 #include "tools/rdma_bench/meter.h"
 
@@ -65,8 +66,7 @@ open_session(const struct trainer_arg *arg, struct wf_env *env, struct weft_sess
 	session.spin_ns = opts->spin_ns;
 	session.peer_timeout_ns = PEER_TIMEOUT_NS;
 	session.tcp_congestion = opts->congestion;
-	session.env = env;
-	return weft_session_open(&session, out);
+	return wf_session_open_in(env, &session, out);
 }
 
 static void

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/settings.h"
 #include "pserver/server.h"
 #include "sparse/server/service.h"
 #include "tools/rdma_bench/meter.h"
@@ -89,8 +90,7 @@ open_job(struct trainer *tr, const struct trainer_arg *arg, struct wf_env *env)
 	session.spin_ns = tr->opts->spin_ns;
 	session.peer_timeout_ns = PEER_TIMEOUT_NS;
 	session.tcp_congestion = tr->opts->congestion;
-	session.env = env;
-	enum weft_status st = weft_session_open(&session, &tr->session);
+	enum weft_status st = wf_session_open_in(env, &session, &tr->session);
 	if (st != WEFT_OK) {
 		return st;
 	}

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/status.h"
+#include "base/settings.h"
 #include "trainer/program/remote_tables.h"
 #include "trainer/program/saving.h"
 #include "trainer/program/stragglers.h"
@@ -215,8 +216,7 @@ open_session(struct fabric *fabric)
 	session.numerics = fabric->numerics;
 	session.log = log_line;
 	session.log_arg = job->env;
-	session.env = job->env;
-	return weft_session_open(&session, &fabric->session);
+	return wf_session_open_in(job->env, &session, &fabric->session);
 }
 
 static enum weft_status

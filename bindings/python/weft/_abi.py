@@ -179,16 +179,17 @@ def load() -> Api:
 
 
 def _check_sizes(api: Api, folder: str) -> None:
-    """The library writes the size of its options into memory that is large enough for any."""
+    """The library takes structs of an older header, and none that is larger than its own. It writes
+    the size of its options into memory that is large enough for any."""
     for name in ("weft_session_opts", "weft_table_opts"):
         room = (ctypes.c_char * 65536)()
         getattr(api.functions, name + "_init")(ctypes.byref(room))
         size = ctypes.c_size_t.from_buffer(room).value
         described = ctypes.sizeof(api.structs[name])
-        if size != described:
+        if size < described:
             raise ImportError(
                 "weft: struct %s has %d bytes in %s and %d in the headers of %s: use the headers "
-                "that the library was built with" % (name, size, api.path, described, folder)
+                "that the library was built with, or older ones" % (name, size, api.path, described, folder)
             )
 
 

@@ -20,7 +20,7 @@ WITHOUT_EFFECT = frozenset(
     "comment nics rdma_tcp small_messages use_old_updater parallel_thread_num sock_send_buf_size "
     "sock_recv_buf_size log_period dot_period num_passes local use_mkldnn seed".split()
 )
-_OWN = frozenset("struct_bytes log log_arg interrupted interrupted_arg keep_arrays env".split())
+_OWN = frozenset("struct_bytes log log_arg interrupted interrupted_arg keep_arrays settings".split())
 _ENVIRONMENT = ("WEFT_", "PADDLE_INIT_")
 _KINDS = (ctypes._SimpleCData,)  # no pointers to what has to outlive the call, no functions
 # As base/options_value.c has them; sizes in any case of letters.

@@ -445,7 +445,7 @@ class Session:
         if log is not None and not callable(log):
             raise InvalidError("log=%r: a function of level and line is needed" % (log,))
         opts = self._api.structs["weft_session_opts"]()
-        self._call.weft_session_opts_init(ctypes.byref(opts))
+        self._call.weft_session_opts_init_sized(ctypes.byref(opts), ctypes.sizeof(opts))
         fields = _settings.fields_of("weft_session_opts", _RENAMED)
         others = _settings.fill_with_environment(opts, fields, dict(settings))
         kinds = dict(opts._fields_)
@@ -617,7 +617,7 @@ class Session:
         """Declare a table; see weft.table."""
         self._enter()
         opts = self._api.structs["weft_table_opts"]()
-        self._call.weft_table_opts_init(ctypes.byref(opts))
+        self._call.weft_table_opts_init_sized(ctypes.byref(opts), ctypes.sizeof(opts))
         fields = _settings.fields_of("weft_table_opts", _RENAMED)
         _settings.fill(opts, fields, dict(settings, name=name, dim=dim))
         handle = ctypes.c_void_p()

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -43,7 +44,7 @@ each_field_of_the_struct_has_one_row(void **state)
 	}
 	/* What is no setting. */
 	assert_int_equal(MARK(struct_bytes) + MARK(log) + MARK(log_arg) + MARK(interrupted) +
-				 MARK(interrupted_arg) + MARK(env),
+				 MARK(interrupted_arg) + MARK(settings),
 			 0);
 	/* What is left is padding, which is there between fields of less than 8 bytes only. */
 	for (size_t i = 0; i < BYTES; i++) {
@@ -80,7 +81,7 @@ what_is_no_setting_is_zero_in_the_defaults(void **state)
 	assert_null(opts.log_arg);
 	assert_null(opts.interrupted);
 	assert_null(opts.interrupted_arg);
-	assert_null(opts.env);
+	assert_null(opts.settings);
 	assert_int_equal(wf_session_settings_check(&opts), WEFT_OK);
 }
 
@@ -103,6 +104,122 @@ texts_are_found_where_they_stand(void **state)
 	assert_int_equal(count, 10);
 }
 
+static void
+has_value(struct weft_settings *settings, const char *name, const char *value)
+{
+	char text[64];
+	assert_int_equal(weft_settings_get(settings, name, text, sizeof(text)), WEFT_OK);
+	assert_string_equal(text, value);
+}
+
+/* Each type of setting once, with what a command line would take. */
+static void
+settings_are_set_and_read_by_name(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *value;
+		const char *initial;
+		const char *read; /* NULL: as it was set */
+	} rows[] = {
+		{"pservers", "a,b:7000", "127.0.0.1", NULL},
+		{"port", "65535", "7164", NULL},
+		{"skip_nonfinite", "yes", "false", "true"},
+		{"slice_bytes", "65536", "256KiB", "64KiB"},
+		{"spin", "0.02ms", "0s", "20us"},
+		{"optimizer", "adam", "sgd", NULL},
+		{"learning_rate", "1e-2", "0.001", "0.01"},
+		{"grad_reduce", "mean", "sum", NULL},
+		{"dense_mode", "bounded", "sync", NULL},
+		{"connect-timeout", "2m", "5m", NULL},
+	};
+	struct weft_settings *settings;
+	assert_int_equal(weft_settings_create(&settings), WEFT_OK);
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(rows); i++) {
+		char value[64]; /* the caller's, and gone afterwards */
+		has_value(settings, rows[i].name, rows[i].initial);
+		(void)snprintf(value, sizeof(value), "%s", rows[i].value);
+		assert_int_equal(weft_settings_set(settings, rows[i].name, value), WEFT_OK);
+		memset(value, 'x', sizeof(value));
+		has_value(settings, rows[i].name,
+			  rows[i].read != NULL ? rows[i].read : rows[i].value);
+	}
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(rows); i++) {
+		assert_int_equal(weft_settings_set(settings, rows[i].name, NULL), WEFT_OK);
+		has_value(settings, rows[i].name, rows[i].initial);
+	}
+	weft_settings_destroy(settings);
+	weft_settings_destroy(NULL);
+}
+
+static void
+names_of_the_original_are_known(void **state)
+{
+	static const char *const rows[][3] = {
+		{"adam_beta1", "0.5", "beta1"},
+		{"adam_beta2", "0.75", "beta2"},
+		{"ada_epsilon", "0.125", "epsilon"},
+		{"adam-epsilon", "0.25", "epsilon"},
+		{"ada_rou", "0.5", "rho"},
+		{"l2", "0.5", "decay"},
+		{"gradient_clipping_threshold", "2", "clip"},
+		{"global_norm_clipping_threshold", "3", "clip_norm"},
+		{"learning_method", "rmsprop", "optimizer"},
+		{"learning_rate_schedule", "manual", "schedule"},
+		{"learning_rate_decay_a", "1.5", "schedule_a"},
+		{"learning_rate_decay_b", "2.5", "schedule_b"},
+		{"learning_rate_args", "1:2", "schedule_args"},
+	};
+	struct weft_settings *settings;
+	assert_int_equal(weft_settings_create(&settings), WEFT_OK);
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(rows); i++) {
+		assert_int_equal(weft_settings_set(settings, rows[i][0], rows[i][1]), WEFT_OK);
+		has_value(settings, rows[i][2], rows[i][1]);
+		has_value(settings, rows[i][0], rows[i][1]);
+	}
+	weft_settings_destroy(settings);
+}
+
+static void
+what_cannot_be_set_is_refused_and_changes_nothing(void **state)
+{
+	static const char *const rows[][3] = {
+		{"spinn", "1", "there is no setting \"spinn\"; did you mean spin?"},
+		{"", "1", "there is no setting \"\""},
+		{"struct_bytes", "8", "there is no setting \"struct_bytes\""},
+		{"log", "x", "there is no setting \"log\""},
+		{"ports_num", "0", "ports_num=0: must be a whole number, from 1 to 256"},
+		{"ports_num", "", "ports_num=: must be a whole number, from 1 to 256"},
+		{"port", "65536", "port=65536: must be a whole number, from 0 to 65535"},
+		{"spin", "fast", "spin=fast: must be a duration like"},
+		{"dense_mode", "2",
+		 "dense_mode=2: must be one of sync|async|bounded|local|elastic"},
+		{"elastic_rate", "1.5", "elastic_rate=1.5: must be a number, from 0 to 1"},
+		{"adam_beta1", "half", "adam_beta1=half: must be a finite number"},
+	};
+	struct weft_settings *settings;
+	assert_int_equal(weft_settings_create(&settings), WEFT_OK);
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(rows); i++) {
+		assert_int_equal(weft_settings_set(settings, rows[i][0], rows[i][1]), WEFT_INVALID);
+		assert_non_null(strstr(weft_last_error(), rows[i][2]));
+	}
+	char text[8] = "kept";
+	assert_int_equal(weft_settings_get(settings, "spinn", text, sizeof(text)), WEFT_INVALID);
+	assert_string_equal(text, "kept");
+	struct weft_session_opts opts;
+	wf_session_defaults(&opts);
+	opts.ports_num = 7;
+	opts.optimizer.beta1 = 0.25;
+	wf_settings_apply(settings, &opts);
+	assert_int_equal(opts.ports_num, 7);
+	assert_true(opts.optimizer.beta1 >= 0.25 && opts.optimizer.beta1 <= 0.25);
+	/* A text that is longer than the caller's room. */
+	assert_int_equal(weft_settings_set(settings, "pservers", "a.very.long.name"), WEFT_OK);
+	assert_int_equal(weft_settings_get(settings, "pservers", text, sizeof(text)), WEFT_OK);
+	assert_string_equal(text, "a.very.");
+	weft_settings_destroy(settings);
+}
+
 int
 main(void)
 {
@@ -111,6 +228,9 @@ main(void)
 		cmocka_unit_test(no_two_settings_have_one_name),
 		cmocka_unit_test(what_is_no_setting_is_zero_in_the_defaults),
 		cmocka_unit_test(texts_are_found_where_they_stand),
+		cmocka_unit_test(settings_are_set_and_read_by_name),
+		cmocka_unit_test(names_of_the_original_are_known),
+		cmocka_unit_test(what_cannot_be_set_is_refused_and_changes_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include "sparse/server/table.h"
 #include "weft/weft.h"
 #include "wire/partition.h"
+#include "base/settings.h"
 
 #define KEYS_MAX 512u
 #define DIM_MAX 16u
@@ -509,8 +510,7 @@ open_session(struct trainer *tr, struct wf_env *env)
 	if (job->connect_timeout_ns != 0) {
 		opts.connect_timeout_ns = job->connect_timeout_ns;
 	}
-	opts.env = env;
-	enum weft_status st = weft_session_open(&opts, &tr->session);
+	enum weft_status st = wf_session_open_in(env, &opts, &tr->session);
 	for (uint32_t i = 0; i < 2 && job->tensors && st == WEFT_OK; i++) {
 		const struct weft_tensor_opts t = {.name = i == 0 ? "a" : "b", .rows = 70 + i};
 		st = weft_tensor_add(tr->session, &t, &tr->tensor[i]);

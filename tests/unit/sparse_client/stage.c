@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "transport/sim/world.h"
+#include "base/settings.h"
 
 void
 stage_expect(struct stage *stage, bool condition, int line, const char *what)
@@ -72,10 +73,9 @@ open_session(struct stage *stage)
 	struct weft_session_opts opts;
 	struct weft_table_opts table;
 	session_opts(&opts);
-	opts.env = stage->env;
 	opts.interrupted = ask;
 	opts.interrupted_arg = &stage->interrupted;
-	enum weft_status st = weft_session_open(&opts, &stage->session);
+	enum weft_status st = wf_session_open_in(stage->env, &opts, &stage->session);
 	stage_table_opts("fixed", &table);
 	table.vocabulary = VOCABULARY;
 	table.wire = stage->wire;

@@ -72,6 +72,8 @@ fabric_start_over(struct fabric *fabric, const char *transport, uint32_t pserver
 	fabric->log_fd = memfd_create("log", MFD_CLOEXEC);
 	assert_true(fabric->log_fd >= 0);
 	assert_ok(wf_env_system_create(WF_LOG_DEBUG, fabric->log_fd, &fabric->env));
+	assert_ok(weft_settings_create(&fabric->settings));
+	wf_settings_set_env(fabric->settings, fabric->env);
 	for (uint32_t i = 0; i < pservers; i++) {
 		struct fabric_server *self = &fabric->server[i];
 		open_server(fabric, spin_ns, &self->server);
@@ -106,6 +108,7 @@ fabric_stop(struct fabric *fabric)
 		(void)pthread_join(fabric->server[i].thread, NULL);
 		wf_server_destroy(fabric->server[i].server);
 	}
+	weft_settings_destroy(fabric->settings);
 	wf_env_system_destroy(fabric->env);
 	count_faults(fabric);
 }
@@ -133,7 +136,7 @@ member_init(struct member *member, const struct fabric *fabric, uint32_t id, uin
 	member->opts.log_arg = member;
 	if (fabric->transport != NULL) {
 		member->opts.transport = fabric->transport;
-		member->opts.env = fabric->env;
+		member->opts.settings = fabric->settings;
 	}
 }
 

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "base/settings.h"
 #include "pserver/server.h"
 #include "transport/fault/fault.h"
 #include "weft/weft.h"
@@ -35,6 +36,7 @@ struct fabric_server {
 
 struct fabric {
 	struct wf_env *env;
+	struct weft_settings *settings; /* with this env, for members over a transport of a test */
 	struct fabric_server server[FABRIC_PSERVERS_MAX];
 	uint32_t pserver_count, lane_count;
 	char pservers[256];    /* the list, as trainers are told */

@@ -5,6 +5,7 @@
 #include "tests/unit/trainer/fabric.h"
 #include "tests/support/failing_env.h"
 #include "trainer/session.h"
+#include "base/settings.h"
 
 static struct weft_session_opts
 good_opts(void)
@@ -60,13 +61,83 @@ defaults_are_those_of_the_header(void **state)
 	assert_true(opts.stats_period_ns == 0);
 }
 
+/* A session of a caller whose struct has `bytes` bytes; its options are `*opts`. */
+static enum weft_status
+open_sized(struct weft_session_opts *opts, size_t bytes, struct weft_session **session)
+{
+	opts->struct_bytes = bytes;
+	return weft_session_open(opts, session);
+}
+
+/* What the caller's header did not have keeps its default, whatever is in memory behind. */
 static void
-options_of_another_version_are_refused(void **state)
+options_of_an_older_header_are_accepted(void **state)
 {
 	struct weft_session_opts opts = good_opts();
+	struct weft_session *session;
 	(void)state;
-	opts.struct_bytes -= 8;
-	refuses(&opts, "weft_session_opts", "bytes", "weft_session_opts_init");
+	opts.trainer_id = 3;
+	opts.num_gradient_servers = 4;
+	opts.transport = "tcp";
+	opts.progress = WEFT_PROGRESS_CALLER;
+	const size_t bytes = offsetof(struct weft_session_opts, progress);
+	memset((char *)&opts + bytes, 0x5a, sizeof(opts) - bytes);
+	assert_ok(open_sized(&opts, bytes, &session));
+	const struct weft_session_opts *own = &session->core.opts;
+	assert_int_equal(own->struct_bytes, sizeof(*own));
+	assert_int_equal(own->trainer_id, 3);
+	assert_int_equal(own->num_gradient_servers, 4);
+	assert_string_equal(own->transport, "tcp");
+	assert_int_equal(own->progress, WEFT_PROGRESS_THREAD);
+	assert_string_equal(own->pin, "off");
+	assert_true(own->step_timeout_ns == 1800 * WF_NS_PER_S);
+	assert_null(own->log);
+	assert_null(own->interrupted);
+	assert_null(own->settings);
+	assert_ok(weft_session_close(session));
+	/* The least that is of use. */
+	opts = good_opts();
+	opts.pservers = "elsewhere:99";
+	const size_t least = offsetof(struct weft_session_opts, port);
+	memset((char *)&opts + least, 0x5a, sizeof(opts) - least);
+	assert_ok(open_sized(&opts, least, &session));
+	assert_string_equal(session->core.opts.pservers, "elsewhere:99");
+	assert_int_equal(session->core.opts.port, 7164);
+	assert_ok(weft_session_close(session));
+}
+
+static void
+options_of_a_newer_header_may_say_nothing_new(void **state)
+{
+	struct {
+		struct weft_session_opts opts;
+		unsigned char behind[64];
+	} room = {.opts = good_opts()};
+	struct weft_session *session;
+	(void)state;
+	room.opts.port = 4711;
+	assert_ok(open_sized(&room.opts, sizeof(room), &session));
+	assert_int_equal(session->core.opts.port, 4711);
+	assert_int_equal(session->core.opts.struct_bytes, sizeof(room.opts));
+	assert_ok(weft_session_close(session));
+	room.behind[63] = 1;
+	room.opts.struct_bytes = sizeof(room);
+	char at[32];
+	(void)snprintf(at, sizeof(at), "byte %zu", sizeof(room) - 1);
+	refuses(&room.opts, "weft_session_opts", at, "a newer library");
+}
+
+static void
+options_without_a_size_are_refused(void **state)
+{
+	static const size_t bytes[] = {0, 1, offsetof(struct weft_session_opts, port) - 1, 4097,
+				       SIZE_MAX};
+	struct weft_session_opts opts = good_opts();
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+		opts.struct_bytes = bytes[i];
+		refuses(&opts, "weft_session_opts", "struct_bytes", "weft_session_opts_init");
+	}
 }
 
 /* A program that was built with an older header has a smaller struct, and a newer one a larger. */
@@ -88,13 +159,42 @@ defaults_stay_within_the_callers_struct(void **state)
 			assert_int_equal(byte[at], 0x5a);
 		}
 		if (bytes[i] > offsetof(struct weft_session_opts, port)) {
+			struct weft_session *session;
 			assert_int_equal(room.opts.struct_bytes, bytes[i]);
 			assert_int_equal(room.opts.port, 7164);
-		}
-		if (bytes[i] >= sizeof(size_t) && bytes[i] != sizeof(room.opts)) {
-			refuses(&room.opts, "weft_session_opts", "bytes", "weft_session_opts_init");
+			assert_ok(weft_session_open(&room.opts, &session));
+			assert_ok(weft_session_close(session));
 		}
 	}
+}
+
+/* They win over the struct, and may be gone, or others, as soon as the session is open. */
+static void
+settings_by_name_win_over_the_struct(void **state)
+{
+	struct weft_session_opts opts = good_opts();
+	struct weft_settings *settings;
+	struct weft_session *session;
+	(void)state;
+	assert_ok(weft_settings_create(&settings));
+	assert_ok(weft_settings_set(settings, "pservers", "10.0.0.1,10.0.0.2"));
+	assert_ok(weft_settings_set(settings, "spin", "20us"));
+	assert_ok(weft_settings_set(settings, "adam_beta1", "0.5"));
+	assert_ok(weft_settings_set(settings, "transport", "tcp"));
+	assert_ok(weft_settings_set(settings, "transport", NULL));
+	opts.settings = settings;
+	opts.pservers = "elsewhere";
+	opts.transport = "shm";
+	opts.port = 99;
+	assert_ok(weft_session_open(&opts, &session));
+	weft_settings_destroy(settings);
+	const struct weft_session_opts *own = &session->core.opts;
+	assert_string_equal(own->pservers, "10.0.0.1,10.0.0.2");
+	assert_string_equal(own->transport, "shm");
+	assert_int_equal(own->port, 99);
+	assert_int_equal(own->spin_ns, 20000);
+	assert_true(own->optimizer.beta1 >= 0.5 && own->optimizer.beta1 <= 0.5);
+	assert_ok(weft_session_close(session));
 }
 
 static void
@@ -612,8 +712,7 @@ build(struct wf_env *env, bool seal_again)
 	struct weft_session_opts opts = good_opts();
 	struct weft_session *session = NULL;
 	struct weft_tensor *tensor;
-	opts.env = env;
-	enum weft_status st = weft_session_open(&opts, &session);
+	enum weft_status st = wf_session_open_in(env, &opts, &session);
 	for (unsigned i = 0; i < 20 && st == WEFT_OK; i++) {
 		char name[8];
 		(void)snprintf(name, sizeof(name), "t%u", i);
@@ -662,7 +761,10 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(version_is_that_of_the_header),
 		cmocka_unit_test(defaults_are_those_of_the_header),
-		cmocka_unit_test(options_of_another_version_are_refused),
+		cmocka_unit_test(options_of_an_older_header_are_accepted),
+		cmocka_unit_test(options_of_a_newer_header_may_say_nothing_new),
+		cmocka_unit_test(options_without_a_size_are_refused),
+		cmocka_unit_test(settings_by_name_win_over_the_struct),
 		cmocka_unit_test(defaults_stay_within_the_callers_struct),
 		cmocka_unit_test(bad_job_options_are_refused_with_value_and_remedy),
 		cmocka_unit_test(bad_modes_are_refused_with_value_and_remedy),

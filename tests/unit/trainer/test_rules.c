@@ -240,7 +240,10 @@ whole_job(const struct member *member, struct wf_env *env)
 	struct weft_session_opts opts = member->opts;
 	struct weft_session *session = NULL;
 	struct weft_tensor *tensor;
-	opts.env = env;
+	struct weft_settings *settings;
+	assert_ok(weft_settings_create(&settings));
+	wf_settings_set_env(settings, env);
+	opts.settings = settings;
 	enum weft_status st = one_tensor(&opts, 40, 1, &session, &tensor);
 	if (st == WEFT_OK) {
 		st = weft_exchange(session, 1, 0);
@@ -250,6 +253,7 @@ whole_job(const struct member *member, struct wf_env *env)
 	} else {
 		weft_session_abort(session, st, weft_last_error());
 	}
+	weft_settings_destroy(settings);
 	return st;
 }
 

@@ -7,6 +7,7 @@
 #include "tests/unit/trainer/fabric.h"
 #include "transport/sim/world.h"
 #include "wire/messages.h"
+#include "base/settings.h"
 
 #define LANES 2u
 #define TRAINERS 2u
@@ -91,7 +92,6 @@ open_session(struct proc_arg *self, struct wf_env *env, struct weft_session **se
 	struct weft_session_opts opts;
 	struct weft_tensor *tensor;
 	weft_session_opts_init(&opts);
-	opts.env = env;
 	opts.transport = "sim";
 	opts.progress = WEFT_PROGRESS_CALLER;
 	opts.pservers = "ps";
@@ -104,7 +104,7 @@ open_session(struct proc_arg *self, struct wf_env *env, struct weft_session **se
 	opts.skip_nonfinite = 1;
 	opts.log = keep_line;
 	opts.log_arg = self;
-	enum weft_status st = weft_session_open(&opts, session);
+	enum weft_status st = wf_session_open_in(env, &opts, session);
 	for (unsigned i = 0; i < TENSORS && st == WEFT_OK; i++) {
 		struct weft_tensor_opts declared = {.name = name[i], .rows = ROWS};
 		st = weft_tensor_add(*session, &declared, &tensor);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings_named: settings that a program gives by name, and structs of options of other versions
+ * of the library. Thread: the caller's. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/options_internal.h"
+#include "base/settings.h"
+
+#define SETTINGS_MAX 64u
+#define STRUCT_BYTES_MAX 4096u
+#define QUOTE 80 /* bytes of a refused name or value that an error repeats */
+
+struct weft_settings {
+	struct weft_session_opts value;
+	struct wf_env *env;
+	bool is_given[SETTINGS_MAX]; /* in the order of the table; else it has its default */
+	char *text[SETTINGS_MAX];    /* ours, of those that are texts; NULL: the table's */
+};
+
+static const struct wf_option *
+settings_table(unsigned *count)
+{
+	const struct wf_option *table = wf_session_settings(count);
+	WF_ASSERT(*count <= SETTINGS_MAX);
+	return table;
+}
+
+enum weft_status
+weft_settings_create(struct weft_settings **out)
+{
+	struct weft_settings *settings = wf_zalloc(wf_env_memory(), sizeof(*settings));
+	if (settings == NULL) {
+		return wf_fail(WEFT_NOMEM, "settings: %zu bytes", sizeof(*settings));
+	}
+	wf_session_defaults(&settings->value);
+	*out = settings;
+	return WEFT_OK;
+}
+
+static void
+free_text(char **text)
+{
+	wf_free(wf_env_memory(), *text, *text != NULL ? strlen(*text) + 1 : 0);
+	*text = NULL;
+}
+
+void
+weft_settings_destroy(struct weft_settings *settings)
+{
+	if (settings == NULL) {
+		return;
+	}
+	for (unsigned i = 0; i < SETTINGS_MAX; i++) {
+		free_text(&settings->text[i]);
+	}
+	wf_free(wf_env_memory(), settings, sizeof(*settings));
+}
+
+/* WEFT_INVALID: there is none of that name. */
+static enum weft_status
+find(const char *name, unsigned *idx)
+{
+	unsigned count = 0;
+	const struct wf_option *table = settings_table(&count);
+	const struct wf_options all = {.table = table, .option_count = count};
+	size_t bytes = strlen(name);
+	const struct wf_option *found = wf_option_find(&all, name, bytes);
+	const char *ours = found == NULL ? wf_setting_of_original(name, bytes) : NULL;
+	if (ours != NULL) {
+		found = wf_option_find(&all, ours, strlen(ours));
+	}
+	if (found != NULL) {
+		*idx = (unsigned)(found - table);
+		return WEFT_OK;
+	}
+	const struct wf_option *nearest = wf_option_nearest(&all, name, bytes, false);
+	return wf_fail(WEFT_INVALID, "there is no setting \"%.*s\"%s%s%s", QUOTE, name,
+		       nearest != NULL ? "; did you mean " : "",
+		       nearest != NULL ? nearest->name : "", nearest != NULL ? "?" : "");
+}
+
+enum weft_status
+weft_settings_set(struct weft_settings *settings, const char *name, const char *value)
+{
+	unsigned count = 0;
+	unsigned idx = 0;
+	enum weft_status st = find(name, &idx);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_option *option = &settings_table(&count)[idx];
+	if (value == NULL) {
+		wf_option_defaults(option, 1, &settings->value);
+		settings->is_given[idx] = false;
+		free_text(&settings->text[idx]);
+		return WEFT_OK;
+	}
+	char *copy = NULL;
+	if (option->type == WF_OPTION_STRING) {
+		size_t bytes = strlen(value) + 1;
+		copy = wf_zalloc(wf_env_memory(), bytes);
+		if (copy == NULL) {
+			return wf_fail(WEFT_NOMEM, "settings: %zu bytes", bytes);
+		}
+		memcpy(copy, value, bytes);
+	}
+	if (!wf_option_store(option, copy != NULL ? copy : value, &settings->value)) {
+		char allowed[WF_OPTION_ALLOWED_BYTES];
+		wf_option_allowed(option, allowed, sizeof(allowed));
+		return wf_fail(WEFT_INVALID, "%s=%.*s: must be %s", name, QUOTE, value, allowed);
+	}
+	free_text(&settings->text[idx]);
+	settings->text[idx] = copy;
+	settings->is_given[idx] = true;
+	return WEFT_OK;
+}
+
+enum weft_status
+weft_settings_get(const struct weft_settings *settings, const char *name, char *out, size_t bytes)
+{
+	unsigned count = 0;
+	unsigned idx = 0;
+	enum weft_status st = find(name, &idx);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_option_format(&settings_table(&count)[idx], &settings->value, out, bytes);
+	return WEFT_OK;
+}
+
+void
+wf_settings_apply(const struct weft_settings *settings, struct weft_session_opts *opts)
+{
+	unsigned count = 0;
+	const struct wf_option *table = settings_table(&count);
+	for (unsigned i = 0; i < count; i++) {
+		if (settings->is_given[i]) {
+			memcpy((char *)opts + table[i].offset,
+			       (const char *)&settings->value + table[i].offset,
+			       wf_option_bytes(&table[i]));
+		}
+	}
+}
+
+void
+wf_settings_set_env(struct weft_settings *settings, struct wf_env *env)
+{
+	settings->env = env;
+}
+
+struct wf_env *
+wf_settings_env(const struct weft_settings *settings)
+{
+	return settings != NULL ? settings->env : NULL;
+}
+
+void
+wf_opts_give(void *out, size_t out_bytes, const void *opts, size_t bytes)
+{
+	memset(out, 0, out_bytes);
+	memcpy(out, opts, out_bytes < bytes ? out_bytes : bytes);
+	if (out_bytes >= sizeof(out_bytes)) {
+		memcpy(out, &out_bytes, sizeof(out_bytes)); /* struct_bytes, which comes first */
+	}
+}
+
+enum weft_status
+wf_opts_read(const char *name, const void *given, size_t least, void *own, size_t own_bytes)
+{
+	size_t bytes = 0;
+	memcpy(&bytes, given, sizeof(bytes)); /* struct_bytes, which comes first */
+	if (bytes < least || bytes > STRUCT_BYTES_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       "%s of %zu bytes: its struct_bytes is not that of any version; call "
+			       "%s_init first",
+			       name, bytes, name);
+	}
+	for (size_t i = own_bytes; i < bytes; i++) {
+		if (((const unsigned char *)given)[i] != 0) {
+			return wf_fail(WEFT_INVALID,
+				       "%s of %zu bytes says something at byte %zu that this "
+				       "library, whose struct has %zu, does not know; use a newer "
+				       "library, or leave that field 0",
+				       name, bytes, i, own_bytes);
+		}
+	}
+	memcpy(own, given, bytes < own_bytes ? bytes : own_bytes);
+	memcpy(own, &own_bytes, sizeof(own_bytes));
+	return WEFT_OK;
+}
