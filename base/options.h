@@ -55,6 +55,7 @@ struct wf_option {
 	const char *means; /* what an old name stands for, e.g. "dense lanes per pserver"; NULL: own
 			      name */
 	uint64_t min, max; /* U64, BYTES, DURATION; max 0: no limit */
+	uint64_t step;     /* of these, a multiple of it; 0: any */
 	double fmin, fmax; /* F64; both 0: no limit */
 };
 

@@ -217,7 +217,8 @@ static bool
 in_range(const struct wf_option *option, uint64_t value)
 {
 	uint64_t max = max_of(option);
-	return value >= option->min && (max == 0 || value <= max);
+	return value >= option->min && (max == 0 || value <= max) &&
+	       (option->step == 0 || value % option->step == 0);
 }
 
 static bool
@@ -497,6 +498,10 @@ append_range(const struct wf_option *option, char *out, size_t bytes)
 		(void)snprintf(out + used, bytes - used, ", from %s to %s", min, max);
 	} else if (option->min != 0) {
 		(void)snprintf(out + used, bytes - used, ", at least %s", min);
+	}
+	used = strlen(out);
+	if (option->step != 0) {
+		(void)snprintf(out + used, bytes - used, ", a multiple of %" PRIu64, option->step);
 	}
 }
 

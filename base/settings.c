@@ -2,6 +2,8 @@
 /* settings: the one table of a session's settings. Thread: any, it is constant. */
 #include "base/settings.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/env.h"
 #include "base/limits.h"
@@ -12,32 +14,58 @@
 
 static const struct wf_option table[] = {
 	/* The job. */
-	{.name = "pservers", .type = WF_OPTION_STRING, AT(pservers), .initial = "127.0.0.1"},
-	{.name = "port", .type = WF_OPTION_U64, AT(port), .initial = "7164"},
+	{.name = "pservers",
+	 .type = WF_OPTION_STRING,
+	 AT(pservers),
+	 .initial = "127.0.0.1",
+	 .metavar = "HOST[:PORT],...",
+	 .help = "The pservers, in the same order on all trainers.",
+	 .means = "the pservers"},
+	{.name = "port",
+	 .type = WF_OPTION_U64,
+	 AT(port),
+	 .initial = "7164",
+	 .min = 1,
+	 .max = 65535,
+	 .help = "First port of pservers that name none.",
+	 .means = "first port of each pserver"},
 	{.name = "ports_num",
 	 .type = WF_OPTION_U64,
 	 AT(ports_num),
 	 .initial = "1",
 	 .min = 1,
-	 .max = WF_PSERVER_LANES_MAX},
+	 .max = WF_PSERVER_LANES_MAX,
+	 .help = "Dense lanes of each pserver.",
+	 .means = "dense lanes of each pserver"},
 	{.name = "ports_num_for_sparse",
 	 .type = WF_OPTION_U64,
 	 AT(ports_num_for_sparse),
 	 .initial = "0",
-	 .max = WF_PSERVER_LANES_MAX - 1},
+	 .max = WF_PSERVER_LANES_MAX - 1,
+	 .help = "Sparse lanes of each pserver.",
+	 .means = "sparse lanes of each pserver"},
 	{.name = "num_gradient_servers",
 	 .type = WF_OPTION_U64,
 	 AT(num_gradient_servers),
 	 .initial = "1",
 	 .min = 1,
-	 .max = WF_TRAINER_COUNT_MAX},
+	 .max = WF_TRAINER_COUNT_MAX,
+	 .help = "Trainers in the job.",
+	 .means = "number of trainers"},
 	{.name = "grad_reduce",
 	 .type = WF_OPTION_ENUM,
 	 AT(grad_reduce),
 	 .initial = "sum",
 	 .choices = "sum|mean"},
 	{.name = "skip_nonfinite", .type = WF_OPTION_BOOL, AT(skip_nonfinite)},
-	{.name = "slice_bytes", .type = WF_OPTION_BYTES, AT(slice_bytes), .initial = "256KiB"},
+	{.name = "slice_bytes",
+	 .type = WF_OPTION_BYTES,
+	 AT(slice_bytes),
+	 .initial = "256KiB",
+	 .min = 64,
+	 .max = 64u << 20,
+	 .step = 64,
+	 .help = "Tensors are cut into slices of this size."},
 	{.name = "compared", .type = WF_OPTION_STRING, AT(compared), .initial = ""},
 
 	/* The optimizer: kernels/optimizer.h has the limits, which depend on the method. */
@@ -113,34 +141,90 @@ static const struct wf_option table[] = {
 	 .initial = "0"},
 
 	/* This trainer. */
-	{.name = "trainer_id", .type = WF_OPTION_U64, AT(trainer_id), .initial = "0"},
-	{.name = "transport", .type = WF_OPTION_STRING, AT(transport), .initial = "auto"},
-	{.name = "tcp_congestion", .type = WF_OPTION_STRING, AT(tcp_congestion), .initial = ""},
-	{.name = "verbs", .type = WF_OPTION_STRING, AT(verbs), .initial = ""},
+	{.name = "trainer_id",
+	 .type = WF_OPTION_U64,
+	 AT(trainer_id),
+	 .initial = "0",
+	 .help = "This trainer, from 0.",
+	 .means = "number of this trainer"},
+	{.name = "transport",
+	 .type = WF_OPTION_STRING,
+	 AT(transport),
+	 .initial = "auto",
+	 .metavar = "auto|tcp|shm|verbs",
+	 .help = "What carries the bytes. auto takes shared memory with each pserver of this\n"
+		 "host, RDMA with others where both have it, and else TCP. tcp takes TCP only;\n"
+		 "shm and verbs (RDMA) end with 64 where a pserver cannot use them with this\n"
+		 "trainer, and verbs with 69 where there is no RDMA device. For tests,\n"
+		 "fault(SPEC)+auto injects faults: transport/fault/README.md."},
+	{.name = "tcp_congestion",
+	 .type = WF_OPTION_STRING,
+	 AT(tcp_congestion),
+	 .initial = "",
+	 .metavar = "NAME",
+	 .help = "Congestion control of TCP sockets, cubic or bbr, say; the system's unless "
+		 "given.\n"
+		 "One that this host or user has not is refused, with the list."},
+	{.name = "verbs",
+	 .type = WF_OPTION_STRING,
+	 AT(verbs),
+	 .initial = "",
+	 .metavar = "KEY=VALUE[,KEY=VALUE...]",
+	 .help = "Settings of RDMA: device=mlx5_0,port=1,gid=3,retry=5 and more; a key or value\n"
+		 "that does not exist is refused with what does. transport/verbs/README.md."},
 	{.name = "progress",
 	 .type = WF_OPTION_ENUM,
 	 AT(progress),
 	 .initial = "thread",
-	 .choices = "thread|caller"},
-	{.name = "pin", .type = WF_OPTION_STRING, AT(pin), .initial = "off"},
-	{.name = "spin", .type = WF_OPTION_DURATION, AT(spin_ns), .initial = "0"},
+	 .choices = "thread|caller",
+	 .help = "Who moves the bytes: a thread of its own, or the one that computes."},
+	{.name = "pin",
+	 .type = WF_OPTION_STRING,
+	 AT(pin),
+	 .initial = "off",
+	 .metavar = "auto|auto:I/N|off|CPULIST",
+	 .help = "Bind the compute threads, then the progress thread, to cores, and the arrays\n"
+		 "to the progress thread's node. auto:I/N: as process I of N on this host (weft\n"
+		 "launch sees to that itself). weft topo shows what auto comes to."},
+	{.name = "spin",
+	 .type = WF_OPTION_DURATION,
+	 AT(spin_ns),
+	 .initial = "0",
+	 .help = "How long to poll before sleeping."},
 	{.name = "connect_timeout",
 	 .type = WF_OPTION_DURATION,
 	 AT(connect_timeout_ns),
 	 .initial = "300s",
-	 .min = WF_NS_PER_US},
+	 .min = WF_NS_PER_US,
+	 .help = "How long to wait until every pserver has answered for the first time."},
 	{.name = "reconnect_timeout",
 	 .type = WF_OPTION_DURATION,
 	 AT(reconnect_timeout_ns),
 	 .initial = "3s",
-	 .min = WF_NS_PER_US},
-	{.name = "peer_timeout", .type = WF_OPTION_DURATION, AT(peer_timeout_ns), .initial = "10s"},
+	 .min = WF_NS_PER_US,
+	 .help = "How long a lost connection may take to come back."},
+	{.name = "peer_timeout",
+	 .type = WF_OPTION_DURATION,
+	 AT(peer_timeout_ns),
+	 .initial = "10s",
+	 .help = "How long a host may be silent."},
 	{.name = "step_timeout",
 	 .type = WF_OPTION_DURATION,
 	 AT(step_timeout_ns),
-	 .initial = "1800s"},
-	{.name = "stall_timeout", .type = WF_OPTION_DURATION, AT(stall_timeout_ns), .initial = "0"},
-	{.name = "stats_period", .type = WF_OPTION_DURATION, AT(stats_period_ns), .initial = "0"},
+	 .initial = "1800s",
+	 .help = "Longest wait for a step, pull or reduce, other trainers included; 0: no limit."},
+	{.name = "stall_timeout",
+	 .type = WF_OPTION_DURATION,
+	 AT(stall_timeout_ns),
+	 .initial = "0",
+	 .help = "How long a pserver that takes no turns (stopped, starved, in a debugger) is\n"
+		 "waited for; it is named in the log meanwhile. 0: as step_timeout."},
+	{.name = "stats_period",
+	 .type = WF_OPTION_DURATION,
+	 AT(stats_period_ns),
+	 .initial = "0",
+	 .help = "Log what the exchange did, so often and at the end: rates, waits, where its time "
+		 "went. 0: never."},
 	{.name = "keep_state", .type = WF_OPTION_BOOL, AT(keep_state)},
 	{.name = "keep_arrays", .type = WF_OPTION_BOOL, AT(keep_arrays)},
 	{.name = "numerics", .type = WF_OPTION_STRING, AT(numerics), .initial = ""},
@@ -205,6 +289,27 @@ wf_session_texts(struct weft_session_opts *opts, const char **text[])
 		if (table[i].type == WF_OPTION_STRING) {
 			WF_ASSERT(count < WF_SETTING_TEXTS_MAX);
 			text[count++] = (const char **)((char *)opts + table[i].offset);
+		}
+	}
+	return count;
+}
+
+static bool
+has_row(const struct wf_option *rows, unsigned count, const char *name)
+{
+	const struct wf_options all = {.table = rows, .option_count = count};
+	return wf_option_find(&all, name, strlen(name)) != NULL;
+}
+
+unsigned
+wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift)
+{
+	const unsigned own = count;
+	for (unsigned i = 0; i < COUNT; i++) {
+		if (table[i].help != NULL && !has_row(rows, own, table[i].name)) {
+			WF_ASSERT(count < max);
+			rows[count] = table[i];
+			rows[count++].offset += shift;
 		}
 	}
 	return count;

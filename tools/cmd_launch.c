@@ -213,7 +213,7 @@ check_children(struct command *command)
 	if (st == WEFT_OK) {
 		st = wf_command_check_verbs(command->pserver_set.verbs);
 	}
-	return st == WEFT_OK ? wf_command_check_verbs(command->train.opts.verbs) : st;
+	return st == WEFT_OK ? wf_command_check_verbs(command->train.opts.session.verbs) : st;
 }
 
 /* Of launch, and of its children as far as they are known: what it gives to each is not there. */
@@ -368,9 +368,9 @@ pin_children(const struct command *command, const struct wf_plan_opts *plan,
 		.pservers = is_auto(command->pserver_set.pin) ? plan->pservers : 0,
 		.dense = plan->ports_num,
 		.sparse = plan->ports_num_for_sparse,
-		.trainers = is_auto(train->pin) ? plan->trainers : 0,
+		.trainers = is_auto(train->session.pin) ? plan->trainers : 0,
 		.compute = (uint32_t)train->trainer_count,
-		.progress = strcmp(train->progress, "thread") == 0,
+		.progress = train->session.progress == WEFT_PROGRESS_THREAD,
 		.device = verbs.device[0] != '\0' ? verbs.device : NULL,
 		.port = verbs.port,
 	};

@@ -98,13 +98,6 @@ check_opts(const struct weft_session_opts *opts)
 			       "(the number of trainers)",
 			       opts->trainer_id, opts->num_gradient_servers);
 	}
-	if (opts->slice_bytes < WF_SLICE_BYTES_MIN || opts->slice_bytes > WF_SLICE_BYTES_MAX ||
-	    opts->slice_bytes % 64 != 0) {
-		return wf_fail(WEFT_INVALID,
-			       "slice_bytes %" PRIu64
-			       ": a multiple of 64 from %d to %llu is needed",
-			       opts->slice_bytes, WF_SLICE_BYTES_MIN, WF_SLICE_BYTES_MAX);
-	}
 	st = wf_modes_check(opts);
 	if (st == WEFT_OK) {
 		st = wf_greeting_check(opts);

@@ -2,7 +2,10 @@
 /* The option table of the training program. Thread: the caller's. */
 #include "trainer/program/command.h"
 
+#include <string.h>
+
 #include "base/assert.h"
+#include "base/settings.h"
 #include "base/status.h"
 #include "kernels/rows.h"
 #include "trainer/program/compute.h"
@@ -14,7 +17,7 @@
 	"adamw|adamax"
 
 /* Options whose default depends on the model have no `initial`: see take_kind_defaults. */
-static const struct wf_option table[] = {
+static const struct wf_option own[] = {
 	/* Training. */
 	{.name = "num_passes",
 	 .type = WF_OPTION_U64,
@@ -508,12 +511,6 @@ static const struct wf_option table[] = {
 	 .offset = AT(test_period),
 	 .initial = "0",
 	 .help = "Test every N batches too, 0: at the end of each pass only."},
-	{.name = "stats_period",
-	 .type = WF_OPTION_DURATION,
-	 .offset = AT(stats_period_ns),
-	 .initial = "0",
-	 .help = "Log what the exchange did, so often and at the end: rates, waits, where its time "
-		 "went. 0: never."},
 	/* The job. */
 	{.name = "sequential",
 	 .type = WF_OPTION_BOOL,
@@ -529,125 +526,10 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_BOOL,
 	 .offset = AT(closed_form),
 	 .help = "linear: print the errors of the least-squares solution instead of training."},
-	{.name = "trainer_id",
-	 .type = WF_OPTION_U64,
-	 .offset = AT(trainer_id),
-	 .initial = "0",
-	 .help = "This trainer, from 0.",
-	 .means = "number of this trainer"},
-	{.name = "num_gradient_servers",
-	 .type = WF_OPTION_U64,
-	 .offset = AT(num_gradient_servers),
-	 .initial = "1",
-	 .min = 1,
-	 .max = 65536,
-	 .help = "Trainers in the job.",
-	 .means = "number of trainers"},
-	{.name = "pservers",
-	 .type = WF_OPTION_STRING,
-	 .offset = AT(pservers),
-	 .initial = "127.0.0.1",
-	 .metavar = "HOST[:PORT],...",
-	 .help = "The pservers, in the same order on all trainers.",
-	 .means = "the pservers"},
-	{.name = "port",
-	 .type = WF_OPTION_U64,
-	 .offset = AT(port),
-	 .initial = "7164",
-	 .min = 1,
-	 .max = 65535,
-	 .help = "First port of pservers that name none.",
-	 .means = "first port of each pserver"},
-	{.name = "ports_num",
-	 .type = WF_OPTION_U64,
-	 .offset = AT(ports_num),
-	 .initial = "1",
-	 .min = 1,
-	 .max = 256, /* as a pserver */
-	 .help = "Dense lanes of each pserver.",
-	 .means = "dense lanes of each pserver"},
-	{.name = "ports_num_for_sparse",
-	 .type = WF_OPTION_U64,
-	 .offset = AT(ports_num_for_sparse),
-	 .initial = "0",
-	 .max = 255, /* likewise */
-	 .help = "Sparse lanes of each pserver.",
-	 .means = "sparse lanes of each pserver"},
-	{.name = "slice_bytes",
-	 .type = WF_OPTION_BYTES,
-	 .offset = AT(slice_bytes),
-	 .initial = "256KiB",
-	 .min = 64,
-	 .help = "Tensors are cut into slices of this size."},
-	{.name = "transport",
-	 .type = WF_OPTION_STRING,
-	 .offset = AT(transport),
-	 .initial = "auto",
-	 .metavar = "auto|tcp|shm|verbs",
-	 .help = "What carries the bytes. auto takes shared memory with each pserver of this\n"
-		 "host, RDMA with others where both have it, and else TCP. tcp takes TCP only;\n"
-		 "shm and verbs (RDMA) end with 64 where a pserver cannot use them with this\n"
-		 "trainer, and verbs with 69 where there is no RDMA device. For tests,\n"
-		 "fault(SPEC)+auto injects faults: transport/fault/README.md."},
-	{.name = "tcp_congestion",
-	 .type = WF_OPTION_STRING,
-	 .offset = AT(tcp_congestion),
-	 .metavar = "NAME",
-	 .help = "Congestion control of TCP sockets, cubic or bbr, say; the system's unless "
-		 "given.\n"
-		 "One that this host or user has not is refused, with the list."},
-	{.name = "verbs",
-	 .type = WF_OPTION_STRING,
-	 .offset = AT(verbs),
-	 .metavar = "KEY=VALUE[,KEY=VALUE...]",
-	 .help = "Settings of RDMA: device=mlx5_0,port=1,gid=3,retry=5 and more; a key or value\n"
-		 "that does not exist is refused with what does. transport/verbs/README.md."},
-	{.name = "progress",
-	 .type = WF_OPTION_CHOICE,
-	 .offset = AT(progress),
-	 .initial = "thread",
-	 .choices = "thread|caller",
-	 .help = "Who moves the bytes: a thread of its own, or the one that computes."},
-	{.name = "pin",
-	 .type = WF_OPTION_STRING,
-	 .offset = AT(pin),
-	 .initial = "off",
-	 .metavar = "auto|auto:I/N|off|CPULIST",
-	 .help = "Bind the compute threads, then the progress thread, to cores, and the arrays\n"
-		 "to the progress thread's node. auto:I/N: as process I of N on this host (weft\n"
-		 "launch sees to that itself). weft topo shows what auto comes to."},
-	{.name = "spin",
-	 .type = WF_OPTION_DURATION,
-	 .offset = AT(spin_ns),
-	 .initial = "0",
-	 .help = "How long to poll before sleeping."},
-	{.name = "connect_timeout",
-	 .type = WF_OPTION_DURATION,
-	 .offset = AT(connect_timeout_ns),
-	 .initial = "300s",
-	 .help = "How long to wait until every pserver has answered for the first time."},
-	{.name = "reconnect_timeout",
-	 .type = WF_OPTION_DURATION,
-	 .offset = AT(reconnect_timeout_ns),
-	 .initial = "3s",
-	 .help = "How long a lost connection may take to come back."},
-	{.name = "peer_timeout",
-	 .type = WF_OPTION_DURATION,
-	 .offset = AT(peer_timeout_ns),
-	 .initial = "10s",
-	 .help = "How long a host may be silent."},
-	{.name = "step_timeout",
-	 .type = WF_OPTION_DURATION,
-	 .offset = AT(step_timeout_ns),
-	 .initial = "1800s",
-	 .help = "Longest wait for a step, pull or reduce, other trainers included; 0: no limit."},
-	{.name = "stall_timeout",
-	 .type = WF_OPTION_DURATION,
-	 .offset = AT(stall_timeout_ns),
-	 .initial = "0",
-	 .help = "How long a pserver that takes no turns (stopped, starved, in a debugger) is\n"
-		 "waited for; it is named in the log meanwhile. 0: as step_timeout."},
-	/* The original's. */
+};
+
+/* Those of the original that say nothing here; they come last. */
+static const struct wf_option originals[] = {
 	{.name = "use_gpu",
 	 .type = WF_OPTION_BOOL,
 	 .offset = AT(use_gpu),
@@ -697,7 +579,20 @@ static const struct wf_option table[] = {
 	 .help = "Accepted, no effect.",
 	 .means = "nothing here: a text for process lists"},
 };
-WF_STATIC_ASSERT(WF_ARRAY_COUNT(table) <= WF_TRAIN_OPTIONS_MAX, "room for what parsing writes");
+
+/* The program's own, those of the library, the original's. */
+static unsigned
+make_table(struct wf_option table[WF_TRAIN_OPTIONS_MAX])
+{
+	WF_STATIC_ASSERT(WF_ARRAY_COUNT(own) + WF_ARRAY_COUNT(originals) < WF_TRAIN_OPTIONS_MAX,
+			 "room for the library's");
+	memcpy(table, own, sizeof(own));
+	unsigned count =
+		wf_settings_offer(table, WF_ARRAY_COUNT(own),
+				  WF_TRAIN_OPTIONS_MAX - WF_ARRAY_COUNT(originals), AT(session));
+	memcpy(table + count, originals, sizeof(originals));
+	return count + (unsigned)WF_ARRAY_COUNT(originals);
+}
 
 static bool
 is_default(const struct wf_train_command *command, const char *name)
@@ -748,8 +643,7 @@ wf_train_command_parse(struct wf_train_command *command, int argc, char *const *
 	const struct wf_kind *kind = NULL;
 
 	*command = (struct wf_train_command){
-		.options = {.table = table,
-			    .option_count = WF_ARRAY_COUNT(table),
+		.options = {.table = command->table,
 			    .program = "weft train",
 			    .target = &command->opts,
 			    .origin = command->origin,
@@ -758,6 +652,8 @@ wf_train_command_parse(struct wf_train_command *command, int argc, char *const *
 			    .positional = command->positional,
 			    .positional_max = WF_ARRAY_COUNT(command->positional)},
 	};
+	command->options.option_count = make_table(command->table);
+	wf_session_defaults(&command->opts.session);
 	enum weft_status st = wf_options_parse(&command->options, argc, argv);
 	if (st != WEFT_OK || command->options.help_wanted) {
 		return st;

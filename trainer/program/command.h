@@ -12,6 +12,7 @@
 
 struct wf_train_command {
 	struct wf_train_opts opts;
+	struct wf_option table[WF_TRAIN_OPTIONS_MAX];
 	struct wf_options options;
 	enum wf_option_origin origin[WF_TRAIN_OPTIONS_MAX];
 	const char *env_name[WF_TRAIN_OPTIONS_MAX];

@@ -94,7 +94,7 @@ static const char *
 progress_pin(struct fabric *fabric)
 {
 	const struct wf_run *job = fabric->job;
-	bool has_thread = strcmp(job->opts->progress, "thread") == 0;
+	bool has_thread = job->opts->session.progress == WEFT_PROGRESS_THREAD;
 	int cpu =
 		wf_pin_place_of(job->pin, has_thread ? (unsigned)job->opts->trainer_count : 0).cpu;
 
@@ -167,7 +167,7 @@ set_wire(const struct wf_run *job, struct weft_session_opts *session)
 static bool
 keeps_averages(const struct wf_run *job)
 {
-	return job->optimizer.average_window > 0.0 && job->opts->trainer_id == 0;
+	return job->optimizer.average_window > 0.0 && job->opts->session.trainer_id == 0;
 }
 
 static enum weft_status
@@ -181,36 +181,17 @@ open_session(struct fabric *fabric)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	weft_session_opts_init(&session);
+	session = opts->session;
 	snprintf(fabric->numerics, sizeof(fabric->numerics),
 		 "openblas %s, 1 BLAS thread, trainer_count %" PRIu64, openblas_get_corename(),
 		 opts->trainer_count);
-	session.pservers = opts->pservers;
-	session.port = (uint16_t)opts->port;
-	session.ports_num = (uint32_t)opts->ports_num;
-	session.ports_num_for_sparse = (uint32_t)opts->ports_num_for_sparse;
-	session.num_gradient_servers = (uint32_t)opts->num_gradient_servers;
 	session.grad_reduce = job->is_mean ? WEFT_REDUCE_MEAN : WEFT_REDUCE_SUM;
 	session.skip_nonfinite = job->is_skipping;
 	set_dense_mode(opts, &session);
 	set_sparse_mode(opts, &session);
 	set_wire(job, &session);
-	session.slice_bytes = opts->slice_bytes;
 	session.optimizer = optimizer_opts(job);
-	session.trainer_id = (uint32_t)opts->trainer_id;
-	session.transport = opts->transport;
-	session.progress =
-		strcmp(opts->progress, "caller") == 0 ? WEFT_PROGRESS_CALLER : WEFT_PROGRESS_THREAD;
 	session.pin = progress_pin(fabric);
-	session.spin_ns = opts->spin_ns;
-	session.connect_timeout_ns = opts->connect_timeout_ns;
-	session.reconnect_timeout_ns = opts->reconnect_timeout_ns;
-	session.peer_timeout_ns = opts->peer_timeout_ns;
-	session.step_timeout_ns = opts->step_timeout_ns;
-	session.stall_timeout_ns = opts->stall_timeout_ns;
-	session.stats_period_ns = opts->stats_period_ns;
-	session.tcp_congestion = opts->tcp_congestion;
-	session.verbs = opts->verbs;
 	session.keep_state = wf_run_is_saver(job) || keeps_averages(job);
 	session.compared = fabric->compared;
 	session.numerics = fabric->numerics;
@@ -283,7 +264,7 @@ restore_tables(struct fabric *fabric)
 	if (job->model.table_count == 0) {
 		return WEFT_OK;
 	}
-	if (job->opts->trainer_id == 0) {
+	if (job->opts->session.trainer_id == 0) {
 		st = wf_run_restore_remote(job, &fabric->tables);
 	}
 	return st == WEFT_OK ? weft_barrier(fabric->session) : st;
@@ -294,7 +275,8 @@ start(struct fabric *fabric)
 {
 	struct wf_run *job = fabric->job;
 
-	enum weft_status st = wf_run_shard(job, (uint32_t)job->opts->trainer_id, &fabric->shard);
+	enum weft_status st =
+		wf_run_shard(job, (uint32_t)job->opts->session.trainer_id, &fabric->shard);
 	for (unsigned i = 0; st == WEFT_OK && i < WF_ARRAY_COUNT(fabric->batch); i++) {
 		st = wf_run_batch_init(job, &fabric->batch[i].rows);
 	}
@@ -307,7 +289,7 @@ start(struct fabric *fabric)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (job->opts->trainer_id == 0) {
+	if (job->opts->session.trainer_id == 0) {
 		st = set_initial_values(fabric);
 		if (st != WEFT_OK) {
 			return st;
@@ -376,7 +358,7 @@ report_pass(struct fabric *fabric, const struct wf_tally *tally)
 		return st;
 	}
 	fabric->samples += (uint64_t)sums[1];
-	if (job->opts->trainer_id != 0) {
+	if (job->opts->session.trainer_id != 0) {
 		return WEFT_OK;
 	}
 	st = wf_remote_tables_tell_lost(&fabric->tables);
@@ -409,10 +391,10 @@ tell_discarded(struct fabric *fabric)
 	fabric->slices_answered = stats.slices_answered;
 	if (dropped > 0) {
 		wf_log(fabric->job->env, WF_LOG_INFO,
-		       "trainer %" PRIu64 ": pass %" PRIu64 ": %" PRIu64 " of %" PRIu64
+		       "trainer %" PRIu32 ": pass %" PRIu64 ": %" PRIu64 " of %" PRIu64
 		       " slices pushed came too late and were dropped "
 		       "(async_lagged_grad_discard_ratio)",
-		       fabric->job->opts->trainer_id, fabric->job->pass, dropped, pushed);
+		       fabric->job->opts->session.trainer_id, fabric->job->pass, dropped, pushed);
 	}
 	return WEFT_OK;
 }
@@ -525,7 +507,8 @@ run_pass(struct fabric *fabric)
 	while (st == WEFT_OK && job->batch < batches) {
 		st = has_tables ? step_with_rows(fabric, &tally) : step_dense(fabric, &tally);
 		if (st == WEFT_OK) {
-			st = wf_run_batch_done(job, &tally, &view, job->opts->trainer_id == 0);
+			st = wf_run_batch_done(job, &tally, &view,
+					       job->opts->session.trainer_id == 0);
 		}
 	}
 	if (st == WEFT_OK) {
@@ -587,17 +570,18 @@ wf_run_run_fabric(struct wf_run *job)
 	struct fabric fabric = {.job = job};
 
 	enum weft_status st = start(&fabric);
-	const bool tells = job->opts->trainer_id == 0 && job->opts->stats_period_ns > 0 &&
-			   job->opts->num_gradient_servers > 1;
+	const bool tells = job->opts->session.trainer_id == 0 &&
+			   job->opts->session.stats_period_ns > 0 &&
+			   job->opts->session.num_gradient_servers > 1;
 	if (st == WEFT_OK && tells) {
-		st = wf_stragglers_init(job->env, (uint32_t)job->opts->num_gradient_servers,
+		st = wf_stragglers_init(job->env, (uint32_t)job->opts->session.num_gradient_servers,
 					&fabric.stragglers);
 	}
 	for (job->pass = job->opts->start_pass; st == WEFT_OK && job->pass < job->opts->num_passes;
 	     job->pass++) {
 		st = run_pass(&fabric);
 	}
-	if (st == WEFT_OK && job->opts->trainer_id == 0) {
+	if (st == WEFT_OK && job->opts->session.trainer_id == 0) {
 		const struct wf_view view = view_of(&fabric);
 		st = wf_run_measure(job, &view);
 	}

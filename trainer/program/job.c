@@ -26,25 +26,19 @@ row_numbers(const struct wf_run *job)
 static enum weft_status
 check_members(const struct wf_train_opts *opts)
 {
-	if (opts->num_gradient_servers < 1 || opts->num_gradient_servers > UINT32_MAX) {
+	if (opts->session.trainer_id >= opts->session.num_gradient_servers) {
 		return wf_fail(WEFT_INVALID,
-			       "num_gradient_servers=%" PRIu64 ": has to be 1..%u (the number of "
-			       "trainers)",
-			       opts->num_gradient_servers, UINT32_MAX);
-	}
-	if (opts->trainer_id >= opts->num_gradient_servers) {
-		return wf_fail(WEFT_INVALID,
-			       "trainer_id=%" PRIu64
-			       ": has to be less than num_gradient_servers=%" PRIu64
+			       "trainer_id=%" PRIu32
+			       ": has to be less than num_gradient_servers=%" PRIu32
 			       ", the number of trainers",
-			       opts->trainer_id, opts->num_gradient_servers);
+			       opts->session.trainer_id, opts->session.num_gradient_servers);
 	}
-	if ((opts->sequential || opts->local) && opts->trainer_id > 0) {
+	if ((opts->sequential || opts->local) && opts->session.trainer_id > 0) {
 		return wf_fail(WEFT_INVALID,
-			       "trainer_id=%" PRIu64
+			       "trainer_id=%" PRIu32
 			       " with sequential or local: one process plays all "
 			       "trainers; leave trainer_id out",
-			       opts->trainer_id);
+			       opts->session.trainer_id);
 	}
 	if (opts->trainer_count < 1 || opts->trainer_count > WF_COMPUTE_THREADS_MAX) {
 		return wf_fail(WEFT_INVALID,
@@ -52,17 +46,12 @@ check_members(const struct wf_train_opts *opts)
 			       "trainer)",
 			       opts->trainer_count, WF_COMPUTE_THREADS_MAX);
 	}
-	if (opts->seed == 0 && opts->num_gradient_servers > 1 && !opts->sequential &&
+	if (opts->seed == 0 && opts->session.num_gradient_servers > 1 && !opts->sequential &&
 	    !opts->local) {
 		return wf_fail(WEFT_INVALID,
-			       "seed=0: each of %" PRIu64 " trainers would draw another one; give "
+			       "seed=0: each of %" PRIu32 " trainers would draw another one; give "
 			       "all of them the same",
-			       opts->num_gradient_servers);
-	}
-	if (opts->slice_bytes < 64 || opts->slice_bytes % 64 != 0) {
-		return wf_fail(WEFT_INVALID,
-			       "slice_bytes=%" PRIu64 ": has to be a multiple of 64, and not 0",
-			       opts->slice_bytes);
+			       opts->session.num_gradient_servers);
 	}
 	return WEFT_OK;
 }
@@ -173,7 +162,7 @@ check_tables(const struct wf_run *job)
 	if (job->is_sequential || opts->closed_form) {
 		return WEFT_OK;
 	}
-	if (opts->ports_num_for_sparse == 0) {
+	if (opts->session.ports_num_for_sparse == 0) {
 		return wf_fail(WEFT_INVALID,
 			       "ports_num_for_sparse=0: the model %s has tables, which live on "
 			       "sparse ports; give --ports_num_for_sparse=1, or more, to pservers "
@@ -450,10 +439,10 @@ start_compute(struct wf_run *job)
 {
 	unsigned threads = (unsigned)job->opts->trainer_count;
 	bool has_progress_thread =
-		!job->is_sequential && strcmp(job->opts->progress, "thread") == 0;
+		!job->is_sequential && job->opts->session.progress == WEFT_PROGRESS_THREAD;
 	const struct wf_seat_process seats = {.compute = threads, .progress = has_progress_thread};
 	const struct wf_seat_ask ask = {.process = &seats, .process_count = 1};
-	enum weft_status st = wf_pin_create_for(job->env, job->opts->pin, &ask, &job->pin);
+	enum weft_status st = wf_pin_create_for(job->env, job->opts->session.pin, &ask, &job->pin);
 	if (st == WEFT_OK) {
 		st = wf_compute_create(job->env,
 				       &(struct wf_compute_opts){.model = &job->model,
@@ -546,7 +535,7 @@ wf_run_shard(const struct wf_run *job, uint32_t trainer, struct wf_shard *out)
 			     &(struct wf_shard_opts){
 				     .train_rows = job->source.train_rows,
 				     .trainer = trainer,
-				     .trainers = (uint32_t)job->opts->num_gradient_servers,
+				     .trainers = (uint32_t)job->opts->session.num_gradient_servers,
 				     .batch_size = job->opts->batch_size,
 			     },
 			     out);

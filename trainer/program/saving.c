@@ -64,7 +64,7 @@ wf_run_close_saving(struct wf_run *job)
 static bool
 is_first_trainer(const struct wf_run *job)
 {
-	return job->is_sequential || job->opts->trainer_id == 0;
+	return job->is_sequential || job->opts->session.trainer_id == 0;
 }
 
 bool
@@ -212,10 +212,10 @@ describe(const struct wf_run *job, struct wf_saved_about *about)
 	snprintf(about->settings, sizeof(about->settings),
 		 "learning_rate=%.9g momentum=%.9g beta1=%.9g beta2=%.9g epsilon=%.9g l2=%.9g "
 		 "clip=%.9g schedule=%s a=%.9g b=%.9g grad_reduce=%s nonfinite=%s seed=%" PRIu64
-		 " batch_size=%" PRIu64 " num_gradient_servers=%" PRIu64 " trainer_count=%" PRIu64,
+		 " batch_size=%" PRIu64 " num_gradient_servers=%" PRIu32 " trainer_count=%" PRIu64,
 		 o->learning_rate, o->momentum, o->beta1, o->beta2, o->epsilon, o->decay, o->clip,
 		 opts->learning_rate_schedule, o->schedule_a, o->schedule_b, opts->grad_reduce,
-		 opts->nonfinite, job->seed, opts->batch_size, opts->num_gradient_servers,
+		 opts->nonfinite, job->seed, opts->batch_size, opts->session.num_gradient_servers,
 		 opts->trainer_count);
 	describe_more(job, about);
 	if (job->kind->has_tables) {

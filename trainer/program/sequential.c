@@ -230,7 +230,7 @@ static float
 clip_norm(struct run *run, float divisor)
 {
 	const struct wf_run *job = run->job;
-	const size_t slice = job->opts->slice_bytes / sizeof(float);
+	const size_t slice = job->opts->session.slice_bytes / sizeof(float);
 	struct wf_norm norm = {0};
 
 	if (!(job->optimizer.clip_norm > 0.0)) {
@@ -308,7 +308,7 @@ static enum weft_status
 apply_step(struct run *run, uint64_t samples)
 {
 	const struct wf_run *job = run->job;
-	const size_t slice = job->opts->slice_bytes / sizeof(float);
+	const size_t slice = job->opts->session.slice_bytes / sizeof(float);
 	struct wf_apply apply = {
 		.divisor = clip_norm(run, job->is_mean ? (float)samples : 1.0f),
 		.clip = (float)job->optimizer.clip,
@@ -466,7 +466,7 @@ wf_run_run_sequential(struct wf_run *job)
 {
 	struct run run = {
 		.job = job,
-		.member_count = (uint32_t)job->opts->num_gradient_servers,
+		.member_count = (uint32_t)job->opts->session.num_gradient_servers,
 	};
 	enum weft_status st = run_init(&run);
 	for (job->pass = job->opts->start_pass; st == WEFT_OK && job->pass < job->opts->num_passes;

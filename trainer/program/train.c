@@ -48,7 +48,8 @@ wf_train_run(const struct wf_train_opts *opts, struct wf_env *env, const struct 
 	} else {
 		st = wf_run_run_fabric(&job);
 	}
-	const bool is_told = !opts->closed_form && (job.is_sequential || opts->trainer_id == 0);
+	const bool is_told =
+		!opts->closed_form && (job.is_sequential || opts->session.trainer_id == 0);
 	if (st == WEFT_OK && is_told) {
 		st = wf_run_conclude(&job);
 	}

@@ -11,8 +11,7 @@
 #include <stdint.h>
 
 #include "base/env.h"
-
-struct weft_session;
+#include "weft/weft.h"
 
 /* Settings. command.h fills them from a command line; texts are lent for the run. */
 struct wf_train_opts {
@@ -85,21 +84,9 @@ struct wf_train_opts {
 	const char *load_missing_parameter_strategy; /* "fail", "rand", "zero"; NULL: fail */
 	bool save_only_one;
 
-	uint64_t trainer_id;
-	uint64_t num_gradient_servers;
 	uint64_t trainer_count; /* compute threads */
-	const char *pservers;
-	uint64_t port, ports_num, ports_num_for_sparse;
-	uint64_t slice_bytes;
-	const char *transport;
-	const char *progress; /* "thread", "caller" */
-	const char *pin;
-	uint64_t spin_ns;
-	uint64_t connect_timeout_ns, reconnect_timeout_ns, peer_timeout_ns, step_timeout_ns;
-	uint64_t stall_timeout_ns;  /* 0: as step_timeout_ns */
-	const char *tcp_congestion; /* NULL: the system's */
-	const char *verbs;          /* settings of RDMA devices; NULL: defaults */
-	uint64_t stats_period_ns;
+	/* Of the session, as far as they are options; pin is of the compute threads, too. */
+	struct weft_session_opts session;
 
 	bool sequential;
 	bool local; /* the original's word for it */

@@ -257,7 +257,7 @@ train_baseline(const struct wf_run *job, double *out)
 	opts.dense_rounding = "nearest";
 	opts.sparse_mode = "sync";
 	opts.staleness = 0;
-	opts.trainer_id = 0;
+	opts.session.trainer_id = 0;
 	opts.seed = job->seed;
 	opts.baseline = false;
 	opts.log_period = 0;

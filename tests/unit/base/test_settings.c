@@ -190,7 +190,7 @@ what_cannot_be_set_is_refused_and_changes_nothing(void **state)
 		{"log", "x", "there is no setting \"log\""},
 		{"ports_num", "0", "ports_num=0: must be a whole number, from 1 to 256"},
 		{"ports_num", "", "ports_num=: must be a whole number, from 1 to 256"},
-		{"port", "65536", "port=65536: must be a whole number, from 0 to 65535"},
+		{"port", "65536", "port=65536: must be a whole number, from 1 to 65535"},
 		{"spin", "fast", "spin=fast: must be a duration like"},
 		{"dense_mode", "2",
 		 "dense_mode=2: must be one of sync|async|bounded|local|elastic"},

@@ -36,8 +36,8 @@ defaults_depend_on_the_model(void **state)
 	assert_true(command.opts.momentum == 0.9);
 	assert_string_equal(command.opts.optimizer, "momentum");
 	assert_string_equal(command.opts.grad_reduce, "mean");
-	assert_int_equal(command.opts.slice_bytes, 262144);
-	assert_int_equal(command.opts.port, 7164);
+	assert_int_equal(command.opts.session.slice_bytes, 262144);
+	assert_int_equal(command.opts.session.port, 7164);
 	assert_ok(parse("weft-train mlp"));
 	assert_int_equal(command.opts.batch_size, 32);
 	assert_ok(parse("weft-train ngram"));
@@ -132,6 +132,11 @@ bad_command_lines_are_refused(void **state)
 	assert_refused(parse("weft-train linear mlp"), WEFT_INVALID, "mlp");
 	assert_refused(parse("weft-train linear --num_pases=3"), WEFT_INVALID, "num_passes");
 	assert_refused(parse("weft-train linear --num_passes=0"), WEFT_INVALID, "num_passes");
+	assert_refused(parse("weft-train linear --slice_bytes=100"), WEFT_INVALID,
+		       "slice_bytes=100: must be a size like 4096, 64KiB, 8M or 1GiB, from 64 to "
+		       "64MiB, a multiple of 64");
+	assert_refused(parse("weft-train linear --num_gradient_servers=0"), WEFT_INVALID,
+		       "num_gradient_servers=0: must be a whole number, from 1 to 65536");
 	assert_refused(parse("weft-train linear --grad_reduce=max"), WEFT_INVALID, "mean");
 	assert_refused(parse("weft-train linear --trainer_count=1000"), WEFT_INVALID, "1000");
 	assert_refused(parse("weft-train linear --learning_rate=0"), WEFT_INVALID, "learning_rate");

@@ -551,7 +551,6 @@ settings_that_cannot_be_are_refused(void **state)
 		const char *part;
 	} cases[] = {
 		{"linear --trainer_id=2 --num_gradient_servers=2", "trainer_id=2"},
-		{"linear --sequential --slice_bytes=100", "slice_bytes=100"},
 		{"linear --use_gpu=True", "CPUs"},
 		{"linear --rdma_tcp=rdma", "rdma_tcp=tcp"},
 		{"linear --sequential --hidden=3", "mlp"},

@@ -238,7 +238,7 @@ bad_job_options_are_refused_with_value_and_remedy(void **state)
 		refuses(&opts, "slice_bytes", bad == 0 ? "0" : "100", "multiple of 64");
 	}
 	opts.slice_bytes = 128u << 20;
-	refuses(&opts, "slice_bytes", "134217728", "67108864");
+	refuses(&opts, "slice_bytes", "128MiB", "from 64 to 64MiB");
 }
 
 static void
