@@ -434,7 +434,7 @@ wf_options_understood(const struct wf_options *options, char *out, size_t bytes)
 		char value[WF_ERROR_BYTES];
 		char source[SOURCE_BYTES];
 		wf_option_source(options, i, source, sizeof(source));
-		wf_option_format(option, options->target, value, sizeof(value));
+		wf_option_value(option, options->target, value, sizeof(value));
 		int n = snprintf(out + used, bytes - used, "%s%s=%s (%s) %s",
 				 count == 0 ? "" : "; ", option->name, value, source,
 				 option->means);

@@ -116,6 +116,8 @@ void wf_option_defaults(const struct wf_option *table, unsigned count, void *tar
  * is. */
 enum weft_status wf_option_check(const struct wf_option *table, unsigned count,
 				 const void *target) WEFT_MUST_CHECK;
+/* The value in `target`, as a user would write it. `out` has `bytes`; a longer text is cut. */
+void wf_option_value(const struct wf_option *option, const void *target, char *out, size_t bytes);
 /* The option part of --help, one paragraph per option, 80 columns. */
 void wf_options_print_help(const struct wf_options *options, FILE *out);
 /* "ports_num=2 (PADDLE_INIT_PORTS_NUM) dense lanes per pserver; ..." for each option that has

@@ -166,7 +166,7 @@ value_text(const struct wf_options *options, const struct wf_option *option,
 		memcpy(&text, (const char *)options->target + option->offset, sizeof(text));
 		return text;
 	}
-	wf_option_format(option, options->target, number, TEXT_BYTES);
+	wf_option_value(option, options->target, number, TEXT_BYTES);
 	return number;
 }
 

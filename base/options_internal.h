@@ -14,8 +14,6 @@
 size_t wf_option_bytes(const struct wf_option *option);
 /* false: `text` is no value of this option, or out of its range; nothing is written. */
 bool wf_option_store(const struct wf_option *option, const char *text, void *target);
-/* The value that `target` holds, as a user would write it; strings are not cut. */
-void wf_option_format(const struct wf_option *option, const void *target, char *out, size_t bytes);
 /* "a whole number from 1 to 64": what a refused value should have been. */
 void wf_option_allowed(const struct wf_option *option, char *out, size_t bytes);
 

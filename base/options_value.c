@@ -416,7 +416,7 @@ format_choice(const char *choices, uint64_t idx, char *out, size_t bytes)
 }
 
 void
-wf_option_format(const struct wf_option *option, const void *target, char *out, size_t bytes)
+wf_option_value(const struct wf_option *option, const void *target, char *out, size_t bytes)
 {
 	const char *place = (const char *)target + option->offset;
 	double real = 0;
@@ -477,7 +477,7 @@ wf_option_check(const struct wf_option *table, unsigned count, const void *targe
 		if (!is_allowed(&table[i], target)) {
 			char value[WF_OPTION_TEXT_BYTES];
 			char allowed[WF_OPTION_ALLOWED_BYTES];
-			wf_option_format(&table[i], target, value, sizeof(value));
+			wf_option_value(&table[i], target, value, sizeof(value));
 			wf_option_allowed(&table[i], allowed, sizeof(allowed));
 			return wf_fail(WEFT_INVALID, "%s %s: must be %s", table[i].name, value,
 				       allowed);

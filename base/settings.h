@@ -62,6 +62,18 @@ wf_session_open_in(struct wf_env *env, const struct weft_session_opts *opts,
 	return st;
 }
 
+/* What two settings rule together. WEFT_INVALID: names setting, value and remedy. */
+enum weft_status wf_session_rules_check(const struct weft_session_opts *opts) WEFT_MUST_CHECK;
+
+/* The value of a setting as a text; a longer one is cut. `name` must be in the table. */
+struct wf_setting_text {
+	char text[64];
+};
+struct wf_setting_text wf_setting_text(const struct weft_session_opts *opts, const char *name);
+
+/* Trainers make steps by themselves between exchanges. */
+bool wf_session_has_local_steps(const struct weft_session_opts *opts);
+
 /* Where the texts stand in `opts`; NULL where the caller left one out. `text` has
  * WF_SETTING_TEXTS_MAX places. Returns how many there are. */
 unsigned wf_session_texts(struct weft_session_opts *opts, const char **text[]);

@@ -125,7 +125,7 @@ weft_settings_get(const struct weft_settings *settings, const char *name, char *
 	if (st != WEFT_OK) {
 		return st;
 	}
-	wf_option_format(&settings_table(&count)[idx], &settings->value, out, bytes);
+	wf_option_value(&settings_table(&count)[idx], &settings->value, out, bytes);
 	return WEFT_OK;
 }
 

@@ -5,60 +5,6 @@
 
 #define ELASTIC_SHARE 0.9 /* of the way to the center, all trainers together */
 
-static enum weft_status
-check_local(const struct weft_session_opts *opts)
-{
-	bool local = opts->dense_mode == WEFT_DENSE_LOCAL || opts->dense_mode == WEFT_DENSE_ELASTIC;
-	if (local != (opts->local_steps > 0)) {
-		return wf_fail(WEFT_INVALID, "local_steps %u: %s", opts->local_steps,
-			       local ? "with WEFT_DENSE_LOCAL and _ELASTIC 1 or more are needed"
-				     : "it goes with WEFT_DENSE_LOCAL and _ELASTIC; leave it 0");
-	}
-	if (opts->elastic_rate > 0 && opts->dense_mode != WEFT_DENSE_ELASTIC) {
-		return wf_fail(WEFT_INVALID,
-			       "elastic_rate %g: it goes with WEFT_DENSE_ELASTIC; leave it 0",
-			       opts->elastic_rate);
-	}
-	return WEFT_OK;
-}
-
-static enum weft_status
-check_wire(const struct weft_session_opts *opts)
-{
-	if (opts->dense_rounding != WEFT_ROUND_NEAREST && opts->dense_wire == WEFT_WIRE_F32) {
-		return wf_fail(WEFT_INVALID, "dense_rounding WEFT_ROUND_STOCHASTIC: f32 is not "
-					     "rounded; it goes with dense_wire WEFT_WIRE_BF16 and "
-					     "_F16");
-	}
-	return WEFT_OK;
-}
-
-enum weft_status
-wf_modes_check(const struct weft_session_opts *opts)
-{
-	bool lags = opts->dense_mode == WEFT_DENSE_ASYNC || opts->dense_mode == WEFT_DENSE_BOUNDED;
-	enum weft_status st = check_local(opts);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	st = check_wire(opts);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if (opts->dense_staleness > 0 && opts->dense_mode != WEFT_DENSE_BOUNDED) {
-		return wf_fail(WEFT_INVALID,
-			       "dense_staleness %u: it goes with WEFT_DENSE_BOUNDED; leave it 0",
-			       opts->dense_staleness);
-	}
-	if (opts->dense_discard_ratio > 0 && !lags) {
-		return wf_fail(WEFT_INVALID,
-			       "dense_discard_ratio %g: it goes with WEFT_DENSE_ASYNC and "
-			       "_BOUNDED; leave it 0",
-			       opts->dense_discard_ratio);
-	}
-	return WEFT_OK;
-}
-
 void
 wf_modes_fill(const struct weft_session_opts *opts, struct wf_job *job)
 {

@@ -43,18 +43,6 @@ wf_session_optimizer_fill(const struct weft_optimizer_opts *in, struct wf_job *j
 	struct wf_job_optimizer *out = &job->optimizer;
 	struct wf_optimizer_opts opts;
 	enum weft_status st = wf_session_optimizer_read(in, &opts);
-	if (st == WEFT_OK && opts.clip_norm > 0 && job->mode != WF_DENSE_SYNC) {
-		st = wf_fail(WEFT_INVALID,
-			     "clip_norm %.9g: there is a whole gradient in the synchronous mode "
-			     "only; give 0",
-			     opts.clip_norm);
-	}
-	if (st == WEFT_OK && opts.average_window > 0 && job->mode != WF_DENSE_SYNC) {
-		st = wf_fail(WEFT_INVALID,
-			     "average_window %.9g: averages are kept in the synchronous mode only; "
-			     "give 0",
-			     opts.average_window);
-	}
 	if (st != WEFT_OK) {
 		return st;
 	}

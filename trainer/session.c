@@ -98,7 +98,7 @@ check_opts(const struct weft_session_opts *opts)
 			       "(the number of trainers)",
 			       opts->trainer_id, opts->num_gradient_servers);
 	}
-	st = wf_modes_check(opts);
+	st = wf_session_rules_check(opts);
 	if (st == WEFT_OK) {
 		st = wf_greeting_check(opts);
 	}

@@ -113,7 +113,6 @@ enum weft_status wf_session_optimizer_fill(const struct weft_optimizer_opts *in,
 enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;
 
 /* modes.c */
-enum weft_status wf_modes_check(const struct weft_session_opts *opts) WEFT_MUST_CHECK;
 void wf_modes_fill(const struct weft_session_opts *opts, struct wf_job *job);
 /* The same of one tensor of the job. */
 enum weft_status wf_modes_check_tensor(const struct wf_job *job,

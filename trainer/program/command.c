@@ -162,68 +162,22 @@ static const struct wf_option own[] = {
 	 .help = "Shorten the whole reduced gradient to this norm if it is longer, before all "
 		 "else; takes one round more. 0: off. Not with tables."},
 	{.name = "grad_reduce",
-	 .type = WF_OPTION_CHOICE,
-	 .offset = AT(grad_reduce),
+	 .type = WF_OPTION_ENUM,
+	 .offset = AT(session.grad_reduce),
 	 .initial = "mean",
-	 .choices = "mean|sum",
+	 .choices = "sum|mean",
 	 .help = "mean: gradients are summed over all trainers and divided by the step's samples; "
 		 "sum: not divided."},
-	{.name = "dense_mode",
-	 .type = WF_OPTION_CHOICE,
-	 .offset = AT(dense_mode),
-	 .initial = "sync",
-	 .choices = "sync|async|bounded|local|elastic",
-	 .help = "When pushes of tensors are applied. sync: those of all trainers at once, with "
-		 "equal bits; async: each as it comes, as a step of its own; bounded: likewise, "
-		 "but who is ahead waits; local: trainers make steps by themselves, and average "
-		 "parameters after every local_steps; elastic: likewise, but each keeps its own "
-		 "and is drawn towards a center (EASGD)."},
 	{.name = "tensor_modes",
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(tensor_modes),
 	 .metavar = "PATTERN=MODE,...",
 	 .help = "Modes of single tensors, where they are not dense_mode: sync, async or bounded "
 		 "for those whose names fit the pattern (*, ?, [...]), the first that fits."},
-	{.name = "local_steps",
-	 .type = WF_OPTION_U64,
-	 .offset = AT(local_steps),
-	 .initial = "0",
-	 .max = 1000000000,
-	 .help = "With dense_mode=local or elastic: steps from one exchange to the next. Above 0 "
-		 "it stands for dense_mode=local where no mode is given."},
-	{.name = "elastic_rate",
-	 .type = WF_OPTION_F64,
-	 .offset = AT(elastic_rate),
-	 .initial = "0",
-	 .fmin = 0,
-	 .fmax = 1,
-	 .help = "With dense_mode=elastic: the part of their distance by which a trainer and the "
-		 "center move in an exchange; 0: 0.9 / num_gradient_servers."},
-	{.name = "dense_wire",
-	 .type = WF_OPTION_CHOICE,
-	 .offset = AT(dense_wire),
-	 .initial = "f32",
-	 .choices = "f32|bf16|f16",
-	 .help = "How gradients and values of tensors travel: in 16 bits they are rounded once "
-		 "each way. Pservers sum and apply in f32, which is what is saved."},
-	{.name = "dense_rounding",
-	 .type = WF_OPTION_CHOICE,
-	 .offset = AT(dense_rounding),
-	 .initial = "nearest",
-	 .choices = "nearest|stochastic",
-	 .help = "With dense_wire=bf16 or f16: how gradients are rounded, ties to even, or by "
-		 "chance (from seed), so that small ones are not lost. Values always to nearest."},
 	{.name = "is_async",
 	 .type = WF_OPTION_BOOL,
 	 .offset = AT(is_async),
 	 .help = "The original's word: dense_mode=async and sparse_mode=async."},
-	{.name = "sparse_mode",
-	 .type = WF_OPTION_CHOICE,
-	 .offset = AT(sparse_mode),
-	 .initial = "sync",
-	 .choices = "sync|async|bounded",
-	 .help = "When pushes to tables are applied. sync: all of a step at once, with equal bits; "
-		 "async: as they come; bounded: likewise, but who is ahead waits."},
 	{.name = "staleness",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(staleness),
@@ -618,13 +572,13 @@ take_kind_defaults(struct wf_train_command *command, const struct wf_kind *kind)
 	if (opts->learning_method != NULL) {
 		opts->optimizer = opts->learning_method;
 	}
-	if (opts->local_steps > 0 && is_default(command, "dense_mode")) {
-		opts->dense_mode = "local";
+	if (opts->session.local_steps > 0 && is_default(command, "dense_mode")) {
+		opts->session.dense_mode = WEFT_DENSE_LOCAL;
 	} else if (opts->is_async && is_default(command, "dense_mode")) {
-		opts->dense_mode = "async";
+		opts->session.dense_mode = WEFT_DENSE_ASYNC;
 	}
 	if (opts->is_async && is_default(command, "sparse_mode")) {
-		opts->sparse_mode = "async";
+		opts->session.sparse_mode = WEFT_SPARSE_ASYNC;
 	}
 	if (is_default(command, "learning_rate")) {
 		opts->learning_rate = kind->learning_rate;

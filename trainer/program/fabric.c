@@ -105,62 +105,23 @@ progress_pin(struct fabric *fabric)
 	return fabric->progress_pin;
 }
 
+/* The program has one option each where the session tells tensors from tables. */
 static void
-set_sparse_mode(const struct wf_train_opts *opts, struct weft_session_opts *session)
+set_lag(const struct wf_train_opts *opts, struct weft_session_opts *session)
 {
-	if (strcmp(opts->sparse_mode, "sync") == 0) {
-		return;
+	const bool bounded = session->dense_mode == WEFT_DENSE_BOUNDED;
+	if (session->sparse_mode != WEFT_SPARSE_SYNC) {
+		session->sparse_discard_ratio = opts->async_lagged_grad_discard_ratio;
 	}
-	session->sparse_discard_ratio = opts->async_lagged_grad_discard_ratio;
-	session->sparse_mode = WEFT_SPARSE_ASYNC;
-	if (strcmp(opts->sparse_mode, "bounded") == 0) {
-		session->sparse_mode = WEFT_SPARSE_BOUNDED;
+	if (session->sparse_mode == WEFT_SPARSE_BOUNDED) {
 		session->sparse_staleness = (uint32_t)opts->staleness;
 	}
-}
-
-/* Tensors: nobody waits for this trainer's gradients. */
-static bool
-is_asynchronous(const struct wf_train_opts *opts)
-{
-	return strcmp(opts->dense_mode, "async") == 0 || strcmp(opts->dense_mode, "bounded") == 0;
-}
-
-static void
-set_dense_mode(const struct wf_train_opts *opts, struct weft_session_opts *session)
-{
-	static const struct {
-		const char *name;
-		enum weft_dense_mode mode;
-	} mode[] = {
-		{"sync", WEFT_DENSE_SYNC},       {"async", WEFT_DENSE_ASYNC},
-		{"local", WEFT_DENSE_LOCAL},     {"bounded", WEFT_DENSE_BOUNDED},
-		{"elastic", WEFT_DENSE_ELASTIC},
-	};
-	for (size_t i = 0; i < WF_ARRAY_COUNT(mode); i++) {
-		if (strcmp(opts->dense_mode, mode[i].name) == 0) {
-			session->dense_mode = mode[i].mode;
-		}
-	}
-	if (is_asynchronous(opts)) {
+	if (bounded || session->dense_mode == WEFT_DENSE_ASYNC) {
 		session->dense_discard_ratio = opts->async_lagged_grad_discard_ratio;
 	}
-	if (session->dense_mode == WEFT_DENSE_BOUNDED) {
+	if (bounded) {
 		session->dense_staleness = (uint32_t)opts->staleness;
 	}
-	session->local_steps = (uint32_t)opts->local_steps;
-	session->elastic_rate = opts->elastic_rate;
-}
-
-static void
-set_wire(const struct wf_run *job, struct weft_session_opts *session)
-{
-	static const enum weft_dense_wire wire[] = {[WF_ROW_F32] = WEFT_WIRE_F32,
-						    [WF_ROW_BF16] = WEFT_WIRE_BF16,
-						    [WF_ROW_F16] = WEFT_WIRE_F16};
-	session->dense_wire = wire[job->dense_wire];
-	session->dense_rounding = job->is_drawing ? WEFT_ROUND_STOCHASTIC : WEFT_ROUND_NEAREST;
-	session->rounding_seed = job->seed;
 }
 
 /* Trainer 0 tests with averages, where there are any. */
@@ -185,11 +146,9 @@ open_session(struct fabric *fabric)
 	snprintf(fabric->numerics, sizeof(fabric->numerics),
 		 "openblas %s, 1 BLAS thread, trainer_count %" PRIu64, openblas_get_corename(),
 		 opts->trainer_count);
-	session.grad_reduce = job->is_mean ? WEFT_REDUCE_MEAN : WEFT_REDUCE_SUM;
 	session.skip_nonfinite = job->is_skipping;
-	set_dense_mode(opts, &session);
-	set_sparse_mode(opts, &session);
-	set_wire(job, &session);
+	set_lag(opts, &session);
+	session.rounding_seed = job->seed;
 	session.optimizer = optimizer_opts(job);
 	session.pin = progress_pin(fabric);
 	session.keep_state = wf_run_is_saver(job) || keeps_averages(job);
@@ -523,12 +482,12 @@ run_pass(struct fabric *fabric)
 	if (st == WEFT_OK) {
 		st = save_pass(fabric);
 	}
-	const bool is_sync =
-		strcmp(job->opts->dense_mode, "sync") == 0 && !wf_tensor_modes_given(job->opts);
+	const bool is_sync = job->opts->session.dense_mode == WEFT_DENSE_SYNC &&
+			     !wf_tensor_modes_given(job->opts);
 	if (st == WEFT_OK && !is_sync) {
 		st = tell_discarded(fabric);
 	}
-	if (st != WEFT_OK || (is_sync && strcmp(job->opts->sparse_mode, "sync") == 0)) {
+	if (st != WEFT_OK || (is_sync && job->opts->session.sparse_mode == WEFT_SPARSE_SYNC)) {
 		return st;
 	}
 	/* Nobody waits for this trainer's gradients: what is being saved would change. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/settings.h"
 #include "base/status.h"
 #include "trainer/program/saving.h"
 #include "trainer/program/tensor_modes.h"
@@ -56,29 +57,6 @@ check_members(const struct wf_train_opts *opts)
 	return WEFT_OK;
 }
 
-static bool
-has_local_steps(const struct wf_train_opts *opts)
-{
-	return strcmp(opts->dense_mode, "local") == 0 || strcmp(opts->dense_mode, "elastic") == 0;
-}
-
-static enum weft_status
-check_local_steps(const struct wf_train_opts *opts)
-{
-	if (has_local_steps(opts) != (opts->local_steps > 0)) {
-		return wf_fail(WEFT_INVALID, "local_steps=%" PRIu64 " with dense_mode=%s: %s",
-			       opts->local_steps, opts->dense_mode,
-			       has_local_steps(opts)
-				       ? "give 1 or more"
-				       : "it goes with dense_mode=local and dense_mode=elastic");
-	}
-	if (opts->elastic_rate > 0 && strcmp(opts->dense_mode, "elastic") != 0) {
-		return wf_fail(WEFT_INVALID, "elastic_rate=%.9g: goes with dense_mode=elastic",
-			       opts->elastic_rate);
-	}
-	return WEFT_OK;
-}
-
 /* What trainers keep for themselves is neither saved nor exchanged. */
 static enum weft_status
 check_local_job(const struct wf_run *job)
@@ -86,21 +64,21 @@ check_local_job(const struct wf_run *job)
 	const struct wf_train_opts *opts = job->opts;
 	bool saves = opts->save_dir != NULL && opts->save_dir[0] != '\0';
 
-	if (!has_local_steps(opts)) {
+	if (!wf_session_has_local_steps(&opts->session)) {
 		return WEFT_OK;
 	}
 	if (job->kind->has_tables) {
 		return wf_fail(WEFT_INVALID,
 			       "dense_mode=%s: the model %s has tables, which take part in every "
 			       "step; give sync, async or bounded",
-			       opts->dense_mode, job->kind->name);
+			       wf_setting_text(&opts->session, "dense_mode").text, job->kind->name);
 	}
 	if ((saves || opts->start_pass > 0) && wf_optimizer_state_count(job->optimizer.kind) > 0) {
 		return wf_fail(WEFT_INVALID,
 			       "save_dir, start_pass: with dense_mode=%s the state of the "
 			       "optimizer %s is each trainer's own, and is not saved; give "
 			       "optimizer=sgd, or leave them out",
-			       opts->dense_mode, opts->optimizer);
+			       wf_setting_text(&opts->session, "dense_mode").text, opts->optimizer);
 	}
 	return WEFT_OK;
 }
@@ -108,8 +86,8 @@ check_local_job(const struct wf_run *job)
 static enum weft_status
 check_modes(const struct wf_train_opts *opts)
 {
-	bool dense = strcmp(opts->dense_mode, "bounded") == 0 || wf_tensor_modes_bound(opts);
-	bool sparse = strcmp(opts->sparse_mode, "bounded") == 0;
+	bool dense = opts->session.dense_mode == WEFT_DENSE_BOUNDED || wf_tensor_modes_bound(opts);
+	bool sparse = opts->session.sparse_mode == WEFT_SPARSE_BOUNDED;
 
 	if (opts->staleness > 0 && !dense && !sparse) {
 		return wf_fail(WEFT_INVALID,
@@ -119,11 +97,11 @@ check_modes(const struct wf_train_opts *opts)
 			       opts->staleness);
 	}
 	if ((opts->sequential || opts->local || opts->closed_form) &&
-	    strcmp(opts->dense_mode, "sync") != 0) {
+	    opts->session.dense_mode != WEFT_DENSE_SYNC) {
 		return wf_fail(WEFT_INVALID,
 			       "dense_mode=%s: one process does one step after the other; leave "
 			       "it out with sequential, local and closed_form",
-			       opts->dense_mode);
+			       wf_setting_text(&opts->session, "dense_mode").text);
 	}
 	if ((opts->sequential || opts->local || opts->closed_form) && wf_tensor_modes_given(opts)) {
 		return wf_fail(WEFT_INVALID,
@@ -132,7 +110,7 @@ check_modes(const struct wf_train_opts *opts)
 			       opts->tensor_modes);
 	}
 	enum weft_status st = wf_tensor_modes_check(opts);
-	return st == WEFT_OK ? check_local_steps(opts) : st;
+	return st == WEFT_OK ? wf_session_rules_check(&opts->session) : st;
 }
 
 /* What tables ask of a job. */
@@ -153,11 +131,11 @@ check_tables(const struct wf_run *job)
 			       "with the model %s",
 			       opts->average_window, job->kind->name);
 	}
-	if ((opts->sequential || opts->local) && strcmp(opts->sparse_mode, "sync") != 0) {
+	if ((opts->sequential || opts->local) && opts->session.sparse_mode != WEFT_SPARSE_SYNC) {
 		return wf_fail(WEFT_INVALID,
 			       "sparse_mode=%s: one process does one step after the other; leave "
 			       "it out with sequential and local",
-			       opts->sparse_mode);
+			       wf_setting_text(&opts->session, "sparse_mode").text);
 	}
 	if (job->is_sequential || opts->closed_form) {
 		return WEFT_OK;
@@ -262,19 +240,14 @@ rest_by_name(const char *name)
 }
 
 /* Of the tensors. */
-static enum weft_status
+static void
 take_wire(struct wf_run *job)
 {
-	const struct wf_train_opts *opts = job->opts;
-
-	job->dense_wire = rest_by_name(opts->dense_wire);
-	job->is_drawing = strcmp(opts->dense_rounding, "stochastic") == 0;
-	if (job->is_drawing && job->dense_wire == WF_ROW_F32) {
-		return wf_fail(WEFT_INVALID,
-			       "dense_rounding=stochastic: f32 is not rounded; it goes with "
-			       "dense_wire=bf16 and f16");
-	}
-	return WEFT_OK;
+	static const enum wf_row_rest form[] = {[WEFT_WIRE_F32] = WF_ROW_F32,
+						[WEFT_WIRE_BF16] = WF_ROW_BF16,
+						[WEFT_WIRE_F16] = WF_ROW_F16};
+	job->dense_wire = form[job->opts->session.dense_wire];
+	job->is_drawing = job->opts->session.dense_rounding == WEFT_ROUND_STOCHASTIC;
 }
 
 /* Of the tables' rows. */
@@ -463,7 +436,7 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 		.sink = sink,
 		.env = env,
 		.kernels = wf_kernels_best(),
-		.is_mean = strcmp(opts->grad_reduce, "mean") == 0,
+		.is_mean = opts->session.grad_reduce == WEFT_REDUCE_MEAN,
 		.is_skipping = strcmp(opts->nonfinite, "skip") == 0,
 		.is_sequential = opts->sequential || opts->local,
 		.seed = opts->seed,
@@ -482,9 +455,7 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 		st = take_optimizer(job);
 	}
 	if (st == WEFT_OK) {
-		st = take_wire(job);
-	}
-	if (st == WEFT_OK) {
+		take_wire(job);
 		st = check_local_job(job);
 	}
 	if (st == WEFT_OK && job->kind->has_tables) {

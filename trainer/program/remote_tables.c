@@ -158,7 +158,7 @@ wf_remote_tables_tell_lost(struct wf_remote_tables *tables)
 		       "pass %" PRIu64 ": the sparse lanes dropped %" PRIu64
 		       " rows that were pushed, %s",
 		       tables->job->pass, stats.pushes_lost - tables->lost,
-		       strcmp(tables->job->opts->sparse_mode, "sync") == 0
+		       tables->job->opts->session.sparse_mode == WEFT_SPARSE_SYNC
 			       ? "at a table's memory cap"
 			       : "for their lag or at a table's memory cap");
 		tables->lost = stats.pushes_lost;

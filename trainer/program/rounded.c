@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rounded: there and back, a part at a time. Thread: any. */
+#include "base/settings.h"
 #include "trainer/program/rounded.h"
 
 #include <inttypes.h>
@@ -61,7 +62,8 @@ wf_run_round_values(const struct wf_run *job, unsigned tensor, const float *exac
 		return wf_fail(WEFT_DATA,
 			       "tensor %s: %zu values are too large for dense_wire=%s; a smaller "
 			       "learning_rate may help, or dense_wire=%s",
-			       job->model.tensor[tensor].name, lost, job->opts->dense_wire,
+			       job->model.tensor[tensor].name, lost,
+			       wf_setting_text(&job->opts->session, "dense_wire").text,
 			       job->dense_wire == WF_ROW_F16 ? "bf16" : "f32");
 	}
 	return WEFT_OK;

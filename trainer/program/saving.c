@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/settings.h"
 #include "trainer/program/initial.h"
 #include "trainer/program/saving_remote.h"
 #include "trainer/program/saving_tables.h"
@@ -179,15 +180,18 @@ describe_more(const struct wf_run *job, struct wf_saved_about *about)
 	if (o->segment_count > 0) {
 		add_text(about, " schedule_args=%.80s", job->opts->learning_rate_args);
 	}
-	if (strcmp(opts->dense_mode, "sync") != 0) {
-		add_text(about, " dense_mode=%s,%" PRIu64 ",%.9g", opts->dense_mode,
-			 opts->local_steps, opts->elastic_rate);
+	const struct weft_session_opts *session = &opts->session;
+	if (session->dense_mode != WEFT_DENSE_SYNC) {
+		add_text(about, " dense_mode=%s,%" PRIu32 ",%.9g",
+			 wf_setting_text(session, "dense_mode").text, session->local_steps,
+			 session->elastic_rate);
 	}
 	if (wf_tensor_modes_given(opts)) {
 		add_text(about, " tensor_modes=%.200s", opts->tensor_modes);
 	}
 	if (job->dense_wire != WF_ROW_F32) {
-		add_text(about, " dense_wire=%s,%s", opts->dense_wire, opts->dense_rounding);
+		add_text(about, " dense_wire=%s,%s", wf_setting_text(session, "dense_wire").text,
+			 wf_setting_text(session, "dense_rounding").text);
 	}
 	if (opts->evict_score > 0.0) {
 		add_text(about, " score=%.9g,%.9g,%.9g,%.9g,%" PRIu64, opts->evict_score,
@@ -214,15 +218,16 @@ describe(const struct wf_run *job, struct wf_saved_about *about)
 		 "clip=%.9g schedule=%s a=%.9g b=%.9g grad_reduce=%s nonfinite=%s seed=%" PRIu64
 		 " batch_size=%" PRIu64 " num_gradient_servers=%" PRIu32 " trainer_count=%" PRIu64,
 		 o->learning_rate, o->momentum, o->beta1, o->beta2, o->epsilon, o->decay, o->clip,
-		 opts->learning_rate_schedule, o->schedule_a, o->schedule_b, opts->grad_reduce,
-		 opts->nonfinite, job->seed, opts->batch_size, opts->session.num_gradient_servers,
-		 opts->trainer_count);
+		 opts->learning_rate_schedule, o->schedule_a, o->schedule_b,
+		 wf_setting_text(&opts->session, "grad_reduce").text, opts->nonfinite, job->seed,
+		 opts->batch_size, opts->session.num_gradient_servers, opts->trainer_count);
 	describe_more(job, about);
 	if (job->kind->has_tables) {
 		describe_tables(job, about);
 	}
-	if (job->kind->has_tables && strcmp(opts->sparse_mode, "sync") != 0) {
-		add_text(about, " sparse_mode=%s", opts->sparse_mode);
+	if (job->kind->has_tables && opts->session.sparse_mode != WEFT_SPARSE_SYNC) {
+		add_text(about, " sparse_mode=%s",
+			 wf_setting_text(&opts->session, "sparse_mode").text);
 	}
 }
 

@@ -96,7 +96,7 @@ struct loading {
 static bool
 is_sync(const struct wf_run *job)
 {
-	return strcmp(job->opts->sparse_mode, "sync") == 0;
+	return job->opts->session.sparse_mode == WEFT_SPARSE_SYNC;
 }
 
 static enum weft_status

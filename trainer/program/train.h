@@ -64,15 +64,8 @@ struct wf_train_opts {
 	bool evict_at_cap;
 	uint64_t table_memory; /* bytes of one table on one lane; 0: no cap */
 
-	const char *grad_reduce;    /* "mean", "sum" */
-	const char *dense_mode;     /* "sync", "async", "bounded", "local", "elastic" */
-	const char *tensor_modes;   /* of single ones; NULL or "": none */
-	const char *dense_wire;     /* "f32", "bf16", "f16" */
-	const char *dense_rounding; /* "nearest", "stochastic" */
-	uint64_t local_steps;
-	double elastic_rate;
-	const char *sparse_mode; /* "sync", "async", "bounded" */
-	bool is_async;           /* the original's word for both */
+	const char *tensor_modes; /* of single ones; NULL or "": none */
+	bool is_async;            /* the original's word for both */
 	uint64_t staleness;
 	double async_lagged_grad_discard_ratio;
 	const char *nonfinite; /* "abort", "skip" */

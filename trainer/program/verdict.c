@@ -251,11 +251,11 @@ train_baseline(const struct wf_run *job, double *out)
 	opts.learning_rate = BASELINE_RATE;
 	opts.sparse_learning_rate = BASELINE_RATE;
 	opts.sequential = true;
-	opts.dense_mode = "sync";
+	opts.session.dense_mode = WEFT_DENSE_SYNC;
 	opts.tensor_modes = "";
-	opts.dense_wire = "f32";
-	opts.dense_rounding = "nearest";
-	opts.sparse_mode = "sync";
+	opts.session.dense_wire = WEFT_WIRE_F32;
+	opts.session.dense_rounding = WEFT_ROUND_NEAREST;
+	opts.session.sparse_mode = WEFT_SPARSE_SYNC;
 	opts.staleness = 0;
 	opts.session.trainer_id = 0;
 	opts.seed = job->seed;

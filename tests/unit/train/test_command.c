@@ -35,7 +35,7 @@ defaults_depend_on_the_model(void **state)
 	assert_true(command.opts.learning_rate == 1.0);
 	assert_true(command.opts.momentum == 0.9);
 	assert_string_equal(command.opts.optimizer, "momentum");
-	assert_string_equal(command.opts.grad_reduce, "mean");
+	assert_int_equal(command.opts.session.grad_reduce, WEFT_REDUCE_MEAN);
 	assert_int_equal(command.opts.session.slice_bytes, 262144);
 	assert_int_equal(command.opts.session.port, 7164);
 	assert_ok(parse("weft-train mlp"));
@@ -84,16 +84,16 @@ is_async_and_local_steps_choose_a_mode_where_none_is_given(void **state)
 {
 	(void)state;
 	assert_ok(parse("weft-train mlp"));
-	assert_string_equal(command.opts.dense_mode, "sync");
+	assert_int_equal(command.opts.session.dense_mode, WEFT_DENSE_SYNC);
 	assert_ok(parse("weft-train ctr --is_async"));
-	assert_string_equal(command.opts.dense_mode, "async");
-	assert_string_equal(command.opts.sparse_mode, "async");
+	assert_int_equal(command.opts.session.dense_mode, WEFT_DENSE_ASYNC);
+	assert_int_equal(command.opts.session.sparse_mode, WEFT_SPARSE_ASYNC);
 	assert_ok(parse("weft-train ctr --is_async --dense_mode=bounded"));
-	assert_string_equal(command.opts.dense_mode, "bounded");
+	assert_int_equal(command.opts.session.dense_mode, WEFT_DENSE_BOUNDED);
 	assert_ok(parse("weft-train mlp --local_steps=4"));
-	assert_string_equal(command.opts.dense_mode, "local");
+	assert_int_equal(command.opts.session.dense_mode, WEFT_DENSE_LOCAL);
 	assert_ok(parse("weft-train mlp --local_steps=4 --dense_mode=elastic"));
-	assert_string_equal(command.opts.dense_mode, "elastic");
+	assert_int_equal(command.opts.session.dense_mode, WEFT_DENSE_ELASTIC);
 	assert_refused(parse("weft-train mlp --dense_mode=eventually"), WEFT_INVALID, "elastic");
 	assert_refused(parse("weft-train mlp --elastic_rate=2"), WEFT_INVALID, "elastic_rate");
 }

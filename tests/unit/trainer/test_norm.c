@@ -225,7 +225,7 @@ norms_that_are_none_are_refused(void **state)
 	struct weft_session *session = NULL;
 	struct weft_session_opts opts = f->member[0].opts;
 	opts.dense_mode = WEFT_DENSE_ASYNC;
-	assert_refused(weft_session_open(&opts, &session), WEFT_INVALID, "clip_norm 3");
+	assert_refused(weft_session_open(&opts, &session), WEFT_INVALID, "clip_norm=3");
 	opts = f->member[0].opts;
 	opts.optimizer.clip_norm = -1;
 	assert_refused(weft_session_open(&opts, &session), WEFT_INVALID, "clip_norm -1");

@@ -250,12 +250,12 @@ bad_modes_are_refused_with_value_and_remedy(void **state)
 	refuses(&opts, "dense_mode", "5", "sync|async|bounded|local|elastic");
 	opts = good_opts();
 	opts.dense_staleness = 3;
-	refuses(&opts, "dense_staleness", "3", "WEFT_DENSE_BOUNDED");
+	refuses(&opts, "dense_staleness=3", "dense_mode=sync", "dense_mode=bounded");
 	opts.dense_mode = WEFT_DENSE_ASYNC;
-	refuses(&opts, "dense_staleness", "3", "WEFT_DENSE_BOUNDED");
+	refuses(&opts, "dense_staleness=3", "dense_mode=async", "dense_mode=bounded");
 	opts = good_opts();
 	opts.dense_discard_ratio = 1.5;
-	refuses(&opts, "dense_discard_ratio", "1.5", "WEFT_DENSE_ASYNC");
+	refuses(&opts, "dense_discard_ratio=1.5", "dense_mode=sync", "dense_mode=async");
 	opts.dense_mode = WEFT_DENSE_ASYNC;
 	opts.dense_discard_ratio = -1;
 	refuses(&opts, "dense_discard_ratio", "-1", "from 0 to 1e+06");
@@ -263,20 +263,20 @@ bad_modes_are_refused_with_value_and_remedy(void **state)
 	refuses(&opts, "dense_discard_ratio", "nan", "from 0 to 1e+06");
 	opts = good_opts();
 	opts.local_steps = 2;
-	refuses(&opts, "local_steps", "2", "WEFT_DENSE_LOCAL");
+	refuses(&opts, "local_steps=2", "dense_mode=sync", "dense_mode=local");
 	opts.dense_mode = WEFT_DENSE_LOCAL;
 	opts.elastic_rate = 0.5;
-	refuses(&opts, "elastic_rate", "0.5", "WEFT_DENSE_ELASTIC");
+	refuses(&opts, "elastic_rate=0.5", "dense_mode=local", "dense_mode=elastic");
 	opts.dense_mode = WEFT_DENSE_ELASTIC;
 	opts.elastic_rate = 1.5;
 	refuses(&opts, "elastic_rate", "1.5", "from 0 to 1");
 	opts.elastic_rate = 0.5;
 	opts.local_steps = 0;
-	refuses(&opts, "local_steps", "0", "1 or more");
+	refuses(&opts, "local_steps=0", "dense_mode=elastic", "1 or more");
 	opts = good_opts();
 	opts.dense_mode = WEFT_DENSE_ASYNC;
 	opts.optimizer.average_window = 0.5;
-	refuses(&opts, "average_window", "0.5", "synchronous");
+	refuses(&opts, "average_window=0.5", "dense_mode=async", "synchronous");
 }
 
 static void
@@ -291,7 +291,7 @@ bad_wires_are_refused_with_value_and_remedy(void **state)
 	refuses(&opts, "dense_rounding", "2", "nearest|stochastic");
 	opts.dense_wire = WEFT_WIRE_F32;
 	opts.dense_rounding = WEFT_ROUND_STOCHASTIC;
-	refuses(&opts, "dense_rounding", "f32 is not rounded", "WEFT_WIRE_BF16");
+	refuses(&opts, "dense_rounding=stochastic", "f32 is not rounded", "dense_wire=bf16");
 }
 
 static void

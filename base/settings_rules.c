@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings_rules: what two settings of a session rule together, each rule once. Texts name settings
+ * and values as command lines have them. Thread: any. */
+#include "base/settings.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+struct wf_setting_text
+wf_setting_text(const struct weft_session_opts *opts, const char *name)
+{
+	struct wf_setting_text out;
+	unsigned count = 0;
+	const struct wf_option *table = wf_session_settings(&count);
+	for (unsigned i = 0; i < count; i++) {
+		if (strcmp(table[i].name, name) == 0) {
+			wf_option_value(&table[i], opts, out.text, sizeof(out.text));
+			return out;
+		}
+	}
+	WF_ASSERT(false); /* a name that the table does not have */
+	return out;
+}
+
+bool
+wf_session_has_local_steps(const struct weft_session_opts *opts)
+{
+	return opts->dense_mode == WEFT_DENSE_LOCAL || opts->dense_mode == WEFT_DENSE_ELASTIC;
+}
+
+/* `name`, which is not what it is unless set, "goes with" other settings alone. */
+static enum weft_status
+refuse(const struct weft_session_opts *opts, const char *name, const char *rule)
+{
+	return wf_fail(WEFT_INVALID, "%s=%s with dense_mode=%s: %s", name,
+		       wf_setting_text(opts, name).text, wf_setting_text(opts, "dense_mode").text,
+		       rule);
+}
+
+static enum weft_status
+check_steps(const struct weft_session_opts *opts)
+{
+	const bool local = wf_session_has_local_steps(opts);
+	if (local != (opts->local_steps > 0)) {
+		return refuse(opts, "local_steps",
+			      local ? "give 1 or more"
+				    : "it goes with dense_mode=local and dense_mode=elastic");
+	}
+	if (opts->elastic_rate > 0 && opts->dense_mode != WEFT_DENSE_ELASTIC) {
+		return refuse(opts, "elastic_rate", "it goes with dense_mode=elastic");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_lag(const struct weft_session_opts *opts)
+{
+	const bool bounded = opts->dense_mode == WEFT_DENSE_BOUNDED;
+	const bool lags = bounded || opts->dense_mode == WEFT_DENSE_ASYNC;
+	if (opts->dense_staleness > 0 && !bounded) {
+		return refuse(opts, "dense_staleness", "it goes with dense_mode=bounded");
+	}
+	if (opts->dense_discard_ratio > 0 && !lags) {
+		return refuse(opts, "dense_discard_ratio",
+			      "it goes with dense_mode=async and dense_mode=bounded");
+	}
+	return WEFT_OK;
+}
+
+/* Who may be no step ahead does the same steps as all others. */
+static enum weft_status
+check_whole_steps(const struct weft_session_opts *opts)
+{
+	const bool strict = opts->dense_mode == WEFT_DENSE_SYNC ||
+			    (opts->dense_mode == WEFT_DENSE_BOUNDED && opts->dense_staleness == 0);
+	if (opts->optimizer.clip_norm > 0 && !strict) {
+		return refuse(opts, "clip_norm",
+			      "there is a whole gradient in the synchronous mode only; give 0");
+	}
+	if (opts->optimizer.average_window > 0 && !strict) {
+		return refuse(opts, "average_window",
+			      "averages are kept in the synchronous mode only; give 0");
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_session_rules_check(const struct weft_session_opts *opts)
+{
+	if (opts->dense_rounding != WEFT_ROUND_NEAREST && opts->dense_wire == WEFT_WIRE_F32) {
+		return wf_fail(WEFT_INVALID,
+			       "dense_rounding=%s: f32 is not rounded; it goes with "
+			       "dense_wire=bf16 and f16",
+			       wf_setting_text(opts, "dense_rounding").text);
+	}
+	enum weft_status st = check_steps(opts);
+	if (st == WEFT_OK) {
+		st = check_lag(opts);
+	}
+	return st == WEFT_OK ? check_whole_steps(opts) : st;
+}
