@@ -218,3 +218,34 @@ wf_apply_scalars(const struct wf_optimizer_opts *opts, double rate, uint64_t upd
 	wf_apply_constants(opts, out);
 	wf_apply_rates(opts, rate, updates, out);
 }
+
+enum weft_status
+wf_optimizer_read(const struct weft_optimizer_opts *in, struct wf_optimizer_opts *out)
+{
+	*out = (struct wf_optimizer_opts){
+		.learning_rate = in->learning_rate,
+		.momentum = in->momentum,
+		.beta1 = in->beta1,
+		.beta2 = in->beta2,
+		.rho = in->rho,
+		.epsilon = in->epsilon,
+		.decay = in->decay,
+		.l1 = in->l1,
+		.clip = in->clip,
+		.clip_norm = in->clip_norm,
+		.schedule_a = in->schedule_a,
+		.schedule_b = in->schedule_b,
+		.first_pass = in->first_pass,
+		.average_window = in->average_window,
+		.average_max = in->max_average_window > 0 ? in->max_average_window : UINT64_MAX,
+	};
+	const char *segments = in->schedule_args != NULL ? in->schedule_args : "";
+	enum weft_status st = wf_optimizer_parse(in->method, &out->kind);
+	if (st == WEFT_OK) {
+		st = wf_schedule_parse(in->schedule, &out->schedule);
+	}
+	if (st == WEFT_OK) {
+		st = wf_segments_parse(segments, out->segment, &out->segment_count);
+	}
+	return st == WEFT_OK ? wf_optimizer_check(out) : st;
+}

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "weft/weft.h"
 
 enum wf_optimizer {
 	WF_SGD = 0,
@@ -85,6 +86,9 @@ const char *wf_schedule_name(enum wf_schedule schedule);
 /* WEFT_INVALID lists the names there are. */
 enum weft_status wf_optimizer_parse(const char *name, enum wf_optimizer *out) WEFT_MUST_CHECK;
 enum weft_status wf_schedule_parse(const char *name, enum wf_schedule *out) WEFT_MUST_CHECK;
+/* The public struct's settings as these; checked. WEFT_INVALID names setting, value and limit. */
+enum weft_status wf_optimizer_read(const struct weft_optimizer_opts *in,
+				   struct wf_optimizer_opts *out) WEFT_MUST_CHECK;
 /* The settings of a schedule alone, as wf_optimizer_check has them. */
 enum weft_status wf_schedule_check(const struct wf_optimizer_opts *opts) WEFT_MUST_CHECK;
 /* "1000:1.0,2000:0.5": until and factor of each segment. `out` is [WF_SEGMENTS_MAX]; none in "".

@@ -46,7 +46,7 @@ wf_local_open(struct weft_session *session)
 			       "sessions without tables only");
 	}
 	local->kernels = wf_kernels_best();
-	enum weft_status st = wf_session_optimizer_read(&core->opts.optimizer, &local->optimizer);
+	enum weft_status st = wf_optimizer_read(&core->opts.optimizer, &local->optimizer);
 	local->state_count = wf_optimizer_state_count(local->optimizer.kind);
 	if (st == WEFT_OK) {
 		st = env->ops->slab_open(env, bytes, -1, &local->base);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* optimizer: the optimizer's settings as a user gives them, checked, and as the job has them.
+/* optimizer: the optimizer's settings as the job has them.
  * Thread: the owner's. */
 #include "kernels/optimizer.h"
 #include "trainer/session.h"
@@ -7,42 +7,11 @@
 WF_STATIC_ASSERT(WF_SEGMENTS_MAX == WF_JOB_SEGMENTS_MAX, "the job has room for all segments");
 
 enum weft_status
-wf_session_optimizer_read(const struct weft_optimizer_opts *in, struct wf_optimizer_opts *out)
-{
-	*out = (struct wf_optimizer_opts){
-		.learning_rate = in->learning_rate,
-		.momentum = in->momentum,
-		.beta1 = in->beta1,
-		.beta2 = in->beta2,
-		.rho = in->rho,
-		.epsilon = in->epsilon,
-		.decay = in->decay,
-		.l1 = in->l1,
-		.clip = in->clip,
-		.clip_norm = in->clip_norm,
-		.schedule_a = in->schedule_a,
-		.schedule_b = in->schedule_b,
-		.first_pass = in->first_pass,
-		.average_window = in->average_window,
-		.average_max = in->max_average_window > 0 ? in->max_average_window : UINT64_MAX,
-	};
-	const char *segments = in->schedule_args != NULL ? in->schedule_args : "";
-	enum weft_status st = wf_optimizer_parse(in->method, &out->kind);
-	if (st == WEFT_OK) {
-		st = wf_schedule_parse(in->schedule, &out->schedule);
-	}
-	if (st == WEFT_OK) {
-		st = wf_segments_parse(segments, out->segment, &out->segment_count);
-	}
-	return st == WEFT_OK ? wf_optimizer_check(out) : st;
-}
-
-enum weft_status
 wf_session_optimizer_fill(const struct weft_optimizer_opts *in, struct wf_job *job)
 {
 	struct wf_job_optimizer *out = &job->optimizer;
 	struct wf_optimizer_opts opts;
-	enum weft_status st = wf_session_optimizer_read(in, &opts);
+	enum weft_status st = wf_optimizer_read(in, &opts);
 	if (st != WEFT_OK) {
 		return st;
 	}

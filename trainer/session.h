@@ -104,8 +104,6 @@ struct weft_session {
 void wf_session_release_slab(struct wf_env *env, struct wf_slab *slab, bool keep);
 
 /* optimizer.c */
-enum weft_status wf_session_optimizer_read(const struct weft_optimizer_opts *in,
-					   struct wf_optimizer_opts *out) WEFT_MUST_CHECK;
 enum weft_status wf_session_optimizer_fill(const struct weft_optimizer_opts *in,
 					   struct wf_job *job) WEFT_MUST_CHECK;
 
