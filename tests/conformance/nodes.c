@@ -71,9 +71,6 @@ conf_node_close(struct conf *t, struct node *n)
 	t->env->ops->slab_close(t->env, &n->slab);
 	n->memory = NULL;
 	conf_forget(n);
-	free(n->seen);
-	n->seen = NULL;
-	n->seen_max = 0;
 }
 
 void
@@ -82,7 +79,10 @@ conf_forget(struct node *n)
 	for (size_t i = 0; i < n->seen_count; i++) {
 		free(n->seen[i].bytes);
 	}
+	free(n->seen);
+	n->seen = NULL;
 	n->seen_count = 0;
+	n->seen_max = 0;
 }
 
 static void
