@@ -162,7 +162,7 @@ value_text(const struct wf_options *options, const struct wf_option *option,
 	   char number[TEXT_BYTES])
 {
 	const char *text = NULL;
-	if (option->type == WF_OPTION_STRING || option->type == WF_OPTION_CHOICE) {
+	if (wf_option_is_text(option)) {
 		memcpy(&text, (const char *)options->target + option->offset, sizeof(text));
 		return text;
 	}

@@ -10,6 +10,12 @@
 
 /* options_value.c: text to value and back. */
 
+static inline bool
+wf_option_is_text(const struct wf_option *option)
+{
+	return option->type == WF_OPTION_STRING || option->type == WF_OPTION_CHOICE;
+}
+
 /* Of the value in its struct. */
 size_t wf_option_bytes(const struct wf_option *option);
 /* false: `text` is no value of this option, or out of its range; nothing is written. */

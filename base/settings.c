@@ -75,30 +75,100 @@ static const struct wf_option table[] = {
 	 AT(optimizer.learning_rate),
 	 .initial = "0.001"},
 	{.name = "momentum", .type = WF_OPTION_F64, AT(optimizer.momentum), .initial = "0"},
-	{.name = "beta1", .type = WF_OPTION_F64, AT(optimizer.beta1), .initial = "0.9"},
-	{.name = "beta2", .type = WF_OPTION_F64, AT(optimizer.beta2), .initial = "0.999"},
-	{.name = "rho", .type = WF_OPTION_F64, AT(optimizer.rho), .initial = "0.95"},
+	{.name = "beta1",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.beta1),
+	 .initial = "0.9",
+	 .fmin = 0,
+	 .fmax = 1,
+	 .help = "For the optimizers adam, adamw and adamax; less than 1."},
+	{.name = "beta2",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.beta2),
+	 .initial = "0.999",
+	 .fmin = 0,
+	 .fmax = 1,
+	 .help = "For the optimizers adam, adamw and adamax; less than 1."},
+	{.name = "rho",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.rho),
+	 .initial = "0.95",
+	 .fmin = 0,
+	 .fmax = 1,
+	 .help = "What the optimizers decayed_adagrad, rmsprop and adadelta keep of their means in "
+		 "each step; less than 1."},
 	{.name = "epsilon", .type = WF_OPTION_F64, AT(optimizer.epsilon), .initial = "1e-8"},
-	{.name = "decay", .type = WF_OPTION_F64, AT(optimizer.decay), .initial = "0"},
-	{.name = "l1", .type = WF_OPTION_F64, AT(optimizer.l1), .initial = "0"},
-	{.name = "clip", .type = WF_OPTION_F64, AT(optimizer.clip), .initial = "0"},
-	{.name = "clip_norm", .type = WF_OPTION_F64, AT(optimizer.clip_norm), .initial = "0"},
+	{.name = "decay",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.decay),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "Decay of all parameters: L2, for adamw decoupled from the gradient."},
+	{.name = "l1",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.l1),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "L1 of all parameters: each moves towards 0 by the rate times this after its "
+		 "step."},
+	{.name = "clip",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.clip),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "Clip each element of the reduced gradient to this, 0: off."},
+	{.name = "clip_norm",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.clip_norm),
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1e30,
+	 .help = "Shorten the whole reduced gradient to this norm if it is longer, before all "
+		 "else; takes one round more. 0: off. Not with tables."},
 	{.name = "schedule",
-	 .type = WF_OPTION_STRING,
+	 .type = WF_OPTION_CHOICE,
 	 AT(optimizer.schedule),
-	 .initial = "constant"},
-	{.name = "schedule_a", .type = WF_OPTION_F64, AT(optimizer.schedule_a), .initial = "0"},
-	{.name = "schedule_b", .type = WF_OPTION_F64, AT(optimizer.schedule_b), .initial = "0"},
-	{.name = "schedule_args", .type = WF_OPTION_STRING, AT(optimizer.schedule_args)},
+	 .initial = "constant",
+	 .choices = "constant|linear|warmup|poly|caffe_poly|exp|discexp|manual|pass_manual",
+	 .help = "linear: max(rate - a * samples, b); warmup: rate * min(1, samples / a);\n"
+		 "poly: rate * (1 + a * samples)^-b; caffe_poly: rate * (1 - samples / a)^b, 0\n"
+		 "from a on; exp: rate * a^(samples / b), discexp: with whole powers; manual,\n"
+		 "pass_manual: as --learning_rate_args says, for models without tables."},
+	{.name = "schedule_a",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.schedule_a),
+	 .initial = "0",
+	 .help = "Parameter a of the schedule."},
+	{.name = "schedule_b",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.schedule_b),
+	 .initial = "0",
+	 .help = "Parameter b of the schedule."},
+	{.name = "schedule_args",
+	 .type = WF_OPTION_STRING,
+	 AT(optimizer.schedule_args),
+	 .metavar = "N:F,N:F...",
+	 .help = "Schedule manual: up to N samples the rate is multiplied by F; pass_manual: up to "
+		 "pass N, from 0. After the last N its F stays."},
 	{.name = "first_pass", .type = WF_OPTION_U64, AT(optimizer.first_pass), .initial = "0"},
 	{.name = "average_window",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.average_window),
-	 .initial = "0"},
+	 .initial = "0",
+	 .fmin = 0,
+	 .fmax = 1,
+	 .help = "Test at the end of each pass with averages of the parameters over the last "
+		 "steps, as many as this share of all steps; 0: with the parameters, as "
+		 "test_period always does. They are saved too, as passes in the folder average "
+		 "of save_dir. Not with tables."},
 	{.name = "max_average_window",
 	 .type = WF_OPTION_U64,
 	 AT(optimizer.max_average_window),
-	 .initial = "0"},
+	 .initial = "0",
+	 .help = "Steps that an average is made of at most; 0: no limit."},
 
 	/* When pushes are applied, and what they travel as. */
 	{.name = "dense_mode",
@@ -305,12 +375,24 @@ wf_session_texts(struct weft_session_opts *opts, const char **text[])
 {
 	unsigned count = 0;
 	for (unsigned i = 0; i < COUNT; i++) {
-		if (table[i].type == WF_OPTION_STRING) {
+		if (wf_option_is_text(&table[i])) {
 			WF_ASSERT(count < WF_SETTING_TEXTS_MAX);
 			text[count++] = (const char **)((char *)opts + table[i].offset);
 		}
 	}
 	return count;
+}
+
+/* Programs have the original's. */
+static const char *
+name_of_option(const char *name)
+{
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(original); i++) {
+		if (strcmp(original[i][1], name) == 0) {
+			return original[i][0];
+		}
+	}
+	return name;
 }
 
 static bool
@@ -325,9 +407,11 @@ wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t s
 {
 	const unsigned own = count;
 	for (unsigned i = 0; i < COUNT; i++) {
-		if (table[i].help != NULL && !has_row(rows, own, table[i].name)) {
+		const char *name = name_of_option(table[i].name);
+		if (table[i].help != NULL && !has_row(rows, own, name)) {
 			WF_ASSERT(count < max);
 			rows[count] = table[i];
+			rows[count].name = name;
 			rows[count++].offset += shift;
 		}
 	}

@@ -14,8 +14,9 @@
 const struct wf_option *wf_session_settings(unsigned *count);
 
 /* The settings that programs offer as options, behind the program's own rows: those that have a
- * help text and no row there. `shift`: where the program's target has its struct weft_session_opts.
- * Returns how many rows there are then, at most `max`. */
+ * help text and no row there, under the name that the original has for them. `shift`: where the
+ * program's target has its struct weft_session_opts. Returns how many rows there are then, at most
+ * `max`. */
 unsigned wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift);
 
 /* Every setting at its default, in a struct of the library's size; the rest of it is 0. */

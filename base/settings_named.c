@@ -97,7 +97,7 @@ weft_settings_set(struct weft_settings *settings, const char *name, const char *
 		return WEFT_OK;
 	}
 	char *copy = NULL;
-	if (option->type == WF_OPTION_STRING) {
+	if (wf_option_is_text(option)) {
 		size_t bytes = strlen(value) + 1;
 		copy = wf_zalloc(wf_env_memory(), bytes);
 		if (copy == NULL) {

@@ -32,7 +32,7 @@ static const struct wf_option own[] = {
 		 "64."},
 	{.name = "optimizer",
 	 .type = WF_OPTION_CHOICE,
-	 .offset = AT(optimizer),
+	 .offset = AT(session.optimizer.method),
 	 .initial = "momentum",
 	 .choices = OPTIMIZERS,
 	 .help = "The pservers' optimizer; adagrad for ngram and ctr unless given."},
@@ -44,31 +44,17 @@ static const struct wf_option own[] = {
 	 .means = "the pservers' optimizer, as --optimizer"},
 	{.name = "learning_rate",
 	 .type = WF_OPTION_F64,
-	 .offset = AT(learning_rate),
+	 .offset = AT(session.optimizer.learning_rate),
 	 .fmin = 1e-30,
 	 .fmax = 1e30,
 	 .help = "Learning rate: linear 1, mlp 0.05, ngram 0.03, ctr 0.02."},
 	{.name = "momentum",
 	 .type = WF_OPTION_F64,
-	 .offset = AT(momentum),
+	 .offset = AT(session.optimizer.momentum),
 	 .initial = "0.9",
 	 .fmin = 0,
 	 .fmax = 1,
 	 .help = "For the optimizers momentum, torch_momentum and nesterov; less than 1."},
-	{.name = "adam_beta1",
-	 .type = WF_OPTION_F64,
-	 .offset = AT(adam_beta1),
-	 .initial = "0.9",
-	 .fmin = 0,
-	 .fmax = 1,
-	 .help = "For the optimizers adam, adamw and adamax; less than 1."},
-	{.name = "adam_beta2",
-	 .type = WF_OPTION_F64,
-	 .offset = AT(adam_beta2),
-	 .initial = "0.999",
-	 .fmin = 0,
-	 .fmax = 1,
-	 .help = "For the optimizers adam, adamw and adamax; less than 1."},
 	{.name = "adam_epsilon",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(adam_epsilon),
@@ -83,84 +69,6 @@ static const struct wf_option own[] = {
 	 .fmin = 1e-30,
 	 .fmax = 1,
 	 .help = "For the optimizers adagrad, decayed_adagrad, rmsprop and adadelta."},
-	{.name = "ada_rou",
-	 .type = WF_OPTION_F64,
-	 .offset = AT(ada_rou),
-	 .initial = "0.95",
-	 .fmin = 0,
-	 .fmax = 1,
-	 .help = "What the optimizers decayed_adagrad, rmsprop and adadelta keep of their means in "
-		 "each step; less than 1."},
-	{.name = "learning_rate_schedule",
-	 .type = WF_OPTION_CHOICE,
-	 .offset = AT(learning_rate_schedule),
-	 .initial = "constant",
-	 .choices = "constant|linear|warmup|poly|caffe_poly|exp|discexp|manual|pass_manual",
-	 .help = "linear: max(rate - a * samples, b); warmup: rate * min(1, samples / a);\n"
-		 "poly: rate * (1 + a * samples)^-b; caffe_poly: rate * (1 - samples / a)^b, 0\n"
-		 "from a on; exp: rate * a^(samples / b), discexp: with whole powers; manual,\n"
-		 "pass_manual: as --learning_rate_args says, for models without tables."},
-	{.name = "learning_rate_decay_a",
-	 .type = WF_OPTION_F64,
-	 .offset = AT(learning_rate_decay_a),
-	 .initial = "0",
-	 .help = "Parameter a of the schedule."},
-	{.name = "learning_rate_decay_b",
-	 .type = WF_OPTION_F64,
-	 .offset = AT(learning_rate_decay_b),
-	 .initial = "0",
-	 .help = "Parameter b of the schedule."},
-	{.name = "learning_rate_args",
-	 .type = WF_OPTION_STRING,
-	 .offset = AT(learning_rate_args),
-	 .metavar = "N:F,N:F...",
-	 .help = "Schedule manual: up to N samples the rate is multiplied by F; pass_manual: up to "
-		 "pass N, from 0. After the last N its F stays."},
-	{.name = "l1",
-	 .type = WF_OPTION_F64,
-	 .offset = AT(l1),
-	 .initial = "0",
-	 .fmin = 0,
-	 .fmax = 1e30,
-	 .help = "L1 of all parameters: each moves towards 0 by the rate times this after its "
-		 "step."},
-	{.name = "l2",
-	 .type = WF_OPTION_F64,
-	 .offset = AT(l2),
-	 .initial = "0",
-	 .fmin = 0,
-	 .fmax = 1e30,
-	 .help = "Decay of all parameters: L2, for adamw decoupled from the gradient."},
-	{.name = "average_window",
-	 .type = WF_OPTION_F64,
-	 .offset = AT(average_window),
-	 .initial = "0",
-	 .fmin = 0,
-	 .fmax = 1,
-	 .help = "Test at the end of each pass with averages of the parameters over the last "
-		 "steps, as many as this share of all steps; 0: with the parameters, as "
-		 "test_period always does. They are saved too, as passes in the folder average "
-		 "of save_dir. Not with tables."},
-	{.name = "max_average_window",
-	 .type = WF_OPTION_U64,
-	 .offset = AT(max_average_window),
-	 .initial = "0",
-	 .help = "Steps that an average is made of at most; 0: no limit."},
-	{.name = "gradient_clipping_threshold",
-	 .type = WF_OPTION_F64,
-	 .offset = AT(gradient_clipping_threshold),
-	 .initial = "0",
-	 .fmin = 0,
-	 .fmax = 1e30,
-	 .help = "Clip each element of the reduced gradient to this, 0: off."},
-	{.name = "global_norm_clipping_threshold",
-	 .type = WF_OPTION_F64,
-	 .offset = AT(global_norm_clipping_threshold),
-	 .initial = "0",
-	 .fmin = 0,
-	 .fmax = 1e30,
-	 .help = "Shorten the whole reduced gradient to this norm if it is longer, before all "
-		 "else; takes one round more. 0: off. Not with tables."},
 	{.name = "grad_reduce",
 	 .type = WF_OPTION_ENUM,
 	 .offset = AT(session.grad_reduce),
@@ -567,10 +475,10 @@ take_kind_defaults(struct wf_train_command *command, const struct wf_kind *kind)
 		opts->batch_size = kind->batch_size;
 	}
 	if (is_default(command, "optimizer") && kind->optimizer != NULL) {
-		opts->optimizer = kind->optimizer;
+		opts->session.optimizer.method = kind->optimizer;
 	}
 	if (opts->learning_method != NULL) {
-		opts->optimizer = opts->learning_method;
+		opts->session.optimizer.method = opts->learning_method;
 	}
 	if (opts->session.local_steps > 0 && is_default(command, "dense_mode")) {
 		opts->session.dense_mode = WEFT_DENSE_LOCAL;
@@ -581,7 +489,7 @@ take_kind_defaults(struct wf_train_command *command, const struct wf_kind *kind)
 		opts->session.sparse_mode = WEFT_SPARSE_ASYNC;
 	}
 	if (is_default(command, "learning_rate")) {
-		opts->learning_rate = kind->learning_rate;
+		opts->session.optimizer.learning_rate = kind->learning_rate;
 	}
 	if (is_default(command, "sparse_learning_rate")) {
 		opts->sparse_learning_rate = kind->sparse_learning_rate;

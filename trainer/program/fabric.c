@@ -61,33 +61,6 @@ log_line(void *arg, enum weft_log_level level, const char *line)
 	wf_log(arg, level_of(level), "%s", line);
 }
 
-static struct weft_optimizer_opts
-optimizer_opts(const struct wf_run *job)
-{
-	const struct wf_train_opts *opts = job->opts;
-
-	return (struct weft_optimizer_opts){
-		.method = opts->optimizer,
-		.learning_rate = opts->learning_rate,
-		.momentum = opts->momentum,
-		.beta1 = opts->adam_beta1,
-		.beta2 = opts->adam_beta2,
-		.epsilon = job->optimizer.epsilon, /* of the option that the method takes */
-		.decay = opts->l2,
-		.clip = opts->gradient_clipping_threshold,
-		.schedule = opts->learning_rate_schedule,
-		.schedule_a = opts->learning_rate_decay_a,
-		.schedule_b = opts->learning_rate_decay_b,
-		.schedule_args = opts->learning_rate_args,
-		.first_pass = job->optimizer.first_pass,
-		.rho = opts->ada_rou,
-		.l1 = opts->l1,
-		.average_window = opts->average_window,
-		.max_average_window = opts->max_average_window,
-		.clip_norm = opts->global_norm_clipping_threshold,
-	};
-}
-
 /* The progress thread has the place after the compute threads': a setting of its own, for the
  * session knows nothing of them. Without that thread it says where the arrays should be. */
 static const char *
@@ -149,7 +122,7 @@ open_session(struct fabric *fabric)
 	session.skip_nonfinite = job->is_skipping;
 	set_lag(opts, &session);
 	session.rounding_seed = job->seed;
-	session.optimizer = optimizer_opts(job);
+	session.optimizer = job->session_optimizer;
 	session.pin = progress_pin(fabric);
 	session.keep_state = wf_run_is_saver(job) || keeps_averages(job);
 	session.compared = fabric->compared;

@@ -78,7 +78,8 @@ check_local_job(const struct wf_run *job)
 			       "save_dir, start_pass: with dense_mode=%s the state of the "
 			       "optimizer %s is each trainer's own, and is not saved; give "
 			       "optimizer=sgd, or leave them out",
-			       wf_setting_text(&opts->session, "dense_mode").text, opts->optimizer);
+			       wf_setting_text(&opts->session, "dense_mode").text,
+			       opts->session.optimizer.method);
 	}
 	return WEFT_OK;
 }
@@ -119,17 +120,17 @@ check_tables(const struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
 
-	if (opts->global_norm_clipping_threshold > 0.0) {
+	if (opts->session.optimizer.clip_norm > 0.0) {
 		return wf_fail(WEFT_INVALID,
 			       "global_norm_clipping_threshold=%.9g: gradients of rows are no part "
 			       "of the norm; leave it out with the model %s",
-			       opts->global_norm_clipping_threshold, job->kind->name);
+			       opts->session.optimizer.clip_norm, job->kind->name);
 	}
-	if (opts->average_window > 0.0) {
+	if (opts->session.optimizer.average_window > 0.0) {
 		return wf_fail(WEFT_INVALID,
 			       "average_window=%.9g: rows of tables have no averages; leave it out "
 			       "with the model %s",
-			       opts->average_window, job->kind->name);
+			       opts->session.optimizer.average_window, job->kind->name);
 	}
 	if ((opts->sequential || opts->local) && opts->session.sparse_mode != WEFT_SPARSE_SYNC) {
 		return wf_fail(WEFT_INVALID,
@@ -173,61 +174,33 @@ has_ada_epsilon(enum wf_optimizer kind)
 	       kind == WF_ADADELTA;
 }
 
-static enum weft_status
-take_segments(struct wf_run *job)
-{
-	struct wf_optimizer_opts *optimizer = &job->optimizer;
-	const char *text = job->opts->learning_rate_args;
-	const bool wanted = optimizer->schedule == WF_SCHEDULE_MANUAL ||
-			    optimizer->schedule == WF_SCHEDULE_PASS_MANUAL;
-
-	if (text != NULL && text[0] != '\0' && !wanted) {
-		return wf_fail(WEFT_INVALID,
-			       "learning_rate_args=%.80s: goes with the schedules manual and "
-			       "pass_manual, not with %s",
-			       text, job->opts->learning_rate_schedule);
-	}
-	if (optimizer->schedule == WF_SCHEDULE_PASS_MANUAL) {
-		optimizer->first_pass = job->opts->start_pass;
-	}
-	return wf_segments_parse(text != NULL ? text : "", optimizer->segment,
-				 &optimizer->segment_count);
-}
-
+/* The session's optimizer, with what the program knows of it. */
 static enum weft_status
 take_optimizer(struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
-	struct wf_optimizer_opts *optimizer = &job->optimizer;
+	struct weft_optimizer_opts *session = &job->session_optimizer;
+	enum wf_optimizer kind;
 
-	*optimizer = wf_optimizer_defaults();
-	enum weft_status st = wf_optimizer_parse(opts->optimizer, &optimizer->kind);
-	if (st == WEFT_OK) {
-		st = wf_schedule_parse(opts->learning_rate_schedule, &optimizer->schedule);
-	}
-	if (st == WEFT_OK) {
-		st = take_segments(job);
-	}
+	*session = opts->session.optimizer;
+	enum weft_status st = wf_optimizer_parse(session->method, &kind);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	optimizer->learning_rate = opts->learning_rate;
-	optimizer->momentum = opts->momentum;
-	optimizer->beta1 = opts->adam_beta1;
-	optimizer->beta2 = opts->adam_beta2;
-	optimizer->rho = opts->ada_rou;
-	optimizer->epsilon =
-		has_ada_epsilon(optimizer->kind) ? opts->ada_epsilon : opts->adam_epsilon;
-	optimizer->decay = opts->l2;
-	optimizer->l1 = opts->l1;
-	optimizer->average_window = opts->average_window;
-	optimizer->average_max =
-		opts->max_average_window > 0 ? opts->max_average_window : UINT64_MAX;
-	optimizer->clip = opts->gradient_clipping_threshold;
-	optimizer->clip_norm = opts->global_norm_clipping_threshold;
-	optimizer->schedule_a = opts->learning_rate_decay_a;
-	optimizer->schedule_b = opts->learning_rate_decay_b;
-	return wf_optimizer_check(optimizer);
+	session->epsilon = has_ada_epsilon(kind) ? opts->ada_epsilon : opts->adam_epsilon;
+	if (strcmp(session->schedule, "pass_manual") == 0) {
+		session->first_pass = opts->start_pass;
+	}
+	st = wf_optimizer_read(session, &job->optimizer);
+	if (st == WEFT_OK && job->optimizer.segment_count > 0 &&
+	    job->optimizer.schedule != WF_SCHEDULE_MANUAL &&
+	    job->optimizer.schedule != WF_SCHEDULE_PASS_MANUAL) {
+		return wf_fail(WEFT_INVALID,
+			       "learning_rate_args=%.80s: goes with the schedules manual and "
+			       "pass_manual, not with %s",
+			       session->schedule_args, session->schedule);
+	}
+	return st;
 }
 
 static enum wf_row_rest
@@ -255,6 +228,7 @@ static enum weft_status
 take_row_optimizer(struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
+	const struct weft_optimizer_opts *shared = &opts->session.optimizer;
 	struct wf_row_opts *row = &job->row_optimizer;
 
 	*row = wf_row_defaults();
@@ -264,20 +238,20 @@ take_row_optimizer(struct wf_run *job)
 	}
 	const bool is_adam = row->kind == WF_ROW_ADAM || row->kind == WF_ROW_ADAM_ROWWISE;
 	row->learning_rate = opts->sparse_learning_rate;
-	row->momentum = opts->momentum;
-	row->beta1 = opts->adam_beta1;
-	row->beta2 = opts->adam_beta2;
+	row->momentum = shared->momentum;
+	row->beta1 = shared->beta1;
+	row->beta2 = shared->beta2;
 	row->rho = opts->rmsprop_rho;
 	row->epsilon = is_adam ? opts->adam_epsilon : opts->ada_epsilon;
 	row->decay = opts->sparse_decay;
-	row->clip = opts->gradient_clipping_threshold;
+	row->clip = shared->clip;
 	row->l1 = opts->sparse_l1;
 	row->l2 = opts->sparse_l2;
 	row->l21 = opts->sparse_l21;
 	row->ftrl_beta = opts->ftrl_beta;
 	row->schedule = job->optimizer.schedule;
-	row->schedule_a = opts->learning_rate_decay_a;
-	row->schedule_b = opts->learning_rate_decay_b;
+	row->schedule_a = shared->schedule_a;
+	row->schedule_b = shared->schedule_b;
 	row->dense_equivalent = opts->dense_equivalent;
 	job->row_rest = rest_by_name(opts->sparse_rest);
 	job->row_wire = rest_by_name(opts->sparse_wire);

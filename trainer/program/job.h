@@ -23,6 +23,7 @@ struct wf_run {
 	const struct wf_kind *kind;
 	const struct wf_kernels *kernels;
 	struct wf_optimizer_opts optimizer;
+	struct weft_optimizer_opts session_optimizer; /* the same, for the session */
 	struct wf_row_opts row_optimizer; /* of a model with tables: that of their rows, */
 	enum wf_row_rest row_rest;        /* how these are kept, */
 	enum wf_row_rest row_wire;        /* and how they and their gradients travel */

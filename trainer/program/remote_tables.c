@@ -26,7 +26,7 @@ optimizer_opts(const struct wf_run *job)
 		.l2 = row->l2,
 		.l21 = row->l21,
 		.ftrl_beta = row->ftrl_beta,
-		.schedule = job->opts->learning_rate_schedule,
+		.schedule = job->session_optimizer.schedule,
 		.schedule_a = row->schedule_a,
 		.schedule_b = row->schedule_b,
 		.dense_equivalent = row->dense_equivalent,

@@ -178,7 +178,7 @@ describe_more(const struct wf_run *job, struct wf_saved_about *about)
 		add_text(about, " average=%.9g,%" PRIu64, o->average_window, o->average_max);
 	}
 	if (o->segment_count > 0) {
-		add_text(about, " schedule_args=%.80s", job->opts->learning_rate_args);
+		add_text(about, " schedule_args=%.80s", job->session_optimizer.schedule_args);
 	}
 	const struct weft_session_opts *session = &opts->session;
 	if (session->dense_mode != WEFT_DENSE_SYNC) {
@@ -212,13 +212,13 @@ describe(const struct wf_run *job, struct wf_saved_about *about)
 	const struct wf_optimizer_opts *o = &job->optimizer;
 
 	snprintf(about->version, sizeof(about->version), "%s", weft_version());
-	snprintf(about->optimizer, sizeof(about->optimizer), "%s", opts->optimizer);
+	snprintf(about->optimizer, sizeof(about->optimizer), "%s", job->session_optimizer.method);
 	snprintf(about->settings, sizeof(about->settings),
 		 "learning_rate=%.9g momentum=%.9g beta1=%.9g beta2=%.9g epsilon=%.9g l2=%.9g "
 		 "clip=%.9g schedule=%s a=%.9g b=%.9g grad_reduce=%s nonfinite=%s seed=%" PRIu64
 		 " batch_size=%" PRIu64 " num_gradient_servers=%" PRIu32 " trainer_count=%" PRIu64,
 		 o->learning_rate, o->momentum, o->beta1, o->beta2, o->epsilon, o->decay, o->clip,
-		 opts->learning_rate_schedule, o->schedule_a, o->schedule_b,
+		 job->session_optimizer.schedule, o->schedule_a, o->schedule_b,
 		 wf_setting_text(&opts->session, "grad_reduce").text, opts->nonfinite, job->seed,
 		 opts->batch_size, opts->session.num_gradient_servers, opts->trainer_count);
 	describe_more(job, about);

@@ -32,19 +32,8 @@ struct wf_train_opts {
 	uint64_t seed;        /* 0: drawn */
 	uint64_t batch_size;  /* rows of one trainer; 0: all */
 
-	const char *optimizer;
-	const char *learning_method; /* the original's word for it; NULL: not given */
-	double learning_rate, momentum;
-	double adam_beta1, adam_beta2, adam_epsilon;
-	double ada_epsilon, ada_rou;
-	const char *learning_rate_schedule;
-	double learning_rate_decay_a, learning_rate_decay_b;
-	const char *learning_rate_args; /* segments of the manual schedules; NULL: none */
-	double l1, l2;
-	double average_window; /* 0: no averages */
-	uint64_t max_average_window;
-	double gradient_clipping_threshold;
-	double global_norm_clipping_threshold; /* 0: off */
+	const char *learning_method;      /* the original's word for optimizer; NULL: not given */
+	double adam_epsilon, ada_epsilon; /* of which the optimizer takes one */
 
 	/* Of tables' rows; momentum, betas, epsilons, schedule and clipping are those above. */
 	const char *sparse_optimizer;

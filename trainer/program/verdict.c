@@ -242,13 +242,13 @@ train_baseline(const struct wf_run *job, double *out)
 
 	opts.embedding = 0;
 	opts.hidden = "";
-	opts.optimizer = "adagrad";
+	opts.session.optimizer.method = "adagrad";
 	opts.sparse_optimizer = "adagrad";
 	opts.sparse_l21 = 0.0;
 	opts.dense_equivalent = false;
 	opts.sparse_wire = "f32";
 	opts.sparse_rest = "f32";
-	opts.learning_rate = BASELINE_RATE;
+	opts.session.optimizer.learning_rate = BASELINE_RATE;
 	opts.sparse_learning_rate = BASELINE_RATE;
 	opts.sequential = true;
 	opts.session.dense_mode = WEFT_DENSE_SYNC;

@@ -32,21 +32,21 @@ defaults_depend_on_the_model(void **state)
 	assert_ok(parse("weft-train linear"));
 	assert_int_equal(command.opts.num_passes, 400);
 	assert_int_equal(command.opts.batch_size, 0);
-	assert_true(command.opts.learning_rate == 1.0);
-	assert_true(command.opts.momentum == 0.9);
-	assert_string_equal(command.opts.optimizer, "momentum");
+	assert_true(command.opts.session.optimizer.learning_rate == 1.0);
+	assert_true(command.opts.session.optimizer.momentum == 0.9);
+	assert_string_equal(command.opts.session.optimizer.method, "momentum");
 	assert_int_equal(command.opts.session.grad_reduce, WEFT_REDUCE_MEAN);
 	assert_int_equal(command.opts.session.slice_bytes, 262144);
 	assert_int_equal(command.opts.session.port, 7164);
 	assert_ok(parse("weft-train mlp"));
 	assert_int_equal(command.opts.batch_size, 32);
 	assert_ok(parse("weft-train ngram"));
-	assert_string_equal(command.opts.optimizer, "adagrad");
+	assert_string_equal(command.opts.session.optimizer.method, "adagrad");
 	assert_string_equal(command.opts.sparse_optimizer, "adagrad");
 	assert_int_equal(command.opts.embedding, 32);
 	assert_int_equal(command.opts.vocabulary, 2000);
 	assert_ok(parse("weft-train ctr --optimizer=sgd --embedding=0 --hidden="));
-	assert_string_equal(command.opts.optimizer, "sgd");
+	assert_string_equal(command.opts.session.optimizer.method, "sgd");
 	assert_int_equal(command.opts.embedding, 0);
 	assert_string_equal(command.opts.hidden, "");
 	assert_string_equal(command.opts.format, "strikes");
@@ -58,7 +58,7 @@ options_win_over_a_models_defaults(void **state)
 {
 	assert_ok(parse("weft-train mlp --batch-size=0 --learning_rate 0.5 --num_passes=3"));
 	assert_int_equal(command.opts.batch_size, 0);
-	assert_true(command.opts.learning_rate == 0.5);
+	assert_true(command.opts.session.optimizer.learning_rate == 0.5);
 	assert_int_equal(command.opts.num_passes, 3);
 }
 
@@ -102,11 +102,11 @@ static void
 learning_method_is_the_originals_word_for_optimizer(void **state)
 {
 	assert_ok(parse("weft-train mlp --optimizer=adam"));
-	assert_string_equal(command.opts.optimizer, "adam");
+	assert_string_equal(command.opts.session.optimizer.method, "adam");
 	assert_ok(parse("weft-train mlp --learning_method=torch_momentum --optimizer=adam"));
-	assert_string_equal(command.opts.optimizer, "torch_momentum");
+	assert_string_equal(command.opts.session.optimizer.method, "torch_momentum");
 	assert_ok(parse("weft-train ctr --learning_method=rmsprop"));
-	assert_string_equal(command.opts.optimizer, "rmsprop");
+	assert_string_equal(command.opts.session.optimizer.method, "rmsprop");
 }
 
 static void

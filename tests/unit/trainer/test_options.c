@@ -366,7 +366,7 @@ bad_optimizers_are_refused_with_value_and_remedy(void **state)
 	refuses(&opts, "rho", "1", "give a number from 0");
 	opts = good_opts();
 	opts.optimizer.l1 = -1;
-	refuses(&opts, "l1", "-1", "give 0, or");
+	refuses(&opts, "l1", "-1", "from 0 to 1e+30");
 	opts = good_opts();
 	opts.optimizer.schedule = "manual";
 	refuses(&opts, "schedule manual", "0 segments", "until:factor");
