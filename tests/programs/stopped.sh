@@ -135,6 +135,10 @@ trainer trainer_0 0 1 "127.0.0.1:$port" ""
 wait_for trainer_0.out "pass 1 "
 kill -STOP "$pserver"
 kill -15 "$trainer"
+# Of two that are pending together the system chooses which is first.
+until grep -q '^ShdPnd:[[:space:]]*0*$' "/proc/$trainer/status"; do
+	sleep 0.01
+done
 kill -2 "$trainer"
 ends "$trainer" 10 "a trainer that is stopped twice"
 [ "$code" -eq 130 ] || fail "a trainer that is stopped twice: exit code $code, not 130"
