@@ -317,6 +317,16 @@ static const struct wf_option table[] = {
 	{.name = "keep_state", .type = WF_OPTION_BOOL, AT(keep_state)},
 	{.name = "keep_arrays", .type = WF_OPTION_BOOL, AT(keep_arrays)},
 	{.name = "numerics", .type = WF_OPTION_STRING, AT(numerics), .initial = ""},
+
+#define ROW(ctype, field, kind, text, ...)                                                         \
+	{.name = #field,                                                                           \
+	 .type = (kind),                                                                           \
+	 .offset = offsetof(struct wf_session_values, field),                                      \
+	 .bytes = sizeof(ctype),                                                                   \
+	 .initial = (text),                                                                        \
+	 __VA_ARGS__},
+	WF_SETTINGS_BY_NAME(ROW)
+#undef ROW
 };
 
 #define COUNT ((unsigned)WF_ARRAY_COUNT(table))
@@ -358,26 +368,26 @@ wf_session_settings(unsigned *count)
 }
 
 void
-wf_session_defaults(struct weft_session_opts *out)
+wf_session_defaults(struct wf_session_values *out)
 {
-	*out = (struct weft_session_opts){.struct_bytes = sizeof(*out)};
+	*out = (struct wf_session_values){.opts.struct_bytes = sizeof(out->opts)};
 	wf_option_defaults(table, COUNT, out);
 }
 
 enum weft_status
-wf_session_settings_check(const struct weft_session_opts *opts)
+wf_session_settings_check(const struct wf_session_values *values)
 {
-	return wf_option_check(table, COUNT, opts);
+	return wf_option_check(table, COUNT, values);
 }
 
 unsigned
-wf_session_texts(struct weft_session_opts *opts, const char **text[])
+wf_session_texts(struct wf_session_values *values, const char **text[])
 {
 	unsigned count = 0;
 	for (unsigned i = 0; i < COUNT; i++) {
 		if (wf_option_is_text(&table[i])) {
 			WF_ASSERT(count < WF_SETTING_TEXTS_MAX);
-			text[count++] = (const char **)((char *)opts + table[i].offset);
+			text[count++] = (const char **)((char *)values + table[i].offset);
 		}
 	}
 	return count;

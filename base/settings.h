@@ -10,21 +10,37 @@
 
 #define WF_SETTING_TEXTS_MAX 16u /* settings that are texts */
 
-/* The settings, with offsets in struct weft_session_opts. `*count`: how many. */
+/* Settings that have no field in weft_session_opts, which does not grow any more: programs give
+ * them by name. A line is X(type of the value, name, type of the option, default, the rest of its
+ * row); times are nanoseconds. */
+#define WF_SETTINGS_BY_NAME(X)                                                                     \
+	X(uint64_t, path_retry, WF_OPTION_DURATION, "0", .max = 3600 * WF_NS_PER_S,                \
+	  .help = "How long a path (shared memory, RDMA) that broke is left out before it is\n"    \
+		  "tried again, each time twice as long as the last time. 0: 10 s.")
+
+/* What a session is set to. */
+struct wf_session_values {
+	struct weft_session_opts opts; /* first: a setting has one offset in both */
+#define WF_SETTING_FIELD(type, name, ...) type name;
+	WF_SETTINGS_BY_NAME(WF_SETTING_FIELD)
+#undef WF_SETTING_FIELD
+};
+
+/* The settings, with offsets in struct wf_session_values. `*count`: how many. */
 const struct wf_option *wf_session_settings(unsigned *count);
 
 /* The settings that programs offer as options, behind the program's own rows: those that have a
  * help text and no row there, under the name that the original has for them. `shift`: where the
- * program's target has its struct weft_session_opts. Returns how many rows there are then, at most
+ * program's target has its struct wf_session_values. Returns how many rows there are then, at most
  * `max`. */
 unsigned wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift);
 
 /* Every setting at its default, in a struct of the library's size; the rest of it is 0. */
-void wf_session_defaults(struct weft_session_opts *out);
+void wf_session_defaults(struct wf_session_values *out);
 
 /* Whether each setting has an allowed value by itself; what two of them rule together is for others
  * to say. WEFT_INVALID: names setting, value and what is allowed. */
-enum weft_status wf_session_settings_check(const struct weft_session_opts *opts) WEFT_MUST_CHECK;
+enum weft_status wf_session_settings_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
 
 /* What the original calls a setting, where it has a name of its own for it; NULL: there is none. */
 const char *wf_setting_of_original(const char *name, size_t bytes);
@@ -39,8 +55,12 @@ enum weft_status wf_opts_read(const char *name, const void *given, size_t least,
 /* Defaults into a caller's struct of `out_bytes` bytes, whatever the library's has. */
 void wf_opts_give(void *out, size_t out_bytes, const void *opts, size_t bytes);
 
-/* What was set by name, over what is in `opts`. Texts are those of `settings`. */
-void wf_settings_apply(const struct weft_settings *settings, struct weft_session_opts *opts);
+/* What was set by name, over what is in `values`. Texts are those of `settings`. */
+void wf_settings_apply(const struct weft_settings *settings, struct wf_session_values *values);
+/* The values that have no field in weft_session_opts, as if they had been set by name. WEFT_NOMEM
+ */
+enum weft_status wf_settings_take(struct weft_settings *settings,
+				  const struct wf_session_values *values) WEFT_MUST_CHECK;
 /* The world that a session with these settings lives in; NULL, the default: this process's. It has
  * to outlive the session. */
 void wf_settings_set_env(struct weft_settings *settings, struct wf_env *env);
@@ -64,17 +84,17 @@ wf_session_open_in(struct wf_env *env, const struct weft_session_opts *opts,
 }
 
 /* What two settings rule together. WEFT_INVALID: names setting, value and remedy. */
-enum weft_status wf_session_rules_check(const struct weft_session_opts *opts) WEFT_MUST_CHECK;
+enum weft_status wf_session_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
 
 /* The value of a setting as a text; a longer one is cut. `name` must be in the table. */
 struct wf_setting_text {
 	char text[64];
 };
-struct wf_setting_text wf_setting_text(const struct weft_session_opts *opts, const char *name);
+struct wf_setting_text wf_setting_text(const struct wf_session_values *values, const char *name);
 
 /* Trainers make steps by themselves between exchanges. */
 bool wf_session_has_local_steps(const struct weft_session_opts *opts);
 
-/* Where the texts stand in `opts`; NULL where the caller left one out. `text` has
+/* Where the texts stand in `values`; NULL where the caller left one out. `text` has
  * WF_SETTING_TEXTS_MAX places. Returns how many there are. */
-unsigned wf_session_texts(struct weft_session_opts *opts, const char **text[]);
+unsigned wf_session_texts(struct wf_session_values *values, const char **text[]);

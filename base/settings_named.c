@@ -8,11 +8,12 @@
 #include "base/settings.h"
 
 #define SETTINGS_MAX 64u
+#define TEXT_BYTES 1024 /* of a setting without a field */
 #define STRUCT_BYTES_MAX 4096u
 #define QUOTE 80 /* bytes of a refused name or value that an error repeats */
 
 struct weft_settings {
-	struct weft_session_opts value;
+	struct wf_session_values value;
 	struct wf_env *env;
 	bool is_given[SETTINGS_MAX]; /* in the order of the table; else it has its default */
 	char *text[SETTINGS_MAX];    /* ours, of those that are texts; NULL: the table's */
@@ -129,18 +130,42 @@ weft_settings_get(const struct weft_settings *settings, const char *name, char *
 	return WEFT_OK;
 }
 
+const char *
+weft_settings_name(unsigned idx)
+{
+	unsigned count = 0;
+	const struct wf_option *table = settings_table(&count);
+	return idx < count ? table[idx].name : NULL;
+}
+
 void
-wf_settings_apply(const struct weft_settings *settings, struct weft_session_opts *opts)
+wf_settings_apply(const struct weft_settings *settings, struct wf_session_values *values)
 {
 	unsigned count = 0;
 	const struct wf_option *table = settings_table(&count);
 	for (unsigned i = 0; i < count; i++) {
 		if (settings->is_given[i]) {
-			memcpy((char *)opts + table[i].offset,
+			memcpy((char *)values + table[i].offset,
 			       (const char *)&settings->value + table[i].offset,
 			       wf_option_bytes(&table[i]));
 		}
 	}
+}
+
+enum weft_status
+wf_settings_take(struct weft_settings *settings, const struct wf_session_values *values)
+{
+	unsigned count = 0;
+	enum weft_status st = WEFT_OK;
+	const struct wf_option *table = settings_table(&count);
+	for (unsigned i = 0; i < count && st == WEFT_OK; i++) {
+		char text[TEXT_BYTES];
+		if (table[i].offset >= sizeof(values->opts)) {
+			wf_option_value(&table[i], values, text, sizeof(text));
+			st = weft_settings_set(settings, table[i].name, text);
+		}
+	}
+	return st;
 }
 
 void

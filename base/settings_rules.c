@@ -8,14 +8,14 @@
 #include "base/assert.h"
 
 struct wf_setting_text
-wf_setting_text(const struct weft_session_opts *opts, const char *name)
+wf_setting_text(const struct wf_session_values *values, const char *name)
 {
 	struct wf_setting_text out;
 	unsigned count = 0;
 	const struct wf_option *table = wf_session_settings(&count);
 	for (unsigned i = 0; i < count; i++) {
 		if (strcmp(table[i].name, name) == 0) {
-			wf_option_value(&table[i], opts, out.text, sizeof(out.text));
+			wf_option_value(&table[i], values, out.text, sizeof(out.text));
 			return out;
 		}
 	}
@@ -31,38 +31,40 @@ wf_session_has_local_steps(const struct weft_session_opts *opts)
 
 /* `name`, which is not what it is unless set, "goes with" other settings alone. */
 static enum weft_status
-refuse(const struct weft_session_opts *opts, const char *name, const char *rule)
+refuse(const struct wf_session_values *values, const char *name, const char *rule)
 {
 	return wf_fail(WEFT_INVALID, "%s=%s with dense_mode=%s: %s", name,
-		       wf_setting_text(opts, name).text, wf_setting_text(opts, "dense_mode").text,
-		       rule);
+		       wf_setting_text(values, name).text,
+		       wf_setting_text(values, "dense_mode").text, rule);
 }
 
 static enum weft_status
-check_steps(const struct weft_session_opts *opts)
+check_steps(const struct wf_session_values *values)
 {
+	const struct weft_session_opts *opts = &values->opts;
 	const bool local = wf_session_has_local_steps(opts);
 	if (local != (opts->local_steps > 0)) {
-		return refuse(opts, "local_steps",
+		return refuse(values, "local_steps",
 			      local ? "give 1 or more"
 				    : "it goes with dense_mode=local and dense_mode=elastic");
 	}
 	if (opts->elastic_rate > 0 && opts->dense_mode != WEFT_DENSE_ELASTIC) {
-		return refuse(opts, "elastic_rate", "it goes with dense_mode=elastic");
+		return refuse(values, "elastic_rate", "it goes with dense_mode=elastic");
 	}
 	return WEFT_OK;
 }
 
 static enum weft_status
-check_lag(const struct weft_session_opts *opts)
+check_lag(const struct wf_session_values *values)
 {
+	const struct weft_session_opts *opts = &values->opts;
 	const bool bounded = opts->dense_mode == WEFT_DENSE_BOUNDED;
 	const bool lags = bounded || opts->dense_mode == WEFT_DENSE_ASYNC;
 	if (opts->dense_staleness > 0 && !bounded) {
-		return refuse(opts, "dense_staleness", "it goes with dense_mode=bounded");
+		return refuse(values, "dense_staleness", "it goes with dense_mode=bounded");
 	}
 	if (opts->dense_discard_ratio > 0 && !lags) {
-		return refuse(opts, "dense_discard_ratio",
+		return refuse(values, "dense_discard_ratio",
 			      "it goes with dense_mode=async and dense_mode=bounded");
 	}
 	return WEFT_OK;
@@ -70,33 +72,35 @@ check_lag(const struct weft_session_opts *opts)
 
 /* Who may be no step ahead does the same steps as all others. */
 static enum weft_status
-check_whole_steps(const struct weft_session_opts *opts)
+check_whole_steps(const struct wf_session_values *values)
 {
+	const struct weft_session_opts *opts = &values->opts;
 	const bool strict = opts->dense_mode == WEFT_DENSE_SYNC ||
 			    (opts->dense_mode == WEFT_DENSE_BOUNDED && opts->dense_staleness == 0);
 	if (opts->optimizer.clip_norm > 0 && !strict) {
-		return refuse(opts, "clip_norm",
+		return refuse(values, "clip_norm",
 			      "there is a whole gradient in the synchronous mode only; give 0");
 	}
 	if (opts->optimizer.average_window > 0 && !strict) {
-		return refuse(opts, "average_window",
+		return refuse(values, "average_window",
 			      "averages are kept in the synchronous mode only; give 0");
 	}
 	return WEFT_OK;
 }
 
 enum weft_status
-wf_session_rules_check(const struct weft_session_opts *opts)
+wf_session_rules_check(const struct wf_session_values *values)
 {
+	const struct weft_session_opts *opts = &values->opts;
 	if (opts->dense_rounding != WEFT_ROUND_NEAREST && opts->dense_wire == WEFT_WIRE_F32) {
 		return wf_fail(WEFT_INVALID,
 			       "dense_rounding=%s: f32 is not rounded; it goes with "
 			       "dense_wire=bf16 and f16",
-			       wf_setting_text(opts, "dense_rounding").text);
+			       wf_setting_text(values, "dense_rounding").text);
 	}
-	enum weft_status st = check_steps(opts);
+	enum weft_status st = check_steps(values);
 	if (st == WEFT_OK) {
-		st = check_lag(opts);
+		st = check_lag(values);
 	}
-	return st == WEFT_OK ? check_whole_steps(opts) : st;
+	return st == WEFT_OK ? check_whole_steps(values) : st;
 }

@@ -57,6 +57,7 @@ open_transport(struct wf_core *core)
 		.paths = core->opts.transport,
 		.tcp_congestion = core->opts.tcp_congestion,
 		.verbs = core->verbs,
+		.path_retry_ns = core->values.path_retry,
 	};
 	enum weft_status st = wf_transport_open("mux", &opts, &core->transport);
 	if (st != WEFT_OK) {

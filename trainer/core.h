@@ -16,6 +16,7 @@
 #include "base/stats.h"
 #include "base/turn.h"
 #include "base/waits.h"
+#include "base/settings.h"
 #include "kernels/kernels.h"
 #include "kernels/norm.h"
 #include "kernels/optimizer.h"
@@ -192,7 +193,10 @@ struct wf_core_report {
 struct wf_core {
 	struct wf_owner owner; /* who drives */
 	struct wf_env *env;
-	struct weft_session_opts opts;
+	union { /* the same, with what has no field in the public struct */
+		struct weft_session_opts opts;
+		struct wf_session_values values;
+	};
 	struct wf_job job;
 	struct wf_placement placement;
 	uint64_t *offset; /* [tensor_count] bytes, in both slabs */

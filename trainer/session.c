@@ -28,9 +28,9 @@ weft_version(void)
 void
 weft_session_opts_init_sized(struct weft_session_opts *opts, size_t struct_bytes)
 {
-	struct weft_session_opts defaults;
+	struct wf_session_values defaults;
 	wf_session_defaults(&defaults);
-	wf_opts_give(opts, struct_bytes, &defaults, sizeof(defaults));
+	wf_opts_give(opts, struct_bytes, &defaults.opts, sizeof(defaults.opts));
 }
 
 #undef weft_session_opts_init /* also a function, for languages without macros */
@@ -54,11 +54,11 @@ copy_string(struct wf_env *env, const char *text)
 
 /* Copy the options, and the strings they point at. */
 static enum weft_status
-copy_opts(struct weft_session *session, const struct weft_session_opts *opts)
+copy_opts(struct weft_session *session, const struct wf_session_values *values)
 {
-	struct weft_session_opts *own = &session->core.opts;
-	*own = *opts;
-	own->settings = NULL; /* lent for the call */
+	struct wf_session_values *own = &session->core.values;
+	*own = *values;
+	own->opts.settings = NULL; /* lent for the call */
 	const char **text[WF_SETTING_TEXTS_MAX];
 	unsigned count = wf_session_texts(own, text);
 	for (unsigned i = 0; i < count; i++) {
@@ -73,22 +73,23 @@ copy_opts(struct weft_session *session, const struct weft_session_opts *opts)
 
 /* The caller's struct, what was set by name over it, and defaults where neither says anything. */
 static enum weft_status
-read_opts(const struct weft_session_opts *given, struct weft_session_opts *out)
+read_opts(const struct weft_session_opts *given, struct wf_session_values *out)
 {
 	wf_session_defaults(out);
 	enum weft_status st =
 		wf_opts_read("weft_session_opts", given, offsetof(struct weft_session_opts, port),
-			     out, sizeof(*out));
-	if (st == WEFT_OK && out->settings != NULL) {
-		wf_settings_apply(out->settings, out);
+			     &out->opts, sizeof(out->opts));
+	if (st == WEFT_OK && out->opts.settings != NULL) {
+		wf_settings_apply(out->opts.settings, out);
 	}
 	return st;
 }
 
 static enum weft_status
-check_opts(const struct weft_session_opts *opts)
+check_opts(const struct wf_session_values *values)
 {
-	enum weft_status st = wf_session_settings_check(opts);
+	const struct weft_session_opts *opts = &values->opts;
+	enum weft_status st = wf_session_settings_check(values);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -98,7 +99,7 @@ check_opts(const struct weft_session_opts *opts)
 			       "(the number of trainers)",
 			       opts->trainer_id, opts->num_gradient_servers);
 	}
-	st = wf_session_rules_check(opts);
+	st = wf_session_rules_check(values);
 	if (st == WEFT_OK) {
 		st = wf_greeting_check(opts);
 	}
@@ -253,15 +254,15 @@ take_place(struct weft_session *session)
 enum weft_status
 weft_session_open(const struct weft_session_opts *given, struct weft_session **out)
 {
-	struct weft_session_opts opts;
-	enum weft_status st = read_opts(given, &opts);
+	struct wf_session_values values;
+	enum weft_status st = read_opts(given, &values);
 	if (st == WEFT_OK) {
-		st = check_opts(&opts);
+		st = check_opts(&values);
 	}
 	if (st != WEFT_OK) {
 		return st;
 	}
-	struct wf_env *env = wf_settings_env(opts.settings);
+	struct wf_env *env = wf_settings_env(values.opts.settings);
 	bool own_env = env == NULL;
 	if (own_env) {
 		st = wf_env_system_create(WF_LOG_WARN, 2, &env);
@@ -281,7 +282,7 @@ weft_session_open(const struct weft_session_opts *given, struct weft_session **o
 	session->core.env = env;
 	wf_core_report_init(&session->core);
 	wf_progress_init(session);
-	st = copy_opts(session, &opts);
+	st = copy_opts(session, &values);
 	if (st == WEFT_OK) {
 		st = fill_job(session);
 	}

@@ -386,6 +386,9 @@ WEFT_API enum weft_status weft_settings_set(struct weft_settings *settings, cons
 WEFT_API enum weft_status weft_settings_get(const struct weft_settings *settings, const char *name,
 					    char *out, size_t bytes) WEFT_MUST_CHECK;
 
+/* The name of each setting, for idx from 0; NULL behind the last one. It belongs to the library. */
+WEFT_API const char *weft_settings_name(unsigned idx);
+
 /* Accepts NULL. Sessions that were opened with them go on. */
 WEFT_API void weft_settings_destroy(struct weft_settings *settings);
 

@@ -65,6 +65,15 @@ class Settings(support.Case):
         with mock.patch.dict(os.environ, PADDLE_INIT_PORTS_NUM="many"):
             self.refused(["PADDLE_INIT_PORTS_NUM", "many"])
 
+    def test_settings_without_a_field_go_by_name(self):
+        weft.init(path_retry=0.25)
+        weft.close()
+        self.refused(["path_retry=-1", "a duration like", "argument"], path_retry=-1)
+        self.refused(["path_retry=soon", "a duration like"], path_retry="soon")
+        with mock.patch.dict(os.environ, WEFT_PATH_RETRY="2h"):
+            self.refused(["path_retry=2h", "WEFT_PATH_RETRY"])
+            weft.init(path_retry="20ms")
+
     def test_texts_have_the_units_of_the_command_line(self):
         said = dict(WEFT_CONNECT_TIMEOUT="1.5s", WEFT_PEER_TIMEOUT="20ms", WEFT_STEP_TIMEOUT="2m")
         with mock.patch.dict(os.environ, said, WEFT_SLICE_BYTES="64KiB"):

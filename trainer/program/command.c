@@ -515,7 +515,7 @@ wf_train_command_parse(struct wf_train_command *command, int argc, char *const *
 			    .positional_max = WF_ARRAY_COUNT(command->positional)},
 	};
 	command->options.option_count = make_table(command->table);
-	wf_session_defaults(&command->opts.session);
+	wf_session_defaults(&command->opts.values);
 	enum weft_status st = wf_options_parse(&command->options, argc, argv);
 	if (st != WEFT_OK || command->options.help_wanted) {
 		return st;

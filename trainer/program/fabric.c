@@ -129,7 +129,18 @@ open_session(struct fabric *fabric)
 	session.numerics = fabric->numerics;
 	session.log = log_line;
 	session.log_arg = job->env;
-	return wf_session_open_in(job->env, &session, &fabric->session);
+	struct weft_settings *settings = NULL;
+	st = weft_settings_create(&settings);
+	if (st == WEFT_OK) {
+		st = wf_settings_take(settings, &opts->values);
+	}
+	if (st == WEFT_OK) {
+		wf_settings_set_env(settings, job->env);
+		session.settings = settings;
+		st = weft_session_open(&session, &fabric->session);
+	}
+	weft_settings_destroy(settings);
+	return st;
 }
 
 static enum weft_status

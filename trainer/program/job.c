@@ -71,14 +71,14 @@ check_local_job(const struct wf_run *job)
 		return wf_fail(WEFT_INVALID,
 			       "dense_mode=%s: the model %s has tables, which take part in every "
 			       "step; give sync, async or bounded",
-			       wf_setting_text(&opts->session, "dense_mode").text, job->kind->name);
+			       wf_setting_text(&opts->values, "dense_mode").text, job->kind->name);
 	}
 	if ((saves || opts->start_pass > 0) && wf_optimizer_state_count(job->optimizer.kind) > 0) {
 		return wf_fail(WEFT_INVALID,
 			       "save_dir, start_pass: with dense_mode=%s the state of the "
 			       "optimizer %s is each trainer's own, and is not saved; give "
 			       "optimizer=sgd, or leave them out",
-			       wf_setting_text(&opts->session, "dense_mode").text,
+			       wf_setting_text(&opts->values, "dense_mode").text,
 			       opts->session.optimizer.method);
 	}
 	return WEFT_OK;
@@ -102,7 +102,7 @@ check_modes(const struct wf_train_opts *opts)
 		return wf_fail(WEFT_INVALID,
 			       "dense_mode=%s: one process does one step after the other; leave "
 			       "it out with sequential, local and closed_form",
-			       wf_setting_text(&opts->session, "dense_mode").text);
+			       wf_setting_text(&opts->values, "dense_mode").text);
 	}
 	if ((opts->sequential || opts->local || opts->closed_form) && wf_tensor_modes_given(opts)) {
 		return wf_fail(WEFT_INVALID,
@@ -111,7 +111,7 @@ check_modes(const struct wf_train_opts *opts)
 			       opts->tensor_modes);
 	}
 	enum weft_status st = wf_tensor_modes_check(opts);
-	return st == WEFT_OK ? wf_session_rules_check(&opts->session) : st;
+	return st == WEFT_OK ? wf_session_rules_check(&opts->values) : st;
 }
 
 /* What tables ask of a job. */
@@ -136,7 +136,7 @@ check_tables(const struct wf_run *job)
 		return wf_fail(WEFT_INVALID,
 			       "sparse_mode=%s: one process does one step after the other; leave "
 			       "it out with sequential and local",
-			       wf_setting_text(&opts->session, "sparse_mode").text);
+			       wf_setting_text(&opts->values, "sparse_mode").text);
 	}
 	if (job->is_sequential || opts->closed_form) {
 		return WEFT_OK;

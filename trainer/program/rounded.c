@@ -63,7 +63,7 @@ wf_run_round_values(const struct wf_run *job, unsigned tensor, const float *exac
 			       "tensor %s: %zu values are too large for dense_wire=%s; a smaller "
 			       "learning_rate may help, or dense_wire=%s",
 			       job->model.tensor[tensor].name, lost,
-			       wf_setting_text(&job->opts->session, "dense_wire").text,
+			       wf_setting_text(&job->opts->values, "dense_wire").text,
 			       job->dense_wire == WF_ROW_F16 ? "bf16" : "f32");
 	}
 	return WEFT_OK;

@@ -183,15 +183,16 @@ describe_more(const struct wf_run *job, struct wf_saved_about *about)
 	const struct weft_session_opts *session = &opts->session;
 	if (session->dense_mode != WEFT_DENSE_SYNC) {
 		add_text(about, " dense_mode=%s,%" PRIu32 ",%.9g",
-			 wf_setting_text(session, "dense_mode").text, session->local_steps,
+			 wf_setting_text(&opts->values, "dense_mode").text, session->local_steps,
 			 session->elastic_rate);
 	}
 	if (wf_tensor_modes_given(opts)) {
 		add_text(about, " tensor_modes=%.200s", opts->tensor_modes);
 	}
 	if (job->dense_wire != WF_ROW_F32) {
-		add_text(about, " dense_wire=%s,%s", wf_setting_text(session, "dense_wire").text,
-			 wf_setting_text(session, "dense_rounding").text);
+		add_text(about, " dense_wire=%s,%s",
+			 wf_setting_text(&opts->values, "dense_wire").text,
+			 wf_setting_text(&opts->values, "dense_rounding").text);
 	}
 	if (opts->evict_score > 0.0) {
 		add_text(about, " score=%.9g,%.9g,%.9g,%.9g,%" PRIu64, opts->evict_score,
@@ -219,7 +220,7 @@ describe(const struct wf_run *job, struct wf_saved_about *about)
 		 " batch_size=%" PRIu64 " num_gradient_servers=%" PRIu32 " trainer_count=%" PRIu64,
 		 o->learning_rate, o->momentum, o->beta1, o->beta2, o->epsilon, o->decay, o->clip,
 		 job->session_optimizer.schedule, o->schedule_a, o->schedule_b,
-		 wf_setting_text(&opts->session, "grad_reduce").text, opts->nonfinite, job->seed,
+		 wf_setting_text(&opts->values, "grad_reduce").text, opts->nonfinite, job->seed,
 		 opts->batch_size, opts->session.num_gradient_servers, opts->trainer_count);
 	describe_more(job, about);
 	if (job->kind->has_tables) {
@@ -227,7 +228,7 @@ describe(const struct wf_run *job, struct wf_saved_about *about)
 	}
 	if (job->kind->has_tables && opts->session.sparse_mode != WEFT_SPARSE_SYNC) {
 		add_text(about, " sparse_mode=%s",
-			 wf_setting_text(&opts->session, "sparse_mode").text);
+			 wf_setting_text(&opts->values, "sparse_mode").text);
 	}
 }
 

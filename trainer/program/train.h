@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/env.h"
-#include "weft/weft.h"
+#include "base/settings.h"
 
 /* Settings. command.h fills them from a command line; texts are lent for the run. */
 struct wf_train_opts {
@@ -68,7 +68,10 @@ struct wf_train_opts {
 
 	uint64_t trainer_count; /* compute threads */
 	/* Of the session, as far as they are options; pin is of the compute threads, too. */
-	struct weft_session_opts session;
+	union {
+		struct weft_session_opts session;
+		struct wf_session_values values; /* the same, with what has no field there */
+	};
 
 	bool sequential;
 	bool local; /* the original's word for it */

@@ -121,7 +121,8 @@ def init(
     log                   called with level ("warn") and line, from any thread; None: warnings to stderr
     settings              any field of struct weft_session_opts and of the structs in it, by its name:
                           grad_reduce="mean", optimizer="momentum", learning_rate=0.1, transport="tcp",
-                          connect_timeout=5 (seconds, of what is connect_timeout_ns there) and so on;
+                          connect_timeout=5 (seconds, of what is connect_timeout_ns there) and so on; and
+                          those that have a name alone (weft_settings_set): path_retry=1;
                           compared="seed=1 batch_size=32": what else all trainers must have alike, in words
 
     What is not given comes from WEFT_<NAME>, else PADDLE_INIT_<NAME> (empty: not set), else the

@@ -7,10 +7,12 @@ may have a unit, as on the command line: "20ms", and "64KiB" of one that ends wi
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import difflib
+import itertools
 import os
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple
 
 from weft import _abi
 from weft.errors import InvalidError, UnsupportedError
@@ -128,6 +130,44 @@ def _from_environment(name: str) -> Optional[Tuple[str, str]]:
         if os.environ.get(variable):  # an empty one counts as not set
             return os.environ[variable], variable
     return None
+
+
+def _names_alone(fields: Mapping[str, Field]) -> Iterator[str]:
+    """Settings that have no field in the struct."""
+    name_of = _abi.api().functions.weft_settings_name
+    for number in itertools.count():
+        name = name_of(number)
+        if name is None:
+            return
+        if name.decode() not in fields and name.decode() not in _OWN:
+            yield name.decode()
+
+
+def _as_text(value: Any) -> bytes:
+    """As a command line has it: times in seconds."""
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    return b"%.9f" % value if isinstance(value, float) else _text(value)
+
+
+@contextlib.contextmanager
+def by_name(fields: Mapping[str, Field], given: Dict[str, Any]) -> Iterator[ctypes.c_void_p]:
+    """The library's weft_settings, for the call that they are lent to, with those of the arguments and
+    of the environment that have no field in the struct; they are taken out of `given`."""
+    functions = _abi.api().functions
+    settings = ctypes.c_void_p()
+    if functions.weft_settings_create(ctypes.byref(settings)):
+        raise MemoryError(functions.weft_last_error().decode())
+    try:
+        for name in _names_alone(fields):
+            value, source = given.pop(name, None), "argument"
+            if value is None:
+                value, source = _from_environment(name) or (None, "")
+            if value is not None and functions.weft_settings_set(settings, name.encode(), _as_text(value)):
+                raise InvalidError("%s (%s)" % (functions.weft_last_error().decode(), source))
+        yield settings
+    finally:
+        functions.weft_settings_destroy(settings)
 
 
 def unknown(name: str, known: List[str]) -> InvalidError:

@@ -447,7 +447,19 @@ class Session:
         opts = self._api.structs["weft_session_opts"]()
         self._call.weft_session_opts_init_sized(ctypes.byref(opts), ctypes.sizeof(opts))
         fields = _settings.fields_of("weft_session_opts", _RENAMED)
-        others = _settings.fill_with_environment(opts, fields, dict(settings))
+        given = dict(settings)
+        with _settings.by_name(fields, given) as named:
+            self._open_with(opts, named, _settings.fill_with_environment(opts, fields, given), settings, log)
+
+    def _open_with(
+        self,
+        opts: Any,
+        named: ctypes.c_void_p,
+        others: Mapping[str, int],
+        settings: Dict[str, Any],
+        log: Optional[Callable[[str, str], None]],
+    ) -> None:
+        opts.settings = named
         kinds = dict(opts._fields_)
         opts.interrupted = kinds["interrupted"](self._listener.send)
         opts.keep_arrays = 1
@@ -459,6 +471,7 @@ class Session:
         self.trainer_count = others["trainer_count"]
         handle = ctypes.c_void_p()
         self._done(self._call.weft_session_open(ctypes.byref(opts), ctypes.byref(handle)))
+        opts.settings = None  # lent for the call
         self._handle = handle.value
 
     def _open_again(self, settings: Mapping[str, Any]) -> None:

@@ -3,7 +3,8 @@
  * between its calls, so that what is unanswered stays unanswered. */
 #include "tests/unit/trainer/fabric.h"
 #include "tests/support/failing_env.h"
-#include "trainer/core.h"
+#include "trainer/session.h"
+#include "transport/mux/mux_internal.h"
 
 struct fixture {
 	struct fabric fabric;
@@ -391,6 +392,37 @@ an_allow_of_what_was_not_announced_is_refused(void **state)
 
 #define rule(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* How long this session leaves a broken path out, as its transport has it. */
+static uint64_t
+path_retry_ns(const struct weft_session_opts *opts)
+{
+	struct weft_session *session;
+	struct weft_tensor *tensor[3];
+	start_three(opts, &session, tensor);
+	const struct wf_mux *mux = (const struct wf_mux *)session->core.transport;
+	uint64_t found = mux->opts.path_retry_ns;
+	assert_ok(weft_session_close(session));
+	return found;
+}
+
+/* path_retry has no field in the public struct. */
+static void
+a_setting_that_has_a_name_alone_is_used(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_settings *settings;
+	assert_ok(weft_settings_create(&settings));
+	f->member.opts.settings = settings;
+	assert_true(path_retry_ns(&f->member.opts) == 10 * WF_NS_PER_S);
+	assert_ok(weft_settings_set(settings, "path_retry", "1234ms"));
+	assert_true(path_retry_ns(&f->member.opts) == 1234 * WF_NS_PER_MS);
+	assert_refused(weft_settings_set(settings, "path_retry", "2h"), WEFT_INVALID,
+		       "path_retry=2h: must be a duration");
+	assert_refused(weft_settings_set(settings, "path_retry", "61m"), WEFT_INVALID,
+		       "from 0s to 60m");
+	weft_settings_destroy(settings);
+}
+
 int
 main(void)
 {
@@ -407,6 +439,7 @@ main(void)
 		rule(state_is_there_only_where_it_is_kept),
 		rule(a_restored_job_goes_on_with_its_momentum),
 		rule(only_trainer_0_restores),
+		rule(a_setting_that_has_a_name_alone_is_used),
 		cmocka_unit_test(an_allow_of_what_was_not_announced_is_refused),
 		cmocka_unit_test(running_out_of_memory_ends_a_job_and_leaks_nothing),
 	};
