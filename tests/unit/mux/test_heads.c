@@ -469,8 +469,10 @@ offer_other_paths(struct conf *t)
 		struct wf_conn *conn = NULL;
 		struct wf_conn *boot_conn = NULL;
 		CHECK(offer_by_hand(t, &offer, &boot, &client, &conn, &boot_conn));
+		uint64_t from_ns = wf_now_ns(t->env);
 		CHECK(ended_with(conf_await(t, client, conn, WF_EVENT_DOWN), WEFT_PROTOCOL,
 				 "none of the paths asked for"));
+		CHECK(wf_now_ns(t->env) < from_ns + WF_NS_PER_S); /* no time has to pass for it */
 		conf_node_close(t, boot);
 		conf_node_close(t, client);
 		t->node_count -= 2;
