@@ -57,6 +57,7 @@ struct wf_option {
 	uint64_t min, max; /* U64, BYTES, DURATION; max 0: no limit */
 	uint64_t step;     /* of these, a multiple of it; 0: any */
 	double fmin, fmax; /* F64; both 0: no limit */
+	bool is_shared;    /* a setting that all trainers of a job have to have alike */
 };
 
 #define WF_OPTION_FILE_BYTES 16384u

@@ -56,8 +56,9 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_ENUM,
 	 AT(grad_reduce),
 	 .initial = "sum",
-	 .choices = "sum|mean"},
-	{.name = "skip_nonfinite", .type = WF_OPTION_BOOL, AT(skip_nonfinite)},
+	 .choices = "sum|mean",
+	 .is_shared = true},
+	{.name = "skip_nonfinite", .type = WF_OPTION_BOOL, AT(skip_nonfinite), .is_shared = true},
 	{.name = "slice_bytes",
 	 .type = WF_OPTION_BYTES,
 	 AT(slice_bytes),
@@ -65,22 +66,33 @@ static const struct wf_option table[] = {
 	 .min = 64,
 	 .max = 64u << 20,
 	 .step = 64,
+	 .is_shared = true,
 	 .help = "Tensors are cut into slices of this size."},
 	{.name = "compared", .type = WF_OPTION_STRING, AT(compared), .initial = ""},
 
 	/* The optimizer: kernels/optimizer.h has the limits, which depend on the method. */
-	{.name = "optimizer", .type = WF_OPTION_STRING, AT(optimizer.method), .initial = "sgd"},
+	{.name = "optimizer",
+	 .type = WF_OPTION_STRING,
+	 AT(optimizer.method),
+	 .initial = "sgd",
+	 .is_shared = true},
 	{.name = "learning_rate",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.learning_rate),
-	 .initial = "0.001"},
-	{.name = "momentum", .type = WF_OPTION_F64, AT(optimizer.momentum), .initial = "0"},
+	 .initial = "0.001",
+	 .is_shared = true},
+	{.name = "momentum",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.momentum),
+	 .initial = "0",
+	 .is_shared = true},
 	{.name = "beta1",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.beta1),
 	 .initial = "0.9",
 	 .fmin = 0,
 	 .fmax = 1,
+	 .is_shared = true,
 	 .help = "For the optimizers adam, adamw and adamax; less than 1."},
 	{.name = "beta2",
 	 .type = WF_OPTION_F64,
@@ -88,6 +100,7 @@ static const struct wf_option table[] = {
 	 .initial = "0.999",
 	 .fmin = 0,
 	 .fmax = 1,
+	 .is_shared = true,
 	 .help = "For the optimizers adam, adamw and adamax; less than 1."},
 	{.name = "rho",
 	 .type = WF_OPTION_F64,
@@ -95,15 +108,21 @@ static const struct wf_option table[] = {
 	 .initial = "0.95",
 	 .fmin = 0,
 	 .fmax = 1,
+	 .is_shared = true,
 	 .help = "What the optimizers decayed_adagrad, rmsprop and adadelta keep of their means in "
 		 "each step; less than 1."},
-	{.name = "epsilon", .type = WF_OPTION_F64, AT(optimizer.epsilon), .initial = "1e-8"},
+	{.name = "epsilon",
+	 .type = WF_OPTION_F64,
+	 AT(optimizer.epsilon),
+	 .initial = "1e-8",
+	 .is_shared = true},
 	{.name = "decay",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.decay),
 	 .initial = "0",
 	 .fmin = 0,
 	 .fmax = 1e30,
+	 .is_shared = true,
 	 .help = "Decay of all parameters: L2, for adamw decoupled from the gradient."},
 	{.name = "l1",
 	 .type = WF_OPTION_F64,
@@ -111,6 +130,7 @@ static const struct wf_option table[] = {
 	 .initial = "0",
 	 .fmin = 0,
 	 .fmax = 1e30,
+	 .is_shared = true,
 	 .help = "L1 of all parameters: each moves towards 0 by the rate times this after its "
 		 "step."},
 	{.name = "clip",
@@ -119,6 +139,7 @@ static const struct wf_option table[] = {
 	 .initial = "0",
 	 .fmin = 0,
 	 .fmax = 1e30,
+	 .is_shared = true,
 	 .help = "Clip each element of the reduced gradient to this, 0: off."},
 	{.name = "clip_norm",
 	 .type = WF_OPTION_F64,
@@ -126,6 +147,7 @@ static const struct wf_option table[] = {
 	 .initial = "0",
 	 .fmin = 0,
 	 .fmax = 1e30,
+	 .is_shared = true,
 	 .help = "Shorten the whole reduced gradient to this norm if it is longer, before all "
 		 "else; takes one round more. 0: off. Not with tables."},
 	{.name = "schedule",
@@ -133,6 +155,7 @@ static const struct wf_option table[] = {
 	 AT(optimizer.schedule),
 	 .initial = "constant",
 	 .choices = "constant|linear|warmup|poly|caffe_poly|exp|discexp|manual|pass_manual",
+	 .is_shared = true,
 	 .help = "linear: max(rate - a * samples, b); warmup: rate * min(1, samples / a);\n"
 		 "poly: rate * (1 + a * samples)^-b; caffe_poly: rate * (1 - samples / a)^b, 0\n"
 		 "from a on; exp: rate * a^(samples / b), discexp: with whole powers; manual,\n"
@@ -141,25 +164,33 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.schedule_a),
 	 .initial = "0",
+	 .is_shared = true,
 	 .help = "Parameter a of the schedule."},
 	{.name = "schedule_b",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.schedule_b),
 	 .initial = "0",
+	 .is_shared = true,
 	 .help = "Parameter b of the schedule."},
 	{.name = "schedule_args",
 	 .type = WF_OPTION_STRING,
 	 AT(optimizer.schedule_args),
 	 .metavar = "N:F,N:F...",
+	 .is_shared = true,
 	 .help = "Schedule manual: up to N samples the rate is multiplied by F; pass_manual: up to "
 		 "pass N, from 0. After the last N its F stays."},
-	{.name = "first_pass", .type = WF_OPTION_U64, AT(optimizer.first_pass), .initial = "0"},
+	{.name = "first_pass",
+	 .type = WF_OPTION_U64,
+	 AT(optimizer.first_pass),
+	 .initial = "0",
+	 .is_shared = true},
 	{.name = "average_window",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.average_window),
 	 .initial = "0",
 	 .fmin = 0,
 	 .fmax = 1,
+	 .is_shared = true,
 	 .help = "Test at the end of each pass with averages of the parameters over the last "
 		 "steps, as many as this share of all steps; 0: with the parameters, as "
 		 "test_period always does. They are saved too, as passes in the folder average "
@@ -168,6 +199,7 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_U64,
 	 AT(optimizer.max_average_window),
 	 .initial = "0",
+	 .is_shared = true,
 	 .help = "Steps that an average is made of at most; 0: no limit."},
 
 	/* When pushes are applied, and what they travel as. */
@@ -176,22 +208,29 @@ static const struct wf_option table[] = {
 	 AT(dense_mode),
 	 .initial = "sync",
 	 .choices = "sync|async|bounded|local|elastic",
+	 .is_shared = true,
 	 .help = "When pushes of tensors are applied. sync: those of all trainers at once, with "
 		 "equal bits; async: each as it comes, as a step of its own; bounded: likewise, "
 		 "but who is ahead waits; local: trainers make steps by themselves, and average "
 		 "parameters after every local_steps; elastic: likewise, but each keeps its own "
 		 "and is drawn towards a center (EASGD)."},
-	{.name = "dense_staleness", .type = WF_OPTION_U64, AT(dense_staleness), .initial = "0"},
+	{.name = "dense_staleness",
+	 .type = WF_OPTION_U64,
+	 AT(dense_staleness),
+	 .initial = "0",
+	 .is_shared = true},
 	{.name = "dense_discard_ratio",
 	 .type = WF_OPTION_F64,
 	 AT(dense_discard_ratio),
 	 .initial = "0",
-	 .fmax = 1e6},
+	 .fmax = 1e6,
+	 .is_shared = true},
 	{.name = "local_steps",
 	 .type = WF_OPTION_U64,
 	 AT(local_steps),
 	 .initial = "0",
 	 .max = 1000000000,
+	 .is_shared = true,
 	 .help = "With dense_mode=local or elastic: steps from one exchange to the next. Above 0 "
 		 "it stands for dense_mode=local where no mode is given."},
 	{.name = "elastic_rate",
@@ -199,6 +238,7 @@ static const struct wf_option table[] = {
 	 AT(elastic_rate),
 	 .initial = "0",
 	 .fmax = 1,
+	 .is_shared = true,
 	 .help = "With dense_mode=elastic: the part of their distance by which a trainer and the "
 		 "center move in an exchange; 0: 0.9 / num_gradient_servers."},
 	{.name = "dense_wire",
@@ -206,6 +246,7 @@ static const struct wf_option table[] = {
 	 AT(dense_wire),
 	 .initial = "f32",
 	 .choices = "f32|bf16|f16",
+	 .is_shared = true,
 	 .help = "How gradients and values of tensors travel: in 16 bits they are rounded once "
 		 "each way. Pservers sum and apply in f32, which is what is saved."},
 	{.name = "dense_rounding",
@@ -213,6 +254,7 @@ static const struct wf_option table[] = {
 	 AT(dense_rounding),
 	 .initial = "nearest",
 	 .choices = "nearest|stochastic",
+	 .is_shared = true,
 	 .help = "With dense_wire=bf16 or f16: how gradients are rounded, ties to even, or by "
 		 "chance (from seed), so that small ones are not lost. Values always to nearest."},
 	{.name = "rounding_seed", .type = WF_OPTION_U64, AT(rounding_seed), .initial = "0"},
@@ -426,4 +468,48 @@ wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t s
 		}
 	}
 	return count;
+}
+
+/* A word that there is no room for is left out, not cut. */
+static void
+append(char *out, size_t bytes, const char *name, const char *value)
+{
+	size_t used = strlen(out);
+	size_t more = strlen(name) + strlen(value) + 2;
+	if (used + more < bytes) {
+		(void)snprintf(out + used, bytes - used, "%s%s=%s", used > 0 ? " " : "", name,
+			       value);
+	}
+}
+
+void
+wf_settings_say(const struct wf_session_values *values, char *out, size_t bytes)
+{
+	struct wf_session_values usual;
+	wf_session_defaults(&usual);
+	out[0] = '\0';
+	for (unsigned i = 0; i < COUNT; i++) {
+		char value[WF_ERROR_BYTES];
+		char initial[WF_ERROR_BYTES];
+		wf_option_value(&table[i], values, value, sizeof(value));
+		wf_option_value(&table[i], &usual, initial, sizeof(initial));
+		if (table[i].is_shared && strcmp(value, initial) != 0) {
+			append(out, bytes, name_of_option(table[i].name), value);
+		}
+	}
+}
+
+bool
+wf_setting_initial(const char *name, size_t name_bytes, char *out, size_t bytes)
+{
+	struct wf_session_values usual;
+	wf_session_defaults(&usual);
+	for (unsigned i = 0; i < COUNT; i++) {
+		const char *own = name_of_option(table[i].name);
+		if (strlen(own) == name_bytes && strncmp(own, name, name_bytes) == 0) {
+			wf_option_value(&table[i], &usual, out, bytes);
+			return true;
+		}
+	}
+	return false;
 }

@@ -32,30 +32,6 @@ wf_greeting_check(const struct weft_session_opts *opts)
 	return WEFT_OK;
 }
 
-/* What came later than the rest, in all summaries alike: words are compared by their places. */
-static void
-summarise_rest(const struct wf_core *core, struct wf_hello *hello)
-{
-	const struct wf_job *job = &core->job;
-	const struct weft_optimizer_opts *o = &core->opts.optimizer;
-	static const char *const mode[] = {
-		[WF_DENSE_SYNC] = "sync",       [WF_DENSE_ASYNC] = "async",
-		[WF_DENSE_BOUNDED] = "bounded", [WF_DENSE_LOCAL] = "local",
-		[WF_DENSE_ELASTIC] = "elastic",
-	};
-	static const char *const wire[] = {"f32", "bf16", "f16", "bf16,stochastic",
-					   "f16,stochastic"};
-	bool draws = job->rounding == WF_ROUND_STOCHASTIC;
-	size_t used = strlen(hello->options);
-	(void)snprintf(hello->options + used, sizeof(hello->options) - used,
-		       " dense_wire=%s mode=%s,%u,%.9g,%u,%.9g rho=%.9g l1=%.9g norm=%.9g "
-		       "average=%.9g,%" PRIu64 " first_pass=%" PRIu64 " args=%s",
-		       wire[job->wire + (draws ? 2 : 0)], mode[job->mode], job->staleness,
-		       job->discard_ratio, job->local_steps, job->elastic_rate, o->rho, o->l1,
-		       o->clip_norm, o->average_window, o->max_average_window, o->first_pass,
-		       o->schedule_args);
-}
-
 static const char *
 kind_of(const struct wf_job_tensor *tensor)
 {
@@ -67,17 +43,7 @@ kind_of(const struct wf_job_tensor *tensor)
 static void
 summarise(const struct wf_core *core, struct wf_hello *hello)
 {
-	const struct weft_session_opts *opts = &core->opts;
-	const struct weft_optimizer_opts *o = &opts->optimizer;
-	(void)snprintf(hello->options, sizeof(hello->options),
-		       "slice_bytes=%" PRIu64 " grad_reduce=%s nonfinite=%s optimizer=%s "
-		       "learning_rate=%.9g momentum=%.9g l2=%.9g clip=%.9g schedule=%s,%.9g,%.9g "
-		       "beta=%.9g,%.9g epsilon=%.9g",
-		       opts->slice_bytes, opts->grad_reduce == WEFT_REDUCE_MEAN ? "mean" : "sum",
-		       opts->skip_nonfinite != 0 ? "skip" : "abort", o->method, o->learning_rate,
-		       o->momentum, o->decay, o->clip, o->schedule, o->schedule_a, o->schedule_b,
-		       o->beta1, o->beta2, o->epsilon);
-	summarise_rest(core, hello);
+	wf_settings_say(&core->values, hello->options, sizeof(hello->options));
 	size_t used = 0;
 	static const char *const mode[] = {
 		[WF_TENSOR_AS_JOB] = "",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/settings.h"
 #include "wire/bytes.h"
 #include "wire/job.h"
 #include "wire/shape.h"
@@ -502,7 +503,84 @@ format_difference(struct piece word, struct piece other, char *out, size_t bytes
 	}
 }
 
-/* Where digests or words differ: the setting that does, as both name it. */
+/* The word of a summary that begins with `name`, "momentum="; of length 0: there is none. */
+static struct piece
+find_setting(const char *summary, struct piece name)
+{
+	while (*summary != '\0') {
+		const struct piece word = {summary, word_length(summary)};
+		if (word.length >= name.length && strncmp(word.at, name.at, name.length) == 0) {
+			return word;
+		}
+		summary += word.length + (summary[word.length] == ' ' ? 1 : 0);
+	}
+	return (struct piece){summary, 0};
+}
+
+/* The first setting of `a` that `b` does not have with this value. false: there is none. */
+static bool
+next_setting(const char *a, const char *b, struct piece *word, struct piece *other)
+{
+	for (; *a != '\0'; a += word->length + (a[word->length] == ' ' ? 1 : 0)) {
+		*word = (struct piece){a, word_length(a)};
+		const char *equals = memchr(a, '=', word->length);
+		const size_t name = equals != NULL ? (size_t)(equals - a) + 1 : word->length;
+		*other = find_setting(b, (struct piece){a, name});
+		if (!is_piece(*word, *other)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* What a trainer has that does not say `name=`: the default. */
+static void
+format_default(struct piece word, char *out, size_t bytes)
+{
+	const char *equals = memchr(word.at, '=', word.length);
+	const size_t name = equals != NULL ? (size_t)(equals - word.at) : word.length;
+	char initial[64];
+	if (wf_setting_initial(word.at, name, initial, sizeof(initial))) {
+		(void)snprintf(out, bytes, "%.*s=%s", (int)name, word.at, initial);
+	} else {
+		(void)snprintf(out, bytes, "another %.*s", (int)name, word.at);
+	}
+}
+
+static enum weft_status
+mismatch_texts(const struct wf_hello *first, const struct wf_hello *hello, const struct trait *t,
+	       const char *first_text, const char *other_text)
+{
+	return wf_fail(WEFT_MISMATCH,
+		       "trainer %" PRIu32 " on %s (pid %" PRIu32 ") has %s, trainer %" PRIu32
+		       " on %s (pid %" PRIu32 ") has %s: %s",
+		       hello->trainer_id, hello->host, hello->pid, other_text, first->trainer_id,
+		       first->host, first->pid, first_text, t->remedy);
+}
+
+/* Where job digests differ. Trainers say what is not at its default, in no order that counts. */
+static enum weft_status
+mismatch_setting(const struct wf_hello *first, const struct wf_hello *hello, const struct trait *t)
+{
+	char said[WF_SUMMARY_BYTES];
+	char missing[WF_SUMMARY_BYTES];
+	struct piece word;
+	struct piece other;
+	bool is_firsts = next_setting(t->first_summary, t->other_summary, &word, &other);
+	if (!is_firsts && !next_setting(t->other_summary, t->first_summary, &word, &other)) {
+		return mismatch(first, hello, t);
+	}
+	(void)snprintf(said, sizeof(said), "%.*s", (int)word.length, word.at);
+	if (other.length > 0) {
+		(void)snprintf(missing, sizeof(missing), "%.*s", (int)other.length, other.at);
+	} else {
+		format_default(word, missing, sizeof(missing));
+	}
+	return is_firsts ? mismatch_texts(first, hello, t, said, missing)
+			 : mismatch_texts(first, hello, t, missing, said);
+}
+
+/* Where digests or words differ: the word that does, as both have it. */
 static enum weft_status
 mismatch_named(const struct wf_hello *first, const struct wf_hello *hello, const struct trait *t)
 {
@@ -517,11 +595,7 @@ mismatch_named(const struct wf_hello *first, const struct wf_hello *hello, const
 	char other_text[WF_SUMMARY_BYTES];
 	format_difference(first_word, other_word, first_text, sizeof(first_text));
 	format_difference(other_word, first_word, other_text, sizeof(other_text));
-	return wf_fail(WEFT_MISMATCH,
-		       "trainer %" PRIu32 " on %s (pid %" PRIu32 ") has %s, trainer %" PRIu32
-		       " on %s (pid %" PRIu32 ") has %s: %s",
-		       hello->trainer_id, hello->host, hello->pid, other_text, first->trainer_id,
-		       first->host, first->pid, first_text, t->remedy);
+	return mismatch_texts(first, hello, t, first_text, other_text);
 }
 
 enum weft_status
@@ -573,7 +647,9 @@ wf_hello_match(const struct wf_hello *first, const struct wf_hello *hello)
 	};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(trait); i++) {
 		if (trait[i].first != trait[i].other) {
-			return mismatch_named(first, hello, &trait[i]);
+			return trait[i].first_summary == a->options
+				       ? mismatch_setting(first, hello, &trait[i])
+				       : mismatch_named(first, hello, &trait[i]);
 		}
 	}
 	return WEFT_OK;

@@ -250,6 +250,34 @@ values_without_a_field_go_by_name(void **state)
 	weft_settings_destroy(settings);
 }
 
+/* What HELLO says, as far as there is room: no word is cut. */
+static void
+what_is_not_at_its_default_is_said(void **state)
+{
+	struct wf_session_values values;
+	char text[256];
+	wf_session_defaults(&values);
+	wf_settings_say(&values, text, sizeof(text));
+	assert_string_equal(text, "");
+	values.opts.optimizer.learning_rate = 0.125;
+	values.opts.optimizer.decay = 1e-4;
+	values.opts.dense_mode = WEFT_DENSE_BOUNDED;
+	values.opts.dense_staleness = 3;
+	values.opts.skip_nonfinite = 1;
+	values.opts.trainer_id = 7; /* its own affair, like the next two */
+	values.opts.spin_ns = 1;
+	values.path_retry = 1;
+	wf_settings_say(&values, text, sizeof(text));
+	assert_string_equal(text, "skip_nonfinite=true learning_rate=0.125 l2=0.0001 "
+				  "dense_mode=bounded dense_staleness=3");
+	wf_settings_say(&values, text, 40);
+	assert_string_equal(text, "skip_nonfinite=true learning_rate=0.125");
+	wf_settings_say(&values, text, 39);
+	assert_string_equal(text, "skip_nonfinite=true l2=0.0001");
+	wf_settings_say(&values, text, 1);
+	assert_string_equal(text, "");
+}
+
 int
 main(void)
 {
@@ -261,6 +289,7 @@ main(void)
 		cmocka_unit_test(settings_are_set_and_read_by_name),
 		cmocka_unit_test(names_of_the_original_are_known),
 		cmocka_unit_test(values_without_a_field_go_by_name),
+		cmocka_unit_test(what_is_not_at_its_default_is_said),
 		cmocka_unit_test(what_cannot_be_set_is_refused_and_changes_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

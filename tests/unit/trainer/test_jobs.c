@@ -243,13 +243,14 @@ another_way_to_train_is_refused_by_its_name(void **state)
 	struct fixture *f = *state;
 	struct member other = f->member[1];
 	other.opts.dense_mode = WEFT_DENSE_ASYNC;
-	disagrees(f, &other, "has mode=async,", "mode=async", "mode=sync");
+	disagrees(f, &other, "has dense_mode=async,", "dense_mode=async", "dense_mode=sync");
 	other = f->member[1];
 	other.opts.optimizer.clip_norm = 2;
-	disagrees(f, &other, "has norm=2", "norm=2", "norm=0");
+	disagrees(f, &other, "has global_norm_clipping_threshold=2", "_threshold=2",
+		  "_threshold=0");
 	other = f->member[1];
 	other.opts.optimizer.average_window = 0.5;
-	disagrees(f, &other, "has average=0.5,0", "average=0.5", "average=0,0");
+	disagrees(f, &other, "has average_window=0.5", "average_window=0.5", "average_window=0:");
 	other = f->member[1];
 	other.opts.optimizer.first_pass = 3;
 	disagrees(f, &other, "has first_pass=3", "first_pass=3", "first_pass=0");

@@ -377,6 +377,44 @@ the_setting_behind_a_digest_is_named(void **state)
 	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH, "tensors digest");
 }
 
+/* Words of settings have no order; who does not say one has its default. */
+static void
+a_setting_that_one_end_has_at_its_default_is_named(void **state)
+{
+	static const struct {
+		const char *firsts;
+		const char *others;
+		const char *text;
+	} rows[] = {
+		{"momentum=0.9 l2=0.5", "l2=0.5 momentum=0.8", "has momentum=0.8, trainer 5 "},
+		{"momentum=0.9", "",
+		 "has momentum=0, trainer 5 on nodea (pid 4711) has momentum=0.9"},
+		{"", "adam_beta1=0.5",
+		 "has adam_beta1=0.5, trainer 5 on nodea (pid 4711) has "
+		 "adam_beta1=0.9: give every trainer the same options"},
+		{"l2=1", "l2=1 learning_rate=1", "has learning_rate=1, trainer 5"},
+		{"l1=1", "l1=1 dense_mode=async", "has dense_mode=sync: give"},
+		{"l1=1", "l1=1 grad_reduce=mean", "has grad_reduce=sum: give"},
+		/* A part of a name is another setting. */
+		{"average_window=1 max_average_window=3", "max_average_window=3 average_window=1",
+		 "job digest"},
+		/* What this library does not know. */
+		{"", "newer=1", "has newer=1, trainer 5 on nodea (pid 4711) has another newer"},
+		{"bare", "", "has another bare, trainer 5 on nodea (pid 4711) has bare"},
+		/* The difference is not among them. */
+		{"l2=1 l1=2", "l1=2 l2=1", "has job digest"},
+		{"", "", "has job digest"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct wf_hello first = sample();
+		struct wf_hello other = sample();
+		other.job_digest++;
+		(void)snprintf(first.options, sizeof(first.options), "%s", rows[i].firsts);
+		(void)snprintf(other.options, sizeof(other.options), "%s", rows[i].others);
+		assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH, rows[i].text);
+	}
+}
+
 /* They travel as they are: there is no digest beside them that could see more. */
 static void
 the_first_of_a_programs_own_words_that_differs_is_named(void **state)
@@ -425,6 +463,7 @@ main(void)
 		cmocka_unit_test(each_wrong_field_of_a_welcome_is_named),
 		cmocka_unit_test(members_of_one_job_match),
 		cmocka_unit_test(the_setting_behind_a_digest_is_named),
+		cmocka_unit_test(a_setting_that_one_end_has_at_its_default_is_named),
 		cmocka_unit_test(the_first_of_a_programs_own_words_that_differs_is_named),
 		cmocka_unit_test(a_mismatch_names_the_field_both_values_and_whose_they_are),
 		cmocka_unit_test(every_common_field_is_compared),
