@@ -108,6 +108,7 @@ weft_settings_set(struct weft_settings *settings, const char *name, const char *
 	}
 	if (!wf_option_store(option, copy != NULL ? copy : value, &settings->value)) {
 		char allowed[WF_OPTION_ALLOWED_BYTES];
+		free_text(&copy);
 		wf_option_allowed(option, allowed, sizeof(allowed));
 		return wf_fail(WEFT_INVALID, "%s=%.*s: must be %s", name, QUOTE, value, allowed);
 	}

@@ -207,6 +207,7 @@ what_cannot_be_set_is_refused_and_changes_nothing(void **state)
 		{"dense_mode", "2",
 		 "dense_mode=2: must be one of sync|async|bounded|local|elastic"},
 		{"elastic_rate", "1.5", "elastic_rate=1.5: must be a number, from 0 to 1"},
+		{"schedule", "never", "schedule=never: must be one of constant|linear|warmup|"},
 		{"adam_beta1", "half", "adam_beta1=half: must be a number, from 0 to 1"},
 	};
 	struct weft_settings *settings;
