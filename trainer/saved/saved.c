@@ -199,7 +199,7 @@ writer_fini(struct writer *writer)
 	wf_manifest_fini(writer->env, &writer->manifest);
 }
 
-/* Where a file of the save goes whose path will be in `path`. */
+/* Where a file of the save goes. */
 static struct wf_saved_spot
 spot_of(const struct writer *writer, const char *path)
 {
@@ -213,13 +213,13 @@ write_tensor(struct writer *writer, uint32_t idx)
 	struct wf_manifest_tensor *entry = &writer->manifest.tensor[idx];
 	char name[WF_MANIFEST_NAME_BYTES];
 	char path[WF_SAVED_PATH_BYTES];
-	const struct wf_saved_spot spot = spot_of(writer, path);
 	enum weft_status st = WEFT_OK;
 
 	for (unsigned i = 0; st == WEFT_OK && i < 1 + tensor->state_count; i++) {
 		wf_manifest_file_name(tensor->name, i, name);
 		st = wf_saved_join(writer->way.path, name, path);
 		if (st == WEFT_OK) {
+			const struct wf_saved_spot spot = spot_of(writer, path);
 			st = wf_tensor_write(&spot, i == 0 ? tensor->value : tensor->state[i - 1],
 					     tensor->rows * tensor->cols, &entry->crc[i]);
 		}
@@ -236,11 +236,11 @@ write_table(struct writer *writer, uint32_t idx)
 	struct wf_rows_sum sum = {0};
 	char name[WF_MANIFEST_NAME_BYTES];
 	char path[WF_SAVED_PATH_BYTES];
-	const struct wf_saved_spot spot = spot_of(writer, path);
 
 	wf_manifest_rows_name(table->name, name);
 	enum weft_status st = wf_saved_join(writer->way.path, name, path);
 	if (st == WEFT_OK) {
+		const struct wf_saved_spot spot = spot_of(writer, path);
 		st = wf_rows_create(writer->env, &spot, &table->head, &rows);
 	}
 	if (st == WEFT_OK) {
@@ -256,11 +256,11 @@ static enum weft_status
 write_text(const struct writer *writer, const char *name, const char *text, size_t bytes)
 {
 	char path[WF_SAVED_PATH_BYTES];
-	const struct wf_saved_spot spot = spot_of(writer, path);
 	struct wf_saved_file file;
 
 	enum weft_status st = wf_saved_join(writer->way.path, name, path);
 	if (st == WEFT_OK) {
+		const struct wf_saved_spot spot = spot_of(writer, path);
 		st = wf_saved_file_create(&spot, &file);
 	}
 	if (st != WEFT_OK) {
