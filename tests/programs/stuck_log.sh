@@ -59,7 +59,9 @@ says read.err "refused a trainer: trainer 59998 has num_gradient_servers 60000, 
 refused=$(grep -c "refused a trainer" read.err)
 named=$(sed -n 's/.*lane 0: \([0-9]*\) more connections were refused.*/\1/p' read.err |
 	awk '{ sum += $1 } END { print sum + 0 }')
-[ $((refused + named)) -eq 3000 ] || fail "$refused hellos named and $named counted, of 3000"
+# Who looked whether the pserver listens, and left, may be counted too.
+sum=$((refused + named))
+[ "$sum" -eq 3000 ] || [ "$sum" -eq 3001 ] || fail "$refused hellos named and $named counted, of 3000"
 says_not read.err "lines of the log were dropped"
 
 # Results do not wait for the log, nor does an error at the end.
