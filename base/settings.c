@@ -470,22 +470,24 @@ wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t s
 	return count;
 }
 
-/* A word that there is no room for is left out, not cut. */
-static void
+/* false: there is no room for the word and for WF_SETTINGS_MORE behind it. */
+static bool
 append(char *out, size_t bytes, const char *name, const char *value)
 {
 	size_t used = strlen(out);
 	size_t more = strlen(name) + strlen(value) + 2;
-	if (used + more < bytes) {
-		(void)snprintf(out + used, bytes - used, "%s%s=%s", used > 0 ? " " : "", name,
-			       value);
+	if (used + more + strlen(" " WF_SETTINGS_MORE) >= bytes) {
+		return false;
 	}
+	(void)snprintf(out + used, bytes - used, "%s%s=%s", used > 0 ? " " : "", name, value);
+	return true;
 }
 
 void
 wf_settings_say(const struct wf_session_values *values, char *out, size_t bytes)
 {
 	struct wf_session_values usual;
+	bool whole = true;
 	wf_session_defaults(&usual);
 	out[0] = '\0';
 	for (unsigned i = 0; i < COUNT; i++) {
@@ -494,8 +496,13 @@ wf_settings_say(const struct wf_session_values *values, char *out, size_t bytes)
 		wf_option_value(&table[i], values, value, sizeof(value));
 		wf_option_value(&table[i], &usual, initial, sizeof(initial));
 		if (table[i].is_shared && strcmp(value, initial) != 0) {
-			append(out, bytes, name_of_option(table[i].name), value);
+			whole = append(out, bytes, name_of_option(table[i].name), value) && whole;
 		}
+	}
+	size_t used = strlen(out);
+	if (!whole) {
+		(void)snprintf(out + used, bytes - used, "%s" WF_SETTINGS_MORE,
+			       used > 0 ? " " : "");
 	}
 }
 

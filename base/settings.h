@@ -85,7 +85,8 @@ wf_session_open_in(struct wf_env *env, const struct weft_session_opts *opts,
 
 /* The settings that all trainers have to have alike, where they are not at their defaults, for
  * people: "learning_rate=0.1 l2=0.5", by the names that programs have for them. `out` has `bytes`;
- * what there is no room for is left out. */
+ * what there is no room for is left out, and WF_SETTINGS_MORE said as the last word. */
+#define WF_SETTINGS_MORE "..."
 void wf_settings_say(const struct wf_session_values *values, char *out, size_t bytes);
 /* The default of a setting by such a name; false: there is no such setting. */
 bool wf_setting_initial(const char *name, size_t name_bytes, char *out, size_t bytes);

@@ -517,16 +517,20 @@ find_setting(const char *summary, struct piece name)
 	return (struct piece){summary, 0};
 }
 
-/* The first setting of `a` that `b` does not have with this value. false: there is none. */
+/* The first setting of `a` that `b` does not have with this value. false: there is none. Of what a
+ * summary that is not whole does not say nothing is known. */
 static bool
 next_setting(const char *a, const char *b, struct piece *word, struct piece *other)
 {
+	static const struct piece more = {WF_SETTINGS_MORE, sizeof(WF_SETTINGS_MORE) - 1};
+	const bool whole = find_setting(b, more).length == 0;
 	for (; *a != '\0'; a += word->length + (a[word->length] == ' ' ? 1 : 0)) {
 		*word = (struct piece){a, word_length(a)};
 		const char *equals = memchr(a, '=', word->length);
 		const size_t name = equals != NULL ? (size_t)(equals - a) + 1 : word->length;
 		*other = find_setting(b, (struct piece){a, name});
-		if (!is_piece(*word, *other)) {
+		if (!is_piece(*word, *other) && !is_piece(*word, more) &&
+		    (whole || other->length > 0)) {
 			return true;
 		}
 	}

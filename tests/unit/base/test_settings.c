@@ -271,10 +271,12 @@ what_is_not_at_its_default_is_said(void **state)
 	wf_settings_say(&values, text, sizeof(text));
 	assert_string_equal(text, "skip_nonfinite=true learning_rate=0.125 l2=0.0001 "
 				  "dense_mode=bounded dense_staleness=3");
-	wf_settings_say(&values, text, 40);
-	assert_string_equal(text, "skip_nonfinite=true learning_rate=0.125");
-	wf_settings_say(&values, text, 39);
-	assert_string_equal(text, "skip_nonfinite=true l2=0.0001");
+	wf_settings_say(&values, text, 44);
+	assert_string_equal(text, "skip_nonfinite=true learning_rate=0.125 ...");
+	wf_settings_say(&values, text, 43);
+	assert_string_equal(text, "skip_nonfinite=true l2=0.0001 ...");
+	wf_settings_say(&values, text, 4);
+	assert_string_equal(text, "...");
 	wf_settings_say(&values, text, 1);
 	assert_string_equal(text, "");
 }

@@ -401,6 +401,12 @@ a_setting_that_one_end_has_at_its_default_is_named(void **state)
 		/* What this library does not know. */
 		{"", "newer=1", "has newer=1, trainer 5 on nodea (pid 4711) has another newer"},
 		{"bare", "", "has another bare, trainer 5 on nodea (pid 4711) has bare"},
+		/* What does not fit is not known: it is not the default, for all that is said. */
+		{"l1=1 ...", "l1=1 momentum=0.5", "has job digest"},
+		{"l1=1 momentum=0.5", "l1=1 ...", "has job digest"},
+		{"l1=1 ...", "l1=2 momentum=0.5", "has l1=2, trainer 5"},
+		{"l1=1 l2=3 ...", "l1=1 ...", "has job digest"},
+		{"l1=1 l2=3 ...", "l1=1", "has l2=0, trainer 5"},
 		/* The difference is not among them. */
 		{"l2=1 l1=2", "l1=2 l2=1", "has job digest"},
 		{"", "", "has job digest"},
