@@ -4,3 +4,5 @@
 
 #define WF_TRAINER_COUNT_MAX 65536
 #define WF_PSERVER_LANES_MAX 256 /* dense lanes of one pserver; sparse ones: one fewer */
+#define WF_SLICE_BYTES_MIN 64    /* slices are multiples of it */
+#define WF_SLICE_BYTES_MAX (64ull << 20)

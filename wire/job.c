@@ -350,7 +350,7 @@ check_fixed(const struct wf_job *job)
 		return st;
 	}
 	if (job->slice_bytes < WF_SLICE_BYTES_MIN || job->slice_bytes > WF_SLICE_BYTES_MAX ||
-	    job->slice_bytes % 64 != 0) {
+	    job->slice_bytes % WF_SLICE_BYTES_MIN != 0) {
 		return invalid("slice_bytes", job->slice_bytes, "a multiple of 64, 64 to 67108864");
 	}
 	if ((unsigned)job->grad_reduce > WF_REDUCE_MEAN) {

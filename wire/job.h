@@ -13,9 +13,7 @@
 #define WF_TENSOR_NAME_BYTES 128 /* with NUL */
 #define WF_TENSOR_COUNT_MAX 65536
 #define WF_TENSOR_ELEMENTS_MAX (1ull << 40)
-#define WF_JOB_BYTES_MAX (16ull << 20) /* of the encoded form */
-#define WF_SLICE_BYTES_MIN 64
-#define WF_SLICE_BYTES_MAX (64ull << 20)
+#define WF_JOB_BYTES_MAX (16ull << 20)    /* of the encoded form */
 #define WF_SLICE_COUNT_MAX (1u << 21)     /* per lane: so that slice * slot_count fits a tag */
 #define WF_JOB_SLICE_COUNT_MAX (1u << 24) /* of all lanes: bounds what placement allocates */
 #define WF_LANE_COUNT_MAX 65536           /* pservers times dense lanes of each */
