@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/settings.h"
 #include "kernels/kernels.h"
 #include "kernels/limits.h"
 
@@ -31,16 +32,12 @@ static const struct {
 struct wf_optimizer_opts
 wf_optimizer_defaults(void)
 {
-	return (struct wf_optimizer_opts){
-		.kind = WF_SGD,
-		.learning_rate = 1e-3,
-		.beta1 = 0.9,
-		.beta2 = 0.999,
-		.rho = 0.95,
-		.epsilon = 1e-8,
-		.schedule = WF_SCHEDULE_CONSTANT,
-		.average_max = UINT64_MAX,
-	};
+	struct wf_session_values values;
+	struct wf_optimizer_opts out;
+	wf_session_defaults(&values);
+	enum weft_status st = wf_optimizer_read(&values.opts.optimizer, &out);
+	WF_ASSERT(st == WEFT_OK); /* else the table of settings contradicts itself */
+	return out;
 }
 
 static const double least_f32 = (double)FLT_MIN; /* the least normal number */

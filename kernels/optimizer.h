@@ -72,8 +72,7 @@ struct wf_optimizer_opts {
 	uint64_t average_max;  /* steps at most; > 0 */
 };
 
-/* sgd, momentum 0, Adam's betas 0.9 and 0.999, rho 0.95, epsilon 1e-8, rate 1e-3, constant, no
- * averages, of a window without limit. */
+/* The defaults of a session's settings (base/settings.c). */
 struct wf_optimizer_opts wf_optimizer_defaults(void);
 /* WEFT_INVALID names field, value and limit. */
 enum weft_status wf_optimizer_check(const struct wf_optimizer_opts *opts) WEFT_MUST_CHECK;
