@@ -50,7 +50,7 @@ struct wf_option {
 	size_t bytes;
 	const char *initial; /* text of the default, parsed like a value; NULL: zero or NULL */
 	const char *metavar; /* "N"; NULL: derived from the type */
-	const char *choices; /* CHOICE only */
+	const char *choices; /* CHOICE and ENUM only: "tcp|shm" */
 	const char *help;    /* one or more lines */
 	const char *means; /* what an old name stands for, e.g. "dense lanes per pserver"; NULL: own
 			      name */

@@ -12,9 +12,8 @@
 #define END_TIMEOUT_NS WF_NS_PER_S
 #define TICK_NS (WF_NS_PER_S / 10) /* deadlines of jobs are coarse */
 #define STRANGERS_PERIOD_NS WF_NS_PER_S
-#define WARNINGS_PER_S                                                                             \
-	10 /* about who is not let in or shown out: it costs them nothing to come                  \
-	    */
+/* About those who are not let in or shown out: it costs them nothing to come. */
+#define WARNINGS_PER_S 10
 
 /* Places for all that the lane may keep at a time: of each trainer a path, its successor and one
  * that has just ended; hellos that are held; and those that one poll shows, which are answered
@@ -465,9 +464,8 @@ flush_due(struct wf_lane *lane)
 	}
 }
 
-/* It fails in each poll from then on: the first cause stays, and of what else has ended the job,
- * too.
- */
+/* A transport that failed once fails in every poll that follows. The first cause is kept, also
+ * where something else ended the job before. */
 static void
 transport_failed(struct wf_lane *lane, enum weft_status st)
 {
