@@ -28,6 +28,13 @@ struct search {
 };
 
 enum weft_status
+wf_rdma_probe(void)
+{
+	const struct wf_verbs_lib *lib = NULL;
+	return wf_verbs_lib_get(&lib);
+}
+
+enum weft_status
 wf_rdma_present(void)
 {
 	const struct wf_verbs_lib *lib = NULL;
