@@ -2,8 +2,8 @@
 /* env: where time, chance, memory, waiting, helper work and log lines come from.
  *
  * State machines never ask the operating system: they ask their env. `wf_env_system_create` gives
- * the real one; tests/cluster runs whole jobs on the simulated one (transport/sim), where time is
- * virtual, chance comes from a seed and `wait` passes the turn to another member of the job.
+ * the real one; tests/cluster runs whole jobs on the simulated one (tests/double/sim), where time
+ * is virtual, chance comes from a seed and `wait` passes the turn to another member of the job.
  *
  * Thread: an env may be shared by the threads of a process; every op of the system env is
  * thread-safe. */

@@ -18,7 +18,7 @@ struct wf_lane_service; /* service.h */
 struct wf_lane_opts {
 	struct wf_env *env;
 	const struct wf_lane_service *service; /* NULL: dense */
-	const char *transport;                 /* which paths mux has: "auto", "tcp", "sim" */
+	const char *transport;                 /* which paths mux has: "auto", "tcp" */
 	const char *tcp_congestion;            /* NULL or "": the system's */
 	const char *verbs;                     /* settings of RDMA devices; NULL or "": defaults */
 	struct wf_host listen;

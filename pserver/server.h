@@ -14,7 +14,7 @@ struct wf_lane_service; /* service.h */
 
 struct wf_server_opts {
 	struct wf_env *env;
-	const char *transport; /* "auto", "tcp", "shm", "verbs", "sim", "sim-auto" */
+	const char *transport; /* "auto", "tcp", "shm", "verbs"; in tests also "sim", "sim-auto" */
 	struct wf_host listen; /* address, and port of lane 0; lane i listens on port + i; port 0:
 				* each lane picks one (tests) */
 	uint32_t ports_num;    /* dense lanes */

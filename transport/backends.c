@@ -5,15 +5,9 @@
 #include "transport/ops.h"
 
 const struct wf_backend *const wf_backends[] = {
-	&wf_backend_tcp,
-	&wf_backend_shm,
+	&wf_backend_tcp,   &wf_backend_shm,
 #if WF_HAVE_VERBS
 	&wf_backend_verbs,
 #endif
-	&wf_backend_mux,
-#if WF_HAVE_SIM
-	&wf_backend_sim,
-	&wf_backend_sim2,
-#endif
-	NULL,
+	&wf_backend_mux,   NULL,
 };

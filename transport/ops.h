@@ -58,12 +58,11 @@ struct wf_backend {
 	enum weft_status (*open)(const struct wf_transport_opts *opts, struct wf_transport **out);
 };
 
-/* NULL-terminated. */
+/* NULL-terminated. Test programs have a list of their own, with what stands in for a medium
+ * (tests/double/sim/backends.c). */
 extern const struct wf_backend *const wf_backends[];
 
 extern const struct wf_backend wf_backend_tcp;
 extern const struct wf_backend wf_backend_shm;
 extern const struct wf_backend wf_backend_verbs; /* WF_HAVE_VERBS */
 extern const struct wf_backend wf_backend_mux;
-extern const struct wf_backend wf_backend_sim;
-extern const struct wf_backend wf_backend_sim2; /* its second network */

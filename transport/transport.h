@@ -209,7 +209,7 @@ enum wf_disconnect {
 	WF_DISCONNECT_NOW,
 };
 
-/* Open the backend called `name` ("tcp", "sim"). WEFT_UNSUPPORTED names those there are.
+/* Open the backend called `name` ("tcp", "mux"). WEFT_UNSUPPORTED names those there are.
  * "fault(SPEC)+NAME" wraps any of them in faults, for tests: transport/fault/README.md. */
 enum weft_status wf_transport_open(const char *name, const struct wf_transport_opts *opts,
 				   struct wf_transport **out) WEFT_MUST_CHECK;

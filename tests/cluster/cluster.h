@@ -10,7 +10,7 @@
 #include "pserver/server.h"
 #include "trainer/program/command.h"
 #include "transport/fault/fault.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 
 #define CLUSTER_PSERVERS_MAX 4u
 #define CLUSTER_TRAINERS_MAX 8u

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "pserver/server.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 #include "weft/weft.h"
 
 #define CREW_PSERVERS_MAX 2u

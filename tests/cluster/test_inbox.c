@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "pserver/lane.h"
 #include "pserver/server.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 #include "weft/weft.h"
 #include "base/settings.h"
 

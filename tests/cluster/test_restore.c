@@ -10,7 +10,7 @@
 #include "base/digest.h"
 #include "base/rng.h"
 #include "pserver/server.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 #include "weft/weft.h"
 #include "base/settings.h"
 

@@ -15,7 +15,7 @@
 #include "pserver/server.h"
 #include "sparse/server/service.h"
 #include "tests/unit/sparse_client/sparse_job.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 
 #define PSERVERS_MAX 3u
 #define UNTIL_NS (900 * WF_NS_PER_S)

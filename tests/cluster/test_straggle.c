@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "pserver/server.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 #include "weft/weft.h"
 #include "base/settings.h"
 

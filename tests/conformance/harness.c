@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 
 #define SIM_HOST "alpha"
 /* All that leaves every sentence of the contract true: no refusals, no cuts. */

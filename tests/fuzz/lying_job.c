@@ -12,7 +12,7 @@
 #include "pserver/server.h"
 #include "sparse/server/service.h"
 #include "tests/fuzz/liar.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 #include "weft/sparse.h"
 #include "weft/weft.h"
 #include "base/settings.h"

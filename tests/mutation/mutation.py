@@ -34,11 +34,11 @@ SEEN = os.path.join(HERE, "seen.txt")
 SENTINELS = 3  # of seen.txt in a run
 SURVIVORS_MAX = 0.3  # of what was drawn: with more, the suites have gone blind
 DATA_PATH = ("base", "kernels", "pserver", "sparse", "trainer", "transport", "wire")
-# Of base only what every exchange goes through. The simulator is a means of tests; the tests of
-# verbs run in the guest; the programs, models and readers of the trainer are beside the path.
+# Of base only what every exchange goes through. The tests of verbs run in the guest; the programs,
+# models and readers of the trainer are beside the path.
 BESIDE = re.compile(
     r"^(base/(?!(crc32c|env_helper|ring|settings|turn)\.c)"
-    r"|(transport/(sim|verbs)|trainer/(program|models|readers|saved))/)"
+    r"|(transport/verbs|trainer/(program|models|readers|saved))/)"
 )
 # Folder of a source (the longest that fits) to the folders of its tests, nearest first.
 NEAR = {

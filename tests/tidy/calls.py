@@ -8,7 +8,7 @@ import sys
 import tree
 
 PROGRAMS = ["tools/", "trainer/program/", "examples/", "tests/"]
-OWN_MEMORY = PROGRAMS + ["base/env_system.c", "transport/sim/"]
+OWN_MEMORY = PROGRAMS + ["base/env_system.c"]
 
 # (calls, where they are allowed, what to use)
 BANNED = [

@@ -13,7 +13,7 @@
 
 #include "base/assert.h"
 #include "tests/conformance/conformance.h"
-#include "transport/sim/sim.h"
+#include "tests/double/sim/sim.h"
 #include "wire/path.h"
 
 #define SIM_HOST "alpha" /* the harness's */

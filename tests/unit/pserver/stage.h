@@ -10,7 +10,7 @@
 #include "kernels/kernels.h"
 #include "pserver/dense.h"
 #include "pserver/server.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 
 #define STAGE_PUPPETS_MAX 6u
 #define STAGE_LANES_MAX 2u

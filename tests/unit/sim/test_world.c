@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/assert.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 
 static struct wf_world *
 world_of(struct wf_world_opts opts)

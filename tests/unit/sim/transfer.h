@@ -4,7 +4,7 @@
  * counters and its result, never by an assertion of the test framework. */
 #pragma once
 
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 #include "transport/transport.h"
 
 #define PORT 7000

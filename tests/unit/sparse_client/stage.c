@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 #include "base/settings.h"
 
 void

@@ -14,7 +14,7 @@
 #include "base/assert.h"
 #include "fake_lane.h"
 #include "sparse_job.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 
 #define PSERVERS_MAX 2u
 

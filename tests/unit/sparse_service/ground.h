@@ -11,7 +11,7 @@
 #include "sparse/server/service.h"
 #include "sparse/server/service_internal.h"
 #include "sparse/server/table.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 #include "wire/partition.h"
 #include "wire/sparse_messages.h"
 

@@ -5,7 +5,7 @@
 
 #include "pserver/lane.h"
 #include "tests/unit/trainer/fabric.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 #include "wire/messages.h"
 #include "base/settings.h"
 

@@ -3,7 +3,7 @@
 #include "fake_world.h"
 
 #include "fake.h"
-#include "transport/sim/sim.h"
+#include "tests/double/sim/sim.h"
 
 static struct wf_world *world;
 static struct wf_due alarm_due;

@@ -3,7 +3,7 @@
  * for itself. Thread: the world's. */
 #pragma once
 
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 
 /* The fake lives there until fake_live_in or fake_reset says something else. */
 void fake_world_enter(struct wf_world *world);

@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
-#include "transport/sim/sim.h"
+#include "tests/double/sim/sim.h"
 
 #define DRAIN_NS_MAX WF_NS_PER_S
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* world: the virtual clock, the turns of the procs, and how they end. Thread: who made it. */
-#include "transport/sim/world.h"
+#include "tests/double/sim/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "transport/sim/sim.h"
+#include "tests/double/sim/sim.h"
 
 #define PORT_FIRST 49152u
 #define NS_TEXT_BYTES 32

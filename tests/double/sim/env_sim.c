@@ -12,7 +12,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
-#include "transport/sim/sim.h"
+#include "tests/double/sim/sim.h"
 
 #define UNTOUCHED_BYTES ((size_t)256 << 10) /* from here on */
 #define ALIGN_MAX 4096u

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "transport/sim/sim.h"
+#include "tests/double/sim/sim.h"
 
 #define PORT_MAX 65535u
 #define PORT_FIRST 49152u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* due: binary heap of pointers to embedded items, each of which knows its place. Thread: the
  * world's. */
-#include "transport/sim/due.h"
+#include "tests/double/sim/due.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

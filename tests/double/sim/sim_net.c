@@ -10,7 +10,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
-#include "transport/sim/sim.h"
+#include "tests/double/sim/sim.h"
 
 /* --- links --- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fiber: ucontext coroutines on guard-paged stacks. Thread: see fiber.h. */
-#include "transport/sim/fiber.h"
+#include "tests/double/sim/fiber.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "transport/sim/sanitizers.h"
+#include "tests/double/sim/sanitizers.h"
 
 /* Without optimisation a row kernel's frame takes 350 KiB: every unrolled value has a place of its
  * own, and the frame steps over a guard page. What is not touched costs nothing. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "transport/sim/sanitizers.h"
-#include "transport/sim/sim.h"
+#include "tests/double/sim/sanitizers.h"
+#include "tests/double/sim/sim.h"
 
 /* Inside struct wf_grant_key. */
 struct key {

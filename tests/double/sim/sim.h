@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim: what the parts of the simulated world know of each other. Private to transport/sim.
+/* sim: what the parts of the simulated world know of each other. Private to tests/double/sim.
  *
  * The world is a test instrument: where its own memory runs out it ends with an assertion.
  * Thread: the world's. */
@@ -12,9 +12,9 @@
 #include "base/url.h"
 #include "transport/ops.h"
 #include "transport/places.h"
-#include "transport/sim/due.h"
-#include "transport/sim/fiber.h"
-#include "transport/sim/world.h"
+#include "tests/double/sim/due.h"
+#include "tests/double/sim/fiber.h"
+#include "tests/double/sim/world.h"
 
 #define WF_SIM_TURN_NS 1000u /* the least virtual time between two turns of a proc */
 
@@ -294,6 +294,8 @@ struct wf_sim_transport {
 };
 
 /* sim.c: the table of the backend. */
+extern const struct wf_backend wf_backend_sim;
+extern const struct wf_backend wf_backend_sim2; /* its second network */
 void wf_sim_event_push(struct wf_sim_conn *conn, struct wf_sim_event *event,
 		       enum wf_event_kind kind);
 /* Nothing if it is not queued. */

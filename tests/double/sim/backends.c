@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* backends: the list of transport/backends.c, and the networks of simulated worlds. Programs that
+ * are linked with sim have this list in the place of that one. Thread: any; constant. */
+#include "tests/double/sim/sim.h"
+
+const struct wf_backend *const wf_backends[] = {
+	&wf_backend_tcp,   &wf_backend_shm,
+#if WF_HAVE_VERBS
+	&wf_backend_verbs,
+#endif
+	&wf_backend_mux,   &wf_backend_sim, &wf_backend_sim2, NULL,
+};
