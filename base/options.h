@@ -58,6 +58,7 @@ struct wf_option {
 	uint64_t step;     /* of these, a multiple of it; 0: any */
 	double fmin, fmax; /* F64; both 0: no limit */
 	bool is_shared;    /* a setting that all trainers of a job have to have alike */
+	bool of_pserver;   /* a setting that pservers have, too, with the same default and limits */
 };
 
 #define WF_OPTION_FILE_BYTES 16384u

@@ -35,14 +35,18 @@ static const struct wf_option table[] = {
 	 .initial = "1",
 	 .min = 1,
 	 .max = WF_PSERVER_LANES_MAX,
-	 .help = "Dense lanes of each pserver.",
+	 .of_pserver = true,
+	 .help = "Dense lanes of each pserver: one thread, one core, one port each.",
 	 .means = "dense lanes of each pserver"},
 	{.name = "ports_num_for_sparse",
 	 .type = WF_OPTION_U64,
 	 AT(ports_num_for_sparse),
 	 .initial = "0",
 	 .max = WF_PSERVER_LANES_MAX - 1,
-	 .help = "Sparse lanes of each pserver.",
+	 .of_pserver = true,
+	 .help = "Sparse lanes of each pserver, each with a thread and a port of its own, "
+		 "after the dense ones. They keep the rows of sparse tables; a job without "
+		 "tables leaves them idle.",
 	 .means = "sparse lanes of each pserver"},
 	{.name = "num_gradient_servers",
 	 .type = WF_OPTION_U64,
@@ -283,25 +287,29 @@ static const struct wf_option table[] = {
 	 AT(transport),
 	 .initial = "auto",
 	 .metavar = "auto|tcp|shm|verbs",
-	 .help = "What carries the bytes. auto takes shared memory with each pserver of this\n"
-		 "host, RDMA with others where both have it, and else TCP. tcp takes TCP only;\n"
-		 "shm and verbs (RDMA) end with 64 where a pserver cannot use them with this\n"
-		 "trainer, and verbs with 69 where there is no RDMA device. For tests,\n"
+	 .of_pserver = true,
+	 .help = "What carries the bytes. auto takes shared memory between processes of one "
+		 "host, RDMA between hosts that both have it, and else TCP; the log of a "
+		 "pserver says what and why. tcp takes TCP only. With shm and verbs (RDMA) a "
+		 "pserver refuses whoever cannot use them; a trainer that cannot ends with "
+		 "64, and with 69 where verbs finds no RDMA device. With auto and an address "
+		 "of loopback a pserver does not listen for RDMA. For tests, "
 		 "fault(SPEC)+auto injects faults: transport/fault/README.md."},
 	{.name = "tcp_congestion",
 	 .type = WF_OPTION_STRING,
 	 AT(tcp_congestion),
 	 .initial = "",
 	 .metavar = "NAME",
+	 .of_pserver = true,
 	 .help = "Congestion control of TCP sockets, cubic or bbr, say; the system's unless "
-		 "given.\n"
-		 "One that this host or user has not is refused, with the list."},
+		 "given. One that this host or user has not is refused, with the list."},
 	{.name = "verbs",
 	 .type = WF_OPTION_STRING,
 	 AT(verbs),
 	 .initial = "",
 	 .metavar = "KEY=VALUE[,KEY=VALUE...]",
-	 .help = "Settings of RDMA: device=mlx5_0,port=1,gid=3,retry=5 and more; a key or value\n"
+	 .of_pserver = true,
+	 .help = "Settings of RDMA: device=mlx5_0,port=1,gid=3,retry=5 and more; a key or value "
 		 "that does not exist is refused with what does. transport/verbs/README.md."},
 	{.name = "progress",
 	 .type = WF_OPTION_ENUM,
@@ -314,31 +322,45 @@ static const struct wf_option table[] = {
 	 AT(pin),
 	 .initial = "off",
 	 .metavar = "auto|auto:I/N|off|CPULIST",
-	 .help = "Bind the compute threads, then the progress thread, to cores, and the arrays\n"
-		 "to the progress thread's node. auto:I/N: as process I of N on this host (weft\n"
-		 "launch sees to that itself). weft topo shows what auto comes to."},
+	 .of_pserver = true,
+	 .help = "Bind threads to cores, and their memory to the node of the core: the lanes "
+		 "of a pserver; the compute threads of a trainer, then its progress thread. "
+		 "auto takes one core each, near the RDMA device that serves it; auto:I/N as "
+		 "process I of N on this host (weft launch sees to that itself); \"0,2-5\" "
+		 "these CPUs in this order. weft topo shows what it comes to."},
 	{.name = "spin",
 	 .type = WF_OPTION_DURATION,
 	 AT(spin_ns),
 	 .initial = "0",
-	 .help = "How long to poll before sleeping."},
+	 .of_pserver = true,
+	 .max = WF_NS_PER_S,
+	 .help = "How long to poll before sleeping. More than 0 only where each polling "
+		 "thread has a core of its own."},
 	{.name = "connect_timeout",
 	 .type = WF_OPTION_DURATION,
 	 AT(connect_timeout_ns),
 	 .initial = "300s",
 	 .min = WF_NS_PER_US,
-	 .help = "How long to wait until every pserver has answered for the first time."},
+	 .of_pserver = true,
+	 .help = "How long a trainer waits until every pserver has answered for the first "
+		 "time, and a pserver from the first trainer of a job to the last; with "
+		 "--once also until the first one comes."},
 	{.name = "reconnect_timeout",
 	 .type = WF_OPTION_DURATION,
 	 AT(reconnect_timeout_ns),
 	 .initial = "3s",
 	 .min = WF_NS_PER_US,
-	 .help = "How long a lost connection may take to come back."},
+	 .of_pserver = true,
+	 .help = "How long a connection that broke may take to come back. A pserver waits as "
+		 "long for a trainer that it refused before the first step to come as it "
+		 "should be; then the job ends, naming it."},
 	{.name = "peer_timeout",
 	 .type = WF_OPTION_DURATION,
 	 AT(peer_timeout_ns),
 	 .initial = "10s",
-	 .help = "How long a host may be silent."},
+	 .of_pserver = true,
+	 .min = WF_NS_PER_MS,
+	 .help = "How long a host may be silent before it counts as gone."},
 	{.name = "step_timeout",
 	 .type = WF_OPTION_DURATION,
 	 AT(step_timeout_ns),
@@ -354,6 +376,7 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_DURATION,
 	 AT(stats_period_ns),
 	 .initial = "0",
+	 .of_pserver = true,
 	 .help = "Log what the exchange did, so often and at the end: rates, waits, where its time "
 		 "went. 0: never."},
 	{.name = "keep_state", .type = WF_OPTION_BOOL, AT(keep_state)},
@@ -454,13 +477,15 @@ has_row(const struct wf_option *rows, unsigned count, const char *name)
 	return wf_option_find(&all, name, strlen(name)) != NULL;
 }
 
-unsigned
-wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift)
+/* To a trainer those that have a help text, to a pserver those that it has, too. */
+static unsigned
+offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift, bool to_pserver)
 {
 	const unsigned own = count;
 	for (unsigned i = 0; i < COUNT; i++) {
 		const char *name = name_of_option(table[i].name);
-		if (table[i].help != NULL && !has_row(rows, own, name)) {
+		bool wanted = to_pserver ? table[i].of_pserver : table[i].help != NULL;
+		if (wanted && !has_row(rows, own, name)) {
 			WF_ASSERT(count < max);
 			rows[count] = table[i];
 			rows[count].name = name;
@@ -468,6 +493,18 @@ wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t s
 		}
 	}
 	return count;
+}
+
+unsigned
+wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift)
+{
+	return offer(rows, count, max, shift, false);
+}
+
+unsigned
+wf_settings_offer_pserver(struct wf_option *rows, unsigned count, unsigned max, size_t shift)
+{
+	return offer(rows, count, max, shift, true);
 }
 
 /* false: there is no room for the word and for WF_SETTINGS_MORE behind it. */

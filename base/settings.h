@@ -34,6 +34,9 @@ const struct wf_option *wf_session_settings(unsigned *count);
  * program's target has its struct wf_session_values. Returns how many rows there are then, at most
  * `max`. */
 unsigned wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift);
+/* Likewise to a pserver: those that both ends have. */
+unsigned wf_settings_offer_pserver(struct wf_option *rows, unsigned count, unsigned max,
+				   size_t shift);
 
 /* Every setting at its default, in a struct of the library's size; the rest of it is 0. */
 void wf_session_defaults(struct wf_session_values *out);

@@ -113,6 +113,7 @@ struct command {
 
 	/* Where the parser writes when it is asked about other tables. */
 	struct wf_pserver_settings pserver_set;
+	struct wf_option pserver_table[WF_PSERVER_OPTION_MAX];
 	enum wf_option_origin pserver_origin[WF_PSERVER_OPTION_MAX];
 	const char *pserver_env_name[WF_PSERVER_OPTION_MAX];
 	struct wf_option_file pserver_file;
@@ -183,7 +184,8 @@ parse(struct command *command, int argc, char **argv)
 	tables->own = *options;
 	tables->pserver = *options;
 	tables->pserver.program = "weft pserver";
-	tables->pserver.table = wf_pserver_options(&tables->pserver.option_count);
+	tables->pserver.table = command->pserver_table;
+	tables->pserver.option_count = wf_pserver_options(command->pserver_table);
 	tables->pserver.target = &command->pserver_set;
 	tables->pserver.origin = command->pserver_origin;
 	tables->pserver.env_name = command->pserver_env_name;
@@ -211,7 +213,7 @@ check_children(struct command *command)
 	st = wf_train_options_check(&command->train, (int)split->trainer.count,
 				    split->trainer.argv);
 	if (st == WEFT_OK) {
-		st = wf_command_check_verbs(command->pserver_set.verbs);
+		st = wf_command_check_verbs(command->pserver_set.session.verbs);
 	}
 	return st == WEFT_OK ? wf_command_check_verbs(command->train.opts.session.verbs) : st;
 }
@@ -360,12 +362,12 @@ pin_children(const struct command *command, const struct wf_plan_opts *plan,
 	struct wf_topo *topo = NULL;
 	struct wf_seating seating = {.env = env};
 	struct wf_verbs_settings verbs;
-	enum weft_status st = wf_verbs_settings_parse(command->pserver_set.verbs, &verbs);
+	enum weft_status st = wf_verbs_settings_parse(command->pserver_set.session.verbs, &verbs);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	const struct wf_seating_job job = {
-		.pservers = is_auto(command->pserver_set.pin) ? plan->pservers : 0,
+		.pservers = is_auto(command->pserver_set.session.pin) ? plan->pservers : 0,
 		.dense = plan->ports_num,
 		.sparse = plan->ports_num_for_sparse,
 		.trainers = is_auto(train->session.pin) ? plan->trainers : 0,

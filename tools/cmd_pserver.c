@@ -29,6 +29,7 @@
 struct command {
 	struct wf_pserver_settings set;
 	struct wf_options options;
+	struct wf_option table[WF_PSERVER_OPTION_MAX];
 	enum wf_option_origin origin[WF_PSERVER_OPTION_MAX];
 	const char *env_name[WF_PSERVER_OPTION_MAX];
 	struct wf_option_file file;
@@ -75,12 +76,14 @@ parse(struct command *command, int argc, char **argv)
 {
 	struct wf_options *options = &command->options;
 
-	options->table = wf_pserver_options(&options->option_count);
+	options->table = command->table;
+	options->option_count = wf_pserver_options(command->table);
 	options->program = PROGRAM;
 	options->target = &command->set;
 	options->origin = command->origin;
 	options->env_name = command->env_name;
 	options->file = &command->file;
+	wf_session_defaults(&command->set.values);
 	return wf_options_parse(options, argc, argv);
 }
 
@@ -122,7 +125,7 @@ address_of_nic(const char *nic, struct wf_host *out)
 static enum weft_status
 choose_address(const struct wf_pserver_settings *set, struct wf_host *out)
 {
-	uint16_t port = (uint16_t)set->port;
+	uint16_t port = set->session.port;
 	bool by_nic = set->listen == NULL && set->nics != NULL && set->nics[0] != '\0';
 
 	if (by_nic && strchr(set->nics, ',') != NULL) {
@@ -164,7 +167,7 @@ static enum weft_status
 check(const struct command *command)
 {
 	const struct wf_pserver_settings *set = &command->set;
-	uint64_t ports = set->ports_num + set->ports_num_for_sparse;
+	uint64_t ports = set->session.ports_num + set->session.ports_num_for_sparse;
 
 	if (set->use_gpu && wf_options_origin(&command->options, "use_gpu") == WF_ORIGIN_ARGUMENT) {
 		return wf_fail(
@@ -172,28 +175,28 @@ check(const struct command *command)
 			"--use_gpu=true: there is no GPU code, parameters live in host memory; "
 			"leave it out or give --use_gpu=false");
 	}
-	if (!is_transport(set->transport)) {
+	if (!is_transport(set->session.transport)) {
 		return wf_fail(WEFT_INVALID,
 			       "--transport=%s: must be one of auto, tcp, shm and verbs",
-			       set->transport);
+			       set->session.transport);
 	}
 	if (strcmp(set->rdma_tcp, "rdma") == 0) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "--rdma_tcp=rdma: say --transport=verbs (RDMA or nothing) or "
 			       "--transport=auto (RDMA where it can be had) instead");
 	}
-	if (set->port != 0 && set->port + ports - 1 > 65535) {
+	if (set->session.port != 0 && set->session.port + ports - 1 > 65535) {
 		return wf_fail(WEFT_INVALID,
 			       "--port=%" PRIu64 " with %" PRIu64
 			       " lanes goes past port 65535; use --port=%" PRIu64 " or lower",
-			       set->port, ports, 65536 - ports);
+			       (uint64_t)set->session.port, ports, 65536 - ports);
 	}
 	if ((set->slot_count & (set->slot_count - 1)) != 0) {
 		return wf_fail(WEFT_INVALID,
 			       "--slot_count=%" PRIu64 " is no power of two; 4, 8 and 16 are",
 			       set->slot_count);
 	}
-	return wf_command_check_verbs(set->verbs);
+	return wf_command_check_verbs(set->session.verbs);
 }
 
 /* Each trainer takes two or three descriptors on each lane, so the limit is as high as this user
@@ -211,7 +214,8 @@ newcomer_max(const struct wf_pserver_settings *set)
 		files.rlim_cur = files.rlim_max;
 		files.rlim_cur = setrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : before;
 	}
-	uint64_t each = files.rlim_cur / 8 / (set->ports_num + set->ports_num_for_sparse);
+	uint64_t each =
+		files.rlim_cur / 8 / (set->session.ports_num + set->session.ports_num_for_sparse);
 	return each < NEWCOMERS_MIN   ? NEWCOMERS_MIN
 	       : each > NEWCOMERS_MAX ? NEWCOMERS_MAX
 				      : (uint32_t)each;
@@ -222,26 +226,26 @@ server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf
 {
 	wf_server_opts_init(out);
 	out->env = env;
-	out->transport = set->transport;
-	out->ports_num = (uint32_t)set->ports_num;
-	out->ports_num_for_sparse = (uint32_t)set->ports_num_for_sparse;
+	out->transport = set->session.transport;
+	out->ports_num = set->session.ports_num;
+	out->ports_num_for_sparse = set->session.ports_num_for_sparse;
 	out->sparse = &wf_sparse_service;
-	out->num_gradient_servers = (uint32_t)set->num_gradient_servers;
+	out->num_gradient_servers = set->session.num_gradient_servers;
 	out->max_trainers = (uint32_t)set->max_trainers;
 	out->newcomer_max = newcomer_max(set);
-	out->pin = set->pin;
+	out->pin = set->session.pin;
 	out->once = set->once;
-	out->spin_ns = set->spin_ns;
+	out->spin_ns = set->session.spin_ns;
 	out->slot_count = (uint32_t)set->slot_count;
 	out->max_shard_bytes = set->max_shard_bytes;
 	out->inbox_bytes = set->inbox_bytes;
-	out->reconnect_timeout_ns = set->reconnect_timeout_ns;
-	out->peer_timeout_ns = set->peer_timeout_ns;
-	out->stall_timeout_ns = set->stall_timeout_ns;
-	out->connect_timeout_ns = set->connect_timeout_ns;
-	out->stats_period_ns = set->stats_period_ns;
-	out->tcp_congestion = set->tcp_congestion;
-	out->verbs = set->verbs;
+	out->reconnect_timeout_ns = set->session.reconnect_timeout_ns;
+	out->peer_timeout_ns = set->session.peer_timeout_ns;
+	out->stall_timeout_ns = set->session.stall_timeout_ns;
+	out->connect_timeout_ns = set->session.connect_timeout_ns;
+	out->stats_period_ns = set->session.stats_period_ns;
+	out->tcp_congestion = set->session.tcp_congestion;
+	out->verbs = set->session.verbs;
 	return choose_address(set, &out->listen);
 }
 

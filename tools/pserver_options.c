@@ -1,44 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pserver_options: the one table behind parser, environment, help and the "understood as" text of
- * `weft pserver`. The original's names and defaults, except that the port is what every document of
- * the original passes (7164). Thread: any, it is constant. */
+/* pserver_options: the table behind parser, environment, help and the "understood as" text of `weft
+ * pserver`: its own options, the settings that both ends have (base/settings.c), and the
+ * original's. Names and defaults are the original's, except that the port is the one that every
+ * document of the original passes (7164). Thread: any. */
 #include "tools/pserver_options.h"
 
+#include <string.h>
+
 #include "base/assert.h"
-#include "base/env.h"
 
 #define FIELD(name) offsetof(struct wf_pserver_settings, name)
 #define NO_EFFECT "accepted, without effect"
 
-static const struct wf_option table[] = {
+/* Of settings that trainers have, too: those that differ here in default, limits or meaning. */
+static const struct wf_option own[] = {
 	{.name = "port",
 	 .type = WF_OPTION_U64,
-	 .offset = FIELD(port),
+	 .offset = FIELD(session.port),
+	 .bytes = sizeof(uint16_t),
 	 .initial = "7164",
 	 .means = "port of the first lane",
 	 .max = 65535,
 	 .help = "Port of the first lane; lane i listens on port + i. 0: the system\n"
 		 "picks each."},
-	{.name = "ports_num",
-	 .type = WF_OPTION_U64,
-	 .offset = FIELD(ports_num),
-	 .initial = "1",
-	 .means = "dense lanes of this pserver",
-	 .min = 1,
-	 .max = 256,
-	 .help = "Dense lanes: one thread, one core, one port each."},
-	{.name = "ports_num_for_sparse",
-	 .type = WF_OPTION_U64,
-	 .offset = FIELD(ports_num_for_sparse),
-	 .initial = "0",
-	 .means = "sparse lanes, on the ports after the dense ones",
-	 .max = 255,
-	 .help = "Sparse lanes, each with a thread and a port of its own, after the dense\n"
-		 "ones. They keep the rows of sparse tables; a job without tables leaves\n"
-		 "them idle."},
 	{.name = "num_gradient_servers",
 	 .type = WF_OPTION_U64,
-	 .offset = FIELD(num_gradient_servers),
+	 .offset = FIELD(session.num_gradient_servers),
+	 .bytes = sizeof(uint32_t),
 	 .initial = "1",
 	 .means = "trainers of the job",
 	 .max = 65536,
@@ -63,38 +51,6 @@ static const struct wf_option table[] = {
 	 .offset = FIELD(once),
 	 .help = "End with the first job: 0 when all its trainers said goodbye, else the\n"
 		 "code of what ended it. Without it the next job is awaited."},
-	{.name = "pin",
-	 .type = WF_OPTION_STRING,
-	 .offset = FIELD(pin),
-	 .initial = "off",
-	 .metavar = "auto|auto:I/N|off|CPULIST",
-	 .help = "Bind lanes to cores, and their memory to the node of the core. auto takes one\n"
-		 "core each, near the RDMA device that serves it; auto:I/N as process I of N on\n"
-		 "this host (weft launch sees to that itself); \"0,2-5\" these CPUs in this\n"
-		 "order. weft topo shows what it comes to."},
-	{.name = "transport",
-	 .type = WF_OPTION_STRING,
-	 .offset = FIELD(transport),
-	 .initial = "auto",
-	 .metavar = "auto|tcp|shm|verbs",
-	 .help = "How bytes move. auto takes shared memory with each trainer of this host, RDMA\n"
-		 "with others where both have it, and else TCP; the log says what and why. tcp\n"
-		 "takes TCP only; shm and verbs (RDMA) refuse whoever cannot use them. With\n"
-		 "auto and an address of loopback, nothing listens for RDMA. For tests,\n"
-		 "fault(SPEC)+auto injects faults: transport/fault/README.md."},
-	{.name = "tcp_congestion",
-	 .type = WF_OPTION_STRING,
-	 .offset = FIELD(tcp_congestion),
-	 .metavar = "NAME",
-	 .help = "Congestion control of TCP sockets, cubic or bbr, say; the system's unless "
-		 "given.\n"
-		 "One that this host or user has not is refused, with the list."},
-	{.name = "verbs",
-	 .type = WF_OPTION_STRING,
-	 .offset = FIELD(verbs),
-	 .metavar = "KEY=VALUE[,KEY=VALUE...]",
-	 .help = "Settings of RDMA: device=mlx5_0,port=1,gid=3,retry=5 and more; a key or value\n"
-		 "that does not exist is refused with what does. transport/verbs/README.md."},
 	{.name = "slot_count",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(slot_count),
@@ -120,52 +76,22 @@ static const struct wf_option table[] = {
 		 "trainer: same bits, one message each way more. Room for one slice of\n"
 		 "each is the least. 0: all that they push, taken as needed. Tensors\n"
 		 "applied as they come need none."},
-	{.name = "reconnect_timeout",
-	 .type = WF_OPTION_DURATION,
-	 .offset = FIELD(reconnect_timeout_ns),
-	 .initial = "3s",
-	 .help = "How long a trainer whose connection broke has to come back, and one that was\n"
-		 "refused before the first step to come as it should be; then the job ends,\n"
-		 "naming it."},
-	{.name = "peer_timeout",
-	 .type = WF_OPTION_DURATION,
-	 .offset = FIELD(peer_timeout_ns),
-	 .initial = "10s",
-	 .min = WF_NS_PER_MS,
-	 .help = "How long a host may be silent before it counts as gone."},
 	{.name = "stall_timeout",
 	 .type = WF_OPTION_DURATION,
-	 .offset = FIELD(stall_timeout_ns),
+	 .offset = FIELD(session.stall_timeout_ns),
 	 .initial = "1800s",
 	 .help = "How long a trainer that takes no turns (stopped, starved, in a debugger) is\n"
 		 "waited for; it is named in the log meanwhile. One with progress=caller may\n"
 		 "be away for as long as it likes. 0: no limit."},
-	{.name = "connect_timeout",
-	 .type = WF_OPTION_DURATION,
-	 .offset = FIELD(connect_timeout_ns),
-	 .initial = "300s",
-	 .min = WF_NS_PER_MS,
-	 .help = "From the first trainer of a job to the last; with --once also until the\n"
-		 "first one comes."},
-	{.name = "spin",
-	 .type = WF_OPTION_DURATION,
-	 .offset = FIELD(spin_ns),
-	 .initial = "0",
-	 .max = WF_NS_PER_S,
-	 .help = "How long a lane polls before it sleeps. More than 0 only where each lane\n"
-		 "has a core of its own."},
-	{.name = "stats_period",
-	 .type = WF_OPTION_DURATION,
-	 .offset = FIELD(stats_period_ns),
-	 .initial = "0",
-	 .help = "Log what each lane did, so often and at the end of a job: rates, waits,\n"
-		 "where its time went. 0: never."},
 	{.name = "log_level",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = FIELD(log_level),
 	 .initial = "info",
 	 .choices = "debug|info|warn|error",
 	 .help = "Least level of the lines on stderr."},
+};
+
+static const struct wf_option originals[] = {
 	{.name = "nics",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(nics),
@@ -222,11 +148,15 @@ static const struct wf_option table[] = {
 	 .help = "Of the original: " NO_EFFECT "."},
 };
 
-WF_STATIC_ASSERT(WF_ARRAY_COUNT(table) <= WF_PSERVER_OPTION_MAX, "callers' arrays hold the table");
-
-const struct wf_option *
-wf_pserver_options(unsigned *count)
+unsigned
+wf_pserver_options(struct wf_option table[WF_PSERVER_OPTION_MAX])
 {
-	*count = (unsigned)WF_ARRAY_COUNT(table);
-	return table;
+	WF_STATIC_ASSERT(WF_ARRAY_COUNT(own) + WF_ARRAY_COUNT(originals) < WF_PSERVER_OPTION_MAX,
+			 "room for the settings of both ends");
+	memcpy(table, own, sizeof(own));
+	unsigned count = wf_settings_offer_pserver(
+		table, WF_ARRAY_COUNT(own), WF_PSERVER_OPTION_MAX - WF_ARRAY_COUNT(originals),
+		FIELD(session));
+	memcpy(table + count, originals, sizeof(originals));
+	return count + (unsigned)WF_ARRAY_COUNT(originals);
 }

@@ -1,33 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pserver_options: the options of `weft pserver`: its own, and the original's. Thread: main. */
+/* pserver_options: the options of `weft pserver`: its own, those that trainers have as well, and
+ * the original's. Thread: main. */
 #pragma once
 
-#include "base/options.h"
+#include "base/settings.h"
 
 #define WF_PSERVER_OPTION_MAX 40
 
 struct wf_pserver_settings {
-	uint64_t port;
-	uint64_t ports_num;
-	uint64_t ports_num_for_sparse;
-	uint64_t num_gradient_servers;
 	uint64_t max_trainers;
 	const char *listen; /* NULL: loopback, or the address of --nics */
-	const char *transport;
-	const char *tcp_congestion; /* NULL: the system's */
-	const char *verbs;          /* settings of RDMA devices; NULL: defaults */
-	const char *pin;
 	bool once;
 	uint64_t slot_count;
 	uint64_t max_shard_bytes;
 	uint64_t inbox_bytes; /* 0: all */
-	uint64_t reconnect_timeout_ns;
-	uint64_t peer_timeout_ns;
-	uint64_t stall_timeout_ns;
-	uint64_t connect_timeout_ns;
-	uint64_t spin_ns;
-	uint64_t stats_period_ns;
 	const char *log_level;
+	/* Of the settings, as far as they are options here. */
+	union {
+		struct weft_session_opts session;
+		struct wf_session_values values; /* the same, with what has no field there */
+	};
 
 	/* The original's. */
 	const char *nics;
@@ -42,4 +34,6 @@ struct wf_pserver_settings {
 	uint64_t log_period_server;
 };
 
-const struct wf_option *wf_pserver_options(unsigned *count);
+/* The options, into memory of the caller's. Returns how many there are. What is in `values` and is
+ * no option has to be set to its default by the caller. */
+unsigned wf_pserver_options(struct wf_option table[WF_PSERVER_OPTION_MAX]);

@@ -176,10 +176,10 @@ struct weft_session_opts {
 	enum weft_progress progress;
 	/* Of the progress thread, and the arrays with it: "auto", "off", a CPU list: "off" */
 	const char *pin;
-	uint64_t spin_ns;              /* how long to poll before sleeping: 0 */
+	uint64_t spin_ns;              /* how long to poll before sleeping, up to 1 s: 0 */
 	uint64_t connect_timeout_ns;   /* until every lane has answered for the first time: 300 s */
 	uint64_t reconnect_timeout_ns; /* for a lane that was lost to come back: 3 s */
-	uint64_t peer_timeout_ns;      /* silence of a host (not of a process): 10 s */
+	uint64_t peer_timeout_ns;      /* silence of a host (not of a process), from 1 ms: 10 s */
 	uint64_t
 		step_timeout_ns; /* longest wait for a step, pull or reduce; 0: no limit: 1,800 s */
 	/* A pserver that takes no turns (stopped, swapped out, starved) is named in the log, and

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/options_internal.h"
 #include "base/settings.h"
 
 #define BYTES sizeof(struct weft_session_opts)
@@ -251,6 +252,43 @@ values_without_a_field_go_by_name(void **state)
 	weft_settings_destroy(settings);
 }
 
+/* As a pserver offers them: its own rows stay, and what only trainers have is not there. */
+static void
+a_pserver_is_offered_the_settings_of_both_ends(void **state)
+{
+	struct target {
+		uint64_t own;
+		struct wf_session_values values;
+	} target;
+	struct wf_option rows[32] = {
+		{.name = "pin",
+		 .type = WF_OPTION_U64,
+		 .offset = offsetof(struct target, own),
+		 .initial = "5"},
+	};
+	unsigned count = wf_settings_offer_pserver(rows, 1, 32, offsetof(struct target, values));
+	const struct wf_options options = {.table = rows, .option_count = count};
+	unsigned both = 1;
+	unsigned all = 0;
+	const struct wf_option *table = wf_session_settings(&all);
+	for (unsigned i = 0; i < all; i++) {
+		both += table[i].of_pserver && strcmp(table[i].name, "pin") != 0;
+		assert_true(table[i].help != NULL || !table[i].of_pserver);
+		assert_false(table[i].is_shared && table[i].of_pserver);
+	}
+	assert_int_equal(count, both);
+	wf_session_defaults(&target.values);
+	wf_option_defaults(rows, count, &target);
+	assert_int_equal(target.own, 5);
+	const struct wf_option *row = wf_option_find(&options, "tcp_congestion", 14);
+	assert_non_null(row);
+	assert_true(wf_option_store(row, "cubic", &target));
+	assert_string_equal(target.values.opts.tcp_congestion, "cubic");
+	assert_string_equal(target.values.opts.pin, "off");
+	assert_null(wf_option_find(&options, "learning_rate", 13));
+	assert_null(wf_option_find(&options, "trainer_id", 10));
+}
+
 /* What HELLO says, as far as there is room: no word is cut. */
 static void
 what_is_not_at_its_default_is_said(void **state)
@@ -292,6 +330,7 @@ main(void)
 		cmocka_unit_test(settings_are_set_and_read_by_name),
 		cmocka_unit_test(names_of_the_original_are_known),
 		cmocka_unit_test(values_without_a_field_go_by_name),
+		cmocka_unit_test(a_pserver_is_offered_the_settings_of_both_ends),
 		cmocka_unit_test(what_is_not_at_its_default_is_said),
 		cmocka_unit_test(what_cannot_be_set_is_refused_and_changes_nothing),
 	};

@@ -312,6 +312,12 @@ bad_own_options_are_refused_with_value_and_remedy(void **state)
 	opts.reconnect_timeout_ns = 0;
 	refuses(&opts, "reconnect_timeout", "0s", "at least 1us");
 	opts = good_opts();
+	opts.peer_timeout_ns = WF_NS_PER_MS - 1;
+	refuses(&opts, "peer_timeout", "999.999us", "at least 1ms");
+	opts = good_opts();
+	opts.spin_ns = WF_NS_PER_S + 1;
+	refuses(&opts, "spin", "1000000.001us", "from 0s to 1s");
+	opts = good_opts();
 	opts.pin = "0-";
 	refuses(&opts, "pin", "0-", "");
 	opts = good_opts();
