@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "cluster.h"
-#include "tests/unit/verbs/fake.h"
-#include "tests/unit/verbs/fake_world.h"
+#include "tests/double/verbs/fake.h"
+#include "tests/double/verbs/fake_world.h"
 
 /* Of all seeds. */
 static struct fake_happened all;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fake.h"
+#include "tests/double/verbs/fake.h"
 #include "tests/conformance/conformance.h"
 #include "transport/verbs/verbs_internal.h"
 

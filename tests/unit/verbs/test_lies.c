@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "conf_fake.h"
-#include "fake.h"
+#include "tests/double/verbs/conf_fake.h"
+#include "tests/double/verbs/fake.h"
 #include "tests/conformance/conformance.h"
 #include "transport/verbs/verbs_internal.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fake.h"
+#include "tests/double/verbs/fake.h"
 #include "tests/conformance/conformance.h"
 
 #define LIVES 4u

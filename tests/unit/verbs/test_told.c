@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "conf_fake.h"
-#include "fake.h"
+#include "tests/double/verbs/conf_fake.h"
+#include "tests/double/verbs/fake.h"
 #include "transport/verbs/verbs_internal.h"
 
 static void

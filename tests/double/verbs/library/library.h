@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/unit/verbs/fake_internal.h"
+#include "tests/double/verbs/fake_internal.h"
 
 /* ---- engine.c: the lock, the thread, the device's folder ---- */
 
