@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* life: from CONNECTING to DEAD. Thread: the transport's owner. */
+#include "transport/life.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+/* ---- a medium and its connections ---- */
+
+void
+wf_medium_init(struct wf_medium *medium, const struct wf_transport_ops *transport_ops,
+	       const struct wf_life_ops *ops, const struct wf_transport_opts *opts)
+{
+	medium->transport.ops = transport_ops;
+	medium->transport.env = opts->env;
+	medium->opts = *opts;
+	medium->info.name = transport_ops->name;
+	medium->info.put_bytes_max = opts->put_bytes_max;
+	medium->ops = ops;
+	medium->timer_ns = WF_NEVER;
+	wf_places_init(&medium->places, opts->conn_max, opts->newcomer_max);
+}
+
+void
+wf_medium_end_all(struct wf_medium *medium)
+{
+	for (struct wf_life *life = medium->first; life != NULL; life = life->next) {
+		wf_life_disconnect(&life->conn, WF_DISCONNECT_NOW);
+	}
+	while (medium->first != NULL) {
+		wf_life_destroy(medium->first);
+	}
+}
+
+void
+wf_medium_query(struct wf_transport *transport, struct wf_transport_info *out)
+{
+	*out = wf_medium_of(transport)->info;
+}
+
+void
+wf_medium_stranger(struct wf_medium *medium, const char *why)
+{
+	medium->info.strangers_refused++;
+	snprintf(medium->info.last_stranger, sizeof(medium->info.last_stranger), "%s", why);
+}
+
+void
+wf_medium_reap(struct wf_medium *medium)
+{
+	struct wf_life *next = NULL;
+	medium->dead_waiting = false;
+	for (struct wf_life *life = medium->first; life != NULL; life = next) {
+		next = life->next;
+		if (life->state == WF_LIFE_DEAD && !medium->ops->is_held(life)) {
+			wf_life_destroy(life);
+		}
+	}
+}
+
+struct wf_life *
+wf_life_create(struct wf_medium *medium, bool incoming)
+{
+	struct wf_env *env = medium->transport.env;
+	if (wf_places_table_is_full(&medium->places)) {
+		return NULL;
+	}
+	struct wf_life *life = wf_zalloc(env, medium->ops->conn_bytes);
+	if (life == NULL) {
+		return NULL;
+	}
+	if (incoming) {
+		wf_places_come(&medium->places, &life->place, life);
+	} else if (!wf_places_take(&medium->places, &life->place)) {
+		wf_free(env, life, medium->ops->conn_bytes);
+		return NULL;
+	}
+	life->conn.transport = &medium->transport;
+	life->medium = medium;
+	life->incoming = incoming;
+	life->deadline_ns = WF_NEVER;
+	wf_grants_init(&life->grants, env, &medium->regions, life->peer);
+	life->next = medium->first;
+	life->prev_next = &medium->first;
+	if (medium->first != NULL) {
+		medium->first->prev_next = &life->next;
+	}
+	medium->first = life;
+	medium->conn_count++;
+	return life;
+}
+
+void
+wf_life_destroy(struct wf_life *life)
+{
+	struct wf_medium *medium = life->medium;
+	medium->ops->fini(life);
+	wf_life_enter(life, WF_LIFE_DEAD);
+	*life->prev_next = life->next;
+	if (life->next != NULL) {
+		life->next->prev_next = life->prev_next;
+	}
+	medium->conn_count--;
+	wf_places_leave(&medium->places, &life->place);
+	wf_free(medium->transport.env, life, medium->ops->conn_bytes);
+}
+
+enum weft_status
+wf_life_begin(struct wf_medium *medium, const struct wf_host *to, void *user, struct wf_life **out)
+{
+	const struct wf_transport_opts *opts = &medium->opts;
+	if (medium->places.conn_count >= opts->conn_max) {
+		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
+			       to->name, opts->conn_max);
+	}
+	struct wf_life *life = wf_life_create(medium, false);
+	if (life == NULL) {
+		return wf_fail(WEFT_NOMEM, "connect to %s: %zu bytes", to->name,
+			       medium->ops->conn_bytes);
+	}
+	life->visible = true;
+	life->conn.user = user;
+	life->to = *to;
+	wf_host_format(to, life->peer, WF_HOST_BYTES + 8);
+	life->attempt_ns = wf_now_ns(opts->env) + opts->connect_timeout_ns;
+	wf_life_deadline(life, life->attempt_ns);
+	*out = life;
+	return WEFT_OK;
+}
+
+/* ---- up ---- */
+
+void
+wf_life_deadline(struct wf_life *life, uint64_t deadline_ns)
+{
+	life->deadline_ns = deadline_ns;
+	wf_medium_timer_before(life->medium, deadline_ns);
+}
+
+static void
+come_up(struct wf_life *life)
+{
+	struct wf_medium *medium = life->medium;
+	life->state = WF_LIFE_UP;
+	life->was_up = true;
+	life->deadline_ns = WF_NEVER;
+	medium->up_count++;
+	medium->info.conns_up++;
+	medium->ops->up(life);
+}
+
+void
+wf_life_decide(struct wf_life *life, const void *blob, size_t blob_bytes, bool is_no)
+{
+	WF_ASSERT(life->state < WF_LIFE_DECIDED && (life->visible || life->incoming));
+	life->blob = blob;
+	life->blob_bytes = blob_bytes;
+	life->verdict_is_no = is_no;
+	life->state = WF_LIFE_DECIDED;
+	life->deadline_ns = WF_NEVER; /* nobody is late whose word is here */
+	if (life->incoming) {
+		wf_places_keep(&life->medium->places, &life->place);
+	}
+}
+
+/* DECIDED: deliver UP. */
+static void
+show(struct wf_life *life, struct wf_events *events)
+{
+	struct wf_medium *medium = life->medium;
+	if (life->verdict_is_no) {
+		wf_life_down(life, WEFT_REFUSED, "refused by the peer");
+		return;
+	}
+	if (medium->ops->may_show != NULL && !medium->ops->may_show(life)) {
+		return;
+	}
+	if (wf_events_full(events)) {
+		medium->ops->ready(life);
+		return;
+	}
+	if (life->incoming && !wf_places_take(&medium->places, &life->place)) {
+		wf_life_turn_away(life, WEFT_UNAVAILABLE,
+				  "no room beside %u connections; try again",
+				  medium->places.conn_count);
+		return;
+	}
+	struct wf_event *event = wf_events_add(events, &life->conn, WF_EVENT_UP);
+	event->up.incoming = life->incoming;
+	event->up.blob = life->blob;
+	event->up.blob_bytes = life->blob_bytes;
+	if (!life->incoming) {
+		come_up(life);
+		return;
+	}
+	life->visible = true;
+	life->state = WF_LIFE_WAITING;
+	if (medium->ops->shown != NULL) {
+		medium->ops->shown(life);
+	}
+}
+
+/* To DRAINING, from where it ends within WF_LIFE_DRAIN_NS. */
+static void
+drain(struct wf_life *life)
+{
+	wf_life_enter(life, WF_LIFE_DRAINING);
+	wf_life_deadline(life, wf_now_ns(life->medium->transport.env) + WF_LIFE_DRAIN_NS);
+	life->medium->ops->ready(life);
+}
+
+static enum weft_status
+check_waiting(const struct wf_life *life)
+{
+	if (life->state == WF_LIFE_WAITING) {
+		return WEFT_OK;
+	}
+	if (life->incoming && life->state >= WF_LIFE_ENDING) {
+		return wf_fail(WEFT_CLOSED, "answer to %s: the connection has gone", life->peer);
+	}
+	return wf_fail(WEFT_INVALID, "answer to %s: it does not wait for one", life->peer);
+}
+
+enum weft_status
+wf_life_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t verdict_bytes)
+{
+	struct wf_life *life = wf_life_of(conn);
+	enum weft_status st = check_waiting(life);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	life->refused = !accept;
+	if (!accept) {
+		wf_places_refuse(&life->medium->places, &life->place);
+	}
+	bool sent = life->medium->ops->answer(life, accept, verdict, verdict_bytes);
+	if (life->state >= WF_LIFE_DYING) {
+		return wf_fail(life->down_status, "%s", life->why);
+	}
+	st = check_waiting(life); /* its end may have come with it */
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (accept) {
+		come_up(life);
+	} else if (sent) {
+		wf_life_lost(life, WEFT_CLOSED, "");
+	} else {
+		drain(life);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_life_fail_not_up(const struct wf_life *life, const char *what)
+{
+	if (life->state >= WF_LIFE_UP) {
+		return wf_fail(WEFT_CLOSED, "%s %s: the connection is going down", what,
+			       life->peer);
+	}
+	return wf_fail(WEFT_INVALID, "%s %s: the connection is not up yet", what, life->peer);
+}
+
+/* ---- down ---- */
+
+static void
+count_down(struct wf_life *life)
+{
+	struct wf_transport_info *info = &life->medium->info;
+	if (!life->visible) {
+		wf_medium_stranger(life->medium, life->why);
+	} else if (life->down_status == WEFT_PROTOCOL) {
+		info->protocol_errors++;
+	}
+	info->conns_down += life->was_up ? 1 : 0;
+}
+
+static void
+go_down(struct wf_life *life, enum weft_status status, const char *text)
+{
+	struct wf_medium *medium = life->medium;
+	enum wf_life_state before = life->state;
+	/* A name may be as long as the line: the text gets what it leaves, and more than half. */
+	int named = snprintf(life->why, sizeof(life->why), "%.110s: ", life->peer);
+	snprintf(life->why + named, sizeof(life->why) - (size_t)named, "%.*s",
+		 (int)sizeof(life->why) - named - 1, text);
+	life->down_status = status;
+	life->deadline_ns = WF_NEVER;
+	wf_life_enter(life, WF_LIFE_DYING); /* before the cut, which may look around */
+	medium->ops->cut(life, before);
+	wf_grants_drop(&life->grants);
+	count_down(life);
+	wf_places_end(&medium->places, &life->place);
+	if (life->visible) {
+		medium->ops->ready(life);
+	} else {
+		life->state = WF_LIFE_DEAD;
+		medium->dead_waiting = true;
+	}
+}
+
+void
+wf_life_down(struct wf_life *life, enum weft_status status, const char *format, ...)
+{
+	if (life->state >= WF_LIFE_DYING) {
+		return;
+	}
+	char text[WF_WHY_BYTES];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	go_down(life, status, text);
+}
+
+enum weft_status
+wf_life_cause(const struct wf_life *life, enum weft_status status, const char *text,
+	      char out[WF_WHY_BYTES])
+{
+	if (life->disconnected || life->refused) {
+		snprintf(out, WF_WHY_BYTES, "%s by this end", life->refused ? "refused" : "closed");
+		return WEFT_CLOSED;
+	}
+	bool attempt = !life->incoming && life->state < WF_LIFE_UP;
+	snprintf(out, WF_WHY_BYTES, "%s%s", attempt ? "ended before it was answered: " : "", text);
+	return attempt && status != WEFT_TIMEOUT ? WEFT_UNAVAILABLE : status;
+}
+
+void
+wf_life_lost(struct wf_life *life, enum weft_status status, const char *text)
+{
+	char why[WF_WHY_BYTES];
+	enum weft_status cause = wf_life_cause(life, status, text, why);
+	wf_life_down(life, cause, "%s", why);
+}
+
+void
+wf_life_turn_away(struct wf_life *life, enum weft_status status, const char *format, ...)
+{
+	char text[WF_WHY_BYTES];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	life->medium->ops->deny(life, text);
+	wf_life_down(life, life->refused ? WEFT_CLOSED : status, "%s", text);
+}
+
+void
+wf_life_make_room(struct wf_life *life)
+{
+	const struct wf_places *places = &life->medium->places;
+	WF_ASSERT(places->first == &life->place);
+	wf_life_turn_away(life, WEFT_UNAVAILABLE,
+			  "no room: %u others are coming in beside %u connections; try again",
+			  places->newcomer_count - 1, places->conn_count);
+}
+
+void
+wf_life_disconnect(struct wf_conn *conn, enum wf_disconnect how)
+{
+	struct wf_life *life = wf_life_of(conn);
+	if (life->state >= WF_LIFE_DYING) {
+		return;
+	}
+	bool drains = how == WF_DISCONNECT_DRAIN && life->state >= WF_LIFE_UP &&
+		      life->state < WF_LIFE_ENDING;
+	if (drains && life->state > WF_LIFE_UP) {
+		return; /* it does so already */
+	}
+	life->disconnected = true;
+	if (drains) {
+		drain(life);
+	} else {
+		wf_life_down(life, WEFT_CLOSED, "closed by this end");
+	}
+}
+
+/* DYING: deliver what is left, and DOWN behind it. */
+static void
+report_down(struct wf_life *life, struct wf_events *events)
+{
+	struct wf_medium *medium = life->medium;
+	bool over = medium->ops->finish(life, events);
+	if (wf_events_full(events)) {
+		medium->ops->ready(life);
+		return;
+	}
+	if (!over) {
+		return;
+	}
+	struct wf_event *event = wf_events_add(events, &life->conn, WF_EVENT_DOWN);
+	event->down.status = life->down_status;
+	event->down.why = life->why;
+	if (life->down_status == WEFT_REFUSED) {
+		event->down.blob = life->blob;
+		event->down.blob_bytes = life->blob_bytes;
+	}
+	life->state = WF_LIFE_DEAD;
+	medium->dead_waiting = true;
+}
+
+/* ---- turns and time ---- */
+
+void
+wf_life_visit(struct wf_life *life, struct wf_events *events)
+{
+	const struct wf_life_ops *ops = life->medium->ops;
+	enum wf_life_state before;
+	do {
+		before = life->state;
+		if (before == WF_LIFE_DECIDED) {
+			show(life, events);
+		} else if (before < WF_LIFE_DYING) {
+			ops->visit(life, events);
+		} else if (before == WF_LIFE_DYING) {
+			report_down(life, events);
+		} else {
+			life->medium->dead_waiting = true; /* nothing visits it any more */
+		}
+	} while (life->state != before && !wf_events_full(events));
+	if (life->state != before && life->state != WF_LIFE_DEAD) {
+		ops->ready(life);
+	}
+}
+
+/* An attempt has several tries, whose share of its time may be over. */
+static void
+expire(struct wf_life *life)
+{
+	const struct wf_transport_opts *opts = &life->medium->opts;
+	uint64_t attempt_ms = opts->connect_timeout_ns / WF_NS_PER_MS;
+	const char *missing = "connected, but not answered";
+	if (life->state == WF_LIFE_DRAINING || life->state == WF_LIFE_LINGERING) {
+		/* What was to be sent, or the peer's end, did not come. */
+		wf_life_lost(life, WEFT_LOST, "");
+		return;
+	}
+	if (life->state == WF_LIFE_SHAKING && life->incoming) {
+		wf_life_down(life, WEFT_TIMEOUT, "no whole hello within %llu ms, but %u bytes",
+			     (unsigned long long)(opts->handshake_timeout_ns / WF_NS_PER_MS),
+			     life->heard_bytes);
+		return;
+	}
+	if (life->state != WF_LIFE_SHAKING) {
+		missing = life->medium->ops->late(life);
+	}
+	if (missing != NULL) {
+		wf_life_down(life, WEFT_TIMEOUT, "%s within %llu ms", missing,
+			     (unsigned long long)attempt_ms);
+	}
+}
+
+void
+wf_medium_expire(struct wf_medium *medium, uint64_t now_ns)
+{
+	medium->timer_ns = WF_NEVER;
+	for (struct wf_life *life = medium->first; life != NULL; life = life->next) {
+		if (life->state < WF_LIFE_DYING && life->deadline_ns <= now_ns) {
+			expire(life);
+		}
+		/* Who dies, or ends, looks at its deadline itself, once it has come. */
+		if (life->deadline_ns > now_ns) {
+			wf_medium_timer_before(medium, life->deadline_ns);
+		}
+	}
+}
