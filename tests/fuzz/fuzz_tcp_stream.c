@@ -143,12 +143,15 @@ static void
 begin_connecting(struct target *t, int near)
 {
 	struct wf_tcp *tcp = wf_tcp_of(t->transport);
-	struct wf_tcp_conn *c = wf_tcp_conn_create(tcp, false);
-	WF_ASSERT(c != NULL && wf_tcp_conn_buffers(c) == WEFT_OK);
-	c->visible = true;
+	struct wf_life *life = wf_life_create(&tcp->medium, false);
+	WF_ASSERT(life != NULL);
+	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
+	wf_tcp_conn_init(c);
+	WF_ASSERT(wf_tcp_conn_buffers(c) == WEFT_OK);
+	life->visible = true;
 	c->fd = near;
-	c->state = WF_TCP_SHAKING;
-	t->conn = &c->conn;
+	wf_life_enter(life, WF_LIFE_SHAKING);
+	t->conn = &life->conn;
 	wf_tcp_control(c, WF_TCP_HELLO, NULL, 0);
 	uint32_t mask = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 	WF_ASSERT(wf_tcp_watch(tcp, near, mask, &c->source) == WEFT_OK);
@@ -219,7 +222,7 @@ finish(struct target *t)
 	poll_dry(t);
 	/* Whoever was seen has gone, and nobody is left behind. */
 	WF_ASSERT(t->downs == (t->ups > 0 || t->meets == MEETS_CONNECTING ? 1u : 0u));
-	WF_ASSERT(wf_places_count(&wf_tcp_of(t->transport)->places) == 0);
+	WF_ASSERT(wf_places_count(&wf_medium_of(t->transport)->places) == 0);
 	check_guards(t);
 	wf_transport_close(t->transport);
 }

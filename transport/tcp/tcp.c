@@ -39,24 +39,11 @@ wf_tcp_watch_room(struct wf_tcp_conn *c, bool wanted)
 	c->room_watched = wanted;
 }
 
-void
-wf_tcp_timer_before(struct wf_tcp *t, uint64_t when_ns)
-{
-	if (when_ns < t->timer_ns) {
-		t->timer_ns = when_ns;
-	}
-}
-
 static void
 tcp_close(struct wf_transport *transport)
 {
 	struct wf_tcp *t = wf_tcp_of(transport);
-	for (struct wf_tcp_conn *c = t->conns; c != NULL; c = c->next) {
-		wf_tcp_conn_disconnect(&c->conn, WF_DISCONNECT_NOW);
-	}
-	while (t->conns != NULL) {
-		wf_tcp_conn_destroy(t->conns); /* the ready list is not looked at any more */
-	}
+	wf_medium_end_all(&t->medium); /* the ready list is not looked at any more */
 	wf_tcp_resolve_reap(t, true);
 	wf_tcp_listeners_close(t);
 	if (t->epoll_fd >= 0) {
@@ -68,18 +55,13 @@ tcp_close(struct wf_transport *transport)
 	wf_free(transport->env, t, sizeof(*t));
 }
 
-static void
-tcp_query(struct wf_transport *transport, struct wf_transport_info *out)
-{
-	*out = wf_tcp_of(transport)->info;
-}
-
 /* A task of the helper thread has ended, or poll left something over. */
 static void
 on_wake(struct wf_tcp *t)
 {
-	for (struct wf_tcp_conn *c = t->conns; c != NULL; c = c->next) {
-		if (c->state == WF_TCP_RESOLVING) {
+	for (struct wf_life *life = t->medium.first; life != NULL; life = life->next) {
+		struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
+		if (c->resolve != NULL) {
 			wf_tcp_conn_ready(c);
 		}
 	}
@@ -139,46 +121,21 @@ collect(struct wf_tcp *t)
 	return take_in(t, event, count);
 }
 
-/* Free those whose DOWN went out in an earlier poll. */
-__attribute__((cold)) static void
-reap_dead(struct wf_tcp *t)
-{
-	t->dead_waiting = false;
-	struct wf_tcp_conn *next = NULL;
-	for (struct wf_tcp_conn *c = t->conns; c != NULL; c = next) {
-		next = c->next;
-		if (c->state != WF_TCP_DEAD) {
-			continue;
-		}
-		if (c->ready) {
-			t->dead_waiting = true; /* until the ready list has let go of it */
-		} else {
-			wf_tcp_conn_destroy(c);
-		}
-	}
-}
-
 static bool
 timer_is_due(struct wf_tcp *t)
 {
-	return t->timer_ns != WF_NEVER && t->timer_ns <= wf_tcp_now_ns(t);
+	return t->medium.timer_ns != WF_NEVER && t->medium.timer_ns <= wf_tcp_now_ns(t);
 }
 
 static void
 run_timers(struct wf_tcp *t)
 {
 	uint64_t now_ns = wf_tcp_now_ns(t);
-	t->timer_ns = WF_NEVER;
-	for (struct wf_tcp_conn *c = t->conns; c != NULL; c = c->next) {
-		if (wf_tcp_conn_due_ns(c) <= now_ns) {
-			wf_tcp_conn_expire(c);
-		}
-		wf_tcp_timer_before(t, wf_tcp_conn_due_ns(c));
-	}
+	wf_medium_expire(&t->medium, now_ns);
 	for (unsigned i = 0; i < t->listener_count; i++) {
 		uint64_t retry_ns = t->listener[i].retry_ns;
 		if (retry_ns > now_ns) {
-			wf_tcp_timer_before(t, retry_ns);
+			wf_medium_timer_before(&t->medium, retry_ns);
 		}
 	}
 }
@@ -226,7 +183,7 @@ kick(struct wf_tcp *t)
 static uint64_t
 due_ns(const struct wf_tcp *t)
 {
-	return t->timer_ns < t->look_ns ? t->timer_ns : t->look_ns;
+	return t->medium.timer_ns < t->look_ns ? t->medium.timer_ns : t->look_ns;
 }
 
 /* A caller that armed sleeps after an empty poll: nothing may be left that no descriptor and no
@@ -272,9 +229,12 @@ look_around(struct wf_tcp *t, bool due)
 static struct wf_tcp_conn *
 find_only(const struct wf_tcp *t)
 {
-	struct wf_tcp_conn *c = t->conns;
-	bool only = c != NULL && c->next == NULL && c->state == WF_TCP_UP && !c->room_watched;
-	return only ? c : NULL;
+	struct wf_life *life = t->medium.first;
+	if (life == NULL || life->next != NULL || life->state != WF_LIFE_UP) {
+		return NULL;
+	}
+	struct wf_tcp_conn *only = wf_tcp_conn_of(&life->conn);
+	return only->room_watched ? NULL : only;
 }
 
 /* Fills the ready list. False: it may have been something else that ended the sleep. */
@@ -306,8 +266,8 @@ tcp_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 	struct wf_events events = {.at = at, .max = max};
 	t->turn++;
 	t->heads_used = 0;
-	if (t->dead_waiting) {
-		reap_dead(t);
+	if (t->medium.dead_waiting) {
+		wf_medium_reap(&t->medium);
 	}
 	bool found = find_work(t, timer_is_due(t));
 	if (t->listener_readable) { /* tcp_wait may have heard of it, and nothing else looks */
@@ -335,7 +295,7 @@ static bool
 flush_ready(struct wf_tcp *t)
 {
 	for (struct wf_tcp_conn *c = t->ready_first; c != NULL; c = c->ready_next) {
-		if (c->state != WF_TCP_UP || c->rx.readable || c->rx.stalled) {
+		if (c->life.state != WF_LIFE_UP || c->rx.readable || c->rx.stalled) {
 			return false;
 		}
 		wf_tcp_flush(c);
@@ -378,15 +338,15 @@ tcp_wake(struct wf_transport *transport)
 static const struct wf_transport_ops tcp_ops = {
 	.name = "tcp",
 	.close = tcp_close,
-	.query = tcp_query,
+	.query = wf_medium_query,
 	.region_add = wf_tcp_region_add,
 	.region_remove = wf_tcp_region_remove,
 	.grant = wf_tcp_grant,
 	.release = wf_tcp_release,
 	.listen = wf_tcp_listen,
-	.answer = wf_tcp_answer,
+	.answer = wf_life_answer,
 	.connect = wf_tcp_connect,
-	.disconnect = wf_tcp_conn_disconnect,
+	.disconnect = wf_life_disconnect,
 	.path = wf_path_alone,
 	.post = wf_tcp_post,
 	.poll = tcp_poll,
@@ -409,17 +369,11 @@ tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 		return wf_fail(WEFT_NOMEM, "tcp: %zu bytes", sizeof(*t));
 	}
 	snprintf(t->congestion, sizeof(t->congestion), "%s", congestion);
-	t->transport.ops = &tcp_ops;
-	t->transport.env = opts->env;
-	t->opts = *opts;
-	wf_places_init(&t->places, opts->conn_max, opts->newcomer_max);
+	wf_medium_init(&t->medium, &tcp_ops, &wf_tcp_life_ops, opts);
 	for (uint64_t entries = 1; entries < opts->op_max; entries *= 2) {
 		t->entry_mask = entries * 2 - 1;
 	}
 	t->body_max = opts->put_bytes_max > WF_MSG_BODY_MAX ? opts->put_bytes_max : WF_MSG_BODY_MAX;
-	t->info.name = "tcp";
-	t->info.put_bytes_max = opts->put_bytes_max;
-	t->timer_ns = WF_NEVER;
 	t->look_ns = WF_NEVER;
 	t->wake.kind = WF_TCP_SOURCE_WAKE;
 	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -430,10 +384,10 @@ tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 		st = wf_tcp_watch(t, t->wake_fd, EPOLLIN | EPOLLET, &t->wake);
 	}
 	if (st != WEFT_OK) {
-		tcp_close(&t->transport);
+		tcp_close(&t->medium.transport);
 		return st;
 	}
-	*out = &t->transport;
+	*out = &t->medium.transport;
 	return WEFT_OK;
 }
 

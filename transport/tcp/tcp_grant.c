@@ -6,33 +6,31 @@
 enum weft_status
 wf_tcp_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
 {
-	return wf_regions_add(&wf_tcp_of(transport)->regions, "tcp", region, out);
+	return wf_regions_add(&wf_medium_of(transport)->regions, "tcp", region, out);
 }
 
 void
 wf_tcp_region_remove(struct wf_transport *transport, uint32_t region)
 {
-	wf_regions_remove(&wf_tcp_of(transport)->regions, region);
+	wf_regions_remove(&wf_medium_of(transport)->regions, region);
 }
 
 enum weft_status
 wf_tcp_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(conn);
-	if (c->state > WF_TCP_UP) {
-		return wf_fail(WEFT_CLOSED, "grant to %s: the connection is going down", c->peer);
+	enum weft_status st = wf_life_check_up(&c->life, "grant to");
+	if (st != WEFT_OK) {
+		return st;
 	}
-	if (c->state != WF_TCP_UP) {
-		return wf_fail(WEFT_INVALID, "grant to %s: the connection is not up", c->peer);
-	}
-	return wf_grants_add(&c->grants, grant, out);
+	return wf_grants_add(&c->life.grants, grant, out);
 }
 
 void
 wf_tcp_release(struct wf_conn *conn, uint32_t slot)
 {
 	uint32_t buffer = 0;
-	(void)wf_grants_release(&wf_tcp_conn_of(conn)->grants, slot, &buffer);
+	(void)wf_grants_release(&wf_life_of(conn)->grants, slot, &buffer);
 }
 
 enum weft_status
@@ -45,10 +43,10 @@ wf_tcp_put_open(struct wf_tcp_conn *c, const struct wf_head *head)
 		.offset = head->offset,
 		.bytes = head->body_bytes,
 	};
-	if (claim.bytes == 0 || claim.bytes > c->t->opts.put_bytes_max || head->flags != 0) {
+	if (claim.bytes == 0 || claim.bytes > c->t->medium.opts.put_bytes_max || head->flags != 0) {
 		return wf_put_claim_refuse(&claim, "its length or flags are not allowed");
 	}
-	enum weft_status st = wf_grants_open(&c->grants, &claim, &c->rx.put);
+	enum weft_status st = wf_grants_open(&c->life.grants, &claim, &c->rx.put);
 	c->rx.put_open = st == WEFT_OK;
 	return st;
 }

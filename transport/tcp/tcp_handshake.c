@@ -16,25 +16,17 @@ enum weft_status
 wf_tcp_connect(struct wf_transport *transport, const struct wf_host *to, const void *hello,
 	       size_t hello_bytes, void *user, struct wf_conn **out)
 {
-	struct wf_tcp *t = wf_tcp_of(transport);
-	if (t->places.conn_count >= t->opts.conn_max) {
-		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
-			       to->name, t->opts.conn_max);
+	struct wf_life *life = NULL;
+	enum weft_status st = wf_life_begin(wf_medium_of(transport), to, user, &life);
+	if (st != WEFT_OK) {
+		return st;
 	}
-	struct wf_tcp_conn *c = wf_tcp_conn_create(t, false);
-	if (c == NULL) {
-		return wf_fail(WEFT_NOMEM, "connect to %s: %zu bytes", to->name, sizeof(*c));
-	}
-	c->to = *to;
-	wf_host_format(to, c->peer, WF_HOST_BYTES + 8);
-	enum weft_status st = wf_tcp_conn_buffers(c);
+	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
+	wf_tcp_conn_init(c);
+	st = wf_tcp_conn_buffers(c);
 	if (st != WEFT_OK) {
 		goto fail;
 	}
-	c->visible = true;
-	c->conn.user = user;
-	c->attempt_ns = wf_now_ns(transport->env) + t->opts.connect_timeout_ns;
-	wf_tcp_conn_deadline(c, c->attempt_ns);
 	if (wf_tcp_resolve_numeric(c)) {
 		wf_tcp_connect_next(c);
 	} else {
@@ -43,13 +35,13 @@ wf_tcp_connect(struct wf_transport *transport, const struct wf_host *to, const v
 			goto fail;
 		}
 	}
-	if (c->state < WF_TCP_DYING) {
+	if (life->state < WF_LIFE_DYING) {
 		wf_tcp_control(c, WF_TCP_HELLO, hello, hello_bytes);
 	}
-	*out = &c->conn;
+	*out = &life->conn;
 	return WEFT_OK;
 fail:
-	wf_tcp_conn_destroy(c);
+	wf_life_destroy(life);
 	return st;
 }
 
@@ -60,11 +52,11 @@ name_peer(struct wf_tcp_conn *c, const struct sockaddr_storage *address)
 	char numeric[WF_TCP_ADDRESS_BYTES];
 	wf_tcp_address_format(address, numeric);
 	char asked[WF_HOST_BYTES + 8];
-	wf_host_format(&c->to, asked, sizeof(asked));
+	wf_host_format(&c->life.to, asked, sizeof(asked));
 	if (strcmp(asked, numeric) == 0) {
-		snprintf(c->peer, sizeof(c->peer), "%s", numeric);
+		snprintf(c->life.peer, sizeof(c->life.peer), "%s", numeric);
 	} else {
-		snprintf(c->peer, sizeof(c->peer), "%.60s (%s)", asked, numeric);
+		snprintf(c->life.peer, sizeof(c->life.peer), "%.60s (%s)", asked, numeric);
 	}
 }
 
@@ -100,26 +92,26 @@ connect_one(struct wf_tcp_conn *c, const struct sockaddr_storage *address)
 void
 wf_tcp_connect_next(struct wf_tcp_conn *c)
 {
-	uint64_t now_ns = wf_now_ns(c->t->transport.env);
+	uint64_t now_ns = wf_now_ns(c->t->medium.transport.env);
 	while (c->address_next < c->address_count) {
 		unsigned left = c->address_count - c->address_next;
 		const struct sockaddr_storage *address = &c->address[c->address_next++];
 		name_peer(c, address);
 		c->connect_error = connect_one(c, address);
 		if (c->connect_error == 0) {
-			uint64_t span = c->attempt_ns > now_ns ? c->attempt_ns - now_ns : 0;
-			c->state = WF_TCP_CONNECTING;
-			wf_tcp_conn_deadline(c, now_ns + span / left);
+			uint64_t span =
+				c->life.attempt_ns > now_ns ? c->life.attempt_ns - now_ns : 0;
+			wf_life_deadline(&c->life, now_ns + span / left);
 			return;
 		}
 	}
 	if (c->connect_error == ETIMEDOUT) {
-		wf_tcp_conn_down(c, WEFT_TIMEOUT, "connecting took too long (addresses tried: %u)",
-				 c->address_count);
+		wf_life_down(&c->life, WEFT_TIMEOUT,
+			     "connecting took too long (addresses tried: %u)", c->address_count);
 		return;
 	}
-	wf_tcp_conn_down(c, WEFT_UNAVAILABLE, "%s (addresses tried: %u)",
-			 strerror(c->connect_error), c->address_count);
+	wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s (addresses tried: %u)",
+		     strerror(c->connect_error), c->address_count);
 }
 
 /* A connect to a port of our own host that nobody listens on can meet itself. */
@@ -138,6 +130,10 @@ is_self_connected(int fd)
 void
 wf_tcp_connect_visit(struct wf_tcp_conn *c)
 {
+	if (c->resolve != NULL) {
+		wf_tcp_resolve_visit(c);
+		return;
+	}
 	if (!c->tx.writable && !c->rx.hung_up) {
 		return; /* epoll has said nothing yet */
 	}
@@ -149,29 +145,29 @@ wf_tcp_connect_visit(struct wf_tcp_conn *c)
 		err = ECONNREFUSED;
 	}
 	if (err != 0) {
-		close(c->fd);
-		c->fd = -1;
+		wf_tcp_conn_close(c);
 		c->connect_error = err;
 		wf_tcp_connect_next(c);
 		return;
 	}
-	c->state = WF_TCP_SHAKING;
-	wf_tcp_conn_deadline(c, c->attempt_ns);
+	wf_life_enter(&c->life, WF_LIFE_SHAKING);
+	wf_life_deadline(&c->life, c->life.attempt_ns);
 }
 
 static enum weft_status
 check_first_head(const struct wf_tcp_conn *c)
 {
 	const struct wf_head *head = &c->shake_head;
-	bool expected = c->incoming ? head->type == WF_TCP_HELLO
-				    : head->type == WF_TCP_ACCEPT || head->type == WF_TCP_REFUSE;
+	bool expected = c->life.incoming
+				? head->type == WF_TCP_HELLO
+				: head->type == WF_TCP_ACCEPT || head->type == WF_TCP_REFUSE;
 	if (head->service != WF_SERVICE_TRANSPORT || !expected || head->flags != 0) {
 		return wf_fail(WEFT_PROTOCOL, "its first frame has service %u and type %u",
 			       head->service, head->type);
 	}
-	if (head->body_bytes > c->t->opts.blob_max) {
+	if (head->body_bytes > c->t->medium.opts.blob_max) {
 		return wf_fail(WEFT_PROTOCOL, "its first frame has %llu bytes; %zu are the most",
-			       (unsigned long long)head->body_bytes, c->t->opts.blob_max);
+			       (unsigned long long)head->body_bytes, c->t->medium.opts.blob_max);
 	}
 	return WEFT_OK;
 }
@@ -181,7 +177,8 @@ static bool
 is_farewell(const struct wf_tcp_conn *c)
 {
 	const struct wf_head *head = &c->shake_head;
-	return !c->incoming && head->service == WF_SERVICE_TRANSPORT && head->type == WF_TCP_CLOSE;
+	return !c->life.incoming && head->service == WF_SERVICE_TRANSPORT &&
+	       head->type == WF_TCP_CLOSE;
 }
 
 static void
@@ -189,8 +186,8 @@ take_farewell(struct wf_tcp_conn *c)
 {
 	char text[WF_WHY_BYTES];
 	wf_peer_text(c->shake + WF_HEAD_BYTES, c->shake_head.body_bytes, text);
-	wf_tcp_conn_down(c, WEFT_UNAVAILABLE, "the peer closed instead of answering%s%s",
-			 text[0] != '\0' ? ": " : "", text);
+	wf_life_down(&c->life, WEFT_UNAVAILABLE, "the peer closed instead of answering%s%s",
+		     text[0] != '\0' ? ": " : "", text);
 }
 
 /* The head is complete. A farewell may be as long as there is room: blob_max bounds what is for the
@@ -203,7 +200,7 @@ shake_head(struct wf_tcp_conn *c)
 		st = check_first_head(c);
 	}
 	if (st != WEFT_OK) {
-		wf_tcp_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
+		wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
 		return;
 	}
 	c->shake_need = (uint32_t)(WF_HEAD_BYTES + c->shake_head.body_bytes);
@@ -217,14 +214,17 @@ shake_whole(struct wf_tcp_conn *c)
 		take_farewell(c);
 		return;
 	}
-	if (c->incoming && wf_tcp_conn_buffers(c) != WEFT_OK) {
-		wf_tcp_conn_down(c, WEFT_NOMEM, "%s", weft_last_error());
+	if (c->life.incoming && wf_tcp_conn_buffers(c) != WEFT_OK) {
+		wf_life_down(&c->life, WEFT_NOMEM, "%s", weft_last_error());
 		return;
 	}
-	if (c->incoming) {
-		wf_places_keep(&c->t->places, &c->place);
+	wf_life_decide(&c->life, c->shake + WF_HEAD_BYTES, c->shake_head.body_bytes,
+		       c->shake_head.type == WF_TCP_REFUSE);
+	if (c->life.incoming) {
+		/* Room for the head of a CLOSE; the hello stays where it is, behind it. */
+		c->shake_got = 0;
+		c->shake_need = WF_HEAD_BYTES;
 	}
-	c->state = WF_TCP_DECIDED;
 }
 
 /* As far as the frame goes. Returns the bytes that came. */
@@ -246,67 +246,25 @@ shake_recv(struct wf_tcp_conn *c)
 		return 0;
 	}
 	c->shake_got += (uint32_t)n;
-	c->t->info.bytes_received += (uint64_t)n;
-	wf_places_spoke(&c->t->places, &c->place);
+	c->life.heard_bytes = c->shake_got;
+	c->t->medium.info.bytes_received += (uint64_t)n;
+	wf_places_spoke(&c->t->medium.places, &c->life.place);
 	return (uint32_t)n;
 }
 
 void
 wf_tcp_shake_read(struct wf_tcp_conn *c)
 {
-	while (c->state == WF_TCP_SHAKING && c->rx.readable) {
+	while (c->life.state == WF_LIFE_SHAKING && c->rx.readable) {
 		if (shake_recv(c) == 0) {
 			return;
 		}
 		if (c->shake_got == WF_HEAD_BYTES && c->shake_need == WF_HEAD_BYTES) {
 			shake_head(c);
 		}
-		if (c->state == WF_TCP_SHAKING && c->shake_got == c->shake_need) {
+		if (c->life.state == WF_LIFE_SHAKING && c->shake_got == c->shake_need) {
 			shake_whole(c);
 		}
-	}
-}
-
-static void
-count_up(struct wf_tcp_conn *c)
-{
-	c->state = WF_TCP_UP;
-	c->t->timer_ns = 0; /* the handshake's was the only one, perhaps: see what is left */
-	c->was_up = true;
-	c->t->info.conns_up++;
-	wf_tcp_host_watch(c->t);
-	if (c->tx.writable) {
-		wf_tcp_watch_room(c, false);
-	}
-}
-
-void
-wf_tcp_shake_emit(struct wf_tcp_conn *c, struct wf_events *events)
-{
-	if (!c->incoming && c->shake_head.type == WF_TCP_REFUSE) {
-		wf_tcp_conn_down(c, WEFT_REFUSED, "refused by the peer");
-		return;
-	}
-	if (wf_events_full(events)) {
-		return;
-	}
-	if (c->incoming && !wf_places_take(&c->t->places, &c->place)) {
-		wf_tcp_conn_turn_away(c, "no room beside %u connections; try again",
-				      c->t->places.conn_count);
-		return;
-	}
-	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_UP);
-	event->up.incoming = c->incoming;
-	event->up.blob = c->shake + WF_HEAD_BYTES;
-	event->up.blob_bytes = c->shake_head.body_bytes;
-	if (c->incoming) {
-		c->visible = true;
-		c->state = WF_TCP_WAITING;
-		/* Room for the head of a CLOSE; the hello stays where it is, behind it. */
-		c->shake_got = 0;
-		c->shake_need = WF_HEAD_BYTES;
-	} else {
-		count_up(c);
 	}
 }
 
@@ -320,46 +278,25 @@ wf_tcp_waiting_read(struct wf_tcp_conn *c)
 		struct wf_head head;
 		if (wf_head_decode(c->shake, 0, &head) == WEFT_OK &&
 		    head.service == WF_SERVICE_TRANSPORT && head.type == WF_TCP_CLOSE) {
-			wf_tcp_conn_down(c, WEFT_CLOSED, "closed by the peer");
+			wf_life_down(&c->life, WEFT_CLOSED, "closed by the peer");
 		} else {
-			wf_tcp_conn_down(c, WEFT_PROTOCOL, "spoke before it was answered");
+			wf_life_down(&c->life, WEFT_PROTOCOL, "spoke before it was answered");
 		}
 		return;
 	}
 }
 
-static enum weft_status
-check_waiting(const struct wf_tcp_conn *c)
+bool
+wf_tcp_answer(struct wf_life *life, bool accept, const void *verdict, size_t verdict_bytes)
 {
-	if (c->state == WF_TCP_WAITING) {
-		return WEFT_OK;
-	}
-	if (c->state >= WF_TCP_DYING) {
-		return wf_fail(WEFT_CLOSED, "answer to %s: the connection has gone", c->peer);
-	}
-	return wf_fail(WEFT_INVALID, "answer to %s: it does not wait for one", c->peer);
-}
-
-enum weft_status
-wf_tcp_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t verdict_bytes)
-{
-	struct wf_tcp_conn *c = wf_tcp_conn_of(conn);
-	enum weft_status st = check_waiting(c);
-	if (st != WEFT_OK) {
-		return st;
-	}
+	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
 	wf_tcp_control(c, accept ? WF_TCP_ACCEPT : WF_TCP_REFUSE, verdict, verdict_bytes);
 	if (!accept) {
-		wf_places_refuse(&c->t->places, &c->place);
-		c->refused = true;
 		c->last_queued = true;
-		c->state = WF_TCP_DRAINING;
-		wf_tcp_conn_deadline(c, wf_now_ns(c->t->transport.env) + WF_TCP_DRAIN_NS);
-		return WEFT_OK;
+		return false;
 	}
 	/* What came early is the beginning of a frame like any other. */
 	memcpy(c->rx.buffer, c->shake, c->shake_got);
 	c->rx.end = c->shake_got;
-	count_up(c);
-	return WEFT_OK;
+	return false;
 }

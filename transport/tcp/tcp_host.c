@@ -52,7 +52,7 @@ look(struct wf_tcp_conn *c, uint64_t now_ns)
 	} else if (c->host.asked_ns == 0 || span_ns > silent_ns) {
 		c->host.asked_ns = now_ns; /* it has answered since */
 	} else if (asked >= ASKED_MIN &&
-		   span_ns >= c->t->opts.peer_timeout_ns / LOOKS * SILENT_LOOKS) {
+		   span_ns >= c->t->medium.opts.peer_timeout_ns / LOOKS * SILENT_LOOKS) {
 		wf_tcp_conn_broken(c, ETIMEDOUT);
 	}
 }
@@ -61,7 +61,7 @@ void
 wf_tcp_host_watch(struct wf_tcp *t)
 {
 	if (t->look_ns == WF_NEVER) {
-		t->look_ns = wf_tcp_now_ns(t) + t->opts.peer_timeout_ns / LOOKS;
+		t->look_ns = wf_tcp_now_ns(t) + t->medium.opts.peer_timeout_ns / LOOKS;
 	}
 }
 
@@ -73,11 +73,11 @@ wf_tcp_host_look(struct wf_tcp *t)
 		return;
 	}
 	t->look_ns = WF_NEVER;
-	for (struct wf_tcp_conn *c = t->conns; c != NULL; c = c->next) {
-		if (c->state == WF_TCP_UP) {
-			look(c, now_ns);
+	for (struct wf_life *life = t->medium.first; life != NULL; life = life->next) {
+		if (life->state == WF_LIFE_UP) {
+			look(wf_tcp_conn_of(&life->conn), now_ns);
 		}
-		if (c->state == WF_TCP_UP) {
+		if (life->state == WF_LIFE_UP) {
 			wf_tcp_host_watch(t);
 		}
 	}

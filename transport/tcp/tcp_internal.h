@@ -15,11 +15,7 @@
 #include <sys/uio.h>
 
 #include "base/env.h"
-#include "transport/events.h"
-#include "transport/grants.h"
-#include "transport/ops.h"
-#include "transport/places.h"
-#include "transport/regions.h"
+#include "transport/life.h"
 #include "transport/tcp/tcp_congestion.h"
 #include "wire/head.h"
 
@@ -43,10 +39,9 @@ enum wf_tcp_frame {
 #define WF_TCP_HEADS_MAX 256u          /* MSG events of one poll */
 #define WF_TCP_RX_BUDGET (512u << 10)  /* bytes that one connection may take in per poll */
 #define WF_TCP_TX_BUDGET                                                                           \
-	(1u << 20)                  /* bytes that one connection may hand to the kernel per poll   \
-				     */
-#define WF_TCP_DRAIN_NS WF_NS_PER_S /* bound of WF_DISCONNECT_DRAIN, and of a refusal */
-#define WF_TCP_ADDRESS_BYTES 64     /* "[v6 address]:port" */
+	(1u << 20)              /* bytes that one connection may hand to the kernel per poll       \
+				 */
+#define WF_TCP_ADDRESS_BYTES 64 /* "[v6 address]:port" */
 
 #define WF_TCP_BLOB_FRAME_BYTES (WF_HEAD_BYTES + WF_BLOB_ROOM)
 
@@ -80,19 +75,6 @@ struct wf_tcp_resolve {
 	unsigned address_count;
 	struct sockaddr_storage address[WF_TCP_ADDRESS_MAX];
 	struct wf_tcp_resolve *next; /* transport's list of those without a connection */
-};
-
-enum wf_tcp_state {
-	WF_TCP_RESOLVING,  /* connecting end: the helper thread looks the name up */
-	WF_TCP_CONNECTING, /* connect(2) is under way */
-	WF_TCP_SHAKING,    /* both ends: first frame of the peer is awaited */
-	WF_TCP_DECIDED,    /* it is complete; its event waits for room */
-	WF_TCP_WAITING,    /* accepting end: UP was delivered, no answer yet */
-	WF_TCP_UP,
-	WF_TCP_DRAINING,  /* disconnected or refused: sends what is left, then its last frame */
-	WF_TCP_LINGERING, /* all sent: reads until the peer has closed */
-	WF_TCP_DYING,     /* the socket is closed; DONEs and DOWN wait for room */
-	WF_TCP_DEAD,      /* DOWN was delivered, or never will be */
 };
 
 /* An operation that was taken. */
@@ -142,23 +124,14 @@ struct wf_tcp_host {
 };
 
 struct wf_tcp_conn {
-	struct wf_conn conn; /* first */
+	struct wf_life life; /* first */
 	struct wf_tcp_source source;
-	enum wf_tcp_state state;
-	bool incoming;
-	bool visible;         /* the caller has the pointer: DOWN is owed */
-	bool was_up;          /* counted as up */
-	bool disconnected;    /* by this end: only DONE and DOWN from here on */
-	bool refused;         /* by this end */
-	bool last_queued;     /* CLOSE or REFUSE */
-	bool room_watched;    /* epoll tells of room to send */
-	int fd;               /* -1: none */
-	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
+	bool last_queued;  /* CLOSE or REFUSE */
+	bool room_watched; /* epoll tells of room to send */
+	bool ready;        /* in the ready list */
+	int fd;            /* -1: none */
 	struct wf_tcp *t;
-	struct wf_tcp_conn *next, **prev_next; /* transport's list of all */
-	struct wf_place place;
 	struct wf_tcp_conn *ready_next;
-	bool ready; /* in the ready list */
 
 	struct wf_tcp_tx tx;
 	struct wf_tcp_rx rx;
@@ -170,25 +143,15 @@ struct wf_tcp_conn {
 	struct wf_head shake_head;
 	uint8_t control[WF_TCP_BLOB_FRAME_BYTES];
 
-	struct wf_grants grants;
-
-	/* Connecting end. */
+	/* Connecting end: first the name is looked up, then its addresses are tried. */
 	struct wf_tcp_resolve *resolve; /* NULL when the addresses are here */
-	struct wf_host to;
 	struct sockaddr_storage address[WF_TCP_ADDRESS_MAX];
 	unsigned address_count, address_next;
-	uint64_t attempt_ns; /* end of the whole attempt; deadline_ns: of the address being tried */
-	int connect_error;   /* errno of the last address */
-
-	char peer[WF_HOST_BYTES + 8 + WF_TCP_ADDRESS_BYTES];
-	char why[WF_WHY_BYTES];
-	enum weft_status down_status;
+	int connect_error; /* errno of the last address */
 };
 
 struct wf_tcp {
-	struct wf_transport transport; /* first */
-	struct wf_transport_opts opts;
-	struct wf_transport_info info;
+	struct wf_medium medium;                  /* first */
 	char congestion[WF_TCP_CONGESTION_BYTES]; /* "": the system's */
 	uint64_t entry_mask;                      /* op_max, rounded up to a power of two, less 1 */
 	uint64_t body_max;                        /* of any frame */
@@ -197,10 +160,7 @@ struct wf_tcp {
 	struct wf_tcp_source wake;
 	struct wf_tcp_listener listener[WF_TCP_LISTENER_MAX];
 	unsigned listener_count;
-	bool listener_readable; /* one of them is */
-	struct wf_regions regions;
-	struct wf_tcp_conn *conns;
-	struct wf_places places;
+	bool listener_readable;         /* one of them is */
 	struct wf_tcp_resolve *orphans; /* look-ups whose connection has gone */
 	struct wf_log_limit accept_log;
 
@@ -211,12 +171,10 @@ struct wf_tcp {
 	uint64_t turn;   /* number of the poll */
 	uint64_t now_ns; /* of the poll now_turn: wf_tcp_now_ns */
 	uint64_t now_turn;
-	uint64_t timer_ns; /* nothing is due before; may be early; WF_NEVER: no timer runs */
 	/* Next look at the hosts of connections that are UP; WF_NEVER: there is none. Apart from
-	 * timer_ns, for it is no reason to read the clock in every poll. */
+	 * the medium's timer, for it is no reason to read the clock in every poll. */
 	uint64_t look_ns;
 	unsigned turns_without_epoll;
-	bool dead_waiting; /* some connection is DEAD: the next poll frees it */
 	/* The last poll was armed and empty, so that a sleep followed: something may have ended it.
 	 * No other armed poll looks: what epoll has not told makes epoll_fd readable. */
 	bool slept;
@@ -251,7 +209,7 @@ static inline uint64_t
 wf_tcp_now_ns(struct wf_tcp *t)
 {
 	if (t->now_turn != t->turn) {
-		t->now_ns = wf_now_ns(t->transport.env);
+		t->now_ns = wf_now_ns(t->medium.transport.env);
 		t->now_turn = t->turn;
 	}
 	return t->now_ns;
@@ -264,15 +222,13 @@ wf_tcp_now_ns(struct wf_tcp *t)
 void wf_tcp_watch_room(struct wf_tcp_conn *c, bool wanted);
 enum weft_status wf_tcp_watch(struct wf_tcp *t, int fd, uint32_t mask,
 			      struct wf_tcp_source *source);
-void wf_tcp_timer_before(struct wf_tcp *t, uint64_t when_ns);
 
-/* tcp_conn.c: life and death of a connection. */
-/* NULL: no memory, or no place for one that this end begins. */
-struct wf_tcp_conn *wf_tcp_conn_create(struct wf_tcp *t, bool incoming);
+/* tcp_conn.c: what a connection does in each state, and how it ends. */
+extern const struct wf_life_ops wf_tcp_life_ops;
+/* What is not zero in a new connection. */
+void wf_tcp_conn_init(struct wf_tcp_conn *c);
 /* Buffers of a connection that has a peer. WEFT_NOMEM names the bytes. */
 enum weft_status wf_tcp_conn_buffers(struct wf_tcp_conn *c);
-/* Releases everything; no event. */
-void wf_tcp_conn_destroy(struct wf_tcp_conn *c);
 /* The next poll visits it. */
 static inline void
 wf_tcp_conn_ready(struct wf_tcp_conn *c)
@@ -291,35 +247,23 @@ wf_tcp_conn_ready(struct wf_tcp_conn *c)
 	t->ready_last = c;
 	t->ready_count++;
 }
-void wf_tcp_conn_deadline(struct wf_tcp_conn *c, uint64_t deadline_ns);
-/* Closes the socket. The text becomes "PEER: text". A stranger is counted and dropped. */
-void wf_tcp_conn_down(struct wf_tcp_conn *c, enum weft_status status, const char *format, ...)
-	__attribute__((cold, format(printf, 3, 4)));
+void wf_tcp_conn_close(struct wf_tcp_conn *c);
 /* Down for what errno says about the stream. */
 void wf_tcp_conn_broken(struct wf_tcp_conn *c, int err) __attribute__((cold));
-/* One turn: whatever the state asks for. */
+/* UP: what is posted leaves, what came is delivered. */
 void wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_events *events);
-void wf_tcp_conn_expire(struct wf_tcp_conn *c);
-/* When to look at it again; WF_NEVER. */
-uint64_t wf_tcp_conn_due_ns(const struct wf_tcp_conn *c);
-void wf_tcp_conn_disconnect(struct wf_conn *conn, enum wf_disconnect how);
-/* Down, and the peer is told why if the kernel has room for that: it was not let in. */
-void wf_tcp_conn_turn_away(struct wf_tcp_conn *c, const char *format, ...)
-	__attribute__((cold, format(printf, 2, 3)));
 
 /* tcp_handshake.c */
 enum weft_status wf_tcp_connect(struct wf_transport *transport, const struct wf_host *to,
 				const void *hello, size_t hello_bytes, void *user,
 				struct wf_conn **out);
-enum weft_status wf_tcp_answer(struct wf_conn *conn, bool accept, const void *verdict,
-			       size_t verdict_bytes);
+/* Queue the verdict. */
+bool wf_tcp_answer(struct wf_life *life, bool accept, const void *verdict, size_t verdict_bytes);
 /* Try the addresses that are left. */
 void wf_tcp_connect_next(struct wf_tcp_conn *c);
 void wf_tcp_connect_visit(struct wf_tcp_conn *c);
 /* Read towards the first frame. */
 void wf_tcp_shake_read(struct wf_tcp_conn *c);
-/* Deliver it. */
-void wf_tcp_shake_emit(struct wf_tcp_conn *c, struct wf_events *events);
 /* A connection that waits for its answer may only end. */
 void wf_tcp_waiting_read(struct wf_tcp_conn *c);
 
@@ -350,9 +294,6 @@ void wf_tcp_listeners_close(struct wf_tcp *t);
 void wf_tcp_socket_options(struct wf_tcp *t, int fd);
 /* Take over a connected socket as an incoming connection; closes it on failure. */
 void wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer);
-/* Count and note someone who was sent away. */
-void wf_tcp_stranger(struct wf_tcp *t, const char *why);
-
 /* tcp_grant.c: regions, grants, and what a PUT may touch. */
 enum weft_status wf_tcp_region_add(struct wf_transport *transport, const struct wf_region *region,
 				   uint32_t *out);
@@ -377,7 +318,7 @@ wf_tcp_tx_idle(const struct wf_tcp_conn *c)
 static inline void
 wf_tcp_control_sent(struct wf_tcp_conn *c, uint32_t bytes)
 {
-	c->t->info.bytes_sent += bytes;
+	c->t->medium.info.bytes_sent += bytes;
 	c->tx.control_sent += bytes;
 	c->tx.sent_bytes += bytes;
 	c->tx.frame_at = c->tx.sent_bytes;

@@ -30,7 +30,7 @@ wf_tcp_socket_options(struct wf_tcp *t, int fd)
 {
 	/* Probes go out at whole seconds; the end comes with the one after the last. Bytes that
 	 * wait are not asked about: tcp_host.c. */
-	uint64_t timeout_s = t->opts.peer_timeout_ns / WF_NS_PER_S;
+	uint64_t timeout_s = t->medium.opts.peer_timeout_ns / WF_NS_PER_S;
 	uint64_t part_s = timeout_s / 4;
 	int probe_s = part_s < 1 ? 1 : part_s > 32767 ? 32767 : (int)part_s;
 	int probe_count = timeout_s < 3 ? 1 : timeout_s < 4 ? 2 : 3;
@@ -40,13 +40,6 @@ wf_tcp_socket_options(struct wf_tcp *t, int fd)
 	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
 	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPCNT, probe_count);
 	wf_tcp_congestion_set(fd, t->congestion);
-}
-
-void
-wf_tcp_stranger(struct wf_tcp *t, const char *why)
-{
-	t->info.strangers_refused++;
-	snprintf(t->info.last_stranger, sizeof(t->info.last_stranger), "%s", why);
 }
 
 static void
@@ -232,18 +225,15 @@ wf_tcp_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t
 static bool
 send_one_away(struct wf_tcp *t)
 {
-	while (t->places.first != NULL) {
-		struct wf_tcp_conn *c = t->places.first->owner;
-		if (c->state == WF_TCP_SHAKING) {
+	while (t->medium.places.first != NULL) {
+		struct wf_tcp_conn *c = wf_tcp_conn_of(t->medium.places.first->owner);
+		if (c->life.state == WF_LIFE_SHAKING) {
 			c->rx.readable = true;
 			wf_tcp_shake_read(c);
 			wf_tcp_conn_ready(c); /* if it is all there */
 		}
-		if (t->places.first == &c->place) {
-			wf_tcp_conn_turn_away(c,
-					      "no room: %u others are coming in beside %u "
-					      "connections; try again",
-					      t->places.newcomer_count - 1, t->places.conn_count);
+		if (t->medium.places.first == &c->life.place) {
+			wf_life_make_room(&c->life);
 			return true;
 		}
 	}
@@ -256,23 +246,25 @@ wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer)
 	char text[WF_TCP_ADDRESS_BYTES];
 	wf_tcp_address_format(peer, text);
 	char why[WF_WHY_BYTES];
-	while (wf_places_are_crowded(&t->places)) {
+	while (wf_places_are_crowded(&t->medium.places)) {
 		(void)send_one_away(t);
 	}
-	struct wf_tcp_conn *c = wf_tcp_conn_create(t, true);
-	if (c == NULL) {
+	struct wf_life *life = wf_life_create(&t->medium, true);
+	if (life == NULL) {
 		close(fd);
 		snprintf(why, sizeof(why), "%s: no memory for a connection", text);
-		wf_tcp_stranger(t, why);
+		wf_medium_stranger(&t->medium, why);
 		return;
 	}
-	snprintf(c->peer, sizeof(c->peer), "%s", text);
+	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
+	wf_tcp_conn_init(c);
+	snprintf(life->peer, sizeof(life->peer), "%s", text);
 	c->fd = fd;
-	c->state = WF_TCP_SHAKING;
-	wf_tcp_conn_deadline(c, wf_tcp_now_ns(t) + t->opts.handshake_timeout_ns);
+	wf_life_enter(life, WF_LIFE_SHAKING);
+	wf_life_deadline(&c->life, wf_tcp_now_ns(t) + t->medium.opts.handshake_timeout_ns);
 	c->room_watched = true;
 	if (wf_tcp_watch(t, fd, WF_TCP_EDGES | EPOLLOUT, &c->source) != WEFT_OK) {
-		wf_tcp_conn_down(c, WEFT_NOMEM, "%s", weft_last_error());
+		wf_life_down(&c->life, WEFT_NOMEM, "%s", weft_last_error());
 	}
 }
 
@@ -283,9 +275,9 @@ accept_later(struct wf_tcp *t, struct wf_tcp_listener *l, int err)
 {
 	uint64_t now_ns = wf_tcp_now_ns(t);
 	l->retry_ns = now_ns + ACCEPT_RETRY_NS;
-	wf_tcp_timer_before(t, l->retry_ns);
+	wf_medium_timer_before(&t->medium, l->retry_ns);
 	if (wf_log_limit_pass(&t->accept_log, now_ns, LOG_PERIOD_NS)) {
-		wf_log(t->transport.env, WF_LOG_WARN,
+		wf_log(t->medium.transport.env, WF_LOG_WARN,
 		       "tcp: cannot accept a connection: %s; tried again each %llu ms",
 		       strerror(err), (unsigned long long)(ACCEPT_RETRY_NS / WF_NS_PER_MS));
 	}
@@ -313,10 +305,10 @@ somebody_waits(int fd)
 static bool
 door_is_open(struct wf_tcp *t)
 {
-	bool open = wf_places_may_come(&t->places);
-	while (!open && wf_places_are_overfull(&t->places)) {
+	bool open = wf_places_may_come(&t->medium.places);
+	while (!open && wf_places_are_overfull(&t->medium.places)) {
 		(void)send_one_away(t);
-		open = wf_places_may_come(&t->places);
+		open = wf_places_may_come(&t->medium.places);
 	}
 	return open;
 }

@@ -31,10 +31,10 @@ buffered(const struct wf_tcp_rx *rx)
 bool
 wf_tcp_rx_partial(const struct wf_tcp_conn *c)
 {
-	if (c->state == WF_TCP_UP) {
+	if (c->life.state == WF_LIFE_UP) {
 		return c->rx.put_open || buffered(&c->rx) > 0;
 	}
-	return c->state == WF_TCP_WAITING && c->shake_got > 0;
+	return c->life.state == WF_LIFE_WAITING && c->shake_got > 0;
 }
 
 static enum step
@@ -54,9 +54,10 @@ put_step(struct wf_tcp_conn *c, struct wf_events *events)
 	if (wf_events_full(events)) {
 		return STEP_ROOM;
 	}
-	wf_grants_landed(&c->grants, &rx->put, wf_events_add(events, &c->conn, WF_EVENT_PUT));
+	wf_grants_landed(&c->life.grants, &rx->put,
+			 wf_events_add(events, &c->life.conn, WF_EVENT_PUT));
 	rx->put_open = false;
-	c->t->info.puts_received++;
+	c->t->medium.info.puts_received++;
 	return STEP_ON;
 }
 
@@ -73,8 +74,8 @@ msg_step(struct wf_tcp_conn *c, struct wf_events *events, const struct wf_head *
 {
 	struct wf_tcp_rx *rx = &c->rx;
 	if (head->body_bytes > WF_MSG_BODY_MAX) {
-		wf_tcp_conn_down(c, WEFT_PROTOCOL, "a message of %llu bytes; %u are the most",
-				 (unsigned long long)head->body_bytes, WF_MSG_BODY_MAX);
+		wf_life_down(&c->life, WEFT_PROTOCOL, "a message of %llu bytes; %u are the most",
+			     (unsigned long long)head->body_bytes, WF_MSG_BODY_MAX);
 		return STEP_DOWN;
 	}
 	uint32_t frame_bytes = WF_HEAD_BYTES + (uint32_t)head->body_bytes;
@@ -86,17 +87,17 @@ msg_step(struct wf_tcp_conn *c, struct wf_events *events, const struct wf_head *
 	}
 	const uint8_t *body = rx->buffer + rx->begin + WF_HEAD_BYTES;
 	if (!payload_is_sound(head, body)) {
-		wf_tcp_conn_down(c, WEFT_PROTOCOL, "the body of a message fails its CRC");
+		wf_life_down(&c->life, WEFT_PROTOCOL, "the body of a message fails its CRC");
 		return STEP_DOWN;
 	}
 	c->t->heads_used++; /* the caller's */
-	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_MSG);
+	struct wf_event *event = wf_events_add(events, &c->life.conn, WF_EVENT_MSG);
 	event->msg.head = head;
 	event->msg.body = body;
 	rx->begin += frame_bytes;
 	rx->lent_turn = c->t->turn;
 	rx->bulk = false;
-	c->t->info.msgs_received++;
+	c->t->medium.info.msgs_received++;
 	return STEP_ON;
 }
 
@@ -105,16 +106,16 @@ frame_step(struct wf_tcp_conn *c, const struct wf_head *head)
 {
 	c->rx.begin += WF_HEAD_BYTES;
 	if (head->type == WF_TCP_CLOSE && head->body_bytes == 0) {
-		wf_tcp_conn_down(c, WEFT_CLOSED, "closed by the peer");
+		wf_life_down(&c->life, WEFT_CLOSED, "closed by the peer");
 		return STEP_DOWN;
 	}
 	if (head->type != WF_TCP_PUT) {
-		wf_tcp_conn_down(c, WEFT_PROTOCOL, "a frame of type %u with %llu bytes", head->type,
-				 (unsigned long long)head->body_bytes);
+		wf_life_down(&c->life, WEFT_PROTOCOL, "a frame of type %u with %llu bytes",
+			     head->type, (unsigned long long)head->body_bytes);
 		return STEP_DOWN;
 	}
 	if (wf_tcp_put_open(c, head) != WEFT_OK) {
-		wf_tcp_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
+		wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
 		return STEP_DOWN;
 	}
 	c->rx.bulk = true;
@@ -127,7 +128,7 @@ head_step(struct wf_tcp_conn *c, struct wf_events *events)
 	struct wf_tcp_rx *rx = &c->rx;
 	struct wf_head *head = &c->t->heads[c->t->heads_used];
 	if (wf_head_decode(rx->buffer + rx->begin, c->t->body_max, head) != WEFT_OK) {
-		wf_tcp_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
+		wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
 		return STEP_DOWN;
 	}
 	if (head->service != WF_SERVICE_TRANSPORT) {
@@ -199,7 +200,7 @@ static void
 took_in(struct wf_tcp_conn *c, uint64_t bytes)
 {
 	struct wf_tcp_rx *rx = &c->rx;
-	c->t->info.bytes_received += bytes;
+	c->t->medium.info.bytes_received += bytes;
 	if (rx->put_open) {
 		uint64_t n = bytes < rx->put.left ? bytes : rx->put.left;
 		rx->put.at += n;

@@ -48,7 +48,7 @@ look_up(const struct wf_host *host, int flags, struct sockaddr_storage *out, uns
 bool
 wf_tcp_resolve_numeric(struct wf_tcp_conn *c)
 {
-	return look_up(&c->to, AI_NUMERICHOST, c->address, &c->address_count) == 0;
+	return look_up(&c->life.to, AI_NUMERICHOST, c->address, &c->address_count) == 0;
 }
 
 static void
@@ -61,14 +61,14 @@ resolve_run(struct wf_task *task)
 enum weft_status
 wf_tcp_resolve_start(struct wf_tcp_conn *c)
 {
-	struct wf_env *env = c->t->transport.env;
+	struct wf_env *env = c->t->medium.transport.env;
 	struct wf_tcp_resolve *r = wf_zalloc(env, sizeof(*r));
 	if (r == NULL) {
-		return wf_fail(WEFT_NOMEM, "look-up of %s: %zu bytes", c->to.name, sizeof(*r));
+		return wf_fail(WEFT_NOMEM, "look-up of %s: %zu bytes", c->life.to.name, sizeof(*r));
 	}
 	r->task.run = resolve_run;
 	r->task.wake_fd = c->t->wake_fd;
-	r->host = c->to;
+	r->host = c->life.to;
 	enum weft_status st = env->ops->submit(env, &r->task);
 	if (st != WEFT_OK) {
 		wf_free(env, r, sizeof(*r));
@@ -95,10 +95,10 @@ wf_tcp_resolve_visit(struct wf_tcp_conn *c)
 	int error = r->error;
 	c->address_count = r->address_count;
 	memcpy(c->address, r->address, sizeof(c->address));
-	wf_free(c->t->transport.env, r, sizeof(*r));
+	wf_free(c->t->medium.transport.env, r, sizeof(*r));
 	if (error != 0) {
-		wf_tcp_conn_down(c, WEFT_UNAVAILABLE, "the name is not known: %s",
-				 gai_strerror(error));
+		wf_life_down(&c->life, WEFT_UNAVAILABLE, "the name is not known: %s",
+			     gai_strerror(error));
 		return;
 	}
 	wf_tcp_connect_next(c);
@@ -117,7 +117,7 @@ wf_tcp_resolve_abandon(struct wf_tcp_conn *c)
 void
 wf_tcp_resolve_reap(struct wf_tcp *t, bool wait)
 {
-	struct wf_env *env = t->transport.env;
+	struct wf_env *env = t->medium.transport.env;
 	struct wf_tcp_resolve **at = &t->orphans;
 	while (*at != NULL) {
 		struct wf_tcp_resolve *r = *at;

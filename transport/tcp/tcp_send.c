@@ -107,7 +107,7 @@ take(struct wf_tcp_conn *c, const struct wf_op *op)
 	uint64_t bytes = is_put ? op->bytes : op->body_bytes;
 	uint32_t copied = is_put && bytes > COPY_BYTES_MAX ? 0 : (uint32_t)bytes;
 	struct wf_tcp_entry *entry = entry_at(c, tx->posted);
-	if (tx->posted - tx->done == c->t->opts.op_max) {
+	if (tx->posted - tx->done == c->t->medium.opts.op_max) {
 		return false;
 	}
 	uint8_t *out = ring_take(tx, WF_HEAD_BYTES + copied, &entry->ring_end);
@@ -134,18 +134,6 @@ take(struct wf_tcp_conn *c, const struct wf_op *op)
 	return true;
 }
 
-static enum weft_status
-check_open(const struct wf_tcp_conn *c)
-{
-	if (c->state == WF_TCP_UP && c->tx.error == 0) {
-		return WEFT_OK;
-	}
-	if (c->state >= WF_TCP_UP) {
-		return wf_fail(WEFT_CLOSED, "%s: the connection is going down", c->peer);
-	}
-	return wf_fail(WEFT_INVALID, "post to %s: the connection is not up yet", c->peer);
-}
-
 /* Take until one breaks a rule, or there is no room. */
 static enum weft_status
 take_all(struct wf_tcp_conn *c, const struct wf_op *ops, unsigned op_count, unsigned *taken)
@@ -153,13 +141,13 @@ take_all(struct wf_tcp_conn *c, const struct wf_op *ops, unsigned op_count, unsi
 	for (unsigned i = 0; i < op_count; i++) {
 		const struct wf_op *op = &ops[i];
 		if (op->kind == WF_OP_PUT &&
-		    !wf_regions_hold(&c->t->regions, op->region, op->src, op->bytes)) {
-			return wf_fail(WEFT_INVALID,
-				       "put to %s: %llu bytes at %p, not in region %u", c->peer,
-				       (unsigned long long)op->bytes, op->src, op->region);
+		    !wf_regions_hold(&c->t->medium.regions, op->region, op->src, op->bytes)) {
+			return wf_fail(
+				WEFT_INVALID, "put to %s: %llu bytes at %p, not in region %u",
+				c->life.peer, (unsigned long long)op->bytes, op->src, op->region);
 		}
 		if (!take(c, op)) {
-			c->t->info.posts_again++;
+			c->t->medium.info.posts_again++;
 			return WEFT_AGAIN;
 		}
 		*taken = i + 1;
@@ -171,7 +159,10 @@ enum weft_status
 wf_tcp_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(conn);
-	enum weft_status st = check_open(c);
+	enum weft_status st = wf_life_check_up(&c->life, "post to");
+	if (st == WEFT_OK && c->tx.error != 0) {
+		st = wf_fail(WEFT_CLOSED, "%s: the connection is going down", c->life.peer);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -231,7 +222,7 @@ static void
 advance(struct wf_tcp_conn *c, uint64_t bytes)
 {
 	struct wf_tcp_tx *tx = &c->tx;
-	c->t->info.bytes_sent += bytes;
+	c->t->medium.info.bytes_sent += bytes;
 	tx->sent_bytes += bytes;
 	drop_pieces(c, bytes);
 	while (tx->sent < tx->posted) {
@@ -242,7 +233,7 @@ advance(struct wf_tcp_conn *c, uint64_t bytes)
 		tx->frame_at = entry->end;
 		tx->ring_tail = entry->ring_end;
 		tx->sent++;
-		(*(entry->is_put ? &c->t->info.puts_sent : &c->t->info.msgs_sent))++;
+		(*(entry->is_put ? &c->t->medium.info.puts_sent : &c->t->medium.info.msgs_sent))++;
 	}
 }
 
@@ -345,7 +336,7 @@ wf_tcp_emit_done(struct wf_tcp_conn *c, struct wf_events *events, enum weft_stat
 	uint64_t end = status == WEFT_OK ? c->tx.sent : c->tx.posted;
 	while (c->tx.done < end && !wf_events_full(events)) {
 		const struct wf_tcp_entry *entry = entry_at(c, c->tx.done);
-		struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_DONE);
+		struct wf_event *event = wf_events_add(events, &c->life.conn, WF_EVENT_DONE);
 		event->done.cookie = entry->cookie;
 		event->done.status = c->tx.done < c->tx.sent ? WEFT_OK : status;
 		c->tx.done++;

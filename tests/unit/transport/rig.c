@@ -223,7 +223,7 @@ rig_await_strangers(struct rig *rig, uint64_t count)
 void
 rig_await_newcomers(struct rig *rig, uint32_t count)
 {
-	const struct wf_places *places = &wf_tcp_of(rig->transport)->places;
+	const struct wf_places *places = &wf_medium_of(rig->transport)->places;
 	for (int i = 0; i < PUMPS_MAX && places->newcomer_count < count; i++) {
 		rig_pump(rig);
 	}
@@ -233,11 +233,11 @@ rig_await_newcomers(struct rig *rig, uint32_t count)
 void
 rig_await_spoken(struct rig *rig, size_t bytes)
 {
-	const struct wf_place *last = wf_tcp_of(rig->transport)->places.last;
+	const struct wf_place *last = wf_medium_of(rig->transport)->places.last;
 	const struct wf_tcp_conn *c = NULL;
 	for (int i = 0; i < PUMPS_MAX && (c == NULL || c->shake_got < bytes); i++) {
 		rig_pump(rig);
-		last = wf_tcp_of(rig->transport)->places.last;
+		last = wf_medium_of(rig->transport)->places.last;
 		c = last != NULL ? last->owner : NULL;
 	}
 	assert_true(c != NULL && c->shake_got == bytes);

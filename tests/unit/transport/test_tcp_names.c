@@ -129,8 +129,8 @@ a_name_that_is_looked_up_for_too_long_is_told_from_a_host_that_is_silent(void **
 {
 	const struct wf_transport_opts opts = {.connect_timeout_ns = 3600 * WF_NS_PER_S};
 	const char *const name[] = {"slow", "silent"};
-	const char *const text[] = {"looking the name up took longer than 3600000 ms",
-				    "connecting took longer than 3600000 ms"};
+	const char *const text[] = {"the name was not looked up within 3600000 ms",
+				    "not connected within 3600000 ms"};
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct rig *rig = rig_open(&opts);
@@ -146,9 +146,10 @@ a_name_that_is_looked_up_for_too_long_is_told_from_a_host_that_is_silent(void **
 		bool looks_up = true;
 		for (int n = 0; n < 50 || (n < 100000 && i == 1 && looks_up); n++) {
 			rig_pump(rig);
-			looks_up = c->state == WF_TCP_RESOLVING;
+			looks_up = c->resolve != NULL;
 		}
-		assert_int_equal(c->state, i == 0 ? WF_TCP_RESOLVING : WF_TCP_CONNECTING);
+		assert_int_equal(c->life.state, WF_LIFE_CONNECTING);
+		assert_int_equal(c->resolve != NULL, i == 0);
 		assert_int_equal(rig->seen_count, 0);
 		rig->ahead_ns += 3601 * WF_NS_PER_S;
 		struct rig_seen *down = rig_await(rig, WF_EVENT_DOWN, 1);

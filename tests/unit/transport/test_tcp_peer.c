@@ -244,7 +244,7 @@ keepalive_lasts_at_least_half_of_the_time(void **state)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(fd >= 0);
 	for (uint64_t ms = 1; ms < 100000; ms += 37) {
-		struct wf_tcp t = {.opts = {.peer_timeout_ns = ms * WF_NS_PER_MS}};
+		struct wf_tcp t = {.medium.opts = {.peer_timeout_ns = ms * WF_NS_PER_MS}};
 		wf_tcp_socket_options(&t, fd);
 		uint64_t end_ms =
 			1000ull * (option_of(fd, TCP_KEEPIDLE) +
