@@ -62,7 +62,7 @@ fill_slices(struct wf_lane *lane)
 		const struct wf_job_terms terms =
 			wf_job_terms_of(&dense->job, dense->store.stored[i].tensor);
 		slice->is_async = wf_job_terms_lag(&terms);
-		slice->staleness = terms.mode == WF_DENSE_BOUNDED ? terms.staleness : UINT32_MAX;
+		slice->staleness = terms.mode == WEFT_DENSE_BOUNDED ? terms.staleness : UINT32_MAX;
 		slice->discard_lag = (uint64_t)(terms.discard_ratio * lane->peer_count);
 		if (!slice->is_async) {
 			continue;

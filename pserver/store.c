@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "wire/layout.h"
 
-WF_STATIC_ASSERT((int)WF_WIRE_BF16 == WF_ROW_BF16 && (int)WF_WIRE_F16 == WF_ROW_F16, "one list");
+WF_STATIC_ASSERT((int)WEFT_WIRE_BF16 == WF_ROW_BF16 && (int)WEFT_WIRE_F16 == WF_ROW_F16, "one list");
 
 /* Slices start at cache lines, so that no two share one. */
 #define ELEMENT_ALIGN 16u
@@ -47,8 +47,8 @@ static enum weft_status
 check_whole(const struct wf_job *job, const struct wf_optimizer_opts *o)
 {
 	const struct wf_job_tensor *lagging = wf_job_first_lagging(job);
-	const char *name = job->mode == WF_DENSE_SYNC && lagging != NULL ? lagging->name : NULL;
-	if (job->mode == WF_DENSE_SYNC && lagging == NULL) {
+	const char *name = job->mode == WEFT_DENSE_SYNC && lagging != NULL ? lagging->name : NULL;
+	if (job->mode == WEFT_DENSE_SYNC && lagging == NULL) {
 		return WEFT_OK;
 	}
 	if (o->clip_norm > 0) {
@@ -71,7 +71,7 @@ check_whole(const struct wf_job *job, const struct wf_optimizer_opts *o)
 static bool
 has_differences(const struct wf_job *job)
 {
-	return job->mode == WF_DENSE_LOCAL || job->mode == WF_DENSE_ELASTIC;
+	return job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC;
 }
 
 /* In a difference the tensor's settings are already. */
@@ -246,8 +246,8 @@ wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_plac
 		return st;
 	}
 	store.wire = (enum wf_row_rest)job->wire;
-	store.wire_shift = job->wire == WF_WIRE_F32 ? 0 : 1;
-	store.mean = job->grad_reduce == WF_REDUCE_MEAN && job->mode != WF_DENSE_ELASTIC;
+	store.wire_shift = job->wire == WEFT_WIRE_F32 ? 0 : 1;
+	store.mean = job->grad_reduce == WEFT_REDUCE_MEAN && job->mode != WEFT_DENSE_ELASTIC;
 	wf_apply_constants(&store.optimizer, &store.constants);
 	store.state_count = wf_state_count(&store.optimizer);
 	wf_store_begin_averages(&store, 0);

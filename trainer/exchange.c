@@ -436,7 +436,7 @@ end_pass(struct weft_session *session)
 			    &(struct wf_command){.kind = WF_COMMAND_NEXT_PASS, .a = session->step});
 	wf_local_pass_ends(session);
 	if (!wf_core_lags(core)) {
-		bool elsewhere = core->job.mode == WF_DENSE_ELASTIC; /* than at the center */
+		bool elsewhere = core->job.mode == WEFT_DENSE_ELASTIC; /* than at the center */
 		return early || elsewhere ? weft_pull_all(session) : WEFT_OK;
 	}
 	/* All pushes of all have been answered. Nobody pushes before everybody has pulled. */

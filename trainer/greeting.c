@@ -46,10 +46,10 @@ summarise(const struct wf_core *core, struct wf_hello *hello)
 	wf_settings_say(&core->values, hello->options, sizeof(hello->options));
 	size_t used = 0;
 	static const char *const mode[] = {
-		[WF_TENSOR_AS_JOB] = "",
-		[WF_TENSOR_SYNC] = ",sync",
-		[WF_TENSOR_ASYNC] = ",async",
-		[WF_TENSOR_BOUNDED] = ",bounded",
+		[WEFT_TENSOR_AS_SESSION] = "",
+		[WEFT_TENSOR_SYNC] = ",sync",
+		[WEFT_TENSOR_ASYNC] = ",async",
+		[WEFT_TENSOR_BOUNDED] = ",bounded",
 	};
 	for (uint32_t i = 0; i < core->job.tensor_count && used < sizeof(hello->tensors); i++) {
 		const struct wf_job_tensor *t = &core->job.tensor[i];

@@ -10,7 +10,7 @@
 #include "trainer/core.h"
 #include "trainer/session.h"
 
-WF_STATIC_ASSERT((int)WF_WIRE_BF16 == WF_ROW_BF16 && (int)WF_WIRE_F16 == WF_ROW_F16, "one list");
+WF_STATIC_ASSERT((int)WEFT_WIRE_BF16 == WF_ROW_BF16 && (int)WEFT_WIRE_F16 == WF_ROW_F16, "one list");
 
 enum weft_status
 wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
@@ -91,7 +91,7 @@ wf_core_round(struct wf_core *core, struct wf_link_slice *slice)
 		return;
 	}
 	slice->is_rounded = true;
-	if (core->job.rounding == WF_ROUND_STOCHASTIC) {
+	if (core->job.rounding == WEFT_ROUND_STOCHASTIC) {
 		const struct wf_halves_draw draw = {
 			.form = core->wire,
 			.in = from,

@@ -30,7 +30,7 @@
 static bool
 is_elastic(const struct weft_session *session)
 {
-	return session->core.job.mode == WF_DENSE_ELASTIC;
+	return session->core.job.mode == WEFT_DENSE_ELASTIC;
 }
 
 enum weft_status
@@ -140,7 +140,7 @@ fill_apply(struct weft_tensor *tensor, const float *const *gradient, struct wf_a
 		.grad = gradient,
 		.grad_count = 1,
 		.count = own->count,
-		.divisor = job->grad_reduce == WF_REDUCE_MEAN ? (float)local->samples : 1.0f,
+		.divisor = job->grad_reduce == WEFT_REDUCE_MEAN ? (float)local->samples : 1.0f,
 		.decay = (float)(own->decay < 0 ? o->decay : own->decay),
 		.clip = (float)(own->clip < 0 ? o->clip : own->clip),
 		.l1 = (float)(own->l1 < 0 ? o->l1 : own->l1),
@@ -193,7 +193,7 @@ wf_local_offer(struct weft_tensor *tensor)
 	const float *base = array_of(tensor, &session->local.base);
 	uint64_t count = weft_tensor_count(tensor);
 	bool elastic = is_elastic(session);
-	bool mean = !elastic && job->grad_reduce == WF_REDUCE_MEAN;
+	bool mean = !elastic && job->grad_reduce == WEFT_REDUCE_MEAN;
 	float share = mean ? (float)session->local.told_samples : 1.0f;
 	float *kept = elastic ? array_of(tensor, &session->local.kept) : NULL;
 	WF_ASSERT(!tensor->is_offered);

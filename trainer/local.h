@@ -29,7 +29,7 @@ struct wf_local {
 static inline bool
 wf_local_is_on(const struct wf_core *core)
 {
-	return core->job.mode == WF_DENSE_LOCAL || core->job.mode == WF_DENSE_ELASTIC;
+	return core->job.mode == WEFT_DENSE_LOCAL || core->job.mode == WEFT_DENSE_ELASTIC;
 }
 
 /* Memory, at seal. */

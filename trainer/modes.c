@@ -8,22 +8,17 @@
 void
 wf_modes_fill(const struct weft_session_opts *opts, struct wf_job *job)
 {
-	job->wire = (enum wf_dense_wire)opts->dense_wire;
-	job->rounding = (enum wf_rounding)opts->dense_rounding;
+	job->wire = opts->dense_wire;
+	job->rounding = opts->dense_rounding;
 	bool strict = opts->dense_mode == WEFT_DENSE_BOUNDED && opts->dense_staleness == 0;
 	if (opts->dense_mode == WEFT_DENSE_SYNC || strict) {
 		return; /* who may be no step ahead does the same steps as all others */
 	}
-	static const enum wf_dense_mode mode[] = {
-		[WEFT_DENSE_SYNC] = WF_DENSE_SYNC,       [WEFT_DENSE_ASYNC] = WF_DENSE_ASYNC,
-		[WEFT_DENSE_BOUNDED] = WF_DENSE_BOUNDED, [WEFT_DENSE_LOCAL] = WF_DENSE_LOCAL,
-		[WEFT_DENSE_ELASTIC] = WF_DENSE_ELASTIC,
-	};
-	job->mode = mode[opts->dense_mode];
+	job->mode = opts->dense_mode;
 	job->staleness = opts->dense_staleness;
 	job->discard_ratio = opts->dense_discard_ratio;
 	job->local_steps = opts->local_steps;
-	if (job->mode == WF_DENSE_ELASTIC) {
+	if (job->mode == WEFT_DENSE_ELASTIC) {
 		bool given = opts->elastic_rate > 0;
 		job->elastic_rate =
 			given ? opts->elastic_rate : ELASTIC_SHARE / opts->num_gradient_servers;
@@ -43,7 +38,7 @@ check_own_mode(const struct wf_job *job, const struct weft_tensor_opts *opts)
 		      (opts->mode == WEFT_TENSOR_BOUNDED && opts->staleness == 0);
 	if (opts->is_static) {
 		why = "it is static, and never pushed";
-	} else if (job->mode == WF_DENSE_LOCAL || job->mode == WF_DENSE_ELASTIC) {
+	} else if (job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC) {
 		why = "with WEFT_DENSE_LOCAL or _ELASTIC trainers exchange all tensors together";
 	} else if (!strict && job->optimizer.clip_norm > 0) {
 		why = "with clip_norm the gradient is of all tensors in one step";
@@ -70,12 +65,12 @@ check_reduced(const struct wf_job *job, const struct weft_tensor_opts *opts)
 		why = "nothing is applied to it; leave rate_multiplier, decay, clip and l1 0";
 	} else if (opts->mode != WEFT_TENSOR_AS_SESSION) {
 		why = "it is reduced when all trainers have pushed it, in any mode; leave mode 0";
-	} else if (job->mode == WF_DENSE_LOCAL || job->mode == WF_DENSE_ELASTIC) {
+	} else if (job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC) {
 		why = "with WEFT_DENSE_LOCAL or _ELASTIC trainers exchange what they have moved; "
 		      "use WEFT_DENSE_SYNC";
 	} else if (job->optimizer.clip_norm > 0) {
 		why = "with clip_norm the norm is of all tensors; leave clip_norm 0";
-	} else if (job->wire != WF_WIRE_F32) {
+	} else if (job->wire != WEFT_WIRE_F32) {
 		why = "in 16 bits results would be rounded; use dense_wire WEFT_WIRE_F32";
 	}
 	return why == NULL ? WEFT_OK
@@ -112,14 +107,8 @@ wf_modes_check_tensor(const struct wf_job *job, const struct weft_tensor_opts *o
 void
 wf_modes_fill_tensor(const struct weft_tensor_opts *opts, struct wf_job_tensor *tensor)
 {
-	static const enum wf_tensor_mode mode[] = {
-		[WEFT_TENSOR_AS_SESSION] = WF_TENSOR_AS_JOB,
-		[WEFT_TENSOR_SYNC] = WF_TENSOR_SYNC,
-		[WEFT_TENSOR_ASYNC] = WF_TENSOR_ASYNC,
-		[WEFT_TENSOR_BOUNDED] = WF_TENSOR_BOUNDED,
-	};
 	bool strict = opts->mode == WEFT_TENSOR_BOUNDED && opts->staleness == 0;
-	tensor->mode = strict ? WF_TENSOR_SYNC : mode[opts->mode];
+	tensor->mode = strict ? WEFT_TENSOR_SYNC : opts->mode;
 	tensor->staleness = opts->staleness;
 	tensor->discard_ratio = strict ? 0 : opts->discard_ratio;
 }

@@ -109,7 +109,7 @@ float *
 weft_tensor_exact(struct weft_tensor *tensor)
 {
 	const struct wf_core *core = &tensor->session->core;
-	if (core->job.wire == WF_WIRE_F32) {
+	if (core->job.wire == WEFT_WIRE_F32) {
 		return weft_tensor_param(tensor);
 	}
 	if (!tensor->session->sealed || core->place_count == core->section_count) {

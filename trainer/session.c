@@ -150,8 +150,7 @@ fill_job(struct weft_session *session)
 		.pserver_count = count,
 		.lane_count = opts->ports_num,
 		.slice_bytes = opts->slice_bytes,
-		.grad_reduce =
-			opts->grad_reduce == WEFT_REDUCE_MEAN ? WF_REDUCE_MEAN : WF_REDUCE_SUM,
+		.grad_reduce = opts->grad_reduce,
 		.nonfinite = opts->skip_nonfinite != 0 ? WF_NONFINITE_SKIP : WF_NONFINITE_ABORT,
 	};
 	wf_modes_fill(opts, job);

@@ -102,7 +102,7 @@ describe_tensors(const struct wf_core *core, char *out, size_t bytes)
 	/* What is pulled is there, but for the initial values. */
 	bool pulled = core->initialised && core->tensor[oldest].pushed_step < core->step;
 	bool alone = core->job.trainer_count == 1 || pulled ||
-		     wf_job_terms_of(&core->job, wanted).mode == WF_DENSE_ASYNC;
+		     wf_job_terms_of(&core->job, wanted).mode == WEFT_DENSE_ASYNC;
 	uint32_t unpushed = alone ? UINT32_MAX : unpushed_tensor(core);
 	(void)snprintf(out, bytes, "step %" PRIu64 ", %.80s: %s", core->step, wanted->name,
 		       whose_turn(alone));

@@ -52,13 +52,13 @@ check_reduced(const struct wf_job *job, const struct wf_job_tensor *tensor)
 
 	if (tensor->is_static) {
 		why = "it is static too, and never pushed";
-	} else if (tensor->mode != WF_TENSOR_AS_JOB) {
+	} else if (tensor->mode != WEFT_TENSOR_AS_SESSION) {
 		why = "it has a mode of its own, and is reduced when all have pushed it";
-	} else if (job->mode == WF_DENSE_LOCAL || job->mode == WF_DENSE_ELASTIC) {
+	} else if (job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC) {
 		why = "in a job with local steps trainers exchange what they have moved";
 	} else if (job->optimizer.clip_norm > 0) {
 		why = "in a job with clip_norm the norm is of all tensors";
-	} else if (job->wire != WF_WIRE_F32) {
+	} else if (job->wire != WEFT_WIRE_F32) {
 		why = "in a job whose wire has 16 bits results would be rounded";
 	}
 	return why == NULL || !tensor->is_reduced
@@ -70,11 +70,11 @@ check_reduced(const struct wf_job *job, const struct wf_job_tensor *tensor)
 static enum weft_status
 check_terms(const struct wf_job *job, const struct wf_job_tensor *tensor)
 {
-	bool own = tensor->mode != WF_TENSOR_AS_JOB;
-	bool lags = tensor->mode == WF_TENSOR_ASYNC || tensor->mode == WF_TENSOR_BOUNDED;
-	bool bounded = tensor->mode == WF_TENSOR_BOUNDED;
+	bool own = tensor->mode != WEFT_TENSOR_AS_SESSION;
+	bool lags = tensor->mode == WEFT_TENSOR_ASYNC || tensor->mode == WEFT_TENSOR_BOUNDED;
+	bool bounded = tensor->mode == WEFT_TENSOR_BOUNDED;
 
-	if ((unsigned)tensor->mode > WF_TENSOR_BOUNDED) {
+	if ((unsigned)tensor->mode > WEFT_TENSOR_BOUNDED) {
 		return wf_fail(WEFT_INVALID, "tensor %s: mode is %u, must be 0 to 3", tensor->name,
 			       (unsigned)tensor->mode);
 	}
@@ -84,7 +84,7 @@ check_terms(const struct wf_job *job, const struct wf_job_tensor *tensor)
 			       "pushed",
 			       tensor->name, (unsigned)tensor->mode);
 	}
-	if (own && (job->mode == WF_DENSE_LOCAL || job->mode == WF_DENSE_ELASTIC)) {
+	if (own && (job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC)) {
 		return wf_fail(
 			WEFT_INVALID,
 			"tensor %s: mode is %u, must be 0 in a job of mode %u (local steps): "
@@ -109,14 +109,14 @@ check_terms(const struct wf_job *job, const struct wf_job_tensor *tensor)
 struct wf_job_terms
 wf_job_terms_of(const struct wf_job *job, const struct wf_job_tensor *tensor)
 {
-	static const enum wf_dense_mode mode[] = {[WF_TENSOR_SYNC] = WF_DENSE_SYNC,
-						  [WF_TENSOR_ASYNC] = WF_DENSE_ASYNC,
-						  [WF_TENSOR_BOUNDED] = WF_DENSE_BOUNDED};
+	static const enum weft_dense_mode mode[] = {[WEFT_TENSOR_SYNC] = WEFT_DENSE_SYNC,
+						  [WEFT_TENSOR_ASYNC] = WEFT_DENSE_ASYNC,
+						  [WEFT_TENSOR_BOUNDED] = WEFT_DENSE_BOUNDED};
 
 	if (tensor->is_static || tensor->is_reduced) {
-		return (struct wf_job_terms){.mode = WF_DENSE_SYNC};
+		return (struct wf_job_terms){.mode = WEFT_DENSE_SYNC};
 	}
-	if (tensor->mode == WF_TENSOR_AS_JOB) {
+	if (tensor->mode == WEFT_TENSOR_AS_SESSION) {
 		return (struct wf_job_terms){job->mode, job->staleness, job->discard_ratio};
 	}
 	return (struct wf_job_terms){mode[tensor->mode], tensor->staleness, tensor->discard_ratio};
@@ -283,12 +283,12 @@ check_setting(bool holds, const char *name, double value, const char *rule)
 static enum weft_status
 check_mode(const struct wf_job *job)
 {
-	bool lags = job->mode == WF_DENSE_ASYNC || job->mode == WF_DENSE_BOUNDED;
-	bool local = job->mode == WF_DENSE_LOCAL || job->mode == WF_DENSE_ELASTIC;
-	bool bounded = job->mode == WF_DENSE_BOUNDED;
-	bool elastic = job->mode == WF_DENSE_ELASTIC;
+	bool lags = job->mode == WEFT_DENSE_ASYNC || job->mode == WEFT_DENSE_BOUNDED;
+	bool local = job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC;
+	bool bounded = job->mode == WEFT_DENSE_BOUNDED;
+	bool elastic = job->mode == WEFT_DENSE_ELASTIC;
 
-	if ((unsigned)job->mode > WF_DENSE_ELASTIC) {
+	if ((unsigned)job->mode > WEFT_DENSE_ELASTIC) {
 		return invalid("mode", (unsigned)job->mode, "0 to 4");
 	}
 	enum weft_status st = check_setting(bounded == (job->staleness > 0), "staleness",
@@ -313,11 +313,11 @@ check_mode(const struct wf_job *job)
 static enum weft_status
 check_wire(const struct wf_job *job)
 {
-	if ((unsigned)job->wire > WF_WIRE_F16) {
+	if ((unsigned)job->wire > WEFT_WIRE_F16) {
 		return invalid("wire", (unsigned)job->wire, "0 (f32), 1 (bf16) or 2 (f16)");
 	}
-	bool may_draw = job->wire != WF_WIRE_F32;
-	if ((unsigned)job->rounding > (may_draw ? WF_ROUND_STOCHASTIC : WF_ROUND_NEAREST)) {
+	bool may_draw = job->wire != WEFT_WIRE_F32;
+	if ((unsigned)job->rounding > (may_draw ? WEFT_ROUND_STOCHASTIC : WEFT_ROUND_NEAREST)) {
 		return invalid("rounding", (unsigned)job->rounding,
 			       may_draw ? "0 (nearest) or 1 (stochastic)"
 					: "0 with wire 0 (f32), which rounds nothing");
@@ -353,7 +353,7 @@ check_fixed(const struct wf_job *job)
 	    job->slice_bytes % WF_SLICE_BYTES_MIN != 0) {
 		return invalid("slice_bytes", job->slice_bytes, "a multiple of 64, 64 to 67108864");
 	}
-	if ((unsigned)job->grad_reduce > WF_REDUCE_MEAN) {
+	if ((unsigned)job->grad_reduce > WEFT_REDUCE_MEAN) {
 		return invalid("grad_reduce", (unsigned)job->grad_reduce, "0 (sum) or 1 (mean)");
 	}
 	if ((unsigned)job->nonfinite > WF_NONFINITE_SKIP) {
@@ -518,19 +518,19 @@ get_fixed(struct wf_reader *r, struct wf_job *job)
 	o->segment_count = wf_get_u32(r);
 	job->tensor_count = wf_get_u32(r);
 	WF_ASSERT(!r->bad);
-	if (grad_reduce > WF_REDUCE_MEAN) {
+	if (grad_reduce > WEFT_REDUCE_MEAN) {
 		return wf_refuse(JOB, "grad_reduce", grad_reduce, "0 (sum) or 1 (mean)");
 	}
 	if (nonfinite > WF_NONFINITE_SKIP) {
 		return wf_refuse(JOB, "nonfinite", nonfinite, "0 (abort) or 1 (skip)");
 	}
-	if (mode > WF_DENSE_ELASTIC) {
+	if (mode > WEFT_DENSE_ELASTIC) {
 		return wf_refuse(JOB, "mode", mode, "0 to 4");
 	}
-	job->wire = (enum wf_dense_wire)wire; /* check_wire looks at both */
-	job->rounding = (enum wf_rounding)rounding;
-	job->mode = (enum wf_dense_mode)mode;
-	job->grad_reduce = (enum wf_grad_reduce)grad_reduce;
+	job->wire = (enum weft_dense_wire)wire; /* check_wire looks at both */
+	job->rounding = (enum weft_rounding)rounding;
+	job->mode = (enum weft_dense_mode)mode;
+	job->grad_reduce = (enum weft_grad_reduce)grad_reduce;
 	job->nonfinite = (enum wf_nonfinite)nonfinite;
 	return WEFT_OK;
 }
@@ -567,10 +567,10 @@ get_tensor(struct wf_reader *r, struct wf_job_tensor *tensor)
 	if (kind > KIND_REDUCED) {
 		return wf_refuse(JOB, "kind of a tensor", kind, "0 to 2");
 	}
-	if (mode > WF_TENSOR_BOUNDED) {
+	if (mode > WEFT_TENSOR_BOUNDED) {
 		return wf_refuse(JOB, "mode of a tensor", mode, "0 to 3");
 	}
-	tensor->mode = (enum wf_tensor_mode)mode;
+	tensor->mode = (enum weft_tensor_mode)mode;
 	tensor->is_static = kind == KIND_STATIC;
 	tensor->is_reduced = kind == KIND_REDUCED;
 	wf_get_string(r, tensor->name, sizeof(tensor->name));

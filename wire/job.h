@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "base/limits.h"
+#include "weft/weft.h"
 
 #define WF_TENSOR_NAME_BYTES 128 /* with NUL */
 #define WF_TENSOR_COUNT_MAX 65536
@@ -18,45 +19,13 @@
 #define WF_JOB_SLICE_COUNT_MAX (1u << 24) /* of all lanes: bounds what placement allocates */
 #define WF_LANE_COUNT_MAX 65536           /* pservers times dense lanes of each */
 
-enum wf_grad_reduce {
-	WF_REDUCE_SUM = 0,
-	WF_REDUCE_MEAN = 1, /* divide by the exact number of samples of the step */
-};
-
 enum wf_nonfinite {
 	WF_NONFINITE_ABORT = 0, /* the job ends, naming trainer and tensor */
 	WF_NONFINITE_SKIP = 1,  /* elements whose summed gradient is not finite keep their value */
 };
 
-/* When what trainers push is applied, and what they push (pserver/README.md, "Modes"). */
-enum wf_dense_mode {
-	WF_DENSE_SYNC = 0,    /* when the pushes of all are there: summed, applied once */
-	WF_DENSE_ASYNC = 1,   /* each push as it comes */
-	WF_DENSE_BOUNDED = 2, /* likewise, but who is ahead waits for its answer */
-	WF_DENSE_LOCAL = 3,   /* SYNC; what is pushed are steps that trainers made by themselves */
-	WF_DENSE_ELASTIC = 4, /* SYNC; what is pushed are differences from the center */
-};
-
-/* The mode of one tensor: `mode` of the job, or its own. */
-enum wf_tensor_mode {
-	WF_TENSOR_AS_JOB = 0,
-	WF_TENSOR_SYNC = 1,
-	WF_TENSOR_ASYNC = 2,
-	WF_TENSOR_BOUNDED = 3,
-};
-
-/* What gradients and values of tensors travel as; initial values and state always are f32. */
-enum wf_dense_wire {
-	WF_WIRE_F32 = 0,
-	WF_WIRE_BF16 = 1, /* rounded once each way (kernels/half.h) */
-	WF_WIRE_F16 = 2,
-};
-
-/* How gradients are rounded for a wire of 16 bits; values always are to nearest. */
-enum wf_rounding {
-	WF_ROUND_NEAREST = 0,
-	WF_ROUND_STOCHASTIC = 1,
-};
+/* The enums of weft.h (weft_grad_reduce, weft_dense_mode, weft_tensor_mode, weft_dense_wire,
+ * weft_rounding) travel as the numbers that they have there. */
 
 struct wf_job_tensor {
 	char name[WF_TENSOR_NAME_BYTES]; /* unique in the job; printable, no spaces */
@@ -70,8 +39,8 @@ struct wf_job_tensor {
 	 * nothing kept but the last result. Not static, without a mode of its own, and not of a job
 	 * in mode LOCAL or ELASTIC, with clip_norm, or with a wire of 16 bits. */
 	bool is_reduced;
-	/* Another than AS_JOB: not static, and not of a job in mode LOCAL or ELASTIC. */
-	enum wf_tensor_mode mode;
+	/* Another than AS_SESSION: not static, and not of a job in mode LOCAL or ELASTIC. */
+	enum weft_tensor_mode mode;
 	uint32_t staleness;   /* of its own: BOUNDED: steps, > 0. Else 0 */
 	double discard_ratio; /* of its own: ASYNC, BOUNDED. Else 0 */
 	/* Higher goes first, where tensors wait for the same; any value. */
@@ -111,16 +80,16 @@ struct wf_job {
 	uint32_t pserver_count;
 	uint32_t lane_count;  /* dense lanes of each pserver */
 	uint64_t slice_bytes; /* a multiple of 64, WF_SLICE_BYTES_MIN..MAX */
-	enum wf_grad_reduce grad_reduce;
+	enum weft_grad_reduce grad_reduce;
 	enum wf_nonfinite nonfinite;
 	struct wf_job_optimizer optimizer;
-	enum wf_dense_mode mode;
+	enum weft_dense_mode mode;
 	uint32_t staleness;   /* BOUNDED: steps; 0 is for SYNC. Else 0 */
 	double discard_ratio; /* ASYNC, BOUNDED: times the trainers; 0: none. Else 0 */
 	uint32_t local_steps; /* LOCAL, ELASTIC: from one exchange to the next, >= 1. Else 0 */
 	double elastic_rate;  /* ELASTIC: > 0, <= 1. Else 0 */
-	enum wf_dense_wire wire;
-	enum wf_rounding rounding;    /* NEAREST with WF_WIRE_F32 */
+	enum weft_dense_wire wire;
+	enum weft_rounding rounding;    /* NEAREST with WEFT_WIRE_F32 */
 	struct wf_job_tensor *tensor; /* [tensor_count] */
 	uint32_t tensor_count;
 };
@@ -128,7 +97,7 @@ struct wf_job {
 /* When what is pushed of a tensor is applied. */
 struct wf_job_terms {
 	/* SYNC of a static tensor, which does not change, and of one that is only reduced. */
-	enum wf_dense_mode mode;
+	enum weft_dense_mode mode;
 	uint32_t staleness;
 	double discard_ratio;
 };
@@ -139,7 +108,7 @@ struct wf_job_terms wf_job_terms_of(const struct wf_job *job, const struct wf_jo
 static inline bool
 wf_job_terms_lag(const struct wf_job_terms *terms)
 {
-	return terms->mode == WF_DENSE_ASYNC || terms->mode == WF_DENSE_BOUNDED;
+	return terms->mode == WEFT_DENSE_ASYNC || terms->mode == WEFT_DENSE_BOUNDED;
 }
 
 /* The optimizer keeps arrays of state for it. */

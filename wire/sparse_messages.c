@@ -129,7 +129,7 @@ check_table(const struct wf_sparse_table *table)
 	if (table->idx >= table->table_count) {
 		return wf_refuse("TABLE", "slice", table->idx, "below table_count");
 	}
-	if (table->grad_reduce > WF_REDUCE_MEAN) {
+	if (table->grad_reduce > WEFT_REDUCE_MEAN) {
 		return wf_refuse("TABLE", "grad_reduce", table->grad_reduce, "0 (sum) or 1 (mean)");
 	}
 	if (table->nonfinite > WF_NONFINITE_SKIP) {

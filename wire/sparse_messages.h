@@ -46,7 +46,7 @@ enum wf_sparse_type {
 struct wf_sparse_table {
 	uint32_t idx;         /* of this one; < table_count */
 	uint32_t table_count; /* 1..WF_TABLE_COUNT_MAX; the same in each */
-	uint8_t grad_reduce;  /* enum wf_grad_reduce; likewise */
+	uint8_t grad_reduce;  /* enum weft_grad_reduce; likewise */
 	uint8_t nonfinite;    /* enum wf_nonfinite; likewise */
 	uint8_t mode; /* enum wf_sparse_mode; likewise, with the next two: struct wf_tables */
 	uint32_t staleness;

@@ -71,7 +71,7 @@ enum wf_sparse_mode {
 };
 
 struct wf_tables {
-	enum wf_grad_reduce grad_reduce; /* as the dense job's */
+	enum weft_grad_reduce grad_reduce; /* as the dense job's */
 	enum wf_nonfinite nonfinite;
 	uint8_t mode; /* enum wf_sparse_mode */
 	/* BOUNDED: steps that a trainer may have done more than the slowest; else 0. */

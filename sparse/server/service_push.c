@@ -526,7 +526,7 @@ apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 {
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_served *served = &sparse->served[idx];
-	bool mean = sparse->tables.grad_reduce == WF_REDUCE_MEAN;
+	bool mean = sparse->tables.grad_reduce == WEFT_REDUCE_MEAN;
 	const struct wf_table_push push = {
 		.step = sparse->version,
 		.rate = wf_row_rate(&served->row, lane->sum.samples_before, out->samples),

@@ -360,7 +360,7 @@ begin_tables(struct wf_lane *lane, const struct wf_sparse_table *msg)
 			wf_zalloc_array(lane->env, msg->table_count, sizeof(*sparse->served));
 	}
 	sparse->desc_received = 0;
-	sparse->tables.grad_reduce = (enum wf_grad_reduce)msg->grad_reduce;
+	sparse->tables.grad_reduce = (enum weft_grad_reduce)msg->grad_reduce;
 	sparse->tables.nonfinite = (enum wf_nonfinite)msg->nonfinite;
 	sparse->tables.mode = msg->mode;
 	sparse->tables.staleness = msg->staleness;

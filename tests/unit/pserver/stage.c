@@ -49,7 +49,7 @@ make_job(struct stage *stage)
 		tensor->decay = -1;
 		tensor->clip = -1;
 		tensor->is_static = i == 2 || opts->all_static;
-		tensor->mode = i == 1 ? opts->b_mode : WF_TENSOR_AS_JOB;
+		tensor->mode = i == 1 ? opts->b_mode : WEFT_TENSOR_AS_SESSION;
 		tensor->staleness = i == 1 ? opts->b_staleness : 0;
 	}
 	stage->job = (struct wf_job){
@@ -57,7 +57,7 @@ make_job(struct stage *stage)
 		.pserver_count = 1,
 		.lane_count = opts->lanes,
 		.slice_bytes = opts->slice_bytes,
-		.grad_reduce = WF_REDUCE_SUM,
+		.grad_reduce = WEFT_REDUCE_SUM,
 		.nonfinite = opts->nonfinite,
 		.optimizer =
 			{

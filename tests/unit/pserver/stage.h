@@ -29,10 +29,10 @@ struct stage_opts {
 	uint32_t optimizer;   /* enum wf_optimizer */
 	double learning_rate; /* 0: 0.5 */
 	enum wf_nonfinite nonfinite;
-	enum wf_dense_mode mode;
+	enum weft_dense_mode mode;
 	uint32_t staleness;
 	double discard_ratio;
-	enum wf_tensor_mode b_mode; /* of tensor b */
+	enum weft_tensor_mode b_mode; /* of tensor b */
 	uint32_t b_staleness;       /* of that mode */
 	double clip_norm;
 	uint64_t slice_bytes;     /* of the job; 0: 64 */

@@ -203,8 +203,8 @@ one_tensor_that_is_summed_is_enough_for_a_refusal_to_end_the_job(void **state)
 {
 	(void)state;
 	stage_play(&(struct stage_opts){.trainers = 2,
-					.mode = WF_DENSE_ASYNC,
-					.b_mode = WF_TENSOR_SYNC},
+					.mode = WEFT_DENSE_ASYNC,
+					.b_mode = WEFT_TENSOR_SYNC},
 		   refused_where_all_are_needed, NULL);
 }
 
@@ -252,7 +252,7 @@ a_lane_without_steps_leaves_the_end_of_others_to_them(void **state)
 {
 	(void)state;
 	const bool ends = false;
-	stage_play(&(struct stage_opts){.trainers = 2, STATIC_ON_LANE_1, .mode = WF_DENSE_ASYNC},
+	stage_play(&(struct stage_opts){.trainers = 2, STATIC_ON_LANE_1, .mode = WEFT_DENSE_ASYNC},
 		   refused_where_no_steps_are, &ends);
 	stage_play(&(struct stage_opts){.trainers = 2, .all_static = true, .has_tables = true},
 		   refused_where_no_steps_are, &ends);
@@ -375,9 +375,9 @@ static void
 nobody_who_is_refused_ends_a_job_that_runs(void **state)
 {
 	(void)state;
-	stage_play(&(struct stage_opts){.trainers = 2, .mode = WF_DENSE_ASYNC},
+	stage_play(&(struct stage_opts){.trainers = 2, .mode = WEFT_DENSE_ASYNC},
 		   refused_before_the_job_runs, NULL);
-	stage_play(&(struct stage_opts){.trainers = 2, .mode = WF_DENSE_ASYNC},
+	stage_play(&(struct stage_opts){.trainers = 2, .mode = WEFT_DENSE_ASYNC},
 		   refused_in_a_job_that_runs, NULL);
 }
 

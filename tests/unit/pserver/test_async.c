@@ -74,7 +74,7 @@ a_push_is_applied_when_it_comes_whatever_others_do(void **state)
 	(void)state;
 	for (uint32_t kind = 0; kind < WF_OPTIMIZER_COUNT; kind++) {
 		const struct stage_opts opts = {
-			.trainers = 2, .optimizer = kind, .mode = WF_DENSE_ASYNC};
+			.trainers = 2, .optimizer = kind, .mode = WEFT_DENSE_ASYNC};
 		stage_play(&opts, interleave, NULL);
 	}
 }
@@ -111,7 +111,7 @@ static void
 a_push_that_lags_too_far_is_not_applied_answered_and_reported(void **state)
 {
 	const struct stage_opts opts = {
-		.trainers = 2, .mode = WF_DENSE_ASYNC, .discard_ratio = 1.5};
+		.trainers = 2, .mode = WEFT_DENSE_ASYNC, .discard_ratio = 1.5};
 	(void)state;
 	stage_play(&opts, leave_behind, NULL);
 }
@@ -149,7 +149,7 @@ a_pull_of_state_makes_no_push_lag_less(void **state)
 {
 	const struct stage_opts opts = {.trainers = 2,
 					.optimizer = WF_MOMENTUM,
-					.mode = WF_DENSE_ASYNC,
+					.mode = WEFT_DENSE_ASYNC,
 					.discard_ratio = 1.5};
 	(void)state;
 	stage_play(&opts, save_in_between, NULL);
@@ -170,7 +170,7 @@ static void
 one_trainer_never_lags(void **state)
 {
 	const struct stage_opts opts = {
-		.trainers = 1, .mode = WF_DENSE_ASYNC, .discard_ratio = 1.5};
+		.trainers = 1, .mode = WEFT_DENSE_ASYNC, .discard_ratio = 1.5};
 	(void)state;
 	stage_play(&opts, be_alone, NULL);
 }
@@ -211,7 +211,7 @@ lose_answers(struct stage *stage)
 static void
 an_answer_lost_on_the_way_is_said_again_with_its_verdict(void **state)
 {
-	const struct stage_opts opts = {.trainers = 2, .mode = WF_DENSE_ASYNC, .discard_ratio = 1};
+	const struct stage_opts opts = {.trainers = 2, .mode = WEFT_DENSE_ASYNC, .discard_ratio = 1};
 	(void)state;
 	stage_play(&opts, lose_answers, NULL);
 }
@@ -247,7 +247,7 @@ lose_the_path(struct stage *stage)
 static void
 a_step_cut_in_half_is_applied_once(void **state)
 {
-	const struct stage_opts opts = {.trainers = 2, .mode = WF_DENSE_ASYNC};
+	const struct stage_opts opts = {.trainers = 2, .mode = WEFT_DENSE_ASYNC};
 	(void)state;
 	stage_play(&opts, lose_the_path, NULL);
 }
@@ -276,7 +276,7 @@ answers_wait_for_a_buffer_and_all_are_given_back(void **state)
 	(void)state;
 	for (uint32_t slots = 1; slots <= 4; slots *= 2) {
 		const struct stage_opts opts = {.trainers = 2,
-						.mode = WF_DENSE_ASYNC,
+						.mode = WEFT_DENSE_ASYNC,
 						.slot_count = slots,
 						.w_count = 40 * STAGE_SLICE_FLOATS};
 		stage_play(&opts, few_buffers, NULL);
@@ -345,7 +345,7 @@ run_ahead(struct stage *stage)
 static void
 who_is_too_far_ahead_waits_for_its_answer(void **state)
 {
-	const struct stage_opts opts = {.trainers = 2, .mode = WF_DENSE_BOUNDED, .staleness = 1};
+	const struct stage_opts opts = {.trainers = 2, .mode = WEFT_DENSE_BOUNDED, .staleness = 1};
 	(void)state;
 	stage_play(&opts, run_ahead, NULL);
 }
@@ -381,7 +381,7 @@ static void
 answers_that_wait_keep_their_order_when_another_overtakes(void **state)
 {
 	struct stage_opts opts = {
-		.trainers = 2, .mode = WF_DENSE_BOUNDED, .staleness = 1, .b_mode = WF_TENSOR_ASYNC};
+		.trainers = 2, .mode = WEFT_DENSE_BOUNDED, .staleness = 1, .b_mode = WEFT_TENSOR_ASYNC};
 	(void)state;
 	for (opts.priority_of_b = -1; opts.priority_of_b <= 1; opts.priority_of_b++) {
 		stage_play(&opts, overtake, NULL);
@@ -416,8 +416,8 @@ static void
 answers_that_waited_go_by_their_priority(void **state)
 {
 	const struct stage_opts opts = {.trainers = 2,
-					.mode = WF_DENSE_ASYNC,
-					.b_mode = WF_TENSOR_BOUNDED,
+					.mode = WEFT_DENSE_ASYNC,
+					.b_mode = WEFT_TENSOR_BOUNDED,
 					.b_staleness = 1,
 					.priority_of_b = 1};
 	(void)state;
@@ -519,7 +519,7 @@ do_wrong(struct stage *stage)
 static void
 steps_that_are_not_a_trainers_next_cost_its_connection(void **state)
 {
-	const struct stage_opts opts = {.trainers = 2, .mode = WF_DENSE_ASYNC};
+	const struct stage_opts opts = {.trainers = 2, .mode = WEFT_DENSE_ASYNC};
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
 		stage_play(&opts, do_wrong, &wrongs[i]);
@@ -578,7 +578,7 @@ static void
 beside_summed_tensors_one_is_answered_when_it_comes(void **state)
 {
 	const struct stage_opts opts = {
-		.trainers = 2, .optimizer = WF_MOMENTUM, .b_mode = WF_TENSOR_ASYNC};
+		.trainers = 2, .optimizer = WF_MOMENTUM, .b_mode = WEFT_TENSOR_ASYNC};
 	(void)state;
 	stage_play(&opts, mix, NULL);
 }
@@ -620,7 +620,7 @@ run_out(struct puppet *puppet)
 static void
 a_step_is_over_when_its_asynchronous_tensors_are_pushed_too(void **state)
 {
-	const struct stage_opts opts = {.trainers = 2, .b_mode = WF_TENSOR_ASYNC};
+	const struct stage_opts opts = {.trainers = 2, .b_mode = WEFT_TENSOR_ASYNC};
 	const struct wrong wrong[] = {
 		{"begins the next", "before all of the last one was pushed", go_on},
 		{"runs out of data", "before all of the last one was pushed", run_out},

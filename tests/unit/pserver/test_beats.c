@@ -294,7 +294,7 @@ incomplete_script(struct stage *stage)
 {
 	begin(stage, true);
 	stage->puppet[1].asleep = true;
-	if (stage->opts.mode == WF_DENSE_ASYNC) {
+	if (stage->opts.mode == WEFT_DENSE_ASYNC) {
 		puppet_reduce(&stage->puppet[0], 1, 0, 0);
 	} else {
 		puppet_continue(&stage->puppet[0], 2);
@@ -321,9 +321,9 @@ who_sleeps_is_named_though_somebody_else_never_came(void **state)
 	(void)state;
 	struct stage_opts opts = hasty;
 	opts.trainers = 3;
-	opts.mode = WF_DENSE_ASYNC;
+	opts.mode = WEFT_DENSE_ASYNC;
 	stage_play(&opts, incomplete_script, NULL);
-	opts.mode = WF_DENSE_BOUNDED;
+	opts.mode = WEFT_DENSE_BOUNDED;
 	opts.staleness = 1;
 	stage_play(&opts, incomplete_script, NULL);
 }
@@ -439,7 +439,7 @@ who_sleeps_is_told_before_who_was_refused(void **state)
 	(void)state;
 	struct stage_opts opts = hasty;
 	opts.trainers = 3;
-	opts.mode = WF_DENSE_ASYNC;
+	opts.mode = WEFT_DENSE_ASYNC;
 	stage_play(&opts, refused_too_script, NULL);
 }
 

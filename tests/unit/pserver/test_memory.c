@@ -16,7 +16,7 @@
 #define TENSORS 2u
 
 static void
-make_job(enum wf_dense_mode mode, struct wf_job_tensor *tensor, struct wf_job *out)
+make_job(enum weft_dense_mode mode, struct wf_job_tensor *tensor, struct wf_job *out)
 {
 	tensor[0] = (struct wf_job_tensor){.name = "w", .count = 100, .rate_multiplier = 1};
 	tensor[1] = (struct wf_job_tensor){.name = "b", .count = 10, .rate_multiplier = 1};
@@ -36,10 +36,10 @@ make_job(enum wf_dense_mode mode, struct wf_job_tensor *tensor, struct wf_job *o
 	};
 }
 
-static enum wf_dense_mode
+static enum weft_dense_mode
 mode_of(const struct starved_job *starved)
 {
-	return *(const enum wf_dense_mode *)starved->arg;
+	return *(const enum weft_dense_mode *)starved->arg;
 }
 
 static void
@@ -75,7 +75,7 @@ send_job(const struct starved_job *starved, struct wf_conn *conn)
 }
 
 static void
-refuse_each(enum wf_dense_mode mode)
+refuse_each(enum weft_dense_mode mode)
 {
 	const struct starved_job job = {
 		.max_shard_bytes = 1 << 20,
@@ -91,14 +91,14 @@ static void
 each_allocation_of_a_lane_that_fails_is_told_and_leaks_nothing(void **state)
 {
 	(void)state;
-	refuse_each(WF_DENSE_SYNC);
+	refuse_each(WEFT_DENSE_SYNC);
 }
 
 static void
 so_is_each_of_an_asynchronous_job(void **state)
 {
 	(void)state;
-	refuse_each(WF_DENSE_ASYNC);
+	refuse_each(WEFT_DENSE_ASYNC);
 }
 
 static void

@@ -219,7 +219,7 @@ fake_take_table(struct lane *lane, struct peer *p, const struct wf_event *event)
 	WF_ASSERT(p->loading && msg.idx == p->tables_told && msg.table_count <= TABLES_MAX);
 	lane->desc[p->tables_told++] = msg.table;
 	lane->seen->tables_told++;
-	lane->mean = msg.grad_reduce == WF_REDUCE_MEAN;
+	lane->mean = msg.grad_reduce == WEFT_REDUCE_MEAN;
 	if (p->tables_told < msg.table_count) {
 		return;
 	}

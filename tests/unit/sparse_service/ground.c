@@ -133,7 +133,7 @@ ground_model_step(struct ground *ground, uint64_t step, uint64_t samples, const 
 {
 	static float grad[16][GROUND_KEYS_MAX * GROUND_DIM];
 	static float ones[GROUND_KEYS_MAX], zeros[GROUND_KEYS_MAX];
-	bool mean = ground->opts.grad_reduce == WF_REDUCE_MEAN;
+	bool mean = ground->opts.grad_reduce == WEFT_REDUCE_MEAN;
 	for (uint32_t k = 0; k < GROUND_KEYS_MAX; k++) {
 		ones[k] = 1;
 	}

@@ -37,7 +37,7 @@ struct ground_opts {
 	uint64_t max_shard_bytes;  /* 0: 64 MiB */
 	uint64_t memory_cap_bytes; /* of table words */
 	enum wf_nonfinite nonfinite;
-	enum wf_grad_reduce grad_reduce;
+	enum weft_grad_reduce grad_reduce;
 	enum wf_sparse_mode mode;
 	uint32_t staleness;
 	double discard_ratio;

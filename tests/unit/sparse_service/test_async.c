@@ -53,7 +53,7 @@ pushes_are_applied_as_they_come(void **state)
 {
 	struct ground_opts opts = {.trainers = 2, .mode = WF_SPARSE_ASYNC};
 	ground_play(&opts, push_apart);
-	opts.grad_reduce = WF_REDUCE_MEAN;
+	opts.grad_reduce = WEFT_REDUCE_MEAN;
 	ground_play(&opts, push_apart);
 }
 

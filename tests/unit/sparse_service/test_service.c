@@ -101,7 +101,7 @@ steps_are_applied_once_in_trainer_order(void **state)
 static void
 a_mean_divides_by_the_samples_of_the_step(void **state)
 {
-	const struct ground_opts opts = {.trainers = 2, .grad_reduce = WF_REDUCE_MEAN};
+	const struct ground_opts opts = {.trainers = 2, .grad_reduce = WEFT_REDUCE_MEAN};
 	ground_play(&opts, push_both);
 }
 

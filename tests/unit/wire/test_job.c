@@ -30,7 +30,7 @@ sample(struct wf_job_tensor *tensor)
 					   .rate_multiplier = 2,
 					   .decay = 0,
 					   .clip = 0.5,
-					   .mode = WF_TENSOR_BOUNDED,
+					   .mode = WEFT_TENSOR_BOUNDED,
 					   .staleness = 2,
 					   .discard_ratio = 2.5,
 					   .priority = -7};
@@ -40,7 +40,7 @@ sample(struct wf_job_tensor *tensor)
 		.pserver_count = 3,
 		.lane_count = 4,
 		.slice_bytes = 262144,
-		.grad_reduce = WF_REDUCE_MEAN,
+		.grad_reduce = WEFT_REDUCE_MEAN,
 		.nonfinite = WF_NONFINITE_SKIP,
 		.optimizer = {.kind = 2,
 			      .schedule = 1,
@@ -61,11 +61,11 @@ sample(struct wf_job_tensor *tensor)
 			      .clip_norm = 5,
 			      .segment = {{100, 1}, {200, 0.5}},
 			      .segment_count = 2},
-		.mode = WF_DENSE_BOUNDED,
+		.mode = WEFT_DENSE_BOUNDED,
 		.staleness = 3,
 		.discard_ratio = 1.5,
-		.wire = WF_WIRE_F16,
-		.rounding = WF_ROUND_STOCHASTIC,
+		.wire = WEFT_WIRE_F16,
+		.rounding = WEFT_ROUND_STOCHASTIC,
 		.tensor = tensor,
 		.tensor_count = TENSOR_COUNT,
 	};
@@ -107,7 +107,7 @@ a_job_is_its_golden_bytes(void **state)
 	assert_int_equal(wf_job_decode(&heap.env, held, count, &out), WEFT_OK);
 	assert_true(out.trainer_count == 2 && out.pserver_count == 3 && out.lane_count == 4);
 	assert_true(out.slice_bytes == 262144);
-	assert_int_equal(out.grad_reduce, WF_REDUCE_MEAN);
+	assert_int_equal(out.grad_reduce, WEFT_REDUCE_MEAN);
 	assert_int_equal(out.nonfinite, WF_NONFINITE_SKIP);
 	assert_memory_equal(&out.optimizer, &in.optimizer, sizeof(in.optimizer));
 	assert_same_tensors(&in, &out);
@@ -390,7 +390,7 @@ CHANGE(trainers, job->trainer_count++)
 CHANGE(pservers, job->pserver_count++)
 CHANGE(lanes, job->lane_count++)
 CHANGE(slice_bytes, job->slice_bytes += 64)
-CHANGE(reduce, job->grad_reduce = WF_REDUCE_SUM)
+CHANGE(reduce, job->grad_reduce = WEFT_REDUCE_SUM)
 CHANGE(nonfinite, job->nonfinite = WF_NONFINITE_ABORT)
 CHANGE(kind, job->optimizer.kind++)
 CHANGE(schedule, job->optimizer.schedule++)
@@ -412,8 +412,8 @@ CHANGE(clip_norm, job->optimizer.clip_norm = 0)
 CHANGE(until, job->optimizer.segment[1].until++)
 CHANGE(factor, job->optimizer.segment[1].factor = 0)
 CHANGE(segments, job->optimizer.segment_count--)
-CHANGE(wire, job->wire = WF_WIRE_BF16)
-CHANGE(rounding, job->rounding = WF_ROUND_NEAREST)
+CHANGE(wire, job->wire = WEFT_WIRE_BF16)
+CHANGE(rounding, job->rounding = WEFT_ROUND_NEAREST)
 CHANGE(name, job->tensor[1].name[0] = 'c')
 CHANGE(longer_name, job->tensor[1].name[1] = 'b')
 CHANGE(count, job->tensor[0].count++)
@@ -423,7 +423,7 @@ CHANGE(tensor_clip, job->tensor[0].clip = 0)
 CHANGE(tensor_l1, job->tensor[0].l1 = 0)
 CHANGE(is_static, job->tensor[2].is_static = false)
 CHANGE(is_reduced, job->tensor[0].is_reduced = true)
-CHANGE(tensor_mode, job->tensor[0].mode = WF_TENSOR_SYNC)
+CHANGE(tensor_mode, job->tensor[0].mode = WEFT_TENSOR_SYNC)
 CHANGE(tensor_staleness, job->tensor[1].staleness++)
 CHANGE(tensor_ratio, job->tensor[1].discard_ratio = 0)
 CHANGE(tensor_priority, job->tensor[1].priority = 7)
@@ -473,17 +473,17 @@ terms_are_the_tensors_own_or_the_jobs(void **state)
 	struct wf_job job = sample(tensor);
 	struct wf_job_terms terms = wf_job_terms_of(&job, &tensor[0]);
 
-	assert_int_equal(terms.mode, WF_DENSE_BOUNDED);
+	assert_int_equal(terms.mode, WEFT_DENSE_BOUNDED);
 	assert_true(terms.staleness == 3 && terms.discard_ratio == 1.5);
 	terms = wf_job_terms_of(&job, &tensor[1]);
-	assert_int_equal(terms.mode, WF_DENSE_BOUNDED);
+	assert_int_equal(terms.mode, WEFT_DENSE_BOUNDED);
 	assert_true(terms.staleness == 2 && terms.discard_ratio == 2.5);
 	terms = wf_job_terms_of(&job, &tensor[2]);
-	assert_int_equal(terms.mode, WF_DENSE_SYNC);
+	assert_int_equal(terms.mode, WEFT_DENSE_SYNC);
 	assert_ptr_equal(wf_job_first_lagging(&job), &tensor[0]);
-	tensor[0].mode = WF_TENSOR_SYNC;
+	tensor[0].mode = WEFT_TENSOR_SYNC;
 	assert_ptr_equal(wf_job_first_lagging(&job), &tensor[1]);
-	tensor[1].mode = WF_TENSOR_SYNC;
+	tensor[1].mode = WEFT_TENSOR_SYNC;
 	assert_null(wf_job_first_lagging(&job));
 }
 
@@ -499,11 +499,11 @@ a_reduced_tensor_is_synchronous_in_every_job(void **state)
 	struct wf_job out;
 
 	job.optimizer.clip_norm = 0;
-	job.wire = WF_WIRE_F32;
-	job.rounding = WF_ROUND_NEAREST;
+	job.wire = WEFT_WIRE_F32;
+	job.rounding = WEFT_ROUND_NEAREST;
 	tensor[0].is_reduced = true;
 	assert_int_equal(wf_job_check(&job), WEFT_OK);
-	assert_int_equal(wf_job_terms_of(&job, &tensor[0]).mode, WF_DENSE_SYNC);
+	assert_int_equal(wf_job_terms_of(&job, &tensor[0]).mode, WEFT_DENSE_SYNC);
 	assert_false(wf_job_has_state(&tensor[0]) || wf_job_has_state(&tensor[2]));
 	assert_true(wf_job_has_state(&tensor[1]));
 	wf_job_encode(&job, bytes);
@@ -523,8 +523,8 @@ assert_not_reduced(struct wf_job job, const char *why)
 	memcpy(tensor, job.tensor, sizeof(tensor));
 	job.tensor = tensor;
 	job.optimizer.clip_norm = why[0] == 'c' ? 5 : 0;
-	job.wire = why[0] == 'r' ? WF_WIRE_BF16 : WF_WIRE_F32;
-	job.rounding = WF_ROUND_NEAREST;
+	job.wire = why[0] == 'r' ? WEFT_WIRE_BF16 : WEFT_WIRE_F32;
+	job.rounding = WEFT_ROUND_NEAREST;
 	assert_refused(wf_job_check(&job), WEFT_INVALID, "reduced, but");
 	assert_refused(wf_job_check(&job), WEFT_INVALID, why);
 }
@@ -541,10 +541,10 @@ a_reduced_tensor_is_no_part_of_what_cannot_be_reduced(void **state)
 	tensor[0].is_static = true;
 	assert_not_reduced(job, "it is static too");
 	tensor[0].is_static = false;
-	tensor[0].mode = WF_TENSOR_SYNC;
+	tensor[0].mode = WEFT_TENSOR_SYNC;
 	assert_not_reduced(job, "has a mode of its own");
-	tensor[0].mode = WF_TENSOR_AS_JOB;
-	job.mode = WF_DENSE_LOCAL;
+	tensor[0].mode = WEFT_TENSOR_AS_SESSION;
+	job.mode = WEFT_DENSE_LOCAL;
 	job.local_steps = 2;
 	job.staleness = 0;
 	job.discard_ratio = 0;
@@ -557,7 +557,7 @@ local_steps_leave_no_tensor_a_mode_of_its_own(void **state)
 	struct wf_job_tensor tensor[TENSOR_COUNT];
 	struct wf_job job = sample(tensor);
 
-	job.mode = WF_DENSE_LOCAL;
+	job.mode = WEFT_DENSE_LOCAL;
 	job.local_steps = 2;
 	job.staleness = 0;
 	job.discard_ratio = 0;

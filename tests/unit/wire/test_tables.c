@@ -136,9 +136,9 @@ order_number_and_common_settings_are_in_the_digest(void **state)
 	tables.table_count = 1;
 	assert_true(wf_tables_digest(&tables) != digest);
 	tables.table_count = 2;
-	tables.grad_reduce = WF_REDUCE_MEAN;
+	tables.grad_reduce = WEFT_REDUCE_MEAN;
 	assert_true(wf_tables_digest(&tables) != digest);
-	tables.grad_reduce = WF_REDUCE_SUM;
+	tables.grad_reduce = WEFT_REDUCE_SUM;
 	tables.nonfinite = WF_NONFINITE_SKIP;
 	assert_true(wf_tables_digest(&tables) != digest);
 	tables.nonfinite = WF_NONFINITE_ABORT;
