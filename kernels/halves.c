@@ -28,7 +28,7 @@ wf_halves_apply(const struct wf_kernels *kernels, enum wf_optimizer kind,
 	const float *const grad[] = {sum};
 	size_t skipped = 0;
 
-	WF_ASSERT(halves->form != WF_ROW_F32 && halves->grad_count >= 1);
+	WF_ASSERT(halves->form != WEFT_VALUES_F32 && halves->grad_count >= 1);
 	part.grad = grad;
 	part.grad_count = 1;
 	for (size_t first = 0; first < apply->count; first += PART) {
@@ -52,7 +52,7 @@ wf_halves_squares(const struct wf_kernels *kernels, const struct wf_halves *halv
 	float sum[PART];
 	const float *const grad[] = {sum};
 
-	WF_ASSERT(halves->form != WF_ROW_F32 && halves->grad_count >= 1);
+	WF_ASSERT(halves->form != WEFT_VALUES_F32 && halves->grad_count >= 1);
 	for (size_t first = 0; first < count; first += PART) {
 		size_t here = part_of(count, first);
 		kernels->sum_half[halves->form](sum, halves->grad, halves->grad_count, first, here);
@@ -64,15 +64,15 @@ wf_halves_squares(const struct wf_kernels *kernels, const struct wf_halves *halv
 #define LANES 0x0001000100010001ull /* of four halves */
 
 size_t
-wf_halves_count_nonfinite(enum wf_row_rest form, const uint16_t *in, size_t count)
+wf_halves_count_nonfinite(enum weft_value_format form, const uint16_t *in, size_t count)
 {
 	/* An exponent of ones, and no other, carries into the sign's place. */
-	const unsigned ones = form == WF_ROW_BF16 ? 0x7f80u : 0x7c00u;
-	const unsigned last = form == WF_ROW_BF16 ? 0x0080u : 0x0400u;
+	const unsigned ones = form == WEFT_VALUES_BF16 ? 0x7f80u : 0x7c00u;
+	const unsigned last = form == WEFT_VALUES_BF16 ? 0x0080u : 0x0400u;
 	size_t found = 0;
 	size_t i = 0;
 
-	WF_ASSERT(form != WF_ROW_F32);
+	WF_ASSERT(form != WEFT_VALUES_F32);
 	for (; i + 4 <= count; i += 4) {
 		uint64_t four;
 		memcpy(&four, in + i, sizeof(four));
@@ -86,8 +86,8 @@ wf_halves_count_nonfinite(enum wf_row_rest form, const uint16_t *in, size_t coun
 }
 
 size_t
-wf_halves_overflows(const struct wf_kernels *kernels, enum wf_row_rest form, const uint16_t *half,
-		    const float *in, size_t count)
+wf_halves_overflows(const struct wf_kernels *kernels, enum weft_value_format form,
+		    const uint16_t *half, const float *in, size_t count)
 {
 	size_t found = wf_halves_count_nonfinite(form, half, count);
 	return found == 0 ? 0 : found - kernels->count_nonfinite(in, count);
@@ -110,7 +110,7 @@ draw_one(const struct wf_halves_draw *draw, uint64_t e)
 		key_of(draw));
 	const float x = draw->in[e - draw->first];
 	const uint32_t word = drawn.word[e / 16 % 4];
-	return draw->form == WF_ROW_BF16 ? wf_bf16_by(x, word) : wf_f16_by(x, word);
+	return draw->form == WEFT_VALUES_BF16 ? wf_bf16_by(x, word) : wf_f16_by(x, word);
 }
 
 void
@@ -119,7 +119,7 @@ wf_halves_draw(const struct wf_kernels *kernels, const struct wf_halves_draw *dr
 	const uint64_t end = draw->first + draw->count;
 	uint64_t e = draw->first;
 
-	WF_ASSERT(draw->form != WF_ROW_F32);
+	WF_ASSERT(draw->form != WEFT_VALUES_F32);
 	for (; e < end && e % 64 != 0; e++) {
 		out[e - draw->first] = draw_one(draw, e);
 	}

@@ -4,11 +4,16 @@
  * the rounding of one element: half.h. Thread: any; nothing allocates. */
 #pragma once
 
+#include "base/assert.h"
 #include "kernels/kernels.h"
+
+/* A format of tensors and of values: one numbering. */
+WF_STATIC_ASSERT((int)WEFT_WIRE_BF16 == (int)WEFT_VALUES_BF16, "one numbering");
+WF_STATIC_ASSERT((int)WEFT_WIRE_F16 == (int)WEFT_VALUES_F16, "one numbering");
 
 /* What wf_apply's gradients are, where they are halves. */
 struct wf_halves {
-	enum wf_row_rest form;       /* WF_ROW_BF16 or WF_ROW_F16 */
+	enum weft_value_format form; /* WEFT_VALUES_BF16 or WEFT_VALUES_F16 */
 	const uint16_t *const *grad; /* [grad_count] arrays of [apply->count] */
 	unsigned grad_count;         /* >= 1 */
 	uint16_t *value;             /* [apply->count] out: the parameters, rounded to nearest */
@@ -24,14 +29,14 @@ double wf_halves_squares(const struct wf_kernels *kernels, const struct wf_halve
 			 size_t count);
 
 /* How many elements are NaN or infinite. */
-size_t wf_halves_count_nonfinite(enum wf_row_rest form, const uint16_t *in, size_t count);
+size_t wf_halves_count_nonfinite(enum weft_value_format form, const uint16_t *in, size_t count);
 /* Elements that are finite in f32 and are not in 16 bits: too large for them. */
-size_t wf_halves_overflows(const struct wf_kernels *kernels, enum wf_row_rest form,
+size_t wf_halves_overflows(const struct wf_kernels *kernels, enum weft_value_format form,
 			   const uint16_t *half, const float *in, size_t count);
 
 /* A gradient, or a part of one, to be rounded by chance. */
 struct wf_halves_draw {
-	enum wf_row_rest form;
+	enum weft_value_format form;
 	const float *in; /* [count] */
 	size_t count;
 	uint64_t seed;

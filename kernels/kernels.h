@@ -73,12 +73,12 @@ struct wf_kernels {
 	void (*mean)(float *out, const float *const *in, unsigned in_count, float divisor,
 		     size_t count);
 	/* out[i] = in[0][first + i] + in[1][first + i] + ... in order, each widened to f32 before.
-	 * None of WF_ROW_F32. halves.h uses it. */
-	void (*sum_half[WF_ROW_REST_COUNT])(float *out, const uint16_t *const *in,
-					    unsigned in_count, size_t first, size_t count);
+	 * None of WEFT_VALUES_F32. halves.h uses it. */
+	void (*sum_half[WF_VALUE_FORMAT_COUNT])(float *out, const uint16_t *const *in,
+						unsigned in_count, size_t first, size_t count);
 	/* 64 elements by chance: element e takes word e / 16 of block at->block + e % 16. */
-	void (*draw_half[WF_ROW_REST_COUNT])(uint16_t *out, const float *in,
-					     const struct wf_half_blocks *at);
+	void (*draw_half[WF_VALUE_FORMAT_COUNT])(uint16_t *out, const float *in,
+						 const struct wf_half_blocks *at);
 	/* How many elements are NaN or infinite. */
 	size_t (*count_nonfinite)(const float *in, size_t count);
 	/* out[i] = exp(in[i]), log(in[i]); within 2 ulp; out may be in. exp overflows to inf and

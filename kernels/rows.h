@@ -12,7 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/limits.h"
 #include "kernels/optimizer.h"
+#include "weft/sparse.h"
 
 #define WF_ROW_DIM_MAX 4096u
 /* f32 of state beyond dim: state arrays are at most 2, scalars at most 1. */
@@ -105,14 +107,6 @@ struct wf_row_uniform {
 	float low, span;
 };
 
-/* How the values of a row are held where it lies: as WF_VALUES_* of wire/tables.h. */
-enum wf_row_rest {
-	WF_ROW_F32 = 0,
-	WF_ROW_BF16 = 1,
-	WF_ROW_F16 = 2,
-	WF_ROW_REST_COUNT = 3,
-};
-
 /* Values in 16 bits to f32 and back: kernels/half.h. */
 struct wf_row_half {
 	void (*widen)(float *out, const uint16_t *in, size_t count);
@@ -129,7 +123,7 @@ struct wf_row_kernels {
 	/* The first dim f32 at out[i]: first values of key i. */
 	void (*uniform)(const struct wf_row_uniform *draw, const uint64_t *key, float *const *out,
 			size_t count, size_t dim);
-	struct wf_row_half half[WF_ROW_REST_COUNT]; /* none of WF_ROW_F32 */
+	struct wf_row_half half[WF_VALUE_FORMAT_COUNT]; /* none of WEFT_VALUES_F32 */
 };
 
 /* Steps without a gradient, in closed form. */

@@ -290,7 +290,7 @@ const struct wf_row_kernels wf_row_kernels_ref = {
 	.uniform = uniform,
 	.half =
 		{
-			[WF_ROW_BF16] = {widen_bf16, narrow_bf16},
-			[WF_ROW_F16] = {widen_f16, narrow_f16},
+			[WEFT_VALUES_BF16] = {widen_bf16, narrow_bf16},
+			[WEFT_VALUES_F16] = {widen_f16, narrow_f16},
 		},
 };

@@ -645,8 +645,8 @@ static const struct wf_row_kernels wide_rows = {
 	.uniform = rows_uniform,
 	.half =
 		{
-			[WF_ROW_BF16] = {rows_widen_bf16, rows_narrow_bf16},
-			[WF_ROW_F16] = {rows_widen_f16, rows_narrow_f16},
+			[WEFT_VALUES_BF16] = {rows_widen_bf16, rows_narrow_bf16},
+			[WEFT_VALUES_F16] = {rows_widen_f16, rows_narrow_f16},
 		},
 };
 

@@ -663,8 +663,8 @@ log_f32(float *out, const float *in, size_t count)
 				[WF_TORCH_MOMENTUM] = apply_momentum,                              \
 			},                                                                         \
 		.sum = sum, .mean = mean,                                                          \
-		.sum_half = {[WF_ROW_BF16] = sum_bf16, [WF_ROW_F16] = sum_f16},                    \
-		.draw_half = {[WF_ROW_BF16] = draw_bf16, [WF_ROW_F16] = draw_f16},                 \
+		.sum_half = {[WEFT_VALUES_BF16] = sum_bf16, [WEFT_VALUES_F16] = sum_f16},          \
+		.draw_half = {[WEFT_VALUES_BF16] = draw_bf16, [WEFT_VALUES_F16] = draw_f16},       \
 		.count_nonfinite = count_nonfinite, .exp_f32 = exp_f32, .log_f32 = log_f32,        \
 		.rows = &wide_rows,                                                                \
 	}

@@ -19,7 +19,7 @@ check_values(struct wf_lane *lane, uint32_t ordinal, uint64_t step)
 		wf_halves_overflows(store->kernels, store->wire, wf_store_halves(store, stored),
 				    wf_store_param(store, stored), stored->count);
 	if (lost > 0) {
-		bool is_f16 = store->wire == WF_ROW_F16;
+		bool is_f16 = store->wire == WEFT_VALUES_F16;
 		wf_lane_fail(lane, WEFT_DATA, step,
 			     "%zu values of %.60s are too large for %s on the wire after step "
 			     "%" PRIu64 "; lower the learning rate, or run with --dense_wire=%s",
@@ -57,7 +57,7 @@ wf_dense_squares(struct wf_dense *dense, unsigned count, uint32_t ordinal)
 {
 	const struct wf_store *store = &dense->store;
 	const size_t elements = store->stored[ordinal].count;
-	if (store->wire == WF_ROW_F32) {
+	if (store->wire == WEFT_VALUES_F32) {
 		return wf_norm_squares(dense->gradient, count, elements);
 	}
 	const struct wf_halves halves = open_halves(dense, count);
@@ -68,7 +68,7 @@ size_t
 wf_dense_count_nonfinite(const struct wf_dense *dense, const void *gradient, size_t count)
 {
 	const struct wf_store *store = &dense->store;
-	if (store->wire == WF_ROW_F32) {
+	if (store->wire == WEFT_VALUES_F32) {
 		return store->kernels->count_nonfinite(gradient, count);
 	}
 	return wf_halves_count_nonfinite(store->wire, gradient, count);

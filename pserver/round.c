@@ -116,7 +116,7 @@ wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step,
 			     "step %" PRIu64
 			     "; lower the learning rate, clip, or run with --nonfinite=skip%s",
 			     bad, stored->tensor->name, who, step,
-			     dense->store.wire == WF_ROW_F16
+			     dense->store.wire == WEFT_VALUES_F16
 				     ? "; f16 on the wire ends at 65,504, bf16 does not"
 				     : "");
 		return;
@@ -176,8 +176,9 @@ apply_sum(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply *apply)
 				     apply->count);
 		return 0;
 	}
-	size_t bad = store->wire == WF_ROW_F32 ? store->kernels->apply[store->optimizer.kind](apply)
-					       : wf_dense_apply_halves(lane, ordinal, apply, step);
+	size_t bad = store->wire == WEFT_VALUES_F32
+			     ? store->kernels->apply[store->optimizer.kind](apply)
+			     : wf_dense_apply_halves(lane, ordinal, apply, step);
 	if (store->optimizer.average_window > 0) {
 		wf_store_average(&dense->store, &store->stored[ordinal], step);
 	}
@@ -418,7 +419,7 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 		memcpy(wf_store_state(&dense->store, stored, (unsigned)section - 1), data,
 		       stored->count * sizeof(float));
 	}
-	if (section == 0 && dense->store.wire != WF_ROW_F32) {
+	if (section == 0 && dense->store.wire != WEFT_VALUES_F32) {
 		wf_dense_initial_halves(lane, ordinal);
 	}
 	if (round->next++ != 0) {

@@ -8,8 +8,6 @@
 #include "base/assert.h"
 #include "wire/layout.h"
 
-WF_STATIC_ASSERT((int)WEFT_WIRE_BF16 == WF_ROW_BF16 && (int)WEFT_WIRE_F16 == WF_ROW_F16, "one list");
-
 /* Slices start at cache lines, so that no two share one. */
 #define ELEMENT_ALIGN 16u
 
@@ -145,7 +143,7 @@ lay_out(struct wf_store *store, const struct wf_job *job, const struct wf_placem
 static uint64_t
 halves_bytes(const struct wf_store *store)
 {
-	return store->wire == WF_ROW_F32 ? 0 : store->elements * sizeof(uint16_t);
+	return store->wire == WEFT_VALUES_F32 ? 0 : store->elements * sizeof(uint16_t);
 }
 
 uint64_t
@@ -161,7 +159,7 @@ take_slab(struct wf_store *store, uint64_t bytes, int numa_node)
 	enum weft_status st =
 		store->env->ops->slab_open(store->env, bytes, numa_node, &store->slab);
 	if (st == WEFT_OK) {
-		bool halves = store->wire != WF_ROW_F32;
+		bool halves = store->wire != WEFT_VALUES_F32;
 		store->values =
 			(const char *)store->slab.base + (halves ? bytes - halves_bytes(store) : 0);
 	}
@@ -245,7 +243,7 @@ wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_plac
 	if (st != WEFT_OK) {
 		return st;
 	}
-	store.wire = (enum wf_row_rest)job->wire;
+	store.wire = (enum weft_value_format)job->wire;
 	store.wire_shift = job->wire == WEFT_WIRE_F32 ? 0 : 1;
 	store.mean = job->grad_reduce == WEFT_REDUCE_MEAN && job->mode != WEFT_DENSE_ELASTIC;
 	wf_apply_constants(&store.optimizer, &store.constants);
@@ -297,7 +295,7 @@ wf_store_state(const struct wf_store *store, const struct wf_stored *stored, uns
 uint16_t *
 wf_store_halves(const struct wf_store *store, const struct wf_stored *stored)
 {
-	WF_ASSERT(store->wire != WF_ROW_F32);
+	WF_ASSERT(store->wire != WEFT_VALUES_F32);
 	char *halves = (char *)store->slab.base + (wf_store_bytes(store) - halves_bytes(store));
 	return (uint16_t *)(void *)halves + stored->first;
 }

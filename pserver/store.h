@@ -34,13 +34,13 @@ struct wf_store {
 	unsigned state_count;      /* averages included */
 	struct wf_average average; /* if there are averages: as they stand */
 
-	struct wf_slab slab;      /* parameters, then each array of state, then halves */
-	enum wf_row_rest wire;    /* what gradients and values travel as */
-	unsigned wire_shift;      /* bits by which their bytes are fewer than f32's: 0 or 1 */
-	const char *values;       /* what answers are made of: parameters, or halves */
-	uint64_t elements;        /* of all slices, padding included */
-	uint64_t state_elements;  /* of those with state, which come first: of one array of it */
-	struct wf_stored *stored; /* [stored_count] */
+	struct wf_slab slab;         /* parameters, then each array of state, then halves */
+	enum weft_value_format wire; /* what gradients and values travel as */
+	unsigned wire_shift;         /* bits by which their bytes are fewer than f32's: 0 or 1 */
+	const char *values;          /* what answers are made of: parameters, or halves */
+	uint64_t elements;           /* of all slices, padding included */
+	uint64_t state_elements;     /* of those with state, which come first: of one array of it */
+	struct wf_stored *stored;    /* [stored_count] */
 	uint32_t stored_count;
 	uint32_t pushable_count; /* slices that are not static */
 

@@ -214,7 +214,7 @@ struct wf_core {
 	unsigned place_count;   /* with the pservers' parameters: what lanes may write to */
 	/* With a wire of 16 bits only: what leaves and what comes, in the layout of the sections
 	 * with offsets by half (halves.c). */
-	enum wf_row_rest wire;
+	enum weft_value_format wire;
 	unsigned wire_shift; /* bits by which it is less than f32: 0 or 1 */
 	const struct wf_kernels *kernels;
 	struct wf_slab rounded, answers;

@@ -349,7 +349,7 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 	slice->state = WF_SLICE_REST;
 	wf_stats_add(&link->core->stats,
 		     pulled ? WF_CORE_SLICE_PULLED_COUNT : WF_CORE_SLICE_ANSWERED_COUNT, 1);
-	if (link->core->wire != WF_ROW_F32 && values) {
+	if (link->core->wire != WEFT_VALUES_F32 && values) {
 		take_halves(link->core, slice);
 	}
 	if (pulled) {
@@ -378,7 +378,7 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 	struct wf_link_slice *slice = &link->slice[ordinal];
 	slice->in_flight = false;
 	if (slice->state == WF_SLICE_REST) {
-		if (link->core->wire != WF_ROW_F32 && wf_is_initial_push(slice->step)) {
+		if (link->core->wire != WEFT_VALUES_F32 && wf_is_initial_push(slice->step)) {
 			wf_core_widen(link->core, slice);
 		}
 		WF_ASSERT(link->core->undone_slices > 0);
@@ -391,7 +391,7 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 static const struct wf_slab *
 place_of(const struct wf_core *core, unsigned section)
 {
-	bool halves = section == 0 && core->wire != WF_ROW_F32;
+	bool halves = section == 0 && core->wire != WEFT_VALUES_F32;
 	return halves ? &core->answers : &core->section[section];
 }
 
@@ -400,7 +400,7 @@ static bool
 grant_section(struct wf_link *link)
 {
 	struct wf_core *core = link->core;
-	bool halves = link->grants == 0 && core->wire != WF_ROW_F32;
+	bool halves = link->grants == 0 && core->wire != WEFT_VALUES_F32;
 	const struct wf_grant grant = {
 		.kind = WF_GRANT_PLACE,
 		.region = halves ? core->answers_region : core->section_region[link->grants],
@@ -520,7 +520,7 @@ fill_put(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, struct w
 	const struct wf_link_slice *slice = &link->slice[ordinal];
 	bool initial = wf_is_initial_push(slice->step); /* the values or state themselves */
 	const struct wf_slab *slab = initial ? &core->section[slice->section] : &core->grad;
-	if (core->wire != WF_ROW_F32 && !initial) {
+	if (core->wire != WEFT_VALUES_F32 && !initial) {
 		fill_rounded(link, ordinal, buffer, op);
 		return;
 	}

@@ -10,17 +10,15 @@
 #include "trainer/core.h"
 #include "trainer/session.h"
 
-WF_STATIC_ASSERT((int)WEFT_WIRE_BF16 == WF_ROW_BF16 && (int)WEFT_WIRE_F16 == WF_ROW_F16, "one list");
-
 enum weft_status
 wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
 {
 	struct wf_env *env = core->env;
-	core->wire = (enum wf_row_rest)core->job.wire;
-	core->wire_shift = core->wire == WF_ROW_F32 ? 0 : 1;
+	core->wire = (enum weft_value_format)core->job.wire;
+	core->wire_shift = core->wire == WEFT_VALUES_F32 ? 0 : 1;
 	core->kernels = wf_kernels_best();
 	core->place_count = core->section_count;
-	if (core->wire == WF_ROW_F32) {
+	if (core->wire == WEFT_VALUES_F32) {
 		return WEFT_OK;
 	}
 	enum weft_status st =

@@ -110,8 +110,8 @@ struct wf_job_terms
 wf_job_terms_of(const struct wf_job *job, const struct wf_job_tensor *tensor)
 {
 	static const enum weft_dense_mode mode[] = {[WEFT_TENSOR_SYNC] = WEFT_DENSE_SYNC,
-						  [WEFT_TENSOR_ASYNC] = WEFT_DENSE_ASYNC,
-						  [WEFT_TENSOR_BOUNDED] = WEFT_DENSE_BOUNDED};
+						    [WEFT_TENSOR_ASYNC] = WEFT_DENSE_ASYNC,
+						    [WEFT_TENSOR_BOUNDED] = WEFT_DENSE_BOUNDED};
 
 	if (tensor->is_static || tensor->is_reduced) {
 		return (struct wf_job_terms){.mode = WEFT_DENSE_SYNC};

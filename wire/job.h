@@ -89,7 +89,7 @@ struct wf_job {
 	uint32_t local_steps; /* LOCAL, ELASTIC: from one exchange to the next, >= 1. Else 0 */
 	double elastic_rate;  /* ELASTIC: > 0, <= 1. Else 0 */
 	enum weft_dense_wire wire;
-	enum weft_rounding rounding;    /* NEAREST with WEFT_WIRE_F32 */
+	enum weft_rounding rounding;  /* NEAREST with WEFT_WIRE_F32 */
 	struct wf_job_tensor *tensor; /* [tensor_count] */
 	uint32_t tensor_count;
 };

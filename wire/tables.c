@@ -90,10 +90,10 @@ wf_table_desc_check(const struct wf_table_desc *table)
 	if (table->dim == 0 || table->dim > WF_TABLE_DIM_MAX) {
 		return invalid(table, "dim", table->dim, "1 to 4096 values");
 	}
-	if (table->value_rest >= WF_VALUES_FORMAT_COUNT) {
+	if (table->value_rest >= WF_VALUE_FORMAT_COUNT) {
 		return invalid(table, "value_rest", table->value_rest, "0 f32, 1 bf16 or 2 f16");
 	}
-	if (table->value_wire >= WF_VALUES_FORMAT_COUNT) {
+	if (table->value_wire >= WF_VALUE_FORMAT_COUNT) {
 		return invalid(table, "value_wire", table->value_wire, "0 f32, 1 bf16 or 2 f16");
 	}
 	for (size_t i = 0; i < WF_ARRAY_COUNT(numbers); i++) {
@@ -109,17 +109,17 @@ wf_table_desc_check(const struct wf_table_desc *table)
 enum weft_status
 wf_tables_check_mode(const struct wf_tables *tables)
 {
-	if (tables->mode >= WF_SPARSE_MODE_COUNT) {
+	if (tables->mode > WEFT_SPARSE_BOUNDED) {
 		return wf_fail(WEFT_INVALID,
 			       TABLE "s: mode is %u, must be 0 (sync), 1 (async) or 2 (bounded)",
 			       tables->mode);
 	}
-	if (tables->staleness > 0 && tables->mode != WF_SPARSE_BOUNDED) {
+	if (tables->staleness > 0 && tables->mode != WEFT_SPARSE_BOUNDED) {
 		return wf_fail(WEFT_INVALID,
 			       TABLE "s: staleness is %" PRIu32 " in mode %u, must be 0",
 			       tables->staleness, tables->mode);
 	}
-	bool lag = tables->mode != WF_SPARSE_SYNC;
+	bool lag = tables->mode != WEFT_SPARSE_SYNC;
 	if (!(tables->discard_ratio >= 0 && tables->discard_ratio <= (lag ? 1e6 : 0))) {
 		return wf_fail(WEFT_INVALID, TABLE "s: discard_ratio is %g, must be 0%s",
 			       tables->discard_ratio, lag ? " to 1,000,000" : " in mode 0");

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "weft/sparse.h"
 #include "wire/bytes.h"
 #include "wire/job.h"
 
@@ -14,14 +15,6 @@
 #define WF_TABLE_DIM_MAX 4096u
 #define WF_TABLE_BYTES_MAX 512u  /* of one encoded table */
 #define WF_TABLE_FIXED_BYTES 19u /* of a TABLE message beside its table */
-
-/* How the values of a row are held or sent. */
-enum wf_value_format {
-	WF_VALUES_F32 = 0,
-	WF_VALUES_BF16 = 1,
-	WF_VALUES_F16 = 2,
-	WF_VALUES_FORMAT_COUNT = 3,
-};
 
 /* Settings as numbers; kernels/rows.h and sparse/server/table.h say what they mean. The wire checks
  * dim, formats, flags and name, and that the f64 are finite; whoever applies them checks the rest.
@@ -31,7 +24,7 @@ struct wf_table_desc {
 	uint32_t dim;                    /* values of a row, 1..WF_TABLE_DIM_MAX */
 	uint64_t vocabulary;             /* keys 0 .. vocabulary - 1; 0: any u64 */
 	uint64_t memory_cap_bytes;       /* of one lane; 0: none */
-	uint8_t value_rest, value_wire;  /* enum wf_value_format */
+	uint8_t value_rest, value_wire;  /* enum weft_value_format */
 
 	struct {
 		uint32_t kind; /* enum wf_row_optimizer */
@@ -62,18 +55,10 @@ struct wf_table_desc {
 	} evict;
 };
 
-/* When a push is applied, and who waits for whom. */
-enum wf_sparse_mode {
-	WF_SPARSE_SYNC = 0,    /* when all trainers have pushed the step */
-	WF_SPARSE_ASYNC = 1,   /* as it comes; nobody waits */
-	WF_SPARSE_BOUNDED = 2, /* as it comes; who is ahead waits for who is behind */
-	WF_SPARSE_MODE_COUNT = 3,
-};
-
 struct wf_tables {
 	enum weft_grad_reduce grad_reduce; /* as the dense job's */
 	enum wf_nonfinite nonfinite;
-	uint8_t mode; /* enum wf_sparse_mode */
+	uint8_t mode; /* enum weft_sparse_mode */
 	/* BOUNDED: steps that a trainer may have done more than the slowest; else 0. */
 	uint32_t staleness;
 	/* Not SYNC: a push is dropped when this times the number of trainers (rounded down) or
@@ -91,16 +76,16 @@ wf_table_has_scores(const struct wf_table_desc *table)
 }
 
 static inline size_t
-wf_value_bytes(enum wf_value_format format)
+wf_value_bytes(enum weft_value_format format)
 {
-	return format == WF_VALUES_F32 ? sizeof(float) : sizeof(uint16_t);
+	return format == WEFT_VALUES_F32 ? sizeof(float) : sizeof(uint16_t);
 }
 
 /* Bytes of a row on the wire: its values, */
 static inline size_t
 wf_table_row_bytes(const struct wf_table_desc *table)
 {
-	return table->dim * wf_value_bytes((enum wf_value_format)table->value_wire);
+	return table->dim * wf_value_bytes((enum weft_value_format)table->value_wire);
 }
 
 static inline size_t

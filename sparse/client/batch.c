@@ -106,7 +106,7 @@ check_opts(const struct wf_batch_opts *opts)
 static bool
 is_narrow(const struct wf_batch *b)
 {
-	return b->opts.format != WF_VALUES_F32;
+	return b->opts.format != WEFT_VALUES_F32;
 }
 
 static uint32_t

@@ -22,14 +22,14 @@
 #define WF_BATCH_ALIGN 64u /* of parts in the buffer that they are sent from */
 
 struct wf_batch_opts {
-	uint32_t dim;                /* values of a row; 1 .. WF_ROW_DIM_MAX */
-	enum wf_value_format format; /* in which gradients are sent; the caller's are f32 */
-	uint64_t vocabulary;         /* keys 0 .. vocabulary - 1; 0: any u64 */
-	uint32_t lane_count;         /* sparse lanes of all pservers; 1 .. WF_LANE_COUNT_MAX */
-	uint32_t keys_max;           /* of one batch, repetitions counted; 1 .. WF_BATCH_KEYS_MAX */
-	uint64_t part_bytes_max;     /* slot_bytes: the smallest that any lane grants */
-	bool has_scores;             /* show and click go with each row */
-	bool may_delta;              /* keys that lie close together are sent as differences */
+	uint32_t dim;                  /* values of a row; 1 .. WF_ROW_DIM_MAX */
+	enum weft_value_format format; /* in which gradients are sent; the caller's are f32 */
+	uint64_t vocabulary;           /* keys 0 .. vocabulary - 1; 0: any u64 */
+	uint32_t lane_count;           /* sparse lanes of all pservers; 1 .. WF_LANE_COUNT_MAX */
+	uint32_t keys_max;       /* of one batch, repetitions counted; 1 .. WF_BATCH_KEYS_MAX */
+	uint64_t part_bytes_max; /* slot_bytes: the smallest that any lane grants */
+	bool has_scores;         /* show and click go with each row */
+	bool may_delta;          /* keys that lie close together are sent as differences */
 	const struct wf_kernels *kernels; /* NULL: the best there is */
 };
 

@@ -18,10 +18,10 @@ is_under_way(const struct weft_rows *rows)
 	return atomic_load_explicit(&rows->busy, memory_order_acquire) != 0; /* B1 */
 }
 
-static enum wf_value_format
+static enum weft_value_format
 format_of(const struct weft_rows *rows)
 {
-	return (enum wf_value_format)rows->table->client->desc[rows->table->idx].value_wire;
+	return (enum weft_value_format)rows->table->client->desc[rows->table->idx].value_wire;
 }
 
 static uint64_t
@@ -34,7 +34,7 @@ landed_bytes(const struct weft_rows *rows)
 uint64_t
 wf_client_landing(const struct weft_rows *rows)
 {
-	if (format_of(rows) == WF_VALUES_F32) {
+	if (format_of(rows) == WEFT_VALUES_F32) {
 		return 0;
 	}
 	return wf_client_rows_bytes(rows->table) - wf_client_aligned(landed_bytes(rows));
@@ -187,7 +187,7 @@ weft_rows_pull(struct weft_table *table, const uint64_t *key, uint32_t count, un
 	rows->state = WF_ROWS_PULLED;
 	rows->wants = session->step;
 	rows->flags = flags;
-	rows->narrow = format_of(rows) != WF_VALUES_F32;
+	rows->narrow = format_of(rows) != WEFT_VALUES_F32;
 	rows->status = WEFT_OK;
 	wf_client_count_pull(rows, key);
 	*out = rows;

@@ -23,7 +23,7 @@ wf_client_rows_bytes(const struct weft_table *table)
 {
 	const struct wf_table_desc *desc = &table->client->desc[table->idx];
 	uint64_t bytes = (uint64_t)table->keys_max * desc->dim * sizeof(float);
-	bool lands_apart = desc->value_wire != WF_VALUES_F32;
+	bool lands_apart = desc->value_wire != WEFT_VALUES_F32;
 	return wf_client_aligned(bytes) + (lands_apart ? WF_BATCH_ALIGN : 0);
 }
 
@@ -108,8 +108,8 @@ seal(struct weft_session *session)
 		return st;
 	}
 	const uint32_t trainers = session->core.job.trainer_count;
-	client->judges = client->lane_count > 1 && trainers > 1 && tables.mode != WF_SPARSE_SYNC &&
-			 tables.discard_ratio * trainers >= 1;
+	client->judges = client->lane_count > 1 && trainers > 1 &&
+			 tables.mode != WEFT_SPARSE_SYNC && tables.discard_ratio * trainers >= 1;
 	client->digest = wf_tables_digest(&tables);
 	client->tables_bytes = wf_tables_bytes(&tables);
 	deal_slabs(client);
@@ -174,7 +174,7 @@ take_batches(struct wf_client *client)
 		const struct wf_table_desc *desc = &client->desc[rows->table->idx];
 		const struct wf_batch_opts opts = {
 			.dim = desc->dim,
-			.format = (enum wf_value_format)desc->value_wire,
+			.format = (enum weft_value_format)desc->value_wire,
 			.vocabulary = desc->vocabulary,
 			.lane_count = client->lane_count,
 			.keys_max = rows->table->keys_max,

@@ -88,10 +88,10 @@ format(const struct field *field, const struct wf_table_desc *desc, char *out, s
 static const char *
 wire_of(const struct wf_table_desc *desc)
 {
-	static const char *const words[WF_VALUES_FORMAT_COUNT] = {
-		[WF_VALUES_F32] = "",
-		[WF_VALUES_BF16] = "/bf16",
-		[WF_VALUES_F16] = "/f16",
+	static const char *const words[WF_VALUE_FORMAT_COUNT] = {
+		[WEFT_VALUES_F32] = "",
+		[WEFT_VALUES_BF16] = "/bf16",
+		[WEFT_VALUES_F16] = "/f16",
 	};
 	return words[desc->value_wire];
 }

@@ -13,10 +13,6 @@
 #include "sparse/server/table.h"
 #include "wire/partition.h"
 
-WF_STATIC_ASSERT((int)WEFT_VALUES_F32 == WF_VALUES_F32, "one numbering");
-WF_STATIC_ASSERT((int)WEFT_VALUES_BF16 == WF_VALUES_BF16, "one numbering");
-WF_STATIC_ASSERT((int)WEFT_VALUES_F16 == WF_VALUES_F16, "one numbering");
-
 static struct weft_table_opts
 table_defaults(void)
 {

@@ -164,7 +164,7 @@ bool
 wf_async_waits(const struct wf_lane *lane, const struct wf_peer *peer)
 {
 	const struct wf_sparse *sparse = lane->own;
-	if (sparse->tables.mode != WF_SPARSE_BOUNDED || lane->peer_count == lane->gone_count) {
+	if (sparse->tables.mode != WEFT_SPARSE_BOUNDED || lane->peer_count == lane->gone_count) {
 		return false;
 	}
 	for (uint32_t t = 0; t < lane->peer_count; t++) {

@@ -285,7 +285,7 @@ bool wf_push_tend(struct wf_lane *lane);
 static inline bool
 wf_sparse_is_async(const struct wf_sparse *sparse)
 {
-	return sparse->tables.mode != WF_SPARSE_SYNC;
+	return sparse->tables.mode != WEFT_SPARSE_SYNC;
 }
 /* Apply the complete pushes of one trainer, or of all of a step where `peer` is NULL: as step
  * `number` of the tables. False: the job has failed. */

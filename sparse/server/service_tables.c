@@ -8,9 +8,6 @@
 #include "sparse/server/service_internal.h"
 #include "wire/partition.h"
 
-WF_STATIC_ASSERT((int)WF_ROW_BF16 == (int)WF_VALUES_BF16, "one numbering");
-WF_STATIC_ASSERT((int)WF_ROW_F16 == (int)WF_VALUES_F16, "one numbering");
-
 #define SLOT_BYTES_MAX (256ull << 10) /* what is recycled stays in cache */
 #define HELD_BYTES_MAX (64ull << 20)  /* of one trainer, in each of its two uses */
 #define HELD_SHARE 8u                 /* and of all of them: this part of max_shard_bytes */
@@ -58,7 +55,7 @@ table_opts(const struct wf_lane *lane, uint32_t idx)
 		.partition_count = served->partition_count,
 		.entries_max = served->rows_max * lane->peer_count,
 		.memory_cap_bytes = desc->memory_cap_bytes,
-		.value_rest = (enum wf_row_rest)desc->value_rest,
+		.value_rest = (enum weft_value_format)desc->value_rest,
 		.index_seed = wf_random(lane->env),
 		.node = (unsigned)(lane->opts.numa_node + 1),
 		.row = served->row,
@@ -105,7 +102,7 @@ set_row_bytes(struct wf_served *served, const struct wf_table_desc *desc)
 	served->row_bytes = (uint32_t)wf_table_row_bytes(desc);
 	served->front_bytes = (uint32_t)wf_table_front_bytes(desc);
 	served->kept_bytes = (uint32_t)wf_table_kept_bytes(desc);
-	served->half = desc->value_wire == WF_VALUES_F32
+	served->half = desc->value_wire == WEFT_VALUES_F32
 			       ? NULL
 			       : &wf_kernels_best()->rows->half[desc->value_wire];
 }

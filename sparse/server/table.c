@@ -63,7 +63,7 @@ check_numbers(const struct wf_table_opts *opts)
 			       " gives a lane more than 2^32 rows: use more sparse lanes",
 			       table, opts->vocabulary);
 	}
-	if ((unsigned)opts->value_rest >= WF_ROW_REST_COUNT) {
+	if ((unsigned)opts->value_rest >= WF_VALUE_FORMAT_COUNT) {
 		return wf_fail(WEFT_INVALID,
 			       "table %" PRIu32 ": value_rest %u: give 0 f32, 1 bf16 or 2 f16",
 			       table, (unsigned)opts->value_rest);

@@ -49,7 +49,7 @@ struct wf_table_opts {
 	uint64_t memory_cap_bytes; /* of all this table takes; 0: none */
 	/* Values in 16 bits are widened for each update, and rounded once after it; state is f32.
 	 */
-	enum wf_row_rest value_rest;
+	enum weft_value_format value_rest;
 	uint64_t index_seed; /* nobody outside should know it; no result depends on it */
 	/* Memory of new rows is taken, and got ready by the env's helper, up to so many bytes
 	 * before it is used, and up to an eighth of what is used; 0: 32 MiB; 1: never. */

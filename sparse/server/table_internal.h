@@ -102,7 +102,7 @@ struct wf_row_head *wf_table_bear(struct wf_table *t, uint64_t key);
 static inline bool
 wf_table_is_half(const struct wf_table *t)
 {
-	return t->opts.value_rest != WF_ROW_F32;
+	return t->opts.value_rest != WEFT_VALUES_F32;
 }
 
 /* Values and state of a row, widened. */

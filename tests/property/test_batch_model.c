@@ -58,7 +58,7 @@ draw_opts(void)
 		.has_scores = wf_rng_below(&run.rng, 2) == 0,
 		.may_delta = wf_rng_below(&run.rng, 2) == 0,
 		.format =
-			(enum wf_value_format)(wf_rng_below(&run.rng, 4) % WF_VALUES_FORMAT_COUNT),
+			(enum weft_value_format)(wf_rng_below(&run.rng, 4) % WF_VALUE_FORMAT_COUNT),
 		.kernels = wf_rng_below(&run.rng, 2) == 0 ? wf_kernels_ref() : NULL,
 	};
 	if (wf_rng_below(&run.rng, 2) == 0) {
@@ -168,11 +168,11 @@ check_rows(void)
 static void
 assert_sent(const uint8_t *at, float value)
 {
-	if (run.opts.format == WF_VALUES_F32) {
+	if (run.opts.format == WEFT_VALUES_F32) {
 		assert_memory_equal(at, &value, sizeof(value));
 		return;
 	}
-	uint16_t half = run.opts.format == WF_VALUES_BF16 ? wf_bf16_of(value) : wf_f16_of(value);
+	uint16_t half = run.opts.format == WEFT_VALUES_BF16 ? wf_bf16_of(value) : wf_f16_of(value);
 	assert_memory_equal(at, &half, sizeof(half));
 }
 
@@ -376,7 +376,7 @@ one_batch(void)
 	wf_batch_put_keys(run.batch, send);
 	wf_batch_put_grads(run.batch, &grads, send);
 	check_parts();
-	if (run.opts.format == WF_VALUES_F32) { /* else sums are rounded, which check_parts saw */
+	if (run.opts.format == WEFT_VALUES_F32) { /* else sums are rounded, which check_parts saw */
 		check_against_one_table();
 	}
 }

@@ -138,7 +138,7 @@ draw_opts(struct run *run)
 		opts->init.kind = WF_INIT_ZERO;
 	}
 	if (wf_rng_below(rng, 2) == 0) {
-		opts->value_rest = (enum wf_row_rest)wf_rng_below(rng, WF_ROW_REST_COUNT);
+		opts->value_rest = (enum weft_value_format)wf_rng_below(rng, WF_VALUE_FORMAT_COUNT);
 	}
 	if (wf_rng_below(rng, 4) == 0) {
 		opts->vocabulary = MAX_KEYS;
@@ -255,9 +255,9 @@ model_rest(const struct run *run, struct model_row *row)
 {
 	for (uint32_t i = 0; i < run->opts.dim; i++) {
 		float *x = &row->floats[i];
-		if (run->opts.value_rest == WF_ROW_BF16) {
+		if (run->opts.value_rest == WEFT_VALUES_BF16) {
 			*x = wf_f32_of_bf16(wf_bf16_of(*x));
-		} else if (run->opts.value_rest == WF_ROW_F16) {
+		} else if (run->opts.value_rest == WEFT_VALUES_F16) {
 			*x = wf_f32_of_f16(wf_f16_of(*x));
 		}
 	}

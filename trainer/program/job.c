@@ -203,22 +203,22 @@ take_optimizer(struct wf_run *job)
 	return st;
 }
 
-static enum wf_row_rest
+static enum weft_value_format
 rest_by_name(const char *name)
 {
 	if (strcmp(name, "bf16") == 0) {
-		return WF_ROW_BF16;
+		return WEFT_VALUES_BF16;
 	}
-	return strcmp(name, "f16") == 0 ? WF_ROW_F16 : WF_ROW_F32;
+	return strcmp(name, "f16") == 0 ? WEFT_VALUES_F16 : WEFT_VALUES_F32;
 }
 
 /* Of the tensors. */
 static void
 take_wire(struct wf_run *job)
 {
-	static const enum wf_row_rest form[] = {[WEFT_WIRE_F32] = WF_ROW_F32,
-						[WEFT_WIRE_BF16] = WF_ROW_BF16,
-						[WEFT_WIRE_F16] = WF_ROW_F16};
+	static const enum weft_value_format form[] = {[WEFT_WIRE_F32] = WEFT_VALUES_F32,
+						      [WEFT_WIRE_BF16] = WEFT_VALUES_BF16,
+						      [WEFT_WIRE_F16] = WEFT_VALUES_F16};
 	job->dense_wire = form[job->opts->session.dense_wire];
 	job->is_drawing = job->opts->session.dense_rounding == WEFT_ROUND_STOCHASTIC;
 }

@@ -24,13 +24,13 @@ struct wf_run {
 	const struct wf_kernels *kernels;
 	struct wf_optimizer_opts optimizer;
 	struct weft_optimizer_opts session_optimizer; /* the same, for the session */
-	struct wf_row_opts row_optimizer; /* of a model with tables: that of their rows, */
-	enum wf_row_rest row_rest;        /* how these are kept, */
-	enum wf_row_rest row_wire;        /* and how they and their gradients travel */
-	enum wf_row_rest dense_wire;      /* how gradients and values of tensors travel, */
-	bool is_drawing;                  /* and that gradients are rounded by chance */
-	bool is_mean;                     /* grad_reduce */
-	bool is_skipping;                 /* nonfinite */
+	struct wf_row_opts row_optimizer;  /* of a model with tables: that of their rows, */
+	enum weft_value_format row_rest;   /* how these are kept, */
+	enum weft_value_format row_wire;   /* and how they and their gradients travel */
+	enum weft_value_format dense_wire; /* how gradients and values of tensors travel, */
+	bool is_drawing;                   /* and that gradients are rounded by chance */
+	bool is_mean;                      /* grad_reduce */
+	bool is_skipping;                  /* nonfinite */
 	bool is_sequential;
 	uint64_t seed;
 

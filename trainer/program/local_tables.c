@@ -206,7 +206,7 @@ round_values(const struct wf_run *job, float *value, size_t count)
 	const struct wf_row_half *half = &job->kernels->rows->half[job->row_wire];
 	uint16_t block[ROUND_BLOCK];
 
-	if (job->row_wire == WF_ROW_F32) {
+	if (job->row_wire == WEFT_VALUES_F32) {
 		return;
 	}
 	for (size_t at = 0; at < count; at += ROUND_BLOCK) {

@@ -33,21 +33,6 @@ optimizer_opts(const struct wf_run *job)
 	};
 }
 
-static enum weft_value_format
-format_of(enum wf_row_rest rest)
-{
-	switch (rest) {
-	case WF_ROW_BF16:
-		return WEFT_VALUES_BF16;
-	case WF_ROW_F16:
-		return WEFT_VALUES_F16;
-	case WF_ROW_F32:
-	case WF_ROW_REST_COUNT:
-		break;
-	}
-	return WEFT_VALUES_F32;
-}
-
 static enum weft_status
 add_table(struct wf_remote_tables *tables, struct weft_session *session, unsigned t)
 {
@@ -62,8 +47,8 @@ add_table(struct wf_remote_tables *tables, struct weft_session *session, unsigne
 	table.dim = about->width;
 	table.vocabulary = job->source.key_count;
 	table.batch_keys_max = (uint32_t)most;
-	table.rest = format_of(job->row_rest);
-	table.wire = format_of(job->row_wire);
+	table.rest = job->row_rest;
+	table.wire = job->row_wire;
 	table.optimizer = optimizer_opts(job);
 	table.init = about->limit > 0.0f ? "uniform" : "zero";
 	table.init_a = about->limit > 0.0f ? -(double)about->limit : 0.0;

@@ -64,7 +64,7 @@ wf_run_round_values(const struct wf_run *job, unsigned tensor, const float *exac
 			       "learning_rate may help, or dense_wire=%s",
 			       job->model.tensor[tensor].name, lost,
 			       wf_setting_text(&job->opts->values, "dense_wire").text,
-			       job->dense_wire == WF_ROW_F16 ? "bf16" : "f32");
+			       job->dense_wire == WEFT_VALUES_F16 ? "bf16" : "f32");
 	}
 	return WEFT_OK;
 }

@@ -189,7 +189,7 @@ describe_more(const struct wf_run *job, struct wf_saved_about *about)
 	if (wf_tensor_modes_given(opts)) {
 		add_text(about, " tensor_modes=%.200s", opts->tensor_modes);
 	}
-	if (job->dense_wire != WF_ROW_F32) {
+	if (job->dense_wire != WEFT_VALUES_F32) {
 		add_text(about, " dense_wire=%s,%s",
 			 wf_setting_text(&opts->values, "dense_wire").text,
 			 wf_setting_text(&opts->values, "dense_rounding").text);

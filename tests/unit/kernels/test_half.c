@@ -19,15 +19,15 @@
 static const char *const forms[] = {"ref", "avx2", "avx512"};
 
 struct format {
-	enum wf_row_rest rest;
+	enum weft_value_format rest;
 	uint16_t infinity;
 	float (*widen)(uint16_t half);
 	uint16_t (*narrow)(float x);
 };
 
 static const struct format formats[] = {
-	{WF_ROW_BF16, 0x7f80, wf_f32_of_bf16, wf_bf16_of},
-	{WF_ROW_F16, 0x7c00, wf_f32_of_f16, wf_f16_of},
+	{WEFT_VALUES_BF16, 0x7f80, wf_f32_of_bf16, wf_bf16_of},
+	{WEFT_VALUES_F16, 0x7c00, wf_f32_of_f16, wf_f16_of},
 };
 
 static float widened[ALL + 17], narrowed_from[DRAWN];

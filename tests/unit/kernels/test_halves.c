@@ -24,7 +24,7 @@
 #define CASES 40
 
 static const char *const forms[] = {"ref", "avx2", "avx512"};
-static const enum wf_row_rest formats[] = {WF_ROW_BF16, WF_ROW_F16};
+static const enum weft_value_format formats[] = {WEFT_VALUES_BF16, WEFT_VALUES_F16};
 
 static uint64_t seed = 1;
 static uint16_t grad[GRADS][MAX_COUNT + 8];
@@ -33,20 +33,20 @@ static float param[2][MAX_COUNT], state[2][2][MAX_COUNT], sum[MAX_COUNT];
 static uint16_t value[2][MAX_COUNT];
 
 static float
-widen(enum wf_row_rest form, uint16_t half)
+widen(enum weft_value_format form, uint16_t half)
 {
-	return form == WF_ROW_BF16 ? wf_f32_of_bf16(half) : wf_f32_of_f16(half);
+	return form == WEFT_VALUES_BF16 ? wf_f32_of_bf16(half) : wf_f32_of_f16(half);
 }
 
 static uint16_t
-narrow(enum wf_row_rest form, float x)
+narrow(enum weft_value_format form, float x)
 {
-	return form == WF_ROW_BF16 ? wf_bf16_of(x) : wf_f16_of(x);
+	return form == WEFT_VALUES_BF16 ? wf_bf16_of(x) : wf_f16_of(x);
 }
 
 /* Gradients of any bits now and then, at addresses of any alignment. */
 struct setup {
-	enum wf_row_rest form;
+	enum weft_value_format form;
 	size_t count;
 	unsigned grad_count;
 	const uint16_t *grad[GRADS];
@@ -145,15 +145,15 @@ halves_are_applied_as_what_they_widen_to(void **unused)
 static void
 a_sum_widens_first_and_adds_in_order(void **unused)
 {
-	const uint16_t one[] = {narrow(WF_ROW_F16, 1.0f), narrow(WF_ROW_F16, 65504.0f)};
-	const uint16_t two[] = {narrow(WF_ROW_F16, 0.25f), narrow(WF_ROW_F16, 65504.0f)};
+	const uint16_t one[] = {narrow(WEFT_VALUES_F16, 1.0f), narrow(WEFT_VALUES_F16, 65504.0f)};
+	const uint16_t two[] = {narrow(WEFT_VALUES_F16, 0.25f), narrow(WEFT_VALUES_F16, 65504.0f)};
 	const uint16_t *const both[] = {one, two};
 	for (size_t f = 0; f < WF_ARRAY_COUNT(forms); f++) {
 		const struct wf_kernels *kernels = wf_kernels_by_name(forms[f]);
 		if (kernels != NULL) {
-			kernels->sum_half[WF_ROW_F16](sum, both, 2, 1, 1);
+			kernels->sum_half[WEFT_VALUES_F16](sum, both, 2, 1, 1);
 			assert_true(sum[0] == 131008.0f); /* more than f16 has */
-			kernels->sum_half[WF_ROW_F16](sum, both, 2, 0, 2);
+			kernels->sum_half[WEFT_VALUES_F16](sum, both, 2, 0, 2);
 			assert_true(sum[0] == 1.25f && sum[1] == 131008.0f);
 		}
 	}
@@ -168,14 +168,15 @@ overflows_are_what_was_finite(void **unused)
 	for (size_t i = 0; i < WF_ARRAY_COUNT(in); i++) {
 		half[i] = wf_f16_of(in[i]);
 	}
-	assert_int_equal(wf_halves_count_nonfinite(WF_ROW_F16, half, WF_ARRAY_COUNT(in)), 5);
-	assert_int_equal(
-		wf_halves_overflows(wf_kernels_ref(), WF_ROW_F16, half, in, WF_ARRAY_COUNT(in)), 3);
+	assert_int_equal(wf_halves_count_nonfinite(WEFT_VALUES_F16, half, WF_ARRAY_COUNT(in)), 5);
+	assert_int_equal(wf_halves_overflows(wf_kernels_ref(), WEFT_VALUES_F16, half, in,
+					     WF_ARRAY_COUNT(in)),
+			 3);
 }
 
 /* What chance decides between: the neighbours of x, or x. */
 static void
-check_drawn(enum wf_row_rest form, float x, uint16_t drawn)
+check_drawn(enum weft_value_format form, float x, uint16_t drawn)
 {
 	float got = widen(form, drawn);
 	if (x != x) {
@@ -198,15 +199,16 @@ chance_takes_a_neighbour_and_leaves_alone_what_is_one(void **unused)
 	struct wf_rng rng;
 	wf_rng_init(&rng, seed, 1);
 	for (unsigned i = 0; i < 200000; i++) {
-		enum wf_row_rest form = formats[i % 2];
+		enum weft_value_format form = formats[i % 2];
 		float x = wf_f32_of_bits((uint32_t)wf_rng_u64(&rng));
 		uint32_t chance = (uint32_t)wf_rng_u64(&rng);
-		uint16_t half = form == WF_ROW_BF16 ? wf_bf16_by(x, chance) : wf_f16_by(x, chance);
+		uint16_t half =
+			form == WEFT_VALUES_BF16 ? wf_bf16_by(x, chance) : wf_f16_by(x, chance);
 		check_drawn(form, x, half);
 		uint16_t any = (uint16_t)(x == x ? half : 0);
 		float exact = widen(form, any);
-		assert_int_equal(form == WF_ROW_BF16 ? wf_bf16_by(exact, chance)
-						     : wf_f16_by(exact, chance),
+		assert_int_equal(form == WEFT_VALUES_BF16 ? wf_bf16_by(exact, chance)
+							  : wf_f16_by(exact, chance),
 				 any);
 	}
 }
@@ -297,7 +299,8 @@ other_seeds_trainers_tensors_and_steps_draw_otherwise(void **unused)
 	static float in[DRAWN];
 	static uint16_t all[DRAWN], other[DRAWN];
 	fill_drawn(in);
-	struct wf_halves_draw draw = {.form = WF_ROW_BF16, .in = in, .count = DRAWN, .seed = seed};
+	struct wf_halves_draw draw = {
+		.form = WEFT_VALUES_BF16, .in = in, .count = DRAWN, .seed = seed};
 	wf_halves_draw(wf_kernels_best(), &draw, all);
 	struct wf_halves_draw changed[] = {draw, draw, draw, draw, draw};
 	changed[0].seed++;

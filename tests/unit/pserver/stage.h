@@ -33,7 +33,7 @@ struct stage_opts {
 	uint32_t staleness;
 	double discard_ratio;
 	enum weft_tensor_mode b_mode; /* of tensor b */
-	uint32_t b_staleness;       /* of that mode */
+	uint32_t b_staleness;         /* of that mode */
 	double clip_norm;
 	uint64_t slice_bytes;     /* of the job; 0: 64 */
 	uint64_t slot_bytes_max;  /* of the pserver; 0: 64 KiB */

@@ -211,7 +211,8 @@ lose_answers(struct stage *stage)
 static void
 an_answer_lost_on_the_way_is_said_again_with_its_verdict(void **state)
 {
-	const struct stage_opts opts = {.trainers = 2, .mode = WEFT_DENSE_ASYNC, .discard_ratio = 1};
+	const struct stage_opts opts = {
+		.trainers = 2, .mode = WEFT_DENSE_ASYNC, .discard_ratio = 1};
 	(void)state;
 	stage_play(&opts, lose_answers, NULL);
 }
@@ -380,8 +381,10 @@ overtake(struct stage *stage)
 static void
 answers_that_wait_keep_their_order_when_another_overtakes(void **state)
 {
-	struct stage_opts opts = {
-		.trainers = 2, .mode = WEFT_DENSE_BOUNDED, .staleness = 1, .b_mode = WEFT_TENSOR_ASYNC};
+	struct stage_opts opts = {.trainers = 2,
+				  .mode = WEFT_DENSE_BOUNDED,
+				  .staleness = 1,
+				  .b_mode = WEFT_TENSOR_ASYNC};
 	(void)state;
 	for (opts.priority_of_b = -1; opts.priority_of_b <= 1; opts.priority_of_b++) {
 		stage_play(&opts, overtake, NULL);

@@ -98,17 +98,16 @@ static size_t
 travel(const struct ground *ground, uint32_t table, float *value, uint8_t *out)
 {
 	uint16_t half;
-	switch ((enum wf_value_format)ground->desc[table].value_wire) {
-	case WF_VALUES_BF16:
+	switch ((enum weft_value_format)ground->desc[table].value_wire) {
+	case WEFT_VALUES_BF16:
 		half = wf_bf16_of(*value);
 		*value = wf_f32_of_bf16(half);
 		break;
-	case WF_VALUES_F16:
+	case WEFT_VALUES_F16:
 		half = wf_f16_of(*value);
 		*value = wf_f32_of_f16(half);
 		break;
-	case WF_VALUES_F32:
-	case WF_VALUES_FORMAT_COUNT:
+	case WEFT_VALUES_F32:
 	default:
 		if (out != NULL) {
 			memcpy(out, value, sizeof(*value));

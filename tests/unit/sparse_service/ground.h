@@ -38,12 +38,12 @@ struct ground_opts {
 	uint64_t memory_cap_bytes; /* of table words */
 	enum wf_nonfinite nonfinite;
 	enum weft_grad_reduce grad_reduce;
-	enum wf_sparse_mode mode;
+	enum weft_sparse_mode mode;
 	uint32_t staleness;
 	double discard_ratio;
 	uint64_t stats_period_ns;
-	bool has_scores;                 /* of table words, */
-	enum wf_value_format value_wire; /* and of it, too */
+	bool has_scores;                   /* of table words, */
+	enum weft_value_format value_wire; /* and of it, too */
 	/* Of ground_offend. */
 	void (*act)(struct doll *doll);
 	const char *says;

@@ -51,7 +51,7 @@ push_apart(struct ground *ground)
 static void
 pushes_are_applied_as_they_come(void **state)
 {
-	struct ground_opts opts = {.trainers = 2, .mode = WF_SPARSE_ASYNC};
+	struct ground_opts opts = {.trainers = 2, .mode = WEFT_SPARSE_ASYNC};
 	ground_play(&opts, push_apart);
 	opts.grad_reduce = WEFT_REDUCE_MEAN;
 	ground_play(&opts, push_apart);
@@ -108,7 +108,7 @@ static void
 a_push_that_lags_is_dropped_as_a_whole_and_told(void **state)
 {
 	const struct ground_opts opts = {
-		.trainers = 2, .mode = WF_SPARSE_ASYNC, .discard_ratio = 1.0};
+		.trainers = 2, .mode = WEFT_SPARSE_ASYNC, .discard_ratio = 1.0};
 	ground_play(&opts, come_late);
 }
 
@@ -182,7 +182,7 @@ static void
 a_batch_without_rows_is_not_late_after_a_pause(void **state)
 {
 	const struct ground_opts opts = {
-		.trainers = 2, .mode = WF_SPARSE_ASYNC, .discard_ratio = 1.0};
+		.trainers = 2, .mode = WEFT_SPARSE_ASYNC, .discard_ratio = 1.0};
 	ground_play(&opts, come_back);
 }
 
@@ -207,7 +207,7 @@ static void
 a_push_that_is_judged_in_two_ways_costs_the_connection(void **state)
 {
 	const struct ground_opts opts = {
-		.trainers = 1, .mode = WF_SPARSE_ASYNC, .discard_ratio = 1.0};
+		.trainers = 1, .mode = WEFT_SPARSE_ASYNC, .discard_ratio = 1.0};
 	ground_play(&opts, judge_twice);
 }
 
@@ -215,7 +215,7 @@ static void
 a_verdict_of_the_first_lane_is_followed(void **state)
 {
 	const struct ground_opts opts = {
-		.trainers = 2, .mode = WF_SPARSE_ASYNC, .discard_ratio = 1.0};
+		.trainers = 2, .mode = WEFT_SPARSE_ASYNC, .discard_ratio = 1.0};
 	ground_play(&opts, follow_verdicts);
 }
 
@@ -250,7 +250,8 @@ run_ahead(struct ground *ground)
 static void
 who_is_too_far_ahead_waits(void **state)
 {
-	const struct ground_opts opts = {.trainers = 2, .mode = WF_SPARSE_BOUNDED, .staleness = 1};
+	const struct ground_opts opts = {
+		.trainers = 2, .mode = WEFT_SPARSE_BOUNDED, .staleness = 1};
 	ground_play(&opts, run_ahead);
 }
 
@@ -277,7 +278,7 @@ lose_the_path_ahead(struct ground *ground)
 static void
 a_push_that_is_held_back_is_applied_once(void **state)
 {
-	const struct ground_opts opts = {.trainers = 2, .mode = WF_SPARSE_BOUNDED};
+	const struct ground_opts opts = {.trainers = 2, .mode = WEFT_SPARSE_BOUNDED};
 	ground_play(&opts, lose_the_path_ahead);
 }
 

@@ -471,7 +471,7 @@ push_too_much_later(struct ground *ground)
 	CHECK(ground, doll->nacks == 1 && !doll->down && doll->applieds == 0);
 	CHECK(ground, doll->nack[0].part == 21 && doll->nack[0].step == 1);
 	CHECK(ground, doll->credits == 3 + 24 + 2);
-	if (ground->opts.mode == WF_SPARSE_ASYNC) { /* who said too much may lose the path, too */
+	if (ground->opts.mode == WEFT_SPARSE_ASYNC) { /* who said too much may lose the path, too */
 		wf_transport_disconnect(doll->conn, WF_DISCONNECT_NOW);
 		ground_settle(ground);
 		doll_meet(doll);
@@ -507,7 +507,7 @@ a_push_is_taken_as_a_whole_or_not_at_all(void **state)
 {
 	struct ground_opts opts = {.trainers = 1, .memory_cap_bytes = 300 << 10};
 	ground_play(&opts, push_too_much_later);
-	opts.mode = WF_SPARSE_ASYNC;
+	opts.mode = WEFT_SPARSE_ASYNC;
 	ground_play(&opts, push_too_much_later);
 }
 
@@ -642,7 +642,7 @@ static void
 push_nonsense(struct ground *ground)
 {
 	/* What f16 does not hold is infinite when it comes. */
-	bool narrow = ground->opts.value_wire == WF_VALUES_F16;
+	bool narrow = ground->opts.value_wire == WEFT_VALUES_F16;
 	const struct wish bad[] = {
 		{.table = 0, .key = low, .count = 5, .scale = narrow ? 1e6f : 1e38f * 1e38f}};
 	struct doll *a = doll_add(ground, 0, 0);
@@ -669,7 +669,7 @@ gradients_that_are_not_finite_end_the_job_or_are_skipped(void **state)
 	ground_play(&opts, push_nonsense);
 	opts.nonfinite = WF_NONFINITE_SKIP;
 	ground_play(&opts, push_nonsense);
-	opts.value_wire = WF_VALUES_F16;
+	opts.value_wire = WEFT_VALUES_F16;
 	ground_play(&opts, push_nonsense);
 }
 

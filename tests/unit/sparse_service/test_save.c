@@ -397,7 +397,7 @@ push_while_rows_are_listed(struct ground *ground)
 static void
 a_push_while_rows_are_listed_is_told(void **state)
 {
-	const struct ground_opts opts = {.trainers = 2, .mode = WF_SPARSE_ASYNC};
+	const struct ground_opts opts = {.trainers = 2, .mode = WEFT_SPARSE_ASYNC};
 	(void)state;
 	ground_play(&opts, push_while_rows_are_listed);
 }
@@ -406,7 +406,7 @@ static void
 an_asynchronous_lane_is_saved_between_passes(void **state)
 {
 	const struct ground_opts opts = {
-		.trainers = 2, .mode = WF_SPARSE_ASYNC, .discard_ratio = 1};
+		.trainers = 2, .mode = WEFT_SPARSE_ASYNC, .discard_ratio = 1};
 	(void)state;
 	ground_play(&opts, save_apart);
 	ground_play(&opts, go_on_apart);
@@ -478,7 +478,7 @@ static void
 a_row_that_is_over_at_once_is_put_once(void **state)
 {
 	const struct ground_opts opts = {
-		.trainers = 1, .mode = WF_SPARSE_ASYNC, .has_scores = true};
+		.trainers = 1, .mode = WEFT_SPARSE_ASYNC, .has_scores = true};
 	(void)state;
 	ground_play(&opts, begin_with_a_row_that_is_over);
 }

@@ -191,9 +191,9 @@ parts_that_wait_are_copied_aside_when_the_window_is_full(void **state)
 static void
 values_in_16_bits_are_rounded_once_each_way(void **state)
 {
-	for (int format = WF_VALUES_BF16; format <= WF_VALUES_F16; format++) {
+	for (int format = WEFT_VALUES_BF16; format <= WEFT_VALUES_F16; format++) {
 		struct ground_opts opts = {.trainers = 1,
-					   .value_wire = (enum wf_value_format)format};
+					   .value_wire = (enum weft_value_format)format};
 		ground_play(&opts, pulls_first_rows);
 		opts.trainers = 2;
 		ground_play(&opts, push_both);

@@ -252,7 +252,7 @@ sample_sparse_table(union any_message *out)
 		.idx = 2,
 		.table_count = 3,
 		.grad_reduce = 1,
-		.mode = WF_SPARSE_BOUNDED,
+		.mode = WEFT_SPARSE_BOUNDED,
 		.staleness = 3,
 		.discard_ratio = 1.5,
 	};
@@ -262,7 +262,7 @@ sample_sparse_table(union any_message *out)
 		.dim = 32,
 		.vocabulary = 0x0102030405,
 		.memory_cap_bytes = 0x1122334455,
-		.value_wire = WF_VALUES_BF16,
+		.value_wire = WEFT_VALUES_BF16,
 		.row = {.kind = 3,
 			.schedule = 1,
 			.dense_equivalent = true,

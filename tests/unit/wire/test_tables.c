@@ -142,7 +142,7 @@ order_number_and_common_settings_are_in_the_digest(void **state)
 	tables.nonfinite = WF_NONFINITE_SKIP;
 	assert_true(wf_tables_digest(&tables) != digest);
 	tables.nonfinite = WF_NONFINITE_ABORT;
-	tables.mode = WF_SPARSE_BOUNDED;
+	tables.mode = WEFT_SPARSE_BOUNDED;
 	assert_true(wf_tables_digest(&tables) != digest);
 	uint64_t bounded = wf_tables_digest(&tables);
 	tables.staleness = 1;
@@ -151,7 +151,7 @@ order_number_and_common_settings_are_in_the_digest(void **state)
 	tables.discard_ratio = 1.5;
 	assert_true(wf_tables_digest(&tables) != bounded);
 	tables.discard_ratio = 0;
-	tables.mode = WF_SPARSE_SYNC;
+	tables.mode = WEFT_SPARSE_SYNC;
 	assert_true(wf_tables_digest(&tables) == digest);
 	/* Pinned: peers compare it. */
 	assert_true(digest == 0x520233140e6286b8);
@@ -162,7 +162,7 @@ rows_on_the_wire_are_as_wide_as_their_format(void **state)
 {
 	struct wf_table_desc t = table_named("a");
 	assert_int_equal(wf_table_row_bytes(&t), 16);
-	t.value_wire = WF_VALUES_F16;
+	t.value_wire = WEFT_VALUES_F16;
 	assert_int_equal(wf_table_row_bytes(&t), 8);
 	assert_false(wf_table_has_scores(&t));
 	t.evict.score_least = 0.1;
