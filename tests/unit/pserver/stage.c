@@ -14,24 +14,6 @@
 
 #include "wire/layout.h"
 
-void
-stage_check(struct stage *stage, bool holds, const char *what, const char *file, int line)
-{
-	if (!holds && stage->failure[0] == '\0') {
-		(void)snprintf(stage->failure, sizeof(stage->failure), "%s:%d: %s", file, line,
-			       what);
-	}
-}
-
-void
-stage_check_says(struct stage *stage, const char *text, const char *part, const char *file,
-		 int line)
-{
-	char what[400];
-	(void)snprintf(what, sizeof(what), "\"%.200s\" does not say \"%.100s\"", text, part);
-	stage_check(stage, strstr(text, part) != NULL, what, file, line);
-}
-
 /* --- the job --- */
 
 static void
@@ -81,7 +63,8 @@ make_job(struct stage *stage)
 	CHECK(stage, stage->job_byte_count <= sizeof(stage->job_bytes));
 	wf_job_encode(&stage->job, stage->job_bytes);
 	stage->layout_bytes = wf_layout_offsets(&stage->job, stage->place);
-	CHECK(stage, wf_placement_init(stage->env, &stage->job, &stage->placement) == WEFT_OK);
+	CHECK(stage,
+	      wf_placement_init(stage->script.env, &stage->job, &stage->placement) == WEFT_OK);
 }
 
 uint32_t
@@ -171,7 +154,7 @@ open_lane(struct stage *stage, uint32_t idx)
 {
 	const struct stage_opts *opts = &stage->opts;
 	const struct wf_lane_opts lane = {
-		.env = stage->env,
+		.env = stage->script.env,
 		.transport = "sim",
 		.listen = {.name = "::", .port = (uint16_t)(STAGE_PORT + idx)},
 		.idx = idx,
@@ -221,11 +204,10 @@ run_server(struct wf_env *env, void *arg)
 	return 0;
 }
 
-/* --- time --- */
-
 static bool
-turn(struct stage *stage)
+turn(struct script *script)
 {
+	struct stage *stage = (struct stage *)script;
 	bool busy = false;
 	for (uint32_t i = 0; i < STAGE_LANES_MAX; i++) {
 		if (stage->lane[i] != NULL) {
@@ -236,26 +218,6 @@ turn(struct stage *stage)
 		busy = puppet_poll(&stage->puppet[i]) > 0 || busy;
 	}
 	return busy;
-}
-
-void
-stage_run(struct stage *stage, uint64_t ns)
-{
-	uint64_t now = wf_now_ns(stage->env);
-	uint64_t end = now + ns;
-	uint64_t period = ns / 60 + 1;
-	while (now < end && stage->failure[0] == '\0') {
-		if (!turn(stage)) {
-			wf_wait(stage->env, -1, now + period < end ? now + period : end);
-		}
-		now = wf_now_ns(stage->env);
-	}
-}
-
-void
-stage_settle(struct stage *stage)
-{
-	stage_run(stage, SETTLE_NS);
 }
 
 void
@@ -272,49 +234,39 @@ stage_check_waits(struct stage *stage, enum wf_step_wait kind, const char *part)
 	CHECK(stage, lane->wait_gate[kind].told_ns >= since + 2 * WF_NS_PER_S);
 }
 
-/* --- the world --- */
+/* --- the process --- */
 
 static void
 close_all(struct stage *stage)
 {
 	for (uint32_t i = 0; i < stage->puppet_count; i++) {
-		struct puppet *puppet = &stage->puppet[i];
-		wf_transport_close(puppet->transport);
-		stage->env->ops->slab_close(stage->env, &puppet->slab);
+		peer_close(&stage->puppet[i].peer);
 	}
 	for (uint32_t i = 0; i < STAGE_LANES_MAX; i++) {
 		wf_lane_destroy(stage->lane[i]);
 	}
-	wf_placement_fini(stage->env, &stage->placement);
+	wf_placement_fini(stage->script.env, &stage->placement);
 }
 
-static int
-run_script(struct wf_env *env, void *arg)
+static void
+body(struct script *script)
 {
-	struct stage *stage = arg;
-	stage->env = env;
+	struct stage *stage = (struct stage *)script;
 	make_job(stage);
 	for (uint32_t i = 0; i < stage->opts.lanes && !stage->opts.server; i++) {
 		open_lane(stage, i);
 	}
-	stage->script(stage);
+	stage->run(stage);
 	if (stage->server != NULL) {
 		wf_server_stop(stage->server); /* a script that failed leaves it running */
 	}
 	close_all(stage);
-	return 0;
-}
-
-static uint64_t
-seed_of(const struct stage_opts *opts)
-{
-	const char *text = getenv("WEFT_SEED");
-	return text != NULL ? strtoull(text, NULL, 0) : opts->seed != 0 ? opts->seed : 1;
 }
 
 static void
 fill_opts(struct stage_opts *opts)
 {
+	opts->seed = opts->seed == 0 ? 1 : opts->seed;
 	opts->lanes = opts->lanes == 0 ? 1 : opts->lanes;
 	opts->slot_count = opts->slot_count == 0 ? 4 : opts->slot_count;
 	opts->w_count = opts->w_count == 0 ? 40 : opts->w_count;
@@ -325,43 +277,20 @@ fill_opts(struct stage_opts *opts)
 }
 
 void
-stage_play(const struct stage_opts *opts, void (*script)(struct stage *stage), const void *arg)
+stage_play(const struct stage_opts *opts, void (*run)(struct stage *stage), const void *arg)
 {
-	struct wf_world_opts world_opts = {
-		.seed = seed_of(opts),
-		.delay_min_ns = 10 * WF_NS_PER_US,
-		.delay_max_ns = WF_NS_PER_MS,
-		.split_per_mille = 300,
-		.down_delay_max_ns = 2 * WF_NS_PER_MS,
-		.log_level = WF_LOG_DEBUG,
-		.log_fd = getenv("WEFT_STAGE_LOG") != NULL ? 2 : -1,
-	};
 	struct stage *stage = calloc(1, sizeof(*stage));
-	struct wf_world *world = NULL;
-	struct wf_proc *proc = NULL;
 	assert_non_null(stage);
 	stage->opts = *opts;
 	fill_opts(&stage->opts);
-	stage->script = script;
+	stage->run = run;
 	stage->arg = arg;
-	enum weft_status st = wf_world_create(&world_opts, &world);
-	if (st == WEFT_OK && opts->server) {
-		st = wf_world_spawn(world, "ps", 0, run_server, stage, &proc);
-	}
-	if (st == WEFT_OK) {
-		st = wf_world_spawn(world, opts->server ? "tr" : "ps", WF_NS_PER_MS, run_script,
-				    stage, &proc);
-	}
-	if (st == WEFT_OK) {
-		st = wf_world_run(world, 10000 * WF_NS_PER_S);
-	}
-	stage_check(stage, st == WEFT_OK, st == WEFT_OK ? "" : weft_last_error(), "world", 0);
-	if (stage->failure[0] != '\0') {
-		print_error("%s; repeat: WEFT_SEED=%llu\n", stage->failure,
-			    (unsigned long long)world_opts.seed);
-	}
-	bool failed = stage->failure[0] != '\0';
-	wf_world_destroy(world);
+	stage->script = (struct script){
+		.turn = turn,
+		.body = body,
+		.beside = opts->server ? run_server : NULL,
+	};
+	bool passed = script_play(&stage->script, stage->opts.seed);
 	free(stage);
-	assert_false(failed);
+	assert_true(passed);
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stage: a lane (or a whole pserver) and puppets: trainers that say exactly what a test makes them
- * say, honest or not, in the bytes of wire/, over the sim transport under a virtual clock.
- *
- * A test is a script: straight-line code in a simulated process, `stage_run` lets time pass, CHECK
- * notes the first thing that is not so (nothing may jump out of a simulated process).
- * Thread: the one that runs the test. */
+/* stage: a lane (or a whole pserver) and puppets: scripted trainers (tests/support/peer.h) with
+ * tensors, over the sim transport under a virtual clock. A test is a script
+ * (tests/support/script.h). Thread: the one that runs the test. */
 #pragma once
 
 #include "kernels/kernels.h"
 #include "pserver/dense.h"
 #include "pserver/server.h"
-#include "tests/double/sim/world.h"
+#include "tests/support/peer.h"
 
 #define STAGE_PUPPETS_MAX 6u
 #define STAGE_LANES_MAX 2u
@@ -18,7 +15,6 @@
 #define STAGE_TENSORS 3u       /* w, b, fixed (static) */
 #define STAGE_SLICE_FLOATS 16u /* elements of a slice */
 #define STAGE_PORT 7164u
-#define SETTLE_NS (60 * WF_NS_PER_MS) /* all that is under way has arrived */
 
 struct stage_opts {
 	uint64_t seed;
@@ -53,29 +49,16 @@ struct stage_opts {
 struct stage;
 
 struct puppet {
+	struct peer peer; /* first: its functions cast back; memory: values, states, source */
 	struct stage *stage;
 	uint32_t trainer;
 	uint32_t lane;
-	struct wf_transport *transport;
-	struct wf_slab slab; /* values, state 0, state 1, source; a layout each */
-	uint32_t region;
-	struct wf_conn *conn; /* the newest; NULL: none */
-
-	/* What it will say first; a test may change it before puppet_connect. */
-	struct wf_hello hello;
-	int tamper_at; /* byte of the encoded hello; negative: from its end; INT32_MIN: none */
-	uint8_t tamper_byte;
 
 	/* What it was told on this path. */
-	bool up, down;
-	struct wf_welcome welcome; /* or the refusal */
-	enum weft_status down_status;
-	bool slots_granted;
 	uint8_t slots_kind;
 	uint32_t allowed[STAGE_SLICES_MAX]; /* ordinals, in the order heard */
 	uint32_t allowed_count;
 	struct wf_grant_key slots_key;
-	bool resumed;
 	bool initialised;
 	uint64_t resume_step;
 	uint64_t received[STAGE_SLICES_MAX];
@@ -85,35 +68,23 @@ struct puppet {
 	uint32_t answers;
 	uint32_t answered[STAGE_SLICES_MAX]; /* ordinals: the last answers, by their number */
 	uint32_t discarded;                  /* of them, those that say so */
-	uint32_t credits;
 	uint32_t nacks;
 	struct wf_msg_nack nack;
 	uint32_t norms;
 	struct wf_msg_norm norm; /* the last one */
-	uint32_t reduced_count;
-	struct wf_msg_reduce reduced;
-	uint32_t absents;
-	struct wf_msg_absent absent; /* the last one */
-	uint32_t beats;              /* heard; the last one */
-	struct wf_msg_beat beat;
-	bool asleep; /* answers none */
-	bool goodbye_heard;
-	bool aborted;
-	struct wf_msg_abort abort;
 
-	/* Pushes that wait for a buffer, and buffers. */
+	/* Pushes that wait for a buffer; buffers hold ordinals. */
 	uint32_t queue[STAGE_SLICES_MAX];
 	uint32_t queue_first, queue_count;
 	uint64_t queue_step;
 	uint32_t lent[STAGE_SLICES_MAX]; /* PUTs of the slice's source that are not DONE */
 	uint64_t step_said;
-	uint64_t compute_ns;                      /* what it says with STEP of the step before */
-	uint32_t buffer[WF_GRANT_SLOT_COUNT_MAX]; /* ordinal, or WF_BUFFER_FREE */
+	uint64_t compute_ns; /* what it says with STEP of the step before */
 };
 
 struct stage {
+	struct script script; /* first: its functions cast back */
 	struct stage_opts opts;
-	struct wf_env *env;
 	struct wf_lane *lane[STAGE_LANES_MAX];
 	struct wf_server *server;
 	enum weft_status server_status;   /* of wf_server_run */
@@ -131,28 +102,30 @@ struct stage {
 	uint64_t samples_applied;                          /* of the steps in `value` */
 	float value[STAGE_SLICES_MAX][STAGE_SLICE_FLOATS]; /* lane 0, by ordinal, computed here */
 	float state[2][STAGE_SLICES_MAX][STAGE_SLICE_FLOATS];
-	void (*script)(struct stage *stage);
-	const void *arg;   /* the test's */
-	char failure[512]; /* the first */
+	void (*run)(struct stage *stage);
+	const void *arg; /* the test's */
 };
 
-/* Run the script in a world and assert that it failed nothing. */
-void stage_play(const struct stage_opts *opts, void (*script)(struct stage *stage),
-		const void *arg);
-void stage_check(struct stage *stage, bool holds, const char *what, const char *file, int line);
-#define CHECK(stage, condition) stage_check((stage), (condition), #condition, __FILE__, __LINE__)
-void stage_check_says(struct stage *stage, const char *text, const char *part, const char *file,
-		      int line);
-#define CHECK_SAYS(stage, text, part) stage_check_says((stage), (text), (part), __FILE__, __LINE__)
+/* Run `run` as a script. */
+void stage_play(const struct stage_opts *opts, void (*run)(struct stage *stage), const void *arg);
 static inline struct wf_dense *
 stage_dense(const struct wf_lane *lane)
 {
 	return lane->own;
 }
 
-/* Let `ns` of virtual time pass. */
-void stage_run(struct stage *stage, uint64_t ns);
-void stage_settle(struct stage *stage);
+static inline void
+stage_run(struct stage *stage, uint64_t ns)
+{
+	script_run(&stage->script, ns);
+}
+
+static inline void
+stage_settle(struct stage *stage)
+{
+	script_settle(&stage->script);
+}
+
 /* Three seconds later lane 0 has logged who or what it waits for, and the line says `part`. */
 void stage_check_waits(struct stage *stage, enum wf_step_wait kind, const char *part);
 /* Slices of lane `lane`, and one of them. */
@@ -166,10 +139,10 @@ void stage_expect_step(struct stage *stage, uint64_t step);
 
 /* A puppet for trainer `trainer` and a lane: nothing is said yet. */
 struct puppet *puppet_add(struct stage *stage, uint32_t trainer, uint32_t lane);
+/* Its next path: HELLO goes out. */
 void puppet_connect(struct puppet *puppet);
 /* Connect, send the job if asked for, take grants and RESUME, grant, say HAVE. */
 void puppet_meet(struct puppet *puppet);
-void puppet_send(struct puppet *puppet, const struct wf_msg *msg);
 void puppet_send_job(struct puppet *puppet);
 void puppet_grant(struct puppet *puppet, uint8_t kind, uint8_t state_idx);
 void puppet_have(struct puppet *puppet);
@@ -178,9 +151,6 @@ void puppet_say_out(struct puppet *puppet, uint64_t step, uint32_t pass);
 void puppet_announce(struct puppet *puppet, uint64_t step, uint32_t first, uint32_t count);
 void puppet_pull(struct puppet *puppet, uint64_t step, uint32_t first, uint32_t count);
 void puppet_reduce(struct puppet *puppet, uint64_t id, uint32_t count, double value);
-void puppet_goodbye(struct puppet *puppet);
-void puppet_beat(struct puppet *puppet, bool asks, bool itself);
-void puppet_disconnect(struct puppet *puppet);
 /* PUT the source bytes of a slice, whatever the books say. */
 void puppet_put(struct puppet *puppet, uint32_t ordinal, uint32_t buffer, uint64_t step);
 /* The same, but so many bytes, from this one of the slot on. */

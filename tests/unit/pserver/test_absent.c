@@ -31,12 +31,12 @@ static struct puppet *
 come_wrong_to(struct stage *stage, uint32_t lane, uint32_t trainer, const char *setting)
 {
 	struct puppet *wrong = puppet_add(stage, trainer, lane);
-	wrong->hello.incarnation += 7000;
-	wrong->hello.job_digest ^= 1;
-	(void)snprintf(wrong->hello.options, sizeof(wrong->hello.options), "%s", setting);
+	wrong->peer.hello.incarnation += 7000;
+	wrong->peer.hello.job_digest ^= 1;
+	(void)snprintf(wrong->peer.hello.options, sizeof(wrong->peer.hello.options), "%s", setting);
 	puppet_connect(wrong);
 	stage_settle(stage);
-	CHECK(stage, wrong->down && wrong->welcome.refusal == WEFT_MISMATCH);
+	CHECK(stage, wrong->peer.down && wrong->peer.welcome.refusal == WEFT_MISMATCH);
 	return wrong;
 }
 
@@ -61,9 +61,9 @@ static void
 check_ended(struct stage *stage, const struct puppet *puppet, enum weft_status status,
 	    const char *says)
 {
-	CHECK(stage, puppet->aborted && puppet->abort.status == status);
-	CHECK_SAYS(stage, puppet->abort.reason, "trainer 1 has not come right within 3.0 s; ");
-	CHECK_SAYS(stage, puppet->abort.reason, says);
+	CHECK(stage, puppet->peer.aborted && puppet->peer.abort.status == status);
+	CHECK_SAYS(stage, puppet->peer.abort.reason, "trainer 1 has not come right within 3.0 s; ");
+	CHECK_SAYS(stage, puppet->peer.abort.reason, says);
 }
 
 static void
@@ -71,19 +71,19 @@ refused_before_the_first_step(struct stage *stage)
 {
 	begin_with_zero(stage); /* it has pushed all of its first step, and waits */
 	struct puppet *zero = &stage->puppet[0];
-	CHECK(stage, zero->absents == 0);
+	CHECK(stage, zero->peer.absents == 0);
 	(void)come_wrong(stage, 1, "learning_rate=0.125");
-	CHECK(stage, zero->absents == 1 && zero->absent.trainer == 1);
-	CHECK_SAYS(stage, zero->absent.reason, "refused: trainer 1 on ");
-	CHECK_SAYS(stage, zero->absent.reason, "has learning_rate=0.125, trainer 0 on ");
+	CHECK(stage, zero->peer.absents == 1 && zero->peer.absent.trainer == 1);
+	CHECK_SAYS(stage, zero->peer.absent.reason, "refused: trainer 1 on ");
+	CHECK_SAYS(stage, zero->peer.absent.reason, "has learning_rate=0.125, trainer 0 on ");
 	char text[2 * WF_REASON_BYTES];
 	wf_step_waits_for(stage->lane[0], WF_STEP_WAIT_START, text, sizeof(text));
 	CHECK_SAYS(stage, text, "waits for trainer 1 to come; trainer 1: refused: trainer 1 on ");
 	stage_run(stage, NEARLY_NS);
-	CHECK(stage, !zero->aborted);
+	CHECK(stage, !zero->peer.aborted);
 	stage_run(stage, REST_NS);
 	check_ended(stage, zero, WEFT_MISMATCH, "; refused: trainer 1 on ");
-	CHECK_SAYS(stage, zero->abort.reason, "has learning_rate=0.125, trainer 0 on ");
+	CHECK_SAYS(stage, zero->peer.abort.reason, "has learning_rate=0.125, trainer 0 on ");
 }
 
 static void
@@ -100,7 +100,7 @@ refused_again(struct stage *stage)
 	(void)come_wrong(stage, 1, "learning_rate=0.125");
 	stage_run(stage, 2 * WF_NS_PER_S);
 	(void)come_wrong(stage, 1, "learning_rate=0.25");
-	CHECK_SAYS(stage, stage->puppet[0].absent.reason, "learning_rate=0.25");
+	CHECK_SAYS(stage, stage->puppet[0].peer.absent.reason, "learning_rate=0.25");
 	stage_run(stage, WF_NS_PER_S);
 	check_ended(stage, &stage->puppet[0], WEFT_MISMATCH, "has learning_rate=0.25, trainer 0");
 }
@@ -117,10 +117,11 @@ static void
 come_right(struct stage *stage, struct puppet *zero, struct puppet *one)
 {
 	puppet_meet(one);
-	CHECK(stage, one->up && zero->absents == 2 && zero->absent.reason[0] == '\0');
-	CHECK(stage, one->absents == 0);
+	CHECK(stage,
+	      one->peer.up && zero->peer.absents == 2 && zero->peer.absent.reason[0] == '\0');
+	CHECK(stage, one->peer.absents == 0);
 	stage_run(stage, 4 * WF_NS_PER_S);
-	CHECK(stage, !zero->aborted && !one->aborted);
+	CHECK(stage, !zero->peer.aborted && !one->peer.aborted);
 	puppet_initialise(one);
 	stage_settle(stage);
 	puppet_continue(one, 1);
@@ -154,9 +155,9 @@ told_later(struct stage *stage)
 	(void)come_wrong(stage, 1, "learning_rate=0.125");
 	struct puppet *two = puppet_add(stage, 2, 0);
 	puppet_meet(two);
-	CHECK(stage, two->absents == 1 && two->absent.trainer == 1);
-	CHECK_SAYS(stage, two->absent.reason, "learning_rate=0.125");
-	CHECK(stage, stage->puppet[0].absents == 1);
+	CHECK(stage, two->peer.absents == 1 && two->peer.absent.trainer == 1);
+	CHECK_SAYS(stage, two->peer.absent.reason, "learning_rate=0.125");
+	CHECK(stage, stage->puppet[0].peer.absents == 1);
 	stage_run(stage, NEARLY_NS + REST_NS);
 	check_ended(stage, &stage->puppet[0], WEFT_MISMATCH, "learning_rate=0.125");
 	check_ended(stage, two, WEFT_MISMATCH, "learning_rate=0.125");
@@ -170,9 +171,9 @@ two_refused(struct stage *stage)
 	begin_with_zero(stage);
 	(void)come_wrong(stage, 2, "learning_rate=0.25");
 	(void)come_wrong(stage, 1, "learning_rate=0.125");
-	CHECK(stage, zero->absents == 2 && zero->absent.trainer == 2);
+	CHECK(stage, zero->peer.absents == 2 && zero->peer.absent.trainer == 2);
 	puppet_meet(puppet_add(stage, 2, 0));
-	CHECK(stage, zero->absents == 3 && zero->absent.trainer == 1);
+	CHECK(stage, zero->peer.absents == 3 && zero->peer.absent.trainer == 1);
 	stage_run(stage, NEARLY_NS + REST_NS);
 	check_ended(stage, zero, WEFT_MISMATCH, "has learning_rate=0.125, trainer 0");
 }
@@ -193,7 +194,7 @@ refused_where_all_are_needed(struct stage *stage)
 	CHECK(stage, zero->answers > stage->tensor[0].count / STAGE_SLICE_FLOATS); /* of w, too */
 	(void)come_wrong(stage, 1, "learning_rate=0.125");
 	stage_run(stage, NEARLY_NS);
-	CHECK(stage, !zero->aborted);
+	CHECK(stage, !zero->peer.aborted);
 	stage_run(stage, REST_NS);
 	check_ended(stage, zero, WEFT_MISMATCH, "learning_rate=0.125");
 }
@@ -223,14 +224,14 @@ refused_where_no_steps_are(struct stage *stage)
 		puppet_reduce(zero, 1, 0, 0);
 	}
 	(void)come_wrong_to(stage, lane, 1, "learning_rate=0.125");
-	CHECK(stage, zero->absents == 1);
+	CHECK(stage, zero->peer.absents == 1);
 	stage_run(stage, NEARLY_NS);
-	CHECK(stage, !zero->aborted);
+	CHECK(stage, !zero->peer.aborted);
 	stage_run(stage, *ends ? REST_NS : 10 * WF_NS_PER_S);
 	if (*ends) {
 		check_ended(stage, zero, WEFT_MISMATCH, "learning_rate=0.125");
 	}
-	CHECK(stage, zero->aborted == *ends);
+	CHECK(stage, zero->peer.aborted == *ends);
 }
 
 /* A slice of b and all of w on lane 0, the static tensor on lane 1. */
@@ -276,12 +277,12 @@ held_and_gone(struct stage *stage)
 	puppet_connect(one);
 	stage_settle(stage);
 	CHECK(stage, stage->lane[0]->held_count == 1);
-	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
 	puppet_send_job(zero);
 	stage_settle(stage);
-	CHECK(stage, zero->absents == 1 && zero->absent.trainer == 1);
-	CHECK_SAYS(stage, zero->absent.reason, "had begun to come and is gone: ");
+	CHECK(stage, zero->peer.absents == 1 && zero->peer.absent.trainer == 1);
+	CHECK_SAYS(stage, zero->peer.absent.reason, "had begun to come and is gone: ");
 	if (stage->opts.seed % 2 == 0) {
 		puppet_grant(zero, WF_GRANT_WIRE_VALUES, 0);
 		puppet_have(zero);
@@ -311,15 +312,15 @@ gone_at_any_moment(struct stage *stage)
 	struct puppet *one = puppet_add(stage, 1, 0);
 	puppet_connect(one);
 	stage_run(stage, stage->opts.seed * 100 * WF_NS_PER_US);
-	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_run(stage, 2 * WF_NS_PER_S);
 	bool seen = stage->lane[0]->peer[1].state == WF_PEER_LOST ||
 		    wf_absent_why(stage->lane[0], 1)[0] != '\0';
 	stage_run(stage, 2 * WF_NS_PER_S);
-	CHECK(stage, stage->puppet[0].aborted == seen);
+	CHECK(stage, stage->puppet[0].peer.aborted == seen);
 	if (seen) {
-		CHECK(stage, stage->puppet[0].abort.status == WEFT_LOST);
-		CHECK_SAYS(stage, stage->puppet[0].abort.reason, "trainer 1");
+		CHECK(stage, stage->puppet[0].peer.abort.status == WEFT_LOST);
+		CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "trainer 1");
 	}
 	**count += seen ? 1 : 0;
 }
@@ -346,14 +347,14 @@ refused_in_a_job_that_runs(struct stage *stage)
 	struct puppet *zero = &stage->puppet[0];
 	CHECK(stage, zero->answers > 0);
 	(void)come_wrong(stage, 1, "learning_rate=0.125");
-	CHECK(stage, zero->absents == 1);
+	CHECK(stage, zero->peer.absents == 1);
 	stage_run(stage, 60 * WF_NS_PER_S);
-	CHECK(stage, !zero->aborted);
+	CHECK(stage, !zero->peer.aborted);
 	stage_run(stage, 260 * WF_NS_PER_S);
-	CHECK(stage, zero->aborted && zero->abort.status == WEFT_TIMEOUT);
-	CHECK_SAYS(stage, zero->abort.reason,
+	CHECK(stage, zero->peer.aborted && zero->peer.abort.status == WEFT_TIMEOUT);
+	CHECK_SAYS(stage, zero->peer.abort.reason,
 		   "trainer 1 of 2 did not come within 300 s; refused: ");
-	CHECK_SAYS(stage, zero->abort.reason, "has learning_rate=0.125");
+	CHECK_SAYS(stage, zero->peer.abort.reason, "has learning_rate=0.125");
 }
 
 /* It was refused before the job ran, and time passes. */
@@ -363,12 +364,12 @@ refused_before_the_job_runs(struct stage *stage)
 	struct puppet *zero = puppet_add(stage, 0, 0);
 	puppet_meet(zero);
 	(void)come_wrong(stage, 1, "learning_rate=0.125");
-	CHECK(stage, zero->absents == 1);
+	CHECK(stage, zero->peer.absents == 1);
 	puppet_initialise(zero);
 	stage_settle(stage);
 	puppet_continue(zero, 1);
 	stage_run(stage, 60 * WF_NS_PER_S);
-	CHECK(stage, zero->answers > 0 && !zero->aborted);
+	CHECK(stage, zero->answers > 0 && !zero->peer.aborted);
 }
 
 static void
@@ -389,17 +390,17 @@ refused_for_ids_that_nobody_waits_for(struct stage *stage)
 	struct puppet *zero = &stage->puppet[0];
 	(void)come_wrong(stage, 0, "learning_rate=0.125");
 	struct puppet *other = puppet_add(stage, 1, 0);
-	other->hello.trainer_count = 5;
-	other->hello.trainer_id = 4;
+	other->peer.hello.trainer_count = 5;
+	other->peer.hello.trainer_id = 4;
 	puppet_connect(other);
 	stage_settle(stage);
-	CHECK(stage, other->down && other->welcome.refusal == WEFT_MISMATCH);
+	CHECK(stage, other->peer.down && other->peer.welcome.refusal == WEFT_MISMATCH);
 	stage_run(stage, 10 * WF_NS_PER_S);
-	CHECK(stage, zero->absents == 0 && !zero->aborted);
+	CHECK(stage, zero->peer.absents == 0 && !zero->peer.aborted);
 	puppet_meet(puppet_add(stage, 1, 0));
 	(void)come_wrong(stage, 1, "learning_rate=0.125");
 	stage_run(stage, 10 * WF_NS_PER_S);
-	CHECK(stage, zero->absents == 0 && !zero->aborted);
+	CHECK(stage, zero->peer.absents == 0 && !zero->peer.aborted);
 }
 
 static void
@@ -415,14 +416,14 @@ refused_for_many_ids(struct stage *stage)
 {
 	begin_with_zero(stage);
 	struct puppet *odd = puppet_add(stage, 1, 0);
-	odd->hello.incarnation = 9;
-	odd->hello.job_digest ^= 1;
-	for (uint32_t t = 1; t <= 2 * WF_ABSENTEES_MAX && stage->failure[0] == '\0'; t++) {
-		odd->hello.trainer_id = t;
-		odd->down = false;
+	odd->peer.hello.incarnation = 9;
+	odd->peer.hello.job_digest ^= 1;
+	for (uint32_t t = 1; t <= 2 * WF_ABSENTEES_MAX && !script_failed(&stage->script); t++) {
+		odd->peer.hello.trainer_id = t;
+		odd->peer.down = false;
 		puppet_connect(odd);
 		stage_settle(stage);
-		CHECK(stage, odd->down && odd->welcome.refusal == WEFT_MISMATCH);
+		CHECK(stage, odd->peer.down && odd->peer.welcome.refusal == WEFT_MISMATCH);
 	}
 	CHECK(stage, stage->lane[0]->absentee_count == WF_ABSENTEES_MAX);
 	stage_run(stage, 3 * WF_NS_PER_S);
@@ -444,16 +445,16 @@ next_job(struct stage *stage)
 	begin_with_zero(stage);
 	(void)come_wrong(stage, 1, "learning_rate=0.125");
 	stage_run(stage, 6 * WF_NS_PER_S);
-	CHECK(stage, stage->puppet[0].aborted && wf_lane_job_state(lane) == WF_LANE_FAILED);
-	if (stage->failure[0] != '\0') {
+	CHECK(stage, stage->puppet[0].peer.aborted && wf_lane_job_state(lane) == WF_LANE_FAILED);
+	if (script_failed(&stage->script)) {
 		return;
 	}
 	wf_lane_reset(lane);
 	struct puppet *zero = puppet_add(stage, 0, 0);
-	zero->hello.incarnation += 500;
+	zero->peer.hello.incarnation += 500;
 	puppet_meet(zero);
 	stage_run(stage, 10 * WF_NS_PER_S);
-	CHECK(stage, zero->absents == 0 && !zero->aborted);
+	CHECK(stage, zero->peer.absents == 0 && !zero->peer.aborted);
 }
 
 static void
@@ -476,12 +477,12 @@ lost(struct stage *stage)
 		puppet_continue(one, step);
 		stage_settle(stage);
 	}
-	puppet_disconnect(one);
+	peer_disconnect(&one->peer, WF_DISCONNECT_DRAIN);
 	stage_run(stage, NEARLY_NS + REST_NS);
-	CHECK(stage, zero->aborted == (*steps > 0));
+	CHECK(stage, zero->peer.aborted == (*steps > 0));
 	stage_run(stage, WF_NS_PER_S / 2);
-	CHECK(stage, zero->aborted && zero->abort.status == WEFT_LOST);
-	CHECK_SAYS(stage, zero->abort.reason, "not back within 3.0 s");
+	CHECK(stage, zero->peer.aborted && zero->peer.abort.status == WEFT_LOST);
+	CHECK_SAYS(stage, zero->peer.abort.reason, "not back within 3.0 s");
 }
 
 /* It may have been refused by another lane, which then ends the job with that reason. */

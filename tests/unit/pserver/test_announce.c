@@ -152,7 +152,7 @@ break_a_path(struct stage *stage)
 	announce(stage, 1, 0, 2);
 	CHECK(stage, may_push(one, 0, 0));
 	puppet_push(&stage->puppet[0], 0, 1);
-	puppet_disconnect(one);
+	peer_disconnect(&one->peer, WF_DISCONNECT_DRAIN);
 	stage_settle(stage);
 	/* What it has announced is void: slice 1 is not held when room is there again. */
 	CHECK(stage, stage_dense(stage->lane[0])->inbox_slice[1].ready == 1);
@@ -188,7 +188,7 @@ wait_for_room_with_a_void_word(struct stage *stage)
 	announce(stage, 1, 0, 2);
 	CHECK(stage, stage_dense(stage->lane[0])->inbox_slice[1].is_queued);
 	puppet_push(zero, 0, 1);
-	puppet_disconnect(one);
+	peer_disconnect(&one->peer, WF_DISCONNECT_DRAIN);
 	stage_settle(stage);
 	puppet_meet(one);
 	announce(stage, 1, 0, 1);
@@ -282,7 +282,7 @@ allow_a_lane(struct puppet *p)
 	const struct wf_msg_runs msg = {.step = 1, .count = 1, .run = {{.count = 1}}};
 	struct wf_msg out;
 	wf_msg_allow_encode(&msg, &out);
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 struct offence {
@@ -310,9 +310,9 @@ commit(struct stage *stage)
 	begin(stage);
 	offence->commit(&stage->puppet[1]);
 	stage_settle(stage);
-	CHECK(stage, stage->puppet[1].down);
+	CHECK(stage, stage->puppet[1].peer.down);
 	CHECK_SAYS(stage, stage->lane[0]->peer[1].lost_why, offence->says);
-	CHECK(stage, !stage->puppet[0].down);
+	CHECK(stage, !stage->puppet[0].peer.down);
 }
 
 static void
@@ -359,9 +359,10 @@ meet_one(struct stage *stage)
 	stage_settle(stage);
 	puppet_send_job(p);
 	stage_settle(stage);
-	CHECK(stage, says == NULL ? p->resumed : p->aborted && p->abort.status == WEFT_INVALID);
+	CHECK(stage, says == NULL ? p->peer.resumed
+				  : p->peer.aborted && p->peer.abort.status == WEFT_INVALID);
 	if (says != NULL) {
-		CHECK_SAYS(stage, p->abort.reason, says);
+		CHECK_SAYS(stage, p->peer.abort.reason, says);
 	} else {
 		CHECK(stage, p->slots_kind == WF_GRANT_WIRE_SLOTS);
 	}

@@ -132,9 +132,9 @@ save_in_between(struct stage *stage)
 	uint32_t before = late->answers;
 	puppet_grant(late, WF_GRANT_WIRE_STATE, 0);
 	wf_msg_pull_encode(&pull, &out);
-	puppet_send(late, &out);
+	peer_send(&late->peer, &out);
 	stage_settle(stage);
-	CHECK(stage, late->answers == before + slices && !late->down);
+	CHECK(stage, late->answers == before + slices && !late->peer.down);
 	puppet_continue(late, 1);
 	stage_settle(stage);
 	CHECK(stage, late->discarded == slices);
@@ -188,7 +188,7 @@ lose_answers(struct stage *stage)
 	puppet_continue(late, 1);
 	stage_settle(stage);
 	CHECK(stage, late->discarded == slices);
-	wf_transport_disconnect(late->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(late->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
 	step(stage, 0, 4, 4);
 	late->have[0] = 0;
@@ -226,7 +226,7 @@ lose_the_path(struct stage *stage)
 	puppet_say_step(one, 1, 0);
 	puppet_push(one, 0, 1);
 	stage_settle(stage);
-	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
 	stage_expect_push(stage, 1, 1, 0, 1);
 	step(stage, 0, 1, 2); /* slice 0 has one push more than the others: only adam would tell */
@@ -340,7 +340,7 @@ run_ahead(struct stage *stage)
 		puppet_push(slow, i, 5);
 	}
 	stage_settle(stage);
-	CHECK(stage, fast->answers == before + 6 * slices && !slow->down);
+	CHECK(stage, fast->answers == before + 6 * slices && !slow->peer.down);
 }
 
 static void
@@ -514,9 +514,9 @@ do_wrong(struct stage *stage)
 	struct puppet *one = &stage->puppet[1];
 	wrong->act(one);
 	stage_settle(stage);
-	CHECK(stage, one->down);
+	CHECK(stage, one->peer.down);
 	CHECK_SAYS(stage, stage->lane[0]->peer[1].lost_why, wrong->says);
-	CHECK(stage, !stage->puppet[0].down);
+	CHECK(stage, !stage->puppet[0].peer.down);
 }
 
 static void
@@ -573,7 +573,7 @@ mix(struct stage *stage)
 	CHECK(stage, zero->have[b] == 2);
 	puppet_push(one, b, 1);
 	stage_settle(stage);
-	CHECK(stage, one->have[b] == 1 && !one->down && !zero->down);
+	CHECK(stage, one->have[b] == 1 && !one->peer.down && !zero->peer.down);
 	CHECK(stage, count_of(stage, WF_LANE_SLICE_APPLIED_COUNT) == summed + 3);
 }
 
@@ -603,9 +603,9 @@ owe_one(struct stage *stage)
 	stage_settle(stage);
 	wrong->act(&stage->puppet[1]);
 	stage_settle(stage);
-	CHECK(stage, stage->puppet[1].down);
+	CHECK(stage, stage->puppet[1].peer.down);
 	CHECK_SAYS(stage, stage->lane[0]->peer[1].lost_why, wrong->says);
-	CHECK(stage, !stage->puppet[0].down);
+	CHECK(stage, !stage->puppet[0].peer.down);
 }
 
 static void

@@ -63,7 +63,7 @@ begin(struct stage *stage, bool itself)
 {
 	for (uint32_t t = 0; t < 2; t++) {
 		puppet_meet(puppet_add(stage, t, 0));
-		puppet_beat(&stage->puppet[t], true, itself);
+		peer_beat(&stage->puppet[t].peer, true, itself);
 	}
 	for (uint32_t t = 0; t < 2; t++) {
 		puppet_initialise(&stage->puppet[t]);
@@ -98,19 +98,21 @@ check_told(struct stage *stage, uint32_t times, uint64_t least_ns)
 {
 	const struct puppet *zero = &stage->puppet[0];
 	char expected[128];
-	CHECK(stage, zero->absents == times);
-	CHECK(stage, zero->absent.silent_ns >= least_ns &&
-			     zero->absent.silent_ns < least_ns + WF_NS_PER_S);
+	CHECK(stage, zero->peer.absents == times);
+	CHECK(stage, zero->peer.absent.silent_ns >= least_ns &&
+			     zero->peer.absent.silent_ns < least_ns + WF_NS_PER_S);
 	if (least_ns == 0) {
-		CHECK(stage, zero->absent.silent_ns == 0 && zero->absent.reason[0] == '\0');
+		CHECK(stage,
+		      zero->peer.absent.silent_ns == 0 && zero->peer.absent.reason[0] == '\0');
 		return;
 	}
-	CHECK(stage, zero->absent.trainer == 1);
+	CHECK(stage, zero->peer.absent.trainer == 1);
 	(void)snprintf(expected, sizeof(expected), "(host %s, pid %u) has not taken a turn",
-		       stage->puppet[1].hello.host, stage->puppet[1].hello.pid);
-	CHECK(stage, strcmp(zero->absent.reason, expected) == 0);
-	CHECK(stage, stage->puppet[1].absents == times && stage->puppet[1].absent.trainer == 0 &&
-			     stage->puppet[1].absent.reason[0] == '\0'); /* of itself nothing */
+		       stage->puppet[1].peer.hello.host, stage->puppet[1].peer.hello.pid);
+	CHECK(stage, strcmp(zero->peer.absent.reason, expected) == 0);
+	CHECK(stage,
+	      stage->puppet[1].peer.absents == times && stage->puppet[1].peer.absent.trainer == 0 &&
+		      stage->puppet[1].peer.absent.reason[0] == '\0'); /* of itself nothing */
 }
 
 static void
@@ -120,7 +122,7 @@ check_goes_on(struct stage *stage)
 	stage_settle(stage);
 	stage_expect_step(stage, 1);
 	for (uint32_t t = 0; t < 2; t++) {
-		CHECK(stage, !stage->puppet[t].aborted);
+		CHECK(stage, !stage->puppet[t].peer.aborted);
 		CHECK(stage, puppet_values_are_right(&stage->puppet[t]));
 	}
 }
@@ -130,15 +132,16 @@ who_asks_is_answered_script(struct stage *stage)
 {
 	begin(stage, true);
 	const struct puppet *p = &stage->puppet[0];
-	CHECK(stage, p->beats == 1 && p->beat.itself && !p->beat.asks && p->beat.pid != 0);
-	puppet_beat(&stage->puppet[0], false, true);
+	CHECK(stage, p->peer.beats == 1 && p->peer.beat.itself && !p->peer.beat.asks &&
+			     p->peer.beat.pid != 0);
+	peer_beat(&stage->puppet[0].peer, false, true);
 	stage_settle(stage);
-	CHECK(stage, p->beats == 1);
+	CHECK(stage, p->peer.beats == 1);
 	check_goes_on(stage);
-	puppet_goodbye(&stage->puppet[0]);
-	puppet_beat(&stage->puppet[0], true, true);
+	peer_goodbye(&stage->puppet[0].peer);
+	peer_beat(&stage->puppet[0].peer, true, true);
 	stage_settle(stage);
-	CHECK(stage, p->beats == 2 && p->goodbye_heard && !p->down);
+	CHECK(stage, p->peer.beats == 2 && p->peer.goodbye_heard && !p->peer.down);
 }
 
 static void
@@ -152,12 +155,12 @@ static void
 slow_script(struct stage *stage)
 {
 	begin(stage, true);
-	uint32_t before = stage->puppet[0].beats;
+	uint32_t before = stage->puppet[0].peer.beats;
 	run_s(stage, 100);
 	check_silent(stage, WF_STEP_WAIT_STEP, "");
-	uint32_t asked = stage->puppet[1].beats - 1;
+	uint32_t asked = stage->puppet[1].peer.beats - 1;
 	CHECK(stage, asked >= 100 && asked <= 200);
-	CHECK(stage, stage->puppet[0].beats == before); /* nobody waits for it */
+	CHECK(stage, stage->puppet[0].peer.beats == before); /* nobody waits for it */
 	check_goes_on(stage);
 }
 
@@ -172,25 +175,25 @@ static void
 named_script(struct stage *stage)
 {
 	begin(stage, true);
-	stage->puppet[1].asleep = true;
+	stage->puppet[1].peer.asleep = true;
 	stage_run(stage, 1400 * WF_NS_PER_MS);
-	CHECK(stage, stage->puppet[0].absents == 0);
+	CHECK(stage, stage->puppet[0].peer.absents == 0);
 	stage_run(stage, 600 * WF_NS_PER_MS); /* before the first line about the wait */
 	check_told(stage, 1, WF_NS_PER_S);
 	run_s(stage, 3);
 	char expected[128];
 	(void)snprintf(expected, sizeof(expected), "; trainer 1 (host %s, pid %u) has not",
-		       stage->puppet[1].hello.host, stage->puppet[1].hello.pid);
+		       stage->puppet[1].peer.hello.host, stage->puppet[1].peer.hello.pid);
 	check_silent(stage, WF_STEP_WAIT_STEP, expected);
 	check_silent(stage, WF_STEP_WAIT_STEP, "taken a turn for 4 s");
 	check_silent(stage, WF_STEP_WAIT_REDUCE, "taken a turn for 4 s"); /* lacks the next, too */
-	uint32_t asked = stage->puppet[1].beats - 1;
+	uint32_t asked = stage->puppet[1].peer.beats - 1;
 	CHECK(stage, asked == 1);
 	run_s(stage, 14);
-	CHECK(stage, stage->puppet[1].beats - 1 == asked);
+	CHECK(stage, stage->puppet[1].peer.beats - 1 == asked);
 	check_told(stage, 1, WF_NS_PER_S);
-	stage->puppet[1].asleep = false;
-	puppet_beat(&stage->puppet[1], false, true);
+	stage->puppet[1].peer.asleep = false;
+	peer_beat(&stage->puppet[1].peer, false, true);
 	stage_run(stage, WF_NS_PER_S / 2);
 	check_silent(stage, WF_STEP_WAIT_STEP, "");
 	check_told(stage, 2, 0);
@@ -210,13 +213,14 @@ static void
 ends_script(struct stage *stage)
 {
 	begin(stage, true);
-	stage->puppet[1].asleep = true;
+	stage->puppet[1].peer.asleep = true;
 	run_s(stage, 20);
-	CHECK(stage, !stage->puppet[0].aborted);
+	CHECK(stage, !stage->puppet[0].peer.aborted);
 	run_s(stage, 1);
-	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_TIMEOUT);
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "trainer 1 (host ");
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason,
+	CHECK(stage,
+	      stage->puppet[0].peer.aborted && stage->puppet[0].peer.abort.status == WEFT_TIMEOUT);
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "trainer 1 (host ");
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason,
 		   "has not taken a turn for 20.0 s in step 1");
 }
 
@@ -233,11 +237,11 @@ idle_script(struct stage *stage)
 {
 	begin(stage, true);
 	check_goes_on(stage);
-	uint32_t before = stage->puppet[1].beats;
-	stage->puppet[1].asleep = true;
+	uint32_t before = stage->puppet[1].peer.beats;
+	stage->puppet[1].peer.asleep = true;
 	run_s(stage, 100);
-	CHECK(stage, stage->puppet[1].beats == before);
-	CHECK(stage, !stage->puppet[0].aborted && !stage->puppet[1].aborted);
+	CHECK(stage, stage->puppet[1].peer.beats == before);
+	CHECK(stage, !stage->puppet[0].peer.aborted && !stage->puppet[1].peer.aborted);
 }
 
 static void
@@ -251,10 +255,10 @@ static void
 caller_script(struct stage *stage)
 {
 	begin(stage, false);
-	CHECK(stage, stage->puppet[1].beats == 1);
-	stage->puppet[1].asleep = true;
+	CHECK(stage, stage->puppet[1].peer.beats == 1);
+	stage->puppet[1].peer.asleep = true;
 	run_s(stage, 100);
-	CHECK(stage, stage->puppet[1].beats == 1);
+	CHECK(stage, stage->puppet[1].peer.beats == 1);
 	check_silent(stage, WF_STEP_WAIT_STEP, "");
 	check_goes_on(stage);
 }
@@ -272,12 +276,12 @@ barrier_script(struct stage *stage)
 	begin(stage, true);
 	check_goes_on(stage);
 	puppet_reduce(&stage->puppet[0], 1, 0, 0);
-	stage->puppet[1].asleep = true;
+	stage->puppet[1].peer.asleep = true;
 	run_s(stage, 5);
 	check_silent(stage, WF_STEP_WAIT_REDUCE, "; trainer 1 (host ");
 	run_s(stage, 17);
-	CHECK(stage, stage->puppet[0].aborted);
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "has not taken a turn for 20.0 s");
+	CHECK(stage, stage->puppet[0].peer.aborted);
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "has not taken a turn for 20.0 s");
 }
 
 static void
@@ -293,7 +297,7 @@ static void
 incomplete_script(struct stage *stage)
 {
 	begin(stage, true);
-	stage->puppet[1].asleep = true;
+	stage->puppet[1].peer.asleep = true;
 	if (stage->opts.mode == WEFT_DENSE_ASYNC) {
 		puppet_reduce(&stage->puppet[0], 1, 0, 0);
 	} else {
@@ -307,12 +311,13 @@ incomplete_script(struct stage *stage)
 	CHECK(stage, wf_step_tells_since(stage->lane[0], WF_STEP_WAIT_HOLDS) == 0);
 	struct puppet *late = puppet_add(stage, 2, 0);
 	puppet_meet(late);
-	CHECK(stage, late->absents == 1 && late->absent.trainer == 1);
-	CHECK(stage, late->absent.silent_ns >= 4 * WF_NS_PER_S);
+	CHECK(stage, late->peer.absents == 1 && late->peer.absent.trainer == 1);
+	CHECK(stage, late->peer.absent.silent_ns >= 4 * WF_NS_PER_S);
 	run_s(stage, 17);
-	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_TIMEOUT);
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "trainer 1 (host ");
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "has not taken a turn for 20.0 s");
+	CHECK(stage,
+	      stage->puppet[0].peer.aborted && stage->puppet[0].peer.abort.status == WEFT_TIMEOUT);
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "trainer 1 (host ");
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "has not taken a turn for 20.0 s");
 }
 
 static void
@@ -343,15 +348,15 @@ jam_script(struct stage *stage)
 		stage_run(stage, WF_NS_PER_S / 4);
 		check_silent(stage, WF_STEP_WAIT_STEP, "");
 	}
-	CHECK(stage, !stage->puppet[0].aborted);
-	stage->puppet[1].asleep = true;
+	CHECK(stage, !stage->puppet[0].peer.aborted);
+	stage->puppet[1].peer.asleep = true;
 	jam.conn = NULL;
 	run_s(stage, 18);
 	check_silent(stage, WF_STEP_WAIT_STEP, "has not taken a turn for 17 s");
-	CHECK(stage, !stage->puppet[0].aborted);
+	CHECK(stage, !stage->puppet[0].peer.aborted);
 	run_s(stage, 3);
-	CHECK(stage, stage->puppet[0].aborted);
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "has not taken a turn for 20.0 s");
+	CHECK(stage, stage->puppet[0].peer.aborted);
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "has not taken a turn for 20.0 s");
 }
 
 static void
@@ -372,8 +377,10 @@ full_script(struct stage *stage)
 	run_s(stage, 22);
 	jam.conn = NULL;
 	run_s(stage, 1);
-	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_TIMEOUT);
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "has taken nothing in for 20.0 s in step");
+	CHECK(stage,
+	      stage->puppet[0].peer.aborted && stage->puppet[0].peer.abort.status == WEFT_TIMEOUT);
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason,
+		   "has taken nothing in for 20.0 s in step");
 }
 
 static void
@@ -389,18 +396,19 @@ static void
 news_script(struct stage *stage)
 {
 	begin(stage, true);
-	stage->puppet[1].asleep = true;
+	stage->puppet[1].peer.asleep = true;
 	run_s(stage, 5);
 	check_told(stage, 1, WF_NS_PER_S);
-	puppet_disconnect(&stage->puppet[0]);
+	peer_disconnect(&stage->puppet[0].peer, WF_DISCONNECT_DRAIN);
 	stage_settle(stage);
 	puppet_meet(&stage->puppet[0]);
 	stage_settle(stage);
-	CHECK(stage, stage->puppet[0].absents == 2 &&
-			     stage->puppet[0].absent.silent_ns >= 4 * WF_NS_PER_S);
-	puppet_disconnect(&stage->puppet[1]);
+	CHECK(stage, stage->puppet[0].peer.absents == 2 &&
+			     stage->puppet[0].peer.absent.silent_ns >= 4 * WF_NS_PER_S);
+	peer_disconnect(&stage->puppet[1].peer, WF_DISCONNECT_DRAIN);
 	stage_run(stage, WF_NS_PER_S / 2);
-	CHECK(stage, stage->puppet[0].absents == 3 && stage->puppet[0].absent.reason[0] == '\0');
+	CHECK(stage,
+	      stage->puppet[0].peer.absents == 3 && stage->puppet[0].peer.absent.reason[0] == '\0');
 }
 
 static void
@@ -417,17 +425,17 @@ refused_too_script(struct stage *stage)
 {
 	begin(stage, true);
 	struct puppet *wrong = puppet_add(stage, 2, 0);
-	wrong->hello.job_digest ^= 1;
+	wrong->peer.hello.job_digest ^= 1;
 	puppet_connect(wrong);
 	stage_settle(stage);
-	const struct wf_msg_absent *told = &stage->puppet[0].absent;
+	const struct wf_msg_absent *told = &stage->puppet[0].peer.absent;
 	CHECK(stage, told->trainer == 2 && told->silent_ns == 0);
 	puppet_reduce(&stage->puppet[0], 1, 0, 0);
-	stage->puppet[1].asleep = true;
+	stage->puppet[1].peer.asleep = true;
 	run_s(stage, 5);
 	CHECK(stage, told->trainer == 1 && told->silent_ns > 0);
-	CHECK(stage, stage->puppet[1].absent.trainer == 2);
-	puppet_beat(&stage->puppet[1], false, true);
+	CHECK(stage, stage->puppet[1].peer.absent.trainer == 2);
+	peer_beat(&stage->puppet[1].peer, false, true);
 	stage_run(stage, WF_NS_PER_S / 4);
 	CHECK(stage, told->trainer == 2 && told->silent_ns == 0);
 	CHECK_SAYS(stage, told->reason, "refused: ");
@@ -448,15 +456,15 @@ static void
 path_script(struct stage *stage)
 {
 	begin(stage, true);
-	stage->puppet[1].asleep = true;
+	stage->puppet[1].peer.asleep = true;
 	run_s(stage, 15);
-	puppet_disconnect(&stage->puppet[1]);
+	peer_disconnect(&stage->puppet[1].peer, WF_DISCONNECT_DRAIN);
 	stage_settle(stage);
 	puppet_meet(&stage->puppet[1]);
-	puppet_beat(&stage->puppet[1], false, true);
+	peer_beat(&stage->puppet[1].peer, false, true);
 	run_s(stage, 15);
 	check_silent(stage, WF_STEP_WAIT_STEP, "has not taken a turn for 14 s");
-	CHECK(stage, !stage->puppet[0].aborted);
+	CHECK(stage, !stage->puppet[0].peer.aborted);
 }
 
 static void

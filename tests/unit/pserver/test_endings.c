@@ -19,7 +19,8 @@ begin(struct stage *stage)
 {
 	for (uint32_t t = 0; t < 2; t++) {
 		struct puppet *puppet = puppet_add(stage, t, 0);
-		(void)snprintf(puppet->hello.compared, sizeof(puppet->hello.compared), "seed=1");
+		(void)snprintf(puppet->peer.hello.compared, sizeof(puppet->peer.hello.compared),
+			       "seed=1");
 		puppet_meet(puppet);
 	}
 	puppet_initialise(&stage->puppet[0]);
@@ -47,7 +48,7 @@ next_job(struct stage *stage)
 	uint64_t returns = wf_stats_get(stats, WF_LANE_PEER_RECONNECTED_COUNT);
 	stage_run(stage, 2 * WF_NS_PER_S);
 	CHECK(stage, wf_lane_job_state(lane) == WF_LANE_FAILED);
-	if (stage->failure[0] != '\0') {
+	if (script_failed(&stage->script)) {
 		return;
 	}
 	wf_lane_reset(lane);
@@ -57,8 +58,9 @@ next_job(struct stage *stage)
 	uint32_t first = stage->puppet_count;
 	for (uint32_t t = 0; t < 2; t++) {
 		struct puppet *puppet = puppet_add(stage, t, 0);
-		puppet->hello.incarnation += 500;
-		(void)snprintf(puppet->hello.compared, sizeof(puppet->hello.compared), "seed=2");
+		puppet->peer.hello.incarnation += 500;
+		(void)snprintf(puppet->peer.hello.compared, sizeof(puppet->peer.hello.compared),
+			       "seed=2");
 		puppet_meet(puppet);
 	}
 	puppet_initialise(&stage->puppet[first]);
@@ -72,9 +74,9 @@ next_job(struct stage *stage)
 static void
 check_told(struct stage *stage, uint32_t puppet, enum weft_status status, const char *says)
 {
-	CHECK(stage, stage->puppet[puppet].aborted);
-	CHECK(stage, stage->puppet[puppet].abort.status == status);
-	CHECK_SAYS(stage, stage->puppet[puppet].abort.reason, says);
+	CHECK(stage, stage->puppet[puppet].peer.aborted);
+	CHECK(stage, stage->puppet[puppet].peer.abort.status == status);
+	CHECK_SAYS(stage, stage->puppet[puppet].peer.abort.reason, says);
 }
 
 static void
@@ -95,12 +97,12 @@ abort_of_a_trainer(struct stage *stage)
 	struct wf_msg out;
 	begin(stage);
 	wf_msg_abort_encode(&msg, &out);
-	puppet_send(&stage->puppet[1], &out);
+	peer_send(&stage->puppet[1].peer, &out);
 	stage_settle(stage);
 	for (uint32_t t = 0; t < 2; t++) {
 		check_told(stage, t, WEFT_DATA, "its disk is full");
-		CHECK_SAYS(stage, stage->puppet[t].abort.who, "trainer 1");
-		CHECK(stage, stage->puppet[t].abort.step == WF_STEP_NONE);
+		CHECK_SAYS(stage, stage->puppet[t].peer.abort.who, "trainer 1");
+		CHECK(stage, stage->puppet[t].peer.abort.step == WF_STEP_NONE);
 	}
 	next_job(stage);
 }
@@ -144,20 +146,20 @@ late_members(struct stage *stage)
 	wf_lane_abort(stage->lane[0], &cause);
 	struct puppet *late = puppet_add(stage, 1, 0);
 	struct puppet *next = puppet_add(stage, 0, 0);
-	next->hello.incarnation = 4;
+	next->peer.hello.incarnation = 4;
 	struct puppet *other = puppet_add(stage, 1, 0);
-	other->hello.job_digest ^= 1;
+	other->peer.hello.job_digest ^= 1;
 	puppet_connect(late);
 	puppet_connect(next);
 	puppet_connect(other);
 	stage_settle(stage);
-	CHECK(stage, late->down && late->welcome.refusal == WEFT_DATA);
-	CHECK(stage, late->welcome.flags == WF_WELCOME_JOB_OVER);
-	CHECK_SAYS(stage, late->welcome.reason, "the first cause");
+	CHECK(stage, late->peer.down && late->peer.welcome.refusal == WEFT_DATA);
+	CHECK(stage, late->peer.welcome.flags == WF_WELCOME_JOB_OVER);
+	CHECK_SAYS(stage, late->peer.welcome.reason, "the first cause");
 	for (struct puppet *p = next; p <= other; p++) {
-		CHECK(stage, p->down && p->welcome.refusal == WEFT_UNAVAILABLE);
-		CHECK(stage, p->welcome.flags == 0);
-		CHECK_SAYS(stage, p->welcome.reason, "another job is ending here; try again");
+		CHECK(stage, p->peer.down && p->peer.welcome.refusal == WEFT_UNAVAILABLE);
+		CHECK(stage, p->peer.welcome.flags == 0);
+		CHECK_SAYS(stage, p->peer.welcome.reason, "another job is ending here; try again");
 	}
 }
 
@@ -176,7 +178,7 @@ successor_of_a_failed_job(struct stage *stage)
 	struct puppet *heir = puppet_add(stage, 0, 0);
 	struct wf_lane *lane = stage->lane[0];
 	puppet_meet(old);
-	heir->hello = old->hello;
+	heir->peer.hello = old->peer.hello;
 	puppet_connect(heir);
 	for (unsigned i = 0; i < 10000 && lane->peer[0].successor == NULL; i++) {
 		stage_run(stage, WF_NS_PER_US);
@@ -184,8 +186,8 @@ successor_of_a_failed_job(struct stage *stage)
 	CHECK(stage, lane->peer[0].successor != NULL);
 	wf_lane_abort(lane, &cause);
 	stage_settle(stage);
-	CHECK(stage, heir->up && heir->aborted);
-	CHECK_SAYS(stage, heir->abort.reason, "the first cause");
+	CHECK(stage, heir->peer.up && heir->peer.aborted);
+	CHECK_SAYS(stage, heir->peer.abort.reason, "the first cause");
 }
 
 static void
@@ -257,7 +259,7 @@ goodbye_before_its_step(struct stage *stage)
 	begin(stage);
 	puppet_continue(&stage->puppet[0], 1);
 	stage_settle(stage);
-	puppet_goodbye(&stage->puppet[1]);
+	peer_goodbye(&stage->puppet[1].peer);
 	stage_settle(stage);
 	check_told(stage, 0, WEFT_LOST, "trainer 1 left in good order while others wait");
 	next_job(stage);
@@ -271,7 +273,7 @@ goodbye_with_pushes_missing(struct stage *stage)
 	puppet_say_step(&stage->puppet[1], 1, 0);
 	puppet_push(&stage->puppet[1], 0, 1);
 	stage_settle(stage);
-	puppet_goodbye(&stage->puppet[1]);
+	peer_goodbye(&stage->puppet[1].peer);
 	stage_settle(stage);
 	check_told(stage, 0, WEFT_LOST, "trainer 1 left in good order while others wait");
 	next_job(stage);
@@ -281,9 +283,9 @@ static void
 goodbye_before_anybody_began(struct stage *stage)
 {
 	begin(stage);
-	puppet_goodbye(&stage->puppet[1]);
+	peer_goodbye(&stage->puppet[1].peer);
 	stage_settle(stage);
-	CHECK(stage, stage->puppet[1].goodbye_heard && !stage->puppet[0].aborted);
+	CHECK(stage, stage->puppet[1].peer.goodbye_heard && !stage->puppet[0].peer.aborted);
 	puppet_say_step(&stage->puppet[0], 1, 0);
 	stage_settle(stage);
 	check_told(stage, 0, WEFT_LOST, "trainer 1 left in good order, and step 1 waits for it");
@@ -296,7 +298,7 @@ goodbye_in_a_reduce(struct stage *stage)
 	begin(stage);
 	puppet_reduce(&stage->puppet[0], 1, 0, 0);
 	stage_settle(stage);
-	puppet_goodbye(&stage->puppet[1]);
+	peer_goodbye(&stage->puppet[1].peer);
 	stage_settle(stage);
 	check_told(stage, 0, WEFT_LOST, "trainer 1 left in good order");
 	next_job(stage);
@@ -306,7 +308,7 @@ static void
 reduce_after_a_goodbye(struct stage *stage)
 {
 	begin(stage);
-	puppet_goodbye(&stage->puppet[1]);
+	peer_goodbye(&stage->puppet[1].peer);
 	stage_settle(stage);
 	puppet_reduce(&stage->puppet[0], 1, 0, 0);
 	stage_settle(stage);
@@ -332,15 +334,15 @@ goodbye_after_its_pushes(struct stage *stage)
 	stage_settle(stage);
 	CHECK(stage, stage_dense(stage->lane[0])->peer[1].pushed == 4);
 	puppet_continue(&stage->puppet[0], 1);
-	puppet_goodbye(&stage->puppet[1]);
+	peer_goodbye(&stage->puppet[1].peer);
 	stage_settle(stage);
 	stage_expect_step(stage, 1);
-	CHECK(stage, !stage->puppet[0].aborted && stage->puppet[1].goodbye_heard);
+	CHECK(stage, !stage->puppet[0].peer.aborted && stage->puppet[1].peer.goodbye_heard);
 	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
-	puppet_goodbye(&stage->puppet[0]);
+	peer_goodbye(&stage->puppet[0].peer);
 	stage_settle(stage);
-	puppet_disconnect(&stage->puppet[0]);
-	puppet_disconnect(&stage->puppet[1]);
+	peer_disconnect(&stage->puppet[0].peer, WF_DISCONNECT_DRAIN);
+	peer_disconnect(&stage->puppet[1].peer, WF_DISCONNECT_DRAIN);
 	stage_settle(stage);
 	CHECK(stage, wf_lane_job_state(stage->lane[0]) == WF_LANE_FINISHED);
 }
@@ -382,15 +384,15 @@ reduce_said_again(struct stage *stage)
 	puppet_reduce(one, 1, 1, 1.0);
 	puppet_reduce(one, 1, 1, 1.0); /* as after a reconnect */
 	stage_settle(stage);
-	CHECK(stage, one->reduced_count == 0);
+	CHECK(stage, one->peer.reduced_count == 0);
 	puppet_reduce(&stage->puppet[0], 1, 1, 0.25);
 	stage_settle(stage);
-	CHECK(stage, one->reduced_count == 1 && one->reduced.value[0] == 1.25);
+	CHECK(stage, one->peer.reduced_count == 1 && one->peer.reduced.value[0] == 1.25);
 	puppet_reduce(one, 1, 1, 1.0);
 	puppet_reduce(&stage->puppet[0], 2, 1, 0.5);
 	stage_settle(stage);
-	CHECK(stage, one->reduced_count == 2 && one->reduced.value[0] == 1.25);
-	CHECK(stage, one->reduced.request_id == 1 && stage->puppet[0].reduced_count == 1);
+	CHECK(stage, one->peer.reduced_count == 2 && one->peer.reduced.value[0] == 1.25);
+	CHECK(stage, one->peer.reduced.request_id == 1 && stage->puppet[0].peer.reduced_count == 1);
 }
 
 static void
@@ -409,12 +411,13 @@ reduce_the_most(struct stage *stage)
 	for (uint64_t id = 1; id <= 2; id++) {
 		puppet_reduce(zero, id, WF_REDUCE_MAX, 0.5);
 		stage_settle(stage);
-		CHECK(stage, zero->reduced_count == id - 1); /* it waits for the other one */
+		CHECK(stage, zero->peer.reduced_count == id - 1); /* it waits for the other one */
 		puppet_reduce(one, id, WF_REDUCE_MAX, 2.0);
 		stage_settle(stage);
-		CHECK(stage, one->reduced_count == id && one->reduced.count == WF_REDUCE_MAX);
+		CHECK(stage,
+		      one->peer.reduced_count == id && one->peer.reduced.count == WF_REDUCE_MAX);
 		for (uint32_t i = 0; i < WF_REDUCE_MAX; i++) {
-			CHECK(stage, one->reduced.value[i] == 2.5 + 2 * i);
+			CHECK(stage, one->peer.reduced.value[i] == 2.5 + 2 * i);
 		}
 	}
 }
@@ -436,16 +439,16 @@ reduce_of_who_has_left(struct stage *stage)
 	puppet_initialise(&stage->puppet[0]);
 	stage_settle(stage);
 	puppet_reduce(&stage->puppet[1], 1, 1, 1.0);
-	puppet_goodbye(&stage->puppet[1]);
+	peer_goodbye(&stage->puppet[1].peer);
 	stage_settle(stage);
-	CHECK(stage, stage->puppet[1].goodbye_heard);
+	CHECK(stage, stage->puppet[1].peer.goodbye_heard);
 	puppet_reduce(&stage->puppet[0], 1, 1, 0.5);
 	stage_settle(stage);
-	CHECK(stage, stage->puppet[0].reduced_count == 0 && !stage->puppet[0].aborted);
+	CHECK(stage, stage->puppet[0].peer.reduced_count == 0 && !stage->puppet[0].peer.aborted);
 	puppet_reduce(&stage->puppet[2], 1, 1, 0.25);
 	stage_settle(stage);
-	CHECK(stage, stage->puppet[0].reduced_count == 1);
-	CHECK(stage, stage->puppet[0].reduced.value[0] == 1.75);
+	CHECK(stage, stage->puppet[0].peer.reduced_count == 1);
+	CHECK(stage, stage->puppet[0].peer.reduced.value[0] == 1.75);
 }
 
 static void
@@ -462,7 +465,7 @@ reduce_at_the_wrong_lane(struct stage *stage)
 	puppet_meet(puppet_add(stage, 0, 1));
 	puppet_reduce(&stage->puppet[1], 1, 1, 1.0);
 	stage_settle(stage);
-	CHECK(stage, stage->puppet[1].down && !stage->puppet[0].down);
+	CHECK(stage, stage->puppet[1].peer.down && !stage->puppet[0].peer.down);
 	CHECK_SAYS(stage, stage->lane[1]->peer[0].lost_why, "REDUCE: asked of pserver 0 lane 1");
 }
 
@@ -484,8 +487,8 @@ send_bad_job(struct stage *stage)
 	stage_settle(stage);
 	puppet_send_job(zero);
 	stage_settle(stage);
-	CHECK(stage, zero->aborted && !zero->resumed);
-	CHECK_SAYS(stage, zero->abort.reason, says);
+	CHECK(stage, zero->peer.aborted && !zero->peer.resumed);
+	CHECK_SAYS(stage, zero->peer.abort.reason, says);
 	stage_run(stage, 2 * WF_NS_PER_S);
 	CHECK(stage, wf_lane_job_state(stage->lane[0]) == WF_LANE_FAILED);
 }
@@ -514,8 +517,8 @@ job_of_other_bytes(struct stage *stage)
 	stage_settle(stage);
 	puppet_send_job(zero);
 	stage_settle(stage);
-	CHECK(stage, zero->aborted && zero->abort.status == WEFT_MISMATCH);
-	CHECK_SAYS(stage, zero->abort.reason, "job description and hello of trainer 0 differ");
+	CHECK(stage, zero->peer.aborted && zero->peer.abort.status == WEFT_MISMATCH);
+	CHECK_SAYS(stage, zero->peer.abort.reason, "job description and hello of trainer 0 differ");
 	stage->job_bytes[23] ^= 1;
 	next_job(stage);
 }
@@ -552,7 +555,7 @@ static void
 job_of_other_cuts(struct stage *stage)
 {
 	puppet_add(stage, 0, 0);
-	stage->puppet[0].hello.placement_digest ^= 1;
+	stage->puppet[0].peer.hello.placement_digest ^= 1;
 	puppet_connect(&stage->puppet[0]);
 	stage_settle(stage);
 	puppet_send_job(&stage->puppet[0]);
@@ -579,7 +582,7 @@ nacks(struct stage *stage)
 	begin(stage);
 	puppet_grant(one, WF_GRANT_WIRE_STATE, 0);
 	wf_msg_pull_encode(&state, &out);
-	puppet_send(one, &out);
+	peer_send(&one->peer, &out);
 	stage_settle(stage);
 	CHECK(stage, one->nacks == 1 && one->nack.request_id == 8);
 	CHECK_SAYS(stage, one->nack.reason, "the optimizer has no such state");

@@ -42,16 +42,16 @@ refuse(struct stage *stage)
 	struct puppet *one = puppet_add(stage, 1, 0);
 	struct puppet *odd = puppet_add(stage, 1, 0);
 	puppet_meet(zero);
-	odd->hello.incarnation = 5000;
+	odd->peer.hello.incarnation = 5000;
 	stranger->dress(odd);
 	puppet_connect(odd);
 	stage_settle(stage);
-	CHECK(stage, odd->down && !odd->up && odd->down_status == WEFT_REFUSED);
-	CHECK(stage, odd->welcome.refusal == stranger->status);
-	CHECK_SAYS(stage, odd->welcome.reason, stranger->says);
+	CHECK(stage, odd->peer.down && !odd->peer.up && odd->peer.down_status == WEFT_REFUSED);
+	CHECK(stage, odd->peer.welcome.refusal == stranger->status);
+	CHECK_SAYS(stage, odd->peer.welcome.reason, stranger->says);
 	CHECK(stage, wf_stats_get(&stage->lane[0]->stats, WF_LANE_HELLO_REFUSED_COUNT) == 1);
-	CHECK(stage, !zero->down);
-	if (stage->failure[0] == '\0' && stage->opts.lanes == 1) {
+	CHECK(stage, !zero->peer.down);
+	if (!script_failed(&stage->script) && stage->opts.lanes == 1) {
 		puppet_meet(one);
 		work(stage, zero, one);
 	}
@@ -72,117 +72,117 @@ run_stranger(void **state)
 static void
 wrong_lane(struct puppet *p)
 {
-	p->hello.lane_idx = 1;
+	p->peer.hello.lane_idx = 1;
 }
 
 static void
 wrong_ports_num(struct puppet *p)
 {
-	p->hello.lane_count = 3;
+	p->peer.hello.lane_count = 3;
 }
 
 static void
 wrong_trainer_count(struct puppet *p)
 {
-	p->hello.trainer_count = 3;
+	p->peer.hello.trainer_count = 3;
 }
 
 static void
 more_trainers_than_the_pserver_has(struct puppet *p)
 {
-	p->hello.trainer_count = 3;
+	p->peer.hello.trainer_count = 3;
 }
 
 static void
 wrong_pserver_count(struct puppet *p)
 {
-	p->hello.pserver_count = 2;
+	p->peer.hello.pserver_count = 2;
 }
 
 static void
 wrong_pserver(struct puppet *p)
 {
-	p->hello.pserver_count = 2;
-	p->hello.pserver_idx = 1;
+	p->peer.hello.pserver_count = 2;
+	p->peer.hello.pserver_idx = 1;
 }
 
 static void
 wrong_version(struct puppet *p)
 {
-	p->hello.version_min = 7;
-	p->hello.version_max = 9;
+	p->peer.hello.version_min = 7;
+	p->peer.hello.version_max = 9;
 }
 
 static void
 auth_scheme(struct puppet *p)
 {
-	p->tamper_at = -72;
-	p->tamper_byte = 1;
+	p->peer.tamper_at = -72;
+	p->peer.tamper_byte = 1;
 }
 
 static void
 auth_mac(struct puppet *p)
 {
-	p->tamper_at = -7; /* the last of the MAC: three empty texts of two bytes follow */
-	p->tamper_byte = 9;
+	p->peer.tamper_at = -7; /* the last of the MAC: three empty texts of two bytes follow */
+	p->peer.tamper_byte = 9;
 }
 
 static void
 unprintable_host(struct puppet *p)
 {
-	p->tamper_at = 107;
-	p->tamper_byte = 0x1b;
+	p->peer.tamper_at = 107;
+	p->peer.tamper_byte = 0x1b;
 }
 
 static void
 wrong_service(struct puppet *p)
 {
-	p->tamper_at = 4;
-	p->tamper_byte = WF_SERVICE_SPARSE;
+	p->peer.tamper_at = 4;
+	p->peer.tamper_byte = WF_SERVICE_SPARSE;
 }
 
 static void
 trainer_beyond_the_count(struct puppet *p)
 {
-	p->tamper_at = 21;
-	p->tamper_byte = 2;
+	p->peer.tamper_at = 21;
+	p->peer.tamper_byte = 2;
 }
 
 static void
 id_in_use(struct puppet *p)
 {
-	p->hello.trainer_id = 0;
+	p->peer.hello.trainer_id = 0;
 }
 
 static void
 older_path(struct puppet *p)
 {
-	p->hello = p->stage->puppet[0].hello; /* path 1 is here */
-	p->hello.path = 0;                    /* connect makes it 1 */
+	p->peer.hello = p->stage->puppet[0].peer.hello; /* path 1 is here */
+	p->peer.hello.path = 0;                         /* connect makes it 1 */
 }
 
 static void
 other_options(struct puppet *p)
 {
-	p->hello.job_digest ^= 1;
+	p->peer.hello.job_digest ^= 1;
 }
 
 static void
 other_tensors(struct puppet *p)
 {
-	p->hello.tensors_digest ^= 1;
+	p->peer.hello.tensors_digest ^= 1;
 }
 
 static void
 other_placement(struct puppet *p)
 {
-	p->hello.placement_digest ^= 1;
+	p->peer.hello.placement_digest ^= 1;
 }
 
 static void
 other_job_bytes(struct puppet *p)
 {
-	p->hello.job_bytes++;
+	p->peer.hello.job_bytes++;
 }
 
 #define STRANGER(function, code, text, ports, trainers)                                            \
@@ -231,9 +231,9 @@ take_over(struct stage *stage)
 	for (uint32_t i = 0; i < stage_slice_count(stage, 0); i++) {
 		heir->have[i] = old->have[i];
 	}
-	heir->hello = old->hello;
+	heir->peer.hello = old->peer.hello;
 	puppet_meet(heir);
-	CHECK(stage, old->down && heir->up && !heir->down);
+	CHECK(stage, old->peer.down && heir->peer.up && !heir->peer.down);
 	CHECK(stage, heir->initialised && heir->received[0] == 0 && heir->resume_step == 0);
 	CHECK(stage, wf_stats_get(&stage->lane[0]->stats, WF_LANE_PEER_RECONNECTED_COUNT) == 1);
 	puppet_initialise(one);
@@ -264,25 +264,26 @@ lose_both_paths(struct stage *stage)
 	struct puppet *heir = puppet_add(stage, 1, 0);
 	puppet_meet(zero);
 	const struct wf_peer *peer = &stage->lane[0]->peer[1];
-	one->hello.job_digest ^= 1;
+	one->peer.hello.job_digest ^= 1;
 	puppet_connect(one);
 	stage_settle(stage);
 	CHECK_SAYS(stage, wf_absent_why(stage->lane[0], 1), "job digest");
-	one->hello.job_digest ^= 1;
+	one->peer.hello.job_digest ^= 1;
 	puppet_meet(one);
 	CHECK(stage, wf_absent_why(stage->lane[0], 1)[0] == '\0');
-	heir->hello = one->hello;
+	heir->peer.hello = one->peer.hello;
 	puppet_connect(heir);
-	while (!peer->closing && peer->hello.path < heir->hello.path && stage->failure[0] == '\0') {
+	while (!peer->closing && peer->hello.path < heir->peer.hello.path &&
+	       !script_failed(&stage->script)) {
 		stage_run(stage, WF_NS_PER_US);
 	}
-	wf_transport_disconnect(heir->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(heir->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
-	CHECK(stage, one->down && peer->state == WF_PEER_LOST && peer->lost_why[0] != '\0');
+	CHECK(stage, one->peer.down && peer->state == WF_PEER_LOST && peer->lost_why[0] != '\0');
 	stage_run(stage, 4 * WF_NS_PER_S);
-	CHECK(stage, zero->aborted && zero->abort.status == WEFT_LOST);
-	CHECK_SAYS(stage, zero->abort.reason, "was lost in step");
-	CHECK(stage, strstr(zero->abort.reason, "digest") == NULL);
+	CHECK(stage, zero->peer.aborted && zero->peer.abort.status == WEFT_LOST);
+	CHECK_SAYS(stage, zero->peer.abort.reason, "was lost in step");
+	CHECK(stage, strstr(zero->peer.abort.reason, "digest") == NULL);
 }
 
 static void
@@ -304,12 +305,12 @@ hold(struct stage *stage)
 	stage_settle(stage);
 	puppet_connect(one);
 	stage_settle(stage);
-	CHECK(stage, zero->up && (zero->welcome.flags & WF_WELCOME_SEND_JOB) != 0);
-	CHECK(stage, !one->up && !one->down);
+	CHECK(stage, zero->peer.up && (zero->peer.welcome.flags & WF_WELCOME_SEND_JOB) != 0);
+	CHECK(stage, !one->peer.up && !one->peer.down);
 	puppet_send_job(zero);
 	stage_settle(stage);
-	CHECK(stage, one->up && (one->welcome.flags & WF_WELCOME_SEND_JOB) == 0);
-	CHECK(stage, zero->resumed && one->resumed);
+	CHECK(stage, one->peer.up && (one->peer.welcome.flags & WF_WELCOME_SEND_JOB) == 0);
+	CHECK(stage, zero->peer.resumed && one->peer.resumed);
 	puppet_grant(zero, WF_GRANT_WIRE_VALUES, 0);
 	puppet_have(zero);
 	puppet_grant(one, WF_GRANT_WIRE_VALUES, 0);
@@ -338,15 +339,15 @@ bad_loader(struct stage *stage)
 	puppet_connect(one);
 	stage_settle(stage);
 	wf_msg_job_encode(&half, &out);
-	puppet_send(zero, &out);
-	puppet_send(zero, &out);
+	peer_send(&zero->peer, &out);
+	peer_send(&zero->peer, &out);
 	stage_settle(stage);
-	CHECK(stage, zero->down && !one->down);
+	CHECK(stage, zero->peer.down && !one->peer.down);
 	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why, "JOB: bytes 0 of");
-	CHECK(stage, one->up && (one->welcome.flags & WF_WELCOME_SEND_JOB) != 0);
+	CHECK(stage, one->peer.up && (one->peer.welcome.flags & WF_WELCOME_SEND_JOB) != 0);
 	puppet_send_job(one);
 	stage_settle(stage);
-	CHECK(stage, one->slots_granted && one->resumed);
+	CHECK(stage, one->peer.granted && one->peer.resumed);
 }
 
 static void
@@ -355,9 +356,9 @@ too_many(struct stage *stage)
 	struct puppet *zero = puppet_add(stage, 0, 0);
 	puppet_connect(zero);
 	stage_settle(stage);
-	CHECK(stage, zero->down && zero->welcome.refusal == WEFT_MISMATCH);
-	CHECK_SAYS(stage, zero->welcome.reason, "takes up to 2; start it with");
-	CHECK_SAYS(stage, zero->welcome.reason, "--num_gradient_servers=3");
+	CHECK(stage, zero->peer.down && zero->peer.welcome.refusal == WEFT_MISMATCH);
+	CHECK_SAYS(stage, zero->peer.welcome.reason, "takes up to 2; start it with");
+	CHECK_SAYS(stage, zero->peer.welcome.reason, "--num_gradient_servers=3");
 	CHECK(stage, stage->lane[0]->peer == NULL);
 }
 
@@ -375,12 +376,12 @@ claim_many(struct stage *stage)
 	struct puppet *zero = puppet_add(stage, 0, 0);
 	puppet_connect(zero);
 	stage_settle(stage);
-	CHECK(stage, zero->up);
+	CHECK(stage, zero->peer.up);
 	puppet_send_job(zero);
 	stage_settle(stage);
-	CHECK(stage, zero->aborted && zero->abort.status == WEFT_NOMEM);
-	CHECK_SAYS(stage, zero->abort.reason, "windows of 1000 trainers");
-	CHECK_SAYS(stage, zero->abort.reason, "--max_shard_bytes allows 2097152");
+	CHECK(stage, zero->peer.aborted && zero->peer.abort.status == WEFT_NOMEM);
+	CHECK_SAYS(stage, zero->peer.abort.reason, "windows of 1000 trainers");
+	CHECK_SAYS(stage, zero->peer.abort.reason, "--max_shard_bytes allows 2097152");
 }
 
 static void
@@ -406,19 +407,19 @@ hold_one(struct stage *stage)
 	stage_settle(stage);
 	puppet_connect(one);
 	stage_settle(stage);
-	odd->hello.incarnation = 5000;
+	odd->peer.hello.incarnation = 5000;
 	puppet_connect(odd);
 	stage_settle(stage);
-	CHECK(stage, odd->down && odd->welcome.refusal == WEFT_UNAVAILABLE);
-	CHECK_SAYS(stage, odd->welcome.reason, "a trainer 1 waits here");
-	heir->hello = one->hello;
-	heir->hello.path++;
+	CHECK(stage, odd->peer.down && odd->peer.welcome.refusal == WEFT_UNAVAILABLE);
+	CHECK_SAYS(stage, odd->peer.welcome.reason, "a trainer 1 waits here");
+	heir->peer.hello = one->peer.hello;
+	heir->peer.hello.path++;
 	puppet_connect(heir);
 	stage_settle(stage);
-	CHECK(stage, one->down && !heir->down && stage->lane[0]->held_count == 1);
+	CHECK(stage, one->peer.down && !heir->peer.down && stage->lane[0]->held_count == 1);
 	puppet_send_job(zero);
 	stage_settle(stage);
-	CHECK(stage, heir->up && zero->resumed && heir->resumed);
+	CHECK(stage, heir->peer.up && zero->peer.resumed && heir->peer.resumed);
 }
 
 static void
@@ -437,18 +438,18 @@ come_in_crowds(struct stage *stage)
 	puppet_connect(zero);
 	stage_settle(stage);
 	for (uint32_t i = 0; i < WF_HELD_MAX; i++) {
-		crowd->hello.trainer_id = 1 + i;
-		crowd->hello.incarnation = 2000 + i;
+		crowd->peer.hello.trainer_id = 1 + i;
+		crowd->peer.hello.incarnation = 2000 + i;
 		puppet_connect(crowd);
 	}
 	stage_settle(stage);
-	CHECK(stage, stage->lane[0]->held_count == WF_HELD_MAX && !crowd->down);
-	crowd->hello.trainer_id++;
+	CHECK(stage, stage->lane[0]->held_count == WF_HELD_MAX && !crowd->peer.down);
+	crowd->peer.hello.trainer_id++;
 	puppet_connect(crowd);
 	stage_settle(stage);
 	CHECK(stage, stage->lane[0]->held_count == WF_HELD_MAX);
-	CHECK(stage, crowd->down && crowd->welcome.refusal == WEFT_UNAVAILABLE);
-	CHECK_SAYS(stage, crowd->welcome.reason, "the job is still being read; try again");
+	CHECK(stage, crowd->peer.down && crowd->peer.welcome.refusal == WEFT_UNAVAILABLE);
+	CHECK_SAYS(stage, crowd->peer.welcome.reason, "the job is still being read; try again");
 }
 
 static void
@@ -468,11 +469,11 @@ come_alone(struct stage *stage)
 	puppet_connect(one);
 	stage_settle(stage);
 	const struct wf_peer *peer = stage->lane[0]->peer;
-	CHECK(stage, one->up && peer[1].lane != NULL && peer[1].own != NULL);
+	CHECK(stage, one->peer.up && peer[1].lane != NULL && peer[1].own != NULL);
 	CHECK(stage, peer[0].lane == NULL && peer[2].lane == NULL);
 	puppet_send_job(one);
 	stage_settle(stage);
-	CHECK(stage, one->resumed && peer[0].lane != NULL && peer[2].own != NULL);
+	CHECK(stage, one->peer.resumed && peer[0].lane != NULL && peer[2].own != NULL);
 }
 
 static void
@@ -496,17 +497,17 @@ come_back(struct stage *stage)
 	struct puppet *zero = puppet_add(stage, 0, 0);
 	struct puppet *one = puppet_add(stage, 1, 0);
 	struct puppet *odd = puppet_add(stage, 1, 0);
-	CHECK(stage, !is_known(stage, &zero->hello)); /* no job */
+	CHECK(stage, !is_known(stage, &zero->peer.hello)); /* no job */
 	puppet_meet(zero);
-	CHECK(stage, is_known(stage, &zero->hello) && !is_known(stage, &one->hello));
+	CHECK(stage, is_known(stage, &zero->peer.hello) && !is_known(stage, &one->peer.hello));
 	puppet_meet(one);
-	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
-	odd->hello.incarnation = 5000;
-	CHECK(stage, is_known(stage, &one->hello) && !is_known(stage, &odd->hello));
-	odd->hello.trainer_id = 5;
-	odd->hello.trainer_count = 6;
-	CHECK(stage, !is_known(stage, &odd->hello));
+	odd->peer.hello.incarnation = 5000;
+	CHECK(stage, is_known(stage, &one->peer.hello) && !is_known(stage, &odd->peer.hello));
+	odd->peer.hello.trainer_id = 5;
+	odd->peer.hello.trainer_count = 6;
+	CHECK(stage, !is_known(stage, &odd->peer.hello));
 	CHECK(stage, !wf_admit_knows(stage->lane[0], (const uint8_t *)"noise", 5));
 }
 
@@ -533,13 +534,13 @@ slow_loader(struct stage *stage)
 	stage_run(stage, 3 * WF_NS_PER_S);
 	puppet_connect(one);
 	stage_run(stage, WF_NS_PER_S);
-	CHECK(stage, !zero->down && !one->up);
+	CHECK(stage, !zero->peer.down && !one->peer.up);
 	stage_run(stage, 2 * WF_NS_PER_S);
-	CHECK(stage, zero->down && one->up);
+	CHECK(stage, zero->peer.down && one->peer.up);
 	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why, "JOB: 0 of");
 	puppet_send_job(one);
 	stage_settle(stage);
-	CHECK(stage, one->slots_granted && one->resumed);
+	CHECK(stage, one->peer.granted && one->peer.resumed);
 	puppet_grant(one, WF_GRANT_WIRE_VALUES, 0);
 	puppet_have(one);
 	puppet_meet(zero); /* it was lost, no more */
@@ -562,12 +563,12 @@ gone_loader(struct stage *stage)
 	stage_run(stage, 5 * WF_NS_PER_S);
 	puppet_meet(one);
 	stage_run(stage, 2 * WF_NS_PER_S);
-	CHECK(stage, zero->down && !one->aborted);
+	CHECK(stage, zero->peer.down && !one->peer.aborted);
 	stage_run(stage, 2 * WF_NS_PER_S);
-	CHECK(stage, one->aborted && one->abort.status == WEFT_LOST);
-	CHECK_SAYS(stage, one->abort.reason, "trainer 0 (host puppet, pid 100) was lost");
-	CHECK_SAYS(stage, one->abort.reason, "JOB: 0 of");
-	CHECK_SAYS(stage, one->abort.reason, "not back within 3.0 s");
+	CHECK(stage, one->peer.aborted && one->peer.abort.status == WEFT_LOST);
+	CHECK_SAYS(stage, one->peer.abort.reason, "trainer 0 (host puppet, pid 100) was lost");
+	CHECK_SAYS(stage, one->peer.abort.reason, "JOB: 0 of");
+	CHECK_SAYS(stage, one->peer.abort.reason, "not back within 3.0 s");
 }
 
 static void
@@ -588,13 +589,13 @@ half_loader(struct stage *stage)
 	puppet_connect(zero);
 	stage_settle(stage);
 	wf_msg_job_encode(&half, &out);
-	puppet_send(zero, &out);
+	peer_send(&zero->peer, &out);
 	stage_run(stage, 5 * WF_NS_PER_S);
-	CHECK(stage, zero->down);
+	CHECK(stage, zero->peer.down);
 	puppet_connect(zero);
 	stage_settle(stage);
-	CHECK(stage, !zero->up && zero->welcome.refusal == WEFT_PROTOCOL);
-	CHECK_SAYS(stage, zero->welcome.reason, "broke the protocol: JOB: 100 of");
+	CHECK(stage, !zero->peer.up && zero->peer.welcome.refusal == WEFT_PROTOCOL);
+	CHECK_SAYS(stage, zero->peer.welcome.reason, "broke the protocol: JOB: 100 of");
 }
 
 /* It comes back each time, until nobody may come any more. */
@@ -606,11 +607,11 @@ mute_loader(struct stage *stage)
 	do {
 		puppet_connect(zero);
 		stage_run(stage, 5 * WF_NS_PER_S);
-		times += zero->up ? 1 : 0;
-	} while (zero->up && times < 100);
+		times += zero->peer.up ? 1 : 0;
+	} while (zero->peer.up && times < 100);
 	CHECK(stage, times >= 58 && times <= 61); /* 300 s */
-	CHECK(stage, zero->welcome.refusal == WEFT_PROTOCOL);
-	CHECK_SAYS(stage, zero->welcome.reason, "broke the protocol: JOB: 0 of");
+	CHECK(stage, zero->peer.welcome.refusal == WEFT_PROTOCOL);
+	CHECK_SAYS(stage, zero->peer.welcome.reason, "broke the protocol: JOB: 0 of");
 }
 
 static void
@@ -624,7 +625,8 @@ a_loader_that_goes_on_to_send_no_job_is_not_let_in_for_ever(void **state)
 static void
 speak(struct puppet *puppet, const char *words)
 {
-	(void)snprintf(puppet->hello.compared, sizeof(puppet->hello.compared), "%s", words);
+	(void)snprintf(puppet->peer.hello.compared, sizeof(puppet->peer.hello.compared), "%s",
+		       words);
 }
 
 /* The first has no words; what the second says is what the third is compared with, and its tensors
@@ -639,21 +641,22 @@ compare_words(struct stage *stage)
 	puppet_meet(zero);
 	speak(one, "seed=1 batch_size=32");
 	puppet_meet(one);
-	two->hello.pid = 7;
-	two->hello.tensors_digest ^= 1;
+	two->peer.hello.pid = 7;
+	two->peer.hello.tensors_digest ^= 1;
 	speak(two, "seed=1 batch_size=64");
 	puppet_connect(two);
 	stage_settle(stage);
-	CHECK(stage, two->down && two->welcome.refusal == WEFT_MISMATCH);
-	CHECK_SAYS(stage, two->welcome.reason, "trainer 2 on ");
-	CHECK_SAYS(stage, two->welcome.reason, "(pid 7) has batch_size=64, trainer 1 on ");
-	CHECK_SAYS(stage, two->welcome.reason, "has batch_size=32: give every trainer the same");
-	back->hello = one->hello;
+	CHECK(stage, two->peer.down && two->peer.welcome.refusal == WEFT_MISMATCH);
+	CHECK_SAYS(stage, two->peer.welcome.reason, "trainer 2 on ");
+	CHECK_SAYS(stage, two->peer.welcome.reason, "(pid 7) has batch_size=64, trainer 1 on ");
+	CHECK_SAYS(stage, two->peer.welcome.reason,
+		   "has batch_size=32: give every trainer the same");
+	back->peer.hello = one->peer.hello;
 	puppet_meet(back);
-	two->hello.tensors_digest ^= 1;
+	two->peer.hello.tensors_digest ^= 1;
 	speak(two, "seed=1 batch_size=32");
 	puppet_meet(two);
-	CHECK(stage, two->up && !two->down);
+	CHECK(stage, two->peer.up && !two->peer.down);
 }
 
 static void
@@ -669,13 +672,13 @@ restart(struct stage *stage)
 	struct puppet *zero = puppet_add(stage, 0, 0);
 	struct puppet *again = puppet_add(stage, 0, 0);
 	puppet_meet(zero);
-	wf_transport_disconnect(zero->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(zero->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
-	again->hello.incarnation = 9;
+	again->peer.hello.incarnation = 9;
 	puppet_connect(again);
 	stage_settle(stage);
-	CHECK(stage, again->down && again->welcome.refusal == WEFT_UNAVAILABLE);
-	CHECK_SAYS(stage, again->welcome.reason, "a job that is ending; try again");
+	CHECK(stage, again->peer.down && again->peer.welcome.refusal == WEFT_UNAVAILABLE);
+	CHECK_SAYS(stage, again->peer.welcome.reason, "a job that is ending; try again");
 	puppet_meet(zero); /* the first one may still come back */
 }
 
@@ -692,12 +695,12 @@ pester(struct stage *stage)
 {
 	struct puppet *odd = puppet_add(stage, 1, 0);
 	const struct wf_lane *lane = stage->lane[0];
-	odd->hello.incarnation = 5000;
-	odd->hello.lane_count = 3;
+	odd->peer.hello.incarnation = 5000;
+	odd->peer.hello.lane_count = 3;
 	for (unsigned i = 0; i < 15; i++) {
 		puppet_connect(odd);
 		stage_settle(stage);
-		CHECK(stage, odd->down && odd->down_status == WEFT_REFUSED);
+		CHECK(stage, odd->peer.down && odd->peer.down_status == WEFT_REFUSED);
 		CHECK(stage, lane->warnings.said == (i < 10 ? i + 1 : 10));
 		CHECK(stage, lane->warnings.unsaid == (i < 10 ? 0 : i - 9));
 	}

@@ -21,12 +21,12 @@ begin_at_the_end_of_numbers(struct stage *stage)
 	struct wf_msg out;
 	puppet_meet(zero);
 	wf_msg_init_encode(&msg, &out);
-	puppet_send(zero, &out);
+	peer_send(&zero->peer, &out);
 	puppet_put(zero, 0, 0, 0);
 	stage_settle(stage);
 	puppet_put(zero, 0, 1, 0);
 	stage_settle(stage);
-	CHECK(stage, zero->down && stage->lane[0]->state == WF_LANE_RUNNING);
+	CHECK(stage, zero->peer.down && stage->lane[0]->state == WF_LANE_RUNNING);
 	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why, "INIT: step is");
 }
 
@@ -47,7 +47,7 @@ say_init(struct puppet *zero, uint64_t step, uint64_t samples)
 	const struct wf_msg_init msg = {.step = step, .samples = samples, .sections = 1};
 	struct wf_msg out;
 	wf_msg_init_encode(&msg, &out);
-	puppet_send(zero, &out);
+	peer_send(&zero->peer, &out);
 	stage_settle(zero->stage);
 }
 
@@ -62,9 +62,9 @@ begin_elsewhere_in_the_middle(struct stage *stage)
 	puppet_put(zero, 0, 0, 0);
 	stage_settle(stage);
 	say_init(zero, 5, 50);
-	CHECK(stage, !zero->down);
+	CHECK(stage, !zero->peer.down);
 	say_init(zero, elsewhere[0], elsewhere[1]);
-	CHECK(stage, zero->down && stage->lane[0]->state == WF_LANE_RUNNING);
+	CHECK(stage, zero->peer.down && stage->lane[0]->state == WF_LANE_RUNNING);
 	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why, "INIT: from trainer 0, after 1 of 5");
 }
 
@@ -86,7 +86,7 @@ initialise_with_less(struct stage *stage)
 	puppet_meet(zero);
 	puppet_put_bytes(zero, 0, 0, 0, 32);
 	stage_settle(stage);
-	CHECK(stage, zero->down && stage->lane[0]->state == WF_LANE_RUNNING);
+	CHECK(stage, zero->peer.down && stage->lane[0]->state == WF_LANE_RUNNING);
 	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why,
 		   "PUT: 32 bytes of slice 0 of w, which has 64");
 }

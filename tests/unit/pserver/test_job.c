@@ -37,7 +37,7 @@ check_state(struct stage *stage, struct puppet *puppet, uint32_t idx)
 	CHECK(stage, stage_is_static(stage, 0, pull.count));
 	puppet_grant(puppet, WF_GRANT_WIRE_STATE, (uint8_t)idx);
 	wf_msg_pull_encode(&pull, &out);
-	puppet_send(puppet, &out);
+	peer_send(&puppet->peer, &out);
 	stage_settle(stage);
 	CHECK(stage, puppet->answers == before + pull.count);
 	for (uint32_t i = 0; i < pull.count; i++) {
@@ -49,7 +49,7 @@ check_state(struct stage *stage, struct puppet *puppet, uint32_t idx)
 	beyond.first = pull.count - 1;
 	beyond.count = 2;
 	wf_msg_pull_encode(&beyond, &out);
-	puppet_send(puppet, &out);
+	peer_send(&puppet->peer, &out);
 	stage_settle(stage);
 	CHECK(stage, puppet->nacks == idx + 1 && puppet->answers == before + pull.count);
 	CHECK_SAYS(stage, puppet->nack.reason, "a static or reduced tensor has no state");
@@ -59,12 +59,12 @@ static void
 leave(struct stage *stage)
 {
 	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
-		puppet_goodbye(&stage->puppet[t]);
+		peer_goodbye(&stage->puppet[t].peer);
 	}
 	stage_settle(stage);
 	for (uint32_t t = 0; t < stage->opts.trainers; t++) {
-		CHECK(stage, stage->puppet[t].goodbye_heard);
-		puppet_disconnect(&stage->puppet[t]);
+		CHECK(stage, stage->puppet[t].peer.goodbye_heard);
+		peer_disconnect(&stage->puppet[t].peer, WF_DISCONNECT_DRAIN);
 	}
 	stage_settle(stage);
 	CHECK(stage, wf_lane_job_state(stage->lane[0]) == WF_LANE_FINISHED);
@@ -104,9 +104,9 @@ honest(struct stage *stage)
 	puppet_reduce(&stage->puppet[0], 1, 2, 0.5);
 	puppet_reduce(one, 1, 2, 2.0);
 	stage_settle(stage);
-	CHECK(stage, one->reduced_count == 1 && one->reduced.count == 2);
-	CHECK(stage, one->reduced.value[0] == 2.5 && one->reduced.value[1] == 4.5);
-	CHECK(stage, one->reduced.step == 2);
+	CHECK(stage, one->peer.reduced_count == 1 && one->peer.reduced.count == 2);
+	CHECK(stage, one->peer.reduced.value[0] == 2.5 && one->peer.reduced.value[1] == 4.5);
+	CHECK(stage, one->peer.reduced.step == 2);
 	leave(stage);
 	CHECK(stage, wf_stats_get(stats, WF_LANE_STEP_APPLIED_COUNT) == 2);
 	CHECK(stage, wf_stats_get(stats, WF_LANE_SLICE_APPLIED_COUNT) == 2 * (slices - 1));
@@ -213,11 +213,11 @@ nan_aborts(struct stage *stage)
 	push_odd(stage, NAN, INFINITY);
 	for (uint32_t t = 0; t < 2; t++) {
 		const struct puppet *puppet = &stage->puppet[t];
-		CHECK(stage, puppet->aborted && puppet->abort.status == WEFT_DATA);
-		CHECK(stage, puppet->abort.step == 1);
-		CHECK_SAYS(stage, puppet->abort.reason, "2 values of the gradient of w");
-		CHECK_SAYS(stage, puppet->abort.reason, "from trainer 1");
-		CHECK_SAYS(stage, puppet->abort.who, "pserver 0 lane 0");
+		CHECK(stage, puppet->peer.aborted && puppet->peer.abort.status == WEFT_DATA);
+		CHECK(stage, puppet->peer.abort.step == 1);
+		CHECK_SAYS(stage, puppet->peer.abort.reason, "2 values of the gradient of w");
+		CHECK_SAYS(stage, puppet->peer.abort.reason, "from trainer 1");
+		CHECK_SAYS(stage, puppet->peer.abort.who, "pserver 0 lane 0");
 	}
 }
 
@@ -240,7 +240,7 @@ nan_skips(struct stage *stage)
 	CHECK(stage, stage->value[0][4] != stage_gradient(0, 0, 0, 4));
 	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
 	CHECK(stage, puppet_values_are_right(&stage->puppet[1]));
-	CHECK(stage, !stage->puppet[0].aborted);
+	CHECK(stage, !stage->puppet[0].peer.aborted);
 }
 
 static void
@@ -266,8 +266,9 @@ nan_beside_one_out(struct stage *stage)
 	}
 	puppet_put(one, 0, 0, 2);
 	stage_settle(stage);
-	CHECK(stage, zero->aborted && zero->abort.status == WEFT_DATA && zero->abort.step == 2);
-	CHECK_SAYS(stage, zero->abort.reason, "1 values of the gradient of w from trainer 1");
+	CHECK(stage, zero->peer.aborted && zero->peer.abort.status == WEFT_DATA &&
+			     zero->peer.abort.step == 2);
+	CHECK_SAYS(stage, zero->peer.abort.reason, "1 values of the gradient of w from trainer 1");
 }
 
 static void
@@ -290,9 +291,10 @@ sum_overflows(struct stage *stage)
 		puppet_put(&stage->puppet[t], 0, 0, 1);
 	}
 	stage_settle(stage);
-	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_DATA);
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "16 values of the gradient of w");
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "from the sum over trainers");
+	CHECK(stage,
+	      stage->puppet[0].peer.aborted && stage->puppet[0].peer.abort.status == WEFT_DATA);
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "16 values of the gradient of w");
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "from the sum over trainers");
 }
 
 static void
@@ -351,7 +353,7 @@ opposite_orders(struct stage *stage)
 			uint64_t parked = slices / window * window;
 			CHECK(stage, count_of(lane, WF_LANE_SLICE_PARKED_COUNT) == parked);
 			CHECK(stage, count_of(lane, WF_LANE_PARK_PEAK_BYTES) == parked * 64);
-			CHECK(stage, stage->puppet[0].credits == parked);
+			CHECK(stage, stage->puppet[0].peer.credits == parked);
 			CHECK(stage, stage_dense(lane)->peer[0].held == slices - parked);
 		}
 	}
@@ -431,7 +433,7 @@ cut_in_step(struct stage *stage)
 	puppets_begin(stage);
 	puppet_continue(one, 1);
 	stage_settle(stage);
-	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
 	CHECK(stage, lane->peer[1].state == WF_PEER_LOST && stage_dense(lane)->peer[1].held == 0);
 	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 4 * 64);
@@ -461,7 +463,7 @@ lost_answer(struct stage *stage)
 	step(stage, 1);
 	memset(puppet_values(one, 0), 0, STAGE_SLICE_FLOATS * sizeof(float));
 	memset(puppet_values(one, 2), 0, 8 * sizeof(float));
-	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
 	one->have[0] = 0;
 	one->have[2] = 0;
@@ -486,7 +488,7 @@ applied_before_have(struct stage *stage)
 	puppets_begin(stage);
 	puppet_continue(one, 1);
 	stage_settle(stage);
-	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
 	puppet_connect(one);
 	stage_settle(stage);
@@ -514,14 +516,15 @@ never_back(struct stage *stage)
 	puppets_begin(stage);
 	puppet_continue(&stage->puppet[0], 1);
 	stage_settle(stage);
-	wf_transport_disconnect(stage->puppet[1].conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(stage->puppet[1].peer.conn, WF_DISCONNECT_NOW);
 	stage_run(stage, 2 * WF_NS_PER_S);
-	CHECK(stage, !stage->puppet[0].aborted);
+	CHECK(stage, !stage->puppet[0].peer.aborted);
 	stage_run(stage, 2 * WF_NS_PER_S);
-	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_LOST);
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "trainer 1 (host puppet, pid 101)");
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "step 1");
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "not back within 3.0 s");
+	CHECK(stage,
+	      stage->puppet[0].peer.aborted && stage->puppet[0].peer.abort.status == WEFT_LOST);
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "trainer 1 (host puppet, pid 101)");
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "step 1");
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "not back within 3.0 s");
 	stage_run(stage, 2 * WF_NS_PER_S);
 	CHECK(stage, wf_lane_job_state(stage->lane[0]) == WF_LANE_FAILED);
 }
@@ -538,10 +541,11 @@ never_there(struct stage *stage)
 {
 	puppet_meet(puppet_add(stage, 0, 0));
 	stage_run(stage, 299 * WF_NS_PER_S);
-	CHECK(stage, !stage->puppet[0].aborted);
+	CHECK(stage, !stage->puppet[0].peer.aborted);
 	stage_run(stage, 2 * WF_NS_PER_S);
-	CHECK(stage, stage->puppet[0].aborted && stage->puppet[0].abort.status == WEFT_TIMEOUT);
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason,
+	CHECK(stage,
+	      stage->puppet[0].peer.aborted && stage->puppet[0].peer.abort.status == WEFT_TIMEOUT);
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason,
 		   "trainer 1 of 2 did not come within 300 s");
 }
 

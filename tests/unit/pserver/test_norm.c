@@ -43,7 +43,7 @@ say(struct puppet *puppet, const struct wf_msg_norm *norm)
 {
 	struct wf_msg out;
 	wf_msg_norm_encode(norm, &out);
-	puppet_send(puppet, &out);
+	peer_send(&puppet->peer, &out);
 	stage_settle(puppet->stage);
 }
 
@@ -53,12 +53,12 @@ break_the_path(struct stage *stage)
 	begin(stage);
 	struct puppet *one = &stage->puppet[1];
 	CHECK(stage, applied(stage) == 0);
-	wf_transport_disconnect(one->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
 	puppet_meet(one);
 	stage_settle(stage);
 	CHECK(stage, one->norms == 2 && one->norm.step == 1 && applied(stage) == 0);
-	wf_transport_disconnect(stage->puppet[0].conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(stage->puppet[0].peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
 	say(one, &one->norm); /* one is enough, whoever else is there */
 	stage_expect_step(stage, 1);
@@ -109,10 +109,10 @@ exaggerate(struct stage *stage)
 	}
 	norm.word[0] = 0;
 	say(&stage->puppet[1], &norm); /* of a step that is over: nothing */
-	CHECK(stage, !stage->puppet[0].down && !stage->puppet[1].down);
+	CHECK(stage, !stage->puppet[0].peer.down && !stage->puppet[1].peer.down);
 	norm.step = 2;
 	say(&stage->puppet[1], &norm); /* before anything of the step is there */
-	CHECK(stage, stage->puppet[1].down && !stage->puppet[0].down);
+	CHECK(stage, stage->puppet[1].peer.down && !stage->puppet[0].peer.down);
 	CHECK_SAYS(stage, stage->lane[0]->peer[1].lost_why, "NORM: of step 2");
 }
 
@@ -162,7 +162,7 @@ meddle(struct stage *stage)
 	stage_settle(stage);
 	CHECK(stage, stage->puppet[0].norms == 2 && stage->puppet[1].norms == 1);
 	say(&stage->puppet[1], &stage->puppet[0].norm);
-	CHECK(stage, stage->puppet[1].down && applied(stage) == 1);
+	CHECK(stage, stage->puppet[1].peer.down && applied(stage) == 1);
 	CHECK_SAYS(stage, stage->lane[0]->peer[1].lost_why, "NORM: of step 2");
 	say(&stage->puppet[0], &stage->puppet[0].norm);
 	CHECK(stage, applied(stage) == 2);

@@ -40,7 +40,7 @@ meet_both(struct stage *stage, enum when when)
 	if (when == RAW) {
 		puppet_connect(one);
 		stage_settle(stage);
-		CHECK(stage, one->slots_granted && one->resumed);
+		CHECK(stage, one->peer.granted && one->peer.resumed);
 		return;
 	}
 	puppet_meet(one);
@@ -97,19 +97,19 @@ end(struct stage *stage, const struct act *act)
 	const struct puppet *zero = &stage->puppet[0];
 	if (act->by_transport) {
 		puppet_meet(one);
-		CHECK(stage, stage->lane[0]->peer[1].state == WF_PEER_UP && !zero->aborted);
+		CHECK(stage, stage->lane[0]->peer[1].state == WF_PEER_UP && !zero->peer.aborted);
 		return;
 	}
 	puppet_connect(one);
 	stage_settle(stage);
-	CHECK(stage, one->down && one->welcome.refusal == WEFT_PROTOCOL);
-	CHECK_SAYS(stage, one->welcome.reason, "trainer 1 (host puppet, pid 101)");
-	CHECK_SAYS(stage, one->welcome.reason, act->says);
-	CHECK(stage, !zero->aborted);
+	CHECK(stage, one->peer.down && one->peer.welcome.refusal == WEFT_PROTOCOL);
+	CHECK_SAYS(stage, one->peer.welcome.reason, "trainer 1 (host puppet, pid 101)");
+	CHECK_SAYS(stage, one->peer.welcome.reason, act->says);
+	CHECK(stage, !zero->peer.aborted);
 	stage_run(stage, 3 * WF_NS_PER_S);
-	CHECK(stage, zero->aborted && zero->abort.status == WEFT_LOST);
-	CHECK_SAYS(stage, zero->abort.reason, "trainer 1");
-	CHECK_SAYS(stage, zero->abort.reason, act->says);
+	CHECK(stage, zero->peer.aborted && zero->peer.abort.status == WEFT_LOST);
+	CHECK_SAYS(stage, zero->peer.abort.reason, "trainer 1");
+	CHECK_SAYS(stage, zero->peer.abort.reason, act->says);
 }
 
 static void
@@ -117,7 +117,7 @@ play(struct stage *stage)
 {
 	const struct act *act = stage->arg;
 	meet_both(stage, act->when);
-	if (stage->failure[0] != '\0') {
+	if (script_failed(&stage->script)) {
 		return;
 	}
 	struct puppet *one = &stage->puppet[1];
@@ -136,11 +136,11 @@ play(struct stage *stage)
 	}
 	act->act(one);
 	stage_settle(stage);
-	CHECK(stage, one->down && lane->peer[1].state == WF_PEER_LOST);
+	CHECK(stage, one->peer.down && lane->peer[1].state == WF_PEER_LOST);
 	CHECK_SAYS(stage, lane->peer[1].lost_why, act->says);
-	CHECK(stage, lane->peer[0].state == WF_PEER_UP && !stage->puppet[0].down);
-	CHECK(stage, lane->state == WF_LANE_RUNNING && !stage->puppet[0].aborted);
-	if (stage->failure[0] != '\0') {
+	CHECK(stage, lane->peer[0].state == WF_PEER_UP && !stage->puppet[0].peer.down);
+	CHECK(stage, lane->state == WF_LANE_RUNNING && !stage->puppet[0].peer.aborted);
+	if (script_failed(&stage->script)) {
 		return;
 	}
 	serve(stage, act);
@@ -334,7 +334,7 @@ send_patched_step(struct puppet *p, size_t at, uint8_t byte, uint64_t epoch)
 	wf_msg_step_encode(&msg, &out);
 	out.body[at] = byte;
 	out.head.epoch = epoch;
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
@@ -371,7 +371,7 @@ send_have(struct puppet *p, uint32_t first, uint32_t count, uint64_t step_of_fir
 	memset(msg.step_of, 0xff, sizeof(msg.step_of));
 	msg.step_of[0] = step_of_first;
 	wf_msg_have_encode(&msg, &out);
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
@@ -380,7 +380,7 @@ init_that_is_trainer_0s_to_say(struct puppet *p)
 	const struct wf_msg_init msg = {.step = 5, .samples = 50, .sections = 1};
 	struct wf_msg out;
 	wf_msg_init_encode(&msg, &out);
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
@@ -421,7 +421,7 @@ pull_of_state_without_a_grant(struct puppet *p)
 	const struct wf_msg_pull msg = {.request_id = 1, .count = 1, .section = WF_SECTION_STATE};
 	struct wf_msg out;
 	wf_msg_pull_encode(&msg, &out);
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
@@ -442,7 +442,7 @@ send_grant(struct puppet *p, uint8_t kind, uint8_t state_idx)
 	struct wf_msg out;
 	memset(msg.key, 0xab, sizeof(msg.key));
 	wf_msg_grant_encode(&msg, &out);
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
@@ -463,7 +463,7 @@ norm_nobody_waits_for(struct puppet *p)
 	const struct wf_msg_norm msg = {.step = 2, .word = {1}};
 	struct wf_msg out;
 	wf_msg_norm_encode(&msg, &out);
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
@@ -472,7 +472,7 @@ ask_of(struct puppet *p, uint32_t trainer)
 	const struct wf_msg_report msg = {.request_id = 1, .trainer = trainer};
 	struct wf_msg out;
 	wf_msg_report_encode(&msg, &out);
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
@@ -496,7 +496,7 @@ beat_of_garbage(struct puppet *p)
 	struct wf_msg out;
 	wf_msg_beat_encode(&msg, &out);
 	out.body[0] = 0xff;
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
@@ -513,7 +513,7 @@ credit_to_a_lane(struct puppet *p)
 	const struct wf_msg_credit msg = {.count = 1};
 	struct wf_msg out;
 	wf_msg_credit_encode(&msg, &out);
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
@@ -522,7 +522,7 @@ resume_to_a_lane(struct puppet *p)
 	const struct wf_msg_steps msg = {.last = true};
 	struct wf_msg out;
 	wf_msg_resume_encode(&msg, &out);
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 /* --- reduces and the job --- */
@@ -539,7 +539,7 @@ reduced_to_a_lane(struct puppet *p)
 	const struct wf_msg_reduce msg = {.request_id = 1};
 	struct wf_msg out;
 	wf_msg_reduced_encode(&msg, &out);
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
@@ -554,7 +554,7 @@ goodbye_that_acknowledges(struct puppet *p)
 	const struct wf_msg_goodbye msg = {.ack = true};
 	struct wf_msg out;
 	wf_msg_goodbye_encode(&msg, &out);
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 /* --- what is no message --- */
@@ -565,7 +565,7 @@ send_garbage(struct puppet *p, uint8_t service, uint8_t type, size_t body_bytes)
 	struct wf_msg out = {.head = {.service = service, .type = type}};
 	out.body_bytes = body_bytes;
 	memset(out.body, 0xee, body_bytes);
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
@@ -642,7 +642,7 @@ send_patched_abort(struct puppet *p, size_t at, uint8_t byte)
 	struct wf_msg out;
 	wf_msg_abort_encode(&msg, &out);
 	out.body[at] = byte;
-	puppet_send(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void

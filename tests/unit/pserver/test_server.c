@@ -21,7 +21,7 @@ begin(struct stage *stage)
 	struct puppet *first = &stage->puppet[stage->puppet_count];
 	for (uint32_t t = 0; t < 2; t++) {
 		struct puppet *puppet = puppet_add(stage, t, 0);
-		puppet->hello.incarnation += stage->puppet_count * 100;
+		puppet->peer.hello.incarnation += stage->puppet_count * 100;
 		puppet_meet(puppet);
 	}
 	puppet_initialise(first);
@@ -41,12 +41,12 @@ do_job(struct stage *stage)
 	stage_expect_step(stage, 1);
 	for (uint32_t t = 0; t < 2; t++) {
 		CHECK(stage, puppet_values_are_right(first + t));
-		puppet_goodbye(first + t);
+		peer_goodbye(&first[t].peer);
 	}
 	stage_settle(stage);
 	for (uint32_t t = 0; t < 2; t++) {
-		CHECK(stage, first[t].goodbye_heard);
-		puppet_disconnect(first + t);
+		CHECK(stage, first[t].peer.goodbye_heard);
+		peer_disconnect(&first[t].peer, WF_DISCONNECT_DRAIN);
 	}
 	stage_run(stage, WF_NS_PER_S);
 }
@@ -60,10 +60,10 @@ fail_job(struct stage *stage)
 	struct wf_msg out;
 	struct puppet *first = begin(stage);
 	wf_msg_abort_encode(&msg, &out);
-	puppet_send(first + 1, &out);
+	peer_send(&first[1].peer, &out);
 	stage_settle(stage);
-	CHECK(stage, first[0].aborted && first[1].aborted);
-	CHECK_SAYS(stage, first[0].abort.reason, "out of ideas");
+	CHECK(stage, first[0].peer.aborted && first[1].peer.aborted);
+	CHECK_SAYS(stage, first[0].peer.abort.reason, "out of ideas");
 }
 
 static void
@@ -161,11 +161,11 @@ stop_running_by(struct stage *stage, int signal_number, const char *how)
 	CHECK(stage, stage->server_ended && stage->server_status == WEFT_LOST);
 	CHECK_SAYS(stage, stage->server_text, how);
 	for (uint32_t t = 0; t < 2; t++) {
-		CHECK(stage, first[t].aborted && first[t].abort.status == WEFT_LOST);
-		CHECK_SAYS(stage, first[t].abort.who, "pserver 0");
-		CHECK_SAYS(stage, first[t].abort.reason, "pserver 0 (host ");
-		CHECK_SAYS(stage, first[t].abort.reason, "port 7164) was ");
-		CHECK_SAYS(stage, first[t].abort.reason, how);
+		CHECK(stage, first[t].peer.aborted && first[t].peer.abort.status == WEFT_LOST);
+		CHECK_SAYS(stage, first[t].peer.abort.who, "pserver 0");
+		CHECK_SAYS(stage, first[t].peer.abort.reason, "pserver 0 (host ");
+		CHECK_SAYS(stage, first[t].peer.abort.reason, "port 7164) was ");
+		CHECK_SAYS(stage, first[t].peer.abort.reason, how);
 	}
 }
 
@@ -201,8 +201,8 @@ stop_starting(struct stage *stage)
 	wf_server_stop_by(stage->server, SIGINT);
 	stage_run(stage, 3 * WF_NS_PER_S);
 	CHECK(stage, stage->server_ended && stage->server_status == WEFT_LOST);
-	CHECK(stage, stage->puppet[0].aborted);
-	CHECK_SAYS(stage, stage->puppet[0].abort.reason, "was stopped by SIGINT");
+	CHECK(stage, stage->puppet[0].peer.aborted);
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "was stopped by SIGINT");
 }
 
 static void
@@ -258,7 +258,7 @@ job_after_failure(struct stage *stage)
 	CHECK(stage, !stage->server_ended);
 	do_job(stage);
 	stage_run(stage, 10 * WF_NS_PER_S); /* and nothing of the failed job comes after it */
-	CHECK(stage, !stage->puppet[2].aborted && !stage->puppet[3].aborted);
+	CHECK(stage, !stage->puppet[2].peer.aborted && !stage->puppet[3].peer.aborted);
 	wf_server_stop(stage->server);
 	stage_run(stage, WF_NS_PER_S);
 	CHECK(stage, stage->server_ended && stage->server_status == WEFT_OK);
@@ -296,22 +296,23 @@ share(struct stage *stage)
 	stage_run(stage, WF_NS_PER_S / 2);
 	for (uint32_t lane = 0; lane < 2; lane++) {
 		const struct puppet *puppet = &stage->puppet[lane];
-		CHECK(stage, puppet->aborted && puppet->abort.status == WEFT_DATA);
-		CHECK_SAYS(stage, puppet->abort.reason, "from trainer 0");
-		CHECK_SAYS(stage, puppet->abort.who, "pserver 0 lane 1");
+		CHECK(stage, puppet->peer.aborted && puppet->peer.abort.status == WEFT_DATA);
+		CHECK_SAYS(stage, puppet->peer.abort.reason, "from trainer 0");
+		CHECK_SAYS(stage, puppet->peer.abort.who, "pserver 0 lane 1");
 	}
 	stage_run(stage, 2 * WF_NS_PER_S);
 	/* The next job is not touched by it. */
 	for (uint32_t lane = 0; lane < 2; lane++) {
-		puppet_add(stage, 0, lane)->hello.incarnation = 9;
+		puppet_add(stage, 0, lane)->peer.hello.incarnation = 9;
 	}
 	initialise_lanes(stage, &stage->puppet[2]);
 	stage_run(stage, 5 * WF_NS_PER_S);
-	CHECK(stage, !stage->puppet[2].aborted && !stage->puppet[3].aborted);
-	CHECK(stage, !stage->puppet[2].down && !stage->puppet[3].down);
+	CHECK(stage, !stage->puppet[2].peer.aborted && !stage->puppet[3].peer.aborted);
+	CHECK(stage, !stage->puppet[2].peer.down && !stage->puppet[3].peer.down);
 	wf_server_stop(stage->server);
 	stage_run(stage, 3 * WF_NS_PER_S);
-	CHECK(stage, stage->server_ended && stage->puppet[2].aborted && stage->puppet[3].aborted);
+	CHECK(stage, stage->server_ended && stage->puppet[2].peer.aborted &&
+			     stage->puppet[3].peer.aborted);
 }
 
 static void
@@ -335,21 +336,21 @@ hurry(struct stage *stage)
 	const struct wf_msg_abort msg = {.status = WEFT_DATA, .reason = "out of ideas"};
 	struct wf_msg out;
 	wf_msg_abort_encode(&msg, &out);
-	puppet_send(&stage->puppet[0], &out);
+	peer_send(&stage->puppet[0].peer, &out);
 	struct puppet *next = puppet_add(stage, 0, 0);
-	next->hello.incarnation = 9;
+	next->peer.hello.incarnation = 9;
 	/* As a trainer does: again and again until the lane takes it. */
-	for (unsigned tries = 0; tries < 1000 && !next->up; tries++) {
-		if (next->conn == NULL) {
+	for (unsigned tries = 0; tries < 1000 && !next->peer.up; tries++) {
+		if (next->peer.conn == NULL) {
 			puppet_connect(next);
 		}
 		stage_run(stage, 5 * WF_NS_PER_MS);
-		CHECK(stage, !next->down || next->welcome.refusal == WEFT_UNAVAILABLE ||
-				     next->welcome.refusal == WEFT_MISMATCH);
+		CHECK(stage, !next->peer.down || next->peer.welcome.refusal == WEFT_UNAVAILABLE ||
+				     next->peer.welcome.refusal == WEFT_MISMATCH);
 	}
-	CHECK(stage, next->up);
+	CHECK(stage, next->peer.up);
 	stage_run(stage, 3 * WF_NS_PER_S);
-	CHECK(stage, next->up && !next->down && !next->aborted);
+	CHECK(stage, next->peer.up && !next->peer.down && !next->peer.aborted);
 }
 
 static void

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer: a trainer's end of its connection to a lane, in the bytes of wire/. It says what a test
+ * makes it say, honest or not, and keeps what it is told. What all services have in common is here:
+ * HELLO and WELCOME, GOODBYE, ABORT, ABSENT, BEAT, REDUCED, and the buffers of a window; the rest
+ * goes to the `peer_ops` of who embeds the peer. Thread: the one that runs the test. */
+#pragma once
+
+#include "tests/support/script.h"
+#include "transport/transport.h"
+#include "wire/hello.h"
+#include "wire/messages.h"
+
+#define PEER_OPS_MAX 4096u          /* that wait for the transport */
+#define PEER_BUFFER_FREE UINT64_MAX /* of `buffer` */
+
+struct peer;
+
+struct peer_ops {
+	/* A message of a service, or one of control that is not known here. Anything but WEFT_OK
+	 * fails the script. */
+	enum weft_status (*recv)(struct peer *peer, const struct wf_head *head,
+				 const uint8_t *body);
+	/* A PUT of the other end. */
+	void (*put)(struct peer *peer, const struct wf_event *event);
+	/* An operation with a cookie is over, or was dropped before the transport had it. NULL:
+	 * nobody asks. */
+	void (*done)(struct peer *peer, uint64_t cookie);
+};
+
+/* An operation that waits for the transport. */
+struct peer_op {
+	struct wf_op op;
+	struct wf_msg msg; /* SEND */
+};
+
+struct peer {
+	struct script *script;
+	const struct peer_ops *ops;
+	struct wf_transport *transport;
+	struct wf_slab slab;  /* what it reads and writes */
+	uint32_t region;      /* of it */
+	struct wf_conn *conn; /* the newest; NULL: none */
+
+	/* Where it goes, and what it says first; a test may change it before peer_connect. */
+	struct wf_host to;
+	struct wf_hello hello;
+	int tamper_at; /* byte of the encoded hello; negative: from its end; INT32_MIN: none */
+	uint8_t tamper_byte;
+
+	/* What it was told on this path. */
+	bool up, down;
+	struct wf_welcome welcome; /* or the refusal */
+	enum weft_status down_status;
+	bool granted, resumed; /* GRANT and RESUME of the lane came: the owner says so */
+
+	/* Over all paths. */
+	uint32_t absents;
+	struct wf_msg_absent absent; /* the last one */
+	uint32_t beats;
+	struct wf_msg_beat beat; /* the last one */
+	bool asleep;             /* answers none */
+	uint32_t reduced_count;
+	struct wf_msg_reduce reduced; /* the last one */
+	bool goodbye_heard;           /* the answer to its own */
+	bool aborted;
+	struct wf_msg_abort abort;
+
+	/* The buffers that the lane granted on this path: what lies in each, in the owner's terms,
+	 * or PEER_BUFFER_FREE. */
+	uint32_t slot_count;
+	uint64_t buffer[WF_GRANT_SLOT_COUNT_MAX];
+	uint32_t credits; /* buffers that CREDIT gave back, over all paths */
+
+	struct peer_op *queue; /* [PEER_OPS_MAX], a ring */
+	uint32_t queue_first, queue_count;
+};
+
+/* A transport of its own, in which mux has `paths`, in the script's env, and so many bytes of
+ * memory. `ops`, `hello`, `to` and `slot_count` are the caller's to fill in. */
+void peer_open(struct peer *peer, struct script *script, const char *paths, size_t slab_bytes);
+/* Accepts one that was never opened. */
+void peer_close(struct peer *peer);
+/* Its next path: HELLO goes out. */
+void peer_connect(struct peer *peer);
+void peer_disconnect(struct peer *peer, enum wf_disconnect how);
+/* What its transport has, and what waits for that; how many events. */
+unsigned peer_poll(struct peer *peer);
+/* One event of its connection. */
+void peer_event(struct peer *peer, const struct wf_event *event);
+
+/* Behind all that it said before; the message is copied. Nothing, and false, without a connection;
+ * what waits when that goes is dropped. */
+bool peer_post(struct peer *peer, const struct wf_op *op);
+void peer_send(struct peer *peer, const struct wf_msg *msg);
+/* Grant the lane a place in the peer's memory. */
+bool peer_grant_place(struct peer *peer, uint64_t offset, uint64_t bytes, struct wf_grant_key *out);
+void peer_goodbye(struct peer *peer);
+void peer_beat(struct peer *peer, bool asks, bool itself);
+
+/* The first buffer that is free; `slot_count` where none is. */
+uint32_t peer_free_buffer(const struct peer *peer);
+/* An answer: whatever is called `label` has left its buffers. */
+void peer_free_label(struct peer *peer, uint64_t label);
+/* CREDIT: each buffer is one that was in use. */
+void peer_credit(struct peer *peer, const struct wf_msg_credit *msg);
