@@ -4,9 +4,10 @@
  * Thread: the benchmark's; run_kernel: the worker's. */
 #include <string.h>
 
+#include "base/env.h"
 #include "kernels/kernels.h"
+#include "tools/rdma_bench/harness.h"
 #include "tools/rdma_bench/limit_sum.h"
-#include "tools/rdma_bench/meter.h"
 #include "tools/rdma_bench/pairs.h"
 
 #define MODE_PRODUCT 0u
@@ -53,9 +54,10 @@ make_arrays(struct wf_env *env, uint64_t bytes, struct arrays *out)
 	return WEFT_OK;
 }
 
-static void
-run_once(const struct arrays *arrays, uint32_t mode)
+static enum weft_status
+run_passes(void *work, const struct wf_order *order, struct wf_meter *meter)
 {
+	const struct arrays *arrays = work;
 	const struct wf_apply apply = {
 		.param = arrays->param,
 		.grad = arrays->grad,
@@ -65,11 +67,15 @@ run_once(const struct arrays *arrays, uint32_t mode)
 		.rate = RATE,
 		.plain_rate = RATE,
 	};
-	if (mode == MODE_LIMIT) {
-		arrays->limit(arrays->param, arrays->grad, arrays->count, RATE);
-	} else {
-		(void)arrays->kernels->apply[WF_SGD](&apply);
+	for (uint64_t i = 0; i < order->count; i++) {
+		if (order->mode == MODE_LIMIT) {
+			arrays->limit(arrays->param, arrays->grad, arrays->count, RATE);
+		} else {
+			(void)arrays->kernels->apply[WF_SGD](&apply);
+		}
+		wf_meter_mark(meter);
 	}
+	return WEFT_OK;
 }
 
 static enum weft_status
@@ -77,27 +83,9 @@ run_kernel(struct wf_bench_seat *seat, const void *arg)
 {
 	const struct kernel_arg *kernel = arg;
 	struct arrays arrays;
-	struct wf_meter meter;
-	struct wf_order order;
+	const struct wf_duty duty = {.run = run_passes, .work = &arrays, .batch = 1};
 	enum weft_status st = make_arrays(seat->env, kernel->bytes, &arrays);
-	if (st == WEFT_OK) {
-		st = wf_meter_init(&meter, seat->env);
-	}
-	if (st != WEFT_OK) {
-		return st;
-	}
-	wf_seat_ready(seat, 0);
-	while (wf_seat_order(seat, &order)) {
-		struct wf_figures figures;
-		wf_meter_begin(&meter, 1);
-		for (uint64_t i = 0; i < order.count; i++) {
-			run_once(&arrays, order.mode);
-			wf_meter_mark(&meter);
-		}
-		wf_meter_figures(&meter, order.count, &figures);
-		wf_seat_report(seat, &figures);
-	}
-	return WEFT_OK;
+	return st == WEFT_OK ? wf_seat_follow(seat, &duty) : st;
 }
 
 static struct wf_side

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/env.h"
 
 static uint64_t
 ticks(const struct wf_meter *meter)

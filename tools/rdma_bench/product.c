@@ -5,9 +5,10 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/env.h"
 #include "base/settings.h"
 #include "pserver/server.h"
-#include "tools/rdma_bench/meter.h"
+#include "tools/rdma_bench/harness.h"
 
 #define READY_TIMEOUT_NS (120 * WF_NS_PER_S)
 #define END_TIMEOUT_NS (5 * WF_NS_PER_S)
@@ -98,10 +99,10 @@ begin_job(struct weft_session *session, uint64_t bytes)
 }
 
 static enum weft_status
-run_steps(struct weft_session *session, struct wf_meter *meter, uint64_t count)
+run_steps(void *work, const struct wf_order *order, struct wf_meter *meter)
 {
-	for (uint64_t i = 1; i <= count; i++) {
-		enum weft_status st = weft_exchange(session, 1, 0);
+	for (uint64_t i = 1; i <= order->count; i++) {
+		enum weft_status st = weft_exchange(work, 1, 0);
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -110,26 +111,6 @@ run_steps(struct weft_session *session, struct wf_meter *meter, uint64_t count)
 		}
 	}
 	return WEFT_OK;
-}
-
-static enum weft_status
-follow_orders(struct wf_bench_seat *seat, struct weft_session *session, uint32_t batch)
-{
-	struct wf_meter meter;
-	struct wf_order order;
-	enum weft_status st = wf_meter_init(&meter, seat->env);
-	wf_seat_ready(seat, 0);
-	while (st == WEFT_OK && wf_seat_order(seat, &order)) {
-		struct wf_figures figures;
-		wf_meter_begin(&meter, batch);
-		st = run_steps(session, &meter, order.count);
-		wf_meter_figures(&meter, order.count, &figures);
-		if (st == WEFT_OK) {
-			wf_seat_report(seat, &figures);
-		}
-	}
-	wf_meter_fini(&meter);
-	return st;
 }
 
 static enum weft_status
@@ -142,7 +123,9 @@ run_trainer(struct wf_bench_seat *seat, const void *arg)
 		st = begin_job(session, trainer->opts->bytes);
 	}
 	if (st == WEFT_OK) {
-		st = follow_orders(seat, session, trainer->opts->batch);
+		const struct wf_duty duty = {
+			.run = run_steps, .work = session, .batch = trainer->opts->batch};
+		st = wf_seat_follow(seat, &duty);
 	}
 	if (st == WEFT_OK) {
 		return weft_session_close(session);

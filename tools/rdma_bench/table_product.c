@@ -4,10 +4,11 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/env.h"
 #include "base/settings.h"
 #include "pserver/server.h"
 #include "sparse/server/service.h"
-#include "tools/rdma_bench/meter.h"
+#include "tools/rdma_bench/harness.h"
 #include "tools/rdma_bench/table_exchange.h"
 #include "weft/sparse.h"
 
@@ -29,7 +30,6 @@ struct trainer {
 	struct weft_session *session;
 	struct weft_table *table;
 	struct wf_exchange_batches batches;
-	struct wf_meter meter;
 	struct weft_rows *ahead[WF_EXCHANGE_AHEAD]; /* pulled, oldest first */
 	unsigned ahead_count;
 };
@@ -150,7 +150,7 @@ wait_oldest(struct trainer *tr, struct weft_rows **out)
 }
 
 static enum weft_status
-run_pulls(struct trainer *tr, uint64_t count)
+run_pulls(struct trainer *tr, uint64_t count, struct wf_meter *meter)
 {
 	enum weft_status st = WEFT_OK;
 
@@ -164,13 +164,13 @@ run_pulls(struct trainer *tr, uint64_t count)
 			st = wait_oldest(tr, &rows);
 		}
 		weft_rows_free(rows);
-		wf_meter_mark(&tr->meter);
+		wf_meter_mark(meter);
 	}
 	return st;
 }
 
 static enum weft_status
-run_steps(struct trainer *tr, uint64_t count)
+run_steps(struct trainer *tr, uint64_t count, struct wf_meter *meter)
 {
 	enum weft_status st = pull_next(tr);
 
@@ -189,29 +189,16 @@ run_steps(struct trainer *tr, uint64_t count)
 		if (st == WEFT_OK) {
 			st = weft_wait_all(tr->session);
 		}
-		wf_meter_mark(&tr->meter);
+		wf_meter_mark(meter);
 	}
 	return st;
 }
 
 static enum weft_status
-follow_orders(struct wf_bench_seat *seat, struct trainer *tr)
+run_order(void *work, const struct wf_order *order, struct wf_meter *meter)
 {
-	struct wf_order order;
-	enum weft_status st = WEFT_OK;
-
-	wf_seat_ready(seat, 0);
-	while (st == WEFT_OK && wf_seat_order(seat, &order)) {
-		struct wf_figures figures;
-		wf_meter_begin(&tr->meter, 1);
-		st = order.mode == WF_EXCHANGE_PULL ? run_pulls(tr, order.count)
-						    : run_steps(tr, order.count);
-		wf_meter_figures(&tr->meter, order.count, &figures);
-		if (st == WEFT_OK) {
-			wf_seat_report(seat, &figures);
-		}
-	}
-	return st;
+	return order->mode == WF_EXCHANGE_PULL ? run_pulls(work, order->count, meter)
+					       : run_steps(work, order->count, meter);
 }
 
 static enum weft_status
@@ -221,10 +208,7 @@ run_trainer(struct wf_bench_seat *seat, const void *arg)
 	struct trainer tr = {.opts = trainer->opts};
 	char why[WF_FIGURE_TEXT_BYTES];
 
-	enum weft_status st = wf_meter_init(&tr.meter, seat->env);
-	if (st == WEFT_OK) {
-		st = wf_exchange_batches(tr.opts, seat->env, &tr.batches);
-	}
+	enum weft_status st = wf_exchange_batches(tr.opts, seat->env, &tr.batches);
 	if (st == WEFT_OK) {
 		st = open_job(&tr, trainer, seat->env);
 	}
@@ -232,7 +216,8 @@ run_trainer(struct wf_bench_seat *seat, const void *arg)
 		st = fill_table(&tr, tr.opts->rows);
 	}
 	if (st == WEFT_OK) {
-		st = follow_orders(seat, &tr);
+		const struct wf_duty duty = {.run = run_order, .work = &tr, .batch = 1};
+		st = wf_seat_follow(seat, &duty);
 	}
 	if (st == WEFT_OK) {
 		return weft_session_close(tr.session);

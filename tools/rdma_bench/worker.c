@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/env.h"
 #include "base/exit_code.h"
 
 static enum weft_status

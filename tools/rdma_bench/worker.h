@@ -10,7 +10,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/env.h"
+#include "base/status.h"
+
+struct wf_env;
 
 #define WF_FIGURE_TEXT_BYTES 384
 #define WF_CPU_ANY (-1) /* of either CPU of the benchmark */
