@@ -2,7 +2,7 @@
 /* items_async: async: four trainers and a pserver on the two CPUs, pushing asynchronously over
  * shared memory as they wait by default, against the bare kernels that this needs. Thread: the
  * benchmark's. */
-#include "tools/rdma_bench/limit_crowd.h"
+#include "tools/rdma_bench/limits/crowd.h"
 #include "tools/rdma_bench/pairs.h"
 
 #define ASYNC_BYTES (16ull << 20) /* of the tensor of each trainer */

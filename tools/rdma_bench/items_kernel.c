@@ -7,7 +7,7 @@
 #include "base/env.h"
 #include "kernels/kernels.h"
 #include "tools/rdma_bench/harness.h"
-#include "tools/rdma_bench/limit_sum.h"
+#include "tools/rdma_bench/limits/sum.h"
 #include "tools/rdma_bench/pairs.h"
 
 #define MODE_PRODUCT 0u

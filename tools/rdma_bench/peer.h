@@ -5,8 +5,8 @@
  * peer_options.c  what a user may say          peer_address.c  which address a device has
  * peer_control.c  the socket between the two   peer_words.c    what they say on it
  * peer_server.c, peer_client.c  the two ends   peer_report.c   what is printed
- * peer_loop.c  to and fro, and streams, over any path; peer_weft.c, bare_socket.c, bare_memory.c
- * and bare_verbs.c  the paths. Thread: main; there is no other. */
+ * peer_loop.c  to and fro, and streams, over any path; peer_weft.c and limits/path_*.c  the paths.
+ * Thread: main; there is no other. */
 #pragma once
 
 #include <stdbool.h>

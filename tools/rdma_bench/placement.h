@@ -4,7 +4,7 @@
  * twelve times. Thread: the benchmark's. */
 #pragma once
 
-#include "tools/rdma_bench/limit.h"
+#include "tools/rdma_bench/limits/limit.h"
 #include "tools/rdma_bench/result.h"
 
 struct wf_probe {

@@ -4,7 +4,7 @@
  * ending: the benchmark's. */
 #pragma once
 
-#include "tools/rdma_bench/limit.h"
+#include "tools/rdma_bench/limits/limit.h"
 #include "tools/rdma_bench/product.h"
 
 #define WF_EXCHANGE_DIM 64u

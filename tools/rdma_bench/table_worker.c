@@ -12,10 +12,10 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "sparse/server/table.h"
-#include "tools/rdma_bench/bare_table.h"
+#include "tools/rdma_bench/limits/table.h"
 #include "tools/rdma_bench/meter.h"
 #if WF_BENCH_HAVE_ABSL
-#include "tools/rdma_bench/bare_table_absl.h"
+#include "tools/rdma_bench/limits/table_absl.h"
 #endif
 
 #define BATCHES 1024u /* made ready; used again and again */

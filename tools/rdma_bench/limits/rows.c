@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table_limit: the hand-written loops: batches of rows over one TCP connection, and over a piece of
+/* rows: the hand-written loops: batches of rows over one TCP connection, and over a piece of
  * memory that both have. The server has the product's table and nothing else: no parts, no slots,
  * no checks, no other trainers. Both ends spin. Thread: the workers' own, where nothing else is
  * said. */

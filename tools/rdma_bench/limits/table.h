@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare_table: what a table of rows could be at most on this machine: open addressing with linear
+/* table: what a table of rows could be at most on this machine: open addressing with linear
  * probing in an array that is at most half full, looked into many keys at a time with
  * prefetch, rows in one array. It cannot evict or refuse, sums nobody's gradients, keeps no
  * books, and takes the compiler's -ffast-math. Built once for each form of the kernels. Thread: the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare: which of the raw paths it is. */
-#include "tools/rdma_bench/bare.h"
+/* paths: which of the raw paths it is. */
+#include "tools/rdma_bench/limits/paths.h"
 
 #include <string.h>
 

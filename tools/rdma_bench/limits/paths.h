@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare: paths without weft, that it is measured against. Thread: main. */
+/* paths: paths without weft, that it is measured against. Thread: main. */
 #pragma once
 
 #include "tools/rdma_bench/peer.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limit_tcp: raw sockets: a ping-pong of 64 bytes, and a push-pull of a tensor in slices. One
+/* tcp: raw sockets: a ping-pong of 64 bytes, and a push-pull of a tensor in slices. One
  * connection, made before the workers are. Thread: the workers' own, where nothing else is said. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tools/rdma_bench/limit.h"
+#include "tools/rdma_bench/limits/limit.h"
 #include "tools/rdma_bench/meter.h"
 #include "transport/tcp/tcp_congestion.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limit_crowd: the bare kernels that one pserver and a few trainers need for asynchronous pushes.
+/* crowd: the bare kernels that one pserver and a few trainers need for asynchronous pushes.
  * In one process, slice by slice, the optimizer's step over each trainer's gradients, and a copy of
  * what came of it into a window of that trainer's, for the slice changes before the trainer has it;
  * in a process for each trainer the copy of as many bytes out of the window into its own
@@ -7,7 +7,7 @@
  * and ending: the benchmark's. */
 #pragma once
 
-#include "tools/rdma_bench/limit.h"
+#include "tools/rdma_bench/limits/limit.h"
 
 #define WF_CROWD_MAX 4u
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limit_sum: see limit_sum.h. Built once for each form, with the flags of that form, under the name
+/* sum: see sum.h. Built once for each form, with the flags of that form, under the name
  * that WF_LIMIT_SUM is. Thread: any. */
-#include "tools/rdma_bench/limit_sum.h"
+#include "tools/rdma_bench/limits/sum.h"
 
 void
 WF_LIMIT_SUM(float *param, const float *const *grad, size_t count, float rate)

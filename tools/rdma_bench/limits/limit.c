@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limit: what all hand-written loops share. Thread: the benchmark's, or the worker's. */
-#include "tools/rdma_bench/limit.h"
+#include "tools/rdma_bench/limits/limit.h"
 
 #define READY_TIMEOUT_NS (60 * WF_NS_PER_S)
 #define END_TIMEOUT_NS (5 * WF_NS_PER_S)

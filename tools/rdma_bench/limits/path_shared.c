@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare_shared: memory that two processes share, without weft: each message is copied once, straight
+/* path_shared: memory that two processes share, without weft: each message is copied once, straight
  * to where the receiver wants it, and a counter on a cache line of its own says so. What the
  * transport shm is held against. */
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "tools/rdma_bench/bare.h"
+#include "tools/rdma_bench/limits/paths.h"
 
 #define LINE_BYTES 128u /* two lines: a processor may fetch the neighbour */
 #define HEAD_BYTES 4096u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare_table_absl: abseil's flat_hash_map from key to row, looked up key by key, as a program would
+/* table_absl: abseil's flat_hash_map from key to row, looked up key by key, as a program would
  * that has not thought of memory. The rows are those of a bare table. Only where abseil is
  * installed. Thread: the worker's. */
 #pragma once
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/rdma_bench/bare_table.h"
+#include "tools/rdma_bench/limits/table.h"
 
 #ifdef __cplusplus
 extern "C" {

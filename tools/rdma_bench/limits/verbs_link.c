@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare_link: see bare_verbs.h. */
+/* verbs_link: see verbs_link.h. */
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tools/rdma_bench/bare_verbs.h"
+#include "tools/rdma_bench/limits/verbs_link.h"
 #include "wire/bytes.h"
 
 #define STEP_MS 10000  /* of rdma_cm */

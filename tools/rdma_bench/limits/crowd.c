@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limit_crowd: see limit_crowd.h. Thread: the workers' own, where nothing else is said. */
-#include "tools/rdma_bench/limit_crowd.h"
+/* crowd: see crowd.h. Thread: the workers' own, where nothing else is said. */
+#include "tools/rdma_bench/limits/crowd.h"
 
 #include <string.h>
 

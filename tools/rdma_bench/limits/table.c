@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare_table: see bare_table.h. WF_BARE_TABLE is the name of this form. Thread: the worker's. */
-#include "tools/rdma_bench/bare_table.h"
+/* table: see table.h. WF_BARE_TABLE is the name of this form. Thread: the worker's. */
+#include "tools/rdma_bench/limits/table.h"
 
 #include <string.h>
 

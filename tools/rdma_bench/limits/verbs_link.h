@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare_verbs: a queue pair that rdma_cm connects, set up step by step, waiting for each. Thread:
+/* verbs_link: a queue pair that rdma_cm connects, set up step by step, waiting for each. Thread:
  * main. */
 #pragma once
 

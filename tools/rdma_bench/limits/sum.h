@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limit_sum: the least that a fused sum and SGD can be: one plain loop over the same memory, by the
+/* sum: the least that a fused sum and SGD can be: one plain loop over the same memory, by the
  * compiler, for one processor each. Thread: any. */
 #pragma once
 

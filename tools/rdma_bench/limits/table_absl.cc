@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bare_table_absl: see bare_table_absl.h. Thread: the worker's.
-#include "tools/rdma_bench/bare_table_absl.h"
+// table_absl: see table_absl.h. Thread: the worker's.
+#include "tools/rdma_bench/limits/table_absl.h"
 
 #include <cstring>
 #include <new>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare_verbs: one queue pair without weft, post and poll by hand: what the transport verbs is held
+/* path_verbs: one queue pair without weft, post and poll by hand: what the transport verbs is held
  * against. To and fro: WRITE with immediate (WRITE and an empty SEND on iWARP), or SEND. Streams:
  * WRITEs that nobody is told of until the last, or SENDs. Counters of the other end's are written
  * into memory and looked at there, which weft may not do. */
-#include "tools/rdma_bench/bare.h"
+#include "tools/rdma_bench/limits/paths.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tools/rdma_bench/bare_verbs.h"
+#include "tools/rdma_bench/limits/verbs_link.h"
 #include "wire/head.h"
 
 #define RX_COUNT 256u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare_socket: a TCP connection without weft, which both ends poll: what the transport tcp is held
+/* path_socket: a TCP connection without weft, which both ends poll: what the transport tcp is held
  * against. Messages are bytes one behind the other; what is handed over together goes out in one
  * call. */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "tools/rdma_bench/bare.h"
+#include "tools/rdma_bench/limits/paths.h"
 
 struct socket_path {
 	struct wf_peer_path path; /* first */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare_no_verbs: a build without the backend "verbs". */
-#include "tools/rdma_bench/bare.h"
+/* path_no_verbs: a build without the backend "verbs". */
+#include "tools/rdma_bench/limits/paths.h"
 
 enum weft_status
 wf_bare_verbs_open(struct wf_peer_end *end, struct wf_peer_path **out)

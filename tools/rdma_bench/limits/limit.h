@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limit: what the machine itself reaches: hand-written loops for one purpose each, without any
  * fabric, that the product is measured against. Each is two workers, a client that keeps time and a
- * server; limit_tcp.c and limit_shm.c have the loops, limit_sum.c that of one process.
+ * server; tcp.c and shm.c have the loops, sum.c that of one process.
  *
  * Thread: starting and ending: the benchmark's. */
 #pragma once
@@ -65,7 +65,7 @@ enum weft_status wf_limit_start_pair(const struct wf_limit_opts *opts,
  */
 void wf_limit_apply(const struct wf_kernels *kernels, float *param, const float *grad,
 		    uint64_t bytes);
-/* limit_tcp.c: two ends of one connection over loopback. WEFT_IO */
+/* tcp.c: two ends of one connection over loopback. WEFT_IO */
 enum weft_status wf_limit_connect_pair(const char *congestion, int fd[2]) WEFT_MUST_CHECK;
 void wf_limit_close_pair(int a, int b); /* accepts -1 */
 /* Write something to all of it. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limit_shm: two processes and a piece of memory: a cache line to and fro, and a push-pull of a
+/* shm: two processes and a piece of memory: a cache line to and fro, and a push-pull of a
  * tensor. Both ends spin. Thread: the workers' own, where nothing else is said. */
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "tools/rdma_bench/limit.h"
+#include "tools/rdma_bench/limits/limit.h"
 #include "tools/rdma_bench/meter.h"
 
 #define LINE_BYTES 128u /* two lines: a processor may fetch the neighbour */
