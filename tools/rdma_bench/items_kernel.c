@@ -2,12 +2,11 @@
 /* items_kernel: fused_sum_sgd: the pass in which a lane sums four trainers' slices and applies SGD,
  * against a bare loop of the same memory traffic. One worker does both, over the same arrays.
  * Thread: the benchmark's; run_kernel: the worker's. */
-#include <string.h>
-
 #include "base/env.h"
 #include "kernels/kernels.h"
 #include "tools/rdma_bench/harness.h"
-#include "tools/rdma_bench/limits/sum.h"
+#include "tools/rdma_bench/limits/form.h"
+#include "tools/rdma_bench/limits/memory.h"
 #include "tools/rdma_bench/pairs.h"
 
 #define MODE_PRODUCT 0u
@@ -26,7 +25,7 @@ struct arrays {
 	const float *grad[WF_LIMIT_SUM_GRADS];
 	size_t count;
 	const struct wf_kernels *kernels;
-	void (*limit)(float *param, const float *const *grad, size_t count, float rate);
+	const struct wf_limit_form *limit;
 };
 
 static enum weft_status
@@ -34,7 +33,7 @@ make_arrays(struct wf_env *env, uint64_t bytes, struct arrays *out)
 {
 	/* Once: in a virtual machine, finding out takes microseconds. */
 	out->kernels = wf_kernels_best();
-	const char *form = out->kernels->name;
+	out->limit = wf_limit_form_best();
 	struct wf_slab slab[WF_LIMIT_SUM_GRADS + 1];
 	for (unsigned i = 0; i <= WF_LIMIT_SUM_GRADS; i++) {
 		enum weft_status st = env->ops->slab_open(env, bytes, -1, &slab[i]);
@@ -48,9 +47,6 @@ make_arrays(struct wf_env *env, uint64_t bytes, struct arrays *out)
 	}
 	out->param = slab[WF_LIMIT_SUM_GRADS].base;
 	out->count = bytes / sizeof(float);
-	out->limit = strcmp(form, "avx512") == 0 ? wf_limit_sum_avx512
-		     : strcmp(form, "avx2") == 0 ? wf_limit_sum_avx2
-						 : wf_limit_sum_plain;
 	return WEFT_OK;
 }
 
@@ -69,7 +65,7 @@ run_passes(void *work, const struct wf_order *order, struct wf_meter *meter)
 	};
 	for (uint64_t i = 0; i < order->count; i++) {
 		if (order->mode == MODE_LIMIT) {
-			arrays->limit(arrays->param, arrays->grad, arrays->count, RATE);
+			arrays->limit->sum_sgd(arrays->param, arrays->grad, arrays->count, RATE);
 		} else {
 			(void)arrays->kernels->apply[WF_SGD](&apply);
 		}

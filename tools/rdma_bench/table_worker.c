@@ -6,28 +6,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "base/assert.h"
+#include "base/env.h"
 #include "base/rng.h"
 #include "sparse/server/table.h"
+#include "tools/rdma_bench/harness.h"
+#include "tools/rdma_bench/limits/form.h"
+#include "tools/rdma_bench/limits/memory.h"
 #include "tools/rdma_bench/limits/table.h"
-#include "tools/rdma_bench/meter.h"
 #if WF_BENCH_HAVE_ABSL
 #include "tools/rdma_bench/limits/table_absl.h"
 #endif
 
 #define BATCHES 1024u /* made ready; used again and again */
 #define QUICK_BATCHES 8u
-#define HUGE_BYTES ((size_t)2 << 20)
 #define ZIPF_EXPONENT 1.05
 #define SPREAD 2654435761u /* hot rows lie apart */
 
 struct tables {
 	const struct wf_table_arg *arg;
 	struct wf_env *env;
-	const struct wf_bare_table_form *form;
 	struct wf_bare_table bare;
 	struct wf_table *table;
 #if WF_BENCH_HAVE_ABSL
@@ -40,54 +40,18 @@ struct tables {
 	size_t at[WF_TABLE_LAWS];     /* batch that is next */
 };
 
-static uint64_t
-slot_count(uint64_t rows)
-{
-	uint64_t slots = 1;
-	while (slots < 2 * rows) {
-		slots *= 2;
-	}
-	return slots;
-}
-
-static uint64_t
-bare_bytes(const struct wf_table_arg *arg)
-{
-	return arg->rows * 2 * arg->dim * sizeof(float);
-}
-
 uint64_t
 wf_table_worker_bytes(const struct wf_table_arg *arg)
 {
-	uint64_t slots = slot_count(arg->rows) * sizeof(struct wf_bare_slot);
-	return 2 * bare_bytes(arg) + slots + arg->rows * 64 + ((uint64_t)256 << 20);
+	uint64_t rows_bytes = arg->rows * 2 * arg->dim * sizeof(float);
+	return wf_bare_table_bytes(arg->rows, arg->dim) + rows_bytes + arg->rows * 64 +
+	       ((uint64_t)256 << 20);
 }
 
 bool
 wf_table_has_absl(void)
 {
 	return WF_BENCH_HAVE_ABSL != 0;
-}
-
-/* Memory that nobody has touched, in huge pages if there are some. */
-static void *
-map(size_t bytes)
-{
-	bytes = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (at == MAP_FAILED) {
-		return NULL;
-	}
-	(void)madvise(at, bytes, MADV_HUGEPAGE);
-	return at;
-}
-
-static void
-unmap(void *at, size_t bytes)
-{
-	if (at != NULL) {
-		(void)munmap(at, (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES);
-	}
 }
 
 static enum weft_status
@@ -157,11 +121,11 @@ static enum weft_status
 make_batches(struct tables *t)
 {
 	const size_t bytes = (size_t)WF_TABLE_BATCH * t->arg->dim * sizeof(float);
-	uint32_t *last = map(t->arg->rows * sizeof(*last));
+	uint32_t *last = wf_limit_map(t->arg->rows * sizeof(*last), false, -1);
 
 	t->batch_count = t->arg->quick ? QUICK_BATCHES : BATCHES;
-	t->grad = map(bytes);
-	t->out = map(bytes);
+	t->grad = wf_limit_map(bytes, false, -1);
+	t->out = wf_limit_map(bytes, false, -1);
 	if (last == NULL || t->grad == NULL || t->out == NULL) {
 		return no_memory(t);
 	}
@@ -170,13 +134,14 @@ make_batches(struct tables *t)
 		t->out[i] = 0;
 	}
 	for (unsigned law = 0; law < WF_TABLE_LAWS; law++) {
-		t->key[law] = map(t->batch_count * WF_TABLE_BATCH * sizeof(uint64_t));
+		t->key[law] =
+			wf_limit_map(t->batch_count * WF_TABLE_BATCH * sizeof(uint64_t), false, -1);
 		if (t->key[law] == NULL) {
 			return no_memory(t);
 		}
 		draw_batches(t, (enum wf_table_law)law, last, t->key[law]);
 	}
-	unmap(last, t->arg->rows * sizeof(*last));
+	wf_limit_unmap(last, t->arg->rows * sizeof(*last));
 	return WEFT_OK;
 }
 
@@ -185,38 +150,8 @@ make_batches(struct tables *t)
 static enum weft_status
 renew_bare(struct tables *t)
 {
-	struct wf_bare_table *bare = &t->bare;
-
-	if (bare->slot != NULL) {
-		unmap(bare->slot, (bare->slot_mask + 1) * sizeof(*bare->slot));
-	}
-	unmap(bare->row, bare_bytes(t->arg));
-	*bare = (struct wf_bare_table){.dim = t->arg->dim};
-	bare->row = map(bare_bytes(t->arg));
-	return bare->row == NULL ? no_memory(t) : WEFT_OK;
-}
-
-/* Room for the next keys: twice the slots where more than half would be used. */
-static enum weft_status
-grow_bare(struct tables *t, size_t count)
-{
-	struct wf_bare_table *bare = &t->bare;
-	struct wf_bare_slot *old = bare->slot;
-	const uint64_t slots = slot_count(bare->row_count + count);
-	const size_t old_bytes = (bare->slot_mask + 1) * sizeof(*old);
-
-	if (old != NULL && slots <= bare->slot_mask + 1) {
-		return WEFT_OK;
-	}
-	struct wf_bare_slot *slot = map(slots * sizeof(*slot));
-	if (slot == NULL) {
-		return no_memory(t);
-	}
-	t->form->grow(bare, slot, slots);
-	if (old != NULL) {
-		unmap(old, old_bytes);
-	}
-	return WEFT_OK;
+	wf_bare_table_close(&t->bare);
+	return wf_bare_table_open(&t->bare, t->arg->rows, t->arg->dim) ? WEFT_OK : no_memory(t);
 }
 
 static enum weft_status
@@ -253,11 +188,7 @@ static enum weft_status
 insert_keys(struct tables *t, enum wf_table_side side, const uint64_t *key, size_t count)
 {
 	if (side == WF_TABLE_BARE) {
-		enum weft_status st = grow_bare(t, count);
-		if (st == WEFT_OK) {
-			t->form->insert(&t->bare, key, count);
-		}
-		return st;
+		return wf_bare_table_insert(&t->bare, key, count) ? WEFT_OK : no_memory(t);
 	}
 	struct wf_table_lookup lookup = {.key = key, .count = count, .out = t->out, .create = true};
 	return wf_table_lookup(t->table, &lookup);
@@ -368,7 +299,7 @@ pull(struct tables *t, enum wf_table_side side, const uint64_t *key)
 	case WF_TABLE_PRODUCT:
 		return wf_table_lookup(t->table, &lookup);
 	case WF_TABLE_BARE:
-		t->form->pull(&t->bare, key, WF_TABLE_BATCH, t->out);
+		t->bare.form->pull(&t->bare, key, WF_TABLE_BATCH, t->out);
 		break;
 	case WF_TABLE_ABSL:
 #if WF_BENCH_HAVE_ABSL
@@ -384,7 +315,7 @@ push(struct tables *t, enum wf_table_side side, const uint64_t *key)
 {
 	const struct wf_table_batch batch = {.key = key, .grad = t->grad, .count = WF_TABLE_BATCH};
 	const struct wf_table_push step = {.step = t->step + 1,
-					   .rate = (double)WF_BARE_TABLE_RATE,
+					   .rate = (double)WF_LIMIT_ROW_RATE,
 					   .divisor = 1.0f,
 					   .batch = &batch,
 					   .batch_count = 1};
@@ -394,7 +325,7 @@ push(struct tables *t, enum wf_table_side side, const uint64_t *key)
 		t->step++;
 		return wf_table_push(t->table, &step);
 	case WF_TABLE_BARE:
-		t->form->push(&t->bare, key, WF_TABLE_BATCH, t->grad);
+		t->bare.form->push(&t->bare, key, WF_TABLE_BATCH, t->grad);
 		break;
 	case WF_TABLE_ABSL:
 #if WF_BENCH_HAVE_ABSL
@@ -427,13 +358,9 @@ run_batches(struct tables *t, const struct wf_order *order, struct wf_meter *met
 static enum weft_status
 open_tables(struct tables *t, const struct wf_table_arg *arg, struct wf_env *env)
 {
-	const char *form = wf_kernels_best()->name;
 	struct wf_figures unused;
 
 	*t = (struct tables){.arg = arg, .env = env};
-	t->form = strcmp(form, "avx512") == 0 ? &wf_bare_table_avx512
-		  : strcmp(form, "avx2") == 0 ? &wf_bare_table_avx2
-					      : &wf_bare_table_plain;
 	enum weft_status st = make_batches(t);
 	if (st == WEFT_OK) {
 		st = insert_all(t, WF_TABLE_BARE, &unused);
@@ -447,7 +374,7 @@ open_absl(struct tables *t)
 {
 #if WF_BENCH_HAVE_ABSL
 	if (t->absl == NULL) {
-		t->absl = wf_absl_map_create(&t->bare, t->form);
+		t->absl = wf_absl_map_create(&t->bare);
 	}
 	return t->absl == NULL ? no_memory(t) : WEFT_OK;
 #else

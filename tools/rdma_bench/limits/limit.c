@@ -64,11 +64,3 @@ wf_limit_apply(const struct wf_kernels *kernels, float *param, const float *grad
 	};
 	(void)kernels->apply[WF_SGD](&apply);
 }
-
-void
-wf_limit_fill(float *array, uint64_t bytes, float value)
-{
-	for (uint64_t i = 0; i < bytes / sizeof(float); i++) {
-		array[i] = value;
-	}
-}

@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "kernels/kernels.h"
+#include "tools/rdma_bench/limits/memory.h"
 #include "tools/rdma_bench/side.h"
 
 #define WF_LIMIT_WINDOW 8u         /* slices under way, as a lane grants */
@@ -68,5 +69,3 @@ void wf_limit_apply(const struct wf_kernels *kernels, float *param, const float 
 /* tcp.c: two ends of one connection over loopback. WEFT_IO */
 enum weft_status wf_limit_connect_pair(const char *congestion, int fd[2]) WEFT_MUST_CHECK;
 void wf_limit_close_pair(int a, int b); /* accepts -1 */
-/* Write something to all of it. */
-void wf_limit_fill(float *array, uint64_t bytes, float value);

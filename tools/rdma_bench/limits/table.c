@@ -1,157 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table: see table.h. WF_BARE_TABLE is the name of this form. Thread: the worker's. */
+/* table: see table.h; what is done with many keys at a time is in form.c. */
 #include "tools/rdma_bench/limits/table.h"
 
-#include <string.h>
+#include "tools/rdma_bench/limits/form.h"
+#include "tools/rdma_bench/limits/memory.h"
 
-#ifndef WF_BARE_TABLE
-#define WF_BARE_TABLE wf_bare_table_plain
-#endif
-
-#define AT_ONCE 256u   /* keys whose slots are sent for together */
-#define ROWS_AHEAD 12u /* rows on their way */
-#define LINE_FLOATS 16u
-
-static inline uint64_t
-hash_of(uint64_t key)
+static uint64_t
+slots_for(uint64_t rows)
 {
-	key = (key ^ key >> 32) * 0x9fb21c651e98df25u;
-	return key ^ key >> 29;
+	uint64_t slots = 1;
+	while (slots < 2 * rows) {
+		slots *= 2;
+	}
+	return slots;
 }
 
-static inline void
-send_for(const float *row, size_t floats)
+static size_t
+rows_bytes(uint64_t rows, size_t dim)
 {
-	for (size_t at = 0; at < floats; at += LINE_FLOATS) {
-		__builtin_prefetch(row + at);
-	}
+	return rows * 2 * dim * sizeof(float);
 }
 
-/* Rows of up to AT_ONCE keys. */
-static inline void
-find(const struct wf_bare_table *table, const uint64_t *key, size_t count, size_t floats,
-     float **row)
+uint64_t
+wf_bare_table_bytes(uint64_t rows, size_t dim)
 {
-	uint64_t at[AT_ONCE];
+	return rows_bytes(rows, dim) + slots_for(rows) * sizeof(struct wf_bare_slot);
+}
 
-	for (size_t i = 0; i < count; i++) {
-		at[i] = hash_of(key[i]) & table->slot_mask;
-		__builtin_prefetch(&table->slot[at[i]]);
-	}
-	for (size_t i = 0; i < count; i++) {
-		uint64_t slot = at[i];
-		while (table->slot[slot].key != key[i]) {
-			slot = (slot + 1) & table->slot_mask;
-		}
-		row[i] = table->row + table->slot[slot].row * 2 * table->dim;
-		if (i < ROWS_AHEAD) {
-			send_for(row[i], floats);
-		}
-	}
+bool
+wf_bare_table_open(struct wf_bare_table *table, uint64_t row_max, size_t dim)
+{
+	*table = (struct wf_bare_table){.form = wf_limit_form_best(),
+					.row = wf_limit_map(rows_bytes(row_max, dim), false, -1),
+					.dim = dim,
+					.row_max = row_max};
+	return table->row != NULL;
 }
 
 static void
-pull(const struct wf_bare_table *table, const uint64_t *key, size_t count, float *out)
+unmap_slots(struct wf_bare_slot *slot, uint64_t slot_mask)
 {
-	const size_t dim = table->dim;
-	float *row[AT_ONCE];
+	wf_limit_unmap(slot, (slot_mask + 1) * sizeof(*slot));
+}
 
-	for (size_t first = 0; first < count; first += AT_ONCE) {
-		const size_t part = count - first < AT_ONCE ? count - first : AT_ONCE;
-		find(table, key + first, part, dim, row);
-		for (size_t i = 0; i < part; i++, out += dim) {
-			if (i + ROWS_AHEAD < part) {
-				send_for(row[i + ROWS_AHEAD], dim);
-			}
-			memcpy(out, row[i], dim * sizeof(*out));
-		}
+void
+wf_bare_table_close(struct wf_bare_table *table)
+{
+	unmap_slots(table->slot, table->slot_mask);
+	wf_limit_unmap(table->row, rows_bytes(table->row_max, table->dim));
+	*table = (struct wf_bare_table){0};
+}
+
+/* Room for the next keys: twice the slots where more than half would be used. */
+static bool
+make_room(struct wf_bare_table *table, size_t count)
+{
+	struct wf_bare_slot *old = table->slot;
+	const uint64_t old_mask = table->slot_mask;
+	const uint64_t slots = slots_for(table->row_count + count);
+
+	if (old != NULL && slots <= old_mask + 1) {
+		return true;
 	}
-}
-
-static inline void
-adagrad(float *restrict w, const float *restrict g, size_t dim)
-{
-	float *restrict a = w + dim;
-
-	for (size_t j = 0; j < dim; j++) {
-		a[j] += g[j] * g[j];
-		w[j] -= WF_BARE_TABLE_RATE * g[j] / __builtin_sqrtf(a[j] + WF_BARE_TABLE_EPSILON);
+	struct wf_bare_slot *slot = wf_limit_map(slots * sizeof(*slot), false, -1);
+	if (slot == NULL) {
+		return false;
 	}
+	table->form->grow(table, slot, slots);
+	unmap_slots(old, old_mask);
+	return true;
 }
 
-static void
-push(const struct wf_bare_table *table, const uint64_t *key, size_t count, const float *grad)
+bool
+wf_bare_table_insert(struct wf_bare_table *table, const uint64_t *key, size_t count)
 {
-	const size_t dim = table->dim;
-	float *row[AT_ONCE];
-
-	for (size_t first = 0; first < count; first += AT_ONCE) {
-		const size_t part = count - first < AT_ONCE ? count - first : AT_ONCE;
-		find(table, key + first, part, 2 * dim, row);
-		for (size_t i = 0; i < part; i++, grad += dim) {
-			if (i + ROWS_AHEAD < part) {
-				send_for(row[i + ROWS_AHEAD], 2 * dim);
-			}
-			adagrad(row[i], grad, dim);
-		}
+	if (!make_room(table, count)) {
+		return false;
 	}
+	table->form->insert(table, key, count);
+	return true;
 }
-
-static void
-update(float *row, const float *grad, size_t dim)
-{
-	adagrad(row, grad, dim);
-}
-
-static void
-insert(struct wf_bare_table *table, const uint64_t *key, size_t count)
-{
-	uint64_t at[AT_ONCE];
-
-	for (size_t first = 0; first < count; first += AT_ONCE) {
-		const size_t part = count - first < AT_ONCE ? count - first : AT_ONCE;
-		for (size_t i = 0; i < part; i++) {
-			at[i] = hash_of(key[first + i]) & table->slot_mask;
-			__builtin_prefetch(&table->slot[at[i]], 1);
-		}
-		for (size_t i = 0; i < part; i++) {
-			uint64_t slot = at[i];
-			while (table->slot[slot].key != 0) {
-				slot = (slot + 1) & table->slot_mask;
-			}
-			table->slot[slot] = (struct wf_bare_slot){key[first + i], table->row_count};
-			memset(table->row + table->row_count * 2 * table->dim, 0,
-			       2 * table->dim * sizeof(*table->row));
-			table->row_count++;
-		}
-	}
-}
-
-#define SLOTS_AHEAD 32u
-
-/* The slots of a run of keys ahead are on their way. */
-static void
-grow(struct wf_bare_table *table, struct wf_bare_slot *slot, uint64_t slot_count)
-{
-	const struct wf_bare_slot *old = table->slot;
-	const uint64_t mask = slot_count - 1;
-
-	for (uint64_t i = 0; old != NULL && i <= table->slot_mask; i++) {
-		if (i + SLOTS_AHEAD <= table->slot_mask) {
-			__builtin_prefetch(&slot[hash_of(old[i + SLOTS_AHEAD].key) & mask], 1);
-		}
-		if (old[i].key == 0) {
-			continue;
-		}
-		uint64_t at = hash_of(old[i].key) & mask;
-		while (slot[at].key != 0) {
-			at = (at + 1) & mask;
-		}
-		slot[at] = old[i];
-	}
-	table->slot = slot;
-	table->slot_mask = mask;
-}
-
-const struct wf_bare_table_form WF_BARE_TABLE = {
-	.pull = pull, .push = push, .update = update, .insert = insert, .grow = grow};

@@ -7,19 +7,19 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include "tools/rdma_bench/limits/form.h"
+
 struct wf_absl_map {
 	absl::flat_hash_map<uint64_t, uint32_t> row_of;
 	const struct wf_bare_table *table;
-	const struct wf_bare_table_form *form;
 };
 
 struct wf_absl_map *
-wf_absl_map_create(const struct wf_bare_table *table, const struct wf_bare_table_form *form)
+wf_absl_map_create(const struct wf_bare_table *table)
 {
 	try {
 		auto *map = new wf_absl_map();
 		map->table = table;
-		map->form = form;
 		map->row_of.reserve(table->row_count);
 		for (uint64_t slot = 0; slot <= table->slot_mask; slot++) {
 			if (table->slot[slot].key != 0) {
@@ -56,6 +56,6 @@ wf_absl_map_push(const struct wf_absl_map *map, const uint64_t *key, size_t coun
 	const size_t dim = map->table->dim;
 	for (size_t i = 0; i < count; i++) {
 		float *row = map->table->row + map->row_of.find(key[i])->second * 2 * dim;
-		map->form->update(row, grad + i * dim, dim);
+		map->table->form->update(row, grad + i * dim, dim);
 	}
 }
