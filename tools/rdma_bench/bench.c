@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/env.h"
 #include "base/pin.h"
 
 #define QUICK_PAIRS 2u
@@ -200,9 +201,9 @@ struct wf_limit_opts
 wf_bench_limit_opts(const struct wf_bench *bench)
 {
 	return (struct wf_limit_opts){
-		.env = bench->env,
 		.client_cpu = bench->cpu[1],
 		.server_cpu = bench->cpu[0],
+		.either = {bench->cpu[0], bench->cpu[1]},
 		.congestion = bench->congestion,
 	};
 }

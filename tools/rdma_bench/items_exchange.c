@@ -3,6 +3,7 @@
  * against hand-written loops, and against fewer of them. Thread: the benchmark's. */
 #include <string.h>
 
+#include "base/env.h"
 #include "tools/rdma_bench/pairs.h"
 
 #define BULK_BYTES (64ull << 20)

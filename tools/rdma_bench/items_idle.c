@@ -2,6 +2,7 @@
 /* items_idle: idle_cpu: what processes use that have nothing to do: a pserver that waits for a job,
  * and a pserver and a trainer of a job in which nothing happens. Thread: the benchmark's. */
 #include "base/assert.h"
+#include "base/env.h"
 #include "tools/rdma_bench/cpu_use.h"
 #include "tools/rdma_bench/pairs.h"
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* items_rows: rows_pull, rows_step: batches of rows between one trainer and one sparse lane,
- * against a hand-written loop with the same table and bytes. Thread: the benchmark's. */
+ * against a hand-written loop of the same bytes with a table of its own. Thread: the benchmark's.
+ */
+#include <string.h>
+
+#include "base/env.h"
+#include "tools/rdma_bench/batches.h"
+#include "tools/rdma_bench/limits/limit.h"
 #include "tools/rdma_bench/pairs.h"
-#include "tools/rdma_bench/table_exchange.h"
+#include "tools/rdma_bench/table_product.h"
 
 #define ROWS_MAX 1000000u
 #define QUICK_ROWS 20000u
@@ -39,7 +45,6 @@ measure(struct wf_bench *bench, const char *transport)
 	struct wf_limit limit = {0};
 	const uint64_t rows = bench->set.rows < ROWS_MAX ? bench->set.rows : ROWS_MAX;
 	const struct wf_exchange_opts opts = {
-		.env = bench->env,
 		.transport = transport,
 		.rows = bench->set.quick ? QUICK_ROWS : rows,
 		.quick = bench->set.quick,
@@ -49,9 +54,14 @@ measure(struct wf_bench *bench, const char *transport)
 		.congestion = bench->congestion,
 	};
 
+	struct wf_limit_opts bare = wf_bench_limit_opts(bench);
+	bare.over_tcp = strcmp(transport, "tcp") == 0;
+	bare.rows = opts.rows;
+	bare.quick = opts.quick;
+
 	enum weft_status st = wf_exchange_product_start(&opts, &product);
 	if (st == WEFT_OK) {
-		st = wf_exchange_limit_start(&opts, &limit);
+		st = wf_limit_rows_start(&bare, &limit);
 	}
 	if (st == WEFT_OK) {
 		st = compare(bench, &product, &limit, &opts, WF_EXCHANGE_PULL);

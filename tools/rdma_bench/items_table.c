@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/env.h"
 #include "kernels/kernels.h"
 #include "tools/rdma_bench/pairs.h"
 #include "tools/rdma_bench/table_worker.h"

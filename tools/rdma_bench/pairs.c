@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/env.h"
 #include "tools/rdma_bench/cpu_use.h"
 
 #define PAIRS_MAX (3u * 64u)

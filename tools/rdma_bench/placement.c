@@ -2,6 +2,8 @@
 /* placement: see placement.h. */
 #include "tools/rdma_bench/placement.h"
 
+#include "base/env.h"
+
 #define TIMEOUT_NS (30 * WF_NS_PER_S)
 /* Round trips within one cache are 50 to 120 ns on today's servers, and 250 to 600 ns between two.
  */

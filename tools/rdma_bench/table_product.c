@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* table_product: a pserver with one sparse lane and a trainer that uses nothing but the public
  * library, exchanging batches of rows. Thread: main of their workers. */
+#include "tools/rdma_bench/table_product.h"
+
 #include <stdio.h>
 
 #include "base/assert.h"
@@ -8,8 +10,8 @@
 #include "base/settings.h"
 #include "pserver/server.h"
 #include "sparse/server/service.h"
+#include "tools/rdma_bench/batches.h"
 #include "tools/rdma_bench/harness.h"
-#include "tools/rdma_bench/table_exchange.h"
 #include "weft/sparse.h"
 
 #define READY_TIMEOUT_NS (120 * WF_NS_PER_S)
@@ -208,7 +210,8 @@ run_trainer(struct wf_bench_seat *seat, const void *arg)
 	struct trainer tr = {.opts = trainer->opts};
 	char why[WF_FIGURE_TEXT_BYTES];
 
-	enum weft_status st = wf_exchange_batches(tr.opts, seat->env, &tr.batches);
+	enum weft_status st =
+		wf_exchange_batches(seat->env, tr.opts->rows, tr.opts->quick, &tr.batches);
 	if (st == WEFT_OK) {
 		st = open_job(&tr, trainer, seat->env);
 	}

@@ -1,149 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crowd: see crowd.h. Thread: the workers' own, where nothing else is said. */
-#include "tools/rdma_bench/limits/crowd.h"
-
+/* crowd: what asynchronous pushes of a few trainers need, in as many processes: see limit.h.
+ * Thread: the workers' own, where nothing else is said. */
 #include <string.h>
 
-#include "base/assert.h"
-#include "tools/rdma_bench/meter.h"
+#include "base/status.h"
+#include "tools/rdma_bench/limits/form.h"
+#include "tools/rdma_bench/limits/loop.h"
+#include "tools/rdma_bench/limits/memory.h"
 
-#define READY_TIMEOUT_NS (60 * WF_NS_PER_S)
-#define END_TIMEOUT_NS (5 * WF_NS_PER_S)
+#define PSERVER WF_LIMIT_TRAINERS /* the part that is no trainer's */
 
-/* Of one worker. The shared memory: parameters, gradients of each trainer, parameters of each, and
- * windows of each. */
+/* The shared memory: gradients of each trainer, then windows of each. Parameters are each
+ * process's own. */
 struct part {
-	const struct wf_crowd_opts *opts;
-	float *memory;
-	unsigned trainer; /* of a trainer's part */
+	const struct wf_limit_opts *opts;
+	float *shared;
+	unsigned number; /* which trainer's; PSERVER */
+	const struct wf_limit_form *form;
+	float *param;
 };
 
 static float *
-array_of(const struct part *part, unsigned idx)
+grad_of(const struct part *part, unsigned trainer)
 {
-	return part->memory + idx * (part->opts->bytes / sizeof(float));
+	return part->shared + trainer * (part->opts->bytes / sizeof(float));
 }
 
-/* Where the slice at `at` bytes is answered from: as many slots as a lane grants. */
+/* Where slice `idx` is answered from: as many slots as a lane grants. */
 static float *
-slot_of(const struct part *part, unsigned trainer, uint64_t at)
+slot_of(const struct part *part, unsigned trainer, uint64_t idx)
 {
-	const struct wf_crowd_opts *opts = part->opts;
-	uint64_t slot = trainer * WF_LIMIT_WINDOW + at / opts->slice_bytes % WF_LIMIT_WINDOW;
-	return array_of(part, 1 + 2 * opts->trainer_count) +
-	       slot * (opts->slice_bytes / sizeof(float));
+	uint64_t slot = trainer * WF_LIMIT_WINDOW + idx % WF_LIMIT_WINDOW;
+	return grad_of(part, WF_LIMIT_TRAINERS) + slot * (part->opts->slice_bytes / sizeof(float));
 }
 
-/* One push of each trainer, slice by slice, as they come in turn. */
+/* A slice of each trainer, as they come in turn. */
 static void
-apply_all(const struct part *part, const struct wf_kernels *kernels)
+apply(const struct part *part, uint64_t idx)
 {
-	const struct wf_crowd_opts *opts = part->opts;
-	for (uint64_t at = 0; at < opts->bytes; at += opts->slice_bytes) {
-		float *param = array_of(part, 0) + at / sizeof(float);
-		for (unsigned t = 0; t < opts->trainer_count; t++) {
-			wf_limit_apply(kernels, param, array_of(part, 1 + t) + at / sizeof(float),
-				       opts->slice_bytes);
-			memcpy(slot_of(part, t, at), param, opts->slice_bytes);
-		}
-	}
-}
-
-static void
-copy_once(const struct part *part)
-{
-	const struct wf_crowd_opts *opts = part->opts;
-	float *own = array_of(part, 1 + opts->trainer_count + part->trainer);
-	for (uint64_t at = 0; at < opts->bytes; at += opts->slice_bytes) {
-		memcpy(own + at / sizeof(float), slot_of(part, part->trainer, at),
-		       opts->slice_bytes);
+	const uint64_t floats = part->opts->slice_bytes / sizeof(float);
+	float *param = part->param + idx * floats;
+	for (unsigned t = 0; t < WF_LIMIT_TRAINERS; t++) {
+		part->form->sgd(param, grad_of(part, t) + idx * floats, floats, WF_LIMIT_RATE);
+		memcpy(slot_of(part, t, idx), param, part->opts->slice_bytes);
 	}
 }
 
 static enum weft_status
-follow_orders(struct wf_bench_seat *seat, const struct part *part, bool applies)
+steps(void *work, const struct wf_order *order, struct wf_meter *meter)
 {
-	const struct wf_kernels *kernels = wf_kernels_best();
-	struct wf_meter meter;
-	struct wf_order order;
-	enum weft_status st = wf_meter_init(&meter, seat->env);
-	wf_seat_ready(seat, 0);
-	while (st == WEFT_OK && wf_seat_order(seat, &order)) {
-		struct wf_figures figures;
-		wf_meter_begin(&meter, 1);
-		for (uint64_t i = 0; i < order.count; i++) {
-			if (applies) {
-				apply_all(part, kernels);
+	const struct part *part = work;
+	const struct wf_limit_opts *opts = part->opts;
+	const uint64_t floats = opts->slice_bytes / sizeof(float);
+	for (uint64_t i = 0; i < order->count; i++) {
+		for (uint64_t idx = 0; idx < opts->bytes / opts->slice_bytes; idx++) {
+			if (part->number == PSERVER) {
+				apply(part, idx);
 			} else {
-				copy_once(part);
+				memcpy(part->param + idx * floats, slot_of(part, part->number, idx),
+				       opts->slice_bytes);
 			}
-			wf_meter_mark(&meter);
 		}
-		wf_meter_figures(&meter, order.count, &figures);
-		wf_seat_report(seat, &figures);
+		wf_meter_mark(meter);
 	}
-	wf_meter_fini(&meter);
-	return st;
+	return WEFT_OK;
 }
 
 static enum weft_status
-run_pserver(struct wf_bench_seat *seat, const void *arg)
+run(struct wf_bench_seat *seat, const void *arg)
 {
-	const struct part *part = arg;
-	wf_limit_fill(array_of(part, 0), part->opts->bytes, 1);
-	return follow_orders(seat, part, true);
-}
-
-static enum weft_status
-run_trainer(struct wf_bench_seat *seat, const void *arg)
-{
-	const struct part *part = arg;
-	wf_limit_fill(array_of(part, 1 + part->trainer), part->opts->bytes, 0.5f);
-	return follow_orders(seat, part, false);
+	struct part part = *(const struct part *)arg;
+	const struct wf_duty duty = {.run = steps, .work = &part, .batch = 1};
+	part.form = wf_limit_form_best();
+	enum weft_status st = wf_limit_floats(part.opts->bytes, 1, &part.param);
+	if (part.number != PSERVER) {
+		wf_limit_fill(grad_of(&part, part.number), part.opts->bytes, 0.5f);
+	}
+	return st == WEFT_OK ? wf_seat_follow(seat, &duty) : st;
 }
 
 enum weft_status
-wf_crowd_start(const struct wf_crowd_opts *opts, struct wf_crowd *out)
+wf_limit_crowd_start(const struct wf_limit_opts *opts, struct wf_limit *out)
 {
-	static const char *const name[1 + WF_CROWD_MAX] = {"bare pserver", "bare trainer 0",
-							   "bare trainer 1", "bare trainer 2",
-							   "bare trainer 3"};
-	unsigned count = 1 + opts->trainer_count;
-	WF_ASSERT(opts->trainer_count >= 1 && opts->trainer_count <= WF_CROWD_MAX);
-	out->env = opts->env;
-	uint64_t windows = opts->trainer_count * WF_LIMIT_WINDOW * opts->slice_bytes;
-	uint64_t bytes = opts->bytes * (1 + 2 * opts->trainer_count) + windows;
-	enum weft_status st = opts->env->ops->slab_open(opts->env, bytes, -1, &out->memory);
-	for (unsigned i = 0; i < count && st == WEFT_OK; i++) {
-		const struct part part = {
-			.opts = opts, .memory = out->memory.base, .trainer = i > 0 ? i - 1 : 0};
-		const struct wf_worker_opts worker = {
-			.name = name[i],
-			.cpu = WF_CPU_ANY,
-			.either = {opts->either[0], opts->either[1]},
-			.run = i == 0 ? run_pserver : run_trainer,
-			.arg = &part, /* the process has its own copy from the fork on */
-		};
-		st = wf_worker_start(&worker, &out->worker[i]);
+	static const char *const name[] = {"bare trainer 0", "bare trainer 1", "bare trainer 2",
+					   "bare trainer 3", "bare pserver"};
+	struct wf_limit_part parts[WF_LIMIT_TRAINERS + 1];
+	struct part part[WF_LIMIT_TRAINERS + 1];
+	enum weft_status st = wf_limit_share(
+		out, WF_LIMIT_TRAINERS * (opts->bytes + WF_LIMIT_WINDOW * opts->slice_bytes));
+	if (st != WEFT_OK) {
+		return st;
 	}
-	for (unsigned i = 0; i < count && st == WEFT_OK; i++) {
-		struct wf_figures ready;
-		st = wf_worker_await(&out->worker[i], READY_TIMEOUT_NS, &ready);
-		out->side.worker[i] = &out->worker[i];
+	for (unsigned i = 0; i <= WF_LIMIT_TRAINERS; i++) {
+		part[i] = (struct part){.opts = opts, .shared = out->shared, .number = i};
+		parts[i] = (struct wf_limit_part){name[i], WF_CPU_ANY, run, &part[i]};
 	}
-	out->side.worker_count = count;
-	out->side.bytes = opts->bytes * opts->trainer_count;
+	st = wf_limit_start(opts, parts, WF_LIMIT_TRAINERS + 1, out);
+	out->side.bytes = opts->bytes * WF_LIMIT_TRAINERS;
 	return st;
-}
-
-void
-wf_crowd_end(struct wf_crowd *crowd)
-{
-	for (unsigned i = 0; i < WF_ARRAY_COUNT(crowd->worker); i++) {
-		wf_worker_end(&crowd->worker[i], END_TIMEOUT_NS);
-	}
-	if (crowd->memory.base != NULL) {
-		crowd->env->ops->slab_close(crowd->env, &crowd->memory);
-	}
-	crowd->memory = (struct wf_slab){0};
 }

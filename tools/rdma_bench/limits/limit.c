@@ -1,40 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limit: what all hand-written loops share. Thread: the benchmark's, or the worker's. */
+/* limit: see limit.h and loop.h. */
 #include "tools/rdma_bench/limits/limit.h"
 
-#define READY_TIMEOUT_NS (60 * WF_NS_PER_S)
-#define END_TIMEOUT_NS (5 * WF_NS_PER_S)
+#include <errno.h>
+
+#include "base/status.h"
+#include "tools/rdma_bench/limits/loop.h"
+#include "tools/rdma_bench/limits/memory.h"
+
+#define READY_TIMEOUT_NS 120000000000ull
+#define END_TIMEOUT_NS 5000000000ull
 
 enum weft_status
-wf_limit_start_pair(const struct wf_limit_opts *opts, const struct wf_limit_pair *pair,
-		    struct wf_limit *limit)
+wf_limit_start(const struct wf_limit_opts *opts, const struct wf_limit_part *part, unsigned count,
+	       struct wf_limit *limit)
 {
-	const struct wf_worker_opts server = {
-		.name = "the limit's server",
-		.cpu = opts->server_cpu,
-		.run = pair->server,
-		.arg = pair->server_arg,
-	};
-	const struct wf_worker_opts client = {
-		.name = "the limit's client",
-		.cpu = opts->client_cpu,
-		.run = pair->client,
-		.arg = pair->client_arg,
-	};
-	struct wf_figures ready;
-	enum weft_status st = wf_worker_start(&server, &limit->server);
-	if (st == WEFT_OK) {
-		st = wf_worker_start(&client, &limit->client);
+	enum weft_status st = WEFT_OK;
+	for (unsigned i = 0; i < count && st == WEFT_OK; i++) {
+		const struct wf_worker_opts worker = {
+			.name = part[i].name,
+			.cpu = part[i].cpu,
+			.either = {opts->either[0], opts->either[1]},
+			.run = part[i].run,
+			.arg = part[i].arg,
+		};
+		st = wf_worker_start(&worker, &limit->worker[i]);
 	}
-	if (st == WEFT_OK) {
-		st = wf_worker_await(&limit->server, READY_TIMEOUT_NS, &ready);
+	for (unsigned i = 0; i < count && st == WEFT_OK; i++) {
+		struct wf_figures ready;
+		st = wf_worker_await(&limit->worker[i], READY_TIMEOUT_NS, &ready);
+		limit->side.worker[i] = &limit->worker[i];
 	}
-	if (st == WEFT_OK) {
-		st = wf_worker_await(&limit->client, READY_TIMEOUT_NS, &ready);
-	}
-	limit->side.worker[0] = &limit->server;
-	limit->side.worker[1] = &limit->client;
-	limit->side.worker_count = 2;
+	limit->side.worker_count = count;
 	limit->side.bytes = opts->bytes;
 	return st;
 }
@@ -42,25 +39,19 @@ wf_limit_start_pair(const struct wf_limit_opts *opts, const struct wf_limit_pair
 void
 wf_limit_end(struct wf_limit *limit)
 {
-	wf_worker_end(&limit->client, END_TIMEOUT_NS);
-	wf_worker_end(&limit->server, END_TIMEOUT_NS);
-	if (limit->memory.base != NULL) {
-		limit->env->ops->slab_close(limit->env, &limit->memory);
+	for (unsigned i = 0; i < WF_SIDE_WORKERS_MAX; i++) {
+		wf_worker_end(&limit->worker[i], END_TIMEOUT_NS);
 	}
-	limit->memory = (struct wf_slab){0};
+	wf_limit_unmap(limit->shared, limit->shared_bytes);
+	limit->shared = NULL;
 }
 
-void
-wf_limit_apply(const struct wf_kernels *kernels, float *param, const float *grad, uint64_t bytes)
+enum weft_status
+wf_limit_share(struct wf_limit *limit, size_t bytes)
 {
-	const struct wf_apply apply = {
-		.param = param,
-		.grad = &grad,
-		.grad_count = 1,
-		.count = bytes / sizeof(float),
-		.divisor = 1,
-		.rate = 0.001f,
-		.plain_rate = 0.001f,
-	};
-	(void)kernels->apply[WF_SGD](&apply);
+	limit->shared = wf_limit_map(bytes, true, -1);
+	limit->shared_bytes = bytes;
+	return limit->shared != NULL ? WEFT_OK
+				     : wf_fail_errno(WEFT_NOMEM, errno,
+						     "a limit's shared memory of %zu bytes", bytes);
 }

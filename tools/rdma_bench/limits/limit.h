@@ -1,37 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limit: what the machine itself reaches: hand-written loops for one purpose each, without any
- * fabric, that the product is measured against. Each is two workers, a client that keeps time and a
- * server; tcp.c and shm.c have the loops, sum.c that of one process.
+/* limit: what the machine itself reaches: hand-written loops for one purpose each, which the
+ * product is measured against. Nothing in this folder is the product's: plain C, sockets, shared
+ * memory and ibverbs, and of the benchmark the harness alone (tests/tidy/limits.py looks).
+ *
+ * tcp.c    a ping-pong and a push-pull over one TCP connection
+ * shm.c    a cache line to and fro, and a push-pull over shared memory
+ * crowd.c  what one pserver computes and copies for a few trainers
+ * rows.c   batches of rows of a table, over either
+ * loop.h   how they are started, and their memory; socket.h, line.h  how their processes meet
+ * form.h   arithmetic, for each processor; table.h  a table of rows
+ * path_*.c the raw paths of `rdma_bench lat`, `bw` and `rate`
  *
  * Thread: starting and ending: the benchmark's. */
 #pragma once
 
-#include "base/env.h"
-#include "kernels/kernels.h"
-#include "tools/rdma_bench/limits/memory.h"
-#include "tools/rdma_bench/side.h"
+#include <stdbool.h>
+#include <stddef.h>
 
-#define WF_LIMIT_WINDOW 8u         /* slices under way, as a lane grants */
+#include "tools/rdma_bench/harness.h"
+
+#define WF_LIMIT_TRAINERS 4u       /* of a crowd */
 #define WF_LIMIT_MESSAGE_BYTES 64u /* of a ping-pong, each way */
 #define WF_LINE_BATCH 32u          /* round trips of a cache line in one sample */
 
 struct wf_limit_opts {
-	struct wf_env *env;
 	int client_cpu, server_cpu;
+	int either[2];        /* of a crowd: CPUs of all of them */
 	bool spin;            /* else sleep until there is something to do */
-	uint64_t bytes;       /* exchange: of the tensor */
-	uint64_t slice_bytes; /* exchange; divides bytes */
-	/* Exchange over shared memory: the client copies answers out of the server's parameters,
+	uint64_t bytes;       /* of the tensor */
+	uint64_t slice_bytes; /* divides bytes */
+	/* Push-pull over shared memory: the client copies answers out of the server's parameters,
 	 * while the server goes on; else the server writes them into the client's. */
 	bool client_copies;
-	const char *congestion;
+	/* Rows: over TCP, else over shared memory; how many the table has, at least two batches;
+	 * `quick`: few different batches. */
+	bool over_tcp;
+	uint64_t rows;
+	bool quick;
+	const char *congestion; /* of TCP; "": the system's */
 };
 
 struct wf_limit {
-	struct wf_worker client, server;
+	struct wf_worker worker[WF_SIDE_WORKERS_MAX];
 	struct wf_side side;
-	struct wf_slab memory; /* shared by both; base NULL: none */
-	struct wf_env *env;
+	void *shared; /* by all workers; NULL: nothing */
+	size_t shared_bytes;
 };
 
 /* One cache line goes to and fro; both ends spin. */
@@ -40,32 +53,22 @@ enum weft_status wf_limit_line_start(const struct wf_limit_opts *opts,
 /* 64 bytes over a TCP connection and back. */
 enum weft_status wf_limit_ping_start(const struct wf_limit_opts *opts,
 				     struct wf_limit *out) WEFT_MUST_CHECK;
-/* Push-pull of one tensor over a TCP connection: slices into slots, the product's kernel, answers
- * written back. */
+/* Push-pull of one tensor over a TCP connection: slices into slots, SGD, answers written back. */
 enum weft_status wf_limit_tcp_start(const struct wf_limit_opts *opts,
 				    struct wf_limit *out) WEFT_MUST_CHECK;
-/* The same over shared memory: the server sums straight out of the client's gradients, and answers
- * are copied once, by whom client_copies says. Both ends spin. */
+/* The same over shared memory: the server steps straight out of the client's gradients, and
+ * answers are copied once, by whom client_copies says. Both ends spin. */
 enum weft_status wf_limit_shm_start(const struct wf_limit_opts *opts,
 				    struct wf_limit *out) WEFT_MUST_CHECK;
+/* What one pserver and WF_LIMIT_TRAINERS trainers need for asynchronous pushes: in one process,
+ * slice by slice, an SGD step over each trainer's gradients, and a copy of what came of it into a
+ * window of that trainer's, for the slice changes before the trainer has it; in a process for each
+ * trainer the copy out of the window into its own parameters. Nobody waits for anybody. */
+enum weft_status wf_limit_crowd_start(const struct wf_limit_opts *opts,
+				      struct wf_limit *out) WEFT_MUST_CHECK;
+/* Batches of rows out of a table of the loop's own; an order's mode is a wf_exchange_mode. Both
+ * ends spin. */
+enum weft_status wf_limit_rows_start(const struct wf_limit_opts *opts,
+				     struct wf_limit *out) WEFT_MUST_CHECK;
 /* Accepts a half-started one. */
 void wf_limit_end(struct wf_limit *limit);
-
-/* limit.c, for the loops */
-struct wf_limit_pair {
-	enum weft_status (*client)(struct wf_bench_seat *seat, const void *arg);
-	enum weft_status (*server)(struct wf_bench_seat *seat, const void *arg);
-	const void *client_arg, *server_arg;
-};
-/* Start both workers, and wait until they are ready. */
-enum weft_status wf_limit_start_pair(const struct wf_limit_opts *opts,
-				     const struct wf_limit_pair *pair,
-				     struct wf_limit *limit) WEFT_MUST_CHECK;
-/* The optimizer's step of one slice, as a lane takes it for one trainer. The kernels are looked up
- * once, as a lane does: finding out what the processor can takes microseconds in a virtual machine.
- */
-void wf_limit_apply(const struct wf_kernels *kernels, float *param, const float *grad,
-		    uint64_t bytes);
-/* tcp.c: two ends of one connection over loopback. WEFT_IO */
-enum weft_status wf_limit_connect_pair(const char *congestion, int fd[2]) WEFT_MUST_CHECK;
-void wf_limit_close_pair(int a, int b); /* accepts -1 */

@@ -1,351 +1,187 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp: raw sockets: a ping-pong of 64 bytes, and a push-pull of a tensor in slices. One
- * connection, made before the workers are. Thread: the workers' own, where nothing else is said. */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+/* tcp: raw sockets: a ping-pong of 64 bytes, and a push-pull of a tensor in slices. One connection,
+ * made before the workers are. Thread: the workers' own, where nothing else is said. */
 #include <poll.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "tools/rdma_bench/limits/limit.h"
-#include "tools/rdma_bench/meter.h"
-#include "transport/tcp/tcp_congestion.h"
+#include "base/status.h"
+#include "tools/rdma_bench/limits/form.h"
+#include "tools/rdma_bench/limits/loop.h"
+#include "tools/rdma_bench/limits/memory.h"
+#include "tools/rdma_bench/limits/socket.h"
 
 struct end {
 	int fd;
-	bool spin;
-	uint64_t bytes, slice_bytes;
+	const struct wf_limit_opts *opts;
+	bool is_client;
+	/* Push-pull. Client: gradients and parameters; server: slots and parameters. */
+	const struct wf_limit_form *form;
+	float *in, *param;
 };
 
+/* To and fro: the client begins. */
 static enum weft_status
-fail_stream(const char *what)
+ping(void *work, const struct wf_order *order, struct wf_meter *meter)
 {
-	return wf_fail_errno(WEFT_LOST, errno, "the raw socket: %s", what);
-}
-
-static void
-set_options(int fd, const char *congestion)
-{
-	int one = 1;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	wf_tcp_congestion_set(fd, congestion);
-}
-
-enum weft_status
-wf_limit_connect_pair(const char *congestion, int fd[2])
-{
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t bytes = sizeof(at);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	fd[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	fd[1] = -1;
-	if (listener >= 0 && fd[0] >= 0) {
-		set_options(listener, congestion);
-		set_options(fd[0], congestion);
-		if (bind(listener, (const struct sockaddr *)&at, sizeof(at)) == 0 &&
-		    listen(listener, 1) == 0 &&
-		    getsockname(listener, (struct sockaddr *)&at, &bytes) == 0 &&
-		    connect(fd[0], (const struct sockaddr *)&at, sizeof(at)) == 0) {
-			fd[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-		}
-	}
-	int err = errno;
-	if (listener >= 0) {
-		close(listener);
-	}
-	if (fd[1] < 0) {
-		if (fd[0] >= 0) {
-			close(fd[0]);
-		}
-		return wf_fail_errno(WEFT_IO, err, "a raw TCP connection over loopback");
-	}
-	set_options(fd[1], congestion);
-	return WEFT_OK;
-}
-
-void
-wf_limit_close_pair(int a, int b)
-{
-	if (a >= 0) {
-		close(a);
-	}
-	if (b >= 0) {
-		close(b);
-	}
-}
-
-static bool
-is_for_later(ssize_t n)
-{
-	return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-}
-
-static enum weft_status
-receive_message(const struct end *end, uint8_t *message)
-{
-	int flags = end->spin ? MSG_DONTWAIT : MSG_WAITALL;
-	for (size_t have = 0; have < WF_LIMIT_MESSAGE_BYTES;) {
-		ssize_t n = recv(end->fd, message + have, WF_LIMIT_MESSAGE_BYTES - have, flags);
-		if (n > 0) {
-			have += (size_t)n;
-		} else if (!is_for_later(n)) {
-			return fail_stream("recv");
-		}
-	}
-	return WEFT_OK;
-}
-
-static enum weft_status
-send_message(const struct end *end, const uint8_t *message)
-{
-	ssize_t n = send(end->fd, message, WF_LIMIT_MESSAGE_BYTES, MSG_NOSIGNAL);
-	return n == (ssize_t)WF_LIMIT_MESSAGE_BYTES ? WEFT_OK : fail_stream("send");
-}
-
-static enum weft_status
-ping_client(struct wf_bench_seat *seat, const void *arg)
-{
+	const struct end *end = work;
+	const bool spin = end->opts->spin;
 	uint8_t message[WF_LIMIT_MESSAGE_BYTES] = {1};
-	struct wf_meter meter;
-	struct wf_order order;
-	enum weft_status st = wf_meter_init(&meter, seat->env);
-	wf_seat_ready(seat, 0);
-	while (st == WEFT_OK && wf_seat_order(seat, &order)) {
-		struct wf_figures figures;
-		wf_meter_begin(&meter, 1);
-		for (uint64_t i = 0; i < order.count && st == WEFT_OK; i++) {
-			st = send_message(arg, message);
-			if (st == WEFT_OK) {
-				st = receive_message(arg, message);
-			}
-			wf_meter_mark(&meter);
-		}
-		wf_meter_figures(&meter, order.count, &figures);
-		if (st == WEFT_OK) {
-			wf_seat_report(seat, &figures);
-		}
-	}
-	return st;
-}
-
-static enum weft_status
-ping_server(struct wf_bench_seat *seat, const void *arg)
-{
-	uint8_t message[WF_LIMIT_MESSAGE_BYTES];
-	struct wf_order order;
 	enum weft_status st = WEFT_OK;
-	wf_seat_ready(seat, 0);
-	while (st == WEFT_OK && wf_seat_order(seat, &order)) {
-		const struct wf_figures figures = {.count = order.count};
-		for (uint64_t i = 0; i < order.count && st == WEFT_OK; i++) {
-			st = receive_message(arg, message);
-			if (st == WEFT_OK) {
-				st = send_message(arg, message);
-			}
+	for (uint64_t i = 0; i < order->count && st == WEFT_OK; i++) {
+		if (end->is_client) {
+			st = wf_socket_put_all(end->fd, message, sizeof(message), spin);
 		}
 		if (st == WEFT_OK) {
-			wf_seat_report(seat, &figures);
+			st = wf_socket_get_all(end->fd, message, sizeof(message), spin);
+		}
+		if (st == WEFT_OK && !end->is_client) {
+			st = wf_socket_put_all(end->fd, message, sizeof(message), spin);
+		}
+		if (end->is_client) {
+			wf_meter_mark(meter);
 		}
 	}
 	return st;
-}
-
-/* One step of a push-pull: bytes of the tensor that have gone out and come in at this end. */
-struct duplex {
-	const struct end *end;
-	uint64_t out, in;
-};
-
-/* Take what is there, up to `end_at`. Sets `*moved`. */
-static enum weft_status
-take_in(struct duplex *d, void *to, uint64_t bytes, bool *moved)
-{
-	ssize_t n = recv(d->end->fd, to, bytes, MSG_DONTWAIT);
-	if (n > 0) {
-		d->in += (uint64_t)n;
-		*moved = true;
-		return WEFT_OK;
-	}
-	return is_for_later(n) ? WEFT_OK : fail_stream("recv");
-}
-
-static enum weft_status
-put_out(struct duplex *d, const void *from, uint64_t bytes, bool *moved)
-{
-	ssize_t n = send(d->end->fd, from, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (n > 0) {
-		d->out += (uint64_t)n;
-		*moved = true;
-		return WEFT_OK;
-	}
-	return is_for_later(n) ? WEFT_OK : fail_stream("send");
 }
 
 /* Nothing moved: sleep until something can, unless this end spins. */
 static void
-wait_to_move(const struct duplex *d, bool to_send)
+wait_to_move(const struct end *end, bool to_send)
 {
-	struct pollfd wait = {.fd = d->end->fd, .events = POLLIN};
+	struct pollfd wait = {.fd = end->fd, .events = POLLIN};
 	wait.events = (short)(to_send ? POLLIN | POLLOUT : POLLIN);
-	if (!d->end->spin) {
+	if (!end->opts->spin) {
 		(void)poll(&wait, 1, -1);
 	}
 }
 
-static enum weft_status
-client_step(const struct end *end, const uint8_t *grad, uint8_t *param)
+static uint64_t
+min_u64(uint64_t a, uint64_t b)
 {
-	struct duplex d = {.end = end};
+	return a < b ? a : b;
+}
+
+static enum weft_status
+client_step(const struct end *end)
+{
+	const uint64_t bytes = end->opts->bytes, slice_bytes = end->opts->slice_bytes;
+	const uint8_t *grad = (const uint8_t *)end->in;
+	uint8_t *param = (uint8_t *)end->param;
+	uint64_t out = 0, in = 0;
 	enum weft_status st = WEFT_OK;
-	while (st == WEFT_OK && d.in < end->bytes) {
-		bool moved = false;
-		uint64_t answered = d.in - d.in % end->slice_bytes;
-		uint64_t allowed = answered + WF_LIMIT_WINDOW * end->slice_bytes;
-		allowed = allowed < end->bytes ? allowed : end->bytes;
-		if (d.out < allowed) {
-			st = put_out(&d, grad + d.out, allowed - d.out, &moved);
+	while (st == WEFT_OK && in < bytes) {
+		uint64_t before = out + in;
+		uint64_t answered = in - in % slice_bytes;
+		uint64_t allowed = min_u64(answered + WF_LIMIT_WINDOW * slice_bytes, bytes);
+		if (out < allowed) {
+			st = wf_socket_put(end->fd, grad + out, allowed - out, &out);
 		}
 		if (st == WEFT_OK) {
-			st = take_in(&d, param + d.in, end->bytes - d.in, &moved);
+			st = wf_socket_get(end->fd, param + in, bytes - in, &in);
 		}
-		if (!moved) {
-			wait_to_move(&d, d.out < allowed);
+		if (out + in == before) {
+			wait_to_move(end, out < allowed);
 		}
 	}
 	return st;
 }
 
 static enum weft_status
-server_step(const struct end *end, const struct wf_kernels *kernels, uint8_t *slots, uint8_t *store)
+server_step(const struct end *end)
 {
-	struct duplex d = {.end = end};
+	const uint64_t bytes = end->opts->bytes, slice_bytes = end->opts->slice_bytes;
+	const uint64_t slice_floats = slice_bytes / sizeof(float);
+	uint64_t out = 0, in = 0;
 	uint64_t applied = 0; /* bytes of whole slices */
 	enum weft_status st = WEFT_OK;
-	while (st == WEFT_OK && d.out < end->bytes) {
-		bool moved = false;
-		uint64_t within = d.in % end->slice_bytes;
-		uint64_t slot = d.in / end->slice_bytes % WF_LIMIT_WINDOW;
-		uint8_t *at = slots + slot * end->slice_bytes;
-		if (d.in < end->bytes) {
-			st = take_in(&d, at + within, end->slice_bytes - within, &moved);
+	while (st == WEFT_OK && out < bytes) {
+		uint64_t before = out + in, within = in % slice_bytes;
+		float *slot = end->in + in / slice_bytes % WF_LIMIT_WINDOW * slice_floats;
+		if (in < bytes) {
+			st = wf_socket_get(end->fd, (uint8_t *)slot + within, slice_bytes - within,
+					   &in);
 		}
-		if (d.in >= applied + end->slice_bytes) {
-			wf_limit_apply(kernels, (float *)(void *)(store + applied),
-				       (const float *)(void *)at, end->slice_bytes);
-			applied += end->slice_bytes;
+		if (in >= applied + slice_bytes) {
+			end->form->sgd(end->param + applied / sizeof(float), slot, slice_floats,
+				       WF_LIMIT_RATE);
+			applied += slice_bytes;
 		}
-		if (st == WEFT_OK && d.out < applied) {
-			st = put_out(&d, store + d.out, applied - d.out, &moved);
+		if (st == WEFT_OK && out < applied) {
+			st = wf_socket_put(end->fd, (const uint8_t *)end->param + out,
+					   applied - out, &out);
 		}
-		if (!moved) {
-			wait_to_move(&d, d.out < applied);
-		}
-	}
-	return st;
-}
-
-static enum weft_status
-tcp_client(struct wf_bench_seat *seat, const void *arg)
-{
-	const struct end *end = arg;
-	struct wf_slab grad = {0}, param = {0};
-	struct wf_meter meter;
-	struct wf_order order;
-	enum weft_status st = wf_meter_init(&meter, seat->env);
-	if (st == WEFT_OK) {
-		st = seat->env->ops->slab_open(seat->env, end->bytes, -1, &grad);
-	}
-	if (st == WEFT_OK) {
-		st = seat->env->ops->slab_open(seat->env, end->bytes, -1, &param);
-	}
-	if (st != WEFT_OK) {
-		return st;
-	}
-	wf_limit_fill(grad.base, end->bytes, 0.5f);
-	wf_limit_fill(param.base, end->bytes, 1);
-	wf_seat_ready(seat, 0);
-	while (st == WEFT_OK && wf_seat_order(seat, &order)) {
-		struct wf_figures figures;
-		wf_meter_begin(&meter, 1);
-		for (uint64_t i = 0; i < order.count && st == WEFT_OK; i++) {
-			st = client_step(end, grad.base, param.base);
-			wf_meter_mark(&meter);
-		}
-		wf_meter_figures(&meter, order.count, &figures);
-		if (st == WEFT_OK) {
-			wf_seat_report(seat, &figures);
+		if (out + in == before) {
+			wait_to_move(end, out < applied);
 		}
 	}
 	return st;
 }
 
 static enum weft_status
-tcp_server(struct wf_bench_seat *seat, const void *arg)
+push_pull(void *work, const struct wf_order *order, struct wf_meter *meter)
 {
-	const struct end *end = arg;
-	const struct wf_kernels *kernels = wf_kernels_best();
-	struct wf_slab store = {0}, slots = {0};
-	struct wf_order order;
-	enum weft_status st = seat->env->ops->slab_open(seat->env, end->bytes, -1, &store);
-	if (st == WEFT_OK) {
-		st = seat->env->ops->slab_open(seat->env, end->slice_bytes * WF_LIMIT_WINDOW, -1,
-					       &slots);
-	}
-	if (st != WEFT_OK) {
-		return st;
-	}
-	wf_limit_fill(store.base, end->bytes, 1);
-	wf_limit_fill(slots.base, end->slice_bytes * WF_LIMIT_WINDOW, 0);
-	wf_seat_ready(seat, 0);
-	while (st == WEFT_OK && wf_seat_order(seat, &order)) {
-		const struct wf_figures figures = {.count = order.count};
-		for (uint64_t i = 0; i < order.count && st == WEFT_OK; i++) {
-			st = server_step(end, kernels, slots.base, store.base);
-		}
-		if (st == WEFT_OK) {
-			wf_seat_report(seat, &figures);
+	const struct end *end = work;
+	enum weft_status st = WEFT_OK;
+	for (uint64_t i = 0; i < order->count && st == WEFT_OK; i++) {
+		st = end->is_client ? client_step(end) : server_step(end);
+		if (end->is_client) {
+			wf_meter_mark(meter);
 		}
 	}
 	return st;
+}
+
+static enum weft_status
+run_ping(struct wf_bench_seat *seat, const void *arg)
+{
+	struct end end = *(const struct end *)arg;
+	const struct wf_duty duty = {.run = ping, .work = &end, .batch = 1};
+	return wf_seat_follow(seat, &duty);
+}
+
+static enum weft_status
+run_push_pull(struct wf_bench_seat *seat, const void *arg)
+{
+	struct end end = *(const struct end *)arg;
+	const struct wf_limit_opts *opts = end.opts;
+	const struct wf_duty duty = {.run = push_pull, .work = &end, .batch = 1};
+	uint64_t in_bytes = end.is_client ? opts->bytes : WF_LIMIT_WINDOW * opts->slice_bytes;
+	end.form = wf_limit_form_best();
+	enum weft_status st = wf_limit_floats(in_bytes, 0.5f, &end.in);
+	if (st == WEFT_OK) {
+		st = wf_limit_floats(opts->bytes, 1, &end.param);
+	}
+	return st == WEFT_OK ? wf_seat_follow(seat, &duty) : st;
 }
 
 /* Benchmark's thread. */
 static enum weft_status
-start(const struct wf_limit_opts *opts, const struct wf_limit_pair *loops, struct wf_limit *out)
+start(const struct wf_limit_opts *opts,
+      enum weft_status (*run)(struct wf_bench_seat *seat, const void *arg), struct wf_limit *out)
 {
 	int fd[2];
-	enum weft_status st = wf_limit_connect_pair(opts->congestion, fd);
+	enum weft_status st = wf_socket_pair(opts->congestion, fd);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	struct end client = {.fd = fd[0],
-			     .spin = opts->spin,
-			     .bytes = opts->bytes,
-			     .slice_bytes = opts->slice_bytes};
-	struct end server = client;
-	server.fd = fd[1];
-	struct wf_limit_pair pair = *loops;
-	pair.client_arg = &client;
-	pair.server_arg = &server;
-	out->env = opts->env;
-	st = wf_limit_start_pair(opts, &pair, out);
-	wf_limit_close_pair(fd[0], fd[1]); /* the workers have theirs */
+	const struct end server = {.fd = fd[0], .opts = opts};
+	const struct end client = {.fd = fd[1], .opts = opts, .is_client = true};
+	const struct wf_limit_part part[] = {
+		{"the limit's server", opts->server_cpu, run, &server},
+		{"the limit's client", opts->client_cpu, run, &client},
+	};
+	st = wf_limit_start(opts, part, 2, out);
+	wf_socket_close_pair(fd); /* the workers have theirs */
 	return st;
 }
 
 enum weft_status
 wf_limit_ping_start(const struct wf_limit_opts *opts, struct wf_limit *out)
 {
-	const struct wf_limit_pair loops = {.client = ping_client, .server = ping_server};
-	return start(opts, &loops, out);
+	return start(opts, run_ping, out);
 }
 
 enum weft_status
 wf_limit_tcp_start(const struct wf_limit_opts *opts, struct wf_limit *out)
 {
-	const struct wf_limit_pair loops = {.client = tcp_client, .server = tcp_server};
-	return start(opts, &loops, out);
+	return start(opts, run_push_pull, out);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table_batches: keys and gradients for table_exchange.h. Thread: the worker's. */
+/* batches: see batches.h. */
+#include "tools/rdma_bench/batches.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/env.h"
 #include "base/rng.h"
-#include "tools/rdma_bench/table_exchange.h"
 
 #define BATCHES 128u
 #define QUICK_BATCHES 4u
@@ -41,12 +43,11 @@ fill_keys(struct wf_exchange_batches *batches, uint64_t rows)
 }
 
 enum weft_status
-wf_exchange_batches(const struct wf_exchange_opts *opts, struct wf_env *env,
-		    struct wf_exchange_batches *out)
+wf_exchange_batches(struct wf_env *env, uint64_t rows, bool quick, struct wf_exchange_batches *out)
 {
 	const size_t floats = (size_t)WF_EXCHANGE_BATCH * WF_EXCHANGE_DIM;
 
-	*out = (struct wf_exchange_batches){.count = opts->quick ? QUICK_BATCHES : BATCHES};
+	*out = (struct wf_exchange_batches){.count = quick ? QUICK_BATCHES : BATCHES};
 	out->key = wf_zalloc_array(env, out->count * WF_EXCHANGE_BATCH, sizeof(*out->key));
 	out->grad = wf_zalloc_array(env, floats, sizeof(*out->grad));
 	if (out->key == NULL || out->grad == NULL) {
@@ -55,7 +56,7 @@ wf_exchange_batches(const struct wf_exchange_opts *opts, struct wf_env *env,
 	for (size_t i = 0; i < floats; i++) {
 		out->grad[i] = (float)(i % 17) * 0.01f - 0.08f;
 	}
-	fill_keys(out, opts->rows);
+	fill_keys(out, rows);
 	return WEFT_OK;
 }
 
