@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tools/rdma_bench/limits/paths.h"
 #include "tools/rdma_bench/peer_run.h"
 #include "transport/rdma.h"
-#include "wire/head.h"
 
 #define STREAM_BYTES (64ull << 20) /* of a stream, unless the user says how many messages */
 #define STREAM_COUNT 5000u
@@ -54,7 +54,7 @@ static uint64_t
 largest(const struct wf_peer_settings *set)
 {
 	if (set->kind == WF_PEER_RATE) {
-		return WF_MSG_BODY_MAX;
+		return WF_PEER_MESSAGE_MAX;
 	}
 	return set->all ? WF_PEER_BYTES_MAX : set->bytes;
 }
@@ -240,7 +240,7 @@ figure_of(struct client *c, enum wf_peer_op op, uint64_t bytes, bool coalesced)
 	const struct wf_peer_settings *set = c->end->set;
 	bool lat = set->kind == WF_PEER_LAT, rate = set->kind == WF_PEER_RATE;
 	uint32_t batch = lat && c->end->plan.over == WF_PEER_SHM ? SHM_BATCH : 1;
-	uint64_t message = coalesced ? WF_MSG_BODY_MAX / bytes * bytes : bytes;
+	uint64_t message = coalesced ? WF_PEER_MESSAGE_MAX / bytes * bytes : bytes;
 	struct wf_peer_leg leg = {
 		.ping = lat,
 		.verify = set->verify,
@@ -283,7 +283,7 @@ figures_of_size(struct client *c, uint64_t bytes)
 	if (strcmp(set->op, "send") != 0) {
 		st = figure_of(c, WF_PEER_PUT, bytes, false);
 	}
-	if (st == WEFT_OK && strcmp(set->op, "put") != 0 && bytes <= WF_MSG_BODY_MAX) {
+	if (st == WEFT_OK && strcmp(set->op, "put") != 0 && bytes <= WF_PEER_MESSAGE_MAX) {
 		st = figure_of(c, WF_PEER_SEND, bytes, false);
 	}
 	if (st == WEFT_OK && set->kind == WF_PEER_RATE && strcmp(set->op, "put") != 0) {
@@ -301,7 +301,7 @@ figures(struct client *c)
 	}
 	enum weft_status st = WEFT_OK;
 	for (uint64_t bytes = SIZES_MIN; bytes <= WF_PEER_BYTES_MAX && st == WEFT_OK; bytes *= 2) {
-		bool none = strcmp(set->op, "send") == 0 && bytes > WF_MSG_BODY_MAX;
+		bool none = strcmp(set->op, "send") == 0 && bytes > WF_PEER_MESSAGE_MAX;
 		st = none ? WEFT_OK : figures_of_size(c, bytes);
 	}
 	return st;

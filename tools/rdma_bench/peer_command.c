@@ -6,8 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "tools/command.h"
 #include "tools/rdma_bench/peer_run.h"
+#include "transport/tcp/tcp_congestion.h"
+
+WF_STATIC_ASSERT(WF_PEER_CONGESTION_BYTES == WF_TCP_CONGESTION_BYTES, "a name fits");
 
 static const struct {
 	const char *program, *what;

@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/env.h"
+#include "base/url.h"
 
 #define BACKLOG 8
 #define CONNECT_NS (5 * WF_NS_PER_S)

@@ -3,8 +3,10 @@
  * that is measured goes over it. Calls block, up to a limit. Thread: main. */
 #pragma once
 
-#include "base/url.h"
 #include "tools/rdma_bench/peer_words.h"
+
+struct wf_env;
+struct wf_host;
 
 #define WF_PEER_REPLY_NS (30 * WF_NS_PER_S) /* until the other side has said what is next */
 

@@ -8,14 +8,16 @@
 #include "tools/rdma_bench/peer.h"
 
 #define ALIGN_BYTES 64u
-#define IDLE_POLLS 4096u /* between looks at the clock and the other side */
+#define HALF_BYTES (1u << 20) /* least memory of one direction */
+#define TABLE_SLOTS 65536u    /* that updates go to */
+#define IDLE_POLLS 4096u      /* between looks at the clock and the other side */
 #define SILENCE_NS (30 * WF_NS_PER_S)
 
-uint64_t
-wf_peer_half_bytes(const struct wf_peer_plan *plan)
+static uint64_t
+half_bytes_of(const struct wf_peer_plan *plan)
 {
 	uint64_t bytes = (plan->bytes_max + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-	return bytes > WF_PEER_HALF_BYTES ? bytes : WF_PEER_HALF_BYTES;
+	return bytes > HALF_BYTES ? bytes : HALF_BYTES;
 }
 
 enum weft_status
@@ -24,10 +26,10 @@ wf_peer_path_init(struct wf_peer_path *path, const struct wf_peer_path_ops *ops,
 {
 	path->ops = ops;
 	path->end = end;
-	path->half_bytes = wf_peer_half_bytes(&end->plan);
-	path->table = wf_zalloc_array(end->env, WF_PEER_TABLE_SLOTS, sizeof(*path->table));
+	path->half_bytes = half_bytes_of(&end->plan);
+	path->table = wf_zalloc_array(end->env, TABLE_SLOTS, sizeof(*path->table));
 	if (path->table == NULL) {
-		return wf_fail(WEFT_NOMEM, "a table of %u slots", WF_PEER_TABLE_SLOTS);
+		return wf_fail(WEFT_NOMEM, "a table of %u slots", TABLE_SLOTS);
 	}
 	return WEFT_OK;
 }
@@ -35,7 +37,7 @@ wf_peer_path_init(struct wf_peer_path *path, const struct wf_peer_path_ops *ops,
 void
 wf_peer_path_fini(struct wf_peer_path *path)
 {
-	wf_free(path->end->env, path->table, WF_PEER_TABLE_SLOTS * sizeof(*path->table));
+	wf_free(path->end->env, path->table, TABLE_SLOTS * sizeof(*path->table));
 	path->table = NULL;
 }
 
@@ -55,7 +57,7 @@ apply_updates(struct wf_peer_path *path, const uint8_t *data)
 		uint32_t place, value;
 		memcpy(&place, data + i, sizeof(place));
 		memcpy(&value, data + i + sizeof(place), sizeof(value));
-		path->table[place % WF_PEER_TABLE_SLOTS] += value;
+		path->table[place % TABLE_SLOTS] += value;
 	}
 }
 

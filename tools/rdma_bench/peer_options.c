@@ -8,7 +8,6 @@
 #include "base/assert.h"
 #include "tools/command.h"
 #include "tools/rdma_bench/peer_words.h"
-#include "wire/head.h"
 
 #define FIELD(name) offsetof(struct wf_peer_settings, name)
 #define PORT_MAX 65533 /* two more follow */
@@ -244,11 +243,11 @@ check_sizes(struct wf_peer_settings *set)
 		set->bytes = set->kind == WF_PEER_BW && !sends ? 64u << 10 : WF_PEER_UPDATE_BYTES;
 	}
 	bool messages = sends || set->kind == WF_PEER_RATE;
-	if (messages && !set->all && set->bytes > WF_MSG_BODY_MAX) {
+	if (messages && !set->all && set->bytes > WF_PEER_MESSAGE_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       "-s %" PRIu64 ": a message carries %d bytes at most; --op=put "
 			       "carries more",
-			       set->bytes, WF_MSG_BODY_MAX);
+			       set->bytes, WF_PEER_MESSAGE_MAX);
 	}
 	if (set->kind == WF_PEER_RATE && set->bytes % WF_PEER_UPDATE_BYTES != 0) {
 		return wf_fail(WEFT_INVALID, "-s %" PRIu64 ": updates are multiples of %u bytes",

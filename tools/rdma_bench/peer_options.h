@@ -5,11 +5,11 @@
 
 #include "base/options.h"
 #include "base/url.h"
+#include "tools/rdma_bench/path.h"
 
 #define WF_PEER_OPTION_MAX 32
 #define WF_PEER_WORDS_MAX 128 /* arguments, one-letter options being two each */
 #define WF_PEER_NAME_BYTES 20
-#define WF_PEER_VERBS_BYTES 256
 
 enum wf_peer_kind {
 	WF_PEER_LAT,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "tools/rdma_bench/limits/paths.h"
 #include "tools/rdma_bench/peer.h"
 
 #define PLAN_NS (10 * WF_NS_PER_S)   /* until a client has said what it wants */

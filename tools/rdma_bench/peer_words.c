@@ -5,8 +5,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "wire/bytes.h"
 #include "wire/head.h"
+
+WF_STATIC_ASSERT(WF_PEER_MESSAGE_MAX == WF_MSG_BODY_MAX, "a message is one of weft's");
 
 #define FLAG_BARE (1u << 0)
 #define FLAG_PING (1u << 1)
@@ -134,7 +137,7 @@ wf_peer_leg_encode(const struct wf_peer_leg *leg, uint8_t *out)
 static bool
 leg_is_sane(const struct wf_peer_leg *leg, const struct wf_peer_plan *plan)
 {
-	uint64_t most = leg->op == WF_PEER_SEND ? WF_MSG_BODY_MAX : plan->bytes_max;
+	uint64_t most = leg->op == WF_PEER_SEND ? WF_PEER_MESSAGE_MAX : plan->bytes_max;
 	bool counts = leg->send_count <= WF_PEER_COUNT_MAX &&
 		      leg->receive_count <= WF_PEER_COUNT_MAX &&
 		      leg->send_count + leg->receive_count > 0;

@@ -14,7 +14,8 @@
 #define WF_PEER_VERSION 1u        /* of frames, plans, and what legs mean */
 #define WF_PEER_HEAD_BYTES 16u
 #define WF_PEER_BODY_MAX 512u
-#define WF_PEER_BYTES_MAX (8ull << 20)  /* of a message */
+#define WF_PEER_BYTES_MAX (8ull << 20)  /* of a PUT */
+#define WF_PEER_MESSAGE_MAX 4032u       /* of a SEND, as weft carries it */
 #define WF_PEER_COUNT_MAX 1000000000ull /* messages of a leg */
 #define WF_PEER_DEPTH_MAX 128u          /* of them, under way */
 #define WF_PEER_UPDATE_BYTES 8u         /* an update of a slot: u32 place, u32 what to add */

@@ -3,19 +3,17 @@
  * against. To and fro: WRITE with immediate (WRITE and an empty SEND on iWARP), or SEND. Streams:
  * WRITEs that nobody is told of until the last, or SENDs. Counters of the other end's are written
  * into memory and looked at there, which weft may not do. */
-#include "tools/rdma_bench/limits/paths.h"
-
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
+#include "tools/rdma_bench/limits/memory.h"
+#include "tools/rdma_bench/limits/paths.h"
 #include "tools/rdma_bench/limits/verbs_link.h"
-#include "wire/head.h"
 
 #define RX_COUNT 256u
-#define RX_BYTES WF_MSG_BODY_MAX
+#define RX_BYTES WF_PEER_MESSAGE_MAX
 #define SQ_COUNT 512u
 #define SIGNAL_EVERY 16u /* messages */
 #define CQ_POLL 16
@@ -35,7 +33,6 @@ struct counters {
 struct verbs_path {
 	struct wf_peer_path path; /* first */
 	struct wf_bare_link link;
-	struct wf_slab slab;
 	struct counters *counters;
 	uint8_t *rx; /* RX_COUNT of RX_BYTES */
 	uint32_t inline_bytes;
@@ -214,7 +211,7 @@ static enum weft_status
 fail_completion(const struct verbs_path *v, const struct ibv_wc *wc)
 {
 	return wf_fail(WEFT_LOST, "raw verbs on %s: %s", v->link.name,
-		       v->link.lib->wc_status_str(wc->status));
+		       v->link.calls->wc_status_str(wc->status));
 }
 
 static enum weft_status
@@ -311,17 +308,19 @@ verbs_progress(struct wf_peer_path *path)
 	return st;
 }
 
+static uint64_t
+memory_bytes(const struct verbs_path *v)
+{
+	return COUNTERS_BYTES + 2 * v->path.half_bytes + (uint64_t)RX_COUNT * RX_BYTES;
+}
+
 static void
 verbs_close(struct wf_peer_path *path)
 {
 	struct verbs_path *v = verbs_of(path);
-	struct wf_env *env = path->end->env;
 	wf_bare_link_close(&v->link);
-	if (v->slab.base != NULL) {
-		env->ops->slab_close(env, &v->slab);
-	}
-	wf_peer_path_fini(path);
-	wf_free(env, v, sizeof(*v));
+	wf_limit_unmap(v->counters, memory_bytes(v));
+	wf_bare_destroy(path);
 }
 
 static const struct wf_peer_path_ops verbs_ops = {
@@ -335,39 +334,25 @@ static const struct wf_peer_path_ops verbs_ops = {
 
 /* ---- before the first leg ---- */
 
-static enum weft_status
-open_memory(struct verbs_path *v)
-{
-	struct wf_peer_path *path = &v->path;
-	struct wf_env *env = path->end->env;
-	uint64_t bytes = COUNTERS_BYTES + 2 * path->half_bytes + (uint64_t)RX_COUNT * RX_BYTES;
-	enum weft_status st = env->ops->slab_open(env, bytes, -1, &v->slab);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	uint8_t *base = v->slab.base;
-	memset(base, 1, bytes);
-	memset(base, 0, COUNTERS_BYTES);
-	v->counters = v->slab.base;
-	path->src = base + COUNTERS_BYTES;
-	path->dst = path->src + path->half_bytes;
-	v->rx = path->dst + path->half_bytes;
-	return WEFT_OK;
-}
-
 enum weft_status
 wf_bare_verbs_open(struct wf_peer_end *end, struct wf_peer_path **out)
 {
-	struct verbs_path *v = wf_zalloc(end->env, sizeof(*v));
-	if (v == NULL) {
-		return wf_fail(WEFT_NOMEM, "a path: %zu bytes", sizeof(*v));
+	float *memory;
+	enum weft_status st = wf_bare_create(end, &verbs_ops, sizeof(struct verbs_path), out);
+	if (st != WEFT_OK) {
+		return st;
 	}
-	*out = &v->path;
-	enum weft_status st = wf_peer_path_init(&v->path, &verbs_ops, end);
-	if (st == WEFT_OK) {
-		st = open_memory(v);
+	struct verbs_path *v = verbs_of(*out);
+	st = wf_limit_floats(memory_bytes(v), 1, &memory);
+	if (st != WEFT_OK) {
+		return st;
 	}
-	return st == WEFT_OK ? wf_bare_link_open(&v->link, end) : st;
+	memset(memory, 0, COUNTERS_BYTES);
+	v->counters = (struct counters *)(void *)memory;
+	v->path.src = (uint8_t *)memory + COUNTERS_BYTES;
+	v->path.dst = v->path.src + v->path.half_bytes;
+	v->rx = v->path.dst + v->path.half_bytes;
+	return wf_bare_link_open(&v->link, end);
 }
 
 static enum weft_status
@@ -391,8 +376,8 @@ wf_bare_verbs_join(struct wf_peer_path *path)
 {
 	struct verbs_path *v = verbs_of(path);
 	const struct wf_bare_link_opts opts = {
-		.memory = v->slab.base,
-		.bytes = v->slab.bytes,
+		.memory = v->counters,
+		.bytes = memory_bytes(v),
 		.send_count = SQ_COUNT,
 		.receive_count = RX_COUNT,
 		.inline_bytes = INLINE_BYTES,

@@ -2,19 +2,30 @@
 /* paths: which of the raw paths it is. */
 #include "tools/rdma_bench/limits/paths.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 enum weft_status
-wf_bare_memory_of(struct wf_peer_path *path, struct wf_slab *slab)
+wf_bare_create(struct wf_peer_end *end, const struct wf_peer_path_ops *ops, size_t bytes,
+	       struct wf_peer_path **out)
 {
-	struct wf_env *env = path->end->env;
-	enum weft_status st = env->ops->slab_open(env, 2 * path->half_bytes, -1, slab);
-	if (st == WEFT_OK) {
-		memset(slab->base, 1, 2 * path->half_bytes);
-		path->src = slab->base;
-		path->dst = path->src + path->half_bytes;
+	struct wf_peer_path *path = calloc(1, bytes);
+	if (path == NULL) {
+		return wf_fail(WEFT_NOMEM, "a raw path: %zu bytes", bytes);
 	}
-	return st;
+	enum weft_status st = wf_peer_path_init(path, ops, end);
+	if (st != WEFT_OK) {
+		free(path);
+		return st;
+	}
+	*out = path;
+	return WEFT_OK;
+}
+
+void
+wf_bare_destroy(struct wf_peer_path *path)
+{
+	wf_peer_path_fini(path);
+	free(path);
 }
 
 enum weft_status

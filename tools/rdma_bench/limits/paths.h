@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths: paths without weft, that it is measured against. Thread: main. */
+/* paths: raw ones, that weft's is measured against. Thread: main. */
 #pragma once
 
-#include "tools/rdma_bench/peer.h"
+#include "tools/rdma_bench/path.h"
 
-/* Both halves in memory of the path's own, touched. */
-enum weft_status wf_bare_memory_of(struct wf_peer_path *path, struct wf_slab *slab) WEFT_MUST_CHECK;
+/* The path over plan.over. The server opens it before it says what it offers; then both join. */
+enum weft_status wf_bare_open(struct wf_peer_end *end, struct wf_peer_offer *offer,
+			      struct wf_peer_path **out) WEFT_MUST_CHECK;
+enum weft_status wf_bare_join(struct wf_peer_path *path,
+			      const struct wf_peer_offer *offer) WEFT_MUST_CHECK;
+
+/* A path of `bytes`, zeroed but for what `ops` and `end` say; free(3) gives it back. */
+enum weft_status wf_bare_create(struct wf_peer_end *end, const struct wf_peer_path_ops *ops,
+				size_t bytes, struct wf_peer_path **out) WEFT_MUST_CHECK;
+/* The other way. */
+void wf_bare_destroy(struct wf_peer_path *path);
 
 enum weft_status wf_bare_socket_open(struct wf_peer_end *end,
 				     struct wf_peer_path **out) WEFT_MUST_CHECK;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verbs_link: see verbs_link.h. */
+#include <endian.h>
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "tools/rdma_bench/limits/verbs_link.h"
-#include "wire/bytes.h"
 
 #define STEP_MS 10000  /* of rdma_cm */
 #define LOOK_MS 200    /* between looks at the other side */
@@ -46,11 +45,11 @@ wf_bare_link_open(struct wf_bare_link *link, struct wf_peer_end *end)
 {
 	struct sockaddr_storage at;
 	link->end = end;
-	enum weft_status st = wf_verbs_lib_get(&link->lib);
+	enum weft_status st = wf_verbs_calls_get(&link->calls);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	link->channel = link->lib->create_event_channel();
+	link->channel = link->calls->create_event_channel();
 	if (link->channel == NULL) {
 		return fail_step("the connection manager (/dev/infiniband/rdma_cm)");
 	}
@@ -61,9 +60,9 @@ wf_bare_link_open(struct wf_bare_link *link, struct wf_peer_end *end)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (link->lib->create_id(link->channel, &link->listener, NULL, RDMA_PS_TCP) != 0 ||
-	    link->lib->bind_addr(link->listener, (struct sockaddr *)&at) != 0 ||
-	    link->lib->listen(link->listener, 4) != 0) {
+	if (link->calls->create_id(link->channel, &link->listener, NULL, RDMA_PS_TCP) != 0 ||
+	    link->calls->bind_addr(link->listener, (struct sockaddr *)&at) != 0 ||
+	    link->calls->listen(link->listener, 4) != 0) {
 		int err = errno;
 		return wf_fail_errno(WEFT_UNAVAILABLE, err, "raw verbs: listen on %s port %u",
 				     end->address, end->port + 2);
@@ -101,12 +100,12 @@ await(struct wf_bare_link *link, struct wanted *wanted)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (link->lib->get_cm_event(link->channel, &event) != 0) {
+	if (link->calls->get_cm_event(link->channel, &event) != 0) {
 		return fail_step("the connection manager");
 	}
 	if (event->event != wanted->type) {
 		st = wf_fail(WEFT_UNAVAILABLE, "raw verbs: %s (%d)",
-			     link->lib->event_str(event->event), event->status);
+			     link->calls->event_str(event->event), event->status);
 	} else {
 		const struct rdma_conn_param *param = &event->param.conn;
 		wanted->id = event->id;
@@ -115,7 +114,7 @@ await(struct wf_bare_link *link, struct wanted *wanted)
 			memcpy(wanted->data, param->private_data, ROOM_BYTES);
 		}
 	}
-	(void)link->lib->ack_cm_event(event);
+	(void)link->calls->ack_cm_event(event);
 	return st;
 }
 
@@ -138,7 +137,7 @@ create_qp(struct wf_bare_link *link, const struct wf_bare_link_opts *opts, uint3
 			},
 	};
 	link->inline_bytes = inline_bytes;
-	return link->lib->create_qp(link->pd, &init);
+	return link->calls->create_qp(link->pd, &init);
 }
 
 static enum weft_status
@@ -148,7 +147,7 @@ change_state(struct wf_bare_link *link, enum ibv_qp_state state)
 	int mask = 0;
 	memset(&attr, 0, sizeof(attr));
 	attr.qp_state = state;
-	if (link->lib->init_qp_attr(link->id, &attr, &mask) != 0) {
+	if (link->calls->init_qp_attr(link->id, &attr, &mask) != 0) {
 		return fail_step("no attributes for the queue pair");
 	}
 	if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
@@ -163,7 +162,7 @@ change_state(struct wf_bare_link *link, enum ibv_qp_state state)
 		attr.retry_cnt = RETRIES;
 		attr.rnr_retry = RNR_RETRIES;
 	}
-	errno = link->lib->modify_qp(link->qp, &attr, mask);
+	errno = link->calls->modify_qp(link->qp, &attr, mask);
 	return errno == 0 ? WEFT_OK : fail_step("the queue pair's state");
 }
 
@@ -176,11 +175,11 @@ make(struct wf_bare_link *link, const struct wf_bare_link_opts *opts)
 		return wf_fail(WEFT_UNAVAILABLE, "raw verbs: no RDMA device leads to %s",
 			       link->end->address);
 	}
-	link->name = link->lib->get_device_name(device->device);
+	link->name = link->calls->get_device_name(device->device);
 	link->iwarp = device->device->transport_type == IBV_TRANSPORT_IWARP;
-	link->pd = link->lib->alloc_pd(device);
+	link->pd = link->calls->alloc_pd(device);
 	if (link->pd != NULL) {
-		link->mr = link->lib->reg_mr_iova2(
+		link->mr = link->calls->reg_mr_iova2(
 			link->pd, opts->memory, opts->bytes, (uintptr_t)opts->memory,
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	}
@@ -192,8 +191,8 @@ make(struct wf_bare_link *link, const struct wf_bare_link_opts *opts)
 			opts->bytes);
 	}
 	int sends = (int)opts->send_count, receives = (int)opts->receive_count;
-	link->send_cq = link->lib->create_cq(device, sends, NULL, NULL, 0);
-	link->receive_cq = link->lib->create_cq(device, receives, NULL, NULL, 0);
+	link->send_cq = link->calls->create_cq(device, sends, NULL, NULL, 0);
+	link->receive_cq = link->calls->create_cq(device, receives, NULL, NULL, 0);
 	uint32_t asked = opts->inline_bytes;
 	if (link->send_cq != NULL && link->receive_cq != NULL) {
 		link->qp = create_qp(link, opts, asked);
@@ -221,13 +220,13 @@ static void
 introduce(const struct wf_bare_link *link, const struct wf_bare_link_opts *opts, uint8_t *data,
 	  struct rdma_conn_param *out)
 {
-	struct wf_writer w = {.base = data, .capacity = ROOM_BYTES};
-	wf_put_u64(&w, link->end->plan.token);
-	wf_put_u64(&w, (uintptr_t)opts->memory);
-	wf_put_u32(&w, link->mr->rkey);
+	uint64_t word[2] = {htole64(link->end->plan.token), htole64((uintptr_t)opts->memory)};
+	uint32_t key = htole32(link->mr->rkey);
+	memcpy(data, word, sizeof(word));
+	memcpy(data + sizeof(word), &key, sizeof(key));
 	*out = (struct rdma_conn_param){
 		.private_data = data,
-		.private_data_len = (uint8_t)w.used,
+		.private_data_len = ROOM_BYTES,
 		.responder_resources = 1,
 		.initiator_depth = 1,
 		.flow_control = 1,
@@ -240,11 +239,13 @@ introduce(const struct wf_bare_link *link, const struct wf_bare_link_opts *opts,
 static bool
 meet(struct wf_bare_link *link, const struct wanted *wanted)
 {
-	struct wf_reader r = {.base = wanted->data, .bytes = ROOM_BYTES};
-	uint64_t token = wf_get_u64(&r);
-	link->remote_at = wf_get_u64(&r);
-	link->remote_key = wf_get_u32(&r);
-	return wanted->data_bytes >= ROOM_BYTES && token == link->end->plan.token;
+	uint64_t word[2];
+	uint32_t key;
+	memcpy(word, wanted->data, sizeof(word));
+	memcpy(&key, wanted->data + sizeof(word), sizeof(key));
+	link->remote_at = le64toh(word[1]);
+	link->remote_key = le32toh(key);
+	return wanted->data_bytes >= ROOM_BYTES && le64toh(word[0]) == link->end->plan.token;
 }
 
 static enum weft_status
@@ -261,13 +262,13 @@ find_way(struct wf_bare_link *link)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (link->lib->create_id(link->channel, &link->id, NULL, RDMA_PS_TCP) != 0 ||
-	    link->lib->resolve_addr(link->id, local[0] != '\0' ? (struct sockaddr *)&from : NULL,
-				    (struct sockaddr *)&to, STEP_MS) != 0) {
+	if (link->calls->create_id(link->channel, &link->id, NULL, RDMA_PS_TCP) != 0 ||
+	    link->calls->resolve_addr(link->id, local[0] != '\0' ? (struct sockaddr *)&from : NULL,
+				      (struct sockaddr *)&to, STEP_MS) != 0) {
 		return fail_step("no RDMA device leads there");
 	}
 	st = await(link, &address);
-	if (st == WEFT_OK && link->lib->resolve_route(link->id, STEP_MS) != 0) {
+	if (st == WEFT_OK && link->calls->resolve_route(link->id, STEP_MS) != 0) {
 		st = fail_step("no route");
 	}
 	return st == WEFT_OK ? await(link, &route) : st;
@@ -291,7 +292,7 @@ join_client(struct wf_bare_link *link, const struct wf_bare_link_opts *opts)
 	struct wanted answer = {.type = link->iwarp ? RDMA_CM_EVENT_ESTABLISHED
 						    : RDMA_CM_EVENT_CONNECT_RESPONSE};
 	introduce(link, opts, data, &param);
-	if (link->lib->connect(link->id, &param) != 0) {
+	if (link->calls->connect(link->id, &param) != 0) {
 		return fail_step("connect");
 	}
 	st = await(link, &answer);
@@ -301,7 +302,7 @@ join_client(struct wf_bare_link *link, const struct wf_bare_link_opts *opts)
 	if (st == WEFT_OK) {
 		st = start(link);
 	}
-	if (st == WEFT_OK && !link->iwarp && link->lib->establish(link->id) != 0) {
+	if (st == WEFT_OK && !link->iwarp && link->calls->establish(link->id) != 0) {
 		st = fail_step("establish");
 	}
 	return st;
@@ -320,7 +321,7 @@ join_server(struct wf_bare_link *link, const struct wf_bare_link_opts *opts)
 	}
 	link->id = request.id;
 	if (!meet(link, &request)) {
-		(void)link->lib->reject(link->id, NULL, 0);
+		(void)link->calls->reject(link->id, NULL, 0);
 		return wf_fail(WEFT_PROTOCOL, "raw verbs: somebody else connected");
 	}
 	st = make(link, opts);
@@ -334,7 +335,7 @@ join_server(struct wf_bare_link *link, const struct wf_bare_link_opts *opts)
 		return st;
 	}
 	introduce(link, opts, data, &param);
-	if (link->lib->accept(link->id, &param) != 0) {
+	if (link->calls->accept(link->id, &param) != 0) {
 		return fail_step("accept");
 	}
 	return await(link, &established);
@@ -351,20 +352,20 @@ static void
 close_queues(struct wf_bare_link *link)
 {
 	if (link->qp != NULL) {
-		(void)link->lib->disconnect(link->id);
-		(void)link->lib->destroy_qp(link->qp);
+		(void)link->calls->disconnect(link->id);
+		(void)link->calls->destroy_qp(link->qp);
 	}
 	if (link->send_cq != NULL) {
-		(void)link->lib->destroy_cq(link->send_cq);
+		(void)link->calls->destroy_cq(link->send_cq);
 	}
 	if (link->receive_cq != NULL) {
-		(void)link->lib->destroy_cq(link->receive_cq);
+		(void)link->calls->destroy_cq(link->receive_cq);
 	}
 	if (link->mr != NULL) {
-		(void)link->lib->dereg_mr(link->mr);
+		(void)link->calls->dereg_mr(link->mr);
 	}
 	if (link->pd != NULL) {
-		(void)link->lib->dealloc_pd(link->pd);
+		(void)link->calls->dealloc_pd(link->pd);
 	}
 }
 
@@ -374,8 +375,8 @@ drain(struct wf_bare_link *link)
 {
 	struct pollfd wait = {.fd = link->channel->fd, .events = POLLIN};
 	struct rdma_cm_event *event = NULL;
-	while (poll(&wait, 1, 0) > 0 && link->lib->get_cm_event(link->channel, &event) == 0) {
-		(void)link->lib->ack_cm_event(event);
+	while (poll(&wait, 1, 0) > 0 && link->calls->get_cm_event(link->channel, &event) == 0) {
+		(void)link->calls->ack_cm_event(event);
 	}
 }
 
@@ -388,11 +389,11 @@ wf_bare_link_close(struct wf_bare_link *link)
 	close_queues(link);
 	drain(link);
 	if (link->id != NULL) {
-		(void)link->lib->destroy_id(link->id);
+		(void)link->calls->destroy_id(link->id);
 	}
 	if (link->listener != NULL) {
-		(void)link->lib->destroy_id(link->listener);
+		(void)link->calls->destroy_id(link->listener);
 	}
-	link->lib->destroy_event_channel(link->channel);
+	link->calls->destroy_event_channel(link->channel);
 	*link = (struct wf_bare_link){0};
 }

@@ -3,8 +3,8 @@
  * main. */
 #pragma once
 
-#include "tools/rdma_bench/peer.h"
-#include "transport/verbs/verbs_lib.h"
+#include "tools/rdma_bench/limits/verbs_calls.h"
+#include "tools/rdma_bench/path.h"
 
 struct wf_bare_link;
 
@@ -20,7 +20,7 @@ struct wf_bare_link_opts {
 
 struct wf_bare_link {
 	struct wf_peer_end *end;
-	const struct wf_verbs_lib *lib;
+	const struct wf_verbs_calls *calls;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener, *id;
 	struct ibv_pd *pd;

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path: how bytes go from one end of `rdma_bench lat`, `bw` or `rate` to the other: what weft's
+ * path and the raw ones have in common, and all of the benchmark that a raw one may know. The loops
+ * over a path are in peer_loop.c. Thread: main; there is no other. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/rdma_bench/peer_control.h"
+#include "tools/rdma_bench/peer_words.h"
+
+struct wf_env;
+struct wf_peer_settings;
+
+#define WF_PEER_TOGETHER 32u        /* operations handed over at a time */
+#define WF_PEER_ADDRESS_BYTES 64    /* an address in figures, perhaps with a scope */
+#define WF_PEER_VERBS_BYTES 256     /* settings of a transport */
+#define WF_PEER_CONGESTION_BYTES 16 /* the kernel's TCP_CA_NAME_MAX */
+
+/* One end of the run. */
+struct wf_peer_end {
+	struct wf_env *env;
+	const struct wf_peer_settings *set;
+	bool client;
+	struct wf_peer_control control;
+	struct wf_peer_plan plan;
+	/* Where the server's listeners are; of the client: where it goes to. */
+	char address[WF_PEER_ADDRESS_BYTES];
+	uint16_t port;                     /* of control; those of the paths follow */
+	char verbs[WF_PEER_VERBS_BYTES];   /* settings of the transport */
+	char local[WF_PEER_ADDRESS_BYTES]; /* RDMA: of the device that is wanted; "": any */
+	char congestion[WF_PEER_CONGESTION_BYTES];
+};
+
+struct wf_peer_path;
+
+/* Numbers of messages begin with 0 in each leg. */
+struct wf_peer_path_ops {
+	/* What the figure is of: "raw WRITE with immediate"; of weft: "weft". */
+	const char *(*name)(const struct wf_peer_path *path, const struct wf_peer_leg *leg);
+	/* A leg begins: path->leg is set, and numbers are 0. */
+	void (*begin)(struct wf_peer_path *path);
+	/* Send messages `first`, `first` + 1, ...; `*taken`: how many could be, also 0. */
+	enum weft_status (*send)(struct wf_peer_path *path, uint64_t first, uint64_t count,
+				 uint64_t *taken);
+	/* Say that `count` messages have come in this leg. false in `*taken`: not now. */
+	enum weft_status (*tell)(struct wf_peer_path *path, uint64_t count, bool *taken);
+	/* Look what has happened: wf_peer_take, done, peer_has, busy, moved. */
+	enum weft_status (*progress)(struct wf_peer_path *path);
+	void (*close)(struct wf_peer_path *path);
+};
+
+struct wf_peer_path {
+	const struct wf_peer_path_ops *ops;
+	struct wf_peer_end *end;
+	/* Messages come out of `src` and end up in `dst`, `areas` of them one behind the other. */
+	uint8_t *src, *dst;
+	uint64_t half_bytes; /* of each */
+
+	/* Of the leg. */
+	const struct wf_peer_leg *leg;
+	uint64_t stride;
+	uint64_t areas, areas_max; /* a power of two */
+	uint64_t room;             /* messages that the peer may not have told of; 0: no limit */
+	uint64_t prepared;         /* messages whose bytes are there */
+	uint64_t sent, done, received;
+	uint64_t peer_has, told;
+	uint64_t busy; /* operations of the path's own that are not over */
+	bool moved;    /* something happened */
+	uint32_t idle_polls;
+	uint64_t idle_ns; /* since when nothing happened; 0: not known */
+
+	/* Of --verify, since the path was opened. */
+	uint64_t checked, wrong;
+	uint64_t wrong_number, wrong_at; /* of the first */
+
+	uint32_t *table; /* that updates go to */
+};
+
+/* What all paths begin with. */
+enum weft_status wf_peer_path_init(struct wf_peer_path *path, const struct wf_peer_path_ops *ops,
+				   struct wf_peer_end *end) WEFT_MUST_CHECK;
+void wf_peer_path_fini(struct wf_peer_path *path);
+/* The next message is here, at `data`. WEFT_PROTOCOL: there should be none. */
+enum weft_status wf_peer_take(struct wf_peer_path *path, const uint8_t *data) WEFT_MUST_CHECK;
+/* One more TCP connection between the two ends of this run, both of which call this; the server
+ * sends others away. */
+enum weft_status wf_peer_join(struct wf_peer_end *end, int *fd) WEFT_MUST_CHECK;
+
+static inline uint8_t *
+wf_peer_src(const struct wf_peer_path *path, uint64_t number)
+{
+	return path->src + (number & (path->areas - 1)) * path->stride;
+}
+
+static inline uint8_t *
+wf_peer_dst(const struct wf_peer_path *path, uint64_t number)
+{
+	return path->dst + (number & (path->areas - 1)) * path->stride;
+}
