@@ -12,6 +12,7 @@ import arrows
 import calls
 import headers
 import lengths
+import limits
 import text
 import tree
 
@@ -23,6 +24,7 @@ def function(name, lines):
     return "static int\n%s(int a)\n{\n%s}\n" % (name, "\ta++;\n" * (lines - 4))
 
 
+LIMIT = "tools/rdma_bench/limits/a.c"
 # test, planted file, its content, what must be said (None: nothing)
 CASES = [
     (arrows, "base/a.c", '#include "wire/head.h"\n', "base may not know wire"),
@@ -62,6 +64,12 @@ CASES = [
         + function("long_one", 80),
         "base/a.c:long_one has 80 lines",
     ),
+    (limits, LIMIT, '#include "base/status.h"\n#include "tools/rdma_bench/meter.h"\n', None),
+    (limits, LIMIT, '#include "base/other.h"\n', "a limit knows base/other.h"),
+    (limits, LIMIT, "#include <base/other.h>\n", "a limit knows base/other.h"),
+    (limits, LIMIT, '#include "tools/rdma_bench/product.h"\n', "through tools/rdma_bench/product.h"),
+    (limits, LIMIT + "c", '#include "weft/other.h"\n', "a limit knows include/weft/other.h"),
+    (limits, "tools/rdma_bench/a.c", '#include "base/other.h"\n', None),
     (text, "base/a.c", "int a;\n", "first line is not"),
     (text, "base/a.c", LICENCE + "int a; \n", "trailing white space"),
     (text, "base/a.c", LICENCE + "int a;", "does not end with a newline"),
@@ -123,6 +131,13 @@ def main():
         "base/README.md": "a\n",
         "base/other.c": LICENCE + function("other", 20),
         "base/other.h": LICENCE + "#pragma once\n",
+        "base/status.h": LICENCE + '#pragma once\n#include "base/other.h"\n',
+        "include/README.md": "a\n",
+        "include/weft/other.h": LICENCE,
+        "tools/README.md": "a\n",
+        "tools/rdma_bench/limits/b.h": LICENCE + "#pragma once\n",
+        "tools/rdma_bench/meter.h": LICENCE + "#pragma once\n",
+        "tools/rdma_bench/product.h": LICENCE + '#pragma once\n#include "base/other.h"\n',
         "tests/README.md": "a\n",
         lengths.RATCHET: "",
     }
