@@ -149,7 +149,9 @@ come_up(struct wf_life *life)
 	life->deadline_ns = WF_NEVER;
 	medium->up_count++;
 	medium->info.conns_up++;
-	medium->ops->up(life);
+	if (medium->ops->up != NULL) {
+		medium->ops->up(life);
+	}
 }
 
 void
@@ -262,6 +264,14 @@ wf_life_fail_not_up(const struct wf_life *life, const char *what)
 			       life->peer);
 	}
 	return wf_fail(WEFT_INVALID, "%s %s: the connection is not up yet", what, life->peer);
+}
+
+enum weft_status
+wf_life_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
+{
+	struct wf_life *life = wf_life_of(conn);
+	enum weft_status st = wf_life_check_up(life, "grant to");
+	return st == WEFT_OK ? wf_grants_add(&life->grants, grant, out) : st;
 }
 
 /* ---- down ---- */
@@ -400,6 +410,7 @@ report_down(struct wf_life *life, struct wf_events *events)
 		event->down.blob_bytes = life->blob_bytes;
 	}
 	life->state = WF_LIFE_DEAD;
+	life->deadline_ns = WF_NEVER;
 	medium->dead_waiting = true;
 }
 

@@ -56,7 +56,7 @@ struct wf_life_ops {
 	bool (*may_show)(struct wf_life *life);
 	/* It was shown, and is WAITING. NULL: nothing follows from that. */
 	void (*shown)(struct wf_life *life);
-	/* It is UP. */
+	/* It is UP. NULL: nothing follows from that. */
 	void (*up)(struct wf_life *life);
 	/* Send the answer, or queue it; `accept` as in wf_transport_answer. May take it down. True:
 	 * nothing of it is left to be sent. */
@@ -190,6 +190,10 @@ void wf_life_make_room(struct wf_life *life);
 enum weft_status wf_life_answer(struct wf_conn *conn, bool accept, const void *verdict,
 				size_t verdict_bytes);
 void wf_life_disconnect(struct wf_conn *conn, enum wf_disconnect how);
+
+/* Of a medium for which grants are the tables of grants.h, and no more. */
+enum weft_status wf_life_grant(struct wf_conn *conn, const struct wf_grant *grant,
+			       struct wf_grant_key *out);
 
 /* WEFT_CLOSED or WEFT_INVALID: it is not UP, so there is no `what` ("grant to"). */
 enum weft_status wf_life_fail_not_up(const struct wf_life *life, const char *what) WEFT_MUST_CHECK;

@@ -211,7 +211,7 @@ finish(struct target *t)
 	poll_dry(t);
 	/* It has gone, with all that was under way, and nothing is left. */
 	WF_ASSERT(t->downs == 1 && t->dones == t->posted);
-	WF_ASSERT(wf_shm_of(t->transport)->conn_count == 0);
+	WF_ASSERT(wf_medium_of(t->transport)->conn_count == 0);
 	const uint8_t *memory = t->slab.base;
 	for (size_t i = 0; i < MEMORY_BYTES; i++) {
 		bool granted = i >= GRANT_AT && i < GRANT_AT + GRANT_BYTES;

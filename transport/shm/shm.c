@@ -28,24 +28,11 @@ wf_shm_watch(struct wf_shm *t, int fd, struct wf_shm_source *source)
 	return WEFT_OK;
 }
 
-void
-wf_shm_timer_before(struct wf_shm *t, uint64_t when_ns)
-{
-	if (when_ns < t->timer_ns) {
-		t->timer_ns = when_ns;
-	}
-}
-
 static void
 shm_close(struct wf_transport *transport)
 {
 	struct wf_shm *t = wf_shm_of(transport);
-	for (uint32_t i = 0; i < t->conn_count; i++) {
-		wf_shm_conn_disconnect(&t->conn[i]->conn, WF_DISCONNECT_NOW);
-	}
-	while (t->conn_count > 0) {
-		wf_shm_conn_destroy(t->conn[t->conn_count - 1]);
-	}
+	wf_medium_end_all(&t->medium);
 	wf_shm_listeners_close(t);
 	if (t->epoll_fd >= 0) {
 		(void)close(t->epoll_fd);
@@ -53,15 +40,7 @@ shm_close(struct wf_transport *transport)
 	if (t->wake_fd >= 0) {
 		(void)close(t->wake_fd);
 	}
-	wf_free(transport->env, t->conn,
-		wf_places_table(&t->places) * sizeof(struct wf_shm_conn *));
 	wf_free(transport->env, t, sizeof(*t));
-}
-
-static void
-shm_query(struct wf_transport *transport, struct wf_transport_info *out)
-{
-	*out = wf_shm_of(transport)->info;
 }
 
 static void
@@ -81,43 +60,17 @@ collect(struct wf_shm *t)
 	t->look_ns = count == EPOLL_EVENTS ? 0 : t->now_ns + WF_SHM_LOOK_NS;
 }
 
-/* Free those whose DOWN went out in an earlier poll. */
-static void
-reap_dead(struct wf_shm *t)
-{
-	if (!t->dead_waiting) {
-		return;
-	}
-	t->dead_waiting = false;
-	for (uint32_t i = t->conn_count; i-- > 0;) {
-		if (t->conn[i]->state == WF_SHM_DEAD) {
-			wf_shm_conn_destroy(t->conn[i]);
-		}
-	}
-}
-
 static void
 run_timers(struct wf_shm *t)
 {
-	if (t->now_ns < t->timer_ns) {
+	if (t->now_ns < t->medium.timer_ns) {
 		return;
 	}
-	t->timer_ns = WF_NEVER;
-	for (uint32_t i = 0; i < t->conn_count; i++) {
-		struct wf_shm_conn *c = t->conn[i];
-		if (wf_shm_conn_due_ns(c) <= t->now_ns) {
-			wf_shm_conn_expire(c);
-		}
-		/* Those that die look at their deadline themselves, once it has come. */
-		uint64_t due_ns = wf_shm_conn_due_ns(c);
-		if (due_ns > t->now_ns) {
-			wf_shm_timer_before(t, due_ns);
-		}
-	}
+	wf_medium_expire(&t->medium, t->now_ns);
 	for (unsigned i = 0; i < t->listener_count; i++) {
 		uint64_t retry_ns = t->listener[i].retry_ns;
 		if (retry_ns > t->now_ns) {
-			wf_shm_timer_before(t, retry_ns);
+			wf_medium_timer_before(&t->medium, retry_ns);
 		}
 	}
 }
@@ -126,8 +79,8 @@ run_timers(struct wf_shm *t)
 static void
 set_sleeping(struct wf_shm *t, uint32_t sleeping)
 {
-	for (uint32_t i = 0; i < t->conn_count; i++) {
-		struct wf_shm_conn *c = t->conn[i];
+	for (struct wf_life *life = t->medium.first; life != NULL; life = life->next) {
+		struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
 		if (c->segment == NULL) {
 			continue;
 		}
@@ -144,20 +97,21 @@ set_sleeping(struct wf_shm *t, uint32_t sleeping)
 static void
 visit_all(struct wf_shm *t, struct wf_events *events)
 {
-	uint32_t count = t->conn_count;
-	uint32_t idx = t->first < count ? t->first : 0;
-	t->first = idx + 1;
-	for (uint32_t i = 0; i < count; i++) {
+	struct wf_life *life = t->visit_next != NULL ? t->visit_next : t->medium.first;
+	struct wf_life *begun = life;
+	for (uint32_t left = t->medium.conn_count; left > 0; left--) {
 		if (wf_events_full(events)) {
-			t->first = idx;
+			t->visit_next = life;
 			t->work_left = true;
 			return;
 		}
-		if (!wf_shm_conn_rests(t->conn[idx])) {
-			wf_shm_conn_visit(t->conn[idx], events);
+		struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
+		if (!wf_shm_conn_rests(c)) {
+			wf_shm_conn_visit(c, events);
 		}
-		idx = idx + 1 == count ? 0 : idx + 1;
+		life = life->next != NULL ? life->next : t->medium.first;
 	}
+	t->visit_next = begun != NULL ? begun->next : NULL;
 }
 
 static void
@@ -175,7 +129,8 @@ settle_armed(struct wf_shm *t, uint64_t timer_ns, unsigned event_count)
 {
 	t->armed = false;
 	t->slept = true;
-	if (event_count == 0 && (t->work_left || t->dead_waiting || t->timer_ns < timer_ns)) {
+	if (event_count == 0 &&
+	    (t->work_left || t->medium.dead_waiting || t->medium.timer_ns < timer_ns)) {
 		kick(t);
 	}
 }
@@ -186,16 +141,18 @@ __attribute__((noinline)) static void
 look_around(struct wf_shm *t)
 {
 	t->turns = 0;
-	t->now_ns = wf_now_ns(t->transport.env);
-	reap_dead(t);
-	bool due = t->now_ns >= t->timer_ns;
+	t->now_ns = wf_now_ns(t->medium.transport.env);
+	if (t->medium.dead_waiting) {
+		wf_medium_reap(&t->medium);
+	}
+	bool due = t->now_ns >= t->medium.timer_ns;
 	bool woken = t->slept;
 	if (woken && !t->armed) {
 		set_sleeping(t, 0);
 	}
 	t->slept = false;
 	/* What an armed poll would find on a socket ends the sleep anyway. */
-	bool idle = t->up_count == 0 && !t->armed;
+	bool idle = t->medium.up_count == 0 && !t->armed;
 	if (woken || due || idle || t->now_ns >= t->look_ns) {
 		collect(t); /* before timers: nobody is late whose word is here */
 	}
@@ -207,8 +164,8 @@ look_around(struct wf_shm *t)
 static inline bool
 is_busy(struct wf_shm *t)
 {
-	return t->up_count > 0 && t->up_count == t->conn_count && !t->armed && !t->slept &&
-	       ++t->turns < LOOK_TURNS;
+	return t->medium.up_count > 0 && t->medium.up_count == t->medium.conn_count && !t->armed &&
+	       !t->slept && ++t->turns < LOOK_TURNS;
 }
 
 static enum weft_status
@@ -216,7 +173,7 @@ shm_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 {
 	struct wf_shm *t = wf_shm_of(transport);
 	struct wf_events events = {.at = at, .max = max};
-	uint64_t timer_ns = t->timer_ns;
+	uint64_t timer_ns = t->medium.timer_ns;
 	t->msg_count = 0;
 	t->body_bytes = 0;
 	t->work_left = false;
@@ -243,7 +200,7 @@ shm_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	struct wf_shm *t = wf_shm_of(transport);
 	t->armed = true;
 	set_sleeping(t, 1);
-	*deadline_ns = t->work_left ? 0 : t->timer_ns;
+	*deadline_ns = t->work_left ? 0 : t->medium.timer_ns;
 	return false; /* what came before the flag was set wakes nobody */
 }
 
@@ -256,15 +213,15 @@ shm_wake(struct wf_transport *transport)
 static const struct wf_transport_ops shm_ops = {
 	.name = "shm",
 	.close = shm_close,
-	.query = shm_query,
+	.query = wf_medium_query,
 	.region_add = wf_shm_region_add,
 	.region_remove = wf_shm_region_remove,
-	.grant = wf_shm_grant,
+	.grant = wf_life_grant,
 	.release = wf_shm_release,
 	.listen = wf_shm_listen,
-	.answer = wf_shm_answer,
+	.answer = wf_life_answer,
 	.connect = wf_shm_connect,
-	.disconnect = wf_shm_conn_disconnect,
+	.disconnect = wf_life_disconnect,
 	.path = wf_path_alone,
 	.post = wf_shm_post,
 	.poll = shm_poll,
@@ -281,33 +238,22 @@ shm_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	if (t == NULL) {
 		return wf_fail(WEFT_NOMEM, "shm: %zu bytes", sizeof(*t));
 	}
-	t->transport.ops = &shm_ops;
-	t->transport.env = opts->env;
-	t->opts = *opts;
-	wf_places_init(&t->places, opts->conn_max, opts->newcomer_max);
-	t->info.name = "shm";
-	t->info.put_bytes_max = opts->put_bytes_max;
-	t->timer_ns = WF_NEVER;
+	wf_medium_init(&t->medium, &shm_ops, &wf_shm_life_ops, opts);
 	t->now_ns = wf_now_ns(opts->env);
-	t->conn = wf_zalloc_array(opts->env, wf_places_table(&t->places),
-				  sizeof(struct wf_shm_conn *));
 	t->wake.kind = WF_SHM_SOURCE_WAKE;
 	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	enum weft_status st = WEFT_OK;
-	if (t->conn == NULL) {
-		st = wf_fail(WEFT_NOMEM, "shm: a table of %u connections",
-			     wf_places_table(&t->places));
-	} else if (t->wake_fd < 0 || t->epoll_fd < 0) {
+	if (t->wake_fd < 0 || t->epoll_fd < 0) {
 		st = wf_fail_errno(WEFT_IO, errno, "shm: epoll and eventfd");
 	} else {
 		st = wf_shm_watch(t, t->wake_fd, &t->wake);
 	}
 	if (st != WEFT_OK) {
-		shm_close(&t->transport);
+		shm_close(&t->medium.transport);
 		return st;
 	}
-	*out = &t->transport;
+	*out = &t->medium.transport;
 	return WEFT_OK;
 }
 

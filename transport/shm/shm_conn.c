@@ -1,58 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_conn: the states of a connection, and its end.
- *
- *   CONNECTING - SHAKING - DECIDED - UP           connecting end
- *                SHAKING - DECIDED - WAITING - UP accepting end
- *   UP - DRAINING - DYING - DEAD; any - DYING - DEAD
+/* shm_conn: what a connection does in each state (transport/life.h), and how it ends.
  *
  * The socket stays open, and the peer's memory mapped, until the connection is freed, by the poll
  * after the one that delivered DOWN: that the socket closes is how the peer knows that nothing of
  * its memory is looked at any more. Thread: the transport's owner. */
 #include "transport/shm/shm_internal.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-struct wf_shm_conn *
-wf_shm_conn_create(struct wf_shm *t, bool incoming)
+void
+wf_shm_conn_init(struct wf_shm_conn *c)
 {
-	struct wf_shm_conn *c = wf_zalloc(t->transport.env, sizeof(*c));
-	if (c == NULL) {
-		return NULL;
-	}
-	if (incoming) {
-		wf_places_come(&t->places, &c->place, c);
-	} else if (wf_places_table_is_full(&t->places) || !wf_places_take(&t->places, &c->place)) {
-		wf_free(t->transport.env, c, sizeof(*c));
-		return NULL;
-	}
-	WF_ASSERT(t->conn_count < wf_places_table(&t->places));
-	c->conn.transport = &t->transport;
 	c->source = (struct wf_shm_source){.kind = WF_SHM_SOURCE_CONN, .owner = c};
-	c->t = t;
-	wf_grants_init(&c->grants, t->transport.env, &t->regions, c->peer);
-	c->incoming = incoming;
+	c->t = wf_shm_of(c->life.conn.transport);
 	c->fd = -1;
 	c->segment_fd = -1;
-	c->state = WF_SHM_CONNECTING;
-	c->deadline_ns = WF_NEVER;
-	c->idx = t->conn_count;
-	t->conn[t->conn_count++] = c;
-	return c;
 }
 
 enum weft_status
 wf_shm_conn_buffers(struct wf_shm_conn *c)
 {
-	struct wf_env *env = c->t->transport.env;
-	uint32_t op_max = c->t->opts.op_max;
+	struct wf_env *env = c->t->medium.transport.env;
+	uint32_t op_max = c->t->medium.opts.op_max;
 	c->tx.entry = wf_zalloc_array(env, op_max, sizeof(*c->tx.entry));
 	c->tx.ring = wf_zalloc(env, WF_SHM_MSG_RING_BYTES);
 	if (c->tx.entry == NULL || c->tx.ring == NULL) {
 		return wf_fail(WEFT_NOMEM, "%s: no memory for the connection's buffers, %zu bytes",
-			       c->peer, op_max * sizeof(*c->tx.entry) + WF_SHM_MSG_RING_BYTES);
+			       c->life.peer, op_max * sizeof(*c->tx.entry) + WF_SHM_MSG_RING_BYTES);
 	}
 	for (uint32_t i = op_max; i-- > 0;) {
 		c->tx.entry[i].next = c->tx.free;
@@ -61,29 +35,36 @@ wf_shm_conn_buffers(struct wf_shm_conn *c)
 	return WEFT_OK;
 }
 
-void
-wf_shm_conn_destroy(struct wf_shm_conn *c)
+static void
+shm_fini(struct wf_life *life)
 {
+	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
 	struct wf_shm *t = c->t;
-	struct wf_env *env = t->transport.env;
+	struct wf_env *env = t->medium.transport.env;
 	wf_shm_foreign_close(c);
 	wf_shm_segment_close(c);
 	if (c->fd >= 0) {
 		(void)close(c->fd); /* epoll forgets it */
 	}
-	wf_places_leave(&t->places, &c->place);
-	t->conn[c->idx] = t->conn[--t->conn_count];
-	t->conn[c->idx]->idx = c->idx;
-	wf_free(env, c->tx.entry, t->opts.op_max * sizeof(*c->tx.entry));
+	if (t->visit_next == life) {
+		t->visit_next = life->next;
+	}
+	wf_free(env, c->tx.entry, t->medium.opts.op_max * sizeof(*c->tx.entry));
 	wf_free(env, c->tx.ring, WF_SHM_MSG_RING_BYTES);
-	wf_free(env, c, sizeof(*c));
 }
 
-void
-wf_shm_conn_deadline(struct wf_shm_conn *c, uint64_t deadline_ns)
+static void
+shm_ready(struct wf_life *life)
 {
-	c->deadline_ns = deadline_ns;
-	wf_shm_timer_before(c->t, deadline_ns);
+	wf_shm_of(life->conn.transport)->work_left =
+		true; /* each poll visits all that do not rest */
+}
+
+static bool
+shm_is_held(struct wf_life *life)
+{
+	(void)life;
+	return false;
 }
 
 void
@@ -108,92 +89,32 @@ say_last_word(struct wf_shm_conn *c, enum wf_shm_closing closing)
 }
 
 static void
-count_down(struct wf_shm_conn *c)
+shm_cut(struct wf_life *life, enum wf_life_state before)
 {
-	struct wf_shm *t = c->t;
-	if (!c->visible) {
-		wf_shm_stranger(t, c->why);
-	} else if (c->down_status == WEFT_PROTOCOL) {
-		t->info.protocol_errors++;
-	}
-	if (c->was_up) {
-		t->info.conns_down++;
-		t->up_count--;
-	}
-}
-
-void
-wf_shm_conn_down(struct wf_shm_conn *c, enum weft_status status, const char *format, ...)
-{
-	if (c->state >= WF_SHM_DYING) {
-		return;
-	}
-	char text[WF_WHY_BYTES];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	/* A name may be as long as the line: both get their part. */
-	snprintf(c->why, sizeof(c->why), "%.110s: %.140s", c->peer, text);
-	c->down_status = status;
-	bool drained = c->state == WF_SHM_DRAINING && wf_shm_tx_idle(c);
+	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
+	bool drained = before == WF_LIFE_DRAINING && wf_shm_tx_idle(c);
+	bool ours = life->disconnected || life->refused;
 	if (c->segment != NULL && c->fd >= 0) {
-		say_last_word(c, drained           ? WF_SHM_ORDERLY
-				 : c->disconnected ? WF_SHM_NOW
-						   : WF_SHM_BROKEN);
+		say_last_word(c, drained ? WF_SHM_ORDERLY : ours ? WF_SHM_NOW : WF_SHM_BROKEN);
 	}
 	c->rx.put_open = false;
 	c->rx.put_src = NULL;
-	wf_grants_drop(&c->grants);
-	count_down(c);
-	wf_places_end(&c->t->places, &c->place);
-	c->deadline_ns = WF_NEVER;
-	c->t->work_left = true;
-	if (c->visible) {
-		c->state = WF_SHM_DYING;
-		/* How long to wait for slots that the peer holds. */
-		wf_shm_conn_deadline(c,
-				     wf_now_ns(c->t->transport.env) + c->t->opts.peer_timeout_ns);
-	} else {
-		c->state = WF_SHM_DEAD;
-		c->t->dead_waiting = true;
+	if (life->visible) { /* how long to wait for slots that the peer holds */
+		wf_life_deadline(life, wf_now_ns(c->t->medium.transport.env) +
+					       c->t->medium.opts.peer_timeout_ns);
 	}
 }
 
 void
 wf_shm_conn_ended(struct wf_shm_conn *c, enum wf_shm_closing closing)
 {
-	if (c->disconnected) {
-		wf_shm_conn_down(c, WEFT_CLOSED, "closed by this end");
-	} else if (!c->incoming && c->state < WF_SHM_UP) {
-		wf_shm_conn_down(c, WEFT_UNAVAILABLE, "the peer closed instead of answering");
-	} else if (closing == WF_SHM_ORDERLY || closing == WF_SHM_NOW) {
-		wf_shm_conn_down(c, WEFT_CLOSED, "closed by the peer");
+	if (closing == WF_SHM_ORDERLY || closing == WF_SHM_NOW) {
+		wf_life_lost(&c->life, WEFT_CLOSED, "closed by the peer");
 	} else if (closing == WF_SHM_BROKEN) {
-		wf_shm_conn_down(c, WEFT_LOST, "the peer broke the connection off");
+		wf_life_lost(&c->life, WEFT_LOST, "the peer broke the connection off");
 	} else {
-		wf_shm_conn_down(c, WEFT_LOST, "the peer's process closed without warning");
+		wf_life_lost(&c->life, WEFT_LOST, "the peer's process closed without warning");
 	}
-}
-
-void
-wf_shm_conn_disconnect(struct wf_conn *conn, enum wf_disconnect how)
-{
-	struct wf_shm_conn *c = wf_shm_conn_of(conn);
-	if (c->state >= WF_SHM_DYING) {
-		return;
-	}
-	if (how == WF_DISCONNECT_DRAIN && c->state >= WF_SHM_UP) {
-		if (c->state == WF_SHM_UP) {
-			c->disconnected = true;
-			c->state = WF_SHM_DRAINING;
-			wf_shm_conn_deadline(c, wf_now_ns(c->t->transport.env) + WF_SHM_DRAIN_NS);
-			c->t->work_left = true;
-		}
-		return;
-	}
-	c->disconnected = true;
-	wf_shm_conn_down(c, WEFT_CLOSED, "closed by this end");
 }
 
 static void
@@ -202,8 +123,8 @@ drain(struct wf_shm_conn *c, struct wf_events *events)
 	wf_shm_complete(c);
 	wf_shm_flush(c);
 	wf_shm_receive(c, events, true);
-	if (c->state == WF_SHM_DRAINING && wf_shm_tx_idle(c)) {
-		wf_shm_conn_down(c, WEFT_CLOSED, "closed by this end");
+	if (c->life.state == WF_LIFE_DRAINING && wf_shm_tx_idle(c)) {
+		wf_life_lost(&c->life, WEFT_CLOSED, "");
 	}
 	wf_shm_emit_done(c, events);
 }
@@ -223,15 +144,16 @@ serve(struct wf_shm_conn *c, struct wf_events *events)
 	if (c->tx.done.first != NULL) {
 		wf_shm_emit_done(c, events);
 	}
-	if (c->state == WF_SHM_UP) {
+	if (c->life.state == WF_LIFE_UP) {
 		wf_shm_receive(c, events, false);
 	}
 }
 
 /* What the peer still reads may take until it has gone, or stood still for too long. */
-static void
-die(struct wf_shm_conn *c, struct wf_events *events)
+static bool
+shm_finish(struct wf_life *life, struct wf_events *events)
 {
+	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
 	for (unsigned i = 0; i < WF_SHM_MAIL_BUDGET && c->readable && !c->eof; i++) {
 		struct wf_shm_mail mail;
 		int got = wf_shm_receive_mail(c->fd, &mail);
@@ -242,66 +164,37 @@ die(struct wf_shm_conn *c, struct wf_events *events)
 		}
 	}
 	c->t->work_left |= c->readable && !c->eof;
-	bool over = wf_shm_give_up(c, !c->eof && c->t->now_ns < c->deadline_ns);
+	bool over = wf_shm_give_up(c, !c->eof && c->t->now_ns < c->life.deadline_ns);
 	wf_shm_emit_done(c, events);
-	if (!over || c->tx.done.first != NULL || wf_events_full(events)) {
-		c->t->work_left |= over;
-		return;
-	}
-	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_DOWN);
-	event->down.status = c->down_status;
-	event->down.why = c->why;
-	if (c->down_status == WEFT_REFUSED) {
-		event->down.blob = c->shake.blob;
-		event->down.blob_bytes = c->shake.blob_bytes;
-	}
-	c->state = WF_SHM_DEAD;
-	c->t->dead_waiting = true;
+	return over && c->tx.done.first == NULL;
 }
 
 static void
-visit_state(struct wf_shm_conn *c, struct wf_events *events)
+shm_visit(struct wf_life *life, struct wf_events *events)
 {
-	switch (c->state) {
-	case WF_SHM_CONNECTING:
-	case WF_SHM_DEAD:
-		break;
-	case WF_SHM_SHAKING:
+	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
+	if (life->state == WF_LIFE_SHAKING || life->state == WF_LIFE_WAITING) {
 		wf_shm_shake_read(c);
-		break;
-	case WF_SHM_DECIDED:
-		wf_shm_shake_emit(c, events);
-		break;
-	case WF_SHM_WAITING:
-		wf_shm_shake_read(c);
-		break;
-	case WF_SHM_UP:
+	} else if (life->state == WF_LIFE_UP) {
 		serve(c, events);
-		break;
-	case WF_SHM_DRAINING:
+	} else if (life->state == WF_LIFE_DRAINING) {
 		wf_shm_read_socket(c);
-		if (c->state == WF_SHM_DRAINING) {
+		if (life->state == WF_LIFE_DRAINING) {
 			drain(c, events);
 		}
-		break;
-	case WF_SHM_DYING:
-		die(c, events);
-		break;
 	}
 }
 
 void
 wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_events *events)
 {
-	enum wf_shm_state before;
-	do {
-		before = c->state;
-		visit_state(c, events);
-	} while (c->state != before && !wf_events_full(events));
-	if (c->state != before) {
-		c->t->work_left = true;
+	if (c->life.state == WF_LIFE_UP) { /* as most visits find it, and leave it */
+		serve(c, events);
 	}
-	if (c->state == WF_SHM_DECIDED || c->tx.done.first != NULL) {
+	if (c->life.state != WF_LIFE_UP && !wf_events_full(events)) {
+		wf_life_visit(&c->life, events);
+	}
+	if (c->tx.done.first != NULL) {
 		c->t->work_left = true;
 	}
 	if (c->tx.dirty && c->fd >= 0) {
@@ -309,28 +202,26 @@ wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_events *events)
 	}
 }
 
-uint64_t
-wf_shm_conn_due_ns(const struct wf_shm_conn *c)
+/* The listener's queue was full, or the time is over. */
+static const char *
+shm_late(struct wf_life *life)
 {
-	return c->state == WF_SHM_DEAD ? WF_NEVER : c->deadline_ns;
+	if (life->deadline_ns == life->attempt_ns) {
+		return "the listener took no connection";
+	}
+	wf_shm_connect_try(wf_shm_conn_of(&life->conn));
+	return NULL;
 }
 
-void
-wf_shm_conn_expire(struct wf_shm_conn *c)
-{
-	const struct wf_transport_opts *opts = &c->t->opts;
-	if (c->t->now_ns < c->deadline_ns) {
-		return;
-	}
-	if (c->state == WF_SHM_CONNECTING && c->t->now_ns < c->attempt_ns) {
-		wf_shm_connect_try(c);
-	} else if (c->state == WF_SHM_SHAKING && c->incoming) {
-		wf_shm_conn_down(c, WEFT_TIMEOUT, "no hello within %llu ms",
-				 (unsigned long long)(opts->handshake_timeout_ns / WF_NS_PER_MS));
-	} else if (c->state == WF_SHM_CONNECTING || c->state == WF_SHM_SHAKING) {
-		wf_shm_conn_down(c, WEFT_TIMEOUT, "connected, but not answered within %llu ms",
-				 (unsigned long long)(opts->connect_timeout_ns / WF_NS_PER_MS));
-	} else if (c->state == WF_SHM_DRAINING) {
-		wf_shm_conn_ended(c, WF_SHM_OPEN);
-	}
-}
+const struct wf_life_ops wf_shm_life_ops = {
+	.conn_bytes = sizeof(struct wf_shm_conn),
+	.ready = shm_ready,
+	.visit = shm_visit,
+	.late = shm_late,
+	.answer = wf_shm_answer,
+	.deny = wf_shm_deny,
+	.cut = shm_cut,
+	.finish = shm_finish,
+	.is_held = shm_is_held,
+	.fini = shm_fini,
+};

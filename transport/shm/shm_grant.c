@@ -36,26 +36,13 @@ wf_shm_region_add(struct wf_transport *transport, const struct wf_region *region
 			return st;
 		}
 	}
-	return wf_regions_add(&wf_shm_of(transport)->regions, "shm", region, out);
+	return wf_regions_add(&wf_medium_of(transport)->regions, "shm", region, out);
 }
 
 void
 wf_shm_region_remove(struct wf_transport *transport, uint32_t region)
 {
-	wf_regions_remove(&wf_shm_of(transport)->regions, region);
-}
-
-enum weft_status
-wf_shm_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
-{
-	struct wf_shm_conn *c = wf_shm_conn_of(conn);
-	if (c->state > WF_SHM_UP) {
-		return wf_fail(WEFT_CLOSED, "grant to %s: the connection is going down", c->peer);
-	}
-	if (c->state != WF_SHM_UP) {
-		return wf_fail(WEFT_INVALID, "grant to %s: the connection is not up", c->peer);
-	}
-	return wf_grants_add(&c->grants, grant, out);
+	wf_regions_remove(&wf_medium_of(transport)->regions, region);
 }
 
 void
@@ -63,7 +50,7 @@ wf_shm_release(struct wf_conn *conn, uint32_t number)
 {
 	struct wf_shm_conn *c = wf_shm_conn_of(conn);
 	uint32_t buffer = 0;
-	if (!wf_grants_release(&c->grants, number, &buffer)) {
+	if (!wf_grants_release(&c->life.grants, number, &buffer)) {
 		return; /* down: the grants have gone */
 	}
 	struct wf_shm_slot *slot = &c->slot[buffer];
@@ -116,10 +103,10 @@ wf_shm_put_open(struct wf_shm_conn *c, const struct wf_shm_put *put)
 		.offset = put->offset,
 		.bytes = put->bytes,
 	};
-	if (claim.bytes == 0 || claim.bytes > c->t->opts.put_bytes_max) {
+	if (claim.bytes == 0 || claim.bytes > c->t->medium.opts.put_bytes_max) {
 		return wf_put_claim_refuse(&claim, "its length is not allowed");
 	}
-	enum weft_status st = wf_grants_open(&c->grants, &claim, &rx->put);
+	enum weft_status st = wf_grants_open(&c->life.grants, &claim, &rx->put);
 	if (st != WEFT_OK) {
 		return st;
 	}

@@ -26,37 +26,29 @@ enum weft_status
 wf_shm_connect(struct wf_transport *transport, const struct wf_host *to, const void *hello,
 	       size_t hello_bytes, void *user, struct wf_conn **out)
 {
-	struct wf_shm *t = wf_shm_of(transport);
-	if (t->places.conn_count >= t->opts.conn_max) {
-		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
-			       to->name, t->opts.conn_max);
+	struct wf_life *life = NULL;
+	enum weft_status st = wf_life_begin(wf_medium_of(transport), to, user, &life);
+	if (st != WEFT_OK) {
+		return st;
 	}
-	struct wf_shm_conn *c = wf_shm_conn_create(t, false);
-	if (c == NULL) {
-		return wf_fail(WEFT_NOMEM, "connect to %s: %zu bytes", to->name, sizeof(*c));
-	}
-	c->to = *to;
-	wf_host_format(to, c->peer, WF_HOST_BYTES + 8);
-	enum weft_status st = wf_shm_conn_buffers(c);
+	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
+	wf_shm_conn_init(c);
+	st = wf_shm_conn_buffers(c);
 	if (st == WEFT_OK) {
 		st = wf_shm_segment_create(c);
 	}
 	if (st != WEFT_OK) {
-		wf_shm_conn_destroy(c);
+		wf_life_destroy(life);
 		return st;
 	}
-	c->visible = true;
-	c->conn.user = user;
-	c->attempt_ns = wf_now_ns(transport->env) + t->opts.connect_timeout_ns;
-	wf_shm_conn_deadline(c, c->attempt_ns);
 	set_blob(&c->shake, WF_SHM_HELLO, hello, hello_bytes);
 	c->shake.bytes = sizeof(*c->segment);
 	if (wf_shm_name_check("connect to", to, false) != WEFT_OK) {
-		wf_shm_conn_down(c, WEFT_UNAVAILABLE, "%s", weft_last_error());
+		wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s", weft_last_error());
 	} else {
 		wf_shm_connect_try(c);
 	}
-	*out = &c->conn;
+	*out = &life->conn;
 	return WEFT_OK;
 }
 
@@ -64,10 +56,10 @@ static void
 unreachable(struct wf_shm_conn *c, int err)
 {
 	if (err == ECONNREFUSED) {
-		wf_shm_conn_down(c, WEFT_UNAVAILABLE,
-				 "nobody listens there with shm in this network namespace");
+		wf_life_down(&c->life, WEFT_UNAVAILABLE,
+			     "nobody listens there with shm in this network namespace");
 	} else {
-		wf_shm_conn_down(c, WEFT_UNAVAILABLE, "%s", strerror(err));
+		wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s", strerror(err));
 	}
 }
 
@@ -77,7 +69,7 @@ say_hello(struct wf_shm_conn *c)
 {
 	pid_t pid = 0;
 	if (wf_shm_peer_check(c->fd, &pid) != WEFT_OK) {
-		wf_shm_conn_down(c, WEFT_UNAVAILABLE, "%s", weft_last_error());
+		wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s", weft_last_error());
 		return;
 	}
 	int err = wf_shm_watch(c->t, c->fd, &c->source) == WEFT_OK
@@ -90,8 +82,8 @@ say_hello(struct wf_shm_conn *c)
 	/* Who closed at once may have said why: reading finds it. */
 	(void)close(c->segment_fd);
 	c->segment_fd = -1;
-	c->state = WF_SHM_SHAKING;
-	wf_shm_conn_deadline(c, c->attempt_ns);
+	wf_life_enter(&c->life, WF_LIFE_SHAKING);
+	wf_life_deadline(&c->life, c->life.attempt_ns);
 }
 
 void
@@ -105,7 +97,7 @@ wf_shm_connect_try(struct wf_shm_conn *c)
 		return;
 	}
 	struct sockaddr_un address;
-	socklen_t bytes = wf_shm_address(c->to.port, &address);
+	socklen_t bytes = wf_shm_address(c->life.to.port, &address);
 	if (connect(c->fd, (const struct sockaddr *)&address, bytes) == 0) {
 		say_hello(c);
 		return;
@@ -114,17 +106,16 @@ wf_shm_connect_try(struct wf_shm_conn *c)
 		unreachable(c, errno);
 		return;
 	}
-	uint64_t retry_ns = wf_now_ns(c->t->transport.env) + WF_SHM_CONNECT_RETRY_NS;
-	wf_shm_conn_deadline(c, retry_ns < c->attempt_ns ? retry_ns : c->attempt_ns);
+	uint64_t retry_ns = wf_now_ns(c->t->medium.transport.env) + WF_SHM_CONNECT_RETRY_NS;
+	wf_life_deadline(&c->life, retry_ns < c->life.attempt_ns ? retry_ns : c->life.attempt_ns);
 }
 
 void
-wf_shm_conn_deny(struct wf_shm_conn *c, enum weft_status status)
+wf_shm_deny(struct wf_life *life, const char *why)
 {
 	struct wf_shm_packet packet = {0};
-	set_blob(&packet, WF_SHM_DENY, weft_last_error(), strlen(weft_last_error()));
-	(void)wf_shm_send(c->fd, &packet, -1);
-	wf_shm_conn_down(c, status, "%s", weft_last_error());
+	set_blob(&packet, WF_SHM_DENY, why, strlen(why));
+	(void)wf_shm_send(wf_shm_conn_of(&life->conn)->fd, &packet, -1);
 }
 
 /* Accepting end: the first packet. */
@@ -135,7 +126,7 @@ take_hello(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 	enum weft_status st = WEFT_OK;
 	if (mail->packet.type != WF_SHM_HELLO) {
 		st = wf_fail(WEFT_PROTOCOL, "its first packet has type %u", mail->packet.type);
-	} else if (mail->packet.blob_bytes > c->t->opts.blob_max) {
+	} else if (mail->packet.blob_bytes > c->t->medium.opts.blob_max) {
 		st = wf_fail(WEFT_PROTOCOL, "its hello has %u bytes", mail->packet.blob_bytes);
 	} else if (mail->packet.bytes != sizeof(*c->segment)) {
 		st = wf_fail(WEFT_PROTOCOL,
@@ -159,14 +150,13 @@ take_hello(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 		st = wf_shm_conn_buffers(c);
 	}
 	if (st != WEFT_OK) {
-		wf_shm_conn_deny(c, st);
+		wf_life_turn_away(&c->life, st, "%s", weft_last_error());
 		return;
 	}
-	size_t used = strlen(c->peer);
-	snprintf(c->peer + used, sizeof(c->peer) - used, " (pid %d)", (int)pid);
+	size_t used = strlen(c->life.peer);
+	snprintf(c->life.peer + used, sizeof(c->life.peer) - used, " (pid %d)", (int)pid);
 	memcpy(&c->shake, &mail->packet, sizeof(c->shake));
-	wf_places_keep(&c->t->places, &c->place);
-	c->state = WF_SHM_DECIDED;
+	wf_life_decide(&c->life, c->shake.blob, c->shake.blob_bytes, false);
 }
 
 /* Connecting end: the answer. */
@@ -177,25 +167,26 @@ take_answer(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 	if (packet->type == WF_SHM_DENY) {
 		char text[WF_WHY_BYTES];
 		wf_peer_text(packet->blob, packet->blob_bytes, text);
-		wf_shm_conn_down(c, WEFT_UNAVAILABLE, "sent away: %s", text);
+		wf_life_down(&c->life, WEFT_UNAVAILABLE, "sent away: %s", text);
 		return;
 	}
 	if (packet->type != WF_SHM_ACCEPT && packet->type != WF_SHM_REFUSE) {
-		wf_shm_conn_down(c, WEFT_PROTOCOL, "its first packet has type %u", packet->type);
+		wf_life_down(&c->life, WEFT_PROTOCOL, "its first packet has type %u", packet->type);
 		return;
 	}
-	if (packet->blob_bytes > c->t->opts.blob_max) {
-		wf_shm_conn_down(c, WEFT_PROTOCOL, "its verdict has %u bytes", packet->blob_bytes);
+	if (packet->blob_bytes > c->t->medium.opts.blob_max) {
+		wf_life_down(&c->life, WEFT_PROTOCOL, "its verdict has %u bytes",
+			     packet->blob_bytes);
 		return;
 	}
 	memcpy(&c->shake, packet, sizeof(c->shake));
-	c->state = WF_SHM_DECIDED;
+	wf_life_decide(&c->life, c->shake.blob, c->shake.blob_bytes, packet->type == WF_SHM_REFUSE);
 }
 
 static bool
 awaits_packet(const struct wf_shm_conn *c)
 {
-	return c->state == WF_SHM_SHAKING || c->state == WF_SHM_WAITING;
+	return c->life.state == WF_LIFE_SHAKING || c->life.state == WF_LIFE_WAITING;
 }
 
 void
@@ -212,14 +203,14 @@ wf_shm_shake_read(struct wf_shm_conn *c)
 			c->eof = true;
 			wf_shm_conn_ended(c, WF_SHM_OPEN);
 		} else if (got == -2) {
-			wf_shm_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
-		} else if (mail.wake && c->incoming && c->state == WF_SHM_SHAKING) {
-			wf_shm_conn_down(c, WEFT_PROTOCOL, "its first packet is a wake-up");
+			wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
+		} else if (mail.wake && c->life.incoming && c->life.state == WF_LIFE_SHAKING) {
+			wf_life_down(&c->life, WEFT_PROTOCOL, "its first packet is a wake-up");
 		} else if (mail.wake) {
 			continue;
-		} else if (c->state == WF_SHM_WAITING) {
-			wf_shm_conn_down(c, WEFT_PROTOCOL, "spoke before it was answered");
-		} else if (c->incoming) {
+		} else if (c->life.state == WF_LIFE_WAITING) {
+			wf_life_down(&c->life, WEFT_PROTOCOL, "spoke before it was answered");
+		} else if (c->life.incoming) {
 			take_hello(c, &mail);
 		} else {
 			take_answer(c, &mail);
@@ -233,77 +224,14 @@ wf_shm_shake_read(struct wf_shm_conn *c)
 	}
 }
 
-static void
-count_up(struct wf_shm_conn *c)
+bool
+wf_shm_answer(struct wf_life *life, bool accept, const void *verdict, size_t verdict_bytes)
 {
-	c->state = WF_SHM_UP;
-	c->was_up = true;
-	c->deadline_ns = WF_NEVER;
-	c->t->up_count++;
-	c->t->info.conns_up++;
-}
-
-void
-wf_shm_shake_emit(struct wf_shm_conn *c, struct wf_events *events)
-{
-	if (!c->incoming && c->shake.type == WF_SHM_REFUSE) {
-		wf_shm_conn_down(c, WEFT_REFUSED, "refused by the peer");
-		return;
-	}
-	if (wf_events_full(events)) {
-		return;
-	}
-	if (c->incoming && !wf_places_take(&c->t->places, &c->place)) {
-		wf_shm_conn_deny(c, wf_fail(WEFT_UNAVAILABLE,
-					    "no room beside %u connections; try again",
-					    c->t->places.conn_count));
-		return;
-	}
-	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_UP);
-	event->up.incoming = c->incoming;
-	event->up.blob = c->shake.blob;
-	event->up.blob_bytes = c->shake.blob_bytes;
-	if (c->incoming) {
-		c->visible = true;
-		c->state = WF_SHM_WAITING;
-		c->deadline_ns = WF_NEVER;
-	} else {
-		count_up(c);
-	}
-}
-
-static enum weft_status
-check_waiting(const struct wf_shm_conn *c)
-{
-	if (c->state == WF_SHM_WAITING) {
-		return WEFT_OK;
-	}
-	if (c->state >= WF_SHM_DYING) {
-		return wf_fail(WEFT_CLOSED, "answer to %s: the connection has gone", c->peer);
-	}
-	return wf_fail(WEFT_INVALID, "answer to %s: it does not wait for one", c->peer);
-}
-
-enum weft_status
-wf_shm_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t verdict_bytes)
-{
-	struct wf_shm_conn *c = wf_shm_conn_of(conn);
-	enum weft_status st = check_waiting(c);
-	if (st != WEFT_OK) {
-		return st;
-	}
+	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
 	struct wf_shm_packet packet = {0};
 	set_blob(&packet, accept ? WF_SHM_ACCEPT : WF_SHM_REFUSE, verdict, verdict_bytes);
-	int err = wf_shm_send(c->fd, &packet, -1);
-	if (accept) {
-		count_up(c);
-		if (err != 0) {
-			c->readable = true; /* reading finds how it ended */
-		}
-		return WEFT_OK;
+	if (wf_shm_send(c->fd, &packet, -1) != 0) {
+		c->readable = true; /* reading finds how it ended */
 	}
-	wf_places_refuse(&c->t->places, &c->place);
-	c->disconnected = true;
-	wf_shm_conn_down(c, WEFT_CLOSED, "refused by this end");
-	return WEFT_OK;
+	return true;
 }

@@ -16,11 +16,7 @@
 
 #include "base/assert.h"
 #include "base/env.h"
-#include "transport/events.h"
-#include "transport/grants.h"
-#include "transport/ops.h"
-#include "transport/places.h"
-#include "transport/regions.h"
+#include "transport/life.h"
 #include "wire/head.h"
 
 #define WF_SHM_CELLS 512u                  /* of a way; a power of two */
@@ -36,10 +32,8 @@
 #define WF_SHM_BODIES_BYTES (256u << 10) /* and their bodies */
 #define WF_SHM_RX_BUDGET (512u << 10)    /* bytes that one connection may copy per poll */
 #define WF_SHM_MAIL_BUDGET 64u           /* packets and wake-ups that it may have read */
-#define WF_SHM_DRAIN_NS WF_NS_PER_S      /* bound of WF_DISCONNECT_DRAIN */
 #define WF_SHM_LOOK_NS WF_NS_PER_MS      /* how often a busy transport looks at its sockets */
 #define WF_SHM_CONNECT_RETRY_NS (2 * WF_NS_PER_MS) /* the listener's queue is full */
-#define WF_SHM_PEER_TEXT_BYTES (WF_HOST_BYTES + 64)
 #define WF_SHM_LINE 128 /* two cache lines: processors fetch them in pairs */
 
 /* ---- the segment ---- */
@@ -202,17 +196,6 @@ struct wf_shm_slot {
 	uint32_t op;                    /* foreign: to be completed by the release */
 };
 
-enum wf_shm_state {
-	WF_SHM_CONNECTING, /* connecting end: the listener's queue was full */
-	WF_SHM_SHAKING,    /* both ends: first packet of the peer is awaited */
-	WF_SHM_DECIDED,    /* it is here; its event waits for room */
-	WF_SHM_WAITING,    /* accepting end: UP was delivered, no answer yet */
-	WF_SHM_UP,
-	WF_SHM_DRAINING, /* disconnected: sends what is left */
-	WF_SHM_DYING,    /* DONEs and DOWN wait for room, or for the peer to let go of slots */
-	WF_SHM_DEAD,     /* DOWN was delivered, or never will be */
-};
-
 enum wf_shm_entry_state {
 	WF_SHM_ENTRY_FREE,
 	WF_SHM_ENTRY_QUEUED,    /* not, or not wholly, in the way */
@@ -274,21 +257,12 @@ struct wf_shm_rx {
 };
 
 struct wf_shm_conn {
-	struct wf_conn conn; /* first */
+	struct wf_life life; /* first */
 	struct wf_shm_source source;
-	enum wf_shm_state state;
-	bool incoming;
-	bool visible;         /* the caller has the pointer: DOWN is owed */
-	bool was_up;          /* counted as up */
-	bool disconnected;    /* by this end: only DONE and DOWN from here on */
-	bool readable;        /* the socket has not run dry since the last edge */
-	bool eof;             /* the peer's end of the socket has gone */
-	int fd;               /* -1: none */
-	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
-	uint64_t attempt_ns;  /* connecting end: end of the attempt */
+	bool readable; /* the socket has not run dry since the last edge */
+	bool eof;      /* the peer's end of the socket has gone */
+	int fd;        /* -1: none */
 	struct wf_shm *t;
-	uint32_t idx; /* in the transport's table */
-	struct wf_place place;
 
 	/* Segment; NULL until there is one. */
 	struct wf_shm_segment *segment;
@@ -298,38 +272,24 @@ struct wf_shm_conn {
 	struct wf_shm_tx tx;
 	struct wf_shm_rx rx;
 
-	struct wf_grants grants;
 	struct wf_shm_slot slot[WF_SLOT_COUNT_MAX];
 
 	struct wf_shm_packet shake; /* connecting: the hello, then the verdict; else the hello */
-	struct wf_host to;
-	char peer[WF_SHM_PEER_TEXT_BYTES];
-	char why[WF_WHY_BYTES];
-	enum weft_status down_status;
 };
 
 struct wf_shm {
-	struct wf_transport transport; /* first */
-	struct wf_transport_opts opts;
-	struct wf_transport_info info;
+	struct wf_medium medium; /* first */
 	int epoll_fd;
 	int wake_fd; /* eventfd, edge-triggered and never read: each write is one edge */
 	struct wf_shm_source wake;
 	struct wf_shm_listener listener[WF_SHM_LISTENER_MAX];
 	unsigned listener_count;
-	struct wf_regions regions;
-	struct wf_shm_conn **conn; /* [of `places`], the first conn_count are in use */
-	uint32_t conn_count;
-	struct wf_places places;
-	uint32_t up_count;
-	uint32_t first; /* where the next poll begins */
+	struct wf_life *visit_next; /* where the next poll begins; NULL: with the first */
 	struct wf_log_limit accept_log, export_log;
 
-	unsigned turns;    /* polls since the clock was looked at */
-	uint64_t now_ns;   /* of that look */
-	uint64_t look_ns;  /* look at the sockets then */
-	uint64_t timer_ns; /* nothing is due before; may be early */
-	bool dead_waiting; /* some connection is DEAD: the next poll frees it */
+	unsigned turns;   /* polls since the clock was looked at */
+	uint64_t now_ns;  /* of that look */
+	uint64_t look_ns; /* look at the sockets then */
 	bool armed;
 	bool slept;     /* armed, and the poll behind it was empty: flags are up */
 	bool work_left; /* this poll leaves something that nobody will tell of */
@@ -353,27 +313,21 @@ wf_shm_conn_of(struct wf_conn *conn)
 
 /* shm.c */
 enum weft_status wf_shm_watch(struct wf_shm *t, int fd, struct wf_shm_source *source);
-void wf_shm_timer_before(struct wf_shm *t, uint64_t when_ns);
 
-/* shm_conn.c: life and death of a connection. */
-/* NULL: no memory, or no place for one that this end begins. */
-struct wf_shm_conn *wf_shm_conn_create(struct wf_shm *t, bool incoming);
+/* shm_conn.c: what a connection does in each state, and how it ends. */
+extern const struct wf_life_ops wf_shm_life_ops;
+/* What is not zero in a new connection. */
+void wf_shm_conn_init(struct wf_shm_conn *c);
 /* What a connection that has a peer needs. WEFT_NOMEM names the bytes. */
 enum weft_status wf_shm_conn_buffers(struct wf_shm_conn *c);
-/* Releases everything; no event. */
-void wf_shm_conn_destroy(struct wf_shm_conn *c);
-void wf_shm_conn_deadline(struct wf_shm_conn *c, uint64_t deadline_ns);
-/* The text becomes "PEER: text". A stranger is counted and dropped. */
-void wf_shm_conn_down(struct wf_shm_conn *c, enum weft_status status, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 /* Down for how the peer ended: from what it said, or for the end of its socket. */
 void wf_shm_conn_ended(struct wf_shm_conn *c, enum wf_shm_closing closing);
 /* UP, and nothing is here or under way: a visit would find nothing to do. */
 static inline bool
 wf_shm_conn_rests(const struct wf_shm_conn *c)
 {
-	if (c->state != WF_SHM_UP || c->readable || c->eof || c->tx.dirty || c->tx.ref_count > 0 ||
-	    c->tx.queue.first != NULL || c->tx.done.first != NULL) {
+	if (c->life.state != WF_LIFE_UP || c->readable || c->eof || c->tx.dirty ||
+	    c->tx.ref_count > 0 || c->tx.queue.first != NULL || c->tx.done.first != NULL) {
 		return false;
 	}
 	const struct wf_shm_cell *cell = &c->rx_way->cell[c->rx.next % WF_SHM_CELLS];
@@ -383,10 +337,6 @@ wf_shm_conn_rests(const struct wf_shm_conn *c)
 }
 /* One turn: whatever the state asks for. */
 void wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_events *events);
-void wf_shm_conn_expire(struct wf_shm_conn *c);
-/* When to look at it again; WF_NEVER. */
-uint64_t wf_shm_conn_due_ns(const struct wf_shm_conn *c);
-void wf_shm_conn_disconnect(struct wf_conn *conn, enum wf_disconnect how);
 /* Ring the doorbell, and wake the peer if it sleeps. */
 void wf_shm_conn_kick(struct wf_shm_conn *c);
 
@@ -394,14 +344,13 @@ void wf_shm_conn_kick(struct wf_shm_conn *c);
 enum weft_status wf_shm_connect(struct wf_transport *transport, const struct wf_host *to,
 				const void *hello, size_t hello_bytes, void *user,
 				struct wf_conn **out);
-enum weft_status wf_shm_answer(struct wf_conn *conn, bool accept, const void *verdict,
-			       size_t verdict_bytes);
+/* Send the verdict. */
+bool wf_shm_answer(struct wf_life *life, bool accept, const void *verdict, size_t verdict_bytes);
 /* One try; CONNECTING, SHAKING or down afterwards. */
 void wf_shm_connect_try(struct wf_shm_conn *c);
+/* Read towards the first packet, and what may not come behind it. */
 void wf_shm_shake_read(struct wf_shm_conn *c);
-/* Down for the recorded failure, of which the peer is told. */
-void wf_shm_conn_deny(struct wf_shm_conn *c, enum weft_status status);
-void wf_shm_shake_emit(struct wf_shm_conn *c, struct wf_events *events);
+void wf_shm_deny(struct wf_life *life, const char *why);
 
 /* shm_listen.c */
 enum weft_status wf_shm_listen(struct wf_transport *transport, const struct wf_host *at,
@@ -410,9 +359,6 @@ void wf_shm_accept_all(struct wf_shm *t);
 void wf_shm_listeners_close(struct wf_shm *t);
 /* Take over a connected socket as an incoming connection; closes it on failure. */
 void wf_shm_adopt(struct wf_shm *t, int fd, const struct wf_host *at);
-/* Count and note someone who was sent away. */
-void wf_shm_stranger(struct wf_shm *t, const char *why);
-
 /* shm_name.c: names of this host, and who may connect. */
 /* WEFT_UNAVAILABLE says why it is none. */
 enum weft_status wf_shm_name_check(const char *what, const struct wf_host *host,
@@ -454,8 +400,6 @@ enum weft_status wf_shm_memfd_check(int fd, uint64_t bytes) WEFT_MUST_CHECK;
 enum weft_status wf_shm_region_add(struct wf_transport *transport, const struct wf_region *region,
 				   uint32_t *out);
 void wf_shm_region_remove(struct wf_transport *transport, uint32_t region);
-enum weft_status wf_shm_grant(struct wf_conn *conn, const struct wf_grant *grant,
-			      struct wf_grant_key *out);
 void wf_shm_release(struct wf_conn *conn, uint32_t slot);
 /* Open the PUT that `put` announces, or WEFT_PROTOCOL. */
 enum weft_status wf_shm_put_open(struct wf_shm_conn *c, const struct wf_shm_put *put);

@@ -19,13 +19,6 @@
 #define PORT_FIRST 32768u
 #define PORT_COUNT 28232u
 
-void
-wf_shm_stranger(struct wf_shm *t, const char *why)
-{
-	t->info.strangers_refused++;
-	snprintf(t->info.last_stranger, sizeof(t->info.last_stranger), "%s", why);
-}
-
 /* Returns a listening socket, or -errno. */
 static int
 listen_one(uint16_t port)
@@ -48,7 +41,7 @@ listen_one(uint16_t port)
 static int
 listen_any(struct wf_shm *t, uint16_t *port)
 {
-	uint32_t at = (uint32_t)(wf_random(t->transport.env) % PORT_COUNT);
+	uint32_t at = (uint32_t)(wf_random(t->medium.transport.env) % PORT_COUNT);
 	int fd = -EADDRINUSE;
 	for (uint32_t i = 0; i < PORT_COUNT && fd == -EADDRINUSE; i++) {
 		*port = (uint16_t)(PORT_FIRST + (at + i) % PORT_COUNT);
@@ -106,17 +99,12 @@ wf_shm_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t
 static bool
 send_one_away(struct wf_shm *t)
 {
-	while (t->places.first != NULL) {
-		struct wf_shm_conn *c = t->places.first->owner;
+	while (t->medium.places.first != NULL) {
+		struct wf_shm_conn *c = wf_shm_conn_of(t->medium.places.first->owner);
 		c->readable = true;
 		wf_shm_shake_read(c);
-		if (t->places.first == &c->place) {
-			enum weft_status st =
-				wf_fail(WEFT_UNAVAILABLE,
-					"no room: %u others are coming in beside %u connections; "
-					"try again",
-					t->places.newcomer_count - 1, t->places.conn_count);
-			wf_shm_conn_deny(c, st);
+		if (t->medium.places.first == &c->life.place) {
+			wf_life_make_room(&c->life);
 			(void)close(c->fd); /* it has mapped nothing */
 			c->fd = -1;
 			return true;
@@ -144,24 +132,26 @@ wf_shm_adopt(struct wf_shm *t, int fd, const struct wf_host *at)
 {
 	char text[WF_HOST_BYTES + 8];
 	wf_host_format(at, text, sizeof(text));
-	while (wf_places_are_crowded(&t->places)) {
+	while (wf_places_are_crowded(&t->medium.places)) {
 		(void)send_one_away(t);
 	}
 	keep_a_descriptor(t, fd);
-	struct wf_shm_conn *c = wf_shm_conn_create(t, true);
-	if (c == NULL) {
+	struct wf_life *life = wf_life_create(&t->medium, true);
+	if (life == NULL) {
 		(void)close(fd);
 		char why[WF_WHY_BYTES];
 		snprintf(why, sizeof(why), "%.100s: no memory for a connection", text);
-		wf_shm_stranger(t, why);
+		wf_medium_stranger(&t->medium, why);
 		return;
 	}
-	snprintf(c->peer, sizeof(c->peer), "peer at %s", text);
+	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
+	wf_shm_conn_init(c);
+	snprintf(life->peer, sizeof(life->peer), "peer at %s", text);
 	c->fd = fd;
-	c->state = WF_SHM_SHAKING;
-	wf_shm_conn_deadline(c, t->now_ns + t->opts.handshake_timeout_ns);
+	wf_life_enter(life, WF_LIFE_SHAKING);
+	wf_life_deadline(&c->life, t->now_ns + t->medium.opts.handshake_timeout_ns);
 	if (wf_shm_watch(t, fd, &c->source) != WEFT_OK) {
-		wf_shm_conn_down(c, WEFT_NOMEM, "%s", weft_last_error());
+		wf_life_down(&c->life, WEFT_NOMEM, "%s", weft_last_error());
 	}
 }
 
@@ -171,9 +161,9 @@ static void
 accept_later(struct wf_shm *t, struct wf_shm_listener *l, int err)
 {
 	l->retry_ns = t->now_ns + ACCEPT_RETRY_NS;
-	wf_shm_timer_before(t, l->retry_ns);
+	wf_medium_timer_before(&t->medium, l->retry_ns);
 	if (wf_log_limit_pass(&t->accept_log, t->now_ns, LOG_PERIOD_NS)) {
-		wf_log(t->transport.env, WF_LOG_WARN,
+		wf_log(t->medium.transport.env, WF_LOG_WARN,
 		       "shm: cannot accept a connection: %s; tried again each %llu ms",
 		       strerror(err), (unsigned long long)(ACCEPT_RETRY_NS / WF_NS_PER_MS));
 	}
@@ -190,7 +180,7 @@ somebody_waits(int fd)
 static void
 accept_from(struct wf_shm *t, struct wf_shm_listener *l)
 {
-	for (unsigned i = 0; i < ACCEPTS_PER_TURN && wf_places_may_come(&t->places); i++) {
+	for (unsigned i = 0; i < ACCEPTS_PER_TURN && wf_places_may_come(&t->medium.places); i++) {
 		int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
 			wf_shm_adopt(t, fd, &l->at);

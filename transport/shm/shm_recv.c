@@ -73,8 +73,9 @@ put_finish(struct wf_shm_conn *c, struct wf_events *events)
 {
 	struct wf_shm_rx *rx = &c->rx;
 	rx->put_open = false;
-	wf_grants_landed(&c->grants, &rx->put, wf_events_add(events, &c->conn, WF_EVENT_PUT));
-	c->t->info.puts_received++;
+	wf_grants_landed(&c->life.grants, &rx->put,
+			 wf_events_add(events, &c->life.conn, WF_EVENT_PUT));
+	c->t->medium.info.puts_received++;
 	return STEP_ON;
 }
 
@@ -106,7 +107,7 @@ ref_step(struct wf_shm_conn *c, struct wf_events *events, uint64_t budget)
 	rx->put.at += n;
 	rx->put_src += n;
 	rx->put.left -= n;
-	c->t->info.bytes_received += n;
+	c->t->medium.info.bytes_received += n;
 	if (rx->put.left > 0 || wf_events_full(events)) {
 		return STEP_ROOM;
 	}
@@ -116,7 +117,8 @@ ref_step(struct wf_shm_conn *c, struct wf_events *events, uint64_t budget)
 static enum step
 bad_cell(struct wf_shm_conn *c, const char *what)
 {
-	wf_shm_conn_down(c, WEFT_PROTOCOL, "cell %llu: %s", (unsigned long long)c->rx.next, what);
+	wf_life_down(&c->life, WEFT_PROTOCOL, "cell %llu: %s", (unsigned long long)c->rx.next,
+		     what);
 	return STEP_DOWN;
 }
 
@@ -180,11 +182,11 @@ msg_step(struct wf_shm_conn *c, struct wf_events *events, const struct wf_shm_ce
 	t->body_bytes += (msg->bytes + 7u) & ~7u;
 	struct wf_head *head = &t->heads[t->msg_count++];
 	fill_head(head, msg, body);
-	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_MSG);
+	struct wf_event *event = wf_events_add(events, &c->life.conn, WF_EVENT_MSG);
 	event->msg.head = head;
 	event->msg.body = body;
-	t->info.msgs_received++;
-	t->info.bytes_received += WF_HEAD_BYTES + msg->bytes;
+	t->medium.info.msgs_received++;
+	t->medium.info.bytes_received += WF_HEAD_BYTES + msg->bytes;
 	c->rx.next++;
 	return STEP_ON;
 }
@@ -203,7 +205,7 @@ part_step(struct wf_shm_conn *c, struct wf_events *events, const struct wf_shm_c
 	rx->put.at += put->part_bytes;
 	rx->put.left -= put->part_bytes;
 	rx->next++;
-	c->t->info.bytes_received += put->part_bytes;
+	c->t->medium.info.bytes_received += put->part_bytes;
 	return rx->put.left > 0 ? STEP_ON : put_finish(c, events);
 }
 
@@ -218,7 +220,7 @@ ref_may_begin(struct wf_shm_conn *c, const struct wf_shm_put *put)
 		c->readable = true;
 		wf_shm_read_socket(c);
 	}
-	return c->state < WF_SHM_DYING;
+	return c->life.state < WF_LIFE_DYING;
 }
 
 static enum step
@@ -239,10 +241,10 @@ put_step(struct wf_shm_conn *c, struct wf_events *events, const struct wf_shm_ce
 		return STEP_DOWN;
 	}
 	if (wf_shm_put_open(c, put) != WEFT_OK) {
-		wf_shm_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
+		wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
 		return STEP_DOWN;
 	}
-	c->t->info.bytes_received += WF_HEAD_BYTES;
+	c->t->medium.info.bytes_received += WF_HEAD_BYTES;
 	if (put->where != WF_SHM_REF) {
 		return part_step(c, events, cell, put);
 	}
@@ -310,10 +312,10 @@ wf_shm_receive(struct wf_shm_conn *c, struct wf_events *events, bool discard)
 	bool eof = c->eof;
 	enum wf_shm_closing closing = peer_closing(c);
 	uint64_t before = c->rx.next;
-	uint64_t bytes = c->t->info.bytes_received;
+	uint64_t bytes = c->t->medium.info.bytes_received;
 	enum step step = STEP_ON;
 	while (step == STEP_ON) {
-		uint64_t copied = c->t->info.bytes_received - bytes;
+		uint64_t copied = c->t->medium.info.bytes_received - bytes;
 		if (copied >= WF_SHM_RX_BUDGET || c->rx.next - before >= WF_SHM_CELLS) {
 			step = STEP_ROOM;
 		} else if (c->rx.put_open && c->rx.put_src != NULL && !discard) {
@@ -322,8 +324,8 @@ wf_shm_receive(struct wf_shm_conn *c, struct wf_events *events, bool discard)
 			step = cell_step(c, events, discard);
 		}
 	}
-	if (c->rx.next != before && c->state < WF_SHM_DYING) {
-		make_room(c, c->t->info.bytes_received - bytes);
+	if (c->rx.next != before && c->life.state < WF_LIFE_DYING) {
+		make_room(c, c->t->medium.info.bytes_received - bytes);
 	}
 	if (step == STEP_ROOM) {
 		c->t->work_left = true;

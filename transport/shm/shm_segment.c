@@ -17,7 +17,7 @@
 static void
 take_sides(struct wf_shm_conn *c, void *memory)
 {
-	unsigned own = c->incoming ? 1 : 0;
+	unsigned own = c->life.incoming ? 1 : 0;
 	c->segment = memory;
 	c->own = &c->segment->end[own];
 	c->peer_end = &c->segment->end[1 - own];
@@ -31,7 +31,7 @@ map_segment(struct wf_shm_conn *c, int fd)
 	void *memory =
 		mmap(NULL, sizeof(*c->segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)0);
 	if (memory == MAP_FAILED) {
-		return wf_fail_errno(WEFT_NOMEM, errno, "%s: mapping %zu bytes", c->peer,
+		return wf_fail_errno(WEFT_NOMEM, errno, "%s: mapping %zu bytes", c->life.peer,
 				     sizeof(*c->segment));
 	}
 	take_sides(c, memory);
@@ -43,13 +43,13 @@ wf_shm_segment_create(struct wf_shm_conn *c)
 {
 	int fd = memfd_create("weft-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0) {
-		return wf_fail_errno(WEFT_NOMEM, errno, "%s: memfd_create", c->peer);
+		return wf_fail_errno(WEFT_NOMEM, errno, "%s: memfd_create", c->life.peer);
 	}
 	c->segment_fd = fd;
 	if (ftruncate(fd, (off_t)sizeof(*c->segment)) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-		return wf_fail_errno(WEFT_NOMEM, errno, "%s: a sealed memfd of %zu bytes", c->peer,
-				     sizeof(*c->segment));
+		return wf_fail_errno(WEFT_NOMEM, errno, "%s: a sealed memfd of %zu bytes",
+				     c->life.peer, sizeof(*c->segment));
 	}
 	return map_segment(c, fd);
 }

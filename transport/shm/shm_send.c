@@ -58,8 +58,8 @@ wf_shm_tx_look(struct wf_shm_conn *c)
 	uint64_t consumed = atomic_load_explicit(&c->tx_way->consumed,
 						 memory_order_seq_cst); /* S2, S4: consume */
 	if (consumed < tx->consumed || consumed > tx->published) {
-		wf_shm_conn_down(c, WEFT_PROTOCOL, "it has consumed %llu of %llu cells",
-				 (unsigned long long)consumed, (unsigned long long)tx->published);
+		wf_life_down(&c->life, WEFT_PROTOCOL, "it has consumed %llu of %llu cells",
+			     (unsigned long long)consumed, (unsigned long long)tx->published);
 		return false;
 	}
 	if (consumed > tx->consumed) {
@@ -160,8 +160,8 @@ publish_msg(struct wf_shm_conn *c, const struct wf_head *head, const void *body,
 					  .epoch = head->epoch,
 				  }};
 	publish(c, &note, body, bytes, at);
-	c->t->info.msgs_sent++;
-	c->t->info.bytes_sent += WF_HEAD_BYTES + bytes;
+	c->t->medium.info.msgs_sent++;
+	c->t->medium.info.bytes_sent += WF_HEAD_BYTES + bytes;
 	return true;
 }
 
@@ -169,8 +169,8 @@ publish_msg(struct wf_shm_conn *c, const struct wf_head *head, const void *body,
 static bool
 export_region(struct wf_shm_conn *c, const struct wf_shm_entry *entry)
 {
-	const struct wf_region *r = &c->t->regions.region[entry->region - 1];
-	uint64_t generation = c->t->regions.generation[entry->region - 1];
+	const struct wf_region *r = &c->t->medium.regions.region[entry->region - 1];
+	uint64_t generation = c->t->medium.regions.generation[entry->region - 1];
 	if (r->memfd < 0) {
 		return false;
 	}
@@ -187,9 +187,9 @@ export_region(struct wf_shm_conn *c, const struct wf_shm_entry *entry)
 	if (err == 0) {
 		*exported = generation;
 	} else if (wf_log_limit_pass(&c->t->export_log, c->t->now_ns, LOG_PERIOD_NS)) {
-		wf_log(c->t->transport.env, WF_LOG_INFO,
+		wf_log(c->t->medium.transport.env, WF_LOG_INFO,
 		       "shm: %s: region %u cannot be passed on, errno %d; its PUTs are copied",
-		       c->peer, entry->region, err);
+		       c->life.peer, entry->region, err);
 	}
 	return err == 0;
 }
@@ -215,8 +215,8 @@ publish_ref(struct wf_shm_conn *c, struct wf_shm_entry *entry)
 	if (c->tx.ref_count == WF_SHM_REFS || !find_room(c, 0, &at)) {
 		return false;
 	}
-	const struct wf_region *r = &c->t->regions.region[entry->region - 1];
-	uint64_t generation = c->t->regions.generation[entry->region - 1];
+	const struct wf_region *r = &c->t->medium.regions.region[entry->region - 1];
+	uint64_t generation = c->t->medium.regions.generation[entry->region - 1];
 	union wf_shm_note note = {.put = note_of(entry)};
 	note.put.where = WF_SHM_REF;
 	note.put.region = wf_shm_region_id(entry->region, generation);
@@ -226,8 +226,8 @@ publish_ref(struct wf_shm_conn *c, struct wf_shm_entry *entry)
 	entry->state = WF_SHM_ENTRY_PUBLISHED;
 	c->tx.ref_count++;
 	publish(c, &note, NULL, 0, at);
-	c->t->info.puts_sent++;
-	c->t->info.bytes_sent += WF_HEAD_BYTES + entry->bytes;
+	c->t->medium.info.puts_sent++;
+	c->t->medium.info.bytes_sent += WF_HEAD_BYTES + entry->bytes;
 	return true;
 }
 
@@ -248,10 +248,10 @@ publish_parts(struct wf_shm_conn *c, struct wf_shm_entry *entry)
 		note.put.at = at & (WF_SHM_DATA_BYTES - 1);
 		publish(c, &note, entry->src + entry->sent, n, at);
 		entry->sent += n;
-		c->t->info.bytes_sent += n;
+		c->t->medium.info.bytes_sent += n;
 	}
-	c->t->info.puts_sent++;
-	c->t->info.bytes_sent += WF_HEAD_BYTES;
+	c->t->medium.info.puts_sent++;
+	c->t->medium.info.bytes_sent += WF_HEAD_BYTES;
 	entry_done(c, entry, false);
 	return true;
 }
@@ -316,7 +316,7 @@ void
 wf_shm_flush(struct wf_shm_conn *c)
 {
 	struct wf_shm_tx *tx = &c->tx;
-	while (tx->queue.first != NULL && c->state < WF_SHM_DYING) {
+	while (tx->queue.first != NULL && c->life.state < WF_LIFE_DYING) {
 		/* Out of the queue first: it joins another list when it is done. */
 		struct wf_shm_entry *entry = tx->queue.first;
 		struct wf_shm_entry *next = entry->next;
@@ -339,7 +339,8 @@ take_send(struct wf_shm_conn *c, const struct wf_op *op, struct wf_shm_entry *en
 		entry_done(c, entry, false);
 		return true;
 	}
-	if (c->state >= WF_SHM_DYING || !ring_take(tx, sizeof(*op->head) + op->body_bytes, entry)) {
+	if (c->life.state >= WF_LIFE_DYING ||
+	    !ring_take(tx, sizeof(*op->head) + op->body_bytes, entry)) {
 		return false;
 	}
 	uint8_t *to = ring_bytes(tx, entry);
@@ -364,7 +365,7 @@ take_put(struct wf_shm_conn *c, const struct wf_op *op, struct wf_shm_entry *ent
 	if (c->tx.queue.first == NULL && publish_put(c, entry)) {
 		return true;
 	}
-	if (c->state >= WF_SHM_DYING) {
+	if (c->life.state >= WF_LIFE_DYING) {
 		return false;
 	}
 	list_add(&c->tx.queue, entry);
@@ -390,18 +391,6 @@ take(struct wf_shm_conn *c, const struct wf_op *op)
 	return true;
 }
 
-static enum weft_status
-check_open(const struct wf_shm_conn *c)
-{
-	if (c->state == WF_SHM_UP) {
-		return WEFT_OK;
-	}
-	if (c->state > WF_SHM_UP) {
-		return wf_fail(WEFT_CLOSED, "%s: the connection is going down", c->peer);
-	}
-	return wf_fail(WEFT_INVALID, "post to %s: the connection is not up yet", c->peer);
-}
-
 /* Take until one breaks a rule, or there is no room. */
 static enum weft_status
 take_all(struct wf_shm_conn *c, const struct wf_op *ops, unsigned op_count, unsigned *taken)
@@ -409,16 +398,16 @@ take_all(struct wf_shm_conn *c, const struct wf_op *ops, unsigned op_count, unsi
 	for (unsigned i = 0; i < op_count; i++) {
 		const struct wf_op *op = &ops[i];
 		if (op->kind == WF_OP_PUT &&
-		    !wf_regions_hold(&c->t->regions, op->region, op->src, op->bytes)) {
-			return wf_fail(WEFT_INVALID,
-				       "put to %s: %llu bytes at %p, not in region %u", c->peer,
-				       (unsigned long long)op->bytes, op->src, op->region);
+		    !wf_regions_hold(&c->t->medium.regions, op->region, op->src, op->bytes)) {
+			return wf_fail(
+				WEFT_INVALID, "put to %s: %llu bytes at %p, not in region %u",
+				c->life.peer, (unsigned long long)op->bytes, op->src, op->region);
 		}
 		if (!take(c, op)) {
-			if (c->state >= WF_SHM_DYING) { /* it said what cannot be */
-				return check_open(c);
+			if (c->life.state >= WF_LIFE_DYING) { /* it said what cannot be */
+				return wf_life_check_up(&c->life, "post to");
 			}
-			c->t->info.posts_again++;
+			c->t->medium.info.posts_again++;
 			return WEFT_AGAIN;
 		}
 		*taken = i + 1;
@@ -430,13 +419,13 @@ enum weft_status
 wf_shm_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
 {
 	struct wf_shm_conn *c = wf_shm_conn_of(conn);
-	enum weft_status st = check_open(c);
+	enum weft_status st = wf_life_check_up(&c->life, "post to");
 	if (st != WEFT_OK) {
 		return st;
 	}
-	uint64_t bytes = c->t->info.bytes_sent;
+	uint64_t bytes = c->t->medium.info.bytes_sent;
 	st = take_all(c, ops, op_count, taken);
-	if (c->t->info.bytes_sent - bytes >= KICK_BYTES && c->state == WF_SHM_UP) {
+	if (c->t->medium.info.bytes_sent - bytes >= KICK_BYTES && c->life.state == WF_LIFE_UP) {
 		wf_shm_conn_kick(c);
 	}
 	return st;
@@ -456,10 +445,10 @@ wf_shm_complete(struct wf_shm_conn *c)
 			return;
 		}
 		uint32_t op = (uint32_t)word;
-		if (op >= c->t->opts.op_max || tx->entry[op].state != WF_SHM_ENTRY_PUBLISHED) {
-			wf_shm_conn_down(c, WEFT_PROTOCOL,
-					 "it has completed operation %u, which it does not have",
-					 op);
+		if (op >= c->t->medium.opts.op_max ||
+		    tx->entry[op].state != WF_SHM_ENTRY_PUBLISHED) {
+			wf_life_down(&c->life, WEFT_PROTOCOL,
+				     "it has completed operation %u, which it does not have", op);
 			return;
 		}
 		tx->completed++;
@@ -474,7 +463,7 @@ wf_shm_emit_done(struct wf_shm_conn *c, struct wf_events *events)
 	struct wf_shm_tx *tx = &c->tx;
 	while (tx->done.first != NULL && !wf_events_full(events)) {
 		struct wf_shm_entry *entry = list_pop(&tx->done);
-		struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_DONE);
+		struct wf_event *event = wf_events_add(events, &c->life.conn, WF_EVENT_DONE);
 		event->done.cookie = entry->cookie;
 		event->done.status = entry->lost ? WEFT_LOST : WEFT_OK;
 		*entry = (struct wf_shm_entry){.next = tx->free};
@@ -508,7 +497,7 @@ wf_shm_give_up(struct wf_shm_conn *c, bool wait)
 		wf_shm_complete(c);
 	}
 	uint64_t consumed = consumed_now(c);
-	for (uint32_t i = 0; i < c->t->opts.op_max && tx->ref_count > 0; i++) {
+	for (uint32_t i = 0; i < c->t->medium.opts.op_max && tx->ref_count > 0; i++) {
 		struct wf_shm_entry *entry = &tx->entry[i];
 		bool held = entry->position < consumed;
 		if (entry->state == WF_SHM_ENTRY_PUBLISHED && !(wait && held)) {

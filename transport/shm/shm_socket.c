@@ -145,21 +145,21 @@ on_packet(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 {
 	const struct wf_shm_packet *packet = &mail->packet;
 	if (packet->type != WF_SHM_REGION) {
-		wf_shm_conn_down(c, WEFT_PROTOCOL, "a packet of type %u", packet->type);
+		wf_life_down(&c->life, WEFT_PROTOCOL, "a packet of type %u", packet->type);
 	} else if (mail->fd_lost) {
-		wf_shm_conn_down(c, WEFT_LOST,
-				 "this process has no descriptor left for its region %u; raise the "
-				 "limit of open files (ulimit -n)",
-				 packet->region & 0xff);
+		wf_life_down(&c->life, WEFT_LOST,
+			     "this process has no descriptor left for its region %u; raise the "
+			     "limit of open files (ulimit -n)",
+			     packet->region & 0xff);
 	} else if (mail->fd < 0) {
-		wf_shm_conn_down(c, WEFT_PROTOCOL, "its region %u came without a descriptor",
-				 packet->region & 0xff);
-	} else if (c->state == WF_SHM_UP) {
+		wf_life_down(&c->life, WEFT_PROTOCOL, "its region %u came without a descriptor",
+			     packet->region & 0xff);
+	} else if (c->life.state == WF_LIFE_UP) {
 		enum weft_status st =
 			wf_shm_foreign_add(c, packet->region, packet->bytes, mail->fd);
 		if (st != WEFT_OK) {
-			wf_shm_conn_down(c, st == WEFT_PROTOCOL ? st : WEFT_LOST, "%s",
-					 weft_last_error());
+			wf_life_down(&c->life, st == WEFT_PROTOCOL ? st : WEFT_LOST, "%s",
+				     weft_last_error());
 		}
 	}
 }
@@ -168,7 +168,7 @@ void
 wf_shm_read_socket(struct wf_shm_conn *c)
 {
 	struct wf_shm_mail mail;
-	for (unsigned i = 0; i < WF_SHM_MAIL_BUDGET && c->readable && c->state < WF_SHM_DYING;
+	for (unsigned i = 0; i < WF_SHM_MAIL_BUDGET && c->readable && c->life.state < WF_LIFE_DYING;
 	     i++) {
 		int got = wf_shm_receive_mail(c->fd, &mail);
 		if (got == 0) {
@@ -177,7 +177,7 @@ wf_shm_read_socket(struct wf_shm_conn *c)
 			c->readable = false;
 			c->eof = true;
 		} else if (got == -2) {
-			wf_shm_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
+			wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
 		} else if (!mail.wake) {
 			on_packet(c, &mail);
 		}

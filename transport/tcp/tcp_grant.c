@@ -15,17 +15,6 @@ wf_tcp_region_remove(struct wf_transport *transport, uint32_t region)
 	wf_regions_remove(&wf_medium_of(transport)->regions, region);
 }
 
-enum weft_status
-wf_tcp_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
-{
-	struct wf_tcp_conn *c = wf_tcp_conn_of(conn);
-	enum weft_status st = wf_life_check_up(&c->life, "grant to");
-	if (st != WEFT_OK) {
-		return st;
-	}
-	return wf_grants_add(&c->life.grants, grant, out);
-}
-
 void
 wf_tcp_release(struct wf_conn *conn, uint32_t slot)
 {

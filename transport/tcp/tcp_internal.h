@@ -298,8 +298,6 @@ void wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer)
 enum weft_status wf_tcp_region_add(struct wf_transport *transport, const struct wf_region *region,
 				   uint32_t *out);
 void wf_tcp_region_remove(struct wf_transport *transport, uint32_t region);
-enum weft_status wf_tcp_grant(struct wf_conn *conn, const struct wf_grant *grant,
-			      struct wf_grant_key *out);
 void wf_tcp_release(struct wf_conn *conn, uint32_t slot);
 /* Open the PUT that `head` announces, or WEFT_PROTOCOL. */
 enum weft_status wf_tcp_put_open(struct wf_tcp_conn *c, const struct wf_head *head);

@@ -347,13 +347,13 @@ a_peer_that_takes_nothing_in_is_drained_until_time_is_up(void **state)
 	unsigned taken = 0;
 	assert_int_equal(wf_transport_post(h.rig.conn, &op, 1, &taken), WEFT_OK);
 	wf_transport_disconnect(h.rig.conn, WF_DISCONNECT_DRAIN);
-	wf_shm_conn_deadline(c, wf_now_ns(h.rig.env) + 3600 * WF_NS_PER_S);
+	wf_life_deadline(&c->life, wf_now_ns(h.rig.env) + 3600 * WF_NS_PER_S);
 	uint64_t until_ns = wf_now_ns(h.rig.env) + 5 * opts.peer_timeout_ns;
 	while (wf_now_ns(h.rig.env) < until_ns) {
 		shm_rig_pump(&h.rig);
 	}
 	assert_int_equal(h.rig.downs, 0);
-	wf_shm_conn_deadline(c, wf_now_ns(h.rig.env));
+	wf_life_deadline(&c->life, wf_now_ns(h.rig.env));
 	shm_rig_await(&h.rig, &h.rig.downs, 1);
 	assert_int_equal(h.rig.down_status, WEFT_CLOSED);
 	assert_int_equal(h.rig.dones, 1);

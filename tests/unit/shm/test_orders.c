@@ -69,7 +69,7 @@ must(bool holds)
 static void
 take_sides(struct wf_shm_conn *c, struct wf_shm_segment *segment)
 {
-	unsigned own = c->incoming ? 1 : 0;
+	unsigned own = c->life.incoming ? 1 : 0;
 	c->segment = segment;
 	c->own = &segment->end[own];
 	c->peer_end = &segment->end[1 - own];

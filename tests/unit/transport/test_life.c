@@ -749,9 +749,11 @@ grants_die_with_it(void **state)
 	begin();
 	assert_int_equal(wf_regions_add(&medium.regions, "none", &region, &grant.region), WEFT_OK);
 	struct wf_life *life = begin_in(WF_LIFE_UP, false);
-	assert_int_equal(wf_grants_add(&life->grants, &grant, &key), WEFT_OK);
+	assert_int_equal(wf_life_grant(&life->conn, &grant, &key), WEFT_OK);
+	assert_int_equal(life->grants.count, 1);
 	wf_life_down(life, WEFT_LOST, "reset");
 	assert_int_equal(life->grants.count, 0);
+	assert_int_equal(wf_life_grant(&life->conn, &grant, &key), WEFT_CLOSED);
 	end();
 }
 
