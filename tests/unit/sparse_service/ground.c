@@ -12,17 +12,7 @@
 #include <cmocka.h>
 
 #include "kernels/half.h"
-
-#define SETTLE_NS (60 * WF_NS_PER_MS) /* all that is under way has arrived */
-
-void
-ground_check(struct ground *ground, bool holds, const char *what, const char *file, int line)
-{
-	if (!holds && ground->failure[0] == '\0') {
-		(void)snprintf(ground->failure, sizeof(ground->failure), "%s:%d: %s", file, line,
-			       what);
-	}
-}
+#include "tests/support/hello.h"
 
 /* --- tables --- */
 
@@ -88,7 +78,8 @@ make_models(struct ground *ground)
 							    .fade = 0.5,
 							    .fade_steps = 1};
 		}
-		CHECK(ground, wf_table_create(ground->env, &opts, &ground->model[i]) == WEFT_OK);
+		CHECK(ground,
+		      wf_table_create(ground->script.env, &opts, &ground->model[i]) == WEFT_OK);
 	}
 }
 
@@ -185,6 +176,27 @@ ground_rows_are_right(struct ground *ground, const struct doll *doll, const stru
 
 /* --- dolls: saying --- */
 
+static const struct peer_ops ops;
+
+static void
+fill_hello(const struct doll *doll, struct wf_hello *hello)
+{
+	const struct ground *ground = doll->ground;
+	*hello = hello_in_order();
+	hello->service = WF_SERVICE_SPARSE;
+	hello->lane_idx = doll->lane;
+	hello->lane_count = ground->opts.lanes;
+	hello->trainer_id = doll->trainer;
+	hello->trainer_count = ground->opts.trainers;
+	hello->incarnation = 1000 + doll->trainer;
+	hello->path = 0; /* peer_connect counts */
+	hello->job_digest = 5;
+	hello->tensors_digest = wf_tables_digest(&ground->tables);
+	hello->job_bytes = wf_tables_bytes(&ground->tables);
+	(void)snprintf(hello->host, sizeof(hello->host), "doll");
+	hello->pid = 100 + doll->trainer;
+}
+
 struct doll *
 doll_add(struct ground *ground, uint32_t trainer, uint32_t lane)
 {
@@ -192,75 +204,11 @@ doll_add(struct ground *ground, uint32_t trainer, uint32_t lane)
 	doll->ground = ground;
 	doll->trainer = trainer;
 	doll->lane = lane;
-	doll->hello = (struct wf_hello){
-		.version_min = WF_WIRE_VERSION_MIN,
-		.version_max = WF_WIRE_VERSION,
-		.service = WF_SERVICE_SPARSE,
-		.lane_idx = lane,
-		.pserver_count = 1,
-		.lane_count = ground->opts.lanes,
-		.trainer_id = trainer,
-		.trainer_count = ground->opts.trainers,
-		.incarnation = 1000 + trainer,
-		.job_digest = 5,
-		.tensors_digest = wf_tables_digest(&ground->tables),
-		.job_bytes = wf_tables_bytes(&ground->tables),
-		.msg_bytes_max = WF_MSG_BODY_MAX,
-		.put_bytes_max = 1 << 20,
-		.host = "doll",
-		.pid = 100 + trainer,
-	};
-	const struct wf_transport_opts opts = {.env = ground->env, .paths = "sim"};
-	CHECK(ground, wf_transport_open("mux", &opts, &doll->transport) == WEFT_OK);
-	CHECK(ground, ground->env->ops->slab_open(ground->env, 16 * GROUND_ROWS_BYTES, -1,
-						  &doll->slab) == WEFT_OK);
-	const struct wf_region region = {doll->slab.base, doll->slab.bytes, -1};
-	CHECK(ground, wf_transport_region_add(doll->transport, &region, &doll->region) == WEFT_OK);
+	doll->peer.ops = &ops;
+	doll->peer.to = (struct wf_host){.name = "ps", .port = (uint16_t)(GROUND_PORT + lane)};
+	fill_hello(doll, &doll->peer.hello);
+	peer_open(&doll->peer, &ground->script, "sim", 16 * GROUND_ROWS_BYTES);
 	return doll;
-}
-
-void
-doll_connect(struct doll *doll)
-{
-	struct wf_host to = {.port = (uint16_t)(GROUND_PORT + doll->lane)};
-	(void)snprintf(to.name, sizeof(to.name), "ps");
-	uint8_t hello[WF_HELLO_MAX];
-	doll->hello.path++;
-	size_t used = wf_hello_encode(&doll->hello, hello);
-	doll->up = false;
-	doll->down = false;
-	doll->granted = false;
-	doll->resumed = false;
-	memset(doll->buffer_used, 0, sizeof(doll->buffer_used));
-	CHECK(doll->ground, wf_transport_connect(doll->transport, &to, hello, used, doll,
-						 &doll->conn) == WEFT_OK);
-}
-
-/* One operation, as often as it takes; none when the connection has gone. */
-static void
-post(struct doll *doll, const struct wf_op *op)
-{
-	for (unsigned tries = 0; tries < 1000 && doll->conn != NULL; tries++) {
-		unsigned taken = 0;
-		enum weft_status st = wf_transport_post(doll->conn, op, 1, &taken);
-		CHECK(doll->ground, st != WEFT_INVALID);
-		if (taken == 1 || st == WEFT_CLOSED || st == WEFT_INVALID) {
-			return;
-		}
-		ground_run(doll->ground, WF_NS_PER_MS);
-	}
-}
-
-void
-doll_send(struct doll *doll, const struct wf_msg *msg)
-{
-	const struct wf_op op = {
-		.kind = WF_OP_SEND,
-		.head = &msg->head,
-		.body = msg->body,
-		.body_bytes = msg->body_bytes,
-	};
-	post(doll, &op);
 }
 
 void
@@ -279,23 +227,22 @@ doll_send_table(struct doll *doll, uint32_t idx)
 	};
 	struct wf_msg msg;
 	wf_sparse_table_encode(&table, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 }
 
 void
 doll_grant(struct doll *doll)
 {
-	const struct wf_grant grant = {
-		.kind = WF_GRANT_PLACE, .region = doll->region, .bytes = GROUND_ROWS_BYTES};
-	struct wf_grant_key key = {0};
+	struct wf_grant_key key;
 	struct wf_sparse_grant say = {.kind = WF_SPARSE_GRANT_ROWS,
 				      .slot_bytes = GROUND_ROWS_BYTES};
 	struct wf_msg msg;
-	CHECK(doll->ground,
-	      doll->conn != NULL && wf_transport_grant(doll->conn, &grant, &key) == WEFT_OK);
+	if (!peer_grant_place(&doll->peer, 0, GROUND_ROWS_BYTES, &key)) {
+		return;
+	}
 	memcpy(say.key, key.bytes, sizeof(say.key));
 	wf_sparse_grant_encode(&say, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 }
 
 void
@@ -304,26 +251,27 @@ doll_have(struct doll *doll, uint64_t step, uint64_t applied)
 	const struct wf_sparse_have say = {.step = step, .applied = applied};
 	struct wf_msg msg;
 	wf_sparse_have_encode(&say, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 }
 
 void
 doll_meet(struct doll *doll)
 {
 	struct ground *ground = doll->ground;
-	doll_connect(doll);
+	struct peer *peer = &doll->peer;
+	peer_connect(peer);
 	ground_settle(ground);
-	CHECK(ground, doll->up && !doll->down);
-	if (ground->failure[0] != '\0') {
+	CHECK(ground, peer->up && !peer->down);
+	if (script_failed(&ground->script)) {
 		return;
 	}
-	for (uint32_t i = 0; (doll->welcome.flags & WF_WELCOME_SEND_JOB) != 0 && i < GROUND_TABLES;
-	     i++) {
+	bool asked = (peer->welcome.flags & WF_WELCOME_SEND_JOB) != 0;
+	for (uint32_t i = 0; asked && i < GROUND_TABLES; i++) {
 		doll_send_table(doll, i);
 	}
 	ground_settle(ground);
-	CHECK(ground, doll->granted && doll->resumed && !doll->down);
-	if (ground->failure[0] != '\0') {
+	CHECK(ground, peer->granted && peer->resumed && !peer->down);
+	if (script_failed(&ground->script)) {
 		return;
 	}
 	doll_grant(doll);
@@ -380,7 +328,7 @@ doll_say_push(struct doll *doll, const struct wf_sparse_push *push)
 {
 	struct wf_msg msg;
 	wf_sparse_push_encode(push, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 }
 
 void
@@ -388,7 +336,7 @@ doll_say_pull(struct doll *doll, const struct wf_sparse_pull *pull)
 {
 	struct wf_msg msg;
 	wf_sparse_pull_encode(pull, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 }
 
 void
@@ -398,33 +346,38 @@ doll_put_raw(struct doll *doll, uint32_t tag, const void *bytes, size_t count)
 	if (doll->send_at + count + 64 > half) {
 		doll->send_at = 0; /* long DONE */
 	}
-	uint8_t *at = (uint8_t *)doll->slab.base + half + doll->send_at;
+	uint8_t *at = (uint8_t *)doll->peer.slab.base + half + doll->send_at;
 	memcpy(at, bytes, count);
 	doll->send_at += (count + 63) / 64 * 64;
 	struct wf_op op = {
 		.kind = WF_OP_PUT,
-		.region = doll->region,
+		.region = doll->peer.region,
 		.src = at,
 		.bytes = count,
 		.tag = tag,
 	};
 	memcpy(op.key.bytes, doll->grant.key, sizeof(op.key.bytes));
-	post(doll, &op);
+	(void)peer_post(&doll->peer, &op);
 }
 
 static uint32_t
 free_buffer(struct doll *doll)
 {
 	for (unsigned tries = 0; tries < 100; tries++) {
-		for (uint32_t i = 0; i < doll->grant.slot_count; i++) {
-			if (!doll->buffer_used[i]) {
-				return i;
-			}
+		uint32_t buffer = peer_free_buffer(&doll->peer);
+		if (buffer < doll->peer.slot_count) {
+			return buffer;
 		}
 		ground_run(doll->ground, WF_NS_PER_MS);
 	}
 	CHECK(doll->ground, !"a buffer became free");
 	return 0;
+}
+
+static uint64_t
+label_of(uint64_t request, uint32_t part)
+{
+	return request << 8 | part;
 }
 
 void
@@ -446,9 +399,7 @@ doll_put(struct doll *doll, uint64_t request, uint32_t part, uint64_t step, cons
 	}
 	at += wf_keys_encode((enum wf_key_coding)wish->coding, wish->key, wish->count, &bytes[at]);
 	uint32_t buffer = free_buffer(doll);
-	doll->buffer_used[buffer] = true;
-	doll->buffer_request[buffer] = request;
-	doll->buffer_part[buffer] = part;
+	doll->peer.buffer[buffer] = label_of(request, part);
 	doll_put_raw(doll, wf_sparse_put_tag(part, doll->grant.slot_count, buffer, step), bytes,
 		     at);
 }
@@ -486,60 +437,46 @@ doll_say_out(struct doll *doll, uint64_t step, uint32_t pass)
 	doll_say_push(doll, &push);
 }
 
-void
-doll_goodbye(struct doll *doll)
-{
-	const struct wf_msg_goodbye say = {.ack = false};
-	struct wf_msg msg;
-	wf_msg_goodbye_encode(&say, &msg);
-	doll_send(doll, &msg);
-}
-
 const float *
 doll_rows(const struct doll *doll, uint64_t offset)
 {
-	return (const float *)(const void *)((const uint8_t *)doll->slab.base + offset);
+	return (const float *)(const void *)((const uint8_t *)doll->peer.slab.base + offset);
 }
 
 /* --- dolls: hearing --- */
 
+/* APPLIED: all that was pushed has left its buffers. */
 static void
-free_buffers(struct doll *doll, uint64_t request, uint32_t part)
+free_pushes(struct peer *peer)
 {
-	for (uint32_t i = 0; i < GROUND_SLOTS_MAX; i++) {
-		bool its = doll->buffer_request[i] == request &&
-			   (request == 0 || doll->buffer_part[i] == part);
-		doll->buffer_used[i] = doll->buffer_used[i] && !its;
-	}
-}
-
-static void
-hear_credit(struct doll *doll, const struct wf_msg_credit *msg)
-{
-	for (uint32_t i = 0; i < msg->count; i++) {
-		CHECK(doll->ground, msg->buffer[i] < doll->grant.slot_count);
-		CHECK(doll->ground, doll->buffer_used[msg->buffer[i]]);
-		doll->buffer_used[msg->buffer[i]] = false;
-		doll->credits++;
+	for (uint32_t i = 0; i < peer->slot_count; i++) {
+		if (peer->buffer[i] < label_of(1, 0)) {
+			peer->buffer[i] = PEER_BUFFER_FREE;
+		}
 	}
 }
 
 static enum weft_status
-hear_sparse(struct doll *doll, const struct wf_head *head, const uint8_t *body)
+recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 {
+	struct doll *doll = (struct doll *)peer;
 	struct wf_msg_credit credit;
 	struct wf_sparse_nack nack;
 	enum weft_status st = WEFT_PROTOCOL;
+	if (head->service != WF_SERVICE_SPARSE) {
+		return st;
+	}
 	if (head->type == WF_SPARSE_GRANT) {
 		st = wf_sparse_grant_decode(head, body, &doll->grant);
-		doll->granted = st == WEFT_OK;
+		peer->granted = st == WEFT_OK;
+		peer->slot_count = doll->grant.slot_count;
 	} else if (head->type == WF_SPARSE_RESUME) {
 		st = wf_sparse_resume_decode(head, body, &doll->resume);
-		doll->resumed = st == WEFT_OK;
+		peer->resumed = st == WEFT_OK;
 	} else if (head->type == WF_SPARSE_CREDIT) {
 		st = wf_sparse_credit_decode(head, body, &credit);
 		if (st == WEFT_OK) {
-			hear_credit(doll, &credit);
+			peer_credit(peer, &credit);
 		}
 	} else if (head->type == WF_SPARSE_NACK) {
 		st = wf_sparse_nack_decode(head, body, &nack);
@@ -549,102 +486,36 @@ hear_sparse(struct doll *doll, const struct wf_head *head, const uint8_t *body)
 	} else if (head->type == WF_SPARSE_APPLIED) {
 		st = wf_sparse_applied_decode(head, body, &doll->applied);
 		doll->applieds++;
-		free_buffers(doll, 0, 0);
+		free_pushes(peer);
 	}
 	return st;
 }
 
-static enum weft_status
-hear_control(struct doll *doll, const struct wf_head *head, const uint8_t *body)
-{
-	struct wf_msg_goodbye goodbye;
-	enum weft_status st = WEFT_PROTOCOL;
-	if (head->type == WF_MSG_GOODBYE) {
-		st = wf_msg_goodbye_decode(head, body, &goodbye);
-		doll->goodbye_heard = st == WEFT_OK && goodbye.ack;
-		if (doll->goodbye_heard) { /* heard that it was heard */
-			struct wf_msg out;
-			wf_msg_goodbye_encode(&goodbye, &out);
-			doll_send(doll, &out);
-		}
-	} else if (head->type == WF_MSG_ABSENT) {
-		st = wf_msg_absent_decode(head, body, &doll->absent);
-	} else if (head->type == WF_MSG_ABORT) {
-		st = wf_msg_abort_decode(head, body, &doll->abort);
-		doll->aborted = true;
-	}
-	return st;
-}
-
+/* The tag has the low 16 bits of the request, and the part. */
 static void
-hear_answer(struct doll *doll, uint32_t tag)
+recv_answer(struct peer *peer, const struct wf_event *event)
 {
+	struct doll *doll = (struct doll *)peer;
+	uint32_t tag = event->put.tag;
 	doll->answer_tag[doll->answers++ % 64] = tag;
-	for (uint32_t i = 0; i < GROUND_SLOTS_MAX; i++) {
-		uint64_t request = doll->buffer_request[i];
-		if (request != 0 && (request & 0xffff) == wf_tag_slot(tag) >> 8 &&
-		    doll->buffer_part[i] == (wf_tag_slot(tag) & 0xff)) {
-			doll->buffer_used[i] = false;
-			doll->buffer_request[i] = 0;
+	for (uint32_t i = 0; i < peer->slot_count; i++) {
+		uint64_t label = peer->buffer[i];
+		if (label >= label_of(1, 0) && (label & 0xffffff) == wf_tag_slot(tag)) {
+			peer->buffer[i] = PEER_BUFFER_FREE;
 		}
 	}
 }
 
-static void
-hear(struct doll *doll, const struct wf_event *event)
-{
-	if (event->conn != doll->conn || event->kind == WF_EVENT_DONE) {
-		return;
-	}
-	enum weft_status st = WEFT_OK;
-	switch (event->kind) {
-	case WF_EVENT_UP:
-		doll->up = true;
-		st = wf_welcome_decode(event->up.blob, event->up.blob_bytes, &doll->welcome);
-		break;
-	case WF_EVENT_DOWN:
-		doll->down = true;
-		doll->conn = NULL;
-		if (event->down.status == WEFT_REFUSED) {
-			st = wf_welcome_decode(event->down.blob, event->down.blob_bytes,
-					       &doll->welcome);
-		}
-		break;
-	case WF_EVENT_MSG:
-		st = event->msg.head->service == WF_SERVICE_SPARSE
-			     ? hear_sparse(doll, event->msg.head, event->msg.body)
-			     : hear_control(doll, event->msg.head, event->msg.body);
-		break;
-	case WF_EVENT_PUT:
-		hear_answer(doll, event->put.tag);
-		break;
-	case WF_EVENT_DONE:
-	default:
-		break;
-	}
-	CHECK(doll->ground, st == WEFT_OK);
-}
+static const struct peer_ops ops = {.recv = recv, .put = recv_answer};
 
-unsigned
-doll_poll(struct doll *doll)
-{
-	struct wf_event events[16];
-	unsigned count = 0;
-	CHECK(doll->ground, wf_transport_poll(doll->transport, events, 16, &count) == WEFT_OK);
-	for (unsigned i = 0; i < count; i++) {
-		hear(doll, &events[i]);
-	}
-	return count;
-}
-
-/* --- the world --- */
+/* --- the process --- */
 
 static void
 open_lane(struct ground *ground, uint32_t idx)
 {
 	const struct ground_opts *opts = &ground->opts;
 	const struct wf_lane_opts lane = {
-		.env = ground->env,
+		.env = ground->script.env,
 		.service = &wf_sparse_service,
 		.transport = "sim",
 		.listen = {.name = "::", .port = (uint16_t)(GROUND_PORT + idx)},
@@ -666,52 +537,31 @@ open_lane(struct ground *ground, uint32_t idx)
 }
 
 static bool
-turn(struct ground *ground)
+turn(struct script *script)
 {
+	struct ground *ground = (struct ground *)script;
 	bool busy = false;
 	for (uint32_t i = 0; i < ground->opts.lanes && !ground->lanes_rest; i++) {
 		busy = wf_lane_poll(ground->lane[i]) || busy;
 	}
 	for (uint32_t i = 0; i < ground->doll_count; i++) {
-		busy = doll_poll(&ground->doll[i]) > 0 || busy;
+		busy = peer_poll(&ground->doll[i].peer) > 0 || busy;
 	}
 	return busy;
 }
 
-void
-ground_run(struct ground *ground, uint64_t ns)
+static void
+body(struct script *script)
 {
-	uint64_t now = wf_now_ns(ground->env);
-	uint64_t end = now + ns;
-	uint64_t period = ns / 60 + 1;
-	while (now < end && ground->failure[0] == '\0') {
-		if (!turn(ground)) {
-			wf_wait(ground->env, -1, now + period < end ? now + period : end);
-		}
-		now = wf_now_ns(ground->env);
-	}
-}
-
-void
-ground_settle(struct ground *ground)
-{
-	ground_run(ground, SETTLE_NS);
-}
-
-static int
-run_script(struct wf_env *env, void *arg)
-{
-	struct ground *ground = arg;
-	ground->env = env;
+	struct ground *ground = (struct ground *)script;
 	make_tables(ground);
 	make_models(ground);
 	for (uint32_t i = 0; i < ground->opts.lanes; i++) {
 		open_lane(ground, i);
 	}
-	ground->script(ground);
+	ground->run(ground);
 	for (uint32_t i = 0; i < ground->doll_count; i++) {
-		wf_transport_close(ground->doll[i].transport);
-		env->ops->slab_close(env, &ground->doll[i].slab);
+		peer_close(&ground->doll[i].peer);
 	}
 	for (uint32_t i = 0; i < ground->opts.lanes; i++) {
 		wf_lane_destroy(ground->lane[i]);
@@ -719,7 +569,6 @@ run_script(struct wf_env *env, void *arg)
 	for (uint32_t i = 0; i < GROUND_TABLES; i++) {
 		wf_table_destroy(ground->model[i]);
 	}
-	return 0;
 }
 
 static void
@@ -732,41 +581,17 @@ fill_opts(struct ground_opts *opts)
 }
 
 void
-ground_play(const struct ground_opts *opts, void (*script)(struct ground *ground))
+ground_play(const struct ground_opts *opts, void (*run)(struct ground *ground))
 {
-	const char *seed = getenv("WEFT_SEED");
-	struct wf_world_opts world_opts = {
-		.seed = seed != NULL ? strtoull(seed, NULL, 0) : 1 + opts->seed,
-		.delay_min_ns = 10 * WF_NS_PER_US,
-		.delay_max_ns = WF_NS_PER_MS,
-		.split_per_mille = 300,
-		.down_delay_max_ns = 2 * WF_NS_PER_MS,
-		.log_level = WF_LOG_DEBUG,
-		.log_fd = getenv("WEFT_STAGE_LOG") != NULL ? 2 : -1,
-	};
 	struct ground *ground = calloc(1, sizeof(*ground));
-	struct wf_world *world = NULL;
-	struct wf_proc *proc = NULL;
 	assert_non_null(ground);
 	ground->opts = *opts;
 	fill_opts(&ground->opts);
-	ground->script = script;
-	enum weft_status st = wf_world_create(&world_opts, &world);
-	if (st == WEFT_OK) {
-		st = wf_world_spawn(world, "ps", 0, run_script, ground, &proc);
-	}
-	if (st == WEFT_OK) {
-		st = wf_world_run(world, 10000 * WF_NS_PER_S);
-	}
-	ground_check(ground, st == WEFT_OK, st == WEFT_OK ? "" : weft_last_error(), "world", 0);
-	bool failed = ground->failure[0] != '\0';
-	if (failed) {
-		print_error("%s; repeat: WEFT_SEED=%llu\n", ground->failure,
-			    (unsigned long long)world_opts.seed);
-	}
-	wf_world_destroy(world);
+	ground->run = run;
+	ground->script = (struct script){.turn = turn, .body = body};
+	bool passed = script_play(&ground->script, 1 + opts->seed);
 	free(ground);
-	assert_false(failed);
+	assert_true(passed);
 }
 
 static void
@@ -776,17 +601,11 @@ commit(struct ground *ground)
 	doll_meet(doll);
 	ground->opts.act(doll);
 	ground_settle(ground);
-	CHECK(ground, doll->down);
-	const char *why = ground->lane[0]->peer[0].lost_why;
-	if (strstr(why, ground->opts.says) == NULL) {
-		char text[400];
-		(void)snprintf(text, sizeof(text), "\"%.150s\" does not say \"%.100s\"", why,
-			       ground->opts.says);
-		ground_check(ground, false, text, __FILE__, __LINE__);
-	}
-	doll_connect(doll);
+	CHECK(ground, doll->peer.down);
+	CHECK_SAYS(ground, ground->lane[0]->peer[0].lost_why, ground->opts.says);
+	peer_connect(&doll->peer);
 	ground_settle(ground);
-	CHECK(ground, doll->welcome.refusal == WEFT_PROTOCOL);
+	CHECK(ground, doll->peer.welcome.refusal == WEFT_PROTOCOL);
 }
 
 void

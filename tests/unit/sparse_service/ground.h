@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ground: sparse lanes and dolls: trainers that say exactly what a test makes them say, in the
- * bytes of wire/, over the sim transport under a virtual clock; and a table on which every step is
- * done a second time, in one piece, for comparison.
- *
- * A test is a script: straight-line code in a simulated process; ground_run lets time pass, CHECK
- * notes the first thing that is not so. Thread: the one that runs the test. */
+/* ground: sparse lanes and dolls: scripted trainers (tests/support/peer.h) with tables, over the
+ * sim transport under a virtual clock; and a table on which every step is done a second time, in
+ * one piece, for comparison. A test is a script (tests/support/script.h). Thread: the one that runs
+ * the test. */
 #pragma once
 
 #include "pserver/service.h"
 #include "sparse/server/service.h"
 #include "sparse/server/service_internal.h"
 #include "sparse/server/table.h"
-#include "tests/double/sim/world.h"
+#include "tests/support/peer.h"
 #include "wire/partition.h"
 #include "wire/sparse_messages.h"
 
@@ -22,7 +20,6 @@
 #define GROUND_DIM 4u
 #define GROUND_PORT 7164u
 #define GROUND_ROWS_BYTES 65536u /* that a doll grants */
-#define GROUND_SLOTS_MAX 32u
 #define GROUND_KEYS_MAX 512u
 #define GROUND_NACKS_MAX 32u
 
@@ -52,29 +49,18 @@ struct ground_opts {
 struct ground;
 
 struct doll {
+	struct peer peer; /* first: its functions cast back; memory: rows asked for, what is sent */
 	struct ground *ground;
 	uint32_t trainer;
 	uint32_t lane;
-	struct wf_transport *transport;
-	struct wf_slab slab; /* rows that were asked for, then what is sent */
-	uint32_t region;
 	size_t send_at; /* bytes of the second half in use */
-	struct wf_conn *conn;
-	struct wf_hello hello;
 
-	/* What it was told on this path. */
-	bool up, down;
-	struct wf_welcome welcome; /* or the refusal */
-	bool granted, resumed;
+	/* What it was told on this path. Buffers hold request << 8 | part, of pushes request 0, so
+	 * that an answer or APPLIED frees them. */
 	struct wf_sparse_grant grant;
 	struct wf_sparse_resume resume;
-	bool buffer_used[GROUND_SLOTS_MAX];
-	/* What lies in a buffer, so that an answer or APPLIED frees it: request and part, or 0. */
-	uint64_t buffer_request[GROUND_SLOTS_MAX];
-	uint32_t buffer_part[GROUND_SLOTS_MAX];
 
 	/* Over all paths. */
-	uint32_t credits;
 	uint32_t answers;
 	uint32_t answer_tag[64];
 	uint32_t nacks;
@@ -82,15 +68,11 @@ struct doll {
 	uint32_t applieds;
 	struct wf_sparse_applied applied;
 	struct wf_sparse_restored restored; /* the last */
-	bool goodbye_heard;
-	struct wf_msg_absent absent; /* the last one */
-	bool aborted;
-	struct wf_msg_abort abort;
 };
 
 struct ground {
+	struct script script; /* first: its functions cast back */
 	struct ground_opts opts;
-	struct wf_env *env;
 	struct wf_lane *lane[GROUND_LANES_MAX];
 	struct wf_table_desc desc[GROUND_TABLES];
 	struct wf_tables tables;
@@ -99,8 +81,7 @@ struct ground {
 	struct doll doll[GROUND_DOLLS_MAX];
 	uint32_t doll_count;
 	bool lanes_rest; /* time passes, and they do nothing */
-	void (*script)(struct ground *ground);
-	char failure[512]; /* the first */
+	void (*run)(struct ground *ground);
 };
 
 /* Keys of one table, as a doll says them. */
@@ -113,14 +94,23 @@ struct wish {
 	uint64_t offset; /* pulls: where the rows go */
 };
 
-void ground_play(const struct ground_opts *opts, void (*script)(struct ground *ground));
+/* Run `run` as a script. */
+void ground_play(const struct ground_opts *opts, void (*run)(struct ground *ground));
 /* One doll, whose job has begun, does `act`: it costs its connection, for a reason that has `says`
  * in it, and it does not come in again. */
 void ground_offend(uint64_t seed, void (*act)(struct doll *doll), const char *says);
-void ground_check(struct ground *ground, bool holds, const char *what, const char *file, int line);
-#define CHECK(ground, condition) ground_check((ground), (condition), #condition, __FILE__, __LINE__)
-void ground_run(struct ground *ground, uint64_t ns);
-void ground_settle(struct ground *ground);
+static inline void
+ground_run(struct ground *ground, uint64_t ns)
+{
+	script_run(&ground->script, ns);
+}
+
+static inline void
+ground_settle(struct ground *ground)
+{
+	script_settle(&ground->script);
+}
+
 /* Element e of the gradient of a key. */
 float ground_gradient(uint64_t key, uint32_t element, float scale);
 /* What the wishes of a step, in trainer order, come to; on the model. */
@@ -130,8 +120,6 @@ void ground_model_step(struct ground *ground, uint64_t step, uint64_t samples,
 bool ground_rows_are_right(struct ground *ground, const struct doll *doll, const struct wish *wish);
 
 struct doll *doll_add(struct ground *ground, uint32_t trainer, uint32_t lane);
-void doll_connect(struct doll *doll);
-void doll_send(struct doll *doll, const struct wf_msg *msg);
 void doll_send_table(struct doll *doll, uint32_t idx);
 void doll_grant(struct doll *doll);
 void doll_have(struct doll *doll, uint64_t step, uint64_t applied);
@@ -152,6 +140,4 @@ void doll_push(struct doll *doll, uint64_t step, const struct wish *wish, uint32
 void doll_pull(struct doll *doll, uint64_t id, uint64_t step, const struct wish *wish,
 	       uint32_t count);
 void doll_say_out(struct doll *doll, uint64_t step, uint32_t pass);
-void doll_goodbye(struct doll *doll);
 const float *doll_rows(const struct doll *doll, uint64_t offset);
-unsigned doll_poll(struct doll *doll);

@@ -42,10 +42,10 @@ push_apart(struct ground *ground)
 	CHECK(ground, b->answer_tag[0] == wf_sparse_answer_tag(1, 0, 7));
 	CHECK(ground, ground_rows_are_right(ground, a, &lows));
 	CHECK(ground, ground_rows_are_right(ground, b, &highs));
-	doll_goodbye(b);
+	peer_goodbye(&b->peer);
 	doll_push(a, 2, &lows, 1);
 	ground_settle(ground);
-	CHECK(ground, a->applieds == 2 && b->goodbye_heard && !a->aborted);
+	CHECK(ground, a->applieds == 2 && b->peer.goodbye_heard && !a->peer.aborted);
 }
 
 static void
@@ -199,7 +199,7 @@ judge_twice(struct ground *ground)
 	push.flags = WF_SPARSE_PUSH_LAST | WF_SPARSE_PUSH_DROP;
 	doll_say_push(a, &push);
 	ground_settle(ground);
-	CHECK(ground, a->down);
+	CHECK(ground, a->peer.down);
 	CHECK(ground, strstr(ground->lane[0]->peer[0].lost_why, "another verdict") != NULL);
 }
 
@@ -266,7 +266,7 @@ lose_the_path_ahead(struct ground *ground)
 	doll_push(a, 1, &lows, 1);
 	ground_settle(ground);
 	CHECK(ground, a->applieds == 0);
-	wf_transport_disconnect(a->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(a->peer.conn, WF_DISCONNECT_NOW);
 	ground_settle(ground);
 	doll_meet(a);
 	CHECK(ground, a->resume.step == 1 && a->resume.applied == 1 && a->applieds == 0);

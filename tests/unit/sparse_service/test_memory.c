@@ -98,8 +98,9 @@ push_when_all_memory_is_used(struct ground *ground)
 	ceiling->limit_bytes = ceiling->used_bytes;
 	doll_push(doll, 1, NULL, 0);
 	ground_settle(ground);
-	CHECK(ground, doll->aborted && doll->abort.status == WEFT_NOMEM && doll->abort.step == 1);
-	const char *reason = doll->abort.reason;
+	CHECK(ground, doll->peer.aborted && doll->peer.abort.status == WEFT_NOMEM &&
+			      doll->peer.abort.step == 1);
+	const char *reason = doll->peer.abort.reason;
 	CHECK(ground, strstr(reason, "table words (--max_shard_bytes leaves ") != NULL);
 	CHECK(ground, strstr(reason, "to keep step 1 for rows that miss it") != NULL);
 	CHECK(ground, strstr(reason, ": take lazy rows") != NULL);

@@ -216,7 +216,7 @@ grant_twice(struct doll *doll)
 	const struct wf_sparse_grant grant = {.kind = WF_SPARSE_GRANT_ROWS, .slot_bytes = 1};
 	struct wf_msg msg;
 	wf_sparse_grant_encode(&grant, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 }
 
 static void
@@ -226,7 +226,7 @@ grant_of_slots(struct doll *doll)
 		.kind = WF_SPARSE_GRANT_SLOTS, .slot_count = 1, .slot_bytes = 1, .held_bytes = 1};
 	struct wf_msg msg;
 	wf_sparse_grant_encode(&grant, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 }
 
 static void
@@ -247,7 +247,7 @@ dense_message(struct doll *doll)
 	const struct wf_msg_step step = {.step = 1, .samples = 1};
 	struct wf_msg msg;
 	wf_msg_step_encode(&step, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 }
 
 static void
@@ -256,7 +256,7 @@ message_of_the_lane(struct doll *doll)
 	const struct wf_sparse_applied applied = {.step = 1};
 	struct wf_msg msg;
 	wf_sparse_applied_encode(&applied, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 }
 
 static const struct offence offences[] = {
@@ -300,14 +300,14 @@ static void
 push_too_early(struct ground *ground)
 {
 	struct doll *doll = doll_add(ground, 0, 0);
-	doll_connect(doll);
+	peer_connect(&doll->peer);
 	ground_settle(ground);
 	doll_send_table(doll, 0);
 	doll_send_table(doll, 1);
 	ground_settle(ground);
 	doll_push(doll, 1, NULL, 0);
 	ground_settle(ground);
-	CHECK(ground, doll->down);
+	CHECK(ground, doll->peer.down);
 	CHECK(ground, strstr(ground->lane[0]->peer[0].lost_why, "before GRANT and HAVE") != NULL);
 }
 
@@ -328,7 +328,7 @@ ask_for_what_is_not_there(struct ground *ground)
 	doll_meet(doll);
 	doll_pull(doll, 1, 0, bad, 3);
 	ground_settle(ground);
-	CHECK(ground, doll->nacks == 1 && doll->answers == 0 && doll->credits == 3);
+	CHECK(ground, doll->nacks == 1 && doll->answers == 0 && doll->peer.credits == 3);
 	CHECK(ground, doll->nack[0].request_id == 1 && doll->nack[0].part == 1);
 	CHECK(ground, doll->nack[0].status == WEFT_INVALID);
 	CHECK(ground, strstr(doll->nack[0].reason, "key 2048 is outside its vocabulary of 2048"));
@@ -343,7 +343,7 @@ ask_for_what_is_not_there(struct ground *ground)
 	doll_pull(doll, 3, 0, all, 1);
 	ground_settle(ground);
 	CHECK(ground, doll->answers == 1 && ground_rows_are_right(ground, doll, &all[0]));
-	CHECK(ground, !doll->down);
+	CHECK(ground, !doll->peer.down);
 }
 
 /* In any order the last key says nothing of those before it. */
@@ -361,7 +361,7 @@ ask_in_any_order(struct ground *ground)
 	for (uint32_t i = 0; i < 2; i++) {
 		doll_pull(doll, i + 1, 0, &bad[i], 1);
 		ground_settle(ground);
-		CHECK(ground, doll->nacks == i + 1 && doll->answers == 0 && !doll->down);
+		CHECK(ground, doll->nacks == i + 1 && doll->answers == 0 && !doll->peer.down);
 		CHECK(ground, doll->nack[i].request_id == i + 1);
 		CHECK(ground, doll->nack[i].status == WEFT_INVALID);
 		CHECK(ground, strstr(doll->nack[i].reason, "is outside its vocabulary of 2048"));
@@ -369,7 +369,7 @@ ask_in_any_order(struct ground *ground)
 	doll_pull(doll, 3, 0, &lows, 1);
 	ground_settle(ground);
 	CHECK(ground, doll->answers == 1 && ground_rows_are_right(ground, doll, &lows));
-	CHECK(ground, !doll->aborted);
+	CHECK(ground, !doll->peer.aborted);
 }
 
 static void
@@ -420,7 +420,7 @@ push_too_much(struct ground *ground)
 	doll_meet(doll);
 	doll_push(doll, 1, wish, 25);
 	ground_settle(ground);
-	CHECK(ground, doll->nacks == 1 && doll->credits == 25 && !doll->down);
+	CHECK(ground, doll->nacks == 1 && doll->peer.credits == 25 && !doll->peer.down);
 	CHECK(ground, doll->nack[0].request_id == 0 && doll->nack[0].step == 1);
 	CHECK(ground, doll->nack[0].part == 24 && doll->nack[0].status == WEFT_INVALID);
 	CHECK(ground, strstr(doll->nack[0].reason, "pushes more than 960 rows") != NULL);
@@ -468,11 +468,11 @@ push_too_much_later(struct ground *ground)
 		}
 		ground_settle(ground);
 	}
-	CHECK(ground, doll->nacks == 1 && !doll->down && doll->applieds == 0);
+	CHECK(ground, doll->nacks == 1 && !doll->peer.down && doll->applieds == 0);
 	CHECK(ground, doll->nack[0].part == 21 && doll->nack[0].step == 1);
-	CHECK(ground, doll->credits == 3 + 24 + 2);
+	CHECK(ground, doll->peer.credits == 3 + 24 + 2);
 	if (ground->opts.mode == WEFT_SPARSE_ASYNC) { /* who said too much may lose the path, too */
-		wf_transport_disconnect(doll->conn, WF_DISCONNECT_NOW);
+		wf_transport_disconnect(doll->peer.conn, WF_DISCONNECT_NOW);
 		ground_settle(ground);
 		doll_meet(doll);
 		CHECK(ground, doll->resume.step == WF_STEP_NONE);
@@ -499,7 +499,7 @@ push_too_much_later(struct ground *ground)
 	CHECK(ground, doll->nacks == 2 && doll->applieds == 1);
 	doll_push(doll, 2, &lows, 1);
 	ground_settle(ground);
-	CHECK(ground, doll->applieds == 2 && !doll->down);
+	CHECK(ground, doll->applieds == 2 && !doll->peer.down);
 }
 
 static void
@@ -524,7 +524,7 @@ ask_for_nothing_but_refusals(struct doll *doll, uint32_t pulls)
 	struct wf_msg msg;
 	ground->lanes_rest = true;
 	wf_sparse_fetch_encode(&fetch, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 	for (uint32_t id = 1; id <= pulls; id++) {
 		doll_pull(doll, id, 0, &bad, 1);
 	}
@@ -539,8 +539,8 @@ be_refused_all_at_once(struct ground *ground)
 	struct doll *doll = doll_add(ground, 0, 0);
 	doll_meet(doll);
 	ask_for_nothing_but_refusals(doll, WF_PULLS_MAX + 1);
-	CHECK(ground, !doll->down && doll->nacks == WF_PULLS_MAX + 2);
-	CHECK(ground, doll->credits == WF_PULLS_MAX + 1);
+	CHECK(ground, !doll->peer.down && doll->nacks == WF_PULLS_MAX + 2);
+	CHECK(ground, doll->peer.credits == WF_PULLS_MAX + 1);
 	doll_pull(doll, 50, 0, &lows, 1);
 	ground_settle(ground);
 	CHECK(ground, doll->answers == 1 && ground_rows_are_right(ground, doll, &lows));
@@ -552,7 +552,7 @@ go_on_without_hearing(struct ground *ground)
 	struct doll *doll = doll_add(ground, 0, 0);
 	doll_meet(doll);
 	ask_for_nothing_but_refusals(doll, WF_NACKS_MAX);
-	CHECK(ground, doll->down);
+	CHECK(ground, doll->peer.down);
 	CHECK(ground, strstr(ground->lane[0]->peer[0].lost_why, "too many refusals") != NULL);
 }
 
@@ -572,17 +572,17 @@ differ(struct ground *ground)
 	doll_meet(a);
 	ground->desc[0].dim = 8;
 	struct doll *b = doll_add(ground, 1, 0);
-	(void)snprintf(b->hello.tensors, sizeof(b->hello.tensors), "words=8");
-	doll_connect(b);
+	(void)snprintf(b->peer.hello.tensors, sizeof(b->peer.hello.tensors), "words=8");
+	peer_connect(&b->peer);
 	ground_settle(ground);
-	CHECK(ground, b->down && b->welcome.refusal == WEFT_MISMATCH);
-	CHECK(ground, strstr(b->welcome.reason, "has words=8") != NULL);
-	CHECK(ground, strstr(b->welcome.reason, "declare the same tables") != NULL);
-	CHECK(ground, a->absent.trainer == 1);
-	CHECK(ground, strstr(a->absent.reason, "has words=8, trainer 0 on ") != NULL);
+	CHECK(ground, b->peer.down && b->peer.welcome.refusal == WEFT_MISMATCH);
+	CHECK(ground, strstr(b->peer.welcome.reason, "has words=8") != NULL);
+	CHECK(ground, strstr(b->peer.welcome.reason, "declare the same tables") != NULL);
+	CHECK(ground, a->peer.absent.trainer == 1);
+	CHECK(ground, strstr(a->peer.absent.reason, "has words=8, trainer 0 on ") != NULL);
 	ground_run(ground, 3 * WF_NS_PER_S);
-	CHECK(ground, a->aborted && a->abort.status == WEFT_MISMATCH);
-	CHECK(ground, strstr(a->abort.reason, "has words=8, trainer 0 on ") != NULL);
+	CHECK(ground, a->peer.aborted && a->peer.abort.status == WEFT_MISMATCH);
+	CHECK(ground, strstr(a->peer.abort.reason, "has words=8, trainer 0 on ") != NULL);
 }
 
 static void
@@ -598,14 +598,14 @@ describe_the_impossible(struct ground *ground)
 {
 	ground->desc[1].admit.count = 5; /* of a fixed vocabulary */
 	struct doll *doll = doll_add(ground, 0, 0);
-	doll_connect(doll);
+	peer_connect(&doll->peer);
 	ground_settle(ground);
 	doll_send_table(doll, 0);
 	doll_send_table(doll, 1);
 	ground_settle(ground);
-	CHECK(ground, doll->aborted && doll->abort.status == WEFT_INVALID);
-	CHECK(ground, strstr(doll->abort.reason, "table names") != NULL);
-	CHECK(ground, strstr(doll->abort.reason, "fixed vocabulary") != NULL);
+	CHECK(ground, doll->peer.aborted && doll->peer.abort.status == WEFT_INVALID);
+	CHECK(ground, strstr(doll->peer.abort.reason, "table names") != NULL);
+	CHECK(ground, strstr(doll->peer.abort.reason, "fixed vocabulary") != NULL);
 }
 
 static void
@@ -619,13 +619,13 @@ static void
 ask_for_much_memory(struct ground *ground)
 {
 	struct doll *doll = doll_add(ground, 0, 0);
-	doll_connect(doll);
+	peer_connect(&doll->peer);
 	ground_settle(ground);
 	doll_send_table(doll, 0);
 	doll_send_table(doll, 1);
 	ground_settle(ground);
-	CHECK(ground, doll->aborted && doll->abort.status == WEFT_NOMEM);
-	CHECK(ground, strstr(doll->abort.reason, "--max_shard_bytes") != NULL);
+	CHECK(ground, doll->peer.aborted && doll->peer.abort.status == WEFT_NOMEM);
+	CHECK(ground, strstr(doll->peer.abort.reason, "--max_shard_bytes") != NULL);
 }
 
 static void
@@ -653,13 +653,13 @@ push_nonsense(struct ground *ground)
 	doll_push(b, 1, bad, 1);
 	ground_settle(ground);
 	bool skips = ground->opts.nonfinite == WF_NONFINITE_SKIP;
-	CHECK(ground, a->aborted == !skips && b->aborted == !skips);
+	CHECK(ground, a->peer.aborted == !skips && b->peer.aborted == !skips);
 	if (skips) {
 		CHECK(ground, a->applieds == 1 && a->applied.grads_nonfinite == 20);
 		return;
 	}
-	CHECK(ground, a->abort.status == WEFT_DATA && a->abort.step == 1);
-	CHECK(ground, strstr(a->abort.reason, "table words from trainer 1") != NULL);
+	CHECK(ground, a->peer.abort.status == WEFT_DATA && a->peer.abort.step == 1);
+	CHECK(ground, strstr(a->peer.abort.reason, "table words from trainer 1") != NULL);
 }
 
 static void
@@ -681,10 +681,10 @@ stay_away(struct ground *ground)
 	doll_meet(a);
 	doll_meet(b);
 	doll_push(a, 1, &lows, 1);
-	wf_transport_disconnect(b->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(b->peer.conn, WF_DISCONNECT_NOW);
 	ground_run(ground, 4 * WF_NS_PER_S);
-	CHECK(ground, a->aborted && a->abort.status == WEFT_LOST);
-	CHECK(ground, strstr(a->abort.reason, "trainer 1 (host doll") != NULL);
+	CHECK(ground, a->peer.aborted && a->peer.abort.status == WEFT_LOST);
+	CHECK(ground, strstr(a->peer.abort.reason, "trainer 1 (host doll") != NULL);
 }
 
 static void
@@ -703,10 +703,10 @@ leave_others_waiting(struct ground *ground)
 	doll_meet(b);
 	doll_push(a, 1, &lows, 1);
 	ground_settle(ground);
-	doll_goodbye(b);
+	peer_goodbye(&b->peer);
 	ground_settle(ground);
-	CHECK(ground, a->aborted && a->abort.status == WEFT_LOST);
-	CHECK(ground, strstr(a->abort.reason, "trainer 1 left in good order") != NULL);
+	CHECK(ground, a->peer.aborted && a->peer.abort.status == WEFT_LOST);
+	CHECK(ground, strstr(a->peer.abort.reason, "trainer 1 left in good order") != NULL);
 }
 
 static void

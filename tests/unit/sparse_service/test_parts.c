@@ -87,7 +87,7 @@ rows_put_back_that_are_short(struct doll *doll)
 	const uint8_t bytes[16] = {0};
 	struct wf_msg msg;
 	wf_sparse_restore_encode(&restore, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 	doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, 2), bytes,
 		     sizeof(bytes));
 }

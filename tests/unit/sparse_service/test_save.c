@@ -45,7 +45,7 @@ say_fetch(struct doll *doll, const struct wf_sparse_fetch *fetch)
 {
 	struct wf_msg msg;
 	wf_sparse_fetch_encode(fetch, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 }
 
 static struct wf_sparse_fetch
@@ -67,9 +67,9 @@ say_restore(struct doll *doll, const struct wf_sparse_restore *restore, const ui
 {
 	struct wf_msg msg;
 	wf_sparse_restore_encode(restore, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 	if (restore->bytes > 0) {
-		doll->buffer_used[0] = true;
+		doll->peer.buffer[0] = restore->request_id << 8;
 		doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, restore->step),
 			     run, restore->bytes);
 	}
@@ -91,9 +91,9 @@ restore_of(const struct run *run, uint64_t step)
 static void
 cut(struct doll *doll)
 {
-	wf_transport_disconnect(doll->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(doll->peer.conn, WF_DISCONNECT_NOW);
 	ground_settle(doll->ground);
-	CHECK(doll->ground, doll->down);
+	CHECK(doll->ground, doll->peer.down);
 }
 
 /* All of a lane's table, in small pieces, each of which is asked for twice: the second time on
@@ -103,7 +103,8 @@ fetch_all(struct doll *doll, uint32_t table, uint64_t step, uint32_t begin, uint
 {
 	struct ground *ground = doll->ground;
 	struct wf_sparse_fetch fetch = fetch_of(table, step, begin);
-	while (fetch.from.partition < end && run_count < RUNS_MAX && ground->failure[0] == '\0') {
+	while (fetch.from.partition < end && run_count < RUNS_MAX &&
+	       !script_failed(&ground->script)) {
 		const uint8_t *piece = (const uint8_t *)doll_rows(doll, PIECE_AT);
 		uint8_t before[128];
 		struct wf_run_head head;
@@ -120,7 +121,7 @@ fetch_all(struct doll *doll, uint32_t table, uint64_t step, uint32_t begin, uint
 		wf_run_head_get(piece, &head);
 		CHECK(ground, head.request_id == fetch.request_id && head.bytes <= fetch.bytes);
 		CHECK(ground, memcmp(before, piece, head.bytes) == 0);
-		if (ground->failure[0] != '\0' || head.bytes > sizeof(before)) {
+		if (script_failed(&ground->script) || head.bytes > sizeof(before)) {
 			return;
 		}
 		struct run *run = &runs[run_count];
@@ -218,7 +219,7 @@ is_refused(struct doll *doll, enum weft_status status, const char *text)
 		return false;
 	}
 	doll->nacks = 0;
-	return !doll->down;
+	return !doll->peer.down;
 }
 
 static void
@@ -242,14 +243,14 @@ be_refused(struct ground *ground)
 	struct wf_sparse_restore restore = restore_of(&none, 2);
 	say_restore(b, &restore, nothing);
 	CHECK(ground, is_refused(b, WEFT_INVALID, "trainer 0 does it"));
-	CHECK(ground, !b->buffer_used[0]);
+	CHECK(ground, b->peer.buffer[0] == PEER_BUFFER_FREE);
 	restore = restore_of(&none, 1ull << 40);
 	say_restore(a, &restore, nothing);
 	CHECK(ground, is_refused(a, WEFT_INVALID, "at most"));
 	restore = restore_of(&none, 2);
 	say_restore(a, &restore, nothing); /* a section of kind 0 */
 	CHECK(ground, is_refused(a, WEFT_DATA, "kind 0"));
-	CHECK(ground, !a->buffer_used[0]);
+	CHECK(ground, a->peer.buffer[0] == PEER_BUFFER_FREE);
 	restore = restore_of(&none, 3);
 	say_restore(a, &restore, nothing);
 	CHECK(ground, is_refused(a, WEFT_INVALID, "used already"));
@@ -492,7 +493,7 @@ overstep(struct ground *ground)
 	fetch.offset = GROUND_ROWS_BYTES - 127;
 	say_fetch(doll, &fetch);
 	ground_settle(ground);
-	CHECK(ground, doll->down);
+	CHECK(ground, doll->peer.down);
 	CHECK(ground, strstr(ground->lane[0]->peer[0].lost_why, "128 bytes at 65409") != NULL);
 }
 
@@ -505,9 +506,9 @@ overfill(struct ground *ground)
 	doll_meet(doll);
 	const struct wf_sparse_restore restore = restore_of(&long_run, 2);
 	wf_sparse_restore_encode(&restore, &msg);
-	doll_send(doll, &msg);
+	peer_send(&doll->peer, &msg);
 	ground_settle(ground);
-	CHECK(ground, doll->down);
+	CHECK(ground, doll->peer.down);
 	CHECK(ground, strstr(ground->lane[0]->peer[0].lost_why, "2048 bytes in a slot") != NULL);
 }
 

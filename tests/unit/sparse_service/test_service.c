@@ -35,7 +35,7 @@ pulls_first_rows(struct ground *ground)
 	CHECK(ground, doll->resume.step == WF_STEP_NONE && doll->resume.applied == WF_STEP_NONE);
 	doll_pull(doll, 1, 0, wish, 2);
 	ground_settle(ground);
-	CHECK(ground, doll->answers == 2 && doll->nacks == 0 && doll->credits == 0);
+	CHECK(ground, doll->answers == 2 && doll->nacks == 0 && doll->peer.credits == 0);
 	CHECK(ground, doll->answer_tag[0] == wf_sparse_answer_tag(1, 0, 0));
 	CHECK(ground, ground_rows_are_right(ground, doll, &wish[0]));
 	CHECK(ground, ground_rows_are_right(ground, doll, &wish[1]));
@@ -79,12 +79,12 @@ push_both(struct ground *ground)
 	}
 	CHECK(ground,
 	      wf_stats_get(wf_lane_stats(ground->lane[0]), WF_LANE_STEP_APPLIED_COUNT) == 3);
-	doll_goodbye(a);
-	doll_goodbye(b);
+	peer_goodbye(&a->peer);
+	peer_goodbye(&b->peer);
 	ground_settle(ground);
-	CHECK(ground, a->goodbye_heard && b->goodbye_heard);
-	wf_transport_disconnect(a->conn, WF_DISCONNECT_DRAIN);
-	wf_transport_disconnect(b->conn, WF_DISCONNECT_DRAIN);
+	CHECK(ground, a->peer.goodbye_heard && b->peer.goodbye_heard);
+	wf_transport_disconnect(a->peer.conn, WF_DISCONNECT_DRAIN);
+	wf_transport_disconnect(b->peer.conn, WF_DISCONNECT_DRAIN);
 	ground_run(ground, 5 * WF_NS_PER_S);
 	CHECK(ground, wf_lane_job_state(ground->lane[0]) == WF_LANE_FINISHED);
 	wf_lane_reset(ground->lane[0]);
@@ -123,7 +123,7 @@ prefetch(struct ground *ground)
 	doll_pull(doll, 1, 0, wish, 1);
 	doll_pull(doll, 2, 1, next, 1);
 	ground_settle(ground);
-	CHECK(ground, doll->answers == 1 && doll->credits == 1);
+	CHECK(ground, doll->answers == 1 && doll->peer.credits == 1);
 	CHECK(ground, ground_rows_are_right(ground, doll, &wish[0]));
 	CHECK(ground, counted(ground, WF_LANE_PULL_HELD_COUNT) == 1);
 	doll_push(doll, 1, wish, 1);
@@ -166,11 +166,11 @@ push_many(struct ground *ground)
 	doll_meet(b);
 	doll_push(a, 1, wish, 11);
 	ground_settle(ground);
-	CHECK(ground, a->credits == 8 && a->applieds == 0);
+	CHECK(ground, a->peer.credits == 8 && a->applieds == 0);
 	CHECK(ground, counted(ground, WF_LANE_SLICE_PARKED_COUNT) == 8);
 	doll_pull(a, 1, 1, wish, 11); /* held: one slot is free, and CREDIT has to free it again */
 	ground_settle(ground);
-	CHECK(ground, a->credits == 8 + 3 + 11 || a->credits == 8 + 11);
+	CHECK(ground, a->peer.credits == 8 + 3 + 11 || a->peer.credits == 8 + 11);
 	doll_push(b, 1, other, 1);
 	ground_settle(ground);
 	ground_model_step(ground, 1, 5, wish, 12);
@@ -285,9 +285,9 @@ who_is_out_of_data_counts_as_empty_until_the_next_pass(void **state)
 static void
 cut(struct doll *doll)
 {
-	wf_transport_disconnect(doll->conn, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(doll->peer.conn, WF_DISCONNECT_NOW);
 	ground_settle(doll->ground);
-	CHECK(doll->ground, doll->down);
+	CHECK(doll->ground, doll->peer.down);
 }
 
 /* A push that is whole survives its path; one that is not is dropped, and so are pulls. */
@@ -517,7 +517,7 @@ outgrow_the_lane(struct ground *ground)
 	struct doll *doll = doll_add(ground, 0, 0);
 	uint64_t step = 0;
 	doll_meet(doll);
-	while (!doll->aborted && step < 1000) {
+	while (!doll->peer.aborted && step < 1000) {
 		for (uint32_t i = 0; i < 400; i++) {
 			key[i / 40][i % 40] = step * 400 + i;
 		}
@@ -526,12 +526,12 @@ outgrow_the_lane(struct ground *ground)
 		}
 		doll_push(doll, ++step, wish, 10);
 		ground_settle(ground);
-		CHECK(ground, doll->resumed && doll->applied.pushes_lost == 0);
+		CHECK(ground, doll->peer.resumed && doll->applied.pushes_lost == 0);
 	}
-	CHECK(ground, doll->aborted && doll->abort.status == WEFT_NOMEM);
+	CHECK(ground, doll->peer.aborted && doll->peer.abort.status == WEFT_NOMEM);
 	CHECK(ground, doll->applieds == step - 1);
-	CHECK(ground, strstr(doll->abort.reason, "table words") != NULL);
-	CHECK(ground, strstr(doll->abort.reason, "raise it") != NULL);
+	CHECK(ground, strstr(doll->peer.abort.reason, "table words") != NULL);
+	CHECK(ground, strstr(doll->peer.abort.reason, "raise it") != NULL);
 }
 
 static void
