@@ -293,7 +293,10 @@ peer_event(struct peer *peer, const struct wf_event *event)
 			     : peer->ops->recv(peer, event->msg.head, event->msg.body);
 		break;
 	case WF_EVENT_PUT:
-		peer->ops->put(peer, event);
+		CHECK_PEER(peer, peer->ops->put != NULL);
+		if (peer->ops->put != NULL) {
+			peer->ops->put(peer, event);
+		}
 		break;
 	case WF_EVENT_DONE:
 	default:

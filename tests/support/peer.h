@@ -20,7 +20,7 @@ struct peer_ops {
 	 * fails the script. */
 	enum weft_status (*recv)(struct peer *peer, const struct wf_head *head,
 				 const uint8_t *body);
-	/* A PUT of the other end. */
+	/* A PUT of the other end. NULL: none may come. */
 	void (*put)(struct peer *peer, const struct wf_event *event);
 	/* An operation with a cookie is over, or was dropped before the transport had it. NULL:
 	 * nobody asks. */

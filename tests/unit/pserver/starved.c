@@ -15,103 +15,59 @@
 
 #define NTH_MAX 200u
 
-/* How far a trainer came, and how it ended. */
 struct trainer {
+	struct peer peer; /* first: its functions cast back */
+	struct script script;
 	const struct starved_job *job;
-	struct wf_env *env;
-	struct wf_transport *transport;
-	struct wf_conn *conn;
-	uint8_t service;
-	bool resumed; /* the lane has taken the job */
-	bool down;
-	enum weft_status told; /* by a refusal or an ABORT; OK: nothing */
-	char text[WF_REASON_BYTES];
 };
 
-void
-starved_send(struct wf_conn *conn, const struct wf_msg *msg)
+/* Of what a lane says, only that it has taken the job. */
+static enum weft_status
+recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 {
-	unsigned taken = 0;
-	const struct wf_op op = {
-		.kind = WF_OP_SEND,
-		.head = &msg->head,
-		.body = msg->body,
-		.body_bytes = msg->body_bytes,
-	};
-	enum weft_status st = wf_transport_post(conn, &op, 1, &taken);
-	assert_true(st == WEFT_OK || st == WEFT_CLOSED);
+	const struct trainer *trainer = (const struct trainer *)peer;
+	peer->resumed = peer->resumed || (head->service == peer->hello.service &&
+					  head->type == trainer->job->resume);
+	return WEFT_OK;
 }
 
-static void
-hear_msg(struct trainer *trainer, const struct wf_event *event)
-{
-	const struct wf_head *head = event->msg.head;
-	struct wf_msg_abort abort;
-	if (head->service == WF_SERVICE_CONTROL && head->type == WF_MSG_ABORT) {
-		assert_int_equal(wf_msg_abort_decode(head, event->msg.body, &abort), WEFT_OK);
-		trainer->told = (enum weft_status)abort.status;
-		memcpy(trainer->text, abort.reason, sizeof(abort.reason));
-	}
-	if (head->service == trainer->service && head->type == trainer->job->resume) {
-		trainer->resumed = true;
-	}
-}
-
-static void
-hear(struct trainer *trainer, const struct wf_event *event)
-{
-	struct wf_welcome verdict;
-	if (event->kind == WF_EVENT_UP) {
-		trainer->job->send(trainer->job, trainer->conn);
-	} else if (event->kind == WF_EVENT_MSG) {
-		hear_msg(trainer, event);
-	} else if (event->kind == WF_EVENT_DOWN) {
-		trainer->down = true;
-		if (event->down.status == WEFT_REFUSED &&
-		    wf_welcome_decode(event->down.blob, event->down.blob_bytes, &verdict) ==
-			    WEFT_OK) {
-			trainer->told = (enum weft_status)verdict.refusal;
-			memcpy(trainer->text, verdict.reason, sizeof(verdict.reason));
-		}
-	}
-}
-
-static size_t
-encode_hello(struct trainer *trainer, uint8_t *out)
-{
-	struct wf_hello hello = hello_in_order();
-	hello.trainer_count = 2;
-	trainer->job->describe(trainer->job, trainer->env, &hello);
-	trainer->service = hello.service;
-	return wf_hello_encode(&hello, out);
-}
+static const struct peer_ops ops = {.recv = recv};
 
 /* Until the trainer has RESUME, or is down. */
 static void
 meet(struct trainer *trainer, struct wf_lane *lane)
 {
-	const struct wf_transport_opts opts = {.env = trainer->env, .paths = "tcp"};
-	struct wf_host to = {.name = "127.0.0.1", .port = wf_lane_port(lane)};
-	uint8_t bytes[WF_HELLO_MAX];
-	size_t used = encode_hello(trainer, bytes);
-	assert_int_equal(wf_transport_open("mux", &opts, &trainer->transport), WEFT_OK);
-	assert_int_equal(
-		wf_transport_connect(trainer->transport, &to, bytes, used, NULL, &trainer->conn),
-		WEFT_OK);
-	while (!trainer->resumed && !trainer->down) {
-		struct wf_event events[8];
-		unsigned count = 0;
+	struct peer *peer = &trainer->peer;
+	struct wf_env *env = trainer->script.env;
+	peer->ops = &ops;
+	peer->to = (struct wf_host){.name = "127.0.0.1", .port = wf_lane_port(lane)};
+	peer->hello = hello_in_order();
+	peer->hello.path = 0; /* peer_connect counts */
+	peer->hello.trainer_count = 2;
+	trainer->job->describe(trainer->job, env, &peer->hello);
+	peer_open(peer, &trainer->script, "tcp", 4096);
+	peer_connect(peer);
+	while (!peer->resumed && !peer->down && !script_failed(&trainer->script)) {
+		bool was_up = peer->up;
 		bool busy = wf_lane_poll(lane);
-		assert_int_equal(wf_transport_poll(trainer->transport, events, 8, &count), WEFT_OK);
-		for (unsigned i = 0; i < count; i++) {
-			hear(trainer, &events[i]);
+		busy = peer_poll(peer) > 0 || busy;
+		if (peer->up && !was_up) {
+			trainer->job->send(trainer->job, peer);
 		}
-		if (!busy && count == 0) { /* let the kernel carry it */
-			uint64_t soon = wf_now_ns(trainer->env) + WF_NS_PER_MS;
-			wf_wait(trainer->env, wf_transport_wait_fd(trainer->transport), soon);
+		if (!busy) { /* let the kernel carry it */
+			uint64_t soon = wf_now_ns(env) + WF_NS_PER_MS;
+			wf_wait(env, wf_transport_wait_fd(peer->transport), soon);
 		}
 	}
-	wf_transport_close(trainer->transport);
+	assert_string_equal(trainer->script.failure, "");
+}
+
+/* By an ABORT or a refusal; WEFT_OK: nothing was. */
+static enum weft_status
+told_of(const struct peer *peer, const char **text)
+{
+	*text = peer->aborted ? peer->abort.reason : peer->welcome.reason;
+	return (enum weft_status)(peer->aborted ? peer->abort.status : peer->welcome.refusal);
 }
 
 static enum weft_status
@@ -141,26 +97,32 @@ static bool
 play(const struct starved_job *job, struct wf_failing_env *failing, uint64_t nth, bool *told)
 {
 	struct wf_lane *lane = NULL;
-	struct trainer trainer = {.job = job, .env = failing->inner};
+	struct trainer trainer = {.job = job, .script.env = failing->inner};
+	const char *text = "";
 	wf_failing_env_fail(failing, nth, false);
 	enum weft_status st = open_lane(job, &failing->env, &lane);
+	enum weft_status says = WEFT_OK;
+	bool resumed = false;
 	if (st != WEFT_OK) {
 		assert_int_equal(st, WEFT_NOMEM);
 		assert_null(lane);
 	} else {
 		meet(&trainer, lane);
-		if (trainer.told != WEFT_OK) {
-			if (trainer.told != WEFT_NOMEM) {
-				fail_msg("told %d: %s", (int)trainer.told, trainer.text);
+		says = told_of(&trainer.peer, &text);
+		resumed = trainer.peer.resumed;
+		if (says != WEFT_OK) {
+			if (says != WEFT_NOMEM) {
+				fail_msg("told %d: %s", (int)says, text);
 			}
-			assert_true(trainer.text[0] != '\0');
+			assert_true(text[0] != '\0');
 			*told = true;
 		}
+		peer_close(&trainer.peer);
 		wf_lane_destroy(lane);
 	}
 	assert_true(wf_failing_env_is_clean(failing));
 	if (failing->failed == 0) {
-		assert_true(trainer.resumed && trainer.told == WEFT_OK);
+		assert_true(resumed && says == WEFT_OK);
 		return false;
 	}
 	return true;

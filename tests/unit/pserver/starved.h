@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* starved: a lane of any service that runs out of memory, at every allocation in turn from its
  * creation to the accepted job: it says so, gives everything back, and does not crash. A trainer
- * brings the job, over TCP on loopback, for a simulated world does not accept an env around its
- * own. Thread: the test's. */
+ * (tests/support/peer.h) brings the job, over TCP on loopback, for a simulated world does not
+ * accept an env around its own. Thread: the test's. */
 #pragma once
 
 #include "pserver/lane.h"
-#include "transport/transport.h"
-#include "wire/hello.h"
-#include "wire/messages.h"
+#include "tests/support/peer.h"
 
 struct starved_job {
 	const struct wf_lane_service *service; /* NULL: the dense one */
@@ -16,11 +14,9 @@ struct starved_job {
 	uint8_t resume; /* type of the message with which a lane of it has taken the job */
 	/* Fill in what is the job's: service, digests, job_bytes. */
 	void (*describe)(const struct starved_job *job, struct wf_env *env, struct wf_hello *hello);
-	/* The connection is up: describe the job on it. */
-	void (*send)(const struct starved_job *job, struct wf_conn *conn);
+	/* The trainer is let in: describe the job, of which the lane may have had enough. */
+	void (*send)(const struct starved_job *job, struct peer *trainer);
 	const void *arg; /* of these two */
 };
 
 void starved_refuse_each(const struct starved_job *job);
-/* A message, of which the lane may have had enough. */
-void starved_send(struct wf_conn *conn, const struct wf_msg *msg);

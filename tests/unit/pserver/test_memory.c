@@ -59,7 +59,7 @@ describe(const struct starved_job *starved, struct wf_env *env, struct wf_hello 
 }
 
 static void
-send_job(const struct starved_job *starved, struct wf_conn *conn)
+send_job(const struct starved_job *starved, struct peer *trainer)
 {
 	struct wf_job_tensor tensor[TENSORS];
 	struct wf_job job;
@@ -71,7 +71,7 @@ send_job(const struct starved_job *starved, struct wf_conn *conn)
 	wf_job_encode(&job, bytes);
 	const struct wf_msg_job msg = {.total_bytes = count, .bytes = bytes, .byte_count = count};
 	wf_msg_job_encode(&msg, &out);
-	starved_send(conn, &out);
+	peer_send(trainer, &out);
 }
 
 static void

@@ -8,15 +8,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "base/assert.h"
 #include "pserver/server.h"
 #include "tests/support/hello.h"
-#include "transport/transport.h"
+#include "tests/support/peer.h"
 
 #define TURNS_MAX 1000
 
@@ -26,12 +24,8 @@ int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*ru
 			  void *arg);
 
 /* A trainer that says its hello and nothing else. */
-static struct newcomer {
-	struct wf_transport *transport;
-	struct wf_conn *conn;
-	bool up;
-	char down[WF_WHY_BYTES]; /* why it went down; "": it has not */
-} newcomer;
+static struct script script;
+static struct peer newcomer;
 
 /* While it is on, all threads but the first that `by` asks for are refused, when the newcomer has
  * been let in. */
@@ -44,18 +38,10 @@ static struct {
 static void
 wait_until_up(void)
 {
-	for (unsigned i = 0; i < TURNS_MAX && !newcomer.up; i++) {
-		struct wf_event event;
+	for (unsigned i = 0; i < TURNS_MAX && !newcomer.up && !newcomer.down; i++) {
 		uint64_t deadline_ns;
-		unsigned count = 0;
 		(void)wf_transport_arm(newcomer.transport, &deadline_ns);
-		WF_ASSERT(wf_transport_poll(newcomer.transport, &event, 1, &count) == WEFT_OK);
-		newcomer.up = newcomer.up || (count == 1 && event.kind == WF_EVENT_UP);
-		if (count == 1 && event.kind == WF_EVENT_DOWN) {
-			(void)snprintf(newcomer.down, sizeof(newcomer.down), "%s", event.down.why);
-			return;
-		}
-		if (count == 0) {
+		if (peer_poll(&newcomer) == 0) {
 			wf_transport_wait(newcomer.transport, deadline_ns);
 		}
 	}
@@ -72,19 +58,23 @@ __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(v
 	return __real_pthread_create(out, attr, run, arg);
 }
 
+static enum weft_status
+recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
+{
+	return WEFT_OK;
+}
+
 static void
 come(struct wf_env *env, uint16_t port)
 {
-	const struct wf_transport_opts opts = {.env = env, .paths = "tcp"};
-	struct wf_hello hello = hello_in_order();
-	const struct wf_host to = {.name = "127.0.0.1", .port = port};
-	uint8_t bytes[WF_HELLO_MAX];
-	hello.lane_count = 2;
-	size_t used = wf_hello_encode(&hello, bytes);
-	assert_int_equal(wf_transport_open("mux", &opts, &newcomer.transport), WEFT_OK);
-	assert_int_equal(
-		wf_transport_connect(newcomer.transport, &to, bytes, used, NULL, &newcomer.conn),
-		WEFT_OK);
+	static const struct peer_ops ops = {.recv = recv};
+	script.env = env;
+	newcomer.ops = &ops;
+	newcomer.to = (struct wf_host){.name = "127.0.0.1", .port = port};
+	newcomer.hello = hello_in_order();
+	newcomer.hello.lane_count = 2;
+	peer_open(&newcomer, &script, "tcp", 4096);
+	peer_connect(&newcomer);
 }
 
 static void
@@ -107,11 +97,12 @@ a_pserver_that_gets_no_thread_ends_with_that_whatever_it_stopped(void **state)
 	assert_int_equal(wf_server_run(server), WEFT_NOMEM);
 	refusal.on = false;
 	assert_int_equal(refusal.asked, 2);
-	assert_string_equal(newcomer.down, "");
+	assert_false(newcomer.down);
+	assert_string_equal(script.failure, "");
 	assert_true(newcomer.up); /* so lane 0 had a job, which had to be stopped */
 	assert_non_null(strstr(weft_last_error(), "lane 1: no thread"));
 	assert_false(wf_server_ended_job(server));
-	wf_transport_close(newcomer.transport);
+	peer_close(&newcomer);
 	wf_server_destroy(server);
 	wf_env_system_destroy(env);
 }

@@ -53,7 +53,7 @@ describe(const struct starved_job *job, struct wf_env *env, struct wf_hello *hel
 }
 
 static void
-send_tables(const struct starved_job *job, struct wf_conn *conn)
+send_tables(const struct starved_job *job, struct peer *trainer)
 {
 	struct wf_table_desc desc[TABLES];
 	struct wf_tables tables;
@@ -64,7 +64,7 @@ send_tables(const struct starved_job *job, struct wf_conn *conn)
 			.idx = i, .table_count = TABLES, .table = desc[i]};
 		struct wf_msg out;
 		wf_sparse_table_encode(&msg, &out);
-		starved_send(conn, &out);
+		peer_send(trainer, &out);
 	}
 }
 
