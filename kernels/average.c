@@ -58,8 +58,8 @@ wf_average_begin(const struct wf_optimizer_opts *opts, uint64_t step, struct wf_
 	uint64_t begun = 0;
 
 	*out = (struct wf_average){
-		.window = opts->average_window,
-		.longest = opts->average_max,
+		.window = opts->set.average_window,
+		.longest = opts->set.max_average_window,
 		.step = step,
 	};
 	WF_ASSERT(out->longest > 0);

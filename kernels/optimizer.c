@@ -78,7 +78,7 @@ wf_check_below_one(const char *field, double value)
 static enum weft_status
 check_averages(const struct wf_optimizer_opts *opts)
 {
-	const double window = opts->average_window;
+	const double window = opts->set.average_window;
 
 	if (window == 0.0) {
 		return WEFT_OK;
@@ -89,7 +89,7 @@ check_averages(const struct wf_optimizer_opts *opts)
 			       "steps from 0.001 to 1",
 			       window);
 	}
-	if (opts->average_max == 0) {
+	if (opts->set.max_average_window == 0) {
 		return wf_fail(WEFT_INVALID,
 			       "max_average_window 0: give at least 1 step, or leave it out");
 	}
@@ -101,25 +101,25 @@ wf_optimizer_check(const struct wf_optimizer_opts *opts)
 {
 	enum weft_status st = WEFT_OK;
 
-	if ((unsigned)opts->kind >= WF_OPTIMIZER_COUNT) {
+	if ((unsigned)opts->method.kind >= WF_OPTIMIZER_COUNT) {
 		return wf_fail(WEFT_INVALID, "optimizer %d: give a number from 0 to %d",
-			       (int)opts->kind, WF_OPTIMIZER_COUNT - 1);
+			       (int)opts->method.kind, WF_OPTIMIZER_COUNT - 1);
 	}
-	if ((st = wf_check_positive("learning_rate", opts->learning_rate)) != WEFT_OK ||
-	    (st = wf_check_below_one("momentum", opts->momentum)) != WEFT_OK ||
-	    (st = wf_check_below_one("beta1", opts->beta1)) != WEFT_OK ||
-	    (st = wf_check_below_one("beta2", opts->beta2)) != WEFT_OK ||
-	    (st = wf_check_below_one("rho", opts->rho)) != WEFT_OK ||
-	    (st = wf_check_positive("epsilon", opts->epsilon)) != WEFT_OK ||
-	    (st = wf_check_not_negative("decay", opts->decay)) != WEFT_OK ||
-	    (st = wf_check_not_negative("l1", opts->l1)) != WEFT_OK ||
-	    (st = wf_check_not_negative("clip", opts->clip)) != WEFT_OK ||
-	    (st = wf_check_not_negative("clip_norm", opts->clip_norm)) != WEFT_OK) {
+	if ((st = wf_check_positive("learning_rate", opts->set.learning_rate)) != WEFT_OK ||
+	    (st = wf_check_below_one("momentum", opts->set.momentum)) != WEFT_OK ||
+	    (st = wf_check_below_one("beta1", opts->set.beta1)) != WEFT_OK ||
+	    (st = wf_check_below_one("beta2", opts->set.beta2)) != WEFT_OK ||
+	    (st = wf_check_below_one("rho", opts->set.rho)) != WEFT_OK ||
+	    (st = wf_check_positive("epsilon", opts->set.epsilon)) != WEFT_OK ||
+	    (st = wf_check_not_negative("decay", opts->set.decay)) != WEFT_OK ||
+	    (st = wf_check_not_negative("l1", opts->set.l1)) != WEFT_OK ||
+	    (st = wf_check_not_negative("clip", opts->set.clip)) != WEFT_OK ||
+	    (st = wf_check_not_negative("clip_norm", opts->set.clip_norm)) != WEFT_OK) {
 		return st;
 	}
-	if (opts->first_pass > UINT32_MAX) {
+	if (opts->set.first_pass > UINT32_MAX) {
 		return wf_fail(WEFT_INVALID, "first_pass %" PRIu64 ": give at most %" PRIu32,
-			       opts->first_pass, UINT32_MAX);
+			       opts->set.first_pass, UINT32_MAX);
 	}
 	enum weft_status averages = check_averages(opts);
 	return averages == WEFT_OK ? wf_schedule_check(opts) : averages;
@@ -135,8 +135,8 @@ wf_optimizer_state_count(enum wf_optimizer kind)
 unsigned
 wf_state_count(const struct wf_optimizer_opts *opts)
 {
-	return wf_optimizer_state_count(opts->kind) +
-	       (opts->average_window > 0.0 ? WF_AVERAGE_SUMS : 0);
+	return wf_optimizer_state_count(opts->method.kind) +
+	       (wf_optimizer_averages(&opts->set) ? WF_AVERAGE_SUMS : 0);
 }
 
 const char *
@@ -191,11 +191,11 @@ correction(enum wf_optimizer kind, const struct wf_apply *apply, uint64_t t)
 void
 wf_apply_constants(const struct wf_optimizer_opts *opts, struct wf_apply *out)
 {
-	out->momentum = (float)opts->momentum;
-	out->beta1 = (float)opts->beta1;
-	out->beta2 = (float)opts->beta2;
-	out->rho = (float)opts->rho;
-	out->epsilon = (float)opts->epsilon;
+	out->momentum = (float)opts->set.momentum;
+	out->beta1 = (float)opts->set.beta1;
+	out->beta2 = (float)opts->set.beta2;
+	out->rho = (float)opts->set.rho;
+	out->epsilon = (float)opts->set.epsilon;
 }
 
 void
@@ -205,7 +205,7 @@ wf_apply_rates(const struct wf_optimizer_opts *opts, double rate, uint64_t updat
 	WF_ASSERT(updates >= 1);
 	out->square_share = updates == 1 ? 1.0f : 1.0f - out->rho;
 	out->plain_rate = (float)rate;
-	out->rate = (float)(rate * correction(opts->kind, out, updates));
+	out->rate = (float)(rate * correction(opts->method.kind, out, updates));
 }
 
 void
@@ -219,30 +219,18 @@ wf_apply_scalars(const struct wf_optimizer_opts *opts, double rate, uint64_t upd
 enum weft_status
 wf_optimizer_read(const struct weft_optimizer_opts *in, struct wf_optimizer_opts *out)
 {
-	*out = (struct wf_optimizer_opts){
-		.learning_rate = in->learning_rate,
-		.momentum = in->momentum,
-		.beta1 = in->beta1,
-		.beta2 = in->beta2,
-		.rho = in->rho,
-		.epsilon = in->epsilon,
-		.decay = in->decay,
-		.l1 = in->l1,
-		.clip = in->clip,
-		.clip_norm = in->clip_norm,
-		.schedule_a = in->schedule_a,
-		.schedule_b = in->schedule_b,
-		.first_pass = in->first_pass,
-		.average_window = in->average_window,
-		.average_max = in->max_average_window > 0 ? in->max_average_window : UINT64_MAX,
-	};
+	*out = (struct wf_optimizer_opts){.set = *in};
+	out->set.method = out->set.schedule = out->set.schedule_args = NULL;
+	if (in->max_average_window == 0) {
+		out->set.max_average_window = UINT64_MAX;
+	}
 	const char *segments = in->schedule_args != NULL ? in->schedule_args : "";
-	enum weft_status st = wf_optimizer_parse(in->method, &out->kind);
+	enum weft_status st = wf_optimizer_parse(in->method, &out->method.kind);
 	if (st == WEFT_OK) {
-		st = wf_schedule_parse(in->schedule, &out->schedule);
+		st = wf_schedule_parse(in->schedule, &out->method.schedule);
 	}
 	if (st == WEFT_OK) {
-		st = wf_segments_parse(segments, out->segment, &out->segment_count);
+		st = wf_segments_parse(segments, out->method.segment, &out->method.segment_count);
 	}
 	return st == WEFT_OK ? wf_optimizer_check(out) : st;
 }

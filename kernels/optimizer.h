@@ -5,72 +5,11 @@
 
 #include <stdint.h>
 
+#include "base/optimizer.h"
 #include "base/status.h"
-#include "weft/weft.h"
-
-enum wf_optimizer {
-	WF_SGD = 0,
-	WF_MOMENTUM = 1,
-	WF_ADAM = 2,
-	WF_NESTEROV = 3,
-	WF_ADAGRAD = 4,
-	WF_ADAMW = 5,
-	WF_DECAYED_ADAGRAD = 6,
-	WF_RMSPROP = 7,
-	WF_ADADELTA = 8,
-	WF_ADAMAX = 9,
-	WF_TORCH_MOMENTUM = 10,
-	WF_OPTIMIZER_COUNT = 11,
-};
 
 #define WF_AVERAGE_SUMS 3
 #define WF_STATE_MAX (2 + WF_AVERAGE_SUMS) /* state arrays: an optimizer's, then the averages' */
-
-/* l: learning_rate; n: samples applied before the step; a, b: schedule_a, schedule_b. */
-enum wf_schedule {
-	WF_SCHEDULE_CONSTANT = 0,   /* l */
-	WF_SCHEDULE_LINEAR = 1,     /* max(l - a n, b) */
-	WF_SCHEDULE_WARMUP = 2,     /* l min(1, (n + samples of this step) / a) */
-	WF_SCHEDULE_POLY = 3,       /* l (1 + a n)^-b */
-	WF_SCHEDULE_CAFFE_POLY = 4, /* l (1 - n / a)^b, and 0 from n = a on */
-	WF_SCHEDULE_EXP = 5,        /* l a^(n / b) */
-	WF_SCHEDULE_DISCEXP = 6,    /* l a^floor(n / b) */
-	/* l times the factor of the first segment with n <= until; of the last one after that */
-	WF_SCHEDULE_MANUAL = 7,
-	WF_SCHEDULE_PASS_MANUAL = 8, /* the same, n: number of the pass, from 0 */
-	WF_SCHEDULE_COUNT = 9,
-};
-
-#define WF_SEGMENTS_MAX 32
-
-/* Of the manual schedules. */
-struct wf_segment {
-	uint64_t until; /* samples, or passes; grows from one segment to the next */
-	double factor;  /* >= 0 */
-};
-
-struct wf_optimizer_opts {
-	enum wf_optimizer kind;
-	double learning_rate; /* l */
-	double momentum;      /* mu; of momentum, nesterov and torch_momentum */
-	double beta1, beta2;  /* of adam, adamw and adamax */
-	double rho;           /* of decayed_adagrad, rmsprop and adadelta */
-	/* Of adam, adamw and adamax outside the root, of adagrad, decayed_adagrad, rmsprop and
-	 * adadelta inside it. */
-	double epsilon;
-	double decay;     /* of tensors that name none; L2, for adamw decoupled */
-	double l1;        /* of tensors that name none; 0: off */
-	double clip;      /* by value, of tensors that name none; 0: off */
-	double clip_norm; /* of the whole gradient, by its norm; 0: off: kernels/norm.h */
-	enum wf_schedule schedule;
-	double schedule_a, schedule_b;
-	struct wf_segment segment[WF_SEGMENTS_MAX];
-	uint32_t segment_count;
-	uint64_t first_pass; /* of pass_manual: how many passes came before the job's first */
-	/* Averages of the parameters: kernels/average.h. */
-	double average_window; /* share of all steps; 0: none are kept */
-	uint64_t average_max;  /* steps at most; > 0 */
-};
 
 /* The defaults of a session's settings (base/settings.c). */
 struct wf_optimizer_opts wf_optimizer_defaults(void);

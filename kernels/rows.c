@@ -42,17 +42,16 @@ static struct wf_optimizer_opts
 common_opts(const struct wf_row_opts *opts)
 {
 	return (struct wf_optimizer_opts){
-		.kind = WF_SGD,
-		.learning_rate = opts->learning_rate,
-		.momentum = opts->momentum,
-		.beta1 = opts->beta1,
-		.beta2 = opts->beta2,
-		.epsilon = opts->epsilon,
-		.decay = opts->decay,
-		.clip = opts->clip,
-		.schedule = opts->schedule,
-		.schedule_a = opts->schedule_a,
-		.schedule_b = opts->schedule_b,
+		.method = {.kind = WF_SGD, .schedule = opts->schedule},
+		.set = {.learning_rate = opts->learning_rate,
+			.momentum = opts->momentum,
+			.beta1 = opts->beta1,
+			.beta2 = opts->beta2,
+			.epsilon = opts->epsilon,
+			.decay = opts->decay,
+			.clip = opts->clip,
+			.schedule_a = opts->schedule_a,
+			.schedule_b = opts->schedule_b},
 	};
 }
 
@@ -263,7 +262,7 @@ wf_row_scalars_fill(const struct wf_row_opts *opts, double rate, float divisor, 
 	struct wf_apply dense = {0};
 	bool adam = opts->kind == WF_ROW_ADAM || opts->kind == WF_ROW_ADAM_ROWWISE;
 
-	common.kind = adam ? WF_ADAM : WF_SGD;
+	common.method.kind = adam ? WF_ADAM : WF_SGD;
 	wf_apply_scalars(&common, rate, updates, &dense);
 	*out = (struct wf_row_scalars){
 		.divisor = divisor,

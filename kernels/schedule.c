@@ -76,24 +76,24 @@ check_base(const char *field, double value)
 static enum weft_status
 check_segments(const struct wf_optimizer_opts *opts)
 {
-	const char *name = names[opts->schedule];
+	const char *name = names[opts->method.schedule];
 
-	if (opts->segment_count < 1 || opts->segment_count > WF_SEGMENTS_MAX) {
+	if (opts->method.segment_count < 1 || opts->method.segment_count > WF_SEGMENTS_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       "schedule %s has %" PRIu32
 			       " segments: give 1 to %d, as until:factor,until:factor",
-			       name, opts->segment_count, WF_SEGMENTS_MAX);
+			       name, opts->method.segment_count, WF_SEGMENTS_MAX);
 	}
-	for (uint32_t i = 0; i < opts->segment_count; i++) {
-		const struct wf_segment *segment = &opts->segment[i];
-		if (i > 0 && segment->until <= opts->segment[i - 1].until) {
+	for (uint32_t i = 0; i < opts->method.segment_count; i++) {
+		const struct wf_segment *segment = &opts->method.segment[i];
+		if (i > 0 && segment->until <= opts->method.segment[i - 1].until) {
 			return wf_fail(WEFT_INVALID,
 				       "schedule %s: a segment until %" PRIu64
 				       " follows one until %" PRIu64 ": give them in order",
-				       name, segment->until, opts->segment[i - 1].until);
+				       name, segment->until, opts->method.segment[i - 1].until);
 		}
 		enum weft_status st = wf_check_not_negative("factor of a segment", segment->factor);
-		if (st == WEFT_OK && opts->learning_rate * segment->factor > (double)FLT_MAX) {
+		if (st == WEFT_OK && opts->set.learning_rate * segment->factor > (double)FLT_MAX) {
 			st = wf_fail(WEFT_INVALID, "factor of a segment %g: give a smaller one",
 				     segment->factor);
 		}
@@ -109,29 +109,29 @@ wf_schedule_check(const struct wf_optimizer_opts *opts)
 {
 	enum weft_status st = WEFT_OK;
 
-	if ((unsigned)opts->schedule >= WF_SCHEDULE_COUNT) {
+	if ((unsigned)opts->method.schedule >= WF_SCHEDULE_COUNT) {
 		return wf_fail(WEFT_INVALID, "schedule %d: give a number from 0 to %d",
-			       (int)opts->schedule, WF_SCHEDULE_COUNT - 1);
+			       (int)opts->method.schedule, WF_SCHEDULE_COUNT - 1);
 	}
-	const char *a = arguments[opts->schedule].a;
-	const char *b = arguments[opts->schedule].b;
-	switch (opts->schedule) {
+	const char *a = arguments[opts->method.schedule].a;
+	const char *b = arguments[opts->method.schedule].b;
+	switch (opts->method.schedule) {
 	case WF_SCHEDULE_CONSTANT:
 	case WF_SCHEDULE_COUNT:
 		return WEFT_OK;
 	case WF_SCHEDULE_LINEAR:
 	case WF_SCHEDULE_POLY:
-		st = wf_check_not_negative(a, opts->schedule_a);
-		return st == WEFT_OK ? wf_check_not_negative(b, opts->schedule_b) : st;
+		st = wf_check_not_negative(a, opts->set.schedule_a);
+		return st == WEFT_OK ? wf_check_not_negative(b, opts->set.schedule_b) : st;
 	case WF_SCHEDULE_WARMUP:
-		return wf_check_positive(a, opts->schedule_a);
+		return wf_check_positive(a, opts->set.schedule_a);
 	case WF_SCHEDULE_CAFFE_POLY:
-		st = wf_check_positive(a, opts->schedule_a);
-		return st == WEFT_OK ? wf_check_not_negative(b, opts->schedule_b) : st;
+		st = wf_check_positive(a, opts->set.schedule_a);
+		return st == WEFT_OK ? wf_check_not_negative(b, opts->set.schedule_b) : st;
 	case WF_SCHEDULE_EXP:
 	case WF_SCHEDULE_DISCEXP:
-		st = check_base(a, opts->schedule_a);
-		return st == WEFT_OK ? wf_check_positive(b, opts->schedule_b) : st;
+		st = check_base(a, opts->set.schedule_a);
+		return st == WEFT_OK ? wf_check_positive(b, opts->set.schedule_b) : st;
 	case WF_SCHEDULE_MANUAL:
 	case WF_SCHEDULE_PASS_MANUAL:
 		return check_segments(opts);
@@ -186,14 +186,14 @@ wf_segments_parse(const char *text, struct wf_segment *out, uint32_t *out_count)
 static double
 factor_at(const struct wf_optimizer_opts *opts, uint64_t n)
 {
-	uint32_t last = opts->segment_count - 1;
+	uint32_t last = opts->method.segment_count - 1;
 	uint32_t i = 0;
 
-	WF_ASSERT(opts->segment_count > 0);
-	while (i < last && n > opts->segment[i].until) {
+	WF_ASSERT(opts->method.segment_count > 0);
+	while (i < last && n > opts->method.segment[i].until) {
 		i++;
 	}
-	return opts->segment[i].factor;
+	return opts->method.segment[i].factor;
 }
 
 /* From 2^53 on an f64 has no fraction. */
@@ -207,12 +207,12 @@ double
 wf_learning_rate(const struct wf_optimizer_opts *opts, uint64_t samples_before, uint64_t samples,
 		 uint64_t pass)
 {
-	const double rate = opts->learning_rate;
-	const double a = opts->schedule_a;
-	const double b = opts->schedule_b;
+	const double rate = opts->set.learning_rate;
+	const double a = opts->set.schedule_a;
+	const double b = opts->set.schedule_b;
 	const double n = (double)samples_before;
 
-	switch (opts->schedule) {
+	switch (opts->method.schedule) {
 	case WF_SCHEDULE_CONSTANT:
 		return rate;
 	case WF_SCHEDULE_LINEAR:
@@ -230,7 +230,7 @@ wf_learning_rate(const struct wf_optimizer_opts *opts, uint64_t samples_before, 
 	case WF_SCHEDULE_MANUAL:
 		return rate * factor_at(opts, samples_before);
 	case WF_SCHEDULE_PASS_MANUAL:
-		return rate * factor_at(opts, opts->first_pass + pass);
+		return rate * factor_at(opts, opts->set.first_pass + pass);
 	case WF_SCHEDULE_COUNT:
 		break;
 	}

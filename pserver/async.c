@@ -306,9 +306,10 @@ apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *
 	dense->gradient[0] = gradient;
 	apply.grad_count = 1;
 	uint64_t entered = wf_turn_enter(&lane->turn);
-	size_t bad = dense->store.wire == WEFT_VALUES_F32
-			     ? dense->store.kernels->apply[dense->store.optimizer.kind](&apply)
-			     : wf_dense_apply_halves(lane, ordinal, &apply, peer->step_next - 1);
+	size_t bad =
+		dense->store.wire == WEFT_VALUES_F32
+			? dense->store.kernels->apply[dense->store.optimizer.method.kind](&apply)
+			: wf_dense_apply_halves(lane, ordinal, &apply, peer->step_next - 1);
 	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (bad > 0) {
 		wf_round_report_nonfinite(lane, ordinal, peer->step_next - 1, bad);

@@ -295,8 +295,8 @@ describe_job(struct wf_lane *lane)
 	       "lane %u: job of %u trainers, %u tensors: %u of %u slices here, %" PRIu64
 	       " bytes of parameters and state, optimizer %s, kernels %s",
 	       lane->opts.idx, lane->peer_count, dense->job.tensor_count, store->stored_count,
-	       dense->placement.slice_count, shard_bytes, wf_optimizer_name(store->optimizer.kind),
-	       store->kernels->name);
+	       dense->placement.slice_count, shard_bytes,
+	       wf_optimizer_name(store->optimizer.method.kind), store->kernels->name);
 }
 
 static enum weft_status

@@ -240,7 +240,7 @@ wf_slice_is_async(const struct wf_dense *dense, uint32_t ordinal)
 static inline bool
 wf_clips_norm(const struct wf_dense *dense)
 {
-	return dense->store.optimizer.clip_norm > 0;
+	return wf_optimizer_clips_norm(&dense->store.optimizer.set);
 }
 
 /* norm.c */

@@ -47,7 +47,7 @@ wf_dense_apply_halves(struct wf_lane *lane, uint32_t ordinal, const struct wf_ap
 	const struct wf_store *store = &dense->store;
 	struct wf_halves halves = open_halves(dense, apply->grad_count);
 	halves.value = wf_store_halves(store, &store->stored[ordinal]);
-	size_t bad = wf_halves_apply(store->kernels, store->optimizer.kind, apply, &halves);
+	size_t bad = wf_halves_apply(store->kernels, store->optimizer.method.kind, apply, &halves);
 	check_values(lane, ordinal, step);
 	return bad;
 }

@@ -113,9 +113,9 @@ wf_norm_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_nor
 float
 wf_norm_divisor_of(const struct wf_dense *dense, float divisor)
 {
-	return wf_clips_norm(dense)
-		       ? wf_norm_divisor(&dense->norm, divisor, dense->store.optimizer.clip_norm)
-		       : divisor;
+	return wf_clips_norm(dense) ? wf_norm_divisor(&dense->norm, divisor,
+						      dense->store.optimizer.set.clip_norm)
+				    : divisor;
 }
 
 void

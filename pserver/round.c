@@ -177,9 +177,9 @@ apply_sum(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply *apply)
 		return 0;
 	}
 	size_t bad = store->wire == WEFT_VALUES_F32
-			     ? store->kernels->apply[store->optimizer.kind](apply)
+			     ? store->kernels->apply[store->optimizer.method.kind](apply)
 			     : wf_dense_apply_halves(lane, ordinal, apply, step);
-	if (store->optimizer.average_window > 0) {
+	if (wf_optimizer_averages(&store->optimizer.set)) {
 		wf_store_average(&dense->store, &store->stored[ordinal], step);
 	}
 	return bad;

@@ -11,35 +11,6 @@
 /* Slices start at cache lines, so that no two share one. */
 #define ELEMENT_ALIGN 16u
 
-static void
-read_optimizer(const struct wf_job_optimizer *from, struct wf_optimizer_opts *out)
-{
-	*out = (struct wf_optimizer_opts){
-		.kind = (enum wf_optimizer)from->kind,
-		.schedule = (enum wf_schedule)from->schedule,
-		.learning_rate = from->learning_rate,
-		.momentum = from->momentum,
-		.beta1 = from->beta1,
-		.beta2 = from->beta2,
-		.epsilon = from->epsilon,
-		.decay = from->decay,
-		.clip = from->clip,
-		.schedule_a = from->schedule_a,
-		.schedule_b = from->schedule_b,
-		.rho = from->rho,
-		.l1 = from->l1,
-		.first_pass = from->first_pass,
-		.average_window = from->average_window,
-		.average_max = from->average_max,
-		.clip_norm = from->clip_norm,
-		.segment_count = from->segment_count,
-	};
-	for (uint32_t i = 0; i < from->segment_count; i++) {
-		out->segment[i].until = from->segment[i].until;
-		out->segment[i].factor = from->segment[i].factor;
-	}
-}
-
 /* What takes whole steps goes with the synchronous mode of all tensors. */
 static enum weft_status
 check_whole(const struct wf_job *job, const struct wf_optimizer_opts *o)
@@ -49,18 +20,18 @@ check_whole(const struct wf_job *job, const struct wf_optimizer_opts *o)
 	if (job->mode == WEFT_DENSE_SYNC && lagging == NULL) {
 		return WEFT_OK;
 	}
-	if (o->clip_norm > 0) {
+	if (wf_optimizer_clips_norm(&o->set)) {
 		return wf_fail(WEFT_INVALID,
 			       "clip_norm %.9g: there is a whole gradient in the synchronous mode "
 			       "only%s%s; give 0",
-			       o->clip_norm, name != NULL ? ", but not of tensor " : "",
+			       o->set.clip_norm, name != NULL ? ", but not of tensor " : "",
 			       name != NULL ? name : "");
 	}
-	if (o->average_window > 0) {
+	if (wf_optimizer_averages(&o->set)) {
 		return wf_fail(WEFT_INVALID,
 			       "average_window %.9g: averages are kept in the synchronous mode "
 			       "only%s%s; give 0",
-			       o->average_window, name != NULL ? ", but not of tensor " : "",
+			       o->set.average_window, name != NULL ? ", but not of tensor " : "",
 			       name != NULL ? name : "");
 	}
 	return WEFT_OK;
@@ -81,9 +52,9 @@ settle(const struct wf_store *store, const struct wf_job *job, struct wf_stored 
 	stored->rate_multiplier = 1;
 	if (!has_differences(job)) {
 		stored->rate_multiplier = tensor->rate_multiplier;
-		stored->decay = (float)(tensor->decay < 0 ? all->decay : tensor->decay);
-		stored->clip = (float)(tensor->clip < 0 ? all->clip : tensor->clip);
-		stored->l1 = (float)(tensor->l1 < 0 ? all->l1 : tensor->l1);
+		stored->decay = (float)(tensor->decay < 0 ? all->set.decay : tensor->decay);
+		stored->clip = (float)(tensor->clip < 0 ? all->set.clip : tensor->clip);
+		stored->l1 = (float)(tensor->l1 < 0 ? all->set.l1 : tensor->l1);
 	}
 }
 
@@ -228,7 +199,7 @@ wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_plac
 		.kernels = wf_kernels_best(),
 		.stored_count = placement->lane_first[lane + 1] - placement->lane_first[lane],
 	};
-	read_optimizer(&job->optimizer, &store.optimizer);
+	store.optimizer = job->optimizer;
 	enum weft_status st = wf_optimizer_check(&store.optimizer);
 	if (st != WEFT_OK) {
 		return st;
@@ -236,8 +207,8 @@ wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_plac
 	if (has_differences(job)) {
 		/* What trainers push are steps already made, and differences: param - push. */
 		store.optimizer = wf_optimizer_defaults();
-		store.optimizer.kind = WF_SGD;
-		store.optimizer.learning_rate = 1;
+		store.optimizer.method.kind = WF_SGD;
+		store.optimizer.set.learning_rate = 1;
 	}
 	st = check_whole(job, &store.optimizer);
 	if (st != WEFT_OK) {
@@ -303,7 +274,7 @@ wf_store_halves(const struct wf_store *store, const struct wf_stored *stored)
 void
 wf_store_begin_averages(struct wf_store *store, uint64_t step)
 {
-	if (store->optimizer.average_window > 0) {
+	if (wf_optimizer_averages(&store->optimizer.set)) {
 		wf_average_begin(&store->optimizer, step, &store->average);
 	}
 }
@@ -314,14 +285,14 @@ wf_store_average(struct wf_store *store, const struct wf_stored *stored, uint64_
 	struct wf_average *average = &store->average;
 	float *sum[WF_AVERAGE_SUMS];
 
-	if (!(store->optimizer.average_window > 0)) {
+	if (!wf_optimizer_averages(&store->optimizer.set)) {
 		return;
 	}
 	if (average->step < step) {
 		wf_average_next(average);
 	}
 	WF_ASSERT(average->step == step);
-	unsigned first = wf_optimizer_state_count(store->optimizer.kind);
+	unsigned first = wf_optimizer_state_count(store->optimizer.method.kind);
 	for (unsigned i = 0; i < WF_AVERAGE_SUMS; i++) {
 		sum[i] = wf_store_state(store, stored, first + i);
 	}

@@ -11,7 +11,7 @@
 static enum weft_status
 check_average(const struct weft_session *session, const char *name)
 {
-	if (!(session->core.job.optimizer.average_window > 0)) {
+	if (!wf_optimizer_averages(&session->core.job.optimizer.set)) {
 		return wf_fail(WEFT_INVALID,
 			       "average of %s: the job keeps none; set average_window in the "
 			       "options of the optimizer",
@@ -31,7 +31,6 @@ weft_tensor_average(struct weft_tensor *tensor, float *out)
 {
 	const struct weft_session *session = tensor->session;
 	const struct wf_job *job = &session->core.job;
-	const struct wf_job_optimizer *optimizer = &job->optimizer;
 	const size_t count = job->tensor[tensor->idx].count;
 	const float *sum[WF_AVERAGE_SUMS];
 	struct wf_average average;
@@ -48,9 +47,7 @@ weft_tensor_average(struct weft_tensor *tensor, float *out)
 		uint32_t first = weft_state_count(session) - WF_AVERAGE_SUMS;
 		sum[i] = weft_tensor_state(tensor, first + i);
 	}
-	const struct wf_optimizer_opts opts = {.average_window = optimizer->average_window,
-					       .average_max = optimizer->average_max};
-	wf_average_begin(&opts, session->state_step, &average);
+	wf_average_begin(&job->optimizer, session->state_step, &average);
 	wf_average_take(&average, weft_tensor_exact(tensor), sum, out, count);
 	return WEFT_OK;
 }

@@ -227,8 +227,8 @@ static enum weft_status
 check_clipped(const struct weft_tensor *tensor)
 {
 	const struct weft_session *session = tensor->session;
-	if (!(session->core.job.optimizer.clip_norm > 0) || !is_busy(session, tensor->idx) ||
-	    tensor->pushed_step != step_of(session)) {
+	if (!wf_optimizer_clips_norm(&session->core.job.optimizer.set) ||
+	    !is_busy(session, tensor->idx) || tensor->pushed_step != step_of(session)) {
 		return WEFT_OK;
 	}
 	if (check_all_pushed(session) == WEFT_OK) {
@@ -288,7 +288,7 @@ weft_wait_all(struct weft_session *session)
 {
 	const struct wf_service_ops *service = session->core.service;
 	enum weft_status st = session->running ? hand_in(session) : WEFT_OK;
-	if (session->running && session->core.job.optimizer.clip_norm > 0) {
+	if (session->running && wf_optimizer_clips_norm(&session->core.job.optimizer.set)) {
 		for (uint32_t i = 0; i < session->core.job.tensor_count && st == WEFT_OK; i++) {
 			st = check_clipped(session->tensor[i]);
 		}

@@ -46,11 +46,8 @@ wf_local_open(struct weft_session *session)
 			       "sessions without tables only");
 	}
 	local->kernels = wf_kernels_best();
-	enum weft_status st = wf_optimizer_read(&core->opts.optimizer, &local->optimizer);
-	local->state_count = wf_optimizer_state_count(local->optimizer.kind);
-	if (st == WEFT_OK) {
-		st = env->ops->slab_open(env, bytes, -1, &local->base);
-	}
+	local->state_count = wf_optimizer_state_count(core->job.optimizer.method.kind);
+	enum weft_status st = env->ops->slab_open(env, bytes, -1, &local->base);
 	if (st == WEFT_OK && is_elastic(session)) {
 		st = env->ops->slab_open(env, bytes, -1, &local->kept);
 	}
@@ -132,7 +129,7 @@ fill_apply(struct weft_tensor *tensor, const float *const *gradient, struct wf_a
 	const struct wf_local *local = &session->local;
 	const struct wf_job *job = &session->core.job;
 	const struct wf_job_tensor *own = &job->tensor[tensor->idx];
-	const struct wf_optimizer_opts *o = &local->optimizer;
+	const struct wf_optimizer_opts *o = &job->optimizer;
 	uint64_t before = session->core.init.samples + local->samples_before * job->trainer_count;
 	double rate = wf_learning_rate(o, before, local->samples * job->trainer_count, local->pass);
 	*out = (struct wf_apply){
@@ -141,9 +138,9 @@ fill_apply(struct weft_tensor *tensor, const float *const *gradient, struct wf_a
 		.grad_count = 1,
 		.count = own->count,
 		.divisor = job->grad_reduce == WEFT_REDUCE_MEAN ? (float)local->samples : 1.0f,
-		.decay = (float)(own->decay < 0 ? o->decay : own->decay),
-		.clip = (float)(own->clip < 0 ? o->clip : own->clip),
-		.l1 = (float)(own->l1 < 0 ? o->l1 : own->l1),
+		.decay = (float)(own->decay < 0 ? o->set.decay : own->decay),
+		.clip = (float)(own->clip < 0 ? o->set.clip : own->clip),
+		.l1 = (float)(own->l1 < 0 ? o->set.l1 : own->l1),
 	};
 	for (unsigned i = 0; i < local->state_count; i++) {
 		out->state[i] = array_of(tensor, &local->state[i]);
@@ -171,7 +168,7 @@ wf_local_apply(struct weft_tensor *tensor)
 	struct wf_apply apply;
 	know_base(tensor);
 	fill_apply(tensor, gradient, &apply);
-	size_t bad = local->kernels->apply[local->optimizer.kind](&apply);
+	size_t bad = local->kernels->apply[job->optimizer.method.kind](&apply);
 	if (bad > 0 && job->nonfinite == WF_NONFINITE_ABORT) {
 		return wf_fail(WEFT_DATA,
 			       "%zu values of the gradient of %.60s from trainer %u are NaN or "

@@ -8,7 +8,6 @@
 
 struct wf_local {
 	const struct wf_kernels *kernels;
-	struct wf_optimizer_opts optimizer;
 	unsigned state_count;
 	/* Laid out as the parameters. */
 	struct wf_slab base;                /* the center that this trainer had last */

@@ -40,9 +40,9 @@ check_own_mode(const struct wf_job *job, const struct weft_tensor_opts *opts)
 		why = "it is static, and never pushed";
 	} else if (job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC) {
 		why = "with WEFT_DENSE_LOCAL or _ELASTIC trainers exchange all tensors together";
-	} else if (!strict && job->optimizer.clip_norm > 0) {
+	} else if (!strict && wf_optimizer_clips_norm(&job->optimizer.set)) {
 		why = "with clip_norm the gradient is of all tensors in one step";
-	} else if (!strict && job->optimizer.average_window > 0) {
+	} else if (!strict && wf_optimizer_averages(&job->optimizer.set)) {
 		why = "with average_window averages are of whole steps";
 	}
 	return why == NULL ? WEFT_OK
@@ -68,7 +68,7 @@ check_reduced(const struct wf_job *job, const struct weft_tensor_opts *opts)
 	} else if (job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC) {
 		why = "with WEFT_DENSE_LOCAL or _ELASTIC trainers exchange what they have moved; "
 		      "use WEFT_DENSE_SYNC";
-	} else if (job->optimizer.clip_norm > 0) {
+	} else if (wf_optimizer_clips_norm(&job->optimizer.set)) {
 		why = "with clip_norm the norm is of all tensors; leave clip_norm 0";
 	} else if (job->wire != WEFT_WIRE_F32) {
 		why = "in 16 bits results would be rounded; use dense_wire WEFT_WIRE_F32";

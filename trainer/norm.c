@@ -45,7 +45,7 @@ wf_norm_hear(struct wf_link *link, const struct wf_event *event)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (!(core->job.optimizer.clip_norm > 0) || link->state != WF_LINK_READY ||
+	if (!wf_optimizer_clips_norm(&core->job.optimizer.set) || link->state != WF_LINK_READY ||
 	    link->pushable_count == 0 || msg.step > core->step) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "NORM: of step %" PRIu64 ", step %" PRIu64

@@ -10,12 +10,10 @@
 uint32_t
 weft_state_count(const struct weft_session *session)
 {
-	const struct wf_job_optimizer *optimizer = &session->core.job.optimizer;
 	if (wf_local_is_on(&session->core)) {
 		return 0; /* it is each trainer's own */
 	}
-	return wf_optimizer_state_count((enum wf_optimizer)optimizer->kind) +
-	       (optimizer->average_window > 0 ? WF_AVERAGE_SUMS : 0);
+	return wf_state_count(&session->core.job.optimizer);
 }
 
 float *

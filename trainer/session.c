@@ -154,7 +154,7 @@ fill_job(struct weft_session *session)
 		.nonfinite = opts->skip_nonfinite != 0 ? WF_NONFINITE_SKIP : WF_NONFINITE_ABORT,
 	};
 	wf_modes_fill(opts, job);
-	return wf_session_optimizer_fill(&opts->optimizer, job);
+	return wf_optimizer_read(&opts->optimizer, &job->optimizer);
 }
 
 /* What the bits of a run depend on besides the job. */

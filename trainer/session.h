@@ -103,10 +103,6 @@ struct weft_session {
 /* Accepts one that was never opened. `keep`: keep_arrays of weft_session_opts. */
 void wf_session_release_slab(struct wf_env *env, struct wf_slab *slab, bool keep);
 
-/* optimizer.c */
-enum weft_status wf_session_optimizer_fill(const struct weft_optimizer_opts *in,
-					   struct wf_job *job) WEFT_MUST_CHECK;
-
 /* restore.c */
 enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;
 

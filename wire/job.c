@@ -56,7 +56,7 @@ check_reduced(const struct wf_job *job, const struct wf_job_tensor *tensor)
 		why = "it has a mode of its own, and is reduced when all have pushed it";
 	} else if (job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC) {
 		why = "in a job with local steps trainers exchange what they have moved";
-	} else if (job->optimizer.clip_norm > 0) {
+	} else if (wf_optimizer_clips_norm(&job->optimizer.set)) {
 		why = "in a job with clip_norm the norm is of all tensors";
 	} else if (job->wire != WEFT_WIRE_F32) {
 		why = "in a job whose wire has 16 bits results would be rounded";
@@ -225,25 +225,25 @@ check_names_unique(const struct wf_job *job)
 }
 
 static enum weft_status
-check_optimizer(const struct wf_job_optimizer *o)
+check_optimizer(const struct wf_optimizer_opts *o)
 {
 	const struct {
 		const char *name;
 		double value;
 	} number[] = {
-		{"learning_rate", o->learning_rate},
-		{"momentum", o->momentum},
-		{"beta1", o->beta1},
-		{"beta2", o->beta2},
-		{"epsilon", o->epsilon},
-		{"decay", o->decay},
-		{"clip", o->clip},
-		{"schedule_a", o->schedule_a},
-		{"schedule_b", o->schedule_b},
-		{"rho", o->rho},
-		{"l1", o->l1},
-		{"average_window", o->average_window},
-		{"clip_norm", o->clip_norm},
+		{"learning_rate", o->set.learning_rate},
+		{"momentum", o->set.momentum},
+		{"beta1", o->set.beta1},
+		{"beta2", o->set.beta2},
+		{"epsilon", o->set.epsilon},
+		{"decay", o->set.decay},
+		{"clip", o->set.clip},
+		{"schedule_a", o->set.schedule_a},
+		{"schedule_b", o->set.schedule_b},
+		{"rho", o->set.rho},
+		{"l1", o->set.l1},
+		{"average_window", o->set.average_window},
+		{"clip_norm", o->set.clip_norm},
 	};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(number); i++) {
 		if (!isfinite(number[i].value)) {
@@ -251,16 +251,16 @@ check_optimizer(const struct wf_job_optimizer *o)
 				       number[i].name, number[i].value);
 		}
 	}
-	if (o->segment_count > WF_JOB_SEGMENTS_MAX) {
+	if (o->method.segment_count > WF_SEGMENTS_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       JOB ": the number of segments is %" PRIu32 ", must be at most %d",
-			       o->segment_count, WF_JOB_SEGMENTS_MAX);
+			       o->method.segment_count, WF_SEGMENTS_MAX);
 	}
-	for (uint32_t i = 0; i < o->segment_count; i++) {
-		if (!isfinite(o->segment[i].factor)) {
+	for (uint32_t i = 0; i < o->method.segment_count; i++) {
+		if (!isfinite(o->method.segment[i].factor)) {
 			return wf_fail(WEFT_INVALID,
 				       JOB ": factor of segment %" PRIu32 " is %g, must be finite",
-				       i, o->segment[i].factor);
+				       i, o->method.segment[i].factor);
 		}
 	}
 	return WEFT_OK;
@@ -393,7 +393,8 @@ wf_job_check(const struct wf_job *job)
 size_t
 wf_job_encoded_bytes(const struct wf_job *job)
 {
-	size_t bytes = JOB_FIXED_BYTES + (size_t)job->optimizer.segment_count * SEGMENT_BYTES;
+	size_t bytes =
+		JOB_FIXED_BYTES + (size_t)job->optimizer.method.segment_count * SEGMENT_BYTES;
 	for (uint32_t i = 0; i < job->tensor_count; i++) {
 		bytes += TENSOR_BYTES_MIN - 1 + strnlen(job->tensor[i].name, WF_TENSOR_NAME_BYTES);
 	}
@@ -403,7 +404,7 @@ wf_job_encoded_bytes(const struct wf_job *job)
 static void
 put_fixed(struct wf_writer *w, const struct wf_job *job)
 {
-	const struct wf_job_optimizer *o = &job->optimizer;
+	const struct wf_optimizer_opts *o = &job->optimizer;
 
 	wf_put_u32(w, job->trainer_count);
 	wf_put_u32(w, job->pserver_count);
@@ -411,39 +412,39 @@ put_fixed(struct wf_writer *w, const struct wf_job *job)
 	wf_put_u64(w, job->slice_bytes);
 	wf_put_u8(w, (uint8_t)job->grad_reduce);
 	wf_put_u8(w, (uint8_t)job->nonfinite);
-	wf_put_u32(w, o->kind);
-	wf_put_u32(w, o->schedule);
-	wf_put_f64(w, o->learning_rate);
-	wf_put_f64(w, o->momentum);
-	wf_put_f64(w, o->beta1);
-	wf_put_f64(w, o->beta2);
-	wf_put_f64(w, o->epsilon);
-	wf_put_f64(w, o->decay);
-	wf_put_f64(w, o->clip);
-	wf_put_f64(w, o->schedule_a);
-	wf_put_f64(w, o->schedule_b);
+	wf_put_u32(w, (uint32_t)o->method.kind);
+	wf_put_u32(w, (uint32_t)o->method.schedule);
+	wf_put_f64(w, o->set.learning_rate);
+	wf_put_f64(w, o->set.momentum);
+	wf_put_f64(w, o->set.beta1);
+	wf_put_f64(w, o->set.beta2);
+	wf_put_f64(w, o->set.epsilon);
+	wf_put_f64(w, o->set.decay);
+	wf_put_f64(w, o->set.clip);
+	wf_put_f64(w, o->set.schedule_a);
+	wf_put_f64(w, o->set.schedule_b);
 	wf_put_u8(w, (uint8_t)job->mode);
 	wf_put_u32(w, job->staleness);
 	wf_put_f64(w, job->discard_ratio);
 	wf_put_u32(w, job->local_steps);
 	wf_put_f64(w, job->elastic_rate);
-	wf_put_f64(w, o->rho);
-	wf_put_f64(w, o->l1);
-	wf_put_f64(w, o->average_window);
-	wf_put_u64(w, o->average_max);
-	wf_put_u64(w, o->first_pass);
-	wf_put_f64(w, o->clip_norm);
+	wf_put_f64(w, o->set.rho);
+	wf_put_f64(w, o->set.l1);
+	wf_put_f64(w, o->set.average_window);
+	wf_put_u64(w, o->set.max_average_window);
+	wf_put_u64(w, o->set.first_pass);
+	wf_put_f64(w, o->set.clip_norm);
 	wf_put_u8(w, (uint8_t)job->wire);
 	wf_put_u8(w, (uint8_t)job->rounding);
-	wf_put_u32(w, o->segment_count);
+	wf_put_u32(w, o->method.segment_count);
 }
 
 static void
-put_segments(struct wf_writer *w, const struct wf_job_optimizer *o)
+put_segments(struct wf_writer *w, const struct wf_optimizer_opts *o)
 {
-	for (uint32_t i = 0; i < o->segment_count; i++) {
-		wf_put_u64(w, o->segment[i].until);
-		wf_put_f64(w, o->segment[i].factor);
+	for (uint32_t i = 0; i < o->method.segment_count; i++) {
+		wf_put_u64(w, o->method.segment[i].until);
+		wf_put_f64(w, o->method.segment[i].factor);
 	}
 }
 
@@ -483,7 +484,7 @@ wf_job_encode(const struct wf_job *job, uint8_t *out)
 static enum weft_status
 get_fixed(struct wf_reader *r, struct wf_job *job)
 {
-	struct wf_job_optimizer *o = &job->optimizer;
+	struct wf_optimizer_opts *o = &job->optimizer;
 
 	job->trainer_count = wf_get_u32(r);
 	job->pserver_count = wf_get_u32(r);
@@ -491,31 +492,31 @@ get_fixed(struct wf_reader *r, struct wf_job *job)
 	job->slice_bytes = wf_get_u64(r);
 	uint8_t grad_reduce = wf_get_u8(r);
 	uint8_t nonfinite = wf_get_u8(r);
-	o->kind = wf_get_u32(r);
-	o->schedule = wf_get_u32(r);
-	o->learning_rate = wf_get_f64(r);
-	o->momentum = wf_get_f64(r);
-	o->beta1 = wf_get_f64(r);
-	o->beta2 = wf_get_f64(r);
-	o->epsilon = wf_get_f64(r);
-	o->decay = wf_get_f64(r);
-	o->clip = wf_get_f64(r);
-	o->schedule_a = wf_get_f64(r);
-	o->schedule_b = wf_get_f64(r);
+	o->method.kind = (enum wf_optimizer)wf_get_u32(r);
+	o->method.schedule = (enum wf_schedule)wf_get_u32(r);
+	o->set.learning_rate = wf_get_f64(r);
+	o->set.momentum = wf_get_f64(r);
+	o->set.beta1 = wf_get_f64(r);
+	o->set.beta2 = wf_get_f64(r);
+	o->set.epsilon = wf_get_f64(r);
+	o->set.decay = wf_get_f64(r);
+	o->set.clip = wf_get_f64(r);
+	o->set.schedule_a = wf_get_f64(r);
+	o->set.schedule_b = wf_get_f64(r);
 	uint8_t mode = wf_get_u8(r);
 	job->staleness = wf_get_u32(r);
 	job->discard_ratio = wf_get_f64(r);
 	job->local_steps = wf_get_u32(r);
 	job->elastic_rate = wf_get_f64(r);
-	o->rho = wf_get_f64(r);
-	o->l1 = wf_get_f64(r);
-	o->average_window = wf_get_f64(r);
-	o->average_max = wf_get_u64(r);
-	o->first_pass = wf_get_u64(r);
-	o->clip_norm = wf_get_f64(r);
+	o->set.rho = wf_get_f64(r);
+	o->set.l1 = wf_get_f64(r);
+	o->set.average_window = wf_get_f64(r);
+	o->set.max_average_window = wf_get_u64(r);
+	o->set.first_pass = wf_get_u64(r);
+	o->set.clip_norm = wf_get_f64(r);
 	uint8_t wire = wf_get_u8(r);
 	uint8_t rounding = wf_get_u8(r);
-	o->segment_count = wf_get_u32(r);
+	o->method.segment_count = wf_get_u32(r);
 	job->tensor_count = wf_get_u32(r);
 	WF_ASSERT(!r->bad);
 	if (grad_reduce > WEFT_REDUCE_MEAN) {
@@ -536,14 +537,15 @@ get_fixed(struct wf_reader *r, struct wf_job *job)
 }
 
 static enum weft_status
-get_segments(struct wf_reader *r, struct wf_job_optimizer *o)
+get_segments(struct wf_reader *r, struct wf_optimizer_opts *o)
 {
-	if (o->segment_count > WF_JOB_SEGMENTS_MAX) {
-		return wf_refuse(JOB, "the number of segments", o->segment_count, "at most 32");
+	if (o->method.segment_count > WF_SEGMENTS_MAX) {
+		return wf_refuse(JOB, "the number of segments", o->method.segment_count,
+				 "at most 32");
 	}
-	for (uint32_t i = 0; i < o->segment_count; i++) {
-		o->segment[i].until = wf_get_u64(r);
-		o->segment[i].factor = wf_get_f64(r);
+	for (uint32_t i = 0; i < o->method.segment_count; i++) {
+		o->method.segment[i].until = wf_get_u64(r);
+		o->method.segment[i].factor = wf_get_f64(r);
 	}
 	return r->bad ? wf_refuse_length(JOB, r) : WEFT_OK;
 }
@@ -675,7 +677,7 @@ wf_job_fini(struct wf_env *env, struct wf_job *job)
 uint64_t
 wf_job_digest(const struct wf_job *job)
 {
-	uint8_t bytes[JOB_FIXED_BYTES + WF_JOB_SEGMENTS_MAX * SEGMENT_BYTES];
+	uint8_t bytes[JOB_FIXED_BYTES + WF_SEGMENTS_MAX * SEGMENT_BYTES];
 	struct wf_writer w = {.base = bytes, .capacity = sizeof(bytes)};
 
 	put_fixed(&w, job);

@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "base/limits.h"
+#include "base/optimizer.h"
 #include "weft/weft.h"
 
 #define WF_TENSOR_NAME_BYTES 128 /* with NUL */
@@ -47,34 +48,6 @@ struct wf_job_tensor {
 	int32_t priority;
 };
 
-#define WF_JOB_SEGMENTS_MAX 32
-
-/* Of a schedule by hand. */
-struct wf_job_segment {
-	uint64_t until; /* samples, or passes */
-	double factor;  /* of the rate */
-};
-
-/* The optimizer's settings as numbers; kernels/optimizer.h says what they mean. The wire checks
- * only that they are finite; whoever applies them checks the rest. */
-struct wf_job_optimizer {
-	uint32_t kind;
-	uint32_t schedule;
-	double learning_rate;
-	double momentum;
-	double beta1, beta2, epsilon;
-	double decay;
-	double clip;
-	double schedule_a, schedule_b;
-	double rho, l1;
-	double average_window; /* of the averages of values; 0: none are kept */
-	uint64_t average_max;  /* steps, of the window */
-	uint64_t first_pass;
-	double clip_norm; /* of the whole gradient; 0: off */
-	struct wf_job_segment segment[WF_JOB_SEGMENTS_MAX];
-	uint32_t segment_count;
-};
-
 struct wf_job {
 	uint32_t trainer_count; /* num_gradient_servers */
 	uint32_t pserver_count;
@@ -82,7 +55,8 @@ struct wf_job {
 	uint64_t slice_bytes; /* a multiple of 64, WF_SLICE_BYTES_MIN..MAX */
 	enum weft_grad_reduce grad_reduce;
 	enum wf_nonfinite nonfinite;
-	struct wf_job_optimizer optimizer;
+	/* The wire checks only that numbers are finite; whoever applies them checks the rest. */
+	struct wf_optimizer_opts optimizer;
 	enum weft_dense_mode mode;
 	uint32_t staleness;   /* BOUNDED: steps; 0 is for SYNC. Else 0 */
 	double discard_ratio; /* ASYNC, BOUNDED: times the trainers; 0: none. Else 0 */

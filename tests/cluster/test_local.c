@@ -71,9 +71,9 @@ static void
 apply(struct run *run, enum wf_optimizer kind, float rate, struct wf_apply *apply, uint64_t updates)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	opts.kind = kind;
-	opts.momentum = 0.5;
-	opts.learning_rate = (double)rate;
+	opts.method.kind = kind;
+	opts.set.momentum = 0.5;
+	opts.set.learning_rate = (double)rate;
 	wf_apply_scalars(&opts, (double)rate, updates, apply);
 	if (wf_kernels_best()->apply[kind](apply) > 0) {
 		(void)snprintf(run->crew.why, sizeof(run->crew.why), "not finite");

@@ -101,7 +101,7 @@ set_lag(const struct wf_train_opts *opts, struct weft_session_opts *session)
 static bool
 keeps_averages(const struct wf_run *job)
 {
-	return job->optimizer.average_window > 0.0 && job->opts->session.trainer_id == 0;
+	return wf_optimizer_averages(&job->optimizer.set) && job->opts->session.trainer_id == 0;
 }
 
 static enum weft_status

@@ -73,7 +73,8 @@ check_local_job(const struct wf_run *job)
 			       "step; give sync, async or bounded",
 			       wf_setting_text(&opts->values, "dense_mode").text, job->kind->name);
 	}
-	if ((saves || opts->start_pass > 0) && wf_optimizer_state_count(job->optimizer.kind) > 0) {
+	if ((saves || opts->start_pass > 0) &&
+	    wf_optimizer_state_count(job->optimizer.method.kind) > 0) {
 		return wf_fail(WEFT_INVALID,
 			       "save_dir, start_pass: with dense_mode=%s the state of the "
 			       "optimizer %s is each trainer's own, and is not saved; give "
@@ -192,9 +193,9 @@ take_optimizer(struct wf_run *job)
 		session->first_pass = opts->start_pass;
 	}
 	st = wf_optimizer_read(session, &job->optimizer);
-	if (st == WEFT_OK && job->optimizer.segment_count > 0 &&
-	    job->optimizer.schedule != WF_SCHEDULE_MANUAL &&
-	    job->optimizer.schedule != WF_SCHEDULE_PASS_MANUAL) {
+	if (st == WEFT_OK && job->optimizer.method.segment_count > 0 &&
+	    job->optimizer.method.schedule != WF_SCHEDULE_MANUAL &&
+	    job->optimizer.method.schedule != WF_SCHEDULE_PASS_MANUAL) {
 		return wf_fail(WEFT_INVALID,
 			       "learning_rate_args=%.80s: goes with the schedules manual and "
 			       "pass_manual, not with %s",
@@ -249,7 +250,7 @@ take_row_optimizer(struct wf_run *job)
 	row->l2 = opts->sparse_l2;
 	row->l21 = opts->sparse_l21;
 	row->ftrl_beta = opts->ftrl_beta;
-	row->schedule = job->optimizer.schedule;
+	row->schedule = job->optimizer.method.schedule;
 	row->schedule_a = shared->schedule_a;
 	row->schedule_b = shared->schedule_b;
 	row->dense_equivalent = opts->dense_equivalent;

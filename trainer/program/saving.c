@@ -48,7 +48,7 @@ open_folders(struct wf_run *job)
 	char dir[WF_SAVED_PATH_BYTES];
 
 	enum weft_status st = open_folder(job, job->opts->save_dir, &job->save_folder);
-	if (st == WEFT_OK && job->optimizer.average_window > 0.0) {
+	if (st == WEFT_OK && wf_optimizer_averages(&job->optimizer.set)) {
 		st = wf_saved_join(job->opts->save_dir, "average", dir);
 		st = st == WEFT_OK ? open_folder(job, dir, &job->average_folder) : st;
 	}
@@ -165,19 +165,21 @@ describe_more(const struct wf_run *job, struct wf_saved_about *about)
 	const struct wf_optimizer_opts *o = &job->optimizer;
 	const struct wf_train_opts *opts = job->opts;
 
-	if (o->kind == WF_DECAYED_ADAGRAD || o->kind == WF_RMSPROP || o->kind == WF_ADADELTA) {
-		add_text(about, " rho=%.9g", o->rho);
+	if (o->method.kind == WF_DECAYED_ADAGRAD || o->method.kind == WF_RMSPROP ||
+	    o->method.kind == WF_ADADELTA) {
+		add_text(about, " rho=%.9g", o->set.rho);
 	}
-	if (o->l1 > 0.0) {
-		add_text(about, " l1=%.9g", o->l1);
+	if (o->set.l1 > 0.0) {
+		add_text(about, " l1=%.9g", o->set.l1);
 	}
-	if (o->clip_norm > 0.0) {
-		add_text(about, " clip_norm=%.9g", o->clip_norm);
+	if (wf_optimizer_clips_norm(&o->set)) {
+		add_text(about, " clip_norm=%.9g", o->set.clip_norm);
 	}
-	if (o->average_window > 0.0) {
-		add_text(about, " average=%.9g,%" PRIu64, o->average_window, o->average_max);
+	if (wf_optimizer_averages(&o->set)) {
+		add_text(about, " average=%.9g,%" PRIu64, o->set.average_window,
+			 o->set.max_average_window);
 	}
-	if (o->segment_count > 0) {
+	if (o->method.segment_count > 0) {
 		add_text(about, " schedule_args=%.80s", job->session_optimizer.schedule_args);
 	}
 	const struct weft_session_opts *session = &opts->session;
@@ -218,10 +220,11 @@ describe(const struct wf_run *job, struct wf_saved_about *about)
 		 "learning_rate=%.9g momentum=%.9g beta1=%.9g beta2=%.9g epsilon=%.9g l2=%.9g "
 		 "clip=%.9g schedule=%s a=%.9g b=%.9g grad_reduce=%s nonfinite=%s seed=%" PRIu64
 		 " batch_size=%" PRIu64 " num_gradient_servers=%" PRIu32 " trainer_count=%" PRIu64,
-		 o->learning_rate, o->momentum, o->beta1, o->beta2, o->epsilon, o->decay, o->clip,
-		 job->session_optimizer.schedule, o->schedule_a, o->schedule_b,
-		 wf_setting_text(&opts->values, "grad_reduce").text, opts->nonfinite, job->seed,
-		 opts->batch_size, opts->session.num_gradient_servers, opts->trainer_count);
+		 o->set.learning_rate, o->set.momentum, o->set.beta1, o->set.beta2, o->set.epsilon,
+		 o->set.decay, o->set.clip, job->session_optimizer.schedule, o->set.schedule_a,
+		 o->set.schedule_b, wf_setting_text(&opts->values, "grad_reduce").text,
+		 opts->nonfinite, job->seed, opts->batch_size, opts->session.num_gradient_servers,
+		 opts->trainer_count);
 	describe_more(job, about);
 	if (job->kind->has_tables) {
 		describe_tables(job, about);

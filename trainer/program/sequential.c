@@ -137,7 +137,7 @@ run_init(struct run *run)
 		run->samples_before = past.samples;
 		st = round_values(run);
 	}
-	if (job->optimizer.average_window > 0.0) {
+	if (wf_optimizer_averages(&job->optimizer.set)) {
 		wf_average_begin(&job->optimizer, run->updates, &run->average);
 	}
 	return st;
@@ -233,7 +233,7 @@ clip_norm(struct run *run, float divisor)
 	const size_t slice = job->opts->session.slice_bytes / sizeof(float);
 	struct wf_norm norm = {0};
 
-	if (!(job->optimizer.clip_norm > 0.0)) {
+	if (!wf_optimizer_clips_norm(&job->optimizer.set)) {
 		return divisor;
 	}
 	for (unsigned t = 0; t < job->model.tensor_count; t++) {
@@ -244,14 +244,14 @@ clip_norm(struct run *run, float divisor)
 			wf_norm_add(&norm, wf_norm_squares(run->slice_grad, grads, here));
 		}
 	}
-	return wf_norm_divisor(&norm, divisor, job->optimizer.clip_norm);
+	return wf_norm_divisor(&norm, divisor, job->optimizer.set.clip_norm);
 }
 
 /* Apply one slice of one tensor; returns how many elements were not finite. */
 static size_t
 apply_slice(struct run *run, struct wf_apply *apply, unsigned tensor, size_t first)
 {
-	enum wf_optimizer kind = run->job->optimizer.kind;
+	enum wf_optimizer kind = run->job->optimizer.method.kind;
 
 	apply->grad_count = take_gradients(run, tensor, first);
 	apply->grad = run->slice_grad;
@@ -266,7 +266,7 @@ apply_slice(struct run *run, struct wf_apply *apply, unsigned tensor, size_t fir
 static float **
 sums_of(struct run *run, unsigned tensor, float *out[WF_AVERAGE_SUMS])
 {
-	unsigned first = wf_optimizer_state_count(run->job->optimizer.kind);
+	unsigned first = wf_optimizer_state_count(run->job->optimizer.method.kind);
 
 	for (unsigned i = 0; i < WF_AVERAGE_SUMS; i++) {
 		out[i] = run->state[first + i][tensor];
@@ -281,7 +281,7 @@ add_averages(struct run *run)
 	const struct wf_run *job = run->job;
 	float *sum[WF_AVERAGE_SUMS];
 
-	if (!(job->optimizer.average_window > 0.0)) {
+	if (!wf_optimizer_averages(&job->optimizer.set)) {
 		return;
 	}
 	wf_average_next(&run->average);
@@ -311,9 +311,9 @@ apply_step(struct run *run, uint64_t samples)
 	const size_t slice = job->opts->session.slice_bytes / sizeof(float);
 	struct wf_apply apply = {
 		.divisor = clip_norm(run, job->is_mean ? (float)samples : 1.0f),
-		.clip = (float)job->optimizer.clip,
-		.decay = (float)job->optimizer.decay,
-		.l1 = (float)job->optimizer.l1,
+		.clip = (float)job->optimizer.set.clip,
+		.decay = (float)job->optimizer.set.decay,
+		.l1 = (float)job->optimizer.set.l1,
 	};
 
 	run->updates++;
@@ -437,7 +437,7 @@ run_pass(struct run *run)
 		       job->pass, run->skipped);
 	}
 	view.digest = digest_of(run);
-	if (job->optimizer.average_window > 0.0) {
+	if (wf_optimizer_averages(&job->optimizer.set)) {
 		take_averages(run);
 		view.param = (const float *const *)run->averaged;
 	}
@@ -450,7 +450,7 @@ save_pass(struct run *run)
 	const struct wf_run_arrays arrays = {
 		.param = run->exact,
 		.state = run->state,
-		.average = run->job->optimizer.average_window > 0.0 ? run->averaged : NULL,
+		.average = wf_optimizer_averages(&run->job->optimizer.set) ? run->averaged : NULL,
 		.tables = run->tables,
 	};
 

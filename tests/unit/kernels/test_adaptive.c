@@ -11,7 +11,7 @@ static struct wf_optimizer_opts
 opts_of(enum wf_optimizer kind)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	opts.kind = kind;
+	opts.method.kind = kind;
 	return opts;
 }
 
@@ -20,7 +20,7 @@ step(const struct wf_kernels *kernels, const struct wf_optimizer_opts *opts, dou
      unsigned t, struct bench *b)
 {
 	wf_apply_scalars(opts, rate, t, &b->apply);
-	assert_int_equal(kernels->apply[opts->kind](&b->apply), 0);
+	assert_int_equal(kernels->apply[opts->method.kind](&b->apply), 0);
 }
 
 /* The mean of squares is g^2 from the first step on, so all steps are the same. */
@@ -30,7 +30,7 @@ decayed_adagrad_takes_even_steps_under_a_constant_gradient(void **state)
 	struct wf_optimizer_opts opts = opts_of(WF_DECAYED_ADAGRAD);
 	struct bench b;
 	const double each = 0.125 * 0.75 / sqrt(0.75 * 0.75 + 0.25);
-	opts.epsilon = 0.25; /* large enough to be seen where it stands */
+	opts.set.epsilon = 0.25; /* large enough to be seen where it stands */
 	bench_init(&b, 2.0f, (const float[]){0.5f, 0.25f}, 2);
 	for (unsigned t = 1; t <= 100; t++) {
 		step(form(state), &opts, 0.125, t, &b);
@@ -47,8 +47,8 @@ decayed_adagrad_forgets_and_its_decay_is_not_squared(void **state)
 	struct wf_optimizer_opts opts = opts_of(WF_DECAYED_ADAGRAD);
 	struct bench b;
 	double w = 4.0;
-	opts.epsilon = 0.0625;
-	opts.rho = 0.5;
+	opts.set.epsilon = 0.0625;
+	opts.set.rho = 0.5;
 	bench_init(&b, 4.0f, (const float[]){1.0f}, 1);
 	b.apply.decay = 0.125f;
 	step(form(state), &opts, 0.25, 1, &b);
@@ -70,8 +70,8 @@ rmsprop_divides_by_the_standard_deviation(void **state)
 	struct bench b;
 	const double g = -0.5;
 	double w = 1.0;
-	opts.rho = 0.75;
-	opts.epsilon = 0.0625;
+	opts.set.rho = 0.75;
+	opts.set.epsilon = 0.0625;
 	bench_init(&b, 1.0f, (const float[]){(float)g}, 1);
 	for (unsigned t = 1; t <= 40; t++) {
 		step(form(state), &opts, 0.03125, t, &b);
@@ -93,7 +93,7 @@ steps_do_not_depend_on_the_size_of_gradients(void **state)
 		struct wf_optimizer_opts opts = opts_of(kinds[i]);
 		struct bench small;
 		struct bench large;
-		opts.epsilon = 1e-12;
+		opts.set.epsilon = 1e-12;
 		bench_init(&small, 1.0f, (const float[]){0.5f}, 1);
 		bench_init(&large, 1.0f, (const float[]){512.0f}, 1);
 		for (unsigned t = 1; t <= 20; t++) {
@@ -112,8 +112,8 @@ rmsprops_variance_is_not_negative(void **state)
 {
 	struct wf_optimizer_opts opts = opts_of(WF_RMSPROP);
 	struct bench b;
-	opts.rho = 0.1;
-	opts.epsilon = 1e-30;
+	opts.set.rho = 0.1;
+	opts.set.epsilon = 1e-30;
 	bench_init(&b, 1.0f, (const float[]){0.1f}, 1);
 	for (unsigned t = 1; t <= 200; t++) {
 		step(form(state), &opts, 1e-30, t, &b);
@@ -130,8 +130,8 @@ adadelta_equals_its_algorithm_in_f64(void **state)
 	double w = 0.5;
 	double squares = 0.0;
 	double steps = 0.0;
-	opts.epsilon = 1e-3;
-	opts.rho = 0.75;
+	opts.set.epsilon = 1e-3;
+	opts.set.rho = 0.75;
 	bench_init(&b, 0.5f, (const float[]){0.0f}, 1);
 	for (unsigned t = 1; t <= 60; t++) {
 		double g = 0.25 * (t % 7) - 0.5;
@@ -167,7 +167,7 @@ adamaxs_norm_falls_by_beta2_and_not_below_the_gradient(void **state)
 {
 	struct wf_optimizer_opts opts = opts_of(WF_ADAMAX);
 	struct bench b;
-	opts.beta2 = 0.5;
+	opts.set.beta2 = 0.5;
 	bench_init(&b, 0.0f, (const float[]){-64.0f}, 1);
 	for (unsigned t = 1; t <= 20; t++) {
 		step(form(state), &opts, 1e-3, t, &b);
@@ -199,7 +199,7 @@ torch_momentum_moves_by_the_rate_alone_under_a_constant_gradient(void **state)
 {
 	struct wf_optimizer_opts opts = opts_of(WF_TORCH_MOMENTUM);
 	struct bench b;
-	opts.momentum = 0.75;
+	opts.set.momentum = 0.75;
 	bench_init(&b, 1.0f, (const float[]){0.5f}, 1);
 	for (unsigned t = 1; t <= 20; t++) {
 		step(form(state), &opts, 0.125, t, &b);
@@ -266,13 +266,13 @@ every_optimizer_follows_the_trajectory_of_its_paper(void **state)
 		for (unsigned l1 = 0; l1 < 2; l1++) {
 			struct wf_optimizer_opts opts = trajectory_opts;
 			struct bench b;
-			opts.kind = (enum wf_optimizer)kind;
+			opts.method.kind = (enum wf_optimizer)kind;
 			bench_init(&b, (float)TRAJECTORY_START, (const float[]){0.0f}, 1);
-			b.apply.decay = (float)opts.decay;
+			b.apply.decay = (float)opts.set.decay;
 			b.apply.l1 = l1 == 1 ? (float)TRAJECTORY_L1 : 0.0f;
 			for (unsigned t = 1; t <= TRAJECTORY_STEPS; t++) {
 				fill(b.grad[0], (float)trajectory_gradient[t - 1]);
-				step(form(state), &opts, opts.learning_rate, t, &b);
+				step(form(state), &opts, opts.set.learning_rate, t, &b);
 				expect_all(b.param, trajectory[kind][l1][t - 1], 2e-6);
 			}
 		}

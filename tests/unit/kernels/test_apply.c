@@ -115,7 +115,7 @@ adam_takes_even_steps_under_a_constant_gradient(void **state)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
 	struct bench b;
-	opts.kind = WF_ADAM;
+	opts.method.kind = WF_ADAM;
 	bench_init(&b, 1.0f, (const float[]){-0.03f, -0.01f}, 2);
 	for (unsigned t = 1; t <= 400; t++) {
 		wf_apply_scalars(&opts, 1e-3, t, &b.apply);
@@ -133,8 +133,8 @@ adam_with_decay_equals_the_formula_in_f64(void **state)
 	double w = 2.0;
 	double m = 0.0;
 	double v = 0.0;
-	opts.kind = WF_ADAM;
-	opts.epsilon = 0.125; /* large enough to be seen */
+	opts.method.kind = WF_ADAM;
+	opts.set.epsilon = 0.125; /* large enough to be seen */
 	bench_init(&b, 2.0f, (const float[]){0.5f}, 1);
 	b.apply.decay = 0.25f;
 	for (unsigned t = 1; t <= 2; t++) {
@@ -248,8 +248,8 @@ adamw_equals_the_formula_in_f64(void **state)
 	double w = 2.0;
 	double m = 0.0;
 	double v = 0.0;
-	opts.kind = WF_ADAMW;
-	opts.epsilon = 0.125;
+	opts.method.kind = WF_ADAMW;
+	opts.set.epsilon = 0.125;
 	bench_init(&b, 2.0f, (const float[]){0.5f}, 1);
 	b.apply.decay = 0.25f;
 	for (unsigned t = 1; t <= 3; t++) {
@@ -273,7 +273,7 @@ adamws_decay_takes_the_rate_of_the_schedule(void **state)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
 	struct bench b;
-	opts.kind = WF_ADAMW;
+	opts.method.kind = WF_ADAMW;
 	bench_init(&b, 1.0f, (const float[]){0.0f}, 1);
 	b.apply.decay = 0.5f;
 	for (unsigned t = 1; t <= 50; t++) {
@@ -296,10 +296,10 @@ adamw_without_decay_is_adam(void **state)
 	for (unsigned t = 1; t <= 20; t++) {
 		fill(adam.grad[1], 0.1f * (float)t - 1.0f);
 		fill(adamw.grad[1], 0.1f * (float)t - 1.0f);
-		opts.kind = WF_ADAM;
+		opts.method.kind = WF_ADAM;
 		wf_apply_scalars(&opts, 0.01, t, &adam.apply);
 		form(state)->apply[WF_ADAM](&adam.apply);
-		opts.kind = WF_ADAMW;
+		opts.method.kind = WF_ADAMW;
 		wf_apply_scalars(&opts, 0.01, t, &adamw.apply);
 		form(state)->apply[WF_ADAMW](&adamw.apply);
 		assert_memory_equal(adam.param, adamw.param, sizeof(adam.param));

@@ -21,8 +21,8 @@ static struct wf_optimizer_opts
 opts_of(double window, uint64_t longest)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	opts.average_window = window;
-	opts.average_max = longest;
+	opts.set.average_window = window;
+	opts.set.max_average_window = longest;
 	assert_int_equal(wf_optimizer_check(&opts), WEFT_OK);
 	return opts;
 }
@@ -108,7 +108,7 @@ the_largest_step_is_found_at_once(void **state)
 		wf_average_begin(&opts, INT64_MAX, &average);
 		assert_true(average.step == INT64_MAX && average.before > 0);
 		wf_average_next(&average);
-		assert_true(average.count <= opts.average_max);
+		assert_true(average.count <= opts.set.max_average_window);
 	}
 }
 
@@ -192,15 +192,15 @@ windows_that_are_none_are_refused(void **state)
 	const double bad[] = {-0.5, 1e-4, 1.5, (double)NAN, (double)INFINITY};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(bad); i++) {
 		struct wf_optimizer_opts opts = wf_optimizer_defaults();
-		opts.average_window = bad[i];
+		opts.set.average_window = bad[i];
 		assert_int_equal(wf_optimizer_check(&opts), WEFT_INVALID);
 		assert_non_null(strstr(weft_last_error(), "average_window"));
 		assert_non_null(strstr(weft_last_error(), "from 0.001 to 1"));
 	}
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	opts.average_max = 0;
+	opts.set.max_average_window = 0;
 	assert_int_equal(wf_optimizer_check(&opts), WEFT_OK); /* there are none */
-	opts.average_window = 0.5;
+	opts.set.average_window = 0.5;
 	assert_int_equal(wf_optimizer_check(&opts), WEFT_INVALID);
 	assert_non_null(strstr(weft_last_error(), "max_average_window 0"));
 }
@@ -209,9 +209,9 @@ static void
 averages_take_three_arrays_behind_the_optimizers(void **state)
 {
 	struct wf_optimizer_opts opts = opts_of(0.5, UINT64_MAX);
-	opts.kind = WF_ADAM;
+	opts.method.kind = WF_ADAM;
 	assert_int_equal(wf_state_count(&opts), 5);
-	opts.average_window = 0.0;
+	opts.set.average_window = 0.0;
 	assert_int_equal(wf_state_count(&opts), 2);
 }
 

@@ -85,11 +85,10 @@ draw_setup(struct wf_rng *rng)
 static struct wf_apply
 adam(unsigned side, const struct setup *s)
 {
-	const struct wf_optimizer_opts opts = {.kind = WF_ADAM,
-					       .learning_rate = 0.1,
-					       .beta1 = 0.9,
-					       .beta2 = 0.99,
-					       .epsilon = 1e-6};
+	const struct wf_optimizer_opts opts = {
+		.method = {.kind = WF_ADAM},
+		.set = {.learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-6},
+	};
 	struct wf_apply apply = {
 		.param = param[side],
 		.state = {state[side][0], state[side][1]},

@@ -89,12 +89,12 @@ static void
 defaults_pass_the_check(void **state)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	assert_int_equal(opts.kind, WF_SGD);
-	assert_true(opts.learning_rate == 1e-3);
-	assert_true(opts.beta1 == 0.9 && opts.beta2 == 0.999 && opts.epsilon == 1e-8);
-	assert_true(opts.rho == 0.95 && opts.l1 == 0.0);
+	assert_int_equal(opts.method.kind, WF_SGD);
+	assert_true(opts.set.learning_rate == 1e-3);
+	assert_true(opts.set.beta1 == 0.9 && opts.set.beta2 == 0.999 && opts.set.epsilon == 1e-8);
+	assert_true(opts.set.rho == 0.95 && opts.set.l1 == 0.0);
 	for (unsigned i = 0; i < WF_OPTIMIZER_COUNT; i++) {
-		opts.kind = (enum wf_optimizer)i;
+		opts.method.kind = (enum wf_optimizer)i;
 		assert_int_equal(wf_optimizer_check(&opts), WEFT_OK);
 	}
 }
@@ -108,7 +108,7 @@ struct bad_setting {
 
 #define BAD(field, value, text)                                                                    \
 	{                                                                                          \
-		offsetof(struct wf_optimizer_opts, field), value, text                             \
+		offsetof(struct wf_optimizer_opts, set.field), value, text                         \
 	}
 
 static void
@@ -156,12 +156,12 @@ static void
 an_enum_out_of_range_is_refused(void **state)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	opts.kind = (enum wf_optimizer)11;
+	opts.method.kind = (enum wf_optimizer)11;
 	assert_int_equal(wf_optimizer_check(&opts), WEFT_INVALID);
 	assert_non_null(strstr(weft_last_error(), "optimizer 11"));
 
 	opts = wf_optimizer_defaults();
-	opts.schedule = (enum wf_schedule)9;
+	opts.method.schedule = (enum wf_schedule)9;
 	assert_int_equal(wf_optimizer_check(&opts), WEFT_INVALID);
 	assert_non_null(strstr(weft_last_error(), "schedule 9"));
 }
@@ -174,14 +174,14 @@ bias_correction_equals_the_naive_formula_up_to_a_million(void **state)
 		{0.9, 0.999}, {0.0, 0.0}, {0.9, 0.9999999}, {0.5, 0.99}, {0.9999, 0.9}};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(betas); i++) {
 		struct wf_optimizer_opts opts = wf_optimizer_defaults();
-		opts.kind = WF_ADAM;
-		opts.beta1 = betas[i][0];
-		opts.beta2 = betas[i][1];
+		opts.method.kind = WF_ADAM;
+		opts.set.beta1 = betas[i][0];
+		opts.set.beta2 = betas[i][1];
 		long double power1 = 1.0L;
 		long double power2 = 1.0L;
 		for (uint64_t t = 1; t <= 1000000; t++) {
-			power1 *= (long double)(float)opts.beta1;
-			power2 *= (long double)(float)opts.beta2;
+			power1 *= (long double)(float)opts.set.beta1;
+			power2 *= (long double)(float)opts.set.beta2;
 			if (t > 2000 && t % 997 != 0 && t != 1000000) {
 				continue;
 			}
@@ -198,7 +198,7 @@ bias_correction_of_the_largest_step_is_one(void **state)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
 	struct wf_apply apply = {0};
-	opts.kind = WF_ADAM;
+	opts.method.kind = WF_ADAM;
 	wf_apply_scalars(&opts, 0.25, UINT64_MAX, &apply);
 	assert_true(apply.rate == 0.25f);
 }
@@ -212,8 +212,8 @@ rates_are_corrected_where_the_formula_says_so_and_the_plain_rate_never(void **st
 		struct wf_apply first = {0};
 		struct wf_apply third = {0};
 		double want[2] = {0.25, 0.25};
-		opts.kind = (enum wf_optimizer)kind;
-		opts.momentum = 0.75;
+		opts.method.kind = (enum wf_optimizer)kind;
+		opts.set.momentum = 0.75;
 		wf_apply_scalars(&opts, 0.25, 1, &first);
 		wf_apply_scalars(&opts, 0.25, 3, &third);
 		assert_true(first.plain_rate == 0.25f && third.plain_rate == 0.25f);
@@ -237,7 +237,7 @@ a_square_counts_in_full_in_the_first_step(void **state)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
 	struct wf_apply apply = {0};
-	opts.rho = 0.75;
+	opts.set.rho = 0.75;
 	wf_apply_scalars(&opts, 0.25, 1, &apply);
 	assert_true(apply.rho == 0.75f && apply.square_share == 1.0f);
 	wf_apply_scalars(&opts, 0.25, 2, &apply);
@@ -249,8 +249,8 @@ scalars_of_a_step_leave_everything_else_alone(void **state)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
 	struct wf_apply apply = {.count = 7, .divisor = 3.0f, .clip = 2.0f, .decay = 0.5f};
-	opts.kind = WF_MOMENTUM;
-	opts.momentum = 0.75;
+	opts.method.kind = WF_MOMENTUM;
+	opts.set.momentum = 0.75;
 	wf_apply_scalars(&opts, 0.125, 1, &apply);
 	assert_true(apply.rate == 0.125f && apply.momentum == 0.75f);
 	assert_true(apply.beta1 == 0.9f && apply.beta2 == 0.999f && apply.epsilon == 1e-8f);

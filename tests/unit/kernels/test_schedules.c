@@ -28,10 +28,10 @@ static struct wf_optimizer_opts
 opts_of(enum wf_schedule schedule, double a, double b)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	opts.learning_rate = 0.5;
-	opts.schedule = schedule;
-	opts.schedule_a = a;
-	opts.schedule_b = b;
+	opts.set.learning_rate = 0.5;
+	opts.method.schedule = schedule;
+	opts.set.schedule_a = a;
+	opts.set.schedule_b = b;
 	return opts;
 }
 
@@ -99,7 +99,7 @@ schedules_with_powers_equal_their_formulas_everywhere(void **state)
 		struct wf_optimizer_opts caffe = opts_of(WF_SCHEDULE_CAFFE_POLY, 1.0 / a, b);
 		struct wf_optimizer_opts exp = opts_of(WF_SCHEDULE_EXP, 1.0 - b / 4, 1.0 / a);
 		struct wf_optimizer_opts discexp = exp;
-		discexp.schedule = WF_SCHEDULE_DISCEXP;
+		discexp.method.schedule = WF_SCHEDULE_DISCEXP;
 		for (uint64_t n = 0; n < 100000000; n = n * 5 / 4 + 7) {
 			double x = (double)n;
 			expect_near(rate_at(&poly, n), 0.5 * pow(1.0 + a * x, -b), 1e-14);
@@ -127,8 +127,9 @@ rates_stay_between_zero_and_the_base_rate(void **state)
 			assert_int_equal(wf_optimizer_check(&opts), WEFT_OK);
 			double rate = rate_at(&opts, n[i / 12]);
 			if (!(rate >= 0.0 && rate <= 0.5)) {
-				fail_msg("%s a %g b %g n %llu: %g", wf_schedule_name(opts.schedule),
-					 opts.schedule_a, opts.schedule_b,
+				fail_msg("%s a %g b %g n %llu: %g",
+					 wf_schedule_name(opts.method.schedule),
+					 opts.set.schedule_a, opts.set.schedule_b,
 					 (unsigned long long)n[i / 12], rate);
 			}
 		}
@@ -139,7 +140,8 @@ static struct wf_optimizer_opts
 manual(enum wf_schedule schedule, const char *text)
 {
 	struct wf_optimizer_opts opts = opts_of(schedule, 0, 0);
-	assert_int_equal(wf_segments_parse(text, opts.segment, &opts.segment_count), WEFT_OK);
+	assert_int_equal(wf_segments_parse(text, opts.method.segment, &opts.method.segment_count),
+			 WEFT_OK);
 	assert_int_equal(wf_optimizer_check(&opts), WEFT_OK);
 	return opts;
 }
@@ -165,7 +167,7 @@ pass_manual_counts_passes_also_of_a_job_that_goes_on(void **state)
 	for (uint64_t pass = 0; pass < WF_ARRAY_COUNT(want); pass++) {
 		expect_near(wf_learning_rate(&opts, 1000000, 64, pass), want[pass], 0);
 	}
-	opts.first_pass = 2;
+	opts.set.first_pass = 2;
 	for (uint64_t pass = 0; pass + 2 < WF_ARRAY_COUNT(want); pass++) {
 		expect_near(wf_learning_rate(&opts, 1000000, 64, pass), want[pass + 2], 0);
 	}
@@ -266,20 +268,20 @@ static void
 segments_are_in_order_and_their_rates_finite(void **state)
 {
 	struct wf_optimizer_opts opts = manual(WF_SCHEDULE_MANUAL, "10:1,20:1");
-	opts.segment[1].until = 10;
+	opts.method.segment[1].until = 10;
 	expect_refused(&opts, "a segment until 10 follows one until 10");
-	opts.segment[1].until = 20;
-	opts.segment[1].factor = -0.5;
+	opts.method.segment[1].until = 20;
+	opts.method.segment[1].factor = -0.5;
 	expect_refused(&opts, "factor of a segment -0.5");
-	opts.segment[1].factor = (double)NAN;
+	opts.method.segment[1].factor = (double)NAN;
 	expect_refused(&opts, "factor of a segment");
-	opts.segment[1].factor = 3e38;
-	opts.learning_rate = 10;
+	opts.method.segment[1].factor = 3e38;
+	opts.set.learning_rate = 10;
 	expect_refused(&opts, "give a smaller one");
-	opts.segment_count = WF_SEGMENTS_MAX + 1;
+	opts.method.segment_count = WF_SEGMENTS_MAX + 1;
 	expect_refused(&opts, "has 33 segments");
 	opts = manual(WF_SCHEDULE_PASS_MANUAL, "1:1");
-	opts.first_pass = 1ull << 32;
+	opts.set.first_pass = 1ull << 32;
 	expect_refused(&opts, "first_pass 4294967296");
 }
 

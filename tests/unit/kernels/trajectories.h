@@ -9,11 +9,11 @@
 #define TRAJECTORY_START 0.25
 #define TRAJECTORY_L1 0.029999999999999999
 
-static const struct wf_optimizer_opts trajectory_opts = {
+static const struct wf_optimizer_opts trajectory_opts = {.set = {
 	.learning_rate = 0.050000000000000003, .momentum = 0.75,
 	.beta1 = 0.875, .beta2 = 0.9375, .rho = 0.8125,
 	.epsilon = 0.001953125, .decay = 0.02,
-};
+}};
 
 static const double trajectory_gradient[TRAJECTORY_STEPS] = {
 	-0.15625, -0.140625, -0.09375, -0.765625, -0.5625, -0.234375, -0.9375, 0.953125, -0.609375, -0.90625, 0.421875, 0.75,

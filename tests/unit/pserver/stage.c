@@ -43,14 +43,14 @@ make_job(struct stage *stage)
 		.nonfinite = opts->nonfinite,
 		.optimizer =
 			{
-				.kind = opts->optimizer,
-				.learning_rate = opts->learning_rate,
-				.momentum = opts->optimizer == WF_MOMENTUM ? 0.5 : 0,
-				.beta1 = defaults.beta1,
-				.beta2 = defaults.beta2,
-				.epsilon = defaults.epsilon,
-				.rho = defaults.rho,
-				.clip_norm = opts->clip_norm,
+				.method = {.kind = (enum wf_optimizer)opts->optimizer},
+				.set = {.learning_rate = opts->learning_rate,
+					.momentum = opts->optimizer == WF_MOMENTUM ? 0.5 : 0,
+					.beta1 = defaults.set.beta1,
+					.beta2 = defaults.set.beta2,
+					.epsilon = defaults.set.epsilon,
+					.rho = defaults.set.rho,
+					.clip_norm = opts->clip_norm},
 			},
 		.mode = opts->mode,
 		.staleness = opts->staleness,
@@ -106,9 +106,9 @@ expect(struct stage *stage, uint32_t first, uint32_t trainers, uint64_t step, ui
        uint64_t updates)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	opts.kind = (enum wf_optimizer)stage->opts.optimizer;
-	opts.learning_rate = stage->opts.learning_rate;
-	opts.momentum = stage->job.optimizer.momentum;
+	opts.method.kind = (enum wf_optimizer)stage->opts.optimizer;
+	opts.set.learning_rate = stage->opts.learning_rate;
+	opts.set.momentum = stage->job.optimizer.set.momentum;
 	float gradient[STAGE_PUPPETS_MAX][STAGE_SLICE_FLOATS];
 	const float *list[STAGE_PUPPETS_MAX];
 	uint64_t count = stage_slice(stage, 0, ordinal)->count;
@@ -126,9 +126,9 @@ expect(struct stage *stage, uint32_t first, uint32_t trainers, uint64_t step, ui
 		.count = count,
 		.divisor = 1,
 	};
-	wf_apply_scalars(&opts, opts.learning_rate, updates, &apply);
+	wf_apply_scalars(&opts, opts.set.learning_rate, updates, &apply);
 	if (!stage_is_static(stage, 0, ordinal)) {
-		(void)wf_kernels_ref()->apply[opts.kind](&apply);
+		(void)wf_kernels_ref()->apply[opts.method.kind](&apply);
 	}
 }
 

@@ -26,11 +26,14 @@ make_job(enum weft_dense_mode mode, struct wf_job_tensor *tensor, struct wf_job 
 		.lane_count = 1,
 		.slice_bytes = 64,
 		.mode = mode,
-		.optimizer = {.kind = WF_SGD,
-			      .learning_rate = 0.1,
-			      .beta1 = 0.9,
-			      .beta2 = 0.9,
-			      .epsilon = 1e-8},
+		.optimizer =
+			{
+				.method = {.kind = WF_SGD},
+				.set = {.learning_rate = 0.1,
+					.beta1 = 0.9,
+					.beta2 = 0.9,
+					.epsilon = 1e-8},
+			},
 		.tensor = tensor,
 		.tensor_count = TENSORS,
 	};

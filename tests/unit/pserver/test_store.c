@@ -48,11 +48,14 @@ set_up(void **state)
 		.pserver_count = 1,
 		.lane_count = 2,
 		.slice_bytes = 128, /* 32 elements: 4 + 1 + 2 + 2 slices */
-		.optimizer = {.kind = WF_ADAM,
-			      .learning_rate = 0.1,
-			      .beta1 = adam.beta1,
-			      .beta2 = adam.beta2,
-			      .epsilon = adam.epsilon},
+		.optimizer =
+			{
+				.method = {.kind = WF_ADAM},
+				.set = {.learning_rate = 0.1,
+					.beta1 = adam.set.beta1,
+					.beta2 = adam.set.beta2,
+					.epsilon = adam.set.epsilon},
+			},
 		.tensor = f.tensor,
 		.tensor_count = TENSORS,
 	};
@@ -229,10 +232,10 @@ static void
 settings_the_optimizer_cannot_have_are_refused(void **state)
 {
 	struct fixture *f = *state;
-	f->job.optimizer.beta1 = 2;
+	f->job.optimizer.set.beta1 = 2;
 	assert_int_equal(init(f, 0, ROOM), WEFT_INVALID);
 	assert_non_null(strstr(weft_last_error(), "beta1"));
-	f->job.optimizer.kind = 99;
+	f->job.optimizer.method.kind = 99;
 	assert_int_equal(init(f, 0, ROOM), WEFT_INVALID);
 }
 

@@ -42,25 +42,28 @@ sample(struct wf_job_tensor *tensor)
 		.slice_bytes = 262144,
 		.grad_reduce = WEFT_REDUCE_MEAN,
 		.nonfinite = WF_NONFINITE_SKIP,
-		.optimizer = {.kind = 2,
-			      .schedule = 1,
-			      .learning_rate = 0.1,
-			      .momentum = 0.9,
-			      .beta1 = 0.8,
-			      .beta2 = 0.999,
-			      .epsilon = 1e-8,
-			      .decay = 1e-4,
-			      .clip = 10,
-			      .schedule_a = 1e-3,
-			      .schedule_b = -0.0,
-			      .rho = 0.95,
-			      .l1 = 1e-5,
-			      .average_window = 0.5,
-			      .average_max = 1000,
-			      .first_pass = 3,
-			      .clip_norm = 5,
-			      .segment = {{100, 1}, {200, 0.5}},
-			      .segment_count = 2},
+		.optimizer =
+			{
+				.method = {.kind = 2,
+					   .schedule = 1,
+					   .segment = {{100, 1}, {200, 0.5}},
+					   .segment_count = 2},
+				.set = {.learning_rate = 0.1,
+					.momentum = 0.9,
+					.beta1 = 0.8,
+					.beta2 = 0.999,
+					.epsilon = 1e-8,
+					.decay = 1e-4,
+					.clip = 10,
+					.schedule_a = 1e-3,
+					.schedule_b = -0.0,
+					.rho = 0.95,
+					.l1 = 1e-5,
+					.average_window = 0.5,
+					.max_average_window = 1000,
+					.first_pass = 3,
+					.clip_norm = 5},
+			},
 		.mode = WEFT_DENSE_BOUNDED,
 		.staleness = 3,
 		.discard_ratio = 1.5,
@@ -392,26 +395,26 @@ CHANGE(lanes, job->lane_count++)
 CHANGE(slice_bytes, job->slice_bytes += 64)
 CHANGE(reduce, job->grad_reduce = WEFT_REDUCE_SUM)
 CHANGE(nonfinite, job->nonfinite = WF_NONFINITE_ABORT)
-CHANGE(kind, job->optimizer.kind++)
-CHANGE(schedule, job->optimizer.schedule++)
-CHANGE(rate, job->optimizer.learning_rate = nextafter(0.1, 1))
-CHANGE(momentum, job->optimizer.momentum = 0)
-CHANGE(beta1, job->optimizer.beta1 = 0)
-CHANGE(beta2, job->optimizer.beta2 = 0)
-CHANGE(epsilon, job->optimizer.epsilon = 0)
-CHANGE(decay, job->optimizer.decay = 0)
-CHANGE(clip, job->optimizer.clip = 0)
-CHANGE(schedule_a, job->optimizer.schedule_a = 0)
-CHANGE(schedule_b, job->optimizer.schedule_b = 1)
-CHANGE(rho, job->optimizer.rho = 0)
-CHANGE(l1, job->optimizer.l1 = 0)
-CHANGE(window, job->optimizer.average_window = 0)
-CHANGE(average_max, job->optimizer.average_max++)
-CHANGE(first_pass, job->optimizer.first_pass++)
-CHANGE(clip_norm, job->optimizer.clip_norm = 0)
-CHANGE(until, job->optimizer.segment[1].until++)
-CHANGE(factor, job->optimizer.segment[1].factor = 0)
-CHANGE(segments, job->optimizer.segment_count--)
+CHANGE(kind, job->optimizer.method.kind++)
+CHANGE(schedule, job->optimizer.method.schedule++)
+CHANGE(rate, job->optimizer.set.learning_rate = nextafter(0.1, 1))
+CHANGE(momentum, job->optimizer.set.momentum = 0)
+CHANGE(beta1, job->optimizer.set.beta1 = 0)
+CHANGE(beta2, job->optimizer.set.beta2 = 0)
+CHANGE(epsilon, job->optimizer.set.epsilon = 0)
+CHANGE(decay, job->optimizer.set.decay = 0)
+CHANGE(clip, job->optimizer.set.clip = 0)
+CHANGE(schedule_a, job->optimizer.set.schedule_a = 0)
+CHANGE(schedule_b, job->optimizer.set.schedule_b = 1)
+CHANGE(rho, job->optimizer.set.rho = 0)
+CHANGE(l1, job->optimizer.set.l1 = 0)
+CHANGE(window, job->optimizer.set.average_window = 0)
+CHANGE(average_max, job->optimizer.set.max_average_window++)
+CHANGE(first_pass, job->optimizer.set.first_pass++)
+CHANGE(clip_norm, job->optimizer.set.clip_norm = 0)
+CHANGE(until, job->optimizer.method.segment[1].until++)
+CHANGE(factor, job->optimizer.method.segment[1].factor = 0)
+CHANGE(segments, job->optimizer.method.segment_count--)
 CHANGE(wire, job->wire = WEFT_WIRE_BF16)
 CHANGE(rounding, job->rounding = WEFT_ROUND_NEAREST)
 CHANGE(name, job->tensor[1].name[0] = 'c')
@@ -498,7 +501,7 @@ a_reduced_tensor_is_synchronous_in_every_job(void **state)
 	uint8_t held[GOLDEN_BYTES_MAX];
 	struct wf_job out;
 
-	job.optimizer.clip_norm = 0;
+	job.optimizer.set.clip_norm = 0;
 	job.wire = WEFT_WIRE_F32;
 	job.rounding = WEFT_ROUND_NEAREST;
 	tensor[0].is_reduced = true;
@@ -522,7 +525,7 @@ assert_not_reduced(struct wf_job job, const char *why)
 
 	memcpy(tensor, job.tensor, sizeof(tensor));
 	job.tensor = tensor;
-	job.optimizer.clip_norm = why[0] == 'c' ? 5 : 0;
+	job.optimizer.set.clip_norm = why[0] == 'c' ? 5 : 0;
 	job.wire = why[0] == 'r' ? WEFT_WIRE_BF16 : WEFT_WIRE_F32;
 	job.rounding = WEFT_ROUND_NEAREST;
 	assert_refused(wf_job_check(&job), WEFT_INVALID, "reduced, but");
