@@ -4,18 +4,34 @@
 
 #include <stdlib.h>
 
+#define LANE_PID 1u
+
 #define CHECK_PEER(peer, condition)                                                                \
 	script_check((peer)->script, (condition), #condition, __FILE__, __LINE__)
+
+static void
+init(struct peer *peer, struct script *script)
+{
+	peer->script = script;
+	peer->tamper_at = INT32_MIN;
+	peer->queue = calloc(PEER_OPS_MAX, sizeof(*peer->queue));
+	CHECK_PEER(peer, peer->queue != NULL);
+}
+
+void
+peer_open_at(struct peer *peer, struct script *script, struct wf_transport *transport)
+{
+	init(peer, script);
+	peer->is_lane = true;
+	peer->transport = transport;
+}
 
 void
 peer_open(struct peer *peer, struct script *script, const char *paths, size_t slab_bytes)
 {
 	struct wf_env *env = script->env;
 	const struct wf_transport_opts opts = {.env = env, .paths = paths};
-	peer->script = script;
-	peer->tamper_at = INT32_MIN;
-	peer->queue = calloc(PEER_OPS_MAX, sizeof(*peer->queue));
-	CHECK_PEER(peer, peer->queue != NULL);
+	init(peer, script);
 	CHECK_PEER(peer, wf_transport_open("mux", &opts, &peer->transport) == WEFT_OK);
 	CHECK_PEER(peer, env->ops->slab_open(env, slab_bytes, -1, &peer->slab) == WEFT_OK);
 	const struct wf_region region = {peer->slab.base, peer->slab.bytes, -1};
@@ -30,8 +46,10 @@ peer_close(struct peer *peer)
 		return;
 	}
 	struct wf_env *env = peer->script->env;
-	wf_transport_close(peer->transport);
-	env->ops->slab_close(env, &peer->slab);
+	if (!peer->is_lane) {
+		wf_transport_close(peer->transport);
+		env->ops->slab_close(env, &peer->slab);
+	}
 	free(peer->queue);
 	*peer = (struct peer){0};
 }
@@ -80,6 +98,20 @@ peer_connect(struct peer *peer)
 }
 
 void
+peer_accept(struct peer *peer, struct wf_conn *conn, const struct wf_hello *hello,
+	    const struct wf_welcome *welcome)
+{
+	uint8_t verdict[WF_HELLO_MAX];
+	size_t used = wf_welcome_encode(welcome, verdict);
+	begin_path(peer);
+	conn->user = peer;
+	peer->conn = conn;
+	peer->hello = *hello;
+	peer->up = true;
+	CHECK_PEER(peer, wf_transport_answer(conn, true, verdict, used) == WEFT_OK);
+}
+
+void
 peer_disconnect(struct peer *peer, enum wf_disconnect how)
 {
 	if (peer->conn != NULL) {
@@ -87,9 +119,8 @@ peer_disconnect(struct peer *peer, enum wf_disconnect how)
 	}
 }
 
-/* As much of what waits as the transport takes. */
-static void
-flush(struct peer *peer)
+void
+peer_flush(struct peer *peer)
 {
 	while (peer->conn != NULL && peer->queue_count > 0) {
 		struct peer_op *next = &peer->queue[peer->queue_first];
@@ -128,7 +159,7 @@ bool
 peer_post(struct peer *peer, const struct wf_op *op)
 {
 	bool added = add_op(peer, op) != NULL;
-	flush(peer);
+	peer_flush(peer);
 	return added;
 }
 
@@ -139,7 +170,7 @@ peer_send(struct peer *peer, const struct wf_msg *msg)
 	struct peer_op *added = add_op(peer, &op);
 	if (added != NULL) {
 		added->msg = *msg;
-		flush(peer);
+		peer_flush(peer);
 	}
 }
 
@@ -169,7 +200,8 @@ peer_goodbye(struct peer *peer)
 void
 peer_beat(struct peer *peer, bool asks, bool itself)
 {
-	const struct wf_msg_beat msg = {.asks = asks, .itself = itself, .pid = peer->hello.pid};
+	uint32_t pid = peer->is_lane ? LANE_PID : peer->hello.pid;
+	const struct wf_msg_beat msg = {.asks = asks, .itself = itself, .pid = pid};
 	struct wf_msg out;
 	wf_msg_beat_encode(&msg, &out);
 	peer_send(peer, &out);
@@ -210,14 +242,16 @@ peer_credit(struct peer *peer, const struct wf_msg_credit *msg)
 
 /* --- hearing --- */
 
+/* A lane acknowledges GOODBYE, and a trainer the acknowledgement. */
 static enum weft_status
 recv_goodbye(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 {
 	struct wf_msg_goodbye goodbye;
 	enum weft_status st = wf_msg_goodbye_decode(head, body, &goodbye);
-	peer->goodbye_heard = st == WEFT_OK && goodbye.ack;
-	if (peer->goodbye_heard) { /* the acknowledgement is acknowledged, too */
+	peer->goodbye_heard = st == WEFT_OK && (goodbye.ack || peer->is_lane);
+	if (peer->goodbye_heard && goodbye.ack != peer->is_lane) {
 		struct wf_msg out;
+		goodbye.ack = true;
 		wf_msg_goodbye_encode(&goodbye, &out);
 		peer_send(peer, &out);
 	}
@@ -264,6 +298,9 @@ end_path(struct peer *peer, const struct wf_event *event)
 	peer->down_status = event->down.status;
 	peer->conn = NULL;
 	drop_queue(peer);
+	if (peer->ops->down != NULL) {
+		peer->ops->down(peer);
+	}
 	return event->down.status == WEFT_REFUSED
 		       ? wf_welcome_decode(event->down.blob, event->down.blob_bytes, &peer->welcome)
 		       : WEFT_OK;
@@ -310,7 +347,7 @@ peer_poll(struct peer *peer)
 {
 	struct wf_event events[16];
 	unsigned count = 0;
-	flush(peer);
+	peer_flush(peer);
 	CHECK_PEER(peer, wf_transport_poll(peer->transport, events, 16, &count) == WEFT_OK);
 	for (unsigned i = 0; i < count; i++) {
 		peer_event(peer, &events[i]);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer: a trainer's end of its connection to a lane, in the bytes of wire/. It says what a test
- * makes it say, honest or not, and keeps what it is told. What all services have in common is here:
- * HELLO and WELCOME, GOODBYE, ABORT, ABSENT, BEAT, REDUCED, and the buffers of a window; the rest
- * goes to the `peer_ops` of who embeds the peer. Thread: the one that runs the test. */
+/* peer: one end of the connection between a trainer and a lane, in the bytes of wire/: a trainer
+ * that connects, or a lane's end that accepts. It says what a test makes it say, honest or not, and
+ * keeps what it is told. What all services have in common is here: HELLO and WELCOME, GOODBYE,
+ * ABORT, ABSENT, BEAT, REDUCED, and the buffers of a window; the rest goes to the `peer_ops` of who
+ * embeds the peer. Thread: the one that runs the test. */
 #pragma once
 
 #include "tests/support/script.h"
@@ -25,6 +26,8 @@ struct peer_ops {
 	/* An operation with a cookie is over, or was dropped before the transport had it. NULL:
 	 * nobody asks. */
 	void (*done)(struct peer *peer, uint64_t cookie);
+	/* The path is over. NULL: nobody asks. */
+	void (*down)(struct peer *peer);
 };
 
 /* An operation that waits for the transport. */
@@ -36,12 +39,14 @@ struct peer_op {
 struct peer {
 	struct script *script;
 	const struct peer_ops *ops;
-	struct wf_transport *transport;
-	struct wf_slab slab;  /* what it reads and writes */
-	uint32_t region;      /* of it */
-	struct wf_conn *conn; /* the newest; NULL: none */
+	bool is_lane;                   /* it accepts */
+	struct wf_transport *transport; /* a lane's end: the owner's */
+	struct wf_slab slab;            /* a trainer: what it reads and writes */
+	uint32_t region;                /* of it */
+	struct wf_conn *conn;           /* the newest; NULL: none */
 
-	/* Where it goes, and what it says first; a test may change it before peer_connect. */
+	/* A trainer: where it goes, and what it says first; a test may change it before
+	 * peer_connect. A lane's end: what it was told. */
 	struct wf_host to;
 	struct wf_hello hello;
 	int tamper_at; /* byte of the encoded hello; negative: from its end; INT32_MIN: none */
@@ -61,7 +66,7 @@ struct peer {
 	bool asleep;             /* answers none */
 	uint32_t reduced_count;
 	struct wf_msg_reduce reduced; /* the last one */
-	bool goodbye_heard;           /* the answer to its own */
+	bool goodbye_heard;           /* a trainer: the answer to its own */
 	bool aborted;
 	struct wf_msg_abort abort;
 
@@ -78,13 +83,20 @@ struct peer {
 /* A transport of its own, in which mux has `paths`, in the script's env, and so many bytes of
  * memory. `ops`, `hello`, `to` and `slot_count` are the caller's to fill in. */
 void peer_open(struct peer *peer, struct script *script, const char *paths, size_t slab_bytes);
+/* A lane's end, at a transport of the caller's, who polls it and hands on what comes. */
+void peer_open_at(struct peer *peer, struct script *script, struct wf_transport *transport);
 /* Accepts one that was never opened. */
 void peer_close(struct peer *peer);
 /* Its next path: HELLO goes out. */
 void peer_connect(struct peer *peer);
+/* Let in who said `hello`, by UP of a connection at the lane's end, and say WELCOME. */
+void peer_accept(struct peer *peer, struct wf_conn *conn, const struct wf_hello *hello,
+		 const struct wf_welcome *welcome);
 void peer_disconnect(struct peer *peer, enum wf_disconnect how);
 /* What its transport has, and what waits for that; how many events. */
 unsigned peer_poll(struct peer *peer);
+/* As much of what waits as the transport takes. */
+void peer_flush(struct peer *peer);
 /* One event of its connection. */
 void peer_event(struct peer *peer, const struct wf_event *event);
 

@@ -5,20 +5,12 @@
 
 #include "fake_lane.h"
 #include "sparse/server/table.h"
-#include "transport/transport.h"
-#include "wire/hello.h"
+#include "tests/support/peer.h"
 #include "wire/sparse_messages.h"
 
-#define OUT_MAX 4096u
 #define TABLES_MAX 8u
 #define PULLS_MAX 2u
 #define GATHER_BYTES (1u << 20) /* of one pull */
-
-/* An operation that waits for the transport. */
-struct out {
-	struct wf_op op;
-	struct wf_msg msg;
-};
 
 /* Keys, and gradients, of one part, copied out of the slot. */
 struct part {
@@ -40,10 +32,13 @@ struct pull {
 	uint32_t in_flight;
 };
 
-struct peer {
-	struct wf_conn *conn;
-	struct wf_hello hello;
-	bool loading, up, gone, out_of_data;
+struct lane;
+
+/* A trainer, as its lane sees it. */
+struct member {
+	struct peer peer; /* first: its functions cast back */
+	struct lane *lane;
+	bool loading, out_of_data;
 	uint32_t tables_told;
 	struct wf_grant_key slots_key, rows_key;
 	bool has_rows, had; /* GRANT, HAVE */
@@ -61,8 +56,6 @@ struct peer {
 	uint32_t part_next;
 	bool nacked;          /* the pull whose parts are coming */
 	uint16_t last_buffer; /* of the message under way */
-	struct out *out;      /* [OUT_MAX] */
-	uint32_t out_first, out_count;
 	/* Dense. */
 	bool reduces;
 	struct wf_msg_reduce reduce;
@@ -70,6 +63,7 @@ struct peer {
 };
 
 struct lane {
+	struct script *script;
 	struct wf_env *env;
 	const struct fake_opts *opts;
 	struct fake_seen *seen;
@@ -80,7 +74,7 @@ struct lane {
 	struct wf_slab slots, answers;
 	uint32_t slots_region, answers_region;
 	uint64_t incarnation;
-	struct peer peer[FAKE_TRAINERS_MAX];
+	struct member member[FAKE_TRAINERS_MAX];
 	uint32_t table_count;
 	struct wf_table_desc desc[TABLES_MAX];
 	struct wf_table *table[TABLES_MAX];
@@ -95,18 +89,13 @@ struct lane {
 
 /* fake_lane.c: WEFT_OK, or the end of the test. */
 void fake_must(enum weft_status st);
-struct out *fake_add_out(struct peer *p);
-void fake_say(struct peer *p, const struct wf_msg *msg);
 void fake_free_list(struct batch_list *list);
 struct part *fake_add_part(struct batch_list *list, const struct wf_sparse_part *at);
-void fake_say_applied(struct lane *lane, struct peer *p);
-void fake_resume(struct lane *lane, struct peer *p);
-void fake_take_table(struct lane *lane, struct peer *p, const struct wf_event *event);
-void fake_take_rows_grant(struct peer *p, const struct wf_event *event);
-void fake_take_have(struct lane *lane, struct peer *p, const struct wf_event *event);
-void fake_take_push(struct lane *lane, struct peer *p, const struct wf_event *event);
-void fake_take_pull(struct lane *lane, struct peer *p, const struct wf_event *event);
-void fake_take_fetch(struct lane *lane, struct peer *p, const struct wf_event *event);
-void fake_take_restore(struct lane *lane, struct peer *p, const struct wf_event *event);
-void fake_take_put(struct lane *lane, struct peer *p, const struct wf_event *event);
-void fake_take_done(struct lane *lane, const struct wf_event *event);
+void fake_resume(struct member *p);
+
+/* fake_tables.c: the service of a sparse lane. */
+void fake_say_applied(struct member *p);
+void fake_recv_sparse(struct member *p, const struct wf_head *head, const uint8_t *body);
+void fake_recv_put(struct member *p, const struct wf_event *event);
+/* A PUT of the answer to pull `cookie` - 1 is over. */
+void fake_done(struct member *p, uint64_t cookie);

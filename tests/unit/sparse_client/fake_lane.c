@@ -18,42 +18,13 @@ fake_must(enum weft_status st)
 	}
 }
 
-/* Sending. */
-
-struct out *
-fake_add_out(struct peer *p)
-{
-	WF_ASSERT(p->out_count < OUT_MAX);
-	return &p->out[(p->out_first + p->out_count++) % OUT_MAX];
-}
-
-void
-fake_say(struct peer *p, const struct wf_msg *msg)
-{
-	struct out *o = fake_add_out(p);
-	o->msg = *msg;
-	o->op = (struct wf_op){.kind = WF_OP_SEND};
-}
-
+/* What the peers hold, too. */
 static void
-flush(struct peer *p)
+must_hold(const struct script *script)
 {
-	while (p->conn != NULL && p->up && p->out_count > 0) {
-		struct out *o = &p->out[p->out_first];
-		unsigned taken = 0;
-		if (o->op.kind == WF_OP_SEND) {
-			o->op.head = &o->msg.head;
-			o->op.body = o->msg.body;
-			o->op.body_bytes = o->msg.body_bytes;
-		}
-		if (wf_transport_post(p->conn, &o->op, 1, &taken) == WEFT_INVALID) {
-			fake_must(WEFT_INVALID);
-		}
-		if (taken == 0) {
-			return;
-		}
-		p->out_first = (p->out_first + 1) % OUT_MAX;
-		p->out_count--;
+	if (script_failed(script)) {
+		(void)fprintf(stderr, "fake lane: %s\n", script->failure);
+		abort();
 	}
 }
 
@@ -78,10 +49,10 @@ fake_add_part(struct batch_list *list, const struct wf_sparse_part *at)
 	return &list->part[list->count++];
 }
 
-static void
-welcome(struct lane *lane, struct peer *p, bool send_job)
+static struct wf_welcome
+welcome(const struct lane *lane, bool send_job)
 {
-	struct wf_welcome w = {
+	return (struct wf_welcome){
 		.version = WF_WIRE_VERSION,
 		.flags = send_job ? WF_WELCOME_SEND_JOB : 0,
 		.incarnation = lane->incarnation,
@@ -89,24 +60,21 @@ welcome(struct lane *lane, struct peer *p, bool send_job)
 		.msg_bytes_max = WF_MSG_BODY_MAX,
 		.put_bytes_max = WF_SLICE_BYTES_MAX,
 	};
-	uint8_t bytes[WF_HELLO_MAX];
-	size_t used = wf_welcome_encode(&w, bytes);
-	fake_must(wf_transport_answer(p->conn, true, bytes, used));
 }
 
 /* The job is there: slots, and how far this trainer is. */
-
 void
-fake_resume(struct lane *lane, struct peer *p)
+fake_resume(struct member *p)
 {
+	const struct lane *lane = p->lane;
 	struct wf_msg out;
 	if (!lane->sparse) {
 		const struct wf_msg_steps steps = {.step = WF_STEP_NONE, .last = true};
 		wf_msg_resume_encode(&steps, &out);
-		fake_say(p, &out);
+		peer_send(&p->peer, &out);
 		return;
 	}
-	uint32_t t = (uint32_t)(p - lane->peer);
+	uint32_t t = (uint32_t)(p - lane->member);
 	uint64_t bytes = lane->opts->slot_bytes * lane->opts->slot_count;
 	const struct wf_grant grant = {
 		.kind = WF_GRANT_SLOTS,
@@ -115,7 +83,7 @@ fake_resume(struct lane *lane, struct peer *p)
 		.bytes = lane->opts->slot_bytes,
 		.slot_count = lane->opts->slot_count,
 	};
-	if (wf_transport_grant(p->conn, &grant, &p->slots_key) != WEFT_OK) {
+	if (wf_transport_grant(p->peer.conn, &grant, &p->slots_key) != WEFT_OK) {
 		return; /* on its way down */
 	}
 	struct wf_sparse_grant msg = {
@@ -126,9 +94,9 @@ fake_resume(struct lane *lane, struct peer *p)
 	};
 	memcpy(msg.key, p->slots_key.bytes, sizeof(msg.key));
 	wf_sparse_grant_encode(&msg, &out);
-	fake_say(p, &out);
+	peer_send(&p->peer, &out);
 	if (lane->opts->wrong == FAKE_GRANTS_TWICE) {
-		fake_say(p, &out);
+		peer_send(&p->peer, &out);
 	}
 	bool ahead = lane->opts->wrong == FAKE_RESUMES_AHEAD && p->received > 0;
 	const struct wf_sparse_resume r = {
@@ -138,10 +106,10 @@ fake_resume(struct lane *lane, struct peer *p)
 		.applied = lane->applied == 0 ? WF_STEP_NONE : lane->applied,
 	};
 	wf_sparse_resume_encode(&r, &out);
-	fake_say(p, &out);
+	peer_send(&p->peer, &out);
 	if (lane->opts->wrong == FAKE_SAYS_NONSENSE) {
 		out.head.type = 99;
-		fake_say(p, &out);
+		peer_send(&p->peer, &out);
 	}
 }
 
@@ -153,39 +121,34 @@ up(struct lane *lane, const struct wf_event *event)
 	WF_ASSERT(hello.trainer_id < lane->opts->trainers);
 	WF_ASSERT(hello.service == (lane->sparse ? WF_SERVICE_SPARSE : WF_SERVICE_DENSE));
 	WF_ASSERT(hello.lane_idx == lane->idx);
-	struct peer *p = &lane->peer[hello.trainer_id];
-	if (p->conn != NULL) { /* the old path is not down yet: not now */
+	struct member *p = &lane->member[hello.trainer_id];
+	if (p->peer.conn != NULL) { /* the old path is not down yet: not now */
 		struct wf_welcome w = {.refusal = WEFT_UNAVAILABLE, .reason = "the old path"};
 		uint8_t bytes[WF_HELLO_MAX];
 		size_t used = wf_welcome_encode(&w, bytes);
 		fake_must(wf_transport_answer(event->conn, false, bytes, used));
 		return;
 	}
-	p->conn = event->conn;
-	p->conn->user = p;
-	p->hello = hello;
-	p->up = true;
 	bool wanted = lane->sparse ? lane->table_count == 0 || lane->table[0] == NULL : false;
 	for (uint32_t t = 0; t < lane->opts->trainers; t++) {
-		wanted = wanted && !lane->peer[t].loading;
+		wanted = wanted && !lane->member[t].loading;
 	}
 	p->loading = wanted;
 	p->tables_told = 0;
-	welcome(lane, p, wanted);
+	const struct wf_welcome w = welcome(lane, wanted);
+	peer_accept(&p->peer, event->conn, &hello, &w);
 	if (!wanted && (!lane->sparse || lane->table[0] != NULL)) {
-		fake_resume(lane, p);
+		fake_resume(p);
 	}
 }
 
 static void
-down(struct peer *p)
+down(struct peer *peer)
 {
-	p->conn = NULL;
-	p->up = false;
+	struct member *p = (struct member *)peer;
 	p->loading = false;
 	p->has_rows = false;
 	p->had = false;
-	p->out_count = 0;
 	p->coming = 0;
 	if (p->push.count > 0 && p->received < p->push_msg.step) {
 		fake_free_list(&p->push); /* not whole */
@@ -197,13 +160,13 @@ down(struct peer *p)
 }
 
 static void
-take_reduce(struct lane *lane, struct peer *p, const struct wf_event *event)
+recv_reduce(struct lane *lane, struct member *p, const struct wf_head *head, const uint8_t *body)
 {
-	fake_must(wf_msg_reduce_decode(event->msg.head, event->msg.body, &p->reduce));
+	fake_must(wf_msg_reduce_decode(head, body, &p->reduce));
 	struct wf_msg out;
 	if (p->reduce.request_id == lane->reduced.request_id) { /* said again */
 		wf_msg_reduced_encode(&lane->reduced, &out);
-		fake_say(p, &out);
+		peer_send(&p->peer, &out);
 		return;
 	}
 	p->reduces = true;
@@ -212,7 +175,7 @@ take_reduce(struct lane *lane, struct peer *p, const struct wf_event *event)
 		sum.value[i] = 0;
 	}
 	for (uint32_t t = 0; t < lane->opts->trainers; t++) {
-		const struct peer *q = &lane->peer[t];
+		const struct member *q = &lane->member[t];
 		if (!q->reduces || q->reduce.request_id != sum.request_id) {
 			return;
 		}
@@ -224,102 +187,38 @@ take_reduce(struct lane *lane, struct peer *p, const struct wf_event *event)
 	lane->reduced = sum;
 	wf_msg_reduced_encode(&sum, &out);
 	for (uint32_t t = 0; t < lane->opts->trainers; t++) {
-		lane->peer[t].reduces = false;
-		if (lane->peer[t].up) {
-			fake_say(&lane->peer[t], &out);
-		}
+		lane->member[t].reduces = false;
+		peer_send(&lane->member[t].peer, &out);
 	}
 }
 
-static void
-take_control(struct lane *lane, struct peer *p, const struct wf_event *event)
+static enum weft_status
+recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 {
-	struct wf_msg_goodbye bye;
-	struct wf_msg_beat beat;
-	struct wf_msg out;
-	switch (event->msg.head->type) {
-	case WF_MSG_BEAT:
-		fake_must(wf_msg_beat_decode(event->msg.head, event->msg.body, &beat));
-		if (beat.asks) {
-			beat = (struct wf_msg_beat){.itself = true, .pid = 1};
-			wf_msg_beat_encode(&beat, &out);
-			fake_say(p, &out);
-		}
-		break;
-	case WF_MSG_REDUCE:
-		take_reduce(lane, p, event);
-		break;
-	case WF_MSG_GOODBYE:
-		fake_must(wf_msg_goodbye_decode(event->msg.head, event->msg.body, &bye));
-		p->gone = true;
-		if (!bye.ack) {
-			bye.ack = true;
-			wf_msg_goodbye_encode(&bye, &out);
-			fake_say(p, &out);
-		}
-		break;
-	default: /* ABORT */
-		p->gone = true;
-		break;
+	struct member *p = (struct member *)peer;
+	if (head->service == WF_SERVICE_CONTROL && head->type == WF_MSG_REDUCE) {
+		recv_reduce(p->lane, p, head, body);
+	} else if (head->service == WF_SERVICE_CONTROL) {
+		return WEFT_PROTOCOL;
+	} else if (p->lane->sparse) { /* of a dense lane HAVE, STEP: nothing is here */
+		fake_recv_sparse(p, head, body);
 	}
+	return WEFT_OK;
 }
 
 static void
-take_msg(struct lane *lane, struct peer *p, const struct wf_event *event)
+put(struct peer *peer, const struct wf_event *event)
 {
-	const struct wf_head *head = event->msg.head;
-	if (head->service == WF_SERVICE_CONTROL) {
-		take_control(lane, p, event);
-		return;
-	}
-	if (!lane->sparse) {
-		return; /* HAVE, STEP: nothing is here */
-	}
-	switch (head->type) {
-	case WF_SPARSE_TABLE:
-		fake_take_table(lane, p, event);
-		break;
-	case WF_SPARSE_GRANT:
-		fake_take_rows_grant(p, event);
-		break;
-	case WF_SPARSE_HAVE:
-		fake_take_have(lane, p, event);
-		break;
-	case WF_SPARSE_PUSH:
-		fake_take_push(lane, p, event);
-		break;
-	case WF_SPARSE_PULL:
-		fake_take_pull(lane, p, event);
-		break;
-	case WF_SPARSE_FETCH:
-		fake_take_fetch(lane, p, event);
-		break;
-	case WF_SPARSE_RESTORE:
-		fake_take_restore(lane, p, event);
-		break;
-	default:
-		WF_ASSERT(false);
-	}
+	fake_recv_put((struct member *)peer, event);
 }
 
 static void
-take_event(struct lane *lane, const struct wf_event *event)
+done(struct peer *peer, uint64_t cookie)
 {
-	struct peer *p = event->conn->user;
-	if (event->kind == WF_EVENT_UP) {
-		up(lane, event);
-	} else if (event->kind == WF_EVENT_DONE) {
-		fake_take_done(lane, event);
-	} else if (p == NULL || p->conn != event->conn) {
-		return;
-	} else if (event->kind == WF_EVENT_DOWN) {
-		down(p);
-	} else if (event->kind == WF_EVENT_MSG) {
-		take_msg(lane, p, event);
-	} else {
-		fake_take_put(lane, p, event);
-	}
+	fake_done((struct member *)peer, cookie);
 }
+
+static const struct peer_ops ops = {.recv = recv, .put = put, .done = done, .down = down};
 
 static void
 open_lane(struct lane *lane, struct wf_env *env, const struct fake_opts *opts, uint32_t port_idx)
@@ -343,8 +242,10 @@ open_lane(struct lane *lane, struct wf_env *env, const struct fake_opts *opts, u
 	fake_must(wf_transport_region_add(lane->transport, &a, &lane->slots_region));
 	fake_must(wf_transport_region_add(lane->transport, &b, &lane->answers_region));
 	for (uint32_t i = 0; i < opts->trainers; i++) {
-		struct peer *p = &lane->peer[i];
-		p->out = calloc(OUT_MAX, sizeof(*p->out));
+		struct member *p = &lane->member[i];
+		p->lane = lane;
+		p->peer.ops = &ops;
+		peer_open_at(&p->peer, lane->script, lane->transport);
 		p->gather = (uint8_t *)lane->answers.base + (uint64_t)i * PULLS_MAX * GATHER_BYTES;
 	}
 }
@@ -368,9 +269,9 @@ static void
 close_lane(struct lane *lane)
 {
 	for (uint32_t i = 0; i < lane->opts->trainers; i++) {
-		down(&lane->peer[i]);
-		fake_free_list(&lane->peer[i].push);
-		free(lane->peer[i].out);
+		down(&lane->member[i].peer);
+		fake_free_list(&lane->member[i].push);
+		peer_close(&lane->member[i].peer);
 	}
 	for (uint32_t t = 0; t < lane->table_count; t++) {
 		wf_table_destroy(lane->table[t]);
@@ -384,7 +285,8 @@ static bool
 is_over(const struct lane *lane)
 {
 	for (uint32_t t = 0; t < lane->opts->trainers; t++) {
-		if (!lane->peer[t].gone || lane->peer[t].conn != NULL) {
+		const struct peer *peer = &lane->member[t].peer;
+		if ((!peer->goodbye_heard && !peer->aborted) || peer->conn != NULL) {
 			return false;
 		}
 	}
@@ -397,11 +299,16 @@ turn(struct lane *lane)
 	struct wf_event event[16];
 	unsigned count = 0;
 	for (uint32_t t = 0; t < lane->opts->trainers; t++) {
-		flush(&lane->peer[t]);
+		peer_flush(&lane->member[t].peer);
 	}
 	fake_must(wf_transport_poll(lane->transport, event, 16, &count));
 	for (unsigned i = 0; i < count; i++) {
-		take_event(lane, &event[i]);
+		struct peer *peer = event[i].conn->user;
+		if (event[i].kind == WF_EVENT_UP) {
+			up(lane, &event[i]);
+		} else if (peer != NULL) {
+			peer_event(peer, &event[i]);
+		}
 	}
 	return count;
 }
@@ -411,9 +318,11 @@ fake_pserver(struct wf_env *env, const struct fake_opts *opts, const bool *stop,
 	     struct fake_seen *seen)
 {
 	struct lane *lane = calloc(1 + opts->lanes, sizeof(*lane));
+	struct script script = {.env = env};
 	bool over = false;
 	for (uint32_t i = 0; i <= opts->lanes; i++) {
 		lane[i].seen = seen;
+		lane[i].script = &script;
 		open_lane(&lane[i], env, opts, i);
 	}
 	while (!*stop) {
@@ -423,6 +332,7 @@ fake_pserver(struct wf_env *env, const struct fake_opts *opts, const bool *stop,
 			events += turn(&lane[i]);
 			over = over && is_over(&lane[i]);
 		}
+		must_hold(&script);
 		if (events == 0) {
 			uint64_t deadline = wf_now_ns(env) + WF_NS_PER_MS;
 			for (uint32_t i = 0; i <= opts->lanes; i++) {

@@ -13,41 +13,41 @@
 
 /* Of data in the pass of the step under way. */
 static bool
-is_out(const struct lane *lane, const struct peer *p)
+is_out(const struct lane *lane, const struct member *p)
 {
 	return p->out_of_data && p->out_pass == lane->pass;
 }
 
 static bool
-is_missing(const struct lane *lane, const struct peer *p)
+is_missing(const struct lane *lane, const struct member *p)
 {
 	return !is_out(lane, p) && p->received != lane->applied + 1;
 }
 
 static void
-credit(struct peer *p, const uint16_t *buffer, uint32_t count)
+credit(struct member *p, const uint16_t *buffer, uint32_t count)
 {
 	struct wf_msg_credit msg = {.count = count};
 	struct wf_msg out;
 	memcpy(msg.buffer, buffer, count * sizeof(*buffer));
 	wf_sparse_credit_encode(&msg, &out);
-	fake_say(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
-nack(struct lane *lane, struct peer *p, uint64_t request_id, uint64_t step)
+nack(struct lane *lane, struct member *p, uint64_t request_id, uint64_t step)
 {
 	struct wf_sparse_nack msg = {
 		.request_id = request_id, .step = step, .status = WEFT_INVALID};
 	struct wf_msg out;
 	(void)snprintf(msg.reason, sizeof(msg.reason), "the script says no");
 	wf_sparse_nack_encode(&msg, &out);
-	fake_say(p, &out);
+	peer_send(&p->peer, &out);
 	lane->nacked++;
 }
 
 static void
-answer(struct lane *lane, struct peer *p, struct pull *pull)
+answer(struct lane *lane, struct member *p, struct pull *pull)
 {
 	size_t used = 0;
 	uint8_t *area = p->gather + (size_t)(pull - p->pull) * GATHER_BYTES;
@@ -66,8 +66,7 @@ answer(struct lane *lane, struct peer *p, struct pull *pull)
 		bool cut = lane->opts->wrong == FAKE_ANSWERS_SHORT;
 		bool twice = i == 0 && lane->opts->wrong == FAKE_ANSWERS_TWICE;
 		for (int times = twice ? 2 : 1; times > 0; times--) {
-			struct out *o = fake_add_out(p);
-			o->op = (struct wf_op){
+			const struct wf_op op = {
 				.kind = WF_OP_PUT,
 				.cookie = (uint64_t)(pull - p->pull) + 1,
 				.region = lane->answers_region,
@@ -79,6 +78,7 @@ answer(struct lane *lane, struct peer *p, struct pull *pull)
 							    lane->applied + (old ? 7 : 0)),
 			};
 			pull->in_flight++;
+			(void)peer_post(&p->peer, &op);
 		}
 		used += bytes;
 	}
@@ -90,7 +90,7 @@ static void
 answer_due(struct lane *lane)
 {
 	for (uint32_t t = 0; t < lane->opts->trainers; t++) {
-		struct peer *p = &lane->peer[t];
+		struct member *p = &lane->member[t];
 		/* the older first */
 		for (uint32_t n = 0; n < PULLS_MAX; n++) {
 			struct pull *best = NULL;
@@ -129,7 +129,7 @@ list_batches(struct lane *lane, uint32_t table, struct wf_table_batch *out)
 {
 	size_t n = 0;
 	for (uint32_t t = 0; t < lane->opts->trainers; t++) {
-		const struct batch_list *list = &lane->peer[t].push;
+		const struct batch_list *list = &lane->member[t].push;
 		for (uint32_t i = 0; i < list->count; i++) {
 			const struct part *part = &list->part[i];
 			if (part->at.table != table) {
@@ -164,11 +164,11 @@ apply_table(struct lane *lane, uint32_t t, uint64_t samples)
 }
 
 void
-fake_say_applied(struct lane *lane, struct peer *p)
+fake_say_applied(struct member *p)
 {
 	struct wf_msg out;
-	wf_sparse_applied_encode(&lane->said, &out);
-	fake_say(p, &out);
+	wf_sparse_applied_encode(&p->lane->said, &out);
+	peer_send(&p->peer, &out);
 }
 
 /* The step that everybody who has data has pushed. */
@@ -178,8 +178,8 @@ apply(struct lane *lane)
 	uint64_t samples = 0;
 	bool anybody = false;
 	for (uint32_t t = 0; t < lane->opts->trainers; t++) {
-		const struct peer *p = &lane->peer[t];
-		if (p->hello.incarnation == 0 || is_missing(lane, p)) {
+		const struct member *p = &lane->member[t];
+		if (p->peer.hello.incarnation == 0 || is_missing(lane, p)) {
 			return false;
 		}
 		anybody = anybody || !is_out(lane, p);
@@ -202,20 +202,20 @@ apply(struct lane *lane)
 		.grads_nonfinite = FAKE_GRADS_NONFINITE,
 	};
 	for (uint32_t t = 0; t < lane->opts->trainers; t++) {
-		struct peer *p = &lane->peer[t];
+		struct member *p = &lane->member[t];
 		fake_free_list(&p->push);
 		if (p->had && !is_out(lane, p)) {
-			fake_say_applied(lane, p);
+			fake_say_applied(p);
 		}
 	}
 	return true;
 }
 
-void
-fake_take_table(struct lane *lane, struct peer *p, const struct wf_event *event)
+static void
+recv_table(struct lane *lane, struct member *p, const struct wf_head *head, const uint8_t *body)
 {
 	struct wf_sparse_table msg;
-	fake_must(wf_sparse_table_decode(event->msg.head, event->msg.body, &msg));
+	fake_must(wf_sparse_table_decode(head, body, &msg));
 	WF_ASSERT(p->loading && msg.idx == p->tables_told && msg.table_count <= TABLES_MAX);
 	lane->desc[p->tables_told++] = msg.table;
 	lane->seen->tables_told++;
@@ -225,8 +225,8 @@ fake_take_table(struct lane *lane, struct peer *p, const struct wf_event *event)
 	}
 	p->loading = false;
 	lane->table_count = msg.table_count;
-	uint32_t lanes = p->hello.pserver_count * p->hello.lane_count;
-	uint32_t global = p->hello.pserver_idx * p->hello.lane_count + lane->idx;
+	uint32_t lanes = p->peer.hello.pserver_count * p->peer.hello.lane_count;
+	uint32_t global = p->peer.hello.pserver_idx * p->peer.hello.lane_count + lane->idx;
 	for (uint32_t t = 0; t < lane->table_count; t++) {
 		const struct wf_table_desc *d = &lane->desc[t];
 		struct wf_table_opts opts = {
@@ -252,37 +252,37 @@ fake_take_table(struct lane *lane, struct peer *p, const struct wf_event *event)
 		fake_must(wf_table_create(lane->env, &opts, &lane->table[t]));
 	}
 	for (uint32_t t = 0; t < lane->opts->trainers; t++) {
-		if (lane->peer[t].up) {
-			fake_resume(lane, &lane->peer[t]);
+		if (lane->member[t].peer.conn != NULL) {
+			fake_resume(&lane->member[t]);
 		}
 	}
 }
 
-void
-fake_take_rows_grant(struct peer *p, const struct wf_event *event)
+static void
+recv_rows_grant(struct member *p, const struct wf_head *head, const uint8_t *body)
 {
 	struct wf_sparse_grant msg;
-	fake_must(wf_sparse_grant_decode(event->msg.head, event->msg.body, &msg));
+	fake_must(wf_sparse_grant_decode(head, body, &msg));
 	WF_ASSERT(msg.kind == WF_SPARSE_GRANT_ROWS && !p->has_rows);
 	memcpy(p->rows_key.bytes, msg.key, sizeof(msg.key));
 	p->has_rows = true;
 }
 
-void
-fake_take_have(struct lane *lane, struct peer *p, const struct wf_event *event)
+static void
+recv_have(struct lane *lane, struct member *p, const struct wf_head *head, const uint8_t *body)
 {
 	struct wf_sparse_have msg;
-	fake_must(wf_sparse_have_decode(event->msg.head, event->msg.body, &msg));
+	fake_must(wf_sparse_have_decode(head, body, &msg));
 	uint64_t heard = msg.applied == WF_STEP_NONE ? 0 : msg.applied;
 	WF_ASSERT(p->has_rows && !p->had);
 	p->had = true;
 	if (lane->applied > heard && p->received == lane->applied) {
-		fake_say_applied(lane, p);
+		fake_say_applied(p);
 	}
 }
 
 static void
-end_push(struct lane *lane, struct peer *p)
+end_push(struct lane *lane, struct member *p)
 {
 	const struct wf_sparse_push *msg = &p->push_msg;
 	p->coming = 0;
@@ -299,11 +299,11 @@ end_push(struct lane *lane, struct peer *p)
 	answer_due(lane);
 }
 
-void
-fake_take_push(struct lane *lane, struct peer *p, const struct wf_event *event)
+static void
+recv_push(struct lane *lane, struct member *p, const struct wf_head *head, const uint8_t *body)
 {
 	struct wf_sparse_push *msg = &p->push_msg;
-	fake_must(wf_sparse_push_decode(event->msg.head, event->msg.body, msg));
+	fake_must(wf_sparse_push_decode(head, body, msg));
 	WF_ASSERT(p->has_rows && p->coming == 0);
 	if ((msg->flags & WF_SPARSE_PUSH_OUT_OF_DATA) != 0) {
 		lane->seen->outs += p->out_of_data ? 0 : 1;
@@ -329,11 +329,11 @@ fake_take_push(struct lane *lane, struct peer *p, const struct wf_event *event)
 	}
 }
 
-void
-fake_take_pull(struct lane *lane, struct peer *p, const struct wf_event *event)
+static void
+recv_pull(struct lane *lane, struct member *p, const struct wf_head *head, const uint8_t *body)
 {
 	struct wf_sparse_pull *msg = &p->pull_msg;
-	fake_must(wf_sparse_pull_decode(event->msg.head, event->msg.body, msg));
+	fake_must(wf_sparse_pull_decode(head, body, msg));
 	WF_ASSERT(p->has_rows && p->coming == 0);
 	WF_ASSERT(msg->step <= lane->applied + 1);
 	p->pull_now = NULL;
@@ -390,7 +390,7 @@ has_key(const struct batch_list *list, uint64_t key)
 }
 
 static void
-end_pull(struct lane *lane, struct peer *p)
+end_pull(struct lane *lane, struct member *p)
 {
 	struct pull *pull = p->pull_now;
 	p->coming = 0;
@@ -414,13 +414,13 @@ end_pull(struct lane *lane, struct peer *p)
 	}
 	if (lane->opts->wrong == FAKE_APPLIES_UNASKED) {
 		lane->said.step = 77;
-		fake_say_applied(lane, p);
+		fake_say_applied(p);
 	}
 	answer_due(lane);
 }
 
 static void
-take_pull_part(struct lane *lane, struct peer *p, const uint8_t *data)
+recv_pull_part(struct lane *lane, struct member *p, const uint8_t *data)
 {
 	const struct wf_sparse_part *at = &p->pull_msg.part[p->part_next++];
 	struct part *part = fake_add_part(&p->pull_now->list, at);
@@ -436,7 +436,7 @@ take_pull_part(struct lane *lane, struct peer *p, const uint8_t *data)
 }
 
 static void
-take_push_part(struct lane *lane, struct peer *p, const uint8_t *data)
+recv_push_part(struct lane *lane, struct member *p, const uint8_t *data)
 {
 	const struct wf_sparse_part *at = &p->push_msg.part[p->part_next++];
 	const struct wf_table_desc *desc = &lane->desc[at->table];
@@ -458,8 +458,9 @@ take_push_part(struct lane *lane, struct peer *p, const uint8_t *data)
 }
 
 void
-fake_take_put(struct lane *lane, struct peer *p, const struct wf_event *event)
+fake_recv_put(struct member *p, const struct wf_event *event)
 {
+	struct lane *lane = p->lane;
 	uint32_t slot = wf_tag_slot(event->put.tag);
 	uint32_t buffer = slot % lane->opts->slot_count;
 	uint32_t i = slot / lane->opts->slot_count;
@@ -467,40 +468,36 @@ fake_take_put(struct lane *lane, struct peer *p, const struct wf_event *event)
 	p->last_buffer = (uint16_t)buffer;
 	if (p->coming == WF_SPARSE_PULL) {
 		WF_ASSERT(wf_tag_step(event->put.tag) == (uint8_t)p->pull_msg.step);
-		wf_transport_release(p->conn, slot); /* copied below, before the next poll */
-		take_pull_part(lane, p, event->put.data);
+		wf_transport_release(p->peer.conn, slot); /* copied below, before the next poll */
+		recv_pull_part(lane, p, event->put.data);
 		return;
 	}
 	WF_ASSERT(wf_tag_step(event->put.tag) == (uint8_t)p->push_msg.step);
 	bool more = p->part_next + 1 < p->push_msg.part_count;
-	wf_transport_release(p->conn, slot);
+	wf_transport_release(p->peer.conn, slot);
 	if (more) { /* parked at once */
 		credit(p, &p->last_buffer, 1);
 	}
-	take_push_part(lane, p, event->put.data);
+	recv_push_part(lane, p, event->put.data);
 }
 
 void
-fake_take_done(struct lane *lane, const struct wf_event *event)
+fake_done(struct member *p, uint64_t cookie)
 {
-	struct peer *p = event->conn->user;
-	if (p == NULL || p->conn != event->conn || event->done.cookie == 0) {
-		return;
-	}
-	struct pull *pull = &p->pull[event->done.cookie - 1];
+	struct pull *pull = &p->pull[cookie - 1];
 	if (pull->used && pull->in_flight > 0 && --pull->in_flight == 0) {
 		pull->used = false;
 	}
 }
 
 static void
-nack_call(struct peer *p, uint64_t request_id, uint64_t step)
+nack_call(struct member *p, uint64_t request_id, uint64_t step)
 {
 	struct wf_msg out;
 	struct wf_sparse_nack nack = {.request_id = request_id, .step = step, .status = WEFT_NOMEM};
 	(void)snprintf(nack.reason, sizeof(nack.reason), "no memory to list rows");
 	wf_sparse_nack_encode(&nack, &out);
-	fake_say(p, &out);
+	peer_send(&p->peer, &out);
 }
 
 /* All that the lane has in one piece. */
@@ -525,11 +522,11 @@ put_counters(const struct lane *lane, const struct wf_sparse_fetch *fetch, uint8
 	}
 }
 
-void
-fake_take_fetch(struct lane *lane, struct peer *p, const struct wf_event *event)
+static void
+recv_fetch(struct lane *lane, struct member *p, const struct wf_head *head, const uint8_t *body)
 {
 	struct wf_sparse_fetch fetch;
-	fake_must(wf_sparse_fetch_decode(event->msg.head, event->msg.body, &fetch));
+	fake_must(wf_sparse_fetch_decode(head, body, &fetch));
 	if (lane->opts->wrong == FAKE_NACKS_CALLS) {
 		nack_call(p, fetch.request_id, fetch.step);
 		return;
@@ -537,14 +534,13 @@ fake_take_fetch(struct lane *lane, struct peer *p, const struct wf_event *event)
 	if (lane->opts->wrong == FAKE_KEEPS_SILENT) {
 		return;
 	}
-	struct out *o = fake_add_out(p);
 	memset(p->gather, 1, RUN_BYTES);
 	bool says_more = lane->opts->wrong == FAKE_FETCHES_SHORT;
 	wf_store_u32(p->gather + RUN_BYTES_AT, says_more ? WF_RUN_BYTES_MAX : RUN_BYTES);
 	if (lane->opts->wrong == FAKE_FETCHES_COUNTERS) {
 		put_counters(lane, &fetch, p->gather);
 	}
-	o->op = (struct wf_op){
+	const struct wf_op op = {
 		.kind = WF_OP_PUT,
 		.region = lane->answers_region,
 		.src = p->gather,
@@ -553,15 +549,16 @@ fake_take_fetch(struct lane *lane, struct peer *p, const struct wf_event *event)
 		.offset = fetch.offset,
 		.tag = wf_sparse_answer_tag(fetch.request_id, WF_SPARSE_FETCH_PART, fetch.step),
 	};
+	(void)peer_post(&p->peer, &op);
 }
 
 /* Nothing is put: it is only said. */
-void
-fake_take_restore(struct lane *lane, struct peer *p, const struct wf_event *event)
+static void
+recv_restore(struct lane *lane, struct member *p, const struct wf_head *head, const uint8_t *body)
 {
 	struct wf_sparse_restore restore;
 	struct wf_msg out;
-	fake_must(wf_sparse_restore_decode(event->msg.head, event->msg.body, &restore));
+	fake_must(wf_sparse_restore_decode(head, body, &restore));
 	WF_ASSERT(restore.bytes == 0);
 	if (lane->opts->wrong == FAKE_NACKS_CALLS) {
 		nack_call(p, restore.request_id, restore.step);
@@ -572,5 +569,36 @@ fake_take_restore(struct lane *lane, struct peer *p, const struct wf_event *even
 	}
 	const struct wf_sparse_restored restored = {.request_id = restore.request_id + 1};
 	wf_sparse_restored_encode(&restored, &out);
-	fake_say(p, &out);
+	peer_send(&p->peer, &out);
+}
+
+void
+fake_recv_sparse(struct member *p, const struct wf_head *head, const uint8_t *body)
+{
+	struct lane *lane = p->lane;
+	switch (head->type) {
+	case WF_SPARSE_TABLE:
+		recv_table(lane, p, head, body);
+		break;
+	case WF_SPARSE_GRANT:
+		recv_rows_grant(p, head, body);
+		break;
+	case WF_SPARSE_HAVE:
+		recv_have(lane, p, head, body);
+		break;
+	case WF_SPARSE_PUSH:
+		recv_push(lane, p, head, body);
+		break;
+	case WF_SPARSE_PULL:
+		recv_pull(lane, p, head, body);
+		break;
+	case WF_SPARSE_FETCH:
+		recv_fetch(lane, p, head, body);
+		break;
+	case WF_SPARSE_RESTORE:
+		recv_restore(lane, p, head, body);
+		break;
+	default:
+		WF_ASSERT(false);
+	}
 }
