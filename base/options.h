@@ -59,6 +59,8 @@ struct wf_option {
 	double fmin, fmax; /* F64; both 0: no limit */
 	bool is_shared;    /* a setting that all trainers of a job have to have alike */
 	bool of_pserver;   /* a setting that pservers have, too, with the same default and limits */
+	/* Of a setting that travels in a job's description: at which of its bytes, and how many. */
+	uint8_t job_at, job_bytes;
 };
 
 #define WF_OPTION_FILE_BYTES 16384u
@@ -120,6 +122,10 @@ enum weft_status wf_option_check(const struct wf_option *table, unsigned count,
 				 const void *target) WEFT_MUST_CHECK;
 /* The value in `target`, as a user would write it. `out` has `bytes`; a longer text is cut. */
 void wf_option_value(const struct wf_option *option, const void *target, char *out, size_t bytes);
+/* A value in `target` that is no text, as a number: of an F64 its bits. */
+uint64_t wf_option_number(const struct wf_option *option, const void *target);
+/* The other way; nothing is checked. */
+void wf_option_set_number(const struct wf_option *option, uint64_t number, void *target);
 /* The option part of --help, one paragraph per option, 80 columns. */
 void wf_options_print_help(const struct wf_options *options, FILE *out);
 /* "ports_num=2 (PADDLE_INIT_PORTS_NUM) dense lanes per pserver; ..." for each option that has

@@ -240,9 +240,8 @@ place_of(const struct wf_option *option, void *target)
 	return (char *)target + option->offset;
 }
 
-/* A whole number of any width, to and from its place. */
-static void
-put_number(const struct wf_option *option, uint64_t value, void *target)
+void
+wf_option_set_number(const struct wf_option *option, uint64_t value, void *target)
 {
 	uint8_t truth = value != 0;
 	uint16_t half = (uint16_t)value;
@@ -256,8 +255,8 @@ put_number(const struct wf_option *option, uint64_t value, void *target)
 	memcpy(place_of(option, target), from, bytes);
 }
 
-static uint64_t
-get_number(const struct wf_option *option, const void *target)
+uint64_t
+wf_option_number(const struct wf_option *option, const void *target)
 {
 	const char *place = (const char *)target + option->offset;
 	uint8_t truth = 0;
@@ -290,7 +289,7 @@ store_u64(const struct wf_option *option, const char *text, void *target)
 	if (!good || !in_range(option, value)) {
 		return false;
 	}
-	put_number(option, value, target);
+	wf_option_set_number(option, value, target);
 	return true;
 }
 
@@ -318,7 +317,7 @@ wf_option_store(const struct wf_option *option, const char *text, void *target)
 		if (!parse_bool(text, &truth)) {
 			return false;
 		}
-		put_number(option, truth, target);
+		wf_option_set_number(option, truth, target);
 		return true;
 	case WF_OPTION_U64:
 	case WF_OPTION_BYTES:
@@ -336,7 +335,7 @@ wf_option_store(const struct wf_option *option, const char *text, void *target)
 		if (!parse_choice(option->choices, text, &idx)) {
 			return false;
 		}
-		put_number(option, idx, target);
+		wf_option_set_number(option, idx, target);
 		return true;
 	case WF_OPTION_STRING:
 		memcpy(place_of(option, target), &text, sizeof(text));
@@ -424,15 +423,15 @@ wf_option_value(const struct wf_option *option, const void *target, char *out, s
 	switch (option->type) {
 	case WF_OPTION_BOOL:
 		(void)snprintf(out, bytes, "%s",
-			       get_number(option, target) != 0 ? "true" : "false");
+			       wf_option_number(option, target) != 0 ? "true" : "false");
 		break;
 	case WF_OPTION_U64:
 	case WF_OPTION_BYTES:
 	case WF_OPTION_DURATION:
-		format_u64(option->type, get_number(option, target), out, bytes);
+		format_u64(option->type, wf_option_number(option, target), out, bytes);
 		break;
 	case WF_OPTION_ENUM:
-		format_choice(option->choices, get_number(option, target), out, bytes);
+		format_choice(option->choices, wf_option_number(option, target), out, bytes);
 		break;
 	case WF_OPTION_F64:
 		memcpy(&real, place, sizeof(real));
@@ -456,9 +455,10 @@ is_allowed(const struct wf_option *option, const void *target)
 	case WF_OPTION_U64:
 	case WF_OPTION_BYTES:
 	case WF_OPTION_DURATION:
-		return in_range(option, get_number(option, target));
+		return in_range(option, wf_option_number(option, target));
 	case WF_OPTION_ENUM:
-		return find_choice(option->choices, get_number(option, target), &length) != NULL;
+		return find_choice(option->choices, wf_option_number(option, target), &length) !=
+		       NULL;
 	case WF_OPTION_F64:
 		memcpy(&real, (const char *)target + option->offset, sizeof(real));
 		return in_f64_range(option, real);

@@ -11,6 +11,8 @@
 
 #define OPTS struct weft_session_opts
 #define AT(field) .offset = offsetof(OPTS, field), .bytes = sizeof(((OPTS *)NULL)->field)
+/* Of wire/README.md, "Job". */
+#define JOB(at, count) .job_at = (at), .job_bytes = (count)
 
 static const struct wf_option table[] = {
 	/* The job. */
@@ -32,6 +34,7 @@ static const struct wf_option table[] = {
 	{.name = "ports_num",
 	 .type = WF_OPTION_U64,
 	 AT(ports_num),
+	 JOB(8, 4),
 	 .initial = "1",
 	 .min = 1,
 	 .max = WF_PSERVER_LANES_MAX,
@@ -51,6 +54,7 @@ static const struct wf_option table[] = {
 	{.name = "num_gradient_servers",
 	 .type = WF_OPTION_U64,
 	 AT(num_gradient_servers),
+	 JOB(0, 4),
 	 .initial = "1",
 	 .min = 1,
 	 .max = WF_TRAINER_COUNT_MAX,
@@ -59,13 +63,19 @@ static const struct wf_option table[] = {
 	{.name = "grad_reduce",
 	 .type = WF_OPTION_ENUM,
 	 AT(grad_reduce),
+	 JOB(20, 1),
 	 .initial = "sum",
 	 .choices = "sum|mean",
 	 .is_shared = true},
-	{.name = "skip_nonfinite", .type = WF_OPTION_BOOL, AT(skip_nonfinite), .is_shared = true},
+	{.name = "skip_nonfinite",
+	 .type = WF_OPTION_BOOL,
+	 AT(skip_nonfinite),
+	 JOB(21, 1),
+	 .is_shared = true},
 	{.name = "slice_bytes",
 	 .type = WF_OPTION_BYTES,
 	 AT(slice_bytes),
+	 JOB(12, 8),
 	 .initial = "256KiB",
 	 .min = WF_SLICE_BYTES_MIN,
 	 .max = WF_SLICE_BYTES_MAX,
@@ -83,16 +93,19 @@ static const struct wf_option table[] = {
 	{.name = "learning_rate",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.learning_rate),
+	 JOB(30, 8),
 	 .initial = "0.001",
 	 .is_shared = true},
 	{.name = "momentum",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.momentum),
+	 JOB(38, 8),
 	 .initial = "0",
 	 .is_shared = true},
 	{.name = "beta1",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.beta1),
+	 JOB(46, 8),
 	 .initial = "0.9",
 	 .fmin = 0,
 	 .fmax = 1,
@@ -101,6 +114,7 @@ static const struct wf_option table[] = {
 	{.name = "beta2",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.beta2),
+	 JOB(54, 8),
 	 .initial = "0.999",
 	 .fmin = 0,
 	 .fmax = 1,
@@ -109,6 +123,7 @@ static const struct wf_option table[] = {
 	{.name = "rho",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.rho),
+	 JOB(127, 8),
 	 .initial = "0.95",
 	 .fmin = 0,
 	 .fmax = 1,
@@ -118,11 +133,13 @@ static const struct wf_option table[] = {
 	{.name = "epsilon",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.epsilon),
+	 JOB(62, 8),
 	 .initial = "1e-8",
 	 .is_shared = true},
 	{.name = "decay",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.decay),
+	 JOB(70, 8),
 	 .initial = "0",
 	 .fmin = 0,
 	 .fmax = 1e30,
@@ -131,6 +148,7 @@ static const struct wf_option table[] = {
 	{.name = "l1",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.l1),
+	 JOB(135, 8),
 	 .initial = "0",
 	 .fmin = 0,
 	 .fmax = 1e30,
@@ -140,6 +158,7 @@ static const struct wf_option table[] = {
 	{.name = "clip",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.clip),
+	 JOB(78, 8),
 	 .initial = "0",
 	 .fmin = 0,
 	 .fmax = 1e30,
@@ -148,6 +167,7 @@ static const struct wf_option table[] = {
 	{.name = "clip_norm",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.clip_norm),
+	 JOB(167, 8),
 	 .initial = "0",
 	 .fmin = 0,
 	 .fmax = 1e30,
@@ -167,12 +187,14 @@ static const struct wf_option table[] = {
 	{.name = "schedule_a",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.schedule_a),
+	 JOB(86, 8),
 	 .initial = "0",
 	 .is_shared = true,
 	 .help = "Parameter a of the schedule."},
 	{.name = "schedule_b",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.schedule_b),
+	 JOB(94, 8),
 	 .initial = "0",
 	 .is_shared = true,
 	 .help = "Parameter b of the schedule."},
@@ -186,11 +208,13 @@ static const struct wf_option table[] = {
 	{.name = "first_pass",
 	 .type = WF_OPTION_U64,
 	 AT(optimizer.first_pass),
+	 JOB(159, 8),
 	 .initial = "0",
 	 .is_shared = true},
 	{.name = "average_window",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.average_window),
+	 JOB(143, 8),
 	 .initial = "0",
 	 .fmin = 0,
 	 .fmax = 1,
@@ -202,6 +226,7 @@ static const struct wf_option table[] = {
 	{.name = "max_average_window",
 	 .type = WF_OPTION_U64,
 	 AT(optimizer.max_average_window),
+	 JOB(151, 8),
 	 .initial = "0",
 	 .is_shared = true,
 	 .help = "Steps that an average is made of at most; 0: no limit."},
@@ -210,6 +235,7 @@ static const struct wf_option table[] = {
 	{.name = "dense_mode",
 	 .type = WF_OPTION_ENUM,
 	 AT(dense_mode),
+	 JOB(102, 1),
 	 .initial = "sync",
 	 .choices = "sync|async|bounded|local|elastic",
 	 .is_shared = true,
@@ -221,17 +247,20 @@ static const struct wf_option table[] = {
 	{.name = "dense_staleness",
 	 .type = WF_OPTION_U64,
 	 AT(dense_staleness),
+	 JOB(103, 4),
 	 .initial = "0",
 	 .is_shared = true},
 	{.name = "dense_discard_ratio",
 	 .type = WF_OPTION_F64,
 	 AT(dense_discard_ratio),
+	 JOB(107, 8),
 	 .initial = "0",
 	 .fmax = 1e6,
 	 .is_shared = true},
 	{.name = "local_steps",
 	 .type = WF_OPTION_U64,
 	 AT(local_steps),
+	 JOB(115, 4),
 	 .initial = "0",
 	 .max = 1000000000,
 	 .is_shared = true,
@@ -240,6 +269,7 @@ static const struct wf_option table[] = {
 	{.name = "elastic_rate",
 	 .type = WF_OPTION_F64,
 	 AT(elastic_rate),
+	 JOB(119, 8),
 	 .initial = "0",
 	 .fmax = 1,
 	 .is_shared = true,
@@ -248,6 +278,7 @@ static const struct wf_option table[] = {
 	{.name = "dense_wire",
 	 .type = WF_OPTION_ENUM,
 	 AT(dense_wire),
+	 JOB(175, 1),
 	 .initial = "f32",
 	 .choices = "f32|bf16|f16",
 	 .is_shared = true,
@@ -256,6 +287,7 @@ static const struct wf_option table[] = {
 	{.name = "dense_rounding",
 	 .type = WF_OPTION_ENUM,
 	 AT(dense_rounding),
+	 JOB(176, 1),
 	 .initial = "nearest",
 	 .choices = "nearest|stochastic",
 	 .is_shared = true,
@@ -443,6 +475,18 @@ enum weft_status
 wf_session_settings_check(const struct wf_session_values *values)
 {
 	return wf_option_check(table, COUNT, values);
+}
+
+enum weft_status
+wf_job_settings_check(const struct wf_session_values *values)
+{
+	enum weft_status st = WEFT_OK;
+	for (unsigned i = 0; i < COUNT && st == WEFT_OK; i++) {
+		if (table[i].job_bytes > 0) {
+			st = wf_option_check(&table[i], 1, values);
+		}
+	}
+	return st;
 }
 
 unsigned

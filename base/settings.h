@@ -45,6 +45,9 @@ void wf_session_defaults(struct wf_session_values *out);
  * to say. WEFT_INVALID: names setting, value and what is allowed. */
 enum weft_status wf_session_settings_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
 
+/* The same of those settings alone that travel in a job's description. */
+enum weft_status wf_job_settings_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
+
 /* What the original calls a setting, where it has a name of its own for it; NULL: there is none. */
 const char *wf_setting_of_original(const char *name, size_t bytes);
 
@@ -96,6 +99,10 @@ bool wf_setting_initial(const char *name, size_t name_bytes, char *out, size_t b
 
 /* What two settings rule together. WEFT_INVALID: names setting, value and remedy. */
 enum weft_status wf_session_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
+/* Of these, what modes of tensors and what they travel as rule, */
+enum weft_status wf_mode_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
+/* and the settings that need whole steps. */
+enum weft_status wf_step_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
 
 /* The value of a setting as a text; a longer one is cut. `name` must be in the table. */
 struct wf_setting_text {

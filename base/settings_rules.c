@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/optimizer.h"
 
 struct wf_setting_text
 wf_setting_text(const struct wf_session_values *values, const char *name)
@@ -71,17 +72,17 @@ check_lag(const struct wf_session_values *values)
 }
 
 /* Who may be no step ahead does the same steps as all others. */
-static enum weft_status
-check_whole_steps(const struct wf_session_values *values)
+enum weft_status
+wf_step_rules_check(const struct wf_session_values *values)
 {
 	const struct weft_session_opts *opts = &values->opts;
 	const bool strict = opts->dense_mode == WEFT_DENSE_SYNC ||
 			    (opts->dense_mode == WEFT_DENSE_BOUNDED && opts->dense_staleness == 0);
-	if (opts->optimizer.clip_norm > 0 && !strict) {
+	if (wf_optimizer_clips_norm(&opts->optimizer) && !strict) {
 		return refuse(values, "clip_norm",
 			      "there is a whole gradient in the synchronous mode only; give 0");
 	}
-	if (opts->optimizer.average_window > 0 && !strict) {
+	if (wf_optimizer_averages(&opts->optimizer) && !strict) {
 		return refuse(values, "average_window",
 			      "averages are kept in the synchronous mode only; give 0");
 	}
@@ -89,7 +90,7 @@ check_whole_steps(const struct wf_session_values *values)
 }
 
 enum weft_status
-wf_session_rules_check(const struct wf_session_values *values)
+wf_mode_rules_check(const struct wf_session_values *values)
 {
 	const struct weft_session_opts *opts = &values->opts;
 	if (opts->dense_rounding != WEFT_ROUND_NEAREST && opts->dense_wire == WEFT_WIRE_F32) {
@@ -99,8 +100,12 @@ wf_session_rules_check(const struct wf_session_values *values)
 			       wf_setting_text(values, "dense_rounding").text);
 	}
 	enum weft_status st = check_steps(values);
-	if (st == WEFT_OK) {
-		st = check_lag(values);
-	}
-	return st == WEFT_OK ? check_whole_steps(values) : st;
+	return st == WEFT_OK ? check_lag(values) : st;
+}
+
+enum weft_status
+wf_session_rules_check(const struct wf_session_values *values)
+{
+	enum weft_status st = wf_mode_rules_check(values);
+	return st == WEFT_OK ? wf_step_rules_check(values) : st;
 }

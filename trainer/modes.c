@@ -6,22 +6,14 @@
 #define ELASTIC_SHARE 0.9 /* of the way to the center, all trainers together */
 
 void
-wf_modes_fill(const struct weft_session_opts *opts, struct wf_job *job)
+wf_modes_settle(struct wf_job *job)
 {
-	job->wire = opts->dense_wire;
-	job->rounding = opts->dense_rounding;
-	bool strict = opts->dense_mode == WEFT_DENSE_BOUNDED && opts->dense_staleness == 0;
-	if (opts->dense_mode == WEFT_DENSE_SYNC || strict) {
-		return; /* who may be no step ahead does the same steps as all others */
+	if (job->mode == WEFT_DENSE_BOUNDED && job->staleness == 0) {
+		job->mode = WEFT_DENSE_SYNC; /* who may be no step ahead does all others' steps */
+		job->discard_ratio = 0;
 	}
-	job->mode = opts->dense_mode;
-	job->staleness = opts->dense_staleness;
-	job->discard_ratio = opts->dense_discard_ratio;
-	job->local_steps = opts->local_steps;
-	if (job->mode == WEFT_DENSE_ELASTIC) {
-		bool given = opts->elastic_rate > 0;
-		job->elastic_rate =
-			given ? opts->elastic_rate : ELASTIC_SHARE / opts->num_gradient_servers;
+	if (job->mode == WEFT_DENSE_ELASTIC && job->elastic_rate == 0) {
+		job->elastic_rate = ELASTIC_SHARE / job->trainer_count;
 	}
 }
 

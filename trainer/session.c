@@ -13,6 +13,7 @@
 #include "kernels/kernels.h"
 #include "kernels/optimizer.h"
 #include "transport/verbs/verbs_settings.h"
+#include "wire/job_settings.h"
 #include "wire/layout.h"
 
 #define PSERVERS_MAX 1024u
@@ -145,15 +146,9 @@ fill_job(struct weft_session *session)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	*job = (struct wf_job){
-		.trainer_count = opts->num_gradient_servers,
-		.pserver_count = count,
-		.lane_count = opts->ports_num,
-		.slice_bytes = opts->slice_bytes,
-		.grad_reduce = opts->grad_reduce,
-		.nonfinite = opts->skip_nonfinite != 0 ? WF_NONFINITE_SKIP : WF_NONFINITE_ABORT,
-	};
-	wf_modes_fill(opts, job);
+	*job = (struct wf_job){.pserver_count = count};
+	wf_job_set(opts, job);
+	wf_modes_settle(job);
 	return wf_optimizer_read(&opts->optimizer, &job->optimizer);
 }
 

@@ -107,8 +107,8 @@ void wf_session_release_slab(struct wf_env *env, struct wf_slab *slab, bool keep
 enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;
 
 /* modes.c */
-void wf_modes_fill(const struct weft_session_opts *opts, struct wf_job *job);
-/* The same of one tensor of the job. */
+/* What settings of modes stand for where they are left at 0. */
+void wf_modes_settle(struct wf_job *job);
 enum weft_status wf_modes_check_tensor(const struct wf_job *job,
 				       const struct weft_tensor_opts *opts) WEFT_MUST_CHECK;
 void wf_modes_fill_tensor(const struct weft_tensor_opts *opts, struct wf_job_tensor *tensor);

@@ -10,10 +10,17 @@
 #include "base/assert.h"
 #include "base/digest.h"
 #include "wire/bytes.h"
+#include "wire/job_settings.h"
 #include "wire/shape.h"
 
 #define JOB "job"
 #define JOB_FIXED_BYTES 185 /* in front of segments and tensors */
+/* Those of them that are no settings: */
+#define PSERVERS_AT 4
+#define KIND_AT 22
+#define SCHEDULE_AT 26
+#define SEGMENTS_AT WF_JOB_SETTINGS_BYTES /* how many there are */
+#define COUNT_AT 181                      /* of tensors; ends the part that the digest is of */
 #define SEGMENT_BYTES 16
 #define TENSOR_BYTES_MIN 61 /* of a tensor whose name has one character */
 #define TENSOR_BYTES_MAX (TENSOR_BYTES_MIN - 1 + WF_TENSOR_NAME_BYTES - 1)
@@ -225,148 +232,26 @@ check_names_unique(const struct wf_job *job)
 }
 
 static enum weft_status
-check_optimizer(const struct wf_optimizer_opts *o)
-{
-	const struct {
-		const char *name;
-		double value;
-	} number[] = {
-		{"learning_rate", o->set.learning_rate},
-		{"momentum", o->set.momentum},
-		{"beta1", o->set.beta1},
-		{"beta2", o->set.beta2},
-		{"epsilon", o->set.epsilon},
-		{"decay", o->set.decay},
-		{"clip", o->set.clip},
-		{"schedule_a", o->set.schedule_a},
-		{"schedule_b", o->set.schedule_b},
-		{"rho", o->set.rho},
-		{"l1", o->set.l1},
-		{"average_window", o->set.average_window},
-		{"clip_norm", o->set.clip_norm},
-	};
-	for (size_t i = 0; i < WF_ARRAY_COUNT(number); i++) {
-		if (!isfinite(number[i].value)) {
-			return wf_fail(WEFT_INVALID, JOB ": %s is %g, must be finite",
-				       number[i].name, number[i].value);
-		}
-	}
-	if (o->method.segment_count > WF_SEGMENTS_MAX) {
-		return wf_fail(WEFT_INVALID,
-			       JOB ": the number of segments is %" PRIu32 ", must be at most %d",
-			       o->method.segment_count, WF_SEGMENTS_MAX);
-	}
-	for (uint32_t i = 0; i < o->method.segment_count; i++) {
-		if (!isfinite(o->method.segment[i].factor)) {
-			return wf_fail(WEFT_INVALID,
-				       JOB ": factor of segment %" PRIu32 " is %g, must be finite",
-				       i, o->method.segment[i].factor);
-		}
-	}
-	return WEFT_OK;
-}
-
-static enum weft_status
 invalid(const char *field, uint64_t value, const char *rule)
 {
 	return wf_fail(WEFT_INVALID, JOB ": %s is %" PRIu64 ", must be %s", field, value, rule);
 }
 
-/* `holds` or WEFT_INVALID: a setting of modes. */
 static enum weft_status
-check_setting(bool holds, const char *name, double value, const char *rule)
-{
-	return holds ? WEFT_OK
-		     : wf_fail(WEFT_INVALID, JOB ": %s is %.9g, must be %s", name, value, rule);
-}
-
-static enum weft_status
-check_mode(const struct wf_job *job)
-{
-	bool lags = job->mode == WEFT_DENSE_ASYNC || job->mode == WEFT_DENSE_BOUNDED;
-	bool local = job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC;
-	bool bounded = job->mode == WEFT_DENSE_BOUNDED;
-	bool elastic = job->mode == WEFT_DENSE_ELASTIC;
-
-	if ((unsigned)job->mode > WEFT_DENSE_ELASTIC) {
-		return invalid("mode", (unsigned)job->mode, "0 to 4");
-	}
-	enum weft_status st = check_setting(bounded == (job->staleness > 0), "staleness",
-					    job->staleness, "above 0 in mode 2 (bounded), else 0");
-	if (st == WEFT_OK) {
-		st = check_setting(job->discard_ratio >= 0 &&
-					   job->discard_ratio <= (lags ? 1e6 : 0),
-				   "discard_ratio", job->discard_ratio,
-				   "0 to 1,000,000 in modes 1 and 2, else 0");
-	}
-	if (st == WEFT_OK) {
-		st = check_setting(local == (job->local_steps > 0), "local_steps", job->local_steps,
-				   "above 0 in modes 3 (local) and 4 (elastic), else 0");
-	}
-	bool rate =
-		elastic ? job->elastic_rate > 0 && job->elastic_rate <= 1 : job->elastic_rate == 0;
-	return st != WEFT_OK ? st
-			     : check_setting(rate, "elastic_rate", job->elastic_rate,
-					     "above 0, at most 1, in mode 4 (elastic), else 0");
-}
-
-static enum weft_status
-check_wire(const struct wf_job *job)
-{
-	if ((unsigned)job->wire > WEFT_WIRE_F16) {
-		return invalid("wire", (unsigned)job->wire, "0 (f32), 1 (bf16) or 2 (f16)");
-	}
-	bool may_draw = job->wire != WEFT_WIRE_F32;
-	if ((unsigned)job->rounding > (may_draw ? WEFT_ROUND_STOCHASTIC : WEFT_ROUND_NEAREST)) {
-		return invalid("rounding", (unsigned)job->rounding,
-			       may_draw ? "0 (nearest) or 1 (stochastic)"
-					: "0 with wire 0 (f32), which rounds nothing");
-	}
-	return WEFT_OK;
-}
-
-static enum weft_status
-check_members(const struct wf_job *job)
+check_fixed(const struct wf_job *job)
 {
 	uint64_t lanes = (uint64_t)job->pserver_count * job->lane_count;
 
-	if (job->trainer_count == 0 || job->trainer_count > WF_TRAINER_COUNT_MAX) {
-		return invalid("num_gradient_servers", job->trainer_count, "1 to 65536");
-	}
 	if (lanes == 0 || lanes > WF_LANE_COUNT_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       JOB ": %" PRIu32 " pservers with ports_num %" PRIu32
 				   " each, the product must be 1 to %d",
 			       job->pserver_count, job->lane_count, WF_LANE_COUNT_MAX);
 	}
-	return WEFT_OK;
-}
-
-static enum weft_status
-check_fixed(const struct wf_job *job)
-{
-	enum weft_status st = check_members(job);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if (job->slice_bytes < WF_SLICE_BYTES_MIN || job->slice_bytes > WF_SLICE_BYTES_MAX ||
-	    job->slice_bytes % WF_SLICE_BYTES_MIN != 0) {
-		return invalid("slice_bytes", job->slice_bytes, "a multiple of 64, 64 to 67108864");
-	}
-	if ((unsigned)job->grad_reduce > WEFT_REDUCE_MEAN) {
-		return invalid("grad_reduce", (unsigned)job->grad_reduce, "0 (sum) or 1 (mean)");
-	}
-	if ((unsigned)job->nonfinite > WF_NONFINITE_SKIP) {
-		return invalid("nonfinite", (unsigned)job->nonfinite, "0 (abort) or 1 (skip)");
-	}
 	if (job->tensor_count > WF_TENSOR_COUNT_MAX) {
 		return invalid("the number of tensors", job->tensor_count, "at most 65536");
 	}
-	enum weft_status found = check_mode(job);
-	if (found == WEFT_OK) {
-		found = check_wire(job);
-	}
-	return found != WEFT_OK ? found : check_optimizer(&job->optimizer);
+	return wf_job_check_settings(job);
 }
 
 enum weft_status
@@ -401,50 +286,27 @@ wf_job_encoded_bytes(const struct wf_job *job)
 	return bytes;
 }
 
+/* All in front of the number of tensors. */
 static void
 put_fixed(struct wf_writer *w, const struct wf_job *job)
 {
-	const struct wf_optimizer_opts *o = &job->optimizer;
+	uint8_t fixed[COUNT_AT] = {0};
+	const struct wf_method *method = &job->optimizer.method;
 
-	wf_put_u32(w, job->trainer_count);
-	wf_put_u32(w, job->pserver_count);
-	wf_put_u32(w, job->lane_count);
-	wf_put_u64(w, job->slice_bytes);
-	wf_put_u8(w, (uint8_t)job->grad_reduce);
-	wf_put_u8(w, (uint8_t)job->nonfinite);
-	wf_put_u32(w, (uint32_t)o->method.kind);
-	wf_put_u32(w, (uint32_t)o->method.schedule);
-	wf_put_f64(w, o->set.learning_rate);
-	wf_put_f64(w, o->set.momentum);
-	wf_put_f64(w, o->set.beta1);
-	wf_put_f64(w, o->set.beta2);
-	wf_put_f64(w, o->set.epsilon);
-	wf_put_f64(w, o->set.decay);
-	wf_put_f64(w, o->set.clip);
-	wf_put_f64(w, o->set.schedule_a);
-	wf_put_f64(w, o->set.schedule_b);
-	wf_put_u8(w, (uint8_t)job->mode);
-	wf_put_u32(w, job->staleness);
-	wf_put_f64(w, job->discard_ratio);
-	wf_put_u32(w, job->local_steps);
-	wf_put_f64(w, job->elastic_rate);
-	wf_put_f64(w, o->set.rho);
-	wf_put_f64(w, o->set.l1);
-	wf_put_f64(w, o->set.average_window);
-	wf_put_u64(w, o->set.max_average_window);
-	wf_put_u64(w, o->set.first_pass);
-	wf_put_f64(w, o->set.clip_norm);
-	wf_put_u8(w, (uint8_t)job->wire);
-	wf_put_u8(w, (uint8_t)job->rounding);
-	wf_put_u32(w, o->method.segment_count);
+	wf_job_settings_put(job, fixed);
+	wf_store_u32(fixed + PSERVERS_AT, job->pserver_count);
+	wf_store_u32(fixed + KIND_AT, (uint32_t)method->kind);
+	wf_store_u32(fixed + SCHEDULE_AT, (uint32_t)method->schedule);
+	wf_store_u32(fixed + SEGMENTS_AT, method->segment_count);
+	wf_put_bytes(w, fixed, sizeof(fixed));
 }
 
 static void
-put_segments(struct wf_writer *w, const struct wf_optimizer_opts *o)
+put_segments(struct wf_writer *w, const struct wf_method *method)
 {
-	for (uint32_t i = 0; i < o->method.segment_count; i++) {
-		wf_put_u64(w, o->method.segment[i].until);
-		wf_put_f64(w, o->method.segment[i].factor);
+	for (uint32_t i = 0; i < method->segment_count; i++) {
+		wf_put_u64(w, method->segment[i].until);
+		wf_put_f64(w, method->segment[i].factor);
 	}
 }
 
@@ -472,7 +334,7 @@ wf_job_encode(const struct wf_job *job, uint8_t *out)
 	put_fixed(&w, job);
 	wf_put_u32(&w, job->tensor_count);
 	WF_ASSERT(w.used == JOB_FIXED_BYTES);
-	put_segments(&w, &job->optimizer);
+	put_segments(&w, &job->optimizer.method);
 	for (uint32_t i = 0; i < job->tensor_count; i++) {
 		put_tensor(&w, &job->tensor[i]);
 	}
@@ -480,72 +342,33 @@ wf_job_encode(const struct wf_job *job, uint8_t *out)
 	WF_ASSERT(w.used == w.capacity);
 }
 
-/* The caller has seen that JOB_FIXED_BYTES are there. Enums: WEFT_PROTOCOL. */
+/* The caller has seen that JOB_FIXED_BYTES are there. */
 static enum weft_status
 get_fixed(struct wf_reader *r, struct wf_job *job)
 {
-	struct wf_optimizer_opts *o = &job->optimizer;
+	uint8_t fixed[COUNT_AT];
+	struct wf_method *method = &job->optimizer.method;
 
-	job->trainer_count = wf_get_u32(r);
-	job->pserver_count = wf_get_u32(r);
-	job->lane_count = wf_get_u32(r);
-	job->slice_bytes = wf_get_u64(r);
-	uint8_t grad_reduce = wf_get_u8(r);
-	uint8_t nonfinite = wf_get_u8(r);
-	o->method.kind = (enum wf_optimizer)wf_get_u32(r);
-	o->method.schedule = (enum wf_schedule)wf_get_u32(r);
-	o->set.learning_rate = wf_get_f64(r);
-	o->set.momentum = wf_get_f64(r);
-	o->set.beta1 = wf_get_f64(r);
-	o->set.beta2 = wf_get_f64(r);
-	o->set.epsilon = wf_get_f64(r);
-	o->set.decay = wf_get_f64(r);
-	o->set.clip = wf_get_f64(r);
-	o->set.schedule_a = wf_get_f64(r);
-	o->set.schedule_b = wf_get_f64(r);
-	uint8_t mode = wf_get_u8(r);
-	job->staleness = wf_get_u32(r);
-	job->discard_ratio = wf_get_f64(r);
-	job->local_steps = wf_get_u32(r);
-	job->elastic_rate = wf_get_f64(r);
-	o->set.rho = wf_get_f64(r);
-	o->set.l1 = wf_get_f64(r);
-	o->set.average_window = wf_get_f64(r);
-	o->set.max_average_window = wf_get_u64(r);
-	o->set.first_pass = wf_get_u64(r);
-	o->set.clip_norm = wf_get_f64(r);
-	uint8_t wire = wf_get_u8(r);
-	uint8_t rounding = wf_get_u8(r);
-	o->method.segment_count = wf_get_u32(r);
+	wf_get_bytes(r, fixed, sizeof(fixed));
 	job->tensor_count = wf_get_u32(r);
 	WF_ASSERT(!r->bad);
-	if (grad_reduce > WEFT_REDUCE_MEAN) {
-		return wf_refuse(JOB, "grad_reduce", grad_reduce, "0 (sum) or 1 (mean)");
-	}
-	if (nonfinite > WF_NONFINITE_SKIP) {
-		return wf_refuse(JOB, "nonfinite", nonfinite, "0 (abort) or 1 (skip)");
-	}
-	if (mode > WEFT_DENSE_ELASTIC) {
-		return wf_refuse(JOB, "mode", mode, "0 to 4");
-	}
-	job->wire = (enum weft_dense_wire)wire; /* check_wire looks at both */
-	job->rounding = (enum weft_rounding)rounding;
-	job->mode = (enum weft_dense_mode)mode;
-	job->grad_reduce = (enum weft_grad_reduce)grad_reduce;
-	job->nonfinite = (enum wf_nonfinite)nonfinite;
-	return WEFT_OK;
+	job->pserver_count = wf_load_u32(fixed + PSERVERS_AT);
+	method->kind = (enum wf_optimizer)wf_load_u32(fixed + KIND_AT);
+	method->schedule = (enum wf_schedule)wf_load_u32(fixed + SCHEDULE_AT);
+	method->segment_count = wf_load_u32(fixed + SEGMENTS_AT);
+	return wf_job_settings_get(fixed, job);
 }
 
 static enum weft_status
-get_segments(struct wf_reader *r, struct wf_optimizer_opts *o)
+get_segments(struct wf_reader *r, struct wf_method *method)
 {
-	if (o->method.segment_count > WF_SEGMENTS_MAX) {
-		return wf_refuse(JOB, "the number of segments", o->method.segment_count,
+	if (method->segment_count > WF_SEGMENTS_MAX) {
+		return wf_refuse(JOB, "the number of segments", method->segment_count,
 				 "at most 32");
 	}
-	for (uint32_t i = 0; i < o->method.segment_count; i++) {
-		o->method.segment[i].until = wf_get_u64(r);
-		o->method.segment[i].factor = wf_get_f64(r);
+	for (uint32_t i = 0; i < method->segment_count; i++) {
+		method->segment[i].until = wf_get_u64(r);
+		method->segment[i].factor = wf_get_f64(r);
 	}
 	return r->bad ? wf_refuse_length(JOB, r) : WEFT_OK;
 }
@@ -636,7 +459,7 @@ wf_job_decode(struct wf_env *env, const uint8_t *in, size_t bytes, struct wf_job
 	}
 	enum weft_status st = get_fixed(&r, &job);
 	if (st == WEFT_OK) {
-		st = get_segments(&r, &job.optimizer);
+		st = get_segments(&r, &job.optimizer.method);
 	}
 	if (st != WEFT_OK) {
 		return st;
@@ -681,7 +504,7 @@ wf_job_digest(const struct wf_job *job)
 	struct wf_writer w = {.base = bytes, .capacity = sizeof(bytes)};
 
 	put_fixed(&w, job);
-	put_segments(&w, &job->optimizer);
+	put_segments(&w, &job->optimizer.method);
 	WF_ASSERT(!w.bad);
 	return wf_digest_of(bytes, w.used);
 }

@@ -6,7 +6,7 @@
 #include "tests/unit/wire/golden.h"
 #include "tests/unit/wire/heap_env.h"
 #include "tests/unit/wire/refused.h"
-#include "wire/job.h"
+#include "wire/job_settings.h"
 #include "wire/layout.h"
 
 #define FIXED_BYTES 185
@@ -120,6 +120,33 @@ a_job_is_its_golden_bytes(void **state)
 	wf_job_fini(&heap.env, &out); /* zeroed: nothing to do */
 }
 
+/* The table of settings has places for some, job.c for others. */
+static void
+each_byte_in_front_of_the_segments_has_one_place(void **state)
+{
+	static const struct {
+		unsigned at, bytes;
+	} other[] = {{4, 4}, {22, 4}, {26, 4}, {177, 4}, {181, 4}};
+	uint8_t map[185] = {0};
+	unsigned count = 0;
+	const struct wf_option *table = wf_session_settings(&count);
+
+	for (unsigned i = 0; i < count; i++) {
+		for (unsigned k = 0; k < table[i].job_bytes; k++) {
+			assert_true(table[i].job_at + k < sizeof(map));
+			map[table[i].job_at + k]++;
+		}
+	}
+	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+		for (unsigned k = 0; k < other[i].bytes; k++) {
+			map[other[i].at + k]++;
+		}
+	}
+	for (size_t i = 0; i < sizeof(map); i++) {
+		assert_int_equal(map[i], 1);
+	}
+}
+
 static void
 digests_are_the_golden_ones(void **state)
 {
@@ -220,40 +247,41 @@ static void
 each_wrong_field_in_the_bytes_is_named(void **state)
 {
 	static const struct patch patch[] = {
-		{0, 4, 0, "num_gradient_servers is 0"},
-		{0, 4, 65537, "num_gradient_servers is 65537"},
+		{0, 4, 0, "num_gradient_servers 0: must be"},
+		{0, 4, 65537, "num_gradient_servers 65537: must be"},
 		{4, 4, 0, "0 pservers"},
 		{4, 4, 0x40000001, "1073741825 pservers"}, /* times 4: 4 in 32 bits */
 		{8, 4, 0, "ports_num 0"},
 		{8, 4, 65536, "ports_num 65536"},
-		{12, 8, 0, "slice_bytes is 0"},
-		{12, 8, 96, "slice_bytes is 96"},
-		{12, 8, (64u << 20) + 64, "slice_bytes is 67108928"},
-		{20, 1, 2, "grad_reduce is 2"},
-		{21, 1, 255, "nonfinite is 255"},
-		{30, 8, NAN_BITS, "learning_rate is nan"},
-		{38, 8, INF_BITS, "momentum is inf"},
+		{12, 8, 0, "slice_bytes 0: must be"},
+		{12, 8, 96, "slice_bytes 96: must be"},
+		{12, 8, (64u << 20) + 64, "slice_bytes 67108928: must be"},
+		{20, 1, 2, "grad_reduce 2: must be one of sum|mean"},
+		{21, 1, 255, "skip_nonfinite is 255, must be 0 or 1"},
+		{30, 8, NAN_BITS, "learning_rate nan: must be"},
+		{38, 8, INF_BITS, "momentum inf: must be"},
 		{46, 8, NAN_BITS, "beta1"},
 		{54, 8, NAN_BITS, "beta2"},
 		{62, 8, NAN_BITS, "epsilon"},
-		{70, 8, INF_BITS | 1ull << 63, "decay is -inf"},
+		{70, 8, INF_BITS | 1ull << 63, "decay -inf: must be"},
 		{78, 8, NAN_BITS, "clip"},
 		{86, 8, NAN_BITS, "schedule_a"},
 		{94, 8, INF_BITS, "schedule_b"},
-		{MODE_AT, 1, 5, "mode is 5"},
-		{MODE_AT, 1, 0, "staleness is 3, must be above 0 in mode 2"},
-		{MODE_AT + 1, 4, 0, "staleness is 0"},
-		{MODE_AT + 5, 8, NAN_BITS, "discard_ratio is nan"},
-		{MODE_AT + 5, 8, INF_BITS, "discard_ratio is inf"},
-		{MODE_AT + 13, 4, 1, "local_steps is 1"},
-		{MODE_AT + 17, 8, NAN_BITS, "elastic_rate is nan"},
-		{RHO_AT, 8, NAN_BITS, "rho is nan"},
-		{RHO_AT + 8, 8, INF_BITS, "l1 is inf"},
-		{RHO_AT + 16, 8, NAN_BITS, "average_window is nan"},
-		{RHO_AT + 40, 8, INF_BITS, "clip_norm is inf"},
-		{RHO_AT + 48, 1, 3, "wire is 3, must be 0 (f32), 1 (bf16) or 2 (f16)"},
-		{RHO_AT + 48, 1, 0, "rounding is 1, must be 0 with wire 0"},
-		{RHO_AT + 49, 1, 2, "rounding is 2, must be 0 (nearest) or 1"},
+		{MODE_AT, 1, 5, "dense_mode 5: must be one of"},
+		{MODE_AT, 1, 0,
+		 "dense_staleness=3 with dense_mode=sync: it goes with dense_mode=bounded"},
+		{MODE_AT + 1, 4, 0, "dense_staleness is 0, must be above 0"},
+		{MODE_AT + 5, 8, NAN_BITS, "dense_discard_ratio nan: must be"},
+		{MODE_AT + 5, 8, INF_BITS, "dense_discard_ratio inf: must be"},
+		{MODE_AT + 13, 4, 1, "local_steps=1 with dense_mode=bounded: it goes with"},
+		{MODE_AT + 17, 8, NAN_BITS, "elastic_rate nan: must be"},
+		{RHO_AT, 8, NAN_BITS, "rho nan: must be"},
+		{RHO_AT + 8, 8, INF_BITS, "l1 inf: must be"},
+		{RHO_AT + 16, 8, NAN_BITS, "average_window nan: must be"},
+		{RHO_AT + 40, 8, INF_BITS, "clip_norm inf: must be"},
+		{RHO_AT + 48, 1, 3, "dense_wire 3: must be one of f32|bf16|f16"},
+		{RHO_AT + 48, 1, 0, "dense_rounding=stochastic: f32 is not rounded"},
+		{RHO_AT + 49, 1, 2, "dense_rounding 2: must be one of"},
 		{RHO_AT + 50, 4, 33, "the number of segments is 33, must be at most 32"},
 		{RHO_AT + 50, 4, UINT32_MAX, "the number of segments is 4294967295"},
 		{RHO_AT + 50, 4, 32, "it ends early, after 404 bytes"},
@@ -586,6 +614,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_job_is_its_golden_bytes),
+		cmocka_unit_test(each_byte_in_front_of_the_segments_has_one_place),
 		cmocka_unit_test(digests_are_the_golden_ones),
 		cmocka_unit_test(no_other_length_is_taken),
 		cmocka_unit_test(a_count_that_does_not_fit_takes_no_memory),
