@@ -6,281 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "transport/life.h"
+#include "tests/unit/transport/life_medium.h"
 
-#define CONNS 2u
-#define NEWCOMERS 2u
-#define MS WF_NS_PER_MS
 #define STATES (WF_LIFE_DEAD + 1)
-
-static uint64_t now_ns;
-
-static uint64_t
-env_now_ns(struct wf_env *env)
-{
-	(void)env;
-	return now_ns;
-}
-
-static uint64_t
-env_random(struct wf_env *env)
-{
-	(void)env;
-	return 1;
-}
-
-static void *
-env_alloc(struct wf_env *env, size_t bytes, size_t align)
-{
-	(void)env;
-	(void)align;
-	return calloc(1, bytes);
-}
-
-static void
-env_free(struct wf_env *env, void *memory, size_t bytes)
-{
-	(void)env;
-	(void)bytes;
-	free(memory);
-}
-
-static const struct wf_env_ops env_ops = {
-	.now_ns = env_now_ns,
-	.random = env_random,
-	.alloc = env_alloc,
-	.free = env_free,
-};
-
-/* ---- a medium that does what it is told ---- */
-
-static struct {
-	unsigned ready, visit, late, up, answer, deny, cut, finish, fini;
-	enum wf_life_state cut_from;
-	char denied[WF_WHY_BYTES];
-} did;
-
-static struct {
-	bool may_show, answer_is_sent, finishes, is_held;
-	const char *missing;
-	bool answer_takes_down;
-	uint64_t next_try_ns;
-} will;
-
-static void
-ready(struct wf_life *life)
-{
-	(void)life;
-	did.ready++;
-}
-
-static void
-visit(struct wf_life *life, struct wf_events *events)
-{
-	(void)life;
-	(void)events;
-	did.visit++;
-}
-
-static const char *
-late(struct wf_life *life)
-{
-	did.late++;
-	if (will.next_try_ns != 0) {
-		wf_life_deadline(life, will.next_try_ns);
-		return NULL;
-	}
-	return life->state == WF_LIFE_CONNECTING ? will.missing : NULL;
-}
-
-static bool
-may_show(struct wf_life *life)
-{
-	(void)life;
-	return will.may_show;
-}
-
-static void
-up(struct wf_life *life)
-{
-	(void)life;
-	did.up++;
-}
-
-static bool
-answer(struct wf_life *life, bool accept, const void *verdict, size_t verdict_bytes)
-{
-	(void)accept;
-	(void)verdict;
-	(void)verdict_bytes;
-	did.answer++;
-	if (will.answer_takes_down) {
-		wf_life_down(life, WEFT_NOMEM, "no queue pair");
-	}
-	return will.answer_is_sent;
-}
-
-static void
-deny(struct wf_life *life, const char *why)
-{
-	(void)life;
-	did.deny++;
-	(void)snprintf(did.denied, sizeof(did.denied), "%s", why);
-}
-
-static void
-cut(struct wf_life *life, enum wf_life_state before)
-{
-	assert_int_equal(life->state, WF_LIFE_DYING);
-	did.cut++;
-	did.cut_from = before;
-}
-
-static bool
-finish(struct wf_life *life, struct wf_events *events)
-{
-	(void)life;
-	(void)events;
-	did.finish++;
-	return will.finishes;
-}
-
-static bool
-is_held(struct wf_life *life)
-{
-	(void)life;
-	return will.is_held;
-}
-
-static void
-fini(struct wf_life *life)
-{
-	(void)life;
-	did.fini++;
-}
-
-static const struct wf_life_ops life_ops = {
-	.conn_bytes = sizeof(struct wf_life),
-	.ready = ready,
-	.visit = visit,
-	.late = late,
-	.may_show = may_show,
-	.up = up,
-	.answer = answer,
-	.deny = deny,
-	.cut = cut,
-	.finish = finish,
-	.is_held = is_held,
-	.fini = fini,
-};
-
-static const struct wf_transport_ops transport_ops = {.name = "none"};
-static struct wf_env env = {.ops = &env_ops};
-static struct wf_medium medium;
-static struct wf_event event[4];
-static struct wf_events events;
-
-static void
-begin(void)
-{
-	const struct wf_transport_opts opts = {
-		.env = &env,
-		.conn_max = CONNS,
-		.newcomer_max = NEWCOMERS,
-		.connect_timeout_ns = 500 * MS,
-		.handshake_timeout_ns = 300 * MS,
-	};
-	memset(&did, 0, sizeof(did));
-	memset(&will, 0, sizeof(will));
-	memset(&medium, 0, sizeof(medium));
-	will.may_show = true;
-	will.finishes = true;
-	will.missing = "not connected";
-	now_ns = 1000 * MS;
-	events = (struct wf_events){.at = event, .max = 4};
-	wf_medium_init(&medium, &transport_ops, &life_ops, &opts);
-}
-
-static void
-end(void)
-{
-	wf_medium_end_all(&medium);
-	assert_null(medium.first);
-	assert_int_equal(medium.conn_count, 0);
-	assert_int_equal(medium.up_count, 0);
-	assert_int_equal(wf_places_count(&medium.places), 0);
-}
-
-static struct wf_life *
-begin_one(bool incoming)
-{
-	const struct wf_host to = {.name = "node7", .port = 7164};
-	struct wf_life *life = NULL;
-	if (incoming) {
-		life = wf_life_create(&medium, true);
-		assert_non_null(life);
-		(void)snprintf(life->peer, sizeof(life->peer), "10.0.0.7:7164");
-	} else {
-		assert_int_equal(wf_life_begin(&medium, &to, &medium, &life), WEFT_OK);
-	}
-	return life;
-}
-
-static void
-visit_with_room(struct wf_life *life, unsigned max)
-{
-	events = (struct wf_events){.at = event, .max = max};
-	wf_life_visit(life, &events);
-}
-
-static void
-come_to_up(struct wf_life *life)
-{
-	wf_life_enter(life, WF_LIFE_SHAKING);
-	wf_life_decide(life, "hi", 2, false);
-	visit_with_room(life, 4);
-	if (life->incoming) {
-		assert_int_equal(wf_life_answer(&life->conn, true, NULL, 0), WEFT_OK);
-	}
-	assert_int_equal(life->state, WF_LIFE_UP);
-}
-
-/* By the way that leads there. */
-static struct wf_life *
-begin_in(enum wf_life_state state, bool incoming)
-{
-	struct wf_life *life = begin_one(incoming);
-	if (state >= WF_LIFE_UP) {
-		come_to_up(life);
-	} else if (state >= WF_LIFE_SHAKING) {
-		wf_life_enter(life, WF_LIFE_SHAKING);
-	}
-	if (state == WF_LIFE_DECIDED || state == WF_LIFE_WAITING) {
-		wf_life_decide(life, "hi", 2, false);
-	}
-	if (state == WF_LIFE_WAITING) {
-		visit_with_room(life, 4);
-	}
-	if (state == WF_LIFE_DRAINING || state == WF_LIFE_LINGERING) {
-		wf_life_disconnect(&life->conn, WF_DISCONNECT_DRAIN);
-	}
-	if (state == WF_LIFE_LINGERING || state == WF_LIFE_ENDING) {
-		wf_life_enter(life, state);
-	}
-	if (state >= WF_LIFE_DYING) {
-		wf_life_down(life, WEFT_LOST, "gone");
-	}
-	if (state == WF_LIFE_DEAD) {
-		visit_with_room(life, 4);
-	}
-	assert_int_equal(life->state, state);
-	return life;
-}
 
 enum happening {
 	VISIT,
@@ -302,10 +34,10 @@ happen(struct wf_life *life, enum happening what)
 	will.answer_is_sent = what == NO_SENT;
 	switch (what) {
 	case VISIT:
-		visit_with_room(life, 4);
+		medium_visit(life, 4);
 		break;
 	case VISIT_WITHOUT_ROOM:
-		visit_with_room(life, 0);
+		medium_visit(life, 0);
 		break;
 	case DOWN:
 		wf_life_down(life, WEFT_PROTOCOL, "nonsense");
@@ -314,8 +46,8 @@ happen(struct wf_life *life, enum happening what)
 		wf_life_lost(life, WEFT_LOST, "reset");
 		break;
 	case TIME:
-		life->deadline_ns = now_ns;
-		wf_medium_expire(&medium, now_ns);
+		life->deadline_ns = medium_now_ns;
+		wf_medium_expire(&medium, medium_now_ns);
 		break;
 	case DRAIN:
 		wf_life_disconnect(&life->conn, WF_DISCONNECT_DRAIN);
@@ -348,10 +80,10 @@ static void
 check_row(bool incoming, enum happening what, const struct row *row)
 {
 	for (unsigned i = 0; row->states[i] != '\0'; i++) {
-		begin();
+		medium_begin();
 		enum wf_life_state from =
 			(enum wf_life_state)(strchr(letters, row->states[i]) - letters);
-		struct wf_life *life = begin_in(from, incoming);
+		struct wf_life *life = medium_conn_in(from, incoming);
 		unsigned downs = did.cut;
 		happen(life, what);
 		if (letters[life->state] != row->leads[i]) {
@@ -367,7 +99,7 @@ check_row(bool incoming, enum happening what, const struct row *row)
 			assert_int_equal(life->deadline_ns, WF_NEVER);
 			assert_memory_equal(life->why, life->peer, strlen(life->peer));
 		}
-		end();
+		medium_end();
 		assert_int_equal(did.fini, 1);
 	}
 }
@@ -420,16 +152,16 @@ an_answer_is_asked_for_once_and_of_who_came_in(void **state)
 {
 	(void)state;
 	for (unsigned from = WF_LIFE_SHAKING; from < STATES; from++) {
-		begin();
+		medium_begin();
 		bool gone = from >= WF_LIFE_ENDING;
-		struct wf_life *life = begin_in((enum wf_life_state)from, true);
+		struct wf_life *life = medium_conn_in((enum wf_life_state)from, true);
 		unsigned asked = did.answer;
 		enum weft_status st = wf_life_answer(&life->conn, true, NULL, 0);
 		assert_int_equal(st, from == WF_LIFE_WAITING ? WEFT_OK
 				     : gone                  ? WEFT_CLOSED
 							     : WEFT_INVALID);
 		assert_int_equal(did.answer - asked, from == WF_LIFE_WAITING ? 1 : 0);
-		end();
+		medium_end();
 	}
 }
 
@@ -437,13 +169,13 @@ static void
 an_answer_may_be_the_end(void **state)
 {
 	(void)state;
-	begin();
-	struct wf_life *life = begin_in(WF_LIFE_WAITING, true);
+	medium_begin();
+	struct wf_life *life = medium_conn_in(WF_LIFE_WAITING, true);
 	will.answer_takes_down = true;
 	assert_int_equal(wf_life_answer(&life->conn, true, NULL, 0), WEFT_NOMEM);
 	assert_int_equal(life->state, WF_LIFE_DYING);
 	assert_int_equal(did.up, 0);
-	end();
+	medium_end();
 }
 
 static void
@@ -451,13 +183,14 @@ grants_and_posts_say_why_not(void **state)
 {
 	(void)state;
 	for (unsigned from = 0; from < STATES; from++) {
-		begin();
-		struct wf_life *life = begin_in((enum wf_life_state)from, from == WF_LIFE_WAITING);
+		medium_begin();
+		struct wf_life *life =
+			medium_conn_in((enum wf_life_state)from, from == WF_LIFE_WAITING);
 		assert_int_equal(wf_life_check_up(life, "grant to"),
 				 from < WF_LIFE_UP    ? WEFT_INVALID
 				 : from == WF_LIFE_UP ? WEFT_OK
 						      : WEFT_CLOSED);
-		end();
+		medium_end();
 	}
 }
 
@@ -467,10 +200,10 @@ static void
 up_and_down_say_what_the_peer_said(void **state)
 {
 	(void)state;
-	begin();
-	struct wf_life *life = begin_in(WF_LIFE_SHAKING, false);
+	medium_begin();
+	struct wf_life *life = medium_conn_in(WF_LIFE_SHAKING, false);
 	wf_life_decide(life, "yes", 3, false);
-	visit_with_room(life, 4);
+	medium_visit(life, 4);
 	assert_int_equal(events.count, 1);
 	assert_int_equal(event[0].kind, WF_EVENT_UP);
 	assert_ptr_equal(event[0].conn, &life->conn);
@@ -478,19 +211,19 @@ up_and_down_say_what_the_peer_said(void **state)
 	assert_memory_equal(event[0].up.blob, "yes", 3);
 	assert_int_equal(event[0].up.blob_bytes, 3);
 	wf_life_down(life, WEFT_LOST, "%s", "reset");
-	visit_with_room(life, 4);
+	medium_visit(life, 4);
 	assert_int_equal(event[0].kind, WF_EVENT_DOWN);
 	assert_int_equal(event[0].down.status, WEFT_LOST);
 	assert_string_equal(event[0].down.why, "node7:7164: reset");
 	assert_null(event[0].down.blob);
-	life = begin_in(WF_LIFE_SHAKING, false);
+	life = medium_conn_in(WF_LIFE_SHAKING, false);
 	wf_life_decide(life, "never", 5, true);
-	visit_with_room(life, 4);
+	medium_visit(life, 4);
 	assert_int_equal(events.count, 1);
 	assert_int_equal(event[0].down.status, WEFT_REFUSED);
 	assert_memory_equal(event[0].down.blob, "never", 5);
 	assert_int_equal(event[0].down.blob_bytes, 5);
-	end();
+	medium_end();
 }
 
 static void
@@ -498,15 +231,15 @@ a_long_name_leaves_the_cause_its_room(void **state)
 {
 	char text[WF_WHY_BYTES];
 	(void)state;
-	begin();
-	struct wf_life *life = begin_in(WF_LIFE_UP, false);
+	medium_begin();
+	struct wf_life *life = medium_conn_in(WF_LIFE_UP, false);
 	memset(life->peer, 'p', sizeof(life->peer) - 1);
 	memset(text, 't', sizeof(text));
 	text[140] = '\0';
 	wf_life_down(life, WEFT_LOST, "%s", text);
 	assert_int_equal(strlen(life->why), 110 + 2 + 140);
 	assert_string_equal(life->why + 112, text);
-	end();
+	medium_end();
 }
 
 static void
@@ -514,25 +247,25 @@ an_end_is_called_by_who_wanted_it(void **state)
 {
 	char why[WF_WHY_BYTES];
 	(void)state;
-	begin();
-	struct wf_life *life = begin_in(WF_LIFE_UP, false);
+	medium_begin();
+	struct wf_life *life = medium_conn_in(WF_LIFE_UP, false);
 	assert_int_equal(wf_life_cause(life, WEFT_LOST, "reset", why), WEFT_LOST);
 	assert_string_equal(why, "reset");
 	wf_life_disconnect(&life->conn, WF_DISCONNECT_DRAIN);
 	assert_int_equal(wf_life_cause(life, WEFT_LOST, "reset", why), WEFT_CLOSED);
 	assert_string_equal(why, "closed by this end");
-	life = begin_in(WF_LIFE_SHAKING, false);
+	life = medium_conn_in(WF_LIFE_SHAKING, false);
 	assert_int_equal(wf_life_cause(life, WEFT_LOST, "reset", why), WEFT_UNAVAILABLE);
 	assert_string_equal(why, "ended before it was answered: reset");
 	assert_int_equal(wf_life_cause(life, WEFT_TIMEOUT, "silent", why), WEFT_TIMEOUT);
-	end();
-	begin();
-	life = begin_in(WF_LIFE_WAITING, true);
+	medium_end();
+	medium_begin();
+	life = medium_conn_in(WF_LIFE_WAITING, true);
 	assert_int_equal(wf_life_cause(life, WEFT_LOST, "reset", why), WEFT_LOST);
 	assert_int_equal(wf_life_answer(&life->conn, false, NULL, 0), WEFT_OK);
 	assert_int_equal(wf_life_cause(life, WEFT_LOST, "reset", why), WEFT_CLOSED);
 	assert_string_equal(why, "refused by this end");
-	end();
+	medium_end();
 }
 
 static void
@@ -540,11 +273,11 @@ what_happened_is_counted_once(void **state)
 {
 	struct wf_transport_info info;
 	(void)state;
-	begin();
-	struct wf_life *life = begin_in(WF_LIFE_UP, false);
+	medium_begin();
+	struct wf_life *life = medium_conn_in(WF_LIFE_UP, false);
 	wf_life_down(life, WEFT_PROTOCOL, "nonsense");
 	wf_life_down(life, WEFT_PROTOCOL, "more of it");
-	life = begin_one(true);
+	life = medium_conn(true);
 	wf_life_down(life, WEFT_PROTOCOL, "no hello");
 	wf_medium_query(&medium.transport, &info);
 	assert_int_equal(info.conns_up, 1);
@@ -553,7 +286,7 @@ what_happened_is_counted_once(void **state)
 	assert_int_equal(info.strangers_refused, 1);
 	assert_string_equal(info.last_stranger, "10.0.0.7:7164: no hello");
 	assert_string_equal(info.name, "none");
-	end();
+	medium_end();
 }
 
 /* ---- places ---- */
@@ -564,29 +297,29 @@ who_finds_no_place_is_told_why(void **state)
 	const struct wf_host to = {.name = "node7", .port = 7164};
 	struct wf_life *more = NULL;
 	(void)state;
-	begin();
-	for (unsigned i = 0; i < CONNS; i++) {
-		(void)begin_in(WF_LIFE_UP, false);
+	medium_begin();
+	for (unsigned i = 0; i < MEDIUM_CONNS; i++) {
+		(void)medium_conn_in(WF_LIFE_UP, false);
 	}
 	assert_int_equal(wf_life_begin(&medium, &to, NULL, &more), WEFT_NOMEM);
-	struct wf_life *life = begin_in(WF_LIFE_DECIDED, true);
-	visit_with_room(life, 4);
+	struct wf_life *life = medium_conn_in(WF_LIFE_DECIDED, true);
+	medium_visit(life, 4);
 	assert_int_equal(events.count, 0);
 	assert_int_equal(life->state, WF_LIFE_DEAD);
 	assert_int_equal(did.deny, 1);
 	assert_string_equal(did.denied, "no room beside 2 connections; try again");
 	assert_string_equal(medium.info.last_stranger,
 			    "10.0.0.7:7164: no room beside 2 connections; try again");
-	end();
+	medium_end();
 }
 
 static void
 who_says_nothing_makes_room(void **state)
 {
 	(void)state;
-	begin();
-	struct wf_life *silent = begin_in(WF_LIFE_SHAKING, true);
-	struct wf_life *here = begin_in(WF_LIFE_DECIDED, true);
+	medium_begin();
+	struct wf_life *silent = medium_conn_in(WF_LIFE_SHAKING, true);
+	struct wf_life *here = medium_conn_in(WF_LIFE_DECIDED, true);
 	assert_ptr_equal(medium.places.first->owner, silent);
 	wf_life_make_room(silent);
 	assert_int_equal(silent->state, WF_LIFE_DEAD);
@@ -594,35 +327,35 @@ who_says_nothing_makes_room(void **state)
 					"try again");
 	assert_null(medium.places.first); /* whose hello is here does not go */
 	assert_int_equal(here->state, WF_LIFE_DECIDED);
-	end();
+	medium_end();
 }
 
 static void
 who_was_refused_gives_up_its_place(void **state)
 {
 	(void)state;
-	begin();
-	struct wf_life *life = begin_in(WF_LIFE_WAITING, true);
+	medium_begin();
+	struct wf_life *life = medium_conn_in(WF_LIFE_WAITING, true);
 	assert_int_equal(medium.places.conn_count, 1);
 	assert_int_equal(wf_life_answer(&life->conn, false, NULL, 0), WEFT_OK);
 	assert_int_equal(medium.places.conn_count, 0);
 	assert_ptr_equal(medium.places.first->owner, life);
 	wf_life_make_room(life);
 	assert_int_equal(life->down_status, WEFT_CLOSED); /* not UNAVAILABLE: it was shown */
-	end();
+	medium_end();
 }
 
 static void
 nothing_is_made_when_the_table_is_full(void **state)
 {
 	(void)state;
-	begin();
-	for (unsigned i = 0; i < CONNS + 2 * NEWCOMERS; i++) {
-		(void)begin_one(true);
+	medium_begin();
+	for (unsigned i = 0; i < MEDIUM_CONNS + 2 * MEDIUM_NEWCOMERS; i++) {
+		(void)medium_conn(true);
 	}
 	assert_null(wf_life_create(&medium, true));
 	assert_null(wf_life_create(&medium, false));
-	end();
+	medium_end();
 }
 
 /* ---- time ---- */
@@ -631,57 +364,57 @@ static void
 each_state_has_its_time(void **state)
 {
 	(void)state;
-	begin();
-	struct wf_life *life = begin_in(WF_LIFE_SHAKING, false);
-	assert_int_equal(life->attempt_ns, now_ns + 500 * MS);
-	assert_int_equal(medium.timer_ns, now_ns + 500 * MS);
-	wf_medium_expire(&medium, now_ns + 500 * MS - 1);
+	medium_begin();
+	struct wf_life *life = medium_conn_in(WF_LIFE_SHAKING, false);
+	assert_int_equal(life->attempt_ns, medium_now_ns + 500 * MS);
+	assert_int_equal(medium.timer_ns, medium_now_ns + 500 * MS);
+	wf_medium_expire(&medium, medium_now_ns + 500 * MS - 1);
 	assert_int_equal(life->state, WF_LIFE_SHAKING);
-	assert_int_equal(medium.timer_ns, now_ns + 500 * MS);
+	assert_int_equal(medium.timer_ns, medium_now_ns + 500 * MS);
 	wf_life_decide(life, "hi", 2, false); /* nobody is late whose word is here */
-	wf_medium_expire(&medium, now_ns + 1000 * MS);
+	wf_medium_expire(&medium, medium_now_ns + 1000 * MS);
 	assert_int_equal(life->state, WF_LIFE_DECIDED);
 	assert_int_equal(medium.timer_ns, WF_NEVER);
-	visit_with_room(life, 4);
+	medium_visit(life, 4);
 	assert_int_equal(life->deadline_ns, WF_NEVER);
-	now_ns += 2000 * MS;
+	medium_now_ns += 2000 * MS;
 	wf_life_disconnect(&life->conn, WF_DISCONNECT_DRAIN);
-	assert_int_equal(life->deadline_ns, now_ns + WF_LIFE_DRAIN_NS);
+	assert_int_equal(life->deadline_ns, medium_now_ns + WF_LIFE_DRAIN_NS);
 	wf_life_disconnect(&life->conn, WF_DISCONNECT_DRAIN); /* begins no second time */
-	assert_int_equal(life->deadline_ns, now_ns + WF_LIFE_DRAIN_NS);
-	wf_medium_expire(&medium, now_ns + WF_LIFE_DRAIN_NS);
+	assert_int_equal(life->deadline_ns, medium_now_ns + WF_LIFE_DRAIN_NS);
+	wf_medium_expire(&medium, medium_now_ns + WF_LIFE_DRAIN_NS);
 	assert_int_equal(life->down_status, WEFT_CLOSED);
 	assert_int_equal(medium.timer_ns, WF_NEVER);
-	end();
+	medium_end();
 }
 
 static void
 an_attempt_that_is_late_says_what_is_missing(void **state)
 {
 	(void)state;
-	begin();
-	struct wf_life *life = begin_in(WF_LIFE_CONNECTING, false);
-	will.next_try_ns = now_ns + 600 * MS;
-	wf_medium_expire(&medium, now_ns + 500 * MS);
+	medium_begin();
+	struct wf_life *life = medium_conn_in(WF_LIFE_CONNECTING, false);
+	will.next_try_ns = medium_now_ns + 600 * MS;
+	wf_medium_expire(&medium, medium_now_ns + 500 * MS);
 	assert_int_equal(life->state, WF_LIFE_CONNECTING); /* the medium tries again */
-	assert_int_equal(medium.timer_ns, now_ns + 600 * MS);
+	assert_int_equal(medium.timer_ns, medium_now_ns + 600 * MS);
 	will.next_try_ns = 0;
-	wf_medium_expire(&medium, now_ns + 600 * MS);
+	wf_medium_expire(&medium, medium_now_ns + 600 * MS);
 	assert_int_equal(life->down_status, WEFT_TIMEOUT);
 	assert_string_equal(life->why, "node7:7164: not connected within 500 ms");
-	end();
-	begin();
-	life = begin_in(WF_LIFE_SHAKING, false);
-	wf_medium_expire(&medium, now_ns + 500 * MS);
+	medium_end();
+	medium_begin();
+	life = medium_conn_in(WF_LIFE_SHAKING, false);
+	wf_medium_expire(&medium, medium_now_ns + 500 * MS);
 	assert_string_equal(life->why, "node7:7164: connected, but not answered within 500 ms");
 	assert_int_equal(did.late, 0);
-	life = begin_in(WF_LIFE_SHAKING, true);
+	life = medium_conn_in(WF_LIFE_SHAKING, true);
 	life->heard_bytes = 7;
-	wf_life_deadline(life, now_ns);
-	wf_medium_expire(&medium, now_ns);
+	wf_life_deadline(life, medium_now_ns);
+	wf_medium_expire(&medium, medium_now_ns);
 	assert_string_equal(medium.info.last_stranger,
 			    "10.0.0.7:7164: no whole hello within 300 ms, but 7 bytes");
-	end();
+	medium_end();
 }
 
 /* A turn that changes nothing asks for no other; one that left an event for want of room does. */
@@ -689,52 +422,52 @@ static void
 what_waits_for_room_is_visited_again(void **state)
 {
 	(void)state;
-	begin();
-	struct wf_life *life = begin_in(WF_LIFE_DECIDED, false);
+	medium_begin();
+	struct wf_life *life = medium_conn_in(WF_LIFE_DECIDED, false);
 	unsigned before = did.ready;
 	will.may_show = false;
-	visit_with_room(life, 4);
+	medium_visit(life, 4);
 	assert_int_equal(did.ready, before); /* whoever holds it up tells when that ends */
 	will.may_show = true;
-	visit_with_room(life, 0);
+	medium_visit(life, 0);
 	assert_int_equal(did.ready, before + 1);
-	visit_with_room(life, 4);
-	visit_with_room(life, 4);
+	medium_visit(life, 4);
+	medium_visit(life, 4);
 	assert_int_equal(did.ready, before + 1);
 	assert_int_equal(did.visit, 2); /* UP: at once behind its event, and again */
 	wf_life_down(life, WEFT_LOST, "reset");
 	before = did.ready;
 	will.finishes = false;
-	visit_with_room(life, 4);
+	medium_visit(life, 4);
 	assert_int_equal(did.ready, before);
 	assert_int_equal(events.count, 0);
 	will.finishes = true;
-	visit_with_room(life, 0);
+	medium_visit(life, 0);
 	assert_int_equal(did.ready, before + 1);
 	assert_int_equal(life->state, WF_LIFE_DYING);
-	end();
+	medium_end();
 }
 
 static void
 the_dead_are_freed_unless_somebody_holds_them(void **state)
 {
 	(void)state;
-	begin();
-	struct wf_life *life = begin_in(WF_LIFE_DEAD, false);
-	struct wf_life *other = begin_in(WF_LIFE_UP, false);
+	medium_begin();
+	struct wf_life *life = medium_conn_in(WF_LIFE_DEAD, false);
+	struct wf_life *other = medium_conn_in(WF_LIFE_UP, false);
 	assert_true(medium.dead_waiting);
 	will.is_held = true;
 	wf_medium_reap(&medium);
 	assert_int_equal(medium.conn_count, 2);
 	assert_false(medium.dead_waiting);
-	visit_with_room(life, 4); /* whoever holds it has let go */
+	medium_visit(life, 4); /* whoever holds it has let go */
 	assert_true(medium.dead_waiting);
 	will.is_held = false;
 	wf_medium_reap(&medium);
 	assert_int_equal(medium.conn_count, 1);
 	assert_ptr_equal(medium.first, other);
 	assert_int_equal(did.fini, 1);
-	end();
+	medium_end();
 }
 
 /* What was granted is worth nothing after the end. */
@@ -746,15 +479,15 @@ grants_die_with_it(void **state)
 	struct wf_grant grant = {.kind = WF_GRANT_PLACE, .bytes = sizeof(memory)};
 	struct wf_grant_key key;
 	(void)state;
-	begin();
+	medium_begin();
 	assert_int_equal(wf_regions_add(&medium.regions, "none", &region, &grant.region), WEFT_OK);
-	struct wf_life *life = begin_in(WF_LIFE_UP, false);
+	struct wf_life *life = medium_conn_in(WF_LIFE_UP, false);
 	assert_int_equal(wf_life_grant(&life->conn, &grant, &key), WEFT_OK);
 	assert_int_equal(life->grants.count, 1);
 	wf_life_down(life, WEFT_LOST, "reset");
 	assert_int_equal(life->grants.count, 0);
 	assert_int_equal(wf_life_grant(&life->conn, &grant, &key), WEFT_CLOSED);
-	end();
+	medium_end();
 }
 
 int
