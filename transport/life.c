@@ -447,7 +447,11 @@ expire(struct wf_life *life)
 	const char *missing = "connected, but not answered";
 	if (life->state == WF_LIFE_DRAINING || life->state == WF_LIFE_LINGERING) {
 		/* What was to be sent, or the peer's end, did not come. */
-		wf_life_lost(life, WEFT_LOST, "");
+		if (life->medium->ops->end != NULL) {
+			life->medium->ops->end(life);
+		} else {
+			wf_life_lost(life, WEFT_LOST, "");
+		}
 		return;
 	}
 	if (life->state == WF_LIFE_SHAKING && life->incoming) {

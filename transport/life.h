@@ -48,10 +48,12 @@ struct wf_life_ops {
 	void (*ready)(struct wf_life *life);
 	/* One turn in CONNECTING, SHAKING, WAITING, UP, DRAINING, LINGERING or ENDING. */
 	void (*visit)(struct wf_life *life, struct wf_events *events);
-	/* The deadline has passed, in any of these states but SHAKING, DRAINING and LINGERING.
+	/* The deadline has passed, in DECIDED or any of these but SHAKING, DRAINING and LINGERING.
 	 * Returns, in CONNECTING, what is missing if the attempt is over: "not connected". NULL: it
 	 * goes on, or is down. */
 	const char *(*late)(struct wf_life *life);
+	/* It was in DRAINING or LINGERING for too long: lead it to its end. NULL: down at once. */
+	void (*end)(struct wf_life *life);
 	/* DECIDED: false: it is not to be shown now, or has just gone down. NULL: it always may. */
 	bool (*may_show)(struct wf_life *life);
 	/* It was shown, and is WAITING. NULL: nothing follows from that. */

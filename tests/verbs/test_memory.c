@@ -206,12 +206,12 @@ accept_waits_body(struct conf *t, struct held *h)
 	CHECK(p.server != NULL && p.client != NULL);
 	CHECK(wf_transport_connect(p.client->transport, &p.server->at, NULL, 0, NULL, &p.cc) ==
 	      WEFT_OK);
-	for (unsigned i = 0; i < 100000 && wf_verbs_conn_of(p.cc)->state < WF_VERBS_CONNECTING;
+	for (unsigned i = 0; i < 100000 && wf_verbs_conn_of(p.cc)->stage < WF_VERBS_REQUESTING;
 	     i++) {
 		(void)conf_poll(t, p.client);
 		conf_rest(t);
 	}
-	CHECK(wf_verbs_conn_of(p.cc)->state == WF_VERBS_CONNECTING);
+	CHECK(wf_verbs_conn_is_at(wf_verbs_conn_of(p.cc), WF_VERBS_REQUESTING));
 	h->holding = true;
 	const struct seen *up = conf_await(t, p.server, NULL, WF_EVENT_UP);
 	CHECK(up != NULL && h->count == 1);

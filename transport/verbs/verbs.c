@@ -43,30 +43,16 @@ wf_verbs_unwatch(struct wf_verbs *t, int fd)
 	(void)epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-void
-wf_verbs_timer_before(struct wf_verbs *t, uint64_t when_ns)
-{
-	if (when_ns < t->timer_ns) {
-		t->timer_ns = when_ns;
-	}
-}
-
-void
-wf_verbs_stranger(struct wf_verbs *t, const char *why)
-{
-	t->info.strangers_refused++;
-	snprintf(t->info.last_stranger, sizeof(t->info.last_stranger), "%s", why);
-}
-
 /* A task of the helper thread may have ended. */
 static void
 on_wake(struct wf_verbs *t)
 {
 	wf_verbs_registrations_visit(t);
-	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
-		if (t->conn[i] != NULL && t->conn[i]->task.running) {
-			wf_verbs_connect_visit(t->conn[i]);
-			t->dead_waiting |= t->conn[i]->state == WF_VERBS_DEAD;
+	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
+	     c = wf_verbs_conn_next(c)) {
+		if (c->task.running) {
+			wf_verbs_connect_visit(c);
+			t->medium.dead_waiting |= c->life.state == WF_LIFE_DEAD;
 		}
 	}
 }
@@ -115,21 +101,10 @@ look(struct wf_verbs *t)
 static void
 reap_dead(struct wf_verbs *t)
 {
-	if (!t->dead_waiting) {
+	if (!t->medium.dead_waiting) {
 		return;
 	}
-	t->dead_waiting = false;
-	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
-		struct wf_verbs_conn *c = t->conn[i];
-		if (c == NULL || c->state != WF_VERBS_DEAD || c->task.running) {
-			continue;
-		}
-		if (c->ready) {
-			t->dead_waiting = true; /* until the ready list has let go of it */
-		} else {
-			wf_verbs_conn_destroy(c);
-		}
-	}
+	wf_medium_reap(&t->medium);
 	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
 		struct wf_verbs_device *dev = t->device[i];
 		if (dev != NULL) {
@@ -139,29 +114,6 @@ reap_dead(struct wf_verbs *t)
 			wf_verbs_device_close(dev);
 			t->device[i] = NULL;
 			wf_verbs_devices_forget(t);
-		}
-	}
-}
-
-static void
-run_timers(struct wf_verbs *t)
-{
-	if (t->now_ns < t->timer_ns) {
-		return;
-	}
-	t->timer_ns = WF_NEVER;
-	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
-		struct wf_verbs_conn *c = t->conn[i];
-		if (c == NULL) {
-			continue;
-		}
-		if (wf_verbs_conn_due_ns(c) <= t->now_ns) {
-			wf_verbs_conn_expire(c);
-		}
-		/* One that ends looks at its deadline itself, once it has come. */
-		uint64_t due_ns = wf_verbs_conn_due_ns(c);
-		if (due_ns > t->now_ns) {
-			wf_verbs_timer_before(t, due_ns);
 		}
 	}
 }
@@ -241,9 +193,9 @@ settle_armed(struct wf_verbs *t, unsigned event_count)
 	}
 	t->armed = false;
 	t->slept = true;
-	if (event_count == 0 &&
-	    (t->ready_count > 0 || t->work_left || t->dead_waiting || t->timer_ns < t->armed_ns)) {
-		verbs_wake(&t->transport);
+	if (event_count == 0 && (t->ready_count > 0 || t->work_left || t->medium.dead_waiting ||
+				 t->medium.timer_ns < t->armed_ns)) {
+		verbs_wake(&t->medium.transport);
 	}
 }
 
@@ -254,15 +206,14 @@ read_clock(struct wf_verbs *t)
 {
 	uint64_t before_ns = t->now_ns;
 	t->polls_since_clock = 0;
-	t->now_ns = wf_now_ns(t->transport.env);
+	t->now_ns = wf_now_ns(t->medium.transport.env);
 	uint64_t span_ns = t->now_ns - before_ns;
-	if (span_ns < WF_VERBS_STILL_NS && span_ns < t->opts.peer_timeout_ns / 2) {
+	if (span_ns < WF_VERBS_STILL_NS && span_ns < t->medium.opts.peer_timeout_ns / 2) {
 		return;
 	}
-	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
-		if (t->conn[i] != NULL) {
-			wf_verbs_conn_give_time(t->conn[i], before_ns);
-		}
+	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
+	     c = wf_verbs_conn_next(c)) {
+		wf_verbs_conn_give_time(c, before_ns);
 	}
 }
 
@@ -272,7 +223,7 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 	struct wf_verbs *t = wf_verbs_of(transport);
 	struct wf_events events = {.at = at, .max = max};
 	bool woken = t->slept;
-	bool changing = t->steady_count < t->conn_count || t->conn_count == 0;
+	bool changing = t->medium.up_count < t->medium.conn_count || t->medium.conn_count == 0;
 	t->work_left = false;
 	t->slept = false;
 	if (woken || changing || t->armed || ++t->polls_since_clock >= POLLS_PER_CLOCK) {
@@ -282,11 +233,13 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 	reap_dead(t);
 	poll_queues(t, woken || t->armed);
 	/* What an armed poll would find behind a descriptor ends the sleep anyway. */
-	bool due = t->now_ns >= t->timer_ns;
+	bool due = t->now_ns >= t->medium.timer_ns;
 	if (woken || due || (changing && !t->armed) || t->now_ns >= t->look_ns) {
 		look(t); /* before timers: nobody is late whose word is here */
 	}
-	run_timers(t);
+	if (t->now_ns >= t->medium.timer_ns) {
+		wf_medium_expire(&t->medium, t->now_ns);
+	}
 	visit_ready(t, &events);
 	*event_count = events.count;
 	settle_armed(t, events.count);
@@ -302,10 +255,10 @@ verbs_wait_fd(struct wf_transport *transport)
 static void
 say_lost(struct wf_verbs *t, const struct wf_verbs_device *dev)
 {
-	t->info.wakeups_lost++;
+	t->medium.info.wakeups_lost++;
 	if (!t->event_lost) {
 		t->event_lost = true;
-		wf_log(t->transport.env, WF_LOG_WARN,
+		wf_log(t->medium.transport.env, WF_LOG_WARN,
 		       "verbs: %s lost an event of a completion: weft looks without one each %llu "
 		       "ms, so this costs time and nothing else",
 		       dev->name, WF_VERBS_EVENT_NS / WF_NS_PER_MS);
@@ -337,48 +290,22 @@ verbs_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 		arm_cq(t, q, &q->receive);
 		arm_cq(t, q, &q->send);
 	}
-	t->armed_ns = t->ready_count > 0 ? 0 : t->timer_ns;
-	if (t->conn_count > 0 && t->now_ns + WF_VERBS_EVENT_NS < t->armed_ns) {
+	t->armed_ns = t->ready_count > 0 ? 0 : t->medium.timer_ns;
+	if (t->medium.conn_count > 0 && t->now_ns + WF_VERBS_EVENT_NS < t->armed_ns) {
 		t->armed_ns = t->now_ns + WF_VERBS_EVENT_NS;
 	}
 	*deadline_ns = t->armed_ns;
 	return false; /* what completed before it was armed wakes nobody */
 }
 
-static void
-verbs_query(struct wf_transport *transport, struct wf_transport_info *out)
-{
-	*out = wf_verbs_of(transport)->info;
-}
-
 /* ---- open and close ---- */
-
-static void
-close_conns(struct wf_verbs *t)
-{
-	struct wf_env *env = t->transport.env;
-	for (uint32_t i = 0; i < wf_places_table(&t->places) && t->conn != NULL; i++) {
-		if (t->conn[i] != NULL) {
-			wf_verbs_conn_disconnect(&t->conn[i]->conn, WF_DISCONNECT_NOW);
-		}
-	}
-	for (uint32_t i = 0; i < wf_places_table(&t->places) && t->conn != NULL; i++) {
-		while (t->conn[i] != NULL && t->conn[i]->task.running) {
-			wf_verbs_connect_visit(t->conn[i]);
-			wf_wait(env, -1, wf_now_ns(env) + WF_NS_PER_MS);
-		}
-		if (t->conn[i] != NULL) {
-			wf_verbs_conn_destroy(t->conn[i]); /* no list is looked at any more */
-		}
-	}
-}
 
 static void
 verbs_close(struct wf_transport *transport)
 {
 	struct wf_verbs *t = wf_verbs_of(transport);
 	struct wf_env *env = transport->env;
-	close_conns(t);
+	wf_medium_end_all(&t->medium); /* no list is looked at any more */
 	while (t->registrations != NULL) {
 		wf_verbs_registrations_visit(t);
 		wf_wait(env, -1, wf_now_ns(env) + WF_NS_PER_MS);
@@ -398,22 +325,22 @@ verbs_close(struct wf_transport *transport)
 	if (t->wake_fd >= 0) {
 		(void)close(t->wake_fd);
 	}
-	wf_free(env, t->conn, wf_places_table(&t->places) * sizeof(struct wf_verbs_conn *));
+	wf_free(env, t->conn, wf_places_table(&t->medium.places) * sizeof(struct wf_verbs_conn *));
 	wf_free(env, t, sizeof(*t));
 }
 
 static const struct wf_transport_ops verbs_ops = {
 	.name = "verbs",
 	.close = verbs_close,
-	.query = verbs_query,
+	.query = wf_medium_query,
 	.region_add = wf_verbs_region_add,
 	.region_remove = wf_verbs_region_remove,
 	.grant = wf_verbs_grant,
 	.release = wf_verbs_release,
 	.listen = wf_verbs_listen,
-	.answer = wf_verbs_answer,
+	.answer = wf_life_answer,
 	.connect = wf_verbs_connect,
-	.disconnect = wf_verbs_conn_disconnect,
+	.disconnect = wf_life_disconnect,
 	.path = wf_path_alone,
 	.post = wf_verbs_post,
 	.poll = verbs_poll,
@@ -448,19 +375,19 @@ open_channel(struct wf_verbs *t)
 static enum weft_status
 set_up(struct wf_verbs *t)
 {
-	enum weft_status st = wf_verbs_settings_parse(t->opts.verbs, &t->settings);
+	enum weft_status st = wf_verbs_settings_parse(t->medium.opts.verbs, &t->settings);
 	if (st == WEFT_OK) {
 		st = wf_verbs_lib_get(&t->lib);
 	}
 	if (st != WEFT_OK) {
 		return st;
 	}
-	t->opts.verbs = NULL; /* it was the caller's */
-	t->conn = wf_zalloc_array(t->transport.env, wf_places_table(&t->places),
+	t->medium.opts.verbs = NULL; /* it was the caller's */
+	t->conn = wf_zalloc_array(t->medium.transport.env, wf_places_table(&t->medium.places),
 				  sizeof(struct wf_verbs_conn *));
 	if (t->conn == NULL) {
 		return wf_fail(WEFT_NOMEM, "verbs: a table of %u connections",
-			       wf_places_table(&t->places));
+			       wf_places_table(&t->medium.places));
 	}
 	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -478,24 +405,19 @@ verbs_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	if (t == NULL) {
 		return wf_fail(WEFT_NOMEM, "verbs: %zu bytes", sizeof(*t));
 	}
-	t->transport.ops = &verbs_ops;
-	t->transport.env = opts->env;
-	t->opts = *opts;
+	struct wf_transport_opts capped = *opts;
 	uint32_t most = WF_VERBS_CONNS_MAX - 2 * opts->newcomer_max;
-	t->opts.conn_max = opts->conn_max < most ? opts->conn_max : most;
-	wf_places_init(&t->places, t->opts.conn_max, opts->newcomer_max);
-	t->info.name = "verbs";
-	t->info.put_bytes_max = opts->put_bytes_max;
-	t->timer_ns = WF_NEVER;
+	capped.conn_max = opts->conn_max < most ? opts->conn_max : most;
+	wf_medium_init(&t->medium, &verbs_ops, &wf_verbs_life_ops, &capped);
 	t->now_ns = wf_now_ns(opts->env);
 	t->wake_fd = -1;
 	t->epoll_fd = -1;
 	enum weft_status st = set_up(t);
 	if (st != WEFT_OK) {
-		verbs_close(&t->transport);
+		verbs_close(&t->medium.transport);
 		return st;
 	}
-	*out = &t->transport;
+	*out = &t->medium.transport;
 	return WEFT_OK;
 }
 

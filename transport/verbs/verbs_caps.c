@@ -47,7 +47,7 @@ read_sizes(struct wf_verbs_device *dev, const struct ibv_device_attr *attr)
 	uint32_t cqe = (uint32_t)attr->max_cqe;
 	caps->send_queue = min_u32(s->send_queue, (uint32_t)attr->max_qp_wr);
 	caps->rx_share = s->credits + WF_VERBS_CONTROL_MAX;
-	caps->conn_max = min_u32(wf_places_table(&dev->t->places), (uint32_t)attr->max_qp);
+	caps->conn_max = min_u32(wf_places_table(&dev->t->medium.places), (uint32_t)attr->max_qp);
 	uint32_t share = min_u32(caps->conn_max, WF_VERBS_QUEUES_CONNS);
 	share = min_u32(share, cqe / caps->send_queue);
 	share = min_u32(share, cqe / caps->rx_share);

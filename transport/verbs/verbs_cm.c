@@ -34,7 +34,7 @@ wf_verbs_private_of(const struct wf_verbs_conn *c, enum wf_verbs_private_type ty
 		.features = c->dev != NULL && c->dev->caps.immediate ? WF_VERBS_TAKES_IMMEDIATE : 0,
 		.credits = (uint16_t)c->t->settings.credits,
 		.mark = c->mark,
-		.put_bytes_max = c->t->opts.put_bytes_max,
+		.put_bytes_max = c->t->medium.opts.put_bytes_max,
 	};
 }
 
@@ -53,17 +53,16 @@ established(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
 	c->peer_mark = p->mark;
 	c->peer_takes_immediate = (p->features & WF_VERBS_TAKES_IMMEDIATE) != 0;
 	c->rx.heard_ns = c->t->now_ns;
-	c->state = WF_VERBS_SHAKING;
-	wf_verbs_conn_deadline(c, c->attempt_ns);
+	wf_life_enter(&c->life, WF_LIFE_SHAKING);
+	wf_life_deadline(&c->life, c->life.attempt_ns);
 	wf_verbs_say(c, WF_VERBS_START, NULL, 0);
 	if (c->blob_bytes > WF_VERBS_HELLO_SHORT) {
 		wf_verbs_say(c, WF_VERBS_HELLO, c->blob, c->blob_bytes);
 	}
 	wf_verbs_pump(c);
-	if (c->state == WF_VERBS_SHAKING && (p->features & WF_VERBS_BLOB_FOLLOWS) == 0) {
+	if (c->life.state == WF_LIFE_SHAKING && (p->features & WF_VERBS_BLOB_FOLLOWS) == 0) {
 		memcpy(c->blob, p->blob, p->blob_bytes);
-		c->blob_bytes = p->blob_bytes;
-		c->state = WF_VERBS_DECIDED;
+		wf_life_decide(&c->life, c->blob, p->blob_bytes, false);
 	}
 	wf_verbs_conn_ready(c);
 }
@@ -77,7 +76,7 @@ on_reply(struct wf_verbs_conn *c, const struct cm_event *event)
 		st = wf_fail(WEFT_PROTOCOL, "private data: type %d in a reply", (int)p.type);
 	}
 	if (st != WEFT_OK) {
-		wf_verbs_conn_down(c, WEFT_PROTOCOL, "%s", weft_last_error());
+		wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
 		return;
 	}
 	if (event->type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
@@ -128,11 +127,11 @@ on_rejected(struct wf_verbs_conn *c, const struct cm_event *event)
 	bool ours = wf_verbs_private_decode(event->data, event->data_bytes, &p) == WEFT_OK;
 	if (ours && p.type == WF_VERBS_REFUSE) {
 		memcpy(c->blob, p.blob, p.blob_bytes);
-		c->blob_bytes = p.blob_bytes;
-		wf_verbs_conn_down(c, WEFT_REFUSED, "refused by the peer");
+		wf_life_decide(&c->life, c->blob, p.blob_bytes, true);
+		wf_life_down(&c->life, WEFT_REFUSED, "refused by the peer");
 	} else if (ours && p.type == WF_VERBS_DENY) {
 		wf_peer_text(p.blob, p.blob_bytes, text);
-		wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "the peer says: %s", text);
+		wf_life_down(&c->life, WEFT_UNAVAILABLE, "the peer says: %s", text);
 	} else if (event->status != REJECTED_STALE ||
 		   !wf_verbs_connect_repeat(c, rejection(event->status))) {
 		snprintf(text, sizeof(text), "%s (status %d)", rejection(event->status),
@@ -145,12 +144,12 @@ static void
 on_failure(struct wf_verbs_conn *c, const struct cm_event *event)
 {
 	char text[WF_WHY_BYTES];
-	if (c->incoming) {
+	if (c->life.incoming) {
 		wf_verbs_conn_end(c, WEFT_LOST, "the peer gave up (%s)",
 				  c->t->lib->event_str(event->type));
 		return;
 	}
-	if (c->state >= WF_VERBS_SHAKING) {
+	if (c->life.state >= WF_LIFE_SHAKING) {
 		wf_verbs_conn_gone(c);
 		return;
 	}
@@ -186,10 +185,10 @@ static void
 on_answer(struct wf_verbs_conn *c, const struct cm_event *event)
 {
 	enum rdma_cm_event_type type = event->type;
-	enum wf_verbs_state asked = type == RDMA_CM_EVENT_ADDR_RESOLVED    ? WF_VERBS_ADDRESSING
+	enum wf_verbs_stage asked = type == RDMA_CM_EVENT_ADDR_RESOLVED    ? WF_VERBS_ADDRESSING
 				    : type == RDMA_CM_EVENT_ROUTE_RESOLVED ? WF_VERBS_ROUTING
-									   : WF_VERBS_CONNECTING;
-	if (c->incoming || c->state != asked) {
+									   : WF_VERBS_REQUESTING;
+	if (c->life.incoming || !wf_verbs_conn_is_at(c, asked)) {
 		return;
 	}
 	if (type == RDMA_CM_EVENT_ADDR_RESOLVED) {
@@ -245,7 +244,7 @@ on_listener_event(struct wf_verbs *t, const struct cm_event *event)
 	}
 	for (unsigned i = 0; i < t->listener_count; i++) {
 		if (t->listener[i].id == event->id) {
-			wf_log(t->transport.env, WF_LOG_WARN,
+			wf_log(t->medium.transport.env, WF_LOG_WARN,
 			       "verbs: the device behind %s was removed: nobody can connect there",
 			       t->listener[i].at);
 			(void)t->lib->destroy_id(event->id);
@@ -263,7 +262,7 @@ dispatch(struct wf_verbs *t, const struct cm_event *event)
 		wf_verbs_request(t, event->id, event->data, event->data_bytes);
 	} else if (c == NULL) {
 		on_listener_event(t, event);
-	} else if (c->state < WF_VERBS_DYING && c->id == event->id) {
+	} else if (c->life.state < WF_LIFE_DYING && c->id == event->id) {
 		on_conn_event(c, event);
 	}
 }
@@ -289,24 +288,23 @@ wf_verbs_cm_read(struct wf_verbs *t)
 /* ---- accepting end ---- */
 
 void
-wf_verbs_deny(struct wf_verbs_conn *c)
+wf_verbs_deny(struct wf_verbs_conn *c, const char *why)
 {
 	struct wf_verbs_private p = wf_verbs_private_of(c, WF_VERBS_DENY);
 	uint8_t data[WF_VERBS_PRIVATE_MAX];
-	(void)snprintf((char *)p.blob, sizeof(p.blob), "%.*s", (int)sizeof(p.blob) - 1,
-		       weft_last_error());
+	(void)snprintf((char *)p.blob, sizeof(p.blob), "%.*s", (int)sizeof(p.blob) - 1, why);
 	p.blob_bytes = (uint8_t)strlen((const char *)p.blob);
 	size_t bytes = wf_verbs_private_encode(&p, data);
 	(void)c->t->lib->reject(c->id, data, (uint8_t)bytes);
-	uint64_t now_ns = wf_now_ns(c->t->transport.env);
+	uint64_t now_ns = wf_now_ns(c->t->medium.transport.env);
 	uint64_t unsaid = wf_log_limit_unsaid(&c->t->denied_log, now_ns);
 	if (unsaid > 0) {
-		wf_log(c->t->transport.env, WF_LOG_WARN,
+		wf_log(c->t->medium.transport.env, WF_LOG_WARN,
 		       "verbs: %" PRIu64 " more peers were turned away than the log names", unsaid);
 	}
 	if (wf_log_limit_pass(&c->t->denied_log, now_ns, WF_NS_PER_S)) {
-		wf_log(c->t->transport.env, WF_LOG_WARN, "verbs: %s is turned away: %s", c->peer,
-		       weft_last_error());
+		wf_log(c->t->medium.transport.env, WF_LOG_WARN, "verbs: %s is turned away: %s",
+		       c->life.peer, why);
 	}
 }
 
@@ -317,11 +315,11 @@ wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdic
 	if (st == WEFT_OK) {
 		st = wf_verbs_link_start(c);
 	}
-	if (st != WEFT_OK && !c->visible) {
-		wf_verbs_deny(c);
+	if (st != WEFT_OK && !c->life.visible) {
+		wf_verbs_deny(c, weft_last_error());
 	}
 	if (st != WEFT_OK) {
-		wf_verbs_conn_down(c, st, "%s", weft_last_error());
+		wf_life_down(&c->life, st, "%s", weft_last_error());
 		return;
 	}
 	struct wf_verbs_private p = wf_verbs_private_of(c, WF_VERBS_REPLY);
@@ -345,9 +343,8 @@ wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdic
 		.qp_num = c->qp_num,
 	};
 	c->rx.heard_ns = c->t->now_ns;
-	c->state = WF_VERBS_SHAKING;
 	if (c->t->lib->accept(c->id, &param) != 0) {
-		wf_verbs_conn_down(c, WEFT_LOST, "it cannot be accepted: %s", strerror(errno));
+		wf_life_down(&c->life, WEFT_LOST, "it cannot be accepted: %s", strerror(errno));
 	}
 }
 
@@ -358,20 +355,15 @@ is_iwarp(const struct wf_verbs_conn *c)
 }
 
 /* iWARP does not tell that a request was withdrawn, so there it becomes a link at once. */
-static void
-await_answer(struct wf_verbs_conn *c)
+void
+wf_verbs_shown(struct wf_life *life)
 {
-	c->visible = true;
-	c->deadline_ns = WF_NEVER;
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
 	if (c->qp == NULL && is_iwarp(c)) {
 		wf_verbs_accept_link(c, NULL, 0);
-		if (c->state >= WF_VERBS_ENDING) {
-			return;
-		}
 	} else if (c->qp == NULL) {
-		wf_verbs_conn_deadline(c, c->t->now_ns + WF_VERBS_WITHDRAWN_NS);
+		wf_life_deadline(life, c->t->now_ns + WF_VERBS_WITHDRAWN_NS);
 	}
-	c->state = WF_VERBS_WAITING;
 }
 
 /* What it will be granted is being registered. The peer has its limit for an answer, so not for
@@ -382,56 +374,20 @@ wf_verbs_shake_is_held_up(struct wf_verbs_conn *c)
 	return c->t->now_ns < c->show_ns && wf_verbs_regions_hold_up(c);
 }
 
-void
-wf_verbs_shake_emit(struct wf_verbs_conn *c, struct wf_events *events)
+bool
+wf_verbs_may_show(struct wf_life *life)
 {
-	if (!c->incoming && c->verdict_is_no) {
-		wf_verbs_conn_down(c, WEFT_REFUSED, "refused by the peer");
-		return;
-	}
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
 	if (wf_verbs_shake_is_held_up(c)) {
-		wf_verbs_conn_deadline(c, c->show_ns);
-		return;
+		wf_life_deadline(life, c->show_ns);
+		return false;
 	}
-	if (wf_events_full(events)) {
-		return;
-	}
-	if (c->incoming && c->qp == NULL && !is_iwarp(c) && !wf_verbs_link_is_asked(c)) {
+	if (life->incoming && c->qp == NULL && !is_iwarp(c) && !wf_verbs_link_is_asked(c)) {
 		/* Its peer may ask once more, and what it shows above may be good only once. */
-		wf_verbs_conn_down(c, WEFT_LOST, "the peer gave up before it was shown");
-		return;
+		wf_life_down(life, WEFT_LOST, "the peer gave up before it was shown");
+		return false;
 	}
-	if (c->incoming && !wf_places_take(&c->t->places, &c->place)) {
-		enum weft_status st =
-			wf_fail(WEFT_UNAVAILABLE, "no room beside %u connections; try again",
-				c->t->places.conn_count);
-		if (c->qp == NULL) {
-			wf_verbs_deny(c);
-		}
-		wf_verbs_conn_down(c, st, "%s", weft_last_error());
-		return;
-	}
-	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_UP);
-	event->up.incoming = c->incoming;
-	event->up.blob = c->blob;
-	event->up.blob_bytes = c->blob_bytes;
-	if (c->incoming) {
-		await_answer(c);
-	} else {
-		wf_verbs_conn_is_up(c);
-	}
-}
-
-static enum weft_status
-check_waiting(const struct wf_verbs_conn *c)
-{
-	if (c->state == WF_VERBS_WAITING) {
-		return WEFT_OK;
-	}
-	if (c->incoming && c->state >= WF_VERBS_ENDING) {
-		return wf_fail(WEFT_CLOSED, "answer to %s: the connection has gone", c->peer);
-	}
-	return wf_fail(WEFT_INVALID, "answer to %s: it does not wait for one", c->peer);
+	return true;
 }
 
 /* With its request: nothing was made for it yet. */
@@ -446,44 +402,26 @@ reject(struct wf_verbs_conn *c, const void *verdict, size_t verdict_bytes)
 	}
 	size_t bytes = wf_verbs_private_encode(&p, data);
 	(void)c->t->lib->reject(c->id, data, (uint8_t)bytes);
-	wf_verbs_conn_down(c, WEFT_CLOSED, "refused by this end");
 }
 
-enum weft_status
-wf_verbs_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t verdict_bytes)
+bool
+wf_verbs_answer(struct wf_life *life, bool accept, const void *verdict, size_t verdict_bytes)
 {
 	static const uint8_t none[1];
-	struct wf_verbs_conn *c = wf_verbs_conn_of(conn);
-	enum weft_status st = check_waiting(c);
-	if (st != WEFT_OK) {
-		return st;
-	}
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
 	bool linked = c->qp != NULL;
 	bool frame = linked || verdict_bytes > WF_VERBS_VERDICT_SHORT;
-	c->refused = !accept;
-	if (!accept) {
-		wf_places_refuse(&c->t->places, &c->place);
-	}
 	if (!accept && !frame) {
 		reject(c, verdict, verdict_bytes);
-		return WEFT_OK;
+		return true;
 	}
 	if (!linked) {
 		wf_verbs_accept_link(c, verdict_bytes == 0 ? none : verdict, verdict_bytes);
 	}
-	if (c->state >= WF_VERBS_ENDING) {
-		return wf_fail(c->down_status, "%s", c->why);
-	}
-	if (frame) {
+	if (frame && life->state < WF_LIFE_ENDING) {
 		wf_verbs_say(c, accept ? WF_VERBS_ACCEPTS : WF_VERBS_REFUSES, verdict,
 			     verdict_bytes);
 	}
-	if (accept) {
-		wf_verbs_conn_is_up(c);
-		return WEFT_OK;
-	}
-	c->last_queued = true;
-	c->state = WF_VERBS_DRAINING;
-	wf_verbs_conn_deadline(c, wf_now_ns(c->t->transport.env) + WF_VERBS_DRAIN_NS);
-	return WEFT_OK;
+	c->last_queued = !accept;
+	return false;
 }

@@ -73,7 +73,7 @@ connect_run(struct wf_task *base)
 static enum weft_status
 start_task(struct wf_verbs_conn *c, void (*run)(struct wf_task *task))
 {
-	struct wf_env *env = c->t->transport.env;
+	struct wf_env *env = c->t->medium.transport.env;
 	c->task.task = (struct wf_task){.run = run, .wake_fd = c->t->wake_fd};
 	enum weft_status st = env->ops->submit(env, &c->task.task);
 	c->task.running = st == WEFT_OK;
@@ -96,19 +96,20 @@ name_peer(struct wf_verbs_conn *c, const struct sockaddr_storage *address)
 	char numeric[WF_VERBS_ADDRESS_BYTES];
 	wf_verbs_address_format((const struct sockaddr *)address, numeric);
 	char asked[WF_HOST_BYTES + 8];
-	wf_host_format(&c->to, asked, sizeof(asked));
+	wf_host_format(&c->life.to, asked, sizeof(asked));
 	if (strcmp(asked, numeric) == 0) {
-		snprintf(c->peer, sizeof(c->peer), "%s", numeric);
+		snprintf(c->life.peer, sizeof(c->life.peer), "%s", numeric);
 	} else {
-		snprintf(c->peer, sizeof(c->peer), "%.60s (%s)", asked, numeric);
+		snprintf(c->life.peer, sizeof(c->life.peer), "%.60s (%s)", asked, numeric);
 	}
 }
 
 static int
 left_ms(const struct wf_verbs_conn *c)
 {
-	uint64_t now_ns = wf_now_ns(c->t->transport.env);
-	uint64_t left = c->attempt_ns > now_ns ? (c->attempt_ns - now_ns) / WF_NS_PER_MS : 0;
+	uint64_t now_ns = wf_now_ns(c->t->medium.transport.env);
+	uint64_t left =
+		c->life.attempt_ns > now_ns ? (c->life.attempt_ns - now_ns) / WF_NS_PER_MS : 0;
 	return left < 1 ? 1 : left > INT32_MAX ? INT32_MAX : (int)left;
 }
 
@@ -138,7 +139,7 @@ begin(struct wf_verbs_conn *c, struct sockaddr_storage *address)
 	if (t->lib->resolve_addr(c->id, bound, (struct sockaddr *)address, left_ms(c)) != 0) {
 		return wf_fail_errno(WEFT_UNAVAILABLE, errno, "no RDMA device leads there");
 	}
-	c->state = WF_VERBS_ADDRESSING;
+	c->stage = WF_VERBS_ADDRESSING;
 	return WEFT_OK;
 }
 
@@ -153,12 +154,13 @@ wf_verbs_connect_next(struct wf_verbs_conn *c, const char *why)
 		c->suspected = false; /* of the link that is closed */
 		name_peer(c, address);
 		if (begin(c, address) == WEFT_OK) {
-			wf_verbs_conn_deadline(c, c->attempt_ns);
+			wf_life_deadline(&c->life, c->life.attempt_ns);
 			return;
 		}
 		snprintf(last, sizeof(last), "%s", weft_last_error());
 	}
-	wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "%s (addresses tried: %u)", last, c->address_count);
+	wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s (addresses tried: %u)", last,
+		     c->address_count);
 }
 
 void
@@ -168,7 +170,7 @@ wf_verbs_connect_address(struct wf_verbs_conn *c)
 		wf_verbs_connect_next(c, strerror(errno));
 		return;
 	}
-	c->state = WF_VERBS_ROUTING;
+	c->stage = WF_VERBS_ROUTING;
 }
 
 static void
@@ -205,15 +207,15 @@ fill_request(struct wf_verbs_conn *c)
 static void
 request(struct wf_verbs_conn *c)
 {
-	uint64_t now_ns = wf_now_ns(c->t->transport.env);
-	uint64_t half_ns = now_ns < c->attempt_ns ? (c->attempt_ns - now_ns) / 2 : 0;
+	uint64_t now_ns = wf_now_ns(c->t->medium.transport.env);
+	uint64_t half_ns = now_ns < c->life.attempt_ns ? (c->life.attempt_ns - now_ns) / 2 : 0;
 	bool once = c->repeated || c->dev->caps.iwarp || half_ns < WF_VERBS_REPEAT_NS;
 	fill_request(c);
-	c->state = WF_VERBS_CONNECTING;
-	wf_verbs_conn_deadline(c, once ? c->attempt_ns : now_ns + half_ns);
+	c->stage = WF_VERBS_REQUESTING;
+	wf_life_deadline(&c->life, once ? c->life.attempt_ns : now_ns + half_ns);
 	if (c->dev->caps.iwarp) {
 		if (start_task(c, connect_run) != WEFT_OK) {
-			wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "%s", weft_last_error());
+			wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s", weft_last_error());
 		}
 		return;
 	}
@@ -226,10 +228,11 @@ request(struct wf_verbs_conn *c)
 bool
 wf_verbs_connect_repeat(struct wf_verbs_conn *c, const char *why)
 {
-	if (c->state != WF_VERBS_CONNECTING || c->repeated || c->dev->caps.iwarp) {
+	if (!wf_verbs_conn_is_at(c, WF_VERBS_REQUESTING) || c->repeated || c->dev->caps.iwarp) {
 		return false;
 	}
-	wf_log(c->t->transport.env, WF_LOG_INFO, "verbs: %s is asked once more: %s", c->peer, why);
+	wf_log(c->t->medium.transport.env, WF_LOG_INFO, "verbs: %s is asked once more: %s",
+	       c->life.peer, why);
 	c->repeated = true;
 	c->address_next--;
 	wf_verbs_connect_next(c, why);
@@ -241,13 +244,13 @@ wf_verbs_connect_repeat(struct wf_verbs_conn *c, const char *why)
 void
 wf_verbs_connect_route(struct wf_verbs_conn *c)
 {
-	c->preparing_ns = wf_now_ns(c->t->transport.env);
+	c->preparing_ns = wf_now_ns(c->t->medium.transport.env);
 	if (wf_verbs_link_open(c) != WEFT_OK) {
 		wf_verbs_connect_next(c, weft_last_error());
 		return;
 	}
-	c->state = WF_VERBS_PREPARING;
-	c->deadline_ns = WF_NEVER;
+	c->stage = WF_VERBS_PREPARING;
+	c->life.deadline_ns = WF_NEVER;
 	wf_verbs_conn_ready(c);
 }
 
@@ -255,7 +258,7 @@ static void
 prepare(struct wf_verbs_conn *c)
 {
 	if (wf_verbs_regions_are_here(c)) {
-		c->attempt_ns += wf_now_ns(c->t->transport.env) - c->preparing_ns;
+		c->life.attempt_ns += wf_now_ns(c->t->medium.transport.env) - c->preparing_ns;
 		request(c);
 	}
 }
@@ -264,7 +267,7 @@ void
 wf_verbs_connect_visit(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_task *task = &c->task;
-	if (c->state == WF_VERBS_PREPARING) {
+	if (wf_verbs_conn_is_at(c, WF_VERBS_PREPARING)) {
 		prepare(c);
 		return;
 	}
@@ -274,68 +277,61 @@ wf_verbs_connect_visit(struct wf_verbs_conn *c)
 		return;
 	}
 	task->running = false;
-	if (c->state == WF_VERBS_RESOLVING && task->error != 0) {
-		wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "the name is not known: %s",
-				   gai_strerror(task->error));
-	} else if (c->state == WF_VERBS_RESOLVING) {
+	if (wf_verbs_conn_is_at(c, WF_VERBS_RESOLVING) && task->error != 0) {
+		wf_life_down(&c->life, WEFT_UNAVAILABLE, "the name is not known: %s",
+			     gai_strerror(task->error));
+	} else if (wf_verbs_conn_is_at(c, WF_VERBS_RESOLVING)) {
 		take_addresses(c);
 		wf_verbs_connect_next(c, "");
-	} else if (c->state == WF_VERBS_CONNECTING && task->error != 0) {
+	} else if (wf_verbs_conn_is_at(c, WF_VERBS_REQUESTING) && task->error != 0) {
 		wf_verbs_connect_next(c, strerror(task->error));
 	}
 }
 
 /* "ADDRESS%DEVICE": out of that device. Else, where devices are named, out of the first one. */
 static void
-set_target(struct wf_verbs_conn *c, const struct wf_host *to)
+set_target(struct wf_verbs_conn *c)
 {
 	const struct wf_verbs_settings *s = &c->t->settings;
-	c->to = *to;
-	char *device = strchr(c->to.name, '%');
-	if (device != NULL && strncmp(c->to.name, "fe80", 4) != 0) { /* there it is a scope */
+	char *device = strchr(c->life.to.name, '%');
+	if (device != NULL && strncmp(c->life.to.name, "fe80", 4) != 0) { /* there it is a scope */
 		*device = '\0';
 		snprintf(c->device, sizeof(c->device), "%.*s", WF_VERBS_DEVICE_BYTES - 1,
 			 device + 1);
 	} else if (wf_verbs_settings_device_count(s) > 0) {
 		wf_verbs_settings_device(s, 0, c->device);
 	}
-	c->task.host = c->to;
+	c->task.host = c->life.to;
 }
 
 enum weft_status
 wf_verbs_connect(struct wf_transport *transport, const struct wf_host *to, const void *hello,
 		 size_t hello_bytes, void *user, struct wf_conn **out)
 {
-	struct wf_verbs *t = wf_verbs_of(transport);
-	if (t->places.conn_count >= t->opts.conn_max) {
-		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
-			       to->name, t->opts.conn_max);
+	struct wf_life *life = NULL;
+	enum weft_status st = wf_life_begin(wf_medium_of(transport), to, user, &life);
+	if (st != WEFT_OK) {
+		return st;
 	}
-	struct wf_verbs_conn *c = wf_verbs_conn_create(t, false);
-	if (c == NULL) {
-		return wf_fail(WEFT_NOMEM, "connect to %s: %zu bytes", to->name, sizeof(*c));
-	}
-	set_target(c, to);
-	wf_host_format(&c->to, c->peer, WF_HOST_BYTES + 8);
-	c->visible = true;
-	c->conn.user = user;
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
+	wf_verbs_conn_init(c);
+	set_target(c);
+	wf_host_format(&life->to, life->peer, WF_HOST_BYTES + 8);
 	c->blob_bytes = hello_bytes;
 	if (hello_bytes > 0) {
 		memcpy(c->blob, hello, hello_bytes);
 	}
-	c->attempt_ns = wf_now_ns(transport->env) + t->opts.connect_timeout_ns;
-	wf_verbs_conn_deadline(c, c->attempt_ns);
 	look_up(&c->task, AI_NUMERICHOST);
 	if (c->task.error == 0) {
 		take_addresses(c);
 		wf_verbs_connect_next(c, "");
 	} else {
-		enum weft_status st = start_task(c, look_up_run);
+		st = start_task(c, look_up_run);
 		if (st != WEFT_OK) {
-			wf_verbs_conn_destroy(c);
+			wf_life_destroy(life);
 			return st;
 		}
 	}
-	*out = &c->conn;
+	*out = &life->conn;
 	return WEFT_OK;
 }

@@ -72,7 +72,7 @@ static enum weft_status
 open_queues(struct wf_verbs_device *dev, struct wf_verbs_queues **out)
 {
 	const struct wf_verbs_caps *caps = &dev->caps;
-	struct wf_verbs_queues *q = wf_zalloc(dev->t->transport.env, sizeof(*q));
+	struct wf_verbs_queues *q = wf_zalloc(dev->t->medium.transport.env, sizeof(*q));
 	if (q == NULL) {
 		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", dev->name, sizeof(*q));
 	}
@@ -92,7 +92,7 @@ open_queues(struct wf_verbs_device *dev, struct wf_verbs_queues **out)
 	}
 	if (st != WEFT_OK) {
 		close_queues(q);
-		wf_free(dev->t->transport.env, q, sizeof(*q));
+		wf_free(dev->t->medium.transport.env, q, sizeof(*q));
 		return st;
 	}
 	*out = q;
@@ -138,7 +138,7 @@ wf_verbs_queues_retire(struct wf_verbs_queues *q)
 	}
 	q->retired = true;
 	dev->retired_count++;
-	wf_log(dev->t->transport.env, WF_LOG_INFO,
+	wf_log(dev->t->medium.transport.env, WF_LOG_INFO,
 	       "verbs: %s: a shared receive queue may have lost buffers: it goes with the last of "
 	       "%u connections",
 	       dev->name, q->conn_count);
@@ -155,7 +155,7 @@ free_queues(struct wf_verbs_queues *q)
 			wf_verbs_chunk_free(dev->chunk[i]);
 		}
 	}
-	wf_free(dev->t->transport.env, q, sizeof(*q));
+	wf_free(dev->t->medium.transport.env, q, sizeof(*q));
 }
 
 void
@@ -187,7 +187,7 @@ open_filler(struct wf_verbs_device *dev)
 static enum weft_status
 open_tables(struct wf_verbs_device *dev)
 {
-	struct wf_env *env = dev->t->transport.env;
+	struct wf_env *env = dev->t->medium.transport.env;
 	uint32_t share = dev->caps.queues_share;
 	dev->queues_max = (dev->caps.conn_max + share - 1) / share + WF_VERBS_RETIRED_MAX;
 	dev->chunk_max = dev->queues_max * share;
@@ -223,7 +223,7 @@ void
 wf_verbs_device_close(struct wf_verbs_device *dev)
 {
 	const struct wf_verbs_lib *lib = dev->t->lib;
-	struct wf_env *env = dev->t->transport.env;
+	struct wf_env *env = dev->t->medium.transport.env;
 	WF_ASSERT(dev->conn_count == 0 && dev->registering == 0);
 	for (uint32_t i = 0; i < dev->queues_count; i++) {
 		free_queues(dev->queues[i]);
@@ -306,7 +306,7 @@ static void
 say_opened(const struct wf_verbs_device *dev)
 {
 	const struct wf_verbs_caps *caps = &dev->caps;
-	wf_log(dev->t->transport.env, WF_LOG_INFO,
+	wf_log(dev->t->medium.transport.env, WF_LOG_INFO,
 	       "verbs: %s is in use: %s, notices by %s, grants by %s, %s, completion vector %d of "
 	       "%d",
 	       dev->name, caps->iwarp ? "iWARP" : "InfiniBand or RoCE",
@@ -336,7 +336,7 @@ wf_verbs_device_get(struct wf_verbs *t, const struct rdma_cm_id *id, struct wf_v
 		return wf_fail(WEFT_NOMEM, "%s: %u RDMA devices are the most", name,
 			       WF_VERBS_DEVICES_MAX);
 	}
-	struct wf_verbs_device *dev = wf_zalloc(t->transport.env, sizeof(*dev));
+	struct wf_verbs_device *dev = wf_zalloc(t->medium.transport.env, sizeof(*dev));
 	if (dev == NULL) {
 		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", name, sizeof(*dev));
 	}
@@ -388,10 +388,10 @@ wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why)
 		return;
 	}
 	dev->gone = true;
-	wf_log(t->transport.env, WF_LOG_WARN, "verbs: %s is gone: %s", dev->name, why);
-	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
-		struct wf_verbs_conn *c = t->conn[i];
-		if (c != NULL && c->dev == dev) {
+	wf_log(t->medium.transport.env, WF_LOG_WARN, "verbs: %s is gone: %s", dev->name, why);
+	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
+	     c = wf_verbs_conn_next(c)) {
+		if (c->dev == dev) {
 			wf_verbs_conn_end(c, WEFT_LOST, "%s: %s", dev->name, why);
 		}
 	}
@@ -415,10 +415,10 @@ static void
 on_port_error(struct wf_verbs_device *dev, int port)
 {
 	struct wf_verbs *t = dev->t;
-	wf_log(t->transport.env, WF_LOG_WARN, "verbs: %s: port %d is down", dev->name, port);
-	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
-		struct wf_verbs_conn *c = t->conn[i];
-		if (c != NULL && c->dev == dev && c->state == WF_VERBS_UP) {
+	wf_log(t->medium.transport.env, WF_LOG_WARN, "verbs: %s: port %d is down", dev->name, port);
+	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
+	     c = wf_verbs_conn_next(c)) {
+		if (c->dev == dev && c->life.state == WF_LIFE_UP) {
 			wf_verbs_ask_alive(c);
 		}
 	}
@@ -466,8 +466,8 @@ on_async(struct wf_verbs_device *dev, const struct ibv_async_event *event)
 	} else if (type == IBV_EVENT_PORT_ERR) {
 		on_port_error(dev, event->element.port_num);
 	} else if (type == IBV_EVENT_PORT_ACTIVE) {
-		wf_log(dev->t->transport.env, WF_LOG_INFO, "verbs: %s: port %d is up", dev->name,
-		       event->element.port_num);
+		wf_log(dev->t->medium.transport.env, WF_LOG_INFO, "verbs: %s: port %d is up",
+		       dev->name, event->element.port_num);
 	}
 }
 

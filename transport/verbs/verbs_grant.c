@@ -11,8 +11,8 @@
 static struct wf_verbs_range
 granted_range(const struct wf_verbs_conn *c, const struct wf_grant *grant)
 {
-	const struct wf_granted *g = &c->grants.granted[c->grants.count - 1];
-	const struct wf_region *region = wf_regions_find(&c->t->regions, grant->region);
+	const struct wf_granted *g = &c->life.grants.granted[c->life.grants.count - 1];
+	const struct wf_region *region = wf_regions_find(&c->t->medium.regions, grant->region);
 	WF_ASSERT(region != NULL);
 	return (struct wf_verbs_range){
 		.base = g->base,
@@ -29,7 +29,7 @@ static enum weft_status
 open_window(struct wf_verbs_conn *c, struct ibv_mr *mr, const struct wf_verbs_range *range,
 	    uint32_t *rkey)
 {
-	struct wf_verbs_access *access = &c->access[c->grants.count - 1];
+	struct wf_verbs_access *access = &c->access[c->life.grants.count - 1];
 	access->window = ibv_alloc_mw(c->pd, IBV_MW_TYPE_2);
 	if (access->window == NULL) {
 		return wf_verbs_fail_made(c->dev, errno, "a memory window");
@@ -69,7 +69,7 @@ static enum weft_status
 open_access(struct wf_verbs_conn *c, const struct wf_grant *grant, struct wf_verbs_key *key)
 {
 	struct wf_verbs_range range = granted_range(c, grant);
-	struct wf_verbs_access *access = &c->access[c->grants.count - 1];
+	struct wf_verbs_access *access = &c->access[c->life.grants.count - 1];
 	const struct wf_verbs_caps *caps = &c->dev->caps;
 	key->at = range.iova;
 	access->region = grant->region;
@@ -96,14 +96,8 @@ enum weft_status
 wf_verbs_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(conn);
-	if (c->state > WF_VERBS_UP) {
-		return wf_fail(WEFT_CLOSED, "grant to %s: the connection is going down", c->peer);
-	}
-	if (c->state != WF_VERBS_UP) {
-		return wf_fail(WEFT_INVALID, "grant to %s: the connection is not up", c->peer);
-	}
 	struct wf_grant_key key;
-	enum weft_status st = wf_grants_add(&c->grants, grant, &key);
+	enum weft_status st = wf_life_grant(conn, grant, &key);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -117,7 +111,7 @@ wf_verbs_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_gra
 		/* It stays in the books, under a nonce that nobody was told. What the device has
 		 * not got is no fault of the peer's or the caller's, and may be had another way. */
 		wf_verbs_conn_end(c, WEFT_LOST, "%s", weft_last_error());
-		return wf_fail(WEFT_CLOSED, "grant to %s: %s", c->peer, c->end_why);
+		return wf_fail(WEFT_CLOSED, "grant to %s: %s", c->life.peer, c->end_why);
 	}
 	wf_verbs_key_write(&mine, &key);
 	*out = key;
@@ -144,24 +138,24 @@ void
 wf_verbs_release(struct wf_conn *conn, uint32_t slot)
 {
 	uint32_t buffer = 0;
-	(void)wf_grants_release(&wf_verbs_conn_of(conn)->grants, slot, &buffer);
+	(void)wf_grants_release(&wf_life_of(conn)->grants, slot, &buffer);
 }
 
 enum weft_status
 wf_verbs_put_notice(struct wf_verbs_conn *c, uint32_t tag, struct wf_landing *out)
 {
-	const struct wf_granted *g = &c->grants.granted[0];
+	const struct wf_granted *g = &c->life.grants.granted[0];
 	/* The device has checked where it went: of a place nobody asks, a slot is named by the tag.
 	 */
-	if (c->grants.count > 0 && g->slot_count == 0) {
+	if (c->life.grants.count > 0 && g->slot_count == 0) {
 		*out = (struct wf_landing){.put.tag = tag};
 		return WEFT_OK;
 	}
 	struct wf_put_claim claim = {.grant = 1, .tag = tag, .nonce = g->nonce};
-	if (c->grants.count == 0) {
+	if (c->life.grants.count == 0) {
 		return wf_put_claim_refuse(&claim, "a notice, and nothing was granted");
 	}
-	return wf_grants_open(&c->grants, &claim, out);
+	return wf_grants_open(&c->life.grants, &claim, out);
 }
 
 enum weft_status
@@ -174,10 +168,10 @@ wf_verbs_put_claim(struct wf_verbs_conn *c, const struct wf_head *head, struct w
 		.offset = head->offset,
 		.bytes = head->step,
 	};
-	if (claim.bytes == 0 || claim.bytes > c->t->opts.put_bytes_max) {
+	if (claim.bytes == 0 || claim.bytes > c->t->medium.opts.put_bytes_max) {
 		return wf_put_claim_refuse(&claim, "its length is not allowed");
 	}
-	enum weft_status st = wf_grants_open(&c->grants, &claim, out);
+	enum weft_status st = wf_grants_open(&c->life.grants, &claim, out);
 	if (st != WEFT_OK) {
 		return st;
 	}

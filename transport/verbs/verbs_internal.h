@@ -14,11 +14,7 @@
 
 #include "base/assert.h"
 #include "base/env.h"
-#include "transport/events.h"
-#include "transport/grants.h"
-#include "transport/ops.h"
-#include "transport/places.h"
-#include "transport/regions.h"
+#include "transport/life.h"
 #include "transport/verbs/verbs_lib.h"
 #include "transport/verbs/verbs_settings.h"
 #include "transport/verbs/verbs_sq.h"
@@ -41,7 +37,6 @@
 #define WF_VERBS_QUEUES_CONNS 64u        /* connections that share completion queues */
 #define WF_VERBS_BUCKETS 256u            /* of queue pair numbers; a power of two */
 #define WF_VERBS_INTERNAL_OPS 4u         /* START, HELLO, verdict, CLOSE */
-#define WF_VERBS_DRAIN_NS WF_NS_PER_S    /* bound of WF_DISCONNECT_DRAIN, and of a refusal */
 #define WF_VERBS_REPEAT_NS WF_NS_PER_S   /* a request is not made again before */
 #define WF_VERBS_STILL_NS WF_NS_PER_S    /* no poll for so long: this end stood still */
 #define WF_VERBS_LOOK_NS WF_NS_PER_MS    /* how often a busy transport looks at its descriptors */
@@ -175,21 +170,13 @@ struct wf_verbs_listener {
 	char at[WF_VERBS_ADDRESS_BYTES];
 };
 
-enum wf_verbs_state {
-	WF_VERBS_RESOLVING,  /* connecting end: the helper thread looks the name up */
+/* How far an attempt has come, of a connection in state CONNECTING. */
+enum wf_verbs_stage {
+	WF_VERBS_RESOLVING,  /* the helper thread looks the name up */
 	WF_VERBS_ADDRESSING, /* rdma_cm looks for a device and the neighbour */
 	WF_VERBS_ROUTING,    /* and for the path */
 	WF_VERBS_PREPARING,  /* regions are being registered */
-	WF_VERBS_CONNECTING, /* the request is under way */
-	WF_VERBS_SHAKING,    /* the queue pair lives; hello or verdict are awaited */
-	WF_VERBS_DECIDED,    /* it is here; its event waits for room */
-	WF_VERBS_WAITING,    /* accepting end: UP was delivered, no answer yet */
-	WF_VERBS_UP,
-	WF_VERBS_DRAINING,  /* disconnected or refused: sends what is left, then its last frame */
-	WF_VERBS_LINGERING, /* all sent: waits for the peer to close */
-	WF_VERBS_ENDING,    /* the peer has ended: what came before is delivered */
-	WF_VERBS_DYING,     /* the queue pair is gone; DONEs and DOWN wait for room */
-	WF_VERBS_DEAD,      /* DOWN was delivered, or never will be */
+	WF_VERBS_REQUESTING, /* the request is under way */
 };
 
 /* An operation that was taken, or a frame of this backend's own. */
@@ -268,28 +255,19 @@ struct wf_verbs_access {
 };
 
 struct wf_verbs_conn {
-	struct wf_conn conn; /* first */
-	enum wf_verbs_state state;
-	bool incoming;
-	bool visible;       /* the caller has the pointer: DOWN is owed */
-	bool was_up;        /* counted as up */
-	bool steady;        /* UP: what comes, comes through the completion queues */
-	bool disconnected;  /* by this end: only DONE and DOWN from here on */
-	bool refused;       /* by this end */
+	struct wf_life life; /* first */
+	enum wf_verbs_stage stage;
 	bool last_queued;   /* CLOSE or REFUSES */
 	bool may_send;      /* connecting end: established; accepting end: START came */
 	bool linked;        /* the connection manager says, or said, that both ends are connected */
 	bool hello_follows; /* accepting end: in a frame */
-	bool verdict_is_no; /* connecting end */
 	bool peer_closed;   /* its CLOSE came while this end drains */
 	bool suspected;     /* the queue pair is in error; why is found out at the next visit */
 	bool verdict_waits; /* ENDING: the connection manager may still say why */
 	bool ready;         /* in the ready list */
 	bool stood_still;   /* an attempt was given the time back in which nobody polled */
-	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
 	struct wf_verbs *t;
 	uint32_t idx, generation; /* in the transport's table; which of those that were there */
-	struct wf_place place;
 	struct wf_verbs_conn *ready_next;
 
 	/* Link. */
@@ -311,7 +289,6 @@ struct wf_verbs_conn {
 	bool peer_takes_immediate;
 	uint32_t mark, peer_mark;
 
-	struct wf_grants grants;
 	struct wf_verbs_tx tx;
 	struct wf_verbs_rx_state rx;
 
@@ -322,21 +299,15 @@ struct wf_verbs_conn {
 
 	/* Connecting end. */
 	struct wf_verbs_task task;
-	struct wf_host to;
 	char device[WF_VERBS_DEVICE_BYTES]; /* to go out of; "": any */
 	struct sockaddr_storage address[WF_VERBS_ADDRESSES_MAX];
 	unsigned address_count, address_next;
-	uint64_t attempt_ns;   /* end of the whole attempt */
 	bool repeated;         /* the request was made a second time */
 	uint64_t preparing_ns; /* since when, in PREPARING */
 
 	/* ENDING, and a queue pair in error whose cause is not known yet. */
 	enum weft_status end_status;
 	char end_why[WF_WHY_BYTES];
-
-	char peer[WF_HOST_BYTES + 8 + WF_VERBS_ADDRESS_BYTES];
-	char why[WF_WHY_BYTES];
-	enum weft_status down_status;
 };
 
 enum wf_verbs_source_kind {
@@ -354,9 +325,7 @@ struct wf_verbs_batch {
 };
 
 struct wf_verbs {
-	struct wf_transport transport; /* first */
-	struct wf_transport_opts opts;
-	struct wf_transport_info info;
+	struct wf_medium medium; /* first */
 	struct wf_verbs_settings settings;
 	const struct wf_verbs_lib *lib;
 	int epoll_fd;
@@ -366,12 +335,9 @@ struct wf_verbs {
 	unsigned listener_count;
 	struct wf_verbs_device *device[WF_VERBS_DEVICES_MAX]; /* NULL: free */
 	struct wf_verbs_queues *queues;                       /* of all of them */
-	struct wf_regions regions;
-	struct wf_verbs_registration *registrations; /* under way */
-	struct wf_verbs_conn **conn;                 /* [of `places`], NULL: free */
-	uint32_t conn_count, conn_generation;
-	struct wf_places places;
-	uint32_t steady_count; /* of the connections */
+	struct wf_verbs_registration *registrations;          /* under way */
+	struct wf_verbs_conn **conn; /* [of `places`], by what work requests say; NULL: free */
+	uint32_t conn_generation;
 
 	struct wf_verbs_conn *ready_first, *ready_last;
 	unsigned ready_count;
@@ -380,10 +346,8 @@ struct wf_verbs {
 
 	uint64_t now_ns; /* of the poll, or of one shortly before */
 	unsigned polls_since_clock;
-	uint64_t timer_ns; /* nothing is due before; may be early */
-	uint64_t look_ns;  /* look at the descriptors then */
-	bool work_left;    /* this poll leaves something that nobody will tell of */
-	bool dead_waiting; /* some connection is DEAD: the next poll frees it */
+	uint64_t look_ns; /* look at the descriptors then */
+	bool work_left;   /* this poll leaves something that nobody will tell of */
 	bool armed;
 	bool event_lost;   /* and that was said */
 	bool slept;        /* armed, and the poll behind it was empty */
@@ -401,6 +365,25 @@ static inline struct wf_verbs_conn *
 wf_verbs_conn_of(struct wf_conn *conn)
 {
 	return (struct wf_verbs_conn *)conn;
+}
+
+/* Of the list of all. */
+static inline struct wf_verbs_conn *
+wf_verbs_conn_first(const struct wf_verbs *t)
+{
+	return (struct wf_verbs_conn *)t->medium.first;
+}
+
+static inline struct wf_verbs_conn *
+wf_verbs_conn_next(const struct wf_verbs_conn *c)
+{
+	return (struct wf_verbs_conn *)c->life.next;
+}
+
+static inline bool
+wf_verbs_conn_is_at(const struct wf_verbs_conn *c, enum wf_verbs_stage stage)
+{
+	return c->life.state == WF_LIFE_CONNECTING && c->stage == stage;
 }
 
 static inline void
@@ -443,9 +426,6 @@ wf_verbs_rx_is_due(const struct wf_verbs_rx_list *fresh)
 enum weft_status wf_verbs_watch(struct wf_verbs *t, int fd, enum wf_verbs_source_kind kind,
 				unsigned idx) WEFT_MUST_CHECK;
 void wf_verbs_unwatch(struct wf_verbs *t, int fd);
-void wf_verbs_timer_before(struct wf_verbs *t, uint64_t when_ns);
-/* Count and note someone who was sent away. */
-void wf_verbs_stranger(struct wf_verbs *t, const char *why);
 
 /* verbs_device.c: devices, and what a transport has of them. */
 /* The device that `id` was bound to, opened if need be. */
@@ -561,15 +541,11 @@ void wf_verbs_link_close(struct wf_verbs_conn *c);
 void wf_verbs_link_leave(struct wf_verbs_conn *c);
 struct wf_verbs_conn *wf_verbs_link_find(const struct wf_verbs_device *dev, uint32_t qp_num);
 
-/* verbs_conn.c: life and death of a connection. */
-struct wf_verbs_conn *wf_verbs_conn_create(struct wf_verbs *t, bool incoming);
-/* Releases everything; no event. */
-void wf_verbs_conn_destroy(struct wf_verbs_conn *c);
+/* verbs_conn.c: what a connection does in each state, and how it ends. */
+extern const struct wf_life_ops wf_verbs_life_ops;
+/* What is not zero in a new connection. */
+void wf_verbs_conn_init(struct wf_verbs_conn *c);
 void wf_verbs_conn_ready(struct wf_verbs_conn *c);
-void wf_verbs_conn_deadline(struct wf_verbs_conn *c, uint64_t deadline_ns);
-/* At once. The text becomes "PEER: text". A stranger is counted and dropped. */
-void wf_verbs_conn_down(struct wf_verbs_conn *c, enum weft_status status, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 /* Deliver what came before, then down. */
 void wf_verbs_conn_end(struct wf_verbs_conn *c, enum weft_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -579,28 +555,21 @@ void wf_verbs_conn_gone(struct wf_verbs_conn *c);
 void wf_verbs_conn_suspect(struct wf_verbs_conn *c);
 /* One turn: whatever the state asks for. */
 void wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events);
-void wf_verbs_conn_expire(struct wf_verbs_conn *c);
 /* Nobody polled since then, which is no fault of the peer's: after half of peer_timeout its silence
  * begins to count anew, and a handshake under way gets that time back, once. */
 void wf_verbs_conn_give_time(struct wf_verbs_conn *c, uint64_t since_ns);
-/* When to look at it again; WF_NEVER. */
-uint64_t wf_verbs_conn_due_ns(const struct wf_verbs_conn *c);
-void wf_verbs_conn_disconnect(struct wf_conn *conn, enum wf_disconnect how);
-/* UP at this end. */
-void wf_verbs_conn_is_up(struct wf_verbs_conn *c);
-
 /* verbs_cm.c: events of the connection manager, and the way from there to UP. */
 void wf_verbs_cm_read(struct wf_verbs *t);
-enum weft_status wf_verbs_answer(struct wf_conn *conn, bool accept, const void *verdict,
-				 size_t verdict_bytes);
-/* Make the link and accept; SHAKING or down afterwards. NULL, or too long: the verdict follows. */
+/* Send the verdict, by itself or with what makes the link. */
+bool wf_verbs_answer(struct wf_life *life, bool accept, const void *verdict, size_t verdict_bytes);
+/* Make the link and accept, or down. NULL, or too long: the verdict follows. */
 void wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdict_bytes);
-/* Turn it away for the last error: nobody above has heard of it. */
-void wf_verbs_deny(struct wf_verbs_conn *c);
+/* Reject its request. */
+void wf_verbs_deny(struct wf_verbs_conn *c, const char *why);
 /* An incoming one is not shown yet. */
 bool wf_verbs_shake_is_held_up(struct wf_verbs_conn *c);
-/* Deliver hello or verdict. */
-void wf_verbs_shake_emit(struct wf_verbs_conn *c, struct wf_events *events);
+bool wf_verbs_may_show(struct wf_life *life);
+void wf_verbs_shown(struct wf_life *life);
 /* The private data of this end. */
 struct wf_verbs_private wf_verbs_private_of(const struct wf_verbs_conn *c,
 					    enum wf_verbs_private_type type);

@@ -44,9 +44,9 @@ static enum weft_status
 open_memory(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_device *dev = c->dev;
-	struct wf_env *env = c->t->transport.env;
+	struct wf_env *env = c->t->medium.transport.env;
 	c->tx.entry_count = 1;
-	while (c->tx.entry_count < c->t->opts.op_max + WF_VERBS_INTERNAL_OPS) {
+	while (c->tx.entry_count < c->t->medium.opts.op_max + WF_VERBS_INTERNAL_OPS) {
 		c->tx.entry_count *= 2;
 	}
 	if (c->tx.entry == NULL) {
@@ -55,7 +55,8 @@ open_memory(struct wf_verbs_conn *c)
 	}
 	if (c->tx.entry == NULL || c->tx.ring == NULL) {
 		return wf_fail(WEFT_NOMEM, "%s: no memory for the connection's buffers, %zu bytes",
-			       c->peer, c->tx.entry_count * sizeof(*c->tx.entry) + RING_ALL_BYTES);
+			       c->life.peer,
+			       c->tx.entry_count * sizeof(*c->tx.entry) + RING_ALL_BYTES);
 	}
 	c->pd = dev->pd;
 	if (!dev->caps.window) {
@@ -179,14 +180,14 @@ change_state(struct wf_verbs_conn *c, enum ibv_qp_state state)
 	attr.qp_state = state;
 	int mask = 0;
 	if (lib->init_qp_attr(c->id, &attr, &mask) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: no attributes for state %d", c->peer,
+		return wf_fail_errno(WEFT_IO, errno, "%s: no attributes for state %d", c->life.peer,
 				     (int)state);
 	}
 	adjust(c, &attr, &mask);
 	int err = lib->modify_qp(c->qp, &attr, mask);
 	if (err != 0) {
 		return wf_fail_errno(WEFT_IO, err, "%s: the queue pair does not go to state %d",
-				     c->peer, (int)state);
+				     c->life.peer, (int)state);
 	}
 	return WEFT_OK;
 }
@@ -202,7 +203,7 @@ wf_verbs_link_leave(struct wf_verbs_conn *c)
 		c->chunk = NULL;
 	}
 	c->queues->conn_count--;
-	c->t->dead_waiting |= c->queues->retired;
+	c->t->medium.dead_waiting |= c->queues->retired;
 	c->dev->conn_count--;
 	c->dev = NULL;
 	c->queues = NULL;
@@ -318,7 +319,7 @@ wf_verbs_link_is_asked(const struct wf_verbs_conn *c)
 static void
 await_connect(struct wf_verbs_conn *c)
 {
-	struct wf_env *env = c->t->transport.env;
+	struct wf_env *env = c->t->medium.transport.env;
 	while (c->task.running && c->linked) {
 		c->task.running = !atomic_load_explicit(&c->task.task.done,
 							memory_order_acquire); /* env's release */
@@ -374,7 +375,7 @@ wf_verbs_link_undrained(struct wf_verbs_conn *c)
 	c->undrained = true;
 	wf_verbs_queues_retire(c->queues);
 	if (++dev->undrained == WF_VERBS_UNDRAINED_MAX) {
-		wf_log(c->t->transport.env, WF_LOG_WARN,
+		wf_log(c->t->medium.transport.env, WF_LOG_WARN,
 		       "verbs: %s does not tell when a queue pair has ended (%u times within %llu "
 		       "ms): it is not waited for any more",
 		       dev->name, dev->undrained, WF_VERBS_DRAINED_NS / WF_NS_PER_MS);
@@ -386,7 +387,7 @@ wf_verbs_link_undrained(struct wf_verbs_conn *c)
 static void
 drain(struct wf_verbs_conn *c)
 {
-	struct wf_env *env = c->t->transport.env;
+	struct wf_env *env = c->t->medium.transport.env;
 	uint64_t limit_ns = wf_now_ns(env) + WF_VERBS_DRAINED_NS;
 	bool waits = c->drains || !wf_verbs_link_is_drained(c);
 	bool drained = false;

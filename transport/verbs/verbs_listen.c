@@ -147,17 +147,7 @@ turn_away(struct wf_verbs *t, struct rdma_cm_id *id, const char *why)
 	(void)t->lib->reject(id, data, (uint8_t)bytes);
 	(void)t->lib->destroy_id(id);
 	snprintf(line, sizeof(line), "%s: %.180s", text, why);
-	wf_verbs_stranger(t, line);
-}
-
-/* Who has been silent for longest makes room. */
-static void
-send_one_away(struct wf_verbs *t)
-{
-	struct wf_verbs_conn *c = t->places.first->owner;
-	wf_verbs_conn_down(c, c->refused ? WEFT_CLOSED : WEFT_UNAVAILABLE,
-			   "no room: %u others are coming in beside %u connections",
-			   t->places.newcomer_count - 1, t->places.conn_count);
+	wf_medium_stranger(&t->medium, line);
 }
 
 static void
@@ -184,32 +174,33 @@ wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data,
 		turn_away(t, id, weft_last_error());
 		return;
 	}
-	while (wf_places_are_crowded(&t->places)) {
-		send_one_away(t);
+	while (wf_places_are_crowded(&t->medium.places)) {
+		wf_life_make_room(t->medium.places.first->owner);
 	}
-	struct wf_verbs_conn *c = NULL;
-	if (wf_places_may_come(&t->places)) {
-		c = wf_verbs_conn_create(t, true);
+	struct wf_life *life = NULL;
+	if (wf_places_may_come(&t->medium.places)) {
+		life = wf_life_create(&t->medium, true);
 	}
-	if (c == NULL) {
+	if (life == NULL) {
 		turn_away(t, id, "no room for another connection; try again");
 		return;
 	}
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
+	wf_verbs_conn_init(c);
 	id->context = c;
 	c->id = id;
-	wf_verbs_address_format(rdma_get_peer_addr(id), c->peer);
+	wf_verbs_address_format(rdma_get_peer_addr(id), c->life.peer);
 	adopt(c, &p);
-	wf_verbs_conn_deadline(c, t->now_ns + t->opts.handshake_timeout_ns);
-	c->show_ns = t->now_ns + t->opts.connect_timeout_ns / 4; /* it asks again later */
+	wf_life_deadline(&c->life, t->now_ns + t->medium.opts.handshake_timeout_ns);
+	c->show_ns = t->now_ns + t->medium.opts.connect_timeout_ns / 4; /* it asks again later */
 	if (c->hello_follows) {
+		wf_life_enter(life, WF_LIFE_SHAKING);
 		wf_verbs_accept_link(c, NULL, 0);
 		return;
 	}
-	c->state = WF_VERBS_DECIDED;
-	wf_places_keep(&t->places, &c->place);
+	wf_life_decide(life, c->blob, c->blob_bytes, false);
 	if (wf_verbs_regions_begin(c) != WEFT_OK) {
-		wf_verbs_deny(c);
-		wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "%s", weft_last_error());
+		wf_life_turn_away(life, WEFT_UNAVAILABLE, "%s", weft_last_error());
 		return;
 	}
 	wf_verbs_conn_ready(c);

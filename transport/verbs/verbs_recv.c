@@ -23,7 +23,7 @@ void
 wf_verbs_chunk_free(struct wf_verbs_chunk *chunk)
 {
 	struct wf_verbs_device *dev = chunk->queues->dev;
-	struct wf_env *env = dev->t->transport.env;
+	struct wf_env *env = dev->t->medium.transport.env;
 	wf_verbs_deregister(dev, &chunk->mr);
 	if (dev->chunk[chunk->idx] == chunk) {
 		dev->chunk[chunk->idx] = NULL;
@@ -50,7 +50,7 @@ static enum weft_status
 chunk_open(struct wf_verbs_queues *queues, struct ibv_pd *pd, struct wf_verbs_chunk **out)
 {
 	struct wf_verbs_device *dev = queues->dev;
-	struct wf_env *env = dev->t->transport.env;
+	struct wf_env *env = dev->t->medium.transport.env;
 	uint32_t count = dev->caps.rx_share;
 	size_t bytes = (size_t)count * WF_VERBS_RX_BYTES;
 	struct wf_verbs_chunk *chunk = wf_zalloc(env, chunk_bytes(count));
@@ -197,7 +197,7 @@ wf_verbs_rx_flush(struct wf_verbs_conn *c)
 	struct wf_verbs_queues *q = c->queues;
 	if (q->srq != NULL) {
 		wf_verbs_rx_flush_shared(q);
-	} else if (c->qp != NULL && c->state < WF_VERBS_ENDING) {
+	} else if (c->qp != NULL && c->life.state < WF_LIFE_ENDING) {
 		int err = post_list(q, c, &c->rx.fresh);
 		if (err != 0) {
 			wf_verbs_conn_end(c, WEFT_LOST, "%s takes no more receive buffers: %s",
@@ -290,7 +290,7 @@ on_receive(struct wf_verbs_device *dev, const struct ibv_wc *wc)
 	rx->notice = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
 	rx->tag = rx->notice ? ntohl(wc->imm_data) : 0;
 	rx->counted = false;
-	if (c == NULL || c->state >= WF_VERBS_DYING) {
+	if (c == NULL || c->life.state >= WF_LIFE_DYING) {
 		rx->conn = NULL;
 		wf_verbs_rx_forget(rx);
 		return;
@@ -335,7 +335,7 @@ enum step {
 static enum step
 violation(struct wf_verbs_conn *c, const char *text)
 {
-	wf_verbs_conn_down(c, WEFT_PROTOCOL, "%s", text);
+	wf_life_down(&c->life, WEFT_PROTOCOL, "%s", text);
 	return STEP_DOWN;
 }
 
@@ -355,7 +355,7 @@ take_credits(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame)
 		tx->frames_returned = frame->credits;
 		tx->progress_ns = c->t->now_ns;
 	}
-	c->t->info.bytes_received += frame->put_bytes - c->rx.put_bytes;
+	c->t->medium.info.bytes_received += frame->put_bytes - c->rx.put_bytes;
 	c->rx.put_bytes = frame->put_bytes;
 	return true;
 }
@@ -381,9 +381,10 @@ deliver_put(struct wf_verbs_conn *c, struct wf_events *events, const struct wf_v
 	if (st != WEFT_OK) {
 		return violation(c, weft_last_error());
 	}
-	wf_grants_landed(&c->grants, &landing, wf_events_add(events, &c->conn, WF_EVENT_PUT));
-	c->t->info.puts_received++;
-	c->t->info.bytes_received += rx->notice ? rx->bytes : rx->frame.head.step;
+	wf_grants_landed(&c->life.grants, &landing,
+			 wf_events_add(events, &c->life.conn, WF_EVENT_PUT));
+	c->t->medium.info.puts_received++;
+	c->t->medium.info.bytes_received += rx->notice ? rx->bytes : rx->frame.head.step;
 	return STEP_ON;
 }
 
@@ -423,15 +424,15 @@ take_message(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_
 		return violation(c, "the body of a message fails its CRC");
 	}
 	wf_verbs_rx_pop(&c->rx.list);
-	c->t->info.bytes_received += rx->bytes;
+	c->t->medium.info.bytes_received += rx->bytes;
 	if (discard) {
 		wf_verbs_rx_forget(rx);
 		return STEP_ON;
 	}
-	struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_MSG);
+	struct wf_event *event = wf_events_add(events, &c->life.conn, WF_EVENT_MSG);
 	event->msg.head = &rx->frame.head;
 	event->msg.body = rx->data + WF_VERBS_FRAME_BYTES;
-	c->t->info.msgs_received++;
+	c->t->medium.info.msgs_received++;
 	wf_verbs_rx_push(&c->t->lent, rx);
 	return STEP_ON;
 }
@@ -441,29 +442,24 @@ static enum step
 take_blob(struct wf_verbs_conn *c, const struct wf_verbs_rx *rx)
 {
 	size_t bytes = rx->frame.head.body_bytes;
-	if (bytes > c->t->opts.blob_max) {
+	if (bytes > c->t->medium.opts.blob_max) {
 		return violation(c, "its hello or verdict is too long");
 	}
 	memcpy(c->blob, rx->data + WF_VERBS_FRAME_BYTES, bytes);
-	c->blob_bytes = bytes;
-	c->verdict_is_no = rx->frame.kind == WF_VERBS_REFUSES;
-	c->state = WF_VERBS_DECIDED;
-	if (c->incoming) {
-		wf_places_keep(&c->t->places, &c->place);
-	}
+	wf_life_decide(&c->life, c->blob, bytes, rx->frame.kind == WF_VERBS_REFUSES);
 	return STEP_ON;
 }
 
 static enum step
 take_start(struct wf_verbs_conn *c)
 {
-	if (!c->incoming || c->may_send) {
+	if (!c->life.incoming || c->may_send) {
 		return violation(c, "START at the wrong time");
 	}
 	c->may_send = true;
 	c->linked = true;
-	if (c->state == WF_VERBS_UP) {
-		wf_verbs_conn_deadline(c, c->t->now_ns + c->t->opts.peer_timeout_ns / 4);
+	if (c->life.state == WF_LIFE_UP) {
+		wf_life_deadline(&c->life, c->t->now_ns + c->t->medium.opts.peer_timeout_ns / 4);
 	}
 	return STEP_ON;
 }
@@ -471,14 +467,14 @@ take_start(struct wf_verbs_conn *c)
 static enum step
 take_close(struct wf_verbs_conn *c)
 {
-	if (c->disconnected || c->refused) {
+	if (c->life.disconnected || c->life.refused) {
 		c->peer_closed = true; /* what this end still has to say is said */
 		return STEP_ON;
 	}
-	if (!c->incoming && c->state == WF_VERBS_SHAKING) {
-		wf_verbs_conn_down(c, WEFT_UNAVAILABLE, "the peer closed instead of answering");
+	if (!c->life.incoming && c->life.state == WF_LIFE_SHAKING) {
+		wf_life_down(&c->life, WEFT_UNAVAILABLE, "the peer closed instead of answering");
 	} else {
-		wf_verbs_conn_down(c, WEFT_CLOSED, "closed by the peer");
+		wf_life_down(&c->life, WEFT_CLOSED, "closed by the peer");
 	}
 	return STEP_DOWN;
 }
@@ -488,15 +484,15 @@ static enum step
 take_control(struct wf_verbs_conn *c, struct wf_verbs_rx *rx)
 {
 	enum step step = STEP_ON;
-	bool shaking = c->state == WF_VERBS_SHAKING;
+	bool shaking = c->life.state == WF_LIFE_SHAKING;
 	enum wf_verbs_frame_kind kind = rx->frame.kind;
 	wf_verbs_rx_pop(&c->rx.list);
 	if (kind == WF_VERBS_START) {
 		step = take_start(c);
 	} else if (kind == WF_VERBS_CLOSE) {
 		step = take_close(c);
-	} else if (kind != WF_VERBS_CREDIT && c->state != WF_VERBS_ENDING) {
-		bool expected = shaking && (kind == WF_VERBS_HELLO) == c->incoming;
+	} else if (kind != WF_VERBS_CREDIT && c->life.state != WF_LIFE_ENDING) {
+		bool expected = shaking && (kind == WF_VERBS_HELLO) == c->life.incoming;
 		step = expected ? take_blob(c, rx) : violation(c, "hello or verdict out of turn");
 	}
 	wf_verbs_rx_forget(rx);
@@ -522,7 +518,7 @@ take_frame(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx
 	if (kind != WF_VERBS_MESSAGE && kind != WF_VERBS_PUT) {
 		return take_control(c, rx);
 	}
-	if (c->state < WF_VERBS_UP) {
+	if (c->life.state < WF_LIFE_UP) {
 		return violation(c, "it speaks before it was answered");
 	}
 	return kind == WF_VERBS_PUT ? take_put(c, events, rx, discard)
@@ -539,7 +535,7 @@ take(struct wf_verbs_conn *c, struct wf_events *events, bool discard)
 	if (!count_frame(c, rx)) {
 		return violation(c, "it sends more than it has credits for");
 	}
-	if (c->state < WF_VERBS_UP) {
+	if (c->life.state < WF_LIFE_UP) {
 		return violation(c, "it writes before it was answered");
 	}
 	return take_put(c, events, rx, discard);
@@ -549,8 +545,8 @@ void
 wf_verbs_receive(struct wf_verbs_conn *c, struct wf_events *events, bool discard)
 {
 	enum step step = STEP_ON;
-	while (step == STEP_ON && c->rx.list.first != NULL && c->state != WF_VERBS_DECIDED &&
-	       c->state < WF_VERBS_DYING) {
+	while (step == STEP_ON && c->rx.list.first != NULL && c->life.state != WF_LIFE_DECIDED &&
+	       c->life.state < WF_LIFE_DYING) {
 		step = take(c, events, discard);
 	}
 }

@@ -51,7 +51,7 @@ wf_verbs_region_mr(struct wf_verbs_conn *c, uint32_t region)
 static struct wf_verbs_range
 range_of(const struct wf_verbs_device *dev, uint32_t idx)
 {
-	const struct wf_region *region = &dev->t->regions.region[idx];
+	const struct wf_region *region = &dev->t->medium.regions.region[idx];
 	struct wf_verbs_range range = {
 		.base = region->base,
 		.bytes = region->bytes,
@@ -88,7 +88,7 @@ static enum weft_status
 start(struct wf_verbs_device *dev, struct wf_verbs_conn *conn, uint32_t idx)
 {
 	struct wf_verbs *t = dev->t;
-	struct wf_env *env = t->transport.env;
+	struct wf_env *env = t->medium.transport.env;
 	struct wf_verbs_range range = range_of(dev, idx);
 	struct ibv_pd *pd = conn == NULL ? dev->pd : conn->pd;
 	if (range.bytes <= AT_ONCE_BYTES) {
@@ -126,8 +126,8 @@ start(struct wf_verbs_device *dev, struct wf_verbs_conn *conn, uint32_t idx)
 static enum weft_status
 start_one(struct wf_verbs_device *dev, struct wf_verbs_conn *conn, uint32_t idx)
 {
-	bool there = dev->t->regions.region[idx].base == NULL || table_of(dev, conn)[idx] != NULL ||
-		     is_under_way(dev, conn, idx);
+	bool there = dev->t->medium.regions.region[idx].base == NULL ||
+		     table_of(dev, conn)[idx] != NULL || is_under_way(dev, conn, idx);
 	return there ? WEFT_OK : start(dev, conn, idx);
 }
 
@@ -145,7 +145,8 @@ static bool
 are_here(struct wf_verbs_device *dev, struct wf_verbs_conn *owner)
 {
 	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
-		if (dev->t->regions.region[i].base != NULL && table_of(dev, owner)[i] == NULL) {
+		if (dev->t->medium.regions.region[i].base != NULL &&
+		    table_of(dev, owner)[i] == NULL) {
 			return false;
 		}
 	}
@@ -183,7 +184,7 @@ wf_verbs_regions_begin(struct wf_verbs_conn *c)
 bool
 wf_verbs_regions_hold_up(struct wf_verbs_conn *c)
 {
-	for (unsigned i = 0; c->incoming && i < WF_VERBS_DEVICES_MAX; i++) {
+	for (unsigned i = 0; c->life.incoming && i < WF_VERBS_DEVICES_MAX; i++) {
 		struct wf_verbs_device *dev = c->t->device[i];
 		if (dev != NULL && dev->caps.window && is_on(c, dev)) {
 			return !are_here(dev, NULL);
@@ -205,16 +206,16 @@ concerns(const struct wf_verbs_registration *r, const struct wf_verbs_conn *c)
 static void
 tell(struct wf_verbs *t, const struct wf_verbs_registration *r)
 {
-	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
-		struct wf_verbs_conn *c = t->conn[i];
+	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
+	     c = wf_verbs_conn_next(c)) {
 		if (!concerns(r, c)) {
 			continue;
 		}
 		if (r->status == WEFT_OK) {
 			wf_verbs_conn_ready(c);
-		} else if (c->state == WF_VERBS_PREPARING) {
+		} else if (wf_verbs_conn_is_at(c, WF_VERBS_PREPARING)) {
 			wf_verbs_connect_next(c, r->why);
-			t->dead_waiting |= c->state == WF_VERBS_DEAD;
+			t->medium.dead_waiting |= c->life.state == WF_LIFE_DEAD;
 		} else {
 			wf_verbs_conn_end(c, WEFT_LOST, "%s", r->why);
 		}
@@ -251,8 +252,8 @@ finish(struct wf_verbs *t, struct wf_verbs_registration *r)
 		tell(t, r);
 	}
 	release_domain(t, r);
-	t->dead_waiting |= r->dev->gone; /* it may be closed now */
-	wf_free(t->transport.env, r, sizeof(*r));
+	t->medium.dead_waiting |= r->dev->gone; /* it may be closed now */
+	wf_free(t->medium.transport.env, r, sizeof(*r));
 }
 
 void
@@ -293,9 +294,9 @@ deregister_everywhere(struct wf_verbs *t, uint32_t idx)
 	for (struct wf_verbs_registration *r = t->registrations; r != NULL; r = r->next) {
 		r->wanted = r->wanted && r->idx != idx;
 	}
-	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
-		struct wf_verbs_conn *c = t->conn[i];
-		if (c != NULL && c->dev != NULL) {
+	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
+	     c = wf_verbs_conn_next(c)) {
+		if (c->dev != NULL) {
 			wf_verbs_deregister(c->dev, &c->region_mr[idx]);
 		}
 	}
@@ -316,9 +317,9 @@ register_everywhere(struct wf_verbs *t, uint32_t idx)
 			st = start_one(dev, NULL, idx);
 		}
 	}
-	for (uint32_t i = 0; i < wf_places_table(&t->places) && st == WEFT_OK; i++) {
-		struct wf_verbs_conn *c = t->conn[i];
-		if (c != NULL && c->qp != NULL && !c->dev->gone && !c->dev->caps.window) {
+	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL && st == WEFT_OK;
+	     c = wf_verbs_conn_next(c)) {
+		if (c->qp != NULL && !c->dev->gone && !c->dev->caps.window) {
 			st = start_one(c->dev, c, idx);
 		}
 	}
@@ -334,14 +335,14 @@ wf_verbs_region_add(struct wf_transport *transport, const struct wf_region *regi
 			       region->bytes);
 	}
 	uint32_t number = 0;
-	enum weft_status st = wf_regions_add(&t->regions, "verbs", region, &number);
+	enum weft_status st = wf_regions_add(&t->medium.regions, "verbs", region, &number);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	st = register_everywhere(t, number - 1);
 	if (st != WEFT_OK) {
 		deregister_everywhere(t, number - 1);
-		wf_regions_remove(&t->regions, number);
+		wf_regions_remove(&t->medium.regions, number);
 		return st;
 	}
 	*out = number;
@@ -352,12 +353,13 @@ void
 wf_verbs_region_remove(struct wf_transport *transport, uint32_t region)
 {
 	struct wf_verbs *t = wf_verbs_of(transport);
-	WF_ASSERT(wf_regions_find(&t->regions, region) != NULL);
+	WF_ASSERT(wf_regions_find(&t->medium.regions, region) != NULL);
 	deregister_everywhere(t, region - 1);
-	wf_regions_remove(&t->regions, region);
-	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
-		struct wf_verbs_conn *c = t->conn[i];
-		if (c != NULL && (c->state == WF_VERBS_PREPARING || c->state == WF_VERBS_DECIDED)) {
+	wf_regions_remove(&t->medium.regions, region);
+	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
+	     c = wf_verbs_conn_next(c)) {
+		if ((wf_verbs_conn_is_at(c, WF_VERBS_PREPARING) ||
+		     c->life.state == WF_LIFE_DECIDED)) {
 			wf_verbs_conn_ready(c); /* it may have waited for this one */
 		}
 	}

@@ -155,7 +155,7 @@ static bool
 take(struct wf_verbs_conn *c, const struct wf_op *op)
 {
 	struct wf_verbs_tx *tx = &c->tx;
-	if (tx->user_taken - tx->user_done == c->t->opts.op_max) {
+	if (tx->user_taken - tx->user_done == c->t->medium.opts.op_max) {
 		return false;
 	}
 	struct wf_verbs_entry *entry = entry_at(c, tx->taken); /* nobody's until it is counted */
@@ -276,7 +276,7 @@ add_frame(struct wf_verbs_conn *c, uint8_t *frame, uint32_t bytes, uint64_t *pos
 	if (bytes <= c->dev->inline_bytes) {
 		wr->send_flags |= IBV_SEND_INLINE;
 	}
-	c->t->info.bytes_sent += bytes;
+	c->t->medium.info.bytes_sent += bytes;
 }
 
 static bool
@@ -296,7 +296,7 @@ set_source(struct wf_verbs_conn *c, struct ibv_send_wr *wr, const struct wf_verb
 		wr->send_flags |= IBV_SEND_INLINE;
 		return;
 	}
-	const void *base = c->t->regions.region[entry->region - 1].base;
+	const void *base = c->t->medium.regions.region[entry->region - 1].base;
 	set_memory(c, wr, wf_verbs_iova(&c->dev->caps, base, at), bytes, entry->lkey);
 }
 
@@ -313,7 +313,7 @@ add_write(struct wf_verbs_conn *c, struct wf_verbs_entry *entry, uint32_t bytes,
 	}
 	set_source(c, wr, entry, bytes);
 	entry->written += bytes;
-	c->t->info.bytes_sent += bytes;
+	c->t->medium.info.bytes_sent += bytes;
 }
 
 /* Up to the last byte; false: no slots. */
@@ -354,7 +354,7 @@ post_put(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
 		c->tx.put_bytes += small ? 0 : entry->bytes;
 		add_write(c, entry, small ? (uint32_t)entry->bytes : 0, true);
 	}
-	c->t->info.puts_sent++;
+	c->t->medium.info.puts_sent++;
 	return true;
 }
 
@@ -366,15 +366,15 @@ post_frame(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
 	}
 	c->tx.frames_sent++;
 	add_frame(c, ring_bytes(&c->tx, entry), (uint32_t)entry->bytes, &entry->last);
-	c->t->info.msgs_sent += entry->internal ? 0 : 1;
+	c->t->medium.info.msgs_sent += entry->internal ? 0 : 1;
 	return true;
 }
 
 static bool
 may_pump(const struct wf_verbs_conn *c)
 {
-	return c->may_send && c->qp != NULL && c->state >= WF_VERBS_SHAKING &&
-	       c->state <= WF_VERBS_LINGERING;
+	return c->may_send && c->qp != NULL && c->life.state >= WF_LIFE_SHAKING &&
+	       c->life.state <= WF_LIFE_LINGERING;
 }
 
 void
@@ -384,7 +384,7 @@ wf_verbs_pump(struct wf_verbs_conn *c)
 	if (!may_pump(c) || (c->windows_waiting > 0 && !wf_verbs_access_bind(c))) {
 		return;
 	}
-	while (tx->posted < tx->taken && c->state <= WF_VERBS_LINGERING) {
+	while (tx->posted < tx->taken && c->life.state <= WF_LIFE_LINGERING) {
 		struct wf_verbs_entry *entry = entry_at(c, tx->posted);
 		bool whole =
 			entry->kind == WF_VERBS_PUT ? post_put(c, entry) : post_frame(c, entry);
@@ -471,36 +471,24 @@ wf_verbs_bind(struct wf_verbs_conn *c, const struct wf_verbs_access *access, str
 enum weft_status
 wf_verbs_bind_settle(struct wf_verbs_conn *c)
 {
-	struct wf_env *env = c->t->transport.env;
+	struct wf_env *env = c->t->medium.transport.env;
 	uint64_t limit_ns = wf_now_ns(env) + WF_VERBS_BIND_NS;
 	uint64_t position = c->tx.sq.posted;
 	unsigned looks = 0; /* a device takes microseconds; one whose peer is silent takes long */
 	while (position > 0 && !wf_verbs_sq_is_over(&c->tx.sq, position - 1) &&
-	       c->state == WF_VERBS_UP && wf_now_ns(env) < limit_ns) {
+	       c->life.state == WF_LIFE_UP && wf_now_ns(env) < limit_ns) {
 		(void)wf_verbs_poll_send(c->queues);
 		if (++looks > BIND_LOOKS) {
 			wf_wait(env, -1, wf_now_ns(env) + BIND_LOOK_NS);
 		}
 	}
-	if (c->state != WF_VERBS_UP) {
-		return wf_fail(WEFT_CLOSED, "grant to %s: %s", c->peer, c->end_why);
+	if (c->life.state != WF_LIFE_UP) {
+		return wf_fail(WEFT_CLOSED, "grant to %s: %s", c->life.peer, c->end_why);
 	}
 	return WEFT_OK;
 }
 
 /* ---- the caller's calls ---- */
-
-static enum weft_status
-check_open(const struct wf_verbs_conn *c)
-{
-	if (c->state == WF_VERBS_UP) {
-		return WEFT_OK;
-	}
-	if (c->state > WF_VERBS_UP) {
-		return wf_fail(WEFT_CLOSED, "%s: the connection is going down", c->peer);
-	}
-	return wf_fail(WEFT_INVALID, "post to %s: the connection is not up yet", c->peer);
-}
 
 /* Take until one breaks a rule, or there is no room. */
 static enum weft_status
@@ -509,13 +497,13 @@ take_all(struct wf_verbs_conn *c, const struct wf_op *ops, unsigned op_count, un
 	for (unsigned i = 0; i < op_count; i++) {
 		const struct wf_op *op = &ops[i];
 		if (op->kind == WF_OP_PUT &&
-		    !wf_regions_hold(&c->t->regions, op->region, op->src, op->bytes)) {
-			return wf_fail(WEFT_INVALID,
-				       "put to %s: %llu bytes at %p, not in region %u", c->peer,
-				       (unsigned long long)op->bytes, op->src, op->region);
+		    !wf_regions_hold(&c->t->medium.regions, op->region, op->src, op->bytes)) {
+			return wf_fail(
+				WEFT_INVALID, "put to %s: %llu bytes at %p, not in region %u",
+				c->life.peer, (unsigned long long)op->bytes, op->src, op->region);
 		}
 		if (!take(c, op)) {
-			c->t->info.posts_again++;
+			c->t->medium.info.posts_again++;
 			return WEFT_AGAIN;
 		}
 		*taken = i + 1;
@@ -527,7 +515,7 @@ enum weft_status
 wf_verbs_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(conn);
-	enum weft_status st = check_open(c);
+	enum weft_status st = wf_life_check_up(&c->life, "post to");
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -561,7 +549,8 @@ wf_verbs_emit_done(struct wf_verbs_conn *c, struct wf_events *events, enum weft_
 			if (wf_events_full(events)) {
 				return;
 			}
-			struct wf_event *event = wf_events_add(events, &c->conn, WF_EVENT_DONE);
+			struct wf_event *event =
+				wf_events_add(events, &c->life.conn, WF_EVENT_DONE);
 			event->done.cookie = entry->cookie;
 			event->done.status = over ? WEFT_OK : status;
 			tx->user_done++;
@@ -579,7 +568,7 @@ static struct wf_verbs_conn *
 conn_of(const struct wf_verbs *t, uint64_t wr_id)
 {
 	uint32_t idx = (uint32_t)(wr_id >> 48);
-	struct wf_verbs_conn *c = idx < wf_places_table(&t->places) ? t->conn[idx] : NULL;
+	struct wf_verbs_conn *c = idx < wf_places_table(&t->medium.places) ? t->conn[idx] : NULL;
 	return c != NULL && (c->generation & 0xffff) == (wr_id >> 32 & 0xffff) ? c : NULL;
 }
 

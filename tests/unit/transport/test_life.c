@@ -417,6 +417,28 @@ an_attempt_that_is_late_says_what_is_missing(void **state)
 	medium_end();
 }
 
+static void
+lead_to_its_end(struct wf_life *life)
+{
+	wf_life_enter(life, WF_LIFE_ENDING);
+}
+
+static void
+a_medium_may_end_by_itself_what_drains_for_too_long(void **state)
+{
+	struct wf_life_ops ops = medium_life_ops;
+	(void)state;
+	medium_begin();
+	ops.end = lead_to_its_end;
+	medium.ops = &ops;
+	struct wf_life *life = medium_conn_in(WF_LIFE_LINGERING, false);
+	wf_medium_expire(&medium, medium_now_ns + WF_LIFE_DRAIN_NS);
+	assert_int_equal(life->state, WF_LIFE_ENDING);
+	assert_int_equal(did.late, 0);
+	assert_int_equal(did.cut, 0);
+	medium_end();
+}
+
 /* A turn that changes nothing asks for no other; one that left an event for want of room does. */
 static void
 what_waits_for_room_is_visited_again(void **state)
@@ -509,6 +531,7 @@ main(void)
 		cmocka_unit_test(nothing_is_made_when_the_table_is_full),
 		cmocka_unit_test(each_state_has_its_time),
 		cmocka_unit_test(an_attempt_that_is_late_says_what_is_missing),
+		cmocka_unit_test(a_medium_may_end_by_itself_what_drains_for_too_long),
 		cmocka_unit_test(what_waits_for_room_is_visited_again),
 		cmocka_unit_test(the_dead_are_freed_unless_somebody_holds_them),
 		cmocka_unit_test(grants_die_with_it),

@@ -149,7 +149,7 @@ books_of_queue_balance(const struct wf_verbs *t, const struct wf_verbs_queues *q
 	unsigned made = q->shares_used * q->dev->caps.rx_share;
 	unsigned posted = fake_srq_left(q->srq);
 	unsigned held = list_of(&q->fresh, q) + list_of(&t->lent, q);
-	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->medium.places); i++) {
 		held += t->conn[i] != NULL ? list_of(&t->conn[i]->rx.list, q) : 0;
 	}
 	if (posted + held != made) {
@@ -167,7 +167,7 @@ books_balance(const struct node *n)
 			return false;
 		}
 	}
-	for (uint32_t i = 0; i < wf_places_table(&t->places); i++) {
+	for (uint32_t i = 0; i < wf_places_table(&t->medium.places); i++) {
 		const struct wf_verbs_conn *c = t->conn[i];
 		if (c != NULL && c->qp != NULL && c->queues->srq == NULL) {
 			CHECK(c->rx.posted == fake_qp_left(c->qp));
@@ -351,10 +351,10 @@ refused_work_body(struct conf *t)
 	CHECK(conf_pair(t, NULL, &p));
 	struct wf_verbs_conn *c = (struct wf_verbs_conn *)p.cc;
 	c->tx.sq.depth *= 4; /* more than the device was asked for */
-	for (unsigned i = 0; i < c->tx.sq.depth && c->state == WF_VERBS_UP; i++) {
+	for (unsigned i = 0; i < c->tx.sq.depth && c->life.state == WF_LIFE_UP; i++) {
 		wf_verbs_ask_alive(c);
 	}
-	CHECK(c->state == WF_VERBS_ENDING && c->end_status == WEFT_LOST);
+	CHECK(c->life.state == WF_LIFE_ENDING && c->end_status == WEFT_LOST);
 	uint64_t begin_ns = wf_now_ns(t->env);
 	const struct seen *down = conf_await(t, p.client, p.cc, WF_EVENT_DOWN);
 	CHECK(down != NULL && strstr(down->why, "took no more work") != NULL);
