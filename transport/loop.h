@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loop: what a transport that waits for descriptors has in common with every other: one epoll
+ * descriptor, the eventfd with which other threads wake the poller, the connections that have
+ * something to do, the earliest deadline, the time, and whether the caller sleeps.
+ *
+ * A poll of a medium looks like this:
+ *
+ *     wf_loop_begin(loop);
+ *     if (wf_loop_must_look(loop) || ...) {
+ *             wf_loop_collect(loop);          // calls the sources that have something
+ *     }
+ *     if (wf_loop_timer_is_due(loop)) { ... } // run what is due, set the next timer
+ *     visit what wf_loop_pop returns;
+ *     wf_loop_end(loop, event_count);
+ *
+ * Sleep is one state:
+ *
+ *     AWAKE    The caller polls again whatever this poll brings.
+ *     ARMED    It has armed: it sleeps if the next poll brings nothing.
+ *     ASLEEP   It may be asleep, or have been: the next poll looks at the descriptors, because one
+ *              of them may have ended the sleep.
+ *     LOOKING  Both: the next poll looks at the descriptors, and a sleep follows if it brings
+ *              nothing.
+ *
+ *     from \ by | arm      quiet arm  poll with events  empty poll  wait that    wait cut short,
+ *               |                                                   brought all  or that timed out
+ *     ----------+-----------------------------------------------------------------------------
+ *     AWAKE     | ARMED    LOOKING    AWAKE             AWAKE       AWAKE        ASLEEP
+ *     ARMED     | ARMED    LOOKING    AWAKE             ASLEEP      AWAKE        ASLEEP
+ *     ASLEEP    | LOOKING  LOOKING    AWAKE             AWAKE       AWAKE        ASLEEP
+ *     LOOKING   | LOOKING  LOOKING    AWAKE             ASLEEP      AWAKE        ASLEEP
+ *
+ * A quiet arm allows the caller to sleep without another poll, hence LOOKING. A wait that brought
+ * all there was has already called the sources, so the poll that follows need not look. When an
+ * empty poll goes from ARMED or LOOKING to ASLEEP, nothing may be left that no descriptor and no
+ * deadline of the caller tells of: where something is left, wf_loop_end makes the sleep end at
+ * once.
+ *
+ * Thread: the transport's owner, but for a write to `wake_fd`, which any thread may do. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/assert.h"
+#include "base/env.h"
+
+#define WF_LOOP_EVENTS 64 /* that one call of epoll brings */
+
+/* The struct of type `type` whose member `member` is at `at`. */
+#define WF_LOOP_OWNER(at, type, member)                                                            \
+	((type *)(void *)((unsigned char *)(at)-offsetof(type, member)))
+
+/* Something with a descriptor: a connection, a listener, a device. It is embedded in what owns it,
+ * whose memory stays until a poll after the one in which the descriptor was closed or removed:
+ * epoll may have told of it already. */
+struct wf_loop_source {
+	/* `mask`: what epoll said. It notes that, and leaves the work to the poll. */
+	void (*notify)(struct wf_loop_source *source, uint32_t mask);
+};
+
+/* The place of a connection among those that are ready, embedded in the connection. */
+struct wf_loop_ready {
+	struct wf_loop_ready *next;
+	bool queued;
+};
+
+enum wf_loop_state {
+	WF_LOOP_AWAKE,
+	WF_LOOP_ARMED,
+	WF_LOOP_ASLEEP, /* from here on the next poll looks */
+	WF_LOOP_LOOKING,
+};
+
+struct wf_loop {
+	struct wf_env *env; /* lent until close */
+	int epoll_fd;       /* the descriptor that a caller sleeps on */
+	int wake_fd;        /* eventfd, edge-triggered and never read: each write is one edge */
+	struct wf_loop_source wake_source;
+	void (*on_wake)(struct wf_loop *loop); /* after a write to wake_fd; NULL: nothing */
+
+	enum wf_loop_state state;
+	bool left; /* this poll leaves work that no descriptor and no deadline tells of */
+	struct wf_loop_ready *ready_first, *ready_last; /* oldest first */
+	unsigned ready_count;
+
+	uint64_t turn;      /* number of the poll */
+	uint64_t look_turn; /* poll in which, or after which, epoll was last asked */
+	uint64_t now_turn;  /* poll in which the clock was last read */
+	uint64_t now_ns;    /* what it said */
+	uint64_t timer_ns;  /* nothing is due before; may be early; WF_NEVER: no timer runs */
+	uint64_t armed_ns;  /* deadline that the last arm gave to the caller */
+};
+
+/* WEFT_IO: no descriptors. Close accepts what was not opened, or not completely, if it was zeroed
+ * and its descriptors were set to -1 (wf_loop_init). */
+void wf_loop_init(struct wf_loop *loop, struct wf_env *env, void (*on_wake)(struct wf_loop *loop));
+enum weft_status wf_loop_open(struct wf_loop *loop) WEFT_MUST_CHECK;
+void wf_loop_close(struct wf_loop *loop);
+
+/* Add a descriptor, change for what it is watched, remove it. Closing a descriptor that has no
+ * duplicate removes it as well. `mask`: of epoll. WEFT_IO: the system has no room for it. */
+enum weft_status wf_loop_watch(struct wf_loop *loop, int fd, uint32_t mask,
+			       struct wf_loop_source *source) WEFT_MUST_CHECK;
+void wf_loop_watch_change(struct wf_loop *loop, int fd, uint32_t mask,
+			  struct wf_loop_source *source);
+void wf_loop_unwatch(struct wf_loop *loop, int fd);
+
+/* Ask epoll, without waiting, and call the sources that have something. False: there may be more
+ * than one call brings. */
+bool wf_loop_collect(struct wf_loop *loop);
+/* Sleep until a descriptor has something or the deadline has come, and call the sources. May return
+ * early, and late by a millisecond. */
+void wf_loop_wait(struct wf_loop *loop, uint64_t deadline_ns);
+/* The sleep of an armed caller ends at once, or does not begin. */
+void wf_loop_kick(struct wf_loop *loop);
+
+/* ---- a poll ---- */
+
+static inline void
+wf_loop_begin(struct wf_loop *loop)
+{
+	loop->turn++;
+	loop->left = false;
+}
+
+/* A sleep may follow this poll. */
+static inline bool
+wf_loop_is_armed(const struct wf_loop *loop)
+{
+	return loop->state == WF_LOOP_ARMED || loop->state == WF_LOOP_LOOKING;
+}
+
+/* A descriptor may have ended a sleep, and nobody has asked epoll since. */
+static inline bool
+wf_loop_must_look(const struct wf_loop *loop)
+{
+	return loop->state >= WF_LOOP_ASLEEP;
+}
+
+/* The end of a poll that began in another state than AWAKE. */
+void wf_loop_settle(struct wf_loop *loop, unsigned event_count);
+
+/* `event_count`: what the poll brought. An armed caller sleeps if that is nothing. */
+static inline void
+wf_loop_end(struct wf_loop *loop, unsigned event_count)
+{
+	if (loop->state != WF_LOOP_AWAKE) {
+		wf_loop_settle(loop, event_count);
+	}
+}
+
+/* The caller is about to sleep until `deadline_ns`. `quiet`: even without another poll. */
+static inline void
+wf_loop_arm(struct wf_loop *loop, bool quiet, uint64_t deadline_ns)
+{
+	loop->state = quiet || wf_loop_must_look(loop) ? WF_LOOP_LOOKING : WF_LOOP_ARMED;
+	loop->armed_ns = deadline_ns;
+}
+
+/* ---- time ---- */
+
+/* The time of this poll. The clock is read when somebody asks first. */
+static inline uint64_t
+wf_loop_now_ns(struct wf_loop *loop)
+{
+	if (loop->now_turn != loop->turn) {
+		loop->now_ns = wf_now_ns(loop->env);
+		loop->now_turn = loop->turn;
+	}
+	return loop->now_ns;
+}
+
+/* Polls since the clock was read. */
+static inline uint64_t
+wf_loop_turns_blind(const struct wf_loop *loop)
+{
+	return loop->turn - loop->now_turn;
+}
+
+static inline void
+wf_loop_timer_before(struct wf_loop *loop, uint64_t when_ns)
+{
+	if (when_ns < loop->timer_ns) {
+		loop->timer_ns = when_ns;
+	}
+}
+
+/* Without a timer nobody asks for the time. */
+static inline bool
+wf_loop_timer_is_due(struct wf_loop *loop)
+{
+	return loop->timer_ns != WF_NEVER && loop->timer_ns <= wf_loop_now_ns(loop);
+}
+
+/* ---- who is ready ---- */
+
+/* The next poll visits it. */
+static inline void
+wf_loop_push(struct wf_loop *loop, struct wf_loop_ready *ready)
+{
+	if (ready->queued) {
+		return;
+	}
+	ready->queued = true;
+	ready->next = NULL;
+	if (loop->ready_last == NULL) {
+		loop->ready_first = ready;
+	} else {
+		loop->ready_last->next = ready;
+	}
+	loop->ready_last = ready;
+	loop->ready_count++;
+}
+
+/* There is one. */
+static inline struct wf_loop_ready *
+wf_loop_pop(struct wf_loop *loop)
+{
+	struct wf_loop_ready *ready = loop->ready_first;
+	loop->ready_first = ready->next;
+	if (loop->ready_first == NULL) {
+		loop->ready_last = NULL;
+	}
+	loop->ready_count--;
+	ready->queued = false;
+	return ready;
+}
