@@ -20,7 +20,7 @@ wf_medium_init(struct wf_medium *medium, const struct wf_transport_ops *transpor
 	medium->info.name = transport_ops->name;
 	medium->info.put_bytes_max = opts->put_bytes_max;
 	medium->ops = ops;
-	medium->timer_ns = WF_NEVER;
+	wf_loop_init(&medium->loop, opts->env, NULL);
 	wf_places_init(&medium->places, opts->conn_max, opts->newcomer_max);
 }
 
@@ -137,7 +137,7 @@ void
 wf_life_deadline(struct wf_life *life, uint64_t deadline_ns)
 {
 	life->deadline_ns = deadline_ns;
-	wf_medium_timer_before(life->medium, deadline_ns);
+	wf_loop_timer_before(&life->medium->loop, deadline_ns);
 }
 
 static void
@@ -472,14 +472,14 @@ expire(struct wf_life *life)
 void
 wf_medium_expire(struct wf_medium *medium, uint64_t now_ns)
 {
-	medium->timer_ns = WF_NEVER;
+	medium->loop.timer_ns = WF_NEVER;
 	for (struct wf_life *life = medium->first; life != NULL; life = life->next) {
 		if (life->state < WF_LIFE_DYING && life->deadline_ns <= now_ns) {
 			expire(life);
 		}
 		/* Who dies, or ends, looks at its deadline itself, once it has come. */
 		if (life->deadline_ns > now_ns) {
-			wf_medium_timer_before(medium, life->deadline_ns);
+			wf_loop_timer_before(&medium->loop, life->deadline_ns);
 		}
 	}
 }

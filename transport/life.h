@@ -17,6 +17,7 @@
 
 #include "transport/events.h"
 #include "transport/grants.h"
+#include "transport/loop.h"
 #include "transport/ops.h"
 #include "transport/places.h"
 #include "transport/regions.h"
@@ -109,12 +110,12 @@ struct wf_medium {
 	struct wf_transport_opts opts;
 	struct wf_transport_info info;
 	const struct wf_life_ops *ops;
+	struct wf_loop loop; /* the medium opens and closes it */
 	struct wf_regions regions;
 	struct wf_places places;
 	struct wf_life *first; /* of all connections; who came last is first */
 	uint32_t conn_count;   /* of them */
 	uint32_t up_count;     /* of them in state UP */
-	uint64_t timer_ns;     /* nothing is due before; may be early; WF_NEVER: no timer runs */
 	bool dead_waiting;     /* some connection is DEAD: the next poll frees it */
 };
 
@@ -130,7 +131,7 @@ wf_life_of(struct wf_conn *conn)
 	return (struct wf_life *)conn;
 }
 
-/* `medium` is zero so far. `opts` has its defaults. */
+/* `medium` is zero so far. `opts` has its defaults. The loop has no descriptors yet. */
 void wf_medium_init(struct wf_medium *medium, const struct wf_transport_ops *transport_ops,
 		    const struct wf_life_ops *ops, const struct wf_transport_opts *opts);
 /* Takes every connection down and frees it, without events. */
@@ -138,14 +139,7 @@ void wf_medium_end_all(struct wf_medium *medium);
 void wf_medium_query(struct wf_transport *transport, struct wf_transport_info *out);
 /* Count and note someone who was sent away. */
 void wf_medium_stranger(struct wf_medium *medium, const char *why);
-static inline void
-wf_medium_timer_before(struct wf_medium *medium, uint64_t when_ns)
-{
-	if (when_ns < medium->timer_ns) {
-		medium->timer_ns = when_ns;
-	}
-}
-/* Look who is late, and set timer_ns anew. */
+/* Look who is late, and set the loop's timer anew. */
 void wf_medium_expire(struct wf_medium *medium, uint64_t now_ns);
 /* Free those whose DOWN went out in an earlier poll. */
 void wf_medium_reap(struct wf_medium *medium);

@@ -93,7 +93,7 @@ poll_dry(struct target *t)
 	for (int i = 0; empty < 2; i++) {
 		WF_ASSERT(i < POLLS_MAX);
 		unsigned count = poll_once(t);
-		empty = count == 0 && tcp->ready_count == 0 ? empty + 1 : 0;
+		empty = count == 0 && tcp->medium.loop.ready_count == 0 ? empty + 1 : 0;
 	}
 }
 
@@ -154,7 +154,7 @@ begin_connecting(struct target *t, int near)
 	t->conn = &life->conn;
 	wf_tcp_control(c, WF_TCP_HELLO, NULL, 0);
 	uint32_t mask = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-	WF_ASSERT(wf_tcp_watch(tcp, near, mask, &c->source) == WEFT_OK);
+	WF_ASSERT(wf_loop_watch(&tcp->medium.loop, near, mask, &c->source) == WEFT_OK);
 	poll_dry(t);
 }
 

@@ -63,14 +63,14 @@ collect(struct wf_shm *t)
 static void
 run_timers(struct wf_shm *t)
 {
-	if (t->now_ns < t->medium.timer_ns) {
+	if (t->now_ns < t->medium.loop.timer_ns) {
 		return;
 	}
 	wf_medium_expire(&t->medium, t->now_ns);
 	for (unsigned i = 0; i < t->listener_count; i++) {
 		uint64_t retry_ns = t->listener[i].retry_ns;
 		if (retry_ns > t->now_ns) {
-			wf_medium_timer_before(&t->medium, retry_ns);
+			wf_loop_timer_before(&t->medium.loop, retry_ns);
 		}
 	}
 }
@@ -130,7 +130,7 @@ settle_armed(struct wf_shm *t, uint64_t timer_ns, unsigned event_count)
 	t->armed = false;
 	t->slept = true;
 	if (event_count == 0 &&
-	    (t->work_left || t->medium.dead_waiting || t->medium.timer_ns < timer_ns)) {
+	    (t->work_left || t->medium.dead_waiting || t->medium.loop.timer_ns < timer_ns)) {
 		kick(t);
 	}
 }
@@ -145,7 +145,7 @@ look_around(struct wf_shm *t)
 	if (t->medium.dead_waiting) {
 		wf_medium_reap(&t->medium);
 	}
-	bool due = t->now_ns >= t->medium.timer_ns;
+	bool due = t->now_ns >= t->medium.loop.timer_ns;
 	bool woken = t->slept;
 	if (woken && !t->armed) {
 		set_sleeping(t, 0);
@@ -173,7 +173,7 @@ shm_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 {
 	struct wf_shm *t = wf_shm_of(transport);
 	struct wf_events events = {.at = at, .max = max};
-	uint64_t timer_ns = t->medium.timer_ns;
+	uint64_t timer_ns = t->medium.loop.timer_ns;
 	t->msg_count = 0;
 	t->body_bytes = 0;
 	t->work_left = false;
@@ -200,7 +200,7 @@ shm_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	struct wf_shm *t = wf_shm_of(transport);
 	t->armed = true;
 	set_sleeping(t, 1);
-	*deadline_ns = t->work_left ? 0 : t->medium.timer_ns;
+	*deadline_ns = t->work_left ? 0 : t->medium.loop.timer_ns;
 	return false; /* what came before the flag was set wakes nobody */
 }
 

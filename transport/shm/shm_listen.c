@@ -161,7 +161,7 @@ static void
 accept_later(struct wf_shm *t, struct wf_shm_listener *l, int err)
 {
 	l->retry_ns = t->now_ns + ACCEPT_RETRY_NS;
-	wf_medium_timer_before(&t->medium, l->retry_ns);
+	wf_loop_timer_before(&t->medium.loop, l->retry_ns);
 	if (wf_log_limit_pass(&t->accept_log, t->now_ns, LOG_PERIOD_NS)) {
 		wf_log(t->medium.transport.env, WF_LOG_WARN,
 		       "shm: cannot accept a connection: %s; tried again each %llu ms",

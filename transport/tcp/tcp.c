@@ -3,39 +3,22 @@
  *
  * Edge-triggered epoll says once that a socket has something; the connection then stays in the
  * ready list until the socket has run dry, so a busy one costs no epoll_wait. All that can wake a
- * sleeper is behind the epoll descriptor: sockets, and an eventfd for the helper thread and for
- * what poll itself leaves over. Thread: the transport's owner. */
+ * sleeper is behind the loop's epoll descriptor (transport/loop.h). Thread: the transport's owner.
+ */
 #include "transport/tcp/tcp_internal.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#define EPOLL_EVENTS 64
 /* While some are busy the others are looked at so often. */
 #define TURNS_WITHOUT_EPOLL_MAX 8u
 /* Where there is one connection, the others are only listeners and the eventfd. */
 #define TURNS_OF_ONE_MAX 64u
 
-enum weft_status
-wf_tcp_watch(struct wf_tcp *t, int fd, uint32_t mask, struct wf_tcp_source *source)
-{
-	struct epoll_event event = {.events = mask, .data.ptr = source};
-	if (epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "epoll_ctl");
-	}
-	return WEFT_OK;
-}
-
 void
 wf_tcp_watch_room(struct wf_tcp_conn *c, bool wanted)
 {
-	struct epoll_event event = {.events = WF_TCP_EDGES | (wanted ? EPOLLOUT : 0u),
-				    .data.ptr = &c->source};
-	int err = epoll_ctl(c->t->epoll_fd, EPOLL_CTL_MOD, c->fd, &event);
-	WF_ASSERT(err == 0); /* it is in there, and nothing needs memory */
+	uint32_t mask = WF_TCP_EDGES | (wanted ? EPOLLOUT : 0u);
+	wf_loop_watch_change(&c->t->medium.loop, c->fd, mask, &c->source);
 	c->room_watched = wanted;
 }
 
@@ -46,19 +29,15 @@ tcp_close(struct wf_transport *transport)
 	wf_medium_end_all(&t->medium); /* the ready list is not looked at any more */
 	wf_tcp_resolve_reap(t, true);
 	wf_tcp_listeners_close(t);
-	if (t->epoll_fd >= 0) {
-		close(t->epoll_fd);
-	}
-	if (t->wake_fd >= 0) {
-		close(t->wake_fd);
-	}
+	wf_loop_close(&t->medium.loop);
 	wf_free(transport->env, t, sizeof(*t));
 }
 
 /* A task of the helper thread has ended, or poll left something over. */
 static void
-on_wake(struct wf_tcp *t)
+on_wake(struct wf_loop *loop)
 {
+	struct wf_tcp *t = WF_LOOP_OWNER(loop, struct wf_tcp, medium.loop);
 	for (struct wf_life *life = t->medium.first; life != NULL; life = life->next) {
 		struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
 		if (c->resolve != NULL) {
@@ -68,9 +47,10 @@ on_wake(struct wf_tcp *t)
 	wf_tcp_resolve_reap(t, false);
 }
 
-static void
-on_conn(struct wf_tcp_conn *c, uint32_t mask)
+void
+wf_tcp_conn_notify(struct wf_loop_source *source, uint32_t mask)
 {
+	struct wf_tcp_conn *c = WF_LOOP_OWNER(source, struct wf_tcp_conn, source);
 	const uint32_t over = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 	if ((mask & EPOLLOUT) != 0 && c->tx.error == 0) {
 		c->tx.writable = true;
@@ -85,57 +65,14 @@ on_conn(struct wf_tcp_conn *c, uint32_t mask)
 }
 
 static void
-on_source(struct wf_tcp *t, const struct epoll_event *event)
-{
-	const struct wf_tcp_source *source = event->data.ptr;
-	switch (source->kind) {
-	case WF_TCP_SOURCE_WAKE:
-		on_wake(t);
-		break;
-	case WF_TCP_SOURCE_LISTENER:
-		((struct wf_tcp_listener *)source->owner)->readable = true;
-		t->listener_readable = true;
-		break;
-	case WF_TCP_SOURCE_CONN:
-		on_conn(source->owner, event->events);
-		break;
-	}
-}
-
-/* true: epoll had no more than it gave. */
-static bool
-take_in(struct wf_tcp *t, const struct epoll_event *event, int count)
-{
-	for (int i = 0; i < count; i++) {
-		on_source(t, &event[i]);
-	}
-	t->turns_without_epoll = 0;
-	return count < EPOLL_EVENTS;
-}
-
-static bool
-collect(struct wf_tcp *t)
-{
-	struct epoll_event event[EPOLL_EVENTS];
-	int count = epoll_wait(t->epoll_fd, event, EPOLL_EVENTS, 0);
-	return take_in(t, event, count);
-}
-
-static bool
-timer_is_due(struct wf_tcp *t)
-{
-	return t->medium.timer_ns != WF_NEVER && t->medium.timer_ns <= wf_tcp_now_ns(t);
-}
-
-static void
 run_timers(struct wf_tcp *t)
 {
-	uint64_t now_ns = wf_tcp_now_ns(t);
+	uint64_t now_ns = wf_loop_now_ns(&t->medium.loop);
 	wf_medium_expire(&t->medium, now_ns);
 	for (unsigned i = 0; i < t->listener_count; i++) {
 		uint64_t retry_ns = t->listener[i].retry_ns;
 		if (retry_ns > now_ns) {
-			wf_medium_timer_before(&t->medium, retry_ns);
+			wf_loop_timer_before(&t->medium.loop, retry_ns);
 		}
 	}
 }
@@ -144,63 +81,21 @@ static bool
 listener_waits(struct wf_tcp *t)
 {
 	for (unsigned i = 0; i < t->listener_count && t->listener_readable; i++) {
-		if (t->listener[i].readable && t->listener[i].retry_ns <= wf_tcp_now_ns(t)) {
+		if (t->listener[i].readable &&
+		    t->listener[i].retry_ns <= wf_loop_now_ns(&t->medium.loop)) {
 			return true;
 		}
 	}
 	return false;
 }
 
-static struct wf_tcp_conn *
-ready_pop(struct wf_tcp *t)
-{
-	struct wf_tcp_conn *c = t->ready_first;
-	t->ready_first = c->ready_next;
-	if (t->ready_first == NULL) {
-		t->ready_last = NULL;
-	}
-	t->ready_count--;
-	c->ready = false;
-	return c;
-}
-
-static void
+static inline void
 visit_ready(struct wf_tcp *t, struct wf_events *events)
 {
-	for (unsigned left = t->ready_count; left > 0 && !wf_events_full(events); left--) {
-		wf_tcp_conn_visit(ready_pop(t), events);
-	}
-}
-
-static void
-kick(struct wf_tcp *t)
-{
-	uint64_t one = 1;
-	ssize_t n = write(t->wake_fd, &one, sizeof(one));
-	(void)n; /* EAGAIN: the counter is at its end, and the descriptor readable */
-}
-
-static uint64_t
-due_ns(const struct wf_tcp *t)
-{
-	return t->medium.timer_ns < t->look_ns ? t->medium.timer_ns : t->look_ns;
-}
-
-/* A caller that armed sleeps after an empty poll: nothing may be left that no descriptor and no
- * deadline tells of. */
-static void
-settle_armed(struct wf_tcp *t, unsigned event_count)
-{
-	if (!t->armed) {
-		return;
-	}
-	t->armed = false;
-	if (event_count > 0) {
-		return;
-	}
-	t->slept = true; /* unless the kick below ends it at once */
-	if (t->ready_count > 0 || listener_waits(t) || due_ns(t) < t->armed_ns) {
-		kick(t);
+	struct wf_loop *loop = &t->medium.loop;
+	for (unsigned left = loop->ready_count; left > 0 && !wf_events_full(events); left--) {
+		struct wf_loop_ready *ready = wf_loop_pop(loop);
+		wf_tcp_conn_visit(WF_LOOP_OWNER(ready, struct wf_tcp_conn, ready), events);
 	}
 }
 
@@ -211,7 +106,7 @@ look_around(struct wf_tcp *t, bool due)
 {
 	bool emptied;
 	do {
-		emptied = collect(t);
+		emptied = wf_loop_collect(&t->medium.loop);
 	} while (!emptied && due); /* nobody is late whose bytes are here */
 	if (due) {
 		run_timers(t);
@@ -241,13 +136,15 @@ find_only(const struct wf_tcp *t)
 static bool
 find_work(struct wf_tcp *t, bool due)
 {
+	const struct wf_loop *loop = &t->medium.loop;
 	struct wf_tcp_conn *only = find_only(t);
 	unsigned turns_max = only != NULL ? TURNS_OF_ONE_MAX : TURNS_WITHOUT_EPOLL_MAX;
-	if (due || ++t->turns_without_epoll >= turns_max) {
+	if (due || loop->turn - loop->look_turn >= turns_max) {
 		look_around(t, due);
 		return true;
 	}
-	if (!t->slept && (t->ready_count > 0 || t->armed)) {
+	if (loop->state == WF_LOOP_ARMED ||
+	    (loop->state == WF_LOOP_AWAKE && loop->ready_count > 0)) {
 		return true; /* if there were more, epoll_fd would be readable */
 	}
 	if (only == NULL) {
@@ -256,20 +153,30 @@ find_work(struct wf_tcp *t, bool due)
 	}
 	only->rx.readable = true;
 	wf_tcp_conn_ready(only);
-	return !t->slept;
+	return loop->state == WF_LOOP_AWAKE;
+}
+
+/* Not inlined: most polls of a busy transport do not come here. */
+__attribute__((noinline)) static void
+settle(struct wf_tcp *t, unsigned event_count)
+{
+	struct wf_loop *loop = &t->medium.loop;
+	loop->left = listener_waits(t) || t->look_ns < loop->armed_ns;
+	wf_loop_settle(loop, event_count);
 }
 
 static enum weft_status
 tcp_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsigned *event_count)
 {
 	struct wf_tcp *t = wf_tcp_of(transport);
+	struct wf_loop *loop = &t->medium.loop;
 	struct wf_events events = {.at = at, .max = max};
-	t->turn++;
+	wf_loop_begin(loop);
 	t->heads_used = 0;
 	if (t->medium.dead_waiting) {
 		wf_medium_reap(&t->medium);
 	}
-	bool found = find_work(t, timer_is_due(t));
+	bool found = find_work(t, wf_loop_timer_is_due(loop));
 	if (t->listener_readable) { /* tcp_wait may have heard of it, and nothing else looks */
 		wf_tcp_accept_all(t);
 	}
@@ -278,23 +185,26 @@ tcp_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 		look_around(t, false);
 		visit_ready(t, &events);
 	}
-	t->slept = false;
 	*event_count = events.count;
-	settle_armed(t, events.count);
+	if (loop->state != WF_LOOP_AWAKE) {
+		settle(t, events.count);
+	}
 	return WEFT_OK;
 }
 
 static int
 tcp_wait_fd(struct wf_transport *transport)
 {
-	return wf_tcp_of(transport)->epoll_fd;
+	return wf_tcp_of(transport)->medium.loop.epoll_fd;
 }
 
 /* Send what was posted. True: the ready have nothing left but DONEs. */
 static bool
 flush_ready(struct wf_tcp *t)
 {
-	for (struct wf_tcp_conn *c = t->ready_first; c != NULL; c = c->ready_next) {
+	struct wf_loop_ready *ready = t->medium.loop.ready_first;
+	for (; ready != NULL; ready = ready->next) {
+		struct wf_tcp_conn *c = WF_LOOP_OWNER(ready, struct wf_tcp_conn, ready);
 		if (c->life.state != WF_LIFE_UP || c->rx.readable || c->rx.stalled) {
 			return false;
 		}
@@ -311,28 +221,27 @@ static bool
 tcp_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_tcp *t = wf_tcp_of(transport);
-	bool quiet = flush_ready(t) && !listener_waits(t);
-	t->armed = true;
-	t->slept = t->slept || quiet;
-	t->armed_ns = quiet ? due_ns(t) : 0;
-	*deadline_ns = t->armed_ns;
-	return quiet;
+	struct wf_loop *loop = &t->medium.loop;
+	if (!flush_ready(t) || listener_waits(t)) {
+		*deadline_ns = 0;
+		wf_loop_arm(loop, false, 0);
+		return false;
+	}
+	*deadline_ns = loop->timer_ns < t->look_ns ? loop->timer_ns : t->look_ns;
+	wf_loop_arm(loop, true, *deadline_ns);
+	return true;
 }
 
 static void
 tcp_wait(struct wf_transport *transport, uint64_t deadline_ns)
 {
-	struct wf_tcp *t = wf_tcp_of(transport);
-	struct epoll_event event[EPOLL_EVENTS];
-	int count = wf_wait_events(transport->env, t->epoll_fd, deadline_ns, event, EPOLL_EVENTS);
-	/* What ended it is here: the poll that follows need not look, but for what is due. */
-	t->slept = !take_in(t, event, count) || count <= 0;
+	wf_loop_wait(&wf_tcp_of(transport)->medium.loop, deadline_ns);
 }
 
 static void
 tcp_wake(struct wf_transport *transport)
 {
-	kick(wf_tcp_of(transport));
+	wf_loop_kick(&wf_tcp_of(transport)->medium.loop);
 }
 
 static const struct wf_transport_ops tcp_ops = {
@@ -375,14 +284,8 @@ tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	}
 	t->body_max = opts->put_bytes_max > WF_MSG_BODY_MAX ? opts->put_bytes_max : WF_MSG_BODY_MAX;
 	t->look_ns = WF_NEVER;
-	t->wake.kind = WF_TCP_SOURCE_WAKE;
-	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (t->wake_fd < 0 || t->epoll_fd < 0) {
-		st = wf_fail_errno(WEFT_IO, errno, "tcp: epoll and eventfd");
-	} else {
-		st = wf_tcp_watch(t, t->wake_fd, EPOLLIN | EPOLLET, &t->wake);
-	}
+	t->medium.loop.on_wake = on_wake;
+	st = wf_loop_open(&t->medium.loop);
 	if (st != WEFT_OK) {
 		tcp_close(&t->medium.transport);
 		return st;

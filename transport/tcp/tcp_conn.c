@@ -13,7 +13,7 @@
 void
 wf_tcp_conn_init(struct wf_tcp_conn *c)
 {
-	c->source = (struct wf_tcp_source){.kind = WF_TCP_SOURCE_CONN, .owner = c};
+	c->source.notify = wf_tcp_conn_notify;
 	c->t = wf_tcp_of(c->life.conn.transport);
 	c->fd = -1;
 	c->shake_need = WF_HEAD_BYTES;
@@ -70,7 +70,8 @@ tcp_ready(struct wf_life *life)
 static bool
 tcp_is_held(struct wf_life *life)
 {
-	return wf_tcp_conn_of(&life->conn)->ready; /* until the ready list has let go of it */
+	return wf_tcp_conn_of(&life->conn)
+		->ready.queued; /* until the ready list has let go of it */
 }
 
 void
@@ -239,7 +240,7 @@ static void
 tcp_up(struct wf_life *life)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
-	life->medium->timer_ns =
+	life->medium->loop.timer_ns =
 		0; /* the handshake's was the only one, perhaps: see what is left */
 	wf_tcp_host_watch(c->t);
 	if (c->tx.writable) {

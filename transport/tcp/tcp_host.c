@@ -61,14 +61,15 @@ void
 wf_tcp_host_watch(struct wf_tcp *t)
 {
 	if (t->look_ns == WF_NEVER) {
-		t->look_ns = wf_tcp_now_ns(t) + t->medium.opts.peer_timeout_ns / LOOKS;
+		t->look_ns =
+			wf_loop_now_ns(&t->medium.loop) + t->medium.opts.peer_timeout_ns / LOOKS;
 	}
 }
 
 void
 wf_tcp_host_look(struct wf_tcp *t)
 {
-	uint64_t now_ns = wf_tcp_now_ns(t);
+	uint64_t now_ns = wf_loop_now_ns(&t->medium.loop);
 	if (now_ns < t->look_ns) {
 		return;
 	}

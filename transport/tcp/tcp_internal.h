@@ -48,20 +48,9 @@ enum wf_tcp_frame {
 struct wf_tcp;
 struct wf_tcp_conn;
 
-enum wf_tcp_source_kind {
-	WF_TCP_SOURCE_WAKE, /* the eventfd */
-	WF_TCP_SOURCE_LISTENER,
-	WF_TCP_SOURCE_CONN,
-};
-
-/* What epoll gives back. */
-struct wf_tcp_source {
-	enum wf_tcp_source_kind kind;
-	void *owner; /* struct wf_tcp_listener or wf_tcp_conn */
-};
-
 struct wf_tcp_listener {
-	struct wf_tcp_source source;
+	struct wf_loop_source source;
+	struct wf_tcp *t;
 	int fd;
 	bool readable;     /* accept has not said EAGAIN since the last edge */
 	uint64_t retry_ns; /* no descriptors or memory: not before; 0: no wait */
@@ -125,13 +114,12 @@ struct wf_tcp_host {
 
 struct wf_tcp_conn {
 	struct wf_life life; /* first */
-	struct wf_tcp_source source;
+	struct wf_loop_source source;
 	bool last_queued;  /* CLOSE or REFUSE */
 	bool room_watched; /* epoll tells of room to send */
-	bool ready;        /* in the ready list */
 	int fd;            /* -1: none */
 	struct wf_tcp *t;
-	struct wf_tcp_conn *ready_next;
+	struct wf_loop_ready ready;
 
 	struct wf_tcp_tx tx;
 	struct wf_tcp_rx rx;
@@ -155,31 +143,15 @@ struct wf_tcp {
 	char congestion[WF_TCP_CONGESTION_BYTES]; /* "": the system's */
 	uint64_t entry_mask;                      /* op_max, rounded up to a power of two, less 1 */
 	uint64_t body_max;                        /* of any frame */
-	int epoll_fd;
-	int wake_fd; /* eventfd, edge-triggered and never read: each write is one edge */
-	struct wf_tcp_source wake;
 	struct wf_tcp_listener listener[WF_TCP_LISTENER_MAX];
 	unsigned listener_count;
 	bool listener_readable;         /* one of them is */
 	struct wf_tcp_resolve *orphans; /* look-ups whose connection has gone */
 	struct wf_log_limit accept_log;
 
-	/* Connections with something to do, oldest first. */
-	struct wf_tcp_conn *ready_first, *ready_last;
-	unsigned ready_count;
-
-	uint64_t turn;   /* number of the poll */
-	uint64_t now_ns; /* of the poll now_turn: wf_tcp_now_ns */
-	uint64_t now_turn;
 	/* Next look at the hosts of connections that are UP; WF_NEVER: there is none. Apart from
-	 * the medium's timer, for it is no reason to read the clock in every poll. */
+	 * the loop's timer, for it is no reason to read the clock in every poll. */
 	uint64_t look_ns;
-	unsigned turns_without_epoll;
-	/* The last poll was armed and empty, so that a sleep followed: something may have ended it.
-	 * No other armed poll looks: what epoll has not told makes epoll_fd readable. */
-	bool slept;
-	bool armed;
-	uint64_t armed_ns; /* deadline that arm gave */
 	unsigned heads_used;
 	struct wf_head heads[WF_TCP_HEADS_MAX + 1]; /* the first that is free is for decoding */
 };
@@ -203,25 +175,13 @@ wf_tcp_piece_mask(const struct wf_tcp *t)
 	return 2 * t->entry_mask + 1;
 }
 
-/* The time of this poll. The clock is read when somebody asks first: nobody connecting or leaving
- * means that no timer runs, and only who looks around asks. */
-static inline uint64_t
-wf_tcp_now_ns(struct wf_tcp *t)
-{
-	if (t->now_turn != t->turn) {
-		t->now_ns = wf_now_ns(t->medium.transport.env);
-		t->now_turn = t->turn;
-	}
-	return t->now_ns;
-}
-
 /* What epoll tells of a connection, once each. Of room to send only while there may be none. */
 #define WF_TCP_EDGES (EPOLLIN | EPOLLRDHUP | EPOLLET)
 
 /* tcp.c */
 void wf_tcp_watch_room(struct wf_tcp_conn *c, bool wanted);
-enum weft_status wf_tcp_watch(struct wf_tcp *t, int fd, uint32_t mask,
-			      struct wf_tcp_source *source);
+/* What epoll told of a connection. */
+void wf_tcp_conn_notify(struct wf_loop_source *source, uint32_t mask);
 
 /* tcp_conn.c: what a connection does in each state, and how it ends. */
 extern const struct wf_life_ops wf_tcp_life_ops;
@@ -233,19 +193,7 @@ enum weft_status wf_tcp_conn_buffers(struct wf_tcp_conn *c);
 static inline void
 wf_tcp_conn_ready(struct wf_tcp_conn *c)
 {
-	struct wf_tcp *t = c->t;
-	if (c->ready) {
-		return;
-	}
-	c->ready = true;
-	c->ready_next = NULL;
-	if (t->ready_last == NULL) {
-		t->ready_first = c;
-	} else {
-		t->ready_last->ready_next = c;
-	}
-	t->ready_last = c;
-	t->ready_count++;
+	wf_loop_push(&c->t->medium.loop, &c->ready);
 }
 void wf_tcp_conn_close(struct wf_tcp_conn *c);
 /* Down for what errno says about the stream. */

@@ -105,14 +105,22 @@ fail_listen(const struct sockaddr_storage *address, int err)
 	return wf_fail_errno(err == EACCES ? WEFT_PERM : WEFT_IO, err, "listen on %s", text);
 }
 
+static void
+notify(struct wf_loop_source *source, uint32_t mask)
+{
+	struct wf_tcp_listener *l = WF_LOOP_OWNER(source, struct wf_tcp_listener, source);
+	(void)mask;
+	l->readable = true;
+	l->t->listener_readable = true;
+}
+
 static enum weft_status
 listener_add(struct wf_tcp *t, int fd)
 {
 	struct wf_tcp_listener *l = &t->listener[t->listener_count];
-	*l = (struct wf_tcp_listener){.fd = fd};
+	*l = (struct wf_tcp_listener){.source = {.notify = notify}, .t = t, .fd = fd};
 	wf_tcp_congestion_set(fd, t->congestion); /* what it accepts begins with it */
-	l->source = (struct wf_tcp_source){.kind = WF_TCP_SOURCE_LISTENER, .owner = l};
-	enum weft_status st = wf_tcp_watch(t, fd, EPOLLIN | EPOLLET, &l->source);
+	enum weft_status st = wf_loop_watch(&t->medium.loop, fd, EPOLLIN | EPOLLET, &l->source);
 	if (st == WEFT_OK) {
 		t->listener_count++;
 	}
@@ -261,9 +269,10 @@ wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer)
 	snprintf(life->peer, sizeof(life->peer), "%s", text);
 	c->fd = fd;
 	wf_life_enter(life, WF_LIFE_SHAKING);
-	wf_life_deadline(&c->life, wf_tcp_now_ns(t) + t->medium.opts.handshake_timeout_ns);
+	wf_life_deadline(&c->life,
+			 wf_loop_now_ns(&t->medium.loop) + t->medium.opts.handshake_timeout_ns);
 	c->room_watched = true;
-	if (wf_tcp_watch(t, fd, WF_TCP_EDGES | EPOLLOUT, &c->source) != WEFT_OK) {
+	if (wf_loop_watch(&t->medium.loop, fd, WF_TCP_EDGES | EPOLLOUT, &c->source) != WEFT_OK) {
 		wf_life_down(&c->life, WEFT_NOMEM, "%s", weft_last_error());
 	}
 }
@@ -273,9 +282,9 @@ wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer)
 static void
 accept_later(struct wf_tcp *t, struct wf_tcp_listener *l, int err)
 {
-	uint64_t now_ns = wf_tcp_now_ns(t);
+	uint64_t now_ns = wf_loop_now_ns(&t->medium.loop);
 	l->retry_ns = now_ns + ACCEPT_RETRY_NS;
-	wf_medium_timer_before(&t->medium, l->retry_ns);
+	wf_loop_timer_before(&t->medium.loop, l->retry_ns);
 	if (wf_log_limit_pass(&t->accept_log, now_ns, LOG_PERIOD_NS)) {
 		wf_log(t->medium.transport.env, WF_LOG_WARN,
 		       "tcp: cannot accept a connection: %s; tried again each %llu ms",
@@ -344,7 +353,7 @@ wf_tcp_accept_all(struct wf_tcp *t)
 	t->listener_readable = false;
 	for (unsigned i = 0; i < t->listener_count; i++) {
 		struct wf_tcp_listener *l = &t->listener[i];
-		if (l->readable && l->retry_ns <= wf_tcp_now_ns(t)) {
+		if (l->readable && l->retry_ns <= wf_loop_now_ns(&t->medium.loop)) {
 			l->retry_ns = 0;
 			accept_from(t, l);
 		}

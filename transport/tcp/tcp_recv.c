@@ -95,7 +95,7 @@ msg_step(struct wf_tcp_conn *c, struct wf_events *events, const struct wf_head *
 	event->msg.head = head;
 	event->msg.body = body;
 	rx->begin += frame_bytes;
-	rx->lent_turn = c->t->turn;
+	rx->lent_turn = c->t->medium.loop.turn;
 	rx->bulk = false;
 	c->t->medium.info.msgs_received++;
 	return STEP_ON;
@@ -160,7 +160,7 @@ static bool
 make_room(struct wf_tcp_conn *c)
 {
 	struct wf_tcp_rx *rx = &c->rx;
-	if (rx->lent_turn == c->t->turn) {
+	if (rx->lent_turn == c->t->medium.loop.turn) {
 		/* Enough for whatever frame is half here? */
 		return WF_TCP_RX_BYTES - rx->begin >= WF_HEAD_BYTES + WF_MSG_BODY_MAX;
 	}

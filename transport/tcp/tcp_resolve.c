@@ -67,7 +67,7 @@ wf_tcp_resolve_start(struct wf_tcp_conn *c)
 		return wf_fail(WEFT_NOMEM, "look-up of %s: %zu bytes", c->life.to.name, sizeof(*r));
 	}
 	r->task.run = resolve_run;
-	r->task.wake_fd = c->t->wake_fd;
+	r->task.wake_fd = c->t->medium.loop.wake_fd;
 	r->host = c->life.to;
 	enum weft_status st = env->ops->submit(env, &r->task);
 	if (st != WEFT_OK) {

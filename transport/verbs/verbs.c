@@ -194,7 +194,7 @@ settle_armed(struct wf_verbs *t, unsigned event_count)
 	t->armed = false;
 	t->slept = true;
 	if (event_count == 0 && (t->ready_count > 0 || t->work_left || t->medium.dead_waiting ||
-				 t->medium.timer_ns < t->armed_ns)) {
+				 t->medium.loop.timer_ns < t->armed_ns)) {
 		verbs_wake(&t->medium.transport);
 	}
 }
@@ -233,11 +233,11 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 	reap_dead(t);
 	poll_queues(t, woken || t->armed);
 	/* What an armed poll would find behind a descriptor ends the sleep anyway. */
-	bool due = t->now_ns >= t->medium.timer_ns;
+	bool due = t->now_ns >= t->medium.loop.timer_ns;
 	if (woken || due || (changing && !t->armed) || t->now_ns >= t->look_ns) {
 		look(t); /* before timers: nobody is late whose word is here */
 	}
-	if (t->now_ns >= t->medium.timer_ns) {
+	if (t->now_ns >= t->medium.loop.timer_ns) {
 		wf_medium_expire(&t->medium, t->now_ns);
 	}
 	visit_ready(t, &events);
@@ -290,7 +290,7 @@ verbs_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 		arm_cq(t, q, &q->receive);
 		arm_cq(t, q, &q->send);
 	}
-	t->armed_ns = t->ready_count > 0 ? 0 : t->medium.timer_ns;
+	t->armed_ns = t->ready_count > 0 ? 0 : t->medium.loop.timer_ns;
 	if (t->medium.conn_count > 0 && t->now_ns + WF_VERBS_EVENT_NS < t->armed_ns) {
 		t->armed_ns = t->now_ns + WF_VERBS_EVENT_NS;
 	}

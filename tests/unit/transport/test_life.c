@@ -367,14 +367,14 @@ each_state_has_its_time(void **state)
 	medium_begin();
 	struct wf_life *life = medium_conn_in(WF_LIFE_SHAKING, false);
 	assert_int_equal(life->attempt_ns, medium_now_ns + 500 * MS);
-	assert_int_equal(medium.timer_ns, medium_now_ns + 500 * MS);
+	assert_int_equal(medium.loop.timer_ns, medium_now_ns + 500 * MS);
 	wf_medium_expire(&medium, medium_now_ns + 500 * MS - 1);
 	assert_int_equal(life->state, WF_LIFE_SHAKING);
-	assert_int_equal(medium.timer_ns, medium_now_ns + 500 * MS);
+	assert_int_equal(medium.loop.timer_ns, medium_now_ns + 500 * MS);
 	wf_life_decide(life, "hi", 2, false); /* nobody is late whose word is here */
 	wf_medium_expire(&medium, medium_now_ns + 1000 * MS);
 	assert_int_equal(life->state, WF_LIFE_DECIDED);
-	assert_int_equal(medium.timer_ns, WF_NEVER);
+	assert_int_equal(medium.loop.timer_ns, WF_NEVER);
 	medium_visit(life, 4);
 	assert_int_equal(life->deadline_ns, WF_NEVER);
 	medium_now_ns += 2000 * MS;
@@ -384,7 +384,7 @@ each_state_has_its_time(void **state)
 	assert_int_equal(life->deadline_ns, medium_now_ns + WF_LIFE_DRAIN_NS);
 	wf_medium_expire(&medium, medium_now_ns + WF_LIFE_DRAIN_NS);
 	assert_int_equal(life->down_status, WEFT_CLOSED);
-	assert_int_equal(medium.timer_ns, WF_NEVER);
+	assert_int_equal(medium.loop.timer_ns, WF_NEVER);
 	medium_end();
 }
 
@@ -397,7 +397,7 @@ an_attempt_that_is_late_says_what_is_missing(void **state)
 	will.next_try_ns = medium_now_ns + 600 * MS;
 	wf_medium_expire(&medium, medium_now_ns + 500 * MS);
 	assert_int_equal(life->state, WF_LIFE_CONNECTING); /* the medium tries again */
-	assert_int_equal(medium.timer_ns, medium_now_ns + 600 * MS);
+	assert_int_equal(medium.loop.timer_ns, medium_now_ns + 600 * MS);
 	will.next_try_ns = 0;
 	wf_medium_expire(&medium, medium_now_ns + 600 * MS);
 	assert_int_equal(life->down_status, WEFT_TIMEOUT);
