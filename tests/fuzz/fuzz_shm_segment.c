@@ -84,12 +84,12 @@ poll_dry(struct target *t)
 		WF_ASSERT(i < POLLS_MAX);
 		struct wf_event event[4];
 		unsigned count = 0;
-		shm->slept = true; /* look at the sockets, too */
+		shm->medium.loop.state = WF_LOOP_ASLEEP; /* look at the sockets, too */
 		WF_ASSERT(wf_transport_poll(t->transport, event, 4, &count) == WEFT_OK);
 		for (unsigned j = 0; j < count; j++) {
 			on_event(t, &event[j]);
 		}
-		empty = count == 0 && !shm->work_left ? empty + 1 : 0;
+		empty = count == 0 && !shm->medium.loop.left ? empty + 1 : 0;
 	}
 }
 

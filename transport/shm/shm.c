@@ -10,23 +10,7 @@
  * transport's owner. */
 #include "transport/shm/shm_internal.h"
 
-#include <errno.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#define EPOLL_EVENTS 64
 #define LOOK_TURNS 16u /* how often a busy transport looks at the clock */
-
-enum weft_status
-wf_shm_watch(struct wf_shm *t, int fd, struct wf_shm_source *source)
-{
-	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = source};
-	if (epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "epoll_ctl");
-	}
-	return WEFT_OK;
-}
 
 static void
 shm_close(struct wf_transport *transport)
@@ -34,48 +18,33 @@ shm_close(struct wf_transport *transport)
 	struct wf_shm *t = wf_shm_of(transport);
 	wf_medium_end_all(&t->medium);
 	wf_shm_listeners_close(t);
-	if (t->epoll_fd >= 0) {
-		(void)close(t->epoll_fd);
-	}
-	if (t->wake_fd >= 0) {
-		(void)close(t->wake_fd);
-	}
+	wf_loop_close(&t->medium.loop);
 	wf_free(transport->env, t, sizeof(*t));
 }
 
 static void
 collect(struct wf_shm *t)
 {
-	struct epoll_event event[EPOLL_EVENTS];
-	int count = epoll_wait(t->epoll_fd, event, EPOLL_EVENTS, 0);
-	for (int i = 0; i < count; i++) {
-		const struct wf_shm_source *source = event[i].data.ptr;
-		if (source->kind == WF_SHM_SOURCE_LISTENER) {
-			((struct wf_shm_listener *)source->owner)->readable = true;
-		} else if (source->kind == WF_SHM_SOURCE_CONN) {
-			((struct wf_shm_conn *)source->owner)->readable = true;
-		}
-	}
-	t->work_left = count == EPOLL_EVENTS;
-	t->look_ns = count == EPOLL_EVENTS ? 0 : t->now_ns + WF_SHM_LOOK_NS;
+	struct wf_loop *loop = &t->medium.loop;
+	bool all = wf_loop_collect(loop);
+	loop->left |= !all;
+	t->look_ns = all ? wf_loop_now_ns(loop) + WF_SHM_LOOK_NS : 0;
 }
 
 static void
 run_timers(struct wf_shm *t)
 {
-	if (t->now_ns < t->medium.loop.timer_ns) {
-		return;
-	}
-	wf_medium_expire(&t->medium, t->now_ns);
+	uint64_t now_ns = wf_loop_now_ns(&t->medium.loop);
+	wf_medium_expire(&t->medium, now_ns);
 	for (unsigned i = 0; i < t->listener_count; i++) {
 		uint64_t retry_ns = t->listener[i].retry_ns;
-		if (retry_ns > t->now_ns) {
+		if (retry_ns > now_ns) {
 			wf_loop_timer_before(&t->medium.loop, retry_ns);
 		}
 	}
 }
 
-/* Raise or lower the flag in each segment. */
+/* Raise or lower the flag in each segment. It is down in state AWAKE of the loop, and up else. */
 static void
 set_sleeping(struct wf_shm *t, uint32_t sleeping)
 {
@@ -102,7 +71,7 @@ visit_all(struct wf_shm *t, struct wf_events *events)
 	for (uint32_t left = t->medium.conn_count; left > 0; left--) {
 		if (wf_events_full(events)) {
 			t->visit_next = life;
-			t->work_left = true;
+			t->medium.loop.left = true;
 			return;
 		}
 		struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
@@ -114,58 +83,54 @@ visit_all(struct wf_shm *t, struct wf_events *events)
 	t->visit_next = begun != NULL ? begun->next : NULL;
 }
 
-static void
-kick(struct wf_shm *t)
-{
-	uint64_t one = 1;
-	ssize_t n = write(t->wake_fd, &one, sizeof(one));
-	(void)n; /* EAGAIN: the counter is at its end, and the descriptor readable */
-}
-
-/* A caller that armed sleeps after an empty poll: nothing may be left that no descriptor and no
- * deadline tells of. */
-static void
-settle_armed(struct wf_shm *t, uint64_t timer_ns, unsigned event_count)
-{
-	t->armed = false;
-	t->slept = true;
-	if (event_count == 0 &&
-	    (t->work_left || t->medium.dead_waiting || t->medium.loop.timer_ns < timer_ns)) {
-		kick(t);
-	}
-}
-
 /* All but the memory of connections that are up. Not inlined: most polls of a busy transport do not
  * come here. */
 __attribute__((noinline)) static void
 look_around(struct wf_shm *t)
 {
-	t->turns = 0;
-	t->now_ns = wf_now_ns(t->medium.transport.env);
+	struct wf_loop *loop = &t->medium.loop;
+	uint64_t now_ns = wf_loop_now_ns(loop);
+	bool armed = wf_loop_is_armed(loop);
+	bool woken = wf_loop_must_look(loop);
 	if (t->medium.dead_waiting) {
 		wf_medium_reap(&t->medium);
 	}
-	bool due = t->now_ns >= t->medium.loop.timer_ns;
-	bool woken = t->slept;
-	if (woken && !t->armed) {
+	bool due = wf_loop_timer_is_due(loop);
+	if (woken && !armed) {
 		set_sleeping(t, 0);
 	}
-	t->slept = false;
 	/* What an armed poll would find on a socket ends the sleep anyway. */
-	bool idle = t->medium.up_count == 0 && !t->armed;
-	if (woken || due || idle || t->now_ns >= t->look_ns) {
+	bool idle = t->medium.up_count == 0 && !armed;
+	if (woken || due || idle || now_ns >= t->look_ns) {
 		collect(t); /* before timers: nobody is late whose word is here */
 	}
-	run_timers(t);
+	if (due) {
+		run_timers(t);
+	}
 	wf_shm_accept_all(t);
 }
 
 /* Nothing but memory has to be looked at. */
 static inline bool
-is_busy(struct wf_shm *t)
+is_busy(const struct wf_shm *t)
 {
-	return t->medium.up_count > 0 && t->medium.up_count == t->medium.conn_count && !t->armed &&
-	       !t->slept && ++t->turns < LOOK_TURNS;
+	const struct wf_loop *loop = &t->medium.loop;
+	return t->medium.up_count > 0 && t->medium.up_count == t->medium.conn_count &&
+	       loop->state == WF_LOOP_AWAKE && loop->turn % LOOK_TURNS != 0;
+}
+
+/* A sleep follows if the poll was empty. Else the flags come down: nobody has to wake who is
+ * awake. */
+static void
+settle(struct wf_shm *t, unsigned event_count)
+{
+	struct wf_loop *loop = &t->medium.loop;
+	bool armed = wf_loop_is_armed(loop);
+	loop->left |= t->medium.dead_waiting;
+	wf_loop_settle(loop, event_count);
+	if (armed && loop->state == WF_LOOP_AWAKE) {
+		set_sleeping(t, 0);
+	}
 }
 
 static enum weft_status
@@ -173,17 +138,16 @@ shm_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 {
 	struct wf_shm *t = wf_shm_of(transport);
 	struct wf_events events = {.at = at, .max = max};
-	uint64_t timer_ns = t->medium.loop.timer_ns;
+	wf_loop_begin(&t->medium.loop);
 	t->msg_count = 0;
 	t->body_bytes = 0;
-	t->work_left = false;
 	if (!is_busy(t)) {
 		look_around(t);
 	}
 	visit_all(t, &events);
 	*event_count = events.count;
-	if (t->armed) {
-		settle_armed(t, timer_ns, events.count);
+	if (t->medium.loop.state != WF_LOOP_AWAKE) {
+		settle(t, events.count);
 	}
 	return WEFT_OK;
 }
@@ -191,23 +155,24 @@ shm_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 static int
 shm_wait_fd(struct wf_transport *transport)
 {
-	return wf_shm_of(transport)->epoll_fd;
+	return wf_shm_of(transport)->medium.loop.epoll_fd;
 }
 
 static bool
 shm_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_shm *t = wf_shm_of(transport);
-	t->armed = true;
+	struct wf_loop *loop = &t->medium.loop;
 	set_sleeping(t, 1);
-	*deadline_ns = t->work_left ? 0 : t->medium.loop.timer_ns;
+	*deadline_ns = loop->left ? 0 : loop->timer_ns;
+	wf_loop_arm(loop, false, *deadline_ns);
 	return false; /* what came before the flag was set wakes nobody */
 }
 
 static void
 shm_wake(struct wf_transport *transport)
 {
-	kick(wf_shm_of(transport));
+	wf_loop_kick(&wf_shm_of(transport)->medium.loop);
 }
 
 static const struct wf_transport_ops shm_ops = {
@@ -239,16 +204,7 @@ shm_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 		return wf_fail(WEFT_NOMEM, "shm: %zu bytes", sizeof(*t));
 	}
 	wf_medium_init(&t->medium, &shm_ops, &wf_shm_life_ops, opts);
-	t->now_ns = wf_now_ns(opts->env);
-	t->wake.kind = WF_SHM_SOURCE_WAKE;
-	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	enum weft_status st = WEFT_OK;
-	if (t->wake_fd < 0 || t->epoll_fd < 0) {
-		st = wf_fail_errno(WEFT_IO, errno, "shm: epoll and eventfd");
-	} else {
-		st = wf_shm_watch(t, t->wake_fd, &t->wake);
-	}
+	enum weft_status st = wf_loop_open(&t->medium.loop);
 	if (st != WEFT_OK) {
 		shm_close(&t->medium.transport);
 		return st;

@@ -8,10 +8,17 @@
 
 #include <unistd.h>
 
+static void
+notify(struct wf_loop_source *source, uint32_t mask)
+{
+	(void)mask;
+	WF_LOOP_OWNER(source, struct wf_shm_conn, source)->readable = true;
+}
+
 void
 wf_shm_conn_init(struct wf_shm_conn *c)
 {
-	c->source = (struct wf_shm_source){.kind = WF_SHM_SOURCE_CONN, .owner = c};
+	c->source.notify = notify;
 	c->t = wf_shm_of(c->life.conn.transport);
 	c->fd = -1;
 	c->segment_fd = -1;
@@ -56,7 +63,7 @@ shm_fini(struct wf_life *life)
 static void
 shm_ready(struct wf_life *life)
 {
-	wf_shm_of(life->conn.transport)->work_left =
+	wf_shm_of(life->conn.transport)->medium.loop.left =
 		true; /* each poll visits all that do not rest */
 }
 
@@ -163,8 +170,9 @@ shm_finish(struct wf_life *life, struct wf_events *events)
 			(void)close(mail.fd);
 		}
 	}
-	c->t->work_left |= c->readable && !c->eof;
-	bool over = wf_shm_give_up(c, !c->eof && c->t->now_ns < c->life.deadline_ns);
+	c->t->medium.loop.left |= c->readable && !c->eof;
+	bool over = wf_shm_give_up(c, !c->eof && wf_loop_now_ns(&c->t->medium.loop) <
+							 c->life.deadline_ns);
 	wf_shm_emit_done(c, events);
 	return over && c->tx.done.first == NULL;
 }
@@ -195,7 +203,7 @@ wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_events *events)
 		wf_life_visit(&c->life, events);
 	}
 	if (c->tx.done.first != NULL) {
-		c->t->work_left = true;
+		c->t->medium.loop.left = true;
 	}
 	if (c->tx.dirty && c->fd >= 0) {
 		wf_shm_conn_kick(c);

@@ -72,7 +72,7 @@ say_hello(struct wf_shm_conn *c)
 		wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s", weft_last_error());
 		return;
 	}
-	int err = wf_shm_watch(c->t, c->fd, &c->source) == WEFT_OK
+	int err = wf_loop_watch(&c->t->medium.loop, c->fd, WF_SHM_EDGES, &c->source) == WEFT_OK
 			  ? wf_shm_send(c->fd, &c->shake, c->segment_fd)
 			  : ENOMEM;
 	if (err != 0 && err != ECONNRESET && err != EPIPE) {
@@ -220,7 +220,7 @@ wf_shm_shake_read(struct wf_shm_conn *c)
 		}
 	}
 	if (c->readable) { /* who floods it with wake-ups */
-		c->t->work_left = true;
+		c->t->medium.loop.left = true;
 	}
 }
 

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/types.h>
 
 #include "base/assert.h"
@@ -154,20 +155,8 @@ struct wf_shm_mail {
 struct wf_shm;
 struct wf_shm_conn;
 
-enum wf_shm_source_kind {
-	WF_SHM_SOURCE_WAKE, /* the transport's own eventfd */
-	WF_SHM_SOURCE_LISTENER,
-	WF_SHM_SOURCE_CONN,
-};
-
-/* What epoll gives back. */
-struct wf_shm_source {
-	enum wf_shm_source_kind kind;
-	void *owner; /* struct wf_shm_listener or wf_shm_conn */
-};
-
 struct wf_shm_listener {
-	struct wf_shm_source source;
+	struct wf_loop_source source;
 	struct wf_host at;
 	int fd;
 	bool readable;     /* accept has not said EAGAIN since the last edge */
@@ -258,7 +247,7 @@ struct wf_shm_rx {
 
 struct wf_shm_conn {
 	struct wf_life life; /* first */
-	struct wf_shm_source source;
+	struct wf_loop_source source;
 	bool readable; /* the socket has not run dry since the last edge */
 	bool eof;      /* the peer's end of the socket has gone */
 	int fd;        /* -1: none */
@@ -279,20 +268,12 @@ struct wf_shm_conn {
 
 struct wf_shm {
 	struct wf_medium medium; /* first */
-	int epoll_fd;
-	int wake_fd; /* eventfd, edge-triggered and never read: each write is one edge */
-	struct wf_shm_source wake;
 	struct wf_shm_listener listener[WF_SHM_LISTENER_MAX];
 	unsigned listener_count;
 	struct wf_life *visit_next; /* where the next poll begins; NULL: with the first */
 	struct wf_log_limit accept_log, export_log;
 
-	unsigned turns;   /* polls since the clock was looked at */
-	uint64_t now_ns;  /* of that look */
 	uint64_t look_ns; /* look at the sockets then */
-	bool armed;
-	bool slept;     /* armed, and the poll behind it was empty: flags are up */
-	bool work_left; /* this poll leaves something that nobody will tell of */
 	unsigned msg_count;
 	uint32_t body_bytes;
 	struct wf_head heads[WF_SHM_MSGS_MAX];
@@ -312,7 +293,8 @@ wf_shm_conn_of(struct wf_conn *conn)
 }
 
 /* shm.c */
-enum weft_status wf_shm_watch(struct wf_shm *t, int fd, struct wf_shm_source *source);
+/* What epoll tells of a socket, once each. */
+#define WF_SHM_EDGES (EPOLLIN | EPOLLRDHUP | EPOLLET)
 
 /* shm_conn.c: what a connection does in each state, and how it ends. */
 extern const struct wf_life_ops wf_shm_life_ops;

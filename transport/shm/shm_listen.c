@@ -64,6 +64,13 @@ fail_listen(const struct wf_host *at, int err)
 	return wf_fail_errno(WEFT_IO, err, "listen on %.100s", text);
 }
 
+static void
+notify(struct wf_loop_source *source, uint32_t mask)
+{
+	(void)mask;
+	WF_LOOP_OWNER(source, struct wf_shm_listener, source)->readable = true;
+}
+
 enum weft_status
 wf_shm_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
 {
@@ -81,10 +88,9 @@ wf_shm_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t
 		return fail_listen(at, -fd);
 	}
 	struct wf_shm_listener *l = &t->listener[t->listener_count];
-	*l = (struct wf_shm_listener){.fd = fd, .at = *at};
+	*l = (struct wf_shm_listener){.source = {.notify = notify}, .fd = fd, .at = *at};
 	l->at.port = got;
-	l->source = (struct wf_shm_source){.kind = WF_SHM_SOURCE_LISTENER, .owner = l};
-	st = wf_shm_watch(t, fd, &l->source);
+	st = wf_loop_watch(&t->medium.loop, fd, WF_SHM_EDGES, &l->source);
 	if (st != WEFT_OK) {
 		(void)close(fd);
 		return st;
@@ -149,8 +155,9 @@ wf_shm_adopt(struct wf_shm *t, int fd, const struct wf_host *at)
 	snprintf(life->peer, sizeof(life->peer), "peer at %s", text);
 	c->fd = fd;
 	wf_life_enter(life, WF_LIFE_SHAKING);
-	wf_life_deadline(&c->life, t->now_ns + t->medium.opts.handshake_timeout_ns);
-	if (wf_shm_watch(t, fd, &c->source) != WEFT_OK) {
+	wf_life_deadline(&c->life,
+			 wf_loop_now_ns(&t->medium.loop) + t->medium.opts.handshake_timeout_ns);
+	if (wf_loop_watch(&t->medium.loop, fd, WF_SHM_EDGES, &c->source) != WEFT_OK) {
 		wf_life_down(&c->life, WEFT_NOMEM, "%s", weft_last_error());
 	}
 }
@@ -160,9 +167,9 @@ wf_shm_adopt(struct wf_shm *t, int fd, const struct wf_host *at)
 static void
 accept_later(struct wf_shm *t, struct wf_shm_listener *l, int err)
 {
-	l->retry_ns = t->now_ns + ACCEPT_RETRY_NS;
+	l->retry_ns = wf_loop_now_ns(&t->medium.loop) + ACCEPT_RETRY_NS;
 	wf_loop_timer_before(&t->medium.loop, l->retry_ns);
-	if (wf_log_limit_pass(&t->accept_log, t->now_ns, LOG_PERIOD_NS)) {
+	if (wf_log_limit_pass(&t->accept_log, wf_loop_now_ns(&t->medium.loop), LOG_PERIOD_NS)) {
 		wf_log(t->medium.transport.env, WF_LOG_WARN,
 		       "shm: cannot accept a connection: %s; tried again each %llu ms",
 		       strerror(err), (unsigned long long)(ACCEPT_RETRY_NS / WF_NS_PER_MS));
@@ -196,7 +203,7 @@ accept_from(struct wf_shm *t, struct wf_shm_listener *l)
 			return;
 		}
 	}
-	t->work_left = true;
+	t->medium.loop.left = true;
 }
 
 void
@@ -204,7 +211,7 @@ wf_shm_accept_all(struct wf_shm *t)
 {
 	for (unsigned i = 0; i < t->listener_count; i++) {
 		struct wf_shm_listener *l = &t->listener[i];
-		if (l->readable && l->retry_ns <= t->now_ns) {
+		if (l->readable && l->retry_ns <= wf_loop_now_ns(&t->medium.loop)) {
 			l->retry_ns = 0;
 			accept_from(t, l);
 		}

@@ -328,7 +328,7 @@ wf_shm_receive(struct wf_shm_conn *c, struct wf_events *events, bool discard)
 		make_room(c, c->t->medium.info.bytes_received - bytes);
 	}
 	if (step == STEP_ROOM) {
-		c->t->work_left = true;
+		c->t->medium.loop.left = true;
 	} else if (step == STEP_NONE) {
 		look_for_end(c, closing, eof);
 	}

@@ -186,7 +186,8 @@ export_region(struct wf_shm_conn *c, const struct wf_shm_entry *entry)
 	int err = wf_shm_send(c->fd, &packet, r->memfd);
 	if (err == 0) {
 		*exported = generation;
-	} else if (wf_log_limit_pass(&c->t->export_log, c->t->now_ns, LOG_PERIOD_NS)) {
+	} else if (wf_log_limit_pass(&c->t->export_log, wf_loop_now_ns(&c->t->medium.loop),
+				     LOG_PERIOD_NS)) {
 		wf_log(c->t->medium.transport.env, WF_LOG_INFO,
 		       "shm: %s: region %u cannot be passed on, errno %d; its PUTs are copied",
 		       c->life.peer, entry->region, err);

@@ -186,6 +186,6 @@ wf_shm_read_socket(struct wf_shm_conn *c)
 		}
 	}
 	if (c->readable) {
-		c->t->work_left = true;
+		c->t->medium.loop.left = true;
 	}
 }
