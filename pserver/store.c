@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "wire/job_settings.h"
 #include "wire/layout.h"
 
 /* Slices start at cache lines, so that no two share one. */
@@ -13,28 +14,13 @@
 
 /* What takes whole steps goes with the synchronous mode of all tensors. */
 static enum weft_status
-check_whole(const struct wf_job *job, const struct wf_optimizer_opts *o)
+check_whole(const struct wf_job *job)
 {
 	const struct wf_job_tensor *lagging = wf_job_first_lagging(job);
-	const char *name = job->mode == WEFT_DENSE_SYNC && lagging != NULL ? lagging->name : NULL;
-	if (job->mode == WEFT_DENSE_SYNC && lagging == NULL) {
-		return WEFT_OK;
-	}
-	if (wf_optimizer_clips_norm(&o->set)) {
-		return wf_fail(WEFT_INVALID,
-			       "clip_norm %.9g: there is a whole gradient in the synchronous mode "
-			       "only%s%s; give 0",
-			       o->set.clip_norm, name != NULL ? ", but not of tensor " : "",
-			       name != NULL ? name : "");
-	}
-	if (wf_optimizer_averages(&o->set)) {
-		return wf_fail(WEFT_INVALID,
-			       "average_window %.9g: averages are kept in the synchronous mode "
-			       "only%s%s; give 0",
-			       o->set.average_window, name != NULL ? ", but not of tensor " : "",
-			       name != NULL ? name : "");
-	}
-	return WEFT_OK;
+	struct wf_session_values values;
+	wf_job_settings(job, &values);
+	enum weft_status st = wf_step_rules_check(&values);
+	return st == WEFT_OK && lagging != NULL ? wf_job_check_steps(job, lagging) : st;
 }
 
 static bool
@@ -210,7 +196,7 @@ wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_plac
 		store.optimizer.method.kind = WF_SGD;
 		store.optimizer.set.learning_rate = 1;
 	}
-	st = check_whole(job, &store.optimizer);
+	st = check_whole(job);
 	if (st != WEFT_OK) {
 		return st;
 	}

@@ -402,8 +402,7 @@ check_tensor(struct weft_session *session, const struct weft_tensor_opts *opts)
 		return wf_fail(WEFT_INVALID, "tensor %s: more than %u tensors", opts->name,
 			       WF_TENSOR_COUNT_MAX);
 	}
-	st = check_settings(opts);
-	return st == WEFT_OK ? wf_modes_check_tensor(job, opts) : st;
+	return check_settings(opts);
 }
 
 /* 0 stands for the job's setting, which the job keeps as a negative number; negative for none. */
@@ -416,38 +415,47 @@ own_or_job(double value)
 	return value == 0 ? -1 : 0;
 }
 
+/* As the job's description has it. */
+static enum weft_status
+describe_tensor(const struct wf_job *job, const struct weft_tensor_opts *opts,
+		struct wf_job_tensor *out)
+{
+	*out = (struct wf_job_tensor){
+		.count = opts->rows * (opts->cols == 0 ? 1 : opts->cols),
+		.rate_multiplier = opts->rate_multiplier == 0 ? 1 : opts->rate_multiplier,
+		.decay = own_or_job(opts->decay),
+		.clip = own_or_job(opts->clip),
+		.l1 = own_or_job(opts->l1),
+		.priority = opts->priority,
+	};
+	(void)snprintf(out->name, sizeof(out->name), "%s", opts->name);
+	return wf_modes_fill_tensor(job, opts, out);
+}
+
 enum weft_status
 weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *opts,
 		struct weft_tensor **out)
 {
+	struct wf_job *job = &session->core.job;
+	struct wf_job_tensor declared;
 	enum weft_status st = check_tensor(session, opts);
+	if (st == WEFT_OK) {
+		st = describe_tensor(job, opts, &declared);
+	}
 	if (st == WEFT_OK) {
 		st = grow_tensors(session);
 	}
 	if (st != WEFT_OK) {
 		return st;
 	}
-	struct wf_job *job = &session->core.job;
 	struct weft_tensor *tensor = wf_zalloc(session->env, sizeof(*tensor));
 	if (tensor == NULL) {
 		return wf_fail(WEFT_NOMEM, "tensor %s: %zu bytes", opts->name, sizeof(*tensor));
 	}
-	struct wf_job_tensor *declared = &job->tensor[job->tensor_count];
-	*declared = (struct wf_job_tensor){
-		.count = opts->rows * (opts->cols == 0 ? 1 : opts->cols),
-		.rate_multiplier = opts->rate_multiplier == 0 ? 1 : opts->rate_multiplier,
-		.decay = own_or_job(opts->decay),
-		.clip = own_or_job(opts->clip),
-		.l1 = own_or_job(opts->l1),
-		.is_static = opts->is_static != 0,
-		.is_reduced = opts->is_reduced != 0,
-		.priority = opts->priority,
-	};
-	wf_modes_fill_tensor(opts, declared);
-	(void)snprintf(declared->name, sizeof(declared->name), "%s", opts->name);
 	*tensor = (struct weft_tensor){.session = session, .idx = job->tensor_count};
-	session->tensor[job->tensor_count++] = tensor;
-	(void)wf_names_add(&session->names, declared->name);
+	session->tensor[job->tensor_count] = tensor;
+	job->tensor[job->tensor_count++] = declared;
+	(void)wf_names_add(&session->names, job->tensor[tensor->idx].name);
 	*out = tensor;
 	return WEFT_OK;
 }

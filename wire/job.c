@@ -51,6 +51,12 @@ check_name(const struct wf_job_tensor *tensor, uint32_t idx)
 	return WEFT_OK;
 }
 
+static bool
+has_local_steps(const struct wf_job *job)
+{
+	return job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC;
+}
+
 /* What a tensor that is only reduced cannot be, or be part of. */
 static enum weft_status
 check_reduced(const struct wf_job *job, const struct wf_job_tensor *tensor)
@@ -58,57 +64,83 @@ check_reduced(const struct wf_job *job, const struct wf_job_tensor *tensor)
 	const char *why = NULL;
 
 	if (tensor->is_static) {
-		why = "it is static too, and never pushed";
+		why = "it is static, and never pushed; leave one of the two 0";
 	} else if (tensor->mode != WEFT_TENSOR_AS_SESSION) {
-		why = "it has a mode of its own, and is reduced when all have pushed it";
-	} else if (job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC) {
-		why = "in a job with local steps trainers exchange what they have moved";
+		why = "it is reduced when all trainers have pushed it, in any mode; leave mode 0";
+	} else if (has_local_steps(job)) {
+		why = "with dense_mode=local or elastic trainers exchange what they have moved; "
+		      "use dense_mode=sync";
 	} else if (wf_optimizer_clips_norm(&job->optimizer.set)) {
-		why = "in a job with clip_norm the norm is of all tensors";
+		why = "with clip_norm the norm is of all tensors; leave clip_norm 0";
 	} else if (job->wire != WEFT_WIRE_F32) {
-		why = "in a job whose wire has 16 bits results would be rounded";
+		why = "in 16 bits results would be rounded; use dense_wire=f32";
 	}
 	return why == NULL || !tensor->is_reduced
 		       ? WEFT_OK
-		       : wf_fail(WEFT_INVALID, "tensor %s: reduced, but %s", tensor->name, why);
+		       : wf_fail(WEFT_INVALID, "tensor %s: is_reduced: %s", tensor->name, why);
 }
 
-/* Its mode, if it has one of its own. */
 static enum weft_status
-check_terms(const struct wf_job *job, const struct wf_job_tensor *tensor)
+refuse_mode(const struct wf_job_tensor *tensor, const char *why)
 {
-	bool own = tensor->mode != WEFT_TENSOR_AS_SESSION;
-	bool lags = tensor->mode == WEFT_TENSOR_ASYNC || tensor->mode == WEFT_TENSOR_BOUNDED;
-	bool bounded = tensor->mode == WEFT_TENSOR_BOUNDED;
+	static const char *const word[] = {[WEFT_TENSOR_AS_SESSION] = "0",
+					   [WEFT_TENSOR_SYNC] = "sync",
+					   [WEFT_TENSOR_ASYNC] = "async",
+					   [WEFT_TENSOR_BOUNDED] = "bounded"};
+	return wf_fail(WEFT_INVALID, "tensor %s: mode %s: %s; leave it 0", tensor->name,
+		       word[tensor->mode], why);
+}
+
+enum weft_status
+wf_job_check_terms(const struct wf_job *job, const struct wf_job_tensor *tensor)
+{
+	const bool bounded = tensor->mode == WEFT_TENSOR_BOUNDED;
+	const bool lags = bounded || tensor->mode == WEFT_TENSOR_ASYNC;
+	const bool own = tensor->mode != WEFT_TENSOR_AS_SESSION;
 
 	if ((unsigned)tensor->mode > WEFT_TENSOR_BOUNDED) {
-		return wf_fail(WEFT_INVALID, "tensor %s: mode is %u, must be 0 to 3", tensor->name,
-			       (unsigned)tensor->mode);
-	}
-	if (own && tensor->is_static) {
-		return wf_fail(WEFT_INVALID,
-			       "tensor %s: mode is %u, must be 0 of a static tensor: it is never "
-			       "pushed",
-			       tensor->name, (unsigned)tensor->mode);
-	}
-	if (own && (job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC)) {
 		return wf_fail(
 			WEFT_INVALID,
-			"tensor %s: mode is %u, must be 0 in a job of mode %u (local steps): "
-			"its trainers exchange all tensors together",
-			tensor->name, (unsigned)tensor->mode, (unsigned)job->mode);
+			"tensor %s: mode %u: 0, 1 (sync), 2 (async) or 3 (bounded) is needed",
+			tensor->name, (unsigned)tensor->mode);
 	}
-	if (bounded != (tensor->staleness > 0)) {
+	if (tensor->staleness > 0 && !bounded) {
 		return wf_fail(WEFT_INVALID,
-			       "tensor %s: staleness is %" PRIu32
-			       ", must be above 0 in mode 3 (bounded), else 0",
+			       "tensor %s: staleness %" PRIu32
+			       ": it goes with the mode bounded; leave it 0",
 			       tensor->name, tensor->staleness);
 	}
 	if (!(tensor->discard_ratio >= 0 && tensor->discard_ratio <= (lags ? 1e6 : 0))) {
-		return wf_fail(WEFT_INVALID,
-			       "tensor %s: discard_ratio is %.9g, must be 0 to 1,000,000 in modes "
-			       "2 and 3, else 0",
-			       tensor->name, tensor->discard_ratio);
+		return wf_fail(WEFT_INVALID, "tensor %s: discard_ratio %.9g: %s", tensor->name,
+			       tensor->discard_ratio,
+			       lags ? "0 to 1,000,000 is allowed"
+				    : "it goes with the modes async and bounded; leave it 0");
+	}
+	enum weft_status st = check_reduced(job, tensor);
+	if (st != WEFT_OK || !own) {
+		return st;
+	}
+	if (tensor->is_static) {
+		return refuse_mode(tensor, "it is static, and never pushed");
+	}
+	return has_local_steps(job)
+		       ? refuse_mode(tensor, "with dense_mode=local or elastic trainers exchange "
+					     "all tensors together")
+		       : WEFT_OK;
+}
+
+enum weft_status
+wf_job_check_steps(const struct wf_job *job, const struct wf_job_tensor *tensor)
+{
+	const bool lags = tensor->mode == WEFT_TENSOR_ASYNC ||
+			  (tensor->mode == WEFT_TENSOR_BOUNDED && tensor->staleness > 0);
+
+	if (lags && wf_optimizer_clips_norm(&job->optimizer.set)) {
+		return refuse_mode(tensor,
+				   "with clip_norm the gradient is of all tensors in one step");
+	}
+	if (lags && wf_optimizer_averages(&job->optimizer.set)) {
+		return refuse_mode(tensor, "with average_window averages are of whole steps");
 	}
 	return WEFT_OK;
 }
@@ -179,8 +211,13 @@ check_tensor(const struct wf_job *job, const struct wf_job_tensor *tensor, uint3
 				       tensor->name, number[i].name, number[i].value);
 		}
 	}
-	enum weft_status found = check_reduced(job, tensor);
-	return found != WEFT_OK ? found : check_terms(job, tensor);
+	st = wf_job_check_terms(job, tensor);
+	if (st == WEFT_OK && tensor->mode == WEFT_TENSOR_BOUNDED && tensor->staleness == 0) {
+		st = wf_fail(WEFT_INVALID,
+			     "tensor %s: staleness is 0, must be above 0 with the mode bounded",
+			     tensor->name);
+	}
+	return st;
 }
 
 static int

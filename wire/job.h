@@ -98,6 +98,14 @@ bool wf_job_has_priorities(const struct wf_job *job);
 /* The first tensor that is; NULL: there is none. */
 const struct wf_job_tensor *wf_job_first_lagging(const struct wf_job *job);
 
+/* A tensor's own mode, and whether it is only reduced, beside the job's settings; bounded by 0
+ * steps may still stand for sync. WEFT_INVALID: names tensor, setting and remedy. */
+enum weft_status wf_job_check_terms(const struct wf_job *job,
+				    const struct wf_job_tensor *tensor) WEFT_MUST_CHECK;
+/* Likewise: a tensor that is applied as it comes has no part in what takes whole steps. For whoever
+ * applies steps; a description may say it. */
+enum weft_status wf_job_check_steps(const struct wf_job *job,
+				    const struct wf_job_tensor *tensor) WEFT_MUST_CHECK;
 /* WEFT_INVALID names field, value and limit. */
 enum weft_status wf_job_check(const struct wf_job *job) WEFT_MUST_CHECK;
 /* Bytes of the encoded form. */

@@ -240,6 +240,34 @@ settings_the_optimizer_cannot_have_are_refused(void **state)
 }
 
 static void
+is_refused(struct fixture *f, const char *text)
+{
+	assert_int_equal(init(f, 0, ROOM), WEFT_INVALID);
+	assert_non_null(strstr(weft_last_error(), text));
+}
+
+/* A description may say it; trainers refuse it at once. */
+static void
+what_takes_whole_steps_is_refused_where_pushes_are_applied_as_they_come(void **state)
+{
+	struct fixture *f = *state;
+	f->job.optimizer.set.clip_norm = 2;
+	f->job.mode = WEFT_DENSE_ASYNC;
+	is_refused(f, "clip_norm=2 with dense_mode=async: there is a whole gradient");
+	f->job.mode = WEFT_DENSE_SYNC;
+	f->tensor[2].mode = WEFT_TENSOR_ASYNC;
+	is_refused(f, ": mode async: with clip_norm");
+	f->job.optimizer.set.clip_norm = 0;
+	f->job.optimizer.set.average_window = 0.5;
+	f->job.optimizer.set.max_average_window = 9;
+	is_refused(f, ": mode async: with average_window");
+	f->tensor[2].mode = WEFT_TENSOR_AS_SESSION;
+	f->job.mode = WEFT_DENSE_BOUNDED;
+	f->job.staleness = 1;
+	is_refused(f, "average_window=0.5 with dense_mode=bounded: averages are kept");
+}
+
+static void
 a_lane_without_slices_takes_no_slab(void **state)
 {
 	struct fixture *f = *state;
@@ -281,6 +309,8 @@ main(void)
 		WITH_FIXTURE(there_is_a_chunk_for_each_trainer_and_slice),
 		WITH_FIXTURE(a_shard_may_be_exactly_as_large_as_the_limit_and_no_byte_larger),
 		WITH_FIXTURE(settings_the_optimizer_cannot_have_are_refused),
+		WITH_FIXTURE(
+			what_takes_whole_steps_is_refused_where_pushes_are_applied_as_they_come),
 		WITH_FIXTURE(a_lane_without_slices_takes_no_slab),
 		WITH_FIXTURE(each_allocation_that_fails_is_refused_and_leaks_nothing),
 	};

@@ -467,8 +467,10 @@ a_mode_that_a_tensor_cannot_have_is_refused_with_its_name(void **state)
 	struct weft_session_opts opts = good_opts();
 	(void)state;
 	refuses_mode(&opts, (struct weft_tensor_opts){.mode = (enum weft_tensor_mode)4}, "mode 4");
-	refuses_mode(&opts, (struct weft_tensor_opts){.staleness = 2}, "WEFT_TENSOR_BOUNDED");
-	refuses_mode(&opts, (struct weft_tensor_opts){.discard_ratio = 1}, "WEFT_TENSOR_ASYNC");
+	refuses_mode(&opts, (struct weft_tensor_opts){.staleness = 2},
+		     "with the mode bounded; leave it 0");
+	refuses_mode(&opts, (struct weft_tensor_opts){.discard_ratio = 1},
+		     "with the modes async and bounded");
 	refuses_mode(
 		&opts,
 		(struct weft_tensor_opts){.mode = WEFT_TENSOR_ASYNC, .discard_ratio = (double)NAN},
@@ -483,9 +485,9 @@ a_mode_that_a_tensor_cannot_have_is_refused_with_its_name(void **state)
 	opts = good_opts();
 	opts.dense_mode = WEFT_DENSE_LOCAL;
 	opts.local_steps = 2;
-	refuses_mode(&opts, async, "WEFT_DENSE_LOCAL");
+	refuses_mode(&opts, async, "mode async: with dense_mode=local");
 	refuses_mode(&opts, (struct weft_tensor_opts){.mode = WEFT_TENSOR_SYNC},
-		     "WEFT_DENSE_LOCAL");
+		     "mode sync: with dense_mode=local");
 }
 
 static void
@@ -511,12 +513,12 @@ what_a_reduced_tensor_cannot_have_is_refused_with_its_name(void **state)
 	refuses_mode(&opts, reduced, "leave clip_norm 0");
 	opts = good_opts();
 	opts.dense_wire = WEFT_WIRE_BF16;
-	refuses_mode(&opts, reduced, "use dense_wire WEFT_WIRE_F32");
+	refuses_mode(&opts, reduced, "use dense_wire=f32");
 	for (unsigned i = 0; i < 2; i++) {
 		opts = good_opts();
 		opts.dense_mode = i == 0 ? WEFT_DENSE_LOCAL : WEFT_DENSE_ELASTIC;
 		opts.local_steps = 2;
-		refuses_mode(&opts, reduced, "use WEFT_DENSE_SYNC");
+		refuses_mode(&opts, reduced, "use dense_mode=sync");
 	}
 }
 

@@ -302,13 +302,13 @@ each_wrong_field_of_a_tensor_is_named(void **state)
 		{TENSOR_AT + 24, 8, NAN_BITS, "tensor w: clip"},
 		{TENSOR_AT + 32, 8, NAN_BITS, "tensor w: l1"},
 		{TENSOR_AT + 40, 1, 3, "kind of a tensor is 3, must be 0 to 2"},
-		{TENSOR_AT + 40, 1, 2, "tensor w: reduced, but in a job with clip_norm"},
+		{TENSOR_AT + 40, 1, 2, "tensor w: is_reduced: with clip_norm"},
 		{TENSOR_AT + 41, 1, 4, "mode of a tensor is 4"},
-		{TENSOR_AT + 41, 1, 3, "tensor w: staleness is 0, must be above 0 in mode 3"},
-		{TENSOR_AT + 42, 4, 1, "tensor w: staleness is 1"},
-		{TENSOR_AT + 46, 8, NAN_BITS, "tensor w: discard_ratio is nan"},
-		{TENSOR_AT + 46, 8, 1, "tensor w: discard_ratio is 4.94065646e-324"},
-		{TENSOR_AT + 60 + 60 + 1 + 1 + 41, 1, 2, "tensor scale: mode is 2, must be 0"},
+		{TENSOR_AT + 41, 1, 3, "tensor w: staleness is 0, must be above 0 with"},
+		{TENSOR_AT + 42, 4, 1, "tensor w: staleness 1: it goes with"},
+		{TENSOR_AT + 46, 8, NAN_BITS, "tensor w: discard_ratio nan: it goes with"},
+		{TENSOR_AT + 46, 8, 1, "tensor w: discard_ratio 4.94065646e-324: it goes with"},
+		{TENSOR_AT + 60 + 60 + 1 + 1 + 41, 1, 2, "tensor scale: mode async: it is static"},
 		{TENSOR_AT + 58, 2, 128, "name of a tensor"},
 		{TENSOR_AT + 60, 1, ' ', "byte 0 of its name is 0x20"},
 		{TENSOR_AT + 60, 1, 0, "name of a tensor"},
@@ -556,7 +556,7 @@ assert_not_reduced(struct wf_job job, const char *why)
 	job.optimizer.set.clip_norm = why[0] == 'c' ? 5 : 0;
 	job.wire = why[0] == 'r' ? WEFT_WIRE_BF16 : WEFT_WIRE_F32;
 	job.rounding = WEFT_ROUND_NEAREST;
-	assert_refused(wf_job_check(&job), WEFT_INVALID, "reduced, but");
+	assert_refused(wf_job_check(&job), WEFT_INVALID, "tensor w: is_reduced: ");
 	assert_refused(wf_job_check(&job), WEFT_INVALID, why);
 }
 
@@ -570,16 +570,16 @@ a_reduced_tensor_is_no_part_of_what_cannot_be_reduced(void **state)
 	assert_not_reduced(job, "clip_norm the norm is of all tensors");
 	assert_not_reduced(job, "results would be rounded");
 	tensor[0].is_static = true;
-	assert_not_reduced(job, "it is static too");
+	assert_not_reduced(job, "it is static, and never pushed");
 	tensor[0].is_static = false;
 	tensor[0].mode = WEFT_TENSOR_SYNC;
-	assert_not_reduced(job, "has a mode of its own");
+	assert_not_reduced(job, "in any mode; leave mode 0");
 	tensor[0].mode = WEFT_TENSOR_AS_SESSION;
 	job.mode = WEFT_DENSE_LOCAL;
 	job.local_steps = 2;
 	job.staleness = 0;
 	job.discard_ratio = 0;
-	assert_not_reduced(job, "local steps");
+	assert_not_reduced(job, "exchange what they have moved");
 }
 
 static void
@@ -593,7 +593,7 @@ local_steps_leave_no_tensor_a_mode_of_its_own(void **state)
 	job.staleness = 0;
 	job.discard_ratio = 0;
 	assert_refused(wf_job_check(&job), WEFT_INVALID,
-		       "tensor b: mode is 3, must be 0 in a job of mode 3 (local steps)");
+		       "tensor b: mode bounded: with dense_mode=local");
 }
 
 static void
