@@ -52,15 +52,33 @@ void wf_wait_on_fd(struct wf_transport *transport, uint64_t deadline_ns);
 /* What a peer gave as text, as one line: cut where it is too long, '?' for what is not printed. */
 void wf_peer_text(const uint8_t *said, size_t bytes, char out[WF_WHY_BYTES]);
 
-/* A backend as backends.c lists it. */
+/* A backend as backends.c lists it, and what mux has to know of it as a path. */
 struct wf_backend {
 	const char *name;
 	enum weft_status (*open)(const struct wf_transport_opts *opts, struct wf_transport **out);
+	bool is_path;
+	uint8_t path_id;    /* enum wf_path_id; WF_PATH_BOOTSTRAP: it can only be one */
+	bool one_host;      /* joins processes of one host only */
+	bool may_hang;      /* an attempt may end in silence: then the path is to blame */
+	bool rdma;          /* needs a device, and listens at addresses of its own */
+	const char *listen; /* where; NULL: where the bootstrap listens */
+	const char *why;    /* it was chosen */
+	/* A bootstrap: for so long a path that broke is left out where nobody says how long. */
+	uint64_t path_retry_ns;
 };
 
-/* NULL-terminated. Test programs have a list of their own, with what stands in for a medium
- * (tests/double/sim/backends.c). */
+/* What `paths` of mux may be but a list of backends: the bootstrap, and behind it what is better,
+ * best first. */
+struct wf_path_setting {
+	const char *name;
+	const char *items;
+	bool must; /* one of those behind the bootstrap, or nothing */
+};
+
+/* NULL-terminated, and by a name that is NULL. Test programs have lists of their own, with what
+ * stands in for a medium (tests/double/sim/backends.c). */
 extern const struct wf_backend *const wf_backends[];
+extern const struct wf_path_setting wf_path_settings[];
 
 extern const struct wf_backend wf_backend_tcp;
 extern const struct wf_backend wf_backend_shm;

@@ -22,7 +22,7 @@ enum wf_path_id {
 	WF_PATH_BOOTSTRAP = 0,
 	WF_PATH_SHM = 1,
 	WF_PATH_VERBS = 2,
-	WF_PATH_SIM2 = 3, /* the second network of a simulated world */
+	WF_PATH_OTHER = 3, /* a medium that tests bring along */
 	WF_PATH_ID_COUNT,
 };
 

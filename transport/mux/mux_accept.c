@@ -13,7 +13,7 @@ add_offer(const struct wf_mux_path *path, const char *host, bool is_up, struct w
 	if (out->offer_count < WF_PATH_OFFERS_MAX) {
 		struct wf_path_offer *offer = &out->offer[out->offer_count++];
 		*offer = (struct wf_path_offer){
-			.path = (uint8_t)path->kind->id,
+			.path = (uint8_t)path->kind->path_id,
 			.port = is_up ? path->port : 0,
 		};
 		(void)snprintf(offer->host, sizeof(offer->host), "%s", host);
@@ -293,7 +293,8 @@ accept_fast(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
 	size_t used = 0;
 	struct wf_mux_conn *m = NULL;
 	enum weft_status st = wf_path_decode(event->up.blob, event->up.blob_bytes, &ticket, &used);
-	if (st == WEFT_OK && (ticket.kind != WF_PATH_TICKET || ticket.path != path->kind->id)) {
+	if (st == WEFT_OK &&
+	    (ticket.kind != WF_PATH_TICKET || ticket.path != path->kind->path_id)) {
 		st = wf_fail(WEFT_PROTOCOL, "path head: kind %u for path %u on %s", ticket.kind,
 			     ticket.path, path->kind->name);
 	}
@@ -362,7 +363,7 @@ wf_mux_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t ver
 	struct wf_path_head head = {.kind = WF_PATH_HERE};
 	struct wf_conn *lead = m->fast != NULL ? m->fast : m->boot;
 	if (m->fast != NULL) {
-		head.path = (uint8_t)m->path->kind->id;
+		head.path = (uint8_t)m->path->kind->path_id;
 	} else {
 		head.reason = m->reason;
 		(void)snprintf(head.text, sizeof(head.text), "%.*s", WF_PATH_TEXT_BYTES - 1,

@@ -34,19 +34,8 @@ WF_STATIC_ASSERT(WF_BLOB_MAX == WF_PATH_USER_MAX, "a user's blob fits behind a p
 WF_STATIC_ASSERT(WF_BLOB_ROOM >= WF_PATH_PLAIN_MAX + WF_BLOB_MAX, "and the backends have room");
 WF_STATIC_ASSERT(WF_BLOB_ROOM >= WF_PATH_UPGRADE_MAX, "for offers, too");
 
-/* A backend, as a path. */
-struct wf_mux_kind {
-	const char *name;   /* of the backend */
-	enum wf_path_id id; /* WF_PATH_BOOTSTRAP: it can only be one */
-	bool one_host;      /* joins processes of one host only */
-	bool may_hang;      /* an attempt may end in silence: then the path is to blame */
-	bool rdma;          /* needs a device, and listens at addresses of its own */
-	const char *listen; /* where; NULL: where the bootstrap listens */
-	const char *why;    /* it was chosen */
-};
-
 struct wf_mux_path {
-	const struct wf_mux_kind *kind;
+	const struct wf_backend *kind;
 	struct wf_transport *inner;       /* NULL: could not be opened */
 	uint16_t port;                    /* where it listens; 0: it does not */
 	struct wf_rdma_addresses at;      /* rdma: where it does */
@@ -178,7 +167,7 @@ wf_mux_conn_of(struct wf_conn *conn)
 static inline uint32_t
 wf_mux_bit(const struct wf_mux_path *path)
 {
-	return 1u << path->kind->id;
+	return 1u << path->kind->path_id;
 }
 
 /* mux_paths.c: which paths there are, and which broke. */

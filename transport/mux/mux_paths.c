@@ -7,36 +7,6 @@
 #include <string.h>
 
 #define ITEM_BYTES 192
-#define RETRY_NS (10 * WF_NS_PER_S)
-#define RETRY_SIM_NS (50 * WF_NS_PER_MS) /* simulated jobs are short */
-
-/* What `paths` may be: the bootstrap, and behind it what is better, best first. */
-struct setting {
-	const char *name;
-	const char *items;
-	bool must; /* one of those behind the bootstrap, or nothing */
-};
-
-static const struct setting settings[] = {
-	{"auto", "tcp,shm,verbs", false}, {"tcp", "tcp", false}, {"shm", "tcp,shm", true},
-	{"verbs", "tcp,verbs", true},     {"sim", "sim", false}, {"sim-auto", "sim,sim2", false},
-};
-
-static const struct wf_mux_kind kinds[] = {
-	{.name = "tcp", .id = WF_PATH_BOOTSTRAP},
-	{.name = "sim", .id = WF_PATH_BOOTSTRAP},
-	{.name = "shm",
-	 .id = WF_PATH_SHM,
-	 .one_host = true,
-	 .listen = "127.0.0.1",
-	 .why = "same host"},
-	{.name = "verbs",
-	 .id = WF_PATH_VERBS,
-	 .may_hang = true,
-	 .rdma = true,
-	 .why = "RDMA at both ends"},
-	{.name = "sim2", .id = WF_PATH_SIM2, .why = "both ends have it"},
-};
 
 /* "fault(cut=3)+shm" is a kind of shm. */
 static const char *
@@ -53,12 +23,12 @@ base_name(const char *item)
 	return base;
 }
 
-static const struct wf_mux_kind *
+static const struct wf_backend *
 find_kind(const char *name)
 {
-	for (size_t i = 0; i < WF_ARRAY_COUNT(kinds); i++) {
-		if (strcmp(kinds[i].name, name) == 0) {
-			return &kinds[i];
+	for (unsigned i = 0; wf_backends[i] != NULL; i++) {
+		if (strcmp(wf_backends[i]->name, name) == 0 && wf_backends[i]->is_path) {
+			return wf_backends[i];
 		}
 	}
 	return NULL;
@@ -90,8 +60,8 @@ static enum weft_status
 open_path(struct wf_mux *t, const char *item)
 {
 	bool is_first = t->path_count == 0;
-	const struct wf_mux_kind *kind = find_kind(base_name(item));
-	if (kind == NULL || (kind->id == WF_PATH_BOOTSTRAP) != is_first ||
+	const struct wf_backend *kind = find_kind(base_name(item));
+	if (kind == NULL || (kind->path_id == WF_PATH_BOOTSTRAP) != is_first ||
 	    t->path_count == WF_PATHS_MAX) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "transport \"%s\" is none: there are auto, shm, verbs and tcp",
@@ -122,15 +92,11 @@ wf_mux_paths_open(struct wf_mux *t)
 {
 	const char *at = t->opts.paths;
 	t->asked = t->opts.paths;
-	if (t->opts.path_retry_ns == 0) {
-		bool simulated = strncmp(at, "sim", 3) == 0;
-		t->opts.path_retry_ns = simulated ? RETRY_SIM_NS : RETRY_NS;
-	}
-	for (size_t i = 0; i < WF_ARRAY_COUNT(settings); i++) {
-		if (strcmp(settings[i].name, t->opts.paths) == 0) {
-			at = settings[i].items;
-			t->asked = settings[i].name;
-			t->must = settings[i].must;
+	for (const struct wf_path_setting *s = wf_path_settings; s->name != NULL; s++) {
+		if (strcmp(s->name, t->opts.paths) == 0) {
+			at = s->items;
+			t->asked = s->name;
+			t->must = s->must;
 		}
 	}
 	enum weft_status st = WEFT_OK;
@@ -150,6 +116,9 @@ wf_mux_paths_open(struct wf_mux *t)
 	}
 	if (st == WEFT_OK && t->path_count == 0) {
 		st = open_path(t, "");
+	}
+	if (st == WEFT_OK && t->opts.path_retry_ns == 0) {
+		t->opts.path_retry_ns = t->path[0].kind->path_retry_ns;
 	}
 	return st;
 }
@@ -268,7 +237,7 @@ wf_mux_path_find(struct wf_mux *t, uint8_t id)
 {
 	for (unsigned i = 1; i < t->path_count; i++) {
 		const struct wf_mux_path *path = &t->path[i];
-		if (path->kind->id == id && path->inner != NULL && !path->lost) {
+		if (path->kind->path_id == id && path->inner != NULL && !path->lost) {
 			return &t->path[i];
 		}
 	}

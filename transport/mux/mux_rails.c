@@ -162,7 +162,7 @@ wf_mux_rails_begin(struct wf_mux_conn *m, const struct wf_path_head *head)
 		if (may && m->path == NULL) { /* if one is down, another one is not */
 			m->path = wf_mux_path_find(m->t, offer->path);
 		}
-		if (may && offer->path == m->path->kind->id) {
+		if (may && offer->path == m->path->kind->path_id) {
 			m->offer[m->offer_count++] = *offer;
 		}
 	}

@@ -9,6 +9,7 @@
  * emptied a cell looks at the flag, and if it is up sends one byte on the socket. Thread: the
  * transport's owner. */
 #include "transport/shm/shm_internal.h"
+#include "wire/path.h"
 
 #define LOOK_TURNS 16u /* how often a busy transport looks at the clock */
 
@@ -216,4 +217,9 @@ shm_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 const struct wf_backend wf_backend_shm = {
 	.name = "shm",
 	.open = shm_open,
+	.is_path = true,
+	.path_id = WF_PATH_SHM,
+	.one_host = true,
+	.listen = "127.0.0.1",
+	.why = "same host",
 };

@@ -6,6 +6,7 @@
  * sleeper is behind the loop's epoll descriptor (transport/loop.h). Thread: the transport's owner.
  */
 #include "transport/tcp/tcp_internal.h"
+#include "wire/path.h"
 
 #include <stdio.h>
 
@@ -297,4 +298,7 @@ tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 const struct wf_backend wf_backend_tcp = {
 	.name = "tcp",
 	.open = tcp_open,
+	.is_path = true,
+	.path_id = WF_PATH_BOOTSTRAP,
+	.path_retry_ns = 10 * WF_NS_PER_S,
 };

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "transport/verbs/verbs_internal.h"
+#include "wire/path.h"
 
 #define EPOLL_EVENTS 32
 /* A caller that spins asks for the time in so many polls: there are machines where that is slow. */
@@ -424,4 +425,9 @@ verbs_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 const struct wf_backend wf_backend_verbs = {
 	.name = "verbs",
 	.open = verbs_open,
+	.is_path = true,
+	.path_id = WF_PATH_VERBS,
+	.may_hang = true,
+	.rdma = true,
+	.why = "RDMA at both ends",
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backends: the list of transport/backends.c, and the networks of simulated worlds. Programs that
- * are linked with sim have this list in the place of that one. Thread: any; constant. */
+/* backends: the lists of transport/backends.c, and the networks of simulated worlds. Programs that
+ * are linked with sim have these lists in the place of those. Thread: any; constant. */
 #include "tests/double/sim/sim.h"
 
 const struct wf_backend *const wf_backends[] = {
@@ -9,4 +9,9 @@ const struct wf_backend *const wf_backends[] = {
 	&wf_backend_verbs,
 #endif
 	&wf_backend_mux,   &wf_backend_sim, &wf_backend_sim2, NULL,
+};
+
+const struct wf_path_setting wf_path_settings[] = {
+	{"auto", "tcp,shm,verbs", false}, {"tcp", "tcp", false},           {"shm", "tcp,shm", true},
+	{"verbs", "tcp,verbs", true},     {"sim-auto", "sim,sim2", false}, {NULL, NULL, false},
 };

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "tests/double/sim/sim.h"
+#include "wire/path.h"
 
 #define PORT_MAX 65535u
 #define PORT_FIRST 49152u
@@ -585,5 +586,18 @@ sim2_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	return open_on(1, opts, out);
 }
 
-const struct wf_backend wf_backend_sim = {.name = "sim", .open = sim_open};
-const struct wf_backend wf_backend_sim2 = {.name = "sim2", .open = sim2_open};
+const struct wf_backend wf_backend_sim = {
+	.name = "sim",
+	.open = sim_open,
+	.is_path = true,
+	.path_id = WF_PATH_BOOTSTRAP,
+	.path_retry_ns = 50 * WF_NS_PER_MS, /* simulated jobs are short */
+};
+
+const struct wf_backend wf_backend_sim2 = {
+	.name = "sim2",
+	.open = sim2_open,
+	.is_path = true,
+	.path_id = WF_PATH_OTHER,
+	.why = "both ends have it",
+};

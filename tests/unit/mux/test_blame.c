@@ -12,8 +12,8 @@
 
 #include "transport/mux/mux_internal.h"
 
-static const struct wf_mux_kind kind = {
-	.name = "verbs", .id = WF_PATH_VERBS, .rdma = true, .may_hang = true};
+static const struct wf_backend kind = {
+	.name = "verbs", .is_path = true, .path_id = WF_PATH_VERBS, .rdma = true, .may_hang = true};
 static struct wf_env *env;
 static struct wf_mux mux;
 static struct wf_mux_path path = {.kind = &kind};

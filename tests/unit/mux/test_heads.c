@@ -83,7 +83,7 @@ static struct wf_conn *
 ask_for_offer(struct node *raw, struct node *server, const char *user)
 {
 	uint8_t blob[WF_BLOB_ROOM];
-	struct wf_path_head head = {.kind = WF_PATH_HELLO, .paths = 1u << WF_PATH_SIM2};
+	struct wf_path_head head = {.kind = WF_PATH_HELLO, .paths = 1u << WF_PATH_OTHER};
 	size_t used = wf_path_encode(&head, blob);
 	memcpy(blob + used, user, 4);
 	return say(raw, &server->at, blob, used + 4);
@@ -98,7 +98,7 @@ get_offer(struct conf *t, struct node *raw, struct node *server, struct wf_path_
 	CHECK(up != NULL);
 	CHECK(wf_path_decode(up->bytes, up->byte_count, out, &used) == WEFT_OK);
 	CHECK(out->kind == WF_PATH_UPGRADE && out->offer_count == 1);
-	CHECK(out->offer[0].path == WF_PATH_SIM2 && out->offer[0].port != 0);
+	CHECK(out->offer[0].path == WF_PATH_OTHER && out->offer[0].port != 0);
 	return true;
 }
 
@@ -107,7 +107,7 @@ show_ticket(struct node *raw, struct node *server, const struct wf_path_head *of
 	    const uint8_t *ticket)
 {
 	uint8_t blob[WF_BLOB_ROOM];
-	struct wf_path_head head = {.kind = WF_PATH_TICKET, .path = WF_PATH_SIM2};
+	struct wf_path_head head = {.kind = WF_PATH_TICKET, .path = WF_PATH_OTHER};
 	struct wf_host to = server->at;
 	memcpy(head.id, ticket, sizeof(head.id));
 	to.port = offer->offer[0].port;
@@ -336,7 +336,7 @@ have_no_room(struct conf *t)
 	const struct wf_path_head offer = {
 		.kind = WF_PATH_UPGRADE,
 		.offer_count = 1,
-		.offer[0] = {.path = WF_PATH_SIM2, .port = fast->at.port},
+		.offer[0] = {.path = WF_PATH_OTHER, .port = fast->at.port},
 	};
 	CHECK(up != NULL && answer_with(up->conn, true, &offer));
 	up = conf_await(t, fast, NULL, WF_EVENT_UP);
@@ -535,7 +535,7 @@ end_while_upgrading(struct conf *t)
 	CHECK(fast != NULL && listen_raw(t, fast));
 	struct wf_path_head offer = {.kind = WF_PATH_UPGRADE,
 				     .offer_count = 1,
-				     .offer = {{.path = WF_PATH_SIM2, .port = fast->at.port}}};
+				     .offer = {{.path = WF_PATH_OTHER, .port = fast->at.port}}};
 	struct node *boot = NULL;
 	struct node *client = NULL;
 	struct wf_conn *conn = NULL;
