@@ -23,6 +23,7 @@
 #define TIMEOUT_NS 60000000000ull
 #define COUNT 1003u /* no multiple of any vector */
 #define KEYS 10000u
+#define BYTES (16u << 20) /* more than a socket takes at once */
 #define DIM 20u
 
 /* Those that this processor runs. */
@@ -133,7 +134,7 @@ rows_of_a_table_are_found_and_updated_after_it_has_grown(void **state)
 static void
 bytes_of_a_socket_come_whole_and_in_order(void **state)
 {
-	static uint8_t sent[1u << 20], got[1u << 20];
+	static uint8_t sent[BYTES], got[BYTES];
 	uint64_t out = 0, in = 0;
 	int fd[2];
 	(void)state;
