@@ -28,6 +28,12 @@ compare_keys(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+void
+wf_exchange_sort(uint64_t *key, size_t count)
+{
+	qsort(key, count, sizeof(*key), compare_keys);
+}
+
 /* Runs of numbers that go round the table: distinct, and after mixing anywhere. */
 static void
 fill_keys(struct wf_exchange_batches *batches, uint64_t rows)
@@ -37,8 +43,7 @@ fill_keys(struct wf_exchange_batches *batches, uint64_t rows)
 		batches->key[i] = wf_exchange_key(i % rows);
 	}
 	for (size_t b = 0; b < batches->count; b++) {
-		qsort(batches->key + b * WF_EXCHANGE_BATCH, WF_EXCHANGE_BATCH,
-		      sizeof(*batches->key), compare_keys);
+		wf_exchange_sort(batches->key + b * WF_EXCHANGE_BATCH, WF_EXCHANGE_BATCH);
 	}
 }
 

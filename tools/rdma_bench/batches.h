@@ -35,5 +35,7 @@ enum weft_status wf_exchange_batches(struct wf_env *env, uint64_t rows, bool qui
 				     struct wf_exchange_batches *out) WEFT_MUST_CHECK;
 /* Keys of a batch, each time another's. */
 const uint64_t *wf_exchange_next(struct wf_exchange_batches *batches);
-/* The key of the table's row `number`. Spread over all 64 bits. */
+/* The key of the table's row `number`. Spread over all 64 bits, and not 0 for fewer than 2^32. */
 uint64_t wf_exchange_key(uint64_t number);
+/* Ascending, as a client sends them. */
+void wf_exchange_sort(uint64_t *key, size_t count);

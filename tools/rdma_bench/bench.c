@@ -95,22 +95,6 @@ choose_cpus(struct wf_bench *bench)
 	return WEFT_OK;
 }
 
-/* One algorithm for both sides of every ratio; loopback under bbr is four times slower than under
- * cubic, whoever sends. */
-static enum weft_status
-choose_congestion(struct wf_bench *bench)
-{
-	const char *asked = bench->set.tcp_congestion;
-	if (asked == NULL || asked[0] == '\0') {
-		asked = wf_tcp_congestion_check("cubic") == WEFT_OK ? "cubic" : "";
-	}
-	enum weft_status st = wf_tcp_congestion_check(asked);
-	if (st == WEFT_OK) {
-		snprintf(bench->congestion, sizeof(bench->congestion), "%s", asked);
-	}
-	return st;
-}
-
 enum weft_status
 wf_bench_open(struct wf_bench *bench, const struct wf_self_settings *set)
 {
@@ -123,7 +107,7 @@ wf_bench_open(struct wf_bench *bench, const struct wf_self_settings *set)
 		st = choose_cpus(bench);
 	}
 	if (st == WEFT_OK) {
-		st = choose_congestion(bench);
+		st = wf_congestion_choose(set->tcp_congestion, bench->congestion);
 	}
 	if (st != WEFT_OK) {
 		return st;

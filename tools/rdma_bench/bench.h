@@ -5,11 +5,11 @@
  * what is printed. Thread: the one of the benchmark; there may be no other, for it forks. */
 #pragma once
 
+#include "tools/rdma_bench/congestion.h"
 #include "tools/rdma_bench/options.h"
 #include "tools/rdma_bench/placement.h"
 #include "tools/rdma_bench/product.h"
 #include "tools/rdma_bench/result.h"
-#include "transport/tcp/tcp_congestion.h"
 
 #define WF_RESULTS_MAX 64u
 #define WF_TEXTS_MAX 8u
@@ -20,7 +20,7 @@ struct wf_bench {
 	struct wf_env *env;
 	struct wf_self_settings set;
 	int cpu[2]; /* pserver's, trainer's */
-	char congestion[WF_TCP_CONGESTION_BYTES];
+	char congestion[WF_CONGESTION_BYTES];
 	uint64_t deadline_ns;
 	bool probing; /* the probe's workers are there */
 	struct wf_probe probe;

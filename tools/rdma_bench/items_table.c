@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/env.h"
 #include "kernels/kernels.h"
+#include "tools/rdma_bench/median.h"
 #include "tools/rdma_bench/pairs.h"
 #include "tools/rdma_bench/table_worker.h"
 
@@ -163,22 +164,6 @@ insert(struct tables *t, enum wf_table_side side, struct wf_figures *out)
 	return st == WEFT_OK ? wf_worker_await(&t->worker, left_ns, out) : st;
 }
 
-static int
-by_value(const void *a, const void *b)
-{
-	double x, y;
-	memcpy(&x, a, sizeof(x));
-	memcpy(&y, b, sizeof(y));
-	return (x > y) - (x < y);
-}
-
-static double
-median(double *values, size_t count)
-{
-	qsort(values, count, sizeof(*values), by_value);
-	return values[count / 2];
-}
-
 static void
 fill_result(const struct tables *t, const char *name, unsigned rounds, struct wf_result *out)
 {
@@ -254,9 +239,9 @@ measure_insert(struct tables *t)
 	fill_result(t, "table_insert", rounds, r);
 	r->unit = "M/s";
 	r->limited_by = BARE_NAME;
-	r->value = median(rate, rounds);
-	r->limit = median(limit, rounds);
-	r->fraction = median(fraction, rounds);
+	r->value = wf_median(rate, rounds);
+	r->limit = wf_median(limit, rounds);
+	r->fraction = wf_median(fraction, rounds);
 	r->target = INSERT_TARGET;
 	add_pause(t, &worst, rounds);
 	add_memory(t, product.number);

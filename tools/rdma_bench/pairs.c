@@ -3,12 +3,12 @@
 #include "tools/rdma_bench/pairs.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/env.h"
 #include "tools/rdma_bench/cpu_use.h"
+#include "tools/rdma_bench/median.h"
 
 #define PAIRS_MAX (3u * 64u)
 #define TRIES_FACTOR 3u
@@ -171,15 +171,6 @@ foremost(const struct table *table)
 	return best;
 }
 
-static int
-by_value(const void *a, const void *b)
-{
-	double x, y;
-	memcpy(&x, a, sizeof(x));
-	memcpy(&y, b, sizeof(y));
-	return (x > y) - (x < y);
-}
-
 static double
 median(const struct table *table, enum wf_placement placement, enum column column)
 {
@@ -191,8 +182,7 @@ median(const struct table *table, enum wf_placement placement, enum column colum
 		}
 	}
 	WF_ASSERT(count > 0);
-	qsort(value, count, sizeof(value[0]), by_value);
-	return count % 2 == 1 ? value[count / 2] : (value[count / 2 - 1] + value[count / 2]) / 2;
+	return wf_median(value, count);
 }
 
 static void

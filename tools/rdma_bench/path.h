@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/rdma_bench/congestion.h"
 #include "tools/rdma_bench/peer_control.h"
 #include "tools/rdma_bench/peer_words.h"
 
@@ -16,7 +17,6 @@ struct wf_peer_settings;
 #define WF_PEER_TOGETHER 32u        /* operations handed over at a time */
 #define WF_PEER_ADDRESS_BYTES 64    /* an address in figures, perhaps with a scope */
 #define WF_PEER_VERBS_BYTES 256     /* settings of a transport */
-#define WF_PEER_CONGESTION_BYTES 16 /* the kernel's TCP_CA_NAME_MAX */
 
 /* One end of the run. */
 struct wf_peer_end {
@@ -30,7 +30,7 @@ struct wf_peer_end {
 	uint16_t port;                     /* of control; those of the paths follow */
 	char verbs[WF_PEER_VERBS_BYTES];   /* settings of the transport */
 	char local[WF_PEER_ADDRESS_BYTES]; /* RDMA: of the device that is wanted; "": any */
-	char congestion[WF_PEER_CONGESTION_BYTES];
+	char congestion[WF_CONGESTION_BYTES];
 };
 
 struct wf_peer_path;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_client: the end that asks: one leg over weft, one without, in turn, and what comes of it. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "tools/rdma_bench/limits/paths.h"
+#include "tools/rdma_bench/median.h"
 #include "tools/rdma_bench/peer_run.h"
 #include "transport/rdma.h"
 
@@ -120,23 +120,6 @@ run_leg(struct client *c, struct wf_peer_leg *leg, bool bare, struct wf_figures 
 
 /* ---- a figure ---- */
 
-static int
-by_value(const void *a, const void *b)
-{
-	double x, y;
-	memcpy(&x, a, sizeof(x));
-	memcpy(&y, b, sizeof(y));
-	return (x > y) - (x < y);
-}
-
-/* Sorts. */
-static double
-median(double *values, uint64_t count)
-{
-	qsort(values, count, sizeof(*values), by_value);
-	return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
 static double
 value_of(const struct wf_peer_leg *leg, const struct wf_peer_figure *figure,
 	 const struct wf_figures *f)
@@ -169,18 +152,18 @@ conclude(struct wf_peer_figure *figure, struct sides side[2], uint64_t pairs, bo
 		double value = side[0].value[i], limit = side[1].value[i];
 		fraction[i] = figure->lower_is_better ? limit / value : value / limit;
 	}
-	figure->fraction = median(fraction, pairs);
+	figure->fraction = wf_median(fraction, pairs);
 	figure->fraction_min = fraction[0];
 	figure->fraction_max = fraction[pairs - 1];
-	figure->value = median(side[0].value, pairs);
-	figure->limit = median(side[1].value, pairs);
+	figure->value = wf_median(side[0].value, pairs);
+	figure->limit = wf_median(side[1].value, pairs);
 	if (ping) {
-		figure->p50_us = median(side[0].p50, pairs);
-		figure->p99_us = median(side[0].p99, pairs);
-		figure->p999_us = median(side[0].p999, pairs);
-		figure->limit_p50_us = median(side[1].p50, pairs);
-		figure->limit_p99_us = median(side[1].p99, pairs);
-		figure->limit_p999_us = median(side[1].p999, pairs);
+		figure->p50_us = wf_median(side[0].p50, pairs);
+		figure->p99_us = wf_median(side[0].p99, pairs);
+		figure->p999_us = wf_median(side[0].p999, pairs);
+		figure->limit_p50_us = wf_median(side[1].p50, pairs);
+		figure->limit_p99_us = wf_median(side[1].p99, pairs);
+		figure->limit_p999_us = wf_median(side[1].p999, pairs);
 	}
 }
 

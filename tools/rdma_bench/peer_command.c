@@ -6,12 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "tools/command.h"
 #include "tools/rdma_bench/peer_run.h"
-#include "transport/tcp/tcp_congestion.h"
-
-WF_STATIC_ASSERT(WF_PEER_CONGESTION_BYTES == WF_TCP_CONGESTION_BYTES, "a name fits");
 
 static const struct {
 	const char *program, *what;
@@ -48,20 +44,6 @@ print_help(enum wf_peer_kind kind, const struct wf_options *options)
 	       program, program, program, program, commands[kind].what);
 	wf_options_print_help(options, stdout);
 	return WF_EXIT_OK;
-}
-
-static enum weft_status
-choose_congestion(struct wf_peer_end *end)
-{
-	const char *asked = end->set->tcp_congestion;
-	if (asked == NULL) {
-		asked = wf_tcp_congestion_check("cubic") == WEFT_OK ? "cubic" : "";
-	}
-	enum weft_status st = wf_tcp_congestion_check(asked);
-	if (st == WEFT_OK) {
-		(void)snprintf(end->congestion, sizeof(end->congestion), "%s", asked);
-	}
-	return st;
 }
 
 static int
@@ -120,7 +102,7 @@ run_settings(const struct wf_peer_settings *set, int *code)
 		return st;
 	}
 	end.control.env = end.env;
-	st = choose_congestion(&end);
+	st = wf_congestion_choose(set->tcp_congestion, end.congestion);
 	if (st == WEFT_OK) {
 		st = run_end(&end, code);
 	}

@@ -4,7 +4,6 @@
 #include "tools/rdma_bench/table_worker.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,6 +11,7 @@
 #include "base/env.h"
 #include "base/rng.h"
 #include "sparse/server/table.h"
+#include "tools/rdma_bench/batches.h"
 #include "tools/rdma_bench/harness.h"
 #include "tools/rdma_bench/limits/form.h"
 #include "tools/rdma_bench/limits/memory.h"
@@ -61,14 +61,6 @@ no_memory(const struct tables *t)
 		       (unsigned long long)t->arg->rows);
 }
 
-/* Keys are spread over all 64 bits; none is 0 for fewer than 2^32 of them. */
-static uint64_t
-key_of(uint64_t number)
-{
-	uint64_t state = (number + 1) * 0x9e3779b97f4a7c15u;
-	return wf_splitmix64(&state);
-}
-
 /* Ranks of Zipf's law, from 0: rejection from its hull. */
 static uint64_t
 draw_zipf(struct wf_rng *rng, uint64_t rows)
@@ -86,15 +78,6 @@ draw_zipf(struct wf_rng *rng, uint64_t rows)
 	}
 }
 
-static int
-compare_keys(const void *a, const void *b)
-{
-	uint64_t x, y;
-	memcpy(&x, a, sizeof(x));
-	memcpy(&y, b, sizeof(y));
-	return (x > y) - (x < y);
-}
-
 static void
 draw_batches(const struct tables *t, enum wf_table_law law, uint32_t *last, uint64_t *key)
 {
@@ -109,11 +92,11 @@ draw_batches(const struct tables *t, enum wf_table_law law, uint32_t *last, uint
 		uint64_t rank = zipf ? draw_zipf(&rng, rows) : wf_rng_below(&rng, rows);
 		if (last[rank] != batch || law == WF_TABLE_REPEAT) {
 			last[rank] = batch;
-			key[i++] = key_of(rank * SPREAD % rows);
+			key[i++] = wf_exchange_key(rank * SPREAD % rows);
 		}
 	}
 	for (size_t batch = 0; batch < t->batch_count && law != WF_TABLE_REPEAT; batch++) {
-		qsort(key + batch * WF_TABLE_BATCH, WF_TABLE_BATCH, sizeof(*key), compare_keys);
+		wf_exchange_sort(key + batch * WF_TABLE_BATCH, WF_TABLE_BATCH);
 	}
 }
 
@@ -267,7 +250,7 @@ insert_all(struct tables *t, enum wf_table_side side, struct wf_figures *out)
 		size_t count = left < WF_TABLE_INSERT_KEYS ? (size_t)left : WF_TABLE_INSERT_KEYS;
 		uint64_t making_from_ns = spent_ns(CLOCK_THREAD_CPUTIME_ID);
 		for (size_t i = 0; i < count; i++) {
-			key[i] = key_of(first + i);
+			key[i] = wf_exchange_key(first + i);
 		}
 		uint64_t from_ns = spent_ns(CLOCK_THREAD_CPUTIME_ID);
 		making_ns += from_ns - making_from_ns;
