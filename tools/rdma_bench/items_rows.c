@@ -8,7 +8,6 @@
 #include "tools/rdma_bench/batches.h"
 #include "tools/rdma_bench/limits/limit.h"
 #include "tools/rdma_bench/pairs.h"
-#include "tools/rdma_bench/table_product.h"
 
 #define ROWS_MAX 1000000u
 #define QUICK_ROWS 20000u
@@ -17,7 +16,7 @@
 
 static enum weft_status
 compare(struct wf_bench *bench, struct wf_product *product, struct wf_limit *limit,
-	const struct wf_exchange_opts *opts, enum wf_exchange_mode mode)
+	const char *transport, enum wf_exchange_mode mode)
 {
 	struct wf_result *result = wf_bench_add(bench);
 	const struct wf_pairs pairs = {
@@ -25,7 +24,7 @@ compare(struct wf_bench *bench, struct wf_product *product, struct wf_limit *lim
 
 	*result = (struct wf_result){
 		.name = mode == WF_EXCHANGE_PULL ? "rows_pull" : "rows_step",
-		.transport = opts->transport,
+		.transport = transport,
 		.mode = "spin",
 		.limited_by = "hand-written loop",
 		.bytes = WF_EXCHANGE_DIM * sizeof(float),
@@ -44,30 +43,25 @@ measure(struct wf_bench *bench, const char *transport)
 	struct wf_product product = {0};
 	struct wf_limit limit = {0};
 	const uint64_t rows = bench->set.rows < ROWS_MAX ? bench->set.rows : ROWS_MAX;
-	const struct wf_exchange_opts opts = {
-		.transport = transport,
-		.rows = bench->set.quick ? QUICK_ROWS : rows,
-		.quick = bench->set.quick,
-		.spin_ns = SPIN_NS,
-		.pserver_cpu = bench->cpu[0],
-		.trainer_cpu = bench->cpu[1],
-		.congestion = bench->congestion,
-	};
-
+	struct wf_product_opts opts = wf_bench_product_opts(bench, transport);
 	struct wf_limit_opts bare = wf_bench_limit_opts(bench);
+	opts.rows = bench->set.quick ? QUICK_ROWS : rows;
+	opts.quick = bench->set.quick;
+	opts.spin_ns = SPIN_NS;
+	opts.progress = WEFT_PROGRESS_CALLER;
 	bare.over_tcp = strcmp(transport, "tcp") == 0;
 	bare.rows = opts.rows;
 	bare.quick = opts.quick;
 
-	enum weft_status st = wf_exchange_product_start(&opts, &product);
+	enum weft_status st = wf_product_start(&opts, &product);
 	if (st == WEFT_OK) {
 		st = wf_limit_rows_start(&bare, &limit);
 	}
 	if (st == WEFT_OK) {
-		st = compare(bench, &product, &limit, &opts, WF_EXCHANGE_PULL);
+		st = compare(bench, &product, &limit, transport, WF_EXCHANGE_PULL);
 	}
 	if (st == WEFT_OK) {
-		st = compare(bench, &product, &limit, &opts, WF_EXCHANGE_STEP);
+		st = compare(bench, &product, &limit, transport, WF_EXCHANGE_STEP);
 	}
 	wf_limit_end(&limit);
 	wf_product_end(&product);

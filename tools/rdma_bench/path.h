@@ -14,9 +14,9 @@
 struct wf_env;
 struct wf_peer_settings;
 
-#define WF_PEER_TOGETHER 32u        /* operations handed over at a time */
-#define WF_PEER_ADDRESS_BYTES 64    /* an address in figures, perhaps with a scope */
-#define WF_PEER_VERBS_BYTES 256     /* settings of a transport */
+#define WF_PEER_TOGETHER 32u     /* operations handed over at a time */
+#define WF_PEER_ADDRESS_BYTES 64 /* an address in figures, perhaps with a scope */
+#define WF_PEER_VERBS_BYTES 256  /* settings of a transport */
 
 /* One end of the run. */
 struct wf_peer_end {

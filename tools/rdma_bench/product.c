@@ -8,11 +8,17 @@
 #include "base/env.h"
 #include "base/settings.h"
 #include "pserver/server.h"
+#include "sparse/server/service.h"
+#include "tools/rdma_bench/batches.h"
 #include "tools/rdma_bench/harness.h"
+#include "tools/rdma_bench/table_product.h"
 
 #define READY_TIMEOUT_NS (120 * WF_NS_PER_S)
 #define END_TIMEOUT_NS (5 * WF_NS_PER_S)
 #define HOSTS_BYTES 128
+#define PORT_FIRST 20000u
+#define PORT_COUNT 20000u
+#define PORT_TRIES 50u
 /* A caller that drives progress is away between runs. */
 #define PEER_TIMEOUT_NS (600 * WF_NS_PER_S)
 
@@ -24,6 +30,22 @@ struct trainer_arg {
 	uint32_t id;
 	char pservers[HOSTS_BYTES];
 };
+
+/* Dense and sparse port stand side by side, so the system cannot choose them. */
+static enum weft_status
+create_server(struct wf_server_opts *opts, struct wf_server **out)
+{
+	enum weft_status st = WEFT_INTERNAL;
+	if (opts->ports_num_for_sparse == 0) {
+		return wf_server_create(opts, out);
+	}
+	for (unsigned i = 0; i < PORT_TRIES && st != WEFT_OK; i++) {
+		uint64_t pair = wf_random(opts->env) % (PORT_COUNT / 2);
+		opts->listen.port = (uint16_t)(PORT_FIRST + 2 * pair);
+		st = wf_server_create(opts, out);
+	}
+	return st;
+}
 
 static enum weft_status
 run_pserver(struct wf_bench_seat *seat, const void *arg)
@@ -41,7 +63,11 @@ run_pserver(struct wf_bench_seat *seat, const void *arg)
 	server_opts.spin_ns = opts->spin_ns;
 	server_opts.peer_timeout_ns = PEER_TIMEOUT_NS;
 	server_opts.tcp_congestion = opts->congestion;
-	enum weft_status st = wf_server_create(&server_opts, &server);
+	if (opts->rows > 0) {
+		server_opts.ports_num_for_sparse = 1;
+		server_opts.sparse = &wf_sparse_service;
+	}
+	enum weft_status st = create_server(&server_opts, &server);
 	if (st == WEFT_OK) {
 		wf_seat_ready(seat, wf_server_port(server, 0));
 		st = wf_server_run(server);
@@ -60,6 +86,7 @@ open_session(const struct trainer_arg *arg, struct wf_env *env, struct weft_sess
 	session.pservers = arg->pservers;
 	session.num_gradient_servers = opts->trainer_count;
 	session.trainer_id = arg->id;
+	session.ports_num_for_sparse = opts->rows > 0 ? 1 : 0;
 	session.slice_bytes = opts->slice_bytes;
 	session.transport = opts->transport;
 	session.dense_mode = opts->dense_mode;
@@ -114,18 +141,24 @@ run_steps(void *work, const struct wf_order *order, struct wf_meter *meter)
 }
 
 static enum weft_status
+run_dense(struct wf_bench_seat *seat, struct weft_session *session,
+	  const struct wf_product_opts *opts)
+{
+	const struct wf_duty duty = {.run = run_steps, .work = session, .batch = opts->batch};
+	enum weft_status st = begin_job(session, opts->bytes);
+	return st == WEFT_OK ? wf_seat_follow(seat, &duty) : st;
+}
+
+static enum weft_status
 run_trainer(struct wf_bench_seat *seat, const void *arg)
 {
 	const struct trainer_arg *trainer = arg;
+	const struct wf_product_opts *opts = trainer->opts;
 	struct weft_session *session = NULL;
 	enum weft_status st = open_session(trainer, seat->env, &session);
 	if (st == WEFT_OK) {
-		st = begin_job(session, trainer->opts->bytes);
-	}
-	if (st == WEFT_OK) {
-		const struct wf_duty duty = {
-			.run = run_steps, .work = session, .batch = trainer->opts->batch};
-		st = wf_seat_follow(seat, &duty);
+		st = opts->rows > 0 ? wf_table_product_run(seat, session, opts)
+				    : run_dense(seat, session, opts);
 	}
 	if (st == WEFT_OK) {
 		return weft_session_close(session);
@@ -203,7 +236,7 @@ wf_product_start(const struct wf_product_opts *opts, struct wf_product *out)
 		out->side.worker[i] = &out->trainer[i];
 	}
 	out->side.worker_count = opts->trainer_count;
-	out->side.bytes = opts->bytes * opts->trainer_count;
+	out->side.bytes = opts->rows > 0 ? WF_EXCHANGE_BATCH : opts->bytes * opts->trainer_count;
 	out->side.multiple = opts->batch;
 	return st;
 }

@@ -12,6 +12,10 @@ struct wf_product_opts {
 	const char *transport;
 	uint64_t bytes; /* of the one tensor that each trainer pushes and gets back */
 	uint64_t slice_bytes;
+	/* Rows of a table on a sparse lane instead of the tensor, at least two batches; one
+	 * trainer. `quick`: few different batches. */
+	uint64_t rows;
+	bool quick;
 	unsigned pserver_count, trainer_count;
 	int pserver_cpu, trainer_cpu; /* WF_CPU_ANY: any of `either` */
 	int either[2];
