@@ -18,7 +18,6 @@
 #include "tools/rdma_bench/path.h"
 #include "tools/rdma_bench/peer_options.h"
 
-#define WF_PEER_PORTS 3u /* control and sockets; weft; raw verbs */
 /* peer_loop.c */
 /* Run one leg, to its end at this end. `meter`: of the client's; NULL else. */
 enum weft_status wf_peer_leg_run(struct wf_peer_path *path, const struct wf_peer_leg *leg,

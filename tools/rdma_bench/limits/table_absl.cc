@@ -34,12 +34,6 @@ wf_absl_map_create(const struct wf_bare_table *table)
 }
 
 void
-wf_absl_map_destroy(struct wf_absl_map *map)
-{
-	delete map;
-}
-
-void
 wf_absl_map_pull(const struct wf_absl_map *map, const uint64_t *key, size_t count, float *out)
 {
 	const size_t dim = map->table->dim;

@@ -15,9 +15,9 @@ extern "C" {
 
 struct wf_absl_map;
 
-/* All keys of the bare table, whose rows it has. NULL: no memory. */
+/* All keys of the bare table, whose rows it has. NULL: no memory. The end of the process gives it
+ * back. */
 struct wf_absl_map *wf_absl_map_create(const struct wf_bare_table *table);
-void wf_absl_map_destroy(struct wf_absl_map *map); /* accepts NULL */
 /* As those of a bare table. */
 void wf_absl_map_pull(const struct wf_absl_map *map, const uint64_t *key, size_t count, float *out);
 void wf_absl_map_push(const struct wf_absl_map *map, const uint64_t *key, size_t count,
