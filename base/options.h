@@ -56,6 +56,7 @@ struct wf_option {
 			      name */
 	uint64_t min, max; /* U64, BYTES, DURATION; max 0: no limit */
 	uint64_t step;     /* of these, a multiple of it; 0: any */
+	const char *word;  /* of these, a word that stands for UINT64_MAX ("auto"); NULL: none */
 	double fmin, fmax; /* F64; both 0: no limit */
 	bool is_shared;    /* a setting that all trainers of a job have to have alike */
 	bool of_pserver;   /* a setting that pservers have, too, with the same default and limits */

@@ -216,6 +216,9 @@ max_of(const struct wf_option *option)
 static bool
 in_range(const struct wf_option *option, uint64_t value)
 {
+	if (option->word != NULL && value == UINT64_MAX) {
+		return true;
+	}
 	uint64_t max = max_of(option);
 	return value >= option->min && (max == 0 || value <= max) &&
 	       (option->step == 0 || value % option->step == 0);
@@ -282,8 +285,10 @@ wf_option_number(const struct wf_option *option, const void *target)
 static bool
 store_u64(const struct wf_option *option, const char *text, void *target)
 {
-	uint64_t value = 0;
-	bool good = option->type == WF_OPTION_U64     ? parse_u64(text, &value)
+	uint64_t value = UINT64_MAX;
+	bool is_word = option->word != NULL && strcmp(text, option->word) == 0;
+	bool good = is_word                           ? true
+		    : option->type == WF_OPTION_U64   ? parse_u64(text, &value)
 		    : option->type == WF_OPTION_BYTES ? parse_bytes(text, &value)
 						      : parse_duration(text, &value);
 	if (!good || !in_range(option, value)) {
@@ -378,9 +383,12 @@ format_duration(uint64_t value_ns, char *out, size_t bytes)
 }
 
 static void
-format_u64(enum wf_option_type type, uint64_t value, char *out, size_t bytes)
+format_u64(const struct wf_option *option, uint64_t value, char *out, size_t bytes)
 {
-	if (type == WF_OPTION_BYTES) {
+	enum wf_option_type type = option->type;
+	if (option->word != NULL && value == UINT64_MAX) {
+		(void)snprintf(out, bytes, "%s", option->word);
+	} else if (type == WF_OPTION_BYTES) {
 		format_bytes(value, out, bytes);
 	} else if (type == WF_OPTION_DURATION) {
 		format_duration(value, out, bytes);
@@ -428,7 +436,7 @@ wf_option_value(const struct wf_option *option, const void *target, char *out, s
 	case WF_OPTION_U64:
 	case WF_OPTION_BYTES:
 	case WF_OPTION_DURATION:
-		format_u64(option->type, wf_option_number(option, target), out, bytes);
+		format_u64(option, wf_option_number(option, target), out, bytes);
 		break;
 	case WF_OPTION_ENUM:
 		format_choice(option->choices, wf_option_number(option, target), out, bytes);
@@ -492,8 +500,8 @@ append_range(const struct wf_option *option, char *out, size_t bytes)
 	char min[WF_OPTION_TEXT_BYTES];
 	char max[WF_OPTION_TEXT_BYTES];
 	size_t used = strlen(out);
-	format_u64(option->type, option->min, min, sizeof(min));
-	format_u64(option->type, max_of(option), max, sizeof(max));
+	format_u64(option, option->min, min, sizeof(min));
+	format_u64(option, max_of(option), max, sizeof(max));
 	if (max_of(option) != 0) {
 		(void)snprintf(out + used, bytes - used, ", from %s to %s", min, max);
 	} else if (option->min != 0) {
@@ -502,6 +510,10 @@ append_range(const struct wf_option *option, char *out, size_t bytes)
 	used = strlen(out);
 	if (option->step != 0) {
 		(void)snprintf(out + used, bytes - used, ", a multiple of %" PRIu64, option->step);
+	}
+	used = strlen(out);
+	if (option->word != NULL) {
+		(void)snprintf(out + used, bytes - used, "; or %s", option->word);
 	}
 }
 

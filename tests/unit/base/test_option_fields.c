@@ -176,6 +176,33 @@ a_struct_that_a_program_filled_in_is_checked(void **state)
 	}
 }
 
+/* A duration that a word may stand for. */
+static void
+a_word_may_stand_for_no_number(void **state)
+{
+	static const struct wf_option spin = {
+		.name = "spin",
+		.type = WF_OPTION_DURATION,
+		.initial = "auto",
+		.word = "auto",
+		.max = 1000000000,
+	};
+	uint64_t value = 0;
+	char text[32];
+	wf_option_defaults(&spin, 1, &value);
+	assert_true(value == UINT64_MAX);
+	assert_int_equal(wf_option_check(&spin, 1, &value), WEFT_OK);
+	wf_option_value(&spin, &value, text, sizeof(text));
+	assert_string_equal(text, "auto");
+	value = UINT64_MAX - 1;
+	assert_int_equal(wf_option_check(&spin, 1, &value), WEFT_INVALID);
+	assert_non_null(strstr(weft_last_error(), "or 2m, from 0s to 1s; or auto"));
+	struct wf_option plain = spin;
+	plain.word = NULL;
+	value = UINT64_MAX;
+	assert_int_equal(wf_option_check(&plain, 1, &value), WEFT_INVALID);
+}
+
 int
 main(void)
 {
@@ -183,6 +210,7 @@ main(void)
 		cmocka_unit_test(narrow_fields_are_filled_and_nothing_beside_them),
 		cmocka_unit_test(what_a_field_cannot_hold_is_refused),
 		cmocka_unit_test(a_struct_that_a_program_filled_in_is_checked),
+		cmocka_unit_test(a_word_may_stand_for_no_number),
 	};
 	(void)clearenv();
 	return cmocka_run_group_tests(tests, NULL, NULL);
