@@ -143,6 +143,8 @@ struct weft_optimizer_opts {
 	double clip_norm;
 };
 
+#define WEFT_SPIN_AUTO UINT64_MAX /* of spin_ns */
+
 struct weft_session_opts {
 	/* Set by weft_session_opts_init: how large the caller's struct is. Where it is smaller than
 	 * the library's, the caller was built with an older header, and what it does not have keeps
