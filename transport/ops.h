@@ -38,8 +38,9 @@ struct wf_transport_ops {
 	bool (*arm)(struct wf_transport *transport, uint64_t *deadline_ns);
 	/* wf_wait_on_fd, or what is cheaper and takes in what ended the wait. */
 	void (*wait)(struct wf_transport *transport, uint64_t deadline_ns);
-	/* The next wait of the caller ends at once. For what wraps a backend: it may have used up
-	 * all that an armed poll brought, or have set itself a deadline meanwhile. */
+	/* The wait of the caller, or its next one, ends at once. For wf_transport_kick, by any
+	 * thread; and for what wraps a backend: it may have used up all that an armed poll brought,
+	 * or have set itself a deadline meanwhile. */
 	void (*wake)(struct wf_transport *transport);
 };
 

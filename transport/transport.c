@@ -335,6 +335,12 @@ wf_transport_wait(struct wf_transport *transport, uint64_t deadline_ns)
 }
 
 void
+wf_transport_kick(struct wf_transport *transport)
+{
+	transport->ops->wake(transport);
+}
+
+void
 wf_wait_on_fd(struct wf_transport *transport, uint64_t deadline_ns)
 {
 	wf_wait(transport->env, transport->ops->wait_fd(transport), deadline_ns);

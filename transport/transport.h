@@ -273,3 +273,6 @@ bool wf_transport_arm(struct wf_transport *transport, uint64_t *deadline_ns);
 /* Sleep as after arm, on wait_fd until the deadline that it gave. Who has more to wait for than the
  * transport waits on wait_fd and others by itself. */
 void wf_transport_wait(struct wf_transport *transport, uint64_t deadline_ns);
+/* The wait of the owner, or its next one, ends at once. Any thread may call this while the
+ * transport is open. */
+void wf_transport_kick(struct wf_transport *transport);
