@@ -363,11 +363,13 @@ static const struct wf_option table[] = {
 	{.name = "spin",
 	 .type = WF_OPTION_DURATION,
 	 AT(spin_ns),
-	 .initial = "0",
+	 .initial = "auto",
+	 .word = "auto",
+	 .metavar = "TIME|auto",
 	 .of_pserver = true,
 	 .max = WF_NS_PER_S,
-	 .help = "How long to poll before sleeping. More than 0 only where each polling "
-		 "thread has a core of its own."},
+	 .help = "How long to poll before sleeping. auto: as long as recent waits make it "
+		 "worthwhile, up to 100us, where each polling thread of this process has a CPU."},
 	{.name = "connect_timeout",
 	 .type = WF_OPTION_DURATION,
 	 AT(connect_timeout_ns),

@@ -40,6 +40,7 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	lane->warnings.most = WARNINGS_PER_S;
 	lane->awaits_done = true;
 	lane->service = opts->service != NULL ? opts->service : &wf_dense_service;
+	wf_spin_init(&lane->spin, opts->spin_ns);
 	wf_report_init(lane);
 	struct wf_transport_opts transport_opts = {
 		.env = opts->env,
@@ -118,9 +119,9 @@ wf_lane_job_state(const struct wf_lane *lane)
 }
 
 bool
-wf_lane_spins(struct wf_lane *lane, uint64_t spin_ns)
+wf_lane_spins(struct wf_lane *lane)
 {
-	if (lane->now_ns - lane->event_ns >= spin_ns) {
+	if (!wf_spin_goes_on(&lane->spin, lane->now_ns - lane->event_ns)) {
 		return false;
 	}
 	wf_turn_spin(&lane->turn);
@@ -525,7 +526,10 @@ wf_lane_poll(struct wf_lane *lane)
 		return false;
 	}
 	lane->now_ns = wf_now_ns(lane->env);
-	lane->event_ns = count > 0 ? lane->now_ns : lane->event_ns;
+	if (count > 0) {
+		wf_spin_end(&lane->spin, lane->now_ns - lane->event_ns);
+		lane->event_ns = lane->now_ns;
+	}
 	wf_turn_charge(&lane->turn, lane->now_ns, count > 0);
 	lane->looked = lane->now_ns >= lane->tick_ns;
 	if (lane->looked) {

@@ -40,6 +40,7 @@ struct wf_lane_opts {
 	uint64_t
 		stall_timeout_ns; /* a trainer that takes no turns is waited for so long; 0: ever */
 	uint64_t connect_timeout_ns;
+	uint64_t spin_ns;         /* as wf_spin_init has it */
 	uint64_t stats_period_ns; /* of stats lines while a job runs; 0: none, and no times */
 };
 
@@ -124,8 +125,8 @@ uint16_t wf_lane_port(const struct wf_lane *lane);
 /* One turn: send what is due, take what has come, look at the clock. Returns whether anything
  * happened: if not, what is due waits for an event. */
 bool wf_lane_poll(struct wf_lane *lane);
-/* Before a turn: there were events within the last `spin_ns`, and the caller will not sleep. */
-bool wf_lane_spins(struct wf_lane *lane, uint64_t spin_ns);
+/* Before a turn: the lane polls on, and the caller will not sleep after it. */
+bool wf_lane_spins(struct wf_lane *lane);
 /* The last turn looked at deadlines and ends. Only such a turn changes what the next two say; there
  * are at least ten a second, if wf_lane_arm is heeded. */
 bool wf_lane_looked(const struct wf_lane *lane);

@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/pin.h"
 #include "base/signals.h"
+#include "base/spin.h"
 #include "pserver/lane.h"
 #include "transport/verbs/verbs_settings.h"
 #include "wire/hello.h"
@@ -66,6 +67,7 @@ wf_server_opts_init(struct wf_server_opts *opts)
 {
 	*opts = (struct wf_server_opts){
 		.transport = "auto",
+		.spin_ns = WEFT_SPIN_AUTO,
 		.listen = {.name = "127.0.0.1", .port = 7164},
 		.ports_num = 1,
 		.max_trainers = 1024,
@@ -149,6 +151,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.peer_timeout_ns = opts->peer_timeout_ns,
 		.stall_timeout_ns = opts->stall_timeout_ns,
 		.connect_timeout_ns = opts->connect_timeout_ns,
+		.spin_ns = wf_spin_setting(opts->spin_ns, server->lane_count),
 		.stats_period_ns = opts->stats_period_ns,
 		.tcp_congestion = opts->tcp_congestion,
 		.verbs = opts->verbs,
@@ -475,9 +478,8 @@ turn(struct lane_thread *self)
 static void
 run_lane(struct lane_thread *self)
 {
-	uint64_t spin_ns = self->server->opts.spin_ns;
 	while (!self->over) {
-		bool spins = wf_lane_spins(self->lane, spin_ns);
+		bool spins = wf_lane_spins(self->lane);
 		uint64_t deadline;
 		enum wf_rest rest = spins ? WF_REST_NOT : wf_lane_arm(self->lane, &deadline);
 		bool empty = rest == WF_REST_NOW || !turn(self);

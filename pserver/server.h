@@ -26,8 +26,9 @@ struct wf_server_opts {
 	uint32_t newcomer_max; /* connections of a lane that were not let in; 0: 64 */
 	const char *pin;       /* "auto", "off", CPU list */
 	bool inline_lanes;
-	bool once; /* end with OK when all trainers of the first job said GOODBYE */
-	uint64_t spin_ns;
+	bool once;        /* end with OK when all trainers of the first job said GOODBYE */
+	uint64_t spin_ns; /* how long lanes poll before they sleep; WEFT_SPIN_AUTO: as long as pays
+			   */
 	uint64_t slot_bytes_max;  /* longest slice accepted, bytes */
 	uint32_t slot_count;      /* window per trainer and lane; a power of two, 1..256 */
 	uint64_t max_shard_bytes; /* parameters and state of one lane */

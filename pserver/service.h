@@ -18,6 +18,7 @@
 
 #include "base/assert.h"
 #include "base/beats.h"
+#include "base/spin.h"
 #include "base/turn.h"
 #include "base/waits.h"
 #include "pserver/lane.h"
@@ -220,8 +221,9 @@ struct wf_lane {
 	uint64_t tick_ns;
 	uint64_t now_ns;   /* of the last turn */
 	uint64_t event_ns; /* of the last turn with events */
-	bool looked;       /* in the last turn */
-	bool works;        /* the service has something to do beside events */
+	struct wf_spin spin;
+	bool looked; /* in the last turn */
+	bool works;  /* the service has something to do beside events */
 	/* The service may be waiting for a DONE: no sleep without a look for one. True until the
 	 * service says better. */
 	bool awaits_done;

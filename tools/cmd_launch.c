@@ -395,6 +395,25 @@ pin_children(const struct command *command, const struct wf_plan_opts *plan,
 	return st;
 }
 
+/* With more threads that move bytes than CPUs, who polls takes the CPU of who would answer: nobody
+ * polls that was not told to. Each process by itself would count its own threads only. */
+static enum weft_status
+calm_children(const struct command *command, const struct wf_plan_opts *plan,
+	      struct wf_child_spec *spec)
+{
+	enum weft_status st = WEFT_OK;
+	bool crowded = wf_plan_thread_count(plan) > wf_pin_cpu_count();
+	for (uint32_t i = 0; crowded && i < plan->pservers + plan->trainers && st == WEFT_OK; i++) {
+		uint64_t spin_ns = i < plan->pservers ? command->pserver_set.session.spin_ns
+						      : command->train.opts.session.spin_ns;
+		if (spin_ns == WEFT_SPIN_AUTO) {
+			wf_args_add(&spec[i].args, "--spin=0");
+			st = wf_args_check(&spec[i].args);
+		}
+	}
+	return st;
+}
+
 static enum weft_status
 run(const struct command *command, struct wf_env *env, struct wf_supervise_end *end)
 {
@@ -422,6 +441,9 @@ run(const struct command *command, struct wf_env *env, struct wf_supervise_end *
 	st = wf_plan_job(&plan, spec);
 	if (st == WEFT_OK) {
 		st = pin_children(command, &plan, spec, env);
+	}
+	if (st == WEFT_OK) {
+		st = calm_children(command, &plan, spec);
 	}
 	if (st == WEFT_OK) {
 		say_start(&plan);

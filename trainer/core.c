@@ -136,7 +136,7 @@ wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, 
 	va_end(args);
 	memcpy(core->failure, text, sizeof(core->failure));
 	core->failed_ns = wf_now_ns(core->env);
-	atomic_store_explicit(&core->status, (uint32_t)status, memory_order_seq_cst); /* F1, W1 */
+	atomic_store_explicit(&core->status, (uint32_t)status, memory_order_release); /* F1 */
 	core->tick_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = &core->link[i];
@@ -292,7 +292,7 @@ tick(struct wf_core *core, uint64_t now)
 	core->initialised =
 		core->initialised || (core->all_were_up && core->asked && core->busy_slices == 0);
 	if (news) {
-		atomic_store_explicit(&core->starting, 0, memory_order_seq_cst); /* B1, W1 */
+		atomic_store_explicit(&core->starting, 0, memory_order_release); /* B1 */
 	}
 	check_leaving(core);
 	wf_core_beats_look(core, now);
@@ -336,6 +336,17 @@ take_events(struct wf_core *core)
 	return count;
 }
 
+/* Another one begins, unless the driver leaves. A turn that did not look at the clock counts with
+ * the time of the last that did. */
+static void
+end_wait(struct wf_core *core, bool busy)
+{
+	if (busy && core->wait_ns != 0) {
+		wf_spin_end(&core->spin, core->now_ns - core->wait_ns);
+		core->wait_ns = core->now_ns;
+	}
+}
+
 bool
 wf_core_poll(struct wf_core *core)
 {
@@ -354,7 +365,7 @@ wf_core_poll(struct wf_core *core)
 		return false;
 	}
 	if (wf_turn_is_blind(&core->turn, count > 0, core->tick_ns == 0)) {
-		core->event_ns = count > 0 ? core->now_ns : core->event_ns;
+		end_wait(core, count > 0);
 		return count > 0;
 	}
 	uint64_t before_ns = core->now_ns;
@@ -363,7 +374,7 @@ wf_core_poll(struct wf_core *core)
 		core->back_ns = core->now_ns;
 	}
 	wf_wait_stamp(&core->waits, core->now_ns);
-	core->event_ns = count > 0 ? core->now_ns : core->event_ns;
+	end_wait(core, count > 0);
 	wf_turn_charge(&core->turn, core->now_ns, count > 0);
 	bool due = core->now_ns >= core->tick_ns;
 	if (due) {

@@ -14,6 +14,7 @@
 #include "base/env.h"
 #include "base/hist.h"
 #include "base/stats.h"
+#include "base/spin.h"
 #include "base/turn.h"
 #include "base/waits.h"
 #include "base/settings.h"
@@ -232,9 +233,11 @@ struct wf_core {
 	/* When to look at links, waits and reports again. 0: in this turn, for something has
 	 * changed that they depend on; WF_NEVER: not before start. */
 	uint64_t tick_ns;
-	uint64_t now_ns;   /* of the last turn */
-	uint64_t back_ns;  /* of the last turn after a second or more without any */
-	uint64_t event_ns; /* of the last turn with events, or with commands of another thread */
+	uint64_t now_ns;  /* of the last turn */
+	uint64_t back_ns; /* of the last turn after a second or more without any */
+	uint64_t wait_ns; /* of the wait under way: the last event in it, or its beginning; 0: none
+			   */
+	struct wf_spin spin;
 	struct wf_core_tensor *tensor; /* [tensor_count] */
 	uint32_t busy_slices;          /* slices pending over all tensors */
 	uint32_t undone_slices;        /* of them, those that are answered and not DONE */

@@ -151,6 +151,7 @@ weft_step(struct weft_session *session, uint64_t samples, double cost)
 		return st;
 	}
 	if (is_unanswered(session)) {
+		wf_progress_send(session, UINT64_MAX); /* of the service, if it was handed in now */
 		return WEFT_AGAIN;
 	}
 	st = hand_in(session); /* the answer may have come in between, which gives batches back */
@@ -194,8 +195,9 @@ push_locally(struct weft_tensor *tensor)
 	return WEFT_OK;
 }
 
-enum weft_status
-weft_push(struct weft_tensor *tensor)
+/* What it sends is sent by the wait that follows, or by wf_progress_send. */
+static enum weft_status
+begin_push(struct weft_tensor *tensor)
 {
 	struct weft_session *session = tensor->session;
 	const struct wf_job_tensor *declared = &session->core.job.tensor[tensor->idx];
@@ -220,6 +222,18 @@ weft_push(struct weft_tensor *tensor)
 	tensor->pushed_step = session->step;
 	push(tensor);
 	return WEFT_OK;
+}
+
+enum weft_status
+weft_push(struct weft_tensor *tensor)
+{
+	struct weft_session *session = tensor->session;
+	enum weft_status st = begin_push(tensor);
+	if (st == WEFT_OK && is_busy(session, tensor->idx)) {
+		wf_progress_send(session,
+				 session->core.job.tensor[tensor->idx].count * sizeof(float));
+	}
+	return st;
 }
 
 /* No push is answered before the norm is known, and it is of all tensors. */
@@ -308,7 +322,7 @@ weft_exchange(struct weft_session *session, uint64_t samples, double cost)
 	enum weft_status st = weft_step(session, samples, cost);
 	for (uint32_t i = session->core.job.tensor_count; i-- > 0 && st == WEFT_OK;) {
 		if (!session->core.job.tensor[i].is_static) {
-			st = weft_push(session->tensor[i]);
+			st = begin_push(session->tensor[i]);
 		}
 	}
 	return st != WEFT_OK ? st : weft_wait_all(session);

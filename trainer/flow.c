@@ -24,7 +24,7 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 	}
 	if (--t->pending == 0) {
 		wf_wait_end(&core->waits, &t->wait);
-		atomic_store_explicit(&t->busy, 0, memory_order_seq_cst); /* B1, W1 */
+		atomic_store_explicit(&t->busy, 0, memory_order_release); /* B1 */
 	}
 }
 

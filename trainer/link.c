@@ -488,7 +488,7 @@ take_reduced(struct wf_link *link, const struct wf_event *event)
 	core->reduce_step = msg->step;
 	core->reduce_since_ns = 0;
 	link->reduce_due = false;
-	atomic_store_explicit(&core->reduce_busy, 0, memory_order_seq_cst); /* B1, W1 */
+	atomic_store_explicit(&core->reduce_busy, 0, memory_order_release); /* B1 */
 	return WEFT_OK;
 }
 

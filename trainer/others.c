@@ -24,7 +24,7 @@ wf_others_ask(struct wf_core *core, uint32_t trainer)
 	}
 	if (core->others_missing == 0) {
 		core->others_since_ns = 0;
-		atomic_store_explicit(&core->others_busy, 0, memory_order_seq_cst); /* B1, W1 */
+		atomic_store_explicit(&core->others_busy, 0, memory_order_release); /* B1 */
 	}
 }
 
@@ -68,7 +68,7 @@ wf_others_hear(struct wf_link *link, const struct wf_event *event)
 	WF_ASSERT(core->others_missing > 0);
 	if (--core->others_missing == 0) {
 		core->others_since_ns = 0;
-		atomic_store_explicit(&core->others_busy, 0, memory_order_seq_cst); /* B1, W1 */
+		atomic_store_explicit(&core->others_busy, 0, memory_order_release); /* B1 */
 	}
 	return WEFT_OK;
 }

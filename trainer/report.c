@@ -90,7 +90,7 @@ wf_core_report_stats(struct wf_core *core)
 	wf_hist_snapshot(&core->exchange_time, view);
 	core->exchange_p50_ns = wf_hist_quantile(view, 0.5);
 	core->exchange_p99_ns = wf_hist_quantile(view, 0.99);
-	atomic_store_explicit(&core->stats_busy, 0, memory_order_seq_cst); /* B1, W1 */
+	atomic_store_explicit(&core->stats_busy, 0, memory_order_release); /* B1 */
 }
 
 /* What the service has to say, in a line of its own: the other one is long enough. */

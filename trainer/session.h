@@ -7,6 +7,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "base/names.h"
 #include "base/pin.h"
@@ -44,26 +45,40 @@ struct wf_command {
 	double cost;
 };
 
+/* Who is in the core: polls, runs commands, reads and writes what is not shared. It changes hands
+ * between two polls, and between two calls. */
+enum wf_driver {
+	WF_DRIVER_NONE,
+	WF_DRIVER_THREAD,
+	WF_DRIVER_OWNER,
+};
+
+/* With WEFT_PROGRESS_THREAD. The owner drives while it is in a call that waits, or that has
+ * something to send; the thread drives while there is something to do and the owner is away, and
+ * sleeps otherwise. progress.c has the owner's side, progress_thread.c the thread's. */
 struct wf_progress {
 	bool threaded;
 	bool started; /* the thread runs */
 	pthread_t thread;
-	struct wf_ring *ring;
+	struct wf_ring *ring; /* commands that found the thread driving */
 	struct wf_pin *pin;
-	int poll_fd;    /* epoll over the transport's fd and command_fd */
-	int command_fd; /* eventfd: there are commands */
-	int done_fd;    /* eventfd: something the owner waits for has happened */
+	int poll_fd; /* epoll over command_fd and the transport's descriptor; the thread sleeps on
+			it */
+	int command_fd;  /* eventfd, never read: each write is an edge that wakes the thread */
+	int handover_fd; /* eventfd: the thread has let go of the core, which the owner wants */
 	/* command_fd, for who stops the session; -1: nothing is to be woken. Owner: store release;
 	 * any thread or signal handler: load acquire. */
 	_Atomic int wake_fd;
 	uint64_t asked_ns; /* owner: when the caller was last asked whether to go on */
 
-	/* Shared. Both sides use seq_cst: each stores its own word, then looks at the other's (W1,
-	 * W2). */
-	_Atomic uint32_t commands;                     /* owner: pushed so far */
-	_Atomic uint32_t thread_sleeps;                /* thread: 1 before it sleeps */
-	_Atomic(const _Atomic uint32_t *) owner_waits; /* owner: word it sleeps on; NULL: awake */
-	_Atomic uint32_t stop;                         /* owner: end the thread */
+	bool watched; /* who drives: what comes wakes the thread, if it sleeps */
+
+	/* Shared. All seq_cst: each side stores its own word, then looks at the other's. */
+	_Atomic uint32_t driver;   /* enum wf_driver (D1, D2) */
+	_Atomic uint32_t commands; /* owner: put into the ring so far (D1) */
+	_Atomic uint32_t wanted;   /* owner: 1 before it sleeps until the core is free (D2) */
+	_Atomic uint64_t until_ns; /* thread: before it sleeps, until when at the latest (D3) */
+	_Atomic uint32_t stop;     /* owner: end the thread */
 };
 
 struct weft_tensor {
@@ -123,7 +138,12 @@ void wf_progress_init(struct weft_session *session);
 enum weft_status wf_progress_open(struct weft_session *session) WEFT_MUST_CHECK;
 /* Ends the thread. Accepts a session that never opened it. */
 void wf_progress_close(struct weft_session *session);
+/* Hand a command to the core. What it has to send goes out with the next wf_progress_send or wait,
+ * within a tenth of a second at the latest. */
 void wf_progress_command(struct weft_session *session, const struct wf_command *command);
+/* The owner goes on with its own work after commands that move `bytes`: they are on their way, or
+ * the thread looks after them, by the return. */
+void wf_progress_send(struct weft_session *session, uint64_t bytes);
 /* Until `*word` is 0 or the session fails; WEFT_AGAIN: until the caller's `interrupted` says so. */
 enum weft_status wf_progress_wait_clear(struct weft_session *session,
 					const _Atomic uint32_t *word) WEFT_MUST_CHECK;
@@ -133,6 +153,38 @@ void wf_progress_wait(struct weft_session *session, bool (*done)(struct weft_ses
 void wf_progress_heed_stop(struct weft_session *session);
 /* One turn, if the caller drives. */
 void wf_progress_turn(struct weft_session *session);
+/* progress_thread.c */
+enum weft_status wf_progress_thread_start(struct weft_session *session) WEFT_MUST_CHECK;
+/* Whether the transport's descriptor wakes the thread. Thread: who drives. */
+void wf_progress_watch(struct weft_session *session, bool watched);
+/* A signal that stops the program is heeded in the next turn. Thread: who drives. */
+void wf_progress_look_for_stop(struct weft_session *session);
+/* What the ring has. Returns whether there was anything. Thread: who drives. */
+bool wf_progress_run_commands(struct weft_session *session);
+void wf_progress_run(struct weft_session *session, const struct wf_command *command);
+static inline bool
+wf_progress_claim(struct weft_session *session, enum wf_driver who)
+{
+	uint32_t none = WF_DRIVER_NONE;
+	return atomic_compare_exchange_strong_explicit(&session->progress.driver, &none, who,
+						       memory_order_seq_cst, /* D1, D2 */
+						       memory_order_relaxed);
+}
+static inline void
+wf_progress_release(struct weft_session *session)
+{
+	wf_owner_drop(&session->core.owner);
+	atomic_store_explicit(&session->progress.driver, WF_DRIVER_NONE,
+			      memory_order_seq_cst); /* D1, D2 */
+}
+static inline void
+wf_progress_signal(int fd)
+{
+	uint64_t one = 1;
+	ssize_t n = write(fd, &one, sizeof(one));
+	(void)n; /* full: it is readable already */
+}
+
 /* The recorded failure of the core. */
 enum weft_status wf_session_failure(const struct weft_session *session);
 /* Let the core fail with this text, unless it has failed; by the return it has. */

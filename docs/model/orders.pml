@@ -6,8 +6,9 @@
  * goes past the buffer. Loads of a thread are made in their order, and none is of a word that it stores itself.
  * Numbers are those in the sources. Choose one:
  *   -DSLEEP   K1, K2: an end of shm sleeps (shm.c set_sleeping), the other kicks (wf_shm_conn_kick)
- *   -DTHREAD  W2: the progress thread sleeps (thread_sleep), the owner gives a command (wf_progress_command)
- *   -DOWNER   W1: the owner sleeps (sleep_for_thread), the thread clears a word or fails (wake_owner)
+ *   -DTHREAD  D1: the progress thread lets go of the core and sleeps (rest), the owner gives a command (wf_progress_command)
+ *   -DOWNER   D2: the owner sleeps until the core is free (claim_after_sleep), the thread lets go of it (let_go, rest)
+ *   -DASIDE   D3: the thread sleeps while the owner drives (claim_or_stand_back), the owner leaves work behind (hand_over)
  *   -DREVOKE  S4: an end breaks off and takes a published PUT back (wf_shm_give_up), the other consumes it (ref_finish)
  * -DM_...: seeded mistakes, see README.md: that operation is relaxed, or left out. "P:" marks a property. */
 #ifndef N
@@ -18,6 +19,7 @@
 chan buffer[2] = [BUFFERED] of { byte, byte, bit };
 byte mem[4];
 byte strong[2];           /* seq_cst stores in the buffer  */
+byte own[2];              /* stores of DRIVER in the buffer */
 byte wakes, got, said;    /* wakes: of the descriptor      */
 bit  taken_back, delivered, over[2];
 
@@ -27,9 +29,21 @@ bit  taken_back, delivered, over[2];
 #define SIGNAL wakes = 1
 #define AWAIT  atomic { wakes > 0 -> wakes = 0 }
 
+#if defined(THREAD) || defined(OWNER) || defined(ASIDE)
+#define DRIVER 0          /* 0: nobody; me + 1                         */
+/* A compare-and-exchange of DRIVER. Relaxed, it goes past stores of other words. */
+#define CLAIM(me,sc,ok) atomic { own[me] == 0 && (!(sc) || strong[me] == 0) -> ok = (mem[DRIVER] == 0); \
+	if :: ok -> mem[DRIVER] = me + 1 :: else fi }
+#define LET_GO(me,sc) atomic { own[me]++; STORE(me,DRIVER,0,sc) }
+#endif
+
 active [2] proctype leaves() { byte x, v; bit sc; byte me = _pid % 2;
 end:	do
-	:: atomic { buffer[me]?x,v,sc -> mem[x] = v; strong[me] = strong[me] - sc; x = 0; v = 0; sc = 0 }
+	:: atomic { buffer[me]?x,v,sc -> mem[x] = v; strong[me] = strong[me] - sc;
+#ifdef DRIVER
+		own[me] = own[me] - (x == DRIVER);
+#endif
+		x = 0; v = 0; sc = 0 }
 	od }
 
 #ifdef M_STORE            /* of who goes to sleep, or consumes          */
@@ -93,74 +107,118 @@ active proctype kicker() { byte r;
 #endif
 
 #ifdef THREAD
-#define TAIL 0
-#define COMMANDS 1
-#define SLEEPS 2
-active proctype thread() { byte seen, r;
+#define TAIL 1
+#define COMMANDS 2
+active proctype thread() { byte seen, r; bit mine;
 	do
 	:: got == N -> break
 	:: got < N ->
 #ifndef M_SEEN            /* read after the commands: what a relaxed load may be */
 		LOAD(0, COMMANDS, 1, seen);
 #endif
-		LOAD(0, TAIL, 0, r);                          /* R2 */
-#ifdef M_SEEN
-		LOAD(0, COMMANDS, 1, seen);
-#endif
+		CLAIM(0, 1, mine);
 		if
-		:: r > got -> got = r
-		:: r == got ->
-			STORE(0, SLEEPS, 1, S1);              /* W2 */
-			LOAD(0, COMMANDS, L1, r);             /* W2 */
-			if :: r == seen -> AWAIT :: r != seen fi;
-			STORE(0, SLEEPS, 0, 0);
-			wakes = 0                             /* drain_fd */
+		:: !mine -> if :: AWAIT :: got == N -> skip fi /* the owner drives, and runs what it finds */
+		:: mine ->
+			LOAD(0, TAIL, 0, r);                  /* R2 */
+#ifdef M_SEEN
+			LOAD(0, COMMANDS, 1, seen);
+#endif
+			if
+			:: r > got -> got = r; LET_GO(0, 1)
+			:: r <= got ->
+				LET_GO(0, S1);                /* D1 */
+				LOAD(0, COMMANDS, L1, r);     /* D1 */
+				if
+				:: r == seen -> if :: AWAIT :: got == N -> skip fi
+				:: r != seen
+				fi
+			fi
 		fi
 	od; over[0] = 1 }
 
-active proctype owner() { byte r;
+active proctype owner() { bit mine;
 	do
 	:: said == N -> break
 	:: said < N -> said++;
-		STORE(1, TAIL, said, 0);                      /* R2 */
-		STORE(1, COMMANDS, said, S2);                 /* W2 */
-		LOAD(1, SLEEPS, L2, r);                       /* W2 */
-		if :: r != 0 -> SIGNAL :: r == 0 fi
+		CLAIM(1, 1, mine);
+		if
+		:: mine -> got = said; LET_GO(1, 1)           /* it runs the ring's and its own */
+		:: !mine ->
+			STORE(1, TAIL, said, 0);              /* R2 */
+			STORE(1, COMMANDS, said, S2);         /* D1 */
+			CLAIM(1, L2, mine);                   /* D1 */
+			if :: mine -> got = said; LET_GO(1, 1) :: !mine fi
+		fi
 	od; over[1] = 1 }
 #endif
 
 #ifdef OWNER
-#define CLEARED 0         /* how often: the word of wait n is clear when it is n or more */
-#define WAITS 1           /* the number of the wait; 0: none */
-#define GONE 3            /* N: the session's failure, which ends the last wait */
-active proctype owner() { byte r, status;
-	got = 1;
+#define WANTED 1
+active proctype owner() { bit mine;
 	do
-	:: got > N -> break
-	:: got <= N ->
-		STORE(0, WAITS, got, S1);                     /* W1 */
-		LOAD(0, CLEARED, L1, r);                      /* W1 */
-		LOAD(0, GONE, L1, status);                    /* F1, W1 */
-		if
-		:: r < got && status == 0 -> AWAIT
-		:: else
-		fi;
-		STORE(0, WAITS, 0, 0);
+	:: got == N -> break
+	:: got < N ->
+		STORE(0, WANTED, 1, S1);                      /* D2 */
+		CLAIM(0, L1, mine);                           /* D2 */
+		if :: mine :: !mine -> AWAIT fi;
+		STORE(0, WANTED, 0, 0);
 		wakes = 0;                                    /* drain_fd */
-		LOAD(0, CLEARED, 0, r); LOAD(0, GONE, 0, status);
-		if :: r >= got || status != 0 -> got++ :: else fi
+		if :: mine -> got++; LET_GO(0, 1) :: !mine fi
 	od; over[0] = 1 }
 
-active proctype thread() { byte r;
+active proctype thread() { byte r; bit mine;              /* it has N + 1 turns, and then sleeps for ever */
+	do
+	:: said > N -> break
+	:: said <= N ->
+		CLAIM(1, 1, mine);
+		if
+		:: !mine
+		:: mine -> said++;
+			LET_GO(1, S2);                        /* D2 */
+			LOAD(1, WANTED, L2, r);               /* D2 */
+			if :: r != 0 -> SIGNAL :: r == 0 fi
+		fi
+	od; over[1] = 1 }
+#endif
+
+#ifdef ASIDE
+#define UNTIL 1           /* 1: the thread sleeps for long              */
+#define WORK 2            /* that owners left, and that is due soon     */
+active proctype thread() { byte r; bit mine;
+	do
+	:: got == N -> break
+	:: got < N ->
+		CLAIM(0, 1, mine);
+		if
+		:: mine
+		:: !mine ->
+			STORE(0, UNTIL, 1, S1);               /* D3 */
+			CLAIM(0, L1, mine);                   /* D3 */
+			if :: mine :: !mine -> AWAIT fi
+		fi;
+		if
+		:: mine ->
+			LOAD(0, WORK, 0, r); got = r;
+			STORE(0, UNTIL, 0, 0);                /* it is about to sleep until that is due */
+			LET_GO(0, 1)
+		:: !mine
+		fi
+	od; over[0] = 1 }
+
+active proctype owner() { byte r; bit mine;
 	do
 	:: said == N -> break
-	:: said < N -> said++;
+	:: said < N ->
+		CLAIM(1, 1, mine);
 		if
-		:: said < N -> STORE(1, CLEARED, said, S2)    /* B1, W1 */
-		:: said == N -> STORE(1, GONE, 1, S2)         /* F1, W1 */
-		fi;
-		LOAD(1, WAITS, L2, r);                        /* W1: and its word is clear, or it has failed */
-		if :: r != 0 && (r <= said || said == N) -> SIGNAL :: else fi
+		:: mine -> said++;
+			STORE(1, WORK, said, 0);
+			LET_GO(1, S2);                        /* D3 */
+			LOAD(1, UNTIL, L2, r);                /* D3 */
+			if :: r != 0 -> SIGNAL :: r == 0 fi
+		:: !mine
+		fi
 	od; over[1] = 1 }
 #endif
 

@@ -38,9 +38,9 @@ RUNS = {
         + ("M_NOREGRANT", "M_BYEONCE", "DROP M_DROPKEEP"),
     ),
     "orders": (
-        ("SLEEP", "SLEEP N=3", "THREAD", "THREAD N=3", "OWNER", "OWNER N=3", "REVOKE")
-        + ("SLEEP M_TAKE",),
-        tuple("%s M_%s" % (p, m) for p in ("SLEEP", "THREAD", "OWNER", "REVOKE") for m in PAIRS)
+        ("SLEEP", "SLEEP N=3", "THREAD", "THREAD N=3", "OWNER", "OWNER N=3", "ASIDE")
+        + ("ASIDE N=3", "REVOKE", "SLEEP M_TAKE"),
+        tuple("%s M_%s" % (p, m) for p in ("SLEEP", "THREAD", "OWNER", "ASIDE", "REVOKE") for m in PAIRS)
         + ("SLEEP M_NOLOOK", "THREAD M_SEEN"),
     ),
     "sparse": (

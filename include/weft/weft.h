@@ -143,7 +143,7 @@ struct weft_optimizer_opts {
 	double clip_norm;
 };
 
-#define WEFT_SPIN_AUTO UINT64_MAX /* of spin_ns */
+#define WEFT_SPIN_AUTO UINT64_MAX
 
 struct weft_session_opts {
 	/* Set by weft_session_opts_init: how large the caller's struct is. Where it is smaller than
@@ -178,7 +178,10 @@ struct weft_session_opts {
 	enum weft_progress progress;
 	/* Of the progress thread, and the arrays with it: "auto", "off", a CPU list: "off" */
 	const char *pin;
-	uint64_t spin_ns;              /* how long to poll before sleeping, up to 1 s: 0 */
+	/* How long a wait polls before it sleeps; up to 1 s; 0: not at all. WEFT_SPIN_AUTO: as long
+	 * as recent waits make it worthwhile, up to 100 us, where there are CPUs for it:
+	 * WEFT_SPIN_AUTO */
+	uint64_t spin_ns;
 	uint64_t connect_timeout_ns;   /* until every lane has answered for the first time: 300 s */
 	uint64_t reconnect_timeout_ns; /* for a lane that was lost to come back: 3 s */
 	uint64_t peer_timeout_ns;      /* silence of a host (not of a process), from 1 ms: 10 s */

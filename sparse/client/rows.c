@@ -198,6 +198,7 @@ weft_rows_pull(struct weft_table *table, const uint64_t *key, uint32_t count, un
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_SERVICE,
 							  .section = WF_CLIENT_PULL,
 							  .tensor = rows->idx});
+	wf_progress_send(session, rows->view.row_count * sizeof(uint64_t));
 	return WEFT_OK;
 }
 
@@ -336,7 +337,15 @@ weft_rows_push(struct weft_rows *rows, const float *grad, const float *show, con
 	client->pushed[table->idx] = rows;
 	client->pushed_count++;
 	wf_client_count_push(rows);
-	return client->pushed_count == client->table_count ? wf_client_hand_in(session) : WEFT_OK;
+	if (client->pushed_count < client->table_count) {
+		return WEFT_OK;
+	}
+	st = wf_client_hand_in(session);
+	if (st == WEFT_OK) {
+		wf_progress_send(session, (uint64_t)rows->view.row_count *
+						  client->desc[table->idx].dim * sizeof(float));
+	}
+	return st;
 }
 
 void

@@ -366,7 +366,7 @@ all_up(struct wf_core *core)
 {
 	struct wf_client *client = core->service_state;
 	client->started = true;
-	atomic_store_explicit(&client->up_busy, 0, memory_order_seq_cst); /* B1, W1 */
+	atomic_store_explicit(&client->up_busy, 0, memory_order_release); /* B1 */
 }
 
 /* What a client may wait for, several at a time. */

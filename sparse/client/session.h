@@ -7,7 +7,7 @@
  * pulls, pushes and answers on it; records.c weft_table_read and _write; session_call.c their
  * messages; session_stats.c  counters and what follows from them. Thread: as each struct says: the
  * owner's, or the core's (whoever drives progress). Commands pass what one leaves to the other;
- * `busy`, `step_busy` and `up_busy` pass it back (B1 and W1 of trainer/README.md). */
+ * `busy`, `step_busy` and `up_busy` pass it back (B1 of trainer/README.md). */
 #pragma once
 
 #include <stdatomic.h>

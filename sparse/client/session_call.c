@@ -73,7 +73,7 @@ wf_client_call_finish(struct wf_client *client)
 		return;
 	}
 	call->open = false;
-	atomic_store_explicit(&call->busy, 0, memory_order_seq_cst); /* B1, W1 */
+	atomic_store_explicit(&call->busy, 0, memory_order_release); /* B1 */
 }
 
 static bool

@@ -30,7 +30,7 @@ finish_rows(struct wf_client *client, struct weft_rows *rows)
 	WF_ASSERT(client->pulls_busy > 0);
 	client->pulls_busy--;
 	wf_wait_end(&client->waits, &rows->wait);
-	atomic_store_explicit(&rows->busy, 0, memory_order_seq_cst); /* B1, W1 */
+	atomic_store_explicit(&rows->busy, 0, memory_order_release); /* B1 */
 }
 
 static void
@@ -41,7 +41,7 @@ finish_step(struct wf_client *client)
 	}
 	wf_count(&client->counts.steps_applied, 1);
 	client->applied_ns = wf_now_ns(client->core->env);
-	atomic_store_explicit(&client->step_busy, 0, memory_order_seq_cst); /* B1, W1 */
+	atomic_store_explicit(&client->step_busy, 0, memory_order_release); /* B1 */
 }
 
 /* Commands. */

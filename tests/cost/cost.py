@@ -50,7 +50,7 @@ def exchange(build, count, wrap, work):
     files = [os.path.join(work, "%s.%d" % (side, count)) for side in ("pserver", "trainer")]
     server = subprocess.Popen(
         wrap(files[0]) + [os.path.join(build, "tools", "weft"), "pserver", "--port=0", "--once",
-                          "--transport=tcp"],
+                          "--transport=tcp", "--spin=0"],
         preexec_fn=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         port = listening_port(server)

@@ -38,6 +38,7 @@ main(int argc, char **argv)
 	opts.port = (uint16_t)strtoul(argv[1], NULL, 10);
 	opts.transport = "tcp";
 	opts.progress = WEFT_PROGRESS_CALLER;
+	opts.spin_ns = 0;
 	struct weft_session *session;
 	enum weft_status st = weft_session_open(&opts, &session);
 	if (st != WEFT_OK) {

@@ -138,7 +138,7 @@ settings_are_set_and_read_by_name(void **state)
 		{"port", "65535", "7164", NULL},
 		{"skip_nonfinite", "yes", "false", "true"},
 		{"slice_bytes", "65536", "256KiB", "64KiB"},
-		{"spin", "0.02ms", "0s", "20us"},
+		{"spin", "0.02ms", "auto", "20us"},
 		{"optimizer", "adam", "sgd", NULL},
 		{"learning_rate", "1e-2", "0.001", "0.01"},
 		{"grad_reduce", "mean", "sum", NULL},

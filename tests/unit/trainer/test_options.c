@@ -57,7 +57,7 @@ defaults_are_those_of_the_header(void **state)
 	assert_true(opts.peer_timeout_ns == 10 * WF_NS_PER_S);
 	assert_true(opts.stall_timeout_ns == 0); /* as step_timeout_ns */
 	assert_true(opts.step_timeout_ns == 1800 * WF_NS_PER_S);
-	assert_true(opts.spin_ns == 0);
+	assert_true(opts.spin_ns == WEFT_SPIN_AUTO);
 	assert_true(opts.stats_period_ns == 0);
 }
 
