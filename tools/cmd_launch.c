@@ -440,10 +440,10 @@ run(const struct command *command, struct wf_env *env, struct wf_supervise_end *
 	opts.spec = spec;
 	st = wf_plan_job(&plan, spec);
 	if (st == WEFT_OK) {
-		st = pin_children(command, &plan, spec, env);
+		st = calm_children(command, &plan, spec);
 	}
 	if (st == WEFT_OK) {
-		st = calm_children(command, &plan, spec);
+		st = pin_children(command, &plan, spec, env);
 	}
 	if (st == WEFT_OK) {
 		say_start(&plan);

@@ -109,3 +109,9 @@ cpu=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)
 expect 0 taskset -c "$cpu" "$WEFT" launch --local --port="$port" --pin=auto -- train linear \
 	--progress=caller --num_passes=2
 says last.err "nobody is pinned"
+
+# On one CPU a process that polls takes it from the one that would answer: the plan leaves polling out,
+# but where the user asks for it.
+[ "$(grep -c -e ' --spin=0' last.err)" -eq 2 ] || fail "somebody polls on a shared cpu"
+expect 0 taskset -c "$cpu" "$WEFT" launch --local --port="$port" --spin=20us -- train linear --num_passes=2
+says_not last.err "--spin=0"
