@@ -56,7 +56,8 @@
  * whose memory stays until a poll after the one in which the descriptor was closed or removed:
  * epoll may have told of it already. */
 struct wf_loop_source {
-	/* `mask`: what epoll said. It notes that, and leaves the work to the poll. */
+	/* `mask`: what epoll said. It notes that, or reads what the descriptor has; events are
+	 * delivered by the poll. */
 	void (*notify)(struct wf_loop_source *source, uint32_t mask);
 };
 

@@ -3,51 +3,22 @@
  *
  * A poll looks at the completion queues, in memory; at descriptors (the connection manager, events
  * of devices) after a sleep, by the clock (1 ms), and while a connection comes or goes. To sleep,
- * the completion queues are armed, and all that can wake is behind one epoll descriptor. Thread:
- * the transport's owner. */
+ * the completion queues are armed, and all that can wake is behind the loop's epoll
+ * descriptor (transport/loop.h). Thread: the transport's owner. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "transport/verbs/verbs_internal.h"
 #include "wire/path.h"
 
-#define EPOLL_EVENTS 32
 /* A caller that spins asks for the time in so many polls: there are machines where that is slow. */
 #define POLLS_PER_CLOCK 16u
 
-static uint64_t
-source_of(enum wf_verbs_source_kind kind, unsigned idx)
-{
-	return (uint64_t)kind << 32 | idx;
-}
-
-enum weft_status
-wf_verbs_watch(struct wf_verbs *t, int fd, enum wf_verbs_source_kind kind, unsigned idx)
-{
-	struct epoll_event event = {
-		.events = kind == WF_VERBS_SOURCE_WAKE ? EPOLLIN | EPOLLET : EPOLLIN,
-		.data.u64 = source_of(kind, idx),
-	};
-	if (epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "epoll_ctl");
-	}
-	return WEFT_OK;
-}
-
-void
-wf_verbs_unwatch(struct wf_verbs *t, int fd)
-{
-	(void)epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-}
-
 /* A task of the helper thread may have ended. */
 static void
-on_wake(struct wf_verbs *t)
+on_wake(struct wf_loop *loop)
 {
+	struct wf_verbs *t = WF_LOOP_OWNER(loop, struct wf_verbs, medium.loop);
 	wf_verbs_registrations_visit(t);
 	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
 	     c = wf_verbs_conn_next(c)) {
@@ -59,43 +30,18 @@ on_wake(struct wf_verbs *t)
 }
 
 static void
-on_source(struct wf_verbs *t, uint64_t source)
+notify_cm(struct wf_loop_source *source, uint32_t mask)
 {
-	struct wf_verbs_device *dev = NULL;
-	unsigned idx = (uint32_t)source;
-	if (idx < WF_VERBS_DEVICES_MAX) {
-		dev = t->device[idx];
-	}
-	switch ((enum wf_verbs_source_kind)(source >> 32)) {
-	case WF_VERBS_SOURCE_WAKE:
-		on_wake(t);
-		break;
-	case WF_VERBS_SOURCE_CM:
-		wf_verbs_cm_read(t);
-		break;
-	case WF_VERBS_SOURCE_CHANNEL:
-		if (dev != NULL) {
-			wf_verbs_device_channel(dev);
-		}
-		break;
-	case WF_VERBS_SOURCE_ASYNC:
-		if (dev != NULL) {
-			wf_verbs_device_async(dev);
-		}
-		break;
-	}
+	(void)mask;
+	wf_verbs_cm_read(WF_LOOP_OWNER(source, struct wf_verbs, cm_source));
 }
 
 static void
 look(struct wf_verbs *t)
 {
-	struct epoll_event event[EPOLL_EVENTS];
-	int count = epoll_wait(t->epoll_fd, event, EPOLL_EVENTS, 0);
-	for (int i = 0; i < count; i++) {
-		on_source(t, event[i].data.u64);
-	}
-	t->work_left |= count == EPOLL_EVENTS;
-	t->look_ns = t->now_ns + WF_VERBS_LOOK_NS;
+	struct wf_loop *loop = &t->medium.loop;
+	loop->left |= !wf_loop_collect(loop);
+	t->look_ns = loop->now_ns + WF_VERBS_LOOK_NS;
 }
 
 /* Free those whose DOWN went out in an earlier poll, then devices that nobody uses any more. */
@@ -127,10 +73,10 @@ note_owed(const struct wf_verbs *t, struct wf_verbs_cq *q, unsigned count)
 	if (count == 0 || !q->armed) {
 		return;
 	}
-	if (t->armed) {
+	if (wf_loop_is_armed(&t->medium.loop)) {
 		q->armed = count < WF_VERBS_POLL_MAX;
 	} else if (q->owed_ns == 0) {
-		q->owed_ns = t->now_ns;
+		q->owed_ns = t->medium.loop.now_ns;
 	}
 }
 
@@ -144,59 +90,24 @@ poll_queues(struct wf_verbs *t, bool all)
 			wf_verbs_rx_flush_shared(q); /* not with the event: it may be answered */
 		}
 		unsigned received = wf_verbs_poll_receive(q);
-		t->work_left |= received >= WF_VERBS_POLL_MAX;
+		t->medium.loop.left |= received >= WF_VERBS_POLL_MAX;
 		note_owed(t, &q->receive, received);
 		q->send_waits = received > 0 && !all && !q->send_waits;
 		if (!q->send_waits) {
 			unsigned sent = wf_verbs_poll_send(q);
-			t->work_left |= sent >= WF_VERBS_POLL_MAX;
+			t->medium.loop.left |= sent >= WF_VERBS_POLL_MAX;
 			note_owed(t, &q->send, sent);
 		}
 	}
 }
 
-static struct wf_verbs_conn *
-ready_pop(struct wf_verbs *t)
-{
-	struct wf_verbs_conn *c = t->ready_first;
-	t->ready_first = c->ready_next;
-	if (t->ready_first == NULL) {
-		t->ready_last = NULL;
-	}
-	t->ready_count--;
-	c->ready = false;
-	return c;
-}
-
 static void
 visit_ready(struct wf_verbs *t, struct wf_events *events)
 {
-	for (unsigned left = t->ready_count; left > 0 && !wf_events_full(events); left--) {
-		wf_verbs_conn_visit(ready_pop(t), events);
-	}
-}
-
-static void
-verbs_wake(struct wf_transport *transport)
-{
-	uint64_t one = 1;
-	ssize_t n = write(wf_verbs_of(transport)->wake_fd, &one, sizeof(one));
-	(void)n; /* EAGAIN: the counter is at its end, and the descriptor readable */
-}
-
-/* A caller that armed sleeps after an empty poll: nothing may be left that no descriptor and no
- * deadline tells of. */
-static void
-settle_armed(struct wf_verbs *t, unsigned event_count)
-{
-	if (!t->armed) {
-		return;
-	}
-	t->armed = false;
-	t->slept = true;
-	if (event_count == 0 && (t->ready_count > 0 || t->work_left || t->medium.dead_waiting ||
-				 t->medium.loop.timer_ns < t->armed_ns)) {
-		verbs_wake(&t->medium.transport);
+	struct wf_loop *loop = &t->medium.loop;
+	for (unsigned left = loop->ready_count; left > 0 && !wf_events_full(events); left--) {
+		struct wf_loop_ready *ready = wf_loop_pop(loop);
+		wf_verbs_conn_visit(WF_LOOP_OWNER(ready, struct wf_verbs_conn, ready), events);
 	}
 }
 
@@ -205,10 +116,8 @@ settle_armed(struct wf_verbs *t, unsigned event_count)
 static void
 read_clock(struct wf_verbs *t)
 {
-	uint64_t before_ns = t->now_ns;
-	t->polls_since_clock = 0;
-	t->now_ns = wf_now_ns(t->medium.transport.env);
-	uint64_t span_ns = t->now_ns - before_ns;
+	uint64_t before_ns = t->medium.loop.now_ns;
+	uint64_t span_ns = wf_loop_now_ns(&t->medium.loop) - before_ns;
 	if (span_ns < WF_VERBS_STILL_NS && span_ns < t->medium.opts.peer_timeout_ns / 2) {
 		return;
 	}
@@ -223,34 +132,42 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 {
 	struct wf_verbs *t = wf_verbs_of(transport);
 	struct wf_events events = {.at = at, .max = max};
-	bool woken = t->slept;
+	struct wf_loop *loop = &t->medium.loop;
+	bool armed = wf_loop_is_armed(loop);
+	bool woken = wf_loop_must_look(loop);
 	bool changing = t->medium.up_count < t->medium.conn_count || t->medium.conn_count == 0;
-	t->work_left = false;
-	t->slept = false;
-	if (woken || changing || t->armed || ++t->polls_since_clock >= POLLS_PER_CLOCK) {
+	wf_loop_begin(loop);
+	if (woken || changing || armed || wf_loop_turns_blind(loop) >= POLLS_PER_CLOCK) {
 		read_clock(t);
 	}
 	wf_verbs_rx_take_back(t);
 	reap_dead(t);
-	poll_queues(t, woken || t->armed);
+	poll_queues(t, woken || armed);
 	/* What an armed poll would find behind a descriptor ends the sleep anyway. */
-	bool due = t->now_ns >= t->medium.loop.timer_ns;
-	if (woken || due || (changing && !t->armed) || t->now_ns >= t->look_ns) {
+	bool due = loop->now_ns >= loop->timer_ns;
+	if (woken || due || (changing && !armed) || loop->now_ns >= t->look_ns) {
 		look(t); /* before timers: nobody is late whose word is here */
 	}
-	if (t->now_ns >= t->medium.loop.timer_ns) {
-		wf_medium_expire(&t->medium, t->now_ns);
+	if (loop->now_ns >= loop->timer_ns) {
+		wf_medium_expire(&t->medium, loop->now_ns);
 	}
 	visit_ready(t, &events);
 	*event_count = events.count;
-	settle_armed(t, events.count);
+	loop->left |= t->medium.dead_waiting;
+	wf_loop_end(loop, events.count);
 	return WEFT_OK;
 }
 
 static int
 verbs_wait_fd(struct wf_transport *transport)
 {
-	return wf_verbs_of(transport)->epoll_fd;
+	return wf_verbs_of(transport)->medium.loop.epoll_fd;
+}
+
+static void
+verbs_wake(struct wf_transport *transport)
+{
+	wf_loop_kick(&wf_verbs_of(transport)->medium.loop);
 }
 
 static void
@@ -286,16 +203,16 @@ static bool
 verbs_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_verbs *t = wf_verbs_of(transport);
-	t->armed = true;
+	const struct wf_loop *loop = &t->medium.loop;
 	for (struct wf_verbs_queues *q = t->queues; q != NULL; q = q->next) {
 		arm_cq(t, q, &q->receive);
 		arm_cq(t, q, &q->send);
 	}
-	t->armed_ns = t->ready_count > 0 ? 0 : t->medium.loop.timer_ns;
-	if (t->medium.conn_count > 0 && t->now_ns + WF_VERBS_EVENT_NS < t->armed_ns) {
-		t->armed_ns = t->now_ns + WF_VERBS_EVENT_NS;
+	*deadline_ns = loop->ready_count > 0 ? 0 : loop->timer_ns;
+	if (t->medium.conn_count > 0 && loop->now_ns + WF_VERBS_EVENT_NS < *deadline_ns) {
+		*deadline_ns = loop->now_ns + WF_VERBS_EVENT_NS;
 	}
-	*deadline_ns = t->armed_ns;
+	wf_loop_arm(&t->medium.loop, false, *deadline_ns);
 	return false; /* what completed before it was armed wakes nobody */
 }
 
@@ -320,12 +237,7 @@ verbs_close(struct wf_transport *transport)
 	if (t->cm != NULL) {
 		t->lib->destroy_event_channel(t->cm);
 	}
-	if (t->epoll_fd >= 0) {
-		(void)close(t->epoll_fd);
-	}
-	if (t->wake_fd >= 0) {
-		(void)close(t->wake_fd);
-	}
+	wf_loop_close(&t->medium.loop);
 	wf_free(env, t->conn, wf_places_table(&t->medium.places) * sizeof(struct wf_verbs_conn *));
 	wf_free(env, t, sizeof(*t));
 }
@@ -370,7 +282,7 @@ open_channel(struct wf_verbs *t)
 	if (fcntl(t->cm->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
 		return wf_fail_errno(WEFT_IO, errno, "verbs: fcntl");
 	}
-	return wf_verbs_watch(t, t->cm->fd, WF_VERBS_SOURCE_CM, 0);
+	return wf_loop_watch(&t->medium.loop, t->cm->fd, EPOLLIN, &t->cm_source);
 }
 
 static enum weft_status
@@ -390,12 +302,7 @@ set_up(struct wf_verbs *t)
 		return wf_fail(WEFT_NOMEM, "verbs: a table of %u connections",
 			       wf_places_table(&t->medium.places));
 	}
-	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (t->wake_fd < 0 || t->epoll_fd < 0) {
-		return wf_fail_errno(WEFT_IO, errno, "verbs: epoll and eventfd");
-	}
-	st = wf_verbs_watch(t, t->wake_fd, WF_VERBS_SOURCE_WAKE, 0);
+	st = wf_loop_open(&t->medium.loop);
 	return st == WEFT_OK ? open_channel(t) : st;
 }
 
@@ -410,9 +317,9 @@ verbs_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	uint32_t most = WF_VERBS_CONNS_MAX - 2 * opts->newcomer_max;
 	capped.conn_max = opts->conn_max < most ? opts->conn_max : most;
 	wf_medium_init(&t->medium, &verbs_ops, &wf_verbs_life_ops, &capped);
-	t->now_ns = wf_now_ns(opts->env);
-	t->wake_fd = -1;
-	t->epoll_fd = -1;
+	t->medium.loop.on_wake = on_wake;
+	(void)wf_loop_now_ns(&t->medium.loop);
+	t->cm_source.notify = notify_cm;
 	enum weft_status st = set_up(t);
 	if (st != WEFT_OK) {
 		verbs_close(&t->medium.transport);

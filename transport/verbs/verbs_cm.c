@@ -52,7 +52,7 @@ established(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
 	c->tx.put_bytes_max = p->put_bytes_max;
 	c->peer_mark = p->mark;
 	c->peer_takes_immediate = (p->features & WF_VERBS_TAKES_IMMEDIATE) != 0;
-	c->rx.heard_ns = c->t->now_ns;
+	c->rx.heard_ns = c->t->medium.loop.now_ns;
 	wf_life_enter(&c->life, WF_LIFE_SHAKING);
 	wf_life_deadline(&c->life, c->life.attempt_ns);
 	wf_verbs_say(c, WF_VERBS_START, NULL, 0);
@@ -282,7 +282,7 @@ wf_verbs_cm_read(struct wf_verbs *t)
 		dispatch(t, &event);
 		count++;
 	}
-	t->work_left |= count == EVENTS_PER_LOOK;
+	t->medium.loop.left |= count == EVENTS_PER_LOOK;
 }
 
 /* ---- accepting end ---- */
@@ -342,7 +342,7 @@ wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdic
 		.srq = c->queues->srq != NULL,
 		.qp_num = c->qp_num,
 	};
-	c->rx.heard_ns = c->t->now_ns;
+	c->rx.heard_ns = c->t->medium.loop.now_ns;
 	if (c->t->lib->accept(c->id, &param) != 0) {
 		wf_life_down(&c->life, WEFT_LOST, "it cannot be accepted: %s", strerror(errno));
 	}
@@ -362,7 +362,7 @@ wf_verbs_shown(struct wf_life *life)
 	if (c->qp == NULL && is_iwarp(c)) {
 		wf_verbs_accept_link(c, NULL, 0);
 	} else if (c->qp == NULL) {
-		wf_life_deadline(life, c->t->now_ns + WF_VERBS_WITHDRAWN_NS);
+		wf_life_deadline(life, c->t->medium.loop.now_ns + WF_VERBS_WITHDRAWN_NS);
 	}
 }
 
@@ -371,7 +371,7 @@ wf_verbs_shown(struct wf_life *life)
 bool
 wf_verbs_shake_is_held_up(struct wf_verbs_conn *c)
 {
-	return c->t->now_ns < c->show_ns && wf_verbs_regions_hold_up(c);
+	return c->t->medium.loop.now_ns < c->show_ns && wf_verbs_regions_hold_up(c);
 }
 
 bool

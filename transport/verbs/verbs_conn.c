@@ -46,7 +46,7 @@ static bool
 verbs_is_held(struct wf_life *life)
 {
 	const struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
-	return c->ready || c->task.running;
+	return c->ready.queued || c->task.running;
 }
 
 static void
@@ -58,20 +58,9 @@ verbs_ready(struct wf_life *life)
 void
 wf_verbs_conn_ready(struct wf_verbs_conn *c)
 {
-	struct wf_verbs *t = c->t;
-	if (c->ready ||
-	    c->life.state == WF_LIFE_DEAD) { /* about to be freed: what is flushed is late */
-		return;
+	if (c->life.state != WF_LIFE_DEAD) { /* about to be freed: what is flushed is late */
+		wf_loop_push(&c->t->medium.loop, &c->ready);
 	}
-	c->ready = true;
-	c->ready_next = NULL;
-	if (t->ready_last == NULL) {
-		t->ready_first = c;
-	} else {
-		t->ready_last->ready_next = c;
-	}
-	t->ready_last = c;
-	t->ready_count++;
 }
 
 static void
@@ -214,7 +203,7 @@ static void
 wind_up(struct wf_verbs_conn *c, struct wf_events *events)
 {
 	bool discard = c->life.disconnected || c->life.refused || !c->life.was_up;
-	bool late = c->t->now_ns >= c->life.deadline_ns;
+	bool late = c->t->medium.loop.now_ns >= c->life.deadline_ns;
 	if (late) { /* this end may have been, and not have looked since */
 		wf_verbs_link_look(c);
 	}
@@ -313,7 +302,7 @@ expire_up(struct wf_verbs_conn *c)
 {
 	const struct wf_verbs_tx *tx = &c->tx;
 	uint64_t timeout_ns = c->t->medium.opts.peer_timeout_ns;
-	uint64_t now_ns = c->t->now_ns;
+	uint64_t now_ns = c->t->medium.loop.now_ns;
 	bool waits = tx->sq.completed < tx->sq.posted;
 	if (!c->may_send) {
 		wf_verbs_conn_end(c, WEFT_TIMEOUT, "accepted, but silent for %llu ms",
@@ -354,9 +343,10 @@ void
 wf_verbs_conn_give_time(struct wf_verbs_conn *c, uint64_t since_ns)
 {
 	bool up = c->life.state == WF_LIFE_UP && c->may_send;
-	if (up && c->t->now_ns - since_ns >= c->t->medium.opts.peer_timeout_ns / 2) {
-		c->tx.progress_ns = c->t->now_ns; /* what came meanwhile was not looked at */
-		c->rx.heard_ns = c->t->now_ns;
+	if (up && c->t->medium.loop.now_ns - since_ns >= c->t->medium.opts.peer_timeout_ns / 2) {
+		c->tx.progress_ns =
+			c->t->medium.loop.now_ns; /* what came meanwhile was not looked at */
+		c->rx.heard_ns = c->t->medium.loop.now_ns;
 	}
 	bool handshake = c->life.state <= WF_LIFE_UP && !up;
 	if (!handshake || c->stood_still || c->life.deadline_ns == WF_NEVER) {
@@ -365,7 +355,7 @@ wf_verbs_conn_give_time(struct wf_verbs_conn *c, uint64_t since_ns)
 	uint64_t begun_ns = c->life.incoming
 				    ? since_ns
 				    : c->life.attempt_ns - c->t->medium.opts.connect_timeout_ns;
-	uint64_t span_ns = c->t->now_ns - (begun_ns > since_ns ? begun_ns : since_ns);
+	uint64_t span_ns = c->t->medium.loop.now_ns - (begun_ns > since_ns ? begun_ns : since_ns);
 	if (span_ns >= WF_VERBS_STILL_NS) { /* it did not begin at the end of that time */
 		c->stood_still = true;
 		c->life.attempt_ns += span_ns;
@@ -386,7 +376,7 @@ verbs_late(struct wf_life *life)
 	if (life->state == WF_LIFE_UP) {
 		expire_up(c);
 	} else if (life->state == WF_LIFE_WAITING && wf_verbs_link_is_asked(c)) {
-		wf_life_deadline(life, c->t->now_ns + WF_VERBS_WITHDRAWN_NS);
+		wf_life_deadline(life, c->t->medium.loop.now_ns + WF_VERBS_WITHDRAWN_NS);
 	} else if (life->state == WF_LIFE_WAITING) {
 		wf_verbs_conn_end(c, WEFT_LOST, "the peer gave up");
 	} else {

@@ -74,7 +74,7 @@ static enum weft_status
 start_task(struct wf_verbs_conn *c, void (*run)(struct wf_task *task))
 {
 	struct wf_env *env = c->t->medium.transport.env;
-	c->task.task = (struct wf_task){.run = run, .wake_fd = c->t->wake_fd};
+	c->task.task = (struct wf_task){.run = run, .wake_fd = c->t->medium.loop.wake_fd};
 	enum weft_status st = env->ops->submit(env, &c->task.task);
 	c->task.running = st == WEFT_OK;
 	return st;

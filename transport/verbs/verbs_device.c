@@ -208,13 +208,45 @@ open_tables(struct wf_verbs_device *dev)
 	return WEFT_OK;
 }
 
-static enum weft_status
-watch(struct wf_verbs_device *dev, unsigned idx)
+static void
+read_channel(struct wf_verbs_device *dev)
 {
-	enum weft_status st =
-		wf_verbs_watch(dev->t, dev->channel->fd, WF_VERBS_SOURCE_CHANNEL, idx);
+	struct ibv_cq *cq = NULL;
+	void *context = NULL;
+	while (dev->t->lib->get_cq_event(dev->channel, &cq, &context) == 0) {
+		struct wf_verbs_cq *q = context;
+		q->armed = false;
+		q->owed_ns = 0;
+		if (++q->unacked == CQ_EVENTS_UNACKED_MAX) { /* each call takes a lock */
+			dev->t->lib->ack_cq_events(q->cq, q->unacked);
+			q->unacked = 0;
+		}
+	}
+}
+
+static void
+notify_channel(struct wf_loop_source *source, uint32_t mask)
+{
+	(void)mask;
+	read_channel(WF_LOOP_OWNER(source, struct wf_verbs_device, channel_source));
+}
+
+static void
+notify_async(struct wf_loop_source *source, uint32_t mask)
+{
+	(void)mask;
+	wf_verbs_device_async(WF_LOOP_OWNER(source, struct wf_verbs_device, async_source));
+}
+
+static enum weft_status
+watch(struct wf_verbs_device *dev)
+{
+	struct wf_loop *loop = &dev->t->medium.loop;
+	dev->channel_source.notify = notify_channel;
+	dev->async_source.notify = notify_async;
+	enum weft_status st = wf_loop_watch(loop, dev->channel->fd, EPOLLIN, &dev->channel_source);
 	if (st == WEFT_OK) {
-		st = wf_verbs_watch(dev->t, dev->context->async_fd, WF_VERBS_SOURCE_ASYNC, idx);
+		st = wf_loop_watch(loop, dev->context->async_fd, EPOLLIN, &dev->async_source);
 	}
 	return st;
 }
@@ -238,11 +270,11 @@ wf_verbs_device_close(struct wf_verbs_device *dev)
 		(void)lib->dealloc_pd(dev->pd);
 	}
 	if (dev->channel != NULL) {
-		wf_verbs_unwatch(dev->t, dev->channel->fd);
+		wf_loop_unwatch(&dev->t->medium.loop, dev->channel->fd);
 		(void)lib->destroy_comp_channel(dev->channel);
 	}
 	if (dev->context != NULL) {
-		wf_verbs_unwatch(dev->t, dev->context->async_fd);
+		wf_loop_unwatch(&dev->t->medium.loop, dev->context->async_fd);
 		(void)lib->close_device(dev->context);
 	}
 	wf_free(env, dev->queues, dev->queues_max * sizeof(struct wf_verbs_queues *));
@@ -251,7 +283,7 @@ wf_verbs_device_close(struct wf_verbs_device *dev)
 }
 
 static enum weft_status
-set_up(struct wf_verbs_device *dev, const struct rdma_cm_id *id, unsigned idx)
+set_up(struct wf_verbs_device *dev, const struct rdma_cm_id *id)
 {
 	struct wf_verbs *t = dev->t;
 	dev->context = t->lib->open_device(id->verbs->device);
@@ -265,7 +297,7 @@ set_up(struct wf_verbs_device *dev, const struct rdma_cm_id *id, unsigned idx)
 		return st;
 	}
 	st = open_tables(dev);
-	return st == WEFT_OK ? watch(dev, idx) : st;
+	return st == WEFT_OK ? watch(dev) : st;
 }
 
 /* One that has gone may be back under its old name: the old one is not looked at. */
@@ -342,7 +374,7 @@ wf_verbs_device_get(struct wf_verbs *t, const struct rdma_cm_id *id, struct wf_v
 	}
 	dev->t = t;
 	snprintf(dev->name, sizeof(dev->name), "%s", name);
-	st = set_up(dev, id, idx);
+	st = set_up(dev, id);
 	if (st != WEFT_OK) {
 		wf_verbs_device_close(dev);
 		return st;
@@ -351,22 +383,6 @@ wf_verbs_device_get(struct wf_verbs *t, const struct rdma_cm_id *id, struct wf_v
 	*out = dev;
 	say_opened(dev);
 	return WEFT_OK;
-}
-
-void
-wf_verbs_device_channel(struct wf_verbs_device *dev)
-{
-	struct ibv_cq *cq = NULL;
-	void *context = NULL;
-	while (dev->t->lib->get_cq_event(dev->channel, &cq, &context) == 0) {
-		struct wf_verbs_cq *q = context;
-		q->armed = false;
-		q->owed_ns = 0;
-		if (++q->unacked == CQ_EVENTS_UNACKED_MAX) { /* each call takes a lock */
-			dev->t->lib->ack_cq_events(q->cq, q->unacked);
-			q->unacked = 0;
-		}
-	}
 }
 
 void

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/assert.h"
@@ -148,6 +149,7 @@ struct wf_verbs_device {
 	bool inline_known;     /* there was one */
 	bool gone;             /* fatal or removed: no new connections */
 	struct ibv_pd *pd;
+	struct wf_loop_source channel_source, async_source;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *filler;           /* nothing completes there */
 	struct wf_verbs_queues **queues; /* [queues_max], the first queues_count are there */
@@ -264,11 +266,10 @@ struct wf_verbs_conn {
 	bool peer_closed;   /* its CLOSE came while this end drains */
 	bool suspected;     /* the queue pair is in error; why is found out at the next visit */
 	bool verdict_waits; /* ENDING: the connection manager may still say why */
-	bool ready;         /* in the ready list */
 	bool stood_still;   /* an attempt was given the time back in which nobody polled */
 	struct wf_verbs *t;
 	uint32_t idx, generation; /* in the transport's table; which of those that were there */
-	struct wf_verbs_conn *ready_next;
+	struct wf_loop_ready ready;
 
 	/* Link. */
 	struct rdma_cm_id *id;
@@ -310,13 +311,6 @@ struct wf_verbs_conn {
 	char end_why[WF_WHY_BYTES];
 };
 
-enum wf_verbs_source_kind {
-	WF_VERBS_SOURCE_WAKE,
-	WF_VERBS_SOURCE_CM,
-	WF_VERBS_SOURCE_CHANNEL, /* completion queues of a device */
-	WF_VERBS_SOURCE_ASYNC,   /* a device's other events */
-};
-
 struct wf_verbs_batch {
 	struct wf_verbs_conn *conn;
 	unsigned count;
@@ -328,8 +322,7 @@ struct wf_verbs {
 	struct wf_medium medium; /* first */
 	struct wf_verbs_settings settings;
 	const struct wf_verbs_lib *lib;
-	int epoll_fd;
-	int wake_fd; /* eventfd, edge-triggered and never read: each write is one edge */
+	struct wf_loop_source cm_source;
 	struct rdma_event_channel *cm;
 	struct wf_verbs_listener listener[WF_VERBS_LISTENERS_MAX];
 	unsigned listener_count;
@@ -339,19 +332,13 @@ struct wf_verbs {
 	struct wf_verbs_conn **conn; /* [of `places`], by what work requests say; NULL: free */
 	uint32_t conn_generation;
 
-	struct wf_verbs_conn *ready_first, *ready_last;
-	unsigned ready_count;
 	struct wf_verbs_rx_list lent; /* events of the last poll point into them */
 	struct wf_verbs_batch batch;
 
-	uint64_t now_ns; /* of the poll, or of one shortly before */
-	unsigned polls_since_clock;
-	uint64_t look_ns; /* look at the descriptors then */
-	bool work_left;   /* this poll leaves something that nobody will tell of */
-	bool armed;
-	bool event_lost;   /* and that was said */
-	bool slept;        /* armed, and the poll behind it was empty */
-	uint64_t armed_ns; /* deadline that arm gave */
+	/* Look at the descriptors then. The loop's time is that of the poll, or of one shortly
+	 * before. */
+	uint64_t look_ns;
+	bool event_lost; /* and that was said */
 	struct wf_log_limit denied_log;
 };
 
@@ -422,11 +409,6 @@ wf_verbs_rx_is_due(const struct wf_verbs_rx_list *fresh)
 	return fresh->count > WF_VERBS_FRESH_MAX;
 }
 
-/* verbs.c */
-enum weft_status wf_verbs_watch(struct wf_verbs *t, int fd, enum wf_verbs_source_kind kind,
-				unsigned idx) WEFT_MUST_CHECK;
-void wf_verbs_unwatch(struct wf_verbs *t, int fd);
-
 /* verbs_device.c: devices, and what a transport has of them. */
 /* The device that `id` was bound to, opened if need be. */
 enum weft_status wf_verbs_device_get(struct wf_verbs *t, const struct rdma_cm_id *id,
@@ -442,7 +424,6 @@ void wf_verbs_queues_retire(struct wf_verbs_queues *q);
 void wf_verbs_queues_reap(struct wf_verbs_device *dev);
 /* Read what a descriptor told of. */
 void wf_verbs_device_async(struct wf_verbs_device *dev);
-void wf_verbs_device_channel(struct wf_verbs_device *dev);
 /* Make librdmacm close the devices that it has opened, and that are gone: their removal waits. */
 void wf_verbs_devices_forget(const struct wf_verbs *t);
 /* No more of it: its connections end. */

@@ -191,8 +191,9 @@ wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data,
 	c->id = id;
 	wf_verbs_address_format(rdma_get_peer_addr(id), c->life.peer);
 	adopt(c, &p);
-	wf_life_deadline(&c->life, t->now_ns + t->medium.opts.handshake_timeout_ns);
-	c->show_ns = t->now_ns + t->medium.opts.connect_timeout_ns / 4; /* it asks again later */
+	wf_life_deadline(&c->life, t->medium.loop.now_ns + t->medium.opts.handshake_timeout_ns);
+	c->show_ns = t->medium.loop.now_ns +
+		     t->medium.opts.connect_timeout_ns / 4; /* it asks again later */
 	if (c->hello_follows) {
 		wf_life_enter(life, WF_LIFE_SHAKING);
 		wf_verbs_accept_link(c, NULL, 0);

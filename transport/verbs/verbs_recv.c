@@ -295,7 +295,7 @@ on_receive(struct wf_verbs_device *dev, const struct ibv_wc *wc)
 		wf_verbs_rx_forget(rx);
 		return;
 	}
-	c->rx.heard_ns = dev->t->now_ns;
+	c->rx.heard_ns = dev->t->medium.loop.now_ns;
 	wf_verbs_rx_push(&c->rx.list, rx);
 	wf_verbs_conn_ready(c);
 }
@@ -353,7 +353,7 @@ take_credits(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame)
 	}
 	if (returned > 0) {
 		tx->frames_returned = frame->credits;
-		tx->progress_ns = c->t->now_ns;
+		tx->progress_ns = c->t->medium.loop.now_ns;
 	}
 	c->t->medium.info.bytes_received += frame->put_bytes - c->rx.put_bytes;
 	c->rx.put_bytes = frame->put_bytes;
@@ -459,7 +459,8 @@ take_start(struct wf_verbs_conn *c)
 	c->may_send = true;
 	c->linked = true;
 	if (c->life.state == WF_LIFE_UP) {
-		wf_life_deadline(&c->life, c->t->now_ns + c->t->medium.opts.peer_timeout_ns / 4);
+		wf_life_deadline(&c->life,
+				 c->t->medium.loop.now_ns + c->t->medium.opts.peer_timeout_ns / 4);
 	}
 	return STEP_ON;
 }

@@ -104,7 +104,7 @@ start(struct wf_verbs_device *dev, struct wf_verbs_conn *conn, uint32_t idx)
 		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", dev->name, sizeof(*r));
 	}
 	*r = (struct wf_verbs_registration){
-		.task = {.run = run, .wake_fd = t->wake_fd},
+		.task = {.run = run, .wake_fd = t->medium.loop.wake_fd},
 		.next = t->registrations,
 		.dev = dev,
 		.conn = conn,

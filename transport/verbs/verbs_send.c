@@ -612,9 +612,9 @@ wf_verbs_poll_send(struct wf_verbs_queues *q)
 				on_error(c, &wc[i]);
 				wf_verbs_conn_ready(c); /* that may be all that it waited for */
 			} else if (wf_verbs_sq_complete(&c->tx.sq, (uint32_t)wc[i].wr_id)) {
-				c->tx.progress_ns = t->now_ns;
+				c->tx.progress_ns = t->medium.loop.now_ns;
 				if (!q->dev->caps.iwarp) { /* the peer's device said so */
-					c->rx.heard_ns = t->now_ns;
+					c->rx.heard_ns = t->medium.loop.now_ns;
 				}
 				wf_verbs_conn_ready(c);
 			}

@@ -128,10 +128,10 @@ verdict_body(struct conf *t)
 	conf_settle(t);
 	const struct wf_verbs *server = (const struct wf_verbs *)p.server->transport;
 	struct wf_verbs_conn *c = (struct wf_verbs_conn *)p.sc;
-	for (unsigned i = 0; i < 1000 && server->polls_since_clock != 1; i++) {
+	for (unsigned i = 0; i < 1000 && wf_loop_turns_blind(&server->medium.loop) != 1; i++) {
 		(void)conf_poll(t, p.server);
 	}
-	CHECK(server->polls_since_clock == 1);
+	CHECK(wf_loop_turns_blind(&server->medium.loop) == 1);
 	wf_wait(t->env, -1, wf_now_ns(t->env) + WF_NS_PER_S);
 	wf_verbs_conn_suspect(c);
 	(void)conf_poll(t, p.server);
