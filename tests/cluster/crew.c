@@ -34,8 +34,9 @@ crew_draw_world(struct wf_rng *rng, bool calm, uint32_t cut_per_million, uint32_
 void
 crew_fill_opts(const struct crew *crew, uint32_t idx, struct weft_session_opts *out)
 {
+	static const char *const lists[CREW_PSERVERS_MAX] = {"ps0", "ps0,ps1", "ps0,ps1,ps2"};
 	weft_session_opts_init(out);
-	out->pservers = crew->pservers == 1 ? "ps0" : "ps0,ps1";
+	out->pservers = lists[crew->pservers - 1];
 	out->ports_num = crew->sparse != NULL ? 1 : crew->lanes;
 	out->ports_num_for_sparse = crew->sparse != NULL ? crew->lanes : 0;
 	out->num_gradient_servers = crew->trainers;
@@ -69,16 +70,21 @@ run_pserver(struct wf_env *env, void *arg)
 	opts.sparse = crew->sparse;
 	opts.inline_lanes = true;
 	opts.once = true;
-	opts.slot_count = crew->slot_count;
+	opts.slot_count = crew->slot_count != 0 ? crew->slot_count : opts.slot_count;
 	opts.inbox_bytes = crew->inbox_bytes;
 	opts.slot_bytes_max = 4096;
 	opts.max_shard_bytes = 64u << 20;
+	if (crew->fill_server != NULL) {
+		crew->fill_server(crew, &opts);
+	}
 	enum weft_status st = wf_server_create(&opts, &server);
 	if (st == WEFT_OK) {
 		st = wf_server_run(server);
 	}
 	if (st != WEFT_OK && !crew->kills && !crew->ends_badly) {
 		crew_complain(crew, "pserver", seat->idx);
+	} else if (st == WEFT_OK && crew->look != NULL) {
+		crew->look(crew, server);
 	}
 	wf_server_destroy(server);
 	return 0;

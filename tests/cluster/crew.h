@@ -12,7 +12,7 @@
 #include "tests/double/sim/world.h"
 #include "weft/weft.h"
 
-#define CREW_PSERVERS_MAX 2u
+#define CREW_PSERVERS_MAX 3u
 #define CREW_TRAINERS_MAX 4u
 
 struct crew {
@@ -20,10 +20,14 @@ struct crew {
 	uint64_t seed;
 	struct wf_world_opts world;
 	const char *transport; /* "sim", "sim-auto": with a second network */
-	uint32_t pservers, trainers, slot_count;
+	uint32_t pservers, trainers;
+	uint32_t slot_count;  /* 0: the default */
 	uint64_t inbox_bytes; /* of each lane; 0: enough */
 	uint32_t lanes;       /* of each pserver: dense ones, or of `sparse` beside one dense one */
 	const struct wf_lane_service *sparse; /* NULL: none */
+	/* What else a pserver is opened with, and a look at it when it has ended well. NULL: no. */
+	void (*fill_server)(const struct crew *crew, struct wf_server_opts *out);
+	void (*look)(struct crew *crew, struct wf_server *server);
 	bool kills;      /* trainer 0 is killed at a time of chance, and pservers may end badly */
 	bool ends_badly; /* pservers may */
 	int (*run_trainer)(struct wf_env *env, void *arg); /* arg: its struct crew_seat */

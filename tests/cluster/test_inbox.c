@@ -13,28 +13,24 @@
 
 #include "base/rng.h"
 #include "pserver/lane.h"
-#include "pserver/server.h"
-#include "tests/double/sim/world.h"
+#include "tests/cluster/crew.h"
 #include "weft/weft.h"
 #include "base/settings.h"
 
 #define PSERVERS_MAX 2u
-#define TRAINERS_MAX 4u
+#define TRAINERS_MAX CREW_TRAINERS_MAX
 #define PASSES 2u
 #define STEPS_MAX 5u
 #define TENSORS_MAX 6u
 #define SLICE_FLOATS 64u
 #define SLICE_BYTES (SLICE_FLOATS * sizeof(float))
-#define UNTIL_NS (900 * WF_NS_PER_S)
 
 struct run {
-	uint64_t seed;
-	struct wf_world_opts world;
-	const char *transport;
+	struct crew crew;
 	enum weft_dense_mode mode;
 	enum weft_dense_wire wire;
 	enum weft_rounding rounding;
-	uint32_t pservers, lanes, trainers, tensors, slot_count;
+	uint32_t tensors;
 	uint32_t room;               /* slices that a lane may hold; 0: all */
 	uint32_t count[TENSORS_MAX]; /* elements */
 	uint32_t steps[PASSES][TRAINERS_MAX];
@@ -43,8 +39,6 @@ struct run {
 
 	/* What happens. */
 	uint64_t digest[TRAINERS_MAX];
-	char why[256]; /* the first that is not as it should be */
-	uint32_t ended;
 	uint64_t announced, held, waits_announce, waits_inbox, parked;
 };
 
@@ -56,25 +50,17 @@ struct member {
 	struct wf_rng rng;
 };
 
-static void
-complain(struct run *run, const char *who, uint32_t idx)
-{
-	if (run->why[0] == '\0') {
-		(void)snprintf(run->why, sizeof(run->why), "%s %u: %.200s", who, idx,
-			       weft_last_error());
-	}
-}
-
 static uint64_t
 inbox_bytes(const struct run *run)
 {
 	uint64_t slice_bytes = run->wire == WEFT_WIRE_F32 ? SLICE_BYTES : SLICE_BYTES / 2;
-	return run->room * run->trainers * slice_bytes;
+	return run->room * run->crew.trainers * slice_bytes;
 }
 
 static void
-add_counts(struct run *run, const struct wf_server *server)
+add_counts(struct crew *crew, struct wf_server *server)
 {
+	struct run *run = crew->run;
 	for (uint32_t i = 0; i < wf_server_lane_count(server); i++) {
 		const struct wf_stats *stats = wf_server_stats(server, i);
 		uint64_t peak = wf_stats_get(stats, WF_LANE_PARK_PEAK_BYTES);
@@ -83,42 +69,12 @@ add_counts(struct run *run, const struct wf_server *server)
 		run->waits_announce += wf_stats_get(stats, WF_LANE_WAIT_ANNOUNCE_COUNT);
 		run->waits_inbox += wf_stats_get(stats, WF_LANE_WAIT_INBOX_COUNT);
 		run->parked += wf_stats_get(stats, WF_LANE_SLICE_PARKED_COUNT);
-		if (run->room > 0 && peak > inbox_bytes(run) && run->why[0] == '\0') {
-			(void)snprintf(run->why, sizeof(run->why),
+		if (run->room > 0 && peak > inbox_bytes(run) && run->crew.why[0] == '\0') {
+			(void)snprintf(run->crew.why, sizeof(run->crew.why),
 				       "lane %u parked %" PRIu64 " bytes of %" PRIu64, i, peak,
 				       inbox_bytes(run));
 		}
 	}
-}
-
-static int
-run_pserver(struct wf_env *env, void *arg)
-{
-	const struct member *m = arg;
-	struct wf_server_opts opts;
-	struct wf_server *server = NULL;
-	wf_server_opts_init(&opts);
-	opts.env = env;
-	opts.transport = m->run->transport;
-	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
-	opts.ports_num = m->run->lanes;
-	opts.inline_lanes = true;
-	opts.once = true;
-	opts.slot_count = m->run->slot_count;
-	opts.slot_bytes_max = 4096;
-	opts.max_shard_bytes = 64u << 20;
-	opts.inbox_bytes = inbox_bytes(m->run);
-	enum weft_status st = wf_server_create(&opts, &server);
-	if (st == WEFT_OK) {
-		st = wf_server_run(server);
-	}
-	if (st != WEFT_OK) {
-		complain(m->run, "pserver", m->idx);
-	} else {
-		add_counts(m->run, server);
-	}
-	wf_server_destroy(server);
-	return 0;
 }
 
 static enum weft_status
@@ -126,18 +82,13 @@ open_session(struct member *m, struct wf_env *env)
 {
 	const struct run *run = m->run;
 	struct weft_session_opts opts;
-	weft_session_opts_init(&opts);
-	opts.pservers = run->pservers == 1 ? "ps0" : "ps0,ps1";
-	opts.ports_num = run->lanes;
-	opts.num_gradient_servers = run->trainers;
-	opts.trainer_id = m->idx;
-	opts.transport = run->transport;
+	crew_fill_opts(&run->crew, m->idx, &opts);
 	opts.slice_bytes = SLICE_BYTES;
 	opts.progress = WEFT_PROGRESS_CALLER;
 	opts.dense_mode = run->mode;
 	opts.dense_wire = run->wire;
 	opts.dense_rounding = run->rounding;
-	opts.rounding_seed = run->seed;
+	opts.rounding_seed = run->crew.seed;
 	opts.local_steps = run->mode == WEFT_DENSE_LOCAL ? 2 : 0;
 	opts.optimizer.method = run->mode == WEFT_DENSE_LOCAL ? "sgd" : "adam";
 	opts.optimizer.learning_rate = 0.01;
@@ -165,7 +116,7 @@ static void
 fill_gradients(struct member *m, uint32_t step)
 {
 	struct wf_rng rng;
-	wf_rng_init(&rng, m->run->seed, 1000 * (m->idx + 1) + step);
+	wf_rng_init(&rng, m->run->crew.seed, 1000 * (m->idx + 1) + step);
 	for (uint32_t t = 0; t < m->run->tensors; t++) {
 		float *grad = weft_tensor_grad(m->tensor[t]);
 		for (uint32_t i = 0; i < m->run->count[t]; i++) {
@@ -233,8 +184,10 @@ train(struct member *m)
 static int
 run_trainer(struct wf_env *env, void *arg)
 {
-	struct member *m = arg;
-	wf_rng_init(&m->rng, m->run->seed, 60 + m->idx);
+	const struct crew_seat *seat = arg;
+	struct member member = {.run = seat->crew->run, .idx = seat->idx};
+	struct member *m = &member;
+	wf_rng_init(&m->rng, seat->crew->seed, 60 + m->idx);
 	enum weft_status st = open_session(m, env);
 	if (st == WEFT_OK) {
 		st = train(m);
@@ -242,10 +195,10 @@ run_trainer(struct wf_env *env, void *arg)
 	if (st == WEFT_OK) {
 		st = weft_session_close(m->session);
 	} else {
-		complain(m->run, "trainer", m->idx);
+		crew_complain(seat->crew, "trainer", m->idx);
 		weft_session_abort(m->session, st, "failed");
 	}
-	m->run->ended += st == WEFT_OK ? 1 : 0;
+	seat->crew->ended += st == WEFT_OK ? 1 : 0;
 	return 0;
 }
 
@@ -256,25 +209,27 @@ draw(uint64_t seed, struct run *run)
 	wf_rng_init(&rng, seed, 53);
 	bool calm = wf_rng_below(&rng, 5) == 0;
 	*run = (struct run){
-		.seed = seed,
+		.crew.seed = seed,
 		.mode = wf_rng_below(&rng, 6) == 0 ? WEFT_DENSE_LOCAL : WEFT_DENSE_SYNC,
-		.pservers = 1 + (uint32_t)wf_rng_below(&rng, PSERVERS_MAX),
-		.lanes = 1 + (uint32_t)wf_rng_below(&rng, 2),
-		.trainers = 1 + (uint32_t)wf_rng_below(&rng, TRAINERS_MAX),
+		.crew.pservers = 1 + (uint32_t)wf_rng_below(&rng, PSERVERS_MAX),
+		.crew.lanes = 1 + (uint32_t)wf_rng_below(&rng, 2),
+		.crew.trainers = 1 + (uint32_t)wf_rng_below(&rng, TRAINERS_MAX),
 		.tensors = 1 + (uint32_t)wf_rng_below(&rng, TENSORS_MAX),
-		.slot_count = 1u << wf_rng_below(&rng, 3),
+		.crew.slot_count = 1u << wf_rng_below(&rng, 3),
 		.room = 1 + (uint32_t)wf_rng_below(&rng, 3),
-		.transport = wf_rng_below(&rng, 2) == 0 ? "sim" : "sim-auto",
+		.crew.transport = wf_rng_below(&rng, 2) == 0 ? "sim" : "sim-auto",
+		.crew.run_trainer = run_trainer,
+		.crew.look = add_counts,
 	};
 	for (uint32_t i = 0; i < run->tensors; i++) {
 		/* The first is as long as a slice at least: room is counted in these. */
 		run->count[i] = (i == 0 ? SLICE_FLOATS * PSERVERS_MAX * 2 : 1) +
 				(uint32_t)wf_rng_below(&rng, 10 * SLICE_FLOATS);
 	}
-	for (uint32_t i = 0; i < PASSES * run->trainers; i++) {
+	for (uint32_t i = 0; i < PASSES * run->crew.trainers; i++) {
 		uint32_t steps = 1 + (uint32_t)wf_rng_below(&rng, STEPS_MAX);
 		bool idle = wf_rng_below(&rng, 8) == 0; /* no data in this pass */
-		run->steps[i / run->trainers][i % run->trainers] = idle ? 0 : steps;
+		run->steps[i / run->crew.trainers][i % run->crew.trainers] = idle ? 0 : steps;
 	}
 	run->mixed = run->mode == WEFT_DENSE_SYNC && run->tensors > 1 && wf_rng_below(&rng, 5) == 0;
 	bool ranks = wf_rng_below(&rng, 2) == 0;
@@ -285,7 +240,7 @@ draw(uint64_t seed, struct run *run)
 		run->wire = wf_rng_below(&rng, 2) == 0 ? WEFT_WIRE_BF16 : WEFT_WIRE_F16;
 		run->rounding = (enum weft_rounding)wf_rng_below(&rng, 2);
 	}
-	run->world = (struct wf_world_opts){
+	run->crew.world = (struct wf_world_opts){
 		.seed = seed,
 		.delay_min_ns = WF_NS_PER_US,
 		.delay_max_ns = (1 + wf_rng_below(&rng, 2000)) * WF_NS_PER_US,
@@ -309,8 +264,8 @@ make_plain(struct run *run)
 {
 	run->room = 0;
 	memset(run->priority, 0, sizeof(run->priority));
-	run->transport = "sim";
-	run->world = (struct wf_world_opts){
+	run->crew.transport = "sim";
+	run->crew.world = (struct wf_world_opts){
 		.seed = 1,
 		.delay_min_ns = WF_NS_PER_US,
 		.delay_max_ns = WF_NS_PER_US,
@@ -321,38 +276,21 @@ make_plain(struct run *run)
 static bool
 play(struct run *run, uint64_t *cuts)
 {
-	struct member member[PSERVERS_MAX + TRAINERS_MAX];
 	struct wf_world_stats stats = {0};
-	struct wf_world *world = NULL;
-	struct wf_proc *proc = NULL;
-	enum weft_status st = wf_world_create(&run->world, &world);
-	for (uint32_t i = 0; i < run->pservers + run->trainers && st == WEFT_OK; i++) {
-		bool trainer = i >= run->pservers;
-		char host[16];
-		member[i] = (struct member){.run = run, .idx = trainer ? i - run->pservers : i};
-		(void)snprintf(host, sizeof(host), "%s%u", trainer ? "tr" : "ps", member[i].idx);
-		st = wf_world_spawn(world, host, i * WF_NS_PER_MS,
-				    trainer ? run_trainer : run_pserver, &member[i], &proc);
-	}
-	if (st == WEFT_OK) {
-		st = wf_world_run(world, UNTIL_NS);
-	}
-	if (st != WEFT_OK) {
-		complain(run, "world", 0);
-	}
-	wf_world_stats(world, &stats);
+	run->crew.run = run;
+	run->crew.inbox_bytes = inbox_bytes(run);
+	enum weft_status st = crew_play(&run->crew, &stats);
 	*cuts += stats.cuts;
-	wf_world_destroy(world);
-	return st == WEFT_OK && run->ended == run->trainers && run->why[0] == '\0';
+	return st == WEFT_OK && run->crew.ended == run->crew.trainers && run->crew.why[0] == '\0';
 }
 
 /* Each push of each slice was announced, or there was room for all; once, unless its path broke. */
 static bool
 compare(struct run *run, const struct run *plain, uint64_t cuts)
 {
-	for (uint32_t t = 0; t < run->trainers; t++) {
+	for (uint32_t t = 0; t < run->crew.trainers; t++) {
 		if (run->digest[t] != plain->digest[0] || run->digest[t] != run->digest[0]) {
-			(void)snprintf(run->why, sizeof(run->why),
+			(void)snprintf(run->crew.why, sizeof(run->crew.why),
 				       "digest of trainer %u is %016" PRIx64 ", not %016" PRIx64, t,
 				       run->digest[t], plain->digest[0]);
 			return false;
@@ -360,9 +298,9 @@ compare(struct run *run, const struct run *plain, uint64_t cuts)
 	}
 	bool counts = plain->announced == 0 && plain->held == 0 && run->held <= run->announced &&
 		      run->waits_announce + run->waits_inbox <= run->announced &&
-		      (cuts > 0 || run->held * run->trainers >= run->announced);
+		      (cuts > 0 || run->held * run->crew.trainers >= run->announced);
 	if (!counts) {
-		(void)snprintf(run->why, sizeof(run->why), "counters do not add up");
+		(void)snprintf(run->crew.why, sizeof(run->crew.why), "counters do not add up");
 	}
 	return counts;
 }
@@ -391,9 +329,10 @@ main(int argc, char **argv)
 				     " (mode %d, %u pservers, %u lanes, %u trainers, %u slots, "
 				     "room %u, wire %d, %s): %s%s; repeat: WEFT_SEED=%" PRIu64
 				     " test_inbox\n",
-				     seed, (int)run.mode, run.pservers, run.lanes, run.trainers,
-				     run.slot_count, run.room, (int)run.wire, run.transport,
-				     plain.why, run.why, seed);
+				     seed, (int)run.mode, run.crew.pservers, run.crew.lanes,
+				     run.crew.trainers, run.crew.slot_count, run.room,
+				     (int)run.wire, run.crew.transport, plain.crew.why,
+				     run.crew.why, seed);
 		}
 		cuts += run_cuts;
 		announced += run.announced;

@@ -11,8 +11,7 @@
 
 #include <cmocka.h>
 
-#include "pserver/server.h"
-#include "tests/double/sim/world.h"
+#include "tests/cluster/crew.h"
 #include "weft/weft.h"
 #include "base/settings.h"
 
@@ -22,36 +21,12 @@
 
 struct run {
 	int32_t priority[TENSORS];
-	uint64_t inbox_bytes; /* of the pserver */
+	uint64_t inbox_bytes; /* of the lane */
 
 	/* When the last tensor was answered, was that of the first, pushed before? */
 	bool first_was_answered;
 	uint64_t digest;
-	enum weft_status status[2];
-	char why[WF_ERROR_BYTES];
 };
-
-static int
-run_pserver(struct wf_env *env, void *arg)
-{
-	struct run *run = arg;
-	struct wf_server_opts opts;
-	struct wf_server *server = NULL;
-	wf_server_opts_init(&opts);
-	opts.env = env;
-	opts.transport = "sim";
-	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
-	opts.inline_lanes = true;
-	opts.once = true;
-	opts.slot_count = 1;
-	opts.inbox_bytes = run->inbox_bytes;
-	run->status[0] = wf_server_create(&opts, &server);
-	if (run->status[0] == WEFT_OK) {
-		run->status[0] = wf_server_run(server);
-	}
-	wf_server_destroy(server);
-	return 0;
-}
 
 /* All are pushed before the session has sent any of it; then the last is waited for. */
 static enum weft_status
@@ -76,15 +51,13 @@ train(struct run *run, struct weft_session *session, struct weft_tensor *const t
 static int
 run_trainer(struct wf_env *env, void *arg)
 {
-	struct run *run = arg;
+	const struct crew_seat *seat = arg;
+	struct run *run = seat->crew->run;
 	struct weft_session *session = NULL;
 	struct weft_tensor *tensor[TENSORS];
 	struct weft_session_opts opts;
-	weft_session_opts_init(&opts);
-	opts.pservers = "ps0";
-	opts.transport = "sim";
+	crew_fill_opts(seat->crew, seat->idx, &opts);
 	opts.slice_bytes = SLICE_BYTES;
-	opts.progress = WEFT_PROGRESS_CALLER;
 	opts.optimizer.learning_rate = 1;
 	enum weft_status st = wf_session_open_in(env, &opts, &session);
 	for (uint32_t t = 0; t < TENSORS && st == WEFT_OK; t++) {
@@ -97,32 +70,36 @@ run_trainer(struct wf_env *env, void *arg)
 	st = st == WEFT_OK ? weft_session_seal(session) : st;
 	st = st == WEFT_OK ? train(run, session, tensor) : st;
 	if (st != WEFT_OK) {
-		(void)snprintf(run->why, sizeof(run->why), "%s", weft_last_error());
+		crew_complain(seat->crew, "trainer", seat->idx);
 	}
 	enum weft_status end = weft_session_close(session);
-	run->status[1] = st != WEFT_OK ? st : end;
+	seat->crew->ended += st == WEFT_OK && end == WEFT_OK ? 1 : 0;
 	return 0;
 }
 
 static void
 play(struct run *run)
 {
-	const struct wf_world_opts opts = {.seed = 1,
-					   .delay_min_ns = WF_NS_PER_MS,
-					   .delay_max_ns = WF_NS_PER_MS,
-					   .log_fd = -1};
-	struct wf_world *world = NULL;
-	struct wf_proc *proc = NULL;
-	assert_int_equal(wf_world_create(&opts, &world), WEFT_OK);
-	assert_int_equal(wf_world_spawn(world, "ps0", 0, run_pserver, run, &proc), WEFT_OK);
-	assert_int_equal(wf_world_spawn(world, "tr0", WF_NS_PER_MS, run_trainer, run, &proc),
-			 WEFT_OK);
-	enum weft_status st = wf_world_run(world, 100 * WF_NS_PER_S);
-	wf_world_destroy(world);
+	struct crew crew = {
+		.seed = 1,
+		.world = {.seed = 1,
+			  .delay_min_ns = WF_NS_PER_MS,
+			  .delay_max_ns = WF_NS_PER_MS,
+			  .log_fd = -1},
+		.transport = "sim",
+		.pservers = 1,
+		.trainers = 1,
+		.lanes = 1,
+		.slot_count = 1,
+		.inbox_bytes = run->inbox_bytes,
+		.run_trainer = run_trainer,
+		.run = run,
+	};
+	struct wf_world_stats stats;
+	enum weft_status st = crew_play(&crew, &stats);
+	assert_string_equal(crew.why, "");
 	assert_int_equal(st, WEFT_OK);
-	assert_string_equal(run->why, "");
-	assert_int_equal(run->status[0], WEFT_OK);
-	assert_int_equal(run->status[1], WEFT_OK);
+	assert_int_equal(crew.ended, 1);
 }
 
 static void

@@ -9,8 +9,7 @@
 
 #include "base/digest.h"
 #include "base/rng.h"
-#include "pserver/server.h"
-#include "tests/double/sim/world.h"
+#include "tests/cluster/crew.h"
 #include "weft/weft.h"
 #include "base/settings.h"
 
@@ -33,56 +32,16 @@ struct kept {
 };
 
 struct job {
-	struct wf_world_opts world;
+	struct crew crew;
 	const char *method;
 	bool averages;
 	double clip_norm;
 	enum weft_dense_wire wire;
 	enum weft_rounding rounding;
-	uint32_t pservers, lanes, slots;
 	uint64_t steps;
 	struct kept *from, *to; /* NULL: from the beginning; not saved */
 	uint64_t digest;        /* of trainer 0 at the end */
-	unsigned failed;
-	char why[WF_ERROR_BYTES];
 };
-
-struct member {
-	struct job *job;
-	uint32_t idx;
-};
-
-static void
-note(struct job *job, const char *who, uint32_t idx, enum weft_status st)
-{
-	if (st != WEFT_OK && job->failed++ == 0) {
-		(void)snprintf(job->why, sizeof(job->why), "%s %u: %.400s", who, idx,
-			       weft_last_error());
-	}
-}
-
-static int
-run_pserver(struct wf_env *env, void *arg)
-{
-	struct member *member = arg;
-	struct wf_server_opts opts;
-	struct wf_server *server = NULL;
-	wf_server_opts_init(&opts);
-	opts.env = env;
-	opts.transport = "sim";
-	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
-	opts.ports_num = member->job->lanes;
-	opts.slot_count = member->job->slots;
-	opts.inline_lanes = true;
-	opts.once = true;
-	enum weft_status st = wf_server_create(&opts, &server);
-	if (st == WEFT_OK) {
-		st = wf_server_run(server);
-	}
-	note(member->job, "pserver", member->idx, st);
-	wf_server_destroy(server);
-	return 0;
-}
 
 /* The last tensor is static, and the one before it only reduced, where that can be. */
 static enum weft_status
@@ -203,23 +162,13 @@ train(struct job *job, struct weft_session *s, struct weft_tensor **t, uint32_t 
 }
 
 static void
-fill_opts(const struct member *member, char *list, size_t bytes, struct weft_session_opts *opts)
+fill_opts(const struct crew_seat *seat, struct weft_session_opts *opts)
 {
-	const struct job *job = member->job;
-	size_t used = 0;
-	for (uint32_t i = 0; i < job->pservers; i++) {
-		used += (size_t)snprintf(list + used, bytes - used, "%sps%u", i > 0 ? "," : "", i);
-	}
-	weft_session_opts_init(opts);
-	opts->transport = "sim";
-	opts->progress = WEFT_PROGRESS_CALLER;
-	opts->pservers = list;
-	opts->ports_num = job->lanes;
-	opts->num_gradient_servers = TRAINERS;
-	opts->trainer_id = member->idx;
+	const struct job *job = seat->crew->run;
+	crew_fill_opts(seat->crew, seat->idx, opts);
 	opts->slice_bytes = 256;
 	opts->grad_reduce = WEFT_REDUCE_MEAN;
-	opts->keep_state = member->idx == 0;
+	opts->keep_state = seat->idx == 0;
 	opts->dense_wire = job->wire;
 	opts->dense_rounding = job->rounding;
 	opts->optimizer.method = job->method;
@@ -238,51 +187,43 @@ fill_opts(const struct member *member, char *list, size_t bytes, struct weft_ses
 static int
 run_trainer(struct wf_env *env, void *arg)
 {
-	struct member *member = arg;
-	char list[64];
+	const struct crew_seat *seat = arg;
+	struct job *job = seat->crew->run;
 	struct weft_session_opts opts;
 	struct weft_session *s = NULL;
 	struct weft_tensor *t[TENSORS];
-	fill_opts(member, list, sizeof(list), &opts);
+	fill_opts(seat, &opts);
 	enum weft_status st = wf_session_open_in(env, &opts, &s);
 	if (st == WEFT_OK) {
-		st = declare(member->job, s, t);
+		st = declare(job, s, t);
 	}
-	if (st == WEFT_OK && member->idx == 0) {
-		st = load(member->job, s, t);
+	if (st == WEFT_OK && seat->idx == 0) {
+		st = load(job, s, t);
 	}
 	if (st == WEFT_OK) {
 		st = weft_session_start(s);
 	}
 	if (st == WEFT_OK) {
-		st = train(member->job, s, t, member->idx);
+		st = train(job, s, t, seat->idx);
 	}
-	note(member->job, "trainer", member->idx, st);
-	note(member->job, "trainer (close)", member->idx, weft_session_close(s));
+	if (st != WEFT_OK) {
+		crew_complain(seat->crew, "trainer", seat->idx);
+	}
+	enum weft_status end = weft_session_close(s);
+	if (end != WEFT_OK) {
+		crew_complain(seat->crew, "trainer (close)", seat->idx);
+	}
+	seat->crew->ended += st == WEFT_OK && end == WEFT_OK ? 1 : 0;
 	return 0;
 }
 
 static bool
 run(struct job *job)
 {
-	struct wf_world *world = NULL;
-	struct member member[TRAINERS + 4];
-	enum weft_status st = wf_world_create(&job->world, &world);
-	for (uint32_t i = 0; i < job->pservers + TRAINERS && st == WEFT_OK; i++) {
-		bool trains = i >= job->pservers;
-		char host[8];
-		struct wf_proc *proc;
-		member[i] = (struct member){job, trains ? i - job->pservers : i};
-		(void)snprintf(host, sizeof(host), "%s%u", trains ? "tr" : "ps", member[i].idx);
-		st = wf_world_spawn(world, host, (i * 37 % 11) * WF_NS_PER_MS,
-				    trains ? run_trainer : run_pserver, &member[i], &proc);
-	}
-	if (st == WEFT_OK) {
-		st = wf_world_run(world, 300 * WF_NS_PER_S);
-	}
-	note(job, "world", 0, st);
-	wf_world_destroy(world);
-	return job->failed == 0;
+	struct wf_world_stats stats;
+	job->crew.run = job;
+	enum weft_status st = crew_play(&job->crew, &stats);
+	return st == WEFT_OK && job->crew.why[0] == '\0' && job->crew.ended == TRAINERS;
 }
 
 static struct job
@@ -294,7 +235,7 @@ draw(uint64_t seed, uint64_t stream, const char *method)
 	struct wf_rng rng;
 	wf_rng_init(&rng, seed, stream);
 	return (struct job){
-		.world =
+		.crew.world =
 			{
 				.seed = seed * 3 + stream,
 				.delay_min_ns = WF_NS_PER_US,
@@ -306,10 +247,13 @@ draw(uint64_t seed, uint64_t stream, const char *method)
 				.down_delay_max_ns = wf_rng_below(&rng, 50) * WF_NS_PER_MS,
 				.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
 			},
+		.crew.transport = "sim",
+		.crew.trainers = TRAINERS,
+		.crew.run_trainer = run_trainer,
 		.method = method,
-		.pservers = 1 + (uint32_t)wf_rng_below(&rng, 3),
-		.lanes = 1 + (uint32_t)wf_rng_below(&rng, 3),
-		.slots = slots[wf_rng_below(&rng, 3)],
+		.crew.pservers = 1 + (uint32_t)wf_rng_below(&rng, 3),
+		.crew.lanes = 1 + (uint32_t)wf_rng_below(&rng, 3),
+		.crew.slot_count = slots[wf_rng_below(&rng, 3)],
 		.averages = seed % 2 == 1,
 		.clip_norm = seed % 5 < 2 ? 0.5 : 0, /* some steps are longer, some are not */
 		.wire = wires[seed % 4],
@@ -340,7 +284,7 @@ run_seed(uint64_t seed)
 	}
 	(void)printf("FAILED seed %" PRIu64 " (%s): %s; whole %016" PRIx64 ", in two %016" PRIx64
 		     "; repeat: WEFT_SEED=%" PRIu64 " test_restore\n",
-		     seed, method, bad != NULL ? bad->why : "other bits", whole.digest,
+		     seed, method, bad != NULL ? bad->crew.why : "other bits", whole.digest,
 		     second.digest, seed);
 	return false;
 }

@@ -14,8 +14,7 @@
 
 #include <cmocka.h>
 
-#include "pserver/server.h"
-#include "tests/double/sim/world.h"
+#include "tests/cluster/crew.h"
 #include "weft/weft.h"
 #include "base/settings.h"
 
@@ -30,48 +29,24 @@
 
 enum where { NOWHERE, COMPUTING, SENDING };
 
-struct member {
+struct run {
 	enum where where;                          /* trainer SLOW is slow */
-	struct weft_trainer_stats stats[TRAINERS]; /* trainer 0: as the lanes told it */
-	uint32_t idx;
-	enum weft_status status;
+	struct weft_trainer_stats stats[TRAINERS]; /* as the lanes told them to trainer 0 */
 };
 
-static int
-run_pserver(struct wf_env *env, void *arg)
+static void
+fill_server(const struct crew *crew, struct wf_server_opts *out)
 {
-	struct member *m = arg;
-	struct wf_server_opts opts;
-	struct wf_server *server = NULL;
-	wf_server_opts_init(&opts);
-	opts.env = env;
-	opts.transport = "sim";
-	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
-	opts.ports_num = LANES;
-	opts.inline_lanes = true;
-	opts.once = true;
-	opts.stats_period_ns = 3600 * WF_NS_PER_S; /* the job's table only */
-	m->status = wf_server_create(&opts, &server);
-	if (m->status == WEFT_OK) {
-		m->status = wf_server_run(server);
-	}
-	wf_server_destroy(server);
-	return 0;
+	out->stats_period_ns = 3600 * WF_NS_PER_S; /* the job's table only */
 }
 
 static enum weft_status
-open_session(const struct member *m, struct wf_env *env, struct weft_session **session,
+open_session(const struct crew_seat *seat, struct wf_env *env, struct weft_session **session,
 	     struct weft_tensor **tensor)
 {
 	struct weft_session_opts opts;
-	weft_session_opts_init(&opts);
-	opts.pservers = "ps";
-	opts.ports_num = LANES;
-	opts.num_gradient_servers = TRAINERS;
-	opts.trainer_id = m->idx;
-	opts.transport = "sim";
+	crew_fill_opts(seat->crew, seat->idx, &opts);
 	opts.slice_bytes = 64;
-	opts.progress = WEFT_PROGRESS_CALLER;
 	opts.stats_period_ns = 3600 * WF_NS_PER_S;
 	enum weft_status st = wf_session_open_in(env, &opts, session);
 	if (st == WEFT_OK) {
@@ -96,19 +71,20 @@ spend(struct wf_env *env, uint64_t ns)
 static int
 run_trainer(struct wf_env *env, void *arg)
 {
-	struct member *m = arg;
+	const struct crew_seat *seat = arg;
+	struct run *run = seat->crew->run;
 	struct weft_session *session = NULL;
 	struct weft_tensor *tensor = NULL;
-	bool slow = m->idx == SLOW;
-	enum weft_status st = open_session(m, env, &session, &tensor);
+	bool slow = seat->idx == SLOW;
+	enum weft_status st = open_session(seat, env, &session, &tensor);
 	for (uint32_t step = 0; step < STEPS && st == WEFT_OK; step++) {
-		spend(env, COMPUTE_NS + (slow && m->where == COMPUTING ? DELAY_NS : 0));
+		spend(env, COMPUTE_NS + (slow && run->where == COMPUTING ? DELAY_NS : 0));
 		st = weft_step(session, 1, 0);
 		if (st == WEFT_OK) {
 			st = weft_push(tensor);
 		}
 		/* Without a turn of its own nothing is sent. */
-		spend(env, slow && m->where == SENDING ? DELAY_NS : 0);
+		spend(env, slow && run->where == SENDING ? DELAY_NS : 0);
 		if (st == WEFT_OK) {
 			st = weft_wait_all(session);
 		}
@@ -116,12 +92,15 @@ run_trainer(struct wf_env *env, void *arg)
 	if (st == WEFT_OK) {
 		st = weft_pass_end(session);
 	}
-	for (uint32_t t = 0; t < TRAINERS && st == WEFT_OK && m->idx == 0; t++) {
-		m->stats[t].struct_bytes = sizeof(m->stats[t]);
-		st = weft_trainer_stats(session, t, &m->stats[t]);
+	for (uint32_t t = 0; t < TRAINERS && st == WEFT_OK && seat->idx == 0; t++) {
+		run->stats[t].struct_bytes = sizeof(run->stats[t]);
+		st = weft_trainer_stats(session, t, &run->stats[t]);
 	}
 	enum weft_status end = weft_session_close(session);
-	m->status = st != WEFT_OK ? st : end;
+	if (st != WEFT_OK || end != WEFT_OK) {
+		crew_complain(seat->crew, "trainer", seat->idx);
+	}
+	seat->crew->ended += st == WEFT_OK && end == WEFT_OK ? 1 : 0;
 	return 0;
 }
 
@@ -154,37 +133,32 @@ read_line(const char *line, struct told told[LANES][TRAINERS])
 static void
 play(enum where where, struct told told[LANES][TRAINERS], struct weft_trainer_stats stats[TRAINERS])
 {
-	struct wf_world_opts opts = {
+	struct run run = {.where = where};
+	struct crew crew = {
 		.seed = 3,
-		.delay_min_ns = 10 * WF_NS_PER_US,
-		.delay_max_ns = 200 * WF_NS_PER_US,
-		.log_level = WF_LOG_INFO,
-		.log_fd = memfd_create("log", MFD_CLOEXEC),
+		.world = {.seed = 3,
+			  .delay_min_ns = 10 * WF_NS_PER_US,
+			  .delay_max_ns = 200 * WF_NS_PER_US,
+			  .log_level = WF_LOG_INFO,
+			  .log_fd = memfd_create("log", MFD_CLOEXEC)},
+		.transport = "sim",
+		.pservers = 1,
+		.trainers = TRAINERS,
+		.lanes = LANES,
+		.fill_server = fill_server,
+		.run_trainer = run_trainer,
+		.run = &run,
 	};
-	struct member member[1 + TRAINERS];
-	struct wf_world *world = NULL;
-	struct wf_proc *proc = NULL;
+	struct wf_world_stats ignored;
 	char line[1200];
 	memset(told, 0, sizeof(struct told) * LANES * TRAINERS);
-	assert_int_equal(wf_world_create(&opts, &world), WEFT_OK);
-	for (uint32_t i = 0; i <= TRAINERS; i++) {
-		char host[16];
-		member[i] = (struct member){
-			.where = where, .idx = i > 0 ? i - 1 : 0, .status = WEFT_IO};
-		(void)snprintf(host, sizeof(host), i == 0 ? "ps" : "tr%u", member[i].idx);
-		assert_int_equal(wf_world_spawn(world, host, i * WF_NS_PER_MS,
-						i == 0 ? run_pserver : run_trainer, &member[i],
-						&proc),
-				 WEFT_OK);
-	}
-	assert_int_equal(wf_world_run(world, 600 * WF_NS_PER_S), WEFT_OK);
-	wf_world_destroy(world);
-	for (uint32_t i = 0; i <= TRAINERS; i++) {
-		assert_int_equal(member[i].status, WEFT_OK);
-	}
-	memcpy(stats, member[1].stats, sizeof(member[1].stats));
-	assert_int_equal(lseek(opts.log_fd, 0, SEEK_SET), 0);
-	FILE *log = fdopen(opts.log_fd, "r");
+	enum weft_status st = crew_play(&crew, &ignored);
+	assert_string_equal(crew.why, "");
+	assert_int_equal(st, WEFT_OK);
+	assert_int_equal(crew.ended, TRAINERS);
+	memcpy(stats, run.stats, sizeof(run.stats));
+	assert_int_equal(lseek(crew.world.log_fd, 0, SEEK_SET), 0);
+	FILE *log = fdopen(crew.world.log_fd, "r");
 	assert_non_null(log);
 	while (fgets(line, sizeof(line), log) != NULL) {
 		read_line(line, told);
