@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* optimizer: the settings of an optimizer as they are used: numbers, and what the texts stand for.
- * So they travel in a job's description. kernels/optimizer.h reads and checks them. */
+ * So they travel in the descriptions of jobs and tables. kernels/optimizer.h and kernels/rows.h
+ * read and check them. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "weft/sparse.h"
 #include "weft/weft.h"
 
 enum wf_optimizer {
@@ -59,6 +61,27 @@ struct wf_method {
 struct wf_optimizer_opts {
 	struct weft_optimizer_opts set;
 	struct wf_method method;
+};
+
+enum wf_row_optimizer {
+	WF_ROW_SGD = 0,
+	WF_ROW_MOMENTUM = 1,
+	WF_ROW_SPARSE_MOMENTUM = 2, /* momentum that always makes up for steps missed */
+	WF_ROW_ADAGRAD = 3,
+	WF_ROW_ADAGRAD_ROWWISE = 4, /* one accumulator a row */
+	WF_ROW_RMSPROP = 5,         /* centred, as the original's */
+	WF_ROW_ADAM = 6,
+	WF_ROW_ADAM_ROWWISE = 7, /* one second moment a row */
+	WF_ROW_FTRL = 8,
+	WF_ROW_FTRL_GROUP = 9, /* group lasso: a row as a whole may become zero */
+	WF_ROW_OPTIMIZER_COUNT = 10,
+};
+
+/* As wf_optimizer_opts, of rows of sparse tables; dense_equivalent is 0 or 1. */
+struct wf_row_opts {
+	struct weft_row_optimizer_opts set;
+	enum wf_row_optimizer kind;
+	enum wf_schedule schedule;
 };
 
 /* Averages of parameters are kept. */

@@ -27,14 +27,28 @@ wf_row_defaults(void)
 {
 	return (struct wf_row_opts){
 		.kind = WF_ROW_SGD,
-		.learning_rate = 1e-3,
-		.beta1 = 0.9,
-		.beta2 = 0.999,
-		.rho = 0.95,
-		.epsilon = 1e-6,
-		.ftrl_beta = 1.0,
 		.schedule = WF_SCHEDULE_CONSTANT,
+		.set = {.learning_rate = 1e-3,
+			.beta1 = 0.9,
+			.beta2 = 0.999,
+			.rho = 0.95,
+			.epsilon = 1e-6,
+			.ftrl_beta = 1.0},
 	};
+}
+
+struct wf_row_opts
+wf_row_like(const struct wf_optimizer_opts *dense)
+{
+	struct wf_row_opts out = wf_row_defaults();
+	out.schedule = dense->method.schedule;
+	out.set.momentum = dense->set.momentum;
+	out.set.beta1 = dense->set.beta1;
+	out.set.beta2 = dense->set.beta2;
+	out.set.clip = dense->set.clip;
+	out.set.schedule_a = dense->set.schedule_a;
+	out.set.schedule_b = dense->set.schedule_b;
+	return out;
 }
 
 /* What a row optimizer has in common with a dense one. */
@@ -43,15 +57,15 @@ common_opts(const struct wf_row_opts *opts)
 {
 	return (struct wf_optimizer_opts){
 		.method = {.kind = WF_SGD, .schedule = opts->schedule},
-		.set = {.learning_rate = opts->learning_rate,
-			.momentum = opts->momentum,
-			.beta1 = opts->beta1,
-			.beta2 = opts->beta2,
-			.epsilon = opts->epsilon,
-			.decay = opts->decay,
-			.clip = opts->clip,
-			.schedule_a = opts->schedule_a,
-			.schedule_b = opts->schedule_b},
+		.set = {.learning_rate = opts->set.learning_rate,
+			.momentum = opts->set.momentum,
+			.beta1 = opts->set.beta1,
+			.beta2 = opts->set.beta2,
+			.epsilon = opts->set.epsilon,
+			.decay = opts->set.decay,
+			.clip = opts->set.clip,
+			.schedule_a = opts->set.schedule_a,
+			.schedule_b = opts->set.schedule_b},
 	};
 }
 
@@ -83,20 +97,20 @@ check_fields(const struct wf_row_opts *opts)
 	const double large = 1e30; /* squares and sums of them stay finite as f64 */
 	enum weft_status st = WEFT_OK;
 
-	if ((st = check_field("rho", opts->rho, 1.0)) != WEFT_OK ||
-	    (st = check_field("l1", opts->l1, large)) != WEFT_OK ||
-	    (st = check_field("l2", opts->l2, large)) != WEFT_OK ||
-	    (st = check_field("l21", opts->l21, large)) != WEFT_OK ||
-	    (st = check_field("ftrl_beta", opts->ftrl_beta, large)) != WEFT_OK) {
+	if ((st = check_field("rho", opts->set.rho, 1.0)) != WEFT_OK ||
+	    (st = check_field("l1", opts->set.l1, large)) != WEFT_OK ||
+	    (st = check_field("l2", opts->set.l2, large)) != WEFT_OK ||
+	    (st = check_field("l21", opts->set.l21, large)) != WEFT_OK ||
+	    (st = check_field("ftrl_beta", opts->set.ftrl_beta, large)) != WEFT_OK) {
 		return st;
 	}
-	if (is_ftrl(opts->kind) && opts->decay != 0.0) {
+	if (is_ftrl(opts->kind) && opts->set.decay != 0.0) {
 		return wf_fail(WEFT_INVALID, "decay %g of %s: give 0, ftrl has l2 for it",
-			       opts->decay, names[opts->kind]);
+			       opts->set.decay, names[opts->kind]);
 	}
-	if (!is_ftrl(opts->kind) && opts->l21 != 0.0) {
+	if (!is_ftrl(opts->kind) && opts->set.l21 != 0.0) {
 		return wf_fail(WEFT_INVALID, "l21 %g of %s: give 0, only ftrl_group has it",
-			       opts->l21, names[opts->kind]);
+			       opts->set.l21, names[opts->kind]);
 	}
 	return WEFT_OK;
 }
@@ -113,7 +127,7 @@ no_closed_form(const struct wf_row_opts *opts, const char *why)
 static bool
 motion_has_rate(const struct wf_row_opts *opts)
 {
-	return opts->decay != 0.0 || opts->l1 != 0.0 || opts->l2 != 0.0;
+	return opts->set.decay != 0.0 || opts->set.l1 != 0.0 || opts->set.l2 != 0.0;
 }
 
 static bool
@@ -133,19 +147,19 @@ check_closed_form(const struct wf_row_opts *opts)
 	if (is_ftrl(opts->kind)) {
 		return WEFT_OK; /* values are a function of the state, which stays */
 	}
-	if (opts->kind == WF_ROW_RMSPROP && opts->decay != 0.0) {
+	if (opts->kind == WF_ROW_RMSPROP && opts->set.decay != 0.0) {
 		return no_closed_form(opts, "give decay 0"); /* its root changes */
 	}
-	if (is_adagrad(opts->kind) && opts->decay != 0.0 && opts->l1 != 0.0) {
+	if (is_adagrad(opts->kind) && opts->set.decay != 0.0 && opts->set.l1 != 0.0) {
 		return no_closed_form(opts, "give decay 0 or l1 0");
 	}
-	if (is_adagrad(opts->kind) && opts->decay != 0.0 && !constant) {
+	if (is_adagrad(opts->kind) && opts->set.decay != 0.0 && !constant) {
 		return no_closed_form(opts, "give decay 0 or schedule constant");
 	}
-	if (has_momentum(opts->kind) && opts->l1 != 0.0) {
+	if (has_momentum(opts->kind) && opts->set.l1 != 0.0) {
 		return no_closed_form(opts, "give l1 0");
 	}
-	if (opts->learning_rate * opts->decay >= 1.0) {
+	if (opts->set.learning_rate * opts->set.decay >= 1.0) {
 		return no_closed_form(opts, "give a decay below 1 / learning_rate");
 	}
 	return WEFT_OK;
@@ -167,8 +181,8 @@ check_row_schedule(const struct wf_row_opts *opts)
 			       "divide; give poly, exp or discexp",
 			       names[opts->kind]);
 	}
-	if (opts->schedule == WF_SCHEDULE_LINEAR && is_ftrl(opts->kind) && opts->schedule_a > 0.0 &&
-	    !(opts->schedule_b > 0.0)) {
+	if (opts->schedule == WF_SCHEDULE_LINEAR && is_ftrl(opts->kind) &&
+	    opts->set.schedule_a > 0.0 && !(opts->set.schedule_b > 0.0)) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "schedule linear: ends at a rate of schedule_b, 0, by which %s "
 			       "would divide; give a schedule_b above 0",
@@ -193,7 +207,7 @@ wf_row_check(const struct wf_row_opts *opts)
 	if (st == WEFT_OK) {
 		st = check_fields(opts);
 	}
-	if (st == WEFT_OK && (opts->dense_equivalent || opts->kind == WF_ROW_SPARSE_MOMENTUM)) {
+	if (st == WEFT_OK && (opts->set.dense_equivalent || opts->kind == WF_ROW_SPARSE_MOMENTUM)) {
 		st = check_closed_form(opts);
 	}
 	return st;
@@ -266,28 +280,28 @@ wf_row_scalars_fill(const struct wf_row_opts *opts, double rate, float divisor, 
 	wf_apply_scalars(&common, rate, updates, &dense);
 	*out = (struct wf_row_scalars){
 		.divisor = divisor,
-		.clip = (float)opts->clip,
+		.clip = (float)opts->set.clip,
 		.rate = dense.rate,
-		.decay = (float)opts->decay,
+		.decay = (float)opts->set.decay,
 		.momentum = dense.momentum,
 		.beta1 = dense.beta1,
 		.beta2 = dense.beta2,
-		.rho = (float)opts->rho,
-		.square_share = 1.0f - (float)opts->rho,
+		.rho = (float)opts->set.rho,
+		.square_share = 1.0f - (float)opts->set.rho,
 		.epsilon = dense.epsilon,
-		.drop = is_ftrl(opts->kind) ? 0.0f : (float)(rate * opts->l1),
-		.shrink = is_ftrl(opts->kind) ? 1.0f : (float)(1.0 / (1.0 + rate * opts->l2)),
-		.l1 = (float)opts->l1,
-		.l2 = (float)opts->l2,
-		.l21 = (float)opts->l21,
-		.ftrl_beta = (float)opts->ftrl_beta,
+		.drop = is_ftrl(opts->kind) ? 0.0f : (float)(rate * opts->set.l1),
+		.shrink = is_ftrl(opts->kind) ? 1.0f : (float)(1.0 / (1.0 + rate * opts->set.l2)),
+		.l1 = (float)opts->set.l1,
+		.l2 = (float)opts->set.l2,
+		.l21 = (float)opts->set.l21,
+		.ftrl_beta = (float)opts->set.ftrl_beta,
 	};
 }
 
 static bool
 moves(const struct wf_row_opts *opts)
 {
-	return opts->dense_equivalent || opts->kind == WF_ROW_SPARSE_MOMENTUM;
+	return opts->set.dense_equivalent || opts->kind == WF_ROW_SPARSE_MOMENTUM;
 }
 
 bool
@@ -318,7 +332,7 @@ wf_row_motion_at(const struct wf_row_opts *opts, double rate)
 		motion.mw = -decayed;
 		motion.wm = motion.mm * shrink;
 		motion.ww = (1.0 + motion.mw) * shrink;
-	} else if (is_adagrad(opts->kind) && opts->decay != 0.0) {
+	} else if (is_adagrad(opts->kind) && opts->set.decay != 0.0) {
 		motion.kind = opts->kind == WF_ROW_ADAGRAD ? WF_ROW_ROOTED : WF_ROW_ROOTED_ROWWISE;
 		motion.mw = -decayed;
 		motion.ww = shrink;
@@ -335,7 +349,7 @@ wf_row_motion_at(const struct wf_row_opts *opts, double rate)
 struct wf_row_motion
 wf_row_motion_of(const struct wf_row_opts *opts)
 {
-	return wf_row_motion_at(opts, opts->learning_rate);
+	return wf_row_motion_at(opts, opts->set.learning_rate);
 }
 
 static bool

@@ -20,41 +20,10 @@
 /* f32 of state beyond dim: state arrays are at most 2, scalars at most 1. */
 #define WF_ROW_FLOATS_MAX (3u * WF_ROW_DIM_MAX + 1u)
 
-enum wf_row_optimizer {
-	WF_ROW_SGD = 0,
-	WF_ROW_MOMENTUM = 1,
-	WF_ROW_SPARSE_MOMENTUM = 2, /* momentum that always makes up for steps missed */
-	WF_ROW_ADAGRAD = 3,
-	WF_ROW_ADAGRAD_ROWWISE = 4, /* one accumulator a row */
-	WF_ROW_RMSPROP = 5,         /* centred, as the original's */
-	WF_ROW_ADAM = 6,
-	WF_ROW_ADAM_ROWWISE = 7, /* one second moment a row */
-	WF_ROW_FTRL = 8,
-	WF_ROW_FTRL_GROUP = 9, /* group lasso: a row as a whole may become zero */
-	WF_ROW_OPTIMIZER_COUNT = 10,
-};
-
-struct wf_row_opts {
-	enum wf_row_optimizer kind;
-	double learning_rate; /* l; of ftrl: alpha */
-	double momentum;      /* mu; of momentum and sparse_momentum */
-	double beta1, beta2;  /* of adam and adam_rowwise */
-	double rho;           /* of rmsprop */
-	double epsilon;       /* of adam outside the root, of adagrad and rmsprop inside */
-	double decay;         /* L2 as part of the gradient; not of ftrl */
-	double clip;          /* by value; 0: off */
-	double l1, l2;        /* after the step; of ftrl: inside */
-	double l21;           /* of ftrl_group */
-	double ftrl_beta;
-	enum wf_schedule schedule;
-	double schedule_a, schedule_b;
-	/* Steps in which a row was not touched are made up for in closed form, as if its gradient
-	 * had been zero. false: they leave no trace (lazy). */
-	bool dense_equivalent;
-};
-
 /* sgd; momentum 0, betas 0.9 and 0.999, rho 0.95, epsilon 1e-6, rate 1e-3, constant, lazy. */
 struct wf_row_opts wf_row_defaults(void);
+/* The same, with momentum, betas, clipping and schedule of a dense optimizer. */
+struct wf_row_opts wf_row_like(const struct wf_optimizer_opts *dense);
 /* WEFT_INVALID names field, value and limit; WEFT_UNSUPPORTED: dense_equivalent of an optimizer, or
  * with settings, that has no closed form. */
 enum weft_status wf_row_check(const struct wf_row_opts *opts) WEFT_MUST_CHECK;

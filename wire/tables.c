@@ -17,24 +17,28 @@
 	{                                                                                          \
 #field, offsetof(struct wf_table_desc, field)                                      \
 	}
+#define ROW(field)                                                                                 \
+	{                                                                                          \
+		"row." #field, offsetof(struct wf_table_desc, row.set.field)                       \
+	}
 static const struct number {
 	const char *name;
 	size_t offset;
 } numbers[] = {
-	F64(row.learning_rate),
-	F64(row.momentum),
-	F64(row.beta1),
-	F64(row.beta2),
-	F64(row.rho),
-	F64(row.epsilon),
-	F64(row.decay),
-	F64(row.clip),
-	F64(row.l1),
-	F64(row.l2),
-	F64(row.l21),
-	F64(row.ftrl_beta),
-	F64(row.schedule_a),
-	F64(row.schedule_b),
+	ROW(learning_rate),
+	ROW(momentum),
+	ROW(beta1),
+	ROW(beta2),
+	ROW(rho),
+	ROW(epsilon),
+	ROW(decay),
+	ROW(clip),
+	ROW(l1),
+	ROW(l2),
+	ROW(l21),
+	ROW(ftrl_beta),
+	ROW(schedule_a),
+	ROW(schedule_b),
 	F64(init.a),
 	F64(init.b),
 	F64(admit.probability),
@@ -163,10 +167,10 @@ wf_table_desc_put(struct wf_writer *w, const struct wf_table_desc *table)
 	wf_put_u64(w, table->memory_cap_bytes);
 	wf_put_u8(w, table->value_rest);
 	wf_put_u8(w, table->value_wire);
-	wf_put_u8(w, table->row.dense_equivalent ? 1 : 0);
+	wf_put_u8(w, table->row.set.dense_equivalent != 0 ? 1 : 0);
 	wf_put_u8(w, table->evict.at_cap ? 1 : 0);
-	wf_put_u32(w, table->row.kind);
-	wf_put_u32(w, table->row.schedule);
+	wf_put_u32(w, (uint32_t)table->row.kind);
+	wf_put_u32(w, (uint32_t)table->row.schedule);
 	wf_put_u32(w, table->init.kind);
 	wf_put_u64(w, table->init.seed);
 	wf_put_u32(w, table->admit.count);
@@ -199,10 +203,10 @@ wf_table_desc_get(struct wf_reader *r, struct wf_table_desc *out)
 	table.memory_cap_bytes = wf_get_u64(r);
 	table.value_rest = wf_get_u8(r);
 	table.value_wire = wf_get_u8(r);
-	table.row.dense_equivalent = get_flag(r, &wrong);
+	table.row.set.dense_equivalent = get_flag(r, &wrong);
 	table.evict.at_cap = get_flag(r, &wrong);
-	table.row.kind = wf_get_u32(r);
-	table.row.schedule = wf_get_u32(r);
+	table.row.kind = (enum wf_row_optimizer)wf_get_u32(r);
+	table.row.schedule = (enum wf_schedule)wf_get_u32(r);
 	table.init.kind = wf_get_u32(r);
 	table.init.seed = wf_get_u64(r);
 	table.admit.count = wf_get_u32(r);

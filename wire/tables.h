@@ -26,17 +26,7 @@ struct wf_table_desc {
 	uint64_t memory_cap_bytes;       /* of one lane; 0: none */
 	uint8_t value_rest, value_wire;  /* enum weft_value_format */
 
-	struct {
-		uint32_t kind; /* enum wf_row_optimizer */
-		uint32_t schedule;
-		bool dense_equivalent;
-		double learning_rate;
-		double momentum, beta1, beta2, rho, epsilon;
-		double decay, clip; /* regularizer, with l1, l2 and l21 */
-		double l1, l2, l21;
-		double ftrl_beta;
-		double schedule_a, schedule_b;
-	} row;
+	struct wf_row_opts row;
 	struct {
 		uint32_t kind; /* enum wf_init_kind */
 		double a, b;

@@ -23,8 +23,7 @@ shape_of(const struct weft_table *table)
 	const struct wf_table_desc *desc = desc_of(table);
 	return (struct wf_row_shape){
 		.dim = desc->dim,
-		.state_floats = (uint32_t)wf_row_state_floats((enum wf_row_optimizer)desc->row.kind,
-							      desc->dim),
+		.state_floats = (uint32_t)wf_row_state_floats(desc->row.kind, desc->dim),
 		.has_score = wf_table_has_scores(desc),
 	};
 }

@@ -29,21 +29,21 @@ static const struct field {
 } fields[] = {
 	FIELD(U8, "rest", value_rest),
 	FIELD(U64, "memory_cap_bytes", memory_cap_bytes),
-	FIELD(F64, "momentum", row.momentum),
-	FIELD(F64, "beta1", row.beta1),
-	FIELD(F64, "beta2", row.beta2),
-	FIELD(F64, "rho", row.rho),
-	FIELD(F64, "epsilon", row.epsilon),
-	FIELD(F64, "decay", row.decay),
-	FIELD(F64, "clip", row.clip),
-	FIELD(F64, "l1", row.l1),
-	FIELD(F64, "l2", row.l2),
-	FIELD(F64, "l21", row.l21),
-	FIELD(F64, "ftrl_beta", row.ftrl_beta),
+	FIELD(F64, "momentum", row.set.momentum),
+	FIELD(F64, "beta1", row.set.beta1),
+	FIELD(F64, "beta2", row.set.beta2),
+	FIELD(F64, "rho", row.set.rho),
+	FIELD(F64, "epsilon", row.set.epsilon),
+	FIELD(F64, "decay", row.set.decay),
+	FIELD(F64, "clip", row.set.clip),
+	FIELD(F64, "l1", row.set.l1),
+	FIELD(F64, "l2", row.set.l2),
+	FIELD(F64, "l21", row.set.l21),
+	FIELD(F64, "ftrl_beta", row.set.ftrl_beta),
 	FIELD(U32, "schedule", row.schedule),
-	FIELD(F64, "schedule_a", row.schedule_a),
-	FIELD(F64, "schedule_b", row.schedule_b),
-	FIELD(U8, "dense_equivalent", row.dense_equivalent),
+	FIELD(F64, "schedule_a", row.set.schedule_a),
+	FIELD(F64, "schedule_b", row.set.schedule_b),
+	FIELD(U32, "dense_equivalent", row.set.dense_equivalent),
 	FIELD(U32, "init", init.kind),
 	FIELD(F64, "init_a", init.a),
 	FIELD(F64, "init_b", init.b),
@@ -101,11 +101,10 @@ static size_t
 summarise_table(const struct wf_table_desc *desc, const struct wf_table_desc *defaults, char *out,
 		size_t bytes)
 {
-	size_t used = (size_t)snprintf(out, bytes,
-				       " %s=%" PRIu32 "%s,%s,%.9g,keys=%" PRIu64 ",seed=%" PRIu64,
-				       desc->name, desc->dim, wire_of(desc),
-				       wf_row_optimizer_name((enum wf_row_optimizer)desc->row.kind),
-				       desc->row.learning_rate, desc->vocabulary, desc->init.seed);
+	size_t used = (size_t)snprintf(
+		out, bytes, " %s=%" PRIu32 "%s,%s,%.9g,keys=%" PRIu64 ",seed=%" PRIu64, desc->name,
+		desc->dim, wire_of(desc), wf_row_optimizer_name(desc->row.kind),
+		desc->row.set.learning_rate, desc->vocabulary, desc->init.seed);
 	for (size_t i = 0; i < WF_ARRAY_COUNT(fields) && used < bytes; i++) {
 		char value[32];
 		char usual[32];

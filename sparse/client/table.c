@@ -16,22 +16,13 @@
 static struct weft_table_opts
 table_defaults(void)
 {
-	struct wf_row_opts row = wf_row_defaults();
+	struct weft_row_optimizer_opts optimizer = wf_row_defaults().set;
+	optimizer.method = "sgd";
+	optimizer.schedule = "constant";
 	return (struct weft_table_opts){
 		.struct_bytes = sizeof(struct weft_table_opts),
 		.batch_keys_max = 65536,
-		.optimizer =
-			{
-				.method = "sgd",
-				.learning_rate = row.learning_rate,
-				.momentum = row.momentum,
-				.beta1 = row.beta1,
-				.beta2 = row.beta2,
-				.rho = row.rho,
-				.epsilon = row.epsilon,
-				.ftrl_beta = row.ftrl_beta,
-				.schedule = "constant",
-			},
+		.optimizer = optimizer,
 		.init = "zero",
 		.admit_probability = 1,
 		.evict_show_weight = 0.25,
@@ -59,51 +50,15 @@ weft_table_opts_init(struct weft_table_opts *opts)
 static enum weft_status
 fill_row(const struct weft_row_optimizer_opts *in, struct wf_row_opts *row)
 {
-	*row = (struct wf_row_opts){
-		.learning_rate = in->learning_rate,
-		.momentum = in->momentum,
-		.beta1 = in->beta1,
-		.beta2 = in->beta2,
-		.rho = in->rho,
-		.epsilon = in->epsilon,
-		.decay = in->decay,
-		.clip = in->clip,
-		.l1 = in->l1,
-		.l2 = in->l2,
-		.l21 = in->l21,
-		.ftrl_beta = in->ftrl_beta,
-		.schedule_a = in->schedule_a,
-		.schedule_b = in->schedule_b,
-		.dense_equivalent = in->dense_equivalent != 0,
-	};
+	*row = (struct wf_row_opts){.set = *in};
+	row->set.method = row->set.schedule = NULL;
+	row->set.dense_equivalent = in->dense_equivalent != 0;
 	enum weft_status st =
 		wf_row_optimizer_parse(in->method != NULL ? in->method : "", &row->kind);
 	if (st == WEFT_OK) {
 		st = wf_schedule_parse(in->schedule != NULL ? in->schedule : "", &row->schedule);
 	}
 	return st == WEFT_OK ? wf_row_check(row) : st;
-}
-
-static void
-put_row(const struct wf_row_opts *row, struct wf_table_desc *desc)
-{
-	desc->row.kind = (uint32_t)row->kind;
-	desc->row.schedule = (uint32_t)row->schedule;
-	desc->row.dense_equivalent = row->dense_equivalent;
-	desc->row.learning_rate = row->learning_rate;
-	desc->row.momentum = row->momentum;
-	desc->row.beta1 = row->beta1;
-	desc->row.beta2 = row->beta2;
-	desc->row.rho = row->rho;
-	desc->row.epsilon = row->epsilon;
-	desc->row.decay = row->decay;
-	desc->row.clip = row->clip;
-	desc->row.l1 = row->l1;
-	desc->row.l2 = row->l2;
-	desc->row.l21 = row->l21;
-	desc->row.ftrl_beta = row->ftrl_beta;
-	desc->row.schedule_a = row->schedule_a;
-	desc->row.schedule_b = row->schedule_b;
 }
 
 static enum weft_status
@@ -231,7 +186,7 @@ fill_desc(const struct weft_table_opts *in, struct wf_table_desc *desc)
 	};
 	enum weft_status st = fill_row(&in->optimizer, &row);
 	if (st == WEFT_OK) {
-		put_row(&row, desc);
+		desc->row = row;
 		st = fill_init(in, desc);
 	}
 	return st == WEFT_OK ? fill_life(in, desc) : st;

@@ -18,30 +18,6 @@
 
 /* The job's description. */
 
-static struct wf_row_opts
-row_opts(const struct wf_table_desc *desc)
-{
-	return (struct wf_row_opts){
-		.kind = (enum wf_row_optimizer)desc->row.kind,
-		.learning_rate = desc->row.learning_rate,
-		.momentum = desc->row.momentum,
-		.beta1 = desc->row.beta1,
-		.beta2 = desc->row.beta2,
-		.rho = desc->row.rho,
-		.epsilon = desc->row.epsilon,
-		.decay = desc->row.decay,
-		.clip = desc->row.clip,
-		.l1 = desc->row.l1,
-		.l2 = desc->row.l2,
-		.l21 = desc->row.l21,
-		.ftrl_beta = desc->row.ftrl_beta,
-		.schedule = (enum wf_schedule)desc->row.schedule,
-		.schedule_a = desc->row.schedule_a,
-		.schedule_b = desc->row.schedule_b,
-		.dense_equivalent = desc->row.dense_equivalent,
-	};
-}
-
 static struct wf_table_opts
 table_opts(const struct wf_lane *lane, uint32_t idx)
 {
@@ -128,7 +104,7 @@ serve_table(struct wf_lane *lane, uint32_t idx)
 	struct wf_served *served = &sparse->served[idx];
 	uint32_t lanes = lane->first.pserver_count * lane->first.lane_count;
 	uint32_t number = lane->first.pserver_idx * lane->opts.lane_count + lane->opts.service_idx;
-	served->row = row_opts(desc);
+	served->row = desc->row;
 	set_row_bytes(served, desc);
 	served->tends = desc->evict.age_steps > 0 || wf_table_has_scores(desc);
 	served->partition_first = wf_partition_first(number, lanes);

@@ -108,7 +108,7 @@ check_together(const struct wf_table_opts *opts)
 			"a schedule: leave out one of them",
 			opts->init.table);
 	}
-	if (opts->row.dense_equivalent && ftrl && opts->init.kind != WF_INIT_ZERO) {
+	if (opts->row.set.dense_equivalent && ftrl && opts->init.kind != WF_INIT_ZERO) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "table %" PRIu32 ": ftrl has no closed form for first values that "
 			       "are not zero: give initialiser zero, or lazy rows",

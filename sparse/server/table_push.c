@@ -30,16 +30,17 @@ static enum weft_status
 check_rate(const struct wf_table *t, const struct wf_table_push *push)
 {
 	const struct wf_row_opts *row = &t->opts.row;
-	bool matters = row->decay > 0.0 || row->l1 > 0.0 || row->l2 > 0.0;
+	bool matters = row->set.decay > 0.0 || row->set.l1 > 0.0 || row->set.l2 > 0.0;
 
 	if (t->motions == NULL || !matters) {
 		return WEFT_OK;
 	}
-	if (push->rate * row->decay >= 1.0) {
+	if (push->rate * row->set.decay >= 1.0) {
 		return wf_fail(WEFT_INVALID,
 			       "table %" PRIu32 ": rate %g: with decay %g steps missed have no "
 			       "closed form: keep it below %g",
-			       t->opts.init.table, push->rate, row->decay, 1.0 / row->decay);
+			       t->opts.init.table, push->rate, row->set.decay,
+			       1.0 / row->set.decay);
 	}
 	if (t->varies && push->step != (uint64_t)t->step + 1) {
 		return wf_fail(WEFT_INVALID,
@@ -48,13 +49,13 @@ check_rate(const struct wf_table *t, const struct wf_table_push *push)
 			       "pushed, if without keys",
 			       t->opts.init.table, push->step, t->step);
 	}
-	if (t->varies || (float)push->rate == (float)row->learning_rate) {
+	if (t->varies || (float)push->rate == (float)row->set.learning_rate) {
 		return WEFT_OK;
 	}
 	return wf_fail(WEFT_INVALID,
 		       "table %" PRIu32 ": rate %g, but steps missed are made up for at %g: keep "
 		       "the rate, or take lazy rows",
-		       t->opts.init.table, push->rate, row->learning_rate);
+		       t->opts.init.table, push->rate, row->set.learning_rate);
 }
 
 /* Room for what a row that this step does not touch will miss. */

@@ -287,7 +287,7 @@ make_table(uint32_t lane, uint32_t lane_count)
 	struct wf_table *table = NULL;
 
 	opts.row.kind = WF_ROW_ADAGRAD;
-	opts.row.learning_rate = 0.1;
+	opts.row.set.learning_rate = 0.1;
 	if (wf_table_create(env, &opts, &table) != WEFT_OK) {
 		fail_msg("table: %s", weft_last_error());
 	}

@@ -71,26 +71,26 @@ static void
 draw_optimizer(struct wf_rng *rng, struct wf_row_opts *row)
 {
 	row->kind = (enum wf_row_optimizer)wf_rng_below(rng, WF_ROW_OPTIMIZER_COUNT);
-	row->learning_rate = 0.1;
-	row->momentum = 0.5;
-	row->clip = wf_rng_below(rng, 3) == 0 ? 0.5 : 0.0;
-	row->dense_equivalent = wf_rng_below(rng, 3) == 0;
+	row->set.learning_rate = 0.1;
+	row->set.momentum = 0.5;
+	row->set.clip = wf_rng_below(rng, 3) == 0 ? 0.5 : 0.0;
+	row->set.dense_equivalent = wf_rng_below(rng, 3) == 0;
 	if (wf_rng_below(rng, 3) == 0) {
-		row->l1 = 0.001;
+		row->set.l1 = 0.001;
 	}
 	if (wf_rng_below(rng, 3) == 0) {
-		row->l2 = 0.01;
+		row->set.l2 = 0.01;
 	}
 	if (wf_rng_below(rng, 3) == 0) {
-		row->decay = 0.01;
+		row->set.decay = 0.01;
 	}
 	if (wf_row_check(row) != WEFT_OK) { /* what does not go together */
-		row->l1 = 0.0;
-		row->decay = 0.0;
-		row->dense_equivalent = false;
+		row->set.l1 = 0.0;
+		row->set.decay = 0.0;
+		row->set.dense_equivalent = false;
 	}
 	if (wf_row_check(row) != WEFT_OK) {
-		row->l2 = 0.0;
+		row->set.l2 = 0.0;
 	}
 }
 
@@ -134,7 +134,7 @@ draw_opts(struct run *run)
 	opts->index_seed = wf_rng_u64(rng);
 	draw_optimizer(rng, &opts->row);
 	bool ftrl = opts->row.kind == WF_ROW_FTRL || opts->row.kind == WF_ROW_FTRL_GROUP;
-	if (ftrl && opts->row.dense_equivalent) {
+	if (ftrl && opts->row.set.dense_equivalent) {
 		opts->init.kind = WF_INIT_ZERO;
 	}
 	if (wf_rng_below(rng, 2) == 0) {
@@ -322,7 +322,7 @@ model_update(struct run *run, uint32_t number, uint32_t step, uint32_t trainers)
 	}
 	model_move(run, row, step - 1 - row->stamp);
 	/* Made up for, a row has taken a step with each of the table's. */
-	const uint32_t before = run->opts.row.dense_equivalent ? step - 1 : row->stamp;
+	const uint32_t before = run->opts.row.set.dense_equivalent ? step - 1 : row->stamp;
 	row->stamp = step;
 	struct wf_row_scalars scalars;
 	struct wf_row_batch batch = {.row = &floats,
@@ -331,7 +331,7 @@ model_update(struct run *run, uint32_t number, uint32_t step, uint32_t trainers)
 				     .grad = grad,
 				     .first = first,
 				     .stamp = &before};
-	wf_row_scalars_fill(&run->opts.row, run->opts.row.learning_rate, 2.0f, step, &scalars);
+	wf_row_scalars_fill(&run->opts.row, run->opts.row.set.learning_rate, 2.0f, step, &scalars);
 	(void)wf_kernels_ref()->rows->apply[run->opts.row.kind](&scalars, &batch);
 	model_rest(run, row);
 }
@@ -511,7 +511,7 @@ push(struct run *run)
 			batch[t] = part_for(run, run->lane[l], t);
 		}
 		struct wf_table_push to_lane = {.step = step,
-						.rate = run->opts.row.learning_rate,
+						.rate = run->opts.row.set.learning_rate,
 						.divisor = 2.0f,
 						.batch = batch,
 						.batch_count = trainers};

@@ -72,8 +72,8 @@ draw_settings(void)
 		.admit = {.probability = 1.0},
 	};
 	opts->row.kind = (enum wf_row_optimizer)wf_rng_below(rng, WF_ROW_OPTIMIZER_COUNT);
-	opts->row.learning_rate = 0.1;
-	opts->row.momentum = 0.5;
+	opts->row.set.learning_rate = 0.1;
+	opts->row.set.momentum = 0.5;
 	opts->value_rest = (enum weft_value_format)wf_rng_below(rng, WF_VALUE_FORMAT_COUNT);
 	if (wf_rng_below(rng, 3) == 0) {
 		opts->vocabulary = 1 + wf_rng_below(rng, MAX_KEYS);

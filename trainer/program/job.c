@@ -229,31 +229,23 @@ static enum weft_status
 take_row_optimizer(struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
-	const struct weft_optimizer_opts *shared = &opts->session.optimizer;
 	struct wf_row_opts *row = &job->row_optimizer;
 
-	*row = wf_row_defaults();
+	*row = wf_row_like(&job->optimizer);
 	enum weft_status st = wf_row_optimizer_parse(opts->sparse_optimizer, &row->kind);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	const bool is_adam = row->kind == WF_ROW_ADAM || row->kind == WF_ROW_ADAM_ROWWISE;
-	row->learning_rate = opts->sparse_learning_rate;
-	row->momentum = shared->momentum;
-	row->beta1 = shared->beta1;
-	row->beta2 = shared->beta2;
-	row->rho = opts->rmsprop_rho;
-	row->epsilon = is_adam ? opts->adam_epsilon : opts->ada_epsilon;
-	row->decay = opts->sparse_decay;
-	row->clip = shared->clip;
-	row->l1 = opts->sparse_l1;
-	row->l2 = opts->sparse_l2;
-	row->l21 = opts->sparse_l21;
-	row->ftrl_beta = opts->ftrl_beta;
-	row->schedule = job->optimizer.method.schedule;
-	row->schedule_a = shared->schedule_a;
-	row->schedule_b = shared->schedule_b;
-	row->dense_equivalent = opts->dense_equivalent;
+	row->set.learning_rate = opts->sparse_learning_rate;
+	row->set.rho = opts->rmsprop_rho;
+	row->set.epsilon = is_adam ? opts->adam_epsilon : opts->ada_epsilon;
+	row->set.decay = opts->sparse_decay;
+	row->set.l1 = opts->sparse_l1;
+	row->set.l2 = opts->sparse_l2;
+	row->set.l21 = opts->sparse_l21;
+	row->set.ftrl_beta = opts->ftrl_beta;
+	row->set.dense_equivalent = opts->dense_equivalent;
 	job->row_rest = rest_by_name(opts->sparse_rest);
 	job->row_wire = rest_by_name(opts->sparse_wire);
 	st = wf_row_check(row);

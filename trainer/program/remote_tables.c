@@ -10,27 +10,10 @@
 static struct weft_row_optimizer_opts
 optimizer_opts(const struct wf_run *job)
 {
-	const struct wf_row_opts *row = &job->row_optimizer;
-
-	return (struct weft_row_optimizer_opts){
-		.method = job->opts->sparse_optimizer,
-		.learning_rate = row->learning_rate,
-		.momentum = row->momentum,
-		.beta1 = row->beta1,
-		.beta2 = row->beta2,
-		.rho = row->rho,
-		.epsilon = row->epsilon,
-		.decay = row->decay,
-		.clip = row->clip,
-		.l1 = row->l1,
-		.l2 = row->l2,
-		.l21 = row->l21,
-		.ftrl_beta = row->ftrl_beta,
-		.schedule = job->session_optimizer.schedule,
-		.schedule_a = row->schedule_a,
-		.schedule_b = row->schedule_b,
-		.dense_equivalent = row->dense_equivalent,
-	};
+	struct weft_row_optimizer_opts out = job->row_optimizer.set;
+	out.method = job->opts->sparse_optimizer;
+	out.schedule = job->session_optimizer.schedule;
+	return out;
 }
 
 static enum weft_status

@@ -139,9 +139,10 @@ describe_tables(const struct wf_run *job, struct wf_saved_about *about)
 		" sparse=%s rest=%s wire=%s rate=%.9g decay=%.9g l1=%.9g l2=%.9g l21=%.9g rho=%.9g "
 		"ftrl_beta=%.9g "
 		"dense_equivalent=%d admit=%" PRIu64 ",%.9g evict_age=%" PRIu64,
-		opts->sparse_optimizer, opts->sparse_rest, opts->sparse_wire, row->learning_rate,
-		row->decay, row->l1, row->l2, row->l21, row->rho, row->ftrl_beta,
-		row->dense_equivalent, opts->admit_count, opts->admit_probability, opts->evict_age);
+		opts->sparse_optimizer, opts->sparse_rest, opts->sparse_wire,
+		row->set.learning_rate, row->set.decay, row->set.l1, row->set.l2, row->set.l21,
+		row->set.rho, row->set.ftrl_beta, row->set.dense_equivalent, opts->admit_count,
+		opts->admit_probability, opts->evict_age);
 }
 
 static void add_text(struct wf_saved_about *about, const char *format, ...)

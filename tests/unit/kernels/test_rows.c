@@ -21,12 +21,12 @@ opts_of(enum wf_row_optimizer kind)
 {
 	struct wf_row_opts opts = wf_row_defaults();
 	opts.kind = kind;
-	opts.learning_rate = 0.5;
-	opts.momentum = 0.5;
-	opts.beta1 = 0.5;
-	opts.beta2 = 0.75;
-	opts.rho = 0.5;
-	opts.epsilon = 0x1p-20;
+	opts.set.learning_rate = 0.5;
+	opts.set.momentum = 0.5;
+	opts.set.beta1 = 0.5;
+	opts.set.beta2 = 0.75;
+	opts.set.rho = 0.5;
+	opts.set.epsilon = 0x1p-20;
 	return opts;
 }
 
@@ -40,7 +40,7 @@ step(const struct wf_row_opts *opts, float *row, const float *const *grad, uint3
 	struct wf_row_batch batch = {
 		.row = &row, .count = 1, .dim = DIM, .grad = grad, .first = first};
 
-	wf_row_scalars_fill(opts, opts->learning_rate, 1.0f, updates, &scalars);
+	wf_row_scalars_fill(opts, opts->set.learning_rate, 1.0f, updates, &scalars);
 	return wf_kernels_ref()->rows->apply[opts->kind](&scalars, &batch);
 }
 
@@ -89,8 +89,8 @@ l1_then_l2_act_after_the_step(void **state)
 {
 	struct wf_row_opts opts = opts_of(WF_ROW_SGD);
 	float row[DIM] = {1.0f, -1.125f};
-	opts.l1 = 0.25;
-	opts.l2 = 2.0;
+	opts.set.l1 = 0.25;
+	opts.set.l2 = 2.0;
 	/* 1 - 0.5 = 0.5; -0.125 = 0.375; / (1 + 1). -1.125 + 1 = -0.125; + 0.125 = 0. */
 	(void)step(&opts, row, one_grad, 1, 1);
 	expect(row, (double[]){0.1875, 0.0}, 2);
@@ -153,7 +153,7 @@ rmsprops_first_square_of_a_row_counts_in_full(void **state)
 		struct wf_row_batch batch = {
 			.row = rows, .count = 2, .dim = DIM, .grad = grads, .stamp = stamp};
 		struct wf_row_scalars scalars;
-		wf_row_scalars_fill(&opts, opts.learning_rate, 1.0f, 8, &scalars);
+		wf_row_scalars_fill(&opts, opts.set.learning_rate, 1.0f, 8, &scalars);
 		if (kernels == NULL) {
 			continue;
 		}
@@ -199,8 +199,8 @@ ftrl_sets_small_weights_to_zero(void **state)
 {
 	struct wf_row_opts opts = opts_of(WF_ROW_FTRL);
 	float row[3 * DIM] = {0};
-	opts.l1 = 1.5;
-	opts.l2 = 1.0;
+	opts.set.l1 = 1.5;
+	opts.set.l2 = 1.0;
 	(void)step(&opts, row, one_grad, 1, 1);
 	/* z = 1 and -2; n = 1 and 4; w = 0 and (2 - 1.5) / ((1 + 2) / 0.5 + 1) */
 	expect(row, (double[]){0.0, 0.5 / 7.0, 1.0, -2.0, 1.0, 4.0}, 6);
@@ -211,7 +211,7 @@ ftrl_group_sets_whole_rows_to_zero(void **state)
 {
 	struct wf_row_opts opts = opts_of(WF_ROW_FTRL_GROUP);
 	float row[3 * DIM] = {0};
-	opts.l21 = 2.0;
+	opts.set.l21 = 2.0;
 	/* Norm sqrt(5), below 2 sqrt(2). */
 	(void)step(&opts, row, one_grad, 1, 1);
 	expect(row, (double[]){0.0, 0.0, 1.0, -2.0, 1.0, 4.0}, 6);
@@ -252,19 +252,19 @@ settings_outside_their_limits_are_refused(void **state)
 {
 	struct wf_row_opts opts = opts_of(WF_ROW_SGD);
 	assert_int_equal(wf_row_check(&opts), WEFT_OK);
-	opts.l1 = -1.0;
+	opts.set.l1 = -1.0;
 	expect_refused(&opts, WEFT_INVALID, "l1 -1");
 	opts = opts_of(WF_ROW_RMSPROP);
-	opts.rho = 1.0;
+	opts.set.rho = 1.0;
 	expect_refused(&opts, WEFT_INVALID, "rho 1");
 	opts = opts_of(WF_ROW_SGD);
-	opts.learning_rate = (double)NAN;
+	opts.set.learning_rate = (double)NAN;
 	expect_refused(&opts, WEFT_INVALID, "learning_rate");
 	opts = opts_of(WF_ROW_FTRL);
-	opts.decay = 0.1;
+	opts.set.decay = 0.1;
 	expect_refused(&opts, WEFT_INVALID, "ftrl has l2");
 	opts = opts_of(WF_ROW_SGD);
-	opts.l21 = 0.1;
+	opts.set.l21 = 0.1;
 	expect_refused(&opts, WEFT_INVALID, "only ftrl_group");
 	opts.kind = WF_ROW_OPTIMIZER_COUNT;
 	expect_refused(&opts, WEFT_INVALID, "row optimizer 10");
@@ -279,60 +279,60 @@ schedules_that_tables_do_not_have_are_refused(void **state)
 	opts.schedule = WF_SCHEDULE_PASS_MANUAL;
 	expect_refused(&opts, WEFT_UNSUPPORTED, "schedule pass_manual: rows of tables");
 	opts.schedule = WF_SCHEDULE_CAFFE_POLY; /* ends at 0 */
-	opts.schedule_a = 1000;
-	opts.schedule_b = 1;
+	opts.set.schedule_a = 1000;
+	opts.set.schedule_b = 1;
 	opts.kind = WF_ROW_FTRL;
 	expect_refused(&opts, WEFT_UNSUPPORTED, "ftrl would divide");
 	opts.schedule = WF_SCHEDULE_LINEAR;
-	opts.schedule_b = 0; /* this too */
+	opts.set.schedule_b = 0; /* this too */
 	expect_refused(&opts, WEFT_UNSUPPORTED, "give a schedule_b above 0");
-	opts.schedule_b = 1e-4;
+	opts.set.schedule_b = 1e-4;
 	assert_int_equal(wf_row_check(&opts), WEFT_OK);
 	opts.schedule = WF_SCHEDULE_CAFFE_POLY;
-	opts.schedule_b = 1;
+	opts.set.schedule_b = 1;
 	opts.kind = WF_ROW_ADAM;
 	assert_int_equal(wf_row_check(&opts), WEFT_OK);
-	assert_true(wf_row_rate(&opts, 500, 1) == opts.learning_rate * 0.5);
+	assert_true(wf_row_rate(&opts, 500, 1) == opts.set.learning_rate * 0.5);
 }
 
 static void
 what_has_no_closed_form_is_refused(void **state)
 {
 	struct wf_row_opts opts = opts_of(WF_ROW_ADAM);
-	opts.dense_equivalent = true;
+	opts.set.dense_equivalent = true;
 	expect_refused(&opts, WEFT_UNSUPPORTED, "no closed form");
 	opts.kind = WF_ROW_ADAM_ROWWISE;
 	expect_refused(&opts, WEFT_UNSUPPORTED, "no closed form");
 	opts = opts_of(WF_ROW_ADAGRAD);
-	opts.dense_equivalent = true;
+	opts.set.dense_equivalent = true;
 	assert_int_equal(wf_row_check(&opts), WEFT_OK);
-	opts.l1 = 0.1;
+	opts.set.l1 = 0.1;
 	assert_int_equal(wf_row_check(&opts), WEFT_OK);
-	opts.decay = 0.1;
+	opts.set.decay = 0.1;
 	expect_refused(&opts, WEFT_UNSUPPORTED, "decay 0 or l1 0");
-	opts.l1 = 0.0;
+	opts.set.l1 = 0.0;
 	assert_int_equal(wf_row_check(&opts), WEFT_OK);
 	opts.schedule = WF_SCHEDULE_WARMUP;
-	opts.schedule_a = 10.0;
+	opts.set.schedule_a = 10.0;
 	expect_refused(&opts, WEFT_UNSUPPORTED, "decay 0 or schedule constant");
 	opts = opts_of(WF_ROW_RMSPROP);
-	opts.dense_equivalent = true;
-	opts.l2 = 0.1;
+	opts.set.dense_equivalent = true;
+	opts.set.l2 = 0.1;
 	assert_int_equal(wf_row_check(&opts), WEFT_OK);
-	opts.decay = 0.1;
+	opts.set.decay = 0.1;
 	expect_refused(&opts, WEFT_UNSUPPORTED, "decay 0");
 	opts = opts_of(WF_ROW_SPARSE_MOMENTUM);
-	opts.l1 = 0.1;
+	opts.set.l1 = 0.1;
 	expect_refused(&opts, WEFT_UNSUPPORTED, "l1 0");
-	opts.l1 = 0.0;
-	opts.decay = 0.1;
+	opts.set.l1 = 0.0;
+	opts.set.decay = 0.1;
 	opts.schedule = WF_SCHEDULE_WARMUP;
-	opts.schedule_a = 10.0;
+	opts.set.schedule_a = 10.0;
 	assert_int_equal(wf_row_check(&opts), WEFT_OK);
 	assert_true(wf_row_motion_varies(&opts));
 	opts = opts_of(WF_ROW_SGD);
-	opts.dense_equivalent = true;
-	opts.decay = 2.0;
+	opts.set.dense_equivalent = true;
+	opts.set.decay = 2.0;
 	expect_refused(&opts, WEFT_UNSUPPORTED, "decay below");
 }
 
@@ -374,7 +374,7 @@ expect_motion(const struct wf_row_opts *opts, uint64_t steps)
 		double error = fabs((double)slow[i] - (double)fast[i]);
 		/* The stated tolerance: what steps one by one lose, half a unit in the last place
 		 * each, which momentum carries on 1 / (1 - mu) times. Numbers are below 32. */
-		double carried = opts->kind == WF_ROW_SGD ? 1.0 : 1.0 / (1.0 - opts->momentum);
+		double carried = opts->kind == WF_ROW_SGD ? 1.0 : 1.0 / (1.0 - opts->set.momentum);
 		if (error > 0x1p-20 * (double)(steps + 2) * carried) {
 			fail_msg("%s, %llu steps: element %zu is %.9g, not %.9g",
 				 wf_row_optimizer_name(opts->kind), (unsigned long long)steps, i,
@@ -390,33 +390,33 @@ steps_missed_are_made_up_for_in_closed_form(void **state)
 	struct wf_row_opts cases[9];
 
 	cases[0] = opts_of(WF_ROW_SGD);
-	cases[0].decay = 0.01;
+	cases[0].set.decay = 0.01;
 	cases[1] = opts_of(WF_ROW_SGD);
-	cases[1].l1 = 1e-3;
-	cases[1].l2 = 1e-2;
-	cases[1].decay = 1e-3;
+	cases[1].set.l1 = 1e-3;
+	cases[1].set.l2 = 1e-2;
+	cases[1].set.decay = 1e-3;
 	cases[2] = opts_of(WF_ROW_MOMENTUM);
-	cases[2].momentum = 0.9;
-	cases[2].decay = 0.01;
+	cases[2].set.momentum = 0.9;
+	cases[2].set.decay = 0.01;
 	cases[3] = opts_of(WF_ROW_SPARSE_MOMENTUM);
-	cases[3].momentum = 0.99;
-	cases[3].l2 = 1e-3;
+	cases[3].set.momentum = 0.99;
+	cases[3].set.l2 = 1e-3;
 	cases[4] = opts_of(WF_ROW_RMSPROP);
-	cases[4].rho = 0.95;
-	cases[4].l1 = 1e-3;
-	cases[4].l2 = 1e-3;
+	cases[4].set.rho = 0.95;
+	cases[4].set.l1 = 1e-3;
+	cases[4].set.l2 = 1e-3;
 	cases[5] = opts_of(WF_ROW_ADAGRAD);
 	cases[6] = opts_of(WF_ROW_ADAGRAD);
-	cases[6].l1 = 1e-3;
-	cases[6].l2 = 1e-3;
+	cases[6].set.l1 = 1e-3;
+	cases[6].set.l2 = 1e-3;
 	cases[7] = opts_of(WF_ROW_ADAGRAD);
-	cases[7].decay = 1e-3;
-	cases[7].l2 = 1e-3;
+	cases[7].set.decay = 1e-3;
+	cases[7].set.l2 = 1e-3;
 	cases[8] = opts_of(WF_ROW_ADAGRAD_ROWWISE);
-	cases[8].decay = 1e-3;
+	cases[8].set.decay = 1e-3;
 	for (size_t c = 0; c < WF_ARRAY_COUNT(cases); c++) {
-		cases[c].dense_equivalent = true;
-		cases[c].learning_rate = 0.1;
+		cases[c].set.dense_equivalent = true;
+		cases[c].set.learning_rate = 0.1;
 		assert_int_equal(wf_row_check(&cases[c]), WEFT_OK);
 		for (size_t i = 0; i < WF_ARRAY_COUNT(steps); i++) {
 			expect_motion(&cases[c], steps[i]);
@@ -429,8 +429,8 @@ l1_leaves_zero_and_not_its_other_side(void **state)
 {
 	struct wf_row_opts opts = opts_of(WF_ROW_SGD);
 	float row[DIM] = {0.5f, -0.5f};
-	opts.l1 = 0.01;
-	opts.dense_equivalent = true;
+	opts.set.l1 = 0.01;
+	opts.set.dense_equivalent = true;
 	struct wf_row_motion once = wf_row_motion_of(&opts);
 	struct wf_row_motion many = wf_row_motion_power(&once, UINT32_MAX);
 	wf_row_move(&many, row, DIM);

@@ -27,7 +27,7 @@ bed_opts(void)
 		.init = {.kind = WF_INIT_UNIFORM, .a = -1.0, .b = 1.0, .seed = 7, .table = 5},
 		.admit = {.probability = 1.0},
 	};
-	opts.row.learning_rate = 1.0;
+	opts.row.set.learning_rate = 1.0;
 	return opts;
 }
 

@@ -44,9 +44,9 @@ opts_of(enum wf_row_optimizer kind)
 {
 	struct wf_table_opts opts = bed_opts();
 	opts.row.kind = kind;
-	opts.row.learning_rate = 0.05;
-	opts.row.momentum = 0.9;
-	opts.row.dense_equivalent = true;
+	opts.row.set.learning_rate = 0.05;
+	opts.row.set.momentum = 0.9;
+	opts.row.set.dense_equivalent = true;
 	return opts;
 }
 
@@ -128,10 +128,10 @@ follow_dense_kernel(const struct wf_table_opts *opts, enum wf_optimizer kind)
 				 .divisor = 1.0f,
 				 .rate = 0.05f,
 				 .plain_rate = 0.05f,
-				 .decay = (float)opts->row.decay,
-				 .momentum = (float)opts->row.momentum,
-				 .rho = (float)opts->row.rho,
-				 .epsilon = (float)opts->row.epsilon};
+				 .decay = (float)opts->row.set.decay,
+				 .momentum = (float)opts->row.set.momentum,
+				 .rho = (float)opts->row.set.rho,
+				 .epsilon = (float)opts->row.set.epsilon};
 
 	wf_rng_init(&rng, 5, kind);
 	open_dense(&dense, opts);
@@ -151,7 +151,7 @@ momentum_follows_the_dense_kernel(void **state)
 {
 	struct wf_table_opts opts = opts_of(WF_ROW_MOMENTUM);
 	follow_dense_kernel(&opts, WF_MOMENTUM);
-	opts.row.decay = 0.02;
+	opts.row.set.decay = 0.02;
 	follow_dense_kernel(&opts, WF_MOMENTUM);
 }
 
@@ -159,8 +159,8 @@ static void
 sparse_momentum_follows_the_dense_kernel_unasked(void **state)
 {
 	struct wf_table_opts opts = opts_of(WF_ROW_SPARSE_MOMENTUM);
-	opts.row.dense_equivalent = false;
-	opts.row.decay = 0.01;
+	opts.row.set.dense_equivalent = false;
+	opts.row.set.decay = 0.01;
 	follow_dense_kernel(&opts, WF_MOMENTUM);
 }
 
@@ -168,7 +168,7 @@ static void
 sgd_with_decay_follows_the_dense_kernel(void **state)
 {
 	struct wf_table_opts opts = opts_of(WF_ROW_SGD);
-	opts.row.decay = 0.02;
+	opts.row.set.decay = 0.02;
 	follow_dense_kernel(&opts, WF_SGD);
 }
 
@@ -184,7 +184,7 @@ static void
 rmsprop_follows_the_dense_kernel(void **state)
 {
 	struct wf_table_opts opts = opts_of(WF_ROW_RMSPROP);
-	opts.row.epsilon = 1e-3;
+	opts.row.set.epsilon = 1e-3;
 	follow_dense_kernel(&opts, WF_RMSPROP);
 }
 
@@ -194,7 +194,7 @@ follow_rows_pushed_always(const struct wf_table_opts *opts, double tolerance)
 {
 	static struct dense dense;
 	struct wf_table_opts lazy = *opts;
-	lazy.row.dense_equivalent = false;
+	lazy.row.set.dense_equivalent = false;
 	struct wf_table *table = bed_table(env, opts);
 	struct wf_table *always = bed_table(env, &lazy);
 	uint64_t key[KEYS];
@@ -224,11 +224,11 @@ static void
 l1_and_l2_follow_rows_pushed_always(void **state)
 {
 	struct wf_table_opts opts = opts_of(WF_ROW_SGD);
-	opts.row.l1 = 0.01;
-	opts.row.l2 = 0.01;
+	opts.row.set.l1 = 0.01;
+	opts.row.set.l2 = 0.01;
 	follow_rows_pushed_always(&opts, TOLERANCE);
 	opts = opts_of(WF_ROW_MOMENTUM);
-	opts.row.l2 = 0.01;
+	opts.row.set.l2 = 0.01;
 	follow_rows_pushed_always(&opts, TOLERANCE);
 }
 
@@ -237,14 +237,14 @@ ftrl_and_rmsprop_follow_rows_pushed_always(void **state)
 {
 	struct wf_table_opts opts = opts_of(WF_ROW_FTRL);
 	opts.init.kind = WF_INIT_ZERO;
-	opts.row.l1 = 0.05;
-	opts.row.l2 = 0.01;
+	opts.row.set.l1 = 0.05;
+	opts.row.set.l2 = 0.01;
 	follow_rows_pushed_always(&opts, TOLERANCE);
 	opts.row.kind = WF_ROW_FTRL_GROUP;
-	opts.row.l21 = 0.1;
+	opts.row.set.l21 = 0.1;
 	follow_rows_pushed_always(&opts, TOLERANCE);
 	opts = opts_of(WF_ROW_RMSPROP);
-	opts.row.epsilon = 1e-3;
+	opts.row.set.epsilon = 1e-3;
 	follow_rows_pushed_always(&opts, TOLERANCE);
 }
 
@@ -255,13 +255,13 @@ adagrad_and_rmsprop_with_l1_l2_and_decay_follow_rows_pushed_always(void **state)
 						      WF_ROW_RMSPROP};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(kinds); i++) {
 		struct wf_table_opts opts = opts_of(kinds[i]);
-		opts.row.epsilon = 1e-3;
-		opts.row.l1 = 0.01;
-		opts.row.l2 = 0.01;
+		opts.row.set.epsilon = 1e-3;
+		opts.row.set.l1 = 0.01;
+		opts.row.set.l2 = 0.01;
 		follow_rows_pushed_always(&opts, TOLERANCE_WORST);
 		if (kinds[i] != WF_ROW_RMSPROP) {
-			opts.row.l1 = 0.0;
-			opts.row.decay = 0.02;
+			opts.row.set.l1 = 0.0;
+			opts.row.set.decay = 0.02;
 			follow_rows_pushed_always(&opts, TOLERANCE_WORST);
 		}
 	}
@@ -271,9 +271,9 @@ static void
 follow_under(struct wf_table_opts opts, enum wf_schedule schedule, double a, double b)
 {
 	opts.row.schedule = schedule;
-	opts.row.schedule_a = a;
-	opts.row.schedule_b = b;
-	opts.row.l2 = 0.01;
+	opts.row.set.schedule_a = a;
+	opts.row.set.schedule_b = b;
+	opts.row.set.l2 = 0.01;
 	assert_true(wf_row_motion_varies(&opts.row));
 	follow_rows_pushed_always(&opts, TOLERANCE_WORST);
 }
@@ -283,19 +283,19 @@ static void
 rows_follow_a_dense_run_under_a_schedule(void **state)
 {
 	struct wf_table_opts opts = opts_of(WF_ROW_SGD);
-	opts.row.decay = 0.02;
-	opts.row.l1 = 0.01;
+	opts.row.set.decay = 0.02;
+	opts.row.set.l1 = 0.01;
 	follow_under(opts, WF_SCHEDULE_POLY, 0.001, 0.5);
-	opts.row.l1 = 0.0;
+	opts.row.set.l1 = 0.0;
 	opts.row.kind = WF_ROW_MOMENTUM;
 	follow_under(opts, WF_SCHEDULE_LINEAR, 1e-6, 0.01);
 	opts.row.kind = WF_ROW_SPARSE_MOMENTUM;
 	follow_under(opts, WF_SCHEDULE_EXP, 0.5, 5000.0);
-	opts.row.decay = 0.0;
-	opts.row.l1 = 0.01;
+	opts.row.set.decay = 0.0;
+	opts.row.set.l1 = 0.01;
 	opts.row.kind = WF_ROW_ADAGRAD;
 	follow_under(opts, WF_SCHEDULE_DISCEXP, 0.5, 3000.0);
-	opts.row.epsilon = 1e-3;
+	opts.row.set.epsilon = 1e-3;
 	opts.row.kind = WF_ROW_RMSPROP;
 	follow_under(opts, WF_SCHEDULE_WARMUP, 2000.0, 0.0);
 }
@@ -314,8 +314,8 @@ what_a_schedule_needs_is_asked_for(void **state)
 	struct wf_table *table = NULL;
 	const uint64_t key = 3;
 	const float grad[DIM] = {1.0f};
-	opts.row.learning_rate = 1.0; /* what bed_push pushes with */
-	opts.row.l2 = 0.01;
+	opts.row.set.learning_rate = 1.0; /* what bed_push pushes with */
+	opts.row.set.l2 = 0.01;
 	opts.row.schedule = WF_SCHEDULE_POLY;
 	opts.evict.age_steps = 10;
 	expect_refused(wf_table_create(env, &opts, &table), WEFT_UNSUPPORTED, "eviction by age");
@@ -352,8 +352,8 @@ steps_that_cannot_be_kept_refuse_the_push(void **state)
 	const uint64_t key = 3;
 	const float grad[DIM] = {1.0f};
 	opts.entries_max = 10;
-	opts.row.learning_rate = 1.0;
-	opts.row.l2 = 0.01;
+	opts.row.set.learning_rate = 1.0;
+	opts.row.set.l2 = 0.01;
 	opts.row.schedule = WF_SCHEDULE_POLY;
 	struct wf_table *table = bed_table(env, &opts);
 	const uint64_t before = bed_stat(table, WF_TABLE_MEMORY_BYTES);
@@ -378,8 +378,8 @@ static void
 reading_in_between_changes_no_bit(void **state)
 {
 	struct wf_table_opts opts = opts_of(WF_ROW_MOMENTUM);
-	opts.row.decay = 0.01;
-	opts.row.learning_rate = 1.0; /* what bed_push pushes with */
+	opts.row.set.decay = 0.01;
+	opts.row.set.learning_rate = 1.0; /* what bed_push pushes with */
 	struct wf_table *read = bed_table(env, &opts);
 	struct wf_table *unread = bed_table(env, &opts);
 	const uint64_t key[2] = {3, 4};

@@ -37,7 +37,7 @@ opts_with_all(void)
 {
 	struct wf_table_opts opts = bed_opts();
 	opts.row.kind = WF_ROW_SPARSE_MOMENTUM;
-	opts.row.momentum = 0.5;
+	opts.row.set.momentum = 0.5;
 	opts.admit.count = 2;
 	opts.admit.slot_count = 64;
 	return opts;

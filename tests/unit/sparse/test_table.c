@@ -184,7 +184,7 @@ gradients_are_summed_in_trainer_order_and_applied_once(void **state)
 	struct wf_table_opts opts = bed_opts();
 	opts.init.kind = WF_INIT_ZERO;
 	opts.row.kind = WF_ROW_ADAGRAD;
-	opts.row.epsilon = 1e-30;
+	opts.row.set.epsilon = 1e-30;
 	struct wf_table *table = bed_table(env, &opts);
 	const uint64_t keys[3][2] = {{5, 9}, {9, 5}, {5, 5}};
 	const float big[4] = {0x1p25f, 0x1p25f, 0x1p25f, 0x1p25f};
@@ -407,15 +407,15 @@ another_rate_than_that_of_the_closed_form_is_refused(void **state)
 	struct wf_table_opts opts = bed_opts();
 	const uint64_t key = 1;
 	const float grad[4] = {0};
-	opts.row.learning_rate = 0.5;
-	opts.row.decay = 0.1;
-	opts.row.dense_equivalent = true;
+	opts.row.set.learning_rate = 0.5;
+	opts.row.set.decay = 0.1;
+	opts.row.set.dense_equivalent = true;
 	struct wf_table *table = bed_table(env, &opts);
 	assert_int_equal(bed_push(table, 1, &key, 1, grad), WEFT_INVALID); /* at rate 1 */
 	expect_said("made up for at 0.5");
 	wf_table_destroy(table);
-	opts.row.learning_rate = 1.0;
-	opts.row.decay = 0.1;
+	opts.row.set.learning_rate = 1.0;
+	opts.row.set.decay = 0.1;
 	table = bed_table(env, &opts);
 	assert_int_equal(bed_push(table, 1, &key, 1, grad), WEFT_OK);
 	wf_table_destroy(table);
@@ -506,7 +506,7 @@ settings_that_do_not_go_together_are_refused(void **state)
 	expect_said("power of 2");
 	opts = bed_opts();
 	opts.row.kind = WF_ROW_FTRL;
-	opts.row.dense_equivalent = true;
+	opts.row.set.dense_equivalent = true;
 	assert_int_equal(wf_table_create(env, &opts, &table), WEFT_UNSUPPORTED);
 	expect_said("initialiser zero");
 	assert_null(table);

@@ -108,22 +108,6 @@ answer_due(struct lane *lane)
 	}
 }
 
-static struct wf_row_opts
-row_opts(const struct wf_table_desc *d)
-{
-	return (struct wf_row_opts){
-		.kind = (enum wf_row_optimizer)d->row.kind,
-		.learning_rate = d->row.learning_rate,
-		.momentum = d->row.momentum,
-		.beta1 = d->row.beta1,
-		.beta2 = d->row.beta2,
-		.rho = d->row.rho,
-		.epsilon = d->row.epsilon,
-		.ftrl_beta = d->row.ftrl_beta,
-		.dense_equivalent = d->row.dense_equivalent,
-	};
-}
-
 static size_t
 list_batches(struct lane *lane, uint32_t table, struct wf_table_batch *out)
 {
@@ -152,7 +136,7 @@ apply_table(struct lane *lane, uint32_t t, uint64_t samples)
 {
 	static struct wf_table_batch batch[4096];
 	size_t count = list_batches(lane, t, batch);
-	struct wf_row_opts row = row_opts(&lane->desc[t]);
+	struct wf_row_opts row = lane->desc[t].row;
 	const struct wf_table_push push = {
 		.step = lane->applied + 1,
 		.rate = wf_row_rate(&row, lane->samples_before, samples),
@@ -236,7 +220,7 @@ recv_table(struct lane *lane, struct member *p, const struct wf_head *head, cons
 			.partition_count = wf_partition_first(global + 1, lanes) -
 					   wf_partition_first(global, lanes),
 			.entries_max = 1u << 20,
-			.row = row_opts(d),
+			.row = d->row,
 			.init = {.kind = (enum wf_init_kind)d->init.kind,
 				 .a = d->init.a,
 				 .b = d->init.b,

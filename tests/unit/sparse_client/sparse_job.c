@@ -119,9 +119,9 @@ make_table(struct wf_env *env, const struct sparse_job *job, uint32_t idx, struc
 		.admit = {.probability = 1},
 		.evict = {.show_weight = 0.25, .click_weight = 1, .fade = 1, .fade_steps = 1},
 	};
-	opts.row.learning_rate = RATE;
-	opts.row.momentum = strstr(kind->method, "momentum") != NULL ? 0.5 : 0;
-	opts.row.dense_equivalent = kind->dense_equivalent;
+	opts.row.set.learning_rate = RATE;
+	opts.row.set.momentum = strstr(kind->method, "momentum") != NULL ? 0.5 : 0;
+	opts.row.set.dense_equivalent = kind->dense_equivalent;
 	opts.evict.score_least = kind->scores ? 1e-6 : 0;
 	opts.init.kind = strcmp(kind->init, "zero") == 0      ? WF_INIT_ZERO
 			 : strcmp(kind->init, "uniform") == 0 ? WF_INIT_UNIFORM

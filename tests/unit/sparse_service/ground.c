@@ -23,7 +23,11 @@ make_tables(struct ground *ground)
 		struct wf_table_desc *desc = &ground->desc[i];
 		*desc = (struct wf_table_desc){
 			.dim = GROUND_DIM,
-			.row = {.kind = WF_ROW_ADAGRAD, .learning_rate = 0.5, .epsilon = 1e-6},
+			.row =
+				{
+					.kind = WF_ROW_ADAGRAD,
+					.set = {.learning_rate = 0.5, .epsilon = 1e-6},
+				},
 			.init = {.kind = WF_INIT_UNIFORM, .a = -1, .b = 1, .seed = 9 + i},
 			.admit = {.probability = 1},
 		};
@@ -69,8 +73,8 @@ make_models(struct ground *ground)
 			.admit = {.probability = 1},
 		};
 		opts.row.kind = WF_ROW_ADAGRAD;
-		opts.row.learning_rate = 0.5;
-		opts.row.epsilon = 1e-6;
+		opts.row.set.learning_rate = 0.5;
+		opts.row.set.epsilon = 1e-6;
 		if (i == 0 && ground->opts.has_scores) {
 			opts.evict = (struct wf_evict_opts){.score_least = 0.5,
 							    .show_weight = 1,

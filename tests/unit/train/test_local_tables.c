@@ -36,7 +36,7 @@ stage_init(struct stage *stage, struct wf_env *env)
 		.model = {.table_count = 1, .table = {{.name = "t", .width = WIDTH}}},
 		.batch_entries = ENTRIES,
 	};
-	stage->job.row_optimizer.learning_rate = 1.0;
+	stage->job.row_optimizer.set.learning_rate = 1.0;
 	stage->rows = (struct wf_bag_batch){
 		.slots = 1, .first = stage->first, .key = stage->key, .weight = stage->weight};
 	stage->batch = (struct wf_batch){.rows = &stage->rows, .entry_grad = {stage->grad}};

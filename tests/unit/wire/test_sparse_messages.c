@@ -149,7 +149,7 @@ a_table_comes_back(void **state)
 	t->dim = WF_TABLE_DIM_MAX;
 	t->vocabulary = UINT64_MAX;
 	t->row.kind = UINT32_MAX; /* what it means is checked by who applies it */
-	t->row.schedule_b = -0.0;
+	t->row.set.schedule_b = -0.0;
 	t->init.seed = UINT64_MAX;
 	t->evict.fade = 1e-308;
 	t->evict.at_cap = true;
@@ -161,9 +161,9 @@ a_table_comes_back(void **state)
 	assert_int_equal(out.table.dim, WF_TABLE_DIM_MAX);
 	assert_true(out.table.vocabulary == UINT64_MAX && out.table.init.seed == UINT64_MAX);
 	assert_int_equal(out.table.row.kind, UINT32_MAX);
-	assert_memory_equal(&out.table.row.schedule_b, &t->row.schedule_b, sizeof(double));
+	assert_memory_equal(&out.table.row.set.schedule_b, &t->row.set.schedule_b, sizeof(double));
 	assert_memory_equal(&out.table.evict.fade, &t->evict.fade, sizeof(double));
-	assert_true(out.table.evict.at_cap && !out.table.row.dense_equivalent);
+	assert_true(out.table.evict.at_cap && !out.table.row.set.dense_equivalent);
 }
 
 static void
