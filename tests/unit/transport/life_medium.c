@@ -67,9 +67,11 @@ ready(struct wf_life *life)
 static void
 visit(struct wf_life *life, struct wf_events *at)
 {
-	(void)life;
 	(void)at;
 	did.visit++;
+	if (will.visit_decides && life->state == WF_LIFE_SHAKING) {
+		wf_life_decide(life, "hi", 2, false);
+	}
 }
 
 static const char *
@@ -106,6 +108,9 @@ answer(struct wf_life *life, bool accept, const void *verdict, size_t verdict_by
 	did.answer++;
 	if (will.answer_takes_down) {
 		wf_life_down(life, WEFT_NOMEM, "no queue pair");
+	}
+	if (will.answer_leads != WF_LIFE_CONNECTING) {
+		wf_life_enter(life, will.answer_leads);
 	}
 	return will.answer_is_sent;
 }

@@ -26,6 +26,8 @@ extern struct medium_did did;
 /* What it does then. */
 struct medium_will {
 	bool may_show, answer_is_sent, finishes, is_held, answer_takes_down;
+	enum wf_life_state answer_leads; /* where the answer leads to; CONNECTING: nowhere */
+	bool visit_decides;              /* the peer's hello or verdict comes with a visit */
 	const char *missing;
 	uint64_t next_try_ns; /* 0: none */
 };

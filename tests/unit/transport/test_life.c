@@ -176,6 +176,15 @@ an_answer_may_be_the_end(void **state)
 	assert_int_equal(life->state, WF_LIFE_DYING);
 	assert_int_equal(did.up, 0);
 	medium_end();
+	for (unsigned yes = 0; yes < 2; yes++) { /* the peer gave up meanwhile */
+		medium_begin();
+		life = medium_conn_in(WF_LIFE_WAITING, true);
+		will.answer_leads = WF_LIFE_ENDING;
+		assert_int_equal(wf_life_answer(&life->conn, yes == 1, NULL, 0), WEFT_CLOSED);
+		assert_int_equal(life->state, WF_LIFE_ENDING);
+		assert_int_equal(did.up, 0);
+		medium_end();
+	}
 }
 
 static void
@@ -372,8 +381,10 @@ each_state_has_its_time(void **state)
 	assert_int_equal(life->state, WF_LIFE_SHAKING);
 	assert_int_equal(medium.loop.timer_ns, medium_now_ns + 500 * MS);
 	wf_life_decide(life, "hi", 2, false); /* nobody is late whose word is here */
+	assert_int_equal(life->deadline_ns, WF_NEVER);
 	wf_medium_expire(&medium, medium_now_ns + 1000 * MS);
 	assert_int_equal(life->state, WF_LIFE_DECIDED);
+	assert_int_equal(did.late, 0);
 	assert_int_equal(medium.loop.timer_ns, WF_NEVER);
 	medium_visit(life, 4);
 	assert_int_equal(life->deadline_ns, WF_NEVER);
@@ -436,6 +447,15 @@ a_medium_may_end_by_itself_what_drains_for_too_long(void **state)
 	assert_int_equal(life->state, WF_LIFE_ENDING);
 	assert_int_equal(did.late, 0);
 	assert_int_equal(did.cut, 0);
+	/* Whose deadline has come, and who looks at it itself, is no reason for another timer. */
+	assert_int_equal(medium.loop.timer_ns, WF_NEVER);
+	wf_life_down(life, WEFT_LOST, "reset");
+	wf_life_deadline(life, medium_now_ns + 5 * MS);
+	wf_medium_expire(&medium, medium_now_ns + 4 * MS);
+	assert_int_equal(medium.loop.timer_ns, medium_now_ns + 5 * MS);
+	wf_medium_expire(&medium, medium_now_ns + 5 * MS);
+	assert_int_equal(medium.loop.timer_ns, WF_NEVER);
+	assert_int_equal(did.late, 0);
 	medium_end();
 }
 
@@ -445,8 +465,13 @@ what_waits_for_room_is_visited_again(void **state)
 {
 	(void)state;
 	medium_begin();
-	struct wf_life *life = medium_conn_in(WF_LIFE_DECIDED, false);
+	struct wf_life *life = medium_conn_in(WF_LIFE_SHAKING, false);
 	unsigned before = did.ready;
+	will.visit_decides = true;
+	medium_visit(life, 0);
+	assert_int_equal(life->state, WF_LIFE_DECIDED);
+	assert_int_equal(did.ready, before + 1);
+	before = did.ready;
 	will.may_show = false;
 	medium_visit(life, 4);
 	assert_int_equal(did.ready, before); /* whoever holds it up tells when that ends */
@@ -456,7 +481,7 @@ what_waits_for_room_is_visited_again(void **state)
 	medium_visit(life, 4);
 	medium_visit(life, 4);
 	assert_int_equal(did.ready, before + 1);
-	assert_int_equal(did.visit, 2); /* UP: at once behind its event, and again */
+	assert_int_equal(did.visit, 3); /* SHAKING; UP: at once behind its event, and again */
 	wf_life_down(life, WEFT_LOST, "reset");
 	before = did.ready;
 	will.finishes = false;
