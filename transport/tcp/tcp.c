@@ -28,7 +28,7 @@ tcp_close(struct wf_transport *transport)
 {
 	struct wf_tcp *t = wf_tcp_of(transport);
 	wf_medium_end_all(&t->medium); /* the ready list is not looked at any more */
-	wf_tcp_resolve_reap(t, true);
+	wf_look_up_reap(t->medium.transport.env, &t->orphans, true);
 	wf_tcp_listeners_close(t);
 	wf_loop_close(&t->medium.loop);
 	wf_free(transport->env, t, sizeof(*t));
@@ -41,11 +41,11 @@ on_wake(struct wf_loop *loop)
 	struct wf_tcp *t = WF_LOOP_OWNER(loop, struct wf_tcp, medium.loop);
 	for (struct wf_life *life = t->medium.first; life != NULL; life = life->next) {
 		struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
-		if (c->resolve != NULL) {
+		if (c->look_up != NULL) {
 			wf_tcp_conn_ready(c);
 		}
 	}
-	wf_tcp_resolve_reap(t, false);
+	wf_look_up_reap(t->medium.transport.env, &t->orphans, false);
 }
 
 void

@@ -54,7 +54,7 @@ tcp_fini(struct wf_life *life)
 	struct wf_tcp *t = c->t;
 	struct wf_env *env = t->medium.transport.env;
 	wf_tcp_conn_close(c);
-	wf_tcp_resolve_abandon(c);
+	wf_look_up_abandon(&c->look_up, &c->t->orphans);
 	wf_free(env, c->tx.entry, (t->entry_mask + 1) * sizeof(*c->tx.entry));
 	wf_free(env, c->tx.piece, (wf_tcp_piece_mask(t) + 1) * sizeof(*c->tx.piece));
 	wf_free(env, c->tx.ring, WF_TCP_RING_BYTES);
@@ -115,7 +115,7 @@ tcp_cut(struct wf_life *life, enum wf_life_state before)
 		send_control(c);
 	}
 	wf_tcp_conn_close(c);
-	wf_tcp_resolve_abandon(c);
+	wf_look_up_abandon(&c->look_up, &c->t->orphans);
 	c->rx.put_open = false;
 }
 
@@ -224,7 +224,7 @@ static const char *
 tcp_late(struct wf_life *life)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
-	if (c->resolve != NULL) {
+	if (c->look_up != NULL) {
 		return "the name was not looked up";
 	}
 	if (life->deadline_ns == life->attempt_ns) {

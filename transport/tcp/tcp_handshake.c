@@ -27,10 +27,10 @@ wf_tcp_connect(struct wf_transport *transport, const struct wf_host *to, const v
 	if (st != WEFT_OK) {
 		goto fail;
 	}
-	if (wf_tcp_resolve_numeric(c)) {
+	if (wf_addresses_numeric(to, &c->addresses)) {
 		wf_tcp_connect_next(c);
 	} else {
-		st = wf_tcp_resolve_start(c);
+		st = wf_look_up_start(transport->env, to, c->t->medium.loop.wake_fd, &c->look_up);
 		if (st != WEFT_OK) {
 			goto fail;
 		}
@@ -45,21 +45,6 @@ fail:
 	return st;
 }
 
-/* "node7:7164 (10.0.0.7:7164)", or the address alone where that is what was asked for. */
-static void
-name_peer(struct wf_tcp_conn *c, const struct sockaddr_storage *address)
-{
-	char numeric[WF_TCP_ADDRESS_BYTES];
-	wf_tcp_address_format(address, numeric);
-	char asked[WF_HOST_BYTES + 8];
-	wf_host_format(&c->life.to, asked, sizeof(asked));
-	if (strcmp(asked, numeric) == 0) {
-		snprintf(c->life.peer, sizeof(c->life.peer), "%s", numeric);
-	} else {
-		snprintf(c->life.peer, sizeof(c->life.peer), "%.60s (%s)", asked, numeric);
-	}
-}
-
 /* 0: under way. Else errno. */
 static int
 connect_one(struct wf_tcp_conn *c, const struct sockaddr_storage *address)
@@ -69,9 +54,8 @@ connect_one(struct wf_tcp_conn *c, const struct sockaddr_storage *address)
 		return errno;
 	}
 	wf_tcp_socket_options(c->t, fd);
-	socklen_t bytes = address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-							 : sizeof(struct sockaddr_in);
-	if (connect(fd, (const struct sockaddr *)address, bytes) != 0 && errno != EINPROGRESS) {
+	if (connect(fd, (const struct sockaddr *)address, wf_address_bytes(address)) != 0 &&
+	    errno != EINPROGRESS) {
 		int err = errno;
 		close(fd);
 		return err;
@@ -93,10 +77,10 @@ void
 wf_tcp_connect_next(struct wf_tcp_conn *c)
 {
 	uint64_t now_ns = wf_now_ns(c->t->medium.transport.env);
-	while (c->address_next < c->address_count) {
-		unsigned left = c->address_count - c->address_next;
-		const struct sockaddr_storage *address = &c->address[c->address_next++];
-		name_peer(c, address);
+	while (c->address_next < c->addresses.count) {
+		unsigned left = c->addresses.count - c->address_next;
+		const struct sockaddr_storage *address = &c->addresses.at[c->address_next++];
+		wf_address_name(&c->life.to, address, c->life.peer, sizeof(c->life.peer));
 		c->connect_error = connect_one(c, address);
 		if (c->connect_error == 0) {
 			uint64_t span =
@@ -107,11 +91,11 @@ wf_tcp_connect_next(struct wf_tcp_conn *c)
 	}
 	if (c->connect_error == ETIMEDOUT) {
 		wf_life_down(&c->life, WEFT_TIMEOUT,
-			     "connecting took too long (addresses tried: %u)", c->address_count);
+			     "connecting took too long (addresses tried: %u)", c->addresses.count);
 		return;
 	}
 	wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s (addresses tried: %u)",
-		     strerror(c->connect_error), c->address_count);
+		     strerror(c->connect_error), c->addresses.count);
 }
 
 /* A connect to a port of our own host that nobody listens on can meet itself. */
@@ -127,11 +111,24 @@ is_self_connected(int fd)
 	       our_bytes == their_bytes && memcmp(&ours, &theirs, our_bytes) == 0;
 }
 
+/* Look whether the helper thread has finished. */
+static void
+resolve_visit(struct wf_tcp_conn *c)
+{
+	struct wf_env *env = c->t->medium.transport.env;
+	enum weft_status st = wf_look_up_end(env, &c->look_up, &c->addresses);
+	if (st == WEFT_OK) {
+		wf_tcp_connect_next(c);
+	} else if (st != WEFT_AGAIN) {
+		wf_life_down(&c->life, st, "%s", weft_last_error());
+	}
+}
+
 void
 wf_tcp_connect_visit(struct wf_tcp_conn *c)
 {
-	if (c->resolve != NULL) {
-		wf_tcp_resolve_visit(c);
+	if (c->look_up != NULL) {
+		resolve_visit(c);
 		return;
 	}
 	if (!c->tx.writable && !c->rx.hung_up) {

@@ -3,7 +3,7 @@
  *
  * A connection is one stream of frames: a 64-byte head (wire/head.h) and body_bytes behind it.
  * Messages are frames of their own service; the frames below are service TRANSPORT.
- * Thread: the transport's owner, but for the run of a resolve task. */
+ * Thread: the transport's owner, but for the run of a look-up. */
 #pragma once
 
 #include <netinet/in.h>
@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 
 #include "base/env.h"
+#include "transport/address.h"
 #include "transport/life.h"
 #include "transport/tcp/tcp_congestion.h"
 #include "wire/head.h"
@@ -30,7 +31,6 @@ enum wf_tcp_frame {
 };
 
 #define WF_TCP_LISTENER_MAX 8u /* sockets, not calls: a name may have several addresses */
-#define WF_TCP_ADDRESS_MAX 8u  /* addresses of a name that are tried */
 #define WF_TCP_RX_BYTES 65536u /* receive buffer of a connection */
 #define WF_TCP_RX_BULK_BYTES                                                                       \
 	4096u /* read ahead while PUTs come: their payload has its own place                       \
@@ -39,9 +39,8 @@ enum wf_tcp_frame {
 #define WF_TCP_HEADS_MAX 256u          /* MSG events of one poll */
 #define WF_TCP_RX_BUDGET (512u << 10)  /* bytes that one connection may take in per poll */
 #define WF_TCP_TX_BUDGET                                                                           \
-	(1u << 20)              /* bytes that one connection may hand to the kernel per poll       \
-				 */
-#define WF_TCP_ADDRESS_BYTES 64 /* "[v6 address]:port" */
+	(1u << 20) /* bytes that one connection may hand to the kernel per poll                    \
+		    */
 
 #define WF_TCP_BLOB_FRAME_BYTES (WF_HEAD_BYTES + WF_BLOB_ROOM)
 
@@ -54,16 +53,6 @@ struct wf_tcp_listener {
 	int fd;
 	bool readable;     /* accept has not said EAGAIN since the last edge */
 	uint64_t retry_ns; /* no descriptors or memory: not before; 0: no wait */
-};
-
-/* A name look-up. Outlives its connection until the helper thread is done with it. */
-struct wf_tcp_resolve {
-	struct wf_task task;
-	struct wf_host host;
-	int error; /* of getaddrinfo */
-	unsigned address_count;
-	struct sockaddr_storage address[WF_TCP_ADDRESS_MAX];
-	struct wf_tcp_resolve *next; /* transport's list of those without a connection */
 };
 
 /* An operation that was taken. */
@@ -132,9 +121,9 @@ struct wf_tcp_conn {
 	uint8_t control[WF_TCP_BLOB_FRAME_BYTES];
 
 	/* Connecting end: first the name is looked up, then its addresses are tried. */
-	struct wf_tcp_resolve *resolve; /* NULL when the addresses are here */
-	struct sockaddr_storage address[WF_TCP_ADDRESS_MAX];
-	unsigned address_count, address_next;
+	struct wf_look_up *look_up; /* NULL when the addresses are here */
+	struct wf_addresses addresses;
+	unsigned address_next;
 	int connect_error; /* errno of the last address */
 };
 
@@ -145,8 +134,8 @@ struct wf_tcp {
 	uint64_t body_max;                        /* of any frame */
 	struct wf_tcp_listener listener[WF_TCP_LISTENER_MAX];
 	unsigned listener_count;
-	bool listener_readable;         /* one of them is */
-	struct wf_tcp_resolve *orphans; /* look-ups whose connection has gone */
+	bool listener_readable;     /* one of them is */
+	struct wf_look_up *orphans; /* of those that nobody waits for */
 	struct wf_log_limit accept_log;
 
 	/* Next look at the hosts of connections that are UP; WF_NEVER: there is none. Apart from
@@ -214,18 +203,6 @@ void wf_tcp_connect_visit(struct wf_tcp_conn *c);
 void wf_tcp_shake_read(struct wf_tcp_conn *c);
 /* A connection that waits for its answer may only end. */
 void wf_tcp_waiting_read(struct wf_tcp_conn *c);
-
-/* tcp_resolve.c */
-/* Fill address[] from a numeric text at once. */
-bool wf_tcp_resolve_numeric(struct wf_tcp_conn *c);
-enum weft_status wf_tcp_resolve_start(struct wf_tcp_conn *c);
-/* Look whether the helper thread has finished. */
-void wf_tcp_resolve_visit(struct wf_tcp_conn *c);
-/* The connection goes; the look-up goes when it is done. */
-void wf_tcp_resolve_abandon(struct wf_tcp_conn *c);
-/* `wait`: until none is left. */
-void wf_tcp_resolve_reap(struct wf_tcp *t, bool wait);
-void wf_tcp_address_format(const struct sockaddr_storage *address, char out[WF_TCP_ADDRESS_BYTES]);
 
 /* tcp_host.c */
 /* A connection is UP. */

@@ -3,7 +3,6 @@
 #include "transport/tcp/tcp_internal.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -42,27 +41,13 @@ wf_tcp_socket_options(struct wf_tcp *t, int fd)
 	wf_tcp_congestion_set(fd, t->congestion);
 }
 
-static void
-set_port(struct sockaddr_storage *address, uint16_t port)
-{
-	if (address->ss_family == AF_INET6) {
-		((struct sockaddr_in6 *)address)->sin6_port = htons(port);
-	} else {
-		((struct sockaddr_in *)address)->sin_port = htons(port);
-	}
-}
-
 static uint16_t
 bound_port(int fd)
 {
 	struct sockaddr_storage address = {0};
 	socklen_t bytes = sizeof(address);
-	if (getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
-		return 0;
-	}
-	return address.ss_family == AF_INET6
-		       ? ntohs(((const struct sockaddr_in6 *)&address)->sin6_port)
-		       : ntohs(((const struct sockaddr_in *)&address)->sin_port);
+	bool known = getsockname(fd, (struct sockaddr *)&address, &bytes) == 0;
+	return known ? wf_address_port(&address) : 0;
 }
 
 /* Returns a listening socket, or -errno. */
@@ -73,13 +58,12 @@ listen_one(const struct sockaddr_storage *address)
 	if (fd < 0) {
 		return -errno;
 	}
-	socklen_t bytes = sizeof(struct sockaddr_in);
 	if (address->ss_family == AF_INET6) {
-		bytes = sizeof(struct sockaddr_in6);
 		(void)option_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 	}
 	if (option_int(fd, SOL_SOCKET, SO_REUSEADDR, 1) == 0 &&
-	    bind(fd, (const struct sockaddr *)address, bytes) == 0 && listen(fd, BACKLOG) == 0) {
+	    bind(fd, (const struct sockaddr *)address, wf_address_bytes(address)) == 0 &&
+	    listen(fd, BACKLOG) == 0) {
 		return fd;
 	}
 	int err = errno;
@@ -90,8 +74,8 @@ listen_one(const struct sockaddr_storage *address)
 static enum weft_status
 fail_listen(const struct sockaddr_storage *address, int err)
 {
-	char text[WF_TCP_ADDRESS_BYTES];
-	wf_tcp_address_format(address, text);
+	char text[WF_ADDRESS_TEXT_BYTES];
+	wf_address_format((const struct sockaddr *)address, text);
 	if (err == EADDRINUSE) {
 		return wf_fail(WEFT_UNAVAILABLE,
 			       "listen on %s: the port is in use; stop who uses it (ss -ltnp "
@@ -128,8 +112,7 @@ listener_add(struct wf_tcp *t, int fd)
 }
 
 struct bind_set {
-	struct sockaddr_storage *address;
-	unsigned address_count;
+	struct wf_addresses addresses;
 	int fd[WF_TCP_LISTENER_MAX];
 	unsigned fd_count;
 	int err; /* of the address that failed */
@@ -150,9 +133,9 @@ static bool
 bind_all(struct bind_set *set, uint16_t *port)
 {
 	set->err = 0;
-	for (unsigned i = 0; i < set->address_count; i++) {
-		set_port(&set->address[i], *port);
-		int fd = listen_one(&set->address[i]);
+	for (unsigned i = 0; i < set->addresses.count; i++) {
+		wf_address_set_port(&set->addresses.at[i], *port);
+		int fd = listen_one(&set->addresses.at[i]);
 		if (fd >= 0) {
 			set->fd[set->fd_count++] = fd;
 			*port = bound_port(fd);
@@ -182,7 +165,7 @@ listen_addresses(struct wf_tcp *t, struct bind_set *set, uint16_t asked, uint16_
 		bound = bind_all(set, &got);
 	}
 	if (!bound) {
-		return fail_listen(&set->address[set->err_idx], set->err);
+		return fail_listen(&set->addresses.at[set->err_idx], set->err);
 	}
 	if (t->listener_count + set->fd_count > WF_TCP_LISTENER_MAX) {
 		unbind_all(set);
@@ -204,27 +187,11 @@ listen_addresses(struct wf_tcp *t, struct bind_set *set, uint16_t asked, uint16_
 enum weft_status
 wf_tcp_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
 {
-	struct addrinfo hints = {
-		.ai_family = AF_UNSPEC,
-		.ai_socktype = SOCK_STREAM,
-		.ai_flags = AI_PASSIVE,
-	};
-	struct addrinfo *list = NULL;
-	int error = getaddrinfo(at->name, NULL, &hints, &list);
-	if (error != 0) {
-		return wf_fail(WEFT_UNAVAILABLE,
-			       "listen on \"%s\": %s; name an address of this host", at->name,
-			       gai_strerror(error));
+	struct bind_set set = {0};
+	enum weft_status st = wf_addresses_here(at->name, &set.addresses);
+	if (st != WEFT_OK) {
+		return st;
 	}
-	struct sockaddr_storage address[WF_TCP_LISTENER_MAX];
-	memset(address, 0, sizeof(address));
-	struct bind_set set = {.address = address};
-	for (const struct addrinfo *ai = list; ai != NULL; ai = ai->ai_next) {
-		if (set.address_count < WF_TCP_LISTENER_MAX) {
-			memcpy(&address[set.address_count++], ai->ai_addr, ai->ai_addrlen);
-		}
-	}
-	freeaddrinfo(list);
 	return listen_addresses(wf_tcp_of(transport), &set, at->port, port);
 }
 
@@ -251,8 +218,8 @@ send_one_away(struct wf_tcp *t)
 void
 wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer)
 {
-	char text[WF_TCP_ADDRESS_BYTES];
-	wf_tcp_address_format(peer, text);
+	char text[WF_ADDRESS_TEXT_BYTES];
+	wf_address_format((const struct sockaddr *)peer, text);
 	char why[WF_WHY_BYTES];
 	while (wf_places_are_crowded(&t->medium.places)) {
 		(void)send_one_away(t);

@@ -20,9 +20,10 @@ on_wake(struct wf_loop *loop)
 {
 	struct wf_verbs *t = WF_LOOP_OWNER(loop, struct wf_verbs, medium.loop);
 	wf_verbs_registrations_visit(t);
+	wf_look_up_reap(t->medium.transport.env, &t->orphans, false);
 	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
 	     c = wf_verbs_conn_next(c)) {
-		if (c->task.running) {
+		if (c->task.running || c->look_up != NULL) {
 			wf_verbs_connect_visit(c);
 			t->medium.dead_waiting |= c->life.state == WF_LIFE_DEAD;
 		}
@@ -224,6 +225,7 @@ verbs_close(struct wf_transport *transport)
 	struct wf_verbs *t = wf_verbs_of(transport);
 	struct wf_env *env = transport->env;
 	wf_medium_end_all(&t->medium); /* no list is looked at any more */
+	wf_look_up_reap(env, &t->orphans, true);
 	while (t->registrations != NULL) {
 		wf_verbs_registrations_visit(t);
 		wf_wait(env, -1, wf_now_ns(env) + WF_NS_PER_MS);

@@ -34,6 +34,7 @@ verbs_fini(struct wf_life *life)
 		wf_verbs_connect_visit(c);
 		wf_wait(env, -1, wf_now_ns(env) + WF_NS_PER_MS);
 	}
+	wf_look_up_abandon(&c->look_up, &c->t->orphans);
 	wf_verbs_link_close(c);
 	wf_verbs_link_leave(c);
 	c->t->conn[c->idx] = NULL;
@@ -78,6 +79,7 @@ verbs_cut(struct wf_life *life, enum wf_life_state before)
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
 	(void)before;
+	wf_look_up_abandon(&c->look_up, &c->t->orphans);
 	wf_verbs_rx_drop(c);
 	wf_verbs_link_close(c);
 }

@@ -4,64 +4,12 @@
  * Thread: the transport's owner; `run` functions run on the helper thread and touch their task
  * only.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "transport/verbs/verbs_internal.h"
-
-void
-wf_verbs_address_format(const struct sockaddr *address, char out[WF_VERBS_ADDRESS_BYTES])
-{
-	char text[INET6_ADDRSTRLEN] = "";
-	if (address->sa_family == AF_INET6) {
-		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
-		inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
-		snprintf(out, WF_VERBS_ADDRESS_BYTES, "[%s]:%u", text, ntohs(v6->sin6_port));
-	} else if (address->sa_family == AF_INET) {
-		const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
-		inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
-		snprintf(out, WF_VERBS_ADDRESS_BYTES, "%s:%u", text, ntohs(v4->sin_port));
-	} else {
-		snprintf(out, WF_VERBS_ADDRESS_BYTES, "(no address)");
-	}
-}
-
-/* ---- names ---- */
-
-static void
-look_up(struct wf_verbs_task *task, int flags)
-{
-	struct addrinfo hints = {
-		.ai_family = AF_UNSPEC,
-		.ai_socktype = SOCK_STREAM,
-		.ai_flags = AI_NUMERICSERV | flags,
-	};
-	char port[8];
-	snprintf(port, sizeof(port), "%u", task->host.port);
-	struct addrinfo *list = NULL;
-	task->address_count = 0;
-	task->error = getaddrinfo(task->host.name, port, &hints, &list);
-	if (task->error != 0) {
-		return;
-	}
-	for (const struct addrinfo *ai = list; ai != NULL; ai = ai->ai_next) {
-		bool usable = ai->ai_family == AF_INET || ai->ai_family == AF_INET6;
-		if (usable && task->address_count < WF_VERBS_ADDRESSES_MAX) {
-			memcpy(&task->address[task->address_count++], ai->ai_addr, ai->ai_addrlen);
-		}
-	}
-	freeaddrinfo(list);
-}
-
-static void
-look_up_run(struct wf_task *task)
-{
-	look_up((struct wf_verbs_task *)task, 0); /* first member */
-}
 
 static void
 connect_run(struct wf_task *base)
@@ -71,38 +19,16 @@ connect_run(struct wf_task *base)
 }
 
 static enum weft_status
-start_task(struct wf_verbs_conn *c, void (*run)(struct wf_task *task))
+start_task(struct wf_verbs_conn *c)
 {
 	struct wf_env *env = c->t->medium.transport.env;
-	c->task.task = (struct wf_task){.run = run, .wake_fd = c->t->medium.loop.wake_fd};
+	c->task.task = (struct wf_task){.run = connect_run, .wake_fd = c->t->medium.loop.wake_fd};
 	enum weft_status st = env->ops->submit(env, &c->task.task);
 	c->task.running = st == WEFT_OK;
 	return st;
 }
 
-static void
-take_addresses(struct wf_verbs_conn *c)
-{
-	c->address_count = c->task.address_count;
-	memcpy(c->address, c->task.address, sizeof(c->address));
-}
-
 /* ---- one address ---- */
-
-/* "node7:7164 (10.0.0.7:7164)", or the address alone where that is what was asked for. */
-static void
-name_peer(struct wf_verbs_conn *c, const struct sockaddr_storage *address)
-{
-	char numeric[WF_VERBS_ADDRESS_BYTES];
-	wf_verbs_address_format((const struct sockaddr *)address, numeric);
-	char asked[WF_HOST_BYTES + 8];
-	wf_host_format(&c->life.to, asked, sizeof(asked));
-	if (strcmp(asked, numeric) == 0) {
-		snprintf(c->life.peer, sizeof(c->life.peer), "%s", numeric);
-	} else {
-		snprintf(c->life.peer, sizeof(c->life.peer), "%.60s (%s)", asked, numeric);
-	}
-}
 
 static int
 left_ms(const struct wf_verbs_conn *c)
@@ -148,11 +74,11 @@ wf_verbs_connect_next(struct wf_verbs_conn *c, const char *why)
 {
 	char last[WF_WHY_BYTES];
 	snprintf(last, sizeof(last), "%s", why);
-	while (c->address_next < c->address_count && !c->task.running) {
-		struct sockaddr_storage *address = &c->address[c->address_next++];
+	while (c->address_next < c->addresses.count && !c->task.running) {
+		struct sockaddr_storage *address = &c->addresses.at[c->address_next++];
 		wf_verbs_link_close(c);
 		c->suspected = false; /* of the link that is closed */
-		name_peer(c, address);
+		wf_address_name(&c->life.to, address, c->life.peer, sizeof(c->life.peer));
 		if (begin(c, address) == WEFT_OK) {
 			wf_life_deadline(&c->life, c->life.attempt_ns);
 			return;
@@ -160,7 +86,7 @@ wf_verbs_connect_next(struct wf_verbs_conn *c, const char *why)
 		snprintf(last, sizeof(last), "%s", weft_last_error());
 	}
 	wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s (addresses tried: %u)", last,
-		     c->address_count);
+		     c->addresses.count);
 }
 
 void
@@ -214,7 +140,7 @@ request(struct wf_verbs_conn *c)
 	c->stage = WF_VERBS_REQUESTING;
 	wf_life_deadline(&c->life, once ? c->life.attempt_ns : now_ns + half_ns);
 	if (c->dev->caps.iwarp) {
-		if (start_task(c, connect_run) != WEFT_OK) {
+		if (start_task(c) != WEFT_OK) {
 			wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s", weft_last_error());
 		}
 		return;
@@ -263,28 +189,33 @@ prepare(struct wf_verbs_conn *c)
 	}
 }
 
+static void
+resolve_visit(struct wf_verbs_conn *c)
+{
+	struct wf_env *env = c->t->medium.transport.env;
+	enum weft_status st = wf_look_up_end(env, &c->look_up, &c->addresses);
+	if (st == WEFT_OK) {
+		wf_verbs_connect_next(c, "");
+	} else if (st != WEFT_AGAIN) {
+		wf_life_down(&c->life, st, "%s", weft_last_error());
+	}
+}
+
 void
 wf_verbs_connect_visit(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_task *task = &c->task;
-	if (wf_verbs_conn_is_at(c, WF_VERBS_PREPARING)) {
+	if (c->look_up != NULL) {
+		resolve_visit(c);
+	} else if (wf_verbs_conn_is_at(c, WF_VERBS_PREPARING)) {
 		prepare(c);
-		return;
-	}
-	bool done = task->running && atomic_load_explicit(&task->task.done,
-							  memory_order_acquire); /* env's release */
-	if (!done) {
-		return;
-	}
-	task->running = false;
-	if (wf_verbs_conn_is_at(c, WF_VERBS_RESOLVING) && task->error != 0) {
-		wf_life_down(&c->life, WEFT_UNAVAILABLE, "the name is not known: %s",
-			     gai_strerror(task->error));
-	} else if (wf_verbs_conn_is_at(c, WF_VERBS_RESOLVING)) {
-		take_addresses(c);
-		wf_verbs_connect_next(c, "");
-	} else if (wf_verbs_conn_is_at(c, WF_VERBS_REQUESTING) && task->error != 0) {
-		wf_verbs_connect_next(c, strerror(task->error));
+	} else if (task->running &&
+		   atomic_load_explicit(&task->task.done,
+					memory_order_acquire)) { /* env's release */
+		task->running = false;
+		if (wf_verbs_conn_is_at(c, WF_VERBS_REQUESTING) && task->error != 0) {
+			wf_verbs_connect_next(c, strerror(task->error));
+		}
 	}
 }
 
@@ -301,7 +232,6 @@ set_target(struct wf_verbs_conn *c)
 	} else if (wf_verbs_settings_device_count(s) > 0) {
 		wf_verbs_settings_device(s, 0, c->device);
 	}
-	c->task.host = c->life.to;
 }
 
 enum weft_status
@@ -321,12 +251,11 @@ wf_verbs_connect(struct wf_transport *transport, const struct wf_host *to, const
 	if (hello_bytes > 0) {
 		memcpy(c->blob, hello, hello_bytes);
 	}
-	look_up(&c->task, AI_NUMERICHOST);
-	if (c->task.error == 0) {
-		take_addresses(c);
+	if (wf_addresses_numeric(&life->to, &c->addresses)) {
 		wf_verbs_connect_next(c, "");
 	} else {
-		st = start_task(c, look_up_run);
+		st = wf_look_up_start(transport->env, &life->to, c->t->medium.loop.wake_fd,
+				      &c->look_up);
 		if (st != WEFT_OK) {
 			wf_life_destroy(life);
 			return st;

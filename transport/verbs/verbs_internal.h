@@ -15,6 +15,7 @@
 
 #include "base/assert.h"
 #include "base/env.h"
+#include "transport/address.h"
 #include "transport/life.h"
 #include "transport/verbs/verbs_lib.h"
 #include "transport/verbs/verbs_settings.h"
@@ -24,7 +25,6 @@
 
 #define WF_VERBS_DEVICES_MAX 8u   /* that one transport uses */
 #define WF_VERBS_LISTENERS_MAX 8u /* a name may have several addresses */
-#define WF_VERBS_ADDRESSES_MAX 8u
 #define WF_VERBS_CONNS_MAX 65536u /* their numbers have 16 bits in that of a work request */
 /* Frames without a credit that a peer may have on the way. A peer returns credits when it has half
  * of them, so two are under way at most: three halves would be more than were given. */
@@ -54,7 +54,6 @@
 #define WF_VERBS_UNDRAINED_MAX 3u
 /* Queues that go with their last connection, of a device at a time. */
 #define WF_VERBS_RETIRED_MAX 3u
-#define WF_VERBS_ADDRESS_BYTES 64 /* "[v6 address]:port" */
 /* There are devices that lose an event now and then: who sleeps while there are connections looks
  * at the queues so often without one, and an event that is owed for so long is lost. Ten looks a
  * second are a few hundred microseconds of a core. */
@@ -169,7 +168,7 @@ struct wf_verbs_device {
 
 struct wf_verbs_listener {
 	struct rdma_cm_id *id; /* NULL: it has gone with its device */
-	char at[WF_VERBS_ADDRESS_BYTES];
+	char at[WF_ADDRESS_TEXT_BYTES];
 };
 
 /* How far an attempt has come, of a connection in state CONNECTING. */
@@ -230,16 +229,11 @@ struct wf_verbs_rx_state {
 	uint64_t heard_ns;             /* when the peer was last heard */
 };
 
-/* What blocks. Outlives the connection's DOWN if it must. */
+/* A connect that blocks. The connection is not freed before it has ended. */
 struct wf_verbs_task {
 	struct wf_task task;
 	bool running; /* owner's view */
-	/* Look-up. */
-	struct wf_host host;
-	int error;
-	unsigned address_count;
-	struct sockaddr_storage address[WF_VERBS_ADDRESSES_MAX];
-	/* Connect. */
+	int error;    /* errno */
 	const struct wf_verbs_lib *lib;
 	struct rdma_cm_id *id;
 	struct rdma_conn_param param;
@@ -301,8 +295,9 @@ struct wf_verbs_conn {
 	/* Connecting end. */
 	struct wf_verbs_task task;
 	char device[WF_VERBS_DEVICE_BYTES]; /* to go out of; "": any */
-	struct sockaddr_storage address[WF_VERBS_ADDRESSES_MAX];
-	unsigned address_count, address_next;
+	struct wf_look_up *look_up;         /* NULL when the addresses are here */
+	struct wf_addresses addresses;
+	unsigned address_next;
 	bool repeated;         /* the request was made a second time */
 	uint64_t preparing_ns; /* since when, in PREPARING */
 
@@ -329,6 +324,7 @@ struct wf_verbs {
 	struct wf_verbs_device *device[WF_VERBS_DEVICES_MAX]; /* NULL: free */
 	struct wf_verbs_queues *queues;                       /* of all of them */
 	struct wf_verbs_registration *registrations;          /* under way */
+	struct wf_look_up *orphans;                           /* of those that nobody waits for */
 	struct wf_verbs_conn **conn; /* [of `places`], by what work requests say; NULL: free */
 	uint32_t conn_generation;
 
@@ -569,7 +565,6 @@ void wf_verbs_connect_address(struct wf_verbs_conn *c);
 void wf_verbs_connect_route(struct wf_verbs_conn *c);
 /* Look whether the helper thread has finished. */
 void wf_verbs_connect_visit(struct wf_verbs_conn *c);
-void wf_verbs_address_format(const struct sockaddr *address, char out[WF_VERBS_ADDRESS_BYTES]);
 
 /* verbs_listen.c */
 enum weft_status wf_verbs_listen(struct wf_transport *transport, const struct wf_host *at,

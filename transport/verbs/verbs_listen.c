@@ -2,7 +2,6 @@
 /* verbs_listen: listeners, and who comes in through them. A request is looked at before anything is
  * made for it but the connection's own struct. Thread: the transport's owner. */
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,21 +9,11 @@
 
 #define BACKLOG 1024
 
-static void
-set_port(struct sockaddr_storage *address, uint16_t port)
-{
-	if (address->ss_family == AF_INET6) {
-		((struct sockaddr_in6 *)address)->sin6_port = htons(port);
-	} else {
-		((struct sockaddr_in *)address)->sin_port = htons(port);
-	}
-}
-
 static enum weft_status
 fail_listen(const struct sockaddr_storage *address, int err)
 {
-	char text[WF_VERBS_ADDRESS_BYTES];
-	wf_verbs_address_format((const struct sockaddr *)address, text);
+	char text[WF_ADDRESS_TEXT_BYTES];
+	wf_address_format((const struct sockaddr *)address, text);
 	if (err == EADDRINUSE) {
 		return wf_fail(WEFT_UNAVAILABLE,
 			       "listen on %s: the port is in use; stop who uses it (rdma resource "
@@ -66,30 +55,27 @@ listener_add(struct wf_verbs *t, struct sockaddr_storage *address, uint16_t *por
 		return wf_fail(WEFT_NOMEM, "verbs: %u listeners are the most",
 			       WF_VERBS_LISTENERS_MAX);
 	}
-	set_port(address, *port);
+	wf_address_set_port(address, *port);
 	int err = listen_one(t, address, &id);
 	if (err != 0) {
 		return fail_listen(address, err);
 	}
 	*port = ntohs(t->lib->get_src_port(id));
-	set_port(address, *port);
+	wf_address_set_port(address, *port);
 	struct wf_verbs_listener *l = &t->listener[t->listener_count++];
 	*l = (struct wf_verbs_listener){.id = id};
-	wf_verbs_address_format((const struct sockaddr *)address, l->at);
+	wf_address_format((const struct sockaddr *)address, l->at);
 	return WEFT_OK;
 }
 
 /* An address that no RDMA device has is left out as long as another one can be had. */
 static enum weft_status
-listen_all(struct wf_verbs *t, const struct addrinfo *list, uint16_t *port)
+listen_all(struct wf_verbs *t, struct wf_addresses *at, uint16_t *port)
 {
 	enum weft_status st = WEFT_UNAVAILABLE;
 	unsigned count = 0;
-	for (const struct addrinfo *ai = list; ai != NULL; ai = ai->ai_next) {
-		struct sockaddr_storage address;
-		memset(&address, 0, sizeof(address));
-		memcpy(&address, ai->ai_addr, ai->ai_addrlen);
-		st = listener_add(t, &address, port);
+	for (unsigned i = 0; i < at->count; i++) {
+		st = listener_add(t, &at->at[i], port);
 		count += st == WEFT_OK ? 1 : 0;
 	}
 	return count > 0 ? WEFT_OK : st;
@@ -98,21 +84,12 @@ listen_all(struct wf_verbs *t, const struct addrinfo *list, uint16_t *port)
 enum weft_status
 wf_verbs_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
 {
-	struct addrinfo hints = {
-		.ai_family = AF_UNSPEC,
-		.ai_socktype = SOCK_STREAM,
-		.ai_flags = AI_PASSIVE,
-	};
-	struct addrinfo *list = NULL;
-	int error = getaddrinfo(at->name, NULL, &hints, &list);
-	if (error != 0) {
-		return wf_fail(WEFT_UNAVAILABLE,
-			       "listen on \"%s\": %s; name an address of this host", at->name,
-			       gai_strerror(error));
-	}
+	struct wf_addresses here;
 	uint16_t got = at->port;
-	enum weft_status st = listen_all(wf_verbs_of(transport), list, &got);
-	freeaddrinfo(list);
+	enum weft_status st = wf_addresses_here(at->name, &here);
+	if (st == WEFT_OK) {
+		st = listen_all(wf_verbs_of(transport), &here, &got);
+	}
 	if (st == WEFT_OK) {
 		*port = got;
 	}
@@ -136,14 +113,14 @@ wf_verbs_listeners_close(struct wf_verbs *t)
 static void
 turn_away(struct wf_verbs *t, struct rdma_cm_id *id, const char *why)
 {
-	char text[WF_VERBS_ADDRESS_BYTES];
+	char text[WF_ADDRESS_TEXT_BYTES];
 	char line[WF_WHY_BYTES];
 	struct wf_verbs_private p = {.type = WF_VERBS_DENY};
 	uint8_t data[WF_VERBS_PRIVATE_MAX];
 	snprintf((char *)p.blob, sizeof(p.blob), "%s", why);
 	p.blob_bytes = (uint8_t)strlen((const char *)p.blob);
 	size_t bytes = wf_verbs_private_encode(&p, data);
-	wf_verbs_address_format(rdma_get_peer_addr(id), text);
+	wf_address_format(rdma_get_peer_addr(id), text);
 	(void)t->lib->reject(id, data, (uint8_t)bytes);
 	(void)t->lib->destroy_id(id);
 	snprintf(line, sizeof(line), "%s: %.180s", text, why);
@@ -189,7 +166,7 @@ wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data,
 	wf_verbs_conn_init(c);
 	id->context = c;
 	c->id = id;
-	wf_verbs_address_format(rdma_get_peer_addr(id), c->life.peer);
+	wf_address_format(rdma_get_peer_addr(id), c->life.peer);
 	adopt(c, &p);
 	wf_life_deadline(&c->life, t->medium.loop.now_ns + t->medium.opts.handshake_timeout_ns);
 	c->show_ns = t->medium.loop.now_ns +
