@@ -108,6 +108,27 @@ wf_life_destroy(struct wf_life *life)
 	wf_free(medium->transport.env, life, medium->ops->conn_bytes);
 }
 
+struct wf_life *
+wf_life_come(struct wf_medium *medium, const char *peer)
+{
+	const struct wf_transport_opts *opts = &medium->opts;
+	while (wf_places_are_crowded(&medium->places)) {
+		(void)wf_medium_make_room(medium);
+	}
+	struct wf_life *life = wf_life_create(medium, true);
+	if (life == NULL) {
+		char why[WF_WHY_BYTES];
+		snprintf(why, sizeof(why), "%.110s: no room for another connection; try again",
+			 peer);
+		wf_medium_stranger(medium, why);
+		return NULL;
+	}
+	snprintf(life->peer, sizeof(life->peer), "%s", peer);
+	wf_life_enter(life, WF_LIFE_SHAKING);
+	wf_life_deadline(life, wf_now_ns(opts->env) + opts->handshake_timeout_ns);
+	return life;
+}
+
 enum weft_status
 wf_life_begin(struct wf_medium *medium, const struct wf_host *to, void *user, struct wf_life **out)
 {
@@ -359,14 +380,24 @@ wf_life_turn_away(struct wf_life *life, enum weft_status status, const char *for
 	wf_life_down(life, life->refused ? WEFT_CLOSED : status, "%s", text);
 }
 
-void
-wf_life_make_room(struct wf_life *life)
+bool
+wf_medium_make_room(struct wf_medium *medium)
 {
-	const struct wf_places *places = &life->medium->places;
-	WF_ASSERT(places->first == &life->place);
-	wf_life_turn_away(life, WEFT_UNAVAILABLE,
-			  "no room: %u others are coming in beside %u connections; try again",
-			  places->newcomer_count - 1, places->conn_count);
+	const struct wf_places *places = &medium->places;
+	while (places->first != NULL) {
+		struct wf_life *life = places->first->owner;
+		if (medium->ops->hear != NULL && life->state == WF_LIFE_SHAKING) {
+			medium->ops->hear(life);
+		}
+		if (places->first == &life->place) {
+			wf_life_turn_away(life, WEFT_UNAVAILABLE,
+					  "no room: %u others are coming in beside %u connections; "
+					  "try again",
+					  places->newcomer_count - 1, places->conn_count);
+			return true;
+		}
+	}
+	return false;
 }
 
 void

@@ -65,6 +65,8 @@ struct wf_life_ops {
 	 * nothing of it is left to be sent. */
 	bool (*answer)(struct wf_life *life, bool accept, const void *verdict,
 		       size_t verdict_bytes);
+	/* SHAKING, accepting end: take in what has come. NULL: that is seen to. */
+	void (*hear)(struct wf_life *life);
 	/* Tell a peer that was not let in why, if that is possible at once. */
 	void (*deny)(struct wf_life *life, const char *why);
 	/* It was in state `before` and goes down: no byte of the peer arrives behind this. */
@@ -141,6 +143,9 @@ void wf_medium_query(struct wf_transport *transport, struct wf_transport_info *o
 void wf_medium_stranger(struct wf_medium *medium, const char *why);
 /* Look who is late, and set the loop's timer anew. */
 void wf_medium_expire(struct wf_medium *medium, uint64_t now_ns);
+/* Who came in and has been silent for longest is turned away; not if its hello is here, and nobody
+ * had looked. False: there is nobody. */
+bool wf_medium_make_room(struct wf_medium *medium);
 /* Free those whose DOWN went out in an earlier poll. */
 void wf_medium_reap(struct wf_medium *medium);
 
@@ -148,6 +153,10 @@ void wf_medium_reap(struct wf_medium *medium);
 struct wf_life *wf_life_create(struct wf_medium *medium, bool incoming);
 /* Releases everything; no event. */
 void wf_life_destroy(struct wf_life *life);
+/* Somebody comes in, who is called `peer`: SHAKING, with a deadline, if need be after room was
+ * made. Whether anybody may come (wf_places_may_come) is looked at before it is let in. NULL: there
+ * is no memory or no place, and it was counted as a stranger. */
+struct wf_life *wf_life_come(struct wf_medium *medium, const char *peer);
 /* A connection that this end begins, with a deadline. WEFT_NOMEM. */
 enum weft_status wf_life_begin(struct wf_medium *medium, const struct wf_host *to, void *user,
 			       struct wf_life **out) WEFT_MUST_CHECK;
@@ -179,8 +188,6 @@ enum weft_status wf_life_cause(const struct wf_life *life, enum weft_status stat
 /* Down, and the peer is told why: it was not let in. */
 void wf_life_turn_away(struct wf_life *life, enum weft_status status, const char *format, ...)
 	__attribute__((cold, format(printf, 3, 4)));
-/* That for who came in and has been silent for longest, which is places.first. */
-void wf_life_make_room(struct wf_life *life);
 
 /* Slots of struct wf_transport_ops. */
 enum weft_status wf_life_answer(struct wf_conn *conn, bool accept, const void *verdict,

@@ -96,6 +96,14 @@ say_last_word(struct wf_shm_conn *c, enum wf_shm_closing closing)
 }
 
 static void
+shm_hear(struct wf_life *life)
+{
+	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
+	c->readable = true;
+	wf_shm_shake_read(c);
+}
+
+static void
 shm_cut(struct wf_life *life, enum wf_life_state before)
 {
 	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
@@ -106,6 +114,10 @@ shm_cut(struct wf_life *life, enum wf_life_state before)
 	}
 	c->rx.put_open = false;
 	c->rx.put_src = NULL;
+	if (c->segment == NULL && c->fd >= 0) { /* nothing of the peer's memory is mapped here */
+		(void)close(c->fd);
+		c->fd = -1;
+	}
 	if (life->visible) { /* how long to wait for slots that the peer holds */
 		wf_life_deadline(life, wf_now_ns(c->t->medium.transport.env) +
 					       c->t->medium.opts.peer_timeout_ns);
@@ -227,6 +239,7 @@ const struct wf_life_ops wf_shm_life_ops = {
 	.visit = shm_visit,
 	.late = shm_late,
 	.answer = wf_shm_answer,
+	.hear = shm_hear,
 	.deny = wf_shm_deny,
 	.cut = shm_cut,
 	.finish = shm_finish,

@@ -100,32 +100,13 @@ wf_shm_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t
 	return WEFT_OK;
 }
 
-/* Who came first of those that say nothing makes room; not if its hello is here, and nobody had
- * looked. False: there is none. */
-static bool
-send_one_away(struct wf_shm *t)
-{
-	while (t->medium.places.first != NULL) {
-		struct wf_shm_conn *c = wf_shm_conn_of(t->medium.places.first->owner);
-		c->readable = true;
-		wf_shm_shake_read(c);
-		if (t->medium.places.first == &c->life.place) {
-			wf_life_make_room(&c->life);
-			(void)close(c->fd); /* it has mapped nothing */
-			c->fd = -1;
-			return true;
-		}
-	}
-	return false;
-}
-
 /* Memory comes with its hello, in a descriptor of its own: one is had from those who say nothing.
  */
 static void
 keep_a_descriptor(struct wf_shm *t, int fd)
 {
 	int probe = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	while (probe < 0 && errno == EMFILE && send_one_away(t)) {
+	while (probe < 0 && errno == EMFILE && wf_medium_make_room(&t->medium)) {
 		probe = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	}
 	if (probe >= 0) {
@@ -136,27 +117,17 @@ keep_a_descriptor(struct wf_shm *t, int fd)
 void
 wf_shm_adopt(struct wf_shm *t, int fd, const struct wf_host *at)
 {
-	char text[WF_HOST_BYTES + 8];
-	wf_host_format(at, text, sizeof(text));
-	while (wf_places_are_crowded(&t->medium.places)) {
-		(void)send_one_away(t);
-	}
+	char text[WF_LIFE_PEER_BYTES] = "peer at ";
+	wf_host_format(at, text + strlen(text), WF_HOST_BYTES + 8);
 	keep_a_descriptor(t, fd);
-	struct wf_life *life = wf_life_create(&t->medium, true);
+	struct wf_life *life = wf_life_come(&t->medium, text);
 	if (life == NULL) {
 		(void)close(fd);
-		char why[WF_WHY_BYTES];
-		snprintf(why, sizeof(why), "%.100s: no memory for a connection", text);
-		wf_medium_stranger(&t->medium, why);
 		return;
 	}
 	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
 	wf_shm_conn_init(c);
-	snprintf(life->peer, sizeof(life->peer), "peer at %s", text);
 	c->fd = fd;
-	wf_life_enter(life, WF_LIFE_SHAKING);
-	wf_life_deadline(&c->life,
-			 wf_loop_now_ns(&t->medium.loop) + t->medium.opts.handshake_timeout_ns);
 	if (wf_loop_watch(&t->medium.loop, fd, WF_SHM_EDGES, &c->source) != WEFT_OK) {
 		wf_life_down(&c->life, WEFT_NOMEM, "%s", weft_last_error());
 	}
@@ -198,7 +169,7 @@ accept_from(struct wf_shm *t, struct wf_shm_listener *l)
 			l->readable = false;
 			return;
 		}
-		if (err != EINTR && err != ECONNABORTED && !send_one_away(t)) {
+		if (err != EINTR && err != ECONNABORTED && !wf_medium_make_room(&t->medium)) {
 			accept_later(t, l, err);
 			return;
 		}

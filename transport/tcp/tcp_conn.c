@@ -104,6 +104,15 @@ tcp_deny(struct wf_life *life, const char *why)
 	send_control(c);
 }
 
+static void
+tcp_hear(struct wf_life *life)
+{
+	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
+	c->rx.readable = true;
+	wf_tcp_shake_read(c);
+	wf_tcp_conn_ready(c); /* if it is all there */
+}
+
 /* Where this end closes at once: a CLOSE, if the stream is between two frames. */
 static void
 tcp_cut(struct wf_life *life, enum wf_life_state before)
@@ -255,6 +264,7 @@ const struct wf_life_ops wf_tcp_life_ops = {
 	.late = tcp_late,
 	.up = tcp_up,
 	.answer = wf_tcp_answer,
+	.hear = tcp_hear,
 	.deny = tcp_deny,
 	.cut = tcp_cut,
 	.finish = tcp_finish,

@@ -195,49 +195,19 @@ wf_tcp_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t
 	return listen_addresses(wf_tcp_of(transport), &set, at->port, port);
 }
 
-/* Who has been silent for longest makes room; not if it has just spoken, and nobody had looked.
- * False: there is nobody but those whose hello is here. */
-static bool
-send_one_away(struct wf_tcp *t)
-{
-	while (t->medium.places.first != NULL) {
-		struct wf_tcp_conn *c = wf_tcp_conn_of(t->medium.places.first->owner);
-		if (c->life.state == WF_LIFE_SHAKING) {
-			c->rx.readable = true;
-			wf_tcp_shake_read(c);
-			wf_tcp_conn_ready(c); /* if it is all there */
-		}
-		if (t->medium.places.first == &c->life.place) {
-			wf_life_make_room(&c->life);
-			return true;
-		}
-	}
-	return false;
-}
-
 void
 wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer)
 {
 	char text[WF_ADDRESS_TEXT_BYTES];
 	wf_address_format((const struct sockaddr *)peer, text);
-	char why[WF_WHY_BYTES];
-	while (wf_places_are_crowded(&t->medium.places)) {
-		(void)send_one_away(t);
-	}
-	struct wf_life *life = wf_life_create(&t->medium, true);
+	struct wf_life *life = wf_life_come(&t->medium, text);
 	if (life == NULL) {
 		close(fd);
-		snprintf(why, sizeof(why), "%s: no memory for a connection", text);
-		wf_medium_stranger(&t->medium, why);
 		return;
 	}
 	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
 	wf_tcp_conn_init(c);
-	snprintf(life->peer, sizeof(life->peer), "%s", text);
 	c->fd = fd;
-	wf_life_enter(life, WF_LIFE_SHAKING);
-	wf_life_deadline(&c->life,
-			 wf_loop_now_ns(&t->medium.loop) + t->medium.opts.handshake_timeout_ns);
 	c->room_watched = true;
 	if (wf_loop_watch(&t->medium.loop, fd, WF_TCP_EDGES | EPOLLOUT, &c->source) != WEFT_OK) {
 		wf_life_down(&c->life, WEFT_NOMEM, "%s", weft_last_error());
@@ -283,7 +253,7 @@ door_is_open(struct wf_tcp *t)
 {
 	bool open = wf_places_may_come(&t->medium.places);
 	while (!open && wf_places_are_overfull(&t->medium.places)) {
-		(void)send_one_away(t);
+		(void)wf_medium_make_room(&t->medium);
 		open = wf_places_may_come(&t->medium.places);
 	}
 	return open;
@@ -307,7 +277,7 @@ accept_from(struct wf_tcp *t, struct wf_tcp_listener *l)
 			l->readable = false;
 			return;
 		}
-		if (!is_of_the_peer(err) && !send_one_away(t)) {
+		if (!is_of_the_peer(err) && !wf_medium_make_room(&t->medium)) {
 			accept_later(t, l, err);
 			return;
 		}

@@ -109,22 +109,17 @@ wf_verbs_listeners_close(struct wf_verbs *t)
 
 /* ---- who comes in ---- */
 
-/* Nobody has been asked about this one. */
+/* Nothing was made for its request. */
 static void
-turn_away(struct wf_verbs *t, struct rdma_cm_id *id, const char *why)
+reject(struct wf_verbs *t, struct rdma_cm_id *id, const char *why)
 {
-	char text[WF_ADDRESS_TEXT_BYTES];
-	char line[WF_WHY_BYTES];
 	struct wf_verbs_private p = {.type = WF_VERBS_DENY};
 	uint8_t data[WF_VERBS_PRIVATE_MAX];
 	snprintf((char *)p.blob, sizeof(p.blob), "%s", why);
 	p.blob_bytes = (uint8_t)strlen((const char *)p.blob);
 	size_t bytes = wf_verbs_private_encode(&p, data);
-	wf_address_format(rdma_get_peer_addr(id), text);
 	(void)t->lib->reject(id, data, (uint8_t)bytes);
 	(void)t->lib->destroy_id(id);
-	snprintf(line, sizeof(line), "%s: %.180s", text, why);
-	wf_medium_stranger(&t->medium, line);
 }
 
 static void
@@ -142,37 +137,36 @@ adopt(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
 void
 wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data, size_t data_bytes)
 {
+	char text[WF_ADDRESS_TEXT_BYTES];
+	char line[WF_WHY_BYTES];
 	struct wf_verbs_private p;
+	wf_address_format(rdma_get_peer_addr(id), text);
 	enum weft_status st = wf_verbs_private_decode(data, data_bytes, &p);
 	if (st == WEFT_OK && p.type != WF_VERBS_REQUEST) {
 		st = wf_fail(WEFT_PROTOCOL, "private data: type %d in a request", (int)p.type);
 	}
+	if (st == WEFT_OK && !wf_places_may_come(&t->medium.places)) {
+		st = wf_fail(WEFT_UNAVAILABLE, "no room for another connection; try again");
+	}
 	if (st != WEFT_OK) {
-		turn_away(t, id, weft_last_error());
+		snprintf(line, sizeof(line), "%s: %.180s", text, weft_last_error());
+		wf_medium_stranger(&t->medium, line);
+		reject(t, id, weft_last_error());
 		return;
 	}
-	while (wf_places_are_crowded(&t->medium.places)) {
-		wf_life_make_room(t->medium.places.first->owner);
-	}
-	struct wf_life *life = NULL;
-	if (wf_places_may_come(&t->medium.places)) {
-		life = wf_life_create(&t->medium, true);
-	}
+	struct wf_life *life = wf_life_come(&t->medium, text);
 	if (life == NULL) {
-		turn_away(t, id, "no room for another connection; try again");
+		reject(t, id, "no room for another connection; try again");
 		return;
 	}
 	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
 	wf_verbs_conn_init(c);
 	id->context = c;
 	c->id = id;
-	wf_address_format(rdma_get_peer_addr(id), c->life.peer);
 	adopt(c, &p);
-	wf_life_deadline(&c->life, t->medium.loop.now_ns + t->medium.opts.handshake_timeout_ns);
 	c->show_ns = t->medium.loop.now_ns +
 		     t->medium.opts.connect_timeout_ns / 4; /* it asks again later */
 	if (c->hello_follows) {
-		wf_life_enter(life, WF_LIFE_SHAKING);
 		wf_verbs_accept_link(c, NULL, 0);
 		return;
 	}

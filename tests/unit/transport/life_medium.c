@@ -116,6 +116,14 @@ answer(struct wf_life *life, bool accept, const void *verdict, size_t verdict_by
 }
 
 static void
+hear(struct wf_life *life)
+{
+	if (will.hear_decides) {
+		wf_life_decide(life, "hi", 2, false);
+	}
+}
+
+static void
 deny(struct wf_life *life, const char *why)
 {
 	(void)life;
@@ -162,6 +170,7 @@ const struct wf_life_ops medium_life_ops = {
 	.may_show = may_show,
 	.up = up,
 	.answer = answer,
+	.hear = hear,
 	.deny = deny,
 	.cut = cut,
 	.finish = finish,

@@ -28,6 +28,7 @@ struct medium_will {
 	bool may_show, answer_is_sent, finishes, is_held, answer_takes_down;
 	enum wf_life_state answer_leads; /* where the answer leads to; CONNECTING: nowhere */
 	bool visit_decides;              /* the peer's hello or verdict comes with a visit */
+	bool hear_decides;               /* and with a look before it is sent away */
 	const char *missing;
 	uint64_t next_try_ns; /* 0: none */
 };

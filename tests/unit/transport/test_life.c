@@ -330,12 +330,52 @@ who_says_nothing_makes_room(void **state)
 	struct wf_life *silent = medium_conn_in(WF_LIFE_SHAKING, true);
 	struct wf_life *here = medium_conn_in(WF_LIFE_DECIDED, true);
 	assert_ptr_equal(medium.places.first->owner, silent);
-	wf_life_make_room(silent);
+	assert_true(wf_medium_make_room(&medium));
 	assert_int_equal(silent->state, WF_LIFE_DEAD);
 	assert_string_equal(did.denied, "no room: 1 others are coming in beside 0 connections; "
 					"try again");
-	assert_null(medium.places.first); /* whose hello is here does not go */
 	assert_int_equal(here->state, WF_LIFE_DECIDED);
+	assert_false(wf_medium_make_room(&medium)); /* whose hello is here does not go */
+	medium_end();
+}
+
+/* Nobody goes whose hello is here, though nobody has looked. */
+static void
+who_has_spoken_unheard_stays(void **state)
+{
+	(void)state;
+	medium_begin();
+	struct wf_life *spoken = medium_conn_in(WF_LIFE_SHAKING, true);
+	will.hear_decides = true;
+	assert_false(wf_medium_make_room(&medium));
+	assert_int_equal(spoken->state, WF_LIFE_DECIDED);
+	assert_int_equal(did.deny, 0);
+	medium_end();
+}
+
+static void
+who_comes_in_has_a_place_and_a_time(void **state)
+{
+	(void)state;
+	medium_begin();
+	struct wf_life *life = wf_life_come(&medium, "10.0.0.8:7164");
+	assert_non_null(life);
+	assert_int_equal(life->state, WF_LIFE_SHAKING);
+	assert_string_equal(life->peer, "10.0.0.8:7164");
+	assert_true(life->incoming);
+	assert_int_equal(medium.loop.timer_ns, medium_now_ns + 300 * MS);
+	for (unsigned i = 0; i < MEDIUM_NEWCOMERS; i++) { /* who came first makes room */
+		assert_non_null(wf_life_come(&medium, "10.0.0.9:7164"));
+	}
+	assert_int_equal(did.deny, 1);
+	assert_int_equal(life->state, WF_LIFE_DEAD);
+	while (wf_life_come(&medium, "10.0.0.9:7164") != NULL) {
+	}
+	assert_true(wf_places_table_is_full(&medium.places));
+	assert_string_equal(medium.info.last_stranger,
+			    "10.0.0.9:7164: no room for another connection; try again");
+	wf_medium_reap(&medium);
+	assert_non_null(wf_life_come(&medium, "10.0.0.9:7164"));
 	medium_end();
 }
 
@@ -349,7 +389,7 @@ who_was_refused_gives_up_its_place(void **state)
 	assert_int_equal(wf_life_answer(&life->conn, false, NULL, 0), WEFT_OK);
 	assert_int_equal(medium.places.conn_count, 0);
 	assert_ptr_equal(medium.places.first->owner, life);
-	wf_life_make_room(life);
+	assert_true(wf_medium_make_room(&medium));
 	assert_int_equal(life->down_status, WEFT_CLOSED); /* not UNAVAILABLE: it was shown */
 	medium_end();
 }
@@ -552,6 +592,8 @@ main(void)
 		cmocka_unit_test(what_happened_is_counted_once),
 		cmocka_unit_test(who_finds_no_place_is_told_why),
 		cmocka_unit_test(who_says_nothing_makes_room),
+		cmocka_unit_test(who_has_spoken_unheard_stays),
+		cmocka_unit_test(who_comes_in_has_a_place_and_a_time),
 		cmocka_unit_test(who_was_refused_gives_up_its_place),
 		cmocka_unit_test(nothing_is_made_when_the_table_is_full),
 		cmocka_unit_test(each_state_has_its_time),
