@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* items_async: async: four trainers and a pserver on the two CPUs, pushing asynchronously over
- * shared memory as they wait by default, against the bare loops that this needs. Thread: the
+ * shared memory, all sleeping at once, against the bare loops that this needs. Thread: the
  * benchmark's. */
 #include "tools/rdma_bench/limits/limit.h"
 #include "tools/rdma_bench/pairs.h"

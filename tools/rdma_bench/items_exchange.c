@@ -178,7 +178,7 @@ wf_items_latency(struct wf_bench *bench)
 	return st;
 }
 
-/* Two of each on the same two cores against one of each, as they wait by default. */
+/* Two of each on the same two cores against one of each; all sleep at once. */
 static enum weft_status
 scaling(struct wf_bench *bench, const char *transport)
 {

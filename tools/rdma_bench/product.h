@@ -19,7 +19,7 @@ struct wf_product_opts {
 	unsigned pserver_count, trainer_count;
 	int pserver_cpu, trainer_cpu; /* WF_CPU_ANY: any of `either` */
 	int either[2];
-	uint64_t spin_ns; /* of both; 0: the default, sleep at once */
+	uint64_t spin_ns; /* of both; 0: they sleep at once */
 	enum weft_progress progress;
 	const char *congestion;
 	uint32_t batch; /* steps of one sample */
