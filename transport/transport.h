@@ -264,7 +264,7 @@ enum weft_status wf_transport_post(struct wf_conn *conn, const struct wf_op *ops
 enum weft_status wf_transport_poll(struct wf_transport *transport, struct wf_event *events,
 				   unsigned max, unsigned *event_count) WEFT_MUST_CHECK;
 /* The one fd that becomes readable when an armed transport has something to poll. -1 where waiting
- * is the env's business alone (sim). Constant from open to close. */
+ * is the env's business alone, as in a simulated world. Constant from open to close. */
 int wf_transport_wait_fd(struct wf_transport *transport);
 /* Before sleeping: arm, poll once more, sleep if that was empty. True: what was posted is on its
  * way, and a poll would bring nothing but DONEs; who waits for none of them sleeps at once.

@@ -14,8 +14,8 @@ void
 script_check(struct script *script, bool holds, const char *what, const char *file, int line)
 {
 	if (!holds && !script_failed(script)) {
-		(void)snprintf(script->failure, sizeof(script->failure), "%s:%d: %s", file, line,
-			       what);
+		(void)snprintf(script->failure, sizeof(script->failure), "%s:%d: %s (%.150s)", file,
+			       line, what, weft_last_error());
 	}
 }
 

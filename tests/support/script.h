@@ -11,7 +11,7 @@
 
 /* Embedded as `script` in what the test works with. */
 struct script {
-	/* A turn of everybody; false: there was nothing to do. */
+	/* A turn of everybody, while script_run lets time pass; false: there was nothing to do. */
 	bool (*turn)(struct script *script);
 	/* The process: makes what is needed, does what the test is about, gives all back. */
 	void (*body)(struct script *script);
@@ -19,7 +19,7 @@ struct script {
 	 * `arg`. The body's host is "tr" then, and "ps" else. */
 	int (*beside)(struct wf_env *env, void *script);
 	struct wf_env *env; /* of the body's process */
-	char failure[512];  /* the first one; "": none */
+	char failure[640];  /* the first one, with the last error behind it; "": none */
 };
 
 void script_check(struct script *script, bool holds, const char *what, const char *file, int line);

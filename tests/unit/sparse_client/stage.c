@@ -3,38 +3,28 @@
 #include "stage.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "tests/double/sim/world.h"
 #include "base/settings.h"
 
-void
-stage_expect(struct stage *stage, bool condition, int line, const char *what)
-{
-	if (!condition && stage->wrong[0] == '\0') {
-		(void)snprintf(stage->wrong, sizeof(stage->wrong), "line %d: %.200s (%.200s)", line,
-			       what, weft_last_error());
-	}
-}
+#define SEED 5u
 
 void
-stage_expect_fail(struct stage *stage, enum weft_status got, enum weft_status want,
-		  const char *text, int line)
+stage_check_fails(struct stage *stage, enum weft_status got, enum weft_status want,
+		  const char *text, const char *file, int line)
 {
-	bool good = got == want && strstr(weft_last_error(), text) != NULL;
-	if (!good && stage->wrong[0] == '\0') {
-		(void)snprintf(stage->wrong, sizeof(stage->wrong),
-			       "line %d: status %d, wanted %d, '%.200s', wanted '%.100s'", line,
-			       (int)got, (int)want, weft_last_error(), text);
-	}
+	char what[400];
+	(void)snprintf(what, sizeof(what), "status %d, wanted %d, '%.200s', wanted '%.100s'",
+		       (int)got, (int)want, weft_last_error(), text);
+	script_check(&stage->script, got == want && strstr(weft_last_error(), text) != NULL, what,
+		     file, line);
 }
 
 static void
 session_opts(struct weft_session_opts *opts)
 {
 	weft_session_opts_init(opts);
-	opts->pservers = "ps0";
+	opts->pservers = "ps";
 	opts->ports_num_for_sparse = 2;
 	opts->transport = "sim";
 	opts->progress = WEFT_PROGRESS_CALLER;
@@ -75,7 +65,7 @@ open_session(struct stage *stage)
 	session_opts(&opts);
 	opts.interrupted = ask;
 	opts.interrupted_arg = &stage->interrupted;
-	enum weft_status st = wf_session_open_in(stage->env, &opts, &stage->session);
+	enum weft_status st = wf_session_open_in(stage->script.env, &opts, &stage->session);
 	stage_table_opts("fixed", &table);
 	table.vocabulary = VOCABULARY;
 	table.wire = stage->wire;
@@ -98,11 +88,10 @@ open_session(struct stage *stage)
 	return st == WEFT_OK ? weft_session_start(stage->session) : st;
 }
 
-static int
-run_trainer(struct wf_env *env, void *arg)
+static void
+run_trainer(struct script *script)
 {
-	struct stage *stage = arg;
-	stage->env = env;
+	struct stage *stage = (struct stage *)script;
 	stage->start = open_session(stage);
 	(void)snprintf(stage->start_text, sizeof(stage->start_text), "%.500s", weft_last_error());
 	if (stage->start == WEFT_OK) {
@@ -110,13 +99,13 @@ run_trainer(struct wf_env *env, void *arg)
 	}
 	weft_session_abort(stage->session, WEFT_ABORTED, "the test is over");
 	stage->stop = true;
-	return 0;
 }
 
 void
 stage_set(struct stage *stage, void (*run)(struct stage *stage))
 {
 	*stage = (struct stage){
+		.script = {.body = run_trainer, .beside = run_pserver},
 		.fake = {.trainers = 1,
 			 .lanes = 2,
 			 .slot_count = 4,
@@ -129,25 +118,7 @@ stage_set(struct stage *stage, void (*run)(struct stage *stage))
 void
 stage_play(struct stage *stage)
 {
-	const struct wf_world_opts opts = {
-		.seed = 5,
-		.delay_min_ns = WF_NS_PER_US,
-		.delay_max_ns = 100 * WF_NS_PER_US,
-		.log_level = WF_LOG_WARN,
-		.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
-	};
-	struct wf_world *world = NULL;
-	struct wf_proc *proc;
-	assert_int_equal(wf_world_create(&opts, &world), WEFT_OK);
-	assert_int_equal(wf_world_spawn(world, "ps0", 0, run_pserver, stage, &proc), WEFT_OK);
-	assert_int_equal(wf_world_spawn(world, "tr0", 0, run_trainer, stage, &proc), WEFT_OK);
-	enum weft_status st = wf_world_run(world, 100 * WF_NS_PER_S);
-	wf_world_destroy(world);
-	if (stage->wrong[0] != '\0') {
-		print_error("%s\n", stage->wrong);
-	}
-	assert_int_equal(st, WEFT_OK);
-	assert_int_equal(stage->wrong[0], '\0');
+	assert_true(script_play(&stage->script, SEED));
 }
 
 void

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stage: one trainer with two tables against a scripted pserver, in a simulated world.
- *
- * What the trainer does is the test's, in a process of its own: assertions would leave it, so it
- * notes the first thing that is not as it should be. Thread: the one that runs the test. */
+/* stage: one trainer with two tables against a scripted pserver, in a simulated world. What the
+ * trainer does is the test's: a script (tests/support/script.h). Thread: the one that runs the
+ * test.
+ */
 #pragma once
 
 #include <setjmp.h>
@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "base/env.h"
 #include "fake_lane.h"
+#include "tests/support/script.h"
 #include "weft/sparse.h"
 
 #define DIM 3u
@@ -22,6 +22,7 @@
 #define VOCABULARY 1000u
 
 struct stage {
+	struct script script; /* first: its functions cast back */
 	struct fake_opts fake;
 	struct fake_seen seen;
 	bool stop;
@@ -30,22 +31,18 @@ struct stage {
 	uint32_t admit_slots; /* of the other table, which admits by count; 0: it admits all */
 	int interrupted;      /* 1: waits are left */
 	void (*run)(struct stage *stage);
-	struct wf_env *env;
 	struct weft_session *session;
 	struct weft_table *table; /* VOCABULARY keys */
 	struct weft_table *other; /* any keys */
 	enum weft_status start;
 	char start_text[512];
-	char wrong[512]; /* "": nothing */
 };
 
-#define EXPECT(stage, condition) stage_expect(stage, condition, __LINE__, #condition)
-#define EXPECT_FAIL(stage, call, status, text)                                                     \
-	stage_expect_fail(stage, (call), (status), (text), __LINE__)
-
-void stage_expect(struct stage *stage, bool condition, int line, const char *what);
-void stage_expect_fail(struct stage *stage, enum weft_status got, enum weft_status want,
-		       const char *text, int line);
+/* The call ends with that status, and its text has `text` in it. */
+#define CHECK_FAILS(stage, call, status, text)                                                     \
+	stage_check_fails((stage), (call), (status), (text), __FILE__, __LINE__)
+void stage_check_fails(struct stage *stage, enum weft_status got, enum weft_status want,
+		       const char *text, const char *file, int line);
 /* A table of DIM values, sgd with rate 0.5. */
 void stage_table_opts(const char *name, struct weft_table_opts *opts);
 /* Two lanes that do nothing wrong, and a trainer that does `run`. */

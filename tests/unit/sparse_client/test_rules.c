@@ -136,27 +136,27 @@ ask_wrongly(struct stage *stage)
 {
 	uint64_t key[KEYS_MAX + 1] = {1, 2, VOCABULARY, 3};
 	struct weft_rows *rows[3] = {NULL};
-	EXPECT_FAIL(stage, weft_rows_pull(stage->table, key, 4, 0, &rows[0]), WEFT_INVALID,
+	CHECK_FAILS(stage, weft_rows_pull(stage->table, key, 4, 0, &rows[0]), WEFT_INVALID,
 		    "table fixed: batch: key 2 is 1000");
-	EXPECT_FAIL(stage, weft_rows_pull(stage->table, key, KEYS_MAX + 1, 0, &rows[0]),
+	CHECK_FAILS(stage, weft_rows_pull(stage->table, key, KEYS_MAX + 1, 0, &rows[0]),
 		    WEFT_INVALID, "65 keys");
-	EXPECT_FAIL(stage, weft_rows_pull(stage->table, key, 2, 4, &rows[0]), WEFT_INVALID,
+	CHECK_FAILS(stage, weft_rows_pull(stage->table, key, 2, 4, &rows[0]), WEFT_INVALID,
 		    "flags 0x4");
-	EXPECT_FAIL(stage, weft_rows_pull(stage->table, NULL, 2, 0, &rows[0]), WEFT_INVALID,
+	CHECK_FAILS(stage, weft_rows_pull(stage->table, NULL, 2, 0, &rows[0]), WEFT_INVALID,
 		    "at NULL");
-	EXPECT(stage, rows[0] == NULL);
-	EXPECT(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[0]) == WEFT_OK);
-	EXPECT(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[1]) == WEFT_OK);
-	EXPECT(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[2]) == WEFT_AGAIN);
-	EXPECT(stage, weft_rows_wait(rows[0]) == WEFT_OK);
+	CHECK(stage, rows[0] == NULL);
+	CHECK(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[0]) == WEFT_OK);
+	CHECK(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[1]) == WEFT_OK);
+	CHECK(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[2]) == WEFT_AGAIN);
+	CHECK(stage, weft_rows_wait(rows[0]) == WEFT_OK);
 	weft_rows_free(rows[0]);
-	EXPECT(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[2]) == WEFT_OK);
+	CHECK(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[2]) == WEFT_OK);
 	weft_rows_free(rows[1]); /* on its way: given back when the answers are there */
-	EXPECT(stage, weft_rows_wait(rows[2]) == WEFT_OK);
+	CHECK(stage, weft_rows_wait(rows[2]) == WEFT_OK);
 	weft_rows_free(rows[2]);
 	weft_rows_free(NULL);
-	EXPECT(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[0]) == WEFT_OK);
-	EXPECT(stage, weft_rows_wait(rows[0]) == WEFT_OK);
+	CHECK(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[0]) == WEFT_OK);
+	CHECK(stage, weft_rows_wait(rows[0]) == WEFT_OK);
 }
 
 static void
@@ -166,16 +166,16 @@ take_rows_out(struct stage *stage)
 	float out[3 * DIM];
 	struct weft_table_stats stats = {.struct_bytes = sizeof(stats)};
 	struct weft_rows *rows = NULL;
-	EXPECT(stage, weft_rows_pull(stage->other, key, 3, WEFT_ROWS_IN_ORDER, &rows) == WEFT_OK);
-	EXPECT_FAIL(stage, weft_rows_gather(rows, out), WEFT_INVALID, "before weft_rows_wait");
-	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK && weft_rows_in_order(rows) == 0);
-	EXPECT(stage, weft_rows_gather(rows, out) == WEFT_OK);
+	CHECK(stage, weft_rows_pull(stage->other, key, 3, WEFT_ROWS_IN_ORDER, &rows) == WEFT_OK);
+	CHECK_FAILS(stage, weft_rows_gather(rows, out), WEFT_INVALID, "before weft_rows_wait");
+	CHECK(stage, weft_rows_wait(rows) == WEFT_OK && weft_rows_in_order(rows) == 0);
+	CHECK(stage, weft_rows_gather(rows, out) == WEFT_OK);
 	for (uint32_t i = 0; i < 3; i++) {
 		const float *row = weft_rows_values(rows) + weft_rows_place(rows)[i] * DIM;
-		EXPECT(stage, memcmp(out + i * DIM, row, DIM * sizeof(*row)) == 0);
+		CHECK(stage, memcmp(out + i * DIM, row, DIM * sizeof(*row)) == 0);
 	}
-	EXPECT(stage, weft_table_stats(stage->other, &stats) == WEFT_OK);
-	EXPECT(stage, stats.copied_bytes == sizeof(out));
+	CHECK(stage, weft_table_stats(stage->other, &stats) == WEFT_OK);
+	CHECK(stage, stats.copied_bytes == sizeof(out));
 }
 
 static void
@@ -196,21 +196,21 @@ ask_for_nothing(struct stage *stage)
 	struct weft_rows *other = NULL;
 	const uint64_t key = 5;
 	const float grad[DIM] = {1, 1, 1};
-	EXPECT(stage, weft_rows_pull(stage->table, NULL, 0, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
-	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK && weft_rows_count(rows) == 0);
-	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
-	EXPECT(stage, weft_rows_push(rows, NULL, NULL, NULL) == WEFT_OK);
-	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK); /* the other counts as empty */
-	EXPECT(stage, stage->seen.steps_applied == 2);           /* on two lanes */
-	EXPECT(stage, stage->seen.empty_pushes == 2);
-	EXPECT(stage, weft_rows_pull(stage->other, &key, 1, WEFT_ROWS_CREATE, &other) == WEFT_OK);
-	EXPECT(stage, weft_rows_wait(other) == WEFT_OK && weft_rows_values(other)[0] == 0);
-	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
-	EXPECT(stage, weft_rows_push(other, grad, NULL, NULL) == WEFT_OK);
-	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_AGAIN); /* handed in by this */
-	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
-	EXPECT(stage, weft_rows_pull(stage->other, &key, 1, 0, &other) == WEFT_OK);
-	EXPECT(stage, weft_rows_wait(other) == WEFT_OK && weft_rows_values(other)[0] == -0.5f);
+	CHECK(stage, weft_rows_pull(stage->table, NULL, 0, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
+	CHECK(stage, weft_rows_wait(rows) == WEFT_OK && weft_rows_count(rows) == 0);
+	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	CHECK(stage, weft_rows_push(rows, NULL, NULL, NULL) == WEFT_OK);
+	CHECK(stage, weft_wait_all(stage->session) == WEFT_OK); /* the other counts as empty */
+	CHECK(stage, stage->seen.steps_applied == 2);           /* on two lanes */
+	CHECK(stage, stage->seen.empty_pushes == 2);
+	CHECK(stage, weft_rows_pull(stage->other, &key, 1, WEFT_ROWS_CREATE, &other) == WEFT_OK);
+	CHECK(stage, weft_rows_wait(other) == WEFT_OK && weft_rows_values(other)[0] == 0);
+	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	CHECK(stage, weft_rows_push(other, grad, NULL, NULL) == WEFT_OK);
+	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_AGAIN); /* handed in by this */
+	CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
+	CHECK(stage, weft_rows_pull(stage->other, &key, 1, 0, &other) == WEFT_OK);
+	CHECK(stage, weft_rows_wait(other) == WEFT_OK && weft_rows_values(other)[0] == -0.5f);
 }
 
 static void
@@ -228,21 +228,21 @@ repeat_keys(struct stage *stage)
 	const uint64_t key[] = {9, 4, 9, 9};
 	const float grad[4 * DIM] = {1, 0, 0, 10, 0, 0, 2, 0, 0, 4, 0, 0};
 	struct weft_rows *rows = NULL;
-	EXPECT(stage, weft_rows_pull(stage->table, key, 4, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
-	EXPECT(stage, weft_rows_count(rows) == 2);
+	CHECK(stage, weft_rows_pull(stage->table, key, 4, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
+	CHECK(stage, weft_rows_count(rows) == 2);
 	const uint32_t *place = weft_rows_place(rows);
-	EXPECT(stage, place[0] == place[2] && place[2] == place[3] && place[0] != place[1]);
-	EXPECT(stage, weft_rows_keys(rows)[place[1]] == 4);
-	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
-	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
-	EXPECT(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
-	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
-	EXPECT(stage, weft_rows_pull(stage->table, key, 2, 0, &rows) == WEFT_OK);
-	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
+	CHECK(stage, place[0] == place[2] && place[2] == place[3] && place[0] != place[1]);
+	CHECK(stage, weft_rows_keys(rows)[place[1]] == 4);
+	CHECK(stage, weft_rows_wait(rows) == WEFT_OK);
+	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	CHECK(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
+	CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
+	CHECK(stage, weft_rows_pull(stage->table, key, 2, 0, &rows) == WEFT_OK);
+	CHECK(stage, weft_rows_wait(rows) == WEFT_OK);
 	place = weft_rows_place(rows);
-	EXPECT(stage, weft_rows_values(rows)[place[0] * DIM] == -3.5f);
-	EXPECT(stage, weft_rows_values(rows)[place[1] * DIM] == -5.0f);
-	EXPECT(stage, stage->seen.rows_pushed == 2);
+	CHECK(stage, weft_rows_values(rows)[place[0] * DIM] == -3.5f);
+	CHECK(stage, weft_rows_values(rows)[place[1] * DIM] == -5.0f);
+	CHECK(stage, stage->seen.rows_pushed == 2);
 }
 
 static void
@@ -261,32 +261,32 @@ push_wrongly(struct stage *stage)
 	const float grad[DIM] = {0};
 	struct weft_rows *rows = NULL;
 	struct weft_rows *next = NULL;
-	EXPECT(stage, weft_rows_pull(stage->table, &key, 1, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
-	EXPECT_FAIL(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID,
+	CHECK(stage, weft_rows_pull(stage->table, &key, 1, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
+	CHECK_FAILS(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID,
 		    "fixed before weft_step");
-	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
-	EXPECT_FAIL(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID, "not waited for");
-	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
-	EXPECT_FAIL(stage, weft_rows_push(rows, NULL, NULL, NULL), WEFT_INVALID, "at NULL");
+	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	CHECK_FAILS(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID, "not waited for");
+	CHECK(stage, weft_rows_wait(rows) == WEFT_OK);
+	CHECK_FAILS(stage, weft_rows_push(rows, NULL, NULL, NULL), WEFT_INVALID, "at NULL");
 	/* The next batch waits for this step, and so does this trainer. */
-	EXPECT(stage, weft_rows_pull(stage->table, &key, 1, WEFT_ROWS_CREATE, &next) == WEFT_OK);
-	EXPECT_FAIL(stage, weft_rows_wait(next), WEFT_INVALID, "has not handed in");
-	EXPECT(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
-	EXPECT_FAIL(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID, "twice in step 1");
-	EXPECT_FAIL(stage, weft_rows_wait(next), WEFT_INVALID, "has not handed in");
+	CHECK(stage, weft_rows_pull(stage->table, &key, 1, WEFT_ROWS_CREATE, &next) == WEFT_OK);
+	CHECK_FAILS(stage, weft_rows_wait(next), WEFT_INVALID, "has not handed in");
+	CHECK(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
+	CHECK_FAILS(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID, "twice in step 1");
+	CHECK_FAILS(stage, weft_rows_wait(next), WEFT_INVALID, "has not handed in");
 	weft_rows_free(rows); /* is pushed: stays */
-	EXPECT(stage, weft_rows_pull(stage->table, &key, 1, 0, &rows) == WEFT_AGAIN);
-	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
-	EXPECT(stage, weft_rows_wait(next) == WEFT_OK);
-	EXPECT_FAIL(stage, weft_rows_push(next, grad, NULL, NULL), WEFT_INVALID, "twice in step 1");
-	EXPECT(stage, weft_rows_pull(stage->other, &key, 1, 0, &rows) == WEFT_OK);
-	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
-	EXPECT_FAIL(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID,
+	CHECK(stage, weft_rows_pull(stage->table, &key, 1, 0, &rows) == WEFT_AGAIN);
+	CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
+	CHECK(stage, weft_rows_wait(next) == WEFT_OK);
+	CHECK_FAILS(stage, weft_rows_push(next, grad, NULL, NULL), WEFT_INVALID, "twice in step 1");
+	CHECK(stage, weft_rows_pull(stage->other, &key, 1, 0, &rows) == WEFT_OK);
+	CHECK(stage, weft_rows_wait(rows) == WEFT_OK);
+	CHECK_FAILS(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID,
 		    "handed in already");
-	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
-	EXPECT(stage, weft_rows_push(next, grad, NULL, NULL) == WEFT_OK);
-	EXPECT(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK); /* the last: it leaves */
-	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	CHECK(stage, weft_rows_push(next, grad, NULL, NULL) == WEFT_OK);
+	CHECK(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK); /* the last: it leaves */
+	CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
 }
 
 static void
@@ -307,20 +307,20 @@ ask_for_too_much(struct stage *stage)
 	for (uint32_t i = 0; i < KEYS_MAX; i++) {
 		key[i] = i;
 	}
-	EXPECT(stage, weft_rows_pull(stage->table, key, 20, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
-	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
+	CHECK(stage, weft_rows_pull(stage->table, key, 20, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
+	CHECK(stage, weft_rows_wait(rows) == WEFT_OK);
 	weft_rows_free(rows);
 	/* 4 KiB are held: keys of one pull, but not those of two. */
-	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
-	EXPECT(stage, weft_rows_pull(stage->table, key, 20, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
+	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	CHECK(stage, weft_rows_pull(stage->table, key, 20, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
 	struct weft_rows *more = NULL;
-	EXPECT_FAIL(stage, weft_rows_pull(stage->other, key, 20, 0, &more), WEFT_INVALID,
+	CHECK_FAILS(stage, weft_rows_pull(stage->other, key, 20, 0, &more), WEFT_INVALID,
 		    "keeps up to 4096: take smaller batches");
-	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
-	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
-	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
-	EXPECT(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
-	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+	CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
+	CHECK(stage, weft_rows_wait(rows) == WEFT_OK);
+	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	CHECK(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
+	CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
 }
 
 /* Keys of the other table that lane `lane` of two owns, from `first` on. */
@@ -344,13 +344,13 @@ ask_one_lane_for_too_much(struct stage *stage)
 	for (uint32_t lane = 0; lane < 2; lane++) {
 		find_keys(lane, 0, key[0], 20);
 		find_keys(1 - lane, 0, key[1], 20);
-		EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
-		EXPECT(stage, weft_rows_pull(stage->other, key[0], 20, 0, &rows) == WEFT_OK);
-		EXPECT_FAIL(stage, weft_rows_pull(stage->other, key[0], 20, 0, &more), WEFT_INVALID,
+		CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+		CHECK(stage, weft_rows_pull(stage->other, key[0], 20, 0, &rows) == WEFT_OK);
+		CHECK_FAILS(stage, weft_rows_pull(stage->other, key[0], 20, 0, &more), WEFT_INVALID,
 			    lane == 0 ? "sparse lane 0 would keep" : "sparse lane 1 would keep");
-		EXPECT(stage, weft_rows_pull(stage->other, key[1], 20, 0, &more) == WEFT_OK);
-		EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
-		EXPECT(stage, weft_rows_wait(rows) == WEFT_OK && weft_rows_wait(more) == WEFT_OK);
+		CHECK(stage, weft_rows_pull(stage->other, key[1], 20, 0, &more) == WEFT_OK);
+		CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
+		CHECK(stage, weft_rows_wait(rows) == WEFT_OK && weft_rows_wait(more) == WEFT_OK);
 		weft_rows_free(rows);
 		weft_rows_free(more);
 	}
@@ -378,42 +378,42 @@ count_everything(struct stage *stage)
 	uint64_t key[KEYS_MAX];
 	const float grad[KEYS_MAX * DIM] = {0};
 	struct weft_rows *rows = NULL;
-	EXPECT_FAIL(stage, weft_table_stats(stage->table, &stats), WEFT_INVALID, "of 1 bytes");
+	CHECK_FAILS(stage, weft_table_stats(stage->table, &stats), WEFT_INVALID, "of 1 bytes");
 	stats.struct_bytes = sizeof(stats);
-	EXPECT(stage, weft_table_stats(stage->table, &stats) == WEFT_OK && stats.imbalance == 0);
+	CHECK(stage, weft_table_stats(stage->table, &stats) == WEFT_OK && stats.imbalance == 0);
 	for (int n = 0; n < 200; n++) { /* key 3 half of the time */
 		for (uint32_t i = 0; i < KEYS_MAX; i++) {
 			key[i] = i % 2 == 0 ? 3 : (uint64_t)n * 31 % VOCABULARY;
 		}
-		EXPECT(stage, weft_rows_pull(stage->table, key, KEYS_MAX, 1, &rows) == WEFT_OK);
-		EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
-		EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
-		EXPECT(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
-		EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+		CHECK(stage, weft_rows_pull(stage->table, key, KEYS_MAX, 1, &rows) == WEFT_OK);
+		CHECK(stage, weft_rows_wait(rows) == WEFT_OK);
+		CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+		CHECK(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
+		CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
 	}
-	EXPECT(stage, weft_table_stats(stage->table, &stats) == WEFT_OK);
-	EXPECT(stage, stats.batches_pulled == 200 && stats.batches_pushed == 200);
-	EXPECT(stage, stats.keys_pulled == 200 * KEYS_MAX && stats.keys_pushed == 200 * KEYS_MAX);
-	EXPECT(stage, stats.rows_pulled == stage->seen.rows_pulled);
-	EXPECT(stage, stats.rows_pushed == stage->seen.rows_pushed);
-	EXPECT(stage, stats.row_bytes == stats.rows_pulled * DIM * 4);
-	EXPECT(stage, stats.grad_bytes == stats.rows_pushed * DIM * 4);
-	EXPECT(stage, stats.imbalance >= 1 && stats.lane_count == 2);
-	EXPECT(stage, stats.hot_count > 0 && stats.hot_key[0] == 3);
-	EXPECT(stage, stats.hot_times[0] > 200 * KEYS_MAX / 4);
+	CHECK(stage, weft_table_stats(stage->table, &stats) == WEFT_OK);
+	CHECK(stage, stats.batches_pulled == 200 && stats.batches_pushed == 200);
+	CHECK(stage, stats.keys_pulled == 200 * KEYS_MAX && stats.keys_pushed == 200 * KEYS_MAX);
+	CHECK(stage, stats.rows_pulled == stage->seen.rows_pulled);
+	CHECK(stage, stats.rows_pushed == stage->seen.rows_pushed);
+	CHECK(stage, stats.row_bytes == stats.rows_pulled * DIM * 4);
+	CHECK(stage, stats.grad_bytes == stats.rows_pushed * DIM * 4);
+	CHECK(stage, stats.imbalance >= 1 && stats.lane_count == 2);
+	CHECK(stage, stats.hot_count > 0 && stats.hot_key[0] == 3);
+	CHECK(stage, stats.hot_times[0] > 200 * KEYS_MAX / 4);
 	uint64_t sum = 0;
 	for (uint32_t l = 0; l < 2; l++) {
-		EXPECT(stage, weft_table_lane_stats(stage->table, l, &lane) == WEFT_OK);
+		CHECK(stage, weft_table_lane_stats(stage->table, l, &lane) == WEFT_OK);
 		sum += lane.rows_pulled;
 	}
-	EXPECT(stage, sum == stats.rows_pulled);
-	EXPECT_FAIL(stage, weft_table_lane_stats(stage->table, 2, &lane), WEFT_INVALID,
+	CHECK(stage, sum == stats.rows_pulled);
+	CHECK_FAILS(stage, weft_table_lane_stats(stage->table, 2, &lane), WEFT_INVALID,
 		    "sparse lane 2 of 2");
-	EXPECT(stage, weft_sparse_stats(stage->session, &all) == WEFT_OK);
-	EXPECT(stage, all.steps_applied == 200);
-	EXPECT(stage, all.rows_updated == 200 * 2 * FAKE_ROWS_UPDATED); /* two lanes */
-	EXPECT(stage, all.pushes_lost == 200 * 2 * FAKE_PUSHES_LOST);
-	EXPECT(stage, all.grads_nonfinite == 200 * 2 * FAKE_GRADS_NONFINITE);
+	CHECK(stage, weft_sparse_stats(stage->session, &all) == WEFT_OK);
+	CHECK(stage, all.steps_applied == 200);
+	CHECK(stage, all.rows_updated == 200 * 2 * FAKE_ROWS_UPDATED); /* two lanes */
+	CHECK(stage, all.pushes_lost == 200 * 2 * FAKE_PUSHES_LOST);
+	CHECK(stage, all.grads_nonfinite == 200 * 2 * FAKE_GRADS_NONFINITE);
 }
 
 static void
@@ -436,19 +436,19 @@ be_refused_a_key(struct stage *stage)
 	struct weft_rows *bad = NULL;
 	struct weft_rows *rows = NULL;
 	for (int n = 0; n < 20; n++) { /* more than there are requests and slots */
-		EXPECT(stage, weft_rows_pull(stage->table, key, 5, 1, &bad) == WEFT_OK);
-		EXPECT_FAIL(stage, weft_rows_wait(bad), WEFT_INVALID,
+		CHECK(stage, weft_rows_pull(stage->table, key, 5, 1, &bad) == WEFT_OK);
+		CHECK_FAILS(stage, weft_rows_wait(bad), WEFT_INVALID,
 			    "table fixed, rows of step 0: the script says no");
 		weft_rows_free(bad);
 	}
-	EXPECT(stage, weft_rows_pull(stage->table, key, 5, 1, &bad) == WEFT_OK);
-	EXPECT(stage, weft_rows_wait(bad) == WEFT_INVALID);
-	EXPECT(stage, weft_rows_pull(stage->table, good, 4, 1, &rows) == WEFT_OK);
-	EXPECT(stage, weft_rows_wait(rows) == WEFT_OK); /* the connection stays */
-	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
-	EXPECT_FAIL(stage, weft_rows_push(bad, grad, NULL, NULL), WEFT_INVALID, "says no");
-	EXPECT(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
-	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+	CHECK(stage, weft_rows_pull(stage->table, key, 5, 1, &bad) == WEFT_OK);
+	CHECK(stage, weft_rows_wait(bad) == WEFT_INVALID);
+	CHECK(stage, weft_rows_pull(stage->table, good, 4, 1, &rows) == WEFT_OK);
+	CHECK(stage, weft_rows_wait(rows) == WEFT_OK); /* the connection stays */
+	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	CHECK_FAILS(stage, weft_rows_push(bad, grad, NULL, NULL), WEFT_INVALID, "says no");
+	CHECK(stage, weft_rows_push(rows, grad, NULL, NULL) == WEFT_OK);
+	CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
 }
 
 static void
@@ -470,10 +470,10 @@ gather_what_was_refused(struct stage *stage)
 	const uint64_t key = 13;
 	float out[DIM];
 	struct weft_rows *rows = NULL;
-	EXPECT(stage, weft_rows_pull(stage->table, &key, 1, 1, &rows) == WEFT_OK);
-	EXPECT_FAIL(stage, weft_rows_gather(rows, out), WEFT_INVALID, "before weft_rows_wait");
-	EXPECT_FAIL(stage, weft_rows_wait(rows), WEFT_INVALID, "the script says no");
-	EXPECT_FAIL(stage, weft_rows_gather(rows, out), WEFT_INVALID,
+	CHECK(stage, weft_rows_pull(stage->table, &key, 1, 1, &rows) == WEFT_OK);
+	CHECK_FAILS(stage, weft_rows_gather(rows, out), WEFT_INVALID, "before weft_rows_wait");
+	CHECK_FAILS(stage, weft_rows_wait(rows), WEFT_INVALID, "the script says no");
+	CHECK_FAILS(stage, weft_rows_gather(rows, out), WEFT_INVALID,
 		    "table fixed, rows of step 0: the script says no");
 }
 
@@ -502,13 +502,13 @@ be_refused_at_once(struct stage *stage)
 		key[i] = i * 15;
 	}
 	for (int n = 0; n < 10; n++) {
-		EXPECT(stage, weft_rows_pull(stage->table, key, KEYS_MAX, 1, &rows) == WEFT_OK);
+		CHECK(stage, weft_rows_pull(stage->table, key, KEYS_MAX, 1, &rows) == WEFT_OK);
 		refused += weft_rows_wait(rows) != WEFT_OK ? 1 : 0;
 		weft_rows_free(rows);
 	}
-	EXPECT(stage, refused > 0);
-	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
-	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
+	CHECK(stage, refused > 0);
+	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
 }
 
 static void
@@ -616,30 +616,30 @@ static const struct weft_table_writer from_nothing = {.partition = empty_partiti
 static void
 read_out_of_turn(struct stage *stage)
 {
-	EXPECT(stage, weft_table_record_floats(stage->table) == DIM);
-	EXPECT(stage, weft_table_counter_count(stage->table) == 0);
-	EXPECT_FAIL(stage, weft_table_read(stage->table, &to_nowhere), WEFT_NOMEM,
+	CHECK(stage, weft_table_record_floats(stage->table) == DIM);
+	CHECK(stage, weft_table_counter_count(stage->table) == 0);
+	CHECK_FAILS(stage, weft_table_read(stage->table, &to_nowhere), WEFT_NOMEM,
 		    "table fixed, sparse lane 0: no memory to list rows");
 	/* The session is none the worse for it. */
-	EXPECT(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
-	EXPECT_FAIL(stage, weft_table_read(stage->table, &to_nowhere), WEFT_INVALID,
+	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
+	CHECK_FAILS(stage, weft_table_read(stage->table, &to_nowhere), WEFT_INVALID,
 		    "read within step 1");
-	EXPECT(stage, weft_wait_all(stage->session) == WEFT_OK);
-	EXPECT_FAIL(stage, weft_table_read(stage->other, &to_nowhere), WEFT_NOMEM, "table any");
-	EXPECT_FAIL(stage, weft_table_write(stage->table, &from_nothing), WEFT_INVALID,
+	CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
+	CHECK_FAILS(stage, weft_table_read(stage->other, &to_nowhere), WEFT_NOMEM, "table any");
+	CHECK_FAILS(stage, weft_table_write(stage->table, &from_nothing), WEFT_INVALID,
 		    "write: after weft_session_start, and before the first step");
 }
 
 static void
 read_nonsense(struct stage *stage)
 {
-	EXPECT_FAIL(stage, weft_table_read(stage->table, &to_nowhere), WEFT_DATA, "a piece of");
+	CHECK_FAILS(stage, weft_table_read(stage->table, &to_nowhere), WEFT_DATA, "a piece of");
 }
 
 static void
 read_less(struct stage *stage)
 {
-	EXPECT_FAIL(stage, weft_table_read(stage->table, &to_nowhere), WEFT_PROTOCOL,
+	CHECK_FAILS(stage, weft_table_read(stage->table, &to_nowhere), WEFT_PROTOCOL,
 		    "PUT: 64 bytes of a run of 65536");
 }
 
@@ -691,9 +691,9 @@ read_counters(struct stage *stage)
 	unsigned found = 0;
 	const struct weft_table_reader to = {
 		.partition = take_counters, .record = no_record, .arg = &found};
-	EXPECT(stage, weft_table_counter_count(stage->other) == FAKE_COUNTERS);
-	EXPECT(stage, weft_table_read(stage->other, &to) == WEFT_OK);
-	EXPECT(stage, found == 2 * FAKE_COUNTERS);
+	CHECK(stage, weft_table_counter_count(stage->other) == FAKE_COUNTERS);
+	CHECK(stage, weft_table_read(stage->other, &to) == WEFT_OK);
+	CHECK(stage, found == 2 * FAKE_COUNTERS);
 }
 
 static void
@@ -713,9 +713,9 @@ write_in_vain(struct stage *stage)
 	enum weft_status st = weft_table_write(stage->table, &from_nothing);
 	const char *text = weft_last_error();
 	if (stage->fake.wrong == FAKE_NACKS_CALLS) {
-		EXPECT(stage, st == WEFT_NOMEM && strstr(text, "no memory to list rows") != NULL);
+		CHECK(stage, st == WEFT_NOMEM && strstr(text, "no memory to list rows") != NULL);
 	} else {
-		EXPECT(stage, st != WEFT_OK && strstr(text, "RESTORED") != NULL);
+		CHECK(stage, st != WEFT_OK && strstr(text, "RESTORED") != NULL);
 	}
 }
 
@@ -742,17 +742,17 @@ leave_a_call(struct stage *stage)
 	uint64_t step = 0;
 	stage->interrupted = 1;
 	if (stage->restores) {
-		EXPECT(stage, weft_table_write(stage->table, &from_nothing) == WEFT_AGAIN);
+		CHECK(stage, weft_table_write(stage->table, &from_nothing) == WEFT_AGAIN);
 	} else {
-		EXPECT(stage, weft_table_read(stage->table, &to_nowhere) == WEFT_AGAIN);
+		CHECK(stage, weft_table_read(stage->table, &to_nowhere) == WEFT_AGAIN);
 	}
 	stage->interrupted = 0;
-	EXPECT_FAIL(stage, weft_table_read(stage->other, &to_nowhere), WEFT_INVALID, text);
-	EXPECT_FAIL(stage, weft_table_write(stage->table, &from_nothing), WEFT_INVALID, text);
-	EXPECT_FAIL(stage, weft_table_step(stage->table, &step), WEFT_INVALID, text);
+	CHECK_FAILS(stage, weft_table_read(stage->other, &to_nowhere), WEFT_INVALID, text);
+	CHECK_FAILS(stage, weft_table_write(stage->table, &from_nothing), WEFT_INVALID, text);
+	CHECK_FAILS(stage, weft_table_step(stage->table, &step), WEFT_INVALID, text);
 	if (!stage->restores) { /* pulls go on; a script begins at step 0 */
-		EXPECT(stage, weft_rows_pull(stage->table, &key, 1, 1, &rows) == WEFT_OK);
-		EXPECT(stage, weft_rows_wait(rows) == WEFT_OK);
+		CHECK(stage, weft_rows_pull(stage->table, &key, 1, 1, &rows) == WEFT_OK);
+		CHECK(stage, weft_rows_wait(rows) == WEFT_OK);
 	}
 }
 
