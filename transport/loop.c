@@ -105,7 +105,10 @@ wf_loop_wait(struct wf_loop *loop, uint64_t deadline_ns)
 	struct epoll_event event[WF_LOOP_EVENTS];
 	int count = wf_wait_events(loop->env, loop->epoll_fd, deadline_ns, event, WF_LOOP_EVENTS);
 	dispatch(loop, event, count);
-	loop->state = count > 0 && count < WF_LOOP_EVENTS ? WF_LOOP_AWAKE : WF_LOOP_ASLEEP;
+	loop->state = WF_LOOP_AWAKE;
+	if (count <= 0 || count == WF_LOOP_EVENTS) {
+		loop->state = WF_LOOP_ASLEEP;
+	}
 }
 
 void
@@ -117,11 +120,9 @@ wf_loop_kick(struct wf_loop *loop)
 }
 
 void
-wf_loop_settle(struct wf_loop *loop, unsigned event_count)
+wf_loop_rest(struct wf_loop *loop)
 {
-	bool rests = event_count == 0 && wf_loop_is_armed(loop);
-	loop->state = rests ? WF_LOOP_ASLEEP : WF_LOOP_AWAKE; /* even if a kick ends the sleep */
-	if (rests && (loop->ready_count > 0 || loop->left || loop->timer_ns < loop->armed_ns)) {
+	if (loop->ready_count > 0 || loop->left || loop->timer_ns < loop->armed_ns) {
 		wf_loop_kick(loop);
 	}
 }

@@ -11,7 +11,9 @@
  *     }
  *     if (wf_loop_timer_is_due(loop)) { ... } // run what is due, set the next timer
  *     visit what wf_loop_pop returns;
- *     wf_loop_end(loop, event_count);
+ *     if (wf_loop_end(loop, event_count)) {
+ *             wf_loop_rest(loop);
+ *     }
  *
  * Sleep is one state:
  *
@@ -33,8 +35,8 @@
  * A quiet arm allows the caller to sleep without another poll, hence LOOKING. A wait that brought
  * all there was has already called the sources, so the poll that follows need not look. When an
  * empty poll goes from ARMED or LOOKING to ASLEEP, nothing may be left that no descriptor and no
- * deadline of the caller tells of: where something is left, wf_loop_end makes the sleep end at
- * once.
+ * deadline of the caller tells of: where something is left, wf_loop_rest makes the sleep end
+ * at once.
  *
  * Thread: the transport's owner, but for a write to `wake_fd`, which any thread may do. */
 #pragma once
@@ -82,7 +84,9 @@ struct wf_loop {
 	void (*on_wake)(struct wf_loop *loop); /* after a write to wake_fd; NULL: nothing */
 
 	enum wf_loop_state state;
-	bool left; /* this poll leaves work that no descriptor and no deadline tells of */
+	/* This poll leaves work that no descriptor and no deadline tells of. The medium's to set,
+	 * and to clear when a poll begins. */
+	bool left;
 	struct wf_loop_ready *ready_first, *ready_last; /* oldest first */
 	unsigned ready_count;
 
@@ -123,7 +127,6 @@ static inline void
 wf_loop_begin(struct wf_loop *loop)
 {
 	loop->turn++;
-	loop->left = false;
 }
 
 /* A sleep may follow this poll. */
@@ -140,17 +143,18 @@ wf_loop_must_look(const struct wf_loop *loop)
 	return loop->state >= WF_LOOP_ASLEEP;
 }
 
-/* The end of a poll that began in another state than AWAKE. */
-void wf_loop_settle(struct wf_loop *loop, unsigned event_count);
-
-/* `event_count`: what the poll brought. An armed caller sleeps if that is nothing. */
-static inline void
+/* The end of a poll that brought `event_count` events. True: a sleep follows, and wf_loop_rest. */
+static inline bool
 wf_loop_end(struct wf_loop *loop, unsigned event_count)
 {
-	if (loop->state != WF_LOOP_AWAKE) {
-		wf_loop_settle(loop, event_count);
-	}
+	bool rests = event_count == 0 && wf_loop_is_armed(loop);
+	loop->state = rests ? WF_LOOP_ASLEEP : WF_LOOP_AWAKE;
+	return rests;
 }
+
+/* The sleep ends at once if something is left: somebody is ready, a timer runs that the caller does
+ * not know, or `left` says so. */
+void wf_loop_rest(struct wf_loop *loop);
 
 /* The caller is about to sleep until `deadline_ns`. `quiet`: even without another poll. */
 static inline void

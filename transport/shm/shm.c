@@ -29,13 +29,13 @@ collect(struct wf_shm *t)
 	struct wf_loop *loop = &t->medium.loop;
 	bool all = wf_loop_collect(loop);
 	loop->left |= !all;
-	t->look_ns = all ? wf_loop_now_ns(loop) + WF_SHM_LOOK_NS : 0;
+	t->look_ns = all ? loop->now_ns + WF_SHM_LOOK_NS : 0;
 }
 
 static void
 run_timers(struct wf_shm *t)
 {
-	uint64_t now_ns = wf_loop_now_ns(&t->medium.loop);
+	uint64_t now_ns = t->medium.loop.now_ns;
 	wf_medium_expire(&t->medium, now_ns);
 	for (unsigned i = 0; i < t->listener_count; i++) {
 		uint64_t retry_ns = t->listener[i].retry_ns;
@@ -96,7 +96,7 @@ look_around(struct wf_shm *t)
 	if (t->medium.dead_waiting) {
 		wf_medium_reap(&t->medium);
 	}
-	bool due = wf_loop_timer_is_due(loop);
+	bool due = now_ns >= loop->timer_ns;
 	if (woken && !armed) {
 		set_sleeping(t, 0);
 	}
@@ -120,26 +120,15 @@ is_busy(const struct wf_shm *t)
 	       loop->state == WF_LOOP_AWAKE && loop->turn % LOOK_TURNS != 0;
 }
 
-/* A sleep follows if the poll was empty. Else the flags come down: nobody has to wake who is
- * awake. */
-static void
-settle(struct wf_shm *t, unsigned event_count)
-{
-	struct wf_loop *loop = &t->medium.loop;
-	bool armed = wf_loop_is_armed(loop);
-	loop->left |= t->medium.dead_waiting;
-	wf_loop_settle(loop, event_count);
-	if (armed && loop->state == WF_LOOP_AWAKE) {
-		set_sleeping(t, 0);
-	}
-}
-
 static enum weft_status
 shm_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsigned *event_count)
 {
 	struct wf_shm *t = wf_shm_of(transport);
 	struct wf_events events = {.at = at, .max = max};
-	wf_loop_begin(&t->medium.loop);
+	struct wf_loop *loop = &t->medium.loop;
+	bool armed = wf_loop_is_armed(loop);
+	wf_loop_begin(loop);
+	loop->left = false;
 	t->msg_count = 0;
 	t->body_bytes = 0;
 	if (!is_busy(t)) {
@@ -147,8 +136,11 @@ shm_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 	}
 	visit_all(t, &events);
 	*event_count = events.count;
-	if (t->medium.loop.state != WF_LOOP_AWAKE) {
-		settle(t, events.count);
+	if (wf_loop_end(loop, events.count)) {
+		loop->left |= t->medium.dead_waiting;
+		wf_loop_rest(loop);
+	} else if (armed) {
+		set_sleeping(t, 0); /* nobody has to wake who is awake */
 	}
 	return WEFT_OK;
 }

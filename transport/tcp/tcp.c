@@ -78,10 +78,10 @@ run_timers(struct wf_tcp *t)
 	}
 }
 
-static bool
+__attribute__((noinline)) static bool
 listener_waits(struct wf_tcp *t)
 {
-	for (unsigned i = 0; i < t->listener_count && t->listener_readable; i++) {
+	for (unsigned i = 0; i < t->listener_count; i++) {
 		if (t->listener[i].readable &&
 		    t->listener[i].retry_ns <= wf_loop_now_ns(&t->medium.loop)) {
 			return true;
@@ -159,11 +159,11 @@ find_work(struct wf_tcp *t, bool due)
 
 /* Not inlined: most polls of a busy transport do not come here. */
 __attribute__((noinline)) static void
-settle(struct wf_tcp *t, unsigned event_count)
+rest(struct wf_tcp *t)
 {
 	struct wf_loop *loop = &t->medium.loop;
-	loop->left = listener_waits(t) || t->look_ns < loop->armed_ns;
-	wf_loop_settle(loop, event_count);
+	loop->left = (t->listener_readable && listener_waits(t)) || t->look_ns < loop->armed_ns;
+	wf_loop_rest(loop);
 }
 
 static enum weft_status
@@ -187,8 +187,8 @@ tcp_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 		visit_ready(t, &events);
 	}
 	*event_count = events.count;
-	if (loop->state != WF_LOOP_AWAKE) {
-		settle(t, events.count);
+	if (wf_loop_end(loop, events.count)) {
+		rest(t);
 	}
 	return WEFT_OK;
 }
@@ -223,7 +223,7 @@ tcp_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_tcp *t = wf_tcp_of(transport);
 	struct wf_loop *loop = &t->medium.loop;
-	if (!flush_ready(t) || listener_waits(t)) {
+	if (!flush_ready(t) || (t->listener_readable && listener_waits(t))) {
 		*deadline_ns = 0;
 		wf_loop_arm(loop, false, 0);
 		return false;

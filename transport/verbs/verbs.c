@@ -138,6 +138,7 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 	bool woken = wf_loop_must_look(loop);
 	bool changing = t->medium.up_count < t->medium.conn_count || t->medium.conn_count == 0;
 	wf_loop_begin(loop);
+	loop->left = false;
 	if (woken || changing || armed || wf_loop_turns_blind(loop) >= POLLS_PER_CLOCK) {
 		read_clock(t);
 	}
@@ -154,8 +155,10 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 	}
 	visit_ready(t, &events);
 	*event_count = events.count;
-	loop->left |= t->medium.dead_waiting;
-	wf_loop_end(loop, events.count);
+	if (wf_loop_end(loop, events.count)) {
+		loop->left |= t->medium.dead_waiting;
+		wf_loop_rest(loop);
+	}
 	return WEFT_OK;
 }
 

@@ -297,7 +297,9 @@ poll_once(struct toy *toy, bool narrow)
 		brought += visit(toy, wf_loop_pop(loop));
 	}
 	(void)reach(toy, IN_POLL);
-	wf_loop_end(loop, brought);
+	if (wf_loop_end(loop, brought)) {
+		wf_loop_rest(loop);
+	}
 	toy->delivered += brought;
 	return brought;
 }
@@ -426,7 +428,7 @@ reach_state(struct toy *toy, enum wf_loop_state state)
 	}
 	if (state == WF_LOOP_ASLEEP) {
 		wf_loop_begin(loop);
-		wf_loop_end(loop, 0);
+		assert_true(wf_loop_end(loop, 0));
 	}
 	assert_int_equal(loop->state, state);
 }
@@ -435,6 +437,7 @@ static void
 apply(struct toy *toy, enum input input)
 {
 	struct wf_loop *loop = &toy->loop;
+	bool rests = false;
 	switch (input) {
 	case ARM:
 	case ARM_QUIET:
@@ -444,7 +447,8 @@ apply(struct toy *toy, enum input input)
 	case POLL_EVENTS:
 	case POLL_EMPTY:
 		wf_loop_begin(loop);
-		wf_loop_end(loop, input == POLL_EVENTS ? 3 : 0);
+		rests = wf_loop_end(loop, input == POLL_EVENTS ? 3 : 0);
+		assert_int_equal(rests, loop->state == WF_LOOP_ASLEEP);
 		break;
 	case WAIT_ALL:
 		happen(toy, LINE);
@@ -495,10 +499,9 @@ ends_the_sleep(bool left, bool ready, uint64_t timer_ns, uint64_t armed_ns)
 	if (ready) {
 		wf_loop_push(loop, &toy->work);
 	}
-	wf_loop_end(loop, 0);
+	assert_true(wf_loop_end(loop, 0));
+	wf_loop_rest(loop);
 	bool ends = epoll_wait(loop->epoll_fd, &event, 1, 0) == 1;
-	wf_loop_begin(loop);
-	assert_false(loop->left);
 	toy_close(toy);
 	return ends;
 }
