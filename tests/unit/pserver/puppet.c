@@ -388,6 +388,7 @@ recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 		struct wf_msg_steps resume;
 		struct wf_msg_credit credit;
 		struct wf_msg_runs runs;
+		struct wf_msg_report reported;
 	} msg;
 	enum weft_status st = WEFT_PROTOCOL;
 	if (head->service != WF_SERVICE_DENSE) {
@@ -419,6 +420,8 @@ recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 	} else if (head->type == WF_MSG_NORM) {
 		st = wf_msg_norm_decode(head, body, &puppet->norm);
 		puppet->norms++;
+	} else if (head->type == WF_MSG_REPORTED) { /* to the first of many that ask at once */
+		st = wf_msg_reported_decode(head, body, &msg.reported);
 	}
 	return st;
 }
