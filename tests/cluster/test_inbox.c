@@ -13,7 +13,7 @@
 
 #include "base/rng.h"
 #include "pserver/lane.h"
-#include "tests/cluster/crew.h"
+#include "tests/support/crew.h"
 #include "weft/weft.h"
 #include "base/settings.h"
 

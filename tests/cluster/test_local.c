@@ -12,7 +12,7 @@
 
 #include "base/settings.h"
 #include "kernels/kernels.h"
-#include "tests/cluster/crew.h"
+#include "tests/support/crew.h"
 
 #define PASSES 2u
 #define STEPS_MAX 9u

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "tests/cluster/crew.h"
+#include "tests/support/crew.h"
 #include "weft/weft.h"
 #include "base/settings.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/settings.h"
-#include "tests/cluster/crew.h"
+#include "tests/support/crew.h"
 
 #define PASSES 2u
 #define STEPS_MAX 6u

@@ -9,7 +9,7 @@
 
 #include "base/digest.h"
 #include "base/rng.h"
-#include "tests/cluster/crew.h"
+#include "tests/support/crew.h"
 #include "weft/weft.h"
 #include "base/settings.h"
 

@@ -16,7 +16,7 @@
 
 #include "base/settings.h"
 #include "sparse/server/service.h"
-#include "tests/cluster/crew.h"
+#include "tests/support/crew.h"
 #include "weft/sparse.h"
 
 #define TRAINERS 2u

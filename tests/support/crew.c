@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crew: see crew.h. Thread: one. */
-#include "tests/cluster/crew.h"
+#include "tests/support/crew.h"
 
 #include <stdio.h>
 #include <stdlib.h>
