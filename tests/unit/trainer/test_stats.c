@@ -4,8 +4,8 @@
 #include <inttypes.h>
 
 #include "pserver/lane.h"
+#include "tests/support/crew.h"
 #include "tests/unit/trainer/fabric.h"
-#include "tests/double/sim/world.h"
 #include "wire/messages.h"
 #include "base/settings.h"
 
@@ -26,84 +26,53 @@ struct job {
 	enum weft_dense_wire wire;
 	float gradient; /* of every element */
 	uint64_t lane[LANES][COUNTERS];
-	uint64_t steps_timed[LANES];
-	uint64_t step_p50_ns[LANES];
 	struct weft_session_stats trainer[TRAINERS];
 	uint64_t elapsed_ns[TRAINERS]; /* start to stats */
 	char log[TRAINERS][16384];
-	unsigned failures;
-	char failure[WF_ERROR_BYTES]; /* the last */
 };
 
-struct proc_arg {
-	struct job *job;
-	uint32_t idx;
-};
-
-static int
-note(struct job *job, enum weft_status status)
+static void
+fill_server(const struct crew *crew, struct wf_server_opts *out)
 {
-	if (status != WEFT_OK) {
-		job->failures++;
-		(void)snprintf(job->failure, sizeof(job->failure), "%s", weft_last_error());
-	}
-	return status == WEFT_OK ? 0 : 1;
+	const struct job *job = crew->run;
+	out->num_gradient_servers = TRAINERS;
+	out->stats_period_ns = job->stats_period_ns;
 }
 
-static int
-run_pserver(struct wf_env *env, void *arg)
+static void
+keep_counters(struct crew *crew, struct wf_server *server)
 {
-	struct job *job = ((struct proc_arg *)arg)->job;
-	struct wf_server_opts opts;
-	struct wf_server *server = NULL;
-	wf_server_opts_init(&opts);
-	opts.env = env;
-	opts.transport = "sim";
-	opts.ports_num = LANES;
-	opts.num_gradient_servers = TRAINERS;
-	opts.inline_lanes = true;
-	opts.once = true;
-	opts.slot_count = job->slot_count;
-	opts.stats_period_ns = job->stats_period_ns;
-	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
-	enum weft_status st = wf_server_create(&opts, &server);
-	st = st != WEFT_OK ? st : wf_server_run(server);
-	for (uint32_t i = 0; i < LANES && st == WEFT_OK; i++) {
+	struct job *job = crew->run;
+	for (uint32_t i = 0; i < LANES; i++) {
 		wf_stats_snapshot(wf_server_stats(server, i), job->lane[i]);
 	}
-	wf_server_destroy(server);
-	return note(job, st);
 }
 
 static void
 keep_line(void *arg, enum weft_log_level level, const char *line)
 {
-	struct proc_arg *self = arg;
-	char *log = self->job->log[self->idx];
+	const struct crew_seat *seat = arg;
+	struct job *job = seat->crew->run;
+	char *log = job->log[seat->idx];
 	size_t used = strlen(log);
-	(void)snprintf(log + used, sizeof(self->job->log[0]) - used, "%s%s\n",
+	(void)snprintf(log + used, sizeof(job->log[0]) - used, "%s%s\n",
 		       level == WEFT_LOG_INFO ? "" : "not info: ", line);
 }
 
 static enum weft_status
-open_session(struct proc_arg *self, struct wf_env *env, struct weft_session **session)
+open_session(struct crew_seat *seat, struct wf_env *env, struct weft_session **session)
 {
+	const struct job *job = seat->crew->run;
 	static const char *const name[TENSORS] = {"a", "b", "c"};
 	struct weft_session_opts opts;
 	struct weft_tensor *tensor;
-	weft_session_opts_init(&opts);
-	opts.transport = "sim";
-	opts.progress = WEFT_PROGRESS_CALLER;
-	opts.pservers = "ps";
-	opts.ports_num = LANES;
-	opts.num_gradient_servers = TRAINERS;
-	opts.trainer_id = self->idx;
+	crew_fill_opts(seat->crew, seat->idx, &opts);
 	opts.slice_bytes = 64;
-	opts.stats_period_ns = self->job->stats_period_ns;
-	opts.dense_wire = self->job->wire;
+	opts.stats_period_ns = job->stats_period_ns;
+	opts.dense_wire = job->wire;
 	opts.skip_nonfinite = 1;
 	opts.log = keep_line;
-	opts.log_arg = self;
+	opts.log_arg = seat;
 	enum weft_status st = wf_session_open_in(env, &opts, session);
 	for (unsigned i = 0; i < TENSORS && st == WEFT_OK; i++) {
 		struct weft_tensor_opts declared = {.name = name[i], .rows = ROWS};
@@ -111,7 +80,7 @@ open_session(struct proc_arg *self, struct wf_env *env, struct weft_session **se
 	}
 	st = st != WEFT_OK ? st : weft_session_seal(*session);
 	for (unsigned i = 0; i < ROWS && st == WEFT_OK; i++) {
-		weft_tensor_grad(tensor)[i] = self->job->gradient; /* of the last */
+		weft_tensor_grad(tensor)[i] = job->gradient; /* of the last */
 	}
 	return st;
 }
@@ -128,11 +97,12 @@ compute(struct wf_env *env)
 static int
 run_trainer(struct wf_env *env, void *arg)
 {
-	struct proc_arg *self = arg;
+	struct crew_seat *seat = arg;
+	struct job *job = seat->crew->run;
 	struct weft_session *session = NULL;
-	struct weft_session_stats *stats = &self->job->trainer[self->idx];
+	struct weft_session_stats *stats = &job->trainer[seat->idx];
 	stats->struct_bytes = sizeof(*stats);
-	enum weft_status st = open_session(self, env, &session);
+	enum weft_status st = open_session(seat, env, &session);
 	uint64_t start_ns = wf_now_ns(env);
 	st = st != WEFT_OK ? st : weft_session_start(session);
 	for (unsigned i = 0; i < STEPS && st == WEFT_OK; i++) {
@@ -141,36 +111,40 @@ run_trainer(struct wf_env *env, void *arg)
 	}
 	st = st != WEFT_OK ? st : weft_barrier(session);
 	st = st != WEFT_OK ? st : weft_session_stats(session, stats);
-	self->job->elapsed_ns[self->idx] = wf_now_ns(env) - start_ns;
+	job->elapsed_ns[seat->idx] = wf_now_ns(env) - start_ns;
 	enum weft_status closed = weft_session_close(session);
-	return note(self->job, st != WEFT_OK ? st : closed);
+	if (st != WEFT_OK || closed != WEFT_OK) {
+		crew_complain(seat->crew, "trainer", seat->idx);
+	}
+	seat->crew->ended += st == WEFT_OK && closed == WEFT_OK ? 1 : 0;
+	return 0;
 }
 
 static void
 run_job(struct job *job)
 {
 	const char *text = getenv("WEFT_SEED");
-	struct wf_world_opts opts = {
-		.seed = text != NULL ? strtoull(text, NULL, 0) : 1,
-		.delay_min_ns = 10 * WF_NS_PER_US,
-		.delay_max_ns = 900 * WF_NS_PER_US,
-		.log_fd = -1,
+	const uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : 1;
+	struct crew crew = {
+		.seed = seed,
+		.world = {.seed = seed,
+			  .delay_min_ns = 10 * WF_NS_PER_US,
+			  .delay_max_ns = 900 * WF_NS_PER_US,
+			  .log_fd = -1},
+		.transport = "sim",
+		.pservers = 1,
+		.trainers = TRAINERS,
+		.lanes = LANES,
+		.slot_count = job->slot_count,
+		.fill_server = fill_server,
+		.look = keep_counters,
+		.run_trainer = run_trainer,
+		.run = job,
 	};
-	struct wf_world *world = NULL;
-	struct wf_proc *proc;
-	struct proc_arg arg[TRAINERS + 1];
-	assert_ok(wf_world_create(&opts, &world));
-	for (uint32_t i = 0; i <= TRAINERS; i++) {
-		const char *const host[] = {"tr0", "tr1", "ps"};
-		arg[i] = (struct proc_arg){.job = job, .idx = i};
-		assert_ok(wf_world_spawn(world, host[i], WF_NS_PER_MS,
-					 i == TRAINERS ? run_pserver : run_trainer, &arg[i],
-					 &proc));
-	}
-	assert_ok(wf_world_run(world, 300 * WF_NS_PER_S));
-	wf_world_destroy(world);
-	if (job->failures > 0) {
-		fail_msg("WEFT_SEED=%" PRIu64 ": %s", opts.seed, job->failure);
+	struct wf_world_stats stats;
+	enum weft_status st = crew_play(&crew, &stats);
+	if (st != WEFT_OK || crew.why[0] != '\0' || crew.ended != TRAINERS) {
+		fail_msg("WEFT_SEED=%" PRIu64 ": %s", seed, crew.why);
 	}
 }
 
