@@ -18,7 +18,7 @@ shm_close(struct wf_transport *transport)
 {
 	struct wf_shm *t = wf_shm_of(transport);
 	wf_medium_end_all(&t->medium);
-	wf_shm_listeners_close(t);
+	wf_doors_close(&t->doors);
 	wf_loop_close(&t->medium.loop);
 	wf_free(transport->env, t, sizeof(*t));
 }
@@ -37,12 +37,7 @@ run_timers(struct wf_shm *t)
 {
 	uint64_t now_ns = t->medium.loop.now_ns;
 	wf_medium_expire(&t->medium, now_ns);
-	for (unsigned i = 0; i < t->listener_count; i++) {
-		uint64_t retry_ns = t->listener[i].retry_ns;
-		if (retry_ns > now_ns) {
-			wf_loop_timer_before(&t->medium.loop, retry_ns);
-		}
-	}
+	wf_doors_expire(&t->doors, now_ns);
 }
 
 /* Raise or lower the flag in each segment. It is down in state AWAKE of the loop, and up else. */
@@ -108,7 +103,8 @@ look_around(struct wf_shm *t)
 	if (due) {
 		run_timers(t);
 	}
-	wf_shm_accept_all(t);
+	wf_doors_accept(&t->doors);
+	loop->left |= wf_doors_are_due(&t->doors);
 }
 
 /* Nothing but memory has to be looked at. */
@@ -197,6 +193,7 @@ shm_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 		return wf_fail(WEFT_NOMEM, "shm: %zu bytes", sizeof(*t));
 	}
 	wf_medium_init(&t->medium, &shm_ops, &wf_shm_life_ops, opts);
+	wf_shm_doors_init(t);
 	enum weft_status st = wf_loop_open(&t->medium.loop);
 	if (st != WEFT_OK) {
 		shm_close(&t->medium.transport);

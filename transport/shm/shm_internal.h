@@ -17,6 +17,7 @@
 
 #include "base/assert.h"
 #include "base/env.h"
+#include "transport/doors.h"
 #include "transport/life.h"
 #include "wire/head.h"
 
@@ -28,12 +29,11 @@
 #define WF_SHM_REFS 1024u                  /* published PUTs not yet completed, per way */
 #define WF_SHM_MSG_RING_BYTES (256u << 10) /* messages taken while the way is full */
 #define WF_SHM_PEER_BYTES_MAX (1ull << 42) /* address space for the regions of one peer */
-#define WF_SHM_LISTENER_MAX 8u
-#define WF_SHM_MSGS_MAX 256u             /* MSG events of one poll */
-#define WF_SHM_BODIES_BYTES (256u << 10) /* and their bodies */
-#define WF_SHM_RX_BUDGET (512u << 10)    /* bytes that one connection may copy per poll */
-#define WF_SHM_MAIL_BUDGET 64u           /* packets and wake-ups that it may have read */
-#define WF_SHM_LOOK_NS WF_NS_PER_MS      /* how often a busy transport looks at its sockets */
+#define WF_SHM_MSGS_MAX 256u               /* MSG events of one poll */
+#define WF_SHM_BODIES_BYTES (256u << 10)   /* and their bodies */
+#define WF_SHM_RX_BUDGET (512u << 10)      /* bytes that one connection may copy per poll */
+#define WF_SHM_MAIL_BUDGET 64u             /* packets and wake-ups that it may have read */
+#define WF_SHM_LOOK_NS WF_NS_PER_MS        /* how often a busy transport looks at its sockets */
 #define WF_SHM_CONNECT_RETRY_NS (2 * WF_NS_PER_MS) /* the listener's queue is full */
 #define WF_SHM_LINE 128 /* two cache lines: processors fetch them in pairs */
 
@@ -155,14 +155,6 @@ struct wf_shm_mail {
 struct wf_shm;
 struct wf_shm_conn;
 
-struct wf_shm_listener {
-	struct wf_loop_source source;
-	struct wf_host at;
-	int fd;
-	bool readable;     /* accept has not said EAGAIN since the last edge */
-	uint64_t retry_ns; /* no descriptors or memory: not before; 0: no wait */
-};
-
 /* What regions are called between processes: the number, and which of those that had it. A peer's
  * are as many as this end's at most. */
 static inline uint32_t
@@ -268,10 +260,9 @@ struct wf_shm_conn {
 
 struct wf_shm {
 	struct wf_medium medium; /* first */
-	struct wf_shm_listener listener[WF_SHM_LISTENER_MAX];
-	unsigned listener_count;
+	struct wf_doors doors;
 	struct wf_life *visit_next; /* where the next poll begins; NULL: with the first */
-	struct wf_log_limit accept_log, export_log;
+	struct wf_log_limit export_log;
 
 	uint64_t look_ns; /* look at the sockets then */
 	unsigned msg_count;
@@ -337,8 +328,7 @@ void wf_shm_deny(struct wf_life *life, const char *why);
 /* shm_listen.c */
 enum weft_status wf_shm_listen(struct wf_transport *transport, const struct wf_host *at,
 			       uint16_t *port);
-void wf_shm_accept_all(struct wf_shm *t);
-void wf_shm_listeners_close(struct wf_shm *t);
+void wf_shm_doors_init(struct wf_shm *t);
 /* Take over a connected socket as an incoming connection; closes it on failure. */
 void wf_shm_adopt(struct wf_shm *t, int fd, const struct wf_host *at);
 /* shm_name.c: names of this host, and who may connect. */

@@ -4,17 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BACKLOG 4096
-#define ACCEPTS_PER_TURN 32u
-#define ACCEPT_RETRY_NS (100 * WF_NS_PER_MS)
-#define LOG_PERIOD_NS WF_NS_PER_S
 /* Port 0: the range that systems pick from, too. */
 #define PORT_FIRST 32768u
 #define PORT_COUNT 28232u
@@ -29,7 +24,8 @@ listen_one(uint16_t port)
 	}
 	struct sockaddr_un address;
 	socklen_t bytes = wf_shm_address(port, &address);
-	if (bind(fd, (const struct sockaddr *)&address, bytes) == 0 && listen(fd, BACKLOG) == 0) {
+	if (bind(fd, (const struct sockaddr *)&address, bytes) == 0 &&
+	    listen(fd, WF_DOORS_BACKLOG) == 0) {
 		return fd;
 	}
 	int err = errno;
@@ -64,13 +60,6 @@ fail_listen(const struct wf_host *at, int err)
 	return wf_fail_errno(WEFT_IO, err, "listen on %.100s", text);
 }
 
-static void
-notify(struct wf_loop_source *source, uint32_t mask)
-{
-	(void)mask;
-	WF_LOOP_OWNER(source, struct wf_shm_listener, source)->readable = true;
-}
-
 enum weft_status
 wf_shm_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
 {
@@ -79,23 +68,17 @@ wf_shm_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (t->listener_count == WF_SHM_LISTENER_MAX) {
-		return wf_fail(WEFT_NOMEM, "shm: %u listeners are the most", WF_SHM_LISTENER_MAX);
-	}
 	uint16_t got = at->port;
 	int fd = got == 0 ? listen_any(t, &got) : listen_one(got);
 	if (fd < 0) {
 		return fail_listen(at, -fd);
 	}
-	struct wf_shm_listener *l = &t->listener[t->listener_count];
-	*l = (struct wf_shm_listener){.source = {.notify = notify}, .fd = fd, .at = *at};
-	l->at.port = got;
-	st = wf_loop_watch(&t->medium.loop, fd, WF_SHM_EDGES, &l->source);
+	struct wf_host here = *at;
+	here.port = got;
+	st = wf_doors_add(&t->doors, &fd, 1, &here);
 	if (st != WEFT_OK) {
-		(void)close(fd);
 		return st;
 	}
-	t->listener_count++;
 	*port = got;
 	return WEFT_OK;
 }
@@ -133,67 +116,16 @@ wf_shm_adopt(struct wf_shm *t, int fd, const struct wf_host *at)
 	}
 }
 
-/* accept(2) said no, for want of descriptors or memory most likely, and nobody's can be had: look
- * again later, and say so. */
 static void
-accept_later(struct wf_shm *t, struct wf_shm_listener *l, int err)
+let_in(struct wf_medium *medium, int fd, const struct sockaddr_storage *peer,
+       const struct wf_door *door)
 {
-	l->retry_ns = wf_loop_now_ns(&t->medium.loop) + ACCEPT_RETRY_NS;
-	wf_loop_timer_before(&t->medium.loop, l->retry_ns);
-	if (wf_log_limit_pass(&t->accept_log, wf_loop_now_ns(&t->medium.loop), LOG_PERIOD_NS)) {
-		wf_log(t->medium.transport.env, WF_LOG_WARN,
-		       "shm: cannot accept a connection: %s; tried again each %llu ms",
-		       strerror(err), (unsigned long long)(ACCEPT_RETRY_NS / WF_NS_PER_MS));
-	}
-}
-
-/* Want of descriptors is found before it is looked whether anybody waits. */
-static bool
-somebody_waits(int fd)
-{
-	struct pollfd ready = {.fd = fd, .events = POLLIN};
-	return poll(&ready, 1, 0) > 0;
-}
-
-static void
-accept_from(struct wf_shm *t, struct wf_shm_listener *l)
-{
-	for (unsigned i = 0; i < ACCEPTS_PER_TURN && wf_places_may_come(&t->medium.places); i++) {
-		int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd >= 0) {
-			wf_shm_adopt(t, fd, &l->at);
-			continue;
-		}
-		int err = errno;
-		if (err == EAGAIN || err == EWOULDBLOCK || !somebody_waits(l->fd)) {
-			l->readable = false;
-			return;
-		}
-		if (err != EINTR && err != ECONNABORTED && !wf_medium_make_room(&t->medium)) {
-			accept_later(t, l, err);
-			return;
-		}
-	}
-	t->medium.loop.left = true;
+	(void)peer; /* has no name */
+	wf_shm_adopt(wf_shm_of(&medium->transport), fd, &door->at);
 }
 
 void
-wf_shm_accept_all(struct wf_shm *t)
+wf_shm_doors_init(struct wf_shm *t)
 {
-	for (unsigned i = 0; i < t->listener_count; i++) {
-		struct wf_shm_listener *l = &t->listener[i];
-		if (l->readable && l->retry_ns <= wf_loop_now_ns(&t->medium.loop)) {
-			l->retry_ns = 0;
-			accept_from(t, l);
-		}
-	}
-}
-
-void
-wf_shm_listeners_close(struct wf_shm *t)
-{
-	for (unsigned i = 0; i < t->listener_count; i++) {
-		(void)close(t->listener[i].fd);
-	}
-	t->listener_count = 0;
+	t->doors = (struct wf_doors){.medium = &t->medium, .adopt = let_in};
 }

@@ -29,7 +29,7 @@ tcp_close(struct wf_transport *transport)
 	struct wf_tcp *t = wf_tcp_of(transport);
 	wf_medium_end_all(&t->medium); /* the ready list is not looked at any more */
 	wf_look_up_reap(t->medium.transport.env, &t->orphans, true);
-	wf_tcp_listeners_close(t);
+	wf_doors_close(&t->doors);
 	wf_loop_close(&t->medium.loop);
 	wf_free(transport->env, t, sizeof(*t));
 }
@@ -70,24 +70,7 @@ run_timers(struct wf_tcp *t)
 {
 	uint64_t now_ns = wf_loop_now_ns(&t->medium.loop);
 	wf_medium_expire(&t->medium, now_ns);
-	for (unsigned i = 0; i < t->listener_count; i++) {
-		uint64_t retry_ns = t->listener[i].retry_ns;
-		if (retry_ns > now_ns) {
-			wf_loop_timer_before(&t->medium.loop, retry_ns);
-		}
-	}
-}
-
-__attribute__((noinline)) static bool
-listener_waits(struct wf_tcp *t)
-{
-	for (unsigned i = 0; i < t->listener_count; i++) {
-		if (t->listener[i].readable &&
-		    t->listener[i].retry_ns <= wf_loop_now_ns(&t->medium.loop)) {
-			return true;
-		}
-	}
-	return false;
+	wf_doors_expire(&t->doors, now_ns);
 }
 
 static inline void
@@ -115,8 +98,8 @@ look_around(struct wf_tcp *t, bool due)
 	if (t->look_ns != WF_NEVER) {
 		wf_tcp_host_look(t);
 	}
-	if (t->listener_readable) {
-		wf_tcp_accept_all(t);
+	if (t->doors.readable) {
+		wf_doors_accept(&t->doors);
 	}
 }
 
@@ -162,7 +145,7 @@ __attribute__((noinline)) static void
 rest(struct wf_tcp *t)
 {
 	struct wf_loop *loop = &t->medium.loop;
-	loop->left = (t->listener_readable && listener_waits(t)) || t->look_ns < loop->armed_ns;
+	loop->left = wf_doors_are_due(&t->doors) || t->look_ns < loop->armed_ns;
 	wf_loop_rest(loop);
 }
 
@@ -178,8 +161,8 @@ tcp_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 		wf_medium_reap(&t->medium);
 	}
 	bool found = find_work(t, wf_loop_timer_is_due(loop));
-	if (t->listener_readable) { /* tcp_wait may have heard of it, and nothing else looks */
-		wf_tcp_accept_all(t);
+	if (t->doors.readable) { /* tcp_wait may have heard of it, and nothing else looks */
+		wf_doors_accept(&t->doors);
 	}
 	visit_ready(t, &events);
 	if (!found && events.count == 0) {
@@ -223,7 +206,7 @@ tcp_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_tcp *t = wf_tcp_of(transport);
 	struct wf_loop *loop = &t->medium.loop;
-	if (!flush_ready(t) || (t->listener_readable && listener_waits(t))) {
+	if (!flush_ready(t) || wf_doors_are_due(&t->doors)) {
 		*deadline_ns = 0;
 		wf_loop_arm(loop, false, 0);
 		return false;
@@ -280,6 +263,7 @@ tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	}
 	snprintf(t->congestion, sizeof(t->congestion), "%s", congestion);
 	wf_medium_init(&t->medium, &tcp_ops, &wf_tcp_life_ops, opts);
+	wf_tcp_doors_init(t);
 	for (uint64_t entries = 1; entries < opts->op_max; entries *= 2) {
 		t->entry_mask = entries * 2 - 1;
 	}

@@ -16,6 +16,7 @@
 
 #include "base/env.h"
 #include "transport/address.h"
+#include "transport/doors.h"
 #include "transport/life.h"
 #include "transport/tcp/tcp_congestion.h"
 #include "wire/head.h"
@@ -30,7 +31,6 @@ enum wf_tcp_frame {
 	WF_TCP_CLOSE = 5,
 };
 
-#define WF_TCP_LISTENER_MAX 8u /* sockets, not calls: a name may have several addresses */
 #define WF_TCP_RX_BYTES 65536u /* receive buffer of a connection */
 #define WF_TCP_RX_BULK_BYTES                                                                       \
 	4096u /* read ahead while PUTs come: their payload has its own place                       \
@@ -46,14 +46,6 @@ enum wf_tcp_frame {
 
 struct wf_tcp;
 struct wf_tcp_conn;
-
-struct wf_tcp_listener {
-	struct wf_loop_source source;
-	struct wf_tcp *t;
-	int fd;
-	bool readable;     /* accept has not said EAGAIN since the last edge */
-	uint64_t retry_ns; /* no descriptors or memory: not before; 0: no wait */
-};
 
 /* An operation that was taken. */
 struct wf_tcp_entry {
@@ -132,11 +124,8 @@ struct wf_tcp {
 	char congestion[WF_TCP_CONGESTION_BYTES]; /* "": the system's */
 	uint64_t entry_mask;                      /* op_max, rounded up to a power of two, less 1 */
 	uint64_t body_max;                        /* of any frame */
-	struct wf_tcp_listener listener[WF_TCP_LISTENER_MAX];
-	unsigned listener_count;
-	bool listener_readable;     /* one of them is */
+	struct wf_doors doors;
 	struct wf_look_up *orphans; /* of those that nobody waits for */
-	struct wf_log_limit accept_log;
 
 	/* Next look at the hosts of connections that are UP; WF_NEVER: there is none. Apart from
 	 * the loop's timer, for it is no reason to read the clock in every poll. */
@@ -213,8 +202,7 @@ void wf_tcp_host_look(struct wf_tcp *t);
 /* tcp_listen.c */
 enum weft_status wf_tcp_listen(struct wf_transport *transport, const struct wf_host *at,
 			       uint16_t *port);
-void wf_tcp_accept_all(struct wf_tcp *t);
-void wf_tcp_listeners_close(struct wf_tcp *t);
+void wf_tcp_doors_init(struct wf_tcp *t);
 /* Options of every stream. They cannot fail in a way that matters. */
 void wf_tcp_socket_options(struct wf_tcp *t, int fd);
 /* Take over a connected socket as an incoming connection; closes it on failure. */

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -12,11 +11,7 @@
 
 #include "base/assert.h"
 
-#define BACKLOG 4096
-#define ACCEPTS_PER_TURN 32u
-#define ACCEPT_RETRY_NS (100 * WF_NS_PER_MS)
 #define PORT_TRIES 16 /* port 0 on a name with several addresses */
-#define LOG_PERIOD_NS WF_NS_PER_S
 
 static int
 option_int(int fd, int level, int name, int value)
@@ -63,7 +58,7 @@ listen_one(const struct sockaddr_storage *address)
 	}
 	if (option_int(fd, SOL_SOCKET, SO_REUSEADDR, 1) == 0 &&
 	    bind(fd, (const struct sockaddr *)address, wf_address_bytes(address)) == 0 &&
-	    listen(fd, BACKLOG) == 0) {
+	    listen(fd, WF_DOORS_BACKLOG) == 0) {
 		return fd;
 	}
 	int err = errno;
@@ -89,31 +84,9 @@ fail_listen(const struct sockaddr_storage *address, int err)
 	return wf_fail_errno(err == EACCES ? WEFT_PERM : WEFT_IO, err, "listen on %s", text);
 }
 
-static void
-notify(struct wf_loop_source *source, uint32_t mask)
-{
-	struct wf_tcp_listener *l = WF_LOOP_OWNER(source, struct wf_tcp_listener, source);
-	(void)mask;
-	l->readable = true;
-	l->t->listener_readable = true;
-}
-
-static enum weft_status
-listener_add(struct wf_tcp *t, int fd)
-{
-	struct wf_tcp_listener *l = &t->listener[t->listener_count];
-	*l = (struct wf_tcp_listener){.source = {.notify = notify}, .t = t, .fd = fd};
-	wf_tcp_congestion_set(fd, t->congestion); /* what it accepts begins with it */
-	enum weft_status st = wf_loop_watch(&t->medium.loop, fd, EPOLLIN | EPOLLET, &l->source);
-	if (st == WEFT_OK) {
-		t->listener_count++;
-	}
-	return st;
-}
-
 struct bind_set {
 	struct wf_addresses addresses;
-	int fd[WF_TCP_LISTENER_MAX];
+	int fd[WF_ADDRESSES_MAX];
 	unsigned fd_count;
 	int err; /* of the address that failed */
 	unsigned err_idx;
@@ -156,8 +129,9 @@ bind_all(struct bind_set *set, uint16_t *port)
 }
 
 static enum weft_status
-listen_addresses(struct wf_tcp *t, struct bind_set *set, uint16_t asked, uint16_t *port)
+listen_addresses(struct wf_tcp *t, struct bind_set *set, const struct wf_host *at, uint16_t *port)
 {
+	uint16_t asked = at->port;
 	uint16_t got = asked;
 	bool bound = bind_all(set, &got);
 	for (int i = 1; !bound && asked == 0 && set->err == EADDRINUSE && i < PORT_TRIES; i++) {
@@ -167,18 +141,12 @@ listen_addresses(struct wf_tcp *t, struct bind_set *set, uint16_t asked, uint16_
 	if (!bound) {
 		return fail_listen(&set->addresses.at[set->err_idx], set->err);
 	}
-	if (t->listener_count + set->fd_count > WF_TCP_LISTENER_MAX) {
-		unbind_all(set);
-		return wf_fail(WEFT_NOMEM, "tcp: %u listening sockets are the most",
-			       WF_TCP_LISTENER_MAX);
+	for (unsigned i = 0; i < set->fd_count; i++) {
+		wf_tcp_congestion_set(set->fd[i], t->congestion); /* what it accepts has it, too */
 	}
-	while (set->fd_count > 0) {
-		enum weft_status st = listener_add(t, set->fd[set->fd_count - 1]);
-		if (st != WEFT_OK) {
-			unbind_all(set);
-			return st;
-		}
-		set->fd_count--;
+	enum weft_status st = wf_doors_add(&t->doors, set->fd, set->fd_count, at);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	*port = got;
 	return WEFT_OK;
@@ -192,7 +160,7 @@ wf_tcp_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t
 	if (st != WEFT_OK) {
 		return st;
 	}
-	return listen_addresses(wf_tcp_of(transport), &set, at->port, port);
+	return listen_addresses(wf_tcp_of(transport), &set, at, port);
 }
 
 void
@@ -214,95 +182,18 @@ wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer)
 	}
 }
 
-/* accept(2) said no, for want of descriptors or memory most likely, and nobody's can be had: look
- * again later, and say so. */
 static void
-accept_later(struct wf_tcp *t, struct wf_tcp_listener *l, int err)
+let_in(struct wf_medium *medium, int fd, const struct sockaddr_storage *peer,
+       const struct wf_door *door)
 {
-	uint64_t now_ns = wf_loop_now_ns(&t->medium.loop);
-	l->retry_ns = now_ns + ACCEPT_RETRY_NS;
-	wf_loop_timer_before(&t->medium.loop, l->retry_ns);
-	if (wf_log_limit_pass(&t->accept_log, now_ns, LOG_PERIOD_NS)) {
-		wf_log(t->medium.transport.env, WF_LOG_WARN,
-		       "tcp: cannot accept a connection: %s; tried again each %llu ms",
-		       strerror(err), (unsigned long long)(ACCEPT_RETRY_NS / WF_NS_PER_MS));
-	}
-}
-
-/* Only that one connection failed, before it was accepted. */
-static bool
-is_of_the_peer(int err)
-{
-	return err == ECONNABORTED || err == EINTR || err == EPERM || err == EPROTO ||
-	       err == ENETDOWN || err == ENETUNREACH || err == EHOSTUNREACH || err == EHOSTDOWN ||
-	       err == ENONET || err == ENOPROTOOPT || err == EOPNOTSUPP || err == ETIMEDOUT;
-}
-
-/* Want of descriptors is found before it is looked whether anybody waits. */
-static bool
-somebody_waits(int fd)
-{
-	struct pollfd ready = {.fd = fd, .events = POLLIN};
-	return poll(&ready, 1, 0) > 0;
-}
-
-/* Those who were refused and stay are sent away for it. If it is shut after that it waits for
- * DOWNs, which come with the polls that follow. */
-static bool
-door_is_open(struct wf_tcp *t)
-{
-	bool open = wf_places_may_come(&t->medium.places);
-	while (!open && wf_places_are_overfull(&t->medium.places)) {
-		(void)wf_medium_make_room(&t->medium);
-		open = wf_places_may_come(&t->medium.places);
-	}
-	return open;
-}
-
-static void
-accept_from(struct wf_tcp *t, struct wf_tcp_listener *l)
-{
-	for (unsigned i = 0; i < ACCEPTS_PER_TURN && door_is_open(t); i++) {
-		struct sockaddr_storage peer = {0};
-		socklen_t bytes = sizeof(peer);
-		int fd = accept4(l->fd, (struct sockaddr *)&peer, &bytes,
-				 SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd >= 0) {
-			wf_tcp_socket_options(t, fd);
-			wf_tcp_adopt(t, fd, &peer);
-			continue;
-		}
-		int err = errno;
-		if (err == EAGAIN || err == EWOULDBLOCK || !somebody_waits(l->fd)) {
-			l->readable = false;
-			return;
-		}
-		if (!is_of_the_peer(err) && !wf_medium_make_room(&t->medium)) {
-			accept_later(t, l, err);
-			return;
-		}
-	}
+	struct wf_tcp *t = wf_tcp_of(&medium->transport);
+	(void)door;
+	wf_tcp_socket_options(t, fd);
+	wf_tcp_adopt(t, fd, peer);
 }
 
 void
-wf_tcp_accept_all(struct wf_tcp *t)
+wf_tcp_doors_init(struct wf_tcp *t)
 {
-	t->listener_readable = false;
-	for (unsigned i = 0; i < t->listener_count; i++) {
-		struct wf_tcp_listener *l = &t->listener[i];
-		if (l->readable && l->retry_ns <= wf_loop_now_ns(&t->medium.loop)) {
-			l->retry_ns = 0;
-			accept_from(t, l);
-		}
-		t->listener_readable = t->listener_readable || l->readable;
-	}
-}
-
-void
-wf_tcp_listeners_close(struct wf_tcp *t)
-{
-	for (unsigned i = 0; i < t->listener_count; i++) {
-		close(t->listener[i].fd);
-	}
-	t->listener_count = 0;
+	t->doors = (struct wf_doors){.medium = &t->medium, .adopt = let_in};
 }

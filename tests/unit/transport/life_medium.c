@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 uint64_t medium_now_ns;
+struct medium_did did;
+struct medium_will will;
 
 static uint64_t
 env_now_ns(struct wf_env *env)
@@ -42,17 +44,25 @@ env_free(struct wf_env *env, void *memory, size_t bytes)
 	free(memory);
 }
 
+static void
+env_log(struct wf_env *env, enum wf_log_level level, const char *text)
+{
+	(void)env;
+	(void)level;
+	did.logged++;
+	(void)snprintf(did.last_log, sizeof(did.last_log), "%s", text);
+}
+
 static const struct wf_env_ops env_ops = {
 	.now_ns = env_now_ns,
 	.random = env_random,
 	.alloc = env_alloc,
 	.free = env_free,
+	.log = env_log,
 };
 
 /* ---- a medium that does what it is told ---- */
 
-struct medium_did did;
-struct medium_will will;
 struct wf_medium medium;
 struct wf_event event[MEDIUM_EVENTS];
 struct wf_events events;

@@ -19,6 +19,8 @@ extern uint64_t medium_now_ns;
 struct medium_did {
 	unsigned ready, visit, late, up, answer, deny, cut, finish, fini;
 	enum wf_life_state cut_from;
+	unsigned logged; /* lines */
+	char last_log[WF_WHY_BYTES];
 	char denied[WF_WHY_BYTES];
 };
 extern struct medium_did did;

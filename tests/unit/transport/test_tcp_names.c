@@ -19,7 +19,7 @@
 #include "tests/unit/transport/rig.h"
 #include "transport/tcp/tcp_internal.h"
 
-#define MANY (WF_TCP_LISTENER_MAX + 3u)
+#define MANY (WF_DOORS_MAX + 3u)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
@@ -90,7 +90,7 @@ a_name_of_many_addresses_is_listened_on_at_the_first_of_them(void **state)
 		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		struct addrinfo *ai = loopback(i, at.port);
 		int result = connect(fd, ai->ai_addr, ai->ai_addrlen);
-		assert_int_equal(result, i < WF_TCP_LISTENER_MAX ? 0 : -1);
+		assert_int_equal(result, i < WF_DOORS_MAX ? 0 : -1);
 		close(fd);
 		freeaddrinfo(ai);
 	}
