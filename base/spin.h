@@ -39,7 +39,7 @@ void wf_spin_init(struct wf_spin *spin, uint64_t spin_ns);
  * process has fewer CPUs than that, or the host has only one. Thread: any. */
 uint64_t wf_spin_setting(uint64_t spin_ns, unsigned pollers);
 
-/* The wait that began `waited_ns` ago is over. */
+/* The wait that began `waited_ns` ago is over. Of a fixed limit it changes nothing. */
 void wf_spin_end(struct wf_spin *spin, uint64_t waited_ns);
 
 /* Polling has come to the limit without an event, and a sleep follows. */

@@ -532,7 +532,7 @@ wf_admit_release_job(struct wf_lane *lane)
 	}
 	wf_free(lane->env, lane->peer, lane->peer_count * sizeof(*lane->peer));
 	lane->peer = NULL;
-	lane->due = NULL;
+	lane->turn.due = NULL;
 	lane->first = (struct wf_hello){0};
 	lane->spoken = (struct wf_hello){0};
 	lane->have_first = false;
@@ -540,11 +540,11 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->has_steps = false;
 	lane->needs_all = false;
 	lane->others_need_all = false;
-	lane->works = false;
+	lane->turn.works = false;
 	lane->numerics_said = false;
 	lane->peer_count = 0;
 	lane->gone_count = 0;
-	lane->tick_ns = 0;
+	lane->turn.tick_ns = 0;
 	lane->held_count = 0;
 	lane->absentee_count = 0;
 	lane->silent = 0;

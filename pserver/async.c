@@ -94,7 +94,7 @@ take_copies(struct wf_lane *lane)
 	}
 	const struct wf_region region = {dense->copies.base, dense->copies.bytes,
 					 dense->copies.memfd};
-	st = wf_transport_region_add(lane->transport, &region, &dense->copies_region);
+	st = wf_transport_region_add(lane->turn.transport, &region, &dense->copies_region);
 	dense->copies_added = st == WEFT_OK;
 	return st;
 }
@@ -130,8 +130,8 @@ wf_async_release(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	uint64_t views = (uint64_t)dense->store.stored_count * lane->peer_count + 1;
-	if (lane->transport != NULL && dense->copies_added) {
-		wf_transport_region_remove(lane->transport, dense->copies_region);
+	if (lane->turn.transport != NULL && dense->copies_added) {
+		wf_transport_region_remove(lane->turn.transport, dense->copies_region);
 	}
 	if (dense->copies.base != NULL) {
 		lane->env->ops->slab_close(lane->env, &dense->copies);

@@ -58,7 +58,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 	} else if (lane->gone_count == lane->peer_count && lane->state == WF_LANE_RUNNING) {
 		lane->state = WF_LANE_FINISHED;
 		lane->end_deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
-		lane->tick_ns = 0;
+		lane->turn.tick_ns = 0;
 	}
 	return WEFT_OK;
 }

@@ -72,14 +72,14 @@ take_inbox(struct wf_lane *lane)
 		return st;
 	}
 	const struct wf_region inbox = {dense->inbox.base, dense->inbox.bytes, dense->inbox.memfd};
-	st = wf_transport_region_add(lane->transport, &inbox, &dense->inbox_region);
+	st = wf_transport_region_add(lane->turn.transport, &inbox, &dense->inbox_region);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	dense->inbox_added = true;
 	const struct wf_slab *slab = &dense->store.slab;
 	const struct wf_region store = {slab->base, slab->bytes, slab->memfd};
-	st = wf_transport_region_add(lane->transport, &store, &dense->store_region);
+	st = wf_transport_region_add(lane->turn.transport, &store, &dense->store_region);
 	dense->store_added = st == WEFT_OK;
 	return st;
 }
@@ -427,11 +427,11 @@ release(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	uint64_t pushes = (uint64_t)dense->store.stored_count * lane->peer_count;
-	if (lane->transport != NULL && dense->inbox_added) {
-		wf_transport_region_remove(lane->transport, dense->inbox_region);
+	if (lane->turn.transport != NULL && dense->inbox_added) {
+		wf_transport_region_remove(lane->turn.transport, dense->inbox_region);
 	}
-	if (lane->transport != NULL && dense->store_added) {
-		wf_transport_region_remove(lane->transport, dense->store_region);
+	if (lane->turn.transport != NULL && dense->store_added) {
+		wf_transport_region_remove(lane->turn.transport, dense->store_region);
 	}
 	wf_async_release(lane);
 	wf_announce_close(lane);

@@ -23,7 +23,7 @@ conn_max(const struct wf_lane_opts *opts)
 {
 	uint32_t trainers = opts->num_gradient_servers;
 	trainers = trainers > 0 ? trainers : opts->max_trainers;
-	uint64_t most = 3 * (uint64_t)trainers + WF_HELD_MAX + WF_EVENTS_PER_POLL;
+	uint64_t most = 3 * (uint64_t)trainers + WF_HELD_MAX + WF_TURN_EVENTS;
 	return most < WF_CONN_MAX_LIMIT ? (uint32_t)most : WF_CONN_MAX_LIMIT;
 }
 
@@ -38,9 +38,9 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	lane->env = opts->env;
 	lane->opts = *opts;
 	lane->warnings.most = WARNINGS_PER_S;
-	lane->awaits_done = true;
 	lane->service = opts->service != NULL ? opts->service : &wf_dense_service;
-	wf_spin_init(&lane->spin, opts->spin_ns);
+	wf_turn_init(&lane->turn, opts->env, lane, opts->spin_ns);
+	lane->turn.awaits_done = true;
 	wf_report_init(lane);
 	struct wf_transport_opts transport_opts = {
 		.env = opts->env,
@@ -57,13 +57,13 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	enum weft_status st =
 		wf_rdma_settings_for_lane(opts->verbs, opts->idx, opts->numa_node, lane->verbs);
 	if (st == WEFT_OK) {
-		st = wf_transport_open("mux", &transport_opts, &lane->transport);
+		st = wf_transport_open("mux", &transport_opts, &lane->turn.transport);
 	}
 	if (st == WEFT_OK) {
 		st = lane->service->open(lane);
 	}
 	if (st == WEFT_OK) {
-		st = wf_transport_listen(lane->transport, &opts->listen, &lane->port);
+		st = wf_transport_listen(lane->turn.transport, &opts->listen, &lane->port);
 	}
 	if (st != WEFT_OK) {
 		wf_lane_destroy(lane);
@@ -91,8 +91,8 @@ wf_lane_destroy(struct wf_lane *lane)
 	if (lane == NULL) {
 		return;
 	}
-	wf_transport_close(lane->transport);
-	lane->transport = NULL;
+	wf_transport_close(lane->turn.transport);
+	lane->turn.transport = NULL;
 	wf_admit_release_job(lane);
 	lane->service->close(lane);
 	tell_unsaid(lane, WF_NEVER);
@@ -108,7 +108,7 @@ wf_lane_port(const struct wf_lane *lane)
 void
 wf_lane_wait(struct wf_lane *lane, uint64_t deadline_ns)
 {
-	wf_transport_wait(lane->transport, deadline_ns);
+	wf_transport_wait(lane->turn.transport, deadline_ns);
 }
 
 enum wf_lane_job
@@ -119,19 +119,9 @@ wf_lane_job_state(const struct wf_lane *lane)
 }
 
 bool
-wf_lane_spins(struct wf_lane *lane)
-{
-	if (!wf_spin_goes_on(&lane->spin, lane->now_ns - lane->event_ns)) {
-		return false;
-	}
-	wf_turn_spin(&lane->turn);
-	return true;
-}
-
-bool
 wf_lane_looked(const struct wf_lane *lane)
 {
-	return lane->looked;
+	return lane->turn.ticked;
 }
 
 const struct wf_lane_cause *
@@ -198,7 +188,7 @@ wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 	lane->cause = *cause;
 	lane->state = WF_LANE_FAILED;
 	lane->end_deadline_ns = wf_now_ns(lane->env) + END_TIMEOUT_NS;
-	lane->tick_ns = 0;
+	lane->turn.tick_ns = 0;
 	wf_log(lane->env, WF_LOG_ERROR, "lane %u: the job ends: %s (said %s)", lane->opts.idx,
 	       cause->reason, cause->who);
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
@@ -286,10 +276,11 @@ handle_done(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *e
 }
 
 static void
-handle_event(struct wf_lane *lane, const struct wf_event *event)
+handle_event(void *end, const struct wf_event *event)
 {
+	struct wf_lane *lane = end;
 	if (event->kind == WF_EVENT_UP || event->kind == WF_EVENT_DOWN) {
-		lane->tick_ns = 0;
+		lane->turn.tick_ns = 0;
 		(event->kind == WF_EVENT_UP ? wf_admit_up : wf_admit_down)(lane, event);
 		return;
 	}
@@ -420,17 +411,12 @@ report_strangers(struct wf_lane *lane, uint64_t now)
 	}
 }
 
-static void
-tick_before(struct wf_lane *lane, uint64_t when_ns)
-{
-	lane->tick_ns = when_ns < lane->tick_ns ? when_ns : lane->tick_ns;
-}
-
 /* Everything that the clock decides: not every turn's business. */
 static void
-tick(struct wf_lane *lane, uint64_t now)
+tick(void *end, uint64_t now)
 {
-	lane->tick_ns = now + TICK_NS; /* unless what follows wants it sooner */
+	struct wf_lane *lane = end;
+	lane->turn.tick_ns = now + TICK_NS; /* unless what follows wants it sooner */
 	tell_unsaid(lane, now);
 	report_strangers(lane, now);
 	if (lane->state == WF_LANE_IDLE || lane->ended) {
@@ -441,41 +427,34 @@ tick(struct wf_lane *lane, uint64_t now)
 	}
 	if (lane->state != WF_LANE_RUNNING) {
 		check_ending(lane, now);
-		tick_before(lane, now < lane->end_deadline_ns ? lane->end_deadline_ns : WF_NEVER);
+		wf_turn_tick_before(&lane->turn,
+				    now < lane->end_deadline_ns ? lane->end_deadline_ns : WF_NEVER);
 	}
 	if (now >= lane->report.next_ns) {
 		wf_report_period(lane, now);
 	}
-	tick_before(lane, lane->report.next_ns);
+	wf_turn_tick_before(&lane->turn, lane->report.next_ns);
 }
 
-/* Whoever is still owed something comes into the new list. */
-static void
-flush_due(struct wf_lane *lane)
+static bool
+flush(struct wf_due *due)
 {
-	struct wf_peer *next = lane->due;
-	lane->due = NULL;
-	while (next != NULL) {
-		struct wf_peer *peer = next;
-		next = peer->due_next;
-		peer->listed = false;
-		if (wf_control_flush(lane, peer)) {
-			wf_peer_due(peer);
-		}
-	}
+	struct wf_peer *peer = (void *)((char *)due - offsetof(struct wf_peer, due));
+	return wf_control_flush(peer->lane, peer);
 }
 
 /* A transport that failed once fails in every poll that follows. The first cause is kept, also
  * where something else ended the job before. */
 static void
-transport_failed(struct wf_lane *lane, enum weft_status st)
+transport_failed(void *end, enum weft_status st)
 {
+	struct wf_lane *lane = end;
 	if (lane->state == WF_LANE_RUNNING) {
 		wf_lane_fail(lane, st, lane->sum.step, "lane %u: its transport failed: %.200s",
 			     lane->opts.idx, weft_last_error());
 		return;
 	}
-	lane->tick_ns = 0;
+	lane->turn.tick_ns = 0;
 	lane->state = WF_LANE_FAILED;
 	lane->ended = true;
 	if (lane->cause.status == WEFT_OK) {
@@ -485,73 +464,48 @@ transport_failed(struct wf_lane *lane, enum weft_status st)
 	}
 }
 
-static unsigned
-take_events(struct wf_lane *lane)
+static bool
+work(void *end)
 {
-	unsigned count = 0;
-	enum weft_status st =
-		wf_transport_poll(lane->transport, lane->event, WF_EVENTS_PER_POLL, &count);
-	if (st != WEFT_OK) {
-		transport_failed(lane, st);
-	}
-	const struct wf_event *end = lane->event + count;
-	for (const struct wf_event *event = lane->event; event < end; event++) {
-		handle_event(lane, event);
-	}
-	return count;
+	struct wf_lane *lane = end;
+	return lane->service->work(lane);
 }
 
-bool
-wf_lane_poll(struct wf_lane *lane)
+static const struct wf_turn_ops turn_ops = {
+	.event = handle_event,
+	.flush = flush,
+	.failed = transport_failed,
+	.work = work,
+	.tick = tick,
+};
+
+static void
+own(struct wf_lane *lane)
 {
 	if (lane->owner.thread == 0) {
 		wf_owner_take(&lane->owner);
 	}
 	WF_ASSERT_OWNER(lane);
-	wf_turn_begin(&lane->turn);
-	flush_due(lane);
-	unsigned count = take_events(lane);
-	if (count > 0 && lane->due != NULL) {
-		/* Who waits for an answer does not wait for the clock, too. */
-		flush_due(lane);
-		count += lane->turn.spins ? take_events(lane) : 0; /* else: wf_lane_arm */
-	}
-	lane->looked = false;
-	if (lane->works) {
-		lane->works = lane->service->work(lane);
-		count++;
-	}
-	bool urgent = count > 0 || lane->tick_ns == 0;
-	if (wf_turn_rests(&lane->turn, urgent) || wf_turn_is_blind(&lane->turn, false, urgent)) {
-		return false;
-	}
-	lane->now_ns = wf_now_ns(lane->env);
-	if (count > 0) {
-		wf_spin_end(&lane->spin, lane->now_ns - lane->event_ns);
-		lane->event_ns = lane->now_ns;
-	}
-	wf_turn_charge(&lane->turn, lane->now_ns, count > 0);
-	lane->looked = lane->now_ns >= lane->tick_ns;
-	if (lane->looked) {
-		tick(lane, lane->now_ns);
-	}
-	return count > 0 || lane->looked;
+}
+
+bool
+wf_lane_poll(struct wf_lane *lane)
+{
+	own(lane);
+	return wf_turn_take(&lane->turn, &turn_ops);
 }
 
 enum wf_rest
 wf_lane_arm(struct wf_lane *lane, uint64_t *deadline_ns)
 {
-	bool sends = lane->due != NULL || lane->works;
-	if (!wf_turn_arm(&lane->turn, sends)) {
-		return WF_REST_NOT;
-	}
-	bool quiet = wf_transport_arm(lane->transport, deadline_ns);
-	*deadline_ns = *deadline_ns < lane->tick_ns ? *deadline_ns : lane->tick_ns;
-	if (!quiet || sends || lane->awaits_done || lane->tick_ns == 0) {
-		return WF_REST_IF_EMPTY;
-	}
-	wf_turn_rest(&lane->turn);
-	return WF_REST_NOW;
+	return wf_turn_arm(&lane->turn, &turn_ops, deadline_ns);
+}
+
+bool
+wf_lane_advance(struct wf_lane *lane, uint64_t *deadline_ns)
+{
+	own(lane);
+	return wf_turn_round(&lane->turn, &turn_ops, deadline_ns);
 }
 
 void

@@ -8,7 +8,7 @@
 #include "base/env.h"
 #include "base/hist.h"
 #include "base/stats.h"
-#include "base/turn.h"
+#include "exchange/turn.h"
 #include "base/url.h"
 #include "wire/hello.h"
 
@@ -125,8 +125,6 @@ uint16_t wf_lane_port(const struct wf_lane *lane);
 /* One turn: send what is due, take what has come, look at the clock. Returns whether anything
  * happened: if not, what is due waits for an event. */
 bool wf_lane_poll(struct wf_lane *lane);
-/* Before a turn: the lane polls on, and the caller will not sleep after it. */
-bool wf_lane_spins(struct wf_lane *lane);
 /* The last turn looked at deadlines and ends. Only such a turn changes what the next two say; there
  * are at least ten a second, if wf_lane_arm is heeded. */
 bool wf_lane_looked(const struct wf_lane *lane);
@@ -134,6 +132,8 @@ enum wf_lane_job wf_lane_job_state(const struct wf_lane *lane);
 const struct wf_lane_cause *wf_lane_cause(const struct wf_lane *lane);
 /* Before a sleep with wf_lane_wait until `*deadline_ns`. */
 enum wf_rest wf_lane_arm(struct wf_lane *lane, uint64_t *deadline_ns);
+/* As wf_turn_round. True: the caller sleeps with wf_lane_wait until `*deadline_ns`. */
+bool wf_lane_advance(struct wf_lane *lane, uint64_t *deadline_ns);
 void wf_lane_wait(struct wf_lane *lane, uint64_t deadline_ns);
 
 /* May be read by any thread as long as the lane exists. */

@@ -67,7 +67,7 @@ wf_report_init(struct wf_lane *lane)
 	lane->turn.idle = WF_LANE_IDLE_TIME_NS;
 	lane->turn.away = WF_LANE_IDLE_TIME_NS; /* a lane's thread does nothing else */
 	if (lane->opts.stats_period_ns > 0) {
-		wf_turn_start(&lane->turn, lane->env, &lane->stats);
+		wf_turn_start(&lane->turn, &lane->stats);
 	}
 }
 
@@ -75,7 +75,7 @@ void
 wf_report_gather(struct wf_lane *lane, struct wf_transport_info *info)
 {
 	struct wf_stats *stats = &lane->stats;
-	wf_transport_query(lane->transport, info);
+	wf_transport_query(lane->turn.transport, info);
 	wf_stats_set(stats, WF_LANE_TRANSPORT_RECEIVED_BYTES, info->bytes_received);
 	wf_stats_set(stats, WF_LANE_TRANSPORT_SENT_BYTES, info->bytes_sent);
 	wf_stats_set(stats, WF_LANE_MESSAGE_RECEIVED_COUNT, info->msgs_received);

@@ -231,7 +231,7 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 	}
 	if (++dense->applied == dense->sync_count) {
 		dense->applied = 0;
-		lane->awaits_done = dense->async_count > 0; /* of copies */
+		lane->turn.awaits_done = dense->async_count > 0; /* of copies */
 		if (wf_clips_norm(dense)) {
 			wf_norm_step_done(dense);
 		}
@@ -258,7 +258,7 @@ try_apply(struct wf_lane *lane, uint32_t ordinal)
 	if (round->lent == 0) {
 		apply_round(lane, ordinal);
 	} else {
-		lane->awaits_done = true; /* until the step is done */
+		lane->turn.awaits_done = true; /* until the step is done */
 	}
 }
 

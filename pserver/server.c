@@ -479,12 +479,13 @@ static void
 run_lane(struct lane_thread *self)
 {
 	while (!self->over) {
-		bool spins = wf_lane_spins(self->lane);
-		uint64_t deadline;
-		enum wf_rest rest = spins ? WF_REST_NOT : wf_lane_arm(self->lane, &deadline);
-		bool empty = rest == WF_REST_NOW || !turn(self);
-		if (empty && rest != WF_REST_NOT && !self->over) {
-			wf_lane_wait(self->lane, deadline);
+		uint64_t deadline_ns;
+		bool idle = wf_lane_advance(self->lane, &deadline_ns);
+		if (wf_lane_looked(self->lane)) {
+			look_around(self);
+		}
+		if (idle && !self->over) {
+			wf_lane_wait(self->lane, deadline_ns);
 		}
 	}
 }

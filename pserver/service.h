@@ -19,7 +19,7 @@
 #include "base/assert.h"
 #include "base/beats.h"
 #include "base/spin.h"
-#include "base/turn.h"
+#include "exchange/turn.h"
 #include "base/waits.h"
 #include "pserver/lane.h"
 #include "transport/rdma.h"
@@ -27,7 +27,6 @@
 #include "wire/messages.h"
 
 #define WF_HELD_MAX 256 /* hellos that wait for the job's description, one of each trainer */
-#define WF_EVENTS_PER_POLL 64
 #define WF_OPS_PER_POST 16
 
 struct wf_peer;
@@ -106,10 +105,9 @@ enum wf_peer_state {
 /* One trainer as one lane sees it. */
 struct wf_peer {
 	struct wf_lane *lane;
-	void *own;   /* the service's */
-	bool listed; /* in lane->due */
-	struct wf_peer *due_next;
-	uint32_t trainer; /* id */
+	void *own;         /* the service's */
+	struct wf_due due; /* in lane->turn */
+	uint32_t trainer;  /* id */
 	enum wf_peer_state state;
 	struct wf_hello hello;     /* of the newest connection */
 	struct wf_conn *conn;      /* UP or going DOWN; NULL: none */
@@ -202,12 +200,14 @@ struct wf_report {
 
 struct wf_lane {
 	struct wf_owner owner; /* who polls */
+	/* Its awaits_done: the service may be waiting for a DONE. True until the service says
+	 * better. */
+	struct wf_turn turn;
 	struct wf_env *env;
 	struct wf_lane_opts opts;
 	const struct wf_lane_service *service;
 	void *own;                          /* the service's */
 	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this lane */
-	struct wf_transport *transport;
 	uint16_t port;
 
 	enum wf_lane_job state; /* FINISHED and FAILED begin the end; `ended` completes it */
@@ -216,17 +216,6 @@ struct wf_lane {
 	uint64_t end_deadline_ns;   /* connections that are left by then are cut */
 	uint64_t start_ns;          /* when the first trainer came */
 	uint64_t start_deadline_ns; /* all trainers there by then */
-	/* Next look at deadlines, the end and reports. 0: in this turn, for a connection or the
-	 * job has changed. */
-	uint64_t tick_ns;
-	uint64_t now_ns;   /* of the last turn */
-	uint64_t event_ns; /* of the last turn with events */
-	struct wf_spin spin;
-	bool looked; /* in the last turn */
-	bool works;  /* the service has something to do beside events */
-	/* The service may be waiting for a DONE: no sleep without a look for one. True until the
-	 * service says better. */
-	bool awaits_done;
 
 	/* Job. */
 	bool have_first;
@@ -240,7 +229,6 @@ struct wf_lane {
 	struct wf_peer *peer;
 	uint32_t peer_count; /* trainers of the job; 0: no job */
 	uint32_t gone_count; /* of them, who said GOODBYE */
-	struct wf_peer *due; /* list of those to whom something is to be sent: wf_peer_due */
 	struct wf_step_sum sum;
 	bool has_steps; /* trainers say steps here */
 	/* No step of the job ends without every trainer, and no reduce: as its description says,
@@ -262,10 +250,8 @@ struct wf_lane {
 	uint64_t strangers_look_ns; /* next look at the transport's counters */
 	uint64_t strangers_said;
 	struct wf_stats stats;
-	struct wf_turn turn;
 	struct wf_hist step_time;
 	struct wf_report report;
-	struct wf_event event[WF_EVENTS_PER_POLL];
 	struct wf_msg msg; /* scratch of one encode, like the rest */
 	struct wf_msg_reduce reduced;
 };
@@ -284,11 +270,7 @@ void wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes);
 static inline void
 wf_peer_due(struct wf_peer *peer)
 {
-	if (!peer->listed) {
-		peer->listed = true;
-		peer->due_next = peer->lane->due;
-		peer->lane->due = peer;
-	}
+	wf_turn_due(&peer->lane->turn, &peer->due);
 }
 
 /* admit.c */

@@ -234,7 +234,7 @@ step_since(const struct wf_lane *lane)
 	if (sum->heard == 0 || sum->done_ns != 0) {
 		return sum->heard == 0 ? 0 : sum->done_ns;
 	}
-	return lane->event_ns; /* of the step, or later */
+	return lane->turn.event_ns; /* of the step, or later */
 }
 
 void

@@ -43,7 +43,7 @@ add_region(struct wf_core *core, const struct wf_slab *slab, uint32_t *out)
 {
 	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
 	return slab->base == NULL ? WEFT_OK
-				  : wf_transport_region_add(core->transport, &region, out);
+				  : wf_transport_region_add(core->turn.transport, &region, out);
 }
 
 static enum weft_status
@@ -59,7 +59,7 @@ open_transport(struct wf_core *core)
 		.verbs = core->verbs,
 		.path_retry_ns = core->values.path_retry,
 	};
-	enum weft_status st = wf_transport_open("mux", &opts, &core->transport);
+	enum weft_status st = wf_transport_open("mux", &opts, &core->turn.transport);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -83,7 +83,7 @@ wf_core_open(struct wf_core *core)
 	core->link = wf_zalloc_array(core->env, core->link_count, sizeof(*core->link));
 	core->tensor =
 		wf_zalloc_array(core->env, core->job.tensor_count + 1u, sizeof(*core->tensor));
-	core->tick_ns = WF_NEVER;
+	core->turn.tick_ns = WF_NEVER;
 	if (core->job_bytes == NULL || core->link == NULL || core->tensor == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u lanes, %u tensors",
 			       core->link_count, core->job.tensor_count);
@@ -107,8 +107,8 @@ wf_core_open(struct wf_core *core)
 void
 wf_core_close(struct wf_core *core)
 {
-	wf_transport_close(core->transport);
-	core->transport = NULL;
+	wf_transport_close(core->turn.transport);
+	core->turn.transport = NULL;
 	for (uint32_t i = 0; core->link != NULL && i < core->link_count; i++) {
 		wf_link_close(&core->link[i]);
 	}
@@ -116,7 +116,7 @@ wf_core_close(struct wf_core *core)
 	wf_free(core->env, core->tensor, (core->job.tensor_count + 1u) * sizeof(*core->tensor));
 	wf_free(core->env, core->job_bytes, core->job_byte_count);
 	core->link = NULL;
-	core->due = NULL;
+	core->turn.due = NULL;
 	core->tensor = NULL;
 	core->job_bytes = NULL;
 }
@@ -137,7 +137,7 @@ wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, 
 	memcpy(core->failure, text, sizeof(core->failure));
 	core->failed_ns = wf_now_ns(core->env);
 	atomic_store_explicit(&core->status, (uint32_t)status, memory_order_release); /* F1 */
-	core->tick_ns = 0;
+	core->turn.tick_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = &core->link[i];
 		bool up = link->state == WF_LINK_GREETING || link->state == WF_LINK_READY;
@@ -186,8 +186,9 @@ handle_done(struct wf_core *core, struct wf_link *link, const struct wf_event *e
 }
 
 static void
-handle_event(struct wf_core *core, const struct wf_event *event)
+handle_event(void *end, const struct wf_event *event)
 {
+	struct wf_core *core = end;
 	struct wf_link *link = event->conn->user;
 	if (link != NULL && link->conn != event->conn) {
 		link = NULL; /* of a path that it has left */
@@ -200,7 +201,7 @@ handle_event(struct wf_core *core, const struct wf_event *event)
 		return;
 	}
 	if (event->kind != WF_EVENT_PUT) {
-		core->tick_ns = 0;
+		core->turn.tick_ns = 0;
 		wf_link_due(link);
 	}
 	if (event->kind == WF_EVENT_DOWN) {
@@ -258,18 +259,13 @@ check_farewell(struct wf_core *core, uint64_t now)
 	}
 }
 
-static void
-tick_before(struct wf_core *core, uint64_t when_ns)
-{
-	core->tick_ns = when_ns < core->tick_ns ? when_ns : core->tick_ns;
-}
-
 /* Everything that the clock decides, and what follows from the state of all links: not every
  * turn's business. */
 static void
-tick(struct wf_core *core, uint64_t now)
+tick(void *end, uint64_t now)
 {
-	core->tick_ns = now + TICK_NS; /* unless what follows wants it sooner */
+	struct wf_core *core = end;
+	core->turn.tick_ns = now + TICK_NS; /* unless what follows wants it sooner */
 	wf_core_heed_stop(core);
 	if (wf_core_failed(core)) {
 		check_farewell(core, now);
@@ -281,7 +277,7 @@ tick(struct wf_core *core, uint64_t now)
 		wf_link_tick(link, now);
 		all_up = all_up && link->was_ready;
 		if (link->state == WF_LINK_IDLE && link->conn == NULL) {
-			tick_before(core, link->retry_ns);
+			wf_turn_tick_before(&core->turn, link->retry_ns);
 		}
 	}
 	bool news = all_up && !core->all_were_up;
@@ -303,109 +299,84 @@ tick(struct wf_core *core, uint64_t now)
 	if (now >= core->report.next_ns) {
 		wf_core_report_period(core, now);
 	}
-	tick_before(core, core->report.next_ns);
+	wf_turn_tick_before(&core->turn, core->report.next_ns);
 }
 
-/* Whoever still has something to say comes into the new list. */
+static bool
+flush(struct wf_due *due)
+{
+	return wf_link_flush(
+		(struct wf_link *)(void *)((char *)due - offsetof(struct wf_link, due)));
+}
+
 static void
-flush_due(struct wf_core *core)
+transport_failed(void *end, enum weft_status status)
 {
-	struct wf_link *next = core->due;
-	core->due = NULL;
-	while (next != NULL) {
-		struct wf_link *link = next;
-		next = link->due_next;
-		link->listed = false;
-		if (wf_link_flush(link)) {
-			wf_link_due(link);
-		}
-	}
+	(void)status;
+	wf_core_fail(end, WEFT_IO, "transport: %s", weft_last_error());
 }
 
-static unsigned
-take_events(struct wf_core *core)
-{
-	unsigned count = 0;
-	if (wf_transport_poll(core->transport, core->event, WF_CORE_EVENTS, &count) != WEFT_OK) {
-		wf_core_fail(core, WEFT_IO, "transport: %s", weft_last_error());
-	}
-	const struct wf_event *end = core->event + count;
-	for (const struct wf_event *event = core->event; event < end; event++) {
-		handle_event(core, event);
-	}
-	return count;
-}
-
-/* Another one begins, unless the driver leaves. A turn that did not look at the clock counts with
- * the time of the last that did. */
 static void
-end_wait(struct wf_core *core, bool busy)
+look_at_clock(void *end, uint64_t before_ns)
 {
-	if (busy && core->wait_ns != 0) {
-		wf_spin_end(&core->spin, core->now_ns - core->wait_ns);
-		core->wait_ns = core->now_ns;
+	struct wf_core *core = end;
+	if (core->turn.now_ns - before_ns >= AWAY_NS) {
+		core->back_ns = core->turn.now_ns;
 	}
+	wf_wait_stamp(&core->waits, core->turn.now_ns);
 }
 
-bool
-wf_core_poll(struct wf_core *core)
+static const struct wf_turn_ops turn_ops = {
+	.event = handle_event,
+	.flush = flush,
+	.failed = transport_failed,
+	.clock = look_at_clock,
+	.tick = tick,
+};
+
+static void
+own(struct wf_core *core)
 {
 	if (core->owner.thread == 0) {
 		wf_owner_take(&core->owner);
 	}
 	WF_ASSERT_OWNER(core);
-	wf_turn_begin(&core->turn);
-	flush_due(core);
-	unsigned count = take_events(core);
-	if (count > 0 && core->due != NULL) {
-		flush_due(core); /* what follows from them leaves in this turn, or with an arm */
-		count += core->turn.spins ? take_events(core) : 0;
-	}
-	if (wf_turn_rests(&core->turn, count > 0 || core->tick_ns == 0)) {
-		return false;
-	}
-	if (wf_turn_is_blind(&core->turn, count > 0, core->tick_ns == 0)) {
-		end_wait(core, count > 0);
-		return count > 0;
-	}
-	uint64_t before_ns = core->now_ns;
-	core->now_ns = wf_now_ns(core->env);
-	if (core->now_ns - before_ns >= AWAY_NS) {
-		core->back_ns = core->now_ns;
-	}
-	wf_wait_stamp(&core->waits, core->now_ns);
-	end_wait(core, count > 0);
-	wf_turn_charge(&core->turn, core->now_ns, count > 0);
-	bool due = core->now_ns >= core->tick_ns;
-	if (due) {
-		tick(core, core->now_ns);
-	}
-	return count > 0 || due;
+}
+
+bool
+wf_core_poll(struct wf_core *core)
+{
+	own(core);
+	return wf_turn_take(&core->turn, &turn_ops);
+}
+
+/* What the service does with a DONE is its own. */
+static void
+note_dones(struct wf_core *core)
+{
+	core->turn.awaits_done = core->undone_slices > 0 || core->service != NULL;
 }
 
 enum wf_rest
 wf_core_arm(struct wf_core *core, uint64_t *deadline_ns)
 {
-	flush_due(core);
-	if (!wf_turn_arm(&core->turn, core->due != NULL)) {
-		return WF_REST_NOT;
-	}
-	bool quiet = wf_transport_arm(core->transport, deadline_ns);
-	*deadline_ns = *deadline_ns < core->tick_ns ? *deadline_ns : core->tick_ns;
-	/* What the service does with a DONE is its own. */
-	bool awaits_done = core->undone_slices > 0 || core->service != NULL;
-	if (!quiet || core->due != NULL || awaits_done || core->tick_ns == 0) {
-		return WF_REST_IF_EMPTY;
-	}
-	wf_turn_rest(&core->turn);
-	return WF_REST_NOW;
+	note_dones(core);
+	return wf_turn_arm(&core->turn, &turn_ops, deadline_ns);
+}
+
+bool
+wf_core_advance(struct wf_core *core, uint64_t *deadline_ns)
+{
+	own(core);
+	note_dones(core);
+	return wf_turn_round(&core->turn, &turn_ops, deadline_ns);
 }
 
 void
 wf_core_start(struct wf_core *core)
 {
 	core->started_ns = wf_now_ns(core->env);
-	core->tick_ns = 0;
+	core->turn.tick_ns = 0;
 	core->asked = core->job.tensor_count == 0; /* there are no initial values */
 	wf_core_report_start(core);
 }
@@ -470,7 +441,7 @@ wf_core_leave(struct wf_core *core)
 {
 	core->leaving = true;
 	core->leaving_ns = wf_now_ns(core->env);
-	core->tick_ns = 0;
+	core->turn.tick_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		core->link[i].goodbye_due = core->link[i].state == WF_LINK_READY;
 		wf_link_due(&core->link[i]);

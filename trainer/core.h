@@ -15,7 +15,7 @@
 #include "base/hist.h"
 #include "base/stats.h"
 #include "base/spin.h"
-#include "base/turn.h"
+#include "exchange/turn.h"
 #include "base/waits.h"
 #include "base/settings.h"
 #include "kernels/kernels.h"
@@ -31,7 +31,6 @@
 
 #define WF_PLACES_MAX (2 + WF_STATE_MAX)
 #define WF_NO_BUFFER UINT32_MAX
-#define WF_CORE_EVENTS 64
 #define WF_CORE_OPS 16
 
 struct wf_core;
@@ -131,8 +130,7 @@ struct wf_link {
 	uint32_t *queue; /* [slice_count] */
 	uint32_t queue_first, queue_count;
 
-	bool listed; /* in core->due */
-	struct wf_link *due_next;
+	struct wf_due due; /* in core->turn */
 };
 
 struct wf_core_tensor {
@@ -193,6 +191,7 @@ struct wf_core_report {
 
 struct wf_core {
 	struct wf_owner owner; /* who drives */
+	struct wf_turn turn;
 	struct wf_env *env;
 	union { /* the same, with what has no field in the public struct */
 		struct weft_session_opts opts;
@@ -222,22 +221,13 @@ struct wf_core {
 	uint32_t rounded_region, answers_region;
 
 	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this trainer */
-	struct wf_transport *transport;
-	struct wf_link *link; /* [link_count] */
+	struct wf_link *link;               /* [link_count] */
 	uint32_t link_count;
 	/* What the session carries beside tensors; NULL: nothing. */
 	const struct wf_service_ops *service;
 	void *service_state;
-	uint32_t service_lane_count; /* of each pserver */
-	struct wf_link *due;         /* list of those with something to send: wf_link_due */
-	/* When to look at links, waits and reports again. 0: in this turn, for something has
-	 * changed that they depend on; WF_NEVER: not before start. */
-	uint64_t tick_ns;
-	uint64_t now_ns;  /* of the last turn */
-	uint64_t back_ns; /* of the last turn after a second or more without any */
-	uint64_t wait_ns; /* of the wait under way: the last event in it, or its beginning; 0: none
-			   */
-	struct wf_spin spin;
+	uint32_t service_lane_count;   /* of each pserver */
+	uint64_t back_ns;              /* of the last turn after a second or more without any */
 	struct wf_core_tensor *tensor; /* [tensor_count] */
 	uint32_t busy_slices;          /* slices pending over all tensors */
 	uint32_t undone_slices;        /* of them, those that are answered and not DONE */
@@ -306,10 +296,8 @@ struct wf_core {
 	_Atomic uint32_t stats_busy; /* as tensor.busy */
 	uint64_t exchange_p50_ns, exchange_p99_ns;
 	struct wf_hist exchange_time;
-	struct wf_turn turn;
 	struct wf_core_report report;
 
-	struct wf_event event[WF_CORE_EVENTS];
 	struct wf_msg msg; /* scratch of one encode */
 	struct wf_msg_steps steps;
 	struct wf_msg_credit credit;
@@ -328,6 +316,8 @@ void wf_core_close(struct wf_core *core); /* accepts a half-open one */
 bool wf_core_poll(struct wf_core *core);
 /* Before a sleep until `*deadline_ns`: sends what is due. */
 enum wf_rest wf_core_arm(struct wf_core *core, uint64_t *deadline_ns);
+/* As wf_turn_round: true: the driver may sleep on the transport until `*deadline_ns`. */
+bool wf_core_advance(struct wf_core *core, uint64_t *deadline_ns);
 /* The longest PUT that a lane may make. */
 uint64_t wf_core_put_bytes_max(const struct wf_core *core);
 /* The first failure is kept; the lanes that are there hear it. */
@@ -387,11 +377,7 @@ bool wf_link_send_as(struct wf_link *link, const struct wf_msg *msg, uint64_t co
 static inline void
 wf_link_due(struct wf_link *link)
 {
-	if (!link->listed) {
-		link->listed = true;
-		link->due_next = link->core->due;
-		link->core->due = link;
-	}
+	wf_turn_due(&link->core->turn, &link->due);
 }
 /* It hears of every step: it has something to be pushed, or carries the service. */
 static inline bool

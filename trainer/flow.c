@@ -20,7 +20,7 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 		core->answered_ns = core->unpushed == 0 ? now : core->answered_ns;
 	}
 	if (!core->initialised) {
-		core->tick_ns = 0; /* these may have been the last initial values */
+		core->turn.tick_ns = 0; /* these may have been the last initial values */
 	}
 	if (--t->pending == 0) {
 		wf_wait_end(&core->waits, &t->wait);

@@ -43,7 +43,7 @@ static enum weft_status
 add_region(struct wf_core *core, const struct wf_slab *slab, uint32_t *out)
 {
 	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
-	return wf_transport_region_add(core->transport, &region, out);
+	return wf_transport_region_add(core->turn.transport, &region, out);
 }
 
 enum weft_status

@@ -120,8 +120,8 @@ connect_once(struct wf_link *link)
 		link->ops->fill_hello(link, &hello);
 	}
 	size_t used = wf_hello_encode(&hello, bytes);
-	enum weft_status st =
-		wf_transport_connect(core->transport, &link->host, bytes, used, link, &link->conn);
+	enum weft_status st = wf_transport_connect(core->turn.transport, &link->host, bytes, used,
+						   link, &link->conn);
 	if (st != WEFT_OK) {
 		wf_core_fail(core, st, "%s", weft_last_error());
 		return;

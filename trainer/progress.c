@@ -69,8 +69,8 @@ wf_progress_open(struct weft_session *session)
 	struct wf_progress *progress = &session->progress;
 	struct wf_core *core = &session->core;
 	bool has_time =
-		wf_transport_wait_fd(core->transport) >= 0; /* else it stands while we poll */
-	wf_spin_init(&core->spin, has_time ? wf_spin_setting(core->opts.spin_ns, 1) : 0);
+		wf_transport_wait_fd(core->turn.transport) >= 0; /* else it stands while we poll */
+	wf_spin_init(&core->turn.spin, has_time ? wf_spin_setting(core->opts.spin_ns, 1) : 0);
 	progress->threaded = core->opts.progress == WEFT_PROGRESS_THREAD;
 	if (!progress->threaded) {
 		return WEFT_OK;
@@ -152,8 +152,8 @@ enter(struct weft_session *session)
 static bool
 is_under_way(const struct wf_core *core)
 {
-	return core->busy_slices > 0 || core->due != NULL || core->service != NULL ||
-	       core->tick_ns == 0 || !core->all_were_up || wf_core_failed(core) ||
+	return core->busy_slices > 0 || core->turn.due != NULL || core->service != NULL ||
+	       core->turn.tick_ns == 0 || !core->all_were_up || wf_core_failed(core) ||
 	       atomic_load_explicit(&core->reduce_busy, memory_order_relaxed) != 0;
 }
 
@@ -198,7 +198,7 @@ leave_shared(struct weft_session *session)
 static inline void
 leave(struct weft_session *session)
 {
-	session->core.wait_ns = 0;
+	session->core.turn.wait_ns = 0;
 	if (session->progress.threaded) {
 		leave_shared(session);
 	} else {
@@ -271,45 +271,23 @@ wf_progress_look_for_stop(struct weft_session *session)
 	struct wf_core *core = &session->core;
 	if (atomic_load_explicit(&core->stopped_by, memory_order_acquire) != 0 &&
 	    !wf_core_failed(core) && !core->leaving) {
-		core->tick_ns = 0;
+		core->turn.tick_ns = 0;
 	}
 }
 
-/* A wait is measured from its first turn on. */
-static bool
-polls_on(struct wf_core *core)
-{
-	struct wf_spin *spin = &core->spin;
-	if (spin->limit_ns == 0 && !spin->is_automatic) {
-		return false;
-	}
-	if (core->wait_ns == 0 && spin->limit_ns == 0) {
-		core->wait_ns = wf_now_ns(core->env);
-	}
-	return core->wait_ns == 0 || wf_spin_goes_on(spin, core->now_ns - core->wait_ns);
-}
-
-/* One turn, and a sleep if it was armed and did nothing. */
+/* One round, and a sleep if there is nothing to do. */
 static void
 drive(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
-	if (polls_on(core)) {
-		wf_turn_spin(&core->turn);
-		(void)wf_core_poll(core);
-		core->wait_ns = core->wait_ns == 0 ? core->now_ns : core->wait_ns;
-		return;
-	}
-	uint64_t deadline;
-	enum wf_rest rest = wf_core_arm(core, &deadline);
-	bool empty = rest == WF_REST_NOW || !wf_core_poll(core);
-	if (!empty || rest == WF_REST_NOT) {
+	uint64_t deadline_ns;
+	if (!wf_core_advance(core, &deadline_ns)) {
 		return;
 	}
 	if (session->progress.watched) {
 		wf_progress_watch(session, false);
 	}
-	wf_transport_wait(core->transport, deadline);
+	wf_transport_wait(core->turn.transport, deadline_ns);
 	wf_progress_look_for_stop(session);
 }
 

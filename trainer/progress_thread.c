@@ -89,7 +89,7 @@ wf_progress_watch(struct weft_session *session, bool watched)
 {
 	struct wf_progress *progress = &session->progress;
 	struct epoll_event event = {.events = watched ? EPOLLIN | EPOLLONESHOT : 0u};
-	int fd = wf_transport_wait_fd(session->core.transport);
+	int fd = wf_transport_wait_fd(session->core.turn.transport);
 	int err = epoll_ctl(progress->poll_fd, EPOLL_CTL_MOD, fd, &event);
 	WF_ASSERT(err == 0); /* it is in there, and nothing needs memory */
 	progress->watched = watched;
@@ -123,7 +123,7 @@ stand_back(struct weft_session *session, uint64_t deadline_ns)
 {
 	sleep_until(session, deadline_ns);
 	if (is_stopped(session)) {
-		wf_transport_kick(session->core.transport);
+		wf_transport_kick(session->core.turn.transport);
 	}
 }
 
@@ -183,11 +183,12 @@ take_turn(struct weft_session *session)
 static bool
 polls_on(struct wf_core *core, bool busy)
 {
-	if (core->spin.is_automatic) {
+	if (core->turn.spin.is_automatic) {
 		return false;
 	}
-	core->wait_ns = busy || core->wait_ns == 0 ? core->now_ns : core->wait_ns;
-	return wf_spin_goes_on(&core->spin, core->now_ns - core->wait_ns);
+	core->turn.wait_ns =
+		busy || core->turn.wait_ns == 0 ? core->turn.now_ns : core->turn.wait_ns;
+	return wf_spin_goes_on(&core->turn.spin, core->turn.now_ns - core->turn.wait_ns);
 }
 
 /* Nothing was found. `seen`: the number of commands that were looked for. */
@@ -257,7 +258,7 @@ open_fds(struct weft_session *session)
 		return wf_fail_errno(WEFT_IO, errno, "session: no file descriptors");
 	}
 	enum weft_status st = add(progress->poll_fd, progress->command_fd, EPOLLIN | EPOLLET);
-	int fd = wf_transport_wait_fd(session->core.transport);
+	int fd = wf_transport_wait_fd(session->core.turn.transport);
 	return st != WEFT_OK ? st : add(progress->poll_fd, fd, 0);
 }
 

@@ -50,7 +50,7 @@ void
 wf_core_report_start(struct wf_core *core)
 {
 	if (core->opts.stats_period_ns > 0) {
-		wf_turn_start(&core->turn, core->env, &core->stats);
+		wf_turn_start(&core->turn, &core->stats);
 		core->report.period_ns = core->started_ns;
 		core->report.next_ns = core->started_ns + core->opts.stats_period_ns;
 	}
@@ -64,7 +64,7 @@ wf_core_report_gather(struct wf_core *core)
 	uint64_t fast_sent = 0;
 	uint64_t fast_received = 0;
 	uint64_t broken = 0;
-	wf_transport_query(core->transport, info);
+	wf_transport_query(core->turn.transport, info);
 	for (unsigned i = 1; i < info->path_count; i++) { /* 0: the bootstrap */
 		fast_sent += info->path[i].bytes_sent;
 		fast_received += info->path[i].bytes_received;

@@ -274,6 +274,7 @@ weft_session_open(const struct weft_session_opts *given, struct weft_session **o
 	session->env = env;
 	session->own_env = own_env;
 	session->core.env = env;
+	wf_turn_init(&session->core.turn, env, &session->core, 0);
 	wf_core_report_init(&session->core);
 	wf_progress_init(session);
 	st = copy_opts(session, &values);

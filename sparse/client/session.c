@@ -145,7 +145,7 @@ static enum weft_status
 add_region(struct wf_client *client, const struct wf_slab *slab, uint32_t *out)
 {
 	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
-	return wf_transport_region_add(client->core->transport, &region, out);
+	return wf_transport_region_add(client->core->turn.transport, &region, out);
 }
 
 static enum weft_status

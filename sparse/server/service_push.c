@@ -575,7 +575,7 @@ plan_tending(struct wf_lane *lane, uint64_t rows_updated)
 	}
 	/* Twice what was touched: so all rows are looked at while rows double. */
 	sparse->tend_rows = tables > 0 ? tables * TEND_ROWS_LEAST + 2 * rows_updated : 0;
-	lane->works = lane->works || sparse->tend_rows > 0; /* rows may be listed, too */
+	lane->turn.works = lane->turn.works || sparse->tend_rows > 0; /* rows may be listed, too */
 }
 
 bool

@@ -131,7 +131,7 @@ wf_save_fetch(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 	own->fetching = true;
 	own->fetch = *msg;
 	sparse->save.asker = peer;
-	lane->works = lane->works || !sparse->save.prepared;
+	lane->turn.works = lane->turn.works || !sparse->save.prepared;
 	wf_peer_due(peer);
 	return WEFT_OK;
 }

@@ -187,7 +187,7 @@ static enum weft_status
 add_region(struct wf_lane *lane, const struct wf_slab *slab, bool *added, uint32_t *out)
 {
 	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
-	enum weft_status st = wf_transport_region_add(lane->transport, &region, out);
+	enum weft_status st = wf_transport_region_add(lane->turn.transport, &region, out);
 	*added = st == WEFT_OK;
 	return st;
 }
@@ -414,11 +414,11 @@ void
 wf_sparse_release(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	if (lane->transport != NULL && sparse->inbox_added) {
-		wf_transport_region_remove(lane->transport, sparse->inbox_region);
+	if (lane->turn.transport != NULL && sparse->inbox_added) {
+		wf_transport_region_remove(lane->turn.transport, sparse->inbox_region);
 	}
-	if (lane->transport != NULL && sparse->answers_added) {
-		wf_transport_region_remove(lane->transport, sparse->answers_region);
+	if (lane->turn.transport != NULL && sparse->answers_added) {
+		wf_transport_region_remove(lane->turn.transport, sparse->answers_region);
 	}
 	wf_save_release(sparse);
 	wf_sparse_tell_gone(lane);

@@ -33,16 +33,17 @@ UNSEEN = os.path.join(HERE, "unseen.txt")
 SEEN = os.path.join(HERE, "seen.txt")
 SENTINELS = 3  # of seen.txt in a run
 SURVIVORS_MAX = 0.3  # of what was drawn: with more, the suites have gone blind
-DATA_PATH = ("base", "kernels", "pserver", "sparse", "trainer", "transport", "wire")
+DATA_PATH = ("base", "exchange", "kernels", "pserver", "sparse", "trainer", "transport", "wire")
 # Of base only what every exchange goes through. The tests of verbs run in the guest; the programs,
 # models and readers of the trainer are beside the path.
 BESIDE = re.compile(
-    r"^(base/(?!(crc32c|env_helper|ring|settings|turn)\.c)"
+    r"^(base/(?!(crc32c|env_helper|ring|settings|spin)\.c)"
     r"|(transport/verbs|trainer/(program|models|readers|saved))/)"
 )
 # Folder of a source (the longest that fits) to the folders of its tests, nearest first.
 NEAR = {
     "base": "unit/base unit/trainer threads",
+    "exchange": "unit/exchange unit/pserver unit/trainer threads",
     "kernels": "unit/kernels property unit/sparse",
     "pserver": "unit/pserver unit/trainer threads",
     "sparse/client": "unit/sparse_client property",

@@ -17,8 +17,10 @@ ARROWS = {
     "wire": ["include", "base"],
     "kernels": ["include", "base"],
     "transport": ["include", "base", "wire"],
-    "pserver": ["include", "base", "wire", "kernels", "transport"],
-    "trainer": ["include", "base", "wire", "kernels", "transport"],
+    # What both ends of a lane's links do; neither tensors nor rows.
+    "exchange": ["include", "base", "wire", "transport"],
+    "pserver": ["include", "base", "wire", "kernels", "transport", "exchange"],
+    "trainer": ["include", "base", "wire", "kernels", "transport", "exchange"],
     # The training programs use nothing that the library does not offer; their sequential run keeps
     # tables itself.
     "trainer/program": [
@@ -35,7 +37,7 @@ ARROWS = {
     # Arrays, rows and files; nothing of sessions, so that `weft export` needs none.
     "trainer/saved": ["include", "base", "wire"],
     # What a lane keeps, and the service that puts it on a port of a pserver.
-    "sparse/server": ["include", "base", "wire", "kernels", "transport", "pserver"],
+    "sparse/server": ["include", "base", "wire", "kernels", "transport", "exchange", "pserver"],
     # What a trainer sends. Of the lanes' folder: sketches of hot keys, first values, limits.
     "sparse/client": [
         "include",
@@ -43,6 +45,7 @@ ARROWS = {
         "wire",
         "kernels",
         "transport",
+        "exchange",
         "trainer",
         "sparse/server",
     ],

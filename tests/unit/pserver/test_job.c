@@ -306,26 +306,28 @@ a_sum_that_overflows_is_not_blamed_on_a_trainer(void **state)
 
 /* --- sleep --- */
 
-/* A quiet lane sleeps without a turn before it; one that is to send or to work does not. */
+/* A quiet lane sleeps without a turn before it, and what is due is sent by the arm; one that is to
+ * work takes a turn first. */
 static void
 arm_with_something_due(struct stage *stage)
 {
 	struct wf_lane *lane = stage->lane[0];
 	uint64_t deadline_ns = 0;
 	puppets_begin(stage);
-	lane->awaits_done = false; /* of answers, which have long been taken */
+	lane->turn.awaits_done = false; /* of answers, which have long been taken */
 	CHECK(stage, wf_lane_arm(lane, &deadline_ns) == WF_REST_NOW);
 	stage_settle(stage);
 	wf_peer_due(&lane->peer[0]);
-	CHECK(stage, wf_lane_arm(lane, &deadline_ns) == WF_REST_IF_EMPTY);
+	CHECK(stage, wf_lane_arm(lane, &deadline_ns) == WF_REST_NOW);
+	CHECK(stage, lane->turn.due == NULL);
 	stage_settle(stage);
-	lane->works = true;
+	lane->turn.works = true;
 	CHECK(stage, wf_lane_arm(lane, &deadline_ns) == WF_REST_IF_EMPTY);
-	lane->works = false;
+	lane->turn.works = false;
 }
 
 static void
-a_lane_that_is_to_send_or_to_work_takes_a_turn_before_it_sleeps(void **state)
+a_lane_sends_what_is_due_and_works_before_it_sleeps(void **state)
 {
 	(void)state;
 	stage_play(&(struct stage_opts){.trainers = 2}, arm_with_something_due, NULL);
@@ -568,7 +570,7 @@ main(void)
 		cmocka_unit_test(
 			a_gradient_that_is_not_finite_is_found_beside_trainers_out_of_data),
 		cmocka_unit_test(skipped_elements_keep_their_value_and_are_counted),
-		cmocka_unit_test(a_lane_that_is_to_send_or_to_work_takes_a_turn_before_it_sleeps),
+		cmocka_unit_test(a_lane_sends_what_is_due_and_works_before_it_sleeps),
 		cmocka_unit_test(a_sum_that_overflows_is_not_blamed_on_a_trainer),
 		cmocka_unit_test(opposite_orders_do_not_block_each_other),
 		cmocka_unit_test(a_step_may_follow_the_last_at_once),

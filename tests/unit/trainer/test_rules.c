@@ -399,7 +399,7 @@ path_retry_ns(const struct weft_session_opts *opts)
 	struct weft_session *session;
 	struct weft_tensor *tensor[3];
 	start_three(opts, &session, tensor);
-	const struct wf_mux *mux = (const struct wf_mux *)session->core.transport;
+	const struct wf_mux *mux = (const struct wf_mux *)session->core.turn.transport;
 	uint64_t found = mux->opts.path_retry_ns;
 	assert_ok(weft_session_close(session));
 	return found;

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turn: see turn.h. Thread: the one that polls. */
-#include "base/turn.h"
+/* turn: see turn.h. Thread: the one that drives. */
+#include "exchange/turn.h"
+
+#include "base/assert.h"
 
 void
-wf_turn_start(struct wf_turn *turn, struct wf_env *env, struct wf_stats *stats)
+wf_turn_init(struct wf_turn *turn, struct wf_env *env, void *end, uint64_t spin_ns)
+{
+	*turn = (struct wf_turn){.env = env, .end = end};
+	wf_spin_init(&turn->spin, spin_ns);
+}
+
+void
+wf_turn_start(struct wf_turn *turn, struct wf_stats *stats)
 {
 	WF_ASSERT(turn->poll < stats->count && turn->idle < stats->count &&
 		  turn->away < stats->count);
-	turn->env = env;
 	turn->stats = stats;
-	turn->mark_ns = wf_now_ns(env);
+	turn->mark_ns = wf_now_ns(turn->env);
 	turn->inner_ns = 0;
 	turn->on = true;
 }
@@ -18,7 +26,7 @@ void
 wf_turn_resume(struct wf_turn *turn)
 {
 	uint64_t now = wf_now_ns(turn->env);
-	unsigned counter = turn->gap == WF_TURN_AWAY ? turn->away : turn->idle;
+	unsigned counter = turn->state == WF_TURN_AWAY ? turn->away : turn->idle;
 	wf_stats_add(turn->stats, counter, now - turn->mark_ns);
 	turn->mark_ns = now;
 }
