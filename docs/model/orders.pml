@@ -5,7 +5,7 @@
  * stores before it have left the buffer, as C11 demands, x86 does at the store and ARMv8 does at the load; any other load
  * goes past the buffer. Loads of a thread are made in their order, and none is of a word that it stores itself.
  * Numbers are those in the sources. Choose one:
- *   -DSLEEP   K1, K2: an end of shm sleeps (shm.c set_sleeping), the other kicks (wf_shm_conn_kick)
+ *   -DSLEEP   K1, K2: an end of shm sleeps (shm.c raise_flags), the other kicks (wf_shm_conn_kick)
  *   -DTHREAD  D1: the progress thread lets go of the core and sleeps (rest), the owner gives a command (wf_progress_command)
  *   -DOWNER   D2: the owner sleeps until the core is free (claim_after_sleep), the thread lets go of it (let_go, rest)
  *   -DASIDE   D3: the thread sleeps while the owner drives (claim_or_stand_back), the owner leaves work behind (hand_over)

@@ -40,9 +40,9 @@ run_timers(struct wf_shm *t)
 	wf_doors_expire(&t->doors, now_ns);
 }
 
-/* Raise or lower the flag in each segment. It is down in state AWAKE of the loop, and up else. */
+/* The flag in each segment is down in state AWAKE of the loop, and up else. */
 static void
-set_sleeping(struct wf_shm *t, uint32_t sleeping)
+raise_flags(struct wf_shm *t)
 {
 	for (struct wf_life *life = t->medium.first; life != NULL; life = life->next) {
 		struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
@@ -50,13 +50,28 @@ set_sleeping(struct wf_shm *t, uint32_t sleeping)
 			continue;
 		}
 		/* K1: conn_kick rings the doorbell, then reads the flag. */
-		atomic_store_explicit(&c->own->sleeping, sleeping, memory_order_seq_cst);
-		if (sleeping != 0) {
-			/* K2: what was written before a ring that is seen here is seen by the
-			 * look that follows; for one that is not seen, the flag is. */
-			(void)atomic_load_explicit(&c->peer_end->doorbell, memory_order_seq_cst);
+		atomic_store_explicit(&c->own->sleeping, 1, memory_order_seq_cst);
+		/* K2: what was written before a ring that is seen here is seen by the look that
+		 * follows; for one that is not seen, the flag is. */
+		(void)atomic_load_explicit(&c->peer_end->doorbell, memory_order_seq_cst);
+	}
+}
+
+/* True: somebody had taken a flag back, so that a byte is on its socket, or about to be. */
+static bool
+lower_flags(struct wf_shm *t)
+{
+	bool rung = false;
+	for (struct wf_life *life = t->medium.first; life != NULL; life = life->next) {
+		struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
+		/* K1, as above: with the flag down, who kicks sends no byte. */
+		if (c->segment != NULL &&
+		    atomic_exchange_explicit(&c->own->sleeping, 0, memory_order_seq_cst) == 0) {
+			c->readable = true;
+			rung = true;
 		}
 	}
+	return rung;
 }
 
 static void
@@ -92,12 +107,11 @@ look_around(struct wf_shm *t)
 		wf_medium_reap(&t->medium);
 	}
 	bool due = now_ns >= loop->timer_ns;
-	if (woken && !armed) {
-		set_sleeping(t, 0);
-	}
+	/* Who has rung ended the sleep: then nothing else has to be looked for at once. */
+	bool rung = woken && !armed && lower_flags(t);
 	/* What an armed poll would find on a socket ends the sleep anyway. */
 	bool idle = t->medium.up_count == 0 && !armed;
-	if (woken || due || idle || now_ns >= t->look_ns) {
+	if ((woken && !rung) || due || idle || now_ns >= t->look_ns) {
 		collect(t); /* before timers: nobody is late whose word is here */
 	}
 	if (due) {
@@ -136,7 +150,7 @@ shm_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 		loop->left |= t->medium.dead_waiting;
 		wf_loop_rest(loop);
 	} else if (armed) {
-		set_sleeping(t, 0); /* nobody has to wake who is awake */
+		(void)lower_flags(t); /* nobody has to wake who is awake */
 	}
 	return WEFT_OK;
 }
@@ -152,7 +166,7 @@ shm_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_shm *t = wf_shm_of(transport);
 	struct wf_loop *loop = &t->medium.loop;
-	set_sleeping(t, 1);
+	raise_flags(t);
 	*deadline_ns = loop->left ? 0 : loop->timer_ns;
 	wf_loop_arm(loop, false, *deadline_ns);
 	return false; /* what came before the flag was set wakes nobody */

@@ -134,6 +134,49 @@ who_waits_for_an_answer_is_not_woken_for_room(void **state)
 	assert_int_equal(take_messages(&client), 1);
 }
 
+static unsigned
+poll_messages(struct shm_rig *rig)
+{
+	struct wf_event event[16];
+	unsigned count = 0, msgs = 0;
+	assert_int_equal(wf_transport_poll(rig->transport, event, 16, &count), WEFT_OK);
+	for (unsigned i = 0; i < count; i++) {
+		msgs += event[i].kind == WF_EVENT_MSG ? 1 : 0;
+	}
+	return msgs;
+}
+
+/* It armed, and found something: it does not sleep, so what comes next wakes nobody. */
+static void
+who_found_something_before_its_sleep_is_not_woken(void **state)
+{
+	uint64_t deadline_ns = 0;
+	fall_asleep(&server);
+	(void)take_messages(&server);
+	post_messages(&client, 1, 8);
+	(void)wf_transport_arm(server.transport, &deadline_ns);
+	assert_int_equal(poll_messages(&server), 1);
+	post_messages(&client, 1, 8);
+	assert_int_equal(take_messages(&client), 0);
+	assert_false(is_woken(&server));
+	assert_int_equal(take_messages(&server), 1);
+}
+
+/* The byte of who rang behind the arm is read, so that it does not end the next sleep. */
+static void
+ring_before_the_sleep_does_not_end_the_next_one(void **state)
+{
+	uint64_t deadline_ns = 0;
+	(void)take_messages(&server);
+	(void)wf_transport_arm(server.transport, &deadline_ns);
+	post_messages(&client, 1, 8);
+	assert_int_equal(take_messages(&client), 0);
+	assert_true(is_woken(&server));
+	assert_int_equal(poll_messages(&server), 1);
+	assert_int_equal(poll_messages(&server), 0);
+	assert_false(is_woken(&server));
+}
+
 int
 main(void)
 {
@@ -141,6 +184,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(who_waits_for_cells_is_woken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(who_waits_for_data_is_woken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(who_waits_for_an_answer_is_not_woken_for_room,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_found_something_before_its_sleep_is_not_woken,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(ring_before_the_sleep_does_not_end_the_next_one,
 						set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
