@@ -49,13 +49,12 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 		.knows = wf_admit_knows,
 		.knows_arg = lane,
 		.put_bytes_max = opts->slot_bytes_max,
-		.peer_timeout_ns = opts->peer_timeout_ns,
-		.paths = opts->transport,
-		.tcp_congestion = opts->tcp_congestion,
-		.verbs = lane->verbs,
 	};
-	enum weft_status st =
-		wf_rdma_settings_for_lane(opts->verbs, opts->idx, opts->numa_node, lane->verbs);
+	wf_transport_opts_set(opts->network, &transport_opts);
+	enum weft_status st = wf_rdma_settings_for_lane(transport_opts.verbs, opts->idx,
+							opts->numa_node, lane->verbs);
+	transport_opts.verbs = lane->verbs;
+	lane->opts.network = NULL;
 	if (st == WEFT_OK) {
 		st = wf_transport_open("mux", &transport_opts, &lane->turn.transport);
 	}

@@ -13,14 +13,13 @@
 #include "wire/hello.h"
 
 struct wf_lane;
-struct wf_lane_service; /* service.h */
+struct wf_lane_service;   /* service.h */
+struct wf_session_values; /* base/settings.h */
 
 struct wf_lane_opts {
 	struct wf_env *env;
-	const struct wf_lane_service *service; /* NULL: dense */
-	const char *transport;                 /* which paths mux has: "auto", "tcp" */
-	const char *tcp_congestion;            /* NULL or "": the system's */
-	const char *verbs;                     /* settings of RDMA devices; NULL or "": defaults */
+	const struct wf_lane_service *service;   /* NULL: dense */
+	const struct wf_session_values *network; /* of its transport; lent for wf_lane_create */
 	struct wf_host listen;
 	uint32_t idx;                  /* within this pserver */
 	uint32_t service_idx;          /* within this pserver, among the lanes of its service */
@@ -36,7 +35,6 @@ struct wf_lane_opts {
 	uint64_t max_shard_bytes;
 	uint64_t inbox_bytes; /* dense: of parked gradients; 0: a shard for each trainer */
 	uint64_t reconnect_timeout_ns;
-	uint64_t peer_timeout_ns;
 	uint64_t
 		stall_timeout_ns; /* a trainer that takes no turns is waited for so long; 0: ever */
 	uint64_t connect_timeout_ns;

@@ -66,37 +66,33 @@ void
 wf_server_opts_init(struct wf_server_opts *opts)
 {
 	*opts = (struct wf_server_opts){
-		.transport = "auto",
-		.spin_ns = WEFT_SPIN_AUTO,
 		.listen = {.name = "127.0.0.1", .port = 7164},
-		.ports_num = 1,
 		.max_trainers = 1024,
-		.pin = "off",
-		.slot_bytes_max = 64ull << 20,
+		.slot_bytes_max = WF_SLICE_BYTES_MAX,
 		.slot_count = 8,
 		.max_shard_bytes = 64ull << 30,
-		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
-		.peer_timeout_ns = 10 * WF_NS_PER_S,
-		.stall_timeout_ns = 1800 * WF_NS_PER_S,
-		.connect_timeout_ns = 300 * WF_NS_PER_S,
 	};
+	wf_session_defaults(&opts->values);
+	opts->session.num_gradient_servers = 0;
+	opts->session.stall_timeout_ns = 1800 * WF_NS_PER_S;
 }
 
 static enum weft_status
 check_opts(const struct wf_server_opts *opts)
 {
-	uint64_t ports = (uint64_t)opts->ports_num + opts->ports_num_for_sparse;
-	if (opts->ports_num == 0 || opts->ports_num > LANES_MAX) {
-		return wf_fail(WEFT_INVALID, "ports_num %u: 1 to %u are allowed", opts->ports_num,
-			       LANES_MAX);
+	uint64_t ports = (uint64_t)opts->session.ports_num + opts->session.ports_num_for_sparse;
+	if (opts->session.ports_num == 0 || opts->session.ports_num > LANES_MAX) {
+		return wf_fail(WEFT_INVALID, "ports_num %u: 1 to %u are allowed",
+			       opts->session.ports_num, LANES_MAX);
 	}
 	if (ports > LANES_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       "ports_num %u and ports_num_for_sparse %u: together up to %u are "
 			       "allowed",
-			       opts->ports_num, opts->ports_num_for_sparse, LANES_MAX);
+			       opts->session.ports_num, opts->session.ports_num_for_sparse,
+			       LANES_MAX);
 	}
-	if (opts->num_gradient_servers == 0 &&
+	if (opts->session.num_gradient_servers == 0 &&
 	    (opts->max_trainers == 0 || opts->max_trainers > WF_TRAINER_COUNT_MAX)) {
 		return wf_fail(WEFT_INVALID, "max_trainers %u: 1 to %u are allowed",
 			       opts->max_trainers, WF_TRAINER_COUNT_MAX);
@@ -112,14 +108,14 @@ check_opts(const struct wf_server_opts *opts)
 			       opts->slot_count);
 	}
 	/* The lanes know how long slices are when a job comes, and look again. */
-	uint64_t least = (uint64_t)opts->num_gradient_servers * WF_SLICE_BYTES_MIN;
+	uint64_t least = (uint64_t)opts->session.num_gradient_servers * WF_SLICE_BYTES_MIN;
 	if (opts->inbox_bytes != 0 && opts->inbox_bytes < least) {
 		return wf_fail(WEFT_INVALID,
 			       "--inbox_bytes=%" PRIu64
 			       " has no room for one slice of each of %u trainers, which are "
 			       "%" PRIu64
 			       " bytes at the least; give trainers x --slice_bytes or more, or 0",
-			       opts->inbox_bytes, opts->num_gradient_servers, least);
+			       opts->inbox_bytes, opts->session.num_gradient_servers, least);
 	}
 	return WEFT_OK;
 }
@@ -128,17 +124,17 @@ static enum weft_status
 open_lane(struct wf_server *server, uint32_t idx)
 {
 	const struct wf_server_opts *opts = &server->opts;
-	bool sparse = idx >= opts->ports_num;
+	bool sparse = idx >= opts->session.ports_num;
 	struct wf_lane_opts lane = {
 		.env = server->env,
-		.transport = opts->transport,
+		.network = &opts->values,
 		.listen = opts->listen,
 		.idx = idx,
 		.service = sparse ? opts->sparse : NULL,
-		.service_idx = sparse ? idx - opts->ports_num : idx,
-		.lane_count = sparse ? opts->ports_num_for_sparse : opts->ports_num,
-		.has_tables = server->lane_count > opts->ports_num,
-		.num_gradient_servers = opts->num_gradient_servers,
+		.service_idx = sparse ? idx - opts->session.ports_num : idx,
+		.lane_count = sparse ? opts->session.ports_num_for_sparse : opts->session.ports_num,
+		.has_tables = server->lane_count > opts->session.ports_num,
+		.num_gradient_servers = opts->session.num_gradient_servers,
 		.max_trainers = opts->max_trainers,
 		.newcomer_max = opts->newcomer_max,
 		.numa_node = wf_pin_place_of(server->pin, idx).numa_node,
@@ -147,14 +143,11 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.slot_bytes_max = opts->slot_bytes_max,
 		.max_shard_bytes = opts->max_shard_bytes,
 		.inbox_bytes = opts->inbox_bytes,
-		.reconnect_timeout_ns = opts->reconnect_timeout_ns,
-		.peer_timeout_ns = opts->peer_timeout_ns,
-		.stall_timeout_ns = opts->stall_timeout_ns,
-		.connect_timeout_ns = opts->connect_timeout_ns,
-		.spin_ns = wf_spin_setting(opts->spin_ns, server->lane_count),
-		.stats_period_ns = opts->stats_period_ns,
-		.tcp_congestion = opts->tcp_congestion,
-		.verbs = opts->verbs,
+		.reconnect_timeout_ns = opts->session.reconnect_timeout_ns,
+		.stall_timeout_ns = opts->session.stall_timeout_ns,
+		.connect_timeout_ns = opts->session.connect_timeout_ns,
+		.spin_ns = wf_spin_setting(opts->session.spin_ns, server->lane_count),
+		.stats_period_ns = opts->session.stats_period_ns,
 	};
 	if (lane.listen.port != 0) {
 		lane.listen.port = (uint16_t)(lane.listen.port + idx);
@@ -168,10 +161,11 @@ static enum weft_status
 take_places(struct wf_server *server)
 {
 	const struct wf_server_opts *opts = &server->opts;
-	const struct wf_seat_process seats = {.dense = opts->ports_num,
-					      .sparse = server->lane_count - opts->ports_num};
+	const struct wf_seat_process seats = {.dense = opts->session.ports_num,
+					      .sparse =
+						      server->lane_count - opts->session.ports_num};
 	struct wf_verbs_settings verbs;
-	enum weft_status st = wf_verbs_settings_parse(opts->verbs, &verbs);
+	enum weft_status st = wf_verbs_settings_parse(opts->session.verbs, &verbs);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -179,7 +173,7 @@ take_places(struct wf_server *server)
 					.process_count = 1,
 					.device = verbs.device[0] != '\0' ? verbs.device : NULL,
 					.port = verbs.port};
-	return wf_pin_create_for(opts->env, opts->pin, &ask, &server->pin);
+	return wf_pin_create_for(opts->env, opts->session.pin, &ask, &server->pin);
 }
 
 enum weft_status
@@ -197,8 +191,8 @@ wf_server_create(const struct wf_server_opts *opts, struct wf_server **out)
 	server->opts = *opts;
 	server->incarnation = wf_random(opts->env) | 1;
 	(void)pthread_mutex_init(&server->lock, NULL);
-	server->lane_count =
-		opts->ports_num + (opts->sparse != NULL ? opts->ports_num_for_sparse : 0);
+	server->lane_count = opts->session.ports_num +
+			     (opts->sparse != NULL ? opts->session.ports_num_for_sparse : 0);
 	server->lane = wf_zalloc_array(opts->env, server->lane_count, sizeof(*server->lane));
 	if (server->lane == NULL) {
 		st = wf_fail(WEFT_NOMEM, "pserver: %u lanes", server->lane_count);
@@ -264,16 +258,16 @@ wf_server_describe(const struct wf_server *server, char *out, size_t bytes)
 	char trainers[48];
 	(void)snprintf(trainers, sizeof(trainers), "as many trainers as they say, up to %u",
 		       opts->max_trainers);
-	if (opts->num_gradient_servers != 0) {
+	if (opts->session.num_gradient_servers != 0) {
 		(void)snprintf(trainers, sizeof(trainers), "%u trainer%s",
-			       opts->num_gradient_servers,
-			       opts->num_gradient_servers == 1 ? "" : "s");
+			       opts->session.num_gradient_servers,
+			       opts->session.num_gradient_servers == 1 ? "" : "s");
 	}
 	char sparse[64] = "";
-	if (opts->ports_num_for_sparse > 0) {
+	if (opts->session.ports_num_for_sparse > 0) {
 		(void)snprintf(sparse, sizeof(sparse),
 			       opts->sparse != NULL ? ", %u sparse" : " (%u more are kept free)",
-			       opts->ports_num_for_sparse);
+			       opts->session.ports_num_for_sparse);
 	}
 	(void)snprintf(
 		out, bytes,
@@ -281,8 +275,8 @@ wf_server_describe(const struct wf_server *server, char *out, size_t bytes)
 		"pin %s",
 		name, loopback ? " (loopback only; --listen=ADDR opens it)" : "",
 		wf_server_port(server, 0), wf_server_port(server, server->lane_count - 1),
-		opts->ports_num, opts->ports_num == 1 ? "" : "s", sparse, trainers, opts->transport,
-		opts->pin);
+		opts->session.ports_num, opts->session.ports_num == 1 ? "" : "s", sparse, trainers,
+		opts->session.transport, opts->session.pin);
 }
 
 /* The first lane whose job failed tells the others why. */
@@ -351,7 +345,7 @@ is_forsaken(const struct wf_server *server)
 {
 	const struct wf_server_opts *opts = &server->opts;
 	uint64_t waited_ns = wf_now_ns(server->env) - server->start_ns;
-	return opts->once && waited_ns >= opts->connect_timeout_ns &&
+	return opts->once && waited_ns >= opts->session.connect_timeout_ns &&
 	       atomic_load_explicit(&server->begun, memory_order_relaxed) == 0;
 }
 
@@ -364,7 +358,7 @@ give_up(struct wf_server *server)
 		       "no trainer came to the pserver on %.100s port %u within %.0f s; give it a "
 		       "longer connect_timeout, or start it without once",
 		       server->opts.listen.name, wf_lane_port(server->lane[0].lane),
-		       (double)server->opts.connect_timeout_ns / 1e9);
+		       (double)server->opts.session.connect_timeout_ns / 1e9);
 	publish_cause(server, &cause, false);
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/env.h"
+#include "base/settings.h"
 #include "base/url.h"
 
 struct wf_server;
@@ -14,39 +15,33 @@ struct wf_lane_service; /* service.h */
 
 struct wf_server_opts {
 	struct wf_env *env;
-	const char *transport; /* "auto", "tcp", "shm", "verbs"; in tests also "sim", "sim-auto" */
+	/* The settings that both ends have (base/settings.c), and of those that differ here
+	 * num_gradient_servers, 0: as the first trainer says, up to max_trainers; and
+	 * stall_timeout_ns, as of a lane. connect_timeout_ns is from the first trainer of a job to
+	 * the last, with `once` also until the first comes. In tests transport may be "sim", too.
+	 */
+	union {
+		struct weft_session_opts session;
+		struct wf_session_values values; /* the same, with what has no field there */
+	};
 	struct wf_host listen; /* address, and port of lane 0; lane i listens on port + i; port 0:
 				* each lane picks one (tests) */
-	uint32_t ports_num;    /* dense lanes */
-	uint32_t ports_num_for_sparse;        /* sparse lanes, on the ports after them */
-	const struct wf_lane_service *sparse; /* what they do; NULL: their ports are kept free */
-	/* 0: as the first trainer says, up to max_trainers; else others are refused. */
-	uint32_t num_gradient_servers;
+	const struct wf_lane_service *sparse; /* what sparse lanes do; NULL: ports are kept free */
 	uint32_t max_trainers;
 	uint32_t newcomer_max; /* connections of a lane that were not let in; 0: 64 */
-	const char *pin;       /* "auto", "off", CPU list */
 	bool inline_lanes;
-	bool once;        /* end with OK when all trainers of the first job said GOODBYE */
-	uint64_t spin_ns; /* how long lanes poll before they sleep; WEFT_SPIN_AUTO: as long as pays
-			   */
+	bool once;                /* end with OK when all trainers of the first job said GOODBYE */
 	uint64_t slot_bytes_max;  /* longest slice accepted, bytes */
 	uint32_t slot_count;      /* window per trainer and lane; a power of two, 1..256 */
 	uint64_t max_shard_bytes; /* parameters and state of one lane */
 	/* Gradients that a dense lane copies aside; 0: one shard for each trainer. With less,
 	 * pushes are announced (README.md, "A small inbox"). */
 	uint64_t inbox_bytes;
-	uint64_t reconnect_timeout_ns;
-	uint64_t peer_timeout_ns;
-	uint64_t stall_timeout_ns; /* as of a lane */
-	/* From the first trainer of a job to the last; with `once` also until the first comes. */
-	uint64_t connect_timeout_ns;
-	uint64_t stats_period_ns;   /* of each lane's stats lines; 0: none */
-	const char *tcp_congestion; /* of TCP sockets; NULL or "": the system's */
-	const char *verbs;          /* settings of RDMA devices; NULL or "": defaults */
 };
 
-/* Defaults: "auto", 127.0.0.1:7164, one dense lane, at most 1,024 trainers, pin off, window 8,
- * slices to 64 MiB, shards to 64 GiB, reconnect 3 s, peer 10 s, connect 300 s, no stats lines. */
+/* Settings at their defaults, but for a number of trainers that is left to the first and a stall
+ * timeout of 1,800 s; 127.0.0.1:7164, at most 1,024 trainers, window 8, slices to 64 MiB, shards to
+ * 64 GiB. */
 void wf_server_opts_init(struct wf_server_opts *opts);
 
 /* Opens all ports. WEFT_UNAVAILABLE: address in use, names it; WEFT_INVALID; WEFT_NOMEM. */

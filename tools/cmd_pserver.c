@@ -226,26 +226,14 @@ server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf
 {
 	wf_server_opts_init(out);
 	out->env = env;
-	out->transport = set->session.transport;
-	out->ports_num = set->session.ports_num;
-	out->ports_num_for_sparse = set->session.ports_num_for_sparse;
+	out->values = set->values;
 	out->sparse = &wf_sparse_service;
-	out->num_gradient_servers = set->session.num_gradient_servers;
 	out->max_trainers = (uint32_t)set->max_trainers;
 	out->newcomer_max = newcomer_max(set);
-	out->pin = set->session.pin;
 	out->once = set->once;
-	out->spin_ns = set->session.spin_ns;
 	out->slot_count = (uint32_t)set->slot_count;
 	out->max_shard_bytes = set->max_shard_bytes;
 	out->inbox_bytes = set->inbox_bytes;
-	out->reconnect_timeout_ns = set->session.reconnect_timeout_ns;
-	out->peer_timeout_ns = set->session.peer_timeout_ns;
-	out->stall_timeout_ns = set->session.stall_timeout_ns;
-	out->connect_timeout_ns = set->session.connect_timeout_ns;
-	out->stats_period_ns = set->session.stats_period_ns;
-	out->tcp_congestion = set->session.tcp_congestion;
-	out->verbs = set->session.verbs;
 	return choose_address(set, &out->listen);
 }
 

@@ -53,12 +53,9 @@ open_transport(struct wf_core *core)
 		.env = core->env,
 		.conn_max = core->link_count * 2 + 8,
 		.put_bytes_max = wf_core_put_bytes_max(core),
-		.peer_timeout_ns = core->opts.peer_timeout_ns,
-		.paths = core->opts.transport,
-		.tcp_congestion = core->opts.tcp_congestion,
-		.verbs = core->verbs,
-		.path_retry_ns = core->values.path_retry,
 	};
+	wf_transport_opts_set(&core->values, &opts);
+	opts.verbs = core->verbs;
 	enum weft_status st = wf_transport_open("mux", &opts, &core->turn.transport);
 	if (st != WEFT_OK) {
 		return st;

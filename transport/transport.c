@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/settings.h"
 #include "transport/fault/fault.h"
 #include "transport/ops.h"
 
@@ -40,6 +41,16 @@ set_default_u64(uint64_t *value, uint64_t initial)
 	if (*value == 0) {
 		*value = initial;
 	}
+}
+
+void
+wf_transport_opts_set(const struct wf_session_values *values, struct wf_transport_opts *opts)
+{
+	opts->paths = values->opts.transport;
+	opts->tcp_congestion = values->opts.tcp_congestion;
+	opts->verbs = values->opts.verbs;
+	opts->peer_timeout_ns = values->opts.peer_timeout_ns;
+	opts->path_retry_ns = values->path_retry;
 }
 
 static struct wf_transport_opts

@@ -35,6 +35,8 @@ struct wf_conn {
 	void *user; /* the upper layer's; set by connect, or by whoever handles the UP */
 };
 
+struct wf_session_values; /* base/settings.h */
+
 struct wf_transport_opts {
 	struct wf_env *env;
 	/* Connections at a time that were begun, shown or let in; 0: 1,024. */
@@ -63,6 +65,9 @@ struct wf_transport_opts {
 	const char *verbs;
 	uint64_t path_retry_ns; /* mux: a path that broke is left out for so long; 0: 10 s */
 };
+
+/* What a user sets of a transport; texts are those of `values`. */
+void wf_transport_opts_set(const struct wf_session_values *values, struct wf_transport_opts *opts);
 
 #define WF_PATHS_MAX 6u /* that one transport may have, and offer */
 

@@ -42,20 +42,20 @@ run_pserver(struct wf_env *env, void *arg)
 	struct wf_server_opts opts;
 	wf_server_opts_init(&opts);
 	opts.env = env;
-	opts.transport = member->opts->transport;
+	opts.session.transport = member->opts->transport;
 	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
-	opts.ports_num = member->opts->lanes;
-	opts.ports_num_for_sparse = member->opts->sparse_lanes;
+	opts.session.ports_num = member->opts->lanes;
+	opts.session.ports_num_for_sparse = member->opts->sparse_lanes;
 	opts.sparse = &wf_sparse_service;
 	if (member->opts->sparse_lanes > 0) {
 		opts.max_shard_bytes = SPARSE_SHARD_BYTES;
 	}
-	opts.num_gradient_servers = member->opts->trainers;
+	opts.session.num_gradient_servers = member->opts->trainers;
 	opts.inline_lanes = true;
 	opts.once = true;
 	opts.slot_count = member->opts->slot_count;
 	if (member->opts->reconnect_ns > 0) {
-		opts.reconnect_timeout_ns = member->opts->reconnect_ns;
+		opts.session.reconnect_timeout_ns = member->opts->reconnect_ns;
 	}
 	struct wf_server *server = NULL;
 	enum weft_status st = wf_server_create(&opts, &server);

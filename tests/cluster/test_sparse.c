@@ -56,18 +56,18 @@ run_pserver(struct wf_env *env, void *arg)
 	struct wf_server *server = NULL;
 	wf_server_opts_init(&opts);
 	opts.env = env;
-	opts.transport = run->transport;
+	opts.session.transport = run->transport;
 	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
-	opts.ports_num = run->job.ports_num;
-	opts.ports_num_for_sparse = run->job.ports_num_for_sparse;
+	opts.session.ports_num = run->job.ports_num;
+	opts.session.ports_num_for_sparse = run->job.ports_num_for_sparse;
 	opts.sparse = &wf_sparse_service;
-	opts.num_gradient_servers = run->job.trainers;
+	opts.session.num_gradient_servers = run->job.trainers;
 	opts.inline_lanes = true;
 	opts.once = true;
 	opts.slot_count = run->slot_count;
 	opts.slot_bytes_max = run->slot_bytes;
 	opts.max_shard_bytes = 64u << 20;
-	opts.reconnect_timeout_ns = run->reconnect_ns;
+	opts.session.reconnect_timeout_ns = run->reconnect_ns;
 	enum weft_status st = wf_server_create(&opts, &server);
 	if (st == WEFT_OK) {
 		st = wf_server_run(server);

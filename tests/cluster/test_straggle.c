@@ -37,7 +37,7 @@ struct run {
 static void
 fill_server(const struct crew *crew, struct wf_server_opts *out)
 {
-	out->stats_period_ns = 3600 * WF_NS_PER_S; /* the job's table only */
+	out->session.stats_period_ns = 3600 * WF_NS_PER_S; /* the job's table only */
 }
 
 static enum weft_status

@@ -159,9 +159,9 @@ run_pserver(struct wf_env *env, void *arg)
 	}
 	wf_server_opts_init(&opts);
 	opts.env = env;
-	opts.transport = "sim";
+	opts.session.transport = "sim";
 	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
-	opts.ports_num_for_sparse = s->sparse > 0 ? 1 : 0;
+	opts.session.ports_num_for_sparse = s->sparse > 0 ? 1 : 0;
 	opts.sparse = s->sparse > 0 ? &wf_sparse_service : NULL;
 	opts.inline_lanes = true;
 	opts.once = true;
@@ -169,10 +169,10 @@ run_pserver(struct wf_env *env, void *arg)
 	opts.slot_bytes_max = 1024;
 	opts.max_shard_bytes = 4u << 20;
 	opts.inbox_bytes = (s->features & INBOX) != 0 ? (uint64_t)TRAINERS * SLICE_BYTES : 0;
-	opts.reconnect_timeout_ns = PATIENCE_NS;
-	opts.peer_timeout_ns = PATIENCE_NS;
-	opts.connect_timeout_ns = PATIENCE_NS;
-	opts.stats_period_ns = (s->rough & MEASURES) != 0 ? WF_NS_PER_MS : 0;
+	opts.session.reconnect_timeout_ns = PATIENCE_NS;
+	opts.session.peer_timeout_ns = PATIENCE_NS;
+	opts.session.connect_timeout_ns = PATIENCE_NS;
+	opts.session.stats_period_ns = (s->rough & MEASURES) != 0 ? WF_NS_PER_MS : 0;
 	enum weft_status st = wf_server_create(&opts, &server);
 	if (st == WEFT_OK) {
 		st = wf_server_run(server);

@@ -63,10 +63,10 @@ run_pserver(struct wf_env *env, void *arg)
 	struct wf_server *server = NULL;
 	wf_server_opts_init(&opts);
 	opts.env = env;
-	opts.transport = crew->transport;
+	opts.session.transport = crew->transport;
 	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
-	opts.ports_num = crew->sparse != NULL ? 1 : crew->lanes;
-	opts.ports_num_for_sparse = crew->sparse != NULL ? crew->lanes : 0;
+	opts.session.ports_num = crew->sparse != NULL ? 1 : crew->lanes;
+	opts.session.ports_num_for_sparse = crew->sparse != NULL ? crew->lanes : 0;
 	opts.sparse = crew->sparse;
 	opts.inline_lanes = true;
 	opts.once = true;

@@ -42,15 +42,15 @@ open_server(struct wf_env *env, const char *transport, struct server *out)
 	struct wf_server_opts opts;
 	wf_server_opts_init(&opts);
 	opts.env = env;
-	opts.transport = transport;
+	opts.session.transport = transport;
 	opts.sparse = &wf_sparse_service;
 	for (int i = 0; i < PORT_TRIES; i++) {
-		opts.ports_num_for_sparse = 0;
+		opts.session.ports_num_for_sparse = 0;
 		opts.listen.port = 0;
 		assert_int_equal(wf_server_create(&opts, &out->server), WEFT_OK);
 		opts.listen.port = wf_server_port(out->server, 0); /* one that was free */
 		wf_server_destroy(out->server);
-		opts.ports_num_for_sparse = SPARSE_LANES;
+		opts.session.ports_num_for_sparse = SPARSE_LANES;
 		if (opts.listen.port < 65000 && wf_server_create(&opts, &out->server) == WEFT_OK) {
 			return;
 		}

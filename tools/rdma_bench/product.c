@@ -36,7 +36,7 @@ static enum weft_status
 create_server(struct wf_server_opts *opts, struct wf_server **out)
 {
 	enum weft_status st = WEFT_INTERNAL;
-	if (opts->ports_num_for_sparse == 0) {
+	if (opts->session.ports_num_for_sparse == 0) {
 		return wf_server_create(opts, out);
 	}
 	for (unsigned i = 0; i < PORT_TRIES && st != WEFT_OK; i++) {
@@ -56,15 +56,15 @@ run_pserver(struct wf_bench_seat *seat, const void *arg)
 
 	wf_server_opts_init(&server_opts);
 	server_opts.env = seat->env;
-	server_opts.transport = opts->transport;
+	server_opts.session.transport = opts->transport;
 	server_opts.listen.port = 0;
-	server_opts.num_gradient_servers = opts->trainer_count;
+	server_opts.session.num_gradient_servers = opts->trainer_count;
 	server_opts.once = true;
-	server_opts.spin_ns = opts->spin_ns;
-	server_opts.peer_timeout_ns = PEER_TIMEOUT_NS;
-	server_opts.tcp_congestion = opts->congestion;
+	server_opts.session.spin_ns = opts->spin_ns;
+	server_opts.session.peer_timeout_ns = PEER_TIMEOUT_NS;
+	server_opts.session.tcp_congestion = opts->congestion;
 	if (opts->rows > 0) {
-		server_opts.ports_num_for_sparse = 1;
+		server_opts.session.ports_num_for_sparse = 1;
 		server_opts.sparse = &wf_sparse_service;
 	}
 	enum weft_status st = create_server(&server_opts, &server);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/settings.h"
 #include "wire/layout.h"
 
 /* --- the job --- */
@@ -153,9 +154,12 @@ static void
 open_lane(struct stage *stage, uint32_t idx)
 {
 	const struct stage_opts *opts = &stage->opts;
+	struct wf_session_values network;
+	wf_session_defaults(&network);
+	network.opts.transport = "sim";
 	const struct wf_lane_opts lane = {
 		.env = stage->script.env,
-		.transport = "sim",
+		.network = &network,
 		.listen = {.name = "::", .port = (uint16_t)(STAGE_PORT + idx)},
 		.idx = idx,
 		.service_idx = idx,
@@ -170,7 +174,6 @@ open_lane(struct stage *stage, uint32_t idx)
 		.max_shard_bytes = opts->max_shard_bytes,
 		.inbox_bytes = opts->inbox_bytes,
 		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
-		.peer_timeout_ns = 10 * WF_NS_PER_S,
 		.stall_timeout_ns = opts->stall_timeout_ns,
 		.connect_timeout_ns = 300 * WF_NS_PER_S,
 		.stats_period_ns = opts->stats_period_ns,
@@ -185,9 +188,9 @@ run_server(struct wf_env *env, void *arg)
 	struct wf_server_opts opts;
 	wf_server_opts_init(&opts);
 	opts.env = env;
-	opts.transport = "sim";
+	opts.session.transport = "sim";
 	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "::");
-	opts.ports_num = stage->opts.lanes;
+	opts.session.ports_num = stage->opts.lanes;
 	opts.inline_lanes = true;
 	opts.once = stage->opts.once;
 	opts.slot_count = stage->opts.slot_count;

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/settings.h"
 #include "tests/support/failing_env.h"
 #include "tests/support/hello.h"
 
@@ -73,11 +74,14 @@ told_of(const struct peer *peer, const char **text)
 static enum weft_status
 open_lane(const struct starved_job *job, struct wf_env *env, struct wf_lane **out)
 {
+	struct wf_session_values network;
+	wf_session_defaults(&network);
+	network.opts.transport = "tcp";
 	const struct wf_lane_opts opts = {
 		.max_trainers = 64,
 		.env = env,
 		.service = job->service,
-		.transport = "tcp",
+		.network = &network,
 		.listen = {.name = "127.0.0.1"},
 		.lane_count = 1,
 		.numa_node = -1,
@@ -86,7 +90,6 @@ open_lane(const struct starved_job *job, struct wf_env *env, struct wf_lane **ou
 		.slot_bytes_max = 65536,
 		.max_shard_bytes = job->max_shard_bytes,
 		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
-		.peer_timeout_ns = 10 * WF_NS_PER_S,
 		.connect_timeout_ns = 300 * WF_NS_PER_S,
 	};
 	return wf_lane_create(&opts, out);

@@ -374,7 +374,7 @@ refuse_opts(struct wf_env *env, uint32_t ports_num, uint16_t port, uint32_t slot
 	struct wf_server *server = NULL;
 	wf_server_opts_init(&opts);
 	opts.env = env;
-	opts.ports_num = ports_num;
+	opts.session.ports_num = ports_num;
 	opts.listen.port = port;
 	opts.slot_count = slot_count;
 	assert_int_equal(wf_server_create(&opts, &server), WEFT_INVALID);
@@ -408,13 +408,13 @@ threads_of_lanes_end_when_the_server_is_stopped(void **state)
 	assert_int_equal(wf_env_system_create(WF_LOG_ERROR, -1, &env), WEFT_OK);
 	wf_server_opts_init(&opts);
 	opts.env = env;
-	opts.ports_num = 3;
+	opts.session.ports_num = 3;
 	opts.listen.port = 0;
 	assert_int_equal(wf_server_create(&opts, &server), WEFT_OK);
 	wf_server_describe(server, text, sizeof(text));
 	assert_non_null(strstr(text, "3 dense lanes"));
 	assert_non_null(strstr(text, "loopback only"));
-	opts.ports_num = 1;
+	opts.session.ports_num = 1;
 	opts.listen.port = wf_server_port(server, 0);
 	assert_int_equal(wf_server_create(&opts, &second), WEFT_UNAVAILABLE);
 	(void)snprintf(text, sizeof(text), "%u", wf_server_port(server, 0));

@@ -87,8 +87,8 @@ a_pserver_that_gets_no_thread_ends_with_that_whatever_it_stopped(void **state)
 	assert_int_equal(wf_env_system_create(WF_LOG_ERROR, -1, &env), WEFT_OK);
 	wf_server_opts_init(&opts);
 	opts.env = env;
-	opts.transport = "tcp";
-	opts.ports_num = 2;
+	opts.session.transport = "tcp";
+	opts.session.ports_num = 2;
 	opts.listen.port = 0;
 	assert_int_equal(wf_server_create(&opts, &server), WEFT_OK);
 	come(env, wf_server_port(server, 0));

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/settings.h"
 #include "kernels/half.h"
 #include "tests/support/hello.h"
 
@@ -518,10 +519,13 @@ static void
 open_lane(struct ground *ground, uint32_t idx)
 {
 	const struct ground_opts *opts = &ground->opts;
+	struct wf_session_values network;
+	wf_session_defaults(&network);
+	network.opts.transport = "sim";
 	const struct wf_lane_opts lane = {
 		.env = ground->script.env,
 		.service = &wf_sparse_service,
-		.transport = "sim",
+		.network = &network,
 		.listen = {.name = "::", .port = (uint16_t)(GROUND_PORT + idx)},
 		.idx = 1 + idx,
 		.service_idx = idx,
@@ -533,7 +537,6 @@ open_lane(struct ground *ground, uint32_t idx)
 		.slot_bytes_max = opts->slot_bytes,
 		.max_shard_bytes = opts->max_shard_bytes,
 		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
-		.peer_timeout_ns = 10 * WF_NS_PER_S,
 		.connect_timeout_ns = 300 * WF_NS_PER_S,
 		.stats_period_ns = opts->stats_period_ns,
 	};

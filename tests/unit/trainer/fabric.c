@@ -14,11 +14,11 @@ server_opts(const struct fabric *fabric, uint64_t spin_ns, struct wf_server_opts
 {
 	wf_server_opts_init(opts);
 	opts->env = fabric->env;
-	opts->ports_num = fabric->lane_count;
+	opts->session.ports_num = fabric->lane_count;
 	opts->listen.port = 0;
-	opts->spin_ns = spin_ns;
+	opts->session.spin_ns = spin_ns;
 	if (fabric->transport != NULL) {
-		opts->transport = fabric->transport;
+		opts->session.transport = fabric->transport;
 	}
 }
 
@@ -29,7 +29,7 @@ open_server(struct fabric *fabric, uint64_t spin_ns, struct wf_server **out)
 	struct wf_server_opts opts;
 	server_opts(fabric, spin_ns, &opts);
 	for (int i = 0; i < PORT_TRIES; i++) {
-		opts.ports_num = 1;
+		opts.session.ports_num = 1;
 		opts.listen.port = 0;
 		assert_ok(wf_server_create(&opts, out));
 		if (fabric->lane_count == 1) {
@@ -37,7 +37,7 @@ open_server(struct fabric *fabric, uint64_t spin_ns, struct wf_server **out)
 		}
 		opts.listen.port = wf_server_port(*out, 0);
 		wf_server_destroy(*out);
-		opts.ports_num = fabric->lane_count;
+		opts.session.ports_num = fabric->lane_count;
 		if (opts.listen.port < 65000 && wf_server_create(&opts, out) == WEFT_OK) {
 			return;
 		}

@@ -35,8 +35,8 @@ static void
 fill_server(const struct crew *crew, struct wf_server_opts *out)
 {
 	const struct job *job = crew->run;
-	out->num_gradient_servers = TRAINERS;
-	out->stats_period_ns = job->stats_period_ns;
+	out->session.num_gradient_servers = TRAINERS;
+	out->session.stats_period_ns = job->stats_period_ns;
 }
 
 static void
