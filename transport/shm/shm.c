@@ -67,7 +67,7 @@ lower_flags(struct wf_shm *t)
 		/* K1, as above: with the flag down, who kicks sends no byte. */
 		if (c->segment != NULL &&
 		    atomic_exchange_explicit(&c->own->sleeping, 0, memory_order_seq_cst) == 0) {
-			c->readable = true;
+			wf_shm_read_ring(c);
 			rung = true;
 		}
 	}

@@ -352,6 +352,8 @@ enum weft_status wf_shm_packet_check(const struct wf_shm_packet *packet,
 				     size_t bytes) WEFT_MUST_CHECK;
 /* Take in what the socket has, once UP. */
 void wf_shm_read_socket(struct wf_shm_conn *c);
+/* The peer has rung: read its byte, if it is here, and no more. */
+void wf_shm_read_ring(struct wf_shm_conn *c);
 
 /* shm_segment.c */
 /* A sealed memfd. */

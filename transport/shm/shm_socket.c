@@ -164,26 +164,44 @@ on_packet(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 	}
 }
 
+/* True: it was a byte that wakes. */
+static bool
+read_mail(struct wf_shm_conn *c)
+{
+	struct wf_shm_mail mail;
+	int got = wf_shm_receive_mail(c->fd, &mail);
+	if (got == 0) {
+		c->readable = false;
+	} else if (got == -1) {
+		c->readable = false;
+		c->eof = true;
+	} else if (got == -2) {
+		wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
+	} else if (!mail.wake) {
+		on_packet(c, &mail);
+	}
+	if (got == 1 && mail.fd >= 0) {
+		(void)close(mail.fd);
+	}
+	return got == 1 && mail.wake;
+}
+
+void
+wf_shm_read_ring(struct wf_shm_conn *c)
+{
+	bool more = c->readable || c->life.state != WF_LIFE_UP;
+	c->readable = true;
+	if (!more && read_mail(c)) {
+		c->readable = false; /* what may be behind it, epoll tells of */
+	}
+}
+
 void
 wf_shm_read_socket(struct wf_shm_conn *c)
 {
-	struct wf_shm_mail mail;
 	for (unsigned i = 0; i < WF_SHM_MAIL_BUDGET && c->readable && c->life.state < WF_LIFE_DYING;
 	     i++) {
-		int got = wf_shm_receive_mail(c->fd, &mail);
-		if (got == 0) {
-			c->readable = false;
-		} else if (got == -1) {
-			c->readable = false;
-			c->eof = true;
-		} else if (got == -2) {
-			wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
-		} else if (!mail.wake) {
-			on_packet(c, &mail);
-		}
-		if (got == 1 && mail.fd >= 0) {
-			(void)close(mail.fd);
-		}
+		(void)read_mail(c);
 	}
 	if (c->readable) {
 		c->t->medium.loop.left = true;
