@@ -41,11 +41,31 @@ wf_medium_query(struct wf_transport *transport, struct wf_transport_info *out)
 	*out = wf_medium_of(transport)->info;
 }
 
+int
+wf_medium_wait_fd(struct wf_transport *transport)
+{
+	return wf_medium_of(transport)->loop.epoll_fd;
+}
+
+void
+wf_medium_wake(struct wf_transport *transport)
+{
+	wf_loop_kick(&wf_medium_of(transport)->loop);
+}
+
 void
 wf_medium_stranger(struct wf_medium *medium, const char *why)
 {
 	medium->info.strangers_refused++;
 	snprintf(medium->info.last_stranger, sizeof(medium->info.last_stranger), "%s", why);
+}
+
+/* The loop's list lets go of it with the next visit. */
+static bool
+is_held(struct wf_life *life)
+{
+	const struct wf_life_ops *ops = life->medium->ops;
+	return life->ready.queued || (ops->is_held != NULL && ops->is_held(life));
 }
 
 void
@@ -55,7 +75,7 @@ wf_medium_reap(struct wf_medium *medium)
 	medium->dead_waiting = false;
 	for (struct wf_life *life = medium->first; life != NULL; life = next) {
 		next = life->next;
-		if (life->state == WF_LIFE_DEAD && !medium->ops->is_held(life)) {
+		if (life->state == WF_LIFE_DEAD && !is_held(life)) {
 			wf_life_destroy(life);
 		}
 	}
@@ -295,6 +315,24 @@ wf_life_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_gran
 	return st == WEFT_OK ? wf_grants_add(&life->grants, grant, out) : st;
 }
 
+enum weft_status
+wf_life_fail_region(const struct wf_life *life, const struct wf_op *op)
+{
+	return wf_fail(WEFT_INVALID, "put to %s: %llu bytes at %p, not in region %u", life->peer,
+		       (unsigned long long)op->bytes, op->src, op->region);
+}
+
+enum weft_status
+wf_life_fail_room(struct wf_life *life)
+{
+	enum weft_status st = wf_life_check_up(life, "post to");
+	if (st != WEFT_OK) {
+		return st;
+	}
+	life->medium->info.posts_again++;
+	return WEFT_AGAIN;
+}
+
 /* ---- down ---- */
 
 static void
@@ -446,6 +484,14 @@ report_down(struct wf_life *life, struct wf_events *events)
 }
 
 /* ---- turns and time ---- */
+
+void
+wf_life_ready(struct wf_life *life)
+{
+	if (life->state != WF_LIFE_DEAD) { /* else it is about to be freed */
+		wf_loop_push(&life->medium->loop, &life->ready);
+	}
+}
 
 void
 wf_life_visit(struct wf_life *life, struct wf_events *events)

@@ -45,7 +45,8 @@ enum wf_life_state {
 /* What only the medium can do. NULL is allowed where it says so. */
 struct wf_life_ops {
 	size_t conn_bytes; /* of the medium's connection, which begins with a struct wf_life */
-	/* The connection has something to do: this poll or the next visits it. */
+	/* The connection has something to do: this poll or the next visits it. wf_life_ready, where
+	 * a poll visits those that the loop has as ready. */
 	void (*ready)(struct wf_life *life);
 	/* One turn in CONNECTING, SHAKING, WAITING, UP, DRAINING, LINGERING or ENDING. */
 	void (*visit)(struct wf_life *life, struct wf_events *events);
@@ -73,7 +74,8 @@ struct wf_life_ops {
 	void (*cut)(struct wf_life *life, enum wf_life_state before);
 	/* DYING: deliver the DONEs that are left. True: there are none; DOWN may follow. */
 	bool (*finish)(struct wf_life *life, struct wf_events *events);
-	/* DEAD, but it cannot be freed yet: whoever holds it sets dead_waiting when that ends. */
+	/* DEAD, but it cannot be freed yet: whoever holds it sets dead_waiting when that ends.
+	 * NULL: nobody does but the loop's list, which is seen to. */
 	bool (*is_held)(struct wf_life *life);
 	/* Release what the medium has of it, but for its struct. */
 	void (*fini)(struct wf_life *life);
@@ -95,6 +97,7 @@ struct wf_life {
 	uint64_t attempt_ns;  /* connecting end: end of the whole attempt; the medium may put it off
 			       */
 	struct wf_life *next, **prev_next; /* medium's list of all */
+	struct wf_loop_ready ready;
 	struct wf_place place;
 	/* The peer's hello or verdict, in memory of the medium's connection. */
 	const uint8_t *blob;
@@ -139,6 +142,8 @@ void wf_medium_init(struct wf_medium *medium, const struct wf_transport_ops *tra
 /* Takes every connection down and frees it, without events. */
 void wf_medium_end_all(struct wf_medium *medium);
 void wf_medium_query(struct wf_transport *transport, struct wf_transport_info *out);
+int wf_medium_wait_fd(struct wf_transport *transport);
+void wf_medium_wake(struct wf_transport *transport);
 /* Count and note someone who was sent away. */
 void wf_medium_stranger(struct wf_medium *medium, const char *why);
 /* Look who is late, and set the loop's timer anew. */
@@ -171,6 +176,8 @@ wf_life_enter(struct wf_life *life, enum wf_life_state state)
 void wf_life_deadline(struct wf_life *life, uint64_t deadline_ns);
 /* The peer's hello or verdict is here, and stays there: DECIDED. `is_no`: of a verdict. */
 void wf_life_decide(struct wf_life *life, const void *blob, size_t blob_bytes, bool is_no);
+/* The next poll visits it. No-op for one that is DEAD. */
+void wf_life_ready(struct wf_life *life);
 /* One turn: whatever the state asks for. */
 void wf_life_visit(struct wf_life *life, struct wf_events *events);
 
@@ -199,9 +206,39 @@ enum weft_status wf_life_grant(struct wf_conn *conn, const struct wf_grant *gran
 			       struct wf_grant_key *out);
 
 /* WEFT_CLOSED or WEFT_INVALID: it is not UP, so there is no `what` ("grant to"). */
-enum weft_status wf_life_fail_not_up(const struct wf_life *life, const char *what) WEFT_MUST_CHECK;
+enum weft_status wf_life_fail_not_up(const struct wf_life *life, const char *what) WEFT_MUST_CHECK
+	__attribute__((cold));
 static inline enum weft_status
 wf_life_check_up(const struct wf_life *life, const char *what)
 {
 	return life->state == WF_LIFE_UP ? WEFT_OK : wf_life_fail_not_up(life, what);
+}
+
+enum weft_status wf_life_fail_region(const struct wf_life *life,
+				     const struct wf_op *op) WEFT_MUST_CHECK __attribute__((cold));
+/* WEFT_AGAIN, which is counted; or the connection is going down since. */
+enum weft_status wf_life_fail_room(struct wf_life *life) WEFT_MUST_CHECK __attribute__((cold));
+
+/* The part of the slot `post` that is the same for all: take operations in order, as far as there
+ * is room. `take` puts one into the medium's queue, or finds none free and returns false; it may
+ * take the connection down. Inlined, so that it is called without a pointer. */
+__attribute__((always_inline)) static inline enum weft_status
+wf_life_post(struct wf_life *life, const struct wf_op *ops, unsigned op_count, unsigned *taken,
+	     bool (*take)(struct wf_life *life, const struct wf_op *op))
+{
+	if (life->state != WF_LIFE_UP) {
+		return wf_life_fail_not_up(life, "post to");
+	}
+	for (unsigned i = 0; i < op_count; i++) {
+		const struct wf_op *op = &ops[i];
+		if (op->kind == WF_OP_PUT &&
+		    !wf_regions_hold(&life->medium->regions, op->region, op->src, op->bytes)) {
+			return wf_life_fail_region(life, op);
+		}
+		if (!take(life, op)) {
+			return wf_life_fail_room(life);
+		}
+		*taken = i + 1;
+	}
+	return WEFT_OK;
 }

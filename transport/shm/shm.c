@@ -155,12 +155,6 @@ shm_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 	return WEFT_OK;
 }
 
-static int
-shm_wait_fd(struct wf_transport *transport)
-{
-	return wf_shm_of(transport)->medium.loop.epoll_fd;
-}
-
 static bool
 shm_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
@@ -170,12 +164,6 @@ shm_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	*deadline_ns = loop->left ? 0 : loop->timer_ns;
 	wf_loop_arm(loop, false, *deadline_ns);
 	return false; /* what came before the flag was set wakes nobody */
-}
-
-static void
-shm_wake(struct wf_transport *transport)
-{
-	wf_loop_kick(&wf_shm_of(transport)->medium.loop);
 }
 
 static const struct wf_transport_ops shm_ops = {
@@ -193,10 +181,10 @@ static const struct wf_transport_ops shm_ops = {
 	.path = wf_path_alone,
 	.post = wf_shm_post,
 	.poll = shm_poll,
-	.wait_fd = shm_wait_fd,
+	.wait_fd = wf_medium_wait_fd,
 	.arm = shm_arm,
 	.wait = wf_wait_on_fd,
-	.wake = shm_wake,
+	.wake = wf_medium_wake,
 };
 
 static enum weft_status

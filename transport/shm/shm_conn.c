@@ -67,13 +67,6 @@ shm_ready(struct wf_life *life)
 		true; /* each poll visits all that do not rest */
 }
 
-static bool
-shm_is_held(struct wf_life *life)
-{
-	(void)life;
-	return false;
-}
-
 void
 wf_shm_conn_kick(struct wf_shm_conn *c)
 {
@@ -243,6 +236,5 @@ const struct wf_life_ops wf_shm_life_ops = {
 	.deny = wf_shm_deny,
 	.cut = shm_cut,
 	.finish = shm_finish,
-	.is_held = shm_is_held,
 	.fini = shm_fini,
 };

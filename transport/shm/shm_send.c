@@ -374,8 +374,9 @@ take_put(struct wf_shm_conn *c, const struct wf_op *op, struct wf_shm_entry *ent
 }
 
 static bool
-take(struct wf_shm_conn *c, const struct wf_op *op)
+take(struct wf_life *life, const struct wf_op *op)
 {
+	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
 	struct wf_shm_tx *tx = &c->tx;
 	struct wf_shm_entry *entry = tx->free;
 	if (entry == NULL) {
@@ -392,40 +393,12 @@ take(struct wf_shm_conn *c, const struct wf_op *op)
 	return true;
 }
 
-/* Take until one breaks a rule, or there is no room. */
-static enum weft_status
-take_all(struct wf_shm_conn *c, const struct wf_op *ops, unsigned op_count, unsigned *taken)
-{
-	for (unsigned i = 0; i < op_count; i++) {
-		const struct wf_op *op = &ops[i];
-		if (op->kind == WF_OP_PUT &&
-		    !wf_regions_hold(&c->t->medium.regions, op->region, op->src, op->bytes)) {
-			return wf_fail(
-				WEFT_INVALID, "put to %s: %llu bytes at %p, not in region %u",
-				c->life.peer, (unsigned long long)op->bytes, op->src, op->region);
-		}
-		if (!take(c, op)) {
-			if (c->life.state >= WF_LIFE_DYING) { /* it said what cannot be */
-				return wf_life_check_up(&c->life, "post to");
-			}
-			c->t->medium.info.posts_again++;
-			return WEFT_AGAIN;
-		}
-		*taken = i + 1;
-	}
-	return WEFT_OK;
-}
-
 enum weft_status
 wf_shm_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
 {
 	struct wf_shm_conn *c = wf_shm_conn_of(conn);
-	enum weft_status st = wf_life_check_up(&c->life, "post to");
-	if (st != WEFT_OK) {
-		return st;
-	}
 	uint64_t bytes = c->t->medium.info.bytes_sent;
-	st = take_all(c, ops, op_count, taken);
+	enum weft_status st = wf_life_post(&c->life, ops, op_count, taken, take);
 	if (c->t->medium.info.bytes_sent - bytes >= KICK_BYTES && c->life.state == WF_LIFE_UP) {
 		wf_shm_conn_kick(c);
 	}

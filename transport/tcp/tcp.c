@@ -79,7 +79,7 @@ visit_ready(struct wf_tcp *t, struct wf_events *events)
 	struct wf_loop *loop = &t->medium.loop;
 	for (unsigned left = loop->ready_count; left > 0 && !wf_events_full(events); left--) {
 		struct wf_loop_ready *ready = wf_loop_pop(loop);
-		wf_tcp_conn_visit(WF_LOOP_OWNER(ready, struct wf_tcp_conn, ready), events);
+		wf_tcp_conn_visit(WF_LOOP_OWNER(ready, struct wf_tcp_conn, life.ready), events);
 	}
 }
 
@@ -176,19 +176,13 @@ tcp_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 	return WEFT_OK;
 }
 
-static int
-tcp_wait_fd(struct wf_transport *transport)
-{
-	return wf_tcp_of(transport)->medium.loop.epoll_fd;
-}
-
 /* Send what was posted. True: the ready have nothing left but DONEs. */
 static bool
 flush_ready(struct wf_tcp *t)
 {
 	struct wf_loop_ready *ready = t->medium.loop.ready_first;
 	for (; ready != NULL; ready = ready->next) {
-		struct wf_tcp_conn *c = WF_LOOP_OWNER(ready, struct wf_tcp_conn, ready);
+		struct wf_tcp_conn *c = WF_LOOP_OWNER(ready, struct wf_tcp_conn, life.ready);
 		if (c->life.state != WF_LIFE_UP || c->rx.readable || c->rx.stalled) {
 			return false;
 		}
@@ -222,12 +216,6 @@ tcp_wait(struct wf_transport *transport, uint64_t deadline_ns)
 	wf_loop_wait(&wf_tcp_of(transport)->medium.loop, deadline_ns);
 }
 
-static void
-tcp_wake(struct wf_transport *transport)
-{
-	wf_loop_kick(&wf_tcp_of(transport)->medium.loop);
-}
-
 static const struct wf_transport_ops tcp_ops = {
 	.name = "tcp",
 	.close = tcp_close,
@@ -243,10 +231,10 @@ static const struct wf_transport_ops tcp_ops = {
 	.path = wf_path_alone,
 	.post = wf_tcp_post,
 	.poll = tcp_poll,
-	.wait_fd = tcp_wait_fd,
+	.wait_fd = wf_medium_wait_fd,
 	.arm = tcp_arm,
 	.wait = tcp_wait,
-	.wake = tcp_wake,
+	.wake = wf_medium_wake,
 };
 
 static enum weft_status

@@ -61,19 +61,6 @@ tcp_fini(struct wf_life *life)
 	wf_free(env, c->rx.buffer, WF_TCP_RX_BYTES);
 }
 
-static void
-tcp_ready(struct wf_life *life)
-{
-	wf_tcp_conn_ready(wf_tcp_conn_of(&life->conn));
-}
-
-static bool
-tcp_is_held(struct wf_life *life)
-{
-	return wf_tcp_conn_of(&life->conn)
-		->ready.queued; /* until the ready list has let go of it */
-}
-
 void
 wf_tcp_conn_broken(struct wf_tcp_conn *c, int err)
 {
@@ -259,7 +246,7 @@ tcp_up(struct wf_life *life)
 
 const struct wf_life_ops wf_tcp_life_ops = {
 	.conn_bytes = sizeof(struct wf_tcp_conn),
-	.ready = tcp_ready,
+	.ready = wf_life_ready,
 	.visit = tcp_visit,
 	.late = tcp_late,
 	.up = tcp_up,
@@ -268,6 +255,5 @@ const struct wf_life_ops wf_tcp_life_ops = {
 	.deny = tcp_deny,
 	.cut = tcp_cut,
 	.finish = tcp_finish,
-	.is_held = tcp_is_held,
 	.fini = tcp_fini,
 };

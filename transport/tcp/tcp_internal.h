@@ -100,7 +100,6 @@ struct wf_tcp_conn {
 	bool room_watched; /* epoll tells of room to send */
 	int fd;            /* -1: none */
 	struct wf_tcp *t;
-	struct wf_loop_ready ready;
 
 	struct wf_tcp_tx tx;
 	struct wf_tcp_rx rx;
@@ -171,7 +170,7 @@ enum weft_status wf_tcp_conn_buffers(struct wf_tcp_conn *c);
 static inline void
 wf_tcp_conn_ready(struct wf_tcp_conn *c)
 {
-	wf_loop_push(&c->t->medium.loop, &c->ready);
+	wf_loop_push(&c->t->medium.loop, &c->life.ready);
 }
 void wf_tcp_conn_close(struct wf_tcp_conn *c);
 /* Down for what errno says about the stream. */

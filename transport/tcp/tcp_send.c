@@ -99,8 +99,9 @@ encode_put(const struct wf_op *op, uint8_t *out)
 }
 
 static bool
-take(struct wf_tcp_conn *c, const struct wf_op *op)
+take(struct wf_life *life, const struct wf_op *op)
 {
+	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
 	struct wf_tcp_tx *tx = &c->tx;
 	bool is_put = op->kind == WF_OP_PUT;
 	const void *payload = is_put ? op->src : op->body;
@@ -134,39 +135,15 @@ take(struct wf_tcp_conn *c, const struct wf_op *op)
 	return true;
 }
 
-/* Take until one breaks a rule, or there is no room. */
-static enum weft_status
-take_all(struct wf_tcp_conn *c, const struct wf_op *ops, unsigned op_count, unsigned *taken)
-{
-	for (unsigned i = 0; i < op_count; i++) {
-		const struct wf_op *op = &ops[i];
-		if (op->kind == WF_OP_PUT &&
-		    !wf_regions_hold(&c->t->medium.regions, op->region, op->src, op->bytes)) {
-			return wf_fail(
-				WEFT_INVALID, "put to %s: %llu bytes at %p, not in region %u",
-				c->life.peer, (unsigned long long)op->bytes, op->src, op->region);
-		}
-		if (!take(c, op)) {
-			c->t->medium.info.posts_again++;
-			return WEFT_AGAIN;
-		}
-		*taken = i + 1;
-	}
-	return WEFT_OK;
-}
-
 enum weft_status
 wf_tcp_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(conn);
-	enum weft_status st = wf_life_check_up(&c->life, "post to");
-	if (st == WEFT_OK && c->tx.error != 0) {
-		st = wf_fail(WEFT_CLOSED, "%s: the connection is going down", c->life.peer);
+	if (c->tx.error != 0 && c->life.state == WF_LIFE_UP) {
+		return wf_fail(WEFT_CLOSED, "post to %s: the connection is going down",
+			       c->life.peer);
 	}
-	if (st != WEFT_OK) {
-		return st;
-	}
-	st = take_all(c, ops, op_count, taken);
+	enum weft_status st = wf_life_post(&c->life, ops, op_count, taken, take);
 	if (*taken > 0) {
 		wf_tcp_conn_ready(c);
 		if (c->tx.taken_bytes - c->tx.sent_bytes >= FLUSH_BYTES && c->tx.writable) {

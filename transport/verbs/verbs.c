@@ -108,7 +108,7 @@ visit_ready(struct wf_verbs *t, struct wf_events *events)
 	struct wf_loop *loop = &t->medium.loop;
 	for (unsigned left = loop->ready_count; left > 0 && !wf_events_full(events); left--) {
 		struct wf_loop_ready *ready = wf_loop_pop(loop);
-		wf_verbs_conn_visit(WF_LOOP_OWNER(ready, struct wf_verbs_conn, ready), events);
+		wf_verbs_conn_visit(WF_LOOP_OWNER(ready, struct wf_verbs_conn, life.ready), events);
 	}
 }
 
@@ -160,18 +160,6 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 		wf_loop_rest(loop);
 	}
 	return WEFT_OK;
-}
-
-static int
-verbs_wait_fd(struct wf_transport *transport)
-{
-	return wf_verbs_of(transport)->medium.loop.epoll_fd;
-}
-
-static void
-verbs_wake(struct wf_transport *transport)
-{
-	wf_loop_kick(&wf_verbs_of(transport)->medium.loop);
 }
 
 static void
@@ -262,10 +250,10 @@ static const struct wf_transport_ops verbs_ops = {
 	.path = wf_path_alone,
 	.post = wf_verbs_post,
 	.poll = verbs_poll,
-	.wait_fd = verbs_wait_fd,
+	.wait_fd = wf_medium_wait_fd,
 	.arm = verbs_arm,
 	.wait = wf_wait_on_fd,
-	.wake = verbs_wake,
+	.wake = wf_medium_wake,
 };
 
 static enum weft_status

@@ -64,7 +64,7 @@ established(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
 		memcpy(c->blob, p->blob, p->blob_bytes);
 		wf_life_decide(&c->life, c->blob, p->blob_bytes, false);
 	}
-	wf_verbs_conn_ready(c);
+	wf_life_ready(&c->life);
 }
 
 static void

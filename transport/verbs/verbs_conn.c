@@ -46,22 +46,7 @@ verbs_fini(struct wf_life *life)
 static bool
 verbs_is_held(struct wf_life *life)
 {
-	const struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
-	return c->ready.queued || c->task.running;
-}
-
-static void
-verbs_ready(struct wf_life *life)
-{
-	wf_verbs_conn_ready(wf_verbs_conn_of(&life->conn));
-}
-
-void
-wf_verbs_conn_ready(struct wf_verbs_conn *c)
-{
-	if (c->life.state != WF_LIFE_DEAD) { /* about to be freed: what is flushed is late */
-		wf_loop_push(&c->t->medium.loop, &c->ready);
-	}
+	return wf_verbs_conn_of(&life->conn)->task.running;
 }
 
 static void
@@ -71,7 +56,7 @@ verbs_up(struct wf_life *life)
 	const struct wf_transport_opts *opts = &c->t->medium.opts;
 	uint64_t span_ns = c->may_send ? opts->peer_timeout_ns / 4 : opts->handshake_timeout_ns;
 	wf_life_deadline(life, wf_now_ns(opts->env) + span_ns);
-	wf_verbs_conn_ready(c);
+	wf_life_ready(&c->life);
 }
 
 static void
@@ -102,7 +87,7 @@ wf_verbs_conn_end(struct wf_verbs_conn *c, enum weft_status status, const char *
 	wf_verbs_link_stop(c);
 	c->drains = !wf_verbs_link_is_drained(c);
 	wf_life_deadline(&c->life, wf_now_ns(c->t->medium.transport.env) + WF_VERBS_DRAINED_NS);
-	wf_verbs_conn_ready(c);
+	wf_life_ready(&c->life);
 }
 
 void
@@ -113,7 +98,7 @@ wf_verbs_conn_gone(struct wf_verbs_conn *c)
 		if (c->end_status == WEFT_LOST) {
 			snprintf(c->end_why, sizeof(c->end_why), "the peer closed without warning");
 		}
-		wf_verbs_conn_ready(c);
+		wf_life_ready(&c->life);
 	}
 	if (c->life.state >= WF_LIFE_ENDING) {
 		return;
@@ -133,7 +118,7 @@ wf_verbs_conn_suspect(struct wf_verbs_conn *c)
 {
 	if (c->life.state < WF_LIFE_ENDING) {
 		c->suspected = true;
-		wf_verbs_conn_ready(c);
+		wf_life_ready(&c->life);
 	}
 }
 
@@ -290,7 +275,7 @@ wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events)
 		wf_life_visit(&c->life, events);
 	}
 	if (has_work(c)) {
-		wf_verbs_conn_ready(c);
+		wf_life_ready(&c->life);
 	}
 }
 
@@ -382,7 +367,7 @@ verbs_late(struct wf_life *life)
 	} else if (life->state == WF_LIFE_WAITING) {
 		wf_verbs_conn_end(c, WEFT_LOST, "the peer gave up");
 	} else {
-		wf_verbs_conn_ready(c); /* DECIDED, ENDING: it waited for this time */
+		wf_life_ready(&c->life); /* DECIDED, ENDING: it waited for this time */
 	}
 	return NULL;
 }
@@ -404,7 +389,7 @@ verbs_deny(struct wf_life *life, const char *why)
 
 const struct wf_life_ops wf_verbs_life_ops = {
 	.conn_bytes = sizeof(struct wf_verbs_conn),
-	.ready = verbs_ready,
+	.ready = wf_life_ready,
 	.visit = verbs_visit,
 	.late = verbs_late,
 	.end = verbs_end,

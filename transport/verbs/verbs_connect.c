@@ -177,7 +177,7 @@ wf_verbs_connect_route(struct wf_verbs_conn *c)
 	}
 	c->stage = WF_VERBS_PREPARING;
 	c->life.deadline_ns = WF_NEVER;
-	wf_verbs_conn_ready(c);
+	wf_life_ready(&c->life);
 }
 
 static void

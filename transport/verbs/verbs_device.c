@@ -461,7 +461,7 @@ on_last(struct wf_verbs_device *dev, const struct ibv_async_event *event)
 	struct wf_verbs_conn *c = wf_verbs_link_find(dev, event->element.qp->qp_num);
 	if (c != NULL) {
 		c->last_said = true;
-		wf_verbs_conn_ready(c); /* it may have waited for this */
+		wf_life_ready(&c->life); /* it may have waited for this */
 	}
 }
 

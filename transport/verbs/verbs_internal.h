@@ -263,7 +263,6 @@ struct wf_verbs_conn {
 	bool stood_still;   /* an attempt was given the time back in which nobody polled */
 	struct wf_verbs *t;
 	uint32_t idx, generation; /* in the transport's table; which of those that were there */
-	struct wf_loop_ready ready;
 
 	/* Link. */
 	struct rdma_cm_id *id;
@@ -522,7 +521,6 @@ struct wf_verbs_conn *wf_verbs_link_find(const struct wf_verbs_device *dev, uint
 extern const struct wf_life_ops wf_verbs_life_ops;
 /* What is not zero in a new connection. */
 void wf_verbs_conn_init(struct wf_verbs_conn *c);
-void wf_verbs_conn_ready(struct wf_verbs_conn *c);
 /* Deliver what came before, then down. */
 void wf_verbs_conn_end(struct wf_verbs_conn *c, enum weft_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -175,5 +175,5 @@ wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data,
 		wf_life_turn_away(life, WEFT_UNAVAILABLE, "%s", weft_last_error());
 		return;
 	}
-	wf_verbs_conn_ready(c);
+	wf_life_ready(&c->life);
 }

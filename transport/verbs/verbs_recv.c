@@ -226,7 +226,7 @@ wf_verbs_rx_take_back(struct wf_verbs *t)
 		struct wf_verbs_conn *c = rx->conn;
 		wf_verbs_rx_forget(rx);
 		if (c != NULL) {
-			wf_verbs_conn_ready(c); /* credits may be due */
+			wf_life_ready(&c->life); /* credits may be due */
 		}
 	}
 }
@@ -279,7 +279,7 @@ on_receive(struct wf_verbs_device *dev, const struct ibv_wc *wc)
 	if (c == NULL) {
 		c = wf_verbs_link_find(dev, wc->qp_num);
 	} else if (--c->rx.posted == 0) {
-		wf_verbs_conn_ready(c); /* that may be all that it waited for */
+		wf_life_ready(&c->life); /* that may be all that it waited for */
 	}
 	if (wc->status != IBV_WC_SUCCESS) {
 		on_error(dev, c, rx, wc);
@@ -297,7 +297,7 @@ on_receive(struct wf_verbs_device *dev, const struct ibv_wc *wc)
 	}
 	c->rx.heard_ns = dev->t->medium.loop.now_ns;
 	wf_verbs_rx_push(&c->rx.list, rx);
-	wf_verbs_conn_ready(c);
+	wf_life_ready(&c->life);
 }
 
 unsigned

@@ -212,7 +212,7 @@ tell(struct wf_verbs *t, const struct wf_verbs_registration *r)
 			continue;
 		}
 		if (r->status == WEFT_OK) {
-			wf_verbs_conn_ready(c);
+			wf_life_ready(&c->life);
 		} else if (wf_verbs_conn_is_at(c, WF_VERBS_PREPARING)) {
 			wf_verbs_connect_next(c, r->why);
 			t->medium.dead_waiting |= c->life.state == WF_LIFE_DEAD;
@@ -360,7 +360,7 @@ wf_verbs_region_remove(struct wf_transport *transport, uint32_t region)
 	     c = wf_verbs_conn_next(c)) {
 		if ((wf_verbs_conn_is_at(c, WF_VERBS_PREPARING) ||
 		     c->life.state == WF_LIFE_DECIDED)) {
-			wf_verbs_conn_ready(c); /* it may have waited for this one */
+			wf_life_ready(&c->life); /* it may have waited for this one */
 		}
 	}
 }

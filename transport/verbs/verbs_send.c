@@ -152,8 +152,9 @@ note_begin(struct wf_verbs_conn *c)
 }
 
 static bool
-take(struct wf_verbs_conn *c, const struct wf_op *op)
+take(struct wf_life *life, const struct wf_op *op)
 {
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
 	struct wf_verbs_tx *tx = &c->tx;
 	if (tx->user_taken - tx->user_done == c->t->medium.opts.op_max) {
 		return false;
@@ -183,7 +184,7 @@ wf_verbs_say(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind, const void 
 		*entry_at(c, tx->taken) = entry;
 		tx->taken++;
 	}
-	wf_verbs_conn_ready(c);
+	wf_life_ready(&c->life);
 }
 
 /* ---- work requests ---- */
@@ -490,36 +491,11 @@ wf_verbs_bind_settle(struct wf_verbs_conn *c)
 
 /* ---- the caller's calls ---- */
 
-/* Take until one breaks a rule, or there is no room. */
-static enum weft_status
-take_all(struct wf_verbs_conn *c, const struct wf_op *ops, unsigned op_count, unsigned *taken)
-{
-	for (unsigned i = 0; i < op_count; i++) {
-		const struct wf_op *op = &ops[i];
-		if (op->kind == WF_OP_PUT &&
-		    !wf_regions_hold(&c->t->medium.regions, op->region, op->src, op->bytes)) {
-			return wf_fail(
-				WEFT_INVALID, "put to %s: %llu bytes at %p, not in region %u",
-				c->life.peer, (unsigned long long)op->bytes, op->src, op->region);
-		}
-		if (!take(c, op)) {
-			c->t->medium.info.posts_again++;
-			return WEFT_AGAIN;
-		}
-		*taken = i + 1;
-	}
-	return WEFT_OK;
-}
-
 enum weft_status
 wf_verbs_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(conn);
-	enum weft_status st = wf_life_check_up(&c->life, "post to");
-	if (st != WEFT_OK) {
-		return st;
-	}
-	st = take_all(c, ops, op_count, taken);
+	enum weft_status st = wf_life_post(&c->life, ops, op_count, taken, take);
 	if (*taken > 0) {
 		wf_verbs_pump(c);
 	}
@@ -610,13 +586,13 @@ wf_verbs_poll_send(struct wf_verbs_queues *q)
 			if (wc[i].status != IBV_WC_SUCCESS) {
 				wf_verbs_sq_fail(&c->tx.sq, (uint32_t)wc[i].wr_id);
 				on_error(c, &wc[i]);
-				wf_verbs_conn_ready(c); /* that may be all that it waited for */
+				wf_life_ready(&c->life); /* that may be all that it waited for */
 			} else if (wf_verbs_sq_complete(&c->tx.sq, (uint32_t)wc[i].wr_id)) {
 				c->tx.progress_ns = t->medium.loop.now_ns;
 				if (!q->dev->caps.iwarp) { /* the peer's device said so */
 					c->rx.heard_ns = t->medium.loop.now_ns;
 				}
-				wf_verbs_conn_ready(c);
+				wf_life_ready(&c->life);
 			}
 		}
 		total += n;

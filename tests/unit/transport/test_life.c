@@ -557,6 +557,83 @@ the_dead_are_freed_unless_somebody_holds_them(void **state)
 	medium_end();
 }
 
+/* Nor while it is in the loop's list, which lets go of it with the next visit. */
+static void
+who_is_ready_is_visited_before_it_is_freed(void **state)
+{
+	(void)state;
+	medium_begin();
+	struct wf_life *life = medium_conn_in(WF_LIFE_UP, false);
+	wf_life_ready(life);
+	wf_life_ready(life);
+	assert_int_equal(medium.loop.ready_count, 1);
+	assert_ptr_equal(medium.loop.ready_first, &life->ready);
+	wf_life_down(life, WEFT_LOST, "reset");
+	medium_visit(life, 4);
+	assert_int_equal(life->state, WF_LIFE_DEAD);
+	wf_medium_reap(&medium);
+	assert_int_equal(medium.conn_count, 1);
+	assert_ptr_equal(wf_loop_pop(&medium.loop), &life->ready);
+	wf_life_ready(life);
+	assert_int_equal(medium.loop.ready_count, 0);
+	medium_visit(life, 4);
+	assert_true(medium.dead_waiting);
+	wf_medium_reap(&medium);
+	assert_int_equal(medium.conn_count, 0);
+	medium_end();
+}
+
+static unsigned room; /* operations that are taken */
+static bool breaks;   /* the next one takes the connection down */
+
+static bool
+take(struct wf_life *life, const struct wf_op *op)
+{
+	(void)op;
+	if (breaks) {
+		wf_life_down(life, WEFT_PROTOCOL, "it says what cannot be");
+	}
+	return room > 0 && room-- > 0;
+}
+
+static void
+operations_are_taken_in_order_as_far_as_there_is_room(void **state)
+{
+	static uint8_t memory[64];
+	const struct wf_region region = {.base = memory, .bytes = sizeof(memory), .memfd = -1};
+	struct wf_op op[3] = {{.kind = WF_OP_SEND},
+			      {.kind = WF_OP_PUT, .src = memory, .bytes = 64},
+			      {.kind = WF_OP_PUT, .src = memory + 1, .bytes = 64}};
+	unsigned taken = 0;
+	(void)state;
+	medium_begin();
+	assert_int_equal(wf_regions_add(&medium.regions, "none", &region, &op[1].region), WEFT_OK);
+	op[2].region = op[1].region;
+	struct wf_life *life = medium_conn_in(WF_LIFE_UP, false);
+	room = 3;
+	assert_int_equal(wf_life_post(life, op, 2, &taken, take), WEFT_OK);
+	assert_int_equal(taken, 2);
+	assert_int_equal(wf_life_post(life, op, 3, &taken, take), WEFT_AGAIN);
+	assert_int_equal(taken, 1);
+	assert_int_equal(medium.info.posts_again, 1);
+	room = 3;
+	assert_int_equal(wf_life_post(life, op, 3, &taken, take), WEFT_INVALID);
+	assert_int_equal(taken, 2); /* the third ends a byte behind its region */
+	assert_int_equal(room, 1);
+	breaks = true;
+	taken = 0;
+	room = 0;
+	assert_int_equal(wf_life_post(life, op, 1, &taken, take), WEFT_CLOSED);
+	assert_int_equal(taken, 0);
+	assert_int_equal(medium.info.posts_again, 1);
+	breaks = false;
+	life = medium_conn_in(WF_LIFE_SHAKING, false);
+	room = 1;
+	assert_int_equal(wf_life_post(life, op, 1, &taken, take), WEFT_INVALID);
+	assert_int_equal(room, 1);
+	medium_end();
+}
+
 /* What was granted is worth nothing after the end. */
 static void
 grants_die_with_it(void **state)
@@ -601,6 +678,8 @@ main(void)
 		cmocka_unit_test(a_medium_may_end_by_itself_what_drains_for_too_long),
 		cmocka_unit_test(what_waits_for_room_is_visited_again),
 		cmocka_unit_test(the_dead_are_freed_unless_somebody_holds_them),
+		cmocka_unit_test(who_is_ready_is_visited_before_it_is_freed),
+		cmocka_unit_test(operations_are_taken_in_order_as_far_as_there_is_room),
 		cmocka_unit_test(grants_die_with_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
