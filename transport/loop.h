@@ -26,7 +26,7 @@
  *
  *     from \ by | arm      quiet arm  poll with events  empty poll  wait that    wait cut short,
  *               |                                                   brought all  or that timed out
- *     ----------+-----------------------------------------------------------------------------
+ *     ----------+---------------------------------------------------------------------------------
  *     AWAKE     | ARMED    LOOKING    AWAKE             AWAKE       AWAKE        ASLEEP
  *     ARMED     | ARMED    LOOKING    AWAKE             ASLEEP      AWAKE        ASLEEP
  *     ASLEEP    | LOOKING  LOOKING    AWAKE             AWAKE       AWAKE        ASLEEP
@@ -98,10 +98,12 @@ struct wf_loop {
 	uint64_t armed_ns;  /* deadline that the last arm gave to the caller */
 };
 
-/* WEFT_IO: no descriptors. Close accepts what was not opened, or not completely, if it was zeroed
- * and its descriptors were set to -1 (wf_loop_init). */
+/* A loop without descriptors: AWAKE, nobody is ready, no timer runs. `on_wake`: NULL, or set later.
+ */
 void wf_loop_init(struct wf_loop *loop, struct wf_env *env, void (*on_wake)(struct wf_loop *loop));
+/* Make the descriptors. WEFT_IO: there are none left; close it all the same. */
 enum weft_status wf_loop_open(struct wf_loop *loop) WEFT_MUST_CHECK;
+/* Accepts a loop that was not opened. Sources need not be removed before. */
 void wf_loop_close(struct wf_loop *loop);
 
 /* Add a descriptor, change for what it is watched, remove it. Closing a descriptor that has no
