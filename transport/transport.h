@@ -2,7 +2,8 @@
 /* transport: two operations, five events, the same meaning on every backend.
  *
  * The contract is transport/README.md, sentence by sentence; tests/conformance has a test for each.
- * A transport belongs to one thread; so do its connections. Nothing here blocks. */
+ * A transport belongs to one thread at a time, and so do its connections; it may be passed on
+ * between two calls. Nothing here blocks. */
 #pragma once
 
 #include <stdbool.h>

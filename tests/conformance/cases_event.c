@@ -3,6 +3,7 @@
  * Thread: the case's. */
 #include "tests/conformance/conformance.h"
 
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -539,6 +540,75 @@ connection_names_its_path(struct conf *t)
 	return true;
 }
 
+/* One turn of the client by another thread: it takes the transport over, and gives it back. */
+struct turn {
+	struct conf *t;
+	struct pair *pair;
+	uint64_t mark;
+	enum weft_status st;
+};
+
+static void *
+post_and_poll(void *arg)
+{
+	struct turn *turn = arg;
+	turn->st = conf_send(turn->pair->cc, turn->mark, 700);
+	(void)conf_poll(turn->t, turn->pair->client);
+	return NULL;
+}
+
+static void *
+kick(void *arg)
+{
+	wf_transport_kick(arg);
+	return NULL;
+}
+
+static bool
+run_elsewhere(void *(*run)(void *arg), void *arg)
+{
+	pthread_t thread;
+	return pthread_create(&thread, NULL, run, arg) == 0 && pthread_join(thread, NULL) == 0;
+}
+
+static bool
+the_owner_may_change_between_two_calls(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	for (uint64_t i = 0; i < 20; i++) {
+		struct turn turn = {t, &p, i, WEFT_INTERNAL};
+		uint64_t deadline_ns = 0;
+		(void)wf_transport_arm(p.client->transport, &deadline_ns); /* by the first owner */
+		CHECK(run_elsewhere(post_and_poll, &turn));
+		CHECK(turn.st == WEFT_OK);
+		CHECK(conf_send(p.sc, 100 + i, 90) == WEFT_OK);
+		CHECK(conf_is_message(conf_await(t, p.server, p.sc, WF_EVENT_MSG), i, 700));
+		CHECK(conf_is_message(conf_await(t, p.client, p.cc, WF_EVENT_MSG), 100 + i, 90));
+	}
+	return true;
+}
+
+static bool
+a_kick_by_any_thread_ends_the_wait(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	conf_settle(t);
+	struct wf_transport *idle = p.server->transport;
+	uint64_t limit_ns = wf_now_ns(t->env) + 30 * WF_NS_PER_S;
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t deadline_ns = 0;
+		(void)wf_transport_arm(idle, &deadline_ns);
+		CHECK(conf_poll(t, p.server) == 0);
+		CHECK(run_elsewhere(kick, idle));
+		wf_transport_wait(idle, limit_ns);
+		CHECK(wf_now_ns(t->env) < limit_ns);
+		CHECK(conf_poll(t, p.server) == 0);
+	}
+	return true;
+}
+
 static bool
 wake_ends_the_wait(struct conf *t)
 {
@@ -577,5 +647,7 @@ const struct conf_case conf_event_cases[] = {
 	CASE(bytes_are_those_of_the_paths),
 	CASE(connection_names_its_path),
 	CASE(wake_ends_the_wait),
+	CASE(the_owner_may_change_between_two_calls),
+	CASE(a_kick_by_any_thread_ends_the_wait),
 	{0},
 };
