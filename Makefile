@@ -15,6 +15,10 @@ build: ## configure and build in $(BUILD)
 	@.ci/setup build
 	@.ci/build $(BUILD)
 
+quick: ## for the inner loop: unit tests and tidiness, about a minute once it is built
+	@.ci/setup check
+	@.ci/check quick
+
 check: ## all test suites: gcc, sanitizers, fuzz corpora, installed prefix (STAGES="gcc tsan": some)
 	@.ci/setup check
 	@.ci/check $(STAGES)
@@ -47,4 +51,4 @@ clean: ## remove what building and checking left
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
 
-.PHONY: all demo build check check-all check-bare guest install abi-dump format clean help
+.PHONY: all demo build quick check check-all check-bare guest install abi-dump format clean help
