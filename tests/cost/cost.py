@@ -29,7 +29,7 @@ Row = collections.namedtuple("Row", "trainers transport progress what number ins
 ROWS = {
     "tcp": Row(1, "tcp", "caller", "tensors", 1, 5940, 6.1, 3800),
     "thread": Row(1, "tcp", "thread", "tensors", 1, 6660, 6.1, None),
-    "shm": Row(1, "shm", "caller", "tensors", 1, 9210, 6.5, None),
+    "shm": Row(1, "shm", "caller", "tensors", 1, 9210, 6.7, None),
     "crew": Row(2, "tcp", "caller", "tensors", 4, 25670, 12.2, None),
     "rows": Row(1, "tcp", "caller", "rows", 16, 27500, 19.3, None),
 }
