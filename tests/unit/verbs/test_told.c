@@ -146,6 +146,36 @@ verdict_is_waited_for_from_when_it_was_missed(void **state)
 	on("fake-rxe", verdict_body);
 }
 
+/* Whoever waits for no answer any more has nothing to wait for: its place is another one's. */
+static bool
+look_up_body(struct conf *t)
+{
+	const struct wf_transport_opts opts = {.conn_max = 1};
+	const struct wf_host to = {.name = "localhost", .port = 7164};
+	struct node *client = conf_node(t, &opts);
+	CHECK(client != NULL);
+	const struct wf_verbs *verbs = (const struct wf_verbs *)client->transport;
+	struct wf_conn *conn = NULL;
+	CHECK(wf_transport_connect(client->transport, &to, NULL, 0, NULL, &conn) == WEFT_OK);
+	CHECK(((const struct wf_verbs_conn *)conn)->look_up != NULL);
+	wf_transport_disconnect(conn, WF_DISCONNECT_NOW);
+	(void)conf_poll(t, client); /* no time passes: the helper thread is not done */
+	CHECK(conf_count(client, conn, WF_EVENT_DOWN) == 1);
+	(void)conf_poll(t, client);
+	CHECK(verbs->orphans != NULL && !verbs->orphans->task.done);
+	CHECK(verbs->medium.conn_count == 0);
+	conf_settle(t);
+	CHECK(verbs->orphans == NULL);
+	return true;
+}
+
+static void
+look_up_that_nobody_waits_for_holds_no_place(void **state)
+{
+	(void)state;
+	on("fake-mlx5", look_up_body);
+}
+
 int
 main(void)
 {
@@ -154,6 +184,7 @@ main(void)
 		cmocka_unit_test(idle_connection_asks_for_its_peer_when_the_port_is_down),
 		cmocka_unit_test(removed_device_is_held_by_nobody),
 		cmocka_unit_test(verdict_is_waited_for_from_when_it_was_missed),
+		cmocka_unit_test(look_up_that_nobody_waits_for_holds_no_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
