@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 
@@ -35,6 +36,17 @@ wf_log(struct wf_env *env, enum wf_log_level level, const char *format, ...)
 		}
 	}
 	env->ops->log(env, level, line);
+}
+
+void
+wf_log_lines(struct wf_env *env, enum wf_log_level level, const char *before, const char *text)
+{
+	while (*text != '\0') {
+		int bytes = (int)strcspn(text, "\n");
+		wf_log(env, level, "%s%.*s", before, bytes, text);
+		text += bytes;
+		text += *text == '\n' ? 1 : 0;
+	}
 }
 
 bool

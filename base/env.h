@@ -150,6 +150,10 @@ wf_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
 void wf_log(struct wf_env *env, enum wf_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* The same for each line of `text`, behind `before`; newlines are between lines. */
+void wf_log_lines(struct wf_env *env, enum wf_log_level level, const char *before,
+		  const char *text);
+
 /* Limits how often one place logs, and counts what it left out. */
 struct wf_log_limit {
 	unsigned most;   /* lines in a period, fixed before the first; 0: one */

@@ -436,7 +436,7 @@ wf_options_understood(const struct wf_options *options, char *out, size_t bytes)
 		wf_option_source(options, i, source, sizeof(source));
 		wf_option_value(option, options->target, value, sizeof(value));
 		int n = snprintf(out + used, bytes - used, "%s%s=%s (%s) %s",
-				 count == 0 ? "" : "; ", option->name, value, source,
+				 count == 0 ? "" : "\n", option->name, value, source,
 				 option->means);
 		WF_ASSERT(n > 0);
 		used = (size_t)n < bytes - used ? used + (size_t)n : bytes - 1;

@@ -129,6 +129,7 @@ uint64_t wf_option_number(const struct wf_option *option, const void *target);
 void wf_option_set_number(const struct wf_option *option, uint64_t number, void *target);
 /* The option part of --help, one paragraph per option, 80 columns. */
 void wf_options_print_help(const struct wf_options *options, FILE *out);
-/* "ports_num=2 (PADDLE_INIT_PORTS_NUM) dense lanes per pserver; ..." for each option that has
- * `means` and was not left at its default. Returns how many there were. */
+/* "ports_num=2 (PADDLE_INIT_PORTS_NUM) dense lanes per pserver", a line for each option that has
+ * `means` and was not left at its default, with a newline between two. Returns how many there were.
+ */
 unsigned wf_options_understood(const struct wf_options *options, char *out, size_t bytes);

@@ -255,28 +255,31 @@ wf_server_describe(const struct wf_server *server, char *out, size_t bytes)
 	const char *name = opts->listen.name;
 	bool loopback = strncmp(name, "127.", 4) == 0 || strcmp(name, "::1") == 0 ||
 			strcmp(name, "localhost") == 0;
+	const uint32_t trainer_count = opts->session.num_gradient_servers;
+	const uint32_t dense = opts->session.ports_num;
+	const uint32_t sparse = opts->session.ports_num_for_sparse;
 	char trainers[48];
 	(void)snprintf(trainers, sizeof(trainers), "as many trainers as they say, up to %u",
 		       opts->max_trainers);
-	if (opts->session.num_gradient_servers != 0) {
-		(void)snprintf(trainers, sizeof(trainers), "%u trainer%s",
-			       opts->session.num_gradient_servers,
-			       opts->session.num_gradient_servers == 1 ? "" : "s");
+	if (trainer_count != 0) {
+		(void)snprintf(trainers, sizeof(trainers), "%u %s", trainer_count,
+			       trainer_count == 1 ? "trainer" : "trainers");
 	}
-	char sparse[64] = "";
-	if (opts->session.ports_num_for_sparse > 0) {
-		(void)snprintf(sparse, sizeof(sparse),
-			       opts->sparse != NULL ? ", %u sparse" : " (%u more are kept free)",
-			       opts->session.ports_num_for_sparse);
+	char beside[64] = "";
+	if (sparse > 0) {
+		(void)snprintf(beside, sizeof(beside), "%s%u%s", opts->sparse != NULL ? ", " : "; ",
+			       sparse,
+			       opts->sparse != NULL ? " sparse" : " more ports are kept free");
 	}
 	(void)snprintf(
 		out, bytes,
-		"pserver listens on %s%s, ports %u to %u: %u dense lane%s%s, for %s, transport %s, "
-		"pin %s",
-		name, loopback ? " (loopback only; --listen=ADDR opens it)" : "",
-		wf_server_port(server, 0), wf_server_port(server, server->lane_count - 1),
-		opts->session.ports_num, opts->session.ports_num == 1 ? "" : "s", sparse, trainers,
-		opts->session.transport, opts->session.pin);
+		"pserver listens on %s, ports %u to %u: %u dense %s%s\n"
+		"%s"
+		"it serves %s, over transport %s, with pin %s",
+		name, wf_server_port(server, 0), wf_server_port(server, server->lane_count - 1),
+		dense, dense == 1 ? "lane" : "lanes", beside,
+		loopback ? "only this host can reach it; --listen=ADDR opens it to others\n" : "",
+		trainers, opts->session.transport, opts->session.pin);
 }
 
 /* The first lane whose job failed tells the others why. */

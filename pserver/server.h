@@ -53,7 +53,8 @@ uint32_t wf_server_lane_count(const struct wf_server *server);
 uint16_t wf_server_port(const struct wf_server *server, uint32_t lane_idx);
 /* Counters of lane `lane_idx` (enum wf_lane_counter); any thread may read them. */
 const struct wf_stats *wf_server_stats(const struct wf_server *server, uint32_t lane_idx);
-/* One line: what it listens on, and what it was understood to do. */
+/* Lines, with a newline between two: what it listens on, who can reach it, whom it serves and how.
+ */
 void wf_server_describe(const struct wf_server *server, char *out, size_t bytes);
 /* Serve until stopped (OK; in a job the cause that its members were told), until the job is done
  * with `once` (OK), until the job fails with `once` (its first cause), or until nobody has come in

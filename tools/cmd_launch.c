@@ -319,16 +319,23 @@ check_ports(const struct wf_plan_opts *plan)
 		why, plan->listen.port, plan->listen.port + count - 1);
 }
 
+static const char *
+plural(unsigned count)
+{
+	return count == 1 ? "" : "s";
+}
+
 static void
 say_start(const struct wf_plan_opts *plan)
 {
+	unsigned lanes = plan->ports_num + plan->ports_num_for_sparse;
+	unsigned cpus = wf_pin_cpu_count();
 	fprintf(stderr,
-		PROGRAM
-		": %u pservers with %u lanes each on %s ports %u-%u, %u trainers; %u threads "
-		"that move bytes, on %u cores\n",
-		plan->pservers, plan->ports_num + plan->ports_num_for_sparse, plan->listen.name,
+		PROGRAM ": %u pserver%s with %u lane%s each on %s ports %u-%u, %u trainer%s; "
+			"%u threads that move bytes, on %u core%s\n",
+		plan->pservers, plural(plan->pservers), lanes, plural(lanes), plan->listen.name,
 		plan->listen.port, plan->listen.port + wf_plan_port_count(plan) - 1, plan->trainers,
-		wf_plan_thread_count(plan), wf_pin_cpu_count());
+		plural(plan->trainers), wf_plan_thread_count(plan), cpus, plural(cpus));
 }
 
 static bool

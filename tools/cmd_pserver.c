@@ -294,11 +294,9 @@ log_start(const struct command *command, struct wf_env *env, const struct wf_ser
 	char asked[448];
 
 	wf_server_describe(server, what, sizeof(what));
-	if (wf_options_understood(&command->options, asked, sizeof(asked)) > 0) {
-		wf_log(env, WF_LOG_INFO, "%s; understood %s", what, asked);
-	} else {
-		wf_log(env, WF_LOG_INFO, "%s", what);
-	}
+	wf_log_lines(env, WF_LOG_INFO, "", what);
+	(void)wf_options_understood(&command->options, asked, sizeof(asked));
+	wf_log_lines(env, WF_LOG_INFO, "understood ", asked);
 	if (command->set.use_gpu) {
 		wf_log(env, WF_LOG_WARN,
 		       "use_gpu=true from %s is ignored here: a pserver has no use for a GPU; "

@@ -61,9 +61,8 @@ run(const struct wf_train_command *command)
 		return st;
 	}
 	struct wf_env *env = output.env;
-	if (wf_options_understood(&command->options, understood, sizeof(understood)) > 0) {
-		wf_log(env, WF_LOG_INFO, "understood as: %s", understood);
-	}
+	(void)wf_options_understood(&command->options, understood, sizeof(understood));
+	wf_log_lines(env, WF_LOG_INFO, "understood ", understood);
 	st = wf_train_run(&command->opts, env, &sink);
 	wf_env_system_destroy(env);
 	return st;

@@ -536,7 +536,7 @@ an_option_is_known_with_whether_it_takes_the_next_argument(void **state)
 }
 
 static void
-what_old_names_were_understood_as_is_one_line(void **state)
+what_old_names_were_understood_as_is_a_line_each(void **state)
 {
 	char line[256];
 	assert_int_equal(parse(NULL, NULL, NULL, NULL), WEFT_OK);
@@ -547,8 +547,8 @@ what_old_names_were_understood_as_is_one_line(void **state)
 	assert_int_equal(parse(ARG("--use_gpu=False"), ARG("--port=1"), ARG("--listen=::"), NULL),
 			 WEFT_OK);
 	assert_int_equal(wf_options_understood(&options, line, sizeof(line)), 3);
-	assert_string_equal(line, "use_gpu=false (argument) no GPU; "
-				  "ports_num=2 (PADDLE_INIT_PORTS_NUM) dense lanes per pserver; "
+	assert_string_equal(line, "use_gpu=false (argument) no GPU\n"
+				  "ports_num=2 (PADDLE_INIT_PORTS_NUM) dense lanes per pserver\n"
 				  "listen=:: (argument) address of the lanes");
 
 	char small[12];
@@ -615,7 +615,7 @@ main(void)
 		cmocka_unit_test_setup(a_bad_variable_is_refused_by_its_own_name, set_up),
 		cmocka_unit_test_setup(an_option_is_known_with_whether_it_takes_the_next_argument,
 				       set_up),
-		cmocka_unit_test_setup(what_old_names_were_understood_as_is_one_line, set_up),
+		cmocka_unit_test_setup(what_old_names_were_understood_as_is_a_line_each, set_up),
 		cmocka_unit_test_setup(help_names_every_option_within_80_columns, set_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -413,7 +413,7 @@ threads_of_lanes_end_when_the_server_is_stopped(void **state)
 	assert_int_equal(wf_server_create(&opts, &server), WEFT_OK);
 	wf_server_describe(server, text, sizeof(text));
 	assert_non_null(strstr(text, "3 dense lanes"));
-	assert_non_null(strstr(text, "loopback only"));
+	assert_non_null(strstr(text, "only this host can reach it"));
 	opts.session.ports_num = 1;
 	opts.listen.port = wf_server_port(server, 0);
 	assert_int_equal(wf_server_create(&opts, &second), WEFT_UNAVAILABLE);
