@@ -6,7 +6,7 @@
  * and none where it polls. When it goes back to its own work with something under way, it arms the
  * transport and has the thread watch it. With nothing under way it just lets go: the thread looks
  * in ten times a second. */
-#include "trainer/session.h"
+#include "trainer/driver.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -95,7 +95,7 @@ wf_progress_close(struct weft_session *session)
 	if (progress->started) {
 		atomic_store_explicit(&progress->stop, 1,
 				      memory_order_release); /* thread: acquire */
-		wf_progress_signal(progress->command_fd);
+		wf_driver_signal(progress->command_fd);
 		(void)pthread_join(progress->thread, NULL);
 		progress->started = false;
 	}
@@ -113,7 +113,7 @@ static bool
 claim(struct weft_session *session)
 {
 	for (unsigned i = 0; i < CLAIMS_MAX; i++) {
-		if (wf_progress_claim(session, WF_DRIVER_OWNER)) {
+		if (wf_driver_claim(session, WF_DRIVER_OWNER)) {
 			return true;
 		}
 		wf_spin_pause();
@@ -127,7 +127,7 @@ claim_after_sleep(struct weft_session *session)
 {
 	struct wf_progress *progress = &session->progress;
 	atomic_store_explicit(&progress->wanted, 1, memory_order_seq_cst); /* D2 */
-	bool claimed = wf_progress_claim(session, WF_DRIVER_OWNER);        /* D2 */
+	bool claimed = wf_driver_claim(session, WF_DRIVER_OWNER);          /* D2 */
 	if (!claimed) {
 		wf_wait(session->env, progress->handover_fd, wf_now_ns(session->env) + WANT_NS);
 	}
@@ -145,7 +145,7 @@ enter(struct weft_session *session)
 	}
 	while (!claim(session) && !claim_after_sleep(session)) {
 	}
-	(void)wf_progress_run_commands(session);
+	(void)wf_driver_run_all(session);
 }
 
 /* Something may come, or is to be sent, before the owner is back. */
@@ -170,16 +170,16 @@ hand_over(struct weft_session *session)
 		if (rest == WF_REST_NOT || busy) {
 			continue;
 		}
-		wf_progress_watch(session, true);
-		wf_progress_release(session);
+		wf_driver_watch(session, true);
+		wf_driver_release(session);
 		if (deadline_ns <
 		    atomic_load_explicit(&progress->until_ns, memory_order_seq_cst)) { /* D3 */
-			wf_progress_signal(progress->command_fd);
+			wf_driver_signal(progress->command_fd);
 		}
 		return;
 	}
-	wf_progress_release(session);
-	wf_progress_signal(progress->command_fd);
+	wf_driver_release(session);
+	wf_driver_signal(progress->command_fd);
 }
 
 __attribute__((noinline)) static void
@@ -190,7 +190,7 @@ leave_shared(struct weft_session *session)
 		hand_over(session);
 	} else {
 		wf_turn_rest(&core->turn);
-		wf_progress_release(session);
+		wf_driver_release(session);
 	}
 }
 
@@ -223,9 +223,9 @@ give_to_thread(struct weft_session *session, const struct wf_command *command)
 	bool pushed = wf_ring_push(progress->ring, command);
 	WF_ASSERT(pushed); /* WF_COMMANDS_OWN */
 	atomic_fetch_add_explicit(&progress->commands, 1, memory_order_seq_cst); /* D1 */
-	if (wf_progress_claim(session, WF_DRIVER_OWNER)) {                       /* D1 */
-		(void)wf_progress_run_commands(session);
-		wf_progress_release(session);
+	if (wf_driver_claim(session, WF_DRIVER_OWNER)) {                         /* D1 */
+		(void)wf_driver_run_all(session);
+		wf_driver_release(session);
 	}
 }
 
@@ -233,10 +233,10 @@ give_to_thread(struct weft_session *session, const struct wf_command *command)
 __attribute__((noinline)) static void
 command_shared(struct weft_session *session, const struct wf_command *command)
 {
-	if (wf_progress_claim(session, WF_DRIVER_OWNER)) {
-		(void)wf_progress_run_commands(session);
-		wf_progress_run(session, command);
-		wf_progress_release(session);
+	if (wf_driver_claim(session, WF_DRIVER_OWNER)) {
+		(void)wf_driver_run_all(session);
+		wf_driver_run(session, command);
+		wf_driver_release(session);
 	} else {
 		give_to_thread(session, command);
 	}
@@ -248,7 +248,7 @@ wf_progress_command(struct weft_session *session, const struct wf_command *comma
 	if (session->progress.threaded) {
 		command_shared(session, command);
 	} else {
-		wf_progress_run(session, command);
+		wf_driver_run(session, command);
 	}
 }
 
@@ -259,20 +259,10 @@ wf_progress_send(struct weft_session *session, uint64_t bytes)
 		return;
 	}
 	if (bytes > SEND_BYTES_MAX) {
-		wf_progress_signal(session->progress.command_fd);
-	} else if (wf_progress_claim(session, WF_DRIVER_OWNER)) {
+		wf_driver_signal(session->progress.command_fd);
+	} else if (wf_driver_claim(session, WF_DRIVER_OWNER)) {
 		hand_over(session);
 	} /* else the thread is about to */
-}
-
-void
-wf_progress_look_for_stop(struct weft_session *session)
-{
-	struct wf_core *core = &session->core;
-	if (atomic_load_explicit(&core->stopped_by, memory_order_acquire) != 0 &&
-	    !wf_core_failed(core) && !core->leaving) {
-		core->turn.tick_ns = 0;
-	}
 }
 
 /* One round, and a sleep if there is nothing to do. */
@@ -285,10 +275,10 @@ drive(struct weft_session *session)
 		return;
 	}
 	if (session->progress.watched) {
-		wf_progress_watch(session, false);
+		wf_driver_watch(session, false);
 	}
 	wf_transport_wait(core->turn.transport, deadline_ns);
-	wf_progress_look_for_stop(session);
+	wf_driver_look_for_stop(session);
 }
 
 /* The caller wants its thread back. It is asked between sleeps, and not after each short one. */
@@ -371,7 +361,7 @@ weft_session_stop(struct weft_session *session, int signal_number)
 	atomic_store_explicit(&session->core.stopped_by, signal_number, memory_order_release);
 	int fd = atomic_load_explicit(&session->progress.wake_fd, memory_order_acquire);
 	if (fd >= 0) {
-		wf_progress_signal(fd);
+		wf_driver_signal(fd);
 	}
 	errno = number_before;
 }

@@ -14,7 +14,7 @@
  * core, and tries once more to claim it, before it sleeps (D2); and the thread says for how long it
  * is about to sleep, and tries once more to claim the core, before it does (D3), so that an owner
  * that leaves something to be done sooner knows to wake it. docs/model/orders.pml is the model. */
-#include "trainer/session.h"
+#include "trainer/driver.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -24,76 +24,6 @@
 
 #define ASIDE_NS (WF_NS_PER_S / 10) /* how long the thread sleeps while the owner drives */
 #define EVENTS 2                    /* of poll_fd, which has two descriptors */
-
-void
-wf_progress_run(struct weft_session *session, const struct wf_command *command)
-{
-	struct wf_core *core = &session->core;
-	switch (command->kind) {
-	case WF_COMMAND_START:
-		wf_core_start(core);
-		break;
-	case WF_COMMAND_STEP:
-		wf_core_step(core, command->a, command->cost);
-		break;
-	case WF_COMMAND_PUSH:
-		wf_core_push(core, command->tensor, command->a);
-		break;
-	case WF_COMMAND_PULL:
-		wf_core_pull(core, command->tensor, command->a, command->section);
-		break;
-	case WF_COMMAND_OUT:
-		wf_core_out(core);
-		break;
-	case WF_COMMAND_NEXT_PASS:
-		wf_core_next_pass(core, command->a);
-		break;
-	case WF_COMMAND_REDUCE:
-		wf_core_reduce(core);
-		break;
-	case WF_COMMAND_STATS:
-		wf_core_report_stats(core);
-		break;
-	case WF_COMMAND_OTHERS:
-		wf_others_ask(core, (uint32_t)command->a);
-		break;
-	case WF_COMMAND_LEAVE:
-		wf_core_leave(core);
-		break;
-	case WF_COMMAND_FAIL:
-		wf_core_fail(core, (enum weft_status)command->a, "%s", session->fail_reason);
-		break;
-	case WF_COMMAND_STOP:
-		wf_core_heed_stop(core);
-		break;
-	case WF_COMMAND_SERVICE:
-		core->service->command(core, command);
-		break;
-	}
-}
-
-bool
-wf_progress_run_commands(struct weft_session *session)
-{
-	struct wf_command command;
-	bool any = false;
-	while (wf_ring_pop(session->progress.ring, &command)) {
-		wf_progress_run(session, &command);
-		any = true;
-	}
-	return any;
-}
-
-void
-wf_progress_watch(struct weft_session *session, bool watched)
-{
-	struct wf_progress *progress = &session->progress;
-	struct epoll_event event = {.events = watched ? EPOLLIN | EPOLLONESHOT : 0u};
-	int fd = wf_transport_wait_fd(session->core.turn.transport);
-	int err = epoll_ctl(progress->poll_fd, EPOLL_CTL_MOD, fd, &event);
-	WF_ASSERT(err == 0); /* it is in there, and nothing needs memory */
-	progress->watched = watched;
-}
 
 static bool
 is_stopped(const struct weft_session *session)
@@ -137,11 +67,11 @@ a_while(struct weft_session *session)
 static bool
 claim_or_stand_back(struct weft_session *session)
 {
-	if (wf_progress_claim(session, WF_DRIVER_THREAD)) {
+	if (wf_driver_claim(session, WF_DRIVER_THREAD)) {
 		return true;
 	}
 	uint64_t deadline_ns = a_while(session);
-	if (wf_progress_claim(session, WF_DRIVER_THREAD)) { /* D3 */
+	if (wf_driver_claim(session, WF_DRIVER_THREAD)) { /* D3 */
 		return true;
 	}
 	stand_back(session, deadline_ns);
@@ -161,9 +91,9 @@ let_go(struct weft_session *session)
 {
 	bool stands_back = is_wanted(session);
 	uint64_t deadline_ns = stands_back ? a_while(session) : 0;
-	wf_progress_release(session);
+	wf_driver_release(session);
 	if (is_wanted(session)) {
-		wf_progress_signal(session->progress.handover_fd);
+		wf_driver_signal(session->progress.handover_fd);
 	}
 	if (stands_back) {
 		stand_back(session, deadline_ns);
@@ -174,8 +104,8 @@ static bool
 take_turn(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
-	bool told = wf_progress_run_commands(session);
-	wf_progress_look_for_stop(session);
+	bool told = wf_driver_run_all(session);
+	wf_driver_look_for_stop(session);
 	return wf_core_poll(core) || told;
 }
 
@@ -202,11 +132,11 @@ rest(struct weft_session *session, uint32_t seen)
 		let_go(session);
 		return;
 	}
-	wf_progress_watch(session, true);
+	wf_driver_watch(session, true);
 	(void)plan_to_sleep(session, deadline_ns);
-	wf_progress_release(session);
+	wf_driver_release(session);
 	if (is_wanted(session)) {
-		wf_progress_signal(progress->handover_fd);
+		wf_driver_signal(progress->handover_fd);
 	}
 	if (atomic_load_explicit(&progress->commands, memory_order_seq_cst) == seen) { /* D1 */
 		sleep_until(session, deadline_ns);

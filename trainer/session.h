@@ -7,7 +7,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include "base/names.h"
 #include "base/pin.h"
@@ -155,36 +154,6 @@ void wf_progress_heed_stop(struct weft_session *session);
 void wf_progress_turn(struct weft_session *session);
 /* progress_thread.c */
 enum weft_status wf_progress_thread_start(struct weft_session *session) WEFT_MUST_CHECK;
-/* Whether the transport's descriptor wakes the thread. Thread: who drives. */
-void wf_progress_watch(struct weft_session *session, bool watched);
-/* A signal that stops the program is heeded in the next turn. Thread: who drives. */
-void wf_progress_look_for_stop(struct weft_session *session);
-/* What the ring has. Returns whether there was anything. Thread: who drives. */
-bool wf_progress_run_commands(struct weft_session *session);
-void wf_progress_run(struct weft_session *session, const struct wf_command *command);
-static inline bool
-wf_progress_claim(struct weft_session *session, enum wf_driver who)
-{
-	uint32_t none = WF_DRIVER_NONE;
-	return atomic_compare_exchange_strong_explicit(&session->progress.driver, &none, who,
-						       memory_order_seq_cst, /* D1, D2 */
-						       memory_order_relaxed);
-}
-static inline void
-wf_progress_release(struct weft_session *session)
-{
-	wf_owner_drop(&session->core.owner);
-	atomic_store_explicit(&session->progress.driver, WF_DRIVER_NONE,
-			      memory_order_seq_cst); /* D1, D2 */
-}
-static inline void
-wf_progress_signal(int fd)
-{
-	uint64_t one = 1;
-	ssize_t n = write(fd, &one, sizeof(one));
-	(void)n; /* full: it is readable already */
-}
-
 /* The recorded failure of the core. */
 enum weft_status wf_session_failure(const struct weft_session *session);
 /* Let the core fail with this text, unless it has failed; by the return it has. */
