@@ -21,6 +21,17 @@ wf_zalloc_array(struct wf_env *env, size_t count, size_t item_bytes)
 }
 
 void
+wf_slab_release(struct wf_env *env, struct wf_slab *slab, bool keep)
+{
+	if (slab->base != NULL && keep && env->ops->slab_keep != NULL) {
+		env->ops->slab_keep(env, slab);
+	} else if (slab->base != NULL) {
+		env->ops->slab_close(env, slab);
+	}
+	*slab = (struct wf_slab){0};
+}
+
+void
 wf_log(struct wf_env *env, enum wf_log_level level, const char *format, ...)
 {
 	char line[LOG_LINE_BYTES];

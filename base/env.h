@@ -146,6 +146,10 @@ wf_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
 	env->ops->host_id(env, out);
 }
 
+/* Close a slab, or, with `keep`, leave its memory to the caller and share the file behind it no
+ * more. Accepts one that was never opened. The slab is zeroed. */
+void wf_slab_release(struct wf_env *env, struct wf_slab *slab, bool keep);
+
 /* Format one log line (at most 1,023 bytes) and hand it to the env. */
 void wf_log(struct wf_env *env, enum wf_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "trainer/core.h"
-#include "trainer/session.h"
+#include "trainer/core.h"
 
 enum weft_status
 wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
@@ -35,8 +35,8 @@ wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
 void
 wf_core_halves_close(struct wf_core *core)
 {
-	wf_session_release_slab(core->env, &core->rounded, false);
-	wf_session_release_slab(core->env, &core->answers, false);
+	wf_slab_release(core->env, &core->rounded, false);
+	wf_slab_release(core->env, &core->answers, false);
 }
 
 static enum weft_status

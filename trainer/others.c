@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* others: what the lanes know of each trainer of the job: who is waited for, and whose pushes come
  * late. Every lane that is pushed to is asked for one trainer at a time, and their sums are added
- * up. Thread: the core's; weft_trainer_stats: the owner's. */
+ * up. Thread: the core's. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "trainer/session.h"
+#include "trainer/core.h"
 
 void
 wf_others_ask(struct wf_core *core, uint32_t trainer)
@@ -71,61 +71,4 @@ wf_others_hear(struct wf_link *link, const struct wf_event *event)
 		atomic_store_explicit(&core->others_busy, 0, memory_order_release); /* B1 */
 	}
 	return WEFT_OK;
-}
-
-static void
-fill(const uint64_t *value, struct weft_trainer_stats *out)
-{
-	*out = (struct weft_trainer_stats){
-		.struct_bytes = sizeof(*out),
-		.lane_steps = value[WF_REPORT_STEPS],
-		.apply_ns = value[WF_REPORT_APPLY_NS],
-		.last = value[WF_REPORT_LAST],
-		.behind_next_ns = value[WF_REPORT_BEHIND_NEXT_NS],
-		.behind_first_ns = value[WF_REPORT_BEHIND_FIRST_NS],
-		.split_steps = value[WF_REPORT_SPLIT],
-		.compute_ns = value[WF_REPORT_COMPUTE_NS],
-		.network_ns = value[WF_REPORT_NETWORK_NS],
-		.slices_applied = value[WF_REPORT_APPLIED],
-		.slices_discarded = value[WF_REPORT_DISCARDED],
-		.lag_sum = value[WF_REPORT_LAG_SUM],
-		.lag_max = value[WF_REPORT_LAG_MAX],
-	};
-}
-
-enum weft_status
-weft_trainer_stats(struct weft_session *session, uint32_t trainer_id,
-		   struct weft_trainer_stats *out)
-{
-	struct wf_core *core = &session->core;
-	if (out->struct_bytes != sizeof(*out)) {
-		return wf_fail(WEFT_INVALID,
-			       "weft_trainer_stats of %zu bytes, the library's has %zu: set "
-			       "struct_bytes, and build against this version's headers",
-			       out->struct_bytes, sizeof(*out));
-	}
-	enum weft_status st = wf_exchange_check_running(session);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if (trainer_id >= core->job.trainer_count) {
-		return wf_fail(WEFT_INVALID,
-			       "stats of trainer %u: it must be below num_gradient_servers, which "
-			       "is %u",
-			       trainer_id, core->job.trainer_count);
-	}
-	if (atomic_load_explicit(&core->others_busy, memory_order_acquire) != 0) { /* B1 */
-		return wf_fail(WEFT_INVALID,
-			       "stats of trainer %u: the call before was interrupted "
-			       "and is unanswered; end the session",
-			       trainer_id);
-	}
-	atomic_store_explicit(&core->others_busy, 1, memory_order_relaxed);
-	wf_progress_command(session,
-			    &(struct wf_command){.kind = WF_COMMAND_OTHERS, .a = trainer_id});
-	st = wf_progress_wait_clear(session, &core->others_busy);
-	if (st == WEFT_OK) {
-		fill(core->others.value, out);
-	}
-	return st;
 }

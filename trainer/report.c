@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report: the counters of a session: gathered, asked for, and the lines about them: one per period
- * and one at the end. Thread: the core's; weft_session_stats: the owner's. */
+/* report: the counters of a session: gathered, and the lines about them: one per period and one at
+ * the end. Thread: the core's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "trainer/session.h"
+#include "trainer/core.h"
+#include "trainer/service.h"
 
 #define PATHS_BYTES 256 /* of a line, which has 1,023 */
 #define SERVICE_BYTES 400
@@ -180,64 +181,4 @@ wf_core_report_end(struct wf_core *core)
 	uint64_t ns = wf_now_ns(core->env) - core->started_ns;
 	write_line(core, "the session, ", nothing, no_path, ns);
 	write_service_line(core, "the session, ", true, ns);
-}
-
-static bool
-are_there(struct weft_session *session)
-{
-	return atomic_load_explicit(&session->core.stats_busy, memory_order_acquire) == 0; /* B1 */
-}
-
-/* Let the core gather them. Of a failed session too: its thread still takes commands. It waits for
- * nobody else, so nobody is asked whether to go on. */
-static void
-fetch(struct weft_session *session)
-{
-	atomic_store_explicit(&session->core.stats_busy, 1, memory_order_relaxed);
-	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_STATS});
-	wf_progress_wait(session, are_there);
-}
-
-enum weft_status
-weft_session_stats(struct weft_session *session, struct weft_session_stats *out)
-{
-	const struct wf_core *core = &session->core;
-	if (out->struct_bytes != sizeof(*out)) {
-		return wf_fail(WEFT_INVALID,
-			       "weft_session_stats of %zu bytes, the library's has %zu: set "
-			       "struct_bytes, and build against this version's headers",
-			       out->struct_bytes, sizeof(*out));
-	}
-	if (session->running) {
-		fetch(session);
-	}
-	uint64_t now[WF_CORE_COUNTER_COUNT];
-	wf_stats_snapshot(&core->stats, now);
-	*out = (struct weft_session_stats){
-		.struct_bytes = sizeof(*out),
-		.sent_bytes = now[WF_CORE_TRANSPORT_SENT_BYTES],
-		.received_bytes = now[WF_CORE_TRANSPORT_RECEIVED_BYTES],
-		.messages_sent = now[WF_CORE_MESSAGE_SENT_COUNT],
-		.messages_received = now[WF_CORE_MESSAGE_RECEIVED_COUNT],
-		.puts_sent = now[WF_CORE_PUT_SENT_COUNT],
-		.puts_received = now[WF_CORE_PUT_RECEIVED_COUNT],
-		.fast_sent_bytes = now[WF_CORE_FAST_SENT_BYTES],
-		.fast_received_bytes = now[WF_CORE_FAST_RECEIVED_BYTES],
-		.paths_broken = now[WF_CORE_PATH_BROKEN_COUNT],
-		.steps = now[WF_CORE_STEP_BEGUN_COUNT],
-		.slices_pushed = now[WF_CORE_SLICE_PUSHED_COUNT],
-		.slices_answered = now[WF_CORE_SLICE_ANSWERED_COUNT],
-		.slices_discarded = now[WF_CORE_SLICE_DISCARDED_COUNT],
-		.slices_pulled = now[WF_CORE_SLICE_PULLED_COUNT],
-		.gradients_overflowed = now[WF_CORE_GRADIENT_OVERFLOWED_COUNT],
-		.reconnects = now[WF_CORE_LANE_RECONNECTED_COUNT],
-		.waits_slot = now[WF_CORE_WAIT_SLOT_COUNT],
-		.waits_post = now[WF_CORE_WAIT_POST_COUNT],
-		.poll_time_ns = now[WF_CORE_POLL_TIME_NS],
-		.idle_time_ns = now[WF_CORE_IDLE_TIME_NS],
-		.away_time_ns = now[WF_CORE_AWAY_TIME_NS],
-		.exchange_p50_ns = core->exchange_p50_ns,
-		.exchange_p99_ns = core->exchange_p99_ns,
-	};
-	return WEFT_OK;
 }

@@ -162,18 +162,6 @@ numerics_of(const struct weft_session *session)
 	return wf_digest_of(text, strlen(text));
 }
 
-/* Kept: it is the caller's from here on, and the file behind it is not shared any more. */
-void
-wf_session_release_slab(struct wf_env *env, struct wf_slab *slab, bool keep)
-{
-	if (slab->base != NULL && keep && env->ops->slab_keep != NULL) {
-		env->ops->slab_keep(env, slab);
-	} else if (slab->base != NULL) {
-		env->ops->slab_close(env, slab);
-	}
-	*slab = (struct wf_slab){0};
-}
-
 /* What weft_session_seal took; also of one that failed half way. */
 static void
 release_arrays(struct weft_session *session, bool keep)
@@ -181,9 +169,9 @@ release_arrays(struct weft_session *session, bool keep)
 	struct wf_env *env = session->env;
 	struct wf_core *core = &session->core;
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(core->section); i++) {
-		wf_session_release_slab(env, &core->section[i], keep);
+		wf_slab_release(env, &core->section[i], keep);
 	}
-	wf_session_release_slab(env, &core->grad, keep);
+	wf_slab_release(env, &core->grad, keep);
 	wf_core_halves_close(core);
 	wf_local_close(session);
 	wf_placement_fini(env, &core->placement);

@@ -113,10 +113,6 @@ struct weft_session {
 	char fail_reason[WF_REASON_BYTES];
 };
 
-/* session.c */
-/* Accepts one that was never opened. `keep`: keep_arrays of weft_session_opts. */
-void wf_session_release_slab(struct wf_env *env, struct wf_slab *slab, bool keep);
-
 /* restore.c */
 enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;
 

@@ -47,8 +47,8 @@ release_slabs(struct wf_client *client)
 	struct wf_env *env = client->session->env;
 	/* What weft_rows_values points into: nobody has that of a session that is not sealed. */
 	bool keep = client->core->opts.keep_arrays != 0 && client->session->sealed;
-	wf_session_release_slab(env, &client->rows, keep);
-	wf_session_release_slab(env, &client->send, false);
+	wf_slab_release(env, &client->rows, keep);
+	wf_slab_release(env, &client->send, false);
 }
 
 static enum weft_status
