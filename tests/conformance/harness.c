@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* harness: the one place that knows which backend a case runs on. "tcp" and "tcp6" run in the
  * system's env over loopback, "shm" there too, "shm-copy" with memory that cannot be shared, "sim"
- * as a process of a simulated world; "mux" and "mux-PATHS" with those paths, on loopback or there;
+ * as a process of a simulated world, "toy" over pipes, in the program that has it;
+ * "mux" and "mux-PATHS" with those paths, on loopback or there;
  * "fake-KIND" over RDMA devices that are none, there, in the program that has them.
  * "fault+X" is X behind faults that the contract allows for. Thread: the main one; the simulated
  * process is a coroutine of it. */
@@ -173,7 +174,9 @@ choose(struct conf *t, const char *url)
 		t->host = rdma->host;
 		t->verbs = rdma->settings;
 	} else {
-		t->transport = strncmp(url, "shm", 3) == 0 ? "shm" : "tcp";
+		t->transport = strncmp(url, "shm", 3) == 0 ? "shm"
+			       : strcmp(url, "toy") == 0   ? "toy"
+							   : "tcp";
 		t->private_memory = strcmp(url, "shm-copy") == 0;
 		t->host = strcmp(url, "tcp6") == 0 ? "::1" : "127.0.0.1";
 	}

@@ -50,8 +50,9 @@ int
 main(int argc, char **argv)
 {
 	if (argc < 2) {
-		fprintf(stderr, "usage: conformance [fault+]tcp|tcp6|shm|shm-copy|sim|mux[-PATHS] "
-				"[CASE]; conformance_fake fake-KIND [CASE]\n");
+		fprintf(stderr,
+			"usage: conformance [fault+]tcp|tcp6|shm|shm-copy|sim|mux[-PATHS] "
+			"[CASE]; conformance_fake fake-KIND [CASE]; conformance_toy toy [CASE]\n");
 		return 64;
 	}
 	if (!conf_can_run(argv[1])) {
