@@ -6,11 +6,7 @@
 #include "transport/ops.h"
 
 const struct wf_backend *const wf_backends[] = {
-	&wf_backend_tcp,   &wf_backend_shm,
-#if WF_HAVE_VERBS
-	&wf_backend_verbs,
-#endif
-	&wf_backend_mux,   NULL,
+	&wf_backend_tcp, &wf_backend_shm, &wf_backend_verbs, &wf_backend_mux, NULL,
 };
 
 const struct wf_path_setting wf_path_settings[] = {

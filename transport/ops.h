@@ -56,6 +56,7 @@ void wf_peer_text(const uint8_t *said, size_t bytes, char out[WF_WHY_BYTES]);
 /* A backend as backends.c lists it, and what mux has to know of it as a path. */
 struct wf_backend {
 	const char *name;
+	/* NULL: it is not built in. What follows is told of it all the same. */
 	enum weft_status (*open)(const struct wf_transport_opts *opts, struct wf_transport **out);
 	bool is_path;
 	uint8_t path_id;    /* enum wf_path_id; WF_PATH_BOOTSTRAP: it can only be one */
@@ -83,5 +84,5 @@ extern const struct wf_path_setting wf_path_settings[];
 
 extern const struct wf_backend wf_backend_tcp;
 extern const struct wf_backend wf_backend_shm;
-extern const struct wf_backend wf_backend_verbs; /* WF_HAVE_VERBS */
+extern const struct wf_backend wf_backend_verbs; /* verbs/verbs.c, or rdma_none.c */
 extern const struct wf_backend wf_backend_mux;

@@ -9,6 +9,12 @@
 
 #include "base/status.h"
 
+/* What mux has to know of the backend "verbs", also where it is not built in: a member list of its
+ * struct wf_backend. */
+#define WF_RDMA_BACKEND                                                                            \
+	.name = "verbs", .is_path = true, .path_id = WF_PATH_VERBS, .may_hang = true,              \
+	.rdma = true, .why = "RDMA at both ends"
+
 #define WF_RDMA_ADDRESSES_MAX 8u
 #define WF_RDMA_ADDRESS_BYTES 46 /* an IPv6 address in full */
 #define WF_RDMA_DEVICE_BYTES 64  /* name of a device */

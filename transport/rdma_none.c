@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rdma_none: what transport/rdma.h says where the backend "verbs" is not built in. Thread: any. */
+#include "transport/ops.h"
 #include "transport/rdma.h"
-#include "transport/transport.h"
+#include "wire/path.h"
+
+const struct wf_backend wf_backend_verbs = {WF_RDMA_BACKEND};
 
 enum weft_status
 wf_rdma_probe(void)

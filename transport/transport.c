@@ -28,8 +28,10 @@ fail_unknown_backend(const char *name)
 	char known[128] = "";
 	for (unsigned i = 0; wf_backends[i] != NULL; i++) {
 		size_t used = strlen(known);
-		snprintf(known + used, sizeof(known) - used, "%s%s", i == 0 ? "" : ", ",
-			 wf_backends[i]->name);
+		if (wf_backends[i]->open != NULL) {
+			snprintf(known + used, sizeof(known) - used, "%s%s", used == 0 ? "" : ", ",
+				 wf_backends[i]->name);
+		}
 	}
 	return wf_fail(WEFT_UNSUPPORTED, "transport \"%s\" is not built in; there are: %s", name,
 		       known);
@@ -73,7 +75,8 @@ static enum weft_status
 open_backend(const char *name, const struct wf_transport_opts *opts, struct wf_transport **out)
 {
 	for (unsigned i = 0; wf_backends[i] != NULL; i++) {
-		if (strcmp(wf_backends[i]->name, name) == 0) {
+		bool is_here = wf_backends[i]->open != NULL;
+		if (is_here && strcmp(wf_backends[i]->name, name) == 0) {
 			return wf_backends[i]->open(opts, out);
 		}
 	}

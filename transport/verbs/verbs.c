@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "transport/rdma.h"
 #include "transport/verbs/verbs_internal.h"
 #include "wire/path.h"
 
@@ -322,12 +323,4 @@ verbs_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	return WEFT_OK;
 }
 
-const struct wf_backend wf_backend_verbs = {
-	.name = "verbs",
-	.open = verbs_open,
-	.is_path = true,
-	.path_id = WF_PATH_VERBS,
-	.may_hang = true,
-	.rdma = true,
-	.why = "RDMA at both ends",
-};
+const struct wf_backend wf_backend_verbs = {WF_RDMA_BACKEND, .open = verbs_open};

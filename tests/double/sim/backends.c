@@ -4,11 +4,13 @@
 #include "tests/double/sim/sim.h"
 
 const struct wf_backend *const wf_backends[] = {
-	&wf_backend_tcp,   &wf_backend_shm,
-#if WF_HAVE_VERBS
+	&wf_backend_tcp,
+	&wf_backend_shm,
 	&wf_backend_verbs,
-#endif
-	&wf_backend_mux,   &wf_backend_sim, &wf_backend_sim2, NULL,
+	&wf_backend_mux,
+	&wf_backend_sim,
+	&wf_backend_sim2,
+	NULL,
 };
 
 const struct wf_path_setting wf_path_settings[] = {
