@@ -303,21 +303,19 @@ wf_progress_wait_clear(struct weft_session *session, const _Atomic uint32_t *wor
 	if (atomic_load_explicit(word, memory_order_acquire) == 0) { /* B1 */
 		return WEFT_OK;
 	}
-	enum weft_status st = WEFT_OK;
+	bool is_set = true;
+	bool interrupted = false;
 	enter(session);
-	while (st == WEFT_OK && atomic_load_explicit(word, memory_order_acquire) != 0) { /* B1 */
-		if (wf_core_failed(&session->core)) {
-			st = wf_session_failure(session);
-			break;
-		}
+	while (is_set && !interrupted && !wf_core_failed(&session->core)) {
 		drive(session);
-		if (atomic_load_explicit(word, memory_order_acquire) != 0 && /* B1 */
-		    is_interrupted(session)) {
-			st = WEFT_AGAIN;
-		}
+		is_set = atomic_load_explicit(word, memory_order_acquire) != 0; /* B1 */
+		interrupted = is_set && is_interrupted(session);
 	}
-	leave(session);
-	return st;
+	leave(session); /* in the core; what fails there is not what the caller is told */
+	if (!is_set) {
+		return WEFT_OK;
+	}
+	return interrupted ? WEFT_AGAIN : wf_session_failure(session);
 }
 
 void
@@ -372,10 +370,14 @@ wf_session_fail(struct weft_session *session, enum weft_status status, const cha
 	if (wf_core_failed(&session->core)) {
 		return;
 	}
+	const struct wf_error before = *wf_error_record();
 	va_list args;
 	va_start(args, format);
 	(void)vsnprintf(session->fail_reason, sizeof(session->fail_reason), format, args);
 	va_end(args);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_FAIL, .a = status});
 	wf_progress_wait(session, has_failed); /* and has read the reason */
+	if (before.status != WEFT_OK) {        /* the caller may return with it */
+		(void)wf_fail(before.status, "%s", before.text);
+	}
 }
