@@ -51,10 +51,10 @@ plan_to_sleep(struct weft_session *session, uint64_t deadline_ns)
 static void
 stand_back(struct weft_session *session, uint64_t deadline_ns)
 {
-	sleep_until(session, deadline_ns);
 	if (is_stopped(session)) {
 		wf_transport_kick(session->core.turn.transport);
 	}
+	sleep_until(session, deadline_ns); /* a signal that comes now ends it */
 }
 
 static uint64_t
