@@ -348,7 +348,8 @@ static const struct wf_option table[] = {
 	 AT(progress),
 	 .initial = "thread",
 	 .choices = "thread|caller",
-	 .help = "Who moves the bytes: a thread of its own, or the one that computes."},
+	 .help = "Who moves the bytes while the program computes: a thread of its own, or nobody "
+		 "(caller: only the calls that wait do)."},
 	{.name = "pin",
 	 .type = WF_OPTION_STRING,
 	 AT(pin),

@@ -16,7 +16,8 @@
  *     weft_session_close(s);
  *
  * Thread: a session and its tensors belong to the thread that opened it. With WEFT_PROGRESS_THREAD
- * a thread of the session's own moves the bytes; with WEFT_PROGRESS_CALLER they move inside the
+ * bytes move inside the calls that wait, and a thread of the session's own moves them while the
+ * caller is away. With WEFT_PROGRESS_CALLER there is no such thread: they move only inside the
  * calls that wait (weft_wait*, weft_exchange, weft_pull*, weft_barrier, weft_reduce, weft_pass_end)
  * and in weft_poll; between them such a caller may stay away for as long as it likes, and the step
  * waits for it. The library is not to be used in a child after fork.
