@@ -589,8 +589,9 @@ the_owner_may_change_between_two_calls(struct conf *t)
 	return true;
 }
 
+/* The wait of an armed transport ends at once: by the slot, or by a call of another thread. */
 static bool
-a_kick_by_any_thread_ends_the_wait(struct conf *t)
+ends_the_wait(struct conf *t, bool kicked)
 {
 	struct pair p;
 	CHECK(conf_pair(t, NULL, &p));
@@ -601,8 +602,13 @@ a_kick_by_any_thread_ends_the_wait(struct conf *t)
 		uint64_t deadline_ns = 0;
 		(void)wf_transport_arm(idle, &deadline_ns);
 		CHECK(conf_poll(t, p.server) == 0);
-		CHECK(run_elsewhere(kick, idle));
-		wf_transport_wait(idle, limit_ns);
+		if (kicked) {
+			CHECK(run_elsewhere(kick, idle));
+			wf_transport_wait(idle, limit_ns);
+		} else {
+			idle->ops->wake(idle);
+			wf_wait(t->env, wf_transport_wait_fd(idle), limit_ns);
+		}
 		CHECK(wf_now_ns(t->env) < limit_ns);
 		CHECK(conf_poll(t, p.server) == 0);
 	}
@@ -612,21 +618,13 @@ a_kick_by_any_thread_ends_the_wait(struct conf *t)
 static bool
 wake_ends_the_wait(struct conf *t)
 {
-	struct pair p;
-	CHECK(conf_pair(t, NULL, &p));
-	conf_settle(t);
-	struct wf_transport *idle = p.server->transport;
-	uint64_t limit_ns = wf_now_ns(t->env) + 30 * WF_NS_PER_S;
-	for (unsigned i = 0; i < 3; i++) {
-		uint64_t deadline_ns = 0;
-		(void)wf_transport_arm(idle, &deadline_ns);
-		CHECK(conf_poll(t, p.server) == 0);
-		idle->ops->wake(idle);
-		wf_wait(t->env, wf_transport_wait_fd(idle), limit_ns);
-		CHECK(wf_now_ns(t->env) < limit_ns);
-		CHECK(conf_poll(t, p.server) == 0);
-	}
-	return true;
+	return ends_the_wait(t, false);
+}
+
+static bool
+a_kick_by_any_thread_ends_the_wait(struct conf *t)
+{
+	return ends_the_wait(t, true);
 }
 
 const struct conf_case conf_event_cases[] = {
