@@ -44,12 +44,6 @@ limit_of(const struct wf_spin *spin)
 	return limit_ns < WF_SPIN_MAX_NS ? limit_ns : WF_SPIN_MAX_NS;
 }
 
-void
-wf_spin_miss(struct wf_spin *spin)
-{
-	spin->missed = true;
-}
-
 /* Polling was of use, or it was not. */
 static void
 judge(struct wf_spin *spin)

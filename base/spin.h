@@ -42,9 +42,6 @@ uint64_t wf_spin_setting(uint64_t spin_ns, unsigned pollers);
 /* The wait that began `waited_ns` ago is over. Of a fixed limit it changes nothing. */
 void wf_spin_end(struct wf_spin *spin, uint64_t waited_ns);
 
-/* Polling has come to the limit without an event, and a sleep follows. */
-void wf_spin_miss(struct wf_spin *spin);
-
 /* Between two looks at a word that another thread is about to change. Thread: any. */
 static inline void
 wf_spin_pause(void)
@@ -63,8 +60,6 @@ wf_spin_goes_on(struct wf_spin *spin, uint64_t waited_ns)
 	if (waited_ns < spin->limit_ns) {
 		return true;
 	}
-	if (spin->limit_ns > 0 && !spin->missed) {
-		wf_spin_miss(spin);
-	}
+	spin->missed = spin->limit_ns > 0; /* a sleep follows */
 	return false;
 }
