@@ -149,7 +149,7 @@ void
 wf_sparse_give_buffer(struct wf_peer *peer, uint32_t buffer)
 {
 	struct wf_sparse_peer *own = peer->own;
-	WF_ASSERT(own->buffer[buffer] == WF_BUFFER_FREE);
+	WF_ASSERT(own->buffer[buffer] == WF_BUFFER_FREE || own->buffer[buffer] == WF_BUFFER_READ);
 	own->buffer[buffer] = WF_BUFFER_CREDIT;
 	own->credit[own->credit_count++] = (uint16_t)buffer;
 	wf_peer_due(peer);

@@ -31,6 +31,7 @@
 #define WF_BUFFER_FREE UINT32_MAX
 #define WF_BUFFER_CREDIT (UINT32_MAX - 1) /* released, and the trainer does not know it yet */
 #define WF_BUFFER_NONE (UINT32_MAX - 2)   /* copied aside */
+#define WF_BUFFER_READ (UINT32_MAX - 3)   /* released, and no answer or CREDIT is on its way yet */
 
 /* Keys of a pull: a list of cells, read from its beginning. */
 struct wf_key_cell {
@@ -143,7 +144,8 @@ struct wf_sparse_peer {
 	struct wf_sparse_restored restored;
 
 	/* Window. */
-	uint32_t *buffer; /* [slot_count] WF_BUFFER_FREE, _CREDIT, or the part of the push in it */
+	uint32_t *buffer; /* [slot_count] WF_BUFFER_FREE, _READ, _CREDIT, or the push's part in it
+			   */
 	uint32_t held;    /* buffers with parts */
 
 	/* The push of a step: of step_next while it comes, of step_next - 1 when it is complete. */

@@ -295,6 +295,7 @@ wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, const 
 		return st;
 	}
 	wf_transport_release(peer->conn, buffer);
+	own->buffer[buffer] = WF_BUFFER_READ;
 	st = wf_sparse_check_keys(sparse, part, sparse->key_scratch);
 	if (st != WEFT_OK) {
 		return refuse_part(lane, peer, buffer);
@@ -398,7 +399,7 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t 
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
 	struct wf_pull *pull = own->pull_order[at];
-	const struct wf_pull_part *part = &pull->part[pull->next];
+	struct wf_pull_part *part = &pull->part[pull->next];
 	uint8_t *out = answer_at(sparse, peer->trainer, buffer);
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	enum weft_status st = gather_part(sparse, own, pull, out);
@@ -408,6 +409,10 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t 
 	}
 	if (pull->create && wf_sparse_is_async(sparse)) {
 		wf_async_note_view(sparse, own, pull->step);
+	}
+	if (part->buffer != WF_BUFFER_NONE) { /* the answer gives its slot back */
+		own->buffer[part->buffer] = WF_BUFFER_FREE;
+		part->buffer = WF_BUFFER_NONE;
 	}
 	/* Asynchronous: the step that was asked for, for there is no other. */
 	uint64_t step = wf_sparse_is_async(sparse) ? pull->step : lane->sum.step - 1;

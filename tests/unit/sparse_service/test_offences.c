@@ -210,6 +210,21 @@ garbage_for_keys_of_a_pull(struct doll *doll)
 	doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, 0), key, sizeof(key));
 }
 
+/* The lane has read the keys of the first, and gives CREDIT when the last has come: until then the
+ * slot is not the trainer's. */
+static void
+parts_of_a_pull_in_one_slot(struct doll *doll)
+{
+	const struct wish two[] = {lows, lows};
+	struct wf_sparse_pull pull;
+	doll_fill_pull(doll, 1, 1, two, 2, &pull);
+	doll_say_pull(doll, &pull);
+	doll_put(doll, 1, 0, 1, &lows);
+	ground_settle(doll->ground);
+	doll->peer.buffer[0] = PEER_BUFFER_FREE;
+	doll_put(doll, 1, 1, 1, &lows);
+}
+
 static void
 grant_twice(struct doll *doll)
 {
@@ -279,6 +294,7 @@ static const struct offence offences[] = {
 	{push_of_keys_that_do_not_end, "key"},
 	{push_of_a_key_outside_the_vocabulary, "table names: key 2048 is outside its vocabulary"},
 	{garbage_for_keys_of_a_pull, "key"},
+	{parts_of_a_pull_in_one_slot, "PUT: into slot 0, which is in use"},
 	{grant_twice, "which has granted before"},
 	{grant_of_slots, "GRANT: kind 1 from a trainer"},
 	{have_twice, "HAVE"},
