@@ -32,13 +32,6 @@ said_of(const struct wf_lane *lane, uint32_t ordinal, uint32_t trainer)
 	return &dense->inbox_said[(uint64_t)ordinal * lane->peer_count + trainer];
 }
 
-static uint32_t
-ring_place(const struct wf_dense *dense, uint32_t first, uint32_t count)
-{
-	uint32_t at = first + count;
-	return at >= dense->store.stored_count ? at - dense->store.stored_count : at;
-}
-
 /* Pushed by all who take part in a step, together. */
 static bool
 is_shared(const struct wf_dense *dense, uint32_t ordinal)
@@ -87,18 +80,25 @@ wf_announce_open(struct wf_lane *lane)
 	dense->inbox_said = wf_zalloc_array(lane->env, pushes, sizeof(*dense->inbox_said));
 	dense->inbox_slice =
 		wf_zalloc_array(lane->env, store->stored_count, sizeof(*dense->inbox_slice));
-	dense->complete = wf_zalloc_array(lane->env, store->stored_count, sizeof(*dense->complete));
+	dense->complete = (struct wf_ordinal_ring){
+		.ordinal = wf_zalloc_array(lane->env, store->stored_count, sizeof(uint32_t)),
+		.capacity = store->stored_count,
+		.priority = dense->priority,
+	};
 	dense->allow = wf_zalloc_array(lane->env, pushes, sizeof(*dense->allow));
 	dense->announces = true;
-	if (dense->inbox_said == NULL || dense->inbox_slice == NULL || dense->complete == NULL ||
-	    dense->allow == NULL) {
+	if (dense->inbox_said == NULL || dense->inbox_slice == NULL ||
+	    dense->complete.ordinal == NULL || dense->allow == NULL) {
 		return wf_fail(WEFT_NOMEM,
 			       "lane %u: no memory for announcements of %" PRIu64 " pushes",
 			       lane->opts.idx, pushes);
 	}
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
 		struct wf_dense_peer *own = lane->peer[t].own;
-		own->allow = dense->allow + (uint64_t)t * store->stored_count;
+		own->allow = (struct wf_ordinal_ring){
+			.ordinal = dense->allow + (uint64_t)t * store->stored_count,
+			.capacity = store->stored_count,
+		};
 	}
 	wf_log(lane->env, WF_LOG_INFO,
 	       "lane %u: an inbox of %" PRIu64 " bytes has room for %u of %u slices of each "
@@ -112,7 +112,7 @@ wf_announce_table_bytes(const struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
 	uint64_t stored = dense->store.stored_count;
-	return stored * (sizeof(*dense->inbox_slice) + sizeof(*dense->complete)) +
+	return stored * (sizeof(*dense->inbox_slice) + sizeof(*dense->complete.ordinal)) +
 	       stored * lane->peer_count * (sizeof(*dense->inbox_said) + sizeof(*dense->allow));
 }
 
@@ -124,7 +124,7 @@ wf_announce_close(struct wf_lane *lane)
 	uint64_t pushes = (uint64_t)stored * lane->peer_count;
 	wf_free(lane->env, dense->inbox_said, pushes * sizeof(*dense->inbox_said));
 	wf_free(lane->env, dense->inbox_slice, stored * sizeof(*dense->inbox_slice));
-	wf_free(lane->env, dense->complete, stored * sizeof(*dense->complete));
+	wf_free(lane->env, dense->complete.ordinal, stored * sizeof(*dense->complete.ordinal));
 	wf_free(lane->env, dense->allow, pushes * sizeof(*dense->allow));
 }
 
@@ -138,12 +138,10 @@ wf_announce_is_allowed(const struct wf_lane *lane, const struct wf_peer *peer, u
 static void
 allow(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal)
 {
-	const struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	WF_ASSERT(own->allow_count < dense->store.stored_count && peer->conn != NULL);
+	WF_ASSERT(peer->conn != NULL);
 	*said_of(lane, ordinal, peer->trainer) = SAID_GO;
-	own->allow[ring_place(dense, own->allow_first, own->allow_count)] = ordinal;
-	own->allow_count++;
+	wf_ordinal_ring_push(&own->allow, ordinal);
 	wf_peer_due(peer);
 }
 
@@ -176,10 +174,8 @@ static void
 hold_next(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
-	while (dense->complete_count > 0 && dense->held_count < dense->store.hold_max) {
-		uint32_t ordinal = dense->complete[dense->complete_first];
-		dense->complete_first = ring_place(dense, dense->complete_first, 1);
-		dense->complete_count--;
+	while (dense->complete.count > 0 && dense->held_count < dense->store.hold_max) {
+		uint32_t ordinal = wf_ordinal_ring_pop(&dense->complete);
 		dense->inbox_slice[ordinal].is_queued = false;
 		if (is_complete(lane, ordinal)) {
 			hold(lane, ordinal);
@@ -196,14 +192,7 @@ queue_if_complete(struct wf_lane *lane, uint32_t ordinal)
 		return;
 	}
 	slice->is_queued = true;
-	WF_ASSERT(dense->complete_count < dense->store.stored_count);
-	uint32_t at = ring_place(dense, dense->complete_first, dense->complete_count);
-	dense->complete[at] = ordinal;
-	dense->complete_count++;
-	if (dense->priority != NULL) {
-		wf_priority_sift(dense->priority, dense->complete, dense->store.stored_count,
-				 dense->complete_first, dense->complete_count);
-	}
+	wf_ordinal_ring_push(&dense->complete, ordinal);
 }
 
 /* For what does the announcement wait? */
@@ -325,8 +314,8 @@ wf_announce_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 		*said = SAID_NOTHING;
 	}
 	WF_ASSERT(own->announced == 0);
-	own->allow_first = 0;
-	own->allow_count = 0;
+	own->allow.first = 0;
+	own->allow.count = 0;
 }
 
 /* As many of the peer's as fit, in order; neighbours as one run. Returns how many. */
@@ -337,13 +326,12 @@ fill_runs(struct wf_lane *lane, const struct wf_dense_peer *own)
 	struct wf_msg_runs *msg = &dense->runs;
 	msg->step = lane->sum.step;
 	msg->count = 0;
-	for (uint32_t i = 0; i < own->allow_count; i++) {
-		uint32_t ordinal = own->allow[ring_place(dense, own->allow_first, i)];
-		if (!wf_runs_add(msg, ordinal)) {
+	for (uint32_t i = 0; i < own->allow.count; i++) {
+		if (!wf_runs_add(msg, *wf_ordinal_ring_at(&own->allow, i))) {
 			return i;
 		}
 	}
-	return own->allow_count;
+	return own->allow.count;
 }
 
 bool
@@ -351,17 +339,16 @@ wf_announce_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	while (own->allow_count > 0) {
+	while (own->allow.count > 0) {
 		uint32_t count = fill_runs(lane, own);
 		wf_msg_allow_encode(&dense->runs, &lane->msg);
 		if (!wf_control_send(peer, &lane->msg)) {
 			return false;
 		}
 		for (uint32_t i = 0; i < count; i++) {
-			*said_of(lane, own->allow[own->allow_first], peer->trainer) = SAID_TOLD;
-			own->allow_first = ring_place(dense, own->allow_first, 1);
+			uint32_t ordinal = wf_ordinal_ring_pop(&own->allow);
+			*said_of(lane, ordinal, peer->trainer) = SAID_TOLD;
 		}
-		own->allow_count -= count;
 	}
 	return true;
 }

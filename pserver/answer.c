@@ -23,20 +23,9 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 	wf_peer_due(peer);
 }
 
-/* Place in the ring of answers, `count` behind its first. Both are at most `capacity`; dividing
- * would cost as much as the rest of this. */
-static inline uint32_t
-ring_place(const struct wf_peer *peer, uint32_t count, uint32_t capacity)
-{
-	struct wf_dense_peer *own = peer->own;
-	uint32_t at = own->answer_first + count;
-	return at >= capacity ? at - capacity : at;
-}
-
 void
 wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
 {
-	struct wf_dense *dense = peer->lane->own;
 	struct wf_dense_peer *own = peer->own;
 	if (peer->conn == NULL || ordinal >= own->had) {
 		return; /* HAVE will tell that it lacks this */
@@ -46,29 +35,18 @@ wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
 		return; /* what goes out will be the newest */
 	}
 	push->answer_due = true;
-	uint32_t capacity = dense->store.stored_count;
-	WF_ASSERT(own->answer_count < capacity);
-	own->answer[ring_place(peer, own->answer_count, capacity)] = ordinal;
-	own->answer_count++;
+	wf_ordinal_ring_push(&own->answers, ordinal);
 	wf_peer_due(peer);
-	if (dense->priority != NULL) {
-		wf_priority_sift(dense->priority, own->answer, capacity, own->answer_first,
-				 own->answer_count);
-	}
 }
 
 /* Take `count` answers out of the ring: they are on their way. */
 static void
 drop_answers(struct wf_peer *peer, unsigned count)
 {
-	struct wf_dense *dense = peer->lane->own;
 	struct wf_dense_peer *own = peer->own;
-	uint32_t capacity = dense->store.stored_count;
 	for (unsigned i = 0; i < count; i++) {
-		uint32_t ordinal = own->answer[own->answer_first];
+		uint32_t ordinal = wf_ordinal_ring_pop(&own->answers);
 		wf_push_of(peer->lane, ordinal, peer->trainer)->answer_due = false;
-		own->answer_first = ring_place(peer, 1, capacity);
-		own->answer_count--;
 	}
 }
 
@@ -76,7 +54,7 @@ void
 wf_answer_forget(struct wf_peer *peer)
 {
 	struct wf_dense_peer *own = peer->own;
-	drop_answers(peer, own->answer_count);
+	drop_answers(peer, own->answers.count);
 	own->held_since_ns = 0;
 	own->had = 0;
 }
@@ -222,7 +200,7 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 	if (own->credit_count > 0 && !flush_credit(lane, peer)) {
 		return false;
 	}
-	if (own->allow_count > 0 && !wf_announce_flush(lane, peer)) {
+	if (own->allow.count > 0 && !wf_announce_flush(lane, peer)) {
 		return false;
 	}
 	if (own->norm_due && !flush_norm(lane, peer)) {
@@ -284,10 +262,9 @@ fill_answers(struct wf_lane *lane, struct wf_peer *peer, struct wf_op op[WF_OPS_
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	uint32_t capacity = dense->store.stored_count;
 	unsigned count = 0;
 	for (; count < WF_OPS_PER_POST && count < due; count++) {
-		uint32_t ordinal = own->answer[ring_place(peer, count, capacity)];
+		uint32_t ordinal = *wf_ordinal_ring_at(&own->answers, count);
 		fill_put(lane, ordinal, &op[count]);
 		op[count].key = own->values_key;
 		if (!wf_slice_is_async(dense, ordinal)) {
@@ -307,22 +284,19 @@ static uint32_t
 sort_answers(struct wf_lane *lane, struct wf_peer *peer, uint64_t lead)
 {
 	const struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	uint32_t capacity = dense->store.stored_count;
+	struct wf_ordinal_ring *ring = &((struct wf_dense_peer *)peer->own)->answers;
 	uint32_t free_count = 0;
-	for (uint32_t i = 0; i < own->answer_count; i++) {
-		uint32_t ordinal = own->answer[ring_place(peer, i, capacity)];
+	for (uint32_t i = 0; i < ring->count; i++) {
+		uint32_t ordinal = *wf_ordinal_ring_at(ring, i);
 		if (wf_async_holds(dense, ordinal, lead)) {
 			continue;
 		}
 		for (uint32_t to = i; to > free_count; to--) {
-			own->answer[ring_place(peer, to, capacity)] =
-				own->answer[ring_place(peer, to - 1, capacity)];
+			*wf_ordinal_ring_at(ring, to) = *wf_ordinal_ring_at(ring, to - 1);
 		}
-		own->answer[ring_place(peer, free_count++, capacity)] = ordinal;
-		if (dense->priority != NULL) {
-			wf_priority_sift(dense->priority, own->answer, capacity, own->answer_first,
-					 free_count);
+		*wf_ordinal_ring_at(ring, free_count++) = ordinal;
+		if (ring->priority != NULL) {
+			wf_priority_sift(ring, free_count);
 		}
 	}
 	return free_count;
@@ -334,18 +308,18 @@ due_answers(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	if (dense->async_count == 0 || own->answer_count == 0) {
-		return own->answer_count;
+	if (dense->async_count == 0 || own->answers.count == 0) {
+		return own->answers.count;
 	}
 	uint64_t lead = wf_async_lead(lane, peer);
 	bool in_order = dense->priority == NULL || own->held_since_ns == 0;
 	bool all_wait = wf_is_async(dense) && lead > dense->staleness_max &&
 			dense->staleness_max != UINT32_MAX;
-	uint32_t due = all_wait ? 0 : own->answer_count;
+	uint32_t due = all_wait ? 0 : own->answers.count;
 	if (!all_wait && (lead > dense->staleness_min || !in_order)) {
 		due = sort_answers(lane, peer, lead);
 	}
-	if (due == own->answer_count) {
+	if (due == own->answers.count) {
 		own->held_since_ns = 0;
 	} else if (own->held_since_ns == 0) {
 		own->held_since_ns = wf_now_ns(lane->env);
@@ -453,7 +427,7 @@ wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (own->pull_count > 0) {
 		flush_pulls(lane, peer);
 	}
-	bool left = own->answer_count > 0 || own->pull_count > 0;
+	bool left = own->answers.count > 0 || own->pull_count > 0;
 	return left ? WF_FLUSH_LEFT : WF_FLUSH_DONE;
 }
 

@@ -49,9 +49,13 @@ take_peer_memory(struct wf_lane *lane, struct wf_peer *peer)
 	uint32_t slots = lane->opts.slot_count;
 	own->credit = wf_zalloc_array(lane->env, slots, sizeof(*own->credit));
 	own->buffer = wf_zalloc_array(lane->env, slots, sizeof(*own->buffer));
-	own->answer =
-		wf_zalloc_array(lane->env, dense->store.stored_count + 1u, sizeof(*own->answer));
-	if (own->credit == NULL || own->buffer == NULL || own->answer == NULL) {
+	own->answers = (struct wf_ordinal_ring){
+		.ordinal = wf_zalloc_array(lane->env, dense->store.stored_count + 1u,
+					   sizeof(*own->answers.ordinal)),
+		.capacity = dense->store.stored_count,
+		.priority = dense->priority,
+	};
+	if (own->credit == NULL || own->buffer == NULL || own->answers.ordinal == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for trainer %u", lane->opts.idx,
 			       peer->trainer);
 	}
@@ -91,8 +95,9 @@ peer_bytes(const struct wf_lane *lane)
 	const struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
 	const struct wf_dense_peer *own = NULL;
-	uint64_t slices = store->stored_count * (sizeof(struct wf_push) + sizeof(*own->answer)) +
-			  store->hold_max * sizeof(*store->park_free);
+	uint64_t slices =
+		store->stored_count * (sizeof(struct wf_push) + sizeof(*own->answers.ordinal)) +
+		store->hold_max * sizeof(*store->park_free);
 	uint64_t slots = lane->opts.slot_count * (sizeof(*own->credit) + sizeof(*own->buffer));
 	return sizeof(struct wf_peer) + sizeof(*own) + slices + slots;
 }
@@ -189,18 +194,18 @@ take_memory(struct wf_lane *lane)
 		dense->push[i].buffer = WF_BUFFER_FREE;
 		dense->push[i].chunk = WF_PARK_NONE;
 	}
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		enum weft_status st = take_peer_memory(lane, &lane->peer[i]);
-		if (st != WEFT_OK) {
-			return st;
-		}
+	enum weft_status taken = take_priorities(lane);
+	for (uint32_t i = 0; i < lane->peer_count && taken == WEFT_OK; i++) {
+		taken = take_peer_memory(lane, &lane->peer[i]);
+	}
+	if (taken != WEFT_OK) {
+		return taken;
 	}
 	dense->uninitialised = store->stored_count;
 	dense->init = (struct wf_msg_init){.sections = 1};
 	lane->has_steps = store->pushable_count > 0;
 	lane->needs_all = needs_all(lane);
-	enum weft_status taken = store->stored_count == 0 ? WEFT_OK : take_inbox(lane);
-	taken = taken == WEFT_OK ? take_priorities(lane) : taken;
+	taken = store->stored_count == 0 ? WEFT_OK : take_inbox(lane);
 	taken = taken == WEFT_OK ? wf_announce_open(lane) : taken;
 	return taken == WEFT_OK && dense->async_count > 0 ? wf_async_take_memory(lane) : taken;
 }
@@ -416,8 +421,8 @@ release_peers(struct wf_lane *lane)
 		struct wf_dense_peer *own = &dense->peer[i];
 		wf_free(lane->env, own->credit, lane->opts.slot_count * sizeof(*own->credit));
 		wf_free(lane->env, own->buffer, lane->opts.slot_count * sizeof(*own->buffer));
-		wf_free(lane->env, own->answer,
-			(dense->store.stored_count + 1u) * sizeof(*own->answer));
+		wf_free(lane->env, own->answers.ordinal,
+			(dense->store.stored_count + 1u) * sizeof(*own->answers.ordinal));
 	}
 	wf_free(lane->env, dense->peer, lane->peer_count * sizeof(*dense->peer));
 }

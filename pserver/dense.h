@@ -71,16 +71,12 @@ struct wf_dense_peer {
 	struct wf_msg_report report; /* that was asked for */
 	struct wf_msg_nack nack;
 
-	/* Answers to pushes: ring of ordinals, at most one entry per slice, by priority and then as
-	 * they came. */
-	uint32_t *answer; /* [stored_count] */
-	uint32_t answer_first, answer_count;
-	uint64_t held_since_ns; /* some of them wait for other trainers; 0: none does */
+	struct wf_ordinal_ring answers; /* to pushes */
+	uint64_t held_since_ns;         /* some of them wait for other trainers; 0: none does */
 
 	/* With a small inbox only (announce.c): ring of slices that it may PUT and has not heard
 	 * of, at most one entry per slice. Forgotten at DOWN. */
-	uint32_t *allow; /* [stored_count] */
-	uint32_t allow_first, allow_count;
+	struct wf_ordinal_ring allow;
 	uint32_t announced; /* slices, of this step and path, that are not here */
 
 	/* Where slices are applied as they come. */
@@ -203,10 +199,9 @@ struct wf_dense {
 	uint8_t *inbox_said;                /* [stored_count * peer_count], as `push` */
 	struct wf_inbox_slice *inbox_slice; /* [stored_count] */
 	uint32_t held_count;                /* slices that are held */
-	uint32_t *complete; /* [stored_count] ring of slices that all have announced, as answers */
-	uint32_t complete_first, complete_count;
-	uint32_t *allow;         /* [peer_count * stored_count] the peers' rings */
-	struct wf_msg_runs runs; /* scratch of one encode */
+	struct wf_ordinal_ring complete;    /* slices that all have announced */
+	uint32_t *allow;                    /* [peer_count * stored_count] the peers' rings */
+	struct wf_msg_runs runs;            /* scratch of one encode */
 
 	struct wf_msg_steps steps; /* scratch of one encode */
 	struct wf_msg_credit credit;

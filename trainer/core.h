@@ -125,10 +125,8 @@ struct wf_link {
 	uint32_t *say; /* [slice_count], taken when first asked for */
 	uint32_t say_first, say_count;
 
-	int32_t *priority; /* [slice_count]; NULL: all alike */
-	/* Pushes to be PUT: ring of ordinals, by priority and then as they came. */
-	uint32_t *queue; /* [slice_count] */
-	uint32_t queue_first, queue_count;
+	int32_t *priority;            /* [slice_count]; NULL: all alike */
+	struct wf_ordinal_ring queue; /* pushes to be PUT */
 
 	struct wf_due due; /* in core->turn */
 };

@@ -28,27 +28,6 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 	}
 }
 
-/* Place in the queue, `count` behind its first. Both are at most slice_count; dividing would cost
- * as much as the rest of this. */
-static inline uint32_t
-queue_place(const struct wf_link *link, uint32_t count)
-{
-	uint32_t at = link->queue_first + count;
-	return at >= link->slice_count ? at - link->slice_count : at;
-}
-
-static void
-enqueue(struct wf_link *link, uint32_t ordinal)
-{
-	WF_ASSERT(link->queue_count < link->slice_count);
-	link->queue[queue_place(link, link->queue_count)] = ordinal;
-	link->queue_count++;
-	if (link->priority != NULL) {
-		wf_priority_sift(link->priority, link->queue, link->slice_count, link->queue_first,
-				 link->queue_count);
-	}
-}
-
 /* Is the push announced before it is PUT? Initial values are not, nor is what a lane applies when
  * it comes. */
 static bool
@@ -64,7 +43,7 @@ static void
 begin_push(struct wf_link *link, uint32_t ordinal)
 {
 	if (!link->announces || !is_announced(link, &link->slice[ordinal])) {
-		enqueue(link, ordinal);
+		wf_ordinal_ring_push(&link->queue, ordinal);
 		return;
 	}
 	/* What was said before has been sent when the next step's pushes come: no ring is needed.
@@ -170,8 +149,8 @@ wf_flow_forget_path(struct wf_link *link)
 	link->have_slots = false;
 	link->slot_count = 0;
 	link->buffer_free_count = 0;
-	link->queue_first = 0;
-	link->queue_count = 0;
+	link->queue.first = 0;
+	link->queue.count = 0;
 	link->have_next = UINT32_MAX;
 	link->grants = 0;
 	link->told = 0;
@@ -234,7 +213,7 @@ wf_flow_resume(struct wf_link *link, const struct wf_msg_steps *msg)
 void
 wf_flow_ready(struct wf_link *link)
 {
-	WF_ASSERT(link->queue_count == 0);
+	WF_ASSERT(link->queue.count == 0);
 	link->report_due = link->report_wanted && !link->core->leaving;
 	for (uint32_t i = 0; i < link->slice_count; i++) {
 		if (link->slice[i].state == WF_SLICE_QUEUED) {
@@ -259,7 +238,7 @@ wf_flow_allow(struct wf_link *link, const struct wf_msg_runs *msg)
 					       s, link->slice_count, msg->step);
 			}
 			slice->announced = false;
-			enqueue(link, s);
+			wf_ordinal_ring_push(&link->queue, s);
 		}
 	}
 	return WEFT_OK;
@@ -553,7 +532,7 @@ count_pushes(struct wf_link *link, unsigned taken)
 {
 	struct wf_stats *stats = &link->core->stats;
 	wf_stats_add(stats, WF_CORE_SLICE_PUSHED_COUNT, taken);
-	if (link->queue_count > 0 && link->buffer_free_count == 0) {
+	if (link->queue.count > 0 && link->buffer_free_count == 0) {
 		wf_stats_add(stats, WF_CORE_WAIT_SLOT_COUNT, 1);
 	}
 }
@@ -564,10 +543,10 @@ fill_pushes(const struct wf_link *link, struct wf_op op[WF_CORE_OPS])
 {
 	unsigned count = 0;
 	unsigned most = link->buffer_free_count;
-	while (count < WF_CORE_OPS && count < link->queue_count && count < most) {
-		uint32_t at = queue_place(link, count);
+	while (count < WF_CORE_OPS && count < link->queue.count && count < most) {
+		uint32_t ordinal = *wf_ordinal_ring_at(&link->queue, count);
 		uint32_t buffer = link->buffer_free[link->buffer_free_count - 1 - count];
-		fill_put(link, link->queue[at], buffer, &op[count]);
+		fill_put(link, ordinal, buffer, &op[count]);
 		count++;
 	}
 	return count;
@@ -578,14 +557,12 @@ static void
 pushes_taken(struct wf_link *link, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		uint32_t ordinal = link->queue[link->queue_first];
+		uint32_t ordinal = wf_ordinal_ring_pop(&link->queue);
 		struct wf_link_slice *slice = &link->slice[ordinal];
 		slice->buffer = link->buffer_free[--link->buffer_free_count];
 		slice->state = WF_SLICE_SENT;
 		slice->in_flight = true;
 		link->buffer_slice[slice->buffer] = ordinal;
-		link->queue_first = queue_place(link, 1);
-		link->queue_count--;
 	}
 	count_pushes(link, count);
 }
@@ -595,7 +572,7 @@ pushes_taken(struct wf_link *link, unsigned count)
 static void
 flush_pushes(struct wf_link *link)
 {
-	while (link->step_due || (link->queue_count > 0 && link->buffer_free_count > 0)) {
+	while (link->step_due || (link->queue.count > 0 && link->buffer_free_count > 0)) {
 		struct wf_op op[1 + WF_CORE_OPS];
 		unsigned steps = link->step_due ? 1 : 0;
 		if (link->step_due) {
@@ -709,5 +686,5 @@ wf_flow_flush(struct wf_link *link)
 		send_out(link);
 	}
 	flush_pulls(link);
-	return link->step_due || link->out_due || link->queue_count > 0 || link->pull_queued > 0;
+	return link->step_due || link->out_due || link->queue.count > 0 || link->pull_queued > 0;
 }

@@ -28,6 +28,7 @@ take_priorities(struct wf_link *link)
 	for (uint32_t i = 0; i < link->slice_count; i++) {
 		link->priority[i] = core->job.tensor[link->slice[i].tensor].priority;
 	}
+	link->queue.priority = link->priority;
 	return WEFT_OK;
 }
 
@@ -40,8 +41,11 @@ take_slices(struct wf_link *link)
 	uint32_t idx = link->idx;
 	link->slice_count = placement->lane_first[idx + 1] - placement->lane_first[idx];
 	link->slice = wf_zalloc_array(core->env, link->slice_count + 1u, sizeof(*link->slice));
-	link->queue = wf_zalloc_array(core->env, link->slice_count + 1u, sizeof(*link->queue));
-	if (link->slice == NULL || link->queue == NULL) {
+	link->queue = (struct wf_ordinal_ring){
+		.ordinal = wf_zalloc_array(core->env, link->slice_count + 1u, sizeof(uint32_t)),
+		.capacity = link->slice_count,
+	};
+	if (link->slice == NULL || link->queue.ordinal == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u slices", link->slice_count);
 	}
 	const uint32_t *mine = &placement->lane_slice[placement->lane_first[idx]];
@@ -89,8 +93,8 @@ wf_link_close(struct wf_link *link)
 	if (link->slice != NULL) {
 		wf_free(env, link->slice, (link->slice_count + 1u) * sizeof(*link->slice));
 	}
-	if (link->queue != NULL) {
-		wf_free(env, link->queue, (link->slice_count + 1u) * sizeof(*link->queue));
+	if (link->queue.ordinal != NULL) {
+		wf_free(env, link->queue.ordinal, (link->slice_count + 1u) * sizeof(uint32_t));
 	}
 	wf_free(env, link->say, link->slice_count * sizeof(*link->say));
 	wf_free(env, link->priority, link->slice_count * sizeof(*link->priority));

@@ -3,22 +3,19 @@
  */
 #include "wire/priority.h"
 
-#include "base/assert.h"
-
 void
-wf_priority_sift(const int32_t *priority, uint32_t *ring, uint32_t capacity, uint32_t first,
-		 uint32_t count)
+wf_priority_sift(struct wf_ordinal_ring *ring, uint32_t count)
 {
-	WF_ASSERT(count >= 1 && count <= capacity && first < capacity);
+	const int32_t *priority = ring->priority;
+	WF_ASSERT(count >= 1 && count <= ring->capacity && ring->first < ring->capacity);
 	for (uint32_t behind = count - 1; behind > 0; behind--) {
-		uint32_t at = first + behind;
-		at = at >= capacity ? at - capacity : at;
-		uint32_t before = at == 0 ? capacity - 1 : at - 1;
-		if (priority[ring[before]] >= priority[ring[at]]) {
+		uint32_t *at = wf_ordinal_ring_at(ring, behind);
+		uint32_t *before = wf_ordinal_ring_at(ring, behind - 1);
+		if (priority[*before] >= priority[*at]) {
 			return;
 		}
-		uint32_t passed = ring[before];
-		ring[before] = ring[at];
-		ring[at] = passed;
+		uint32_t passed = *before;
+		*before = *at;
+		*at = passed;
 	}
 }

@@ -4,10 +4,48 @@
  * Thread: any. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* A ring of ordinals has got one more, as its last of `count`: bring it to its place. Costs a few
- * instructions for each that it passes. `priority`: of a lane's slices, by ordinal; where tensors
- * do not differ there is none, and nobody calls this. */
-void wf_priority_sift(const int32_t *priority, uint32_t *ring, uint32_t capacity, uint32_t first,
-		      uint32_t count);
+#include "base/assert.h"
+
+/* A ring of ordinals of a lane's slices, each of them at most once. */
+struct wf_ordinal_ring {
+	uint32_t *ordinal; /* [capacity], the owner's */
+	uint32_t capacity; /* slices of the lane */
+	uint32_t first, count;
+	const int32_t *priority; /* [capacity] by ordinal; NULL: all alike */
+};
+
+/* The last of the first `count` of the ring is new: bring it to its place among them. Costs a few
+ * instructions for each that it passes. Not for a ring without priorities. */
+void wf_priority_sift(struct wf_ordinal_ring *ring, uint32_t count);
+
+/* The place of the one that is `behind` the first; at most `capacity`. Dividing would cost as much
+ * as the rest of what is done to it. */
+static inline uint32_t *
+wf_ordinal_ring_at(const struct wf_ordinal_ring *ring, uint32_t behind)
+{
+	uint32_t at = ring->first + behind;
+	return &ring->ordinal[at >= ring->capacity ? at - ring->capacity : at];
+}
+
+static inline void
+wf_ordinal_ring_push(struct wf_ordinal_ring *ring, uint32_t ordinal)
+{
+	WF_ASSERT(ring->count < ring->capacity);
+	*wf_ordinal_ring_at(ring, ring->count++) = ordinal;
+	if (ring->priority != NULL) {
+		wf_priority_sift(ring, ring->count);
+	}
+}
+
+static inline uint32_t
+wf_ordinal_ring_pop(struct wf_ordinal_ring *ring)
+{
+	WF_ASSERT(ring->count > 0);
+	uint32_t ordinal = ring->ordinal[ring->first];
+	ring->first = ring->first + 1 == ring->capacity ? 0 : ring->first + 1;
+	ring->count--;
+	return ordinal;
+}

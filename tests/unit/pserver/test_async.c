@@ -405,8 +405,8 @@ wait_for_both(struct stage *stage)
 	own->copy_free_count = 0;
 	puppet_continue(zero, 2);
 	stage_settle(stage);
-	CHECK(stage, own->answer_count == pushable(stage));
-	CHECK(stage, own->answer[(own->answer_first + 3) % stage_slice_count(stage, 0)] == 3);
+	CHECK(stage, own->answers.count == pushable(stage));
+	CHECK(stage, *wf_ordinal_ring_at(&own->answers, 3) == 3);
 	puppet_continue(&stage->puppet[1], 1);
 	stage_settle(stage);
 	CHECK(stage, zero->answers == before);

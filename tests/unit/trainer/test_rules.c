@@ -375,7 +375,8 @@ an_allow_of_what_was_not_announced_is_refused(void **state)
 	(void)state;
 	uint32_t queue[2];
 	struct wf_link_slice slice[2] = {{.step = 4, .announced = true}, {.step = 4}};
-	struct wf_link link = {.slice = slice, .slice_count = 2, .queue = queue};
+	struct wf_link link = {
+		.slice = slice, .slice_count = 2, .queue = {.ordinal = queue, .capacity = 2}};
 	struct wf_msg_runs msg = {.step = 5, .count = 1, .run = {{.count = 1}}};
 	assert_refused(wf_flow_allow(&link, &msg), WEFT_PROTOCOL, "slice 0 of 2 in step 5");
 	msg.step = 4;
@@ -385,7 +386,7 @@ an_allow_of_what_was_not_announced_is_refused(void **state)
 	assert_refused(wf_flow_allow(&link, &msg), WEFT_PROTOCOL, "slice 2 of 2");
 	msg.run[0] = (struct wf_run){.first = 0, .count = 1};
 	assert_ok(wf_flow_allow(&link, &msg));
-	assert_int_equal(link.queue_count, 1);
+	assert_int_equal(link.queue.count, 1);
 	assert_int_equal(queue[0], 0);
 	assert_refused(wf_flow_allow(&link, &msg), WEFT_PROTOCOL, "was not announced");
 }
