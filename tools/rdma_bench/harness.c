@@ -6,7 +6,7 @@ enum weft_status
 wf_seat_follow(struct wf_bench_seat *seat, const struct wf_duty *duty)
 {
 	struct wf_meter meter;
-	struct wf_order order;
+	struct wf_work_order order;
 	enum weft_status st = wf_meter_init(&meter, seat->env);
 	if (st != WEFT_OK) {
 		return st;

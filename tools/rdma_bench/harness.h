@@ -10,7 +10,8 @@
 /* What a worker does with its orders. */
 struct wf_duty {
 	/* Run one order. `meter` has begun; whoever keeps time marks each batch. */
-	enum weft_status (*run)(void *work, const struct wf_order *order, struct wf_meter *meter);
+	enum weft_status (*run)(void *work, const struct wf_work_order *order,
+				struct wf_meter *meter);
 	void *work;
 	uint32_t batch; /* operations of one sample, at least 1 */
 };

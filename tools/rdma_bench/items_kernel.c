@@ -51,7 +51,7 @@ make_arrays(struct wf_env *env, uint64_t bytes, struct arrays *out)
 }
 
 static enum weft_status
-run_passes(void *work, const struct wf_order *order, struct wf_meter *meter)
+run_passes(void *work, const struct wf_work_order *order, struct wf_meter *meter)
 {
 	const struct arrays *arrays = work;
 	const struct wf_apply apply = {

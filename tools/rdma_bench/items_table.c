@@ -154,7 +154,7 @@ compare_all(struct tables *t)
 static enum weft_status
 insert(struct tables *t, enum wf_table_side side, struct wf_figures *out)
 {
-	const struct wf_order order = {
+	const struct wf_work_order order = {
 		.mode = wf_table_mode(WF_TABLE_INSERT, side, WF_TABLE_UNIFORM), .count = 1};
 	uint64_t left_ns;
 	enum weft_status st = wf_bench_left(t->bench, &left_ns);

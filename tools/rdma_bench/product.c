@@ -126,7 +126,7 @@ begin_job(struct weft_session *session, uint64_t bytes)
 }
 
 static enum weft_status
-run_steps(void *work, const struct wf_order *order, struct wf_meter *meter)
+run_steps(void *work, const struct wf_work_order *order, struct wf_meter *meter)
 {
 	for (uint64_t i = 1; i <= order->count; i++) {
 		enum weft_status st = weft_exchange(work, 1, 0);
@@ -247,7 +247,7 @@ wf_product_end(struct wf_product *product)
 	bool had_trainers = product->trainer[0].pid > 0;
 	/* A session waits for its pservers' goodbye, and those for all of theirs: tell all first.
 	 */
-	const struct wf_order stop = {.stop = 1};
+	const struct wf_work_order stop = {.stop = 1};
 	for (unsigned i = 0; i < WF_PRODUCT_MEMBERS_MAX; i++) {
 		if (product->trainer[i].pid > 0) {
 			enum weft_status st = wf_worker_order(&product->trainer[i], &stop);

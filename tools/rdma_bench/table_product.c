@@ -120,7 +120,7 @@ run_steps(struct trainer *tr, uint64_t count, struct wf_meter *meter)
 }
 
 static enum weft_status
-run_order(void *work, const struct wf_order *order, struct wf_meter *meter)
+run_order(void *work, const struct wf_work_order *order, struct wf_meter *meter)
 {
 	return order->mode == WF_EXCHANGE_PULL ? run_pulls(work, order->count, meter)
 					       : run_steps(work, order->count, meter);

@@ -320,7 +320,7 @@ push(struct tables *t, enum wf_table_side side, const uint64_t *key)
 }
 
 static enum weft_status
-run_batches(struct tables *t, const struct wf_order *order, struct wf_meter *meter,
+run_batches(struct tables *t, const struct wf_work_order *order, struct wf_meter *meter,
 	    struct wf_figures *out)
 {
 	const enum wf_table_side side = (enum wf_table_side)(order->mode >> 4 & 15u);
@@ -371,7 +371,7 @@ wf_table_worker_run(struct wf_bench_seat *seat, const void *arg)
 {
 	static struct tables tables; /* the process is this worker's own */
 	struct wf_meter meter;
-	struct wf_order order;
+	struct wf_work_order order;
 	enum weft_status st = wf_meter_init(&meter, seat->env);
 
 	if (st == WEFT_OK) {

@@ -85,7 +85,7 @@ wf_worker_start(const struct wf_worker_opts *opts, struct wf_worker *out)
 }
 
 enum weft_status
-wf_worker_order(struct wf_worker *worker, const struct wf_order *order)
+wf_worker_order(struct wf_worker *worker, const struct wf_work_order *order)
 {
 	WF_ASSERT(worker->pid > 0);
 	if (send(worker->fd, order, sizeof(*order), MSG_NOSIGNAL) != (ssize_t)sizeof(*order)) {
@@ -125,7 +125,7 @@ wf_worker_end(struct wf_worker *worker, uint64_t timeout_ns)
 	if (worker->pid <= 0) {
 		return;
 	}
-	const struct wf_order stop = {.stop = 1};
+	const struct wf_work_order stop = {.stop = 1};
 	struct wf_figures last;
 	(void)send(worker->fd, &stop, sizeof(stop), MSG_NOSIGNAL);
 	struct pollfd wait = {.fd = worker->fd, .events = POLLIN};
@@ -150,7 +150,7 @@ wf_seat_ready(struct wf_bench_seat *seat, uint64_t number)
 }
 
 bool
-wf_seat_order(struct wf_bench_seat *seat, struct wf_order *out)
+wf_seat_order(struct wf_bench_seat *seat, struct wf_work_order *out)
 {
 	return recv(seat->fd, out, sizeof(*out), 0) == (ssize_t)sizeof(*out) && out->stop == 0;
 }

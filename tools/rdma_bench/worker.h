@@ -17,7 +17,7 @@ struct wf_env;
 #define WF_FIGURE_TEXT_BYTES 384
 #define WF_CPU_ANY (-1) /* of either CPU of the benchmark */
 
-struct wf_order {
+struct wf_work_order {
 	uint32_t stop;  /* 1: end */
 	uint32_t mode;  /* which of its ways; the worker's own numbers */
 	uint64_t count; /* operations to run */
@@ -57,7 +57,7 @@ struct wf_worker {
 enum weft_status wf_worker_start(const struct wf_worker_opts *opts,
 				 struct wf_worker *out) WEFT_MUST_CHECK;
 enum weft_status wf_worker_order(struct wf_worker *worker,
-				 const struct wf_order *order) WEFT_MUST_CHECK;
+				 const struct wf_work_order *order) WEFT_MUST_CHECK;
 /* Its next figures. A failure of the worker's is the caller's, with the worker's name; TIMEOUT. */
 enum weft_status wf_worker_await(struct wf_worker *worker, uint64_t timeout_ns,
 				 struct wf_figures *out) WEFT_MUST_CHECK;
@@ -66,5 +66,5 @@ void wf_worker_end(struct wf_worker *worker, uint64_t timeout_ns);
 
 void wf_seat_ready(struct wf_bench_seat *seat, uint64_t number);
 /* false: no more orders. */
-bool wf_seat_order(struct wf_bench_seat *seat, struct wf_order *out);
+bool wf_seat_order(struct wf_bench_seat *seat, struct wf_work_order *out);
 void wf_seat_report(struct wf_bench_seat *seat, const struct wf_figures *figures);

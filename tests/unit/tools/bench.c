@@ -102,7 +102,7 @@ static enum weft_status
 steady(struct wf_bench_seat *seat, const void *arg)
 {
 	const double *each_ns = arg;
-	struct wf_order order;
+	struct wf_work_order order;
 	wf_seat_ready(seat, 4711);
 	while (wf_seat_order(seat, &order)) {
 		const struct wf_figures figures = {

@@ -47,7 +47,7 @@ apply(const struct part *part, uint64_t idx)
 }
 
 static enum weft_status
-steps(void *work, const struct wf_order *order, struct wf_meter *meter)
+steps(void *work, const struct wf_work_order *order, struct wf_meter *meter)
 {
 	const struct part *part = work;
 	const struct wf_limit_opts *opts = part->opts;

@@ -153,7 +153,7 @@ step(struct end *end, uint64_t count, struct wf_meter *meter)
 }
 
 static enum weft_status
-use(void *work, const struct wf_order *order, struct wf_meter *meter)
+use(void *work, const struct wf_work_order *order, struct wf_meter *meter)
 {
 	return order->mode == WF_EXCHANGE_PULL ? pull(work, order->count, meter)
 					       : step(work, order->count, meter);
@@ -191,7 +191,7 @@ open_table(struct end *end)
 }
 
 static enum weft_status
-serve(void *work, const struct wf_order *order, struct wf_meter *meter)
+serve(void *work, const struct wf_work_order *order, struct wf_meter *meter)
 {
 	struct end *end = work;
 	const struct wf_limit_form *form = end->table.form;

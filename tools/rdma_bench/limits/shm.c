@@ -57,7 +57,7 @@ line_go(struct shared *shared, uint64_t count, struct wf_meter *meter)
 }
 
 static enum weft_status
-line(void *work, const struct wf_order *order, struct wf_meter *meter)
+line(void *work, const struct wf_work_order *order, struct wf_meter *meter)
 {
 	const struct end *end = work;
 	if (end->is_client) {
@@ -128,7 +128,7 @@ server_step(const struct end *end, uint64_t slices)
 }
 
 static enum weft_status
-push_pull(void *work, const struct wf_order *order, struct wf_meter *meter)
+push_pull(void *work, const struct wf_work_order *order, struct wf_meter *meter)
 {
 	struct end *end = work;
 	uint64_t slices = end->opts->bytes / end->opts->slice_bytes;

@@ -20,7 +20,7 @@ struct end {
 
 /* To and fro: the client begins. */
 static enum weft_status
-ping(void *work, const struct wf_order *order, struct wf_meter *meter)
+ping(void *work, const struct wf_work_order *order, struct wf_meter *meter)
 {
 	const struct end *end = work;
 	const bool spin = end->opts->spin;
@@ -117,7 +117,7 @@ server_step(const struct end *end)
 }
 
 static enum weft_status
-push_pull(void *work, const struct wf_order *order, struct wf_meter *meter)
+push_pull(void *work, const struct wf_work_order *order, struct wf_meter *meter)
 {
 	const struct end *end = work;
 	enum weft_status st = WEFT_OK;
