@@ -187,7 +187,7 @@ begin_peer(struct wf_lane *lane, uint32_t trainer)
 	if (peer->lane == NULL) {
 		peer->lane = lane;
 		peer->trainer = trainer;
-		peer->step_next = 1;
+		peer->member.step_next = 1;
 		lane->service->peer_begins(lane, peer);
 	}
 }
@@ -210,6 +210,9 @@ open_job(struct wf_lane *lane, const struct wf_hello *hello)
 	}
 	lane->first = *hello;
 	lane->peer_count = hello->trainer_count;
+	lane->order.first = &lane->peer[0].member;
+	lane->order.stride = sizeof(lane->peer[0]);
+	lane->order.count = lane->peer_count;
 	enum weft_status st = lane->service->job_opens(lane);
 	if (st != WEFT_OK) {
 		wf_admit_release_job(lane);
@@ -519,7 +522,7 @@ wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_statu
 		return; /* told by ABORT */
 	}
 	lane->ready = true;
-	lane->sum = (struct wf_step_sum){.step = 1};
+	lane->order.sum = (struct wf_step_sum){.step = 1};
 	lane->service->path_begins(lane, peer);
 	reconsider_held(lane);
 }
@@ -549,5 +552,5 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->absentee_count = 0;
 	lane->silent = 0;
 	lane->reduction = (struct wf_reduction){0};
-	lane->sum = (struct wf_step_sum){0};
+	lane->order = (struct wf_order){0};
 }

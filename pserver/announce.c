@@ -59,7 +59,8 @@ check_room(const struct wf_lane *lane)
 			       "lane %u: --inbox_bytes=%" PRIu64
 			       " has no room for all gradients of a step, and with clip_norm they "
 			       "wait for each other; give %" PRIu64 " or more, or clip_norm 0",
-			       lane->opts.idx, lane->opts.inbox_bytes, each * dense->sync_count);
+			       lane->opts.idx, lane->opts.inbox_bytes,
+			       each * lane->order.summed_count);
 	}
 	return WEFT_OK;
 }
@@ -69,7 +70,7 @@ wf_announce_open(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
-	if (dense->sync_count <= store->hold_max) {
+	if (lane->order.summed_count <= store->hold_max) {
 		return WEFT_OK;
 	}
 	enum weft_status st = check_room(lane);
@@ -103,7 +104,7 @@ wf_announce_open(struct wf_lane *lane)
 	wf_log(lane->env, WF_LOG_INFO,
 	       "lane %u: an inbox of %" PRIu64 " bytes has room for %u of %u slices of each "
 	       "trainer: pushes are announced",
-	       lane->opts.idx, lane->opts.inbox_bytes, store->hold_max, dense->sync_count);
+	       lane->opts.idx, lane->opts.inbox_bytes, store->hold_max, lane->order.summed_count);
 	return WEFT_OK;
 }
 
@@ -165,7 +166,7 @@ is_complete(const struct wf_lane *lane, uint32_t ordinal)
 {
 	const struct wf_dense *dense = lane->own;
 	uint32_t ready = dense->inbox_slice[ordinal].ready;
-	return ready > 0 && ready == lane->peer_count - lane->sum.out;
+	return ready > 0 && ready == wf_order_taking_part(&lane->order);
 }
 
 /* Hold what there is room for. Who was ready may have been lost since: its slice comes again when
@@ -243,11 +244,12 @@ enum weft_status
 wf_announce_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_runs *msg)
 {
 	const struct wf_dense *dense = lane->own;
-	bool begun = !peer->out && msg->step + 1 == peer->step_next && msg->step == lane->sum.step;
-	if (!lane->ready || !dense->announces || !begun || lane->sum.heard == 0) {
+	bool begun = !peer->member.out && msg->step + 1 == peer->member.step_next &&
+		     msg->step == lane->order.sum.step;
+	if (!lane->ready || !dense->announces || !begun || lane->order.sum.heard == 0) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "ANNOUNCE: for step %" PRIu64 ", the lane is in step %" PRIu64 "%s",
-			       msg->step, lane->sum.step,
+			       msg->step, lane->order.sum.step,
 			       dense->announces ? "" : " and asked for no announcements");
 	}
 	for (uint32_t i = 0; i < msg->count; i++) {
@@ -324,7 +326,7 @@ fill_runs(struct wf_lane *lane, const struct wf_dense_peer *own)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_msg_runs *msg = &dense->runs;
-	msg->step = lane->sum.step;
+	msg->step = lane->order.sum.step;
 	msg->count = 0;
 	for (uint32_t i = 0; i < own->allow.count; i++) {
 		if (!wf_runs_add(msg, *wf_ordinal_ring_at(&own->allow, i))) {

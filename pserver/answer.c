@@ -108,7 +108,7 @@ flush_resume(struct wf_lane *lane, struct wf_peer *peer)
 	uint32_t left = dense->store.stored_count - own->resume_next;
 	struct wf_msg_steps *msg = &dense->steps;
 	*msg = (struct wf_msg_steps){
-		.step = peer->step_next - 1,
+		.step = peer->member.step_next - 1,
 		.epoch = 0,
 		.initialised = dense->uninitialised == 0,
 		.first = own->resume_next,
@@ -313,7 +313,7 @@ due_answers(struct wf_lane *lane, struct wf_peer *peer)
 	}
 	uint64_t lead = wf_async_lead(lane, peer);
 	bool in_order = dense->priority == NULL || own->held_since_ns == 0;
-	bool all_wait = wf_is_async(dense) && lead > dense->staleness_max &&
+	bool all_wait = lane->order.own_steps && lead > dense->staleness_max &&
 			dense->staleness_max != UINT32_MAX;
 	uint32_t due = all_wait ? 0 : own->answers.count;
 	if (!all_wait && (lead > dense->staleness_min || !in_order)) {

@@ -38,8 +38,9 @@ view_of(const struct wf_lane *lane, uint32_t ordinal, uint32_t trainer)
 }
 
 void
-wf_async_count(struct wf_dense *dense)
+wf_async_count(struct wf_lane *lane)
 {
+	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
 	dense->async_count = 0;
 	for (uint32_t i = 0; i < store->stored_count; i++) {
@@ -48,7 +49,9 @@ wf_async_count(struct wf_dense *dense)
 		dense->async_count += wf_job_terms_lag(&terms) ? 1 : 0;
 	}
 	WF_ASSERT(dense->async_count <= store->pushable_count);
-	dense->sync_count = store->pushable_count - dense->async_count;
+	lane->order.summed_count = store->pushable_count - dense->async_count;
+	/* Where some are summed all trainers are in one step, or between two. */
+	lane->order.own_steps = dense->async_count > 0 && lane->order.summed_count == 0;
 }
 
 /* What the modes of tensors come to. */
@@ -165,7 +168,7 @@ refuse_step(const struct wf_peer *peer, const struct wf_step_said *said, const c
 {
 	return wf_fail(WEFT_PROTOCOL,
 		       "%s %" PRIu64 " of pass %u: %s; step %" PRIu64 " is this trainer's next",
-		       said->message, said->step, said->pass, why, peer->step_next);
+		       said->message, said->step, said->pass, why, peer->member.step_next);
 }
 
 /* May the peer say it now? After a pass it goes on from the highest step that anybody has begun. */
@@ -175,15 +178,15 @@ check_step(const struct wf_lane *lane, const struct wf_peer *peer, const struct 
 {
 	const struct wf_dense *dense = lane->own;
 	const struct wf_dense_peer *own = peer->own;
-	bool left = peer->out && said->pass <= peer->out_pass;
+	bool left = peer->member.out && said->pass <= peer->member.out_pass;
 	*out = WF_STEP_AGAIN;
 	if (said->epoch != 0) {
 		return refuse_step(peer, said, "the job is in epoch 0");
 	}
-	if (said->out ? left : said->step < peer->step_next) {
+	if (said->out ? left : said->step < peer->member.step_next) {
 		return WEFT_OK;
 	}
-	if (own->done + 1 != peer->step_next) {
+	if (own->done + 1 != peer->member.step_next) {
 		return refuse_step(peer, said, "before all of the last one was pushed");
 	}
 	/* That it was out of data may have got lost, when nobody had to know. */
@@ -191,7 +194,7 @@ check_step(const struct wf_lane *lane, const struct wf_peer *peer, const struct 
 	if (left || (!returns && said->pass != own->pass)) {
 		return refuse_step(peer, said, "that is not its pass");
 	}
-	bool goes_on = said->step == peer->step_next;
+	bool goes_on = said->step == peer->member.step_next;
 	bool jumps = returns && !said->out && said->step <= dense->highest + 1;
 	if (!goes_on && !jumps) {
 		return refuse_step(peer, said, "steps are missing");
@@ -218,7 +221,7 @@ enum weft_status
 wf_async_check_said(const struct wf_peer *peer, const struct wf_step_said *said)
 {
 	const struct wf_dense_peer *own = peer->own;
-	if (said->step >= peer->step_next && own->done + 1 != peer->step_next) {
+	if (said->step >= peer->member.step_next && own->done + 1 != peer->member.step_next) {
 		return refuse_step(peer, said, "before all of the last one was pushed");
 	}
 	return WEFT_OK;
@@ -251,17 +254,17 @@ wf_async_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_s
 		return st;
 	}
 	if (said->out) {
-		peer->out = true;
-		peer->out_pass = said->pass;
+		peer->member.out = true;
+		peer->member.out_pass = said->pass;
 		return WEFT_OK;
 	}
-	if (said->step != peer->step_next) {
+	if (said->step != peer->member.step_next) {
 		jump(lane, peer, said->step);
 	}
-	peer->out = false;
-	peer->step_next = said->step + 1;
+	peer->member.out = false;
+	peer->member.step_next = said->step + 1;
 	wf_async_begin_step(lane, peer, said);
-	lane->sum.step = dense->highest;
+	lane->order.sum.step = dense->highest;
 	return WEFT_OK;
 }
 
@@ -270,8 +273,8 @@ static void
 end_step(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense_peer *own = peer->own;
-	own->done = peer->step_next - 1;
-	if (!wf_is_async(lane->own)) {
+	own->done = peer->member.step_next - 1;
+	if (!lane->order.own_steps) {
 		return; /* a step ends when what is summed is applied */
 	}
 	wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
@@ -309,10 +312,10 @@ apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *
 	size_t bad =
 		dense->store.wire == WEFT_VALUES_F32
 			? dense->store.kernels->apply[dense->store.optimizer.method.kind](&apply)
-			: wf_dense_apply_halves(lane, ordinal, &apply, peer->step_next - 1);
+			: wf_dense_apply_halves(lane, ordinal, &apply, peer->member.step_next - 1);
 	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (bad > 0) {
-		wf_round_report_nonfinite(lane, ordinal, peer->step_next - 1, bad);
+		wf_round_report_nonfinite(lane, ordinal, peer->member.step_next - 1, bad);
 	}
 	slice->version++;
 	slice->samples += own->samples;
@@ -353,7 +356,8 @@ static uint64_t
 done_by(const struct wf_peer *other, const struct wf_dense_peer *mine)
 {
 	const struct wf_dense_peer *own = other->own;
-	if (other->state == WF_PEER_GONE || (other->out && other->out_pass >= mine->pass)) {
+	if (other->state == WF_PEER_GONE ||
+	    (other->member.out && other->member.out_pass >= mine->pass)) {
 		return UINT64_MAX;
 	}
 	return own->pass < mine->pass ? mine->base
@@ -364,7 +368,7 @@ done_by(const struct wf_peer *other, const struct wf_dense_peer *mine)
 static uint64_t
 lead_before(const struct wf_peer *peer, const struct wf_peer *other)
 {
-	uint64_t step = peer->step_next - 1;
+	uint64_t step = peer->member.step_next - 1;
 	uint64_t done = other == peer ? UINT64_MAX : done_by(other, peer->own);
 	return done < step ? step - done : 0;
 }

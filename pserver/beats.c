@@ -77,11 +77,11 @@ wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns)
 		    wf_beat_silent_ns(&peer->beat, &lane->beats) >= limit_ns) {
 			char who[WF_REASON_BYTES];
 			wf_peer_describe(peer, who, sizeof(who));
-			wf_lane_fail(lane, WEFT_TIMEOUT, lane->sum.step,
+			wf_lane_fail(lane, WEFT_TIMEOUT, lane->order.sum.step,
 				     "%.120s %s for %.1f s in step %" PRIu64
 				     ": is it stopped? stall_timeout is the limit",
 				     who, wf_beat_lacks(&peer->beat), (double)limit_ns / 1e9,
-				     lane->sum.step);
+				     lane->order.sum.step);
 			return;
 		}
 	}

@@ -47,14 +47,15 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 		return WEFT_OK; /* said again, after a reconnect */
 	}
 	peer->state = WF_PEER_GONE;
+	peer->member.left = true;
 	lane->gone_count++;
 	bool owes = lane->service->owed(lane) != NULL && peer->trainer == 0;
-	if (owes || wf_step_others_need(lane, peer) ||
+	if (owes || wf_order_others_need(&lane->order, &peer->member) ||
 	    (lane->reduction.since_ns != 0 && peer->reduce_id == lane->reduction.id)) {
 		wf_lane_fail(
-			lane, WEFT_LOST, lane->sum.step,
+			lane, WEFT_LOST, lane->order.sum.step,
 			"trainer %u left in good order while others wait for it in step %" PRIu64,
-			peer->trainer, lane->sum.step);
+			peer->trainer, lane->order.sum.step);
 	} else if (lane->gone_count == lane->peer_count && lane->state == WF_LANE_RUNNING) {
 		lane->state = WF_LANE_FINISHED;
 		lane->end_deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;

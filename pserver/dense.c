@@ -272,7 +272,7 @@ accept_job(struct wf_lane *lane)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	wf_async_count(dense);
+	wf_async_count(lane);
 	return take_memory(lane);
 }
 
@@ -486,8 +486,8 @@ has_offered(const struct wf_lane *lane, const struct wf_peer *peer)
 {
 	const struct wf_dense *dense = lane->own;
 	const struct wf_dense_peer *own = peer->own;
-	return dense->announces && peer->step_next > lane->sum.step &&
-	       own->pushed + own->announced >= dense->sync_count;
+	return dense->announces && peer->member.step_next > lane->order.sum.step &&
+	       peer->member.summed + own->announced >= lane->order.summed_count;
 }
 
 static const char *
@@ -564,7 +564,6 @@ const struct wf_lane_service wf_dense_service = {
 	.done = wf_round_done,
 	.opens_path = opens_path,
 	.flush = wf_answer_flush,
-	.is_missing = wf_round_is_missing,
 	.has_offered = has_offered,
 	.holds_since = wf_async_holds_since,
 	.holds_for = wf_async_holds_for,

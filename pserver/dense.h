@@ -50,8 +50,6 @@ struct wf_straggle_lane {
 
 /* One trainer as the service sees it: peer->own. */
 struct wf_dense_peer {
-	uint32_t pushed; /* slices that are summed, for step step_next - 1 */
-
 	/* Path: forgotten at DOWN. */
 	uint32_t resume_next; /* ordinal of the next RESUME; UINT32_MAX: all sent, or not due */
 	uint32_t had;         /* slices that HAVE told of: only these are answered unasked */
@@ -178,7 +176,6 @@ struct wf_dense {
 
 	uint32_t async_count; /* slices that are applied when they come; the others that can be
 				 pushed are summed */
-	uint32_t sync_count;  /* those */
 	/* With async_count > 0 only. */
 	struct wf_async_view *view;            /* [stored_count * peer_count] */
 	struct wf_async_slice *slice;          /* [stored_count] */
@@ -215,14 +212,6 @@ static inline bool
 wf_is_initial(uint64_t next)
 {
 	return next == 0 || next > INT64_MAX;
-}
-
-/* Every push is applied when it comes, so that trainers count steps of their own. Where some are
- * summed all trainers are in one step, or between two. */
-static inline bool
-wf_is_async(const struct wf_dense *dense)
-{
-	return dense->async_count > 0 && dense->sync_count == 0;
 }
 
 /* What is pushed of the slice is applied when it comes. */
@@ -272,7 +261,6 @@ void wf_round_done(struct wf_lane *lane, uint64_t cookie);
 /* The peer's path is gone: copy what is in its window aside, so that all of it can be granted
  * again. */
 void wf_round_park_window(struct wf_lane *lane, struct wf_peer *peer);
-bool wf_round_is_missing(const struct wf_lane *lane, const struct wf_peer *peer);
 /* All of `apply` but the gradients. */
 void wf_round_fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_round_scale *scale,
 			 struct wf_apply *apply);
@@ -326,7 +314,7 @@ void wf_straggle_report(const struct wf_lane *lane, struct wf_msg_report *report
 
 /* async.c */
 /* How many slices are applied when they come: of what the store holds of the job. */
-void wf_async_count(struct wf_dense *dense);
+void wf_async_count(struct wf_lane *lane);
 /* What the job takes beyond a synchronous one's: one more window each, and these tables. */
 uint64_t wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices);
 enum weft_status wf_async_take_memory(struct wf_lane *lane) WEFT_MUST_CHECK;
@@ -334,7 +322,7 @@ void wf_async_release(struct wf_lane *lane); /* accepts what is half taken, and 
 void wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init);
 enum weft_status wf_async_step(struct wf_lane *lane, struct wf_peer *peer,
 			       const struct wf_step_said *said) WEFT_MUST_CHECK;
-/* The same of a lane on which others are summed: the rest is wf_step_take's. May it be said? */
+/* The same of a lane on which others are summed: the rest is wf_step_say's. May it be said? */
 enum weft_status wf_async_check_said(const struct wf_peer *peer,
 				     const struct wf_step_said *said) WEFT_MUST_CHECK;
 void wf_async_begin_step(struct wf_lane *lane, struct wf_peer *peer,

@@ -224,7 +224,7 @@ wf_lane_stop(struct wf_lane *lane, const char *where, const char *how)
 	if (lane->state != WF_LANE_RUNNING) {
 		return false;
 	}
-	struct wf_lane_cause cause = {.status = WEFT_LOST, .step = lane->sum.step};
+	struct wf_lane_cause cause = {.status = WEFT_LOST, .step = lane->order.sum.step};
 	uint32_t pserver = lane->first.pserver_idx;
 	(void)snprintf(cause.who, sizeof(cause.who), "pserver %u", pserver);
 	(void)snprintf(cause.reason, sizeof(cause.reason), "pserver %u (%.140s) %.60s", pserver,
@@ -346,10 +346,10 @@ check_running(struct wf_lane *lane, uint64_t now)
 		if (peer->state == WF_PEER_LOST && now >= peer->lost_deadline_ns) {
 			char who[WF_REASON_BYTES];
 			wf_peer_describe(peer, who, sizeof(who));
-			wf_lane_fail(lane, WEFT_LOST, lane->sum.step,
+			wf_lane_fail(lane, WEFT_LOST, lane->order.sum.step,
 				     "%.80s was lost in step %" PRIu64
 				     ": %.100s; not back within %.1f s",
-				     who, lane->sum.step, peer->lost_why,
+				     who, lane->order.sum.step, peer->lost_why,
 				     (double)lane->opts.reconnect_timeout_ns / 1e9);
 			return;
 		}
@@ -449,8 +449,9 @@ transport_failed(void *end, enum weft_status st)
 {
 	struct wf_lane *lane = end;
 	if (lane->state == WF_LANE_RUNNING) {
-		wf_lane_fail(lane, st, lane->sum.step, "lane %u: its transport failed: %.200s",
-			     lane->opts.idx, weft_last_error());
+		wf_lane_fail(lane, st, lane->order.sum.step,
+			     "lane %u: its transport failed: %.200s", lane->opts.idx,
+			     weft_last_error());
 		return;
 	}
 	lane->turn.tick_ns = 0;

@@ -14,7 +14,7 @@ WF_STATIC_ASSERT(WF_NORM_WIRE_WORDS == WF_NORM_WORDS, "one number");
 static bool
 takes_part(const struct wf_lane *lane, const struct wf_peer *peer)
 {
-	return !peer->out && peer->step_next == lane->sum.step + 1;
+	return !peer->member.out && peer->member.step_next == lane->order.sum.step + 1;
 }
 
 /* All of this lane's share is measured, and the sum is not here. */
@@ -23,7 +23,7 @@ waits(const struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
 	return wf_clips_norm(dense) && dense->measured == dense->store.pushable_count &&
-	       dense->norm_step != lane->sum.step;
+	       dense->norm_step != lane->order.sum.step;
 }
 
 bool
@@ -46,7 +46,7 @@ measure(struct wf_lane *lane, uint32_t ordinal)
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	wf_norm_add(&dense->norm, wf_dense_squares(dense, count, ordinal));
 	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
-	dense->round[ordinal].measured = lane->sum.step;
+	dense->round[ordinal].measured = lane->order.sum.step;
 	dense->measured++;
 	for (uint32_t t = 0; t < lane->peer_count && waits(lane); t++) {
 		struct wf_dense_peer *own = lane->peer[t].own;
@@ -59,10 +59,10 @@ bool
 wf_norm_allows(struct wf_lane *lane, uint32_t ordinal)
 {
 	struct wf_dense *dense = lane->own;
-	if (!wf_clips_norm(dense) || dense->norm_step == lane->sum.step) {
+	if (!wf_clips_norm(dense) || dense->norm_step == lane->order.sum.step) {
 		return true;
 	}
-	if (dense->round[ordinal].measured != lane->sum.step) {
+	if (dense->round[ordinal].measured != lane->order.sum.step) {
 		measure(lane, ordinal);
 	}
 	return false;
@@ -72,7 +72,7 @@ void
 wf_norm_encode(const struct wf_lane *lane, struct wf_msg *out)
 {
 	const struct wf_dense *dense = lane->own;
-	struct wf_msg_norm msg = {.step = lane->sum.step};
+	struct wf_msg_norm msg = {.step = lane->order.sum.step};
 	memcpy(msg.word, dense->norm.word, sizeof(msg.word));
 	wf_msg_norm_encode(&msg, out);
 }
@@ -81,7 +81,7 @@ enum weft_status
 wf_norm_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_norm *msg)
 {
 	struct wf_dense *dense = lane->own;
-	const uint64_t step = lane->sum.step;
+	const uint64_t step = lane->order.sum.step;
 	if (!lane->ready || !wf_clips_norm(dense) || msg->step > step) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "NORM: of step %" PRIu64 ", the lane is in step %" PRIu64

@@ -39,7 +39,7 @@ fail_if_gone(struct wf_lane *lane, uint64_t id)
 		const struct wf_peer *other = &lane->peer[t];
 		if (other->reduce_id != id && other->state == WF_PEER_GONE) {
 			wf_lane_fail(
-				lane, WEFT_LOST, lane->sum.step,
+				lane, WEFT_LOST, lane->order.sum.step,
 				"trainer %u left in good order, and a barrier, reduce or pass end "
 				"waits for it",
 				t);
@@ -63,7 +63,7 @@ wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_r
 		return WEFT_OK;
 	}
 	/* Without steps of its own the lane knows nothing but that there are not so many. */
-	uint64_t next = lane->has_steps ? peer->step_next : INT64_MAX;
+	uint64_t next = lane->has_steps ? peer->member.step_next : INT64_MAX;
 	if (msg->step >= next) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "REDUCE %" PRIu64 ": of step %" PRIu64 ", begun are %" PRIu64,
@@ -74,7 +74,7 @@ wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_r
 			       msg->request_id, result->id + 1);
 	}
 	if (result->since_ns != 0 && msg->count != result->pending_count) {
-		wf_lane_fail(lane, WEFT_MISMATCH, lane->sum.step,
+		wf_lane_fail(lane, WEFT_MISMATCH, lane->order.sum.step,
 			     "trainer %u reduces %u values where others reduce %u: all trainers "
 			     "must make the "
 			     "same calls in the same order",

@@ -10,14 +10,6 @@
 
 #include "base/assert.h"
 
-bool
-wf_round_is_missing(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	const struct wf_dense *dense = lane->own;
-	const struct wf_dense_peer *own = peer->own;
-	return peer->step_next <= lane->sum.step || own->pushed < dense->sync_count;
-}
-
 /* Give the memory of a consumed push back: its slot to the transport, or its chunk to the park. */
 static void
 consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push)
@@ -191,13 +183,13 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_round *round = &dense->round[ordinal];
-	WF_ASSERT(round->next == lane->sum.step && round->lent == 0);
+	WF_ASSERT(round->next == lane->order.sum.step && round->lent == 0);
 	struct wf_apply apply;
 	fill_apply(lane, ordinal,
-		   &(struct wf_round_scale){.samples_before = lane->sum.samples_before,
-					    .samples = lane->sum.samples,
-					    .pass = lane->sum.pass,
-					    .updates = lane->sum.step},
+		   &(struct wf_round_scale){.samples_before = lane->order.sum.samples_before,
+					    .samples = lane->order.sum.samples,
+					    .pass = lane->order.sum.pass,
+					    .updates = lane->order.sum.step},
 		   &apply);
 	struct wf_push *pushes = wf_push_of(lane, ordinal, 0);
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
@@ -229,7 +221,7 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 	if (dense->announces) {
 		wf_announce_applied(lane, ordinal);
 	}
-	if (++dense->applied == dense->sync_count) {
+	if (++dense->applied == lane->order.summed_count) {
 		dense->applied = 0;
 		lane->turn.awaits_done = dense->async_count > 0; /* of copies */
 		if (wf_clips_norm(dense)) {
@@ -247,8 +239,8 @@ try_apply(struct wf_lane *lane, uint32_t ordinal)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_round *round = &dense->round[ordinal];
-	uint32_t members = lane->peer_count - lane->sum.out;
-	if (lane->state != WF_LANE_RUNNING || round->next != lane->sum.step ||
+	uint32_t members = wf_order_taking_part(&lane->order);
+	if (lane->state != WF_LANE_RUNNING || round->next != lane->order.sum.step ||
 	    round->arrived != members || members == 0) {
 		return;
 	}
@@ -273,7 +265,7 @@ wf_round_done(struct wf_lane *lane, uint64_t cookie)
 	uint32_t ordinal = (uint32_t)(cookie - 1);
 	WF_ASSERT(ordinal < dense->store.stored_count && dense->round[ordinal].lent > 0);
 	dense->round[ordinal].lent--;
-	if (lane->sum.heard > 0) {
+	if (lane->order.sum.heard > 0) {
 		try_apply(lane, ordinal);
 	}
 }
@@ -296,8 +288,8 @@ void
 wf_round_try_all(struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
-	uint64_t step = lane->sum.step;
-	for (uint32_t i = 0; i < dense->store.stored_count && lane->sum.step == step; i++) {
+	uint64_t step = lane->order.sum.step;
+	for (uint32_t i = 0; i < dense->store.stored_count && lane->order.sum.step == step; i++) {
 		if (dense->round[i].arrived > 0) {
 			try_apply(lane, i);
 		}
@@ -308,7 +300,6 @@ enum weft_status
 wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *msg)
 {
 	const struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
 	const struct wf_step_said said = {
 		.message = "STEP",
 		.step = msg->step,
@@ -321,28 +312,27 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 		return wf_fail(WEFT_PROTOCOL, "STEP %" PRIu64 ": this lane waits for no step",
 			       msg->step);
 	}
-	if (wf_is_async(dense)) {
+	if (lane->order.own_steps) {
 		return wf_async_step(lane, peer, &said);
 	}
 	enum wf_step_news news;
 	bool mixed = dense->async_count > 0;
 	enum weft_status st = mixed ? wf_async_check_said(peer, &said) : WEFT_OK;
 	if (st == WEFT_OK) {
-		st = wf_step_take(lane, peer, &said, &news);
+		st = wf_step_say(lane, peer, &said, &news);
 	}
 	if (st != WEFT_OK || news == WF_STEP_AGAIN) {
 		return st;
 	}
 	if (said.out) {
-		if (lane->sum.heard > 0 && dense->announces) {
+		if (lane->order.sum.heard > 0 && dense->announces) {
 			wf_announce_member_is_out(lane);
 		}
-		if (lane->sum.heard > 0) {
+		if (lane->order.sum.heard > 0) {
 			wf_round_try_all(lane);
 		}
 		return WEFT_OK;
 	}
-	own->pushed = 0;
 	if (mixed) {
 		wf_async_begin_step(lane, peer, &said);
 	}
@@ -394,14 +384,10 @@ wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_in
 		dense->round[i].next = 0 - (uint64_t)(msg->sections - 1);
 		wf_push_of(lane, i, 0)->next = dense->round[i].next;
 	}
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		lane->peer[t].step_next = msg->step + 1;
-	}
-	lane->sum.step = msg->step + 1;
+	wf_order_begin(&lane->order, msg->step, msg->samples);
 	if (dense->async_count > 0) {
 		wf_async_init(lane, msg);
 	}
-	lane->sum.samples_before = msg->samples;
 	return WEFT_OK;
 }
 
@@ -484,7 +470,7 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct w
 	const struct wf_stored *stored = &dense->store.stored[ordinal];
 	uint64_t step = wf_push_of(lane, ordinal, peer->trainer)->next;
 	bool initial = wf_is_initial(step);
-	bool begun = initial || (!peer->out && step + 1 == peer->step_next);
+	bool begun = initial || (!peer->member.out && step + 1 == peer->member.step_next);
 	uint64_t next = dense->round[ordinal].next;
 	bool own_step = wf_slice_is_async(dense, ordinal) && step != next && !wf_is_initial(next) &&
 			!initial;
@@ -516,7 +502,7 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct w
 static void
 count_wait(struct wf_lane *lane, const struct wf_round *round)
 {
-	bool complete = round->arrived == lane->peer_count - lane->sum.out;
+	bool complete = round->arrived == wf_order_taking_part(&lane->order);
 	wf_stats_add(&lane->stats,
 		     complete && round->lent > 0 ? WF_LANE_WAIT_LENT_COUNT
 						 : WF_LANE_WAIT_TRAINER_COUNT,
@@ -554,8 +540,8 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *pu
 	push->buffer = buffer;
 	own->buffer[buffer] = ordinal;
 	own->held++;
-	own->pushed++;
-	if (lane->turn.on && own->pushed == dense->sync_count) {
+	peer->member.summed++;
+	if (lane->turn.on && peer->member.summed == lane->order.summed_count) {
 		wf_straggle_arrived(lane, peer);
 	}
 	if (dense->async_count > 0) {

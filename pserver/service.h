@@ -6,7 +6,7 @@
  * lane.c    the turn: events, deadlines, the end of a job
  * admit.c   who may come in, coming back
  * absent.c  who has not come in, and why, and who is silent: told to the others
- * step.c    who takes part in a step, and who is waited for
+ * step.c    steps counted and measured, and who is waited for
  * control.c GOODBYE, ABORT and REDUCE, heard and said
  * beats.c   who takes no turns
  * reduce.c  the N-way reduce and the barrier (lane 0 of pserver 0)
@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/beats.h"
 #include "base/spin.h"
+#include "exchange/order.h"
 #include "exchange/turn.h"
 #include "base/waits.h"
 #include "pserver/lane.h"
@@ -75,11 +76,8 @@ struct wf_lane_service {
 	 */
 	bool (*work)(struct wf_lane *lane);
 
-	/* The step cannot end without something that the peer, who is not out of data, has not
-	 * said or pushed. */
-	bool (*is_missing)(const struct wf_lane *lane, const struct wf_peer *peer);
-	/* Of what is_missing says it has offered all, and waits for leave; NULL: there is no leave.
-	 */
+	/* The peer has offered all that the step lacks of it, and waits for leave; NULL: there is
+	 * no leave. */
 	bool (*has_offered)(const struct wf_lane *lane, const struct wf_peer *peer);
 	/* Answers wait until trainers have pushed more of steps that each counts for itself: since
 	 * when; 0: none waits. And does one wait for `peer`? NULL, both: none ever does. */
@@ -105,9 +103,10 @@ enum wf_peer_state {
 /* One trainer as one lane sees it. */
 struct wf_peer {
 	struct wf_lane *lane;
-	void *own;         /* the service's */
-	struct wf_due due; /* in lane->turn */
-	uint32_t trainer;  /* id */
+	void *own;               /* the service's */
+	struct wf_due due;       /* in lane->turn */
+	uint32_t trainer;        /* id */
+	struct wf_member member; /* in lane->order */
 	enum wf_peer_state state;
 	struct wf_hello hello;     /* of the newest connection */
 	struct wf_conn *conn;      /* UP or going DOWN; NULL: none */
@@ -120,11 +119,6 @@ struct wf_peer {
 	bool offended;                /* it broke the protocol: it does not come in again */
 	char lost_why[WF_WHY_BYTES];  /* LOST: why */
 
-	/* Steps. */
-	uint64_t step_next; /* what it has not said yet, from 1 */
-	bool out;           /* of data in out_pass */
-	uint32_t out_pass;
-
 	/* Path: forgotten at DOWN. */
 	bool loading; /* sends the job */
 	bool goodbye_due, abort_due, reduced_due, absent_due;
@@ -134,19 +128,6 @@ struct wf_peer {
 	uint64_t reduce_id; /* last request received */
 	uint64_t reduce_step;
 	double reduce_value[WF_REDUCE_MAX];
-};
-
-/* The step that the lane waits for. A trainer begins step k + 1 only when all its answers of step k
- * are there, so one at a time is enough. */
-struct wf_step_sum {
-	uint64_t step;           /* from 1 */
-	uint64_t samples;        /* that trainers have said */
-	uint64_t samples_before; /* applied in earlier steps */
-	uint32_t heard;          /* trainers that said the step */
-	uint32_t out; /* trainers out of data in `pass`; counted from the first heard on */
-	uint32_t pass;
-	uint64_t since_ns; /* first heard; 0 without stats */
-	uint64_t done_ns;  /* somebody has done its part, and waits for the others; 0: nobody has */
 };
 
 struct wf_reduction {
@@ -227,10 +208,10 @@ struct wf_lane {
 	/* [peer_count]. Nobody has touched those that have not begun, so that they take addresses
 	 * and no memory: the number is a stranger's word. All zeroes is ABSENT. */
 	struct wf_peer *peer;
-	uint32_t peer_count; /* trainers of the job; 0: no job */
-	uint32_t gone_count; /* of them, who said GOODBYE */
-	struct wf_step_sum sum;
-	bool has_steps; /* trainers say steps here */
+	uint32_t peer_count;   /* trainers of the job; 0: no job */
+	uint32_t gone_count;   /* of them, who said GOODBYE */
+	struct wf_order order; /* of peers' members */
+	bool has_steps;        /* trainers say steps here */
 	/* No step of the job ends without every trainer, and no reduce: as its description says,
 	 * and as another lane says of what this one does not know, heard once this one has run. */
 	bool needs_all, others_need_all;
@@ -316,35 +297,25 @@ void wf_absent_tell(struct wf_lane *lane, struct wf_peer *peer);
 bool wf_absent_flush(struct wf_lane *lane, struct wf_peer *peer);
 
 /* step.c */
-/* What a trainer says of a step: STEP, or PUSH. */
-struct wf_step_said {
-	const char *message; /* its name */
-	uint64_t step;
-	uint64_t epoch;
-	uint64_t samples;
-	uint32_t pass;
-	bool out; /* of data */
-};
-
-enum wf_step_news {
-	WF_STEP_AGAIN, /* heard before: said again, after a reconnect */
-	WF_STEP_NEW,
-	WF_STEP_BACK, /* new, and the trainer was out of data in the last pass */
-};
-
-/* May the peer say it now? WEFT_PROTOCOL: no. */
-enum weft_status wf_step_check(const struct wf_lane *lane, const struct wf_peer *peer,
-			       const struct wf_step_said *said,
-			       enum wf_step_news *out) WEFT_MUST_CHECK;
-/* The peer has said it: count. */
-enum weft_status wf_step_take(struct wf_lane *lane, struct wf_peer *peer,
-			      const struct wf_step_said *said,
-			      enum wf_step_news *out) WEFT_MUST_CHECK;
+/* Who has left does not push any more. */
+void wf_step_fail_if_left(struct wf_lane *lane, uint64_t step);
+/* wf_order_say, and what follows from it for the lane. */
+static inline enum weft_status
+wf_step_say(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_said *said,
+	    enum wf_step_news *out)
+{
+	struct wf_step_sum *sum = &lane->order.sum;
+	enum weft_status st = wf_order_say(&lane->order, &peer->member, said, out);
+	if (lane->turn.on && sum->heard == 1 && sum->since_ns == 0) {
+		sum->since_ns = wf_now_ns(lane->env);
+	}
+	if (lane->gone_count > 0 && st == WEFT_OK && *out != WF_STEP_AGAIN) {
+		wf_step_fail_if_left(lane, said->step);
+	}
+	return st;
+}
 /* All of the step is applied. */
 void wf_step_is_done(struct wf_lane *lane, uint64_t applied_ns);
-bool wf_step_is_out(const struct wf_lane *lane, const struct wf_peer *peer);
-/* Somebody else has begun the step, which cannot end without what `peer` has not pushed. */
-bool wf_step_others_need(const struct wf_lane *lane, const struct wf_peer *peer);
 /* The clock was read: does somebody wait for others now? */
 void wf_step_look(struct wf_lane *lane);
 /* Since when the lane has waited for trainers in this way; 0: it waits for nobody. */

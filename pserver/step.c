@@ -1,163 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step: who takes part in a step, and who is waited for. A trainer out of data takes part in no
- * step from the one it says so until the end of the pass. Thread: the lane's. */
+/* step: steps as the lane counts and measures them (exchange/order.h has their order), and who is
+ * waited for. Thread: the lane's. */
 #include "pserver/service.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-bool
-wf_step_is_out(const struct wf_lane *lane, const struct wf_peer *peer)
+void
+wf_step_is_done(struct wf_lane *lane, uint64_t applied_ns)
 {
-	return peer->out && peer->out_pass == lane->sum.pass;
+	wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
+	if (lane->turn.on) {
+		wf_hist_record(&lane->step_time, applied_ns - lane->order.sum.since_ns);
+	}
+	wf_order_step_is_applied(&lane->order);
+}
+
+void
+wf_step_fail_if_left(struct wf_lane *lane, uint64_t step)
+{
+	uint32_t left = wf_order_find_left(&lane->order);
+	if (left < lane->peer_count) {
+		wf_lane_fail(lane, WEFT_LOST, step,
+			     "trainer %u left in good order, and step %" PRIu64
+			     " waits for it: all trainers make the same number of passes",
+			     left, step);
+	}
 }
 
 static bool
 is_missing(const struct wf_lane *lane, const struct wf_peer *peer)
 {
-	return !wf_step_is_out(lane, peer) && lane->service->is_missing(lane, peer);
-}
-
-void
-wf_step_is_done(struct wf_lane *lane, uint64_t applied_ns)
-{
-	struct wf_step_sum *sum = &lane->sum;
-	wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
-	if (lane->turn.on) {
-		wf_hist_record(&lane->step_time, applied_ns - sum->since_ns);
-	}
-	sum->samples_before += sum->samples;
-	sum->step++;
-	sum->samples = 0;
-	sum->heard = 0;
-	sum->out = 0;
-	sum->since_ns = 0;
-	sum->done_ns = 0;
-}
-
-static enum weft_status
-check_out(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_step_said *said,
-	  enum wf_step_news *out)
-{
-	if (peer->out && peer->out_pass == said->pass) {
-		*out = WF_STEP_AGAIN;
-		return WEFT_OK;
-	}
-	if (said->step != peer->step_next) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "%s: out of data in step %" PRIu64 ", %" PRIu64 " is next",
-			       said->message, said->step, peer->step_next);
-	}
-	if (peer->step_next == lane->sum.step + 1 && lane->service->is_missing(lane, peer)) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "%s: out of data in step %" PRIu64 ", before all of step %" PRIu64
-			       " was pushed",
-			       said->message, said->step, lane->sum.step);
-	}
-	*out = WF_STEP_NEW;
-	return WEFT_OK;
-}
-
-enum weft_status
-wf_step_check(const struct wf_lane *lane, const struct wf_peer *peer,
-	      const struct wf_step_said *said, enum wf_step_news *out)
-{
-	const struct wf_step_sum *sum = &lane->sum;
-	if (said->epoch != 0) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "%s %" PRIu64 ": epoch %" PRIu64 ", the job is in epoch 0",
-			       said->message, said->step, said->epoch);
-	}
-	if (said->out) {
-		return check_out(lane, peer, said, out);
-	}
-	if (said->step < peer->step_next) {
-		*out = WF_STEP_AGAIN;
-		return WEFT_OK;
-	}
-	bool returns = peer->out && said->pass > peer->out_pass;
-	if (said->step != sum->step || (peer->out && !returns) ||
-	    (!peer->out && said->step != peer->step_next) ||
-	    (sum->heard > 0 && said->pass != sum->pass)) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "%s %" PRIu64 " of pass %u, the lane is in step %" PRIu64
-			       " of pass %u, step %" PRIu64 " is this trainer's next",
-			       said->message, said->step, said->pass, sum->step, sum->pass,
-			       peer->step_next);
-	}
-	*out = returns ? WF_STEP_BACK : WF_STEP_NEW;
-	return WEFT_OK;
-}
-
-static void
-begin_step(struct wf_lane *lane, uint32_t pass)
-{
-	struct wf_step_sum *sum = &lane->sum;
-	sum->pass = pass;
-	sum->since_ns = lane->turn.on ? wf_now_ns(lane->env) : 0;
-	sum->out = 0;
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		sum->out += wf_step_is_out(lane, &lane->peer[i]) ? 1 : 0;
-	}
-}
-
-static void
-go_out(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_said *said)
-{
-	struct wf_step_sum *sum = &lane->sum;
-	peer->out = true;
-	peer->out_pass = said->pass;
-	/* Else it is counted when somebody begins the step. */
-	if (sum->heard > 0 && sum->pass == said->pass && sum->step >= said->step) {
-		sum->out++;
-	}
-}
-
-/* Who has left does not push any more. */
-static void
-fail_if_gone(struct wf_lane *lane, uint64_t step)
-{
-	for (uint32_t i = 0; i < lane->peer_count && lane->gone_count > 0; i++) {
-		const struct wf_peer *other = &lane->peer[i];
-		if (other->state == WF_PEER_GONE && is_missing(lane, other)) {
-			wf_lane_fail(lane, WEFT_LOST, step,
-				     "trainer %u left in good order, and step %" PRIu64
-				     " waits for it: all trainers make the same number of passes",
-				     i, step);
-		}
-	}
-}
-
-enum weft_status
-wf_step_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_said *said,
-	     enum wf_step_news *out)
-{
-	enum weft_status st = wf_step_check(lane, peer, said, out);
-	if (st != WEFT_OK || *out == WF_STEP_AGAIN) {
-		return st;
-	}
-	if (said->out) {
-		go_out(lane, peer, said);
-		return WEFT_OK;
-	}
-	struct wf_step_sum *sum = &lane->sum;
-	peer->out = false;
-	if (sum->heard == 0) {
-		begin_step(lane, said->pass);
-	}
-	sum->heard++;
-	sum->samples += said->samples;
-	peer->step_next = said->step + 1;
-	fail_if_gone(lane, said->step);
-	return WEFT_OK;
-}
-
-bool
-wf_step_others_need(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	bool heard = peer->step_next > lane->sum.step;
-	uint32_t others = lane->sum.heard - (lane->sum.heard > 0 && heard ? 1 : 0);
-	return others > 0 && is_missing(lane, peer);
+	return wf_order_waits_for(&lane->order, &peer->member);
 }
 
 /* "1, 3 and 5 more" */
@@ -230,7 +104,7 @@ is_starting(const struct wf_lane *lane)
 static uint64_t
 step_since(const struct wf_lane *lane)
 {
-	const struct wf_step_sum *sum = &lane->sum;
+	const struct wf_step_sum *sum = &lane->order.sum;
 	if (sum->heard == 0 || sum->done_ns != 0) {
 		return sum->heard == 0 ? 0 : sum->done_ns;
 	}
@@ -240,10 +114,11 @@ step_since(const struct wf_lane *lane)
 void
 wf_step_look(struct wf_lane *lane)
 {
-	struct wf_step_sum *sum = &lane->sum;
+	struct wf_step_sum *sum = &lane->order.sum;
 	for (uint32_t i = 0; i < lane->peer_count && sum->heard > 0 && sum->done_ns == 0; i++) {
 		const struct wf_peer *peer = &lane->peer[i];
-		bool takes_part = peer->step_next > sum->step && !wf_step_is_out(lane, peer);
+		bool takes_part = peer->member.step_next > sum->step &&
+				  !wf_order_is_out(&lane->order, &peer->member);
 		if (takes_part && !is_behind(lane, peer)) {
 			sum->done_ns = step_since(lane);
 		}
@@ -308,10 +183,11 @@ step_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 		(void)snprintf(out, bytes,
 			       "step %" PRIu64 " has all its gradients here, and waits for other "
 			       "lanes or for answers on their way",
-			       lane->sum.step);
+			       lane->order.sum.step);
 		return;
 	}
-	(void)snprintf(out, bytes, "step %" PRIu64 " waits for trainer %s", lane->sum.step, who);
+	(void)snprintf(out, bytes, "step %" PRIu64 " waits for trainer %s", lane->order.sum.step,
+		       who);
 }
 
 static void

@@ -46,7 +46,7 @@ static bool
 is_timed(const struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
-	return dense->done_ns != 0 && dense->done_pass == lane->sum.pass;
+	return dense->done_ns != 0 && dense->done_pass == lane->order.sum.pass;
 }
 
 void
@@ -120,7 +120,7 @@ wf_straggle_step_done(struct wf_lane *lane, uint64_t applied_ns)
 		dense->peer[t].arrived_ns = 0;
 	}
 	dense->done_ns = applied_ns;
-	dense->done_pass = lane->sum.pass;
+	dense->done_pass = lane->order.sum.pass;
 }
 
 /* Of two trainers, the one that is told of first: who was waited for longer. */

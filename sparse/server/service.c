@@ -31,7 +31,8 @@ take_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_hav
 {
 	struct wf_sparse_peer *own = peer->own;
 	uint64_t heard = msg->applied == WF_STEP_NONE ? 0 : msg->applied;
-	uint64_t next = wf_sparse_is_async(lane->own) ? peer->step_next : lane->sum.step;
+	uint64_t next =
+		wf_sparse_is_async(lane->own) ? peer->member.step_next : lane->order.sum.step;
 	if (!lane->ready || own->had || own->resume_due || heard >= next) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "HAVE: step %" PRIu64 " was applied, it says; %" PRIu64 " is next",
@@ -403,7 +404,6 @@ const struct wf_lane_service wf_sparse_service = {
 	.opens_path = opens_path,
 	.flush = wf_sparse_flush,
 	.work = work,
-	.is_missing = wf_push_is_missing,
 	.owed = owed,
 	.gather = wf_sparse_gather,
 	.words = wf_sparse_words,

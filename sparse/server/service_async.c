@@ -21,7 +21,7 @@ wf_async_check(const struct wf_lane *lane, const struct wf_peer *peer,
 	       const struct wf_step_said *said, enum wf_step_news *out)
 {
 	(void)lane;
-	bool left = peer->out && said->pass <= peer->out_pass;
+	bool left = peer->member.out && said->pass <= peer->member.out_pass;
 	if (said->epoch != 0) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "%s %" PRIu64 ": epoch %" PRIu64 ", the job is in epoch 0",
@@ -31,15 +31,15 @@ wf_async_check(const struct wf_lane *lane, const struct wf_peer *peer,
 		*out = WF_STEP_AGAIN;
 		return WEFT_OK;
 	}
-	if (said->step < peer->step_next && !said->out) {
+	if (said->step < peer->member.step_next && !said->out) {
 		*out = WF_STEP_AGAIN;
 		return WEFT_OK;
 	}
-	if (left || said->step < peer->step_next) {
+	if (left || said->step < peer->member.step_next) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "%s %" PRIu64 " of pass %u, step %" PRIu64
 			       " is this trainer's next%s",
-			       said->message, said->step, said->pass, peer->step_next,
+			       said->message, said->step, said->pass, peer->member.step_next,
 			       left ? ", of the next pass" : "");
 	}
 	*out = WF_STEP_NEW;
@@ -127,17 +127,17 @@ wf_async_finish(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_sparse_peer *own = peer->own;
 	const struct wf_step_said *said = &own->said;
 	if (said->out) {
-		peer->out = true;
-		peer->out_pass = said->pass;
+		peer->member.out = true;
+		peer->member.out_pass = said->pass;
 		own->begun = false;
-		forget_end(own, peer->step_next - 1);
+		forget_end(own, peer->member.step_next - 1);
 		wake_others(lane);
 		return;
 	}
 	struct wf_sparse_applied applied = {
 		.step = said->step, .samples = said->samples, .dropped = own->discards};
-	peer->out = false;
-	peer->step_next = said->step + 1;
+	peer->member.out = false;
+	peer->member.step_next = said->step + 1;
 	/* Dropped, it is a step without gradients: so lanes, which drop others, count alike. */
 	own->complete = !own->discards;
 	uint64_t entered = wf_turn_enter(&lane->turn);
@@ -153,8 +153,9 @@ wf_async_finish(struct wf_lane *lane, struct wf_peer *peer)
 		sparse->pushes++;
 		wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
 	}
-	lane->sum.step = said->step > lane->sum.step ? said->step : lane->sum.step; /* is told */
-	lane->sum.samples_before += said->samples;
+	lane->order.sum.step =
+		said->step > lane->order.sum.step ? said->step : lane->order.sum.step; /* is told */
+	lane->order.sum.samples_before += said->samples;
 	note_end(sparse, own, said->step);
 	wf_push_consume(lane, peer, &applied);
 	wake_others(lane);
@@ -169,8 +170,9 @@ wf_async_waits(const struct wf_lane *lane, const struct wf_peer *peer)
 	}
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
 		const struct wf_peer *other = &lane->peer[t];
-		bool counts = other->state != WF_PEER_GONE && !other->out;
-		if (counts && other->step_next + sparse->tables.staleness < peer->step_next) {
+		bool counts = other->state != WF_PEER_GONE && !other->member.out;
+		if (counts &&
+		    other->member.step_next + sparse->tables.staleness < peer->member.step_next) {
 			return true;
 		}
 	}

@@ -280,7 +280,6 @@ enum weft_status wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32
 void wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer);
 /* Apply the step, if everything is there. */
 void wf_push_try_apply(struct wf_lane *lane);
-bool wf_push_is_missing(const struct wf_lane *lane, const struct wf_peer *peer);
 /* A bounded piece of looking for rows whose time is over. */
 bool wf_push_tend(struct wf_lane *lane);
 

@@ -149,10 +149,10 @@ check_bounds(const struct wf_lane *lane, const struct wf_sparse_peer *own,
 	for (uint32_t i = 0; i < msg->part_count; i++) {
 		keys += msg->part[i].row_count;
 	}
-	if (msg->step > lane->sum.step && !wf_sparse_is_async(sparse)) {
+	if (msg->step > lane->order.sum.step && !wf_sparse_is_async(sparse)) {
 		return wf_fail(WEFT_INVALID,
 			       "rows as of step %" PRIu64 " are asked for in step %" PRIu64,
-			       msg->step, lane->sum.step);
+			       msg->step, lane->order.sum.step);
 	}
 	if (own->pull_count == WF_PULLS_MAX) {
 		return wf_fail(WEFT_INVALID, "%u pulls are unanswered, no more are kept",
@@ -268,7 +268,7 @@ make_due(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull *pull)
 static void
 finish_pull(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull *pull)
 {
-	if (pull->step < lane->sum.step || wf_sparse_is_async(lane->own)) {
+	if (pull->step < lane->order.sum.step || wf_sparse_is_async(lane->own)) {
 		make_due(lane, peer, pull);
 		return;
 	}
@@ -415,7 +415,7 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t 
 		part->buffer = WF_BUFFER_NONE;
 	}
 	/* Asynchronous: the step that was asked for, for there is no other. */
-	uint64_t step = wf_sparse_is_async(sparse) ? pull->step : lane->sum.step - 1;
+	uint64_t step = wf_sparse_is_async(sparse) ? pull->step : lane->order.sum.step - 1;
 	own->answer_busy[buffer] = true;
 	own->answer = (struct wf_answer){
 		.due = true,
@@ -493,7 +493,8 @@ wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
 		}
 		enum weft_status st = gather_answer(lane, peer, at, buffer);
 		if (st != WEFT_OK) {
-			wf_lane_fail(lane, st, lane->sum.step, "a pull: %.200s", weft_last_error());
+			wf_lane_fail(lane, st, lane->order.sum.step, "a pull: %.200s",
+				     weft_last_error());
 			break;
 		}
 	}

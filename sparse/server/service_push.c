@@ -34,12 +34,6 @@ is_kept(const struct wf_push_part *part)
 	return (const void *)part->grad == (const void *)part->room;
 }
 
-bool
-wf_push_is_missing(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	return !wf_sparse_is_async(lane->own) && peer->step_next <= lane->sum.step;
-}
-
 /* The window is full of parts that wait, or the path is gone: copy them all aside. */
 static void
 park_window(struct wf_lane *lane, struct wf_peer *peer)
@@ -222,7 +216,7 @@ finish_push(struct wf_lane *lane, struct wf_peer *peer)
 		return WEFT_OK;
 	}
 	enum wf_step_news news;
-	enum weft_status st = wf_step_take(lane, peer, &own->said, &news);
+	enum weft_status st = wf_step_say(lane, peer, &own->said, &news);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -283,8 +277,9 @@ wf_push_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_
 		.out = (msg->flags & WF_SPARSE_PUSH_OUT_OF_DATA) != 0,
 	};
 	enum wf_step_news news;
-	enum weft_status st = wf_sparse_is_async(sparse) ? wf_async_check(lane, peer, &said, &news)
-							 : wf_step_check(lane, peer, &said, &news);
+	enum weft_status st = wf_sparse_is_async(sparse)
+				      ? wf_async_check(lane, peer, &said, &news)
+				      : wf_order_check(&lane->order, &peer->member, &said, &news);
 	if (st == WEFT_OK) {
 		st = check_same(own, &said);
 	}
@@ -529,7 +524,7 @@ apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 	bool mean = sparse->tables.grad_reduce == WEFT_REDUCE_MEAN;
 	const struct wf_table_push push = {
 		.step = sparse->version,
-		.rate = wf_row_rate(&served->row, lane->sum.samples_before, out->samples),
+		.rate = wf_row_rate(&served->row, lane->order.sum.samples_before, out->samples),
 		.divisor = mean ? (float)out->samples : 1.0f,
 		.batch = served->batch,
 		.batch_count = sparse->batch_next[idx],
@@ -604,8 +599,8 @@ wf_push_apply(struct wf_lane *lane, const struct wf_peer *peer, uint64_t number,
 static void
 apply_step(struct wf_lane *lane)
 {
-	uint64_t step = lane->sum.step;
-	struct wf_sparse_applied applied = {.step = step, .samples = lane->sum.samples};
+	uint64_t step = lane->order.sum.step;
+	struct wf_sparse_applied applied = {.step = step, .samples = lane->order.sum.samples};
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	bool runs = wf_push_apply(lane, NULL, step, &applied);
 	uint64_t applied_ns = wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
@@ -627,8 +622,8 @@ void
 wf_push_try_apply(struct wf_lane *lane)
 {
 	const struct wf_sparse *sparse = lane->own;
-	const struct wf_step_sum *sum = &lane->sum;
-	uint32_t members = lane->peer_count - sum->out;
+	const struct wf_step_sum *sum = &lane->order.sum;
+	uint32_t members = wf_order_taking_part(&lane->order);
 	if (lane->state == WF_LANE_RUNNING && sum->heard > 0 && sum->heard == members &&
 	    sparse->due_pulls == 0) {
 		apply_step(lane);

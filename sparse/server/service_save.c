@@ -71,11 +71,11 @@ check_fetch(const struct wf_lane *lane, const struct wf_peer *peer,
 			return refuse_beyond();
 		}
 	}
-	if (msg->step != lane->sum.step - 1 && !wf_sparse_is_async(sparse)) {
+	if (msg->step != lane->order.sum.step - 1 && !wf_sparse_is_async(sparse)) {
 		return wf_fail(WEFT_INVALID,
 			       "FETCH: of step %" PRIu64 ", but %" PRIu64 " is the last one "
 			       "applied: ask after weft_pass_end",
-			       msg->step, lane->sum.step - 1);
+			       msg->step, lane->order.sum.step - 1);
 	}
 	if (msg->from.partition - served->partition_first >= served->partition_count) {
 		return wf_fail(WEFT_INVALID, "FETCH: partition %u, which another lane has",
@@ -303,9 +303,9 @@ static bool
 is_untouched(const struct wf_lane *lane)
 {
 	const struct wf_sparse *sparse = lane->own;
-	bool empty = lane->sum.step == 1;
+	bool empty = lane->order.sum.step == 1;
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		empty = empty && lane->peer[t].step_next == 1;
+		empty = empty && lane->peer[t].member.step_next == 1;
 	}
 	for (uint32_t i = 0; i < sparse->desc_count && empty; i++) {
 		const struct wf_table *table = sparse->served[i].table;
@@ -329,11 +329,7 @@ set_step(struct wf_lane *lane, const struct wf_sparse_restore *msg)
 			return st;
 		}
 	}
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		lane->peer[t].step_next = msg->step + 1;
-	}
-	lane->sum.step = msg->step + 1;
-	lane->sum.samples_before = msg->samples;
+	wf_order_begin(&lane->order, msg->step, msg->samples);
 	sparse->version = msg->table_step;
 	return WEFT_OK;
 }
@@ -357,8 +353,8 @@ begin_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 			       msg->step, msg->table_step);
 	}
 	bool goes_on = save->restored_by == peer->hello.incarnation &&
-		       lane->sum.step == msg->step + 1 && lane->sum.heard == 0 &&
-		       lane->sum.samples_before == msg->samples &&
+		       lane->order.sum.step == msg->step + 1 && lane->order.sum.heard == 0 &&
+		       lane->order.sum.samples_before == msg->samples &&
 		       wf_sparse_of(lane)->version == msg->table_step;
 	if (goes_on) {
 		return WEFT_OK;
@@ -367,7 +363,7 @@ begin_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 		return wf_fail(WEFT_INVALID,
 			       "RESTORE: tables have been used already, step %" PRIu64
 			       " is next; restore before the first pull of any trainer",
-			       lane->sum.step);
+			       lane->order.sum.step);
 	}
 	save->restored_by = peer->hello.incarnation;
 	save->restored_id = 0;

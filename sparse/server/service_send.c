@@ -71,8 +71,8 @@ flush_resume(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_sparse_peer *own = peer->own;
 	bool async = wf_sparse_is_async(lane->own);
 	const struct wf_sparse_resume msg = {
-		.step = last_or_none(peer->step_next),
-		.applied = last_or_none(async ? peer->step_next : lane->sum.step),
+		.step = last_or_none(peer->member.step_next),
+		.applied = last_or_none(async ? peer->member.step_next : lane->order.sum.step),
 	};
 	wf_sparse_resume_encode(&msg, &lane->msg);
 	own->resume_due = !wf_control_send(peer, &lane->msg);

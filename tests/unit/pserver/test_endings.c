@@ -54,7 +54,8 @@ next_job(struct stage *stage)
 	wf_lane_reset(lane);
 	CHECK(stage, wf_lane_job_state(lane) == WF_LANE_IDLE);
 	CHECK(stage, wf_lane_cause(lane)->status == WEFT_OK);
-	CHECK(stage, lane->sum.heard == 0 && lane->sum.step == 0); /* the next has its own steps */
+	CHECK(stage, lane->order.sum.heard == 0 &&
+			     lane->order.sum.step == 0); /* the next has its own steps */
 	uint32_t first = stage->puppet_count;
 	for (uint32_t t = 0; t < 2; t++) {
 		struct puppet *puppet = puppet_add(stage, t, 0);
@@ -332,7 +333,7 @@ goodbye_after_its_pushes(struct stage *stage)
 	begin(stage);
 	puppet_continue(&stage->puppet[1], 1);
 	stage_settle(stage);
-	CHECK(stage, stage_dense(stage->lane[0])->peer[1].pushed == 4);
+	CHECK(stage, stage->lane[0]->peer[1].member.summed == 4);
 	puppet_continue(&stage->puppet[0], 1);
 	peer_goodbye(&stage->puppet[1].peer);
 	stage_settle(stage);

@@ -34,7 +34,7 @@ push_apart(struct ground *ground)
 	ground_settle(ground);
 	ground_model_step(ground, 4, 2, &lows, 1);
 	CHECK(ground, a->applieds == 1 && a->applied.step == 1 && a->applied.samples == 2);
-	CHECK(ground, ground->lane[0]->sum.step == 3); /* what is said of the job */
+	CHECK(ground, ground->lane[0]->order.sum.step == 3); /* what is said of the job */
 	doll_pull(a, 1, 1, &lows, 1);
 	doll_pull(b, 1, 7, &highs, 1); /* of a step to come: there is only now */
 	ground_settle(ground);
@@ -232,7 +232,7 @@ run_ahead(struct ground *ground)
 	doll_push(a, 2, &lows, 1);
 	ground_settle(ground);
 	CHECK(ground, a->applieds == 1); /* applied, but not told yet */
-	CHECK(ground, ground->lane[0]->peer[0].step_next == 3);
+	CHECK(ground, ground->lane[0]->peer[0].member.step_next == 3);
 	doll_push(b, 1, &highs, 1);
 	ground_settle(ground);
 	CHECK(ground, a->applieds == 2 && b->applieds == 1);

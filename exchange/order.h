@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* order: when a push is applied, and when its answer may go. The members of a job (its trainers)
+ * say their steps to a lane and push for them; what is pushed comes in *units* (slices of tensors)
+ * or with the words that say the step (rows of tables). Who sums, applies and answers is the
+ * payload on the lane; this file counts.
+ *
+ * All members are in one step of the lane: it ends when what all of them pushed is applied. A
+ * member that is out of data takes part in no step from the one it says so for until the pass ends.
+ *
+ * Thread: the lane's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* One member as one lane sees it. Embedded in what else is known of it; zero at first, but for
+ * step_next. */
+struct wf_member {
+	uint64_t step_next; /* what it has not said yet, from 1 */
+	uint32_t out_pass;
+	uint32_t summed; /* units of step step_next - 1 that are here and are summed */
+	bool out;        /* of data in out_pass */
+	bool left;       /* in good order: it pushes no more */
+};
+
+/* The step that the lane waits for. A member begins step k + 1 only when all its answers of step k
+ * are there, so one at a time is enough. */
+struct wf_step_sum {
+	uint64_t step;           /* from 1 */
+	uint64_t samples;        /* that members have said */
+	uint64_t samples_before; /* applied in earlier steps */
+	uint32_t heard;          /* members that said the step */
+	uint32_t out; /* members out of data in `pass`; counted from the first heard on */
+	uint32_t pass;
+	uint64_t since_ns; /* first heard; 0 without stats */
+	uint64_t done_ns;  /* somebody has done its part, and waits for the others; 0: nobody has */
+};
+
+/* Of one lane. Zero is no job. */
+struct wf_order {
+	/* Members stand in an array of what they are embedded in: the first, the distance in bytes
+	 * from one to the next, and their number. */
+	struct wf_member *first;
+	size_t stride;
+	uint32_t count;
+	uint32_t summed_count; /* units of a member's step that are summed */
+	bool own_steps;        /* each member counts steps of its own: no step waits for anybody */
+	struct wf_step_sum sum;
+};
+
+/* What a member says of a step: STEP, or PUSH. */
+struct wf_step_said {
+	const char *message; /* its name */
+	uint64_t step;
+	uint64_t epoch;
+	uint64_t samples;
+	uint32_t pass;
+	bool out; /* of data */
+};
+
+enum wf_step_news {
+	WF_STEP_AGAIN, /* heard before: said again, after a reconnect */
+	WF_STEP_NEW,
+	WF_STEP_BACK, /* new, and the member was out of data in the last pass */
+};
+
+static inline struct wf_member *
+wf_order_member(const struct wf_order *order, uint32_t idx)
+{
+	return (struct wf_member *)(void *)((char *)order->first + idx * order->stride);
+}
+
+/* Members of whom something is summed in this step, which somebody has begun. */
+static inline uint32_t
+wf_order_taking_part(const struct wf_order *order)
+{
+	return order->count - order->sum.out;
+}
+
+static inline bool
+wf_order_is_out(const struct wf_order *order, const struct wf_member *member)
+{
+	return member->out && member->out_pass == order->sum.pass;
+}
+
+/* The step cannot end without something that the member, if it is not out of data, has not said or
+ * pushed. */
+static inline bool
+wf_order_lacks(const struct wf_order *order, const struct wf_member *member)
+{
+	return !order->own_steps &&
+	       (member->step_next <= order->sum.step || member->summed < order->summed_count);
+}
+
+static inline bool
+wf_order_waits_for(const struct wf_order *order, const struct wf_member *member)
+{
+	return !wf_order_is_out(order, member) && wf_order_lacks(order, member);
+}
+
+/* All of the step is applied: the next one begins. */
+static inline void
+wf_order_step_is_applied(struct wf_order *order)
+{
+	struct wf_step_sum *sum = &order->sum;
+	sum->samples_before += sum->samples;
+	sum->step++;
+	sum->samples = 0;
+	sum->heard = 0;
+	sum->out = 0;
+	sum->since_ns = 0;
+	sum->done_ns = 0;
+}
+
+/* All members go on from here. */
+void wf_order_begin(struct wf_order *order, uint64_t step, uint64_t samples);
+/* May the member say it now? WEFT_PROTOCOL: no. */
+enum weft_status wf_order_check(const struct wf_order *order, const struct wf_member *member,
+				const struct wf_step_said *said,
+				enum wf_step_news *out) WEFT_MUST_CHECK;
+/* The member has said it: count. */
+enum weft_status wf_order_say(struct wf_order *order, struct wf_member *member,
+			      const struct wf_step_said *said,
+			      enum wf_step_news *out) WEFT_MUST_CHECK;
+/* Somebody else has begun the step, which cannot end without what `member` has not pushed. */
+bool wf_order_others_need(const struct wf_order *order, const struct wf_member *member);
+/* The first member that has left, and that the step waits for; `count`: none has. */
+uint32_t wf_order_find_left(const struct wf_order *order);
