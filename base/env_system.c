@@ -22,9 +22,8 @@
 #include "base/rng.h"
 #include "base/syscalls.h"
 
-#define MMAP_BYTES                                                                                 \
-	((size_t)1 << 20) /* from here on memory comes from, and goes back to, the OS              \
-			   */
+/* Allocations of at least this size come from mmap, and go back to the system when freed. */
+#define MMAP_BYTES ((size_t)1 << 20)
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define ALIGN_MAX 4096
 #define LINE_BYTES (1024 + 32)

@@ -14,8 +14,10 @@
  *     for each batch:
  *             weft_rows_wait(rows);
  *             weft_step(s, samples, cost);
- *             weft_rows_pull(table, next_key, m, WEFT_ROWS_CREATE, &next);    // while this
- * computes row of key[i]: weft_rows_values(rows) + (size_t)weft_rows_place(rows)[i] * dim
+ *             weft_rows_pull(table, next_key, m, WEFT_ROWS_CREATE, &next);   // comes meanwhile
+ *             // the row of key[i] begins at
+ *             // weft_rows_values(rows) + (size_t)weft_rows_place(rows)[i] * dim
+ *             compute grad from the rows;
  *             weft_rows_push(rows, grad, NULL, NULL);
  *             weft_wait_all(s);                     // applied on every lane; rows is gone
  *             rows = next;

@@ -186,8 +186,8 @@ struct weft_session_opts {
 	uint64_t connect_timeout_ns;   /* until every lane has answered for the first time: 300 s */
 	uint64_t reconnect_timeout_ns; /* for a lane that was lost to come back: 3 s */
 	uint64_t peer_timeout_ns;      /* silence of a host (not of a process), from 1 ms: 10 s */
-	uint64_t
-		step_timeout_ns; /* longest wait for a step, pull or reduce; 0: no limit: 1,800 s */
+	/* Longest wait for a step, pull or reduce. 0 means no limit. Default: 1,800 s. */
+	uint64_t step_timeout_ns;
 	/* A pserver that takes no turns (stopped, swapped out, starved) is named in the log, and
 	 * waited for so long; then the session ends with WEFT_TIMEOUT. 0: as step_timeout_ns,
 	 * which is a limit in any case: 0 */
@@ -253,8 +253,8 @@ struct weft_session_opts {
 	 * gradients from there, not from the caller's arrays. */
 	enum weft_dense_wire dense_wire;
 	enum weft_rounding dense_rounding; /* of gradients, in 16 bits: WEFT_ROUND_NEAREST */
-	/* WEFT_ROUND_STOCHASTIC: trainers with one seed have chances of their own all the same: 0
-	 */
+	/* Of WEFT_ROUND_STOCHASTIC. Trainers that share a seed still round independently of each
+	 * other. Default: 0. */
 	uint64_t rounding_seed;
 
 	/* 1: the arrays of tensors and the values of rows (weft/sparse.h) stay mapped where they
@@ -452,8 +452,8 @@ WEFT_API enum weft_status weft_session_start(struct weft_session *session) WEFT_
  * @param samples >= 1
  * @param cost    summed over the samples; told to the pservers, and nothing depends on it
  * @return WEFT_OK; WEFT_AGAIN: a push of the last step is unanswered, wait for it first;
- *         WEFT_INVALID: no samples, or a tensor of the last step was not pushed,
- * named; WEFT_ABORTED: the first cause
+ *         WEFT_INVALID: no samples, or a tensor of the last step was not pushed (it is named);
+ *         WEFT_ABORTED: the first cause
  */
 WEFT_API enum weft_status weft_step(struct weft_session *session, uint64_t samples,
 				    double cost) WEFT_MUST_CHECK;
@@ -580,7 +580,7 @@ WEFT_API enum weft_status weft_session_stats(struct weft_session *session,
  * @param trainer_id below num_gradient_servers; any trainer may ask for any
  * @param out        struct_bytes is read, the rest written on WEFT_OK
  * @return WEFT_OK; WEFT_INVALID: struct_bytes is not what this version of the library has, or there
- * is no such trainer; WEFT_AGAIN: interrupted; else why the session has failed
+ *         is no such trainer; WEFT_AGAIN: interrupted; else why the session has failed
  */
 WEFT_API enum weft_status weft_trainer_stats(struct weft_session *session, uint32_t trainer_id,
 					     struct weft_trainer_stats *out) WEFT_MUST_CHECK;

@@ -75,6 +75,8 @@ CASES = [
     (text, "base/a.c", LICENCE + "int a;", "does not end with a newline"),
     (text, "base/a.c", LICENCE + "/* see /home/" + "somebody */\n", "path of one machine"),
     (text, "base/a.c", LICENCE + "int a;\n", None),
+    (text, "base/a.c", LICENCE + "\t/* %s */\n" % ("a" * 86), None),
+    (text, "base/a.c", LICENCE + "\t/* %s */\n" % ("a" * 87), "has 101 columns"),
     (text, "wire/a.c", LICENCE + "int a;\n", "wire:1: has no README.md"),
     (headers, "base/a.h", "#pragma once\nsize_t a;\n", "size_t"),
     (headers, "base/a.h", "#pragma once\n#include <stddef.h>\nextern size_t a;\n", None),

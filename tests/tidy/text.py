@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for the text of every file: licence line, white space, no paths of one machine, and a
-README.md in each folder."""
+"""What holds for the text of every file: licence line, white space, width of C lines, no paths of one
+machine, and a README.md in each folder."""
 
 import os
 import re
@@ -16,6 +16,8 @@ TEXT_ENDINGS = (
 # Input for programs: kept byte by byte.
 DATA = ("data/", "tests/fixtures/")
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])(/(?:home|root|work|Users)/\w|/tmp/(?!weft))")
+COLUMNS = 100
+TAB = 8
 # Folders that speak for themselves need no page of their own.
 NO_README = re.compile(r"^(include/weft|tests/.+|tools/.+|data/.+|docs/.+|subprojects/.+|\.ci)$")
 
@@ -35,6 +37,17 @@ def look_at_text(findings, path):
             findings.add(path, number, "trailing white space")
         if MACHINE_PATH.search(line) and path != "tests/tidy/text.py":
             findings.add(path, number, "path of one machine: " + line.strip())
+
+
+def look_at_columns(findings, path):
+    """clang-format leaves comments alone, so their width is checked here."""
+    text = tree.read(path)
+    if "clang-format off" in text:
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        columns = len(line.expandtabs(TAB))
+        if columns > COLUMNS:
+            findings.add(path, number, "has %d columns, the limit is %d" % (columns, COLUMNS))
 
 
 def look_at_licence(findings, path):
@@ -63,6 +76,8 @@ def main():
             findings.looked_at += 1
             look_at_text(findings, path)
             look_at_licence(findings, path)
+            if path.endswith((".c", ".h")):
+                look_at_columns(findings, path)
     look_for_readme(findings, set(paths))
     findings.finish()
 

@@ -32,15 +32,12 @@ enum wf_tcp_frame {
 };
 
 #define WF_TCP_RX_BYTES 65536u /* receive buffer of a connection */
-#define WF_TCP_RX_BULK_BYTES                                                                       \
-	4096u /* read ahead while PUTs come: their payload has its own place                       \
-	       */
+/* Read ahead while PUTs arrive, whose payload goes straight to its place. */
+#define WF_TCP_RX_BULK_BYTES 4096u
 #define WF_TCP_RING_BYTES (256u << 10) /* of what was taken and is not yet sent, per connection */
 #define WF_TCP_HEADS_MAX 256u          /* MSG events of one poll */
 #define WF_TCP_RX_BUDGET (512u << 10)  /* bytes that one connection may take in per poll */
-#define WF_TCP_TX_BUDGET                                                                           \
-	(1u << 20) /* bytes that one connection may hand to the kernel per poll                    \
-		    */
+#define WF_TCP_TX_BUDGET (1u << 20)    /* bytes that one connection may send per poll */
 
 #define WF_TCP_BLOB_FRAME_BYTES (WF_HEAD_BYTES + WF_BLOB_ROOM)
 

@@ -45,9 +45,8 @@
 #define WF_VERBS_VERDICT_NS (100 * WF_NS_PER_MS)
 /* The kernel keeps to itself that a peer withdrew its request, so it is asked so often. */
 #define WF_VERBS_WITHDRAWN_NS (20 * WF_NS_PER_MS)
-#define WF_VERBS_BIND_NS                                                                           \
-	(10 * WF_NS_PER_MS) /* bound of a wait for a window that is being bound                    \
-			     */
+/* Longest wait for a memory window that is being bound. */
+#define WF_VERBS_BIND_NS (10 * WF_NS_PER_MS)
 /* Bound of what a device takes to tell of all that is left of a queue pair in error. */
 #define WF_VERBS_DRAINED_NS (100 * WF_NS_PER_MS)
 /* Which so many ends in a row did not bring: from then on it is not waited for. */
