@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/help.h"
 #include "base/status.h"
 
 enum wf_option_type {
@@ -91,10 +92,11 @@ struct wf_options {
 	const char **positional; /* [positional_max], caller's memory; may be NULL if max is 0 */
 	unsigned positional_max;
 	unsigned positional_count;
-	bool help_wanted;    /* --help or -h was given */
-	bool print_wanted;   /* --print_options was given: call wf_options_print and end */
-	const char *config;  /* the file that was read; NULL: none */
-	bool ignore_unknown; /* leave options not in the table alone (launch splits them) */
+	const struct wf_help *help; /* what opens the page of --help; NULL: the options alone */
+	bool help_wanted;           /* --help or -h was given */
+	bool print_wanted;          /* --print_options was given: call wf_options_print and end */
+	const char *config;         /* the file that was read; NULL: none */
+	bool ignore_unknown;        /* leave options not in the table alone (launch splits them) */
 };
 
 /* Set defaults, then the file (named by an argument, else by the environment), then the
@@ -127,7 +129,8 @@ void wf_option_value(const struct wf_option *option, const void *target, char *o
 uint64_t wf_option_number(const struct wf_option *option, const void *target);
 /* The other way; nothing is checked. */
 void wf_option_set_number(const struct wf_option *option, uint64_t number, void *target);
-/* The option part of --help, one paragraph per option, 80 columns. */
+/* The page that --help prints: what options->help says, and a paragraph for each option, in lines
+ * as wide as the terminal. */
 void wf_options_print_help(const struct wf_options *options, FILE *out);
 /* "ports_num=2 (PADDLE_INIT_PORTS_NUM) dense lanes per pserver", a line for each option that has
  * `means` and was not left at its default, with a newline between two. Returns how many there were.

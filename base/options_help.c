@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options_help: the option part of --help, and --print_options. Thread: the caller's. */
+/* options_help: the page that --help prints, and --print_options. Thread: the caller's. */
+#include <ctype.h>
 #include <string.h>
 
+#include "base/help.h"
 #include "base/options_internal.h"
 
-#define COLUMNS 80u
 #define INDENT 6u
 #define TEXT_BYTES 512
 #define VALUE_COLUMNS 48 /* of --print_options, before where a value came from */
+
+struct page {
+	FILE *out;
+	unsigned columns;
+};
 
 static const char *
 metavar(const struct wf_option *option)
@@ -35,101 +41,192 @@ metavar(const struct wf_option *option)
 	return "";
 }
 
-/* Words of `text` in lines of at most 80 columns; a newline in it stays one. A word longer than a
- * line stands alone on its own. Ends without a newline; `column` is where the line stands, and the
- * result where it stands then. */
-static unsigned
-print_wrapped(FILE *out, const char *text, unsigned column)
+static bool
+has_metavar_of_choices(const struct wf_option *option)
 {
-	while (*text != '\0') {
-		if (*text == '\n') {
-			(void)fputc('\n', out);
-			column = 0;
-			text++;
-			continue;
-		}
-		text += strspn(text, " ");
-		unsigned bytes = (unsigned)strcspn(text, " \n");
-		if (bytes == 0) {
-			continue;
-		}
-		if (column > INDENT && column + 1 + bytes > COLUMNS) {
-			(void)fputc('\n', out);
-			column = 0;
-		}
-		if (column == 0) {
-			(void)fprintf(out, "%*s", (int)INDENT, "");
-			column = INDENT;
-		} else {
-			(void)fputc(' ', out);
-			column++;
-		}
-		(void)fprintf(out, "%.*s", (int)bytes, text);
-		column += bytes;
-		text += bytes;
-	}
-	return column;
+	return option->type == WF_OPTION_CHOICE || option->type == WF_OPTION_ENUM;
 }
 
-static bool
-has_range(const struct wf_option *option)
+/* "--port=N"; a list of choices that does not fit is left to the text. */
+static void
+print_name(const struct page *page, const struct wf_option *option, bool *choices_fit)
 {
-	return option->min != 0 || option->max != 0 || option->fmin < 0.0 || option->fmin > 0.0 ||
-	       option->fmax < 0.0 || option->fmax > 0.0;
+	size_t columns = strlen("  --=") + strlen(option->name) + strlen(metavar(option));
+	*choices_fit = !has_metavar_of_choices(option) || columns <= page->columns;
+	if (option->type == WF_OPTION_BOOL) {
+		(void)fprintf(page->out, "  --[no-]%s\n", option->name);
+	} else {
+		(void)fprintf(page->out, "  --%s=%s\n", option->name,
+			      *choices_fit ? metavar(option) : "NAME");
+	}
+}
+
+/* "One of a, b and c." */
+static void
+append_choices(const char *choices, char *out, size_t bytes)
+{
+	const char *before = "One of ";
+	while (*choices != '\0') {
+		size_t used = strlen(out);
+		int word = (int)strcspn(choices, "|");
+		(void)snprintf(out + used, bytes - used, "%s%.*s", before, word, choices);
+		choices += word;
+		choices += *choices == '|';
+		before = strchr(choices, '|') != NULL ? ", " : " and ";
+	}
+	size_t used = strlen(out);
+	(void)snprintf(out + used, bytes - used, ".\n");
 }
 
 static void
-print_option(FILE *out, const struct wf_option *option)
+print_option(const struct page *page, const struct wf_option *option)
 {
-	char allowed[TEXT_BYTES];
-	char last[TEXT_BYTES + 64];
-	if (option->type == WF_OPTION_BOOL) {
-		(void)fprintf(out, "  --[no-]%s\n", option->name);
-	} else if (strlen(option->name) + strlen(metavar(option)) + 5 <= COLUMNS) {
-		(void)fprintf(out, "  --%s=%s\n", option->name, metavar(option));
-	} else {
-		(void)fprintf(out, "  --%s=...\n", option->name);
+	char text[4 * TEXT_BYTES];
+	char range[WF_OPTION_ALLOWED_BYTES];
+	bool choices_fit = true;
+	print_name(page, option, &choices_fit);
+	(void)snprintf(text, sizeof(text), "%s\n", option->help == NULL ? "" : option->help);
+	if (!choices_fit) {
+		append_choices(option->choices, text, sizeof(text));
 	}
-	unsigned column = print_wrapped(out, option->help == NULL ? "" : option->help, 0);
-	if (has_range(option)) {
-		wf_option_allowed(option, allowed, sizeof(allowed));
-		(void)snprintf(last, sizeof(last), "Takes %s.", allowed);
-		column = print_wrapped(out, last, column);
+	wf_option_range(option, range, sizeof(range));
+	size_t used = strlen(text);
+	if (range[0] != '\0') {
+		(void)snprintf(text + used, sizeof(text) - used, "%c%s.\n", toupper(range[0]),
+			       range + 1);
 	}
+	used = strlen(text);
 	if (option->initial != NULL && option->initial[0] != '\0') {
-		(void)snprintf(last, sizeof(last), "Default: %s.", option->initial);
-		column = print_wrapped(out, last, column);
+		(void)snprintf(text + used, sizeof(text) - used, "Default: %s.", option->initial);
 	}
-	if (column > 0) {
-		(void)fputc('\n', out);
+	wf_help_print_text(page->out, page->columns, INDENT, text);
+}
+
+/* The first group that names the option; group_count: none does. */
+static unsigned
+group_of(const struct wf_help *help, const struct wf_option *option)
+{
+	size_t bytes = strlen(option->name);
+	for (unsigned i = 0; i < help->group_count; i++) {
+		const char *at = help->group[i].options;
+		for (at += strspn(at, " "); *at != '\0'; at += strspn(at, " ")) {
+			size_t word = strcspn(at, " ");
+			if (word == bytes && memcmp(at, option->name, bytes) == 0) {
+				return i;
+			}
+			at += word;
+		}
+	}
+	return help->group_count;
+}
+
+static void
+print_group(const struct page *page, const struct wf_options *options,
+	    const struct wf_help_group *group)
+{
+	(void)fprintf(page->out, "\n%s:\n", group->title);
+	const char *at = group->options;
+	for (at += strspn(at, " "); *at != '\0'; at += strspn(at, " ")) {
+		size_t bytes = strcspn(at, " ");
+		const struct wf_option *option = wf_option_find(options, at, bytes);
+		if (option != NULL) {
+			print_option(page, option);
+		}
+		at += bytes;
+	}
+}
+
+/* What no group names, such as a setting that was added since. */
+static void
+print_others(const struct page *page, const struct wf_options *options, const struct wf_help *help)
+{
+	bool titled = false;
+	for (unsigned i = 0; i < options->option_count; i++) {
+		if (group_of(help, &options->table[i]) < help->group_count) {
+			continue;
+		}
+		if (!titled) {
+			(void)fprintf(page->out, "\n%s:\n",
+				      help->group_count == 0 ? "Options" : "Other options");
+			titled = true;
+		}
+		print_option(page, &options->table[i]);
+	}
+}
+
+static void
+print_general(const struct page *page, const struct wf_options *options)
+{
+	static const struct wf_option config = {
+		.name = "config",
+		.type = WF_OPTION_STRING,
+		.metavar = "FILE",
+		.help = "Read options from a file with lines of name = value, where # begins a "
+			"comment. Lines below [train] are for weft train alone, lines below "
+			"[pserver train] for these two."};
+	static const char *const print[] = {
+		"  --print_options\n",
+		"Print every option with its value and where that came from, and end. The output "
+		"can be used as such a file."};
+
+	(void)fputs("\nGeneral:\n", page->out);
+	if (options->file != NULL) {
+		print_option(page, &config);
+		(void)fputs(print[0], page->out);
+		wf_help_print_text(page->out, page->columns, INDENT, print[1]);
+	}
+	(void)fputs("  -h, --help\n      Print this page and end.\n\n", page->out);
+	wf_help_print_text(
+		page->out, page->columns, 0,
+		"SIZE is a number of bytes, such as 4096, 64KiB, 8M or 1GiB. TIME is a number of "
+		"seconds, or a number with a unit: 50us, 20ms, 1.5s, 2m. An option that is not "
+		"given is looked up in the environment as WEFT_NAME and PADDLE_INIT_NAME, in upper "
+		"case, and then in the file of --config; an empty variable counts as not set.");
+}
+
+static void
+print_opening(const struct page *page, const struct wf_help *help)
+{
+	if (help->usage != NULL) {
+		(void)fprintf(page->out, "Usage: %s\n", help->usage);
+	}
+	if (help->about != NULL) {
+		(void)fputc('\n', page->out);
+		wf_help_print_text(page->out, page->columns, 0, help->about);
+	}
+	if (help->examples != NULL) {
+		(void)fputs("\nExamples:\n", page->out);
+		wf_help_print_text(page->out, page->columns, 0, help->examples);
+	}
+	if (help->print_list != NULL) {
+		(void)fprintf(page->out, "\n%s:\n", help->list_title);
+		help->print_list(page->out);
+	}
+}
+
+void
+wf_option_print_page(const struct wf_options *options, FILE *out, unsigned columns)
+{
+	static const struct wf_help no_help;
+	const struct wf_help *help = options->help != NULL ? options->help : &no_help;
+	const struct page page = {.out = out, .columns = columns};
+
+	print_opening(&page, help);
+	for (unsigned i = 0; i < help->group_count; i++) {
+		print_group(&page, options, &help->group[i]);
+	}
+	print_others(&page, options, help);
+	print_general(&page, options);
+	if (help->exit_codes != NULL) {
+		(void)fputs("\nExit codes:\n", out);
+		wf_help_print_text(out, columns, 0, help->exit_codes);
 	}
 }
 
 void
 wf_options_print_help(const struct wf_options *options, FILE *out)
 {
-	for (unsigned i = 0; i < options->option_count; i++) {
-		print_option(out, &options->table[i]);
-	}
-	if (options->file != NULL) {
-		(void)fputs("  --config=FILE\n"
-			    "      Options from a file: lines of name = value, # begins a comment. "
-			    "What\n"
-			    "      stands below [train], say, is for weft train alone, below\n"
-			    "      [pserver train] for both.\n"
-			    "  --print_options\n"
-			    "      Print each option with its value, and where that came from, and "
-			    "end.\n"
-			    "      The output is such a file.\n",
-			    out);
-	}
-	(void)fputs("  -h, --help\n      Print this text and end.\n\n"
-		    "An option that is not given is taken from the environment, as WEFT_NAME or\n"
-		    "PADDLE_INIT_NAME in upper case; an empty variable counts as not set.\n",
-		    out);
-	if (options->file != NULL) {
-		(void)fputs("What is in neither is taken from the file.\n", out);
-	}
+	wf_option_print_page(options, out, wf_help_columns(out));
 }
 
 /* Whether a file can hold the value only between quotes. */

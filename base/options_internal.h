@@ -22,6 +22,12 @@ size_t wf_option_bytes(const struct wf_option *option);
 bool wf_option_store(const struct wf_option *option, const char *text, void *target);
 /* "a whole number from 1 to 64": what a refused value should have been. */
 void wf_option_allowed(const struct wf_option *option, char *out, size_t bytes);
+/* "from 1 to 64", the same without the kind of value; "": it has no limits. A bound that stands for
+ * "any number" is left out. */
+void wf_option_range(const struct wf_option *option, char *out, size_t bytes);
+
+/* options_help.c: the page in lines of at most `columns`. */
+void wf_option_print_page(const struct wf_options *options, FILE *out, unsigned columns);
 
 /* options_name.c: names as users write them. */
 

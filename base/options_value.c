@@ -494,26 +494,62 @@ wf_option_check(const struct wf_option *table, unsigned count, const void *targe
 	return WEFT_OK;
 }
 
+/* Limits of a type, not of the thing: the help does not name them. */
+#define NO_LIMIT_U64 (UINT64_C(0xffffffff) - 1)
+#define NO_LIMIT_F64 1e29
+
+/* `limit`: the largest value; 0: none. */
 static void
-append_range(const struct wf_option *option, char *out, size_t bytes)
+append_range(const struct wf_option *option, uint64_t limit, char *out, size_t bytes)
 {
 	char min[WF_OPTION_TEXT_BYTES];
 	char max[WF_OPTION_TEXT_BYTES];
+	const char *comma = out[0] != '\0' ? ", " : "";
 	size_t used = strlen(out);
 	format_u64(option, option->min, min, sizeof(min));
-	format_u64(option, max_of(option), max, sizeof(max));
-	if (max_of(option) != 0) {
-		(void)snprintf(out + used, bytes - used, ", from %s to %s", min, max);
+	format_u64(option, limit, max, sizeof(max));
+	if (limit != 0) {
+		(void)snprintf(out + used, bytes - used, "%sfrom %s to %s", comma, min, max);
 	} else if (option->min != 0) {
-		(void)snprintf(out + used, bytes - used, ", at least %s", min);
+		(void)snprintf(out + used, bytes - used, "%sat least %s", comma, min);
 	}
 	used = strlen(out);
+	comma = used > 0 ? ", " : "";
 	if (option->step != 0) {
-		(void)snprintf(out + used, bytes - used, ", a multiple of %" PRIu64, option->step);
+		(void)snprintf(out + used, bytes - used, "%sa multiple of %" PRIu64, comma,
+			       option->step);
 	}
 	used = strlen(out);
-	if (option->word != NULL) {
+	if (used > 0 && option->word != NULL) {
 		(void)snprintf(out + used, bytes - used, "; or %s", option->word);
+	}
+}
+
+void
+wf_option_range(const struct wf_option *option, char *out, size_t bytes)
+{
+	uint64_t max = max_of(option);
+	out[0] = '\0';
+	switch (option->type) {
+	case WF_OPTION_U64:
+		append_range(option, max < NO_LIMIT_U64 ? max : 0, out, bytes);
+		break;
+	case WF_OPTION_BYTES:
+	case WF_OPTION_DURATION:
+		append_range(option, max, out, bytes);
+		break;
+	case WF_OPTION_F64:
+		if (has_f64_range(option) && option->fmax < NO_LIMIT_F64) {
+			(void)snprintf(out, bytes, "from %g to %g", option->fmin, option->fmax);
+		} else if (has_f64_range(option) && option->fmin < 1 / NO_LIMIT_F64) {
+			(void)snprintf(out, bytes, option->fmin > 0 ? "above 0" : "at least 0");
+		}
+		break;
+	case WF_OPTION_BOOL:
+	case WF_OPTION_CHOICE:
+	case WF_OPTION_ENUM:
+	case WF_OPTION_STRING:
+		break;
 	}
 }
 
@@ -526,15 +562,15 @@ wf_option_allowed(const struct wf_option *option, char *out, size_t bytes)
 		break;
 	case WF_OPTION_U64:
 		(void)snprintf(out, bytes, "a whole number");
-		append_range(option, out, bytes);
+		append_range(option, max_of(option), out, bytes);
 		break;
 	case WF_OPTION_BYTES:
 		(void)snprintf(out, bytes, "a size like 4096, 64KiB, 8M or 1GiB");
-		append_range(option, out, bytes);
+		append_range(option, max_of(option), out, bytes);
 		break;
 	case WF_OPTION_DURATION:
 		(void)snprintf(out, bytes, "a duration like 50us, 20ms, 1.5s or 2m");
-		append_range(option, out, bytes);
+		append_range(option, max_of(option), out, bytes);
 		break;
 	case WF_OPTION_F64:
 		if (has_f64_range(option)) {

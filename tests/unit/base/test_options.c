@@ -574,7 +574,7 @@ help_names_every_option_within_80_columns(void **state)
 	assert_non_null(strstr(text, "\n  --listen=ADDR\n"));
 	assert_non_null(strstr(text, "\n  --transport=auto|tcp|sim\n"));
 	assert_non_null(strstr(text, "  --[no-]use_gpu\n"));
-	assert_non_null(strstr(text, "\n      A second line. Takes a whole number, from 1 to 64. "
+	assert_non_null(strstr(text, "somewhere. A second line. From 1\n      to 64. "
 				     "Default: 1.\n"));
 	assert_non_null(strstr(text, " 256KiB.\n"));
 	assert_non_null(strstr(text, "WEFT_"));
