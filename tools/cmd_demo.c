@@ -52,8 +52,7 @@ struct demo {
 static const struct demo demos[] = {
 	{
 		.name = "linear",
-		.summary = "least squares on the Boston housing data, 506 x 13, beside the closed "
-			   "form",
+		.summary = "least squares on the Boston housing data, 506 x 13",
 		.model = "linear",
 		.show_every = 100,
 		.yardstick = CLOSED_FORM,
@@ -69,8 +68,7 @@ static const struct demo demos[] = {
 	},
 	{
 		.name = "words",
-		.summary = "the next word of Moby-Dick from four before it (word2vec): rows of a "
-			   "table, and layers",
+		.summary = "the next word of Moby-Dick from four before it (word2vec)",
 		.model = "ngram",
 		.more = {"--num_passes=2"}, /* three are a little better, and take longer */
 		.sparse_ports = 1,
@@ -79,8 +77,7 @@ static const struct demo demos[] = {
 	},
 	{
 		.name = "strikes",
-		.summary = "damage by bird strikes from keyed features (wide and deep), 10,000 "
-			   "reports",
+		.summary = "damage by bird strikes, from keyed features (wide and deep)",
 		.model = "ctr",
 		.sparse_ports = 1,
 		.show_every = 1,
@@ -180,27 +177,19 @@ list_demos(FILE *out)
 	}
 }
 
-static int
-print_help(const struct wf_options *options)
-{
-	fputs("  weft demo            the first of the demos below\n"
-	      "  weft demo mlp\n"
-	      "\n"
-	      "Starts two pservers with two ports each, both dense, or one sparse for models with\n"
-	      "tables, and two trainers on this host, trains on real data, and compares: the\n"
-	      "parameters and rows with those of the same training in one process, bit for bit, "
-	      "and\n"
-	      "the figures with what they should be. PASS and exit code 0 only if all agrees; "
-	      "FAIL\n"
-	      "and 1 if not.\n"
-	      "\n"
-	      "Demos:\n",
-	      stdout);
-	list_demos(stdout);
-	fputs("\n", stdout);
-	wf_options_print_help(options, stdout);
-	return WF_EXIT_OK;
-}
+static const struct wf_help help = {
+	.usage = "weft demo [NAME] [options]",
+	.about =
+		"Starts two pservers with two ports each (for models with tables one of them is "
+		"sparse) and two trainers on this host, trains a model on real data, and compares: "
+		"parameters and rows with those of the same training in one process, bit for bit, "
+		"and the figures with what they should be. It prints PASS and ends with exit code "
+		"0 only if everything agrees; otherwise it prints FAIL and ends with 1.",
+	.examples = "  weft demo             the first of the demos below\n"
+		    "  weft demo mlp",
+	.list_title = "Demos",
+	.print_list = list_demos,
+};
 
 /* Settings of another job would make this another demo. */
 static void
@@ -638,6 +627,7 @@ wf_cmd_demo(int argc, char **argv)
 	struct wf_options options = {.table = table,
 				     .option_count = (unsigned)WF_ARRAY_COUNT(table),
 				     .program = PROGRAM,
+				     .help = &help,
 				     .target = &context.set,
 				     .origin = origin,
 				     .env_name = env_name,
@@ -648,7 +638,7 @@ wf_cmd_demo(int argc, char **argv)
 	drop_job_variables();
 	enum weft_status st = wf_options_parse(&options, argc, argv);
 	if (st == WEFT_OK && options.help_wanted) {
-		return print_help(&options);
+		return wf_command_print_help(&options);
 	}
 	if (st == WEFT_OK && options.print_wanted) {
 		return wf_command_print_options(&options);

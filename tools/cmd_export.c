@@ -41,28 +41,22 @@ static const struct wf_option table[] = {
 		 "and tar, which have no place for it."},
 };
 
-static void
-print_help(const struct wf_options *options)
-{
-	fputs("weft export DIR -o FILE [options]\n"
-	      "\n"
-	      "Make one file of a saved model: DIR is a pass that weft train saved. Every file in\n"
-	      "it is checked first. A sparse table becomes NAME.keys and NAME.values, row by row.\n"
-	      "\n"
-	      "Examples:\n"
-	      "  weft export out/pass-00004 --format=safetensors -o mlp.safetensors\n"
-	      "  weft export out/pass-00004 --state -o mlp_with_state.safetensors\n"
-	      "  weft export out/pass-00004 --format=npz -o mlp.npz\n"
-	      "  weft export out/pass-00004 --format=tar -o mlp.tar\n"
-	      "  weft export out/pass-00004 --format=paddle -o mlp\n"
-	      "\n"
-	      "Options:\n",
-	      stdout);
-	wf_options_print_help(options, stdout);
-	fputs("\nExit codes: 0; 64 usage; 65 the saved model is damaged; 70 internal; 74 input or "
-	      "output\n",
-	      stdout);
-}
+static const struct wf_help help = {
+	.usage = "weft export DIR -o FILE [options]",
+	.about = "Writes a saved model to one file. DIR is a pass that weft train saved; every "
+		 "file in it is checked first. A table of rows becomes two arrays, NAME.keys and "
+		 "NAME.values, row by row.",
+	.examples = "  weft export out/pass-00004 --format=safetensors -o mlp.safetensors\n"
+		    "  weft export out/pass-00004 --state -o mlp_with_state.safetensors\n"
+		    "  weft export out/pass-00004 --format=npz -o mlp.npz\n"
+		    "  weft export out/pass-00004 --format=tar -o mlp.tar\n"
+		    "  weft export out/pass-00004 --format=paddle -o mlp",
+	.exit_codes = "   0  the file is written\n"
+		      "  64  an option or argument is wrong\n"
+		      "  65  the saved model is damaged\n"
+		      "  70  an internal error\n"
+		      "  74  input or output failed",
+};
 
 static enum weft_status
 check(const struct wf_options *options, const struct export_opts *opts)
@@ -143,6 +137,7 @@ wf_cmd_export(int argc, char **argv)
 		.table = table,
 		.option_count = WF_ARRAY_COUNT(table),
 		.program = PROGRAM,
+		.help = &help,
 		.target = &opts,
 		.origin = origin,
 		.env_name = env_name,
@@ -152,5 +147,5 @@ wf_cmd_export(int argc, char **argv)
 	};
 
 	wf_command_spell_out_output(argc, argv);
-	return wf_command_run(&(struct wf_command_front){print_help, work}, &options, argc, argv);
+	return wf_command_run(work, &options, argc, argv);
 }

@@ -45,29 +45,23 @@ static const struct wf_option table[] = {
 		 "Parameter files do not know their shapes and become columns without it."},
 };
 
-static void
-print_help(const struct wf_options *options)
-{
-	fputs("weft import FILE -o DIR [options]\n"
-	      "\n"
-	      "Make a saved pass, DIR/pass-00000, of the arrays in a file of another program. All\n"
-	      "have to be floats; 16 bits are widened and 64 bits rounded to 32. An optimizer's\n"
-	      "state that weft export wrote beside them is left out: train on with\n"
-	      "--init_model_path, which takes such files as they are, too.\n"
-	      "\n"
-	      "Examples:\n"
-	      "  weft import mlp.npz -o out\n"
-	      "  weft import model.tar -o out --pass=3\n"
-	      "  weft import old/pass-00009 --format=paddle -o out --like=new/pass-00000\n"
-	      "\n"
-	      "Options:\n",
-	      stdout);
-	wf_options_print_help(options, stdout);
-	fputs("\nExit codes: 0; 64 usage; 65 the file is damaged, or cannot be a model; 69 another "
-	      "job\n"
-	      "saves to DIR; 70 internal; 74 input or output\n",
-	      stdout);
-}
+static const struct wf_help help = {
+	.usage = "weft import FILE -o DIR [options]",
+	.about =
+		"Makes a saved pass, DIR/pass-00000, from the arrays in a file of another program. "
+		"All arrays must be floats: 16 bits are widened to 32, and 64 bits are rounded to "
+		"32. The state of an optimizer that weft export wrote beside them is left out. To "
+		"train on from such a file, weft train --init_model_path reads it directly.",
+	.examples = "  weft import mlp.npz -o out\n"
+		    "  weft import model.tar -o out --pass=3\n"
+		    "  weft import old/pass-00009 --format=paddle -o out --like=new/pass-00000",
+	.exit_codes = "   0  the pass is saved\n"
+		      "  64  an option or argument is wrong\n"
+		      "  65  the file is damaged, or cannot be a model\n"
+		      "  69  another job saves to DIR\n"
+		      "  70  an internal error\n"
+		      "  74  input or output failed",
+};
 
 static enum weft_status
 check(const struct wf_options *options, const struct import_opts *opts)
@@ -155,6 +149,7 @@ wf_cmd_import(int argc, char **argv)
 		.table = table,
 		.option_count = WF_ARRAY_COUNT(table),
 		.program = PROGRAM,
+		.help = &help,
 		.target = &opts,
 		.origin = origin,
 		.env_name = env_name,
@@ -164,5 +159,5 @@ wf_cmd_import(int argc, char **argv)
 	};
 
 	wf_command_spell_out_output(argc, argv);
-	return wf_command_run(&(struct wf_command_front){print_help, work}, &options, argc, argv);
+	return wf_command_run(work, &options, argc, argv);
 }

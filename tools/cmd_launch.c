@@ -122,34 +122,24 @@ struct command {
 	struct wf_split split;
 };
 
-static int
-print_help(const struct wf_options *options)
-{
-	fputs("  weft launch --local --pservers=2 --trainers=2 -- train linear\n"
-	      "  weft launch --local --pservers=3 --trainers=4 --ports_num=2 --slice_bytes=256 \\\n"
-	      "              -- train mlp --num_passes=3\n"
-	      "  weft launch --local --trainers=2 --log_dir=logs -- train linear\n"
-	      "\n"
-	      "Starts pservers and trainers of one job, with ports and numbers that fit. Options "
-	      "of\n"
-	      "weft pserver and weft train may stand before --: each goes to those that know it;\n"
-	      "what stands after the model goes to the trainers; --config goes to all. The help "
-	      "of\n"
-	      "these two lists them, and --print_options shows them where -- train MODEL is "
-	      "given.\n"
-	      "\n"
-	      "What trainer 0 prints comes on stdout as it is, all other lines on stderr with the\n"
-	      "name of the process before them.\n"
-	      "\n"
-	      "Ctrl-C stops all of them. If one fails, the others have 5 seconds to notice by\n"
-	      "themselves, then they are stopped; the last line says who failed first, and its "
-	      "exit\n"
-	      "code is that of weft launch (128 + the signal, if a signal ended it).\n"
-	      "\n",
-	      stdout);
-	wf_options_print_help(options, stdout);
-	return WF_EXIT_OK;
-}
+static const struct wf_help help = {
+	.usage = "weft launch --local [options] -- train MODEL [options of trainers]",
+	.about = "Starts the pservers and trainers of one job, with ports and numbers that fit. "
+		 "Options of weft pserver and weft train may stand before --: each goes to those "
+		 "that know it. What follows the model goes to the trainers, and --config goes to "
+		 "all. The help of weft pserver and of weft train lists their options; "
+		 "--print_options shows them where -- train MODEL is given.\n\n"
+		 "Lines that trainer 0 prints appear on stdout as they are. All other lines appear "
+		 "on stderr, after the name of the process.\n\n"
+		 "Ctrl-C stops all processes. If one fails, the others have 5 seconds to end by "
+		 "themselves before they are stopped. The last line says which process failed "
+		 "first, and its exit code is that of weft launch (128 + the signal, if a signal "
+		 "ended it).",
+	.examples = "  weft launch --local --pservers=2 --trainers=2 -- train linear\n"
+		    "  weft launch --local --pservers=3 --trainers=4 --ports_num=2 \\\n"
+		    "              --slice_bytes=256 -- train mlp --num_passes=3\n"
+		    "  weft launch --local --trainers=2 --log_dir=logs -- train linear",
+};
 
 /* --pservers is a number here, and a list of addresses to a trainer; launch makes that list itself,
  * so the trainers' variable is not for it. */
@@ -177,6 +167,7 @@ parse(struct command *command, int argc, char **argv)
 	options->table = table;
 	options->option_count = (unsigned)WF_ARRAY_COUNT(table);
 	options->program = PROGRAM;
+	options->help = &help;
 	options->target = &command->set;
 	options->origin = command->origin;
 	options->env_name = command->env_name;
@@ -467,7 +458,7 @@ launch(struct command *command, struct wf_env *env, int argc, char **argv)
 
 	enum weft_status st = parse(command, argc, argv);
 	if (st == WEFT_OK && command->options.help_wanted) {
-		return print_help(&command->options);
+		return wf_command_print_help(&command->options);
 	}
 	if (st == WEFT_OK && command->options.print_wanted) {
 		return print_options(command);

@@ -47,29 +47,40 @@ struct stopper {
 	_Atomic uint64_t asked; /* the thread's: wf_stop_asked */
 };
 
-static int
-print_help(const struct wf_options *options)
-{
-	fputs("  weft pserver                                       one trainer, loopback, port "
-	      "7164\n"
-	      "  weft pserver --port=7164 --ports_num=2 --num_gradient_servers=4\n"
-	      "  weft pserver --listen=0.0.0.0 --num_gradient_servers=4 --pin=auto\n"
-	      "  weft pserver --once                                end with the job\n"
-	      "\n"
-	      "Holds a share of a job's parameters, sums the trainers' gradients in the order of\n"
-	      "their numbers, applies the optimizer, and sends the fresh values back. SIGTERM, "
-	      "SIGINT\n"
-	      "and SIGHUP stop it, and tell the members of its job who was stopped by what; a "
-	      "second\n"
-	      "one ends it at once.\n"
-	      "\n"
-	      "Exit codes: 0, 64 usage, 65 bad data, 69 peer lost or address in use, 70 internal,\n"
-	      "74 input or output, 75 stopped in a job, 77 not permitted.\n"
-	      "\n",
-	      stdout);
-	wf_options_print_help(options, stdout);
-	return WF_EXIT_OK;
-}
+static const struct wf_help_group groups[] = {
+	{"Ports and addresses", "port ports_num ports_num_for_sparse listen"},
+	{"Job", "num_gradient_servers max_trainers once"},
+	{"Memory", "max_shard_bytes inbox_bytes slot_count"},
+	{"Transport and CPUs", "transport verbs tcp_congestion pin spin"},
+	{"Time limits", "connect_timeout reconnect_timeout peer_timeout stall_timeout path_retry"},
+	{"Log", "log_level stats_period"},
+	{"Accepted for the original's command lines",
+	 "nics rdma_tcp use_gpu comment small_messages sock_send_buf_size sock_recv_buf_size "
+	 "sock_listen_queue_size pserver_num_threads log_period_server"},
+};
+
+static const struct wf_help help = {
+	.usage = "weft pserver [options]",
+	.about =
+		"Holds a share of a job's parameters: sums the trainers' gradients in the order of "
+		"their numbers, applies the optimizer, and sends the new values back.\n\n"
+		"SIGTERM, SIGINT or SIGHUP stops it; the members of its job then learn which "
+		"process was stopped by which signal. A second signal ends it at once.",
+	.examples = "  weft pserver                  one trainer, on loopback, port 7164\n"
+		    "  weft pserver --port=7164 --ports_num=2 --num_gradient_servers=4\n"
+		    "  weft pserver --listen=0.0.0.0 --num_gradient_servers=4 --pin=auto\n"
+		    "  weft pserver --once           ends with its first job",
+	.group = groups,
+	.group_count = (unsigned)WF_ARRAY_COUNT(groups),
+	.exit_codes = "   0  the job has ended well, or a signal came while there was none\n"
+		      "  64  an option is wrong\n"
+		      "  65  bad data\n"
+		      "  69  a peer was lost, or the address is in use\n"
+		      "  70  an internal error\n"
+		      "  74  input or output failed\n"
+		      "  75  a signal stopped it in a job\n"
+		      "  77  not permitted",
+};
 
 static enum weft_status
 parse(struct command *command, int argc, char **argv)
@@ -79,6 +90,7 @@ parse(struct command *command, int argc, char **argv)
 	options->table = command->table;
 	options->option_count = wf_pserver_options(command->table);
 	options->program = PROGRAM;
+	options->help = &help;
 	options->target = &command->set;
 	options->origin = command->origin;
 	options->env_name = command->env_name;
@@ -341,7 +353,7 @@ wf_cmd_pserver(int argc, char **argv)
 
 	enum weft_status st = parse(&command, argc, argv);
 	if (st == WEFT_OK && command.options.help_wanted) {
-		return print_help(&command.options);
+		return wf_command_print_help(&command.options);
 	}
 	if (st == WEFT_OK && command.options.print_wanted) {
 		return wf_command_print_options(&command.options);

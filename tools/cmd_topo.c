@@ -99,26 +99,26 @@ static const struct wf_option table[] = {
 	 .help = "As of weft pserver; device and port say what there is to plan with."},
 };
 
-static void
-print_help(const struct wf_options *options)
-{
-	fputs("  weft topo                               this machine, and a plan for one pserver "
-	      "and\n"
-	      "                                          one trainer\n"
-	      "  weft topo --ports_num=4 --trainers=2 --trainer_count=8\n"
-	      "  weft topo --save=big.xml                on one machine, and on another:\n"
-	      "  weft topo --xml=big.xml --ports_num=8 --json\n"
-	      "\n"
-	      "Says where --pin=auto puts each lane and thread: its cpu, the NUMA node of cpu and\n"
-	      "memory, and the RDMA device that is best for its traffic. Of this machine only "
-	      "what\n"
-	      "this process may use is there (cpuset, container, taskset). docs/placement.md has "
-	      "the\n"
-	      "rules.\n"
-	      "\n",
-	      stdout);
-	wf_options_print_help(options, stdout);
-}
+static const struct wf_help_group groups[] = {
+	{"Machine", "xml synthetic save"},
+	{"Processes on it", "pservers trainers port ports_num ports_num_for_sparse trainer_count "
+			    "progress verbs"},
+	{"Output", "json"},
+};
+
+static const struct wf_help help = {
+	.usage = "weft topo [options]",
+	.about = "Shows this machine, and where --pin=auto places each lane and thread: its CPU, "
+		 "the NUMA node of the CPU and of the memory, and the RDMA device that is best for "
+		 "its traffic. Only what this process may use is considered (cpuset, container, "
+		 "taskset). The rules are in docs/placement.md.",
+	.examples = "  weft topo                  a plan for one pserver and one trainer\n"
+		    "  weft topo --ports_num=4 --trainers=2 --trainer_count=8\n"
+		    "  weft topo --save=big.xml   on one machine, and on another:\n"
+		    "  weft topo --xml=big.xml --ports_num=8 --json",
+	.group = groups,
+	.group_count = (unsigned)WF_ARRAY_COUNT(groups),
+};
 
 static enum weft_status
 check(const struct settings *set)
@@ -239,10 +239,11 @@ wf_cmd_topo(int argc, char **argv)
 	struct wf_options options = {.table = table,
 				     .option_count = (unsigned)WF_ARRAY_COUNT(table),
 				     .program = PROGRAM,
+				     .help = &help,
 				     .target = &set,
 				     .origin = origin,
 				     .env_name = env_name,
 				     .file = &file};
 
-	return wf_command_run(&(struct wf_command_front){print_help, work}, &options, argc, argv);
+	return wf_command_run(work, &options, argc, argv);
 }

@@ -12,13 +12,12 @@
 static int
 print_help(void)
 {
-	fputs("  weft version                     all of it\n"
-	      "  weft version | grep with_rdma    one row\n"
-	      "\n"
-	      "Prints the version and what is compiled in, then the transports, whether the RDMA\n"
-	      "libraries are here, and the form of the arithmetic kernels that this processor "
-	      "gets.\n",
-	      stdout);
+	fputs("Usage: weft version\n\n", stdout);
+	wf_help_print_text(
+		stdout, wf_help_columns(stdout), 0,
+		"Prints the version and what is compiled in: the features as ON or OFF, "
+		"the transports, whether the RDMA libraries are installed here, and which "
+		"form of the arithmetic kernels this processor uses.");
 	return WF_EXIT_OK;
 }
 

@@ -36,19 +36,25 @@ wf_command_print_options(const struct wf_options *options)
 }
 
 int
-wf_command_run(const struct wf_command_front *front, struct wf_options *options, int argc,
-	       char **argv)
+wf_command_print_help(const struct wf_options *options)
+{
+	wf_options_print_help(options, stdout);
+	return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
+}
+
+int
+wf_command_run(enum weft_status (*work)(const struct wf_options *options),
+	       struct wf_options *options, int argc, char **argv)
 {
 	enum weft_status st = wf_options_parse(options, argc, argv);
 	if (st == WEFT_OK && options->help_wanted) {
-		front->print_help(options);
-		return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
+		return wf_command_print_help(options);
 	}
 	if (st == WEFT_OK && options->print_wanted) {
 		return wf_command_print_options(options);
 	}
 	if (st == WEFT_OK) {
-		st = front->work(options);
+		st = work(options);
 	}
 	return st == WEFT_OK ? WF_EXIT_OK : wf_command_fail(options->program, st);
 }

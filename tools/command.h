@@ -25,20 +25,18 @@ int wf_cmd_version(int argc, char **argv);
 /* Print the recorded failure as "program: text" on stderr; return the exit code of `status`. */
 int wf_command_fail(const char *program, enum weft_status status);
 
-/* Print every option, its value and where that came from, as --print_options wants; the exit code.
- */
+/* Prints every option with its value and where that came from, as --print_options asks. Returns the
+ * exit code. */
 int wf_command_print_options(const struct wf_options *options);
 
-/* A command that does one piece of work and ends. */
-struct wf_command_front {
-	void (*print_help)(const struct wf_options *options);
-	enum weft_status (*work)(const struct wf_options *options); /* read, into its target */
-};
+/* Prints the page that --help asks for. Returns the exit code. */
+int wf_command_print_help(const struct wf_options *options);
 
-/* Read the options, then print the help or the options, as they want, or do the work; the exit
+/* Runs a command that does one piece of work and ends: reads the options into their target, then
+ * prints the help or the options, if that was asked for, or does the work. Returns the exit
  * code. */
-int wf_command_run(const struct wf_command_front *front, struct wf_options *options, int argc,
-		   char **argv);
+int wf_command_run(enum weft_status (*work)(const struct wf_options *options),
+		   struct wf_options *options, int argc, char **argv);
 
 /* Make `-o X` `--output X`, which a table of options can have. */
 void wf_command_spell_out_output(int argc, char **argv);

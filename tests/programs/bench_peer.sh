@@ -162,6 +162,6 @@ ends "$server" 60 "the server"
 
 for bench in lat bw rate; do
 	expect 0 "$RDMA_BENCH" $bench --help
-	awk 'length > 100 { exit 1 }' last.out || fail "$bench --help: a line above 100 columns"
+	awk 'length > 80 { exit 1 }' last.out || fail "$bench --help: a line above 80 columns"
 	says last.out "rdma_bench $bench -d mlx5_0 node7" "-s." "Exit codes"
 done

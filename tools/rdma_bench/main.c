@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "tools/command.h"
 #include "tools/rdma_bench/peer_command.h"
 #include "tools/rdma_bench/report.h"
@@ -30,28 +31,34 @@ print_overview(FILE *out)
 	      out);
 }
 
-static int
-print_help(const struct wf_options *options)
-{
-	fputs("  rdma_bench self                                    everything: five to fifteen "
-	      "minutes\n"
-	      "  rdma_bench self --only=exchange_latency --pairs=21\n"
-	      "  rdma_bench self --transport=tcp --tcp_congestion=bbr --cpus=2,3\n"
-	      "  rdma_bench self --json > result.json\n"
-	      "\n"
-	      "Measures the product and, in turn with it, what the machine itself reaches: bare\n"
-	      "loops, raw sockets, a cache line between two processes. `fraction` is how much of\n"
-	      "that limit is reached, the median over pairs that were measured side by side; a !\n"
-	      "marks one that is lower than wanted. What each figure means: docs/benchmark.md.\n"
-	      "The table or the JSON object goes to stdout, everything else to stderr.\n"
-	      "\n"
-	      "Exit codes: 0 measured, whatever the figures; 64 usage; 69 a process was lost, or\n"
-	      "--limit is over; 70 internal; 74 input or output; 77 not permitted.\n"
-	      "\n",
-	      stdout);
-	wf_options_print_help(options, stdout);
-	return WF_EXIT_OK;
-}
+static const struct wf_help_group groups[] = {
+	{"What is measured", "only transport quick"},
+	{"How it is measured", "pairs seconds limit rows cpus tcp_congestion"},
+	{"Output", "json"},
+};
+
+static const struct wf_help help = {
+	.usage = "rdma_bench self [options]",
+	.about =
+		"Measures the product and, in turn with it, what the machine itself reaches: bare "
+		"loops, raw sockets, a cache line between two processes. `fraction` is how much of "
+		"that limit the product reaches: the median over pairs that were measured side by "
+		"side. A ! marks a fraction below the one that is wanted. docs/benchmark.md says "
+		"what each figure means. The table or the JSON object is printed on stdout, "
+		"everything else on stderr.",
+	.examples = "  rdma_bench self            everything, in five to fifteen minutes\n"
+		    "  rdma_bench self --only=exchange_latency --pairs=21\n"
+		    "  rdma_bench self --transport=tcp --tcp_congestion=bbr --cpus=2,3\n"
+		    "  rdma_bench self --json > result.json",
+	.group = groups,
+	.group_count = (unsigned)WF_ARRAY_COUNT(groups),
+	.exit_codes = "   0  measured, whatever the figures are\n"
+		      "  64  an option is wrong\n"
+		      "  69  a process was lost, or --limit has passed\n"
+		      "  70  an internal error\n"
+		      "  74  input or output failed\n"
+		      "  77  not permitted",
+};
 
 static enum weft_status
 measure(const struct wf_self_settings *set)
@@ -78,6 +85,7 @@ self(int argc, char **argv)
 	const char *env_name[WF_SELF_OPTION_MAX];
 	struct wf_option_file file;
 	struct wf_options options = {.program = PROGRAM,
+				     .help = &help,
 				     .target = &set,
 				     .origin = origin,
 				     .env_name = env_name,
@@ -86,7 +94,7 @@ self(int argc, char **argv)
 	options.table = wf_self_options(&options.option_count);
 	enum weft_status st = wf_options_parse(&options, argc, argv);
 	if (st == WEFT_OK && options.help_wanted) {
-		return print_help(&options);
+		return wf_command_print_help(&options);
 	}
 	if (st == WEFT_OK && options.print_wanted) {
 		return wf_command_print_options(&options);

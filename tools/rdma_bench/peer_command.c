@@ -6,45 +6,70 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "tools/command.h"
 #include "tools/rdma_bench/peer_run.h"
 
-static const struct {
-	const char *program, *what;
-} commands[] = {
-	[WF_PEER_LAT] = {"rdma_bench lat",
-			 "Latency: a message to and fro, one at a time; half of the way there and "
-			 "back.\n"},
-	[WF_PEER_BW] = {"rdma_bench bw",
-			"Bandwidth: many messages one behind the other, or both ways at once "
-			"(-b).\n"},
-	[WF_PEER_RATE] = {"rdma_bench rate",
-			  "Small updates of a table, which the receiver applies: each a message of "
-			  "its own,\nand as many as there is room for in one.\n"},
+#define TURNS                                                                                      \
+	"weft and a raw loop take turns over the same path; value, limit and fraction mean what "  \
+	"they mean in rdma_bench self (docs/benchmark.md).\n\n"                                    \
+	"Without a host it is the server, which waits for a client. The client's options decide; " \
+	"of the server's only those of its own device, address and port count. The table or the "  \
+	"JSON object is printed on the client's stdout, everything else on stderr."
+#define EXAMPLES(name)                                                                             \
+	"  rdma_bench " name " -d mlx5_0               on one host: the server\n"                  \
+	"  rdma_bench " name " -d mlx5_0 node7         on another: the client\n"                   \
+	"  rdma_bench " name " --listen=127.0.0.1 &\n"                                             \
+	"  rdma_bench " name " --transport=shm localhost"
+#define GROUPS .group = groups, .group_count = (unsigned)WF_ARRAY_COUNT(groups)
+
+static const struct wf_help_group groups[] = {
+	{"What is measured", "transport op size all bidirectional"},
+	{"How it is measured", "iters pairs tx_depth verify"},
+	{"This end", "port listen device ib_port gid_index mtu sl verbs tcp_congestion"},
+	{"Output", "json"},
+	{"Accepted for perftest's command lines", "force rdma_cm"},
 };
 
-static int
-print_help(enum wf_peer_kind kind, const struct wf_options *options)
-{
-	const char *program = commands[kind].program;
-	printf("  %s -d mlx5_0              on one host: waits for a client, serves it\n"
-	       "  %s -d mlx5_0 node7        on another\n"
-	       "  %s --listen=127.0.0.1 &\n"
-	       "  %s --transport=shm localhost\n"
-	       "\n%s\n"
-	       "weft and a raw loop take turns over the same path: value, limit and fraction are\n"
-	       "as in `rdma_bench self`: docs/benchmark.md. The client's options decide; of the\n"
-	       "server's only those of its own device, address and port are looked at. Table or\n"
-	       "JSON go to the client's stdout, everything else to stderr.\n"
-	       "\n"
-	       "Exit codes: 0 measured, whatever the figures; 1 --verify found other bytes; 64\n"
-	       "usage, an unknown device, another version there; 69 nobody there, or lost; 70\n"
-	       "internal; 74 input or output; 77 not permitted.\n"
-	       "\n",
-	       program, program, program, program, commands[kind].what);
-	wf_options_print_help(options, stdout);
-	return WF_EXIT_OK;
-}
+static const char exit_codes[] =
+	"   0  measured, whatever the figures are\n"
+	"   1  --verify found bytes that differ\n"
+	"  64  an option is wrong, there is no such device, or the other end has\n"
+	"      another version\n"
+	"  69  the other end is not there, or was lost\n"
+	"  70  an internal error\n"
+	"  74  input or output failed\n"
+	"  77  not permitted";
+
+static const struct {
+	const char *program;
+	struct wf_help help;
+} commands[] = {
+	[WF_PEER_LAT] = {"rdma_bench lat",
+			 {.usage = "rdma_bench lat [HOST] [options]",
+			  .about = "Latency: one message at a time goes to and fro; the figure is "
+				   "half of the round trip.\n\n" TURNS,
+			  .examples = EXAMPLES("lat"),
+			  GROUPS,
+			  .exit_codes = exit_codes}},
+	[WF_PEER_BW] = {"rdma_bench bw",
+			{.usage = "rdma_bench bw [HOST] [options]",
+			 .about =
+				 "Bandwidth: many messages are under way at once, in one direction "
+				 "or in both (-b).\n\n" TURNS,
+			 .examples = EXAMPLES("bw"),
+			 GROUPS,
+			 .exit_codes = exit_codes}},
+	[WF_PEER_RATE] =
+		{"rdma_bench rate",
+		 {.usage = "rdma_bench rate [HOST] [options]",
+		  .about = "Small updates of a table, which the receiver applies: first with "
+			   "one message for each, then with as many as fit in one "
+			   "message.\n\n" TURNS,
+		  .examples = EXAMPLES("rate"),
+		  GROUPS,
+		  .exit_codes = exit_codes}},
+};
 
 static int
 complain(const char *program, const struct wf_peer_run *run)
@@ -122,6 +147,7 @@ wf_peer_command(enum wf_peer_kind kind, int argc, char **argv)
 	struct wf_option_file file;
 	struct wf_options options = {
 		.program = commands[kind].program,
+		.help = &commands[kind].help,
 		.target = &set,
 		.origin = origin,
 		.env_name = env_name,
@@ -136,7 +162,7 @@ wf_peer_command(enum wf_peer_kind kind, int argc, char **argv)
 		st = wf_options_parse(&options, spelled.count, spelled.word);
 	}
 	if (st == WEFT_OK && options.help_wanted) {
-		return print_help(kind, &options);
+		return wf_command_print_help(&options);
 	}
 	if (st == WEFT_OK && options.print_wanted) {
 		return wf_command_print_options(&options);

@@ -25,4 +25,6 @@ struct wf_train_command {
  * WEFT_INVALID: option, value, remedy. */
 enum weft_status wf_train_command_parse(struct wf_train_command *command, int argc,
 					char *const *argv) WEFT_MUST_CHECK;
-void wf_train_command_help(const struct wf_train_command *command, FILE *out);
+/* What wf_train_command_help prints beside the options, and their groups. */
+extern const struct wf_help wf_train_help;
+void wf_train_command_help(struct wf_train_command *command, FILE *out);

@@ -38,8 +38,7 @@ static const struct wf_kind kinds[] = {
 	},
 	{
 		.name = "ngram",
-		.summary =
-			"the next word from four before it, on Moby-Dick (word2vec); has a table",
+		.summary = "the next word from four before it, in Moby-Dick (word2vec); one table",
 		.data_file = "moby-dick.txt",
 		.has_tables = true,
 		.read = wf_source_read_words,
@@ -54,7 +53,7 @@ static const struct wf_kind kinds[] = {
 	},
 	{
 		.name = "ctr",
-		.summary = "wide and deep on keyed features: damage by bird strikes; has tables",
+		.summary = "wide and deep on keyed features: damage by bird strikes; two tables",
 		.data_file = "birdstrikes.csv",
 		.data_format = "strikes",
 		.has_tables = true,

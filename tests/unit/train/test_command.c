@@ -171,6 +171,57 @@ help_needs_no_model(void **state)
 	free(text);
 }
 
+/* How often a name stands in all groups of the help. */
+static unsigned
+times_grouped(const char *name)
+{
+	const struct wf_help *help = &wf_train_help;
+	unsigned times = 0;
+	for (unsigned i = 0; i < help->group_count; i++) {
+		const char *at = help->group[i].options;
+		for (; *at != '\0'; at += strspn(at, " ")) {
+			size_t bytes = strcspn(at, " ");
+			times += bytes == strlen(name) && memcmp(at, name, bytes) == 0;
+			at += bytes;
+		}
+	}
+	return times;
+}
+
+static bool
+is_option(const char *name, size_t bytes)
+{
+	for (unsigned i = 0; i < command.options.option_count; i++) {
+		const char *own = command.options.table[i].name;
+		if (strlen(own) == bytes && memcmp(own, name, bytes) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void
+groups_of_the_help_name_options_that_exist_and_each_once(void **state)
+{
+	assert_ok(parse("weft-train --help"));
+	const struct wf_help *help = &wf_train_help;
+	for (unsigned i = 0; i < help->group_count; i++) {
+		const char *at = help->group[i].options;
+		for (; *at != '\0'; at += strspn(at, " ")) {
+			size_t bytes = strcspn(at, " ");
+			if (!is_option(at, bytes)) {
+				fail_msg("there is no option '%.*s'", (int)bytes, at);
+			}
+			at += bytes;
+		}
+	}
+	for (unsigned i = 0; i < command.options.option_count; i++) {
+		if (times_grouped(command.options.table[i].name) > 1) {
+			fail_msg("%s stands in two groups", command.options.table[i].name);
+		}
+	}
+}
+
 static void
 statuses_exit_as_documented(void **state)
 {
@@ -199,6 +250,7 @@ main(void)
 		cmocka_unit_test(nothing_is_saved_or_loaded_unless_asked_for),
 		cmocka_unit_test(bad_command_lines_are_refused),
 		cmocka_unit_test(help_needs_no_model),
+		cmocka_unit_test(groups_of_the_help_name_options_that_exist_and_each_once),
 		cmocka_unit_test(statuses_exit_as_documented),
 	};
 	return cmocka_run_group_tests(tests, open_env, close_env);
