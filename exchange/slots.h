@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slots: the window that a lane has granted to one trainer: what lies in each of its slots, and of
+ * which the trainer is to hear that they are free again. What the bytes are is the payload's
+ * business; it says with a word of its own what it holds in a slot, a number below WF_SLOT_WORDS.
+ *
+ * A slot is
+ *
+ *     FREE    The trainer may PUT there.
+ *     held    The bytes of a PUT are there, and still needed.
+ *     READ    They have been read. The trainer does not know it yet, and an answer will say so.
+ *     CREDIT  They have been read, and a CREDIT that says so is due.
+ *
+ *     from \ by | hold | read | free | credit | park   | CREDIT sent | path ends
+ *     ----------+------+------+------+--------+--------+-------------+----------
+ *     FREE      | held | READ | -    | CREDIT | FREE   | FREE        | FREE
+ *     held      | -    | -    | FREE | CREDIT | CREDIT | held        | FREE
+ *     READ      | -    | -    | FREE | CREDIT | READ   | READ        | FREE
+ *     CREDIT    | -    | -    | -    | -      | CREDIT | FREE        | FREE
+ *
+ * A PUT into a slot that is not FREE is an offence (wf_slots_check): what is read must not change,
+ * and no slot may have two CREDITs. A full window whose bytes all wait for other trainers is
+ * parked: the payload copies them aside, or two trainers that push in opposite orders would block
+ * each other. What still counts when the path ends is parked too; the rest is forgotten.
+ *
+ * Thread: the lane's. */
+#pragma once
+
+#include "base/assert.h"
+#include "base/env.h"
+#include "transport/transport.h"
+#include "wire/messages.h"
+
+#define WF_SLOT_FREE UINT32_MAX
+#define WF_SLOT_READ (UINT32_MAX - 1)
+#define WF_SLOT_CREDIT (UINT32_MAX - 2)
+#define WF_SLOT_WORDS (UINT32_MAX - 2) /* the payload's words are below */
+#define WF_SLOT_NONE UINT32_MAX        /* for whoever keeps the number of a slot: it is in none */
+
+struct wf_slots {
+	uint32_t count; /* a power of two; 0: no window */
+	uint32_t held;
+	uint32_t *word; /* [count] WF_SLOT_ ..., or the payload's word */
+
+	/* Path: forgotten when it ends. */
+	bool granted;
+	struct wf_grant_key key;
+	uint32_t credit_count;
+	uint16_t *credit; /* [count] slots that are CREDIT, in the order of becoming so */
+};
+
+/* Copy aside what the payload calls `word`, which lies in no slot from then on. Returns bytes. */
+typedef uint64_t wf_slots_copy(void *arg, uint32_t word);
+
+/* What wf_slots_park has copied. */
+struct wf_slots_parked {
+	uint32_t slots;
+	uint64_t bytes;
+};
+
+/* `slots`: zeroed. All slots are FREE. close accepts what is half taken, and nothing. */
+enum weft_status wf_slots_open(struct wf_env *env, uint32_t count,
+			       struct wf_slots *slots) WEFT_MUST_CHECK;
+void wf_slots_close(struct wf_env *env, struct wf_slots *slots);
+/* That open takes. */
+uint64_t wf_slots_table_bytes(uint32_t count);
+
+/* Grant the window, whose memory begins at `offset` of `region`, on the path of `conn`; once.
+ * WEFT_AGAIN, WEFT_CLOSED: not now. Other failures: what the peer asked for cannot be. */
+enum weft_status wf_slots_grant(struct wf_slots *slots, struct wf_conn *conn, uint32_t region,
+				uint64_t offset, uint64_t slot_bytes) WEFT_MUST_CHECK;
+/* The slots that are CREDIT, as a message; and it is sent. */
+void wf_slots_fill_credit(const struct wf_slots *slots, struct wf_msg_credit *out);
+void wf_slots_credit_sent(struct wf_slots *slots);
+/* The path has ended: all slots are FREE. */
+void wf_slots_path_ends(struct wf_slots *slots);
+
+/* The bytes of `slot` are needed no more, and the trainer hears it by CREDIT. */
+void wf_slots_credit(struct wf_slots *slots, struct wf_conn *conn, uint32_t slot);
+/* Copy aside all that is held. `conn`: those slots are CREDIT; NULL: the path has ended. */
+struct wf_slots_parked wf_slots_park(struct wf_slots *slots, struct wf_conn *conn,
+				     wf_slots_copy *copy, void *arg);
+/* Let go of all that is held: by CREDIT, or by what the payload says next. */
+void wf_slots_credit_all(struct wf_slots *slots, struct wf_conn *conn);
+void wf_slots_free_all(struct wf_slots *slots, struct wf_conn *conn);
+
+enum weft_status wf_slots_fail(const struct wf_slots *slots, uint32_t slot) WEFT_MUST_CHECK;
+
+/* May something be PUT into it? WEFT_PROTOCOL: no. */
+WEFT_MUST_CHECK static inline enum weft_status
+wf_slots_check(const struct wf_slots *slots, uint32_t slot)
+{
+	return slots->word[slot] == WF_SLOT_FREE ? WEFT_OK : wf_slots_fail(slots, slot);
+}
+
+/* The slot of a PUT, of a tag's number * count + slot. */
+static inline uint32_t
+wf_slots_of_tag(const struct wf_slots *slots, uint32_t tag)
+{
+	return wf_tag_slot(tag) & (slots->count - 1);
+}
+
+/* A PUT has come, and its bytes are needed where they lie. */
+static inline void
+wf_slots_hold(struct wf_slots *slots, uint32_t slot, uint32_t word)
+{
+	WF_ASSERT(slots->word[slot] == WF_SLOT_FREE && word < WF_SLOT_WORDS);
+	slots->word[slot] = word;
+	slots->held++;
+}
+
+static inline bool
+wf_slots_are_full(const struct wf_slots *slots)
+{
+	return slots->held == slots->count;
+}
+
+/* A PUT has come, and its bytes have been read. */
+static inline void
+wf_slots_read(struct wf_slots *slots, struct wf_conn *conn, uint32_t slot)
+{
+	WF_ASSERT(slots->word[slot] == WF_SLOT_FREE);
+	wf_transport_release(conn, slot);
+	slots->word[slot] = WF_SLOT_READ;
+}
+
+/* The answer that goes next says that the slot is free: held before, or READ. */
+static inline void
+wf_slots_free(struct wf_slots *slots, struct wf_conn *conn, uint32_t slot)
+{
+	WF_ASSERT(conn != NULL && slots->word[slot] < WF_SLOT_WORDS && slots->held > 0);
+	wf_transport_release(conn, slot);
+	slots->word[slot] = WF_SLOT_FREE;
+	slots->held--;
+}
+
+static inline void
+wf_slots_answered(struct wf_slots *slots, uint32_t slot)
+{
+	WF_ASSERT(slots->word[slot] == WF_SLOT_READ);
+	slots->word[slot] = WF_SLOT_FREE;
+}
