@@ -533,6 +533,7 @@ wf_admit_release_job(struct wf_lane *lane)
 	if (lane->own != NULL) {
 		lane->service->release(lane);
 	}
+	wf_window_close(lane);
 	wf_free(lane->env, lane->peer, lane->peer_count * sizeof(*lane->peer));
 	lane->peer = NULL;
 	lane->turn.due = NULL;

@@ -15,7 +15,7 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	WF_ASSERT(lane->ready && own->held == 0);
+	WF_ASSERT(lane->ready && peer->slots.held == 0);
 	own->slots_due = dense->store.stored_count > 0;
 	own->resume_next = 0;
 	own->init_due = dense->store.stored_count > 0;
@@ -59,33 +59,12 @@ wf_answer_forget(struct wf_peer *peer)
 	own->had = 0;
 }
 
-/* Grant the window. False: it cannot be now, or the connection is on its way down. */
-static bool
-grant_slots(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	const struct wf_grant grant = {
-		.kind = WF_GRANT_SLOTS,
-		.region = dense->inbox_region,
-		.offset = (uint64_t)peer->trainer * lane->opts.slot_count * dense->slot_bytes,
-		.bytes = dense->slot_bytes,
-		.slot_count = lane->opts.slot_count,
-	};
-	enum weft_status st = wf_transport_grant(peer->conn, &grant, &own->slots_key);
-	if (st != WEFT_OK && st != WEFT_CLOSED) {
-		wf_lane_offence(lane, peer);
-	}
-	own->slots_granted = st == WEFT_OK;
-	return own->slots_granted;
-}
-
 static bool
 flush_slots(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	if (!own->slots_granted && !grant_slots(lane, peer)) {
+	if (!wf_window_grant(lane, peer)) {
 		return false;
 	}
 	struct wf_msg_grant msg = {
@@ -93,7 +72,7 @@ flush_slots(struct wf_lane *lane, struct wf_peer *peer)
 		.slot_count = lane->opts.slot_count,
 		.slot_bytes = dense->slot_bytes,
 	};
-	memcpy(msg.key, own->slots_key.bytes, sizeof(msg.key));
+	memcpy(msg.key, peer->slots.key.bytes, sizeof(msg.key));
 	wf_msg_grant_encode(&msg, &lane->msg);
 	own->slots_due = !wf_control_send(peer, &lane->msg);
 	return !own->slots_due;
@@ -130,14 +109,12 @@ static bool
 flush_credit(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	dense->credit.count = own->credit_count;
-	memcpy(dense->credit.buffer, own->credit, own->credit_count * sizeof(*own->credit));
+	wf_slots_fill_credit(&peer->slots, &dense->credit);
 	wf_msg_credit_encode(&dense->credit, &lane->msg);
 	if (!wf_control_send(peer, &lane->msg)) {
 		return false;
 	}
-	own->credit_count = 0;
+	wf_slots_credit_sent(&peer->slots);
 	return true;
 }
 
@@ -197,7 +174,7 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 	if (own->init_due && dense->uninitialised == 0 && !flush_init(lane, peer)) {
 		return false;
 	}
-	if (own->credit_count > 0 && !flush_credit(lane, peer)) {
+	if (peer->slots.credit_count > 0 && !flush_credit(lane, peer)) {
 		return false;
 	}
 	if (own->allow.count > 0 && !wf_announce_flush(lane, peer)) {

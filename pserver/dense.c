@@ -46,41 +46,28 @@ take_peer_memory(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	uint32_t slots = lane->opts.slot_count;
-	own->credit = wf_zalloc_array(lane->env, slots, sizeof(*own->credit));
-	own->buffer = wf_zalloc_array(lane->env, slots, sizeof(*own->buffer));
 	own->answers = (struct wf_ordinal_ring){
 		.ordinal = wf_zalloc_array(lane->env, dense->store.stored_count + 1u,
 					   sizeof(*own->answers.ordinal)),
 		.capacity = dense->store.stored_count,
 		.priority = dense->priority,
 	};
-	if (own->credit == NULL || own->buffer == NULL || own->answers.ordinal == NULL) {
+	if (own->answers.ordinal == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for trainer %u", lane->opts.idx,
 			       peer->trainer);
-	}
-	for (uint32_t i = 0; i < slots; i++) {
-		own->buffer[i] = WF_BUFFER_FREE;
 	}
 	return WEFT_OK;
 }
 
+/* What trainers PUT into, and what they are answered from. */
 static enum weft_status
-take_inbox(struct wf_lane *lane)
+open_memory(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
-	uint64_t bytes = (uint64_t)lane->peer_count * lane->opts.slot_count * dense->slot_bytes;
-	enum weft_status st =
-		lane->env->ops->slab_open(lane->env, bytes, lane->opts.numa_node, &dense->inbox);
+	enum weft_status st = wf_window_open(lane, dense->slot_bytes);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	const struct wf_region inbox = {dense->inbox.base, dense->inbox.bytes, dense->inbox.memfd};
-	st = wf_transport_region_add(lane->turn.transport, &inbox, &dense->inbox_region);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	dense->inbox_added = true;
 	const struct wf_slab *slab = &dense->store.slab;
 	const struct wf_region store = {slab->base, slab->bytes, slab->memfd};
 	st = wf_transport_region_add(lane->turn.transport, &store, &dense->store_region);
@@ -98,8 +85,8 @@ peer_bytes(const struct wf_lane *lane)
 	uint64_t slices =
 		store->stored_count * (sizeof(struct wf_push) + sizeof(*own->answers.ordinal)) +
 		store->hold_max * sizeof(*store->park_free);
-	uint64_t slots = lane->opts.slot_count * (sizeof(*own->credit) + sizeof(*own->buffer));
-	return sizeof(struct wf_peer) + sizeof(*own) + slices + slots;
+	return sizeof(struct wf_peer) + sizeof(*own) + slices +
+	       wf_slots_table_bytes(lane->opts.slot_count);
 }
 
 /* Windows and tables grow with the number of trainers: bounded like the shard itself. */
@@ -191,7 +178,7 @@ take_memory(struct wf_lane *lane)
 		bool by_zero =
 			i % lane->peer_count == 0; /* initial values come from trainer 0 only */
 		dense->push[i].next = by_zero ? 0 : 1;
-		dense->push[i].buffer = WF_BUFFER_FREE;
+		dense->push[i].slot = WF_SLOT_NONE;
 		dense->push[i].chunk = WF_PARK_NONE;
 	}
 	enum weft_status taken = take_priorities(lane);
@@ -205,7 +192,7 @@ take_memory(struct wf_lane *lane)
 	dense->init = (struct wf_msg_init){.sections = 1};
 	lane->has_steps = store->pushable_count > 0;
 	lane->needs_all = needs_all(lane);
-	taken = store->stored_count == 0 ? WEFT_OK : take_inbox(lane);
+	taken = store->stored_count == 0 ? WEFT_OK : open_memory(lane);
 	taken = taken == WEFT_OK ? wf_announce_open(lane) : taken;
 	return taken == WEFT_OK && dense->async_count > 0 ? wf_async_take_memory(lane) : taken;
 }
@@ -419,8 +406,6 @@ release_peers(struct wf_lane *lane)
 	struct wf_dense *dense = lane->own;
 	for (uint32_t i = 0; dense->peer != NULL && i < lane->peer_count; i++) {
 		struct wf_dense_peer *own = &dense->peer[i];
-		wf_free(lane->env, own->credit, lane->opts.slot_count * sizeof(*own->credit));
-		wf_free(lane->env, own->buffer, lane->opts.slot_count * sizeof(*own->buffer));
 		wf_free(lane->env, own->answers.ordinal,
 			(dense->store.stored_count + 1u) * sizeof(*own->answers.ordinal));
 	}
@@ -432,9 +417,6 @@ release(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	uint64_t pushes = (uint64_t)dense->store.stored_count * lane->peer_count;
-	if (lane->turn.transport != NULL && dense->inbox_added) {
-		wf_transport_region_remove(lane->turn.transport, dense->inbox_region);
-	}
 	if (lane->turn.transport != NULL && dense->store_added) {
 		wf_transport_region_remove(lane->turn.transport, dense->store_region);
 	}
@@ -446,9 +428,6 @@ release(struct wf_lane *lane)
 	wf_free(lane->env, dense->gradient, lane->peer_count * sizeof(*dense->gradient));
 	wf_free(lane->env, dense->half, lane->peer_count * sizeof(*dense->half));
 	release_peers(lane);
-	if (dense->inbox.base != NULL) {
-		lane->env->ops->slab_close(lane->env, &dense->inbox);
-	}
 	wf_free(lane->env, dense->job_bytes, lane->first.job_bytes);
 	wf_store_fini(&dense->store);
 	wf_placement_fini(lane->env, &dense->placement);
@@ -464,18 +443,17 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	own->resume_next = UINT32_MAX;
 	own->slots_due = false;
 	own->init_due = false;
-	own->slots_granted = false;
 	own->have_values = false;
 	memset(own->have_state, 0, sizeof(own->have_state));
-	own->credit_count = 0;
 	own->pull_count = 0;
 	own->nack_due = false;
 	own->norm_due = false;
 	own->report_due = false;
 	wf_answer_forget(peer);
 	if (lane->ready) {
-		wf_round_park_window(lane, peer);
+		wf_window_park(lane, peer);
 	}
+	wf_slots_path_ends(&peer->slots);
 	if (dense->announces) {
 		wf_announce_path_ends(lane, peer);
 	}
@@ -501,17 +479,7 @@ static void
 gather(struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
-	struct wf_stats *stats = &lane->stats;
-	uint64_t used = 0;
-	for (uint32_t i = 0; lane->ready && i < lane->peer_count; i++) {
-		used += dense->peer[i].held;
-	}
-	bool windows = lane->ready && dense->store.stored_count > 0;
-	uint64_t granted = windows ? (uint64_t)lane->peer_count * lane->opts.slot_count : 0;
-	wf_stats_set(stats, WF_LANE_SLOT_USED_COUNT, used);
-	wf_stats_set(stats, WF_LANE_SLOT_GRANTED_COUNT, granted);
-	wf_stats_set(stats, WF_LANE_SLOT_ALLOCATED_BYTES, granted * dense->slot_bytes);
-	wf_stats_set(stats, WF_LANE_PARK_USED_BYTES, wf_store_parked_bytes(&dense->store));
+	wf_stats_set(&lane->stats, WF_LANE_PARK_USED_BYTES, wf_store_parked_bytes(&dense->store));
 }
 
 static void
@@ -561,6 +529,7 @@ const struct wf_lane_service wf_dense_service = {
 	.path_ends = path_ends,
 	.message = take_message,
 	.put = wf_round_put,
+	.park = wf_round_park,
 	.done = wf_round_done,
 	.opens_path = opens_path,
 	.flush = wf_answer_flush,

@@ -20,7 +20,6 @@
 #include "pserver/store.h"
 #include "wire/priority.h"
 
-#define WF_BUFFER_FREE UINT32_MAX
 #define WF_COPY_COOKIE (1ull << 63) /* of a PUT out of a copy; the others leave from the store */
 #define WF_PULLS_MAX 16             /* ranges one trainer may have asked for and not got */
 
@@ -53,14 +52,10 @@ struct wf_dense_peer {
 	/* Path: forgotten at DOWN. */
 	uint32_t resume_next; /* ordinal of the next RESUME; UINT32_MAX: all sent, or not due */
 	uint32_t had;         /* slices that HAVE told of: only these are answered unasked */
-	bool slots_granted;
-	struct wf_grant_key slots_key;
 	bool slots_due;
 	bool have_values, have_state[WF_STATE_MAX + 1]; /* state, then parameters as f32 */
 	struct wf_grant_key values_key, state_key[WF_STATE_MAX + 1];
 	bool init_due; /* to be told where the job begins, once all initial values are here */
-	uint32_t credit_count;
-	uint16_t *credit; /* [slot_count] buffers to give back */
 	struct wf_pull_range pull[WF_PULLS_MAX];
 	uint32_t pull_count;
 	bool nack_due;
@@ -93,10 +88,6 @@ struct wf_dense_peer {
 	uint64_t arrived_ns;  /* all of the step under way is here; 0: not yet */
 	uint64_t interval_ns; /* of its last step, until its compute time is known; 0: none */
 	struct wf_straggle straggle[2]; /* of the job; of the period */
-
-	/* Window. */
-	uint32_t *buffer; /* [slot_count] ordinal whose gradient is in it, or WF_BUFFER_FREE */
-	uint32_t held;    /* buffers that are not free */
 };
 
 /* What trainer t has pushed of slice s: push[s * trainer_count + t]. */
@@ -104,7 +95,7 @@ struct wf_push {
 	uint64_t next;    /* step waited for */
 	bool mine;        /* the step before `next` was pushed, so its answer is owed */
 	const void *data; /* gradient not consumed yet, as on the wire; NULL: none */
-	uint32_t buffer;  /* of the window; WF_BUFFER_FREE: parked */
+	uint32_t slot;    /* of the window; WF_SLOT_NONE: parked */
 	uint32_t chunk;   /* of the park, if parked */
 	bool answer_due;  /* is in the trainer's ring of answers */
 };
@@ -152,10 +143,8 @@ struct wf_dense {
 	struct wf_job job;
 	struct wf_placement placement;
 	struct wf_store store;
-	bool store_added, inbox_added; /* regions of the transport */
+	bool store_added; /* to the transport, as */
 	uint32_t store_region;
-	struct wf_slab inbox; /* [trainer_count][slot_count] slots */
-	uint32_t inbox_region;
 	uint64_t slot_bytes;
 
 	struct wf_dense_peer *peer; /* [peer_count] */
@@ -258,9 +247,8 @@ enum weft_status wf_round_have(struct wf_lane *lane, struct wf_peer *peer,
 			       const struct wf_msg_steps *msg) WEFT_MUST_CHECK;
 /* A PUT out of the store is DONE. */
 void wf_round_done(struct wf_lane *lane, uint64_t cookie);
-/* The peer's path is gone: copy what is in its window aside, so that all of it can be granted
- * again. */
-void wf_round_park_window(struct wf_lane *lane, struct wf_peer *peer);
+/* Copy the gradient of a slice aside, so that its slot is free again. Returns bytes. */
+uint64_t wf_round_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);
 /* All of `apply` but the gradients. */
 void wf_round_fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_round_scale *scale,
 			 struct wf_apply *apply);

@@ -84,6 +84,7 @@ wf_report_gather(struct wf_lane *lane, struct wf_transport_info *info)
 	wf_stats_set(stats, WF_LANE_PUT_SENT_COUNT, info->puts_sent);
 	wf_stats_set(stats, WF_LANE_WAIT_POST_COUNT, info->posts_again);
 	wf_stats_set(stats, WF_LANE_STRANGER_CLOSED_COUNT, info->strangers_refused);
+	wf_window_gather(lane);
 	lane->service->gather(lane);
 }
 

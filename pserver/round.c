@@ -15,13 +15,9 @@ static void
 consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push)
 {
 	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	if (push->buffer != WF_BUFFER_FREE) {
-		WF_ASSERT(peer->conn != NULL && own->held > 0);
-		wf_transport_release(peer->conn, push->buffer);
-		own->buffer[push->buffer] = WF_BUFFER_FREE;
-		own->held--;
-		push->buffer = WF_BUFFER_FREE;
+	if (push->slot != WF_SLOT_NONE) {
+		wf_slots_free(&peer->slots, peer->conn, push->slot);
+		push->slot = WF_SLOT_NONE;
 	}
 	if (push->chunk != WF_PARK_NONE) {
 		wf_store_unpark(&dense->store, push->chunk);
@@ -30,55 +26,18 @@ consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push)
 	push->data = NULL;
 }
 
-/* Copy a waiting push aside, so that its slot is free again. */
-static void
-park(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer)
+uint64_t
+wf_round_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal)
 {
 	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	uint32_t ordinal = own->buffer[buffer];
+	const struct wf_stored *stored = &dense->store.stored[ordinal];
 	struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
-	WF_ASSERT(push->buffer == buffer && push->data != NULL && push->chunk == WF_PARK_NONE);
-	uint64_t entered = wf_turn_enter(&lane->turn);
-	push->chunk = wf_store_park(&dense->store, &dense->store.stored[ordinal], push->data);
-	(void)wf_turn_leave(&lane->turn, WF_LANE_PARK_TIME_NS, entered);
+	WF_ASSERT(push->data != NULL && push->slot != WF_SLOT_NONE && push->chunk == WF_PARK_NONE);
+	push->chunk = wf_store_park(&dense->store, stored, push->data);
 	push->data = wf_store_parked(&dense->store, push->chunk);
-	push->buffer = WF_BUFFER_FREE;
-	own->buffer[buffer] = WF_BUFFER_FREE;
-	own->held--;
-	wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_COUNT, 1);
-	wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_BYTES,
-		     wf_store_on_wire(&dense->store,
-				      dense->store.stored[ordinal].count * sizeof(float)));
+	push->slot = WF_SLOT_NONE;
 	wf_stats_raise(&lane->stats, WF_LANE_PARK_PEAK_BYTES, wf_store_parked_bytes(&dense->store));
-}
-
-void
-wf_round_park_window(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_dense_peer *own = peer->own;
-	for (uint32_t i = 0; i < lane->opts.slot_count && own->held > 0; i++) {
-		if (own->buffer[i] != WF_BUFFER_FREE) {
-			park(lane, peer, i);
-		}
-	}
-	WF_ASSERT(own->held == 0);
-}
-
-/* The window is full of slices that wait for other trainers: without this, two trainers that push
- * in opposite orders would block each other. */
-static void
-park_full_window(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_dense_peer *own = peer->own;
-	WF_ASSERT(own->credit_count == 0); /* check_put */
-	for (uint32_t i = 0; i < lane->opts.slot_count; i++) {
-		WF_ASSERT(own->buffer[i] != WF_BUFFER_FREE);
-		park(lane, peer, i);
-		wf_transport_release(peer->conn, i);
-		own->credit[own->credit_count++] = (uint16_t)i;
-	}
-	wf_peer_due(peer);
+	return wf_store_on_wire(&dense->store, stored->count * sizeof(float));
 }
 
 /* Names the trainers whose gradients were not finite; the sum alone may be it too (overflow). */
@@ -422,17 +381,12 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 	}
 }
 
-/* A tag's slot is ordinal * slot_count + buffer, and slot_count a power of two (wf_lane_create). */
+/* A tag's slot is ordinal * slot_count + slot of the window, and slot_count a power of two
+ * (wf_lane_create). */
 static inline uint32_t
 tag_ordinal(const struct wf_lane *lane, uint32_t tag)
 {
 	return wf_tag_slot(tag) >> __builtin_ctz(lane->opts.slot_count);
-}
-
-static inline uint32_t
-tag_buffer(const struct wf_lane *lane, uint32_t tag)
-{
-	return wf_tag_slot(tag) & (lane->opts.slot_count - 1);
 }
 
 /* All of the slice, and nothing else: what is read from here on is as long as the slice. */
@@ -461,7 +415,6 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct w
 {
 	uint32_t tag = put->tag;
 	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
 	uint32_t ordinal = tag_ordinal(lane, tag);
 	if (!lane->ready || ordinal >= dense->store.stored_count) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: slice %u of %u", ordinal,
@@ -487,15 +440,8 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct w
 			       "PUT: slice %u of %s in step %" PRIu64 ", which was not allowed",
 			       stored->slice, stored->tensor->name, step);
 	}
-	if (own->credit_count > 0) { /* parked, all of the window, and nobody knows it yet */
-		return wf_fail(WEFT_PROTOCOL, "PUT: into slot %u before its CREDIT",
-			       tag_buffer(lane, tag));
-	}
-	if (own->buffer[tag_buffer(lane, tag)] != WF_BUFFER_FREE) {
-		return wf_fail(WEFT_PROTOCOL, "PUT: into slot %u, which is in use",
-			       tag_buffer(lane, tag));
-	}
-	return check_bytes(dense, stored, initial, put);
+	enum weft_status st = wf_slots_check(&peer->slots, wf_slots_of_tag(&peer->slots, tag));
+	return st != WEFT_OK ? st : check_bytes(dense, stored, initial, put);
 }
 
 /* A gradient has come and stays: for whom? */
@@ -513,33 +459,31 @@ enum weft_status
 wf_round_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
 {
 	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
 	enum weft_status st = check_put(lane, peer, put);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	uint32_t ordinal = tag_ordinal(lane, put->tag);
-	uint32_t buffer = tag_buffer(lane, put->tag);
+	uint32_t slot = wf_slots_of_tag(&peer->slots, put->tag);
 	struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
 	push->mine = true;
 	if (wf_is_initial(push->next++)) {
 		initialise(lane, ordinal, put->data);
-		wf_transport_release(peer->conn, buffer);
+		wf_transport_release(peer->conn, slot);
 		wf_answer_push(peer, ordinal);
 		return WEFT_OK;
 	}
 	if (wf_slice_is_async(dense, ordinal)) {
 		wf_async_push(lane, peer, ordinal, put->data);
-		wf_transport_release(peer->conn, buffer);
+		wf_transport_release(peer->conn, slot);
 		return WEFT_OK;
 	}
 	if (dense->announces) {
 		wf_announce_received(lane, peer, ordinal);
 	}
 	push->data = put->data;
-	push->buffer = buffer;
-	own->buffer[buffer] = ordinal;
-	own->held++;
+	push->slot = slot;
+	wf_slots_hold(&peer->slots, slot, ordinal);
 	peer->member.summed++;
 	if (lane->turn.on && peer->member.summed == lane->order.summed_count) {
 		wf_straggle_arrived(lane, peer);
@@ -552,8 +496,8 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *pu
 	if (push->data != NULL) {
 		count_wait(lane, &dense->round[ordinal]);
 	}
-	if (own->held == lane->opts.slot_count) {
-		park_full_window(lane, peer);
+	if (wf_slots_are_full(&peer->slots)) {
+		wf_window_park(lane, peer);
 	}
 	return WEFT_OK;
 }

@@ -7,6 +7,7 @@
  * admit.c   who may come in, coming back
  * absent.c  who has not come in, and why, and who is silent: told to the others
  * step.c    steps counted and measured, and who is waited for
+ * window.c  the windows of all trainers: memory, parking
  * control.c GOODBYE, ABORT and REDUCE, heard and said
  * beats.c   who takes no turns
  * reduce.c  the N-way reduce and the barrier (lane 0 of pserver 0)
@@ -20,8 +21,9 @@
 #include "base/beats.h"
 #include "base/spin.h"
 #include "exchange/order.h"
-#include "exchange/turn.h"
 #include "base/waits.h"
+#include "exchange/slots.h"
+#include "exchange/turn.h"
 #include "pserver/lane.h"
 #include "transport/rdma.h"
 #include "transport/transport.h"
@@ -66,6 +68,9 @@ struct wf_lane_service {
 				    const struct wf_head *head, const uint8_t *body);
 	enum weft_status (*put)(struct wf_lane *lane, struct wf_peer *peer,
 				const struct wf_put *put);
+	/* Copy aside what the peer's window holds as `word` (wf_slots_hold): it lies in no slot
+	 * from here on. Returns bytes. */
+	uint64_t (*park)(struct wf_lane *lane, struct wf_peer *peer, uint32_t word);
 	/* A PUT with this cookie is DONE; 0 is no PUT. */
 	void (*done)(struct wf_lane *lane, uint64_t cookie);
 	/* May it be said by a peer that is GONE, on its way to say GOODBYE again? */
@@ -119,6 +124,8 @@ struct wf_peer {
 	bool offended;                /* it broke the protocol: it does not come in again */
 	char lost_why[WF_WHY_BYTES];  /* LOST: why */
 
+	struct wf_slots slots; /* its window */
+
 	/* Path: forgotten at DOWN. */
 	bool loading; /* sends the job */
 	bool goodbye_due, abort_due, reduced_due, absent_due;
@@ -128,6 +135,14 @@ struct wf_peer {
 	uint64_t reduce_id; /* last request received */
 	uint64_t reduce_step;
 	double reduce_value[WF_REDUCE_MAX];
+};
+
+/* The memory of the peers' windows: [peer_count][slot_count] slots. */
+struct wf_windows {
+	uint64_t slot_bytes; /* 0: there are none */
+	struct wf_slab inbox;
+	bool added; /* to the transport, as */
+	uint32_t region;
 };
 
 struct wf_reduction {
@@ -208,10 +223,11 @@ struct wf_lane {
 	/* [peer_count]. Nobody has touched those that have not begun, so that they take addresses
 	 * and no memory: the number is a stranger's word. All zeroes is ABSENT. */
 	struct wf_peer *peer;
-	uint32_t peer_count;   /* trainers of the job; 0: no job */
-	uint32_t gone_count;   /* of them, who said GOODBYE */
-	struct wf_order order; /* of peers' members */
-	bool has_steps;        /* trainers say steps here */
+	struct wf_windows windows; /* the peers' */
+	uint32_t peer_count;       /* trainers of the job; 0: no job */
+	uint32_t gone_count;       /* of them, who said GOODBYE */
+	struct wf_order order;     /* of peers' members */
+	bool has_steps;            /* trainers say steps here */
 	/* No step of the job ends without every trainer, and no reduce: as its description says,
 	 * and as another lane says of what this one does not know, heard once this one has run. */
 	bool needs_all, others_need_all;
@@ -252,6 +268,14 @@ static inline void
 wf_peer_due(struct wf_peer *peer)
 {
 	wf_turn_due(&peer->lane->turn, &peer->due);
+}
+
+/* The bytes of a slot of its window are needed no more, and CREDIT is to say so. */
+static inline void
+wf_peer_credit(struct wf_peer *peer, uint32_t slot)
+{
+	wf_slots_credit(&peer->slots, peer->conn, slot);
+	wf_peer_due(peer);
 }
 
 /* admit.c */
@@ -339,6 +363,18 @@ bool wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer);
  * of those waited for in this way, START: in any; "": nobody is. */
 void wf_lane_beats_describe(const struct wf_lane *lane, enum wf_step_wait kind, char *out,
 			    size_t bytes);
+
+/* window.c */
+/* The windows of all trainers, with slots of `slot_bytes`. */
+enum weft_status wf_window_open(struct wf_lane *lane, uint64_t slot_bytes) WEFT_MUST_CHECK;
+void wf_window_close(struct wf_lane *lane); /* accepts what is half taken, and nothing */
+/* Grant the peer's window, if that was not done. False: it cannot be now, or the connection is on
+ * its way down. */
+bool wf_window_grant(struct wf_lane *lane, struct wf_peer *peer);
+/* Copy aside all that the window holds: it is full, or the path has ended. */
+void wf_window_park(struct wf_lane *lane, struct wf_peer *peer);
+/* Bring the gauges of slots up to date. */
+void wf_window_gather(struct wf_lane *lane);
 
 /* control.c */
 enum weft_status wf_control_take(struct wf_lane *lane, struct wf_peer *peer,

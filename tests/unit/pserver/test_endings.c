@@ -617,19 +617,27 @@ what_a_lane_will_not_do_is_said_and_the_connection_stays(void **state)
 /* A window was parked and CREDIT is not out yet, because the peer does not read: nothing may be
  * taken into it, or the list of credits would grow without limit. */
 static void
+set_window(struct wf_peer *peer, uint32_t word)
+{
+	for (uint32_t i = 0; i < peer->slots.count; i++) {
+		peer->slots.word[i] = word;
+	}
+}
+
+static void
 put_before_credit(struct stage *stage)
 {
 	struct wf_lane *lane = stage->lane[0];
 	begin(stage);
 	puppet_say_step(&stage->puppet[1], 1, 0);
 	stage_settle(stage);
-	stage_dense(lane)->peer[1].credit_count = lane->opts.slot_count;
+	set_window(&lane->peer[1], WF_SLOT_CREDIT);
 	enum weft_status st = wf_round_put(
 		lane, &lane->peer[1],
-		&(struct wf_put){.tag = wf_tag(0, 1), .data = stage_dense(lane)->inbox.base});
-	CHECK(stage, st == WEFT_PROTOCOL && stage_dense(lane)->peer[1].held == 0);
+		&(struct wf_put){.tag = wf_tag(0, 1), .data = lane->windows.inbox.base});
+	CHECK(stage, st == WEFT_PROTOCOL && lane->peer[1].slots.held == 0);
 	CHECK_SAYS(stage, weft_last_error(), "PUT: into slot 0 before its CREDIT");
-	stage_dense(lane)->peer[1].credit_count = 0;
+	set_window(&lane->peer[1], WF_SLOT_FREE);
 	step(stage, &stage->puppet[0], &stage->puppet[1]);
 }
 

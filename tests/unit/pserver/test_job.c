@@ -356,7 +356,7 @@ opposite_orders(struct stage *stage)
 			CHECK(stage, count_of(lane, WF_LANE_SLICE_PARKED_COUNT) == parked);
 			CHECK(stage, count_of(lane, WF_LANE_PARK_PEAK_BYTES) == parked * 64);
 			CHECK(stage, stage->puppet[0].peer.credits == parked);
-			CHECK(stage, stage_dense(lane)->peer[0].held == slices - parked);
+			CHECK(stage, lane->peer[0].slots.held == slices - parked);
 		}
 	}
 	stage_expect_step(stage, 1);
@@ -366,7 +366,7 @@ opposite_orders(struct stage *stage)
 	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 0);
 	CHECK(stage,
 	      stage_dense(lane)->store.park_free_count == stage_dense(lane)->store.park_count);
-	CHECK(stage, stage_dense(lane)->peer[0].held == 0 && stage_dense(lane)->peer[1].held == 0);
+	CHECK(stage, lane->peer[0].slots.held == 0 && lane->peer[1].slots.held == 0);
 	leave(stage);
 }
 
@@ -437,7 +437,7 @@ cut_in_step(struct stage *stage)
 	stage_settle(stage);
 	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
-	CHECK(stage, lane->peer[1].state == WF_PEER_LOST && stage_dense(lane)->peer[1].held == 0);
+	CHECK(stage, lane->peer[1].state == WF_PEER_LOST && lane->peer[1].slots.held == 0);
 	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 4 * 64);
 	puppet_meet(one);
 	CHECK(stage, one->resume_step == 1 && one->received[0] == 1);
