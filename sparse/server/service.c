@@ -146,16 +146,6 @@ opens_path(const struct wf_head *head)
 	return head->type == WF_SPARSE_GRANT || head->type == WF_SPARSE_HAVE;
 }
 
-void
-wf_sparse_give_buffer(struct wf_peer *peer, uint32_t buffer)
-{
-	struct wf_sparse_peer *own = peer->own;
-	WF_ASSERT(own->buffer[buffer] == WF_BUFFER_FREE || own->buffer[buffer] == WF_BUFFER_READ);
-	own->buffer[buffer] = WF_BUFFER_CREDIT;
-	own->credit[own->credit_count++] = (uint16_t)buffer;
-	wf_peer_due(peer);
-}
-
 /* What the message has said that its next part is made of, bytes. */
 static uint64_t
 due_bytes(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
@@ -170,7 +160,7 @@ due_bytes(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
 	return part->row_count * front_bytes + part->key_bytes;
 }
 
-/* Is this the part that is next, all of it, in a buffer that is free? */
+/* Is this the part that is next, all of it, in a slot that is free? */
 static enum weft_status
 check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_put *put)
 {
@@ -182,17 +172,15 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct w
 		return wf_fail(WEFT_PROTOCOL, "PUT: no part was announced");
 	}
 	uint32_t part = wf_tag_slot(tag) / sparse->slot_count;
-	uint32_t buffer = wf_tag_slot(tag) % sparse->slot_count;
 	if (part != incoming->next || wf_tag_step(tag) != (uint8_t)incoming->step) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "PUT: part %u of step %u (modulo 256), waited for is part %u of "
 			       "step %" PRIu64,
 			       part, wf_tag_step(tag), incoming->next, incoming->step);
 	}
-	if (own->buffer[buffer] != WF_BUFFER_FREE) {
-		return wf_fail(WEFT_PROTOCOL, "PUT: into slot %u, %s", buffer,
-			       own->buffer[buffer] == WF_BUFFER_CREDIT ? "before its CREDIT"
-								       : "which is in use");
+	enum weft_status st = wf_slots_check(&peer->slots, wf_slots_of_tag(&peer->slots, tag));
+	if (st != WEFT_OK) {
+		return st;
 	}
 	uint64_t due = due_bytes(sparse, own);
 	if (!wf_put_is(put, due)) {
@@ -205,11 +193,10 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct w
 
 /* Of a message that was refused. */
 static enum weft_status
-drop_part(struct wf_peer *peer, uint32_t buffer)
+drop_part(struct wf_peer *peer, uint32_t slot)
 {
 	struct wf_sparse_peer *own = peer->own;
-	wf_transport_release(peer->conn, buffer);
-	wf_sparse_give_buffer(peer, buffer);
+	wf_peer_credit(peer, slot);
 	if (++own->incoming.next == own->incoming.count) {
 		own->incoming.kind = WF_INCOMING_NONE;
 	}
@@ -219,25 +206,24 @@ drop_part(struct wf_peer *peer, uint32_t buffer)
 static enum weft_status
 take_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
 {
-	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
 	enum weft_status st = check_put(lane, peer, put);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	uint32_t buffer = wf_tag_slot(put->tag) % sparse->slot_count;
+	uint32_t slot = wf_slots_of_tag(&peer->slots, put->tag);
 	wf_stats_add(&lane->stats, WF_LANE_KEY_RECEIVED_BYTES,
 		     own->incoming.part[own->incoming.next].key_bytes);
 	if (own->incoming.refused) {
-		return drop_part(peer, buffer);
+		return drop_part(peer, slot);
 	}
 	if (own->incoming.kind == WF_INCOMING_PUSH) {
-		return wf_push_part(lane, peer, buffer, put->data);
+		return wf_push_part(lane, peer, slot, put->data);
 	}
 	if (own->incoming.kind == WF_INCOMING_PULL) {
-		return wf_pull_part(lane, peer, buffer, put->data);
+		return wf_pull_part(lane, peer, slot, put->data);
 	}
-	return wf_save_restore_part(lane, peer, buffer, put->data);
+	return wf_save_restore_part(lane, peer, slot, put->data);
 }
 
 bool
@@ -341,14 +327,11 @@ peer_begins(struct wf_lane *lane, struct wf_peer *peer)
 static void
 path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
-	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	own->slots_granted = false;
 	own->slots_due = false;
 	own->resume_due = false;
 	own->had = false;
 	own->have_rows = false;
-	own->credit_count = 0;
 	own->nack_count = 0;
 	own->applied_due = false;
 	if (!lane->ready) {
@@ -358,10 +341,7 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	wf_pull_path_ends(lane, peer);
 	wf_save_path_ends(lane, peer);
 	own->incoming.kind = WF_INCOMING_NONE;
-	for (uint32_t i = 0; i < sparse->slot_count; i++) {
-		own->buffer[i] = WF_BUFFER_FREE;
-	}
-	WF_ASSERT(own->held == 0);
+	wf_slots_path_ends(&peer->slots);
 	wf_push_try_apply(lane); /* what this path was still owed held it up */
 }
 
@@ -400,6 +380,7 @@ const struct wf_lane_service wf_sparse_service = {
 	.path_ends = path_ends,
 	.message = take_message,
 	.put = take_put,
+	.park = wf_push_park,
 	.done = wf_pull_done,
 	.opens_path = opens_path,
 	.flush = wf_sparse_flush,

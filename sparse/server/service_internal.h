@@ -28,10 +28,7 @@
 #define WF_KEYS_OF_CELL 511u  /* keys are kept in cells of 4 KiB */
 #define WF_WIDE_FLOATS 16384u /* some rows of the longest kind, many of short ones */
 #define WF_CELL_NONE UINT32_MAX
-#define WF_BUFFER_FREE UINT32_MAX
-#define WF_BUFFER_CREDIT (UINT32_MAX - 1) /* released, and the trainer does not know it yet */
-#define WF_BUFFER_NONE (UINT32_MAX - 2)   /* copied aside */
-#define WF_BUFFER_READ (UINT32_MAX - 3)   /* released, and no answer or CREDIT is on its way yet */
+#define WF_ANSWER_NONE UINT32_MAX /* buffer */
 
 /* Keys of a pull: a list of cells, read from its beginning. */
 struct wf_key_cell {
@@ -50,7 +47,7 @@ struct wf_key_cells {
 
 struct wf_pull_part {
 	uint16_t table;
-	uint32_t buffer; /* slot that its keys came in; WF_BUFFER_NONE: given back by CREDIT */
+	uint32_t slot; /* that its keys came in; WF_SLOT_NONE: given back by CREDIT */
 	uint32_t row_count;
 	uint64_t offset; /* bytes, in the trainer's rows */
 };
@@ -74,7 +71,6 @@ struct wf_pull {
 struct wf_push_part {
 	uint32_t table;
 	uint32_t row_count;
-	uint32_t buffer; /* of the window; WF_BUFFER_NONE: in the keep */
 	/* With show and click behind it, where there are scores: in the window, or in its room. */
 	const float *grad;
 	const uint64_t *key; /* in the keep */
@@ -119,14 +115,12 @@ struct wf_view {
 /* One trainer as the service sees it: peer->own. */
 struct wf_sparse_peer {
 	/* Path: forgotten at DOWN. */
-	bool slots_granted, slots_due, resume_due;
+	bool slots_due, resume_due;
 	bool had; /* HAVE was heard: it may push and pull, and is told what is applied */
 	bool have_rows;
 	uint64_t rows_bytes; /* of the range granted */
-	struct wf_grant_key slots_key, rows_key;
+	struct wf_grant_key rows_key;
 	struct wf_incoming incoming;
-	uint32_t credit_count;
-	uint16_t *credit; /* [slot_count] buffers to give back */
 	uint32_t nack_count;
 	struct wf_sparse_nack nack[WF_NACKS_MAX];
 	bool applied_due;
@@ -142,11 +136,6 @@ struct wf_sparse_peer {
 	struct wf_sparse_restore restore; /* whose PUT is coming */
 	bool restored_due;
 	struct wf_sparse_restored restored;
-
-	/* Window. */
-	uint32_t *buffer; /* [slot_count] WF_BUFFER_FREE, _READ, _CREDIT, or the push's part in it
-			   */
-	uint32_t held;    /* buffers with parts */
 
 	/* The push of a step: of step_next while it comes, of step_next - 1 when it is complete. */
 	bool begun, complete;
@@ -209,12 +198,11 @@ struct wf_sparse {
 	uint64_t slot_bytes;
 	uint64_t held_bytes;
 	uint32_t parts_max;     /* of one trainer's push */
-	struct wf_slab inbox;   /* [peer_count][slot_count] slots */
 	struct wf_slab answers; /* [peer_count][slot_count] buffers of slot_bytes */
 	struct wf_slab keep;    /* [peer_count] of held_bytes */
 	struct wf_slab keys;    /* [peer_count] of held_bytes */
-	bool inbox_added, answers_added;
-	uint32_t inbox_region, answers_region;
+	bool answers_added;
+	uint32_t answers_region;
 
 	uint64_t version; /* step of the tables; asynchronous: pushes of all, dropped ones too */
 	uint64_t pushes;  /* asynchronous: that were applied */
@@ -245,8 +233,6 @@ wf_sparse_of(const struct wf_lane *lane)
 /* Part `part` of a message is refused: say so. The recorded failure says why. False: too many
  * refusals wait to be sent. */
 bool wf_sparse_refuse(struct wf_peer *peer, uint64_t request_id, uint64_t step, uint32_t part);
-/* The buffer's bytes are not needed any more, and the trainer is to be told by CREDIT. */
-void wf_sparse_give_buffer(struct wf_peer *peer, uint32_t buffer);
 /* A key of a part that is not this lane's, or not in the vocabulary: recorded as WEFT_INVALID. */
 enum weft_status wf_sparse_check_keys(const struct wf_sparse *sparse,
 				      const struct wf_sparse_part *part,
@@ -274,8 +260,10 @@ void wf_sparse_tell_gone(const struct wf_lane *lane);
 enum weft_status wf_push_take(struct wf_lane *lane, struct wf_peer *peer,
 			      const struct wf_sparse_push *msg) WEFT_MUST_CHECK;
 /* The next part of it has come. */
-enum weft_status wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer,
+enum weft_status wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot,
 			      const void *data) WEFT_MUST_CHECK;
+/* Copy the gradients of part `idx` aside, so that its slot is free again. Returns bytes. */
+uint64_t wf_push_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t idx);
 /* DOWN: what is whole is copied aside, the rest is dropped. */
 void wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer);
 /* Apply the step, if everything is there. */
@@ -312,7 +300,7 @@ bool wf_async_waits(const struct wf_lane *lane, const struct wf_peer *peer);
 /* service_pull.c */
 enum weft_status wf_pull_take(struct wf_lane *lane, struct wf_peer *peer,
 			      const struct wf_sparse_pull *msg) WEFT_MUST_CHECK;
-enum weft_status wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer,
+enum weft_status wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot,
 			      const void *data) WEFT_MUST_CHECK;
 /* All pulls that wait for `step` are due. */
 void wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step);
@@ -332,7 +320,7 @@ bool wf_save_is_due(const struct wf_lane *lane, const struct wf_sparse_peer *own
 void wf_save_gather(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, uint8_t *out);
 enum weft_status wf_save_restore(struct wf_lane *lane, struct wf_peer *peer,
 				 const struct wf_sparse_restore *msg) WEFT_MUST_CHECK;
-enum weft_status wf_save_restore_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer,
+enum weft_status wf_save_restore_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot,
 				      const void *data) WEFT_MUST_CHECK;
 void wf_save_path_ends(struct wf_lane *lane, struct wf_peer *peer);
 void wf_save_release(struct wf_sparse *sparse);

@@ -225,9 +225,9 @@ credit_parts(struct wf_peer *peer, struct wf_pull *pull, uint32_t count)
 {
 	struct wf_sparse_peer *own = peer->own;
 	for (uint32_t i = 0; i < count; i++) {
-		if (pull->part[i].buffer != WF_BUFFER_NONE) {
-			wf_sparse_give_buffer(peer, pull->part[i].buffer);
-			pull->part[i].buffer = WF_BUFFER_NONE;
+		if (pull->part[i].slot != WF_SLOT_NONE) {
+			wf_peer_credit(peer, pull->part[i].slot);
+			pull->part[i].slot = WF_SLOT_NONE;
 		}
 	}
 	own->incoming.uncredited = 0;
@@ -235,7 +235,7 @@ credit_parts(struct wf_peer *peer, struct wf_pull *pull, uint32_t count)
 
 /* A key that may not be asked for: the pull fails, the connection stays. */
 static enum weft_status
-refuse_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer)
+refuse_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot)
 {
 	struct wf_sparse_peer *own = peer->own;
 	struct wf_incoming *incoming = &own->incoming;
@@ -244,7 +244,7 @@ refuse_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer)
 		return wf_fail(WEFT_PROTOCOL, "PULL: too many refusals");
 	}
 	credit_parts(peer, pull, incoming->next);
-	wf_sparse_give_buffer(peer, buffer);
+	wf_peer_credit(peer, slot);
 	drop_pull(lane->own, own, place_of(own, pull));
 	incoming->pull = NULL;
 	incoming->refused = true;
@@ -277,7 +277,7 @@ finish_pull(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull *pull)
 }
 
 enum weft_status
-wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, const void *data)
+wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const void *data)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
@@ -294,20 +294,19 @@ wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, const 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	wf_transport_release(peer->conn, buffer);
-	own->buffer[buffer] = WF_BUFFER_READ;
+	wf_slots_read(&peer->slots, peer->conn, slot);
 	st = wf_sparse_check_keys(sparse, part, sparse->key_scratch);
 	if (st != WEFT_OK) {
-		return refuse_part(lane, peer, buffer);
+		return refuse_part(lane, peer, slot);
 	}
-	pull->part[incoming->next].buffer = buffer;
+	pull->part[incoming->next].slot = slot;
 	incoming->uncredited++;
 	add_keys(&own->cells, pull, sparse->key_scratch, part->row_count);
 	wf_stats_add(&lane->stats, WF_LANE_KEY_PULLED_COUNT, part->row_count);
 	if (++incoming->next == incoming->count) {
 		incoming->kind = WF_INCOMING_NONE;
 		finish_pull(lane, peer, pull);
-	} else if (own->held + incoming->uncredited == sparse->slot_count) {
+	} else if (peer->slots.held + incoming->uncredited == sparse->slot_count) {
 		credit_parts(peer, pull, incoming->next); /* its window is full, and more follow */
 	}
 	return WEFT_OK;
@@ -341,7 +340,7 @@ free_answer_buffer(const struct wf_sparse *sparse, const struct wf_sparse_peer *
 			return i;
 		}
 	}
-	return WF_BUFFER_NONE;
+	return WF_ANSWER_NONE;
 }
 
 static uint8_t *
@@ -410,9 +409,9 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t 
 	if (pull->create && wf_sparse_is_async(sparse)) {
 		wf_async_note_view(sparse, own, pull->step);
 	}
-	if (part->buffer != WF_BUFFER_NONE) { /* the answer gives its slot back */
-		own->buffer[part->buffer] = WF_BUFFER_FREE;
-		part->buffer = WF_BUFFER_NONE;
+	if (part->slot != WF_SLOT_NONE) {
+		wf_slots_answered(&peer->slots, part->slot);
+		part->slot = WF_SLOT_NONE;
 	}
 	/* Asynchronous: the step that was asked for, for there is no other. */
 	uint64_t step = wf_sparse_is_async(sparse) ? pull->step : lane->order.sum.step - 1;
@@ -483,12 +482,12 @@ wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
 		}
 		uint32_t at;
 		uint32_t buffer = free_answer_buffer(sparse, own);
-		if (buffer != WF_BUFFER_NONE && wf_save_is_due(lane, own)) {
+		if (buffer != WF_ANSWER_NONE && wf_save_is_due(lane, own)) {
 			wf_save_gather(lane, peer, buffer,
 				       answer_at(sparse, peer->trainer, buffer));
 			continue;
 		}
-		if (buffer == WF_BUFFER_NONE || !find_due(own, &at)) {
+		if (buffer == WF_ANSWER_NONE || !find_due(own, &at)) {
 			break;
 		}
 		enum weft_status st = gather_answer(lane, peer, at, buffer);

@@ -34,36 +34,19 @@ is_kept(const struct wf_push_part *part)
 	return (const void *)part->grad == (const void *)part->room;
 }
 
-/* The window is full of parts that wait, or the path is gone: copy them all aside. */
-static void
-park_window(struct wf_lane *lane, struct wf_peer *peer)
+uint64_t
+wf_push_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t idx)
 {
 	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	uint64_t entered = wf_turn_enter(&lane->turn);
-	for (uint32_t i = 0; i < own->push_count && own->held > 0; i++) {
-		struct wf_push_part *part = &own->push[i];
-		if (part->buffer == WF_BUFFER_NONE) {
-			continue;
-		}
-		uint64_t bytes = (uint64_t)part->row_count * sparse->served[part->table].kept_bytes;
-		if (!is_kept(part)) {
-			memcpy(part->room, part->grad, bytes);
-			part->grad = (const float *)(const void *)part->room;
-		}
-		own->buffer[part->buffer] = WF_BUFFER_FREE;
-		own->held--;
-		if (peer->conn != NULL) {
-			wf_transport_release(peer->conn, part->buffer);
-			wf_sparse_give_buffer(peer, part->buffer);
-		}
-		part->buffer = WF_BUFFER_NONE;
-		wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_COUNT, 1);
-		wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_BYTES, bytes);
+	struct wf_push_part *part = &own->push[idx];
+	uint64_t bytes = (uint64_t)part->row_count * sparse->served[part->table].kept_bytes;
+	if (!is_kept(part)) {
+		memcpy(part->room, part->grad, bytes);
+		part->grad = (const float *)(const void *)part->room;
 	}
-	(void)wf_turn_leave(&lane->turn, WF_LANE_PARK_TIME_NS, entered);
-	WF_ASSERT(own->held == 0);
 	wf_stats_raise(&lane->stats, WF_LANE_PARK_PEAK_BYTES, own->keep_used);
+	return bytes;
 }
 
 static void
@@ -83,10 +66,9 @@ wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
 	if (own->complete) {
-		park_window(lane, peer);
+		wf_window_park(lane, peer);
 		return;
 	}
-	own->held = 0;
 	forget_push(lane->own, own);
 }
 
@@ -168,25 +150,6 @@ expect_parts(struct wf_sparse_peer *own, const struct wf_sparse_push *msg, bool 
 	memcpy(own->incoming.part, msg->part, msg->part_count * sizeof(msg->part[0]));
 }
 
-/* The slots of parts that wait are free. `credit`: the trainer has to be told; else APPLIED does.
- */
-static void
-empty_window(struct wf_peer *peer, bool credit)
-{
-	struct wf_sparse_peer *own = peer->own;
-	for (uint32_t i = 0; i < own->push_count && own->held > 0; i++) {
-		uint32_t buffer = own->push[i].buffer;
-		if (buffer != WF_BUFFER_NONE) {
-			wf_transport_release(peer->conn, buffer);
-			own->buffer[buffer] = WF_BUFFER_FREE;
-			own->held--;
-		}
-		if (buffer != WF_BUFFER_NONE && credit) {
-			wf_sparse_give_buffer(peer, buffer);
-		}
-	}
-}
-
 /* All of a push or nothing: what had come of it is dropped, and what is to come is not looked at.
  * Told once. */
 static enum weft_status
@@ -197,7 +160,7 @@ refuse_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_p
 	if (!own->refused && !wf_sparse_refuse(peer, 0, msg->step, part)) {
 		return wf_fail(WEFT_PROTOCOL, "PUSH: too many refusals");
 	}
-	empty_window(peer, true);
+	wf_slots_credit_all(&peer->slots, peer->conn);
 	forget_push(lane->own, own);
 	own->refused = (msg->flags & WF_SPARSE_PUSH_LAST) == 0;
 	if (msg->part_count > 0) {
@@ -359,7 +322,7 @@ keep_wide(const struct wf_sparse *sparse, struct wf_push_part *part)
 }
 
 enum weft_status
-wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, const void *data)
+wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const void *data)
 {
 	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
@@ -378,7 +341,6 @@ wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, const 
 	own->push[own->push_count] = (struct wf_push_part){
 		.table = part->table,
 		.row_count = part->row_count,
-		.buffer = buffer,
 		.grad = data,
 		.key = key,
 		.room = (uint8_t *)key + aligned((uint64_t)part->row_count * WF_KEY_BYTES),
@@ -386,15 +348,14 @@ wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, const 
 	keep_wide(sparse, &own->push[own->push_count]);
 	own->keep_used += keep_bytes(&sparse->served[part->table], part->row_count);
 	WF_ASSERT(own->keep_used <= sparse->held_bytes);
-	own->buffer[buffer] = own->push_count++;
-	own->held++;
+	wf_slots_hold(&peer->slots, slot, own->push_count++);
 	wf_stats_add(&lane->stats, WF_LANE_KEY_PUSHED_COUNT, part->row_count);
 	if (++incoming->next == incoming->count) {
 		incoming->kind = WF_INCOMING_NONE;
 		st = incoming->last ? finish_push(lane, peer) : WEFT_OK;
 	}
-	if (st == WEFT_OK && own->held == sparse->slot_count) {
-		park_window(lane, peer);
+	if (st == WEFT_OK && wf_slots_are_full(&peer->slots)) {
+		wf_window_park(lane, peer);
 	}
 	if (own->complete) {
 		wf_stats_add(&lane->stats, WF_LANE_WAIT_TRAINER_COUNT, 1);
@@ -553,7 +514,7 @@ void
 wf_push_consume(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_applied *applied)
 {
 	struct wf_sparse_peer *own = peer->own;
-	empty_window(peer, false);
+	wf_slots_free_all(&peer->slots, peer->conn); /* APPLIED says so */
 	forget_push(lane->own, own);
 	own->applied = *applied;
 	own->applied_due = own->had; /* else HAVE will tell whether it lacks this */

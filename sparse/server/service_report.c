@@ -12,16 +12,10 @@ wf_sparse_gather(struct wf_lane *lane)
 {
 	const struct wf_sparse *sparse = lane->own;
 	struct wf_stats *stats = &lane->stats;
-	uint64_t used = 0;
 	uint64_t kept = 0;
 	for (uint32_t i = 0; lane->ready && i < lane->peer_count; i++) {
-		used += sparse->peer[i].held;
 		kept += sparse->peer[i].keep_used;
 	}
-	uint64_t granted = lane->ready ? (uint64_t)lane->peer_count * sparse->slot_count : 0;
-	wf_stats_set(stats, WF_LANE_SLOT_USED_COUNT, used);
-	wf_stats_set(stats, WF_LANE_SLOT_GRANTED_COUNT, granted);
-	wf_stats_set(stats, WF_LANE_SLOT_ALLOCATED_BYTES, granted * sparse->slot_bytes);
 	wf_stats_set(stats, WF_LANE_PARK_USED_BYTES, kept);
 	wf_stats_set(stats, WF_LANE_SHARD_ALLOCATED_BYTES, sparse->ceiling.used_bytes);
 }

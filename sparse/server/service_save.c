@@ -471,7 +471,7 @@ wf_save_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_spar
 
 /* A piece that was put before the path broke is only acknowledged again. */
 enum weft_status
-wf_save_restore_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, const void *data)
+wf_save_restore_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const void *data)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
@@ -481,8 +481,7 @@ wf_save_restore_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer
 	if (own->restore.request_id > sparse->save.restored_id) {
 		st = put_run(sparse, &own->restore, data, &rows);
 	}
-	wf_transport_release(peer->conn, buffer);
-	wf_sparse_give_buffer(peer, buffer);
+	wf_peer_credit(peer, slot);
 	if (st != WEFT_OK) {
 		return refuse(peer, own->restore.request_id, own->restore.step);
 	}

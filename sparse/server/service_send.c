@@ -12,31 +12,10 @@ void
 wf_sparse_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
-	WF_ASSERT(lane->ready && own->held == 0);
+	WF_ASSERT(lane->ready && peer->slots.held == 0);
 	own->slots_due = true;
 	own->resume_due = true;
 	wf_peer_due(peer);
-}
-
-/* False: it cannot be now, or the connection is on its way down. */
-static bool
-grant_slots(struct wf_lane *lane, struct wf_peer *peer)
-{
-	const struct wf_sparse *sparse = lane->own;
-	struct wf_sparse_peer *own = peer->own;
-	const struct wf_grant grant = {
-		.kind = WF_GRANT_SLOTS,
-		.region = sparse->inbox_region,
-		.offset = (uint64_t)peer->trainer * sparse->slot_count * sparse->slot_bytes,
-		.bytes = sparse->slot_bytes,
-		.slot_count = sparse->slot_count,
-	};
-	enum weft_status st = wf_transport_grant(peer->conn, &grant, &own->slots_key);
-	if (st != WEFT_OK && st != WEFT_CLOSED) {
-		wf_lane_offence(lane, peer);
-	}
-	own->slots_granted = st == WEFT_OK;
-	return own->slots_granted;
 }
 
 static bool
@@ -44,7 +23,7 @@ flush_slots(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	if (!own->slots_granted && !grant_slots(lane, peer)) {
+	if (!wf_window_grant(lane, peer)) {
 		return false;
 	}
 	struct wf_sparse_grant msg = {
@@ -53,7 +32,7 @@ flush_slots(struct wf_lane *lane, struct wf_peer *peer)
 		.slot_bytes = sparse->slot_bytes,
 		.held_bytes = sparse->held_bytes,
 	};
-	memcpy(msg.key, own->slots_key.bytes, sizeof(msg.key));
+	memcpy(msg.key, peer->slots.key.bytes, sizeof(msg.key));
 	wf_sparse_grant_encode(&msg, &lane->msg);
 	own->slots_due = !wf_control_send(peer, &lane->msg);
 	return !own->slots_due;
@@ -83,18 +62,12 @@ static bool
 flush_credit(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse *sparse = lane->own;
-	struct wf_sparse_peer *own = peer->own;
-	sparse->credit.count = own->credit_count;
-	memcpy(sparse->credit.buffer, own->credit, own->credit_count * sizeof(*own->credit));
+	wf_slots_fill_credit(&peer->slots, &sparse->credit);
 	wf_sparse_credit_encode(&sparse->credit, &lane->msg);
 	if (!wf_control_send(peer, &lane->msg)) {
 		return false;
 	}
-	for (uint32_t i = 0; i < own->credit_count; i++) {
-		WF_ASSERT(own->buffer[own->credit[i]] == WF_BUFFER_CREDIT);
-		own->buffer[own->credit[i]] = WF_BUFFER_FREE;
-	}
-	own->credit_count = 0;
+	wf_slots_credit_sent(&peer->slots);
 	return true;
 }
 
@@ -142,7 +115,7 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 	if (own->resume_due && !flush_resume(lane, peer)) {
 		return false;
 	}
-	if (own->credit_count > 0 && !flush_credit(lane, peer)) {
+	if (peer->slots.credit_count > 0 && !flush_credit(lane, peer)) {
 		return false;
 	}
 	if (own->nack_count > 0 && !flush_nacks(lane, peer)) {

@@ -153,8 +153,8 @@ peer_bytes(const struct wf_sparse *sparse)
 	return sizeof(struct wf_peer) + sizeof(*own) + WF_PULLS_MAX * sizeof(*own->pull) +
 	       sparse->parts_max * (sizeof(*own->push) + sizeof(*sparse->batch)) +
 	       sparse->desc_count * sizeof(*own->pushed_rows) +
-	       sparse->slot_count *
-		       (sizeof(*own->credit) + sizeof(*own->buffer) + sizeof(*own->answer_busy));
+	       sparse->slot_count * sizeof(*own->answer_busy) +
+	       wf_slots_table_bytes(sparse->slot_count);
 }
 
 /* What does not depend on the tables' rows: bounded, like the rows, by max_shard_bytes. */
@@ -197,7 +197,7 @@ take_slabs(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
 	uint64_t window = sparse->slot_count * sparse->slot_bytes;
-	enum weft_status st = take_slab(lane, window, &sparse->inbox);
+	enum weft_status st = wf_window_open(lane, sparse->slot_bytes);
 	if (st == WEFT_OK) {
 		st = take_slab(lane, window, &sparse->answers);
 	}
@@ -206,9 +206,6 @@ take_slabs(struct wf_lane *lane)
 	}
 	if (st == WEFT_OK) {
 		st = take_slab(lane, sparse->held_bytes, &sparse->keys);
-	}
-	if (st == WEFT_OK) {
-		st = add_region(lane, &sparse->inbox, &sparse->inbox_added, &sparse->inbox_region);
 	}
 	if (st == WEFT_OK) {
 		st = add_region(lane, &sparse->answers, &sparse->answers_added,
@@ -223,20 +220,15 @@ take_peer_memory(struct wf_lane *lane, uint32_t idx)
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = &sparse->peer[idx];
 	uint32_t slots = sparse->slot_count;
-	own->credit = wf_zalloc_array(lane->env, slots, sizeof(*own->credit));
-	own->buffer = wf_zalloc_array(lane->env, slots, sizeof(*own->buffer));
 	own->answer_busy = wf_zalloc_array(lane->env, slots, sizeof(*own->answer_busy));
 	own->pull = wf_zalloc_array(lane->env, WF_PULLS_MAX, sizeof(*own->pull));
 	own->push = wf_zalloc_array(lane->env, sparse->parts_max, sizeof(*own->push));
 	own->pushed_rows =
 		wf_zalloc_array(lane->env, sparse->desc_count, sizeof(*own->pushed_rows));
-	if (own->credit == NULL || own->buffer == NULL || own->answer_busy == NULL ||
-	    own->pull == NULL || own->push == NULL || own->pushed_rows == NULL) {
+	if (own->answer_busy == NULL || own->pull == NULL || own->push == NULL ||
+	    own->pushed_rows == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for trainer %u", lane->opts.idx,
 			       idx);
-	}
-	for (uint32_t i = 0; i < slots; i++) {
-		own->buffer[i] = WF_BUFFER_FREE;
 	}
 	for (uint32_t i = 0; i < WF_PULLS_MAX; i++) {
 		own->pull_order[i] = &own->pull[i];
@@ -392,8 +384,6 @@ release_peers(struct wf_lane *lane)
 	uint32_t slots = sparse->slot_count;
 	for (uint32_t i = 0; sparse->peer != NULL && i < lane->peer_count; i++) {
 		struct wf_sparse_peer *own = &sparse->peer[i];
-		wf_free(lane->env, own->credit, slots * sizeof(*own->credit));
-		wf_free(lane->env, own->buffer, slots * sizeof(*own->buffer));
 		wf_free(lane->env, own->answer_busy, slots * sizeof(*own->answer_busy));
 		wf_free(lane->env, own->pull, WF_PULLS_MAX * sizeof(*own->pull));
 		wf_free(lane->env, own->push, sparse->parts_max * sizeof(*own->push));
@@ -415,9 +405,6 @@ void
 wf_sparse_release(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	if (lane->turn.transport != NULL && sparse->inbox_added) {
-		wf_transport_region_remove(lane->turn.transport, sparse->inbox_region);
-	}
 	if (lane->turn.transport != NULL && sparse->answers_added) {
 		wf_transport_region_remove(lane->turn.transport, sparse->answers_region);
 	}
@@ -427,7 +414,6 @@ wf_sparse_release(struct wf_lane *lane)
 		wf_table_destroy(sparse->served[i].table);
 	}
 	release_peers(lane);
-	release_slab(lane, &sparse->inbox);
 	release_slab(lane, &sparse->answers);
 	release_slab(lane, &sparse->keep);
 	release_slab(lane, &sparse->keys);
