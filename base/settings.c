@@ -505,9 +505,8 @@ wf_session_texts(struct wf_session_values *values, const char **text[])
 	return count;
 }
 
-/* Programs have the original's. */
-static const char *
-name_of_option(const char *name)
+const char *
+wf_setting_option_name(const char *name)
 {
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(original); i++) {
 		if (strcmp(original[i][1], name) == 0) {
@@ -515,92 +514,4 @@ name_of_option(const char *name)
 		}
 	}
 	return name;
-}
-
-static bool
-has_row(const struct wf_option *rows, unsigned count, const char *name)
-{
-	const struct wf_options all = {.table = rows, .option_count = count};
-	return wf_option_find(&all, name, strlen(name)) != NULL;
-}
-
-/* To a trainer those that have a help text, to a pserver those that it has, too. */
-static unsigned
-offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift, bool to_pserver)
-{
-	const unsigned own = count;
-	for (unsigned i = 0; i < COUNT; i++) {
-		const char *name = name_of_option(table[i].name);
-		bool wanted = to_pserver ? table[i].of_pserver : table[i].help != NULL;
-		if (wanted && !has_row(rows, own, name)) {
-			WF_ASSERT(count < max);
-			rows[count] = table[i];
-			rows[count].name = name;
-			rows[count++].offset += shift;
-		}
-	}
-	return count;
-}
-
-unsigned
-wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift)
-{
-	return offer(rows, count, max, shift, false);
-}
-
-unsigned
-wf_settings_offer_pserver(struct wf_option *rows, unsigned count, unsigned max, size_t shift)
-{
-	return offer(rows, count, max, shift, true);
-}
-
-/* false: there is no room for the word and for WF_SETTINGS_MORE behind it. */
-static bool
-append(char *out, size_t bytes, const char *name, const char *value)
-{
-	size_t used = strlen(out);
-	size_t more = strlen(name) + strlen(value) + 2;
-	if (used + more + strlen(" " WF_SETTINGS_MORE) >= bytes) {
-		return false;
-	}
-	(void)snprintf(out + used, bytes - used, "%s%s=%s", used > 0 ? " " : "", name, value);
-	return true;
-}
-
-void
-wf_settings_say(const struct wf_session_values *values, char *out, size_t bytes)
-{
-	struct wf_session_values usual;
-	bool whole = true;
-	wf_session_defaults(&usual);
-	out[0] = '\0';
-	for (unsigned i = 0; i < COUNT; i++) {
-		char value[WF_ERROR_BYTES];
-		char initial[WF_ERROR_BYTES];
-		wf_option_value(&table[i], values, value, sizeof(value));
-		wf_option_value(&table[i], &usual, initial, sizeof(initial));
-		if (table[i].is_shared && strcmp(value, initial) != 0) {
-			whole = append(out, bytes, name_of_option(table[i].name), value) && whole;
-		}
-	}
-	size_t used = strlen(out);
-	if (!whole) {
-		(void)snprintf(out + used, bytes - used, "%s" WF_SETTINGS_MORE,
-			       used > 0 ? " " : "");
-	}
-}
-
-bool
-wf_setting_initial(const char *name, size_t name_bytes, char *out, size_t bytes)
-{
-	struct wf_session_values usual;
-	wf_session_defaults(&usual);
-	for (unsigned i = 0; i < COUNT; i++) {
-		const char *own = name_of_option(table[i].name);
-		if (strlen(own) == name_bytes && strncmp(own, name, name_bytes) == 0) {
-			wf_option_value(&table[i], &usual, out, bytes);
-			return true;
-		}
-	}
-	return false;
 }

@@ -50,6 +50,8 @@ enum weft_status wf_job_settings_check(const struct wf_session_values *values) W
 
 /* What the original calls a setting, where it has a name of its own for it; NULL: there is none. */
 const char *wf_setting_of_original(const char *name, size_t bytes);
+/* The name that programs have for a setting: the original's where there is one. */
+const char *wf_setting_option_name(const char *name);
 
 /* A caller's struct of options, which begins with its size, into one of the library's size: `own`
  * holds the defaults, which stay where the caller's has nothing. A smaller struct is one of an

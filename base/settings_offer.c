@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings_offer: the settings of a session as options of programs, and as words for people.
+ * Thread: any. */
+#include "base/settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/options_internal.h"
+
+static bool
+has_row(const struct wf_option *rows, unsigned count, const char *name)
+{
+	const struct wf_options all = {.table = rows, .option_count = count};
+	return wf_option_find(&all, name, strlen(name)) != NULL;
+}
+
+/* To a trainer those that have a help text, to a pserver those that it has, too. */
+static unsigned
+offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift, bool to_pserver)
+{
+	const unsigned own = count;
+	unsigned all = 0;
+	const struct wf_option *table = wf_session_settings(&all);
+	for (unsigned i = 0; i < all; i++) {
+		const char *name = wf_setting_option_name(table[i].name);
+		bool wanted = to_pserver ? table[i].of_pserver : table[i].help != NULL;
+		if (wanted && !has_row(rows, own, name)) {
+			WF_ASSERT(count < max);
+			rows[count] = table[i];
+			rows[count].name = name;
+			rows[count++].offset += shift;
+		}
+	}
+	return count;
+}
+
+unsigned
+wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift)
+{
+	return offer(rows, count, max, shift, false);
+}
+
+unsigned
+wf_settings_offer_pserver(struct wf_option *rows, unsigned count, unsigned max, size_t shift)
+{
+	return offer(rows, count, max, shift, true);
+}
+
+/* false: there is no room for the word and for WF_SETTINGS_MORE behind it. */
+static bool
+append(char *out, size_t bytes, const char *name, const char *value)
+{
+	size_t used = strlen(out);
+	size_t more = strlen(name) + strlen(value) + 2;
+	if (used + more + strlen(" " WF_SETTINGS_MORE) >= bytes) {
+		return false;
+	}
+	(void)snprintf(out + used, bytes - used, "%s%s=%s", used > 0 ? " " : "", name, value);
+	return true;
+}
+
+void
+wf_settings_say(const struct wf_session_values *values, char *out, size_t bytes)
+{
+	struct wf_session_values usual;
+	bool whole = true;
+	unsigned count = 0;
+	const struct wf_option *table = wf_session_settings(&count);
+	wf_session_defaults(&usual);
+	out[0] = '\0';
+	for (unsigned i = 0; i < count; i++) {
+		char value[WF_ERROR_BYTES];
+		char initial[WF_ERROR_BYTES];
+		wf_option_value(&table[i], values, value, sizeof(value));
+		wf_option_value(&table[i], &usual, initial, sizeof(initial));
+		if (table[i].is_shared && strcmp(value, initial) != 0) {
+			whole = append(out, bytes, wf_setting_option_name(table[i].name), value) &&
+				whole;
+		}
+	}
+	size_t used = strlen(out);
+	if (!whole) {
+		(void)snprintf(out + used, bytes - used, "%s" WF_SETTINGS_MORE,
+			       used > 0 ? " " : "");
+	}
+}
+
+bool
+wf_setting_initial(const char *name, size_t name_bytes, char *out, size_t bytes)
+{
+	struct wf_session_values usual;
+	unsigned count = 0;
+	const struct wf_option *table = wf_session_settings(&count);
+	wf_session_defaults(&usual);
+	for (unsigned i = 0; i < count; i++) {
+		const char *own = wf_setting_option_name(table[i].name);
+		if (strlen(own) == name_bytes && strncmp(own, name, name_bytes) == 0) {
+			wf_option_value(&table[i], &usual, out, bytes);
+			return true;
+		}
+	}
+	return false;
+}
