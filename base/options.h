@@ -25,6 +25,7 @@
 enum wf_option_type {
 	WF_OPTION_BOOL,     /* bool; true/false/1/0/on/off/yes/no in any case */
 	WF_OPTION_U64,      /* uint64_t, min..max */
+	WF_OPTION_I32,      /* int32_t, any; may be negative */
 	WF_OPTION_F64,      /* double, finite, fmin..fmax */
 	WF_OPTION_BYTES,    /* uint64_t; suffix K, KiB, M, MiB, G, GiB (powers of 1024) */
 	WF_OPTION_DURATION, /* uint64_t nanoseconds; suffix us, ms, s, m; a bare number is seconds

@@ -23,6 +23,7 @@ metavar(const struct wf_option *option)
 	}
 	switch (option->type) {
 	case WF_OPTION_U64:
+	case WF_OPTION_I32:
 		return "N";
 	case WF_OPTION_F64:
 		return "X";

@@ -75,6 +75,20 @@ parse_u64(const char *text, uint64_t *out)
 	return read_digits(&text, out) && *text == '\0';
 }
 
+/* A sign in front of up to 10 digits. */
+static bool
+parse_i32(const char *text, int32_t *out)
+{
+	bool is_negative = *text == '-';
+	uint64_t size = 0;
+	if (!parse_u64(text + (is_negative ? 1 : 0), &size) ||
+	    size > (uint64_t)INT32_MAX + (is_negative ? 1 : 0)) {
+		return false;
+	}
+	*out = (int32_t)(is_negative ? -(int64_t)size : (int64_t)size);
+	return true;
+}
+
 static bool
 parse_bytes(const char *text, uint64_t *out)
 {
@@ -199,6 +213,8 @@ wf_option_bytes(const struct wf_option *option)
 		return sizeof(const char *);
 	case WF_OPTION_ENUM:
 		return sizeof(uint32_t);
+	case WF_OPTION_I32:
+		return sizeof(int32_t);
 	}
 	WF_ASSERT(false);
 	return 0;
@@ -317,6 +333,7 @@ wf_option_store(const struct wf_option *option, const char *text, void *target)
 {
 	bool truth = false;
 	uint64_t idx = 0;
+	int32_t number = 0;
 	switch (option->type) {
 	case WF_OPTION_BOOL:
 		if (!parse_bool(text, &truth)) {
@@ -328,6 +345,12 @@ wf_option_store(const struct wf_option *option, const char *text, void *target)
 	case WF_OPTION_BYTES:
 	case WF_OPTION_DURATION:
 		return store_u64(option, text, target);
+	case WF_OPTION_I32:
+		if (!parse_i32(text, &number)) {
+			return false;
+		}
+		wf_option_set_number(option, (uint32_t)number, target);
+		return true;
 	case WF_OPTION_F64:
 		return store_f64(option, text, target);
 	case WF_OPTION_CHOICE:
@@ -441,6 +464,9 @@ wf_option_value(const struct wf_option *option, const void *target, char *out, s
 	case WF_OPTION_ENUM:
 		format_choice(option->choices, wf_option_number(option, target), out, bytes);
 		break;
+	case WF_OPTION_I32:
+		(void)snprintf(out, bytes, "%" PRId32, (int32_t)wf_option_number(option, target));
+		break;
 	case WF_OPTION_F64:
 		memcpy(&real, place, sizeof(real));
 		format_f64(real, out, bytes);
@@ -471,6 +497,7 @@ is_allowed(const struct wf_option *option, const void *target)
 		memcpy(&real, (const char *)target + option->offset, sizeof(real));
 		return in_f64_range(option, real);
 	case WF_OPTION_BOOL:
+	case WF_OPTION_I32:
 	case WF_OPTION_STRING:
 	case WF_OPTION_CHOICE:
 		break;
@@ -546,6 +573,7 @@ wf_option_range(const struct wf_option *option, char *out, size_t bytes)
 		}
 		break;
 	case WF_OPTION_BOOL:
+	case WF_OPTION_I32:
 	case WF_OPTION_CHOICE:
 	case WF_OPTION_ENUM:
 	case WF_OPTION_STRING:
@@ -563,6 +591,10 @@ wf_option_allowed(const struct wf_option *option, char *out, size_t bytes)
 	case WF_OPTION_U64:
 		(void)snprintf(out, bytes, "a whole number");
 		append_range(option, max_of(option), out, bytes);
+		break;
+	case WF_OPTION_I32:
+		(void)snprintf(out, bytes, "a whole number, from %" PRId32 " to %" PRId32,
+			       INT32_MIN, INT32_MAX);
 		break;
 	case WF_OPTION_BYTES:
 		(void)snprintf(out, bytes, "a size like 4096, 64KiB, 8M or 1GiB");

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/options.h"
+#include "base/options_internal.h"
 
 /* Structs of programs have narrower fields than the types of options. */
 enum mode { MODE_SYNC, MODE_ASYNC, MODE_BOUNDED };
@@ -203,6 +203,42 @@ a_word_may_stand_for_no_number(void **state)
 	assert_int_equal(wf_option_check(&plain, 1, &value), WEFT_INVALID);
 }
 
+static void
+a_number_may_be_negative(void **state)
+{
+	static const struct wf_option priority = {.name = "priority", .type = WF_OPTION_I32};
+	static const struct {
+		const char *text;
+		int32_t value;
+	} good[] = {
+		{"0", 0},
+		{"7", 7},
+		{"-7", -7},
+		{"2147483647", INT32_MAX},
+		{"-2147483648", INT32_MIN},
+	};
+	static const char *const bad[] = {"",    "-",          "--1",         "+1",  "1.5",
+					  "1e3", "2147483648", "-2147483649", " 1 ", "high"};
+	struct {
+		int32_t value, behind;
+	} target = {.value = 99, .behind = 99};
+	char text[WF_OPTION_ALLOWED_BYTES];
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(good); i++) {
+		assert_true(wf_option_store(&priority, good[i].text, &target));
+		assert_int_equal(target.value, good[i].value);
+		wf_option_value(&priority, &target, text, sizeof(text));
+		assert_string_equal(text, good[i].text);
+		assert_int_equal(wf_option_check(&priority, 1, &target), WEFT_OK);
+	}
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(bad); i++) {
+		assert_false(wf_option_store(&priority, bad[i], &target));
+		assert_int_equal(target.value, INT32_MIN);
+	}
+	assert_int_equal(target.behind, 99);
+	wf_option_allowed(&priority, text, sizeof(text));
+	assert_string_equal(text, "a whole number, from -2147483648 to 2147483647");
+}
+
 int
 main(void)
 {
@@ -211,6 +247,7 @@ main(void)
 		cmocka_unit_test(what_a_field_cannot_hold_is_refused),
 		cmocka_unit_test(a_struct_that_a_program_filled_in_is_checked),
 		cmocka_unit_test(a_word_may_stand_for_no_number),
+		cmocka_unit_test(a_number_may_be_negative),
 	};
 	(void)clearenv();
 	return cmocka_run_group_tests(tests, NULL, NULL);
