@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings: the one table of a session's settings. Thread: any, it is constant. */
+/* settings: the tables of settings: of sessions, of tensors, of tables. Thread: any; they are
+ * constant. */
 #include "base/settings.h"
 
 #include <string.h>
@@ -9,12 +10,13 @@
 #include "base/limits.h"
 #include "base/options_internal.h"
 
-#define OPTS struct weft_session_opts
-#define AT(field) .offset = offsetof(OPTS, field), .bytes = sizeof(((OPTS *)NULL)->field)
+#define IN(opts, field)                                                                            \
+	.offset = offsetof(struct opts, field), .bytes = sizeof(((struct opts *)NULL)->field)
+#define AT(field) IN(weft_session_opts, field)
 /* Of wire/README.md, "Job". */
 #define JOB(at, count) .job_at = (at), .job_bytes = (count)
 
-static const struct wf_option table[] = {
+static const struct wf_option session_rows[] = {
 	/* The job. */
 	{.name = "pservers",
 	 .type = WF_OPTION_STRING,
@@ -429,7 +431,83 @@ static const struct wf_option table[] = {
 #undef ROW
 };
 
-#define COUNT ((unsigned)WF_ARRAY_COUNT(table))
+#undef AT
+
+/* Of a tensor: 0 is the default of all, so that a struct may be written with what differs. */
+#define AT(field) .name = #field, IN(weft_tensor_opts, field)
+
+static const struct wf_option tensor_rows[] = {
+	{AT(rate_multiplier), .type = WF_OPTION_F64},
+	{AT(decay), .type = WF_OPTION_F64},
+	{AT(clip), .type = WF_OPTION_F64},
+	{AT(l1), .type = WF_OPTION_F64},
+	{AT(is_static), .type = WF_OPTION_BOOL},
+	{AT(is_reduced), .type = WF_OPTION_BOOL},
+	{AT(mode), .type = WF_OPTION_ENUM, .initial = "session",
+	 .choices = "session|sync|async|bounded"},
+	{AT(staleness), .type = WF_OPTION_U64},
+	{AT(discard_ratio), .type = WF_OPTION_F64, .fmax = 1e6},
+	{AT(priority), .type = WF_OPTION_I32},
+};
+
+#undef AT
+#define AT(field) .name = #field, IN(weft_table_opts, field)
+#define OPTIMIZER(field) .name = #field, IN(weft_table_opts, optimizer.field)
+
+/* Of a table; kernels/rows.h has the limits of its optimizer, which depend on the method. */
+static const struct wf_option table_rows[] = {
+	{AT(vocabulary), .type = WF_OPTION_U64},
+	{AT(memory_cap_bytes), .type = WF_OPTION_BYTES},
+	{AT(batch_keys_max), .type = WF_OPTION_U64, .initial = "65536", .min = 1,
+	 .max = WF_BATCH_KEYS_MAX},
+	{AT(rest), .type = WF_OPTION_ENUM, .initial = "f32", .choices = "f32|bf16|f16"},
+	{AT(wire), .type = WF_OPTION_ENUM, .initial = "f32", .choices = "f32|bf16|f16"},
+	{AT(raw_keys), .type = WF_OPTION_BOOL},
+	{.name = "optimizer",
+	 IN(weft_table_opts, optimizer.method),
+	 .type = WF_OPTION_STRING,
+	 .initial = "sgd"},
+	{OPTIMIZER(learning_rate), .type = WF_OPTION_F64, .initial = "0.001"},
+	{OPTIMIZER(momentum), .type = WF_OPTION_F64},
+	{OPTIMIZER(beta1), .type = WF_OPTION_F64, .initial = "0.9", .fmax = 1},
+	{OPTIMIZER(beta2), .type = WF_OPTION_F64, .initial = "0.999", .fmax = 1},
+	{OPTIMIZER(rho), .type = WF_OPTION_F64, .initial = "0.95", .fmax = 1},
+	{OPTIMIZER(epsilon), .type = WF_OPTION_F64, .initial = "1e-6"},
+	{OPTIMIZER(decay), .type = WF_OPTION_F64, .fmax = 1e30},
+	{OPTIMIZER(clip), .type = WF_OPTION_F64, .fmax = 1e30},
+	{OPTIMIZER(l1), .type = WF_OPTION_F64, .fmax = 1e30},
+	{OPTIMIZER(l2), .type = WF_OPTION_F64, .fmax = 1e30},
+	{OPTIMIZER(l21), .type = WF_OPTION_F64, .fmax = 1e30},
+	{OPTIMIZER(ftrl_beta), .type = WF_OPTION_F64, .initial = "1", .fmax = 1e30},
+	{OPTIMIZER(schedule), .type = WF_OPTION_CHOICE, .initial = "constant",
+	 .choices = "constant|linear|warmup|poly|caffe_poly|exp|discexp"},
+	{OPTIMIZER(schedule_a), .type = WF_OPTION_F64},
+	{OPTIMIZER(schedule_b), .type = WF_OPTION_F64},
+	{OPTIMIZER(dense_equivalent), .type = WF_OPTION_BOOL},
+	{AT(init), .type = WF_OPTION_CHOICE, .initial = "zero", .choices = "zero|uniform|normal"},
+	{AT(init_a), .type = WF_OPTION_F64},
+	{AT(init_b), .type = WF_OPTION_F64},
+	{AT(init_seed), .type = WF_OPTION_U64},
+	{AT(admit_count), .type = WF_OPTION_U64, .max = WF_ADMIT_COUNT_MAX},
+	{AT(admit_slots), .type = WF_OPTION_U64, .max = WF_ADMIT_SLOTS_MAX},
+	{AT(admit_probability), .type = WF_OPTION_F64, .initial = "1", .fmax = 1},
+	{AT(evict_age_steps), .type = WF_OPTION_U64, .max = WF_TABLE_STEP_MAX},
+	{AT(evict_score_least), .type = WF_OPTION_F64, .fmax = 1e30},
+	{AT(evict_show_weight), .type = WF_OPTION_F64, .initial = "0.25"},
+	{AT(evict_click_weight), .type = WF_OPTION_F64, .initial = "1"},
+	{AT(evict_fade), .type = WF_OPTION_F64, .initial = "1"},
+	{AT(evict_fade_steps), .type = WF_OPTION_U64, .initial = "1", .max = WF_TABLE_STEP_MAX},
+	{AT(evict_at_cap), .type = WF_OPTION_BOOL},
+};
+
+static const struct {
+	const struct wf_option *rows;
+	unsigned count;
+} kinds[] = {
+	[WEFT_SETTINGS_SESSION] = {session_rows, WF_ARRAY_COUNT(session_rows)},
+	[WEFT_SETTINGS_TENSOR] = {tensor_rows, WF_ARRAY_COUNT(tensor_rows)},
+	[WEFT_SETTINGS_TABLE] = {table_rows, WF_ARRAY_COUNT(table_rows)},
+};
 
 /* The original's name, and ours. */
 static const char *const original[][2] = {
@@ -461,32 +539,45 @@ wf_setting_of_original(const char *name, size_t bytes)
 }
 
 const struct wf_option *
-wf_session_settings(unsigned *count)
+wf_settings_rows(enum weft_settings_kind kind, unsigned *count)
 {
-	*count = COUNT;
-	return table;
+	if ((unsigned)kind >= WF_ARRAY_COUNT(kinds)) {
+		*count = 0;
+		return NULL;
+	}
+	*count = kinds[kind].count;
+	return kinds[kind].rows;
 }
 
 void
 wf_session_defaults(struct wf_session_values *out)
 {
 	*out = (struct wf_session_values){.opts.struct_bytes = sizeof(out->opts)};
-	wf_option_defaults(table, COUNT, out);
+	wf_option_defaults(session_rows, WF_ARRAY_COUNT(session_rows), out);
+}
+
+void
+wf_table_defaults(struct weft_table_opts *out)
+{
+	*out = (struct weft_table_opts){.struct_bytes = sizeof(*out)};
+	wf_option_defaults(table_rows, WF_ARRAY_COUNT(table_rows), out);
 }
 
 enum weft_status
-wf_session_settings_check(const struct wf_session_values *values)
+wf_settings_check(enum weft_settings_kind kind, const void *values)
 {
-	return wf_option_check(table, COUNT, values);
+	unsigned count = 0;
+	const struct wf_option *rows = wf_settings_rows(kind, &count);
+	return wf_option_check(rows, count, values);
 }
 
 enum weft_status
 wf_job_settings_check(const struct wf_session_values *values)
 {
 	enum weft_status st = WEFT_OK;
-	for (unsigned i = 0; i < COUNT && st == WEFT_OK; i++) {
-		if (table[i].job_bytes > 0) {
-			st = wf_option_check(&table[i], 1, values);
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(session_rows) && st == WEFT_OK; i++) {
+		if (session_rows[i].job_bytes > 0) {
+			st = wf_option_check(&session_rows[i], 1, values);
 		}
 	}
 	return st;
@@ -496,10 +587,10 @@ unsigned
 wf_session_texts(struct wf_session_values *values, const char **text[])
 {
 	unsigned count = 0;
-	for (unsigned i = 0; i < COUNT; i++) {
-		if (wf_option_is_text(&table[i])) {
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(session_rows); i++) {
+		if (wf_option_is_text(&session_rows[i])) {
 			WF_ASSERT(count < WF_SETTING_TEXTS_MAX);
-			text[count++] = (const char **)((char *)values + table[i].offset);
+			text[count++] = (const char **)((char *)values + session_rows[i].offset);
 		}
 	}
 	return count;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings: each setting of a session, declared once: name, type, default, limits, help. From here
- * come the defaults of weft_session_opts, what is allowed in it, and which of its fields are texts.
- * Thread: any; the table is constant. */
+/* settings: each setting of a session, of a tensor and of a table, declared once: name, type,
+ * default, limits, help. From here come the defaults of weft_session_opts and weft_table_opts, what
+ * is allowed in them, and what can be set by name. Thread: any; the tables are constant. */
 #pragma once
 
 #include "base/env.h"
 #include "base/options.h"
+#include "weft/sparse.h"
 #include "weft/weft.h"
 
 #define WF_SETTING_TEXTS_MAX 16u /* settings that are texts */
@@ -26,8 +27,10 @@ struct wf_session_values {
 #undef WF_SETTING_FIELD
 };
 
-/* The settings, with offsets in struct wf_session_values. `*count`: how many. */
-const struct wf_option *wf_session_settings(unsigned *count);
+/* The settings of a kind. Offsets are those in struct wf_session_values, in weft_tensor_opts and in
+ * weft_table_opts; these two do not grow any more either: a later setting goes into a struct of
+ * ours behind them, as it is done for sessions. `*count`: how many. NULL: there is no such kind. */
+const struct wf_option *wf_settings_rows(enum weft_settings_kind kind, unsigned *count);
 
 /* The settings that programs offer as options, behind the program's own rows: those that have a
  * help text and no row there, under the name that the original has for them. `shift`: where the
@@ -40,10 +43,14 @@ unsigned wf_settings_offer_pserver(struct wf_option *rows, unsigned count, unsig
 
 /* Every setting at its default, in a struct of the library's size; the rest of it is 0. */
 void wf_session_defaults(struct wf_session_values *out);
+void wf_table_defaults(struct weft_table_opts *out);
 
 /* Whether each setting has an allowed value by itself; what two of them rule together is for others
- * to say. WEFT_INVALID: names setting, value and what is allowed. */
-enum weft_status wf_session_settings_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
+ * to say. `values`: the struct of that kind. WEFT_INVALID: names setting, value and what is
+ * allowed.
+ */
+enum weft_status wf_settings_check(enum weft_settings_kind kind,
+				   const void *values) WEFT_MUST_CHECK;
 
 /* The same of those settings alone that travel in a job's description. */
 enum weft_status wf_job_settings_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
@@ -63,8 +70,10 @@ enum weft_status wf_opts_read(const char *name, const void *given, size_t least,
 /* Defaults into a caller's struct of `out_bytes` bytes, whatever the library's has. */
 void wf_opts_give(void *out, size_t out_bytes, const void *opts, size_t bytes);
 
-/* What was set by name, over what is in `values`. Texts are those of `settings`. */
-void wf_settings_apply(const struct weft_settings *settings, struct wf_session_values *values);
+/* What was set by name, over what is in `values`, the struct of that kind. Texts are those of
+ * `settings`; NULL: nothing was set. WEFT_INVALID: the settings are of another kind. */
+enum weft_status wf_settings_apply(const struct weft_settings *settings,
+				   enum weft_settings_kind kind, void *values) WEFT_MUST_CHECK;
 /* The values that have no field in weft_session_opts, as if they had been set by name. WEFT_NOMEM
  */
 enum weft_status wf_settings_take(struct weft_settings *settings,
@@ -81,7 +90,7 @@ wf_session_open_in(struct wf_env *env, const struct weft_session_opts *opts,
 {
 	struct weft_session_opts own = *opts;
 	struct weft_settings *settings = NULL;
-	enum weft_status st = weft_settings_create(&settings);
+	enum weft_status st = weft_settings_create(WEFT_SETTINGS_SESSION, &settings);
 	if (st == WEFT_OK) {
 		wf_settings_set_env(settings, env);
 		own.settings = settings;

@@ -13,28 +13,34 @@
 #define QUOTE 80 /* bytes of a refused name or value that an error repeats */
 
 struct weft_settings {
-	struct wf_session_values value;
-	struct wf_env *env;
+	enum weft_settings_kind kind;
+	union {
+		struct wf_session_values session;
+		struct weft_tensor_opts tensor;
+		struct weft_table_opts table;
+	} value;
+	struct wf_env *env;          /* of a session */
 	bool is_given[SETTINGS_MAX]; /* in the order of the table; else it has its default */
 	char *text[SETTINGS_MAX];    /* ours, of those that are texts; NULL: the table's */
 };
 
-static const struct wf_option *
-settings_table(unsigned *count)
-{
-	const struct wf_option *table = wf_session_settings(count);
-	WF_ASSERT(*count <= SETTINGS_MAX);
-	return table;
-}
-
 enum weft_status
-weft_settings_create(struct weft_settings **out)
+weft_settings_create(enum weft_settings_kind kind, struct weft_settings **out)
 {
+	unsigned count = 0;
+	const struct wf_option *rows = wf_settings_rows(kind, &count);
+	if (rows == NULL) {
+		return wf_fail(WEFT_INVALID,
+			       "settings of kind %d: give one of enum weft_settings_kind",
+			       (int)kind);
+	}
+	WF_ASSERT(count <= SETTINGS_MAX);
 	struct weft_settings *settings = wf_zalloc(wf_env_memory(), sizeof(*settings));
 	if (settings == NULL) {
 		return wf_fail(WEFT_NOMEM, "settings: %zu bytes", sizeof(*settings));
 	}
-	wf_session_defaults(&settings->value);
+	settings->kind = kind;
+	wf_option_defaults(rows, count, &settings->value);
 	*out = settings;
 	return WEFT_OK;
 }
@@ -58,13 +64,21 @@ weft_settings_destroy(struct weft_settings *settings)
 	wf_free(wf_env_memory(), settings, sizeof(*settings));
 }
 
+static const char *
+noun_of(enum weft_settings_kind kind)
+{
+	static const char *const noun[] = {[WEFT_SETTINGS_SESSION] = "a session",
+					   [WEFT_SETTINGS_TENSOR] = "a tensor",
+					   [WEFT_SETTINGS_TABLE] = "a table"};
+	return noun[kind];
+}
+
 /* WEFT_INVALID: there is none of that name. */
 static enum weft_status
-find(const char *name, unsigned *idx)
+find(const struct weft_settings *settings, const char *name, const struct wf_option **out)
 {
-	unsigned count = 0;
-	const struct wf_option *table = settings_table(&count);
-	const struct wf_options all = {.table = table, .option_count = count};
+	struct wf_options all = {0};
+	all.table = wf_settings_rows(settings->kind, &all.option_count);
 	size_t bytes = strlen(name);
 	const struct wf_option *found = wf_option_find(&all, name, bytes);
 	const char *ours = found == NULL ? wf_setting_of_original(name, bytes) : NULL;
@@ -72,25 +86,32 @@ find(const char *name, unsigned *idx)
 		found = wf_option_find(&all, ours, strlen(ours));
 	}
 	if (found != NULL) {
-		*idx = (unsigned)(found - table);
+		*out = found;
 		return WEFT_OK;
 	}
 	const struct wf_option *nearest = wf_option_nearest(&all, name, bytes, false);
-	return wf_fail(WEFT_INVALID, "there is no setting \"%.*s\"%s%s%s", QUOTE, name,
-		       nearest != NULL ? "; did you mean " : "",
+	return wf_fail(WEFT_INVALID, "%s has no setting \"%.*s\"%s%s%s", noun_of(settings->kind),
+		       QUOTE, name, nearest != NULL ? "; did you mean " : "",
 		       nearest != NULL ? nearest->name : "", nearest != NULL ? "?" : "");
+}
+
+/* Its place in the table. */
+static unsigned
+place_of(const struct weft_settings *settings, const struct wf_option *option)
+{
+	unsigned count = 0;
+	return (unsigned)(option - wf_settings_rows(settings->kind, &count));
 }
 
 enum weft_status
 weft_settings_set(struct weft_settings *settings, const char *name, const char *value)
 {
-	unsigned count = 0;
-	unsigned idx = 0;
-	enum weft_status st = find(name, &idx);
+	const struct wf_option *option = NULL;
+	enum weft_status st = find(settings, name, &option);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	const struct wf_option *option = &settings_table(&count)[idx];
+	const unsigned idx = place_of(settings, option);
 	if (value == NULL) {
 		wf_option_defaults(option, 1, &settings->value);
 		settings->is_given[idx] = false;
@@ -121,29 +142,34 @@ weft_settings_set(struct weft_settings *settings, const char *name, const char *
 enum weft_status
 weft_settings_get(const struct weft_settings *settings, const char *name, char *out, size_t bytes)
 {
-	unsigned count = 0;
-	unsigned idx = 0;
-	enum weft_status st = find(name, &idx);
-	if (st != WEFT_OK) {
-		return st;
+	const struct wf_option *option = NULL;
+	enum weft_status st = find(settings, name, &option);
+	if (st == WEFT_OK) {
+		wf_option_value(option, &settings->value, out, bytes);
 	}
-	wf_option_value(&settings_table(&count)[idx], &settings->value, out, bytes);
-	return WEFT_OK;
+	return st;
 }
 
 const char *
-weft_settings_name(unsigned idx)
+weft_settings_name(enum weft_settings_kind kind, unsigned idx)
 {
 	unsigned count = 0;
-	const struct wf_option *table = settings_table(&count);
+	const struct wf_option *table = wf_settings_rows(kind, &count);
 	return idx < count ? table[idx].name : NULL;
 }
 
-void
-wf_settings_apply(const struct weft_settings *settings, struct wf_session_values *values)
+enum weft_status
+wf_settings_apply(const struct weft_settings *settings, enum weft_settings_kind kind, void *values)
 {
 	unsigned count = 0;
-	const struct wf_option *table = settings_table(&count);
+	const struct wf_option *table = wf_settings_rows(kind, &count);
+	if (settings == NULL) {
+		return WEFT_OK;
+	}
+	if (settings->kind != kind) {
+		return wf_fail(WEFT_INVALID, "settings of %s are given to %s",
+			       noun_of(settings->kind), noun_of(kind));
+	}
 	for (unsigned i = 0; i < count; i++) {
 		if (settings->is_given[i]) {
 			memcpy((char *)values + table[i].offset,
@@ -151,6 +177,7 @@ wf_settings_apply(const struct weft_settings *settings, struct wf_session_values
 			       wf_option_bytes(&table[i]));
 		}
 	}
+	return WEFT_OK;
 }
 
 enum weft_status
@@ -158,7 +185,7 @@ wf_settings_take(struct weft_settings *settings, const struct wf_session_values 
 {
 	unsigned count = 0;
 	enum weft_status st = WEFT_OK;
-	const struct wf_option *table = settings_table(&count);
+	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &count);
 	for (unsigned i = 0; i < count && st == WEFT_OK; i++) {
 		char text[TEXT_BYTES];
 		if (table[i].offset >= sizeof(values->opts)) {

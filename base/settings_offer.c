@@ -22,7 +22,7 @@ offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift, bool t
 {
 	const unsigned own = count;
 	unsigned all = 0;
-	const struct wf_option *table = wf_session_settings(&all);
+	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &all);
 	for (unsigned i = 0; i < all; i++) {
 		const char *name = wf_setting_option_name(table[i].name);
 		bool wanted = to_pserver ? table[i].of_pserver : table[i].help != NULL;
@@ -67,7 +67,7 @@ wf_settings_say(const struct wf_session_values *values, char *out, size_t bytes)
 	struct wf_session_values usual;
 	bool whole = true;
 	unsigned count = 0;
-	const struct wf_option *table = wf_session_settings(&count);
+	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &count);
 	wf_session_defaults(&usual);
 	out[0] = '\0';
 	for (unsigned i = 0; i < count; i++) {
@@ -92,7 +92,7 @@ wf_setting_initial(const char *name, size_t name_bytes, char *out, size_t bytes)
 {
 	struct wf_session_values usual;
 	unsigned count = 0;
-	const struct wf_option *table = wf_session_settings(&count);
+	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &count);
 	wf_session_defaults(&usual);
 	for (unsigned i = 0; i < count; i++) {
 		const char *own = wf_setting_option_name(table[i].name);

@@ -13,7 +13,7 @@ wf_setting_text(const struct wf_session_values *values, const char *name)
 {
 	struct wf_setting_text out;
 	unsigned count = 0;
-	const struct wf_option *table = wf_session_settings(&count);
+	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &count);
 	for (unsigned i = 0; i < count; i++) {
 		if (strcmp(table[i].name, name) == 0) {
 			wf_option_value(&table[i], values, out.text, sizeof(out.text));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/settings.h"
 #include "kernels/kernels.h"
 
 static const char *const names[WF_ROW_OPTIMIZER_COUNT] = {
@@ -25,16 +26,13 @@ static const char *const names[WF_ROW_OPTIMIZER_COUNT] = {
 struct wf_row_opts
 wf_row_defaults(void)
 {
-	return (struct wf_row_opts){
-		.kind = WF_ROW_SGD,
-		.schedule = WF_SCHEDULE_CONSTANT,
-		.set = {.learning_rate = 1e-3,
-			.beta1 = 0.9,
-			.beta2 = 0.999,
-			.rho = 0.95,
-			.epsilon = 1e-6,
-			.ftrl_beta = 1.0},
-	};
+	struct weft_table_opts table;
+	wf_table_defaults(&table);
+	struct wf_row_opts out = {.set = table.optimizer};
+	enum weft_status st = wf_row_optimizer_parse(out.set.method, &out.kind);
+	WF_ASSERT(st == WEFT_OK && strcmp(out.set.schedule, "constant") == 0);
+	out.set.method = out.set.schedule = NULL;
+	return out;
 }
 
 struct wf_row_opts

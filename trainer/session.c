@@ -80,17 +80,15 @@ read_opts(const struct weft_session_opts *given, struct wf_session_values *out)
 	enum weft_status st =
 		wf_opts_read("weft_session_opts", given, offsetof(struct weft_session_opts, port),
 			     &out->opts, sizeof(out->opts));
-	if (st == WEFT_OK && out->opts.settings != NULL) {
-		wf_settings_apply(out->opts.settings, out);
-	}
-	return st;
+	return st == WEFT_OK ? wf_settings_apply(out->opts.settings, WEFT_SETTINGS_SESSION, out)
+			     : st;
 }
 
 static enum weft_status
 check_opts(const struct wf_session_values *values)
 {
 	const struct weft_session_opts *opts = &values->opts;
-	enum weft_status st = wf_session_settings_check(values);
+	enum weft_status st = wf_settings_check(WEFT_SETTINGS_SESSION, values);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -342,28 +340,6 @@ check_name(const char *name)
 	return WEFT_OK;
 }
 
-/* NaN would pass for "none": it is neither above nor below 0. */
-static enum weft_status
-check_settings(const struct weft_tensor_opts *opts)
-{
-	const struct {
-		const char *name;
-		double value;
-	} setting[] = {
-		{"rate_multiplier", opts->rate_multiplier},
-		{"decay", opts->decay},
-		{"clip", opts->clip},
-		{"l1", opts->l1},
-	};
-	for (size_t i = 0; i < WF_ARRAY_COUNT(setting); i++) {
-		if (!isfinite(setting[i].value)) {
-			return wf_fail(WEFT_INVALID, "tensor %s: %s is %g, must be finite",
-				       opts->name, setting[i].name, setting[i].value);
-		}
-	}
-	return WEFT_OK;
-}
-
 static enum weft_status
 check_tensor(struct weft_session *session, const struct weft_tensor_opts *opts)
 {
@@ -391,7 +367,9 @@ check_tensor(struct weft_session *session, const struct weft_tensor_opts *opts)
 		return wf_fail(WEFT_INVALID, "tensor %s: more than %u tensors", opts->name,
 			       WF_TENSOR_COUNT_MAX);
 	}
-	return check_settings(opts);
+	st = wf_settings_check(WEFT_SETTINGS_TENSOR, opts);
+	return st == WEFT_OK ? WEFT_OK
+			     : wf_fail(st, "tensor %s: %s", opts->name, weft_last_error());
 }
 
 /* 0 stands for the job's setting, which the job keeps as a negative number; negative for none. */
@@ -422,14 +400,18 @@ describe_tensor(const struct wf_job *job, const struct weft_tensor_opts *opts,
 }
 
 enum weft_status
-weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *opts,
+weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *given,
 		struct weft_tensor **out)
 {
 	struct wf_job *job = &session->core.job;
 	struct wf_job_tensor declared;
-	enum weft_status st = check_tensor(session, opts);
+	struct weft_tensor_opts opts = *given;
+	enum weft_status st = wf_settings_apply(given->settings, WEFT_SETTINGS_TENSOR, &opts);
 	if (st == WEFT_OK) {
-		st = describe_tensor(job, opts, &declared);
+		st = check_tensor(session, &opts);
+	}
+	if (st == WEFT_OK) {
+		st = describe_tensor(job, &opts, &declared);
 	}
 	if (st == WEFT_OK) {
 		st = grow_tensors(session);
@@ -439,7 +421,7 @@ weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *opt
 	}
 	struct weft_tensor *tensor = wf_zalloc(session->env, sizeof(*tensor));
 	if (tensor == NULL) {
-		return wf_fail(WEFT_NOMEM, "tensor %s: %zu bytes", opts->name, sizeof(*tensor));
+		return wf_fail(WEFT_NOMEM, "tensor %s: %zu bytes", opts.name, sizeof(*tensor));
 	}
 	*tensor = (struct weft_tensor){.session = session, .idx = job->tensor_count};
 	session->tensor[job->tensor_count] = tensor;

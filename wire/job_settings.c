@@ -51,7 +51,7 @@ wf_job_settings_put(const struct wf_job *job, uint8_t *out)
 {
 	struct wf_session_values values;
 	unsigned count = 0;
-	const struct wf_option *table = wf_session_settings(&count);
+	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &count);
 	wf_job_settings(job, &values);
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t number = table[i].job_bytes > 0 ? wf_option_number(&table[i], &values) : 0;
@@ -66,7 +66,7 @@ wf_job_settings_get(const uint8_t *in, struct wf_job *job)
 {
 	struct wf_session_values values = {0};
 	unsigned count = 0;
-	const struct wf_option *table = wf_session_settings(&count);
+	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &count);
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t number = 0;
 		for (unsigned byte = 0; byte < table[i].job_bytes; byte++) {

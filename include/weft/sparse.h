@@ -129,6 +129,10 @@ struct weft_table_opts {
 	/* At the cap a new row: 1: takes the place of an old one; 0: is refused, and what is pushed
 	 * to it is dropped, and counted: 0 */
 	int evict_at_cap;
+
+	/* What was set by name (WEFT_SETTINGS_TABLE), as in weft_session_opts; the struct does not
+	 * grow any more. NULL: nothing: NULL */
+	const struct weft_settings *settings;
 };
 
 /* Fill in every default named above; name and dim are left to the caller. A macro in C and C++, as

@@ -300,6 +300,9 @@ struct weft_tensor_opts {
 	 * is_static, rate_multiplier, decay, clip, l1, mode, clip_norm, WEFT_DENSE_LOCAL, _ELASTIC,
 	 * or a dense_wire of 16 bits: 0 */
 	int is_reduced;
+	/* What was set by name (WEFT_SETTINGS_TENSOR), as in weft_session_opts; the struct does not
+	 * grow any more. NULL: nothing: NULL */
+	const struct weft_settings *settings;
 };
 
 /* What a session has done since weft_session_start, on all lanes together. */
@@ -362,20 +365,30 @@ struct weft_trainer_stats {
 /* The library's version, "0.1.0". */
 WEFT_API const char *weft_version(void);
 
-/**
- * Settings by name, as texts, for programs that read them from somewhere, and for settings that
- * have no field in weft_session_opts. Names are those of its fields, without "_ns" at their end
- * ("spin", "connect_timeout"), "optimizer" for its method, and those that the original has
- * ("adam_beta1"). Values are as on command lines: "20ms", "64KiB", "1e-3", "true", and the last
- * words of an enum ("mean", "bounded").
- * Thread: one at a time. Settings may be used for any number of sessions.
- * @param out written on WEFT_OK: every setting at its default; ends with weft_settings_destroy
- * @return WEFT_OK; WEFT_NOMEM
- */
-WEFT_API enum weft_status weft_settings_create(struct weft_settings **out) WEFT_MUST_CHECK;
+/* What settings are of. */
+enum weft_settings_kind {
+	WEFT_SETTINGS_SESSION = 0, /* weft_session_opts */
+	WEFT_SETTINGS_TENSOR = 1,  /* weft_tensor_opts: all but its name, rows and cols */
+	WEFT_SETTINGS_TABLE = 2,   /* weft_table_opts: all but its name and dim */
+};
 
 /**
- * Set one. What two settings rule together is checked by weft_session_open.
+ * Settings by name, as texts, for programs that read them from somewhere, and for settings that
+ * have no field in the struct of their kind. Names are those of its fields, without "_ns" at their
+ * end ("spin", "connect_timeout"), "optimizer" for its method, and those that the original has
+ * ("adam_beta1"). Values are as on command lines: "20ms", "64KiB", "1e-3", "true", and the last
+ * words of an enum ("mean", "bounded"; "session" for WEFT_TENSOR_AS_SESSION).
+ * Thread: one at a time. Settings may be used for any number of sessions, tensors or tables.
+ * @param kind what they are of
+ * @param out  written on WEFT_OK: every setting at its default; ends with weft_settings_destroy
+ * @return WEFT_OK; WEFT_INVALID: there is no such kind; WEFT_NOMEM
+ */
+WEFT_API enum weft_status weft_settings_create(enum weft_settings_kind kind,
+					       struct weft_settings **out) WEFT_MUST_CHECK;
+
+/**
+ * Set one. What two settings rule together is checked by weft_session_open, weft_tensor_add and
+ * weft_table_add.
  * @param value copied; NULL: not set any more, the struct's field counts
  * @return WEFT_OK; WEFT_INVALID: there is no such setting (the text has the nearest name), or it
  *         cannot have that value (and which it can); nothing has changed then; WEFT_NOMEM
@@ -392,10 +405,11 @@ WEFT_API enum weft_status weft_settings_set(struct weft_settings *settings, cons
 WEFT_API enum weft_status weft_settings_get(const struct weft_settings *settings, const char *name,
 					    char *out, size_t bytes) WEFT_MUST_CHECK;
 
-/* The name of each setting, for idx from 0; NULL behind the last one. It belongs to the library. */
-WEFT_API const char *weft_settings_name(unsigned idx);
+/* The name of each setting of a kind, for idx from 0; NULL behind the last one, and of a kind that
+ * there is not. It belongs to the library. */
+WEFT_API const char *weft_settings_name(enum weft_settings_kind kind, unsigned idx);
 
-/* Accepts NULL. Sessions that were opened with them go on. */
+/* Accepts NULL. Sessions, tensors and tables that were made with them go on. */
 WEFT_API void weft_settings_destroy(struct weft_settings *settings);
 
 /* Fill in every default named above. In C and C++ the name is a macro, which says how large the

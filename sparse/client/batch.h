@@ -14,11 +14,11 @@
 #include <stdint.h>
 
 #include "base/env.h"
+#include "base/limits.h"
 #include "kernels/kernels.h"
 #include "wire/keys.h"
 #include "wire/tables.h"
 
-#define WF_BATCH_KEYS_MAX (1u << 22)
 #define WF_BATCH_ALIGN 64u /* of parts in the buffer that they are sent from */
 
 struct wf_batch_opts {

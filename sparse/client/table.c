@@ -13,29 +13,11 @@
 #include "sparse/server/table.h"
 #include "wire/partition.h"
 
-static struct weft_table_opts
-table_defaults(void)
-{
-	struct weft_row_optimizer_opts optimizer = wf_row_defaults().set;
-	optimizer.method = "sgd";
-	optimizer.schedule = "constant";
-	return (struct weft_table_opts){
-		.struct_bytes = sizeof(struct weft_table_opts),
-		.batch_keys_max = 65536,
-		.optimizer = optimizer,
-		.init = "zero",
-		.admit_probability = 1,
-		.evict_show_weight = 0.25,
-		.evict_click_weight = 1,
-		.evict_fade = 1,
-		.evict_fade_steps = 1,
-	};
-}
-
 void
 weft_table_opts_init_sized(struct weft_table_opts *opts, size_t struct_bytes)
 {
-	const struct weft_table_opts defaults = table_defaults();
+	struct weft_table_opts defaults;
+	wf_table_defaults(&defaults);
 	wf_opts_give(opts, struct_bytes, &defaults, sizeof(defaults));
 }
 
@@ -93,17 +75,12 @@ static enum weft_status
 check_admission(const struct weft_table_opts *in)
 {
 	bool power = (in->admit_slots & (in->admit_slots - 1)) == 0;
-	if (in->admit_count > WF_ADMIT_COUNT_MAX) {
-		return wf_fail(WEFT_INVALID, "admit_count %u: give at most %u", in->admit_count,
-			       (unsigned)WF_ADMIT_COUNT_MAX);
-	}
-	if (!(in->admit_probability > 0 && in->admit_probability <= 1)) {
+	if (!(in->admit_probability > 0)) {
 		return wf_fail(WEFT_INVALID, "admit_probability %g: give above 0, up to 1",
 			       in->admit_probability);
 	}
-	if (!power || in->admit_slots > WF_ADMIT_SLOTS_MAX) {
-		return wf_fail(WEFT_INVALID, "admit_slots %u: give a power of 2 up to %u",
-			       in->admit_slots, (unsigned)WF_ADMIT_SLOTS_MAX);
+	if (!power) {
+		return wf_fail(WEFT_INVALID, "admit_slots %u: give a power of 2", in->admit_slots);
 	}
 	return WEFT_OK;
 }
@@ -112,18 +89,10 @@ static enum weft_status
 check_eviction(const struct weft_table_opts *in)
 {
 	bool scores = in->evict_score_least > 0;
-	if (in->evict_age_steps > WF_TABLE_STEP_MAX || in->evict_fade_steps > WF_TABLE_STEP_MAX) {
+	if (scores && !(in->evict_show_weight >= 0 && in->evict_click_weight >= 0)) {
 		return wf_fail(WEFT_INVALID,
-			       "evict_age_steps or evict_fade_steps: give at most %llu",
-			       (unsigned long long)WF_TABLE_STEP_MAX);
-	}
-	if (!(in->evict_score_least >= 0) ||
-	    (scores && !(in->evict_show_weight >= 0 && in->evict_click_weight >= 0))) {
-		return wf_fail(WEFT_INVALID,
-			       "evict_score_least %g, evict_show_weight %g, evict_click_weight %g: "
-			       "give 0 or more",
-			       in->evict_score_least, in->evict_show_weight,
-			       in->evict_click_weight);
+			       "evict_show_weight %g, evict_click_weight %g: give 0 or more",
+			       in->evict_show_weight, in->evict_click_weight);
 	}
 	if (scores && (!(in->evict_fade > 0 && in->evict_fade <= 1) || in->evict_fade_steps == 0)) {
 		return wf_fail(WEFT_INVALID,
@@ -165,17 +134,9 @@ static enum weft_status
 fill_desc(const struct weft_table_opts *in, struct wf_table_desc *desc)
 {
 	struct wf_row_opts row;
-	if ((unsigned)in->wire > WEFT_VALUES_F16) {
-		return wf_fail(WEFT_INVALID, "wire %d: give one of enum weft_value_format",
-			       (int)in->wire);
-	}
-	if (in->batch_keys_max == 0 || in->batch_keys_max > WF_BATCH_KEYS_MAX) {
-		return wf_fail(WEFT_INVALID, "batch_keys_max %" PRIu32 ": 1 to %u are allowed",
-			       in->batch_keys_max, WF_BATCH_KEYS_MAX);
-	}
-	if ((unsigned)in->rest > WEFT_VALUES_F16) {
-		return wf_fail(WEFT_INVALID, "rest %d: give one of enum weft_value_format",
-			       (int)in->rest);
+	enum weft_status st = wf_settings_check(WEFT_SETTINGS_TABLE, in);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	*desc = (struct wf_table_desc){
 		.dim = in->dim,
@@ -184,7 +145,7 @@ fill_desc(const struct weft_table_opts *in, struct wf_table_desc *desc)
 		.value_rest = (uint8_t)in->rest,
 		.value_wire = (uint8_t)in->wire,
 	};
-	enum weft_status st = fill_row(&in->optimizer, &row);
+	st = fill_row(&in->optimizer, &row);
 	if (st == WEFT_OK) {
 		desc->row = row;
 		st = fill_init(in, desc);
@@ -313,10 +274,14 @@ weft_table_add(struct weft_session *session, const struct weft_table_opts *given
 {
 	struct wf_table_desc desc;
 	struct weft_table *table = NULL;
-	struct weft_table_opts opts = table_defaults();
+	struct weft_table_opts opts;
+	wf_table_defaults(&opts);
 	enum weft_status st =
 		wf_opts_read("weft_table_opts", given, offsetof(struct weft_table_opts, dim), &opts,
 			     sizeof(opts));
+	if (st == WEFT_OK) {
+		st = wf_settings_apply(opts.settings, WEFT_SETTINGS_TABLE, &opts);
+	}
 	const char *name = st == WEFT_OK && opts.name != NULL ? opts.name : "";
 	if (st == WEFT_OK) {
 		st = check_session(session, name);

@@ -12,12 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/limits.h"
 #include "sparse/server/budget.h"
 #include "sparse/server/table.h"
 
-#define WF_ADMIT_COUNT_MAX UINT16_MAX
 #define WF_ADMIT_SLOTS_DEFAULT 4096u
-#define WF_ADMIT_SLOTS_MAX (1u << 20)
 
 struct wf_admit {
 	struct wf_budget *budget;

@@ -9,13 +9,12 @@
 #include <stdint.h>
 
 #include "base/env.h"
+#include "base/limits.h"
 #include "base/stats.h"
 #include "kernels/kernels.h"
 #include "sparse/server/hot.h"
 #include "sparse/server/init.h"
 
-/* Steps are counted in 32 bits in each row. */
-#define WF_TABLE_STEP_MAX ((uint64_t)UINT32_MAX - 1)
 #define WF_TABLE_ENTRIES_MAX (1u << 24)
 #define WF_TABLE_ROWS_MAX ((uint64_t)UINT32_MAX - 1)
 

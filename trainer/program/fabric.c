@@ -130,7 +130,7 @@ open_session(struct fabric *fabric)
 	session.log = log_line;
 	session.log_arg = job->env;
 	struct weft_settings *settings = NULL;
-	st = weft_settings_create(&settings);
+	st = weft_settings_create(WEFT_SETTINGS_SESSION, &settings);
 	if (st == WEFT_OK) {
 		st = wf_settings_take(settings, &opts->values);
 	}

@@ -133,10 +133,10 @@ def _from_environment(name: str) -> Optional[Tuple[str, str]]:
 
 
 def _names_alone(fields: Mapping[str, Field]) -> Iterator[str]:
-    """Settings that have no field in the struct."""
+    """Settings of a session (WEFT_SETTINGS_SESSION, 0) that have no field in the struct."""
     name_of = _abi.api().functions.weft_settings_name
     for number in itertools.count():
-        name = name_of(number)
+        name = name_of(0, number)
         if name is None:
             return
         if name.decode() not in fields and name.decode() not in _OWN:
@@ -156,7 +156,7 @@ def by_name(fields: Mapping[str, Field], given: Dict[str, Any]) -> Iterator[ctyp
     of the environment that have no field in the struct; they are taken out of `given`."""
     functions = _abi.api().functions
     settings = ctypes.c_void_p()
-    if functions.weft_settings_create(ctypes.byref(settings)):
+    if functions.weft_settings_create(0, ctypes.byref(settings)):
         raise MemoryError(functions.weft_last_error().decode())
     try:
         for name in _names_alone(fields):

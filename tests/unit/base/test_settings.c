@@ -14,7 +14,7 @@
 #include "base/options_internal.h"
 #include "base/settings.h"
 
-#define BYTES sizeof(struct weft_session_opts)
+#define BYTES_MAX sizeof(struct wf_session_values)
 
 /* Marks the bytes of a field; how many were marked already. */
 static unsigned
@@ -28,34 +28,36 @@ mark(unsigned char *map, size_t offset, size_t bytes)
 	return twice;
 }
 
-#define MARK(field)                                                                                \
-	mark(map, offsetof(struct weft_session_opts, field),                                       \
-	     sizeof(((struct weft_session_opts *)NULL)->field))
+#define MARK(opts, field)                                                                          \
+	mark(map, offsetof(struct opts, field), sizeof(((struct opts *)NULL)->field))
 
-/* A field that has no row would keep what is in the caller's memory, and be checked by nobody. */
+/* What the settings of a kind have of the first `bytes` bytes of their struct; none has two rows.
+ */
 static void
-each_field_of_the_struct_has_one_row(void **state)
+mark_rows(enum weft_settings_kind kind, unsigned char *map, size_t bytes)
 {
-	unsigned char map[BYTES] = {0};
 	unsigned count = 0;
-	const struct wf_option *table = wf_session_settings(&count);
+	const struct wf_option *table = wf_settings_rows(kind, &count);
+	memset(map, 0, BYTES_MAX);
+	assert_true(count > 0);
 	for (unsigned i = 0; i < count; i++) {
-		if (table[i].offset >= BYTES) { /* by name alone */
-			assert_true(table[i].offset + table[i].bytes <=
-				    sizeof(struct wf_session_values));
+		if (table[i].offset >= bytes) { /* by name alone */
+			assert_true(table[i].offset + table[i].bytes <= BYTES_MAX);
+			assert_int_equal(kind, WEFT_SETTINGS_SESSION);
 			continue;
 		}
-		assert_true(table[i].offset + table[i].bytes <= BYTES);
+		assert_true(table[i].offset + table[i].bytes <= bytes);
 		assert_int_equal(mark(map, table[i].offset, table[i].bytes), 0);
 	}
-	/* What is no setting. */
-	assert_int_equal(MARK(struct_bytes) + MARK(log) + MARK(log_arg) + MARK(interrupted) +
-				 MARK(interrupted_arg) + MARK(settings),
-			 0);
-	/* What is left is padding, which is there between fields of less than 8 bytes only. */
-	for (size_t i = 0; i < BYTES; i++) {
+}
+
+/* What is left is padding, which is there between fields of less than 8 bytes only. */
+static void
+only_padding_is_left(const unsigned char *map, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++) {
 		size_t end = i;
-		while (end < BYTES && map[end] == 0) {
+		while (end < bytes && map[end] == 0) {
 			end++;
 		}
 		assert_true(end - i < sizeof(uint64_t));
@@ -64,19 +66,80 @@ each_field_of_the_struct_has_one_row(void **state)
 	}
 }
 
+/* A field that has no row would keep what is in the caller's memory, and be checked by nobody. */
+static void
+each_field_of_a_struct_has_one_row(void **state)
+{
+	unsigned char map[BYTES_MAX];
+	mark_rows(WEFT_SETTINGS_SESSION, map, sizeof(struct weft_session_opts));
+	/* What is no setting. */
+	assert_int_equal(MARK(weft_session_opts, struct_bytes) + MARK(weft_session_opts, log) +
+				 MARK(weft_session_opts, log_arg) +
+				 MARK(weft_session_opts, interrupted) +
+				 MARK(weft_session_opts, interrupted_arg) +
+				 MARK(weft_session_opts, settings),
+			 0);
+	only_padding_is_left(map, sizeof(struct weft_session_opts));
+	mark_rows(WEFT_SETTINGS_TENSOR, map, sizeof(struct weft_tensor_opts));
+	assert_int_equal(MARK(weft_tensor_opts, name) + MARK(weft_tensor_opts, rows) +
+				 MARK(weft_tensor_opts, cols) + MARK(weft_tensor_opts, settings),
+			 0);
+	only_padding_is_left(map, sizeof(struct weft_tensor_opts));
+	mark_rows(WEFT_SETTINGS_TABLE, map, sizeof(struct weft_table_opts));
+	assert_int_equal(MARK(weft_table_opts, struct_bytes) + MARK(weft_table_opts, name) +
+				 MARK(weft_table_opts, dim) + MARK(weft_table_opts, settings),
+			 0);
+	only_padding_is_left(map, sizeof(struct weft_table_opts));
+}
+
+/* A tensor's struct has no function that fills in its defaults: programs write what differs. */
+static void
+all_defaults_of_a_tensor_are_zero(void **state)
+{
+	struct weft_tensor_opts opts;
+	unsigned count = 0;
+	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_TENSOR, &count);
+	memset(&opts, 0x5a, sizeof(opts));
+	wf_option_defaults(table, count, &opts);
+	for (unsigned i = 0; i < count; i++) {
+		assert_true(wf_option_number(&table[i], &opts) == 0);
+	}
+	assert_int_equal(wf_settings_check(WEFT_SETTINGS_TENSOR, &opts), WEFT_OK);
+}
+
+static void
+a_table_has_the_defaults_of_its_header(void **state)
+{
+	struct weft_table_opts opts;
+	memset(&opts, 0x5a, sizeof(opts));
+	wf_table_defaults(&opts);
+	assert_int_equal(opts.struct_bytes, sizeof(opts));
+	assert_int_equal(opts.batch_keys_max, 65536);
+	assert_string_equal(opts.optimizer.method, "sgd");
+	assert_string_equal(opts.init, "zero");
+	assert_null(opts.name);
+	assert_null(opts.settings);
+	assert_int_equal(opts.dim, 0);
+	assert_int_equal(wf_settings_check(WEFT_SETTINGS_TABLE, &opts), WEFT_OK);
+}
+
 static void
 no_two_settings_have_one_name(void **state)
 {
-	unsigned count = 0;
-	const struct wf_option *table = wf_session_settings(&count);
-	assert_null(weft_settings_name(count));
-	assert_null(weft_settings_name(UINT32_MAX));
-	for (unsigned i = 0; i < count; i++) {
-		assert_string_equal(weft_settings_name(i), table[i].name);
-		for (unsigned k = 0; k < i; k++) {
-			assert_string_not_equal(table[i].name, table[k].name);
+	for (enum weft_settings_kind kind = WEFT_SETTINGS_SESSION; kind <= WEFT_SETTINGS_TABLE;
+	     kind++) {
+		unsigned count = 0;
+		const struct wf_option *table = wf_settings_rows(kind, &count);
+		assert_null(weft_settings_name(kind, count));
+		assert_null(weft_settings_name(kind, UINT32_MAX));
+		for (unsigned i = 0; i < count; i++) {
+			assert_string_equal(weft_settings_name(kind, i), table[i].name);
+			for (unsigned k = 0; k < i; k++) {
+				assert_string_not_equal(table[i].name, table[k].name);
+			}
 		}
 	}
+	assert_null(weft_settings_name((enum weft_settings_kind)3, 0));
 }
 
 static void
@@ -92,7 +155,7 @@ what_is_no_setting_is_zero_in_the_defaults(void **state)
 	assert_null(opts->interrupted);
 	assert_null(opts->interrupted_arg);
 	assert_null(opts->settings);
-	assert_int_equal(wf_session_settings_check(&values), WEFT_OK);
+	assert_int_equal(wf_settings_check(WEFT_SETTINGS_SESSION, &values), WEFT_OK);
 }
 
 static void
@@ -147,7 +210,7 @@ settings_are_set_and_read_by_name(void **state)
 		{"path_retry", "250ms", "0s", NULL},
 	};
 	struct weft_settings *settings;
-	assert_int_equal(weft_settings_create(&settings), WEFT_OK);
+	assert_int_equal(weft_settings_create(WEFT_SETTINGS_SESSION, &settings), WEFT_OK);
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(rows); i++) {
 		char value[64]; /* the caller's, and gone afterwards */
 		has_value(settings, rows[i].name, rows[i].initial);
@@ -184,7 +247,7 @@ names_of_the_original_are_known(void **state)
 		{"learning_rate_args", "1:2", "schedule_args"},
 	};
 	struct weft_settings *settings;
-	assert_int_equal(weft_settings_create(&settings), WEFT_OK);
+	assert_int_equal(weft_settings_create(WEFT_SETTINGS_SESSION, &settings), WEFT_OK);
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(rows); i++) {
 		assert_int_equal(weft_settings_set(settings, rows[i][0], rows[i][1]), WEFT_OK);
 		has_value(settings, rows[i][2], rows[i][1]);
@@ -197,10 +260,10 @@ static void
 what_cannot_be_set_is_refused_and_changes_nothing(void **state)
 {
 	static const char *const rows[][3] = {
-		{"spinn", "1", "there is no setting \"spinn\"; did you mean spin?"},
-		{"", "1", "there is no setting \"\""},
-		{"struct_bytes", "8", "there is no setting \"struct_bytes\""},
-		{"log", "x", "there is no setting \"log\""},
+		{"spinn", "1", "a session has no setting \"spinn\"; did you mean spin?"},
+		{"", "1", "a session has no setting \"\""},
+		{"struct_bytes", "8", "a session has no setting \"struct_bytes\""},
+		{"log", "x", "a session has no setting \"log\""},
 		{"ports_num", "0", "ports_num=0: must be a whole number, from 1 to 256"},
 		{"ports_num", "", "ports_num=: must be a whole number, from 1 to 256"},
 		{"port", "65536", "port=65536: must be a whole number, from 1 to 65535"},
@@ -212,7 +275,7 @@ what_cannot_be_set_is_refused_and_changes_nothing(void **state)
 		{"adam_beta1", "half", "adam_beta1=half: must be a number, from 0 to 1"},
 	};
 	struct weft_settings *settings;
-	assert_int_equal(weft_settings_create(&settings), WEFT_OK);
+	assert_int_equal(weft_settings_create(WEFT_SETTINGS_SESSION, &settings), WEFT_OK);
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(rows); i++) {
 		assert_int_equal(weft_settings_set(settings, rows[i][0], rows[i][1]), WEFT_INVALID);
 		assert_non_null(strstr(weft_last_error(), rows[i][2]));
@@ -224,7 +287,7 @@ what_cannot_be_set_is_refused_and_changes_nothing(void **state)
 	wf_session_defaults(&values);
 	values.opts.ports_num = 7;
 	values.opts.optimizer.beta1 = 0.25;
-	wf_settings_apply(settings, &values);
+	assert_int_equal(wf_settings_apply(settings, WEFT_SETTINGS_SESSION, &values), WEFT_OK);
 	assert_int_equal(values.opts.ports_num, 7);
 	assert_true(values.opts.optimizer.beta1 >= 0.25 && values.opts.optimizer.beta1 <= 0.25);
 	/* A text that is longer than the caller's room. */
@@ -244,9 +307,9 @@ values_without_a_field_go_by_name(void **state)
 	wf_session_defaults(&to);
 	from.path_retry = 12345678;
 	from.opts.port = 99; /* has a field, and stays where it is */
-	assert_int_equal(weft_settings_create(&settings), WEFT_OK);
+	assert_int_equal(weft_settings_create(WEFT_SETTINGS_SESSION, &settings), WEFT_OK);
 	assert_int_equal(wf_settings_take(settings, &from), WEFT_OK);
-	wf_settings_apply(settings, &to);
+	assert_int_equal(wf_settings_apply(settings, WEFT_SETTINGS_SESSION, &to), WEFT_OK);
 	assert_true(to.path_retry == 12345678);
 	assert_int_equal(to.opts.port, 7164);
 	weft_settings_destroy(settings);
@@ -270,7 +333,7 @@ a_pserver_is_offered_the_settings_of_both_ends(void **state)
 	const struct wf_options options = {.table = rows, .option_count = count};
 	unsigned both = 1;
 	unsigned all = 0;
-	const struct wf_option *table = wf_session_settings(&all);
+	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &all);
 	for (unsigned i = 0; i < all; i++) {
 		both += table[i].of_pserver && strcmp(table[i].name, "pin") != 0;
 		assert_true(table[i].help != NULL || !table[i].of_pserver);
@@ -323,7 +386,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_field_of_the_struct_has_one_row),
+		cmocka_unit_test(each_field_of_a_struct_has_one_row),
+		cmocka_unit_test(all_defaults_of_a_tensor_are_zero),
+		cmocka_unit_test(a_table_has_the_defaults_of_its_header),
 		cmocka_unit_test(no_two_settings_have_one_name),
 		cmocka_unit_test(what_is_no_setting_is_zero_in_the_defaults),
 		cmocka_unit_test(texts_are_found_where_they_stand),

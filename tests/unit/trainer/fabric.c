@@ -72,7 +72,7 @@ fabric_start_over(struct fabric *fabric, const char *transport, uint32_t pserver
 	fabric->log_fd = memfd_create("log", MFD_CLOEXEC);
 	assert_true(fabric->log_fd >= 0);
 	assert_ok(wf_env_system_create(WF_LOG_DEBUG, fabric->log_fd, &fabric->env));
-	assert_ok(weft_settings_create(&fabric->settings));
+	assert_ok(weft_settings_create(WEFT_SETTINGS_SESSION, &fabric->settings));
 	wf_settings_set_env(fabric->settings, fabric->env);
 	for (uint32_t i = 0; i < pservers; i++) {
 		struct fabric_server *self = &fabric->server[i];

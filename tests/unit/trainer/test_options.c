@@ -176,7 +176,7 @@ settings_by_name_win_over_the_struct(void **state)
 	struct weft_settings *settings;
 	struct weft_session *session;
 	(void)state;
-	assert_ok(weft_settings_create(&settings));
+	assert_ok(weft_settings_create(WEFT_SETTINGS_SESSION, &settings));
 	assert_ok(weft_settings_set(settings, "pservers", "10.0.0.1,10.0.0.2"));
 	assert_ok(weft_settings_set(settings, "spin", "20us"));
 	assert_ok(weft_settings_set(settings, "adam_beta1", "0.5"));
@@ -474,7 +474,7 @@ a_mode_that_a_tensor_cannot_have_is_refused_with_its_name(void **state)
 	refuses_mode(
 		&opts,
 		(struct weft_tensor_opts){.mode = WEFT_TENSOR_ASYNC, .discard_ratio = (double)NAN},
-		"0 to 1,000,000");
+		"discard_ratio nan: must be a number, from 0 to 1e+06");
 	refuses_mode(&opts, (struct weft_tensor_opts){.mode = WEFT_TENSOR_ASYNC, .is_static = 1},
 		     "it is static");
 	opts.optimizer.clip_norm = 1;

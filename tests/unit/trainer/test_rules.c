@@ -242,7 +242,7 @@ whole_job(const struct member *member, struct wf_env *env)
 	struct weft_session *session = NULL;
 	struct weft_tensor *tensor;
 	struct weft_settings *settings;
-	assert_ok(weft_settings_create(&settings));
+	assert_ok(weft_settings_create(WEFT_SETTINGS_SESSION, &settings));
 	wf_settings_set_env(settings, env);
 	opts.settings = settings;
 	enum weft_status st = one_tensor(&opts, 40, 1, &session, &tensor);
@@ -412,7 +412,7 @@ a_setting_that_has_a_name_alone_is_used(void **state)
 {
 	struct fixture *f = *state;
 	struct weft_settings *settings;
-	assert_ok(weft_settings_create(&settings));
+	assert_ok(weft_settings_create(WEFT_SETTINGS_SESSION, &settings));
 	f->member.opts.settings = settings;
 	assert_true(path_retry_ns(&f->member.opts) == 10 * WF_NS_PER_S);
 	assert_ok(weft_settings_set(settings, "path_retry", "1234ms"));

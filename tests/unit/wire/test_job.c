@@ -129,7 +129,7 @@ each_byte_in_front_of_the_segments_has_one_place(void **state)
 	} other[] = {{4, 4}, {22, 4}, {26, 4}, {177, 4}, {181, 4}};
 	uint8_t map[185] = {0};
 	unsigned count = 0;
-	const struct wf_option *table = wf_session_settings(&count);
+	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &count);
 
 	for (unsigned i = 0; i < count; i++) {
 		for (unsigned k = 0; k < table[i].job_bytes; k++) {
