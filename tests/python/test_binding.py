@@ -20,7 +20,10 @@ class Settings(support.Case):
         self.addCleanup(weft.close)
 
     def opened(self, **settings):
-        return weft.init(**settings)._opts
+        return weft.init(**settings).setting
+
+    def has(self, setting, **wanted):
+        self.assertEqual({name: setting(name) for name in wanted}, wanted)
 
     def test_the_environment_is_honoured_and_arguments_win(self):
         said = {"PADDLE_INIT_TRAINER_ID": "2", "PADDLE_INIT_NUM_GRADIENT_SERVERS": "4"}
@@ -28,21 +31,29 @@ class Settings(support.Case):
         said.update(PADDLE_INIT_USE_GPU="False", PADDLE_INIT_NICS="eth0", PADDLE_INIT_SOMETHING="1")
         said.update(PADDLE_INIT_PORT="9000", WEFT_PORT="9100", WEFT_CONNECT_TIMEOUT="1.5")
         with mock.patch.dict(os.environ, said):
-            opts = self.opened(trainer_id=1, pservers=["192.0.2.1", "192.0.2.2:7000"])
-            self.assertEqual((opts.trainer_id, opts.num_gradient_servers, opts.ports_num), (1, 4, 3))
-            self.assertEqual((opts.port, opts.connect_timeout_ns), (9100, 1500000000))
-            self.assertEqual(opts.pservers, b"192.0.2.1,192.0.2.2:7000")
+            setting = self.opened(trainer_id=1, pservers=["192.0.2.1", "192.0.2.2:7000"])
+            self.has(setting, trainer_id="1", num_gradient_servers="4", ports_num="3")
+            self.has(setting, port="9100", connect_timeout="1500ms")
+            self.has(setting, pservers="192.0.2.1,192.0.2.2:7000")
+            self.assertEqual((weft.trainer_id(), weft.num_gradient_servers()), (1, 4))
             self.assertEqual(weft.session().trainer_count, 5)
 
     def test_what_is_not_given_is_the_librarys_default(self):
-        opts = self.opened()
-        self.assertEqual((opts.port, opts.ports_num, opts.num_gradient_servers), (7164, 1, 1))
-        self.assertEqual(opts.optimizer.method, b"sgd")
+        setting = self.opened(port=None)
+        self.has(setting, port="7164", ports_num="1", num_gradient_servers="1", optimizer="sgd")
+        with self.assertRaisesRegex(weft.InvalidError, 'no setting "prot"; did you mean port'):
+            setting("prot")
 
-    def test_nested_settings_and_enums_go_by_their_names(self):
-        opts = self.opened(grad_reduce="mean", optimizer="adam", beta2=0.75, progress="caller")
-        self.assertEqual((opts.grad_reduce, opts.progress), (1, 1))
-        self.assertEqual((opts.optimizer.method, opts.optimizer.beta2), (b"adam", 0.75))
+    def test_settings_go_by_their_names_and_by_those_of_the_original(self):
+        setting = self.opened(grad_reduce="mean", optimizer="adam", beta2=0.75, progress="caller", adam_beta1=0.5)
+        self.has(setting, grad_reduce="mean", progress="caller", optimizer="adam", beta2="0.75", beta1="0.5")
+
+    def test_numbers_of_any_kind_keep_their_digits(self):
+        setting = self.opened(learning_rate=1e-12, epsilon=np.float64(0.1), decay=0.1 + 0.2, ports_num=np.int64(2))
+        self.has(setting, learning_rate="1e-12", epsilon="0.1", decay="0.30000000000000004", ports_num="2")
+        weft.close()
+        setting = self.opened(connect_timeout=1e-5, port=9000.0, skip_nonfinite=True, keep_state=np.True_)
+        self.has(setting, connect_timeout="10us", port="9000", skip_nonfinite="true", keep_state="true")
 
     def refused(self, wanted, **settings):
         with self.assertRaises(weft.InvalidError) as caught:
@@ -54,13 +65,18 @@ class Settings(support.Case):
         self.refused(["trainer_id 3", "num_gradient_servers"], trainer_id=3, num_gradient_servers=2)
         self.refused(["trainer_id=-1", "argument"], trainer_id=-1)
         self.refused(["port=70000", "65535"], port=70000)
-        self.refused(["ports_num='many'"], ports_num="many")
+        self.refused(["ports_num=many"], ports_num="many")
         self.refused(["ports_num=1.5", "whole"], ports_num=1.5)
-        self.refused(["learing_rate", "learning_rate"], learing_rate=1)
-        self.refused(["grad_reduce='most'", "sum, mean"], grad_reduce="most")
+        self.refused(["learing_rate", "did you mean learning_rate?"], learing_rate=1)
+        self.refused(["grad_reduce=most", "sum|mean"], grad_reduce="most")
+        self.refused(["learning_rate=NaN", "a finite number"], learning_rate=float("nan"))
+        self.refused(["ports_num={1}", "whole"], ports_num={1})
         self.refused(["compared", "byte 6 is 0x0a"], compared="seed=1\n")
+        self.refused(["compared='a\\x00b'", "a byte of 0"], compared="a\0b")
         self.refused(["optimizer", "best"], optimizer="best")
+        self.refused(["keep_arrays=0", "not set by this name"], keep_arrays=0)
         self.refused(["trainer_count=0"], trainer_count=0)
+        self.refused(["trainer_count='many'"], trainer_count="many")
         self.refused(["log='file'"], log="file")
         with mock.patch.dict(os.environ, PADDLE_INIT_PORTS_NUM="many"):
             self.refused(["PADDLE_INIT_PORTS_NUM", "many"])
@@ -77,12 +93,11 @@ class Settings(support.Case):
     def test_texts_have_the_units_of_the_command_line(self):
         said = dict(WEFT_CONNECT_TIMEOUT="1.5s", WEFT_PEER_TIMEOUT="20ms", WEFT_STEP_TIMEOUT="2m")
         with mock.patch.dict(os.environ, said, WEFT_SLICE_BYTES="64KiB"):
-            opts = self.opened(reconnect_timeout=0.25)
-            self.assertEqual((opts.connect_timeout_ns, opts.peer_timeout_ns), (1500000000, 20000000))
-            self.assertEqual((opts.step_timeout_ns, opts.reconnect_timeout_ns), (120 * 10**9, 250000000))
-            self.assertEqual(opts.slice_bytes, 65536)
-        self.refused_again("connect_timeout='5 parsecs'", connect_timeout="5 parsecs")
-        self.refused_again("port='9K'", port="9K")
+            setting = self.opened(reconnect_timeout=0.25)
+            self.has(setting, connect_timeout="1500ms", peer_timeout="20ms", step_timeout="2m")
+            self.has(setting, reconnect_timeout="250ms", slice_bytes="64KiB")
+        self.refused_again("connect_timeout=5 parsecs", connect_timeout="5 parsecs")
+        self.refused_again("port=9K", port="9K")
 
     def refused_again(self, wanted, **settings):
         weft.close()
@@ -90,8 +105,7 @@ class Settings(support.Case):
 
     def test_an_empty_variable_counts_as_not_set(self):
         with mock.patch.dict(os.environ, WEFT_PORT="", PADDLE_INIT_PORT="9000", WEFT_USE_GPU="", WEFT_OPTIMIZER=""):
-            opts = self.opened()
-            self.assertEqual((opts.port, opts.optimizer.method), (9000, b"sgd"))
+            self.has(self.opened(), port="9000", optimizer="sgd")
 
     def test_a_gpu_is_refused(self):
         with self.assertRaises(weft.UnsupportedError):
@@ -164,12 +178,29 @@ class Arrays(support.Case):
 
     def test_bad_settings_of_a_tensor_name_it(self):
         self.refused("tensor w: its dtype is nonsense", self.session.empty, 3, "nonsense", "w")
-        self.refused("tensor w: decay='x'", self.session.empty, 3, name="w", decay="x")
-        self.refused("tensor w: decai is not a setting; near it are decay", self.session.empty, 3, name="w", decai=1)
+        self.refused("tensor w: decay=x: must be a finite number", self.session.empty, 3, name="w", decay="x")
+        self.refused('tensor w: .*no setting "decai"; did you mean decay', self.session.empty, 3, name="w", decai=1)
+        self.refused("tensor w: mode=often: must be one of session", self.session.empty, 3, name="w", mode="often")
+        self.refused("tensor w: priority=0.5: must be a whole", self.session.empty, 3, name="w", priority=0.5)
+        self.refused("tensor w: .*no setting \"rows\"", self.session.empty, 3, name="w", rows=2)
+        self.refused("tensor w: is_static=True .*not set by this name", self.session.empty, 3, name="w", is_static=True)
         self.refused("tensor w: rate_multiplier=0: static", self.session.empty, 3, name="w", rate_multiplier=0)
         self.refused("tensor w: is_reduced: nothing is applied", self.session.empty, 3, name="w", reduce=True, clip=1)
         self.refused("is_reduced: it is static", self.session.empty, 3, name="w", reduce=True, static=True)
-        self.session.empty(3, name="w", decay=0, l1=0, clip=0.5, rate_multiplier=2)
+        self.session.empty(3, name="w", decay=0, l1=0, clip=0.5, rate_multiplier=2, mode="async", priority=-3)
+
+    def test_bad_settings_of_a_table_name_it(self):
+        session = weft.Session(ports_num_for_sparse=1)
+        self.addCleanup(session.close)
+        self.refused("table t: rest=f64: must be one of f32.bf16.f16", session.table, "t", 8, rest="f64")
+        self.refused('table t: .*no setting "admit_slot"; did you mean admit_slots', session.table, "t", 8, admit_slot=1)
+        self.refused("table t: memory_cap_bytes=much: must be a size", session.table, "t", 8, memory_cap_bytes="much")
+        self.refused("table t: evict_at_cap needs memory_cap_bytes", session.table, "t", 8, evict_at_cap=True)
+        self.refused("table t, dim: 2.5 is no whole number", session.table, "t", 2.5)
+        self.refused("table t: dim 4294967297 is too large", session.table, "t", (1 << 32) + 1)
+        self.refused("table 'a.x00b': its name", session.table, "a\0b", 8)
+        table = session.table("t", 8, memory_cap_bytes="1MiB", evict_at_cap=True, adam_beta2=0.5, batch_keys_max=7)
+        self.assertEqual((table.dim, table._batch_keys), (8, 7))
 
     def test_what_is_no_number_is_refused(self):
         self.refused("cost: 'a' is no number", self.session.step, 1, "a")

@@ -243,7 +243,7 @@ class Job(support.Case):
         session.pass_end()
         self.assertEqual(session.trainer_stats(0)["slices_applied"], 1)
         self.refused("trainer_id 1: the job has 1", session.trainer_stats, 1)
-        self.refused("tensor x: mode='often'", lambda: weft.Session().empty(3, name="x", mode="often"))
+        self.refused("tensor x: mode=often", lambda: weft.Session().empty(3, name="x", mode="often"))
         session.close()
         self.jobs_end_well()
 

@@ -119,10 +119,9 @@ def init(
     trainer_count         compute threads of this trainer, for the caller's use: 1
     use_gpu               has to be False
     log                   called with level ("warn") and line, from any thread; None: warnings to stderr
-    settings              any field of struct weft_session_opts and of the structs in it, by its name:
+    settings              any setting of struct weft_session_opts by its name in weft_settings_set:
                           grad_reduce="mean", optimizer="momentum", learning_rate=0.1, transport="tcp",
-                          connect_timeout=5 (seconds, of what is connect_timeout_ns there) and so on; and
-                          those that have a name alone (weft_settings_set): path_retry=1;
+                          connect_timeout=5 (seconds, or a text: "20ms"), slice_bytes="64KiB" and so on;
                           compared="seed=1 batch_size=32": what else all trainers must have alike, in words
 
     What is not given comes from WEFT_<NAME>, else PADDLE_INIT_<NAME> (empty: not set), else the
@@ -162,16 +161,16 @@ def empty(
 
     All trainers declare the same ones in the same order, before weft.start. `name` is unique in the
     job. Settings: static (never pushed: True), reduce (True: a push is answered with the sum of all
-    trainers' pushes, or the mean as grad_reduce says, in `param`, and nothing is applied), and the
-    fields of struct weft_tensor_opts by their names: rate_multiplier; decay, clip, l1 (0: none; not given: the job's); and so on. Raises
-    InvalidError, with the tensor's name: dtype other than float32, bad or repeated name or size, or
-    the session's arrays were looked at already."""
+    trainers' pushes, or the mean as grad_reduce says, in `param`, and nothing is applied), and those of
+    struct weft_tensor_opts by their names: rate_multiplier; decay, clip, l1 (0: none; not given: the
+    job's); mode="async"; priority=1; and so on. Raises InvalidError, with the tensor's name: dtype
+    other than float32, bad or repeated name or size, or the session's arrays were looked at already."""
     return session().empty(shape, dtype, name, **settings)
 
 
 def table(name: str, dim: int, **settings: Any) -> Table:
     """Declare a table of rows of `dim` values, before weft.start. Needs ports_num_for_sparse of at
-    least 1. Settings: the fields of struct weft_table_opts and of its optimizer, as in
+    least 1. Settings: those of struct weft_table_opts and of its optimizer, by their names, as in
     table("words", 32, optimizer="adagrad", learning_rate=0.05, init="uniform", init_a=-.1, init_b=.1)."""
     return session().table(name, dim, **settings)
 

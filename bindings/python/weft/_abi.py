@@ -51,7 +51,6 @@ class Api:
         self.constants: Dict[str, int] = {}
         self.enums: Dict[str, Dict[str, int]] = {}
         self.structs: Dict[str, Any] = {}
-        self.enum_of: Dict[str, Dict[str, int]] = {}  # of fields that are enums
 
     def type_of(self, text: str) -> Any:
         """The ctypes type of a C type's text."""
@@ -92,15 +91,12 @@ class Api:
             if words is None:
                 raise ImportError("weft: the field '%s' in its headers is not known here" % line)
             kind = self.type_of(words.group(1))
-            enum = re.match(r"^(?:const )?enum (\w+) $", words.group(1))
             for name in [words.group(2)] + [name.strip() for name in more]:
                 array = _ARRAY.match(name)
                 if array:
                     count = array.group(2)
                     yield array.group(1), kind * (self.constants.get(count) or int(count))
                 else:
-                    if enum:
-                        self.enum_of[name] = self.enums[enum.group(1)]
                     yield name, kind
 
     def read(self, text: str) -> None:
@@ -191,16 +187,6 @@ def _check_sizes(api: Api, folder: str) -> None:
                 "weft: struct %s has %d bytes in %s and %d in the headers of %s: use the headers "
                 "that the library was built with, or older ones" % (name, size, api.path, described, folder)
             )
-
-
-def leaf_fields(struct: Any) -> Iterator[Tuple[Tuple[str, ...], Any]]:
-    """Paths to all fields of a struct and of the structs in it."""
-    for name, kind in struct._fields_:
-        if isinstance(kind, type) and issubclass(kind, ctypes.Structure):
-            for path, inner in leaf_fields(kind):
-                yield (name,) + path, inner
-        else:
-            yield (name,), kind
 
 
 _api: Optional[Api] = None

@@ -33,8 +33,6 @@ _LEVELS = ("debug", "info", "warn", "error")
 _PAGE = os.sysconf("SC_PAGESIZE")
 _LIBC = ctypes.CDLL(None)
 _LIBC.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-_RENAMED = {"optimizer.method": "optimizer"}
-_DECLARED = frozenset(("name", "rows", "cols", "is_static", "is_reduced"))  # of a tensor: no settings
 _NONE_IS_NEGATIVE = frozenset(("decay", "clip", "l1"))
 _sessions: "Set[Session]" = set()  # kept until they are closed: the library calls back
 
@@ -446,26 +444,15 @@ class Session:
             raise InvalidError("log=%r: a function of level and line is needed" % (log,))
         opts = self._api.structs["weft_session_opts"]()
         self._call.weft_session_opts_init_sized(ctypes.byref(opts), ctypes.sizeof(opts))
-        fields = _settings.fields_of("weft_session_opts", _RENAMED)
-        given = dict(settings)
-        with _settings.by_name(fields, given) as named:
-            self._open_with(opts, named, _settings.fill_with_environment(opts, fields, given), settings, log)
-
-    def _open_with(
-        self,
-        opts: Any,
-        named: ctypes.c_void_p,
-        others: Mapping[str, int],
-        settings: Dict[str, Any],
-        log: Optional[Callable[[str, str], None]],
-    ) -> None:
-        opts.settings = named
+        named = _settings.Named("SESSION", {"keep_arrays": True})
+        others = named.fill_with_environment(dict(settings))
+        opts.settings = named.handle
         kinds = dict(opts._fields_)
         opts.interrupted = kinds["interrupted"](self._listener.send)
-        opts.keep_arrays = 1
         if log is not None:
             opts.log = kinds["log"](_log_to(log))
         self._opts = opts  # the library keeps pointers to what is called
+        self._named = named
         self._settings = settings
         self._log = log
         self.trainer_count = others["trainer_count"]
@@ -473,6 +460,8 @@ class Session:
         self._done(self._call.weft_session_open(ctypes.byref(opts), ctypes.byref(handle)))
         opts.settings = None  # lent for the call
         self._handle = handle.value
+        self._trainer_id = int(named.get("trainer_id"))
+        self._trainers = int(named.get("num_gradient_servers"))
 
     def _open_again(self, settings: Mapping[str, Any]) -> None:
         """With more settings, while nothing is declared; the caller's own may not say otherwise."""
@@ -606,19 +595,19 @@ class Session:
         dims = _shape_of("tensor %s, shape" % name, shape)
         if any(dim < 1 for dim in dims):
             raise InvalidError("tensor %s: shape %s has a dimension below 1" % (name, dims))
+        if settings.get("rate_multiplier") == 0:
+            raise InvalidError("tensor %s: rate_multiplier=0: static=True is what is never changed" % name)
+        try:
+            named = _settings.Named("TENSOR", {"is_static": bool(static), "is_reduced": bool(reduce)})
+            named.fill(_own_or_job(settings))
+        except InvalidError as error:
+            raise InvalidError("tensor %s: %s" % (name, error)) from None
         opts = self._api.structs["weft_tensor_opts"](
             name=name.encode(),
             rows=dims[0] if dims else 1,
             cols=math.prod(dims[1:]),
-            is_static=int(static),
-            is_reduced=int(reduce),
+            settings=named.handle,
         )
-        if settings.get("rate_multiplier") == 0:
-            raise InvalidError("tensor %s: rate_multiplier=0: static=True is what is never changed" % name)
-        try:
-            _settings.fill(opts, _settings.fields_of("weft_tensor_opts", {}, _DECLARED), _own_or_job(settings))
-        except InvalidError as error:
-            raise InvalidError("tensor %s: %s" % (name, error)) from None
         handle = ctypes.c_void_p()
         self._done(self._call.weft_tensor_add(self._handle, ctypes.byref(opts), ctypes.byref(handle)))
         assert handle.value is not None
@@ -629,14 +618,25 @@ class Session:
     def table(self, name: str, dim: int, **settings: Any) -> Table:
         """Declare a table; see weft.table."""
         self._enter()
+        if not isinstance(name, str) or "\0" in name:
+            raise InvalidError("table %r: its name has to be text without a byte of 0" % (name,))
+        number = _whole("table %s, dim" % name, dim)
+        if number >= 1 << 32:
+            raise InvalidError("table %s: dim %d is too large" % (name, number))
+        named = _settings.Named("TABLE")
+        try:
+            named.fill(settings)
+        except InvalidError as error:
+            raise InvalidError("table %s: %s" % (name, error)) from None
         opts = self._api.structs["weft_table_opts"]()
         self._call.weft_table_opts_init_sized(ctypes.byref(opts), ctypes.sizeof(opts))
-        fields = _settings.fields_of("weft_table_opts", _RENAMED)
-        _settings.fill(opts, fields, dict(settings, name=name, dim=dim))
+        opts.name = name.encode("utf-8", "replace")
+        opts.dim = number
+        opts.settings = named.handle
         handle = ctypes.c_void_p()
         self._done(self._call.weft_table_add(self._handle, ctypes.byref(opts), ctypes.byref(handle)))
         assert handle.value is not None
-        self._tables.append(Table(self, name, opts.dim, opts.batch_keys_max, handle.value))
+        self._tables.append(Table(self, name, number, int(named.get("batch_keys_max")), handle.value))
         return self._tables[-1]
 
     def restore(self, step: int, samples: int) -> None:
@@ -782,12 +782,16 @@ class Session:
     @property
     def trainer_id(self) -> int:
         """This trainer's number."""
-        return int(self._opts.trainer_id)
+        return self._trainer_id
 
     @property
     def num_gradient_servers(self) -> int:
         """The number of trainers of the job."""
-        return int(self._opts.num_gradient_servers)
+        return self._trainers
+
+    def setting(self, name: str) -> str:
+        """A setting of the session, by its name, as a text: setting("connect_timeout") is "5s"."""
+        return self._named.get(name)
 
     def digest(self) -> int:
         """64 bits over every parameter byte: the same on all trainers after a pass."""
