@@ -12,7 +12,10 @@
  * allowed at once what it announces of it again. Gradients that are applied when they come, and
  * initial values, wait for nobody and are not announced. Model: docs/model/announce.pml.
  * Thread: the lane's. */
+#include "pserver/announce.h"
+
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/assert.h"
 #include "pserver/dense.h"
@@ -21,15 +24,15 @@
 enum said {
 	SAID_NOTHING,
 	SAID_READY, /* announced */
-	SAID_GO,    /* allowed, which waits in the peer's ring */
+	SAID_GO,    /* allowed, which waits in the trainer's ring */
 	SAID_TOLD,  /* and told, and not here yet */
 };
 
 static uint8_t *
-said_of(const struct wf_lane *lane, uint32_t ordinal, uint32_t trainer)
+said_of(const struct wf_inbox *inbox, const struct wf_lane *lane, uint32_t ordinal,
+	uint32_t trainer)
 {
-	const struct wf_dense *dense = lane->own;
-	return &dense->inbox_said[(uint64_t)ordinal * lane->peer_count + trainer];
+	return &inbox->said[(uint64_t)ordinal * lane->peer_count + trainer];
 }
 
 /* Pushed by all who take part in a step, together. */
@@ -65,40 +68,55 @@ check_room(const struct wf_lane *lane)
 	return WEFT_OK;
 }
 
-enum weft_status
-wf_announce_open(struct wf_lane *lane)
+/* The inbox holds all that may come, or announcements are needed. */
+static uint64_t
+inbox_bytes(const struct wf_lane *lane)
 {
-	struct wf_dense *dense = lane->own;
-	const struct wf_store *store = &dense->store;
-	if (lane->order.summed_count <= store->hold_max) {
-		return WEFT_OK;
+	const struct wf_dense *dense = lane->own;
+	const struct wf_inbox *inbox = NULL;
+	uint64_t stored = dense->store.stored_count;
+	if (lane->order.summed_count <= dense->store.hold_max) {
+		return 0;
 	}
+	return sizeof(*inbox) + lane->peer_count * sizeof(*inbox->peer) +
+	       stored * (sizeof(*inbox->slice) + sizeof(*inbox->complete.ordinal)) +
+	       stored * lane->peer_count * (sizeof(*inbox->said) + sizeof(*inbox->allow));
+}
+
+static enum weft_status
+open_inbox(struct wf_feature *self, struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
+	const uint32_t stored = store->stored_count;
 	enum weft_status st = check_room(lane);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	uint64_t pushes = (uint64_t)store->stored_count * lane->peer_count;
-	dense->inbox_said = wf_zalloc_array(lane->env, pushes, sizeof(*dense->inbox_said));
-	dense->inbox_slice =
-		wf_zalloc_array(lane->env, store->stored_count, sizeof(*dense->inbox_slice));
-	dense->complete = (struct wf_ordinal_ring){
-		.ordinal = wf_zalloc_array(lane->env, store->stored_count, sizeof(uint32_t)),
-		.capacity = store->stored_count,
-		.priority = dense->priority,
-	};
-	dense->allow = wf_zalloc_array(lane->env, pushes, sizeof(*dense->allow));
-	dense->announces = true;
-	if (dense->inbox_said == NULL || dense->inbox_slice == NULL ||
-	    dense->complete.ordinal == NULL || dense->allow == NULL) {
+	uint64_t pushes = (uint64_t)stored * lane->peer_count;
+	struct wf_inbox *inbox = wf_zalloc(lane->env, sizeof(*inbox));
+	self->state = inbox;
+	if (inbox != NULL) {
+		inbox->said = wf_zalloc_array(lane->env, pushes, sizeof(*inbox->said));
+		inbox->slice = wf_zalloc_array(lane->env, stored, sizeof(*inbox->slice));
+		inbox->peer = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*inbox->peer));
+		inbox->allow = wf_zalloc_array(lane->env, pushes, sizeof(*inbox->allow));
+		inbox->complete = (struct wf_ordinal_ring){
+			.ordinal = wf_zalloc_array(lane->env, stored, sizeof(uint32_t)),
+			.capacity = stored,
+			.priority = dense->priority,
+		};
+	}
+	if (inbox == NULL || inbox->said == NULL || inbox->slice == NULL || inbox->peer == NULL ||
+	    inbox->allow == NULL || inbox->complete.ordinal == NULL) {
 		return wf_fail(WEFT_NOMEM,
 			       "lane %u: no memory for announcements of %" PRIu64 " pushes",
 			       lane->opts.idx, pushes);
 	}
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		struct wf_dense_peer *own = lane->peer[t].own;
-		own->allow = (struct wf_ordinal_ring){
-			.ordinal = dense->allow + (uint64_t)t * store->stored_count,
-			.capacity = store->stored_count,
+		inbox->peer[t].allow = (struct wf_ordinal_ring){
+			.ordinal = inbox->allow + (uint64_t)t * stored,
+			.capacity = stored,
 		};
 	}
 	wf_log(lane->env, WF_LOG_INFO,
@@ -108,100 +126,88 @@ wf_announce_open(struct wf_lane *lane)
 	return WEFT_OK;
 }
 
-uint64_t
-wf_announce_table_bytes(const struct wf_lane *lane)
+static void
+close_inbox(struct wf_feature *self, struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
-	uint64_t stored = dense->store.stored_count;
-	return stored * (sizeof(*dense->inbox_slice) + sizeof(*dense->complete.ordinal)) +
-	       stored * lane->peer_count * (sizeof(*dense->inbox_said) + sizeof(*dense->allow));
-}
-
-void
-wf_announce_close(struct wf_lane *lane)
-{
-	struct wf_dense *dense = lane->own;
-	uint32_t stored = dense->store.stored_count;
+	struct wf_inbox *inbox = self->state;
+	const uint32_t stored = dense->store.stored_count;
 	uint64_t pushes = (uint64_t)stored * lane->peer_count;
-	wf_free(lane->env, dense->inbox_said, pushes * sizeof(*dense->inbox_said));
-	wf_free(lane->env, dense->inbox_slice, stored * sizeof(*dense->inbox_slice));
-	wf_free(lane->env, dense->complete.ordinal, stored * sizeof(*dense->complete.ordinal));
-	wf_free(lane->env, dense->allow, pushes * sizeof(*dense->allow));
-}
-
-bool
-wf_announce_is_allowed(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t ordinal)
-{
-	const struct wf_dense *dense = lane->own;
-	return *said_of(lane, ordinal, peer->trainer) == SAID_TOLD || !is_shared(dense, ordinal);
+	if (inbox == NULL) {
+		return;
+	}
+	wf_free(lane->env, inbox->said, pushes * sizeof(*inbox->said));
+	wf_free(lane->env, inbox->slice, stored * sizeof(*inbox->slice));
+	wf_free(lane->env, inbox->peer, lane->peer_count * sizeof(*inbox->peer));
+	wf_free(lane->env, inbox->allow, pushes * sizeof(*inbox->allow));
+	wf_free(lane->env, inbox->complete.ordinal, stored * sizeof(uint32_t));
+	wf_free(lane->env, inbox, sizeof(*inbox));
 }
 
 static void
-allow(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal)
+allow(const struct wf_feature *self, struct wf_peer *peer, uint32_t ordinal)
 {
-	struct wf_dense_peer *own = peer->own;
+	const struct wf_inbox *inbox = self->state;
 	WF_ASSERT(peer->conn != NULL);
-	*said_of(lane, ordinal, peer->trainer) = SAID_GO;
-	wf_ordinal_ring_push(&own->allow, ordinal);
-	wf_peer_due(peer);
+	*said_of(inbox, peer->lane, ordinal, peer->trainer) = SAID_GO;
+	wf_ordinal_ring_push(&inbox->peer[peer->trainer].allow, ordinal);
+	wf_feature_due(self, peer);
 }
 
 /* Keep room for the slice until it is applied, and let everybody push it. */
 static void
-hold(struct wf_lane *lane, uint32_t ordinal)
+hold(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal)
 {
-	struct wf_dense *dense = lane->own;
-	dense->inbox_slice[ordinal].is_held = true;
-	dense->held_count++;
+	struct wf_inbox *inbox = self->state;
+	inbox->slice[ordinal].is_held = true;
+	inbox->held_count++;
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_HELD_COUNT, 1);
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		if (*said_of(lane, ordinal, t) == SAID_READY) {
-			allow(lane, &lane->peer[t], ordinal);
+		if (*said_of(inbox, lane, ordinal, t) == SAID_READY) {
+			allow(self, &lane->peer[t], ordinal);
 		}
 	}
 }
 
 static bool
-is_complete(const struct wf_lane *lane, uint32_t ordinal)
+is_complete(const struct wf_inbox *inbox, const struct wf_lane *lane, uint32_t ordinal)
 {
-	const struct wf_dense *dense = lane->own;
-	uint32_t ready = dense->inbox_slice[ordinal].ready;
+	uint32_t ready = inbox->slice[ordinal].ready;
 	return ready > 0 && ready == wf_order_taking_part(&lane->order);
 }
 
 /* Hold what there is room for. Who was ready may have been lost since: its slice comes again when
  * it has come back. */
 static void
-hold_next(struct wf_lane *lane)
+hold_next(const struct wf_feature *self, struct wf_lane *lane)
 {
-	struct wf_dense *dense = lane->own;
-	while (dense->complete.count > 0 && dense->held_count < dense->store.hold_max) {
-		uint32_t ordinal = wf_ordinal_ring_pop(&dense->complete);
-		dense->inbox_slice[ordinal].is_queued = false;
-		if (is_complete(lane, ordinal)) {
-			hold(lane, ordinal);
+	const struct wf_dense *dense = lane->own;
+	struct wf_inbox *inbox = self->state;
+	while (inbox->complete.count > 0 && inbox->held_count < dense->store.hold_max) {
+		uint32_t ordinal = wf_ordinal_ring_pop(&inbox->complete);
+		inbox->slice[ordinal].is_queued = false;
+		if (is_complete(inbox, lane, ordinal)) {
+			hold(self, lane, ordinal);
 		}
 	}
 }
 
 static void
-queue_if_complete(struct wf_lane *lane, uint32_t ordinal)
+queue_if_complete(struct wf_inbox *inbox, const struct wf_lane *lane, uint32_t ordinal)
 {
-	struct wf_dense *dense = lane->own;
-	struct wf_inbox_slice *slice = &dense->inbox_slice[ordinal];
-	if (slice->is_held || slice->is_queued || !is_complete(lane, ordinal)) {
+	struct wf_inbox_slice *slice = &inbox->slice[ordinal];
+	if (slice->is_held || slice->is_queued || !is_complete(inbox, lane, ordinal)) {
 		return;
 	}
 	slice->is_queued = true;
-	wf_ordinal_ring_push(&dense->complete, ordinal);
+	wf_ordinal_ring_push(&inbox->complete, ordinal);
 }
 
 /* For what does the announcement wait? */
 static void
-count_wait(struct wf_lane *lane, uint32_t ordinal)
+count_wait(const struct wf_inbox *inbox, struct wf_lane *lane, uint32_t ordinal)
 {
-	const struct wf_dense *dense = lane->own;
-	const struct wf_inbox_slice *slice = &dense->inbox_slice[ordinal];
+	const struct wf_inbox_slice *slice = &inbox->slice[ordinal];
 	if (!slice->is_held) {
 		wf_stats_add(&lane->stats,
 			     slice->is_queued ? WF_LANE_WAIT_INBOX_COUNT
@@ -211,12 +217,13 @@ count_wait(struct wf_lane *lane, uint32_t ordinal)
 }
 
 static enum weft_status
-take_slice(struct wf_lane *lane, struct wf_peer *peer, uint64_t step, uint32_t ordinal)
+recv_slice(const struct wf_feature *self, struct wf_peer *peer, uint64_t step, uint32_t ordinal)
 {
-	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	struct wf_inbox_slice *slice = &dense->inbox_slice[ordinal];
-	uint8_t *said = said_of(lane, ordinal, peer->trainer);
+	struct wf_lane *lane = peer->lane;
+	const struct wf_dense *dense = lane->own;
+	struct wf_inbox *inbox = self->state;
+	struct wf_inbox_slice *slice = &inbox->slice[ordinal];
+	uint8_t *said = said_of(inbox, lane, ordinal, peer->trainer);
 	uint64_t next = wf_push_of(lane, ordinal, peer->trainer)->next;
 	if (!is_shared(dense, ordinal) || next != step || *said != SAID_NOTHING) {
 		return wf_fail(WEFT_PROTOCOL,
@@ -227,39 +234,44 @@ take_slice(struct wf_lane *lane, struct wf_peer *peer, uint64_t step, uint32_t o
 			       *said != SAID_NOTHING ? ", which was announced" : "");
 	}
 	*said = SAID_READY;
-	own->announced++;
+	inbox->peer[peer->trainer].announced++;
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_ANNOUNCED_COUNT, 1);
 	if (slice->is_held) { /* back on a new path */
-		allow(lane, peer, ordinal);
+		allow(self, peer, ordinal);
 		return WEFT_OK;
 	}
 	slice->ready++;
-	queue_if_complete(lane, ordinal);
-	hold_next(lane);
-	count_wait(lane, ordinal);
+	queue_if_complete(inbox, lane, ordinal);
+	hold_next(self, lane);
+	count_wait(inbox, lane, ordinal);
 	return WEFT_OK;
 }
 
-enum weft_status
-wf_announce_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_runs *msg)
+static enum weft_status
+recv_announce(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer,
+	      const struct wf_head *head, const uint8_t *body)
 {
 	const struct wf_dense *dense = lane->own;
-	bool begun = !peer->member.out && msg->step + 1 == peer->member.step_next &&
-		     msg->step == lane->order.sum.step;
-	if (!lane->ready || !dense->announces || !begun || lane->order.sum.heard == 0) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "ANNOUNCE: for step %" PRIu64 ", the lane is in step %" PRIu64 "%s",
-			       msg->step, lane->order.sum.step,
-			       dense->announces ? "" : " and asked for no announcements");
+	struct wf_msg_runs msg;
+	enum weft_status st = wf_msg_announce_decode(head, body, &msg);
+	if (st != WEFT_OK) {
+		return st;
 	}
-	for (uint32_t i = 0; i < msg->count; i++) {
-		const struct wf_run *run = &msg->run[i];
+	bool begun = !peer->member.out && msg.step + 1 == peer->member.step_next &&
+		     msg.step == lane->order.sum.step;
+	if (!begun || lane->order.sum.heard == 0) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "ANNOUNCE: for step %" PRIu64 ", the lane is in step %" PRIu64,
+			       msg.step, lane->order.sum.step);
+	}
+	for (uint32_t i = 0; i < msg.count; i++) {
+		const struct wf_run *run = &msg.run[i];
 		if ((uint64_t)run->first + run->count > dense->store.stored_count) {
 			return wf_fail(WEFT_PROTOCOL, "ANNOUNCE: slices %u and %u more, of %u",
 				       run->first, run->count, dense->store.stored_count);
 		}
 		for (uint32_t s = run->first; s < run->first + run->count; s++) {
-			enum weft_status st = take_slice(lane, peer, msg->step, s);
+			st = recv_slice(self, peer, msg.step, s);
 			if (st != WEFT_OK) {
 				return st;
 			}
@@ -268,49 +280,64 @@ wf_announce_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg
 	return WEFT_OK;
 }
 
-void
-wf_announce_received(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal)
+static bool
+may_put(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal)
 {
-	struct wf_dense_peer *own = peer->own;
-	uint8_t *said = said_of(lane, ordinal, peer->trainer);
-	WF_ASSERT(*said == SAID_TOLD && own->announced > 0);
+	const struct wf_inbox *inbox = self->state;
+	struct wf_inbox_peer *own = &inbox->peer[peer->trainer];
+	uint8_t *said = said_of(inbox, lane, ordinal, peer->trainer);
+	if (!is_shared(lane->own, ordinal)) {
+		return true;
+	}
+	if (*said != SAID_TOLD) {
+		return false;
+	}
+	WF_ASSERT(own->announced > 0);
 	*said = SAID_NOTHING;
 	own->announced--;
+	return true;
 }
 
-void
-wf_announce_applied(struct wf_lane *lane, uint32_t ordinal)
+/* Its gradients are summed, and their room is free. */
+static void
+after_apply(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal)
 {
-	struct wf_dense *dense = lane->own;
-	struct wf_inbox_slice *slice = &dense->inbox_slice[ordinal];
-	WF_ASSERT(slice->is_held && dense->held_count > 0);
+	struct wf_inbox *inbox = self->state;
+	struct wf_inbox_slice *slice = &inbox->slice[ordinal];
+	WF_ASSERT(slice->is_held && inbox->held_count > 0);
 	slice->is_held = false;
 	slice->ready = 0;
-	dense->held_count--;
-	hold_next(lane);
+	inbox->held_count--;
+	hold_next(self, lane);
 }
 
-void
-wf_announce_member_is_out(struct wf_lane *lane)
+/* Who takes part in the step no more is not waited for. */
+static void
+step_said(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer,
+	  const struct wf_msg_step *msg)
 {
 	const struct wf_dense *dense = lane->own;
-	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
-		queue_if_complete(lane, i);
+	(void)peer;
+	if ((msg->flags & WF_STEP_OUT_OF_DATA) == 0 || lane->order.sum.heard == 0) {
+		return;
 	}
-	hold_next(lane);
+	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
+		queue_if_complete(self->state, lane, i);
+	}
+	hold_next(self, lane);
 }
 
-void
-wf_announce_path_ends(struct wf_lane *lane, struct wf_peer *peer)
+static void
+path_ends(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer)
 {
-	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
+	const struct wf_dense *dense = lane->own;
+	struct wf_inbox *inbox = self->state;
+	struct wf_inbox_peer *own = &inbox->peer[peer->trainer];
 	for (uint32_t i = 0; i < dense->store.stored_count && own->announced > 0; i++) {
-		uint8_t *said = said_of(lane, i, peer->trainer);
+		uint8_t *said = said_of(inbox, lane, i, peer->trainer);
 		if (*said == SAID_READY) {
-			WF_ASSERT(!dense->inbox_slice[i].is_held &&
-				  dense->inbox_slice[i].ready > 0);
-			dense->inbox_slice[i].ready--;
+			WF_ASSERT(!inbox->slice[i].is_held && inbox->slice[i].ready > 0);
+			inbox->slice[i].ready--;
 		}
 		own->announced -= *said != SAID_NOTHING ? 1 : 0;
 		*said = SAID_NOTHING;
@@ -320,37 +347,77 @@ wf_announce_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	own->allow.count = 0;
 }
 
-/* As many of the peer's as fit, in order; neighbours as one run. Returns how many. */
+/* As many of the trainer's as fit, in order; neighbours as one run. Returns how many. */
 static uint32_t
-fill_runs(struct wf_lane *lane, const struct wf_dense_peer *own)
+fill_runs(struct wf_inbox *inbox, uint64_t step, const struct wf_ordinal_ring *ring)
 {
-	struct wf_dense *dense = lane->own;
-	struct wf_msg_runs *msg = &dense->runs;
-	msg->step = lane->order.sum.step;
+	struct wf_msg_runs *msg = &inbox->runs;
+	msg->step = step;
 	msg->count = 0;
-	for (uint32_t i = 0; i < own->allow.count; i++) {
-		if (!wf_runs_add(msg, *wf_ordinal_ring_at(&own->allow, i))) {
+	for (uint32_t i = 0; i < ring->count; i++) {
+		if (!wf_runs_add(msg, *wf_ordinal_ring_at(ring, i))) {
 			return i;
 		}
 	}
-	return own->allow.count;
+	return ring->count;
 }
 
-bool
-wf_announce_flush(struct wf_lane *lane, struct wf_peer *peer)
+/* Say what may be PUT. */
+static bool
+flush(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer)
 {
-	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	while (own->allow.count > 0) {
-		uint32_t count = fill_runs(lane, own);
-		wf_msg_allow_encode(&dense->runs, &lane->msg);
+	struct wf_inbox *inbox = self->state;
+	struct wf_ordinal_ring *ring = &inbox->peer[peer->trainer].allow;
+	while (ring->count > 0) {
+		uint32_t count = fill_runs(inbox, lane->order.sum.step, ring);
+		wf_msg_allow_encode(&inbox->runs, &lane->msg);
 		if (!wf_control_send(peer, &lane->msg)) {
 			return false;
 		}
 		for (uint32_t i = 0; i < count; i++) {
-			uint32_t ordinal = wf_ordinal_ring_pop(&own->allow);
-			*said_of(lane, ordinal, peer->trainer) = SAID_TOLD;
+			uint32_t ordinal = wf_ordinal_ring_pop(ring);
+			*said_of(inbox, lane, ordinal, peer->trainer) = SAID_TOLD;
 		}
 	}
 	return true;
 }
+
+static bool
+has_offered(const struct wf_feature *self, const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	const struct wf_inbox *inbox = self->state;
+	return peer->member.step_next > lane->order.sum.step &&
+	       peer->member.summed + inbox->peer[peer->trainer].announced >=
+		       lane->order.summed_count;
+}
+
+static void
+words(const struct wf_feature *self, const struct wf_lane *lane, const uint64_t *then, char *out,
+      size_t bytes)
+{
+	const uint64_t *now = lane->report.now;
+	(void)self;
+	(void)snprintf(out, bytes,
+		       " slices_announced %" PRIu64 " slices_held %" PRIu64
+		       " waits_announce %" PRIu64 " waits_inbox %" PRIu64,
+		       now[WF_LANE_SLICE_ANNOUNCED_COUNT] - then[WF_LANE_SLICE_ANNOUNCED_COUNT],
+		       now[WF_LANE_SLICE_HELD_COUNT] - then[WF_LANE_SLICE_HELD_COUNT],
+		       now[WF_LANE_WAIT_ANNOUNCE_COUNT] - then[WF_LANE_WAIT_ANNOUNCE_COUNT],
+		       now[WF_LANE_WAIT_INBOX_COUNT] - then[WF_LANE_WAIT_INBOX_COUNT]);
+}
+
+const struct wf_feature_hooks wf_announce_hooks = {
+	.name = "announced inbox",
+	.message = WF_MSG_ANNOUNCE,
+	.bytes = inbox_bytes,
+	.open = open_inbox,
+	.close = close_inbox,
+	.recv = recv_announce,
+	.flush = flush,
+	.path_ends = path_ends,
+	.step_said = step_said,
+	.may_put = may_put,
+	.after_apply = after_apply,
+	.has_offered = has_offered,
+	.words = words,
+};

@@ -20,6 +20,7 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 	own->resume_next = 0;
 	own->init_due = dense->store.stored_count > 0;
 	own->norm_due = wf_norm_is_due(lane, peer);
+	wf_features_path_begins(lane, peer);
 	wf_peer_due(peer);
 }
 
@@ -68,7 +69,8 @@ flush_slots(struct wf_lane *lane, struct wf_peer *peer)
 		return false;
 	}
 	struct wf_msg_grant msg = {
-		.kind = dense->announces ? WF_GRANT_WIRE_ANNOUNCED : WF_GRANT_WIRE_SLOTS,
+		.kind = wf_dense_has_hook(dense, WF_AT_PUT) ? WF_GRANT_WIRE_ANNOUNCED
+							    : WF_GRANT_WIRE_SLOTS,
 		.slot_count = lane->opts.slot_count,
 		.slot_bytes = dense->slot_bytes,
 	};
@@ -177,7 +179,7 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 	if (peer->slots.credit_count > 0 && !flush_credit(lane, peer)) {
 		return false;
 	}
-	if (own->allow.count > 0 && !wf_announce_flush(lane, peer)) {
+	if (own->features_due != 0 && !wf_features_flush(lane, peer)) {
 		return false;
 	}
 	if (own->norm_due && !flush_norm(lane, peer)) {

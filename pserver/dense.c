@@ -98,7 +98,7 @@ check_memory(const struct wf_lane *lane)
 	uint64_t most = lane->opts.max_shard_bytes;
 	uint64_t windows = (uint64_t)lane->peer_count * lane->opts.slot_count * dense->slot_bytes;
 	uint64_t tables = lane->peer_count * peer_bytes(lane);
-	tables += wf_announce_table_bytes(lane) + store->stored_count * sizeof(*dense->priority);
+	tables += wf_features_bytes(lane) + store->stored_count * sizeof(*dense->priority);
 	if (dense->async_count > 0) {
 		windows *= 2;
 		tables += wf_async_table_bytes(lane, store->stored_count);
@@ -193,7 +193,7 @@ take_memory(struct wf_lane *lane)
 	lane->has_steps = store->pushable_count > 0;
 	lane->needs_all = needs_all(lane);
 	taken = store->stored_count == 0 ? WEFT_OK : open_memory(lane);
-	taken = taken == WEFT_OK ? wf_announce_open(lane) : taken;
+	taken = taken == WEFT_OK ? wf_features_open(lane) : taken;
 	return taken == WEFT_OK && dense->async_count > 0 ? wf_async_take_memory(lane) : taken;
 }
 
@@ -325,7 +325,6 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 		struct wf_msg_pull pull;
 		struct wf_msg_init init;
 		struct wf_msg_norm norm;
-		struct wf_msg_runs runs;
 		struct wf_msg_report report;
 	} msg;
 	enum weft_status st;
@@ -347,9 +346,6 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 	case WF_MSG_NORM:
 		st = wf_msg_norm_decode(head, body, &msg.norm);
 		return st != WEFT_OK ? st : wf_norm_take(lane, peer, &msg.norm);
-	case WF_MSG_ANNOUNCE:
-		st = wf_msg_announce_decode(head, body, &msg.runs);
-		return st != WEFT_OK ? st : wf_announce_take(lane, peer, &msg.runs);
 	case WF_MSG_REPORT:
 		st = wf_msg_report_decode(head, body, &msg.report);
 		return st != WEFT_OK ? st : wf_straggle_ask(lane, peer, &msg.report);
@@ -357,8 +353,7 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 		st = wf_msg_pull_decode(head, body, &msg.pull);
 		return st != WEFT_OK ? st : wf_answer_pull(lane, peer, &msg.pull);
 	default:
-		return wf_fail(WEFT_PROTOCOL,
-			       "dense message of type %u, which a lane does not take", head->type);
+		return wf_features_recv(lane, peer, head, body);
 	}
 }
 
@@ -421,7 +416,7 @@ release(struct wf_lane *lane)
 		wf_transport_region_remove(lane->turn.transport, dense->store_region);
 	}
 	wf_async_release(lane);
-	wf_announce_close(lane);
+	wf_features_close(lane);
 	wf_free(lane->env, dense->priority, dense->store.stored_count * sizeof(*dense->priority));
 	wf_free(lane->env, dense->push, (pushes + 1) * sizeof(*dense->push));
 	wf_free(lane->env, dense->round, (dense->store.stored_count + 1u) * sizeof(*dense->round));
@@ -438,7 +433,6 @@ release(struct wf_lane *lane)
 static void
 path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
-	const struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
 	own->resume_next = UINT32_MAX;
 	own->slots_due = false;
@@ -454,18 +448,7 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 		wf_window_park(lane, peer);
 	}
 	wf_slots_path_ends(&peer->slots);
-	if (dense->announces) {
-		wf_announce_path_ends(lane, peer);
-	}
-}
-
-static bool
-has_offered(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	const struct wf_dense *dense = lane->own;
-	const struct wf_dense_peer *own = peer->own;
-	return dense->announces && peer->member.step_next > lane->order.sum.step &&
-	       peer->member.summed + own->announced >= lane->order.summed_count;
+	wf_features_path_ends(lane, peer);
 }
 
 static const char *
@@ -487,20 +470,12 @@ words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes)
 {
 	const struct wf_dense *dense = lane->own;
 	const uint64_t *now = lane->report.now;
-	int used = snprintf(out, bytes, " slices_applied %" PRIu64,
-			    now[WF_LANE_SLICE_APPLIED_COUNT] - then[WF_LANE_SLICE_APPLIED_COUNT]);
-	if (dense->announces) {
-		used += snprintf(
-			out + used, bytes - (size_t)used,
-			" slices_announced %" PRIu64 " slices_held %" PRIu64
-			" waits_announce %" PRIu64 " waits_inbox %" PRIu64,
-			now[WF_LANE_SLICE_ANNOUNCED_COUNT] - then[WF_LANE_SLICE_ANNOUNCED_COUNT],
-			now[WF_LANE_SLICE_HELD_COUNT] - then[WF_LANE_SLICE_HELD_COUNT],
-			now[WF_LANE_WAIT_ANNOUNCE_COUNT] - then[WF_LANE_WAIT_ANNOUNCE_COUNT],
-			now[WF_LANE_WAIT_INBOX_COUNT] - then[WF_LANE_WAIT_INBOX_COUNT]);
-	}
+	(void)snprintf(out, bytes, " slices_applied %" PRIu64,
+		       now[WF_LANE_SLICE_APPLIED_COUNT] - then[WF_LANE_SLICE_APPLIED_COUNT]);
+	wf_features_words(lane, then, out, bytes);
 	if (dense->async_count > 0) {
-		(void)snprintf(out + used, bytes - (size_t)used, " slices_discarded %" PRIu64,
+		size_t used = strlen(out);
+		(void)snprintf(out + used, bytes - used, " slices_discarded %" PRIu64,
 			       now[WF_LANE_SLICE_DISCARDED_COUNT] -
 				       then[WF_LANE_SLICE_DISCARDED_COUNT]);
 	}
@@ -533,7 +508,7 @@ const struct wf_lane_service wf_dense_service = {
 	.done = wf_round_done,
 	.opens_path = opens_path,
 	.flush = wf_answer_flush,
-	.has_offered = has_offered,
+	.has_offered = wf_features_have_offered,
 	.holds_since = wf_async_holds_since,
 	.holds_for = wf_async_holds_for,
 	.owed = owed,

@@ -5,6 +5,7 @@
  * round.c   steps, gradients, the apply
  * halves.c  gradients and values in 16 bits
  * norm.c    clipping by the norm of the whole gradient
+ * feature.c what a job may have beside its steps, each in a file of its own (feature.h):
  * announce.c  which slices may be pushed, where the inbox does not hold all
  * straggle.c  who is waited for
  * async.c   the same for the asynchronous modes
@@ -16,6 +17,7 @@
 #pragma once
 
 #include "kernels/norm.h"
+#include "pserver/feature.h"
 #include "pserver/service.h"
 #include "pserver/store.h"
 #include "wire/priority.h"
@@ -59,6 +61,7 @@ struct wf_dense_peer {
 	struct wf_pull_range pull[WF_PULLS_MAX];
 	uint32_t pull_count;
 	bool nack_due;
+	uint32_t features_due; /* bits of those that have something to send */
 	bool norm_due;
 	bool report_due;
 	struct wf_msg_report report; /* that was asked for */
@@ -66,11 +69,6 @@ struct wf_dense_peer {
 
 	struct wf_ordinal_ring answers; /* to pushes */
 	uint64_t held_since_ns;         /* some of them wait for other trainers; 0: none does */
-
-	/* With a small inbox only (announce.c): ring of slices that it may PUT and has not heard
-	 * of, at most one entry per slice. Forgotten at DOWN. */
-	struct wf_ordinal_ring allow;
-	uint32_t announced; /* slices, of this step and path, that are not here */
 
 	/* Where slices are applied as they come. */
 	uint32_t came;            /* slices of step step_next - 1, summed ones too */
@@ -123,13 +121,6 @@ struct wf_async_slice {
 	uint64_t discard_lag; /* a push with so much lag is not applied; 0: all are */
 };
 
-/* With a small inbox only: a slice in the lane's step. */
-struct wf_inbox_slice {
-	uint32_t ready; /* trainers that have announced it; it counts until the slice is held */
-	bool is_queued; /* in the ring of complete ones */
-	bool is_held;   /* there is room for it, until it is applied */
-};
-
 /* What a rate depends on, and the count that bias correction takes. */
 struct wf_round_scale {
 	uint64_t samples_before, samples;
@@ -180,15 +171,7 @@ struct wf_dense {
 	uint32_t measured;  /* slices, in this step */
 	uint64_t norm_step; /* the last one whose sum has come */
 
-	bool announces; /* the inbox is small */
-	/* With a small inbox only (announce.c). */
-	uint8_t *inbox_said;                /* [stored_count * peer_count], as `push` */
-	struct wf_inbox_slice *inbox_slice; /* [stored_count] */
-	uint32_t held_count;                /* slices that are held */
-	struct wf_ordinal_ring complete;    /* slices that all have announced */
-	uint32_t *allow;                    /* [peer_count * stored_count] the peers' rings */
-	struct wf_msg_runs runs;            /* scratch of one encode */
-
+	struct wf_features features;
 	struct wf_msg_steps steps; /* scratch of one encode */
 	struct wf_msg_credit credit;
 };
@@ -208,6 +191,13 @@ static inline bool
 wf_slice_is_async(const struct wf_dense *dense, uint32_t ordinal)
 {
 	return dense->async_count > 0 && dense->slice[ordinal].is_async;
+}
+
+/* Has a feature of the job a hook at the point? */
+static inline bool
+wf_dense_has_hook(const struct wf_dense *dense, enum wf_feature_point point)
+{
+	return (dense->features.points & point) != 0;
 }
 
 static inline bool
@@ -254,27 +244,6 @@ void wf_round_fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf
 			 struct wf_apply *apply);
 /* `bad` values of what was applied to the slice were not finite: end the job, or tell. */
 void wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step, size_t bad);
-
-/* announce.c; all but open, close and table_bytes only where the lane announces */
-/* Does the inbox hold all that may come? Else take what announcements need. WEFT_INVALID: it is too
- * small for any order of pushes to be safe. */
-enum weft_status wf_announce_open(struct wf_lane *lane) WEFT_MUST_CHECK;
-void wf_announce_close(struct wf_lane *lane); /* accepts what is half taken, and nothing */
-uint64_t wf_announce_table_bytes(const struct wf_lane *lane);
-enum weft_status wf_announce_take(struct wf_lane *lane, struct wf_peer *peer,
-				  const struct wf_msg_runs *msg) WEFT_MUST_CHECK;
-/* May it PUT the slice's gradient now? */
-bool wf_announce_is_allowed(const struct wf_lane *lane, const struct wf_peer *peer,
-			    uint32_t ordinal);
-/* The gradient is here. */
-void wf_announce_received(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);
-/* The slice's gradients are summed, and their room is free. */
-void wf_announce_applied(struct wf_lane *lane, uint32_t ordinal);
-/* Somebody takes part in the step no more. */
-void wf_announce_member_is_out(struct wf_lane *lane);
-void wf_announce_path_ends(struct wf_lane *lane, struct wf_peer *peer);
-/* Say what may be PUT. False: the transport takes no more. */
-bool wf_announce_flush(struct wf_lane *lane, struct wf_peer *peer);
 
 /* halves.c */
 /* With a wire of 16 bits: apply what dense->gradient has, apply->grad_count of them, and leave new

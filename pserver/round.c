@@ -163,6 +163,9 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 	}
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	size_t bad = apply_sum(lane, ordinal, &apply);
+	if (wf_dense_has_hook(dense, WF_AT_APPLIED)) {
+		wf_features_after_apply(lane, ordinal);
+	}
 	uint64_t applied_ns = wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (bad > 0) {
 		wf_round_report_nonfinite(lane, ordinal, round->next, bad);
@@ -177,9 +180,6 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 		}
 	}
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);
-	if (dense->announces) {
-		wf_announce_applied(lane, ordinal);
-	}
 	if (++dense->applied == lane->order.summed_count) {
 		dense->applied = 0;
 		lane->turn.awaits_done = dense->async_count > 0; /* of copies */
@@ -283,10 +283,10 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 	if (st != WEFT_OK || news == WF_STEP_AGAIN) {
 		return st;
 	}
+	if (wf_dense_has_hook(dense, WF_AT_STEP_SAID)) {
+		wf_features_step_said(lane, peer, msg);
+	}
 	if (said.out) {
-		if (lane->order.sum.heard > 0 && dense->announces) {
-			wf_announce_member_is_out(lane);
-		}
 		if (lane->order.sum.heard > 0) {
 			wf_round_try_all(lane);
 		}
@@ -411,7 +411,7 @@ check_bytes(const struct wf_dense *dense, const struct wf_stored *stored, bool i
 
 /* Is this the push that the slice waits for from this trainer? */
 static enum weft_status
-check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_put *put)
+check_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
 {
 	uint32_t tag = put->tag;
 	struct wf_dense *dense = lane->own;
@@ -435,13 +435,15 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct w
 			"PUT: slice %u of %s for step %u (modulo 256), waited for is step %" PRIu64,
 			stored->slice, stored->tensor->name, wf_tag_step(tag), step);
 	}
-	if (dense->announces && !initial && !wf_announce_is_allowed(lane, peer, ordinal)) {
+	enum weft_status st = wf_slots_check(&peer->slots, wf_slots_of_tag(&peer->slots, tag));
+	st = st != WEFT_OK ? st : check_bytes(dense, stored, initial, put);
+	if (st == WEFT_OK && !initial && wf_dense_has_hook(dense, WF_AT_PUT) &&
+	    !wf_features_may_put(lane, peer, ordinal)) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "PUT: slice %u of %s in step %" PRIu64 ", which was not allowed",
 			       stored->slice, stored->tensor->name, step);
 	}
-	enum weft_status st = wf_slots_check(&peer->slots, wf_slots_of_tag(&peer->slots, tag));
-	return st != WEFT_OK ? st : check_bytes(dense, stored, initial, put);
+	return st;
 }
 
 /* A gradient has come and stays: for whom? */
@@ -477,9 +479,6 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *pu
 		wf_async_push(lane, peer, ordinal, put->data);
 		wf_transport_release(peer->conn, slot);
 		return WEFT_OK;
-	}
-	if (dense->announces) {
-		wf_announce_received(lane, peer, ordinal);
 	}
 	push->data = put->data;
 	push->slot = slot;

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "pserver/announce.h"
+
 #define PUSHABLE 4u /* three slices of w, one of b; then the static one */
 #define FIXED 4u
 #define SLICE_BYTES 64u
@@ -30,6 +32,12 @@ begin(struct stage *stage)
 		puppet_say_step(&stage->puppet[t], 1, 0);
 	}
 	stage_settle(stage);
+}
+
+static const struct wf_inbox *
+inbox_of(const struct stage *stage)
+{
+	return stage_feature(stage->lane[0], &wf_announce_hooks);
 }
 
 static uint64_t
@@ -155,8 +163,8 @@ break_a_path(struct stage *stage)
 	peer_disconnect(&one->peer, WF_DISCONNECT_DRAIN);
 	stage_settle(stage);
 	/* What it has announced is void: slice 1 is not held when room is there again. */
-	CHECK(stage, stage_dense(stage->lane[0])->inbox_slice[1].ready == 1);
-	CHECK(stage, stage_dense(stage->lane[0])->inbox_slice[0].is_held);
+	CHECK(stage, inbox_of(stage)->slice[1].ready == 1);
+	CHECK(stage, inbox_of(stage)->slice[0].is_held);
 	puppet_meet(one);
 	CHECK(stage, one->slots_kind == WF_GRANT_WIRE_ANNOUNCED && one->allowed_count == 0);
 	announce(stage, 1, 1, 1);
@@ -186,7 +194,7 @@ wait_for_room_with_a_void_word(struct stage *stage)
 	struct puppet *one = &stage->puppet[1];
 	announce(stage, 0, 0, 3);
 	announce(stage, 1, 0, 2);
-	CHECK(stage, stage_dense(stage->lane[0])->inbox_slice[1].is_queued);
+	CHECK(stage, inbox_of(stage)->slice[1].is_queued);
 	puppet_push(zero, 0, 1);
 	peer_disconnect(&one->peer, WF_DISCONNECT_DRAIN);
 	stage_settle(stage);
@@ -300,7 +308,7 @@ static const struct offence offences[] = {
 	{&narrow, announce_what_is_static, "ANNOUNCE: slice 4 of fixed"},
 	{&narrow, announce_beyond_the_slices, "ANNOUNCE: slices 4 and 2 more, of 5"},
 	{&narrow, allow_a_lane, "dense message of type 12"},
-	{&roomy, announce_twice, "asked for no announcements"},
+	{&roomy, announce_twice, "dense message of type 11: this lane has no announced inbox"},
 };
 
 static void
@@ -329,16 +337,18 @@ ask_before_and_after(struct stage *stage)
 {
 	const struct wf_msg_runs msg = {.step = 1, .count = 1, .run = {{.count = 1}}};
 	struct wf_lane *lane = stage->lane[0];
+	struct wf_msg out;
+	wf_msg_announce_encode(&msg, &out);
 	begin(stage);
 	announce(stage, 0, 0, 1);
-	CHECK(stage, wf_announce_take(lane, &lane->peer[1], &msg) == WEFT_OK);
+	CHECK(stage, wf_features_recv(lane, &lane->peer[1], &out.head, out.body) == WEFT_OK);
 	for (uint32_t t = 0; t < 2; t++) {
-		CHECK(stage, !wf_announce_is_allowed(lane, &lane->peer[t], 0));
+		CHECK(stage, !wf_features_may_put(lane, &lane->peer[t], 0));
 	}
 	stage_settle(stage);
 	for (uint32_t t = 0; t < 2; t++) {
 		CHECK(stage, may_push(&stage->puppet[t], 0, 0));
-		CHECK(stage, wf_announce_is_allowed(lane, &lane->peer[t], 0));
+		CHECK(stage, wf_features_may_put(lane, &lane->peer[t], 0));
 	}
 }
 

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* feature: which features there are, and calls of their hooks. Thread: the lane's. */
+#include "pserver/feature.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "pserver/dense.h"
+
+/* In the order in which they send and act. */
+static const struct wf_feature_hooks *const known[] = {
+	&wf_announce_hooks,
+};
+WF_STATIC_ASSERT(WF_ARRAY_COUNT(known) <= WF_FEATURES_MAX, "there is room for all of them");
+
+static struct wf_features *
+features_of(const struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	return &dense->features;
+}
+
+uint64_t
+wf_features_bytes(const struct wf_lane *lane)
+{
+	uint64_t bytes = 0;
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(known); i++) {
+		bytes += known[i]->bytes(lane);
+	}
+	return bytes;
+}
+
+static uint32_t
+points_of(const struct wf_feature_hooks *hooks)
+{
+	uint32_t points = 0;
+	points |= hooks->step_said != NULL ? WF_AT_STEP_SAID : 0;
+	points |= hooks->may_put != NULL ? WF_AT_PUT : 0;
+	points |= hooks->after_apply != NULL ? WF_AT_APPLIED : 0;
+	return points;
+}
+
+enum weft_status
+wf_features_open(struct wf_lane *lane)
+{
+	struct wf_features *features = features_of(lane);
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(known); i++) {
+		if (known[i]->bytes(lane) == 0) {
+			continue;
+		}
+		struct wf_feature *feature = &features->on[features->count];
+		*feature = (struct wf_feature){.hooks = known[i], .bit = 1u << features->count};
+		enum weft_status st = known[i]->open(feature, lane);
+		if (st != WEFT_OK) {
+			known[i]->close(feature, lane);
+			return st;
+		}
+		features->count++;
+		features->points |= points_of(known[i]);
+	}
+	return WEFT_OK;
+}
+
+void
+wf_features_close(struct wf_lane *lane)
+{
+	struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		features->on[i].hooks->close(&features->on[i], lane);
+	}
+	*features = (struct wf_features){0};
+}
+
+static const struct wf_feature *
+find_on(const struct wf_features *features, uint8_t message)
+{
+	for (uint32_t i = 0; i < features->count; i++) {
+		if (features->on[i].hooks->message == message) {
+			return &features->on[i];
+		}
+	}
+	return NULL;
+}
+
+enum weft_status
+wf_features_recv(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+		 const uint8_t *body)
+{
+	const struct wf_feature *feature = find_on(features_of(lane), head->type);
+	if (feature != NULL && lane->ready && head->type != 0) {
+		return feature->hooks->recv(feature, lane, peer, head, body);
+	}
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(known); i++) {
+		if (known[i]->message == head->type && head->type != 0) {
+			return wf_fail(WEFT_PROTOCOL,
+				       "dense message of type %u: this lane has no %s", head->type,
+				       known[i]->name);
+		}
+	}
+	return wf_fail(WEFT_PROTOCOL, "dense message of type %u, which a lane does not take",
+		       head->type);
+}
+
+void
+wf_feature_due(const struct wf_feature *self, struct wf_peer *peer)
+{
+	struct wf_dense_peer *own = peer->own;
+	own->features_due |= self->bit;
+	wf_peer_due(peer);
+}
+
+bool
+wf_features_flush(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_features *features = features_of(lane);
+	struct wf_dense_peer *own = peer->own;
+	while (own->features_due != 0) {
+		const struct wf_feature *feature = &features->on[__builtin_ctz(own->features_due)];
+		if (!feature->hooks->flush(feature, lane, peer)) {
+			return false;
+		}
+		own->features_due &= ~feature->bit;
+	}
+	return true;
+}
+
+void
+wf_features_path_begins(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		if (features->on[i].hooks->flush != NULL) {
+			wf_feature_due(&features->on[i], peer);
+		}
+	}
+}
+
+void
+wf_features_path_ends(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_features *features = features_of(lane);
+	struct wf_dense_peer *own = peer->own;
+	own->features_due = 0;
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (feature->hooks->path_ends != NULL) {
+			feature->hooks->path_ends(feature, lane, peer);
+		}
+	}
+}
+
+bool
+wf_features_have_offered(const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (feature->hooks->has_offered != NULL &&
+		    feature->hooks->has_offered(feature, lane, peer)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+void
+wf_features_words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (feature->hooks->words != NULL) {
+			size_t used = strlen(out);
+			feature->hooks->words(feature, lane, then, out + used, bytes - used);
+		}
+	}
+}
+
+void
+wf_features_step_said(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *msg)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (feature->hooks->step_said != NULL) {
+			feature->hooks->step_said(feature, lane, peer, msg);
+		}
+	}
+}
+
+bool
+wf_features_may_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (feature->hooks->may_put != NULL &&
+		    !feature->hooks->may_put(feature, lane, peer, ordinal)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+void
+wf_features_after_apply(struct wf_lane *lane, uint32_t ordinal)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (feature->hooks->after_apply != NULL) {
+			feature->hooks->after_apply(feature, lane, ordinal);
+		}
+	}
+}

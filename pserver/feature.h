@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* feature: what a job may have beside plain steps, at the lane: an inbox that holds less than a
+ * step, clipping by the norm, and so on. A feature is one file with a table of hooks and a state
+ * that only this file looks into; the state exists where the job has the feature.
+ *
+ * The code of a step knows points, not features: at each it tests once whether a feature of this
+ * job has a hook there, and calls it. Thread: the lane's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pserver/service.h"
+
+#define WF_FEATURES_MAX 8u
+
+struct wf_feature;
+
+/* The points of a step at which features have hooks. */
+enum wf_feature_point {
+	WF_AT_STEP_SAID = 1 << 0,
+	WF_AT_PUT = 1 << 1,
+	WF_AT_APPLIED = 1 << 2,
+};
+
+/* All but bytes, open and close may be NULL: nothing to do there. */
+struct wf_feature_hooks {
+	const char *name; /* in messages: "this job has no NAME" */
+	uint8_t message;  /* type of the message that it decodes; 0: none */
+
+	/* What it takes in this job; 0: the job does not have it. Known before memory is taken. */
+	uint64_t (*bytes)(const struct wf_lane *lane);
+	/* Take the state, self->state. At the end of the job, and after a failure, which ends it:
+	 * close, which accepts what is half taken. */
+	enum weft_status (*open)(struct wf_feature *self, struct wf_lane *lane);
+	void (*close)(struct wf_feature *self, struct wf_lane *lane);
+
+	/* A message of its type. A failure is the peer's offence. */
+	enum weft_status (*recv)(const struct wf_feature *self, struct wf_lane *lane,
+				 struct wf_peer *peer, const struct wf_head *head,
+				 const uint8_t *body);
+	/* After wf_feature_due and at the beginning of a path: send what is due, which may be
+	 * nothing. False: the transport takes no more. */
+	bool (*flush)(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer);
+	/* DOWN: forget what belonged to the path. */
+	void (*path_ends)(const struct wf_feature *self, struct wf_lane *lane,
+			  struct wf_peer *peer);
+
+	/* The peer has said the step, or that it is out of data, and it has been counted. */
+	void (*step_said)(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer,
+			  const struct wf_msg_step *msg);
+	/* All else is right about a PUT of a gradient that is summed. May it be, and is it counted?
+	 */
+	bool (*may_put)(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer,
+			uint32_t ordinal);
+	/* The slice is applied in the step, and not answered yet. */
+	void (*after_apply)(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal);
+
+	/* The peer has offered all of the step, and waits for leave to push it. */
+	bool (*has_offered)(const struct wf_feature *self, const struct wf_lane *lane,
+			    const struct wf_peer *peer);
+	/* Its words in a line about what came since `then`; a blank before each. */
+	void (*words)(const struct wf_feature *self, const struct wf_lane *lane,
+		      const uint64_t *then, char *out, size_t bytes);
+};
+
+struct wf_feature {
+	const struct wf_feature_hooks *hooks;
+	void *state;
+	uint32_t bit; /* among those of a peer's that have something to send */
+};
+
+/* Those of a job. */
+struct wf_features {
+	struct wf_feature on[WF_FEATURES_MAX];
+	uint32_t count;
+	uint32_t points; /* enum wf_feature_point: somebody has a hook there */
+};
+
+/* Bytes of the features that the job has. */
+uint64_t wf_features_bytes(const struct wf_lane *lane);
+enum weft_status wf_features_open(struct wf_lane *lane) WEFT_MUST_CHECK;
+void wf_features_close(struct wf_lane *lane); /* accepts some of them, and none */
+/* A message of a type that the service itself does not know. */
+enum weft_status wf_features_recv(struct wf_lane *lane, struct wf_peer *peer,
+				  const struct wf_head *head, const uint8_t *body) WEFT_MUST_CHECK;
+/* The feature has something to send to the peer. */
+void wf_feature_due(const struct wf_feature *self, struct wf_peer *peer);
+/* Send what is due to the peer. False: the transport takes no more. */
+bool wf_features_flush(struct wf_lane *lane, struct wf_peer *peer);
+void wf_features_path_begins(struct wf_lane *lane, struct wf_peer *peer);
+void wf_features_path_ends(struct wf_lane *lane, struct wf_peer *peer);
+bool wf_features_have_offered(const struct wf_lane *lane, const struct wf_peer *peer);
+void wf_features_words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes);
+
+/* At the points of a step: for who has tested that one is there. */
+void wf_features_step_said(struct wf_lane *lane, struct wf_peer *peer,
+			   const struct wf_msg_step *msg);
+bool wf_features_may_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);
+void wf_features_after_apply(struct wf_lane *lane, uint32_t ordinal);
+
+extern const struct wf_feature_hooks wf_announce_hooks; /* announce.c */
