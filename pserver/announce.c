@@ -57,7 +57,7 @@ check_room(const struct wf_lane *lane)
 			       lane->opts.idx, lane->opts.inbox_bytes, lane->peer_count, each,
 			       dense->job.slice_bytes);
 	}
-	if (wf_clips_norm(dense)) {
+	if (wf_optimizer_clips_norm(&store->optimizer.set)) {
 		return wf_fail(WEFT_INVALID,
 			       "lane %u: --inbox_bytes=%" PRIu64
 			       " has no room for all gradients of a step, and with clip_norm they "

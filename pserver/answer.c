@@ -19,7 +19,6 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 	own->slots_due = dense->store.stored_count > 0;
 	own->resume_next = 0;
 	own->init_due = dense->store.stored_count > 0;
-	own->norm_due = wf_norm_is_due(lane, peer);
 	wf_features_path_begins(lane, peer);
 	wf_peer_due(peer);
 }
@@ -141,15 +140,6 @@ flush_nack(struct wf_lane *lane, struct wf_peer *peer)
 }
 
 static bool
-flush_norm(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_dense_peer *own = peer->own;
-	wf_norm_encode(lane, &lane->msg);
-	own->norm_due = !wf_control_send(peer, &lane->msg);
-	return !own->norm_due;
-}
-
-static bool
 flush_report(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense_peer *own = peer->own;
@@ -180,9 +170,6 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 		return false;
 	}
 	if (own->features_due != 0 && !wf_features_flush(lane, peer)) {
-		return false;
-	}
-	if (own->norm_due && !flush_norm(lane, peer)) {
 		return false;
 	}
 	if (own->report_due && !flush_report(lane, peer)) {

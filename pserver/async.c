@@ -300,12 +300,14 @@ apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *
 	const struct wf_dense_peer *own = peer->own;
 	struct wf_async_slice *slice = &dense->slice[ordinal];
 	struct wf_apply apply;
-	wf_round_fill_apply(lane, ordinal,
-			    &(struct wf_round_scale){.samples_before = slice->samples,
-						     .samples = own->samples,
-						     .pass = own->pass,
-						     .updates = slice->version + 1},
-			    &apply);
+	wf_round_fill_apply(
+		lane, ordinal,
+		&(struct wf_round_scale){.samples_before = slice->samples,
+					 .samples = own->samples,
+					 .pass = own->pass,
+					 .updates = slice->version + 1,
+					 .divisor = wf_round_divisor(dense, own->samples)},
+		&apply);
 	dense->gradient[0] = gradient;
 	apply.grad_count = 1;
 	uint64_t entered = wf_turn_enter(&lane->turn);

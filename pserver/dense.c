@@ -324,7 +324,6 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 		struct wf_msg_step step;
 		struct wf_msg_pull pull;
 		struct wf_msg_init init;
-		struct wf_msg_norm norm;
 		struct wf_msg_report report;
 	} msg;
 	enum weft_status st;
@@ -343,9 +342,6 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 	case WF_MSG_STEP:
 		st = wf_msg_step_decode(head, body, &msg.step);
 		return st != WEFT_OK ? st : wf_round_step(lane, peer, &msg.step);
-	case WF_MSG_NORM:
-		st = wf_msg_norm_decode(head, body, &msg.norm);
-		return st != WEFT_OK ? st : wf_norm_take(lane, peer, &msg.norm);
 	case WF_MSG_REPORT:
 		st = wf_msg_report_decode(head, body, &msg.report);
 		return st != WEFT_OK ? st : wf_straggle_ask(lane, peer, &msg.report);
@@ -441,7 +437,6 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	memset(own->have_state, 0, sizeof(own->have_state));
 	own->pull_count = 0;
 	own->nack_due = false;
-	own->norm_due = false;
 	own->report_due = false;
 	wf_answer_forget(peer);
 	if (lane->ready) {

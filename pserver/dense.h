@@ -4,9 +4,9 @@
  * dense.c   the service: the job description, its memory, messages
  * round.c   steps, gradients, the apply
  * halves.c  gradients and values in 16 bits
- * norm.c    clipping by the norm of the whole gradient
  * feature.c what a job may have beside its steps, each in a file of its own (feature.h):
  * announce.c  which slices may be pushed, where the inbox does not hold all
+ * norm.c    clipping by the norm of the whole gradient
  * straggle.c  who is waited for
  * async.c   the same for the asynchronous modes
  * answer.c  everything it sends
@@ -62,7 +62,6 @@ struct wf_dense_peer {
 	uint32_t pull_count;
 	bool nack_due;
 	uint32_t features_due; /* bits of those that have something to send */
-	bool norm_due;
 	bool report_due;
 	struct wf_msg_report report; /* that was asked for */
 	struct wf_msg_nack nack;
@@ -99,10 +98,9 @@ struct wf_push {
 };
 
 struct wf_round {
-	uint64_t next;     /* step waited for; 0: initial values */
-	uint32_t arrived;  /* trainers whose push of `next` is here */
-	uint32_t lent;     /* PUTs out of the store that are not DONE */
-	uint64_t measured; /* step whose squares are in the lane's norm */
+	uint64_t next;    /* step waited for; 0: initial values */
+	uint32_t arrived; /* trainers whose push of `next` is here */
+	uint32_t lent;    /* PUTs out of the store that are not DONE */
 };
 
 /* Asynchronous modes: a trainer and a slice, as `push`. */
@@ -126,6 +124,7 @@ struct wf_round_scale {
 	uint64_t samples_before, samples;
 	uint32_t pass;    /* as trainers count them */
 	uint64_t updates; /* this one included */
+	float divisor;    /* of the sums */
 };
 
 /* lane->own. */
@@ -165,12 +164,6 @@ struct wf_dense {
 	bool copies_added;
 	uint64_t highest; /* step that anybody has begun */
 
-	/* With clip_norm only. */
-	struct wf_norm
-		norm;       /* of the slices measured; of all lanes', where norm_step is the step */
-	uint32_t measured;  /* slices, in this step */
-	uint64_t norm_step; /* the last one whose sum has come */
-
 	struct wf_features features;
 	struct wf_msg_steps steps; /* scratch of one encode */
 	struct wf_msg_credit credit;
@@ -200,24 +193,6 @@ wf_dense_has_hook(const struct wf_dense *dense, enum wf_feature_point point)
 	return (dense->features.points & point) != 0;
 }
 
-static inline bool
-wf_clips_norm(const struct wf_dense *dense)
-{
-	return wf_optimizer_clips_norm(&dense->store.optimizer.set);
-}
-
-/* norm.c */
-/* The slice's pushes are here. May they be applied, or has the norm to come first? */
-bool wf_norm_allows(struct wf_lane *lane, uint32_t ordinal);
-/* The peer is to be told of this lane's share, which `encode` says. */
-bool wf_norm_is_due(const struct wf_lane *lane, const struct wf_peer *peer);
-void wf_norm_encode(const struct wf_lane *lane, struct wf_msg *out);
-enum weft_status wf_norm_take(struct wf_lane *lane, struct wf_peer *peer,
-			      const struct wf_msg_norm *msg) WEFT_MUST_CHECK;
-/* What the step's sums are divided by, rather than by `divisor`. */
-float wf_norm_divisor_of(const struct wf_dense *dense, float divisor);
-void wf_norm_step_done(struct wf_dense *dense);
-
 /* round.c */
 /* Apply what can be applied of the step. */
 void wf_round_try_all(struct wf_lane *lane);
@@ -239,6 +214,12 @@ enum weft_status wf_round_have(struct wf_lane *lane, struct wf_peer *peer,
 void wf_round_done(struct wf_lane *lane, uint64_t cookie);
 /* Copy the gradient of a slice aside, so that its slot is free again. Returns bytes. */
 uint64_t wf_round_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);
+/* What the sum of gradients of so many samples is divided by. */
+static inline float
+wf_round_divisor(const struct wf_dense *dense, uint64_t samples)
+{
+	return dense->store.mean ? (float)samples : 1.0f;
+}
 /* All of `apply` but the gradients. */
 void wf_round_fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_round_scale *scale,
 			 struct wf_apply *apply);

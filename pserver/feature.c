@@ -10,6 +10,7 @@
 /* In the order in which they send and act. */
 static const struct wf_feature_hooks *const known[] = {
 	&wf_announce_hooks,
+	&wf_norm_hooks,
 };
 WF_STATIC_ASSERT(WF_ARRAY_COUNT(known) <= WF_FEATURES_MAX, "there is room for all of them");
 
@@ -36,6 +37,7 @@ points_of(const struct wf_feature_hooks *hooks)
 	uint32_t points = 0;
 	points |= hooks->step_said != NULL ? WF_AT_STEP_SAID : 0;
 	points |= hooks->may_put != NULL ? WF_AT_PUT : 0;
+	points |= hooks->may_apply != NULL ? WF_AT_APPLY : 0;
 	points |= hooks->after_apply != NULL ? WF_AT_APPLIED : 0;
 	return points;
 }
@@ -196,6 +198,20 @@ wf_features_may_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal
 		const struct wf_feature *feature = &features->on[i];
 		if (feature->hooks->may_put != NULL &&
 		    !feature->hooks->may_put(feature, lane, peer, ordinal)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+bool
+wf_features_may_apply(struct wf_lane *lane, uint32_t ordinal, float *divisor)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (feature->hooks->may_apply != NULL &&
+		    !feature->hooks->may_apply(feature, lane, ordinal, divisor)) {
 			return false;
 		}
 	}

@@ -21,7 +21,8 @@ struct wf_feature;
 enum wf_feature_point {
 	WF_AT_STEP_SAID = 1 << 0,
 	WF_AT_PUT = 1 << 1,
-	WF_AT_APPLIED = 1 << 2,
+	WF_AT_APPLY = 1 << 2,
+	WF_AT_APPLIED = 1 << 3,
 };
 
 /* All but bytes, open and close may be NULL: nothing to do there. */
@@ -54,6 +55,10 @@ struct wf_feature_hooks {
 	 */
 	bool (*may_put)(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer,
 			uint32_t ordinal);
+	/* All that is summed of the slice is here. May it be applied, and what are its sums divided
+	 * by instead of *divisor? Asked again until it may. */
+	bool (*may_apply)(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal,
+			  float *divisor);
 	/* The slice is applied in the step, and not answered yet. */
 	void (*after_apply)(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal);
 
@@ -98,6 +103,8 @@ void wf_features_words(const struct wf_lane *lane, const uint64_t *then, char *o
 void wf_features_step_said(struct wf_lane *lane, struct wf_peer *peer,
 			   const struct wf_msg_step *msg);
 bool wf_features_may_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);
+bool wf_features_may_apply(struct wf_lane *lane, uint32_t ordinal, float *divisor);
 void wf_features_after_apply(struct wf_lane *lane, uint32_t ordinal);
 
 extern const struct wf_feature_hooks wf_announce_hooks; /* announce.c */
+extern const struct wf_feature_hooks wf_norm_hooks;     /* norm.c */

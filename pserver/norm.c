@@ -11,6 +11,55 @@
 
 WF_STATIC_ASSERT(WF_NORM_WIRE_WORDS == WF_NORM_WORDS, "one number");
 
+/* Of a lane; a step's sum is that of the slices measured until the sum over all lanes takes its
+ * place. */
+struct norm {
+	struct wf_norm sum;
+	uint64_t step;     /* that is measured */
+	uint32_t measured; /* slices, in this step */
+	uint64_t known;    /* last step whose sum over all lanes has come */
+	uint64_t *slice;   /* [stored_count] step in which it was measured last */
+};
+
+static uint64_t
+norm_bytes(const struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct norm *norm = NULL;
+	return wf_optimizer_clips_norm(&dense->store.optimizer.set)
+		       ? sizeof(*norm) + dense->store.stored_count * sizeof(*norm->slice)
+		       : 0;
+}
+
+static enum weft_status
+open_norm(struct wf_feature *self, struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	const uint32_t stored = dense->store.stored_count;
+	struct norm *norm = wf_zalloc(lane->env, sizeof(*norm));
+	self->state = norm;
+	if (norm != NULL) {
+		norm->slice = wf_zalloc_array(lane->env, stored + 1u, sizeof(*norm->slice));
+	}
+	if (norm == NULL || norm->slice == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for the norm of %u slices",
+			       lane->opts.idx, stored);
+	}
+	return WEFT_OK;
+}
+
+static void
+close_norm(struct wf_feature *self, struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	struct norm *norm = self->state;
+	if (norm != NULL) {
+		wf_free(lane->env, norm->slice,
+			(dense->store.stored_count + 1u) * sizeof(*norm->slice));
+		wf_free(lane->env, norm, sizeof(*norm));
+	}
+}
+
 static bool
 takes_part(const struct wf_lane *lane, const struct wf_peer *peer)
 {
@@ -19,21 +68,16 @@ takes_part(const struct wf_lane *lane, const struct wf_peer *peer)
 
 /* All of this lane's share is measured, and the sum is not here. */
 static bool
-waits(const struct wf_lane *lane)
+waits(const struct norm *norm, const struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
-	return wf_clips_norm(dense) && dense->measured == dense->store.pushable_count &&
-	       dense->norm_step != lane->order.sum.step;
-}
-
-bool
-wf_norm_is_due(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	return waits(lane) && takes_part(lane, peer);
+	const uint64_t step = lane->order.sum.step;
+	return norm->step == step && norm->known != step &&
+	       norm->measured == dense->store.pushable_count;
 }
 
 static void
-measure(struct wf_lane *lane, uint32_t ordinal)
+measure(struct norm *norm, struct wf_lane *lane, uint32_t ordinal)
 {
 	struct wf_dense *dense = lane->own;
 	unsigned count = 0;
@@ -43,57 +87,78 @@ measure(struct wf_lane *lane, uint32_t ordinal)
 			dense->gradient[count++] = push->data;
 		}
 	}
-	uint64_t entered = wf_turn_enter(&lane->turn);
-	wf_norm_add(&dense->norm, wf_dense_squares(dense, count, ordinal));
-	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
-	dense->round[ordinal].measured = lane->order.sum.step;
-	dense->measured++;
-	for (uint32_t t = 0; t < lane->peer_count && waits(lane); t++) {
-		struct wf_dense_peer *own = lane->peer[t].own;
-		own->norm_due = takes_part(lane, &lane->peer[t]) && lane->peer[t].conn != NULL;
-		wf_peer_due(&lane->peer[t]);
+	if (norm->step != lane->order.sum.step) {
+		norm->step = lane->order.sum.step;
+		norm->sum = (struct wf_norm){0};
+		norm->measured = 0;
 	}
+	uint64_t entered = wf_turn_enter(&lane->turn);
+	wf_norm_add(&norm->sum, wf_dense_squares(dense, count, ordinal));
+	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
+	norm->slice[ordinal] = norm->step;
+	norm->measured++;
 }
 
-bool
-wf_norm_allows(struct wf_lane *lane, uint32_t ordinal)
+static bool
+may_apply(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal, float *divisor)
 {
-	struct wf_dense *dense = lane->own;
-	if (!wf_clips_norm(dense) || dense->norm_step == lane->order.sum.step) {
+	const struct wf_dense *dense = lane->own;
+	struct norm *norm = self->state;
+	if (norm->known == lane->order.sum.step) {
+		*divisor =
+			wf_norm_divisor(&norm->sum, *divisor, dense->store.optimizer.set.clip_norm);
 		return true;
 	}
-	if (dense->round[ordinal].measured != lane->order.sum.step) {
-		measure(lane, ordinal);
+	if (norm->slice[ordinal] == lane->order.sum.step) {
+		return false;
+	}
+	measure(norm, lane, ordinal);
+	for (uint32_t t = 0; t < lane->peer_count && waits(norm, lane); t++) {
+		struct wf_peer *peer = &lane->peer[t];
+		if (takes_part(lane, peer) && peer->conn != NULL) {
+			wf_feature_due(self, peer);
+		}
 	}
 	return false;
 }
 
-void
-wf_norm_encode(const struct wf_lane *lane, struct wf_msg *out)
+/* Tell the peer of this lane's share. */
+static bool
+flush(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer)
 {
-	const struct wf_dense *dense = lane->own;
+	const struct norm *norm = self->state;
+	if (!waits(norm, lane) || !takes_part(lane, peer)) {
+		return true;
+	}
 	struct wf_msg_norm msg = {.step = lane->order.sum.step};
-	memcpy(msg.word, dense->norm.word, sizeof(msg.word));
-	wf_msg_norm_encode(&msg, out);
+	memcpy(msg.word, norm->sum.word, sizeof(msg.word));
+	wf_msg_norm_encode(&msg, &lane->msg);
+	return wf_control_send(peer, &lane->msg);
 }
 
-enum weft_status
-wf_norm_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_norm *msg)
+static enum weft_status
+recv_norm(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer,
+	  const struct wf_head *head, const uint8_t *body)
 {
-	struct wf_dense *dense = lane->own;
+	struct norm *norm = self->state;
 	const uint64_t step = lane->order.sum.step;
-	if (!lane->ready || !wf_clips_norm(dense) || msg->step > step) {
+	struct wf_msg_norm msg;
+	enum weft_status st = wf_msg_norm_decode(head, body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (msg.step > step) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "NORM: of step %" PRIu64 ", the lane is in step %" PRIu64
 			       " and was not waiting for it",
-			       msg->step, step);
+			       msg.step, step);
 	}
-	if (msg->step < step) {
+	if (msg.step < step) {
 		return WEFT_OK; /* another trainer was faster */
 	}
-	bool known = dense->norm_step == step;
-	bool same = memcmp(msg->word, dense->norm.word, sizeof(msg->word)) == 0;
-	if (!takes_part(lane, peer) || (known ? !same : !waits(lane))) {
+	bool known = norm->known == step;
+	bool same = memcmp(msg.word, norm->sum.word, sizeof(msg.word)) == 0;
+	if (!takes_part(lane, peer) || (known ? !same : !waits(norm, lane))) {
 		return wf_fail(WEFT_PROTOCOL, "NORM: of step %" PRIu64 ": %s", step,
 			       known ? "another sum than the one told before"
 				     : "before this lane's share of it was told");
@@ -101,26 +166,19 @@ wf_norm_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_nor
 	if (known) {
 		return WEFT_OK;
 	}
-	memcpy(dense->norm.word, msg->word, sizeof(msg->word));
-	dense->norm_step = step;
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		((struct wf_dense_peer *)lane->peer[t].own)->norm_due = false;
-	}
+	memcpy(norm->sum.word, msg.word, sizeof(msg.word));
+	norm->known = step;
 	wf_round_try_all(lane);
 	return WEFT_OK;
 }
 
-float
-wf_norm_divisor_of(const struct wf_dense *dense, float divisor)
-{
-	return wf_clips_norm(dense) ? wf_norm_divisor(&dense->norm, divisor,
-						      dense->store.optimizer.set.clip_norm)
-				    : divisor;
-}
-
-void
-wf_norm_step_done(struct wf_dense *dense)
-{
-	dense->norm = (struct wf_norm){0};
-	dense->measured = 0;
-}
+const struct wf_feature_hooks wf_norm_hooks = {
+	.name = "clipping by the norm",
+	.message = WF_MSG_NORM,
+	.bytes = norm_bytes,
+	.open = open_norm,
+	.close = close_norm,
+	.recv = recv_norm,
+	.flush = flush,
+	.may_apply = may_apply,
+};

@@ -97,7 +97,7 @@ fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_round_scale *
 	apply->param = wf_store_param(store, stored);
 	apply->grad = dense->gradient;
 	apply->count = stored->count;
-	apply->divisor = store->mean ? (float)scale->samples : 1.0f;
+	apply->divisor = scale->divisor;
 	apply->decay = stored->decay;
 	apply->clip = stored->clip;
 	apply->l1 = stored->l1;
@@ -138,7 +138,7 @@ apply_sum(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply *apply)
 
 /* All pushes of the slice are here and nothing reads the store's copy: sum, update, answer. */
 static void
-apply_round(struct wf_lane *lane, uint32_t ordinal)
+apply_round(struct wf_lane *lane, uint32_t ordinal, float divisor)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_round *round = &dense->round[ordinal];
@@ -148,7 +148,8 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 		   &(struct wf_round_scale){.samples_before = lane->order.sum.samples_before,
 					    .samples = lane->order.sum.samples,
 					    .pass = lane->order.sum.pass,
-					    .updates = lane->order.sum.step},
+					    .updates = lane->order.sum.step,
+					    .divisor = divisor},
 		   &apply);
 	struct wf_push *pushes = wf_push_of(lane, ordinal, 0);
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
@@ -158,9 +159,6 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 		}
 	}
 	WF_ASSERT(apply.grad_count == round->arrived);
-	if (wf_clips_norm(dense)) {
-		apply.divisor = wf_norm_divisor_of(dense, apply.divisor);
-	}
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	size_t bad = apply_sum(lane, ordinal, &apply);
 	if (wf_dense_has_hook(dense, WF_AT_APPLIED)) {
@@ -183,9 +181,6 @@ apply_round(struct wf_lane *lane, uint32_t ordinal)
 	if (++dense->applied == lane->order.summed_count) {
 		dense->applied = 0;
 		lane->turn.awaits_done = dense->async_count > 0; /* of copies */
-		if (wf_clips_norm(dense)) {
-			wf_norm_step_done(dense);
-		}
 		if (lane->turn.on) {
 			wf_straggle_step_done(lane, applied_ns);
 		}
@@ -203,11 +198,13 @@ try_apply(struct wf_lane *lane, uint32_t ordinal)
 	    round->arrived != members || members == 0) {
 		return;
 	}
-	if (wf_clips_norm(dense) && !wf_norm_allows(lane, ordinal)) {
+	float divisor = wf_round_divisor(dense, lane->order.sum.samples);
+	if (wf_dense_has_hook(dense, WF_AT_APPLY) &&
+	    !wf_features_may_apply(lane, ordinal, &divisor)) {
 		return;
 	}
 	if (round->lent == 0) {
-		apply_round(lane, ordinal);
+		apply_round(lane, ordinal, divisor);
 	} else {
 		lane->turn.awaits_done = true; /* until the step is done */
 	}

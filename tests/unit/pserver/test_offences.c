@@ -708,7 +708,7 @@ static const struct act acts[] = {
 	ACT(pull_beyond_the_slices, "PULL: slices 3 and 10 more, of 5", PUSHED),
 	ACT(grant_of_slots, "GRANT: kind 1", RAW),
 	ACT(grant_of_a_state_that_cannot_be, "GRANT: kind 3 (state 5)", PUSHED),
-	ACT(norm_nobody_waits_for, "NORM: of step 2", PUSHED),
+	ACT(norm_nobody_waits_for, "type 10: this lane has no clipping by the norm", PUSHED),
 	ACT(report_of_nobody, "REPORT: of trainer", PUSHED),
 	ACT(beat_of_garbage, "BEAT: flags is 255", PUSHED),
 	ACT(reports_at_once, "before the one asked for was told", PUSHED),
