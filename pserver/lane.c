@@ -56,7 +56,7 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	transport_opts.verbs = lane->verbs;
 	lane->opts.network = NULL;
 	if (st == WEFT_OK) {
-		st = wf_transport_open("mux", &transport_opts, &lane->turn.transport);
+		st = wf_transport_open("paths", &transport_opts, &lane->turn.transport);
 	}
 	if (st == WEFT_OK) {
 		st = lane->service->open(lane);

@@ -56,7 +56,7 @@ open_transport(struct wf_core *core)
 	};
 	wf_transport_opts_set(&core->values, &opts);
 	opts.verbs = core->verbs;
-	enum weft_status st = wf_transport_open("mux", &opts, &core->turn.transport);
+	enum weft_status st = wf_transport_open("paths", &opts, &core->turn.transport);
 	if (st != WEFT_OK) {
 		return st;
 	}

@@ -6,7 +6,7 @@
 #include "transport/ops.h"
 
 const struct wf_backend *const wf_backends[] = {
-	&wf_backend_tcp, &wf_backend_shm, &wf_backend_verbs, &wf_backend_mux, NULL,
+	&wf_backend_tcp, &wf_backend_shm, &wf_backend_verbs, &wf_backend_paths, NULL,
 };
 
 const struct wf_path_setting wf_path_settings[] = {

@@ -5,7 +5,7 @@
 
 #include "transport/transport.h"
 
-/* What a hello or verdict may take within a backend: mux puts its own before that of its user. A
+/* What a hello or verdict may take within a backend: paths/ puts its own before that of its user. A
  * backend holds those of a peer against opts.blob_max, and has room for this. */
 #define WF_BLOB_ROOM (WF_BLOB_MAX + 192u)
 
@@ -53,7 +53,7 @@ void wf_wait_on_fd(struct wf_transport *transport, uint64_t deadline_ns);
 /* What a peer gave as text, as one line: cut where it is too long, '?' for what is not printed. */
 void wf_peer_text(const uint8_t *said, size_t bytes, char out[WF_WHY_BYTES]);
 
-/* A backend as backends.c lists it, and what mux has to know of it as a path. */
+/* A backend as backends.c lists it, and what paths/ has to know of it. */
 struct wf_backend {
 	const char *name;
 	/* NULL: it is not built in. What follows is told of it all the same. */
@@ -69,7 +69,7 @@ struct wf_backend {
 	uint64_t path_retry_ns;
 };
 
-/* What `paths` of mux may be but a list of backends: the bootstrap, and behind it what is better,
+/* What opts.paths may be but a list of backends: the bootstrap, and behind it what is better,
  * best first. */
 struct wf_path_setting {
 	const char *name;
@@ -85,4 +85,4 @@ extern const struct wf_path_setting wf_path_settings[];
 extern const struct wf_backend wf_backend_tcp;
 extern const struct wf_backend wf_backend_shm;
 extern const struct wf_backend wf_backend_verbs; /* verbs/verbs.c, or rdma_none.c */
-extern const struct wf_backend wf_backend_mux;
+extern const struct wf_backend wf_backend_paths;

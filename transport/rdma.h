@@ -9,8 +9,8 @@
 
 #include "base/status.h"
 
-/* What mux has to know of the backend "verbs", also where it is not built in: a member list of its
- * struct wf_backend. */
+/* What paths/ has to know of the backend "verbs", also where it is not built in: a member list of
+ * its struct wf_backend. */
 #define WF_RDMA_BACKEND                                                                            \
 	.name = "verbs", .is_path = true, .path_id = WF_PATH_VERBS, .may_hang = true,              \
 	.rdma = true, .why = "RDMA at both ends"

@@ -98,7 +98,7 @@ wf_transport_open(const char *name, const struct wf_transport_opts *opts, struct
 			       full.newcomer_max, NEWCOMER_MAX_LIMIT);
 	}
 	char around[WF_FAULT_NAME_BYTES];
-	if (strcmp(name, "mux") == 0 && wf_fault_around_mux(full.paths, around, &full.paths)) {
+	if (strcmp(name, "paths") == 0 && wf_fault_around_paths(full.paths, around, &full.paths)) {
 		name = around;
 	}
 	enum weft_status st = wf_fault_is_name(name) ? wf_fault_open(name, &full, out)

@@ -58,13 +58,13 @@ struct wf_transport_opts {
 	 * at it. */
 	const char *tcp_congestion;
 	size_t blob_max; /* 0: WF_BLOB_MAX; more, up to WF_BLOB_ROOM, is for what wraps a backend */
-	/* mux: what may carry ("auto", "tcp", "shm", "verbs"); NULL: "auto". Others do not look at
-	 * it. */
+	/* "paths": what may carry ("auto", "tcp", "shm", "verbs"); NULL: "auto". Others do not look
+	 * at it. */
 	const char *paths;
 	/* Settings of RDMA devices ("device=mlx5_0,retry=5"), see transport/verbs; NULL: defaults.
 	 */
 	const char *verbs;
-	uint64_t path_retry_ns; /* mux: a path that broke is left out for so long; 0: 10 s */
+	uint64_t path_retry_ns; /* "paths": one that broke is left out for so long; 0: 10 s */
 };
 
 /* What a user sets of a transport; texts are those of `values`. */
@@ -215,7 +215,7 @@ enum wf_disconnect {
 	WF_DISCONNECT_NOW,
 };
 
-/* Open the backend called `name` ("tcp", "mux"). WEFT_UNSUPPORTED names those there are.
+/* Open the backend called `name` ("tcp", "paths"). WEFT_UNSUPPORTED names those there are.
  * "fault(SPEC)+NAME" wraps any of them in faults, for tests: transport/fault/README.md. */
 enum weft_status wf_transport_open(const char *name, const struct wf_transport_opts *opts,
 				   struct wf_transport **out) WEFT_MUST_CHECK;

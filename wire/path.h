@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path: what two ends of mux say to each other about the path that is to carry their connection. It
- * stands before the hello and the verdict of whoever uses mux. Thread: any; pure functions. */
+/* path: what two ends of transport/paths say to each other about the path that is to carry their
+ * connection. It stands before the hello and the verdict of their user. Thread: any; pure
+ * functions. */
 #pragma once
 
 #include <stddef.h>
@@ -31,7 +32,7 @@ enum wf_path_kind {
 	WF_PATH_TICKET = 2,  /* hello on an offered path; nothing follows */
 	WF_PATH_HERE = 3,    /* verdict: this connection carries; the user's verdict follows */
 	WF_PATH_UPGRADE = 4, /* verdict: come to one of the offers with the ticket */
-	WF_PATH_NO = 5,      /* verdict: refused by mux itself; the text says why */
+	WF_PATH_NO = 5,      /* verdict: refused because of its path head; the text says why */
 };
 
 /* HERE and NO: why this path, or none, as the end sees it that answers. */

@@ -46,7 +46,7 @@ struct node {
 struct conf {
 	struct wf_env *env;
 	const char *transport; /* name to open */
-	const char *paths;     /* of mux */
+	const char *paths;     /* opts.paths */
 	const char *host;      /* where nodes listen */
 	bool private_memory;   /* regions have no memfd */
 	bool says_bytes;       /* the medium knows how long a PUT was */

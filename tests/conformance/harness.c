@@ -2,7 +2,7 @@
 /* harness: the one place that knows which backend a case runs on. "tcp" and "tcp6" run in the
  * system's env over loopback, "shm" there too, "shm-copy" with memory that cannot be shared, "sim"
  * as a process of a simulated world, "toy" over pipes, in the program that has it;
- * "mux" and "mux-PATHS" with those paths, on loopback or there;
+ * "paths" and "paths-LIST" with what LIST allows, on loopback or there;
  * "fake-KIND" over RDMA devices that are none, there, in the program that has them.
  * "fault+X" is X behind faults that the contract allows for. Thread: the main one; the simulated
  * process is a coroutine of it. */
@@ -100,7 +100,7 @@ static const struct rdma {
 	{"verbs-nosrq", "10.9.0.1", "srq=off", "rxe0", true},
 	{"verbs-bare", "10.9.0.1", "imm=off,mw=off,srq=off,inline=0", "rxe0", true},
 	{"verbs-siw", "10.8.0.1", NULL, "siw0", false},
-	{"mux-tcp,verbs", "10.9.0.1", NULL, "rxe0", false},
+	{"paths-tcp,verbs", "10.9.0.1", NULL, "rxe0", false},
 };
 
 static const struct rdma *
@@ -161,9 +161,9 @@ choose(struct conf *t, const char *url)
 	/* iWARP: the stream that carries the reject may be reset before it is read. */
 	t->loses_reasons = rdma != NULL && strcmp(rdma->device, "siw0") == 0;
 	t->hasty_ns = (rdma != NULL ? 1500 : 50) * WF_NS_PER_MS; /* opens a device */
-	if (strncmp(url, "mux", 3) == 0) {
-		t->transport = "mux";
-		t->paths = url[3] == '-' ? url + 4 : "auto";
+	if (strncmp(url, "paths", 5) == 0) {
+		t->transport = "paths";
+		t->paths = url[5] == '-' ? url + 6 : "auto";
 		t->host = strstr(t->paths, "sim") != NULL ? SIM_HOST
 			  : rdma != NULL                  ? rdma->host
 							  : "127.0.0.1";

@@ -51,7 +51,7 @@ NEAR = {
     "trainer": "unit/trainer unit/sparse_client threads",
     "transport": "unit/transport unit/sim conformance",
     "transport/fault": "unit/fault conformance",
-    "transport/mux": "unit/mux conformance",
+    "transport/paths": "unit/paths conformance",
     "transport/shm": "unit/shm conformance",
     "transport/tcp": "unit/transport conformance",
     "wire": "unit/wire fuzz unit/pserver",

@@ -32,7 +32,7 @@ peer_open(struct peer *peer, struct script *script, const char *paths, size_t sl
 	struct wf_env *env = script->env;
 	const struct wf_transport_opts opts = {.env = env, .paths = paths};
 	init(peer, script);
-	CHECK_PEER(peer, wf_transport_open("mux", &opts, &peer->transport) == WEFT_OK);
+	CHECK_PEER(peer, wf_transport_open("paths", &opts, &peer->transport) == WEFT_OK);
 	CHECK_PEER(peer, env->ops->slab_open(env, slab_bytes, -1, &peer->slab) == WEFT_OK);
 	const struct wf_region region = {peer->slab.base, peer->slab.bytes, -1};
 	CHECK_PEER(peer,

@@ -80,7 +80,7 @@ struct peer {
 	uint32_t queue_first, queue_count;
 };
 
-/* A transport of its own, in which mux has `paths`, in the script's env, and so many bytes of
+/* A transport of its own, with these `paths`, in the script's env, and so many bytes of
  * memory. `ops`, `hello`, `to` and `slot_count` are the caller's to fill in. */
 void peer_open(struct peer *peer, struct script *script, const char *paths, size_t slab_bytes);
 /* A lane's end, at a transport of the caller's, who polls it and hands on what comes. */

@@ -201,7 +201,7 @@ enter(const char *path)
 static bool
 pair_iwarp(struct conf *t, const struct wf_transport_opts *opts, struct pair *p)
 {
-	t->transport = "mux";
+	t->transport = "paths";
 	t->paths = "tcp,verbs";
 	struct node *server = rig_node(t, "", "10.8.1.1", opts);
 	CHECK(server != NULL);

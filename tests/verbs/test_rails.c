@@ -60,7 +60,7 @@ lane_node(struct conf *t, unsigned lane)
 static bool
 set_scene(struct conf *t, const char *paths, struct scene *s)
 {
-	t->transport = "mux";
+	t->transport = "paths";
 	t->paths = paths;
 	s->lane[0] = lane_node(t, 0);
 	s->lane[1] = lane_node(t, 1);

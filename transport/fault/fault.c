@@ -297,7 +297,7 @@ skip_wrappers(const char *name)
 }
 
 bool
-wf_fault_around_mux(const char *paths, char name[WF_FAULT_NAME_BYTES], const char **rest)
+wf_fault_around_paths(const char *paths, char name[WF_FAULT_NAME_BYTES], const char **rest)
 {
 	const char *behind = skip_wrappers(paths);
 	if (behind == paths || (behind != NULL && strchr(behind, ',') != NULL)) {
@@ -306,7 +306,7 @@ wf_fault_around_mux(const char *paths, char name[WF_FAULT_NAME_BYTES], const cha
 	*rest = behind == NULL ? "" : behind;
 	size_t front = behind == NULL ? strlen(paths) : (size_t)(behind - paths);
 	(void)snprintf(name, WF_FAULT_NAME_BYTES, "%.*s%s", (int)front, paths,
-		       behind == NULL || *behind == '\0' ? "" : "mux");
+		       behind == NULL || *behind == '\0' ? "" : "paths");
 	return true;
 }
 

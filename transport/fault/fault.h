@@ -20,10 +20,10 @@ struct wf_fault_counts {
 
 /* Does the name ask for a wrapper? Then wf_fault_open is to open it, good or bad as it may be. */
 bool wf_fault_is_name(const char *name);
-/* "fault(SPEC)+auto", where mux is told its paths, wraps all of mux: `name` becomes
- * "fault(SPEC)+mux", `*rest` "auto". false: no wrapper comes first, or `paths` is a list, where
+/* "fault(SPEC)+auto", where a transport is told its paths, wraps all of it: `name` becomes
+ * "fault(SPEC)+paths", `*rest` "auto". false: no wrapper comes first, or `paths` is a list, where
  * each item has wrappers of its own. One that is written wrongly becomes `name` as it is. */
-bool wf_fault_around_mux(const char *paths, char name[WF_FAULT_NAME_BYTES], const char **rest);
+bool wf_fault_around_paths(const char *paths, char name[WF_FAULT_NAME_BYTES], const char **rest);
 /* `opts` are complete; the transport within gets them as they are. */
 enum weft_status wf_fault_open(const char *name, const struct wf_transport_opts *opts,
 			       struct wf_transport **out) WEFT_MUST_CHECK;

@@ -7,7 +7,7 @@ const struct wf_backend *const wf_backends[] = {
 	&wf_backend_tcp,
 	&wf_backend_shm,
 	&wf_backend_verbs,
-	&wf_backend_mux,
+	&wf_backend_paths,
 	&wf_backend_sim,
 	&wf_backend_sim2,
 	NULL,

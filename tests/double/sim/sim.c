@@ -275,7 +275,8 @@ static enum weft_status
 sim_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
 {
 	struct wf_sim_transport *t = self_of(transport);
-	uint32_t idx = 1; /* as the other backends do, so that mux can have it beside one of them */
+	uint32_t idx = 1; /* as the other backends do, so that transport/paths can have it beside
+			     one of them */
 	while (idx < t->region_count && t->regions[idx].base != NULL) {
 		idx++;
 	}

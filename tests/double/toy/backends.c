@@ -6,7 +6,7 @@
 const struct wf_backend *const wf_backends[] = {
 	&wf_backend_toy,
 	&wf_backend_tcp,
-	&wf_backend_mux,
+	&wf_backend_paths,
 	NULL,
 };
 

@@ -142,16 +142,16 @@ only_a_wrapper_counts_faults(void **state)
 }
 
 static void
-a_spec_before_the_paths_of_mux_wraps_all_of_it(void **state)
+a_spec_before_the_paths_of_paths_wraps_all_of_it(void **state)
 {
 	static const struct {
 		const char *paths, *name;
 		unsigned path_count;
 	} rows[] = {
-		{"auto", "mux", 2},
-		{"fault+auto", "fault+mux", 2},
-		{"fault(cut=1%,split=2%)+fault+tcp", "fault(cut=1%,split=2%)+fault+mux", 1},
-		{"fault+tcp,fault+shm", "mux", 2},
+		{"auto", "paths", 2},
+		{"fault+auto", "fault+paths", 2},
+		{"fault(cut=1%,split=2%)+fault+tcp", "fault(cut=1%,split=2%)+fault+paths", 1},
+		{"fault+tcp,fault+shm", "paths", 2},
 	};
 	static const char *const wrong[] = {"fault(cut=1+tcp", "fault(cut=1)+auto", "fault+",
 					    "fault", "fault+pigeon"};
@@ -161,7 +161,7 @@ a_spec_before_the_paths_of_mux_wraps_all_of_it(void **state)
 	for (size_t i = 0; i < WF_ARRAY_COUNT(rows); i++) {
 		struct wf_transport_opts opts = {.env = env, .paths = rows[i].paths};
 		struct wf_transport_info info;
-		assert_int_equal(wf_transport_open("mux", &opts, &transport), WEFT_OK);
+		assert_int_equal(wf_transport_open("paths", &opts, &transport), WEFT_OK);
 		wf_transport_query(transport, &info);
 		assert_string_equal(info.name, rows[i].name);
 		assert_int_equal(info.path_count, rows[i].path_count);
@@ -169,7 +169,7 @@ a_spec_before_the_paths_of_mux_wraps_all_of_it(void **state)
 	}
 	for (size_t i = 0; i < WF_ARRAY_COUNT(wrong); i++) {
 		struct wf_transport_opts opts = {.env = env, .paths = wrong[i]};
-		assert_int_not_equal(wf_transport_open("mux", &opts, &transport), WEFT_OK);
+		assert_int_not_equal(wf_transport_open("paths", &opts, &transport), WEFT_OK);
 		assert_non_null(strstr(weft_last_error(), "transport"));
 	}
 	wf_env_system_destroy(env);
@@ -339,7 +339,7 @@ main(void)
 		cmocka_unit_test(too_little_memory_is_an_error_without_leaks),
 		cmocka_unit_test(closing_says_what_was_injected),
 		cmocka_unit_test(only_a_wrapper_counts_faults),
-		cmocka_unit_test(a_spec_before_the_paths_of_mux_wraps_all_of_it),
+		cmocka_unit_test(a_spec_before_the_paths_of_paths_wraps_all_of_it),
 		cmocka_unit_test(on_sim_a_seed_gives_the_same_run),
 		cmocka_unit_test(wrappers_wrap_wrappers),
 		cmocka_unit_test(between_up_and_down_no_memory_is_taken),

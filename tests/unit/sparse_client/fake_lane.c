@@ -231,7 +231,7 @@ open_lane(struct lane *lane, struct wf_env *env, const struct fake_opts *opts, u
 	lane->sparse = port_idx > 0;
 	lane->idx = lane->sparse ? port_idx - 1 : 0;
 	lane->incarnation = wf_random(env) | 1;
-	fake_must(wf_transport_open("mux", &t, &lane->transport));
+	fake_must(wf_transport_open("paths", &t, &lane->transport));
 	fake_must(wf_transport_listen(lane->transport, &at, &lane->port));
 	uint64_t slots = opts->slot_bytes * opts->slot_count * opts->trainers;
 	uint64_t answers = (uint64_t)GATHER_BYTES * PULLS_MAX * opts->trainers;

@@ -4,7 +4,7 @@
 #include "tests/unit/trainer/fabric.h"
 #include "tests/support/failing_env.h"
 #include "trainer/session.h"
-#include "transport/mux/mux_internal.h"
+#include "transport/paths/paths_internal.h"
 
 struct fixture {
 	struct fabric fabric;
@@ -400,8 +400,8 @@ path_retry_ns(const struct weft_session_opts *opts)
 	struct weft_session *session;
 	struct weft_tensor *tensor[3];
 	start_three(opts, &session, tensor);
-	const struct wf_mux *mux = (const struct wf_mux *)session->core.turn.transport;
-	uint64_t found = mux->opts.path_retry_ns;
+	const struct wf_paths *paths = (const struct wf_paths *)session->core.turn.transport;
+	uint64_t found = paths->opts.path_retry_ns;
 	assert_ok(weft_session_close(session));
 	return found;
 }

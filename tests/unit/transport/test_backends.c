@@ -71,10 +71,10 @@ the_product_knows_no_medium_of_tests(void **state)
 	assert_int_equal(wf_transport_open("sim", &opts, &transport), WEFT_UNSUPPORTED);
 	assert_non_null(strstr(weft_last_error(), "\"sim\" is not built in; there are: tcp, shm"));
 	assert_null(strstr(weft_last_error(), ", sim"));
-	assert_int_equal(wf_transport_open("mux", &opts, &transport), WEFT_UNSUPPORTED);
+	assert_int_equal(wf_transport_open("paths", &opts, &transport), WEFT_UNSUPPORTED);
 	assert_non_null(strstr(weft_last_error(), "\"sim\" is none"));
 	opts.paths = "sim-auto";
-	assert_int_equal(wf_transport_open("mux", &opts, &transport), WEFT_UNSUPPORTED);
+	assert_int_equal(wf_transport_open("paths", &opts, &transport), WEFT_UNSUPPORTED);
 	for (unsigned i = 0; wf_backends[i] != NULL; i++) {
 		assert_false(wf_backends[i]->is_path && wf_backends[i]->path_id == WF_PATH_OTHER);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A crowd whose sockets stay open: members still come in. It speaks TCP by hand, for a transport
  * would close. One thread. */
-#include "tests/unit/mux/mux_rig.h"
+#include "tests/unit/paths/paths_rig.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 #define CROWD 100
 #define POLLS_MAX 20000
 
-/* Somebody says hello on the bootstrap as mux would. */
+/* Somebody says hello on the bootstrap as transport/paths would. */
 static int
 come(struct conf *t, const struct node *server)
 {
@@ -131,8 +131,8 @@ static void
 who_is_not_let_in_over_a_path_and_stays_keeps_nobody_out(void **state)
 {
 	(void)state;
-	run_on("mux", stay_after_a_refusal);
-	run_on("mux", stay_without_an_answer);
+	run_on("paths", stay_after_a_refusal);
+	run_on("paths", stay_without_an_answer);
 }
 
 int

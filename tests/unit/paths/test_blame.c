@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What mux remembers of a path that broke, and how long it goes from rail to rail: on connections
- * that are made up, for no network does this on demand. One thread. */
+/* What transport/paths remembers of a path that broke, and how long it goes from rail to rail: on
+ * connections that are made up, for no network does this on demand. One thread. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,23 +10,23 @@
 
 #include <cmocka.h>
 
-#include "transport/mux/mux_internal.h"
+#include "transport/paths/paths_internal.h"
 
 static const struct wf_backend kind = {
 	.name = "verbs", .is_path = true, .path_id = WF_PATH_VERBS, .rdma = true, .may_hang = true};
 static struct wf_env *env;
-static struct wf_mux mux;
-static struct wf_mux_path path = {.kind = &kind};
+static struct wf_paths paths;
+static struct wf_path path = {.kind = &kind};
 
 static int
 set_up(void **state)
 {
-	mux = (struct wf_mux){.opts = {.path_retry_ns = 1000 * WF_NS_PER_S}};
-	wf_places_init(&mux.places, 4, 4);
+	paths = (struct wf_paths){.opts = {.path_retry_ns = 1000 * WF_NS_PER_S}};
+	wf_places_init(&paths.places, 4, 4);
 	if (wf_env_system_create(WF_LOG_ERROR, -1, &env) != WEFT_OK) {
 		return -1;
 	}
-	mux.transport.env = env;
+	paths.transport.env = env;
 	return 0;
 }
 
@@ -37,31 +37,31 @@ tear_down(void **state)
 	return 0;
 }
 
-static struct wf_mux_conn
+static struct wf_paths_conn
 conn_to(const char *host)
 {
-	struct wf_mux_conn m = {.t = &mux, .path = &path, .to = {.port = 7164}};
+	struct wf_paths_conn m = {.t = &paths, .path = &path, .to = {.port = 7164}};
 	(void)snprintf(m.to.name, sizeof(m.to.name), "%s", host);
 	return m;
 }
 
 static bool
-is_broken(const struct wf_mux_conn *m)
+is_broken(const struct wf_paths_conn *m)
 {
-	return wf_mux_path_is_broken(&mux, &path, &m->to);
+	return wf_paths_is_broken(&paths, &path, &m->to);
 }
 
 static void
 a_breaking_is_forgiven_by_who_it_happened_to(void **state)
 {
-	struct wf_mux_conn first = conn_to("a");
-	struct wf_mux_conn second = conn_to("a");
-	wf_mux_path_broke(&first, "gone");
+	struct wf_paths_conn first = conn_to("a");
+	struct wf_paths_conn second = conn_to("a");
+	wf_paths_broke(&first, "gone");
 	assert_true(is_broken(&first));
-	wf_mux_path_broke(&second, "gone again"); /* the same place */
-	wf_mux_path_forgive(&first);
+	wf_paths_broke(&second, "gone again"); /* the same place */
+	wf_paths_forgive(&first);
 	assert_true(is_broken(&second));
-	wf_mux_path_forgive(&second);
+	wf_paths_forgive(&second);
 	assert_false(is_broken(&second));
 }
 
@@ -69,20 +69,20 @@ a_breaking_is_forgiven_by_who_it_happened_to(void **state)
 static void
 a_place_that_was_taken_over_is_not_forgiven(void **state)
 {
-	struct wf_mux_conn first = conn_to("a");
-	struct wf_mux_conn other = first;
-	wf_mux_path_broke(&first, "gone");
-	for (unsigned i = 0; i < WF_MUX_BROKEN_MAX; i++) {
+	struct wf_paths_conn first = conn_to("a");
+	struct wf_paths_conn other = first;
+	wf_paths_broke(&first, "gone");
+	for (unsigned i = 0; i < WF_PATHS_BROKEN_MAX; i++) {
 		char host[16];
 		(void)snprintf(host, sizeof(host), "b%u", i);
 		other = conn_to(host);
-		wf_mux_path_broke(&other, "gone");
+		wf_paths_broke(&other, "gone");
 	}
 	assert_false(is_broken(&first));
 	assert_true(is_broken(&other));
-	wf_mux_path_forgive(&first);
-	for (unsigned i = 0; i < WF_MUX_BROKEN_MAX; i++) {
-		assert_non_null(mux.broken[i].path);
+	wf_paths_forgive(&first);
+	for (unsigned i = 0; i < WF_PATHS_BROKEN_MAX; i++) {
+		assert_non_null(paths.broken[i].path);
 	}
 }
 
@@ -99,16 +99,16 @@ static struct wf_conn boot = {.transport = &inner};
 static struct wf_conn fast = {.transport = &inner};
 
 /* On its way over the path, and the peer has gone if there is no bootstrap any more. */
-static struct wf_mux_conn
+static struct wf_paths_conn
 upgrading(const char *host, bool peer_is_there)
 {
-	struct wf_mux_conn m = conn_to(host);
+	struct wf_paths_conn m = conn_to(host);
 	(void)snprintf(m.peer, sizeof(m.peer), "%s", host);
-	m.state = WF_MUX_UPGRADING;
+	m.state = WF_PATHS_UPGRADING;
 	m.fast = &fast;
 	m.boot = peer_is_there ? &boot : NULL;
 	if (!peer_is_there) {
-		wf_mux_conn_cause(&m, WEFT_UNAVAILABLE, "the peer closed without warning");
+		wf_paths_conn_cause(&m, WEFT_UNAVAILABLE, "the peer closed without warning");
 	}
 	return m;
 }
@@ -117,10 +117,10 @@ upgrading(const char *host, bool peer_is_there)
 static void
 a_silent_path_is_to_blame_while_the_peer_is_there(void **state)
 {
-	struct wf_mux_conn there = upgrading("a", true);
-	struct wf_mux_conn gone = upgrading("b", false);
-	wf_mux_conn_expire(&there);
-	wf_mux_conn_expire(&gone);
+	struct wf_paths_conn there = upgrading("a", true);
+	struct wf_paths_conn gone = upgrading("b", false);
+	wf_paths_conn_expire(&there);
+	wf_paths_conn_expire(&gone);
 	assert_true(is_broken(&there));
 	assert_false(is_broken(&gone));
 	assert_int_equal(there.cause, WEFT_TIMEOUT);
@@ -131,14 +131,14 @@ a_silent_path_is_to_blame_while_the_peer_is_there(void **state)
 static void
 a_path_that_says_that_it_is_silent_is_to_blame_while_the_peer_is_there(void **state)
 {
-	struct wf_mux_conn there = upgrading("a", true);
-	struct wf_mux_conn gone = upgrading("b", false);
+	struct wf_paths_conn there = upgrading("a", true);
+	struct wf_paths_conn gone = upgrading("b", false);
 	struct wf_event event = {.kind = WF_EVENT_DOWN, .conn = &fast};
 	event.down.status = WEFT_TIMEOUT;
 	event.down.why = "the request was not answered";
 	struct wf_event other = event;
-	assert_true(wf_mux_conn_inner_down(&there, &event));
-	assert_true(wf_mux_conn_inner_down(&gone, &other));
+	assert_true(wf_paths_conn_inner_down(&there, &event));
+	assert_true(wf_paths_conn_inner_down(&gone, &other));
 	assert_true(is_broken(&there));
 	assert_false(is_broken(&gone));
 	assert_int_equal(event.down.status, WEFT_TIMEOUT);
@@ -146,9 +146,9 @@ a_path_that_says_that_it_is_silent_is_to_blame_while_the_peer_is_there(void **st
 	assert_non_null(strstr(other.down.why, "the peer closed without warning"));
 }
 
-/* What mux says to the ticket, where the bootstrap has gone before. */
+/* What is said to the ticket, where the bootstrap has gone before. */
 static struct wf_event
-refused_without_bootstrap(struct wf_mux_conn *m, const struct wf_path_head *no)
+refused_without_bootstrap(struct wf_paths_conn *m, const struct wf_path_head *no)
 {
 	uint8_t blob[WF_BLOB_ROOM];
 	struct wf_event event = {.kind = WF_EVENT_DOWN, .conn = &fast};
@@ -156,7 +156,7 @@ refused_without_bootstrap(struct wf_mux_conn *m, const struct wf_path_head *no)
 	event.down.why = "refused by the peer";
 	event.down.blob = blob;
 	event.down.blob_bytes = wf_path_encode(no, blob);
-	assert_true(wf_mux_conn_inner_down(m, &event));
+	assert_true(wf_paths_conn_inner_down(m, &event));
 	return event;
 }
 
@@ -167,11 +167,11 @@ what_ended_the_bootstrap_is_the_cause_unless_the_path_says_it_itself(void **stat
 	const struct wf_path_head unknown = {.kind = WF_PATH_NO, .text = "its ticket is unknown"};
 	const struct wf_path_head full = {
 		.kind = WF_PATH_NO, .reason = WF_PATH_FULL, .text = "no room beside 7"};
-	struct wf_mux_conn first = upgrading("a", false);
+	struct wf_paths_conn first = upgrading("a", false);
 	struct wf_event down = refused_without_bootstrap(&first, &unknown);
 	assert_int_equal(down.down.status, WEFT_UNAVAILABLE);
 	assert_non_null(strstr(down.down.why, "the peer closed without warning"));
-	struct wf_mux_conn second = upgrading("b", false);
+	struct wf_paths_conn second = upgrading("b", false);
 	down = refused_without_bootstrap(&second, &full);
 	assert_int_equal(down.down.status, WEFT_UNAVAILABLE);
 	assert_non_null(strstr(down.down.why, "no room beside 7"));
@@ -180,7 +180,7 @@ what_ended_the_bootstrap_is_the_cause_unless_the_path_says_it_itself(void **stat
 static void
 no_rail_is_begun_when_the_attempt_is_over(void **state)
 {
-	struct wf_mux_conn m = conn_to("a");
+	struct wf_paths_conn m = conn_to("a");
 	m.offer_count = 3;
 	m.offer_next = 1; /* the first one has been tried */
 	for (unsigned i = 0; i < m.offer_count; i++) {
@@ -188,7 +188,7 @@ no_rail_is_begun_when_the_attempt_is_over(void **state)
 		(void)snprintf(m.offer[i].host, sizeof(m.offer[i].host), "10.9.%u.1", i);
 	}
 	m.attempt_ns = wf_now_ns(env);
-	assert_false(wf_mux_rails_next(&m));
+	assert_false(wf_paths_rails_next(&m));
 	assert_int_equal(m.offer_next, 1);
 	assert_int_equal(m.cause, WEFT_TIMEOUT);
 	assert_non_null(strstr(m.why, "over 1 of 3 rails"));
@@ -198,7 +198,7 @@ no_rail_is_begun_when_the_attempt_is_over(void **state)
 static void
 a_rail_that_broke_is_left_out_by_itself(void **state)
 {
-	struct wf_mux_conn m = conn_to("a");
+	struct wf_paths_conn m = conn_to("a");
 	m.offer_count = 2;
 	for (unsigned i = 0; i < m.offer_count; i++) {
 		m.offer[i] = (struct wf_path_offer){.path = WF_PATH_VERBS, .port = 1};
@@ -208,9 +208,9 @@ a_rail_that_broke_is_left_out_by_itself(void **state)
 		struct wf_host rail = {.port = 1};
 		(void)snprintf(rail.name, sizeof(rail.name), "10.9.%u.1", m.offer_idx);
 		assert_false(is_broken(&m));
-		assert_false(wf_mux_path_is_broken(&mux, &path, &rail));
-		wf_mux_path_broke(&m, "gone");
-		assert_true(wf_mux_path_is_broken(&mux, &path, &rail));
+		assert_false(wf_paths_is_broken(&paths, &path, &rail));
+		wf_paths_broke(&m, "gone");
+		assert_true(wf_paths_is_broken(&paths, &path, &rail));
 	}
 	assert_true(is_broken(&m));
 }
@@ -219,9 +219,9 @@ static void
 why_paths_were_left_out_is_told_of_each(void **state)
 {
 	char text[WF_PATH_TEXT_BYTES] = "";
-	wf_mux_paths_left_out(text, "shm: another host");
+	wf_paths_left_out(text, "shm: another host");
 	assert_string_equal(text, "shm: another host");
-	wf_mux_paths_left_out(text, "verbs: no device");
+	wf_paths_left_out(text, "verbs: no device");
 	assert_string_equal(text, "shm: another host; verbs: no device");
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that say what no mux says: garbage, tickets of others, tickets twice. One thread. */
-#include "tests/unit/mux/mux_rig.h"
+/* Peers that say what transport/paths never says: garbage, tickets of others, tickets twice. One
+ * thread. */
+#include "tests/unit/paths/paths_rig.h"
 
-/* A node that speaks without mux. */
+/* A node that speaks without path heads. */
 static struct node *
 raw_node(struct conf *t, const char *backend)
 {
@@ -22,7 +23,7 @@ say(struct node *n, const struct wf_host *to, const void *blob, size_t bytes)
 											   : NULL;
 }
 
-/* Refused by mux, with that text; and counted. */
+/* Refused by the path, not by the user, with that text; and counted. */
 static bool
 is_turned_away(struct conf *t, struct node *server, struct node *raw, struct wf_conn *conn,
 	       const char *why)
@@ -75,10 +76,10 @@ static void
 garbage_is_refused_and_counted(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", say_garbage);
+	run_on("paths-sim-auto", say_garbage);
 }
 
-/* Say hello as mux would, for an offer that is not waited for. */
+/* Say hello as transport/paths would, for an offer that is not waited for. */
 static struct wf_conn *
 ask_for_offer(struct node *raw, struct node *server, const char *user)
 {
@@ -114,7 +115,7 @@ show_ticket(struct node *raw, struct node *server, const struct wf_path_head *of
 	return say(raw, &to, blob, wf_path_encode(&head, blob));
 }
 
-/* A server, and somebody who speaks without mux on both of its paths, with an offer. */
+/* A server, and somebody who speaks without path heads on both of its paths, with an offer. */
 struct offered {
 	struct node *server, *boot, *fast;
 	struct wf_path_head offer;
@@ -164,7 +165,7 @@ static void
 a_ticket_is_good_once_and_no_other_is(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", use_tickets);
+	run_on("paths-sim-auto", use_tickets);
 }
 
 static bool
@@ -184,7 +185,7 @@ static void
 a_ticket_dies_with_its_bootstrap(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", end_before_ticket);
+	run_on("paths-sim-auto", end_before_ticket);
 }
 
 /* Nobody shows the ticket: the attempt is forgotten, and nobody above has heard of it. */
@@ -210,7 +211,7 @@ static void
 a_ticket_that_nobody_shows_expires(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", wait_for_ticket);
+	run_on("paths-sim-auto", wait_for_ticket);
 }
 
 static bool
@@ -250,7 +251,7 @@ static void
 who_takes_an_offer_and_stays_away_keeps_nobody_out(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", take_offers_and_stay_away);
+	run_on("paths-sim-auto", take_offers_and_stay_away);
 }
 
 /* The path's own end takes 2 s here, as it may where the peer puts it off. */
@@ -273,7 +274,7 @@ static void
 bootstrap_of_who_is_refused_on_a_path_ends_at_once(void **state)
 {
 	(void)state;
-	run_on("mux-sim,fault(delay@down:1:2s)+sim2", refuse_on_path);
+	run_on("paths-sim,fault(delay@down:1:2s)+sim2", refuse_on_path);
 }
 
 /* Two were offered a path while there was room for one. */
@@ -301,10 +302,10 @@ static void
 whose_ticket_finds_no_room_is_told_so(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", come_second);
+	run_on("paths-sim-auto", come_second);
 }
 
-/* A node that listens without mux. */
+/* A node that listens without path heads. */
 static bool
 listen_raw(struct conf *t, struct node *raw)
 {
@@ -353,7 +354,7 @@ static void
 who_is_told_that_there_is_no_room_asks_no_other_path(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", have_no_room);
+	run_on("paths-sim-auto", have_no_room);
 }
 
 static bool
@@ -375,7 +376,7 @@ static void
 who_speaks_on_a_bootstrap_that_carries_nothing_is_taken_down(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", speak_on_bootstrap);
+	run_on("paths-sim-auto", speak_on_bootstrap);
 }
 
 /* Another host's id, and one that is unknown: memory is not offered. */
@@ -407,12 +408,12 @@ static void
 memory_is_offered_within_one_host_only(void **state)
 {
 	(void)state;
-	run_on("mux", say_other_hosts);
+	run_on("paths", say_other_hosts);
 }
 
-/* A server without mux: whatever it answers is none. */
+/* A server without path heads: whatever it answers is none. */
 static bool
-answer_without_mux(struct conf *t)
+answer_without_heads(struct conf *t)
 {
 	struct node *raw = raw_node(t, "sim");
 	struct node *client = conf_node(t, NULL);
@@ -433,13 +434,14 @@ answer_without_mux(struct conf *t)
 }
 
 static void
-an_answer_without_mux_is_a_breach(void **state)
+an_answer_without_heads_is_a_breach(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", answer_without_mux);
+	run_on("paths-sim-auto", answer_without_heads);
 }
 
-/* A server that speaks mux by hand: it offers this, and the client is UPGRADING or is down. */
+/* A server that writes path heads by hand: it offers this, and the client is UPGRADING or is down.
+ */
 static bool
 offer_by_hand(struct conf *t, const struct wf_path_head *offer, struct node **boot,
 	      struct node **client, struct wf_conn **conn, struct wf_conn **boot_conn)
@@ -484,7 +486,7 @@ static void
 an_offer_of_paths_that_were_not_asked_for_is_a_breach(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", offer_other_paths);
+	run_on("paths-sim-auto", offer_other_paths);
 }
 
 /* What the listener's verdict says, in the words of who reads it at the connecting end. */
@@ -524,7 +526,7 @@ static void
 who_connects_says_why_the_bootstrap_carries(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", stay_on_bootstrap);
+	run_on("paths-sim-auto", stay_on_bootstrap);
 }
 
 /* The bootstrap ends while the path is silent: it is not waited for as long as for an answer. */
@@ -554,10 +556,10 @@ static void
 a_silent_path_is_given_up_soon_after_its_bootstrap(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", end_while_upgrading);
+	run_on("paths-sim-auto", end_while_upgrading);
 }
 
-/* A hello that is longer than a user's: only mux takes it. */
+/* A hello that is longer than a user's: only transport/paths takes it. */
 static bool
 say_too_much(struct conf *t)
 {
@@ -582,7 +584,7 @@ static void
 no_other_backend_takes_a_hello_over_the_limit(void **state)
 {
 	(void)state;
-	run_on("mux", say_too_much);
+	run_on("paths", say_too_much);
 }
 
 int
@@ -599,7 +601,7 @@ main(void)
 		cmocka_unit_test(who_is_told_that_there_is_no_room_asks_no_other_path),
 		cmocka_unit_test(who_speaks_on_a_bootstrap_that_carries_nothing_is_taken_down),
 		cmocka_unit_test(memory_is_offered_within_one_host_only),
-		cmocka_unit_test(an_answer_without_mux_is_a_breach),
+		cmocka_unit_test(an_answer_without_heads_is_a_breach),
 		cmocka_unit_test(an_offer_of_paths_that_were_not_asked_for_is_a_breach),
 		cmocka_unit_test(who_connects_says_why_the_bootstrap_carries),
 		cmocka_unit_test(a_silent_path_is_given_up_soon_after_its_bootstrap),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mux_rails: the connecting end, from offers to an attempt. A path over RDMA devices is offered
+/* paths_rails: the connecting end, from offers to an attempt. A path over RDMA devices is offered
  * once for each device of the peer that serves the lane: these are the rails. One after the other
  * is tried, the peer's order first; what cannot be had is said in one line, and left out for a
  * while. Thread: the transport's owner. */
-#include "transport/mux/mux_internal.h"
+#include "transport/paths/paths_internal.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 /* What is remembered of a rail that broke stands under its address. */
 static struct wf_host
-rail_host(const struct wf_mux_conn *m, const struct wf_path_offer *offer)
+rail_host(const struct wf_paths_conn *m, const struct wf_path_offer *offer)
 {
 	struct wf_host host = m->to;
 	host.port = offer->port;
@@ -22,10 +22,10 @@ rail_host(const struct wf_mux_conn *m, const struct wf_path_offer *offer)
 }
 
 static bool
-is_broken(const struct wf_mux_conn *m, const struct wf_path_offer *offer)
+is_broken(const struct wf_paths_conn *m, const struct wf_path_offer *offer)
 {
 	struct wf_host host = rail_host(m, offer);
-	return offer->port == 0 || wf_mux_path_is_broken(m->t, m->path, &host);
+	return offer->port == 0 || wf_paths_is_broken(m->t, m->path, &host);
 }
 
 /* As bytes, so that the order is that of numbers. 0: not an address of that family. */
@@ -41,7 +41,7 @@ address_bytes(const char *text, uint8_t out[16])
 /* Which rail it is: its place among the offered addresses of its family, by number. So it is the
  * same for every lane, however the peer has ordered them. */
 static unsigned
-rail_number(const struct wf_mux_conn *m, unsigned idx)
+rail_number(const struct wf_paths_conn *m, unsigned idx)
 {
 	uint8_t own[16];
 	uint8_t other[16];
@@ -56,7 +56,7 @@ rail_number(const struct wf_mux_conn *m, unsigned idx)
 
 /* Those of the peer's that lie in a network of this host come first, those that broke last. */
 static void
-sort_offers(struct wf_mux_conn *m)
+sort_offers(struct wf_paths_conn *m)
 {
 	struct wf_path_offer sorted[WF_PATH_OFFERS_MAX];
 	unsigned place[WF_PATH_OFFERS_MAX];
@@ -77,14 +77,14 @@ sort_offers(struct wf_mux_conn *m)
 }
 
 static void
-say_left_out(const struct wf_mux_conn *m, const struct wf_path_offer *offer, const char *why)
+say_left_out(const struct wf_paths_conn *m, const struct wf_path_offer *offer, const char *why)
 {
 	wf_log(m->t->transport.env, WF_LOG_WARN, "%s: rail %s is left out: %s", m->path->kind->name,
 	       offer->host, why);
 }
 
 static enum weft_status
-try_offer(struct wf_mux_conn *m, unsigned idx)
+try_offer(struct wf_paths_conn *m, unsigned idx)
 {
 	const struct wf_path_offer *offer = &m->offer[idx];
 	struct wf_host to = rail_host(m, offer);
@@ -98,7 +98,7 @@ try_offer(struct wf_mux_conn *m, unsigned idx)
 			(void)snprintf(to.name, sizeof(to.name), "%s%%%s", offer->host, device);
 		}
 		/* Its own limit leaves out how long registering memory takes. */
-		wf_mux_conn_deadline(m, WF_NEVER);
+		wf_paths_conn_deadline(m, WF_NEVER);
 	}
 	uint8_t blob[WF_BLOB_ROOM];
 	struct wf_path_head ticket = {.kind = WF_PATH_TICKET, .path = offer->path};
@@ -113,19 +113,19 @@ try_offer(struct wf_mux_conn *m, unsigned idx)
 /* A rail's own limit leaves out how long registering takes; further ones are not begun behind that
  * of the whole attempt. */
 static bool
-is_late(struct wf_mux_conn *m)
+is_late(struct wf_paths_conn *m)
 {
 	if (wf_now_ns(m->t->transport.env) < m->attempt_ns) {
 		return false;
 	}
-	wf_mux_conn_cause(m, WEFT_TIMEOUT, "not answered within %llu ms over %u of %u rails",
-			  (unsigned long long)(m->t->opts.connect_timeout_ns / WF_NS_PER_MS),
-			  m->offer_next, m->offer_count);
+	wf_paths_conn_cause(m, WEFT_TIMEOUT, "not answered within %llu ms over %u of %u rails",
+			    (unsigned long long)(m->t->opts.connect_timeout_ns / WF_NS_PER_MS),
+			    m->offer_next, m->offer_count);
 	return true;
 }
 
 bool
-wf_mux_rails_next(struct wf_mux_conn *m)
+wf_paths_rails_next(struct wf_paths_conn *m)
 {
 	while (m->offer_next < m->offer_count) {
 		if (m->offer_next > 0 && is_late(m)) {
@@ -141,7 +141,7 @@ wf_mux_rails_next(struct wf_mux_conn *m)
 		if (try_offer(m, idx) == WEFT_OK) {
 			return true;
 		}
-		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());
+		wf_paths_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());
 		if (m->offer_count > 1) {
 			say_left_out(m, &m->offer[idx], weft_last_error());
 		}
@@ -150,7 +150,7 @@ wf_mux_rails_next(struct wf_mux_conn *m)
 }
 
 bool
-wf_mux_rails_begin(struct wf_mux_conn *m, const struct wf_path_head *head)
+wf_paths_rails_begin(struct wf_paths_conn *m, const struct wf_path_head *head)
 {
 	m->path = NULL;
 	m->offer_count = 0;
@@ -158,9 +158,9 @@ wf_mux_rails_begin(struct wf_mux_conn *m, const struct wf_path_head *head)
 	for (unsigned i = 0; i < head->offer_count; i++) {
 		const struct wf_path_offer *offer = &head->offer[i];
 		bool may = offer->path < 32 && (m->paths & 1u << offer->path) != 0 &&
-			   wf_mux_path_find(m->t, offer->path) != NULL;
+			   wf_paths_find(m->t, offer->path) != NULL;
 		if (may && m->path == NULL) { /* if one is down, another one is not */
-			m->path = wf_mux_path_find(m->t, offer->path);
+			m->path = wf_paths_find(m->t, offer->path);
 		}
 		if (may && offer->path == m->path->kind->path_id) {
 			m->offer[m->offer_count++] = *offer;
@@ -174,7 +174,7 @@ wf_mux_rails_begin(struct wf_mux_conn *m, const struct wf_path_head *head)
 }
 
 bool
-wf_mux_rails_others(const struct wf_mux_conn *m)
+wf_paths_rails_others(const struct wf_paths_conn *m)
 {
 	for (unsigned i = 0; i < m->offer_count; i++) {
 		if (i != m->offer_idx && !is_broken(m, &m->offer[i])) {
@@ -185,7 +185,7 @@ wf_mux_rails_others(const struct wf_mux_conn *m)
 }
 
 bool
-wf_mux_rails_host(const struct wf_mux_conn *m, struct wf_host *out)
+wf_paths_rails_host(const struct wf_paths_conn *m, struct wf_host *out)
 {
 	if (m->offer_count < 2 || !m->path->kind->rdma) {
 		return false;
@@ -195,11 +195,11 @@ wf_mux_rails_host(const struct wf_mux_conn *m, struct wf_host *out)
 }
 
 bool
-wf_mux_rails_failed(struct wf_mux_conn *m, const char *why)
+wf_paths_rails_failed(struct wf_paths_conn *m, const char *why)
 {
 	if (m->offer_count < 2 || !m->path->kind->rdma) {
 		return false;
 	}
 	say_left_out(m, &m->offer[m->offer_idx], why);
-	return wf_mux_rails_next(m);
+	return wf_paths_rails_next(m);
 }

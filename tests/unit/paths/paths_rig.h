@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mux_rig: nodes of the conformance suite, in its worlds, and what only mux is asked. One thread.
+/* paths_rig: nodes of the conformance suite, in its worlds, and what only transport/paths is asked.
+ * One thread.
  */
 #pragma once
 
@@ -18,7 +19,8 @@
 
 #define SIM_HOST "alpha" /* the harness's */
 
-/* Run `body` on the URL of the suite: "mux", "mux-tcp", "mux-sim-auto"; the seed is WEFT_SEED's. */
+/* Run `body` on the URL of the suite: "paths", "paths-tcp", "paths-sim-auto"; the seed is
+ * WEFT_SEED's. */
 static inline void
 run_on(const char *url, bool (*body)(struct conf *t))
 {
@@ -29,7 +31,7 @@ run_on(const char *url, bool (*body)(struct conf *t))
 	}
 }
 
-/* The world that a case on "mux-sim..." runs in. */
+/* The world that a case on "paths-sim..." runs in. */
 static inline struct wf_world *
 world_of(struct conf *t)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mux: the backend that composes others: open and close, the turn that poll is, and sleeping.
+/* paths: the backend that chooses among others: open and close, the turn that poll is, and
+ * sleeping.
  *
  * What carries data is polled on every turn, straight into the caller's array, and its events are
  * made this transport's where they lie. What is quiet (listeners, the bootstraps of connections
  * that another path carries) is looked at by the clock, and in the poll after an arm.
  * Thread: the transport's owner. */
-#include "transport/mux/mux_internal.h"
+#include "transport/paths/paths_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,14 +15,14 @@
 #include <unistd.h>
 
 static void
-mux_close(struct wf_transport *transport)
+paths_close(struct wf_transport *transport)
 {
-	struct wf_mux *t = wf_mux_of(transport);
+	struct wf_paths *t = wf_paths_of(transport);
 	for (unsigned i = t->path_count; i-- > 0;) {
 		wf_transport_close(t->path[i].inner); /* the bootstrap last */
 	}
 	while (t->conns != NULL) {
-		wf_mux_conn_free(t->conns);
+		wf_paths_conn_free(t->conns);
 	}
 	if (t->epoll_fd >= 0) {
 		(void)close(t->epoll_fd);
@@ -45,9 +46,9 @@ add_counters(struct wf_transport_info *sum, const struct wf_transport_info *inne
 }
 
 static void
-mux_query(struct wf_transport *transport, struct wf_transport_info *out)
+paths_query(struct wf_transport *transport, struct wf_transport_info *out)
 {
-	struct wf_mux *t = wf_mux_of(transport);
+	struct wf_paths *t = wf_paths_of(transport);
 	for (unsigned i = 0; i < t->path_count; i++) {
 		struct wf_transport_info inner = {0};
 		if (t->path[i].inner != NULL) {
@@ -62,7 +63,7 @@ mux_query(struct wf_transport *transport, struct wf_transport_info *out)
 	*out = t->info;
 	out->path_count = 0;
 	for (unsigned i = 0; i < t->path_count; i++) {
-		const struct wf_mux_path *path = &t->path[i];
+		const struct wf_path *path = &t->path[i];
 		struct wf_transport_info inner = {0};
 		if (path->inner == NULL) {
 			continue;
@@ -80,9 +81,9 @@ mux_query(struct wf_transport *transport, struct wf_transport_info *out)
 }
 
 static void
-mux_region_remove(struct wf_transport *transport, uint32_t region)
+paths_region_remove(struct wf_transport *transport, uint32_t region)
 {
-	struct wf_mux *t = wf_mux_of(transport);
+	struct wf_paths *t = wf_paths_of(transport);
 	WF_ASSERT(region <= WF_REGIONS_MAX && t->path[0].regions[region]);
 	for (unsigned i = 0; i < t->path_count; i++) {
 		if (t->path[i].regions[region]) {
@@ -95,24 +96,24 @@ mux_region_remove(struct wf_transport *transport, uint32_t region)
 /* Every inner transport gives out the lowest free number, so they agree on it. A path that has no
  * memory for it (what RDMA devices use is locked) is left out, unless it must be. */
 static enum weft_status
-mux_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
+paths_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
 {
-	struct wf_mux *t = wf_mux_of(transport);
+	struct wf_paths *t = wf_paths_of(transport);
 	uint32_t number = 0;
 	for (unsigned i = 0; i < t->path_count; i++) {
-		struct wf_mux_path *path = &t->path[i];
+		struct wf_path *path = &t->path[i];
 		if (path->inner == NULL || path->lost) {
 			continue;
 		}
 		uint32_t got = 0;
 		enum weft_status st = wf_transport_region_add(path->inner, region, &got);
 		if (st == WEFT_NOMEM && i > 0 && !t->must) {
-			wf_mux_path_lose(t, path);
+			wf_paths_lose(t, path);
 			continue;
 		}
 		if (st != WEFT_OK) {
 			if (i > 0) {
-				mux_region_remove(transport, number);
+				paths_region_remove(transport, number);
 			}
 			return st;
 		}
@@ -125,45 +126,45 @@ mux_region_add(struct wf_transport *transport, const struct wf_region *region, u
 }
 
 static enum weft_status
-fail_not_up(const struct wf_mux_conn *m, const char *what)
+fail_not_up(const struct wf_paths_conn *m, const char *what)
 {
-	if (m->state >= WF_MUX_DYING) {
+	if (m->state >= WF_PATHS_DYING) {
 		return wf_fail(WEFT_CLOSED, "%s: the connection is going down", what);
 	}
 	return wf_fail(WEFT_INVALID, "%s: the connection is not up", what);
 }
 
 static enum weft_status
-mux_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
+paths_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
 {
-	struct wf_mux_conn *m = wf_mux_conn_of(conn);
-	if (m->state != WF_MUX_UP) {
+	struct wf_paths_conn *m = wf_paths_conn_of(conn);
+	if (m->state != WF_PATHS_UP) {
 		return fail_not_up(m, "grant");
 	}
 	return wf_transport_grant(m->carry, grant, out);
 }
 
 static void
-mux_release(struct wf_conn *conn, uint32_t slot)
+paths_release(struct wf_conn *conn, uint32_t slot)
 {
-	const struct wf_mux_conn *m = wf_mux_conn_of(conn);
+	const struct wf_paths_conn *m = wf_paths_conn_of(conn);
 	if (m->carry != NULL) {
 		m->carry->transport->ops->release(m->carry, slot);
 	}
 }
 
 static enum weft_status
-mux_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
+paths_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
 {
-	struct wf_mux *t = wf_mux_of(transport);
+	struct wf_paths *t = wf_paths_of(transport);
 	enum weft_status st = wf_transport_listen(t->path[0].inner, at, port);
-	return st != WEFT_OK ? st : wf_mux_paths_listen(t, at);
+	return st != WEFT_OK ? st : wf_paths_listen_all(t, at);
 }
 
 static void
-mux_path(struct wf_conn *conn, struct wf_path_info *out)
+paths_path(struct wf_conn *conn, struct wf_path_info *out)
 {
-	const struct wf_mux_conn *m = wf_mux_conn_of(conn);
+	const struct wf_paths_conn *m = wf_paths_conn_of(conn);
 	*out = (struct wf_path_info){
 		.name = m->path == NULL ? m->t->path[0].kind->name : m->path->kind->name,
 		.why = m->path_why,
@@ -171,10 +172,10 @@ mux_path(struct wf_conn *conn, struct wf_path_info *out)
 }
 
 static enum weft_status
-mux_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
+paths_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
 {
-	const struct wf_mux_conn *m = wf_mux_conn_of(conn);
-	if (m->state != WF_MUX_UP) {
+	const struct wf_paths_conn *m = wf_paths_conn_of(conn);
+	if (m->state != WF_PATHS_UP) {
 		return fail_not_up(m, "post");
 	}
 	return m->carry->transport->ops->post(m->carry, ops, op_count, taken);
@@ -182,11 +183,11 @@ mux_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsig
 
 /* UP, DOWN, and what does not belong where it came from. False: it is not for the caller. */
 static bool
-take_event(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
+take_event(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 {
-	struct wf_mux_conn *m = event->conn->user;
+	struct wf_paths_conn *m = event->conn->user;
 	if (event->kind == WF_EVENT_UP && event->up.incoming) {
-		return wf_mux_accept(t, path, event);
+		return wf_paths_accept(t, path, event);
 	}
 	if (m == &t->no_room && event->kind == WF_EVENT_DOWN) {
 		t->info.strangers_refused++;
@@ -197,15 +198,15 @@ take_event(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
 		return false; /* abandoned */
 	}
 	if (event->kind == WF_EVENT_UP) {
-		return wf_mux_connect_up(m, event);
+		return wf_paths_connect_up(m, event);
 	}
 	if (event->kind == WF_EVENT_DOWN) {
-		return wf_mux_conn_inner_down(m, event);
+		return wf_paths_conn_inner_down(m, event);
 	}
-	if (m->state < WF_MUX_DYING && event->kind != WF_EVENT_DONE) {
-		wf_mux_conn_cause(m, WEFT_PROTOCOL, "it spoke where it has nothing to say");
+	if (m->state < WF_PATHS_DYING && event->kind != WF_EVENT_DONE) {
+		wf_paths_conn_cause(m, WEFT_PROTOCOL, "it spoke where it has nothing to say");
 		m->t->info.protocol_errors++;
-		wf_mux_conn_kill(m);
+		wf_paths_conn_kill(m);
 	}
 	return false;
 }
@@ -213,13 +214,13 @@ take_event(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
 /* Some of the events from `first` on are not simply those of what carries. Returns how many of
  * `count` are left. */
 static __attribute__((noinline)) unsigned
-sort_out(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *at, unsigned first,
+sort_out(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned first,
 	 unsigned count)
 {
 	unsigned kept = first;
 	for (unsigned i = first; i < count; i++) {
 		struct wf_event *event = &at[i];
-		struct wf_mux_conn *m = event->conn->user;
+		struct wf_paths_conn *m = event->conn->user;
 		if (event->kind > WF_EVENT_DOWN && m != NULL && m->carry == event->conn) {
 			event->conn = &m->conn;
 		} else if (!take_event(t, path, event)) {
@@ -239,10 +240,10 @@ sort_out(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *at, unsign
 
 /* Make the events of an inner transport this one's, where they lie. Returns how many are left. */
 static inline unsigned
-translate(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *at, unsigned count)
+translate(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned count)
 {
 	for (struct wf_event *event = at; event < at + count; event++) {
-		struct wf_mux_conn *m = event->conn->user;
+		struct wf_paths_conn *m = event->conn->user;
 		if (event->kind <= WF_EVENT_DOWN || m == NULL || m->carry != event->conn) {
 			return sort_out(t, path, at, (unsigned)(event - at), count);
 		}
@@ -254,7 +255,7 @@ translate(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *at, unsig
 /* What has to be polled on every turn: what carries, or is being made or unmade. If there is none
  * of it, everything is. And what changed may have called for work of a transport that sleeps. */
 static void
-find_hot(struct wf_mux *t)
+find_hot(struct wf_paths *t)
 {
 	bool any = false;
 	t->changed = false;
@@ -263,14 +264,14 @@ find_hot(struct wf_mux *t)
 		t->path[i].hot = false;
 		t->path[i].asleep = false;
 	}
-	for (struct wf_mux_conn *m = t->conns; m != NULL; m = m->next) {
-		bool upgraded = m->state == WF_MUX_UP && m->carry == m->fast;
+	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
+		bool upgraded = m->state == WF_PATHS_UP && m->carry == m->fast;
 		t->timer_ns = m->deadline_ns < t->timer_ns ? m->deadline_ns : t->timer_ns;
-		t->path[0].hot |= !upgraded && m->state != WF_MUX_GONE;
+		t->path[0].hot |= !upgraded && m->state != WF_PATHS_GONE;
 		if (m->fast != NULL) {
 			m->path->hot = true;
 		}
-		for (unsigned i = 1; m->state == WF_MUX_OFFERED && i < t->path_count; i++) {
+		for (unsigned i = 1; m->state == WF_PATHS_OFFERED && i < t->path_count; i++) {
 			t->path[i].hot = true;
 		}
 	}
@@ -279,7 +280,7 @@ find_hot(struct wf_mux *t)
 	}
 	unsigned hot_count = 0;
 	for (unsigned i = 0; i < t->path_count; i++) {
-		struct wf_mux_path *path = &t->path[i];
+		struct wf_path *path = &t->path[i];
 		path->hot = (path->hot || !any) && path->inner != NULL;
 		hot_count += path->hot ? 1 : 0;
 		t->only = path->hot ? path : t->only;
@@ -288,11 +289,11 @@ find_hot(struct wf_mux *t)
 }
 
 static void
-run_timers(struct wf_mux *t)
+run_timers(struct wf_paths *t)
 {
-	for (struct wf_mux_conn *m = t->conns; m != NULL; m = m->next) {
+	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
 		if (m->deadline_ns <= t->now_ns) {
-			wf_mux_conn_expire(m);
+			wf_paths_conn_expire(m);
 		}
 	}
 	t->changed = true; /* and with it, when the next one is due */
@@ -300,12 +301,12 @@ run_timers(struct wf_mux *t)
 
 /* A turn that is none of the usual. True: everything is to be looked at. */
 static bool
-attend(struct wf_mux *t)
+attend(struct wf_paths *t)
 {
 	t->turns = 0;
 	t->now_ns = wf_now_ns(t->transport.env);
 	if (t->dead_waiting) {
-		wf_mux_conns_reap(t);
+		wf_paths_conns_reap(t);
 	}
 	if (t->now_ns >= t->timer_ns) {
 		run_timers(t);
@@ -317,27 +318,27 @@ attend(struct wf_mux *t)
 	if (t->now_ns < t->look_ns) {
 		return false;
 	}
-	t->look_ns = t->now_ns + WF_MUX_LOOK_NS;
+	t->look_ns = t->now_ns + WF_PATHS_LOOK_NS;
 	return true;
 }
 
 /* DOWN of those that no inner connection tells of. */
 static unsigned
-report_failed(struct wf_mux *t, struct wf_event *at, unsigned max)
+report_failed(struct wf_paths *t, struct wf_event *at, unsigned max)
 {
 	unsigned count = 0;
-	for (struct wf_mux_conn *m = t->conns; m != NULL && count < max; m = m->next) {
-		if (m->state == WF_MUX_FAILED) {
-			wf_mux_conn_report_failed(m, &at[count++]);
+	for (struct wf_paths_conn *m = t->conns; m != NULL && count < max; m = m->next) {
+		if (m->state == WF_PATHS_FAILED) {
+			wf_paths_conn_report_failed(m, &at[count++]);
 		}
 	}
 	return count;
 }
 
-/* A caller that armed sleeps after an empty poll, and does not know that mux used something up, or
- * that there is something to be done earlier than it was told. */
+/* A caller that armed sleeps after an empty poll, and does not know that this poll used something
+ * up, or that there is something to be done earlier than it was told. */
 static __attribute__((noinline)) void
-wake_if_due(struct wf_mux *t)
+wake_if_due(struct wf_paths *t)
 {
 	if (t->hidden || t->changed || t->failed_count > 0 || t->dead_waiting ||
 	    t->timer_ns < t->armed_ns) {
@@ -347,7 +348,7 @@ wake_if_due(struct wf_mux *t)
 }
 
 static inline void
-settle_armed(struct wf_mux *t, unsigned event_count)
+settle_armed(struct wf_paths *t, unsigned event_count)
 {
 	t->armed = false;
 	t->slept = true;
@@ -359,7 +360,7 @@ settle_armed(struct wf_mux *t, unsigned event_count)
 /* One that slept on is looked at in a poll that a sleep may follow: what it then leaves over, it
  * tells of only if it was armed. */
 static __attribute__((noinline)) void
-arm_again(struct wf_mux *t, struct wf_mux_path *path)
+arm_again(struct wf_paths *t, struct wf_path *path)
 {
 	(void)path->inner->ops->arm(path->inner, &path->armed_ns);
 	if (path->armed_ns < t->armed_ns) {
@@ -369,7 +370,7 @@ arm_again(struct wf_mux *t, struct wf_mux_path *path)
 }
 
 static enum weft_status
-poll_path(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *events, unsigned max,
+poll_path(struct wf_paths *t, struct wf_path *path, struct wf_event *events, unsigned max,
 	  unsigned *count)
 {
 	unsigned got = 0;
@@ -386,13 +387,13 @@ poll_path(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *events, u
 /* What is quiet sleeps on while the others bring something: its descriptor, or the clock, tells
  * when it has to be looked at. `all`: it has to. */
 static enum weft_status
-poll_each(struct wf_mux *t, bool all, struct wf_event *events, unsigned max, unsigned *count)
+poll_each(struct wf_paths *t, bool all, struct wf_event *events, unsigned max, unsigned *count)
 {
 	unsigned idx = t->first;
 	enum weft_status st = WEFT_OK;
 	t->first = 0;
 	for (unsigned i = 0; i < t->path_count && st == WEFT_OK; i++) {
-		struct wf_mux_path *path = &t->path[idx];
+		struct wf_path *path = &t->path[idx];
 		bool wanted = path->hot || all || (t->armed && !path->asleep);
 		if (wanted && path->inner != NULL) {
 			if (*count == max) {
@@ -409,9 +410,9 @@ poll_each(struct wf_mux *t, bool all, struct wf_event *events, unsigned max, uns
 }
 
 static __attribute__((noinline)) enum weft_status
-poll_several(struct wf_mux *t, struct wf_event *events, unsigned max, unsigned *event_count)
+poll_several(struct wf_paths *t, struct wf_event *events, unsigned max, unsigned *event_count)
 {
-	bool all = (t->attention || ++t->turns >= WF_MUX_LOOK_TURNS) && attend(t);
+	bool all = (t->attention || ++t->turns >= WF_PATHS_LOOK_TURNS) && attend(t);
 	t->hidden = false;
 	unsigned count = t->failed_count > 0 ? report_failed(t, events, max) : 0;
 	enum weft_status st = poll_each(t, all, events, max, &count);
@@ -427,20 +428,21 @@ poll_several(struct wf_mux *t, struct wf_event *events, unsigned max, unsigned *
 }
 
 /* The path that is all there is to look at in this turn; NULL: there may be more. */
-static inline struct wf_mux_path *
-find_only(struct wf_mux *t)
+static inline struct wf_path *
+find_only(struct wf_paths *t)
 {
-	bool usual = t->only != NULL && !t->armed && !t->slept && t->turns + 1 < WF_MUX_LOOK_TURNS;
+	bool usual =
+		t->only != NULL && !t->armed && !t->slept && t->turns + 1 < WF_PATHS_LOOK_TURNS;
 	t->turns += usual ? 1 : 0;
 	return usual ? t->only : NULL;
 }
 
 static enum weft_status
-mux_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
-	 unsigned *event_count)
+paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
+	   unsigned *event_count)
 {
-	struct wf_mux *t = wf_mux_of(transport);
-	struct wf_mux_path *path = &t->path[0];
+	struct wf_paths *t = wf_paths_of(transport);
+	struct wf_path *path = &t->path[0];
 	if (t->path_count > 1) {
 		path = find_only(t);
 	}
@@ -459,15 +461,15 @@ mux_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
 }
 
 static int
-mux_wait_fd(struct wf_transport *transport)
+paths_wait_fd(struct wf_transport *transport)
 {
-	return wf_mux_of(transport)->wait_fd;
+	return wf_paths_of(transport)->wait_fd;
 }
 
 static bool
-mux_arm(struct wf_transport *transport, uint64_t *deadline_ns)
+paths_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
-	struct wf_mux *t = wf_mux_of(transport);
+	struct wf_paths *t = wf_paths_of(transport);
 	if (t->path_count == 1 && !t->attention) {
 		t->armed = true;
 		bool quiet = t->path[0].inner->ops->arm(t->path[0].inner, deadline_ns);
@@ -477,7 +479,7 @@ mux_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	uint64_t soonest_ns = t->failed_count > 0 ? 0 : t->timer_ns;
 	t->armed = true;
 	for (unsigned i = 0; i < t->path_count; i++) {
-		struct wf_mux_path *path = &t->path[i];
+		struct wf_path *path = &t->path[i];
 		if (path->inner != NULL && !path->asleep) {
 			(void)path->inner->ops->arm(path->inner, &path->armed_ns);
 		}
@@ -489,9 +491,9 @@ mux_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 }
 
 static void
-mux_wait(struct wf_transport *transport, uint64_t deadline_ns)
+paths_wait(struct wf_transport *transport, uint64_t deadline_ns)
 {
-	const struct wf_mux *t = wf_mux_of(transport);
+	const struct wf_paths *t = wf_paths_of(transport);
 	if (t->path_count == 1) {
 		t->path[0].inner->ops->wait(t->path[0].inner, deadline_ns);
 	} else {
@@ -500,36 +502,36 @@ mux_wait(struct wf_transport *transport, uint64_t deadline_ns)
 }
 
 static void
-mux_wake(struct wf_transport *transport)
+paths_wake(struct wf_transport *transport)
 {
-	const struct wf_mux *t = wf_mux_of(transport);
+	const struct wf_paths *t = wf_paths_of(transport);
 	t->path[0].inner->ops->wake(t->path[0].inner);
 }
 
-static const struct wf_transport_ops mux_ops = {
-	.name = "mux",
-	.close = mux_close,
-	.query = mux_query,
-	.region_add = mux_region_add,
-	.region_remove = mux_region_remove,
-	.grant = mux_grant,
-	.release = mux_release,
-	.listen = mux_listen,
-	.answer = wf_mux_answer,
-	.connect = wf_mux_connect,
-	.disconnect = wf_mux_disconnect,
-	.path = mux_path,
-	.post = mux_post,
-	.poll = mux_poll,
-	.wait_fd = mux_wait_fd,
-	.arm = mux_arm,
-	.wait = mux_wait,
-	.wake = mux_wake,
+static const struct wf_transport_ops paths_ops = {
+	.name = "paths",
+	.close = paths_close,
+	.query = paths_query,
+	.region_add = paths_region_add,
+	.region_remove = paths_region_remove,
+	.grant = paths_grant,
+	.release = paths_release,
+	.listen = paths_listen,
+	.answer = wf_paths_answer,
+	.connect = wf_paths_connect,
+	.disconnect = wf_paths_disconnect,
+	.path = paths_path,
+	.post = paths_post,
+	.poll = paths_poll,
+	.wait_fd = paths_wait_fd,
+	.arm = paths_arm,
+	.wait = paths_wait,
+	.wake = paths_wake,
 };
 
 /* One inner transport: its descriptor. Several: an epoll over theirs. -1 where there is none. */
 static enum weft_status
-open_wait_fd(struct wf_mux *t)
+open_wait_fd(struct wf_paths *t)
 {
 	unsigned inner_count = 0;
 	t->wait_fd = wf_transport_wait_fd(t->path[0].inner);
@@ -542,7 +544,7 @@ open_wait_fd(struct wf_mux *t)
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	t->wait_fd = t->epoll_fd;
 	if (t->epoll_fd < 0) {
-		return wf_fail_errno(WEFT_IO, errno, "mux: epoll");
+		return wf_fail_errno(WEFT_IO, errno, "paths: epoll");
 	}
 	for (unsigned i = 0; i < t->path_count; i++) {
 		if (t->path[i].inner == NULL) {
@@ -551,19 +553,19 @@ open_wait_fd(struct wf_mux *t)
 		struct epoll_event event = {.events = EPOLLIN};
 		int fd = wf_transport_wait_fd(t->path[i].inner);
 		if (epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
-			return wf_fail_errno(WEFT_IO, errno, "mux: epoll_ctl");
+			return wf_fail_errno(WEFT_IO, errno, "paths: epoll_ctl");
 		}
 	}
 	return WEFT_OK;
 }
 
 static enum weft_status
-keep_settings(struct wf_mux *t, const char *verbs)
+keep_settings(struct wf_paths *t, const char *verbs)
 {
 	size_t bytes = verbs == NULL ? 0 : strlen(verbs);
 	if (bytes >= sizeof(t->verbs)) {
 		return wf_fail(WEFT_INVALID,
-			       "mux: settings of verbs of %zu bytes; %zu are the most", bytes,
+			       "paths: settings of verbs of %zu bytes; %zu are the most", bytes,
 			       sizeof(t->verbs) - 1);
 	}
 	memcpy(t->verbs, verbs == NULL ? "" : verbs, bytes);
@@ -572,17 +574,17 @@ keep_settings(struct wf_mux *t, const char *verbs)
 }
 
 static enum weft_status
-mux_open(const struct wf_transport_opts *opts, struct wf_transport **out)
+paths_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 {
-	struct wf_mux *t = wf_zalloc(opts->env, sizeof(*t));
+	struct wf_paths *t = wf_zalloc(opts->env, sizeof(*t));
 	if (t == NULL) {
-		return wf_fail(WEFT_NOMEM, "mux: %zu bytes", sizeof(*t));
+		return wf_fail(WEFT_NOMEM, "paths: %zu bytes", sizeof(*t));
 	}
-	t->transport.ops = &mux_ops;
+	t->transport.ops = &paths_ops;
 	t->transport.env = opts->env;
 	t->opts = *opts;
 	wf_places_init(&t->places, opts->conn_max, opts->newcomer_max);
-	t->info.name = "mux";
+	t->info.name = "paths";
 	t->info.put_bytes_max = opts->put_bytes_max;
 	t->epoll_fd = -1;
 	t->timer_ns = WF_NEVER;
@@ -591,20 +593,20 @@ mux_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	wf_host_id(opts->env, t->host_id);
 	enum weft_status st = keep_settings(t, opts->verbs);
 	if (st == WEFT_OK) {
-		st = wf_mux_paths_open(t);
+		st = wf_paths_open_all(t);
 	}
 	if (st == WEFT_OK) {
 		st = open_wait_fd(t);
 	}
 	if (st != WEFT_OK) {
-		mux_close(&t->transport);
+		paths_close(&t->transport);
 		return st;
 	}
 	*out = &t->transport;
 	return WEFT_OK;
 }
 
-const struct wf_backend wf_backend_mux = {
-	.name = "mux",
-	.open = mux_open,
+const struct wf_backend wf_backend_paths = {
+	.name = "paths",
+	.open = paths_open,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mux_conn: the states of a connection, and its end.
+/* paths_conn: the states of a connection, and its end.
  *
  *   BOOTING - UP                             connecting end, the bootstrap carries
  *   BOOTING - UPGRADING - UP                 connecting end, another path carries
@@ -10,16 +10,16 @@
  * DOWN is delivered together with that of the inner connection that carries, or would have: what is
  * lent in its memory is good for exactly as long. The bootstrap of an upgraded connection was never
  * granted anything; it may end later. Thread: the transport's owner. */
-#include "transport/mux/mux_internal.h"
+#include "transport/paths/paths_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-struct wf_mux_conn *
-wf_mux_conn_create(struct wf_mux *t, bool incoming)
+struct wf_paths_conn *
+wf_paths_conn_create(struct wf_paths *t, bool incoming)
 {
-	struct wf_mux_conn *m = wf_zalloc(t->transport.env, sizeof(*m));
+	struct wf_paths_conn *m = wf_zalloc(t->transport.env, sizeof(*m));
 	if (m == NULL) {
 		return NULL;
 	}
@@ -32,7 +32,7 @@ wf_mux_conn_create(struct wf_mux *t, bool incoming)
 	m->conn.transport = &t->transport;
 	m->t = t;
 	m->incoming = incoming;
-	m->state = incoming ? WF_MUX_ASKED : WF_MUX_BOOTING;
+	m->state = incoming ? WF_PATHS_ASKED : WF_PATHS_BOOTING;
 	m->deadline_ns = WF_NEVER;
 	m->next = t->conns;
 	m->prev_next = &t->conns;
@@ -46,9 +46,9 @@ wf_mux_conn_create(struct wf_mux *t, bool incoming)
 }
 
 void
-wf_mux_conn_free(struct wf_mux_conn *m)
+wf_paths_conn_free(struct wf_paths_conn *m)
 {
-	struct wf_mux *t = m->t;
+	struct wf_paths *t = m->t;
 	*m->prev_next = m->next;
 	if (m->next != NULL) {
 		m->next->prev_next = m->prev_next;
@@ -57,41 +57,41 @@ wf_mux_conn_free(struct wf_mux_conn *m)
 }
 
 void
-wf_mux_conn_state(struct wf_mux_conn *m, enum wf_mux_state state)
+wf_paths_conn_state(struct wf_paths_conn *m, enum wf_paths_state state)
 {
-	struct wf_mux *t = m->t;
-	t->failed_count += state == WF_MUX_FAILED && m->state != WF_MUX_FAILED;
-	t->failed_count -= state != WF_MUX_FAILED && m->state == WF_MUX_FAILED;
+	struct wf_paths *t = m->t;
+	t->failed_count += state == WF_PATHS_FAILED && m->state != WF_PATHS_FAILED;
+	t->failed_count -= state != WF_PATHS_FAILED && m->state == WF_PATHS_FAILED;
 	m->state = state;
 	t->changed = true;
 	t->attention = true;
 }
 
 void
-wf_mux_conn_gone(struct wf_mux_conn *m)
+wf_paths_conn_gone(struct wf_paths_conn *m)
 {
-	WF_ASSERT(m->state != WF_MUX_GONE);
-	wf_mux_conn_state(m, WF_MUX_GONE);
+	WF_ASSERT(m->state != WF_PATHS_GONE);
+	wf_paths_conn_state(m, WF_PATHS_GONE);
 	wf_places_leave(&m->t->places, &m->place);
 	m->t->dead_waiting = true;
 	m->carry = NULL;
 }
 
 void
-wf_mux_conns_reap(struct wf_mux *t)
+wf_paths_conns_reap(struct wf_paths *t)
 {
-	struct wf_mux_conn *next = NULL;
+	struct wf_paths_conn *next = NULL;
 	t->dead_waiting = false;
-	for (struct wf_mux_conn *m = t->conns; m != NULL; m = next) {
+	for (struct wf_paths_conn *m = t->conns; m != NULL; m = next) {
 		next = m->next;
-		if (m->state == WF_MUX_GONE && m->boot == NULL && m->fast == NULL) {
-			wf_mux_conn_free(m);
+		if (m->state == WF_PATHS_GONE && m->boot == NULL && m->fast == NULL) {
+			wf_paths_conn_free(m);
 		}
 	}
 }
 
 void
-wf_mux_conn_deadline(struct wf_mux_conn *m, uint64_t deadline_ns)
+wf_paths_conn_deadline(struct wf_paths_conn *m, uint64_t deadline_ns)
 {
 	m->deadline_ns = deadline_ns;
 	if (deadline_ns < m->t->timer_ns) {
@@ -100,7 +100,7 @@ wf_mux_conn_deadline(struct wf_mux_conn *m, uint64_t deadline_ns)
 }
 
 void
-wf_mux_abandon(struct wf_conn *inner, enum wf_disconnect how)
+wf_paths_abandon(struct wf_conn *inner, enum wf_disconnect how)
 {
 	if (inner != NULL) {
 		inner->user = NULL;
@@ -109,7 +109,7 @@ wf_mux_abandon(struct wf_conn *inner, enum wf_disconnect how)
 }
 
 void
-wf_mux_conn_cause(struct wf_mux_conn *m, enum weft_status status, const char *format, ...)
+wf_paths_conn_cause(struct wf_paths_conn *m, enum weft_status status, const char *format, ...)
 {
 	if (m->cause != WEFT_OK) {
 		return;
@@ -128,15 +128,15 @@ wf_mux_conn_cause(struct wf_mux_conn *m, enum weft_status status, const char *fo
 }
 
 void
-wf_mux_conn_kill(struct wf_mux_conn *m)
+wf_paths_conn_kill(struct wf_paths_conn *m)
 {
 	WF_ASSERT(m->cause != WEFT_OK || m->disconnected);
 	m->deadline_ns = WF_NEVER;
 	if (m->fast == NULL && m->boot == NULL) {
-		wf_mux_conn_state(m, WF_MUX_FAILED);
+		wf_paths_conn_state(m, WF_PATHS_FAILED);
 		return;
 	}
-	wf_mux_conn_state(m, WF_MUX_DYING);
+	wf_paths_conn_state(m, WF_PATHS_DYING);
 	if (m->fast != NULL) {
 		wf_transport_disconnect(m->fast, WF_DISCONNECT_NOW);
 	} else {
@@ -145,9 +145,9 @@ wf_mux_conn_kill(struct wf_mux_conn *m)
 }
 
 void
-wf_mux_conn_up(struct wf_mux_conn *m, struct wf_conn *carry, struct wf_mux_path *path)
+wf_paths_conn_up(struct wf_paths_conn *m, struct wf_conn *carry, struct wf_path *path)
 {
-	wf_mux_conn_state(m, WF_MUX_UP);
+	wf_paths_conn_state(m, WF_PATHS_UP);
 	m->carry = carry;
 	m->path = path;
 	m->was_up = true;
@@ -163,23 +163,23 @@ wf_mux_conn_up(struct wf_mux_conn *m, struct wf_conn *carry, struct wf_mux_path 
  * it stays a while: if it ends by itself, the path was not to blame. The accepting end lets the
  * other one judge. Who was refused gets no second for its end: its place is another one's. */
 static void
-settle_boot(struct wf_mux_conn *m, bool in_order)
+settle_boot(struct wf_paths_conn *m, bool in_order)
 {
 	if (m->boot == NULL) {
 		return;
 	}
 	if (m->broke) {
-		uint64_t wait_ns = WF_MUX_JUDGE_NS * (m->incoming ? 2 : 1);
-		wf_mux_conn_deadline(m, wf_now_ns(m->t->transport.env) + wait_ns);
+		uint64_t wait_ns = WF_PATHS_JUDGE_NS * (m->incoming ? 2 : 1);
+		wf_paths_conn_deadline(m, wf_now_ns(m->t->transport.env) + wait_ns);
 		return;
 	}
 	bool drains = in_order && m->was_up;
-	wf_mux_abandon(m->boot, drains ? WF_DISCONNECT_DRAIN : WF_DISCONNECT_NOW);
+	wf_paths_abandon(m->boot, drains ? WF_DISCONNECT_DRAIN : WF_DISCONNECT_NOW);
 	m->boot = NULL;
 }
 
 static void
-set_down(struct wf_mux_conn *m, struct wf_event *event)
+set_down(struct wf_paths_conn *m, struct wf_event *event)
 {
 	event->conn = &m->conn;
 	if (m->disconnected) {
@@ -193,28 +193,28 @@ set_down(struct wf_mux_conn *m, struct wf_event *event)
 	if (m->was_up) {
 		m->t->info.conns_down++;
 	}
-	wf_mux_conn_gone(m);
+	wf_paths_conn_gone(m);
 	settle_boot(m, event->down.status == WEFT_CLOSED);
 }
 
 void
-wf_mux_conn_report(struct wf_mux_conn *m, struct wf_event *event)
+wf_paths_conn_report(struct wf_paths_conn *m, struct wf_event *event)
 {
 	/* Its own text names the peer, but by the address of the path. */
 	if (m->cause == WEFT_OK && m->peer[0] != '\0' && event->down.status != WEFT_REFUSED) {
 		if (strncmp(event->down.why, m->peer, strlen(m->peer)) != 0) {
-			wf_mux_conn_cause(m, event->down.status, "%s%s%s",
-					  m->path == NULL ? "" : m->path->kind->name,
-					  m->path == NULL ? "" : ": ", event->down.why);
+			wf_paths_conn_cause(m, event->down.status, "%s%s%s",
+					    m->path == NULL ? "" : m->path->kind->name,
+					    m->path == NULL ? "" : ": ", event->down.why);
 		}
 	}
 	set_down(m, event);
 }
 
 void
-wf_mux_conn_report_failed(struct wf_mux_conn *m, struct wf_event *event)
+wf_paths_conn_report_failed(struct wf_paths_conn *m, struct wf_event *event)
 {
-	WF_ASSERT(m->state == WF_MUX_FAILED);
+	WF_ASSERT(m->state == WF_PATHS_FAILED);
 	memset(event, 0, sizeof(*event));
 	event->kind = WF_EVENT_DOWN;
 	event->down.why = m->why;
@@ -222,58 +222,58 @@ wf_mux_conn_report_failed(struct wf_mux_conn *m, struct wf_event *event)
 }
 
 void
-wf_mux_conn_expire(struct wf_mux_conn *m)
+wf_paths_conn_expire(struct wf_paths_conn *m)
 {
 	const struct wf_transport_opts *opts = &m->t->opts;
 	m->deadline_ns = WF_NEVER;
 	switch (m->state) {
-	case WF_MUX_BOOTING:
-	case WF_MUX_UPGRADING:
-		wf_mux_conn_cause(m, WEFT_TIMEOUT, "not answered within %llu ms%s%s",
-				  (unsigned long long)(opts->connect_timeout_ns / WF_NS_PER_MS),
-				  m->fast == NULL ? "" : " over ",
-				  m->fast == NULL ? "" : m->path->kind->name);
+	case WF_PATHS_BOOTING:
+	case WF_PATHS_UPGRADING:
+		wf_paths_conn_cause(m, WEFT_TIMEOUT, "not answered within %llu ms%s%s",
+				    (unsigned long long)(opts->connect_timeout_ns / WF_NS_PER_MS),
+				    m->fast == NULL ? "" : " over ",
+				    m->fast == NULL ? "" : m->path->kind->name);
 		if (m->fast != NULL) {
-			wf_mux_path_hung(m, m->why);
+			wf_paths_hung(m, m->why);
 		}
-		wf_mux_conn_kill(m);
+		wf_paths_conn_kill(m);
 		break;
-	case WF_MUX_JUDGING:
-		wf_mux_connect_again(m);
+	case WF_PATHS_JUDGING:
+		wf_paths_connect_again(m);
 		break;
-	case WF_MUX_OFFERED:
-		wf_mux_conn_gone(m);
-		wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
+	case WF_PATHS_OFFERED:
+		wf_paths_conn_gone(m);
+		wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;
 		break;
-	case WF_MUX_UP: /* the bootstrap has gone, and there was time for what was on its way */
-		wf_mux_conn_kill(m);
+	case WF_PATHS_UP: /* the bootstrap has gone, and there was time for what was on its way */
+		wf_paths_conn_kill(m);
 		break;
-	case WF_MUX_GONE:
-		wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
+	case WF_PATHS_GONE:
+		wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;
 		m->t->dead_waiting = true;
 		m->t->attention = true;
 		break;
-	case WF_MUX_ASKED:
-	case WF_MUX_DYING:
-	case WF_MUX_FAILED:
+	case WF_PATHS_ASKED:
+	case WF_PATHS_DYING:
+	case WF_PATHS_FAILED:
 		break;
 	}
 }
 
 /* The inner connection that carried is DOWN. */
 static void
-carry_down(struct wf_mux_conn *m, struct wf_event *event)
+carry_down(struct wf_paths_conn *m, struct wf_event *event)
 {
 	enum weft_status status = event->down.status;
-	bool by_path = m->state == WF_MUX_UP && m->boot != NULL && m->boot != m->carry &&
+	bool by_path = m->state == WF_PATHS_UP && m->boot != NULL && m->boot != m->carry &&
 		       status != WEFT_CLOSED;
 	if (by_path) {
 		m->broke = true;
 		m->path->conns_broken++;
 		if (!m->incoming) {
-			wf_mux_path_broke(m, event->down.why);
+			wf_paths_broke(m, event->down.why);
 		}
 	}
 	/* What this end of the path found out itself is worth more than how the bootstrap ended;
@@ -286,48 +286,48 @@ carry_down(struct wf_mux_conn *m, struct wf_event *event)
 /* The bootstrap of an upgraded connection is DOWN: so is the host, the process or the connection.
  * What was sent before is delivered first, and the path says itself when that is done. */
 static void
-boot_down_in_up(struct wf_mux_conn *m, const struct wf_event *event)
+boot_down_in_up(struct wf_paths_conn *m, const struct wf_event *event)
 {
-	wf_mux_conn_cause(m, event->down.status, "%s", event->down.why);
+	wf_paths_conn_cause(m, event->down.status, "%s", event->down.why);
 	if (event->down.status == WEFT_CLOSED || event->down.status == WEFT_LOST) {
-		wf_mux_conn_deadline(m, wf_now_ns(m->t->transport.env) + WF_MUX_LINGER_NS);
+		wf_paths_conn_deadline(m, wf_now_ns(m->t->transport.env) + WF_PATHS_LINGER_NS);
 		m->t->changed = true;
 		m->t->attention = true;
 	} else {
-		wf_mux_conn_kill(m);
+		wf_paths_conn_kill(m);
 	}
 }
 
 /* The bootstrap is DOWN, and another inner connection is there, is wanted or was. */
 static bool
-boot_down(struct wf_mux_conn *m, struct wf_event *event)
+boot_down(struct wf_paths_conn *m, struct wf_event *event)
 {
-	struct wf_mux *t = m->t;
+	struct wf_paths *t = m->t;
 	enum weft_status status = event->down.status;
-	uint64_t linger_ns = wf_now_ns(t->transport.env) + WF_MUX_LINGER_NS;
+	uint64_t linger_ns = wf_now_ns(t->transport.env) + WF_PATHS_LINGER_NS;
 	switch (m->state) {
-	case WF_MUX_UPGRADING: /* an answer may be on its way over the path */
-		wf_mux_conn_cause(m, status == WEFT_TIMEOUT ? status : WEFT_UNAVAILABLE, "%s",
-				  event->down.why);
-		wf_mux_conn_deadline(m, linger_ns < m->attempt_ns ? linger_ns : m->attempt_ns);
+	case WF_PATHS_UPGRADING: /* an answer may be on its way over the path */
+		wf_paths_conn_cause(m, status == WEFT_TIMEOUT ? status : WEFT_UNAVAILABLE, "%s",
+				    event->down.why);
+		wf_paths_conn_deadline(m, linger_ns < m->attempt_ns ? linger_ns : m->attempt_ns);
 		return false;
-	case WF_MUX_JUDGING:
+	case WF_PATHS_JUDGING:
 		m->cause = WEFT_OK;
-		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "%s", event->down.why);
-		wf_mux_conn_report(m, event);
+		wf_paths_conn_cause(m, WEFT_UNAVAILABLE, "%s", event->down.why);
+		wf_paths_conn_report(m, event);
 		return true;
-	case WF_MUX_OFFERED:
-		wf_mux_conn_gone(m);
+	case WF_PATHS_OFFERED:
+		wf_paths_conn_gone(m);
 		return false;
-	case WF_MUX_ASKED:
-		wf_mux_conn_cause(m, status, "%s", event->down.why);
-		wf_mux_conn_kill(m);
+	case WF_PATHS_ASKED:
+		wf_paths_conn_cause(m, status, "%s", event->down.why);
+		wf_paths_conn_kill(m);
 		return false;
-	case WF_MUX_UP:
+	case WF_PATHS_UP:
 		boot_down_in_up(m, event);
 		return false;
-	case WF_MUX_GONE:
-		wf_mux_path_forgive(m);
+	case WF_PATHS_GONE:
+		wf_paths_forgive(m);
 		if (m->stranger) {
 			t->info.strangers_refused++;
 			(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger),
@@ -336,16 +336,16 @@ boot_down(struct wf_mux_conn *m, struct wf_event *event)
 		t->dead_waiting = true;
 		t->attention = true;
 		return false;
-	case WF_MUX_BOOTING:
-	case WF_MUX_DYING:
-	case WF_MUX_FAILED:
+	case WF_PATHS_BOOTING:
+	case WF_PATHS_DYING:
+	case WF_PATHS_FAILED:
 		break;
 	}
 	return false;
 }
 
 bool
-wf_mux_conn_inner_down(struct wf_mux_conn *m, struct wf_event *event)
+wf_paths_conn_inner_down(struct wf_paths_conn *m, struct wf_event *event)
 {
 	bool is_fast = event->conn == m->fast;
 	WF_ASSERT(is_fast || event->conn == m->boot);
@@ -355,44 +355,44 @@ wf_mux_conn_inner_down(struct wf_mux_conn *m, struct wf_event *event)
 	} else {
 		m->boot = NULL;
 	}
-	bool waits =
-		m->state == WF_MUX_JUDGING || m->state == WF_MUX_OFFERED || m->state == WF_MUX_GONE;
+	bool waits = m->state == WF_PATHS_JUDGING || m->state == WF_PATHS_OFFERED ||
+		     m->state == WF_PATHS_GONE;
 	if (!alone || waits) {
 		return boot_down(m, event);
 	}
-	if (m->state == WF_MUX_BOOTING) {
-		return wf_mux_connect_refused(m, event);
+	if (m->state == WF_PATHS_BOOTING) {
+		return wf_paths_connect_refused(m, event);
 	}
-	if (m->state == WF_MUX_UPGRADING) {
-		return wf_mux_connect_path_down(m, event);
+	if (m->state == WF_PATHS_UPGRADING) {
+		return wf_paths_connect_path_down(m, event);
 	}
-	if (m->state == WF_MUX_UP) {
+	if (m->state == WF_PATHS_UP) {
 		carry_down(m, event);
 	}
-	wf_mux_conn_report(m, event);
+	wf_paths_conn_report(m, event);
 	return true;
 }
 
 void
-wf_mux_disconnect(struct wf_conn *conn, enum wf_disconnect how)
+wf_paths_disconnect(struct wf_conn *conn, enum wf_disconnect how)
 {
-	struct wf_mux_conn *m = wf_mux_conn_of(conn);
-	bool was_up = m->state == WF_MUX_UP;
-	if (m->state == WF_MUX_GONE) {
+	struct wf_paths_conn *m = wf_paths_conn_of(conn);
+	bool was_up = m->state == WF_PATHS_UP;
+	if (m->state == WF_PATHS_GONE) {
 		return;
 	}
 	if (how == WF_DISCONNECT_DRAIN && m->disconnected) {
 		return;
 	}
 	m->disconnected = true;
-	if (m->state == WF_MUX_FAILED) {
+	if (m->state == WF_PATHS_FAILED) {
 		return;
 	}
 	if (was_up && how == WF_DISCONNECT_DRAIN) {
 		m->deadline_ns = WF_NEVER;
-		wf_mux_conn_state(m, WF_MUX_DYING);
+		wf_paths_conn_state(m, WF_PATHS_DYING);
 		wf_transport_disconnect(m->carry, WF_DISCONNECT_DRAIN);
 		return;
 	}
-	wf_mux_conn_kill(m);
+	wf_paths_conn_kill(m);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mux_paths: which paths a transport has, where they listen, and which of them broke towards whom.
+/* paths_list: which paths a transport has, where they listen, and which of them broke towards whom.
  * Thread: the transport's owner. */
-#include "transport/mux/mux_internal.h"
+#include "transport/paths/paths_internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,19 +35,19 @@ find_kind(const char *name)
 }
 
 static void
-set_missing(struct wf_mux_path *path)
+set_missing(struct wf_path *path)
 {
 	(void)snprintf(path->missing, sizeof(path->missing), "%.*s", WF_PATH_TEXT_BYTES - 1,
 		       weft_last_error());
 }
 
 static enum weft_status
-open_inner(struct wf_mux *t, struct wf_mux_path *path, const char *item)
+open_inner(struct wf_paths *t, struct wf_path *path, const char *item)
 {
 	struct wf_transport_opts opts = t->opts;
 	opts.blob_max = WF_BLOB_ROOM;
 	/* Those that were offered a better path have been let in there. */
-	uint32_t spare = opts.newcomer_max + WF_MUX_SPARE_CONNS;
+	uint32_t spare = opts.newcomer_max + WF_PATHS_SPARE_CONNS;
 	opts.conn_max += opts.conn_max < 65536 - spare ? spare : 0;
 	opts.knows = NULL; /* it is asked of the user's hello, which lies within */
 	enum weft_status st = path->kind->rdma ? wf_rdma_present() : WEFT_OK;
@@ -57,7 +57,7 @@ open_inner(struct wf_mux *t, struct wf_mux_path *path, const char *item)
 
 /* A fast path that cannot be opened is left out, unless it is the one that must be. */
 static enum weft_status
-open_path(struct wf_mux *t, const char *item)
+open_path(struct wf_paths *t, const char *item)
 {
 	bool is_first = t->path_count == 0;
 	const struct wf_backend *kind = find_kind(base_name(item));
@@ -67,8 +67,8 @@ open_path(struct wf_mux *t, const char *item)
 			       "transport \"%s\" is none: there are auto, shm, verbs and tcp",
 			       t->asked);
 	}
-	struct wf_mux_path *path = &t->path[t->path_count];
-	*path = (struct wf_mux_path){.kind = kind, .armed_ns = WF_NEVER};
+	struct wf_path *path = &t->path[t->path_count];
+	*path = (struct wf_path){.kind = kind, .armed_ns = WF_NEVER};
 	enum weft_status st = open_inner(t, path, item);
 	if (st != WEFT_OK && t->must && !is_first) {
 		char why[WF_WHY_BYTES];
@@ -88,7 +88,7 @@ open_path(struct wf_mux *t, const char *item)
 }
 
 enum weft_status
-wf_mux_paths_open(struct wf_mux *t)
+wf_paths_open_all(struct wf_paths *t)
 {
 	const char *at = t->opts.paths;
 	t->asked = t->opts.paths;
@@ -145,7 +145,7 @@ keep_ipv4(struct wf_rdma_addresses *at)
 /* Where the bootstrap listens if that leads to a device, else at all addresses that do: networks of
  * RDMA devices are often networks of their own. Who names devices means all of those. */
 static enum weft_status
-listen_rdma(struct wf_mux *t, struct wf_mux_path *path, struct wf_host *where)
+listen_rdma(struct wf_paths *t, struct wf_path *path, struct wf_host *where)
 {
 	struct wf_rdma_addresses *at = &path->at;
 	if (strcmp(t->asked, "auto") == 0 && is_loopback(where->name)) {
@@ -181,7 +181,7 @@ listen_rdma(struct wf_mux *t, struct wf_mux_path *path, struct wf_host *where)
 }
 
 static enum weft_status
-listen_path(struct wf_mux *t, struct wf_mux_path *path, const struct wf_host *at)
+listen_path(struct wf_paths *t, struct wf_path *path, const struct wf_host *at)
 {
 	struct wf_host where = *at;
 	where.port = 0;
@@ -195,10 +195,10 @@ listen_path(struct wf_mux *t, struct wf_mux_path *path, const struct wf_host *at
 }
 
 enum weft_status
-wf_mux_paths_listen(struct wf_mux *t, const struct wf_host *at)
+wf_paths_listen_all(struct wf_paths *t, const struct wf_host *at)
 {
 	for (unsigned i = 1; i < t->path_count; i++) {
-		struct wf_mux_path *path = &t->path[i];
+		struct wf_path *path = &t->path[i];
 		if (path->inner == NULL || path->port != 0 || path->lost) {
 			continue; /* one listener serves all that the bootstrap has */
 		}
@@ -216,27 +216,28 @@ wf_mux_paths_listen(struct wf_mux *t, const struct wf_host *at)
 }
 
 void
-wf_mux_path_lose(struct wf_mux *t, struct wf_mux_path *path)
+wf_paths_lose(struct wf_paths *t, struct wf_path *path)
 {
 	set_missing(path);
 	path->lost = true;
 	path->port = 0;
 	wf_log(t->transport.env, WF_LOG_WARN, "%s is left out from now on: %s", path->kind->name,
 	       weft_last_error());
-	for (struct wf_mux_conn *m = t->conns; m != NULL; m = m->next) {
+	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
 		bool uses = m->path == path && m->fast != NULL;
-		if (uses && m->state < WF_MUX_DYING) {
-			wf_mux_conn_cause(m, WEFT_LOST, "%s: %s", path->kind->name, path->missing);
-			wf_mux_conn_kill(m);
+		if (uses && m->state < WF_PATHS_DYING) {
+			wf_paths_conn_cause(m, WEFT_LOST, "%s: %s", path->kind->name,
+					    path->missing);
+			wf_paths_conn_kill(m);
 		}
 	}
 }
 
-struct wf_mux_path *
-wf_mux_path_find(struct wf_mux *t, uint8_t id)
+struct wf_path *
+wf_paths_find(struct wf_paths *t, uint8_t id)
 {
 	for (unsigned i = 1; i < t->path_count; i++) {
-		const struct wf_mux_path *path = &t->path[i];
+		const struct wf_path *path = &t->path[i];
 		if (path->kind->path_id == id && path->inner != NULL && !path->lost) {
 			return &t->path[i];
 		}
@@ -250,11 +251,11 @@ is_same_host(const struct wf_host *a, const struct wf_host *b)
 	return a->port == b->port && strcmp(a->name, b->name) == 0;
 }
 
-static struct wf_mux_broken *
-find_broken(struct wf_mux *t, const struct wf_mux_path *path, const struct wf_host *peer)
+static struct wf_paths_broken *
+find_broken(struct wf_paths *t, const struct wf_path *path, const struct wf_host *peer)
 {
-	for (unsigned i = 0; i < WF_MUX_BROKEN_MAX; i++) {
-		struct wf_mux_broken *broken = &t->broken[i];
+	for (unsigned i = 0; i < WF_PATHS_BROKEN_MAX; i++) {
+		struct wf_paths_broken *broken = &t->broken[i];
 		if (broken->path == path && is_same_host(&broken->peer, peer)) {
 			return broken;
 		}
@@ -263,7 +264,7 @@ find_broken(struct wf_mux *t, const struct wf_mux_path *path, const struct wf_ho
 }
 
 void
-wf_mux_paths_left_out(char left_out[WF_PATH_TEXT_BYTES], const char *text)
+wf_paths_left_out(char left_out[WF_PATH_TEXT_BYTES], const char *text)
 {
 	char before[WF_PATH_TEXT_BYTES];
 	memcpy(before, left_out, sizeof(before));
@@ -275,15 +276,14 @@ wf_mux_paths_left_out(char left_out[WF_PATH_TEXT_BYTES], const char *text)
 }
 
 uint32_t
-wf_mux_paths_towards(struct wf_mux *t, const struct wf_host *peer,
-		     char left_out[WF_PATH_TEXT_BYTES])
+wf_paths_towards(struct wf_paths *t, const struct wf_host *peer, char left_out[WF_PATH_TEXT_BYTES])
 {
 	uint64_t now_ns = wf_now_ns(t->transport.env);
 	uint32_t paths = 0;
 	memset(left_out, 0, WF_PATH_TEXT_BYTES);
 	for (unsigned i = 1; i < t->path_count; i++) {
-		const struct wf_mux_path *path = &t->path[i];
-		const struct wf_mux_broken *broken = t->must ? NULL : find_broken(t, path, peer);
+		const struct wf_path *path = &t->path[i];
+		const struct wf_paths_broken *broken = t->must ? NULL : find_broken(t, path, peer);
 		char text[WF_PATH_TEXT_BYTES] = "";
 		if ((path->inner == NULL || path->lost) && path->quiet) {
 			continue;
@@ -291,25 +291,25 @@ wf_mux_paths_towards(struct wf_mux *t, const struct wf_host *peer,
 		if (path->inner == NULL || path->lost) {
 			(void)snprintf(text, sizeof(text), "%s: %.110s", path->kind->name,
 				       path->missing);
-			wf_mux_paths_left_out(left_out, text);
+			wf_paths_left_out(left_out, text);
 		} else if (broken != NULL && now_ns < broken->until_ns) {
 			(void)snprintf(text, sizeof(text), "%s broke %.1f s ago: %.90s",
 				       path->kind->name, (double)(now_ns - broken->at_ns) / 1e9,
 				       broken->why);
-			wf_mux_paths_left_out(left_out, text);
+			wf_paths_left_out(left_out, text);
 		} else {
-			paths |= wf_mux_bit(path);
+			paths |= wf_paths_bit(path);
 		}
 	}
 	return paths;
 }
 
 /* A free place, or that of who broke longest ago. */
-static struct wf_mux_broken *
-place_for_broken(struct wf_mux *t)
+static struct wf_paths_broken *
+place_for_broken(struct wf_paths *t)
 {
-	struct wf_mux_broken *oldest = &t->broken[0];
-	for (unsigned i = 0; i < WF_MUX_BROKEN_MAX; i++) {
+	struct wf_paths_broken *oldest = &t->broken[0];
+	for (unsigned i = 0; i < WF_PATHS_BROKEN_MAX; i++) {
 		if (t->broken[i].path == NULL) {
 			return &t->broken[i];
 		}
@@ -321,18 +321,18 @@ place_for_broken(struct wf_mux *t)
 }
 
 bool
-wf_mux_path_is_broken(struct wf_mux *t, const struct wf_mux_path *path, const struct wf_host *peer)
+wf_paths_is_broken(struct wf_paths *t, const struct wf_path *path, const struct wf_host *peer)
 {
-	const struct wf_mux_broken *broken = find_broken(t, path, peer);
+	const struct wf_paths_broken *broken = find_broken(t, path, peer);
 	return broken != NULL && wf_now_ns(t->transport.env) < broken->until_ns;
 }
 
-static struct wf_mux_broken *
-remember(struct wf_mux_conn *m, const struct wf_host *peer, const char *why)
+static struct wf_paths_broken *
+remember(struct wf_paths_conn *m, const struct wf_host *peer, const char *why)
 {
-	struct wf_mux *t = m->t;
+	struct wf_paths *t = m->t;
 	uint64_t now_ns = wf_now_ns(t->transport.env);
-	struct wf_mux_broken *broken = find_broken(t, m->path, peer);
+	struct wf_paths_broken *broken = find_broken(t, m->path, peer);
 	unsigned times = 0;
 	if (broken == NULL) {
 		broken = place_for_broken(t);
@@ -340,26 +340,26 @@ remember(struct wf_mux_conn *m, const struct wf_host *peer, const char *why)
 		times = broken->times; /* it did not hold for as long as it was left out */
 	}
 	uint64_t wait_ns = t->opts.path_retry_ns << times;
-	*broken = (struct wf_mux_broken){
+	*broken = (struct wf_paths_broken){
 		.peer = *peer,
 		.path = m->path,
-		.times = times < WF_MUX_BROKEN_DOUBLINGS ? times + 1 : times,
+		.times = times < WF_PATHS_BROKEN_DOUBLINGS ? times + 1 : times,
 		.number = ++t->broken_count,
 		.at_ns = now_ns,
 		.until_ns = now_ns + wait_ns,
 	};
-	(void)snprintf(broken->why, sizeof(broken->why), "%.*s", WF_MUX_WHY_BYTES - 1, why);
+	(void)snprintf(broken->why, sizeof(broken->why), "%.*s", WF_PATHS_WHY_BYTES - 1, why);
 	return broken;
 }
 
 void
-wf_mux_path_broke(struct wf_mux_conn *m, const char *why)
+wf_paths_broke(struct wf_paths_conn *m, const char *why)
 {
 	struct wf_host rail;
-	if (wf_mux_rails_host(m, &rail)) {
-		const struct wf_mux_broken *broken = remember(m, &rail, why);
+	if (wf_paths_rails_host(m, &rail)) {
+		const struct wf_paths_broken *broken = remember(m, &rail, why);
 		m->blame_rail = broken->number;
-		if (wf_mux_rails_others(m)) {
+		if (wf_paths_rails_others(m)) {
 			wf_log(m->t->transport.env, WF_LOG_WARN,
 			       "%s: rail %s broke, and is left out for %.1f s: %s",
 			       m->path->kind->name, rail.name,
@@ -371,25 +371,25 @@ wf_mux_path_broke(struct wf_mux_conn *m, const char *why)
 }
 
 void
-wf_mux_path_hung(struct wf_mux_conn *m, const char *why)
+wf_paths_hung(struct wf_paths_conn *m, const char *why)
 {
 	if (m->path->kind->may_hang && m->boot != NULL) {
-		wf_mux_path_broke(m, why);
+		wf_paths_broke(m, why);
 	}
 }
 
 static void
-forgive(struct wf_mux *t, uint64_t number)
+forgive(struct wf_paths *t, uint64_t number)
 {
-	for (unsigned i = 0; i < WF_MUX_BROKEN_MAX && number != 0; i++) {
+	for (unsigned i = 0; i < WF_PATHS_BROKEN_MAX && number != 0; i++) {
 		if (t->broken[i].number == number) {
-			t->broken[i] = (struct wf_mux_broken){0};
+			t->broken[i] = (struct wf_paths_broken){0};
 		}
 	}
 }
 
 void
-wf_mux_path_forgive(struct wf_mux_conn *m)
+wf_paths_forgive(struct wf_paths_conn *m)
 {
 	forgive(m->t, m->blame);
 	forgive(m->t, m->blame_rail);

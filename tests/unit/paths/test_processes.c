@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit/mux/mux_rig.h"
+#include "tests/unit/paths/paths_rig.h"
 
 #define NOBODY 65534
 #define SKIPPED 77
@@ -27,7 +27,7 @@ spawn(const struct node *server, const char *paths, bool (*body)(struct conf *t)
 	fflush(NULL);
 	pid_t pid = fork();
 	if (pid == 0) {
-		_exit(conf_run("mux", 1, child_body) ? 0 : 1);
+		_exit(conf_run("paths", 1, child_body) ? 0 : 1);
 	}
 	return pid;
 }
@@ -91,7 +91,7 @@ static void
 what_a_killed_process_had_published_is_delivered(void **state)
 {
 	(void)state;
-	run_on("mux", hear_the_dead);
+	run_on("paths", hear_the_dead);
 }
 
 static bool
@@ -204,7 +204,7 @@ serve_elsewhere(struct conf *t)
 static void
 run_with_child(bool (*body)(struct conf *t))
 {
-	run_on("mux", body);
+	run_on("paths", body);
 	if (child_code == SKIPPED) {
 		skip();
 	}

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mux_accept: the accepting end, from the hello on the bootstrap to UP: whether there is a better
+/* paths_accept: the accepting end, from the hello on the bootstrap to UP: whether there is a better
  * path for the two, the ticket with which the peer comes in on it, and the answer.
  * Thread: the transport's owner. */
-#include "transport/mux/mux_internal.h"
+#include "transport/paths/paths_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static void
-add_offer(const struct wf_mux_path *path, const char *host, bool is_up, struct wf_path_head *out)
+add_offer(const struct wf_path *path, const char *host, bool is_up, struct wf_path_head *out)
 {
 	if (out->offer_count < WF_PATH_OFFERS_MAX) {
 		struct wf_path_offer *offer = &out->offer[out->offer_count++];
@@ -22,7 +22,7 @@ add_offer(const struct wf_mux_path *path, const char *host, bool is_up, struct w
 
 /* All rails, for they are numbered; one that is down is said once. Returns how many are up. */
 static unsigned
-add_rails(const struct wf_mux *t, struct wf_mux_path *path, struct wf_path_head *out)
+add_rails(const struct wf_paths *t, struct wf_path *path, struct wf_path_head *out)
 {
 	unsigned up = 0;
 	for (unsigned i = 0; i < path->at.count; i++) {
@@ -43,7 +43,7 @@ add_rails(const struct wf_mux *t, struct wf_mux_path *path, struct wf_path_head 
 
 /* One for each address at which it listens. False: none of them can be reached. */
 static bool
-add_offers(const struct wf_mux *t, struct wf_mux_path *path, struct wf_path_head *out)
+add_offers(const struct wf_paths *t, struct wf_path *path, struct wf_path_head *out)
 {
 	unsigned before = out->offer_count;
 	if (!path->kind->rdma) {
@@ -56,7 +56,7 @@ add_offers(const struct wf_mux *t, struct wf_mux_path *path, struct wf_path_head
 
 /* What this end can offer to who says `hello`: fills offers, or reason and text. */
 static void
-choose(struct wf_mux *t, const struct wf_path_head *hello, struct wf_path_head *out)
+choose(struct wf_paths *t, const struct wf_path_head *hello, struct wf_path_head *out)
 {
 	bool same_host = memcmp(hello->id, t->host_id, sizeof(hello->id)) == 0;
 	for (size_t i = 0, zeroes = 0; i < sizeof(hello->id); i++) {
@@ -65,8 +65,8 @@ choose(struct wf_mux *t, const struct wf_path_head *hello, struct wf_path_head *
 	}
 	out->reason = t->path_count == 1 ? WF_PATH_ONLY : WF_PATH_PEER_LEFT;
 	for (unsigned i = 1; i < t->path_count; i++) {
-		struct wf_mux_path *path = &t->path[i];
-		if ((hello->paths & wf_mux_bit(path)) == 0) {
+		struct wf_path *path = &t->path[i];
+		if ((hello->paths & wf_paths_bit(path)) == 0) {
 			continue;
 		}
 		if (path->kind->one_host && !same_host) {
@@ -85,9 +85,9 @@ choose(struct wf_mux *t, const struct wf_path_head *hello, struct wf_path_head *
 
 /* Why the bootstrap carries, as this end sees it. */
 static void
-explain_bootstrap(struct wf_mux_conn *m, const struct wf_path_head *verdict)
+explain_bootstrap(struct wf_paths_conn *m, const struct wf_path_head *verdict)
 {
-	const struct wf_mux *t = m->t;
+	const struct wf_paths *t = m->t;
 	char *out = m->path_why;
 	const size_t bytes = sizeof(m->path_why);
 	if (verdict->reason == WF_PATH_ONLY) {
@@ -106,7 +106,7 @@ explain_bootstrap(struct wf_mux_conn *m, const struct wf_path_head *verdict)
 
 /* Nobody above hears of it; it is counted as a stranger when it has gone. */
 static void
-turn_away(struct wf_mux_conn *m, struct wf_conn *inner, struct wf_path_head *no)
+turn_away(struct wf_paths_conn *m, struct wf_conn *inner, struct wf_path_head *no)
 {
 	uint8_t blob[WF_BLOB_ROOM];
 	(void)snprintf(m->why, sizeof(m->why), "%s", no->text);
@@ -115,7 +115,7 @@ turn_away(struct wf_mux_conn *m, struct wf_conn *inner, struct wf_path_head *no)
 	m->stranger = true;
 	m->boot = inner;
 	inner->user = m;
-	wf_mux_conn_gone(m);
+	wf_paths_conn_gone(m);
 	size_t used = wf_path_encode(no, blob);
 	if (wf_transport_answer(inner, false, blob, used) != WEFT_OK) {
 		wf_transport_disconnect(inner, WF_DISCONNECT_NOW);
@@ -123,7 +123,7 @@ turn_away(struct wf_mux_conn *m, struct wf_conn *inner, struct wf_path_head *no)
 }
 
 static void
-turn_away_fast(struct wf_mux *t, struct wf_conn *inner, struct wf_path_head *no)
+turn_away_fast(struct wf_paths *t, struct wf_conn *inner, struct wf_path_head *no)
 {
 	uint8_t blob[WF_BLOB_ROOM];
 	no->kind = WF_PATH_NO;
@@ -137,7 +137,7 @@ turn_away_fast(struct wf_mux *t, struct wf_conn *inner, struct wf_path_head *no)
 }
 
 static void
-fill_full(const struct wf_mux *t, struct wf_path_head *no)
+fill_full(const struct wf_paths *t, struct wf_path_head *no)
 {
 	no->reason = WF_PATH_FULL;
 	(void)snprintf(no->text, sizeof(no->text), "no room beside %u connections; try again",
@@ -147,22 +147,22 @@ fill_full(const struct wf_mux *t, struct wf_path_head *no)
 /* Of those that were offered a path and have not come there, who has waited for longest goes; whom
  * the user knows, only if it knows all of them. False: `m` is the one. */
 static bool
-make_room(struct wf_mux *t, const struct wf_mux_conn *m)
+make_room(struct wf_paths *t, const struct wf_paths_conn *m)
 {
 	while (t->places.newcomer_count > t->opts.newcomer_max) {
 		const struct wf_place *at = t->places.first;
-		while (at != NULL && ((struct wf_mux_conn *)at->owner)->known) {
+		while (at != NULL && ((struct wf_paths_conn *)at->owner)->known) {
 			at = at->next;
 		}
-		struct wf_mux_conn *out = at != NULL ? at->owner : t->places.first->owner;
+		struct wf_paths_conn *out = at != NULL ? at->owner : t->places.first->owner;
 		if (out == m) {
 			return false;
 		}
 		t->info.strangers_refused++;
 		(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger),
 			       "no room for all that were offered a path and have not come there");
-		wf_mux_conn_gone(out);
-		wf_mux_abandon(out->boot, WF_DISCONNECT_NOW);
+		wf_paths_conn_gone(out);
+		wf_paths_abandon(out->boot, WF_DISCONNECT_NOW);
 		out->boot = NULL;
 	}
 	return true;
@@ -170,11 +170,11 @@ make_room(struct wf_mux *t, const struct wf_mux_conn *m)
 
 /* Who goes to an RDMA device may have to register memory first, and tries several rails. */
 static uint64_t
-patience_ns(const struct wf_mux *t, const struct wf_path_head *verdict)
+patience_ns(const struct wf_paths *t, const struct wf_path_head *verdict)
 {
 	for (unsigned i = 0; i < verdict->offer_count; i++) {
 		if (verdict->offer[i].path == WF_PATH_VERBS) {
-			return WF_MUX_RDMA_HANDSHAKES * t->opts.handshake_timeout_ns;
+			return WF_PATHS_RDMA_HANDSHAKES * t->opts.handshake_timeout_ns;
 		}
 	}
 	return t->opts.handshake_timeout_ns;
@@ -182,9 +182,9 @@ patience_ns(const struct wf_mux *t, const struct wf_path_head *verdict)
 
 /* A ticket of this end's chance; the offers are complete. */
 static void
-offer_upgrade(struct wf_mux_conn *m, struct wf_path_head *verdict)
+offer_upgrade(struct wf_paths_conn *m, struct wf_path_head *verdict)
 {
-	struct wf_mux *t = m->t;
+	struct wf_paths *t = m->t;
 	uint8_t blob[WF_BLOB_ROOM];
 	for (size_t i = 0; i < sizeof(m->ticket); i += sizeof(uint64_t)) {
 		uint64_t chance = wf_random(t->transport.env);
@@ -195,18 +195,18 @@ offer_upgrade(struct wf_mux_conn *m, struct wf_path_head *verdict)
 	verdict->text[0] = '\0';
 	memcpy(verdict->id, m->ticket, sizeof(m->ticket));
 	size_t used = wf_path_encode(verdict, blob);
-	wf_mux_conn_state(m, WF_MUX_OFFERED);
-	wf_mux_conn_deadline(m, wf_now_ns(t->transport.env) + patience_ns(t, verdict));
+	wf_paths_conn_state(m, WF_PATHS_OFFERED);
+	wf_paths_conn_deadline(m, wf_now_ns(t->transport.env) + patience_ns(t, verdict));
 	if (wf_transport_answer(m->boot, true, blob, used) != WEFT_OK) {
-		wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
+		wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;
-		wf_mux_conn_gone(m);
+		wf_paths_conn_gone(m);
 	}
 }
 
 /* One end demands what the other has not: what both log. */
 static void
-explain_demand(struct wf_mux *t, const struct wf_path_head *hello, struct wf_path_head *no)
+explain_demand(struct wf_paths *t, const struct wf_path_head *hello, struct wf_path_head *no)
 {
 	const size_t bytes = sizeof(no->text);
 	char missing[WF_PATH_TEXT_BYTES];
@@ -237,7 +237,7 @@ explain_demand(struct wf_mux *t, const struct wf_path_head *hello, struct wf_pat
 
 /* A hello on the bootstrap. */
 static bool
-accept_boot(struct wf_mux *t, struct wf_mux_conn *m, struct wf_event *event)
+accept_boot(struct wf_paths *t, struct wf_paths_conn *m, struct wf_event *event)
 {
 	struct wf_path_head hello;
 	struct wf_path_head verdict = {0};
@@ -286,12 +286,12 @@ accept_boot(struct wf_mux *t, struct wf_mux_conn *m, struct wf_event *event)
 
 /* A ticket on one of the paths: it must be out, and is good once. */
 static bool
-accept_fast(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
+accept_fast(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 {
 	struct wf_path_head ticket;
 	struct wf_path_head no = {0};
 	size_t used = 0;
-	struct wf_mux_conn *m = NULL;
+	struct wf_paths_conn *m = NULL;
 	enum weft_status st = wf_path_decode(event->up.blob, event->up.blob_bytes, &ticket, &used);
 	if (st == WEFT_OK &&
 	    (ticket.kind != WF_PATH_TICKET || ticket.path != path->kind->path_id)) {
@@ -302,7 +302,7 @@ accept_fast(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
 		st = wf_fail(WEFT_UNAVAILABLE, "%s", path->missing);
 	}
 	for (m = st == WEFT_OK ? t->conns : NULL; m != NULL; m = m->next) {
-		if (m->state == WF_MUX_OFFERED &&
+		if (m->state == WF_PATHS_OFFERED &&
 		    memcmp(m->ticket, ticket.id, sizeof(m->ticket)) == 0) {
 			break;
 		}
@@ -316,8 +316,8 @@ accept_fast(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
 	if (!wf_places_take(&t->places, &m->place)) {
 		fill_full(t, &no);
 		turn_away_fast(t, event->conn, &no);
-		wf_mux_conn_gone(m);
-		wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
+		wf_paths_conn_gone(m);
+		wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;
 		return false;
 	}
@@ -327,7 +327,7 @@ accept_fast(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
 	memset(m->ticket, 0, sizeof(m->ticket));
 	(void)snprintf(m->path_why, sizeof(m->path_why), "%s", path->kind->why);
 	m->deadline_ns = WF_NEVER;
-	wf_mux_conn_state(m, WF_MUX_ASKED);
+	wf_paths_conn_state(m, WF_PATHS_ASKED);
 	event->conn = &m->conn;
 	event->up.blob = m->hello;
 	event->up.blob_bytes = m->hello_bytes;
@@ -335,12 +335,12 @@ accept_fast(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
 }
 
 bool
-wf_mux_accept(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event)
+wf_paths_accept(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 {
 	if (path != &t->path[0]) {
 		return accept_fast(t, path, event);
 	}
-	struct wf_mux_conn *m = wf_mux_conn_create(t, true);
+	struct wf_paths_conn *m = wf_paths_conn_create(t, true);
 	if (m == NULL) {
 		event->conn->user = &t->no_room;
 		wf_transport_disconnect(event->conn, WF_DISCONNECT_NOW);
@@ -350,11 +350,11 @@ wf_mux_accept(struct wf_mux *t, struct wf_mux_path *path, struct wf_event *event
 }
 
 enum weft_status
-wf_mux_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t verdict_bytes)
+wf_paths_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t verdict_bytes)
 {
-	struct wf_mux_conn *m = wf_mux_conn_of(conn);
-	if (m->state != WF_MUX_ASKED) {
-		bool over = m->state >= WF_MUX_DYING;
+	struct wf_paths_conn *m = wf_paths_conn_of(conn);
+	if (m->state != WF_PATHS_ASKED) {
+		bool over = m->state >= WF_PATHS_DYING;
 		return wf_fail(over ? WEFT_CLOSED : WEFT_INVALID,
 			       over ? "answer: the connection has gone"
 				    : "answer: the connection does not wait for one");
@@ -378,16 +378,16 @@ wf_mux_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t ver
 		return st;
 	}
 	if (accept) {
-		wf_mux_conn_up(m, lead, m->fast != NULL ? m->path : &m->t->path[0]);
+		wf_paths_conn_up(m, lead, m->fast != NULL ? m->path : &m->t->path[0]);
 		return WEFT_OK;
 	}
 	wf_places_refuse(&m->t->places, &m->place);
 	wf_places_end(&m->t->places, &m->place);
 	if (m->fast != NULL) { /* its end on the path may be put off by the peer */
-		wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
+		wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;
 	}
 	m->disconnected = true;
-	wf_mux_conn_state(m, WF_MUX_DYING);
+	wf_paths_conn_state(m, WF_PATHS_DYING);
 	return WEFT_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which path is taken, when it breaks, and when it is taken again. One thread. */
-#include "tests/unit/mux/mux_rig.h"
+#include "tests/unit/paths/paths_rig.h"
 
 #include <poll.h>
 
@@ -43,9 +43,9 @@ static void
 the_best_common_path_is_taken_and_named(void **state)
 {
 	(void)state;
-	run_on("mux", same_host);
-	run_on("mux-tcp", asked_for_tcp);
-	run_on("mux-sim-auto", second_network);
+	run_on("paths", same_host);
+	run_on("paths-tcp", asked_for_tcp);
+	run_on("paths-sim-auto", second_network);
 }
 
 static bool
@@ -70,7 +70,7 @@ static void
 what_one_end_excludes_is_not_taken(void **state)
 {
 	(void)state;
-	run_on("mux", one_end_tcp_only);
+	run_on("paths", one_end_tcp_only);
 }
 
 static bool
@@ -101,8 +101,8 @@ static void
 why_there_is_no_better_path_is_said_at_both_ends(void **state)
 {
 	(void)state;
-	run_on("mux-sim", only_bootstrap);
-	run_on("mux-sim-auto", second_missing);
+	run_on("paths-sim", only_bootstrap);
+	run_on("paths-sim-auto", second_missing);
 }
 
 static bool
@@ -142,7 +142,7 @@ static void
 a_demanded_path_that_is_missing_is_refused_at_once(void **state)
 {
 	(void)state;
-	run_on("mux", demands);
+	run_on("paths", demands);
 }
 
 /* The path is offered, but cannot be had. */
@@ -164,7 +164,7 @@ static void
 a_path_that_cannot_be_had_costs_one_more_try(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", refuse_second);
+	run_on("paths-sim-auto", refuse_second);
 }
 
 static bool
@@ -216,7 +216,7 @@ static void
 a_path_that_broke_is_left_out_for_a_while(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", break_and_return);
+	run_on("paths-sim-auto", break_and_return);
 }
 
 static bool
@@ -236,7 +236,7 @@ static void
 the_end_of_the_bootstrap_is_the_end_of_the_connection(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", cut_bootstrap);
+	run_on("paths-sim-auto", cut_bootstrap);
 }
 
 #define ENDS 20
@@ -271,8 +271,8 @@ static void
 an_orderly_end_is_one_through_both_connections(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", drain_often);
-	run_on("mux", drain_often);
+	run_on("paths-sim-auto", drain_often);
+	run_on("paths", drain_often);
 }
 
 static bool
@@ -298,8 +298,8 @@ static void
 a_refusal_over_a_path_is_the_users(void **state)
 {
 	(void)state;
-	run_on("mux", reject);
-	run_on("mux-sim-auto", reject);
+	run_on("paths", reject);
+	run_on("paths-sim-auto", reject);
 }
 
 static bool
@@ -328,7 +328,7 @@ static void
 bytes_are_counted_by_path(void **state)
 {
 	(void)state;
-	run_on("mux", count_paths);
+	run_on("paths", count_paths);
 }
 
 /* Whether an end that has nothing to do says so within a few turns. */
@@ -371,8 +371,8 @@ static void
 several_paths_are_never_quiet(void **state)
 {
 	(void)state;
-	run_on("mux", never_quiet);
-	run_on("mux-tcp", quiet_at_last);
+	run_on("paths", never_quiet);
+	run_on("paths-tcp", quiet_at_last);
 }
 
 /* Arm and poll until a sleep would follow. False: it never would. */
@@ -421,7 +421,7 @@ static void
 a_deadline_that_begins_in_an_armed_poll_is_told(void **state)
 {
 	(void)state;
-	run_on("mux", newcomer_in_an_armed_poll);
+	run_on("paths", newcomer_in_an_armed_poll);
 }
 
 /* What comes over any of the paths wakes who sleeps on the one descriptor. */
@@ -447,8 +447,8 @@ static void
 a_sleeper_wakes_by_whatever_path_something_comes(void **state)
 {
 	(void)state;
-	run_on("mux", wake_over_the_path);
-	run_on("mux-tcp", wake_over_the_path);
+	run_on("paths", wake_over_the_path);
+	run_on("paths-tcp", wake_over_the_path);
 }
 
 /* Nothing carries, and nothing is being made: whatever there is, is looked at in each turn. */
@@ -485,7 +485,7 @@ static void
 who_comes_to_an_idle_end_is_seen_in_the_next_turn(void **state)
 {
 	(void)state;
-	run_on("mux-sim-auto", come_to_the_idle);
+	run_on("paths-sim-auto", come_to_the_idle);
 }
 
 static bool
@@ -495,7 +495,7 @@ open_others(struct conf *t)
 	for (size_t i = 0; i < WF_ARRAY_COUNT(wrong); i++) {
 		struct wf_transport_opts opts = {.env = t->env, .paths = wrong[i]};
 		struct wf_transport *none = NULL;
-		CHECK(wf_transport_open("mux", &opts, &none) == WEFT_UNSUPPORTED);
+		CHECK(wf_transport_open("paths", &opts, &none) == WEFT_UNSUPPORTED);
 		CHECK(strstr(weft_last_error(), "auto, shm, verbs and tcp") != NULL);
 	}
 	return true;
@@ -505,7 +505,7 @@ static void
 unknown_paths_are_refused_with_those_there_are(void **state)
 {
 	(void)state;
-	run_on("mux", open_others);
+	run_on("paths", open_others);
 }
 
 int

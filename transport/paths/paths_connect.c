@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mux_connect: the connecting end, from connect to UP: to the bootstrap, from there to the path
+/* paths_connect: the connecting end, from connect to UP: to the bootstrap, from there to the path
  * that is offered, and to the bootstrap once more without that path where it cannot be had. Thread:
  * the transport's owner. */
-#include "transport/mux/mux_internal.h"
+#include "transport/paths/paths_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* Go to the bootstrap with the paths that are left. */
 static enum weft_status
-begin(struct wf_mux_conn *m)
+begin(struct wf_paths_conn *m)
 {
-	struct wf_mux *t = m->t;
+	struct wf_paths *t = m->t;
 	uint8_t blob[WF_BLOB_ROOM];
 	struct wf_path_head head = {
 		.kind = WF_PATH_HELLO,
@@ -22,23 +22,23 @@ begin(struct wf_mux_conn *m)
 	(void)snprintf(head.text, sizeof(head.text), "%s", m->left_out);
 	size_t used = wf_path_encode(&head, blob);
 	memcpy(blob + used, m->hello, m->hello_bytes);
-	wf_mux_conn_state(m, WF_MUX_BOOTING);
-	wf_mux_conn_deadline(m, m->attempt_ns);
+	wf_paths_conn_state(m, WF_PATHS_BOOTING);
+	wf_paths_conn_deadline(m, m->attempt_ns);
 	m->path = NULL;
 	return wf_transport_connect(t->path[0].inner, &m->to, blob, used + m->hello_bytes, m,
 				    &m->boot);
 }
 
 enum weft_status
-wf_mux_connect(struct wf_transport *transport, const struct wf_host *to, const void *hello,
-	       size_t hello_bytes, void *user, struct wf_conn **out)
+wf_paths_connect(struct wf_transport *transport, const struct wf_host *to, const void *hello,
+		 size_t hello_bytes, void *user, struct wf_conn **out)
 {
-	struct wf_mux *t = wf_mux_of(transport);
+	struct wf_paths *t = wf_paths_of(transport);
 	if (t->places.conn_count >= t->opts.conn_max) {
 		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
 			       to->name, t->opts.conn_max);
 	}
-	struct wf_mux_conn *m = wf_mux_conn_create(t, false);
+	struct wf_paths_conn *m = wf_paths_conn_create(t, false);
 	if (m == NULL) {
 		return wf_fail(WEFT_NOMEM, "connect to %s: %zu bytes", to->name, sizeof(*m));
 	}
@@ -50,11 +50,11 @@ wf_mux_connect(struct wf_transport *transport, const struct wf_host *to, const v
 	}
 	m->hello_bytes = hello_bytes;
 	m->attempt_ns = wf_now_ns(transport->env) + t->opts.connect_timeout_ns;
-	m->paths = wf_mux_paths_towards(t, to, m->left_out);
+	m->paths = wf_paths_towards(t, to, m->left_out);
 	enum weft_status st = begin(m);
 	if (st != WEFT_OK) {
 		m->boot = NULL;
-		wf_mux_conn_gone(m);
+		wf_paths_conn_gone(m);
 		return st;
 	}
 	*out = &m->conn;
@@ -63,12 +63,12 @@ wf_mux_connect(struct wf_transport *transport, const struct wf_host *to, const v
 
 /* The path is not to be had; what is there says why. */
 static void
-leave_out(struct wf_mux_conn *m)
+leave_out(struct wf_paths_conn *m)
 {
 	char text[WF_PATH_TEXT_BYTES];
-	m->paths &= ~wf_mux_bit(m->path);
+	m->paths &= ~wf_paths_bit(m->path);
 	(void)snprintf(text, sizeof(text), "%s: %.110s", m->path->kind->name, m->why);
-	wf_mux_paths_left_out(m->left_out, text);
+	wf_paths_left_out(m->left_out, text);
 	if (m->path->kind->rdma) { /* a remedy, of too little locked memory, say, is long */
 		wf_log(m->t->transport.env, WF_LOG_WARN, "%s is left out: %s", m->path->kind->name,
 		       m->why);
@@ -77,20 +77,20 @@ leave_out(struct wf_mux_conn *m)
 }
 
 void
-wf_mux_connect_again(struct wf_mux_conn *m)
+wf_paths_connect_again(struct wf_paths_conn *m)
 {
-	WF_ASSERT(m->state == WF_MUX_JUDGING && m->fast == NULL);
+	WF_ASSERT(m->state == WF_PATHS_JUDGING && m->fast == NULL);
 	if (m->t->must) {
 		char text[WF_WHY_BYTES];
 		(void)snprintf(text, sizeof(text), "%.100s: %.150s", m->path->kind->name, m->why);
 		m->cause = WEFT_OK;
-		wf_mux_conn_cause(m, WEFT_REFUSED, "--transport=%s, but %s", m->t->asked, text);
-		wf_mux_conn_state(m, WF_MUX_FAILED);
+		wf_paths_conn_cause(m, WEFT_REFUSED, "--transport=%s, but %s", m->t->asked, text);
+		wf_paths_conn_state(m, WF_PATHS_FAILED);
 		return;
 	}
 	bool may_outlast = m->path->kind->rdma;
 	leave_out(m);
-	wf_mux_abandon(m->boot, WF_DISCONNECT_NOW);
+	wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 	m->boot = NULL;
 	/* Registering for devices is not counted there, and no fault of the bootstrap's. Once in an
 	 * attempt: the path is left out of it. */
@@ -100,16 +100,16 @@ wf_mux_connect_again(struct wf_mux_conn *m)
 	}
 	if (begin(m) != WEFT_OK) {
 		m->boot = NULL;
-		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());
-		wf_mux_conn_kill(m);
+		wf_paths_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());
+		wf_paths_conn_kill(m);
 	}
 }
 
 /* Why the bootstrap carries, as this end sees it. */
 static void
-explain_bootstrap(struct wf_mux_conn *m, const struct wf_path_head *head)
+explain_bootstrap(struct wf_paths_conn *m, const struct wf_path_head *head)
 {
-	const struct wf_mux *t = m->t;
+	const struct wf_paths *t = m->t;
 	char *out = m->path_why;
 	const size_t bytes = sizeof(m->path_why);
 	if (t->path_count == 1 && strcmp(t->asked, "tcp") == 0) {
@@ -130,7 +130,7 @@ explain_bootstrap(struct wf_mux_conn *m, const struct wf_path_head *head)
 }
 
 static void
-explain_path(struct wf_mux_conn *m)
+explain_path(struct wf_paths_conn *m)
 {
 	if (m->offer_count > 1 && m->path->kind->rdma) {
 		(void)snprintf(m->path_why, sizeof(m->path_why), "%s, rail %s", m->path->kind->why,
@@ -140,12 +140,12 @@ explain_path(struct wf_mux_conn *m)
 	}
 }
 
-/* The verdict of the user, behind that of mux. */
+/* The verdict of the user, behind the path head. */
 static bool
-up(struct wf_mux_conn *m, struct wf_event *event, size_t used)
+up(struct wf_paths_conn *m, struct wf_event *event, size_t used)
 {
 	bool over_fast = event->conn == m->fast;
-	wf_mux_conn_up(m, event->conn, over_fast ? m->path : &m->t->path[0]);
+	wf_paths_conn_up(m, event->conn, over_fast ? m->path : &m->t->path[0]);
 	if (over_fast) {
 		explain_path(m);
 	}
@@ -156,34 +156,34 @@ up(struct wf_mux_conn *m, struct wf_event *event, size_t used)
 }
 
 static void
-upgrade(struct wf_mux_conn *m, const struct wf_path_head *head)
+upgrade(struct wf_paths_conn *m, const struct wf_path_head *head)
 {
-	if (!wf_mux_rails_begin(m, head)) {
-		wf_mux_conn_cause(m, WEFT_PROTOCOL, "it offers none of the paths asked for");
-		wf_mux_conn_kill(m);
+	if (!wf_paths_rails_begin(m, head)) {
+		wf_paths_conn_cause(m, WEFT_PROTOCOL, "it offers none of the paths asked for");
+		wf_paths_conn_kill(m);
 		return;
 	}
-	wf_mux_conn_state(m, WF_MUX_UPGRADING);
-	if (!wf_mux_rails_next(m)) {
-		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "its rails broke a little while ago");
-		wf_mux_conn_state(m, WF_MUX_JUDGING);
-		wf_mux_connect_again(m);
+	wf_paths_conn_state(m, WF_PATHS_UPGRADING);
+	if (!wf_paths_rails_next(m)) {
+		wf_paths_conn_cause(m, WEFT_UNAVAILABLE, "its rails broke a little while ago");
+		wf_paths_conn_state(m, WF_PATHS_JUDGING);
+		wf_paths_connect_again(m);
 	}
 }
 
 bool
-wf_mux_connect_up(struct wf_mux_conn *m, struct wf_event *event)
+wf_paths_connect_up(struct wf_paths_conn *m, struct wf_event *event)
 {
 	struct wf_path_head head;
 	size_t used = 0;
 	bool on_boot = event->conn == m->boot;
-	bool expected = m->state == (on_boot ? WF_MUX_BOOTING : WF_MUX_UPGRADING);
+	bool expected = m->state == (on_boot ? WF_PATHS_BOOTING : WF_PATHS_UPGRADING);
 	if (!expected) {
 		return false; /* disconnected meanwhile */
 	}
 	if (wf_path_decode(event->up.blob, event->up.blob_bytes, &head, &used) != WEFT_OK) {
-		wf_mux_conn_cause(m, WEFT_PROTOCOL, "%s", weft_last_error());
-		wf_mux_conn_kill(m);
+		wf_paths_conn_cause(m, WEFT_PROTOCOL, "%s", weft_last_error());
+		wf_paths_conn_kill(m);
 		return false;
 	}
 	if (on_boot && head.kind == WF_PATH_UPGRADE) {
@@ -191,9 +191,9 @@ wf_mux_connect_up(struct wf_mux_conn *m, struct wf_event *event)
 		return false;
 	}
 	if (head.kind != WF_PATH_HERE || (on_boot && m->t->must)) {
-		wf_mux_conn_cause(m, WEFT_PROTOCOL, "its verdict is a path head of kind %u",
-				  head.kind);
-		wf_mux_conn_kill(m);
+		wf_paths_conn_cause(m, WEFT_PROTOCOL, "its verdict is a path head of kind %u",
+				    head.kind);
+		wf_paths_conn_kill(m);
 		return false;
 	}
 	if (on_boot) {
@@ -204,37 +204,38 @@ wf_mux_connect_up(struct wf_mux_conn *m, struct wf_event *event)
 
 /* One of the two ends demands what the other has not. */
 static void
-explain_refusal(struct wf_mux_conn *m, const struct wf_path_head *head)
+explain_refusal(struct wf_paths_conn *m, const struct wf_path_head *head)
 {
-	const struct wf_mux *t = m->t;
+	const struct wf_paths *t = m->t;
 	if (head->reason == WF_PATH_FULL) {
-		wf_mux_conn_cause(m, WEFT_UNAVAILABLE, "%s", head->text);
+		wf_paths_conn_cause(m, WEFT_UNAVAILABLE, "%s", head->text);
 	} else if (!t->must) {
-		wf_mux_conn_cause(m, WEFT_REFUSED, "%s", head->text);
+		wf_paths_conn_cause(m, WEFT_REFUSED, "%s", head->text);
 	} else if (head->reason == WF_PATH_ONLY) {
-		wf_mux_conn_cause(m, WEFT_REFUSED,
-				  "--transport=%s here, but the peer uses tcp only; start it with "
-				  "--transport=auto or %s, or this end with auto",
-				  t->asked, t->asked);
+		wf_paths_conn_cause(
+			m, WEFT_REFUSED,
+			"--transport=%s here, but the peer uses tcp only; start it with "
+			"--transport=auto or %s, or this end with auto",
+			t->asked, t->asked);
 	} else if (head->reason == WF_PATH_OTHER_HOST) {
-		wf_mux_conn_cause(m, WEFT_REFUSED,
-				  "--transport=%s here, but the peer is on another host; use "
-				  "--transport=auto or tcp",
-				  t->asked);
+		wf_paths_conn_cause(m, WEFT_REFUSED,
+				    "--transport=%s here, but the peer is on another host; use "
+				    "--transport=auto or tcp",
+				    t->asked);
 	} else {
-		wf_mux_conn_cause(m, WEFT_REFUSED, "--transport=%s here, but the peer says: %s",
-				  t->asked, head->text);
+		wf_paths_conn_cause(m, WEFT_REFUSED, "--transport=%s here, but the peer says: %s",
+				    t->asked, head->text);
 	}
 }
 
-/* The verdict of a refusal: is it mux's, or the user's? False: neither. */
+/* The verdict of a refusal: is it of the path, or the user's? False: neither. */
 static bool
-read_refusal(struct wf_mux_conn *m, struct wf_event *event)
+read_refusal(struct wf_paths_conn *m, struct wf_event *event)
 {
 	struct wf_path_head head;
 	size_t used = 0;
 	if (wf_path_decode(event->down.blob, event->down.blob_bytes, &head, &used) != WEFT_OK) {
-		wf_mux_conn_cause(m, WEFT_PROTOCOL, "%s", weft_last_error());
+		wf_paths_conn_cause(m, WEFT_PROTOCOL, "%s", weft_last_error());
 		return false;
 	}
 	if (head.kind == WF_PATH_HERE) {
@@ -243,15 +244,15 @@ read_refusal(struct wf_mux_conn *m, struct wf_event *event)
 		return true;
 	}
 	if (head.kind != WF_PATH_NO) {
-		wf_mux_conn_cause(m, WEFT_PROTOCOL, "its refusal is a path head of kind %u",
-				  head.kind);
+		wf_paths_conn_cause(m, WEFT_PROTOCOL, "its refusal is a path head of kind %u",
+				    head.kind);
 		return false;
 	}
 	explain_refusal(m, &head);
 	return false;
 }
 
-/* The user's verdict, or FULL: then there is no room on the bootstrap either. Else it is mux's, of
+/* The user's verdict, or FULL: then there is no room on the bootstrap either. Else it is of
  * the ticket. */
 static bool
 is_final_refusal(const struct wf_event *event)
@@ -264,17 +265,17 @@ is_final_refusal(const struct wf_event *event)
 }
 
 bool
-wf_mux_connect_refused(struct wf_mux_conn *m, struct wf_event *event)
+wf_paths_connect_refused(struct wf_paths_conn *m, struct wf_event *event)
 {
 	if (event->down.status == WEFT_REFUSED) {
 		(void)read_refusal(m, event);
 	}
-	wf_mux_conn_report(m, event);
+	wf_paths_conn_report(m, event);
 	return true;
 }
 
 bool
-wf_mux_connect_path_down(struct wf_mux_conn *m, struct wf_event *event)
+wf_paths_connect_path_down(struct wf_paths_conn *m, struct wf_event *event)
 {
 	enum weft_status status = event->down.status;
 	bool is_final = status == WEFT_REFUSED && is_final_refusal(event);
@@ -283,25 +284,25 @@ wf_mux_connect_path_down(struct wf_mux_conn *m, struct wf_event *event)
 	}
 	if (is_final) {
 		(void)read_refusal(m, event);
-		wf_mux_conn_report(m, event);
+		wf_paths_conn_report(m, event);
 		return true;
 	}
 	if (m->boot == NULL || status == WEFT_TIMEOUT) {
-		wf_mux_conn_cause(m, status == WEFT_REFUSED ? WEFT_UNAVAILABLE : status, "%s",
-				  event->down.why);
+		wf_paths_conn_cause(m, status == WEFT_REFUSED ? WEFT_UNAVAILABLE : status, "%s",
+				    event->down.why);
 		if (status == WEFT_TIMEOUT) {
-			wf_mux_path_hung(m, event->down.why);
+			wf_paths_hung(m, event->down.why);
 		}
-		wf_mux_conn_report(m, event);
+		wf_paths_conn_report(m, event);
 		return true;
 	}
-	if (status != WEFT_REFUSED && wf_mux_rails_failed(m, event->down.why)) {
+	if (status != WEFT_REFUSED && wf_paths_rails_failed(m, event->down.why)) {
 		return false;
 	}
 	m->cause = WEFT_OK;
 	(void)snprintf(m->why, sizeof(m->why), "%.*s", WF_WHY_BYTES - 1,
 		       status == WEFT_REFUSED ? "its ticket was not taken" : event->down.why);
-	wf_mux_conn_state(m, WF_MUX_JUDGING);
-	wf_mux_conn_deadline(m, wf_now_ns(m->t->transport.env) + WF_MUX_JUDGE_NS);
+	wf_paths_conn_state(m, WF_PATHS_JUDGING);
+	wf_paths_conn_deadline(m, wf_now_ns(m->t->transport.env) + WF_PATHS_JUDGE_NS);
 	return false;
 }
