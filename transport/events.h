@@ -19,6 +19,18 @@ wf_events_full(const struct wf_events *events)
 	return events->count == events->max;
 }
 
+/* `event` is of `conn`, or of whom it is shown as. Who chose it has to see UP and DOWN before its
+ * user does. */
+static inline void
+wf_event_set_conn(struct wf_event *event, struct wf_conn *conn)
+{
+	bool told = event->kind <= WF_EVENT_DOWN;
+	event->conn = told ? conn : conn->shown;
+	if (told) {
+		conn->transport->told = true;
+	}
+}
+
 /* The next event of `conn`, zeroed but for its kind; there must be room. */
 static inline struct wf_event *
 wf_events_add(struct wf_events *events, struct wf_conn *conn, enum wf_event_kind kind)
@@ -27,6 +39,6 @@ wf_events_add(struct wf_events *events, struct wf_conn *conn, enum wf_event_kind
 	struct wf_event *event = &events->at[events->count++];
 	memset(event, 0, sizeof(*event));
 	event->kind = kind;
-	event->conn = conn;
+	wf_event_set_conn(event, conn);
 	return event;
 }

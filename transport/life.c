@@ -98,7 +98,7 @@ wf_life_create(struct wf_medium *medium, bool incoming)
 		wf_free(env, life, medium->ops->conn_bytes);
 		return NULL;
 	}
-	life->conn.transport = &medium->transport;
+	wf_conn_init(&life->conn, &medium->transport);
 	life->medium = medium;
 	life->incoming = incoming;
 	life->deadline_ns = WF_NEVER;

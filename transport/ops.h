@@ -44,6 +44,16 @@ struct wf_transport_ops {
 	void (*wake)(struct wf_transport *transport);
 };
 
+/* A new connection carries itself. `user` stays. */
+static inline void
+wf_conn_init(struct wf_conn *conn, struct wf_transport *transport)
+{
+	conn->transport = transport;
+	conn->ops = transport->ops;
+	conn->carrier = conn;
+	conn->shown = conn;
+}
+
 /* The slot `path` of a backend that has only itself. */
 void wf_path_alone(struct wf_conn *conn, struct wf_path_info *out);
 

@@ -105,6 +105,7 @@ wf_transport_open(const char *name, const struct wf_transport_opts *opts, struct
 						     : open_backend(name, &full, out);
 	if (st == WEFT_OK) {
 		(*out)->blob_max = full.blob_max;
+		(*out)->active = *out;
 	}
 	return st;
 }
@@ -200,13 +201,13 @@ wf_transport_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf
 			return st;
 		}
 	}
-	return conn->transport->ops->grant(conn, grant, out);
+	return conn->ops->grant(conn->carrier, grant, out);
 }
 
 void
 wf_transport_release(struct wf_conn *conn, uint32_t slot)
 {
-	conn->transport->ops->release(conn, slot);
+	conn->ops->release(conn->carrier, slot);
 }
 
 enum weft_status
@@ -314,7 +315,7 @@ wf_transport_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_cou
 	}
 	*taken = 0;
 	/* Also with nothing valid: CLOSED goes before INVALID. */
-	enum weft_status st = conn->transport->ops->post(conn, ops, valid, taken);
+	enum weft_status st = conn->ops->post(conn->carrier, ops, valid, taken);
 	WF_ASSERT(*taken <= valid);
 	if (st != WEFT_OK || valid == op_count) {
 		return st;
@@ -327,7 +328,12 @@ wf_transport_poll(struct wf_transport *transport, struct wf_event *events, unsig
 		  unsigned *event_count)
 {
 	WF_ASSERT(max > 0);
-	return transport->ops->poll(transport, events, max, event_count);
+	struct wf_transport *active = transport->active;
+	enum weft_status st = active->ops->poll(active, events, max, event_count);
+	if (active != transport && active->told) {
+		*event_count = transport->sift(transport, events, *event_count);
+	}
+	return st;
 }
 
 int
@@ -339,13 +345,13 @@ wf_transport_wait_fd(struct wf_transport *transport)
 bool
 wf_transport_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
-	return transport->ops->arm(transport, deadline_ns);
+	return transport->active->ops->arm(transport->active, deadline_ns);
 }
 
 void
 wf_transport_wait(struct wf_transport *transport, uint64_t deadline_ns)
 {
-	transport->ops->wait(transport, deadline_ns);
+	transport->active->ops->wait(transport->active, deadline_ns);
 }
 
 void

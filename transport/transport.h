@@ -20,6 +20,7 @@
 #define WF_GRANT_KEY_BYTES 32
 #define WF_WHY_BYTES 256
 
+struct wf_event;
 struct wf_transport_ops;
 
 /* First member of each backend's own struct. */
@@ -27,6 +28,14 @@ struct wf_transport {
 	const struct wf_transport_ops *ops;
 	struct wf_env *env;
 	size_t blob_max; /* bytes of a hello or verdict; set by wf_transport_open, from its opts */
+	/* What is polled, armed and waited for: itself, or, of one that chooses among others
+	 * ("paths"), the one of them that is all there is to look at. Set by wf_transport_open,
+	 * then by that backend. */
+	struct wf_transport *active;
+	/* Of such a one: `count` events of its active one have UP or DOWN among them. Makes them
+	 * its own, where they lie, and returns how many are left. */
+	unsigned (*sift)(struct wf_transport *transport, struct wf_event *events, unsigned count);
+	bool told; /* a poll has brought UP or DOWN since this was last cleared, by who chose it */
 };
 
 /* First member of each backend's own connection. Made by connect, or by the UP event of an incoming
@@ -34,6 +43,11 @@ struct wf_transport {
 struct wf_conn {
 	struct wf_transport *transport;
 	void *user; /* the upper layer's; set by connect, or by whoever handles the UP */
+	/* What carries it, with its ops: itself, or, of one that a path is chosen for, from UP to
+	 * its DOWN the connection of that path. */
+	const struct wf_transport_ops *ops;
+	struct wf_conn *carrier;
+	struct wf_conn *shown; /* whose MSG, PUT and DONE its own are: itself, or what it carries */
 };
 
 struct wf_session_values; /* base/settings.h */

@@ -142,7 +142,7 @@ poll_within(struct wf_fault *f, struct wf_events *events)
 	unsigned got = 0, most = wf_fault_hold_room(f);
 	most = events->max < most ? events->max : most;
 	unsigned room = draw_room(f, most);
-	enum weft_status st = f->inner->ops->poll(f->inner, events->at, room, &got);
+	enum weft_status st = wf_transport_poll(f->inner, events->at, room, &got);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -206,7 +206,7 @@ fault_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 		wf_fault_next_rule_ns(f),
 		f->hold.first == NULL ? WF_NEVER : f->hold.first->due_ns,
 	};
-	(void)f->inner->ops->arm(f->inner, deadline_ns);
+	(void)wf_transport_arm(f->inner, deadline_ns);
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(dues); i++) {
 		*deadline_ns = dues[i] < *deadline_ns ? dues[i] : *deadline_ns;
 	}

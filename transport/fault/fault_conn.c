@@ -19,7 +19,7 @@ conn_create(struct wf_fault *f)
 		wf_free(f->base.env, c, sizeof(*c));
 		return NULL;
 	}
-	c->base.transport = &f->base;
+	wf_conn_init(&c->base, &f->base);
 	c->fault = f;
 	c->next = f->conns;
 	c->prev_next = &f->conns;
@@ -288,6 +288,7 @@ wf_fault_conn_handed(struct wf_fault_conn *c, struct wf_event *event)
 	case WF_EVENT_PUT:
 		break;
 	}
+	wf_event_set_conn(event, &c->base);
 }
 
 /* --- what is asked of it --- */
@@ -338,7 +339,7 @@ wf_fault_grant(struct wf_conn *base, const struct wf_grant *grant, struct wf_gra
 {
 	struct wf_fault_conn *c = wf_fault_conn_of(base);
 	enum weft_status st = wf_fault_check_up(c, "grant");
-	return st == WEFT_OK ? c->fault->inner->ops->grant(c->inner, grant, out) : st;
+	return st == WEFT_OK ? wf_transport_grant(c->inner, grant, out) : st;
 }
 
 void
@@ -347,6 +348,6 @@ wf_fault_release(struct wf_conn *base, uint32_t slot)
 	struct wf_fault_conn *c = wf_fault_conn_of(base);
 	c->slots_out -= c->slots_out > 0 ? 1 : 0;
 	if (c->inner != NULL) {
-		c->fault->inner->ops->release(c->inner, slot);
+		wf_transport_release(c->inner, slot);
 	}
 }

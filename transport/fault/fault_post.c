@@ -31,7 +31,7 @@ post_part(struct wf_fault_conn *c, const struct wf_op *ops, unsigned part, unsig
 		part = cuts ? i : part;
 	}
 	unsigned got = 0;
-	enum weft_status st = f->inner->ops->post(c->inner, ops, part, &got);
+	enum weft_status st = wf_transport_post(c->inner, ops, part, &got);
 	WF_ASSERT(got <= part);
 	c->op_count += got;
 	f->seen[WF_FAULT_AT_OP] += got;
@@ -73,7 +73,7 @@ wf_fault_post(struct wf_conn *base, const struct wf_op *ops, unsigned op_count, 
 		return st;
 	}
 	if (op_count == 0) {
-		return f->inner->ops->post(c->inner, ops, 0, taken);
+		return wf_transport_post(c->inner, ops, 0, taken);
 	}
 	wf_fault_see(f, WF_FAULT_AT_POST);
 	st = post_parts(c, ops, draw_limit(c, op_count), taken);

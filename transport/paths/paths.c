@@ -134,23 +134,16 @@ fail_not_up(const struct wf_paths_conn *m, const char *what)
 	return wf_fail(WEFT_INVALID, "%s: the connection is not up", what);
 }
 
+/* While a path carries a connection, its grants, releases and posts go to that path. */
 static enum weft_status
 paths_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_key *out)
 {
-	struct wf_paths_conn *m = wf_paths_conn_of(conn);
-	if (m->state != WF_PATHS_UP) {
-		return fail_not_up(m, "grant");
-	}
-	return wf_transport_grant(m->carry, grant, out);
+	return fail_not_up(wf_paths_conn_of(conn), "grant");
 }
 
 static void
 paths_release(struct wf_conn *conn, uint32_t slot)
 {
-	const struct wf_paths_conn *m = wf_paths_conn_of(conn);
-	if (m->carry != NULL) {
-		m->carry->transport->ops->release(m->carry, slot);
-	}
 }
 
 static enum weft_status
@@ -174,11 +167,7 @@ paths_path(struct wf_conn *conn, struct wf_path_info *out)
 static enum weft_status
 paths_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
 {
-	const struct wf_paths_conn *m = wf_paths_conn_of(conn);
-	if (m->state != WF_PATHS_UP) {
-		return fail_not_up(m, "post");
-	}
-	return m->carry->transport->ops->post(m->carry, ops, op_count, taken);
+	return fail_not_up(wf_paths_conn_of(conn), "post");
 }
 
 /* UP, DOWN, and what does not belong where it came from. False: it is not for the caller. */
@@ -211,8 +200,8 @@ take_event(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 	return false;
 }
 
-/* Some of the events from `first` on are not simply those of what carries. Returns how many of
- * `count` are left. */
+/* Some of the events from `first` on are not those of connections of this transport. Returns how
+ * many of `count` are left. */
 static __attribute__((noinline)) unsigned
 sort_out(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned first,
 	 unsigned count)
@@ -220,10 +209,10 @@ sort_out(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned
 	unsigned kept = first;
 	for (unsigned i = first; i < count; i++) {
 		struct wf_event *event = &at[i];
-		struct wf_paths_conn *m = event->conn->user;
-		if (event->kind > WF_EVENT_DOWN && m != NULL && m->carry == event->conn) {
-			event->conn = &m->conn;
-		} else if (!take_event(t, path, event)) {
+		bool inner = event->conn->transport != &t->transport;
+		if (inner && event->kind > WF_EVENT_DOWN && event->conn->shown != event->conn) {
+			event->conn = event->conn->shown; /* came with its UP */
+		} else if (inner && !take_event(t, path, event)) {
 			continue;
 		}
 		if (kept != i) {
@@ -233,7 +222,7 @@ sort_out(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned
 	}
 	if (kept < count) {
 		t->hidden = true;
-		t->attention = true;
+		wf_paths_attend(t);
 	}
 	return kept;
 }
@@ -242,12 +231,11 @@ sort_out(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned
 static inline unsigned
 translate(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned count)
 {
+	path->inner->told = false;
 	for (struct wf_event *event = at; event < at + count; event++) {
-		struct wf_paths_conn *m = event->conn->user;
-		if (event->kind <= WF_EVENT_DOWN || m == NULL || m->carry != event->conn) {
+		if (event->conn->transport != &t->transport) {
 			return sort_out(t, path, at, (unsigned)(event - at), count);
 		}
-		event->conn = &m->conn;
 	}
 	return count;
 }
@@ -351,6 +339,7 @@ static inline void
 settle_armed(struct wf_paths *t, unsigned event_count)
 {
 	t->armed = false;
+	t->passed_by = false;
 	t->slept = true;
 	if (t->attention && event_count == 0) {
 		wake_if_due(t);
@@ -365,7 +354,7 @@ arm_again(struct wf_paths *t, struct wf_path *path)
 	(void)path->inner->ops->arm(path->inner, &path->armed_ns);
 	if (path->armed_ns < t->armed_ns) {
 		t->hidden = true; /* the caller was told otherwise */
-		t->attention = true;
+		wf_paths_attend(t);
 	}
 }
 
@@ -398,7 +387,7 @@ poll_each(struct wf_paths *t, bool all, struct wf_event *events, unsigned max, u
 		if (wanted && path->inner != NULL) {
 			if (*count == max) {
 				t->first = idx;
-				t->attention = true;
+				wf_paths_attend(t);
 				t->look_ns = all ? 0 : t->look_ns;
 				return WEFT_OK;
 			}
@@ -421,10 +410,26 @@ poll_several(struct wf_paths *t, struct wf_event *events, unsigned max, unsigned
 	}
 	t->slept = false;
 	*event_count = count;
-	if (t->armed) {
+	if (t->armed || t->passed_by) {
 		settle_armed(t, count);
 	}
+	if (t->path_count == 1 && !t->attention) {
+		t->transport.active = t->path[0].inner;
+		t->path[0].asleep = false; /* nobody knows from now on */
+	}
 	return st;
+}
+
+/* What came past this transport, with UP or DOWN among it. */
+static unsigned
+paths_sift(struct wf_transport *transport, struct wf_event *events, unsigned count)
+{
+	struct wf_paths *t = wf_paths_of(transport);
+	unsigned kept = translate(t, &t->path[0], events, count);
+	if (kept == 0) {
+		wake_if_due(t); /* the caller may sleep for that, and the path found something */
+	}
+	return kept;
 }
 
 /* The path that is all there is to look at in this turn; NULL: there may be more. */
@@ -442,10 +447,7 @@ paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned max
 	   unsigned *event_count)
 {
 	struct wf_paths *t = wf_paths_of(transport);
-	struct wf_path *path = &t->path[0];
-	if (t->path_count > 1) {
-		path = find_only(t);
-	}
+	struct wf_path *path = find_only(t);
 	if (path == NULL || t->attention) {
 		return poll_several(t, events, max, event_count);
 	}
@@ -453,9 +455,6 @@ paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned max
 	enum weft_status st = path->inner->ops->poll(path->inner, events, max, event_count);
 	if (*event_count > 0) {
 		*event_count = translate(t, path, events, *event_count);
-	}
-	if (t->armed) {
-		settle_armed(t, *event_count);
 	}
 	return st;
 }
@@ -470,12 +469,6 @@ static bool
 paths_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_paths *t = wf_paths_of(transport);
-	if (t->path_count == 1 && !t->attention) {
-		t->armed = true;
-		bool quiet = t->path[0].inner->ops->arm(t->path[0].inner, deadline_ns);
-		t->armed_ns = *deadline_ns;
-		return quiet;
-	}
 	uint64_t soonest_ns = t->failed_count > 0 ? 0 : t->timer_ns;
 	t->armed = true;
 	for (unsigned i = 0; i < t->path_count; i++) {
@@ -581,6 +574,7 @@ paths_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 		return wf_fail(WEFT_NOMEM, "paths: %zu bytes", sizeof(*t));
 	}
 	t->transport.ops = &paths_ops;
+	t->transport.sift = paths_sift;
 	t->transport.env = opts->env;
 	t->opts = *opts;
 	wf_places_init(&t->places, opts->conn_max, opts->newcomer_max);
@@ -589,7 +583,7 @@ paths_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	t->epoll_fd = -1;
 	t->timer_ns = WF_NEVER;
 	t->changed = true;
-	t->attention = true;
+	wf_paths_attend(t);
 	wf_host_id(opts->env, t->host_id);
 	enum weft_status st = keep_settings(t, opts->verbs);
 	if (st == WEFT_OK) {

@@ -29,7 +29,7 @@ wf_paths_conn_create(struct wf_paths *t, bool incoming)
 		wf_free(t->transport.env, m, sizeof(*m));
 		return NULL;
 	}
-	m->conn.transport = &t->transport;
+	wf_conn_init(&m->conn, &t->transport);
 	m->t = t;
 	m->incoming = incoming;
 	m->state = incoming ? WF_PATHS_ASKED : WF_PATHS_BOOTING;
@@ -41,7 +41,7 @@ wf_paths_conn_create(struct wf_paths *t, bool incoming)
 	}
 	t->conns = m;
 	t->changed = true;
-	t->attention = true;
+	wf_paths_attend(t);
 	return m;
 }
 
@@ -64,7 +64,7 @@ wf_paths_conn_state(struct wf_paths_conn *m, enum wf_paths_state state)
 	t->failed_count -= state != WF_PATHS_FAILED && m->state == WF_PATHS_FAILED;
 	m->state = state;
 	t->changed = true;
-	t->attention = true;
+	wf_paths_attend(t);
 }
 
 void
@@ -75,6 +75,7 @@ wf_paths_conn_gone(struct wf_paths_conn *m)
 	wf_places_leave(&m->t->places, &m->place);
 	m->t->dead_waiting = true;
 	m->carry = NULL;
+	wf_conn_init(&m->conn, &m->t->transport);
 }
 
 void
@@ -149,6 +150,9 @@ wf_paths_conn_up(struct wf_paths_conn *m, struct wf_conn *carry, struct wf_path 
 {
 	wf_paths_conn_state(m, WF_PATHS_UP);
 	m->carry = carry;
+	m->conn.ops = carry->ops;
+	m->conn.carrier = carry;
+	carry->shown = &m->conn;
 	m->path = path;
 	m->was_up = true;
 	m->up_ns = wf_now_ns(m->t->transport.env);
@@ -253,7 +257,7 @@ wf_paths_conn_expire(struct wf_paths_conn *m)
 		wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;
 		m->t->dead_waiting = true;
-		m->t->attention = true;
+		wf_paths_attend(m->t);
 		break;
 	case WF_PATHS_ASKED:
 	case WF_PATHS_DYING:
@@ -292,7 +296,7 @@ boot_down_in_up(struct wf_paths_conn *m, const struct wf_event *event)
 	if (event->down.status == WEFT_CLOSED || event->down.status == WEFT_LOST) {
 		wf_paths_conn_deadline(m, wf_now_ns(m->t->transport.env) + WF_PATHS_LINGER_NS);
 		m->t->changed = true;
-		m->t->attention = true;
+		wf_paths_attend(m->t);
 	} else {
 		wf_paths_conn_kill(m);
 	}
@@ -334,7 +338,7 @@ boot_down(struct wf_paths_conn *m, struct wf_event *event)
 				       "%.100s: %.150s", event->down.why, m->why);
 		}
 		t->dead_waiting = true;
-		t->attention = true;
+		wf_paths_attend(t);
 		return false;
 	case WF_PATHS_BOOTING:
 	case WF_PATHS_DYING:

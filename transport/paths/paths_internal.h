@@ -142,6 +142,7 @@ struct wf_paths {
 	unsigned turns; /* since the clock was looked at */
 	bool attention; /* the next poll is none of the usual */
 	bool armed;
+	bool passed_by;    /* it may have been armed: calls went to its only path */
 	bool slept;        /* since the armed poll there was none */
 	bool changed;      /* which paths are hot is to be found out */
 	bool hidden;       /* an event was used up */
@@ -157,6 +158,18 @@ static inline struct wf_paths *
 wf_paths_of(struct wf_transport *transport)
 {
 	return (struct wf_paths *)transport;
+}
+
+/* The next poll is none of the usual, and comes to this transport. */
+static inline void
+wf_paths_attend(struct wf_paths *t)
+{
+	if (t->transport.active != &t->transport) {
+		t->transport.active = &t->transport;
+		t->passed_by = true;
+		t->armed_ns = WF_NEVER;
+	}
+	t->attention = true;
 }
 
 static inline struct wf_paths_conn *

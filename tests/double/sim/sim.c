@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "tests/double/sim/sim.h"
+#include "transport/events.h"
 #include "wire/path.h"
 
 #define PORT_MAX 65535u
@@ -149,7 +150,7 @@ report(struct wf_sim_transport *t, struct wf_sim_event *event, struct wf_event *
 	wf_sim_event_drop(event);
 	memset(out, 0, sizeof(*out));
 	out->kind = event->kind;
-	out->conn = &event->conn->base;
+	wf_event_set_conn(out, &event->conn->base);
 	switch (event->kind) {
 	case WF_EVENT_UP:
 		report_up(t, event, out);

@@ -21,7 +21,7 @@ wf_sim_conn_create(struct wf_sim_transport *transport, struct wf_sim_link *link,
 {
 	WF_ASSERT(link->end[side] == NULL);
 	struct wf_sim_conn *conn = wf_sim_zalloc(sizeof(*conn));
-	conn->base.transport = &transport->base;
+	wf_conn_init(&conn->base, &transport->base);
 	conn->transport = transport;
 	conn->link = link;
 	conn->side = side;

@@ -410,6 +410,7 @@ set_up_medium(void **state)
 	(void)set_up(state);
 	memset(&medium, 0, sizeof(medium));
 	medium.transport.ops = &medium_ops;
+	medium.transport.active = &medium.transport;
 	medium.deadline_ns = WF_NEVER;
 	leaves_something = false;
 	turn.on = false;

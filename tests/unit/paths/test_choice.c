@@ -48,6 +48,43 @@ the_best_common_path_is_taken_and_named(void **state)
 	run_on("paths-sim-auto", second_network);
 }
 
+/* From UP to DOWN the calls for a connection go to what carries it, and a transport with one path
+ * is polled there; then they come back, and say why nothing is possible. */
+static bool
+call_what_carries(struct conf *t)
+{
+	struct pair p;
+	CHECK(conf_pair(t, NULL, &p));
+	conf_settle(t);
+	struct wf_conn *carrier = p.cc->carrier;
+	CHECK(carrier != p.cc && carrier->shown == p.cc && p.cc->ops == carrier->transport->ops);
+	CHECK(carrier->transport != p.client->transport);
+	bool one_path = strcmp(t->paths, "tcp") == 0;
+	CHECK(p.client->transport->active == (one_path ? carrier->transport : p.client->transport));
+	CHECK(conf_send_all(t, p.cc, 1, 100));
+	CHECK(conf_is_message(conf_await(t, p.server, p.sc, WF_EVENT_MSG), 1, 100));
+	wf_transport_disconnect(p.cc, WF_DISCONNECT_DRAIN);
+	CHECK(p.client->transport->active == p.client->transport);
+	CHECK(conf_await(t, p.client, p.cc, WF_EVENT_DOWN) != NULL);
+	CHECK(p.cc->carrier == p.cc && p.cc->ops == p.client->transport->ops);
+	struct wf_head head = {.service = WF_SERVICE_DENSE};
+	const struct wf_op op = {.kind = WF_OP_SEND, .head = &head};
+	unsigned taken = 0;
+	CHECK(wf_transport_post(p.cc, &op, 1, &taken) == WEFT_CLOSED && taken == 0);
+	wf_transport_release(p.cc, 0);
+	return true;
+}
+
+static void
+what_carries_is_called_from_up_to_down(void **state)
+{
+	(void)state;
+	run_on("paths-tcp", call_what_carries);
+	run_on("paths", call_what_carries);
+	run_on("paths-sim-auto", call_what_carries);
+	run_on("paths-fault+sim,fault+sim2", call_what_carries);
+}
+
 static bool
 one_end_tcp_only(struct conf *t)
 {
@@ -513,6 +550,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_best_common_path_is_taken_and_named),
+		cmocka_unit_test(what_carries_is_called_from_up_to_down),
 		cmocka_unit_test(what_one_end_excludes_is_not_taken),
 		cmocka_unit_test(why_there_is_no_better_path_is_said_at_both_ends),
 		cmocka_unit_test(a_demanded_path_that_is_missing_is_refused_at_once),

@@ -212,7 +212,7 @@ poll_that_fails(struct wf_transport *transport, struct wf_event *events, unsigne
 static void
 take_turns_in_vain(struct stage *stage)
 {
-	struct wf_transport *transport = stage->lane[0]->turn.transport;
+	struct wf_transport *transport = stage->lane[0]->turn.transport->active;
 	const struct wf_transport_ops *ops = transport->ops;
 	struct wf_transport_ops broken = *ops;
 	broken.poll = poll_that_fails;
