@@ -13,6 +13,7 @@ import calls
 import headers
 import lengths
 import limits
+import pages
 import text
 import tree
 
@@ -70,6 +71,23 @@ CASES = [
     (limits, LIMIT, '#include "tools/rdma_bench/product.h"\n', "through tools/rdma_bench/product.h"),
     (limits, LIMIT + "c", '#include "weft/other.h"\n', "a limit knows include/weft/other.h"),
     (limits, "tools/rdma_bench/a.c", '#include "base/other.h"\n', None),
+    (pages, "base/README.md", "a %s\n" % ("b" * 98), None),
+    (pages, "base/README.md", "a %s\n" % ("b" * 99), "base/README.md:1: prose of more than 100"),
+    (pages, "docs/a.md", "- a %s\n" % ("b" * 99), "docs/a.md:1: prose of more than 100"),
+    (pages, "docs/a.md", "- %s\n" % ("b" * 99), None),
+    (pages, "docs/a.md", "| a %s |\n" % ("b" * 99), None),
+    (pages, "docs/a.md", "```\na %s\n```\n" % ("b" * 99), None),
+    (pages, "docs/a.md", "```\n```\na %s\n" % ("b" * 99), "docs/a.md:3: prose of more"),
+    (pages, "base/README.md", "a\n" * 150, None),
+    (pages, "base/README.md", "a\n" * 151, "has 151 lines, the limit is 150"),
+    (pages, "README.md", "a\n" * 200, None),
+    (pages, "README.md", "a\n" * 201, "has 201 lines, the limit is 200"),
+    (pages, "docs/a.md", "a\n" * 300, None),
+    (pages, pages.WIDE, "tests/wide.md\n", None),
+    (pages, pages.WIDE, "", "tests/wide.md:1: prose"),
+    (pages, pages.WIDE, "tests/wide.md\ntools/README.md\n", "tools/README.md is not wide any more"),
+    (pages, pages.WIDE, "tests/wide.md\ndocs/b.md\n", "docs/b.md does not exist"),
+    (pages, pages.LONG, "tools/README.md\n", "tools/README.md has 1 lines now"),
     (text, "base/a.c", "int a;\n", "first line is not"),
     (text, "base/a.c", LICENCE + "int a; \n", "trailing white space"),
     (text, "base/a.c", LICENCE + "int a;", "does not end with a newline"),
@@ -136,7 +154,10 @@ def main():
         "base/status.h": LICENCE + '#pragma once\n#include "base/other.h"\n',
         "include/README.md": "a\n",
         "include/weft/other.h": LICENCE,
+        "tests/wide.md": "a %s\n" % ("b" * 99),
         "tools/README.md": "a\n",
+        pages.WIDE: "tests/wide.md\n",
+        pages.LONG: "",
         "tools/rdma_bench/limits/b.h": LICENCE + "#pragma once\n",
         "tools/rdma_bench/meter.h": LICENCE + "#pragma once\n",
         "tools/rdma_bench/product.h": LICENCE + '#pragma once\n#include "base/other.h"\n',
