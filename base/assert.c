@@ -20,7 +20,7 @@ wf_assert_failed(const char *condition, const char *file, int line)
 }
 
 void
-wf_owner_take(struct wf_owner *owner)
+wf_owner_claim(struct wf_owner *owner)
 {
 	unsigned long me = (unsigned long)pthread_self();
 	WF_ASSERT(me != 0);

@@ -22,13 +22,13 @@ _Noreturn void wf_assert_failed(const char *condition, const char *file, int lin
 #define WF_SLOW_ASSERT(cond) ((void)sizeof((cond) ? 1 : 0))
 #endif
 
-/* An object belongs to one thread. The first call of wf_owner_take names it; every function of the
+/* An object belongs to one thread. The first call of wf_owner_claim names it; every function of the
  * object opens with WF_ASSERT_OWNER. wf_owner_drop lets another thread take it. */
 struct wf_owner {
 	unsigned long thread; /* 0: nobody */
 };
 
-void wf_owner_take(struct wf_owner *owner);
+void wf_owner_claim(struct wf_owner *owner);
 void wf_owner_drop(struct wf_owner *owner);
 bool wf_owner_is_me(const struct wf_owner *owner);
 

@@ -72,7 +72,7 @@ promised_bytes(const struct wf_env_slabs *slabs, int node)
 }
 
 static void
-say_not_bound(struct wf_env *env, const struct wf_slab *slab, int node, uint64_t promised)
+log_not_bound(struct wf_env *env, const struct wf_slab *slab, int node, uint64_t promised)
 {
 	wf_log(env, WF_LOG_INFO,
 	       "slab: %zu KiB are preferred at numa node %d, not bound to it: %llu KiB can be had "
@@ -100,7 +100,7 @@ place(struct wf_env_slabs *slabs, struct wf_env *env, const struct wf_slab *slab
 	}
 	unlock(slabs);
 	if (got == WF_NUMA_PREFERRED) {
-		say_not_bound(env, slab, node, promised);
+		log_not_bound(env, slab, node, promised);
 	} else if (got == WF_NUMA_ANYWHERE) {
 		wf_log(env, WF_LOG_INFO,
 		       "slab: numa node %d is neither bound nor preferred, errno %d (EPERM %d: a "

@@ -154,7 +154,7 @@ system_wait_events(struct wf_env *env, int epoll_fd, uint64_t deadline_ns,
 
 /* Once: what is said of one slab holds for all. */
 static void
-tell_pages(struct env_system *self)
+log_pages(struct env_system *self)
 {
 	char word[32];
 	if (atomic_exchange_explicit(&self->told_pages, true, memory_order_relaxed) ||
@@ -172,7 +172,7 @@ system_slab_open(struct wf_env *env, size_t bytes, int numa_node, struct wf_slab
 {
 	enum weft_status st = wf_env_slab_open(&self_of(env)->slabs, env, bytes, numa_node, out);
 	if (st == WEFT_OK && out->bytes >= WF_SLAB_HUGE_BYTES) {
-		tell_pages(self_of(env));
+		log_pages(self_of(env));
 	}
 	return st;
 }
@@ -261,10 +261,10 @@ system_log(struct wf_env *env, enum wf_log_level level, const char *text)
 }
 
 static void
-say_dropped(uint64_t count, char *line, size_t bytes)
+format_dropped(uint64_t count, char *line, size_t bytes)
 {
 	char text[128];
-	wf_outlet_say_dropped(count, text, sizeof(text));
+	wf_outlet_format_dropped(count, text, sizeof(text));
 	text[strcspn(text, "\n")] = '\0';
 	(void)format_line(WF_LOG_WARN, text, line, bytes);
 }
@@ -302,7 +302,7 @@ open_log(struct env_system *self, int log_fd)
 {
 	const struct wf_outlet_opts opts = {.fd = log_fd,
 					    .queue_bytes = LOG_QUEUE_BYTES,
-					    .say_dropped = say_dropped,
+					    .format_dropped = format_dropped,
 					    .wake_fd = -1};
 	return log_fd < 0 ? WEFT_OK : wf_outlet_open(&opts, &self->log);
 }

@@ -79,7 +79,7 @@ wf_numa_rule(int node, uint64_t bytes)
 }
 
 static bool
-tell(void *base, size_t bytes, int node, int mode)
+bind_pages(void *base, size_t bytes, int node, int mode)
 {
 	unsigned long mask[MASK_WORDS] = {0};
 	mask[(size_t)node / MASK_BITS] |= 1ul << ((size_t)node % MASK_BITS);
@@ -90,10 +90,10 @@ enum wf_numa_rule
 wf_numa_place(void *base, size_t bytes, int node, enum wf_numa_rule wanted)
 {
 	WF_ASSERT(node >= 0 && node < WF_NUMA_NODE_MAX);
-	if (wanted == WF_NUMA_BOUND && tell(base, bytes, node, MPOL_BIND)) {
+	if (wanted == WF_NUMA_BOUND && bind_pages(base, bytes, node, MPOL_BIND)) {
 		return WF_NUMA_BOUND;
 	}
-	return tell(base, bytes, node, MPOL_PREFERRED) ? WF_NUMA_PREFERRED : WF_NUMA_ANYWHERE;
+	return bind_pages(base, bytes, node, MPOL_PREFERRED) ? WF_NUMA_PREFERRED : WF_NUMA_ANYWHERE;
 }
 
 const char *

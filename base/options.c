@@ -35,7 +35,7 @@ is_help(const char *text)
 }
 
 static struct argument
-take_apart(const struct wf_options *options, const char *text)
+split_argument(const struct wf_options *options, const char *text)
 {
 	struct argument arg = {.name = text + 2, .name_bytes = strcspn(text + 2, "=")};
 	if (arg.name[arg.name_bytes] == '=') {
@@ -154,7 +154,7 @@ make_variable(const char *prefix, const char *name, char out[VARIABLE_BYTES])
 }
 
 static enum weft_status
-take_variable(struct wf_options *options, unsigned idx)
+parse_variable(struct wf_options *options, unsigned idx)
 {
 	static const char *const prefixes[] = {"WEFT_", "PADDLE_INIT_"};
 	const struct wf_option *option = &options->table[idx];
@@ -178,11 +178,11 @@ take_variable(struct wf_options *options, unsigned idx)
 }
 
 static enum weft_status
-take_environment(struct wf_options *options)
+parse_environment(struct wf_options *options)
 {
 	enum weft_status st = WEFT_OK;
 	for (unsigned i = 0; i < options->option_count && st == WEFT_OK; i++) {
-		st = take_variable(options, i);
+		st = parse_variable(options, i);
 	}
 	return st;
 }
@@ -190,7 +190,7 @@ take_environment(struct wf_options *options)
 /* ---- arguments ---- */
 
 static enum weft_status
-take_positional(struct wf_options *options, const char *text)
+add_positional(struct wf_options *options, const char *text)
 {
 	if (options->positional_count >= options->positional_max) {
 		return wf_fail(WEFT_INVALID,
@@ -203,7 +203,7 @@ take_positional(struct wf_options *options, const char *text)
 }
 
 static enum weft_status
-take_option(struct wf_options *options, const struct argument *arg, const char *value)
+parse_option(struct wf_options *options, const struct argument *arg, const char *value)
 {
 	const struct wf_option *option = arg->option;
 	if (arg->negated && value != NULL) {
@@ -242,7 +242,7 @@ is_short_option(const char *text)
 
 /* One argument, and the next where it is the value; `*used` is how many. */
 static enum weft_status
-take_argument(struct wf_options *options, int left, char *const *argv, int *used)
+parse_argument(struct wf_options *options, int left, char *const *argv, int *used)
 {
 	const char *text = argv[0];
 	*used = 1;
@@ -254,9 +254,9 @@ take_argument(struct wf_options *options, int left, char *const *argv, int *used
 		return options->ignore_unknown ? WEFT_OK : refuse_unknown(options, text);
 	}
 	if (!is_option_like(text)) {
-		return take_positional(options, text);
+		return add_positional(options, text);
 	}
-	struct argument arg = take_apart(options, text);
+	struct argument arg = split_argument(options, text);
 	if (arg.option == NULL) {
 		return options->ignore_unknown ? WEFT_OK : refuse_unknown(options, text);
 	}
@@ -265,21 +265,21 @@ take_argument(struct wf_options *options, int left, char *const *argv, int *used
 		*used = 2;
 		arg.value = argv[1];
 	}
-	return take_option(options, &arg, arg.value);
+	return parse_option(options, &arg, arg.value);
 }
 
 static enum weft_status
-take_arguments(struct wf_options *options, int argc, char *const *argv)
+parse_arguments(struct wf_options *options, int argc, char *const *argv)
 {
 	enum weft_status st = WEFT_OK;
 	int i = 1;
 	while (i < argc && st == WEFT_OK && strcmp(argv[i], "--") != 0) {
 		int used = 0;
-		st = take_argument(options, argc - i, argv + i, &used);
+		st = parse_argument(options, argc - i, argv + i, &used);
 		i += used;
 	}
 	for (i++; i < argc && st == WEFT_OK; i++) {
-		st = take_positional(options, argv[i]);
+		st = add_positional(options, argv[i]);
 	}
 	return st;
 }
@@ -302,7 +302,7 @@ find_config(const struct wf_options *options, int argc, char *const *argv)
 		if (!is_option_like(argv[i])) {
 			continue;
 		}
-		struct argument arg = take_apart(options, argv[i]);
+		struct argument arg = split_argument(options, argv[i]);
 		/* A forgotten value is refused when the arguments are taken. */
 		if (takes_next(&arg) && i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0) {
 			arg.value = argv[++i];
@@ -316,7 +316,7 @@ find_config(const struct wf_options *options, int argc, char *const *argv)
 }
 
 static enum weft_status
-take_file(struct wf_options *options, int argc, char *const *argv)
+parse_file(struct wf_options *options, int argc, char *const *argv)
 {
 	struct wf_option_file *file = options->file;
 	if (file == NULL) {
@@ -361,12 +361,12 @@ wf_options_parse(struct wf_options *options, int argc, char *const *argv)
 	options->print_wanted = false;
 	options->config = NULL;
 	set_defaults(options);
-	enum weft_status st = take_file(options, argc, argv);
+	enum weft_status st = parse_file(options, argc, argv);
 	if (st == WEFT_OK) {
-		st = take_environment(options);
+		st = parse_environment(options);
 	}
 	if (st == WEFT_OK) {
-		st = take_arguments(options, argc, argv);
+		st = parse_arguments(options, argc, argv);
 	}
 	if (asks_for_help(options, argc, argv)) {
 		options->help_wanted = true;
@@ -411,7 +411,7 @@ wf_options_knows(const struct wf_options *options, const char *argument, bool *n
 	if (!is_option_like(argument)) {
 		return false;
 	}
-	struct argument arg = take_apart(options, argument);
+	struct argument arg = split_argument(options, argument);
 	if (arg.option == NULL) {
 		return false;
 	}

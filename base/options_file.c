@@ -90,7 +90,7 @@ refuse_section(const struct reader *r, const char *name)
 
 /* "[pserver train]": for both. */
 static enum weft_status
-take_section(struct reader *r, char *text)
+parse_section(struct reader *r, char *text)
 {
 	char *end = strchr(text, ']');
 	const char *rest = end == NULL ? "" : end + 1 + strspn(end + 1, " \t");
@@ -127,7 +127,7 @@ refuse_quotes(const struct reader *r, const char *name)
 
 /* The value behind '=': up to a comment, or what stands between quotes as it is. */
 static enum weft_status
-take_value(const struct reader *r, const char *name, char *text, char **out)
+parse_value(const struct reader *r, const char *name, char *text, char **out)
 {
 	text += strspn(text, " \t");
 	if (*text == '"') {
@@ -201,7 +201,7 @@ store(struct reader *r, const struct wf_option *option, const char *value)
 }
 
 static enum weft_status
-take_assignment(struct reader *r, char *text)
+parse_assignment(struct reader *r, char *text)
 {
 	static const char letters[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -216,7 +216,7 @@ take_assignment(struct reader *r, char *text)
 			       HERE_FORMAT "\"%.*s\": write name = value, [COMMAND] or # comment",
 			       HERE(r), QUOTE, name);
 	}
-	enum weft_status st = take_value(r, name, equals + 1, &value);
+	enum weft_status st = parse_value(r, name, equals + 1, &value);
 	if (st != WEFT_OK || !r->is_ours) {
 		return st;
 	}
@@ -229,7 +229,7 @@ take_assignment(struct reader *r, char *text)
 
 /* One line without its end, NUL-terminated; `bytes` is how long it is meant to be. */
 static enum weft_status
-take_line(struct reader *r, char *text, size_t bytes)
+parse_line(struct reader *r, char *text, size_t bytes)
 {
 	if (bytes > 0 && text[bytes - 1] == '\r') {
 		text[--bytes] = '\0';
@@ -247,11 +247,11 @@ take_line(struct reader *r, char *text, size_t bytes)
 	if (*text == '\0' || *text == '#') {
 		return WEFT_OK;
 	}
-	return *text == '[' ? take_section(r, text) : take_assignment(r, text);
+	return *text == '[' ? parse_section(r, text) : parse_assignment(r, text);
 }
 
 enum weft_status
-wf_option_file_take(struct wf_options *options)
+wf_option_file_parse(struct wf_options *options)
 {
 	struct wf_option_file *file = options->file;
 	struct reader r = {.options = options, .file = file, .is_ours = true};
@@ -270,7 +270,7 @@ wf_option_file_take(struct wf_options *options)
 		char *stop = newline != NULL ? newline : end;
 		*stop = '\0';
 		r.line++;
-		st = take_line(&r, at, (size_t)(stop - at));
+		st = parse_line(&r, at, (size_t)(stop - at));
 		at = stop + 1;
 	}
 	return st;
@@ -323,5 +323,5 @@ wf_option_file_read(struct wf_options *options, const char *path)
 	}
 	enum weft_status st = read_whole(fd, options, file);
 	(void)close(fd);
-	return st == WEFT_OK ? wf_option_file_take(options) : st;
+	return st == WEFT_OK ? wf_option_file_parse(options) : st;
 }

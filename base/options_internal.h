@@ -49,7 +49,7 @@ const struct wf_option *wf_option_nearest(const struct wf_options *options, cons
 /* Read the file and take it apart. */
 enum weft_status wf_option_file_read(struct wf_options *options, const char *path) WEFT_MUST_CHECK;
 /* Take text[0 .. bytes) apart, as if it had been read from `path`. */
-enum weft_status wf_option_file_take(struct wf_options *options) WEFT_MUST_CHECK;
+enum weft_status wf_option_file_parse(struct wf_options *options) WEFT_MUST_CHECK;
 
 /* options.c: the same as "job.conf:3", "WEFT_PORT", "argument" or "default". */
 void wf_option_source(const struct wf_options *options, unsigned idx, char *out, size_t bytes);

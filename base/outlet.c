@@ -188,14 +188,14 @@ is_empty(const struct wf_outlet *o)
 static bool
 has_news(const struct wf_outlet *o)
 {
-	bool lost = o->opts.say_dropped != NULL && o->dropped + o->unsaid > 0;
+	bool lost = o->opts.format_dropped != NULL && o->dropped + o->unsaid > 0;
 	return !is_empty(o) || (lost && !o->broken);
 }
 
 /* Whole lines, up to what a pipe takes at once; a longer line alone. Where lines were dropped a
  * batch ends, for that is said before the next. */
 static void
-take(struct wf_outlet *o, struct batch *batch)
+pop_batch(struct wf_outlet *o, struct batch *batch)
 {
 	batch->bytes = 0;
 	batch->lines = 0;
@@ -294,9 +294,9 @@ static int
 write_batch(struct wf_outlet *o)
 {
 	int err = 0;
-	if (o->batch.dropped > 0 && o->opts.say_dropped != NULL) {
+	if (o->batch.dropped > 0 && o->opts.format_dropped != NULL) {
 		char line[SAID_BYTES];
-		o->opts.say_dropped(o->batch.dropped, line, sizeof(line));
+		o->opts.format_dropped(o->batch.dropped, line, sizeof(line));
 		err = write_all(o, line, strnlen(line, sizeof(line)));
 		o->batch.dropped = err == 0 ? 0 : o->batch.dropped;
 	}
@@ -347,7 +347,7 @@ write_until_closed(struct wf_outlet *o)
 		if (!has_news(o)) {
 			return;
 		}
-		take(o, &o->batch);
+		pop_batch(o, &o->batch);
 		unlock(o);
 		int err = write_batch(o);
 		lock(o);
@@ -413,7 +413,7 @@ help(struct wf_outlet *o, uint64_t target, uint64_t end_ns)
 		int n_ready = poll(&ready, 1, LOOK_MS);
 		lock(o);
 		if (n_ready > 0) {
-			take(o, &o->batch);
+			pop_batch(o, &o->batch);
 			unlock(o);
 			int err = write_batch(o);
 			lock(o);
@@ -633,7 +633,7 @@ wf_outlet_error(struct wf_outlet *outlet)
 }
 
 void
-wf_outlet_say_dropped(uint64_t count, char *line, size_t bytes)
+wf_outlet_format_dropped(uint64_t count, char *line, size_t bytes)
 {
 	(void)snprintf(line, bytes,
 		       "%" PRIu64 " line%s of the log %s dropped: nobody took them in time\n",

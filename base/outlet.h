@@ -35,7 +35,7 @@ struct wf_outlet_opts {
 	size_t queue_bytes; /* address space; pages are touched as the queue fills */
 	/* Write a line, with its newline, that says that `count` lines were dropped. Called by
 	 * who writes: the outlet's thread, or who flushes or closes. NULL: it is not said. */
-	void (*say_dropped)(uint64_t count, char *line, size_t bytes);
+	void (*format_dropped)(uint64_t count, char *line, size_t bytes);
 	int wake_fd; /* an eventfd, lent until close: 1 is added after each write; -1: none */
 };
 
@@ -54,8 +54,8 @@ bool wf_outlet_flush(struct wf_outlet *outlet, uint64_t patience_ns);
 /* errno of the first write that failed; 0: none. */
 int wf_outlet_error(struct wf_outlet *outlet);
 
-/* A say_dropped without anything before it. */
-void wf_outlet_say_dropped(uint64_t count, char *line, size_t bytes);
+/* A format_dropped without anything before it. */
+void wf_outlet_format_dropped(uint64_t count, char *line, size_t bytes);
 
 /* A flush of all open outlets; may be called in a signal handler. */
 void wf_outlets_flush(uint64_t patience_ns);

@@ -68,7 +68,7 @@ read_share(const char *setting, uint32_t *share, uint32_t *shares)
 }
 
 static void
-say_share(const struct wf_pin *pin, enum wf_seat_share share, uint32_t threads)
+log_share(const struct wf_pin *pin, enum wf_seat_share share, uint32_t threads)
 {
 	const struct wf_topo *topo = pin->topo;
 	if (share == WF_SEAT_CPUS) {
@@ -109,7 +109,7 @@ place_auto(struct wf_pin *pin, const char *setting, const struct wf_seat_ask *ow
 	if (st == WEFT_OK) {
 		memcpy(pin->seat, &seat[share * pin->place_count],
 		       pin->place_count * sizeof(*seat));
-		say_share(pin, got, count);
+		log_share(pin, got, count);
 	}
 	wf_free(pin->env, seat, count * sizeof(*seat));
 	return st;

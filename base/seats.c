@@ -133,7 +133,7 @@ find_device(const struct wf_topo *topo, const char *name, size_t bytes)
 
 /* "mlx5_0+mlx5_1": turns are taken in this order. */
 static enum weft_status
-take_named_devices(struct plan *plan)
+add_named_devices(struct plan *plan)
 {
 	const struct wf_topo *topo = plan->topo;
 	for (const char *at = plan->ask->device; at != NULL;) {
@@ -153,7 +153,7 @@ take_named_devices(struct plan *plan)
 /* Nobody takes turns on network devices: which one carries is a matter of addresses. But where all
  * that can are at one node, that is where lanes should be. */
 static void
-take_net_devices(struct plan *plan)
+prefer_net_node(struct plan *plan)
 {
 	const struct wf_topo *topo = plan->topo;
 	int first = -1;
@@ -175,7 +175,7 @@ take_net_devices(struct plan *plan)
 }
 
 static enum weft_status
-take_ports(struct plan *plan)
+collect_ports(struct plan *plan)
 {
 	const struct wf_topo *topo = plan->topo;
 	uint32_t room = port_room(topo);
@@ -184,7 +184,7 @@ take_ports(struct plan *plan)
 		return wf_fail(WEFT_NOMEM, "seats: %u ports", room);
 	}
 	if (plan->ask->device != NULL) {
-		return take_named_devices(plan);
+		return add_named_devices(plan);
 	}
 	for (uint32_t i = 0; i < topo->device_count; i++) {
 		if (topo->device[i].kind == WF_TOPO_RDMA) {
@@ -192,7 +192,7 @@ take_ports(struct plan *plan)
 		}
 	}
 	if (plan->port_count == 0) {
-		take_net_devices(plan);
+		prefer_net_node(plan);
 	}
 	return WEFT_OK;
 }
@@ -262,7 +262,7 @@ fill_pools(struct plan *plan)
 }
 
 static enum weft_status
-take_cpus(struct plan *plan)
+collect_cpus(struct plan *plan)
 {
 	const struct wf_topo *topo = plan->topo;
 	uint32_t threads = wf_seat_count(plan->ask);
@@ -470,9 +470,9 @@ wf_seats_plan(const struct wf_topo *topo, const struct wf_seat_ask *ask, struct 
 	      enum wf_seat_share *share)
 {
 	struct plan plan = {.topo = topo, .ask = ask};
-	enum weft_status st = take_ports(&plan);
+	enum weft_status st = collect_ports(&plan);
 	if (st == WEFT_OK) {
-		st = take_cpus(&plan);
+		st = collect_cpus(&plan);
 	}
 	if (st == WEFT_OK) {
 		name_all(ask, seat);
@@ -489,7 +489,7 @@ wf_seats_on(const struct wf_topo *topo, const struct wf_seat_ask *ask, const uin
 {
 	struct plan plan = {.topo = topo, .ask = ask};
 	WF_ASSERT(cpu_count > 0);
-	enum weft_status st = take_ports(&plan);
+	enum weft_status st = collect_ports(&plan);
 	if (st != WEFT_OK) {
 		release(&plan);
 		return st;

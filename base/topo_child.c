@@ -163,7 +163,7 @@ now_ms(void)
 
 /* All of it, or it has not been said. */
 static bool
-take(struct child *child, void *out, size_t count)
+recv_all(struct child *child, void *out, size_t count)
 {
 	char *at = out;
 
@@ -281,7 +281,7 @@ are_counts_good(const struct answer *answer)
 }
 
 static enum weft_status
-take_rooms(struct wf_topo *topo, const struct answer *answer)
+alloc_lists(struct wf_topo *topo, const struct answer *answer)
 {
 	topo->package_count = answer->package_count;
 	topo->cpu_room = (topo->cpu_count = answer->cpu_count) + 1;
@@ -335,11 +335,11 @@ fail_as_told(const char *xml, char *text, size_t room)
 
 /* After WEFT_OK and after a failure the caller closes `topo`. */
 static enum weft_status
-take_topo(struct child *child, const char *xml, struct wf_topo *topo)
+recv_topo(struct child *child, const char *xml, struct wf_topo *topo)
 {
 	struct answer answer;
 
-	if (!take(child, &answer, sizeof(answer))) {
+	if (!recv_all(child, &answer, sizeof(answer))) {
 		return fail_crash(xml);
 	}
 	if (answer.status != WEFT_OK) {
@@ -348,15 +348,16 @@ take_topo(struct child *child, const char *xml, struct wf_topo *topo)
 	if (!are_counts_good(&answer)) {
 		return fail_crash(xml);
 	}
-	enum weft_status st = take_rooms(topo, &answer);
+	enum weft_status st = alloc_lists(topo, &answer);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	const bool is_whole = take(child, topo->cpu, topo->cpu_count * sizeof(*topo->cpu)) &&
-			      take(child, topo->core, topo->core_count * sizeof(*topo->core)) &&
-			      take(child, topo->node, topo->node_count * sizeof(*topo->node)) &&
-			      take(child, topo->cache, topo->cache_count * sizeof(*topo->cache)) &&
-			      take(child, topo->device, topo->device_count * sizeof(*topo->device));
+	const bool is_whole =
+		recv_all(child, topo->cpu, topo->cpu_count * sizeof(*topo->cpu)) &&
+		recv_all(child, topo->core, topo->core_count * sizeof(*topo->core)) &&
+		recv_all(child, topo->node, topo->node_count * sizeof(*topo->node)) &&
+		recv_all(child, topo->cache, topo->cache_count * sizeof(*topo->cache)) &&
+		recv_all(child, topo->device, topo->device_count * sizeof(*topo->device));
 	return is_whole && are_nodes_good(topo) && are_cores_good(topo) && are_devices_good(topo)
 		       ? WEFT_OK
 		       : fail_crash(xml);
@@ -383,7 +384,7 @@ ask(struct wf_topo *topo, const struct question *question)
 		return wf_fail_errno(WEFT_NOMEM, errno, "topo: a process");
 	}
 	struct child child = {.fd = ends[0], .end_ms = now_ms() + question->limits->wall_ms};
-	enum weft_status st = take_topo(&child, question->source->xml, topo);
+	enum weft_status st = recv_topo(&child, question->source->xml, topo);
 	(void)close(ends[0]);
 	(void)kill(pid, SIGKILL); /* it has said what it had to */
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -108,8 +108,8 @@ wf_average_add(const struct wf_kernels *kernels, const struct wf_average *averag
 }
 
 void
-wf_average_take(const struct wf_average *average, const float *value,
-		const float *const sum[WF_AVERAGE_SUMS], float *out, size_t count)
+wf_average_value(const struct wf_average *average, const float *value,
+		 const float *const sum[WF_AVERAGE_SUMS], float *out, size_t count)
 {
 	const float steps = (float)(average->count + average->before);
 

@@ -29,5 +29,5 @@ void wf_average_next(struct wf_average *average);
 void wf_average_add(const struct wf_kernels *kernels, const struct wf_average *average,
 		    const float *value, float *const sum[WF_AVERAGE_SUMS], size_t count);
 /* out = ((sum[0] + sum[1]) + sum[2]) / steps in them; `value` where these are none. */
-void wf_average_take(const struct wf_average *average, const float *value,
-		     const float *const sum[WF_AVERAGE_SUMS], float *out, size_t count);
+void wf_average_value(const struct wf_average *average, const float *value,
+		      const float *const sum[WF_AVERAGE_SUMS], float *out, size_t count);

@@ -483,7 +483,7 @@ static void
 own(struct wf_lane *lane)
 {
 	if (lane->owner.thread == 0) {
-		wf_owner_take(&lane->owner);
+		wf_owner_claim(&lane->owner);
 	}
 	WF_ASSERT_OWNER(lane);
 }

@@ -323,7 +323,7 @@ run(struct context *context, unsigned count, void (*on_stdout)(void *, const cha
 	struct wf_supervise_end end;
 	const struct wf_outlet_opts lines = {.fd = STDOUT_FILENO,
 					     .queue_bytes = OUT_QUEUE_BYTES,
-					     .say_dropped = wf_outlet_say_dropped,
+					     .format_dropped = wf_outlet_format_dropped,
 					     .wake_fd = -1};
 	const struct wf_supervise_opts opts = {
 		.env = context->env,

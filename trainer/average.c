@@ -48,6 +48,6 @@ weft_tensor_average(struct weft_tensor *tensor, float *out)
 		sum[i] = weft_tensor_state(tensor, first + i);
 	}
 	wf_average_begin(&job->optimizer, session->state_step, &average);
-	wf_average_take(&average, weft_tensor_exact(tensor), sum, out, count);
+	wf_average_value(&average, weft_tensor_exact(tensor), sum, out, count);
 	return WEFT_OK;
 }

@@ -335,7 +335,7 @@ static void
 own(struct wf_core *core)
 {
 	if (core->owner.thread == 0) {
-		wf_owner_take(&core->owner);
+		wf_owner_claim(&core->owner);
 	}
 	WF_ASSERT_OWNER(core);
 }

@@ -91,7 +91,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	file.path = "input";
 	file.bytes = bytes < WF_OPTION_FILE_BYTES ? bytes : WF_OPTION_FILE_BYTES;
 	memcpy(file.text, data, file.bytes);
-	st = wf_option_file_take(&options);
+	st = wf_option_file_parse(&options);
 	WF_ASSERT(st == WEFT_OK || st == WEFT_INVALID);
 	if (st == WEFT_INVALID) {
 		WF_ASSERT(strncmp(weft_last_error(), "weft pserver: input:", 20) == 0);

@@ -103,7 +103,7 @@ open_output(struct job *job)
 {
 	const struct wf_outlet_opts err = {.fd = STDERR_FILENO,
 					   .queue_bytes = ERR_QUEUE_BYTES,
-					   .say_dropped = wf_outlet_say_dropped,
+					   .format_dropped = wf_outlet_format_dropped,
 					   .wake_fd = -1};
 	struct wf_outlet_opts out = {.fd = STDOUT_FILENO, .queue_bytes = OUT_QUEUE_BYTES};
 

@@ -298,9 +298,9 @@ take_averages(struct run *run)
 	float *sum[WF_AVERAGE_SUMS];
 
 	for (unsigned t = 0; t < job->model.tensor_count; t++) {
-		wf_average_take(&run->average, run->exact[t],
-				(const float *const *)sums_of(run, t, sum), run->averaged[t],
-				wf_model_tensor_count(&job->model, t));
+		wf_average_value(&run->average, run->exact[t],
+				 (const float *const *)sums_of(run, t, sum), run->averaged[t],
+				 wf_model_tensor_count(&job->model, t));
 	}
 }
 

@@ -24,7 +24,7 @@
 #define LINE_BYTES 64u
 
 static inline void
-say_dropped(uint64_t count, char *line, size_t bytes)
+format_dropped(uint64_t count, char *line, size_t bytes)
 {
 	(void)snprintf(line, bytes, "[%" PRIu64 " dropped]\n", count);
 }
@@ -32,8 +32,10 @@ say_dropped(uint64_t count, char *line, size_t bytes)
 static inline struct wf_outlet *
 open_outlet(int fd, size_t queue_bytes)
 {
-	const struct wf_outlet_opts opts = {
-		.fd = fd, .queue_bytes = queue_bytes, .say_dropped = say_dropped, .wake_fd = -1};
+	const struct wf_outlet_opts opts = {.fd = fd,
+					    .queue_bytes = queue_bytes,
+					    .format_dropped = format_dropped,
+					    .wake_fd = -1};
 	struct wf_outlet *outlet = NULL;
 	assert_int_equal(wf_outlet_open(&opts, &outlet), WEFT_OK);
 	return outlet;

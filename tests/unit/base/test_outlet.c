@@ -168,8 +168,10 @@ a_reader_that_went_away_is_an_error_and_no_signal(void **state)
 	struct wf_outlet *outlet = NULL;
 	(void)state;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	const struct wf_outlet_opts opts = {
-		.fd = fds[1], .queue_bytes = QUEUE, .say_dropped = say_dropped, .wake_fd = wake_fd};
+	const struct wf_outlet_opts opts = {.fd = fds[1],
+					    .queue_bytes = QUEUE,
+					    .format_dropped = format_dropped,
+					    .wake_fd = wake_fd};
 	assert_int_equal(wf_outlet_open(&opts, &outlet), WEFT_OK);
 	assert_int_equal(wf_outlet_error(outlet), 0);
 	assert_int_equal(close(fds[0]), 0);

@@ -115,8 +115,8 @@ an_object_belongs_to_the_thread_that_took_it(void **state)
 	pthread_t thread;
 	void *seen = &owner;
 	assert_false(wf_owner_is_me(&owner));
-	wf_owner_take(&owner);
-	wf_owner_take(&owner);
+	wf_owner_claim(&owner);
+	wf_owner_claim(&owner);
 	assert_true(wf_owner_is_me(&owner));
 	assert_int_equal(pthread_create(&thread, NULL, look_at_owner, &owner), 0);
 	assert_int_equal(pthread_join(thread, &seen), 0);

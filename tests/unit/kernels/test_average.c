@@ -138,7 +138,7 @@ expect_mean(const struct wf_kernels *kernels, double window, uint64_t longest, u
 		wf_average_add(kernels, &average, value, sum, COUNT);
 	}
 	wf_average_begin(&opts, steps, &average); /* as whoever takes it knows it */
-	wf_average_take(&average, value, (const float *const *)sum, mean, COUNT);
+	wf_average_value(&average, value, (const float *const *)sum, mean, COUNT);
 	const uint64_t used = average.count + average.before;
 	assert_true(used >= 1 && used <= steps);
 	for (size_t i = 0; i < COUNT; i++) {
@@ -182,7 +182,7 @@ before_the_first_step_the_average_is_the_value(void **state)
 	float out[2];
 	struct wf_average average;
 	wf_average_begin(&opts, 0, &average);
-	wf_average_take(&average, value, (const float *const[]){zero, zero, zero}, out, 2);
+	wf_average_value(&average, value, (const float *const[]){zero, zero, zero}, out, 2);
 	assert_memory_equal(out, value, sizeof(out));
 }
 
