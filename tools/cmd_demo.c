@@ -278,7 +278,7 @@ end_open_line(struct context *context)
 }
 
 static void
-take_pass_line(void *arg, const char *line)
+parse_pass_line(void *arg, const char *line)
 {
 	struct context *context = arg;
 	const struct figures *now = &context->current;
@@ -305,7 +305,7 @@ take_pass_line(void *arg, const char *line)
 
 /* "closed form train 22.78 test 32.80" */
 static void
-take_closed_form(void *arg, const char *line)
+parse_closed_form(void *arg, const char *line)
 {
 	struct context *context = arg;
 	struct figures got = {.seen = true};
@@ -420,7 +420,7 @@ run_distributed(struct context *context, struct figures *out)
 		return st;
 	}
 	context->show = true;
-	return run(context, CHILDREN, take_pass_line, out);
+	return run(context, CHILDREN, parse_pass_line, out);
 }
 
 static enum weft_status
@@ -438,7 +438,7 @@ run_sequential(struct context *context, struct figures *out)
 		return st;
 	}
 	context->show = false;
-	return run(context, 1, take_pass_line, out);
+	return run(context, 1, parse_pass_line, out);
 }
 
 static enum weft_status
@@ -454,7 +454,7 @@ run_closed_form(struct context *context, struct figures *out)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	return run(context, 1, take_closed_form, out);
+	return run(context, 1, parse_closed_form, out);
 }
 
 static bool

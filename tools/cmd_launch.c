@@ -317,7 +317,7 @@ plural(unsigned count)
 }
 
 static void
-say_start(const struct wf_plan_opts *plan)
+print_start(const struct wf_plan_opts *plan)
 {
 	unsigned lanes = plan->ports_num + plan->ports_num_for_sparse;
 	unsigned cpus = wf_pin_cpu_count();
@@ -444,7 +444,7 @@ run(const struct command *command, struct wf_env *env, struct wf_supervise_end *
 		st = pin_children(command, &plan, spec, env);
 	}
 	if (st == WEFT_OK) {
-		say_start(&plan);
+		print_start(&plan);
 		st = wf_supervise(&opts, end);
 	}
 	wf_free(env, spec, opts.count * sizeof(*spec));

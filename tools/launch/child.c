@@ -233,7 +233,7 @@ is_info(const char *text)
 }
 
 static void
-take_line(void *arg, const char *text)
+on_line(void *arg, const char *text)
 {
 	const struct source *source = arg;
 	struct wf_child *child = source->child;
@@ -254,7 +254,7 @@ close_stream(struct wf_child *child, enum wf_child_stream stream)
 {
 	struct source source = {child, stream};
 
-	wf_lines_end(&child->lines[stream], take_line, &source);
+	wf_lines_end(&child->lines[stream], on_line, &source);
 	close(child->fd[stream]);
 	child->fd[stream] = -1;
 }
@@ -270,7 +270,7 @@ wf_child_read(struct wf_child *child, enum wf_child_stream stream)
 	}
 	ssize_t got = read(child->fd[stream], bytes, sizeof(bytes));
 	if (got > 0) {
-		wf_lines_feed(&child->lines[stream], bytes, (size_t)got, take_line, &source);
+		wf_lines_feed(&child->lines[stream], bytes, (size_t)got, on_line, &source);
 	} else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
 		close_stream(child, stream);
 	}
@@ -287,8 +287,7 @@ drain(struct wf_child *child, enum wf_child_stream stream)
 	while (child->fd[stream] >= 0 && got > 0) {
 		got = read(child->fd[stream], bytes, sizeof(bytes));
 		if (got > 0) {
-			wf_lines_feed(&child->lines[stream], bytes, (size_t)got, take_line,
-				      &source);
+			wf_lines_feed(&child->lines[stream], bytes, (size_t)got, on_line, &source);
 		}
 	}
 	if (child->fd[stream] >= 0) {
@@ -325,7 +324,7 @@ wf_child_signal(struct wf_child *child, int signal_number)
 	if (child->pid == 0 || child->ended) {
 		return;
 	}
-	child->told = true;
+	child->stopped = true;
 	/* Right after fork the group may not be there yet for a moment. */
 	if (kill(-child->pid, signal_number) != 0) {
 		kill(child->pid, signal_number);

@@ -26,7 +26,7 @@ struct wf_child {
 	int log_fd;            /* -1: not filed */
 
 	bool ended;
-	bool told; /* has been sent a signal by the supervisor */
+	bool stopped; /* has been sent a signal by the supervisor */
 	bool log_failed;
 	int wait_status;          /* of waitpid, when ended */
 	int fd[WF_CHILD_STREAMS]; /* -1: at its end */

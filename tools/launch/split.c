@@ -64,7 +64,7 @@ refuse_unknown(const struct wf_split_tables *tables, char *argument)
 
 /* Take one option before "--", and its value if that is the next word; `*taken` counts words. */
 static enum weft_status
-take_option(const struct wf_split_tables *tables, char **argv, struct wf_split *out, int *taken)
+split_option(const struct wf_split_tables *tables, char **argv, struct wf_split *out, int *taken)
 {
 	bool next = false;
 	bool pserver_next = false;
@@ -97,7 +97,7 @@ take_option(const struct wf_split_tables *tables, char **argv, struct wf_split *
 }
 
 static enum weft_status
-take_after(char **argv, struct wf_split *out)
+split_after(char **argv, struct wf_split *out)
 {
 	if (argv[0] == NULL || strcmp(argv[0], "train") != 0) {
 		return wf_fail(WEFT_INVALID,
@@ -150,12 +150,12 @@ wf_split_arguments(const struct wf_split_tables *tables, int argc, char **argv,
 				       "after --, as in: -- train linear",
 				       argv[i]);
 		}
-		enum weft_status st = take_option(tables, argv + i, out, &taken);
+		enum weft_status st = split_option(tables, argv + i, out, &taken);
 		if (st != WEFT_OK) {
 			return st;
 		}
 	}
-	enum weft_status st = end < argc ? take_after(argv + end + 1, out) : WEFT_OK;
+	enum weft_status st = end < argc ? split_after(argv + end + 1, out) : WEFT_OK;
 	if (st == WEFT_OK) {
 		st = wf_args_check(&out->pserver);
 	}

@@ -58,7 +58,7 @@ struct job {
 };
 
 static void
-say(const struct job *job, const char *text)
+print_line(const struct job *job, const char *text)
 {
 	char line[SAY_BYTES];
 
@@ -200,7 +200,7 @@ note_end(struct job *job, const struct wf_child *child)
 {
 	int code = wf_child_exit_code(child);
 
-	if (code == 0 || child->told) {
+	if (code == 0 || child->stopped) {
 		return;
 	}
 	if (is_better_cause(job, child)) {
@@ -229,7 +229,7 @@ reap(struct job *job)
 }
 
 static void
-take_signals(struct job *job)
+handle_signals(struct job *job)
 {
 	struct signalfd_siginfo info;
 
@@ -249,7 +249,7 @@ take_signals(struct job *job)
 		snprintf(text, sizeof(text),
 			 "%s: stopping %u processes; once more stops them at once",
 			 strsignal(job->signal_number), job->opts->count);
-		say(job, text);
+		print_line(job, text);
 		enter(job, PHASE_TERM, job->opts->grace_ns);
 	}
 }
@@ -262,14 +262,14 @@ on_deadline(struct job *job)
 	case PHASE_KILL:
 		break;
 	case PHASE_LINGER:
-		say(job, "all trainers have ended, stopping the pservers");
+		print_line(job, "all trainers have ended, stopping the pservers");
 		enter(job, PHASE_TERM, job->opts->grace_ns);
 		break;
 	case PHASE_FAIL:
 		enter(job, PHASE_TERM, job->opts->grace_ns);
 		break;
 	case PHASE_TERM:
-		say(job, "some do not end on SIGTERM, killing them");
+		print_line(job, "some processes do not end on SIGTERM and are killed");
 		enter(job, PHASE_KILL, WF_NEVER);
 		break;
 	}
@@ -300,7 +300,7 @@ stalls(struct job *job, struct wf_child *child)
 }
 
 static void
-take_wake(struct job *job)
+handle_wake(struct job *job)
 {
 	struct wf_child *child = job->stalled;
 	uint64_t count;
@@ -313,12 +313,12 @@ take_wake(struct job *job)
 	if (child->fd[WF_CHILD_STDOUT] >= 0 &&
 	    watch(job, child->fd[WF_CHILD_STDOUT],
 		  (uint64_t)(child - job->child) * WF_CHILD_STREAMS + WF_CHILD_STDOUT) != WEFT_OK) {
-		say(job, weft_last_error());
+		print_line(job, weft_last_error());
 	}
 }
 
 static void
-take_events(struct job *job)
+handle_events(struct job *job)
 {
 	struct epoll_event events[EVENTS_MAX];
 
@@ -326,11 +326,11 @@ take_events(struct job *job)
 	for (int i = 0; i < count; i++) {
 		uint64_t key = events[i].data.u64;
 		if (key == SIGNAL_KEY) {
-			take_signals(job);
+			handle_signals(job);
 			continue;
 		}
 		if (key == WAKE_KEY) {
-			take_wake(job);
+			handle_wake(job);
 			continue;
 		}
 		struct wf_child *child = &job->child[key / WF_CHILD_STREAMS];
@@ -347,7 +347,7 @@ watch_to_the_end(struct job *job)
 {
 	while (!all_ended(job, false)) {
 		wf_wait(job->opts->env, job->epoll_fd, job->deadline_ns);
-		take_events(job);
+		handle_events(job);
 		reap(job);
 		if (wf_now_ns(job->opts->env) >= job->deadline_ns) {
 			on_deadline(job);
@@ -436,7 +436,9 @@ finish_output(struct job *job)
 		(void)wf_outlet_flush(job->out, WF_NEVER);
 		job->signal_number = wf_outlet_error(job->out) != 0 ? SIGPIPE : 0;
 	} else if (!write_while_taken(job)) {
-		say(job, "nobody reads stdout: the results that were still to be written are lost");
+		print_line(
+			job,
+			"nobody reads stdout: the results that were still to be written are lost");
 	}
 }
 

@@ -37,16 +37,18 @@ struct wf_peer_path;
 
 /* Numbers of messages begin with 0 in each leg. */
 struct wf_peer_path_ops {
-	/* What the figure is of: "raw WRITE with immediate"; of weft: "weft". */
+	/* What the figure belongs to: "raw WRITE with immediate"; of weft: "weft". */
 	const char *(*name)(const struct wf_peer_path *path, const struct wf_peer_leg *leg);
-	/* A leg begins: path->leg is set, and numbers are 0. */
+	/* Begins a leg: path->leg is set, and all counters are 0. */
 	void (*begin)(struct wf_peer_path *path);
-	/* Send messages `first`, `first` + 1, ...; `*taken`: how many could be, also 0. */
+	/* Sends messages `first`, `first` + 1, ...; `*taken` is how many were sent, possibly 0. */
 	enum weft_status (*send)(struct wf_peer_path *path, uint64_t first, uint64_t count,
 				 uint64_t *taken);
-	/* Say that `count` messages have come in this leg. false in `*taken`: not now. */
-	enum weft_status (*tell)(struct wf_peer_path *path, uint64_t count, bool *taken);
-	/* Look what has happened: wf_peer_take, done, peer_has, busy, moved. */
+	/* Reports to the peer that `count` messages of this leg have arrived. `*taken` is false if it
+	 * has to be called again. */
+	enum weft_status (*report)(struct wf_peer_path *path, uint64_t count, bool *taken);
+	/* Collects what has happened: calls wf_peer_on_message and updates done, peer_has, busy and
+	 * moved. */
 	enum weft_status (*progress)(struct wf_peer_path *path);
 	void (*close)(struct wf_peer_path *path);
 };
@@ -62,8 +64,8 @@ struct wf_peer_path {
 	const struct wf_peer_leg *leg;
 	uint64_t stride;
 	uint64_t areas, areas_max; /* a power of two */
-	uint64_t room;             /* messages that the peer may not have told of; 0: no limit */
-	uint64_t prepared;         /* messages whose bytes are there */
+	uint64_t room;     /* messages that the peer may not have reported yet; 0: no limit */
+	uint64_t prepared; /* messages whose bytes are there */
 	uint64_t sent, done, received;
 	uint64_t peer_has, told;
 	uint64_t busy; /* operations of the path's own that are not over */
@@ -83,7 +85,7 @@ enum weft_status wf_peer_path_init(struct wf_peer_path *path, const struct wf_pe
 				   struct wf_peer_end *end) WEFT_MUST_CHECK;
 void wf_peer_path_fini(struct wf_peer_path *path);
 /* The next message is here, at `data`. WEFT_PROTOCOL: there should be none. */
-enum weft_status wf_peer_take(struct wf_peer_path *path, const uint8_t *data) WEFT_MUST_CHECK;
+enum weft_status wf_peer_on_message(struct wf_peer_path *path, const uint8_t *data) WEFT_MUST_CHECK;
 /* One more TCP connection between the two ends of this run, both of which call this; the server
  * sends others away. */
 enum weft_status wf_peer_join(struct wf_peer_end *end, int *fd) WEFT_MUST_CHECK;

@@ -70,7 +70,7 @@ meet(struct client *c)
 	if (st == WEFT_OK) {
 		wf_peer_control_peer_address(end->control.fd, end->address);
 		size_t bytes = wf_peer_plan_encode(&end->plan, body);
-		st = wf_peer_control_say(&end->control, WF_PEER_PLAN, body, bytes);
+		st = wf_peer_control_send(&end->control, WF_PEER_PLAN, body, bytes);
 	}
 	if (st == WEFT_OK) {
 		st = wf_peer_control_expect(&end->control, WF_PEER_OFFER, &frame);
@@ -104,7 +104,7 @@ run_leg(struct client *c, struct wf_peer_leg *leg, bool bare, struct wf_figures 
 	this.bare = bare;
 	this.verify = leg->verify && !bare;
 	size_t bytes = wf_peer_leg_encode(&this, body);
-	enum weft_status st = wf_peer_control_say(control, WF_PEER_GO, body, bytes);
+	enum weft_status st = wf_peer_control_send(control, WF_PEER_GO, body, bytes);
 	if (st == WEFT_OK) {
 		st = wf_peer_control_expect(control, WF_PEER_READY, &frame);
 	}
@@ -328,7 +328,7 @@ wf_peer_measure(struct wf_peer_end *end, struct wf_peer_run *out)
 	}
 	if (st == WEFT_OK) {
 		sum_up(&c);
-		st = wf_peer_control_say(&end->control, WF_PEER_BYE, NULL, 0);
+		st = wf_peer_control_send(&end->control, WF_PEER_BYE, NULL, 0);
 	} else {
 		wf_peer_control_fail(&end->control, st);
 	}

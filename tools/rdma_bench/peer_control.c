@@ -227,8 +227,8 @@ gone(void)
 }
 
 enum weft_status
-wf_peer_control_say(const struct wf_peer_control *control, enum wf_peer_word type, const void *body,
-		    size_t bytes)
+wf_peer_control_send(const struct wf_peer_control *control, enum wf_peer_word type,
+		     const void *body, size_t bytes)
 {
 	uint8_t frame[WF_PEER_HEAD_BYTES + WF_PEER_BODY_MAX];
 	const struct wf_peer_head head = {
@@ -283,7 +283,7 @@ mismatch(const struct wf_peer_control *control, uint16_t version)
 }
 
 enum weft_status
-wf_peer_control_hear(const struct wf_peer_control *control, uint64_t timeout_ns,
+wf_peer_control_recv(const struct wf_peer_control *control, uint64_t timeout_ns,
 		     struct wf_peer_frame *out)
 {
 	uint64_t deadline_ns = deadline_of(control->env, timeout_ns);
@@ -311,7 +311,7 @@ enum weft_status
 wf_peer_control_expect(const struct wf_peer_control *control, enum wf_peer_word type,
 		       struct wf_peer_frame *out)
 {
-	enum weft_status st = wf_peer_control_hear(control, WF_PEER_REPLY_NS, out);
+	enum weft_status st = wf_peer_control_recv(control, WF_PEER_REPLY_NS, out);
 	if (st == WEFT_OK && out->type != type) {
 		return wf_fail(WEFT_PROTOCOL, "the other side said %d where %d was due",
 			       (int)out->type, (int)type);
@@ -334,7 +334,7 @@ wf_peer_control_look(const struct wf_peer_control *control)
 	}
 	enum weft_status st = wf_peer_head_decode(bytes, &head);
 	if (st == WEFT_OK && head.type == WF_PEER_FAIL) {
-		st = wf_peer_control_hear(control, WF_PEER_REPLY_NS, &frame);
+		st = wf_peer_control_recv(control, WF_PEER_REPLY_NS, &frame);
 	}
 	return st; /* a report may be early */
 }
@@ -359,7 +359,7 @@ wf_peer_control_fail(const struct wf_peer_control *control, enum weft_status sta
 	if (control->fd >= 0) {
 		const struct wf_error error = *wf_error_record();
 		size_t bytes = wf_peer_failure_encode(status, error.text, body);
-		if (wf_peer_control_say(control, WF_PEER_FAIL, body, bytes) == WEFT_OK) {
+		if (wf_peer_control_send(control, WF_PEER_FAIL, body, bytes) == WEFT_OK) {
 			let_it_arrive(control);
 		}
 		*wf_error_record() = error;

@@ -33,11 +33,11 @@ enum weft_status wf_peer_control_connect(struct wf_env *env, const struct wf_hos
 					 int *fd) WEFT_MUST_CHECK;
 void wf_peer_control_close(struct wf_peer_control *control);
 
-enum weft_status wf_peer_control_say(const struct wf_peer_control *control, enum wf_peer_word type,
-				     const void *body, size_t bytes) WEFT_MUST_CHECK;
+enum weft_status wf_peer_control_send(const struct wf_peer_control *control, enum wf_peer_word type,
+				      const void *body, size_t bytes) WEFT_MUST_CHECK;
 /* The other side's next frame. FAIL is a failure of this end, with the other's status and text.
  * WEFT_MISMATCH: it has another version, and hears so; LOST, TIMEOUT. */
-enum weft_status wf_peer_control_hear(const struct wf_peer_control *control, uint64_t timeout_ns,
+enum weft_status wf_peer_control_recv(const struct wf_peer_control *control, uint64_t timeout_ns,
 				      struct wf_peer_frame *out) WEFT_MUST_CHECK;
 /* The same, and it must be `type`. */
 enum weft_status wf_peer_control_expect(const struct wf_peer_control *control,

@@ -44,7 +44,7 @@ connect_one(struct wf_peer_end *end, int *fd)
 	if (st == WEFT_OK) {
 		*fd = second.fd;
 		size_t bytes = wf_peer_plan_encode(&end->plan, body);
-		st = wf_peer_control_say(&second, WF_PEER_JOIN, body, bytes);
+		st = wf_peer_control_send(&second, WF_PEER_JOIN, body, bytes);
 	}
 	return st;
 }

@@ -77,7 +77,7 @@ check(struct wf_peer_path *path, const uint8_t *data)
 }
 
 enum weft_status
-wf_peer_take(struct wf_peer_path *path, const uint8_t *data)
+wf_peer_on_message(struct wf_peer_path *path, const uint8_t *data)
 {
 	const struct wf_peer_leg *leg = path->leg;
 	if (leg == NULL || path->received == leg->receive_count) {
@@ -238,7 +238,7 @@ send_some(struct wf_peer_path *path)
 }
 
 static bool
-should_tell(const struct wf_peer_path *path)
+should_report(const struct wf_peer_path *path)
 {
 	const struct wf_peer_leg *leg = path->leg;
 	uint64_t untold = path->received - path->told;
@@ -248,13 +248,13 @@ should_tell(const struct wf_peer_path *path)
 }
 
 static enum weft_status
-tell(struct wf_peer_path *path)
+report(struct wf_peer_path *path)
 {
 	bool taken = false;
-	if (!should_tell(path)) {
+	if (!should_report(path)) {
 		return WEFT_OK;
 	}
-	enum weft_status st = path->ops->tell(path, path->received, &taken);
+	enum weft_status st = path->ops->report(path, path->received, &taken);
 	if (taken) {
 		path->told = path->received;
 	}
@@ -278,7 +278,7 @@ stream(struct wf_peer_path *path)
 			st = turn(path);
 		}
 		if (st == WEFT_OK) {
-			st = tell(path);
+			st = report(path);
 		}
 	}
 	return st;

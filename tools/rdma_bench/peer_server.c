@@ -29,7 +29,7 @@ await_client(struct wf_peer_end *end)
 		if (st != WEFT_OK) {
 			return st;
 		}
-		st = wf_peer_control_hear(control, PLAN_NS, &frame);
+		st = wf_peer_control_recv(control, PLAN_NS, &frame);
 		if (st == WEFT_OK && frame.type == WF_PEER_PLAN) {
 			st = wf_peer_plan_decode(frame.body, frame.bytes, &end->plan);
 		} else if (st == WEFT_OK) {
@@ -81,7 +81,7 @@ offer(struct server *s)
 	if (st == WEFT_OK) {
 		(void)snprintf(offer.address, sizeof(offer.address), "%s", end->address);
 		size_t bytes = wf_peer_offer_encode(&offer, body);
-		st = wf_peer_control_say(&end->control, WF_PEER_OFFER, body, bytes);
+		st = wf_peer_control_send(&end->control, WF_PEER_OFFER, body, bytes);
 	}
 	if (st == WEFT_OK) {
 		st = wf_peer_weft_join(s->weft);
@@ -100,7 +100,7 @@ report(struct server *s)
 		.wrong_at = s->weft->wrong_at,
 	};
 	size_t bytes = wf_peer_report_encode(&report, body);
-	return wf_peer_control_say(&s->end->control, WF_PEER_REPORT, body, bytes);
+	return wf_peer_control_send(&s->end->control, WF_PEER_REPORT, body, bytes);
 }
 
 static enum weft_status
@@ -110,7 +110,7 @@ serve_leg(struct server *s, const struct wf_peer_frame *frame)
 	struct wf_peer_leg leg;
 	enum weft_status st = wf_peer_leg_decode(frame->body, frame->bytes, &end->plan, &leg);
 	if (st == WEFT_OK) {
-		st = wf_peer_control_say(&end->control, WF_PEER_READY, NULL, 0);
+		st = wf_peer_control_send(&end->control, WF_PEER_READY, NULL, 0);
 	}
 	if (st == WEFT_OK) {
 		st = wf_peer_leg_run(leg.bare ? s->bare : s->weft, &leg, NULL);
@@ -123,7 +123,7 @@ serve_legs(struct server *s)
 {
 	struct wf_peer_frame frame;
 	for (;;) {
-		enum weft_status st = wf_peer_control_hear(&s->end->control, PAUSE_NS, &frame);
+		enum weft_status st = wf_peer_control_recv(&s->end->control, PAUSE_NS, &frame);
 		if (st != WEFT_OK) {
 			return st;
 		}

@@ -95,7 +95,8 @@ weft_send(struct wf_peer_path *path, uint64_t first, uint64_t count, uint64_t *t
 
 /* A message of the path's own. */
 static enum weft_status
-say(struct weft_path *w, const struct wf_head *head, const void *body, size_t bytes, bool *taken)
+send_own(struct weft_path *w, const struct wf_head *head, const void *body, size_t bytes,
+	 bool *taken)
 {
 	const struct wf_op op = {
 		.kind = WF_OP_SEND,
@@ -112,11 +113,11 @@ say(struct weft_path *w, const struct wf_head *head, const void *body, size_t by
 }
 
 static enum weft_status
-weft_tell(struct wf_peer_path *path, uint64_t count, bool *taken)
+weft_report(struct wf_peer_path *path, uint64_t count, bool *taken)
 {
 	const struct wf_head head = {
 		.service = WF_SERVICE_CONTROL, .type = TOLD, .request_id = count};
-	return say(weft_of(path), &head, NULL, 0, taken);
+	return send_own(weft_of(path), &head, NULL, 0, taken);
 }
 
 static enum weft_status
@@ -125,7 +126,7 @@ on_message(struct weft_path *w, const struct wf_head *head, const uint8_t *body)
 	struct wf_peer_path *path = &w->path;
 	path->moved = true;
 	if (head->type == DATA && path->leg != NULL && head->body_bytes == path->leg->bytes) {
-		return wf_peer_take(path, body);
+		return wf_peer_on_message(path, body);
 	}
 	if (head->type == KEY && head->body_bytes == sizeof(w->key.bytes)) {
 		memcpy(w->key.bytes, body, sizeof(w->key.bytes));
@@ -174,7 +175,7 @@ on_event(struct weft_path *w, const struct wf_event *event)
 	case WF_EVENT_MSG:
 		return on_message(w, event->msg.head, event->msg.body);
 	case WF_EVENT_PUT:
-		return wf_peer_take(path, wf_peer_dst(path, path->received));
+		return wf_peer_on_message(path, wf_peer_dst(path, path->received));
 	case WF_EVENT_DONE:
 		path->moved = true;
 		if (event->done.cookie == OWN_COOKIE) {
@@ -217,7 +218,7 @@ static const struct wf_peer_path_ops weft_ops = {
 	.name = weft_name,
 	.begin = weft_begin,
 	.send = weft_send,
-	.tell = weft_tell,
+	.report = weft_report,
 	.progress = weft_progress,
 	.close = weft_close,
 };
@@ -348,7 +349,7 @@ grant(struct weft_path *w)
 	bool taken = false;
 	enum weft_status st = wf_transport_grant(w->conn, &place, &key);
 	while (st == WEFT_OK && !taken) {
-		st = say(w, &head, key.bytes, sizeof(key.bytes), &taken);
+		st = send_own(w, &head, key.bytes, sizeof(key.bytes), &taken);
 		if (st == WEFT_OK && !taken) {
 			st = weft_progress(&w->path);
 		}

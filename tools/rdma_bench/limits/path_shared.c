@@ -74,7 +74,7 @@ shared_send(struct wf_peer_path *path, uint64_t first, uint64_t count, uint64_t 
 }
 
 static enum weft_status
-shared_tell(struct wf_peer_path *path, uint64_t count, bool *taken)
+shared_report(struct wf_peer_path *path, uint64_t count, bool *taken)
 {
 	struct shared_path *s = shared_of(path);
 	wf_line_publish(&s->own->taken, s->in_base + count);
@@ -89,7 +89,7 @@ shared_progress(struct wf_peer_path *path)
 	enum weft_status st = WEFT_OK;
 	uint64_t there = wf_line_read(&s->other->published) - s->in_base;
 	while (st == WEFT_OK && path->received < there) {
-		st = wf_peer_take(path, wf_peer_dst(path, path->received));
+		st = wf_peer_on_message(path, wf_peer_dst(path, path->received));
 	}
 	if (path->leg->ping && st == WEFT_OK) {
 		if (path->moved) { /* for the next leg */
@@ -125,7 +125,7 @@ static const struct wf_peer_path_ops shared_ops = {
 	.name = shared_name,
 	.begin = shared_begin,
 	.send = shared_send,
-	.tell = shared_tell,
+	.report = shared_report,
 	.progress = shared_progress,
 	.close = shared_close,
 };

@@ -56,7 +56,7 @@ socket_send(struct wf_peer_path *path, uint64_t first, uint64_t count, uint64_t 
 }
 
 static enum weft_status
-socket_tell(struct wf_peer_path *path, uint64_t count, bool *taken)
+socket_report(struct wf_peer_path *path, uint64_t count, bool *taken)
 {
 	static const uint8_t byte = 1;
 	uint64_t done = 0;
@@ -95,7 +95,7 @@ socket_progress(struct wf_peer_path *path)
 	enum weft_status st = wf_socket_get(s->fd, path->dst + at, bytes, &s->bytes_in);
 	path->moved = path->moved || s->bytes_in != before;
 	while (st == WEFT_OK && (path->received + 1) * leg->bytes <= s->bytes_in) {
-		st = wf_peer_take(path, wf_peer_dst(path, path->received));
+		st = wf_peer_on_message(path, wf_peer_dst(path, path->received));
 	}
 	return st;
 }
@@ -115,7 +115,7 @@ static const struct wf_peer_path_ops socket_ops = {
 	.name = socket_name,
 	.begin = socket_begin,
 	.send = socket_send,
-	.tell = socket_tell,
+	.report = socket_report,
 	.progress = socket_progress,
 	.close = socket_close,
 };

@@ -187,7 +187,7 @@ verbs_send(struct wf_peer_path *path, uint64_t first, uint64_t count, uint64_t *
 }
 
 static enum weft_status
-verbs_tell(struct wf_peer_path *path, uint64_t count, bool *taken)
+verbs_report(struct wf_peer_path *path, uint64_t count, bool *taken)
 {
 	struct verbs_path *v = verbs_of(path);
 	struct batch batch;
@@ -267,7 +267,7 @@ poll_received(struct verbs_path *v)
 		const uint8_t *data = path->leg->op == WF_PEER_SEND
 					      ? v->rx + which[i] * RX_BYTES
 					      : wf_peer_dst(path, path->received);
-		st = wf_peer_take(path, data);
+		st = wf_peer_on_message(path, data);
 	}
 	return st == WEFT_OK && n > 0 ? post_receives(v, which, (unsigned)n) : st;
 }
@@ -287,7 +287,7 @@ look_at_counters(struct verbs_path *v)
 		    v->streams_seen) {
 		v->streams_seen++;
 		path->received = leg->receive_count - 1;
-		st = wf_peer_take(path, wf_peer_dst(path, path->received));
+		st = wf_peer_on_message(path, wf_peer_dst(path, path->received));
 	}
 	return st;
 }
@@ -327,7 +327,7 @@ static const struct wf_peer_path_ops verbs_ops = {
 	.name = verbs_name,
 	.begin = verbs_begin,
 	.send = verbs_send,
-	.tell = verbs_tell,
+	.report = verbs_report,
 	.progress = verbs_progress,
 	.close = verbs_close,
 };
