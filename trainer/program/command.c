@@ -16,7 +16,7 @@
 	"sgd|momentum|torch_momentum|nesterov|adagrad|decayed_adagrad|rmsprop|adadelta|adam|"      \
 	"adamw|adamax"
 
-/* Options whose default depends on the model have no `initial`: see take_kind_defaults. */
+/* Options whose default depends on the model have no `initial`: see apply_kind_defaults. */
 static const struct wf_option own[] = {
 	/* Training. */
 	{.name = "num_passes",
@@ -464,7 +464,7 @@ is_default(const struct wf_train_command *command, const char *name)
 
 /* What neither command line nor environment gave and depends on the model. */
 static void
-take_kind_defaults(struct wf_train_command *command, const struct wf_kind *kind)
+apply_kind_defaults(struct wf_train_command *command, const struct wf_kind *kind)
 {
 	struct wf_train_opts *opts = &command->opts;
 
@@ -528,6 +528,6 @@ wf_train_command_parse(struct wf_train_command *command, int argc, char *const *
 		const struct wf_error why = *wf_error_record();
 		return wf_fail(st, "%s: %s", command->options.program, why.text);
 	}
-	take_kind_defaults(command, kind);
+	apply_kind_defaults(command, kind);
 	return WEFT_OK;
 }

@@ -125,7 +125,7 @@ padded(size_t count)
 /* One allocation for everything: each part's work array, and gradients of all parts but the first.
  */
 static enum weft_status
-take_memory(struct wf_compute *compute, size_t work_rows)
+alloc_memory(struct wf_compute *compute, size_t work_rows)
 {
 	const struct wf_model *model = compute->model;
 	size_t work = padded(wf_model_work_count(model, work_rows));
@@ -201,8 +201,8 @@ wf_compute_create(struct wf_env *env, const struct wf_compute_opts *opts, struct
 		compute->part[p].idx = p;
 	}
 	size_t part_rows = opts->batch_rows / opts->thread_count + 1;
-	st = take_memory(compute,
-			 part_rows > WF_COMPUTE_TEST_ROWS ? part_rows : WF_COMPUTE_TEST_ROWS);
+	st = alloc_memory(compute,
+			  part_rows > WF_COMPUTE_TEST_ROWS ? part_rows : WF_COMPUTE_TEST_ROWS);
 	if (st != WEFT_OK) {
 		goto fail;
 	}

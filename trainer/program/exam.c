@@ -23,7 +23,7 @@ wf_run_lookup_max(const struct wf_run *job)
 }
 
 static enum weft_status
-take_tables_memory(struct wf_run *job, struct wf_exam *exam)
+alloc_tables_memory(struct wf_run *job, struct wf_exam *exam)
 {
 	const uint32_t most = wf_run_lookup_max(job);
 
@@ -57,7 +57,7 @@ wf_exam_create(struct wf_run *job, struct wf_exam **out)
 					  &exam->rows);
 	}
 	if (st == WEFT_OK && job->model.table_count > 0) {
-		st = take_tables_memory(job, exam);
+		st = alloc_tables_memory(job, exam);
 	}
 	if (st != WEFT_OK) {
 		wf_exam_destroy(job, exam);

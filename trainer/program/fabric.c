@@ -271,7 +271,7 @@ view_of(struct fabric *fabric)
 }
 
 static enum weft_status
-take_averages(struct fabric *fabric)
+pull_averages(struct fabric *fabric)
 {
 	const struct wf_model *model = &fabric->job->model;
 
@@ -304,12 +304,12 @@ report_pass(struct fabric *fabric, const struct wf_tally *tally)
 	if (job->opts->session.trainer_id != 0) {
 		return WEFT_OK;
 	}
-	st = wf_remote_tables_tell_lost(&fabric->tables);
+	st = wf_remote_tables_report_lost(&fabric->tables);
 	if (st == WEFT_OK) {
 		st = weft_digest(fabric->session, &view.digest);
 	}
 	if (st == WEFT_OK && keeps_averages(job)) {
-		st = take_averages(fabric);
+		st = pull_averages(fabric);
 		view.param = (const float *const *)fabric->average;
 	}
 	if (st != WEFT_OK) {
@@ -321,7 +321,7 @@ report_pass(struct fabric *fabric, const struct wf_tally *tally)
 
 /* Of this pass, by this trainer. */
 static enum weft_status
-tell_discarded(struct fabric *fabric)
+log_discarded(struct fabric *fabric)
 {
 	struct weft_session_stats stats = {.struct_bytes = sizeof(stats)};
 	enum weft_status st = weft_session_stats(fabric->session, &stats);
@@ -458,7 +458,8 @@ run_pass(struct fabric *fabric)
 		st = weft_pass_end(fabric->session);
 	}
 	if (st == WEFT_OK && fabric->stragglers.trainer_count > 0) {
-		st = wf_stragglers_tell(job->env, &fabric->stragglers, fabric->session, job->pass);
+		st = wf_stragglers_report(job->env, &fabric->stragglers, fabric->session,
+					  job->pass);
 	}
 	if (st == WEFT_OK) {
 		st = report_pass(fabric, &tally);
@@ -469,7 +470,7 @@ run_pass(struct fabric *fabric)
 	const bool is_sync = job->opts->session.dense_mode == WEFT_DENSE_SYNC &&
 			     !wf_tensor_modes_given(job->opts);
 	if (st == WEFT_OK && !is_sync) {
-		st = tell_discarded(fabric);
+		st = log_discarded(fabric);
 	}
 	if (st != WEFT_OK || (is_sync && job->opts->session.sparse_mode == WEFT_SPARSE_SYNC)) {
 		return st;

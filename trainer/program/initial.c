@@ -23,8 +23,8 @@ wf_run_check_initial(const struct wf_run *job)
 }
 
 static void
-tell(const struct wf_run *job, const struct wf_import *import, enum wf_import_missing missing,
-     const struct wf_import_load *load)
+log_initial(const struct wf_run *job, const struct wf_import *import,
+	    enum wf_import_missing missing, const struct wf_import_load *load)
 {
 	const char *path = job->opts->init_model_path;
 
@@ -62,7 +62,7 @@ wf_run_load_initial(const struct wf_run *job, const struct wf_saved_tensor *tens
 		st = wf_import_load(import, tensor, tensor_count, missing, &load);
 	}
 	if (st == WEFT_OK) {
-		tell(job, import, missing, &load);
+		log_initial(job, import, missing, &load);
 	}
 	wf_import_close(import);
 	return st;

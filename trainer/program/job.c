@@ -177,7 +177,7 @@ has_ada_epsilon(enum wf_optimizer kind)
 
 /* The session's optimizer, with what the program knows of it. */
 static enum weft_status
-take_optimizer(struct wf_run *job)
+set_optimizer(struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
 	struct weft_optimizer_opts *session = &job->session_optimizer;
@@ -215,7 +215,7 @@ rest_by_name(const char *name)
 
 /* Of the tensors. */
 static void
-take_wire(struct wf_run *job)
+set_wire(struct wf_run *job)
 {
 	static const enum weft_value_format form[] = {[WEFT_WIRE_F32] = WEFT_VALUES_F32,
 						      [WEFT_WIRE_BF16] = WEFT_VALUES_BF16,
@@ -226,7 +226,7 @@ take_wire(struct wf_run *job)
 
 /* Of the tables' rows. */
 static enum weft_status
-take_row_optimizer(struct wf_run *job)
+set_row_optimizer(struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
 	struct wf_row_opts *row = &job->row_optimizer;
@@ -307,7 +307,7 @@ read_data(struct wf_run *job)
 
 /* The largest batch is trainer 0's: its shard is never smaller than another's. */
 static enum weft_status
-take_batch_memory(struct wf_run *job)
+alloc_batch_memory(struct wf_run *job)
 {
 	struct wf_shard shard;
 	enum weft_status st = wf_run_shard(job, 0, &shard);
@@ -371,7 +371,7 @@ make_model(struct wf_run *job)
 		return wf_fail(WEFT_INVALID, "embedding=0: ngram needs rows of at least 1 value");
 	}
 	enum weft_status st = job->kind->init(&model_opts, &job->model);
-	return st == WEFT_OK ? take_batch_memory(job) : st;
+	return st == WEFT_OK ? alloc_batch_memory(job) : st;
 }
 
 static enum weft_status
@@ -419,17 +419,17 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 		st = check_members(opts);
 	}
 	if (st == WEFT_OK) {
-		st = take_optimizer(job);
+		st = set_optimizer(job);
 	}
 	if (st == WEFT_OK) {
-		take_wire(job);
+		set_wire(job);
 		st = check_local_job(job);
 	}
 	if (st == WEFT_OK && job->kind->has_tables) {
 		st = check_tables(job);
 	}
 	if (st == WEFT_OK && job->kind->has_tables) {
-		st = take_row_optimizer(job);
+		st = set_row_optimizer(job);
 	}
 	if (st == WEFT_OK) {
 		st = read_data(job);

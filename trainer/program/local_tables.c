@@ -94,7 +94,7 @@ is_scored(const struct wf_local_tables *tables)
 }
 
 static enum weft_status
-take_memory(struct wf_local_tables *tables)
+alloc_memory(struct wf_local_tables *tables)
 {
 	struct wf_env *env = tables->job->env;
 	const struct wf_model *model = &tables->job->model;
@@ -150,7 +150,7 @@ wf_local_tables_create(struct wf_run *job, uint32_t trainers, struct wf_local_ta
 		st = open_table(tables, t);
 	}
 	if (st == WEFT_OK) {
-		st = take_memory(tables);
+		st = alloc_memory(tables);
 	}
 	if (st != WEFT_OK) {
 		wf_local_tables_destroy(tables);
@@ -397,7 +397,7 @@ wf_local_tables_rows(void *arg, unsigned table, const uint64_t *key, uint32_t co
 }
 
 static void
-tell_table(const struct wf_run *job, const char *name, const struct wf_stats *stats)
+log_table(const struct wf_run *job, const char *name, const struct wf_stats *stats)
 {
 	const uint64_t age = wf_stats_get(stats, WF_TABLE_EVICTED_BY_AGE);
 	const uint64_t score = wf_stats_get(stats, WF_TABLE_EVICTED_BY_SCORE);
@@ -418,10 +418,10 @@ tell_table(const struct wf_run *job, const char *name, const struct wf_stats *st
 }
 
 void
-wf_local_tables_tell(const struct wf_local_tables *tables)
+wf_local_tables_report(const struct wf_local_tables *tables)
 {
 	for (unsigned t = 0; t < tables->job->model.table_count; t++) {
-		tell_table(tables->job, tables->job->model.table[t].name,
-			   wf_table_stats(tables->table[t]));
+		log_table(tables->job, tables->job->model.table[t].name,
+			  wf_table_stats(tables->table[t]));
 	}
 }

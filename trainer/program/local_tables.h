@@ -37,7 +37,7 @@ enum weft_status wf_local_tables_apply(struct wf_local_tables *tables,
 				       const struct wf_local_step *step,
 				       uint64_t *skipped) WEFT_MUST_CHECK;
 /* At the end of a run: log what each table has let go or refused, if it has. */
-void wf_local_tables_tell(const struct wf_local_tables *tables);
+void wf_local_tables_report(const struct wf_local_tables *tables);
 /* As struct wf_view's rows; `arg` is the tables. */
 enum weft_status wf_local_tables_rows(void *arg, unsigned table, const uint64_t *key,
 				      uint32_t count, float *out) WEFT_MUST_CHECK;

@@ -116,7 +116,7 @@ wf_remote_batch_push(const struct wf_remote_tables *tables, struct wf_remote_bat
 }
 
 enum weft_status
-wf_remote_tables_tell_lost(struct wf_remote_tables *tables)
+wf_remote_tables_report_lost(struct wf_remote_tables *tables)
 {
 	struct weft_sparse_stats stats = {.struct_bytes = sizeof(stats)};
 

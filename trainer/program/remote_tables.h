@@ -35,7 +35,7 @@ enum weft_status wf_remote_batch_push(const struct wf_remote_tables *tables,
 				      const struct wf_batch *computed) WEFT_MUST_CHECK;
 /* Warn of pushes that lanes dropped for want of memory since the last call: such a run does not end
  * with the bits of others. */
-enum weft_status wf_remote_tables_tell_lost(struct wf_remote_tables *tables) WEFT_MUST_CHECK;
+enum weft_status wf_remote_tables_report_lost(struct wf_remote_tables *tables) WEFT_MUST_CHECK;
 /* As struct wf_view's rows; `arg` is the tables. */
 enum weft_status wf_remote_tables_rows(void *arg, unsigned table, const uint64_t *key,
 				       uint32_t count, float *out) WEFT_MUST_CHECK;

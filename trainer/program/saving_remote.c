@@ -132,7 +132,7 @@ load_record(void *arg, struct weft_table_record *out)
 
 	enum weft_status st = wf_rows_next(loading->from, &row);
 	if (st == WEFT_OK && loading->is_init) {
-		wf_row_initial_take(&loading->initial, &row);
+		wf_row_initial_apply(&loading->initial, &row);
 	}
 	if (st == WEFT_OK) {
 		*out = (struct weft_table_record){

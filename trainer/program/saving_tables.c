@@ -72,7 +72,7 @@ wf_run_list_tables(const struct wf_run *job, struct wf_local_tables *tables,
 }
 
 void
-wf_row_initial_take(struct wf_row_initial *initial, struct wf_row_record *row)
+wf_row_initial_apply(struct wf_row_initial *initial, struct wf_row_record *row)
 {
 	memset(initial->value, 0, initial->floats * sizeof(float));
 	memcpy(initial->value, row->floats, initial->dim * sizeof(float));
@@ -90,7 +90,7 @@ read_row(struct wf_table *table, struct wf_rows_reader *from, struct wf_row_init
 	enum weft_status st = wf_rows_next(from, &row);
 
 	if (st == WEFT_OK && initial != NULL) {
-		wf_row_initial_take(initial, &row);
+		wf_row_initial_apply(initial, &row);
 	}
 	return st == WEFT_OK ? wf_table_put_record(table, &row) : st;
 }

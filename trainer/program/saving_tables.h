@@ -22,4 +22,4 @@ struct wf_row_initial {
 	float value[WF_ROW_RECORD_FLOATS_MAX];
 };
 /* `row` points into `initial` afterwards. */
-void wf_row_initial_take(struct wf_row_initial *initial, struct wf_row_record *row);
+void wf_row_initial_apply(struct wf_row_initial *initial, struct wf_row_record *row);

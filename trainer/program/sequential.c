@@ -54,7 +54,7 @@ place(const struct wf_model *model, float **at, float **array)
 }
 
 static enum weft_status
-take_memory(struct run *run)
+alloc_memory(struct run *run)
 {
 	const struct wf_model *model = &run->job->model;
 	struct wf_env *env = run->job->env;
@@ -110,7 +110,7 @@ static enum weft_status
 run_init(struct run *run)
 {
 	struct wf_run *job = run->job;
-	enum weft_status st = take_memory(run);
+	enum weft_status st = alloc_memory(run);
 
 	for (uint32_t i = 0; st == WEFT_OK && i < run->member_count; i++) {
 		st = wf_run_shard(job, i, &run->member[i].shard);
@@ -213,7 +213,7 @@ compute_step(struct run *run, uint64_t *out)
 
 /* Gradients of one slice in trainer order, in slice_grad; returns how many. */
 static unsigned
-take_gradients(struct run *run, unsigned tensor, size_t first)
+collect_gradients(struct run *run, unsigned tensor, size_t first)
 {
 	unsigned count = 0;
 
@@ -239,7 +239,7 @@ clip_norm(struct run *run, float divisor)
 	for (unsigned t = 0; t < job->model.tensor_count; t++) {
 		const size_t count = wf_model_tensor_count(&job->model, t);
 		for (size_t first = 0; first < count; first += slice) {
-			unsigned grads = take_gradients(run, t, first);
+			unsigned grads = collect_gradients(run, t, first);
 			size_t here = count - first < slice ? count - first : slice;
 			wf_norm_add(&norm, wf_norm_squares(run->slice_grad, grads, here));
 		}
@@ -253,7 +253,7 @@ apply_slice(struct run *run, struct wf_apply *apply, unsigned tensor, size_t fir
 {
 	enum wf_optimizer kind = run->job->optimizer.method.kind;
 
-	apply->grad_count = take_gradients(run, tensor, first);
+	apply->grad_count = collect_gradients(run, tensor, first);
 	apply->grad = run->slice_grad;
 	apply->param = run->exact[tensor] + first;
 	for (unsigned s = 0; s < wf_optimizer_state_count(kind); s++) {
@@ -292,7 +292,7 @@ add_averages(struct run *run)
 }
 
 static void
-take_averages(struct run *run)
+compute_averages(struct run *run)
 {
 	const struct wf_run *job = run->job;
 	float *sum[WF_AVERAGE_SUMS];
@@ -438,7 +438,7 @@ run_pass(struct run *run)
 	}
 	view.digest = digest_of(run);
 	if (wf_optimizer_averages(&job->optimizer.set)) {
-		take_averages(run);
+		compute_averages(run);
 		view.param = (const float *const *)run->averaged;
 	}
 	return wf_run_report(job, &total, &view);
@@ -481,7 +481,7 @@ wf_run_run_sequential(struct wf_run *job)
 		st = wf_run_measure(job, &view);
 	}
 	if (run.tables != NULL) {
-		wf_local_tables_tell(run.tables);
+		wf_local_tables_report(run.tables);
 	}
 	run_fini(&run);
 	return st;

@@ -23,7 +23,7 @@ static _Atomic uint64_t asked;                 /* handler's: wf_stop_asked */
 static struct sigaction before[WF_ARRAY_COUNT(may_stop)]; /* main's */
 
 static void
-take_signal(int signal_number)
+on_signal(int signal_number)
 {
 	int error_before = errno;
 	enum wf_stop_ask ask = wf_stop_asked(&asked, signal_number);
@@ -44,7 +44,7 @@ take_signal(int signal_number)
 static void
 begins(struct weft_session *session)
 {
-	struct sigaction action = {.sa_handler = take_signal, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 	sigset_t wanted;
 	atomic_store_explicit(&watched, session, memory_order_seq_cst); /* H1 */
 	wf_signals_that_stop(&wanted);

@@ -133,8 +133,8 @@ write_table(struct wf_env *env, const struct wf_stragglers *s, uint64_t pass)
 }
 
 enum weft_status
-wf_stragglers_tell(struct wf_env *env, struct wf_stragglers *s, struct weft_session *session,
-		   uint64_t pass)
+wf_stragglers_report(struct wf_env *env, struct wf_stragglers *s, struct weft_session *session,
+		     uint64_t pass)
 {
 	enum weft_status st = WEFT_OK;
 

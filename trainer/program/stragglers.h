@@ -15,5 +15,5 @@ enum weft_status wf_stragglers_init(struct wf_env *env, uint32_t trainer_count,
 				    struct wf_stragglers *out) WEFT_MUST_CHECK;
 void wf_stragglers_fini(struct wf_env *env, struct wf_stragglers *s); /* accepts zeroed */
 /* Ask the lanes, and write what came since the last time. */
-enum weft_status wf_stragglers_tell(struct wf_env *env, struct wf_stragglers *s,
-				    struct weft_session *session, uint64_t pass) WEFT_MUST_CHECK;
+enum weft_status wf_stragglers_report(struct wf_env *env, struct wf_stragglers *s,
+				      struct weft_session *session, uint64_t pass) WEFT_MUST_CHECK;

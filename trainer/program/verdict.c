@@ -106,7 +106,7 @@ find_nearest(const struct wf_words *words, const float *row, uint32_t width, uin
 }
 
 static enum weft_status
-tell_nearest(struct wf_run *job, const float *row, uint32_t word)
+print_nearest(struct wf_run *job, const float *row, uint32_t word)
 {
 	const struct wf_words *words = &job->source.words;
 	struct neighbour nearest[NEAREST];
@@ -123,7 +123,7 @@ tell_nearest(struct wf_run *job, const float *row, uint32_t word)
 
 /* A line for each word asked about that the vocabulary has. */
 static enum weft_status
-tell_all_nearest(struct wf_run *job, const float *row)
+print_all_nearest(struct wf_run *job, const float *row)
 {
 	const char *at = job->opts->nearest == NULL ? NEAREST_DEFAULT : job->opts->nearest;
 
@@ -131,7 +131,7 @@ tell_all_nearest(struct wf_run *job, const float *row)
 		const size_t bytes = strcspn(at, ",");
 		uint32_t word = number_of(&job->source.words, at, bytes);
 		if (word != UINT32_MAX) {
-			enum weft_status st = tell_nearest(job, row, word);
+			enum weft_status st = print_nearest(job, row, word);
 			if (st != WEFT_OK) {
 				return st;
 			}
@@ -156,7 +156,7 @@ measure_words(struct wf_run *job, const struct wf_view *view)
 	}
 	enum weft_status st = fetch_rows(job, view, row);
 	if (st == WEFT_OK) {
-		st = tell_all_nearest(job, row);
+		st = print_all_nearest(job, row);
 	}
 	wf_free(job->env, row, count * sizeof(*row));
 	return st;
@@ -224,7 +224,7 @@ conclude_words(struct wf_run *job)
 
 /* Keeps the figure of "auc 0.7812"; the lines of passes are passed over. */
 static enum weft_status
-take_auc(void *arg, const char *line)
+parse_auc(void *arg, const char *line)
 {
 	double *auc = arg;
 
@@ -238,7 +238,7 @@ static enum weft_status
 train_baseline(const struct wf_run *job, double *out)
 {
 	struct wf_train_opts opts = *job->opts;
-	const struct wf_train_sink sink = {.line = take_auc, .arg = out};
+	const struct wf_train_sink sink = {.line = parse_auc, .arg = out};
 
 	opts.embedding = 0;
 	opts.hidden = "";

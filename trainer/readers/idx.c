@@ -32,7 +32,7 @@ refuse(const struct reading *reading, const char *what)
 
 /* Exactly `count` bytes, fewer than 2 GiB. */
 static enum weft_status
-take(struct reading *reading, void *bytes, size_t count)
+read_bytes(struct reading *reading, void *bytes, size_t count)
 {
 	int code = Z_OK;
 	int got = gzread(reading->from, bytes, (unsigned)count);
@@ -55,7 +55,7 @@ take(struct reading *reading, void *bytes, size_t count)
 
 /* Nothing is left, and the checksum of what was packed is right. */
 static enum weft_status
-take_end(struct reading *reading)
+read_end(struct reading *reading)
 {
 	uint8_t more;
 	int code = Z_OK;
@@ -69,12 +69,12 @@ take_end(struct reading *reading)
 }
 
 static enum weft_status
-take_header(struct reading *reading, unsigned dims, struct wf_idx *out)
+read_header(struct reading *reading, unsigned dims, struct wf_idx *out)
 {
 	uint8_t head[4 + 4 * WF_IDX_DIMS_MAX];
 	uint64_t count = 1;
 
-	enum weft_status st = take(reading, head, 4 + 4 * (size_t)dims);
+	enum weft_status st = read_bytes(reading, head, 4 + 4 * (size_t)dims);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -104,11 +104,11 @@ take_header(struct reading *reading, unsigned dims, struct wf_idx *out)
 }
 
 static enum weft_status
-take_file(struct wf_env *env, struct reading *reading, unsigned dims, struct wf_idx *out)
+read_file(struct wf_env *env, struct reading *reading, unsigned dims, struct wf_idx *out)
 {
 	struct wf_idx idx = {0};
 
-	enum weft_status st = take_header(reading, dims, &idx);
+	enum weft_status st = read_header(reading, dims, &idx);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -116,9 +116,9 @@ take_file(struct wf_env *env, struct reading *reading, unsigned dims, struct wf_
 	if (idx.byte == NULL) {
 		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", reading->path, idx.count);
 	}
-	st = take(reading, idx.byte, idx.count);
+	st = read_bytes(reading, idx.byte, idx.count);
 	if (st == WEFT_OK) {
-		st = take_end(reading);
+		st = read_end(reading);
 	}
 	if (st != WEFT_OK) {
 		wf_idx_fini(env, &idx);
@@ -163,7 +163,7 @@ wf_idx_read(struct wf_env *env, const char *path, unsigned dims, struct wf_idx *
 		close(fd);
 		return wf_fail(WEFT_NOMEM, "%s: no memory to unpack with", path);
 	}
-	st = take_file(env, &reading, dims, out);
+	st = read_file(env, &reading, dims, out);
 	(void)gzclose(reading.from); /* nothing was written through it */
 	return st;
 }
@@ -247,7 +247,7 @@ count_classes(const char *folder, const struct half *train, const struct half *t
 }
 
 static void
-take_half(const struct half *half, size_t first, struct wf_dataset *dataset)
+copy_half(const struct half *half, size_t first, struct wf_dataset *dataset)
 {
 	memcpy(dataset->pixel + first * dataset->features, half->image.byte, half->image.count);
 	for (size_t i = 0; i < half->label.count; i++) {
@@ -282,8 +282,8 @@ join(struct wf_env *env, const char *folder, const struct half half[2], struct w
 		wf_dataset_fini(env, &dataset);
 		return wf_fail(WEFT_NOMEM, "%s: %zu images", folder, dataset.rows);
 	}
-	take_half(&half[0], 0, &dataset);
-	take_half(&half[1], dataset.train_rows, &dataset);
+	copy_half(&half[0], 0, &dataset);
+	copy_half(&half[1], dataset.train_rows, &dataset);
 	*out = dataset;
 	return WEFT_OK;
 }

@@ -126,8 +126,8 @@ split(const struct wf_text *text, size_t tokens, struct wf_words *words)
 /* `vocabulary` at most; with all words numbered, 0 still stands for those that only the test has.
  */
 static enum weft_status
-take_vocabulary(struct wf_env *env, const struct index *index, uint32_t vocabulary,
-		struct wf_words *words)
+build_vocabulary(struct wf_env *env, const struct index *index, uint32_t vocabulary,
+		 struct wf_words *words)
 {
 	uint32_t most = index->names.count + 1;
 
@@ -162,7 +162,7 @@ wf_words_parse(struct wf_env *env, struct wf_text *text, uint32_t vocabulary, st
 		st = index_words(&index, &words.spelling, &words);
 	}
 	if (st == WEFT_OK) {
-		st = take_vocabulary(env, &index, vocabulary, &words);
+		st = build_vocabulary(env, &index, vocabulary, &words);
 	}
 	if (st == WEFT_OK) {
 		number_words(&index, &words);

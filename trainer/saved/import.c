@@ -61,7 +61,7 @@ wf_import_shape_add(struct wf_import_shape *shape, uint64_t dim)
 }
 
 void
-wf_import_shape_take(const struct wf_import_shape *shape, struct wf_import_entry *entry)
+wf_import_shape_apply(const struct wf_import_shape *shape, struct wf_import_entry *entry)
 {
 	entry->array.rows = shape->dims > 0 ? shape->rows : 1;
 	entry->array.cols = shape->dims > 1 ? shape->cols : 1;
@@ -99,7 +99,7 @@ wf_import_value_bytes(const struct wf_import_entry *entry)
 
 /* Printable, whatever the file has. */
 static void
-take_name(const char *name, size_t bytes, struct wf_import_entry *entry)
+set_name(const char *name, size_t bytes, struct wf_import_entry *entry)
 {
 	struct wf_import_array *out = &entry->array;
 	const size_t kept = bytes < sizeof(out->name) ? bytes : sizeof(out->name) - 1;
@@ -152,7 +152,7 @@ wf_import_add(struct wf_import *import, const struct wf_import_entry *entry, con
 	}
 	struct wf_import_entry *at = &import->entry[import->entry_count++];
 	*at = *entry;
-	take_name(name, name_bytes, at);
+	set_name(name, name_bytes, at);
 	return WEFT_OK;
 }
 

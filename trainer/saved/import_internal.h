@@ -51,7 +51,7 @@ struct wf_import_shape {
 
 void wf_import_shape_add(struct wf_import_shape *shape, uint64_t dim);
 /* Into the entry, with its objection if there is one. */
-void wf_import_shape_take(const struct wf_import_shape *shape, struct wf_import_entry *entry);
+void wf_import_shape_apply(const struct wf_import_shape *shape, struct wf_import_entry *entry);
 uint64_t wf_value_bytes(enum wf_value_type type);
 /* Bytes that the entry's values take; 0: it has none, or too many. */
 uint64_t wf_import_value_bytes(const struct wf_import_entry *entry);

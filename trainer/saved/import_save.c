@@ -38,7 +38,7 @@ is_state(const struct wf_import *import, const char *name)
 
 /* The shape of the namesake in `like`, which has to have as many values. */
 static enum weft_status
-take_like(const struct saving *saving, struct wf_saved_tensor *tensor)
+apply_like(const struct saving *saving, struct wf_saved_tensor *tensor)
 {
 	const struct wf_import_entry *entry =
 		saving->like == NULL ? NULL : wf_import_find(saving->like, tensor->name);
@@ -60,7 +60,7 @@ take_like(const struct saving *saving, struct wf_saved_tensor *tensor)
 }
 
 static enum weft_status
-take_array(struct saving *saving, uint32_t idx)
+add_array(struct saving *saving, uint32_t idx)
 {
 	const struct wf_import_array *array = wf_import_at(saving->import, idx);
 	struct wf_saved_tensor *tensor = &saving->tensor[saving->kept];
@@ -82,7 +82,7 @@ take_array(struct saving *saving, uint32_t idx)
 		.rows = array->rows,
 		.cols = array->cols == 0 ? 1 : array->cols,
 	};
-	enum weft_status st = take_like(saving, tensor);
+	enum weft_status st = apply_like(saving, tensor);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -98,7 +98,7 @@ take_array(struct saving *saving, uint32_t idx)
 }
 
 static enum weft_status
-take_arrays(struct saving *saving)
+add_arrays(struct saving *saving)
 {
 	enum weft_status st = WEFT_OK;
 
@@ -115,7 +115,7 @@ take_arrays(struct saving *saving)
 			       saving->count);
 	}
 	for (uint32_t i = 0; st == WEFT_OK && i < saving->count; i++) {
-		st = take_array(saving, i);
+		st = add_array(saving, i);
 	}
 	return st;
 }
@@ -153,7 +153,7 @@ save_in(struct saving *saving, struct wf_saved_folder *folder)
 			     saving->import->path);
 	}
 	if (st == WEFT_OK) {
-		st = take_arrays(saving);
+		st = add_arrays(saving);
 	}
 	return st == WEFT_OK ? write_pass(saving, folder) : st;
 }

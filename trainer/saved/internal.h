@@ -20,7 +20,7 @@ struct wf_saved_file_place {
 
 /* Decode a manifest, or the draft of one, that has been opened. WEFT_DATA: file and line; WEFT_IO;
  * WEFT_NOMEM. `out` ends with wf_manifest_fini. */
-enum weft_status wf_saved_take_manifest(struct wf_env *env, struct wf_saved_file *file,
+enum weft_status wf_saved_read_manifest(struct wf_env *env, struct wf_saved_file *file,
 					struct wf_manifest *out) WEFT_MUST_CHECK;
 /* File `file` of tensor `idx`; 0: values. `out` must not move. */
 enum weft_status wf_saved_file_of(const struct wf_saved *saved, uint32_t idx, unsigned file,

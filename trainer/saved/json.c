@@ -22,7 +22,7 @@ skip_blanks(struct wf_json *json)
 }
 
 bool
-wf_json_take(struct wf_json *json, char mark)
+wf_json_accept(struct wf_json *json, char mark)
 {
 	skip_blanks(json);
 	if (json->is_bad || json->at == json->end || *json->at != mark) {
@@ -35,7 +35,7 @@ wf_json_take(struct wf_json *json, char mark)
 void
 wf_json_need(struct wf_json *json, char mark)
 {
-	if (!wf_json_take(json, mark)) {
+	if (!wf_json_accept(json, mark)) {
 		json->is_bad = true;
 	}
 }
@@ -67,7 +67,7 @@ put_code_point(struct sink *sink, uint32_t code)
 /* Four hexadecimal digits. Halves of pairs are taken as they are: names with them are no tensors'.
  */
 static uint32_t
-take_hex(struct wf_json *json)
+parse_hex(struct wf_json *json)
 {
 	static const char digits[] = "0123456789abcdef";
 	uint32_t value = 0;
@@ -87,7 +87,7 @@ take_hex(struct wf_json *json)
 
 /* Behind a backslash. */
 static void
-take_escape(struct wf_json *json, struct sink *sink)
+parse_escape(struct wf_json *json, struct sink *sink)
 {
 	static const char from[] = "\"\\/bfnrt";
 	static const char to[] = "\"\\/\b\f\n\r\t";
@@ -95,7 +95,7 @@ take_escape(struct wf_json *json, struct sink *sink)
 	const char *at = letter == '\0' ? NULL : strchr(from, letter);
 
 	if (letter == 'u') {
-		put_code_point(sink, take_hex(json));
+		put_code_point(sink, parse_hex(json));
 	} else if (at != NULL) {
 		put(sink, (uint8_t)to[at - from]);
 	} else {
@@ -120,7 +120,7 @@ wf_json_string(struct wf_json *json, char *out, size_t room)
 			break;
 		}
 		if (c == '\\') {
-			take_escape(json, &sink);
+			parse_escape(json, &sink);
 		} else {
 			put(&sink, (uint8_t)c);
 		}

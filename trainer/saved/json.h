@@ -14,7 +14,7 @@ struct wf_json {
 };
 
 /* Take the mark if it comes next, after blanks. */
-bool wf_json_take(struct wf_json *json, char mark);
+bool wf_json_accept(struct wf_json *json, char mark);
 void wf_json_need(struct wf_json *json, char mark);
 /* Into out[room] with NUL, as UTF-8. Returns its bytes; what does not fit is counted and not
  * written. */

@@ -143,7 +143,7 @@ bad(const struct cursor *cursor, const char *what)
 
 /* The next line into cursor->line, which has to begin with `key` and a blank. */
 static enum weft_status
-take_line(struct cursor *cursor, const char *key)
+parse_line(struct cursor *cursor, const char *key)
 {
 	const char *from = cursor->text + cursor->at;
 	const char *end = memchr(from, '\n', cursor->bytes - cursor->at);
@@ -174,7 +174,7 @@ take_line(struct cursor *cursor, const char *key)
 
 /* The next word, which a blank or the end of the line follows. NULL: none. */
 static const char *
-take_word(struct cursor *cursor, char *out, size_t room)
+parse_word(struct cursor *cursor, char *out, size_t room)
 {
 	const char *word = cursor->word;
 	size_t bytes = strcspn(word, " ");
@@ -190,12 +190,12 @@ take_word(struct cursor *cursor, char *out, size_t room)
 }
 
 static bool
-take_u64(struct cursor *cursor, uint64_t *out)
+parse_u64(struct cursor *cursor, uint64_t *out)
 {
 	char word[24];
 	uint64_t value = 0;
 
-	if (take_word(cursor, word, sizeof(word)) == NULL || (word[0] == '0' && word[1] != '\0')) {
+	if (parse_word(cursor, word, sizeof(word)) == NULL || (word[0] == '0' && word[1] != '\0')) {
 		return false;
 	}
 	for (const char *at = word; *at != '\0'; at++) {
@@ -213,12 +213,12 @@ take_u64(struct cursor *cursor, uint64_t *out)
 }
 
 static bool
-take_crc(struct cursor *cursor, uint32_t *out)
+parse_crc(struct cursor *cursor, uint32_t *out)
 {
 	char word[9];
 	uint32_t value = 0;
 
-	if (take_word(cursor, word, sizeof(word)) == NULL || strlen(word) != 8) {
+	if (parse_word(cursor, word, sizeof(word)) == NULL || strlen(word) != 8) {
 		return false;
 	}
 	for (const char *at = word; *at != '\0'; at++) {
@@ -240,31 +240,31 @@ at_end(const struct cursor *cursor)
 }
 
 static enum weft_status
-take_number_line(struct cursor *cursor, const char *key, uint64_t *out)
+parse_number_line(struct cursor *cursor, const char *key, uint64_t *out)
 {
-	enum weft_status st = take_line(cursor, key);
+	enum weft_status st = parse_line(cursor, key);
 
-	if (st == WEFT_OK && (!take_u64(cursor, out) || !at_end(cursor))) {
+	if (st == WEFT_OK && (!parse_u64(cursor, out) || !at_end(cursor))) {
 		return bad(cursor, "has to have one whole number");
 	}
 	return st;
 }
 
 static enum weft_status
-take_word_line(struct cursor *cursor, const char *key, char *out, size_t room)
+parse_word_line(struct cursor *cursor, const char *key, char *out, size_t room)
 {
-	enum weft_status st = take_line(cursor, key);
+	enum weft_status st = parse_line(cursor, key);
 
-	if (st == WEFT_OK && (take_word(cursor, out, room) == NULL || !at_end(cursor))) {
+	if (st == WEFT_OK && (parse_word(cursor, out, room) == NULL || !at_end(cursor))) {
 		return bad(cursor, "has to have one short word");
 	}
 	return st;
 }
 
 static enum weft_status
-take_settings(struct cursor *cursor, char *out, size_t room)
+parse_settings(struct cursor *cursor, char *out, size_t room)
 {
-	enum weft_status st = take_line(cursor, "settings");
+	enum weft_status st = parse_line(cursor, "settings");
 
 	if (st != WEFT_OK) {
 		return st;
@@ -277,55 +277,55 @@ take_settings(struct cursor *cursor, char *out, size_t room)
 }
 
 static enum weft_status
-take_file(struct cursor *cursor, struct wf_manifest_tensor *tensor, unsigned idx)
+parse_file(struct cursor *cursor, struct wf_manifest_tensor *tensor, unsigned idx)
 {
 	char wanted[WF_MANIFEST_NAME_BYTES];
 	char name[WF_MANIFEST_NAME_BYTES];
 	uint64_t bytes = 0;
-	enum weft_status st = take_line(cursor, "file");
+	enum weft_status st = parse_line(cursor, "file");
 
 	if (st != WEFT_OK) {
 		return st;
 	}
 	wf_manifest_file_name(tensor->name, idx, wanted);
-	if (take_word(cursor, name, sizeof(name)) == NULL || strcmp(name, wanted) != 0) {
+	if (parse_word(cursor, name, sizeof(name)) == NULL || strcmp(name, wanted) != 0) {
 		return bad(cursor, "has to name the tensor's next file");
 	}
-	if (!take_u64(cursor, &bytes) ||
+	if (!parse_u64(cursor, &bytes) ||
 	    bytes != wf_manifest_file_bytes(tensor->rows, tensor->cols)) {
 		return bad(cursor, "has to have 16 bytes and 4 for each element");
 	}
-	if (!take_crc(cursor, &tensor->crc[idx]) || !at_end(cursor)) {
+	if (!parse_crc(cursor, &tensor->crc[idx]) || !at_end(cursor)) {
 		return bad(cursor, "has to end with a checksum of 8 digits");
 	}
 	return WEFT_OK;
 }
 
 static enum weft_status
-take_tensor(struct cursor *cursor, const char *before, struct wf_manifest_tensor *out)
+parse_tensor(struct cursor *cursor, const char *before, struct wf_manifest_tensor *out)
 {
 	uint64_t states = 0;
-	enum weft_status st = take_line(cursor, "tensor");
+	enum weft_status st = parse_line(cursor, "tensor");
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (take_word(cursor, out->name, sizeof(out->name)) == NULL || !is_name(out->name)) {
+	if (parse_word(cursor, out->name, sizeof(out->name)) == NULL || !is_name(out->name)) {
 		return bad(cursor, "has to have a name that a file can have");
 	}
 	if (strcmp(before, out->name) >= 0) {
 		return bad(cursor, "names have to ascend");
 	}
-	if (!take_u64(cursor, &out->rows) || !take_u64(cursor, &out->cols) ||
+	if (!parse_u64(cursor, &out->rows) || !parse_u64(cursor, &out->cols) ||
 	    wf_manifest_file_bytes(out->rows, out->cols) == 0) {
 		return bad(cursor, "has to have rows and columns");
 	}
-	if (!take_u64(cursor, &states) || states > WF_SAVED_STATE_MAX || !at_end(cursor)) {
+	if (!parse_u64(cursor, &states) || states > WF_SAVED_STATE_MAX || !at_end(cursor)) {
 		return bad(cursor, "has to end with a number of states");
 	}
 	out->state_count = (uint32_t)states;
 	for (unsigned i = 0; st == WEFT_OK && i < 1 + out->state_count; i++) {
-		st = take_file(cursor, out, i);
+		st = parse_file(cursor, out, i);
 	}
 	return st;
 }
@@ -336,12 +336,12 @@ check_frame(struct cursor *cursor, size_t bytes, bool *with_tables)
 {
 	char wanted[CRC_LINE_BYTES + 1];
 	uint64_t format = 0;
-	enum weft_status st = take_line(cursor, "weft saved model");
+	enum weft_status st = parse_line(cursor, "weft saved model");
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (!take_u64(cursor, &format) || !at_end(cursor)) {
+	if (!parse_u64(cursor, &format) || !at_end(cursor)) {
 		return bad(cursor, "has to have the format's version");
 	}
 	if (format != WF_MANIFEST_FORMAT && format != WF_MANIFEST_FORMAT_TABLES) {
@@ -367,35 +367,35 @@ check_frame(struct cursor *cursor, size_t bytes, bool *with_tables)
 }
 
 static enum weft_status
-take_about(struct cursor *cursor, struct wf_saved_about *about)
+parse_about(struct cursor *cursor, struct wf_saved_about *about)
 {
 	enum weft_status st =
-		take_word_line(cursor, "version", about->version, sizeof(about->version));
+		parse_word_line(cursor, "version", about->version, sizeof(about->version));
 	if (st == WEFT_OK) {
-		st = take_number_line(cursor, "pass", &about->pass);
+		st = parse_number_line(cursor, "pass", &about->pass);
 	}
 	if (st == WEFT_OK) {
-		st = take_number_line(cursor, "step", &about->step);
+		st = parse_number_line(cursor, "step", &about->step);
 	}
 	if (st == WEFT_OK) {
-		st = take_number_line(cursor, "samples", &about->samples);
+		st = parse_number_line(cursor, "samples", &about->samples);
 	}
 	if (st == WEFT_OK) {
-		st = take_word_line(cursor, "optimizer", about->optimizer,
-				    sizeof(about->optimizer));
+		st = parse_word_line(cursor, "optimizer", about->optimizer,
+				     sizeof(about->optimizer));
 	}
 	if (st == WEFT_OK) {
-		st = take_settings(cursor, about->settings, sizeof(about->settings));
+		st = parse_settings(cursor, about->settings, sizeof(about->settings));
 	}
 	return st;
 }
 
 /* How many there are, and whether there is text for them. */
 static enum weft_status
-take_count(struct cursor *cursor, const char *key, size_t text_bytes_min, uint32_t *out)
+parse_count(struct cursor *cursor, const char *key, size_t text_bytes_min, uint32_t *out)
 {
 	uint64_t count = 0;
-	enum weft_status st = take_number_line(cursor, key, &count);
+	enum weft_status st = parse_number_line(cursor, key, &count);
 
 	if (st == WEFT_OK && count > (cursor->bytes - cursor->at) / text_bytes_min) {
 		return bad(cursor, "there is no text for that many");
@@ -405,10 +405,10 @@ take_count(struct cursor *cursor, const char *key, size_t text_bytes_min, uint32
 }
 
 static enum weft_status
-take_tensors(struct wf_env *env, struct cursor *cursor, bool may_be_none, struct wf_manifest *out)
+parse_tensors(struct wf_env *env, struct cursor *cursor, bool may_be_none, struct wf_manifest *out)
 {
 	uint32_t count = 0;
-	enum weft_status st = take_count(cursor, "tensors", TENSOR_TEXT_BYTES_MIN, &count);
+	enum weft_status st = parse_count(cursor, "tensors", TENSOR_TEXT_BYTES_MIN, &count);
 
 	if (st != WEFT_OK || (count == 0 && may_be_none)) {
 		return st;
@@ -422,41 +422,41 @@ take_tensors(struct wf_env *env, struct cursor *cursor, bool may_be_none, struct
 	}
 	out->tensor_count = count;
 	for (uint32_t i = 0; st == WEFT_OK && i < out->tensor_count; i++) {
-		st = take_tensor(cursor, i == 0 ? "" : out->tensor[i - 1].name, &out->tensor[i]);
+		st = parse_tensor(cursor, i == 0 ? "" : out->tensor[i - 1].name, &out->tensor[i]);
 	}
 	return st;
 }
 
 static enum weft_status
-take_table(struct cursor *cursor, const char *before, struct wf_manifest_table *out)
+parse_table(struct cursor *cursor, const char *before, struct wf_manifest_table *out)
 {
 	char wanted[WF_MANIFEST_NAME_BYTES];
 	char name[WF_MANIFEST_NAME_BYTES];
 	uint64_t dim = 0;
-	enum weft_status st = take_line(cursor, "table");
+	enum weft_status st = parse_line(cursor, "table");
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (take_word(cursor, out->name, sizeof(out->name)) == NULL || !is_name(out->name)) {
+	if (parse_word(cursor, out->name, sizeof(out->name)) == NULL || !is_name(out->name)) {
 		return bad(cursor, "has to have a name that a file can have");
 	}
 	if (strcmp(before, out->name) >= 0) {
 		return bad(cursor, "names have to ascend");
 	}
-	if (take_word(cursor, out->optimizer, sizeof(out->optimizer)) == NULL ||
-	    !take_u64(cursor, &dim) || dim == 0 || dim > WF_ROW_RECORD_DIM_MAX ||
-	    !take_u64(cursor, &out->rows) || !at_end(cursor)) {
+	if (parse_word(cursor, out->optimizer, sizeof(out->optimizer)) == NULL ||
+	    !parse_u64(cursor, &dim) || dim == 0 || dim > WF_ROW_RECORD_DIM_MAX ||
+	    !parse_u64(cursor, &out->rows) || !at_end(cursor)) {
 		return bad(cursor, "has to have an optimizer, values of a row, and rows");
 	}
 	out->dim = (uint32_t)dim;
-	st = take_line(cursor, "file");
+	st = parse_line(cursor, "file");
 	if (st != WEFT_OK) {
 		return st;
 	}
 	wf_manifest_rows_name(out->name, wanted);
-	if (take_word(cursor, name, sizeof(name)) == NULL || strcmp(name, wanted) != 0 ||
-	    !take_u64(cursor, &out->bytes) || !take_crc(cursor, &out->crc) || !at_end(cursor)) {
+	if (parse_word(cursor, name, sizeof(name)) == NULL || strcmp(name, wanted) != 0 ||
+	    !parse_u64(cursor, &out->bytes) || !parse_crc(cursor, &out->crc) || !at_end(cursor)) {
 		return bad(cursor,
 			   "has to have the table's file, bytes, and a checksum of 8 digits");
 	}
@@ -464,10 +464,10 @@ take_table(struct cursor *cursor, const char *before, struct wf_manifest_table *
 }
 
 static enum weft_status
-take_tables(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
+parse_tables(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
 {
 	uint32_t count = 0;
-	enum weft_status st = take_count(cursor, "tables", TABLE_TEXT_BYTES_MIN, &count);
+	enum weft_status st = parse_count(cursor, "tables", TABLE_TEXT_BYTES_MIN, &count);
 
 	if (st != WEFT_OK) {
 		return st;
@@ -481,7 +481,7 @@ take_tables(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
 	}
 	out->table_count = count;
 	for (uint32_t i = 0; st == WEFT_OK && i < out->table_count; i++) {
-		st = take_table(cursor, i == 0 ? "" : out->table[i - 1].name, &out->table[i]);
+		st = parse_table(cursor, i == 0 ? "" : out->table[i - 1].name, &out->table[i]);
 	}
 	return st;
 }
@@ -495,13 +495,13 @@ wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf
 
 	enum weft_status st = check_frame(&cursor, bytes, &with_tables);
 	if (st == WEFT_OK) {
-		st = take_about(&cursor, &manifest.about);
+		st = parse_about(&cursor, &manifest.about);
 	}
 	if (st == WEFT_OK) {
-		st = take_tensors(env, &cursor, with_tables, &manifest);
+		st = parse_tensors(env, &cursor, with_tables, &manifest);
 	}
 	if (st == WEFT_OK && with_tables) {
-		st = take_tables(env, &cursor, &manifest);
+		st = parse_tables(env, &cursor, &manifest);
 	}
 	if (st == WEFT_OK && cursor.at != cursor.bytes) {
 		st = bad(&cursor, "has to be the last one before the checksum");

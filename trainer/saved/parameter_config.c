@@ -56,7 +56,7 @@ wf_parameter_is_aside(const char *name)
 }
 
 static uint64_t
-take_varint(struct message *m)
+parse_varint(struct message *m)
 {
 	uint64_t value = 0;
 
@@ -72,7 +72,7 @@ take_varint(struct message *m)
 }
 
 static const uint8_t *
-take_bytes(struct message *m, uint64_t count)
+pop_bytes(struct message *m, uint64_t count)
 {
 	const uint8_t *at = m->at;
 
@@ -85,24 +85,24 @@ take_bytes(struct message *m, uint64_t count)
 }
 
 static struct value
-take_value(struct message *m, unsigned type)
+parse_value(struct message *m, unsigned type)
 {
 	struct value value = {0};
 
 	switch (type) {
 	case VARINT:
-		value.number = take_varint(m);
+		value.number = parse_varint(m);
 		break;
 	case FIXED64:
-		(void)take_bytes(m, 8);
+		(void)pop_bytes(m, 8);
 		break;
 	case BYTES:
-		value.number = take_varint(m);
-		value.bytes = take_bytes(m, value.number);
+		value.number = parse_varint(m);
+		value.bytes = pop_bytes(m, value.number);
 		value.count = (size_t)value.number;
 		break;
 	case FIXED32:
-		(void)take_bytes(m, 4);
+		(void)pop_bytes(m, 4);
 		break;
 	default:
 		m->is_bad = true;
@@ -113,7 +113,7 @@ take_value(struct message *m, unsigned type)
 
 /* Each by itself, or many packed together. */
 static bool
-take_dims(unsigned type, const struct value *value, struct wf_import_shape *out)
+parse_dims(unsigned type, const struct value *value, struct wf_import_shape *out)
 {
 	if (type == VARINT) {
 		wf_import_shape_add(out, value->number);
@@ -124,17 +124,17 @@ take_dims(unsigned type, const struct value *value, struct wf_import_shape *out)
 	}
 	struct message packed = {.at = value->bytes, .end = value->bytes + value->count};
 	while (packed.at < packed.end) {
-		wf_import_shape_add(out, take_varint(&packed));
+		wf_import_shape_add(out, parse_varint(&packed));
 	}
 	return !packed.is_bad;
 }
 
 static bool
-take_field(struct message *m, bool *has_size, struct wf_parameter_config *out)
+parse_field(struct message *m, bool *has_size, struct wf_parameter_config *out)
 {
-	const uint64_t key = take_varint(m);
+	const uint64_t key = parse_varint(m);
 	const unsigned type = key & 7;
-	const struct value value = take_value(m, type);
+	const struct value value = parse_value(m, type);
 
 	if (m->is_bad) {
 		return false;
@@ -149,7 +149,7 @@ take_field(struct message *m, bool *has_size, struct wf_parameter_config *out)
 		*has_size = true;
 		return type == VARINT;
 	case DIMS:
-		return take_dims(type, &value, &out->shape);
+		return parse_dims(type, &value, &out->shape);
 	case IS_SPARSE:
 		return type == VARINT && value.number == 0;
 	default:
@@ -165,7 +165,7 @@ wf_parameter_config_decode(const uint8_t *bytes, size_t count, struct wf_paramet
 
 	*out = (struct wf_parameter_config){0};
 	while (m.at < m.end) {
-		if (!take_field(&m, &has_size, out)) {
+		if (!parse_field(&m, &has_size, out)) {
 			return false;
 		}
 	}

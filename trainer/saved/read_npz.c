@@ -38,7 +38,7 @@ skip_blanks(struct dictionary *d)
 
 /* Take `text` if it comes next. */
 static bool
-take(struct dictionary *d, const char *text)
+accept(struct dictionary *d, const char *text)
 {
 	const size_t bytes = strlen(text);
 
@@ -53,16 +53,16 @@ take(struct dictionary *d, const char *text)
 static void
 need(struct dictionary *d, const char *text)
 {
-	if (!take(d, text)) {
+	if (!accept(d, text)) {
 		d->is_bad = true;
 	}
 }
 
 /* A string without escapes. */
 static void
-take_string(struct dictionary *d, char *out, size_t room)
+parse_string(struct dictionary *d, char *out, size_t room)
 {
-	const char quote = take(d, "'") ? '\'' : '"';
+	const char quote = accept(d, "'") ? '\'' : '"';
 
 	if (quote == '"') {
 		need(d, "\"");
@@ -79,7 +79,7 @@ take_string(struct dictionary *d, char *out, size_t room)
 }
 
 static uint64_t
-take_number(struct dictionary *d)
+parse_number(struct dictionary *d)
 {
 	uint64_t value = 0;
 	const char *from = NULL;
@@ -90,17 +90,17 @@ take_number(struct dictionary *d)
 		value = d->is_bad ? 0 : value * 10 + (uint64_t)(*d->at - '0');
 	}
 	d->is_bad = d->is_bad || from == d->at;
-	(void)take(d, "L"); /* as Python 2 wrote it */
+	(void)accept(d, "L"); /* as Python 2 wrote it */
 	return value;
 }
 
 static void
-take_shape(struct dictionary *d, struct wf_import_shape *out)
+parse_shape(struct dictionary *d, struct wf_import_shape *out)
 {
 	need(d, "(");
-	while (!d->is_bad && !take(d, ")")) {
-		wf_import_shape_add(out, take_number(d));
-		if (!take(d, ",")) {
+	while (!d->is_bad && !accept(d, ")")) {
+		wf_import_shape_add(out, parse_number(d));
+		if (!accept(d, ",")) {
 			need(d, ")");
 			return;
 		}
@@ -108,20 +108,20 @@ take_shape(struct dictionary *d, struct wf_import_shape *out)
 }
 
 static void
-take_order(struct dictionary *d, bool *out)
+parse_order(struct dictionary *d, bool *out)
 {
-	*out = take(d, "True");
+	*out = accept(d, "True");
 	if (!*out) {
 		need(d, "False");
 	}
 }
 
 static void
-take_field(struct dictionary *d, struct about *about)
+parse_field(struct dictionary *d, struct about *about)
 {
 	char key[16];
 
-	take_string(d, key, sizeof(key));
+	parse_string(d, key, sizeof(key));
 	need(d, ":");
 	if (strcmp(key, "descr") == 0 && !about->has_type) {
 		about->has_type = true;
@@ -131,13 +131,13 @@ take_field(struct dictionary *d, struct about *about)
 			d->is_bad = true;
 			return;
 		}
-		take_string(d, about->type, sizeof(about->type));
+		parse_string(d, about->type, sizeof(about->type));
 	} else if (strcmp(key, "fortran_order") == 0 && !about->has_order) {
 		about->has_order = true;
-		take_order(d, &about->is_by_columns);
+		parse_order(d, &about->is_by_columns);
 	} else if (strcmp(key, "shape") == 0 && !about->has_shape) {
 		about->has_shape = true;
-		take_shape(d, &about->shape);
+		parse_shape(d, &about->shape);
 	} else {
 		d->is_bad = true;
 	}
@@ -149,9 +149,9 @@ read_dictionary(const char *text, size_t bytes, struct about *out)
 	struct dictionary d = {.at = text, .end = text + bytes};
 
 	need(&d, "{");
-	while (!d.is_bad && !take(&d, "}")) {
-		take_field(&d, out);
-		if (!take(&d, ",")) {
+	while (!d.is_bad && !accept(&d, "}")) {
+		parse_field(&d, out);
+		if (!accept(&d, ",")) {
 			need(&d, "}");
 			break;
 		}
@@ -161,7 +161,7 @@ read_dictionary(const char *text, size_t bytes, struct about *out)
 }
 
 static void
-take_about(const struct about *about, struct wf_import_entry *out)
+apply_about(const struct about *about, struct wf_import_entry *out)
 {
 	static const struct {
 		const char *name;
@@ -169,7 +169,7 @@ take_about(const struct about *about, struct wf_import_entry *out)
 	} types[] = {{"<f4", WF_VALUE_F32}, {"<f8", WF_VALUE_F64}, {"<f2", WF_VALUE_F16}};
 	size_t i = 0;
 
-	wf_import_shape_take(&about->shape, out);
+	wf_import_shape_apply(&about->shape, out);
 	while (i < sizeof(types) / sizeof(types[0]) && strcmp(types[i].name, about->type) != 0) {
 		i++;
 	}
@@ -223,7 +223,7 @@ read_header(struct wf_unpack *from, struct wf_import_entry *out)
 	}
 	out->skip_bytes = prefix_bytes + bytes;
 	if (read_dictionary(text, bytes, &about)) {
-		take_about(&about, out);
+		apply_about(&about, out);
 	} else {
 		out->array.objection = "has a header that is not one of an array of numbers";
 	}

@@ -24,20 +24,20 @@ struct about {
 };
 
 static void
-take_shape(struct wf_json *json, struct wf_import_shape *out)
+parse_shape(struct wf_json *json, struct wf_import_shape *out)
 {
 	wf_json_need(json, '[');
-	if (wf_json_take(json, ']')) {
+	if (wf_json_accept(json, ']')) {
 		return;
 	}
 	do {
 		wf_import_shape_add(out, wf_json_number(json));
-	} while (wf_json_take(json, ','));
+	} while (wf_json_accept(json, ','));
 	wf_json_need(json, ']');
 }
 
 static void
-take_place(struct wf_json *json, struct about *out)
+parse_place(struct wf_json *json, struct about *out)
 {
 	wf_json_need(json, '[');
 	out->from = wf_json_number(json);
@@ -47,7 +47,7 @@ take_place(struct wf_json *json, struct about *out)
 }
 
 static void
-take_about(struct wf_json *json, struct about *out)
+parse_about(struct wf_json *json, struct about *out)
 {
 	char key[16];
 
@@ -60,14 +60,14 @@ take_about(struct wf_json *json, struct about *out)
 			(void)wf_json_string(json, out->type, sizeof(out->type));
 		} else if (strcmp(key, "shape") == 0 && !out->has_shape) {
 			out->has_shape = true;
-			take_shape(json, &out->shape);
+			parse_shape(json, &out->shape);
 		} else if (strcmp(key, "data_offsets") == 0 && !out->has_place) {
 			out->has_place = true;
-			take_place(json, out);
+			parse_place(json, out);
 		} else {
 			json->is_bad = true;
 		}
-	} while (wf_json_take(json, ','));
+	} while (wf_json_accept(json, ','));
 	wf_json_need(json, '}');
 	json->is_bad = json->is_bad || !out->has_type || !out->has_shape || !out->has_place;
 }
@@ -79,19 +79,19 @@ pass_metadata(struct wf_json *json)
 	char text[2];
 
 	wf_json_need(json, '{');
-	if (wf_json_take(json, '}')) {
+	if (wf_json_accept(json, '}')) {
 		return;
 	}
 	do {
 		(void)wf_json_string(json, text, sizeof(text));
 		wf_json_need(json, ':');
 		(void)wf_json_string(json, text, sizeof(text));
-	} while (wf_json_take(json, ','));
+	} while (wf_json_accept(json, ','));
 	wf_json_need(json, '}');
 }
 
 static void
-take_type(const char *name, struct wf_import_entry *out)
+parse_type(const char *name, struct wf_import_entry *out)
 {
 	static const struct {
 		const char *name;
@@ -125,7 +125,7 @@ add_array(struct wf_import *import, struct wf_json *json, uint64_t data_at)
 		pass_metadata(json);
 		return WEFT_OK;
 	}
-	take_about(json, &about);
+	parse_about(json, &about);
 	if (json->is_bad) {
 		return WEFT_OK; /* told by who has the whole header */
 	}
@@ -135,9 +135,9 @@ add_array(struct wf_import *import, struct wf_json *json, uint64_t data_at)
 			       "the data, which have %" PRIu64,
 			       import->path, about.from, about.to, data_bytes);
 	}
-	take_type(about.type, &entry);
+	parse_type(about.type, &entry);
 	if (entry.array.objection == NULL) {
-		wf_import_shape_take(&about.shape, &entry);
+		wf_import_shape_apply(&about.shape, &entry);
 	}
 	entry.at = data_at + about.from;
 	entry.stored_bytes = about.to - about.from;
@@ -196,10 +196,10 @@ add_arrays(struct wf_import *import, struct wf_json *json, uint64_t data_at)
 	enum weft_status st = WEFT_OK;
 
 	wf_json_need(json, '{');
-	if (!wf_json_take(json, '}')) {
+	if (!wf_json_accept(json, '}')) {
 		do {
 			st = add_array(import, json, data_at);
-		} while (st == WEFT_OK && wf_json_take(json, ','));
+		} while (st == WEFT_OK && wf_json_accept(json, ','));
 		wf_json_need(json, '}');
 	}
 	if (st != WEFT_OK) {

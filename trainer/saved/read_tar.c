@@ -32,7 +32,7 @@ read_text(struct wf_import *import, const struct wf_tar_header *header, uint64_t
 }
 
 static void
-take_name(const char *name, size_t bytes, struct ahead *out)
+copy_name(const char *name, size_t bytes, struct ahead *out)
 {
 	out->name_bytes = bytes < sizeof(out->name) ? bytes : sizeof(out->name);
 	memcpy(out->name, name, out->name_bytes);
@@ -40,7 +40,7 @@ take_name(const char *name, size_t bytes, struct ahead *out)
 
 /* "27 path=a_long_name\n", many of them; the number counts the whole record. */
 static bool
-take_pax(const char *text, size_t bytes, struct ahead *out)
+parse_pax(const char *text, size_t bytes, struct ahead *out)
 {
 	while (bytes > 0) {
 		size_t record = 0;
@@ -60,7 +60,7 @@ take_pax(const char *text, size_t bytes, struct ahead *out)
 		}
 		const size_t value_bytes = left - (size_t)(equals + 1 - key);
 		if (equals - key == 4 && memcmp(key, "path", 4) == 0) {
-			take_name(equals + 1, value_bytes, out);
+			copy_name(equals + 1, value_bytes, out);
 		} else if (equals - key == 4 && memcmp(key, "size", 4) == 0) {
 			out->has_bytes = true;
 			if (!wf_tar_decimal(equals + 1, value_bytes, &out->bytes)) {
@@ -75,7 +75,7 @@ take_pax(const char *text, size_t bytes, struct ahead *out)
 
 /* A member that speaks of the next one. */
 static enum weft_status
-take_ahead(struct wf_import *import, const struct wf_tar_header *header, uint64_t at,
+read_ahead(struct wf_import *import, const struct wf_tar_header *header, uint64_t at,
 	   struct ahead *out)
 {
 	char text[LONG_BYTES_MAX];
@@ -85,8 +85,8 @@ take_ahead(struct wf_import *import, const struct wf_tar_header *header, uint64_
 		return st;
 	}
 	if (header->kind == WF_TAR_LONG_NAME) {
-		take_name(text, strnlen(text, (size_t)header->bytes), out);
-	} else if (!take_pax(text, (size_t)header->bytes, out)) {
+		copy_name(text, strnlen(text, (size_t)header->bytes), out);
+	} else if (!parse_pax(text, (size_t)header->bytes, out)) {
 		return wf_fail(WEFT_DATA, "%s: the pax header at byte %" PRIu64 " is damaged",
 			       import->path, at);
 	}
@@ -117,7 +117,7 @@ add_config(struct wf_import *import, const struct wf_tar_header *header, uint64_
 		   memcmp(config.name, header->name, name_bytes) != 0) {
 		entry.array.objection = "has the .protobuf of another parameter";
 	} else {
-		wf_import_shape_take(&config.shape, &entry);
+		wf_import_shape_apply(&config.shape, &entry);
 	}
 	return wf_import_add(import, &entry, header->name, name_bytes);
 }
@@ -148,7 +148,7 @@ add_member(struct wf_import *import, struct wf_tar_header *header, uint64_t at)
 
 /* Take the member whose header is at `*at`, and move on behind it. */
 static enum weft_status
-take_member(struct wf_import *import, struct wf_tar_header *header, struct ahead *ahead,
+read_member(struct wf_import *import, struct wf_tar_header *header, struct ahead *ahead,
 	    uint64_t *at)
 {
 	const uint64_t bytes_at = *at + WF_TAR_BLOCK_BYTES;
@@ -174,7 +174,7 @@ take_member(struct wf_import *import, struct wf_tar_header *header, struct ahead
 		break;
 	case WF_TAR_LONG_NAME:
 	case WF_TAR_PAX:
-		st = take_ahead(import, header, bytes_at, ahead);
+		st = read_ahead(import, header, bytes_at, ahead);
 		break;
 	case WF_TAR_ASIDE:
 		*ahead = (struct ahead){0};
@@ -213,7 +213,7 @@ wf_import_list_tar(struct wf_import *import)
 				       " is no header of a tar: it is none, or is damaged",
 				       import->path, at);
 		}
-		st = take_member(import, &header, &ahead, &at);
+		st = read_member(import, &header, &ahead, &at);
 		if (st != WEFT_OK) {
 			return st;
 		}

@@ -38,7 +38,7 @@ WF_STATIC_ASSERT(WF_ROW_RECORD_BYTES_MAX <= WF_ROWS_CHUNK_BYTES, "a row fits a c
 
 /* The next bytes of the file, in the chunk; NULL and *st: there are not so many. */
 static const uint8_t *
-take(struct wf_rows_reader *reader, size_t count, enum weft_status *st)
+pop_bytes(struct wf_rows_reader *reader, size_t count, enum weft_status *st)
 {
 	const size_t left = reader->filled - reader->used;
 
@@ -111,7 +111,7 @@ static enum weft_status
 read_head(struct wf_rows_reader *reader)
 {
 	enum weft_status st = WEFT_OK;
-	const uint8_t *at = take(reader, WF_ROWS_HEAD_BYTES, &st);
+	const uint8_t *at = pop_bytes(reader, WF_ROWS_HEAD_BYTES, &st);
 
 	if (at != NULL) {
 		st = decode_head(reader, at);
@@ -176,12 +176,12 @@ wf_rows_head(const struct wf_rows_reader *reader)
 }
 
 static enum weft_status
-take_counters(struct wf_rows_reader *reader)
+read_counters(struct wf_rows_reader *reader)
 {
 	enum weft_status st = WEFT_OK;
 
 	for (uint32_t i = 0; i < reader->head.counter_count; i++) {
-		const uint8_t *at = take(reader, sizeof(uint16_t), &st);
+		const uint8_t *at = pop_bytes(reader, sizeof(uint16_t), &st);
 		if (at == NULL) {
 			return st;
 		}
@@ -196,7 +196,7 @@ static enum weft_status
 check_partition(struct wf_rows_reader *reader)
 {
 	enum weft_status st = WEFT_OK;
-	const uint8_t *at = take(reader, WF_ROWS_CRC_BYTES, &st);
+	const uint8_t *at = pop_bytes(reader, WF_ROWS_CRC_BYTES, &st);
 
 	if (at != NULL && wf_load_u32(at) != wf_rows_crc_stored(reader->crc)) {
 		return wf_fail(WEFT_DATA, "%s: checksum of partition %" PRIu32 ": it is damaged",
@@ -231,7 +231,7 @@ wf_rows_next_partition(struct wf_rows_reader *reader, struct wf_rows_partition *
 	if (reader->partitions == WF_PARTITION_COUNT) {
 		return at_end(reader);
 	}
-	const uint8_t *at = take(reader, WF_ROWS_SECTION_BYTES, &st);
+	const uint8_t *at = pop_bytes(reader, WF_ROWS_SECTION_BYTES, &st);
 	if (at == NULL) {
 		return st;
 	}
@@ -248,7 +248,7 @@ wf_rows_next_partition(struct wf_rows_reader *reader, struct wf_rows_partition *
 		.partition = reader->partitions++, .row_count = rows, .counter = reader->counter};
 	reader->left = rows;
 	reader->has_last = false;
-	st = take_counters(reader);
+	st = read_counters(reader);
 	return st == WEFT_OK && rows == 0 ? check_partition(reader) : st;
 }
 
@@ -259,7 +259,7 @@ wf_rows_next(struct wf_rows_reader *reader, struct wf_row_record *out)
 	enum weft_status st = WEFT_OK;
 
 	WF_ASSERT(reader->left > 0);
-	const uint8_t *at = take(reader, reader->row_bytes, &st);
+	const uint8_t *at = pop_bytes(reader, reader->row_bytes, &st);
 	if (at == NULL) {
 		return st;
 	}

@@ -111,7 +111,7 @@ check_about(const struct wf_saved_about *about)
 
 /* NULL also where there is nothing to list. */
 static void *
-take_list(struct wf_env *env, uint32_t count, size_t item_bytes)
+alloc_list(struct wf_env *env, uint32_t count, size_t item_bytes)
 {
 	return count == 0 ? NULL : wf_zalloc_array(env, count, item_bytes);
 }
@@ -128,10 +128,10 @@ writer_init(struct writer *writer, const struct wf_saved_content *content)
 	writer->table_count = tables;
 	manifest->tensor_count = tensors;
 	manifest->table_count = tables;
-	manifest->tensor = take_list(env, tensors, sizeof(*manifest->tensor));
-	manifest->table = take_list(env, tables, sizeof(*manifest->table));
-	writer->tensor = take_list(env, tensors, sizeof(const void *));
-	writer->table = take_list(env, tables, sizeof(const void *));
+	manifest->tensor = alloc_list(env, tensors, sizeof(*manifest->tensor));
+	manifest->table = alloc_list(env, tables, sizeof(*manifest->table));
+	writer->tensor = alloc_list(env, tensors, sizeof(const void *));
+	writer->table = alloc_list(env, tables, sizeof(const void *));
 	if ((tensors > 0 && (manifest->tensor == NULL || writer->tensor == NULL)) ||
 	    (tables > 0 && (manifest->table == NULL || writer->table == NULL))) {
 		return wf_fail(WEFT_NOMEM, "manifest of %u tensors and %u tables", tensors, tables);
@@ -377,7 +377,7 @@ decode(struct wf_env *env, struct wf_saved_file *file, char *text, struct wf_man
 }
 
 enum weft_status
-wf_saved_take_manifest(struct wf_env *env, struct wf_saved_file *file, struct wf_manifest *out)
+wf_saved_read_manifest(struct wf_env *env, struct wf_saved_file *file, struct wf_manifest *out)
 {
 	const size_t bytes = (size_t)file->bytes + 1; /* not none */
 
@@ -405,7 +405,7 @@ read_manifest(struct wf_saved *saved)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = wf_saved_take_manifest(saved->env, &file, &saved->manifest);
+	st = wf_saved_read_manifest(saved->env, &file, &saved->manifest);
 	wf_saved_file_close(&file);
 	return st;
 }

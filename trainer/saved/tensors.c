@@ -99,7 +99,7 @@ wf_tensor_write(const struct wf_saved_spot *spot, const float *value, uint64_t c
 }
 
 static enum weft_status
-take_chunk(const uint8_t *chunk, size_t count, uint64_t first, const struct target *target)
+store_chunk(const uint8_t *chunk, size_t count, uint64_t first, const struct target *target)
 {
 	for (size_t i = 0; target->value != NULL && i < count; i++) {
 		uint32_t bits = (uint32_t)get_le(chunk + i * VALUE_BYTES, VALUE_BYTES);
@@ -120,7 +120,7 @@ read_values(struct wf_saved_file *from, uint64_t count, const struct target *tar
 		const size_t part = chunk_of(count - first);
 		enum weft_status st = wf_saved_file_read(from, chunk, part * VALUE_BYTES);
 		if (st == WEFT_OK) {
-			st = take_chunk(chunk, part, first, target);
+			st = store_chunk(chunk, part, first, target);
 		}
 		if (st != WEFT_OK) {
 			return st;

@@ -57,7 +57,7 @@ refill(struct wf_unpack *unpack)
 /* What inflate() said. Without a stored byte left it may still owe some of what it was given; it
  * has nothing more when it says that it cannot go on. */
 static enum weft_status
-take_code(struct wf_unpack *unpack, int code)
+check_code(struct wf_unpack *unpack, int code)
 {
 	const z_stream *z = &unpack->inflater;
 
@@ -89,7 +89,7 @@ inflate_into(struct wf_unpack *unpack, uint8_t *bytes, uInt room)
 			st = refill(unpack);
 		}
 		if (st == WEFT_OK) {
-			st = take_code(unpack, inflate(z, Z_NO_FLUSH));
+			st = check_code(unpack, inflate(z, Z_NO_FLUSH));
 		}
 	}
 	return st;

@@ -181,7 +181,7 @@ a_beginning_has_the_values_of_a_row_alone(void **state)
 	static struct wf_row_initial initial = {.dim = 2, .floats = 4};
 
 	(void)state;
-	wf_row_initial_take(&initial, &row);
+	wf_row_initial_apply(&initial, &row);
 	assert_int_equal(row.key, 7);
 	assert_int_equal(row.stamp, 0);
 	assert_int_equal(row.born, 0);
