@@ -94,7 +94,7 @@ wf_life_create(struct wf_medium *medium, bool incoming)
 	}
 	if (incoming) {
 		wf_places_come(&medium->places, &life->place, life);
-	} else if (!wf_places_take(&medium->places, &life->place)) {
+	} else if (!wf_places_claim(&medium->places, &life->place)) {
 		wf_free(env, life, medium->ops->conn_bytes);
 		return NULL;
 	}
@@ -225,7 +225,7 @@ show(struct wf_life *life, struct wf_events *events)
 		medium->ops->ready(life);
 		return;
 	}
-	if (life->incoming && !wf_places_take(&medium->places, &life->place)) {
+	if (life->incoming && !wf_places_claim(&medium->places, &life->place)) {
 		wf_life_turn_away(life, WEFT_UNAVAILABLE,
 				  "no room beside %u connections; try again",
 				  medium->places.conn_count);
@@ -424,8 +424,8 @@ wf_medium_make_room(struct wf_medium *medium)
 	const struct wf_places *places = &medium->places;
 	while (places->first != NULL) {
 		struct wf_life *life = places->first->owner;
-		if (medium->ops->hear != NULL && life->state == WF_LIFE_SHAKING) {
-			medium->ops->hear(life);
+		if (medium->ops->on_handshake != NULL && life->state == WF_LIFE_SHAKING) {
+			medium->ops->on_handshake(life);
 		}
 		if (places->first == &life->place) {
 			wf_life_turn_away(life, WEFT_UNAVAILABLE,

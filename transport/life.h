@@ -66,8 +66,8 @@ struct wf_life_ops {
 	 * nothing of it is left to be sent. */
 	bool (*answer)(struct wf_life *life, bool accept, const void *verdict,
 		       size_t verdict_bytes);
-	/* SHAKING, accepting end: take in what has come. NULL: that is seen to. */
-	void (*hear)(struct wf_life *life);
+	/* SHAKING, accepting end: reads what has arrived. NULL: the medium reads it elsewhere. */
+	void (*on_handshake)(struct wf_life *life);
 	/* Tell a peer that was not let in why, if that is possible at once. */
 	void (*deny)(struct wf_life *life, const char *why);
 	/* It was in state `before` and goes down: no byte of the peer arrives behind this. */

@@ -81,7 +81,7 @@ move(struct wf_places *places, struct wf_place *place, enum wf_place_kind kind)
 }
 
 bool
-wf_places_take(struct wf_places *places, struct wf_place *place)
+wf_places_claim(struct wf_places *places, struct wf_place *place)
 {
 	WF_ASSERT(place->kind == WF_PLACE_NONE || place->kind == WF_PLACE_NEWCOMER);
 	if (places->conn_count >= places->conn_max) {

@@ -34,7 +34,7 @@ struct wf_places {
 void wf_places_init(struct wf_places *places, uint32_t conn_max, uint32_t newcomer_max);
 
 /* This end begins a connection, or shows one that came. False: all conn_max places are taken. */
-bool wf_places_take(struct wf_places *places, struct wf_place *place);
+bool wf_places_claim(struct wf_places *places, struct wf_place *place);
 /* Somebody comes in, and is listed. */
 void wf_places_come(struct wf_places *places, struct wf_place *place, void *owner);
 /* It has said something. */

@@ -44,8 +44,8 @@ struct wf_peer_path_ops {
 	/* Sends messages `first`, `first` + 1, ...; `*taken` is how many were sent, possibly 0. */
 	enum weft_status (*send)(struct wf_peer_path *path, uint64_t first, uint64_t count,
 				 uint64_t *taken);
-	/* Reports to the peer that `count` messages of this leg have arrived. `*taken` is false if it
-	 * has to be called again. */
+	/* Reports to the peer that `count` messages of this leg have arrived. `*taken` is false if
+	 * it has to be called again. */
 	enum weft_status (*report)(struct wf_peer_path *path, uint64_t count, bool *taken);
 	/* Collects what has happened: calls wf_peer_on_message and updates done, peer_has, busy and
 	 * moved. */

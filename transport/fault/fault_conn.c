@@ -15,7 +15,7 @@ static struct wf_fault_conn *
 conn_create(struct wf_fault *f)
 {
 	struct wf_fault_conn *c = wf_zalloc(f->base.env, sizeof(*c));
-	if (c == NULL || !wf_places_take(&f->places, &c->place)) {
+	if (c == NULL || !wf_places_claim(&f->places, &c->place)) {
 		wf_free(f->base.env, c, sizeof(*c));
 		return NULL;
 	}

@@ -266,7 +266,7 @@ accept_boot(struct wf_paths *t, struct wf_paths_conn *m, struct wf_event *event)
 	m->known = t->opts.knows != NULL && t->opts.knows(t->opts.knows_arg, users, m->hello_bytes);
 	bool upgrades = verdict.offer_count > 0;
 	bool full = t->places.conn_count >= t->opts.conn_max;
-	if (full || (upgrades ? !make_room(t, m) : !wf_places_take(&t->places, &m->place))) {
+	if (full || (upgrades ? !make_room(t, m) : !wf_places_claim(&t->places, &m->place))) {
 		fill_full(t, &verdict);
 		turn_away(m, event->conn, &verdict);
 		return false;
@@ -313,7 +313,7 @@ accept_fast(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 		turn_away_fast(t, event->conn, &no);
 		return false;
 	}
-	if (!wf_places_take(&t->places, &m->place)) {
+	if (!wf_places_claim(&t->places, &m->place)) {
 		fill_full(t, &no);
 		turn_away_fast(t, event->conn, &no);
 		wf_paths_conn_gone(m);

@@ -25,7 +25,7 @@ wf_paths_conn_create(struct wf_paths *t, bool incoming)
 	}
 	if (incoming) {
 		wf_places_come(&t->places, &m->place, m);
-	} else if (!wf_places_take(&t->places, &m->place)) {
+	} else if (!wf_places_claim(&t->places, &m->place)) {
 		wf_free(t->transport.env, m, sizeof(*m));
 		return NULL;
 	}

@@ -81,7 +81,7 @@ wf_shm_conn_kick(struct wf_shm_conn *c)
 
 /* Tell the peer. */
 static void
-say_last_word(struct wf_shm_conn *c, enum wf_shm_closing closing)
+publish_closing(struct wf_shm_conn *c, enum wf_shm_closing closing)
 {
 	/* S4: who consumes a published PUT looks at this word afterwards. */
 	atomic_store_explicit(&c->own->closing, (uint32_t)closing, memory_order_seq_cst);
@@ -89,7 +89,7 @@ say_last_word(struct wf_shm_conn *c, enum wf_shm_closing closing)
 }
 
 static void
-shm_hear(struct wf_life *life)
+shm_on_handshake(struct wf_life *life)
 {
 	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
 	c->readable = true;
@@ -103,7 +103,7 @@ shm_cut(struct wf_life *life, enum wf_life_state before)
 	bool drained = before == WF_LIFE_DRAINING && wf_shm_tx_idle(c);
 	bool ours = life->disconnected || life->refused;
 	if (c->segment != NULL && c->fd >= 0) {
-		say_last_word(c, drained ? WF_SHM_ORDERLY : ours ? WF_SHM_NOW : WF_SHM_BROKEN);
+		publish_closing(c, drained ? WF_SHM_ORDERLY : ours ? WF_SHM_NOW : WF_SHM_BROKEN);
 	}
 	c->rx.put_open = false;
 	c->rx.put_src = NULL;
@@ -232,7 +232,7 @@ const struct wf_life_ops wf_shm_life_ops = {
 	.visit = shm_visit,
 	.late = shm_late,
 	.answer = wf_shm_answer,
-	.hear = shm_hear,
+	.on_handshake = shm_on_handshake,
 	.deny = wf_shm_deny,
 	.cut = shm_cut,
 	.finish = shm_finish,

@@ -80,7 +80,7 @@ find_source(struct wf_shm_conn *c, const struct wf_shm_put *put, const struct wf
 
 /* A published PUT lies where it is until the slot is released. */
 static void
-take_in_place(struct wf_shm_conn *c, const struct wf_shm_put *put)
+hold_in_place(struct wf_shm_conn *c, const struct wf_shm_put *put)
 {
 	struct wf_shm_slot *slot = &c->slot[c->rx.put.buffer];
 	WF_ASSERT(slot->foreign == NULL);
@@ -117,7 +117,7 @@ wf_shm_put_open(struct wf_shm_conn *c, const struct wf_shm_put *put)
 			return st;
 		}
 		if (rx->put.in_slot) {
-			take_in_place(c, put);
+			hold_in_place(c, put);
 		}
 	}
 	rx->put_open = true;

@@ -65,7 +65,7 @@ unreachable(struct wf_shm_conn *c, int err)
 
 /* The socket is connected: see who is there, and say hello. */
 static void
-say_hello(struct wf_shm_conn *c)
+send_hello(struct wf_shm_conn *c)
 {
 	pid_t pid = 0;
 	if (wf_shm_peer_check(c->fd, &pid) != WEFT_OK) {
@@ -99,7 +99,7 @@ wf_shm_connect_try(struct wf_shm_conn *c)
 	struct sockaddr_un address;
 	socklen_t bytes = wf_shm_address(c->life.to.port, &address);
 	if (connect(c->fd, (const struct sockaddr *)&address, bytes) == 0) {
-		say_hello(c);
+		send_hello(c);
 		return;
 	}
 	if (errno != EAGAIN && errno != EINTR) {
@@ -120,7 +120,7 @@ wf_shm_deny(struct wf_life *life, const char *why)
 
 /* Accepting end: the first packet. */
 static void
-take_hello(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
+on_hello(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 {
 	pid_t pid = 0;
 	enum weft_status st = WEFT_OK;
@@ -161,7 +161,7 @@ take_hello(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 
 /* Connecting end: the answer. */
 static void
-take_answer(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
+on_answer(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 {
 	const struct wf_shm_packet *packet = &mail->packet;
 	if (packet->type == WF_SHM_DENY) {
@@ -211,9 +211,9 @@ wf_shm_shake_read(struct wf_shm_conn *c)
 		} else if (c->life.state == WF_LIFE_WAITING) {
 			wf_life_down(&c->life, WEFT_PROTOCOL, "spoke before it was answered");
 		} else if (c->life.incoming) {
-			take_hello(c, &mail);
+			on_hello(c, &mail);
 		} else {
-			take_answer(c, &mail);
+			on_answer(c, &mail);
 		}
 		if (got == 1 && mail.fd >= 0) {
 			(void)close(mail.fd);

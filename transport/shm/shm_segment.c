@@ -15,7 +15,7 @@
 #include "base/guard.h"
 
 static void
-take_sides(struct wf_shm_conn *c, void *memory)
+set_sides(struct wf_shm_conn *c, void *memory)
 {
 	unsigned own = c->life.incoming ? 1 : 0;
 	c->segment = memory;
@@ -34,7 +34,7 @@ map_segment(struct wf_shm_conn *c, int fd)
 		return wf_fail_errno(WEFT_NOMEM, errno, "%s: mapping %zu bytes", c->life.peer,
 				     sizeof(*c->segment));
 	}
-	take_sides(c, memory);
+	set_sides(c, memory);
 	return WEFT_OK;
 }
 

@@ -270,7 +270,7 @@ publish_put(struct wf_shm_conn *c, struct wf_shm_entry *entry)
 /* ---- the queue ---- */
 
 static bool
-ring_take(struct wf_shm_tx *tx, uint64_t bytes, struct wf_shm_entry *entry)
+ring_alloc(struct wf_shm_tx *tx, uint64_t bytes, struct wf_shm_entry *entry)
 {
 	if (tx->ring_head == tx->ring_tail) {
 		tx->ring_head = 0;
@@ -332,7 +332,7 @@ wf_shm_flush(struct wf_shm_conn *c)
 }
 
 static bool
-take_send(struct wf_shm_conn *c, const struct wf_op *op, struct wf_shm_entry *entry)
+post_send(struct wf_shm_conn *c, const struct wf_op *op, struct wf_shm_entry *entry)
 {
 	struct wf_shm_tx *tx = &c->tx;
 	entry->bytes = op->body_bytes;
@@ -341,7 +341,7 @@ take_send(struct wf_shm_conn *c, const struct wf_op *op, struct wf_shm_entry *en
 		return true;
 	}
 	if (c->life.state >= WF_LIFE_DYING ||
-	    !ring_take(tx, sizeof(*op->head) + op->body_bytes, entry)) {
+	    !ring_alloc(tx, sizeof(*op->head) + op->body_bytes, entry)) {
 		return false;
 	}
 	uint8_t *to = ring_bytes(tx, entry);
@@ -354,7 +354,7 @@ take_send(struct wf_shm_conn *c, const struct wf_op *op, struct wf_shm_entry *en
 }
 
 static bool
-take_put(struct wf_shm_conn *c, const struct wf_op *op, struct wf_shm_entry *entry)
+post_put(struct wf_shm_conn *c, const struct wf_op *op, struct wf_shm_entry *entry)
 {
 	entry->is_put = true;
 	entry->region = op->region;
@@ -374,7 +374,7 @@ take_put(struct wf_shm_conn *c, const struct wf_op *op, struct wf_shm_entry *ent
 }
 
 static bool
-take(struct wf_life *life, const struct wf_op *op)
+post_op(struct wf_life *life, const struct wf_op *op)
 {
 	struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
 	struct wf_shm_tx *tx = &c->tx;
@@ -384,7 +384,7 @@ take(struct wf_life *life, const struct wf_op *op)
 	}
 	struct wf_shm_entry *next = entry->next;
 	*entry = (struct wf_shm_entry){.cookie = op->cookie, .state = WF_SHM_ENTRY_QUEUED};
-	bool taken = op->kind == WF_OP_SEND ? take_send(c, op, entry) : take_put(c, op, entry);
+	bool taken = op->kind == WF_OP_SEND ? post_send(c, op, entry) : post_put(c, op, entry);
 	if (!taken) {
 		*entry = (struct wf_shm_entry){.next = next};
 		return false;
@@ -398,7 +398,7 @@ wf_shm_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, un
 {
 	struct wf_shm_conn *c = wf_shm_conn_of(conn);
 	uint64_t bytes = c->t->medium.info.bytes_sent;
-	enum weft_status st = wf_life_post(&c->life, ops, op_count, taken, take);
+	enum weft_status st = wf_life_post(&c->life, ops, op_count, taken, post_op);
 	if (c->t->medium.info.bytes_sent - bytes >= KICK_BYTES && c->life.state == WF_LIFE_UP) {
 		wf_shm_conn_kick(c);
 	}

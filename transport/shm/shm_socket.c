@@ -44,7 +44,7 @@ wf_shm_send_wake(int fd)
 
 /* Keep one descriptor, close what came beside it. */
 static int
-take_fd(struct msghdr *msg)
+keep_fd(struct msghdr *msg)
 {
 	int kept = -1;
 	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg); cmsg != NULL;
@@ -102,7 +102,7 @@ receive(int fd, struct wf_shm_mail *out)
 			     .msg_controllen = sizeof(control)};
 	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n >= 0) {
-		out->fd = take_fd(&msg);
+		out->fd = keep_fd(&msg);
 		out->fd_lost = out->fd < 0 && (msg.msg_flags & MSG_CTRUNC) != 0;
 	}
 	return n;

@@ -92,7 +92,7 @@ tcp_deny(struct wf_life *life, const char *why)
 }
 
 static void
-tcp_hear(struct wf_life *life)
+tcp_on_handshake(struct wf_life *life)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
 	c->rx.readable = true;
@@ -251,7 +251,7 @@ const struct wf_life_ops wf_tcp_life_ops = {
 	.late = tcp_late,
 	.up = tcp_up,
 	.answer = wf_tcp_answer,
-	.hear = tcp_hear,
+	.on_handshake = tcp_on_handshake,
 	.deny = tcp_deny,
 	.cut = tcp_cut,
 	.finish = tcp_finish,

@@ -179,7 +179,7 @@ is_farewell(const struct wf_tcp_conn *c)
 }
 
 static void
-take_farewell(struct wf_tcp_conn *c)
+on_farewell(struct wf_tcp_conn *c)
 {
 	char text[WF_WHY_BYTES];
 	wf_peer_text(c->shake + WF_HEAD_BYTES, c->shake_head.body_bytes, text);
@@ -208,7 +208,7 @@ static void
 shake_whole(struct wf_tcp_conn *c)
 {
 	if (is_farewell(c)) {
-		take_farewell(c);
+		on_farewell(c);
 		return;
 	}
 	if (c->life.incoming && wf_tcp_conn_buffers(c) != WEFT_OK) {

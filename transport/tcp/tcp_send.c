@@ -37,7 +37,7 @@ piece_at(const struct wf_tcp_conn *c, uint64_t number)
 
 /* `bytes` of the ring, and `*end`, where they end; NULL: no room now. */
 static uint8_t *
-ring_take(struct wf_tcp_tx *tx, uint32_t bytes, uint32_t *end)
+ring_alloc(struct wf_tcp_tx *tx, uint32_t bytes, uint32_t *end)
 {
 	if (tx->ring_head == tx->ring_tail) {
 		tx->ring_head = 0; /* stay where the cache is warm */
@@ -99,7 +99,7 @@ encode_put(const struct wf_op *op, uint8_t *out)
 }
 
 static bool
-take(struct wf_life *life, const struct wf_op *op)
+post_op(struct wf_life *life, const struct wf_op *op)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
 	struct wf_tcp_tx *tx = &c->tx;
@@ -111,7 +111,7 @@ take(struct wf_life *life, const struct wf_op *op)
 	if (tx->posted - tx->done == c->t->medium.opts.op_max) {
 		return false;
 	}
-	uint8_t *out = ring_take(tx, WF_HEAD_BYTES + copied, &entry->ring_end);
+	uint8_t *out = ring_alloc(tx, WF_HEAD_BYTES + copied, &entry->ring_end);
 	if (out == NULL) {
 		return false;
 	}
@@ -143,7 +143,7 @@ wf_tcp_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, un
 		return wf_fail(WEFT_CLOSED, "post to %s: the connection is going down",
 			       c->life.peer);
 	}
-	enum weft_status st = wf_life_post(&c->life, ops, op_count, taken, take);
+	enum weft_status st = wf_life_post(&c->life, ops, op_count, taken, post_op);
 	if (*taken > 0) {
 		wf_tcp_conn_ready(c);
 		if (c->tx.taken_bytes - c->tx.sent_bytes >= FLUSH_BYTES && c->tx.writable) {

@@ -143,7 +143,7 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 	if (woken || changing || armed || wf_loop_turns_blind(loop) >= POLLS_PER_CLOCK) {
 		read_clock(t);
 	}
-	wf_verbs_rx_take_back(t);
+	wf_verbs_rx_reclaim(t);
 	reap_dead(t);
 	poll_queues(t, woken || armed);
 	/* What an armed poll would find behind a descriptor ends the sleep anyway. */
@@ -164,7 +164,7 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 }
 
 static void
-say_lost(struct wf_verbs *t, const struct wf_verbs_device *dev)
+log_lost(struct wf_verbs *t, const struct wf_verbs_device *dev)
 {
 	t->medium.info.wakeups_lost++;
 	if (!t->event_lost) {
@@ -183,7 +183,7 @@ arm_cq(struct wf_verbs *t, const struct wf_verbs_queues *queues, struct wf_verbs
 {
 	uint64_t looked_ns = t->look_ns - WF_VERBS_LOOK_NS; /* in a poll at least */
 	if (q->owed_ns > 0 && looked_ns >= q->owed_ns + WF_VERBS_EVENT_NS) {
-		say_lost(t, queues->dev);
+		log_lost(t, queues->dev);
 		q->owed_ns = 0;
 		q->armed = false;
 	}

@@ -55,9 +55,9 @@ established(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
 	c->rx.heard_ns = c->t->medium.loop.now_ns;
 	wf_life_enter(&c->life, WF_LIFE_SHAKING);
 	wf_life_deadline(&c->life, c->life.attempt_ns);
-	wf_verbs_say(c, WF_VERBS_START, NULL, 0);
+	wf_verbs_send_frame(c, WF_VERBS_START, NULL, 0);
 	if (c->blob_bytes > WF_VERBS_HELLO_SHORT) {
-		wf_verbs_say(c, WF_VERBS_HELLO, c->blob, c->blob_bytes);
+		wf_verbs_send_frame(c, WF_VERBS_HELLO, c->blob, c->blob_bytes);
 	}
 	wf_verbs_pump(c);
 	if (c->life.state == WF_LIFE_SHAKING && (p->features & WF_VERBS_BLOB_FOLLOWS) == 0) {
@@ -419,8 +419,8 @@ wf_verbs_answer(struct wf_life *life, bool accept, const void *verdict, size_t v
 		wf_verbs_accept_link(c, verdict_bytes == 0 ? none : verdict, verdict_bytes);
 	}
 	if (frame && life->state < WF_LIFE_ENDING) {
-		wf_verbs_say(c, accept ? WF_VERBS_ACCEPTS : WF_VERBS_REFUSES, verdict,
-			     verdict_bytes);
+		wf_verbs_send_frame(c, accept ? WF_VERBS_ACCEPTS : WF_VERBS_REFUSES, verdict,
+				    verdict_bytes);
 	}
 	c->last_queued = !accept;
 	return false;

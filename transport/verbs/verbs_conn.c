@@ -172,7 +172,7 @@ drain(struct wf_verbs_conn *c, struct wf_events *events)
 	wf_verbs_emit_done(c, events, WEFT_OK);
 	wf_verbs_receive(c, events, true);
 	if (c->life.state == WF_LIFE_DRAINING && !c->last_queued && wf_verbs_tx_idle(c)) {
-		wf_verbs_say(c, WF_VERBS_CLOSE, NULL, 0);
+		wf_verbs_send_frame(c, WF_VERBS_CLOSE, NULL, 0);
 		c->last_queued = true;
 	}
 	wf_verbs_pump(c);

@@ -335,7 +335,7 @@ check_wanted(const struct wf_verbs *t, const char *name, uint8_t port)
 }
 
 static void
-say_opened(const struct wf_verbs_device *dev)
+log_opened(const struct wf_verbs_device *dev)
 {
 	const struct wf_verbs_caps *caps = &dev->caps;
 	wf_log(dev->t->medium.transport.env, WF_LOG_INFO,
@@ -381,7 +381,7 @@ wf_verbs_device_get(struct wf_verbs *t, const struct rdma_cm_id *id, struct wf_v
 	}
 	t->device[idx] = dev;
 	*out = dev;
-	say_opened(dev);
+	log_opened(dev);
 	return WEFT_OK;
 }
 

@@ -588,8 +588,8 @@ enum weft_status wf_verbs_put_claim(struct wf_verbs_conn *c, const struct wf_hea
 enum weft_status wf_verbs_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
 			       unsigned *taken);
 /* Queue a frame of this backend's own. */
-void wf_verbs_say(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind, const void *body,
-		  size_t bytes);
+void wf_verbs_send_frame(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind, const void *body,
+			 size_t bytes);
 /* Hand to the device what credits and slots allow. */
 void wf_verbs_pump(struct wf_verbs_conn *c);
 /* Return credits, if it is time. */
@@ -617,7 +617,7 @@ void wf_verbs_receive(struct wf_verbs_conn *c, struct wf_events *events, bool di
 /* A buffer is no longer needed: it goes back to its queue with the next flush. */
 void wf_verbs_rx_forget(struct wf_verbs_rx *rx);
 /* Those that events pointed into. */
-void wf_verbs_rx_take_back(struct wf_verbs *t);
+void wf_verbs_rx_reclaim(struct wf_verbs *t);
 /* Post what waits to be, of the queue that `c` receives from. */
 void wf_verbs_rx_flush(struct wf_verbs_conn *c);
 /* The same for a queue that all share: who took its buffers may be gone, and nobody else can come

@@ -211,7 +211,7 @@ wf_verbs_link_leave(struct wf_verbs_conn *c)
 
 /* Among the connections of the device; what an earlier address led to is left. */
 static enum weft_status
-take_place(struct wf_verbs_conn *c, struct wf_verbs_device *dev)
+claim_place(struct wf_verbs_conn *c, struct wf_verbs_device *dev)
 {
 	wf_verbs_link_leave(c);
 	if (dev->conn_count >= dev->caps.conn_max) {
@@ -265,7 +265,7 @@ wf_verbs_link_open(struct wf_verbs_conn *c)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = take_place(c, dev);
+	st = claim_place(c, dev);
 	if (st != WEFT_OK) {
 		return st;
 	}

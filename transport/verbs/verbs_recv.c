@@ -219,7 +219,7 @@ wf_verbs_rx_forget(struct wf_verbs_rx *rx)
 }
 
 void
-wf_verbs_rx_take_back(struct wf_verbs *t)
+wf_verbs_rx_reclaim(struct wf_verbs *t)
 {
 	while (t->lent.first != NULL) {
 		struct wf_verbs_rx *rx = wf_verbs_rx_pop(&t->lent);
@@ -341,7 +341,7 @@ violation(struct wf_verbs_conn *c, const char *text)
 
 /* What the peer says of this end's frames. */
 static bool
-take_credits(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame)
+on_credits(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame)
 {
 	struct wf_verbs_tx *tx = &c->tx;
 	uint32_t returned = frame->credits - tx->frames_returned;
@@ -389,7 +389,7 @@ deliver_put(struct wf_verbs_conn *c, struct wf_events *events, const struct wf_v
 }
 
 static enum step
-take_put(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx *rx, bool discard)
+on_put(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx *rx, bool discard)
 {
 	if (!discard) {
 		if (wf_events_full(events)) {
@@ -414,8 +414,7 @@ body_is_sound(const struct wf_verbs_rx *rx)
 }
 
 static enum step
-take_message(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx *rx,
-	     bool discard)
+on_message(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx *rx, bool discard)
 {
 	if (!discard && wf_events_full(events)) {
 		return STEP_ROOM;
@@ -439,7 +438,7 @@ take_message(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_
 
 /* Hello or verdict. */
 static enum step
-take_blob(struct wf_verbs_conn *c, const struct wf_verbs_rx *rx)
+copy_blob(struct wf_verbs_conn *c, const struct wf_verbs_rx *rx)
 {
 	size_t bytes = rx->frame.head.body_bytes;
 	if (bytes > c->t->medium.opts.blob_max) {
@@ -451,7 +450,7 @@ take_blob(struct wf_verbs_conn *c, const struct wf_verbs_rx *rx)
 }
 
 static enum step
-take_start(struct wf_verbs_conn *c)
+on_start(struct wf_verbs_conn *c)
 {
 	if (!c->life.incoming || c->may_send) {
 		return violation(c, "START at the wrong time");
@@ -466,7 +465,7 @@ take_start(struct wf_verbs_conn *c)
 }
 
 static enum step
-take_close(struct wf_verbs_conn *c)
+on_close(struct wf_verbs_conn *c)
 {
 	if (c->life.disconnected || c->life.refused) {
 		c->peer_closed = true; /* what this end still has to say is said */
@@ -482,26 +481,26 @@ take_close(struct wf_verbs_conn *c)
 
 /* Frames of the handshake and of the end. The buffer goes back in any case. */
 static enum step
-take_control(struct wf_verbs_conn *c, struct wf_verbs_rx *rx)
+on_control(struct wf_verbs_conn *c, struct wf_verbs_rx *rx)
 {
 	enum step step = STEP_ON;
 	bool shaking = c->life.state == WF_LIFE_SHAKING;
 	enum wf_verbs_frame_kind kind = rx->frame.kind;
 	wf_verbs_rx_pop(&c->rx.list);
 	if (kind == WF_VERBS_START) {
-		step = take_start(c);
+		step = on_start(c);
 	} else if (kind == WF_VERBS_CLOSE) {
-		step = take_close(c);
+		step = on_close(c);
 	} else if (kind != WF_VERBS_CREDIT && c->life.state != WF_LIFE_ENDING) {
 		bool expected = shaking && (kind == WF_VERBS_HELLO) == c->life.incoming;
-		step = expected ? take_blob(c, rx) : violation(c, "hello or verdict out of turn");
+		step = expected ? copy_blob(c, rx) : violation(c, "hello or verdict out of turn");
 	}
 	wf_verbs_rx_forget(rx);
 	return step;
 }
 
 static enum step
-take_frame(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx *rx, bool discard)
+on_frame(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx *rx, bool discard)
 {
 	if (wf_verbs_frame_decode(rx->data, rx->bytes, &rx->frame) != WEFT_OK) {
 		return violation(c, weft_last_error());
@@ -509,7 +508,7 @@ take_frame(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx
 	if (rx->frame.put_bytes < c->rx.put_bytes) { /* it is counted as received here */
 		return violation(c, "it says that it has written less than it said before");
 	}
-	if (!take_credits(c, &rx->frame)) {
+	if (!on_credits(c, &rx->frame)) {
 		return violation(c, "it returns credits that it has not, or that are too few");
 	}
 	enum wf_verbs_frame_kind kind = rx->frame.kind;
@@ -517,21 +516,21 @@ take_frame(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx
 		return violation(c, "it sends more than it has credits for");
 	}
 	if (kind != WF_VERBS_MESSAGE && kind != WF_VERBS_PUT) {
-		return take_control(c, rx);
+		return on_control(c, rx);
 	}
 	if (c->life.state < WF_LIFE_UP) {
 		return violation(c, "it speaks before it was answered");
 	}
-	return kind == WF_VERBS_PUT ? take_put(c, events, rx, discard)
-				    : take_message(c, events, rx, discard);
+	return kind == WF_VERBS_PUT ? on_put(c, events, rx, discard)
+				    : on_message(c, events, rx, discard);
 }
 
 static enum step
-take(struct wf_verbs_conn *c, struct wf_events *events, bool discard)
+on_entry(struct wf_verbs_conn *c, struct wf_events *events, bool discard)
 {
 	struct wf_verbs_rx *rx = c->rx.list.first;
 	if (!rx->notice) {
-		return take_frame(c, events, rx, discard);
+		return on_frame(c, events, rx, discard);
 	}
 	if (!count_frame(c, rx)) {
 		return violation(c, "it sends more than it has credits for");
@@ -539,7 +538,7 @@ take(struct wf_verbs_conn *c, struct wf_events *events, bool discard)
 	if (c->life.state < WF_LIFE_UP) {
 		return violation(c, "it writes before it was answered");
 	}
-	return take_put(c, events, rx, discard);
+	return on_put(c, events, rx, discard);
 }
 
 void
@@ -548,6 +547,6 @@ wf_verbs_receive(struct wf_verbs_conn *c, struct wf_events *events, bool discard
 	enum step step = STEP_ON;
 	while (step == STEP_ON && c->rx.list.first != NULL && c->life.state != WF_LIFE_DECIDED &&
 	       c->life.state < WF_LIFE_DYING) {
-		step = take(c, events, discard);
+		step = on_entry(c, events, discard);
 	}
 }

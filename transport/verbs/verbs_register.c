@@ -204,7 +204,7 @@ concerns(const struct wf_verbs_registration *r, const struct wf_verbs_conn *c)
 }
 
 static void
-tell(struct wf_verbs *t, const struct wf_verbs_registration *r)
+notify(struct wf_verbs *t, const struct wf_verbs_registration *r)
 {
 	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
 	     c = wf_verbs_conn_next(c)) {
@@ -249,7 +249,7 @@ finish(struct wf_verbs *t, struct wf_verbs_registration *r)
 		wf_verbs_deregister(r->dev, &r->mr);
 	}
 	if (r->wanted) {
-		tell(t, r);
+		notify(t, r);
 	}
 	release_domain(t, r);
 	t->medium.dead_waiting |= r->dev->gone; /* it may be closed now */

@@ -30,7 +30,7 @@ entry_at(const struct wf_verbs_conn *c, uint64_t number)
 
 /* Room for `bytes` in one piece; false: none now. */
 static bool
-ring_take(struct wf_verbs_tx *tx, uint64_t bytes, struct wf_verbs_entry *entry)
+ring_alloc(struct wf_verbs_tx *tx, uint64_t bytes, struct wf_verbs_entry *entry)
 {
 	if (tx->ring_head == tx->ring_tail) {
 		tx->ring_head = 0; /* stay where the cache is warm */
@@ -57,11 +57,11 @@ ring_bytes(const struct wf_verbs_tx *tx, const struct wf_verbs_entry *entry)
 }
 
 static bool
-take_frame(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame, const void *body,
-	   struct wf_verbs_entry *entry)
+queue_frame(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame, const void *body,
+	    struct wf_verbs_entry *entry)
 {
 	uint64_t bytes = WF_VERBS_FRAME_BYTES + frame->head.body_bytes;
-	if (!ring_take(&c->tx, bytes, entry)) {
+	if (!ring_alloc(&c->tx, bytes, entry)) {
 		return false;
 	}
 	entry->kind = frame->kind;
@@ -77,7 +77,7 @@ take_frame(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame, const vo
 }
 
 static bool
-take_send(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry *entry)
+queue_send(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry *entry)
 {
 	struct wf_verbs_frame frame = {.kind = WF_VERBS_MESSAGE, .head = *op->head};
 	frame.head.body_bytes = op->body_bytes;
@@ -85,7 +85,7 @@ take_send(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry
 	if ((frame.head.flags & WF_HEAD_PAYLOAD_CRC) != 0) {
 		frame.head.payload_crc = wf_crc32c(0, op->body, op->body_bytes);
 	}
-	return take_frame(c, &frame, op->body, entry);
+	return queue_frame(c, &frame, op->body, entry);
 }
 
 /* Would the peer refuse it? Then it is said and not done: a WRITE against the rules ends the queue
@@ -110,7 +110,7 @@ find_lkey(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
 }
 
 static bool
-take_put(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry *entry)
+queue_put(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry *entry)
 {
 	struct wf_verbs_key key;
 	wf_verbs_key_read(&op->key, &key);
@@ -138,7 +138,7 @@ take_put(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry 
 	frame.head.slice = op->tag;
 	frame.head.offset = op->offset;
 	frame.head.step = op->bytes;
-	return take_frame(c, &frame, NULL, entry);
+	return queue_frame(c, &frame, NULL, entry);
 }
 
 /* An idle queue begins to wait now. Since when that is, the next look at the clock finds: there are
@@ -152,7 +152,7 @@ note_begin(struct wf_verbs_conn *c)
 }
 
 static bool
-take(struct wf_life *life, const struct wf_op *op)
+post_op(struct wf_life *life, const struct wf_op *op)
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
 	struct wf_verbs_tx *tx = &c->tx;
@@ -162,7 +162,7 @@ take(struct wf_life *life, const struct wf_op *op)
 	struct wf_verbs_entry *entry = entry_at(c, tx->taken); /* nobody's until it is counted */
 	memset(entry, 0, sizeof(*entry));
 	entry->cookie = op->cookie;
-	bool taken = op->kind == WF_OP_SEND ? take_send(c, op, entry) : take_put(c, op, entry);
+	bool taken = op->kind == WF_OP_SEND ? queue_send(c, op, entry) : queue_put(c, op, entry);
 	if (taken) {
 		note_begin(c);
 		tx->taken++;
@@ -172,14 +172,15 @@ take(struct wf_life *life, const struct wf_op *op)
 }
 
 void
-wf_verbs_say(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind, const void *body, size_t bytes)
+wf_verbs_send_frame(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind, const void *body,
+		    size_t bytes)
 {
 	struct wf_verbs_tx *tx = &c->tx;
 	struct wf_verbs_entry entry = {.internal = true};
 	struct wf_verbs_frame frame = {.kind = kind, .head.body_bytes = bytes};
 	WF_ASSERT(tx->taken - tx->done < tx->entry_count);
 	/* CLOSE alone may meet a full ring, and then the peer hears of the end without it. */
-	if (take_frame(c, &frame, body, &entry)) {
+	if (queue_frame(c, &frame, body, &entry)) {
 		note_begin(c);
 		*entry_at(c, tx->taken) = entry;
 		tx->taken++;
@@ -399,7 +400,7 @@ wf_verbs_pump(struct wf_verbs_conn *c)
 
 /* A frame beside the queue, whatever is in it. False: neither place nor slot is free. */
 static bool
-say_beside(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind)
+send_beside(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind)
 {
 	struct wf_verbs_tx *tx = &c->tx;
 	unsigned place = tx->credit_next;
@@ -425,8 +426,8 @@ wf_verbs_return_credits(struct wf_verbs_conn *c)
 {
 	uint32_t unsaid = c->rx.frames_returned - c->rx.returned_said;
 	if (unsaid >= c->t->settings.credits / 2 && may_pump(c)) {
-		wf_verbs_rx_flush(c);                 /* all of them can be said */
-		(void)say_beside(c, WF_VERBS_CREDIT); /* each completion leads here again */
+		wf_verbs_rx_flush(c);                  /* all of them can be said */
+		(void)send_beside(c, WF_VERBS_CREDIT); /* each completion leads here again */
 	}
 }
 
@@ -495,7 +496,7 @@ enum weft_status
 wf_verbs_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(conn);
-	enum weft_status st = wf_life_post(&c->life, ops, op_count, taken, take);
+	enum weft_status st = wf_life_post(&c->life, ops, op_count, taken, post_op);
 	if (*taken > 0) {
 		wf_verbs_pump(c);
 	}

@@ -33,7 +33,7 @@ wf_sim_conn_create(struct wf_sim_transport *transport, struct wf_sim_link *link,
 		transport->conns->prev = conn;
 	}
 	transport->conns = conn;
-	bool has_place = wf_places_take(&transport->places, &conn->place);
+	bool has_place = wf_places_claim(&transport->places, &conn->place);
 	WF_ASSERT(has_place);
 	return conn;
 }

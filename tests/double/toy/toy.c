@@ -507,7 +507,7 @@ turn(struct wf_life *life, struct wf_events *events)
 }
 
 static void
-hear(struct wf_life *life)
+on_handshake(struct wf_life *life)
 {
 	conn_of(life)->readable = true;
 	turn(life, NULL); /* the first frame brings no event by itself */
@@ -542,7 +542,7 @@ static const struct wf_life_ops life_ops = {
 	.visit = turn,
 	.late = late,
 	.answer = answer,
-	.hear = hear,
+	.on_handshake = on_handshake,
 	.deny = deny,
 	.cut = cut,
 	.finish = finish,

@@ -126,7 +126,7 @@ answer(struct wf_life *life, bool accept, const void *verdict, size_t verdict_by
 }
 
 static void
-hear(struct wf_life *life)
+on_handshake(struct wf_life *life)
 {
 	if (will.hear_decides) {
 		wf_life_decide(life, "hi", 2, false);
@@ -180,7 +180,7 @@ const struct wf_life_ops medium_life_ops = {
 	.may_show = may_show,
 	.up = up,
 	.answer = answer,
-	.hear = hear,
+	.on_handshake = on_handshake,
 	.deny = deny,
 	.cut = cut,
 	.finish = finish,

@@ -78,7 +78,7 @@ who_was_refused_goes_after_those_who_are_silent(void **state)
 {
 	(void)state;
 	wf_places_keep(&places, &place[0]);
-	assert_true(wf_places_take(&places, &place[0]));
+	assert_true(wf_places_claim(&places, &place[0]));
 	assert_int_equal(places.conn_count, 1);
 	wf_places_come(&places, &place[3], &owner[3]);
 	wf_places_refuse(&places, &place[0]);
