@@ -75,8 +75,8 @@ static void
 log_not_bound(struct wf_env *env, const struct wf_slab *slab, int node, uint64_t promised)
 {
 	wf_log(env, WF_LOG_INFO,
-	       "slab: %zu KiB are preferred at numa node %d, not bound to it: %llu KiB can be had "
-	       "there, %llu KiB of them are promised",
+	       "slab: %zu KiB are preferred on NUMA node %d, but not bound to it: %llu KiB are "
+	       "available there, and %llu KiB of them are promised",
 	       slab->bytes >> 10, node, (unsigned long long)wf_numa_available_bytes(node) >> 10,
 	       (unsigned long long)promised >> 10);
 }

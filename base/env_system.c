@@ -162,7 +162,8 @@ log_pages(struct env_system *self)
 		return;
 	}
 	wf_log(&self->env, WF_LOG_INFO,
-	       "memory of lanes and tensors has ordinary pages, shared memory gets no huge ones "
+	       "memory of lanes and tensors has ordinary pages, because shared memory gets no huge "
+	       "ones "
 	       "(%s); as root: echo advise >/sys/kernel/mm/transparent_hugepage/shmem_enabled",
 	       word[0] != '\0' ? word : "the kernel has none");
 }

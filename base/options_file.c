@@ -97,7 +97,7 @@ parse_section(struct reader *r, char *text)
 	unsigned count = 0;
 	if (end == NULL || (*rest != '\0' && *rest != '#')) {
 		return wf_fail(WEFT_INVALID,
-			       HERE_FORMAT "%.*s: the head of a section is one line, [COMMAND]",
+			       HERE_FORMAT "%.*s: a section begins with one line, [COMMAND]",
 			       HERE(r), QUOTE, text);
 	}
 	*end = '\0';
@@ -120,8 +120,8 @@ static enum weft_status
 refuse_quotes(const struct reader *r, const char *name)
 {
 	return wf_fail(WEFT_INVALID,
-		       HERE_FORMAT "%.*s: what begins with \" ends with the next one, and nothing "
-				   "but a comment follows",
+		       HERE_FORMAT "%.*s: a value that begins with \" ends at the next one, and "
+				   "only a comment may follow",
 		       HERE(r), QUOTE, name);
 }
 

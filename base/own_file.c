@@ -10,11 +10,10 @@
 static enum weft_status
 fail_not_ours(const char *path)
 {
-	return wf_fail(
-		WEFT_IO,
-		"%s: is a link, a folder, a pipe, a device, or a file that has another name, "
-		"too; weft overwrites none of these: move it away, or name another",
-		path);
+	return wf_fail(WEFT_IO,
+		       "%s: is a link, a folder, a pipe, a device, or a file with a second name; "
+		       "weft overwrites none of these: move it away, or name another",
+		       path);
 }
 
 static enum weft_status

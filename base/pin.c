@@ -77,8 +77,8 @@ log_share(const struct wf_pin *pin, enum wf_seat_share share, uint32_t threads)
 		       "out",
 		       threads, topo->core_count, topo->cpu_count);
 	} else if (share == WF_SEAT_NOTHING) {
-		wf_log(pin->env, WF_LOG_INFO, "pin: threads %u cpus %u, nobody is pinned", threads,
-		       topo->cpu_count);
+		wf_log(pin->env, WF_LOG_INFO, "pin: threads %u cpus %u, no thread is pinned",
+		       threads, topo->cpu_count);
 	}
 }
 

@@ -27,7 +27,7 @@ struct wf_topo_node {
 	uint64_t memory_bytes;
 	uint64_t available_bytes; /* of them: numa.h; 0: not the machine at hand, or not known */
 	enum wf_numa_rule rule;   /* what a slab there gets: numa.h */
-	uint64_t huge_page_bytes; /* 0: none set aside */
+	uint64_t huge_page_bytes; /* 0: none reserved */
 	uint64_t huge_page_count; /* set aside, in use or not */
 	uint32_t core_count;      /* usable */
 	uint32_t cpu_count;       /* usable */

@@ -232,13 +232,13 @@ check(const struct command *command)
 	uint64_t ports = set->pservers * (set->ports_num + set->ports_num_for_sparse);
 
 	if (!set->local) {
-		return wf_fail(WEFT_INVALID, "give --local: launching on other hosts is not there "
-					     "yet; start weft pserver and weft train on each host");
+		return wf_fail(WEFT_INVALID,
+			       "give --local: weft launch cannot start processes on other hosts "
+			       "yet; start weft pserver and weft train there");
 	}
 	if (!command->split.has_trainer) {
-		return wf_fail(WEFT_INVALID,
-			       "what shall the trainers run? End with: -- train MODEL, "
-			       "as in: -- train linear");
+		return wf_fail(WEFT_INVALID, "no command is given for the trainers; end with -- "
+					     "train MODEL, as in: -- train linear");
 	}
 	enum wf_option_origin from = wf_options_origin(&command->options, "num_gradient_servers");
 	if ((from == WF_ORIGIN_ARGUMENT || from == WF_ORIGIN_FILE) &&
@@ -303,11 +303,10 @@ check_ports(const struct wf_plan_opts *plan)
 		return st;
 	}
 	snprintf(why, sizeof(why), "%s", weft_last_error());
-	return wf_fail(
-		WEFT_UNAVAILABLE,
-		"%.300s; this job needs ports %u to %u: stop who has it, or choose others with "
-		"--port",
-		why, plan->listen.port, plan->listen.port + count - 1);
+	return wf_fail(WEFT_UNAVAILABLE,
+		       "%.300s; this job needs ports %u to %u: stop the process that has it, or "
+		       "choose others with --port",
+		       why, plan->listen.port, plan->listen.port + count - 1);
 }
 
 static const char *
@@ -322,10 +321,11 @@ print_start(const struct wf_plan_opts *plan)
 	unsigned lanes = plan->ports_num + plan->ports_num_for_sparse;
 	unsigned cpus = wf_pin_cpu_count();
 	fprintf(stderr,
-		PROGRAM ": %u pserver%s with %u lane%s each on %s ports %u-%u, %u trainer%s; "
-			"%u threads that move bytes, on %u core%s\n",
-		plan->pservers, plural(plan->pservers), lanes, plural(lanes), plan->listen.name,
-		plan->listen.port, plan->listen.port + wf_plan_port_count(plan) - 1, plan->trainers,
+		PROGRAM ": %u pserver%s with %u lane%s%s on %s ports %u-%u, %u trainer%s; "
+			"%u threads transfer data, on %u core%s\n",
+		plan->pservers, plural(plan->pservers), lanes, plural(lanes),
+		plan->pservers == 1 ? "" : " each", plan->listen.name, plan->listen.port,
+		plan->listen.port + wf_plan_port_count(plan) - 1, plan->trainers,
 		plural(plan->trainers), wf_plan_thread_count(plan), cpus, plural(cpus));
 }
 
@@ -382,7 +382,8 @@ pin_children(const struct command *command, const struct wf_plan_opts *plan,
 		st = wf_seating_plan(topo, &job, &seating);
 	}
 	if (st == WEFT_OK && seating.share == WF_SEAT_NOTHING) {
-		fprintf(stderr, PROGRAM ": --pin=auto: %u threads on %u cpus, nobody is pinned\n",
+		fprintf(stderr,
+			PROGRAM ": --pin=auto: %u threads on %u CPUs, no thread is pinned\n",
 			seating.seat_count, topo->cpu_count);
 	}
 	if (st == WEFT_OK) {

@@ -17,7 +17,8 @@ own_directory(char *out, size_t bytes)
 {
 	ssize_t got = readlink("/proc/self/exe", out, bytes - 1);
 	if (got <= 0) {
-		return wf_fail_errno(WEFT_IO, errno, "where this program lies: /proc/self/exe");
+		return wf_fail_errno(WEFT_IO, errno,
+				     "cannot find the folder of this program: /proc/self/exe");
 	}
 	out[got] = '\0';
 	char *slash = strrchr(out, '/');

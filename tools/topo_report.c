@@ -90,7 +90,7 @@ text_nodes(const struct wf_topo *topo, FILE *out)
 	for (uint32_t i = 0; i < topo->node_count; i++) {
 		const struct wf_topo_node *node = &topo->node[i];
 		char list[LIST_BYTES];
-		char huge[64] = "none set aside";
+		char huge[64] = "none reserved";
 		wf_topo_cpu_list(topo, node->numa_node, list, sizeof(list));
 		if (node->huge_page_count > 0) {
 			(void)snprintf(huge, sizeof(huge), "%" PRIu64 " of %" PRIu64 " MiB",
@@ -100,7 +100,7 @@ text_nodes(const struct wf_topo *topo, FILE *out)
 			node->numa_node, (double)node->memory_bytes / GIB, node->core_count,
 			plural(node->core_count), list[0] != '\0' ? list : "none", huge);
 		if (topo->is_here) {
-			fprintf(out, ", %.1f GiB to be had, slabs are %s%s",
+			fprintf(out, ", %.1f GiB available, slabs are %s%s",
 				(double)node->available_bytes / GIB,
 				node->rule == WF_NUMA_ANYWHERE ? "" : "here, ",
 				wf_numa_rule_name(node->rule));
@@ -221,7 +221,7 @@ text_share(const struct wf_topo_report *report, FILE *out)
 		return;
 	case WF_SEAT_NOTHING:
 		fprintf(out,
-			"%u threads on %u cpus: nobody is pinned; have fewer lanes or threads "
+			"%u threads on %u CPUs: no thread is pinned; have fewer lanes or threads "
 			"here\n",
 			threads, topo->cpu_count);
 		return;

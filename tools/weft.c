@@ -17,9 +17,9 @@ static const struct wf_command commands[] = {
 	{"launch", "start pservers and trainers of one job together", wf_cmd_launch},
 	{"demo", "train on real data and check the result", wf_cmd_demo},
 	{"export", "make one file of a saved model", wf_cmd_export},
-	{"import", "make a saved model of another program's file", wf_cmd_import},
-	{"topo", "what this machine is made of, and where threads would sit", wf_cmd_topo},
-	{"version", "what this is and what is compiled in", wf_cmd_version},
+	{"import", "make a saved model from another program's file", wf_cmd_import},
+	{"topo", "show this machine, and where threads would be placed", wf_cmd_topo},
+	{"version", "print the version and what is compiled in", wf_cmd_version},
 };
 
 static void
@@ -38,7 +38,7 @@ print_overview(FILE *out)
 	for (size_t i = 0; i < WF_ARRAY_COUNT(commands); i++) {
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
 	}
-	fputs("  help       this text, or that of a command: weft help pserver\n"
+	fputs("  help       print this text, or the help of a command: weft help pserver\n"
 	      "\n"
 	      "Every command has --help. Options can also be given as WEFT_<NAME> or\n"
 	      "PADDLE_INIT_<NAME> in the environment, or in a file with --config.\n",

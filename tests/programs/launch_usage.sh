@@ -4,7 +4,7 @@
 . "${0%/*}/lib.sh"
 
 expect 64 "$WEFT" launch --pservers=1 --trainers=1 -- train linear
-says last.err "--local" "not there yet"
+says last.err "--local" "on other hosts yet"
 expect 64 "$WEFT" launch --local
 says last.err "-- train linear"
 expect 64 "$WEFT" launch --local --

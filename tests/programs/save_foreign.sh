@@ -27,7 +27,7 @@ says_not last.out "pass 0"
 [ "$(digests)" = "$before" ] || fail "a pass that is a link: the archive has lost files"
 # With a pass behind it, it is read like any other, and not removed with the older ones.
 expect 0 train --num_passes=2 --save_dir=out --start_pass=1 --save_only_one
-says last.err "going on from out/pass-00000" "save_only_one: out/pass-00000: is a link or a file"
+says last.err "continuing from out/pass-00000" "save_only_one: out/pass-00000: is a link or a file"
 [ -L out/pass-00000 ] && [ -f out/pass-00001/manifest ] || fail "out has: $(ls -A out)"
 [ "$(digests)" = "$before" ] || fail "older passes removed: the archive has lost files"
 rm out/pass-00000

@@ -11,7 +11,7 @@ esac
 
 expect 0 "$WEFT" topo
 says last.out "this machine: " "NUMA node" "huge pages for shared memory: " \
-	"GiB to be had, slabs are " "pserver 0    dense lane 0        7164" \
+	"GiB available, slabs are " "pserver 0    dense lane 0        7164" \
 	"trainer 0    progress thread 0"
 expect 0 "$WEFT" topo --save=machine.xml
 [ ! -s last.out ] || fail "--save prints"
@@ -35,7 +35,7 @@ cmp -s first.out last.out || fail "the same question has two answers"
 expect 0 "$WEFT" topo --synthetic="node:2 core:1 pu:2" --ports_num=3 --trainers=0
 says last.out "3 threads on 2 cores: each has a cpu of its own, of 4"
 expect 0 "$WEFT" topo --synthetic="node:1 core:1 pu:2"
-says last.out "3 threads on 2 cpus: nobody is pinned"
+says last.out "3 threads on 2 CPUs: no thread is pinned"
 
 expect 0 "$WEFT" topo --xml="$machines/32em64t-2n8c2t-pci-normalio.xml" --ports_num=2 --json
 python3 - <<'END' || fail "the JSON is not what the machine is"
@@ -103,12 +103,12 @@ if [ "$(nproc)" -ge 2 ]; then
 	[ "$(sed -n 's/.* --pin=\([0-9]*\)$/\1/p' last.err | sort -u | wc -l)" -eq 2 ] ||
 		fail "two processes share a cpu: $(grep -e --pin= last.err)"
 else
-	says last.err "nobody is pinned"
+	says last.err "no thread is pinned"
 fi
 cpu=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)
 expect 0 taskset -c "$cpu" "$WEFT" launch --local --port="$port" --pin=auto -- train linear \
 	--progress=caller --num_passes=2
-says last.err "nobody is pinned"
+says last.err "no thread is pinned"
 
 # On one CPU a process that polls takes it from the one that would answer: the plan leaves polling out,
 # but where the user asks for it.

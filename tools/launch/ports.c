@@ -59,7 +59,7 @@ probe_one(const struct wf_host *at)
 	case EACCES:
 		return wf_fail_errno(WEFT_PERM, err, "%s: ports below 1024 are reserved", text);
 	case EADDRNOTAVAIL:
-		return wf_fail(WEFT_INVALID, "%s is no address of this host", text);
+		return wf_fail(WEFT_INVALID, "%s is not an address of this host", text);
 	default:
 		return wf_fail_errno(WEFT_IO, err, "%s", text);
 	}

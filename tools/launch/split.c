@@ -101,8 +101,7 @@ split_after(char **argv, struct wf_split *out)
 {
 	if (argv[0] == NULL || strcmp(argv[0], "train") != 0) {
 		return wf_fail(WEFT_INVALID,
-			       "after -- comes what the trainers run: -- train MODEL "
-			       "[options], not '%s'",
+			       "what follows -- has to be train MODEL [options], not '%s'",
 			       argv[0] != NULL ? argv[0] : "");
 	}
 	if (argv[1] == NULL || is_option(argv[1])) {
@@ -146,8 +145,8 @@ wf_split_arguments(const struct wf_split_tables *tables, int argc, char **argv,
 	for (int i = 1, taken = 0; i < end; i += taken) {
 		if (!is_option(argv[i])) {
 			return wf_fail(WEFT_INVALID,
-				       "unexpected '%s'; what the trainers run comes "
-				       "after --, as in: -- train linear",
+				       "unexpected '%s'; the command of the trainers follows --, "
+				       "as in: -- train linear",
 				       argv[i]);
 		}
 		enum weft_status st = split_option(tables, argv + i, out, &taken);

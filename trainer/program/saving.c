@@ -306,7 +306,7 @@ load(struct wf_run *job, const struct wf_run_arrays *arrays, const char *path,
 	}
 	if (st == WEFT_OK) {
 		wf_log(job->env, WF_LOG_INFO,
-		       "going on from %s (pass %" PRIu64 ", step %" PRIu64 ")", path, past->pass,
+		       "continuing from %s (pass %" PRIu64 ", step %" PRIu64 ")", path, past->pass,
 		       past->step);
 		*out = (struct wf_run_past){.step = past->step, .samples = past->samples};
 	}

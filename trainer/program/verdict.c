@@ -137,7 +137,7 @@ print_all_nearest(struct wf_run *job, const float *row)
 			}
 		} else if (job->opts->nearest != NULL) {
 			wf_log(job->env, WF_LOG_WARN,
-			       "nearest: %.*s is not among the %u words that are told apart",
+			       "nearest: %.*s is not among the %u words of the vocabulary",
 			       (int)bytes, at, job->source.words.vocabulary);
 		}
 		at += bytes + (at[bytes] == ',');

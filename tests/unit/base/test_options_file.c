@@ -272,17 +272,14 @@ mistakes_are_refused_by_file_and_line(void **state)
 		{"= 1\n", "1: \"\": write name = value, [COMMAND] or # comment"},
 		{"a b = 1\n", "1: \"a b\": write name = value, [COMMAND] or # comment"},
 		{"port 1 # = 2\n", "1: \"port 1 #\": write name = value, [COMMAND] or # comment"},
-		{"listen = \"a\n",
-		 "1: listen: what begins with \" ends with the next one, and nothing but a "
-		 "comment follows"},
-		{"listen = \"a\"b\n",
-		 "1: listen: what begins with \" ends with the next one, and nothing but a "
-		 "comment follows"},
-		{"listen = \"a\"#b\n",
-		 "1: listen: what begins with \" ends with the next one, and nothing but a "
-		 "comment follows"},
-		{"[pserver\n", "1: [pserver: the head of a section is one line, [COMMAND]"},
-		{"[train] x\n", "1: [train] x: the head of a section is one line, [COMMAND]"},
+		{"listen = \"a\n", "1: listen: a value that begins with \" ends at the next one, "
+				   "and only a comment may follow"},
+		{"listen = \"a\"b\n", "1: listen: a value that begins with \" ends at the next "
+				      "one, and only a comment may follow"},
+		{"listen = \"a\"#b\n", "1: listen: a value that begins with \" ends at the next "
+				       "one, and only a comment may follow"},
+		{"[pserver\n", "1: [pserver: a section begins with one line, [COMMAND]"},
+		{"[train] x\n", "1: [train] x: a section begins with one line, [COMMAND]"},
 		{"port = 1 \x01\n", "1: byte 0x01 in column 10: a file of options is plain text"},
 		{"\nlisten = \x7f\n", "2: byte 0x7f in column 10: a file of options is plain text"},
 		{"port = 1\r\r\n", "1: byte 0x0d in column 9: a file of options is plain text"},
