@@ -38,7 +38,8 @@ wf_lane_has_run(const struct wf_lane *lane)
 	static const enum wf_lane_counter counter[] = {WF_LANE_STEP_APPLIED_COUNT,
 						       WF_LANE_SLICE_APPLIED_COUNT};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(counter); i++) {
-		if (wf_stats_get(&lane->stats, counter[i]) != lane->report.job[counter[i]]) {
+		if (wf_stats_get(&lane->stats, counter[i]) !=
+		    lane->report.whole.counter[counter[i]]) {
 			return true;
 		}
 	}

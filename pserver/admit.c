@@ -222,7 +222,7 @@ open_job(struct wf_lane *lane, const struct wf_hello *hello)
 	lane->state = WF_LANE_RUNNING;
 	lane->start_ns = wf_now_ns(lane->env);
 	lane->start_deadline_ns = lane->start_ns + lane->opts.connect_timeout_ns;
-	wf_report_job_begins(lane);
+	wf_lane_report_job_begins(lane);
 	return WEFT_OK;
 }
 

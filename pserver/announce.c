@@ -392,18 +392,15 @@ has_offered(const struct wf_feature *self, const struct wf_lane *lane, const str
 }
 
 static void
-words(const struct wf_feature *self, const struct wf_lane *lane, const uint64_t *then, char *out,
-      size_t bytes)
+words(const struct wf_feature *self, const struct wf_lane *lane, const struct wf_report_line *line,
+      char *out, size_t bytes)
 {
-	const uint64_t *now = lane->report.now;
-	(void)self;
+	const uint64_t *d = line->since;
 	(void)snprintf(out, bytes,
 		       " slices_announced %" PRIu64 " slices_held %" PRIu64
 		       " waits_announce %" PRIu64 " waits_inbox %" PRIu64,
-		       now[WF_LANE_SLICE_ANNOUNCED_COUNT] - then[WF_LANE_SLICE_ANNOUNCED_COUNT],
-		       now[WF_LANE_SLICE_HELD_COUNT] - then[WF_LANE_SLICE_HELD_COUNT],
-		       now[WF_LANE_WAIT_ANNOUNCE_COUNT] - then[WF_LANE_WAIT_ANNOUNCE_COUNT],
-		       now[WF_LANE_WAIT_INBOX_COUNT] - then[WF_LANE_WAIT_INBOX_COUNT]);
+		       d[WF_LANE_SLICE_ANNOUNCED_COUNT], d[WF_LANE_SLICE_HELD_COUNT],
+		       d[WF_LANE_WAIT_ANNOUNCE_COUNT], d[WF_LANE_WAIT_INBOX_COUNT]);
 }
 
 const struct wf_feature_hooks wf_announce_hooks = {

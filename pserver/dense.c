@@ -461,18 +461,16 @@ gather(struct wf_lane *lane)
 }
 
 static void
-words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes)
+words(const struct wf_lane *lane, const struct wf_report_line *line, char *out, size_t bytes)
 {
 	const struct wf_dense *dense = lane->own;
-	const uint64_t *now = lane->report.now;
-	(void)snprintf(out, bytes, " slices_applied %" PRIu64,
-		       now[WF_LANE_SLICE_APPLIED_COUNT] - then[WF_LANE_SLICE_APPLIED_COUNT]);
-	wf_features_words(lane, then, out, bytes);
+	const uint64_t *d = line->since;
+	(void)snprintf(out, bytes, " slices_applied %" PRIu64, d[WF_LANE_SLICE_APPLIED_COUNT]);
+	wf_features_words(lane, line, out, bytes);
 	if (dense->async_count > 0) {
 		size_t used = strlen(out);
 		(void)snprintf(out + used, bytes - used, " slices_discarded %" PRIu64,
-			       now[WF_LANE_SLICE_DISCARDED_COUNT] -
-				       then[WF_LANE_SLICE_DISCARDED_COUNT]);
+			       d[WF_LANE_SLICE_DISCARDED_COUNT]);
 	}
 }
 

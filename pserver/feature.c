@@ -166,14 +166,15 @@ wf_features_have_offered(const struct wf_lane *lane, const struct wf_peer *peer)
 }
 
 void
-wf_features_words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes)
+wf_features_words(const struct wf_lane *lane, const struct wf_report_line *line, char *out,
+		  size_t bytes)
 {
 	const struct wf_features *features = features_of(lane);
 	for (uint32_t i = 0; i < features->count; i++) {
 		const struct wf_feature *feature = &features->on[i];
 		if (feature->hooks->words != NULL) {
 			size_t used = strlen(out);
-			feature->hooks->words(feature, lane, then, out + used, bytes - used);
+			feature->hooks->words(feature, lane, line, out + used, bytes - used);
 		}
 	}
 }

@@ -65,9 +65,9 @@ struct wf_feature_hooks {
 	/* The peer has offered all of the step, and waits for leave to push it. */
 	bool (*has_offered)(const struct wf_feature *self, const struct wf_lane *lane,
 			    const struct wf_peer *peer);
-	/* Its words in a line about what came since `then`; a blank before each. */
+	/* Its words in a line; a blank before each. */
 	void (*words)(const struct wf_feature *self, const struct wf_lane *lane,
-		      const uint64_t *then, char *out, size_t bytes);
+		      const struct wf_report_line *line, char *out, size_t bytes);
 };
 
 struct wf_feature {
@@ -97,7 +97,8 @@ bool wf_features_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_features_path_begins(struct wf_lane *lane, struct wf_peer *peer);
 void wf_features_path_ends(struct wf_lane *lane, struct wf_peer *peer);
 bool wf_features_have_offered(const struct wf_lane *lane, const struct wf_peer *peer);
-void wf_features_words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes);
+void wf_features_words(const struct wf_lane *lane, const struct wf_report_line *line, char *out,
+		       size_t bytes);
 
 /* At the points of a step: for who has tested that one is there. */
 void wf_features_step_said(struct wf_lane *lane, struct wf_peer *peer,

@@ -41,7 +41,7 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	lane->service = opts->service != NULL ? opts->service : &wf_dense_service;
 	wf_turn_init(&lane->turn, opts->env, lane, opts->spin_ns);
 	lane->turn.awaits_done = true;
-	wf_report_init(lane);
+	wf_lane_report_init(lane);
 	struct wf_transport_opts transport_opts = {
 		.env = opts->env,
 		.conn_max = conn_max(opts),
@@ -387,7 +387,7 @@ check_ending(struct wf_lane *lane, uint64_t now)
 	/* A failed job stays for those who are on their way back, so that they hear the cause. */
 	lane->ended = !left && (late || lane->state == WF_LANE_FINISHED);
 	if (lane->ended) {
-		wf_report_job_ends(lane);
+		wf_lane_report_job_ends(lane);
 	}
 }
 
@@ -400,13 +400,13 @@ report_strangers(struct wf_lane *lane, uint64_t now)
 		return;
 	}
 	lane->strangers_look_ns = now + STRANGERS_PERIOD_NS;
-	struct wf_transport_info info;
-	wf_report_gather(lane, &info);
-	if (info.strangers_refused > lane->strangers_said && wf_lane_may_warn(lane)) {
-		lane->strangers_said = info.strangers_refused;
+	wf_lane_report_gather(lane);
+	const struct wf_transport_info *info = &lane->report.info;
+	if (info->strangers_refused > lane->strangers_said && wf_lane_may_warn(lane)) {
+		lane->strangers_said = info->strangers_refused;
 		wf_log(lane->env, WF_LOG_WARN,
 		       "lane %u: closed the connection of a stranger: %s; %" PRIu64 " so far",
-		       lane->opts.idx, info.last_stranger, info.strangers_refused);
+		       lane->opts.idx, info->last_stranger, info->strangers_refused);
 	}
 }
 
@@ -430,7 +430,7 @@ tick(void *end, uint64_t now)
 				    now < lane->end_deadline_ns ? lane->end_deadline_ns : WF_NEVER);
 	}
 	if (now >= lane->report.next_ns) {
-		wf_report_period(lane, now);
+		wf_lane_report_period(lane, now);
 	}
 	wf_turn_tick_before(&lane->turn, lane->report.next_ns);
 }

@@ -8,8 +8,9 @@
 #include "base/env.h"
 #include "base/hist.h"
 #include "base/stats.h"
-#include "exchange/turn.h"
 #include "base/url.h"
+#include "exchange/report.h"
+#include "exchange/turn.h"
 #include "wire/hello.h"
 
 struct wf_lane;
@@ -62,17 +63,12 @@ struct wf_lane_cause {
 /* Counters of a lane, since it was made: a job does not reset them. Transport, peers and slots are
  * brought up to date once a second, with each stats line and at the end of a job; the others as
  * things happen. Times are measured with `stats_period_ns` above 0 only. */
+/* Behind those of every end (enum wf_end_counter). */
 enum wf_lane_counter {
-	WF_LANE_TRANSPORT_RECEIVED_BYTES, /* all that its connections took, heads included */
-	WF_LANE_TRANSPORT_SENT_BYTES,
-	WF_LANE_MESSAGE_RECEIVED_COUNT,
-	WF_LANE_MESSAGE_SENT_COUNT,
-	WF_LANE_PUT_RECEIVED_COUNT,
-	WF_LANE_PUT_SENT_COUNT,
-	WF_LANE_SLOT_USED_COUNT,       /* gauge: of all trainers' windows */
-	WF_LANE_SLOT_GRANTED_COUNT,    /* gauge: the windows */
-	WF_LANE_SLOT_ALLOCATED_BYTES,  /* gauge */
-	WF_LANE_SHARD_ALLOCATED_BYTES, /* gauge: parameters and state */
+	WF_LANE_SLOT_USED_COUNT = WF_END_COUNTER_COUNT, /* gauge: of all trainers' windows */
+	WF_LANE_SLOT_GRANTED_COUNT,                     /* gauge: the windows */
+	WF_LANE_SLOT_ALLOCATED_BYTES,                   /* gauge */
+	WF_LANE_SHARD_ALLOCATED_BYTES,                  /* gauge: parameters and state */
 	WF_LANE_SLICE_PARKED_COUNT,
 	WF_LANE_SLICE_PARKED_BYTES, /* copied aside */
 	WF_LANE_PARK_USED_BYTES,    /* gauge */
@@ -84,22 +80,18 @@ enum wf_lane_counter {
 	WF_LANE_PEER_RECONNECTED_COUNT,
 	WF_LANE_HELLO_REFUSED_COUNT,
 	WF_LANE_STRANGER_CLOSED_COUNT, /* connections closed before a valid hello */
-	/* Waits by reason: a gradient that came and could not be applied at once; a post that was
-	 * not taken whole. */
+	/* Waits by reason: a gradient that came and could not be applied at once. */
 	WF_LANE_WAIT_TRAINER_COUNT, /* another trainer has not pushed the slice */
 	WF_LANE_WAIT_LENT_COUNT,    /* all have, an answer still reads the slice */
-	WF_LANE_WAIT_POST_COUNT,    /* the transport said AGAIN */
 	/* With a small inbox: slices of trainers that were announced; slices that room was kept
 	 * for; announcements that waited for another trainer's, or for room. */
 	WF_LANE_SLICE_ANNOUNCED_COUNT,
 	WF_LANE_SLICE_HELD_COUNT,
 	WF_LANE_WAIT_ANNOUNCE_COUNT,
 	WF_LANE_WAIT_INBOX_COUNT,
-	/* Where the thread's time went; together, with the last of this list, all of it. */
-	WF_LANE_POLL_TIME_NS,  /* moving bytes and book-keeping: what the next three are not */
+	/* Where the thread's time went; together, with those of every end, all of it. */
 	WF_LANE_APPLY_TIME_NS, /* sums and the optimizer */
 	WF_LANE_PARK_TIME_NS,  /* copying aside */
-	WF_LANE_IDLE_TIME_NS,  /* asleep, or polling without events */
 	/* Part of none of these: from the last but one trainer's last gradient of a step to the
 	 * last one's. */
 	WF_LANE_STRAGGLER_TIME_NS,

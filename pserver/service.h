@@ -22,6 +22,7 @@
 #include "base/spin.h"
 #include "base/waits.h"
 #include "exchange/order.h"
+#include "exchange/report.h"
 #include "exchange/slots.h"
 #include "exchange/turn.h"
 #include "pserver/lane.h"
@@ -91,10 +92,11 @@ struct wf_lane_service {
 	/* What trainer 0 owes before the first step; NULL: nothing. */
 	const char *(*owed)(const struct wf_lane *lane);
 
-	/* Bring the service's gauges up to date; its words in a line about what came since `then`,
-	 * with a blank before each; and lines of its own. */
+	/* Bring the service's gauges up to date; its words in a line, with a blank before each; and
+	 * lines of its own. */
 	void (*gather)(struct wf_lane *lane);
-	void (*words)(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes);
+	void (*words)(const struct wf_lane *lane, const struct wf_report_line *line, char *out,
+		      size_t bytes);
 	void (*lines)(struct wf_lane *lane, bool job_ends);
 };
 
@@ -178,20 +180,6 @@ struct wf_absentee {
 	enum weft_status status; /* that the job ends with */
 	uint64_t deadline_ns;    /* to come right; later it ends a job that cannot have run */
 	char why[WF_REASON_BYTES];
-};
-
-/* What the stats lines compare with. */
-struct wf_report {
-	uint64_t next_ns;                    /* of the next line; WF_NEVER: none is due */
-	uint64_t job_ns;                     /* when the job began */
-	uint64_t period_ns;                  /* when the last line was written, or the job began */
-	bool job_said;                       /* the line about the whole job */
-	uint64_t job[WF_LANE_COUNTER_COUNT]; /* as they were then */
-	uint64_t period[WF_LANE_COUNTER_COUNT];
-	uint64_t now[WF_LANE_COUNTER_COUNT]; /* scratch */
-	struct wf_path_counts job_path[WF_PATHS_MAX], period_path[WF_PATHS_MAX];
-	struct wf_transport_info now_info;
-	struct wf_hist_view job_steps, period_steps, now_steps;
 };
 
 struct wf_lane {
@@ -386,14 +374,14 @@ bool wf_control_send(struct wf_peer *peer, const struct wf_msg *msg);
 bool wf_control_send_as(struct wf_peer *peer, const struct wf_msg *msg, uint64_t cookie);
 
 /* report.c */
-void wf_report_init(struct wf_lane *lane);
-/* Bring the counters up to date that the transport and the service keep; `info`: what it said. */
-void wf_report_gather(struct wf_lane *lane, struct wf_transport_info *info);
+void wf_lane_report_init(struct wf_lane *lane);
+/* Bring the counters up to date that the transport and the service keep. */
+void wf_lane_report_gather(struct wf_lane *lane);
 /* From here on counts what the lines about the job say. */
-void wf_report_job_begins(struct wf_lane *lane);
-void wf_report_job_ends(struct wf_lane *lane);
+void wf_lane_report_job_begins(struct wf_lane *lane);
+void wf_lane_report_job_ends(struct wf_lane *lane);
 /* The line that is due at report.next_ns. */
-void wf_report_period(struct wf_lane *lane, uint64_t now);
+void wf_lane_report_period(struct wf_lane *lane, uint64_t now);
 
 /* reduce.c */
 enum weft_status wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer,

@@ -15,9 +15,10 @@
 #include "base/hist.h"
 #include "base/stats.h"
 #include "base/spin.h"
-#include "exchange/turn.h"
 #include "base/waits.h"
 #include "base/settings.h"
+#include "exchange/report.h"
+#include "exchange/turn.h"
 #include "kernels/kernels.h"
 #include "kernels/norm.h"
 #include "kernels/optimizer.h"
@@ -141,15 +142,9 @@ struct wf_core_tensor {
 };
 
 /* Counters, all lanes together; their meaning: struct weft_session_stats. */
+/* Behind those of every end (enum wf_end_counter). */
 enum wf_core_counter {
-	WF_CORE_TRANSPORT_SENT_BYTES, /* these ten when they are gathered */
-	WF_CORE_TRANSPORT_RECEIVED_BYTES,
-	WF_CORE_MESSAGE_SENT_COUNT,
-	WF_CORE_MESSAGE_RECEIVED_COUNT,
-	WF_CORE_PUT_SENT_COUNT,
-	WF_CORE_PUT_RECEIVED_COUNT,
-	WF_CORE_WAIT_POST_COUNT,
-	WF_CORE_FAST_SENT_BYTES,
+	WF_CORE_FAST_SENT_BYTES = WF_END_COUNTER_COUNT, /* these three when they are gathered */
 	WF_CORE_FAST_RECEIVED_BYTES,
 	WF_CORE_PATH_BROKEN_COUNT,
 	WF_CORE_STEP_BEGUN_COUNT,
@@ -160,8 +155,6 @@ enum wf_core_counter {
 	WF_CORE_GRADIENT_OVERFLOWED_COUNT,
 	WF_CORE_LANE_RECONNECTED_COUNT,
 	WF_CORE_WAIT_SLOT_COUNT,
-	WF_CORE_POLL_TIME_NS,
-	WF_CORE_IDLE_TIME_NS,
 	WF_CORE_AWAY_TIME_NS,
 	WF_CORE_COUNTER_COUNT,
 };
@@ -175,17 +168,6 @@ enum wf_core_wait {
 	WF_CORE_WAIT_OTHERS,
 };
 #define WF_CORE_WAIT_COUNT (WF_CORE_WAIT_OTHERS + 1u)
-
-/* What the stats lines compare with. */
-struct wf_core_report {
-	uint64_t next_ns;   /* of the next line; WF_NEVER: none is due */
-	uint64_t period_ns; /* when the last line was written, or the session started */
-	bool end_said;      /* the line about the whole session */
-	uint64_t period[WF_CORE_COUNTER_COUNT]; /* as they were then */
-	struct wf_path_counts period_path[WF_PATHS_MAX];
-	struct wf_transport_info now_info;
-	struct wf_hist_view period_exchanges, now_exchanges;
-};
 
 struct wf_core {
 	struct wf_owner owner; /* who drives */
@@ -294,7 +276,7 @@ struct wf_core {
 	_Atomic uint32_t stats_busy; /* as tensor.busy */
 	uint64_t exchange_p50_ns, exchange_p99_ns;
 	struct wf_hist exchange_time;
-	struct wf_core_report report;
+	struct wf_report report;
 
 	struct wf_msg msg; /* scratch of one encode */
 	struct wf_msg_steps steps;
@@ -345,9 +327,7 @@ void wf_core_leave(struct wf_core *core);
 /* report.c */
 void wf_core_report_init(struct wf_core *core);
 void wf_core_report_start(struct wf_core *core);
-/* Bring the counters up to date that the transport keeps. */
-void wf_core_report_gather(struct wf_core *core);
-/* Command: so, and tell the owner. */
+/* Command: bring the counters up to date that the transport keeps, and tell the owner. */
 void wf_core_report_stats(struct wf_core *core);
 /* The line that is due at report.next_ns. */
 void wf_core_report_period(struct wf_core *core, uint64_t now);

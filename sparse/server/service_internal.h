@@ -251,7 +251,8 @@ void wf_sparse_release(struct wf_lane *lane);
 
 /* service_report.c */
 void wf_sparse_gather(struct wf_lane *lane);
-void wf_sparse_words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes);
+void wf_sparse_words(const struct wf_lane *lane, const struct wf_report_line *line, char *out,
+		     size_t bytes);
 void wf_sparse_lines(struct wf_lane *lane, bool job_ends);
 /* A job ends: of each table that has let rows go, or refused some. */
 void wf_sparse_tell_gone(const struct wf_lane *lane);

@@ -21,13 +21,11 @@ wf_sparse_gather(struct wf_lane *lane)
 }
 
 void
-wf_sparse_words(const struct wf_lane *lane, const uint64_t *then, char *out, size_t bytes)
+wf_sparse_words(const struct wf_lane *lane, const struct wf_report_line *line, char *out,
+		size_t bytes)
 {
-	const uint64_t *now = lane->report.now;
-	uint64_t d[WF_LANE_COUNTER_COUNT];
-	for (unsigned i = 0; i < WF_LANE_COUNTER_COUNT; i++) {
-		d[i] = now[i] - then[i];
-	}
+	const uint64_t *d = line->since;
+	(void)lane;
 	(void)snprintf(out, bytes,
 		       " keys_pulled %" PRIu64 " keys_pushed %" PRIu64 " rows_updated %" PRIu64
 		       " pulls_held %" PRIu64 " refusals %" PRIu64 " gather_ms %.1f",

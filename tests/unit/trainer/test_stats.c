@@ -149,7 +149,7 @@ run_job(struct job *job)
 }
 
 static uint64_t
-lanes_sum(const struct job *job, enum wf_lane_counter counter)
+lanes_sum(const struct job *job, unsigned counter)
 {
 	uint64_t sum = 0;
 	for (uint32_t i = 0; i < LANES; i++) {
@@ -171,12 +171,12 @@ what_trainers_sent_is_what_lanes_received(void **state)
 	wf_msg_goodbye_encode(&(struct wf_msg_goodbye){.ack = false}, &goodbye);
 	uint64_t farewells = 2 * TRAINERS * LANES;
 	uint64_t farewell_bytes = farewells * (WF_HEAD_BYTES + goodbye.body_bytes);
-	assert_int_equal(lanes_sum(&job, WF_LANE_TRANSPORT_RECEIVED_BYTES),
+	assert_int_equal(lanes_sum(&job, WF_END_TRANSPORT_RECEIVED_BYTES),
 			 a->sent_bytes + b->sent_bytes + farewell_bytes);
-	assert_int_equal(lanes_sum(&job, WF_LANE_MESSAGE_RECEIVED_COUNT),
+	assert_int_equal(lanes_sum(&job, WF_END_MESSAGE_RECEIVED_COUNT),
 			 a->messages_sent + b->messages_sent + farewells);
-	assert_int_equal(lanes_sum(&job, WF_LANE_PUT_RECEIVED_COUNT), a->puts_sent + b->puts_sent);
-	assert_int_equal(lanes_sum(&job, WF_LANE_PUT_SENT_COUNT),
+	assert_int_equal(lanes_sum(&job, WF_END_PUT_RECEIVED_COUNT), a->puts_sent + b->puts_sent);
+	assert_int_equal(lanes_sum(&job, WF_END_PUT_SENT_COUNT),
 			 a->puts_received + b->puts_received);
 }
 
@@ -280,8 +280,8 @@ without_a_period_no_time_is_measured_and_no_line_written(void **state)
 		assert_int_equal(s->exchange_p50_ns + s->exchange_p99_ns, 0);
 		assert_null(strstr(job.log[i], "stats of"));
 	}
-	assert_int_equal(lanes_sum(&job, WF_LANE_IDLE_TIME_NS), 0);
-	assert_int_equal(lanes_sum(&job, WF_LANE_POLL_TIME_NS), 0);
+	assert_int_equal(lanes_sum(&job, WF_END_IDLE_TIME_NS), 0);
+	assert_int_equal(lanes_sum(&job, WF_END_POLL_TIME_NS), 0);
 }
 
 static unsigned
@@ -316,7 +316,7 @@ with_a_period_all_time_is_charged_and_lines_are_written(void **state)
 		assert_in_range(lines_with(job.log[i], ": stats of "), periods + 1, periods + 2);
 		assert_int_equal(lines_with(job.log[i], "not info: "), 0);
 	}
-	assert_true(job.lane[0][WF_LANE_IDLE_TIME_NS] >= STEPS * COMPUTE_NS);
+	assert_true(job.lane[0][WF_END_IDLE_TIME_NS] >= STEPS * COMPUTE_NS);
 }
 
 /* Written by the members' threads, read when they have ended. */
