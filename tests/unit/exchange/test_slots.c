@@ -43,7 +43,7 @@ note_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_grant_k
 
 static const struct wf_transport_ops ops = {.release = note_release, .grant = note_grant};
 static struct wf_transport transport = {.ops = &ops};
-static struct wf_conn conn = {.transport = &transport};
+static struct wf_conn conn = {.transport = &transport, .ops = &ops};
 static struct wf_slots slots;
 static struct heap_env heap;
 
