@@ -68,10 +68,10 @@ flush_slots(struct wf_lane *lane, struct wf_peer *peer)
 		return false;
 	}
 	struct wf_msg_grant msg = {
-		.kind = wf_dense_has_hook(dense, WF_AT_PUT) ? WF_GRANT_WIRE_ANNOUNCED
-							    : WF_GRANT_WIRE_SLOTS,
+		.kind = WF_GRANT_WIRE_SLOTS,
+		.announced = wf_dense_has_hook(dense, WF_AT_PUT),
 		.slot_count = lane->opts.slot_count,
-		.slot_bytes = dense->slot_bytes,
+		.bytes = dense->slot_bytes,
 	};
 	memcpy(msg.key, peer->slots.key.bytes, sizeof(msg.key));
 	wf_msg_grant_encode(&msg, &lane->msg);

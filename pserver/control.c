@@ -68,7 +68,11 @@ enum weft_status
 wf_control_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
 	const struct wf_head *head = event->msg.head;
-	struct wf_msg_reduce reduce;
+	union {
+		struct wf_msg_reduce reduce;
+		struct wf_msg_grant grant;
+		struct wf_msg_steps have;
+	} msg;
 	enum weft_status st;
 	switch (head->type) {
 	case WF_MSG_GOODBYE:
@@ -78,8 +82,14 @@ wf_control_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_even
 	case WF_MSG_BEAT:
 		return wf_peer_beat_take(lane, peer, event);
 	case WF_MSG_REDUCE:
-		st = wf_msg_reduce_decode(head, event->msg.body, &reduce);
-		return st != WEFT_OK ? st : wf_reduce_take(lane, peer, &reduce);
+		st = wf_msg_reduce_decode(head, event->msg.body, &msg.reduce);
+		return st != WEFT_OK ? st : wf_reduce_take(lane, peer, &msg.reduce);
+	case WF_MSG_GRANT:
+		st = wf_msg_grant_decode(head, event->msg.body, &msg.grant);
+		return st != WEFT_OK ? st : lane->service->grant(lane, peer, &msg.grant);
+	case WF_MSG_HAVE:
+		st = wf_msg_have_decode(head, event->msg.body, &msg.have);
+		return st != WEFT_OK ? st : lane->service->have(lane, peer, &msg.have);
 	default:
 		return wf_fail(WEFT_PROTOCOL,
 			       "control message of type %u, which a lane does not take",

@@ -10,35 +10,23 @@
 #include "base/assert.h"
 
 static enum weft_status
-handle_grant(struct wf_peer *peer, const struct wf_head *head, const uint8_t *body)
+recv_grant(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_grant *msg)
 {
-	const struct wf_dense *dense = peer->lane->own;
+	const struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
 	const unsigned states = WF_STATE_MAX + dense->store.wire_shift;
-	struct wf_msg_grant msg;
-	enum weft_status st = wf_msg_grant_decode(head, body, &msg);
-	if (st != WEFT_OK) {
-		return st;
+	if (msg->kind != WF_GRANT_WIRE_PLACE || msg->place > states) {
+		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u (place %u) from a trainer", msg->kind,
+			       msg->place);
 	}
-	if (msg.kind == WF_GRANT_WIRE_VALUES) {
-		memcpy(own->values_key.bytes, msg.key, sizeof(msg.key));
+	if (msg->place == 0) {
+		memcpy(own->values_key.bytes, msg->key, sizeof(msg->key));
 		own->have_values = true;
 		return WEFT_OK;
 	}
-	if (msg.kind == WF_GRANT_WIRE_STATE && msg.state_idx < states) {
-		memcpy(own->state_key[msg.state_idx].bytes, msg.key, sizeof(msg.key));
-		own->have_state[msg.state_idx] = true;
-		return WEFT_OK;
-	}
-	return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u (state %u) from a trainer", msg.kind,
-		       msg.state_idx);
-}
-
-/* What opens a path. */
-static bool
-opens_path(const struct wf_head *head)
-{
-	return head->type == WF_MSG_GRANT || head->type == WF_MSG_HAVE;
+	memcpy(own->state_key[msg->place - 1].bytes, msg->key, sizeof(msg->key));
+	own->have_state[msg->place - 1] = true;
+	return WEFT_OK;
 }
 
 static enum weft_status
@@ -320,7 +308,6 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 {
 	union {
 		struct wf_msg_job job;
-		struct wf_msg_steps have;
 		struct wf_msg_step step;
 		struct wf_msg_pull pull;
 		struct wf_msg_init init;
@@ -334,11 +321,6 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 	case WF_MSG_INIT:
 		st = wf_msg_init_decode(head, body, &msg.init);
 		return st != WEFT_OK ? st : wf_round_init(lane, peer, &msg.init);
-	case WF_MSG_HAVE:
-		st = wf_msg_have_decode(head, body, &msg.have);
-		return st != WEFT_OK ? st : wf_round_have(lane, peer, &msg.have);
-	case WF_MSG_GRANT:
-		return handle_grant(peer, head, body);
 	case WF_MSG_STEP:
 		st = wf_msg_step_decode(head, body, &msg.step);
 		return st != WEFT_OK ? st : wf_round_step(lane, peer, &msg.step);
@@ -499,7 +481,8 @@ const struct wf_lane_service wf_dense_service = {
 	.put = wf_round_put,
 	.park = wf_round_park,
 	.done = wf_round_done,
-	.opens_path = opens_path,
+	.grant = recv_grant,
+	.have = wf_round_have,
 	.flush = wf_answer_flush,
 	.has_offered = wf_features_have_offered,
 	.holds_since = wf_async_holds_since,

@@ -235,20 +235,19 @@ wf_lane_stop(struct wf_lane *lane, const char *where, const char *how)
 
 /* Who has said GOODBYE may say it again on a new path, and what opens a path; nothing else. */
 static bool
-is_farewell(const struct wf_lane *lane, const struct wf_head *head)
+is_farewell(const struct wf_head *head)
 {
-	if (head->service == WF_SERVICE_CONTROL) {
-		return head->type == WF_MSG_GOODBYE || head->type == WF_MSG_ABORT ||
-		       head->type == WF_MSG_BEAT;
-	}
-	return lane->service->opens_path(head);
+	return head->service == WF_SERVICE_CONTROL &&
+	       (head->type == WF_MSG_GOODBYE || head->type == WF_MSG_ABORT ||
+		head->type == WF_MSG_BEAT || head->type == WF_MSG_GRANT ||
+		head->type == WF_MSG_HAVE);
 }
 
 static enum weft_status
 handle_msg(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
 	const struct wf_head *head = event->msg.head;
-	if (peer->state == WF_PEER_GONE && !is_farewell(lane, head)) {
+	if (peer->state == WF_PEER_GONE && !is_farewell(head)) {
 		return wf_fail(WEFT_PROTOCOL, "message of type %u after GOODBYE", head->type);
 	}
 	if (head->service == lane->service->number) {

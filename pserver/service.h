@@ -64,7 +64,13 @@ struct wf_lane_service {
 	/* DOWN: forget what belonged to the path. */
 	void (*path_ends)(struct wf_lane *lane, struct wf_peer *peer);
 
-	/* A failure is the peer's offence. */
+	/* What opens a path on the trainer's side: a place to answer into, and what it has. It is
+	 * said after RESUME, and also by a peer that is GONE, on its way to say GOODBYE again. A
+	 * failure is the peer's offence, likewise of the next two. */
+	enum weft_status (*grant)(struct wf_lane *lane, struct wf_peer *peer,
+				  const struct wf_msg_grant *msg);
+	enum weft_status (*have)(struct wf_lane *lane, struct wf_peer *peer,
+				 const struct wf_msg_steps *msg);
 	enum weft_status (*message)(struct wf_lane *lane, struct wf_peer *peer,
 				    const struct wf_head *head, const uint8_t *body);
 	enum weft_status (*put)(struct wf_lane *lane, struct wf_peer *peer,
@@ -74,8 +80,6 @@ struct wf_lane_service {
 	uint64_t (*park)(struct wf_lane *lane, struct wf_peer *peer, uint32_t word);
 	/* A PUT with this cookie is DONE; 0 is no PUT. */
 	void (*done)(struct wf_lane *lane, uint64_t cookie);
-	/* May it be said by a peer that is GONE, on its way to say GOODBYE again? */
-	bool (*opens_path)(const struct wf_head *head);
 	/* Send what is due: flags and cursors become operations. */
 	enum wf_flush (*flush)(struct wf_lane *lane, struct wf_peer *peer);
 	/* Something to do beside events, a bounded piece of it; NULL: never. Whether there is more.

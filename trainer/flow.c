@@ -403,11 +403,10 @@ flush_grants(struct wf_link *link)
 		if (link->grants == link->told && !grant_section(link)) {
 			return false;
 		}
-		bool values = link->told == 0;
 		struct wf_msg_grant msg = {
-			.kind = values ? WF_GRANT_WIRE_VALUES : WF_GRANT_WIRE_STATE,
-			.state_idx = values ? 0 : (uint8_t)(link->told - 1),
-			.slot_bytes = place_of(core, link->told)->bytes,
+			.kind = WF_GRANT_WIRE_PLACE,
+			.place = (uint8_t)link->told,
+			.bytes = place_of(core, link->told)->bytes,
 		};
 		memcpy(msg.key, link->section_key[link->told].bytes, sizeof(msg.key));
 		wf_msg_grant_encode(&msg, &core->msg);

@@ -386,32 +386,27 @@ take_announcements(struct wf_link *link)
 }
 
 static enum weft_status
-take_slots(struct wf_link *link, const struct wf_event *event)
+take_slots(struct wf_link *link, const struct wf_msg_grant *msg)
 {
-	struct wf_msg_grant msg;
-	enum weft_status st = wf_msg_grant_decode(event->msg.head, event->msg.body, &msg);
+	if (msg->kind != WF_GRANT_WIRE_SLOTS || link->have_slots || link->slice_count == 0) {
+		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u was not expected", msg->kind);
+	}
+	if (msg->slot_count == 0 || msg->slot_count > WF_SLOT_COUNT_MAX ||
+	    (uint64_t)msg->slot_count * link->slice_count > WF_SLOT_MAX) {
+		return wf_fail(WEFT_PROTOCOL, "GRANT: %u slots", msg->slot_count);
+	}
+	enum weft_status st = take_buffers(link, msg->slot_count);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (!wf_grant_is_slots(msg.kind) || link->have_slots || link->slice_count == 0) {
-		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u was not expected", msg.kind);
-	}
-	if (msg.slot_count == 0 || msg.slot_count > WF_SLOT_COUNT_MAX ||
-	    (uint64_t)msg.slot_count * link->slice_count > WF_SLOT_MAX) {
-		return wf_fail(WEFT_PROTOCOL, "GRANT: %u slots", msg.slot_count);
-	}
-	st = take_buffers(link, msg.slot_count);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if (msg.slot_bytes < link->longest_bytes) {
+	if (msg->bytes < link->longest_bytes) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "GRANT: slots of %" PRIu64 " bytes, slices have up to %" PRIu64,
-			       msg.slot_bytes, link->longest_bytes);
+			       msg->bytes, link->longest_bytes);
 	}
-	memcpy(link->slots_key.bytes, msg.key, sizeof(msg.key));
+	memcpy(link->slots_key.bytes, msg->key, sizeof(msg->key));
 	link->have_slots = true;
-	link->announces = msg.kind == WF_GRANT_WIRE_ANNOUNCED;
+	link->announces = msg->announced;
 	return link->announces ? take_announcements(link) : WEFT_OK;
 }
 
@@ -431,21 +426,16 @@ wf_link_ready(struct wf_link *link)
 }
 
 static enum weft_status
-take_resume(struct wf_link *link, const struct wf_event *event)
+take_resume(struct wf_link *link, const struct wf_msg_steps *msg)
 {
-	struct wf_core *core = link->core;
-	struct wf_msg_steps *msg = &core->steps;
-	enum weft_status st = wf_msg_resume_decode(event->msg.head, event->msg.body, msg);
-	if (st != WEFT_OK) {
-		return st;
-	}
+	const struct wf_core *core = link->core;
 	if (link->state != WF_LINK_GREETING || link->job_due || msg->first != link->resumed ||
 	    msg->count > link->slice_count - link->resumed ||
 	    msg->last != (msg->count == link->slice_count - link->resumed)) {
 		return wf_fail(WEFT_PROTOCOL, "RESUME: slices %u and %u more were not expected",
 			       msg->first, msg->count);
 	}
-	st = wf_flow_resume(link, msg);
+	enum weft_status st = wf_flow_resume(link, msg);
 	if (st != WEFT_OK || !msg->last) {
 		return st;
 	}
@@ -518,9 +508,12 @@ take_goodbye(struct wf_link *link, const struct wf_event *event)
 static enum weft_status
 take_control(struct wf_link *link, const struct wf_event *event)
 {
+	struct wf_core *core = link->core;
+	const struct wf_head *head = event->msg.head;
 	struct wf_msg_abort abort;
+	struct wf_msg_grant grant;
 	enum weft_status st;
-	switch (event->msg.head->type) {
+	switch (head->type) {
 	case WF_MSG_GOODBYE:
 		return take_goodbye(link, event);
 	case WF_MSG_REDUCED:
@@ -530,15 +523,23 @@ take_control(struct wf_link *link, const struct wf_event *event)
 	case WF_MSG_BEAT:
 		return wf_link_beat_take(link, event);
 	case WF_MSG_ABORT:
-		st = wf_msg_abort_decode(event->msg.head, event->msg.body, &abort);
-		if (st == WEFT_OK && !wf_core_failed(link->core)) {
-			memcpy(link->core->failure_who, abort.who, sizeof(abort.who));
-			wf_core_fail(link->core, (enum weft_status)abort.status, "%s",
-				     abort.reason);
+		st = wf_msg_abort_decode(head, event->msg.body, &abort);
+		if (st == WEFT_OK && !wf_core_failed(core)) {
+			memcpy(core->failure_who, abort.who, sizeof(abort.who));
+			wf_core_fail(core, (enum weft_status)abort.status, "%s", abort.reason);
 		}
 		return st;
+	case WF_MSG_GRANT:
+		st = wf_msg_grant_decode(head, event->msg.body, &grant);
+		return st != WEFT_OK ? st : link->ops->grant(link, &grant);
+	case WF_MSG_RESUME:
+		st = wf_msg_resume_decode(head, event->msg.body, &core->steps);
+		return st != WEFT_OK ? st : link->ops->resume(link, &core->steps);
+	case WF_MSG_CREDIT:
+		st = wf_msg_credit_decode(head, event->msg.body, &core->credit);
+		return st != WEFT_OK ? st : link->ops->credit(link, &core->credit);
 	default:
-		return wf_fail(WEFT_PROTOCOL, "control message of type %u", event->msg.head->type);
+		return wf_fail(WEFT_PROTOCOL, "control message of type %u", head->type);
 	}
 }
 
@@ -584,15 +585,8 @@ take_dense(struct wf_link *link, const struct wf_event *event)
 	const struct wf_head *head = event->msg.head;
 	enum weft_status st;
 	switch (head->type) {
-	case WF_MSG_GRANT:
-		return take_slots(link, event);
-	case WF_MSG_RESUME:
-		return take_resume(link, event);
 	case WF_MSG_INIT:
 		return take_init(link, event);
-	case WF_MSG_CREDIT:
-		st = wf_msg_credit_decode(head, event->msg.body, &link->core->credit);
-		return st != WEFT_OK ? st : wf_flow_credit(link, &link->core->credit);
 	case WF_MSG_ALLOW:
 		st = wf_msg_allow_decode(head, event->msg.body, &link->core->runs);
 		return st != WEFT_OK ? st : wf_flow_allow(link, &link->core->runs);
@@ -669,6 +663,9 @@ const struct wf_link_ops wf_dense_link_ops = {
 	.lane_name = "lane",
 	.flush_job = flush_job,
 	.flush = wf_flow_flush,
+	.grant = take_slots,
+	.resume = take_resume,
+	.credit = wf_flow_credit,
 	.msg = take_dense,
 	.put = wf_flow_answer,
 	.done = wf_flow_done,

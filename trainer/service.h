@@ -24,7 +24,12 @@ struct wf_link_ops {
 	/* READY: send what is due. Returns whether something is left. step_due and out_due are the
 	 * link's; a reduce is said when both are clear. */
 	bool (*flush)(struct wf_link *link);
-	/* A message of the service. RESUME ends in wf_link_ready. */
+	/* The lane's window; what it has, which ends in wf_link_ready; slots that are free again.
+	 */
+	enum weft_status (*grant)(struct wf_link *link, const struct wf_msg_grant *msg);
+	enum weft_status (*resume)(struct wf_link *link, const struct wf_msg_steps *msg);
+	enum weft_status (*credit)(struct wf_link *link, const struct wf_msg_credit *msg);
+	/* A message of the service. */
 	enum weft_status (*msg)(struct wf_link *link, const struct wf_event *event);
 	enum weft_status (*put)(struct wf_link *link, const struct wf_put *put);
 	/* DONE of a PUT; `what` as the service made it with wf_link_cookie. Also without a

@@ -29,14 +29,15 @@
 #define WF_HEAD_BYTES 64
 #define WF_MSG_BODY_MAX 4032 /* bytes: head and body of a message fill 4,096 */
 #define WF_WIRE_MAGIC 0x54464557u
-#define WF_WIRE_VERSION 1
-#define WF_WIRE_VERSION_MIN 1
+#define WF_WIRE_VERSION 2
+#define WF_WIRE_VERSION_MIN 2
 
 enum wf_service {
 	WF_SERVICE_TRANSPORT = 0, /* frames of a transport itself; never delivered as MSG */
-	WF_SERVICE_CONTROL = 1,   /* job: GOODBYE, ABORT, REDUCE, BEAT, ABSENT */
-	WF_SERVICE_DENSE = 2,     /* STEP, RESUME, HAVE, GRANT, PULL, JOB */
-	WF_SERVICE_SPARSE = 3,    /* TABLE, RESUME, HAVE, GRANT, CREDIT, PUSH, PULL */
+	WF_SERVICE_CONTROL =
+		1,             /* of every lane: GRANT, CREDIT, RESUME, HAVE, GOODBYE, ABORT, ... */
+	WF_SERVICE_DENSE = 2,  /* JOB, STEP, PULL, ... */
+	WF_SERVICE_SPARSE = 3, /* TABLE, PUSH, PULL, ... */
 };
 
 enum wf_head_flag {

@@ -8,10 +8,6 @@
  *
  * type     service  from     head fields used         body
  * JOB      dense    trainer  offset                   total, bytes of the encoded job
- * RESUME   dense    lane     step, epoch              flags, first, count, last steps received
- * HAVE     dense    trainer  step                     flags, first, count, last steps answered
- * GRANT    dense    both     -                        kind, geometry and key
- * CREDIT   dense    lane     -                        slots that were released early
  * STEP     dense    trainer  step, epoch              samples, flags, pass, cost
  * PULL     dense    trainer  request_id, step, slice  section, count
  * NACK     dense    lane     request_id, slice        status, reason
@@ -26,6 +22,10 @@
  * REDUCED  control  lane     request_id, step         values
  * BEAT     control  both     -                        flags, pid
  * ABSENT   control  lane     -                        trainer, silent_ns, reason
+ * RESUME   control  lane     step, epoch              flags, first, count, last steps received
+ * HAVE     control  trainer  step                     flags, first, count, last steps answered
+ * GRANT    control  both     -                        kind, geometry and key
+ * CREDIT   control  lane     -                        slots that were released early
  *
  * Fields of the head that a message does not use are 0 and refused when not; version, body_bytes,
  * flags and CRCs are the transport's. Flags of a message stand in its body. Byte tables and rules:
@@ -40,11 +40,7 @@
 #include "wire/hello.h"
 
 enum wf_dense_type {
-	WF_MSG_JOB = 1,
-	WF_MSG_RESUME = 2,
-	WF_MSG_HAVE = 3,
-	WF_MSG_GRANT = 4,
-	WF_MSG_CREDIT = 5,
+	WF_MSG_JOB = 1, /* 2 to 5 were used by version 1 of the wire */
 	WF_MSG_STEP = 6,
 	WF_MSG_PULL = 7,
 	WF_MSG_NACK = 8,
@@ -63,6 +59,10 @@ enum wf_control_type {
 	WF_MSG_REDUCED = 4,
 	WF_MSG_BEAT = 5,
 	WF_MSG_ABSENT = 6,
+	WF_MSG_RESUME = 7,
+	WF_MSG_HAVE = 8,
+	WF_MSG_GRANT = 9,
+	WF_MSG_CREDIT = 10,
 };
 
 /* Encoded message, ready for WF_OP_SEND. */
@@ -84,17 +84,19 @@ struct wf_msg_job {
 
 #define WF_STEPS_PER_MSG 500
 
-/* RESUME: per slice of the lane (by on_lane ordinal) the last step received; HAVE: the last step
- * answered. Several messages cover all slices, in order; the last has `last` set. `none` stands for
- * "nothing yet, not even the initial values". */
+/* What a lane and a trainer tell each other when a path opens, unit by unit. A dense lane has a
+ * unit for each of its slices, by ordinal; a sparse lane has one unit, the push. RESUME: the last
+ * step that the lane received, or, of a push of rows, applied. HAVE: the last step that was
+ * answered. Several messages cover all units, in order; the last has `last` set. WF_STEP_NONE
+ * stands for "nothing yet, not even the initial values". */
 #define WF_STEP_NONE UINT64_MAX
 
 struct wf_msg_steps {
-	uint64_t step;  /* RESUME: last STEP message received from this trainer, or WF_STEP_NONE;
-			 * HAVE: last step begun, or WF_STEP_NONE */
+	uint64_t step;  /* RESUME: the last step that this trainer has said (STEP), or pushed whole
+			 * (PUSH); HAVE: the last step begun; 0 or WF_STEP_NONE: none yet */
 	uint64_t epoch; /* RESUME */
 	bool last;
-	bool initialised; /* RESUME: the lane has all initial values */
+	bool initialised; /* RESUME: the lane has all initial values; of a sparse lane always */
 	uint32_t first;   /* ordinal of step_of[0]; first + count <= WF_SLICE_COUNT_MAX */
 	uint32_t count;   /* 0..WF_STEPS_PER_MSG */
 	uint64_t step_of[WF_STEPS_PER_MSG];
@@ -102,13 +104,11 @@ struct wf_msg_steps {
 
 #define WF_MSG_KEY_BYTES 32
 #define WF_GRANT_SLOT_COUNT_MAX 1024 /* so that one CREDIT can name every slot */
+#define WF_PLACE_BYTES_MAX (1ull << 58)
 
 enum wf_grant_wire {
-	WF_GRANT_WIRE_SLOTS = 1,  /* lane: where gradients may be put */
-	WF_GRANT_WIRE_VALUES = 2, /* trainer: parameters, laid out as the job's tensors */
-	WF_GRANT_WIRE_STATE = 3,  /* trainer: one array of optimizer state, same layout */
-	/* lane: as SLOTS; pushes of steps are announced, and PUT when they are allowed. */
-	WF_GRANT_WIRE_ANNOUNCED = 4,
+	WF_GRANT_WIRE_SLOTS = 1, /* lane: where pushes, and keys of pulls, may be put */
+	WF_GRANT_WIRE_PLACE = 2, /* trainer: a range that answers land in */
 };
 
 /* Tag of an answer, in an asynchronous mode: the push was too late and was not applied. The values
@@ -121,26 +121,27 @@ wf_answer_ordinal(uint32_t tag)
 	return wf_tag_slot(tag & ~WF_TAG_DISCARDED);
 }
 
-/* slot id of a slice's push: on_lane * slot_count + buffer; of a place: on_lane. */
+/* Slot id of a slice's push: on_lane * slot_count + buffer; of a place: on_lane. Of parts of rows:
+ * wire/sparse_messages.h. */
 struct wf_msg_grant {
-	uint8_t kind;
-	uint8_t state_idx;   /* STATE: which array; else 0 */
-	uint32_t slot_count; /* SLOTS, ANNOUNCED; a power of two <= WF_GRANT_SLOT_COUNT_MAX; else 0
-			      */
-	uint64_t slot_bytes; /* SLOTS, ANNOUNCED: of one, <= WF_SLICE_BYTES_MAX; VALUES, STATE: of
-			      * the whole range; never 0 */
+	uint8_t kind;   /* enum wf_grant_wire */
+	uint8_t place;  /* PLACE: 0: parameters, laid out as the job's tensors, or rows; 1 + i:
+			 * array i of optimizer state, laid out as the parameters; SLOTS: 0 */
+	bool announced; /* SLOTS: pushes of steps are announced, and PUT when they are allowed */
+	uint32_t slot_count; /* SLOTS: a power of two <= WF_GRANT_SLOT_COUNT_MAX; PLACE: 0 */
+	uint64_t bytes;      /* SLOTS: of one slot, <= WF_SLICE_BYTES_MAX; PLACE: of the range, <=
+			      * WF_PLACE_BYTES_MAX; never 0 */
+	/* SLOTS: the most that the lane keeps of one trainer beside its slots, in parts of an
+	 * unfinished push and keys of unanswered pulls, bytes <= WF_PLACE_BYTES_MAX and not less
+	 * than a slot's; 0: the lane keeps none of these. PLACE: 0. */
+	uint64_t held_bytes;
 	uint8_t key[WF_MSG_KEY_BYTES];
 };
 
-static inline bool
-wf_grant_is_slots(uint8_t kind)
-{
-	return kind == WF_GRANT_WIRE_SLOTS || kind == WF_GRANT_WIRE_ANNOUNCED;
-}
-
 #define WF_CREDITS_PER_MSG 1024
 
-/* Slots whose bytes were copied aside; they may be PUT into again before the slice is answered. */
+/* Slots whose bytes were copied aside, or are not needed: they may be PUT into again before what
+ * lay in them is answered. */
 struct wf_msg_credit {
 	uint32_t count;                      /* 1..WF_CREDITS_PER_MSG */
 	uint16_t buffer[WF_CREDITS_PER_MSG]; /* each < WF_GRANT_SLOT_COUNT_MAX */
@@ -205,7 +206,7 @@ enum wf_section {
 };
 
 /* Ask for `count` slices from ordinal `first`, as they are once `step` has been applied. Answered
- * by one PUT each, tag = (ordinal, step that was applied), into the VALUES or STATE grant. */
+ * by one PUT each, tag = (ordinal, step that was applied), into the place of the section. */
 struct wf_msg_pull {
 	uint64_t request_id;
 	uint64_t step;  /* not WF_STEP_NONE; 0: as soon as there are values */

@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages_dense: JOB, RESUME, HAVE, GRANT, CREDIT, STEP, PULL, NACK, INIT, NORM. Layouts:
- * wire/README.md. Thread: any; pure functions. */
+/* messages_dense: JOB, STEP, PULL, NACK, INIT, NORM. Layouts: wire/README.md. Thread: any; pure
+ * functions. */
 #include "base/assert.h"
 #include "wire/job.h"
 #include "wire/messages.h"
 #include "wire/shape.h"
 
 #define JOB_FIXED_BYTES 16
-#define STEPS_FIXED_BYTES 12
-#define GRANT_BYTES (16 + WF_MSG_KEY_BYTES)
 #define STEP_BYTES 32
 #define PULL_BYTES 6
 #define NORM_BYTES (8 * WF_NORM_WIRE_WORDS)
 #define NACK_FIXED_BYTES 4
 #define INIT_BYTES 12
-
-/* Bits of the flags of RESUME and HAVE. */
-enum steps_flag {
-	STEPS_LAST = 1 << 0,
-	STEPS_INITIALISED = 1 << 1, /* RESUME only */
-};
-
-#define VALUES_BYTES_MAX (WF_TENSOR_COUNT_MAX * WF_TENSOR_ELEMENTS_MAX * sizeof(float))
 
 static const struct wf_shape job_shape = {
 	.name = "JOB",
@@ -30,40 +20,6 @@ static const struct wf_shape job_shape = {
 	.uses = WF_USE_OFFSET,
 	.body_min = JOB_FIXED_BYTES + 1,
 	.body_max = JOB_FIXED_BYTES + WF_JOB_PART_MAX,
-};
-
-static const struct wf_shape resume_shape = {
-	.name = "RESUME",
-	.service = WF_SERVICE_DENSE,
-	.type = WF_MSG_RESUME,
-	.uses = WF_USE_STEP | WF_USE_EPOCH,
-	.body_min = STEPS_FIXED_BYTES,
-	.body_max = STEPS_FIXED_BYTES + WF_STEPS_PER_MSG * sizeof(uint64_t),
-};
-
-static const struct wf_shape have_shape = {
-	.name = "HAVE",
-	.service = WF_SERVICE_DENSE,
-	.type = WF_MSG_HAVE,
-	.uses = WF_USE_STEP,
-	.body_min = STEPS_FIXED_BYTES,
-	.body_max = STEPS_FIXED_BYTES + WF_STEPS_PER_MSG * sizeof(uint64_t),
-};
-
-static const struct wf_shape grant_shape = {
-	.name = "GRANT",
-	.service = WF_SERVICE_DENSE,
-	.type = WF_MSG_GRANT,
-	.body_min = GRANT_BYTES,
-	.body_max = GRANT_BYTES,
-};
-
-static const struct wf_shape credit_shape = {
-	.name = "CREDIT",
-	.service = WF_SERVICE_DENSE,
-	.type = WF_MSG_CREDIT,
-	.body_min = WF_CREDIT_BYTES_MIN,
-	.body_max = WF_CREDIT_BYTES_MAX,
 };
 
 static const struct wf_shape step_shape = {
@@ -111,17 +67,6 @@ static const struct wf_shape norm_shape = {
 	.body_max = NORM_BYTES,
 };
 
-/* `first` .. first + count - 1 are ordinals of slices on one lane. */
-static enum weft_status
-check_ordinals(const char *message, uint32_t first, uint32_t count)
-{
-	if ((uint64_t)first + count > WF_SLICE_COUNT_MAX) {
-		return wf_refuse(message, "first + count", (uint64_t)first + count,
-				 "at most 2097152");
-	}
-	return WEFT_OK;
-}
-
 void
 wf_msg_job_encode(const struct wf_msg_job *in, struct wf_msg *out)
 {
@@ -164,168 +109,6 @@ wf_msg_job_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg
 		.byte_count = (size_t)count,
 	};
 	return WEFT_OK;
-}
-
-static void
-steps_encode(const struct wf_shape *shape, const struct wf_msg_steps *in, uint32_t flags,
-	     struct wf_msg *out)
-{
-	WF_ASSERT(in->count <= WF_STEPS_PER_MSG);
-	WF_ASSERT((uint64_t)in->first + in->count <= WF_SLICE_COUNT_MAX);
-
-	struct wf_writer w = wf_shape_begin(shape, out);
-	out->head.step = in->step;
-	wf_put_u32(&w, flags);
-	wf_put_u32(&w, in->first);
-	wf_put_u32(&w, in->count);
-	for (uint32_t i = 0; i < in->count; i++) {
-		wf_put_u64(&w, in->step_of[i]);
-	}
-	wf_shape_end(shape, &w, out);
-}
-
-void
-wf_msg_resume_encode(const struct wf_msg_steps *in, struct wf_msg *out)
-{
-	uint32_t flags = (in->last ? STEPS_LAST : 0u) | (in->initialised ? STEPS_INITIALISED : 0u);
-	steps_encode(&resume_shape, in, flags, out);
-	out->head.epoch = in->epoch;
-}
-
-void
-wf_msg_have_encode(const struct wf_msg_steps *in, struct wf_msg *out)
-{
-	steps_encode(&have_shape, in, in->last ? STEPS_LAST : 0u, out);
-}
-
-static enum weft_status
-steps_decode(const struct wf_shape *shape, uint32_t flags_known, const struct wf_head *head,
-	     const uint8_t *body, struct wf_msg_steps *out)
-{
-	enum weft_status st = wf_shape_check(shape, head);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	struct wf_reader r = wf_body_reader(head, body);
-	uint32_t flags = wf_get_u32(&r);
-	uint32_t first = wf_get_u32(&r);
-	uint32_t count = wf_get_u32(&r);
-	if ((flags & ~flags_known) != 0) {
-		return wf_refuse(shape->name, "flags", flags, "of the bits this message has");
-	}
-	if (count > WF_STEPS_PER_MSG) {
-		return wf_refuse(shape->name, "count", count, "0 to 500");
-	}
-	if (count * sizeof(uint64_t) != r.bytes - r.used) {
-		return wf_refuse(shape->name, "count", count, "an eighth of the bytes after it");
-	}
-	st = check_ordinals(shape->name, first, count);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	out->step = head->step;
-	out->epoch = head->epoch;
-	out->last = (flags & STEPS_LAST) != 0;
-	out->initialised = (flags & STEPS_INITIALISED) != 0;
-	out->first = first;
-	out->count = count;
-	for (uint32_t i = 0; i < count; i++) {
-		out->step_of[i] = wf_get_u64(&r);
-	}
-	WF_ASSERT(wf_reader_done(&r));
-	return WEFT_OK;
-}
-
-enum weft_status
-wf_msg_resume_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_steps *out)
-{
-	return steps_decode(&resume_shape, STEPS_LAST | STEPS_INITIALISED, head, body, out);
-}
-
-enum weft_status
-wf_msg_have_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_steps *out)
-{
-	return steps_decode(&have_shape, STEPS_LAST, head, body, out);
-}
-
-void
-wf_msg_grant_encode(const struct wf_msg_grant *in, struct wf_msg *out)
-{
-	struct wf_writer w = wf_shape_begin(&grant_shape, out);
-	wf_put_u8(&w, in->kind);
-	wf_put_u8(&w, in->state_idx);
-	wf_put_u16(&w, 0);
-	wf_put_u32(&w, in->slot_count);
-	wf_put_u64(&w, in->slot_bytes);
-	wf_put_bytes(&w, in->key, sizeof(in->key));
-	wf_shape_end(&grant_shape, &w, out);
-}
-
-static enum weft_status
-check_grant_place(const struct wf_msg_grant *grant)
-{
-	if (grant->slot_count != 0) {
-		return wf_refuse("GRANT", "slot_count", grant->slot_count, "0 for a place");
-	}
-	if (grant->slot_bytes == 0 || grant->slot_bytes > VALUES_BYTES_MAX) {
-		return wf_refuse("GRANT", "slot_bytes", grant->slot_bytes, "1 to 2^58");
-	}
-	return WEFT_OK;
-}
-
-static enum weft_status
-check_grant(const struct wf_msg_grant *grant)
-{
-	if (grant->kind < WF_GRANT_WIRE_SLOTS || grant->kind > WF_GRANT_WIRE_ANNOUNCED) {
-		return wf_refuse("GRANT", "kind", grant->kind,
-				 "1 (slots), 2 (values), 3 (state) or 4 (announced slots)");
-	}
-	if (grant->kind != WF_GRANT_WIRE_STATE && grant->state_idx != 0) {
-		return wf_refuse("GRANT", "state_idx", grant->state_idx, "0 except for state");
-	}
-	if (wf_grant_is_slots(grant->kind)) {
-		return wf_window_check(grant->slot_count, grant->slot_bytes);
-	}
-	return check_grant_place(grant);
-}
-
-enum weft_status
-wf_msg_grant_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_grant *out)
-{
-	enum weft_status st = wf_shape_check(&grant_shape, head);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	struct wf_reader r = wf_body_reader(head, body);
-	struct wf_msg_grant grant;
-	grant.kind = wf_get_u8(&r);
-	grant.state_idx = wf_get_u8(&r);
-	uint16_t zero = wf_get_u16(&r);
-	grant.slot_count = wf_get_u32(&r);
-	grant.slot_bytes = wf_get_u64(&r);
-	wf_get_bytes(&r, grant.key, sizeof(grant.key));
-	WF_ASSERT(wf_reader_done(&r));
-	if (zero != 0) {
-		return wf_refuse("GRANT", "the u16 after state_idx", zero, "0");
-	}
-	st = check_grant(&grant);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	*out = grant;
-	return WEFT_OK;
-}
-
-void
-wf_msg_credit_encode(const struct wf_msg_credit *in, struct wf_msg *out)
-{
-	wf_credit_encode(&credit_shape, in, out);
-}
-
-enum weft_status
-wf_msg_credit_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_credit *out)
-{
-	return wf_credit_decode(&credit_shape, head, body, out);
 }
 
 void
@@ -448,7 +231,7 @@ check_pull(const struct wf_msg_pull *pull)
 	if (pull->count == 0) {
 		return wf_refuse("PULL", "count", 0, "1 or more");
 	}
-	return check_ordinals("PULL", pull->first, pull->count);
+	return wf_ordinals_check("PULL", pull->first, pull->count);
 }
 
 enum weft_status

@@ -135,56 +135,11 @@ wf_refusal_get(struct wf_reader *r, uint16_t *status, char *reason)
 }
 
 enum weft_status
-wf_window_check(uint32_t slot_count, uint64_t slot_bytes)
+wf_ordinals_check(const char *message, uint32_t first, uint32_t count)
 {
-	if (!wf_is_power_of_two(slot_count) || slot_count > WF_GRANT_SLOT_COUNT_MAX) {
-		return wf_refuse("GRANT", "slot_count", slot_count, "a power of two up to 1024");
-	}
-	if (slot_bytes == 0 || slot_bytes > WF_SLICE_BYTES_MAX) {
-		return wf_refuse("GRANT", "slot_bytes", slot_bytes, "1 to 67108864");
-	}
-	return WEFT_OK;
-}
-
-void
-wf_credit_encode(const struct wf_shape *shape, const struct wf_msg_credit *in, struct wf_msg *out)
-{
-	WF_ASSERT(in->count >= 1 && in->count <= WF_CREDITS_PER_MSG);
-
-	struct wf_writer w = wf_shape_begin(shape, out);
-	wf_put_u32(&w, in->count);
-	for (uint32_t i = 0; i < in->count; i++) {
-		wf_put_u16(&w, in->buffer[i]);
-	}
-	wf_shape_end(shape, &w, out);
-}
-
-enum weft_status
-wf_credit_decode(const struct wf_shape *shape, const struct wf_head *head, const uint8_t *body,
-		 struct wf_msg_credit *out)
-{
-	enum weft_status st = wf_shape_check(shape, head);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	struct wf_reader r = wf_body_reader(head, body);
-	uint32_t count = wf_get_u32(&r);
-	if (count == 0 || count > WF_CREDITS_PER_MSG) {
-		return wf_refuse("CREDIT", "count", count, "1 to 1024");
-	}
-	if (count * sizeof(uint16_t) != r.bytes - r.used) {
-		return wf_refuse("CREDIT", "count", count, "half of the bytes after it");
-	}
-	struct wf_reader look = r; /* nothing is written before all is known to be good */
-	for (uint32_t i = 0; i < count; i++) {
-		uint16_t buffer = wf_get_u16(&look);
-		if (buffer >= WF_GRANT_SLOT_COUNT_MAX) {
-			return wf_refuse("CREDIT", "buffer", buffer, "below 1024");
-		}
-	}
-	out->count = count;
-	for (uint32_t i = 0; i < count; i++) {
-		out->buffer[i] = wf_get_u16(&r);
+	if ((uint64_t)first + count > WF_SLICE_COUNT_MAX) {
+		return wf_refuse(message, "first + count", (uint64_t)first + count,
+				 "at most 2097152");
 	}
 	return WEFT_OK;
 }

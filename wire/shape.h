@@ -73,16 +73,9 @@ enum weft_status wf_status_check(const char *message, const char *field,
 void wf_refusal_put(struct wf_writer *w, uint16_t status, const char *reason);
 enum weft_status wf_refusal_get(struct wf_reader *r, uint16_t *status,
 				char *reason) WEFT_MUST_CHECK;
-/* The window of a GRANT of slots. */
-enum weft_status wf_window_check(uint32_t slot_count, uint64_t slot_bytes) WEFT_MUST_CHECK;
-
-/* CREDIT is the same in every service that grants slots. */
-#define WF_CREDIT_BYTES_MIN (sizeof(uint32_t) + sizeof(uint16_t))
-#define WF_CREDIT_BYTES_MAX (sizeof(uint32_t) + WF_CREDITS_PER_MSG * sizeof(uint16_t))
-void wf_credit_encode(const struct wf_shape *shape, const struct wf_msg_credit *in,
-		      struct wf_msg *out);
-enum weft_status wf_credit_decode(const struct wf_shape *shape, const struct wf_head *head,
-				  const uint8_t *body, struct wf_msg_credit *out) WEFT_MUST_CHECK;
+/* `first` .. first + count - 1 are ordinals of slices on one lane. */
+enum weft_status wf_ordinals_check(const char *message, uint32_t first,
+				   uint32_t count) WEFT_MUST_CHECK;
 
 /* After wf_shape_check. */
 static inline struct wf_reader

@@ -7,9 +7,6 @@
 #include "wire/shape.h"
 
 #define TABLE_FIXED_BYTES WF_TABLE_FIXED_BYTES
-#define RESUME_BYTES 8
-#define HAVE_BYTES 8
-#define GRANT_BYTES (24 + WF_MSG_KEY_BYTES)
 #define PUSH_FIXED_BYTES 18
 #define PUSH_PART_BYTES 12
 #define PULL_FIXED_BYTES 6
@@ -29,40 +26,6 @@ static const struct wf_shape table_shape = {
 	.uses = WF_USE_SLICE,
 	.body_min = TABLE_FIXED_BYTES + 1,
 	.body_max = TABLE_FIXED_BYTES + WF_TABLE_BYTES_MAX,
-};
-
-static const struct wf_shape resume_shape = {
-	.name = "RESUME",
-	.service = WF_SERVICE_SPARSE,
-	.type = WF_SPARSE_RESUME,
-	.uses = WF_USE_STEP | WF_USE_EPOCH,
-	.body_min = RESUME_BYTES,
-	.body_max = RESUME_BYTES,
-};
-
-static const struct wf_shape have_shape = {
-	.name = "HAVE",
-	.service = WF_SERVICE_SPARSE,
-	.type = WF_SPARSE_HAVE,
-	.uses = WF_USE_STEP,
-	.body_min = HAVE_BYTES,
-	.body_max = HAVE_BYTES,
-};
-
-static const struct wf_shape grant_shape = {
-	.name = "GRANT",
-	.service = WF_SERVICE_SPARSE,
-	.type = WF_SPARSE_GRANT,
-	.body_min = GRANT_BYTES,
-	.body_max = GRANT_BYTES,
-};
-
-static const struct wf_shape credit_shape = {
-	.name = "CREDIT",
-	.service = WF_SERVICE_SPARSE,
-	.type = WF_SPARSE_CREDIT,
-	.body_min = WF_CREDIT_BYTES_MIN,
-	.body_max = WF_CREDIT_BYTES_MAX,
 };
 
 static const struct wf_shape push_shape = {
@@ -175,144 +138,6 @@ wf_sparse_table_decode(const struct wf_head *head, const uint8_t *body, struct w
 	}
 	*out = table;
 	return WEFT_OK;
-}
-
-/* RESUME and HAVE. */
-
-void
-wf_sparse_resume_encode(const struct wf_sparse_resume *in, struct wf_msg *out)
-{
-	struct wf_writer w = wf_shape_begin(&resume_shape, out);
-	out->head.step = in->step;
-	out->head.epoch = in->epoch;
-	wf_put_u64(&w, in->applied);
-	wf_shape_end(&resume_shape, &w, out);
-}
-
-enum weft_status
-wf_sparse_resume_decode(const struct wf_head *head, const uint8_t *body,
-			struct wf_sparse_resume *out)
-{
-	enum weft_status st = wf_shape_check(&resume_shape, head);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	struct wf_reader r = wf_body_reader(head, body);
-	*out = (struct wf_sparse_resume){
-		.step = head->step,
-		.epoch = head->epoch,
-		.applied = wf_get_u64(&r),
-	};
-	WF_ASSERT(wf_reader_done(&r));
-	return WEFT_OK;
-}
-
-void
-wf_sparse_have_encode(const struct wf_sparse_have *in, struct wf_msg *out)
-{
-	struct wf_writer w = wf_shape_begin(&have_shape, out);
-	out->head.step = in->step;
-	wf_put_u64(&w, in->applied);
-	wf_shape_end(&have_shape, &w, out);
-}
-
-enum weft_status
-wf_sparse_have_decode(const struct wf_head *head, const uint8_t *body, struct wf_sparse_have *out)
-{
-	enum weft_status st = wf_shape_check(&have_shape, head);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	struct wf_reader r = wf_body_reader(head, body);
-	struct wf_sparse_have have = {.step = head->step, .applied = wf_get_u64(&r)};
-	WF_ASSERT(wf_reader_done(&r));
-	/* What was not begun was not applied. NONE + 1 is 0. */
-	if (have.applied + 1 > have.step + 1) {
-		return wf_refuse("HAVE", "applied", have.applied, "at most the last step begun");
-	}
-	*out = have;
-	return WEFT_OK;
-}
-
-/* GRANT and CREDIT. */
-
-void
-wf_sparse_grant_encode(const struct wf_sparse_grant *in, struct wf_msg *out)
-{
-	struct wf_writer w = wf_shape_begin(&grant_shape, out);
-	wf_put_u32(&w, in->kind);
-	wf_put_u32(&w, in->slot_count);
-	wf_put_u64(&w, in->slot_bytes);
-	wf_put_u64(&w, in->held_bytes);
-	wf_put_bytes(&w, in->key, sizeof(in->key));
-	wf_shape_end(&grant_shape, &w, out);
-}
-
-static enum weft_status
-check_slots(const struct wf_sparse_grant *grant)
-{
-	enum weft_status st = wf_window_check(grant->slot_count, grant->slot_bytes);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if (grant->held_bytes < grant->slot_bytes || grant->held_bytes > WF_SPARSE_RANGE_MAX) {
-		return wf_refuse("GRANT", "held_bytes", grant->held_bytes, "slot_bytes to 2^58");
-	}
-	return WEFT_OK;
-}
-
-static enum weft_status
-check_rows(const struct wf_sparse_grant *grant)
-{
-	if (grant->slot_count != 0) {
-		return wf_refuse("GRANT", "slot_count", grant->slot_count, "0 for rows");
-	}
-	if (grant->held_bytes != 0) {
-		return wf_refuse("GRANT", "held_bytes", grant->held_bytes, "0 for rows");
-	}
-	if (grant->slot_bytes == 0 || grant->slot_bytes > WF_SPARSE_RANGE_MAX) {
-		return wf_refuse("GRANT", "slot_bytes", grant->slot_bytes, "1 to 2^58 for rows");
-	}
-	return WEFT_OK;
-}
-
-enum weft_status
-wf_sparse_grant_decode(const struct wf_head *head, const uint8_t *body, struct wf_sparse_grant *out)
-{
-	enum weft_status st = wf_shape_check(&grant_shape, head);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	struct wf_reader r = wf_body_reader(head, body);
-	struct wf_sparse_grant grant = {0};
-	uint32_t kind = wf_get_u32(&r);
-	grant.slot_count = wf_get_u32(&r);
-	grant.slot_bytes = wf_get_u64(&r);
-	grant.held_bytes = wf_get_u64(&r);
-	wf_get_bytes(&r, grant.key, sizeof(grant.key));
-	WF_ASSERT(wf_reader_done(&r));
-	if (kind != WF_SPARSE_GRANT_SLOTS && kind != WF_SPARSE_GRANT_ROWS) {
-		return wf_refuse("GRANT", "kind", kind, "1 (slots) or 2 (rows)");
-	}
-	grant.kind = (uint8_t)kind;
-	st = kind == WF_SPARSE_GRANT_SLOTS ? check_slots(&grant) : check_rows(&grant);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	*out = grant;
-	return WEFT_OK;
-}
-
-void
-wf_sparse_credit_encode(const struct wf_msg_credit *in, struct wf_msg *out)
-{
-	wf_credit_encode(&credit_shape, in, out);
-}
-
-enum weft_status
-wf_sparse_credit_decode(const struct wf_head *head, const uint8_t *body, struct wf_msg_credit *out)
-{
-	return wf_credit_decode(&credit_shape, head, body, out);
 }
 
 /* Parts, of PUSH and of PULL. */

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sparse_messages: the bodies of the messages between a trainer and a sparse lane, and their heads.
- * What they are for, step by step: sparse/README.md, "Exchange". GOODBYE, ABORT, REDUCE and REDUCED
- * are those of wire/messages.h; so are the rules of encode and decode.
+ * What they are for, step by step: sparse/README.md, "Exchange". The messages of the control
+ * service, GRANT, CREDIT, RESUME and HAVE among them, are those of wire/messages.h; so are the
+ * rules of encode and decode.
  *
  * type     from     head fields used         body
  * TABLE    trainer  slice                    one table of the job, and how many there are
- * RESUME   lane     step, epoch              last step applied
- * HAVE     trainer  step                     last step known to be applied
- * GRANT    both     -                        kind, geometry and key
- * CREDIT   lane     -                        buffers that were released early
  * PUSH     trainer  step, epoch              samples, flags, pass, parts; their PUTs follow
  * PULL     trainer  request_id, step         flags, parts; their PUTs follow
  * APPLIED  lane     step                     what the step came to
@@ -28,11 +25,7 @@
 #include "wire/tables.h"
 
 enum wf_sparse_type {
-	WF_SPARSE_TABLE = 1,
-	WF_SPARSE_RESUME = 2,
-	WF_SPARSE_HAVE = 3,
-	WF_SPARSE_GRANT = 4,
-	WF_SPARSE_CREDIT = 5,
+	WF_SPARSE_TABLE = 1, /* 2 to 5 were used by version 1 of the wire */
 	WF_SPARSE_PUSH = 6,
 	WF_SPARSE_PULL = 7,
 	WF_SPARSE_APPLIED = 8,
@@ -54,33 +47,6 @@ struct wf_sparse_table {
 	struct wf_table_desc table;
 };
 
-struct wf_sparse_resume {
-	uint64_t step; /* last one whose PUSH has come whole from this trainer, or WF_STEP_NONE */
-	uint64_t epoch;
-	uint64_t applied; /* last step applied, or WF_STEP_NONE */
-};
-
-struct wf_sparse_have {
-	uint64_t step;    /* last one begun, or WF_STEP_NONE */
-	uint64_t applied; /* last one whose APPLIED was heard, or WF_STEP_NONE */
-};
-
-enum wf_sparse_grant_kind {
-	WF_SPARSE_GRANT_SLOTS = 1, /* lane: where parts may be put */
-	WF_SPARSE_GRANT_ROWS = 2,  /* trainer: where rows may be put */
-};
-
-struct wf_sparse_grant {
-	uint8_t kind;
-	uint32_t slot_count; /* SLOTS; a power of two <= WF_GRANT_SLOT_COUNT_MAX; else 0 */
-	uint64_t slot_bytes; /* SLOTS: of one, <= WF_SLICE_BYTES_MAX; ROWS: of the whole range;
-			      * never 0 */
-	uint64_t held_bytes; /* SLOTS: the most that the lane keeps of one trainer, in parts of an
-			      * unfinished push and keys of unanswered pulls; >= slot_bytes;
-			      * else 0 */
-	uint8_t key[WF_MSG_KEY_BYTES];
-};
-
 /* A part: keys of one table that go to one lane, with their rows where there are any; it fits a
  * slot. The lane's slot holds, in this order: of a PUSH the gradient rows, then (of a table with
  * scores) show and click, f32 each; then, of both, the keys. */
@@ -92,9 +58,9 @@ struct wf_sparse_part {
 	uint64_t offset;    /* PULL: of the first row in the range granted; PUSH: 0 */
 };
 
-#define WF_SPARSE_PARTS_MAX 192u         /* of one message; a part has 8 bits of a tag */
-#define WF_SPARSE_ROWS_MAX (1u << 20)    /* of one message, over its parts */
-#define WF_SPARSE_RANGE_MAX (1ull << 58) /* bytes */
+#define WF_SPARSE_PARTS_MAX 192u      /* of one message; a part has 8 bits of a tag */
+#define WF_SPARSE_ROWS_MAX (1u << 20) /* of one message, over its parts */
+#define WF_SPARSE_RANGE_MAX WF_PLACE_BYTES_MAX
 
 enum wf_sparse_push_flag {
 	WF_SPARSE_PUSH_LAST = 1 << 0,        /* no more parts of this step */
@@ -203,10 +169,6 @@ wf_sparse_answer_tag(uint64_t request_id, uint32_t part, uint64_t step)
 }
 
 void wf_sparse_table_encode(const struct wf_sparse_table *in, struct wf_msg *out);
-void wf_sparse_resume_encode(const struct wf_sparse_resume *in, struct wf_msg *out);
-void wf_sparse_have_encode(const struct wf_sparse_have *in, struct wf_msg *out);
-void wf_sparse_grant_encode(const struct wf_sparse_grant *in, struct wf_msg *out);
-void wf_sparse_credit_encode(const struct wf_msg_credit *in, struct wf_msg *out);
 void wf_sparse_push_encode(const struct wf_sparse_push *in, struct wf_msg *out);
 void wf_sparse_pull_encode(const struct wf_sparse_pull *in, struct wf_msg *out);
 void wf_sparse_applied_encode(const struct wf_sparse_applied *in, struct wf_msg *out);
@@ -217,14 +179,6 @@ void wf_sparse_restored_encode(const struct wf_sparse_restored *in, struct wf_ms
 
 enum weft_status wf_sparse_table_decode(const struct wf_head *head, const uint8_t *body,
 					struct wf_sparse_table *out) WEFT_MUST_CHECK;
-enum weft_status wf_sparse_resume_decode(const struct wf_head *head, const uint8_t *body,
-					 struct wf_sparse_resume *out) WEFT_MUST_CHECK;
-enum weft_status wf_sparse_have_decode(const struct wf_head *head, const uint8_t *body,
-				       struct wf_sparse_have *out) WEFT_MUST_CHECK;
-enum weft_status wf_sparse_grant_decode(const struct wf_head *head, const uint8_t *body,
-					struct wf_sparse_grant *out) WEFT_MUST_CHECK;
-enum weft_status wf_sparse_credit_decode(const struct wf_head *head, const uint8_t *body,
-					 struct wf_msg_credit *out) WEFT_MUST_CHECK;
 enum weft_status wf_sparse_push_decode(const struct wf_head *head, const uint8_t *body,
 				       struct wf_sparse_push *out) WEFT_MUST_CHECK;
 enum weft_status wf_sparse_pull_decode(const struct wf_head *head, const uint8_t *body,

@@ -239,7 +239,6 @@ struct wf_client {
 
 	struct wf_sparse_push push_msg; /* scratch of one encode */
 	struct wf_sparse_pull pull_msg;
-	struct wf_msg_credit credit;
 };
 
 enum wf_client_command {
@@ -304,7 +303,7 @@ void wf_client_command_run(struct wf_core *core, const struct wf_command *comman
 bool wf_client_flow_flush(struct wf_client_link *cl); /* as wf_link_ops.flush */
 enum weft_status wf_client_answer(struct wf_link *link, const struct wf_put *put) WEFT_MUST_CHECK;
 void wf_client_done(struct wf_link *link, uint32_t what);
-enum weft_status wf_client_credit(struct wf_client_link *cl,
+enum weft_status wf_client_credit(struct wf_link *link,
 				  const struct wf_msg_credit *msg) WEFT_MUST_CHECK;
 enum weft_status wf_client_applied(struct wf_client_link *cl,
 				   const struct wf_sparse_applied *msg) WEFT_MUST_CHECK;

@@ -134,8 +134,9 @@ free_part_buffer(struct wf_client_link *cl, struct wf_part_ref *part)
 }
 
 enum weft_status
-wf_client_credit(struct wf_client_link *cl, const struct wf_msg_credit *msg)
+wf_client_credit(struct wf_link *link, const struct wf_msg_credit *msg)
 {
+	struct wf_client_link *cl = link->peer;
 	for (uint32_t i = 0; i < msg->count; i++) {
 		uint32_t buffer = msg->buffer[i];
 		if (!cl->have_slots || buffer >= cl->slot_count ||

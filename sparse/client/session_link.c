@@ -47,7 +47,7 @@ flush_tables(struct wf_link *link)
 
 /* The lanes' window, and what they keep: every table must fit, on every lane, on every path. */
 static enum weft_status
-check_window(struct wf_client_link *cl, const struct wf_sparse_grant *msg)
+check_window(struct wf_client_link *cl, const struct wf_msg_grant *msg)
 {
 	struct wf_client *client = cl->client;
 	bool known = client->started;
@@ -57,19 +57,18 @@ check_window(struct wf_client_link *cl, const struct wf_sparse_grant *msg)
 		least = row > least ? row : least;
 	}
 	least = known && client->slot_bytes > least ? client->slot_bytes : least;
-	if (msg->slot_bytes < least || (known && msg->held_bytes < client->held_bytes)) {
+	if (msg->bytes < least || (known && msg->held_bytes < client->held_bytes)) {
 		wf_core_fail(client->core, WEFT_MISMATCH,
 			     "pserver %u sparse lane %u: slots of %" PRIu64 " bytes and %" PRIu64
 			     " held, %" PRIu64 " and %" PRIu64
 			     " are needed%s: give the pserver a larger slot_bytes",
-			     cl->link->pserver_idx, cl->link->lane_idx, msg->slot_bytes,
-			     msg->held_bytes, least, known ? client->held_bytes : least,
-			     known ? ", as before" : "");
+			     cl->link->pserver_idx, cl->link->lane_idx, msg->bytes, msg->held_bytes,
+			     least, known ? client->held_bytes : least, known ? ", as before" : "");
 		return WEFT_OK; /* said */
 	}
 	if (!known) {
 		client->slot_bytes =
-			msg->slot_bytes < client->slot_bytes ? msg->slot_bytes : client->slot_bytes;
+			msg->bytes < client->slot_bytes ? msg->bytes : client->slot_bytes;
 		client->held_bytes =
 			msg->held_bytes < client->held_bytes ? msg->held_bytes : client->held_bytes;
 	}
@@ -116,36 +115,34 @@ wf_client_link_free_buffers(struct wf_client_link *cl)
 }
 
 static enum weft_status
-take_slots(struct wf_client_link *cl, const struct wf_event *event)
+take_slots(struct wf_link *link, const struct wf_msg_grant *msg)
 {
-	struct wf_sparse_grant msg;
-	enum weft_status st = wf_sparse_grant_decode(event->msg.head, event->msg.body, &msg);
-	if (st != WEFT_OK) {
-		return st;
+	struct wf_client_link *cl = link->peer;
+	if (msg->kind != WF_GRANT_WIRE_SLOTS || cl->have_slots || link->state != WF_LINK_GREETING) {
+		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u was not expected", msg->kind);
 	}
-	if (msg.kind != WF_SPARSE_GRANT_SLOTS || cl->have_slots ||
-	    cl->link->state != WF_LINK_GREETING) {
-		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u was not expected", msg.kind);
+	if (msg->held_bytes == 0) {
+		return wf_fail(WEFT_PROTOCOL, "GRANT: a sparse lane holds 0 bytes");
 	}
-	st = check_window(cl, &msg);
+	enum weft_status st = check_window(cl, msg);
 	if (st == WEFT_OK) {
-		st = take_buffers(cl, msg.slot_count);
+		st = take_buffers(cl, msg->slot_count);
 	}
 	if (st != WEFT_OK) {
 		return st;
 	}
-	memcpy(cl->slots_key.bytes, msg.key, sizeof(msg.key));
+	memcpy(cl->slots_key.bytes, msg->key, sizeof(msg->key));
 	cl->have_slots = true;
 	return WEFT_OK;
 }
 
 /* Where the push under way stands at the lane. */
 static enum weft_status
-place_push(struct wf_client_link *cl, const struct wf_sparse_resume *msg)
+place_push(struct wf_client_link *cl, const struct wf_msg_steps *msg)
 {
 	struct wf_client *client = cl->client;
 	uint64_t received = msg->step == WF_STEP_NONE ? 0 : msg->step;
-	uint64_t applied = msg->applied == WF_STEP_NONE ? 0 : msg->applied;
+	uint64_t applied = msg->step_of[0] == WF_STEP_NONE ? 0 : msg->step_of[0];
 	if (!cl->push_waits) {
 		return WEFT_OK;
 	}
@@ -168,19 +165,18 @@ place_push(struct wf_client_link *cl, const struct wf_sparse_resume *msg)
 }
 
 static enum weft_status
-take_resume(struct wf_client_link *cl, const struct wf_event *event)
+take_resume(struct wf_link *link, const struct wf_msg_steps *msg)
 {
-	struct wf_link *link = cl->link;
-	struct wf_sparse_resume msg;
-	enum weft_status st = wf_sparse_resume_decode(event->msg.head, event->msg.body, &msg);
-	if (st != WEFT_OK) {
-		return st;
-	}
+	struct wf_client_link *cl = link->peer;
 	if (link->state != WF_LINK_GREETING || link->job_due || !cl->have_slots) {
 		return wf_fail(WEFT_PROTOCOL, "RESUME: step %" PRIu64 " was not expected%s",
-			       msg.step, cl->have_slots ? "" : ": there was no grant of slots");
+			       msg->step, cl->have_slots ? "" : ": there was no grant of slots");
 	}
-	st = place_push(cl, &msg);
+	if (msg->first != 0 || msg->count != 1 || !msg->last) {
+		return wf_fail(WEFT_PROTOCOL, "RESUME: units %u and %u more, rows have 1",
+			       msg->first, msg->count);
+	}
+	enum weft_status st = place_push(cl, msg);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -200,13 +196,6 @@ take_msg(struct wf_link *link, const struct wf_event *event)
 	struct wf_sparse_restored restored;
 	enum weft_status st;
 	switch (head->type) {
-	case WF_SPARSE_GRANT:
-		return take_slots(cl, event);
-	case WF_SPARSE_RESUME:
-		return take_resume(cl, event);
-	case WF_SPARSE_CREDIT:
-		st = wf_sparse_credit_decode(head, body, &cl->client->credit);
-		return st != WEFT_OK ? st : wf_client_credit(cl, &cl->client->credit);
 	case WF_SPARSE_APPLIED:
 		st = wf_sparse_applied_decode(head, body, &applied);
 		return st != WEFT_OK ? st : wf_client_applied(cl, &applied);
@@ -239,12 +228,12 @@ flush_grant(struct wf_client_link *cl)
 		cl->granted = st == WEFT_OK;
 	}
 	if (cl->granted && !cl->told) {
-		struct wf_sparse_grant msg = {
-			.kind = WF_SPARSE_GRANT_ROWS,
-			.slot_bytes = client->rows.bytes,
+		struct wf_msg_grant msg = {
+			.kind = WF_GRANT_WIRE_PLACE,
+			.bytes = client->rows.bytes,
 		};
 		memcpy(msg.key, cl->rows_key.bytes, sizeof(msg.key));
-		wf_sparse_grant_encode(&msg, &client->core->msg);
+		wf_msg_grant_encode(&msg, &client->core->msg);
 		cl->told = wf_link_send(cl->link, &client->core->msg);
 	}
 	return cl->told;
@@ -254,11 +243,13 @@ static bool
 flush_have(struct wf_client_link *cl)
 {
 	const struct wf_core *core = cl->client->core;
-	const struct wf_sparse_have msg = {
+	const struct wf_msg_steps msg = {
 		.step = core->step == 0 ? WF_STEP_NONE : core->step,
-		.applied = cl->applied == 0 ? WF_STEP_NONE : cl->applied,
+		.last = true,
+		.count = 1,
+		.step_of = {cl->applied == 0 ? WF_STEP_NONE : cl->applied},
 	};
-	wf_sparse_have_encode(&msg, &cl->client->core->msg);
+	wf_msg_have_encode(&msg, &cl->client->core->msg);
 	cl->have_due = !wf_link_send(cl->link, &cl->client->core->msg);
 	return !cl->have_due;
 }
@@ -291,6 +282,9 @@ const struct wf_link_ops wf_client_link_ops = {
 	.fill_hello = fill_hello,
 	.flush_job = flush_tables,
 	.flush = flush,
+	.grant = take_slots,
+	.resume = take_resume,
+	.credit = wf_client_credit,
 	.msg = take_msg,
 	.put = wf_client_answer,
 	.done = wf_client_done,

@@ -12,27 +12,39 @@
 #include "wire/partition.h"
 
 static enum weft_status
-take_grant(struct wf_peer *peer, const struct wf_sparse_grant *msg)
+recv_grant(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_grant *msg)
 {
 	struct wf_sparse_peer *own = peer->own;
-	if (msg->kind != WF_SPARSE_GRANT_ROWS || own->have_rows) {
-		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u from a trainer%s", msg->kind,
+	if (msg->kind != WF_GRANT_WIRE_PLACE || msg->place != 0 || own->have_rows) {
+		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u (place %u) from a trainer%s",
+			       msg->kind, msg->place,
 			       own->have_rows ? ", which has granted before" : "");
 	}
 	memcpy(own->rows_key.bytes, msg->key, sizeof(msg->key));
-	own->rows_bytes = msg->slot_bytes;
+	own->rows_bytes = msg->bytes;
 	own->have_rows = true;
 	return WEFT_OK;
 }
 
-/* What it has heard of; the APPLIED that it lacks is said again. */
+/* What it has heard of; the APPLIED that it lacks is said again. NONE + 1 is 0. */
 static enum weft_status
-take_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_have *msg)
+recv_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_steps *msg)
 {
 	struct wf_sparse_peer *own = peer->own;
-	uint64_t heard = msg->applied == WF_STEP_NONE ? 0 : msg->applied;
+	if (msg->first != 0 || msg->count != 1 || !msg->last) {
+		return wf_fail(WEFT_PROTOCOL, "HAVE: units %u and %u more, rows have 1", msg->first,
+			       msg->count);
+	}
+	uint64_t applied = msg->step_of[0];
+	uint64_t heard = applied == WF_STEP_NONE ? 0 : applied;
 	uint64_t next =
 		wf_sparse_is_async(lane->own) ? peer->member.step_next : lane->order.sum.step;
+	if (applied + 1 > msg->step + 1) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "HAVE: step %" PRIu64 " was applied, it says, and %" PRIu64
+			       " is the last it has begun",
+			       applied, msg->step);
+	}
 	if (!lane->ready || own->had || own->resume_due || heard >= next) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "HAVE: step %" PRIu64 " was applied, it says; %" PRIu64 " is next",
@@ -110,11 +122,7 @@ static enum weft_status
 take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
 	     const uint8_t *body)
 {
-	union {
-		struct wf_sparse_table table;
-		struct wf_sparse_grant grant;
-		struct wf_sparse_have have;
-	} msg;
+	struct wf_sparse_table table;
 	enum weft_status st;
 	switch (head->type) {
 	case WF_SPARSE_PUSH:
@@ -126,24 +134,12 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 	case WF_SPARSE_RESTORE:
 		return take_restore(lane, peer, head, body);
 	case WF_SPARSE_TABLE:
-		st = wf_sparse_table_decode(head, body, &msg.table);
-		return st != WEFT_OK ? st : wf_sparse_take_table(lane, peer, head, &msg.table);
-	case WF_SPARSE_GRANT:
-		st = wf_sparse_grant_decode(head, body, &msg.grant);
-		return st != WEFT_OK ? st : take_grant(peer, &msg.grant);
-	case WF_SPARSE_HAVE:
-		st = wf_sparse_have_decode(head, body, &msg.have);
-		return st != WEFT_OK ? st : take_have(lane, peer, &msg.have);
+		st = wf_sparse_table_decode(head, body, &table);
+		return st != WEFT_OK ? st : wf_sparse_take_table(lane, peer, head, &table);
 	default:
 		return wf_fail(WEFT_PROTOCOL,
 			       "sparse message of type %u, which a lane does not take", head->type);
 	}
-}
-
-static bool
-opens_path(const struct wf_head *head)
-{
-	return head->type == WF_SPARSE_GRANT || head->type == WF_SPARSE_HAVE;
 }
 
 /* What the message has said that its next part is made of, bytes. */
@@ -382,7 +378,8 @@ const struct wf_lane_service wf_sparse_service = {
 	.put = take_put,
 	.park = wf_push_park,
 	.done = wf_pull_done,
-	.opens_path = opens_path,
+	.grant = recv_grant,
+	.have = recv_have,
 	.flush = wf_sparse_flush,
 	.work = work,
 	.owed = owed,

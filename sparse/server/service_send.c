@@ -26,14 +26,14 @@ flush_slots(struct wf_lane *lane, struct wf_peer *peer)
 	if (!wf_window_grant(lane, peer)) {
 		return false;
 	}
-	struct wf_sparse_grant msg = {
-		.kind = WF_SPARSE_GRANT_SLOTS,
+	struct wf_msg_grant msg = {
+		.kind = WF_GRANT_WIRE_SLOTS,
 		.slot_count = sparse->slot_count,
-		.slot_bytes = sparse->slot_bytes,
+		.bytes = sparse->slot_bytes,
 		.held_bytes = sparse->held_bytes,
 	};
 	memcpy(msg.key, peer->slots.key.bytes, sizeof(msg.key));
-	wf_sparse_grant_encode(&msg, &lane->msg);
+	wf_msg_grant_encode(&msg, &lane->msg);
 	own->slots_due = !wf_control_send(peer, &lane->msg);
 	return !own->slots_due;
 }
@@ -49,11 +49,14 @@ flush_resume(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
 	bool async = wf_sparse_is_async(lane->own);
-	const struct wf_sparse_resume msg = {
+	const struct wf_msg_steps msg = {
 		.step = last_or_none(peer->member.step_next),
-		.applied = last_or_none(async ? peer->member.step_next : lane->order.sum.step),
+		.last = true,
+		.initialised = true,
+		.count = 1,
+		.step_of = {last_or_none(async ? peer->member.step_next : lane->order.sum.step)},
 	};
-	wf_sparse_resume_encode(&msg, &lane->msg);
+	wf_msg_resume_encode(&msg, &lane->msg);
 	own->resume_due = !wf_control_send(peer, &lane->msg);
 	return !own->resume_due;
 }
@@ -63,7 +66,7 @@ flush_credit(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse *sparse = lane->own;
 	wf_slots_fill_credit(&peer->slots, &sparse->credit);
-	wf_sparse_credit_encode(&sparse->credit, &lane->msg);
+	wf_msg_credit_encode(&sparse->credit, &lane->msg);
 	if (!wf_control_send(peer, &lane->msg)) {
 		return false;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of the decoders of GOODBYE, ABORT, REDUCE, REDUCED, BEAT and ABSENT. */
+/* Fuzz target of the decoders of GOODBYE, ABORT, REDUCE, REDUCED, BEAT, ABSENT, RESUME, HAVE,
+ * GRANT and CREDIT. */
 #include "tests/fuzz/fuzz_message.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "wire/head.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of the decoders of the sparse service: TABLE, RESUME, HAVE, GRANT, CREDIT, PUSH,
- * PULL, APPLIED, NACK, FETCH, RESTORE and RESTORED. */
+/* Fuzz target of the decoders of the sparse service: TABLE, PUSH, PULL, APPLIED, NACK, FETCH,
+ * RESTORE and RESTORED. */
 #include "tests/fuzz/fuzz_message.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "wire/head.h"

@@ -3,6 +3,7 @@
 #include "tests/support/peer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define LANE_PID 1u
 
@@ -174,18 +175,23 @@ peer_send(struct peer *peer, const struct wf_msg *msg)
 	}
 }
 
-bool
-peer_grant_place(struct peer *peer, uint64_t offset, uint64_t bytes, struct wf_grant_key *out)
+void
+peer_grant_place(struct peer *peer, uint8_t place, uint64_t offset, uint64_t bytes)
 {
 	const struct wf_grant grant = {
-		.kind = WF_GRANT_PLACE,
-		.region = peer->region,
-		.offset = offset,
-		.bytes = bytes,
-	};
-	bool granted = peer->conn != NULL && wf_transport_grant(peer->conn, &grant, out) == WEFT_OK;
+		.kind = WF_GRANT_PLACE, .region = peer->region, .offset = offset, .bytes = bytes};
+	struct wf_msg_grant msg = {.kind = WF_GRANT_WIRE_PLACE, .place = place, .bytes = bytes};
+	struct wf_grant_key key;
+	struct wf_msg out;
+	bool granted =
+		peer->conn != NULL && wf_transport_grant(peer->conn, &grant, &key) == WEFT_OK;
 	CHECK_PEER(peer, granted);
-	return granted;
+	if (!granted) {
+		return;
+	}
+	memcpy(msg.key, key.bytes, sizeof(msg.key));
+	wf_msg_grant_encode(&msg, &out);
+	peer_send(peer, &out);
 }
 
 void
@@ -229,17 +235,6 @@ peer_free_label(struct peer *peer, uint64_t label)
 	}
 }
 
-void
-peer_credit(struct peer *peer, const struct wf_msg_credit *msg)
-{
-	for (uint32_t i = 0; i < msg->count; i++) {
-		CHECK_PEER(peer, msg->buffer[i] < peer->slot_count);
-		CHECK_PEER(peer, peer->buffer[msg->buffer[i]] != PEER_BUFFER_FREE);
-		peer->buffer[msg->buffer[i]] = PEER_BUFFER_FREE;
-		peer->credits++;
-	}
-}
-
 /* --- hearing --- */
 
 /* A lane acknowledges GOODBYE, and a trainer the acknowledgement. */
@@ -270,6 +265,44 @@ recv_beat(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 }
 
 static enum weft_status
+recv_grant(struct peer *peer, const struct wf_head *head, const uint8_t *body)
+{
+	enum weft_status st = wf_msg_grant_decode(head, body, &peer->grant);
+	CHECK_PEER(peer, !peer->granted);
+	CHECK_PEER(peer, peer->is_lane == (peer->grant.kind == WF_GRANT_WIRE_PLACE));
+	peer->granted = st == WEFT_OK;
+	peer->slot_count = peer->is_lane ? peer->slot_count : peer->grant.slot_count;
+	return st;
+}
+
+/* Each buffer is one that was in use. */
+static enum weft_status
+recv_credit(struct peer *peer, const struct wf_head *head, const uint8_t *body)
+{
+	struct wf_msg_credit msg = {0};
+	enum weft_status st = wf_msg_credit_decode(head, body, &msg);
+	for (uint32_t i = 0; i < msg.count; i++) {
+		CHECK_PEER(peer, msg.buffer[i] < peer->slot_count);
+		CHECK_PEER(peer, peer->buffer[msg.buffer[i]] != PEER_BUFFER_FREE);
+		peer->buffer[msg.buffer[i]] = PEER_BUFFER_FREE;
+		peer->credits++;
+	}
+	return st;
+}
+
+static enum weft_status
+recv_steps(struct peer *peer, const struct wf_head *head, const uint8_t *body)
+{
+	enum weft_status st = peer->is_lane ? wf_msg_have_decode(head, body, &peer->steps)
+					    : wf_msg_resume_decode(head, body, &peer->steps);
+	peer->resumed = st == WEFT_OK && peer->steps.last;
+	if (st == WEFT_OK && peer->ops->steps != NULL) {
+		peer->ops->steps(peer);
+	}
+	return st;
+}
+
+static enum weft_status
 recv_control(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 {
 	switch (head->type) {
@@ -286,6 +319,13 @@ recv_control(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 		return wf_msg_reduced_decode(head, body, &peer->reduced);
 	case WF_MSG_BEAT:
 		return recv_beat(peer, head, body);
+	case WF_MSG_GRANT:
+		return recv_grant(peer, head, body);
+	case WF_MSG_RESUME:
+	case WF_MSG_HAVE:
+		return recv_steps(peer, head, body);
+	case WF_MSG_CREDIT:
+		return recv_credit(peer, head, body);
 	default:
 		return peer->ops->recv(peer, head, body);
 	}

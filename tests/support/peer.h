@@ -2,8 +2,8 @@
 /* peer: one end of the connection between a trainer and a lane, in the bytes of wire/: a trainer
  * that connects, or a lane's end that accepts. It says what a test makes it say, honest or not, and
  * keeps what it is told. What all services have in common is here: HELLO and WELCOME, GOODBYE,
- * ABORT, ABSENT, BEAT, REDUCED, and the buffers of a window; the rest goes to the `peer_ops` of who
- * embeds the peer. Thread: the one that runs the test. */
+ * ABORT, ABSENT, BEAT, REDUCED, what opens a path, and the buffers of a window; the rest goes to
+ * the `peer_ops` of who embeds the peer. Thread: the one that runs the test. */
 #pragma once
 
 #include "tests/support/script.h"
@@ -21,6 +21,8 @@ struct peer_ops {
 	 * fails the script. */
 	enum weft_status (*recv)(struct peer *peer, const struct wf_head *head,
 				 const uint8_t *body);
+	/* A part of RESUME, or at a lane's end of HAVE, is in peer->steps. NULL: nobody asks. */
+	void (*steps)(struct peer *peer);
 	/* A PUT of the other end. NULL: none may come. */
 	void (*put)(struct peer *peer, const struct wf_event *event);
 	/* An operation with a cookie is over, or was dropped before the transport had it. NULL:
@@ -56,7 +58,9 @@ struct peer {
 	bool up, down;
 	struct wf_welcome welcome; /* or the refusal */
 	enum weft_status down_status;
-	bool granted, resumed; /* GRANT and RESUME of the lane came: the owner says so */
+	bool granted, resumed; /* GRANT came; RESUME, or at a lane's end HAVE, came whole */
+	struct wf_msg_grant grant;
+	struct wf_msg_steps steps; /* the last part */
 
 	/* Over all paths. */
 	uint32_t absents;
@@ -81,7 +85,7 @@ struct peer {
 };
 
 /* A transport of its own, with these `paths`, in the script's env, and so many bytes of
- * memory. `ops`, `hello`, `to` and `slot_count` are the caller's to fill in. */
+ * memory. `ops`, `hello` and `to` are the caller's to fill in. */
 void peer_open(struct peer *peer, struct script *script, const char *paths, size_t slab_bytes);
 /* A lane's end, at a transport of the caller's, who polls it and hands on what comes. */
 void peer_open_at(struct peer *peer, struct script *script, struct wf_transport *transport);
@@ -104,8 +108,8 @@ void peer_event(struct peer *peer, const struct wf_event *event);
  * what waits when that goes is dropped. */
 bool peer_post(struct peer *peer, const struct wf_op *op);
 void peer_send(struct peer *peer, const struct wf_msg *msg);
-/* Grant the lane a place in the peer's memory. */
-bool peer_grant_place(struct peer *peer, uint64_t offset, uint64_t bytes, struct wf_grant_key *out);
+/* Grant the lane a place in the peer's memory, and tell it. */
+void peer_grant_place(struct peer *peer, uint8_t place, uint64_t offset, uint64_t bytes);
 void peer_goodbye(struct peer *peer);
 void peer_beat(struct peer *peer, bool asks, bool itself);
 
@@ -113,5 +117,3 @@ void peer_beat(struct peer *peer, bool asks, bool itself);
 uint32_t peer_free_buffer(const struct peer *peer);
 /* An answer: whatever is called `label` has left its buffers. */
 void peer_free_label(struct peer *peer, uint64_t label);
-/* CREDIT: each buffer is one that was in use. */
-void peer_credit(struct peer *peer, const struct wf_msg_credit *msg);

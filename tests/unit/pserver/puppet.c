@@ -39,7 +39,6 @@ puppet_add(struct stage *stage, uint32_t trainer, uint32_t lane)
 	memset(puppet->have, 0xff, sizeof(puppet->have)); /* WF_STEP_NONE */
 	puppet->peer.ops = &ops;
 	puppet->peer.to = (struct wf_host){.name = "ps", .port = (uint16_t)(STAGE_PORT + lane)};
-	puppet->peer.slot_count = stage->opts.slot_count;
 	fill_hello(puppet, &puppet->peer.hello);
 	peer_open(&puppet->peer, &stage->script, "sim", stage->layout_bytes * 4);
 	return puppet;
@@ -116,19 +115,10 @@ puppet_send_job(struct puppet *puppet)
 }
 
 void
-puppet_grant(struct puppet *puppet, uint8_t kind, uint8_t state_idx)
+puppet_grant(struct puppet *puppet, uint8_t place)
 {
 	uint64_t bytes = puppet->stage->layout_bytes;
-	uint64_t offset = kind == WF_GRANT_WIRE_STATE ? bytes * (1 + state_idx) : 0;
-	struct wf_grant_key key;
-	if (!peer_grant_place(&puppet->peer, offset, bytes, &key)) {
-		return;
-	}
-	struct wf_msg_grant msg = {.kind = kind, .state_idx = state_idx, .slot_bytes = bytes};
-	struct wf_msg out;
-	memcpy(msg.key, key.bytes, sizeof(msg.key));
-	wf_msg_grant_encode(&msg, &out);
-	peer_send(&puppet->peer, &out);
+	peer_grant_place(&puppet->peer, place, bytes * place, bytes);
 }
 
 void
@@ -163,7 +153,7 @@ puppet_meet(struct puppet *puppet)
 	if (script_failed(&stage->script)) {
 		return;
 	}
-	puppet_grant(puppet, WF_GRANT_WIRE_VALUES, 0);
+	puppet_grant(puppet, 0);
 	puppet_have(puppet);
 	stage_settle(stage);
 }
@@ -240,13 +230,15 @@ put_of(struct puppet *puppet, uint32_t ordinal, uint32_t buffer, uint64_t step)
 	uint32_t slices = stage_slice_count(puppet->stage, puppet->lane);
 	uint32_t real = ordinal < slices ? ordinal : 0;
 	uint64_t count = stage_slice(puppet->stage, puppet->lane, real)->count;
+	struct wf_grant_key slots_key;
+	memcpy(slots_key.bytes, puppet->peer.grant.key, sizeof(slots_key.bytes));
 	return (struct wf_op){
 		.kind = WF_OP_PUT,
 		.cookie = real + 1,
 		.region = puppet->peer.region,
 		.src = puppet_source(puppet, real),
 		.bytes = count * sizeof(float),
-		.key = puppet->slots_key,
+		.key = slots_key,
 		.tag = wf_tag(ordinal * puppet->stage->opts.slot_count + buffer, step),
 	};
 }
@@ -314,7 +306,7 @@ void
 puppet_continue(struct puppet *puppet, uint64_t step)
 {
 	struct stage *stage = puppet->stage;
-	if (puppet->resume_step == WF_STEP_NONE || puppet->resume_step < step) {
+	if (puppet->peer.steps.step == WF_STEP_NONE || puppet->peer.steps.step < step) {
 		puppet_say_step(puppet, step, 0);
 	}
 	for (uint32_t i = 0; i < stage_slice_count(stage, puppet->lane); i++) {
@@ -358,14 +350,13 @@ puppets_begin(struct stage *stage)
 /* --- hearing --- */
 
 static void
-recv_resume(struct puppet *puppet, const struct wf_msg_steps *msg)
+recv_resume(struct peer *peer)
 {
+	struct puppet *puppet = (struct puppet *)peer;
+	const struct wf_msg_steps *msg = &peer->steps;
 	for (uint32_t i = 0; i < msg->count && msg->first + i < STAGE_SLICES_MAX; i++) {
 		puppet->received[msg->first + i] = msg->step_of[i];
 	}
-	puppet->resume_step = msg->step;
-	puppet->peer.resumed = msg->last;
-	puppet->initialised = msg->initialised;
 }
 
 static void
@@ -384,9 +375,6 @@ recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 {
 	struct puppet *puppet = (struct puppet *)peer;
 	union {
-		struct wf_msg_grant grant;
-		struct wf_msg_steps resume;
-		struct wf_msg_credit credit;
 		struct wf_msg_runs runs;
 		struct wf_msg_report reported;
 	} msg;
@@ -394,22 +382,7 @@ recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 	if (head->service != WF_SERVICE_DENSE) {
 		return st;
 	}
-	if (head->type == WF_MSG_GRANT) {
-		st = wf_msg_grant_decode(head, body, &msg.grant);
-		memcpy(puppet->slots_key.bytes, msg.grant.key, sizeof(msg.grant.key));
-		peer->granted = st == WEFT_OK;
-		puppet->slots_kind = msg.grant.kind;
-	} else if (head->type == WF_MSG_RESUME) {
-		st = wf_msg_resume_decode(head, body, &msg.resume);
-		if (st == WEFT_OK) {
-			recv_resume(puppet, &msg.resume);
-		}
-	} else if (head->type == WF_MSG_CREDIT) {
-		st = wf_msg_credit_decode(head, body, &msg.credit);
-		if (st == WEFT_OK) {
-			peer_credit(peer, &msg.credit);
-		}
-	} else if (head->type == WF_MSG_ALLOW) {
+	if (head->type == WF_MSG_ALLOW) {
 		st = wf_msg_allow_decode(head, body, &msg.runs);
 		if (st == WEFT_OK) {
 			recv_allow(puppet, &msg.runs);
@@ -441,7 +414,8 @@ recv_answer(struct peer *peer, const struct wf_event *event)
 	peer_free_label(peer, ordinal);
 }
 
-static const struct peer_ops ops = {.recv = recv, .put = recv_answer, .done = done};
+static const struct peer_ops ops = {
+	.recv = recv, .steps = recv_resume, .put = recv_answer, .done = done};
 
 unsigned
 puppet_poll(struct puppet *puppet)

@@ -55,12 +55,8 @@ struct puppet {
 	uint32_t lane;
 
 	/* What it was told on this path. */
-	uint8_t slots_kind;
 	uint32_t allowed[STAGE_SLICES_MAX]; /* ordinals, in the order heard */
 	uint32_t allowed_count;
-	struct wf_grant_key slots_key;
-	bool initialised;
-	uint64_t resume_step;
 	uint64_t received[STAGE_SLICES_MAX];
 
 	/* Over all paths. */
@@ -157,7 +153,7 @@ void puppet_connect(struct puppet *puppet);
 /* Connect, send the job if asked for, take grants and RESUME, grant, say HAVE. */
 void puppet_meet(struct puppet *puppet);
 void puppet_send_job(struct puppet *puppet);
-void puppet_grant(struct puppet *puppet, uint8_t kind, uint8_t state_idx);
+void puppet_grant(struct puppet *puppet, uint8_t place);
 void puppet_have(struct puppet *puppet);
 void puppet_say_step(struct puppet *puppet, uint64_t step, uint32_t pass);
 void puppet_say_out(struct puppet *puppet, uint64_t step, uint32_t pass);

@@ -11,7 +11,6 @@
 struct starved_job {
 	const struct wf_lane_service *service; /* NULL: the dense one */
 	uint64_t max_shard_bytes;
-	uint8_t resume; /* type of the message with which a lane of it has taken the job */
 	/* Fill in what is the job's: service, digests, job_bytes. */
 	void (*describe)(const struct starved_job *job, struct wf_env *env, struct wf_hello *hello);
 	/* The trainer is let in: describe the job, of which the lane may have had enough. */

@@ -284,7 +284,7 @@ held_and_gone(struct stage *stage)
 	CHECK(stage, zero->peer.absents == 1 && zero->peer.absent.trainer == 1);
 	CHECK_SAYS(stage, zero->peer.absent.reason, "had begun to come and is gone: ");
 	if (stage->opts.seed % 2 == 0) {
-		puppet_grant(zero, WF_GRANT_WIRE_VALUES, 0);
+		puppet_grant(zero, 0);
 		puppet_have(zero);
 		puppet_initialise(zero);
 		stage_settle(stage);

@@ -65,7 +65,7 @@ allow_the_oldest_first(struct stage *stage)
 	begin(stage);
 	struct puppet *zero = &stage->puppet[0];
 	struct puppet *one = &stage->puppet[1];
-	CHECK(stage, zero->slots_kind == WF_GRANT_WIRE_ANNOUNCED);
+	CHECK(stage, zero->peer.grant.announced);
 	announce(stage, 0, 0, PUSHABLE);
 	CHECK(stage, zero->allowed_count == 0); /* the other has not announced any */
 	CHECK(stage, counter(stage, WF_LANE_WAIT_ANNOUNCE_COUNT) == PUSHABLE);
@@ -166,7 +166,7 @@ break_a_path(struct stage *stage)
 	CHECK(stage, inbox_of(stage)->slice[1].ready == 1);
 	CHECK(stage, inbox_of(stage)->slice[0].is_held);
 	puppet_meet(one);
-	CHECK(stage, one->slots_kind == WF_GRANT_WIRE_ANNOUNCED && one->allowed_count == 0);
+	CHECK(stage, one->peer.grant.announced && one->allowed_count == 0);
 	announce(stage, 1, 1, 1);
 	CHECK(stage, one->allowed_count == 0);
 	announce(stage, 1, 0, 1);
@@ -374,7 +374,7 @@ meet_one(struct stage *stage)
 	if (says != NULL) {
 		CHECK_SAYS(stage, p->peer.abort.reason, says);
 	} else {
-		CHECK(stage, p->slots_kind == WF_GRANT_WIRE_SLOTS);
+		CHECK(stage, p->peer.granted && !p->peer.grant.announced);
 	}
 }
 

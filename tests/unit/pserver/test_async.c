@@ -130,7 +130,7 @@ save_in_between(struct stage *stage)
 		.request_id = 9, .count = slices, .section = WF_SECTION_STATE};
 	struct wf_msg out;
 	uint32_t before = late->answers;
-	puppet_grant(late, WF_GRANT_WIRE_STATE, 0);
+	puppet_grant(late, 1);
 	wf_msg_pull_encode(&pull, &out);
 	peer_send(&late->peer, &out);
 	stage_settle(stage);
@@ -231,7 +231,7 @@ lose_the_path(struct stage *stage)
 	stage_expect_push(stage, 1, 1, 0, 1);
 	step(stage, 0, 1, 2); /* slice 0 has one push more than the others: only adam would tell */
 	puppet_meet(one);
-	CHECK(stage, one->resume_step == 1 && one->received[0] == 1 && one->received[1] == 0);
+	CHECK(stage, one->peer.steps.step == 1 && one->received[0] == 1 && one->received[1] == 0);
 	puppet_continue(one, 1);
 	stage_settle(stage);
 	for (uint32_t i = 1; i < pushable(stage); i++) {

@@ -581,7 +581,7 @@ nacks(struct stage *stage)
 	const struct wf_msg_pull state = {.request_id = 8, .count = 1, .section = WF_SECTION_STATE};
 	struct wf_msg out;
 	begin(stage);
-	puppet_grant(one, WF_GRANT_WIRE_STATE, 0);
+	puppet_grant(one, 1);
 	wf_msg_pull_encode(&state, &out);
 	peer_send(&one->peer, &out);
 	stage_settle(stage);

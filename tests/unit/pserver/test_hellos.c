@@ -234,7 +234,8 @@ take_over(struct stage *stage)
 	heir->peer.hello = old->peer.hello;
 	puppet_meet(heir);
 	CHECK(stage, old->peer.down && heir->peer.up && !heir->peer.down);
-	CHECK(stage, heir->initialised && heir->received[0] == 0 && heir->resume_step == 0);
+	CHECK(stage,
+	      heir->peer.steps.initialised && heir->received[0] == 0 && heir->peer.steps.step == 0);
 	CHECK(stage, wf_stats_get(&stage->lane[0]->stats, WF_LANE_PEER_RECONNECTED_COUNT) == 1);
 	puppet_initialise(one);
 	stage_settle(stage);
@@ -311,9 +312,9 @@ hold(struct stage *stage)
 	stage_settle(stage);
 	CHECK(stage, one->peer.up && (one->peer.welcome.flags & WF_WELCOME_SEND_JOB) == 0);
 	CHECK(stage, zero->peer.resumed && one->peer.resumed);
-	puppet_grant(zero, WF_GRANT_WIRE_VALUES, 0);
+	puppet_grant(zero, 0);
 	puppet_have(zero);
-	puppet_grant(one, WF_GRANT_WIRE_VALUES, 0);
+	puppet_grant(one, 0);
 	puppet_have(one);
 	work(stage, zero, one);
 }
@@ -541,7 +542,7 @@ slow_loader(struct stage *stage)
 	puppet_send_job(one);
 	stage_settle(stage);
 	CHECK(stage, one->peer.granted && one->peer.resumed);
-	puppet_grant(one, WF_GRANT_WIRE_VALUES, 0);
+	puppet_grant(one, 0);
 	puppet_have(one);
 	puppet_meet(zero); /* it was lost, no more */
 	work(stage, zero, one);

@@ -35,7 +35,7 @@ check_state(struct stage *stage, struct puppet *puppet, uint32_t idx)
 	struct wf_msg out;
 	uint32_t before = puppet->answers;
 	CHECK(stage, stage_is_static(stage, 0, pull.count));
-	puppet_grant(puppet, WF_GRANT_WIRE_STATE, (uint8_t)idx);
+	puppet_grant(puppet, (uint8_t)(1 + idx));
 	wf_msg_pull_encode(&pull, &out);
 	peer_send(&puppet->peer, &out);
 	stage_settle(stage);
@@ -440,7 +440,7 @@ cut_in_step(struct stage *stage)
 	CHECK(stage, lane->peer[1].state == WF_PEER_LOST && lane->peer[1].slots.held == 0);
 	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 4 * 64);
 	puppet_meet(one);
-	CHECK(stage, one->resume_step == 1 && one->received[0] == 1);
+	CHECK(stage, one->peer.steps.step == 1 && one->received[0] == 1);
 	CHECK(stage, one->received[stage_slice_count(stage, 0) - 1] == 0);
 	puppet_continue(&stage->puppet[0], 1);
 	stage_settle(stage);
@@ -494,7 +494,7 @@ applied_before_have(struct stage *stage)
 	stage_settle(stage);
 	puppet_connect(one);
 	stage_settle(stage);
-	puppet_grant(one, WF_GRANT_WIRE_VALUES, 0);
+	puppet_grant(one, 0);
 	uint32_t before = one->answers;
 	puppet_continue(&stage->puppet[0], 1);
 	stage_settle(stage);

@@ -82,7 +82,6 @@ refuse_each(enum weft_dense_mode mode)
 {
 	const struct starved_job job = {
 		.max_shard_bytes = 1 << 20,
-		.resume = WF_MSG_RESUME,
 		.describe = describe,
 		.send = send_job,
 		.arg = &mode,

@@ -431,14 +431,9 @@ pull_beyond_the_slices(struct puppet *p)
 }
 
 static void
-send_grant(struct puppet *p, uint8_t kind, uint8_t state_idx)
+send_place(struct puppet *p, uint8_t place)
 {
-	struct wf_msg_grant msg = {
-		.kind = kind,
-		.state_idx = state_idx,
-		.slot_count = kind == WF_GRANT_WIRE_SLOTS ? 4 : 0,
-		.slot_bytes = 64,
-	};
+	struct wf_msg_grant msg = {.kind = WF_GRANT_WIRE_PLACE, .place = place, .bytes = 64};
 	struct wf_msg out;
 	memset(msg.key, 0xab, sizeof(msg.key));
 	wf_msg_grant_encode(&msg, &out);
@@ -448,13 +443,16 @@ send_grant(struct puppet *p, uint8_t kind, uint8_t state_idx)
 static void
 grant_of_slots(struct puppet *p)
 {
-	send_grant(p, WF_GRANT_WIRE_SLOTS, 0);
+	const struct wf_msg_grant msg = {.kind = WF_GRANT_WIRE_SLOTS, .slot_count = 4, .bytes = 64};
+	struct wf_msg out;
+	wf_msg_grant_encode(&msg, &out);
+	peer_send(&p->peer, &out);
 }
 
 static void
 grant_of_a_state_that_cannot_be(struct puppet *p)
 {
-	send_grant(p, WF_GRANT_WIRE_STATE, WF_STATE_MAX);
+	send_place(p, 1 + WF_STATE_MAX);
 }
 
 static void
@@ -502,7 +500,7 @@ beat_of_garbage(struct puppet *p)
 static void
 grant_with_a_false_key(struct puppet *p)
 {
-	send_grant(p, WF_GRANT_WIRE_VALUES, 0);
+	send_place(p, 0);
 	stage_settle(p->stage);
 	puppet_pull(p, 1, 0, 1);
 }
@@ -607,7 +605,7 @@ pull_of_garbage(struct puppet *p)
 static void
 have_of_garbage(struct puppet *p)
 {
-	send_garbage(p, WF_SERVICE_DENSE, WF_MSG_HAVE, 100);
+	send_garbage(p, WF_SERVICE_CONTROL, WF_MSG_HAVE, 100);
 }
 
 static void
@@ -619,7 +617,7 @@ job_of_garbage(struct puppet *p)
 static void
 grant_of_nothing(struct puppet *p)
 {
-	send_garbage(p, WF_SERVICE_DENSE, WF_MSG_GRANT, 0);
+	send_garbage(p, WF_SERVICE_CONTROL, WF_MSG_GRANT, 0);
 }
 
 static void
@@ -707,13 +705,13 @@ static const struct act acts[] = {
 	ACT(pull_of_state_without_a_grant, "PULL: nothing was granted", PUSHED),
 	ACT(pull_beyond_the_slices, "PULL: slices 3 and 10 more, of 5", PUSHED),
 	ACT(grant_of_slots, "GRANT: kind 1", RAW),
-	ACT(grant_of_a_state_that_cannot_be, "GRANT: kind 3 (state 5)", PUSHED),
+	ACT(grant_of_a_state_that_cannot_be, "GRANT: kind 2 (place 6)", PUSHED),
 	ACT(norm_nobody_waits_for, "type 10: this lane has no clipping by the norm", PUSHED),
 	ACT(report_of_nobody, "REPORT: of trainer", PUSHED),
 	ACT(beat_of_garbage, "BEAT: flags is 255", PUSHED),
 	ACT(reports_at_once, "before the one asked for was told", PUSHED),
-	ACT(credit_to_a_lane, "dense message of type 5", PUSHED),
-	ACT(resume_to_a_lane, "dense message of type 2", PUSHED),
+	ACT(credit_to_a_lane, "control message of type 10", PUSHED),
+	ACT(resume_to_a_lane, "control message of type 7", PUSHED),
 	ACT(reduce_that_skips_one, "REDUCE 5, the next is 1", PUSHED),
 	ACT(reduced_to_a_lane, "control message of type 4", PUSHED),
 	ACT(job_that_was_not_asked_for, "JOB: bytes 0 of", FRESH),

@@ -40,9 +40,9 @@ struct member {
 	struct lane *lane;
 	bool loading, out_of_data;
 	uint32_t tables_told;
-	struct wf_grant_key slots_key, rows_key;
-	bool has_rows, had; /* GRANT, HAVE */
-	uint64_t received;  /* last step whose push is whole */
+	struct wf_grant_key slots_key;
+	bool had;          /* HAVE came */
+	uint64_t received; /* last step whose push is whole */
 	uint64_t applied_heard;
 	uint64_t samples;
 	uint32_t out_pass;
@@ -96,6 +96,7 @@ void fake_resume(struct member *p);
 /* fake_tables.c: the service of a sparse lane. */
 void fake_say_applied(struct member *p);
 void fake_recv_sparse(struct member *p, const struct wf_head *head, const uint8_t *body);
+void fake_recv_have(struct peer *peer);
 void fake_recv_put(struct member *p, const struct wf_event *event);
 /* A PUT of the answer to pull `cookie` - 1 is over. */
 void fake_done(struct member *p, uint64_t cookie);

@@ -86,28 +86,31 @@ fake_resume(struct member *p)
 	if (wf_transport_grant(p->peer.conn, &grant, &p->slots_key) != WEFT_OK) {
 		return; /* on its way down */
 	}
-	struct wf_sparse_grant msg = {
-		.kind = WF_SPARSE_GRANT_SLOTS,
+	struct wf_msg_grant msg = {
+		.kind = WF_GRANT_WIRE_SLOTS,
 		.slot_count = lane->opts->slot_count,
-		.slot_bytes = lane->opts->slot_bytes,
-		.held_bytes = lane->opts->held_bytes,
+		.bytes = lane->opts->slot_bytes,
+		.held_bytes = lane->opts->wrong == FAKE_HOLDS_NOTHING ? 0 : lane->opts->held_bytes,
 	};
 	memcpy(msg.key, p->slots_key.bytes, sizeof(msg.key));
-	wf_sparse_grant_encode(&msg, &out);
+	wf_msg_grant_encode(&msg, &out);
 	peer_send(&p->peer, &out);
 	if (lane->opts->wrong == FAKE_GRANTS_TWICE) {
 		peer_send(&p->peer, &out);
 	}
 	bool ahead = lane->opts->wrong == FAKE_RESUMES_AHEAD && p->received > 0;
-	const struct wf_sparse_resume r = {
+	const struct wf_msg_steps r = {
 		.step = ahead              ? p->received + 5
 			: p->received == 0 ? WF_STEP_NONE
 					   : p->received,
-		.applied = lane->applied == 0 ? WF_STEP_NONE : lane->applied,
+		.last = true,
+		.count = lane->opts->wrong == FAKE_RESUMES_IN_PARTS ? 2 : 1,
+		.step_of = {lane->applied == 0 ? WF_STEP_NONE : lane->applied},
 	};
-	wf_sparse_resume_encode(&r, &out);
+	wf_msg_resume_encode(&r, &out);
 	peer_send(&p->peer, &out);
 	if (lane->opts->wrong == FAKE_SAYS_NONSENSE) {
+		out.head.service = WF_SERVICE_SPARSE;
 		out.head.type = 99;
 		peer_send(&p->peer, &out);
 	}
@@ -147,7 +150,6 @@ down(struct peer *peer)
 {
 	struct member *p = (struct member *)peer;
 	p->loading = false;
-	p->has_rows = false;
 	p->had = false;
 	p->coming = 0;
 	if (p->push.count > 0 && p->received < p->push_msg.step) {
@@ -218,7 +220,8 @@ done(struct peer *peer, uint64_t cookie)
 	fake_done((struct member *)peer, cookie);
 }
 
-static const struct peer_ops ops = {.recv = recv, .put = put, .done = done, .down = down};
+static const struct peer_ops ops = {
+	.recv = recv, .steps = fake_recv_have, .put = put, .done = done, .down = down};
 
 static void
 open_lane(struct lane *lane, struct wf_env *env, const struct fake_opts *opts, uint32_t port_idx)

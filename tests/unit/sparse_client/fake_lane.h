@@ -34,6 +34,8 @@ enum fake_wrong {
 	FAKE_SMALL_SLOTS,      /* 128 bytes */
 	FAKE_SAYS_NONSENSE,    /* a message of a type that does not exist */
 	FAKE_GRANTS_TWICE,
+	FAKE_HOLDS_NOTHING,    /* GRANT without bytes to be held */
+	FAKE_RESUMES_IN_PARTS, /* RESUME of two units */
 	FAKE_NACKS_CALLS,      /* FETCH and RESTORE */
 	FAKE_FETCHES_NONSENSE, /* FETCH is answered with bytes of 1 */
 	FAKE_FETCHES_SHORT,    /* with less than its head says */

@@ -24,13 +24,21 @@ is_missing(const struct lane *lane, const struct member *p)
 	return !is_out(lane, p) && p->received != lane->applied + 1;
 }
 
+static struct wf_grant_key
+rows_key_of(const struct member *p)
+{
+	struct wf_grant_key key;
+	memcpy(key.bytes, p->peer.grant.key, sizeof(key.bytes));
+	return key;
+}
+
 static void
 credit(struct member *p, const uint16_t *buffer, uint32_t count)
 {
 	struct wf_msg_credit msg = {.count = count};
 	struct wf_msg out;
 	memcpy(msg.buffer, buffer, count * sizeof(*buffer));
-	wf_sparse_credit_encode(&msg, &out);
+	wf_msg_credit_encode(&msg, &out);
 	peer_send(&p->peer, &out);
 }
 
@@ -72,7 +80,7 @@ answer(struct lane *lane, struct member *p, struct pull *pull)
 				.region = lane->answers_region,
 				.src = area + used,
 				.bytes = cut ? bytes - 1 : bytes,
-				.key = p->rows_key,
+				.key = rows_key_of(p),
 				.offset = part->at.offset,
 				.tag = wf_sparse_answer_tag(pull->id, i,
 							    lane->applied + (old ? 7 : 0)),
@@ -242,23 +250,18 @@ recv_table(struct lane *lane, struct member *p, const struct wf_head *head, cons
 	}
 }
 
-static void
-recv_rows_grant(struct member *p, const struct wf_head *head, const uint8_t *body)
+void
+fake_recv_have(struct peer *peer)
 {
-	struct wf_sparse_grant msg;
-	fake_must(wf_sparse_grant_decode(head, body, &msg));
-	WF_ASSERT(msg.kind == WF_SPARSE_GRANT_ROWS && !p->has_rows);
-	memcpy(p->rows_key.bytes, msg.key, sizeof(msg.key));
-	p->has_rows = true;
-}
-
-static void
-recv_have(struct lane *lane, struct member *p, const struct wf_head *head, const uint8_t *body)
-{
-	struct wf_sparse_have msg;
-	fake_must(wf_sparse_have_decode(head, body, &msg));
-	uint64_t heard = msg.applied == WF_STEP_NONE ? 0 : msg.applied;
-	WF_ASSERT(p->has_rows && !p->had);
+	struct member *p = (struct member *)peer;
+	const struct lane *lane = p->lane;
+	const struct wf_msg_steps *msg = &peer->steps;
+	if (!lane->sparse) {
+		return;
+	}
+	WF_ASSERT(msg->first == 0 && msg->count == 1 && msg->last);
+	uint64_t heard = msg->step_of[0] == WF_STEP_NONE ? 0 : msg->step_of[0];
+	WF_ASSERT(peer->granted && !p->had);
 	p->had = true;
 	if (lane->applied > heard && p->received == lane->applied) {
 		fake_say_applied(p);
@@ -288,7 +291,7 @@ recv_push(struct lane *lane, struct member *p, const struct wf_head *head, const
 {
 	struct wf_sparse_push *msg = &p->push_msg;
 	fake_must(wf_sparse_push_decode(head, body, msg));
-	WF_ASSERT(p->has_rows && p->coming == 0);
+	WF_ASSERT(p->peer.granted && p->coming == 0);
 	if ((msg->flags & WF_SPARSE_PUSH_OUT_OF_DATA) != 0) {
 		lane->seen->outs += p->out_of_data ? 0 : 1;
 		p->out_of_data = true;
@@ -318,7 +321,7 @@ recv_pull(struct lane *lane, struct member *p, const struct wf_head *head, const
 {
 	struct wf_sparse_pull *msg = &p->pull_msg;
 	fake_must(wf_sparse_pull_decode(head, body, msg));
-	WF_ASSERT(p->has_rows && p->coming == 0);
+	WF_ASSERT(p->peer.granted && p->coming == 0);
 	WF_ASSERT(msg->step <= lane->applied + 1);
 	p->pull_now = NULL;
 	for (uint32_t i = 0; i < PULLS_MAX; i++) {
@@ -529,7 +532,7 @@ recv_fetch(struct lane *lane, struct member *p, const struct wf_head *head, cons
 		.region = lane->answers_region,
 		.src = p->gather,
 		.bytes = RUN_BYTES,
-		.key = p->rows_key,
+		.key = rows_key_of(p),
 		.offset = fetch.offset,
 		.tag = wf_sparse_answer_tag(fetch.request_id, WF_SPARSE_FETCH_PART, fetch.step),
 	};
@@ -563,12 +566,6 @@ fake_recv_sparse(struct member *p, const struct wf_head *head, const uint8_t *bo
 	switch (head->type) {
 	case WF_SPARSE_TABLE:
 		recv_table(lane, p, head, body);
-		break;
-	case WF_SPARSE_GRANT:
-		recv_rows_grant(p, head, body);
-		break;
-	case WF_SPARSE_HAVE:
-		recv_have(lane, p, head, body);
 		break;
 	case WF_SPARSE_PUSH:
 		recv_push(lane, p, head, body);

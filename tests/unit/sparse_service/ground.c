@@ -238,24 +238,16 @@ doll_send_table(struct doll *doll, uint32_t idx)
 void
 doll_grant(struct doll *doll)
 {
-	struct wf_grant_key key;
-	struct wf_sparse_grant say = {.kind = WF_SPARSE_GRANT_ROWS,
-				      .slot_bytes = GROUND_ROWS_BYTES};
-	struct wf_msg msg;
-	if (!peer_grant_place(&doll->peer, 0, GROUND_ROWS_BYTES, &key)) {
-		return;
-	}
-	memcpy(say.key, key.bytes, sizeof(say.key));
-	wf_sparse_grant_encode(&say, &msg);
-	peer_send(&doll->peer, &msg);
+	peer_grant_place(&doll->peer, 0, 0, GROUND_ROWS_BYTES);
 }
 
 void
 doll_have(struct doll *doll, uint64_t step, uint64_t applied)
 {
-	const struct wf_sparse_have say = {.step = step, .applied = applied};
+	const struct wf_msg_steps say = {
+		.step = step, .last = true, .count = 1, .step_of = {applied}};
 	struct wf_msg msg;
-	wf_sparse_have_encode(&say, &msg);
+	wf_msg_have_encode(&say, &msg);
 	peer_send(&doll->peer, &msg);
 }
 
@@ -361,7 +353,7 @@ doll_put_raw(struct doll *doll, uint32_t tag, const void *bytes, size_t count)
 		.bytes = count,
 		.tag = tag,
 	};
-	memcpy(op.key.bytes, doll->grant.key, sizeof(op.key.bytes));
+	memcpy(op.key.bytes, doll->peer.grant.key, sizeof(op.key.bytes));
 	(void)peer_post(&doll->peer, &op);
 }
 
@@ -405,8 +397,8 @@ doll_put(struct doll *doll, uint64_t request, uint32_t part, uint64_t step, cons
 	at += wf_keys_encode((enum wf_key_coding)wish->coding, wish->key, wish->count, &bytes[at]);
 	uint32_t buffer = free_buffer(doll);
 	doll->peer.buffer[buffer] = label_of(request, part);
-	doll_put_raw(doll, wf_sparse_put_tag(part, doll->grant.slot_count, buffer, step), bytes,
-		     at);
+	doll_put_raw(doll, wf_sparse_put_tag(part, doll->peer.grant.slot_count, buffer, step),
+		     bytes, at);
 }
 
 void
@@ -465,25 +457,12 @@ static enum weft_status
 recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 {
 	struct doll *doll = (struct doll *)peer;
-	struct wf_msg_credit credit;
 	struct wf_sparse_nack nack;
 	enum weft_status st = WEFT_PROTOCOL;
 	if (head->service != WF_SERVICE_SPARSE) {
 		return st;
 	}
-	if (head->type == WF_SPARSE_GRANT) {
-		st = wf_sparse_grant_decode(head, body, &doll->grant);
-		peer->granted = st == WEFT_OK;
-		peer->slot_count = doll->grant.slot_count;
-	} else if (head->type == WF_SPARSE_RESUME) {
-		st = wf_sparse_resume_decode(head, body, &doll->resume);
-		peer->resumed = st == WEFT_OK;
-	} else if (head->type == WF_SPARSE_CREDIT) {
-		st = wf_sparse_credit_decode(head, body, &credit);
-		if (st == WEFT_OK) {
-			peer_credit(peer, &credit);
-		}
-	} else if (head->type == WF_SPARSE_NACK) {
+	if (head->type == WF_SPARSE_NACK) {
 		st = wf_sparse_nack_decode(head, body, &nack);
 		doll->nack[doll->nacks++ % GROUND_NACKS_MAX] = nack;
 	} else if (head->type == WF_SPARSE_RESTORED) {

@@ -57,8 +57,6 @@ struct doll {
 
 	/* What it was told on this path. Buffers hold request << 8 | part, of pushes request 0, so
 	 * that an answer or APPLIED frees them. */
-	struct wf_sparse_grant grant;
-	struct wf_sparse_resume resume;
 
 	/* Over all paths. */
 	uint32_t answers;

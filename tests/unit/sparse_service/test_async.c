@@ -269,7 +269,7 @@ lose_the_path_ahead(struct ground *ground)
 	wf_transport_disconnect(a->peer.conn, WF_DISCONNECT_NOW);
 	ground_settle(ground);
 	doll_meet(a);
-	CHECK(ground, a->resume.step == 1 && a->resume.applied == 1 && a->applieds == 0);
+	CHECK(ground, a->peer.steps.step == 1 && a->peer.steps.step_of[0] == 1 && a->applieds == 0);
 	doll_push(b, 1, &highs, 1);
 	ground_settle(ground);
 	CHECK(ground, a->applieds == 1 && b->applieds == 1);

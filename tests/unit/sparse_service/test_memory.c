@@ -77,7 +77,6 @@ each_allocation_of_a_sparse_lane_that_fails_is_told_and_leaks_nothing(void **sta
 	const struct starved_job job = {
 		.service = &wf_sparse_service,
 		.max_shard_bytes = 64 << 20,
-		.resume = WF_SPARSE_RESUME,
 		.describe = describe,
 		.send = send_tables,
 	};

@@ -166,7 +166,7 @@ push_raw(struct doll *doll, uint32_t table, const uint64_t *key, uint32_t count,
 	uint8_t bytes[1024] = {0};
 	memcpy(&bytes[count * GROUND_DIM * sizeof(float)], key, count * sizeof(*key));
 	doll_say_push(doll, &push);
-	doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, 1), bytes,
+	doll_put_raw(doll, wf_sparse_put_tag(0, doll->peer.grant.slot_count, 0, 1), bytes,
 		     count * (GROUND_DIM * sizeof(float)) + key_bytes);
 }
 
@@ -207,7 +207,8 @@ garbage_for_keys_of_a_pull(struct doll *doll)
 		.part = {{.row_count = 3, .key_bytes = 24}},
 	};
 	doll_say_pull(doll, &pull);
-	doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, 0), key, sizeof(key));
+	doll_put_raw(doll, wf_sparse_put_tag(0, doll->peer.grant.slot_count, 0, 0), key,
+		     sizeof(key));
 }
 
 /* The lane has read the keys of the first, and gives CREDIT when the last has come: until then the
@@ -223,31 +224,6 @@ parts_of_a_pull_in_one_slot(struct doll *doll)
 	ground_settle(doll->ground);
 	doll->peer.buffer[0] = PEER_BUFFER_FREE;
 	doll_put(doll, 1, 1, 1, &lows);
-}
-
-static void
-grant_twice(struct doll *doll)
-{
-	const struct wf_sparse_grant grant = {.kind = WF_SPARSE_GRANT_ROWS, .slot_bytes = 1};
-	struct wf_msg msg;
-	wf_sparse_grant_encode(&grant, &msg);
-	peer_send(&doll->peer, &msg);
-}
-
-static void
-grant_of_slots(struct doll *doll)
-{
-	const struct wf_sparse_grant grant = {
-		.kind = WF_SPARSE_GRANT_SLOTS, .slot_count = 1, .slot_bytes = 1, .held_bytes = 1};
-	struct wf_msg msg;
-	wf_sparse_grant_encode(&grant, &msg);
-	peer_send(&doll->peer, &msg);
-}
-
-static void
-have_twice(struct doll *doll)
-{
-	doll_have(doll, WF_STEP_NONE, WF_STEP_NONE);
 }
 
 static void
@@ -295,9 +271,6 @@ static const struct offence offences[] = {
 	{push_of_a_key_outside_the_vocabulary, "table names: key 2048 is outside its vocabulary"},
 	{garbage_for_keys_of_a_pull, "key"},
 	{parts_of_a_pull_in_one_slot, "PUT: into slot 0, which is in use"},
-	{grant_twice, "which has granted before"},
-	{grant_of_slots, "GRANT: kind 1 from a trainer"},
-	{have_twice, "HAVE"},
 	{table_again, "TABLE: number 0 of 2 was not asked for"},
 	{dense_message, "message for service 2 on a sparse lane"},
 	{message_of_the_lane, "sparse message of type 8"},
@@ -491,7 +464,7 @@ push_too_much_later(struct ground *ground)
 		wf_transport_disconnect(doll->peer.conn, WF_DISCONNECT_NOW);
 		ground_settle(ground);
 		doll_meet(doll);
-		CHECK(ground, doll->resume.step == WF_STEP_NONE);
+		CHECK(ground, doll->peer.steps.step == WF_STEP_NONE);
 	}
 	doll_push(doll, 1, &lows, 1);
 	ground_settle(ground);

@@ -24,7 +24,7 @@ push_cut(struct doll *doll, size_t count)
 	uint8_t bytes[1024] = {0};
 	bytes[2 * GROUND_DIM * sizeof(float) + WF_KEY_BYTES] = 1;
 	doll_say_push(doll, &push);
-	doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, 1), bytes, count);
+	doll_put_raw(doll, wf_sparse_put_tag(0, doll->peer.grant.slot_count, 0, 1), bytes, count);
 }
 
 static void
@@ -49,7 +49,7 @@ pull_cut(struct doll *doll, uint32_t rows, size_t count)
 	};
 	const uint64_t key[] = {0, 1, 2};
 	doll_say_pull(doll, &pull);
-	doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, 0), key, count);
+	doll_put_raw(doll, wf_sparse_put_tag(0, doll->peer.grant.slot_count, 0, 0), key, count);
 }
 
 static void
@@ -76,7 +76,8 @@ part_of_a_refused_pull_that_is_short(struct doll *doll)
 	};
 	const uint64_t key = 0;
 	doll_say_pull(doll, &pull);
-	doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, 5), &key, sizeof(key));
+	doll_put_raw(doll, wf_sparse_put_tag(0, doll->peer.grant.slot_count, 0, 5), &key,
+		     sizeof(key));
 }
 
 static void
@@ -88,7 +89,7 @@ rows_put_back_that_are_short(struct doll *doll)
 	struct wf_msg msg;
 	wf_sparse_restore_encode(&restore, &msg);
 	peer_send(&doll->peer, &msg);
-	doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, 2), bytes,
+	doll_put_raw(doll, wf_sparse_put_tag(0, doll->peer.grant.slot_count, 0, 2), bytes,
 		     sizeof(bytes));
 }
 

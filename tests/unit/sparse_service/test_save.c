@@ -70,7 +70,8 @@ say_restore(struct doll *doll, const struct wf_sparse_restore *restore, const ui
 	peer_send(&doll->peer, &msg);
 	if (restore->bytes > 0) {
 		doll->peer.buffer[0] = restore->request_id << 8;
-		doll_put_raw(doll, wf_sparse_put_tag(0, doll->grant.slot_count, 0, restore->step),
+		doll_put_raw(doll,
+			     wf_sparse_put_tag(0, doll->peer.grant.slot_count, 0, restore->step),
 			     run, restore->bytes);
 	}
 }

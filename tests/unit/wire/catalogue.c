@@ -41,10 +41,6 @@ CODERS(reduce, reduce)
 CODERS(reduced, reduce)
 CODERS(absent, absent)
 SPARSE_CODERS(table, table)
-SPARSE_CODERS(resume, sparse_resume)
-SPARSE_CODERS(have, sparse_have)
-SPARSE_CODERS(grant, sparse_grant)
-SPARSE_CODERS(credit, credit)
 SPARSE_CODERS(push, push)
 SPARSE_CODERS(pull, sparse_pull)
 SPARSE_CODERS(applied, applied)
@@ -93,27 +89,30 @@ sample_grant(union any_message *out)
 {
 	out->grant.kind = WF_GRANT_WIRE_SLOTS;
 	out->grant.slot_count = 8;
-	out->grant.slot_bytes = 262144;
+	out->grant.bytes = 262144;
+	out->grant.held_bytes = 0x123456789b;
 	for (unsigned i = 0; i < WF_MSG_KEY_BYTES; i++) {
 		out->grant.key[i] = (uint8_t)(0xa0 + i);
 	}
 }
 
 static void
-sample_grant_state(union any_message *out)
+sample_grant_place(union any_message *out)
 {
 	sample_grant(out);
-	out->grant.kind = WF_GRANT_WIRE_STATE;
-	out->grant.state_idx = 1;
+	out->grant.kind = WF_GRANT_WIRE_PLACE;
+	out->grant.place = 2;
 	out->grant.slot_count = 0;
-	out->grant.slot_bytes = 0x123456789a;
+	out->grant.bytes = 0x123456789a;
+	out->grant.held_bytes = 0;
 }
 
 static void
 sample_grant_announced(union any_message *out)
 {
 	sample_grant(out);
-	out->grant.kind = WF_GRANT_WIRE_ANNOUNCED;
+	out->grant.announced = true;
+	out->grant.held_bytes = 0;
 }
 
 static void
@@ -296,43 +295,6 @@ sample_sparse_table(union any_message *out)
 }
 
 static void
-sample_sparse_resume(union any_message *out)
-{
-	out->sparse_resume = (struct wf_sparse_resume){
-		.step = 0x0102030405060708, .epoch = 4, .applied = 0x1112131415161718};
-}
-
-static void
-sample_sparse_have(union any_message *out)
-{
-	out->sparse_have = (struct wf_sparse_have){.step = 0x21, .applied = 0x20};
-}
-
-static void
-sample_sparse_grant(union any_message *out)
-{
-	sample_grant(out); /* for the key */
-	struct wf_msg_grant dense = out->grant;
-	out->sparse_grant = (struct wf_sparse_grant){
-		.kind = WF_SPARSE_GRANT_SLOTS,
-		.slot_count = 16,
-		.slot_bytes = 0x40000,
-		.held_bytes = 0x123456789a,
-	};
-	memcpy(out->sparse_grant.key, dense.key, sizeof(dense.key));
-}
-
-static void
-sample_sparse_grant_rows(union any_message *out)
-{
-	sample_sparse_grant(out);
-	out->sparse_grant.kind = WF_SPARSE_GRANT_ROWS;
-	out->sparse_grant.slot_count = 0;
-	out->sparse_grant.slot_bytes = 0x0a0b0c0d0e;
-	out->sparse_grant.held_bytes = 0;
-}
-
-static void
 sample_sparse_push(union any_message *out)
 {
 	out->push.step = 41;
@@ -427,18 +389,6 @@ sample_sparse_restored(union any_message *out)
 
 const struct catalogue_entry catalogue[] = {
 	DENSE(WF_MSG_JOB, job),
-	DENSE(WF_MSG_RESUME, resume),
-	DENSE(WF_MSG_HAVE, have),
-	DENSE(WF_MSG_GRANT, grant),
-	{
-		.name = "grant_state",
-		.service = WF_SERVICE_DENSE,
-		.type = WF_MSG_GRANT,
-		.sample = sample_grant_state,
-		.encode = encode_grant,
-		.decode = decode_grant,
-	},
-	DENSE(WF_MSG_CREDIT, credit),
 	DENSE(WF_MSG_STEP, step),
 	DENSE(WF_MSG_PULL, pull),
 	DENSE(WF_MSG_NACK, nack),
@@ -448,33 +398,33 @@ const struct catalogue_entry catalogue[] = {
 	ENTRY(WF_SERVICE_DENSE, WF_MSG_ALLOW, allow, sample_announce),
 	DENSE(WF_MSG_REPORT, report),
 	DENSE(WF_MSG_REPORTED, reported),
-	{
-		.name = "grant_announced",
-		.service = WF_SERVICE_DENSE,
-		.type = WF_MSG_GRANT,
-		.sample = sample_grant_announced,
-		.encode = encode_grant,
-		.decode = decode_grant,
-	},
 	CONTROL(WF_MSG_GOODBYE, goodbye),
 	CONTROL(WF_MSG_BEAT, beat),
 	CONTROL(WF_MSG_ABORT, abort),
 	CONTROL(WF_MSG_ABSENT, absent),
 	CONTROL(WF_MSG_REDUCE, reduce),
 	ENTRY(WF_SERVICE_CONTROL, WF_MSG_REDUCED, reduced, sample_reduce),
-	SPARSE(WF_SPARSE_TABLE, sparse_table),
-	SPARSE(WF_SPARSE_RESUME, sparse_resume),
-	SPARSE(WF_SPARSE_HAVE, sparse_have),
-	SPARSE(WF_SPARSE_GRANT, sparse_grant),
+	CONTROL(WF_MSG_RESUME, resume),
+	CONTROL(WF_MSG_HAVE, have),
+	CONTROL(WF_MSG_GRANT, grant),
 	{
-		.name = "sparse_grant_rows",
-		.service = WF_SERVICE_SPARSE,
-		.type = WF_SPARSE_GRANT,
-		.sample = sample_sparse_grant_rows,
-		.encode = encode_sparse_grant,
-		.decode = decode_sparse_grant,
+		.name = "grant_place",
+		.service = WF_SERVICE_CONTROL,
+		.type = WF_MSG_GRANT,
+		.sample = sample_grant_place,
+		.encode = encode_grant,
+		.decode = decode_grant,
 	},
-	ENTRY(WF_SERVICE_SPARSE, WF_SPARSE_CREDIT, sparse_credit, sample_credit),
+	{
+		.name = "grant_announced",
+		.service = WF_SERVICE_CONTROL,
+		.type = WF_MSG_GRANT,
+		.sample = sample_grant_announced,
+		.encode = encode_grant,
+		.decode = decode_grant,
+	},
+	CONTROL(WF_MSG_CREDIT, credit),
+	SPARSE(WF_SPARSE_TABLE, sparse_table),
 	SPARSE(WF_SPARSE_PUSH, sparse_push),
 	SPARSE(WF_SPARSE_PULL, sparse_pull),
 	SPARSE(WF_SPARSE_APPLIED, sparse_applied),

@@ -25,9 +25,6 @@ union any_message {
 	struct wf_msg_absent absent;
 	struct wf_msg_reduce reduce;
 	struct wf_sparse_table table;
-	struct wf_sparse_resume sparse_resume;
-	struct wf_sparse_have sparse_have;
-	struct wf_sparse_grant sparse_grant;
 	struct wf_sparse_push push;
 	struct wf_sparse_pull sparse_pull;
 	struct wf_sparse_applied applied;

@@ -11,8 +11,8 @@ static struct wf_hello
 sample(void)
 {
 	return (struct wf_hello){
-		.version_min = 1,
-		.version_max = 1,
+		.version_min = WF_WIRE_VERSION_MIN,
+		.version_max = WF_WIRE_VERSION,
 		.service = WF_SERVICE_DENSE,
 		.pserver_idx = 1,
 		.lane_idx = 2,
@@ -42,7 +42,7 @@ static struct wf_welcome
 sample_welcome(void)
 {
 	return (struct wf_welcome){
-		.version = 1,
+		.version = WF_WIRE_VERSION,
 		.flags = WF_WELCOME_SEND_JOB,
 		.incarnation = 0x0102030405060708,
 		.epoch = 9,
@@ -86,7 +86,7 @@ a_hello_is_its_golden_bytes(void **state)
 	assert_string_equal(out.options, in.options);
 	assert_string_equal(out.tensors, in.tensors);
 	assert_string_equal(out.compared, in.compared);
-	assert_int_equal(wf_hello_version(&out), 1);
+	assert_int_equal(wf_hello_version(&out), WF_WIRE_VERSION);
 }
 
 static void
@@ -99,7 +99,7 @@ a_welcome_is_its_golden_bytes(void **state)
 
 	size_t count = golden_check("welcome", bytes, wf_welcome_encode(&in, bytes), held);
 	assert_int_equal(wf_welcome_decode(held, count, &out), WEFT_OK);
-	assert_int_equal(out.version, 1);
+	assert_int_equal(out.version, WF_WIRE_VERSION);
 	assert_int_equal(out.refusal, WEFT_OK);
 	assert_true(out.flags == WF_WELCOME_SEND_JOB && out.incarnation == in.incarnation);
 	assert_true(out.epoch == 9 && out.slot_count == 8 && out.msg_bytes_max == 4032);
@@ -113,7 +113,7 @@ a_refusal_is_its_golden_bytes(void **state)
 	uint8_t bytes[WF_HELLO_MAX];
 	uint8_t held[GOLDEN_BYTES_MAX];
 	struct wf_welcome in = {
-		.version = 1, /* not sent */
+		.version = WF_WIRE_VERSION, /* not sent */
 		.refusal = WEFT_MISMATCH,
 		.reason = "trainer 1 has num_gradient_servers 3,\ntrainer 0 has 2",
 	};
@@ -189,7 +189,7 @@ each_wrong_field_of_a_hello_is_named(void **state)
 {
 	const struct patch patch[] = {
 		{0, 2, 0, "version_min is 0"},
-		{2, 2, 0, "version_min is 1, above version_max 0"},
+		{2, 2, 0, "version_min is 2, above version_max 0"},
 		{4, 1, 1, "service is 1"},
 		{4, 1, 4, "service is 4"},
 		{5, 4, 3, "pserver_idx is 3"},
@@ -234,11 +234,14 @@ static void
 a_peer_without_a_common_version_is_told_both_ranges(void **state)
 {
 	/* Of a version to come only the first four bytes are known to be understood. */
-	static const uint8_t later[] = {2, 0, 3, 0, 0xff};
+	static const uint8_t later[] = {3, 0, 4, 0, 0xff};
+	static const uint8_t before[] = {1, 0, 1, 0, 0xff};
 	struct wf_hello out;
 
 	assert_refused(wf_hello_decode(later, sizeof(later), &out), WEFT_MISMATCH,
-		       "speaks wire versions 2 to 3, this end 1 to 1");
+		       "speaks wire versions 3 to 4, this end 2 to 2");
+	assert_refused(wf_hello_decode(before, sizeof(before), &out), WEFT_MISMATCH,
+		       "speaks wire versions 1 to 1, this end 2 to 2");
 }
 
 static void
@@ -246,10 +249,11 @@ each_wrong_field_of_a_welcome_is_named(void **state)
 {
 	const struct patch patch[] = {
 		{0, 2, 0, "version is 0"},
-		{0, 2, 2, "version is 2"},
+		{0, 2, 1, "version is 1"},
+		{0, 2, 3, "version is 3"},
 		{2, 2, WEFT_AGAIN, "refusal is 1"},
 		{2, 2, WEFT_STATUS_COUNT, "refusal is 17"},
-		{2, 2, WEFT_TIMEOUT, "version is 1, must be 0 in a refusal"},
+		{2, 2, WEFT_TIMEOUT, "version is 2, must be 0 in a refusal"},
 		{4, 4, 2, "flags is 2"}, /* the job is over: only in a refusal */
 		{4, 4, 1u << 31, "flags is 2147483648"},
 		{8, 8, 0, "incarnation is 0"},

@@ -220,18 +220,24 @@ static const struct body_case wrong_bodies[] = {
 	{"have", {0, 4, 2, "HAVE: flags is 2"}},
 	{"have", {8, 4, 4, "HAVE: count is 4"}},
 	{"grant", {0, 1, 0, "GRANT: kind is 0"}},
-	{"grant", {0, 1, 5, "GRANT: kind is 5"}},
-	{"grant", {1, 1, 1, "GRANT: state_idx is 1"}},
-	{"grant", {2, 2, 1, "u16 after state_idx is 1"}},
+	{"grant", {0, 1, 3, "GRANT: kind is 3"}},
+	{"grant", {1, 1, 1, "GRANT: place is 1, must be 0 for slots"}},
+	{"grant", {2, 2, 2, "GRANT: flags is 2"}},
+	{"grant", {2, 2, 256, "GRANT: flags is 256"}},
 	{"grant", {4, 4, 0, "GRANT: slot_count is 0"}},
 	{"grant", {4, 4, 12, "GRANT: slot_count is 12"}},
 	{"grant", {4, 4, 2048, "GRANT: slot_count is 2048"}},
-	{"grant", {8, 8, 0, "GRANT: slot_bytes is 0"}},
-	{"grant", {8, 8, WF_SLICE_BYTES_MAX + 1, "GRANT: slot_bytes is 67108865"}},
-	{"grant_state", {0, 1, 2, "GRANT: state_idx is 1"}},
-	{"grant_state", {4, 4, 1, "GRANT: slot_count is 1, must be 0 for a place"}},
-	{"grant_state", {8, 8, 0, "GRANT: slot_bytes is 0"}},
-	{"grant_state", {8, 8, (1ull << 58) + 1, "GRANT: slot_bytes is 28823037615171"}},
+	{"grant", {8, 8, 0, "GRANT: bytes is 0"}},
+	{"grant", {8, 8, WF_SLICE_BYTES_MAX + 1, "GRANT: bytes is 67108865"}},
+	{"grant", {16, 8, 1, "GRANT: held_bytes is 1, must be 0, or the bytes of a slot"}},
+	{"grant", {16, 8, 0x3ffff, "GRANT: held_bytes is 262143"}},
+	{"grant", {16, 8, (1ull << 58) + 1, "GRANT: held_bytes is 28823037615171"}},
+	{"grant", {0, 1, 2, "GRANT: slot_count is 8, must be 0 for a place"}},
+	{"grant_place", {2, 2, 1, "GRANT: flags is 1, must be 0 for a place"}},
+	{"grant_place", {4, 4, 1, "GRANT: slot_count is 1, must be 0 for a place"}},
+	{"grant_place", {8, 8, 0, "GRANT: bytes is 0"}},
+	{"grant_place", {8, 8, (1ull << 58) + 1, "GRANT: bytes is 28823037615171"}},
+	{"grant_place", {16, 8, 1, "GRANT: held_bytes is 1, must be 0 for a place"}},
 	{"credit", {0, 4, 0, "CREDIT: count is 0"}},
 	{"credit", {0, 4, 1025, "CREDIT: count is 1025"}},
 	{"credit", {0, 4, 2, "CREDIT: count is 2"}},
@@ -254,7 +260,8 @@ static const struct body_case wrong_bodies[] = {
 	{"reported", {0, 4, UINT32_MAX, "REPORTED: trainer is 4294967295"}},
 	{"allow", {0, 4, 501, "ALLOW: count is 501"}},
 	{"allow", {8, 4, 0, "ALLOW: slices of a run is 0"}},
-	{"grant_announced", {1, 1, 1, "GRANT: state_idx is 1"}},
+	{"grant_announced", {1, 1, 1, "GRANT: place is 1"}},
+	{"grant_announced", {2, 2, 3, "GRANT: flags is 3"}},
 	{"grant_announced", {4, 4, 12, "GRANT: slot_count is 12"}},
 	{"init", {8, 4, 0, "INIT: sections is 0"}},
 	{"init", {8, 4, 17, "INIT: sections is 17"}},
@@ -369,14 +376,16 @@ static void
 each_kind_of_grant_comes_back(void **state)
 {
 	const struct wf_msg_grant grant[] = {
-		{.kind = WF_GRANT_WIRE_SLOTS, .slot_count = 1, .slot_bytes = 1},
+		{.kind = WF_GRANT_WIRE_SLOTS, .slot_count = 1, .bytes = 1},
+		{.kind = WF_GRANT_WIRE_SLOTS, .slot_count = 1, .bytes = 7, .held_bytes = 7},
 		{.kind = WF_GRANT_WIRE_SLOTS,
 		 .slot_count = WF_GRANT_SLOT_COUNT_MAX,
-		 .slot_bytes = WF_SLICE_BYTES_MAX,
+		 .bytes = WF_SLICE_BYTES_MAX,
+		 .held_bytes = WF_PLACE_BYTES_MAX,
 		 .key = {0xff}},
-		{.kind = WF_GRANT_WIRE_ANNOUNCED, .slot_count = 8, .slot_bytes = 64},
-		{.kind = WF_GRANT_WIRE_VALUES, .slot_bytes = 1ull << 58},
-		{.kind = WF_GRANT_WIRE_STATE, .state_idx = UINT8_MAX, .slot_bytes = 1},
+		{.kind = WF_GRANT_WIRE_SLOTS, .announced = true, .slot_count = 8, .bytes = 64},
+		{.kind = WF_GRANT_WIRE_PLACE, .bytes = WF_PLACE_BYTES_MAX},
+		{.kind = WF_GRANT_WIRE_PLACE, .place = UINT8_MAX, .bytes = 1},
 	};
 	for (size_t i = 0; i < sizeof(grant) / sizeof(grant[0]); i++) {
 		static struct wf_msg msg;
@@ -384,9 +393,11 @@ each_kind_of_grant_comes_back(void **state)
 		wf_msg_grant_encode(&grant[i], &msg);
 		assert_int_equal(wf_msg_grant_decode(&msg.head, msg.body, &out), WEFT_OK);
 		assert_int_equal(out.kind, grant[i].kind);
-		assert_int_equal(out.state_idx, grant[i].state_idx);
+		assert_int_equal(out.place, grant[i].place);
+		assert_int_equal(out.announced, grant[i].announced);
 		assert_true(out.slot_count == grant[i].slot_count);
-		assert_true(out.slot_bytes == grant[i].slot_bytes);
+		assert_true(out.bytes == grant[i].bytes);
+		assert_true(out.held_bytes == grant[i].held_bytes);
 		assert_memory_equal(out.key, grant[i].key, sizeof(out.key));
 	}
 }

@@ -29,26 +29,6 @@ static const struct body_case wrong_bodies[] = {
 	{"sparse_table", {254, 8, 0x7ff8000000000000, "TABLE: tables: discard_ratio is "}},
 	{"sparse_table", {244, 1, ' ', "byte 0 of its name is 0x20"}},
 	{"sparse_table", {244, 1, '\n', "table: its name"}},
-	{"sparse_have", {0, 8, 0x22, "HAVE: applied is 34"}},
-	{"sparse_grant", {0, 4, 0, "GRANT: kind is 0"}},
-	{"sparse_grant", {0, 4, 3, "GRANT: kind is 3"}},
-	{"sparse_grant", {0, 4, 257, "GRANT: kind is 257"}},
-	{"sparse_grant", {0, 4, 2, "GRANT: slot_count is 16, must be 0 for rows"}},
-	{"sparse_grant", {4, 4, 0, "GRANT: slot_count is 0"}},
-	{"sparse_grant", {4, 4, 12, "GRANT: slot_count is 12"}},
-	{"sparse_grant", {4, 4, 2048, "GRANT: slot_count is 2048"}},
-	{"sparse_grant", {8, 8, 0, "GRANT: slot_bytes is 0"}},
-	{"sparse_grant", {8, 8, WF_SLICE_BYTES_MAX + 1, "GRANT: slot_bytes is 67108865"}},
-	{"sparse_grant", {16, 8, 0x3ffff, "GRANT: held_bytes is 262143"}},
-	{"sparse_grant", {16, 8, (1ull << 58) + 1, "GRANT: held_bytes is 28823037615171"}},
-	{"sparse_grant_rows", {4, 4, 1, "GRANT: slot_count is 1, must be 0 for rows"}},
-	{"sparse_grant_rows", {8, 8, 0, "GRANT: slot_bytes is 0"}},
-	{"sparse_grant_rows", {8, 8, (1ull << 58) + 1, "GRANT: slot_bytes is 28823037615171"}},
-	{"sparse_grant_rows", {16, 8, 1, "GRANT: held_bytes is 1"}},
-	{"sparse_credit", {0, 4, 0, "CREDIT: count is 0"}},
-	{"sparse_credit", {0, 4, 1025, "CREDIT: count is 1025"}},
-	{"sparse_credit", {0, 4, 2, "CREDIT: count is 2"}},
-	{"sparse_credit", {8, 2, 1024, "CREDIT: buffer is 1024"}},
 	{"sparse_push", {0, 8, 0, "PUSH: samples is 0"}},
 	{"sparse_push", {0, 8, (1ull << 40) + 1, "PUSH: samples is 1099511627777"}},
 	{"sparse_push", {8, 4, 16, "PUSH: flags is 16"}},
@@ -114,8 +94,6 @@ each_wrong_field_of_a_head_is_named(void **state)
 	static const struct head_case wrong[] = {
 		{"sparse_table", {.slice = 1}, "TABLE: slice is 3"},
 		{"sparse_table", {.slice = UINT32_MAX - 2}, "TABLE: slice is 4294967295"},
-		{"sparse_have", {.step = UINT64_MAX - 0x21}, "HAVE: applied is 32"}, /* NONE */
-		{"sparse_have", {.step = UINT64_MAX - 1}, "HAVE: applied is 32"},
 		{"sparse_push", {.step = UINT64_MAX - 40}, "PUSH: step is 0"},
 		{"sparse_push", {.step = UINT64_MAX - 41}, "PUSH: step is 18446744073709551615"},
 		{"sparse_pull", {.step = UINT64_MAX - 17}, "PULL: step is 18446744073709551615"},
@@ -164,30 +142,6 @@ a_table_comes_back(void **state)
 	assert_memory_equal(&out.table.row.set.schedule_b, &t->row.set.schedule_b, sizeof(double));
 	assert_memory_equal(&out.table.evict.fade, &t->evict.fade, sizeof(double));
 	assert_true(out.table.evict.at_cap && !out.table.row.set.dense_equivalent);
-}
-
-static void
-nothing_received_and_nothing_applied_come_back(void **state)
-{
-	struct wf_msg msg;
-	struct wf_sparse_resume resume = {.step = WF_STEP_NONE, .applied = WF_STEP_NONE};
-	struct wf_sparse_resume resume_out = {0};
-	struct wf_sparse_have have[] = {
-		{.step = WF_STEP_NONE, .applied = WF_STEP_NONE},
-		{.step = 0, .applied = WF_STEP_NONE},
-		{.step = 5, .applied = 5},
-		{.step = UINT64_MAX - 1, .applied = 0},
-	};
-
-	wf_sparse_resume_encode(&resume, &msg);
-	assert_int_equal(wf_sparse_resume_decode(&msg.head, msg.body, &resume_out), WEFT_OK);
-	assert_true(resume_out.step == WF_STEP_NONE && resume_out.applied == WF_STEP_NONE);
-	for (size_t i = 0; i < sizeof(have) / sizeof(have[0]); i++) {
-		struct wf_sparse_have out = {.step = 1, .applied = 1};
-		wf_sparse_have_encode(&have[i], &msg);
-		assert_int_equal(wf_sparse_have_decode(&msg.head, msg.body, &out), WEFT_OK);
-		assert_true(out.step == have[i].step && out.applied == have[i].applied);
-	}
 }
 
 static void
@@ -316,7 +270,6 @@ main(void)
 		cmocka_unit_test(each_wrong_field_of_a_body_is_named),
 		cmocka_unit_test(each_wrong_field_of_a_head_is_named),
 		cmocka_unit_test(a_table_comes_back),
-		cmocka_unit_test(nothing_received_and_nothing_applied_come_back),
 		cmocka_unit_test(an_empty_push_comes_back_with_data_and_without),
 		cmocka_unit_test(the_fullest_push_and_pull_come_back),
 		cmocka_unit_test(a_refused_push_leaves_what_was_there),
