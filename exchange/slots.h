@@ -34,7 +34,6 @@
 #define WF_SLOT_READ (UINT32_MAX - 1)
 #define WF_SLOT_CREDIT (UINT32_MAX - 2)
 #define WF_SLOT_WORDS (UINT32_MAX - 2) /* the payload's words are below */
-#define WF_SLOT_NONE UINT32_MAX        /* for whoever keeps the number of a slot: it is in none */
 
 struct wf_slots {
 	uint32_t count; /* a power of two; 0: no window */

@@ -67,6 +67,7 @@ enum weft_status wf_head_decode(const uint8_t in[WF_HEAD_BYTES], uint64_t body_m
 
 /* The tag of a PUT: a granted slot (24 bits) and the low 8 bits of the step. */
 #define WF_SLOT_MAX 0xffffffu
+#define WF_SLOT_NONE UINT32_MAX /* for whoever keeps the number of a slot: it is in none */
 
 static inline uint32_t
 wf_tag(uint32_t slot, uint64_t step)
