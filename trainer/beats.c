@@ -64,7 +64,7 @@ wf_link_beat_say(struct wf_link *link)
 		.pid = core->hello.pid,
 	};
 	wf_msg_beat_encode(&msg, &core->msg);
-	if (!wf_link_send_as(link, &core->msg, msg.asks ? WF_BEAT_COOKIE : 0)) {
+	if (!wf_send(link->conn, &core->msg, msg.asks ? WF_BEAT_COOKIE : 0)) {
 		return false;
 	}
 	link->beat.ask_due = false;

@@ -10,6 +10,8 @@
 #include "base/signals.h"
 #include "trainer/service.h"
 
+WF_STATIC_ASSERT(WF_SECTIONS <= WF_ANSWER_PLACES_MAX, "each section can be granted");
+
 #define TICK_NS (WF_NS_PER_S / 10)
 #define FAREWELL_NS WF_NS_PER_S
 #define AWAY_NS WF_NS_PER_S
@@ -66,7 +68,17 @@ open_transport(struct wf_core *core)
 	if (st == WEFT_OK) {
 		st = wf_core_halves_add(core);
 	}
-	return st != WEFT_OK ? st : add_region(core, &core->grad, &core->grad_region);
+	if (st == WEFT_OK) {
+		st = add_region(core, &core->grad, &core->grad_region);
+	}
+	for (unsigned i = 0; i < core->place_count && st == WEFT_OK; i++) {
+		bool halves = i == 0 && core->wire != WEFT_VALUES_F32;
+		core->place[i] = (struct wf_answer_place){
+			.region = halves ? core->answers_region : core->section_region[i],
+			.bytes = halves ? core->answers.bytes : core->section[i].bytes,
+		};
+	}
+	return st;
 }
 
 enum weft_status

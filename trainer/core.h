@@ -17,8 +17,12 @@
 #include "base/spin.h"
 #include "base/waits.h"
 #include "base/settings.h"
+#include "exchange/cursors.h"
+#include "exchange/places.h"
 #include "exchange/report.h"
+#include "exchange/send.h"
 #include "exchange/turn.h"
+#include "exchange/window.h"
 #include "kernels/kernels.h"
 #include "kernels/norm.h"
 #include "kernels/optimizer.h"
@@ -30,8 +34,7 @@
 #include "wire/placement.h"
 #include "wire/priority.h"
 
-#define WF_PLACES_MAX (2 + WF_STATE_MAX)
-#define WF_NO_BUFFER UINT32_MAX
+#define WF_SECTIONS (2 + WF_STATE_MAX) /* that lanes may write to: places, by their index */
 #define WF_CORE_OPS 16
 
 struct wf_core;
@@ -62,7 +65,7 @@ struct wf_link_slice {
 	bool is_rounded;   /* the push, for a wire of 16 bits */
 	bool in_flight;    /* its PUT is not DONE: the gradient is lent to the transport */
 	bool announced;    /* QUEUED, and the lane knows; it has not allowed the PUT yet */
-	uint32_t buffer;   /* slot it was PUT into; WF_NO_BUFFER */
+	uint32_t slot;     /* it was PUT into; WF_SLOT_NONE */
 	uint64_t step;     /* of the push or pull */
 	uint64_t answered; /* last push answered, + 1 */
 	uint64_t offset;   /* bytes, in both slabs */
@@ -90,27 +93,24 @@ struct wf_link {
 	uint32_t slice_count;
 	uint32_t pushable_count;         /* slices that are not static */
 	uint32_t pull_queued, pull_sent; /* slices in these states */
+	uint64_t longest_bytes;          /* of the link's slices */
+
+	/* What RESUME and HAVE speak of: the slices of a dense lane, the one push of rows; 0: there
+	 * is nothing to put on the lane, nor to be granted. */
+	uint32_t unit_count;
+	const struct wf_answer_place *place; /* [place_count] what answers land in, the payload's */
+	unsigned place_count;
 
 	/* Path: forgotten at DOWN. */
 	bool job_due;
 	uint64_t job_sent; /* bytes */
-	bool have_slots;
-	struct wf_grant_key slots_key;
-	uint32_t slot_count;
-	uint64_t longest_bytes; /* of the link's slices */
-	uint32_t *buffer_slice; /* [slot_capacity] ordinal in it, or WF_NO_BUFFER */
-	uint32_t *buffer_free;  /* [slot_capacity] stack */
-	uint32_t buffer_free_count;
-	uint32_t slot_capacity;
-	uint32_t resumed;   /* slices that RESUME has told of */
-	uint32_t have_next; /* ordinal of the next HAVE; UINT32_MAX: all sent, or not due */
-	unsigned grants;    /* sections granted on this path, */
-	unsigned told;      /* and told of */
+	struct wf_send_window window;
+	struct wf_cursor resume, have;
+	struct wf_answer_grants places;
 	/* What the lane said last of a trainer that has not come in, or takes no turns; reason "":
 	 * of nobody. */
 	struct wf_msg_absent absent;
 	uint64_t absent_ns; /* when */
-	struct wf_grant_key section_key[WF_PLACES_MAX];
 	bool init_due, step_due, out_due, reduce_due, goodbye_due, abort_due, norm_due;
 	bool report_due; /* to be asked for a trainer's statistics */
 
@@ -122,7 +122,6 @@ struct wf_link {
 
 	/* With a lane that asks for it: pushes of steps that are not announced, in order. Forgotten
 	 * at DOWN, like what was announced. */
-	bool announces;
 	uint32_t *say; /* [slice_count], taken when first asked for */
 	uint32_t say_first, say_count;
 
@@ -188,10 +187,12 @@ struct wf_core {
 	uint32_t grad_region;
 	/* Parameters; state, if it is kept; then, with a wire of 16 bits, the pservers' f32
 	 * parameters. */
-	struct wf_slab section[WF_PLACES_MAX];
-	uint32_t section_region[WF_PLACES_MAX];
-	unsigned section_count; /* 1; more if the state is kept */
-	unsigned place_count;   /* with the pservers' parameters: what lanes may write to */
+	struct wf_slab section[WF_SECTIONS];
+	uint32_t section_region[WF_SECTIONS];
+	struct wf_answer_place
+		place[WF_SECTIONS]; /* where lanes put them: sections, or 16 bits of the first */
+	unsigned section_count;     /* 1; more if the state is kept */
+	unsigned place_count;       /* with the pservers' parameters: what lanes may write to */
 	/* With a wire of 16 bits only: what leaves and what comes, in the layout of the sections
 	 * with offsets by half (halves.c). */
 	enum weft_value_format wire;
@@ -280,7 +281,6 @@ struct wf_core {
 
 	struct wf_msg msg; /* scratch of one encode */
 	struct wf_msg_steps steps;
-	struct wf_msg_credit credit;
 	struct wf_msg_reduce reduce;
 	struct wf_msg_runs runs;
 	struct wf_norm norm;   /* of all lanes, */
@@ -349,8 +349,11 @@ void wf_link_down(struct wf_link *link, const struct wf_event *event);
 enum weft_status wf_link_msg(struct wf_link *link, const struct wf_event *event) WEFT_MUST_CHECK;
 /* "pserver 1 lane 0 (10.0.0.2:7164)" */
 void wf_link_describe(const struct wf_link *link, char *out, size_t bytes);
-bool wf_link_send(struct wf_link *link, const struct wf_msg *msg);
-bool wf_link_send_as(struct wf_link *link, const struct wf_msg *msg, uint64_t cookie);
+static inline bool
+wf_link_send(const struct wf_link *link, const struct wf_msg *msg)
+{
+	return wf_send(link->conn, msg, 0);
+}
 /* Something is to be sent: the next turn does. */
 static inline void
 wf_link_due(struct wf_link *link)
@@ -363,8 +366,6 @@ wf_link_takes_steps(const struct wf_link *link)
 {
 	return link->pushable_count > 0 || link->peer != NULL;
 }
-/* RESUME is complete, on either service: READY, and what is said on every path is due. */
-void wf_link_ready(struct wf_link *link);
 /* Send whatever is due. Returns whether something is left. */
 bool wf_link_flush(struct wf_link *link);
 
@@ -438,8 +439,6 @@ enum weft_status wf_flow_answer(struct wf_link *link, const struct wf_put *put) 
 void wf_flow_done(struct wf_link *link, uint32_t ordinal);
 enum weft_status wf_flow_resume(struct wf_link *link,
 				const struct wf_msg_steps *msg) WEFT_MUST_CHECK;
-enum weft_status wf_flow_credit(struct wf_link *link,
-				const struct wf_msg_credit *msg) WEFT_MUST_CHECK;
+uint64_t wf_flow_answered(const struct wf_link *link, uint32_t ordinal);
 enum weft_status wf_flow_allow(struct wf_link *link, const struct wf_msg_runs *msg) WEFT_MUST_CHECK;
-void wf_flow_ready(struct wf_link *link);       /* RESUME is complete */
 void wf_flow_forget_path(struct wf_link *link); /* DOWN */

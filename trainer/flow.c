@@ -39,10 +39,10 @@ is_announced(const struct wf_link *link, const struct wf_link_slice *slice)
 }
 
 /* A push of this path. */
-static void
+static inline void
 begin_push(struct wf_link *link, uint32_t ordinal)
 {
-	if (!link->announces || !is_announced(link, &link->slice[ordinal])) {
+	if (!link->window.announced || !is_announced(link, &link->slice[ordinal])) {
 		wf_ordinal_ring_push(&link->queue, ordinal);
 		return;
 	}
@@ -52,17 +52,6 @@ begin_push(struct wf_link *link, uint32_t ordinal)
 	WF_ASSERT(at < link->slice_count);
 	link->say[at] = ordinal;
 	link->say_count++;
-}
-
-static void
-free_buffer(struct wf_link *link, struct wf_link_slice *slice)
-{
-	if (slice->buffer == WF_NO_BUFFER) {
-		return;
-	}
-	link->buffer_slice[slice->buffer] = WF_NO_BUFFER;
-	link->buffer_free[link->buffer_free_count++] = slice->buffer;
-	slice->buffer = WF_NO_BUFFER;
 }
 
 /* The slices of one tensor on one lane are neighbours there. */
@@ -142,26 +131,18 @@ wf_core_pull(struct wf_core *core, uint32_t tensor, uint64_t step, unsigned sect
 					     .step = step});
 }
 
-/* DOWN: grants and slots are gone. What had been PUT may or may not be there; RESUME will tell. */
+/* What had been PUT may or may not be there; RESUME will tell. */
 void
 wf_flow_forget_path(struct wf_link *link)
 {
-	link->have_slots = false;
-	link->slot_count = 0;
-	link->buffer_free_count = 0;
 	link->queue.first = 0;
 	link->queue.count = 0;
-	link->have_next = UINT32_MAX;
-	link->grants = 0;
-	link->told = 0;
 	link->norm_due = false; /* the lane asks again */
-	link->announces = false;
 	link->say_first = 0;
 	link->say_count = 0;
 	for (uint32_t i = 0; i < link->slice_count; i++) {
 		struct wf_link_slice *slice = &link->slice[i];
 		WF_ASSERT(!slice->in_flight); /* DONE comes before DOWN */
-		slice->buffer = WF_NO_BUFFER;
 		slice->announced = false;
 		if (slice->state == WF_SLICE_PULL_SENT) {
 			slice->state = WF_SLICE_PULL_QUEUED;
@@ -190,6 +171,24 @@ resume_slice(const struct wf_link *link, struct wf_link_slice *slice, uint64_t w
 	return WEFT_OK;
 }
 
+/* RESUME is complete: what the lane lacks is due. `heard`: the last STEP it has heard. */
+static void
+begin_path(struct wf_link *link, uint64_t heard)
+{
+	const struct wf_core *core = link->core;
+	WF_ASSERT(link->queue.count == 0);
+	link->init_due = core->opts.trainer_id == 0 && core->init.step > 0 && !core->initialised &&
+			 link->slice_count > 0;
+	link->step_due =
+		link->pushable_count > 0 && core->step > core->init.step && heard < core->step;
+	link->report_due = link->report_wanted && !core->leaving;
+	for (uint32_t i = 0; i < link->slice_count; i++) {
+		if (link->slice[i].state == WF_SLICE_QUEUED) {
+			begin_push(link, i);
+		}
+	}
+}
+
 enum weft_status
 wf_flow_resume(struct wf_link *link, const struct wf_msg_steps *msg)
 {
@@ -206,20 +205,16 @@ wf_flow_resume(struct wf_link *link, const struct wf_msg_steps *msg)
 			return st;
 		}
 	}
-	link->resumed += msg->count;
+	if (msg->last) {
+		begin_path(link, msg->step);
+	}
 	return WEFT_OK;
 }
 
-void
-wf_flow_ready(struct wf_link *link)
+uint64_t
+wf_flow_answered(const struct wf_link *link, uint32_t ordinal)
 {
-	WF_ASSERT(link->queue.count == 0);
-	link->report_due = link->report_wanted && !link->core->leaving;
-	for (uint32_t i = 0; i < link->slice_count; i++) {
-		if (link->slice[i].state == WF_SLICE_QUEUED) {
-			begin_push(link, i);
-		}
-	}
+	return link->slice[ordinal].answered - 1;
 }
 
 /* The lane has room for these slices of all trainers. */
@@ -240,20 +235,6 @@ wf_flow_allow(struct wf_link *link, const struct wf_msg_runs *msg)
 			slice->announced = false;
 			wf_ordinal_ring_push(&link->queue, s);
 		}
-	}
-	return WEFT_OK;
-}
-
-enum weft_status
-wf_flow_credit(struct wf_link *link, const struct wf_msg_credit *msg)
-{
-	for (uint32_t i = 0; i < msg->count; i++) {
-		uint32_t buffer = msg->buffer[i];
-		if (!link->have_slots || buffer >= link->slot_count ||
-		    link->buffer_slice[buffer] == WF_NO_BUFFER) {
-			return wf_fail(WEFT_PROTOCOL, "CREDIT: slot %u is not in use", buffer);
-		}
-		free_buffer(link, &link->slice[link->buffer_slice[buffer]]);
 	}
 	return WEFT_OK;
 }
@@ -334,7 +315,7 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 	if (pulled) {
 		link->pull_sent--;
 	} else {
-		free_buffer(link, slice);
+		wf_send_window_release(&link->window, &slice->slot);
 	}
 	if (pushed) {
 		slice->answered = step + 1;
@@ -364,82 +345,6 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 		link->core->undone_slices--;
 		finish_slice(link->core, slice->tensor);
 	}
-}
-
-/* Where the lanes put a section. */
-static const struct wf_slab *
-place_of(const struct wf_core *core, unsigned section)
-{
-	bool halves = section == 0 && core->wire != WEFT_VALUES_F32;
-	return halves ? &core->answers : &core->section[section];
-}
-
-/* Grant one section. False: the connection is on its way down, or the session has failed. */
-static bool
-grant_section(struct wf_link *link)
-{
-	struct wf_core *core = link->core;
-	bool halves = link->grants == 0 && core->wire != WEFT_VALUES_F32;
-	const struct wf_grant grant = {
-		.kind = WF_GRANT_PLACE,
-		.region = halves ? core->answers_region : core->section_region[link->grants],
-		.bytes = place_of(core, link->grants)->bytes,
-	};
-	enum weft_status st =
-		wf_transport_grant(link->conn, &grant, &link->section_key[link->grants]);
-	if (st != WEFT_OK && st != WEFT_CLOSED) {
-		wf_core_fail(core, st, "%s", weft_last_error());
-	}
-	link->grants += st == WEFT_OK ? 1 : 0;
-	return st == WEFT_OK;
-}
-
-/* Grant the parameters, and the state if it is kept, and tell the lane. */
-static bool
-flush_grants(struct wf_link *link)
-{
-	struct wf_core *core = link->core;
-	while (link->told < core->place_count) {
-		if (link->grants == link->told && !grant_section(link)) {
-			return false;
-		}
-		struct wf_msg_grant msg = {
-			.kind = WF_GRANT_WIRE_PLACE,
-			.place = (uint8_t)link->told,
-			.bytes = place_of(core, link->told)->bytes,
-		};
-		memcpy(msg.key, link->section_key[link->told].bytes, sizeof(msg.key));
-		wf_msg_grant_encode(&msg, &core->msg);
-		if (!wf_link_send(link, &core->msg)) {
-			return false;
-		}
-		link->told++;
-	}
-	return true;
-}
-
-/* The next part of HAVE: per slice the last step answered. */
-static bool
-flush_have(struct wf_link *link)
-{
-	struct wf_core *core = link->core;
-	struct wf_msg_steps *msg = &core->steps;
-	uint32_t left = link->slice_count - link->have_next;
-	*msg = (struct wf_msg_steps){
-		.step = core->step,
-		.first = link->have_next,
-		.count = left < WF_STEPS_PER_MSG ? left : WF_STEPS_PER_MSG,
-	};
-	msg->last = msg->count == left;
-	for (uint32_t i = 0; i < msg->count; i++) {
-		msg->step_of[i] = link->slice[msg->first + i].answered - 1;
-	}
-	wf_msg_have_encode(msg, &core->msg);
-	if (!wf_link_send(link, &core->msg)) {
-		return false;
-	}
-	link->have_next = msg->last ? UINT32_MAX : msg->first + msg->count;
-	return true;
 }
 
 /* Before the first initial values: where the job begins. */
@@ -475,7 +380,7 @@ send_out(struct wf_link *link)
 
 /* A gradient in 16 bits. */
 static void
-fill_rounded(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, struct wf_op *op)
+fill_rounded(const struct wf_link *link, uint32_t ordinal, uint32_t slot, struct wf_op *op)
 {
 	struct wf_core *core = link->core;
 	struct wf_link_slice *slice = &link->slice[ordinal];
@@ -486,20 +391,20 @@ fill_rounded(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, stru
 		.region = core->rounded_region,
 		.src = (const char *)core->rounded.base + (slice->offset >> core->wire_shift),
 		.bytes = slice->bytes >> core->wire_shift,
-		.key = link->slots_key,
-		.tag = wf_tag(ordinal * link->slot_count + buffer, slice->step),
+		.key = link->window.key,
+		.tag = wf_tag(ordinal * link->window.slot_count + slot, slice->step),
 	};
 }
 
 static void
-fill_put(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, struct wf_op *op)
+fill_put(const struct wf_link *link, uint32_t ordinal, uint32_t slot, struct wf_op *op)
 {
 	const struct wf_core *core = link->core;
 	const struct wf_link_slice *slice = &link->slice[ordinal];
 	bool initial = wf_is_initial_push(slice->step); /* the values or state themselves */
 	const struct wf_slab *slab = initial ? &core->section[slice->section] : &core->grad;
 	if (core->wire != WEFT_VALUES_F32 && !initial) {
-		fill_rounded(link, ordinal, buffer, op);
+		fill_rounded(link, ordinal, slot, op);
 		return;
 	}
 	op->kind = WF_OP_PUT; /* what is of SENDs is not read */
@@ -507,9 +412,9 @@ fill_put(const struct wf_link *link, uint32_t ordinal, uint32_t buffer, struct w
 	op->region = initial ? core->section_region[slice->section] : core->grad_region;
 	op->src = (const char *)slab->base + slice->offset;
 	op->bytes = slice->bytes;
-	op->key = link->slots_key;
+	op->key = link->window.key;
 	op->offset = 0;
-	op->tag = wf_tag(ordinal * link->slot_count + buffer, slice->step);
+	op->tag = wf_tag(ordinal * link->window.slot_count + slot, slice->step);
 }
 
 /* The first op of a step. The head and body of core->msg are read when it is posted. */
@@ -531,7 +436,7 @@ count_pushes(struct wf_link *link, unsigned taken)
 {
 	struct wf_stats *stats = &link->core->stats;
 	wf_stats_add(stats, WF_CORE_SLICE_PUSHED_COUNT, taken);
-	if (link->queue.count > 0 && link->buffer_free_count == 0) {
+	if (link->queue.count > 0 && link->window.free_count == 0) {
 		wf_stats_add(stats, WF_CORE_WAIT_SLOT_COUNT, 1);
 	}
 }
@@ -541,11 +446,10 @@ static unsigned
 fill_pushes(const struct wf_link *link, struct wf_op op[WF_CORE_OPS])
 {
 	unsigned count = 0;
-	unsigned most = link->buffer_free_count;
+	unsigned most = link->window.free_count;
 	while (count < WF_CORE_OPS && count < link->queue.count && count < most) {
 		uint32_t ordinal = *wf_ordinal_ring_at(&link->queue, count);
-		uint32_t buffer = link->buffer_free[link->buffer_free_count - 1 - count];
-		fill_put(link, ordinal, buffer, &op[count]);
+		fill_put(link, ordinal, wf_send_window_next(&link->window, count), &op[count]);
 		count++;
 	}
 	return count;
@@ -558,10 +462,9 @@ pushes_taken(struct wf_link *link, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		uint32_t ordinal = wf_ordinal_ring_pop(&link->queue);
 		struct wf_link_slice *slice = &link->slice[ordinal];
-		slice->buffer = link->buffer_free[--link->buffer_free_count];
+		wf_send_window_claim(&link->window, &slice->slot);
 		slice->state = WF_SLICE_SENT;
 		slice->in_flight = true;
-		link->buffer_slice[slice->buffer] = ordinal;
 	}
 	count_pushes(link, count);
 }
@@ -571,7 +474,7 @@ pushes_taken(struct wf_link *link, unsigned count)
 static void
 flush_pushes(struct wf_link *link)
 {
-	while (link->step_due || (link->queue.count > 0 && link->buffer_free_count > 0)) {
+	while (link->step_due || (link->queue.count > 0 && link->window.free_count > 0)) {
 		struct wf_op op[1 + WF_CORE_OPS];
 		unsigned steps = link->step_due ? 1 : 0;
 		if (link->step_due) {
@@ -660,14 +563,6 @@ flush_pulls(struct wf_link *link)
 bool
 wf_flow_flush(struct wf_link *link)
 {
-	if (link->slice_count > 0 && !flush_grants(link)) {
-		return true;
-	}
-	while (link->have_next != UINT32_MAX) {
-		if (!flush_have(link)) {
-			return true;
-		}
-	}
 	if (link->init_due && !send_init(link)) {
 		return true;
 	}

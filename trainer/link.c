@@ -53,7 +53,7 @@ take_slices(struct wf_link *link)
 		const struct wf_slice *slice = &placement->slice[mine[i]];
 		link->slice[i] = (struct wf_link_slice){
 			.tensor = slice->tensor,
-			.buffer = WF_NO_BUFFER,
+			.slot = WF_SLOT_NONE,
 			.answered = 0 - (uint64_t)(core->init.sections - 1),
 			.offset = core->offset[slice->tensor] + slice->first * sizeof(float),
 			.bytes = slice->count * sizeof(float),
@@ -63,6 +63,9 @@ take_slices(struct wf_link *link)
 		}
 		link->pushable_count += core->job.tensor[slice->tensor].is_static ? 0 : 1;
 	}
+	link->unit_count = link->slice_count;
+	link->place = core->place;
+	link->place_count = core->place_count;
 	return take_priorities(link);
 }
 
@@ -78,7 +81,7 @@ wf_link_open(struct wf_core *core, struct wf_link *link, uint32_t idx)
 	link->ops = dense ? &wf_dense_link_ops : core->service->link;
 	link->pserver_idx = lane / lane_count;
 	link->lane_idx = lane % lane_count;
-	link->have_next = UINT32_MAX;
+	link->unit_count = 1;
 	link->retry_wait_ns = RETRY_FIRST_NS;
 	return dense ? take_slices(link) : WEFT_OK;
 }
@@ -98,8 +101,7 @@ wf_link_close(struct wf_link *link)
 	}
 	wf_free(env, link->say, link->slice_count * sizeof(*link->say));
 	wf_free(env, link->priority, link->slice_count * sizeof(*link->priority));
-	wf_free(env, link->buffer_slice, link->slot_capacity * sizeof(*link->buffer_slice));
-	wf_free(env, link->buffer_free, link->slot_capacity * sizeof(*link->buffer_free));
+	wf_send_window_close(&link->window, env);
 }
 
 void
@@ -215,34 +217,6 @@ wf_link_tick(struct wf_link *link, uint64_t now)
 	}
 }
 
-/* Room for the lane's window; taken once, larger only if a lane grants more than before. */
-static enum weft_status
-take_buffers(struct wf_link *link, uint32_t slot_count)
-{
-	struct wf_env *env = link->core->env;
-	if (slot_count > link->slot_capacity) {
-		uint32_t *slice = wf_zalloc_array(env, slot_count, sizeof(*slice));
-		uint32_t *free = wf_zalloc_array(env, slot_count, sizeof(*free));
-		if (slice == NULL || free == NULL) {
-			wf_free(env, slice, slot_count * sizeof(*slice));
-			wf_free(env, free, slot_count * sizeof(*free));
-			return wf_fail(WEFT_NOMEM, "session: no memory for %u slots", slot_count);
-		}
-		wf_free(env, link->buffer_slice, link->slot_capacity * sizeof(*slice));
-		wf_free(env, link->buffer_free, link->slot_capacity * sizeof(*free));
-		link->buffer_slice = slice;
-		link->buffer_free = free;
-		link->slot_capacity = slot_count;
-	}
-	for (uint32_t i = 0; i < slot_count; i++) {
-		link->buffer_slice[i] = WF_NO_BUFFER;
-		link->buffer_free[i] = slot_count - 1 - i; /* 0 is taken first */
-	}
-	link->slot_count = slot_count;
-	link->buffer_free_count = slot_count;
-	return WEFT_OK;
-}
-
 static enum weft_status
 check_welcome(struct wf_link *link, const struct wf_welcome *welcome)
 {
@@ -291,7 +265,7 @@ wf_link_up(struct wf_link *link, const struct wf_event *event)
 	link->retry_wait_ns = RETRY_FIRST_NS;
 	link->job_due = (welcome.flags & WF_WELCOME_SEND_JOB) != 0;
 	link->job_sent = 0;
-	link->resumed = 0;
+	wf_cursor_begin(&link->resume, link->unit_count);
 }
 
 /* The lane said no. Some refusals pass by themselves. */
@@ -337,6 +311,10 @@ forget_path(struct wf_link *link)
 	link->abort_due = false;
 	link->job_due = false;
 	link->absent = (struct wf_msg_absent){0};
+	wf_send_window_forget(&link->window);
+	wf_cursor_end(&link->resume);
+	wf_cursor_end(&link->have);
+	link->places = (struct wf_answer_grants){0};
 	link->ops->forget_path(link);
 }
 
@@ -386,32 +364,36 @@ take_announcements(struct wf_link *link)
 }
 
 static enum weft_status
-take_slots(struct wf_link *link, const struct wf_msg_grant *msg)
+check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 {
-	if (msg->kind != WF_GRANT_WIRE_SLOTS || link->have_slots || link->slice_count == 0) {
-		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u was not expected", msg->kind);
-	}
-	if (msg->slot_count == 0 || msg->slot_count > WF_SLOT_COUNT_MAX ||
-	    (uint64_t)msg->slot_count * link->slice_count > WF_SLOT_MAX) {
+	if ((uint64_t)msg->slot_count * link->slice_count > WF_SLOT_MAX) {
 		return wf_fail(WEFT_PROTOCOL, "GRANT: %u slots", msg->slot_count);
-	}
-	enum weft_status st = take_buffers(link, msg->slot_count);
-	if (st != WEFT_OK) {
-		return st;
 	}
 	if (msg->bytes < link->longest_bytes) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "GRANT: slots of %" PRIu64 " bytes, slices have up to %" PRIu64,
 			       msg->bytes, link->longest_bytes);
 	}
-	memcpy(link->slots_key.bytes, msg->key, sizeof(msg->key));
-	link->have_slots = true;
-	link->announces = msg->announced;
-	return link->announces ? take_announcements(link) : WEFT_OK;
+	return msg->announced ? take_announcements(link) : WEFT_OK;
 }
 
-void
-wf_link_ready(struct wf_link *link)
+static enum weft_status
+recv_grant(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_msg_grant msg;
+	enum weft_status st = wf_msg_grant_decode(event->msg.head, event->msg.body, &msg);
+	if (st == WEFT_OK && (link->state != WF_LINK_GREETING || link->unit_count == 0)) {
+		st = wf_fail(WEFT_PROTOCOL, "GRANT: kind %u was not expected", msg.kind);
+	}
+	if (st == WEFT_OK && link->ops->check_window != NULL) {
+		st = link->ops->check_window(link, &msg);
+	}
+	return st != WEFT_OK ? st : wf_send_window_open(&link->window, link->core->env, &msg);
+}
+
+/* What is said on every path is due. */
+static void
+become_ready(struct wf_link *link)
 {
 	struct wf_core *core = link->core;
 	WF_ASSERT(link->state == WF_LINK_GREETING);
@@ -423,33 +405,42 @@ wf_link_ready(struct wf_link *link)
 	link->out_due = wf_link_takes_steps(link) && core->out;
 	link->reduce_due = link->idx == 0 && core->reduce_since_ns != 0;
 	link->goodbye_due = core->leaving;
+	if (link->unit_count > 0) {
+		wf_cursor_begin(&link->have, link->unit_count);
+	}
 }
 
 static enum weft_status
-take_resume(struct wf_link *link, const struct wf_msg_steps *msg)
+recv_resume(struct wf_link *link, const struct wf_event *event)
 {
-	const struct wf_core *core = link->core;
-	if (link->state != WF_LINK_GREETING || link->job_due || msg->first != link->resumed ||
-	    msg->count > link->slice_count - link->resumed ||
-	    msg->last != (msg->count == link->slice_count - link->resumed)) {
-		return wf_fail(WEFT_PROTOCOL, "RESUME: slices %u and %u more were not expected",
-			       msg->first, msg->count);
-	}
-	enum weft_status st = wf_flow_resume(link, msg);
-	if (st != WEFT_OK || !msg->last) {
+	struct wf_msg_steps *msg = &link->core->steps;
+	enum weft_status st = wf_msg_resume_decode(event->msg.head, event->msg.body, msg);
+	if (st != WEFT_OK) {
 		return st;
 	}
-	if (link->slice_count > 0 && !link->have_slots) {
-		return wf_fail(WEFT_PROTOCOL, "RESUME: without a grant of slots before it");
+	if (link->state != WF_LINK_GREETING || link->job_due) {
+		return wf_fail(WEFT_PROTOCOL, "RESUME: step %" PRIu64 " was not expected",
+			       msg->step);
 	}
-	wf_link_ready(link);
-	link->init_due = core->opts.trainer_id == 0 && core->init.step > 0 && !core->initialised &&
-			 link->slice_count > 0;
-	link->have_next = link->slice_count > 0 ? 0 : UINT32_MAX;
-	link->step_due =
-		link->pushable_count > 0 && core->step > core->init.step && msg->step < core->step;
-	wf_flow_ready(link);
-	return WEFT_OK;
+	if (link->unit_count > 0 && !wf_send_window_is_open(&link->window)) {
+		return wf_fail(WEFT_PROTOCOL, "RESUME: there was no grant of slots before it");
+	}
+	st = wf_cursor_recv(&link->resume, "RESUME", msg);
+	if (st == WEFT_OK) {
+		st = link->ops->resume(link, msg);
+	}
+	if (st == WEFT_OK && msg->last) {
+		become_ready(link);
+	}
+	return st;
+}
+
+static enum weft_status
+recv_credit(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_msg_credit msg;
+	enum weft_status st = wf_msg_credit_decode(event->msg.head, event->msg.body, &msg);
+	return st != WEFT_OK ? st : wf_send_window_credit(&link->window, &msg);
 }
 
 static enum weft_status
@@ -511,7 +502,6 @@ take_control(struct wf_link *link, const struct wf_event *event)
 	struct wf_core *core = link->core;
 	const struct wf_head *head = event->msg.head;
 	struct wf_msg_abort abort;
-	struct wf_msg_grant grant;
 	enum weft_status st;
 	switch (head->type) {
 	case WF_MSG_GOODBYE:
@@ -530,14 +520,11 @@ take_control(struct wf_link *link, const struct wf_event *event)
 		}
 		return st;
 	case WF_MSG_GRANT:
-		st = wf_msg_grant_decode(head, event->msg.body, &grant);
-		return st != WEFT_OK ? st : link->ops->grant(link, &grant);
+		return recv_grant(link, event);
 	case WF_MSG_RESUME:
-		st = wf_msg_resume_decode(head, event->msg.body, &core->steps);
-		return st != WEFT_OK ? st : link->ops->resume(link, &core->steps);
+		return recv_resume(link, event);
 	case WF_MSG_CREDIT:
-		st = wf_msg_credit_decode(head, event->msg.body, &core->credit);
-		return st != WEFT_OK ? st : link->ops->credit(link, &core->credit);
+		return recv_credit(link, event);
 	default:
 		return wf_fail(WEFT_PROTOCOL, "control message of type %u", head->type);
 	}
@@ -614,28 +601,6 @@ wf_link_msg(struct wf_link *link, const struct wf_event *event)
 	return link->ops->msg(link, event);
 }
 
-bool
-wf_link_send(struct wf_link *link, const struct wf_msg *msg)
-{
-	return wf_link_send_as(link, msg, 0);
-}
-
-bool
-wf_link_send_as(struct wf_link *link, const struct wf_msg *msg, uint64_t cookie)
-{
-	const struct wf_op op = {
-		.kind = WF_OP_SEND,
-		.cookie = cookie,
-		.head = &msg->head,
-		.body = msg->body,
-		.body_bytes = msg->body_bytes,
-	};
-	unsigned taken = 0;
-	enum weft_status st = wf_transport_post(link->conn, &op, 1, &taken);
-	WF_ASSERT(st != WEFT_INVALID);
-	return taken == 1;
-}
-
 static bool
 flush_job(struct wf_link *link)
 {
@@ -663,9 +628,9 @@ const struct wf_link_ops wf_dense_link_ops = {
 	.lane_name = "lane",
 	.flush_job = flush_job,
 	.flush = wf_flow_flush,
-	.grant = take_slots,
-	.resume = take_resume,
-	.credit = wf_flow_credit,
+	.check_window = check_window,
+	.resume = wf_flow_resume,
+	.answered = wf_flow_answered,
 	.msg = take_dense,
 	.put = wf_flow_answer,
 	.done = wf_flow_done,
@@ -720,6 +685,32 @@ flush_reduce(struct wf_link *link)
 	return !link->reduce_due;
 }
 
+/* What opens the path at this end: GRANT of each place, then HAVE. */
+static bool
+flush_opening(struct wf_link *link)
+{
+	struct wf_core *core = link->core;
+	struct wf_msg_steps *msg = &core->steps;
+	enum weft_status st = wf_answer_places_send(&link->places, link->conn, link->place,
+						    link->place_count, &core->msg);
+	if (st != WEFT_OK && st != WEFT_AGAIN) {
+		wf_core_fail(core, st, "%s", weft_last_error());
+	}
+	while (st == WEFT_OK && wf_cursor_is_open(&link->have)) {
+		wf_cursor_fill(&link->have, msg);
+		msg->step = core->step;
+		for (uint32_t i = 0; i < msg->count; i++) {
+			msg->step_of[i] = link->ops->answered(link, msg->first + i);
+		}
+		wf_msg_have_encode(msg, &core->msg);
+		if (!wf_link_send(link, &core->msg)) {
+			return false;
+		}
+		wf_cursor_advance(&link->have, msg);
+	}
+	return st == WEFT_OK;
+}
+
 bool
 wf_link_flush(struct wf_link *link)
 {
@@ -736,6 +727,9 @@ wf_link_flush(struct wf_link *link)
 		return false;
 	}
 	if (wf_beat_speaks(&link->beat) && !wf_link_beat_say(link)) {
+		return true;
+	}
+	if (wf_cursor_is_open(&link->have) && !flush_opening(link)) {
 		return true;
 	}
 	bool left = link->ops->flush(link);

@@ -24,18 +24,19 @@ struct wf_link_ops {
 	/* READY: send what is due. Returns whether something is left. step_due and out_due are the
 	 * link's; a reduce is said when both are clear. */
 	bool (*flush)(struct wf_link *link);
-	/* The lane's window; what it has, which ends in wf_link_ready; slots that are free again.
-	 */
-	enum weft_status (*grant)(struct wf_link *link, const struct wf_msg_grant *msg);
+	/* The lane's window: is it large enough? NULL: any is. */
+	enum weft_status (*check_window)(struct wf_link *link, const struct wf_msg_grant *msg);
+	/* RESUME, or a part of it: units first to first + count - 1. READY follows the last one. */
 	enum weft_status (*resume)(struct wf_link *link, const struct wf_msg_steps *msg);
-	enum weft_status (*credit)(struct wf_link *link, const struct wf_msg_credit *msg);
-	/* A message of the service. */
+	/* The last step of a unit that the lane has answered, or WF_STEP_NONE, for HAVE. */
+	uint64_t (*answered)(const struct wf_link *link, uint32_t unit);
+	/* A message of the payload's own. */
 	enum weft_status (*msg)(struct wf_link *link, const struct wf_event *event);
 	enum weft_status (*put)(struct wf_link *link, const struct wf_put *put);
 	/* DONE of a PUT; `what` as the service made it with wf_link_cookie. Also without a
 	 * connection. */
 	void (*done)(struct wf_link *link, uint32_t what);
-	/* DOWN: grants and slots are gone. */
+	/* DOWN: the window and all that was granted and said are gone. */
 	void (*forget_path)(struct wf_link *link);
 };
 

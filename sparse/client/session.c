@@ -133,6 +133,8 @@ open_links(struct wf_client *client)
 		cl->link = &core->link[first + l];
 		cl->lane = l;
 		cl->link->peer = cl;
+		cl->link->place = &client->place;
+		cl->link->place_count = 1;
 		cl->wish = wf_zalloc_array(core->env, wishes, sizeof(*cl->wish));
 		if (cl->wish == NULL) {
 			return wf_fail(WEFT_NOMEM, "session: no memory for %u batches", wishes);
@@ -154,7 +156,8 @@ open_client(struct weft_session *session)
 	struct wf_client *client = wf_client_of(session);
 	enum weft_status st = open_links(client);
 	if (st == WEFT_OK) {
-		st = add_region(client, &client->rows, &client->rows_region);
+		client->place.bytes = client->rows.bytes;
+		st = add_region(client, &client->rows, &client->place.region);
 	}
 	if (st == WEFT_OK) {
 		st = add_region(client, &client->send, &client->send_region);
@@ -318,7 +321,6 @@ free_link(struct wf_client_link *cl)
 	}
 	size_t wishes = (size_t)client->table_count * WF_CLIENT_BATCHES;
 	wf_free(client->session->env, cl->wish, wishes * sizeof(*cl->wish));
-	wf_client_link_free_buffers(cl);
 }
 
 static void

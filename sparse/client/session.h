@@ -98,8 +98,8 @@ struct weft_table {
 /* A part of a message under way: of a pull, until it is answered. */
 struct wf_part_ref {
 	struct weft_rows *rows;
-	uint32_t part;   /* of its view */
-	uint32_t buffer; /* slot of the lane that it lies in; WF_NO_BUFFER */
+	uint32_t part; /* of its view */
+	uint32_t slot; /* of the lane that it lies in; WF_SLOT_NONE */
 	bool sent, answered;
 };
 
@@ -137,14 +137,6 @@ struct wf_client_link {
 
 	/* Path: forgotten at DOWN. */
 	uint32_t tables_sent;
-	bool have_slots;
-	struct wf_grant_key slots_key, rows_key;
-	uint32_t slot_count;
-	bool granted, told, have_due;
-	uint32_t *buffer_free; /* [slot_capacity] stack */
-	uint32_t buffer_free_count;
-	struct wf_part_ref **buffer_part; /* [slot_capacity] who lies in it; NULL: free */
-	uint32_t slot_capacity;
 
 	/* The message that is being sent, with its PUTs: nothing else is, meanwhile. */
 	enum wf_sending sending;
@@ -153,9 +145,9 @@ struct wf_client_link {
 	uint32_t put_next, put_count;
 	struct wf_pull_request *sent_request; /* PULL */
 	struct wf_part_ref push_part[WF_SPARSE_PARTS_MAX];
-	struct wf_part_ref push_mark;    /* lies in the buffers of a push, */
-	struct wf_part_ref refused_mark; /* of a pull that was refused, */
-	struct wf_part_ref call_mark;    /* and of rows put back */
+	uint32_t push_slots;    /* holds those of a push, */
+	uint32_t refused_slots; /* of pulls that were refused, */
+	uint32_t call_slots;    /* and of rows put back */
 	bool push_is_last;
 
 	struct wf_pull_request request[WF_CLIENT_REQUESTS];
@@ -209,7 +201,8 @@ struct wf_client {
 	uint32_t lane_count; /* over all pservers */
 	bool judges; /* asynchronous, and a push may be dropped: the first lane says which */
 	struct wf_slab rows, send;
-	uint32_t rows_region, send_region;
+	struct wf_answer_place place; /* the slab of rows */
+	uint32_t send_region;
 	struct wf_client_link *link;     /* [lane_count] */
 	uint64_t slot_bytes, held_bytes; /* the least of all lanes; core's until up_busy is 0 */
 	bool started;
@@ -296,15 +289,12 @@ void wf_client_summarise(const struct wf_client *client, char *out, size_t bytes
 
 /* session_link.c */
 extern const struct wf_link_ops wf_client_link_ops;
-void wf_client_link_free_buffers(struct wf_client_link *cl);
 
 /* session_flow.c */
 void wf_client_command_run(struct wf_core *core, const struct wf_command *command);
-bool wf_client_flow_flush(struct wf_client_link *cl); /* as wf_link_ops.flush */
+bool wf_client_flow_flush(struct wf_link *link); /* as wf_link_ops.flush */
 enum weft_status wf_client_answer(struct wf_link *link, const struct wf_put *put) WEFT_MUST_CHECK;
 void wf_client_done(struct wf_link *link, uint32_t what);
-enum weft_status wf_client_credit(struct wf_link *link,
-				  const struct wf_msg_credit *msg) WEFT_MUST_CHECK;
 enum weft_status wf_client_applied(struct wf_client_link *cl,
 				   const struct wf_sparse_applied *msg) WEFT_MUST_CHECK;
 enum weft_status wf_client_refused(struct wf_client_link *cl,

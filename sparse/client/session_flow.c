@@ -113,42 +113,6 @@ wf_client_command_run(struct wf_core *core, const struct wf_command *command)
 	}
 }
 
-/* Slots. */
-
-static void
-free_buffer(struct wf_client_link *cl, uint32_t buffer)
-{
-	WF_ASSERT(cl->buffer_free_count < cl->slot_count);
-	cl->buffer_part[buffer] = NULL;
-	cl->starved = false;
-	cl->buffer_free[cl->buffer_free_count++] = buffer;
-}
-
-static void
-free_part_buffer(struct wf_client_link *cl, struct wf_part_ref *part)
-{
-	if (part->buffer != WF_NO_BUFFER) {
-		free_buffer(cl, part->buffer);
-		part->buffer = WF_NO_BUFFER;
-	}
-}
-
-enum weft_status
-wf_client_credit(struct wf_link *link, const struct wf_msg_credit *msg)
-{
-	struct wf_client_link *cl = link->peer;
-	for (uint32_t i = 0; i < msg->count; i++) {
-		uint32_t buffer = msg->buffer[i];
-		if (!cl->have_slots || buffer >= cl->slot_count ||
-		    cl->buffer_part[buffer] == NULL) {
-			return wf_fail(WEFT_PROTOCOL, "CREDIT: slot %u is not in use", buffer);
-		}
-		cl->buffer_part[buffer]->buffer = WF_NO_BUFFER;
-		free_buffer(cl, buffer);
-	}
-	return WEFT_OK;
-}
-
 /* The message under way. */
 
 static const struct wf_batch_part *
@@ -236,7 +200,7 @@ take_wish(struct wf_pull_request *request, struct wf_pull_wish *w, uint64_t *row
 	       w->rows->view.part[w->next].row_count <= *rows_left) {
 		*rows_left -= w->rows->view.part[w->next].row_count;
 		request->part[request->part_count++] = (struct wf_part_ref){
-			.rows = w->rows, .part = w->next++, .buffer = WF_NO_BUFFER};
+			.rows = w->rows, .part = w->next++, .slot = WF_SLOT_NONE};
 	}
 	return w->next == w->end;
 }
@@ -374,24 +338,26 @@ fill_head(struct wf_client_link *cl, struct wf_op *op)
 }
 
 static void
-fill_call_put(struct wf_client_link *cl, uint32_t buffer, struct wf_op *op)
+fill_call_put(struct wf_client_link *cl, uint32_t slot, struct wf_op *op)
 {
 	const struct wf_client *client = cl->client;
+	const struct wf_send_window *window = &cl->link->window;
 	*op = (struct wf_op){
 		.kind = WF_OP_PUT,
 		.cookie = wf_link_cookie(cl->link, COOKIE_CALL),
 		.region = client->send_region,
 		.src = (const uint8_t *)client->send.base + client->send.bytes - WF_CLIENT_PIECE,
 		.bytes = client->call.bytes,
-		.key = cl->slots_key,
-		.tag = wf_sparse_put_tag(0, cl->slot_count, buffer, client->call.step),
+		.key = window->key,
+		.tag = wf_sparse_put_tag(0, window->slot_count, slot, client->call.step),
 	};
 }
 
 static void
-fill_put(struct wf_client_link *cl, uint32_t i, uint32_t buffer, struct wf_op *op)
+fill_put(struct wf_client_link *cl, uint32_t i, uint32_t slot, struct wf_op *op)
 {
 	const struct wf_client *client = cl->client;
+	const struct wf_send_window *window = &cl->link->window;
 	const struct wf_part_ref *ref = sent_part(cl, i);
 	const struct wf_batch_part *part = part_of(ref);
 	bool push = cl->sending == WF_SENDING_PUSH;
@@ -403,22 +369,23 @@ fill_put(struct wf_client_link *cl, uint32_t i, uint32_t buffer, struct wf_op *o
 		.region = client->send_region,
 		.src = ref->rows->send + from,
 		.bytes = part->key_at + part->key_bytes - from,
-		.key = cl->slots_key,
-		.tag = wf_sparse_put_tag(i, cl->slot_count, buffer, step),
+		.key = window->key,
+		.tag = wf_sparse_put_tag(i, window->slot_count, slot, step),
 	};
 }
 
 static unsigned
 fill_puts(struct wf_client_link *cl, struct wf_op op[WF_CORE_OPS])
 {
+	const struct wf_send_window *window = &cl->link->window;
 	unsigned count = 0;
 	while (count < WF_CORE_OPS && cl->put_next + count < cl->put_count &&
-	       count < cl->buffer_free_count) {
-		uint32_t buffer = cl->buffer_free[cl->buffer_free_count - 1 - count];
+	       count < window->free_count) {
+		uint32_t slot = wf_send_window_next(window, count);
 		if (cl->sending == WF_SENDING_CALL) {
-			fill_call_put(cl, buffer, &op[count]);
+			fill_call_put(cl, slot, &op[count]);
 		} else {
-			fill_put(cl, cl->put_next + count, buffer, &op[count]);
+			fill_put(cl, cl->put_next + count, slot, &op[count]);
 		}
 		count++;
 	}
@@ -428,21 +395,21 @@ fill_puts(struct wf_client_link *cl, struct wf_op op[WF_CORE_OPS])
 static void
 puts_taken(struct wf_client_link *cl, unsigned count)
 {
+	struct wf_send_window *window = &cl->link->window;
 	bool push = cl->sending == WF_SENDING_PUSH;
+	cl->starved = cl->starved && count == 0;
 	if (cl->sending == WF_SENDING_CALL && count > 0) {
-		cl->buffer_part[cl->buffer_free[--cl->buffer_free_count]] = &cl->call_mark;
+		wf_send_window_claim(window, &cl->call_slots);
 		cl->client->call.in_flight++;
 		cl->put_next++;
 		return;
 	}
 	for (unsigned i = 0; i < count; i++) {
 		struct wf_part_ref *ref = sent_part(cl, cl->put_next++);
-		uint32_t buffer = cl->buffer_free[--cl->buffer_free_count];
-		cl->buffer_part[buffer] = push ? &cl->push_mark : ref;
+		wf_send_window_claim(window, push ? &cl->push_slots : &ref->slot);
 		if (push) {
 			cl->client->push_in_flight++;
 		} else {
-			ref->buffer = buffer;
 			ref->sent = true;
 			ref->rows->in_flight++;
 		}
@@ -476,8 +443,8 @@ give_up_request(struct wf_client_link *cl, struct wf_pull_request *request)
 {
 	for (uint32_t i = 0; i < request->part_count; i++) {
 		struct wf_part_ref *part = &request->part[i];
-		if (part->buffer != WF_NO_BUFFER) {
-			cl->buffer_part[part->buffer] = &cl->refused_mark;
+		if (part->slot != WF_SLOT_NONE) {
+			wf_send_window_pass_on(&cl->link->window, part->slot, &cl->refused_slots);
 		}
 		if (!part->answered) {
 			settle_part(cl, request, part);
@@ -540,8 +507,9 @@ send_out(struct wf_client_link *cl)
 }
 
 bool
-wf_client_flow_flush(struct wf_client_link *cl)
+wf_client_flow_flush(struct wf_link *link)
 {
+	struct wf_client_link *cl = link->peer;
 	while (cl->sending != WF_SENDING_NOTHING || next_message(cl)) {
 		if (!post_message(cl)) {
 			return true;
@@ -616,7 +584,7 @@ wf_client_answer(struct wf_link *link, const struct wf_put *put)
 			       "PUT: %" PRIu64 " bytes of rows, part %u asked for %" PRIu64,
 			       put->bytes, i, due);
 	}
-	free_part_buffer(cl, &request->part[i]);
+	wf_send_window_release(&cl->link->window, &request->part[i].slot);
 	settle_part(cl, request, &request->part[i]);
 	if (request->unanswered == 0) {
 		close_request(cl, request);
@@ -662,16 +630,6 @@ wf_client_refused(struct wf_client_link *cl, const struct wf_sparse_nack *msg)
 	return WEFT_OK;
 }
 
-static void
-free_push_buffers(struct wf_client_link *cl)
-{
-	for (uint32_t i = 0; i < cl->slot_count; i++) {
-		if (cl->buffer_part[i] == &cl->push_mark) {
-			free_buffer(cl, i);
-		}
-	}
-}
-
 /* (key, gradient) pairs that would have gone to the lane. */
 static uint64_t
 pairs_of_lane(const struct wf_client_link *cl)
@@ -715,7 +673,7 @@ wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg
 	wf_count(&client->counts.rows_updated, msg->rows_updated);
 	wf_count(&client->counts.pushes_lost, msg->pushes_lost);
 	wf_count(&client->counts.grads_nonfinite, msg->grads_nonfinite);
-	free_push_buffers(cl);
+	wf_send_window_release_all(&cl->link->window, &cl->push_slots);
 	cl->push_waits = false;
 	cl->applied = msg->step;
 	WF_ASSERT(client->push_lanes > 0);
@@ -758,7 +716,6 @@ ask_again(struct wf_client_link *cl, struct wf_pull_request *request)
 		}
 		part.rows->unanswered += part.answered ? 1 : 0;
 		part.answered = false;
-		part.buffer = WF_NO_BUFFER;
 		request->part[kept++] = part;
 	}
 	if (request->begun && kept > 0) {
@@ -783,11 +740,6 @@ wf_client_flow_forget(struct wf_client_link *cl)
 		}
 	}
 	cl->sending = WF_SENDING_NOTHING;
-	for (uint32_t i = 0; i < cl->slot_count; i++) {
-		cl->buffer_part[i] = NULL;
-	}
-	cl->buffer_free_count = 0;
-	cl->slot_count = 0;
 	cl->push_left = false; /* until RESUME says what the lane has */
 	wf_client_call_forget(cl);
 }
