@@ -63,7 +63,7 @@ expect 0 "$WEFT" export auto/pass-00000 --format=paddle -o empty
 check paddle empty
 for format in tar paddle; do
 	expect 64 "$WEFT" export auto/pass-00000 --format=$format --state -o no
-	says last.err "values alone"
+	says last.err "values only"
 done
 [ -z "$(find . -name '*.tmp-*')" ] || fail "left behind: $(find . -name '*.tmp-*')"
 

@@ -7,7 +7,7 @@ needs_training
 
 mkdir nothing
 expect 74 "$WEFT" train mlp --sequential --format=idx --data=nothing
-says last.err "nothing/train-images-idx3-ubyte: not there"
+says last.err "nothing/train-images-idx3-ubyte: no such file"
 expect 64 "$WEFT" train ctr --sequential --format=idx --data=nothing
 says last.err "format=idx"
 folder=/usr/share/datasets/fashion-mnist

@@ -48,7 +48,7 @@ dead=$(sh -c 'echo $$')
 for name in ".pass-00000.tmp-$dead" .pass-00000.tmp-1 .pass-00001.old-1; do
 	ln -s ../archive/pass-00000 "out/$name"
 	expect 0 train --num_passes=2 --save_dir=out
-	says last.err "left by an interrupted save, and still there: out/$name"
+	says last.err "remains of an interrupted save are still there: out/$name"
 	[ -L "out/$name" ] || fail "the link out/$name is gone"
 	[ "$(digests)" = "$before" ] || fail "$name: the archive has lost files"
 	rm "out/$name"

@@ -45,7 +45,7 @@ read_bytes(struct reading *reading, void *bytes, size_t count)
 		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be read", reading->path);
 	}
 	if (code == Z_MEM_ERROR) {
-		return wf_fail(WEFT_NOMEM, "%s: no memory to unpack with", reading->path);
+		return wf_fail(WEFT_NOMEM, "%s: no memory to decompress with", reading->path);
 	}
 	if (code != Z_OK && code != Z_BUF_ERROR) {
 		return wf_fail(WEFT_DATA, "%s: is damaged (%.100s)", reading->path, why);
@@ -161,7 +161,7 @@ wf_idx_read(struct wf_env *env, const char *path, unsigned dims, struct wf_idx *
 	reading.from = gzdopen(fd, "rb");
 	if (reading.from == NULL) {
 		close(fd);
-		return wf_fail(WEFT_NOMEM, "%s: no memory to unpack with", path);
+		return wf_fail(WEFT_NOMEM, "%s: no memory to decompress with", path);
 	}
 	st = read_file(env, &reading, dims, out);
 	(void)gzclose(reading.from); /* nothing was written through it */
@@ -189,7 +189,7 @@ find_file(const char *folder, const char *name, char *out)
 		out[bytes - 3] = '\0';
 	}
 	if (access(out, F_OK) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: not there, with .gz or without", out);
+		return wf_fail_errno(WEFT_IO, errno, "%s: no such file, with .gz or without", out);
 	}
 	return WEFT_OK;
 }
@@ -237,8 +237,8 @@ count_classes(const char *folder, const struct half *train, const struct half *t
 	for (size_t i = 0; i < test->label.count; i++) {
 		if (test->label.byte[i] >= classes) {
 			return wf_fail(WEFT_DATA,
-				       "%s: label %u of test image %zu is none that is trained on, "
-				       "0..%" PRIu32,
+				       "%s: label %u of test image %zu is not one that is trained "
+				       "on, 0..%" PRIu32,
 				       folder, test->label.byte[i], i, classes - 1);
 		}
 	}

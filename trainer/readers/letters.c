@@ -96,7 +96,7 @@ add_letter(struct scan *scan, struct point point)
 	char *bytes = scan->text->bytes;
 
 	if (scan->to - scan->begun + point.bytes > WF_WORD_BYTES_MAX) {
-		return refuse(scan, scan->at, point.bytes, "makes a word longer than 63 bytes");
+		return refuse(scan, scan->at, point.bytes, "is in a word longer than 63 bytes");
 	}
 	for (unsigned i = 0; i < point.bytes; i++) {
 		char c = bytes[scan->at + i];

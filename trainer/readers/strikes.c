@@ -115,7 +115,7 @@ read_lines(const struct wf_text *text, struct wf_bags *bags)
 	enum weft_status st = WEFT_OK;
 
 	if (!wf_cut_line(&cut)) {
-		return wf_fail(WEFT_DATA, "%s: line 1: holds no header", text->path);
+		return wf_fail(WEFT_DATA, "%s: line 1: has no header", text->path);
 	}
 	st = wf_cut_header(&cut, header);
 	while (st == WEFT_OK && wf_cut_line(&cut)) {

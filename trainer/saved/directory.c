@@ -91,7 +91,7 @@ free_name(const struct wf_saved_folder *folder, uint64_t pass, const char *mark,
 		if (look_at(folder, out, &info) != 0) {
 			return errno == ENOENT
 				       ? WEFT_OK
-				       : wf_fail_errno(WEFT_IO, errno, "%s/%s: cannot be looked at",
+				       : wf_fail_errno(WEFT_IO, errno, "%s/%s: cannot be examined",
 						       folder->path, out);
 		}
 	}
@@ -141,7 +141,7 @@ check_whole(const struct wf_saved_folder *folder, const char *name)
 		return st;
 	}
 	if (look_at(folder, name, &info) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be looked at", path);
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be examined", path);
 	}
 	if (!S_ISDIR(info.st_mode)) {
 		return wf_fail(WEFT_IO, "%s: is a link or a file, not a folder that weft made",
@@ -211,7 +211,7 @@ settle_aside(const struct wf_saved_folder *folder, uint64_t pass, const char *as
 	enum weft_status st = WEFT_OK;
 	if (look_at(folder, name, &info) != 0) {
 		st = errno == ENOENT ? put_back(folder, pass, name)
-				     : wf_fail_errno(WEFT_IO, errno, "%s/%s: cannot be looked at",
+				     : wf_fail_errno(WEFT_IO, errno, "%s/%s: cannot be examined",
 						     folder->path, name);
 	}
 	/* Without the lock nobody knows whose it is. */
@@ -228,10 +228,11 @@ settle_aside(const struct wf_saved_folder *folder, uint64_t pass, const char *as
 	}
 	if (st != WEFT_OK) {
 		const struct wf_error why = *wf_error_record();
-		return wf_fail(WEFT_IO,
-			       "%s/%s is kept, for %s is not a whole save that could take its "
-			       "place (%.300s); move that away, and the save gets its name back",
-			       folder->path, aside, name, why.text);
+		return wf_fail(
+			WEFT_IO,
+			"%s/%s is kept, because %s is not a complete save that could replace it "
+			"(%.300s); move that away, and the save gets its name back",
+			folder->path, aside, name, why.text);
 	}
 	return discard(folder, pass, aside);
 }
@@ -261,7 +262,7 @@ clean_up(const struct wf_saved_folder *folder, const uint64_t *aside_of)
 		}
 		if (st != WEFT_OK) {
 			wf_log(folder->env, WF_LOG_WARN,
-			       "left by an interrupted save, and still there: %s",
+			       "remains of an interrupted save are still there: %s",
 			       weft_last_error());
 		}
 	}
@@ -419,8 +420,7 @@ check_moved(const struct wf_saved_folder *folder, const char *name, const char *
 	    info.st_ino == older->st_ino) {
 		return WEFT_OK;
 	}
-	return wf_fail(WEFT_IO, "%s/%s: somebody else put another one there meanwhile",
-		       folder->path, name);
+	return wf_fail(WEFT_IO, "%s/%s: another process has made it meanwhile", folder->path, name);
 }
 
 /* The older save aside and the newer one under its name. Between the two somebody who has no lock
@@ -447,8 +447,7 @@ swap(const struct wf_saved_way *way, const char *name, const char *aside, const 
 			return st;
 		}
 	}
-	return wf_fail(WEFT_IO, "%s/%s: gets its older save back again and again", folder->path,
-		       name);
+	return wf_fail(WEFT_IO, "%s/%s: its older save keeps coming back", folder->path, name);
 }
 
 /* Undone if it cannot be made durable. */

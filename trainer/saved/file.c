@@ -137,7 +137,7 @@ open_file(const struct wf_saved_spot *spot, int flags, struct wf_saved_file *out
 	}
 	if (!S_ISREG(info.st_mode)) {
 		(void)calls->close(fd);
-		return wf_fail(WEFT_DATA, "%s: is no regular file", path);
+		return wf_fail(WEFT_DATA, "%s: is not a regular file", path);
 	}
 	*out = (struct wf_saved_file){
 		.calls = calls,

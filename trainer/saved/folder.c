@@ -74,11 +74,12 @@ write_holder(int fd)
 static enum weft_status
 fail_shut_out(const struct wf_saved_folder *folder, int error)
 {
-	return wf_fail_errno(WEFT_IO, error,
-			     "%s/" WF_SAVED_LOCK_FILE
-			     ": is not ours to lock; let its owner chmod g+rw (or a+rw) it, or "
-			     "remove it while nobody saves there",
-			     folder->path);
+	return wf_fail_errno(
+		WEFT_IO, error,
+		"%s/" WF_SAVED_LOCK_FILE
+		": cannot be locked by this user; let its owner chmod g+rw (or a+rw) it, or "
+		"remove it while nobody saves there",
+		folder->path);
 }
 
 static bool
@@ -103,8 +104,8 @@ lock(struct wf_saved_folder *folder)
 	}
 	if (has_no_locks(errno)) {
 		wf_log(folder->env, WF_LOG_WARN,
-		       "%s: this file system has no locks (%s), so see to it that one job alone "
-		       "saves there; what an interrupted save left is not removed",
+		       "%s: this file system has no locks (%s): make sure that only one job saves "
+		       "there; remains of an interrupted save are not removed",
 		       folder->path, strerror(errno));
 		return WEFT_OK;
 	}
@@ -193,7 +194,7 @@ open_folder(struct wf_saved_folder *folder)
 	folder->fd = folder->calls->openat(AT_FDCWD, folder->path,
 					   O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (folder->fd < 0) {
-		return errno == ENOTDIR ? wf_fail(WEFT_IO, "%s: is no folder", folder->path)
+		return errno == ENOTDIR ? wf_fail(WEFT_IO, "%s: is not a folder", folder->path)
 					: wf_fail_errno(WEFT_IO, errno, "%s: cannot be opened",
 							folder->path);
 	}

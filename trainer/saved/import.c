@@ -221,7 +221,7 @@ put_in_order(struct wf_import *import)
 		}
 		/* Two that had other names may well be different ones. */
 		if (is_same && !(before->is_renamed && entry->is_renamed)) {
-			return wf_fail(WEFT_DATA, "%s: %s is there twice", import->path,
+			return wf_fail(WEFT_DATA, "%s: %s occurs twice", import->path,
 				       entry->array.name);
 		}
 		if (entry->is_shape) {

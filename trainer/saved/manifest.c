@@ -151,7 +151,7 @@ parse_line(struct cursor *cursor, const char *key)
 
 	cursor->number++;
 	if (end == NULL || (size_t)(end - from) >= LINE_BYTES) {
-		return wf_fail(WEFT_DATA, "line %u: is no line of less than %u bytes",
+		return wf_fail(WEFT_DATA, "line %u: is not a line of less than %u bytes",
 			       cursor->number, LINE_BYTES);
 	}
 	const size_t bytes = (size_t)(end - from);

@@ -20,13 +20,13 @@ static enum weft_status
 check_values_alone(const struct wf_saved *saved, bool with_state)
 {
 	if (with_state) {
-		return wf_fail(WEFT_INVALID, "state: the formats paddle and tar have values alone; "
-					     "leave it out, or take npz or safetensors");
+		return wf_fail(WEFT_INVALID, "state: the formats paddle and tar hold values only; "
+					     "leave it out, or use npz or safetensors");
 	}
 	if (saved->manifest.table_count > 0) {
 		return wf_fail(WEFT_INVALID,
-			       "%s: has tables, which the formats paddle and tar have no room for; "
-			       "take npz or safetensors",
+			       "%s: has tables, which the formats paddle and tar cannot hold; use "
+			       "npz or safetensors",
 			       saved->path);
 	}
 	return WEFT_OK;
@@ -190,8 +190,8 @@ fill_folder(struct making *making)
 	for (uint32_t i = 0; st == WEFT_OK && i <= saved->manifest.tensor_count; i++) {
 		if (i < saved->manifest.tensor_count && wf_parameter_is_aside(name_of(making, i))) {
 			return wf_fail(WEFT_DATA,
-				       "%s: a tensor is named %s, which in such a folder is a "
-				       "file beside the parameters; take another format",
+				       "%s: a tensor is named %s, which in such a folder is a file "
+				       "beside the parameters; use another format",
 				       saved->path, name_of(making, i));
 		}
 		st = write_one(making, i);

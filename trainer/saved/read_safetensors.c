@@ -225,7 +225,7 @@ wf_import_list_safetensors(struct wf_import *import)
 	if (bytes > import->file.bytes - LENGTH_BYTES || bytes > HEADER_BYTES_MAX) {
 		return wf_fail(WEFT_DATA,
 			       "%s: says that its header has %" PRIu64 " bytes; it has %" PRIu64
-			       " in all, and at most %u are read: it is no safetensors file, or "
+			       " in all, and at most %u are read: it is not a safetensors file, or "
 			       "was cut",
 			       import->path, bytes, import->file.bytes, HEADER_BYTES_MAX);
 	}

@@ -65,7 +65,7 @@ check_name(const struct held *held, const char *name)
 
 	if (fstatat(held->fd, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
 		return errno == ENOENT ? WEFT_OK
-				       : wf_fail_errno(WEFT_IO, errno, "%s/%s: cannot be looked at",
+				       : wf_fail_errno(WEFT_IO, errno, "%s/%s: cannot be examined",
 						       held->path, name);
 	}
 	if (!is_known(held, name)) {
@@ -153,7 +153,7 @@ wf_saved_check_ours(const struct wf_saved_folder *folder, const char *name, stru
 		return st;
 	}
 	if (fstat(held.fd, out) != 0) {
-		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be looked at", held.path);
+		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be examined", held.path);
 	}
 	held_fini(&held);
 	return st;

@@ -74,7 +74,7 @@ decode_head(struct wf_rows_reader *reader, const uint8_t *at)
 	const uint32_t flags = wf_load_u32(at + 20);
 
 	if (memcmp(at, WF_ROWS_MAGIC, 8) != 0) {
-		return wf_fail(WEFT_DATA, "%s: is no file of rows", path);
+		return wf_fail(WEFT_DATA, "%s: is not a file of rows", path);
 	}
 	if (wf_load_u32(at + 8) != WF_ROWS_FORMAT) {
 		return wf_fail(WEFT_DATA,
@@ -97,7 +97,7 @@ decode_head(struct wf_rows_reader *reader, const uint8_t *at)
 	if (wf_rows_check_head(head) != WEFT_OK || flags > WF_ROWS_FLAG_SCORE ||
 	    wf_load_u32(at + 28) != WF_PARTITION_COUNT ||
 	    memcmp(at + 48, zero, sizeof(zero)) != 0) {
-		return wf_fail(WEFT_DATA, "%s: says what no table is", path);
+		return wf_fail(WEFT_DATA, "%s: its header does not describe a table", path);
 	}
 	if (reader->file.bytes < wf_rows_file_bytes(head, 0)) {
 		return wf_fail(WEFT_DATA,
@@ -216,7 +216,7 @@ static enum weft_status
 at_end(const struct wf_rows_reader *reader)
 {
 	if (bytes_left(reader) > 0) {
-		return wf_fail(WEFT_DATA, "%s: goes on for %" PRIu64 " bytes behind its end",
+		return wf_fail(WEFT_DATA, "%s: has %" PRIu64 " bytes behind its end",
 			       reader->file.path, bytes_left(reader));
 	}
 	return WEFT_CLOSED;

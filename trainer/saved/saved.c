@@ -67,7 +67,7 @@ check_tensors(const struct writer *writer)
 			return st;
 		}
 		if (i > 0 && strcmp(writer->tensor[i - 1]->name, tensor->name) == 0) {
-			return wf_fail(WEFT_INVALID, "tensor %s: is there twice", tensor->name);
+			return wf_fail(WEFT_INVALID, "tensor %s: occurs twice", tensor->name);
 		}
 		if (wf_manifest_file_bytes(tensor->rows, tensor->cols) == 0) {
 			return wf_fail(WEFT_INVALID, "tensor %s: %" PRIu64 " x %" PRIu64,
@@ -93,7 +93,7 @@ check_tables(const struct writer *writer)
 			return st;
 		}
 		if (i > 0 && strcmp(writer->table[i - 1]->name, table->name) == 0) {
-			return wf_fail(WEFT_INVALID, "table %s: is there twice", table->name);
+			return wf_fail(WEFT_INVALID, "table %s: occurs twice", table->name);
 		}
 	}
 	return WEFT_OK;

@@ -20,7 +20,7 @@ wf_unpack_open(struct wf_unpack *out, struct wf_saved_file *file, uint64_t at,
 	out->inflater = (z_stream){0};
 	/* Negative: without the frame of zlib's own format. */
 	if (is_deflated && inflateInit2(&out->inflater, -MAX_WBITS) != Z_OK) {
-		return wf_fail(WEFT_NOMEM, "%s: no memory to inflate with", file->path);
+		return wf_fail(WEFT_NOMEM, "%s: no memory to decompress with", file->path);
 	}
 	return WEFT_OK;
 }
@@ -66,7 +66,7 @@ check_code(struct wf_unpack *unpack, int code)
 		return WEFT_OK;
 	}
 	if (code == Z_MEM_ERROR) {
-		return wf_fail(WEFT_NOMEM, "%s: no memory to inflate with", unpack->file->path);
+		return wf_fail(WEFT_NOMEM, "%s: no memory to decompress with", unpack->file->path);
 	}
 	if (code == Z_BUF_ERROR && z->avail_in == 0 && unpack->left == 0) {
 		return wf_fail(WEFT_DATA, "%s: deflated data end too early", unpack->file->path);

@@ -35,8 +35,8 @@ struct directory {
 static enum weft_status
 damaged(const struct wf_saved_file *file, const char *what)
 {
-	return wf_fail(WEFT_DATA, "%s: %s: it is no zip file, was cut, or is damaged", file->path,
-		       what);
+	return wf_fail(WEFT_DATA, "%s: %s: it is not a zip file, was cut, or is damaged",
+		       file->path, what);
 }
 
 /* Where the end record is: before a comment that ends with the file. */

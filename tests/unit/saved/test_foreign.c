@@ -346,7 +346,7 @@ what_has_the_name_of_a_save_aside_does_not_cost_it(void **state)
 		open_and_read_log(scene, wf_saved_posix(), text, sizeof(text));
 		check_same(scene, "pass-00003", &before);
 		assert_int_equal(names_in(scene->dir, true), 1);
-		assert_non_null(strstr(text, ".pass-00003.old-1 is kept, for pass-00003"));
+		assert_non_null(strstr(text, ".pass-00003.old-1 is kept, because pass-00003"));
 		take_away(scene, "pass-00003");
 		assert_ok(load_pass(scene, 3, &about));
 		assert_int_equal(about.step, 10 + i);

@@ -204,7 +204,7 @@ headers_of_safetensors_that_lie_are_refused(void **state)
 		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}", "header"},
 		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
 		 "\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
-		 "w is there twice"},
+		 "w occurs twice"},
 		{"{}", "was cut"},
 	};
 	struct scene *scene = *state;
@@ -275,12 +275,12 @@ a_name_that_is_there_twice_is_refused_in_either_order(void **state)
 			 "I64", "4,12");
 		struct bytes bytes = safetensors(header, data, sizeof(data));
 		assert_refused(open_import(scene, write_file(scene, "twice", &bytes), &import),
-			       WEFT_DATA, "is there twice");
+			       WEFT_DATA, "occurs twice");
 		snprintf(header, sizeof(header), form, names[i][1], "I64", "0,8", names[i][0],
 			 "F32", "8,12");
 		bytes = safetensors(header, data, sizeof(data));
 		assert_refused(open_import(scene, write_file(scene, "twice", &bytes), &import),
-			       WEFT_DATA, "is there twice");
+			       WEFT_DATA, "occurs twice");
 	}
 	/* Two that are shown alike are listed, and are nobody's. */
 	snprintf(header, sizeof(header), form, "w\x7f\x7f", "F32", "0,4", "w\xc3\xa9", "F32",

@@ -227,7 +227,7 @@ without_locks_who_reads_does_not_fail_who_saves(void **state)
 	assert_int_equal(names_in(scene->dir, true), 0);
 	/* Who never leaves off costs the save, after a while, and nothing else. */
 	reader.times = 1000;
-	assert_refused(save_pass(scene, &calls, 0, 3), WEFT_IO, "again and again");
+	assert_refused(save_pass(scene, &calls, 0, 3), WEFT_IO, "keeps coming back");
 	assert_true(reader.times > 800);
 	reader.times = 0;
 	assert_ok(load_pass(scene, 0, &about));

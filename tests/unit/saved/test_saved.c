@@ -155,7 +155,7 @@ damaged_files_are_refused_by_name(void **state)
 		}
 		assert_int_equal(unlink(path), 0);
 		assert_int_equal(mkdir(path, 0777), 0);
-		assert_refused(load_pass(scene, 0, &about), WEFT_DATA, "no regular file");
+		assert_refused(load_pass(scene, 0, &about), WEFT_DATA, "not a regular file");
 		assert_int_equal(rmdir(path), 0);
 		write_bytes(path, bytes, count);
 		assert_ok(load_pass(scene, 0, &about));

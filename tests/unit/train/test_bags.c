@@ -96,7 +96,7 @@ static void
 malformed_strikes_are_refused_by_line_column_and_value(void **state)
 {
 	static const struct refusal cases[] = {
-		{"", "line 1: holds no header"},
+		{"", "line 1: has no header"},
 		{"Airport,Aircraft\n", "line 1, column 1: \"Airport\""},
 		{STRIKES_HEADER STRIKE, "has 1 rows"},
 		{STRIKES_HEADER STRIKE "\n", "line 3: "},

@@ -221,7 +221,7 @@ files_that_do_not_fit_together_are_refused(void **state)
 	path_of(scene, 3, false, path);
 	assert_int_equal(unlink(path), 0);
 	assert_refused(wf_images_read(scene->env, scene->dir, &dataset), WEFT_IO,
-		       "t10k-labels-idx1-ubyte: not there");
+		       "t10k-labels-idx1-ubyte: no such file");
 }
 
 int

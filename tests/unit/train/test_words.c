@@ -70,9 +70,9 @@ what_is_no_text_is_refused_by_line_and_byte(void **state)
 		{"\xf0\x80\x80\x80", 4, "is not UTF-8"},
 		{"\xf8\x80\x80\x80\x80", 5, "is not UTF-8"},
 		{"b aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 66,
-		 "line 1, column 66: \"a\" makes a word longer than 63"},
+		 "line 1, column 66: \"a\" is in a word longer than 63"},
 		{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'a", 65,
-		 "line 1, column 65: \"a\" makes a word longer than 63"},
+		 "line 1, column 65: \"a\" is in a word longer than 63"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t words = 0;
