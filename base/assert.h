@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assertions state what the programmer believes, and stay on in release builds.
- * What the network, a file or a user says is never asserted: it is refused with a status. */
+/* Assertions state what the programmer believes, and stay on in release builds. Input from the
+ * network, a file or a user is never asserted: it is refused with a status. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,8 +22,8 @@ _Noreturn void wf_assert_failed(const char *condition, const char *file, int lin
 #define WF_SLOW_ASSERT(cond) ((void)sizeof((cond) ? 1 : 0))
 #endif
 
-/* An object belongs to one thread. The first call of wf_owner_claim names it; every function of the
- * object opens with WF_ASSERT_OWNER. wf_owner_drop lets another thread take it. */
+/* An object belongs to one thread, which the first call of wf_owner_claim records. Every function
+ * of the object begins with WF_ASSERT_OWNER. After wf_owner_drop another thread may claim it. */
 struct wf_owner {
 	unsigned long thread; /* 0: nobody */
 };

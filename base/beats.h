@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beats: does the other end of a connection take turns? A process that is stopped, swapped out or
- * starved keeps its connections, and is waited for. Who waits, and has heard nothing for half a
- * second, asks by a message that nothing but the other end's own turn answers: one question at a
- * time, so that an end which takes nothing in is not heaped up with them, and none while traffic
- * flows.
+/* beats: heartbeats that show whether the other end of a connection takes turns. A process that is
+ * stopped, swapped out or starved keeps its connections, and its peers wait for it. An end that
+ * waits and has received nothing for half a second sends a question, which only a turn of the other
+ * end can answer. There is one open question at a time, so that they do not pile up, and none while
+ * traffic flows.
  *
- * Silence lasts from when the question could have reached the other end: from when it was DONE,
- * that is, when the medium had taken it. As long as it is not, behind what was to leave before it,
- * any operation that is DONE shows that something is taken in; when none is, that is what is said
- * of the other end, which may be stopped, or behind a network that is.
+ * Silence is measured from when the question could have reached the other end, which is when its
+ * SEND was DONE. While it is still queued behind other operations, any operation that is DONE shows
+ * that the other end accepts data. If none is, the log says that it accepts nothing: it may be
+ * stopped, or the network may be.
  *
- * What is silent is counted in the turns of the end that asks: one that was stopped itself, or had
- * no CPU, accuses nobody. Its clock advances with each look, by a second at most.
+ * Silence is counted in the turns of the end that asks, so that an end that was itself stopped, or
+ * had no CPU, accuses nobody. Its clock advances at each look by at most a second.
  *
  * Thread: the one that owns the connection. */
 #pragma once
@@ -22,37 +22,37 @@
 
 #include "base/env.h"
 
-/* Of the SEND of a question; no other operation has it. */
+/* The cookie of a question's SEND, and of no other operation. */
 #define WF_BEAT_COOKIE UINT64_MAX
 
 /* Zero: not looked at yet. */
 struct wf_beat_clock {
 	uint64_t turns_ns; /* time in which this end took turns */
-	uint64_t look_ns;  /* the env's, at the last look */
+	uint64_t look_ns;  /* the env's time at the last look */
 };
 
-/* What is known of one peer on one path. Zero at its begin. */
+/* What is known about one peer on one path. Zero when the path begins. */
 struct wf_beat {
-	bool heard;        /* something has come since the last look, */
-	bool moved;        /* or something has left, and the question not before */
-	bool left;         /* the question that is open */
-	bool ask_due;      /* to be sent, as is an answer */
-	bool answer_due;   /* it has asked */
-	bool itself;       /* it has said that it takes turns by itself */
-	uint32_t pid;      /* as it has said; 0: not yet */
-	uint64_t heard_ns; /* by the clock of turns, as is */
-	uint64_t asked_ns; /* since when the open question is unanswered; 0: none is open */
+	bool heard;        /* something has arrived since the last look, */
+	bool moved;        /* or something was sent, and the question not before it */
+	bool left;         /* the open question was sent */
+	bool ask_due;      /* a question has to be sent */
+	bool answer_due;   /* an answer has to be sent */
+	bool itself;       /* it has a thread that takes turns */
+	uint32_t pid;      /* the peer's; 0: not known yet */
+	uint64_t heard_ns; /* the last arrival, by the clock of turns */
+	uint64_t asked_ns; /* when the open question was asked, by the same clock; 0: none is */
 };
 
-/* A cookie that means something, and not to beats. */
+/* Whether the cookie belongs to an operation that is not a question. */
 static inline bool
 wf_beat_is_other(uint64_t cookie)
 {
 	return cookie - 1 < WF_BEAT_COOKIE - 1;
 }
 
-/* An operation of the path is DONE. What is lost with its path may count, too: a path that begins
- * forgets it. */
+/* An operation of the path is DONE. Operations that are lost with the path may be counted too: a
+ * new path begins from zero. */
 static inline void
 wf_beat_done(struct wf_beat *beat, uint64_t cookie)
 {
@@ -62,25 +62,25 @@ wf_beat_done(struct wf_beat *beat, uint64_t cookie)
 	}
 }
 
-/* There is something to be sent. */
+/* Whether a question or an answer has to be sent. */
 static inline bool
 wf_beat_speaks(const struct wf_beat *beat)
 {
 	return beat->ask_due || beat->answer_due;
 }
 
-/* A path begins, and with it a question. */
+/* Begins a path, with a question. */
 void wf_beat_begin(struct wf_beat *beat, const struct wf_beat_clock *clock);
-/* Before the looks of one turn. Fit to be called some times a second. */
+/* Advances the clock; called before the looks of a turn, a few times a second. */
 void wf_beat_clock_look(struct wf_beat_clock *clock, uint64_t now_ns);
-/* Is a question to be sent that was not due before? `waits`: somebody waits for this peer. */
+/* Whether a question has become due. `waits`: somebody waits for this peer. */
 bool wf_beat_look(struct wf_beat *beat, const struct wf_beat_clock *clock, bool waits);
-/* For so long it has not answered; 0: nobody asks. */
+/* How long the peer has not answered; 0: there is no open question. */
 uint64_t wf_beat_silent_ns(const struct wf_beat *beat, const struct wf_beat_clock *clock);
-/* "has not taken a turn", or "has taken nothing in": the question waits for its turn to leave. */
+/* "has not taken a turn", or "has taken nothing in" while the question is still queued. */
 const char *wf_beat_lacks(const struct wf_beat *beat);
-/* It is silent for long enough to be named. */
+/* Whether it has been silent for long enough to be named in the log. */
 bool wf_beat_is_silent(const struct wf_beat *beat, const struct wf_beat_clock *clock);
-/* The same. Into `out`: " has not taken a turn for 4 s". */
+/* The same; writes " has not taken a turn for 4 s" to `out`. */
 bool wf_beat_describe(const struct wf_beat *beat, const struct wf_beat_clock *clock, char *out,
 		      size_t bytes);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seats: which thread sits where: lane or trainer's thread -> CPU, memory node, device and port.
+/* seats: the CPU, memory node, device and port of each lane and each thread of a trainer.
  *
- * A pure function of the machine (topo) and of who runs on it: the same at every call, on every
- * host. Rules:
- * 1. As many whole cores as there are threads: each gets one. Else as many hardware threads: each
- *    gets one, and cores are shared only when all are taken. Else nobody is bound to anything.
- * 2. Traffic: lanes, then progress threads, take the ports of RDMA devices in turn, who has to sit
- *    at another node the ports there; ports that are down are left out, and those that are slower
- *    than the fastest by more than a factor of WF_SEAT_SLOWER. Without RDMA devices there
- * is nothing to take turns on, and network devices count only if all that are up are at one node.
- * 3. A lane sits at the node of its device while there is room, else at the node with most room. So
- *    without devices lanes spread over the nodes, and over the memory that goes with them.
- * 4. The threads of a trainer sit at one node, its device's if there is room for all, else the one
- *    with most room; what no node can hold together is spread, the progress thread first.
+ * A pure function of the machine (topo) and of the processes on it: the same at every call, on
+ * every host. Rules:
+ * 1. If there are as many cores as threads, each thread gets a core. Otherwise, if there are as
+ *    many hardware threads, each gets one, and cores are shared only when all are in use. Otherwise
+ *    no thread is bound.
+ * 2. Traffic: lanes, and then progress threads, are assigned the ports of RDMA devices in turn; a
+ *    thread that has to be at another node is assigned the ports there. Ports that are down are
+ *    left out, and so are those slower than the fastest by more than a factor of WF_SEAT_SLOWER.
+ *    Without RDMA devices, network devices count only if all that are up are at one node.
+ * 3. A lane is placed at the node of its device while there is room, otherwise at the node with the
+ *    most room. Without devices lanes are therefore spread over the nodes and their memory.
+ * 4. The threads of a trainer are placed at one node: its device's if there is room for all of
+ *    them, otherwise the one with the most room. If no node has room for all, they are spread, the
+ *    progress thread first.
  * 5. Memory is at the node of the CPU.
  * Thread: any. */
 #pragma once
@@ -23,12 +25,12 @@
 
 enum wf_seat_role {
 	WF_SEAT_DENSE,    /* a lane of dense parameters */
-	WF_SEAT_SPARSE,   /* a lane of sparse ones */
-	WF_SEAT_COMPUTE,  /* of a trainer */
-	WF_SEAT_PROGRESS, /* of a trainer: moves the bytes */
+	WF_SEAT_SPARSE,   /* a lane of sparse tables */
+	WF_SEAT_COMPUTE,  /* a compute thread of a trainer */
+	WF_SEAT_PROGRESS, /* the progress thread of a trainer, which transfers data */
 };
 
-/* The threads of one process, of each role. */
+/* The number of threads of one process in each role. */
 struct wf_seat_process {
 	uint32_t dense, sparse, compute, progress;
 };
@@ -46,17 +48,17 @@ struct wf_seat {
 struct wf_seat_ask {
 	const struct wf_seat_process *process; /* [process_count] */
 	uint32_t process_count;
-	const char *device; /* the only ones to be used, "mlx5_0+mlx5_1"; NULL: all */
-	uint32_t port;      /* of them; 0: any */
+	const char *device; /* the only devices to use, "mlx5_0+mlx5_1"; NULL: all */
+	uint32_t port;      /* the only port of them to use; 0: any */
 };
 
 enum wf_seat_share {
 	WF_SEAT_CORES,   /* a core for each thread */
 	WF_SEAT_CPUS,    /* a hardware thread for each, cores are shared */
-	WF_SEAT_NOTHING, /* more threads than CPUs: nobody is bound */
+	WF_SEAT_NOTHING, /* more threads than CPUs: no thread is bound */
 };
 
-/* How many seats that is. */
+/* The number of seats. */
 uint32_t wf_seat_count(const struct wf_seat_ask *ask);
 /* Fill in `seat`, [wf_seat_count]: process by process; dense, sparse, compute, progress; by idx.
  * WEFT_INVALID: the machine has no such device; it names those it has. WEFT_NOMEM. */

@@ -5,7 +5,7 @@
  * machine and one job. With WEFT_SPIN_AUTO the limit follows what recent waits took: twice their
  * usual length, while that is short, and no polling at all where waits are usually longer than
  * polling is worth. Where polling ends without an event twice in a row, something else wants the
- * core, or the pattern has changed: polling then is left out for one wait, then for two, and so on
+ * core, or the pattern has changed: polling is then skipped for one wait, then for two, and so on
  * up to WF_SPIN_REST_MAX, until it succeeds again.
  *
  * A wait begins with the last event and ends with the next one. Waits that end before the thread
@@ -20,8 +20,8 @@
 #include "base/env.h"
 #include "weft/weft.h" /* WEFT_SPIN_AUTO */
 
-#define WF_SPIN_MAX_NS (100 * WF_NS_PER_US) /* longest that an automatic limit becomes */
-#define WF_SPIN_REST_MAX 64u                /* waits in a row for which polling is left out */
+#define WF_SPIN_MAX_NS (100 * WF_NS_PER_US) /* the longest automatic limit */
+#define WF_SPIN_REST_MAX 64u                /* the most waits in a row without polling */
 
 struct wf_spin {
 	uint64_t limit_ns;   /* of a wait; 0: sleep at once */
@@ -29,7 +29,7 @@ struct wf_spin {
 	uint64_t usual_ns;   /* how long recent waits took */
 	bool missed;         /* in the wait under way polling has come to its limit */
 	unsigned misses;     /* waits in a row in which it did */
-	unsigned rest, left; /* waits to leave out next time; of those, how many are left now */
+	unsigned rest, left; /* waits to skip next time, and still to skip now */
 };
 
 /* `spin_ns`: a fixed limit, 0: never poll, or WEFT_SPIN_AUTO. */

@@ -17,11 +17,11 @@ struct wf_error {
 /* Record a failure and return its status: `return wf_fail(WEFT_NOMEM, "lane %u: ...", idx)`.
  * Recording WEFT_OK or WEFT_AGAIN is a programmer's error. */
 enum weft_status wf_fail(enum weft_status status, const char *format, ...)
-	__attribute__((cold, format(printf, 2, 3))); /* cold: what leads here is no fast path */
+	__attribute__((cold, format(printf, 2, 3))); /* cold: no fast path leads here */
 
 /* As wf_fail, with ": " and strerror(err) appended. */
 enum weft_status wf_fail_errno(enum weft_status status, int err, const char *format, ...)
 	__attribute__((cold, format(printf, 3, 4)));
 
-/* The record of this thread. A simulated env swaps it when it passes the turn. */
+/* The record of this thread. A simulated env swaps it when it switches to another process. */
 struct wf_error *wf_error_record(void);

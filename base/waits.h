@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waits: since when something is waited for, and when a wait that lasts is told: after two seconds,
- * then ever more rarely.
+/* waits: since when something is waited for, and when a long wait is logged: after two seconds,
+ * then with growing intervals.
  *
- * Each kind of wait has a gate of its own, which is asked with the begin of the wait that is under
- * way now. A gate keeps nothing of a wait but when it told one last: a wait that began later is
- * another one, with a clock and a back-off of its own. One that had begun before (the next of many
- * that overlap) goes on with the back-off, so that overlapping waits do not make a line each.
+ * Each kind of wait has its own gate, which is asked with the beginning of the current wait. A gate
+ * stores only when a line was last logged. A wait that began after that is a new one, with its own
+ * clock and back-off. One that had begun before it (the next of several that overlap) continues the
+ * back-off, so that overlapping waits do not log a line each.
  *
- * Waits that overlap are entries of a list in the order of their begins, so that the one that lasts
- * longest is at hand. An entry may be added without a time, which the next reading of the clock
- * gives it.
+ * Overlapping waits are entries of a list in the order of their beginnings, so that the longest is
+ * at its head. An entry may be added without a time; the next reading of the clock sets it.
  *
  * Thread: the one that owns the gate, or the list. */
 #pragma once
@@ -24,14 +23,14 @@ struct wf_wait_gate {
 	uint64_t told_ns, period_ns; /* zero at first */
 };
 
-/* Whether a line about the wait is due now; if so, it counts as told. `since_ns`: when the wait
- * that is under way began; 0: none is. */
+/* Whether a line about the wait is due now; if so, it counts as logged. `since_ns` is when the
+ * current wait began; 0: nothing is waited for. */
 bool wf_wait_is_due(struct wf_wait_gate *gate, uint64_t since_ns, uint64_t now_ns);
 
-/* Embedded in what is waited for. Zero at first; where it is not listed the rest says nothing. */
+/* Embedded in what is waited for. Zero at first; the other fields are valid while it is listed. */
 struct wf_wait {
 	bool listed;
-	uint64_t since_ns; /* 0: from the next wf_wait_stamp on */
+	uint64_t since_ns; /* 0: set by the next wf_wait_stamp */
 	struct wf_wait *older, *newer;
 };
 
@@ -39,7 +38,7 @@ struct wf_wait_list {
 	struct wf_wait *oldest, *newest; /* NULL: nothing is waited for */
 };
 
-/* Both are part of each exchange, so they are inline. */
+/* Both are on the path of each exchange, so they are inline. */
 static inline void
 wf_wait_begin(struct wf_wait_list *list, struct wf_wait *wait, uint64_t since_ns)
 {
@@ -61,7 +60,7 @@ wf_wait_end(struct wf_wait_list *list, struct wf_wait *wait)
 	*(wait->newer != NULL ? &wait->newer->older : &list->newest) = wait->older;
 }
 
-/* Those that have no time yet began now. */
+/* Sets the time of the entries that have none. */
 static inline void
 wf_wait_stamp(struct wf_wait_list *list, uint64_t now_ns)
 {
