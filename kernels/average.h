@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* average: means of parameters over the last steps, as PaddlePaddle 0.10 keeps them: three sums of
  * a parameter's values after each step, and from them the mean over a window that grows with the
- * number of steps. kernels/README.md, "Averages". Thread: any. */
+ * number of steps. kernels/formulas.md, "Averages". Thread: any. */
 #pragma once
 
 #include <stdbool.h>

@@ -19,7 +19,7 @@
  *   g = s / divisor
  *   not finite: the element and its state stay as they are, and it is counted
  *   g = min(max(g, -clip), clip)                   when clip > 0
- * then the optimizer's formula (kernels/README.md) with g, rate, decay; then, where l1 > 0, the
+ * then the optimizer's formula (kernels/formulas.md) with g, rate, decay; then, where l1 > 0, the
  * parameter moves towards 0 by plain_rate * l1, and not beyond. */
 struct wf_apply {
 	float *param;               /* [count] in and out */

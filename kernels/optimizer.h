@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* optimizer: the settings of an optimizer and its schedule, and the step-wise scalars made of them.
- * Formulas with their sources: kernels/README.md. Thread: any; everything here is pure. */
+ * Formulas with their sources: kernels/formulas.md. Thread: any; everything here is pure. */
 #pragma once
 
 #include <stdint.h>

@@ -2,7 +2,7 @@
 /* rows: optimizers of the rows of sparse tables: settings, and kernels that sum the gradients of
  * all trainers and update one row after the other. What holds for kernels.h holds here: ref is the
  * definition, every form gives the same bits, nothing allocates, nothing fails, no libm. Formulas
- * with their sources: kernels/README.md.
+ * with their sources: kernels/formulas.md.
  *
  * A row lies in memory as `dim` values, then its state: arrays of dim f32, then scalars. Thread:
  * any; everything here is pure but for the rows it is told to change. */

@@ -55,7 +55,7 @@ enum weft_value_format {
 	WEFT_VALUES_F16 = 2,
 };
 
-/* The optimizer of a table's rows, which lanes run. Formulas: kernels/README.md. */
+/* The optimizer of a table's rows, which lanes run. Formulas: kernels/formulas.md. */
 struct weft_row_optimizer_opts {
 	/* "sgd", "momentum", "sparse_momentum", "adagrad", "adagrad_rowwise", "rmsprop", "adam",
 	 * "adam_rowwise", "ftrl", "ftrl_group". Default: "sgd". */

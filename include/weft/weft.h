@@ -115,7 +115,7 @@ enum weft_log_level {
 	WEFT_LOG_ERROR = 3,
 };
 
-/* The pservers' optimizer; the same on all trainers of a job. Formulas: kernels/README.md. */
+/* The pservers' optimizer; the same on all trainers of a job. Formulas: kernels/formulas.md. */
 struct weft_optimizer_opts {
 	/* "sgd", "momentum", "torch_momentum", "nesterov", "adagrad", "decayed_adagrad", "rmsprop",
 	 * "adadelta", "adam", "adamw", "adamax". Default: "sgd". */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How fast the forms of the fused pass are beside each other: no test, to be run by hand for the
- * table in kernels/README.md. Prints a line per optimizer, array bytes and number of gradients:
+ * table in kernels/speed.md. Prints a line per optimizer, array bytes and number of gradients:
  * the median time of ref, avx2 and avx512 in ns an element, and the medians of the ratios of runs
  * that stood side by side; then the same for sum, exp and log. Forms take turns run by run, so that
  * what the machine does meanwhile meets them all. usage: forms_speed [SECONDS_PER_LINE [NAME]].

@@ -326,7 +326,7 @@ class Job(support.Case):
         self.jobs_end_well()
 
     def test_rmsprop_is_one_formula_for_tensors_and_for_rows(self):
-        """In float32, operation by operation, as kernels/README.md has it: the first square counts in
+        """In float32, operation by operation, as kernels/formulas.md has it: the first square counts in
         full, of a tensor in the job's first step, of a row in its own."""
         settings = {"learning_rate": 0.01, "rho": 0.9, "epsilon": 1e-6, "optimizer": "rmsprop"}
         rate, rho, epsilon = np.float32(0.01), np.float32(0.9), np.float32(1e-6)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes back: values after some steps, beside a computation by hand in the same arithmetic.
- * Formulas: kernels/README.md. */
+ * Formulas: kernels/formulas.md. */
 #include <math.h>
 
 #include "tests/unit/trainer/fabric.h"
