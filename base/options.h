@@ -62,8 +62,9 @@ struct wf_option {
 	double fmin, fmax; /* F64; both 0: no limit */
 	bool is_shared;    /* a setting that all trainers of a job have to have alike */
 	bool of_pserver;   /* a setting that pservers have, too, with the same default and limits */
-	/* Of a setting that travels in a job's description: at which of its bytes, and how many. */
-	uint8_t job_at, job_bytes;
+	/* Of a setting that travels in the description of a job or table: at which of its bytes,
+	 * and how many. */
+	uint8_t wire_at, wire_bytes;
 };
 
 #define WF_OPTION_FILE_BYTES 16384u

@@ -27,6 +27,13 @@ struct wf_session_values {
 #undef WF_SETTING_FIELD
 };
 
+/* The values of any kind. */
+union wf_settings_values {
+	struct wf_session_values session;
+	struct weft_tensor_opts tensor;
+	struct weft_table_opts table;
+};
+
 /* The settings of a kind. Offsets are those in struct wf_session_values, in weft_tensor_opts and in
  * weft_table_opts; these two do not grow any more either: a later setting goes into a struct of
  * ours behind them, as it is done for sessions. `*count`: how many. NULL: there is no such kind. */
@@ -52,8 +59,9 @@ void wf_table_defaults(struct weft_table_opts *out);
 enum weft_status wf_settings_check(enum weft_settings_kind kind,
 				   const void *values) WEFT_MUST_CHECK;
 
-/* The same of those settings alone that travel in a job's description. */
-enum weft_status wf_job_settings_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
+/* The same of those settings alone that travel in descriptions. */
+enum weft_status wf_settings_check_wire(enum weft_settings_kind kind,
+					const void *values) WEFT_MUST_CHECK;
 
 /* What the original calls a setting, where it has a name of its own for it; NULL: there is none. */
 const char *wf_setting_of_original(const char *name, size_t bytes);
@@ -76,8 +84,8 @@ enum weft_status wf_settings_apply(const struct weft_settings *settings,
 				   enum weft_settings_kind kind, void *values) WEFT_MUST_CHECK;
 /* The values that have no field in weft_session_opts, as if they had been set by name. WEFT_NOMEM
  */
-enum weft_status wf_settings_take(struct weft_settings *settings,
-				  const struct wf_session_values *values) WEFT_MUST_CHECK;
+enum weft_status wf_settings_set_named(struct weft_settings *settings,
+				       const struct wf_session_values *values) WEFT_MUST_CHECK;
 /* The world that a session with these settings lives in; NULL, the default: this process's. It has
  * to outlive the session. */
 void wf_settings_set_env(struct weft_settings *settings, struct wf_env *env);
@@ -101,10 +109,12 @@ wf_session_open_in(struct wf_env *env, const struct weft_session_opts *opts,
 }
 
 /* The settings that all trainers have to have alike, where they are not at their defaults, for
- * people: "learning_rate=0.1 l2=0.5", by the names that programs have for them. `out` has `bytes`;
- * what there is no room for is left out, and WF_SETTINGS_MORE said as the last word. */
+ * people, with `between` between two: "learning_rate=0.1 l2=0.5". Those of a session have the names
+ * that programs have for them. `out` has `bytes`; what there is no room for is left out, and
+ * WF_SETTINGS_MORE stands as the last word. */
 #define WF_SETTINGS_MORE "..."
-void wf_settings_say(const struct wf_session_values *values, char *out, size_t bytes);
+void wf_settings_describe(enum weft_settings_kind kind, const void *values, char between, char *out,
+			  size_t bytes);
 /* The default of a setting by such a name; false: there is no such setting. */
 bool wf_setting_initial(const char *name, size_t name_bytes, char *out, size_t bytes);
 

@@ -14,11 +14,7 @@
 
 struct weft_settings {
 	enum weft_settings_kind kind;
-	union {
-		struct wf_session_values session;
-		struct weft_tensor_opts tensor;
-		struct weft_table_opts table;
-	} value;
+	union wf_settings_values value;
 	struct wf_env *env;          /* of a session */
 	bool is_given[SETTINGS_MAX]; /* in the order of the table; else it has its default */
 	char *text[SETTINGS_MAX];    /* ours, of those that are texts; NULL: the table's */
@@ -181,7 +177,7 @@ wf_settings_apply(const struct weft_settings *settings, enum weft_settings_kind 
 }
 
 enum weft_status
-wf_settings_take(struct weft_settings *settings, const struct wf_session_values *values)
+wf_settings_set_named(struct weft_settings *settings, const struct wf_session_values *values)
 {
 	unsigned count = 0;
 	enum weft_status st = WEFT_OK;

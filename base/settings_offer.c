@@ -48,42 +48,53 @@ wf_settings_offer_pserver(struct wf_option *rows, unsigned count, unsigned max, 
 	return offer(rows, count, max, shift, true);
 }
 
+/* The words so far: `used` of `bytes`. */
+struct words {
+	char *out;
+	size_t bytes, used;
+	char between;
+};
+
 /* false: there is no room for the word and for WF_SETTINGS_MORE behind it. */
 static bool
-append(char *out, size_t bytes, const char *name, const char *value)
+append(struct words *w, const char *name, const char *value)
 {
-	size_t used = strlen(out);
 	size_t more = strlen(name) + strlen(value) + 2;
-	if (used + more + strlen(" " WF_SETTINGS_MORE) >= bytes) {
+	if (w->used + more + strlen(" " WF_SETTINGS_MORE) >= w->bytes) {
 		return false;
 	}
-	(void)snprintf(out + used, bytes - used, "%s%s=%s", used > 0 ? " " : "", name, value);
+	const char between[] = {w->used > 0 ? w->between : '\0', '\0'};
+	w->used += (size_t)snprintf(w->out + w->used, w->bytes - w->used, "%s%s=%s", between, name,
+				    value);
 	return true;
 }
 
 void
-wf_settings_say(const struct wf_session_values *values, char *out, size_t bytes)
+wf_settings_describe(enum weft_settings_kind kind, const void *values, char between, char *out,
+		     size_t bytes)
 {
-	struct wf_session_values usual;
+	struct words words = {.out = out, .bytes = bytes, .between = between};
+	union wf_settings_values usual;
 	bool whole = true;
 	unsigned count = 0;
-	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &count);
-	wf_session_defaults(&usual);
+	const struct wf_option *rows = wf_settings_rows(kind, &count);
+	wf_option_defaults(rows, count, &usual);
 	out[0] = '\0';
 	for (unsigned i = 0; i < count; i++) {
 		char value[WF_ERROR_BYTES];
 		char initial[WF_ERROR_BYTES];
-		wf_option_value(&table[i], values, value, sizeof(value));
-		wf_option_value(&table[i], &usual, initial, sizeof(initial));
-		if (table[i].is_shared && strcmp(value, initial) != 0) {
-			whole = append(out, bytes, wf_setting_option_name(table[i].name), value) &&
-				whole;
+		const char *name = kind == WEFT_SETTINGS_SESSION
+					   ? wf_setting_option_name(rows[i].name)
+					   : rows[i].name;
+		wf_option_value(&rows[i], values, value, sizeof(value));
+		wf_option_value(&rows[i], &usual, initial, sizeof(initial));
+		if (rows[i].is_shared && strcmp(value, initial) != 0) {
+			whole = append(&words, name, value) && whole;
 		}
 	}
-	size_t used = strlen(out);
 	if (!whole) {
-		(void)snprintf(out + used, bytes - used, "%s" WF_SETTINGS_MORE,
-			       used > 0 ? " " : "");
+		const char last[] = {words.used > 0 ? between : '\0', '\0'};
+		(void)snprintf(out + words.used, bytes - words.used, "%s" WF_SETTINGS_MORE, last);
 	}
 }
 

@@ -43,7 +43,8 @@ kind_of(const struct wf_job_tensor *tensor)
 static void
 summarise(const struct wf_core *core, struct wf_hello *hello)
 {
-	wf_settings_say(&core->values, hello->options, sizeof(hello->options));
+	wf_settings_describe(WEFT_SETTINGS_SESSION, &core->values, ' ', hello->options,
+			     sizeof(hello->options));
 	size_t used = 0;
 	static const char *const mode[] = {
 		[WEFT_TENSOR_AS_SESSION] = "",

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "wire/shape.h"
+#include "wire/settings.h"
 
 void
 wf_job_settings(const struct wf_job *job, struct wf_session_values *out)
@@ -50,37 +50,19 @@ void
 wf_job_settings_put(const struct wf_job *job, uint8_t *out)
 {
 	struct wf_session_values values;
-	unsigned count = 0;
-	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &count);
 	wf_job_settings(job, &values);
-	for (unsigned i = 0; i < count; i++) {
-		uint64_t number = table[i].job_bytes > 0 ? wf_option_number(&table[i], &values) : 0;
-		for (unsigned byte = 0; byte < table[i].job_bytes; byte++) {
-			out[table[i].job_at + byte] = (uint8_t)(number >> (8 * byte));
-		}
-	}
+	wf_settings_encode(WEFT_SETTINGS_SESSION, &values, out);
 }
 
 enum weft_status
 wf_job_settings_get(const uint8_t *in, struct wf_job *job)
 {
 	struct wf_session_values values = {0};
-	unsigned count = 0;
-	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &count);
-	for (unsigned i = 0; i < count; i++) {
-		uint64_t number = 0;
-		for (unsigned byte = 0; byte < table[i].job_bytes; byte++) {
-			number |= (uint64_t)in[table[i].job_at + byte] << (8 * byte);
-		}
-		if (table[i].type == WF_OPTION_BOOL && number > 1) {
-			return wf_refuse("job", table[i].name, number, "0 or 1");
-		}
-		if (table[i].job_bytes > 0) {
-			wf_option_set_number(&table[i], number, &values);
-		}
+	enum weft_status st = wf_settings_decode(WEFT_SETTINGS_SESSION, "job", in, &values);
+	if (st == WEFT_OK) {
+		wf_job_set(&values.opts, job);
 	}
-	wf_job_set(&values.opts, job);
-	return WEFT_OK;
+	return st;
 }
 
 static enum weft_status
@@ -106,7 +88,7 @@ wf_job_check_settings(const struct wf_job *job)
 {
 	struct wf_session_values values;
 	wf_job_settings(job, &values);
-	enum weft_status st = wf_job_settings_check(&values);
+	enum weft_status st = wf_settings_check_wire(WEFT_SETTINGS_SESSION, &values);
 	if (st == WEFT_OK) {
 		st = wf_mode_rules_check(&values);
 	}

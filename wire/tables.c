@@ -3,58 +3,21 @@
 #include "wire/tables.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/digest.h"
+#include "wire/settings.h"
 #include "wire/shape.h"
 
 #define TABLE "table"
 
-/* Every f64 of a table, in the order of the wire. */
-#define F64(field)                                                                                 \
-	{                                                                                          \
-#field, offsetof(struct wf_table_desc, field)                                      \
-	}
-#define ROW(field)                                                                                 \
-	{                                                                                          \
-		"row." #field, offsetof(struct wf_table_desc, row.set.field)                       \
-	}
-static const struct number {
-	const char *name;
-	size_t offset;
-} numbers[] = {
-	ROW(learning_rate),
-	ROW(momentum),
-	ROW(beta1),
-	ROW(beta2),
-	ROW(rho),
-	ROW(epsilon),
-	ROW(decay),
-	ROW(clip),
-	ROW(l1),
-	ROW(l2),
-	ROW(l21),
-	ROW(ftrl_beta),
-	ROW(schedule_a),
-	ROW(schedule_b),
-	F64(init.a),
-	F64(init.b),
-	F64(admit.probability),
-	F64(evict.score_least),
-	F64(evict.show_weight),
-	F64(evict.click_weight),
-	F64(evict.fade),
-};
-
-static double
-number_of(const struct wf_table_desc *table, const struct number *number)
-{
-	double value;
-	memcpy(&value, (const uint8_t *)table + number->offset, sizeof(value));
-	return value;
-}
+#define FIXED_BYTES 236 /* in front of the name */
+/* Those of them that are no settings, or texts: */
+#define DIM_AT 0
+#define OPTIMIZER_AT 24
+#define SCHEDULE_AT 28
+#define INIT_AT 32
 
 static enum weft_status
 check_name(const char *name)
@@ -77,13 +40,6 @@ check_name(const char *name)
 	return WEFT_OK;
 }
 
-static enum weft_status
-invalid(const struct wf_table_desc *table, const char *field, uint64_t value, const char *rule)
-{
-	return wf_fail(WEFT_INVALID, TABLE " %s: %s is %" PRIu64 ", must be %s", table->name, field,
-		       value, rule);
-}
-
 enum weft_status
 wf_table_desc_check(const struct wf_table_desc *table)
 {
@@ -91,23 +47,14 @@ wf_table_desc_check(const struct wf_table_desc *table)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (table->dim == 0 || table->dim > WF_TABLE_DIM_MAX) {
-		return invalid(table, "dim", table->dim, "1 to 4096 values");
+	if (table->set.dim == 0 || table->set.dim > WF_TABLE_DIM_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       TABLE " %s: dim is %" PRIu32 ", must be 1 to %u values", table->name,
+			       table->set.dim, WF_TABLE_DIM_MAX);
 	}
-	if (table->value_rest >= WF_VALUE_FORMAT_COUNT) {
-		return invalid(table, "value_rest", table->value_rest, "0 f32, 1 bf16 or 2 f16");
-	}
-	if (table->value_wire >= WF_VALUE_FORMAT_COUNT) {
-		return invalid(table, "value_wire", table->value_wire, "0 f32, 1 bf16 or 2 f16");
-	}
-	for (size_t i = 0; i < WF_ARRAY_COUNT(numbers); i++) {
-		double value = number_of(table, &numbers[i]);
-		if (!isfinite(value)) {
-			return wf_fail(WEFT_INVALID, TABLE " %s: %s is %g, must be finite",
-				       table->name, numbers[i].name, value);
-		}
-	}
-	return WEFT_OK;
+	st = wf_settings_check_wire(WEFT_SETTINGS_TABLE, &table->set);
+	return st == WEFT_OK ? WEFT_OK
+			     : wf_fail(st, TABLE " %s: %s", table->name, weft_last_error());
 }
 
 enum weft_status
@@ -162,67 +109,35 @@ wf_tables_check(const struct wf_tables *tables)
 void
 wf_table_desc_put(struct wf_writer *w, const struct wf_table_desc *table)
 {
-	wf_put_u32(w, table->dim);
-	wf_put_u64(w, table->vocabulary);
-	wf_put_u64(w, table->memory_cap_bytes);
-	wf_put_u8(w, table->value_rest);
-	wf_put_u8(w, table->value_wire);
-	wf_put_u8(w, table->row.set.dense_equivalent != 0 ? 1 : 0);
-	wf_put_u8(w, table->evict.at_cap ? 1 : 0);
-	wf_put_u32(w, (uint32_t)table->row.kind);
-	wf_put_u32(w, (uint32_t)table->row.schedule);
-	wf_put_u32(w, table->init.kind);
-	wf_put_u64(w, table->init.seed);
-	wf_put_u32(w, table->admit.count);
-	wf_put_u32(w, table->admit.slot_count);
-	wf_put_u64(w, table->evict.age_steps);
-	wf_put_u64(w, table->evict.fade_steps);
-	for (size_t i = 0; i < WF_ARRAY_COUNT(numbers); i++) {
-		wf_put_f64(w, number_of(table, &numbers[i]));
-	}
-	wf_put_string(w, table->name);
-}
+	uint8_t fixed[FIXED_BYTES] = {0};
 
-/* A u8 that is 0 or 1. */
-static bool
-get_flag(struct wf_reader *r, uint8_t *wrong)
-{
-	uint8_t value = wf_get_u8(r);
-	*wrong = value > 1 ? value : *wrong;
-	return value == 1;
+	wf_settings_encode(WEFT_SETTINGS_TABLE, &table->set, fixed);
+	wf_store_u32(fixed + DIM_AT, table->set.dim);
+	wf_store_u32(fixed + OPTIMIZER_AT, table->optimizer);
+	wf_store_u32(fixed + SCHEDULE_AT, table->schedule);
+	wf_store_u32(fixed + INIT_AT, table->init);
+	wf_put_bytes(w, fixed, sizeof(fixed));
+	wf_put_string(w, table->name);
 }
 
 enum weft_status
 wf_table_desc_get(struct wf_reader *r, struct wf_table_desc *out)
 {
+	uint8_t fixed[FIXED_BYTES];
 	struct wf_table_desc table = {0};
-	uint8_t wrong = 0;
 
-	table.dim = wf_get_u32(r);
-	table.vocabulary = wf_get_u64(r);
-	table.memory_cap_bytes = wf_get_u64(r);
-	table.value_rest = wf_get_u8(r);
-	table.value_wire = wf_get_u8(r);
-	table.row.set.dense_equivalent = get_flag(r, &wrong);
-	table.evict.at_cap = get_flag(r, &wrong);
-	table.row.kind = (enum wf_row_optimizer)wf_get_u32(r);
-	table.row.schedule = (enum wf_schedule)wf_get_u32(r);
-	table.init.kind = wf_get_u32(r);
-	table.init.seed = wf_get_u64(r);
-	table.admit.count = wf_get_u32(r);
-	table.admit.slot_count = wf_get_u32(r);
-	table.evict.age_steps = wf_get_u64(r);
-	table.evict.fade_steps = wf_get_u64(r);
-	for (size_t i = 0; i < WF_ARRAY_COUNT(numbers); i++) {
-		double value = wf_get_f64(r);
-		memcpy((uint8_t *)&table + numbers[i].offset, &value, sizeof(value));
-	}
+	wf_get_bytes(r, fixed, sizeof(fixed));
 	if (r->bad) {
 		return wf_refuse_length(TABLE, r);
 	}
-	if (wrong != 0) {
-		return wf_refuse(TABLE, "dense_equivalent or at_cap", wrong, "0 or 1");
+	enum weft_status st = wf_settings_decode(WEFT_SETTINGS_TABLE, TABLE, fixed, &table.set);
+	if (st != WEFT_OK) {
+		return st;
 	}
+	table.set.dim = wf_load_u32(fixed + DIM_AT);
+	table.optimizer = wf_load_u32(fixed + OPTIMIZER_AT);
+	table.schedule = wf_load_u32(fixed + SCHEDULE_AT);
+	table.init = wf_load_u32(fixed + INIT_AT);
 	wf_get_string(r, table.name, sizeof(table.name));
 	if (r->bad) {
 		return wf_refuse_text(TABLE, "its name", r, sizeof(table.name));

@@ -16,33 +16,17 @@
 #define WF_TABLE_BYTES_MAX 512u  /* of one encoded table */
 #define WF_TABLE_FIXED_BYTES 19u /* of a TABLE message beside its table */
 
-/* Settings as numbers; kernels/rows.h and sparse/server/table.h say what they mean. The wire checks
- * dim, formats, flags and name, and that the f64 are finite; whoever applies them checks the rest.
- */
+/* kernels/rows.h and sparse/server/table.h say what settings mean. The wire checks each by itself;
+ * whoever applies them checks what the method rules, and what they rule together. */
 struct wf_table_desc {
 	char name[WF_TENSOR_NAME_BYTES]; /* unique in the job; printable, no spaces */
-	uint32_t dim;                    /* values of a row, 1..WF_TABLE_DIM_MAX */
-	uint64_t vocabulary;             /* keys 0 .. vocabulary - 1; 0: any u64 */
-	uint64_t memory_cap_bytes;       /* of one lane; 0: none */
-	uint8_t value_rest, value_wire;  /* enum weft_value_format */
-
-	struct wf_row_opts row;
-	struct {
-		uint32_t kind; /* enum wf_init_kind */
-		double a, b;
-		uint64_t seed;
-	} init;
-	struct {
-		uint32_t count;
-		uint32_t slot_count;
-		double probability;
-	} admit;
-	struct {
-		uint64_t age_steps;
-		uint64_t fade_steps;
-		double score_least, show_weight, click_weight, fade;
-		bool at_cap;
-	} evict;
+	/* As in weft/sparse.h, dim too. What does not travel is 0: name, settings, what batches
+	 * alone have, and on lanes the texts; on trainers these are constants. */
+	struct weft_table_opts set;
+	/* What the texts stand for. */
+	uint32_t optimizer; /* enum wf_row_optimizer */
+	uint32_t schedule;  /* enum wf_schedule */
+	uint32_t init;      /* enum wf_init_kind */
 };
 
 struct wf_tables {
@@ -62,7 +46,15 @@ struct wf_tables {
 static inline bool
 wf_table_has_scores(const struct wf_table_desc *table)
 {
-	return table->evict.score_least > 0.0;
+	return table->set.evict_score_least > 0.0;
+}
+
+static inline struct wf_row_opts
+wf_table_row(const struct wf_table_desc *table)
+{
+	return (struct wf_row_opts){.set = table->set.optimizer,
+				    .kind = (enum wf_row_optimizer)table->optimizer,
+				    .schedule = (enum wf_schedule)table->schedule};
 }
 
 static inline size_t
@@ -75,7 +67,7 @@ wf_value_bytes(enum weft_value_format format)
 static inline size_t
 wf_table_row_bytes(const struct wf_table_desc *table)
 {
-	return table->dim * wf_value_bytes((enum weft_value_format)table->value_wire);
+	return table->set.dim * wf_value_bytes(table->set.wire);
 }
 
 static inline size_t
@@ -95,7 +87,7 @@ wf_table_front_bytes(const struct wf_table_desc *table)
 static inline size_t
 wf_table_kept_bytes(const struct wf_table_desc *table)
 {
-	return table->dim * sizeof(float) + wf_table_score_bytes(table);
+	return table->set.dim * sizeof(float) + wf_table_score_bytes(table);
 }
 
 /* WEFT_INVALID names table, field, value and limit. */

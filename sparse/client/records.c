@@ -22,8 +22,9 @@ shape_of(const struct weft_table *table)
 {
 	const struct wf_table_desc *desc = desc_of(table);
 	return (struct wf_row_shape){
-		.dim = desc->dim,
-		.state_floats = (uint32_t)wf_row_state_floats(desc->row.kind, desc->dim),
+		.dim = desc->set.dim,
+		.state_floats = (uint32_t)wf_row_state_floats(
+			(enum wf_row_optimizer)desc->optimizer, desc->set.dim),
 		.has_score = wf_table_has_scores(desc),
 	};
 }

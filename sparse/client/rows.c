@@ -21,7 +21,7 @@ is_under_way(const struct weft_rows *rows)
 static enum weft_value_format
 format_of(const struct weft_rows *rows)
 {
-	return (enum weft_value_format)rows->table->client->desc[rows->table->idx].value_wire;
+	return rows->table->client->desc[rows->table->idx].set.wire;
 }
 
 static uint64_t
@@ -343,7 +343,7 @@ weft_rows_push(struct weft_rows *rows, const float *grad, const float *show, con
 	st = wf_client_hand_in(session);
 	if (st == WEFT_OK) {
 		wf_progress_send(session, (uint64_t)rows->view.row_count *
-						  client->desc[table->idx].dim * sizeof(float));
+						  client->desc[table->idx].set.dim * sizeof(float));
 	}
 	return st;
 }

@@ -22,8 +22,8 @@ uint64_t
 wf_client_rows_bytes(const struct weft_table *table)
 {
 	const struct wf_table_desc *desc = &table->client->desc[table->idx];
-	uint64_t bytes = (uint64_t)table->keys_max * desc->dim * sizeof(float);
-	bool lands_apart = desc->value_wire != WEFT_VALUES_F32;
+	uint64_t bytes = (uint64_t)table->keys_max * desc->set.dim * sizeof(float);
+	bool lands_apart = desc->set.wire != WEFT_VALUES_F32;
 	return wf_client_aligned(bytes) + (lands_apart ? WF_BATCH_ALIGN : 0);
 }
 
@@ -176,9 +176,9 @@ take_batches(struct wf_client *client)
 		struct weft_rows *rows = wf_client_rows(client, i);
 		const struct wf_table_desc *desc = &client->desc[rows->table->idx];
 		const struct wf_batch_opts opts = {
-			.dim = desc->dim,
-			.format = (enum weft_value_format)desc->value_wire,
-			.vocabulary = desc->vocabulary,
+			.dim = desc->set.dim,
+			.format = desc->set.wire,
+			.vocabulary = desc->set.vocabulary,
 			.lane_count = client->lane_count,
 			.keys_max = rows->table->keys_max,
 			.part_bytes_max = client->slot_bytes,

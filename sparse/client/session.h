@@ -279,13 +279,9 @@ uint64_t wf_client_aligned(uint64_t bytes);
  * what the caller reads, for they are widened from the beginning on. */
 uint64_t wf_client_landing(const struct weft_rows *rows);
 
-/* table.c */
-/* Of a table without a name, and of no width. */
-void wf_client_default_desc(struct wf_table_desc *out);
-
 /* session_greeting.c */
 /* Words about mode and tables, for people. */
-void wf_client_summarise(const struct wf_client *client, char *out, size_t bytes);
+void wf_client_describe(const struct wf_client *client, char *out, size_t bytes);
 
 /* session_link.c */
 extern const struct wf_link_ops wf_client_link_ops;

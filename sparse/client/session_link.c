@@ -16,7 +16,7 @@ fill_hello(const struct wf_link *link, struct wf_hello *hello)
 	hello->lane_count = link->core->service_lane_count;
 	hello->tensors_digest = client->digest;
 	hello->job_bytes = client->tables_bytes;
-	wf_client_summarise(client, hello->tensors, sizeof(hello->tensors));
+	wf_client_describe(client, hello->tensors, sizeof(hello->tensors));
 }
 
 static bool

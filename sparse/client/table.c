@@ -29,29 +29,37 @@ weft_table_opts_init(struct weft_table_opts *opts)
 	weft_table_opts_init_sized(opts, sizeof(*opts));
 }
 
+/* What the texts stand for; in their place are constants afterwards. */
 static enum weft_status
-fill_row(const struct weft_row_optimizer_opts *in, struct wf_row_opts *row)
+read_row(struct wf_table_desc *desc)
 {
-	*row = (struct wf_row_opts){.set = *in};
-	row->set.method = row->set.schedule = NULL;
-	row->set.dense_equivalent = in->dense_equivalent != 0;
+	struct weft_row_optimizer_opts *set = &desc->set.optimizer;
+	struct wf_row_opts row = {0};
 	enum weft_status st =
-		wf_row_optimizer_parse(in->method != NULL ? in->method : "", &row->kind);
+		wf_row_optimizer_parse(set->method != NULL ? set->method : "", &row.kind);
 	if (st == WEFT_OK) {
-		st = wf_schedule_parse(in->schedule != NULL ? in->schedule : "", &row->schedule);
+		st = wf_schedule_parse(set->schedule != NULL ? set->schedule : "", &row.schedule);
 	}
-	return st == WEFT_OK ? wf_row_check(row) : st;
+	if (st != WEFT_OK) {
+		return st;
+	}
+	set->method = wf_row_optimizer_name(row.kind);
+	set->schedule = wf_schedule_name(row.schedule);
+	desc->optimizer = (uint32_t)row.kind;
+	desc->schedule = (uint32_t)row.schedule;
+	row = wf_table_row(desc);
+	return wf_row_check(&row);
 }
 
 static enum weft_status
-fill_init(const struct weft_table_opts *in, struct wf_table_desc *desc)
+read_init(struct wf_table_desc *desc)
 {
 	static const char *const names[WF_INIT_COUNT] = {
 		[WF_INIT_ZERO] = "zero",
 		[WF_INIT_UNIFORM] = "uniform",
 		[WF_INIT_NORMAL] = "normal",
 	};
-	const char *name = in->init != NULL ? in->init : "";
+	const char *name = desc->set.init != NULL ? desc->set.init : "";
 	uint32_t kind = 0;
 	while (kind < WF_INIT_COUNT && strcmp(names[kind], name) != 0) {
 		kind++;
@@ -59,14 +67,12 @@ fill_init(const struct weft_table_opts *in, struct wf_table_desc *desc)
 	if (kind == WF_INIT_COUNT) {
 		return wf_fail(WEFT_INVALID, "init \"%.40s\": give zero, uniform or normal", name);
 	}
-	desc->init.kind = kind;
-	desc->init.a = in->init_a;
-	desc->init.b = in->init_b;
-	desc->init.seed = in->init_seed;
+	desc->init = kind;
+	desc->set.init = names[kind];
 	const struct wf_init init = {.kind = (enum wf_init_kind)kind,
-				     .a = in->init_a,
-				     .b = in->init_b,
-				     .seed = in->init_seed};
+				     .a = desc->set.init_a,
+				     .b = desc->set.init_b,
+				     .seed = desc->set.init_seed};
 	return wf_init_check(&init);
 }
 
@@ -108,19 +114,9 @@ check_eviction(const struct weft_table_opts *in)
 }
 
 static enum weft_status
-fill_life(const struct weft_table_opts *in, struct wf_table_desc *desc)
+check_life(const struct weft_table_opts *in)
 {
 	bool evicts = in->evict_age_steps > 0 || in->evict_score_least > 0 || in->evict_at_cap != 0;
-	desc->admit.count = in->admit_count;
-	desc->admit.slot_count = in->admit_slots;
-	desc->admit.probability = in->admit_probability;
-	desc->evict.age_steps = in->evict_age_steps;
-	desc->evict.fade_steps = in->evict_fade_steps;
-	desc->evict.score_least = in->evict_score_least;
-	desc->evict.show_weight = in->evict_show_weight;
-	desc->evict.click_weight = in->evict_click_weight;
-	desc->evict.fade = in->evict_fade;
-	desc->evict.at_cap = in->evict_at_cap != 0;
 	if (in->vocabulary > 0 && (evicts || in->admit_count > 1 || in->admit_probability < 1)) {
 		return wf_fail(WEFT_INVALID, "a fixed vocabulary has all its rows from the start: "
 					     "leave out admission and eviction");
@@ -129,37 +125,25 @@ fill_life(const struct weft_table_opts *in, struct wf_table_desc *desc)
 	return st == WEFT_OK ? check_eviction(in) : st;
 }
 
-/* What the wire does not check. */
+/* All but its name. */
 static enum weft_status
-fill_desc(const struct weft_table_opts *in, struct wf_table_desc *desc)
+describe(const struct weft_table_opts *in, struct wf_table_desc *desc)
 {
-	struct wf_row_opts row;
 	enum weft_status st = wf_settings_check(WEFT_SETTINGS_TABLE, in);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	*desc = (struct wf_table_desc){
-		.dim = in->dim,
-		.vocabulary = in->vocabulary,
-		.memory_cap_bytes = in->memory_cap_bytes,
-		.value_rest = (uint8_t)in->rest,
-		.value_wire = (uint8_t)in->wire,
-	};
-	st = fill_row(&in->optimizer, &row);
+	*desc = (struct wf_table_desc){.set = *in};
+	desc->set.struct_bytes = 0;
+	desc->set.name = NULL;
+	desc->set.settings = NULL;
+	desc->set.batch_keys_max = 0; /* of this trainer alone, like the next */
+	desc->set.raw_keys = 0;
+	st = read_row(desc);
 	if (st == WEFT_OK) {
-		desc->row = row;
-		st = fill_init(in, desc);
+		st = read_init(desc);
 	}
-	return st == WEFT_OK ? fill_life(in, desc) : st;
-}
-
-void
-wf_client_default_desc(struct wf_table_desc *out)
-{
-	struct weft_table_opts opts;
-	weft_table_opts_init(&opts);
-	enum weft_status st = fill_desc(&opts, out);
-	WF_ASSERT(st == WEFT_OK);
+	return st == WEFT_OK ? check_life(in) : st;
 }
 
 static enum weft_status
@@ -289,7 +273,7 @@ weft_table_add(struct weft_session *session, const struct weft_table_opts *given
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = fill_desc(&opts, &desc);
+	st = describe(&opts, &desc);
 	if (st != WEFT_OK) {
 		return wf_fail(st, "table %.40s: %s", name, weft_last_error());
 	}
@@ -324,8 +308,8 @@ uint32_t
 weft_table_counter_count(const struct weft_table *table)
 {
 	const struct wf_table_desc *desc = &table->client->desc[table->idx];
-	const uint32_t slots = desc->admit.slot_count;
-	if (desc->admit.count <= 1) {
+	const uint32_t slots = desc->set.admit_slots;
+	if (desc->set.admit_count <= 1) {
 		return 0;
 	}
 	return slots == 0 ? WF_ADMIT_SLOTS_DEFAULT : slots;
@@ -334,13 +318,13 @@ weft_table_counter_count(const struct weft_table *table)
 uint32_t
 weft_table_dim(const struct weft_table *table)
 {
-	return table->client->desc[table->idx].dim;
+	return table->client->desc[table->idx].set.dim;
 }
 
 uint32_t
 weft_table_key_lane(const struct weft_table *table, uint64_t key)
 {
-	bool fixed = table->client->desc[table->idx].vocabulary > 0;
+	bool fixed = table->client->desc[table->idx].set.vocabulary > 0;
 	uint32_t partition = fixed ? wf_partition_of_fixed(key) : wf_partition_of(key);
 	return wf_partition_lane(partition, table->client->lane_count);
 }

@@ -246,7 +246,7 @@ wf_sparse_refuse(struct wf_peer *peer, uint64_t request_id, uint64_t step, uint3
 static uint32_t
 partition_of(const struct wf_table_desc *desc, uint64_t key)
 {
-	return desc->vocabulary > 0 ? wf_partition_of_fixed(key) : wf_partition_of(key);
+	return desc->set.vocabulary > 0 ? wf_partition_of_fixed(key) : wf_partition_of(key);
 }
 
 enum weft_status
@@ -257,12 +257,12 @@ wf_sparse_check_keys(const struct wf_sparse *sparse, const struct wf_sparse_part
 	const struct wf_served *served = &sparse->served[part->table];
 	/* The last one is the greatest, but of keys in any order. */
 	uint32_t first = part->coding == WF_KEYS_ANY ? 0 : part->row_count - 1;
-	for (uint32_t i = first; desc->vocabulary > 0 && i < part->row_count; i++) {
-		if (key[i] >= desc->vocabulary) {
+	for (uint32_t i = first; desc->set.vocabulary > 0 && i < part->row_count; i++) {
+		if (key[i] >= desc->set.vocabulary) {
 			return wf_fail(WEFT_INVALID,
 				       "table %.60s: key %" PRIu64
 				       " is outside its vocabulary of %" PRIu64,
-				       desc->name, key[i], desc->vocabulary);
+				       desc->name, key[i], desc->set.vocabulary);
 		}
 	}
 	if (served->partition_count == WF_PARTITION_COUNT) {

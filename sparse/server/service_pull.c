@@ -363,7 +363,7 @@ gather_part(struct wf_sparse *sparse, struct wf_sparse_peer *own, struct wf_pull
 {
 	const struct wf_pull_part *part = &pull->part[pull->next];
 	const struct wf_served *served = &sparse->served[part->table];
-	uint32_t dim = sparse->desc[part->table].dim;
+	uint32_t dim = sparse->desc[part->table].set.dim;
 	uint32_t most = served->half != NULL ? WF_WIDE_FLOATS / dim : UINT32_MAX;
 	uint32_t left = part->row_count;
 	enum weft_status st = WEFT_OK;

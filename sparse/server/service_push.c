@@ -309,7 +309,7 @@ keep_wide(const struct wf_sparse *sparse, struct wf_push_part *part)
 {
 	const struct wf_table_desc *desc = &sparse->desc[part->table];
 	const struct wf_served *served = &sparse->served[part->table];
-	size_t count = (size_t)part->row_count * desc->dim;
+	size_t count = (size_t)part->row_count * desc->set.dim;
 	if (served->half == NULL) {
 		return;
 	}
@@ -397,7 +397,7 @@ gather_batches(struct wf_lane *lane, const struct wf_peer *only)
 			const struct wf_push_part *part = &own->push[i];
 			const struct wf_table_desc *desc = &sparse->desc[part->table];
 			struct wf_served *served = &sparse->served[part->table];
-			const float *scores = part->grad + (size_t)part->row_count * desc->dim;
+			const float *scores = part->grad + (size_t)part->row_count * desc->set.dim;
 			bool has_scores = wf_table_has_scores(desc);
 			served->batch[next[part->table]++] = (struct wf_table_batch){
 				.key = part->key,
@@ -428,7 +428,7 @@ report_nonfinite(struct wf_lane *lane, uint32_t table, uint64_t bad, uint64_t st
 		const struct wf_sparse_peer *own = &sparse->peer[t];
 		for (uint32_t i = 0; own->complete && i < own->push_count; i++) {
 			const struct wf_push_part *part = &own->push[i];
-			size_t count = (size_t)part->row_count * desc->dim;
+			size_t count = (size_t)part->row_count * desc->set.dim;
 			if (part->table == table &&
 			    kernels->count_nonfinite(part->grad, count) > 0) {
 				culprit = t;
@@ -465,7 +465,7 @@ check_unborn(const struct wf_lane *lane, uint32_t idx, uint64_t rows, bool by_la
 {
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_table_desc *desc = &sparse->desc[idx];
-	if (rows == 0 || (desc->memory_cap_bytes > 0 && !by_lane)) {
+	if (rows == 0 || (desc->set.memory_cap_bytes > 0 && !by_lane)) {
 		return WEFT_OK;
 	}
 	return wf_fail(WEFT_NOMEM,

@@ -23,33 +23,34 @@ table_opts(const struct wf_lane *lane, uint32_t idx)
 {
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_table_desc *desc = &sparse->desc[idx];
+	const struct weft_table_opts *set = &desc->set;
 	const struct wf_served *served = &sparse->served[idx];
 	return (struct wf_table_opts){
-		.dim = desc->dim,
-		.vocabulary = desc->vocabulary,
+		.dim = set->dim,
+		.vocabulary = set->vocabulary,
 		.partition_first = served->partition_first,
 		.partition_count = served->partition_count,
 		.entries_max = served->rows_max * lane->peer_count,
-		.memory_cap_bytes = desc->memory_cap_bytes,
-		.value_rest = (enum weft_value_format)desc->value_rest,
+		.memory_cap_bytes = set->memory_cap_bytes,
+		.value_rest = set->rest,
 		.index_seed = wf_random(lane->env),
 		.node = (unsigned)(lane->opts.numa_node + 1),
 		.row = served->row,
-		.init = {.kind = (enum wf_init_kind)desc->init.kind,
-			 .a = desc->init.a,
-			 .b = desc->init.b,
-			 .seed = desc->init.seed,
+		.init = {.kind = (enum wf_init_kind)desc->init,
+			 .a = set->init_a,
+			 .b = set->init_b,
+			 .seed = set->init_seed,
 			 .table = idx},
-		.admit = {.count = desc->admit.count,
-			  .probability = desc->admit.probability,
-			  .slot_count = desc->admit.slot_count},
-		.evict = {.age_steps = desc->evict.age_steps,
-			  .score_least = desc->evict.score_least,
-			  .show_weight = desc->evict.show_weight,
-			  .click_weight = desc->evict.click_weight,
-			  .fade = desc->evict.fade,
-			  .fade_steps = desc->evict.fade_steps,
-			  .at_cap = desc->evict.at_cap},
+		.admit = {.count = set->admit_count,
+			  .probability = set->admit_probability,
+			  .slot_count = set->admit_slots},
+		.evict = {.age_steps = set->evict_age_steps,
+			  .score_least = set->evict_score_least,
+			  .show_weight = set->evict_show_weight,
+			  .click_weight = set->evict_click_weight,
+			  .fade = set->evict_fade,
+			  .fade_steps = set->evict_fade_steps,
+			  .at_cap = set->evict_at_cap != 0},
 	};
 }
 
@@ -62,10 +63,10 @@ rows_max(const struct wf_lane *lane, uint32_t idx)
 	const struct wf_table_desc *desc = &sparse->desc[idx];
 	uint64_t trainers = lane->peer_count;
 	uint64_t rows = sparse->held_bytes / (sparse->served[idx].kept_bytes + WF_KEY_BYTES);
-	uint64_t capped = desc->memory_cap_bytes / SCRATCH_SHARE / ENTRY_BYTES / trainers;
+	uint64_t capped = desc->set.memory_cap_bytes / SCRATCH_SHARE / ENTRY_BYTES / trainers;
 	uint64_t shared = sparse->ceiling.limit_bytes / SCRATCH_SHARE / ENTRY_BYTES / trainers /
 			  sparse->desc_count;
-	rows = desc->memory_cap_bytes > 0 && capped < rows ? capped : rows;
+	rows = desc->set.memory_cap_bytes > 0 && capped < rows ? capped : rows;
 	rows = shared < rows ? shared : rows;
 	rows = rows > PUSH_ROWS_MAX ? PUSH_ROWS_MAX : rows;
 	rows = rows > WF_TABLE_ENTRIES_MAX / trainers ? WF_TABLE_ENTRIES_MAX / trainers : rows;
@@ -78,9 +79,9 @@ set_row_bytes(struct wf_served *served, const struct wf_table_desc *desc)
 	served->row_bytes = (uint32_t)wf_table_row_bytes(desc);
 	served->front_bytes = (uint32_t)wf_table_front_bytes(desc);
 	served->kept_bytes = (uint32_t)wf_table_kept_bytes(desc);
-	served->half = desc->value_wire == WEFT_VALUES_F32
+	served->half = desc->set.wire == WEFT_VALUES_F32
 			       ? NULL
-			       : &wf_kernels_best()->rows->half[desc->value_wire];
+			       : &wf_kernels_best()->rows->half[desc->set.wire];
 }
 
 enum weft_status
@@ -104,9 +105,9 @@ serve_table(struct wf_lane *lane, uint32_t idx)
 	struct wf_served *served = &sparse->served[idx];
 	uint32_t lanes = lane->first.pserver_count * lane->first.lane_count;
 	uint32_t number = lane->first.pserver_idx * lane->opts.lane_count + lane->opts.service_idx;
-	served->row = desc->row;
+	served->row = wf_table_row(desc);
 	set_row_bytes(served, desc);
-	served->tends = desc->evict.age_steps > 0 || wf_table_has_scores(desc);
+	served->tends = desc->set.evict_age_steps > 0 || wf_table_has_scores(desc);
 	served->partition_first = wf_partition_first(number, lanes);
 	served->partition_count = wf_partition_first(number + 1, lanes) - served->partition_first;
 	served->rows_max = rows_max(lane, idx);
@@ -306,7 +307,7 @@ describe_job(const struct wf_lane *lane)
 		wf_log(lane->env, WF_LOG_INFO,
 		       "lane %u: table %s of %u trainers: rows of %u values, partitions %u to %u "
 		       "of %u, optimizer %s, at most %u rows of a trainer in a step",
-		       lane->opts.idx, desc->name, lane->peer_count, desc->dim,
+		       lane->opts.idx, desc->name, lane->peer_count, desc->set.dim,
 		       served->partition_first, served->partition_first + served->partition_count,
 		       WF_PARTITION_COUNT, wf_row_optimizer_name(served->row.kind),
 		       served->rows_max);

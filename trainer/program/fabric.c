@@ -132,7 +132,7 @@ open_session(struct fabric *fabric)
 	struct weft_settings *settings = NULL;
 	st = weft_settings_create(WEFT_SETTINGS_SESSION, &settings);
 	if (st == WEFT_OK) {
-		st = wf_settings_take(settings, &opts->values);
+		st = wf_settings_set_named(settings, &opts->values);
 	}
 	if (st == WEFT_OK) {
 		wf_settings_set_env(settings, job->env);

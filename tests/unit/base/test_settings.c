@@ -308,7 +308,7 @@ values_without_a_field_go_by_name(void **state)
 	from.path_retry = 12345678;
 	from.opts.port = 99; /* has a field, and stays where it is */
 	assert_int_equal(weft_settings_create(WEFT_SETTINGS_SESSION, &settings), WEFT_OK);
-	assert_int_equal(wf_settings_take(settings, &from), WEFT_OK);
+	assert_int_equal(wf_settings_set_named(settings, &from), WEFT_OK);
 	assert_int_equal(wf_settings_apply(settings, WEFT_SETTINGS_SESSION, &to), WEFT_OK);
 	assert_true(to.path_retry == 12345678);
 	assert_int_equal(to.opts.port, 7164);
@@ -359,7 +359,7 @@ what_is_not_at_its_default_is_said(void **state)
 	struct wf_session_values values;
 	char text[256];
 	wf_session_defaults(&values);
-	wf_settings_say(&values, text, sizeof(text));
+	wf_settings_describe(WEFT_SETTINGS_SESSION, &values, ' ', text, sizeof(text));
 	assert_string_equal(text, "");
 	values.opts.optimizer.learning_rate = 0.125;
 	values.opts.optimizer.decay = 1e-4;
@@ -369,17 +369,37 @@ what_is_not_at_its_default_is_said(void **state)
 	values.opts.trainer_id = 7; /* its own affair, like the next two */
 	values.opts.spin_ns = 1;
 	values.path_retry = 1;
-	wf_settings_say(&values, text, sizeof(text));
+	wf_settings_describe(WEFT_SETTINGS_SESSION, &values, ' ', text, sizeof(text));
 	assert_string_equal(text, "skip_nonfinite=true learning_rate=0.125 l2=0.0001 "
 				  "dense_mode=bounded dense_staleness=3");
-	wf_settings_say(&values, text, 44);
+	wf_settings_describe(WEFT_SETTINGS_SESSION, &values, ' ', text, 44);
 	assert_string_equal(text, "skip_nonfinite=true learning_rate=0.125 ...");
-	wf_settings_say(&values, text, 43);
+	wf_settings_describe(WEFT_SETTINGS_SESSION, &values, ' ', text, 43);
 	assert_string_equal(text, "skip_nonfinite=true l2=0.0001 ...");
-	wf_settings_say(&values, text, 4);
+	wf_settings_describe(WEFT_SETTINGS_SESSION, &values, ' ', text, 4);
 	assert_string_equal(text, "...");
-	wf_settings_say(&values, text, 1);
+	wf_settings_describe(WEFT_SETTINGS_SESSION, &values, ' ', text, 1);
 	assert_string_equal(text, "");
+}
+
+static void
+settings_of_a_table_are_described_by_their_own_names(void **state)
+{
+	struct weft_table_opts opts;
+	char text[64];
+	wf_table_defaults(&opts);
+	wf_settings_describe(WEFT_SETTINGS_TABLE, &opts, ',', text, sizeof(text));
+	assert_string_equal(text, "");
+	opts.optimizer.method = "adam";
+	opts.optimizer.decay = 0.5;
+	opts.optimizer.l2 = 0.25; /* decay is another one here */
+	opts.rest = WEFT_VALUES_F16;
+	opts.batch_keys_max = 7; /* its own affair, like the next */
+	opts.raw_keys = 1;
+	wf_settings_describe(WEFT_SETTINGS_TABLE, &opts, ',', text, sizeof(text));
+	assert_string_equal(text, "rest=f16,optimizer=adam,decay=0.5,l2=0.25");
+	wf_settings_describe(WEFT_SETTINGS_TABLE, &opts, ',', text, 37);
+	assert_string_equal(text, "rest=f16,optimizer=adam,l2=0.25,...");
 }
 
 int
@@ -397,6 +417,7 @@ main(void)
 		cmocka_unit_test(values_without_a_field_go_by_name),
 		cmocka_unit_test(a_pserver_is_offered_the_settings_of_both_ends),
 		cmocka_unit_test(what_is_not_at_its_default_is_said),
+		cmocka_unit_test(settings_of_a_table_are_described_by_their_own_names),
 		cmocka_unit_test(what_cannot_be_set_is_refused_and_changes_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

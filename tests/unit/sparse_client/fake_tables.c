@@ -144,7 +144,7 @@ apply_table(struct lane *lane, uint32_t t, uint64_t samples)
 {
 	static struct wf_table_batch batch[4096];
 	size_t count = list_batches(lane, t, batch);
-	struct wf_row_opts row = lane->desc[t].row;
+	struct wf_row_opts row = wf_table_row(&lane->desc[t]);
 	const struct wf_table_push push = {
 		.step = lane->applied + 1,
 		.rate = wf_row_rate(&row, lane->samples_before, samples),
@@ -222,24 +222,24 @@ recv_table(struct lane *lane, struct member *p, const struct wf_head *head, cons
 	for (uint32_t t = 0; t < lane->table_count; t++) {
 		const struct wf_table_desc *d = &lane->desc[t];
 		struct wf_table_opts opts = {
-			.dim = d->dim,
-			.vocabulary = d->vocabulary,
+			.dim = d->set.dim,
+			.vocabulary = d->set.vocabulary,
 			.partition_first = wf_partition_first(global, lanes),
 			.partition_count = wf_partition_first(global + 1, lanes) -
 					   wf_partition_first(global, lanes),
 			.entries_max = 1u << 20,
-			.row = d->row,
-			.init = {.kind = (enum wf_init_kind)d->init.kind,
-				 .a = d->init.a,
-				 .b = d->init.b,
-				 .seed = d->init.seed,
+			.row = wf_table_row(d),
+			.init = {.kind = (enum wf_init_kind)d->init,
+				 .a = d->set.init_a,
+				 .b = d->set.init_b,
+				 .seed = d->set.init_seed,
 				 .table = t},
 			.admit = {.probability = 1},
-			.evict = {.score_least = d->evict.score_least,
-				  .show_weight = d->evict.show_weight,
-				  .click_weight = d->evict.click_weight,
-				  .fade = d->evict.fade,
-				  .fade_steps = d->evict.fade_steps},
+			.evict = {.score_least = d->set.evict_score_least,
+				  .show_weight = d->set.evict_show_weight,
+				  .click_weight = d->set.evict_click_weight,
+				  .fade = d->set.evict_fade,
+				  .fade_steps = d->set.evict_fade_steps},
 		};
 		fake_must(wf_table_create(lane->env, &opts, &lane->table[t]));
 	}
@@ -427,7 +427,7 @@ recv_push_part(struct lane *lane, struct member *p, const uint8_t *data)
 {
 	const struct wf_sparse_part *at = &p->push_msg.part[p->part_next++];
 	const struct wf_table_desc *desc = &lane->desc[at->table];
-	size_t floats = (size_t)at->row_count * desc->dim;
+	size_t floats = (size_t)at->row_count * desc->set.dim;
 	struct part *part = fake_add_part(&p->push, at);
 	part->grad = read_floats(data, floats);
 	data += floats * sizeof(float);

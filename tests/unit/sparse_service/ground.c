@@ -23,26 +23,26 @@ make_tables(struct ground *ground)
 	for (uint32_t i = 0; i < GROUND_TABLES; i++) {
 		struct wf_table_desc *desc = &ground->desc[i];
 		*desc = (struct wf_table_desc){
-			.dim = GROUND_DIM,
-			.row =
-				{
-					.kind = WF_ROW_ADAGRAD,
-					.set = {.learning_rate = 0.5, .epsilon = 1e-6},
-				},
-			.init = {.kind = WF_INIT_UNIFORM, .a = -1, .b = 1, .seed = 9 + i},
-			.admit = {.probability = 1},
+			.optimizer = WF_ROW_ADAGRAD,
+			.init = WF_INIT_UNIFORM,
+			.set = {.dim = GROUND_DIM,
+				.optimizer = {.learning_rate = 0.5, .epsilon = 1e-6},
+				.init_a = -1,
+				.init_b = 1,
+				.init_seed = 9 + i,
+				.admit_probability = 1},
 		};
 		(void)snprintf(desc->name, sizeof(desc->name), i == 0 ? "words" : "names");
 	}
-	ground->desc[1].vocabulary = GROUND_VOCABULARY;
-	ground->desc[0].memory_cap_bytes = ground->opts.memory_cap_bytes;
-	ground->desc[0].value_wire = (uint8_t)ground->opts.value_wire;
+	ground->desc[1].set.vocabulary = GROUND_VOCABULARY;
+	ground->desc[0].set.memory_cap_bytes = ground->opts.memory_cap_bytes;
+	ground->desc[0].set.wire = ground->opts.value_wire;
 	if (ground->opts.has_scores) {
-		ground->desc[0].evict.score_least = 0.5;
-		ground->desc[0].evict.show_weight = 1;
-		ground->desc[0].evict.click_weight = 1;
-		ground->desc[0].evict.fade = 0.5;
-		ground->desc[0].evict.fade_steps = 1;
+		ground->desc[0].set.evict_score_least = 0.5;
+		ground->desc[0].set.evict_show_weight = 1;
+		ground->desc[0].set.evict_click_weight = 1;
+		ground->desc[0].set.evict_fade = 0.5;
+		ground->desc[0].set.evict_fade_steps = 1;
 	}
 	ground->tables = (struct wf_tables){
 		.grad_reduce = ground->opts.grad_reduce,
@@ -61,7 +61,7 @@ make_models(struct ground *ground)
 	for (uint32_t i = 0; i < GROUND_TABLES; i++) {
 		struct wf_table_opts opts = {
 			.dim = GROUND_DIM,
-			.vocabulary = ground->desc[i].vocabulary,
+			.vocabulary = ground->desc[i].set.vocabulary,
 			.partition_count = WF_PARTITION_COUNT,
 			.entries_max = 4096,
 			.index_seed = 3,
@@ -94,7 +94,7 @@ static size_t
 travel(const struct ground *ground, uint32_t table, float *value, uint8_t *out)
 {
 	uint16_t half;
-	switch ((enum weft_value_format)ground->desc[table].value_wire) {
+	switch (ground->desc[table].set.wire) {
 	case WEFT_VALUES_BF16:
 		half = wf_bf16_of(*value);
 		*value = wf_f32_of_bf16(half);

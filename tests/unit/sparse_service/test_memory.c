@@ -25,17 +25,15 @@ make_tables(struct wf_table_desc *desc, struct wf_tables *out)
 {
 	for (uint32_t i = 0; i < TABLES; i++) {
 		desc[i] = (struct wf_table_desc){
-			.dim = 4,
-			.vocabulary = i == 1 ? 2048 : 0,
-			.row =
-				{
-					.kind = WF_ROW_SPARSE_MOMENTUM,
-					.set = {.learning_rate = 0.1,
-						.momentum = 0.9,
-						.epsilon = 1e-6,
-						.dense_equivalent = true},
-				},
-			.admit = {.probability = 1, .count = i == 0 ? 2 : 0},
+			.optimizer = WF_ROW_SPARSE_MOMENTUM,
+			.set = {.dim = 4,
+				.vocabulary = i == 1 ? 2048 : 0,
+				.optimizer = {.learning_rate = 0.1,
+					      .momentum = 0.9,
+					      .epsilon = 1e-6,
+					      .dense_equivalent = true},
+				.admit_probability = 1,
+				.admit_count = i == 0 ? 2 : 0},
 		};
 		(void)snprintf(desc[i].name, sizeof(desc[i].name), "t%u", i);
 	}
@@ -90,10 +88,10 @@ static void
 push_when_all_memory_is_used(struct ground *ground)
 {
 	struct wf_table_desc *words = &ground->desc[0];
-	words->row.kind = WF_ROW_SGD;
-	words->row.set.l2 = 0.01;
-	words->row.set.dense_equivalent = true;
-	words->row.schedule = WF_SCHEDULE_POLY;
+	words->optimizer = WF_ROW_SGD;
+	words->set.optimizer.l2 = 0.01;
+	words->set.optimizer.dense_equivalent = true;
+	words->schedule = WF_SCHEDULE_POLY;
 	struct doll *doll = doll_add(ground, 0, 0);
 	doll_meet(doll);
 	struct wf_ceiling *ceiling = &wf_sparse_of(ground->lane[0])->ceiling;

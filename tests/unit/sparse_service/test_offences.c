@@ -559,7 +559,7 @@ differ(struct ground *ground)
 {
 	struct doll *a = doll_add(ground, 0, 0);
 	doll_meet(a);
-	ground->desc[0].dim = 8;
+	ground->desc[0].set.dim = 8;
 	struct doll *b = doll_add(ground, 1, 0);
 	(void)snprintf(b->peer.hello.tensors, sizeof(b->peer.hello.tensors), "words=8");
 	peer_connect(&b->peer);
@@ -585,7 +585,7 @@ tables_of_a_second_trainer_have_to_be_the_same(void **state)
 static void
 describe_the_impossible(struct ground *ground)
 {
-	ground->desc[1].admit.count = 5; /* of a fixed vocabulary */
+	ground->desc[1].set.admit_count = 5; /* of a fixed vocabulary */
 	struct doll *doll = doll_add(ground, 0, 0);
 	peer_connect(&doll->peer);
 	ground_settle(ground);

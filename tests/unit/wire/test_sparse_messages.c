@@ -14,12 +14,14 @@ static const struct body_case wrong_bodies[] = {
 	{"sparse_table", {5, 1, 2, "TABLE: nonfinite is 2"}},
 	{"sparse_table", {6, 4, 0, "table words: dim is 0"}},
 	{"sparse_table", {6, 4, 4097, "table words: dim is 4097, must be 1 to 4096"}},
-	{"sparse_table", {26, 1, 3, "table words: value_rest is 3"}},
-	{"sparse_table", {27, 1, 255, "table words: value_wire is 255"}},
-	{"sparse_table", {28, 1, 2, "table: dense_equivalent or at_cap is 2"}},
-	{"sparse_table", {29, 1, 7, "table: dense_equivalent or at_cap is 7"}},
-	{"sparse_table", {74, 8, 0x7ff0000000000000, "words: row.learning_rate is inf"}},
-	{"sparse_table", {234, 8, 0x7ff8000000000000, "words: evict.fade is "}},
+	{"sparse_table", {26, 1, 3, "table words: rest 3: must be"}},
+	{"sparse_table", {27, 1, 255, "table words: wire 255: must be"}},
+	{"sparse_table", {28, 1, 2, "table: dense_equivalent is 2"}},
+	{"sparse_table", {29, 1, 7, "table: evict_at_cap is 7"}},
+	{"sparse_table",
+	 {74, 8, 0x7ff0000000000000, "table words: learning_rate inf: must be a finite"}},
+	{"sparse_table",
+	 {234, 8, 0x7ff8000000000000, "table words: evict_fade nan: must be a finite"}},
 	{"sparse_table", {242, 2, 6, "table: its name"}},
 	{"sparse_table", {242, 2, 4, "TABLE: its fields take 261 bytes, but it has 262"}},
 	{"sparse_table", {249, 1, 3, "TABLE: tables: mode is 3"}},
@@ -124,24 +126,26 @@ a_table_comes_back(void **state)
 
 	in.table = (struct wf_sparse_table){.idx = 1023, .table_count = WF_TABLE_COUNT_MAX};
 	memset(t->name, '~', WF_TENSOR_NAME_BYTES - 1);
-	t->dim = WF_TABLE_DIM_MAX;
-	t->vocabulary = UINT64_MAX;
-	t->row.kind = UINT32_MAX; /* what it means is checked by who applies it */
-	t->row.set.schedule_b = -0.0;
-	t->init.seed = UINT64_MAX;
-	t->evict.fade = 1e-308;
-	t->evict.at_cap = true;
+	t->set.dim = WF_TABLE_DIM_MAX;
+	t->set.vocabulary = UINT64_MAX;
+	t->optimizer = UINT32_MAX; /* what it means is checked by who applies it */
+	t->set.optimizer.schedule_b = -0.0;
+	t->set.init_seed = UINT64_MAX;
+	t->set.evict_fade = 1e-308;
+	t->set.evict_at_cap = true;
 	wf_sparse_table_encode(&in.table, &msg);
 	assert_int_equal(wf_sparse_table_decode(&msg.head, msg.body, &out), WEFT_OK);
 	assert_int_equal(out.idx, 1023);
 	assert_int_equal(out.table_count, WF_TABLE_COUNT_MAX);
 	assert_string_equal(out.table.name, t->name);
-	assert_int_equal(out.table.dim, WF_TABLE_DIM_MAX);
-	assert_true(out.table.vocabulary == UINT64_MAX && out.table.init.seed == UINT64_MAX);
-	assert_int_equal(out.table.row.kind, UINT32_MAX);
-	assert_memory_equal(&out.table.row.set.schedule_b, &t->row.set.schedule_b, sizeof(double));
-	assert_memory_equal(&out.table.evict.fade, &t->evict.fade, sizeof(double));
-	assert_true(out.table.evict.at_cap && !out.table.row.set.dense_equivalent);
+	assert_int_equal(out.table.set.dim, WF_TABLE_DIM_MAX);
+	assert_true(out.table.set.vocabulary == UINT64_MAX &&
+		    out.table.set.init_seed == UINT64_MAX);
+	assert_int_equal(out.table.optimizer, UINT32_MAX);
+	assert_memory_equal(&out.table.set.optimizer.schedule_b, &t->set.optimizer.schedule_b,
+			    sizeof(double));
+	assert_memory_equal(&out.table.set.evict_fade, &t->set.evict_fade, sizeof(double));
+	assert_true(out.table.set.evict_at_cap && !out.table.set.optimizer.dense_equivalent);
 }
 
 static void

@@ -4,13 +4,14 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/settings.h"
 #include "tests/unit/wire/refused.h"
 #include "wire/tables.h"
 
 static struct wf_table_desc
 table_named(const char *name)
 {
-	struct wf_table_desc table = {.dim = 4, .evict = {.fade = 1.0}};
+	struct wf_table_desc table = {.set = {.dim = 4, .evict_fade = 1.0}};
 	snprintf(table.name, sizeof(table.name), "%s", name);
 	return table;
 }
@@ -20,25 +21,56 @@ a_wrong_field_is_named_with_its_table(void **state)
 {
 	struct wf_table_desc t = table_named("users");
 	assert_int_equal(wf_table_desc_check(&t), WEFT_OK);
-	t.dim = 0;
+	t.set.dim = 0;
 	assert_refused(wf_table_desc_check(&t), WEFT_INVALID, "table users: dim is 0");
-	t.dim = WF_TABLE_DIM_MAX + 1;
+	t.set.dim = WF_TABLE_DIM_MAX + 1;
 	assert_refused(wf_table_desc_check(&t), WEFT_INVALID, "table users: dim is 4097");
 	t = table_named("users");
-	t.value_rest = 3;
-	assert_refused(wf_table_desc_check(&t), WEFT_INVALID, "value_rest is 3");
+	t.set.rest = (enum weft_value_format)3;
+	assert_refused(wf_table_desc_check(&t), WEFT_INVALID,
+		       "table users: rest 3: must be one of f32|bf16|f16");
 	t = table_named("users");
-	t.value_wire = 3;
-	assert_refused(wf_table_desc_check(&t), WEFT_INVALID, "value_wire is 3");
+	t.set.wire = (enum weft_value_format)3;
+	assert_refused(wf_table_desc_check(&t), WEFT_INVALID,
+		       "table users: wire 3: must be one of f32|bf16|f16");
 	t = table_named("users");
-	t.row.set.l21 = (double)INFINITY;
-	assert_refused(wf_table_desc_check(&t), WEFT_INVALID, "row.l21 is inf, must be finite");
+	t.set.optimizer.l21 = (double)INFINITY;
+	assert_refused(wf_table_desc_check(&t), WEFT_INVALID,
+		       "table users: l21 inf: must be a number");
 	t = table_named("");
 	assert_refused(wf_table_desc_check(&t), WEFT_INVALID, "has 0 characters");
 	t = table_named("two words");
 	assert_refused(wf_table_desc_check(&t), WEFT_INVALID, "byte 3 of its name is 0x20");
 	memset(t.name, 'n', sizeof(t.name));
 	assert_refused(wf_table_desc_check(&t), WEFT_INVALID, "has 128 characters");
+}
+
+/* The table of settings has places for some, tables.c for others. */
+static void
+each_byte_in_front_of_the_name_has_one_place(void **state)
+{
+	static const unsigned other[] = {0, 24, 28, 32}; /* 4 bytes each */
+	uint8_t map[236] = {0};
+	unsigned count = 0;
+	const struct wf_option *rows = wf_settings_rows(WEFT_SETTINGS_TABLE, &count);
+
+	for (unsigned i = 0; i < count; i++) {
+		for (unsigned k = 0; k < rows[i].wire_bytes; k++) {
+			assert_true(rows[i].wire_at + k < sizeof(map));
+			map[rows[i].wire_at + k]++;
+		}
+		/* What travels, or is a text that a number stands for, is shared. */
+		bool is_text = rows[i].type == WF_OPTION_STRING || rows[i].type == WF_OPTION_CHOICE;
+		assert_int_equal(rows[i].is_shared, rows[i].wire_bytes > 0 || is_text);
+	}
+	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+		for (unsigned k = 0; k < 4; k++) {
+			map[other[i] + k]++;
+		}
+	}
+	for (size_t i = 0; i < sizeof(map); i++) {
+		assert_int_equal(map[i], 1);
+	}
 }
 
 static void
@@ -50,7 +82,7 @@ tables_are_counted_and_names_are_unique(void **state)
 	assert_int_equal(wf_tables_check(&tables), WEFT_OK);
 	tables.table_count = 3;
 	assert_refused(wf_tables_check(&tables), WEFT_INVALID, "table a: two tables");
-	table[2].dim = 0;
+	table[2].set.dim = 0;
 	assert_refused(wf_tables_check(&tables), WEFT_INVALID, "table a: dim");
 	tables.table_count = 0;
 	assert_refused(wf_tables_check(&tables), WEFT_INVALID, "tables: there are 0");
@@ -67,59 +99,59 @@ every_setting_is_in_the_digest(void **state)
 	uint64_t digest = wf_tables_digest(&tables);
 	struct wf_table_desc *t = &table[1];
 	double *const number[] = {
-		&t->row.set.learning_rate,
-		&t->row.set.momentum,
-		&t->row.set.beta1,
-		&t->row.set.beta2,
-		&t->row.set.rho,
-		&t->row.set.epsilon,
-		&t->row.set.decay,
-		&t->row.set.clip,
-		&t->row.set.l1,
-		&t->row.set.l2,
-		&t->row.set.l21,
-		&t->row.set.ftrl_beta,
-		&t->row.set.schedule_a,
-		&t->row.set.schedule_b,
-		&t->init.a,
-		&t->init.b,
-		&t->admit.probability,
-		&t->evict.score_least,
-		&t->evict.show_weight,
-		&t->evict.click_weight,
-		&t->evict.fade,
+		&t->set.optimizer.learning_rate,
+		&t->set.optimizer.momentum,
+		&t->set.optimizer.beta1,
+		&t->set.optimizer.beta2,
+		&t->set.optimizer.rho,
+		&t->set.optimizer.epsilon,
+		&t->set.optimizer.decay,
+		&t->set.optimizer.clip,
+		&t->set.optimizer.l1,
+		&t->set.optimizer.l2,
+		&t->set.optimizer.l21,
+		&t->set.optimizer.ftrl_beta,
+		&t->set.optimizer.schedule_a,
+		&t->set.optimizer.schedule_b,
+		&t->set.init_a,
+		&t->set.init_b,
+		&t->set.admit_probability,
+		&t->set.evict_score_least,
+		&t->set.evict_show_weight,
+		&t->set.evict_click_weight,
+		&t->set.evict_fade,
 	};
 	for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
 		*number[i] += 0.5;
 		assert_true(wf_tables_digest(&tables) != digest);
 		*number[i] -= 0.5;
 	}
-	uint32_t *const count[] = {&t->dim,       &t->row.kind,    &t->row.schedule,
-				   &t->init.kind, &t->admit.count, &t->admit.slot_count};
+	uint32_t *const count[] = {&t->set.dim, &t->optimizer,       &t->schedule,
+				   &t->init,    &t->set.admit_count, &t->set.admit_slots};
 	for (size_t i = 0; i < sizeof(count) / sizeof(count[0]); i++) {
 		*count[i] += 1;
 		assert_true(wf_tables_digest(&tables) != digest);
 		*count[i] -= 1;
 	}
-	uint64_t *const large[] = {&t->vocabulary, &t->memory_cap_bytes, &t->init.seed,
-				   &t->evict.age_steps, &t->evict.fade_steps};
+	uint64_t *const large[] = {&t->set.vocabulary, &t->set.memory_cap_bytes, &t->set.init_seed,
+				   &t->set.evict_age_steps, &t->set.evict_fade_steps};
 	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
 		*large[i] += 1ull << 40;
 		assert_true(wf_tables_digest(&tables) != digest);
 		*large[i] -= 1ull << 40;
 	}
-	t->row.set.dense_equivalent = 1;
+	t->set.optimizer.dense_equivalent = 1;
 	assert_true(wf_tables_digest(&tables) != digest);
-	t->row.set.dense_equivalent = 0;
-	t->evict.at_cap = true;
+	t->set.optimizer.dense_equivalent = 0;
+	t->set.evict_at_cap = true;
 	assert_true(wf_tables_digest(&tables) != digest);
-	t->evict.at_cap = false;
-	t->value_rest = 1;
+	t->set.evict_at_cap = false;
+	t->set.rest = WEFT_VALUES_BF16;
 	assert_true(wf_tables_digest(&tables) != digest);
-	t->value_rest = 0;
-	t->value_wire = 1;
+	t->set.rest = WEFT_VALUES_F32;
+	t->set.wire = WEFT_VALUES_BF16;
 	assert_true(wf_tables_digest(&tables) != digest);
-	t->value_wire = 0;
+	t->set.wire = WEFT_VALUES_F32;
 	assert_true(wf_tables_digest(&tables) == digest);
 }
 
@@ -162,10 +194,10 @@ rows_on_the_wire_are_as_wide_as_their_format(void **state)
 {
 	struct wf_table_desc t = table_named("a");
 	assert_int_equal(wf_table_row_bytes(&t), 16);
-	t.value_wire = WEFT_VALUES_F16;
+	t.set.wire = WEFT_VALUES_F16;
 	assert_int_equal(wf_table_row_bytes(&t), 8);
 	assert_false(wf_table_has_scores(&t));
-	t.evict.score_least = 0.1;
+	t.set.evict_score_least = 0.1;
 	assert_true(wf_table_has_scores(&t));
 }
 
@@ -174,6 +206,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wrong_field_is_named_with_its_table),
+		cmocka_unit_test(each_byte_in_front_of_the_name_has_one_place),
 		cmocka_unit_test(tables_are_counted_and_names_are_unique),
 		cmocka_unit_test(every_setting_is_in_the_digest),
 		cmocka_unit_test(order_number_and_common_settings_are_in_the_digest),
