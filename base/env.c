@@ -32,7 +32,7 @@ wf_slab_release(struct wf_env *env, struct wf_slab *slab, bool keep)
 }
 
 void
-wf_log(struct wf_env *env, enum wf_log_level level, const char *format, ...)
+wf_log(struct wf_env *env, enum weft_log_level level, const char *format, ...)
 {
 	char line[LOG_LINE_BYTES];
 	va_list args;
@@ -50,7 +50,7 @@ wf_log(struct wf_env *env, enum wf_log_level level, const char *format, ...)
 }
 
 void
-wf_log_lines(struct wf_env *env, enum wf_log_level level, const char *before, const char *text)
+wf_log_lines(struct wf_env *env, enum weft_log_level level, const char *before, const char *text)
 {
 	while (*text != '\0') {
 		int bytes = (int)strcspn(text, "\n");

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "weft/weft.h"
 
 #define WF_NS_PER_US 1000ull
 #define WF_NS_PER_MS 1000000ull
@@ -22,12 +23,11 @@
 
 #define WF_HOST_ID_BYTES 16
 
-enum wf_log_level {
-	WF_LOG_DEBUG,
-	WF_LOG_INFO,
-	WF_LOG_WARN,
-	WF_LOG_ERROR,
-};
+/* The levels of weft/weft.h, in short: they stand in each log line of ours. */
+#define WF_LOG_DEBUG WEFT_LOG_DEBUG
+#define WF_LOG_INFO WEFT_LOG_INFO
+#define WF_LOG_WARN WEFT_LOG_WARN
+#define WF_LOG_ERROR WEFT_LOG_ERROR
 
 struct wf_env;
 
@@ -77,7 +77,7 @@ struct wf_env_ops {
 	/* Names the host as it runs now: what shares its memory has the same. All zero: unknown. */
 	void (*host_id)(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES]);
 	/* One line, without newline. */
-	void (*log)(struct wf_env *env, enum wf_log_level level, const char *line);
+	void (*log)(struct wf_env *env, enum weft_log_level level, const char *line);
 };
 
 struct wf_env {
@@ -88,7 +88,7 @@ struct wf_env {
  * thread (started at the first submit). Log lines of at least `level` go to `log_fd`
  * ("2026-11-20 07:16:18.123 I text\n") through an outlet (base/outlet.h), so that who logs never
  * waits for whoever reads; -1: nowhere. */
-enum weft_status wf_env_system_create(enum wf_log_level level, int log_fd,
+enum weft_status wf_env_system_create(enum weft_log_level level, int log_fd,
 				      struct wf_env **out) WEFT_MUST_CHECK;
 /* Waits for the running task, and for the log as wf_outlet_close does. Accepts NULL. */
 void wf_env_system_destroy(struct wf_env *env);
@@ -151,11 +151,11 @@ wf_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
 void wf_slab_release(struct wf_env *env, struct wf_slab *slab, bool keep);
 
 /* Format one log line (at most 1,023 bytes) and hand it to the env. */
-void wf_log(struct wf_env *env, enum wf_log_level level, const char *format, ...)
+void wf_log(struct wf_env *env, enum weft_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* The same for each line of `text`, behind `before`; newlines are between lines. */
-void wf_log_lines(struct wf_env *env, enum wf_log_level level, const char *before,
+void wf_log_lines(struct wf_env *env, enum weft_log_level level, const char *before,
 		  const char *text);
 
 /* Limits how often one place logs, and counts what it left out. */

@@ -36,7 +36,7 @@ struct env_system {
 	struct wf_env env; /* first: ops cast back */
 
 	/* Fixed at creation. */
-	enum wf_log_level level;
+	enum weft_log_level level;
 	struct wf_outlet *log; /* has its own lock; NULL: nowhere */
 
 	struct wf_env_helper helper; /* has its own lock */
@@ -229,7 +229,7 @@ system_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
 
 /* "2026-11-20 07:16:18.123 I text\n"; cut where it is too long. Returns its bytes. */
 static size_t
-format_line(enum wf_log_level level, const char *text, char *line, size_t room)
+format_line(enum weft_log_level level, const char *text, char *line, size_t room)
 {
 	static const char letters[] = "DIWE";
 	WF_ASSERT((unsigned)level < sizeof(letters) - 1);
@@ -250,7 +250,7 @@ format_line(enum wf_log_level level, const char *text, char *line, size_t room)
 }
 
 static void
-system_log(struct wf_env *env, enum wf_log_level level, const char *text)
+system_log(struct wf_env *env, enum weft_log_level level, const char *text)
 {
 	struct env_system *self = self_of(env);
 	if (level < self->level || self->log == NULL) {
@@ -330,7 +330,7 @@ open_parts(struct env_system *self, int log_fd)
 }
 
 enum weft_status
-wf_env_system_create(enum wf_log_level level, int log_fd, struct wf_env **out)
+wf_env_system_create(enum weft_log_level level, int log_fd, struct wf_env **out)
 {
 	WF_ASSERT((unsigned)level <= WF_LOG_ERROR);
 	struct env_system *self = calloc(1, sizeof(*self));

@@ -363,8 +363,7 @@ wf_cmd_pserver(int argc, char **argv)
 	}
 	stopper_block(&stopper);
 	if (st == WEFT_OK) {
-		st = wf_env_system_create(wf_command_log_level(command.set.log_level),
-					  STDERR_FILENO, &env);
+		st = wf_env_system_create(command.set.log_level, STDERR_FILENO, &env);
 	}
 	if (st == WEFT_OK) {
 		st = serve(&command, env, &stopper);

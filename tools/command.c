@@ -88,24 +88,3 @@ wf_command_check_verbs(const char *settings)
 	}
 	return wf_fail(st, "--verbs=%.200s: %s", settings, why);
 }
-
-enum wf_log_level
-wf_command_log_level(const char *name)
-{
-	static const struct {
-		const char *name;
-		enum wf_log_level level;
-	} levels[] = {
-		{"debug", WF_LOG_DEBUG},
-		{"info", WF_LOG_INFO},
-		{"warn", WF_LOG_WARN},
-		{"error", WF_LOG_ERROR},
-	};
-
-	for (size_t i = 0; i < WF_ARRAY_COUNT(levels); i++) {
-		if (strcmp(levels[i].name, name) == 0) {
-			return levels[i].level;
-		}
-	}
-	return WF_LOG_INFO;
-}

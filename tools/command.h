@@ -43,6 +43,3 @@ void wf_command_spell_out_output(int argc, char **argv);
 
 /* Whether RDMA devices can be set as --verbs says; NULL: nothing is said. */
 enum weft_status wf_command_check_verbs(const char *settings) WEFT_MUST_CHECK;
-
-/* The level named by --log_level ("debug", "info", "warn", "error"). */
-enum wf_log_level wf_command_log_level(const char *name);

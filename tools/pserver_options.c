@@ -84,7 +84,7 @@ static const struct wf_option own[] = {
 		 "waited for; it is named in the log meanwhile. One with progress=caller may\n"
 		 "be away for as long as it likes. 0: no limit."},
 	{.name = "log_level",
-	 .type = WF_OPTION_CHOICE,
+	 .type = WF_OPTION_ENUM,
 	 .offset = FIELD(log_level),
 	 .initial = "info",
 	 .choices = "debug|info|warn|error",

@@ -14,7 +14,7 @@ struct wf_pserver_settings {
 	uint64_t slot_count;
 	uint64_t max_shard_bytes;
 	uint64_t inbox_bytes; /* 0: all */
-	const char *log_level;
+	enum weft_log_level log_level;
 	/* Of the settings, as far as they are options here. */
 	union {
 		struct weft_session_opts session;

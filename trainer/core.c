@@ -28,7 +28,7 @@ wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format,
 	if (core->opts.log != NULL) {
 		core->opts.log(core->opts.log_arg, level, line);
 	} else {
-		wf_log(core->env, (enum wf_log_level)level, "%s", line);
+		wf_log(core->env, level, "%s", line);
 	}
 }
 

@@ -101,7 +101,7 @@ ceiling_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
 }
 
 static void
-ceiling_log(struct wf_env *env, enum wf_log_level level, const char *line)
+ceiling_log(struct wf_env *env, enum weft_log_level level, const char *line)
 {
 	struct wf_ceiling *self = self_of(env);
 	self->inner->ops->log(self->inner, level, line);

@@ -138,7 +138,7 @@ failing_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
 }
 
 static void
-failing_log(struct wf_env *env, enum wf_log_level level, const char *line)
+failing_log(struct wf_env *env, enum weft_log_level level, const char *line)
 {
 	struct wf_env *inner = self_of(env)->inner;
 	inner->ops->log(inner, level, line);

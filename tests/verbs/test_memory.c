@@ -97,7 +97,7 @@ held_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
 }
 
 static void
-held_log(struct wf_env *env, enum wf_log_level level, const char *line)
+held_log(struct wf_env *env, enum weft_log_level level, const char *line)
 {
 	real_of(env)->ops->log(real_of(env), level, line);
 }

@@ -39,26 +39,10 @@ struct fabric {
 	char compared[WF_COMPARED_BYTES];
 };
 
-static enum wf_log_level
-level_of(enum weft_log_level level)
-{
-	switch (level) {
-	case WEFT_LOG_DEBUG:
-		return WF_LOG_DEBUG;
-	case WEFT_LOG_INFO:
-		return WF_LOG_INFO;
-	case WEFT_LOG_WARN:
-		return WF_LOG_WARN;
-	case WEFT_LOG_ERROR:
-		return WF_LOG_ERROR;
-	}
-	return WF_LOG_ERROR;
-}
-
 static void
 log_line(void *arg, enum weft_log_level level, const char *line)
 {
-	wf_log(arg, level_of(level), "%s", line);
+	wf_log(arg, level, "%s", line);
 }
 
 /* The progress thread has the place after the compute threads': a setting of its own, for the

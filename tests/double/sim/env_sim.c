@@ -265,7 +265,7 @@ sim_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
 }
 
 static void
-sim_log(struct wf_env *env, enum wf_log_level level, const char *text)
+sim_log(struct wf_env *env, enum weft_log_level level, const char *text)
 {
 	static const char letters[] = "DIWE";
 	struct wf_proc *proc = self_of(env);

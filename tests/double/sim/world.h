@@ -29,7 +29,7 @@ struct wf_world_opts {
 	uint64_t stall_max_ns;
 	uint32_t stall_per_mille;
 	bool writes_lent; /* a process that writes to what it has lent is not ended for it */
-	enum wf_log_level log_level;
+	enum weft_log_level log_level;
 	int log_fd; /* -1: logs are dropped */
 };
 

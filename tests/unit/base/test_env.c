@@ -462,7 +462,8 @@ destroying_an_env_waits_for_the_running_task(void **state)
 
 /* What arrives in a pipe when `text` is logged, and whether one read gets all of it. */
 static void
-logged(enum wf_log_level least, enum wf_log_level level, const char *text, char *out, size_t bytes)
+logged(enum weft_log_level least, enum weft_log_level level, const char *text, char *out,
+       size_t bytes)
 {
 	struct wf_env *logging = NULL;
 	int fds[2];
@@ -498,7 +499,7 @@ each_level_has_its_letter(void **state)
 {
 	for (unsigned level = WF_LOG_DEBUG; level <= WF_LOG_ERROR; level++) {
 		char line[256];
-		logged(WF_LOG_DEBUG, (enum wf_log_level)level, "x", line, sizeof(line));
+		logged(WF_LOG_DEBUG, (enum weft_log_level)level, "x", line, sizeof(line));
 		assert_int_equal(line[24], "DIWE"[level]);
 	}
 }

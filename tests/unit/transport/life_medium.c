@@ -45,7 +45,7 @@ env_free(struct wf_env *env, void *memory, size_t bytes)
 }
 
 static void
-env_log(struct wf_env *env, enum wf_log_level level, const char *text)
+env_log(struct wf_env *env, enum weft_log_level level, const char *text)
 {
 	(void)env;
 	(void)level;

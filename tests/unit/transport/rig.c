@@ -99,7 +99,7 @@ clock_submit(struct wf_env *env, struct wf_task *task)
 }
 
 static void
-clock_log(struct wf_env *env, enum wf_log_level level, const char *line)
+clock_log(struct wf_env *env, enum weft_log_level level, const char *line)
 {
 	(void)env;
 	(void)level;
