@@ -62,6 +62,7 @@ struct wf_option {
 	double fmin, fmax; /* F64; both 0: no limit */
 	bool is_shared;    /* a setting that all trainers of a job have to have alike */
 	bool of_pserver;   /* a setting that pservers have, too, with the same default and limits */
+	bool is_setting;   /* of a program: wf_settings_complete gives it the rest of its row */
 	/* Of a setting that travels in the description of a job or table: at which of its bytes,
 	 * and how many. */
 	uint8_t wire_at, wire_bytes;

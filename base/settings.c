@@ -603,6 +603,18 @@ wf_settings_check_wire(enum weft_settings_kind kind, const void *values)
 	return st;
 }
 
+enum weft_status
+wf_settings_check_pserver(const struct wf_session_values *values)
+{
+	enum weft_status st = WEFT_OK;
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(session_rows) && st == WEFT_OK; i++) {
+		if (session_rows[i].of_pserver) {
+			st = wf_option_check(&session_rows[i], 1, values);
+		}
+	}
+	return st;
+}
+
 unsigned
 wf_session_texts(struct wf_session_values *values, const char **text[])
 {

@@ -48,6 +48,10 @@ unsigned wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max,
 unsigned wf_settings_offer_pserver(struct wf_option *rows, unsigned count, unsigned max,
 				   size_t shift);
 
+/* Rows of a program that say is_setting: name, place and width in its target, and a help text if
+ * there is one, are the program's; all else is that of the setting of that name. */
+void wf_settings_complete(struct wf_option *rows, unsigned count);
+
 /* Every setting at its default, in a struct of the library's size; the rest of it is 0. */
 void wf_session_defaults(struct wf_session_values *out);
 void wf_table_defaults(struct weft_table_opts *out);
@@ -62,6 +66,9 @@ enum weft_status wf_settings_check(enum weft_settings_kind kind,
 /* The same of those settings alone that travel in descriptions. */
 enum weft_status wf_settings_check_wire(enum weft_settings_kind kind,
 					const void *values) WEFT_MUST_CHECK;
+
+/* The same of those that pservers have. */
+enum weft_status wf_settings_check_pserver(const struct wf_session_values *values) WEFT_MUST_CHECK;
 
 /* What the original calls a setting, where it has a name of its own for it; NULL: there is none. */
 const char *wf_setting_of_original(const char *name, size_t bytes);

@@ -48,6 +48,25 @@ wf_settings_offer_pserver(struct wf_option *rows, unsigned count, unsigned max, 
 	return offer(rows, count, max, shift, true);
 }
 
+void
+wf_settings_complete(struct wf_option *rows, unsigned count)
+{
+	struct wf_options all = {0};
+	all.table = wf_settings_rows(WEFT_SETTINGS_SESSION, &all.option_count);
+	for (unsigned i = 0; i < count; i++) {
+		const struct wf_option own = rows[i];
+		if (!own.is_setting) {
+			continue;
+		}
+		const struct wf_option *setting = wf_option_find(&all, own.name, strlen(own.name));
+		WF_ASSERT(setting != NULL);
+		rows[i] = *setting;
+		rows[i].offset = own.offset;
+		rows[i].bytes = own.bytes;
+		rows[i].help = own.help != NULL ? own.help : setting->help;
+	}
+}
+
 /* The words so far: `used` of `bytes`. */
 struct words {
 	char *out;

@@ -20,8 +20,6 @@
 #include "wire/hello.h"
 #include "wire/job.h"
 
-#define LANES_MAX 256u
-
 struct lane_thread {
 	struct wf_server *server;
 	struct wf_lane *lane;
@@ -81,16 +79,16 @@ static enum weft_status
 check_opts(const struct wf_server_opts *opts)
 {
 	uint64_t ports = (uint64_t)opts->session.ports_num + opts->session.ports_num_for_sparse;
-	if (opts->session.ports_num == 0 || opts->session.ports_num > LANES_MAX) {
-		return wf_fail(WEFT_INVALID, "ports_num %u: 1 to %u are allowed",
-			       opts->session.ports_num, LANES_MAX);
+	enum weft_status st = wf_settings_check_pserver(&opts->values);
+	if (st != WEFT_OK) {
+		return st;
 	}
-	if (ports > LANES_MAX) {
+	if (ports > WF_PSERVER_LANES_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       "ports_num %u and ports_num_for_sparse %u: together up to %u are "
 			       "allowed",
 			       opts->session.ports_num, opts->session.ports_num_for_sparse,
-			       LANES_MAX);
+			       WF_PSERVER_LANES_MAX);
 	}
 	if (opts->session.num_gradient_servers == 0 &&
 	    (opts->max_trainers == 0 || opts->max_trainers > WF_TRAINER_COUNT_MAX)) {

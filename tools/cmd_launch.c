@@ -26,9 +26,9 @@ struct settings {
 	bool local;
 	uint64_t pservers;
 	uint64_t trainers;
-	uint64_t port;
-	uint64_t ports_num;
-	uint64_t ports_num_for_sparse;
+	uint16_t port;
+	uint32_t ports_num;
+	uint32_t ports_num_for_sparse;
 	uint64_t num_gradient_servers;
 	const char *listen;
 	const char *log_dir;
@@ -36,6 +36,9 @@ struct settings {
 };
 
 #define FIELD(name) offsetof(struct settings, name)
+#define SETTING(field)                                                                             \
+	.name = #field, .is_setting = true, .offset = FIELD(field),                                \
+	.bytes = sizeof(((struct settings *)NULL)->field)
 
 static const struct wf_option table[] = {
 	{.name = "local",
@@ -56,27 +59,10 @@ static const struct wf_option table[] = {
 	 .min = 1,
 	 .max = WF_PLAN_TRAINERS_MAX,
 	 .help = "How many trainers."},
-	{.name = "port",
-	 .type = WF_OPTION_U64,
-	 .offset = FIELD(port),
-	 .initial = "7164",
-	 .min = 1,
-	 .max = 65535,
-	 .help = "First port; pserver i listens on port + i x (ports_num +\n"
-		 "ports_num_for_sparse)."},
-	{.name = "ports_num",
-	 .type = WF_OPTION_U64,
-	 .offset = FIELD(ports_num),
-	 .initial = "1",
-	 .min = 1,
-	 .max = 256,
-	 .help = "Dense lanes of each pserver."},
-	{.name = "ports_num_for_sparse",
-	 .type = WF_OPTION_U64,
-	 .offset = FIELD(ports_num_for_sparse),
-	 .initial = "0",
-	 .max = 255,
-	 .help = "Sparse lanes of each pserver, on the ports after the dense ones."},
+	{SETTING(port), .help = "First port; pserver i listens on port + i x (ports_num +\n"
+				"ports_num_for_sparse)."},
+	{SETTING(ports_num)},
+	{SETTING(ports_num_for_sparse)},
 	{.name = "num_gradient_servers",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(num_gradient_servers),
@@ -107,6 +93,7 @@ static const struct wf_option table[] = {
 struct command {
 	struct settings set;
 	struct wf_options options;
+	struct wf_option table[WF_ARRAY_COUNT(table)];
 	enum wf_option_origin origin[WF_ARRAY_COUNT(table)];
 	const char *env_name[WF_ARRAY_COUNT(table)];
 	struct wf_option_file file;
@@ -164,7 +151,9 @@ parse(struct command *command, int argc, char **argv)
 	struct wf_options *options = &command->options;
 	struct wf_split_tables *tables = &command->tables;
 
-	options->table = table;
+	memcpy(command->table, table, sizeof(table));
+	wf_settings_complete(command->table, WF_ARRAY_COUNT(table));
+	options->table = command->table;
 	options->option_count = (unsigned)WF_ARRAY_COUNT(table);
 	options->program = PROGRAM;
 	options->help = &help;
@@ -229,7 +218,8 @@ static enum weft_status
 check(const struct command *command)
 {
 	const struct settings *set = &command->set;
-	uint64_t ports = set->pservers * (set->ports_num + set->ports_num_for_sparse);
+	uint64_t lanes = set->ports_num + set->ports_num_for_sparse;
+	uint64_t ports = set->pservers * lanes;
 
 	if (!set->local) {
 		return wf_fail(WEFT_INVALID,
@@ -250,7 +240,7 @@ check(const struct command *command)
 	}
 	if (set->port + ports - 1 > 65535) {
 		return wf_fail(WEFT_INVALID,
-			       "--port=%" PRIu64 ": the pservers need %" PRIu64
+			       "--port=%u: the pservers need %" PRIu64
 			       " ports, and would go past 65535; use a lower one",
 			       set->port, ports);
 	}
@@ -278,16 +268,16 @@ plan_opts(const struct command *command, struct wf_plan_opts *out)
 	*out = (struct wf_plan_opts){
 		.pservers = (uint32_t)set->pservers,
 		.trainers = (uint32_t)set->trainers,
-		.ports_num = (uint32_t)set->ports_num,
-		.ports_num_for_sparse = (uint32_t)set->ports_num_for_sparse,
+		.ports_num = set->ports_num,
+		.ports_num_for_sparse = set->ports_num_for_sparse,
 		.pserver_args = &command->split.pserver,
 		.trainer_args = &command->split.trainer,
 	};
-	enum weft_status st = wf_host_parse(set->listen, (uint16_t)set->port, &out->listen);
+	enum weft_status st = wf_host_parse(set->listen, set->port, &out->listen);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	out->listen.port = (uint16_t)set->port;
+	out->listen.port = set->port;
 	return WEFT_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/settings.h"
 #include "tools/command.h"
 #include "tools/topo_report.h"
 #include "transport/transport.h"
@@ -20,15 +21,18 @@ struct settings {
 	bool json;
 	uint64_t pservers;
 	uint64_t trainers;
-	uint64_t port;
-	uint64_t ports_num;
-	uint64_t ports_num_for_sparse;
+	uint16_t port;
+	uint32_t ports_num;
+	uint32_t ports_num_for_sparse;
 	uint64_t trainer_count;
-	const char *progress;
+	enum weft_progress progress;
 	const char *verbs;
 };
 
 #define FIELD(name) offsetof(struct settings, name)
+#define SETTING(field)                                                                             \
+	.name = #field, .is_setting = true, .offset = FIELD(field),                                \
+	.bytes = sizeof(((struct settings *)NULL)->field)
 
 static const struct wf_option table[] = {
 	{.name = "xml",
@@ -59,26 +63,9 @@ static const struct wf_option table[] = {
 	 .initial = "1",
 	 .max = 256,
 	 .help = "Trainers on the host."},
-	{.name = "port",
-	 .type = WF_OPTION_U64,
-	 .offset = FIELD(port),
-	 .initial = "7164",
-	 .min = 1,
-	 .max = 65535,
-	 .help = "Port of the first lane, as of weft launch."},
-	{.name = "ports_num",
-	 .type = WF_OPTION_U64,
-	 .offset = FIELD(ports_num),
-	 .initial = "1",
-	 .min = 1,
-	 .max = 256,
-	 .help = "Dense lanes of each pserver."},
-	{.name = "ports_num_for_sparse",
-	 .type = WF_OPTION_U64,
-	 .offset = FIELD(ports_num_for_sparse),
-	 .initial = "0",
-	 .max = 255,
-	 .help = "Sparse lanes of each pserver."},
+	{SETTING(port), .help = "Port of the first lane, as of weft launch."},
+	{SETTING(ports_num)},
+	{SETTING(ports_num_for_sparse)},
 	{.name = "trainer_count",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(trainer_count),
@@ -86,16 +73,9 @@ static const struct wf_option table[] = {
 	 .min = 1,
 	 .max = 256,
 	 .help = "Compute threads of each trainer."},
-	{.name = "progress",
-	 .type = WF_OPTION_CHOICE,
-	 .offset = FIELD(progress),
-	 .initial = "thread",
-	 .choices = "thread|caller",
+	{SETTING(progress),
 	 .help = "Whether a trainer has a thread that moves bytes, as of weft train."},
-	{.name = "verbs",
-	 .type = WF_OPTION_STRING,
-	 .offset = FIELD(verbs),
-	 .metavar = "KEY=VALUE[,KEY=VALUE...]",
+	{SETTING(verbs),
 	 .help = "As of weft pserver; device and port say what there is to plan with."},
 };
 
@@ -149,11 +129,11 @@ report(const struct settings *set, const struct wf_topo *topo)
 	}
 	const struct wf_seating_job job = {
 		.pservers = (uint32_t)set->pservers,
-		.dense = (uint32_t)set->ports_num,
-		.sparse = (uint32_t)set->ports_num_for_sparse,
+		.dense = set->ports_num,
+		.sparse = set->ports_num_for_sparse,
 		.trainers = (uint32_t)set->trainers,
 		.compute = (uint32_t)set->trainer_count,
-		.progress = strcmp(set->progress, "thread") == 0,
+		.progress = set->progress == WEFT_PROGRESS_THREAD,
 		.device = verbs.device[0] != '\0' ? verbs.device : NULL,
 		.port = verbs.port,
 	};
@@ -168,7 +148,7 @@ report(const struct settings *set, const struct wf_topo *topo)
 						 : "this machine",
 		.job = &job,
 		.seating = &seating,
-		.port = (uint32_t)set->port,
+		.port = set->port,
 	};
 	if (set->json) {
 		wf_topo_report_json(&what, stdout);
@@ -233,10 +213,11 @@ int
 wf_cmd_topo(int argc, char **argv)
 {
 	struct settings set;
+	struct wf_option rows[WF_ARRAY_COUNT(table)];
 	enum wf_option_origin origin[WF_ARRAY_COUNT(table)];
 	const char *env_name[WF_ARRAY_COUNT(table)];
 	struct wf_option_file file;
-	struct wf_options options = {.table = table,
+	struct wf_options options = {.table = rows,
 				     .option_count = (unsigned)WF_ARRAY_COUNT(table),
 				     .program = PROGRAM,
 				     .help = &help,
@@ -245,5 +226,7 @@ wf_cmd_topo(int argc, char **argv)
 				     .env_name = env_name,
 				     .file = &file};
 
+	memcpy(rows, table, sizeof(table));
+	wf_settings_complete(rows, WF_ARRAY_COUNT(rows));
 	return wf_command_run(work, &options, argc, argv);
 }

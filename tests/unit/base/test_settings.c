@@ -352,6 +352,48 @@ a_pserver_is_offered_the_settings_of_both_ends(void **state)
 	assert_null(wf_option_find(&options, "trainer_id", 10));
 }
 
+/* Rows of a program that repeat none of what the table says. */
+static void
+rows_of_a_program_are_completed_by_the_table(void **state)
+{
+	struct target {
+		uint64_t trainers;
+		uint16_t port;
+		enum weft_progress progress;
+		const char *verbs;
+	} target;
+	struct wf_option rows[] = {
+		{.name = "trainers", .type = WF_OPTION_U64, .initial = "3", .help = "Own."},
+		{.name = "port",
+		 .is_setting = true,
+		 .offset = offsetof(struct target, port),
+		 .bytes = sizeof(uint16_t),
+		 .help = "Own."},
+		{.name = "progress",
+		 .is_setting = true,
+		 .offset = offsetof(struct target, progress),
+		 .bytes = sizeof(uint32_t)},
+		{.name = "verbs", .is_setting = true, .offset = offsetof(struct target, verbs)},
+	};
+	const unsigned count = WF_ARRAY_COUNT(rows);
+	memset(&target, 0x5a, sizeof(target));
+	wf_settings_complete(rows, count);
+	wf_option_defaults(rows, count, &target);
+	assert_int_equal(target.trainers, 3);
+	assert_int_equal(target.port, 7164);
+	assert_int_equal(target.progress, WEFT_PROGRESS_THREAD);
+	assert_string_equal(target.verbs, "");
+	assert_string_equal(rows[0].help, "Own.");
+	assert_string_equal(rows[1].help, "Own.");
+	assert_non_null(strstr(rows[2].help, "Who moves the bytes"));
+	assert_false(wf_option_store(&rows[1], "65536", &target));
+	assert_true(wf_option_store(&rows[1], "65535", &target));
+	assert_true(wf_option_store(&rows[2], "caller", &target));
+	assert_int_equal(target.port, 65535);
+	assert_int_equal(target.progress, WEFT_PROGRESS_CALLER);
+	assert_string_equal(target.verbs, "");
+}
+
 /* What HELLO says, as far as there is room: no word is cut. */
 static void
 what_is_not_at_its_default_is_said(void **state)
@@ -416,6 +458,7 @@ main(void)
 		cmocka_unit_test(names_of_the_original_are_known),
 		cmocka_unit_test(values_without_a_field_go_by_name),
 		cmocka_unit_test(a_pserver_is_offered_the_settings_of_both_ends),
+		cmocka_unit_test(rows_of_a_program_are_completed_by_the_table),
 		cmocka_unit_test(what_is_not_at_its_default_is_said),
 		cmocka_unit_test(settings_of_a_table_are_described_by_their_own_names),
 		cmocka_unit_test(what_cannot_be_set_is_refused_and_changes_nothing),
