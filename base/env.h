@@ -161,11 +161,11 @@ void wf_log_lines(struct wf_env *env, enum weft_log_level level, const char *bef
 /* Limits how often one place logs, and counts what it left out. */
 struct wf_log_limit {
 	unsigned most;   /* lines in a period, fixed before the first; 0: one */
-	unsigned said;   /* in the period under way */
+	unsigned said;   /* lines logged in the current period */
 	uint64_t end_ns; /* of that period; 0: none has begun */
-	uint64_t unsaid; /* lines left out, and not told yet */
+	uint64_t unsaid; /* suppressed lines that are not reported yet */
 };
-/* Whether a line may be said now. */
+/* Whether a line may be logged now. */
 bool wf_log_limit_pass(struct wf_log_limit *limit, uint64_t now_ns, uint64_t period_ns);
-/* How many lines were left out, once the period is over in which they were; 0: nothing to tell. */
+/* The number of suppressed lines, once their period is over; 0: nothing to report. */
 uint64_t wf_log_limit_unsaid(struct wf_log_limit *limit, uint64_t now_ns);

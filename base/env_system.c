@@ -41,7 +41,7 @@ struct env_system {
 
 	struct wf_env_helper helper; /* has its own lock */
 	struct wf_env_slabs slabs;   /* so have they */
-	_Atomic bool told_pages;     /* relaxed: whoever is first says it, a line carries no data */
+	_Atomic bool told_pages; /* relaxed: the first thread logs it, and a line carries no data */
 };
 
 static struct env_system *
@@ -152,7 +152,7 @@ system_wait_events(struct wf_env *env, int epoll_fd, uint64_t deadline_ns,
 	return n < 0 ? 0 : n;
 }
 
-/* Once: what is said of one slab holds for all. */
+/* Logged once, because it holds for all slabs. */
 static void
 log_pages(struct env_system *self)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exit_code: what a program's exit says about a status; sysexits, where they have a number for it.
+/* exit_code: the exit code of a status; those of sysexits where they have one.
  * Thread: any. */
 #pragma once
 
@@ -51,7 +51,7 @@ wf_exit_code(enum weft_status status)
 	return WF_EXIT_INTERNAL;
 }
 
-/* What an exit code says, for people. */
+/* The meaning of an exit code, for people. */
 static inline const char *
 wf_exit_meaning(int code)
 {

@@ -260,7 +260,7 @@ parse_argument(struct wf_options *options, int left, char *const *argv, int *use
 	if (arg.option == NULL) {
 		return options->ignore_unknown ? WEFT_OK : refuse_unknown(options, text);
 	}
-	/* "--port --ports_num=2" is a forgotten value; "--name=--text" says that it is not. */
+	/* "--port --ports_num=2" is a forgotten value; "--name=--text" is not. */
 	if (takes_next(&arg) && left > 1 && strncmp(argv[1], "--", 2) != 0) {
 		*used = 2;
 		arg.value = argv[1];

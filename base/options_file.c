@@ -279,7 +279,8 @@ wf_option_file_parse(struct wf_options *options)
 static enum weft_status
 read_whole(int fd, const struct wf_options *options, struct wf_option_file *file)
 {
-	/* One byte more than is allowed tells too long from just fitting. */
+	/* One byte more than allowed distinguishes a file that is too long from one that just fits.
+	 */
 	while (file->bytes <= WF_OPTION_FILE_BYTES) {
 		ssize_t got =
 			read(fd, file->text + file->bytes, WF_OPTION_FILE_BYTES + 1 - file->bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* outlet: see outlet.h. Thread: any; what belongs to whom is said in the struct. */
+/* outlet: see outlet.h. Thread: any; the struct says which fields belong to whom. */
 #include "base/outlet.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ WF_STATIC_ASSERT(sizeof(struct head) == WF_OUTLET_HEAD_BYTES, "as callers reckon
 
 /* What is written at a time. */
 struct batch {
-	uint64_t dropped; /* to be said first */
+	uint64_t dropped; /* to be reported first */
 	uint64_t lines;
 	size_t bytes;
 	char text[WF_OUTLET_LINE_BYTES];
@@ -193,7 +193,7 @@ has_news(const struct wf_outlet *o)
 }
 
 /* Whole lines, up to what a pipe takes at once; a longer line alone. Where lines were dropped a
- * batch ends, for that is said before the next. */
+ * batch ends, because that is reported before the next. */
 static void
 pop_batch(struct wf_outlet *o, struct batch *batch)
 {
@@ -233,7 +233,7 @@ gives_up(struct wf_outlet *o)
 	return over;
 }
 
-/* write(2), and what it says is an error alone: no SIGPIPE of a reader that went away, and no
+/* write(2), whose failures are only errors: no SIGPIPE of a reader that went away, and no
  * SIGXFSZ of a file that is full. The outlet's thread blocks all signals, but others write as well.
  * Async-signal-safe. */
 static ssize_t
@@ -277,7 +277,7 @@ write_all(struct wf_outlet *o, const char *bytes, size_t count)
 		if (n_ready <= 0) {
 			continue;
 		}
-		/* No more than a pipe takes at once, if poll says that it takes anything. */
+		/* No more than a pipe accepts at once if poll reports it as writable. */
 		ssize_t n = write_quietly(o->opts.fd, bytes, count < PIPE_BUF ? count : PIPE_BUF);
 		if (n < 0 && errno == EAGAIN) {
 			(void)poll(NULL, 0, 1); /* somebody has set O_NONBLOCK, and was faster */

@@ -156,7 +156,7 @@ read_cores(struct wf_topo *topo, hwloc_topology_t machine, hwloc_const_bitmap_t 
 {
 	hwloc_obj_type_t type = HWLOC_OBJ_CORE;
 	if (count_of(machine, type) == 0) {
-		type = HWLOC_OBJ_PU; /* some virtual machines tell of no cores */
+		type = HWLOC_OBJ_PU; /* some virtual machines report no cores */
 	}
 	uint32_t cores = count_of(machine, type);
 	uint32_t cpus = count_of(machine, HWLOC_OBJ_PU);

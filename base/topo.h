@@ -48,7 +48,7 @@ enum wf_topo_device_kind {
 };
 
 enum wf_topo_state {
-	WF_TOPO_UNKNOWN, /* nobody said: taken for usable */
+	WF_TOPO_UNKNOWN, /* unknown: treated as usable */
 	WF_TOPO_ACTIVE,
 	WF_TOPO_DOWN,
 };

@@ -28,7 +28,7 @@
 #define ITEMS_MAX 65536u                 /* of each kind */
 #define REMEDY "; make one with: weft topo --save=FILE, or lstopo FILE"
 
-/* What the child says first; with WEFT_OK the arrays follow: cpu, core, node, cache, device. */
+/* What the child sends first; with WEFT_OK the arrays follow: cpu, core, node, cache, device. */
 struct answer {
 	uint32_t status;
 	uint32_t package_count, cpu_count, core_count, node_count, cache_count, device_count;
@@ -57,7 +57,7 @@ set_limits(const struct wf_topo_limits *limits)
 	}
 	const rlim_t bytes = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY_BYTES;
 	(void)setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
-	/* SIGXCPU at the first, which tells it from other ends; SIGKILL at the second. */
+	/* SIGXCPU at the first, which distinguishes it from other ends; SIGKILL at the second. */
 	(void)setrlimit(RLIMIT_CPU, &(struct rlimit){limits->cpu_s, limits->cpu_s + 1});
 	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 	(void)prctl(PR_SET_DUMPABLE, 0);
@@ -161,7 +161,7 @@ now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* All of it, or it has not been said. */
+/* Receives all of it, or returns false. */
 static bool
 recv_all(struct child *child, void *out, size_t count)
 {
@@ -386,7 +386,7 @@ ask(struct wf_topo *topo, const struct question *question)
 	struct child child = {.fd = ends[0], .end_ms = now_ms() + question->limits->wall_ms};
 	enum weft_status st = recv_topo(&child, question->source->xml, topo);
 	(void)close(ends[0]);
-	(void)kill(pid, SIGKILL); /* it has said what it had to */
+	(void)kill(pid, SIGKILL); /* it has sent its answer */
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
 	}
 	bool is_late = child.is_late || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU);

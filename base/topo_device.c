@@ -73,7 +73,7 @@ port_mbps(const char *text)
 	return end == text || whole > 1000000 ? 0 : (uint32_t)(whole * 1000 + tenths * 100);
 }
 
-/* Of the machine at hand, from /sys; hwloc does not say it. */
+/* Of the machine at hand, from /sys; hwloc does not report it. */
 static void
 read_speeds(struct wf_topo_device *device)
 {

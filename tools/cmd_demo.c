@@ -151,7 +151,7 @@ struct context {
 	bool live;      /* on a terminal: one line, rewritten */
 	bool open_line; /* that line has no newline yet */
 	struct figures current;
-	struct verdict verdict;     /* of the run that told one */
+	struct verdict verdict;     /* of the run that printed one */
 	int signal_code;            /* 128 + the signal that stopped it; 0: none */
 	struct wf_child_spec *spec; /* [CHILDREN] */
 	struct wf_outlet *out;      /* stdout, while a job runs */
@@ -250,7 +250,7 @@ read_verdict(const char *line, struct verdict *out)
 }
 
 /* While the job runs its lines go through an outlet: printing could wait for who reads them, and
- * whoever waits there hears no signal, and takes no line from the children. */
+ * a thread that waits there handles no signal and reads no line of the children. */
 static __attribute__((format(printf, 2, 3))) void
 show(const struct context *context, const char *format, ...)
 {

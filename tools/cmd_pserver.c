@@ -174,7 +174,7 @@ is_transport(const char *name)
 	return wf_fault_is_name(name); /* in tests; what is behind it is looked at later */
 }
 
-/* What the table cannot say. */
+/* What the table cannot express. */
 static enum weft_status
 check(const struct command *command)
 {

@@ -41,5 +41,5 @@ int wf_command_run(enum weft_status (*work)(const struct wf_options *options),
 /* Make `-o X` `--output X`, which a table of options can have. */
 void wf_command_spell_out_output(int argc, char **argv);
 
-/* Whether RDMA devices can be set as --verbs says; NULL: nothing is said. */
+/* Whether RDMA devices can be set as --verbs says; NULL: the option is not given. */
 enum weft_status wf_command_check_verbs(const char *settings) WEFT_MUST_CHECK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports: asks the system whether a range of TCP ports is free, by binding each for a moment. What
- * was free can be taken a moment later: whoever then opens the port says so itself. Thread: any. */
+ * was free can be in use a moment later: whoever then opens the port reports that itself. Thread:
+ * any. */
 #pragma once
 
 #include "base/url.h"

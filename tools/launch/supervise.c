@@ -375,7 +375,7 @@ static void
 describe_cause(const struct job *job, struct wf_supervise_end *out)
 {
 	const struct wf_child *cause = job->cause;
-	const char *last = cause->last_error[0] != '\0' ? cause->last_error : "it said nothing";
+	const char *last = cause->last_error[0] != '\0' ? cause->last_error : "it printed nothing";
 
 	if (WIFSIGNALED(cause->wait_status)) {
 		int number = WTERMSIG(cause->wait_status);

@@ -37,7 +37,7 @@ struct wf_supervise_opts {
 	const char *log_dir; /* NULL: lines are not filed; made if it is not there */
 	bool colour;
 	bool quiet;    /* log lines of level info are filed, not shown */
-	bool announce; /* say each child's process number and command line */
+	bool announce; /* print each child's process number and command line */
 	uint64_t grace_ns;
 	/* Lines of stdout of the child that owns it; NULL: they go to stdout. */
 	void (*on_stdout)(void *arg, const char *line);

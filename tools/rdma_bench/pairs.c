@@ -83,7 +83,7 @@ use_now(const struct wf_bench *bench, bool one_core)
 	return wf_cpu_use_now(bench->env, cpu);
 }
 
-/* Cores that others used since; below 0: not known, or too short a time to tell. */
+/* Cores that others used since; below 0: unknown, or too short a time to measure. */
 static double
 foreign_since(const struct wf_bench *bench, bool one_core, const struct wf_cpu_use *before)
 {

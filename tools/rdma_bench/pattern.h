@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pattern: what --verify sends: bytes that tell which message they belong to, and at which place in
+/* pattern: what --verify sends: bytes that show which message they belong to, and which place in
  * it. Thread: any. */
 #pragma once
 

@@ -2,8 +2,8 @@
 /* peer: `rdma_bench lat`, `bw` and `rate`: two processes, on one host or on two, that send to each
  * other through a transport of weft and, in turn with that, without weft.
  *
- * peer_options.c  what a user may say          peer_address.c  which address a device has
- * peer_control.c  the socket between the two   peer_words.c    what they say on it
+ * peer_options.c  what a user may set          peer_address.c  which address a device has
+ * peer_control.c  the socket between the two   peer_words.c    the messages on it
  * peer_join.c  one more of those               path.h          what a path is
  * peer_server.c, peer_client.c  the two ends   peer_report.c   what is printed
  * peer_loop.c  to and fro, and streams, over any path; peer_weft.c and limits/path_*.c  the paths.

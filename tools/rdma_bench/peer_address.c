@@ -116,7 +116,7 @@ wf_peer_address_find(struct wf_peer_end *end)
 	struct wf_rdma_addresses all;
 	enum weft_status st = wf_rdma_present();
 	if (set->device != NULL) {
-		st = check_device(set->device); /* says more */
+		st = check_device(set->device); /* the text says more */
 	}
 	if (st == WEFT_OK) {
 		st = wf_peer_verbs_settings(set, end->verbs);

@@ -9,7 +9,7 @@
 #include "tools/rdma_bench/peer_run.h"
 #include "transport/rdma.h"
 
-#define STREAM_BYTES (64ull << 20) /* of a stream, unless the user says how many messages */
+#define STREAM_BYTES (64ull << 20) /* of a stream, unless the user sets the number of messages */
 #define STREAM_COUNT 5000u
 #define STREAM_COUNT_MIN 8u
 #define PING_COUNT 1000u
@@ -21,7 +21,7 @@ struct client {
 	struct wf_peer_path *weft, *bare; /* NULL: none yet */
 	struct wf_meter meter;
 	struct wf_peer_run *run;
-	struct wf_peer_report server; /* what it said last */
+	struct wf_peer_report server; /* its last report */
 };
 
 /* What each pair of a figure gave. */
@@ -47,7 +47,8 @@ choose_transport(struct wf_peer_end *end)
 	if (end->plan.over != WF_PEER_VERBS) {
 		return WEFT_OK;
 	}
-	return wf_peer_address_find(end); /* a mistake is said before anybody is bothered */
+	return wf_peer_address_find(
+		end); /* a mistake is reported before another process is involved */
 }
 
 static uint64_t

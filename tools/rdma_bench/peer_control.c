@@ -339,7 +339,7 @@ wf_peer_control_look(const struct wf_peer_control *control)
 	return st; /* a report may be early */
 }
 
-/* Bytes that nobody read would make the kernel take back what was said. */
+/* Unread bytes would make the kernel discard what was sent. */
 static void
 let_it_arrive(const struct wf_peer_control *control)
 {

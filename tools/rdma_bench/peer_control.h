@@ -8,7 +8,7 @@
 struct wf_env;
 struct wf_host;
 
-#define WF_PEER_REPLY_NS (30 * WF_NS_PER_S) /* until the other side has said what is next */
+#define WF_PEER_REPLY_NS (30 * WF_NS_PER_S) /* until the other side has sent what is next */
 
 struct wf_peer_control {
 	struct wf_env *env;
@@ -36,7 +36,7 @@ void wf_peer_control_close(struct wf_peer_control *control);
 enum weft_status wf_peer_control_send(const struct wf_peer_control *control, enum wf_peer_word type,
 				      const void *body, size_t bytes) WEFT_MUST_CHECK;
 /* The other side's next frame. FAIL is a failure of this end, with the other's status and text.
- * WEFT_MISMATCH: it has another version, and hears so; LOST, TIMEOUT. */
+ * WEFT_MISMATCH: it has another version, and is told so; LOST, TIMEOUT. */
 enum weft_status wf_peer_control_recv(const struct wf_peer_control *control, uint64_t timeout_ns,
 				      struct wf_peer_frame *out) WEFT_MUST_CHECK;
 /* The same, and it must be `type`. */

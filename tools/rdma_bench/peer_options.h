@@ -48,7 +48,7 @@ struct wf_peer_spelled {
  * arguments. */
 enum weft_status wf_peer_spell(int argc, char *const *argv,
 			       struct wf_peer_spelled *out) WEFT_MUST_CHECK;
-/* After parsing: what options say together. `set->kind` is set. */
+/* After parsing: what options mean together. `set->kind` is set. */
 enum weft_status wf_peer_settle(struct wf_peer_settings *set, const struct wf_options *options,
 				const char *host) WEFT_MUST_CHECK;
 /* Settings for the backend "verbs" out of all the options for it. */

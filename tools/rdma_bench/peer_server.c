@@ -10,7 +10,7 @@
 #include "tools/rdma_bench/limits/paths.h"
 #include "tools/rdma_bench/peer.h"
 
-#define PLAN_NS (10 * WF_NS_PER_S)   /* until a client has said what it wants */
+#define PLAN_NS (10 * WF_NS_PER_S)   /* until a client has sent its plan */
 #define PAUSE_NS (600 * WF_NS_PER_S) /* between its legs */
 
 struct server {
@@ -18,7 +18,7 @@ struct server {
 	struct wf_peer_path *weft, *bare; /* NULL: none yet */
 };
 
-/* Somebody who is no client is said, and waited no longer for. */
+/* A peer that is not a client is reported, and not waited for. */
 static enum weft_status
 await_client(struct wf_peer_end *end)
 {

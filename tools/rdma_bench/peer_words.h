@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_words: what the two ends of a run say to each other, as bytes: little-endian, each a frame
+/* peer_words: the messages between the two ends of a run, as bytes: little-endian, each a frame
  * of 16 bytes of head (magic, version, type, bytes that follow) and at most WF_PEER_BODY_MAX more.
  * The head is the same in all versions. Thread: any. */
 #pragma once
@@ -19,7 +19,7 @@
 #define WF_PEER_COUNT_MAX 1000000000ull /* messages of a leg */
 #define WF_PEER_DEPTH_MAX 128u          /* of them, under way */
 #define WF_PEER_UPDATE_BYTES 8u         /* an update of a slot: u32 place, u32 what to add */
-#define WF_PEER_TEXT_BYTES 384          /* of a failure that one end tells the other */
+#define WF_PEER_TEXT_BYTES 384          /* of a failure that one end reports to the other */
 
 enum wf_peer_word {
 	WF_PEER_PLAN = 1, /* client, first */
@@ -84,7 +84,7 @@ struct wf_peer_report {
 };
 
 void wf_peer_head_encode(const struct wf_peer_head *head, uint8_t out[WF_PEER_HEAD_BYTES]);
-/* WEFT_PROTOCOL: no rdma_bench. Any version is let through: the caller says what is wrong. */
+/* WEFT_PROTOCOL: not rdma_bench. Any version is accepted: the caller reports what is wrong. */
 enum weft_status wf_peer_head_decode(const uint8_t in[WF_PEER_HEAD_BYTES],
 				     struct wf_peer_head *out) WEFT_MUST_CHECK;
 

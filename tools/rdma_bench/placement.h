@@ -17,5 +17,5 @@ enum weft_status wf_probe_start(const struct wf_limit_opts *opts, uint64_t durat
 void wf_probe_end(struct wf_probe *probe);
 /* Round trip of a cache line, nanoseconds. */
 enum weft_status wf_probe_run(struct wf_probe *probe, double *out) WEFT_MUST_CHECK;
-/* What two probes, before and after, say together. */
+/* The verdict of two probes, before and after. */
 enum wf_placement wf_placement_of(double before_ns, double after_ns);

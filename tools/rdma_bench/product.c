@@ -245,7 +245,8 @@ void
 wf_product_end(struct wf_product *product)
 {
 	bool had_trainers = product->trainer[0].pid > 0;
-	/* A session waits for its pservers' goodbye, and those for all of theirs: tell all first.
+	/* A session waits for its pservers' goodbye, and those for all of their trainers: stop all
+	 * first.
 	 */
 	const struct wf_work_order stop = {.stop = 1};
 	for (unsigned i = 0; i < WF_PRODUCT_MEMBERS_MAX; i++) {

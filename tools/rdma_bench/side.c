@@ -27,7 +27,7 @@ run_count(struct wf_side *side, uint64_t timeout_ns, struct wf_figures *out)
 	return st;
 }
 
-/* As many as take `duration_ns`, as far as the last run tells. */
+/* As many as take `duration_ns`, estimated from the last run. */
 static uint64_t
 next_count(const struct wf_side *side, const struct wf_figures *last, uint64_t duration_ns)
 {
@@ -41,7 +41,7 @@ next_count(const struct wf_side *side, const struct wf_figures *last, uint64_t d
 	return count > 0 ? count : side->multiple;
 }
 
-/* The first runs touch memory, open windows, and say how long an operation takes. */
+/* The first runs touch memory, open windows, and measure how long an operation takes. */
 static enum weft_status
 warm_up(struct wf_side *side, uint64_t duration_ns, uint64_t timeout_ns)
 {

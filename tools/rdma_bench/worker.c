@@ -129,7 +129,7 @@ wf_worker_end(struct wf_worker *worker, uint64_t timeout_ns)
 	struct wf_figures last;
 	(void)send(worker->fd, &stop, sizeof(stop), MSG_NOSIGNAL);
 	struct pollfd wait = {.fd = worker->fd, .events = POLLIN};
-	/* Its end of the socket closes with it; what it still says is of no use. */
+	/* Its end of the socket closes with it; what it still sends is of no use. */
 	while (poll(&wait, 1, (int)(timeout_ns / WF_NS_PER_MS)) > 0 &&
 	       recv(worker->fd, &last, sizeof(last), 0) > 0) {
 	}

@@ -23,7 +23,7 @@ struct wf_work_order {
 	uint64_t count; /* operations to run */
 };
 
-/* What a worker says: first that it is ready, then once per order. */
+/* What a worker sends: first that it is ready, then once per order. */
 struct wf_figures {
 	enum weft_status status;
 	char text[WF_FIGURE_TEXT_BYTES]; /* of a failure */

@@ -357,7 +357,7 @@ static const struct wf_option own[] = {
 	 .offset = AT(save_only_one),
 	 .help = "Delete the saves of earlier passes after each save.",
 	 .means = "earlier saves are deleted"},
-	/* What is said. */
+	/* What is logged. */
 	{.name = "log_period",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(log_period),
@@ -390,7 +390,7 @@ static const struct wf_option own[] = {
 	 .help = "linear: print the errors of the least-squares solution instead of training."},
 };
 
-/* Those of the original that say nothing here; they come last. */
+/* Those of the original that have no effect here; they come last. */
 static const struct wf_option originals[] = {
 	{.name = "use_gpu",
 	 .type = WF_OPTION_BOOL,

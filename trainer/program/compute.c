@@ -42,7 +42,7 @@ struct wf_compute {
 	bool is_stopping;
 };
 
-/* What a model with tables is told about the rows from `first` on. */
+/* What a model with tables is given for the rows from `first` on. */
 static struct wf_model_bags
 bags_from(const struct wf_batch *batch, size_t first)
 {

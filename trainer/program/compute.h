@@ -29,7 +29,7 @@ struct wf_batch {
 	const struct wf_bag_batch *rows; /* at least one */
 	const float *row[WF_MODEL_TABLES_MAX];
 	const uint32_t *place[WF_MODEL_TABLES_MAX];
-	float *entry_grad[WF_MODEL_TABLES_MAX]; /* of no use to a test */
+	float *entry_grad[WF_MODEL_TABLES_MAX]; /* not used in a test */
 	float *score;                           /* of a test; NULL: not wanted */
 };
 

@@ -62,7 +62,7 @@ progress_pin(struct fabric *fabric)
 	return fabric->progress_pin;
 }
 
-/* The program has one option each where the session tells tensors from tables. */
+/* The program has one option where the session has one for tensors and one for tables. */
 static void
 set_lag(const struct wf_train_opts *opts, struct weft_session_opts *session)
 {
@@ -463,7 +463,7 @@ run_pass(struct fabric *fabric)
 	return weft_barrier(fabric->session);
 }
 
-/* End the session. What went wrong first is what is said, not what ending it brought up. */
+/* End the session. The first failure is reported, not what ending the session brought up. */
 static enum weft_status
 end_session(struct fabric *fabric, enum weft_status st)
 {

@@ -167,7 +167,8 @@ check_gone(const struct wf_train_opts *opts)
 	return WEFT_OK;
 }
 
-/* Epsilon inside the root; who has none is told the library's default, as other trainers would. */
+/* Epsilon inside the root; a method without one gets the library's default, as other trainers do.
+ */
 static bool
 has_ada_epsilon(enum wf_optimizer kind)
 {

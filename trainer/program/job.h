@@ -70,8 +70,8 @@ struct wf_tally {
 struct wf_view {
 	const float *const *param; /* one array per tensor */
 	uint64_t digest; /* of these, as weft_digest has it; for the line of a pass only */
-	/* The rows of `count` keys, out [count, width]; keys that have none give what they would be
-	 * born with. `count` is at most wf_run_lookup_max. */
+	/* The rows of `count` keys, out [count, width]; keys without a row give the values they
+	 * would be born with. `count` is at most wf_run_lookup_max. */
 	enum weft_status (*rows)(void *arg, unsigned table, const uint64_t *key, uint32_t count,
 				 float *out);
 	void *arg;
@@ -114,12 +114,12 @@ enum weft_status wf_exam_digest(struct wf_run *job, const struct wf_view *view,
 				uint64_t *out) WEFT_MUST_CHECK;
 
 /* verdict.c: after the last pass, by trainer 0: how good the model is, beside its baselines.
- * wf_run_measure asks the model, while it can be asked; wf_run_conclude tells. */
+ * wf_run_measure asks the model, while it can be asked; wf_run_conclude prints. */
 enum weft_status wf_run_measure(struct wf_run *job, const struct wf_view *view) WEFT_MUST_CHECK;
 enum weft_status wf_run_conclude(struct wf_run *job) WEFT_MUST_CHECK;
 
-/* compared.c: words for what trainers have to have alike beside what their session compares, for
- * weft_session_opts. `out` has WF_COMPARED_BYTES. WEFT_NOMEM. */
+/* compared.c: words for what must be the same on all trainers besides what the session compares,
+ * for weft_session_opts. `out` has WF_COMPARED_BYTES. WEFT_NOMEM. */
 #define WF_COMPARED_BYTES 256u
 enum weft_status wf_run_compared(const struct wf_run *job, char *out) WEFT_MUST_CHECK;
 

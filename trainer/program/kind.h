@@ -21,7 +21,7 @@ struct wf_kind {
 	enum weft_status (*read)(struct wf_env *env, const struct wf_source_opts *opts,
 				 struct wf_source *out);
 	enum weft_status (*init)(const struct wf_model_opts *opts, struct wf_model *out);
-	/* Settings where neither command line nor environment says anything. */
+	/* Settings that neither command line nor environment gives. */
 	uint64_t num_passes;
 	uint64_t batch_size;
 	const char *optimizer;

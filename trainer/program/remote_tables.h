@@ -10,7 +10,7 @@ struct wf_remote_tables {
 	struct wf_run *job;
 	struct weft_session *session;                  /* lent */
 	struct weft_table *table[WF_MODEL_TABLES_MAX]; /* the session's */
-	uint64_t lost;                                 /* pushes, as far as told */
+	uint64_t lost;                                 /* pushes, as far as reported */
 };
 
 /* A batch and its rows. The next one is fetched while this one is computed, so there are two. */
@@ -29,11 +29,11 @@ enum weft_status wf_remote_batch_pull(const struct wf_remote_tables *tables,
 enum weft_status wf_remote_batch_wait(const struct wf_remote_tables *tables,
 				      const struct wf_remote_batch *batch,
 				      struct wf_batch *out) WEFT_MUST_CHECK;
-/* Hand in the gradients for the step begun last. The rows are gone with its wait. */
+/* Push the gradients for the current step. The rows are gone with its wait. */
 enum weft_status wf_remote_batch_push(const struct wf_remote_tables *tables,
 				      struct wf_remote_batch *batch,
 				      const struct wf_batch *computed) WEFT_MUST_CHECK;
-/* Warn of pushes that lanes dropped for want of memory since the last call: such a run does not end
+/* Warn of pushes that lanes dropped for lack of memory since the last call: such a run does not end
  * with the bits of others. */
 enum weft_status wf_remote_tables_report_lost(struct wf_remote_tables *tables) WEFT_MUST_CHECK;
 /* As struct wf_view's rows; `arg` is the tables. */

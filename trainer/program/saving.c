@@ -464,7 +464,7 @@ save_averages(const struct wf_run *job, float *const *average, struct wf_run_pas
 	return st;
 }
 
-/* `what` of this pass is not saved: told now, and at the end of the run. */
+/* `what` of this pass is not saved: reported now, and at the end of the run. */
 static void
 note_failure(struct wf_run *job, const char *what)
 {

@@ -33,7 +33,7 @@ struct wf_source {
 struct wf_source_opts {
 	const char *path;
 	const char *format; /* of keyed features: "strikes", "libsvm", "criteo"; of digits: "idx" */
-	uint64_t vocabulary; /* words that are told apart at most, "unknown" included */
+	uint64_t vocabulary; /* the most words, "unknown" included */
 	/* Leave the test rows alone: train on four fifths of the training rows, test on the rest.
 	 * The vocabulary is still that of all training rows. */
 	bool is_validating;

@@ -14,5 +14,6 @@
  * session that has ended well in spite of one leaves nobody waiting, and the program dies of it
  * there. */
 extern const struct wf_train_watch wf_stop_watch;
-/* The run has failed, and has said so: if a signal has stopped it, die of that. Else return. */
+/* The run has failed, and has reported it: if a signal has stopped it, dies of that. Else returns.
+ */
 void wf_stop_die(void);

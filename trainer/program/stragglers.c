@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "base/status.h"
 
-#define LINES_MAX 8u /* trainers told of, each in a line */
+#define LINES_MAX 8u /* trainers reported, each in a line */
 
 enum weft_status
 wf_stragglers_init(struct wf_env *env, uint32_t trainer_count, struct wf_stragglers *out)
@@ -36,7 +36,7 @@ wf_stragglers_fini(struct wf_env *env, struct wf_stragglers *s)
 	*s = (struct wf_stragglers){0};
 }
 
-/* Of two trainers, the one that is told of first: waited for longer, or dropped more often. */
+/* Of two trainers, the one that is reported first: waited for longer, or dropped more often. */
 static bool
 comes_first(const struct wf_stragglers *s, uint32_t a, uint32_t b)
 {

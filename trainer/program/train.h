@@ -20,10 +20,10 @@ struct wf_train_opts {
 	const char *format; /* of ctr's file */
 	const char *hidden;
 	uint64_t embedding;  /* width of a table's rows; ctr 0: wide part only */
-	uint64_t vocabulary; /* ngram: words told apart */
-	const char *nearest; /* ngram: words whose neighbours are told; NULL: some */
+	uint64_t vocabulary; /* ngram: words of the vocabulary */
+	const char *nearest; /* ngram: words whose neighbours are printed; NULL: some */
 	bool validate;       /* test on a part of the training rows */
-	bool baseline;       /* tell the baselines of models with tables */
+	bool baseline;       /* print the baselines of models with tables */
 
 	uint64_t num_passes;
 	uint64_t log_period;  /* batches; 0: never */
@@ -84,10 +84,10 @@ struct wf_train_opts {
 	uint64_t parallel_thread_num, sock_send_buf_size, sock_recv_buf_size;
 };
 
-/* Of who may want to stop the session of a job meanwhile (weft_session_stop). All mandatory. */
+/* Callbacks for a thread that may stop the session of a job (weft_session_stop). All mandatory. */
 struct wf_train_watch {
-	void (*begins)(struct weft_session *session); /* nothing has been waited for */
-	void (*ends)(void); /* in good order or not: it is not touched from here on */
+	void (*begins)(struct weft_session *session); /* before the first wait */
+	void (*ends)(void); /* in any case: the session must not be used after it */
 	void (*over)(enum weft_status status);
 };
 
@@ -95,7 +95,7 @@ struct wf_train_sink {
 	/* A result line, without newline. A status other than WEFT_OK ends the run with it. */
 	enum weft_status (*line)(void *arg, const char *line);
 	void (*dot)(void *arg);             /* every dot_period batches; NULL: none wanted */
-	const struct wf_train_watch *watch; /* NULL: nobody wants to know */
+	const struct wf_train_watch *watch; /* NULL: none */
 	void *arg;
 };
 
@@ -109,7 +109,7 @@ struct wf_train_sink {
  * Passes count from 0. Blocks until the last pass is over.
  * @return WEFT_OK; WEFT_INVALID: option, value, remedy; WEFT_DATA: data file, saved model, or not
  *         finite gradients; WEFT_IO also when all is trained but a pass could not be saved; else
- *         what the fabric came to (weft.h). wf_fail's text says what and where
+ *         what the session returned (weft.h). wf_fail's text says what and where
  */
 enum weft_status wf_train_run(const struct wf_train_opts *opts, struct wf_env *env,
 			      const struct wf_train_sink *sink) WEFT_MUST_CHECK;

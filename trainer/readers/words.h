@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* words: running text as numbered words, for models that tell the next word from those before it.
+/* words: running text as numbered words, for models that predict the next word.
  *
  * A word is a run of letters, lower-cased where they are A to Z; an apostrophe (' or U+2019, kept
  * as

@@ -38,7 +38,7 @@ wf_saved_pass_path(const char *dir, uint64_t pass, char *out)
 	return wf_saved_join(dir, name, out);
 }
 
-/* The pass that a name says, in its own spelling. */
+/* The pass that a name stands for, in its own spelling. */
 static bool
 pass_of(const char *name, uint64_t *out)
 {
@@ -239,7 +239,7 @@ settle_aside(const struct wf_saved_folder *folder, uint64_t pass, const char *as
 
 /* What interrupted saves left in the folder; `aside_of` not NULL: only what they put aside of that
  * pass, for who only reads removes nothing else. Without the lock nothing is removed at all. What
- * cannot be removed stays and is told. */
+ * cannot be removed stays and is reported. */
 static void
 clean_up(const struct wf_saved_folder *folder, const uint64_t *aside_of)
 {

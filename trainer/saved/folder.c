@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lock is flock on a file of the folder: it ends with the process that has it, however that
- * ends, and goes over NFS, where a process number says nothing. The file itself stays, for to
+ * ends, and works over NFS, where a process number means nothing. The file itself stays, for to
  * remove it would let two processes lock two files of one name. What is in it is only for the
  * message that the next one gets. Thread: the caller's. */
 #include "trainer/saved/folder.h"
@@ -31,7 +31,7 @@ wf_saved_names(const struct wf_saved_calls *calls, int folder)
 	return names;
 }
 
-/* What the file says; "" where it says nothing. false: it is no lock of ours. */
+/* The text of the file, which may be "". Returns false if it is not a lock of ours. */
 static bool
 read_holder(int fd, char out[HOLDER_BYTES + 1])
 {

@@ -17,7 +17,7 @@ struct wf_parameter_config {
 	struct wf_import_shape shape; /* of one row where the message has none */
 };
 
-/* A bias is a row to the original, and a column to us. Nothing but its name tells one: it ends with
+/* A bias is a row to the original, and a column to us. Only its name shows that: it ends with
  * "_b", ".b" or "bias". */
 bool wf_parameter_is_bias(const char *name);
 /* In a folder of parameter files: the name of no parameter, but of what the original puts beside

@@ -20,7 +20,7 @@ struct dictionary {
 	bool is_bad;
 };
 
-/* What it has to say, each once. */
+/* What it has to hold, each once. */
 struct about {
 	bool has_type, has_order, has_shape;
 	char type[16];

@@ -15,7 +15,7 @@
 #define NAME_ROOM 512u
 #define RESERVED_NAME "__metadata__"
 
-/* What the header says of one array, each once. */
+/* What the header holds about one array, each once. */
 struct about {
 	bool has_type, has_shape, has_place;
 	char type[16];
@@ -127,7 +127,7 @@ add_array(struct wf_import *import, struct wf_json *json, uint64_t data_at)
 	}
 	parse_about(json, &about);
 	if (json->is_bad) {
-		return WEFT_OK; /* told by who has the whole header */
+		return WEFT_OK; /* reported by the caller, which has the whole header */
 	}
 	if (about.from > about.to || about.to > data_bytes) {
 		return wf_fail(WEFT_DATA,

@@ -11,7 +11,7 @@
 
 #define LONG_BYTES_MAX 4096u /* of a long name, or of a pax header */
 
-/* What headers before a member say of it. */
+/* What headers before a member hold about it. */
 struct ahead {
 	char name[WF_TAR_NAME_BYTES];
 	size_t name_bytes; /* 0: nothing */

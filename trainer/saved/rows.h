@@ -14,7 +14,7 @@
 #define WF_ROWS_FORMAT 1u
 #define WF_ROWS_COUNTERS_MAX (1u << 20)
 
-/* What is said once, in front of all rows. */
+/* The head, in front of all rows. */
 struct wf_rows_head {
 	struct wf_row_shape shape;
 	uint32_t counter_count; /* of admission, in each partition */

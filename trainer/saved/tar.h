@@ -15,7 +15,7 @@
 enum wf_tar_kind {
 	WF_TAR_FILE,
 	WF_TAR_LONG_NAME, /* GNU: its bytes are the next one's name */
-	WF_TAR_PAX,       /* its bytes say more of the next one */
+	WF_TAR_PAX,       /* its bytes hold more about the next one */
 	WF_TAR_ASIDE,     /* folders, and what speaks of all members or of links */
 	WF_TAR_OTHER,
 };

@@ -54,8 +54,8 @@ refill(struct wf_unpack *unpack)
 	return st;
 }
 
-/* What inflate() said. Without a stored byte left it may still owe some of what it was given; it
- * has nothing more when it says that it cannot go on. */
+/* The result of inflate(). Without a stored byte left it may still owe some of what it was given;
+ * it has nothing more when it reports that it cannot continue. */
 static enum weft_status
 check_code(struct wf_unpack *unpack, int code)
 {

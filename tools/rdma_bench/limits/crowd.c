@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crowd: what asynchronous pushes of a few trainers need, in as many processes: see limit.h.
- * Thread: the workers' own, where nothing else is said. */
+ * Thread: the workers' own, unless a comment says otherwise. */
 #include <string.h>
 
 #include "base/status.h"

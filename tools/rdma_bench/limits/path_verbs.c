@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* path_verbs: one queue pair without weft, post and poll by hand: what the transport verbs is held
  * against. To and fro: WRITE with immediate (WRITE and an empty SEND on iWARP), or SEND. Streams:
- * WRITEs that nobody is told of until the last, or SENDs. Counters of the other end's are written
- * into memory and looked at there, which weft may not do. */
+ * WRITEs of which only the last notifies the receiver, or SENDs. Counters of the other end's are
+ * written into memory and looked at there, which weft may not do. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -118,7 +118,7 @@ set_target(struct verbs_path *v, struct ibv_send_wr *wr, uint64_t offset)
 	wr->wr.rdma.rkey = v->link.remote_key;
 }
 
-/* A completion says how many messages, and how many work requests, are over. */
+/* A completion gives the number of messages, and of work requests, that are over. */
 static void
 signal_it(const struct verbs_path *v, struct ibv_send_wr *wr, uint64_t messages)
 {
@@ -272,7 +272,7 @@ poll_received(struct verbs_path *v)
 	return st == WEFT_OK && n > 0 ? post_receives(v, which, (unsigned)n) : st;
 }
 
-/* Of a stream of WRITEs nothing is heard until all of it is there. */
+/* A stream of WRITEs is not notified before all of it has arrived. */
 static enum weft_status
 look_at_counters(struct verbs_path *v)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rows: batches of rows over one TCP connection, or over a piece of memory that both ends have. The
  * server has a bare table and nothing else: no parts, no slots, no checks, no other trainers. Both
- * ends spin. Thread: the workers' own, where nothing else is said. */
+ * ends spin. Thread: the workers' own, unless a comment says otherwise. */
 #include <string.h>
 
 #include "base/status.h"

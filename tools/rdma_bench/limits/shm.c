@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm: two processes and a piece of memory: a cache line to and fro, and a push-pull of a tensor.
- * Both ends spin. Thread: the workers' own, where nothing else is said. */
+ * Both ends spin. Thread: the workers' own, unless a comment says otherwise. */
 #include <string.h>
 
 #include "base/status.h"
