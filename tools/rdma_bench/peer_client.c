@@ -47,8 +47,8 @@ choose_transport(struct wf_peer_end *end)
 	if (end->plan.over != WF_PEER_VERBS) {
 		return WEFT_OK;
 	}
-	return wf_peer_address_find(
-		end); /* a mistake is reported before another process is involved */
+	/* A mistake is reported before another process is involved. */
+	return wf_peer_address_find(end);
 }
 
 static uint64_t
