@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doors: listening sockets of a medium, and letting in who stands before them: in turns, as far as
- * there are places, descriptors and memory; where there are none, somebody who came in makes room
- * (transport/life.h), or it is tried again a little later. Thread: the transport's owner. */
+/* doors: the listening sockets of a medium. Connections are accepted from all of them in turn,
+ * while there are places, descriptors and memory. If there are none, a newcomer is dropped to make
+ * room (transport/life.h), or accepting is retried a little later. Thread: the transport's owner.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -23,15 +24,15 @@ struct wf_door {
 	struct wf_doors *doors;
 	struct wf_host at; /* for texts */
 	int fd;
-	bool readable;     /* accept has not said EAGAIN since the last edge */
-	uint64_t retry_ns; /* there were no descriptors, or no memory: not before */
+	bool readable;     /* accept has not returned EAGAIN since the last edge */
+	uint64_t retry_ns; /* when to retry after a lack of descriptors or memory */
 };
 
 /* Embedded in the medium's transport. */
 struct wf_doors {
 	struct wf_medium *medium;
-	/* `fd` is connected, and the medium's from here on: it makes a connection of it, or closes
-	 * it. `peer`: as accept(2) gave it. */
+	/* Called with a connected `fd`, which the medium owns from here on: it makes a connection
+	 * of it, or closes it. `peer` is the address from accept(2). */
 	void (*adopt)(struct wf_medium *medium, int fd, const struct sockaddr_storage *peer,
 		      const struct wf_door *door);
 	struct wf_door door[WF_DOORS_MAX];
@@ -40,19 +41,19 @@ struct wf_doors {
 	struct wf_log_limit log;
 };
 
-/* Take over listening sockets, all or none: on failure they are closed. WEFT_NOMEM: there are
- * WF_DOORS_MAX. */
+/* Adds listening sockets, which the doors then own, all or none: on failure they are closed.
+ * WEFT_NOMEM: there would be more than WF_DOORS_MAX. */
 enum weft_status wf_doors_add(struct wf_doors *doors, const int *fd, unsigned fd_count,
 			      const struct wf_host *at) WEFT_MUST_CHECK;
 void wf_doors_close(struct wf_doors *doors);
-/* Let in who stands there, 32 at a door. */
+/* Accepts waiting connections, at most 32 at each socket. */
 void wf_doors_accept(struct wf_doors *doors);
 bool wf_doors_look(struct wf_doors *doors);
-/* Somebody may stand there who is to be let in now. */
+/* Whether a connection may be waiting that can be accepted now. */
 static inline bool
 wf_doors_are_due(struct wf_doors *doors)
 {
 	return doors->readable && wf_doors_look(doors);
 }
-/* Set the loop's timer for those that are tried again later. */
+/* Sets the loop's timer for the sockets that are retried later. */
 void wf_doors_expire(struct wf_doors *doors, uint64_t now_ns);

@@ -30,72 +30,74 @@ struct wf_life;
 struct wf_medium;
 
 enum wf_life_state {
-	WF_LIFE_CONNECTING, /* connecting end: on the way there, in steps of the medium's own */
+	WF_LIFE_CONNECTING, /* connecting end: an attempt, in steps of the medium's own */
 	WF_LIFE_SHAKING,    /* both ends: the peer's hello or verdict is awaited */
-	WF_LIFE_DECIDED,    /* it is here; its event waits for room */
+	WF_LIFE_DECIDED,    /* it has arrived; its event waits for room */
 	WF_LIFE_WAITING,    /* accepting end: UP was delivered, no answer yet */
 	WF_LIFE_UP,
-	WF_LIFE_DRAINING,  /* disconnected or refused: what is left is sent */
-	WF_LIFE_LINGERING, /* all of it is sent: the peer is to close */
-	WF_LIFE_ENDING,    /* the peer has ended: what came before is delivered */
-	WF_LIFE_DYING,     /* nothing arrives any more; DONEs and DOWN wait for room */
-	WF_LIFE_DEAD,      /* DOWN was delivered, or is owed to nobody */
+	WF_LIFE_DRAINING,  /* disconnected or refused: the rest is being sent */
+	WF_LIFE_LINGERING, /* all of it is sent: waits for the peer to close */
+	WF_LIFE_ENDING,    /* the peer has ended: what arrived before is delivered */
+	WF_LIFE_DYING,     /* nothing can arrive; DONEs and DOWN wait for room */
+	WF_LIFE_DEAD,      /* DOWN was delivered, or is not owed */
 };
 
-/* What only the medium can do. NULL is allowed where it says so. */
+/* What only the medium can do. A function may be NULL where its comment says so. */
 struct wf_life_ops {
 	size_t conn_bytes; /* of the medium's connection, which begins with a struct wf_life */
-	/* The connection has something to do: this poll or the next visits it. wf_life_ready, where
-	 * a poll visits those that the loop has as ready. */
+	/* The connection has something to do, so this poll or the next has to visit it. A medium
+	 * whose poll visits what is ready in the loop sets wf_life_ready. */
 	void (*ready)(struct wf_life *life);
 	/* One turn in CONNECTING, SHAKING, WAITING, UP, DRAINING, LINGERING or ENDING. */
 	void (*visit)(struct wf_life *life, struct wf_events *events);
-	/* The deadline has passed, in DECIDED or any of these but SHAKING, DRAINING and LINGERING.
-	 * Returns, in CONNECTING, what is missing if the attempt is over: "not connected". NULL: it
-	 * goes on, or is down. */
+	/* The deadline has passed, in DECIDED or in any of the states above except SHAKING,
+	 * DRAINING and LINGERING. In CONNECTING it returns what is missing if the attempt is over
+	 * ("not connected"); NULL: the attempt continues, or the connection is down. */
 	const char *(*late)(struct wf_life *life);
-	/* It was in DRAINING or LINGERING for too long: lead it to its end. NULL: down at once. */
+	/* It has been DRAINING or LINGERING for too long and has to end. NULL: it goes down at
+	 * once. */
 	void (*end)(struct wf_life *life);
-	/* DECIDED: false: it is not to be shown now, or has just gone down. NULL: it always may. */
+	/* DECIDED: returns false if it cannot be shown now, or has just gone down. NULL: it always
+	 * can. */
 	bool (*may_show)(struct wf_life *life);
-	/* It was shown, and is WAITING. NULL: nothing follows from that. */
+	/* It was shown and is WAITING. May be NULL. */
 	void (*shown)(struct wf_life *life);
-	/* It is UP. NULL: nothing follows from that. */
+	/* It is UP. May be NULL. */
 	void (*up)(struct wf_life *life);
-	/* Send the answer, or queue it; `accept` as in wf_transport_answer. May take it down. True:
-	 * nothing of it is left to be sent. */
+	/* Sends or queues the answer; `accept` as in wf_transport_answer. May take the connection
+	 * down. Returns true if nothing of the answer is left to be sent. */
 	bool (*answer)(struct wf_life *life, bool accept, const void *verdict,
 		       size_t verdict_bytes);
 	/* SHAKING, accepting end: reads what has arrived. NULL: the medium reads it elsewhere. */
 	void (*on_handshake)(struct wf_life *life);
-	/* Tell a peer that was not let in why, if that is possible at once. */
+	/* Tells a peer that is turned away why, if that is possible without waiting. */
 	void (*deny)(struct wf_life *life, const char *why);
-	/* It was in state `before` and goes down: no byte of the peer arrives behind this. */
+	/* It goes down from state `before`: no byte of the peer may arrive after this. */
 	void (*cut)(struct wf_life *life, enum wf_life_state before);
-	/* DYING: deliver the DONEs that are left. True: there are none; DOWN may follow. */
+	/* DYING: delivers the remaining DONEs. Returns true if none is left, so that DOWN may
+	 * follow. */
 	bool (*finish)(struct wf_life *life, struct wf_events *events);
-	/* DEAD, but it cannot be freed yet: whoever holds it sets dead_waiting when that ends.
-	 * NULL: nobody does but the loop's list, which is seen to. */
+	/* DEAD: returns true if it cannot be freed yet; its holder sets dead_waiting when it can.
+	 * NULL: only the loop's list holds connections, which is taken care of. */
 	bool (*is_held)(struct wf_life *life);
-	/* Release what the medium has of it, but for its struct. */
+	/* Releases the medium's part of it, except its struct. */
 	void (*fini)(struct wf_life *life);
 };
 
-/* First member of a medium's connection. What is not marked is written here only. */
+/* First member of a medium's connection. Only life.c writes to it, except where marked. */
 struct wf_life {
 	struct wf_conn conn; /* first */
 	struct wf_medium *medium;
 	enum wf_life_state state; /* written by wf_life_enter */
 	bool incoming;
-	bool visible;         /* the caller has the pointer: DOWN is owed */
+	bool visible;         /* the caller knows the connection: DOWN is owed */
 	bool was_up;          /* counted as up */
-	bool disconnected;    /* by this end: only DONE and DOWN from here on */
+	bool disconnected;    /* by this end: only DONE and DOWN follow */
 	bool refused;         /* by this end */
 	bool verdict_is_no;   /* connecting end: the peer's */
-	uint32_t heard_bytes; /* SHAKING: of the peer's hello; counted by the medium */
+	uint32_t heard_bytes; /* SHAKING: bytes of the peer's hello; counted by the medium */
 	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
-	uint64_t attempt_ns;  /* connecting end: end of the whole attempt; the medium may put it off
-			       */
+	uint64_t attempt_ns;  /* connecting end: end of the attempt; the medium may extend it */
 	struct wf_life *next, **prev_next; /* medium's list of all */
 	struct wf_loop_ready ready;
 	struct wf_place place;
@@ -103,8 +105,8 @@ struct wf_life {
 	const uint8_t *blob;
 	size_t blob_bytes;
 	enum weft_status down_status;
-	struct wf_host to;             /* connecting end: whom the caller named */
-	char peer[WF_LIFE_PEER_BYTES]; /* in texts; the medium's to make more exact */
+	struct wf_host to;             /* connecting end: the address that the caller gave */
+	char peer[WF_LIFE_PEER_BYTES]; /* its name in texts; the medium may make it more exact */
 	char why[WF_WHY_BYTES];        /* of DOWN */
 	struct wf_grants grants;       /* they die with DOWN */
 };
@@ -118,7 +120,7 @@ struct wf_medium {
 	struct wf_loop loop; /* the medium opens and closes it */
 	struct wf_regions regions;
 	struct wf_places places;
-	struct wf_life *first; /* of all connections; who came last is first */
+	struct wf_life *first; /* all connections, the newest first */
 	uint32_t conn_count;   /* of them */
 	uint32_t up_count;     /* of them in state UP */
 	bool dead_waiting;     /* some connection is DEAD: the next poll frees it */
@@ -144,29 +146,29 @@ void wf_medium_end_all(struct wf_medium *medium);
 void wf_medium_query(struct wf_transport *transport, struct wf_transport_info *out);
 int wf_medium_wait_fd(struct wf_transport *transport);
 void wf_medium_wake(struct wf_transport *transport);
-/* Count and note someone who was sent away. */
+/* Counts and records a peer that was turned away. */
 void wf_medium_stranger(struct wf_medium *medium, const char *why);
-/* Look who is late, and set the loop's timer anew. */
+/* Handles the connections whose deadline has passed, and sets the loop's timer again. */
 void wf_medium_expire(struct wf_medium *medium, uint64_t now_ns);
-/* Who came in and has been silent for longest is turned away; not if its hello is here, and nobody
- * had looked. False: there is nobody. */
+/* Turns away the newcomer that has been silent for longest, unless its hello has arrived and was
+ * not read yet. Returns false if there is none. */
 bool wf_medium_make_room(struct wf_medium *medium);
-/* Free those whose DOWN went out in an earlier poll. */
+/* Frees the connections whose DOWN was delivered in an earlier poll. */
 void wf_medium_reap(struct wf_medium *medium);
 
 /* Zeroed, CONNECTING, with a place. NULL: no memory, or no place. */
 struct wf_life *wf_life_create(struct wf_medium *medium, bool incoming);
 /* Releases everything; no event. */
 void wf_life_destroy(struct wf_life *life);
-/* Somebody comes in, who is called `peer`: SHAKING, with a deadline, if need be after room was
- * made. Whether anybody may come (wf_places_may_come) is looked at before it is let in. NULL: there
- * is no memory or no place, and it was counted as a stranger. */
+/* An incoming connection from `peer`: SHAKING, with a deadline, possibly after room was made. The
+ * caller checks wf_places_may_come before it accepts. NULL: there is no memory or no place; the
+ * peer has been counted as a stranger. */
 struct wf_life *wf_life_come(struct wf_medium *medium, const char *peer);
 /* A connection that this end begins, with a deadline. WEFT_NOMEM. */
 enum weft_status wf_life_begin(struct wf_medium *medium, const struct wf_host *to, void *user,
 			       struct wf_life **out) WEFT_MUST_CHECK;
 
-/* To a state that brings neither event nor end; the deadline stays. */
+/* Changes to a state that causes neither an event nor an end; the deadline stays. */
 static inline void
 wf_life_enter(struct wf_life *life, enum wf_life_state state)
 {
@@ -174,25 +176,26 @@ wf_life_enter(struct wf_life *life, enum wf_life_state state)
 	life->state = state;
 }
 void wf_life_deadline(struct wf_life *life, uint64_t deadline_ns);
-/* The peer's hello or verdict is here, and stays there: DECIDED. `is_no`: of a verdict. */
+/* The peer's hello or verdict has arrived: DECIDED. The bytes stay where they are. `is_no`: the
+ * verdict is a refusal. */
 void wf_life_decide(struct wf_life *life, const void *blob, size_t blob_bytes, bool is_no);
 /* The next poll visits it. No-op for one that is DEAD. */
 void wf_life_ready(struct wf_life *life);
-/* One turn: whatever the state asks for. */
+/* One turn: does whatever the state asks for. */
 void wf_life_visit(struct wf_life *life, struct wf_events *events);
 
-/* Down at once. The text becomes "PEER: text". Who was never shown is counted as a stranger. No-op
- * from DYING on. */
+/* Takes it down at once, with the text "PEER: text". A connection that was never shown is counted
+ * as a stranger. No effect from DYING on. */
 void wf_life_down(struct wf_life *life, enum weft_status status, const char *format, ...)
 	__attribute__((cold, format(printf, 3, 4)));
-/* Down for what became of the stream, which is `text`: CLOSED where this end wanted the end, else
- * UNAVAILABLE of an attempt, else `status`. */
+/* Takes it down because of what happened to the stream, which is `text`. The status is CLOSED if
+ * this end wanted the end, UNAVAILABLE for an attempt, otherwise `status`. */
 void wf_life_lost(struct wf_life *life, enum weft_status status, const char *text)
 	__attribute__((cold));
-/* The same, and only says it: the status, and into `out` the text. */
+/* The status and text of the same, without taking it down. */
 enum weft_status wf_life_cause(const struct wf_life *life, enum weft_status status,
 			       const char *text, char out[WF_WHY_BYTES]);
-/* Down, and the peer is told why: it was not let in. */
+/* Takes down a connection that is turned away, and tells the peer why. */
 void wf_life_turn_away(struct wf_life *life, enum weft_status status, const char *format, ...)
 	__attribute__((cold, format(printf, 3, 4)));
 
@@ -201,11 +204,12 @@ enum weft_status wf_life_answer(struct wf_conn *conn, bool accept, const void *v
 				size_t verdict_bytes);
 void wf_life_disconnect(struct wf_conn *conn, enum wf_disconnect how);
 
-/* Of a medium for which grants are the tables of grants.h, and no more. */
+/* The grant function of a medium whose grants are only the tables of grants.h. */
 enum weft_status wf_life_grant(struct wf_conn *conn, const struct wf_grant *grant,
 			       struct wf_grant_key *out);
 
-/* WEFT_CLOSED or WEFT_INVALID: it is not UP, so there is no `what` ("grant to"). */
+/* Fails with WEFT_CLOSED or WEFT_INVALID because it is not UP; `what` is the attempted call ("grant
+ * to"). */
 enum weft_status wf_life_fail_not_up(const struct wf_life *life, const char *what) WEFT_MUST_CHECK
 	__attribute__((cold));
 static inline enum weft_status
@@ -216,15 +220,15 @@ wf_life_check_up(const struct wf_life *life, const char *what)
 
 enum weft_status wf_life_fail_region(const struct wf_life *life,
 				     const struct wf_op *op) WEFT_MUST_CHECK __attribute__((cold));
-/* WEFT_AGAIN, which is counted; or the connection is going down since. */
+/* WEFT_AGAIN, which is counted; or the status of a connection that has gone down meanwhile. */
 enum weft_status wf_life_fail_room(struct wf_life *life) WEFT_MUST_CHECK __attribute__((cold));
 
-/* The part of the slot `post` that is the same for all: take operations in order, as far as there
- * is room. `take` puts one into the medium's queue, or finds none free and returns false; it may
- * take the connection down. Inlined, so that it is called without a pointer. */
+/* The part of `post` that is the same for all media: posts operations in order while there is room.
+ * `post_op` puts one into the medium's queue, or returns false if no entry is free; it may take the
+ * connection down. Inlined, so that post_op is not called through a pointer. */
 __attribute__((always_inline)) static inline enum weft_status
 wf_life_post(struct wf_life *life, const struct wf_op *ops, unsigned op_count, unsigned *taken,
-	     bool (*take)(struct wf_life *life, const struct wf_op *op))
+	     bool (*post_op)(struct wf_life *life, const struct wf_op *op))
 {
 	if (life->state != WF_LIFE_UP) {
 		return wf_life_fail_not_up(life, "post to");
@@ -235,7 +239,7 @@ wf_life_post(struct wf_life *life, const struct wf_op *ops, unsigned op_count, u
 		    !wf_regions_hold(&life->medium->regions, op->region, op->src, op->bytes)) {
 			return wf_life_fail_region(life, op);
 		}
-		if (!take(life, op)) {
+		if (!post_op(life, op)) {
 			return wf_life_fail_room(life);
 		}
 		*taken = i + 1;
