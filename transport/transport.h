@@ -35,7 +35,7 @@ struct wf_transport {
 	/* Of such a one: `count` events of its active one have UP or DOWN among them. Makes them
 	 * its own, where they lie, and returns how many are left. */
 	unsigned (*sift)(struct wf_transport *transport, struct wf_event *events, unsigned count);
-	bool told; /* a poll has brought UP or DOWN since this was last cleared, by who chose it */
+	bool told; /* a poll has delivered UP or DOWN since "paths" last cleared this */
 };
 
 /* First member of each backend's own connection. Made by connect, or by the UP event of an incoming
@@ -54,34 +54,34 @@ struct wf_session_values; /* base/settings.h */
 
 struct wf_transport_opts {
 	struct wf_env *env;
-	/* Connections at a time that were begun, shown or let in; 0: 1,024. */
+	/* The most connections that this end began, or that were shown or accepted; 0: 1,024. */
 	uint32_t conn_max;
-	/* Beside them, of those that come in: whose hello is not here, and who was refused and has
-	 * not gone; 0: 64. Who has been silent for longest makes room. */
+	/* The most incoming connections besides those: before their hello has arrived, and after
+	 * they were refused; 0: 64. The one that has been silent for longest makes room. */
 	uint32_t newcomer_max;
-	/* Does the user know who says this hello (its own, of connect)? Where somebody that came in
-	 * has to make room, it is not the one. NULL: it knows nobody. */
+	/* Whether the user knows the sender of this hello (as given to connect). A connection that
+	 * is known is never dropped to make room. NULL: none is known. */
 	bool (*knows)(void *knows_arg, const uint8_t *hello, size_t hello_bytes);
 	void *knows_arg;
-	uint32_t op_max;               /* operations taken and not DONE, per connection; 0: 256 */
+	uint32_t op_max;               /* operations posted and not DONE, per connection; 0: 256 */
 	uint64_t put_bytes_max;        /* longest PUT this end accepts; 0: 64 MiB */
 	uint64_t peer_timeout_ns;      /* silence of a host; 0: 10 s */
 	uint64_t connect_timeout_ns;   /* one attempt, name look-up included; 0: 5 s */
 	uint64_t handshake_timeout_ns; /* from accepted to hello complete; 0: 5 s */
-	/* Congestion control of TCP sockets, copied; NULL or "": the system's. Others do not look
-	 * at it. */
+	/* Congestion control of TCP sockets, copied; NULL or "": the system's. Other media ignore
+	 * it. */
 	const char *tcp_congestion;
 	size_t blob_max; /* 0: WF_BLOB_MAX; more, up to WF_BLOB_ROOM, is for what wraps a backend */
-	/* "paths": what may carry ("auto", "tcp", "shm", "verbs"); NULL: "auto". Others do not look
-	 * at it. */
+	/* "paths": what may carry connections ("auto", "tcp", "shm", "verbs"); NULL: "auto". Media
+	 * ignore it. */
 	const char *paths;
 	/* Settings of RDMA devices ("device=mlx5_0,retry=5"), see transport/verbs; NULL: defaults.
 	 */
 	const char *verbs;
-	uint64_t path_retry_ns; /* "paths": one that broke is left out for so long; 0: 10 s */
+	uint64_t path_retry_ns; /* "paths": how long a path that broke is not used; 0: 10 s */
 };
 
-/* What a user sets of a transport; texts are those of `values`. */
+/* Copies a user's settings of a transport; texts are those of `values`. */
 void wf_transport_opts_set(const struct wf_session_values *values, struct wf_transport_opts *opts);
 
 #define WF_PATHS_MAX 6u /* that one transport may have, and offer */
@@ -106,14 +106,14 @@ struct wf_transport_info {
 	uint64_t conns_up;
 	uint64_t conns_down;
 	uint64_t strangers_refused; /* connections closed before a valid hello */
-	uint64_t protocol_errors;   /* connections taken down for what the peer sent */
+	uint64_t protocol_errors;   /* connections taken down because of what the peer sent */
 	uint64_t bytes_sent, bytes_received;
 	uint64_t msgs_sent, msgs_received;
 	uint64_t puts_sent, puts_received;
-	uint64_t posts_again;             /* posts that took fewer operations than given */
-	uint64_t wakeups_lost;            /* verbs: events that a device owed and did not bring */
-	char last_stranger[WF_WHY_BYTES]; /* who was refused last, and why; "" if nobody */
-	/* By path, the bootstrap first; one that has only itself reports itself. */
+	uint64_t posts_again;             /* posts that accepted fewer operations than given */
+	uint64_t wakeups_lost;            /* verbs: events that a device did not deliver */
+	char last_stranger[WF_WHY_BYTES]; /* the peer that was refused last, and why; "" if none */
+	/* By path, the bootstrap first; a medium reports itself. */
 	struct wf_path_counts path[WF_PATHS_MAX];
 	unsigned path_count;
 };
@@ -151,7 +151,7 @@ enum wf_op_kind {
 struct wf_op {
 	enum wf_op_kind kind;
 	uint64_t cookie; /* comes back with DONE */
-	/* SEND: copied when taken. The backend sets version, body_bytes and CRCs of the head. */
+	/* SEND: copied by post. The backend sets version, body_bytes and CRCs of the head. */
 	const struct wf_head *head;
 	const void *body;  /* may be NULL when body_bytes is 0 */
 	size_t body_bytes; /* <= WF_MSG_BODY_MAX */
@@ -172,17 +172,17 @@ enum wf_event_kind {
 	WF_EVENT_DONE,
 };
 
-/* A PUT that is here. `data`: of a slot: the bytes, until wf_transport_release; of a place: NULL,
- * for the tag says which. `bytes`: how many came, from the beginning of the slot; 0 where the
- * medium does not say it (verbs). Whoever receives knows how many are due: wf_put_is. */
+/* A PUT that has arrived. `data`: the bytes in a slot, until wf_transport_release; NULL for a
+ * place, which the tag identifies. `bytes`: how many arrived, from the beginning of the slot; 0 if
+ * the medium does not report it (verbs). The receiver knows how many are due: wf_put_is. */
 struct wf_put {
 	uint32_t tag;
 	const void *data;
 	uint64_t bytes;
 };
 
-/* Can it be the PUT of `due` bytes that is waited for? Where the medium does not say how many came,
- * it is taken for that: the slot may be read as a whole, and is of that peer alone. */
+/* Whether it can be the expected PUT of `due` bytes. If the medium does not report the number, it
+ * is assumed to be: the whole slot may be read, and belongs to that peer alone. */
 static inline bool
 wf_put_is(const struct wf_put *put, uint64_t due)
 {
@@ -225,22 +225,23 @@ struct wf_event {
 };
 
 enum wf_disconnect {
-	WF_DISCONNECT_DRAIN, /* what was taken is sent first, for at most one second */
+	WF_DISCONNECT_DRAIN, /* posted operations are sent first, for at most one second */
 	WF_DISCONNECT_NOW,
 };
 
-/* Open the backend called `name` ("tcp", "paths"). WEFT_UNSUPPORTED names those there are.
+/* Open the backend called `name` ("tcp", "paths"). WEFT_UNSUPPORTED: the text lists the backends.
  * "fault(SPEC)+NAME" wraps any of them in faults, for tests: transport/fault/README.md. */
 enum weft_status wf_transport_open(const char *name, const struct wf_transport_opts *opts,
 				   struct wf_transport **out) WEFT_MUST_CHECK;
-/* Are the libraries here that the backend "verbs" loads? WEFT_UNSUPPORTED says what is missing. */
+/* Whether the libraries of the backend "verbs" are installed. WEFT_UNSUPPORTED: the text says which
+ * is missing. */
 enum weft_status wf_rdma_probe(void) WEFT_MUST_CHECK;
 /* Takes every connection down at once, without events. Accepts NULL. */
 void wf_transport_close(struct wf_transport *transport);
 void wf_transport_query(struct wf_transport *transport, struct wf_transport_info *out);
 
-/* Into `out`: " tcp_sent_bytes 1 tcp_received_bytes 2 shm_sent_bytes ... paths_broken 0", what came
- * since `then`, the paths of an earlier query of the same transport. */
+/* Writes " tcp_sent_bytes 1 tcp_received_bytes 2 shm_sent_bytes ... paths_broken 0" to `out`: what
+ * was counted since `then`, the paths of an earlier query of the same transport. */
 void wf_transport_paths_format(const struct wf_transport_info *now,
 			       const struct wf_path_counts *then, char *out, size_t bytes);
 
@@ -255,11 +256,12 @@ void wf_transport_region_remove(struct wf_transport *transport, uint32_t region)
  * once. A grant dies with DOWN. The key goes to the peer in a message of the caller's. */
 enum weft_status wf_transport_grant(struct wf_conn *conn, const struct wf_grant *grant,
 				    struct wf_grant_key *out) WEFT_MUST_CHECK;
-/* SLOTS: the receiver has done with the buffer `slot % slot_count`; the peer may PUT there again
+/* SLOTS: the receiver is done with the buffer `slot % slot_count`; the peer may PUT there again
  * (the caller tells it so). */
 void wf_transport_release(struct wf_conn *conn, uint32_t slot);
 
-/* Listen on host:port; port 0 picks one. WEFT_UNAVAILABLE: in use, names address and remedy. */
+/* Listen on host:port; port 0 picks one. WEFT_UNAVAILABLE: the address is in use; the text
+ * has address and remedy. */
 enum weft_status wf_transport_listen(struct wf_transport *transport, const struct wf_host *at,
 				     uint16_t *port) WEFT_MUST_CHECK;
 /* Decide on an incoming connection: `accept` or not, with a verdict. Refused: DOWN follows. */
@@ -275,9 +277,9 @@ void wf_transport_disconnect(struct wf_conn *conn, enum wf_disconnect how);
 /* What carries the bytes of `conn`, and why: for a log line when it comes UP. */
 void wf_transport_path(struct wf_conn *conn, struct wf_path_info *out);
 
-/* Take operations in order; `*taken` says how many. OK: all. AGAIN: fewer, try again after a DONE
- * of this connection. CLOSED: the connection is going down, none. INVALID: not UP, or against the
- * rules of struct wf_op; `*taken` were taken before it. */
+/* Posts operations in order; `*taken` is the number accepted. OK: all. AGAIN: fewer; post the rest
+ * after a DONE of this connection. CLOSED: none, the connection is going down. INVALID: it is not
+ * UP, or an operation breaks the rules of struct wf_op; `*taken` were accepted before it. */
 enum weft_status wf_transport_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
 				   unsigned *taken) WEFT_MUST_CHECK;
 /* Make progress and write up to `max` events. Never blocks. OK also with none. */
@@ -286,13 +288,13 @@ enum weft_status wf_transport_poll(struct wf_transport *transport, struct wf_eve
 /* The one fd that becomes readable when an armed transport has something to poll. -1 where waiting
  * is the env's business alone, as in a simulated world. Constant from open to close. */
 int wf_transport_wait_fd(struct wf_transport *transport);
-/* Before sleeping: arm, poll once more, sleep if that was empty. True: what was posted is on its
- * way, and a poll would bring nothing but DONEs; who waits for none of them sleeps at once.
- * `*deadline_ns`: when to poll even if the fd stays quiet; WF_NEVER if nothing is due. */
+/* Before sleeping: arm, poll once more, and sleep if that was empty. Returns true if everything
+ * posted is on its way and a poll would bring nothing but DONEs; a caller that needs none of them
+ * sleeps at once. `*deadline_ns`: when to poll even if the fd stays quiet; WF_NEVER: never. */
 bool wf_transport_arm(struct wf_transport *transport, uint64_t *deadline_ns);
-/* Sleep as after arm, on wait_fd until the deadline that it gave. Who has more to wait for than the
- * transport waits on wait_fd and others by itself. */
+/* Sleeps after arm, on wait_fd, until the deadline that arm returned. A caller that waits for other
+ * descriptors too waits on wait_fd and those itself. */
 void wf_transport_wait(struct wf_transport *transport, uint64_t deadline_ns);
-/* The wait of the owner, or its next one, ends at once. Any thread may call this while the
- * transport is open. */
+/* Ends the owner's wait, or its next one, at once. Any thread may call this while the transport is
+ * open. */
 void wf_transport_kick(struct wf_transport *transport);
