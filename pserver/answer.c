@@ -139,16 +139,6 @@ flush_nack(struct wf_lane *lane, struct wf_peer *peer)
 	return !own->nack_due;
 }
 
-static bool
-flush_report(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_dense_peer *own = peer->own;
-	wf_straggle_report(lane, &own->report);
-	wf_msg_reported_encode(&own->report, &lane->msg);
-	own->report_due = !wf_control_send(peer, &lane->msg);
-	return !own->report_due;
-}
-
 /* Everything that is a message, in order of urgency. False: the transport takes no more. */
 static bool
 flush_messages(struct wf_lane *lane, struct wf_peer *peer)
@@ -170,9 +160,6 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 		return false;
 	}
 	if (own->features_due != 0 && !wf_features_flush(lane, peer)) {
-		return false;
-	}
-	if (own->report_due && !flush_report(lane, peer)) {
 		return false;
 	}
 	return !own->nack_due || flush_nack(lane, peer);

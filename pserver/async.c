@@ -533,3 +533,13 @@ wf_async_lines(const struct wf_lane *lane)
 		last = next;
 	}
 }
+
+void
+wf_async_report(const struct wf_lane *lane, uint32_t trainer, uint64_t value[WF_REPORT_VALUES])
+{
+	const struct wf_dense_peer *of = &((const struct wf_dense *)lane->own)->peer[trainer];
+	value[WF_REPORT_APPLIED] = of->applied;
+	value[WF_REPORT_DISCARDED] = of->discarded;
+	value[WF_REPORT_LAG_SUM] = of->lag_sum;
+	value[WF_REPORT_LAG_MAX] = of->lag_max;
+}

@@ -311,7 +311,6 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 		struct wf_msg_step step;
 		struct wf_msg_pull pull;
 		struct wf_msg_init init;
-		struct wf_msg_report report;
 	} msg;
 	enum weft_status st;
 	switch (head->type) {
@@ -324,9 +323,6 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 	case WF_MSG_STEP:
 		st = wf_msg_step_decode(head, body, &msg.step);
 		return st != WEFT_OK ? st : wf_round_step(lane, peer, &msg.step);
-	case WF_MSG_REPORT:
-		st = wf_msg_report_decode(head, body, &msg.report);
-		return st != WEFT_OK ? st : wf_straggle_ask(lane, peer, &msg.report);
 	case WF_MSG_PULL:
 		st = wf_msg_pull_decode(head, body, &msg.pull);
 		return st != WEFT_OK ? st : wf_answer_pull(lane, peer, &msg.pull);
@@ -419,7 +415,6 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	memset(own->have_state, 0, sizeof(own->have_state));
 	own->pull_count = 0;
 	own->nack_due = false;
-	own->report_due = false;
 	wf_answer_forget(peer);
 	if (lane->ready) {
 		wf_window_park(lane, peer);
@@ -463,7 +458,7 @@ lines(struct wf_lane *lane, bool job_ends)
 	if (job_ends && dense->async_count > 0) {
 		wf_async_lines(lane);
 	}
-	wf_straggle_lines(lane, job_ends);
+	wf_features_lines(lane, job_ends);
 }
 
 const struct wf_lane_service wf_dense_service = {

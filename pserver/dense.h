@@ -8,6 +8,7 @@
  * announce.c  which slices may be pushed, where the inbox does not hold all
  * norm.c    clipping by the norm of the whole gradient
  * straggle.c  who is waited for
+ * inquiry.c what is known of one trainer
  * async.c   the same for the asynchronous modes
  * answer.c  everything it sends
  * store.c   parameters, state, room for parked gradients
@@ -34,21 +35,6 @@ struct wf_pull_range {
 	uint8_t state_idx;
 };
 
-/* Sums of times by which a trainer was waited for: straggle.c. */
-struct wf_straggle {
-	uint64_t last;            /* steps in which it arrived after all others */
-	uint64_t behind_next_ns;  /* of these, after the one before it, */
-	uint64_t behind_first_ns; /* and after the first */
-	uint64_t split;           /* steps with the next two */
-	uint64_t compute_ns, network_ns;
-};
-
-/* Of all trainers. */
-struct wf_straggle_lane {
-	uint64_t steps;
-	uint64_t apply_ns; /* from the last arrival to the end */
-};
-
 /* One trainer as the service sees it: peer->own. */
 struct wf_dense_peer {
 	/* Path: forgotten at DOWN. */
@@ -62,8 +48,6 @@ struct wf_dense_peer {
 	uint32_t pull_count;
 	bool nack_due;
 	uint32_t features_due; /* bits of those that have something to send */
-	bool report_due;
-	struct wf_msg_report report; /* that was asked for */
 	struct wf_msg_nack nack;
 
 	struct wf_ordinal_ring answers; /* to pushes */
@@ -80,11 +64,6 @@ struct wf_dense_peer {
 	uint32_t *copy_free;      /* [slot_count] stack of buffers for answers */
 	uint32_t copy_free_count; /* the others are lent until DONE */
 	uint64_t applied, discarded, lag_sum, lag_max; /* its pushes of slices */
-
-	/* With stats_period only. */
-	uint64_t arrived_ns;  /* all of the step under way is here; 0: not yet */
-	uint64_t interval_ns; /* of its last step, until its compute time is known; 0: none */
-	struct wf_straggle straggle[2]; /* of the job; of the period */
 };
 
 /* What trainer t has pushed of slice s: push[s * trainer_count + t]. */
@@ -147,11 +126,6 @@ struct wf_dense {
 	const float **gradient;     /* [peer_count] scratch of the apply */
 	const uint16_t **half;      /* [peer_count] the same, with a wire of 16 bits */
 	struct wf_log_limit nonfinite_log;
-
-	/* With stats_period only. */
-	uint64_t done_ns;                    /* end of the last step; 0: none */
-	uint32_t done_pass;                  /* its pass */
-	struct wf_straggle_lane straggle[2]; /* of the job; of the period */
 
 	uint32_t async_count; /* slices that are applied when they come; the others that can be
 				 pushed are summed */
@@ -238,18 +212,6 @@ double wf_dense_squares(struct wf_dense *dense, unsigned count, uint32_t ordinal
 /* Of a gradient as it came. */
 size_t wf_dense_count_nonfinite(const struct wf_dense *dense, const void *gradient, size_t count);
 
-/* straggle.c; all but the lines only with times (lane->turn.on) */
-/* The peer has spent so long on computing its last step. */
-void wf_straggle_computed(struct wf_peer *peer, uint64_t compute_ns);
-/* All of the step is here from this trainer. */
-void wf_straggle_arrived(struct wf_lane *lane, struct wf_peer *peer);
-void wf_straggle_step_done(struct wf_lane *lane, uint64_t applied_ns);
-void wf_straggle_lines(struct wf_lane *lane, bool job_ends);
-/* A trainer asks for what is known of one; then fill it. */
-enum weft_status wf_straggle_ask(struct wf_lane *lane, struct wf_peer *peer,
-				 const struct wf_msg_report *msg) WEFT_MUST_CHECK;
-void wf_straggle_report(const struct wf_lane *lane, struct wf_msg_report *report);
-
 /* async.c */
 /* How many slices are applied when they come: of what the store holds of the job. */
 void wf_async_count(struct wf_lane *lane);
@@ -285,6 +247,9 @@ void wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 /* Its DONE. */
 void wf_async_done(struct wf_lane *lane, uint64_t cookie);
 void wf_async_lines(const struct wf_lane *lane);
+/* Of one trainer. */
+void wf_async_report(const struct wf_lane *lane, uint32_t trainer,
+		     uint64_t value[WF_REPORT_VALUES]);
 
 /* answer.c */
 enum wf_flush wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer);

@@ -11,6 +11,8 @@
 static const struct wf_feature_hooks *const known[] = {
 	&wf_announce_hooks,
 	&wf_norm_hooks,
+	&wf_straggle_hooks,
+	&wf_inquiry_hooks,
 };
 WF_STATIC_ASSERT(WF_ARRAY_COUNT(known) <= WF_FEATURES_MAX, "there is room for all of them");
 
@@ -37,8 +39,10 @@ points_of(const struct wf_feature_hooks *hooks)
 	uint32_t points = 0;
 	points |= hooks->step_said != NULL ? WF_AT_STEP_SAID : 0;
 	points |= hooks->may_put != NULL ? WF_AT_PUT : 0;
+	points |= hooks->step_is_here != NULL ? WF_AT_STEP_HERE : 0;
 	points |= hooks->may_apply != NULL ? WF_AT_APPLY : 0;
 	points |= hooks->after_apply != NULL ? WF_AT_APPLIED : 0;
+	points |= hooks->step_done != NULL ? WF_AT_STEP_DONE : 0;
 	return points;
 }
 
@@ -227,6 +231,54 @@ wf_features_after_apply(struct wf_lane *lane, uint32_t ordinal)
 		const struct wf_feature *feature = &features->on[i];
 		if (feature->hooks->after_apply != NULL) {
 			feature->hooks->after_apply(feature, lane, ordinal);
+		}
+	}
+}
+
+void
+wf_features_step_is_here(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (feature->hooks->step_is_here != NULL) {
+			feature->hooks->step_is_here(feature, lane, peer);
+		}
+	}
+}
+
+void
+wf_features_step_done(struct wf_lane *lane, uint64_t applied_ns)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (feature->hooks->step_done != NULL) {
+			feature->hooks->step_done(feature, lane, applied_ns);
+		}
+	}
+}
+
+void
+wf_features_lines(struct wf_lane *lane, bool job_ends)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (feature->hooks->lines != NULL) {
+			feature->hooks->lines(feature, lane, job_ends);
+		}
+	}
+}
+
+void
+wf_features_report(const struct wf_lane *lane, uint32_t trainer, uint64_t value[WF_REPORT_VALUES])
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (feature->hooks->report != NULL) {
+			feature->hooks->report(feature, trainer, value);
 		}
 	}
 }

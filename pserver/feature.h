@@ -23,6 +23,8 @@ enum wf_feature_point {
 	WF_AT_PUT = 1 << 1,
 	WF_AT_APPLY = 1 << 2,
 	WF_AT_APPLIED = 1 << 3,
+	WF_AT_STEP_HERE = 1 << 4,
+	WF_AT_STEP_DONE = 1 << 5,
 };
 
 /* All but bytes, open and close may be NULL: nothing to do there. */
@@ -55,12 +57,17 @@ struct wf_feature_hooks {
 	 */
 	bool (*may_put)(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer,
 			uint32_t ordinal);
+	/* All that is summed of the peer's step is here. */
+	void (*step_is_here)(const struct wf_feature *self, struct wf_lane *lane,
+			     struct wf_peer *peer);
 	/* All that is summed of the slice is here. May it be applied, and what are its sums divided
 	 * by instead of *divisor? Asked again until it may. */
 	bool (*may_apply)(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal,
 			  float *divisor);
 	/* The slice is applied in the step, and not answered yet. */
 	void (*after_apply)(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal);
+	/* All of the step is applied; `applied_ns`: when. */
+	void (*step_done)(const struct wf_feature *self, struct wf_lane *lane, uint64_t applied_ns);
 
 	/* The peer has offered all of the step, and waits for leave to push it. */
 	bool (*has_offered)(const struct wf_feature *self, const struct wf_lane *lane,
@@ -68,6 +75,11 @@ struct wf_feature_hooks {
 	/* Its words in a line; a blank before each. */
 	void (*words)(const struct wf_feature *self, const struct wf_lane *lane,
 		      const struct wf_report_line *line, char *out, size_t bytes);
+	/* Lines of its own, of the period or of the job. */
+	void (*lines)(const struct wf_feature *self, struct wf_lane *lane, bool job_ends);
+	/* What it knows of one trainer. */
+	void (*report)(const struct wf_feature *self, uint32_t trainer,
+		       uint64_t value[WF_REPORT_VALUES]);
 };
 
 struct wf_feature {
@@ -97,6 +109,9 @@ bool wf_features_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_features_path_begins(struct wf_lane *lane, struct wf_peer *peer);
 void wf_features_path_ends(struct wf_lane *lane, struct wf_peer *peer);
 bool wf_features_have_offered(const struct wf_lane *lane, const struct wf_peer *peer);
+void wf_features_lines(struct wf_lane *lane, bool job_ends);
+void wf_features_report(const struct wf_lane *lane, uint32_t trainer,
+			uint64_t value[WF_REPORT_VALUES]);
 void wf_features_words(const struct wf_lane *lane, const struct wf_report_line *line, char *out,
 		       size_t bytes);
 
@@ -104,8 +119,12 @@ void wf_features_words(const struct wf_lane *lane, const struct wf_report_line *
 void wf_features_step_said(struct wf_lane *lane, struct wf_peer *peer,
 			   const struct wf_msg_step *msg);
 bool wf_features_may_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);
+void wf_features_step_is_here(struct wf_lane *lane, struct wf_peer *peer);
 bool wf_features_may_apply(struct wf_lane *lane, uint32_t ordinal, float *divisor);
 void wf_features_after_apply(struct wf_lane *lane, uint32_t ordinal);
+void wf_features_step_done(struct wf_lane *lane, uint64_t applied_ns);
 
 extern const struct wf_feature_hooks wf_announce_hooks; /* announce.c */
+extern const struct wf_feature_hooks wf_inquiry_hooks;  /* inquiry.c */
 extern const struct wf_feature_hooks wf_norm_hooks;     /* norm.c */
+extern const struct wf_feature_hooks wf_straggle_hooks; /* straggle.c */

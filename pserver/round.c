@@ -181,8 +181,8 @@ apply_round(struct wf_lane *lane, uint32_t ordinal, float divisor)
 	if (++dense->applied == lane->order.summed_count) {
 		dense->applied = 0;
 		lane->turn.awaits_done = dense->async_count > 0; /* of copies */
-		if (lane->turn.on) {
-			wf_straggle_step_done(lane, applied_ns);
+		if (wf_dense_has_hook(dense, WF_AT_STEP_DONE)) {
+			wf_features_step_done(lane, applied_ns);
 		}
 		wf_step_is_done(lane, applied_ns);
 	}
@@ -291,9 +291,6 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 	}
 	if (mixed) {
 		wf_async_begin_step(lane, peer, &said);
-	}
-	if (lane->turn.on) {
-		wf_straggle_computed(peer, msg->compute_ns);
 	}
 	if (news == WF_STEP_BACK) {
 		come_back(lane, peer, msg->step);
@@ -481,8 +478,9 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *pu
 	push->slot = slot;
 	wf_slots_hold(&peer->slots, slot, ordinal);
 	peer->member.summed++;
-	if (lane->turn.on && peer->member.summed == lane->order.summed_count) {
-		wf_straggle_arrived(lane, peer);
+	if (wf_dense_has_hook(dense, WF_AT_STEP_HERE) &&
+	    peer->member.summed == lane->order.summed_count) {
+		wf_features_step_is_here(lane, peer);
 	}
 	if (dense->async_count > 0) {
 		wf_async_came(lane, peer);

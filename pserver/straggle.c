@@ -11,6 +11,8 @@
  *
  * After the barrier statistics of the original (log_barrier_lowest_nodes), which compared arrivals
  * at named points, and forward-backward times. Thread: the lane's. */
+#include "pserver/straggle.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,34 +30,71 @@ add_split(struct wf_straggle *to, uint64_t compute_ns, uint64_t network_ns)
 	to->network_ns += network_ns;
 }
 
-void
-wf_straggle_computed(struct wf_peer *peer, uint64_t compute_ns)
+static uint64_t
+straggle_bytes(const struct wf_lane *lane)
 {
-	struct wf_dense_peer *own = peer->own;
-	if (own->interval_ns == 0 || compute_ns == 0) {
+	return lane->turn.on ? sizeof(struct wf_straggle_state) +
+				       lane->peer_count * sizeof(struct wf_straggle_peer)
+			     : 0;
+}
+
+static enum weft_status
+open_straggle(struct wf_feature *self, struct wf_lane *lane)
+{
+	struct wf_straggle_state *state = wf_zalloc(lane->env, sizeof(*state));
+	self->state = state;
+	if (state != NULL) {
+		state->peer = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*state->peer));
+	}
+	if (state == NULL || state->peer == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for the times of %u trainers",
+			       lane->opts.idx, lane->peer_count);
+	}
+	return WEFT_OK;
+}
+
+static void
+close_straggle(struct wf_feature *self, struct wf_lane *lane)
+{
+	struct wf_straggle_state *state = self->state;
+	if (state != NULL) {
+		wf_free(lane->env, state->peer, lane->peer_count * sizeof(*state->peer));
+		wf_free(lane->env, state, sizeof(*state));
+	}
+}
+
+/* With its next STEP a trainer says how long it computed the last. */
+static void
+step_said(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer,
+	  const struct wf_msg_step *msg)
+{
+	const struct wf_straggle_state *state = self->state;
+	struct wf_straggle_peer *own = &state->peer[peer->trainer];
+	(void)lane;
+	bool is_out = (msg->flags & WF_STEP_OUT_OF_DATA) != 0;
+	if (is_out || own->interval_ns == 0 || msg->compute_ns == 0) {
 		return;
 	}
-	uint64_t compute = compute_ns < own->interval_ns ? compute_ns : own->interval_ns;
-	add_split(&own->straggle[0], compute, own->interval_ns - compute);
-	add_split(&own->straggle[1], compute, own->interval_ns - compute);
+	uint64_t compute = msg->compute_ns < own->interval_ns ? msg->compute_ns : own->interval_ns;
+	add_split(&own->sum[0], compute, own->interval_ns - compute);
+	add_split(&own->sum[1], compute, own->interval_ns - compute);
 	own->interval_ns = 0;
 }
 
 /* The step under way is not the first of its pass. */
 static bool
-is_timed(const struct wf_lane *lane)
+is_timed(const struct wf_straggle_state *state, const struct wf_lane *lane)
 {
-	const struct wf_dense *dense = lane->own;
-	return dense->done_ns != 0 && dense->done_pass == lane->order.sum.pass;
+	return state->done_ns != 0 && state->done_pass == lane->order.sum.pass;
 }
 
-void
-wf_straggle_arrived(struct wf_lane *lane, struct wf_peer *peer)
+static void
+step_is_here(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer)
 {
-	const struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
+	const struct wf_straggle_state *state = self->state;
+	struct wf_straggle_peer *own = &state->peer[peer->trainer];
 	own->arrived_ns = wf_now_ns(lane->env);
-	own->interval_ns = is_timed(lane) ? own->arrived_ns - dense->done_ns : 0;
+	own->interval_ns = is_timed(state, lane) ? own->arrived_ns - state->done_ns : 0;
 }
 
 static void
@@ -67,15 +106,15 @@ add_last(struct wf_straggle *to, uint64_t behind_next_ns, uint64_t behind_first_
 }
 
 /* Who arrived last, and when the one before it and the first did. next_ns: 0, if it was alone. */
-static struct wf_dense_peer *
-find_last(const struct wf_lane *lane, uint64_t *next_ns, uint64_t *first_ns)
+static struct wf_straggle_peer *
+find_last(const struct wf_straggle_state *state, uint32_t count, uint64_t *next_ns,
+	  uint64_t *first_ns)
 {
-	const struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *last = NULL;
+	struct wf_straggle_peer *last = NULL;
 	*next_ns = 0;
 	*first_ns = UINT64_MAX;
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		struct wf_dense_peer *own = &dense->peer[t];
+	for (uint32_t t = 0; t < count; t++) {
+		struct wf_straggle_peer *own = &state->peer[t];
 		if (own->arrived_ns == 0) {
 			continue; /* took no part */
 		}
@@ -91,44 +130,43 @@ find_last(const struct wf_lane *lane, uint64_t *next_ns, uint64_t *first_ns)
 }
 
 static void
-count_step(struct wf_lane *lane, uint64_t applied_ns)
+count_step(struct wf_straggle_state *state, struct wf_lane *lane, uint64_t applied_ns)
 {
-	struct wf_dense *dense = lane->own;
 	uint64_t next_ns;
 	uint64_t first_ns;
-	struct wf_dense_peer *last = find_last(lane, &next_ns, &first_ns);
+	struct wf_straggle_peer *last = find_last(state, lane->peer_count, &next_ns, &first_ns);
 	WF_ASSERT(last != NULL);
 	uint64_t last_ns = last->arrived_ns;
-	for (unsigned i = 0; i < WF_ARRAY_COUNT(dense->straggle); i++) {
-		dense->straggle[i].steps++;
-		dense->straggle[i].apply_ns += applied_ns > last_ns ? applied_ns - last_ns : 0;
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(state->sum); i++) {
+		state->sum[i].steps++;
+		state->sum[i].apply_ns += applied_ns > last_ns ? applied_ns - last_ns : 0;
 		if (next_ns != 0 && last_ns > next_ns) {
-			add_last(&last->straggle[i], last_ns - next_ns, last_ns - first_ns);
+			add_last(&last->sum[i], last_ns - next_ns, last_ns - first_ns);
 		}
 	}
 	wf_stats_add(&lane->stats, WF_LANE_STRAGGLER_TIME_NS, next_ns != 0 ? last_ns - next_ns : 0);
 }
 
-void
-wf_straggle_step_done(struct wf_lane *lane, uint64_t applied_ns)
+static void
+step_done(const struct wf_feature *self, struct wf_lane *lane, uint64_t applied_ns)
 {
-	struct wf_dense *dense = lane->own;
-	if (is_timed(lane)) {
-		count_step(lane, applied_ns);
+	struct wf_straggle_state *state = self->state;
+	if (is_timed(state, lane)) {
+		count_step(state, lane, applied_ns);
 	}
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		dense->peer[t].arrived_ns = 0;
+		state->peer[t].arrived_ns = 0;
 	}
-	dense->done_ns = applied_ns;
-	dense->done_pass = lane->order.sum.pass;
+	state->done_ns = applied_ns;
+	state->done_pass = lane->order.sum.pass;
 }
 
 /* Of two trainers, the one that is told of first: who was waited for longer. */
 static bool
-comes_first(const struct wf_dense *dense, unsigned of, uint32_t a, uint32_t b)
+comes_first(const struct wf_straggle_state *state, unsigned of, uint32_t a, uint32_t b)
 {
-	uint64_t of_a = dense->peer[a].straggle[of].behind_next_ns;
-	uint64_t of_b = dense->peer[b].straggle[of].behind_next_ns;
+	uint64_t of_a = state->peer[a].sum[of].behind_next_ns;
+	uint64_t of_b = state->peer[b].sum[of].behind_next_ns;
 	return of_a > of_b || (of_a == of_b && a < b);
 }
 
@@ -139,84 +177,73 @@ mean_ms(uint64_t sum_ns, uint64_t count)
 }
 
 static void
-write_line(const struct wf_lane *lane, unsigned of, uint32_t trainer)
+write_line(const struct wf_straggle_state *state, const struct wf_lane *lane, unsigned of,
+	   uint32_t trainer)
 {
-	const struct wf_dense *dense = lane->own;
-	const struct wf_straggle *s = &dense->peer[trainer].straggle[of];
+	const struct wf_straggle *s = &state->peer[trainer].sum[of];
 	wf_log(lane->env, WF_LOG_INFO,
 	       "lane %u: straggler trainer %u: last %" PRIu64 " of %" PRIu64
 	       " behind_next_ms %.3f behind_first_ms %.3f compute_ms %.3f network_ms %.3f",
-	       lane->opts.idx, trainer, s->last, dense->straggle[of].steps,
+	       lane->opts.idx, trainer, s->last, state->sum[of].steps,
 	       mean_ms(s->behind_next_ns, s->last), mean_ms(s->behind_first_ns, s->last),
 	       mean_ms(s->compute_ns, s->split), mean_ms(s->network_ns, s->split));
 }
 
 /* Means per step of the period, or of the job: of the lane, then of trainers, who was waited for
  * longest first. */
-void
-wf_straggle_lines(struct wf_lane *lane, bool job_ends)
+static void
+lines(const struct wf_feature *self, struct wf_lane *lane, bool job_ends)
 {
-	struct wf_dense *dense = lane->own;
+	struct wf_straggle_state *state = self->state;
 	unsigned of = job_ends ? 0 : 1;
-	if (lane->peer_count < 2 || dense->straggle[of].steps == 0) {
+	if (lane->peer_count < 2 || state->sum[of].steps == 0) {
 		return;
 	}
 	wf_log(lane->env, WF_LOG_INFO, "lane %u: stragglers of %s: steps %" PRIu64 " apply_ms %.3f",
-	       lane->opts.idx, job_ends ? "the job" : "the period", dense->straggle[of].steps,
-	       mean_ms(dense->straggle[of].apply_ns, dense->straggle[of].steps));
+	       lane->opts.idx, job_ends ? "the job" : "the period", state->sum[of].steps,
+	       mean_ms(state->sum[of].apply_ns, state->sum[of].steps));
 	uint32_t told = UINT32_MAX;
 	for (unsigned line = 0; line < LINES_MAX && line < lane->peer_count; line++) {
 		uint32_t next = UINT32_MAX;
 		for (uint32_t t = 0; t < lane->peer_count; t++) {
-			bool before = told != UINT32_MAX && !comes_first(dense, of, told, t);
-			if (!before && (next == UINT32_MAX || comes_first(dense, of, t, next))) {
+			bool before = told != UINT32_MAX && !comes_first(state, of, told, t);
+			if (!before && (next == UINT32_MAX || comes_first(state, of, t, next))) {
 				next = t;
 			}
 		}
 		WF_ASSERT(next != UINT32_MAX);
-		write_line(lane, of, next);
+		write_line(state, lane, of, next);
 		told = next;
 	}
-	dense->straggle[1] = (struct wf_straggle_lane){0};
+	state->sum[1] = (struct wf_straggle_lane){0};
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		dense->peer[t].straggle[1] = (struct wf_straggle){0};
+		state->peer[t].sum[1] = (struct wf_straggle){0};
 	}
 }
 
-enum weft_status
-wf_straggle_ask(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_report *msg)
+static void
+report(const struct wf_feature *self, uint32_t trainer, uint64_t value[WF_REPORT_VALUES])
 {
-	struct wf_dense_peer *own = peer->own;
-	if (!lane->ready || msg->trainer >= lane->peer_count || own->report_due) {
-		return wf_fail(WEFT_PROTOCOL, "REPORT: of trainer %u of %u%s", msg->trainer,
-			       lane->peer_count,
-			       own->report_due ? ", before the one asked for was told" : "");
-	}
-	own->report = *msg;
-	own->report_due = true;
-	wf_peer_due(peer);
-	return WEFT_OK;
+	const struct wf_straggle_state *state = self->state;
+	const struct wf_straggle *s = &state->peer[trainer].sum[0];
+	value[WF_REPORT_STEPS] = state->sum[0].steps;
+	value[WF_REPORT_APPLY_NS] = state->sum[0].apply_ns;
+	value[WF_REPORT_LAST] = s->last;
+	value[WF_REPORT_BEHIND_NEXT_NS] = s->behind_next_ns;
+	value[WF_REPORT_BEHIND_FIRST_NS] = s->behind_first_ns;
+	value[WF_REPORT_SPLIT] = s->split;
+	value[WF_REPORT_COMPUTE_NS] = s->compute_ns;
+	value[WF_REPORT_NETWORK_NS] = s->network_ns;
 }
 
-void
-wf_straggle_report(const struct wf_lane *lane, struct wf_msg_report *report)
-{
-	const struct wf_dense *dense = lane->own;
-	const struct wf_dense_peer *of = &dense->peer[report->trainer];
-	const struct wf_straggle *s = &of->straggle[0];
-	const uint64_t value[WF_REPORT_VALUES] = {
-		[WF_REPORT_STEPS] = dense->straggle[0].steps,
-		[WF_REPORT_APPLY_NS] = dense->straggle[0].apply_ns,
-		[WF_REPORT_LAST] = s->last,
-		[WF_REPORT_BEHIND_NEXT_NS] = s->behind_next_ns,
-		[WF_REPORT_BEHIND_FIRST_NS] = s->behind_first_ns,
-		[WF_REPORT_SPLIT] = s->split,
-		[WF_REPORT_COMPUTE_NS] = s->compute_ns,
-		[WF_REPORT_NETWORK_NS] = s->network_ns,
-		[WF_REPORT_APPLIED] = of->applied,
-		[WF_REPORT_DISCARDED] = of->discarded,
-		[WF_REPORT_LAG_SUM] = of->lag_sum,
-		[WF_REPORT_LAG_MAX] = of->lag_max,
-	};
-	memcpy(report->value, value, sizeof(value));
-}
+const struct wf_feature_hooks wf_straggle_hooks = {
+	.name = "times",
+	.bytes = straggle_bytes,
+	.open = open_straggle,
+	.close = close_straggle,
+	.step_said = step_said,
+	.step_is_here = step_is_here,
+	.step_done = step_done,
+	.lines = lines,
+	.report = report,
+};

@@ -297,3 +297,14 @@ stage_play(const struct stage_opts *opts, void (*run)(struct stage *stage), cons
 	free(stage);
 	assert_true(passed);
 }
+
+void *
+stage_feature(const struct wf_lane *lane, const struct wf_feature_hooks *hooks)
+{
+	const struct wf_features *features = &((const struct wf_dense *)lane->own)->features;
+	uint32_t i = 0;
+	while (i < features->count && features->on[i].hooks != hooks) {
+		i++;
+	}
+	return i < features->count ? features->on[i].state : NULL;
+}

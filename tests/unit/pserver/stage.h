@@ -104,19 +104,8 @@ struct stage {
 
 /* Run `run` as a script. */
 void stage_play(const struct stage_opts *opts, void (*run)(struct stage *stage), const void *arg);
-/* The state of a feature that the lane's job has. */
-static inline void *
-stage_feature(const struct wf_lane *lane, const struct wf_feature_hooks *hooks)
-{
-	const struct wf_features *features = &((const struct wf_dense *)lane->own)->features;
-	uint32_t i = 0;
-	while (i < features->count && features->on[i].hooks != hooks) {
-		i++;
-	}
-	WF_ASSERT(i < features->count);
-	return features->on[i].state;
-}
-
+/* The state of a feature; NULL: the lane's job does not have it. */
+void *stage_feature(const struct wf_lane *lane, const struct wf_feature_hooks *hooks);
 static inline struct wf_dense *
 stage_dense(const struct wf_lane *lane)
 {
