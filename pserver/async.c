@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/codec.h"
 #include "pserver/dense.h"
 
 WF_STATIC_ASSERT(WF_SLICE_COUNT_MAX <= 1u << 23, "ordinals leave WF_TAG_DISCARDED free");
@@ -311,10 +312,7 @@ apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *
 	dense->gradient[0] = gradient;
 	apply.grad_count = 1;
 	uint64_t entered = wf_turn_enter(&lane->turn);
-	size_t bad =
-		dense->store.wire == WEFT_VALUES_F32
-			? dense->store.kernels->apply[dense->store.optimizer.method.kind](&apply)
-			: wf_dense_apply_halves(lane, ordinal, &apply, peer->member.step_next - 1);
+	size_t bad = wf_codec_apply(lane, ordinal, &apply, peer->member.step_next - 1);
 	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (bad > 0) {
 		wf_round_report_nonfinite(lane, ordinal, peer->member.step_next - 1, bad);

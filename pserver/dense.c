@@ -156,9 +156,7 @@ take_memory(struct wf_lane *lane)
 	dense->push = wf_zalloc_array(lane->env, pushes + 1, sizeof(*dense->push));
 	dense->round = wf_zalloc_array(lane->env, store->stored_count + 1u, sizeof(*dense->round));
 	dense->gradient = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*dense->gradient));
-	dense->half = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*dense->half));
-	bool all = dense->push != NULL && dense->round != NULL && dense->gradient != NULL;
-	if (!all || dense->half == NULL) {
+	if (dense->push == NULL || dense->round == NULL || dense->gradient == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u slices of %u trainers",
 			       lane->opts.idx, store->stored_count, lane->peer_count);
 	}
@@ -395,7 +393,6 @@ release(struct wf_lane *lane)
 	wf_free(lane->env, dense->push, (pushes + 1) * sizeof(*dense->push));
 	wf_free(lane->env, dense->round, (dense->store.stored_count + 1u) * sizeof(*dense->round));
 	wf_free(lane->env, dense->gradient, lane->peer_count * sizeof(*dense->gradient));
-	wf_free(lane->env, dense->half, lane->peer_count * sizeof(*dense->half));
 	release_peers(lane);
 	wf_free(lane->env, dense->job_bytes, lane->first.job_bytes);
 	wf_store_fini(&dense->store);

@@ -3,9 +3,10 @@
  *
  * dense.c   the service: the job description, its memory, messages
  * round.c   steps, gradients, the apply
- * halves.c  gradients and values in 16 bits
  * feature.c what a job may have beside its steps, each in a file of its own (feature.h):
  * announce.c  which slices may be pushed, where the inbox does not hold all
+ * averages.c  means of parameters over the last steps
+ * halves.c  gradients and values in 16 bits
  * norm.c    clipping by the norm of the whole gradient
  * straggle.c  who is waited for
  * inquiry.c what is known of one trainer
@@ -124,7 +125,6 @@ struct wf_dense {
 	uint32_t applied;           /* slices, in this step */
 	int32_t *priority;          /* [stored_count]; NULL: all alike */
 	const float **gradient;     /* [peer_count] scratch of the apply */
-	const uint16_t **half;      /* [peer_count] the same, with a wire of 16 bits */
 	struct wf_log_limit nonfinite_log;
 
 	uint32_t async_count; /* slices that are applied when they come; the others that can be
@@ -199,18 +199,6 @@ void wf_round_fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf
 			 struct wf_apply *apply);
 /* `bad` values of what was applied to the slice were not finite: end the job, or tell. */
 void wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step, size_t bad);
-
-/* halves.c */
-/* With a wire of 16 bits: apply what dense->gradient has, apply->grad_count of them, and leave new
- * values for answers. Returns how many summed gradients were not finite. */
-size_t wf_dense_apply_halves(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply *apply,
-			     uint64_t step);
-/* The slice's initial values have come. */
-void wf_dense_initial_halves(struct wf_lane *lane, uint32_t ordinal);
-/* wf_norm_squares of the first `count` of dense->gradient, whatever the wire. */
-double wf_dense_squares(struct wf_dense *dense, unsigned count, uint32_t ordinal);
-/* Of a gradient as it came. */
-size_t wf_dense_count_nonfinite(const struct wf_dense *dense, const void *gradient, size_t count);
 
 /* async.c */
 /* How many slices are applied when they come: of what the store holds of the job. */

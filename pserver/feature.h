@@ -15,6 +15,8 @@
 
 #define WF_FEATURES_MAX 8u
 
+struct wf_apply;
+struct wf_dense;
 struct wf_feature;
 
 /* The points of a step at which features have hooks. */
@@ -27,10 +29,22 @@ enum wf_feature_point {
 	WF_AT_STEP_DONE = 1 << 5,
 };
 
+/* How gradients and values travel: codec.h says what each has to do. */
+struct wf_codec {
+	size_t (*apply)(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal,
+			const struct wf_apply *apply, uint64_t step);
+	double (*squares)(const struct wf_feature *self, const struct wf_dense *dense,
+			  unsigned count, size_t elements);
+	size_t (*count_nonfinite)(const struct wf_dense *dense, const void *gradient, size_t count);
+	const char *(*remedy)(const struct wf_dense *dense);
+	void (*begin)(struct wf_lane *lane, uint32_t ordinal);
+};
+
 /* All but bytes, open and close may be NULL: nothing to do there. */
 struct wf_feature_hooks {
 	const char *name; /* in messages: "this job has no NAME" */
 	uint8_t message;  /* type of the message that it decodes; 0: none */
+	const struct wf_codec *codec;
 
 	/* What it takes in this job; 0: the job does not have it. Known before memory is taken. */
 	uint64_t (*bytes)(const struct wf_lane *lane);
@@ -92,7 +106,8 @@ struct wf_feature {
 struct wf_features {
 	struct wf_feature on[WF_FEATURES_MAX];
 	uint32_t count;
-	uint32_t points; /* enum wf_feature_point: somebody has a hook there */
+	uint32_t points;                /* enum wf_feature_point: somebody has a hook there */
+	const struct wf_feature *codec; /* the one that has it; NULL: f32 */
 };
 
 /* Bytes of the features that the job has. */
@@ -125,6 +140,8 @@ void wf_features_after_apply(struct wf_lane *lane, uint32_t ordinal);
 void wf_features_step_done(struct wf_lane *lane, uint64_t applied_ns);
 
 extern const struct wf_feature_hooks wf_announce_hooks; /* announce.c */
+extern const struct wf_feature_hooks wf_averages_hooks; /* averages.c */
+extern const struct wf_feature_hooks wf_halves_hooks;   /* halves.c */
 extern const struct wf_feature_hooks wf_inquiry_hooks;  /* inquiry.c */
 extern const struct wf_feature_hooks wf_norm_hooks;     /* norm.c */
 extern const struct wf_feature_hooks wf_straggle_hooks; /* straggle.c */

@@ -2,6 +2,8 @@
 /* halves: jobs whose gradients and values travel in 16 bits. Parameters and state stay f32 here;
  * pushes are widened as they are summed, and each apply leaves what its slice's answers are made
  * of. Thread: the lane's. */
+#include "kernels/halves.h"
+
 #include <inttypes.h>
 
 #include "base/assert.h"
@@ -28,54 +30,78 @@ check_values(struct wf_lane *lane, uint32_t ordinal, uint64_t step)
 	}
 }
 
-/* The gradients in dense->gradient, as they are. */
-static struct wf_halves
-open_halves(struct wf_dense *dense, unsigned count)
+/* Its state: room for gradients of an apply, by trainer. */
+static uint64_t
+halves_bytes(const struct wf_lane *lane)
 {
-	for (unsigned i = 0; i < count; i++) {
-		dense->half[i] = (const uint16_t *)(const void *)dense->gradient[i];
-	}
-	return (struct wf_halves){
-		.form = dense->store.wire, .grad = dense->half, .grad_count = count};
+	const struct wf_dense *dense = lane->own;
+	return dense->store.wire == WEFT_VALUES_F32 ? 0
+						    : lane->peer_count * sizeof(const uint16_t *);
 }
 
-size_t
-wf_dense_apply_halves(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply *apply,
-		      uint64_t step)
+static enum weft_status
+open_halves(struct wf_feature *self, struct wf_lane *lane)
 {
-	struct wf_dense *dense = lane->own;
+	self->state = wf_zalloc(lane->env, halves_bytes(lane));
+	return self->state != NULL ? WEFT_OK
+				   : wf_fail(WEFT_NOMEM, "lane %u: no memory for %u gradients",
+					     lane->opts.idx, lane->peer_count);
+}
+
+static void
+close_halves(struct wf_feature *self, struct wf_lane *lane)
+{
+	wf_free(lane->env, self->state, halves_bytes(lane));
+}
+
+/* The gradients in dense->gradient, as they are. */
+static struct wf_halves
+view_halves(const struct wf_feature *self, const struct wf_dense *dense, unsigned count)
+{
+	const uint16_t **half = self->state;
+	for (unsigned i = 0; i < count; i++) {
+		half[i] = (const uint16_t *)(const void *)dense->gradient[i];
+	}
+	return (struct wf_halves){.form = dense->store.wire, .grad = half, .grad_count = count};
+}
+
+static size_t
+apply_halves(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal,
+	     const struct wf_apply *apply, uint64_t step)
+{
+	const struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
-	struct wf_halves halves = open_halves(dense, apply->grad_count);
+	struct wf_halves halves = view_halves(self, dense, apply->grad_count);
 	halves.value = wf_store_halves(store, &store->stored[ordinal]);
 	size_t bad = wf_halves_apply(store->kernels, store->optimizer.method.kind, apply, &halves);
 	check_values(lane, ordinal, step);
 	return bad;
 }
 
-double
-wf_dense_squares(struct wf_dense *dense, unsigned count, uint32_t ordinal)
+static double
+squares(const struct wf_feature *self, const struct wf_dense *dense, unsigned count,
+	size_t elements)
 {
-	const struct wf_store *store = &dense->store;
-	const size_t elements = store->stored[ordinal].count;
-	if (store->wire == WEFT_VALUES_F32) {
-		return wf_norm_squares(dense->gradient, count, elements);
-	}
-	const struct wf_halves halves = open_halves(dense, count);
-	return wf_halves_squares(store->kernels, &halves, elements);
+	const struct wf_halves halves = view_halves(self, dense, count);
+	return wf_halves_squares(dense->store.kernels, &halves, elements);
 }
 
-size_t
-wf_dense_count_nonfinite(const struct wf_dense *dense, const void *gradient, size_t count)
+static size_t
+count_nonfinite(const struct wf_dense *dense, const void *gradient, size_t count)
 {
-	const struct wf_store *store = &dense->store;
-	if (store->wire == WEFT_VALUES_F32) {
-		return store->kernels->count_nonfinite(gradient, count);
-	}
-	return wf_halves_count_nonfinite(store->wire, gradient, count);
+	return wf_halves_count_nonfinite(dense->store.wire, gradient, count);
 }
 
-void
-wf_dense_initial_halves(struct wf_lane *lane, uint32_t ordinal)
+static const char *
+remedy(const struct wf_dense *dense)
+{
+	return dense->store.wire == WEFT_VALUES_F16
+		       ? "; f16 on the wire ends at 65,504, bf16 does not"
+		       : "";
+}
+
+static void
+begin(struct wf_lane *lane, uint32_t ordinal)
 {
 	const struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
@@ -84,3 +110,19 @@ wf_dense_initial_halves(struct wf_lane *lane, uint32_t ordinal)
 		wf_store_halves(store, stored), wf_store_param(store, stored), stored->count);
 	check_values(lane, ordinal, dense->init.step);
 }
+
+static const struct wf_codec codec = {
+	.apply = apply_halves,
+	.squares = squares,
+	.count_nonfinite = count_nonfinite,
+	.remedy = remedy,
+	.begin = begin,
+};
+
+const struct wf_feature_hooks wf_halves_hooks = {
+	.name = "wire of 16 bits",
+	.bytes = halves_bytes,
+	.open = open_halves,
+	.close = close_halves,
+	.codec = &codec,
+};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/codec.h"
 #include "pserver/dense.h"
 
 WF_STATIC_ASSERT(WF_NORM_WIRE_WORDS == WF_NORM_WORDS, "one number");
@@ -93,7 +94,7 @@ measure(struct norm *norm, struct wf_lane *lane, uint32_t ordinal)
 		norm->measured = 0;
 	}
 	uint64_t entered = wf_turn_enter(&lane->turn);
-	wf_norm_add(&norm->sum, wf_dense_squares(dense, count, ordinal));
+	wf_norm_add(&norm->sum, wf_codec_squares(dense, count, ordinal));
 	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	norm->slice[ordinal] = norm->step;
 	norm->measured++;

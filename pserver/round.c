@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/codec.h"
 
 /* Give the memory of a consumed push back: its slot to the transport, or its chunk to the park. */
 static void
@@ -51,7 +52,7 @@ wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step,
 	for (uint32_t t = 0; t < lane->peer_count && found == 0; t++) {
 		const struct wf_push *push = wf_push_of(lane, ordinal, t);
 		if (push->data != NULL) {
-			found = wf_dense_count_nonfinite(dense, push->data, stored->count);
+			found = wf_codec_count_nonfinite(dense, push->data, stored->count);
 			culprit = t;
 		}
 	}
@@ -66,10 +67,7 @@ wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step,
 			     "%zu values of the gradient of %.60s from %s are NaN or infinite in "
 			     "step %" PRIu64
 			     "; lower the learning rate, clip, or run with --nonfinite=skip%s",
-			     bad, stored->tensor->name, who, step,
-			     dense->store.wire == WEFT_VALUES_F16
-				     ? "; f16 on the wire ends at 65,504, bf16 does not"
-				     : "");
+			     bad, stored->tensor->name, who, step, wf_codec_remedy(dense));
 		return;
 	}
 	if (!wf_log_limit_pass(&dense->nonfinite_log, wf_now_ns(lane->env), WF_NS_PER_S)) {
@@ -121,19 +119,12 @@ apply_sum(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply *apply)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
-	const uint64_t step = dense->round[ordinal].next;
 	if (store->stored[ordinal].tensor->is_reduced) {
 		store->kernels->mean(apply->param, apply->grad, apply->grad_count, apply->divisor,
 				     apply->count);
 		return 0;
 	}
-	size_t bad = store->wire == WEFT_VALUES_F32
-			     ? store->kernels->apply[store->optimizer.method.kind](apply)
-			     : wf_dense_apply_halves(lane, ordinal, apply, step);
-	if (wf_optimizer_averages(&store->optimizer.set)) {
-		wf_store_average(&dense->store, &store->stored[ordinal], step);
-	}
-	return bad;
+	return wf_codec_apply(lane, ordinal, apply, dense->round[ordinal].next);
 }
 
 /* All pushes of the slice are here and nothing reads the store's copy: sum, update, answer. */
@@ -332,7 +323,6 @@ wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_in
 		return WEFT_OK;
 	}
 	*init = *msg;
-	wf_store_begin_averages(&dense->store, msg->step);
 	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
 		dense->round[i].next = 0 - (uint64_t)(msg->sections - 1);
 		wf_push_of(lane, i, 0)->next = dense->round[i].next;
@@ -358,8 +348,8 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 		memcpy(wf_store_state(&dense->store, stored, (unsigned)section - 1), data,
 		       stored->count * sizeof(float));
 	}
-	if (section == 0 && dense->store.wire != WEFT_VALUES_F32) {
-		wf_dense_initial_halves(lane, ordinal);
+	if (section == 0) {
+		wf_codec_begin(lane, ordinal);
 	}
 	if (round->next++ != 0) {
 		return; /* more sections follow */

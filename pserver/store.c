@@ -205,7 +205,6 @@ wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_plac
 	store.mean = job->grad_reduce == WEFT_REDUCE_MEAN && job->mode != WEFT_DENSE_ELASTIC;
 	wf_apply_constants(&store.optimizer, &store.constants);
 	store.state_count = wf_state_count(&store.optimizer);
-	wf_store_begin_averages(&store, 0);
 	st = lay_out(&store, job, placement, lane);
 	if (st == WEFT_OK) {
 		st = take_memory(&store, job->trainer_count, room);
@@ -255,34 +254,6 @@ wf_store_halves(const struct wf_store *store, const struct wf_stored *stored)
 	WF_ASSERT(store->wire != WEFT_VALUES_F32);
 	char *halves = (char *)store->slab.base + (wf_store_bytes(store) - halves_bytes(store));
 	return (uint16_t *)(void *)halves + stored->first;
-}
-
-void
-wf_store_begin_averages(struct wf_store *store, uint64_t step)
-{
-	if (wf_optimizer_averages(&store->optimizer.set)) {
-		wf_average_begin(&store->optimizer, step, &store->average);
-	}
-}
-
-void
-wf_store_average(struct wf_store *store, const struct wf_stored *stored, uint64_t step)
-{
-	struct wf_average *average = &store->average;
-	float *sum[WF_AVERAGE_SUMS];
-
-	if (!wf_optimizer_averages(&store->optimizer.set)) {
-		return;
-	}
-	if (average->step < step) {
-		wf_average_next(average);
-	}
-	WF_ASSERT(average->step == step);
-	unsigned first = wf_optimizer_state_count(store->optimizer.method.kind);
-	for (unsigned i = 0; i < WF_AVERAGE_SUMS; i++) {
-		sum[i] = wf_store_state(store, stored, first + i);
-	}
-	wf_average_add(store->kernels, average, wf_store_param(store, stored), sum, stored->count);
 }
 
 uint32_t

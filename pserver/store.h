@@ -4,7 +4,6 @@
 #pragma once
 
 #include "base/env.h"
-#include "kernels/average.h"
 #include "kernels/halves.h"
 #include "kernels/kernels.h"
 #include "wire/job.h"
@@ -32,7 +31,6 @@ struct wf_store {
 	struct wf_apply constants; /* what of an apply no step changes */
 	bool mean;                 /* gradients are divided by the samples of their step */
 	unsigned state_count;      /* averages included */
-	struct wf_average average; /* if there are averages: as they stand */
 
 	struct wf_slab slab;         /* parameters, then each array of state, then halves */
 	enum weft_value_format wire; /* what gradients and values travel as */
@@ -95,12 +93,6 @@ wf_store_pullable(const struct wf_store *store)
 }
 /* Parameters, state and halves. */
 uint64_t wf_store_bytes(const struct wf_store *store);
-
-/* The job begins after `step` steps. */
-void wf_store_begin_averages(struct wf_store *store, uint64_t step);
-/* Step `step` has been applied to the slice: bring its averages up to date, if there are any. All
- * slices, then the next step. */
-void wf_store_average(struct wf_store *store, const struct wf_stored *stored, uint64_t step);
 
 /* Copy a slice's gradient aside. There is a chunk for each trainer and slice, or for all that may
  * be here at once (announce.c), so this cannot fail. */
