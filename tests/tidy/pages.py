@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages read well: prose is at most 100 columns wide, a folder's README at most 150 lines long and
 the project's 200. Tables, code and addresses may be wider. A page that is not there yet stands in
-wide_pages.txt or long_pages.txt, which may only shrink."""
+wide_pages.txt or long_pages.txt, which may only shrink. What a page links to, and the files that it
+names by their path, exist."""
 
+import os
 import re
 import sys
 
@@ -16,6 +18,8 @@ WIDE = "tests/tidy/wide_pages.txt"
 LONG = "tests/tidy/long_pages.txt"
 # Their width and length are their authors'.
 OTHERS = ("subprojects/", "data/", "tests/fixtures/")
+LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)")
+FILE = re.compile(r"`([a-z_]+/[\w/.-]+\.(?:c|h|py|md|sh|svg))`")
 
 
 def listed(path):
@@ -63,6 +67,23 @@ def look_at_length(findings, path, text, long):
         findings.add(path, limit, "has %d lines, the limit is %d" % (lines, limit))
 
 
+def is_there(path, *names):
+    return any(os.path.exists(os.path.join(tree.TOP, os.path.dirname(path), n)) for n in names)
+
+
+def look_at_names(findings, path, text):
+    for match in LINK.finditer(text):
+        name = match.group(1)
+        if "://" not in name and not is_there(path, name):
+            findings.add(path, tree.line_of(text, match.start()), "links to nothing: " + name)
+    for match in FILE.finditer(text):
+        name = match.group(1)
+        from_top = os.path.relpath(name, os.path.dirname(path) or ".")
+        if os.path.isdir(os.path.join(tree.TOP, name.split("/")[0])):
+            if not is_there(path, name, from_top):
+                findings.add(path, tree.line_of(text, match.start()), "there is no file " + name)
+
+
 def main():
     findings = tree.Findings()
     wide, long = listed(WIDE), listed(LONG)
@@ -72,6 +93,7 @@ def main():
         findings.looked_at += 1
         text = tree.read(path)
         look_at_width(findings, path, text, wide)
+        look_at_names(findings, path, text)
         if path.endswith("README.md"):
             look_at_length(findings, path, text, long)
     for name, left in ((WIDE, wide), (LONG, long)):
