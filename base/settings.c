@@ -13,7 +13,7 @@
 #define IN(opts, field)                                                                            \
 	.offset = offsetof(struct opts, field), .bytes = sizeof(((struct opts *)NULL)->field)
 #define AT(field) IN(weft_session_opts, field)
-/* Of wire/README.md, "The job" and "TABLE". */
+/* Of wire/protocol.md, "The job" and "TABLE". */
 #define WIRE(at, count) .wire_at = (at), .wire_bytes = (count)
 
 static const struct wf_option session_rows[] = {

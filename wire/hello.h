@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hello: what a trainer says first on a connection (HELLO), and the lane's verdict on it (WELCOME).
  * Transports carry both as opaque bytes; wf_hello_decode and wf_hello_match are the rule of
- * admission, as far as it does not depend on who else is there. Layouts: wire/README.md. */
+ * admission, as far as it does not depend on who else is there. Layouts: wire/protocol.md. */
 #pragma once
 
 #include <stdbool.h>

@@ -29,7 +29,7 @@
  *
  * Fields of the head that a message does not use are 0 and refused when not; version, body_bytes,
  * flags and CRCs are the transport's. Flags of a message stand in its body. Byte tables and rules:
- * wire/README.md. */
+ * wire/protocol.md. */
 #pragma once
 
 #include <stdbool.h>

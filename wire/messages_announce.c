@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages_announce: ANNOUNCE and ALLOW, of a lane with a small inbox. Layouts: wire/README.md.
+/* messages_announce: ANNOUNCE and ALLOW, of a lane with a small inbox. Layouts: wire/protocol.md.
  * Thread: any; pure functions. */
 #include "base/assert.h"
 #include "wire/job.h"

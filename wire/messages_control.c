@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages_control: GOODBYE, ABORT, REDUCE, REDUCED, BEAT, ABSENT. Layouts: wire/README.md.
+/* messages_control: GOODBYE, ABORT, REDUCE, REDUCED, BEAT, ABSENT. Layouts: wire/protocol.md.
  * Thread: any; pure functions. */
 #include "base/assert.h"
 #include "wire/messages.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages_dense: JOB, STEP, PULL, NACK, INIT, NORM. Layouts: wire/README.md. Thread: any; pure
+/* messages_dense: JOB, STEP, PULL, NACK, INIT, NORM. Layouts: wire/protocol.md. Thread: any; pure
  * functions. */
 #include "base/assert.h"
 #include "wire/job.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* messages_path: GRANT, CREDIT, RESUME, HAVE: what opens a path and keeps its window open, on every
- * service. Layouts: wire/README.md. Thread: any; pure functions. */
+ * service. Layouts: wire/protocol.md. Thread: any; pure functions. */
 #include "base/assert.h"
 #include "wire/job.h"
 #include "wire/messages.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages_report: REPORT and REPORTED, what a lane knows of one trainer. Layouts: wire/README.md.
- * Thread: any; pure functions. */
+/* messages_report: REPORT and REPORTED, what a lane knows about a trainer. Layouts:
+ * wire/protocol.md. Thread: any; pure functions. */
 #include "base/assert.h"
 #include "wire/job.h"
 #include "wire/messages.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse_messages: encode and decode the messages of the sparse service. Layouts: wire/README.md.
+/* sparse_messages: encode and decode the messages of the sparse service. Layouts: wire/protocol.md.
  * Thread: any; pure functions. */
 #include "wire/sparse_messages.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* table_run: a run of what a table holds, as it is fetched from a lane and put back: whole row
  * records and the counters of admission, by partition and key, in sections. What one piece has no
- * room for follows in the next, from a cursor on. Layout: wire/README.md. Thread: any; pure
+ * room for follows in the next, from a cursor on. Layout: wire/protocol.md. Thread: any; pure
  * functions. */
 #pragma once
 
