@@ -2,7 +2,7 @@
 /* absent: what lanes say of trainers that the job waits for. Each lane speaks for itself, on a
  * path: what it said last holds until it says something else, or the path is gone. Thread: the
  * core's. */
-#include "trainer/core.h"
+#include "trainer/dense.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ static bool
 is_known(const struct wf_core *core, const struct wf_msg_absent *msg)
 {
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		const struct wf_msg_absent *known = &core->link[i].absent;
+		const struct wf_msg_absent *known = &core->link[i]->absent;
 		if (known->trainer == msg->trainer && strcmp(known->reason, msg->reason) == 0) {
 			return true;
 		}
@@ -56,7 +56,8 @@ owes_tensor(const struct wf_link *link, uint32_t tensor)
 	     i++) {
 		const struct wf_slice *slice = &placement->slice[i];
 		if (slice->lane == link->idx &&
-		    link->slice[slice->on_lane].state != WF_SLICE_REST) {
+		    ((const struct wf_dense_link *)link)->slice[slice->on_lane].state !=
+			    WF_SLICE_REST) {
 			return true;
 		}
 	}
@@ -68,7 +69,7 @@ static bool
 is_waited_for(const struct wf_link *link, enum wf_core_wait kind)
 {
 	const struct wf_core *core = link->core;
-	bool dense = link->peer == NULL;
+	bool dense = link->ops == &wf_dense_link_ops;
 	switch (kind) {
 	case WF_CORE_WAIT_START:
 		return true;
@@ -80,7 +81,7 @@ is_waited_for(const struct wf_link *link, enum wf_core_wait kind)
 	case WF_CORE_WAIT_REDUCE:
 		return link->idx == 0;
 	case WF_CORE_WAIT_OTHERS:
-		return link->report_wanted;
+		return dense && ((const struct wf_dense_link *)link)->report_wanted;
 	}
 	return false;
 }
@@ -108,7 +109,7 @@ wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind, char
 	bool waits = false;
 	out[0] = '\0';
 	for (uint32_t i = 0; i < core->link_count && !waits; i++) {
-		const struct wf_link *link = &core->link[i];
+		const struct wf_link *link = core->link[i];
 		if (link->absent.reason[0] == '\0' ||
 		    wf_beat_is_silent(&link->beat, &core->beats)) {
 			continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core: the turn of a session: events, deadlines, failure, commands. Thread: the core's. */
-#include "trainer/core.h"
+#include "trainer/dense.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,16 +84,18 @@ open_transport(struct wf_core *core)
 enum weft_status
 wf_core_open(struct wf_core *core)
 {
-	core->link_count =
-		core->job.pserver_count * (core->job.lane_count + core->service_lane_count);
+	core->dense_count = core->job.pserver_count * core->job.lane_count;
+	core->link_count = core->dense_count + core->job.pserver_count * core->service_lane_count;
 	core->pass = 1;
 	core->job_byte_count = wf_job_encoded_bytes(&core->job);
 	core->job_bytes = wf_zalloc_array(core->env, 1, core->job_byte_count);
-	core->link = wf_zalloc_array(core->env, core->link_count, sizeof(*core->link));
+	core->link = wf_zalloc_array(core->env, core->link_count, sizeof(struct wf_link *));
+	core->dense = wf_zalloc_array(core->env, core->dense_count, sizeof(*core->dense));
 	core->tensor =
 		wf_zalloc_array(core->env, core->job.tensor_count + 1u, sizeof(*core->tensor));
 	core->turn.tick_ns = WF_NEVER;
-	if (core->job_bytes == NULL || core->link == NULL || core->tensor == NULL) {
+	if (core->job_bytes == NULL || core->link == NULL || core->dense == NULL ||
+	    core->tensor == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u lanes, %u tensors",
 			       core->link_count, core->job.tensor_count);
 	}
@@ -105,7 +107,10 @@ wf_core_open(struct wf_core *core)
 	}
 	wf_link_fill_hello(core);
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		enum weft_status st = wf_link_open(core, &core->link[i], i);
+		core->link[i] = i < core->dense_count
+					? &core->dense[i].link
+					: core->service->lane_link(core, i - core->dense_count);
+		enum weft_status st = wf_link_open(core, core->link[i], i);
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -119,12 +124,14 @@ wf_core_close(struct wf_core *core)
 	wf_transport_close(core->turn.transport);
 	core->turn.transport = NULL;
 	for (uint32_t i = 0; core->link != NULL && i < core->link_count; i++) {
-		wf_link_close(&core->link[i]);
+		wf_link_close(core->link[i]);
 	}
-	wf_free(core->env, core->link, core->link_count * sizeof(*core->link));
+	wf_free(core->env, core->link, core->link_count * sizeof(struct wf_link *));
+	wf_free(core->env, core->dense, core->dense_count * sizeof(*core->dense));
 	wf_free(core->env, core->tensor, (core->job.tensor_count + 1u) * sizeof(*core->tensor));
 	wf_free(core->env, core->job_bytes, core->job_byte_count);
 	core->link = NULL;
+	core->dense = NULL;
 	core->turn.due = NULL;
 	core->tensor = NULL;
 	core->job_bytes = NULL;
@@ -148,7 +155,7 @@ wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, 
 	atomic_store_explicit(&core->status, (uint32_t)status, memory_order_release); /* F1 */
 	core->turn.tick_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = &core->link[i];
+		struct wf_link *link = core->link[i];
 		bool up = link->state == WF_LINK_GREETING || link->state == WF_LINK_READY;
 		if (link->conn != NULL && up) {
 			link->abort_due = true;
@@ -189,7 +196,7 @@ handle_done(struct wf_core *core, struct wf_link *link, const struct wf_event *e
 		wf_beat_done(&link->beat, cookie);
 	}
 	if (wf_beat_is_other(cookie)) {
-		struct wf_link *of = &core->link[(cookie - 1) >> 32];
+		struct wf_link *of = core->link[(cookie - 1) >> 32];
 		of->ops->done(of, (uint32_t)(cookie - 1));
 	}
 }
@@ -241,7 +248,7 @@ check_leaving(struct wf_core *core)
 		return;
 	}
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		if (core->link[i].state != WF_LINK_LEFT || core->link[i].conn != NULL) {
+		if (core->link[i]->state != WF_LINK_LEFT || core->link[i]->conn != NULL) {
 			return;
 		}
 	}
@@ -256,7 +263,7 @@ check_farewell(struct wf_core *core, uint64_t now)
 	bool late = now >= core->failed_ns + FAREWELL_NS; /* it may be younger than this turn */
 	bool left = false;
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = &core->link[i];
+		struct wf_link *link = core->link[i];
 		left = left || link->conn != NULL;
 		if (late && link->conn != NULL) {
 			wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
@@ -282,7 +289,7 @@ tick(void *end, uint64_t now)
 	}
 	bool all_up = true;
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = &core->link[i];
+		struct wf_link *link = core->link[i];
 		wf_link_tick(link, now);
 		all_up = all_up && link->was_ready;
 		if (link->state == WF_LINK_IDLE && link->conn == NULL) {
@@ -403,8 +410,8 @@ wf_core_step(struct wf_core *core, uint64_t samples, double cost)
 	core->compute_ns = 0;
 	wf_stats_add(&core->stats, WF_CORE_STEP_BEGUN_COUNT, 1);
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = &core->link[i];
-		if (link->state == WF_LINK_READY && link->pushable_count > 0) {
+		struct wf_link *link = core->link[i];
+		if (link->state == WF_LINK_READY && link->takes_steps && link->ops->says_steps) {
 			link->step_due = true;
 			wf_link_due(link);
 		}
@@ -416,8 +423,8 @@ wf_core_out(struct wf_core *core)
 {
 	core->out = true;
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = &core->link[i];
-		link->out_due = link->state == WF_LINK_READY && wf_link_takes_steps(link);
+		struct wf_link *link = core->link[i];
+		link->out_due = link->state == WF_LINK_READY && link->takes_steps;
 		wf_link_due(link);
 	}
 }
@@ -432,7 +439,7 @@ wf_core_next_pass(struct wf_core *core, uint64_t step)
 	core->answered_ns = 0; /* what comes between passes is not computing */
 	core->compute_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		core->link[i].out_due = false;
+		core->link[i]->out_due = false;
 	}
 }
 
@@ -441,8 +448,8 @@ wf_core_reduce(struct wf_core *core)
 {
 	core->reduce_id++;
 	core->reduce_since_ns = wf_now_ns(core->env);
-	core->link[0].reduce_due = core->link[0].state == WF_LINK_READY;
-	wf_link_due(&core->link[0]);
+	core->link[0]->reduce_due = core->link[0]->state == WF_LINK_READY;
+	wf_link_due(core->link[0]);
 }
 
 void
@@ -452,7 +459,7 @@ wf_core_leave(struct wf_core *core)
 	core->leaving_ns = wf_now_ns(core->env);
 	core->turn.tick_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		core->link[i].goodbye_due = core->link[i].state == WF_LINK_READY;
-		wf_link_due(&core->link[i]);
+		core->link[i]->goodbye_due = core->link[i]->state == WF_LINK_READY;
+		wf_link_due(core->link[i]);
 	}
 }

@@ -38,6 +38,7 @@
 #define WF_CORE_OPS 16
 
 struct wf_core;
+struct wf_dense_link;  /* trainer/dense.h */
 struct wf_link_ops;    /* trainer/service.h */
 struct wf_service_ops; /* likewise */
 
@@ -49,33 +50,9 @@ enum wf_link_state {
 	WF_LINK_LEFT, /* GOODBYE acknowledged, or given up on while leaving */
 };
 
-enum wf_slice_state {
-	WF_SLICE_REST,
-	WF_SLICE_QUEUED,      /* a push that is not PUT on this path */
-	WF_SLICE_SENT,        /* a push that the lane has, or has been PUT */
-	WF_SLICE_PULL_QUEUED, /* a pull that is not asked for on this path */
-	WF_SLICE_PULL_SENT,
-};
-
-/* One slice of a lane, by its ordinal there. */
-struct wf_link_slice {
-	uint32_t tensor;
-	uint8_t state;     /* enum wf_slice_state */
-	uint8_t section;   /* of the push or pull: 0 values, 1 + i array i of state */
-	bool is_rounded;   /* the push, for a wire of 16 bits */
-	bool in_flight;    /* its PUT is not DONE: the gradient is lent to the transport */
-	bool announced;    /* QUEUED, and the lane knows; it has not allowed the PUT yet */
-	uint32_t slot;     /* it was PUT into; WF_SLOT_NONE */
-	uint64_t step;     /* of the push or pull */
-	uint64_t answered; /* last push answered, + 1 */
-	uint64_t offset;   /* bytes, in both slabs */
-	uint64_t bytes;
-};
-
 struct wf_link {
 	struct wf_core *core;
 	const struct wf_link_ops *ops; /* of the service that it carries */
-	void *peer;                    /* that service's; NULL: dense */
 	uint32_t idx;                  /* in core->link: dense lanes, then those of the service */
 	uint32_t pserver_idx, lane_idx;
 	struct wf_host host;
@@ -89,21 +66,15 @@ struct wf_link {
 	uint64_t lost_ns; /* since when it has been lost; 0: it is not */
 	char last_error[WF_WHY_BYTES];
 
-	struct wf_link_slice *slice; /* [slice_count] */
-	uint32_t slice_count;
-	uint32_t pushable_count;         /* slices that are not static */
-	uint32_t pull_queued, pull_sent; /* slices in these states */
-	uint64_t longest_bytes;          /* of the link's slices */
-
 	/* What RESUME and HAVE speak of: the slices of a dense lane, the one push of rows; 0: there
 	 * is nothing to put on the lane, nor to be granted. */
 	uint32_t unit_count;
 	const struct wf_answer_place *place; /* [place_count] what answers land in, the payload's */
 	unsigned place_count;
+	bool takes_steps; /* something is pushed to the lane: it hears of steps, and of their end */
 
 	/* Path: forgotten at DOWN. */
 	bool job_due;
-	uint64_t job_sent; /* bytes */
 	struct wf_send_window window;
 	struct wf_cursor resume, have;
 	struct wf_answer_grants places;
@@ -111,23 +82,7 @@ struct wf_link {
 	 * of nobody. */
 	struct wf_msg_absent absent;
 	uint64_t absent_ns; /* when */
-	bool init_due, step_due, out_due, reduce_due, goodbye_due, abort_due, norm_due;
-	bool report_due; /* to be asked for a trainer's statistics */
-
-	bool report_wanted; /* these have not come, on any path */
-
-	/* With clip_norm only. */
-	struct wf_norm norm; /* of the lane's slices, */
-	uint64_t norm_step;  /* in this step */
-
-	/* With a lane that asks for it: pushes of steps that are not announced, in order. Forgotten
-	 * at DOWN, like what was announced. */
-	uint32_t *say; /* [slice_count], taken when first asked for */
-	uint32_t say_first, say_count;
-
-	int32_t *priority;            /* [slice_count]; NULL: all alike */
-	struct wf_ordinal_ring queue; /* pushes to be PUT */
-
+	bool step_due, out_due, reduce_due, goodbye_due, abort_due;
 	struct wf_due due; /* in core->turn */
 };
 
@@ -202,7 +157,9 @@ struct wf_core {
 	uint32_t rounded_region, answers_region;
 
 	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this trainer */
-	struct wf_link *link;               /* [link_count] */
+	struct wf_link **link;              /* [link_count] the payloads' */
+	struct wf_dense_link *dense;        /* [dense_count] the first of them */
+	uint32_t dense_count;
 	uint32_t link_count;
 	/* What the session carries beside tensors; NULL: nothing. */
 	const struct wf_service_ops *service;
@@ -360,12 +317,6 @@ wf_link_due(struct wf_link *link)
 {
 	wf_turn_due(&link->core->turn, &link->due);
 }
-/* It hears of every step: it has something to be pushed, or carries the service. */
-static inline bool
-wf_link_takes_steps(const struct wf_link *link)
-{
-	return link->pushable_count > 0 || link->peer != NULL;
-}
 /* Send whatever is due. Returns whether something is left. */
 bool wf_link_flush(struct wf_link *link);
 
@@ -383,23 +334,15 @@ wf_core_lags(const struct wf_core *core)
 	return wf_job_first_lagging(&core->job) != NULL;
 }
 
-/* halves.c; the last two only with a wire of 16 bits */
+/* halves.c */
 /* The slabs that it takes beside those of `bytes` each. */
 enum weft_status wf_core_halves_open(struct wf_core *core, uint64_t bytes,
 				     int numa_node) WEFT_MUST_CHECK;
 enum weft_status wf_core_halves_add(struct wf_core *core) WEFT_MUST_CHECK; /* to the transport */
 void wf_core_halves_close(struct wf_core *core); /* accepts what was never opened */
-/* Round the slice's gradient, unless that has been done for this push. */
-void wf_core_round(struct wf_core *core, struct wf_link_slice *slice);
-/* The slice's values have come: into the parameters. */
-void wf_core_widen(const struct wf_core *core, const struct wf_link_slice *slice);
-
 /* others.c */
 /* Command: ask all lanes. */
 void wf_others_ask(struct wf_core *core, uint32_t trainer);
-bool wf_others_say(struct wf_link *link); /* as wf_norm_say */
-enum weft_status wf_others_hear(struct wf_link *link, const struct wf_event *event) WEFT_MUST_CHECK;
-
 /* beats.c */
 /* The clock was read: ask lanes, if the session waits. One that is silent for too long is a
  * failure. */
@@ -427,18 +370,3 @@ bool wf_core_waits(const struct wf_core *core);
 uint32_t wf_core_oldest_tensor(const struct wf_core *core);
 /* Say what has waited for long; what has waited for too long is a failure. */
 void wf_core_check_waits(struct wf_core *core, uint64_t now);
-
-/* norm.c */
-enum weft_status wf_norm_hear(struct wf_link *link, const struct wf_event *event) WEFT_MUST_CHECK;
-/* Say the sum over all lanes. False: the transport takes no more. */
-bool wf_norm_say(struct wf_link *link);
-
-/* flow.c */
-bool wf_flow_flush(struct wf_link *link); /* as wf_link_flush */
-enum weft_status wf_flow_answer(struct wf_link *link, const struct wf_put *put) WEFT_MUST_CHECK;
-void wf_flow_done(struct wf_link *link, uint32_t ordinal);
-enum weft_status wf_flow_resume(struct wf_link *link,
-				const struct wf_msg_steps *msg) WEFT_MUST_CHECK;
-uint64_t wf_flow_answered(const struct wf_link *link, uint32_t ordinal);
-enum weft_status wf_flow_allow(struct wf_link *link, const struct wf_msg_runs *msg) WEFT_MUST_CHECK;
-void wf_flow_forget_path(struct wf_link *link); /* DOWN */

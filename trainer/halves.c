@@ -7,8 +7,7 @@
 #include "kernels/halves.h"
 
 #include "base/assert.h"
-#include "trainer/core.h"
-#include "trainer/core.h"
+#include "trainer/dense.h"
 
 enum weft_status
 wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
@@ -63,7 +62,7 @@ at(const struct wf_slab *slab, uint64_t offset)
 }
 
 static void
-count_overflows(struct wf_core *core, const struct wf_link_slice *slice, const uint16_t *half,
+count_overflows(struct wf_core *core, const struct wf_dense_slice *slice, const uint16_t *half,
 		const float *from)
 {
 	size_t lost = wf_halves_overflows(core->kernels, core->wire, half, from,
@@ -80,7 +79,7 @@ count_overflows(struct wf_core *core, const struct wf_link_slice *slice, const u
 }
 
 void
-wf_core_round(struct wf_core *core, struct wf_link_slice *slice)
+wf_core_round(struct wf_core *core, struct wf_dense_slice *slice)
 {
 	uint16_t *to = at(&core->rounded, slice->offset >> core->wire_shift);
 	const float *from = at(&core->grad, slice->offset);
@@ -108,7 +107,7 @@ wf_core_round(struct wf_core *core, struct wf_link_slice *slice)
 }
 
 void
-wf_core_widen(const struct wf_core *core, const struct wf_link_slice *slice)
+wf_core_widen(const struct wf_core *core, const struct wf_dense_slice *slice)
 {
 	const uint16_t *from = at(&core->answers, slice->offset >> core->wire_shift);
 	core->kernels->rows->half[core->wire].widen(at(&core->section[0], slice->offset), from,

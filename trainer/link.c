@@ -13,95 +13,29 @@
 #define RETRY_FIRST_NS (20 * WF_NS_PER_MS)
 #define RETRY_MAX_NS (WF_NS_PER_S)
 
-static enum weft_status
-take_priorities(struct wf_link *link)
-{
-	const struct wf_core *core = link->core;
-	if (link->slice_count == 0 || !wf_job_has_priorities(&core->job)) {
-		return WEFT_OK;
-	}
-	link->priority = wf_zalloc_array(core->env, link->slice_count, sizeof(*link->priority));
-	if (link->priority == NULL) {
-		return wf_fail(WEFT_NOMEM, "session: no memory for %u priorities",
-			       link->slice_count);
-	}
-	for (uint32_t i = 0; i < link->slice_count; i++) {
-		link->priority[i] = core->job.tensor[link->slice[i].tensor].priority;
-	}
-	link->queue.priority = link->priority;
-	return WEFT_OK;
-}
-
-/* The slices of a dense lane. */
-static enum weft_status
-take_slices(struct wf_link *link)
-{
-	struct wf_core *core = link->core;
-	const struct wf_placement *placement = &core->placement;
-	uint32_t idx = link->idx;
-	link->slice_count = placement->lane_first[idx + 1] - placement->lane_first[idx];
-	link->slice = wf_zalloc_array(core->env, link->slice_count + 1u, sizeof(*link->slice));
-	link->queue = (struct wf_ordinal_ring){
-		.ordinal = wf_zalloc_array(core->env, link->slice_count + 1u, sizeof(uint32_t)),
-		.capacity = link->slice_count,
-	};
-	if (link->slice == NULL || link->queue.ordinal == NULL) {
-		return wf_fail(WEFT_NOMEM, "session: no memory for %u slices", link->slice_count);
-	}
-	const uint32_t *mine = &placement->lane_slice[placement->lane_first[idx]];
-	for (uint32_t i = 0; i < link->slice_count; i++) {
-		const struct wf_slice *slice = &placement->slice[mine[i]];
-		link->slice[i] = (struct wf_link_slice){
-			.tensor = slice->tensor,
-			.slot = WF_SLOT_NONE,
-			.answered = 0 - (uint64_t)(core->init.sections - 1),
-			.offset = core->offset[slice->tensor] + slice->first * sizeof(float),
-			.bytes = slice->count * sizeof(float),
-		};
-		if (link->slice[i].bytes > link->longest_bytes) {
-			link->longest_bytes = link->slice[i].bytes;
-		}
-		link->pushable_count += core->job.tensor[slice->tensor].is_static ? 0 : 1;
-	}
-	link->unit_count = link->slice_count;
-	link->place = core->place;
-	link->place_count = core->place_count;
-	return take_priorities(link);
-}
-
 enum weft_status
 wf_link_open(struct wf_core *core, struct wf_link *link, uint32_t idx)
 {
-	uint32_t dense_count = core->job.pserver_count * core->job.lane_count;
-	bool dense = idx < dense_count;
-	uint32_t lane = dense ? idx : idx - dense_count;
+	bool dense = idx < core->dense_count;
+	uint32_t lane = dense ? idx : idx - core->dense_count;
 	uint32_t lane_count = dense ? core->job.lane_count : core->service_lane_count;
 	link->core = core;
 	link->idx = idx;
 	link->ops = dense ? &wf_dense_link_ops : core->service->link;
 	link->pserver_idx = lane / lane_count;
 	link->lane_idx = lane % lane_count;
-	link->unit_count = 1;
 	link->retry_wait_ns = RETRY_FIRST_NS;
-	return dense ? take_slices(link) : WEFT_OK;
+	return link->ops->open(link, lane);
 }
 
 void
 wf_link_close(struct wf_link *link)
 {
-	if (link->core == NULL) {
+	if (link == NULL || link->core == NULL) {
 		return;
 	}
-	struct wf_env *env = link->core->env;
-	if (link->slice != NULL) {
-		wf_free(env, link->slice, (link->slice_count + 1u) * sizeof(*link->slice));
-	}
-	if (link->queue.ordinal != NULL) {
-		wf_free(env, link->queue.ordinal, (link->slice_count + 1u) * sizeof(uint32_t));
-	}
-	wf_free(env, link->say, link->slice_count * sizeof(*link->say));
-	wf_free(env, link->priority, link->slice_count * sizeof(*link->priority));
-	wf_send_window_close(&link->window, env);
+	link->ops->close(link);
+	wf_send_window_close(&link->window, link->core->env);
 }
 
 void
@@ -264,7 +198,6 @@ wf_link_up(struct wf_link *link, const struct wf_event *event)
 	link->state = WF_LINK_GREETING;
 	link->retry_wait_ns = RETRY_FIRST_NS;
 	link->job_due = (welcome.flags & WF_WELCOME_SEND_JOB) != 0;
-	link->job_sent = 0;
 	wf_cursor_begin(&link->resume, link->unit_count);
 }
 
@@ -303,7 +236,6 @@ refused(struct wf_link *link, const struct wf_event *event)
 static void
 forget_path(struct wf_link *link)
 {
-	link->init_due = false;
 	link->step_due = false;
 	link->out_due = false;
 	link->reduce_due = false;
@@ -349,34 +281,6 @@ wf_link_down(struct wf_link *link, const struct wf_event *event)
 	retry_later(link);
 }
 
-/* Room for what is to be announced; taken once. */
-static enum weft_status
-take_announcements(struct wf_link *link)
-{
-	if (link->say == NULL) {
-		link->say = wf_zalloc_array(link->core->env, link->slice_count, sizeof(*link->say));
-	}
-	if (link->say == NULL) {
-		return wf_fail(WEFT_NOMEM, "session: no memory to announce %u slices",
-			       link->slice_count);
-	}
-	return WEFT_OK;
-}
-
-static enum weft_status
-check_window(struct wf_link *link, const struct wf_msg_grant *msg)
-{
-	if ((uint64_t)msg->slot_count * link->slice_count > WF_SLOT_MAX) {
-		return wf_fail(WEFT_PROTOCOL, "GRANT: %u slots", msg->slot_count);
-	}
-	if (msg->bytes < link->longest_bytes) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "GRANT: slots of %" PRIu64 " bytes, slices have up to %" PRIu64,
-			       msg->bytes, link->longest_bytes);
-	}
-	return msg->announced ? take_announcements(link) : WEFT_OK;
-}
-
 static enum weft_status
 recv_grant(struct wf_link *link, const struct wf_event *event)
 {
@@ -402,7 +306,7 @@ become_ready(struct wf_link *link)
 	link->was_ready = true;
 	link->lost_ns = 0;
 	wf_beat_begin(&link->beat, &core->beats);
-	link->out_due = wf_link_takes_steps(link) && core->out;
+	link->out_due = link->takes_steps && core->out;
 	link->reduce_due = link->idx == 0 && core->reduce_since_ns != 0;
 	link->goodbye_due = core->leaving;
 	if (link->unit_count > 0) {
@@ -530,64 +434,6 @@ take_control(struct wf_link *link, const struct wf_event *event)
 	}
 }
 
-/* The job goes on from a step that trainer 0 named. */
-static enum weft_status
-take_init(struct wf_link *link, const struct wf_event *event)
-{
-	struct wf_core *core = link->core;
-	struct wf_msg_init msg;
-	enum weft_status st = wf_msg_init_decode(event->msg.head, event->msg.body, &msg);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if (core->init.step > 0 && msg.step != core->init.step) {
-		return wf_fail(WEFT_PROTOCOL, "INIT: step %" PRIu64 ", others say %" PRIu64,
-			       msg.step, core->init.step);
-	}
-	if (core->init.step > 0 || core->initialised) {
-		return WEFT_OK; /* known: told by each lane, and again on a new path */
-	}
-	core->init.step = msg.step;
-	core->init.samples = msg.samples;
-	core->step = msg.step;
-	core->updated_step = msg.step;
-	return WEFT_OK;
-}
-
-static enum weft_status
-take_nack(struct wf_link *link, const struct wf_event *event)
-{
-	struct wf_msg_nack msg;
-	enum weft_status st = wf_msg_nack_decode(event->msg.head, event->msg.body, &msg);
-	if (st == WEFT_OK) {
-		wf_core_fail(link->core, (enum weft_status)msg.status, "pserver %u lane %u: %s",
-			     link->pserver_idx, link->lane_idx, msg.reason);
-	}
-	return st;
-}
-
-static enum weft_status
-take_dense(struct wf_link *link, const struct wf_event *event)
-{
-	const struct wf_head *head = event->msg.head;
-	enum weft_status st;
-	switch (head->type) {
-	case WF_MSG_INIT:
-		return take_init(link, event);
-	case WF_MSG_ALLOW:
-		st = wf_msg_allow_decode(head, event->msg.body, &link->core->runs);
-		return st != WEFT_OK ? st : wf_flow_allow(link, &link->core->runs);
-	case WF_MSG_NACK:
-		return take_nack(link, event);
-	case WF_MSG_NORM:
-		return wf_norm_hear(link, event);
-	case WF_MSG_REPORTED:
-		return wf_others_hear(link, event);
-	default:
-		return wf_fail(WEFT_PROTOCOL, "dense message of type %u at a trainer", head->type);
-	}
-}
-
 enum weft_status
 wf_link_msg(struct wf_link *link, const struct wf_event *event)
 {
@@ -600,42 +446,6 @@ wf_link_msg(struct wf_link *link, const struct wf_event *event)
 	}
 	return link->ops->msg(link, event);
 }
-
-static bool
-flush_job(struct wf_link *link)
-{
-	struct wf_core *core = link->core;
-	while (link->job_sent < core->job_byte_count) {
-		uint64_t left = core->job_byte_count - link->job_sent;
-		const struct wf_msg_job msg = {
-			.offset = link->job_sent,
-			.total_bytes = core->job_byte_count,
-			.bytes = core->job_bytes + link->job_sent,
-			.byte_count = left < WF_JOB_PART_MAX ? (size_t)left : WF_JOB_PART_MAX,
-		};
-		wf_msg_job_encode(&msg, &core->msg);
-		if (!wf_link_send(link, &core->msg)) {
-			return false;
-		}
-		link->job_sent += msg.byte_count;
-	}
-	link->job_due = false;
-	return true;
-}
-
-const struct wf_link_ops wf_dense_link_ops = {
-	.service = WF_SERVICE_DENSE,
-	.lane_name = "lane",
-	.flush_job = flush_job,
-	.flush = wf_flow_flush,
-	.check_window = check_window,
-	.resume = wf_flow_resume,
-	.answered = wf_flow_answered,
-	.msg = take_dense,
-	.put = wf_flow_answer,
-	.done = wf_flow_done,
-	.forget_path = wf_flow_forget_path,
-};
 
 static bool
 flush_abort(struct wf_link *link)

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "trainer/core.h"
+#include "trainer/dense.h"
 
 WF_STATIC_ASSERT(WF_NORM_WIRE_WORDS == WF_NORM_WORDS, "one number");
 
@@ -12,9 +12,9 @@ WF_STATIC_ASSERT(WF_NORM_WIRE_WORDS == WF_NORM_WORDS, "one number");
 static bool
 is_complete(const struct wf_core *core)
 {
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		const struct wf_link *link = &core->link[i];
-		if (link->pushable_count > 0 && link->norm_step != core->step) {
+	for (uint32_t i = 0; i < core->dense_count; i++) {
+		const struct wf_dense_link *dense = &core->dense[i];
+		if (dense->pushable_count > 0 && dense->norm_step != core->step) {
 			return false;
 		}
 	}
@@ -26,27 +26,28 @@ add_up(struct wf_core *core)
 {
 	core->norm = (struct wf_norm){0};
 	core->norm_step = core->step;
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = &core->link[i];
-		if (link->pushable_count > 0) {
-			wf_norm_merge(&core->norm, &link->norm);
-			link->norm_due = link->state == WF_LINK_READY;
-			wf_link_due(link);
+	for (uint32_t i = 0; i < core->dense_count; i++) {
+		struct wf_dense_link *dense = &core->dense[i];
+		if (dense->pushable_count > 0) {
+			wf_norm_merge(&core->norm, &dense->norm);
+			dense->norm_due = dense->link.state == WF_LINK_READY;
+			wf_link_due(&dense->link);
 		}
 	}
 }
 
 enum weft_status
-wf_norm_hear(struct wf_link *link, const struct wf_event *event)
+wf_norm_hear(struct wf_dense_link *dense, const struct wf_event *event)
 {
-	struct wf_core *core = link->core;
+	struct wf_core *core = dense->link.core;
 	struct wf_msg_norm msg;
 	enum weft_status st = wf_msg_norm_decode(event->msg.head, event->msg.body, &msg);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (!wf_optimizer_clips_norm(&core->job.optimizer.set) || link->state != WF_LINK_READY ||
-	    link->pushable_count == 0 || msg.step > core->step) {
+	if (!wf_optimizer_clips_norm(&core->job.optimizer.set) ||
+	    dense->link.state != WF_LINK_READY || dense->pushable_count == 0 ||
+	    msg.step > core->step) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "NORM: of step %" PRIu64 ", step %" PRIu64
 			       " is under way here, and it was not waited for",
@@ -56,12 +57,12 @@ wf_norm_hear(struct wf_link *link, const struct wf_event *event)
 		return WEFT_OK; /* another trainer told the lane, and that is over */
 	}
 	if (core->norm_step == core->step) { /* on a new path: it has not heard */
-		link->norm_due = true;
-		wf_link_due(link);
+		dense->norm_due = true;
+		wf_link_due(&dense->link);
 		return WEFT_OK;
 	}
-	memcpy(link->norm.word, msg.word, sizeof(msg.word));
-	link->norm_step = core->step;
+	memcpy(dense->norm.word, msg.word, sizeof(msg.word));
+	dense->norm_step = core->step;
 	if (is_complete(core)) {
 		add_up(core);
 	}
@@ -69,12 +70,12 @@ wf_norm_hear(struct wf_link *link, const struct wf_event *event)
 }
 
 bool
-wf_norm_say(struct wf_link *link)
+wf_norm_say(struct wf_dense_link *dense)
 {
-	const struct wf_core *core = link->core;
+	const struct wf_core *core = dense->link.core;
 	struct wf_msg_norm msg = {.step = core->norm_step};
 	memcpy(msg.word, core->norm.word, sizeof(msg.word));
-	wf_msg_norm_encode(&msg, &link->core->msg);
-	link->norm_due = !wf_link_send(link, &link->core->msg);
-	return !link->norm_due;
+	wf_msg_norm_encode(&msg, &dense->link.core->msg);
+	dense->norm_due = !wf_link_send(&dense->link, &dense->link.core->msg);
+	return !dense->norm_due;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "trainer/core.h"
+#include "trainer/dense.h"
 
 void
 wf_others_ask(struct wf_core *core, uint32_t trainer)
@@ -15,12 +15,12 @@ wf_others_ask(struct wf_core *core, uint32_t trainer)
 					      .trainer = trainer};
 	core->others_since_ns = wf_now_ns(core->env);
 	core->others_missing = 0;
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = &core->link[i];
-		link->report_wanted = link->pushable_count > 0;
-		link->report_due = link->report_wanted && link->state == WF_LINK_READY;
-		core->others_missing += link->report_wanted ? 1 : 0;
-		wf_link_due(link);
+	for (uint32_t i = 0; i < core->dense_count; i++) {
+		struct wf_dense_link *dense = &core->dense[i];
+		dense->report_wanted = dense->pushable_count > 0;
+		dense->report_due = dense->report_wanted && dense->link.state == WF_LINK_READY;
+		core->others_missing += dense->report_wanted ? 1 : 0;
+		wf_link_due(&dense->link);
 	}
 	if (core->others_missing == 0) {
 		core->others_since_ns = 0;
@@ -29,12 +29,12 @@ wf_others_ask(struct wf_core *core, uint32_t trainer)
 }
 
 bool
-wf_others_say(struct wf_link *link)
+wf_others_say(struct wf_dense_link *dense)
 {
-	struct wf_core *core = link->core;
+	struct wf_core *core = dense->link.core;
 	wf_msg_report_encode(&core->others, &core->msg);
-	link->report_due = !wf_link_send(link, &core->msg);
-	return !link->report_due;
+	dense->report_due = !wf_link_send(&dense->link, &core->msg);
+	return !dense->report_due;
 }
 
 static void
@@ -49,21 +49,21 @@ add(struct wf_msg_report *sum, const struct wf_msg_report *part)
 }
 
 enum weft_status
-wf_others_hear(struct wf_link *link, const struct wf_event *event)
+wf_others_hear(struct wf_dense_link *dense, const struct wf_event *event)
 {
-	struct wf_core *core = link->core;
+	struct wf_core *core = dense->link.core;
 	struct wf_msg_report msg;
 	enum weft_status st = wf_msg_reported_decode(event->msg.head, event->msg.body, &msg);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (!link->report_wanted || link->report_due || link->state != WF_LINK_READY ||
+	if (!dense->report_wanted || dense->report_due || dense->link.state != WF_LINK_READY ||
 	    msg.request_id != core->others.request_id || msg.trainer != core->others.trainer) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "REPORTED %" PRIu64 " of trainer %u was not asked for",
 			       msg.request_id, msg.trainer);
 	}
-	link->report_wanted = false;
+	dense->report_wanted = false;
 	add(&core->others, &msg);
 	WF_ASSERT(core->others_missing > 0);
 	if (--core->others_missing == 0) {

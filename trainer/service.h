@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service: what a session carries beside its tensors, on links of its own: sparse tables.
  *
- * Connecting, coming back, retries, deadlines, reduces, reports, GOODBYE and ABORT are the core's
- * for every link. What is said between them is the link's service's, behind these tables; so
- * trainer knows no sparse table, and a program without one links none of it. Dense links have
- * wf_dense_link_ops (link.c); a session has at most one more service, which weft_table_add sets.
+ * Connecting, coming back, retries, deadlines, what opens a path, reduces, reports, GOODBYE and
+ * ABORT are the core's for every link. What is said between them is the payload's, behind these
+ * tables; so trainer knows no sparse table, and a program without one links none of it. A payload
+ * embeds struct wf_link in a struct of its own. That of dense links is dense.h; a session has at
+ * most one more service, which weft_table_add sets.
  * Thread: as each slot says. */
 #pragma once
 
@@ -17,6 +18,11 @@ struct wf_command;
 struct wf_link_ops {
 	uint8_t service;       /* enum wf_service: of its hello and of its messages */
 	const char *lane_name; /* for messages to people: "lane", "sparse lane" */
+	bool says_steps; /* STEP is a message of its own; else it is said with what is pushed */
+	/* The link is that of lane `lane` of the payload's, and all zero but for what wf_link_open
+	 * knows: say what it has. close: give it back; it may be half open. */
+	enum weft_status (*open)(struct wf_link *link, uint32_t lane);
+	void (*close)(struct wf_link *link);
 	/* What differs from the hello of a dense link. NULL: nothing. */
 	void (*fill_hello)(const struct wf_link *link, struct wf_hello *hello);
 	/* The next turns tell the lane the job, where it asked for it. False: not all of it yet. */
@@ -54,6 +60,9 @@ struct wf_service_ops {
 	const struct wf_link_ops *link;
 
 	/* Thread: the owner's. */
+	/* The link of a lane, over all pservers: in memory that is the service's, from seal to
+	 * close. */
+	struct wf_link *(*lane_link)(const struct wf_core *core, uint32_t lane);
 	enum weft_status (*seal)(struct weft_session *session); /* may be tried again */
 	/* The transport and the links are there, and nothing moves yet. */
 	enum weft_status (*open)(struct weft_session *session);

@@ -529,7 +529,7 @@ open_core(struct weft_session *session)
 		return st;
 	}
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = &core->link[i];
+		struct wf_link *link = core->link[i];
 		uint32_t before = link->ops == &wf_dense_link_ops ? 0 : core->job.lane_count;
 		link->host = session->pserver[link->pserver_idx];
 		link->host.port = (uint16_t)(link->host.port + before + link->lane_idx);

@@ -61,7 +61,7 @@ static bool
 describe_absent(const struct wf_core *core, char *out, size_t bytes)
 {
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		const struct wf_link *link = &core->link[i];
+		const struct wf_link *link = core->link[i];
 		if (link->state != WF_LINK_READY && link->state != WF_LINK_LEFT) {
 			char who[WF_REASON_BYTES];
 			wf_link_describe(link, who, sizeof(who));

@@ -103,6 +103,14 @@ seal(struct weft_session *session)
 	if (st == WEFT_OK) {
 		st = take_slabs(client);
 	}
+	if (st == WEFT_OK && client->link == NULL) {
+		client->link =
+			wf_zalloc_array(session->env, client->lane_count, sizeof(*client->link));
+		st = client->link != NULL
+			     ? WEFT_OK
+			     : wf_fail(WEFT_NOMEM, "session: no memory for %u sparse lanes",
+				       client->lane_count);
+	}
 	if (st != WEFT_OK) {
 		release_slabs(client);
 		return st;
@@ -116,31 +124,12 @@ seal(struct weft_session *session)
 	return WEFT_OK;
 }
 
-static enum weft_status
-open_links(struct wf_client *client)
+static struct wf_link *
+lane_link(const struct wf_core *core, uint32_t lane)
 {
-	struct wf_core *core = client->core;
-	uint32_t first = core->link_count - client->lane_count;
-	client->link = wf_zalloc_array(core->env, client->lane_count, sizeof(*client->link));
-	if (client->link == NULL) {
-		return wf_fail(WEFT_NOMEM, "session: no memory for %u sparse lanes",
-			       client->lane_count);
-	}
-	for (uint32_t l = 0; l < client->lane_count; l++) {
-		struct wf_client_link *cl = &client->link[l];
-		uint32_t wishes = client->table_count * WF_CLIENT_BATCHES;
-		cl->client = client;
-		cl->link = &core->link[first + l];
-		cl->lane = l;
-		cl->link->peer = cl;
-		cl->link->place = &client->place;
-		cl->link->place_count = 1;
-		cl->wish = wf_zalloc_array(core->env, wishes, sizeof(*cl->wish));
-		if (cl->wish == NULL) {
-			return wf_fail(WEFT_NOMEM, "session: no memory for %u batches", wishes);
-		}
-	}
-	return WEFT_OK;
+	const struct wf_client *client = core->service_state;
+	client->link[lane] = (struct wf_client_link){0};
+	return &client->link[lane].link;
 }
 
 static enum weft_status
@@ -154,11 +143,8 @@ static enum weft_status
 open_client(struct weft_session *session)
 {
 	struct wf_client *client = wf_client_of(session);
-	enum weft_status st = open_links(client);
-	if (st == WEFT_OK) {
-		client->place.bytes = client->rows.bytes;
-		st = add_region(client, &client->rows, &client->place.region);
-	}
+	client->place.bytes = client->rows.bytes;
+	enum weft_status st = add_region(client, &client->rows, &client->place.region);
 	if (st == WEFT_OK) {
 		st = add_region(client, &client->send, &client->send_region);
 	}
@@ -313,17 +299,6 @@ drain(struct weft_session *session)
 }
 
 static void
-free_link(struct wf_client_link *cl)
-{
-	struct wf_client *client = cl->client;
-	if (client == NULL) {
-		return;
-	}
-	size_t wishes = (size_t)client->table_count * WF_CLIENT_BATCHES;
-	wf_free(client->session->env, cl->wish, wishes * sizeof(*cl->wish));
-}
-
-static void
 free_table(struct weft_table *table)
 {
 	struct wf_client *client = table->client;
@@ -340,9 +315,6 @@ close_client(struct weft_session *session)
 {
 	struct wf_client *client = wf_client_of(session);
 	struct wf_env *env = session->env;
-	for (uint32_t l = 0; client->link != NULL && l < client->lane_count; l++) {
-		free_link(&client->link[l]);
-	}
 	wf_free(env, client->link, client->lane_count * sizeof(*client->link));
 	for (uint32_t i = 0; i < client->table_count; i++) {
 		free_table(client->table[i]);
@@ -451,7 +423,7 @@ describe_push(const struct wf_client *client, char *out, size_t bytes)
 	while (l + 1 < client->lane_count && !client->link[l].push_waits) {
 		l++;
 	}
-	const struct wf_link *link = client->link[l].link;
+	const struct wf_link *link = &client->link[l].link;
 	(void)snprintf(out, bytes,
 		       "step %" PRIu64
 		       ", tables: pserver %u sparse lane %u has not applied it yet%s",
@@ -488,6 +460,7 @@ describe_wait(const struct wf_core *core, char *out, size_t bytes)
 const struct wf_service_ops wf_client_service = {
 	.name = "sparse",
 	.link = &wf_client_link_ops,
+	.lane_link = lane_link,
 	.seal = seal,
 	.open = open_client,
 	.start = start,

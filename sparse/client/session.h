@@ -131,8 +131,8 @@ enum wf_sending {
 
 /* One sparse lane. Core's. */
 struct wf_client_link {
+	struct wf_link link; /* first: functions of the payload cast back */
 	struct wf_client *client;
-	struct wf_link *link;
 	uint32_t lane; /* over all pservers */
 
 	/* Path: forgotten at DOWN. */
@@ -203,7 +203,7 @@ struct wf_client {
 	struct wf_slab rows, send;
 	struct wf_answer_place place; /* the slab of rows */
 	uint32_t send_region;
-	struct wf_client_link *link;     /* [lane_count] */
+	struct wf_client_link *link;     /* [lane_count], from seal on */
 	uint64_t slot_bytes, held_bytes; /* the least of all lanes; core's until up_busy is 0 */
 	bool started;
 
@@ -244,6 +244,13 @@ static inline struct wf_client *
 wf_client_of(const struct weft_session *session)
 {
 	return session->core.service_state;
+}
+
+/* Of a link with the table wf_client_link_ops. */
+static inline struct wf_client_link *
+wf_client_link_of(struct wf_link *link)
+{
+	return (struct wf_client_link *)link;
 }
 
 static inline struct weft_rows *

@@ -24,7 +24,7 @@ wf_client_call_begin(struct wf_client *client)
 	call->status = WEFT_OK;
 	call->id = ++link_of(client)->request_id;
 	call->since_ns = wf_now_ns(client->core->env);
-	wf_link_due(link_of(client)->link);
+	wf_link_due(&link_of(client)->link);
 }
 
 bool

@@ -16,7 +16,7 @@
 static void
 set_due(struct wf_client_link *cl)
 {
-	wf_link_due(cl->link);
+	wf_link_due(&cl->link);
 }
 
 /* The end of what the owner waits for. */
@@ -341,10 +341,10 @@ static void
 fill_call_put(struct wf_client_link *cl, uint32_t slot, struct wf_op *op)
 {
 	const struct wf_client *client = cl->client;
-	const struct wf_send_window *window = &cl->link->window;
+	const struct wf_send_window *window = &cl->link.window;
 	*op = (struct wf_op){
 		.kind = WF_OP_PUT,
-		.cookie = wf_link_cookie(cl->link, COOKIE_CALL),
+		.cookie = wf_link_cookie(&cl->link, COOKIE_CALL),
 		.region = client->send_region,
 		.src = (const uint8_t *)client->send.base + client->send.bytes - WF_CLIENT_PIECE,
 		.bytes = client->call.bytes,
@@ -357,7 +357,7 @@ static void
 fill_put(struct wf_client_link *cl, uint32_t i, uint32_t slot, struct wf_op *op)
 {
 	const struct wf_client *client = cl->client;
-	const struct wf_send_window *window = &cl->link->window;
+	const struct wf_send_window *window = &cl->link.window;
 	const struct wf_part_ref *ref = sent_part(cl, i);
 	const struct wf_batch_part *part = part_of(ref);
 	bool push = cl->sending == WF_SENDING_PUSH;
@@ -365,7 +365,7 @@ fill_put(struct wf_client_link *cl, uint32_t i, uint32_t slot, struct wf_op *op)
 	uint64_t step = push ? client->push_step : cl->sent_request->step;
 	*op = (struct wf_op){
 		.kind = WF_OP_PUT,
-		.cookie = wf_link_cookie(cl->link, push ? COOKIE_PUSH : ref->rows->idx),
+		.cookie = wf_link_cookie(&cl->link, push ? COOKIE_PUSH : ref->rows->idx),
 		.region = client->send_region,
 		.src = ref->rows->send + from,
 		.bytes = part->key_at + part->key_bytes - from,
@@ -377,7 +377,7 @@ fill_put(struct wf_client_link *cl, uint32_t i, uint32_t slot, struct wf_op *op)
 static unsigned
 fill_puts(struct wf_client_link *cl, struct wf_op op[WF_CORE_OPS])
 {
-	const struct wf_send_window *window = &cl->link->window;
+	const struct wf_send_window *window = &cl->link.window;
 	unsigned count = 0;
 	while (count < WF_CORE_OPS && cl->put_next + count < cl->put_count &&
 	       count < window->free_count) {
@@ -395,7 +395,7 @@ fill_puts(struct wf_client_link *cl, struct wf_op op[WF_CORE_OPS])
 static void
 puts_taken(struct wf_client_link *cl, unsigned count)
 {
-	struct wf_send_window *window = &cl->link->window;
+	struct wf_send_window *window = &cl->link.window;
 	bool push = cl->sending == WF_SENDING_PUSH;
 	cl->starved = cl->starved && count == 0;
 	if (cl->sending == WF_SENDING_CALL && count > 0) {
@@ -444,7 +444,7 @@ give_up_request(struct wf_client_link *cl, struct wf_pull_request *request)
 	for (uint32_t i = 0; i < request->part_count; i++) {
 		struct wf_part_ref *part = &request->part[i];
 		if (part->slot != WF_SLOT_NONE) {
-			wf_send_window_pass_on(&cl->link->window, part->slot, &cl->refused_slots);
+			wf_send_window_pass_on(&cl->link.window, part->slot, &cl->refused_slots);
 		}
 		if (!part->answered) {
 			settle_part(cl, request, part);
@@ -470,13 +470,13 @@ post_message(struct wf_client_link *cl)
 			cl->starved = true;
 			return false;
 		}
-		enum weft_status st = wf_transport_post(cl->link->conn, op, count, &taken);
+		enum weft_status st = wf_transport_post(cl->link.conn, op, count, &taken);
 		cl->head_sent = cl->head_sent || taken > 0;
 		puts_taken(cl, taken > heads ? taken - heads : 0);
 		if (st == WEFT_INVALID) {
 			wf_core_fail(cl->client->core, WEFT_PROTOCOL,
-				     "pserver %u sparse lane %u: %s", cl->link->pserver_idx,
-				     cl->link->lane_idx, weft_last_error());
+				     "pserver %u sparse lane %u: %s", cl->link.pserver_idx,
+				     cl->link.lane_idx, weft_last_error());
 		}
 		if (st != WEFT_OK) {
 			return false;
@@ -503,22 +503,22 @@ send_out(struct wf_client_link *cl)
 	msg->pass = client->core->pass;
 	msg->part_count = 0;
 	wf_sparse_push_encode(msg, &client->core->msg);
-	return wf_link_send(cl->link, &client->core->msg);
+	return wf_link_send(&cl->link, &client->core->msg);
 }
 
 bool
 wf_client_flow_flush(struct wf_link *link)
 {
-	struct wf_client_link *cl = link->peer;
+	struct wf_client_link *cl = wf_client_link_of(link);
 	while (cl->sending != WF_SENDING_NOTHING || next_message(cl)) {
 		if (!post_message(cl)) {
 			return true;
 		}
 	}
-	if (cl->link->out_due) {
-		cl->link->out_due = !send_out(cl);
+	if (cl->link.out_due) {
+		cl->link.out_due = !send_out(cl);
 	}
-	return cl->link->out_due;
+	return cl->link.out_due;
 }
 
 /* What comes back. */
@@ -560,7 +560,7 @@ find_request(struct wf_client_link *cl, uint64_t id, uint64_t mask)
 enum weft_status
 wf_client_answer(struct wf_link *link, const struct wf_put *put)
 {
-	struct wf_client_link *cl = link->peer;
+	struct wf_client_link *cl = wf_client_link_of(link);
 	uint32_t tag = put->tag;
 	uint32_t slot = wf_tag_slot(tag);
 	uint32_t i = slot & 0xff;
@@ -584,7 +584,7 @@ wf_client_answer(struct wf_link *link, const struct wf_put *put)
 			       "PUT: %" PRIu64 " bytes of rows, part %u asked for %" PRIu64,
 			       put->bytes, i, due);
 	}
-	wf_send_window_release(&cl->link->window, &request->part[i].slot);
+	wf_send_window_release(&cl->link.window, &request->part[i].slot);
 	settle_part(cl, request, &request->part[i]);
 	if (request->unanswered == 0) {
 		close_request(cl, request);
@@ -625,8 +625,8 @@ wf_client_refused(struct wf_client_link *cl, const struct wf_sparse_nack *msg)
 		return refuse_pull(cl, msg);
 	}
 	wf_core_fail(cl->client->core, (enum weft_status)msg->status,
-		     "pserver %u sparse lane %u, step %" PRIu64 ": %s", cl->link->pserver_idx,
-		     cl->link->lane_idx, msg->step, msg->reason);
+		     "pserver %u sparse lane %u, step %" PRIu64 ": %s", cl->link.pserver_idx,
+		     cl->link.lane_idx, msg->step, msg->reason);
 	return WEFT_OK;
 }
 
@@ -673,7 +673,7 @@ wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg
 	wf_count(&client->counts.rows_updated, msg->rows_updated);
 	wf_count(&client->counts.pushes_lost, msg->pushes_lost);
 	wf_count(&client->counts.grads_nonfinite, msg->grads_nonfinite);
-	wf_send_window_release_all(&cl->link->window, &cl->push_slots);
+	wf_send_window_release_all(&cl->link.window, &cl->push_slots);
 	cl->push_waits = false;
 	cl->applied = msg->step;
 	WF_ASSERT(client->push_lanes > 0);

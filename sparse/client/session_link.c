@@ -8,6 +8,32 @@
 #include "base/assert.h"
 #include "sparse/client/session.h"
 
+static enum weft_status
+open_lane(struct wf_link *link, uint32_t lane)
+{
+	struct wf_client_link *cl = wf_client_link_of(link);
+	struct wf_client *client = link->core->service_state;
+	uint32_t wishes = client->table_count * WF_CLIENT_BATCHES;
+	cl->client = client;
+	cl->lane = lane;
+	link->unit_count = 1;
+	link->place = &client->place;
+	link->place_count = 1;
+	link->takes_steps = true;
+	cl->wish = wf_zalloc_array(link->core->env, wishes, sizeof(*cl->wish));
+	return cl->wish != NULL ? WEFT_OK
+				: wf_fail(WEFT_NOMEM, "session: no memory for %u batches", wishes);
+}
+
+static void
+close_lane(struct wf_link *link)
+{
+	struct wf_client_link *cl = wf_client_link_of(link);
+	size_t wishes = (size_t)cl->client->table_count * WF_CLIENT_BATCHES;
+	wf_free(link->core->env, cl->wish, wishes * sizeof(*cl->wish));
+	cl->wish = NULL;
+}
+
 static void
 fill_hello(const struct wf_link *link, struct wf_hello *hello)
 {
@@ -22,7 +48,7 @@ fill_hello(const struct wf_link *link, struct wf_hello *hello)
 static bool
 flush_tables(struct wf_link *link)
 {
-	struct wf_client_link *cl = link->peer;
+	struct wf_client_link *cl = wf_client_link_of(link);
 	struct wf_client *client = cl->client;
 	const struct wf_job *job = &client->core->job;
 	for (; cl->tables_sent < client->table_count; cl->tables_sent++) {
@@ -49,7 +75,7 @@ flush_tables(struct wf_link *link)
 static enum weft_status
 check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 {
-	const struct wf_client_link *cl = link->peer;
+	const struct wf_client_link *cl = (const struct wf_client_link *)link;
 	struct wf_client *client = cl->client;
 	bool known = client->started;
 	if (msg->held_bytes == 0) {
@@ -83,7 +109,7 @@ check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 static enum weft_status
 resume_push(struct wf_link *link, const struct wf_msg_steps *msg)
 {
-	struct wf_client_link *cl = link->peer;
+	struct wf_client_link *cl = wf_client_link_of(link);
 	struct wf_client *client = cl->client;
 	uint64_t received = msg->step == WF_STEP_NONE ? 0 : msg->step;
 	uint64_t applied = msg->step_of[0] == WF_STEP_NONE ? 0 : msg->step_of[0];
@@ -112,7 +138,7 @@ resume_push(struct wf_link *link, const struct wf_msg_steps *msg)
 static uint64_t
 answered(const struct wf_link *link, uint32_t unit)
 {
-	const struct wf_client_link *cl = link->peer;
+	const struct wf_client_link *cl = (const struct wf_client_link *)link;
 	(void)unit;
 	return cl->applied == 0 ? WF_STEP_NONE : cl->applied;
 }
@@ -120,7 +146,7 @@ answered(const struct wf_link *link, uint32_t unit)
 static enum weft_status
 take_msg(struct wf_link *link, const struct wf_event *event)
 {
-	struct wf_client_link *cl = link->peer;
+	struct wf_client_link *cl = wf_client_link_of(link);
 	const struct wf_head *head = event->msg.head;
 	const uint8_t *body = event->msg.body;
 	struct wf_sparse_applied applied;
@@ -145,7 +171,7 @@ take_msg(struct wf_link *link, const struct wf_event *event)
 static void
 forget_path(struct wf_link *link)
 {
-	struct wf_client_link *cl = link->peer;
+	struct wf_client_link *cl = wf_client_link_of(link);
 	wf_client_flow_forget(cl);
 	cl->tables_sent = 0;
 }
@@ -153,6 +179,8 @@ forget_path(struct wf_link *link)
 const struct wf_link_ops wf_client_link_ops = {
 	.service = WF_SERVICE_SPARSE,
 	.lane_name = "sparse lane",
+	.open = open_lane,
+	.close = close_lane,
 	.fill_hello = fill_hello,
 	.flush_job = flush_tables,
 	.flush = wf_client_flow_flush,

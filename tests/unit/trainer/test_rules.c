@@ -3,6 +3,7 @@
  * between its calls, so that what is unanswered stays unanswered. */
 #include "tests/unit/trainer/fabric.h"
 #include "tests/support/failing_env.h"
+#include "trainer/dense.h"
 #include "trainer/session.h"
 #include "transport/paths/paths_internal.h"
 
@@ -374,8 +375,8 @@ an_allow_of_what_was_not_announced_is_refused(void **state)
 {
 	(void)state;
 	uint32_t queue[2];
-	struct wf_link_slice slice[2] = {{.step = 4, .announced = true}, {.step = 4}};
-	struct wf_link link = {
+	struct wf_dense_slice slice[2] = {{.step = 4, .announced = true}, {.step = 4}};
+	struct wf_dense_link link = {
 		.slice = slice, .slice_count = 2, .queue = {.ordinal = queue, .capacity = 2}};
 	struct wf_msg_runs msg = {.step = 5, .count = 1, .run = {{.count = 1}}};
 	assert_refused(wf_flow_allow(&link, &msg), WEFT_PROTOCOL, "slice 0 of 2 in step 5");
