@@ -23,22 +23,23 @@ static const struct wf_option table[] = {
 	 .offset = AT(format),
 	 .initial = "safetensors",
 	 .choices = "safetensors|npz|tar|paddle",
-	 .help = "Format of the file: safetensors, NumPy's npz, or the original's tar of "
-		 "parameters, as Parameters.from_tar reads it. paddle makes a folder of the "
-		 "original's parameter files."},
+	 .help = "The format to write: safetensors, NumPy's npz, or the original's tar of "
+		 "parameters, which Parameters.from_tar reads. paddle writes a folder of "
+		 "the original's parameter files."},
 	{.name = "output",
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(output),
 	 .metavar = "FILE",
-	 .help = "The file to make, also -o FILE. It appears whole or not at all, so it cannot be "
-		 "standard output; a file of that name is replaced, a device or a link is not. "
-		 "With --format=paddle a folder, which must not be there or has to be empty."},
+	 .help = "The file to write, also -o FILE. It appears whole or not at all, so it "
+		 "cannot be standard output. An existing file is replaced; a device or a "
+		 "link is not. With --format=paddle it is a folder, which must be empty or "
+		 "not exist."},
 	{.name = "state",
 	 .type = WF_OPTION_BOOL,
 	 .offset = AT(state),
-	 .help = "The optimizer's state too, as tensors NAME.state0, NAME.state1; of a table\n"
-		 "NAME.state, NAME.stamp, NAME.born, NAME.show and NAME.click. Not in paddle\n"
-		 "and tar, which have no place for it."},
+	 .help = "Write the optimizer's state too, as tensors NAME.state0 and NAME.state1; "
+		 "for a table as NAME.state, NAME.stamp, NAME.born, NAME.show and "
+		 "NAME.click. Not with paddle and tar, which have no place for it."},
 };
 
 static const struct wf_help help = {

@@ -25,13 +25,14 @@ static const struct wf_option table[] = {
 	 .offset = AT(format),
 	 .initial = "auto",
 	 .choices = "auto|paddle|tar|npz|safetensors",
-	 .help = "What it is: NumPy's npz, safetensors, the original's tar of parameters, or its "
-		 "parameter files, one or a folder of them. auto: by what it begins with."},
+	 .help = "The format of the file: NumPy's npz, safetensors, the original's tar of "
+		 "parameters, or its parameter files, one or a folder of them. auto: decide "
+		 "by its first bytes."},
 	{.name = "output",
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(output),
 	 .metavar = "DIR",
-	 .help = "The folder of passes to save in, also -o DIR."},
+	 .help = "The folder of passes in which to save, also -o DIR."},
 	{.name = "pass",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(pass),
@@ -41,8 +42,9 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(like),
 	 .metavar = "PASS",
-	 .help = "Take the shapes of tensors from this saved pass; values are not reordered. "
-		 "Parameter files do not know their shapes and become columns without it."},
+	 .help = "Take the shapes of tensors from this saved pass; values are not "
+		 "reordered. Parameter files do not contain shapes, and become columns "
+		 "without it."},
 };
 
 static const struct wf_help help = {

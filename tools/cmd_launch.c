@@ -44,21 +44,22 @@ static const struct wf_option table[] = {
 	{.name = "local",
 	 .type = WF_OPTION_BOOL,
 	 .offset = FIELD(local),
-	 .help = "All processes on this host. Needed: there is no remote launch yet."},
+	 .help = "Run all processes on this host. Required, because weft launch cannot use "
+		 "other hosts yet."},
 	{.name = "pservers",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(pservers),
 	 .initial = "1",
 	 .min = 1,
 	 .max = WF_PLAN_PSERVERS_MAX,
-	 .help = "How many pservers."},
+	 .help = "Number of pservers."},
 	{.name = "trainers",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(trainers),
 	 .initial = "1",
 	 .min = 1,
 	 .max = WF_PLAN_TRAINERS_MAX,
-	 .help = "How many trainers."},
+	 .help = "Number of trainers."},
 	{SETTING(port), .help = "First port; pserver i listens on port + i x (ports_num +\n"
 				"ports_num_for_sparse)."},
 	{SETTING(ports_num)},
@@ -67,27 +68,27 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(num_gradient_servers),
 	 .max = WF_PLAN_TRAINERS_MAX,
-	 .help = "The original's name for the number of trainers; if given, it has to agree\n"
+	 .help = "The original's name for the number of trainers. If given, it must agree "
 		 "with --trainers."},
 	{.name = "listen",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(listen),
 	 .initial = "127.0.0.1",
 	 .metavar = "ADDR",
-	 .help = "Address that pservers listen on and trainers connect to."},
+	 .help = "Address on which pservers listen, and to which trainers connect."},
 	{.name = "log_dir",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(log_dir),
 	 .metavar = "DIR",
-	 .help = "File each process's lines there, as pserver-0.log, trainer-1.log; made if\n"
-		 "it is not there."},
+	 .help = "Write each process's lines to a file in this folder (pserver-0.log, "
+		 "trainer-1.log). The folder is created if it does not exist."},
 	{.name = "color",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = FIELD(color),
 	 .initial = "auto",
 	 .choices = "auto|always|never",
-	 .help = "Colour the names before the lines; auto: on a terminal, unless NO_COLOR is\n"
-		 "set."},
+	 .help = "Colour the names in front of lines. auto: on a terminal, unless NO_COLOR "
+		 "is set."},
 };
 
 struct command {
