@@ -21,8 +21,8 @@ static const struct wf_option own[] = {
 	 .initial = "7164",
 	 .means = "port of the first lane",
 	 .max = 65535,
-	 .help = "Port of the first lane; lane i listens on port + i. 0: the system\n"
-		 "picks each."},
+	 .help = "Port of the first lane; lane i listens on port + i. With 0 the system "
+		 "picks each port."},
 	{.name = "num_gradient_servers",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(session.num_gradient_servers),
@@ -30,65 +30,67 @@ static const struct wf_option own[] = {
 	 .initial = "1",
 	 .means = "trainers of the job",
 	 .max = 65536,
-	 .help = "Number of trainers of the job. A job that says another number is refused.\n"
-		 "0: as the first trainer says, up to --max_trainers."},
+	 .help = "Number of trainers of the job; a job with another number is refused. With "
+		 "0 the first trainer decides, up to --max_trainers."},
 	{.name = "max_trainers",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(max_trainers),
 	 .initial = "1024",
 	 .min = 1,
 	 .max = 65536,
-	 .help = "Most trainers of a job where --num_gradient_servers=0 leaves their number to\n"
-		 "the first one that comes; each takes memory."},
+	 .help = "The most trainers of a job if --num_gradient_servers=0 leaves their "
+		 "number to the first one that connects. Each takes memory."},
 	{.name = "listen",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(listen),
 	 .metavar = "ADDR",
-	 .help = "Address to listen on; 127.0.0.1 unless given. 0.0.0.0 or :: opens it to\n"
-		 "every network of this host: whoever reaches the port can take part."},
+	 .help = "Address to listen on; 127.0.0.1 unless given. 0.0.0.0 or :: opens the "
+		 "pserver to every network of this host, and whoever reaches the port can "
+		 "take part."},
 	{.name = "once",
 	 .type = WF_OPTION_BOOL,
 	 .offset = FIELD(once),
-	 .help = "End with the first job: 0 when all its trainers said goodbye, else the\n"
-		 "code of what ended it. Without it the next job is awaited."},
+	 .help = "End with the first job: with 0 when all its trainers said goodbye, "
+		 "otherwise with the code of what ended it. Without this option the next "
+		 "job is awaited."},
 	{.name = "slot_count",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(slot_count),
 	 .initial = "8",
 	 .min = 1,
 	 .max = 256,
-	 .help = "Gradient slices that a lane takes from one trainer at a time; a power of\n"
-		 "two."},
+	 .help = "Number of gradient slices that a lane accepts from one trainer at a time; "
+		 "a power of two."},
 	{.name = "max_shard_bytes",
 	 .type = WF_OPTION_BYTES,
 	 .offset = FIELD(max_shard_bytes),
 	 .initial = "64GiB",
 	 .min = 4096,
-	 .help = "Most memory for parameters and optimizer state of one lane; a job that\n"
-		 "needs more is refused."},
+	 .help = "The most memory for parameters and optimizer state of one lane. A job "
+		 "that needs more is refused."},
 	{.name = "inbox_bytes",
 	 .type = WF_OPTION_BYTES,
 	 .offset = FIELD(inbox_bytes),
 	 .initial = "0",
-	 .help = "Most memory for gradients that a dense lane keeps until those of all\n"
-		 "trainers are there. With less than they push in a step, a trainer\n"
-		 "announces each push and makes it when there is room for that of every\n"
-		 "trainer: same bits, one message each way more. Room for one slice of\n"
-		 "each is the least. 0: all that they push, taken as needed. Tensors\n"
-		 "applied as they come need none."},
+	 .help = "The most memory for gradients that a dense lane keeps until those of all "
+		 "trainers have arrived. If it is less than they push in a step, a trainer "
+		 "announces each push, and makes it when there is room for that of every "
+		 "trainer; the bits are the same, and each push takes one more message in "
+		 "each direction. The least is room for one slice of each trainer. 0: as "
+		 "much as they push. Tensors that are applied as they arrive need none."},
 	{.name = "stall_timeout",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(session.stall_timeout_ns),
 	 .initial = "1800s",
-	 .help = "How long a trainer that takes no turns (stopped, starved, in a debugger) is\n"
-		 "waited for; it is named in the log meanwhile. One with progress=caller may\n"
-		 "be away for as long as it likes. 0: no limit."},
+	 .help = "How long to wait for a trainer that takes no turns (stopped, starved, in "
+		 "a debugger). It is named in the log meanwhile. A trainer with "
+		 "--progress=caller may be away for as long as it likes. 0: no limit."},
 	{.name = "log_level",
 	 .type = WF_OPTION_ENUM,
 	 .offset = FIELD(log_level),
 	 .initial = "info",
 	 .choices = "debug|info|warn|error",
-	 .help = "Least level of the lines on stderr."},
+	 .help = "The least level of the lines on stderr."},
 };
 
 static const struct wf_option originals[] = {
@@ -97,7 +99,7 @@ static const struct wf_option originals[] = {
 	 .offset = FIELD(nics),
 	 .metavar = "NAME",
 	 .means = "listen on the address of this network device",
-	 .help = "Of the original: listen on the IPv4 address of this network device.\n"
+	 .help = "The original's: listen on the IPv4 address of this network device. "
 		 "--listen wins."},
 	{.name = "rdma_tcp",
 	 .type = WF_OPTION_CHOICE,
@@ -105,17 +107,18 @@ static const struct wf_option originals[] = {
 	 .initial = "tcp",
 	 .choices = "tcp|rdma",
 	 .means = "transport",
-	 .help = "Of the original, for tcp; RDMA is asked for with --transport."},
+	 .help = "The original's, for tcp; use --transport to choose RDMA."},
 	{.name = "use_gpu",
 	 .type = WF_OPTION_BOOL,
 	 .offset = FIELD(use_gpu),
 	 .means = "compute on the CPU",
-	 .help = "Of the original: false is accepted; true is refused, there is no GPU code."},
+	 .help = "The original's: false is accepted, and true is refused because there is "
+		 "no GPU code."},
 	{.name = "comment",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(comment),
 	 .metavar = "TEXT",
-	 .help = "Of the original: free text that shows in the process list."},
+	 .help = "The original's: a free text that shows in the process list."},
 	{.name = "small_messages",
 	 .type = WF_OPTION_BOOL,
 	 .offset = FIELD(small_messages),
