@@ -479,7 +479,7 @@ compare_closed_form(const struct figures *job, const struct figures *closed)
 	printf("\n                      train        test   mean squared error\n"
 	       "    weft         %10.2f  %10.2f\n"
 	       "    closed form  %10.2f  %10.2f\n"
-	       "    apart       %10.4f%% %10.4f%%   at most %.0f%%\n",
+	       "    difference  %10.4f%% %10.4f%%   at most %.0f%%\n",
 	       job->train, job->test, closed->train, closed->test, 100.0 * train, 100.0 * test,
 	       100.0 * TOLERANCE);
 	/* Written so that a NaN is not within. */
@@ -531,7 +531,7 @@ print_start(const struct context *context)
 		snprintf(ports, sizeof(ports), "%u dense and %u sparse port",
 			 LANES - demo->sparse_ports, demo->sparse_ports);
 	}
-	printf("%s: %s\n  %d pservers with %s each on %s ports %u-%u, %d trainers, transport %s\n",
+	printf("%s: %s\n  %d pservers with %s each on %s, ports %u-%u, %d trainers, transport %s\n",
 	       demo->name, demo->summary, PSERVERS, ports, at->name, at->port,
 	       at->port + PSERVERS * LANES - 1, TRAINERS, context->set.transport);
 }

@@ -312,7 +312,7 @@ print_start(const struct wf_plan_opts *plan)
 	unsigned lanes = plan->ports_num + plan->ports_num_for_sparse;
 	unsigned cpus = wf_pin_cpu_count();
 	fprintf(stderr,
-		PROGRAM ": %u pserver%s with %u lane%s%s on %s ports %u-%u, %u trainer%s; "
+		PROGRAM ": %u pserver%s with %u lane%s%s on %s, ports %u-%u; %u trainer%s; "
 			"%u threads transfer data, on %u core%s\n",
 		plan->pservers, plural(plan->pservers), lanes, plural(lanes),
 		plan->pservers == 1 ? "" : " each", plan->listen.name, plan->listen.port,

@@ -14,7 +14,7 @@
 static void
 print_overview(FILE *out)
 {
-	fputs("rdma_bench: figures beside the limits that the same run measured\n"
+	fputs("rdma_bench: measures weft, and beside it the limits of the machine\n"
 	      "\n"
 	      "  rdma_bench self                         everything, on two cores of this host\n"
 	      "  rdma_bench lat -d mlx5_0                on one host, and\n"
@@ -22,12 +22,13 @@ print_overview(FILE *out)
 	      "  rdma_bench self --help\n"
 	      "\n"
 	      "Commands:\n"
-	      "  self       this host against itself: kernels, exchange over tcp and shm, scaling, "
+	      "  self       measure this host: kernels, exchange over tcp and shm, scaling, "
 	      "idling\n"
-	      "  lat        latency between two processes or hosts, over verbs, tcp or shm\n"
-	      "  bw         bandwidth between them\n"
-	      "  rate       small updates a second, plain and coalesced\n"
-	      "  help       this text\n",
+	      "  lat        measure latency between two processes or hosts, over verbs, tcp or "
+	      "shm\n"
+	      "  bw         measure bandwidth between them\n"
+	      "  rate       measure small updates a second, plain and coalesced\n"
+	      "  help       print this text\n",
 	      out);
 }
 

@@ -38,9 +38,10 @@ void
 wf_peer_report_table(const struct wf_peer_run *run, FILE *out)
 {
 	const struct wf_peer_settings *set = run->end->set;
-	fprintf(out, "rdma_bench %s over %s with %s: weft %s, %" PRIu64 " pairs%s\n\n",
+	fprintf(out, "rdma_bench %s over %s with %s: weft %s, %" PRIu64 " pair%s%s\n\n",
 		kinds[set->kind], run->transport, run->end->address, WEFT_PROJECT_VERSION,
-		set->pairs, set->verify ? "; checking each byte, which takes time" : "");
+		set->pairs, set->pairs == 1 ? "" : "s",
+		set->verify ? "; checking each byte, which takes time" : "");
 	fprintf(out, "%-14s %-10s %8s %9s %9s %-4s %8s %11s  %-17s%s\n", "name", "mode", "bytes",
 		"value", "limit", "unit", "fraction", "of pairs", "limited by",
 		set->kind == WF_PEER_LAT ? " p50 p99 p99.9" : "");
