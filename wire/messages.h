@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* messages: the bodies of the messages between trainer and lane, and their heads.
  *
- * Each message has one struct, one encode and one decode. encode fills head and body for
- * wf_op; decode takes what a MSG event delivers and returns WEFT_PROTOCOL, naming message, field
- * and value, for anything the struct's comments do not allow, unread bytes included. Arrays are
- * decoded into the caller's struct: nothing is allocated.
+ * Each message has one struct, one encode function and one decode function. encode fills in head
+ * and body for a wf_op. decode reads what a MSG event delivers; for anything that the struct's
+ * comments do not allow, unread bytes included, it returns WEFT_PROTOCOL, and the text names
+ * message, field and value. Arrays are decoded into the caller's struct: nothing is allocated.
  *
  * type     service  from     head fields used         body
  * JOB      dense    trainer  offset                   total, bytes of the encoded job
@@ -12,10 +12,10 @@
  * PULL     dense    trainer  request_id, step, slice  section, count
  * NACK     dense    lane     request_id, slice        status, reason
  * NORM     dense    both     step                     sum of squares
- * ANNOUNCE dense    trainer  step                     slices that are to be pushed
+ * ANNOUNCE dense    trainer  step                     slices that are ready to be pushed
  * ALLOW    dense    lane     step                     announced slices that may be pushed now
- * REPORT   dense    trainer  request_id               of which trainer
- * REPORTED dense    lane     request_id               what the lane knows of that trainer
+ * REPORT   dense    trainer  request_id               a trainer to report about
+ * REPORTED dense    lane     request_id               what the lane knows about that trainer
  * GOODBYE  control  both     -                        flags
  * ABORT    control  both     step                     status, who, reason
  * REDUCE   control  trainer  request_id, step         values
@@ -27,9 +27,9 @@
  * GRANT    control  both     -                        kind, geometry and key
  * CREDIT   control  lane     -                        slots that were released early
  *
- * Fields of the head that a message does not use are 0 and refused when not; version, body_bytes,
- * flags and CRCs are the transport's. Flags of a message stand in its body. Byte tables and rules:
- * wire/protocol.md. */
+ * Fields of the head that a message does not use are 0, and refused if they are not; version,
+ * body_bytes, flags and CRCs belong to the transport. Flags of a message are in its body. Tables of
+ * bytes, and rules: wire/protocol.md. */
 #pragma once
 
 #include <stdbool.h>
@@ -84,35 +84,36 @@ struct wf_msg_job {
 
 #define WF_STEPS_PER_MSG 500
 
-/* What a lane and a trainer tell each other when a path opens, unit by unit. A dense lane has a
- * unit for each of its slices, by ordinal; a sparse lane has one unit, the push. RESUME: the last
- * step that the lane received, or, of a push of rows, applied. HAVE: the last step that was
- * answered. Several messages cover all units, in order; the last has `last` set. WF_STEP_NONE
- * stands for "nothing yet, not even the initial values". */
+/* RESUME and HAVE: how far a lane and a trainer have come with each unit, when a path begins. A
+ * dense lane has one unit for each of its slices, by ordinal; a sparse lane has one unit, the push.
+ * RESUME has the last step that the lane received, or, for a push of rows, applied. HAVE has the
+ * last step that was answered. Several messages cover all units, in order; the last has `last` set.
+ * WF_STEP_NONE means "nothing yet, not even the initial values". */
 #define WF_STEP_NONE UINT64_MAX
 
 struct wf_msg_steps {
-	uint64_t step;  /* RESUME: the last step that this trainer has said (STEP), or pushed whole
-			 * (PUSH); HAVE: the last step begun; 0 or WF_STEP_NONE: none yet */
+	uint64_t step;  /* RESUME: the last step that this trainer has joined (STEP), or pushed
+			 * completely (PUSH); HAVE: the last step begun; 0 or WF_STEP_NONE: none */
 	uint64_t epoch; /* RESUME */
 	bool last;
-	bool initialised; /* RESUME: the lane has all initial values; of a sparse lane always */
+	bool initialised; /* RESUME: the lane has all initial values; always true for a sparse lane
+			   */
 	uint32_t first;   /* ordinal of step_of[0]; first + count <= WF_SLICE_COUNT_MAX */
 	uint32_t count;   /* 0..WF_STEPS_PER_MSG */
 	uint64_t step_of[WF_STEPS_PER_MSG];
 };
 
 #define WF_MSG_KEY_BYTES 32
-#define WF_GRANT_SLOT_COUNT_MAX 1024 /* so that one CREDIT can name every slot */
+#define WF_GRANT_SLOT_COUNT_MAX 1024 /* one CREDIT can then name every slot */
 #define WF_PLACE_BYTES_MAX (1ull << 58)
 
 enum wf_grant_wire {
-	WF_GRANT_WIRE_SLOTS = 1, /* lane: where pushes, and keys of pulls, may be put */
-	WF_GRANT_WIRE_PLACE = 2, /* trainer: a range that answers land in */
+	WF_GRANT_WIRE_SLOTS = 1, /* lane: slots for pushes and for keys of pulls */
+	WF_GRANT_WIRE_PLACE = 2, /* trainer: a range for answers */
 };
 
-/* Tag of an answer, in an asynchronous mode: the push was too late and was not applied. The values
- * are fresh all the same. Ordinals leave this bit free (WF_SLICE_COUNT_MAX). */
+/* Bit in the tag of an answer, in an asynchronous mode: the push came too late and was not applied.
+ * The values are fresh all the same. Ordinals do not use this bit (WF_SLICE_COUNT_MAX). */
 #define WF_TAG_DISCARDED (1u << 31)
 
 static inline uint32_t
@@ -127,21 +128,21 @@ struct wf_msg_grant {
 	uint8_t kind;   /* enum wf_grant_wire */
 	uint8_t place;  /* PLACE: 0: parameters, laid out as the job's tensors, or rows; 1 + i:
 			 * array i of optimizer state, laid out as the parameters; SLOTS: 0 */
-	bool announced; /* SLOTS: pushes of steps are announced, and PUT when they are allowed */
+	bool announced; /* SLOTS: pushes of steps have to be announced, and are PUT when allowed */
 	uint32_t slot_count; /* SLOTS: a power of two <= WF_GRANT_SLOT_COUNT_MAX; PLACE: 0 */
 	uint64_t bytes;      /* SLOTS: of one slot, <= WF_SLICE_BYTES_MAX; PLACE: of the range, <=
 			      * WF_PLACE_BYTES_MAX; never 0 */
-	/* SLOTS: the most that the lane keeps of one trainer beside its slots, in parts of an
-	 * unfinished push and keys of unanswered pulls, bytes <= WF_PLACE_BYTES_MAX and not less
-	 * than a slot's; 0: the lane keeps none of these. PLACE: 0. */
+	/* SLOTS: the most bytes that the lane holds for one trainer outside the slots: parts of an
+	 * unfinished push, and keys of unanswered pulls. At least the bytes of a slot, at most
+	 * WF_PLACE_BYTES_MAX; 0: the lane holds none of these. PLACE: 0. */
 	uint64_t held_bytes;
 	uint8_t key[WF_MSG_KEY_BYTES];
 };
 
 #define WF_CREDITS_PER_MSG 1024
 
-/* Slots whose bytes were copied aside, or are not needed: they may be PUT into again before what
- * lay in them is answered. */
+/* Slots that are free again before their contents are answered, because the lane has copied them or
+ * does not need them. */
 struct wf_msg_credit {
 	uint32_t count;                      /* 1..WF_CREDITS_PER_MSG */
 	uint16_t buffer[WF_CREDITS_PER_MSG]; /* each < WF_GRANT_SLOT_COUNT_MAX */
@@ -149,22 +150,22 @@ struct wf_msg_credit {
 
 #define WF_RUNS_PER_MSG 500
 
-/* Neighbours among the slices of a lane, by ordinal. */
+/* Consecutive slices of a lane, by ordinal. */
 struct wf_run {
 	uint32_t first; /* first + count <= WF_SLICE_COUNT_MAX */
 	uint32_t count; /* never 0 */
 };
 
-/* Where the grant of slots is ANNOUNCED. ANNOUNCE: slices whose gradients of `step` are ready,
- * after STEP, in the order in which they became so; it dies with the connection. ALLOW: of these,
- * those that may be PUT now. */
+/* For slots that were granted with `announced`. ANNOUNCE: slices whose gradients of `step` are
+ * ready, after STEP, in the order in which they became ready; it is forgotten with the connection.
+ * ALLOW: those of them that may be PUT now. */
 struct wf_msg_runs {
 	uint64_t step;  /* neither 0 nor WF_STEP_NONE */
 	uint32_t count; /* 1..WF_RUNS_PER_MSG */
 	struct wf_run run[WF_RUNS_PER_MSG];
 };
 
-/* One slice more, behind the others. False: there is no room for another run. */
+/* Appends a slice. Returns false if there is no room for another run. */
 static inline bool
 wf_runs_add(struct wf_msg_runs *runs, uint32_t ordinal)
 {
@@ -184,19 +185,20 @@ enum wf_step_flag {
 	WF_STEP_OUT_OF_DATA = 1 << 0, /* no push from this step to the end of the pass */
 };
 
-#define WF_STEP_SAMPLES_MAX (1ull << 40) /* so that no sum over trainers overflows */
+#define WF_STEP_SAMPLES_MAX (1ull << 40) /* no sum over trainers can overflow then */
 
-/* Once per step, trainer and lane, before the first PUT of the step on that connection. */
+/* STEP: sent once per step, trainer and lane, before the first PUT of the step on that connection.
+ */
 struct wf_msg_step {
 	uint64_t step; /* not WF_STEP_NONE */
 	uint64_t epoch;
-	uint64_t samples; /* in this trainer's share of the step; <= WF_STEP_SAMPLES_MAX; 0 with
-			   * OUT_OF_DATA and only then */
+	uint64_t samples; /* in this trainer's share of the step; <= WF_STEP_SAMPLES_MAX; 0 if and
+			   * only if OUT_OF_DATA is set */
 	uint32_t pass;
 	uint32_t flags;
-	double cost; /* summed over the samples; for logs only, so any bits are taken */
-	/* From the answers before to the last push of the sender's step before this one; 0: not
-	 * measured. For logs only, likewise. */
+	double cost; /* summed over the samples; only for logs, so any bits are accepted */
+	/* The time from the previous answers to the last push, in the sender's step before this
+	 * one; 0: not measured. Only for logs. */
 	uint64_t compute_ns;
 };
 
@@ -205,8 +207,9 @@ enum wf_section {
 	WF_SECTION_STATE = 1, /* + state_idx */
 };
 
-/* Ask for `count` slices from ordinal `first`, as they are once `step` has been applied. Answered
- * by one PUT each, tag = (ordinal, step that was applied), into the place of the section. */
+/* PULL: asks for `count` slices from ordinal `first` on, as they are once `step` has been applied.
+ * Each is answered by one PUT into the place of the section; its tag is the ordinal and the step
+ * that was applied. */
 struct wf_msg_pull {
 	uint64_t request_id;
 	uint64_t step;  /* not WF_STEP_NONE; 0: as soon as there are values */
@@ -216,21 +219,21 @@ struct wf_msg_pull {
 	uint8_t state_idx; /* STATE: below the optimizer's number of state arrays; else 0 */
 };
 
-/* Trainer 0, before it PUTs the first initial values of a job that goes on: after `step` steps over
- * `samples` samples. Each slice then comes as `sections` PUTs, values first, then each array of
- * state; the slice waits for them as for steps 0 - (sections - 1) .. 0, modulo 2^64, and then for
- * step + 1. Without INIT: step 0, samples 0, one section. */
+/* INIT: sent by trainer 0 before it PUTs the first initial values of a job that continues after
+ * `step` steps over `samples` samples. Each slice is then sent as `sections` PUTs: its values, and
+ * then each array of state. The lane treats them as the steps 0 - (sections - 1) .. 0, modulo 2^64,
+ * of the slice, after which it expects step + 1. Without INIT: step 0, samples 0, one section. */
 struct wf_msg_init {
 	uint64_t step; /* at most WF_INIT_STEP_MAX */
 	uint64_t samples;
 	uint32_t sections; /* 1..WF_SECTIONS_MAX */
 };
 
-/* However many steps follow, none is 2^63, from where on numbers stand for sections. */
+/* However many steps follow, none reaches 2^63, from where on numbers stand for sections. */
 #define WF_INIT_STEP_MAX ((1ull << 62) - 1)
 #define WF_SECTIONS_MAX 16
 
-/* The lane will not do what was asked. */
+/* NACK: the lane refuses a request. */
 struct wf_msg_nack {
 	uint64_t request_id;
 	uint32_t first;
@@ -240,32 +243,33 @@ struct wf_msg_nack {
 
 #define WF_NORM_WIRE_WORDS 11
 
-/* Squares of the step's summed gradients, added up exactly: struct wf_norm of kernels/norm.h. From
- * a lane: of its slices, once all pushes of the step are there; from a trainer: of all lanes. */
+/* NORM: the exact sum of the squares of the step's summed gradients (struct wf_norm of
+ * kernels/norm.h). A lane sends that of its slices, once all pushes of the step have arrived; a
+ * trainer sends the sum over all lanes. */
 struct wf_msg_norm {
 	uint64_t step; /* neither 0 nor WF_STEP_NONE */
 	uint64_t word[WF_NORM_WIRE_WORDS];
 };
 
-/* What a lane knows of a trainer since the job began: sums, but for the last. Times are 0 of a lane
- * that measures none. */
+/* What a lane knows about a trainer since the job began: sums, except for the last one. A lane that
+ * does not measure times reports 0. */
 enum wf_report_value {
-	WF_REPORT_STEPS,           /* of the lane, in which arrivals were compared */
-	WF_REPORT_APPLY_NS,        /* of these, from the last arrival to the end */
-	WF_REPORT_LAST,            /* of these, those in which the trainer arrived last, */
-	WF_REPORT_BEHIND_NEXT_NS,  /* so long after the one before it, */
-	WF_REPORT_BEHIND_FIRST_NS, /* and after the first */
-	WF_REPORT_SPLIT,           /* of its steps, those whose time is known by parts: */
+	WF_REPORT_STEPS,           /* steps of the lane in which arrivals were compared */
+	WF_REPORT_APPLY_NS,        /* in these, from the last arrival to the end */
+	WF_REPORT_LAST,            /* those of them in which the trainer arrived last */
+	WF_REPORT_BEHIND_NEXT_NS,  /* in those, how long after the trainer before it */
+	WF_REPORT_BEHIND_FIRST_NS, /* and how long after the first trainer */
+	WF_REPORT_SPLIT,           /* its steps whose time is known by parts: the next two */
 	WF_REPORT_COMPUTE_NS,
 	WF_REPORT_NETWORK_NS,
-	WF_REPORT_APPLIED,   /* slices of its pushes that were applied when they came, */
-	WF_REPORT_DISCARDED, /* or not, */
-	WF_REPORT_LAG_SUM,   /* and the lag of all these */
+	WF_REPORT_APPLIED,   /* slices of its pushes that were applied on arrival */
+	WF_REPORT_DISCARDED, /* or were discarded */
+	WF_REPORT_LAG_SUM,   /* the lag of all of these */
 	WF_REPORT_LAG_MAX,
 	WF_REPORT_VALUES,
 };
 
-/* REPORT: a trainer asks what the lane knows of one; REPORTED: this. */
+/* REPORT: a trainer asks what the lane knows about a trainer. REPORTED: the answer. */
 struct wf_msg_report {
 	uint64_t request_id; /* never 0 */
 	uint32_t trainer;
@@ -273,48 +277,50 @@ struct wf_msg_report {
 };
 
 struct wf_msg_goodbye {
-	bool ack; /* false: I am done; true: heard, and in turn: heard that you heard */
+	bool ack; /* false: the sender is done; true: acknowledges the other end's, or its ack */
 };
 
-/* The job is over; everybody shows `reason`, the first cause. */
+/* ABORT: the job is over; every member shows `reason`, the first cause. */
 struct wf_msg_abort {
 	uint16_t status;                /* enum weft_status, neither OK nor AGAIN */
-	uint64_t step;                  /* where the sender was; WF_STEP_NONE: not even begun */
-	char who[WF_MEMBER_NAME_BYTES]; /* "trainer 1", "pserver 0": who found it */
+	uint64_t step;                  /* where the sender was; WF_STEP_NONE: it had not begun */
+	char who[WF_MEMBER_NAME_BYTES]; /* the member that found it: "trainer 1", "pserver 0" */
 	char reason[WF_REASON_BYTES];
 };
 
-/* Of a trainer that the job waits for: why it has not come in; or that it takes no turns. */
+/* ABSENT: why a trainer that the job waits for is not connected, or that it takes no turns. */
 struct wf_msg_absent {
 	uint32_t trainer;
-	uint64_t silent_ns; /* it is in, and takes no turns, for so long when this was sent; below
-			     * 2^63; 0: it is not in */
-	/* "refused: ...", or "(host nodea, pid 12) has not taken a turn". "", with no time: of
-	 * nobody there is anything to say, any more. */
+	uint64_t silent_ns; /* how long it has taken no turns when this was sent; below 2^63; 0: it
+			     * is not connected */
+	/* "refused: ...", or "(host nodea, pid 12) has not taken a turn". "" with silent_ns 0: no
+	 * trainer is absent any more. */
 	char reason[WF_REASON_BYTES];
 };
 
 #define WF_REDUCE_MAX 256 /* values; 0: a barrier */
 
-/* request_id counts a trainer's reductions from 1; all trainers make the same ones in the same
- * order. The answer is the sum in trainer order, and the highest step any trainer has begun. */
+/* REDUCE and REDUCED. request_id counts a trainer's reductions from 1; all trainers make the same
+ * ones in the same order. The answer has the sum in trainer order, and the highest step that any
+ * trainer has begun. */
 struct wf_msg_reduce {
 	uint64_t request_id; /* never 0 */
-	uint64_t step; /* REDUCE: last step begun by the sender; REDUCED: highest of all; 0: none
-			* yet; not WF_STEP_NONE */
+	uint64_t step; /* REDUCE: the last step that the sender has begun; REDUCED: the highest of
+			* all; 0: none yet; not WF_STEP_NONE */
 	uint32_t count;
-	double value[WF_REDUCE_MAX]; /* any bits; NaN is the application's business */
+	double value[WF_REDUCE_MAX]; /* any bits, NaN included */
 };
 
-/* The sender takes turns. */
+/* BEAT: the sender takes turns. */
 struct wf_msg_beat {
-	bool asks;    /* for a BEAT of the receiver */
-	bool itself;  /* it takes turns by itself: false: when its caller calls */
+	bool asks;    /* it wants a BEAT of the receiver */
+	bool itself;  /* a thread of its own takes turns; false: only its caller does */
 	uint32_t pid; /* for messages to people */
 };
 
-/* Counts above their limit are the caller's error and asserted. Characters of texts that are not
- * printable ASCII are sent as '?'. */
+/* Counts above their limit are asserted. Characters of texts that are not printable ASCII are sent
+ * as
+ * '?'. */
 void wf_msg_job_encode(const struct wf_msg_job *in, struct wf_msg *out);
 void wf_msg_resume_encode(const struct wf_msg_steps *in, struct wf_msg *out);
 void wf_msg_have_encode(const struct wf_msg_steps *in, struct wf_msg *out);
