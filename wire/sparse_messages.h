@@ -8,11 +8,11 @@
  * TABLE    trainer  slice                    one table of the job, and how many there are
  * PUSH     trainer  step, epoch              samples, flags, pass, parts; their PUTs follow
  * PULL     trainer  request_id, step         flags, parts; their PUTs follow
- * APPLIED  lane     step                     what the step came to
+ * APPLIED  lane     step                     the outcome of the step
  * NACK     lane     request_id, step, slice  status, reason
  * FETCH    trainer  request_id, step, slice  cursor and room; a run is PUT there
  * RESTORE  trainer  request_id, step, slice  samples, bytes; a run follows as one PUT, if any
- * RESTORED lane     request_id               rows that were put */
+ * RESTORED lane     request_id               rows that were restored */
 #pragma once
 
 #include <stdbool.h>
@@ -35,7 +35,7 @@ enum wf_sparse_type {
 	WF_SPARSE_RESTORED = 12,
 };
 
-/* Sent where WELCOME asked for the job: all tables, in order. */
+/* TABLE: sent if WELCOME asks for the job: all tables, in order. */
 struct wf_sparse_table {
 	uint32_t idx;         /* of this one; < table_count */
 	uint32_t table_count; /* 1..WF_TABLE_COUNT_MAX; the same in each */
@@ -72,8 +72,9 @@ enum wf_sparse_push_flag {
 
 #define WF_SPARSE_PUSH_VERDICT ((uint32_t)WF_SPARSE_PUSH_APPLY | WF_SPARSE_PUSH_DROP)
 
-/* What a trainer has for a step: one of them to each sparse lane, empty if nothing falls to it;
- * several only if the parts do not fit one. samples, pass and OUT_OF_DATA are the same in each. */
+/* PUSH: what a trainer has for a step. Each sparse lane gets one, without parts if it owns none of
+ * the keys; several only if the parts do not fit into one. samples, pass and OUT_OF_DATA are the
+ * same in each. */
 struct wf_sparse_push {
 	uint64_t step; /* not 0, not WF_STEP_NONE */
 	uint64_t epoch;
@@ -92,10 +93,10 @@ wf_sparse_push_verdict(const struct wf_sparse_push *push)
 }
 
 enum wf_sparse_pull_flag {
-	WF_SPARSE_PULL_CREATE = 1 << 0, /* keys without a row get one, where the table lets them */
+	WF_SPARSE_PULL_CREATE = 1 << 0, /* keys without a row get one, if the table admits them */
 };
 
-/* Ask for rows as they are once `step` has been applied. */
+/* PULL: asks for rows as they are once `step` has been applied. */
 struct wf_sparse_pull {
 	uint64_t request_id; /* counts a trainer's pulls of this lane from 1; never 0 */
 	uint64_t step;       /* not WF_STEP_NONE; 0: as soon as there are tables */
@@ -104,18 +105,18 @@ struct wf_sparse_pull {
 	struct wf_sparse_part part[WF_SPARSE_PARTS_MAX];
 };
 
-/* The step is applied on this lane; the push of the next may follow. Counts are of the lane, for
- * the step, over tables and trainers. */
+/* APPLIED: the step is applied on this lane, and the push of the next may follow. Counts are those
+ * of the lane for the step, over all tables and trainers. */
 struct wf_sparse_applied {
 	uint64_t step;    /* not 0, not WF_STEP_NONE */
 	uint64_t samples; /* of all trainers */
 	uint64_t rows_updated;
-	uint64_t pushes_lost;     /* (key, gradient) pairs dropped for want of memory */
+	uint64_t pushes_lost;     /* (key, gradient) pairs dropped for lack of memory */
 	uint64_t grads_nonfinite; /* elements */
-	bool dropped;             /* asynchronous: for its lag */
+	bool dropped;             /* asynchronous: this push was dropped for its lag */
 };
 
-/* The lane will not do what was asked. */
+/* NACK: the lane refuses a request. */
 struct wf_sparse_nack {
 	uint64_t request_id; /* of a PULL; 0: a PUSH */
 	uint64_t step;       /* of the PULL or PUSH */
@@ -124,7 +125,7 @@ struct wf_sparse_nack {
 	char reason[WF_REASON_BYTES];
 };
 
-/* Rows with all that they are, as they are after `step`. */
+/* FETCH: asks for rows with all of their state, as they are after `step`. */
 struct wf_sparse_fetch {
 	uint64_t request_id;
 	uint64_t step;  /* the last one applied; not WF_STEP_NONE */
@@ -135,10 +136,10 @@ struct wf_sparse_fetch {
 	uint64_t offset; /* of that room in the range granted */
 };
 
-/* Before the first step: go on as a lane that has applied `step`, with these rows. */
+/* RESTORE: before the first step: continue as a lane that has applied `step`, with these rows. */
 struct wf_sparse_restore {
 	uint64_t request_id;
-	uint64_t step;       /* not WF_STEP_NONE; 0: they are what the job begins with */
+	uint64_t step;       /* not WF_STEP_NONE; 0: the job begins with these rows */
 	uint64_t samples;    /* of all steps up to it, at most INT64_MAX */
 	uint64_t table_step; /* that the rows' stamps go by; of a synchronous job: step */
 	uint32_t table;      /* < WF_TABLE_COUNT_MAX */
@@ -152,7 +153,7 @@ struct wf_sparse_restored {
 
 #define WF_RUN_BYTES_MIN 128u
 #define WF_RUN_BYTES_MAX (1u << 16)
-#define WF_SPARSE_FETCH_PART 255u /* stands for the part in the tag of what was fetched */
+#define WF_SPARSE_FETCH_PART 255u /* the part in the tag of a fetched run */
 
 /* Tags. To a lane: any free buffer, the part's ordinal in its message, the message's step. */
 static inline uint32_t
