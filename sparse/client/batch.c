@@ -318,7 +318,7 @@ ascends(const uint64_t *key, uint32_t count)
 /* As deduplicate, sort_keys and, on a single lane, rank_rows, for keys that ascend already. false:
  * they do not. */
 static bool
-take_ascending(struct wf_batch *b, const uint64_t *key, uint32_t count)
+use_ascending(struct wf_batch *b, const uint64_t *key, uint32_t count)
 {
 	b->is_straight = ascends(key, count);
 	if (!b->is_straight) {
@@ -601,7 +601,7 @@ fill(struct wf_batch *b, const uint64_t *key, uint32_t count, bool in_order)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	bool sorted = take_ascending(b, key, count);
+	bool sorted = use_ascending(b, key, count);
 	b->sorts_late = in_order && !sorted;
 	if (!sorted) {
 		deduplicate(b, key, count);

@@ -164,7 +164,7 @@ give_until(struct reading *r, uint32_t end)
 }
 
 static enum weft_status
-take_section(struct reading *r, const struct wf_run_section *section)
+read_section(struct reading *r, const struct wf_run_section *section)
 {
 	if (section->partition < r->partition) {
 		return wf_fail(WEFT_DATA, "partition %u after %u", section->partition,
@@ -204,7 +204,7 @@ is_further(const struct wf_run_cursor *next, const struct wf_run_cursor *from)
 
 /* The piece that has come; `from` moves to what follows. */
 static enum weft_status
-take_piece(struct reading *r, struct wf_run_cursor *from, uint32_t end)
+read_piece(struct reading *r, struct wf_run_cursor *from, uint32_t end)
 {
 	struct wf_client *client = r->table->client;
 	const uint8_t *piece = wf_client_piece(client);
@@ -230,7 +230,7 @@ take_piece(struct reading *r, struct wf_run_cursor *from, uint32_t end)
 		struct wf_run_section section;
 		st = wf_run_section_get(&r->shape, piece, head.bytes, &used, &section);
 		if (st == WEFT_OK) {
-			st = section.partition < end ? take_section(r, &section)
+			st = section.partition < end ? read_section(r, &section)
 						     : wf_fail(WEFT_DATA, "partition %u of %u",
 							       section.partition, end);
 		}
@@ -254,7 +254,7 @@ read_lane(struct reading *r, uint32_t lane)
 		client->call.from = from;
 		st = call(r->table, lane);
 		if (st == WEFT_OK) {
-			st = take_piece(r, &from, end);
+			st = read_piece(r, &from, end);
 		}
 	}
 	return st == WEFT_OK ? give_until(r, end) : st;

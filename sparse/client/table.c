@@ -178,7 +178,7 @@ check_session(const struct weft_session *session, const char *name)
 
 /* The first table brings the service into the session. */
 static enum weft_status
-take_client(struct weft_session *session)
+attach_client(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
 	if (core->service != NULL) {
@@ -280,7 +280,7 @@ weft_table_add(struct weft_session *session, const struct weft_table_opts *given
 	(void)snprintf(desc.name, sizeof(desc.name), "%s", name);
 	st = wf_table_desc_check(&desc);
 	if (st == WEFT_OK) {
-		st = take_client(session);
+		st = attach_client(session);
 	}
 	if (st == WEFT_OK) {
 		st = grow(wf_client_of(session));

@@ -52,8 +52,8 @@ wf_admit_init(struct wf_admit *admit, struct wf_budget *budget, const struct wf_
 	}
 	uint32_t slots = opts->admit.slot_count;
 	slots = slots == 0 ? WF_ADMIT_SLOTS_DEFAULT : slots;
-	admit->slot = wf_budget_take(budget, (size_t)slots * opts->partition_count *
-						     sizeof(admit->slot[0]));
+	admit->slot = wf_budget_alloc(budget, (size_t)slots * opts->partition_count *
+						      sizeof(admit->slot[0]));
 	if (admit->slot == NULL) {
 		return false;
 	}

@@ -9,7 +9,7 @@
 #define ALIGN 128u /* pairs of lines, which processors fetch together */
 
 void *
-wf_budget_take(struct wf_budget *budget, size_t bytes)
+wf_budget_alloc(struct wf_budget *budget, size_t bytes)
 {
 	WF_ASSERT(bytes > 0);
 	WF_ASSERT(budget->used_bytes <= budget->cap_bytes);
@@ -39,7 +39,7 @@ bool
 wf_budget_grow(struct wf_budget *budget, void **array, size_t old_bytes, size_t bytes)
 {
 	WF_ASSERT(bytes > old_bytes);
-	void *larger = wf_budget_take(budget, bytes);
+	void *larger = wf_budget_alloc(budget, bytes);
 	if (larger == NULL) {
 		return false;
 	}

@@ -17,7 +17,7 @@ struct wf_budget {
 
 /* Zeroed memory, aligned to 128 bytes. NULL where the cap or the env says no; nothing is recorded:
  * what that means is the caller's to say. */
-void *wf_budget_take(struct wf_budget *budget, size_t bytes);
+void *wf_budget_alloc(struct wf_budget *budget, size_t bytes);
 /* Accepts NULL. `bytes` as taken. */
 void wf_budget_give(struct wf_budget *budget, void *memory, size_t bytes);
 /* A larger array with the same beginning; the old one is given back. false: left as it was. */

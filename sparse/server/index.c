@@ -69,7 +69,7 @@ add_chunk(struct wf_index *index)
 	if (!room_for_chunk(index)) {
 		return false;
 	}
-	char *base = wf_budget_take(index->budget, bytes);
+	char *base = wf_budget_alloc(index->budget, bytes);
 	if (base == NULL) {
 		return false;
 	}
@@ -92,7 +92,7 @@ note_ready(struct wf_index *index)
 /* Have the next chunk got ready. By the number of chunks alone, and not near the cap: what finds no
  * memory at the end does not depend on the helper. */
 static void
-take_spare(struct wf_index *index)
+alloc_spare(struct wf_index *index)
 {
 	const size_t bytes = CHUNK_SEGMENTS * SEGMENT_BYTES;
 	const uint64_t left = index->budget->cap_bytes - index->budget->used_bytes;
@@ -129,13 +129,13 @@ begin_chunk(struct wf_index *index)
 	index->cut_count = 0;
 	index->cut_ready = 0;
 	note_ready(index);
-	take_spare(index);
+	alloc_spare(index);
 	return true;
 }
 
 /* Zeroed buckets for a segment; they are never given back before the end. NULL: no memory. */
 static struct wf_bucket *
-take_buckets(struct wf_index *index)
+alloc_buckets(struct wf_index *index)
 {
 	bool is_cut =
 		index->chunk_count == 0 || index->cut_count == segments_of_chunk(index->cut_chunk);
@@ -288,8 +288,8 @@ double_directory(struct wf_index *index)
 	if (index->bits == WF_SEGMENT_BITS_MAX) {
 		return false;
 	}
-	place = wf_budget_take(index->budget, 2 * count * sizeof(*place));
-	segment_of = wf_budget_take(index->budget, 2 * count * sizeof(*segment_of));
+	place = wf_budget_alloc(index->budget, 2 * count * sizeof(*place));
+	segment_of = wf_budget_alloc(index->budget, 2 * count * sizeof(*segment_of));
 	if (place == NULL || segment_of == NULL) {
 		wf_budget_give(index->budget, place, 2 * count * sizeof(*place));
 		wf_budget_give(index->budget, segment_of, 2 * count * sizeof(*segment_of));
@@ -335,7 +335,7 @@ split(struct wf_index *index, const struct wf_rows *rows, uint32_t number, uint6
 		return false;
 	}
 	struct wf_segment *old = &index->segment[number];
-	struct wf_segment half = {.bucket = take_buckets(index), .bits = old->bits + 1};
+	struct wf_segment half = {.bucket = alloc_buckets(index), .bits = old->bits + 1};
 	if (half.bucket == NULL) {
 		return false;
 	}
@@ -354,15 +354,15 @@ bool
 wf_index_init(struct wf_index *index, struct wf_budget *budget, uint64_t seed)
 {
 	*index = (struct wf_index){.budget = budget, .seed = seed, .bits = 1, .shift = 63};
-	index->place = wf_budget_take(budget, 2 * sizeof(*index->place));
-	index->segment_of = wf_budget_take(budget, 2 * sizeof(*index->segment_of));
-	index->segment = wf_budget_take(budget, AT_FIRST * sizeof(*index->segment));
+	index->place = wf_budget_alloc(budget, 2 * sizeof(*index->place));
+	index->segment_of = wf_budget_alloc(budget, 2 * sizeof(*index->segment_of));
+	index->segment = wf_budget_alloc(budget, AT_FIRST * sizeof(*index->segment));
 	if (index->place == NULL || index->segment_of == NULL || index->segment == NULL) {
 		return false;
 	}
 	index->segment_capacity = AT_FIRST;
 	index->earned = EARNED_MOST;
-	index->segment[0].bucket = take_buckets(index);
+	index->segment[0].bucket = alloc_buckets(index);
 	if (index->segment[0].bucket == NULL) {
 		return false;
 	}

@@ -49,7 +49,7 @@ wf_missed_reserve(struct wf_missed *missed)
 		missed->block = block;
 		missed->block_capacity = capacity;
 	}
-	struct wf_missed_block *next = wf_budget_take(missed->budget, sizeof(*next));
+	struct wf_missed_block *next = wf_budget_alloc(missed->budget, sizeof(*next));
 	if (next == NULL) {
 		return false;
 	}

@@ -131,13 +131,13 @@ has_numbers(const struct wf_rows *rows, uint32_t slabs)
 
 /* `bytes` for `slabs` slabs, which follow each other. */
 static char *
-take_slabs(struct wf_rows *rows, uint32_t slabs, size_t bytes)
+alloc_slabs(struct wf_rows *rows, uint32_t slabs, size_t bytes)
 {
 	if (rows->slab_count + slabs > rows->slab_capacity &&
 	    !grow_slab_table(rows, rows->slab_count + slabs)) {
 		return NULL;
 	}
-	char *base = wf_budget_take(rows->budget, bytes);
+	char *base = wf_budget_alloc(rows->budget, bytes);
 	if (base == NULL) {
 		return NULL;
 	}
@@ -156,7 +156,7 @@ add_slabs(struct wf_rows *rows, uint32_t slabs)
 	const uint32_t count = slabs * rows_of_slab(rows, rows->slab_count);
 
 	if (!has_numbers(rows, slabs) ||
-	    take_slabs(rows, slabs, (size_t)count * rows->row_bytes) == NULL) {
+	    alloc_slabs(rows, slabs, (size_t)count * rows->row_bytes) == NULL) {
 		return false;
 	}
 	rows->room_count += count;
@@ -192,7 +192,7 @@ add_slab(struct wf_rows *rows)
 /* Take memory before it is needed. By the number of rows alone: what finds no memory at the end
  * does not depend on the helper. */
 static void
-take_ahead(struct wf_rows *rows, uint32_t ahead)
+alloc_ahead(struct wf_rows *rows, uint32_t ahead)
 {
 	const size_t next = rows->run_slabs * slab_bytes_of(rows);
 	const uint64_t left = rows->budget->cap_bytes - rows->budget->used_bytes;
@@ -282,7 +282,7 @@ wf_rows_look_ahead(struct wf_rows *rows)
 		return;
 	}
 	if (!is_fixed) {
-		take_ahead(rows, ahead);
+		alloc_ahead(rows, ahead);
 	}
 	note_ready(rows);
 	if (!wf_ahead_is_free(rows->opts.ahead)) {
@@ -317,7 +317,7 @@ note_first_use(struct wf_rows *rows, uint32_t n)
 }
 
 uint32_t
-wf_rows_take(struct wf_rows *rows)
+wf_rows_alloc(struct wf_rows *rows)
 {
 	uint32_t row = rows->free_first;
 
@@ -354,7 +354,7 @@ wf_rows_give(struct wf_rows *rows, uint32_t row)
 }
 
 bool
-wf_rows_take_all(struct wf_rows *rows, uint32_t count)
+wf_rows_alloc_all(struct wf_rows *rows, uint32_t count)
 {
 	const uint32_t slabs = (uint32_t)((((uint64_t)count - 1) >> rows->slab_shift) + 1);
 	const size_t bytes = count * rows->row_bytes;
@@ -362,7 +362,7 @@ wf_rows_take_all(struct wf_rows *rows, uint32_t count)
 	WF_ASSERT(count > 0 && rows->used_count == 0);
 	rows->small_shift = rows->slab_shift;
 	rows->small_count = 0;
-	if (take_slabs(rows, slabs, bytes) == NULL) {
+	if (alloc_slabs(rows, slabs, bytes) == NULL) {
 		return false;
 	}
 	rows->fixed_bytes = bytes;

@@ -81,11 +81,11 @@ struct wf_rows {
 void wf_rows_init(struct wf_rows *rows, struct wf_budget *budget, const struct wf_rows_opts *opts);
 void wf_rows_fini(struct wf_rows *rows); /* accepts zeroed */
 /* A row whose bytes are all 0; the caller makes it live by its `born`. WF_ROW_NONE: no memory. */
-uint32_t wf_rows_take(struct wf_rows *rows);
+uint32_t wf_rows_alloc(struct wf_rows *rows);
 void wf_rows_give(struct wf_rows *rows, uint32_t row);
 /* Rows 0 .. count - 1 at once, zeroed: for a fixed vocabulary, which takes none later, and whose
  * rows have their ranks as numbers. false: no memory; what was taken is given back by fini. */
-bool wf_rows_take_all(struct wf_rows *rows, uint32_t count);
+bool wf_rows_alloc_all(struct wf_rows *rows, uint32_t count);
 /* Of a fixed vocabulary: a row is used for the first time; and more of them are got ready. */
 void wf_rows_first_use(struct wf_rows *rows, uint32_t row);
 void wf_rows_look_ahead(struct wf_rows *rows);

@@ -148,23 +148,23 @@ wide_bytes(const struct wf_table *t)
 }
 
 static bool
-take_scratch(struct wf_table *t)
+alloc_scratch(struct wf_table *t)
 {
 	size_t entries = t->opts.entries_max;
 
-	t->zero = wf_budget_take(&t->budget, t->opts.dim * sizeof(*t->zero));
-	t->fresh = wf_budget_take(&t->budget, t->wide_floats * sizeof(*t->fresh));
+	t->zero = wf_budget_alloc(&t->budget, t->opts.dim * sizeof(*t->zero));
+	t->fresh = wf_budget_alloc(&t->budget, t->wide_floats * sizeof(*t->fresh));
 	if (wf_table_is_half(t)) {
-		t->wide = wf_budget_take(&t->budget, wide_bytes(t));
+		t->wide = wf_budget_alloc(&t->budget, wide_bytes(t));
 	}
-	t->entry_row = wf_budget_take(&t->budget, entries * sizeof(*t->entry_row));
-	t->entry_group = wf_budget_take(&t->budget, entries * sizeof(*t->entry_group));
-	t->entry_grad = wf_budget_take(&t->budget, entries * sizeof(*t->entry_grad));
-	t->group_row = wf_budget_take(&t->budget, entries * sizeof(*t->group_row));
-	t->group_stamp = wf_budget_take(&t->budget, entries * sizeof(*t->group_stamp));
-	t->group_first = wf_budget_take(&t->budget, (entries + 1) * sizeof(*t->group_first));
+	t->entry_row = wf_budget_alloc(&t->budget, entries * sizeof(*t->entry_row));
+	t->entry_group = wf_budget_alloc(&t->budget, entries * sizeof(*t->entry_group));
+	t->entry_grad = wf_budget_alloc(&t->budget, entries * sizeof(*t->entry_grad));
+	t->group_row = wf_budget_alloc(&t->budget, entries * sizeof(*t->group_row));
+	t->group_stamp = wf_budget_alloc(&t->budget, entries * sizeof(*t->group_stamp));
+	t->group_first = wf_budget_alloc(&t->budget, (entries + 1) * sizeof(*t->group_first));
 	if (t->varies) {
-		t->moved = wf_budget_take(&t->budget, t->wide_floats * sizeof(*t->moved));
+		t->moved = wf_budget_alloc(&t->budget, t->wide_floats * sizeof(*t->moved));
 	}
 	return t->zero != NULL && t->fresh != NULL && (t->moved != NULL || !t->varies) &&
 	       (t->wide != NULL || !wf_table_is_half(t)) && t->entry_row != NULL &&
@@ -198,7 +198,7 @@ make_motions(struct wf_table *t)
 		return true;
 	}
 	wf_missed_init(&t->missed, &t->budget, &t->motion);
-	t->motions = wf_budget_take(&t->budget, WF_MOTIONS * sizeof(*t->motions));
+	t->motions = wf_budget_alloc(&t->budget, WF_MOTIONS * sizeof(*t->motions));
 	for (uint32_t steps = 0; t->motions != NULL && steps < WF_MOTIONS; steps++) {
 		t->motions[steps] = wf_row_motion_power(&t->motion, steps);
 	}
@@ -206,7 +206,7 @@ make_motions(struct wf_table *t)
 }
 
 static bool
-take_rows(struct wf_table *t)
+alloc_rows(struct wf_table *t)
 {
 	const struct wf_table_opts *opts = &t->opts;
 
@@ -217,11 +217,11 @@ take_rows(struct wf_table *t)
 		return there;
 	}
 	uint64_t ranks = (opts->vocabulary - 1) / WF_PARTITION_COUNT + 1;
-	return wf_rows_take_all(&t->rows, (uint32_t)(ranks * opts->partition_count));
+	return wf_rows_alloc_all(&t->rows, (uint32_t)(ranks * opts->partition_count));
 }
 
 void
-wf_table_tell(struct wf_table *t)
+wf_table_update_stats(struct wf_table *t)
 {
 	wf_stats_set(&t->stats, WF_TABLE_MEMORY_BYTES, t->budget.used_bytes);
 	wf_stats_set(&t->stats, WF_TABLE_ROWS_LIVE, t->rows.live_count);
@@ -313,14 +313,14 @@ wf_table_create(struct wf_env *env, const struct wf_table_opts *opts, struct wf_
 		return fail_for_memory(opts, sizeof(*t), !fits);
 	}
 	init_fields(t, env, opts);
-	if (!take_scratch(t) || !make_motions(t) || !wf_admit_init(&t->admit, &t->budget, opts) ||
-	    !take_rows(t)) {
+	if (!alloc_scratch(t) || !make_motions(t) || !wf_admit_init(&t->admit, &t->budget, opts) ||
+	    !alloc_rows(t)) {
 		uint64_t used_bytes = t->budget.used_bytes;
 		bool by_cap = t->budget.cap_refused;
 		wf_table_destroy(t);
 		return fail_for_memory(opts, used_bytes, by_cap);
 	}
-	wf_table_tell(t);
+	wf_table_update_stats(t);
 	*out = t;
 	return WEFT_OK;
 }
@@ -509,7 +509,7 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 	}
 	wf_hot_add(&t->hot, lookup->key, lookup->count);
 	wf_stats_add(&t->stats, WF_TABLE_KEYS_LOOKED_UP, lookup->count);
-	wf_table_tell(t);
+	wf_table_update_stats(t);
 	return WEFT_OK;
 }
 
@@ -596,7 +596,7 @@ wf_table_put(struct wf_table *t, const struct wf_table_row *row)
 		*wf_row_score(head) = (struct wf_row_score){row->show, row->click};
 	}
 	wf_table_narrow(t, wf_row_values(head), row->floats);
-	wf_table_tell(t);
+	wf_table_update_stats(t);
 	return WEFT_OK;
 }
 

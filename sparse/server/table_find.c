@@ -222,7 +222,7 @@ step_of(size_t at, size_t count)
 
 /* The rows of a step. false: a key has none. */
 static inline bool
-take_step(const struct wf_table *t, const uint64_t *key, size_t at, size_t count,
+find_step(const struct wf_table *t, const uint64_t *key, size_t at, size_t count,
 	  const struct ring *ring, const float *row[STEP_KEYS])
 {
 	const size_t slot = at % RING_KEYS;
@@ -264,7 +264,7 @@ wf_table_gather_known(const struct wf_table *t, const uint64_t *key, size_t coun
 		send_for_buckets(t, key, buckets_at, step_of(buckets_at, count), &ring);
 		send_for_late_rows(t, lines, &ring);
 		send_for_rows(t, rows_at, step_of(rows_at, count), lines, &ring);
-		if (!take_step(t, key, at, step, &ring, row)) {
+		if (!find_step(t, key, at, step, &ring, row)) {
 			return at;
 		}
 		wf_table_gather(t, out + at * t->opts.dim, row, step);
@@ -345,7 +345,7 @@ wf_table_bears_chunks(const struct wf_table *t)
 static struct wf_row_head *
 bear_bare(struct wf_table *t, uint64_t key)
 {
-	uint32_t row = wf_rows_take(&t->rows);
+	uint32_t row = wf_rows_alloc(&t->rows);
 
 	if (row == WF_ROW_NONE) {
 		return NULL;
@@ -430,10 +430,10 @@ static struct wf_row_head *
 bear_hashed(struct wf_table *t, uint64_t key)
 {
 	uint64_t hash = wf_index_hash(&t->index, key);
-	uint32_t row = wf_rows_take(&t->rows);
+	uint32_t row = wf_rows_alloc(&t->rows);
 
 	if (row == WF_ROW_NONE && wf_table_reclaim(t)) {
-		row = wf_rows_take(&t->rows);
+		row = wf_rows_alloc(&t->rows);
 	}
 	if (row == WF_ROW_NONE) {
 		return NULL;

@@ -137,7 +137,7 @@ void wf_table_fade(const struct wf_table *t, struct wf_row_score *score, uint32_
 void wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_table_row *out);
 
 /* Keep the gauges true. */
-void wf_table_tell(struct wf_table *t);
+void wf_table_update_stats(struct wf_table *t);
 
 /* Whether the row is part of a group of the push in work. */
 static inline bool

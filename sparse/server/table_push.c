@@ -538,7 +538,7 @@ merge_chunk(struct merge *merge, size_t dim, struct work *work)
 
 /* Of a single run, while its keys do not repeat: there is nothing to merge. */
 static void
-take_chunk(struct merge *merge, size_t dim, struct work *work)
+copy_chunk(struct merge *merge, size_t dim, struct work *work)
 {
 	struct run *run = &merge->run[0];
 	const uint64_t *key = run->key;
@@ -701,7 +701,7 @@ push_simple(struct wf_table *t, struct merge *merge, const struct wf_row_scalars
 	for (;;) {
 		work.count = 0;
 		if (merge->run_count == 1) {
-			take_chunk(merge, dim, &work);
+			copy_chunk(merge, dim, &work);
 		}
 		if (work.count == 0) { /* several runs, or a key that repeats */
 			merge_chunk(merge, dim, &work);
@@ -772,6 +772,6 @@ wf_table_push(struct wf_table *t, const struct wf_table_push *push)
 		wf_missed_add(&t->missed, &motion);
 	}
 	wf_stats_add(&t->stats, WF_TABLE_KEYS_PUSHED, entries);
-	wf_table_tell(t);
+	wf_table_update_stats(t);
 	return WEFT_OK;
 }

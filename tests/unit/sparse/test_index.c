@@ -51,7 +51,7 @@ tear_down(void **state)
 static uint32_t
 add(struct bed *bed, uint64_t key)
 {
-	uint32_t row = wf_rows_take(&bed->rows);
+	uint32_t row = wf_rows_alloc(&bed->rows);
 	if (row == WF_ROW_NONE) {
 		return WF_ROW_NONE;
 	}

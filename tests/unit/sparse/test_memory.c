@@ -397,7 +397,7 @@ static void
 take_slabs(struct wf_rows *rows, uint32_t slabs)
 {
 	while (rows->slab_count < slabs || rows->used_count < rows->room_count) {
-		uint32_t row = wf_rows_take(rows);
+		uint32_t row = wf_rows_alloc(rows);
 		assert_int_not_equal(row, WF_ROW_NONE);
 		assert_int_equal(row, wf_rows_nth(rows, rows->used_count - 1));
 		struct wf_row_head *head = wf_row_at(rows, row);
@@ -432,7 +432,7 @@ many_slabs_come_in_runs_and_where_those_end_one_by_one(void **state)
 	take_slabs(&rows, small + 3 * run + 1);
 	assert_int_equal(rows.slab_count, small + 3 * run + 1);
 	assert_int_equal(rows.run_end, small + 3 * run);
-	assert_int_equal(wf_rows_take(&rows), WF_ROW_NONE);
+	assert_int_equal(wf_rows_alloc(&rows), WF_ROW_NONE);
 	wf_rows_fini(&rows);
 	assert_int_equal(budget.used_bytes, 0);
 }
