@@ -134,9 +134,9 @@ static bool
 flush_nack(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense_peer *own = peer->own;
-	wf_msg_nack_encode(&own->nack, &lane->msg);
-	own->nack_due = !wf_control_send(peer, &lane->msg);
-	return !own->nack_due;
+	wf_msg_nack_encode(&own->pulls.nack, &lane->msg);
+	own->pulls.nack_due = !wf_control_send(peer, &lane->msg);
+	return !own->pulls.nack_due;
 }
 
 /* Everything that is a message, in order of urgency. False: the transport takes no more. */
@@ -162,7 +162,7 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 	if (own->features_due != 0 && !wf_features_flush(lane, peer)) {
 		return false;
 	}
-	return !own->nack_due || flush_nack(lane, peer);
+	return !own->pulls.nack_due || flush_nack(lane, peer);
 }
 
 static void
@@ -356,18 +356,18 @@ static void
 flush_pulls(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense_peer *own = peer->own;
-	for (uint32_t i = 0; i < own->pull_count; i++) {
-		if (!flush_pull(lane, peer, &own->pull[i])) {
+	for (uint32_t i = 0; i < own->pulls.count; i++) {
+		if (!flush_pull(lane, peer, &own->pulls.range[i])) {
 			break;
 		}
 	}
 	uint32_t kept = 0;
-	for (uint32_t i = 0; i < own->pull_count; i++) {
-		if (own->pull[i].next < own->pull[i].end) {
-			own->pull[kept++] = own->pull[i];
+	for (uint32_t i = 0; i < own->pulls.count; i++) {
+		if (own->pulls.range[i].next < own->pulls.range[i].end) {
+			own->pulls.range[kept++] = own->pulls.range[i];
 		}
 	}
-	own->pull_count = kept;
+	own->pulls.count = kept;
 }
 
 enum wf_flush
@@ -377,10 +377,10 @@ wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (!flush_messages(lane, peer) || (own->have_values && !flush_answers(lane, peer))) {
 		return WF_FLUSH_FULL;
 	}
-	if (own->pull_count > 0) {
+	if (own->pulls.count > 0) {
 		flush_pulls(lane, peer);
 	}
-	bool left = own->answers.count > 0 || own->pull_count > 0;
+	bool left = own->answers.count > 0 || own->pulls.count > 0;
 	return left ? WF_FLUSH_LEFT : WF_FLUSH_DONE;
 }
 
@@ -416,21 +416,21 @@ wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_p
 	} else if (state && msg->state_idx < dense->store.state_count &&
 		   !all_have_state(&dense->store, msg)) {
 		why = "a static or reduced tensor has no state";
-	} else if (own->pull_count == WF_PULLS_MAX) {
+	} else if (own->pulls.count == WF_PULLS_MAX) {
 		why = "too many pulls are unanswered";
 	}
 	wf_peer_due(peer);
-	if (why != NULL && own->nack_due) {
+	if (why != NULL && own->pulls.nack_due) {
 		return wf_fail(WEFT_PROTOCOL, "PULL: %s, as was just said", why);
 	}
 	if (why != NULL) {
-		own->nack = (struct wf_msg_nack){
+		own->pulls.nack = (struct wf_msg_nack){
 			.request_id = msg->request_id, .first = msg->first, .status = WEFT_INVALID};
-		(void)snprintf(own->nack.reason, sizeof(own->nack.reason), "%s", why);
-		own->nack_due = true;
+		(void)snprintf(own->pulls.nack.reason, sizeof(own->pulls.nack.reason), "%s", why);
+		own->pulls.nack_due = true;
 		return WEFT_OK;
 	}
-	own->pull[own->pull_count++] = (struct wf_pull_range){
+	own->pulls.range[own->pulls.count++] = (struct wf_pull_range){
 		.request_id = msg->request_id,
 		.step = msg->step,
 		.next = msg->first,

@@ -485,7 +485,7 @@ wf_async_done(struct wf_lane *lane, uint64_t cookie)
 	struct wf_peer *peer = &lane->peer[(cookie & ~WF_COPY_COOKIE) / lane->opts.slot_count];
 	const struct wf_dense_peer *own = peer->own;
 	WF_ASSERT(own == &dense->peer[peer->trainer]);
-	if (peer->conn != NULL && (own->answers.count > 0 || own->pull_count > 0)) {
+	if (peer->conn != NULL && (own->answers.count > 0 || own->pulls.count > 0)) {
 		wf_peer_due(peer);
 	}
 }

@@ -410,8 +410,8 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	own->init_due = false;
 	own->have_values = false;
 	memset(own->have_state, 0, sizeof(own->have_state));
-	own->pull_count = 0;
-	own->nack_due = false;
+	own->pulls.count = 0;
+	own->pulls.nack_due = false;
 	wf_answer_forget(peer);
 	if (lane->ready) {
 		wf_window_park(lane, peer);

@@ -3,13 +3,6 @@
  *
  * dense.c   the service: the job description, its memory, messages
  * round.c   steps, gradients, the apply
- * feature.c what a job may have beside its steps, each in a file of its own (feature.h):
- * announce.c  which slices may be pushed, where the inbox does not hold all
- * averages.c  means of parameters over the last steps
- * halves.c  gradients and values in 16 bits
- * norm.c    clipping by the norm of the whole gradient
- * straggle.c  who is waited for
- * inquiry.c what is known of one trainer
  * async.c   the same for the asynchronous modes
  * answer.c  everything it sends
  * store.c   parameters, state, room for parked gradients
@@ -36,6 +29,14 @@ struct wf_pull_range {
 	uint8_t state_idx;
 };
 
+/* All that it asked for, in order, and the last that it is refused. */
+struct wf_pulls {
+	struct wf_pull_range range[WF_PULLS_MAX];
+	uint32_t count;
+	bool nack_due;
+	struct wf_msg_nack nack;
+};
+
 /* One trainer as the service sees it: peer->own. */
 struct wf_dense_peer {
 	/* Path: forgotten at DOWN. */
@@ -45,11 +46,8 @@ struct wf_dense_peer {
 	bool have_values, have_state[WF_STATE_MAX + 1]; /* state, then parameters as f32 */
 	struct wf_grant_key values_key, state_key[WF_STATE_MAX + 1];
 	bool init_due; /* to be told where the job begins, once all initial values are here */
-	struct wf_pull_range pull[WF_PULLS_MAX];
-	uint32_t pull_count;
-	bool nack_due;
+	struct wf_pulls pulls;
 	uint32_t features_due; /* bits of those that have something to send */
-	struct wf_msg_nack nack;
 
 	struct wf_ordinal_ring answers; /* to pushes */
 	uint64_t held_since_ns;         /* some of them wait for other trainers; 0: none does */
