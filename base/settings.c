@@ -41,7 +41,8 @@ static const struct wf_option session_rows[] = {
 	 .min = 1,
 	 .max = WF_PSERVER_LANES_MAX,
 	 .of_pserver = true,
-	 .help = "Dense lanes of each pserver: one thread, one core, one port each.",
+	 .help = "Number of dense lanes of each pserver. Each has its own thread, core and "
+		 "port.",
 	 .means = "dense lanes of each pserver"},
 	{.name = "ports_num_for_sparse",
 	 .type = WF_OPTION_U64,
@@ -49,9 +50,9 @@ static const struct wf_option session_rows[] = {
 	 .initial = "0",
 	 .max = WF_PSERVER_LANES_MAX - 1,
 	 .of_pserver = true,
-	 .help = "Sparse lanes of each pserver, each with a thread and a port of its own, "
-		 "after the dense ones. They keep the rows of sparse tables; a job without "
-		 "tables leaves them idle.",
+	 .help = "Number of sparse lanes of each pserver, each with its own thread and "
+		 "port, after the dense ones. They keep the rows of sparse tables; a job "
+		 "without tables does not use them.",
 	 .means = "sparse lanes of each pserver"},
 	{.name = "num_gradient_servers",
 	 .type = WF_OPTION_U64,
@@ -60,7 +61,7 @@ static const struct wf_option session_rows[] = {
 	 .initial = "1",
 	 .min = 1,
 	 .max = WF_TRAINER_COUNT_MAX,
-	 .help = "Trainers in the job.",
+	 .help = "Number of trainers in the job.",
 	 .means = "number of trainers"},
 	{.name = "grad_reduce",
 	 .type = WF_OPTION_ENUM,
@@ -83,7 +84,7 @@ static const struct wf_option session_rows[] = {
 	 .max = WF_SLICE_BYTES_MAX,
 	 .step = WF_SLICE_BYTES_MIN,
 	 .is_shared = true,
-	 .help = "Tensors are cut into slices of this size."},
+	 .help = "Size of the slices into which tensors are cut."},
 	{.name = "compared", .type = WF_OPTION_STRING, AT(compared), .initial = ""},
 
 	/* The optimizer: kernels/optimizer.h has the limits, which depend on the method. */
@@ -112,7 +113,7 @@ static const struct wf_option session_rows[] = {
 	 .fmin = 0,
 	 .fmax = 1,
 	 .is_shared = true,
-	 .help = "For the optimizers adam, adamw and adamax; less than 1."},
+	 .help = "First beta of the optimizers adam, adamw and adamax. Must be less than 1."},
 	{.name = "beta2",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.beta2),
@@ -121,7 +122,8 @@ static const struct wf_option session_rows[] = {
 	 .fmin = 0,
 	 .fmax = 1,
 	 .is_shared = true,
-	 .help = "For the optimizers adam, adamw and adamax; less than 1."},
+	 .help = "Second beta of the optimizers adam, adamw and adamax. Must be less than "
+		 "1."},
 	{.name = "rho",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.rho),
@@ -130,8 +132,8 @@ static const struct wf_option session_rows[] = {
 	 .fmin = 0,
 	 .fmax = 1,
 	 .is_shared = true,
-	 .help = "What the optimizers decayed_adagrad, rmsprop and adadelta keep of their means in "
-		 "each step; less than 1."},
+	 .help = "Share of their running means that the optimizers decayed_adagrad, rmsprop "
+		 "and adadelta keep in each step. Must be less than 1."},
 	{.name = "epsilon",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.epsilon),
@@ -146,7 +148,8 @@ static const struct wf_option session_rows[] = {
 	 .fmin = 0,
 	 .fmax = 1e30,
 	 .is_shared = true,
-	 .help = "Decay of all parameters: L2, for adamw decoupled from the gradient."},
+	 .help = "Weight decay of all parameters: L2, which adamw decouples from the "
+		 "gradient."},
 	{.name = "l1",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.l1),
@@ -155,8 +158,8 @@ static const struct wf_option session_rows[] = {
 	 .fmin = 0,
 	 .fmax = 1e30,
 	 .is_shared = true,
-	 .help = "L1 of all parameters: each moves towards 0 by the rate times this after its "
-		 "step."},
+	 .help = "L1 of all parameters: after each step a parameter moves towards 0 by the "
+		 "learning rate times this."},
 	{.name = "clip",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.clip),
@@ -165,7 +168,7 @@ static const struct wf_option session_rows[] = {
 	 .fmin = 0,
 	 .fmax = 1e30,
 	 .is_shared = true,
-	 .help = "Clip each element of the reduced gradient to this, 0: off."},
+	 .help = "Clip each element of the reduced gradient to this value. 0: off."},
 	{.name = "clip_norm",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.clip_norm),
@@ -174,18 +177,20 @@ static const struct wf_option session_rows[] = {
 	 .fmin = 0,
 	 .fmax = 1e30,
 	 .is_shared = true,
-	 .help = "Shorten the whole reduced gradient to this norm if it is longer, before all "
-		 "else; takes one round more. 0: off. Not with tables."},
+	 .help = "Scale the whole reduced gradient down to this norm if it is longer, "
+		 "before anything else. It takes one more round trip. 0: off. Not with "
+		 "tables."},
 	{.name = "schedule",
 	 .type = WF_OPTION_CHOICE,
 	 AT(optimizer.schedule),
 	 .initial = "constant",
 	 .choices = "constant|linear|warmup|poly|caffe_poly|exp|discexp|manual|pass_manual",
 	 .is_shared = true,
-	 .help = "linear: max(rate - a * samples, b); warmup: rate * min(1, samples / a);\n"
-		 "poly: rate * (1 + a * samples)^-b; caffe_poly: rate * (1 - samples / a)^b, 0\n"
-		 "from a on; exp: rate * a^(samples / b), discexp: with whole powers; manual,\n"
-		 "pass_manual: as --learning_rate_args says, for models without tables."},
+	 .help = "Learning-rate schedule. linear: max(rate - a * samples, b); warmup: rate "
+		 "* min(1, samples / a); poly: rate * (1 + a * samples)^-b; caffe_poly: "
+		 "rate * (1 - samples / a)^b, and 0 from a on; exp: rate * a^(samples / b); "
+		 "discexp: the same with whole powers; manual, pass_manual: see "
+		 "--learning_rate_args, for models without tables."},
 	{.name = "schedule_a",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.schedule_a),
@@ -205,8 +210,8 @@ static const struct wf_option session_rows[] = {
 	 AT(optimizer.schedule_args),
 	 .metavar = "N:F,N:F...",
 	 .is_shared = true,
-	 .help = "Schedule manual: up to N samples the rate is multiplied by F; pass_manual: up to "
-		 "pass N, from 0. After the last N its F stays."},
+	 .help = "For the schedule manual: up to N samples the rate is multiplied by F; for "
+		 "pass_manual: up to pass N, counted from 0. After the last N its F stays."},
 	{.name = "first_pass",
 	 .type = WF_OPTION_U64,
 	 AT(optimizer.first_pass),
@@ -221,17 +226,17 @@ static const struct wf_option session_rows[] = {
 	 .fmin = 0,
 	 .fmax = 1,
 	 .is_shared = true,
-	 .help = "Test at the end of each pass with averages of the parameters over the last "
-		 "steps, as many as this share of all steps; 0: with the parameters, as "
-		 "test_period always does. They are saved too, as passes in the folder average "
-		 "of save_dir. Not with tables."},
+	 .help = "Test at the end of each pass with averages of the parameters over the "
+		 "last steps. The value is the share of all steps that the averages cover. "
+		 "They are saved as well, as passes in the folder average of --save_dir. 0: "
+		 "test with the parameters, as --test_period always does. Not with tables."},
 	{.name = "max_average_window",
 	 .type = WF_OPTION_U64,
 	 AT(optimizer.max_average_window),
 	 WIRE(151, 8),
 	 .initial = "0",
 	 .is_shared = true,
-	 .help = "Steps that an average is made of at most; 0: no limit."},
+	 .help = "The most steps in an average. 0: no limit."},
 
 	/* When pushes are applied, and what they travel as. */
 	{.name = "dense_mode",
@@ -241,11 +246,12 @@ static const struct wf_option session_rows[] = {
 	 .initial = "sync",
 	 .choices = "sync|async|bounded|local|elastic",
 	 .is_shared = true,
-	 .help = "When pushes of tensors are applied. sync: those of all trainers at once, with "
-		 "equal bits; async: each as it comes, as a step of its own; bounded: likewise, "
-		 "but who is ahead waits; local: trainers make steps by themselves, and average "
-		 "parameters after every local_steps; elastic: likewise, but each keeps its own "
-		 "and is drawn towards a center (EASGD)."},
+	 .help = "When pushes of tensors are applied. sync: those of all trainers together, "
+		 "with reproducible bits. async: each by itself as it arrives. bounded: as "
+		 "async, but a trainer that is ahead waits. local: trainers step by "
+		 "themselves, and average their parameters every --local_steps steps. "
+		 "elastic: as local, but each trainer keeps its own parameters and is drawn "
+		 "towards a center (EASGD)."},
 	{.name = "dense_staleness",
 	 .type = WF_OPTION_U64,
 	 AT(dense_staleness),
@@ -266,8 +272,8 @@ static const struct wf_option session_rows[] = {
 	 .initial = "0",
 	 .max = 1000000000,
 	 .is_shared = true,
-	 .help = "With dense_mode=local or elastic: steps from one exchange to the next. Above 0 "
-		 "it stands for dense_mode=local where no mode is given."},
+	 .help = "With --dense_mode=local or elastic: number of steps between two "
+		 "exchanges. Above 0 it implies --dense_mode=local if no mode is given."},
 	{.name = "elastic_rate",
 	 .type = WF_OPTION_F64,
 	 AT(elastic_rate),
@@ -275,8 +281,8 @@ static const struct wf_option session_rows[] = {
 	 .initial = "0",
 	 .fmax = 1,
 	 .is_shared = true,
-	 .help = "With dense_mode=elastic: the part of their distance by which a trainer and the "
-		 "center move in an exchange; 0: 0.9 / num_gradient_servers."},
+	 .help = "With --dense_mode=elastic: the share of their distance by which a trainer "
+		 "and the center move in an exchange. 0: 0.9 / num_gradient_servers."},
 	{.name = "dense_wire",
 	 .type = WF_OPTION_ENUM,
 	 AT(dense_wire),
@@ -284,8 +290,9 @@ static const struct wf_option session_rows[] = {
 	 .initial = "f32",
 	 .choices = "f32|bf16|f16",
 	 .is_shared = true,
-	 .help = "How gradients and values of tensors travel: in 16 bits they are rounded once "
-		 "each way. Pservers sum and apply in f32, which is what is saved."},
+	 .help = "The format in which gradients and values of tensors travel. In 16 bits "
+		 "they are rounded once in each direction. Pservers sum and apply in f32, "
+		 "which is also what is saved."},
 	{.name = "dense_rounding",
 	 .type = WF_OPTION_ENUM,
 	 AT(dense_rounding),
@@ -293,16 +300,18 @@ static const struct wf_option session_rows[] = {
 	 .initial = "nearest",
 	 .choices = "nearest|stochastic",
 	 .is_shared = true,
-	 .help = "With dense_wire=bf16 or f16: how gradients are rounded, ties to even, or by "
-		 "chance (from seed), so that small ones are not lost. Values always to nearest."},
+	 .help = "With --dense_wire=bf16 or f16: how gradients are rounded: to nearest, "
+		 "ties to even, or at random (from --seed), so that small ones are not "
+		 "lost. Values are always rounded to nearest."},
 	{.name = "rounding_seed", .type = WF_OPTION_U64, AT(rounding_seed), .initial = "0"},
 	{.name = "sparse_mode",
 	 .type = WF_OPTION_ENUM,
 	 AT(sparse_mode),
 	 .initial = "sync",
 	 .choices = "sync|async|bounded",
-	 .help = "When pushes to tables are applied. sync: all of a step at once, with equal bits; "
-		 "async: as they come; bounded: likewise, but who is ahead waits."},
+	 .help = "When pushes to tables are applied. sync: those of all trainers together, "
+		 "with reproducible bits. async: as they arrive. bounded: as async, but a "
+		 "trainer that is ahead waits."},
 	{.name = "sparse_staleness", .type = WF_OPTION_U64, AT(sparse_staleness), .initial = "0"},
 	{.name = "sparse_discard_ratio",
 	 .type = WF_OPTION_F64,
@@ -314,7 +323,7 @@ static const struct wf_option session_rows[] = {
 	 .type = WF_OPTION_U64,
 	 AT(trainer_id),
 	 .initial = "0",
-	 .help = "This trainer, from 0.",
+	 .help = "Number of this trainer, from 0.",
 	 .means = "number of this trainer"},
 	{.name = "transport",
 	 .type = WF_OPTION_STRING,
@@ -322,12 +331,12 @@ static const struct wf_option session_rows[] = {
 	 .initial = "auto",
 	 .metavar = "auto|tcp|shm|verbs",
 	 .of_pserver = true,
-	 .help = "What carries the bytes. auto takes shared memory between processes of one "
-		 "host, RDMA between hosts that both have it, and else TCP; the log of a "
-		 "pserver says what and why. tcp takes TCP only. With shm and verbs (RDMA) a "
-		 "pserver refuses whoever cannot use them; a trainer that cannot ends with "
-		 "64, and with 69 where verbs finds no RDMA device. With auto and an address "
-		 "of loopback a pserver does not listen for RDMA. For tests, "
+	 .help = "What carries the data. auto: shared memory between processes of one host, "
+		 "RDMA between hosts that both have it, otherwise TCP; the log of a pserver "
+		 "says which and why. tcp: TCP only. shm, verbs (RDMA): only that; a "
+		 "pserver refuses trainers that cannot use it, and a trainer that cannot "
+		 "use it ends with 64, or with 69 if there is no RDMA device. With auto and "
+		 "a loopback address a pserver does not listen for RDMA. For tests, "
 		 "fault(SPEC)+auto injects faults: transport/fault/README.md."},
 	{.name = "tcp_congestion",
 	 .type = WF_OPTION_STRING,
@@ -335,34 +344,36 @@ static const struct wf_option session_rows[] = {
 	 .initial = "",
 	 .metavar = "NAME",
 	 .of_pserver = true,
-	 .help = "Congestion control of TCP sockets, cubic or bbr, say; the system's unless "
-		 "given. One that this host or user has not is refused, with the list."},
+	 .help = "Congestion control of TCP sockets, for example cubic or bbr; the system's "
+		 "unless given. If it is not available to this host or user it is refused, "
+		 "with a list of those that are."},
 	{.name = "verbs",
 	 .type = WF_OPTION_STRING,
 	 AT(verbs),
 	 .initial = "",
 	 .metavar = "KEY=VALUE[,KEY=VALUE...]",
 	 .of_pserver = true,
-	 .help = "Settings of RDMA: device=mlx5_0,port=1,gid=3,retry=5 and more; a key or value "
-		 "that does not exist is refused with what does. transport/verbs/README.md."},
+	 .help = "Settings of RDMA: device=mlx5_0,port=1,gid=3,retry=5 and more. An unknown "
+		 "key or value is refused, with a list of those there are: "
+		 "transport/verbs/README.md."},
 	{.name = "progress",
 	 .type = WF_OPTION_ENUM,
 	 AT(progress),
 	 .initial = "thread",
 	 .choices = "thread|caller",
-	 .help = "Who moves the bytes while the program computes: a thread of its own, or nobody "
-		 "(caller: only the calls that wait do)."},
+	 .help = "What transfers data while the program computes. thread: a thread of the "
+		 "session. caller: nothing; data moves only inside the calls that wait."},
 	{.name = "pin",
 	 .type = WF_OPTION_STRING,
 	 AT(pin),
 	 .initial = "off",
 	 .metavar = "auto|auto:I/N|off|CPULIST",
 	 .of_pserver = true,
-	 .help = "Bind threads to cores, and their memory to the node of the core: the lanes "
-		 "of a pserver; the compute threads of a trainer, then its progress thread. "
-		 "auto takes one core each, near the RDMA device that serves it; auto:I/N as "
-		 "process I of N on this host (weft launch sees to that itself); \"0,2-5\" "
-		 "these CPUs in this order. weft topo shows what it comes to."},
+	 .help = "Bind threads to cores, and their memory to the NUMA node of the core: the "
+		 "lanes of a pserver; the compute threads of a trainer and then its "
+		 "progress thread. auto: one core each, near the RDMA device that serves "
+		 "it. auto:I/N: as process I of N on this host (weft launch passes this "
+		 "itself). \"0,2-5\": these CPUs in this order. weft topo shows the result."},
 	{.name = "spin",
 	 .type = WF_OPTION_DURATION,
 	 AT(spin_ns),
@@ -372,25 +383,26 @@ static const struct wf_option session_rows[] = {
 	 .of_pserver = true,
 	 .max = WF_NS_PER_S,
 	 .help = "How long to poll before sleeping. auto: as long as recent waits make it "
-		 "worthwhile, up to 100us, where each polling thread of this process has a CPU."},
+		 "worthwhile, up to 100us, if each polling thread of this process has a "
+		 "CPU."},
 	{.name = "connect_timeout",
 	 .type = WF_OPTION_DURATION,
 	 AT(connect_timeout_ns),
 	 .initial = "300s",
 	 .min = WF_NS_PER_US,
 	 .of_pserver = true,
-	 .help = "How long a trainer waits until every pserver has answered for the first "
-		 "time, and a pserver from the first trainer of a job to the last; with "
-		 "--once also until the first one comes."},
+	 .help = "How long a trainer waits until every pserver has answered once, and a "
+		 "pserver from the first trainer of a job to the last; with --once also "
+		 "until the first one connects."},
 	{.name = "reconnect_timeout",
 	 .type = WF_OPTION_DURATION,
 	 AT(reconnect_timeout_ns),
 	 .initial = "3s",
 	 .min = WF_NS_PER_US,
 	 .of_pserver = true,
-	 .help = "How long a connection that broke may take to come back. A pserver waits as "
-		 "long for a trainer that it refused before the first step to come as it "
-		 "should be; then the job ends, naming it."},
+	 .help = "How long a broken connection may take to come back. A pserver waits as "
+		 "long for a trainer that it refused before the first step to come back as "
+		 "it should be; then the job ends, naming it."},
 	{.name = "peer_timeout",
 	 .type = WF_OPTION_DURATION,
 	 AT(peer_timeout_ns),
@@ -402,20 +414,22 @@ static const struct wf_option session_rows[] = {
 	 .type = WF_OPTION_DURATION,
 	 AT(step_timeout_ns),
 	 .initial = "1800s",
-	 .help = "Longest wait for a step, pull or reduce, other trainers included; 0: no limit."},
+	 .help = "The longest wait for a step, pull or reduce, other trainers included. 0: "
+		 "no limit."},
 	{.name = "stall_timeout",
 	 .type = WF_OPTION_DURATION,
 	 AT(stall_timeout_ns),
 	 .initial = "0",
-	 .help = "How long a pserver that takes no turns (stopped, starved, in a debugger) is\n"
-		 "waited for; it is named in the log meanwhile. 0: as step_timeout."},
+	 .help = "How long to wait for a pserver that takes no turns (stopped, starved, in "
+		 "a debugger). It is named in the log meanwhile. 0: as long as "
+		 "--step_timeout."},
 	{.name = "stats_period",
 	 .type = WF_OPTION_DURATION,
 	 AT(stats_period_ns),
 	 .initial = "0",
 	 .of_pserver = true,
-	 .help = "Log what the exchange did, so often and at the end: rates, waits, where its time "
-		 "went. 0: never."},
+	 .help = "How often, and at the end, to log what the exchange did: rates, waits, "
+		 "and where its time went. 0: never."},
 	{.name = "keep_state", .type = WF_OPTION_BOOL, AT(keep_state)},
 	{.name = "keep_arrays", .type = WF_OPTION_BOOL, AT(keep_arrays)},
 	{.name = "numerics", .type = WF_OPTION_STRING, AT(numerics), .initial = ""},

@@ -16,8 +16,8 @@
  * row); times are nanoseconds. */
 #define WF_SETTINGS_BY_NAME(X)                                                                     \
 	X(uint64_t, path_retry, WF_OPTION_DURATION, "0", .max = 3600 * WF_NS_PER_S,                \
-	  .help = "How long a path (shared memory, RDMA) that broke is left out before it is\n"    \
-		  "tried again, each time twice as long as the last time. 0: 10 s.")
+	  .help = "How long a path (shared memory, RDMA) that broke is not used, and twice as "    \
+		  "long after each further break. 0: 10 s.")
 
 /* What a session is set to. */
 struct wf_session_values {

@@ -385,7 +385,7 @@ rows_of_a_program_are_completed_by_the_table(void **state)
 	assert_string_equal(target.verbs, "");
 	assert_string_equal(rows[0].help, "Own.");
 	assert_string_equal(rows[1].help, "Own.");
-	assert_non_null(strstr(rows[2].help, "Who moves the bytes"));
+	assert_non_null(strstr(rows[2].help, "What transfers data"));
 	assert_false(wf_option_store(&rows[1], "65536", &target));
 	assert_true(wf_option_store(&rows[1], "65535", &target));
 	assert_true(wf_option_store(&rows[2], "caller", &target));
