@@ -21,6 +21,8 @@ wf_medium_init(struct wf_medium *medium, const struct wf_transport_ops *transpor
 	medium->info.put_bytes_max = opts->put_bytes_max;
 	medium->ops = ops;
 	wf_loop_init(&medium->loop, opts->env, NULL);
+	medium->loop.owner = opts->loop;
+	medium->loop.told = &medium->transport.told;
 	wf_places_init(&medium->places, opts->conn_max, opts->newcomer_max);
 }
 

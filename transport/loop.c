@@ -8,13 +8,18 @@
 #include <unistd.h>
 
 static void
-notify_wake(struct wf_loop_source *source, uint32_t mask)
+wake(struct wf_loop *loop)
 {
-	struct wf_loop *loop = WF_LOOP_OWNER(source, struct wf_loop, wake_source);
-	(void)mask;
 	if (loop->on_wake != NULL) {
 		loop->on_wake(loop);
 	}
+}
+
+static void
+notify_wake(struct wf_loop_source *source, uint32_t mask)
+{
+	(void)mask;
+	wake(source->loop);
 }
 
 void
@@ -32,11 +37,37 @@ wf_loop_init(struct wf_loop *loop, struct wf_env *env, void (*on_wake)(struct wf
 	};
 }
 
+static void
+join(struct wf_loop *loop, struct wf_loop *owner)
+{
+	WF_ASSERT(owner->epoll_fd >= 0 && owner->owner == NULL);
+	loop->epoll_fd = owner->epoll_fd;
+	loop->member_next = owner->member_first;
+	owner->member_first = loop;
+}
+
+/* Accepts one that has not joined. */
+static void
+leave(struct wf_loop *loop, struct wf_loop *owner)
+{
+	struct wf_loop **at = &owner->member_first;
+	while (*at != NULL && *at != loop) {
+		at = &(*at)->member_next;
+	}
+	if (*at != NULL) {
+		*at = loop->member_next;
+	}
+}
+
 enum weft_status
 wf_loop_open(struct wf_loop *loop)
 {
 	loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (loop->owner != NULL) {
+		join(loop, loop->owner);
+	} else {
+		loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	}
 	if (loop->wake_fd < 0 || loop->epoll_fd < 0) {
 		return wf_fail_errno(WEFT_IO, errno, "epoll and eventfd");
 	}
@@ -46,11 +77,15 @@ wf_loop_open(struct wf_loop *loop)
 void
 wf_loop_close(struct wf_loop *loop)
 {
-	if (loop->epoll_fd >= 0) {
+	WF_ASSERT(loop->member_first == NULL);
+	if (loop->owner != NULL) {
+		leave(loop, loop->owner);
+		wf_loop_unwatch(loop, loop->wake_fd); /* a task may have a duplicate of it */
+	} else if (loop->epoll_fd >= 0) {
 		(void)close(loop->epoll_fd);
 	}
 	if (loop->wake_fd >= 0) {
-		(void)close(loop->wake_fd);
+		(void)close(loop->wake_fd); /* epoll forgets it */
 	}
 	loop->epoll_fd = -1;
 	loop->wake_fd = -1;
@@ -60,6 +95,7 @@ enum weft_status
 wf_loop_watch(struct wf_loop *loop, int fd, uint32_t mask, struct wf_loop_source *source)
 {
 	struct epoll_event event = {.events = mask, .data.ptr = source};
+	source->loop = loop;
 	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
 		return wf_fail_errno(WEFT_IO, errno, "epoll_ctl");
 	}
@@ -80,12 +116,34 @@ wf_loop_unwatch(struct wf_loop *loop, int fd)
 	(void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-static void
+/* A look of `loop` found something of another one. False: that one is to look itself. */
+static __attribute__((noinline)) bool
+notice(struct wf_loop *loop, struct wf_loop_source *source)
+{
+	struct wf_loop *other = source->loop;
+	if (other == loop->owner) {
+		return true; /* it has nothing but kicks, and they have done what they are for */
+	}
+	other->noticed = true;
+	if (loop->told != NULL) {
+		*loop->told = true;
+	}
+	other->woken |= other->apart && source == &other->wake_source;
+	return !other->apart;
+}
+
+__attribute__((always_inline)) static inline void
 dispatch(struct wf_loop *loop, const struct epoll_event *event, int count)
 {
 	for (int i = 0; i < count; i++) {
 		struct wf_loop_source *source = event[i].data.ptr;
-		source->notify(source, event[i].events);
+		if (source->loop == loop || notice(loop, source)) {
+			source->notify(source, event[i].events);
+		}
+	}
+	if (loop->woken) {
+		loop->woken = false;
+		wake(loop);
 	}
 	loop->look_turn = loop->turn;
 }

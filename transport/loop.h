@@ -38,6 +38,13 @@
  * deadline of the caller tells of: where something is left, wf_loop_rest makes the sleep end
  * at once.
  *
+ * Media of one transport share an epoll descriptor: their loops are members of one that is the
+ * transport's, its owner. A member is a loop like any other, with a state and an eventfd of its
+ * own. Whoever looks, or waits, calls the sources of all members, and those of others are noticed:
+ * a member that sleeps need not be polled before that, or before the deadline that its arm gave.
+ * Where a look in an armed poll notices a member whose turn has passed, the transport polls that
+ * one once more, or makes the sleep end at once.
+ *
  * Thread: the transport's owner, but for a write to `wake_fd`, which any thread may do. */
 #pragma once
 
@@ -58,6 +65,7 @@
  * whose memory stays until a poll after the one in which the descriptor was closed or removed:
  * epoll may have told of it already. */
 struct wf_loop_source {
+	struct wf_loop *loop; /* set by wf_loop_watch */
 	/* `mask`: what epoll said. It notes that, or reads what the descriptor has; events are
 	 * delivered by the poll. */
 	void (*notify)(struct wf_loop_source *source, uint32_t mask);
@@ -83,6 +91,17 @@ struct wf_loop {
 	struct wf_loop_source wake_source;
 	void (*on_wake)(struct wf_loop *loop); /* after a write to wake_fd; NULL: nothing */
 
+	struct wf_loop *owner;        /* whose epoll descriptor it shares; NULL: it has its own */
+	struct wf_loop *member_first; /* owner: who came last is first */
+	struct wf_loop *member_next;
+	/* Member: a look of another one found something of it. Cleared by who polls it next. */
+	bool noticed;
+	/* Member: its sources read what they are told of, and its descriptors stay readable until
+	 * then: they are called in a look of its own only. */
+	bool apart;
+	bool woken; /* apart: on_wake is due in the next look of its own */
+	bool *told; /* set where its look found something of another one; NULL: nobody asks */
+
 	enum wf_loop_state state;
 	/* This poll leaves work that no descriptor and no deadline tells of. The medium's to set,
 	 * and to clear when a poll begins. */
@@ -99,11 +118,14 @@ struct wf_loop {
 };
 
 /* A loop without descriptors: AWAKE, nobody is ready, no timer runs. `on_wake`: NULL, or set later.
- */
+ * `owner` of a member is set after this. */
 void wf_loop_init(struct wf_loop *loop, struct wf_env *env, void (*on_wake)(struct wf_loop *loop));
-/* Make the descriptors. WEFT_IO: there are none left; close it all the same. */
+/* Make the descriptors; a member joins its owner, which is open. WEFT_IO: there are none left;
+ * close it all the same.
+ */
 enum weft_status wf_loop_open(struct wf_loop *loop) WEFT_MUST_CHECK;
-/* Accepts a loop that was not opened. Sources need not be removed before. */
+/* Accepts a loop that was not opened. Sources need not be removed before; those of a member have to
+ * be, or to be closed. */
 void wf_loop_close(struct wf_loop *loop);
 
 /* Add a descriptor, change for what it is watched, remove it. Closing a descriptor that has no

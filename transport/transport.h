@@ -21,6 +21,7 @@
 #define WF_WHY_BYTES 256
 
 struct wf_event;
+struct wf_loop; /* transport/loop.h */
 struct wf_transport_ops;
 
 /* First member of each backend's own struct. */
@@ -78,6 +79,9 @@ struct wf_transport_opts {
 	/* Settings of RDMA devices ("device=mlx5_0,retry=5"), see transport/verbs; NULL: defaults.
 	 */
 	const char *verbs;
+	/* What a medium shares the descriptors of, with the other media of one transport; NULL: it
+	 * has its own. Set by "paths". */
+	struct wf_loop *loop;
 	uint64_t path_retry_ns; /* "paths": how long a path that broke is not used; 0: 10 s */
 };
 

@@ -143,6 +143,8 @@ poll_within(struct wf_fault *f, struct wf_events *events)
 	most = events->max < most ? events->max : most;
 	unsigned room = draw_room(f, most);
 	enum weft_status st = wf_transport_poll(f->inner, events->at, room, &got);
+	f->base.told |= f->inner->told; /* its look may have found something for another path */
+	f->inner->told = false;
 	if (st != WEFT_OK) {
 		return st;
 	}

@@ -221,6 +221,8 @@ on_wake(struct wf_loop *loop)
 	}
 }
 
+static struct wf_loop *shared; /* of those that are opened next; NULL: they have their own */
+
 static struct toy *
 toy_open(struct toy *toy)
 {
@@ -229,6 +231,7 @@ toy_open(struct toy *toy)
 			    .now_ns = 1,
 			    .deadline_ns = WF_NEVER};
 	wf_loop_init(&toy->loop, &toy->env, on_wake);
+	toy->loop.owner = shared;
 	assert_int_equal(wf_loop_open(&toy->loop), WEFT_OK);
 	toy->line_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	assert_true(toy->line_fd >= 0);
@@ -630,6 +633,93 @@ a_descriptor_that_is_none_cannot_be_watched(void **state)
 	wf_loop_close(&toy->loop); /* once more */
 }
 
+/* ---- members ---- */
+
+/* True: that was one look of `looker`, and of the two only what is named was called and noticed. */
+static bool
+one_is_noticed(struct toy *looker, const struct toy *called, struct toy *other)
+{
+	bool told = false;
+	looker->loop.told = &told;
+	assert_true(wf_loop_collect(&looker->loop));
+	looker->loop.told = NULL;
+	bool good = told == (called != looker) && !looker->loop.noticed && !looker->readable;
+	good = good && other->loop.noticed == (called == other) && !other->readable;
+	other->loop.noticed = false;
+	return good;
+}
+
+static void
+members_look_for_each_other(void **state)
+{
+	(void)state;
+	struct toy owner_memory, *top = toy_open(&owner_memory);
+	struct toy toy_memory[3], *toy[3];
+	shared = &top->loop;
+	for (unsigned i = 0; i < 3; i++) {
+		toy[i] = toy_open(&toy_memory[i]);
+		assert_int_equal(toy[i]->loop.epoll_fd, top->loop.epoll_fd);
+	}
+	shared = NULL;
+	toy_close(toy[1]);
+	assert_ptr_equal(top->loop.member_first, &toy[2]->loop);
+	assert_ptr_equal(toy[2]->loop.member_next, &toy[0]->loop);
+	happen(toy[2], LINE); /* whoever looks calls its source, and it is noticed */
+	assert_true(wf_loop_collect(&toy[0]->loop));
+	assert_true(toy[2]->readable && toy[2]->loop.noticed && !toy[0]->loop.noticed);
+	toy[2]->readable = false;
+	toy[2]->loop.noticed = false;
+	happen(toy[2], KICK);
+	assert_true(one_is_noticed(toy[0], toy[2], toy[2]));
+	assert_ptr_equal(wf_loop_pop(&toy[2]->loop), &toy[2]->line);
+	assert_ptr_equal(wf_loop_pop(&toy[2]->loop), &toy[2]->word);
+	happen(toy[0], KICK);
+	assert_true(one_is_noticed(toy[0], toy[0], toy[2]));
+	wf_loop_kick(&top->loop); /* it ends a sleep, and is for nobody */
+	assert_true(one_is_noticed(toy[0], toy[0], toy[2]));
+	toy_close(toy[0]);
+	happen(toy[2], LINE);
+	assert_true(wf_loop_collect(&top->loop)); /* a look of the owner is one, too */
+	assert_true(toy[2]->readable && toy[2]->loop.noticed);
+	toy_close(toy[2]);
+	assert_null(top->loop.member_first);
+	toy_close(top);
+}
+
+/* Its descriptors stay readable, and its sources are called in its own look only. */
+static void
+a_member_that_is_apart_looks_for_itself(void **state)
+{
+	(void)state;
+	struct toy owner_memory, *top = toy_open(&owner_memory);
+	struct toy toy_memory[2], *toy[2];
+	shared = &top->loop;
+	toy[0] = toy_open(&toy_memory[0]);
+	toy[1] = toy_open(&toy_memory[1]);
+	shared = NULL;
+	struct wf_loop *apart = &toy[1]->loop;
+	apart->apart = true;
+	wf_loop_watch_change(apart, toy[1]->line_fd, EPOLLIN, &toy[1]->line_source);
+	happen(toy[1], LINE);
+	assert_true(one_is_noticed(toy[0], toy[1], toy[1]));
+	assert_true(wf_loop_collect(apart));
+	assert_true(toy[1]->readable);
+	assert_ptr_equal(wf_loop_pop(apart), &toy[1]->line);
+	toy[1]->readable = false;
+	assert_int_equal(read(toy[1]->line_fd, &(uint64_t){0}, 8), 8);
+	happen(toy[1], KICK); /* of which the descriptor tells once */
+	assert_true(one_is_noticed(toy[0], toy[1], toy[1]));
+	assert_int_equal(apart->ready_count, 0);
+	assert_true(wf_loop_collect(apart));
+	assert_ptr_equal(wf_loop_pop(apart), &toy[1]->word);
+	toy[1]->words_seen = 1;
+	assert_true(wf_loop_collect(apart));
+	assert_int_equal(apart->ready_count, 0);
+	toy_close(toy[1]);
+	toy_close(toy[0]);
+	toy_close(top);
+}
+
 /* ---- and with a thread ---- */
 
 #define WORDS 2000u
@@ -700,6 +790,8 @@ main(void)
 		cmocka_unit_test(more_sources_than_one_call_brings_are_collected_by_several),
 		cmocka_unit_test(a_source_is_called_while_it_is_watched_for_what_it_is_watched),
 		cmocka_unit_test(a_descriptor_that_is_none_cannot_be_watched),
+		cmocka_unit_test(members_look_for_each_other),
+		cmocka_unit_test(a_member_that_is_apart_looks_for_itself),
 		cmocka_unit_test(a_thread_that_kicks_is_heard),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
