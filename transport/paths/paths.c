@@ -8,11 +8,8 @@
  * Thread: the transport's owner. */
 #include "transport/paths/paths_internal.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 static void
 paths_close(struct wf_transport *transport)
@@ -24,9 +21,7 @@ paths_close(struct wf_transport *transport)
 	while (t->conns != NULL) {
 		wf_paths_conn_free(t->conns);
 	}
-	if (t->epoll_fd >= 0) {
-		(void)close(t->epoll_fd);
-	}
+	wf_loop_close(&t->loop);
 	wf_free(transport->env, t, sizeof(*t));
 }
 
@@ -323,6 +318,17 @@ report_failed(struct wf_paths *t, struct wf_event *at, unsigned max)
 	return count;
 }
 
+/* By any thread. */
+static void
+wake(struct wf_paths *t)
+{
+	if (t->shares) {
+		wf_loop_kick(&t->loop);
+	} else {
+		t->path[0].inner->ops->wake(t->path[0].inner);
+	}
+}
+
 /* A caller that armed sleeps after an empty poll, and does not know that this poll used something
  * up, or that there is something to be done earlier than it was told. */
 static __attribute__((noinline)) void
@@ -330,7 +336,7 @@ wake_if_due(struct wf_paths *t)
 {
 	if (t->hidden || t->changed || t->failed_count > 0 || t->dead_waiting ||
 	    t->timer_ns < t->armed_ns) {
-		t->path[0].inner->ops->wake(t->path[0].inner);
+		wake(t);
 	}
 	t->hidden = false;
 }
@@ -348,33 +354,50 @@ settle_armed(struct wf_paths *t, unsigned event_count)
 
 /* One that slept on is looked at in a poll that a sleep may follow: what it then leaves over, it
  * tells of only if it was armed. */
-static __attribute__((noinline)) void
+static void
 arm_again(struct wf_paths *t, struct wf_path *path)
 {
 	(void)path->inner->ops->arm(path->inner, &path->armed_ns);
-	if (path->armed_ns < t->armed_ns) {
+	if (t->armed && path->armed_ns < t->armed_ns) {
 		t->hidden = true; /* the caller was told otherwise */
-		wf_paths_attend(t);
+		t->attention = true;
 	}
 }
 
+/* What is quiet is put to sleep as soon as it has nothing, whatever the caller does. */
 static enum weft_status
 poll_path(struct wf_paths *t, struct wf_path *path, struct wf_event *events, unsigned max,
 	  unsigned *count)
 {
 	unsigned got = 0;
-	if (t->armed && path->asleep) {
+	bool quiet = !path->hot && path->loop != NULL;
+	if (t->armed ? path->asleep : quiet) {
 		arm_again(t, path);
+	}
+	if (path->loop != NULL) {
+		path->loop->noticed = false;
 	}
 	enum weft_status st =
 		path->inner->ops->poll(path->inner, events + *count, max - *count, &got);
-	path->asleep = t->armed && got == 0;
+	bool ran = path->armed_ns <= t->now_ns; /* a timer did: it may have another one now */
+	path->asleep = (t->armed || quiet) && got == 0 && !ran;
 	*count += translate(t, path, events + *count, got);
 	return st;
 }
 
-/* What is quiet sleeps on while the others bring something: its descriptor, or the clock, tells
- * when it has to be looked at. `all`: it has to. */
+/* `all`: also those that nobody notices. */
+static bool
+is_wanted(const struct wf_paths *t, const struct wf_path *path, bool all)
+{
+	if (path->inner == NULL || path->hot) {
+		return path->inner != NULL;
+	}
+	if (path->loop == NULL) {
+		return all || (t->armed && !path->asleep);
+	}
+	return !path->asleep || path->loop->noticed || (all && path->armed_ns <= t->now_ns);
+}
+
 static enum weft_status
 poll_each(struct wf_paths *t, bool all, struct wf_event *events, unsigned max, unsigned *count)
 {
@@ -383,8 +406,7 @@ poll_each(struct wf_paths *t, bool all, struct wf_event *events, unsigned max, u
 	t->first = 0;
 	for (unsigned i = 0; i < t->path_count && st == WEFT_OK; i++) {
 		struct wf_path *path = &t->path[idx];
-		bool wanted = path->hot || all || (t->armed && !path->asleep);
-		if (wanted && path->inner != NULL) {
+		if (is_wanted(t, path, all)) {
 			if (*count == max) {
 				t->first = idx;
 				wf_paths_attend(t);
@@ -398,48 +420,85 @@ poll_each(struct wf_paths *t, bool all, struct wf_event *events, unsigned max, u
 	return st;
 }
 
+static bool
+is_any_noticed(const struct wf_paths *t)
+{
+	bool any = false;
+	for (unsigned i = 0; i < t->path_count; i++) {
+		any |= t->path[i].loop != NULL && t->path[i].loop->noticed;
+	}
+	return any;
+}
+
+/* From now on nothing is to be looked at but `only`, if the others sleep. */
+static void
+try_to_rest(struct wf_paths *t)
+{
+	if (t->attention || t->only == NULL) {
+		return;
+	}
+	t->rest = true;
+	t->rest_ns = WF_NEVER;
+	for (unsigned i = 0; i < t->path_count; i++) {
+		const struct wf_path *path = &t->path[i];
+		if (path->inner != NULL && path != t->only) {
+			t->rest &= path->asleep && path->loop != NULL;
+			t->rest_ns = path->armed_ns < t->rest_ns ? path->armed_ns : t->rest_ns;
+		}
+	}
+	if (t->rest) {
+		t->only->asleep = false; /* nobody knows from now on */
+	}
+	if (t->rest && t->rest_ns == WF_NEVER) {
+		t->transport.active = t->only->inner;
+	}
+}
+
+/* A look of one may have noticed another one whose turn had passed. */
+static void
+poll_soon_if_noticed(struct wf_paths *t)
+{
+	if (is_any_noticed(t)) {
+		t->hidden = true;
+		wf_paths_attend(t);
+	}
+}
+
 static __attribute__((noinline)) enum weft_status
 poll_several(struct wf_paths *t, struct wf_event *events, unsigned max, unsigned *event_count)
 {
 	bool all = (t->attention || ++t->turns >= WF_PATHS_LOOK_TURNS) && attend(t);
+	t->rest = false;
 	t->hidden = false;
 	unsigned count = t->failed_count > 0 ? report_failed(t, events, max) : 0;
 	enum weft_status st = poll_each(t, all, events, max, &count);
 	if (t->slept && !t->armed && !all && count == 0 && st == WEFT_OK) {
-		st = poll_each(t, true, events, max, &count); /* who else woke the caller? */
+		if (t->shares) { /* who else woke the caller? */
+			(void)wf_loop_collect(&t->loop);
+		}
+		st = poll_each(t, true, events, max, &count);
 	}
+	poll_soon_if_noticed(t);
 	t->slept = false;
 	*event_count = count;
 	if (t->armed || t->passed_by) {
 		settle_armed(t, count);
 	}
-	if (t->path_count == 1 && !t->attention) {
-		t->transport.active = t->path[0].inner;
-		t->path[0].asleep = false; /* nobody knows from now on */
-	}
+	try_to_rest(t);
 	return st;
 }
 
-/* What came past this transport, with UP or DOWN among it. */
+/* What `only` brought has UP or DOWN among it, or its look noticed another one. */
 static unsigned
 paths_sift(struct wf_transport *transport, struct wf_event *events, unsigned count)
 {
 	struct wf_paths *t = wf_paths_of(transport);
-	unsigned kept = translate(t, &t->path[0], events, count);
+	unsigned kept = translate(t, t->only, events, count);
+	poll_soon_if_noticed(t);
 	if (kept == 0) {
-		wake_if_due(t); /* the caller may sleep for that, and the path found something */
+		wake_if_due(t); /* the caller may sleep for that */
 	}
 	return kept;
-}
-
-/* The path that is all there is to look at in this turn; NULL: there may be more. */
-static inline struct wf_path *
-find_only(struct wf_paths *t)
-{
-	bool usual =
-		t->only != NULL && !t->armed && !t->slept && t->turns + 1 < WF_PATHS_LOOK_TURNS;
-	t->turns += usual ? 1 : 0;
-	return usual ? t->only : NULL;
 }
 
 static enum weft_status
@@ -447,15 +506,15 @@ paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned max
 	   unsigned *event_count)
 {
 	struct wf_paths *t = wf_paths_of(transport);
-	struct wf_path *path = find_only(t);
-	if (path == NULL || t->attention) {
+	if (!t->rest || ++t->turns >= WF_PATHS_LOOK_TURNS) {
 		return poll_several(t, events, max, event_count);
 	}
-	/* Nothing is to be done but what one path brings. */
-	enum weft_status st = path->inner->ops->poll(path->inner, events, max, event_count);
-	if (*event_count > 0) {
-		*event_count = translate(t, path, events, *event_count);
+	struct wf_transport *only = t->only->inner;
+	enum weft_status st = only->ops->poll(only, events, max, event_count);
+	if (only->told) {
+		*event_count = paths_sift(transport, events, *event_count);
 	}
+	t->armed = false;
 	return st;
 }
 
@@ -469,8 +528,14 @@ static bool
 paths_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_paths *t = wf_paths_of(transport);
-	uint64_t soonest_ns = t->failed_count > 0 ? 0 : t->timer_ns;
 	t->armed = true;
+	if (t->rest) {
+		bool quiet = t->only->inner->ops->arm(t->only->inner, deadline_ns);
+		*deadline_ns = t->rest_ns < *deadline_ns ? t->rest_ns : *deadline_ns;
+		t->armed_ns = *deadline_ns;
+		return quiet;
+	}
+	uint64_t soonest_ns = t->failed_count > 0 ? 0 : t->timer_ns;
 	for (unsigned i = 0; i < t->path_count; i++) {
 		struct wf_path *path = &t->path[i];
 		if (path->inner != NULL && !path->asleep) {
@@ -487,8 +552,8 @@ static void
 paths_wait(struct wf_transport *transport, uint64_t deadline_ns)
 {
 	const struct wf_paths *t = wf_paths_of(transport);
-	if (t->path_count == 1) {
-		t->path[0].inner->ops->wait(t->path[0].inner, deadline_ns);
+	if (t->rest) {
+		t->only->inner->ops->wait(t->only->inner, deadline_ns);
 	} else {
 		wf_wait(transport->env, t->wait_fd, deadline_ns);
 	}
@@ -497,8 +562,7 @@ paths_wait(struct wf_transport *transport, uint64_t deadline_ns)
 static void
 paths_wake(struct wf_transport *transport)
 {
-	const struct wf_paths *t = wf_paths_of(transport);
-	t->path[0].inner->ops->wake(t->path[0].inner);
+	wake(wf_paths_of(transport));
 }
 
 static const struct wf_transport_ops paths_ops = {
@@ -521,36 +585,6 @@ static const struct wf_transport_ops paths_ops = {
 	.wait = paths_wait,
 	.wake = paths_wake,
 };
-
-/* One inner transport: its descriptor. Several: an epoll over theirs. -1 where there is none. */
-static enum weft_status
-open_wait_fd(struct wf_paths *t)
-{
-	unsigned inner_count = 0;
-	t->wait_fd = wf_transport_wait_fd(t->path[0].inner);
-	for (unsigned i = 0; i < t->path_count; i++) {
-		inner_count += t->path[i].inner != NULL;
-	}
-	if (inner_count == 1 || t->wait_fd < 0) {
-		return WEFT_OK;
-	}
-	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	t->wait_fd = t->epoll_fd;
-	if (t->epoll_fd < 0) {
-		return wf_fail_errno(WEFT_IO, errno, "paths: epoll");
-	}
-	for (unsigned i = 0; i < t->path_count; i++) {
-		if (t->path[i].inner == NULL) {
-			continue;
-		}
-		struct epoll_event event = {.events = EPOLLIN};
-		int fd = wf_transport_wait_fd(t->path[i].inner);
-		if (epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
-			return wf_fail_errno(WEFT_IO, errno, "paths: epoll_ctl");
-		}
-	}
-	return WEFT_OK;
-}
 
 static enum weft_status
 keep_settings(struct wf_paths *t, const char *verbs)
@@ -580,7 +614,7 @@ paths_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	wf_places_init(&t->places, opts->conn_max, opts->newcomer_max);
 	t->info.name = "paths";
 	t->info.put_bytes_max = opts->put_bytes_max;
-	t->epoll_fd = -1;
+	wf_loop_init(&t->loop, opts->env, NULL);
 	t->timer_ns = WF_NEVER;
 	t->changed = true;
 	wf_paths_attend(t);
@@ -589,13 +623,11 @@ paths_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	if (st == WEFT_OK) {
 		st = wf_paths_open_all(t);
 	}
-	if (st == WEFT_OK) {
-		st = open_wait_fd(t);
-	}
 	if (st != WEFT_OK) {
 		paths_close(&t->transport);
 		return st;
 	}
+	t->wait_fd = wf_transport_wait_fd(t->path[0].inner); /* all share it, or have none */
 	*out = &t->transport;
 	return WEFT_OK;
 }

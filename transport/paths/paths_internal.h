@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/env.h"
+#include "transport/loop.h"
 #include "transport/ops.h"
 #include "transport/places.h"
 #include "transport/rdma.h"
@@ -43,6 +44,7 @@ struct wf_path {
 	uint32_t down;                    /* rdma: 1 << idx in `at`: that was said to be down */
 	bool quiet;                       /* missing, and nothing to be told unless asked for */
 	bool lost;                        /* it was there, and is not used any more */
+	struct wf_loop *loop;             /* a member of the transport's; NULL: nobody notices it */
 	bool hot;                         /* polled on every turn */
 	bool asleep;       /* armed, and it had nothing: what comes makes its descriptor readable */
 	uint64_t armed_ns; /* deadline that it gave; WF_NEVER without one */
@@ -129,7 +131,8 @@ struct wf_paths {
 	struct wf_path path[WF_PATHS_MAX];  /* the bootstrap first */
 	unsigned path_count;
 	struct wf_path *only; /* that is hot; NULL: there are several */
-	int epoll_fd;         /* over those of several inner ones; -1: not needed */
+	struct wf_loop loop;  /* whose descriptors several share; not opened for one */
+	bool shares;
 	int wait_fd;
 
 	struct wf_paths_conn *conns;
@@ -141,8 +144,12 @@ struct wf_paths {
 	unsigned first; /* path with which the next poll begins */
 	unsigned turns; /* since the clock was looked at */
 	bool attention; /* the next poll is none of the usual */
+	/* Nothing is to be looked at but `only`: the others sleep, and what comes is noticed. They
+	 * have nothing to do before rest_ns. */
+	bool rest;
+	uint64_t rest_ns;
 	bool armed;
-	bool passed_by;    /* it may have been armed: calls went to its only path */
+	bool passed_by;    /* it may have been armed: calls went to `only` */
 	bool slept;        /* since the armed poll there was none */
 	bool changed;      /* which paths are hot is to be found out */
 	bool hidden;       /* an event was used up */
@@ -169,6 +176,7 @@ wf_paths_attend(struct wf_paths *t)
 		t->passed_by = true;
 		t->armed_ns = WF_NEVER;
 	}
+	t->rest = false;
 	t->attention = true;
 }
 

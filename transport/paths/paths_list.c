@@ -50,9 +50,15 @@ open_inner(struct wf_paths *t, struct wf_path *path, const char *item)
 	uint32_t spare = opts.newcomer_max + WF_PATHS_SPARE_CONNS;
 	opts.conn_max += opts.conn_max < 65536 - spare ? spare : 0;
 	opts.knows = NULL; /* it is asked of the user's hello, which lies within */
+	opts.loop = t->shares ? &t->loop : NULL;
 	enum weft_status st = path->kind->rdma ? wf_rdma_present() : WEFT_OK;
 	path->quiet = st == WEFT_UNAVAILABLE;
-	return st != WEFT_OK ? st : wf_transport_open(item, &opts, &path->inner);
+	const struct wf_loop *last = t->loop.member_first;
+	if (st == WEFT_OK) {
+		st = wf_transport_open(item, &opts, &path->inner);
+	}
+	path->loop = t->loop.member_first != last ? t->loop.member_first : NULL;
+	return st;
 }
 
 /* A fast path that cannot be opened is left out, unless it is the one that must be. */
@@ -84,7 +90,18 @@ open_path(struct wf_paths *t, const char *item)
 		set_missing(path);
 	}
 	t->path_count++;
+	if (is_first) {
+		t->shares = path->loop != NULL;
+	}
 	return WEFT_OK;
+}
+
+/* Several share descriptors. */
+static enum weft_status
+open_loop(struct wf_paths *t, const char *items)
+{
+	t->shares = strchr(items, ',') != NULL;
+	return t->shares ? wf_loop_open(&t->loop) : WEFT_OK;
 }
 
 enum weft_status
@@ -99,7 +116,7 @@ wf_paths_open_all(struct wf_paths *t)
 			t->must = s->must;
 		}
 	}
-	enum weft_status st = WEFT_OK;
+	enum weft_status st = open_loop(t, at);
 	while (st == WEFT_OK && *at != '\0') {
 		char item[ITEM_BYTES];
 		size_t used = 0;
