@@ -106,6 +106,7 @@ wf_transport_open(const char *name, const struct wf_transport_opts *opts, struct
 	if (st == WEFT_OK) {
 		(*out)->blob_max = full.blob_max;
 		(*out)->active = *out;
+		(*out)->rest_ns = WF_NEVER;
 	}
 	return st;
 }
@@ -330,7 +331,7 @@ wf_transport_poll(struct wf_transport *transport, struct wf_event *events, unsig
 	WF_ASSERT(max > 0);
 	struct wf_transport *active = transport->active;
 	enum weft_status st = active->ops->poll(active, events, max, event_count);
-	if (active != transport && active->told) {
+	if (active != transport && (active->told || --transport->passes_left == 0)) {
 		*event_count = transport->sift(transport, events, *event_count);
 	}
 	return st;
@@ -345,7 +346,13 @@ wf_transport_wait_fd(struct wf_transport *transport)
 bool
 wf_transport_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
-	return transport->active->ops->arm(transport->active, deadline_ns);
+	struct wf_transport *active = transport->active;
+	if (transport->rest_ns == WF_NEVER) {
+		return active->ops->arm(active, deadline_ns);
+	}
+	bool quiet = active->ops->arm(active, deadline_ns);
+	*deadline_ns = *deadline_ns < transport->rest_ns ? *deadline_ns : transport->rest_ns;
+	return quiet;
 }
 
 void

@@ -33,10 +33,15 @@ struct wf_transport {
 	 * ("paths"), the one of them that is all there is to look at. Set by wf_transport_open,
 	 * then by that backend. */
 	struct wf_transport *active;
-	/* Of such a one: `count` events of its active one have UP or DOWN among them. Makes them
-	 * its own, where they lie, and returns how many are left. */
+	/* Of such a one, while `active` is another one. A poll of that brought `count` events, and
+	 * they have UP or DOWN among them, or the clock is to be looked at. Makes them its own,
+	 * where they lie, and returns how many are left. */
 	unsigned (*sift)(struct wf_transport *transport, struct wf_event *events, unsigned count);
-	bool told; /* a poll has delivered UP or DOWN since "paths" last cleared this */
+	uint64_t rest_ns;     /* it has nothing to do before; WF_NEVER where `active` is itself */
+	unsigned passes_left; /* polls until it is asked */
+	/* Set by a poll that delivers UP or DOWN, or finds something for others that share its
+	 * descriptor. Cleared by "paths". */
+	bool told;
 };
 
 /* First member of each backend's own connection. Made by connect, or by the UP event of an incoming
@@ -50,6 +55,9 @@ struct wf_conn {
 	struct wf_conn *carrier;
 	struct wf_conn *shown; /* whose MSG, PUT and DONE its own are: itself, or what it carries */
 };
+
+/* Polls that pass by one that chose another, until it is asked again. */
+#define WF_PASSED_MAX 16u
 
 struct wf_session_values; /* base/settings.h */
 

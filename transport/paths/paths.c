@@ -395,7 +395,7 @@ is_wanted(const struct wf_paths *t, const struct wf_path *path, bool all)
 	if (path->loop == NULL) {
 		return all || (t->armed && !path->asleep);
 	}
-	return !path->asleep || path->loop->noticed || (all && path->armed_ns <= t->now_ns);
+	return !path->asleep || path->loop->noticed || path->armed_ns <= t->now_ns;
 }
 
 static enum weft_status
@@ -430,27 +430,25 @@ is_any_noticed(const struct wf_paths *t)
 	return any;
 }
 
-/* From now on nothing is to be looked at but `only`, if the others sleep. */
+/* If nothing is to be looked at but `only`, for the others sleep and what comes is noticed, calls
+ * go there from now on. */
 static void
 try_to_rest(struct wf_paths *t)
 {
-	if (t->attention || t->only == NULL) {
-		return;
-	}
-	t->rest = true;
-	t->rest_ns = WF_NEVER;
-	for (unsigned i = 0; i < t->path_count; i++) {
+	bool rests = !t->attention && t->only != NULL;
+	uint64_t soonest_ns = WF_NEVER;
+	for (unsigned i = 0; i < t->path_count && rests; i++) {
 		const struct wf_path *path = &t->path[i];
 		if (path->inner != NULL && path != t->only) {
-			t->rest &= path->asleep && path->loop != NULL;
-			t->rest_ns = path->armed_ns < t->rest_ns ? path->armed_ns : t->rest_ns;
+			rests = path->asleep && path->loop != NULL && !path->loop->noticed;
+			soonest_ns = path->armed_ns < soonest_ns ? path->armed_ns : soonest_ns;
 		}
 	}
-	if (t->rest) {
-		t->only->asleep = false; /* nobody knows from now on */
-	}
-	if (t->rest && t->rest_ns == WF_NEVER) {
+	if (rests) {
 		t->transport.active = t->only->inner;
+		t->transport.rest_ns = soonest_ns;
+		t->transport.passes_left = WF_PASSED_MAX;
+		t->only->asleep = false; /* nobody knows from now on */
 	}
 }
 
@@ -464,11 +462,12 @@ poll_soon_if_noticed(struct wf_paths *t)
 	}
 }
 
-static __attribute__((noinline)) enum weft_status
-poll_several(struct wf_paths *t, struct wf_event *events, unsigned max, unsigned *event_count)
+static enum weft_status
+paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
+	   unsigned *event_count)
 {
+	struct wf_paths *t = wf_paths_of(transport);
 	bool all = (t->attention || ++t->turns >= WF_PATHS_LOOK_TURNS) && attend(t);
-	t->rest = false;
 	t->hidden = false;
 	unsigned count = t->failed_count > 0 ? report_failed(t, events, max) : 0;
 	enum weft_status st = poll_each(t, all, events, max, &count);
@@ -478,44 +477,36 @@ poll_several(struct wf_paths *t, struct wf_event *events, unsigned max, unsigned
 		}
 		st = poll_each(t, true, events, max, &count);
 	}
-	poll_soon_if_noticed(t);
 	t->slept = false;
 	*event_count = count;
 	if (t->armed || t->passed_by) {
+		poll_soon_if_noticed(t);
 		settle_armed(t, count);
 	}
 	try_to_rest(t);
 	return st;
 }
 
-/* What `only` brought has UP or DOWN among it, or its look noticed another one. */
+/* At rest: what `only` brought has UP or DOWN among it, or its look noticed another one, or a
+ * deadline may have come. */
 static unsigned
 paths_sift(struct wf_transport *transport, struct wf_event *events, unsigned count)
 {
 	struct wf_paths *t = wf_paths_of(transport);
-	unsigned kept = translate(t, t->only, events, count);
-	poll_soon_if_noticed(t);
-	if (kept == 0) {
+	transport->passes_left = WF_PASSED_MAX;
+	if (transport->rest_ns != WF_NEVER && wf_now_ns(transport->env) >= transport->rest_ns) {
+		t->hidden = true;
+		wf_paths_attend(t);
+	}
+	unsigned kept = count;
+	if (t->only->inner->told) {
+		kept = translate(t, t->only, events, count);
+		poll_soon_if_noticed(t);
+	}
+	if (kept == 0 && t->attention) {
 		wake_if_due(t); /* the caller may sleep for that */
 	}
 	return kept;
-}
-
-static enum weft_status
-paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
-	   unsigned *event_count)
-{
-	struct wf_paths *t = wf_paths_of(transport);
-	if (!t->rest || ++t->turns >= WF_PATHS_LOOK_TURNS) {
-		return poll_several(t, events, max, event_count);
-	}
-	struct wf_transport *only = t->only->inner;
-	enum weft_status st = only->ops->poll(only, events, max, event_count);
-	if (only->told) {
-		*event_count = paths_sift(transport, events, *event_count);
-	}
-	t->armed = false;
-	return st;
 }
 
 static int
@@ -529,12 +520,6 @@ paths_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_paths *t = wf_paths_of(transport);
 	t->armed = true;
-	if (t->rest) {
-		bool quiet = t->only->inner->ops->arm(t->only->inner, deadline_ns);
-		*deadline_ns = t->rest_ns < *deadline_ns ? t->rest_ns : *deadline_ns;
-		t->armed_ns = *deadline_ns;
-		return quiet;
-	}
 	uint64_t soonest_ns = t->failed_count > 0 ? 0 : t->timer_ns;
 	for (unsigned i = 0; i < t->path_count; i++) {
 		struct wf_path *path = &t->path[i];
@@ -546,17 +531,6 @@ paths_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	t->armed_ns = soonest_ns;
 	*deadline_ns = soonest_ns;
 	return false; /* one that sleeps on may have been posted to since */
-}
-
-static void
-paths_wait(struct wf_transport *transport, uint64_t deadline_ns)
-{
-	const struct wf_paths *t = wf_paths_of(transport);
-	if (t->rest) {
-		t->only->inner->ops->wait(t->only->inner, deadline_ns);
-	} else {
-		wf_wait(transport->env, t->wait_fd, deadline_ns);
-	}
 }
 
 static void
@@ -582,7 +556,7 @@ static const struct wf_transport_ops paths_ops = {
 	.poll = paths_poll,
 	.wait_fd = paths_wait_fd,
 	.arm = paths_arm,
-	.wait = paths_wait,
+	.wait = wf_wait_on_fd,
 	.wake = paths_wake,
 };
 

@@ -21,7 +21,7 @@
 #include "wire/path.h"
 
 #define WF_PATHS_LOOK_NS WF_NS_PER_MS          /* how often what is quiet is looked at */
-#define WF_PATHS_LOOK_TURNS 16u                /* how often the clock is */
+#define WF_PATHS_LOOK_TURNS 16u                /* how often the clock is, not at rest */
 #define WF_PATHS_LINGER_NS WF_NS_PER_S         /* for what was sent before the bootstrap ended */
 #define WF_PATHS_JUDGE_NS (100 * WF_NS_PER_MS) /* who ended: the path, or the peer? */
 #define WF_PATHS_SPARE_CONNS 64u               /* inner connections that are ending */
@@ -144,12 +144,8 @@ struct wf_paths {
 	unsigned first; /* path with which the next poll begins */
 	unsigned turns; /* since the clock was looked at */
 	bool attention; /* the next poll is none of the usual */
-	/* Nothing is to be looked at but `only`: the others sleep, and what comes is noticed. They
-	 * have nothing to do before rest_ns. */
-	bool rest;
-	uint64_t rest_ns;
 	bool armed;
-	bool passed_by;    /* it may have been armed: calls went to `only` */
+	bool passed_by;    /* it may have been armed: it was at rest, and calls went to `only` */
 	bool slept;        /* since the armed poll there was none */
 	bool changed;      /* which paths are hot is to be found out */
 	bool hidden;       /* an event was used up */
@@ -173,10 +169,10 @@ wf_paths_attend(struct wf_paths *t)
 {
 	if (t->transport.active != &t->transport) {
 		t->transport.active = &t->transport;
+		t->transport.rest_ns = WF_NEVER;
 		t->passed_by = true;
 		t->armed_ns = WF_NEVER;
 	}
-	t->rest = false;
 	t->attention = true;
 }
 

@@ -411,6 +411,7 @@ set_up_medium(void **state)
 	memset(&medium, 0, sizeof(medium));
 	medium.transport.ops = &medium_ops;
 	medium.transport.active = &medium.transport;
+	medium.transport.rest_ns = WF_NEVER;
 	medium.deadline_ns = WF_NEVER;
 	leaves_something = false;
 	turn.on = false;
