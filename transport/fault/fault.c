@@ -61,21 +61,21 @@ static enum weft_status
 fault_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
 {
 	struct wf_fault *f = wf_fault_of(transport);
-	return f->inner->ops->region_add(f->inner, region, out);
+	return wf_transport_region_add(f->inner, region, out);
 }
 
 static void
 fault_region_remove(struct wf_transport *transport, uint32_t region)
 {
 	struct wf_fault *f = wf_fault_of(transport);
-	f->inner->ops->region_remove(f->inner, region);
+	wf_transport_region_remove(f->inner, region);
 }
 
 static enum weft_status
 fault_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
 {
 	struct wf_fault *f = wf_fault_of(transport);
-	return f->inner->ops->listen(f->inner, at, port);
+	return wf_transport_listen(f->inner, at, port);
 }
 
 /* --- the turn --- */
@@ -191,7 +191,7 @@ static int
 fault_wait_fd(struct wf_transport *transport)
 {
 	struct wf_fault *f = wf_fault_of(transport);
-	return f->inner->ops->wait_fd(f->inner);
+	return wf_transport_wait_fd(f->inner);
 }
 
 static bool
@@ -219,7 +219,7 @@ static void
 fault_wake(struct wf_transport *transport)
 {
 	struct wf_fault *f = wf_fault_of(transport);
-	f->inner->ops->wake(f->inner);
+	wf_transport_kick(f->inner);
 }
 
 static const struct wf_transport_ops fault_ops = {

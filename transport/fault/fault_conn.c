@@ -50,7 +50,7 @@ wf_fault_conn_cut(struct wf_fault_conn *c)
 	}
 	c->cut = true;
 	wf_fault_count(c->fault, WF_FAULT_CUT);
-	c->fault->inner->ops->disconnect(c->inner, WF_DISCONNECT_NOW);
+	wf_transport_disconnect(c->inner, WF_DISCONNECT_NOW);
 }
 
 /* --- coming about --- */
@@ -90,7 +90,7 @@ wf_fault_connect(struct wf_transport *transport, const struct wf_host *to, const
 		refuse_own(c, to);
 	} else {
 		enum weft_status st =
-			f->inner->ops->connect(f->inner, to, hello, hello_bytes, c, &c->inner);
+			wf_transport_connect(f->inner, to, hello, hello_bytes, c, &c->inner);
 		if (st != WEFT_OK) {
 			wf_fault_conn_destroy(c);
 			return st;
@@ -111,7 +111,7 @@ adopt(struct wf_fault *f, struct wf_conn *inner)
 		wf_fault_count(f, WF_FAULT_REFUSE);
 	}
 	if (c == NULL) {
-		f->inner->ops->disconnect(inner, WF_DISCONNECT_NOW);
+		wf_transport_disconnect(inner, WF_DISCONNECT_NOW);
 		return NULL;
 	}
 	c->inner = inner;
@@ -126,8 +126,7 @@ wf_fault_answer(struct wf_conn *base, bool accept, const void *verdict, size_t v
 	if (c->inner == NULL || c->closing || c->cut) {
 		return wf_fail(WEFT_CLOSED, "answer: the connection is going down");
 	}
-	enum weft_status st =
-		c->fault->inner->ops->answer(c->inner, accept, verdict, verdict_bytes);
+	enum weft_status st = wf_transport_answer(c->inner, accept, verdict, verdict_bytes);
 	if (st == WEFT_OK) {
 		c->up = accept;
 		c->closing = !accept;
@@ -317,7 +316,7 @@ wf_fault_disconnect(struct wf_conn *base, enum wf_disconnect how)
 		wf_fault_hold_drop(c);
 	}
 	if (c->inner != NULL) {
-		c->fault->inner->ops->disconnect(c->inner, how);
+		wf_transport_disconnect(c->inner, how);
 	}
 }
 
@@ -327,7 +326,7 @@ wf_fault_path(struct wf_conn *base, struct wf_path_info *out)
 	struct wf_fault_conn *c = wf_fault_conn_of(base);
 	*out = (struct wf_path_info){.name = c->fault->inner->ops->name, .why = ""};
 	if (c->inner != NULL) {
-		c->fault->inner->ops->path(c->inner, out);
+		wf_transport_path(c->inner, out);
 		/* What is within may go before this does. */
 		(void)snprintf(c->path_why, sizeof(c->path_why), "%s", out->why);
 		out->why = c->path_why;
