@@ -25,7 +25,7 @@ is_known(const struct wf_core *core, const struct wf_msg_absent *msg)
 enum weft_status
 wf_link_absent_take(struct wf_link *link, const struct wf_event *event)
 {
-	struct wf_core *core = link->core;
+	struct wf_core *core = wf_core_of(link);
 	struct wf_msg_absent msg;
 	enum weft_status st = wf_msg_absent_decode(event->msg.head, event->msg.body, &msg);
 	if (st != WEFT_OK) {
@@ -51,7 +51,7 @@ wf_link_absent_take(struct wf_link *link, const struct wf_event *event)
 static bool
 owes_tensor(const struct wf_link *link, uint32_t tensor)
 {
-	const struct wf_placement *placement = &link->core->placement;
+	const struct wf_placement *placement = &wf_core_of(link)->placement;
 	for (uint32_t i = placement->tensor_first[tensor]; i < placement->tensor_first[tensor + 1];
 	     i++) {
 		const struct wf_slice *slice = &placement->slice[i];
@@ -68,7 +68,7 @@ owes_tensor(const struct wf_link *link, uint32_t tensor)
 static bool
 is_waited_for(const struct wf_link *link, enum wf_core_wait kind)
 {
-	const struct wf_core *core = link->core;
+	const struct wf_core *core = wf_core_of(link);
 	bool dense = link->ops == &wf_dense_link_ops;
 	switch (kind) {
 	case WF_CORE_WAIT_START:
@@ -95,7 +95,7 @@ describe(const struct wf_link *link, char *out, size_t bytes)
 			       absent->reason);
 		return;
 	}
-	uint64_t since_ns = wf_now_ns(link->core->env) - link->absent_ns;
+	uint64_t since_ns = wf_now_ns(wf_core_of(link)->env) - link->absent_ns;
 	(void)snprintf(out, bytes, "; trainer %" PRIu32 " %s for %" PRIu64 " s", absent->trainer,
 		       absent->reason, (uint64_t)((absent->silent_ns + since_ns) / WF_NS_PER_S));
 }
@@ -111,7 +111,7 @@ wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind, char
 	for (uint32_t i = 0; i < core->link_count && !waits; i++) {
 		const struct wf_link *link = core->link[i];
 		if (link->absent.reason[0] == '\0' ||
-		    wf_beat_is_silent(&link->beat, &core->beats)) {
+		    wf_beat_is_silent(&link->beat, &core->end.beats)) {
 			continue;
 		}
 		waits = is_waited_for(link, kind);

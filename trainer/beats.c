@@ -19,18 +19,18 @@ wf_core_beats_look(struct wf_core *core, uint64_t now_ns)
 {
 	bool waits = wf_core_waits(core);
 	uint64_t limit_ns = limit_of(core);
-	wf_beat_clock_look(&core->beats, now_ns);
+	wf_beat_clock_look(&core->end.beats, now_ns);
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = core->link[i];
 		if (link->state != WF_LINK_READY) {
 			continue;
 		}
-		if (wf_beat_look(&link->beat, &core->beats, waits)) {
+		if (wf_beat_look(&link->beat, &core->end.beats, waits)) {
 			wf_link_due(link);
 		}
 		char who[WF_REASON_BYTES];
 		bool late = waits && limit_ns != 0 &&
-			    wf_beat_silent_ns(&link->beat, &core->beats) >= limit_ns;
+			    wf_beat_silent_ns(&link->beat, &core->end.beats) >= limit_ns;
 		if (late && wf_link_beat_describe(link, who, sizeof(who))) {
 			wf_core_fail(core, WEFT_TIMEOUT, "%s: is it stopped? %s is %.1f s", who,
 				     core->opts.stall_timeout_ns != 0 ? "stall_timeout"
@@ -57,14 +57,14 @@ wf_link_beat_take(struct wf_link *link, const struct wf_event *event)
 bool
 wf_link_beat_say(struct wf_link *link)
 {
-	struct wf_core *core = link->core;
+	struct wf_core *core = wf_core_of(link);
 	const struct wf_msg_beat msg = {
 		.asks = link->beat.ask_due,
 		.itself = core->opts.progress == WEFT_PROGRESS_THREAD,
-		.pid = core->hello.pid,
+		.pid = core->end.hello.pid,
 	};
-	wf_msg_beat_encode(&msg, &core->msg);
-	if (!wf_send(link->conn, &core->msg, msg.asks ? WF_BEAT_COOKIE : 0)) {
+	wf_msg_beat_encode(&msg, &core->end.msg);
+	if (!wf_send(link->conn, &core->end.msg, msg.asks ? WF_BEAT_COOKIE : 0)) {
 		return false;
 	}
 	link->beat.ask_due = false;
@@ -78,7 +78,7 @@ wf_link_beat_describe(const struct wf_link *link, char *out, size_t bytes)
 	char host[WF_HOST_BYTES + 8];
 	char pid[32] = "";
 	char silent[64];
-	if (!wf_beat_describe(&link->beat, &link->core->beats, silent, sizeof(silent))) {
+	if (!wf_beat_describe(&link->beat, &wf_core_of(link)->end.beats, silent, sizeof(silent))) {
 		return false;
 	}
 	wf_host_format(&link->host, host, sizeof(host));
@@ -97,7 +97,7 @@ wf_core_beats_describe(const struct wf_core *core, char *out, size_t bytes)
 	uint64_t longest_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		const struct wf_link *link = core->link[i];
-		uint64_t silent_ns = wf_beat_silent_ns(&link->beat, &core->beats);
+		uint64_t silent_ns = wf_beat_silent_ns(&link->beat, &core->end.beats);
 		if (link->state == WF_LINK_READY && silent_ns > longest_ns) {
 			longest = link;
 			longest_ns = silent_ns;

@@ -81,6 +81,19 @@ open_transport(struct wf_core *core)
 	return st;
 }
 
+static void
+open_end(struct wf_core *core)
+{
+	struct wf_link_end *end = &core->end;
+	end->ops = &wf_core_end_ops;
+	end->env = core->env;
+	end->turn = &core->turn;
+	end->connect_timeout_ns = core->opts.connect_timeout_ns;
+	end->reconnect_timeout_ns = core->opts.reconnect_timeout_ns;
+	(void)snprintf(end->name, sizeof(end->name), "trainer %u", core->opts.trainer_id);
+	wf_link_fill_hello(core);
+}
+
 enum weft_status
 wf_core_open(struct wf_core *core)
 {
@@ -105,7 +118,7 @@ wf_core_open(struct wf_core *core)
 		core->pushable_count += core->job.tensor[i].is_static ? 0 : 1;
 		core->tensor[i].lags = wf_job_terms_lag(&terms);
 	}
-	wf_link_fill_hello(core);
+	open_end(core);
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		core->link[i] = i < core->dense_count
 					? &core->dense[i].link
@@ -170,20 +183,20 @@ void
 wf_core_heed_stop(struct wf_core *core)
 {
 	int by = atomic_load_explicit(&core->stopped_by, memory_order_acquire);
-	if (by == 0 || core->leaving) {
+	if (by == 0 || core->end.leaving) {
 		return;
 	}
 	char name[WF_SIGNAL_NAME_BYTES];
 	wf_signal_name(by, name);
 	wf_core_fail(core, WEFT_ABORTED, "trainer %u (host %s, pid %u) was stopped by %s",
-		     core->opts.trainer_id, core->hello.host, core->hello.pid, name);
+		     core->opts.trainer_id, core->end.hello.host, core->end.hello.pid, name);
 }
 
 /* A lane that does not keep to the protocol will not do so on another connection either. */
 static void
 offence(struct wf_link *link)
 {
-	wf_core_fail(link->core, WEFT_PROTOCOL, "pserver %u %s %u broke the protocol: %s",
+	wf_core_fail(wf_core_of(link), WEFT_PROTOCOL, "pserver %u %s %u broke the protocol: %s",
 		     link->pserver_idx, link->ops->lane_name, link->lane_idx, weft_last_error());
 }
 
@@ -244,7 +257,7 @@ handle_event(void *end, const struct wf_event *event)
 static void
 check_leaving(struct wf_core *core)
 {
-	if (!core->leaving) {
+	if (!core->end.leaving) {
 		return;
 	}
 	for (uint32_t i = 0; i < core->link_count; i++) {
@@ -391,7 +404,7 @@ wf_core_advance(struct wf_core *core, uint64_t *deadline_ns)
 void
 wf_core_start(struct wf_core *core)
 {
-	core->started_ns = wf_now_ns(core->env);
+	core->end.started_ns = wf_now_ns(core->env);
 	core->turn.tick_ns = 0;
 	core->asked = core->job.tensor_count == 0; /* there are no initial values */
 	wf_core_report_start(core);
@@ -455,8 +468,8 @@ wf_core_reduce(struct wf_core *core)
 void
 wf_core_leave(struct wf_core *core)
 {
-	core->leaving = true;
-	core->leaving_ns = wf_now_ns(core->env);
+	core->end.leaving = true;
+	core->end.leaving_ns = wf_now_ns(core->env);
 	core->turn.tick_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		core->link[i]->goodbye_due = core->link[i]->state == WF_LINK_READY;

@@ -17,12 +17,9 @@
 #include "base/spin.h"
 #include "base/waits.h"
 #include "base/settings.h"
-#include "exchange/cursors.h"
-#include "exchange/places.h"
+#include "exchange/link.h"
 #include "exchange/report.h"
-#include "exchange/send.h"
 #include "exchange/turn.h"
-#include "exchange/window.h"
 #include "kernels/kernels.h"
 #include "kernels/norm.h"
 #include "kernels/optimizer.h"
@@ -39,52 +36,7 @@
 
 struct wf_core;
 struct wf_dense_link;  /* trainer/dense.h */
-struct wf_link_ops;    /* trainer/service.h */
 struct wf_service_ops; /* likewise */
-
-enum wf_link_state {
-	WF_LINK_IDLE,       /* waits for retry_ns */
-	WF_LINK_CONNECTING, /* one attempt is under way */
-	WF_LINK_GREETING,   /* UP; the lane has not sent all of RESUME */
-	WF_LINK_READY,
-	WF_LINK_LEFT, /* GOODBYE acknowledged, or given up on while leaving */
-};
-
-struct wf_link {
-	struct wf_core *core;
-	const struct wf_link_ops *ops; /* of the service that it carries */
-	uint32_t idx;                  /* in core->link: dense lanes, then those of the service */
-	uint32_t pserver_idx, lane_idx;
-	struct wf_host host;
-	enum wf_link_state state;
-	struct wf_conn *conn;
-	uint32_t path;               /* generation of the newest connection */
-	uint64_t server_incarnation; /* 0: never seen */
-	bool was_ready;
-	struct wf_beat beat; /* of the path that is READY */
-	uint64_t retry_ns, retry_wait_ns;
-	uint64_t lost_ns; /* since when it has been lost; 0: it is not */
-	char last_error[WF_WHY_BYTES];
-
-	/* What RESUME and HAVE speak of: the slices of a dense lane, the one push of rows; 0: there
-	 * is nothing to put on the lane, nor to be granted. */
-	uint32_t unit_count;
-	const struct wf_answer_place *place; /* [place_count] what answers land in, the payload's */
-	unsigned place_count;
-	bool takes_steps; /* something is pushed to the lane: it hears of steps, and of their end */
-
-	/* Path: forgotten at DOWN. */
-	bool job_due;
-	struct wf_send_window window;
-	struct wf_cursor resume, have;
-	struct wf_answer_grants places;
-	/* What the lane said last of a trainer that has not come in, or takes no turns; reason "":
-	 * of nobody. */
-	struct wf_msg_absent absent;
-	uint64_t absent_ns; /* when */
-	bool step_due, out_due, reduce_due, goodbye_due, abort_due;
-	struct wf_due due; /* in core->turn */
-};
 
 struct wf_core_tensor {
 	struct wf_wait wait;   /* first; while some of it is pending */
@@ -124,7 +76,8 @@ enum wf_core_wait {
 #define WF_CORE_WAIT_COUNT (WF_CORE_WAIT_OTHERS + 1u)
 
 struct wf_core {
-	struct wf_owner owner; /* who drives */
+	struct wf_link_end end; /* first: functions of links cast back */
+	struct wf_owner owner;  /* who drives */
 	struct wf_turn turn;
 	struct wf_env *env;
 	union { /* the same, with what has no field in the public struct */
@@ -172,9 +125,7 @@ struct wf_core {
 	uint64_t busy_since_ns;        /* with times only */
 	struct wf_wait_list waits;     /* of tensors */
 	struct wf_wait_gate wait_gate[WF_CORE_WAIT_COUNT];
-	struct wf_beat_clock beats;
 
-	uint64_t started_ns; /* 0: not started */
 	bool all_were_up;
 	bool asked;       /* for the initial values, or gave them: lanes may be up before that */
 	bool initialised; /* every lane was up, and the initial values are here */
@@ -211,9 +162,6 @@ struct wf_core {
 	uint32_t others_missing;      /* lanes that have not answered */
 	uint64_t others_since_ns;     /* 0: nothing is asked */
 
-	bool leaving;                        /* GOODBYE is being said */
-	uint64_t leaving_ns;                 /* since when */
-	char unacknowledged[WF_ERROR_BYTES]; /* who did not answer GOODBYE; "": nobody */
 	_Atomic uint32_t
 		left; /* shared: everything is said; core: store release; owner: acquire (L1) */
 
@@ -236,13 +184,10 @@ struct wf_core {
 	struct wf_hist exchange_time;
 	struct wf_report report;
 
-	struct wf_msg msg; /* scratch of one encode */
-	struct wf_msg_steps steps;
 	struct wf_msg_reduce reduce;
 	struct wf_msg_runs runs;
-	struct wf_norm norm;   /* of all lanes, */
-	uint64_t norm_step;    /* in this step */
-	struct wf_hello hello; /* but for what differs by lane and attempt */
+	struct wf_norm norm; /* of all lanes, */
+	uint64_t norm_step;  /* in this step */
 };
 
 /* core.c. The core's job, placement, slabs and options are set by the session before. */
@@ -296,27 +241,17 @@ void wf_link_fill_hello(struct wf_core *core);
 /* `compared` of the options travels as text. WEFT_INVALID: it is too long, or no words. */
 enum weft_status wf_greeting_check(const struct weft_session_opts *opts) WEFT_MUST_CHECK;
 
+/* Of a link of a session. */
+static inline struct wf_core *
+wf_core_of(const struct wf_link *link)
+{
+	return (struct wf_core *)link->end;
+}
+
 /* link.c */
+extern const struct wf_link_end_ops wf_core_end_ops;
 enum weft_status wf_link_open(struct wf_core *core, struct wf_link *link,
 			      uint32_t idx) WEFT_MUST_CHECK;
-void wf_link_close(struct wf_link *link);
-void wf_link_tick(struct wf_link *link, uint64_t now);
-void wf_link_up(struct wf_link *link, const struct wf_event *event);
-void wf_link_down(struct wf_link *link, const struct wf_event *event);
-enum weft_status wf_link_msg(struct wf_link *link, const struct wf_event *event) WEFT_MUST_CHECK;
-/* "pserver 1 lane 0 (10.0.0.2:7164)" */
-void wf_link_describe(const struct wf_link *link, char *out, size_t bytes);
-static inline bool
-wf_link_send(const struct wf_link *link, const struct wf_msg *msg)
-{
-	return wf_send(link->conn, msg, 0);
-}
-/* Something is to be sent: the next turn does. */
-static inline void
-wf_link_due(struct wf_link *link)
-{
-	wf_turn_due(&link->core->turn, &link->due);
-}
 /* Send whatever is due. Returns whether something is left. */
 bool wf_link_flush(struct wf_link *link);
 

@@ -10,7 +10,7 @@
 static enum weft_status
 alloc_priorities(struct wf_dense_link *dense)
 {
-	const struct wf_core *core = dense->link.core;
+	const struct wf_core *core = wf_core_of(&dense->link);
 	if (dense->slice_count == 0 || !wf_job_has_priorities(&core->job)) {
 		return WEFT_OK;
 	}
@@ -31,7 +31,7 @@ static enum weft_status
 open_slices(struct wf_link *link, uint32_t lane)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
-	struct wf_core *core = dense->link.core;
+	struct wf_core *core = wf_core_of(&dense->link);
 	const struct wf_placement *placement = &core->placement;
 	dense->slice_count = placement->lane_first[lane + 1] - placement->lane_first[lane];
 	dense->slice = wf_zalloc_array(core->env, dense->slice_count + 1u, sizeof(*dense->slice));
@@ -68,7 +68,7 @@ static void
 close_slices(struct wf_link *link)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
-	struct wf_env *env = link->core->env;
+	struct wf_env *env = wf_core_of(link)->env;
 	if (dense->slice != NULL) {
 		wf_free(env, dense->slice, (dense->slice_count + 1u) * sizeof(*dense->slice));
 	}
@@ -84,7 +84,7 @@ static enum weft_status
 alloc_announcements(struct wf_dense_link *dense)
 {
 	if (dense->say == NULL) {
-		dense->say = wf_zalloc_array(dense->link.core->env, dense->slice_count,
+		dense->say = wf_zalloc_array(wf_core_of(&dense->link)->env, dense->slice_count,
 					     sizeof(*dense->say));
 	}
 	if (dense->say == NULL) {
@@ -113,7 +113,7 @@ check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 static enum weft_status
 recv_init(struct wf_dense_link *dense, const struct wf_event *event)
 {
-	struct wf_core *core = dense->link.core;
+	struct wf_core *core = wf_core_of(&dense->link);
 	struct wf_msg_init msg;
 	enum weft_status st = wf_msg_init_decode(event->msg.head, event->msg.body, &msg);
 	if (st != WEFT_OK) {
@@ -139,7 +139,7 @@ recv_nack(struct wf_dense_link *dense, const struct wf_event *event)
 	struct wf_msg_nack msg;
 	enum weft_status st = wf_msg_nack_decode(event->msg.head, event->msg.body, &msg);
 	if (st == WEFT_OK) {
-		wf_core_fail(dense->link.core, (enum weft_status)msg.status,
+		wf_core_fail(wf_core_of(&dense->link), (enum weft_status)msg.status,
 			     "pserver %u lane %u: %s", dense->link.pserver_idx,
 			     dense->link.lane_idx, msg.reason);
 	}
@@ -156,8 +156,8 @@ recv_message(struct wf_link *link, const struct wf_event *event)
 	case WF_MSG_INIT:
 		return recv_init(dense, event);
 	case WF_MSG_ALLOW:
-		st = wf_msg_allow_decode(head, event->msg.body, &dense->link.core->runs);
-		return st != WEFT_OK ? st : wf_flow_allow(dense, &dense->link.core->runs);
+		st = wf_msg_allow_decode(head, event->msg.body, &wf_core_of(&dense->link)->runs);
+		return st != WEFT_OK ? st : wf_flow_allow(dense, &wf_core_of(&dense->link)->runs);
 	case WF_MSG_NACK:
 		return recv_nack(dense, event);
 	case WF_MSG_NORM:
@@ -173,7 +173,7 @@ static bool
 flush_job(struct wf_link *link)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
-	struct wf_core *core = dense->link.core;
+	struct wf_core *core = wf_core_of(&dense->link);
 	while (dense->job_sent < core->job_byte_count) {
 		uint64_t left = core->job_byte_count - dense->job_sent;
 		const struct wf_msg_job msg = {
@@ -182,8 +182,8 @@ flush_job(struct wf_link *link)
 			.bytes = core->job_bytes + dense->job_sent,
 			.byte_count = left < WF_JOB_PART_MAX ? (size_t)left : WF_JOB_PART_MAX,
 		};
-		wf_msg_job_encode(&msg, &core->msg);
-		if (!wf_link_send(&dense->link, &core->msg)) {
+		wf_msg_job_encode(&msg, &core->end.msg);
+		if (!wf_link_send(&dense->link, &core->end.msg)) {
 			return false;
 		}
 		dense->job_sent += msg.byte_count;

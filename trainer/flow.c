@@ -33,7 +33,7 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 static bool
 is_announced(const struct wf_dense_link *dense, const struct wf_dense_slice *slice)
 {
-	const struct wf_job *job = &dense->link.core->job;
+	const struct wf_job *job = &wf_core_of(&dense->link)->job;
 	const struct wf_job_terms terms = wf_job_terms_of(job, &job->tensor[slice->tensor]);
 	return !wf_is_initial_push(slice->step) && !wf_job_terms_lag(&terms);
 }
@@ -161,7 +161,8 @@ resume_slice(const struct wf_dense_link *dense, struct wf_dense_slice *slice, ui
 	     bool fresh)
 {
 	bool initial = wf_is_initial_push(slice->step);
-	uint64_t next = slice->step == 0 ? dense->link.core->init.step + 1 : slice->step + 1;
+	uint64_t next =
+		slice->step == 0 ? wf_core_of(&dense->link)->init.step + 1 : slice->step + 1;
 	/* Less than the step under way: this trainer was out of data, and the lane has not heard
 	 * yet that it is back. */
 	if (!initial && waits_for > next) {
@@ -178,13 +179,13 @@ resume_slice(const struct wf_dense_link *dense, struct wf_dense_slice *slice, ui
 static void
 begin_path(struct wf_dense_link *dense, uint64_t heard)
 {
-	const struct wf_core *core = dense->link.core;
+	const struct wf_core *core = wf_core_of(&dense->link);
 	WF_ASSERT(dense->queue.count == 0);
 	dense->init_due = core->opts.trainer_id == 0 && core->init.step > 0 && !core->initialised &&
 			  dense->slice_count > 0;
 	dense->link.step_due =
 		dense->pushable_count > 0 && core->step > core->init.step && heard < core->step;
-	dense->report_due = dense->report_wanted && !core->leaving;
+	dense->report_due = dense->report_wanted && !core->end.leaving;
 	for (uint32_t i = 0; i < dense->slice_count; i++) {
 		if (dense->slice[i].state == WF_SLICE_QUEUED) {
 			begin_push(dense, i);
@@ -197,7 +198,8 @@ wf_flow_resume(struct wf_link *link, const struct wf_msg_steps *msg)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
 	/* The lane has not heard INIT: it has nothing of the initial values. */
-	bool fresh = dense->link.core->init.step > 0 && msg->step < dense->link.core->init.step;
+	bool fresh = wf_core_of(&dense->link)->init.step > 0 &&
+		     msg->step < wf_core_of(&dense->link)->init.step;
 	for (uint32_t i = 0; i < msg->count; i++) {
 		struct wf_dense_slice *slice = &dense->slice[msg->first + i];
 		uint64_t waits_for = msg->step_of[i] + 1; /* WF_STEP_NONE gives 0 */
@@ -293,12 +295,12 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 	bool discarded = ordinal >= dense->slice_count && (tag & WF_TAG_DISCARDED) != 0;
 	ordinal = discarded ? wf_answer_ordinal(tag) : ordinal;
 	if (dense->link.state != WF_LINK_READY || ordinal >= dense->slice_count ||
-	    (discarded && !dense->link.core->tensor[dense->slice[ordinal].tensor].lags)) {
+	    (discarded && !wf_core_of(&dense->link)->tensor[dense->slice[ordinal].tensor].lags)) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: slice %u of %u", ordinal, dense->slice_count);
 	}
 	struct wf_dense_slice *slice = &dense->slice[ordinal];
 	/* The last section of the initial values is answered as the step the job begins after. */
-	uint64_t step = slice->step == 0 ? dense->link.core->init.step : slice->step;
+	uint64_t step = slice->step == 0 ? wf_core_of(&dense->link)->init.step : slice->step;
 	bool pushed = slice->state == WF_SLICE_SENT && wf_tag_step(tag) == (uint8_t)step;
 	bool pulled = slice->state == WF_SLICE_PULL_SENT;
 	if (!pushed && !pulled) {
@@ -307,15 +309,15 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 			       wf_tag_step(tag));
 	}
 	bool values = pushed || slice->section == 0;
-	enum weft_status st = check_bytes(dense->link.core, slice, values, put);
+	enum weft_status st = check_bytes(wf_core_of(&dense->link), slice, values, put);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	slice->state = WF_SLICE_REST;
-	wf_stats_add(&dense->link.core->stats,
+	wf_stats_add(&wf_core_of(&dense->link)->stats,
 		     pulled ? WF_CORE_SLICE_PULLED_COUNT : WF_CORE_SLICE_ANSWERED_COUNT, 1);
-	if (dense->link.core->wire != WEFT_VALUES_F32 && values) {
-		take_halves(dense->link.core, slice);
+	if (wf_core_of(&dense->link)->wire != WEFT_VALUES_F32 && values) {
+		take_halves(wf_core_of(&dense->link), slice);
 	}
 	if (pulled) {
 		dense->pull_sent--;
@@ -326,12 +328,12 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 		slice->answered = step + 1;
 	}
 	if (discarded) {
-		count_discarded(dense->link.core);
+		count_discarded(wf_core_of(&dense->link));
 	}
 	if (slice->in_flight) {
-		dense->link.core->undone_slices++;
+		wf_core_of(&dense->link)->undone_slices++;
 	} else {
-		finish_slice(dense->link.core, slice->tensor);
+		finish_slice(wf_core_of(&dense->link), slice->tensor);
 	}
 	return WEFT_OK;
 }
@@ -344,12 +346,13 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 	struct wf_dense_slice *slice = &dense->slice[ordinal];
 	slice->in_flight = false;
 	if (slice->state == WF_SLICE_REST) {
-		if (dense->link.core->wire != WEFT_VALUES_F32 && wf_is_initial_push(slice->step)) {
-			wf_core_widen(dense->link.core, slice);
+		if (wf_core_of(&dense->link)->wire != WEFT_VALUES_F32 &&
+		    wf_is_initial_push(slice->step)) {
+			wf_core_widen(wf_core_of(&dense->link), slice);
 		}
-		WF_ASSERT(dense->link.core->undone_slices > 0);
-		dense->link.core->undone_slices--;
-		finish_slice(dense->link.core, slice->tensor);
+		WF_ASSERT(wf_core_of(&dense->link)->undone_slices > 0);
+		wf_core_of(&dense->link)->undone_slices--;
+		finish_slice(wf_core_of(&dense->link), slice->tensor);
 	}
 }
 
@@ -357,15 +360,15 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 static bool
 send_init(struct wf_dense_link *dense)
 {
-	wf_msg_init_encode(&dense->link.core->init, &dense->link.core->msg);
-	dense->init_due = !wf_link_send(&dense->link, &dense->link.core->msg);
+	wf_msg_init_encode(&wf_core_of(&dense->link)->init, &wf_core_of(&dense->link)->end.msg);
+	dense->init_due = !wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
 	return !dense->init_due;
 }
 
 static void
 encode_step(struct wf_dense_link *dense, bool out)
 {
-	struct wf_core *core = dense->link.core;
+	struct wf_core *core = wf_core_of(&dense->link);
 	const struct wf_msg_step msg = {
 		.step = out ? core->step + 1 : core->step,
 		.samples = out ? 0 : core->samples,
@@ -374,21 +377,21 @@ encode_step(struct wf_dense_link *dense, bool out)
 		.cost = out ? 0 : core->cost,
 		.compute_ns = out ? 0 : core->told_compute_ns,
 	};
-	wf_msg_step_encode(&msg, &core->msg);
+	wf_msg_step_encode(&msg, &core->end.msg);
 }
 
 static void
 send_out(struct wf_dense_link *dense)
 {
 	encode_step(dense, true);
-	dense->link.out_due = !wf_link_send(&dense->link, &dense->link.core->msg);
+	dense->link.out_due = !wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
 }
 
 /* A gradient in 16 bits. */
 static void
 fill_rounded(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, struct wf_op *op)
 {
-	struct wf_core *core = dense->link.core;
+	struct wf_core *core = wf_core_of(&dense->link);
 	struct wf_dense_slice *slice = &dense->slice[ordinal];
 	wf_core_round(core, slice);
 	*op = (struct wf_op){
@@ -405,7 +408,7 @@ fill_rounded(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot,
 static void
 fill_put(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, struct wf_op *op)
 {
-	const struct wf_core *core = dense->link.core;
+	const struct wf_core *core = wf_core_of(&dense->link);
 	const struct wf_dense_slice *slice = &dense->slice[ordinal];
 	bool initial = wf_is_initial_push(slice->step); /* the values or state themselves */
 	const struct wf_slab *slab = initial ? &core->section[slice->section] : &core->grad;
@@ -423,12 +426,12 @@ fill_put(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, str
 	op->tag = wf_tag(ordinal * dense->link.window.slot_count + slot, slice->step);
 }
 
-/* The first op of a step. The head and body of core->msg are read when it is posted. */
+/* The first op of a step. The head and body of core->end.msg are read when it is posted. */
 static void
 fill_step(struct wf_dense_link *dense, struct wf_op *op)
 {
 	encode_step(dense, false);
-	const struct wf_msg *msg = &dense->link.core->msg;
+	const struct wf_msg *msg = &wf_core_of(&dense->link)->end.msg;
 	op->kind = WF_OP_SEND; /* what is of PUTs is not read */
 	op->cookie = 0;
 	op->head = &msg->head;
@@ -440,7 +443,7 @@ fill_step(struct wf_dense_link *dense, struct wf_op *op)
 static void
 count_pushes(struct wf_dense_link *dense, unsigned taken)
 {
-	struct wf_stats *stats = &dense->link.core->stats;
+	struct wf_stats *stats = &wf_core_of(&dense->link)->stats;
 	wf_stats_add(stats, WF_CORE_SLICE_PUSHED_COUNT, taken);
 	if (dense->queue.count > 0 && dense->link.window.free_count == 0) {
 		wf_stats_add(stats, WF_CORE_WAIT_SLOT_COUNT, 1);
@@ -494,9 +497,9 @@ flush_pushes(struct wf_dense_link *dense)
 		dense->link.step_due = dense->link.step_due && taken == 0;
 		pushes_taken(dense, taken > steps ? taken - steps : 0);
 		if (st == WEFT_INVALID) {
-			wf_core_fail(dense->link.core, WEFT_PROTOCOL, "pserver %u lane %u: %s",
-				     dense->link.pserver_idx, dense->link.lane_idx,
-				     weft_last_error());
+			wf_core_fail(wf_core_of(&dense->link), WEFT_PROTOCOL,
+				     "pserver %u lane %u: %s", dense->link.pserver_idx,
+				     dense->link.lane_idx, weft_last_error());
 		}
 		if (st != WEFT_OK) {
 			return;
@@ -508,7 +511,7 @@ flush_pushes(struct wf_dense_link *dense)
 static bool
 flush_announcements(struct wf_dense_link *dense)
 {
-	struct wf_core *core = dense->link.core;
+	struct wf_core *core = wf_core_of(&dense->link);
 	struct wf_msg_runs *msg = &core->runs;
 	while (dense->say_count > 0) {
 		uint32_t said = 0;
@@ -518,8 +521,8 @@ flush_announcements(struct wf_dense_link *dense)
 		       wf_runs_add(msg, dense->say[dense->say_first + said])) {
 			said++;
 		}
-		wf_msg_announce_encode(msg, &core->msg);
-		if (!wf_link_send(&dense->link, &core->msg)) {
+		wf_msg_announce_encode(msg, &core->end.msg);
+		if (!wf_link_send(&dense->link, &core->end.msg)) {
 			return false;
 		}
 		for (; said > 0; said--) {
@@ -558,8 +561,8 @@ flush_pulls(struct wf_dense_link *dense)
 		.section = section == 0 ? WF_SECTION_VALUES : WF_SECTION_STATE,
 		.state_idx = section == 0 ? 0 : (uint8_t)(section - 1),
 	};
-	wf_msg_pull_encode(&msg, &dense->link.core->msg);
-	if (!wf_link_send(&dense->link, &dense->link.core->msg)) {
+	wf_msg_pull_encode(&msg, &wf_core_of(&dense->link)->end.msg);
+	if (!wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg)) {
 		return;
 	}
 	for (uint32_t i = first; i < end; i++) {

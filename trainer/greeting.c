@@ -63,7 +63,7 @@ summarise(const struct wf_core *core, struct wf_hello *hello)
 void
 wf_link_fill_hello(struct wf_core *core)
 {
-	core->hello = (struct wf_hello){
+	core->end.hello = (struct wf_hello){
 		.version_min = WF_WIRE_VERSION_MIN,
 		.version_max = WF_WIRE_VERSION,
 		.service = WF_SERVICE_DENSE,
@@ -81,12 +81,12 @@ wf_link_fill_hello(struct wf_core *core)
 		.put_bytes_max = wf_core_put_bytes_max(core),
 		.pid = (uint32_t)getpid(),
 	};
-	summarise(core, &core->hello);
-	(void)snprintf(core->hello.compared, sizeof(core->hello.compared), "%s",
+	summarise(core, &core->end.hello);
+	(void)snprintf(core->end.hello.compared, sizeof(core->end.hello.compared), "%s",
 		       core->opts.compared);
-	char *host = core->hello.host;
-	if (gethostname(host, sizeof(core->hello.host)) != 0 || host[0] == '\0') {
-		(void)snprintf(host, sizeof(core->hello.host), "unknown");
+	char *host = core->end.hello.host;
+	if (gethostname(host, sizeof(core->end.hello.host)) != 0 || host[0] == '\0') {
+		(void)snprintf(host, sizeof(core->end.hello.host), "unknown");
 	}
-	host[sizeof(core->hello.host) - 1] = '\0';
+	host[sizeof(core->end.hello.host) - 1] = '\0';
 }

@@ -39,7 +39,7 @@ add_up(struct wf_core *core)
 enum weft_status
 wf_norm_hear(struct wf_dense_link *dense, const struct wf_event *event)
 {
-	struct wf_core *core = dense->link.core;
+	struct wf_core *core = wf_core_of(&dense->link);
 	struct wf_msg_norm msg;
 	enum weft_status st = wf_msg_norm_decode(event->msg.head, event->msg.body, &msg);
 	if (st != WEFT_OK) {
@@ -72,10 +72,10 @@ wf_norm_hear(struct wf_dense_link *dense, const struct wf_event *event)
 bool
 wf_norm_say(struct wf_dense_link *dense)
 {
-	const struct wf_core *core = dense->link.core;
+	const struct wf_core *core = wf_core_of(&dense->link);
 	struct wf_msg_norm msg = {.step = core->norm_step};
 	memcpy(msg.word, core->norm.word, sizeof(msg.word));
-	wf_msg_norm_encode(&msg, &dense->link.core->msg);
-	dense->norm_due = !wf_link_send(&dense->link, &dense->link.core->msg);
+	wf_msg_norm_encode(&msg, &wf_core_of(&dense->link)->end.msg);
+	dense->norm_due = !wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
 	return !dense->norm_due;
 }

@@ -31,9 +31,9 @@ wf_others_ask(struct wf_core *core, uint32_t trainer)
 bool
 wf_others_say(struct wf_dense_link *dense)
 {
-	struct wf_core *core = dense->link.core;
-	wf_msg_report_encode(&core->others, &core->msg);
-	dense->report_due = !wf_link_send(&dense->link, &core->msg);
+	struct wf_core *core = wf_core_of(&dense->link);
+	wf_msg_report_encode(&core->others, &core->end.msg);
+	dense->report_due = !wf_link_send(&dense->link, &core->end.msg);
 	return !dense->report_due;
 }
 
@@ -51,7 +51,7 @@ add(struct wf_msg_report *sum, const struct wf_msg_report *part)
 enum weft_status
 wf_others_hear(struct wf_dense_link *dense, const struct wf_event *event)
 {
-	struct wf_core *core = dense->link.core;
+	struct wf_core *core = wf_core_of(&dense->link);
 	struct wf_msg_report msg;
 	enum weft_status st = wf_msg_reported_decode(event->msg.head, event->msg.body, &msg);
 	if (st != WEFT_OK) {

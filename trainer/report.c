@@ -40,7 +40,7 @@ wf_core_report_init(struct wf_core *core)
 void
 wf_core_report_start(struct wf_core *core)
 {
-	wf_report_begin(&core->report, false, core->started_ns, core->opts.stats_period_ns);
+	wf_report_begin(&core->report, false, core->end.started_ns, core->opts.stats_period_ns);
 	if (core->opts.stats_period_ns > 0) {
 		wf_turn_start(&core->turn, &core->stats);
 	}

@@ -14,46 +14,7 @@
 struct weft_session;
 struct wf_command;
 
-/* What a link carries. Thread: the core's. */
-struct wf_link_ops {
-	uint8_t service;       /* enum wf_service: of its hello and of its messages */
-	const char *lane_name; /* for messages to people: "lane", "sparse lane" */
-	bool says_steps; /* STEP is a message of its own; else it is said with what is pushed */
-	/* The link is that of lane `lane` of the payload's, and all zero but for what wf_link_open
-	 * knows: say what it has. close: give it back; it may be half open. */
-	enum weft_status (*open)(struct wf_link *link, uint32_t lane);
-	void (*close)(struct wf_link *link);
-	/* What differs from the hello of a dense link. NULL: nothing. */
-	void (*fill_hello)(const struct wf_link *link, struct wf_hello *hello);
-	/* The next turns tell the lane the job, where it asked for it. False: not all of it yet. */
-	bool (*flush_job)(struct wf_link *link);
-	/* READY: send what is due. Returns whether something is left. step_due and out_due are the
-	 * link's; a reduce is said when both are clear. */
-	bool (*flush)(struct wf_link *link);
-	/* The lane's window: is it large enough? NULL: any is. */
-	enum weft_status (*check_window)(struct wf_link *link, const struct wf_msg_grant *msg);
-	/* RESUME, or a part of it: units first to first + count - 1. READY follows the last one. */
-	enum weft_status (*resume)(struct wf_link *link, const struct wf_msg_steps *msg);
-	/* The last step of a unit that the lane has answered, or WF_STEP_NONE, for HAVE. */
-	uint64_t (*answered)(const struct wf_link *link, uint32_t unit);
-	/* A message of the payload's own. */
-	enum weft_status (*msg)(struct wf_link *link, const struct wf_event *event);
-	enum weft_status (*put)(struct wf_link *link, const struct wf_put *put);
-	/* DONE of a PUT; `what` as the service made it with wf_link_cookie. Also without a
-	 * connection. */
-	void (*done)(struct wf_link *link, uint32_t what);
-	/* DOWN: the window and all that was granted and said are gone. */
-	void (*forget_path)(struct wf_link *link);
-};
-
 extern const struct wf_link_ops wf_dense_link_ops;
-
-/* Cookies of a link's PUTs; 0 is for what nobody waits for. */
-static inline uint64_t
-wf_link_cookie(const struct wf_link *link, uint32_t what)
-{
-	return ((uint64_t)link->idx << 32 | what) + 1;
-}
 
 struct wf_service_ops {
 	const char *name; /* of its stats lines */

@@ -644,8 +644,8 @@ leave(struct weft_session *session)
 		wf_progress_wait(session, is_quiet);
 		return wf_session_failure(session);
 	}
-	if (session->core.unacknowledged[0] != '\0') {
-		return wf_fail(WEFT_LOST, "%s", session->core.unacknowledged);
+	if (session->core.end.unacknowledged[0] != '\0') {
+		return wf_fail(WEFT_LOST, "%s", session->core.end.unacknowledged);
 	}
 	return WEFT_OK;
 }

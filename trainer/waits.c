@@ -34,7 +34,7 @@ waiting_since(const struct wf_core *core, enum wf_core_wait kind)
 	}
 	switch (kind) {
 	case WF_CORE_WAIT_START:
-		return core->started_ns;
+		return core->end.started_ns;
 	case WF_CORE_WAIT_TENSORS:
 		return tensors_since(core);
 	case WF_CORE_WAIT_SERVICE:

@@ -321,7 +321,7 @@ wf_client_piece(const struct wf_client *client)
 void wf_client_call_begin(struct wf_client *client);
 /* It is to be said on this link. */
 bool wf_client_call_is_unasked(const struct wf_client_link *cl);
-void wf_client_call_encode(struct wf_client_link *cl); /* into core->msg */
+void wf_client_call_encode(struct wf_client_link *cl); /* into core->end.msg */
 void wf_client_call_finish(struct wf_client *client);
 enum weft_status wf_client_fetched(struct wf_client_link *cl,
 				   const struct wf_put *put) WEFT_MUST_CHECK;

@@ -49,7 +49,7 @@ wf_client_call_encode(struct wf_client_link *cl)
 			.bytes = WF_CLIENT_PIECE,
 			.offset = client->rows.bytes - WF_CLIENT_PIECE,
 		};
-		wf_sparse_fetch_encode(&msg, &client->core->msg);
+		wf_sparse_fetch_encode(&msg, &client->core->end.msg);
 		return;
 	}
 	const struct wf_sparse_restore msg = {
@@ -60,7 +60,7 @@ wf_client_call_encode(struct wf_client_link *cl)
 		.table = call->table,
 		.bytes = call->bytes,
 	};
-	wf_sparse_restore_encode(&msg, &client->core->msg);
+	wf_sparse_restore_encode(&msg, &client->core->end.msg);
 }
 
 /* The owner goes on, when nothing of it is left to leave. */

@@ -297,7 +297,7 @@ encode_pull(struct wf_client_link *cl)
 			(uint64_t)part_of(ref)->first *
 				wf_table_row_bytes(&cl->client->desc[ref->rows->table->idx]);
 	}
-	wf_sparse_pull_encode(msg, &cl->client->core->msg);
+	wf_sparse_pull_encode(msg, &cl->client->core->end.msg);
 }
 
 static void
@@ -314,14 +314,14 @@ encode_push(struct wf_client_link *cl)
 	for (uint32_t i = 0; i < cl->put_count; i++) {
 		describe_part(&cl->push_part[i], &msg->part[i]);
 	}
-	wf_sparse_push_encode(msg, &client->core->msg);
+	wf_sparse_push_encode(msg, &client->core->end.msg);
 }
 
-/* The head and body of core->msg are read when it is posted. */
+/* The head and body of core->end.msg are read when it is posted. */
 static void
 fill_head(struct wf_client_link *cl, struct wf_op *op)
 {
-	const struct wf_msg *msg = &cl->client->core->msg;
+	const struct wf_msg *msg = &cl->client->core->end.msg;
 	if (cl->sending == WF_SENDING_PULL) {
 		encode_pull(cl);
 	} else if (cl->sending == WF_SENDING_CALL) {
@@ -502,8 +502,8 @@ send_out(struct wf_client_link *cl)
 	msg->flags = WF_SPARSE_PUSH_LAST | WF_SPARSE_PUSH_OUT_OF_DATA;
 	msg->pass = client->core->pass;
 	msg->part_count = 0;
-	wf_sparse_push_encode(msg, &client->core->msg);
-	return wf_link_send(&cl->link, &client->core->msg);
+	wf_sparse_push_encode(msg, &client->core->end.msg);
+	return wf_link_send(&cl->link, &client->core->end.msg);
 }
 
 bool
@@ -526,7 +526,7 @@ wf_client_flow_flush(struct wf_link *link)
 void
 wf_client_done(struct wf_link *link, uint32_t what)
 {
-	struct wf_client *client = link->core->service_state;
+	struct wf_client *client = wf_core_of(link)->service_state;
 	if ((what & COOKIE_PUSH) != 0) {
 		WF_ASSERT(client->push_in_flight > 0);
 		client->push_in_flight--;

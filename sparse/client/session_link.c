@@ -12,7 +12,7 @@ static enum weft_status
 open_lane(struct wf_link *link, uint32_t lane)
 {
 	struct wf_client_link *cl = wf_client_link_of(link);
-	struct wf_client *client = link->core->service_state;
+	struct wf_client *client = wf_core_of(link)->service_state;
 	uint32_t wishes = client->table_count * WF_CLIENT_BATCHES;
 	cl->client = client;
 	cl->lane = lane;
@@ -20,7 +20,7 @@ open_lane(struct wf_link *link, uint32_t lane)
 	link->place = &client->place;
 	link->place_count = 1;
 	link->takes_steps = true;
-	cl->wish = wf_zalloc_array(link->core->env, wishes, sizeof(*cl->wish));
+	cl->wish = wf_zalloc_array(wf_core_of(link)->env, wishes, sizeof(*cl->wish));
 	return cl->wish != NULL ? WEFT_OK
 				: wf_fail(WEFT_NOMEM, "session: no memory for %u batches", wishes);
 }
@@ -30,16 +30,16 @@ close_lane(struct wf_link *link)
 {
 	struct wf_client_link *cl = wf_client_link_of(link);
 	size_t wishes = (size_t)cl->client->table_count * WF_CLIENT_BATCHES;
-	wf_free(link->core->env, cl->wish, wishes * sizeof(*cl->wish));
+	wf_free(wf_core_of(link)->env, cl->wish, wishes * sizeof(*cl->wish));
 	cl->wish = NULL;
 }
 
 static void
 fill_hello(const struct wf_link *link, struct wf_hello *hello)
 {
-	const struct wf_client *client = link->core->service_state;
+	const struct wf_client *client = wf_core_of(link)->service_state;
 	hello->service = WF_SERVICE_SPARSE;
-	hello->lane_count = link->core->service_lane_count;
+	hello->lane_count = wf_core_of(link)->service_lane_count;
 	hello->tensors_digest = client->digest;
 	hello->job_bytes = client->tables_bytes;
 	wf_client_describe(client, hello->tensors, sizeof(hello->tensors));
@@ -62,8 +62,8 @@ flush_tables(struct wf_link *link)
 			.discard_ratio = client->core->opts.sparse_discard_ratio,
 			.table = client->desc[cl->tables_sent],
 		};
-		wf_sparse_table_encode(&msg, &client->core->msg);
-		if (!wf_link_send(link, &client->core->msg)) {
+		wf_sparse_table_encode(&msg, &client->core->end.msg);
+		if (!wf_link_send(link, &client->core->end.msg)) {
 			return false;
 		}
 	}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link: see the header. Thread: the end's. */
+#include "exchange/link.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define RETRY_FIRST_NS (20 * WF_NS_PER_MS)
+#define RETRY_MAX_NS (WF_NS_PER_S)
+#define LINE_BYTES 1024
+
+__attribute__((format(printf, 3, 4))) static void
+fail(struct wf_link *link, enum weft_status status, const char *format, ...)
+{
+	char text[WF_ERROR_BYTES]; /* the arguments may be the error record */
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	link->end->ops->fail(link->end, status, text);
+}
+
+__attribute__((format(printf, 3, 4))) static void
+log_line(const struct wf_link *link, enum weft_log_level level, const char *format, ...)
+{
+	char line[LINE_BYTES];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	link->end->ops->log(link->end, level, line);
+}
+
+void
+wf_link_init(struct wf_link *link, struct wf_link_end *end, const struct wf_link_ops *ops)
+{
+	link->end = end;
+	link->ops = ops;
+	link->retry_wait_ns = RETRY_FIRST_NS;
+}
+
+void
+wf_link_close(struct wf_link *link)
+{
+	if (link == NULL || link->end == NULL) {
+		return;
+	}
+	link->ops->close(link);
+	wf_send_window_close(&link->window, link->end->env);
+}
+
+void
+wf_link_describe(const struct wf_link *link, char *out, size_t bytes)
+{
+	char host[WF_HOST_BYTES + 8];
+	wf_host_format(&link->host, host, sizeof(host));
+	(void)snprintf(out, bytes, "pserver %u %s %u (%.120s)", link->pserver_idx,
+		       link->ops->lane_name, link->lane_idx, host);
+}
+
+static void
+connect_once(struct wf_link *link)
+{
+	struct wf_link_end *end = link->end;
+	struct wf_hello hello = end->hello;
+	uint8_t bytes[WF_HELLO_MAX];
+	hello.path = ++link->path;
+	hello.pserver_idx = link->pserver_idx;
+	hello.lane_idx = link->lane_idx;
+	if (link->ops->fill_hello != NULL) {
+		link->ops->fill_hello(link, &hello);
+	}
+	size_t used = wf_hello_encode(&hello, bytes);
+	enum weft_status st = wf_transport_connect(end->turn->transport, &link->host, bytes, used,
+						   link, &link->conn);
+	if (st != WEFT_OK) {
+		fail(link, st, "%s", weft_last_error());
+		return;
+	}
+	link->state = WF_LINK_CONNECTING;
+}
+
+/* Ever longer waits, with up to a quarter of chance, so that trainers do not come in step. */
+static void
+retry_later(struct wf_link *link)
+{
+	struct wf_env *env = link->end->env;
+	uint64_t wait = link->retry_wait_ns;
+	link->state = WF_LINK_IDLE;
+	link->retry_ns = wf_now_ns(env) + wait + wf_random(env) % (wait / 4);
+	link->retry_wait_ns = wait * 2 < RETRY_MAX_NS ? wait * 2 : RETRY_MAX_NS;
+}
+
+/* Nobody is left to acknowledge our GOODBYE: all our steps are answered, so nothing is lost. */
+static void
+give_up_leaving(struct wf_link *link)
+{
+	struct wf_link_end *end = link->end;
+	char who[WF_REASON_BYTES];
+	wf_link_describe(link, who, sizeof(who));
+	(void)snprintf(end->unacknowledged, sizeof(end->unacknowledged),
+		       "%.160s did not acknowledge GOODBYE within %.1f s, all steps before were "
+		       "answered: %.160s",
+		       who, (double)end->reconnect_timeout_ns / 1e9,
+		       link->last_error[0] != '\0' ? link->last_error : "no answer");
+	link->state = WF_LINK_LEFT;
+	link->lost_ns = 0;
+	if (link->conn != NULL) {
+		wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
+	}
+}
+
+static void
+check_left(struct wf_link *link, uint64_t now)
+{
+	const struct wf_link_end *end = link->end;
+	if (now - end->leaving_ns < end->reconnect_timeout_ns) {
+		return;
+	}
+	if (link->state != WF_LINK_LEFT) {
+		give_up_leaving(link);
+	} else if (link->conn != NULL) { /* acknowledged, but the connection does not end */
+		wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
+	}
+}
+
+static void
+check_lost(struct wf_link *link, uint64_t now)
+{
+	struct wf_link_end *end = link->end;
+	uint64_t timeout = end->reconnect_timeout_ns;
+	if (end->leaving) {
+		check_left(link, now);
+		return;
+	}
+	if (link->lost_ns == 0 || now - link->lost_ns < timeout) {
+		return;
+	}
+	char who[WF_REASON_BYTES];
+	wf_link_describe(link, who, sizeof(who));
+	fail(link, WEFT_LOST, "%s was lost: %s; not back within %.1f s", who, link->last_error,
+	     (double)timeout / 1e9);
+}
+
+void
+wf_link_tick(struct wf_link *link, uint64_t now)
+{
+	struct wf_link_end *end = link->end;
+	check_lost(link, now);
+	if (end->ops->failed(end) || link->state == WF_LINK_LEFT) {
+		return;
+	}
+	if (!link->was_ready && now - end->started_ns >= end->connect_timeout_ns) {
+		char who[WF_REASON_BYTES];
+		wf_link_describe(link, who, sizeof(who));
+		fail(link, WEFT_TIMEOUT, "%s was not there within %.1f s, last error: %s", who,
+		     (double)end->connect_timeout_ns / 1e9, link->last_error);
+		return;
+	}
+	if (link->state == WF_LINK_IDLE && now >= link->retry_ns && link->conn == NULL) {
+		connect_once(link);
+	}
+}
+
+static enum weft_status
+check_welcome(struct wf_link *link, const struct wf_welcome *welcome)
+{
+	char who[WF_REASON_BYTES];
+	wf_link_describe(link, who, sizeof(who));
+	bool send_job = (welcome->flags & WF_WELCOME_SEND_JOB) != 0;
+	if (welcome->version < WF_WIRE_VERSION_MIN || welcome->version > WF_WIRE_VERSION) {
+		return wf_fail(WEFT_MISMATCH, "%.160s chose wire version %u", who,
+			       welcome->version);
+	}
+	if (link->server_incarnation != 0 &&
+	    (link->server_incarnation != welcome->incarnation || (send_job && link->was_ready))) {
+		return wf_fail(WEFT_LOST, "%.160s was restarted and has lost the job", who);
+	}
+	return WEFT_OK;
+}
+
+static void
+log_path(const struct wf_link *link)
+{
+	char who[WF_REASON_BYTES];
+	struct wf_path_info path;
+	wf_link_describe(link, who, sizeof(who));
+	wf_transport_path(link->conn, &path);
+	log_line(link, WEFT_LOG_INFO, "%s: %s %s over %s: %s", link->end->name,
+		 link->server_incarnation == 0 ? "reached" : "regained", who, path.name, path.why);
+}
+
+void
+wf_link_up(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_welcome welcome;
+	enum weft_status st = wf_welcome_decode(event->up.blob, event->up.blob_bytes, &welcome);
+	if (st == WEFT_OK) {
+		st = check_welcome(link, &welcome);
+	}
+	if (st != WEFT_OK) {
+		fail(link, st, "%s", weft_last_error());
+		return;
+	}
+	log_path(link);
+	link->server_incarnation = welcome.incarnation;
+	link->state = WF_LINK_GREETING;
+	link->retry_wait_ns = RETRY_FIRST_NS;
+	link->job_due = (welcome.flags & WF_WELCOME_SEND_JOB) != 0;
+	wf_cursor_begin(&link->resume, link->unit_count);
+}
+
+/* The lane said no. Some refusals pass by themselves. */
+static void
+refused(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_welcome verdict;
+	char who[WF_REASON_BYTES];
+	wf_link_describe(link, who, sizeof(who));
+	if (event->down.blob_bytes == 0) { /* not the lane: the two have no path in common */
+		fail(link, WEFT_MISMATCH, "pserver %u %s %u: %s", link->pserver_idx,
+		     link->ops->lane_name, link->lane_idx, event->down.why);
+		return;
+	}
+	if (wf_welcome_decode(event->down.blob, event->down.blob_bytes, &verdict) != WEFT_OK ||
+	    verdict.refusal == WEFT_OK || verdict.refusal >= WEFT_STATUS_COUNT) {
+		fail(link, WEFT_PROTOCOL, "%s refused without a reason", who);
+		return;
+	}
+	(void)snprintf(link->last_error, sizeof(link->last_error), "refused: %.*s",
+		       WF_WHY_BYTES - 16, verdict.reason);
+	if ((verdict.flags & WF_WELCOME_JOB_OVER) != 0) {
+		fail(link, (enum weft_status)verdict.refusal, "%s", verdict.reason);
+		return;
+	}
+	if (verdict.refusal == WEFT_UNAVAILABLE || verdict.refusal == WEFT_REFUSED) {
+		retry_later(link);
+		return;
+	}
+	fail(link, (enum weft_status)verdict.refusal, "refused by %.150s: %s", who, verdict.reason);
+}
+
+/* What was due on a path is forgotten with it. */
+static void
+forget_path(struct wf_link *link)
+{
+	link->step_due = false;
+	link->out_due = false;
+	link->reduce_due = false;
+	link->goodbye_due = false;
+	link->abort_due = false;
+	link->job_due = false;
+	link->absent = (struct wf_msg_absent){0};
+	wf_send_window_forget(&link->window);
+	wf_cursor_end(&link->resume);
+	wf_cursor_end(&link->have);
+	link->places = (struct wf_answer_grants){0};
+	link->ops->forget_path(link);
+}
+
+void
+wf_link_down(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_link_end *end = link->end;
+	bool was_up = link->state == WF_LINK_GREETING || link->state == WF_LINK_READY;
+	link->conn = NULL;
+	forget_path(link);
+	if (link->state == WF_LINK_LEFT || end->ops->failed(end)) {
+		return;
+	}
+	/* The two have no path in common now, and had one: a link is down, say. */
+	bool had_path = link->server_incarnation != 0 && event->down.blob_bytes == 0;
+	if (event->down.status == WEFT_REFUSED && !had_path) {
+		refused(link, event);
+		return;
+	}
+	(void)snprintf(link->last_error, sizeof(link->last_error), "%.*s", WF_WHY_BYTES - 1,
+		       event->down.why);
+	if (was_up) {
+		char who[WF_REASON_BYTES];
+		wf_link_describe(link, who, sizeof(who));
+		log_line(link, WEFT_LOG_WARN, "lost %s: %s; trying again for %.1f s", who,
+			 link->last_error, (double)end->reconnect_timeout_ns / 1e9);
+		link->retry_wait_ns = RETRY_FIRST_NS;
+	}
+	if (link->server_incarnation != 0 && link->lost_ns == 0) {
+		link->lost_ns = wf_now_ns(end->env);
+	}
+	retry_later(link);
+}
+
+static enum weft_status
+recv_grant(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_msg_grant msg;
+	enum weft_status st = wf_msg_grant_decode(event->msg.head, event->msg.body, &msg);
+	if (st == WEFT_OK && (link->state != WF_LINK_GREETING || link->unit_count == 0)) {
+		st = wf_fail(WEFT_PROTOCOL, "GRANT: kind %u was not expected", msg.kind);
+	}
+	if (st == WEFT_OK && link->ops->check_window != NULL) {
+		st = link->ops->check_window(link, &msg);
+	}
+	return st != WEFT_OK ? st : wf_send_window_open(&link->window, link->end->env, &msg);
+}
+
+/* What is said on every path is due. */
+static void
+become_ready(struct wf_link *link)
+{
+	struct wf_link_end *end = link->end;
+	WF_ASSERT(link->state == WF_LINK_GREETING);
+	bool again = link->was_ready;
+	link->state = WF_LINK_READY;
+	link->was_ready = true;
+	link->lost_ns = 0;
+	wf_beat_begin(&link->beat, &end->beats);
+	link->goodbye_due = end->leaving;
+	if (link->unit_count > 0) {
+		wf_cursor_begin(&link->have, link->unit_count);
+	}
+	end->ops->ready(link, again);
+}
+
+static enum weft_status
+recv_resume(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_msg_steps *msg = &link->end->steps;
+	enum weft_status st = wf_msg_resume_decode(event->msg.head, event->msg.body, msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (link->state != WF_LINK_GREETING || link->job_due) {
+		return wf_fail(WEFT_PROTOCOL, "RESUME: step %" PRIu64 " was not expected",
+			       msg->step);
+	}
+	if (link->unit_count > 0 && !wf_send_window_is_open(&link->window)) {
+		return wf_fail(WEFT_PROTOCOL, "RESUME: there was no grant of slots before it");
+	}
+	st = wf_cursor_recv(&link->resume, "RESUME", msg);
+	if (st == WEFT_OK) {
+		st = link->ops->resume(link, msg);
+	}
+	if (st == WEFT_OK && msg->last) {
+		become_ready(link);
+	}
+	return st;
+}
+
+static enum weft_status
+recv_credit(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_msg_credit msg;
+	enum weft_status st = wf_msg_credit_decode(event->msg.head, event->msg.body, &msg);
+	return st != WEFT_OK ? st : wf_send_window_credit(&link->window, &msg);
+}
+
+static enum weft_status
+recv_goodbye(struct wf_link *link, const struct wf_event *event)
+{
+	struct wf_msg_goodbye msg;
+	enum weft_status st = wf_msg_goodbye_decode(event->msg.head, event->msg.body, &msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (!msg.ack || !link->end->leaving) {
+		return wf_fail(WEFT_PROTOCOL, "GOODBYE was not expected");
+	}
+	link->state = WF_LINK_LEFT;
+	/* If it does not get there, the lane waits a while for one who will not come back. */
+	wf_msg_goodbye_encode(&msg, &link->end->msg);
+	(void)wf_link_send(link, &link->end->msg);
+	wf_transport_disconnect(link->conn, WF_DISCONNECT_DRAIN);
+	return WEFT_OK;
+}
+
+/* What opens the path at this end: GRANT of each place, then HAVE. */
+bool
+wf_link_flush_opening(struct wf_link *link)
+{
+	struct wf_link_end *end = link->end;
+	struct wf_msg_steps *msg = &end->steps;
+	enum weft_status st = wf_answer_places_send(&link->places, link->conn, link->place,
+						    link->place_count, &end->msg);
+	if (st != WEFT_OK && st != WEFT_AGAIN) {
+		fail(link, st, "%s", weft_last_error());
+	}
+	while (st == WEFT_OK && wf_cursor_is_open(&link->have)) {
+		wf_cursor_fill(&link->have, msg);
+		msg->step = end->ops->step(end);
+		for (uint32_t i = 0; i < msg->count; i++) {
+			msg->step_of[i] = link->ops->answered(link, msg->first + i);
+		}
+		wf_msg_have_encode(msg, &end->msg);
+		if (!wf_link_send(link, &end->msg)) {
+			return false;
+		}
+		wf_cursor_advance(&link->have, msg);
+	}
+	return st == WEFT_OK;
+}
+
+bool
+wf_link_flush_goodbye(struct wf_link *link)
+{
+	const struct wf_msg_goodbye msg = {.ack = false};
+	wf_msg_goodbye_encode(&msg, &link->end->msg);
+	link->goodbye_due = !wf_link_send(link, &link->end->msg);
+	return !link->goodbye_due;
+}
+
+static enum weft_status
+recv_control(struct wf_link *link, const struct wf_event *event)
+{
+	switch (event->msg.head->type) {
+	case WF_MSG_GRANT:
+		return recv_grant(link, event);
+	case WF_MSG_RESUME:
+		return recv_resume(link, event);
+	case WF_MSG_CREDIT:
+		return recv_credit(link, event);
+	case WF_MSG_GOODBYE:
+		return recv_goodbye(link, event);
+	default:
+		return link->end->ops->control(link, event);
+	}
+}
+
+enum weft_status
+wf_link_msg(struct wf_link *link, const struct wf_event *event)
+{
+	const struct wf_head *head = event->msg.head;
+	if (head->service == WF_SERVICE_CONTROL) {
+		return recv_control(link, event);
+	}
+	if (head->service != link->ops->service) {
+		return wf_fail(WEFT_PROTOCOL, "message for service %u at a trainer", head->service);
+	}
+	return link->ops->msg(link, event);
+}
