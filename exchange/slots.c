@@ -99,8 +99,9 @@ wf_slots_park(struct wf_slots *slots, struct wf_conn *conn, wf_slots_copy *copy,
 		if (slots->word[i] >= WF_SLOT_WORDS) {
 			continue;
 		}
-		parked.bytes += copy(arg, slots->word[i]);
-		parked.slots++;
+		uint64_t bytes = copy(arg, slots->word[i]);
+		parked.bytes += bytes;
+		parked.slots += bytes > 0 ? 1 : 0;
 		if (conn != NULL) {
 			wf_slots_credit(slots, conn, i);
 		} else {

@@ -47,7 +47,8 @@ struct wf_slots {
 	uint16_t *credit; /* [count] slots that are CREDIT, in the order of becoming so */
 };
 
-/* Copy aside what the payload calls `word`, which lies in no slot from then on. Returns bytes. */
+/* Copy aside what the payload calls `word`, which lies in no slot from then on. Returns bytes; 0:
+ * it is not needed any more. */
 typedef uint64_t wf_slots_copy(void *arg, uint32_t word);
 
 /* What wf_slots_park has copied. */

@@ -307,7 +307,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	wf_log(lane->env, WF_LOG_INFO, "lane %u: %s %s over %s: %s", lane->opts.idx, who,
 	       returns ? "is back" : "is here", path.name, path.why);
 	if (lane->ready) {
-		lane->service->path_begins(lane, peer);
+		wf_path_begins(lane, peer);
 	}
 }
 
@@ -453,7 +453,7 @@ static void
 forget_path(struct wf_lane *lane, struct wf_peer *peer)
 {
 	peer->conn = NULL;
-	lane->service->path_ends(lane, peer);
+	wf_path_ends(lane, peer);
 	peer->beat = (struct wf_beat){0};
 	peer->loading = false;
 	peer->goodbye_due = false;
@@ -523,7 +523,7 @@ wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_statu
 	}
 	lane->ready = true;
 	lane->order.sum = (struct wf_step_sum){.step = 1};
-	lane->service->path_begins(lane, peer);
+	wf_path_begins(lane, peer);
 	reconsider_held(lane);
 }
 
@@ -533,7 +533,7 @@ wf_admit_release_job(struct wf_lane *lane)
 	if (lane->own != NULL) {
 		lane->service->release(lane);
 	}
-	wf_window_close(lane);
+	wf_path_close(lane);
 	wf_free(lane->env, lane->peer, lane->peer_count * sizeof(*lane->peer));
 	lane->peer = NULL;
 	lane->turn.due = NULL;
@@ -541,6 +541,9 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->spoken = (struct wf_hello){0};
 	lane->have_first = false;
 	lane->ready = false;
+	lane->unit_count = 0;
+	lane->place_count = 0;
+	lane->owed = NULL;
 	lane->has_steps = false;
 	lane->needs_all = false;
 	lane->others_need_all = false;

@@ -15,19 +15,15 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	WF_ASSERT(lane->ready && peer->slots.held == 0);
-	own->slots_due = dense->store.stored_count > 0;
-	own->resume_next = 0;
 	own->init_due = dense->store.stored_count > 0;
 	wf_features_path_begins(lane, peer);
-	wf_peer_due(peer);
 }
 
 void
 wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
 {
 	struct wf_dense_peer *own = peer->own;
-	if (peer->conn == NULL || ordinal >= own->had) {
+	if (peer->conn == NULL || !wf_path_has_unit(peer, ordinal)) {
 		return; /* HAVE will tell that it lacks this */
 	}
 	struct wf_push *push = wf_push_of(peer->lane, ordinal, peer->trainer);
@@ -56,67 +52,6 @@ wf_answer_forget(struct wf_peer *peer)
 	struct wf_dense_peer *own = peer->own;
 	drop_answers(peer, own->answers.count);
 	own->held_since_ns = 0;
-	own->had = 0;
-}
-
-static bool
-flush_slots(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	if (!wf_window_grant(lane, peer)) {
-		return false;
-	}
-	struct wf_msg_grant msg = {
-		.kind = WF_GRANT_WIRE_SLOTS,
-		.announced = wf_dense_has_hook(dense, WF_AT_PUT),
-		.slot_count = lane->opts.slot_count,
-		.bytes = dense->slot_bytes,
-	};
-	memcpy(msg.key, peer->slots.key.bytes, sizeof(msg.key));
-	wf_msg_grant_encode(&msg, &lane->msg);
-	own->slots_due = !wf_control_send(peer, &lane->msg);
-	return !own->slots_due;
-}
-
-/* The next part of RESUME: per slice the last step received from this trainer. */
-static bool
-flush_resume(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	uint32_t left = dense->store.stored_count - own->resume_next;
-	struct wf_msg_steps *msg = &dense->steps;
-	*msg = (struct wf_msg_steps){
-		.step = peer->member.step_next - 1,
-		.epoch = 0,
-		.initialised = dense->uninitialised == 0,
-		.first = own->resume_next,
-		.count = left < WF_STEPS_PER_MSG ? left : WF_STEPS_PER_MSG,
-	};
-	msg->last = msg->count == left;
-	for (uint32_t i = 0; i < msg->count; i++) {
-		msg->step_of[i] = wf_push_of(lane, msg->first + i, peer->trainer)->next - 1;
-	}
-	wf_msg_resume_encode(msg, &lane->msg);
-	if (!wf_control_send(peer, &lane->msg)) {
-		return false;
-	}
-	own->resume_next = msg->last ? UINT32_MAX : msg->first + msg->count;
-	return true;
-}
-
-static bool
-flush_credit(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_dense *dense = lane->own;
-	wf_slots_fill_credit(&peer->slots, &dense->credit);
-	wf_msg_credit_encode(&dense->credit, &lane->msg);
-	if (!wf_control_send(peer, &lane->msg)) {
-		return false;
-	}
-	wf_slots_credit_sent(&peer->slots);
-	return true;
 }
 
 /* A job that goes on from step k begins with step k + 1: the trainers have to know. */
@@ -145,18 +80,7 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	if (own->slots_due && !flush_slots(lane, peer)) {
-		return false;
-	}
-	while (own->resume_next != UINT32_MAX) {
-		if (!flush_resume(lane, peer)) {
-			return false;
-		}
-	}
 	if (own->init_due && dense->uninitialised == 0 && !flush_init(lane, peer)) {
-		return false;
-	}
-	if (peer->slots.credit_count > 0 && !flush_credit(lane, peer)) {
 		return false;
 	}
 	if (own->features_due != 0 && !wf_features_flush(lane, peer)) {
@@ -219,7 +143,7 @@ fill_answers(struct wf_lane *lane, struct wf_peer *peer, struct wf_op op[WF_OPS_
 	for (; count < WF_OPS_PER_POST && count < due; count++) {
 		uint32_t ordinal = *wf_ordinal_ring_at(&own->answers, count);
 		fill_put(lane, ordinal, &op[count]);
-		op[count].key = own->values_key;
+		op[count].key = peer->places.key[WF_PLACE_VALUES];
 		if (!wf_slice_is_async(dense, ordinal)) {
 			continue;
 		}
@@ -329,13 +253,12 @@ static bool
 flush_pull(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull_range *range)
 {
 	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
 	while (range->next < range->end && is_applied(lane, range->next, range->step)) {
 		struct wf_op op;
 		fill_put(lane, range->next, &op);
-		op.key = own->values_key;
+		op.key = peer->places.key[WF_PLACE_VALUES];
 		if (range->state) {
-			op.key = own->state_key[range->state_idx];
+			op.key = peer->places.key[WF_PLACE_STATE + range->state_idx];
 			fill_state(&dense->store, &dense->store.stored[range->next],
 				   range->state_idx, &op);
 		}
@@ -374,7 +297,8 @@ enum wf_flush
 wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense_peer *own = peer->own;
-	if (!flush_messages(lane, peer) || (own->have_values && !flush_answers(lane, peer))) {
+	bool granted = wf_answer_places_has(&peer->places, WF_PLACE_VALUES);
+	if (!flush_messages(lane, peer) || (granted && !flush_answers(lane, peer))) {
 		return WF_FLUSH_FULL;
 	}
 	if (own->pulls.count > 0) {
@@ -405,9 +329,8 @@ wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_p
 		return wf_fail(WEFT_PROTOCOL, "PULL: slices %u and %u more, of %u", msg->first,
 			       msg->count, dense->store.stored_count);
 	}
-	bool granted = state ? msg->state_idx <= WF_STATE_MAX && own->have_state[msg->state_idx]
-			     : own->have_values;
-	if (!granted) {
+	unsigned place = state ? WF_PLACE_STATE + msg->state_idx : WF_PLACE_VALUES;
+	if (place >= lane->place_count || !wf_answer_places_has(&peer->places, place)) {
 		return wf_fail(WEFT_PROTOCOL, "PULL: nothing was granted to answer into");
 	}
 	const char *why = NULL;

@@ -90,7 +90,8 @@ static enum weft_status
 take_copies(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
-	uint64_t bytes = (uint64_t)lane->peer_count * lane->opts.slot_count * dense->slot_bytes;
+	uint64_t bytes =
+		(uint64_t)lane->peer_count * lane->opts.slot_count * dense->store.slot_bytes;
 	enum weft_status st =
 		lane->env->ops->slab_open(lane->env, bytes, lane->opts.numa_node, &dense->copies);
 	if (st != WEFT_OK) {
@@ -434,7 +435,7 @@ wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, stru
 	}
 	uint32_t buffer = own->copy_free[--own->copy_free_count];
 	uint64_t at = (uint64_t)peer->trainer * lane->opts.slot_count + buffer;
-	void *to = (char *)dense->copies.base + at * dense->slot_bytes;
+	void *to = (char *)dense->copies.base + at * dense->store.slot_bytes;
 	memcpy(to, op->src, op->bytes);
 	op->src = to;
 	op->region = dense->copies_region;
@@ -463,7 +464,6 @@ void
 wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op, bool taken)
 {
 	const struct wf_dense *dense = lane->own;
-	const struct wf_dense_peer *own = peer->own;
 	uint32_t ordinal = wf_answer_ordinal(op->tag);
 	struct wf_async_view *view = view_of(lane, ordinal, peer->trainer);
 	if (!taken) {
@@ -471,7 +471,8 @@ wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *
 		return;
 	}
 	/* With state, or parameters as f32, a trainer does not compute. */
-	if (memcmp(&op->key, &own->values_key, sizeof(op->key)) == 0) {
+	const struct wf_grant_key *values = &peer->places.key[WF_PLACE_VALUES];
+	if (memcmp(&op->key, values, sizeof(op->key)) == 0) {
 		view->others = dense->slice[ordinal].version - view->own;
 	}
 }

@@ -49,7 +49,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 	peer->state = WF_PEER_GONE;
 	peer->member.left = true;
 	lane->gone_count++;
-	bool owes = lane->service->owed(lane) != NULL && peer->trainer == 0;
+	bool owes = lane->owed != NULL && peer->trainer == 0;
 	if (owes || wf_order_others_need(&lane->order, &peer->member) ||
 	    (lane->reduction.since_ns != 0 && peer->reduce_id == lane->reduction.id)) {
 		wf_lane_fail(
@@ -86,10 +86,10 @@ wf_control_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_even
 		return st != WEFT_OK ? st : wf_reduce_take(lane, peer, &msg.reduce);
 	case WF_MSG_GRANT:
 		st = wf_msg_grant_decode(head, event->msg.body, &msg.grant);
-		return st != WEFT_OK ? st : lane->service->grant(lane, peer, &msg.grant);
+		return st != WEFT_OK ? st : wf_path_recv_grant(lane, peer, &msg.grant);
 	case WF_MSG_HAVE:
 		st = wf_msg_have_decode(head, event->msg.body, &msg.have);
-		return st != WEFT_OK ? st : lane->service->have(lane, peer, &msg.have);
+		return st != WEFT_OK ? st : wf_path_recv_have(lane, peer, &msg.have);
 	default:
 		return wf_fail(WEFT_PROTOCOL,
 			       "control message of type %u, which a lane does not take",
@@ -166,6 +166,9 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 		return false;
 	}
 	if (wf_beat_speaks(&peer->beat) && !wf_peer_beat_flush(lane, peer)) {
+		return true;
+	}
+	if (wf_path_is_due(peer) && !wf_path_flush(lane, peer)) {
 		return true;
 	}
 	enum wf_flush own = lane->service->flush(lane, peer);

@@ -10,26 +10,6 @@
 #include "base/assert.h"
 
 static enum weft_status
-recv_grant(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_grant *msg)
-{
-	const struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	const unsigned states = WF_STATE_MAX + dense->store.wire_shift;
-	if (msg->kind != WF_GRANT_WIRE_PLACE || msg->place > states) {
-		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u (place %u) from a trainer", msg->kind,
-			       msg->place);
-	}
-	if (msg->place == 0) {
-		memcpy(own->values_key.bytes, msg->key, sizeof(msg->key));
-		own->have_values = true;
-		return WEFT_OK;
-	}
-	memcpy(own->state_key[msg->place - 1].bytes, msg->key, sizeof(msg->key));
-	own->have_state[msg->place - 1] = true;
-	return WEFT_OK;
-}
-
-static enum weft_status
 take_peer_memory(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense *dense = lane->own;
@@ -52,7 +32,7 @@ static enum weft_status
 open_memory(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
-	enum weft_status st = wf_window_open(lane, dense->slot_bytes);
+	enum weft_status st = wf_path_open(lane, dense->store.slot_bytes);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -84,7 +64,8 @@ check_memory(const struct wf_lane *lane)
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
 	uint64_t most = lane->opts.max_shard_bytes;
-	uint64_t windows = (uint64_t)lane->peer_count * lane->opts.slot_count * dense->slot_bytes;
+	uint64_t windows =
+		(uint64_t)lane->peer_count * lane->opts.slot_count * dense->store.slot_bytes;
 	uint64_t tables = lane->peer_count * peer_bytes(lane);
 	tables += wf_features_bytes(lane) + store->stored_count * sizeof(*dense->priority);
 	if (dense->async_count > 0) {
@@ -98,7 +79,7 @@ check_memory(const struct wf_lane *lane)
 			       " bytes, --max_shard_bytes allows %" PRIu64
 			       "; raise it, or change --slice_bytes or --slot_count",
 			       lane->opts.idx, lane->peer_count, lane->opts.slot_count,
-			       dense->slot_bytes, tables, most);
+			       dense->store.slot_bytes, tables, most);
 	}
 	return WEFT_OK;
 }
@@ -146,7 +127,6 @@ take_memory(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
-	dense->slot_bytes = store->slot_bytes;
 	enum weft_status checked = check_memory(lane);
 	if (checked != WEFT_OK) {
 		return checked;
@@ -175,11 +155,15 @@ take_memory(struct wf_lane *lane)
 		return taken;
 	}
 	dense->uninitialised = store->stored_count;
+	lane->unit_count = store->stored_count;
+	lane->place_count = WF_PLACE_STATE + WF_STATE_MAX + store->wire_shift;
+	lane->owed = store->stored_count > 0 ? "the initial values from trainer 0" : NULL;
 	dense->init = (struct wf_msg_init){.sections = 1};
 	lane->has_steps = store->pushable_count > 0;
 	lane->needs_all = needs_all(lane);
 	taken = store->stored_count == 0 ? WEFT_OK : open_memory(lane);
 	taken = taken == WEFT_OK ? wf_features_open(lane) : taken;
+	lane->windows.announced = wf_dense_has_hook(dense, WF_AT_PUT);
 	return taken == WEFT_OK && dense->async_count > 0 ? wf_async_take_memory(lane) : taken;
 }
 
@@ -405,26 +389,11 @@ static void
 path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense_peer *own = peer->own;
-	own->resume_next = UINT32_MAX;
-	own->slots_due = false;
 	own->init_due = false;
-	own->have_values = false;
-	memset(own->have_state, 0, sizeof(own->have_state));
 	own->pulls.count = 0;
 	own->pulls.nack_due = false;
 	wf_answer_forget(peer);
-	if (lane->ready) {
-		wf_window_park(lane, peer);
-	}
-	wf_slots_path_ends(&peer->slots);
 	wf_features_path_ends(lane, peer);
-}
-
-static const char *
-owed(const struct wf_lane *lane)
-{
-	const struct wf_dense *dense = lane->own;
-	return dense->uninitialised > 0 ? "the initial values from trainer 0" : NULL;
 }
 
 static void
@@ -473,13 +442,12 @@ const struct wf_lane_service wf_dense_service = {
 	.put = wf_round_put,
 	.park = wf_round_park,
 	.done = wf_round_done,
-	.grant = recv_grant,
-	.have = wf_round_have,
+	.next = wf_round_next,
+	.has = wf_round_has,
 	.flush = wf_answer_flush,
 	.has_offered = wf_features_have_offered,
 	.holds_since = wf_async_holds_since,
 	.holds_for = wf_async_holds_for,
-	.owed = owed,
 	.gather = gather,
 	.words = words,
 	.lines = lines,

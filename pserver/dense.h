@@ -18,7 +18,10 @@
 #include "wire/priority.h"
 
 #define WF_COPY_COOKIE (1ull << 63) /* of a PUT out of a copy; the others leave from the store */
-#define WF_PULLS_MAX 16             /* ranges one trainer may have asked for and not got */
+#define WF_PLACE_VALUES 0u /* place of a trainer's parameters, as they travel; those of state, */
+#define WF_PLACE_STATE 1u  /* then, with a wire of 16 bits, parameters as f32 */
+WF_STATIC_ASSERT(WF_PLACE_STATE + WF_STATE_MAX + 1 <= WF_ANSWER_PLACES_MAX, "all have one");
+#define WF_PULLS_MAX 16 /* ranges one trainer may have asked for and not got */
 
 /* A range of slices that a trainer asked for. */
 struct wf_pull_range {
@@ -40,11 +43,6 @@ struct wf_pulls {
 /* One trainer as the service sees it: peer->own. */
 struct wf_dense_peer {
 	/* Path: forgotten at DOWN. */
-	uint32_t resume_next; /* ordinal of the next RESUME; UINT32_MAX: all sent, or not due */
-	uint32_t had;         /* slices that HAVE told of: only these are answered unasked */
-	bool slots_due;
-	bool have_values, have_state[WF_STATE_MAX + 1]; /* state, then parameters as f32 */
-	struct wf_grant_key values_key, state_key[WF_STATE_MAX + 1];
 	bool init_due; /* to be told where the job begins, once all initial values are here */
 	struct wf_pulls pulls;
 	uint32_t features_due; /* bits of those that have something to send */
@@ -113,7 +111,6 @@ struct wf_dense {
 	struct wf_store store;
 	bool store_added; /* to the transport, as */
 	uint32_t store_region;
-	uint64_t slot_bytes;
 
 	struct wf_dense_peer *peer; /* [peer_count] */
 	struct wf_push *push;       /* [stored_count * peer_count] */
@@ -137,8 +134,6 @@ struct wf_dense {
 	uint64_t highest; /* step that anybody has begun */
 
 	struct wf_features features;
-	struct wf_msg_steps steps; /* scratch of one encode */
-	struct wf_msg_credit credit;
 };
 
 /* dense.c */
@@ -180,8 +175,9 @@ enum weft_status wf_round_step(struct wf_lane *lane, struct wf_peer *peer,
 			       const struct wf_msg_step *msg) WEFT_MUST_CHECK;
 enum weft_status wf_round_put(struct wf_lane *lane, struct wf_peer *peer,
 			      const struct wf_put *put) WEFT_MUST_CHECK;
-enum weft_status wf_round_have(struct wf_lane *lane, struct wf_peer *peer,
-			       const struct wf_msg_steps *msg) WEFT_MUST_CHECK;
+uint64_t wf_round_next(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t ordinal);
+enum weft_status wf_round_has(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal,
+			      uint64_t next, uint64_t begun) WEFT_MUST_CHECK;
 /* A PUT out of the store is DONE. */
 void wf_round_done(struct wf_lane *lane, uint64_t cookie);
 /* Copy the gradient of a slice aside, so that its slot is free again. Returns bytes. */

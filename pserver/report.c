@@ -65,7 +65,7 @@ gather(void *end, const struct wf_transport_info *info)
 {
 	struct wf_lane *lane = end;
 	wf_stats_set(&lane->stats, WF_LANE_STRANGER_CLOSED_COUNT, info->strangers_refused);
-	wf_window_gather(lane);
+	wf_path_gather(lane);
 	lane->service->gather(lane);
 }
 

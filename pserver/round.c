@@ -359,7 +359,9 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 		wf_push_of(lane, ordinal, t)->next = round->next;
 	}
 	WF_ASSERT(dense->uninitialised > 0);
-	dense->uninitialised--;
+	if (--dense->uninitialised == 0) {
+		lane->owed = NULL;
+	}
 	for (uint32_t t = 0; t < lane->peer_count && dense->uninitialised == 0; t++) {
 		wf_peer_due(&lane->peer[t]); /* its INIT */
 	}
@@ -481,40 +483,36 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *pu
 		count_wait(lane, &dense->round[ordinal]);
 	}
 	if (wf_slots_are_full(&peer->slots)) {
-		wf_window_park(lane, peer);
+		wf_path_park(lane, peer);
 	}
 	return WEFT_OK;
 }
 
+uint64_t
+wf_round_next(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t ordinal)
+{
+	return wf_push_of(lane, ordinal, peer->trainer)->next;
+}
+
 enum weft_status
-wf_round_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_steps *msg)
+wf_round_has(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, uint64_t next,
+	     uint64_t begun)
 {
 	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	if (!lane->ready || msg->first != own->had ||
-	    msg->count > dense->store.stored_count - own->had) {
-		return wf_fail(WEFT_PROTOCOL, "HAVE: slices %u and %u more, of %u", msg->first,
-			       msg->count, dense->store.stored_count);
+	const struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
+	bool started = !wf_is_initial(dense->round[ordinal].next);
+	uint64_t applied = started && wf_slice_is_async(dense, ordinal)
+				   ? push->next
+				   : dense->round[ordinal].next;
+	(void)begun; /* trainers but the first are answered before they know where the job begins */
+	if (!wf_is_initial(next) && (!started || next > applied)) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "HAVE: slice %u answered in step %" PRIu64 ", applied are %" PRIu64,
+			       ordinal, next - 1, applied);
 	}
-	own->had += msg->count;
-	for (uint32_t i = 0; i < msg->count; i++) {
-		uint32_t ordinal = msg->first + i;
-		uint64_t answered = msg->step_of[i] + 1; /* as "next"; WF_STEP_NONE gives 0 */
-		const struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
-		bool started = !wf_is_initial(dense->round[ordinal].next);
-		uint64_t applied = started && wf_slice_is_async(dense, ordinal)
-					   ? push->next
-					   : dense->round[ordinal].next;
-		if (!wf_is_initial(answered) && (!started || answered > applied)) {
-			return wf_fail(WEFT_PROTOCOL,
-				       "HAVE: slice %u answered in step %" PRIu64
-				       ", applied are %" PRIu64,
-				       ordinal, msg->step_of[i], applied);
-		}
-		bool pushed = push->mine && push->next == applied;
-		if (pushed && answered != applied) {
-			wf_answer_push(peer, ordinal);
-		}
+	bool pushed = push->mine && push->next == applied;
+	if (pushed && next != applied) {
+		wf_answer_push(peer, ordinal);
 	}
 	return WEFT_OK;
 }

@@ -7,7 +7,7 @@
  * admit.c   who may come in, coming back
  * absent.c  who has not come in, and why, and who is silent: told to the others
  * step.c    steps counted and measured, and who is waited for
- * window.c  the windows of all trainers: memory, parking
+ * path.c    windows and places granted, RESUME and HAVE, CREDIT, parking
  * control.c GOODBYE, ABORT and REDUCE, heard and said
  * beats.c   who takes no turns
  * reduce.c  the N-way reduce and the barrier (lane 0 of pserver 0)
@@ -21,7 +21,9 @@
 #include "base/beats.h"
 #include "base/spin.h"
 #include "base/waits.h"
+#include "exchange/cursors.h"
 #include "exchange/order.h"
+#include "exchange/places.h"
 #include "exchange/report.h"
 #include "exchange/slots.h"
 #include "exchange/turn.h"
@@ -59,24 +61,25 @@ struct wf_lane_service {
 	enum weft_status (*job_opens)(struct wf_lane *lane);
 	void (*peer_begins)(struct wf_lane *lane, struct wf_peer *peer);
 	void (*release)(struct wf_lane *lane);
-	/* The peer is UP and the job is ready: say what opens a path. */
+	/* The peer is UP and the job is ready; NULL: nothing is to be done. DOWN, after what lay in
+	 * the window was parked: forget what belonged to the path. */
 	void (*path_begins)(struct wf_lane *lane, struct wf_peer *peer);
-	/* DOWN: forget what belonged to the path. */
 	void (*path_ends)(struct wf_lane *lane, struct wf_peer *peer);
 
-	/* What opens a path on the trainer's side: a place to answer into, and what it has. It is
-	 * said after RESUME, and also by a peer that is GONE, on its way to say GOODBYE again. A
-	 * failure is the peer's offence, likewise of the next two. */
-	enum weft_status (*grant)(struct wf_lane *lane, struct wf_peer *peer,
-				  const struct wf_msg_grant *msg);
-	enum weft_status (*have)(struct wf_lane *lane, struct wf_peer *peer,
-				 const struct wf_msg_steps *msg);
+	/* The step of this unit that is waited for from the peer. 0: none yet, and what comes
+	 * before the first step. */
+	uint64_t (*next)(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t unit);
+	/* On a new path: the peer waits for the answer of step `next` of this unit, has those
+	 * before, and says that it has begun step `begun`: answer again what it lacks. A failure
+	 * is the peer's offence, likewise of the next two. */
+	enum weft_status (*has)(struct wf_lane *lane, struct wf_peer *peer, uint32_t unit,
+				uint64_t next, uint64_t begun);
 	enum weft_status (*message)(struct wf_lane *lane, struct wf_peer *peer,
 				    const struct wf_head *head, const uint8_t *body);
 	enum weft_status (*put)(struct wf_lane *lane, struct wf_peer *peer,
 				const struct wf_put *put);
 	/* Copy aside what the peer's window holds as `word` (wf_slots_hold): it lies in no slot
-	 * from here on. Returns bytes. */
+	 * from here on. Returns bytes; 0: it goes with the path, which has ended. */
 	uint64_t (*park)(struct wf_lane *lane, struct wf_peer *peer, uint32_t word);
 	/* A PUT with this cookie is DONE; 0 is no PUT. */
 	void (*done)(struct wf_lane *lane, uint64_t cookie);
@@ -93,9 +96,6 @@ struct wf_lane_service {
 	 * when; 0: none waits. And does one wait for `peer`? NULL, both: none ever does. */
 	uint64_t (*holds_since)(const struct wf_lane *lane);
 	bool (*holds_for)(const struct wf_lane *lane, const struct wf_peer *peer);
-	/* What trainer 0 owes before the first step; NULL: nothing. */
-	const char *(*owed)(const struct wf_lane *lane);
-
 	/* Bring the service's gauges up to date; its words in a line, with a blank before each; and
 	 * lines of its own. */
 	void (*gather)(struct wf_lane *lane);
@@ -130,7 +130,10 @@ struct wf_peer {
 	bool offended;                /* it broke the protocol: it does not come in again */
 	char lost_why[WF_WHY_BYTES];  /* LOST: why */
 
-	struct wf_slots slots; /* its window */
+	struct wf_slots slots;          /* its window */
+	bool slots_due;                 /* the GRANT of it */
+	struct wf_cursor resume, have;  /* what is said, and heard, of units */
+	struct wf_answer_places places; /* that it has granted */
 
 	/* Path: forgotten at DOWN. */
 	bool loading; /* sends the job */
@@ -146,6 +149,8 @@ struct wf_peer {
 /* The memory of the peers' windows: [peer_count][slot_count] slots. */
 struct wf_windows {
 	uint64_t slot_bytes; /* 0: there are none */
+	uint64_t held_bytes; /* that GRANT says: of one trainer's pushes; 0: it does not say */
+	bool announced;      /* as GRANT says: pushes are announced */
 	struct wf_slab inbox;
 	bool added; /* to the transport, as */
 	uint32_t region;
@@ -216,10 +221,14 @@ struct wf_lane {
 	 * and no memory: the number is a stranger's word. All zeroes is ABSENT. */
 	struct wf_peer *peer;
 	struct wf_windows windows; /* the peers' */
-	uint32_t peer_count;       /* trainers of the job; 0: no job */
-	uint32_t gone_count;       /* of them, who said GOODBYE */
-	struct wf_order order;     /* of peers' members */
-	bool has_steps;            /* trainers say steps here */
+	/* As the service says when the job is ready. */
+	uint32_t unit_count;   /* units whose steps RESUME and HAVE tell of */
+	uint32_t place_count;  /* places that a trainer may grant */
+	const char *owed;      /* what trainer 0 owes before the first step; NULL: nothing */
+	uint32_t peer_count;   /* trainers of the job; 0: no job */
+	uint32_t gone_count;   /* of them, who said GOODBYE */
+	struct wf_order order; /* of peers' members */
+	bool has_steps;        /* trainers say steps here */
 	/* No step of the job ends without every trainer, and no reduce: as its description says,
 	 * and as another lane says of what this one does not know, heard once this one has run. */
 	bool needs_all, others_need_all;
@@ -242,6 +251,8 @@ struct wf_lane {
 	struct wf_hist step_time;
 	struct wf_report report;
 	struct wf_msg msg; /* scratch of one encode, like the rest */
+	struct wf_msg_steps steps;
+	struct wf_msg_credit credit;
 	struct wf_msg_reduce reduced;
 };
 
@@ -356,17 +367,37 @@ bool wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_lane_beats_describe(const struct wf_lane *lane, enum wf_step_wait kind, char *out,
 			    size_t bytes);
 
-/* window.c */
+/* path.c */
 /* The windows of all trainers, with slots of `slot_bytes`. */
-enum weft_status wf_window_open(struct wf_lane *lane, uint64_t slot_bytes) WEFT_MUST_CHECK;
-void wf_window_close(struct wf_lane *lane); /* accepts what is half taken, and nothing */
-/* Grant the peer's window, if that was not done. False: it cannot be now, or the connection is on
- * its way down. */
-bool wf_window_grant(struct wf_lane *lane, struct wf_peer *peer);
+enum weft_status wf_path_open(struct wf_lane *lane, uint64_t slot_bytes) WEFT_MUST_CHECK;
+void wf_path_close(struct wf_lane *lane); /* accepts what is half taken, and nothing */
+/* The peer is UP, and the job ready. */
+void wf_path_begins(struct wf_lane *lane, struct wf_peer *peer);
+/* DOWN: forget what belonged to the path, and copy aside what lies in the window. */
+void wf_path_ends(struct wf_lane *lane, struct wf_peer *peer);
+enum weft_status wf_path_recv_grant(struct wf_lane *lane, struct wf_peer *peer,
+				    const struct wf_msg_grant *msg) WEFT_MUST_CHECK;
+enum weft_status wf_path_recv_have(struct wf_lane *lane, struct wf_peer *peer,
+				   const struct wf_msg_steps *msg) WEFT_MUST_CHECK;
+/* GRANT, RESUME or CREDIT is due. */
+static inline bool
+wf_path_is_due(const struct wf_peer *peer)
+{
+	return peer->slots_due || wf_cursor_is_open(&peer->resume) || peer->slots.credit_count > 0;
+}
+/* Send them. CREDIT goes before what frees slots by itself, so that it never names one that is in
+ * use again. False: the transport takes no more. */
+bool wf_path_flush(struct wf_lane *lane, struct wf_peer *peer);
+/* On this path HAVE has told of the unit: its answers may go unasked. */
+static inline bool
+wf_path_has_unit(const struct wf_peer *peer, uint32_t unit)
+{
+	return unit < peer->have.next;
+}
 /* Copy aside all that the window holds: it is full, or the path has ended. */
-void wf_window_park(struct wf_lane *lane, struct wf_peer *peer);
+void wf_path_park(struct wf_lane *lane, struct wf_peer *peer);
 /* Bring the gauges of slots up to date. */
-void wf_window_gather(struct wf_lane *lane);
+void wf_path_gather(struct wf_lane *lane);
 
 /* control.c */
 enum weft_status wf_control_take(struct wf_lane *lane, struct wf_peer *peer,

@@ -96,7 +96,7 @@ is_starting(const struct wf_lane *lane)
 			return true;
 		}
 	}
-	return !lane->ready || lane->service->owed(lane) != NULL;
+	return !lane->ready || lane->owed != NULL;
 }
 
 /* Whoever has done its part waits for the others from then on. While nobody has, nobody waits as
@@ -130,8 +130,7 @@ wf_step_waits_on(const struct wf_lane *lane, enum wf_step_wait kind, const struc
 {
 	switch (kind) {
 	case WF_STEP_WAIT_START: /* what is owed is trainer 0's, or the description somebody's */
-		return lane->ready ? peer->trainer == 0 && lane->service->owed(lane) != NULL
-				   : peer->loading;
+		return lane->ready ? peer->trainer == 0 && lane->owed != NULL : peer->loading;
 	case WF_STEP_WAIT_HOLDS:
 		return lane->service->holds_for(lane, peer);
 	case WF_STEP_WAIT_STEP:
@@ -205,7 +204,7 @@ start_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 		}
 		return;
 	}
-	const char *owed = lane->ready ? lane->service->owed(lane) : "its description";
+	const char *owed = lane->ready ? lane->owed : "its description";
 	(void)snprintf(out, bytes, "the job waits for %s", owed);
 }
 

@@ -11,55 +11,42 @@
 #include "sparse/server/service_internal.h"
 #include "wire/partition.h"
 
-static enum weft_status
-recv_grant(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_grant *msg)
+/* Rows are one unit. What is received of a trainer is its pushes, which all lanes that it has heard
+ * of apply; in asynchronous modes each by itself. */
+static uint64_t
+next_step(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t unit)
 {
-	struct wf_sparse_peer *own = peer->own;
-	if (msg->kind != WF_GRANT_WIRE_PLACE || msg->place != 0 || own->have_rows) {
-		return wf_fail(WEFT_PROTOCOL, "GRANT: kind %u (place %u) from a trainer%s",
-			       msg->kind, msg->place,
-			       own->have_rows ? ", which has granted before" : "");
-	}
-	memcpy(own->rows_key.bytes, msg->key, sizeof(msg->key));
-	own->rows_bytes = msg->bytes;
-	own->have_rows = true;
-	return WEFT_OK;
+	(void)unit;
+	return wf_sparse_is_async(lane->own) ? peer->member.step_next : lane->order.sum.step;
 }
 
-/* What it has heard of; the APPLIED that it lacks is said again. NONE + 1 is 0. */
+/* The APPLIED that it lacks is said again. */
 static enum weft_status
-recv_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_steps *msg)
+has(struct wf_lane *lane, struct wf_peer *peer, uint32_t unit, uint64_t next, uint64_t begun)
 {
 	struct wf_sparse_peer *own = peer->own;
-	if (msg->first != 0 || msg->count != 1 || !msg->last) {
-		return wf_fail(WEFT_PROTOCOL, "HAVE: units %u and %u more, rows have 1", msg->first,
-			       msg->count);
-	}
-	uint64_t applied = msg->step_of[0];
-	uint64_t heard = applied == WF_STEP_NONE ? 0 : applied;
-	uint64_t next =
-		wf_sparse_is_async(lane->own) ? peer->member.step_next : lane->order.sum.step;
-	if (applied + 1 > msg->step + 1) {
+	uint64_t heard = next > 0 ? next - 1 : 0;
+	if (next > begun + 1) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "HAVE: step %" PRIu64 " was applied, it says, and %" PRIu64
 			       " is the last it has begun",
-			       applied, msg->step);
+			       heard, begun);
 	}
-	if (!lane->ready || own->had || own->resume_due || heard >= next) {
+	if (heard >= next_step(lane, peer, unit)) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "HAVE: step %" PRIu64 " was applied, it says; %" PRIu64 " is next",
-			       heard, next);
+			       heard, next_step(lane, peer, unit));
 	}
-	own->had = true;
 	own->applied_due = own->applied.step > heard;
 	wf_peer_due(peer);
 	return WEFT_OK;
 }
 
 static enum weft_status
-check_ready(const struct wf_lane *lane, const struct wf_sparse_peer *own, const char *message)
+check_ready(const struct wf_peer *peer, const char *message)
 {
-	if (!lane->ready || !own->had || !own->have_rows) {
+	const struct wf_sparse_peer *own = peer->own;
+	if (!wf_path_has_unit(peer, 0) || !wf_answer_places_has(&peer->places, 0)) {
 		return wf_fail(WEFT_PROTOCOL, "%s: before GRANT and HAVE", message);
 	}
 	if (own->incoming.kind != WF_INCOMING_NONE) {
@@ -77,7 +64,7 @@ take_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head
 	struct wf_sparse *sparse = lane->own;
 	enum weft_status st = wf_sparse_push_decode(head, body, &sparse->msg.push);
 	if (st == WEFT_OK) {
-		st = check_ready(lane, peer->own, "PUSH");
+		st = check_ready(peer, "PUSH");
 	}
 	return st != WEFT_OK ? st : wf_push_take(lane, peer, &sparse->msg.push);
 }
@@ -89,7 +76,7 @@ take_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head
 	struct wf_sparse *sparse = lane->own;
 	enum weft_status st = wf_sparse_pull_decode(head, body, &sparse->msg.pull);
 	if (st == WEFT_OK) {
-		st = check_ready(lane, peer->own, "PULL");
+		st = check_ready(peer, "PULL");
 	}
 	return st != WEFT_OK ? st : wf_pull_take(lane, peer, &sparse->msg.pull);
 }
@@ -101,7 +88,7 @@ take_fetch(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *hea
 	struct wf_sparse_fetch msg;
 	enum weft_status st = wf_sparse_fetch_decode(head, body, &msg);
 	if (st == WEFT_OK) {
-		st = check_ready(lane, peer->own, "FETCH");
+		st = check_ready(peer, "FETCH");
 	}
 	return st != WEFT_OK ? st : wf_save_fetch(lane, peer, &msg);
 }
@@ -113,7 +100,7 @@ take_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 	struct wf_sparse_restore msg;
 	enum weft_status st = wf_sparse_restore_decode(head, body, &msg);
 	if (st == WEFT_OK) {
-		st = check_ready(lane, peer->own, "RESTORE");
+		st = check_ready(peer, "RESTORE");
 	}
 	return st != WEFT_OK ? st : wf_save_restore(lane, peer, &msg);
 }
@@ -324,10 +311,6 @@ static void
 path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
-	own->slots_due = false;
-	own->resume_due = false;
-	own->had = false;
-	own->have_rows = false;
 	own->nack_count = 0;
 	own->applied_due = false;
 	if (!lane->ready) {
@@ -337,7 +320,6 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	wf_pull_path_ends(lane, peer);
 	wf_save_path_ends(lane, peer);
 	own->incoming.kind = WF_INCOMING_NONE;
-	wf_slots_path_ends(&peer->slots);
 	wf_push_try_apply(lane); /* what this path was still owed held it up */
 }
 
@@ -346,13 +328,6 @@ work(struct wf_lane *lane)
 {
 	bool lists = wf_save_work(lane);
 	return wf_push_tend(lane) || lists;
-}
-
-static const char *
-owed(const struct wf_lane *lane)
-{
-	(void)lane;
-	return NULL; /* rows are born as they are asked for */
 }
 
 const struct wf_table *
@@ -372,17 +347,15 @@ const struct wf_lane_service wf_sparse_service = {
 	.job_opens = job_opens,
 	.peer_begins = peer_begins,
 	.release = wf_sparse_release,
-	.path_begins = wf_sparse_path_begins,
 	.path_ends = path_ends,
 	.message = take_message,
 	.put = take_put,
 	.park = wf_push_park,
 	.done = wf_pull_done,
-	.grant = recv_grant,
-	.have = recv_have,
+	.next = next_step,
+	.has = has,
 	.flush = wf_sparse_flush,
 	.work = work,
-	.owed = owed,
 	.gather = wf_sparse_gather,
 	.words = wf_sparse_words,
 	.lines = wf_sparse_lines,

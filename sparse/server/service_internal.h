@@ -115,11 +115,6 @@ struct wf_view {
 /* One trainer as the service sees it: peer->own. */
 struct wf_sparse_peer {
 	/* Path: forgotten at DOWN. */
-	bool slots_due, resume_due;
-	bool had; /* HAVE was heard: it may push and pull, and is told what is applied */
-	bool have_rows;
-	uint64_t rows_bytes; /* of the range granted */
-	struct wf_grant_key rows_key;
 	struct wf_incoming incoming;
 	uint32_t nack_count;
 	struct wf_sparse_nack nack[WF_NACKS_MAX];
@@ -216,8 +211,7 @@ struct wf_sparse {
 	uint64_t *key_scratch;      /* [WF_SPARSE_ROWS_MAX or what fits a slot] of a pull's part */
 	float wide[WF_WIDE_FLOATS]; /* rows before they are rounded for an answer */
 	struct wf_log_limit nonfinite_log;
-	struct wf_msg_credit credit; /* scratch, like the rest */
-	union {
+	union { /* scratch */
 		struct wf_sparse_push push;
 		struct wf_sparse_pull pull;
 	} msg;
@@ -265,7 +259,7 @@ enum weft_status wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32
 			      const void *data) WEFT_MUST_CHECK;
 /* Copy the gradients of part `idx` aside, so that its slot is free again. Returns bytes. */
 uint64_t wf_push_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t idx);
-/* DOWN: what is whole is copied aside, the rest is dropped. */
+/* DOWN: what is not whole is dropped. */
 void wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer);
 /* Apply the step, if everything is there. */
 void wf_push_try_apply(struct wf_lane *lane);
@@ -327,5 +321,4 @@ void wf_save_path_ends(struct wf_lane *lane, struct wf_peer *peer);
 void wf_save_release(struct wf_sparse *sparse);
 
 /* service_send.c */
-void wf_sparse_path_begins(struct wf_lane *lane, struct wf_peer *peer);
 enum wf_flush wf_sparse_flush(struct wf_lane *lane, struct wf_peer *peer);

@@ -111,9 +111,10 @@ wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 
 /* Parts that no honest trainer sends. */
 static enum weft_status
-check_parts(const struct wf_sparse *sparse, const struct wf_sparse_peer *own,
+check_parts(const struct wf_sparse *sparse, const struct wf_peer *peer,
 	    const struct wf_sparse_pull *msg)
 {
+	const uint64_t rows_bytes = peer->places.bytes[0];
 	for (uint32_t i = 0; i < msg->part_count; i++) {
 		const struct wf_sparse_part *part = &msg->part[i];
 		if (part->table >= sparse->desc_count) {
@@ -129,11 +130,11 @@ check_parts(const struct wf_sparse *sparse, const struct wf_sparse_peer *own,
 				       "slot %" PRIu64 " bytes",
 				       i, part->row_count, served->front_bytes, sparse->slot_bytes);
 		}
-		if (bytes > own->rows_bytes || part->offset > own->rows_bytes - bytes) {
+		if (bytes > rows_bytes || part->offset > rows_bytes - bytes) {
 			return wf_fail(WEFT_PROTOCOL,
 				       "PULL: part %u of %" PRIu64 " bytes at %" PRIu64
 				       ", the range granted has %" PRIu64,
-				       i, bytes, part->offset, own->rows_bytes);
+				       i, bytes, part->offset, rows_bytes);
 		}
 	}
 	return WEFT_OK;
@@ -198,7 +199,7 @@ wf_pull_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
 	struct wf_incoming *incoming = &own->incoming;
-	enum weft_status st = check_parts(sparse, own, msg);
+	enum weft_status st = check_parts(sparse, peer, msg);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -441,7 +442,7 @@ post_answer(struct wf_lane *lane, struct wf_peer *peer)
 		.region = sparse->answers_region,
 		.src = answer_at(sparse, peer->trainer, own->answer.buffer),
 		.bytes = own->answer.bytes,
-		.key = own->rows_key,
+		.key = peer->places.key[0],
 		.offset = own->answer.offset,
 		.tag = own->answer.tag,
 	};

@@ -40,6 +40,9 @@ wf_push_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t idx)
 	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
 	struct wf_push_part *part = &own->push[idx];
+	if (peer->conn == NULL && !own->complete) {
+		return 0;
+	}
 	uint64_t bytes = (uint64_t)part->row_count * sparse->served[part->table].kept_bytes;
 	if (!is_kept(part)) {
 		memcpy(part->room, part->grad, bytes);
@@ -65,11 +68,9 @@ void
 wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
-	if (own->complete) {
-		wf_window_park(lane, peer);
-		return;
+	if (!own->complete) {
+		forget_push(lane->own, own);
 	}
-	forget_push(lane->own, own);
 }
 
 /* Taking a push. */
@@ -355,7 +356,7 @@ wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const vo
 		st = incoming->last ? finish_push(lane, peer) : WEFT_OK;
 	}
 	if (st == WEFT_OK && wf_slots_are_full(&peer->slots)) {
-		wf_window_park(lane, peer);
+		wf_path_park(lane, peer);
 	}
 	if (own->complete) {
 		wf_stats_add(&lane->stats, WF_LANE_WAIT_TRAINER_COUNT, 1);
@@ -517,7 +518,8 @@ wf_push_consume(struct wf_lane *lane, struct wf_peer *peer, const struct wf_spar
 	wf_slots_free_all(&peer->slots, peer->conn); /* APPLIED says so */
 	forget_push(lane->own, own);
 	own->applied = *applied;
-	own->applied_due = own->had; /* else HAVE will tell whether it lacks this */
+	own->applied_due =
+		wf_path_has_unit(peer, 0); /* else HAVE will tell whether it lacks this */
 	wf_peer_due(peer);
 }
 

@@ -114,12 +114,13 @@ wf_save_fetch(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	if (msg->table >= sparse->desc_count || own->fetching || msg->bytes > own->rows_bytes ||
-	    msg->offset > own->rows_bytes - msg->bytes) {
+	const uint64_t rows_bytes = peer->places.bytes[0];
+	if (msg->table >= sparse->desc_count || own->fetching || msg->bytes > rows_bytes ||
+	    msg->offset > rows_bytes - msg->bytes) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "FETCH: table %u of %u, %u bytes at %" PRIu64 " of %" PRIu64 "%s",
-			       msg->table, sparse->desc_count, msg->bytes, msg->offset,
-			       own->rows_bytes, own->fetching ? ", one is unanswered" : "");
+			       msg->table, sparse->desc_count, msg->bytes, msg->offset, rows_bytes,
+			       own->fetching ? ", one is unanswered" : "");
 	}
 	enum weft_status st = check_fetch(lane, peer, msg);
 	if (st == WEFT_OK) {

@@ -198,7 +198,7 @@ take_slabs(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
 	uint64_t window = sparse->slot_count * sparse->slot_bytes;
-	enum weft_status st = wf_window_open(lane, sparse->slot_bytes);
+	enum weft_status st = wf_path_open(lane, sparse->slot_bytes);
 	if (st == WEFT_OK) {
 		st = take_slab(lane, window, &sparse->answers);
 	}
@@ -291,6 +291,9 @@ accept_tables(struct wf_lane *lane)
 		st = serve_table(lane, i);
 	}
 	lane->has_steps = true;
+	lane->unit_count = 1;
+	lane->place_count = 1;
+	lane->windows.held_bytes = sparse->held_bytes;
 	lane->needs_all = !wf_sparse_is_async(sparse);
 	lane->order.own_steps = wf_sparse_is_async(sparse);
 	sparse->discard_lag = (uint64_t)(sparse->tables.discard_ratio * lane->peer_count);

@@ -498,8 +498,19 @@ beat_of_garbage(struct puppet *p)
 }
 
 static void
+grant_twice(struct puppet *p)
+{
+	send_place(p, 0);
+}
+
+/* On a path of its own, for a place is granted once. */
+static void
 grant_with_a_false_key(struct puppet *p)
 {
+	wf_transport_disconnect(p->peer.conn, WF_DISCONNECT_NOW);
+	stage_settle(p->stage);
+	puppet_connect(p);
+	stage_settle(p->stage);
 	send_place(p, 0);
 	stage_settle(p->stage);
 	puppet_pull(p, 1, 0, 1);
@@ -698,14 +709,15 @@ static const struct act acts[] = {
 	ACT(step_of_another_epoch, "epoch 3", IDLE),
 	ACT(init_that_is_trainer_0s_to_say, "INIT: from trainer 1", FRESH),
 	ACT(have_from_the_future, "HAVE: slice 0 answered in step 7", RAW),
-	ACT(have_not_in_order, "HAVE: slices 2 and 3 more, of 5", RAW),
-	ACT(have_of_too_many_slices, "HAVE: slices 0 and 6 more, of 5", RAW),
-	ACT(have_twice, "HAVE: slices 0 and 5 more, of 5", FRESH),
+	ACT(have_not_in_order, "HAVE: units 2 and 3 more, the last, 0 of 5", RAW),
+	ACT(have_of_too_many_slices, "HAVE: units 0 and 6 more, the last, 0 of 5", RAW),
+	ACT(have_twice, "and no more are waited for", FRESH),
 	ACT(pull_without_a_grant, "PULL: nothing was granted", RAW),
 	ACT(pull_of_state_without_a_grant, "PULL: nothing was granted", PUSHED),
 	ACT(pull_beyond_the_slices, "PULL: slices 3 and 10 more, of 5", PUSHED),
 	ACT(grant_of_slots, "GRANT: kind 1", RAW),
-	ACT(grant_of_a_state_that_cannot_be, "GRANT: kind 2 (place 6)", PUSHED),
+	ACT(grant_twice, "GRANT: kind 2 (place 0 of 6) from a trainer, which has granted it", IDLE),
+	ACT(grant_of_a_state_that_cannot_be, "GRANT: kind 2 (place 6 of 6)", PUSHED),
 	ACT(norm_nobody_waits_for, "type 10: this lane has no clipping by the norm", PUSHED),
 	ACT(report_of_nobody, "REPORT: of trainer", PUSHED),
 	ACT(beat_of_garbage, "BEAT: flags is 255", PUSHED),

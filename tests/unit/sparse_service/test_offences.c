@@ -464,7 +464,7 @@ push_too_much_later(struct ground *ground)
 		wf_transport_disconnect(doll->peer.conn, WF_DISCONNECT_NOW);
 		ground_settle(ground);
 		doll_meet(doll);
-		CHECK(ground, doll->peer.steps.step == WF_STEP_NONE);
+		CHECK(ground, doll->peer.steps.step == 0);
 	}
 	doll_push(doll, 1, &lows, 1);
 	ground_settle(ground);

@@ -34,10 +34,21 @@ have_twice(struct doll *doll)
 	doll_have(doll, WF_STEP_NONE, WF_STEP_NONE);
 }
 
+/* A new path, on which the doll has said nothing. */
+static void
+reconnect(struct doll *doll)
+{
+	peer_disconnect(&doll->peer, WF_DISCONNECT_NOW);
+	ground_settle(doll->ground);
+	peer_connect(&doll->peer);
+	ground_settle(doll->ground);
+}
+
 static void
 send_have(struct doll *doll, const struct wf_msg_steps *have)
 {
 	struct wf_msg msg;
+	reconnect(doll);
 	wf_msg_have_encode(have, &msg);
 	peer_send(&doll->peer, &msg);
 }
@@ -69,12 +80,14 @@ have_that_goes_on(struct doll *doll)
 static void
 have_of_more_than_was_begun(struct doll *doll)
 {
+	reconnect(doll);
 	doll_have(doll, 4, 5);
 }
 
 static void
 have_of_what_was_never_begun(struct doll *doll)
 {
+	reconnect(doll);
 	doll_have(doll, WF_STEP_NONE, 0);
 }
 
@@ -88,14 +101,14 @@ static const struct {
 	void (*act)(struct doll *doll);
 	const char *says;
 } offences[] = {
-	{grant_twice, "which has granted before"},
-	{grant_of_slots, "GRANT: kind 1 (place 0) from a trainer"},
-	{grant_of_state, "GRANT: kind 2 (place 1) from a trainer"},
-	{have_twice, "HAVE: step 0 was applied, it says; 1 is next"},
-	{have_of_no_unit, "HAVE: units 0 and 0 more, rows have 1"},
-	{have_of_two_units, "HAVE: units 0 and 2 more, rows have 1"},
-	{have_of_another_unit, "HAVE: units 1 and 1 more, rows have 1"},
-	{have_that_goes_on, "HAVE: units 0 and 1 more, rows have 1"},
+	{grant_twice, "which has granted it before"},
+	{grant_of_slots, "GRANT: kind 1 (place 0 of 1) from a trainer"},
+	{grant_of_state, "GRANT: kind 2 (place 1 of 1) from a trainer"},
+	{have_twice, "HAVE: units 0 and 1 more, the last, 1 of 1 are there, and no more"},
+	{have_of_no_unit, "HAVE: units 0 and 0 more, the last, 0 of 1"},
+	{have_of_two_units, "HAVE: units 0 and 2 more, the last, 0 of 1"},
+	{have_of_another_unit, "HAVE: units 1 and 1 more, the last, 0 of 1"},
+	{have_that_goes_on, "HAVE: units 0 and 1 more, 0 of 1"},
 	{have_of_more_than_was_begun, "HAVE: step 5 was applied, it says, and 4 is the last"},
 	{have_of_what_was_never_begun, "HAVE: step 0 was applied, it says, and 18446744073709551"},
 };

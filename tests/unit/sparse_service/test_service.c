@@ -32,8 +32,7 @@ pulls_first_rows(struct ground *ground)
 	const struct wish wish[] = {WISH(0, low, 0, 0), WISH(1, names, 0, 4096)};
 	struct doll *doll = doll_add(ground, 0, 0);
 	doll_meet(doll);
-	CHECK(ground,
-	      doll->peer.steps.step == WF_STEP_NONE && doll->peer.steps.step_of[0] == WF_STEP_NONE);
+	CHECK(ground, doll->peer.steps.step == 0 && doll->peer.steps.step_of[0] == 0);
 	doll_pull(doll, 1, 0, wish, 2);
 	ground_settle(ground);
 	CHECK(ground, doll->answers == 2 && doll->nacks == 0 && doll->peer.credits == 0);
@@ -313,9 +312,9 @@ reconnect(struct ground *ground)
 	cut(a);
 	cut(b);
 	doll_meet(a);
-	CHECK(ground, a->peer.steps.step == 1 && a->peer.steps.step_of[0] == WF_STEP_NONE);
+	CHECK(ground, a->peer.steps.step == 1 && a->peer.steps.step_of[0] == 0);
 	doll_meet(b);
-	CHECK(ground, b->peer.steps.step == WF_STEP_NONE);
+	CHECK(ground, b->peer.steps.step == 0);
 	doll_push(b, 1, other, 1);
 	ground_settle(ground);
 	ground_model_step(ground, 1, 5, both, 3);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path: what a lane and a trainer tell each other on every path, whatever the service: the lane
+ * grants a window of slots and says what it has received (RESUME); the trainer grants the places
+ * that answers go to and says what it has been answered (HAVE); CREDIT gives slots back. What was
+ * received stays when the path ends. Thread: the lane's. */
+#include "pserver/service.h"
+
+#include <string.h>
+
+enum weft_status
+wf_path_open(struct wf_lane *lane, uint64_t slot_bytes)
+{
+	struct wf_windows *windows = &lane->windows;
+	uint64_t bytes = (uint64_t)lane->peer_count * lane->opts.slot_count * slot_bytes;
+	windows->slot_bytes = slot_bytes;
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		enum weft_status st =
+			wf_slots_open(lane->env, lane->opts.slot_count, &lane->peer[i].slots);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	enum weft_status st =
+		lane->env->ops->slab_open(lane->env, bytes, lane->opts.numa_node, &windows->inbox);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_region inbox = {windows->inbox.base, windows->inbox.bytes,
+					windows->inbox.memfd};
+	st = wf_transport_region_add(lane->turn.transport, &inbox, &windows->region);
+	windows->added = st == WEFT_OK;
+	return st;
+}
+
+void
+wf_path_close(struct wf_lane *lane)
+{
+	struct wf_windows *windows = &lane->windows;
+	bool taken = windows->slot_bytes > 0; /* else nobody may have touched the peers */
+	if (lane->turn.transport != NULL && windows->added) {
+		wf_transport_region_remove(lane->turn.transport, windows->region);
+	}
+	for (uint32_t i = 0; taken && i < lane->peer_count; i++) {
+		wf_slots_close(lane->env, &lane->peer[i].slots);
+	}
+	if (windows->inbox.base != NULL) {
+		lane->env->ops->slab_close(lane->env, &windows->inbox);
+	}
+	*windows = (struct wf_windows){0};
+}
+
+static uint64_t
+park(void *arg, uint32_t word)
+{
+	struct wf_peer *peer = arg;
+	return peer->lane->service->park(peer->lane, peer, word);
+}
+
+void
+wf_path_park(struct wf_lane *lane, struct wf_peer *peer)
+{
+	uint64_t entered = wf_turn_enter(&lane->turn);
+	struct wf_slots_parked parked = wf_slots_park(&peer->slots, peer->conn, park, peer);
+	(void)wf_turn_leave(&lane->turn, WF_LANE_PARK_TIME_NS, entered);
+	wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_COUNT, parked.slots);
+	wf_stats_add(&lane->stats, WF_LANE_SLICE_PARKED_BYTES, parked.bytes);
+	if (peer->conn != NULL) {
+		wf_peer_due(peer); /* CREDIT */
+	}
+}
+
+void
+wf_path_begins(struct wf_lane *lane, struct wf_peer *peer)
+{
+	WF_ASSERT(lane->ready && peer->slots.held == 0);
+	peer->slots_due = peer->slots.count > 0;
+	wf_cursor_begin(&peer->resume, lane->unit_count);
+	if (lane->service->path_begins != NULL) {
+		lane->service->path_begins(lane, peer);
+	}
+	wf_peer_due(peer);
+}
+
+void
+wf_path_ends(struct wf_lane *lane, struct wf_peer *peer)
+{
+	peer->slots_due = false;
+	wf_cursor_end(&peer->resume);
+	wf_cursor_end(&peer->have);
+	peer->places.known = 0;
+	if (peer->slots.held > 0) {
+		wf_path_park(lane, peer);
+	}
+	wf_slots_path_ends(&peer->slots);
+	lane->service->path_ends(lane, peer);
+}
+
+enum weft_status
+wf_path_recv_grant(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_grant *msg)
+{
+	return wf_answer_places_recv(&peer->places, msg, lane->place_count);
+}
+
+enum weft_status
+wf_path_recv_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_steps *msg)
+{
+	enum weft_status st = wf_cursor_recv(&peer->have, "HAVE", msg);
+	for (uint32_t i = 0; i < msg->count && st == WEFT_OK; i++) {
+		st = lane->service->has(lane, peer, msg->first + i, msg->step_of[i] + 1, msg->step);
+	}
+	return st;
+}
+
+static bool
+flush_grant(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_windows *windows = &lane->windows;
+	uint64_t each = lane->opts.slot_count * windows->slot_bytes;
+	enum weft_status st = wf_slots_grant(&peer->slots, peer->conn, windows->region,
+					     peer->trainer * each, windows->slot_bytes);
+	if (st != WEFT_OK && st != WEFT_CLOSED) {
+		wf_lane_offence(lane, peer);
+	}
+	if (st != WEFT_OK) {
+		return false; /* not now, or the connection is on its way down */
+	}
+	struct wf_msg_grant msg = {
+		.kind = WF_GRANT_WIRE_SLOTS,
+		.announced = windows->announced,
+		.slot_count = lane->opts.slot_count,
+		.bytes = windows->slot_bytes,
+		.held_bytes = windows->held_bytes,
+	};
+	memcpy(msg.key, peer->slots.key.bytes, sizeof(msg.key));
+	wf_msg_grant_encode(&msg, &lane->msg);
+	peer->slots_due = !wf_control_send(peer, &lane->msg);
+	return !peer->slots_due;
+}
+
+/* The next part of RESUME: of each unit the last step received from this trainer. HAVE answers the
+ * last one. */
+static bool
+flush_resume(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_msg_steps *msg = &lane->steps;
+	wf_cursor_fill(&peer->resume, msg);
+	msg->step = peer->member.step_next - 1;
+	msg->initialised = lane->owed == NULL;
+	for (uint32_t i = 0; i < msg->count; i++) {
+		msg->step_of[i] = lane->service->next(lane, peer, msg->first + i) - 1;
+	}
+	wf_msg_resume_encode(msg, &lane->msg);
+	if (!wf_control_send(peer, &lane->msg)) {
+		return false;
+	}
+	wf_cursor_advance(&peer->resume, msg);
+	if (!wf_cursor_is_open(&peer->resume)) {
+		wf_cursor_begin(&peer->have, lane->unit_count);
+	}
+	return true;
+}
+
+static bool
+flush_credit(struct wf_lane *lane, struct wf_peer *peer)
+{
+	wf_slots_fill_credit(&peer->slots, &lane->credit);
+	wf_msg_credit_encode(&lane->credit, &lane->msg);
+	if (!wf_control_send(peer, &lane->msg)) {
+		return false;
+	}
+	wf_slots_credit_sent(&peer->slots);
+	return true;
+}
+
+bool
+wf_path_flush(struct wf_lane *lane, struct wf_peer *peer)
+{
+	if (peer->slots_due && !flush_grant(lane, peer)) {
+		return false;
+	}
+	while (wf_cursor_is_open(&peer->resume)) {
+		if (!flush_resume(lane, peer)) {
+			return false;
+		}
+	}
+	return peer->slots.credit_count == 0 || flush_credit(lane, peer);
+}
+
+void
+wf_path_gather(struct wf_lane *lane)
+{
+	const struct wf_windows *windows = &lane->windows;
+	uint64_t held = 0;
+	for (uint32_t i = 0; lane->ready && i < lane->peer_count; i++) {
+		held += lane->peer[i].slots.held;
+	}
+	bool open = lane->ready && windows->slot_bytes > 0;
+	uint64_t granted = open ? (uint64_t)lane->peer_count * lane->opts.slot_count : 0;
+	wf_stats_set(&lane->stats, WF_LANE_SLOT_USED_COUNT, held);
+	wf_stats_set(&lane->stats, WF_LANE_SLOT_GRANTED_COUNT, granted);
+	wf_stats_set(&lane->stats, WF_LANE_SLOT_ALLOCATED_BYTES, granted * windows->slot_bytes);
+}
