@@ -21,9 +21,10 @@
 struct wf_member {
 	uint64_t step_next; /* what it has not said yet, from 1 */
 	uint32_t out_pass;
-	uint32_t summed; /* units of step step_next - 1 that are here and are summed */
-	bool out;        /* of data in out_pass */
-	bool left;       /* in good order: it pushes no more */
+	uint32_t summed;  /* units of step step_next - 1 that are here and are summed */
+	uint32_t offered; /* those that are not here, and wait for leave to be pushed */
+	bool out;         /* of data in out_pass */
+	bool left;        /* in good order: it pushes no more */
 };
 
 /* The step that the lane waits for. A member begins step k + 1 only when all its answers of step k
@@ -93,6 +94,14 @@ wf_order_lacks(const struct wf_order *order, const struct wf_member *member)
 {
 	return !order->own_steps &&
 	       (member->step_next <= order->sum.step || member->summed < order->summed_count);
+}
+
+/* It has offered all that the step lacks of it, and waits for leave. */
+static inline bool
+wf_order_has_offered(const struct wf_order *order, const struct wf_member *member)
+{
+	return member->step_next > order->sum.step &&
+	       member->summed + member->offered >= order->summed_count;
 }
 
 static inline bool

@@ -188,7 +188,7 @@ begin_peer(struct wf_lane *lane, uint32_t trainer)
 		peer->lane = lane;
 		peer->trainer = trainer;
 		peer->member.step_next = 1;
-		lane->service->peer_begins(lane, peer);
+		peer->own = (char *)lane->peers_own + trainer * lane->service->peer_bytes;
 	}
 }
 
@@ -533,6 +533,7 @@ wf_admit_release_job(struct wf_lane *lane)
 	if (lane->own != NULL) {
 		lane->service->release(lane);
 	}
+	lane->peers_own = NULL;
 	wf_path_close(lane);
 	wf_free(lane->env, lane->peer, lane->peer_count * sizeof(*lane->peer));
 	lane->peer = NULL;

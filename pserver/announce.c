@@ -234,7 +234,7 @@ recv_slice(const struct wf_feature *self, struct wf_peer *peer, uint64_t step, u
 			       *said != SAID_NOTHING ? ", which was announced" : "");
 	}
 	*said = SAID_READY;
-	inbox->peer[peer->trainer].announced++;
+	peer->member.offered++;
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_ANNOUNCED_COUNT, 1);
 	if (slice->is_held) { /* back on a new path */
 		allow(self, peer, ordinal);
@@ -284,7 +284,6 @@ static bool
 may_put(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal)
 {
 	const struct wf_inbox *inbox = self->state;
-	struct wf_inbox_peer *own = &inbox->peer[peer->trainer];
 	uint8_t *said = said_of(inbox, lane, ordinal, peer->trainer);
 	if (!is_shared(lane->own, ordinal)) {
 		return true;
@@ -292,9 +291,9 @@ may_put(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *pee
 	if (*said != SAID_TOLD) {
 		return false;
 	}
-	WF_ASSERT(own->announced > 0);
+	WF_ASSERT(peer->member.offered > 0);
 	*said = SAID_NOTHING;
-	own->announced--;
+	peer->member.offered--;
 	return true;
 }
 
@@ -333,16 +332,17 @@ path_ends(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *p
 	const struct wf_dense *dense = lane->own;
 	struct wf_inbox *inbox = self->state;
 	struct wf_inbox_peer *own = &inbox->peer[peer->trainer];
-	for (uint32_t i = 0; i < dense->store.stored_count && own->announced > 0; i++) {
+	uint32_t *offered = &peer->member.offered;
+	for (uint32_t i = 0; i<dense->store.stored_count && * offered> 0; i++) {
 		uint8_t *said = said_of(inbox, lane, i, peer->trainer);
 		if (*said == SAID_READY) {
 			WF_ASSERT(!inbox->slice[i].is_held && inbox->slice[i].ready > 0);
 			inbox->slice[i].ready--;
 		}
-		own->announced -= *said != SAID_NOTHING ? 1 : 0;
+		*offered -= *said != SAID_NOTHING ? 1 : 0;
 		*said = SAID_NOTHING;
 	}
-	WF_ASSERT(own->announced == 0);
+	WF_ASSERT(*offered == 0);
 	own->allow.first = 0;
 	own->allow.count = 0;
 }
@@ -382,15 +382,6 @@ flush(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer)
 	return true;
 }
 
-static bool
-has_offered(const struct wf_feature *self, const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	const struct wf_inbox *inbox = self->state;
-	return peer->member.step_next > lane->order.sum.step &&
-	       peer->member.summed + inbox->peer[peer->trainer].announced >=
-		       lane->order.summed_count;
-}
-
 static void
 words(const struct wf_feature *self, const struct wf_lane *lane, const struct wf_report_line *line,
       char *out, size_t bytes)
@@ -415,6 +406,5 @@ const struct wf_feature_hooks wf_announce_hooks = {
 	.step_said = step_said,
 	.may_put = may_put,
 	.after_apply = after_apply,
-	.has_offered = has_offered,
 	.words = words,
 };

@@ -19,7 +19,6 @@ struct wf_inbox_slice {
 /* Of one trainer; forgotten at DOWN. */
 struct wf_inbox_peer {
 	struct wf_ordinal_ring allow; /* slices that it may PUT and has not heard of */
-	uint32_t announced;           /* slices, of this step, that are not here */
 };
 
 struct wf_inbox {

@@ -112,7 +112,7 @@ wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer)
 	const struct wf_msg_beat msg = {
 		.asks = peer->beat.ask_due, .itself = true, .pid = (uint32_t)getpid()};
 	wf_msg_beat_encode(&msg, &lane->msg);
-	if (!wf_control_send_as(peer, &lane->msg, msg.asks ? WF_BEAT_COOKIE : 0)) {
+	if (!wf_send(peer->conn, &lane->msg, msg.asks ? WF_BEAT_COOKIE : 0)) {
 		return false;
 	}
 	peer->beat.ask_due = false;

@@ -97,28 +97,6 @@ wf_control_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_even
 	}
 }
 
-bool
-wf_control_send(struct wf_peer *peer, const struct wf_msg *msg)
-{
-	return wf_control_send_as(peer, msg, 0);
-}
-
-bool
-wf_control_send_as(struct wf_peer *peer, const struct wf_msg *msg, uint64_t cookie)
-{
-	const struct wf_op op = {
-		.kind = WF_OP_SEND,
-		.cookie = cookie,
-		.head = &msg->head,
-		.body = msg->body,
-		.body_bytes = msg->body_bytes,
-	};
-	unsigned taken = 0;
-	enum weft_status st = wf_transport_post(peer->conn, &op, 1, &taken);
-	WF_ASSERT(st != WEFT_INVALID);
-	return taken == 1;
-}
-
 static bool
 flush_abort(struct wf_lane *lane, struct wf_peer *peer)
 {

@@ -314,41 +314,17 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 }
 
 static enum weft_status
-open_dense(struct wf_lane *lane)
-{
-	lane->own = wf_zalloc(lane->env, sizeof(struct wf_dense));
-	if (lane->own == NULL) {
-		return wf_fail(WEFT_NOMEM, "lane %u: %zu bytes", lane->opts.idx,
-			       sizeof(struct wf_dense));
-	}
-	return WEFT_OK;
-}
-
-static void
-close_dense(struct wf_lane *lane)
-{
-	wf_free(lane->env, lane->own, sizeof(struct wf_dense));
-	lane->own = NULL;
-}
-
-static enum weft_status
 job_opens(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	dense->peer = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*dense->peer));
+	lane->peers_own = dense->peer;
 	dense->job_bytes = wf_zalloc_array(lane->env, 1, lane->first.job_bytes);
 	if (dense->peer == NULL || dense->job_bytes == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u trainers", lane->opts.idx,
 			       lane->peer_count);
 	}
 	return WEFT_OK;
-}
-
-static void
-peer_begins(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_dense *dense = lane->own;
-	peer->own = &dense->peer[peer->trainer];
 }
 
 static void
@@ -431,10 +407,9 @@ const struct wf_lane_service wf_dense_service = {
 	.number = WF_SERVICE_DENSE,
 	.name = "dense",
 	.ports = "ports_num",
-	.open = open_dense,
-	.close = close_dense,
+	.own_bytes = sizeof(struct wf_dense),
+	.peer_bytes = sizeof(struct wf_dense_peer),
 	.job_opens = job_opens,
-	.peer_begins = peer_begins,
 	.release = release,
 	.path_begins = wf_answer_path_begins,
 	.path_ends = path_ends,
@@ -445,7 +420,6 @@ const struct wf_lane_service wf_dense_service = {
 	.next = wf_round_next,
 	.has = wf_round_has,
 	.flush = wf_answer_flush,
-	.has_offered = wf_features_have_offered,
 	.holds_since = wf_async_holds_since,
 	.holds_for = wf_async_holds_for,
 	.gather = gather,

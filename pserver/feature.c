@@ -154,20 +154,6 @@ wf_features_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	}
 }
 
-bool
-wf_features_have_offered(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	const struct wf_features *features = features_of(lane);
-	for (uint32_t i = 0; i < features->count; i++) {
-		const struct wf_feature *feature = &features->on[i];
-		if (feature->hooks->has_offered != NULL &&
-		    feature->hooks->has_offered(feature, lane, peer)) {
-			return true;
-		}
-	}
-	return false;
-}
-
 void
 wf_features_words(const struct wf_lane *lane, const struct wf_report_line *line, char *out,
 		  size_t bytes)

@@ -83,9 +83,6 @@ struct wf_feature_hooks {
 	/* All of the step is applied; `applied_ns`: when. */
 	void (*step_done)(const struct wf_feature *self, struct wf_lane *lane, uint64_t applied_ns);
 
-	/* The peer has offered all of the step, and waits for leave to push it. */
-	bool (*has_offered)(const struct wf_feature *self, const struct wf_lane *lane,
-			    const struct wf_peer *peer);
 	/* Its words in a line; a blank before each. */
 	void (*words)(const struct wf_feature *self, const struct wf_lane *lane,
 		      const struct wf_report_line *line, char *out, size_t bytes);
@@ -123,7 +120,6 @@ void wf_feature_due(const struct wf_feature *self, struct wf_peer *peer);
 bool wf_features_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_features_path_begins(struct wf_lane *lane, struct wf_peer *peer);
 void wf_features_path_ends(struct wf_lane *lane, struct wf_peer *peer);
-bool wf_features_have_offered(const struct wf_lane *lane, const struct wf_peer *peer);
 void wf_features_lines(struct wf_lane *lane, bool job_ends);
 void wf_features_report(const struct wf_lane *lane, uint32_t trainer,
 			uint64_t value[WF_REPORT_VALUES]);

@@ -27,6 +27,16 @@ conn_max(const struct wf_lane_opts *opts)
 	return most < WF_CONN_MAX_LIMIT ? (uint32_t)most : WF_CONN_MAX_LIMIT;
 }
 
+/* The service's. */
+static enum weft_status
+take_own(struct wf_lane *lane)
+{
+	size_t bytes = lane->service->own_bytes;
+	lane->own = wf_zalloc(lane->env, bytes);
+	return lane->own != NULL ? WEFT_OK
+				 : wf_fail(WEFT_NOMEM, "lane %u: %zu bytes", lane->opts.idx, bytes);
+}
+
 enum weft_status
 wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 {
@@ -56,10 +66,10 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	transport_opts.verbs = lane->verbs;
 	lane->opts.network = NULL;
 	if (st == WEFT_OK) {
-		st = wf_transport_open("paths", &transport_opts, &lane->turn.transport);
+		st = take_own(lane);
 	}
 	if (st == WEFT_OK) {
-		st = lane->service->open(lane);
+		st = wf_transport_open("paths", &transport_opts, &lane->turn.transport);
 	}
 	if (st == WEFT_OK) {
 		st = wf_transport_listen(lane->turn.transport, &opts->listen, &lane->port);
@@ -93,7 +103,7 @@ wf_lane_destroy(struct wf_lane *lane)
 	wf_transport_close(lane->turn.transport);
 	lane->turn.transport = NULL;
 	wf_admit_release_job(lane);
-	lane->service->close(lane);
+	wf_free(lane->env, lane->own, lane->service->own_bytes);
 	tell_unsaid(lane, WF_NEVER);
 	wf_free(lane->env, lane, sizeof(*lane));
 }

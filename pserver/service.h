@@ -25,6 +25,7 @@
 #include "exchange/order.h"
 #include "exchange/places.h"
 #include "exchange/report.h"
+#include "exchange/send.h"
 #include "exchange/slots.h"
 #include "exchange/turn.h"
 #include "pserver/lane.h"
@@ -50,16 +51,15 @@ struct wf_lane_service {
 	const char *name;  /* "dense" */
 	const char *ports; /* the option that counts its lanes: "ports_num" */
 
-	/* The lane is made: take lane->own. close: give it back; it may not be there. */
-	enum weft_status (*open)(struct wf_lane *lane);
-	void (*close)(struct wf_lane *lane);
-	/* A job opens: take the arrays of peers, and touch nothing in them. peer_begins: a trainer
-	 * is admitted, here is its state; set peer->own. The description follows, from whoever is
-	 * `loading`, as messages of the service's own. When it is known to be within the limits,
-	 * wf_admit_begin_all, and then its memory is taken; when all is there,
-	 * wf_admit_job_is_here. release: give back what the job took, and what is half taken. */
+	size_t own_bytes;  /* of lane->own, zeroed when the lane is made */
+	size_t peer_bytes; /* of peer->own */
+
+	/* A job opens: take an array of `peer_bytes` for each trainer as lane->peers_own, and touch
+	 * nothing in it. The description follows, from whoever is `loading`, as messages of the
+	 * service's own. When it is known to be within the limits, wf_admit_begin_all, and then its
+	 * memory is taken; when all is there, wf_admit_job_is_here. release: give back what the
+	 * job took, and what is half taken; lane->own is zero again. */
 	enum weft_status (*job_opens)(struct wf_lane *lane);
-	void (*peer_begins)(struct wf_lane *lane, struct wf_peer *peer);
 	void (*release)(struct wf_lane *lane);
 	/* The peer is UP and the job is ready; NULL: nothing is to be done. DOWN, after what lay in
 	 * the window was parked: forget what belonged to the path. */
@@ -89,9 +89,6 @@ struct wf_lane_service {
 	 */
 	bool (*work)(struct wf_lane *lane);
 
-	/* The peer has offered all that the step lacks of it, and waits for leave; NULL: there is
-	 * no leave. */
-	bool (*has_offered)(const struct wf_lane *lane, const struct wf_peer *peer);
 	/* Answers wait until trainers have pushed more of steps that each counts for itself: since
 	 * when; 0: none waits. And does one wait for `peer`? NULL, both: none ever does. */
 	uint64_t (*holds_since)(const struct wf_lane *lane);
@@ -200,6 +197,7 @@ struct wf_lane {
 	struct wf_lane_opts opts;
 	const struct wf_lane_service *service;
 	void *own;                          /* the service's */
+	void *peers_own;                    /* [peer_count] likewise: the peers' `own` */
 	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this lane */
 	uint16_t port;
 
@@ -405,8 +403,11 @@ enum weft_status wf_control_take(struct wf_lane *lane, struct wf_peer *peer,
 /* Send whatever is due, the service's too. Returns whether something is left. */
 bool wf_control_flush(struct wf_lane *lane, struct wf_peer *peer);
 /* False: the transport takes no more. */
-bool wf_control_send(struct wf_peer *peer, const struct wf_msg *msg);
-bool wf_control_send_as(struct wf_peer *peer, const struct wf_msg *msg, uint64_t cookie);
+static inline bool
+wf_control_send(struct wf_peer *peer, const struct wf_msg *msg)
+{
+	return wf_send(peer->conn, msg, 0);
+}
 
 /* report.c */
 void wf_lane_report_init(struct wf_lane *lane);

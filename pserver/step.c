@@ -68,9 +68,7 @@ is_absent(const struct wf_lane *lane, const struct wf_peer *peer)
 static bool
 is_behind(const struct wf_lane *lane, const struct wf_peer *peer)
 {
-	const struct wf_lane_service *service = lane->service;
-	bool offered = service->has_offered != NULL && service->has_offered(lane, peer);
-	return is_missing(lane, peer) && !offered;
+	return is_missing(lane, peer) && !wf_order_has_offered(&lane->order, &peer->member);
 }
 
 static uint64_t

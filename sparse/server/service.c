@@ -271,40 +271,16 @@ wf_sparse_check_keys(const struct wf_sparse *sparse, const struct wf_sparse_part
 /* The service. */
 
 static enum weft_status
-open_sparse(struct wf_lane *lane)
-{
-	lane->own = wf_zalloc(lane->env, sizeof(struct wf_sparse));
-	if (lane->own == NULL) {
-		return wf_fail(WEFT_NOMEM, "lane %u: %zu bytes", lane->opts.idx,
-			       sizeof(struct wf_sparse));
-	}
-	return WEFT_OK;
-}
-
-static void
-close_sparse(struct wf_lane *lane)
-{
-	wf_free(lane->env, lane->own, sizeof(struct wf_sparse));
-	lane->own = NULL;
-}
-
-static enum weft_status
 job_opens(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
 	sparse->peer = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*sparse->peer));
+	lane->peers_own = sparse->peer;
 	if (sparse->peer == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u trainers", lane->opts.idx,
 			       lane->peer_count);
 	}
 	return WEFT_OK;
-}
-
-static void
-peer_begins(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_sparse *sparse = lane->own;
-	peer->own = &sparse->peer[peer->trainer];
 }
 
 static void
@@ -342,10 +318,9 @@ const struct wf_lane_service wf_sparse_service = {
 	.number = WF_SERVICE_SPARSE,
 	.name = "sparse",
 	.ports = "ports_num_for_sparse",
-	.open = open_sparse,
-	.close = close_sparse,
+	.own_bytes = sizeof(struct wf_sparse),
+	.peer_bytes = sizeof(struct wf_sparse_peer),
 	.job_opens = job_opens,
-	.peer_begins = peer_begins,
 	.release = wf_sparse_release,
 	.path_ends = path_ends,
 	.message = take_message,
