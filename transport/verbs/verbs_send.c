@@ -233,7 +233,7 @@ batch_add(struct wf_verbs_conn *c, enum ibv_wr_opcode opcode, uint64_t *position
 		batch->wr[batch->count - 1].next = wr;
 	}
 	batch->count++;
-	*position = wf_verbs_sq_take(&c->tx.sq);
+	*position = wf_verbs_sq_reserve(&c->tx.sq);
 	wr->wr_id = wr_id_of(c, *position);
 	wr->next = NULL;
 	wr->sg_list = NULL;

@@ -42,7 +42,7 @@ wf_verbs_sq_room_all(const struct wf_verbs_sq *sq)
 
 /* Take a slot; returns its position. There must be one. */
 static inline uint64_t
-wf_verbs_sq_take(struct wf_verbs_sq *sq)
+wf_verbs_sq_reserve(struct wf_verbs_sq *sq)
 {
 	WF_ASSERT(sq->posted - sq->completed < sq->depth);
 	return sq->posted++;

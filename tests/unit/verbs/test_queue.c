@@ -23,11 +23,11 @@ data_leaves_the_reserve_alone(void **state)
 	wf_verbs_sq_init(&sq, DEPTH, RESERVE);
 	for (unsigned left = DEPTH - RESERVE; left > 0; left--) {
 		assert_int_equal(wf_verbs_sq_room(&sq), left);
-		(void)wf_verbs_sq_take(&sq);
+		(void)wf_verbs_sq_reserve(&sq);
 	}
 	assert_int_equal(wf_verbs_sq_room(&sq), 0);
 	assert_int_equal(wf_verbs_sq_room_all(&sq), RESERVE);
-	(void)wf_verbs_sq_take(&sq);
+	(void)wf_verbs_sq_reserve(&sq);
 	assert_int_equal(wf_verbs_sq_room(&sq), 0);
 	assert_int_equal(wf_verbs_sq_room_all(&sq), RESERVE - 1);
 }
@@ -39,7 +39,7 @@ a_completion_frees_all_before_it(void **state)
 	wf_verbs_sq_init(&sq, DEPTH, RESERVE);
 	uint64_t third = 0;
 	for (int i = 0; i < 5; i++) {
-		uint64_t position = wf_verbs_sq_take(&sq);
+		uint64_t position = wf_verbs_sq_reserve(&sq);
 		third = i == 2 ? position : third;
 	}
 	assert_true(wf_verbs_sq_complete(&sq, (uint32_t)third));
@@ -54,7 +54,7 @@ a_completion_of_nothing_changes_nothing(void **state)
 	struct wf_verbs_sq sq;
 	wf_verbs_sq_init(&sq, DEPTH, RESERVE);
 	assert_false(wf_verbs_sq_complete(&sq, 0));
-	uint64_t first = wf_verbs_sq_take(&sq);
+	uint64_t first = wf_verbs_sq_reserve(&sq);
 	assert_false(wf_verbs_sq_complete(&sq, (uint32_t)first + 1));
 	assert_true(wf_verbs_sq_complete(&sq, (uint32_t)first));
 	assert_false(wf_verbs_sq_complete(&sq, (uint32_t)first)); /* twice */
@@ -69,7 +69,7 @@ positions_pass_four_thousand_million(void **state)
 	sq.posted = sq.completed = UINT32_MAX - 2ull;
 	uint64_t last = 0;
 	for (int i = 0; i < 6; i++) {
-		last = wf_verbs_sq_take(&sq);
+		last = wf_verbs_sq_reserve(&sq);
 	}
 	assert_true(last > UINT32_MAX);
 	assert_true(wf_verbs_sq_complete(&sq, (uint32_t)last));
@@ -91,7 +91,7 @@ any_order_of_posts_and_completions_keeps_count(void **state)
 	uint64_t posted = 0, completed = 0;
 	for (int i = 0; i < 100000; i++) {
 		if (wf_rng_below(&rng, 3) > 0 && wf_verbs_sq_room_all(&sq) > 0) {
-			assert_int_equal(wf_verbs_sq_take(&sq), posted);
+			assert_int_equal(wf_verbs_sq_reserve(&sq), posted);
 			posted++;
 		} else if (posted > completed) {
 			uint64_t at = completed + wf_rng_below(&rng, posted - completed);
