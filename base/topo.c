@@ -36,10 +36,11 @@ choose_source(hwloc_topology_t machine, const struct wf_topo_source *source)
 	}
 	if (source->synthetic != NULL &&
 	    hwloc_topology_set_synthetic(machine, source->synthetic) != 0) {
-		return wf_fail(WEFT_INVALID,
-			       "topo: \"%s\" describes no machine; a good one is: node:2 core:4 "
-			       "pu:2",
-			       source->synthetic);
+		return wf_fail(
+			WEFT_INVALID,
+			"topo: \"%s\" does not describe a machine; an example is: node:2 core:4 "
+			"pu:2",
+			source->synthetic);
 	}
 	return WEFT_OK;
 }
@@ -74,7 +75,7 @@ open_machine(const struct wf_topo_source *source, hwloc_topology_t *out)
 		/* hwloc would read that file here, and crash here if it is damaged. */
 		return wf_fail(WEFT_INVALID,
 			       "topo: HWLOC_XMLFILE=%.200s names a file in place of this machine, "
-			       "which weft does not take; unset it, or see: weft topo --xml=FILE",
+			       "which weft does not use; unset it, or see: weft topo --xml=FILE",
 			       other);
 	}
 	if (hwloc_topology_init(&machine) != 0) {

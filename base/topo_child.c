@@ -429,8 +429,9 @@ copy(int from, int to, const char *path)
 		copied += (size_t)got;
 		if (copied > TEXT_BYTES_MAX) {
 			return wf_fail(WEFT_DATA,
-				       "topo: %s has more than %zu MiB, which is no machine", path,
-				       TEXT_BYTES_MAX >> 20);
+				       "topo: %s has more than %zu MiB, which is not the "
+				       "description of a machine",
+				       path, TEXT_BYTES_MAX >> 20);
 		}
 		enum weft_status st = keep(to, chunk, (size_t)got);
 		if (st != WEFT_OK) {

@@ -78,7 +78,7 @@ parse_port(struct span text, struct span digits, uint16_t *out)
 	}
 	for (size_t i = 0; i < digits.bytes; i++) {
 		if (!is_digit(digits.at[i])) {
-			return refuse(text, "the port is no number, must be 1 to 65535");
+			return refuse(text, "the port is not a number; it must be 1 to 65535");
 		}
 		port = port * 10 + (uint32_t)(digits.at[i] - '0');
 		if (port > UINT16_MAX) {

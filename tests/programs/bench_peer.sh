@@ -148,7 +148,7 @@ with socket.create_connection(("127.0.0.1", port)) as s:
 PYTHON
 ends "$server" 60 "the server"
 [ "$code" -eq 64 ] || fail "a server that met another version: exit code $code"
-says server.err "no rdma_bench" "still waiting" "version 77"
+says server.err "not rdma_bench" "still waiting" "version 77"
 
 # A client that goes away in the middle.
 serve bw 127.0.0.1

@@ -60,9 +60,9 @@ expect 65 "$WEFT" topo --xml=/dev/null
 says last.err "/dev/null cannot be read as XML of hwloc" "weft topo --save=FILE"
 truncate -s 65M huge.xml
 expect 65 "$WEFT" topo --xml=huge.xml
-says last.err "huge.xml has more than 64 MiB, which is no machine"
+says last.err "huge.xml has more than 64 MiB, which is not the description of a machine"
 expect 64 "$WEFT" topo --synthetic=nonsense
-says last.err '"nonsense" describes no machine'
+says last.err '"nonsense" does not describe a machine'
 expect 64 "$WEFT" topo --xml=a --synthetic=b
 says last.err "give one of them"
 expect 64 "$WEFT" topo --xml="$machines/24em64t-2n6c2t-pci.xml" --verbs=device=mlx9_9

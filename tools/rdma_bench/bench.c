@@ -76,9 +76,10 @@ choose_cpus(struct wf_bench *bench)
 {
 	struct wf_pin *pin = NULL;
 	if (wf_pin_cpu_count() < 2) {
-		return wf_fail(WEFT_UNSUPPORTED,
-			       "two CPUs are needed, this process may use %u: taskset -c 0,1, say",
-			       wf_pin_cpu_count());
+		return wf_fail(
+			WEFT_UNSUPPORTED,
+			"two CPUs are needed, and this process may use %u: try taskset -c 0,1",
+			wf_pin_cpu_count());
 	}
 	enum weft_status st = wf_pin_create(bench->env, bench->set.cpus, 2, &pin);
 	if (st != WEFT_OK) {

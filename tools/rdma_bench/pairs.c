@@ -206,8 +206,8 @@ sum_up(const struct wf_pairs *pairs, const struct table *table, struct wf_result
 	out->foreign_cores = median(table, placement, FOREIGN);
 	if (out->foreign_cores > FOREIGN_CORES_MAX) {
 		fprintf(stderr,
-			"rdma_bench: others used %.1f cores during %s %s: its figures are worth "
-			"less\n",
+			"rdma_bench: others used %.1f cores during %s %s, so its figures are less "
+			"reliable\n",
 			out->foreign_cores, out->name, out->transport);
 	}
 }

@@ -76,9 +76,8 @@ complain(const char *program, const struct wf_peer_run *run)
 {
 	if (run->wrong > 0) {
 		fprintf(stderr,
-			"%s: %" PRIu64 " of %" PRIu64
-			" messages came with other bytes than were sent; the first: number %" PRIu64
-			", from byte %" PRIu64 " on\n",
+			"%s: %" PRIu64 " of %" PRIu64 " messages arrived with other bytes than "
+			"were sent; the first: number %" PRIu64 ", from byte %" PRIu64 " on\n",
 			program, run->wrong, run->checked, run->wrong_number, run->wrong_at);
 		return WF_EXIT_FAILED;
 	}
@@ -96,7 +95,7 @@ run_end(struct wf_peer_end *end, int *code)
 		enum weft_status st = wf_peer_serve(end, &right);
 		*code = right ? WF_EXIT_OK : WF_EXIT_FAILED;
 		if (st == WEFT_OK && !right) {
-			fprintf(stderr, "%s: messages came with other bytes than were sent\n",
+			fprintf(stderr, "%s: messages arrived with other bytes than were sent\n",
 				program);
 		}
 		return st;

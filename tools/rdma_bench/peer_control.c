@@ -116,8 +116,8 @@ wf_peer_control_listen(struct wf_peer_control *control, const char *address, uin
 	}
 	if (control->listener < 0 && err == EADDRINUSE) {
 		return wf_fail(WEFT_UNAVAILABLE,
-			       "port %u is in use; end who uses it, or give both sides another one "
-			       "(-p)",
+			       "port %u is in use; end the process that uses it, or give both "
+			       "sides another port (-p)",
 			       port);
 	}
 	if (control->listener < 0) {
@@ -132,7 +132,7 @@ wf_peer_control_accept(const struct wf_peer_control *control, uint64_t timeout_n
 	uint64_t deadline_ns = deadline_of(control->env, timeout_ns);
 	for (;;) {
 		if (!wait_for(control->env, control->listener, POLLIN, deadline_ns)) {
-			return wf_fail(WEFT_TIMEOUT, "nobody came within %llu s",
+			return wf_fail(WEFT_TIMEOUT, "no client connected within %llu s",
 				       (unsigned long long)(timeout_ns / WF_NS_PER_S));
 		}
 		int got = accept4(control->listener, NULL, NULL, SOCK_CLOEXEC);
@@ -274,10 +274,11 @@ receive(const struct wf_peer_control *control, uint8_t *out, size_t bytes, uint6
 static enum weft_status
 mismatch(const struct wf_peer_control *control, uint16_t version)
 {
-	enum weft_status st = wf_fail(WEFT_MISMATCH,
-				      "the other side speaks version %u of this, and this side "
-				      "(weft %s) version %u; run the same rdma_bench on both",
-				      version, WEFT_PROJECT_VERSION, WF_PEER_VERSION);
+	enum weft_status st =
+		wf_fail(WEFT_MISMATCH,
+			"the other side uses version %u of the protocol, and this side "
+			"(weft %s) version %u; run the same rdma_bench on both",
+			version, WEFT_PROJECT_VERSION, WF_PEER_VERSION);
 	wf_peer_control_fail(control, st); /* it sees the version in the head */
 	return st;
 }
@@ -313,7 +314,7 @@ wf_peer_control_expect(const struct wf_peer_control *control, enum wf_peer_word 
 {
 	enum weft_status st = wf_peer_control_recv(control, WF_PEER_REPLY_NS, out);
 	if (st == WEFT_OK && out->type != type) {
-		return wf_fail(WEFT_PROTOCOL, "the other side said %d where %d was due",
+		return wf_fail(WEFT_PROTOCOL, "the other side sent message %d where %d was due",
 			       (int)out->type, (int)type);
 	}
 	return st;

@@ -272,7 +272,9 @@ wf_peer_settle(struct wf_peer_settings *set, const struct wf_options *options, c
 			return st;
 		}
 		if (set->to.port > PORT_MAX) {
-			return wf_fail(WEFT_INVALID, "%.100s: ports up to %d, for two more follow",
+			return wf_fail(WEFT_INVALID,
+				       "%.100s: the port must be at most %d, because the two that "
+				       "follow are used too",
 				       host, PORT_MAX);
 		}
 	}

@@ -49,8 +49,7 @@ wf_peer_report_table(const struct wf_peer_run *run, FILE *out)
 		print_figure(&run->figure[i], out);
 	}
 	if (set->verify && run->wrong == 0) {
-		fprintf(out, "\n%" PRIu64 " messages were checked, and are as they were sent\n",
-			run->checked);
+		fprintf(out, "\n%" PRIu64 " messages were checked and are intact\n", run->checked);
 	}
 }
 

@@ -40,8 +40,8 @@ await_client(struct wf_peer_end *end)
 		}
 		char from[WF_PEER_ADDRESS_BYTES];
 		wf_peer_control_peer_address(control->fd, from);
-		fprintf(stderr, "rdma_bench: %s came and is no client: %s; still waiting\n", from,
-			weft_last_error());
+		fprintf(stderr, "rdma_bench: %s connected but is not a client: %s; still waiting\n",
+			from, weft_last_error());
 		close(control->fd);
 		control->fd = -1;
 	}
@@ -131,7 +131,8 @@ serve_legs(struct server *s)
 			return WEFT_OK;
 		}
 		if (frame.type != WF_PEER_GO) {
-			return wf_fail(WEFT_PROTOCOL, "the client said %d where a leg was due",
+			return wf_fail(WEFT_PROTOCOL,
+				       "the client sent message %d where a leg was due",
 				       (int)frame.type);
 		}
 		st = serve_leg(s, &frame);

@@ -137,7 +137,7 @@ on_message(struct weft_path *w, const struct wf_head *head, const uint8_t *body)
 		path->peer_has = head->request_id;
 		return WEFT_OK;
 	}
-	return wf_fail(WEFT_PROTOCOL, "a message of type %u with %llu bytes makes no sense here",
+	return wf_fail(WEFT_PROTOCOL, "a message of type %u with %llu bytes is not expected here",
 		       head->type, (unsigned long long)head->body_bytes);
 }
 

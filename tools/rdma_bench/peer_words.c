@@ -38,7 +38,7 @@ wf_peer_head_decode(const uint8_t in[WF_PEER_HEAD_BYTES], struct wf_peer_head *o
 	uint32_t bytes = wf_get_u32(&r);
 	if (magic != WF_PEER_MAGIC) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "the other side is no rdma_bench (it began with %08x)", magic);
+			       "the other side is not rdma_bench (it began with %08x)", magic);
 	}
 	bool known = version == WF_PEER_VERSION;
 	if (known && (type < WF_PEER_PLAN || type > WF_PEER_WORD_MAX || bytes > WF_PEER_BODY_MAX)) {

@@ -110,7 +110,7 @@ wf_worker_await(struct wf_worker *worker, uint64_t timeout_ns, struct wf_figures
 	}
 	ssize_t got = recv(worker->fd, out, sizeof(*out), 0);
 	if (got != (ssize_t)sizeof(*out)) {
-		return wf_fail(WEFT_LOST, "%s (pid %d) has ended without a word", worker->name,
+		return wf_fail(WEFT_LOST, "%s (pid %d) has ended without a message", worker->name,
 			       (int)worker->pid);
 	}
 	if (out->status != WEFT_OK) {

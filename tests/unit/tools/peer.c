@@ -63,7 +63,7 @@ heads_that_make_no_sense_are_refused(void **state)
 	assert_int_equal(wf_peer_head_decode(bytes, &got), WEFT_PROTOCOL);
 	memcpy(bytes, "GET / HTTP/1.1\r\n", sizeof(bytes));
 	assert_int_equal(wf_peer_head_decode(bytes, &got), WEFT_PROTOCOL);
-	assert_non_null(strstr(weft_last_error(), "no rdma_bench"));
+	assert_non_null(strstr(weft_last_error(), "not rdma_bench"));
 }
 
 static void

@@ -219,7 +219,9 @@ what_describes_no_machine_is_refused_with_the_reason(void **state)
 		enum weft_status status;
 		const char *reason;
 	} cases[] = {
-		{{.synthetic = "nodes:two"}, WEFT_INVALID, "\"nodes:two\" describes no machine"},
+		{{.synthetic = "nodes:two"},
+		 WEFT_INVALID,
+		 "\"nodes:two\" does not describe a machine"},
 		{{.xml = "/dev/null"}, WEFT_DATA, "/dev/null cannot be read as XML of hwloc"},
 		{{.xml = "/no/such/file"}, WEFT_DATA, "No such file"},
 		{{.xml = WF_MACHINES "/README.md"}, WEFT_DATA, "README.md"},

@@ -297,7 +297,7 @@ join_client(struct wf_bare_link *link, const struct wf_bare_link_opts *opts)
 	}
 	st = await(link, &answer);
 	if (st == WEFT_OK && !meet(link, &answer)) {
-		st = wf_fail(WEFT_PROTOCOL, "raw verbs: somebody else answered");
+		st = wf_fail(WEFT_PROTOCOL, "raw verbs: another process answered");
 	}
 	if (st == WEFT_OK) {
 		st = start(link);
@@ -322,7 +322,7 @@ join_server(struct wf_bare_link *link, const struct wf_bare_link_opts *opts)
 	link->id = request.id;
 	if (!meet(link, &request)) {
 		(void)link->calls->reject(link->id, NULL, 0);
-		return wf_fail(WEFT_PROTOCOL, "raw verbs: somebody else connected");
+		return wf_fail(WEFT_PROTOCOL, "raw verbs: another process connected");
 	}
 	st = make(link, opts);
 	if (st == WEFT_OK) {
