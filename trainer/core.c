@@ -457,15 +457,6 @@ wf_core_next_pass(struct wf_core *core, uint64_t step)
 }
 
 void
-wf_core_reduce(struct wf_core *core)
-{
-	core->reduce_id++;
-	core->reduce_since_ns = wf_now_ns(core->env);
-	core->link[0]->reduce_due = core->link[0]->state == WF_LINK_READY;
-	wf_link_due(core->link[0]);
-}
-
-void
 wf_core_leave(struct wf_core *core)
 {
 	core->end.leaving = true;

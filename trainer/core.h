@@ -75,6 +75,18 @@ enum wf_core_wait {
 };
 #define WF_CORE_WAIT_COUNT (WF_CORE_WAIT_OTHERS + 1u)
 
+/* Sums over all trainers. shared: the owner writes value and count while busy is 0, and reads value
+ * and step when it is again; the core has them while it is 1. */
+struct wf_session_reduce {
+	_Atomic uint32_t busy; /* as tensor.busy */
+	uint64_t id;
+	uint32_t count;
+	double value[WF_REDUCE_MAX];
+	uint64_t step;            /* out: highest step begun by any trainer */
+	uint64_t since_ns;        /* when it was asked for; 0: nothing is */
+	struct wf_msg_reduce msg; /* scratch */
+};
+
 struct wf_core {
 	struct wf_link_end end; /* first: functions of links cast back */
 	struct wf_owner owner;  /* who drives */
@@ -146,15 +158,8 @@ struct wf_core {
 	 * initial values are complete. */
 	struct wf_msg_init init;
 
-	/* Reduce. shared: the owner writes value and count while busy is 0; the core while it is 1.
-	 */
-	_Atomic uint32_t reduce_busy; /* as tensor.busy */
-	_Atomic uint32_t starting;    /* as tensor.busy: until all links were ready once */
-	uint64_t reduce_id;
-	uint32_t reduce_count;
-	double reduce_value[WF_REDUCE_MAX];
-	uint64_t reduce_step; /* out: highest step begun by any trainer */
-	uint64_t reduce_since_ns;
+	_Atomic uint32_t starting; /* as tensor.busy: until all links were ready once */
+	struct wf_session_reduce reduce;
 
 	/* What the lanes know of one trainer. shared, as the reduce. */
 	_Atomic uint32_t others_busy; /* as tensor.busy */
@@ -184,7 +189,6 @@ struct wf_core {
 	struct wf_hist exchange_time;
 	struct wf_report report;
 
-	struct wf_msg_reduce reduce;
 	struct wf_msg_runs runs;
 	struct wf_norm norm; /* of all lanes, */
 	uint64_t norm_step;  /* in this step */
@@ -223,7 +227,6 @@ void wf_core_pull(struct wf_core *core, uint32_t tensor, uint64_t step, unsigned
 void wf_core_out(struct wf_core *core);
 /* The next pass begins after step `step`. */
 void wf_core_next_pass(struct wf_core *core, uint64_t step);
-void wf_core_reduce(struct wf_core *core);
 void wf_core_leave(struct wf_core *core);
 
 /* report.c */
@@ -275,6 +278,14 @@ enum weft_status wf_core_halves_open(struct wf_core *core, uint64_t bytes,
 				     int numa_node) WEFT_MUST_CHECK;
 enum weft_status wf_core_halves_add(struct wf_core *core) WEFT_MUST_CHECK; /* to the transport */
 void wf_core_halves_close(struct wf_core *core); /* accepts what was never opened */
+/* reduce.c */
+/* Command: ask for what reduce.value and reduce.count say. */
+void wf_core_reduce(struct wf_core *core);
+enum weft_status wf_core_reduce_recv(struct wf_link *link,
+				     const struct wf_event *event) WEFT_MUST_CHECK;
+/* False: the transport takes no more. */
+bool wf_core_reduce_flush(struct wf_link *link);
+
 /* others.c */
 /* Command: ask all lanes. */
 void wf_others_ask(struct wf_core *core, uint32_t trainer);

@@ -17,7 +17,7 @@ is_busy(const struct weft_session *session, uint32_t tensor)
 static bool
 is_reducing(const struct weft_session *session)
 {
-	return atomic_load_explicit(&session->core.reduce_busy, memory_order_acquire) != 0; /* B1 */
+	return atomic_load_explicit(&session->core.reduce.busy, memory_order_acquire) != 0; /* B1 */
 }
 
 enum weft_status
@@ -394,14 +394,14 @@ weft_reduce(struct weft_session *session, double *value, uint32_t count)
 					     "unanswered; end the session");
 	}
 	if (count > 0) {
-		memcpy(core->reduce_value, value, count * sizeof(*value));
+		memcpy(core->reduce.value, value, count * sizeof(*value));
 	}
-	core->reduce_count = count;
-	atomic_store_explicit(&core->reduce_busy, 1, memory_order_relaxed);
+	core->reduce.count = count;
+	atomic_store_explicit(&core->reduce.busy, 1, memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_REDUCE});
-	st = wf_progress_wait_clear(session, &core->reduce_busy);
+	st = wf_progress_wait_clear(session, &core->reduce.busy);
 	if (st == WEFT_OK && count > 0) {
-		memcpy(value, core->reduce_value, count * sizeof(*value));
+		memcpy(value, core->reduce.value, count * sizeof(*value));
 	}
 	return st;
 }
@@ -441,9 +441,9 @@ end_pass(struct weft_session *session)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	WF_ASSERT(core->reduce_step <= UINT64_MAX - 1);
-	bool early = core->reduce_step > session->step;
-	session->step = early ? core->reduce_step : session->step;
+	WF_ASSERT(core->reduce.step <= UINT64_MAX - 1);
+	bool early = core->reduce.step > session->step;
+	session->step = early ? core->reduce.step : session->step;
 	session->begun = false; /* nothing is owed for the steps of others */
 	session->known_step = session->step;
 	wf_progress_command(session,

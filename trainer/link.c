@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link: what a session says and hears on its links beside what every link does (exchange/link.h):
- * REDUCE, ABORT, and the order in which all is sent. Thread: the core's. */
+ * ABORT, and the order in which all is sent. Thread: the core's. */
 #include "trainer/core.h"
 
 #include <inttypes.h>
@@ -24,40 +24,6 @@ wf_link_open(struct wf_core *core, struct wf_link *link, uint32_t idx)
 }
 
 static enum weft_status
-take_reduced(struct wf_link *link, const struct wf_event *event)
-{
-	struct wf_core *core = wf_core_of(link);
-	struct wf_msg_reduce *msg = &core->reduce;
-	enum weft_status st = wf_msg_reduced_decode(event->msg.head, event->msg.body, msg);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	bool waits = core->reduce_since_ns != 0;
-	if (link->idx == 0 && msg->request_id < core->reduce_id + (waits ? 0 : 1)) {
-		return WEFT_OK; /* said again, after a reconnect; the next may be under way by now
-				 */
-	}
-	if (!waits || link->idx != 0 || msg->request_id != core->reduce_id ||
-	    msg->count != core->reduce_count) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "REDUCED %" PRIu64 " with %u values was not asked for",
-			       msg->request_id, msg->count);
-	}
-	if (msg->step >= INT64_MAX) {
-		return wf_fail(WEFT_PROTOCOL, "REDUCED %" PRIu64 ": step %" PRIu64, msg->request_id,
-			       msg->step);
-	}
-	for (uint32_t i = 0; i < msg->count; i++) {
-		core->reduce_value[i] = msg->value[i];
-	}
-	core->reduce_step = msg->step;
-	core->reduce_since_ns = 0;
-	link->reduce_due = false;
-	atomic_store_explicit(&core->reduce_busy, 0, memory_order_release); /* B1 */
-	return WEFT_OK;
-}
-
-static enum weft_status
 recv_control(struct wf_link *link, const struct wf_event *event)
 {
 	struct wf_core *core = wf_core_of(link);
@@ -66,7 +32,7 @@ recv_control(struct wf_link *link, const struct wf_event *event)
 	enum weft_status st;
 	switch (head->type) {
 	case WF_MSG_REDUCED:
-		return take_reduced(link, event);
+		return wf_core_reduce_recv(link, event);
 	case WF_MSG_ABSENT:
 		return wf_link_absent_take(link, event);
 	case WF_MSG_BEAT:
@@ -90,7 +56,7 @@ link_is_ready(struct wf_link *link, bool again)
 	struct wf_core *core = wf_core_of(link);
 	wf_stats_add(&core->stats, WF_CORE_LANE_RECONNECTED_COUNT, again ? 1 : 0);
 	link->out_due = link->takes_steps && core->out;
-	link->reduce_due = link->idx == 0 && core->reduce_since_ns != 0;
+	link->reduce_due = link->idx == 0 && core->reduce.since_ns != 0;
 }
 
 static bool
@@ -149,22 +115,6 @@ flush_abort(struct wf_link *link)
 	return true;
 }
 
-static bool
-flush_reduce(struct wf_link *link)
-{
-	struct wf_core *core = wf_core_of(link);
-	struct wf_msg_reduce *msg = &core->reduce;
-	msg->request_id = core->reduce_id;
-	msg->step = core->step;
-	msg->count = core->reduce_count;
-	for (uint32_t i = 0; i < msg->count; i++) {
-		msg->value[i] = core->reduce_value[i];
-	}
-	wf_msg_reduce_encode(msg, &core->end.msg);
-	link->reduce_due = !wf_link_send(link, &core->end.msg);
-	return !link->reduce_due;
-}
-
 bool
 wf_link_flush(struct wf_link *link)
 {
@@ -189,7 +139,7 @@ wf_link_flush(struct wf_link *link)
 	bool left = link->ops->flush(link);
 	bool said =
 		!link->step_due && !link->out_due; /* a reduce counts the steps said before it */
-	if (link->reduce_due && (!said || !flush_reduce(link))) {
+	if (link->reduce_due && (!said || !wf_core_reduce_flush(link))) {
 		return true;
 	}
 	return (link->goodbye_due && !wf_link_flush_goodbye(link)) || left;

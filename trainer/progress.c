@@ -154,7 +154,7 @@ is_under_way(const struct wf_core *core)
 {
 	return core->busy_slices > 0 || core->turn.due != NULL || core->service != NULL ||
 	       core->turn.tick_ns == 0 || !core->all_were_up || wf_core_failed(core) ||
-	       atomic_load_explicit(&core->reduce_busy, memory_order_relaxed) != 0;
+	       atomic_load_explicit(&core->reduce.busy, memory_order_relaxed) != 0;
 }
 
 /* What was posted goes out, and the thread hears of what comes. Lets go of the core. */

@@ -40,7 +40,7 @@ waiting_since(const struct wf_core *core, enum wf_core_wait kind)
 	case WF_CORE_WAIT_SERVICE:
 		return core->service != NULL ? core->service->waiting_since(core) : 0;
 	case WF_CORE_WAIT_REDUCE:
-		return core->reduce_since_ns;
+		return core->reduce.since_ns;
 	case WF_CORE_WAIT_OTHERS:
 		return core->others_since_ns;
 	}

@@ -111,7 +111,7 @@ reduce_after_one_that_was_left(struct member *member)
 		st = weft_reduce(session, &value, 1) == WEFT_AGAIN ? WEFT_OK : WEFT_INTERNAL;
 		leaves = false;
 		atomic_store_explicit(&turns, 1, memory_order_relaxed);
-		await_clear(&session->core.reduce_busy);
+		await_clear(&session->core.reduce.busy);
 	} else if (st == WEFT_OK) {
 		await_turn(1);
 		st = weft_reduce(session, &value, 1);
