@@ -132,6 +132,11 @@ enum weft_status wf_mode_rules_check(const struct wf_session_values *values) WEF
 /* and the settings that need whole steps. */
 enum weft_status wf_step_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
 
+/* Settings that stand for something else at 0 get what they stand for, as descriptions have it. */
+void wf_session_settle(struct weft_session_opts *opts);
+/* Whether they have it. WEFT_INVALID. */
+enum weft_status wf_session_settled_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
+
 /* The value of a setting as a text; a longer one is cut. `name` must be in the table. */
 struct wf_setting_text {
 	char text[64];
@@ -139,7 +144,11 @@ struct wf_setting_text {
 struct wf_setting_text wf_setting_text(const struct wf_session_values *values, const char *name);
 
 /* Trainers make steps by themselves between exchanges. */
-bool wf_session_has_local_steps(const struct weft_session_opts *opts);
+static inline bool
+wf_session_has_local_steps(const struct weft_session_opts *opts)
+{
+	return opts->dense_mode == WEFT_DENSE_LOCAL || opts->dense_mode == WEFT_DENSE_ELASTIC;
+}
 
 /* Where the texts stand in `values`; NULL where the caller left one out. `text` has
  * WF_SETTING_TEXTS_MAX places. Returns how many there are. */

@@ -24,12 +24,6 @@ wf_setting_text(const struct wf_session_values *values, const char *name)
 	return out;
 }
 
-bool
-wf_session_has_local_steps(const struct weft_session_opts *opts)
-{
-	return opts->dense_mode == WEFT_DENSE_LOCAL || opts->dense_mode == WEFT_DENSE_ELASTIC;
-}
-
 /* `name`, which is not what it is unless set, "goes with" other settings alone. */
 static enum weft_status
 refuse(const struct wf_session_values *values, const char *name, const char *rule)
@@ -108,4 +102,32 @@ wf_session_rules_check(const struct wf_session_values *values)
 {
 	enum weft_status st = wf_mode_rules_check(values);
 	return st == WEFT_OK ? wf_step_rules_check(values) : st;
+}
+
+#define ELASTIC_SHARE 0.9 /* of the way to the center, all trainers together */
+
+void
+wf_session_settle(struct weft_session_opts *opts)
+{
+	if (opts->dense_mode == WEFT_DENSE_BOUNDED && opts->dense_staleness == 0) {
+		opts->dense_mode =
+			WEFT_DENSE_SYNC; /* who may be no step ahead does all others' steps */
+		opts->dense_discard_ratio = 0;
+	}
+	if (opts->dense_mode == WEFT_DENSE_ELASTIC && opts->elastic_rate == 0) {
+		opts->elastic_rate = ELASTIC_SHARE / opts->num_gradient_servers;
+	}
+}
+
+enum weft_status
+wf_session_settled_check(const struct wf_session_values *values)
+{
+	const struct weft_session_opts *opts = &values->opts;
+	if (opts->dense_mode == WEFT_DENSE_BOUNDED && opts->dense_staleness == 0) {
+		return refuse(values, "dense_staleness", "it must be above 0");
+	}
+	if (opts->dense_mode == WEFT_DENSE_ELASTIC && opts->elastic_rate == 0) {
+		return refuse(values, "elastic_rate", "it must be above 0");
+	}
+	return WEFT_OK;
 }

@@ -55,7 +55,7 @@ check_room(const struct wf_lane *lane)
 			       " has no room for one slice of each of %u trainers; give %" PRIu64
 			       " or more, or a smaller --slice_bytes than %" PRIu64,
 			       lane->opts.idx, lane->opts.inbox_bytes, lane->peer_count, each,
-			       dense->job.slice_bytes);
+			       dense->job.set.slice_bytes);
 	}
 	if (wf_optimizer_clips_norm(&store->optimizer.set)) {
 		return wf_fail(WEFT_INVALID,

@@ -193,15 +193,15 @@ accept_job(struct wf_lane *lane)
 	const struct wf_job *job = &dense->job;
 	if (wf_job_digest(job) != first->job_digest ||
 	    wf_job_tensors_digest(job) != first->tensors_digest ||
-	    job->trainer_count != first->trainer_count || job->lane_count != first->lane_count ||
-	    job->pserver_count != first->pserver_count) {
+	    job->set.num_gradient_servers != first->trainer_count ||
+	    job->set.ports_num != first->lane_count || job->pserver_count != first->pserver_count) {
 		return wf_fail(WEFT_MISMATCH, "job description and hello of trainer %u differ",
 			       first->trainer_id);
 	}
-	if (job->slice_bytes > lane->opts.slot_bytes_max) {
+	if (job->set.slice_bytes > lane->opts.slot_bytes_max) {
 		return wf_fail(WEFT_INVALID,
 			       "slice_bytes %" PRIu64 " is above this pserver's limit %" PRIu64,
-			       job->slice_bytes, lane->opts.slot_bytes_max);
+			       job->set.slice_bytes, lane->opts.slot_bytes_max);
 	}
 	st = wf_placement_init(lane->env, job, &dense->placement);
 	if (st != WEFT_OK) {

@@ -61,7 +61,7 @@ wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step,
 	if (found > 0) {
 		(void)snprintf(who, sizeof(who), "trainer %u", culprit);
 	}
-	bool abort = dense->job.nonfinite == WF_NONFINITE_ABORT;
+	bool abort = !wf_job_skips(&dense->job);
 	if (abort) {
 		wf_lane_fail(lane, WEFT_DATA, step,
 			     "%zu values of the gradient of %.60s from %s are NaN or infinite in "

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "wire/job_settings.h"
 #include "wire/layout.h"
 
 /* Slices start at cache lines, so that no two share one. */
@@ -17,16 +16,8 @@ static enum weft_status
 check_whole(const struct wf_job *job)
 {
 	const struct wf_job_tensor *lagging = wf_job_first_lagging(job);
-	struct wf_session_values values;
-	wf_job_settings(job, &values);
-	enum weft_status st = wf_step_rules_check(&values);
+	enum weft_status st = wf_step_rules_check(&job->values);
 	return st == WEFT_OK && lagging != NULL ? wf_job_check_steps(job, lagging) : st;
-}
-
-static bool
-has_differences(const struct wf_job *job)
-{
-	return job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC;
 }
 
 /* In a difference the tensor's settings are already. */
@@ -36,7 +27,7 @@ settle(const struct wf_store *store, const struct wf_job *job, struct wf_stored 
 	const struct wf_job_tensor *tensor = stored->tensor;
 	const struct wf_optimizer_opts *all = &store->optimizer;
 	stored->rate_multiplier = 1;
-	if (!has_differences(job)) {
+	if (!wf_session_has_local_steps(&job->set)) {
 		stored->rate_multiplier = tensor->rate_multiplier;
 		stored->decay = (float)(tensor->decay < 0 ? all->set.decay : tensor->decay);
 		stored->clip = (float)(tensor->clip < 0 ? all->set.clip : tensor->clip);
@@ -185,12 +176,12 @@ wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_plac
 		.kernels = wf_kernels_best(),
 		.stored_count = placement->lane_first[lane + 1] - placement->lane_first[lane],
 	};
-	store.optimizer = job->optimizer;
+	store.optimizer = wf_job_optimizer(job);
 	enum weft_status st = wf_optimizer_check(&store.optimizer);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (has_differences(job)) {
+	if (wf_session_has_local_steps(&job->set)) {
 		/* What trainers push are steps already made, and differences: param - push. */
 		store.optimizer = wf_optimizer_defaults();
 		store.optimizer.method.kind = WF_SGD;
@@ -200,14 +191,14 @@ wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_plac
 	if (st != WEFT_OK) {
 		return st;
 	}
-	store.wire = (enum weft_value_format)job->wire;
-	store.wire_shift = job->wire == WEFT_WIRE_F32 ? 0 : 1;
-	store.mean = job->grad_reduce == WEFT_REDUCE_MEAN && job->mode != WEFT_DENSE_ELASTIC;
+	store.wire = (enum weft_value_format)job->set.dense_wire;
+	store.wire_shift = job->set.dense_wire == WEFT_WIRE_F32 ? 0 : 1;
+	store.mean = wf_job_is_mean(job) && job->set.dense_mode != WEFT_DENSE_ELASTIC;
 	wf_apply_constants(&store.optimizer, &store.constants);
 	store.state_count = wf_state_count(&store.optimizer);
 	st = lay_out(&store, job, placement, lane);
 	if (st == WEFT_OK) {
-		st = take_memory(&store, job->trainer_count, room);
+		st = take_memory(&store, job->set.num_gradient_servers, room);
 	}
 	if (st != WEFT_OK) {
 		wf_store_fini(&store);

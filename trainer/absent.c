@@ -31,9 +31,9 @@ wf_link_absent_take(struct wf_link *link, const struct wf_event *event)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (msg.trainer >= core->job.trainer_count) {
+	if (msg.trainer >= core->job.set.num_gradient_servers) {
 		return wf_fail(WEFT_PROTOCOL, "ABSENT: trainer %" PRIu32 ", the job has %" PRIu32,
-			       msg.trainer, core->job.trainer_count);
+			       msg.trainer, core->job.set.num_gradient_servers);
 	}
 	uint64_t now = wf_now_ns(core->env);
 	bool news = msg.reason[0] != '\0' && msg.silent_ns == 0 && !is_known(core, &msg);

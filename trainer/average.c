@@ -11,7 +11,7 @@
 static enum weft_status
 check_average(const struct weft_session *session, const char *name)
 {
-	if (!wf_optimizer_averages(&session->core.job.optimizer.set)) {
+	if (!wf_optimizer_averages(&session->core.job.set.optimizer)) {
 		return wf_fail(WEFT_INVALID,
 			       "average of %s: the job keeps none; set average_window in the "
 			       "options of the optimizer",
@@ -47,7 +47,8 @@ weft_tensor_average(struct weft_tensor *tensor, float *out)
 		uint32_t first = weft_state_count(session) - WF_AVERAGE_SUMS;
 		sum[i] = weft_tensor_state(tensor, first + i);
 	}
-	wf_average_begin(&job->optimizer, session->state_step, &average);
+	const struct wf_optimizer_opts optimizer = wf_job_optimizer(job);
+	wf_average_begin(&optimizer, session->state_step, &average);
 	wf_average_value(&average, weft_tensor_exact(tensor), sum, out, count);
 	return WEFT_OK;
 }

@@ -36,7 +36,7 @@ wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format,
 uint64_t
 wf_core_put_bytes_max(const struct wf_core *core)
 {
-	return core->service != NULL ? WF_SLICE_BYTES_MAX : core->job.slice_bytes;
+	return core->service != NULL ? WF_SLICE_BYTES_MAX : core->job.set.slice_bytes;
 }
 
 /* Nothing is to be added for a session without tensors. */
@@ -97,7 +97,7 @@ open_end(struct wf_core *core)
 enum weft_status
 wf_core_open(struct wf_core *core)
 {
-	core->dense_count = core->job.pserver_count * core->job.lane_count;
+	core->dense_count = core->job.pserver_count * core->job.set.ports_num;
 	core->link_count = core->dense_count + core->job.pserver_count * core->service_lane_count;
 	core->pass = 1;
 	core->job_byte_count = wf_job_encoded_bytes(&core->job);

@@ -241,7 +241,7 @@ static enum weft_status
 check_clipped(const struct weft_tensor *tensor)
 {
 	const struct weft_session *session = tensor->session;
-	if (!wf_optimizer_clips_norm(&session->core.job.optimizer.set) ||
+	if (!wf_optimizer_clips_norm(&session->core.job.set.optimizer) ||
 	    !is_busy(session, tensor->idx) || tensor->pushed_step != step_of(session)) {
 		return WEFT_OK;
 	}
@@ -302,7 +302,7 @@ weft_wait_all(struct weft_session *session)
 {
 	const struct wf_service_ops *service = session->core.service;
 	enum weft_status st = session->running ? hand_in(session) : WEFT_OK;
-	if (session->running && wf_optimizer_clips_norm(&session->core.job.optimizer.set)) {
+	if (session->running && wf_optimizer_clips_norm(&session->core.job.set.optimizer)) {
 		for (uint32_t i = 0; i < session->core.job.tensor_count && st == WEFT_OK; i++) {
 			st = check_clipped(session->tensor[i]);
 		}
@@ -450,7 +450,8 @@ end_pass(struct weft_session *session)
 			    &(struct wf_command){.kind = WF_COMMAND_NEXT_PASS, .a = session->step});
 	wf_local_pass_ends(session);
 	if (!wf_core_lags(core)) {
-		bool elsewhere = core->job.mode == WEFT_DENSE_ELASTIC; /* than at the center */
+		bool elsewhere =
+			core->job.set.dense_mode == WEFT_DENSE_ELASTIC; /* than at the center */
 		return early || elsewhere ? weft_pull_all(session) : WEFT_OK;
 	}
 	/* All pushes of all have been answered. Nobody pushes before everybody has pulled. */

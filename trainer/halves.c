@@ -13,7 +13,7 @@ enum weft_status
 wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
 {
 	struct wf_env *env = core->env;
-	core->wire = (enum weft_value_format)core->job.wire;
+	core->wire = (enum weft_value_format)core->job.set.dense_wire;
 	core->wire_shift = core->wire == WEFT_VALUES_F32 ? 0 : 1;
 	core->kernels = wf_kernels_best();
 	core->place_count = core->section_count;
@@ -88,7 +88,7 @@ wf_core_round(struct wf_core *core, struct wf_dense_slice *slice)
 		return;
 	}
 	slice->is_rounded = true;
-	if (core->job.rounding == WEFT_ROUND_STOCHASTIC) {
+	if (core->job.set.dense_rounding == WEFT_ROUND_STOCHASTIC) {
 		const struct wf_halves_draw draw = {
 			.form = core->wire,
 			.in = from,

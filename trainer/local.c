@@ -30,7 +30,7 @@
 static bool
 is_elastic(const struct weft_session *session)
 {
-	return session->core.job.mode == WEFT_DENSE_ELASTIC;
+	return session->core.job.set.dense_mode == WEFT_DENSE_ELASTIC;
 }
 
 enum weft_status
@@ -46,7 +46,7 @@ wf_local_open(struct weft_session *session)
 			       "sessions without tables only");
 	}
 	local->kernels = wf_kernels_best();
-	local->state_count = wf_optimizer_state_count(core->job.optimizer.method.kind);
+	local->state_count = wf_optimizer_state_count(core->job.method.kind);
 	enum weft_status st = env->ops->slab_open(env, bytes, -1, &local->base);
 	if (st == WEFT_OK && is_elastic(session)) {
 		st = env->ops->slab_open(env, bytes, -1, &local->kept);
@@ -88,7 +88,7 @@ wf_local_begin(struct weft_session *session, uint64_t samples, double cost)
 bool
 wf_local_exchanges(const struct weft_session *session)
 {
-	return session->local.since >= session->core.job.local_steps;
+	return session->local.since >= session->core.job.set.local_steps;
 }
 
 void
@@ -129,23 +129,25 @@ fill_apply(struct weft_tensor *tensor, const float *const *gradient, struct wf_a
 	const struct wf_local *local = &session->local;
 	const struct wf_job *job = &session->core.job;
 	const struct wf_job_tensor *own = &job->tensor[tensor->idx];
-	const struct wf_optimizer_opts *o = &job->optimizer;
-	uint64_t before = session->core.init.samples + local->samples_before * job->trainer_count;
-	double rate = wf_learning_rate(o, before, local->samples * job->trainer_count, local->pass);
+	const struct wf_optimizer_opts o = wf_job_optimizer(job);
+	uint64_t before =
+		session->core.init.samples + local->samples_before * job->set.num_gradient_servers;
+	double rate = wf_learning_rate(&o, before, local->samples * job->set.num_gradient_servers,
+				       local->pass);
 	*out = (struct wf_apply){
 		.param = weft_tensor_param(tensor),
 		.grad = gradient,
 		.grad_count = 1,
 		.count = own->count,
-		.divisor = job->grad_reduce == WEFT_REDUCE_MEAN ? (float)local->samples : 1.0f,
-		.decay = (float)(own->decay < 0 ? o->set.decay : own->decay),
-		.clip = (float)(own->clip < 0 ? o->set.clip : own->clip),
-		.l1 = (float)(own->l1 < 0 ? o->set.l1 : own->l1),
+		.divisor = wf_job_is_mean(job) ? (float)local->samples : 1.0f,
+		.decay = (float)(own->decay < 0 ? o.set.decay : own->decay),
+		.clip = (float)(own->clip < 0 ? o.set.clip : own->clip),
+		.l1 = (float)(own->l1 < 0 ? o.set.l1 : own->l1),
 	};
 	for (unsigned i = 0; i < local->state_count; i++) {
 		out->state[i] = array_of(tensor, &local->state[i]);
 	}
-	wf_apply_scalars(o, rate * own->rate_multiplier, local->step, out);
+	wf_apply_scalars(&o, rate * own->rate_multiplier, local->step, out);
 }
 
 /* Before the first step since an exchange, or since a pull, the parameters are the center. */
@@ -168,8 +170,8 @@ wf_local_apply(struct weft_tensor *tensor)
 	struct wf_apply apply;
 	know_base(tensor);
 	fill_apply(tensor, gradient, &apply);
-	size_t bad = local->kernels->apply[job->optimizer.method.kind](&apply);
-	if (bad > 0 && job->nonfinite == WF_NONFINITE_ABORT) {
+	size_t bad = local->kernels->apply[job->method.kind](&apply);
+	if (bad > 0 && !wf_job_skips(job)) {
 		return wf_fail(WEFT_DATA,
 			       "%zu values of the gradient of %.60s from trainer %u are NaN or "
 			       "infinite in its step %" PRIu64
@@ -190,12 +192,12 @@ wf_local_offer(struct weft_tensor *tensor)
 	const float *base = array_of(tensor, &session->local.base);
 	uint64_t count = weft_tensor_count(tensor);
 	bool elastic = is_elastic(session);
-	bool mean = !elastic && job->grad_reduce == WEFT_REDUCE_MEAN;
+	bool mean = !elastic && wf_job_is_mean(job);
 	float share = mean ? (float)session->local.told_samples : 1.0f;
 	float *kept = elastic ? array_of(tensor, &session->local.kept) : NULL;
 	WF_ASSERT(!tensor->is_offered);
 	know_base(tensor); /* pulled since its last step: it has not moved */
-	share = elastic ? (float)job->elastic_rate : share;
+	share = elastic ? (float)job->set.elastic_rate : share;
 	for (uint64_t i = 0; i < count; i++) {
 		push[i] = share * (base[i] - param[i]);
 		if (elastic) {

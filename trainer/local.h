@@ -28,7 +28,7 @@ struct wf_local {
 static inline bool
 wf_local_is_on(const struct wf_core *core)
 {
-	return core->job.mode == WEFT_DENSE_LOCAL || core->job.mode == WEFT_DENSE_ELASTIC;
+	return wf_session_has_local_steps(&core->job.set);
 }
 
 /* Memory, at seal. */

@@ -3,20 +3,6 @@
  * owner's. */
 #include "trainer/session.h"
 
-#define ELASTIC_SHARE 0.9 /* of the way to the center, all trainers together */
-
-void
-wf_modes_settle(struct wf_job *job)
-{
-	if (job->mode == WEFT_DENSE_BOUNDED && job->staleness == 0) {
-		job->mode = WEFT_DENSE_SYNC; /* who may be no step ahead does all others' steps */
-		job->discard_ratio = 0;
-	}
-	if (job->mode == WEFT_DENSE_ELASTIC && job->elastic_rate == 0) {
-		job->elastic_rate = ELASTIC_SHARE / job->trainer_count;
-	}
-}
-
 /* Nothing is applied to a tensor that is only reduced, so that there is nothing to set. */
 static enum weft_status
 check_reduced(const struct weft_tensor_opts *opts)

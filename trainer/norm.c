@@ -45,7 +45,7 @@ wf_norm_hear(struct wf_dense_link *dense, const struct wf_event *event)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (!wf_optimizer_clips_norm(&core->job.optimizer.set) ||
+	if (!wf_optimizer_clips_norm(&core->job.set.optimizer) ||
 	    dense->link.state != WF_LINK_READY || dense->pushable_count == 0 ||
 	    msg.step > core->step) {
 		return wf_fail(WEFT_PROTOCOL,

@@ -13,7 +13,8 @@ weft_state_count(const struct weft_session *session)
 	if (wf_local_is_on(&session->core)) {
 		return 0; /* it is each trainer's own */
 	}
-	return wf_state_count(&session->core.job.optimizer);
+	const struct wf_optimizer_opts optimizer = wf_job_optimizer(&session->core.job);
+	return wf_state_count(&optimizer);
 }
 
 float *
@@ -107,7 +108,7 @@ float *
 weft_tensor_exact(struct weft_tensor *tensor)
 {
 	const struct wf_core *core = &tensor->session->core;
-	if (core->job.wire == WEFT_WIRE_F32) {
+	if (core->job.set.dense_wire == WEFT_WIRE_F32) {
 		return weft_tensor_param(tensor);
 	}
 	if (!tensor->session->sealed || core->place_count == core->section_count) {

@@ -13,7 +13,6 @@
 #include "kernels/kernels.h"
 #include "kernels/optimizer.h"
 #include "transport/verbs/verbs_settings.h"
-#include "wire/job_settings.h"
 #include "wire/layout.h"
 
 #define PSERVERS_MAX 1024u
@@ -144,10 +143,15 @@ fill_job(struct weft_session *session)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	*job = (struct wf_job){.pserver_count = count};
-	wf_job_set(opts, job);
-	wf_modes_settle(job);
-	return wf_optimizer_read(&opts->optimizer, &job->optimizer);
+	*job = (struct wf_job){.values = session->core.values, .pserver_count = count};
+	wf_session_settle(&job->set);
+	struct wf_optimizer_opts optimizer;
+	st = wf_optimizer_read(&opts->optimizer, &optimizer);
+	if (st == WEFT_OK) {
+		job->set.optimizer = optimizer.set;
+		job->method = optimizer.method;
+	}
+	return st;
 }
 
 /* What the bits of a run depend on besides the job. */
@@ -530,7 +534,7 @@ open_core(struct weft_session *session)
 	}
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = core->link[i];
-		uint32_t before = link->ops == &wf_dense_link_ops ? 0 : core->job.lane_count;
+		uint32_t before = link->ops == &wf_dense_link_ops ? 0 : core->job.set.ports_num;
 		link->host = session->pserver[link->pserver_idx];
 		link->host.port = (uint16_t)(link->host.port + before + link->lane_idx);
 	}

@@ -117,8 +117,6 @@ struct weft_session {
 enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;
 
 /* modes.c */
-/* What settings of modes stand for where they are left at 0. */
-void wf_modes_settle(struct wf_job *job);
 /* Fills in what a tensor is and when it is applied. WEFT_INVALID: it cannot be that. */
 enum weft_status wf_modes_fill_tensor(const struct wf_job *job, const struct weft_tensor_opts *opts,
 				      struct wf_job_tensor *tensor) WEFT_MUST_CHECK;

@@ -100,11 +100,11 @@ weft_trainer_stats(struct weft_session *session, uint32_t trainer_id,
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (trainer_id >= core->job.trainer_count) {
+	if (trainer_id >= core->job.set.num_gradient_servers) {
 		return wf_fail(WEFT_INVALID,
 			       "stats of trainer %u: it must be below num_gradient_servers, which "
 			       "is %u",
-			       trainer_id, core->job.trainer_count);
+			       trainer_id, core->job.set.num_gradient_servers);
 	}
 	if (atomic_load_explicit(&core->others_busy, memory_order_acquire) != 0) { /* B1 */
 		return wf_fail(WEFT_INVALID,

@@ -101,7 +101,7 @@ describe_tensors(const struct wf_core *core, char *out, size_t bytes)
 	const struct wf_job_tensor *wanted = &core->job.tensor[oldest];
 	/* What is pulled is there, but for the initial values. */
 	bool pulled = core->initialised && core->tensor[oldest].pushed_step < core->step;
-	bool alone = core->job.trainer_count == 1 || pulled ||
+	bool alone = core->job.set.num_gradient_servers == 1 || pulled ||
 		     wf_job_terms_of(&core->job, wanted).mode == WEFT_DENSE_ASYNC;
 	uint32_t unpushed = alone ? UINT32_MAX : unpushed_tensor(core);
 	(void)snprintf(out, bytes, "step %" PRIu64 ", %.80s: %s", core->step, wanted->name,
@@ -134,7 +134,7 @@ describe_own(const struct wf_core *core, enum wf_core_wait kind, char *out, size
 	bool asks = kind == WF_CORE_WAIT_OTHERS;
 	(void)snprintf(out, bytes, "step %" PRIu64 ", %s: %s", core->step,
 		       asks ? "the statistics of a trainer" : "a reduce",
-		       whose_turn(asks || core->job.trainer_count == 1));
+		       whose_turn(asks || core->job.set.num_gradient_servers == 1));
 }
 
 /* Why nothing moves, from this trainer's side; and what lanes say of who has not come in. */

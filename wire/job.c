@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "base/digest.h"
 #include "wire/bytes.h"
-#include "wire/job_settings.h"
+#include "wire/settings.h"
 #include "wire/shape.h"
 
 #define JOB "job"
@@ -19,8 +19,8 @@
 #define PSERVERS_AT 4
 #define KIND_AT 22
 #define SCHEDULE_AT 26
-#define SEGMENTS_AT WF_JOB_SETTINGS_BYTES /* how many there are */
-#define COUNT_AT 181                      /* of tensors; ends the part that the digest is of */
+#define SEGMENTS_AT 177 /* how many there are */
+#define COUNT_AT 181    /* of tensors; ends the part that the digest is of */
 #define SEGMENT_BYTES 16
 #define TENSOR_BYTES_MIN 61 /* of a tensor whose name has one character */
 #define TENSOR_BYTES_MAX (TENSOR_BYTES_MIN - 1 + WF_TENSOR_NAME_BYTES - 1)
@@ -51,12 +51,6 @@ check_name(const struct wf_job_tensor *tensor, uint32_t idx)
 	return WEFT_OK;
 }
 
-static bool
-has_local_steps(const struct wf_job *job)
-{
-	return job->mode == WEFT_DENSE_LOCAL || job->mode == WEFT_DENSE_ELASTIC;
-}
-
 /* What a tensor that is only reduced cannot be, or be part of. */
 static enum weft_status
 check_reduced(const struct wf_job *job, const struct wf_job_tensor *tensor)
@@ -67,12 +61,12 @@ check_reduced(const struct wf_job *job, const struct wf_job_tensor *tensor)
 		why = "it is static, and never pushed; leave one of the two 0";
 	} else if (tensor->mode != WEFT_TENSOR_AS_SESSION) {
 		why = "it is reduced when all trainers have pushed it, in any mode; leave mode 0";
-	} else if (has_local_steps(job)) {
+	} else if (wf_session_has_local_steps(&job->set)) {
 		why = "with dense_mode=local or elastic trainers exchange what they have moved; "
 		      "use dense_mode=sync";
-	} else if (wf_optimizer_clips_norm(&job->optimizer.set)) {
+	} else if (wf_optimizer_clips_norm(&job->set.optimizer)) {
 		why = "with clip_norm the norm is of all tensors; leave clip_norm 0";
-	} else if (job->wire != WEFT_WIRE_F32) {
+	} else if (job->set.dense_wire != WEFT_WIRE_F32) {
 		why = "in 16 bits results would be rounded; use dense_wire=f32";
 	}
 	return why == NULL || !tensor->is_reduced
@@ -123,7 +117,7 @@ wf_job_check_terms(const struct wf_job *job, const struct wf_job_tensor *tensor)
 	if (tensor->is_static) {
 		return refuse_mode(tensor, "it is static, and never pushed");
 	}
-	return has_local_steps(job)
+	return wf_session_has_local_steps(&job->set)
 		       ? refuse_mode(tensor, "with dense_mode=local or elastic trainers exchange "
 					     "all tensors together")
 		       : WEFT_OK;
@@ -135,11 +129,11 @@ wf_job_check_steps(const struct wf_job *job, const struct wf_job_tensor *tensor)
 	const bool lags = tensor->mode == WEFT_TENSOR_ASYNC ||
 			  (tensor->mode == WEFT_TENSOR_BOUNDED && tensor->staleness > 0);
 
-	if (lags && wf_optimizer_clips_norm(&job->optimizer.set)) {
+	if (lags && wf_optimizer_clips_norm(&job->set.optimizer)) {
 		return refuse_mode(tensor,
 				   "with clip_norm the gradient is of all tensors in one step");
 	}
-	if (lags && wf_optimizer_averages(&job->optimizer.set)) {
+	if (lags && wf_optimizer_averages(&job->set.optimizer)) {
 		return refuse_mode(tensor, "with average_window averages are of whole steps");
 	}
 	return WEFT_OK;
@@ -156,7 +150,8 @@ wf_job_terms_of(const struct wf_job *job, const struct wf_job_tensor *tensor)
 		return (struct wf_job_terms){.mode = WEFT_DENSE_SYNC};
 	}
 	if (tensor->mode == WEFT_TENSOR_AS_SESSION) {
-		return (struct wf_job_terms){job->mode, job->staleness, job->discard_ratio};
+		return (struct wf_job_terms){job->set.dense_mode, job->set.dense_staleness,
+					     job->set.dense_discard_ratio};
 	}
 	return (struct wf_job_terms){mode[tensor->mode], tensor->staleness, tensor->discard_ratio};
 }
@@ -275,20 +270,51 @@ invalid(const char *field, uint64_t value, const char *rule)
 }
 
 static enum weft_status
+check_method(const struct wf_method *method)
+{
+	if (method->segment_count > WF_SEGMENTS_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       "job: the number of segments is %" PRIu32 ", must be at most %d",
+			       method->segment_count, WF_SEGMENTS_MAX);
+	}
+	for (uint32_t i = 0; i < method->segment_count; i++) {
+		if (!isfinite(method->segment[i].factor)) {
+			return wf_fail(WEFT_INVALID,
+				       "job: factor of segment %" PRIu32 " is %g, must be finite",
+				       i, method->segment[i].factor);
+		}
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_settings(const struct wf_job *job)
+{
+	enum weft_status st = wf_settings_check_wire(WEFT_SETTINGS_SESSION, &job->values);
+	if (st == WEFT_OK) {
+		st = wf_mode_rules_check(&job->values);
+	}
+	if (st == WEFT_OK) {
+		st = wf_session_settled_check(&job->values);
+	}
+	return st == WEFT_OK ? check_method(&job->method) : st;
+}
+
+static enum weft_status
 check_fixed(const struct wf_job *job)
 {
-	uint64_t lanes = (uint64_t)job->pserver_count * job->lane_count;
+	uint64_t lanes = (uint64_t)job->pserver_count * job->set.ports_num;
 
 	if (lanes == 0 || lanes > WF_LANE_COUNT_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       JOB ": %" PRIu32 " pservers with ports_num %" PRIu32
 				   " each, the product must be 1 to %d",
-			       job->pserver_count, job->lane_count, WF_LANE_COUNT_MAX);
+			       job->pserver_count, job->set.ports_num, WF_LANE_COUNT_MAX);
 	}
 	if (job->tensor_count > WF_TENSOR_COUNT_MAX) {
 		return invalid("the number of tensors", job->tensor_count, "at most 65536");
 	}
-	return wf_job_check_settings(job);
+	return check_settings(job);
 }
 
 enum weft_status
@@ -315,8 +341,7 @@ wf_job_check(const struct wf_job *job)
 size_t
 wf_job_encoded_bytes(const struct wf_job *job)
 {
-	size_t bytes =
-		JOB_FIXED_BYTES + (size_t)job->optimizer.method.segment_count * SEGMENT_BYTES;
+	size_t bytes = JOB_FIXED_BYTES + (size_t)job->method.segment_count * SEGMENT_BYTES;
 	for (uint32_t i = 0; i < job->tensor_count; i++) {
 		bytes += TENSOR_BYTES_MIN - 1 + strnlen(job->tensor[i].name, WF_TENSOR_NAME_BYTES);
 	}
@@ -328,9 +353,9 @@ static void
 put_fixed(struct wf_writer *w, const struct wf_job *job)
 {
 	uint8_t fixed[COUNT_AT] = {0};
-	const struct wf_method *method = &job->optimizer.method;
+	const struct wf_method *method = &job->method;
 
-	wf_job_settings_put(job, fixed);
+	wf_settings_encode(WEFT_SETTINGS_SESSION, &job->values, fixed);
 	wf_store_u32(fixed + PSERVERS_AT, job->pserver_count);
 	wf_store_u32(fixed + KIND_AT, (uint32_t)method->kind);
 	wf_store_u32(fixed + SCHEDULE_AT, (uint32_t)method->schedule);
@@ -371,7 +396,7 @@ wf_job_encode(const struct wf_job *job, uint8_t *out)
 	put_fixed(&w, job);
 	wf_put_u32(&w, job->tensor_count);
 	WF_ASSERT(w.used == JOB_FIXED_BYTES);
-	put_segments(&w, &job->optimizer.method);
+	put_segments(&w, &job->method);
 	for (uint32_t i = 0; i < job->tensor_count; i++) {
 		put_tensor(&w, &job->tensor[i]);
 	}
@@ -384,7 +409,7 @@ static enum weft_status
 get_fixed(struct wf_reader *r, struct wf_job *job)
 {
 	uint8_t fixed[COUNT_AT];
-	struct wf_method *method = &job->optimizer.method;
+	struct wf_method *method = &job->method;
 
 	wf_get_bytes(r, fixed, sizeof(fixed));
 	job->tensor_count = wf_get_u32(r);
@@ -393,7 +418,7 @@ get_fixed(struct wf_reader *r, struct wf_job *job)
 	method->kind = (enum wf_optimizer)wf_load_u32(fixed + KIND_AT);
 	method->schedule = (enum wf_schedule)wf_load_u32(fixed + SCHEDULE_AT);
 	method->segment_count = wf_load_u32(fixed + SEGMENTS_AT);
-	return wf_job_settings_get(fixed, job);
+	return wf_settings_decode(WEFT_SETTINGS_SESSION, JOB, fixed, &job->values);
 }
 
 static enum weft_status
@@ -496,7 +521,7 @@ wf_job_decode(struct wf_env *env, const uint8_t *in, size_t bytes, struct wf_job
 	}
 	enum weft_status st = get_fixed(&r, &job);
 	if (st == WEFT_OK) {
-		st = get_segments(&r, &job.optimizer.method);
+		st = get_segments(&r, &job.method);
 	}
 	if (st != WEFT_OK) {
 		return st;
@@ -541,7 +566,7 @@ wf_job_digest(const struct wf_job *job)
 	struct wf_writer w = {.base = bytes, .capacity = sizeof(bytes)};
 
 	put_fixed(&w, job);
-	put_segments(&w, &job->optimizer.method);
+	put_segments(&w, &job->method);
 	WF_ASSERT(!w.bad);
 	return wf_digest_of(bytes, w.used);
 }

@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "base/limits.h"
 #include "base/optimizer.h"
+#include "base/settings.h"
 #include "weft/weft.h"
 
 #define WF_TENSOR_NAME_BYTES 128 /* with NUL */
@@ -19,11 +20,6 @@
 #define WF_SLICE_COUNT_MAX (1u << 21)     /* per lane: so that slice * slot_count fits a tag */
 #define WF_JOB_SLICE_COUNT_MAX (1u << 24) /* of all lanes: bounds what placement allocates */
 #define WF_LANE_COUNT_MAX 65536           /* pservers times dense lanes of each */
-
-enum wf_nonfinite {
-	WF_NONFINITE_ABORT = 0, /* the job ends, naming trainer and tensor */
-	WF_NONFINITE_SKIP = 1,  /* elements whose summed gradient is not finite keep their value */
-};
 
 /* The enums of weft.h (weft_grad_reduce, weft_dense_mode, weft_tensor_mode, weft_dense_wire,
  * weft_rounding) travel as the numbers that they have there. */
@@ -49,24 +45,40 @@ struct wf_job_tensor {
 };
 
 struct wf_job {
-	uint32_t trainer_count; /* num_gradient_servers */
+	/* Of the session's settings those travel, and are the same at both ends, that have a place
+	 * in a description (base/settings.c); at a pserver the others are 0. What stands for
+	 * something else at 0 (dense_staleness, elastic_rate, max_average_window) is settled. */
+	union {
+		struct weft_session_opts set;
+		struct wf_session_values values; /* the same, with what has no field there */
+	};
 	uint32_t pserver_count;
-	uint32_t lane_count;  /* dense lanes of each pserver */
-	uint64_t slice_bytes; /* a multiple of 64, WF_SLICE_BYTES_MIN..MAX */
-	enum weft_grad_reduce grad_reduce;
-	enum wf_nonfinite nonfinite;
-	/* The wire checks only that numbers are finite; whoever applies them checks the rest. */
-	struct wf_optimizer_opts optimizer;
-	enum weft_dense_mode mode;
-	uint32_t staleness;   /* BOUNDED: steps; 0 is for SYNC. Else 0 */
-	double discard_ratio; /* ASYNC, BOUNDED: times the trainers; 0: none. Else 0 */
-	uint32_t local_steps; /* LOCAL, ELASTIC: from one exchange to the next, >= 1. Else 0 */
-	double elastic_rate;  /* ELASTIC: > 0, <= 1. Else 0 */
-	enum weft_dense_wire wire;
-	enum weft_rounding rounding;  /* NEAREST with WEFT_WIRE_F32 */
+	/* What method, schedule and schedule_args stand for. Whoever applies the optimizer checks
+	 * what they rule. */
+	struct wf_method method;
 	struct wf_job_tensor *tensor; /* [tensor_count] */
 	uint32_t tensor_count;
 };
+
+/* The optimizer as kernels take it. */
+static inline struct wf_optimizer_opts
+wf_job_optimizer(const struct wf_job *job)
+{
+	return (struct wf_optimizer_opts){.set = job->set.optimizer, .method = job->method};
+}
+
+static inline bool
+wf_job_is_mean(const struct wf_job *job)
+{
+	return job->set.grad_reduce == WEFT_REDUCE_MEAN;
+}
+
+/* Elements whose summed gradient is not finite keep their value; else the job ends. */
+static inline bool
+wf_job_skips(const struct wf_job *job)
+{
+	return job->set.skip_nonfinite != 0;
+}
 
 /* When what is pushed of a tensor is applied. */
 struct wf_job_terms {

@@ -41,7 +41,7 @@ slices_max(uint64_t lane_count)
 static enum weft_status
 too_many(const struct wf_job *job, uint64_t slices, uint64_t limit)
 {
-	uint64_t bytes = job->slice_bytes;
+	uint64_t bytes = job->set.slice_bytes;
 
 	do {
 		bytes *= 2;
@@ -51,12 +51,12 @@ too_many(const struct wf_job *job, uint64_t slices, uint64_t limit)
 			       "placement: slice_bytes %" PRIu64 " gives %" PRIu64
 			       " slices, the limit is %" PRIu64
 			       " and no slice_bytes keeps it: use more pservers or ports_num",
-			       job->slice_bytes, slices, limit);
+			       job->set.slice_bytes, slices, limit);
 	}
 	return wf_fail(WEFT_INVALID,
 		       "placement: slice_bytes %" PRIu64 " gives %" PRIu64
 		       " slices, the limit is %" PRIu64 ": use slice_bytes %" PRIu64,
-		       job->slice_bytes, slices, limit, bytes);
+		       job->set.slice_bytes, slices, limit, bytes);
 }
 
 static enum weft_status
@@ -79,7 +79,7 @@ allocate(struct wf_env *env, struct wf_placement *p)
 static void
 cut(const struct wf_job *job, struct wf_placement *p)
 {
-	uint64_t elements = job->slice_bytes / sizeof(float);
+	uint64_t elements = job->set.slice_bytes / sizeof(float);
 	uint32_t s = 0;
 
 	for (uint32_t t = 0; t < job->tensor_count; t++) {
@@ -211,9 +211,9 @@ enum weft_status
 wf_placement_init(struct wf_env *env, const struct wf_job *job, struct wf_placement *out)
 {
 	struct wf_placement p = {0};
-	uint64_t slices = slices_of(job, job->slice_bytes);
+	uint64_t slices = slices_of(job, job->set.slice_bytes);
 
-	p.lane_count = job->pserver_count * job->lane_count;
+	p.lane_count = job->pserver_count * job->set.ports_num;
 	p.tensor_count = job->tensor_count;
 	WF_ASSERT(p.lane_count > 0 && p.lane_count <= WF_LANE_COUNT_MAX);
 	if (slices > slices_max(p.lane_count)) {

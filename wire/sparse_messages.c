@@ -95,7 +95,7 @@ check_table(const struct wf_sparse_table *table)
 	if (table->grad_reduce > WEFT_REDUCE_MEAN) {
 		return wf_refuse("TABLE", "grad_reduce", table->grad_reduce, "0 (sum) or 1 (mean)");
 	}
-	if (table->nonfinite > WF_NONFINITE_SKIP) {
+	if (table->nonfinite > 1) {
 		return wf_refuse("TABLE", "nonfinite", table->nonfinite, "0 (abort) or 1 (skip)");
 	}
 	return WEFT_OK;

@@ -40,7 +40,7 @@ struct wf_sparse_table {
 	uint32_t idx;         /* of this one; < table_count */
 	uint32_t table_count; /* 1..WF_TABLE_COUNT_MAX; the same in each */
 	uint8_t grad_reduce;  /* enum weft_grad_reduce; likewise */
-	uint8_t nonfinite;    /* enum wf_nonfinite; likewise */
+	uint8_t nonfinite;    /* 0: the job ends; 1: skipped; likewise */
 	uint8_t mode; /* enum weft_sparse_mode; likewise, with the next two: struct wf_tables */
 	uint32_t staleness;
 	double discard_ratio;

@@ -157,7 +157,7 @@ wf_tables_digest(const struct wf_tables *tables)
 	struct wf_writer fixed = {.base = bytes, .capacity = sizeof(bytes)};
 
 	wf_put_u8(&fixed, (uint8_t)tables->grad_reduce);
-	wf_put_u8(&fixed, (uint8_t)tables->nonfinite);
+	wf_put_u8(&fixed, tables->skips_nonfinite ? 1 : 0);
 	wf_put_u32(&fixed, tables->table_count);
 	wf_put_u8(&fixed, tables->mode);
 	wf_put_u32(&fixed, tables->staleness);

@@ -31,8 +31,8 @@ struct wf_table_desc {
 
 struct wf_tables {
 	enum weft_grad_reduce grad_reduce; /* as the dense job's */
-	enum wf_nonfinite nonfinite;
-	uint8_t mode; /* enum weft_sparse_mode */
+	bool skips_nonfinite;              /* likewise */
+	uint8_t mode;                      /* enum weft_sparse_mode */
 	/* BOUNDED: steps that a trainer may have done more than the slowest; else 0. */
 	uint32_t staleness;
 	/* Not SYNC: a push is dropped when this times the number of trainers (rounded down) or

@@ -91,8 +91,8 @@ seal(struct weft_session *session)
 {
 	struct wf_client *client = wf_client_of(session);
 	const struct wf_tables tables = {
-		.grad_reduce = session->core.job.grad_reduce,
-		.nonfinite = session->core.job.nonfinite,
+		.grad_reduce = session->core.job.set.grad_reduce,
+		.skips_nonfinite = wf_job_skips(&session->core.job),
 		.mode = (uint8_t)session->core.opts.sparse_mode,
 		.staleness = session->core.opts.sparse_staleness,
 		.discard_ratio = session->core.opts.sparse_discard_ratio,
@@ -115,7 +115,7 @@ seal(struct weft_session *session)
 		release_slabs(client);
 		return st;
 	}
-	const uint32_t trainers = session->core.job.trainer_count;
+	const uint32_t trainers = session->core.job.set.num_gradient_servers;
 	client->judges = client->lane_count > 1 && trainers > 1 &&
 			 tables.mode != WEFT_SPARSE_SYNC && tables.discard_ratio * trainers >= 1;
 	client->digest = wf_tables_digest(&tables);
@@ -418,7 +418,7 @@ waiting_since(const struct wf_core *core)
 static void
 describe_push(const struct wf_client *client, char *out, size_t bytes)
 {
-	bool alone = client->core->job.trainer_count == 1;
+	bool alone = client->core->job.set.num_gradient_servers == 1;
 	uint32_t l = 0;
 	while (l + 1 < client->lane_count && !client->link[l].push_waits) {
 		l++;

@@ -55,8 +55,8 @@ flush_tables(struct wf_link *link)
 		const struct wf_sparse_table msg = {
 			.idx = cl->tables_sent,
 			.table_count = client->table_count,
-			.grad_reduce = (uint8_t)job->grad_reduce,
-			.nonfinite = (uint8_t)job->nonfinite,
+			.grad_reduce = (uint8_t)job->set.grad_reduce,
+			.nonfinite = wf_job_skips(job) ? 1 : 0,
 			.mode = (uint8_t)client->core->opts.sparse_mode,
 			.staleness = client->core->opts.sparse_staleness,
 			.discard_ratio = client->core->opts.sparse_discard_ratio,

@@ -441,7 +441,7 @@ report_nonfinite(struct wf_lane *lane, uint32_t table, uint64_t bad, uint64_t st
 		(void)snprintf(who, sizeof(who), "trainer %u", culprit);
 	}
 	wf_stats_add(&lane->stats, WF_LANE_GRADIENT_SKIPPED_COUNT, bad);
-	if (sparse->tables.nonfinite == WF_NONFINITE_ABORT) {
+	if (!sparse->tables.skips_nonfinite) {
 		wf_lane_fail(lane, WEFT_DATA, step,
 			     "%" PRIu64
 			     " values of the gradients of table %.60s from %s are NaN or "

@@ -331,7 +331,7 @@ begin_tables(struct wf_lane *lane, const struct wf_sparse_table *msg)
 	}
 	sparse->desc_received = 0;
 	sparse->tables.grad_reduce = (enum weft_grad_reduce)msg->grad_reduce;
-	sparse->tables.nonfinite = (enum wf_nonfinite)msg->nonfinite;
+	sparse->tables.skips_nonfinite = msg->nonfinite != 0;
 	sparse->tables.mode = msg->mode;
 	sparse->tables.staleness = msg->staleness;
 	sparse->tables.discard_ratio = msg->discard_ratio;
@@ -361,7 +361,7 @@ wf_sparse_take_table(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 	}
 	if (msg->table_count != sparse->desc_count ||
 	    msg->grad_reduce != (uint8_t)sparse->tables.grad_reduce ||
-	    msg->nonfinite != (uint8_t)sparse->tables.nonfinite ||
+	    (msg->nonfinite != 0) != sparse->tables.skips_nonfinite ||
 	    msg->mode != sparse->tables.mode || msg->staleness != sparse->tables.staleness ||
 	    msg->discard_ratio != sparse->tables.discard_ratio) {
 		return wf_fail(WEFT_PROTOCOL,

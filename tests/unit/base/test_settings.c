@@ -444,6 +444,43 @@ settings_of_a_table_are_described_by_their_own_names(void **state)
 	assert_string_equal(text, "rest=f16,optimizer=adam,l2=0.25,...");
 }
 
+static void
+is_refused(enum weft_status st, const char *text)
+{
+	assert_int_equal(st, WEFT_INVALID);
+	assert_string_equal(weft_last_error(), text);
+}
+
+/* As descriptions have them: what 0 stands for is in its place. */
+static void
+settings_that_stand_for_others_are_settled(void **state)
+{
+	struct wf_session_values values;
+	struct weft_session_opts *opts = &values.opts;
+	wf_session_defaults(&values);
+	assert_int_equal(wf_session_settled_check(&values), WEFT_OK);
+	opts->dense_mode = WEFT_DENSE_BOUNDED;
+	opts->dense_discard_ratio = 1.5;
+	is_refused(wf_session_settled_check(&values),
+		   "dense_staleness=0 with dense_mode=bounded: it must be above 0");
+	wf_session_settle(opts);
+	assert_int_equal(opts->dense_mode, WEFT_DENSE_SYNC);
+	assert_true(opts->dense_discard_ratio <= 0);
+	opts->dense_mode = WEFT_DENSE_BOUNDED;
+	opts->dense_staleness = 2;
+	wf_session_settle(opts);
+	assert_int_equal(opts->dense_mode, WEFT_DENSE_BOUNDED);
+	assert_int_equal(wf_session_settled_check(&values), WEFT_OK);
+	wf_session_defaults(&values);
+	opts->dense_mode = WEFT_DENSE_ELASTIC;
+	opts->num_gradient_servers = 3;
+	is_refused(wf_session_settled_check(&values),
+		   "elastic_rate=0 with dense_mode=elastic: it must be above 0");
+	wf_session_settle(opts);
+	assert_true(opts->elastic_rate > 0.2999 && opts->elastic_rate < 0.3001);
+	assert_int_equal(wf_session_settled_check(&values), WEFT_OK);
+}
+
 int
 main(void)
 {
@@ -459,6 +496,7 @@ main(void)
 		cmocka_unit_test(values_without_a_field_go_by_name),
 		cmocka_unit_test(a_pserver_is_offered_the_settings_of_both_ends),
 		cmocka_unit_test(rows_of_a_program_are_completed_by_the_table),
+		cmocka_unit_test(settings_that_stand_for_others_are_settled),
 		cmocka_unit_test(what_is_not_at_its_default_is_said),
 		cmocka_unit_test(settings_of_a_table_are_described_by_their_own_names),
 		cmocka_unit_test(what_cannot_be_set_is_refused_and_changes_nothing),

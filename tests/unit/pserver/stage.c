@@ -36,26 +36,23 @@ make_job(struct stage *stage)
 		tensor->staleness = i == 1 ? opts->b_staleness : 0;
 	}
 	stage->job = (struct wf_job){
-		.trainer_count = opts->trainers,
 		.pserver_count = 1,
-		.lane_count = opts->lanes,
-		.slice_bytes = opts->slice_bytes,
-		.grad_reduce = WEFT_REDUCE_SUM,
-		.nonfinite = opts->nonfinite,
-		.optimizer =
-			{
-				.method = {.kind = (enum wf_optimizer)opts->optimizer},
-				.set = {.learning_rate = opts->learning_rate,
-					.momentum = opts->optimizer == WF_MOMENTUM ? 0.5 : 0,
-					.beta1 = defaults.set.beta1,
-					.beta2 = defaults.set.beta2,
-					.epsilon = defaults.set.epsilon,
-					.rho = defaults.set.rho,
-					.clip_norm = opts->clip_norm},
-			},
-		.mode = opts->mode,
-		.staleness = opts->staleness,
-		.discard_ratio = opts->discard_ratio,
+		.set = {.num_gradient_servers = opts->trainers,
+			.ports_num = opts->lanes,
+			.slice_bytes = opts->slice_bytes,
+			.grad_reduce = WEFT_REDUCE_SUM,
+			.skip_nonfinite = opts->skips_nonfinite,
+			.optimizer = {.learning_rate = opts->learning_rate,
+				      .momentum = opts->optimizer == WF_MOMENTUM ? 0.5 : 0,
+				      .beta1 = defaults.set.beta1,
+				      .beta2 = defaults.set.beta2,
+				      .epsilon = defaults.set.epsilon,
+				      .rho = defaults.set.rho,
+				      .clip_norm = opts->clip_norm},
+			.dense_mode = opts->mode,
+			.dense_staleness = opts->staleness,
+			.dense_discard_ratio = opts->discard_ratio},
+		.method = {.kind = (enum wf_optimizer)opts->optimizer},
 		.tensor = stage->tensor,
 		.tensor_count = STAGE_TENSORS,
 	};
@@ -109,7 +106,7 @@ expect(struct stage *stage, uint32_t first, uint32_t trainers, uint64_t step, ui
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
 	opts.method.kind = (enum wf_optimizer)stage->opts.optimizer;
 	opts.set.learning_rate = stage->opts.learning_rate;
-	opts.set.momentum = stage->job.optimizer.set.momentum;
+	opts.set.momentum = stage->job.set.optimizer.momentum;
 	float gradient[STAGE_PUPPETS_MAX][STAGE_SLICE_FLOATS];
 	const float *list[STAGE_PUPPETS_MAX];
 	uint64_t count = stage_slice(stage, 0, ordinal)->count;

@@ -24,7 +24,7 @@ struct stage_opts {
 	uint64_t w_count;     /* elements of tensor w; 0: 40, three slices */
 	uint32_t optimizer;   /* enum wf_optimizer */
 	double learning_rate; /* 0: 0.5 */
-	enum wf_nonfinite nonfinite;
+	bool skips_nonfinite;
 	enum weft_dense_mode mode;
 	uint32_t staleness;
 	double discard_ratio;

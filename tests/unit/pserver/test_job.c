@@ -247,8 +247,7 @@ static void
 skipped_elements_keep_their_value_and_are_counted(void **state)
 {
 	(void)state;
-	stage_play(&(struct stage_opts){.trainers = 2, .nonfinite = WF_NONFINITE_SKIP}, nan_skips,
-		   NULL);
+	stage_play(&(struct stage_opts){.trainers = 2, .skips_nonfinite = true}, nan_skips, NULL);
 }
 
 /* Who is out of data has pushed nothing that could be looked at. */

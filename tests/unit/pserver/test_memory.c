@@ -21,19 +21,16 @@ make_job(enum weft_dense_mode mode, struct wf_job_tensor *tensor, struct wf_job 
 	tensor[0] = (struct wf_job_tensor){.name = "w", .count = 100, .rate_multiplier = 1};
 	tensor[1] = (struct wf_job_tensor){.name = "b", .count = 10, .rate_multiplier = 1};
 	*out = (struct wf_job){
-		.trainer_count = 2,
 		.pserver_count = 1,
-		.lane_count = 1,
-		.slice_bytes = 64,
-		.mode = mode,
-		.optimizer =
-			{
-				.method = {.kind = WF_SGD},
-				.set = {.learning_rate = 0.1,
-					.beta1 = 0.9,
-					.beta2 = 0.9,
-					.epsilon = 1e-8},
-			},
+		.set = {.num_gradient_servers = 2,
+			.ports_num = 1,
+			.slice_bytes = 64,
+			.dense_mode = mode,
+			.optimizer = {.learning_rate = 0.1,
+				      .beta1 = 0.9,
+				      .beta2 = 0.9,
+				      .epsilon = 1e-8}},
+		.method = {.kind = WF_SGD},
 		.tensor = tensor,
 		.tensor_count = TENSORS,
 	};

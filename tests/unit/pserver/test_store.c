@@ -44,18 +44,15 @@ set_up(void **state)
 		f.tensor[i].is_reduced = i == 3;
 	}
 	f.job = (struct wf_job){
-		.trainer_count = 3,
 		.pserver_count = 1,
-		.lane_count = 2,
-		.slice_bytes = 128, /* 32 elements: 4 + 1 + 2 + 2 slices */
-		.optimizer =
-			{
-				.method = {.kind = WF_ADAM},
-				.set = {.learning_rate = 0.1,
-					.beta1 = adam.set.beta1,
-					.beta2 = adam.set.beta2,
-					.epsilon = adam.set.epsilon},
-			},
+		.set = {.num_gradient_servers = 3,
+			.ports_num = 2,
+			.slice_bytes = 128, /* 32 elements: 4 + 1 + 2 + 2 slices */
+			.optimizer = {.learning_rate = 0.1,
+				      .beta1 = adam.set.beta1,
+				      .beta2 = adam.set.beta2,
+				      .epsilon = adam.set.epsilon}},
+		.method = {.kind = WF_ADAM},
 		.tensor = f.tensor,
 		.tensor_count = TENSORS,
 	};
@@ -232,10 +229,10 @@ static void
 settings_the_optimizer_cannot_have_are_refused(void **state)
 {
 	struct fixture *f = *state;
-	f->job.optimizer.set.beta1 = 2;
+	f->job.set.optimizer.beta1 = 2;
 	assert_int_equal(init(f, 0, ROOM), WEFT_INVALID);
 	assert_non_null(strstr(weft_last_error(), "beta1"));
-	f->job.optimizer.method.kind = 99;
+	f->job.method.kind = 99;
 	assert_int_equal(init(f, 0, ROOM), WEFT_INVALID);
 }
 
@@ -251,19 +248,19 @@ static void
 what_takes_whole_steps_is_refused_where_pushes_are_applied_as_they_come(void **state)
 {
 	struct fixture *f = *state;
-	f->job.optimizer.set.clip_norm = 2;
-	f->job.mode = WEFT_DENSE_ASYNC;
+	f->job.set.optimizer.clip_norm = 2;
+	f->job.set.dense_mode = WEFT_DENSE_ASYNC;
 	is_refused(f, "clip_norm=2 with dense_mode=async: there is a whole gradient");
-	f->job.mode = WEFT_DENSE_SYNC;
+	f->job.set.dense_mode = WEFT_DENSE_SYNC;
 	f->tensor[2].mode = WEFT_TENSOR_ASYNC;
 	is_refused(f, ": mode async: with clip_norm");
-	f->job.optimizer.set.clip_norm = 0;
-	f->job.optimizer.set.average_window = 0.5;
-	f->job.optimizer.set.max_average_window = 9;
+	f->job.set.optimizer.clip_norm = 0;
+	f->job.set.optimizer.average_window = 0.5;
+	f->job.set.optimizer.max_average_window = 9;
 	is_refused(f, ": mode async: with average_window");
 	f->tensor[2].mode = WEFT_TENSOR_AS_SESSION;
-	f->job.mode = WEFT_DENSE_BOUNDED;
-	f->job.staleness = 1;
+	f->job.set.dense_mode = WEFT_DENSE_BOUNDED;
+	f->job.set.dense_staleness = 1;
 	is_refused(f, "average_window=0.5 with dense_mode=bounded: averages are kept");
 }
 
@@ -272,7 +269,7 @@ a_lane_without_slices_takes_no_slab(void **state)
 {
 	struct fixture *f = *state;
 	wf_placement_fini(f->system, &f->placement);
-	f->job.lane_count = 11;
+	f->job.set.ports_num = 11;
 	assert_int_equal(wf_placement_init(f->system, &f->job, &f->placement), WEFT_OK);
 	assert_int_equal(init(f, 10, 0), WEFT_OK);
 	assert_int_equal(f->store.stored_count, 0);

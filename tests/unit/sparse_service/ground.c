@@ -46,7 +46,7 @@ make_tables(struct ground *ground)
 	}
 	ground->tables = (struct wf_tables){
 		.grad_reduce = ground->opts.grad_reduce,
-		.nonfinite = ground->opts.nonfinite,
+		.skips_nonfinite = ground->opts.skips_nonfinite,
 		.mode = (uint8_t)ground->opts.mode,
 		.staleness = ground->opts.staleness,
 		.discard_ratio = ground->opts.discard_ratio,
@@ -224,7 +224,7 @@ doll_send_table(struct doll *doll, uint32_t idx)
 		.idx = idx,
 		.table_count = GROUND_TABLES,
 		.grad_reduce = (uint8_t)ground->tables.grad_reduce,
-		.nonfinite = (uint8_t)ground->tables.nonfinite,
+		.nonfinite = ground->tables.skips_nonfinite ? 1 : 0,
 		.mode = ground->tables.mode,
 		.staleness = ground->tables.staleness,
 		.discard_ratio = ground->tables.discard_ratio,

@@ -33,7 +33,7 @@ struct ground_opts {
 	uint64_t slot_bytes;       /* 0: 1,024 */
 	uint64_t max_shard_bytes;  /* 0: 64 MiB */
 	uint64_t memory_cap_bytes; /* of table words */
-	enum wf_nonfinite nonfinite;
+	bool skips_nonfinite;
 	enum weft_grad_reduce grad_reduce;
 	enum weft_sparse_mode mode;
 	uint32_t staleness;

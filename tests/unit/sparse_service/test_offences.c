@@ -641,7 +641,7 @@ push_nonsense(struct ground *ground)
 	doll_push(a, 1, &lows, 1);
 	doll_push(b, 1, bad, 1);
 	ground_settle(ground);
-	bool skips = ground->opts.nonfinite == WF_NONFINITE_SKIP;
+	bool skips = ground->opts.skips_nonfinite;
 	CHECK(ground, a->peer.aborted == !skips && b->peer.aborted == !skips);
 	if (skips) {
 		CHECK(ground, a->applieds == 1 && a->applied.grads_nonfinite == 20);
@@ -656,7 +656,7 @@ gradients_that_are_not_finite_end_the_job_or_are_skipped(void **state)
 {
 	struct ground_opts opts = {.trainers = 2};
 	ground_play(&opts, push_nonsense);
-	opts.nonfinite = WF_NONFINITE_SKIP;
+	opts.skips_nonfinite = true;
 	ground_play(&opts, push_nonsense);
 	opts.value_wire = WEFT_VALUES_F16;
 	ground_play(&opts, push_nonsense);

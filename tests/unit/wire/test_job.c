@@ -6,7 +6,7 @@
 #include "tests/unit/wire/golden.h"
 #include "tests/unit/wire/heap_env.h"
 #include "tests/unit/wire/refused.h"
-#include "wire/job_settings.h"
+#include "base/settings.h"
 #include "wire/layout.h"
 
 #define FIXED_BYTES 185
@@ -36,39 +36,36 @@ sample(struct wf_job_tensor *tensor)
 					   .priority = -7};
 	tensor[2] = (struct wf_job_tensor){.name = "scale", .count = 1ull << 40, .is_static = true};
 	return (struct wf_job){
-		.trainer_count = 2,
 		.pserver_count = 3,
-		.lane_count = 4,
-		.slice_bytes = 262144,
-		.grad_reduce = WEFT_REDUCE_MEAN,
-		.nonfinite = WF_NONFINITE_SKIP,
-		.optimizer =
-			{
-				.method = {.kind = 2,
-					   .schedule = 1,
-					   .segment = {{100, 1}, {200, 0.5}},
-					   .segment_count = 2},
-				.set = {.learning_rate = 0.1,
-					.momentum = 0.9,
-					.beta1 = 0.8,
-					.beta2 = 0.999,
-					.epsilon = 1e-8,
-					.decay = 1e-4,
-					.clip = 10,
-					.schedule_a = 1e-3,
-					.schedule_b = -0.0,
-					.rho = 0.95,
-					.l1 = 1e-5,
-					.average_window = 0.5,
-					.max_average_window = 1000,
-					.first_pass = 3,
-					.clip_norm = 5},
-			},
-		.mode = WEFT_DENSE_BOUNDED,
-		.staleness = 3,
-		.discard_ratio = 1.5,
-		.wire = WEFT_WIRE_F16,
-		.rounding = WEFT_ROUND_STOCHASTIC,
+		.set = {.num_gradient_servers = 2,
+			.ports_num = 4,
+			.slice_bytes = 262144,
+			.grad_reduce = WEFT_REDUCE_MEAN,
+			.skip_nonfinite = 1,
+			.optimizer = {.learning_rate = 0.1,
+				      .momentum = 0.9,
+				      .beta1 = 0.8,
+				      .beta2 = 0.999,
+				      .epsilon = 1e-8,
+				      .decay = 1e-4,
+				      .clip = 10,
+				      .schedule_a = 1e-3,
+				      .schedule_b = -0.0,
+				      .rho = 0.95,
+				      .l1 = 1e-5,
+				      .average_window = 0.5,
+				      .max_average_window = 1000,
+				      .first_pass = 3,
+				      .clip_norm = 5},
+			.dense_mode = WEFT_DENSE_BOUNDED,
+			.dense_staleness = 3,
+			.dense_discard_ratio = 1.5,
+			.dense_wire = WEFT_WIRE_F16,
+			.dense_rounding = WEFT_ROUND_STOCHASTIC},
+		.method = {.kind = 2,
+			   .schedule = 1,
+			   .segment = {{100, 1}, {200, 0.5}},
+			   .segment_count = 2},
 		.tensor = tensor,
 		.tensor_count = TENSOR_COUNT,
 	};
@@ -108,11 +105,13 @@ a_job_is_its_golden_bytes(void **state)
 	wf_job_encode(&in, bytes);
 	assert_int_equal(golden_check("job_description", bytes, count, held), count);
 	assert_int_equal(wf_job_decode(&heap.env, held, count, &out), WEFT_OK);
-	assert_true(out.trainer_count == 2 && out.pserver_count == 3 && out.lane_count == 4);
-	assert_true(out.slice_bytes == 262144);
-	assert_int_equal(out.grad_reduce, WEFT_REDUCE_MEAN);
-	assert_int_equal(out.nonfinite, WF_NONFINITE_SKIP);
-	assert_memory_equal(&out.optimizer, &in.optimizer, sizeof(in.optimizer));
+	assert_true(out.set.num_gradient_servers == 2 && out.pserver_count == 3 &&
+		    out.set.ports_num == 4);
+	assert_true(out.set.slice_bytes == 262144);
+	assert_int_equal(out.set.grad_reduce, WEFT_REDUCE_MEAN);
+	assert_int_equal(out.set.skip_nonfinite, 1);
+	assert_memory_equal(&out.set.optimizer, &in.set.optimizer, sizeof(in.set.optimizer));
+	assert_memory_equal(&out.method, &in.method, sizeof(in.method));
 	assert_same_tensors(&in, &out);
 	wf_job_fini(&heap.env, &out);
 	assert_null(out.tensor);
@@ -168,7 +167,7 @@ no_other_length_is_taken(void **state)
 	struct heap_env heap = heap_env_make();
 	struct wf_job_tensor tensor[TENSOR_COUNT];
 	struct wf_job in = sample(tensor);
-	struct wf_job out = {.trainer_count = 99};
+	struct wf_job out = {.pserver_count = 99};
 	uint8_t bytes[GOLDEN_BYTES_MAX] = {0};
 	size_t count = wf_job_encoded_bytes(&in);
 
@@ -181,7 +180,7 @@ no_other_length_is_taken(void **state)
 	assert_refused(wf_job_decode(&heap.env, bytes, WF_JOB_BYTES_MAX + 1, &out), WEFT_PROTOCOL,
 		       "its length is 16777217");
 	assert_int_equal(heap.out_bytes, 0);
-	assert_true(out.trainer_count == 99);
+	assert_true(out.pserver_count == 99);
 }
 
 static void
@@ -270,7 +269,8 @@ each_wrong_field_in_the_bytes_is_named(void **state)
 		{MODE_AT, 1, 5, "dense_mode 5: must be one of"},
 		{MODE_AT, 1, 0,
 		 "dense_staleness=3 with dense_mode=sync: it goes with dense_mode=bounded"},
-		{MODE_AT + 1, 4, 0, "dense_staleness is 0, must be above 0"},
+		{MODE_AT + 1, 4, 0,
+		 "dense_staleness=0 with dense_mode=bounded: it must be above 0"},
 		{MODE_AT + 5, 8, NAN_BITS, "dense_discard_ratio nan: must be"},
 		{MODE_AT + 5, 8, INF_BITS, "dense_discard_ratio inf: must be"},
 		{MODE_AT + 13, 4, 1, "local_steps=1 with dense_mode=bounded: it goes with"},
@@ -417,34 +417,34 @@ assert_digest_sees(change_fn *change, bool in_job, bool in_tensors)
 	}
 
 CHANGE(nothing, (void)job)
-CHANGE(trainers, job->trainer_count++)
+CHANGE(trainers, job->set.num_gradient_servers++)
 CHANGE(pservers, job->pserver_count++)
-CHANGE(lanes, job->lane_count++)
-CHANGE(slice_bytes, job->slice_bytes += 64)
-CHANGE(reduce, job->grad_reduce = WEFT_REDUCE_SUM)
-CHANGE(nonfinite, job->nonfinite = WF_NONFINITE_ABORT)
-CHANGE(kind, job->optimizer.method.kind++)
-CHANGE(schedule, job->optimizer.method.schedule++)
-CHANGE(rate, job->optimizer.set.learning_rate = nextafter(0.1, 1))
-CHANGE(momentum, job->optimizer.set.momentum = 0)
-CHANGE(beta1, job->optimizer.set.beta1 = 0)
-CHANGE(beta2, job->optimizer.set.beta2 = 0)
-CHANGE(epsilon, job->optimizer.set.epsilon = 0)
-CHANGE(decay, job->optimizer.set.decay = 0)
-CHANGE(clip, job->optimizer.set.clip = 0)
-CHANGE(schedule_a, job->optimizer.set.schedule_a = 0)
-CHANGE(schedule_b, job->optimizer.set.schedule_b = 1)
-CHANGE(rho, job->optimizer.set.rho = 0)
-CHANGE(l1, job->optimizer.set.l1 = 0)
-CHANGE(window, job->optimizer.set.average_window = 0)
-CHANGE(average_max, job->optimizer.set.max_average_window++)
-CHANGE(first_pass, job->optimizer.set.first_pass++)
-CHANGE(clip_norm, job->optimizer.set.clip_norm = 0)
-CHANGE(until, job->optimizer.method.segment[1].until++)
-CHANGE(factor, job->optimizer.method.segment[1].factor = 0)
-CHANGE(segments, job->optimizer.method.segment_count--)
-CHANGE(wire, job->wire = WEFT_WIRE_BF16)
-CHANGE(rounding, job->rounding = WEFT_ROUND_NEAREST)
+CHANGE(lanes, job->set.ports_num++)
+CHANGE(slice_bytes, job->set.slice_bytes += 64)
+CHANGE(reduce, job->set.grad_reduce = WEFT_REDUCE_SUM)
+CHANGE(nonfinite, job->set.skip_nonfinite = 0)
+CHANGE(kind, job->method.kind++)
+CHANGE(schedule, job->method.schedule++)
+CHANGE(rate, job->set.optimizer.learning_rate = nextafter(0.1, 1))
+CHANGE(momentum, job->set.optimizer.momentum = 0)
+CHANGE(beta1, job->set.optimizer.beta1 = 0)
+CHANGE(beta2, job->set.optimizer.beta2 = 0)
+CHANGE(epsilon, job->set.optimizer.epsilon = 0)
+CHANGE(decay, job->set.optimizer.decay = 0)
+CHANGE(clip, job->set.optimizer.clip = 0)
+CHANGE(schedule_a, job->set.optimizer.schedule_a = 0)
+CHANGE(schedule_b, job->set.optimizer.schedule_b = 1)
+CHANGE(rho, job->set.optimizer.rho = 0)
+CHANGE(l1, job->set.optimizer.l1 = 0)
+CHANGE(window, job->set.optimizer.average_window = 0)
+CHANGE(average_max, job->set.optimizer.max_average_window++)
+CHANGE(first_pass, job->set.optimizer.first_pass++)
+CHANGE(clip_norm, job->set.optimizer.clip_norm = 0)
+CHANGE(until, job->method.segment[1].until++)
+CHANGE(factor, job->method.segment[1].factor = 0)
+CHANGE(segments, job->method.segment_count--)
+CHANGE(wire, job->set.dense_wire = WEFT_WIRE_BF16)
+CHANGE(rounding, job->set.dense_rounding = WEFT_ROUND_NEAREST)
 CHANGE(name, job->tensor[1].name[0] = 'c')
 CHANGE(longer_name, job->tensor[1].name[1] = 'b')
 CHANGE(count, job->tensor[0].count++)
@@ -529,9 +529,9 @@ a_reduced_tensor_is_synchronous_in_every_job(void **state)
 	uint8_t held[GOLDEN_BYTES_MAX];
 	struct wf_job out;
 
-	job.optimizer.set.clip_norm = 0;
-	job.wire = WEFT_WIRE_F32;
-	job.rounding = WEFT_ROUND_NEAREST;
+	job.set.optimizer.clip_norm = 0;
+	job.set.dense_wire = WEFT_WIRE_F32;
+	job.set.dense_rounding = WEFT_ROUND_NEAREST;
 	tensor[0].is_reduced = true;
 	assert_int_equal(wf_job_check(&job), WEFT_OK);
 	assert_int_equal(wf_job_terms_of(&job, &tensor[0]).mode, WEFT_DENSE_SYNC);
@@ -553,9 +553,9 @@ assert_not_reduced(struct wf_job job, const char *why)
 
 	memcpy(tensor, job.tensor, sizeof(tensor));
 	job.tensor = tensor;
-	job.optimizer.set.clip_norm = why[0] == 'c' ? 5 : 0;
-	job.wire = why[0] == 'r' ? WEFT_WIRE_BF16 : WEFT_WIRE_F32;
-	job.rounding = WEFT_ROUND_NEAREST;
+	job.set.optimizer.clip_norm = why[0] == 'c' ? 5 : 0;
+	job.set.dense_wire = why[0] == 'r' ? WEFT_WIRE_BF16 : WEFT_WIRE_F32;
+	job.set.dense_rounding = WEFT_ROUND_NEAREST;
 	assert_refused(wf_job_check(&job), WEFT_INVALID, "tensor w: is_reduced: ");
 	assert_refused(wf_job_check(&job), WEFT_INVALID, why);
 }
@@ -575,10 +575,10 @@ a_reduced_tensor_is_no_part_of_what_cannot_be_reduced(void **state)
 	tensor[0].mode = WEFT_TENSOR_SYNC;
 	assert_not_reduced(job, "in any mode; leave mode 0");
 	tensor[0].mode = WEFT_TENSOR_AS_SESSION;
-	job.mode = WEFT_DENSE_LOCAL;
-	job.local_steps = 2;
-	job.staleness = 0;
-	job.discard_ratio = 0;
+	job.set.dense_mode = WEFT_DENSE_LOCAL;
+	job.set.local_steps = 2;
+	job.set.dense_staleness = 0;
+	job.set.dense_discard_ratio = 0;
 	assert_not_reduced(job, "exchange what they have moved");
 }
 
@@ -588,10 +588,10 @@ local_steps_leave_no_tensor_a_mode_of_its_own(void **state)
 	struct wf_job_tensor tensor[TENSOR_COUNT];
 	struct wf_job job = sample(tensor);
 
-	job.mode = WEFT_DENSE_LOCAL;
-	job.local_steps = 2;
-	job.staleness = 0;
-	job.discard_ratio = 0;
+	job.set.dense_mode = WEFT_DENSE_LOCAL;
+	job.set.local_steps = 2;
+	job.set.dense_staleness = 0;
+	job.set.dense_discard_ratio = 0;
 	assert_refused(wf_job_check(&job), WEFT_INVALID,
 		       "tensor b: mode bounded: with dense_mode=local");
 }

@@ -23,10 +23,8 @@ static struct wf_job
 job_of(struct wf_job_tensor *tensor, uint32_t count, uint64_t slice_bytes, uint32_t lanes)
 {
 	return (struct wf_job){
-		.trainer_count = 1,
 		.pserver_count = 1,
-		.lane_count = lanes,
-		.slice_bytes = slice_bytes,
+		.set = {.num_gradient_servers = 1, .ports_num = lanes, .slice_bytes = slice_bytes},
 		.tensor = tensor,
 		.tensor_count = count,
 	};
@@ -64,7 +62,7 @@ check_cuts(const struct wf_job *job, const struct wf_placement *p)
 			assert_true(p->slice[s].first == next);
 			assert_true(p->slice[s].count > 0);
 			next += p->slice[s].count;
-			bool whole = p->slice[s].count == job->slice_bytes / 4;
+			bool whole = p->slice[s].count == job->set.slice_bytes / 4;
 			assert_true(whole || next == job->tensor[t].count);
 			s++;
 		}
@@ -81,7 +79,7 @@ check_lanes(const struct wf_job *job, const struct wf_placement *p)
 	uint64_t fullest = 0;
 	uint64_t emptiest = UINT64_MAX;
 
-	assert_int_equal(p->lane_count, job->pserver_count * job->lane_count);
+	assert_int_equal(p->lane_count, job->pserver_count * job->set.ports_num);
 	assert_int_equal(p->lane_first[0], 0);
 	assert_int_equal(p->lane_first[p->lane_count], p->slice_count);
 	for (uint32_t lane = 0; lane < p->lane_count; lane++) {
@@ -192,8 +190,8 @@ cuts_do_not_depend_on_lanes(void **state)
 		struct wf_placement a;
 		struct wf_placement b;
 		assert_int_equal(wf_placement_init(&heap.env, &job, &a), WEFT_OK);
-		job.lane_count += 3;
-		job.trainer_count = 5;
+		job.set.ports_num += 3;
+		job.set.num_gradient_servers = 5;
 		assert_int_equal(wf_placement_init(&heap.env, &job, &b), WEFT_OK);
 		assert_int_equal(a.slice_count, b.slice_count);
 		for (uint32_t s = 0; s < a.slice_count; s++) {
@@ -310,7 +308,7 @@ too_many_slices_name_the_slice_bytes_that_would_do(void **state)
 	tensor[0].count = WF_TENSOR_ELEMENTS_MAX;
 	assert_refused(wf_placement_init(&heap.env, &job, &p), WEFT_INVALID,
 		       "use slice_bytes 2097152");
-	job.lane_count = WF_LANE_COUNT_MAX;
+	job.set.ports_num = WF_LANE_COUNT_MAX;
 	assert_refused(wf_placement_init(&heap.env, &job, &p), WEFT_INVALID,
 		       "gives 68719476736 slices, the limit is 16777216: use slice_bytes 262144");
 	assert_int_equal(heap.calls, 0);
@@ -329,7 +327,7 @@ jobs_that_no_slice_bytes_fits_are_told_so(void **state)
 	}
 	assert_refused(wf_placement_init(&heap.env, &job, &p), WEFT_INVALID,
 		       "use more pservers or ports_num");
-	job.slice_bytes = WF_SLICE_BYTES_MAX;
+	job.set.slice_bytes = WF_SLICE_BYTES_MAX;
 	assert_refused(wf_placement_init(&heap.env, &job, &p), WEFT_INVALID,
 		       "use more pservers or ports_num");
 	assert_int_equal(heap.calls, 0);

@@ -171,9 +171,9 @@ order_number_and_common_settings_are_in_the_digest(void **state)
 	tables.grad_reduce = WEFT_REDUCE_MEAN;
 	assert_true(wf_tables_digest(&tables) != digest);
 	tables.grad_reduce = WEFT_REDUCE_SUM;
-	tables.nonfinite = WF_NONFINITE_SKIP;
+	tables.skips_nonfinite = true;
 	assert_true(wf_tables_digest(&tables) != digest);
-	tables.nonfinite = WF_NONFINITE_ABORT;
+	tables.skips_nonfinite = false;
 	tables.mode = WEFT_SPARSE_BOUNDED;
 	assert_true(wf_tables_digest(&tables) != digest);
 	uint64_t bounded = wf_tables_digest(&tables);
