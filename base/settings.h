@@ -131,6 +131,11 @@ enum weft_status wf_session_rules_check(const struct wf_session_values *values) 
 enum weft_status wf_mode_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
 /* and the settings that need whole steps. */
 enum weft_status wf_step_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
+/* Why a tensor has to be applied in whole steps, beside others ("with clip_norm the gradient is
+ * ..."); NULL: it does not. */
+const char *wf_whole_steps_why(const struct weft_optimizer_opts *set);
+/* What rows of tables cannot be part of. WEFT_INVALID: names setting, as programs do, and value. */
+enum weft_status wf_row_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
 
 /* Settings that stand for something else at 0 get what they stand for, as descriptions have it. */
 void wf_session_settle(struct weft_session_opts *opts);

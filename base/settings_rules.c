@@ -65,6 +65,33 @@ check_lag(const struct wf_session_values *values)
 	return WEFT_OK;
 }
 
+/* Settings of the optimizer that need whole steps of tensors, and why. */
+static const struct whole {
+	const char *name;
+	bool (*is_on)(const struct weft_optimizer_opts *set);
+	const char *of_session, *of_tensor, *of_rows;
+} wholes[] = {
+	{"clip_norm", wf_optimizer_clips_norm,
+	 "there is a whole gradient in the synchronous mode only; give 0",
+	 "with clip_norm the gradient is of all tensors in one step",
+	 "gradients of rows are no part of the norm"},
+	{"average_window", wf_optimizer_averages,
+	 "averages are kept in the synchronous mode only; give 0",
+	 "with average_window averages are of whole steps", "rows of tables have no averages"},
+};
+
+/* The first of them that is on; NULL: none. */
+static const struct whole *
+first_whole(const struct weft_optimizer_opts *set)
+{
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(wholes); i++) {
+		if (wholes[i].is_on(set)) {
+			return &wholes[i];
+		}
+	}
+	return NULL;
+}
+
 /* Who may be no step ahead does the same steps as all others. */
 enum weft_status
 wf_step_rules_check(const struct wf_session_values *values)
@@ -72,15 +99,25 @@ wf_step_rules_check(const struct wf_session_values *values)
 	const struct weft_session_opts *opts = &values->opts;
 	const bool strict = opts->dense_mode == WEFT_DENSE_SYNC ||
 			    (opts->dense_mode == WEFT_DENSE_BOUNDED && opts->dense_staleness == 0);
-	if (wf_optimizer_clips_norm(&opts->optimizer) && !strict) {
-		return refuse(values, "clip_norm",
-			      "there is a whole gradient in the synchronous mode only; give 0");
-	}
-	if (wf_optimizer_averages(&opts->optimizer) && !strict) {
-		return refuse(values, "average_window",
-			      "averages are kept in the synchronous mode only; give 0");
-	}
-	return WEFT_OK;
+	const struct whole *whole = strict ? NULL : first_whole(&opts->optimizer);
+	return whole != NULL ? refuse(values, whole->name, whole->of_session) : WEFT_OK;
+}
+
+const char *
+wf_whole_steps_why(const struct weft_optimizer_opts *set)
+{
+	const struct whole *whole = first_whole(set);
+	return whole != NULL ? whole->of_tensor : NULL;
+}
+
+enum weft_status
+wf_row_rules_check(const struct wf_session_values *values)
+{
+	const struct whole *whole = first_whole(&values->opts.optimizer);
+	return whole == NULL
+		       ? WEFT_OK
+		       : wf_fail(WEFT_INVALID, "%s=%s: %s", wf_setting_option_name(whole->name),
+				 wf_setting_text(values, whole->name).text, whole->of_rows);
 }
 
 enum weft_status

@@ -249,8 +249,8 @@ check_clipped(const struct weft_tensor *tensor)
 		return WEFT_OK;
 	}
 	const struct wf_error why = *wf_error_record();
-	return wf_fail(WEFT_INVALID, "wait with clip_norm: %.300s; push all tensors first",
-		       why.text);
+	return wf_fail(WEFT_INVALID, "wait: %s: %.300s; push all tensors first",
+		       wf_whole_steps_why(&session->core.job.set.optimizer), why.text);
 }
 
 /* What an exchange of local steps is answered with is not yet what the owner is to see. */

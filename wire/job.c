@@ -56,6 +56,7 @@ static enum weft_status
 check_reduced(const struct wf_job *job, const struct wf_job_tensor *tensor)
 {
 	const char *why = NULL;
+	const char *remedy = "";
 
 	if (tensor->is_static) {
 		why = "it is static, and never pushed; leave one of the two 0";
@@ -65,13 +66,15 @@ check_reduced(const struct wf_job *job, const struct wf_job_tensor *tensor)
 		why = "with dense_mode=local or elastic trainers exchange what they have moved; "
 		      "use dense_mode=sync";
 	} else if (wf_optimizer_clips_norm(&job->set.optimizer)) {
-		why = "with clip_norm the norm is of all tensors; leave clip_norm 0";
+		why = wf_whole_steps_why(&job->set.optimizer);
+		remedy = "; leave is_reduced 0";
 	} else if (job->set.dense_wire != WEFT_WIRE_F32) {
 		why = "in 16 bits results would be rounded; use dense_wire=f32";
 	}
 	return why == NULL || !tensor->is_reduced
 		       ? WEFT_OK
-		       : wf_fail(WEFT_INVALID, "tensor %s: is_reduced: %s", tensor->name, why);
+		       : wf_fail(WEFT_INVALID, "tensor %s: is_reduced: %s%s", tensor->name, why,
+				 remedy);
 }
 
 static enum weft_status
@@ -129,14 +132,8 @@ wf_job_check_steps(const struct wf_job *job, const struct wf_job_tensor *tensor)
 	const bool lags = tensor->mode == WEFT_TENSOR_ASYNC ||
 			  (tensor->mode == WEFT_TENSOR_BOUNDED && tensor->staleness > 0);
 
-	if (lags && wf_optimizer_clips_norm(&job->set.optimizer)) {
-		return refuse_mode(tensor,
-				   "with clip_norm the gradient is of all tensors in one step");
-	}
-	if (lags && wf_optimizer_averages(&job->set.optimizer)) {
-		return refuse_mode(tensor, "with average_window averages are of whole steps");
-	}
-	return WEFT_OK;
+	const char *why = lags ? wf_whole_steps_why(&job->set.optimizer) : NULL;
+	return why != NULL ? refuse_mode(tensor, why) : WEFT_OK;
 }
 
 struct wf_job_terms

@@ -34,7 +34,7 @@ struct wf_job_tensor {
 	bool is_static; /* never pushed, never updated; still initialised and pulled */
 	/* Pushes are reduced, synchronously, and answered with the result: nothing is applied, and
 	 * nothing kept but the last result. Not static, without a mode of its own, and not of a job
-	 * in mode LOCAL or ELASTIC, with clip_norm, or with a wire of 16 bits. */
+	 * in mode LOCAL or ELASTIC, with clipping by the norm, or with a wire of 16 bits. */
 	bool is_reduced;
 	/* Another than AS_SESSION: not static, and not of a job in mode LOCAL or ELASTIC. */
 	enum weft_tensor_mode mode;
@@ -46,8 +46,8 @@ struct wf_job_tensor {
 
 struct wf_job {
 	/* Of the session's settings those travel, and are the same at both ends, that have a place
-	 * in a description (base/settings.c); at a pserver the others are 0. What stands for
-	 * something else at 0 (dense_staleness, elastic_rate, max_average_window) is settled. */
+	 * in a description (base/settings.c); at a pserver the others are 0. Where 0 stands for
+	 * something else, it is settled (wf_session_settle, wf_optimizer_read). */
 	union {
 		struct weft_session_opts set;
 		struct wf_session_values values; /* the same, with what has no field there */

@@ -121,17 +121,10 @@ check_tables(const struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
 
-	if (opts->session.optimizer.clip_norm > 0.0) {
-		return wf_fail(WEFT_INVALID,
-			       "global_norm_clipping_threshold=%.9g: gradients of rows are no part "
-			       "of the norm; leave it out with the model %s",
-			       opts->session.optimizer.clip_norm, job->kind->name);
-	}
-	if (opts->session.optimizer.average_window > 0.0) {
-		return wf_fail(WEFT_INVALID,
-			       "average_window=%.9g: rows of tables have no averages; leave it out "
-			       "with the model %s",
-			       opts->session.optimizer.average_window, job->kind->name);
+	enum weft_status st = wf_row_rules_check(&opts->values);
+	if (st != WEFT_OK) {
+		return wf_fail(st, "%s; leave it out with the model %s", weft_last_error(),
+			       job->kind->name);
 	}
 	if ((opts->sequential || opts->local) && opts->session.sparse_mode != WEFT_SPARSE_SYNC) {
 		return wf_fail(WEFT_INVALID,

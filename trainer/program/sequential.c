@@ -227,7 +227,7 @@ collect_gradients(struct run *run, unsigned tensor, size_t first)
 
 /* What sums are divided by, so that the gradient's norm is within its limit. */
 static float
-clip_norm(struct run *run, float divisor)
+norm_divisor(struct run *run, float divisor)
 {
 	const struct wf_run *job = run->job;
 	const size_t slice = job->opts->session.slice_bytes / sizeof(float);
@@ -310,7 +310,7 @@ apply_step(struct run *run, uint64_t samples)
 	const struct wf_run *job = run->job;
 	const size_t slice = job->opts->session.slice_bytes / sizeof(float);
 	struct wf_apply apply = {
-		.divisor = clip_norm(run, job->is_mean ? (float)samples : 1.0f),
+		.divisor = norm_divisor(run, job->is_mean ? (float)samples : 1.0f),
 		.clip = (float)job->optimizer.set.clip,
 		.decay = (float)job->optimizer.set.decay,
 		.l1 = (float)job->optimizer.set.l1,

@@ -481,6 +481,37 @@ settings_that_stand_for_others_are_settled(void **state)
 	assert_int_equal(wf_session_settled_check(&values), WEFT_OK);
 }
 
+static void
+settings_that_need_whole_steps_are_named_with_the_reason(void **state)
+{
+	struct wf_session_values values;
+	struct weft_optimizer_opts *set = &values.opts.optimizer;
+	wf_session_defaults(&values);
+	values.opts.dense_mode = WEFT_DENSE_ASYNC;
+	assert_null(wf_whole_steps_why(set));
+	assert_int_equal(wf_row_rules_check(&values), WEFT_OK);
+	assert_int_equal(wf_step_rules_check(&values), WEFT_OK);
+	set->average_window = 0.5;
+	assert_string_equal(wf_whole_steps_why(set),
+			    "with average_window averages are of whole steps");
+	is_refused(wf_row_rules_check(&values),
+		   "average_window=0.5: rows of tables have no averages");
+	is_refused(wf_step_rules_check(&values),
+		   "average_window=0.5 with dense_mode=async: averages are kept in the synchronous "
+		   "mode only; give 0");
+	set->clip_norm = 2;
+	assert_string_equal(wf_whole_steps_why(set),
+			    "with clip_norm the gradient is of all tensors in one step");
+	is_refused(wf_row_rules_check(&values),
+		   "global_norm_clipping_threshold=2: gradients of rows are no part of the norm");
+	is_refused(
+		wf_step_rules_check(&values),
+		"clip_norm=2 with dense_mode=async: there is a whole gradient in the synchronous "
+		"mode only; give 0");
+	values.opts.dense_mode = WEFT_DENSE_BOUNDED; /* by no step: as synchronous */
+	assert_int_equal(wf_step_rules_check(&values), WEFT_OK);
+}
+
 int
 main(void)
 {
@@ -497,6 +528,7 @@ main(void)
 		cmocka_unit_test(a_pserver_is_offered_the_settings_of_both_ends),
 		cmocka_unit_test(rows_of_a_program_are_completed_by_the_table),
 		cmocka_unit_test(settings_that_stand_for_others_are_settled),
+		cmocka_unit_test(settings_that_need_whole_steps_are_named_with_the_reason),
 		cmocka_unit_test(what_is_not_at_its_default_is_said),
 		cmocka_unit_test(settings_of_a_table_are_described_by_their_own_names),
 		cmocka_unit_test(what_cannot_be_set_is_refused_and_changes_nothing),

@@ -192,7 +192,8 @@ wait_too_soon(struct member *member)
 	if (st == WEFT_OK) {
 		bool one = weft_wait(tensor[0]) == WEFT_INVALID;
 		bool all = weft_wait_all(session) == WEFT_INVALID;
-		bool says = strstr(weft_last_error(), "clip_norm: tensor t1 was not pushed") &&
+		bool says = strstr(weft_last_error(), "with clip_norm the gradient is of ") &&
+			    strstr(weft_last_error(), "in one step: tensor t1 was not pushed") &&
 			    strstr(weft_last_error(), "push all tensors first");
 		member->value[0] = one && all && says;
 		st = weft_wait(tensor[1]); /* nothing of it is under way */

@@ -510,7 +510,7 @@ what_a_reduced_tensor_cannot_have_is_refused_with_its_name(void **state)
 	refuses_mode(&opts, (struct weft_tensor_opts){.is_reduced = 1, .mode = WEFT_TENSOR_SYNC},
 		     "in any mode; leave mode 0");
 	opts.optimizer.clip_norm = 1;
-	refuses_mode(&opts, reduced, "leave clip_norm 0");
+	refuses_mode(&opts, reduced, "in one step; leave is_reduced 0");
 	opts = good_opts();
 	opts.dense_wire = WEFT_WIRE_BF16;
 	refuses_mode(&opts, reduced, "use dense_wire=f32");

@@ -567,7 +567,8 @@ a_reduced_tensor_is_no_part_of_what_cannot_be_reduced(void **state)
 	struct wf_job job = sample(tensor);
 
 	tensor[0].is_reduced = true;
-	assert_not_reduced(job, "clip_norm the norm is of all tensors");
+	assert_not_reduced(
+		job, "clip_norm the gradient is of all tensors in one step; leave is_reduced 0");
 	assert_not_reduced(job, "results would be rounded");
 	tensor[0].is_static = true;
 	assert_not_reduced(job, "it is static, and never pushed");
