@@ -8,73 +8,102 @@ void
 wf_order_begin(struct wf_order *order, uint64_t step, uint64_t samples)
 {
 	for (uint32_t i = 0; i < order->count; i++) {
-		wf_order_member(order, i)->step_next = step + 1;
+		struct wf_member *member = wf_order_member(order, i);
+		member->step_next = step + 1;
+		member->base = step;
 	}
+	order->highest = step;
 	order->sum.step = step + 1;
 	order->sum.samples_before = samples;
 }
 
-static enum weft_status
-check_out(const struct wf_order *order, const struct wf_member *member,
-	  const struct wf_step_said *said, enum wf_step_news *out)
+__attribute__((cold, noinline)) static enum weft_status
+refuse(const struct wf_order *order, const struct wf_member *member,
+       const struct wf_step_said *said, const char *why)
 {
-	if (member->out && member->out_pass == said->pass) {
-		*out = WF_STEP_AGAIN;
-		return WEFT_OK;
+	if (said->epoch != 0) {
+		return wf_fail(WEFT_PROTOCOL, "%s %" PRIu64 ": epoch %" PRIu64 ", %s",
+			       said->message, said->step, said->epoch, why);
 	}
-	if (said->step != member->step_next) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "%s: out of data in step %" PRIu64 ", %" PRIu64 " is next",
-			       said->message, said->step, member->step_next);
+	return wf_fail(WEFT_PROTOCOL,
+		       "%s %" PRIu64 " of pass %u%s: %s; the lane is in step %" PRIu64
+		       " of pass %u, step %" PRIu64 " is this trainer's next",
+		       said->message, said->step, said->pass, said->out ? ", out of data" : "", why,
+		       order->sum.step, order->sum.pass, member->step_next);
+}
+
+/* The member has said it before. */
+static inline bool
+is_again(const struct wf_member *member, const struct wf_step_said *said)
+{
+	if (said->out) {
+		return member->out && said->pass <= member->out_pass;
 	}
-	if (member->step_next == order->sum.step + 1 && wf_order_lacks(order, member)) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "%s: out of data in step %" PRIu64 ", before all of step %" PRIu64
-			       " was pushed",
-			       said->message, said->step, order->sum.step);
+	return said->step < member->step_next;
+}
+
+/* In a new pass a member goes on where others are. That it was out of data in the last one may have
+ * got lost, when nobody had to know. */
+static inline bool
+joins(const struct wf_order *order, const struct wf_member *member, const struct wf_step_said *said)
+{
+	return said->pass > member->pass && !said->out &&
+	       (!order->own_steps || said->step <= order->highest + 1);
+}
+
+/* Why it may not be said now, though it is new; NULL: it may. */
+static inline const char *
+find_fault(const struct wf_order *order, const struct wf_member *member,
+	   const struct wf_step_said *said)
+{
+	const struct wf_step_sum *sum = &order->sum;
+	if (said->epoch != 0) {
+		return "the job is in epoch 0";
 	}
-	*out = WF_STEP_NEW;
-	return WEFT_OK;
+	if (!wf_order_is_whole(order, member)) {
+		return "before all of the last one was pushed";
+	}
+	if (said->pass < member->pass || (member->out && said->pass <= member->out_pass)) {
+		return "that is not its pass";
+	}
+	if (said->step != member->step_next && !joins(order, member, said)) {
+		return "steps are missing";
+	}
+	if (!order->own_steps && !said->out &&
+	    (said->step != sum->step || (sum->heard > 0 && said->pass != sum->pass))) {
+		return "others are not in it";
+	}
+	return NULL;
+}
+
+/* Judge what the member says. Returns as find_fault. */
+static inline const char *
+judge(const struct wf_order *order, const struct wf_member *member, const struct wf_step_said *said,
+      enum wf_step_news *out)
+{
+	*out = WF_STEP_AGAIN;
+	if (is_again(member, said) && said->epoch == 0) {
+		return NULL;
+	}
+	bool back = member->out || said->step != member->step_next;
+	*out = back && !said->out ? WF_STEP_BACK : WF_STEP_NEW;
+	return find_fault(order, member, said);
 }
 
 enum weft_status
 wf_order_check(const struct wf_order *order, const struct wf_member *member,
 	       const struct wf_step_said *said, enum wf_step_news *out)
 {
-	const struct wf_step_sum *sum = &order->sum;
-	if (said->epoch != 0) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "%s %" PRIu64 ": epoch %" PRIu64 ", the job is in epoch 0",
-			       said->message, said->step, said->epoch);
-	}
-	if (said->out) {
-		return check_out(order, member, said, out);
-	}
-	if (said->step < member->step_next) {
-		*out = WF_STEP_AGAIN;
-		return WEFT_OK;
-	}
-	bool returns = member->out && said->pass > member->out_pass;
-	if (said->step != sum->step || (member->out && !returns) ||
-	    (!member->out && said->step != member->step_next) ||
-	    (sum->heard > 0 && said->pass != sum->pass)) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "%s %" PRIu64 " of pass %u, the lane is in step %" PRIu64
-			       " of pass %u, step %" PRIu64 " is this trainer's next",
-			       said->message, said->step, said->pass, sum->step, sum->pass,
-			       member->step_next);
-	}
-	*out = returns ? WF_STEP_BACK : WF_STEP_NEW;
-	return WEFT_OK;
+	const char *why = judge(order, member, said, out);
+	return why == NULL ? WEFT_OK : refuse(order, member, said, why);
 }
 
-static void
+static inline void
 begin_step(struct wf_order *order, uint32_t pass)
 {
 	struct wf_step_sum *sum = &order->sum;
 	sum->pass = pass;
-	sum->out = 0;
-	for (uint32_t i = 0; i < order->count; i++) {
+	for (uint32_t i = 0; i < order->count && order->out_count > 0; i++) {
 		sum->out += wf_order_is_out(order, wf_order_member(order, i)) ? 1 : 0;
 	}
 }
@@ -83,10 +112,13 @@ static void
 go_out(struct wf_order *order, struct wf_member *member, const struct wf_step_said *said)
 {
 	struct wf_step_sum *sum = &order->sum;
+	bool counted = wf_order_is_out(order, member);
+	order->out_count += member->out ? 0 : 1;
 	member->out = true;
 	member->out_pass = said->pass;
 	/* Else it is counted when somebody begins the step. */
-	if (sum->heard > 0 && sum->pass == said->pass && sum->step >= said->step) {
+	if (sum->heard > 0 && sum->step >= said->step && !counted &&
+	    wf_order_is_out(order, member)) {
 		sum->out++;
 	}
 }
@@ -95,23 +127,44 @@ enum weft_status
 wf_order_say(struct wf_order *order, struct wf_member *member, const struct wf_step_said *said,
 	     enum wf_step_news *out)
 {
-	enum weft_status st = wf_order_check(order, member, said, out);
-	if (st != WEFT_OK || *out == WF_STEP_AGAIN) {
-		return st;
+	const char *why = judge(order, member, said, out);
+	if (why != NULL) {
+		return refuse(order, member, said, why);
+	}
+	if (*out == WF_STEP_AGAIN) {
+		return WEFT_OK;
 	}
 	if (said->out) {
 		go_out(order, member, said);
 		return WEFT_OK;
 	}
 	struct wf_step_sum *sum = &order->sum;
-	member->out = false;
-	if (sum->heard == 0) {
-		begin_step(order, said->pass);
+	const uint64_t step = said->step;
+	const uint32_t pass = said->pass;
+	if (member->out) {
+		member->out = false;
+		order->out_count--;
 	}
-	sum->heard++;
-	sum->samples += said->samples;
-	member->step_next = said->step + 1;
+	if (order->own_steps) {
+		order->highest = step > order->highest ? step : order->highest;
+		sum->step = order->highest; /* these are told */
+		sum->pass = pass;
+	} else {
+		if (sum->heard == 0) {
+			begin_step(order, pass);
+		}
+		sum->heard++;
+		sum->samples += said->samples;
+	}
+	if (member->pass != pass) {
+		member->pass = pass;
+		member->base = step - 1;
+	}
+	member->samples = said->samples;
+	member->step_next = step + 1;
 	member->summed = 0;
+	member->came = 0;
+	member->begun = true;
 	return WEFT_OK;
 }
 

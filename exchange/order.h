@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* order: when a push is applied, and when its answer may go. The members of a job (its trainers)
- * say their steps to a lane and push for them; what is pushed comes in *units* (slices of tensors)
+ * say their steps to a lane and push for them; what they push comes in *units* (slices of tensors),
  * or with the words that say the step (rows of tables). Who sums, applies and answers is the
  * payload on the lane; this file counts.
  *
- * All members are in one step of the lane: it ends when what all of them pushed is applied. A
- * member that is out of data takes part in no step from the one it says so for until the pass ends.
+ * Synchronous: all members are in one step of the lane, which ends when what all of them pushed is
+ * applied. A member that is out of data takes part in no step from the one it says so for until the
+ * pass ends.
+ *
+ * Asynchronous: what is pushed is applied when it comes, and each member counts steps of its own.
+ * Where some units are summed and others applied as they come, all members are in one step of the
+ * lane, but for units of the second kind, which may come when the lane is a step further.
+ *
+ * In every mode a member says its steps one by one, each when all of the last is here. Between
+ * passes others may have made steps that it has not: in a new pass it goes on where they are.
  *
  * Thread: the lane's. */
 #pragma once
@@ -20,9 +28,15 @@
  * step_next. */
 struct wf_member {
 	uint64_t step_next; /* what it has not said yet, from 1 */
+	uint64_t samples;   /* of step step_next - 1 */
+	uint64_t base;      /* the step before its first of this pass */
+	uint32_t pass;      /* of step step_next - 1 */
 	uint32_t out_pass;
-	uint32_t summed;  /* units of step step_next - 1 that are here and are summed */
+	/* Units of step step_next - 1 that are here: summed ones, and those applied as they came.
+	 */
+	uint32_t summed, came;
 	uint32_t offered; /* those that are not here, and wait for leave to be pushed */
+	bool begun;       /* it has said a step */
 	bool out;         /* of data in out_pass */
 	bool left;        /* in good order: it pushes no more */
 };
@@ -47,8 +61,11 @@ struct wf_order {
 	struct wf_member *first;
 	size_t stride;
 	uint32_t count;
-	uint32_t summed_count; /* units of a member's step that are summed */
-	bool own_steps;        /* each member counts steps of its own: no step waits for anybody */
+	uint32_t out_count; /* members out of data, in whatever pass */
+	/* Units of a member's step that are summed, and that are applied as they come. */
+	uint32_t summed_count, came_count;
+	bool own_steps;   /* nothing is summed: each member counts steps of its own */
+	uint64_t highest; /* that any member has begun, in steps of its own */
 	struct wf_step_sum sum;
 };
 
@@ -65,7 +82,9 @@ struct wf_step_said {
 enum wf_step_news {
 	WF_STEP_AGAIN, /* heard before: said again, after a reconnect */
 	WF_STEP_NEW,
-	WF_STEP_BACK, /* new, and the member was out of data in the last pass */
+	/* New, and the member was out of data in the last pass, or others have made steps since
+	 * that it has not. */
+	WF_STEP_BACK,
 };
 
 static inline struct wf_member *
@@ -84,7 +103,7 @@ wf_order_taking_part(const struct wf_order *order)
 static inline bool
 wf_order_is_out(const struct wf_order *order, const struct wf_member *member)
 {
-	return member->out && member->out_pass == order->sum.pass;
+	return member->out && member->out_pass >= order->sum.pass;
 }
 
 /* The step cannot end without something that the member, if it is not out of data, has not said or
@@ -108,6 +127,14 @@ static inline bool
 wf_order_waits_for(const struct wf_order *order, const struct wf_member *member)
 {
 	return !wf_order_is_out(order, member) && wf_order_lacks(order, member);
+}
+
+/* All that the member has to push for the last step that it has said is here. */
+static inline bool
+wf_order_is_whole(const struct wf_order *order, const struct wf_member *member)
+{
+	return (member->summed == order->summed_count && member->came == order->came_count) ||
+	       !member->begun;
 }
 
 /* All of the step is applied: the next one begins. */

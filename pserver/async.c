@@ -43,6 +43,7 @@ wf_async_count(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
+	struct wf_order *order = &lane->order;
 	dense->async_count = 0;
 	for (uint32_t i = 0; i < store->stored_count; i++) {
 		const struct wf_job_terms terms =
@@ -50,9 +51,9 @@ wf_async_count(struct wf_lane *lane)
 		dense->async_count += wf_job_terms_lag(&terms) ? 1 : 0;
 	}
 	WF_ASSERT(dense->async_count <= store->pushable_count);
-	lane->order.summed_count = store->pushable_count - dense->async_count;
-	/* Where some are summed all trainers are in one step, or between two. */
-	lane->order.own_steps = dense->async_count > 0 && lane->order.summed_count == 0;
+	order->came_count = dense->async_count;
+	order->summed_count = store->pushable_count - dense->async_count;
+	order->own_steps = order->came_count > 0 && order->summed_count == 0;
 }
 
 /* What the modes of tensors come to. */
@@ -154,130 +155,21 @@ void
 wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init)
 {
 	struct wf_dense *dense = lane->own;
-	dense->highest = init->step;
 	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
 		dense->slice[i].version = init->step;
 		dense->slice[i].samples = init->samples;
 	}
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		dense->peer[t].done = init->step;
-		dense->peer[t].base = init->step;
-	}
 }
 
-static enum weft_status
-refuse_step(const struct wf_peer *peer, const struct wf_step_said *said, const char *why)
-{
-	return wf_fail(WEFT_PROTOCOL,
-		       "%s %" PRIu64 " of pass %u: %s; step %" PRIu64 " is this trainer's next",
-		       said->message, said->step, said->pass, why, peer->member.step_next);
-}
-
-/* May the peer say it now? After a pass it goes on from the highest step that anybody has begun. */
-static enum weft_status
-check_step(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_step_said *said,
-	   enum wf_step_news *out)
-{
-	const struct wf_dense *dense = lane->own;
-	const struct wf_dense_peer *own = peer->own;
-	bool left = peer->member.out && said->pass <= peer->member.out_pass;
-	*out = WF_STEP_AGAIN;
-	if (said->epoch != 0) {
-		return refuse_step(peer, said, "the job is in epoch 0");
-	}
-	if (said->out ? left : said->step < peer->member.step_next) {
-		return WEFT_OK;
-	}
-	if (own->done + 1 != peer->member.step_next) {
-		return refuse_step(peer, said, "before all of the last one was pushed");
-	}
-	/* That it was out of data may have got lost, when nobody had to know. */
-	bool returns = !own->begun || said->pass > own->pass;
-	if (left || (!returns && said->pass != own->pass)) {
-		return refuse_step(peer, said, "that is not its pass");
-	}
-	bool goes_on = said->step == peer->member.step_next;
-	bool jumps = returns && !said->out && said->step <= dense->highest + 1;
-	if (!goes_on && !jumps) {
-		return refuse_step(peer, said, "steps are missing");
-	}
-	*out = WF_STEP_NEW;
-	return WEFT_OK;
-}
-
-/* Slices wait for `step`: those between were made by others. */
+/* One slice more of the trainer's step is here. A step that others are summed in ends when they are
+ * applied. */
 static void
-jump(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
-{
-	const struct wf_dense *dense = lane->own;
-	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
-		if (!dense->store.stored[i].tensor->is_static) {
-			struct wf_push *push = wf_push_of(lane, i, peer->trainer);
-			push->next = step;
-			push->mine = false;
-		}
-	}
-}
-
-enum weft_status
-wf_async_check_said(const struct wf_peer *peer, const struct wf_step_said *said)
+count_slice(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_dense_peer *own = peer->own;
-	if (said->step >= peer->member.step_next && own->done + 1 != peer->member.step_next) {
-		return refuse_step(peer, said, "before all of the last one was pushed");
-	}
-	return WEFT_OK;
-}
-
-void
-wf_async_begin_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_said *said)
-{
-	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	if (!own->begun || own->pass != said->pass) {
-		own->base = said->step - 1;
-	}
-	own->begun = true;
-	own->done = said->step - 1; /* those that others made too */
-	own->pass = said->pass;
-	own->samples = said->samples;
-	own->came = 0;
-	own->since_ns = lane->turn.on ? wf_now_ns(lane->env) : 0;
-	dense->highest = said->step > dense->highest ? said->step : dense->highest;
-}
-
-enum weft_status
-wf_async_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_said *said)
-{
-	const struct wf_dense *dense = lane->own;
-	enum wf_step_news news;
-	enum weft_status st = check_step(lane, peer, said, &news);
-	if (st != WEFT_OK || news == WF_STEP_AGAIN) {
-		return st;
-	}
-	if (said->out) {
-		peer->member.out = true;
-		peer->member.out_pass = said->pass;
-		return WEFT_OK;
-	}
-	if (said->step != peer->member.step_next) {
-		jump(lane, peer, said->step);
-	}
-	peer->member.out = false;
-	peer->member.step_next = said->step + 1;
-	wf_async_begin_step(lane, peer, said);
-	lane->order.sum.step = dense->highest;
-	return WEFT_OK;
-}
-
-/* All of the trainer's step is here. */
-static void
-end_step(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_dense_peer *own = peer->own;
-	own->done = peer->member.step_next - 1;
-	if (!lane->order.own_steps) {
-		return; /* a step ends when what is summed is applied */
+	peer->member.came++;
+	if (!lane->order.own_steps || !wf_order_is_whole(&lane->order, &peer->member)) {
+		return;
 	}
 	wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
 	if (lane->turn.on) {
@@ -285,30 +177,19 @@ end_step(struct wf_lane *lane, struct wf_peer *peer)
 	}
 }
 
-void
-wf_async_came(struct wf_lane *lane, struct wf_peer *peer)
-{
-	const struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	if (++own->came == dense->store.pushable_count) {
-		end_step(lane, peer);
-	}
-}
-
 static void
 apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *gradient)
 {
 	struct wf_dense *dense = lane->own;
-	const struct wf_dense_peer *own = peer->own;
 	struct wf_async_slice *slice = &dense->slice[ordinal];
 	struct wf_apply apply;
 	wf_round_fill_apply(
 		lane, ordinal,
 		&(struct wf_round_scale){.samples_before = slice->samples,
-					 .samples = own->samples,
-					 .pass = own->pass,
+					 .samples = peer->member.samples,
+					 .pass = peer->member.pass,
 					 .updates = slice->version + 1,
-					 .divisor = wf_round_divisor(dense, own->samples)},
+					 .divisor = wf_round_divisor(dense, peer->member.samples)},
 		&apply);
 	dense->gradient[0] = gradient;
 	apply.grad_count = 1;
@@ -319,7 +200,7 @@ apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *
 		wf_round_report_nonfinite(lane, ordinal, peer->member.step_next - 1, bad);
 	}
 	slice->version++;
-	slice->samples += own->samples;
+	slice->samples += peer->member.samples;
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);
 }
 
@@ -347,39 +228,40 @@ wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, cons
 		view->own++;
 		own->applied++;
 	}
-	wf_async_came(lane, peer);
+	count_slice(lane, peer);
 	wf_answer_push(peer, ordinal);
 }
 
 /* The last step that `other` has done, as far as `peer` is concerned; UINT64_MAX: it takes no part.
  */
 static uint64_t
-done_by(const struct wf_peer *other, const struct wf_dense_peer *mine)
+done_by(const struct wf_order *order, const struct wf_member *other, const struct wf_member *mine)
 {
-	const struct wf_dense_peer *own = other->own;
-	if (other->state == WF_PEER_GONE ||
-	    (other->member.out && other->member.out_pass >= mine->pass)) {
+	if (other->left || (other->out && other->out_pass >= mine->pass)) {
 		return UINT64_MAX;
 	}
-	return own->pass < mine->pass ? mine->base
-				      : own->done; /* not yet back from the last pass */
+	if (other->pass < mine->pass) {
+		return mine->base; /* not yet back from the last pass */
+	}
+	return other->step_next - (wf_order_is_whole(order, other) ? 1 : 2);
 }
 
 /* Steps by which the peer is ahead of `other`. */
 static uint64_t
 lead_before(const struct wf_peer *peer, const struct wf_peer *other)
 {
-	uint64_t step = peer->member.step_next - 1;
-	uint64_t done = other == peer ? UINT64_MAX : done_by(other, peer->own);
+	const struct wf_member *mine = &peer->member;
+	uint64_t step = mine->step_next - 1;
+	uint64_t done =
+		other == peer ? UINT64_MAX : done_by(&peer->lane->order, &other->member, mine);
 	return done < step ? step - done : 0;
 }
 
 uint64_t
 wf_async_lead(const struct wf_lane *lane, const struct wf_peer *peer)
 {
-	const struct wf_dense_peer *own = peer->own;
 	uint64_t lead = 0;
-	if (!own->begun) {
+	if (!peer->member.begun) {
 		return 0; /* initial values wait for nobody */
 	}
 	for (uint32_t t = 0; t < lane->peer_count; t++) {

@@ -51,12 +51,6 @@ struct wf_dense_peer {
 	uint64_t held_since_ns;         /* some of them wait for other trainers; 0: none does */
 
 	/* Where slices are applied as they come. */
-	uint32_t came;            /* slices of step step_next - 1, summed ones too */
-	uint64_t samples;         /* of step step_next - 1 */
-	uint64_t done;            /* last step all of whose slices are here */
-	uint64_t base;            /* the step before its first of this pass */
-	bool begun;               /* a step */
-	uint32_t pass;            /* of its last step */
 	uint64_t since_ns;        /* STEP of its last step; 0 without stats */
 	uint32_t *copy_free;      /* [slot_count] stack of buffers for answers */
 	uint32_t copy_free_count; /* the others are lent until DONE */
@@ -131,7 +125,6 @@ struct wf_dense {
 	struct wf_slab copies; /* [trainer_count][slot_count] answers on their way */
 	uint32_t copies_region;
 	bool copies_added;
-	uint64_t highest; /* step that anybody has begun */
 
 	struct wf_features features;
 };
@@ -202,16 +195,7 @@ uint64_t wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices);
 enum weft_status wf_async_take_memory(struct wf_lane *lane) WEFT_MUST_CHECK;
 void wf_async_release(struct wf_lane *lane); /* accepts what is half taken, and nothing */
 void wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init);
-enum weft_status wf_async_step(struct wf_lane *lane, struct wf_peer *peer,
-			       const struct wf_step_said *said) WEFT_MUST_CHECK;
-/* The same of a lane on which others are summed: the rest is wf_step_say's. May it be said? */
-enum weft_status wf_async_check_said(const struct wf_peer *peer,
-				     const struct wf_step_said *said) WEFT_MUST_CHECK;
-void wf_async_begin_step(struct wf_lane *lane, struct wf_peer *peer,
-			 const struct wf_step_said *said);
 void wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *data);
-/* One slice more of the peer's step is here. */
-void wf_async_came(struct wf_lane *lane, struct wf_peer *peer);
 /* Steps by which the peer is ahead of who has done least. */
 uint64_t wf_async_lead(const struct wf_lane *lane, const struct wf_peer *peer);
 /* With that lead the answer waits for others. */

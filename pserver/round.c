@@ -217,7 +217,7 @@ wf_round_done(struct wf_lane *lane, uint64_t cookie)
 	}
 }
 
-/* Back after a pass that it ended early: what it did not push is nobody's loss. */
+/* Others may have made steps since its last: what it did not push is nobody's loss. */
 static void
 come_back(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
 {
@@ -247,6 +247,7 @@ enum weft_status
 wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *msg)
 {
 	const struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
 	const struct wf_step_said said = {
 		.message = "STEP",
 		.step = msg->step,
@@ -259,15 +260,8 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 		return wf_fail(WEFT_PROTOCOL, "STEP %" PRIu64 ": this lane waits for no step",
 			       msg->step);
 	}
-	if (lane->order.own_steps) {
-		return wf_async_step(lane, peer, &said);
-	}
 	enum wf_step_news news;
-	bool mixed = dense->async_count > 0;
-	enum weft_status st = mixed ? wf_async_check_said(peer, &said) : WEFT_OK;
-	if (st == WEFT_OK) {
-		st = wf_step_say(lane, peer, &said, &news);
-	}
+	enum weft_status st = wf_step_say(lane, peer, &said, &news);
 	if (st != WEFT_OK || news == WF_STEP_AGAIN) {
 		return st;
 	}
@@ -280,8 +274,8 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 		}
 		return WEFT_OK;
 	}
-	if (mixed) {
-		wf_async_begin_step(lane, peer, &said);
+	if (lane->turn.on && lane->order.own_steps) {
+		own->since_ns = wf_now_ns(lane->env);
 	}
 	if (news == WF_STEP_BACK) {
 		come_back(lane, peer, msg->step);
@@ -473,9 +467,6 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *pu
 	if (wf_dense_has_hook(dense, WF_AT_STEP_HERE) &&
 	    peer->member.summed == lane->order.summed_count) {
 		wf_features_step_is_here(lane, peer);
-	}
-	if (dense->async_count > 0) {
-		wf_async_came(lane, peer);
 	}
 	dense->round[ordinal].arrived++;
 	try_apply(lane, ordinal);

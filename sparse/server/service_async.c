@@ -4,8 +4,6 @@
  * were read; the first lane of a job judges by it, and the others are told. *Bounded*: APPLIED is
  * said to who is ahead only when those behind have come close enough, and nobody pushes before
  * APPLIED. Thread: the lane's. */
-#include <inttypes.h>
-
 #include "base/assert.h"
 #include "sparse/server/service_internal.h"
 
@@ -14,36 +12,6 @@ pushes_of_others(const struct wf_sparse *sparse, const struct wf_sparse_peer *ow
 {
 	WF_ASSERT(sparse->pushes >= own->pushes);
 	return sparse->pushes - own->pushes;
-}
-
-enum weft_status
-wf_async_check(const struct wf_lane *lane, const struct wf_peer *peer,
-	       const struct wf_step_said *said, enum wf_step_news *out)
-{
-	(void)lane;
-	bool left = peer->member.out && said->pass <= peer->member.out_pass;
-	if (said->epoch != 0) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "%s %" PRIu64 ": epoch %" PRIu64 ", the job is in epoch 0",
-			       said->message, said->step, said->epoch);
-	}
-	if (said->out && left) {
-		*out = WF_STEP_AGAIN;
-		return WEFT_OK;
-	}
-	if (said->step < peer->member.step_next && !said->out) {
-		*out = WF_STEP_AGAIN;
-		return WEFT_OK;
-	}
-	if (left || said->step < peer->member.step_next) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "%s %" PRIu64 " of pass %u, step %" PRIu64
-			       " is this trainer's next%s",
-			       said->message, said->step, said->pass, peer->member.step_next,
-			       left ? ", of the next pass" : "");
-	}
-	*out = WF_STEP_NEW;
-	return WEFT_OK;
 }
 
 void
@@ -127,17 +95,12 @@ wf_async_finish(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_sparse_peer *own = peer->own;
 	const struct wf_step_said *said = &own->said;
 	if (said->out) {
-		peer->member.out = true;
-		peer->member.out_pass = said->pass;
-		own->begun = false;
 		forget_end(own, peer->member.step_next - 1);
 		wake_others(lane);
 		return;
 	}
 	struct wf_sparse_applied applied = {
 		.step = said->step, .samples = said->samples, .dropped = own->discards};
-	peer->member.out = false;
-	peer->member.step_next = said->step + 1;
 	/* Dropped, it is a step without gradients: so lanes, which drop others, count alike. */
 	own->complete = !own->discards;
 	uint64_t entered = wf_turn_enter(&lane->turn);
@@ -153,8 +116,6 @@ wf_async_finish(struct wf_lane *lane, struct wf_peer *peer)
 		sparse->pushes++;
 		wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
 	}
-	lane->order.sum.step =
-		said->step > lane->order.sum.step ? said->step : lane->order.sum.step; /* is told */
 	lane->order.sum.samples_before += said->samples;
 	note_end(sparse, own, said->step);
 	wf_push_consume(lane, peer, &applied);

@@ -280,9 +280,6 @@ void wf_push_consume(struct wf_lane *lane, struct wf_peer *peer,
 		     const struct wf_sparse_applied *applied);
 
 /* service_async.c */
-enum weft_status wf_async_check(const struct wf_lane *lane, const struct wf_peer *peer,
-				const struct wf_step_said *said,
-				enum wf_step_news *out) WEFT_MUST_CHECK;
 /* The push of a step begins: is it too late? Its verdict may say. */
 void wf_async_begin(struct wf_lane *lane, struct wf_peer *peer, uint64_t step);
 /* All of it is here. */

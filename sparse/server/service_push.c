@@ -175,17 +175,17 @@ static enum weft_status
 finish_push(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
-	if (wf_sparse_is_async(lane->own)) {
-		wf_async_finish(lane, peer);
-		return WEFT_OK;
-	}
 	enum wf_step_news news;
 	enum weft_status st = wf_step_say(lane, peer, &own->said, &news);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	own->complete = !own->said.out;
 	own->begun = false;
+	if (wf_sparse_is_async(lane->own)) {
+		wf_async_finish(lane, peer);
+		return WEFT_OK;
+	}
+	own->complete = !own->said.out;
 	wf_push_try_apply(lane);
 	return WEFT_OK;
 }
@@ -241,9 +241,7 @@ wf_push_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_
 		.out = (msg->flags & WF_SPARSE_PUSH_OUT_OF_DATA) != 0,
 	};
 	enum wf_step_news news;
-	enum weft_status st = wf_sparse_is_async(sparse)
-				      ? wf_async_check(lane, peer, &said, &news)
-				      : wf_order_check(&lane->order, &peer->member, &said, &news);
+	enum weft_status st = wf_order_check(&lane->order, &peer->member, &said, &news);
 	if (st == WEFT_OK) {
 		st = check_same(own, &said);
 	}

@@ -260,7 +260,7 @@ static const struct offence offences[] = {
 	{push_of_a_part_longer_than_a_slot, "PUSH: part 0 has 43 rows"},
 	{pull_of_a_part_longer_than_a_slot, "PULL: part 0 has 43 rows"},
 	{pull_beyond_the_range, "the range granted has 65536"},
-	{push_of_a_step_to_come, "PUSH 2 of pass 0, the lane is in step 1"},
+	{push_of_a_step_to_come, "PUSH 2 of pass 0: steps are missing; the lane is in step 1"},
 	{push_twice, "PUSH 1: it was received before"},
 	{push_that_changes_its_mind, "while PUSH 1 of pass 0 with 2 samples is not complete"},
 	{push_with_a_verdict, "PUSH 1: flags 5 have a verdict, in a synchronous job"},

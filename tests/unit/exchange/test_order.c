@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of order: every interleaving of few members and few steps, in all modes, against a plain
+ * reference that keeps what was said and pushed and looks each question up in it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "exchange/order.h"
+
+#define MEMBERS_MAX 3u
+#define SAID_MAX 12u
+#define STEPS_MAX 5u /* that members try to say */
+#define PASSES 3u    /* 0 .. */
+#define START 4u     /* the step that the job goes on from */
+#define NO_PASS (-1)
+#define SEEN_MAX (1u << 20)
+
+/* ---- the reference ---- */
+
+/* A step that a member has said. */
+struct line {
+	uint64_t step;
+	int pass;
+	uint32_t summed, came; /* units of it */
+};
+
+/* All that a member has done. */
+struct past {
+	struct line line[SAID_MAX];
+	unsigned lines;
+	int out_pass;  /* out of data in that pass; NO_PASS: it has data */
+	unsigned outs; /* the same of passes before, a bit each */
+	bool left;
+};
+
+struct world {
+	uint32_t count;
+	uint32_t summed, came; /* units of a step */
+	bool own_steps;
+	struct past past[MEMBERS_MAX];
+};
+
+static const struct line *
+last_line(const struct past *past)
+{
+	return past->lines > 0 ? &past->line[past->lines - 1] : NULL;
+}
+
+static uint64_t
+last_step(const struct past *past)
+{
+	return past->lines > 0 ? last_line(past)->step : START;
+}
+
+static int
+last_pass(const struct past *past)
+{
+	return past->lines > 0 ? last_line(past)->pass : 0;
+}
+
+static const struct line *
+line_of(const struct past *past, uint64_t step)
+{
+	for (unsigned i = 0; i < past->lines; i++) {
+		if (past->line[i].step == step) {
+			return &past->line[i];
+		}
+	}
+	return NULL;
+}
+
+static bool
+all_is_here(const struct world *world, const struct past *past)
+{
+	const struct line *line = last_line(past);
+	return line == NULL || (line->summed == world->summed && line->came == world->came);
+}
+
+/* The pass of a step, by whoever has said it. */
+static int
+pass_of(const struct world *world, uint64_t step)
+{
+	for (uint32_t i = 0; i < world->count; i++) {
+		const struct line *line = line_of(&world->past[i], step);
+		if (line != NULL) {
+			return line->pass;
+		}
+	}
+	return NO_PASS;
+}
+
+/* The step, which somebody has said, lacks something of this member. */
+static bool
+lacks(const struct world *world, const struct past *past, uint64_t step)
+{
+	const struct line *line = line_of(past, step);
+	if (line != NULL) {
+		return line->summed < world->summed;
+	}
+	return past->outs >> pass_of(world, step) == 0;
+}
+
+/* Synchronous: the step that the lane is in, the first that is not whole. */
+static uint64_t
+step_of(const struct world *world)
+{
+	uint64_t step = START + 1;
+	for (;; step++) {
+		if (pass_of(world, step) == NO_PASS) {
+			return step;
+		}
+		for (uint32_t i = 0; i < world->count; i++) {
+			if (lacks(world, &world->past[i], step)) {
+				return step;
+			}
+		}
+	}
+}
+
+static uint64_t
+highest_of(const struct world *world)
+{
+	uint64_t highest = START;
+	for (uint32_t i = 0; i < world->count; i++) {
+		uint64_t last = last_step(&world->past[i]);
+		highest = last > highest ? last : highest;
+	}
+	return highest;
+}
+
+enum answer { NO, AGAIN, NEW, BACK };
+
+/* As pserver/README.md ("Modes") and wire/README.md (STEP) have it. */
+static enum answer
+may_say(const struct world *world, const struct past *past, const struct wf_step_said *said)
+{
+	int pass = (int)said->pass;
+	uint64_t next = last_step(past) + 1;
+	bool is_over = past->out_pass >= pass; /* this pass, for this member */
+	if (said->out ? is_over : said->step < next) {
+		return AGAIN;
+	}
+	if (is_over || pass < last_pass(past) || !all_is_here(world, past)) {
+		return NO;
+	}
+	bool in_a_new_pass = pass > last_pass(past);
+	bool is_next = said->step == next;
+	bool joins = in_a_new_pass && said->step > next && said->step <= highest_of(world) + 1;
+	if (said->out) {
+		return is_next ? NEW : NO;
+	}
+	if (!is_next && !joins) {
+		return NO;
+	}
+	if (!world->own_steps) {
+		int begun = pass_of(world, said->step);
+		if (said->step != step_of(world) || (begun != NO_PASS && begun != pass)) {
+			return NO;
+		}
+	}
+	return joins || past->out_pass != NO_PASS ? BACK : NEW;
+}
+
+/* ---- what is tested, beside it ---- */
+
+/* As a peer has its member. */
+struct peer {
+	uint64_t before;
+	struct wf_member member;
+	uint64_t behind[3];
+};
+
+struct lane {
+	struct peer peer[MEMBERS_MAX];
+	struct wf_order order;
+	uint32_t arrived; /* pushes of the unit that is summed, if any */
+	struct world world;
+};
+
+static unsigned states, questions;
+
+/* States that were seen: by the hash of all that is known of them. What happened in another order
+ * and comes to the same is one state; how many events led to it can be read off it. */
+static uint64_t seen[SEEN_MAX];
+
+static void
+copy_lane(const struct lane *from, struct lane *to)
+{
+	*to = *from;
+	to->order.first = &to->peer[0].member;
+}
+
+static void
+fail_at(const struct lane *lane, const char *what)
+{
+	for (uint32_t i = 0; i < lane->order.count; i++) {
+		const struct past *past = &lane->world.past[i];
+		print_message("member %u:", i);
+		for (unsigned j = 0; j < past->lines; j++) {
+			print_message(" step %" PRIu64 " of pass %d (%u, %u)", past->line[j].step,
+				      past->line[j].pass, past->line[j].summed, past->line[j].came);
+		}
+		print_message("; out of passes %#x, left %d\n", past->outs, past->left);
+	}
+	fail_msg("%s", what);
+}
+
+static void
+must(const struct lane *lane, bool holds, const char *what)
+{
+	if (!holds) {
+		fail_at(lane, what);
+	}
+}
+
+static enum answer
+answer_of(enum weft_status st, enum wf_step_news news)
+{
+	if (st != WEFT_OK) {
+		return NO;
+	}
+	return news == WF_STEP_AGAIN ? AGAIN : news == WF_STEP_NEW ? NEW : BACK;
+}
+
+static void
+check_one(const struct lane *lane, uint32_t of, const struct wf_step_said *said)
+{
+	enum wf_step_news news = WF_STEP_AGAIN;
+	enum weft_status st = wf_order_check(&lane->order, &lane->peer[of].member, said, &news);
+	enum answer expected = may_say(&lane->world, &lane->world.past[of], said);
+	questions++;
+	if (answer_of(st, news) != expected) {
+		print_message("member %u says step %" PRIu64 " of pass %u%s: %d, expected %d\n", of,
+			      said->step, said->pass, said->out ? ", out of data" : "",
+			      (int)answer_of(st, news), (int)expected);
+		fail_at(lane, st != WEFT_OK ? weft_last_error() : "it may be said");
+	}
+}
+
+static void
+check_words(const struct lane *lane, uint32_t of)
+{
+	for (uint32_t i = 0; i < 2 * PASSES * (STEPS_MAX + 2); i++) {
+		const struct wf_step_said said = {
+			.message = "STEP",
+			.step = START + i / (2 * PASSES),
+			.pass = i / 2 % PASSES,
+			.out = i % 2 == 1,
+		};
+		check_one(lane, of, &said);
+	}
+}
+
+/* What others wait for. */
+static void
+check_waits(const struct lane *lane, uint32_t of)
+{
+	const struct world *world = &lane->world;
+	const struct wf_member *member = &lane->peer[of].member;
+	uint64_t step = step_of(world);
+	bool begun = !world->own_steps && pass_of(world, step) != NO_PASS;
+	bool waited = begun && lacks(world, &world->past[of], step);
+	bool others = false;
+	for (uint32_t i = 0; i < world->count; i++) {
+		others = others || (i != of && line_of(&world->past[i], step) != NULL);
+	}
+	must(lane, !begun || wf_order_waits_for(&lane->order, member) == waited,
+	     "who is waited for");
+	must(lane, wf_order_others_need(&lane->order, member) == (waited && others),
+	     "whom others need");
+	must(lane, wf_order_is_whole(&lane->order, member) == all_is_here(world, &world->past[of]),
+	     "whose step is here");
+}
+
+static void
+check_left(const struct lane *lane)
+{
+	const struct world *world = &lane->world;
+	uint64_t step = step_of(world);
+	uint32_t left = 0;
+	while (left < world->count && (!world->past[left].left || world->own_steps ||
+				       !lacks(world, &world->past[left], step))) {
+		left++;
+	}
+	must(lane, pass_of(world, step) == NO_PASS || wf_order_find_left(&lane->order) == left,
+	     "who has left and is waited for");
+}
+
+static void
+check_state(const struct lane *lane)
+{
+	const struct world *world = &lane->world;
+	uint64_t highest = highest_of(world);
+	uint64_t step = world->own_steps ? (highest > START ? highest : START + 1) : step_of(world);
+	states++;
+	must(lane, lane->order.sum.step == step, "the lane's step");
+	must(lane, !world->own_steps || lane->order.highest == highest, "the highest step");
+	must(lane, lane->order.sum.heard > 0 || lane->order.sum.out == 0, "who is counted as out");
+	uint32_t out = 0;
+	for (uint32_t i = 0; i < world->count; i++) {
+		out += world->past[i].out_pass != NO_PASS ? 1 : 0;
+	}
+	must(lane, lane->order.out_count == out, "how many have no data");
+	for (uint32_t i = 0; i < world->count; i++) {
+		check_words(lane, i);
+		check_waits(lane, i);
+	}
+	check_left(lane);
+}
+
+/* The payload: a unit is summed when it is here from all who take part; what is said with a step is
+ * here with it. */
+static void
+try_apply(struct lane *lane)
+{
+	const struct wf_order *order = &lane->order;
+	uint32_t members = wf_order_taking_part(order);
+	uint32_t here = order->summed_count > 0 ? lane->arrived : order->sum.heard;
+	if (!order->own_steps && order->sum.heard > 0 && members > 0 && here == members) {
+		lane->arrived = 0;
+		wf_order_step_is_applied(&lane->order);
+	}
+}
+
+static void
+say(struct lane *lane, uint32_t of, const struct wf_step_said *said)
+{
+	struct past *past = &lane->world.past[of];
+	enum wf_step_news news;
+	assert_int_equal(wf_order_say(&lane->order, &lane->peer[of].member, said, &news), WEFT_OK);
+	if (said->out) {
+		past->out_pass = (int)said->pass;
+		past->outs |= 1u << said->pass;
+	} else {
+		past->out_pass = NO_PASS;
+		assert_true(past->lines < SAID_MAX);
+		past->line[past->lines++] =
+			(struct line){.step = said->step, .pass = (int)said->pass};
+	}
+	try_apply(lane);
+}
+
+static void
+push(struct lane *lane, uint32_t of, bool summed)
+{
+	struct past *past = &lane->world.past[of];
+	struct line *line = &past->line[past->lines - 1];
+	if (summed) {
+		line->summed++;
+		lane->arrived++;
+		lane->peer[of].member.summed++;
+		try_apply(lane);
+	} else {
+		line->came++;
+		lane->peer[of].member.came++;
+	}
+}
+
+/* FNV-1a */
+static uint64_t
+hash_of(const struct lane *lane)
+{
+	struct lane copy = *lane;
+	const uint8_t *byte = (const uint8_t *)&copy;
+	uint64_t hash = 0xcbf29ce484222325u;
+	copy.order.first = NULL;
+	for (size_t i = 0; i < sizeof(copy); i++) {
+		hash = (hash ^ byte[i]) * 0x100000001b3u;
+	}
+	return hash | 1;
+}
+
+static bool
+was_seen(const struct lane *lane)
+{
+	uint64_t hash = hash_of(lane);
+	uint64_t *at = &seen[hash >> 20 & (SEEN_MAX - 1)];
+	while (*at != 0 && *at != hash) {
+		at = at + 1 < seen + SEEN_MAX ? at + 1 : seen;
+	}
+	bool was = *at == hash;
+	*at = hash;
+	return was;
+}
+
+static void explore(const struct lane *lane, unsigned left);
+
+static void
+explore_words(const struct lane *lane, uint32_t of, unsigned left)
+{
+	uint64_t next = lane->peer[of].member.step_next;
+	for (uint32_t i = 0; i < 2 * PASSES * STEPS_MAX; i++) {
+		const struct wf_step_said said = {
+			.message = "STEP",
+			.step = next + i / (2 * PASSES),
+			.pass = i / 2 % PASSES,
+			.samples = 1,
+			.out = i % 2 == 1,
+		};
+		enum answer answer = may_say(&lane->world, &lane->world.past[of], &said);
+		if ((answer == NEW || answer == BACK) && said.step <= START + STEPS_MAX) {
+			struct lane then;
+			copy_lane(lane, &then);
+			say(&then, of, &said);
+			explore(&then, left - 1);
+		}
+	}
+}
+
+static void
+explore_pushes(const struct lane *lane, uint32_t of, unsigned left)
+{
+	const struct world *world = &lane->world;
+	const struct line *line = last_line(&world->past[of]);
+	struct lane then;
+	if (line != NULL && line->summed < world->summed) {
+		copy_lane(lane, &then);
+		push(&then, of, true);
+		explore(&then, left - 1);
+	}
+	if (line != NULL && line->came < world->came) {
+		copy_lane(lane, &then);
+		push(&then, of, false);
+		explore(&then, left - 1);
+	}
+}
+
+static void
+explore(const struct lane *lane, unsigned left)
+{
+	if (was_seen(lane)) {
+		return;
+	}
+	check_state(lane);
+	assert_true(states < SEEN_MAX / 2);
+	for (uint32_t i = 0; left > 0 && i < lane->order.count; i++) {
+		if (lane->world.past[i].left) {
+			continue;
+		}
+		explore_words(lane, i, left);
+		explore_pushes(lane, i, left);
+		if (i == 0) {
+			struct lane then;
+			copy_lane(lane, &then);
+			then.world.past[i].left = true;
+			then.peer[i].member.left = true;
+			explore(&then, left - 1);
+		}
+	}
+}
+
+struct kind {
+	const char *name;
+	uint32_t summed, came;
+	bool own_steps;
+	unsigned two, three; /* events of so many members */
+};
+
+static void
+explore_kind(const struct kind *kind, uint32_t members, unsigned depth)
+{
+	struct lane lane = {.world = {.count = members,
+				      .summed = kind->summed,
+				      .came = kind->came,
+				      .own_steps = kind->own_steps}};
+	memset(seen, 0, sizeof(seen));
+	states = 0;
+	questions = 0;
+	lane.order = (struct wf_order){
+		.first = &lane.peer[0].member,
+		.stride = sizeof(lane.peer[0]),
+		.count = members,
+		.summed_count = kind->summed,
+		.came_count = kind->came,
+		.own_steps = kind->own_steps,
+	};
+	for (uint32_t i = 0; i < members; i++) {
+		lane.peer[i].member.step_next = 1;
+		lane.world.past[i].out_pass = NO_PASS;
+	}
+	wf_order_begin(&lane.order, START, 0);
+	explore(&lane, depth);
+	print_message("%s, %u members, %u events: %u states, %u questions\n", kind->name, members,
+		      depth, states, questions);
+}
+
+static void
+every_interleaving_is_as_the_reference_says(void **state)
+{
+	static const struct kind kind[] = {
+		{"synchronous slices", 1, 0, false, 9, 5},
+		{"synchronous rows", 0, 0, false, 7, 5},
+		{"asynchronous slices", 0, 1, true, 8, 4},
+		{"asynchronous rows", 0, 0, true, 6, 4},
+		{"slices of both modes", 1, 1, false, 9, 5},
+	};
+	(void)state;
+	for (unsigned i = 0; i < sizeof(kind) / sizeof(kind[0]); i++) {
+		explore_kind(&kind[i], 1, 5);
+		explore_kind(&kind[i], 2, kind[i].two);
+		explore_kind(&kind[i], 3, kind[i].three);
+	}
+}
+
+static void
+another_epoch_is_not_the_jobs(void **state)
+{
+	struct wf_member member = {.step_next = 1};
+	const struct wf_order order = {
+		.first = &member, .stride = sizeof(member), .count = 1, .sum = {.step = 1}};
+	struct wf_step_said said = {.message = "STEP", .step = 1, .samples = 1};
+	enum wf_step_news news;
+	(void)state;
+	assert_int_equal(wf_order_check(&order, &member, &said, &news), WEFT_OK);
+	said.epoch = 1;
+	assert_int_equal(wf_order_check(&order, &member, &said, &news), WEFT_PROTOCOL);
+	assert_string_equal(weft_last_error(), "STEP 1: epoch 1, the job is in epoch 0");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_interleaving_is_as_the_reference_says),
+		cmocka_unit_test(another_epoch_is_not_the_jobs),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
