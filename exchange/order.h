@@ -12,6 +12,10 @@
  * Where some units are summed and others applied as they come, all members are in one step of the
  * lane, but for units of the second kind, which may come when the lane is a step further.
  *
+ * The *lag* of a push that is applied when it comes is how many pushes of others were applied to
+ * the same thing (a slice, all tables of a lane) since the values were read that it was computed
+ * with. One that lags too much is not applied; its answer says so.
+ *
  * In every mode a member says its steps one by one, each when all of the last is here. Between
  * passes others may have made steps that it has not: in a new pass it goes on where they are.
  *
@@ -22,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "base/status.h"
 
 /* One member as one lane sees it. Embedded in what else is known of it; zero at first, but for
@@ -67,6 +72,20 @@ struct wf_order {
 	bool own_steps;   /* nothing is summed: each member counts steps of its own */
 	uint64_t highest; /* that any member has begun, in steps of its own */
 	struct wf_step_sum sum;
+};
+
+#define WF_ORDER_NEVER UINT64_MAX
+
+/* What the mode of what is pushed comes to. */
+struct wf_order_terms {
+	uint64_t discard_lag; /* a push with so much lag is not applied; WF_ORDER_NEVER: all are */
+};
+
+/* One member, and what counts pushes: a slice, or all tables of a lane. */
+struct wf_order_view {
+	uint64_t own;    /* pushes of this member that were applied */
+	uint64_t others; /* those of others, when the values were read that it computes with */
+	bool discarded;  /* its last push */
 };
 
 /* What a member says of a step: STEP, or PUSH. */
@@ -149,6 +168,42 @@ wf_order_step_is_applied(struct wf_order *order)
 	sum->out = 0;
 	sum->since_ns = 0;
 	sum->done_ns = 0;
+}
+
+/* A mode in which a push of `members` is dropped when so many times their number of pushes of
+ * others came before it. */
+static inline struct wf_order_terms
+wf_order_terms_of(double discard_ratio, uint32_t members)
+{
+	uint64_t lag = (uint64_t)(discard_ratio * members);
+	return (struct wf_order_terms){.discard_lag = lag > 0 ? lag : WF_ORDER_NEVER};
+}
+
+/* Of `applied` pushes, those of others. */
+static inline uint64_t
+wf_order_others(const struct wf_order_view *view, uint64_t applied)
+{
+	WF_ASSERT(applied >= view->own);
+	return applied - view->own;
+}
+
+/* After `applied` pushes, the values are read that the member computes with from now on. */
+static inline void
+wf_order_read(struct wf_order_view *view, uint64_t applied)
+{
+	view->others = wf_order_others(view, applied);
+}
+
+/* The member's push has come after `applied` pushes. Is it too late? The view's verdict says.
+ * Returns its lag: pushes of others since the values were read that it was computed with. */
+static inline uint64_t
+wf_order_judge(struct wf_order_view *view, const struct wf_order_terms *terms, uint64_t applied)
+{
+	uint64_t others = wf_order_others(view, applied);
+	WF_ASSERT(others >= view->others);
+	uint64_t lag = others - view->others;
+	view->discarded = lag >= terms->discard_lag;
+	return lag;
 }
 
 /* All members go on from here. */

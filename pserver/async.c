@@ -31,7 +31,7 @@ WF_STATIC_ASSERT(WF_SLICE_COUNT_MAX <= 1u << 23, "ordinals leave WF_TAG_DISCARDE
 
 #define LINES_MAX 8u /* trainers told of */
 
-static struct wf_async_view *
+static struct wf_order_view *
 view_of(const struct wf_lane *lane, uint32_t ordinal, uint32_t trainer)
 {
 	const struct wf_dense *dense = lane->own;
@@ -68,7 +68,7 @@ fill_slices(struct wf_lane *lane)
 			wf_job_terms_of(&dense->job, dense->store.stored[i].tensor);
 		slice->is_async = wf_job_terms_lag(&terms);
 		slice->staleness = terms.mode == WEFT_DENSE_BOUNDED ? terms.staleness : UINT32_MAX;
-		slice->discard_lag = (uint64_t)(terms.discard_ratio * lane->peer_count);
+		slice->terms = wf_order_terms_of(terms.discard_ratio, lane->peer_count);
 		if (!slice->is_async) {
 			continue;
 		}
@@ -84,7 +84,7 @@ fill_slices(struct wf_lane *lane)
 uint64_t
 wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices)
 {
-	return (uint64_t)slices * lane->peer_count * sizeof(struct wf_async_view);
+	return (uint64_t)slices * lane->peer_count * sizeof(struct wf_order_view);
 }
 
 static enum weft_status
@@ -209,12 +209,10 @@ wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, cons
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	struct wf_async_view *view = view_of(lane, ordinal, peer->trainer);
-	uint64_t discard_lag = dense->slice[ordinal].discard_lag;
-	uint64_t others = dense->slice[ordinal].version - view->own;
-	WF_ASSERT(others >= view->others && dense->round[ordinal].lent == 0);
-	uint64_t lag = others - view->others;
-	view->discarded = discard_lag > 0 && lag >= discard_lag;
+	struct wf_order_view *view = view_of(lane, ordinal, peer->trainer);
+	const struct wf_async_slice *slice = &dense->slice[ordinal];
+	WF_ASSERT(dense->round[ordinal].lent == 0);
+	uint64_t lag = wf_order_judge(view, &slice->terms, slice->version);
 	own->lag_sum += lag;
 	own->lag_max = lag > own->lag_max ? lag : own->lag_max;
 	if (view->discarded) {
@@ -347,7 +345,7 @@ wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *
 {
 	const struct wf_dense *dense = lane->own;
 	uint32_t ordinal = wf_answer_ordinal(op->tag);
-	struct wf_async_view *view = view_of(lane, ordinal, peer->trainer);
+	struct wf_order_view *view = view_of(lane, ordinal, peer->trainer);
 	if (!taken) {
 		give_back(lane, op->cookie);
 		return;
@@ -355,7 +353,7 @@ wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *
 	/* With state, or parameters as f32, a trainer does not compute. */
 	const struct wf_grant_key *values = &peer->places.key[WF_PLACE_VALUES];
 	if (memcmp(&op->key, values, sizeof(op->key)) == 0) {
-		view->others = dense->slice[ordinal].version - view->own;
+		wf_order_read(view, dense->slice[ordinal].version);
 	}
 }
 

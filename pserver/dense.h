@@ -73,20 +73,13 @@ struct wf_round {
 	uint32_t lent;    /* PUTs out of the store that are not DONE */
 };
 
-/* Asynchronous modes: a trainer and a slice, as `push`. */
-struct wf_async_view {
-	uint64_t own;    /* pushes of this trainer that were applied */
-	uint64_t others; /* of other trainers, before the values that it was last sent were read */
-	bool discarded;  /* its last push */
-};
-
 struct wf_async_slice {
 	uint64_t version; /* pushes applied; where the job goes on from step k: k more */
 	uint64_t samples; /* of these */
 	/* Fixed: what the tensor's mode comes to. */
-	bool is_async;        /* applied when it comes */
-	uint32_t staleness;   /* steps; UINT32_MAX: nobody waits */
-	uint64_t discard_lag; /* a push with so much lag is not applied; 0: all are */
+	bool is_async;      /* applied when it comes */
+	uint32_t staleness; /* steps; UINT32_MAX: nobody waits */
+	struct wf_order_terms terms;
 };
 
 /* What a rate depends on, and the count that bias correction takes. */
@@ -119,7 +112,7 @@ struct wf_dense {
 	uint32_t async_count; /* slices that are applied when they come; the others that can be
 				 pushed are summed */
 	/* With async_count > 0 only. */
-	struct wf_async_view *view;            /* [stored_count * peer_count] */
+	struct wf_order_view *view;            /* [stored_count * peer_count], as `push` */
 	struct wf_async_slice *slice;          /* [stored_count] */
 	uint32_t staleness_min, staleness_max; /* of the slices that are applied when they come */
 	struct wf_slab copies; /* [trainer_count][slot_count] answers on their way */

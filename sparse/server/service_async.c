@@ -7,13 +7,6 @@
 #include "base/assert.h"
 #include "sparse/server/service_internal.h"
 
-static uint64_t
-pushes_of_others(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
-{
-	WF_ASSERT(sparse->pushes >= own->pushes);
-	return sparse->pushes - own->pushes;
-}
-
 void
 wf_async_note_view(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
 {
@@ -22,7 +15,7 @@ wf_async_note_view(const struct wf_sparse *sparse, struct wf_sparse_peer *own, u
 		return; /* the oldest rows of the batch count */
 	}
 	*view = (struct wf_view){.step = step,
-				 .others = pushes_of_others(sparse, own),
+				 .others = wf_order_others(&own->pushes, sparse->pushes),
 				 .is_set = true,
 				 .has_rows = true};
 }
@@ -33,8 +26,9 @@ note_end(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t st
 {
 	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
 	if (!view->is_set || view->step != step) {
-		*view = (struct wf_view){
-			.step = step, .others = pushes_of_others(sparse, own), .is_set = true};
+		*view = (struct wf_view){.step = step,
+					 .others = wf_order_others(&own->pushes, sparse->pushes),
+					 .is_set = true};
 	}
 }
 
@@ -55,13 +49,17 @@ wf_async_begin(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
 	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
 	if (own->verdict != 0) {
-		own->discards = own->verdict == WF_SPARSE_PUSH_DROP;
+		own->pushes.discarded = own->verdict == WF_SPARSE_PUSH_DROP;
 		return;
 	}
 	const struct wf_view *view = &own->view[(step - 1) % WF_VIEWS_MAX];
 	bool known = view->is_set && view->step == step - 1;
-	uint64_t lag = known ? pushes_of_others(sparse, own) - view->others : 0;
-	own->discards = sparse->discard_lag > 0 && lag >= sparse->discard_lag;
+	if (known) {
+		own->pushes.others = view->others;
+	} else {
+		wf_order_read(&own->pushes, sparse->pushes);
+	}
+	(void)wf_order_judge(&own->pushes, &sparse->terms, sparse->pushes);
 }
 
 /* What was pushed is not applied: counted like what is lost. */
@@ -100,19 +98,19 @@ wf_async_finish(struct wf_lane *lane, struct wf_peer *peer)
 		return;
 	}
 	struct wf_sparse_applied applied = {
-		.step = said->step, .samples = said->samples, .dropped = own->discards};
+		.step = said->step, .samples = said->samples, .dropped = own->pushes.discarded};
 	/* Dropped, it is a step without gradients: so lanes, which drop others, count alike. */
-	own->complete = !own->discards;
+	own->complete = !own->pushes.discarded;
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	bool runs = wf_push_apply(lane, peer, sparse->version + 1, &applied);
 	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (!runs) {
 		return;
 	}
-	if (own->discards) {
+	if (own->pushes.discarded) {
 		applied.pushes_lost += discard(lane, own);
 	} else {
-		own->pushes++;
+		own->pushes.own++;
 		sparse->pushes++;
 		wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
 	}

@@ -144,9 +144,9 @@ struct wf_sparse_peer {
 
 	/* Asynchronous. */
 	struct wf_view view[WF_VIEWS_MAX]; /* by step */
-	uint64_t pushes;                   /* of it, applied */
 	uint32_t verdict; /* on the push under way, as in its flags; 0: the lane makes it */
-	bool discards;    /* it came too late: one verdict for all of it */
+	/* Of all tables. discarded: the push under way came too late: one verdict for all of it. */
+	struct wf_order_view pushes;
 
 	struct wf_sparse_applied applied; /* the last one it takes part in; step 0: none */
 };
@@ -201,8 +201,8 @@ struct wf_sparse {
 
 	uint64_t version; /* step of the tables; asynchronous: pushes of all, dropped ones too */
 	uint64_t pushes;  /* asynchronous: that were applied */
-	uint64_t discard_lag; /* a push with so many of others before it is dropped; 0: none is */
-	uint32_t due_pulls;   /* that are not gathered to the end: no step is applied meanwhile */
+	struct wf_order_terms terms;
+	uint32_t due_pulls; /* that are not gathered to the end: no step is applied meanwhile */
 	struct wf_table_batch *batch; /* [peer_count * parts_max] */
 	uint32_t *batch_next;         /* [desc_count] scratch of the apply */
 	struct wf_save save;

@@ -58,7 +58,7 @@ forget_push(struct wf_sparse *sparse, struct wf_sparse_peer *own)
 	own->begun = false;
 	own->refused = false;
 	own->complete = false;
-	own->discards = false;
+	own->pushes.discarded = false;
 	own->push_count = 0;
 	own->keep_used = 0;
 	memset(own->pushed_rows, 0, sparse->desc_count * sizeof(*own->pushed_rows));

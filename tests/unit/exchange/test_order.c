@@ -21,6 +21,7 @@
 #define START 4u     /* the step that the job goes on from */
 #define NO_PASS (-1)
 #define SEEN_MAX (1u << 20)
+#define EVENTS_MAX 10u
 
 /* ---- the reference ---- */
 
@@ -509,6 +510,72 @@ every_interleaving_is_as_the_reference_says(void **state)
 	}
 }
 
+/* ---- lag ---- */
+
+/* Values that members read, and push to: who made each push that was applied, and how many had been
+ * when each member read them. */
+struct thing {
+	uint32_t by[EVENTS_MAX];
+	uint32_t applied;
+	uint32_t read_at[MEMBERS_MAX];
+};
+
+static uint64_t
+lag_of(const struct thing *thing, uint32_t member)
+{
+	uint64_t lag = 0;
+	for (uint32_t i = thing->read_at[member]; i < thing->applied; i++) {
+		lag += thing->by[i] != member ? 1 : 0;
+	}
+	return lag;
+}
+
+/* `events`: one of 2 x members after the other; odd ones are pushes. */
+static void
+play_events(uint64_t events, unsigned count, uint32_t members, double discard_ratio)
+{
+	const struct wf_order_terms terms = wf_order_terms_of(discard_ratio, members);
+	struct wf_order_view view[MEMBERS_MAX] = {{0}};
+	struct thing thing = {.applied = 0};
+	uint64_t left = events;
+	for (unsigned i = 0; i < count; i++, left /= 2 * members) {
+		uint32_t of = (uint32_t)(left / 2 % members);
+		if (left % 2 == 0) {
+			thing.read_at[of] = thing.applied;
+			wf_order_read(&view[of], thing.applied);
+			continue;
+		}
+		uint64_t lag = lag_of(&thing, of);
+		/* "A push whose lag is at least floor(ratio x trainers), if that is above 0." */
+		uint64_t most = (uint64_t)(discard_ratio * members);
+		bool discarded = most > 0 && lag >= most;
+		assert_int_equal(wf_order_judge(&view[of], &terms, thing.applied), lag);
+		assert_int_equal(view[of].discarded, discarded);
+		if (!discarded) {
+			thing.by[thing.applied++] = of;
+			view[of].own++;
+		}
+	}
+}
+
+static void
+every_sequence_of_reads_and_pushes_has_its_lags_and_verdicts(void **state)
+{
+	static const unsigned count[] = {10, 7, 6}; /* events of 1, 2 and 3 members */
+	(void)state;
+	for (uint32_t members = 1; members <= MEMBERS_MAX; members++) {
+		uint64_t all = 1;
+		for (unsigned i = 0; i < count[members - 1]; i++) {
+			all *= 2 * members;
+		}
+		for (uint64_t events = 0; events < all; events++) {
+			for (unsigned halves = 0; halves <= 4; halves++) {
+				play_events(events, count[members - 1], members, halves / 2.0);
+			}
+		}
+	}
+}
+
 static void
 another_epoch_is_not_the_jobs(void **state)
 {
@@ -529,6 +596,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_interleaving_is_as_the_reference_says),
+		cmocka_unit_test(every_sequence_of_reads_and_pushes_has_its_lags_and_verdicts),
 		cmocka_unit_test(another_epoch_is_not_the_jobs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
