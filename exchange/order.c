@@ -8,9 +8,7 @@ void
 wf_order_begin(struct wf_order *order, uint64_t step, uint64_t samples)
 {
 	for (uint32_t i = 0; i < order->count; i++) {
-		struct wf_member *member = wf_order_member(order, i);
-		member->step_next = step + 1;
-		member->base = step;
+		wf_order_member(order, i)->step_next = step + 1;
 	}
 	order->highest = step;
 	order->sum.step = step + 1;
@@ -188,4 +186,67 @@ wf_order_find_left(const struct wf_order *order)
 		i++;
 	}
 	return i;
+}
+
+/* The last step that `other` has done, as far as `member` is concerned; UINT64_MAX: it takes no
+ * part. */
+static uint64_t
+done_by(const struct wf_order *order, const struct wf_member *other, const struct wf_member *member)
+{
+	if (other->left || (other->out && other->out_pass >= member->pass)) {
+		return UINT64_MAX;
+	}
+	if (other->pass < member->pass) {
+		return member->base;
+	}
+	return other->step_next - (wf_order_is_whole(order, other) ? 1 : 2);
+}
+
+static uint64_t
+lead_before(const struct wf_order *order, const struct wf_member *member,
+	    const struct wf_member *other)
+{
+	uint64_t step = member->step_next - 1;
+	uint64_t done = other == member ? UINT64_MAX : done_by(order, other, member);
+	return done < step ? step - done : 0;
+}
+
+uint64_t
+wf_order_lead(const struct wf_order *order, const struct wf_member *member)
+{
+	uint64_t lead = 0;
+	for (uint32_t i = 0; i < order->count; i++) {
+		uint64_t before = lead_before(order, member, wf_order_member(order, i));
+		lead = before > lead ? before : lead;
+	}
+	return lead;
+}
+
+uint64_t
+wf_order_holds_since(const struct wf_order *order)
+{
+	uint64_t since = 0;
+	for (uint32_t i = 0; i < order->count && order->staleness != WF_ORDER_NEVER; i++) {
+		const struct wf_member *member = wf_order_member(order, i);
+		uint64_t held = member->held_since_ns;
+		bool older = held > 0 && (since == 0 || held < since);
+		/* What waited may be free by now, and wait for the transport. */
+		if (older && wf_order_lead(order, member) > order->staleness) {
+			since = held;
+		}
+	}
+	return since;
+}
+
+bool
+wf_order_holds_for(const struct wf_order *order, const struct wf_member *member)
+{
+	for (uint32_t i = 0; i < order->count; i++) {
+		const struct wf_member *ahead = wf_order_member(order, i);
+		if (ahead->held_since_ns > 0 &&
+		    lead_before(order, ahead, member) > order->staleness) {
+			return true;
+		}
+	}
+	return false;
 }

@@ -16,6 +16,9 @@
  * the same thing (a slice, all tables of a lane) since the values were read that it was computed
  * with. One that lags too much is not applied; its answer says so.
  *
+ * Bounded: asynchronous, but the answer to a member's step p waits until each other member of the
+ * pass has pushed all of step p - staleness: the member's *lead* is no longer than that.
+ *
  * In every mode a member says its steps one by one, each when all of the last is here. Between
  * passes others may have made steps that it has not: in a new pass it goes on where they are.
  *
@@ -27,6 +30,7 @@
 #include <stdint.h>
 
 #include "base/assert.h"
+#include "base/env.h"
 #include "base/status.h"
 
 /* One member as one lane sees it. Embedded in what else is known of it; zero at first, but for
@@ -40,10 +44,11 @@ struct wf_member {
 	/* Units of step step_next - 1 that are here: summed ones, and those applied as they came.
 	 */
 	uint32_t summed, came;
-	uint32_t offered; /* those that are not here, and wait for leave to be pushed */
-	bool begun;       /* it has said a step */
-	bool out;         /* of data in out_pass */
-	bool left;        /* in good order: it pushes no more */
+	uint32_t offered;       /* those that are not here, and wait for leave to be pushed */
+	uint64_t held_since_ns; /* answers of its wait for other members; 0: none does */
+	bool begun;             /* it has said a step */
+	bool out;               /* of data in out_pass */
+	bool left;              /* in good order: it pushes no more */
 };
 
 /* The step that the lane waits for. A member begins step k + 1 only when all its answers of step k
@@ -69,8 +74,9 @@ struct wf_order {
 	uint32_t out_count; /* members out of data, in whatever pass */
 	/* Units of a member's step that are summed, and that are applied as they come. */
 	uint32_t summed_count, came_count;
-	bool own_steps;   /* nothing is summed: each member counts steps of its own */
-	uint64_t highest; /* that any member has begun, in steps of its own */
+	bool own_steps;     /* nothing is summed: each member counts steps of its own */
+	uint64_t staleness; /* the least of what is pushed here */
+	uint64_t highest;   /* that any member has begun, in steps of its own */
 	struct wf_step_sum sum;
 };
 
@@ -79,6 +85,7 @@ struct wf_order {
 /* What the mode of what is pushed comes to. */
 struct wf_order_terms {
 	uint64_t discard_lag; /* a push with so much lag is not applied; WF_ORDER_NEVER: all are */
+	uint64_t staleness;   /* with a longer lead answers wait; WF_ORDER_NEVER: with none */
 };
 
 /* One member, and what counts pushes: a slice, or all tables of a lane. */
@@ -170,13 +177,33 @@ wf_order_step_is_applied(struct wf_order *order)
 	sum->done_ns = 0;
 }
 
-/* A mode in which a push of `members` is dropped when so many times their number of pushes of
- * others came before it. */
+/* A push is dropped when so many times the number of members pushes of others came before it.
+ * staleness: steps, in a bounded mode. */
 static inline struct wf_order_terms
-wf_order_terms_of(double discard_ratio, uint32_t members)
+wf_order_terms_of(const struct wf_order *order, double discard_ratio, bool is_bounded,
+		  uint32_t staleness)
 {
-	uint64_t lag = (uint64_t)(discard_ratio * members);
-	return (struct wf_order_terms){.discard_lag = lag > 0 ? lag : WF_ORDER_NEVER};
+	uint64_t lag = (uint64_t)(discard_ratio * order->count);
+	return (struct wf_order_terms){.discard_lag = lag > 0 ? lag : WF_ORDER_NEVER,
+				       .staleness = is_bounded ? staleness : WF_ORDER_NEVER};
+}
+
+/* May an answer to a member with that lead go? */
+static inline bool
+wf_order_may_answer(const struct wf_order_terms *terms, uint64_t lead)
+{
+	return lead <= terms->staleness;
+}
+
+/* Whether answers of the member's wait for others, from now on or still. */
+static inline void
+wf_order_hold(struct wf_member *member, struct wf_env *env, bool holds)
+{
+	if (!holds) {
+		member->held_since_ns = 0;
+	} else if (member->held_since_ns == 0) {
+		member->held_since_ns = wf_now_ns(env);
+	}
 }
 
 /* Of `applied` pushes, those of others. */
@@ -218,5 +245,12 @@ enum weft_status wf_order_say(struct wf_order *order, struct wf_member *member,
 			      enum wf_step_news *out) WEFT_MUST_CHECK;
 /* Somebody else has begun the step, which cannot end without what `member` has not pushed. */
 bool wf_order_others_need(const struct wf_order *order, const struct wf_member *member);
+/* Steps by which the member is ahead of who, of the others in its pass, has done least. Who is out
+ * of data in the pass, or has left, is not among them; who has still to come into it is where this
+ * member began it. */
+uint64_t wf_order_lead(const struct wf_order *order, const struct wf_member *member);
+/* Since when answers have waited for others; 0: none waits. And does one wait for `member`? */
+uint64_t wf_order_holds_since(const struct wf_order *order);
+bool wf_order_holds_for(const struct wf_order *order, const struct wf_member *member);
 /* The first member that has left, and that the step waits for; `count`: none has. */
 uint32_t wf_order_find_left(const struct wf_order *order);

@@ -213,6 +213,7 @@ open_job(struct wf_lane *lane, const struct wf_hello *hello)
 	lane->order.first = &lane->peer[0].member;
 	lane->order.stride = sizeof(lane->peer[0]);
 	lane->order.count = lane->peer_count;
+	lane->order.staleness = WF_ORDER_NEVER;
 	enum weft_status st = lane->service->job_opens(lane);
 	if (st != WEFT_OK) {
 		wf_admit_release_job(lane);

@@ -51,7 +51,7 @@ wf_answer_forget(struct wf_peer *peer)
 {
 	struct wf_dense_peer *own = peer->own;
 	drop_answers(peer, own->answers.count);
-	own->held_since_ns = 0;
+	peer->member.held_since_ns = 0;
 }
 
 /* A job that goes on from step k begins with step k + 1: the trainers have to know. */
@@ -155,6 +155,14 @@ fill_answers(struct wf_lane *lane, struct wf_peer *peer, struct wf_op op[WF_OPS_
 	return count;
 }
 
+/* With that lead the answer waits for others. */
+static bool
+is_held(const struct wf_dense *dense, uint32_t ordinal, uint64_t lead)
+{
+	const struct wf_async_slice *slice = &dense->slice[ordinal];
+	return slice->is_async && !wf_order_may_answer(&slice->terms, lead);
+}
+
 /* Bring answers that wait for other trainers behind the others; both keep their order. Of the
  * others some may have waited, behind those of lower priority. How many need not wait. */
 static uint32_t
@@ -165,7 +173,7 @@ sort_answers(struct wf_lane *lane, struct wf_peer *peer, uint64_t lead)
 	uint32_t free_count = 0;
 	for (uint32_t i = 0; i < ring->count; i++) {
 		uint32_t ordinal = *wf_ordinal_ring_at(ring, i);
-		if (wf_async_holds(dense, ordinal, lead)) {
+		if (is_held(dense, ordinal, lead)) {
 			continue;
 		}
 		for (uint32_t to = i; to > free_count; to--) {
@@ -188,19 +196,14 @@ due_answers(struct wf_lane *lane, struct wf_peer *peer)
 	if (dense->async_count == 0 || own->answers.count == 0) {
 		return own->answers.count;
 	}
-	uint64_t lead = wf_async_lead(lane, peer);
-	bool in_order = dense->priority == NULL || own->held_since_ns == 0;
-	bool all_wait = lane->order.own_steps && lead > dense->staleness_max &&
-			dense->staleness_max != UINT32_MAX;
+	uint64_t lead = wf_order_lead(&lane->order, &peer->member);
+	bool in_order = dense->priority == NULL || peer->member.held_since_ns == 0;
+	bool all_wait = lane->order.own_steps && lead > dense->staleness_max;
 	uint32_t due = all_wait ? 0 : own->answers.count;
-	if (!all_wait && (lead > dense->staleness_min || !in_order)) {
+	if (!all_wait && (lead > lane->order.staleness || !in_order)) {
 		due = sort_answers(lane, peer, lead);
 	}
-	if (due == own->answers.count) {
-		own->held_since_ns = 0;
-	} else if (own->held_since_ns == 0) {
-		own->held_since_ns = wf_now_ns(lane->env);
-	}
+	wf_order_hold(&peer->member, lane->env, due < own->answers.count);
 	return due;
 }
 

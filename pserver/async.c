@@ -61,23 +61,21 @@ static void
 fill_slices(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
-	dense->staleness_min = UINT32_MAX;
 	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
 		struct wf_async_slice *slice = &dense->slice[i];
-		const struct wf_job_terms terms =
+		const struct wf_job_terms mode =
 			wf_job_terms_of(&dense->job, dense->store.stored[i].tensor);
-		slice->is_async = wf_job_terms_lag(&terms);
-		slice->staleness = terms.mode == WEFT_DENSE_BOUNDED ? terms.staleness : UINT32_MAX;
-		slice->terms = wf_order_terms_of(terms.discard_ratio, lane->peer_count);
+		slice->is_async = wf_job_terms_lag(&mode);
 		if (!slice->is_async) {
 			continue;
 		}
-		dense->staleness_min = slice->staleness < dense->staleness_min
-					       ? slice->staleness
-					       : dense->staleness_min;
-		dense->staleness_max = slice->staleness > dense->staleness_max
-					       ? slice->staleness
-					       : dense->staleness_max;
+		slice->terms = wf_order_terms_of(&lane->order, mode.discard_ratio,
+						 mode.mode == WEFT_DENSE_BOUNDED, mode.staleness);
+		uint64_t staleness = slice->terms.staleness;
+		lane->order.staleness =
+			staleness < lane->order.staleness ? staleness : lane->order.staleness;
+		dense->staleness_max =
+			staleness > dense->staleness_max ? staleness : dense->staleness_max;
 	}
 }
 
@@ -228,81 +226,6 @@ wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, cons
 	}
 	count_slice(lane, peer);
 	wf_answer_push(peer, ordinal);
-}
-
-/* The last step that `other` has done, as far as `peer` is concerned; UINT64_MAX: it takes no part.
- */
-static uint64_t
-done_by(const struct wf_order *order, const struct wf_member *other, const struct wf_member *mine)
-{
-	if (other->left || (other->out && other->out_pass >= mine->pass)) {
-		return UINT64_MAX;
-	}
-	if (other->pass < mine->pass) {
-		return mine->base; /* not yet back from the last pass */
-	}
-	return other->step_next - (wf_order_is_whole(order, other) ? 1 : 2);
-}
-
-/* Steps by which the peer is ahead of `other`. */
-static uint64_t
-lead_before(const struct wf_peer *peer, const struct wf_peer *other)
-{
-	const struct wf_member *mine = &peer->member;
-	uint64_t step = mine->step_next - 1;
-	uint64_t done =
-		other == peer ? UINT64_MAX : done_by(&peer->lane->order, &other->member, mine);
-	return done < step ? step - done : 0;
-}
-
-uint64_t
-wf_async_lead(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	uint64_t lead = 0;
-	if (!peer->member.begun) {
-		return 0; /* initial values wait for nobody */
-	}
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		uint64_t before = lead_before(peer, &lane->peer[t]);
-		lead = before > lead ? before : lead;
-	}
-	return lead;
-}
-
-uint64_t
-wf_async_holds_since(const struct wf_lane *lane)
-{
-	const struct wf_dense *dense = lane->own;
-	uint64_t since = 0;
-	for (uint32_t t = 0; t < lane->peer_count && dense->async_count > 0; t++) {
-		uint64_t held = dense->peer[t].held_since_ns;
-		bool older = held > 0 && (since == 0 || held < since);
-		/* What waited may be free by now, and wait for the transport. */
-		if (older && wf_async_lead(lane, &lane->peer[t]) > dense->staleness_min) {
-			since = held;
-		}
-	}
-	return since;
-}
-
-bool
-wf_async_holds_for(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	const struct wf_dense *dense = lane->own;
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		if (dense->peer[t].held_since_ns > 0 &&
-		    lead_before(&lane->peer[t], peer) > dense->staleness_min) {
-			return true;
-		}
-	}
-	return false;
-}
-
-bool
-wf_async_holds(const struct wf_dense *dense, uint32_t ordinal, uint64_t lead)
-{
-	const struct wf_async_slice *slice = &dense->slice[ordinal];
-	return slice->is_async && slice->staleness != UINT32_MAX && lead > slice->staleness;
 }
 
 bool

@@ -406,6 +406,7 @@ lines(struct wf_lane *lane, bool job_ends)
 const struct wf_lane_service wf_dense_service = {
 	.number = WF_SERVICE_DENSE,
 	.name = "dense",
+	.payload = "tensors",
 	.ports = "ports_num",
 	.own_bytes = sizeof(struct wf_dense),
 	.peer_bytes = sizeof(struct wf_dense_peer),
@@ -420,8 +421,6 @@ const struct wf_lane_service wf_dense_service = {
 	.next = wf_round_next,
 	.has = wf_round_has,
 	.flush = wf_answer_flush,
-	.holds_since = wf_async_holds_since,
-	.holds_for = wf_async_holds_for,
 	.gather = gather,
 	.words = words,
 	.lines = lines,

@@ -48,7 +48,6 @@ struct wf_dense_peer {
 	uint32_t features_due; /* bits of those that have something to send */
 
 	struct wf_ordinal_ring answers; /* to pushes */
-	uint64_t held_since_ns;         /* some of them wait for other trainers; 0: none does */
 
 	/* Where slices are applied as they come. */
 	uint64_t since_ns;        /* STEP of its last step; 0 without stats */
@@ -77,8 +76,7 @@ struct wf_async_slice {
 	uint64_t version; /* pushes applied; where the job goes on from step k: k more */
 	uint64_t samples; /* of these */
 	/* Fixed: what the tensor's mode comes to. */
-	bool is_async;      /* applied when it comes */
-	uint32_t staleness; /* steps; UINT32_MAX: nobody waits */
+	bool is_async; /* applied when it comes */
 	struct wf_order_terms terms;
 };
 
@@ -112,10 +110,10 @@ struct wf_dense {
 	uint32_t async_count; /* slices that are applied when they come; the others that can be
 				 pushed are summed */
 	/* With async_count > 0 only. */
-	struct wf_order_view *view;            /* [stored_count * peer_count], as `push` */
-	struct wf_async_slice *slice;          /* [stored_count] */
-	uint32_t staleness_min, staleness_max; /* of the slices that are applied when they come */
-	struct wf_slab copies; /* [trainer_count][slot_count] answers on their way */
+	struct wf_order_view *view;   /* [stored_count * peer_count], as `push` */
+	struct wf_async_slice *slice; /* [stored_count] */
+	uint64_t staleness_max;       /* of the slices that are applied when they come */
+	struct wf_slab copies;        /* [trainer_count][slot_count] answers on their way */
 	uint32_t copies_region;
 	bool copies_added;
 
@@ -189,13 +187,6 @@ enum weft_status wf_async_take_memory(struct wf_lane *lane) WEFT_MUST_CHECK;
 void wf_async_release(struct wf_lane *lane); /* accepts what is half taken, and nothing */
 void wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init);
 void wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *data);
-/* Steps by which the peer is ahead of who has done least. */
-uint64_t wf_async_lead(const struct wf_lane *lane, const struct wf_peer *peer);
-/* With that lead the answer waits for others. */
-bool wf_async_holds(const struct wf_dense *dense, uint32_t ordinal, uint64_t lead);
-/* Since when answers have waited for others; 0: none waits. And does one wait for this peer? */
-uint64_t wf_async_holds_since(const struct wf_lane *lane);
-bool wf_async_holds_for(const struct wf_lane *lane, const struct wf_peer *peer);
 /* Let `op` leave from a buffer of the peer's; it is filled from op->src. False: none is free. */
 bool wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, struct wf_op *op);
 /* For the tag of the answer to a push: WF_TAG_DISCARDED or 0. */

@@ -47,9 +47,10 @@ enum wf_flush {
 
 /* All mandatory but those that may be NULL. */
 struct wf_lane_service {
-	uint8_t number;    /* enum wf_service */
-	const char *name;  /* "dense" */
-	const char *ports; /* the option that counts its lanes: "ports_num" */
+	uint8_t number;      /* enum wf_service */
+	const char *name;    /* "dense" */
+	const char *payload; /* "tensors" */
+	const char *ports;   /* the option that counts its lanes: "ports_num" */
 
 	size_t own_bytes;  /* of lane->own, zeroed when the lane is made */
 	size_t peer_bytes; /* of peer->own */
@@ -89,10 +90,6 @@ struct wf_lane_service {
 	 */
 	bool (*work)(struct wf_lane *lane);
 
-	/* Answers wait until trainers have pushed more of steps that each counts for itself: since
-	 * when; 0: none waits. And does one wait for `peer`? NULL, both: none ever does. */
-	uint64_t (*holds_since)(const struct wf_lane *lane);
-	bool (*holds_for)(const struct wf_lane *lane, const struct wf_peer *peer);
 	/* Bring the service's gauges up to date; its words in a line, with a blank before each; and
 	 * lines of its own. */
 	void (*gather)(struct wf_lane *lane);

@@ -71,11 +71,10 @@ is_behind(const struct wf_lane *lane, const struct wf_peer *peer)
 	return is_missing(lane, peer) && !wf_order_has_offered(&lane->order, &peer->member);
 }
 
-static uint64_t
-holds_since(const struct wf_lane *lane)
+static bool
+is_held_up_by(const struct wf_lane *lane, const struct wf_peer *peer)
 {
-	const struct wf_lane_service *service = lane->service;
-	return service->holds_since != NULL ? service->holds_since(lane) : 0;
+	return wf_order_holds_for(&lane->order, &peer->member);
 }
 
 static bool
@@ -130,7 +129,7 @@ wf_step_waits_on(const struct wf_lane *lane, enum wf_step_wait kind, const struc
 	case WF_STEP_WAIT_START: /* what is owed is trainer 0's, or the description somebody's */
 		return lane->ready ? peer->trainer == 0 && lane->owed != NULL : peer->loading;
 	case WF_STEP_WAIT_HOLDS:
-		return lane->service->holds_for(lane, peer);
+		return is_held_up_by(lane, peer);
 	case WF_STEP_WAIT_STEP:
 		return is_missing(lane, peer);
 	case WF_STEP_WAIT_REDUCE:
@@ -152,7 +151,7 @@ wf_step_waits_since(const struct wf_lane *lane, enum wf_step_wait kind)
 	case WF_STEP_WAIT_START:
 		return 0;
 	case WF_STEP_WAIT_HOLDS:
-		return holds_since(lane);
+		return wf_order_holds_since(&lane->order);
 	case WF_STEP_WAIT_STEP:
 		return step_since(lane);
 	case WF_STEP_WAIT_REDUCE:
@@ -215,8 +214,9 @@ wf_step_waits_for(const struct wf_lane *lane, enum wf_step_wait kind, char *out,
 		start_waits_for(lane, out, bytes);
 		return;
 	case WF_STEP_WAIT_HOLDS:
-		list_peers(lane, lane->service->holds_for, who, sizeof(who));
-		(void)snprintf(out, bytes, "answers of bounded tensors wait for trainer %s", who);
+		list_peers(lane, is_held_up_by, who, sizeof(who));
+		(void)snprintf(out, bytes, "answers of bounded %s wait for trainer %s",
+			       lane->service->payload, who);
 		return;
 	case WF_STEP_WAIT_STEP:
 		step_waits_for(lane, out, bytes);

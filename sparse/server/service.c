@@ -289,6 +289,7 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_sparse_peer *own = peer->own;
 	own->nack_count = 0;
 	own->applied_due = false;
+	peer->member.held_since_ns = 0;
 	if (!lane->ready) {
 		return;
 	}
@@ -317,6 +318,7 @@ wf_sparse_service_table(const struct wf_lane *lane, uint32_t table)
 const struct wf_lane_service wf_sparse_service = {
 	.number = WF_SERVICE_SPARSE,
 	.name = "sparse",
+	.payload = "tables",
 	.ports = "ports_num_for_sparse",
 	.own_bytes = sizeof(struct wf_sparse),
 	.peer_bytes = sizeof(struct wf_sparse_peer),

@@ -119,21 +119,3 @@ wf_async_finish(struct wf_lane *lane, struct wf_peer *peer)
 	wf_push_consume(lane, peer, &applied);
 	wake_others(lane);
 }
-
-bool
-wf_async_waits(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	const struct wf_sparse *sparse = lane->own;
-	if (sparse->tables.mode != WEFT_SPARSE_BOUNDED || lane->peer_count == lane->gone_count) {
-		return false;
-	}
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		const struct wf_peer *other = &lane->peer[t];
-		bool counts = other->state != WF_PEER_GONE && !other->member.out;
-		if (counts &&
-		    other->member.step_next + sparse->tables.staleness < peer->member.step_next) {
-			return true;
-		}
-	}
-	return false;
-}

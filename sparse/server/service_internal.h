@@ -286,8 +286,6 @@ void wf_async_begin(struct wf_lane *lane, struct wf_peer *peer, uint64_t step);
 void wf_async_finish(struct wf_lane *lane, struct wf_peer *peer);
 /* Rows are read for what comes after `step`. */
 void wf_async_note_view(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
-/* It is too far ahead of another trainer to be told to go on. */
-bool wf_async_waits(const struct wf_lane *lane, const struct wf_peer *peer);
 
 /* service_pull.c */
 enum weft_status wf_pull_take(struct wf_lane *lane, struct wf_peer *peer,

@@ -30,6 +30,20 @@ flush_applied(struct wf_lane *lane, struct wf_peer *peer)
 	return !own->applied_due;
 }
 
+/* Too far ahead of another trainer to be told to go on. */
+static bool
+is_held(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_order_terms *terms = &wf_sparse_of(lane)->terms;
+	if (terms->staleness == WF_ORDER_NEVER) {
+		return false;
+	}
+	uint64_t lead = wf_order_lead(&lane->order, &peer->member);
+	bool held = !wf_order_may_answer(terms, lead);
+	wf_order_hold(&peer->member, lane->env, held);
+	return held;
+}
+
 static bool
 flush_restored(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -50,7 +64,7 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 	if (own->restored_due && !flush_restored(lane, peer)) {
 		return false;
 	}
-	return !own->applied_due || wf_async_waits(lane, peer) || flush_applied(lane, peer);
+	return !own->applied_due || is_held(lane, peer) || flush_applied(lane, peer);
 }
 
 enum wf_flush

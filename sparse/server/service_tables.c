@@ -296,7 +296,10 @@ accept_tables(struct wf_lane *lane)
 	lane->windows.held_bytes = sparse->held_bytes;
 	lane->needs_all = !wf_sparse_is_async(sparse);
 	lane->order.own_steps = wf_sparse_is_async(sparse);
-	sparse->terms = wf_order_terms_of(sparse->tables.discard_ratio, lane->peer_count);
+	sparse->terms = wf_order_terms_of(&lane->order, sparse->tables.discard_ratio,
+					  sparse->tables.mode == WEFT_SPARSE_BOUNDED,
+					  sparse->tables.staleness);
+	lane->order.staleness = sparse->terms.staleness;
 	return st;
 }
 

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -219,6 +220,21 @@ a_verdict_of_the_first_lane_is_followed(void **state)
 	ground_play(&opts, follow_verdicts);
 }
 
+/* It is told whom APPLIED waits for, and this one is asked whether it takes turns. */
+static void
+check_held_for(struct ground *ground, uint32_t trainer)
+{
+	const struct wf_lane *lane = ground->lane[0];
+	char text[128];
+	char expected[128];
+	(void)snprintf(expected, sizeof(expected), "answers of bounded tables wait for trainer %u",
+		       trainer);
+	wf_step_waits_for(lane, WF_STEP_WAIT_HOLDS, text, sizeof(text));
+	CHECK(ground, wf_step_waits_since(lane, WF_STEP_WAIT_HOLDS) != 0);
+	CHECK(ground, strcmp(text, expected) == 0);
+	CHECK(ground, wf_step_waits_on(lane, WF_STEP_WAIT_HOLDS, &lane->peer[trainer]));
+}
+
 static void
 run_ahead(struct ground *ground)
 {
@@ -232,10 +248,12 @@ run_ahead(struct ground *ground)
 	doll_push(a, 2, &lows, 1);
 	ground_settle(ground);
 	CHECK(ground, a->applieds == 1); /* applied, but not told yet */
+	check_held_for(ground, 1);
 	CHECK(ground, ground->lane[0]->peer[0].member.step_next == 3);
 	doll_push(b, 1, &highs, 1);
 	ground_settle(ground);
 	CHECK(ground, a->applieds == 2 && b->applieds == 1);
+	CHECK(ground, wf_step_waits_since(ground->lane[0], WF_STEP_WAIT_HOLDS) == 0);
 	doll_push(a, 3, &lows, 1);
 	ground_settle(ground);
 	CHECK(ground, a->applieds == 2);
