@@ -456,6 +456,40 @@ pushes_outlive_their_path(void **state)
 	stage_play(&(struct stage_opts){.trainers = 2}, cut_in_step, NULL);
 }
 
+/* What lies in the window is copied aside when the path ends, for the slots are granted again. */
+static void
+cut_with_slots_to_spare(struct stage *stage)
+{
+	struct puppet *one = &stage->puppet[1];
+	const struct wf_lane *lane = stage->lane[0];
+	puppets_begin(stage);
+	puppet_say_step(one, 1, 0);
+	puppet_push(one, 0, 1);
+	puppet_push(one, 2, 1);
+	stage_settle(stage);
+	CHECK(stage, lane->peer[1].slots.held == 2);
+	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 0);
+	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
+	stage_settle(stage);
+	CHECK(stage, lane->peer[1].slots.held == 0);
+	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 2 * 64);
+	CHECK(stage, count_of(lane, WF_LANE_SLICE_PARKED_COUNT) == 2);
+	puppet_meet(one);
+	CHECK(stage, one->received[0] == 1 && one->received[1] == 0 && one->received[2] == 1);
+	puppet_continue(one, 1);
+	puppet_continue(&stage->puppet[0], 1);
+	stage_settle(stage);
+	stage_expect_step(stage, 1);
+	CHECK(stage, puppet_values_are_right(&stage->puppet[0]) && puppet_values_are_right(one));
+}
+
+static void
+a_window_with_slots_to_spare_is_copied_when_its_path_ends(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, cut_with_slots_to_spare, NULL);
+}
+
 static void
 lost_answer(struct stage *stage)
 {
@@ -574,6 +608,7 @@ main(void)
 		cmocka_unit_test(opposite_orders_do_not_block_each_other),
 		cmocka_unit_test(a_step_may_follow_the_last_at_once),
 		cmocka_unit_test(pushes_outlive_their_path),
+		cmocka_unit_test(a_window_with_slots_to_spare_is_copied_when_its_path_ends),
 		cmocka_unit_test(answers_that_a_trainer_lacks_are_given_again_and_no_others),
 		cmocka_unit_test(nothing_is_answered_before_have_and_nothing_twice),
 		cmocka_unit_test(a_trainer_that_stays_away_ends_the_job_by_name),

@@ -311,6 +311,7 @@ reconnect(struct ground *ground)
 	ground_settle(ground);
 	cut(a);
 	cut(b);
+	CHECK(ground, counted(ground, WF_LANE_SLICE_PARKED_COUNT) == 2); /* all of a's, no other */
 	doll_meet(a);
 	CHECK(ground, a->peer.steps.step == 1 && a->peer.steps.step_of[0] == 0);
 	doll_meet(b);
