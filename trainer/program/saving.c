@@ -159,44 +159,45 @@ add_text(struct wf_saved_about *about, const char *format, ...)
 	va_end(args);
 }
 
-/* What not every run has. */
+/* The session's settings that all trainers have alike, where they are not at their defaults; of
+ * these, those that the bits depend on. */
 static void
-describe_more(const struct wf_run *job, struct wf_saved_about *about)
+describe_session(const struct wf_run *job, struct wf_saved_about *about)
 {
-	const struct wf_optimizer_opts *o = &job->optimizer;
+	struct wf_session_values values = job->opts->values;
+	struct wf_session_values usual;
+
+	wf_session_defaults(&usual);
+	values.opts.optimizer = job->session_optimizer;
+	values.opts.skip_nonfinite = job->is_skipping;
+	values.opts.optimizer.method = usual.opts.optimizer.method; /* stands by itself */
+	values.opts.optimizer.first_pass = usual.opts.optimizer.first_pass;
+	values.opts.slice_bytes = usual.opts.slice_bytes;
+	wf_settings_describe(WEFT_SETTINGS_SESSION, &values, ' ', about->settings,
+			     sizeof(about->settings));
+}
+
+/* What the bits depend on besides the data and the tensors: equal texts, equal runs. */
+static void
+describe(const struct wf_run *job, struct wf_saved_about *about)
+{
 	const struct wf_train_opts *opts = job->opts;
 
-	if (o->method.kind == WF_DECAYED_ADAGRAD || o->method.kind == WF_RMSPROP ||
-	    o->method.kind == WF_ADADELTA) {
-		add_text(about, " rho=%.9g", o->set.rho);
-	}
-	if (o->set.l1 > 0.0) {
-		add_text(about, " l1=%.9g", o->set.l1);
-	}
-	if (wf_optimizer_clips_norm(&o->set)) {
-		add_text(about, " clip_norm=%.9g", o->set.clip_norm);
-	}
-	if (wf_optimizer_averages(&o->set)) {
-		add_text(about, " average=%.9g,%" PRIu64, o->set.average_window,
-			 o->set.max_average_window);
-	}
-	if (o->method.segment_count > 0) {
-		add_text(about, " schedule_args=%.80s", job->session_optimizer.schedule_args);
-	}
-	const struct weft_session_opts *session = &opts->session;
-	if (session->dense_mode != WEFT_DENSE_SYNC) {
-		add_text(about, " dense_mode=%s,%" PRIu32 ",%.9g",
-			 wf_setting_text(&opts->values, "dense_mode").text, session->local_steps,
-			 session->elastic_rate);
-	}
+	snprintf(about->version, sizeof(about->version), "%s", weft_version());
+	snprintf(about->optimizer, sizeof(about->optimizer), "%s", job->session_optimizer.method);
+	describe_session(job, about);
+	add_text(about,
+		 "%sseed=%" PRIu64 " batch_size=%" PRIu64 " num_gradient_servers=%" PRIu32
+		 " trainer_count=%" PRIu64,
+		 about->settings[0] != '\0' ? " " : "", job->seed, opts->batch_size,
+		 opts->session.num_gradient_servers, opts->trainer_count);
 	if (wf_tensor_modes_given(opts)) {
 		add_text(about, " tensor_modes=%.200s", opts->tensor_modes);
 	}
-	if (job->dense_wire != WEFT_VALUES_F32) {
-		add_text(about, " dense_wire=%s,%s",
-			 wf_setting_text(&opts->values, "dense_wire").text,
-			 wf_setting_text(&opts->values, "dense_rounding").text);
+	if (!job->kind->has_tables) {
+		return;
 	}
+	describe_tables(job, about);
 	if (opts->evict_score > 0.0) {
 		add_text(about, " score=%.9g,%.9g,%.9g,%.9g,%" PRIu64, opts->evict_score,
 			 opts->evict_show_weight, opts->evict_click_weight, opts->evict_fade,
@@ -206,31 +207,7 @@ describe_more(const struct wf_run *job, struct wf_saved_about *about)
 		add_text(about, " table_memory=%" PRIu64 ",%d", opts->table_memory,
 			 opts->evict_at_cap);
 	}
-}
-
-/* What the bits depend on besides the data and the tensors: equal texts, equal runs. */
-static void
-describe(const struct wf_run *job, struct wf_saved_about *about)
-{
-	const struct wf_train_opts *opts = job->opts;
-	const struct wf_optimizer_opts *o = &job->optimizer;
-
-	snprintf(about->version, sizeof(about->version), "%s", weft_version());
-	snprintf(about->optimizer, sizeof(about->optimizer), "%s", job->session_optimizer.method);
-	snprintf(about->settings, sizeof(about->settings),
-		 "learning_rate=%.9g momentum=%.9g beta1=%.9g beta2=%.9g epsilon=%.9g l2=%.9g "
-		 "clip=%.9g schedule=%s a=%.9g b=%.9g grad_reduce=%s nonfinite=%s seed=%" PRIu64
-		 " batch_size=%" PRIu64 " num_gradient_servers=%" PRIu32 " trainer_count=%" PRIu64,
-		 o->set.learning_rate, o->set.momentum, o->set.beta1, o->set.beta2, o->set.epsilon,
-		 o->set.decay, o->set.clip, job->session_optimizer.schedule, o->set.schedule_a,
-		 o->set.schedule_b, wf_setting_text(&opts->values, "grad_reduce").text,
-		 opts->nonfinite, job->seed, opts->batch_size, opts->session.num_gradient_servers,
-		 opts->trainer_count);
-	describe_more(job, about);
-	if (job->kind->has_tables) {
-		describe_tables(job, about);
-	}
-	if (job->kind->has_tables && opts->session.sparse_mode != WEFT_SPARSE_SYNC) {
+	if (opts->session.sparse_mode != WEFT_SPARSE_SYNC) {
 		add_text(about, " sparse_mode=%s",
 			 wf_setting_text(&opts->values, "sparse_mode").text);
 	}
