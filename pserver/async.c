@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* async: slices of tensors of the asynchronous modes. A push is applied when it comes, to its slice
- * alone, and answered with what the slice is by then. Each trainer counts steps of its own; a slice
- * counts the pushes applied to it.
- *
- * *Lag* of a push: pushes of other trainers that were applied to the slice after the values were
- * read that its trainer was last sent. One whose lag is at least floor(discard_ratio x trainers),
- * where that is above 0, is not applied; its answer says so. (The original counted the trainer's
- * own push, too, and one verdict per request; with one trainer and its default of 1.5 that drops
- * every push.)
- *
- * Bounded: the answer to step p waits until every other trainer of the pass has pushed all of step
- * p - staleness. So nobody is in step p + 1 before.
- *
- * Tensors may have modes of their own. Where a lane has slices that are summed besides, steps are
- * those of round.c: all trainers are in the same one, but for slices of this file's that are still
- * on their way when the last of the others has come.
+ * alone, and answered with what the slice is by then; a slice counts the pushes applied to it. What
+ * may be said, which push comes too late and which answer waits is order's (exchange/order.h). Its
+ * lag is that of the original less the trainer's own push: with one trainer and its default of 1.5
+ * the original drops every push; and a verdict is of a slice, where that of the original was of a
+ * request.
  *
  * Answers do not leave from the store, which may change before they are DONE, but from buffers of
  * their trainer's: `copy`. What is copied is what the slice is when the transport is about to take
