@@ -4,7 +4,6 @@
  * service.c         which message and which part goes where
  * service_tables.c  the tables of the job, and all memory
  * service_push.c    pushes: parts, what is kept of them, the apply
- * service_async.c   asynchronous modes: the apply of one push, lag, who waits for whom
  * service_pull.c    pulls: keys, rows gathered for answers
  * service_save.c    rows with their state, fetched and put back
  * service_send.c    everything it sends
@@ -263,6 +262,8 @@ uint64_t wf_push_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t idx);
 void wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer);
 /* Apply the step, if everything is there. */
 void wf_push_try_apply(struct wf_lane *lane);
+/* Asynchronous: rows are read for what comes after `step`. */
+void wf_push_note_view(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
 /* A bounded piece of looking for rows whose time is over. */
 bool wf_push_tend(struct wf_lane *lane);
 
@@ -271,21 +272,6 @@ wf_sparse_is_async(const struct wf_sparse *sparse)
 {
 	return sparse->tables.mode != WEFT_SPARSE_SYNC;
 }
-/* Apply the complete pushes of one trainer, or of all of a step where `peer` is NULL: as step
- * `number` of the tables. False: the job has failed. */
-bool wf_push_apply(struct wf_lane *lane, const struct wf_peer *peer, uint64_t number,
-		   struct wf_sparse_applied *applied);
-/* Its slots are free, and it is to be told. */
-void wf_push_consume(struct wf_lane *lane, struct wf_peer *peer,
-		     const struct wf_sparse_applied *applied);
-
-/* service_async.c */
-/* The push of a step begins: is it too late? Its verdict may say. */
-void wf_async_begin(struct wf_lane *lane, struct wf_peer *peer, uint64_t step);
-/* All of it is here. */
-void wf_async_finish(struct wf_lane *lane, struct wf_peer *peer);
-/* Rows are read for what comes after `step`. */
-void wf_async_note_view(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
 
 /* service_pull.c */
 enum weft_status wf_pull_take(struct wf_lane *lane, struct wf_peer *peer,

@@ -408,7 +408,7 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t 
 		return st;
 	}
 	if (pull->create && wf_sparse_is_async(sparse)) {
-		wf_async_note_view(sparse, own, pull->step);
+		wf_push_note_view(sparse, own, pull->step);
 	}
 	if (part->slot != WF_SLOT_NONE) {
 		wf_slots_answered(&peer->slots, part->slot);

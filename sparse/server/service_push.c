@@ -170,198 +170,6 @@ refuse_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_p
 	return WEFT_OK;
 }
 
-/* The last part of the last message is here. */
-static enum weft_status
-finish_push(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_sparse_peer *own = peer->own;
-	enum wf_step_news news;
-	enum weft_status st = wf_step_say(lane, peer, &own->said, &news);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	own->begun = false;
-	if (wf_sparse_is_async(lane->own)) {
-		wf_async_finish(lane, peer);
-		return WEFT_OK;
-	}
-	own->complete = !own->said.out;
-	wf_push_try_apply(lane);
-	return WEFT_OK;
-}
-
-/* All messages of one push say the same but for their parts. */
-static enum weft_status
-check_same(const struct wf_sparse_peer *own, const struct wf_step_said *said)
-{
-	const struct wf_step_said *first = &own->said;
-	bool goes_on = own->begun || own->refused;
-	if (goes_on && (said->step != first->step || said->samples != first->samples ||
-			said->pass != first->pass)) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "PUSH %" PRIu64 " of pass %u with %" PRIu64
-			       " samples, while PUSH %" PRIu64 " of pass %u with %" PRIu64
-			       " samples is not complete",
-			       said->step, said->pass, said->samples, first->step, first->pass,
-			       first->samples);
-	}
-	return WEFT_OK;
-}
-
-/* A verdict on the lag is of a push as a whole, and of asynchronous modes. */
-static enum weft_status
-check_verdict(const struct wf_sparse *sparse, const struct wf_sparse_peer *own,
-	      const struct wf_sparse_push *msg)
-{
-	uint32_t verdict = wf_sparse_push_verdict(msg);
-	if (verdict != 0 && !wf_sparse_is_async(sparse)) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "PUSH %" PRIu64 ": flags %u have a verdict, in a synchronous job",
-			       msg->step, msg->flags);
-	}
-	if (own->begun && verdict != own->verdict) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "PUSH %" PRIu64 ": flags %u have another verdict than before",
-			       msg->step, msg->flags);
-	}
-	return WEFT_OK;
-}
-
-enum weft_status
-wf_push_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_push *msg)
-{
-	struct wf_sparse *sparse = lane->own;
-	struct wf_sparse_peer *own = peer->own;
-	const struct wf_step_said said = {
-		.message = "PUSH",
-		.step = msg->step,
-		.epoch = msg->epoch,
-		.samples = msg->samples,
-		.pass = msg->pass,
-		.out = (msg->flags & WF_SPARSE_PUSH_OUT_OF_DATA) != 0,
-	};
-	enum wf_step_news news;
-	enum weft_status st = wf_order_check(&lane->order, &peer->member, &said, &news);
-	if (st == WEFT_OK) {
-		st = check_same(own, &said);
-	}
-	if (st == WEFT_OK) {
-		st = check_verdict(sparse, own, msg);
-	}
-	if (st == WEFT_OK) {
-		st = check_parts(sparse, msg);
-	}
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if (news == WF_STEP_AGAIN && !said.out) {
-		return wf_fail(WEFT_PROTOCOL, "PUSH %" PRIu64 ": it was received before",
-			       msg->step);
-	}
-	if (news == WF_STEP_AGAIN) {
-		return WEFT_OK; /* said again, after a reconnect */
-	}
-	uint32_t part = 0;
-	own->said = said;
-	if (own->refused || check_bounds(sparse, own, msg, &part) != WEFT_OK) {
-		return refuse_push(lane, peer, msg, part);
-	}
-	if (!own->begun && wf_sparse_is_async(sparse)) {
-		own->verdict = wf_sparse_push_verdict(msg);
-		wf_async_begin(lane, peer, msg->step);
-	}
-	own->begun = true;
-	if (msg->part_count == 0) {
-		return finish_push(lane, peer);
-	}
-	expect_parts(own, msg, false);
-	return WEFT_OK;
-}
-
-/* Copy the keys out of the slot, then look at them. */
-static enum weft_status
-take_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part, const uint8_t *data,
-	  uint64_t *key)
-{
-	const struct wf_served *served = &sparse->served[part->table];
-	const struct wf_keys_in in = {
-		.coding = (enum wf_key_coding)part->coding,
-		.at = data + (size_t)part->row_count * served->front_bytes,
-		.bytes = part->key_bytes,
-		.count = part->row_count,
-	};
-	enum weft_status st = wf_keys_decode(&in, key);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	st = wf_sparse_check_keys(sparse, part, key);
-	if (st != WEFT_OK) {
-		struct wf_error why = *wf_error_record();
-		return wf_fail(WEFT_PROTOCOL, "PUSH: %.200s", why.text);
-	}
-	return WEFT_OK;
-}
-
-/* Gradients that came in 16 bits are summed as f32: they go to their room at once. */
-static void
-keep_wide(const struct wf_sparse *sparse, struct wf_push_part *part)
-{
-	const struct wf_table_desc *desc = &sparse->desc[part->table];
-	const struct wf_served *served = &sparse->served[part->table];
-	size_t count = (size_t)part->row_count * desc->set.dim;
-	if (served->half == NULL) {
-		return;
-	}
-	const uint8_t *from = (const uint8_t *)part->grad;
-	served->half->widen((float *)(void *)part->room, (const uint16_t *)(const void *)from,
-			    count);
-	memcpy(part->room + count * sizeof(float), from + count * sizeof(uint16_t),
-	       part->row_count * wf_table_score_bytes(desc));
-	part->grad = (const float *)(const void *)part->room;
-}
-
-enum weft_status
-wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const void *data)
-{
-	const struct wf_sparse *sparse = lane->own;
-	struct wf_sparse_peer *own = peer->own;
-	struct wf_incoming *incoming = &own->incoming;
-	const struct wf_sparse_part *part = &incoming->part[incoming->next];
-	if ((uintptr_t)data % sizeof(float) != 0) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "PUT: part %u does not begin at a multiple of 4 bytes",
-			       incoming->next);
-	}
-	uint64_t *key = (uint64_t *)(void *)(own->keep + own->keep_used);
-	enum weft_status st = take_keys(sparse, part, data, key);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	own->push[own->push_count] = (struct wf_push_part){
-		.table = part->table,
-		.row_count = part->row_count,
-		.grad = data,
-		.key = key,
-		.room = (uint8_t *)key + aligned((uint64_t)part->row_count * WF_KEY_BYTES),
-	};
-	keep_wide(sparse, &own->push[own->push_count]);
-	own->keep_used += keep_bytes(&sparse->served[part->table], part->row_count);
-	WF_ASSERT(own->keep_used <= sparse->held_bytes);
-	wf_slots_hold(&peer->slots, slot, own->push_count++);
-	wf_stats_add(&lane->stats, WF_LANE_KEY_PUSHED_COUNT, part->row_count);
-	if (++incoming->next == incoming->count) {
-		incoming->kind = WF_INCOMING_NONE;
-		st = incoming->last ? finish_push(lane, peer) : WEFT_OK;
-	}
-	if (st == WEFT_OK && wf_slots_are_full(&peer->slots)) {
-		wf_path_park(lane, peer);
-	}
-	if (own->complete) {
-		wf_stats_add(&lane->stats, WF_LANE_WAIT_TRAINER_COUNT, 1);
-	}
-	return st;
-}
-
 /* The apply. */
 
 static bool
@@ -509,8 +317,9 @@ apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 	return check_unborn(lane, idx, unborn, sparse->ceiling.refused_count > refused);
 }
 
-void
-wf_push_consume(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_applied *applied)
+/* Its slots are free, and it is to be told. */
+static void
+consume_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_applied *applied)
 {
 	struct wf_sparse_peer *own = peer->own;
 	wf_slots_free_all(&peer->slots, peer->conn); /* APPLIED says so */
@@ -534,9 +343,11 @@ plan_tending(struct wf_lane *lane, uint64_t rows_updated)
 	lane->turn.works = lane->turn.works || sparse->tend_rows > 0; /* rows may be listed, too */
 }
 
-bool
-wf_push_apply(struct wf_lane *lane, const struct wf_peer *peer, uint64_t number,
-	      struct wf_sparse_applied *applied)
+/* Apply the complete pushes of one trainer, or of all of a step where `peer` is NULL: as step
+ * `number` of the tables. False: the job has failed. */
+static bool
+apply_pushes(struct wf_lane *lane, const struct wf_peer *peer, uint64_t number,
+	     struct wf_sparse_applied *applied)
 {
 	struct wf_sparse *sparse = lane->own;
 	sparse->version = number;
@@ -563,7 +374,7 @@ apply_step(struct wf_lane *lane)
 	uint64_t step = lane->order.sum.step;
 	struct wf_sparse_applied applied = {.step = step, .samples = lane->order.sum.samples};
 	uint64_t entered = wf_turn_enter(&lane->turn);
-	bool runs = wf_push_apply(lane, NULL, step, &applied);
+	bool runs = apply_pushes(lane, NULL, step, &applied);
 	uint64_t applied_ns = wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (!runs) {
 		return;
@@ -572,7 +383,7 @@ apply_step(struct wf_lane *lane)
 		struct wf_peer *peer = &lane->peer[t];
 		const struct wf_sparse_peer *own = peer->own;
 		if (own->complete) {
-			wf_push_consume(lane, peer, &applied);
+			consume_push(lane, peer, &applied);
 		}
 	}
 	wf_step_is_done(lane, applied_ns);
@@ -589,6 +400,316 @@ wf_push_try_apply(struct wf_lane *lane)
 	    sparse->due_pulls == 0) {
 		apply_step(lane);
 	}
+}
+
+/* Asynchronous modes: a push is applied when it is complete; tables count pushes in the place of
+ * steps. */
+
+void
+wf_push_note_view(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
+{
+	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
+	if (view->is_set && view->step == step && view->has_rows) {
+		return; /* the oldest rows of the batch count */
+	}
+	*view = (struct wf_view){.step = step,
+				 .others = wf_order_others(&own->pushes, sparse->pushes),
+				 .is_set = true,
+				 .has_rows = true};
+}
+
+/* A batch that will have no rows here is as old as the end of the step before it. */
+static void
+note_end(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
+{
+	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
+	if (!view->is_set || view->step != step) {
+		*view = (struct wf_view){.step = step,
+					 .others = wf_order_others(&own->pushes, sparse->pushes),
+					 .is_set = true};
+	}
+}
+
+/* Who is out of data waits for the others, and reads no rows before they are done. */
+static void
+forget_end(struct wf_sparse_peer *own, uint64_t step)
+{
+	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
+	if (view->step == step && !view->has_rows) {
+		view->is_set = false;
+	}
+}
+
+/* A batch whose rows were read for step k - 1 is pushed as step k. */
+static void
+judge_push(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
+{
+	const struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	if (own->verdict != 0) {
+		own->pushes.discarded = own->verdict == WF_SPARSE_PUSH_DROP;
+		return;
+	}
+	const struct wf_view *view = &own->view[(step - 1) % WF_VIEWS_MAX];
+	bool known = view->is_set && view->step == step - 1;
+	if (known) {
+		own->pushes.others = view->others;
+	} else {
+		wf_order_read(&own->pushes, sparse->pushes);
+	}
+	(void)wf_order_judge(&own->pushes, &sparse->terms, sparse->pushes);
+}
+
+/* What was pushed is not applied: counted like what is lost. */
+static uint64_t
+discard(struct wf_lane *lane, const struct wf_sparse_peer *own)
+{
+	uint64_t pairs = 0;
+	for (uint32_t i = 0; i < own->push_count; i++) {
+		pairs += own->push[i].row_count;
+	}
+	wf_stats_add(&lane->stats, WF_LANE_PUSH_DISCARDED_COUNT, 1);
+	return pairs;
+}
+
+/* Those who were waiting for it may be near enough now. */
+static void
+wake_others(struct wf_lane *lane)
+{
+	const struct wf_sparse *sparse = lane->own;
+	for (uint32_t t = 0; t < lane->peer_count; t++) {
+		if (sparse->peer[t].applied_due) {
+			wf_peer_due(&lane->peer[t]);
+		}
+	}
+}
+
+static void
+finish_as_it_comes(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	const struct wf_step_said *said = &own->said;
+	if (said->out) {
+		forget_end(own, peer->member.step_next - 1);
+		wake_others(lane);
+		return;
+	}
+	struct wf_sparse_applied applied = {
+		.step = said->step, .samples = said->samples, .dropped = own->pushes.discarded};
+	/* Dropped, it is a step without gradients: so lanes, which drop others, count alike. */
+	own->complete = !own->pushes.discarded;
+	uint64_t entered = wf_turn_enter(&lane->turn);
+	bool runs = apply_pushes(lane, peer, sparse->version + 1, &applied);
+	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
+	if (!runs) {
+		return;
+	}
+	if (own->pushes.discarded) {
+		applied.pushes_lost += discard(lane, own);
+	} else {
+		own->pushes.own++;
+		sparse->pushes++;
+		wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
+	}
+	lane->order.sum.samples_before += said->samples;
+	note_end(sparse, own, said->step);
+	consume_push(lane, peer, &applied);
+	wake_others(lane);
+}
+
+/* A push is here. */
+
+/* The last part of the last message is here. */
+static enum weft_status
+finish_push(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	enum wf_step_news news;
+	enum weft_status st = wf_step_say(lane, peer, &own->said, &news);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	own->begun = false;
+	if (wf_sparse_is_async(lane->own)) {
+		finish_as_it_comes(lane, peer);
+		return WEFT_OK;
+	}
+	own->complete = !own->said.out;
+	wf_push_try_apply(lane);
+	return WEFT_OK;
+}
+
+/* All messages of one push say the same but for their parts. */
+static enum weft_status
+check_same(const struct wf_sparse_peer *own, const struct wf_step_said *said)
+{
+	const struct wf_step_said *first = &own->said;
+	bool goes_on = own->begun || own->refused;
+	if (goes_on && (said->step != first->step || said->samples != first->samples ||
+			said->pass != first->pass)) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUSH %" PRIu64 " of pass %u with %" PRIu64
+			       " samples, while PUSH %" PRIu64 " of pass %u with %" PRIu64
+			       " samples is not complete",
+			       said->step, said->pass, said->samples, first->step, first->pass,
+			       first->samples);
+	}
+	return WEFT_OK;
+}
+
+/* A verdict on the lag is of a push as a whole, and of asynchronous modes. */
+static enum weft_status
+check_verdict(const struct wf_sparse *sparse, const struct wf_sparse_peer *own,
+	      const struct wf_sparse_push *msg)
+{
+	uint32_t verdict = wf_sparse_push_verdict(msg);
+	if (verdict != 0 && !wf_sparse_is_async(sparse)) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUSH %" PRIu64 ": flags %u have a verdict, in a synchronous job",
+			       msg->step, msg->flags);
+	}
+	if (own->begun && verdict != own->verdict) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUSH %" PRIu64 ": flags %u have another verdict than before",
+			       msg->step, msg->flags);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_push_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_push *msg)
+{
+	struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	const struct wf_step_said said = {
+		.message = "PUSH",
+		.step = msg->step,
+		.epoch = msg->epoch,
+		.samples = msg->samples,
+		.pass = msg->pass,
+		.out = (msg->flags & WF_SPARSE_PUSH_OUT_OF_DATA) != 0,
+	};
+	enum wf_step_news news;
+	enum weft_status st = wf_order_check(&lane->order, &peer->member, &said, &news);
+	if (st == WEFT_OK) {
+		st = check_same(own, &said);
+	}
+	if (st == WEFT_OK) {
+		st = check_verdict(sparse, own, msg);
+	}
+	if (st == WEFT_OK) {
+		st = check_parts(sparse, msg);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (news == WF_STEP_AGAIN && !said.out) {
+		return wf_fail(WEFT_PROTOCOL, "PUSH %" PRIu64 ": it was received before",
+			       msg->step);
+	}
+	if (news == WF_STEP_AGAIN) {
+		return WEFT_OK; /* said again, after a reconnect */
+	}
+	uint32_t part = 0;
+	own->said = said;
+	if (own->refused || check_bounds(sparse, own, msg, &part) != WEFT_OK) {
+		return refuse_push(lane, peer, msg, part);
+	}
+	if (!own->begun && wf_sparse_is_async(sparse)) {
+		own->verdict = wf_sparse_push_verdict(msg);
+		judge_push(lane, peer, msg->step);
+	}
+	own->begun = true;
+	if (msg->part_count == 0) {
+		return finish_push(lane, peer);
+	}
+	expect_parts(own, msg, false);
+	return WEFT_OK;
+}
+
+/* Copy the keys out of the slot, then look at them. */
+static enum weft_status
+take_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part, const uint8_t *data,
+	  uint64_t *key)
+{
+	const struct wf_served *served = &sparse->served[part->table];
+	const struct wf_keys_in in = {
+		.coding = (enum wf_key_coding)part->coding,
+		.at = data + (size_t)part->row_count * served->front_bytes,
+		.bytes = part->key_bytes,
+		.count = part->row_count,
+	};
+	enum weft_status st = wf_keys_decode(&in, key);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_sparse_check_keys(sparse, part, key);
+	if (st != WEFT_OK) {
+		struct wf_error why = *wf_error_record();
+		return wf_fail(WEFT_PROTOCOL, "PUSH: %.200s", why.text);
+	}
+	return WEFT_OK;
+}
+
+/* Gradients that came in 16 bits are summed as f32: they go to their room at once. */
+static void
+keep_wide(const struct wf_sparse *sparse, struct wf_push_part *part)
+{
+	const struct wf_table_desc *desc = &sparse->desc[part->table];
+	const struct wf_served *served = &sparse->served[part->table];
+	size_t count = (size_t)part->row_count * desc->set.dim;
+	if (served->half == NULL) {
+		return;
+	}
+	const uint8_t *from = (const uint8_t *)part->grad;
+	served->half->widen((float *)(void *)part->room, (const uint16_t *)(const void *)from,
+			    count);
+	memcpy(part->room + count * sizeof(float), from + count * sizeof(uint16_t),
+	       part->row_count * wf_table_score_bytes(desc));
+	part->grad = (const float *)(const void *)part->room;
+}
+
+enum weft_status
+wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const void *data)
+{
+	const struct wf_sparse *sparse = lane->own;
+	struct wf_sparse_peer *own = peer->own;
+	struct wf_incoming *incoming = &own->incoming;
+	const struct wf_sparse_part *part = &incoming->part[incoming->next];
+	if ((uintptr_t)data % sizeof(float) != 0) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUT: part %u does not begin at a multiple of 4 bytes",
+			       incoming->next);
+	}
+	uint64_t *key = (uint64_t *)(void *)(own->keep + own->keep_used);
+	enum weft_status st = take_keys(sparse, part, data, key);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	own->push[own->push_count] = (struct wf_push_part){
+		.table = part->table,
+		.row_count = part->row_count,
+		.grad = data,
+		.key = key,
+		.room = (uint8_t *)key + aligned((uint64_t)part->row_count * WF_KEY_BYTES),
+	};
+	keep_wide(sparse, &own->push[own->push_count]);
+	own->keep_used += keep_bytes(&sparse->served[part->table], part->row_count);
+	WF_ASSERT(own->keep_used <= sparse->held_bytes);
+	wf_slots_hold(&peer->slots, slot, own->push_count++);
+	wf_stats_add(&lane->stats, WF_LANE_KEY_PUSHED_COUNT, part->row_count);
+	if (++incoming->next == incoming->count) {
+		incoming->kind = WF_INCOMING_NONE;
+		st = incoming->last ? finish_push(lane, peer) : WEFT_OK;
+	}
+	if (st == WEFT_OK && wf_slots_are_full(&peer->slots)) {
+		wf_path_park(lane, peer);
+	}
+	if (own->complete) {
+		wf_stats_add(&lane->stats, WF_LANE_WAIT_TRAINER_COUNT, 1);
+	}
+	return st;
 }
 
 bool
