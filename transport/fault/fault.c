@@ -84,7 +84,7 @@ static void
 run_rules(struct wf_fault *f)
 {
 	const struct wf_fault_rule *rule = NULL;
-	while ((rule = wf_fault_take_rule(f)) != NULL) {
+	while ((rule = wf_fault_next_rule(f)) != NULL) {
 		if (rule->kind == WF_FAULT_STALL) {
 			wf_fault_stall(f, rule->lasts_ns);
 			continue;
@@ -116,7 +116,7 @@ static void
 hand_out_held(struct wf_fault *f, struct wf_events *events)
 {
 	struct wf_event event;
-	while (!wf_events_full(events) && wf_fault_hold_take(f, &event)) {
+	while (!wf_events_full(events) && wf_fault_hold_pop(f, &event)) {
 		wf_fault_conn_handed(wf_fault_conn_of(event.conn), &event);
 		events->at[events->count++] = event;
 	}

@@ -100,7 +100,7 @@ wf_fault_next_rule_ns(const struct wf_fault *f)
 }
 
 const struct wf_fault_rule *
-wf_fault_take_rule(struct wf_fault *f)
+wf_fault_next_rule(struct wf_fault *f)
 {
 	for (unsigned i = 0; i < f->spec.rule_count; i++) {
 		const struct wf_fault_rule *rule = &f->spec.rule[i];

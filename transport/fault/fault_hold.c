@@ -134,7 +134,7 @@ give_back(struct wf_fault_hold *h, struct wf_fault_held *held)
 }
 
 bool
-wf_fault_hold_take(struct wf_fault *f, struct wf_event *out)
+wf_fault_hold_pop(struct wf_fault *f, struct wf_event *out)
 {
 	struct wf_fault_hold *h = &f->hold;
 	struct wf_fault_held *held = h->first;

@@ -105,7 +105,7 @@ void wf_fault_stall(struct wf_fault *f, uint64_t lasts_ns);
 /* When the next rule at a time is due; WF_NEVER. */
 uint64_t wf_fault_next_rule_ns(const struct wf_fault *f);
 /* The next rule at a time that is due and was not run; NULL. */
-const struct wf_fault_rule *wf_fault_take_rule(struct wf_fault *f);
+const struct wf_fault_rule *wf_fault_next_rule(struct wf_fault *f);
 /* The rule that puts a stall at the poll that was seen last; NULL. */
 const struct wf_fault_rule *wf_fault_stall_rule(const struct wf_fault *f);
 
@@ -117,7 +117,7 @@ unsigned wf_fault_hold_room(const struct wf_fault *f);
 /* Copy `event` with all that it points to; there is room. */
 void wf_fault_hold_add(struct wf_fault_conn *c, const struct wf_event *event, uint64_t due_ns);
 /* Take the first one out if it is due; false: none. It and its bytes live until the recycle. */
-bool wf_fault_hold_take(struct wf_fault *f, struct wf_event *out);
+bool wf_fault_hold_pop(struct wf_fault *f, struct wf_event *out);
 /* All of the connection is due now. */
 void wf_fault_hold_hurry(struct wf_fault_conn *c);
 /* UP, MSG and PUT of the connection are forgotten. */

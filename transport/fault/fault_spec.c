@@ -108,7 +108,7 @@ is_text(const struct piece *piece, const char *text)
 
 /* Takes digits off the front; false: there are none, or the number is above `max`. */
 static bool
-take_number(struct piece *piece, uint64_t max, uint64_t *out)
+parse_number(struct piece *piece, uint64_t max, uint64_t *out)
 {
 	size_t n = 0;
 	uint64_t value = 0;
@@ -128,7 +128,7 @@ take_number(struct piece *piece, uint64_t max, uint64_t *out)
 static bool
 read_number(struct piece piece, uint64_t max, uint64_t *out)
 {
-	return take_number(&piece, max, out) && piece.bytes == 0;
+	return parse_number(&piece, max, out) && piece.bytes == 0;
 }
 
 /* "2%", "0.1%": in parts of a million. */
@@ -137,7 +137,7 @@ read_chance(struct piece piece, uint32_t *out)
 {
 	const uint64_t one_percent = WF_FAULT_CHANCE_ALL / 100;
 	uint64_t whole = 0;
-	if (!take_number(&piece, 100, &whole)) {
+	if (!parse_number(&piece, 100, &whole)) {
 		return false;
 	}
 	uint64_t chance = whole * one_percent;
@@ -145,7 +145,7 @@ read_chance(struct piece piece, uint32_t *out)
 		struct piece digits = {piece.at + 1, piece.bytes - 1};
 		size_t before = digits.bytes;
 		uint64_t fraction = 0;
-		if (!take_number(&digits, one_percent - 1, &fraction) ||
+		if (!parse_number(&digits, one_percent - 1, &fraction) ||
 		    before - digits.bytes > CHANCE_DIGITS) {
 			return false;
 		}
@@ -168,7 +168,7 @@ read_duration(struct piece piece, uint64_t *out)
 		uint64_t ns;
 	} units[] = {{"us", WF_NS_PER_US}, {"ms", WF_NS_PER_MS}, {"s", WF_NS_PER_S}};
 	uint64_t value = 0;
-	if (!take_number(&piece, DURATION_MAX_NS, &value)) {
+	if (!parse_number(&piece, DURATION_MAX_NS, &value)) {
 		return false;
 	}
 	for (size_t i = 0; i < WF_ARRAY_COUNT(units); i++) {

@@ -167,7 +167,7 @@ paths_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, uns
 
 /* UP, DOWN, and what does not belong where it came from. False: it is not for the caller. */
 static bool
-take_event(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
+on_event(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 {
 	struct wf_paths_conn *m = event->conn->user;
 	if (event->kind == WF_EVENT_UP && event->up.incoming) {
@@ -207,7 +207,7 @@ sort_out(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned
 		bool inner = event->conn->transport != &t->transport;
 		if (inner && event->kind > WF_EVENT_DOWN && event->conn->shown != event->conn) {
 			event->conn = event->conn->shown; /* came with its UP */
-		} else if (inner && !take_event(t, path, event)) {
+		} else if (inner && !on_event(t, path, event)) {
 			continue;
 		}
 		if (kept != i) {

@@ -77,7 +77,7 @@ sort_offers(struct wf_paths_conn *m)
 }
 
 static void
-say_left_out(const struct wf_paths_conn *m, const struct wf_path_offer *offer, const char *why)
+log_left_out(const struct wf_paths_conn *m, const struct wf_path_offer *offer, const char *why)
 {
 	wf_log(m->t->transport.env, WF_LOG_WARN, "%s: rail %s is left out: %s", m->path->kind->name,
 	       offer->host, why);
@@ -143,7 +143,7 @@ wf_paths_rails_next(struct wf_paths_conn *m)
 		}
 		wf_paths_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());
 		if (m->offer_count > 1) {
-			say_left_out(m, &m->offer[idx], weft_last_error());
+			log_left_out(m, &m->offer[idx], weft_last_error());
 		}
 	}
 	return false;
@@ -200,6 +200,6 @@ wf_paths_rails_failed(struct wf_paths_conn *m, const char *why)
 	if (m->offer_count < 2 || !m->path->kind->rdma) {
 		return false;
 	}
-	say_left_out(m, &m->offer[m->offer_idx], why);
+	log_left_out(m, &m->offer[m->offer_idx], why);
 	return wf_paths_rails_next(m);
 }
