@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main: runs every case of the contract (transport/README.md) on the backend that argv[1] names.
+/* main: runs every case of the contract (transport/contract.md) on the backend that argv[1] names.
  * WEFT_SEED chooses the chances; argv[2], if given, is the one case to run. Thread: the main one.
  */
 #include <setjmp.h>
