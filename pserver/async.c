@@ -75,24 +75,6 @@ wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices)
 	return (uint64_t)slices * lane->peer_count * sizeof(struct wf_order_view);
 }
 
-static enum weft_status
-take_copies(struct wf_lane *lane)
-{
-	struct wf_dense *dense = lane->own;
-	uint64_t bytes =
-		(uint64_t)lane->peer_count * lane->opts.slot_count * dense->store.slot_bytes;
-	enum weft_status st =
-		lane->env->ops->slab_open(lane->env, bytes, lane->opts.numa_node, &dense->copies);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	const struct wf_region region = {dense->copies.base, dense->copies.bytes,
-					 dense->copies.memfd};
-	st = wf_transport_region_add(lane->turn.transport, &region, &dense->copies_region);
-	dense->copies_added = st == WEFT_OK;
-	return st;
-}
-
 enum weft_status
 wf_async_take_memory(struct wf_lane *lane)
 {
@@ -116,7 +98,9 @@ wf_async_take_memory(struct wf_lane *lane)
 			       lane->opts.idx, slices, lane->peer_count);
 	}
 	fill_slices(lane);
-	return take_copies(lane);
+	uint64_t bytes = (uint64_t)lane->peer_count * slots * dense->store.slot_bytes;
+	return wf_buffers_open(&dense->copies, lane->env, lane->turn.transport, bytes,
+			       lane->opts.numa_node);
 }
 
 void
@@ -124,12 +108,7 @@ wf_async_release(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	uint64_t views = (uint64_t)dense->store.stored_count * lane->peer_count + 1;
-	if (lane->turn.transport != NULL && dense->copies_added) {
-		wf_transport_region_remove(lane->turn.transport, dense->copies_region);
-	}
-	if (dense->copies.base != NULL) {
-		lane->env->ops->slab_close(lane->env, &dense->copies);
-	}
+	wf_buffers_close(&dense->copies, lane->env, lane->turn.transport);
 	wf_free(lane->env, dense->view, views * sizeof(*dense->view));
 	wf_free(lane->env, dense->slice, (dense->store.stored_count + 1u) * sizeof(*dense->slice));
 	for (uint32_t t = 0; dense->peer != NULL && t < lane->peer_count; t++) {
@@ -228,10 +207,10 @@ wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, stru
 	}
 	uint32_t buffer = own->copy_free[--own->copy_free_count];
 	uint64_t at = (uint64_t)peer->trainer * lane->opts.slot_count + buffer;
-	void *to = (char *)dense->copies.base + at * dense->store.slot_bytes;
+	void *to = (char *)dense->copies.slab.base + at * dense->store.slot_bytes;
 	memcpy(to, op->src, op->bytes);
 	op->src = to;
-	op->region = dense->copies_region;
+	op->region = dense->copies.region;
 	op->cookie = WF_COPY_COOKIE | at;
 	op->tag = wf_tag(ordinal, wf_push_of(lane, ordinal, peer->trainer)->next - 1);
 	return true;

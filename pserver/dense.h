@@ -113,9 +113,7 @@ struct wf_dense {
 	struct wf_order_view *view;   /* [stored_count * peer_count], as `push` */
 	struct wf_async_slice *slice; /* [stored_count] */
 	uint64_t staleness_max;       /* of the slices that are applied when they come */
-	struct wf_slab copies;        /* [trainer_count][slot_count] answers on their way */
-	uint32_t copies_region;
-	bool copies_added;
+	struct wf_buffers copies;     /* [trainer_count][slot_count] answers on their way */
 
 	struct wf_features features;
 };

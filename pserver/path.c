@@ -20,16 +20,8 @@ wf_path_open(struct wf_lane *lane, uint64_t slot_bytes)
 			return st;
 		}
 	}
-	enum weft_status st =
-		lane->env->ops->slab_open(lane->env, bytes, lane->opts.numa_node, &windows->inbox);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	const struct wf_region inbox = {windows->inbox.base, windows->inbox.bytes,
-					windows->inbox.memfd};
-	st = wf_transport_region_add(lane->turn.transport, &inbox, &windows->region);
-	windows->added = st == WEFT_OK;
-	return st;
+	return wf_buffers_open(&windows->inbox, lane->env, lane->turn.transport, bytes,
+			       lane->opts.numa_node);
 }
 
 void
@@ -37,15 +29,10 @@ wf_path_close(struct wf_lane *lane)
 {
 	struct wf_windows *windows = &lane->windows;
 	bool taken = windows->slot_bytes > 0; /* else nobody may have touched the peers */
-	if (lane->turn.transport != NULL && windows->added) {
-		wf_transport_region_remove(lane->turn.transport, windows->region);
-	}
 	for (uint32_t i = 0; taken && i < lane->peer_count; i++) {
 		wf_slots_close(lane->env, &lane->peer[i].slots);
 	}
-	if (windows->inbox.base != NULL) {
-		lane->env->ops->slab_close(lane->env, &windows->inbox);
-	}
+	wf_buffers_close(&windows->inbox, lane->env, lane->turn.transport);
 	*windows = (struct wf_windows){0};
 }
 
@@ -116,7 +103,7 @@ flush_grant(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_windows *windows = &lane->windows;
 	uint64_t each = lane->opts.slot_count * windows->slot_bytes;
-	enum weft_status st = wf_slots_grant(&peer->slots, peer->conn, windows->region,
+	enum weft_status st = wf_slots_grant(&peer->slots, peer->conn, windows->inbox.region,
 					     peer->trainer * each, windows->slot_bytes);
 	if (st != WEFT_OK && st != WEFT_CLOSED) {
 		wf_lane_offence(lane, peer);

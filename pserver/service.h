@@ -21,6 +21,7 @@
 #include "base/beats.h"
 #include "base/spin.h"
 #include "base/waits.h"
+#include "exchange/buffers.h"
 #include "exchange/cursors.h"
 #include "exchange/order.h"
 #include "exchange/places.h"
@@ -145,9 +146,7 @@ struct wf_windows {
 	uint64_t slot_bytes; /* 0: there are none */
 	uint64_t held_bytes; /* that GRANT says: of one trainer's pushes; 0: it does not say */
 	bool announced;      /* as GRANT says: pushes are announced */
-	struct wf_slab inbox;
-	bool added; /* to the transport, as */
-	uint32_t region;
+	struct wf_buffers inbox;
 };
 
 struct wf_reduction {

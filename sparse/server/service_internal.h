@@ -191,12 +191,10 @@ struct wf_sparse {
 	uint32_t slot_count;
 	uint64_t slot_bytes;
 	uint64_t held_bytes;
-	uint32_t parts_max;     /* of one trainer's push */
-	struct wf_slab answers; /* [peer_count][slot_count] buffers of slot_bytes */
-	struct wf_slab keep;    /* [peer_count] of held_bytes */
-	struct wf_slab keys;    /* [peer_count] of held_bytes */
-	bool answers_added;
-	uint32_t answers_region;
+	uint32_t parts_max;        /* of one trainer's push */
+	struct wf_buffers answers; /* [peer_count][slot_count] of slot_bytes */
+	struct wf_slab keep;       /* [peer_count] of held_bytes */
+	struct wf_slab keys;       /* [peer_count] of held_bytes */
 
 	uint64_t version; /* step of the tables; asynchronous: pushes of all, dropped ones too */
 	uint64_t pushes;  /* asynchronous: that were applied */

@@ -348,7 +348,7 @@ static uint8_t *
 answer_at(const struct wf_sparse *sparse, uint32_t trainer, uint32_t buffer)
 {
 	uint64_t number = (uint64_t)trainer * sparse->slot_count + buffer;
-	return (uint8_t *)sparse->answers.base + number * sparse->slot_bytes;
+	return (uint8_t *)sparse->answers.slab.base + number * sparse->slot_bytes;
 }
 
 static uint32_t
@@ -439,7 +439,7 @@ post_answer(struct wf_lane *lane, struct wf_peer *peer)
 	const struct wf_op op = {
 		.kind = WF_OP_PUT,
 		.cookie = (uint64_t)peer->trainer * sparse->slot_count + own->answer.buffer + 1,
-		.region = sparse->answers_region,
+		.region = sparse->answers.region,
 		.src = answer_at(sparse, peer->trainer, own->answer.buffer),
 		.bytes = own->answer.bytes,
 		.key = peer->places.key[0],

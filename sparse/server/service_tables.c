@@ -185,32 +185,20 @@ take_slab(struct wf_lane *lane, uint64_t bytes_each, struct wf_slab *out)
 }
 
 static enum weft_status
-add_region(struct wf_lane *lane, const struct wf_slab *slab, bool *added, uint32_t *out)
-{
-	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
-	enum weft_status st = wf_transport_region_add(lane->turn.transport, &region, out);
-	*added = st == WEFT_OK;
-	return st;
-}
-
-static enum weft_status
 take_slabs(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
 	uint64_t window = sparse->slot_count * sparse->slot_bytes;
 	enum weft_status st = wf_path_open(lane, sparse->slot_bytes);
 	if (st == WEFT_OK) {
-		st = take_slab(lane, window, &sparse->answers);
+		st = wf_buffers_open(&sparse->answers, lane->env, lane->turn.transport,
+				     window * lane->peer_count, lane->opts.numa_node);
 	}
 	if (st == WEFT_OK) {
 		st = take_slab(lane, sparse->held_bytes, &sparse->keep);
 	}
 	if (st == WEFT_OK) {
 		st = take_slab(lane, sparse->held_bytes, &sparse->keys);
-	}
-	if (st == WEFT_OK) {
-		st = add_region(lane, &sparse->answers, &sparse->answers_added,
-				&sparse->answers_region);
 	}
 	return st;
 }
@@ -412,16 +400,13 @@ void
 wf_sparse_release(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	if (lane->turn.transport != NULL && sparse->answers_added) {
-		wf_transport_region_remove(lane->turn.transport, sparse->answers_region);
-	}
+	wf_buffers_close(&sparse->answers, lane->env, lane->turn.transport);
 	wf_save_release(sparse);
 	wf_sparse_tell_gone(lane);
 	for (uint32_t i = 0; sparse->served != NULL && i < sparse->desc_count; i++) {
 		wf_table_destroy(sparse->served[i].table);
 	}
 	release_peers(lane);
-	release_slab(lane, &sparse->answers);
 	release_slab(lane, &sparse->keep);
 	release_slab(lane, &sparse->keys);
 	wf_free(lane->env, sparse->batch,

@@ -634,7 +634,7 @@ put_before_credit(struct stage *stage)
 	set_window(&lane->peer[1], WF_SLOT_CREDIT);
 	enum weft_status st = wf_round_put(
 		lane, &lane->peer[1],
-		&(struct wf_put){.tag = wf_tag(0, 1), .data = lane->windows.inbox.base});
+		&(struct wf_put){.tag = wf_tag(0, 1), .data = lane->windows.inbox.slab.base});
 	CHECK(stage, st == WEFT_PROTOCOL && lane->peer[1].slots.held == 0);
 	CHECK_SAYS(stage, weft_last_error(), "PUT: into slot 0 before its CREDIT");
 	set_window(&lane->peer[1], WF_SLOT_FREE);
