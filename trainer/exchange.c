@@ -115,7 +115,7 @@ static void
 begin_exchange(struct weft_session *session)
 {
 	double cost = session->local.since_cost;
-	begin_step(session, wf_local_take_samples(session), cost);
+	begin_step(session, wf_local_reset_samples(session), cost);
 }
 
 /* A step of the trainer's own; the lanes hear of it if it ends with an exchange. */

@@ -98,7 +98,7 @@ wf_local_pass_ends(struct weft_session *session)
 }
 
 uint64_t
-wf_local_take_samples(struct weft_session *session)
+wf_local_reset_samples(struct weft_session *session)
 {
 	struct wf_local *local = &session->local;
 	local->told_samples = local->since_samples;

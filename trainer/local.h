@@ -40,7 +40,7 @@ void wf_local_begin(struct weft_session *session, uint64_t samples, double cost)
 /* The step that has begun ends with an exchange. */
 bool wf_local_exchanges(const struct weft_session *session);
 /* An exchange begins: the samples it stands for. */
-uint64_t wf_local_take_samples(struct weft_session *session);
+uint64_t wf_local_reset_samples(struct weft_session *session);
 void wf_local_pass_ends(struct weft_session *session);
 
 /* Apply the tensor's gradient to its parameters. WEFT_DATA: it is not finite. */

@@ -101,7 +101,7 @@ let_go(struct weft_session *session)
 }
 
 static bool
-take_turn(struct weft_session *session)
+run_turn(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
 	bool told = wf_driver_run_all(session);
@@ -128,7 +128,7 @@ rest(struct weft_session *session, uint32_t seen)
 	struct wf_progress *progress = &session->progress;
 	uint64_t deadline_ns;
 	enum wf_rest rest = wf_core_arm(&session->core, &deadline_ns);
-	if (rest == WF_REST_NOT || (rest == WF_REST_IF_EMPTY && take_turn(session))) {
+	if (rest == WF_REST_NOT || (rest == WF_REST_IF_EMPTY && run_turn(session))) {
 		let_go(session);
 		return;
 	}
@@ -157,7 +157,7 @@ thread_main(void *arg)
 		if (!claim_or_stand_back(session)) {
 			continue;
 		}
-		bool busy = take_turn(session);
+		bool busy = run_turn(session);
 		if (busy || polls_on(&session->core, busy)) {
 			let_go(session);
 		} else {

@@ -214,7 +214,7 @@ free_session(struct weft_session *session)
 
 /* Where the progress thread belongs, and which devices that makes the best. */
 static enum weft_status
-take_place(struct weft_session *session)
+plan_place(struct weft_session *session)
 {
 	const struct weft_session_opts *opts = &session->core.opts;
 	const struct wf_seat_process seats = {.progress = 1};
@@ -272,7 +272,7 @@ weft_session_open(const struct weft_session_opts *given, struct weft_session **o
 		st = fill_job(session);
 	}
 	if (st == WEFT_OK) {
-		st = take_place(session);
+		st = plan_place(session);
 	}
 	if (st != WEFT_OK) {
 		free_session(session);
@@ -436,7 +436,7 @@ weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *giv
 }
 
 static enum weft_status
-take_arrays(struct weft_session *session)
+alloc_arrays(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
 	core->offset =
@@ -476,7 +476,7 @@ weft_session_seal(struct weft_session *session)
 		st = wf_placement_init(session->env, &core->job, &core->placement);
 	}
 	if (st == WEFT_OK) {
-		st = take_arrays(session);
+		st = alloc_arrays(session);
 	}
 	if (st == WEFT_OK && wf_local_is_on(core)) {
 		st = wf_local_open(session);

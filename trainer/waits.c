@@ -156,7 +156,7 @@ limit_of(const struct wf_core *core, enum wf_core_wait kind)
 }
 
 static void
-tell(struct wf_core *core, enum wf_core_wait kind, uint64_t lasts_ns)
+log_wait(struct wf_core *core, enum wf_core_wait kind, uint64_t lasts_ns)
 {
 	uint64_t limit_ns = limit_of(core, kind);
 	char why[WF_ERROR_BYTES];
@@ -186,7 +186,7 @@ wf_core_check_waits(struct wf_core *core, uint64_t now)
 			return;
 		}
 		if (wf_wait_is_due(&core->wait_gate[kind], since, now)) {
-			tell(core, kind, now - since);
+			log_wait(core, kind, now - since);
 		}
 	}
 }

@@ -52,7 +52,7 @@ release_slabs(struct wf_client *client)
 }
 
 static enum weft_status
-take_slabs(struct wf_client *client)
+alloc_slabs(struct wf_client *client)
 {
 	struct wf_env *env = client->session->env;
 	uint64_t rows = 0;
@@ -101,7 +101,7 @@ seal(struct weft_session *session)
 	};
 	enum weft_status st = wf_tables_check(&tables);
 	if (st == WEFT_OK) {
-		st = take_slabs(client);
+		st = alloc_slabs(client);
 	}
 	if (st == WEFT_OK && client->link == NULL) {
 		client->link =
@@ -156,7 +156,7 @@ open_client(struct weft_session *session)
 
 /* Batches are cut to the lanes' slots, which are known now. */
 static enum weft_status
-take_batches(struct wf_client *client)
+alloc_batches(struct wf_client *client)
 {
 	for (uint32_t i = 0; i < client->table_count * WF_CLIENT_BATCHES; i++) {
 		struct weft_rows *rows = wf_client_rows(client, i);
@@ -201,7 +201,7 @@ start(struct weft_session *session)
 	struct wf_client *client = wf_client_of(session);
 	enum weft_status st = wf_progress_wait_clear(session, &client->up_busy);
 	if (st == WEFT_OK) {
-		st = take_batches(client);
+		st = alloc_batches(client);
 	}
 	client->tight = may_run_out(client);
 	return st;

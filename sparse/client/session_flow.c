@@ -138,8 +138,8 @@ begin_message(struct wf_client_link *cl, enum wf_sending kind, uint32_t put_coun
 
 /* Parts of a table that follow the push's mark, as far as there is room. True: they were all. */
 static bool
-take_push_parts(struct wf_client_link *cl, struct weft_rows *rows, uint32_t *count,
-		uint64_t *rows_left)
+add_push_parts(struct wf_client_link *cl, struct weft_rows *rows, uint32_t *count,
+	       uint64_t *rows_left)
 {
 	uint32_t at = rows->view.lane_part[cl->lane] + cl->push_next;
 	uint32_t end = rows->view.lane_part[cl->lane + 1];
@@ -165,7 +165,7 @@ begin_push_message(struct wf_client_link *cl)
 	}
 	while (cl->push_table < client->table_count) {
 		struct weft_rows *rows = client->pushed[cl->push_table];
-		if (rows != NULL && !take_push_parts(cl, rows, &count, &rows_left)) {
+		if (rows != NULL && !add_push_parts(cl, rows, &count, &rows_left)) {
 			break;
 		}
 		cl->push_table++;
@@ -194,7 +194,7 @@ unasked(struct wf_client_link *cl)
 
 /* Move parts of the first wish into the request. True: the wish is fulfilled. */
 static bool
-take_wish(struct wf_pull_request *request, struct wf_pull_wish *w, uint64_t *rows_left)
+move_wish(struct wf_pull_request *request, struct wf_pull_wish *w, uint64_t *rows_left)
 {
 	while (w->next < w->end && request->part_count < WF_SPARSE_PARTS_MAX &&
 	       w->rows->view.part[w->next].row_count <= *rows_left) {
@@ -230,7 +230,7 @@ new_request(struct wf_client_link *cl)
 	while (cl->wish_count > 0) {
 		struct wf_pull_wish *w = &cl->wish[cl->wish_first];
 		if (w->rows->wants != request->step || w->rows->flags != request->flags ||
-		    !take_wish(request, w, &rows_left)) {
+		    !move_wish(request, w, &rows_left)) {
 			break;
 		}
 		cl->wish_first = (cl->wish_first + 1) % capacity;

@@ -144,7 +144,7 @@ answered(const struct wf_link *link, uint32_t unit)
 }
 
 static enum weft_status
-take_msg(struct wf_link *link, const struct wf_event *event)
+on_message(struct wf_link *link, const struct wf_event *event)
 {
 	struct wf_client_link *cl = wf_client_link_of(link);
 	const struct wf_head *head = event->msg.head;
@@ -187,7 +187,7 @@ const struct wf_link_ops wf_client_link_ops = {
 	.check_window = check_window,
 	.resume = resume_push,
 	.answered = answered,
-	.msg = take_msg,
+	.msg = on_message,
 	.put = wf_client_answer,
 	.done = wf_client_done,
 	.forget_path = forget_path,

@@ -69,7 +69,7 @@ warn(struct wf_client *client)
 
 /* For the stats lines, which another thread may write. */
 static void
-tell_hot_keys(struct weft_table *table)
+log_hot_keys(struct weft_table *table)
 {
 	struct wf_hot_key top;
 	double zipf = wf_hot_zipf(&table->hot);
@@ -101,7 +101,7 @@ wf_client_count_pull(struct weft_rows *rows, const uint64_t *key)
 	}
 	if (table->batches_pulled % LOOK_BATCHES == 0 ||
 	    (table->batches_pulled & (table->batches_pulled - 1)) == 0) {
-		tell_hot_keys(table);
+		log_hot_keys(table);
 		warn(client);
 	}
 }

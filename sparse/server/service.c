@@ -58,8 +58,7 @@ check_ready(const struct wf_peer *peer, const char *message)
 }
 
 static enum weft_status
-take_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
-	  const uint8_t *body)
+on_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head, const uint8_t *body)
 {
 	struct wf_sparse *sparse = lane->own;
 	enum weft_status st = wf_sparse_push_decode(head, body, &sparse->msg.push);
@@ -70,8 +69,7 @@ take_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head
 }
 
 static enum weft_status
-take_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
-	  const uint8_t *body)
+on_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head, const uint8_t *body)
 {
 	struct wf_sparse *sparse = lane->own;
 	enum weft_status st = wf_sparse_pull_decode(head, body, &sparse->msg.pull);
@@ -82,8 +80,8 @@ take_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head
 }
 
 static enum weft_status
-take_fetch(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
-	   const uint8_t *body)
+on_fetch(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+	 const uint8_t *body)
 {
 	struct wf_sparse_fetch msg;
 	enum weft_status st = wf_sparse_fetch_decode(head, body, &msg);
@@ -94,8 +92,8 @@ take_fetch(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *hea
 }
 
 static enum weft_status
-take_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
-	     const uint8_t *body)
+on_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+	   const uint8_t *body)
 {
 	struct wf_sparse_restore msg;
 	enum weft_status st = wf_sparse_restore_decode(head, body, &msg);
@@ -106,20 +104,20 @@ take_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 }
 
 static enum weft_status
-take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
-	     const uint8_t *body)
+on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+	   const uint8_t *body)
 {
 	struct wf_sparse_table table;
 	enum weft_status st;
 	switch (head->type) {
 	case WF_SPARSE_PUSH:
-		return take_push(lane, peer, head, body);
+		return on_push(lane, peer, head, body);
 	case WF_SPARSE_PULL:
-		return take_pull(lane, peer, head, body);
+		return on_pull(lane, peer, head, body);
 	case WF_SPARSE_FETCH:
-		return take_fetch(lane, peer, head, body);
+		return on_fetch(lane, peer, head, body);
 	case WF_SPARSE_RESTORE:
-		return take_restore(lane, peer, head, body);
+		return on_restore(lane, peer, head, body);
 	case WF_SPARSE_TABLE:
 		st = wf_sparse_table_decode(head, body, &table);
 		return st != WEFT_OK ? st : wf_sparse_take_table(lane, peer, head, &table);
@@ -187,7 +185,7 @@ drop_part(struct wf_peer *peer, uint32_t slot)
 }
 
 static enum weft_status
-take_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
+on_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
 {
 	struct wf_sparse_peer *own = peer->own;
 	enum weft_status st = check_put(lane, peer, put);
@@ -325,8 +323,8 @@ const struct wf_lane_service wf_sparse_service = {
 	.job_opens = job_opens,
 	.release = wf_sparse_release,
 	.path_ends = path_ends,
-	.message = take_message,
-	.put = take_put,
+	.message = on_message,
+	.put = on_put,
 	.park = wf_push_park,
 	.done = wf_pull_done,
 	.next = next_step,

@@ -630,7 +630,7 @@ wf_push_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_
 
 /* Copy the keys out of the slot, then look at them. */
 static enum weft_status
-take_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part, const uint8_t *data,
+copy_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part, const uint8_t *data,
 	  uint64_t *key)
 {
 	const struct wf_served *served = &sparse->served[part->table];
@@ -683,7 +683,7 @@ wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const vo
 			       incoming->next);
 	}
 	uint64_t *key = (uint64_t *)(void *)(own->keep + own->keep_used);
-	enum weft_status st = take_keys(sparse, part, data, key);
+	enum weft_status st = copy_keys(sparse, part, data, key);
 	if (st != WEFT_OK) {
 		return st;
 	}
