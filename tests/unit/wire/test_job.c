@@ -41,7 +41,7 @@ sample(struct wf_job_tensor *tensor)
 			.ports_num = 4,
 			.slice_bytes = 262144,
 			.grad_reduce = WEFT_REDUCE_MEAN,
-			.skip_nonfinite = 1,
+			.skip_nonfinite = 7, /* true, as in C; it travels as 1 */
 			.optimizer = {.learning_rate = 0.1,
 				      .momentum = 0.9,
 				      .beta1 = 0.8,
