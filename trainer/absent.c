@@ -23,7 +23,7 @@ is_known(const struct wf_core *core, const struct wf_msg_absent *msg)
 /* Each lane says it. A line a second at most: what else is heard stands in the next line about a
  * wait, and only there that somebody takes no turns, which may pass. */
 enum weft_status
-wf_link_absent_take(struct wf_link *link, const struct wf_event *event)
+wf_link_absent_recv(struct wf_link *link, const struct wf_event *event)
 {
 	struct wf_core *core = wf_core_of(link);
 	struct wf_msg_absent msg;

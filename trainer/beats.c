@@ -42,7 +42,7 @@ wf_core_beats_look(struct wf_core *core, uint64_t now_ns)
 }
 
 enum weft_status
-wf_link_beat_take(struct wf_link *link, const struct wf_event *event)
+wf_link_beat_recv(struct wf_link *link, const struct wf_event *event)
 {
 	struct wf_msg_beat msg;
 	enum weft_status st = wf_msg_beat_decode(event->msg.head, event->msg.body, &msg);
@@ -55,7 +55,7 @@ wf_link_beat_take(struct wf_link *link, const struct wf_event *event)
 }
 
 bool
-wf_link_beat_say(struct wf_link *link)
+wf_link_beat_flush(struct wf_link *link)
 {
 	struct wf_core *core = wf_core_of(link);
 	const struct wf_msg_beat msg = {

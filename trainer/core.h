@@ -293,16 +293,16 @@ void wf_others_ask(struct wf_core *core, uint32_t trainer);
 /* The clock was read: ask lanes, if the session waits. One that is silent for too long is a
  * failure. */
 void wf_core_beats_look(struct wf_core *core, uint64_t now_ns);
-enum weft_status wf_link_beat_take(struct wf_link *link,
+enum weft_status wf_link_beat_recv(struct wf_link *link,
 				   const struct wf_event *event) WEFT_MUST_CHECK;
-bool wf_link_beat_say(struct wf_link *link); /* as wf_norm_say */
+bool wf_link_beat_flush(struct wf_link *link); /* false: the transport takes no more */
 /* "pserver 1 lane 0 (10.0.0.2:7164, pid 12) has not taken a turn for 4 s"; false: it has. */
 bool wf_link_beat_describe(const struct wf_link *link, char *out, size_t bytes);
 /* The same of the lane that has been silent longest. */
 bool wf_core_beats_describe(const struct wf_core *core, char *out, size_t bytes);
 
 /* absent.c */
-enum weft_status wf_link_absent_take(struct wf_link *link,
+enum weft_status wf_link_absent_recv(struct wf_link *link,
 				     const struct wf_event *event) WEFT_MUST_CHECK;
 /* "; trainer 1 is not in, refused: ...", or "; trainer 1 (host nodea, pid 12) has not taken a turn
  * for 4 s", as a lane says that the wait is for, else any other; "": nobody says anything. */

@@ -34,9 +34,9 @@ recv_control(struct wf_link *link, const struct wf_event *event)
 	case WF_MSG_REDUCED:
 		return wf_core_reduce_recv(link, event);
 	case WF_MSG_ABSENT:
-		return wf_link_absent_take(link, event);
+		return wf_link_absent_recv(link, event);
 	case WF_MSG_BEAT:
-		return wf_link_beat_take(link, event);
+		return wf_link_beat_recv(link, event);
 	case WF_MSG_ABORT:
 		st = wf_msg_abort_decode(head, event->msg.body, &abort);
 		if (st == WEFT_OK && !wf_core_failed(core)) {
@@ -130,7 +130,7 @@ wf_link_flush(struct wf_link *link)
 	if (link->state != WF_LINK_READY) {
 		return false;
 	}
-	if (wf_beat_speaks(&link->beat) && !wf_link_beat_say(link)) {
+	if (wf_beat_speaks(&link->beat) && !wf_link_beat_flush(link)) {
 		return true;
 	}
 	if (wf_cursor_is_open(&link->have) && !wf_link_flush_opening(link)) {
