@@ -81,7 +81,7 @@ is_waited_for(const struct wf_link *link, enum wf_core_wait kind)
 	case WF_CORE_WAIT_REDUCE:
 		return link->idx == 0;
 	case WF_CORE_WAIT_OTHERS:
-		return dense && ((const struct wf_dense_link *)link)->report_wanted;
+		return dense && wf_others_asks((const struct wf_dense_link *)link);
 	}
 	return false;
 }

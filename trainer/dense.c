@@ -61,7 +61,8 @@ open_slices(struct wf_link *link, uint32_t lane)
 	dense->link.takes_steps = dense->pushable_count > 0;
 	dense->link.place = core->place;
 	dense->link.place_count = core->place_count;
-	return alloc_priorities(dense);
+	enum weft_status st = alloc_priorities(dense);
+	return st == WEFT_OK ? wf_link_features_open(dense) : st;
 }
 
 static void
@@ -75,23 +76,8 @@ close_slices(struct wf_link *link)
 	if (dense->queue.ordinal != NULL) {
 		wf_free(env, dense->queue.ordinal, (dense->slice_count + 1u) * sizeof(uint32_t));
 	}
-	wf_free(env, dense->say, dense->slice_count * sizeof(*dense->say));
+	wf_link_features_close(dense);
 	wf_free(env, dense->priority, dense->slice_count * sizeof(*dense->priority));
-}
-
-/* Room for what is to be announced; taken once. */
-static enum weft_status
-alloc_announcements(struct wf_dense_link *dense)
-{
-	if (dense->say == NULL) {
-		dense->say = wf_zalloc_array(wf_core_of(&dense->link)->env, dense->slice_count,
-					     sizeof(*dense->say));
-	}
-	if (dense->say == NULL) {
-		return wf_fail(WEFT_NOMEM, "session: no memory to announce %u slices",
-			       dense->slice_count);
-	}
-	return WEFT_OK;
 }
 
 static enum weft_status
@@ -106,7 +92,7 @@ check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 			       "GRANT: slots of %" PRIu64 " bytes, slices have up to %" PRIu64,
 			       msg->bytes, dense->longest_bytes);
 	}
-	return msg->announced ? alloc_announcements(dense) : WEFT_OK;
+	return msg->announced ? wf_announce_grant(dense) : WEFT_OK;
 }
 
 /* The job goes on from a step that trainer 0 named. */
@@ -150,22 +136,13 @@ static enum weft_status
 recv_message(struct wf_link *link, const struct wf_event *event)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
-	const struct wf_head *head = event->msg.head;
-	enum weft_status st;
-	switch (head->type) {
+	switch (event->msg.head->type) {
 	case WF_MSG_INIT:
 		return recv_init(dense, event);
-	case WF_MSG_ALLOW:
-		st = wf_msg_allow_decode(head, event->msg.body, &wf_core_of(&dense->link)->runs);
-		return st != WEFT_OK ? st : wf_flow_allow(dense, &wf_core_of(&dense->link)->runs);
 	case WF_MSG_NACK:
 		return recv_nack(dense, event);
-	case WF_MSG_NORM:
-		return wf_norm_hear(dense, event);
-	case WF_MSG_REPORTED:
-		return wf_others_hear(dense, event);
 	default:
-		return wf_fail(WEFT_PROTOCOL, "dense message of type %u at a trainer", head->type);
+		return wf_link_features_recv(dense, event);
 	}
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dense: the payload of the links to dense lanes: slices of tensors, which are pushed, answered and
- * pulled. dense.c  slices and messages; flow.c  pushes, pulls, answers; norm.c, others.c, halves.c
- * what some jobs have beside that. Thread: the core's. */
+ * pulled. dense.c  slices and messages; flow.c  pushes, pulls, answers; feature.h what some
+ * jobs have beside that. Thread: the core's. */
 #pragma once
 
 #include "trainer/core.h"
+#include "trainer/feature.h"
 #include "trainer/service.h"
 #include "wire/priority.h"
 
@@ -23,7 +24,6 @@ struct wf_dense_slice {
 	uint8_t section;   /* of the push or pull: 0 values, 1 + i array i of state */
 	bool is_rounded;   /* the push, for a wire of 16 bits */
 	bool in_flight;    /* its PUT is not DONE: the gradient is lent to the transport */
-	bool announced;    /* QUEUED, and the lane knows; it has not allowed the PUT yet */
 	uint32_t slot;     /* it was PUT into; WF_SLOT_NONE */
 	uint64_t step;     /* of the push or pull */
 	uint64_t answered; /* last push answered, + 1 */
@@ -44,20 +44,12 @@ struct wf_dense_link {
 	uint32_t pull_queued, pull_sent; /* slices in these states */
 	struct wf_ordinal_ring queue;    /* pushes to be PUT */
 
-	/* With clip_norm only. */
-	struct wf_norm norm; /* of the lane's slices, */
-	uint64_t norm_step;  /* in this step */
-
-	bool report_wanted; /* a trainer's statistics have not come, on any path */
+	void *feature[WF_FEATURE_COUNT]; /* their states; NULL: the job does not have it */
 
 	/* Path: forgotten at DOWN. */
 	uint64_t job_sent; /* bytes */
-	bool init_due, norm_due;
-	bool report_due; /* to be asked for a trainer's statistics */
-	/* With a lane that asks for it: pushes of steps that are not announced, in order. Forgotten
-	 * like what was announced. */
-	uint32_t *say; /* [slice_count], allocated when first asked for */
-	uint32_t say_first, say_count;
+	bool init_due;
+	uint32_t features_due; /* bits 1 << enum wf_link_feature: they have something to send */
 };
 
 /* Of a link with the table wf_dense_link_ops. */
@@ -73,17 +65,6 @@ void wf_core_round(struct wf_core *core, struct wf_dense_slice *slice);
 /* The slice's values have come: into the parameters. */
 void wf_core_widen(const struct wf_core *core, const struct wf_dense_slice *slice);
 
-/* others.c */
-bool wf_others_say(struct wf_dense_link *dense); /* as wf_norm_say */
-enum weft_status wf_others_hear(struct wf_dense_link *dense,
-				const struct wf_event *event) WEFT_MUST_CHECK;
-
-/* norm.c */
-enum weft_status wf_norm_hear(struct wf_dense_link *dense,
-			      const struct wf_event *event) WEFT_MUST_CHECK;
-/* Say the sum over all lanes. False: the transport takes no more. */
-bool wf_norm_say(struct wf_dense_link *dense);
-
 /* flow.c */
 bool wf_flow_flush(struct wf_link *link); /* as wf_link_flush */
 enum weft_status wf_flow_answer(struct wf_link *link, const struct wf_put *put) WEFT_MUST_CHECK;
@@ -91,6 +72,4 @@ void wf_flow_done(struct wf_link *link, uint32_t ordinal);
 enum weft_status wf_flow_resume(struct wf_link *link,
 				const struct wf_msg_steps *msg) WEFT_MUST_CHECK;
 uint64_t wf_flow_answered(const struct wf_link *link, uint32_t ordinal);
-enum weft_status wf_flow_allow(struct wf_dense_link *dense,
-			       const struct wf_msg_runs *msg) WEFT_MUST_CHECK;
 void wf_flow_forget_path(struct wf_link *link); /* DOWN */

@@ -28,30 +28,15 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 	}
 }
 
-/* Is the push announced before it is PUT? Initial values are not, nor is what a lane applies when
- * it comes. */
-static bool
-is_announced(const struct wf_dense_link *dense, const struct wf_dense_slice *slice)
-{
-	const struct wf_job *job = &wf_core_of(&dense->link)->job;
-	const struct wf_job_terms terms = wf_job_terms_of(job, &job->tensor[slice->tensor]);
-	return !wf_is_initial_push(slice->step) && !wf_job_terms_lag(&terms);
-}
-
 /* A push of this path. */
 static inline void
 begin_push(struct wf_dense_link *dense, uint32_t ordinal)
 {
-	if (!dense->link.window.announced || !is_announced(dense, &dense->slice[ordinal])) {
+	if (dense->link.window.announced) {
+		wf_announce_push(dense, ordinal);
+	} else {
 		wf_ordinal_ring_push(&dense->queue, ordinal);
-		return;
 	}
-	/* What was said before has been sent when the next step's pushes come: no ring is needed.
-	 */
-	uint32_t at = dense->say_first + dense->say_count;
-	WF_ASSERT(at < dense->slice_count);
-	dense->say[at] = ordinal;
-	dense->say_count++;
 }
 
 /* The slices of one tensor on one lane are neighbours there. */
@@ -140,13 +125,10 @@ wf_flow_forget_path(struct wf_link *link)
 	dense->queue.count = 0;
 	dense->job_sent = 0;
 	dense->init_due = false;
-	dense->norm_due = false; /* the lane asks again */
-	dense->say_first = 0;
-	dense->say_count = 0;
+	wf_link_features_path_ends(dense);
 	for (uint32_t i = 0; i < dense->slice_count; i++) {
 		struct wf_dense_slice *slice = &dense->slice[i];
 		WF_ASSERT(!slice->in_flight); /* DONE comes before DOWN */
-		slice->announced = false;
 		if (slice->state == WF_SLICE_PULL_SENT) {
 			slice->state = WF_SLICE_PULL_QUEUED;
 			dense->pull_sent--;
@@ -185,7 +167,7 @@ begin_path(struct wf_dense_link *dense, uint64_t heard)
 			  dense->slice_count > 0;
 	dense->link.step_due =
 		dense->pushable_count > 0 && core->step > core->init.step && heard < core->step;
-	dense->report_due = dense->report_wanted && !core->end.leaving;
+	wf_link_features_path_begins(dense);
 	for (uint32_t i = 0; i < dense->slice_count; i++) {
 		if (dense->slice[i].state == WF_SLICE_QUEUED) {
 			begin_push(dense, i);
@@ -221,28 +203,6 @@ uint64_t
 wf_flow_answered(const struct wf_link *link, uint32_t ordinal)
 {
 	return ((const struct wf_dense_link *)link)->slice[ordinal].answered - 1;
-}
-
-/* The lane has room for these slices of all trainers. */
-enum weft_status
-wf_flow_allow(struct wf_dense_link *dense, const struct wf_msg_runs *msg)
-{
-	for (uint32_t i = 0; i < msg->count; i++) {
-		const struct wf_run *run = &msg->run[i];
-		for (uint32_t s = run->first; s < run->first + run->count; s++) {
-			struct wf_dense_slice *slice =
-				s < dense->slice_count ? &dense->slice[s] : NULL;
-			if (slice == NULL || !slice->announced || slice->step != msg->step) {
-				return wf_fail(WEFT_PROTOCOL,
-					       "ALLOW: slice %u of %u in step %" PRIu64
-					       " was not announced",
-					       s, dense->slice_count, msg->step);
-			}
-			slice->announced = false;
-			wf_ordinal_ring_push(&dense->queue, s);
-		}
-	}
-	return WEFT_OK;
 }
 
 /* The push came too late: the lane says so in its answer, once. */
@@ -507,33 +467,6 @@ flush_pushes(struct wf_dense_link *dense)
 	}
 }
 
-/* After STEP. Returns whether all was taken. */
-static bool
-flush_announcements(struct wf_dense_link *dense)
-{
-	struct wf_core *core = wf_core_of(&dense->link);
-	struct wf_msg_runs *msg = &core->runs;
-	while (dense->say_count > 0) {
-		uint32_t said = 0;
-		msg->step = core->step;
-		msg->count = 0;
-		while (said < dense->say_count &&
-		       wf_runs_add(msg, dense->say[dense->say_first + said])) {
-			said++;
-		}
-		wf_msg_announce_encode(msg, &core->end.msg);
-		if (!wf_link_send(&dense->link, &core->end.msg)) {
-			return false;
-		}
-		for (; said > 0; said--) {
-			dense->slice[dense->say[dense->say_first++]].announced = true;
-			dense->say_count--;
-		}
-	}
-	dense->say_first = 0;
-	return true;
-}
-
 /* Ask for the first run of slices that are wanted at the same step; the next run when it is there.
  */
 static void
@@ -579,14 +512,8 @@ wf_flow_flush(struct wf_link *link)
 	if (dense->init_due && !send_init(dense)) {
 		return true;
 	}
-	if (dense->norm_due && !wf_norm_say(dense)) {
-		return true;
-	}
-	if (dense->report_due && !wf_others_say(dense)) {
-		return true;
-	}
 	flush_pushes(dense);
-	if (dense->say_count > 0 && (dense->link.step_due || !flush_announcements(dense))) {
+	if (dense->features_due != 0 && !wf_link_features_flush(dense)) {
 		return true;
 	}
 	if (dense->link.out_due && !dense->link.step_due) {

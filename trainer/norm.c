@@ -8,13 +8,41 @@
 
 WF_STATIC_ASSERT(WF_NORM_WIRE_WORDS == WF_NORM_WORDS, "one number");
 
+/* What one lane has told. */
+struct told {
+	struct wf_norm norm; /* of its slices, */
+	uint64_t step;       /* in this step */
+};
+
+static enum weft_status
+open_told(struct wf_dense_link *dense)
+{
+	const struct wf_core *core = wf_core_of(&dense->link);
+	if (!wf_optimizer_clips_norm(&core->job.set.optimizer)) {
+		return WEFT_OK;
+	}
+	dense->feature[WF_FEATURE_NORM] = wf_zalloc(core->env, sizeof(struct told));
+	return dense->feature[WF_FEATURE_NORM] != NULL
+		       ? WEFT_OK
+		       : wf_fail(WEFT_NOMEM, "session: no memory for the norm of a lane");
+}
+
+static void
+close_told(struct wf_dense_link *dense)
+{
+	wf_free(wf_core_of(&dense->link)->env, dense->feature[WF_FEATURE_NORM],
+		sizeof(struct told));
+	dense->feature[WF_FEATURE_NORM] = NULL;
+}
+
 /* Every lane with something to push has told. */
 static bool
 is_complete(const struct wf_core *core)
 {
 	for (uint32_t i = 0; i < core->dense_count; i++) {
 		const struct wf_dense_link *dense = &core->dense[i];
-		if (dense->pushable_count > 0 && dense->norm_step != core->step) {
+		const struct told *told = dense->feature[WF_FEATURE_NORM];
+		if (dense->pushable_count > 0 && told->step != core->step) {
 			return false;
 		}
 	}
@@ -29,24 +57,26 @@ add_up(struct wf_core *core)
 	for (uint32_t i = 0; i < core->dense_count; i++) {
 		struct wf_dense_link *dense = &core->dense[i];
 		if (dense->pushable_count > 0) {
-			wf_norm_merge(&core->norm, &dense->norm);
-			dense->norm_due = dense->link.state == WF_LINK_READY;
-			wf_link_due(&dense->link);
+			const struct told *told = dense->feature[WF_FEATURE_NORM];
+			wf_norm_merge(&core->norm, &told->norm);
+			if (dense->link.state == WF_LINK_READY) {
+				wf_link_feature_due(dense, WF_FEATURE_NORM);
+			}
 		}
 	}
 }
 
-enum weft_status
-wf_norm_hear(struct wf_dense_link *dense, const struct wf_event *event)
+static enum weft_status
+recv_norm(struct wf_dense_link *dense, const struct wf_event *event)
 {
 	struct wf_core *core = wf_core_of(&dense->link);
+	struct told *told = dense->feature[WF_FEATURE_NORM];
 	struct wf_msg_norm msg;
 	enum weft_status st = wf_msg_norm_decode(event->msg.head, event->msg.body, &msg);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (!wf_optimizer_clips_norm(&core->job.set.optimizer) ||
-	    dense->link.state != WF_LINK_READY || dense->pushable_count == 0 ||
+	if (told == NULL || dense->link.state != WF_LINK_READY || dense->pushable_count == 0 ||
 	    msg.step > core->step) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "NORM: of step %" PRIu64 ", step %" PRIu64
@@ -57,25 +87,32 @@ wf_norm_hear(struct wf_dense_link *dense, const struct wf_event *event)
 		return WEFT_OK; /* another trainer told the lane, and that is over */
 	}
 	if (core->norm_step == core->step) { /* on a new path: it has not heard */
-		dense->norm_due = true;
-		wf_link_due(&dense->link);
+		wf_link_feature_due(dense, WF_FEATURE_NORM);
 		return WEFT_OK;
 	}
-	memcpy(dense->norm.word, msg.word, sizeof(msg.word));
-	dense->norm_step = core->step;
+	memcpy(told->norm.word, msg.word, sizeof(msg.word));
+	told->step = core->step;
 	if (is_complete(core)) {
 		add_up(core);
 	}
 	return WEFT_OK;
 }
 
-bool
-wf_norm_say(struct wf_dense_link *dense)
+/* Say the sum over all lanes. */
+static bool
+flush(struct wf_dense_link *dense)
 {
 	const struct wf_core *core = wf_core_of(&dense->link);
 	struct wf_msg_norm msg = {.step = core->norm_step};
 	memcpy(msg.word, core->norm.word, sizeof(msg.word));
 	wf_msg_norm_encode(&msg, &wf_core_of(&dense->link)->end.msg);
-	dense->norm_due = !wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
-	return !dense->norm_due;
+	return wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
 }
+
+const struct wf_link_hooks wf_link_norm_hooks = {
+	.message = WF_MSG_NORM,
+	.open = open_told,
+	.close = close_told,
+	.recv = recv_norm,
+	.flush = flush,
+};

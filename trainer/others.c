@@ -8,6 +8,47 @@
 #include "base/assert.h"
 #include "trainer/dense.h"
 
+/* Of one lane. */
+struct question {
+	bool is_open; /* its answer has not come, on any path */
+	bool is_due;  /* to be asked on this one */
+};
+
+static enum weft_status
+open_question(struct wf_dense_link *dense)
+{
+	void *question = wf_zalloc(wf_core_of(&dense->link)->env, sizeof(struct question));
+	dense->feature[WF_FEATURE_OTHERS] = question;
+	return question != NULL
+		       ? WEFT_OK
+		       : wf_fail(WEFT_NOMEM, "session: no memory for what a lane is asked");
+}
+
+static void
+close_question(struct wf_dense_link *dense)
+{
+	wf_free(wf_core_of(&dense->link)->env, dense->feature[WF_FEATURE_OTHERS],
+		sizeof(struct question));
+	dense->feature[WF_FEATURE_OTHERS] = NULL;
+}
+
+bool
+wf_others_asks(const struct wf_dense_link *dense)
+{
+	const struct question *question = dense->feature[WF_FEATURE_OTHERS];
+	return question->is_open;
+}
+
+static void
+ask(struct wf_dense_link *dense)
+{
+	struct question *question = dense->feature[WF_FEATURE_OTHERS];
+	if (question->is_open) {
+		question->is_due = true;
+		wf_link_feature_due(dense, WF_FEATURE_OTHERS);
+	}
+}
+
 void
 wf_others_ask(struct wf_core *core, uint32_t trainer)
 {
@@ -17,10 +58,12 @@ wf_others_ask(struct wf_core *core, uint32_t trainer)
 	core->others_missing = 0;
 	for (uint32_t i = 0; i < core->dense_count; i++) {
 		struct wf_dense_link *dense = &core->dense[i];
-		dense->report_wanted = dense->pushable_count > 0;
-		dense->report_due = dense->report_wanted && dense->link.state == WF_LINK_READY;
-		core->others_missing += dense->report_wanted ? 1 : 0;
-		wf_link_due(&dense->link);
+		struct question *question = dense->feature[WF_FEATURE_OTHERS];
+		question->is_open = dense->pushable_count > 0;
+		core->others_missing += question->is_open ? 1 : 0;
+		if (dense->link.state == WF_LINK_READY) {
+			ask(dense);
+		}
 	}
 	if (core->others_missing == 0) {
 		core->others_since_ns = 0;
@@ -28,13 +71,22 @@ wf_others_ask(struct wf_core *core, uint32_t trainer)
 	}
 }
 
-bool
-wf_others_say(struct wf_dense_link *dense)
+static bool
+flush(struct wf_dense_link *dense)
 {
+	struct question *question = dense->feature[WF_FEATURE_OTHERS];
 	struct wf_core *core = wf_core_of(&dense->link);
 	wf_msg_report_encode(&core->others, &core->end.msg);
-	dense->report_due = !wf_link_send(&dense->link, &core->end.msg);
-	return !dense->report_due;
+	question->is_due = !wf_link_send(&dense->link, &core->end.msg);
+	return !question->is_due;
+}
+
+static void
+path_begins(struct wf_dense_link *dense)
+{
+	if (!wf_core_of(&dense->link)->end.leaving) {
+		ask(dense);
+	}
 }
 
 static void
@@ -48,22 +100,23 @@ add(struct wf_msg_report *sum, const struct wf_msg_report *part)
 	sum->value[WF_REPORT_LAG_MAX] = most;
 }
 
-enum weft_status
-wf_others_hear(struct wf_dense_link *dense, const struct wf_event *event)
+static enum weft_status
+recv_reported(struct wf_dense_link *dense, const struct wf_event *event)
 {
 	struct wf_core *core = wf_core_of(&dense->link);
+	struct question *question = dense->feature[WF_FEATURE_OTHERS];
 	struct wf_msg_report msg;
 	enum weft_status st = wf_msg_reported_decode(event->msg.head, event->msg.body, &msg);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (!dense->report_wanted || dense->report_due || dense->link.state != WF_LINK_READY ||
+	if (!question->is_open || question->is_due || dense->link.state != WF_LINK_READY ||
 	    msg.request_id != core->others.request_id || msg.trainer != core->others.trainer) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "REPORTED %" PRIu64 " of trainer %u was not asked for",
 			       msg.request_id, msg.trainer);
 	}
-	dense->report_wanted = false;
+	question->is_open = false;
 	add(&core->others, &msg);
 	WF_ASSERT(core->others_missing > 0);
 	if (--core->others_missing == 0) {
@@ -72,3 +125,12 @@ wf_others_hear(struct wf_dense_link *dense, const struct wf_event *event)
 	}
 	return WEFT_OK;
 }
+
+const struct wf_link_hooks wf_link_others_hooks = {
+	.message = WF_MSG_REPORTED,
+	.open = open_question,
+	.close = close_question,
+	.recv = recv_reported,
+	.flush = flush,
+	.path_begins = path_begins,
+};

@@ -3,6 +3,7 @@
  * between its calls, so that what is unanswered stays unanswered. */
 #include "tests/unit/trainer/fabric.h"
 #include "tests/support/failing_env.h"
+#include "trainer/announce.h"
 #include "trainer/dense.h"
 #include "trainer/session.h"
 #include "transport/paths/paths_internal.h"
@@ -370,26 +371,44 @@ only_trainer_0_restores(void **state)
 	assert_ok(weft_session_close(session));
 }
 
+static enum weft_status
+recv_allow(struct wf_dense_link *link, const struct wf_msg_runs *msg)
+{
+	struct wf_msg out;
+	wf_msg_allow_encode(msg, &out);
+	const struct wf_event event = {.kind = WF_EVENT_MSG,
+				       .msg = {.head = &out.head, .body = out.body}};
+	return wf_link_features_recv(link, &event);
+}
+
 static void
 an_allow_of_what_was_not_announced_is_refused(void **state)
 {
 	(void)state;
+	static struct wf_core core;
 	uint32_t queue[2];
-	struct wf_dense_slice slice[2] = {{.step = 4, .announced = true}, {.step = 4}};
-	struct wf_dense_link link = {
-		.slice = slice, .slice_count = 2, .queue = {.ordinal = queue, .capacity = 2}};
-	struct wf_msg_runs msg = {.step = 5, .count = 1, .run = {{.count = 1}}};
-	assert_refused(wf_flow_allow(&link, &msg), WEFT_PROTOCOL, "slice 0 of 2 in step 5");
+	bool waits[2] = {true, false};
+	struct wf_dense_slice slice[2] = {{.step = 4}, {.step = 4}};
+	struct wf_announced announced = {.waits = waits};
+	struct wf_dense_link link = {.link = {.end = &core.end},
+				     .slice = slice,
+				     .slice_count = 2,
+				     .queue = {.ordinal = queue, .capacity = 2}};
+	struct wf_msg_runs msg = {.step = 4, .count = 1, .run = {{.count = 1}}};
+	assert_refused(recv_allow(&link, &msg), WEFT_PROTOCOL, "was not announced");
+	link.feature[WF_FEATURE_ANNOUNCE] = &announced;
+	msg.step = 5;
+	assert_refused(recv_allow(&link, &msg), WEFT_PROTOCOL, "slice 0 of 2 in step 5");
 	msg.step = 4;
 	msg.run[0] = (struct wf_run){.first = 1, .count = 1};
-	assert_refused(wf_flow_allow(&link, &msg), WEFT_PROTOCOL, "slice 1 of 2 in step 4");
+	assert_refused(recv_allow(&link, &msg), WEFT_PROTOCOL, "slice 1 of 2 in step 4");
 	msg.run[0] = (struct wf_run){.first = 2, .count = 1};
-	assert_refused(wf_flow_allow(&link, &msg), WEFT_PROTOCOL, "slice 2 of 2");
+	assert_refused(recv_allow(&link, &msg), WEFT_PROTOCOL, "slice 2 of 2");
 	msg.run[0] = (struct wf_run){.first = 0, .count = 1};
-	assert_ok(wf_flow_allow(&link, &msg));
+	assert_ok(recv_allow(&link, &msg));
 	assert_int_equal(link.queue.count, 1);
 	assert_int_equal(queue[0], 0);
-	assert_refused(wf_flow_allow(&link, &msg), WEFT_PROTOCOL, "was not announced");
+	assert_refused(recv_allow(&link, &msg), WEFT_PROTOCOL, "was not announced");
 }
 
 #define rule(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* feature: what a job may have beside plain steps, on a link to a dense lane: the norm of the whole
+ * gradient, an inbox that pushes are announced to, what lanes know of trainers. As at the lane
+ * (pserver/feature.h) each is one file with hooks and a state that only this file looks into; the
+ * code of a step tests one word for whether any of them has something to send. Thread: the core's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "weft/weft.h"
+
+struct wf_dense_link;
+struct wf_event;
+
+/* Those that there are, in the order in which they send. */
+enum wf_link_feature {
+	WF_FEATURE_NORM,
+	WF_FEATURE_ANNOUNCE,
+	WF_FEATURE_OTHERS,
+};
+#define WF_FEATURE_COUNT (WF_FEATURE_OTHERS + 1u)
+
+/* `dense->feature` has the states. */
+struct wf_link_hooks {
+	uint8_t message; /* type of the message that it decodes */
+	/* Allocate the state, where the job has the feature. close accepts what was not opened. */
+	enum weft_status (*open)(struct wf_dense_link *dense);
+	void (*close)(struct wf_dense_link *dense);
+	/* A message of its type: a failure is the lane's offence. */
+	enum weft_status (*recv)(struct wf_dense_link *dense, const struct wf_event *event);
+	/* After wf_link_feature_due and STEP: send what is due, which may be nothing. False: not
+	 * all. */
+	bool (*flush)(struct wf_dense_link *dense);
+	/* READY, and DOWN; NULL: nothing to do there. */
+	void (*path_begins)(struct wf_dense_link *dense);
+	void (*path_ends)(struct wf_dense_link *dense);
+};
+
+extern const struct wf_link_hooks wf_link_norm_hooks;     /* norm.c */
+extern const struct wf_link_hooks wf_link_announce_hooks; /* announce.c */
+extern const struct wf_link_hooks wf_link_others_hooks;   /* others.c */
+
+enum weft_status wf_link_features_open(struct wf_dense_link *dense) WEFT_MUST_CHECK;
+void wf_link_features_close(struct wf_dense_link *dense); /* accepts what is half opened */
+/* A message of a type that is no one else's. */
+enum weft_status wf_link_features_recv(struct wf_dense_link *dense,
+				       const struct wf_event *event) WEFT_MUST_CHECK;
+void wf_link_feature_due(struct wf_dense_link *dense, enum wf_link_feature feature);
+/* False: not all that is due was sent. */
+bool wf_link_features_flush(struct wf_dense_link *dense);
+void wf_link_features_path_begins(struct wf_dense_link *dense);
+void wf_link_features_path_ends(struct wf_dense_link *dense);
+
+/* others.c: the lane has been asked, and has not answered. */
+bool wf_others_asks(const struct wf_dense_link *dense);
+
+/* announce.c: the lane is told of the push first, and lets it go later. */
+void wf_announce_push(struct wf_dense_link *dense, uint32_t ordinal);
+/* The lane has asked for announcements: make room for them. */
+enum weft_status wf_announce_grant(struct wf_dense_link *dense) WEFT_MUST_CHECK;
