@@ -34,6 +34,7 @@
 #define WF_SECTIONS (2 + WF_STATE_MAX) /* that lanes may write to: places, by their index */
 #define WF_CORE_OPS 16
 
+struct wf_link_codec;
 struct wf_core;
 struct wf_dense_link;  /* trainer/dense.h */
 struct wf_service_ops; /* likewise */
@@ -115,6 +116,7 @@ struct wf_core {
 	unsigned place_count;       /* with the pservers' parameters: what lanes may write to */
 	/* With a wire of 16 bits only: what leaves and what comes, in the layout of the sections
 	 * with offsets by half (halves.c). */
+	const struct wf_link_codec *codec; /* NULL: f32 */
 	enum weft_value_format wire;
 	unsigned wire_shift; /* bits by which it is less than f32: 0 or 1 */
 	const struct wf_kernels *kernels;

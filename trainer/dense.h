@@ -59,11 +59,15 @@ wf_dense_of(struct wf_link *link)
 	return (struct wf_dense_link *)link;
 }
 
-/* halves.c; only with a wire of 16 bits */
-/* Round the slice's gradient, unless that has been done for this push. */
-void wf_core_round(struct wf_core *core, struct wf_dense_slice *slice);
-/* The slice's values have come: into the parameters. */
-void wf_core_widen(const struct wf_core *core, const struct wf_dense_slice *slice);
+/* How gradients and values travel, if it is not as they lie: halves.c. */
+struct wf_link_codec {
+	/* The slice's gradient is about to leave, maybe not for the first time: from op->region,
+	 * op->src and op->bytes, which it sets. */
+	void (*copy_out)(struct wf_core *core, struct wf_dense_slice *slice, struct wf_op *op);
+	/* The slice's values have come: into the parameters. Those that the lane answers an initial
+	 * push with, once more when it is DONE: until then the array is lent. */
+	void (*copy_in)(struct wf_core *core, const struct wf_dense_slice *slice);
+};
 
 /* flow.c */
 bool wf_flow_flush(struct wf_link *link); /* as wf_link_flush */

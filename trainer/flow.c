@@ -220,16 +220,6 @@ count_discarded(struct wf_core *core)
 	wf_stats_add(stats, WF_CORE_SLICE_DISCARDED_COUNT, 1);
 }
 
-/* Values are here in 16 bits. Initial ones leave from the very array that they come to, which is
- * lent until DONE. */
-static void
-take_halves(const struct wf_core *core, const struct wf_dense_slice *slice)
-{
-	if (!slice->in_flight || !wf_is_initial_push(slice->step)) {
-		wf_core_widen(core, slice);
-	}
-}
-
 /* All of the slice, and nothing else: in 16 bits only values travel, and initial ones leave in f32
  * and are answered in 16 bits. */
 static enum weft_status
@@ -276,8 +266,8 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 	slice->state = WF_SLICE_REST;
 	wf_stats_add(&wf_core_of(&dense->link)->stats,
 		     pulled ? WF_CORE_SLICE_PULLED_COUNT : WF_CORE_SLICE_ANSWERED_COUNT, 1);
-	if (wf_core_of(&dense->link)->wire != WEFT_VALUES_F32 && values) {
-		take_halves(wf_core_of(&dense->link), slice);
+	if (wf_core_of(&dense->link)->codec != NULL && values) {
+		wf_core_of(&dense->link)->codec->copy_in(wf_core_of(&dense->link), slice);
 	}
 	if (pulled) {
 		dense->pull_sent--;
@@ -306,9 +296,8 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 	struct wf_dense_slice *slice = &dense->slice[ordinal];
 	slice->in_flight = false;
 	if (slice->state == WF_SLICE_REST) {
-		if (wf_core_of(&dense->link)->wire != WEFT_VALUES_F32 &&
-		    wf_is_initial_push(slice->step)) {
-			wf_core_widen(wf_core_of(&dense->link), slice);
+		if (wf_core_of(&dense->link)->codec != NULL && wf_is_initial_push(slice->step)) {
+			wf_core_of(&dense->link)->codec->copy_in(wf_core_of(&dense->link), slice);
 		}
 		WF_ASSERT(wf_core_of(&dense->link)->undone_slices > 0);
 		wf_core_of(&dense->link)->undone_slices--;
@@ -347,35 +336,13 @@ send_out(struct wf_dense_link *dense)
 	dense->link.out_due = !wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
 }
 
-/* A gradient in 16 bits. */
-static void
-fill_rounded(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, struct wf_op *op)
-{
-	struct wf_core *core = wf_core_of(&dense->link);
-	struct wf_dense_slice *slice = &dense->slice[ordinal];
-	wf_core_round(core, slice);
-	*op = (struct wf_op){
-		.kind = WF_OP_PUT,
-		.cookie = wf_link_cookie(&dense->link, ordinal),
-		.region = core->rounded_region,
-		.src = (const char *)core->rounded.base + (slice->offset >> core->wire_shift),
-		.bytes = slice->bytes >> core->wire_shift,
-		.key = dense->link.window.key,
-		.tag = wf_tag(ordinal * dense->link.window.slot_count + slot, slice->step),
-	};
-}
-
 static void
 fill_put(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, struct wf_op *op)
 {
-	const struct wf_core *core = wf_core_of(&dense->link);
-	const struct wf_dense_slice *slice = &dense->slice[ordinal];
+	struct wf_core *core = wf_core_of(&dense->link);
+	struct wf_dense_slice *slice = &dense->slice[ordinal];
 	bool initial = wf_is_initial_push(slice->step); /* the values or state themselves */
 	const struct wf_slab *slab = initial ? &core->section[slice->section] : &core->grad;
-	if (core->wire != WEFT_VALUES_F32 && !initial) {
-		fill_rounded(dense, ordinal, slot, op);
-		return;
-	}
 	op->kind = WF_OP_PUT; /* what is of SENDs is not read */
 	op->cookie = wf_link_cookie(&dense->link, ordinal);
 	op->region = initial ? core->section_region[slice->section] : core->grad_region;
@@ -384,6 +351,9 @@ fill_put(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, str
 	op->key = dense->link.window.key;
 	op->offset = 0;
 	op->tag = wf_tag(ordinal * dense->link.window.slot_count + slot, slice->step);
+	if (core->codec != NULL && !initial) {
+		core->codec->copy_out(core, slice, op);
+	}
 }
 
 /* The first op of a step. The head and body of core->end.msg are read when it is posted. */

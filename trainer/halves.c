@@ -9,6 +9,83 @@
 #include "base/assert.h"
 #include "trainer/dense.h"
 
+static void *
+at(const struct wf_slab *slab, uint64_t offset)
+{
+	return (char *)slab->base + offset;
+}
+
+static void
+count_overflows(struct wf_core *core, const struct wf_dense_slice *slice, const uint16_t *half,
+		const float *from)
+{
+	size_t lost = wf_halves_overflows(core->kernels, core->wire, half, from,
+					  slice->bytes / sizeof(float));
+	struct wf_stats *stats = &core->stats;
+	if (lost > 0 && wf_stats_get(stats, WF_CORE_GRADIENT_OVERFLOWED_COUNT) == 0) {
+		wf_core_log(core, WEFT_LOG_WARN,
+			    "trainer %u: %zu values of the gradient of %.60s are too large for the "
+			    "wire's 16 bits, and infinite there; from here on they are only "
+			    "counted (gradients_overflowed)",
+			    core->opts.trainer_id, lost, core->job.tensor[slice->tensor].name);
+	}
+	wf_stats_add(stats, WF_CORE_GRADIENT_OVERFLOWED_COUNT, lost);
+}
+
+static void
+round_slice(struct wf_core *core, struct wf_dense_slice *slice)
+{
+	uint16_t *to = at(&core->rounded, slice->offset >> core->wire_shift);
+	const float *from = at(&core->grad, slice->offset);
+	const size_t count = slice->bytes / sizeof(float);
+	if (slice->is_rounded) {
+		return;
+	}
+	slice->is_rounded = true;
+	if (core->job.set.dense_rounding == WEFT_ROUND_STOCHASTIC) {
+		const struct wf_halves_draw draw = {
+			.form = core->wire,
+			.in = from,
+			.count = count,
+			.seed = core->opts.rounding_seed,
+			.trainer = core->opts.trainer_id,
+			.tensor = slice->tensor,
+			.step = slice->step,
+			.first = (slice->offset - core->offset[slice->tensor]) / sizeof(float),
+		};
+		wf_halves_draw(core->kernels, &draw, to);
+	} else {
+		core->kernels->rows->half[core->wire].narrow(to, from, count);
+	}
+	count_overflows(core, slice, to, from);
+}
+
+static void
+copy_out(struct wf_core *core, struct wf_dense_slice *slice, struct wf_op *op)
+{
+	round_slice(core, slice);
+	op->region = core->rounded_region;
+	op->src = at(&core->rounded, slice->offset >> core->wire_shift);
+	op->bytes = slice->bytes >> core->wire_shift;
+}
+
+/* Initial values leave from the very array that they come to, which is lent until DONE. */
+static void
+copy_in(struct wf_core *core, const struct wf_dense_slice *slice)
+{
+	const uint16_t *from = at(&core->answers, slice->offset >> core->wire_shift);
+	if (slice->in_flight && wf_is_initial_push(slice->step)) {
+		return;
+	}
+	core->kernels->rows->half[core->wire].widen(at(&core->section[0], slice->offset), from,
+						    slice->bytes / sizeof(float));
+}
+
+static const struct wf_link_codec codec = {
+	.copy_out = copy_out,
+	.copy_in = copy_in,
+};
+
 enum weft_status
 wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
 {
@@ -20,6 +97,7 @@ wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
 	if (core->wire == WEFT_VALUES_F32) {
 		return WEFT_OK;
 	}
+	core->codec = &codec;
 	enum weft_status st =
 		env->ops->slab_open(env, bytes >> core->wire_shift, numa_node, &core->rounded);
 	if (st == WEFT_OK) {
@@ -53,63 +131,4 @@ wf_core_halves_add(struct wf_core *core)
 	}
 	enum weft_status st = add_region(core, &core->rounded, &core->rounded_region);
 	return st != WEFT_OK ? st : add_region(core, &core->answers, &core->answers_region);
-}
-
-static void *
-at(const struct wf_slab *slab, uint64_t offset)
-{
-	return (char *)slab->base + offset;
-}
-
-static void
-count_overflows(struct wf_core *core, const struct wf_dense_slice *slice, const uint16_t *half,
-		const float *from)
-{
-	size_t lost = wf_halves_overflows(core->kernels, core->wire, half, from,
-					  slice->bytes / sizeof(float));
-	struct wf_stats *stats = &core->stats;
-	if (lost > 0 && wf_stats_get(stats, WF_CORE_GRADIENT_OVERFLOWED_COUNT) == 0) {
-		wf_core_log(core, WEFT_LOG_WARN,
-			    "trainer %u: %zu values of the gradient of %.60s are too large for the "
-			    "wire's 16 bits, and infinite there; from here on they are only "
-			    "counted (gradients_overflowed)",
-			    core->opts.trainer_id, lost, core->job.tensor[slice->tensor].name);
-	}
-	wf_stats_add(stats, WF_CORE_GRADIENT_OVERFLOWED_COUNT, lost);
-}
-
-void
-wf_core_round(struct wf_core *core, struct wf_dense_slice *slice)
-{
-	uint16_t *to = at(&core->rounded, slice->offset >> core->wire_shift);
-	const float *from = at(&core->grad, slice->offset);
-	const size_t count = slice->bytes / sizeof(float);
-	if (slice->is_rounded) {
-		return;
-	}
-	slice->is_rounded = true;
-	if (core->job.set.dense_rounding == WEFT_ROUND_STOCHASTIC) {
-		const struct wf_halves_draw draw = {
-			.form = core->wire,
-			.in = from,
-			.count = count,
-			.seed = core->opts.rounding_seed,
-			.trainer = core->opts.trainer_id,
-			.tensor = slice->tensor,
-			.step = slice->step,
-			.first = (slice->offset - core->offset[slice->tensor]) / sizeof(float),
-		};
-		wf_halves_draw(core->kernels, &draw, to);
-	} else {
-		core->kernels->rows->half[core->wire].narrow(to, from, count);
-	}
-	count_overflows(core, slice, to, from);
-}
-
-void
-wf_core_widen(const struct wf_core *core, const struct wf_dense_slice *slice)
-{
-	const uint16_t *from = at(&core->answers, slice->offset >> core->wire_shift);
-	core->kernels->rows->half[core->wire].widen(at(&core->section[0], slice->offset), from,
-						    slice->bytes / sizeof(float));
 }
