@@ -59,12 +59,13 @@ struct wf_dense_peer {
 /* What trainer t has pushed of slice s: push[s * trainer_count + t]. */
 struct wf_push {
 	uint64_t next;    /* step waited for */
-	bool mine;        /* the step before `next` was pushed, so its answer is owed */
 	const void *data; /* gradient not consumed yet, as on the wire; NULL: none */
 	uint32_t slot;    /* of the window; WF_SLOT_NONE: parked */
 	uint32_t chunk;   /* of the park, if parked */
+	bool mine;        /* the step before `next` was pushed, so its answer is owed */
 	bool answer_due;  /* is in the trainer's ring of answers */
 };
+WF_STATIC_ASSERT(sizeof(struct wf_push) == 32, "there are many, and each is looked for often");
 
 struct wf_round {
 	uint64_t next;    /* step waited for; 0: initial values */
