@@ -159,7 +159,7 @@ fill_answers(struct wf_lane *lane, struct wf_peer *peer, struct wf_op op[WF_OPS_
 static bool
 is_held(const struct wf_dense *dense, uint32_t ordinal, uint64_t lead)
 {
-	const struct wf_async_slice *slice = &dense->slice[ordinal];
+	const struct wf_async_slice *slice = &dense->async.slice[ordinal];
 	return slice->is_async && !wf_order_may_answer(&slice->terms, lead);
 }
 
@@ -193,12 +193,12 @@ due_answers(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	if (dense->async_count == 0 || own->answers.count == 0) {
+	if (dense->async.count == 0 || own->answers.count == 0) {
 		return own->answers.count;
 	}
 	uint64_t lead = wf_order_lead(&lane->order, &peer->member);
 	bool in_order = dense->priority == NULL || peer->member.held_since_ns == 0;
-	bool all_wait = lane->order.own_steps && lead > dense->staleness_max;
+	bool all_wait = lane->order.own_steps && lead > dense->async.staleness_max;
 	uint32_t due = all_wait ? 0 : own->answers.count;
 	if (!all_wait && (lead > lane->order.staleness || !in_order)) {
 		due = sort_answers(lane, peer, lead);

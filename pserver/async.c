@@ -25,7 +25,7 @@ static struct wf_order_view *
 view_of(const struct wf_lane *lane, uint32_t ordinal, uint32_t trainer)
 {
 	const struct wf_dense *dense = lane->own;
-	return &dense->view[(uint64_t)ordinal * lane->peer_count + trainer];
+	return &dense->async.view[(uint64_t)ordinal * lane->peer_count + trainer];
 }
 
 void
@@ -34,15 +34,15 @@ wf_async_count(struct wf_lane *lane)
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
 	struct wf_order *order = &lane->order;
-	dense->async_count = 0;
+	dense->async.count = 0;
 	for (uint32_t i = 0; i < store->stored_count; i++) {
 		const struct wf_job_terms terms =
 			wf_job_terms_of(&dense->job, store->stored[i].tensor);
-		dense->async_count += wf_job_terms_lag(&terms) ? 1 : 0;
+		dense->async.count += wf_job_terms_lag(&terms) ? 1 : 0;
 	}
-	WF_ASSERT(dense->async_count <= store->pushable_count);
-	order->came_count = dense->async_count;
-	order->summed_count = store->pushable_count - dense->async_count;
+	WF_ASSERT(dense->async.count <= store->pushable_count);
+	order->came_count = dense->async.count;
+	order->summed_count = store->pushable_count - dense->async.count;
 	order->own_steps = order->came_count > 0 && order->summed_count == 0;
 }
 
@@ -52,7 +52,7 @@ fill_slices(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
-		struct wf_async_slice *slice = &dense->slice[i];
+		struct wf_async_slice *slice = &dense->async.slice[i];
 		const struct wf_job_terms mode =
 			wf_job_terms_of(&dense->job, dense->store.stored[i].tensor);
 		slice->is_async = wf_job_terms_lag(&mode);
@@ -64,8 +64,9 @@ fill_slices(struct wf_lane *lane)
 		uint64_t staleness = slice->terms.staleness;
 		lane->order.staleness =
 			staleness < lane->order.staleness ? staleness : lane->order.staleness;
-		dense->staleness_max =
-			staleness > dense->staleness_max ? staleness : dense->staleness_max;
+		dense->async.staleness_max = staleness > dense->async.staleness_max
+						     ? staleness
+						     : dense->async.staleness_max;
 	}
 }
 
@@ -81,10 +82,10 @@ wf_async_take_memory(struct wf_lane *lane)
 	struct wf_dense *dense = lane->own;
 	uint32_t slices = dense->store.stored_count;
 	uint32_t slots = lane->opts.slot_count;
-	dense->view = wf_zalloc_array(lane->env, (uint64_t)slices * lane->peer_count + 1,
-				      sizeof(*dense->view));
-	dense->slice = wf_zalloc_array(lane->env, slices + 1u, sizeof(*dense->slice));
-	bool all = dense->view != NULL && dense->slice != NULL;
+	dense->async.view = wf_zalloc_array(lane->env, (uint64_t)slices * lane->peer_count + 1,
+					    sizeof(*dense->async.view));
+	dense->async.slice = wf_zalloc_array(lane->env, slices + 1u, sizeof(*dense->async.slice));
+	bool all = dense->async.view != NULL && dense->async.slice != NULL;
 	for (uint32_t t = 0; t < lane->peer_count && all; t++) {
 		struct wf_dense_peer *own = lane->peer[t].own;
 		own->copy_free = wf_zalloc_array(lane->env, slots, sizeof(*own->copy_free));
@@ -99,7 +100,7 @@ wf_async_take_memory(struct wf_lane *lane)
 	}
 	fill_slices(lane);
 	uint64_t bytes = (uint64_t)lane->peer_count * slots * dense->store.slot_bytes;
-	return wf_buffers_open(&dense->copies, lane->env, lane->turn.transport, bytes,
+	return wf_buffers_open(&dense->async.copies, lane->env, lane->turn.transport, bytes,
 			       lane->opts.numa_node);
 }
 
@@ -108,9 +109,10 @@ wf_async_release(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	uint64_t views = (uint64_t)dense->store.stored_count * lane->peer_count + 1;
-	wf_buffers_close(&dense->copies, lane->env, lane->turn.transport);
-	wf_free(lane->env, dense->view, views * sizeof(*dense->view));
-	wf_free(lane->env, dense->slice, (dense->store.stored_count + 1u) * sizeof(*dense->slice));
+	wf_buffers_close(&dense->async.copies, lane->env, lane->turn.transport);
+	wf_free(lane->env, dense->async.view, views * sizeof(*dense->async.view));
+	wf_free(lane->env, dense->async.slice,
+		(dense->store.stored_count + 1u) * sizeof(*dense->async.slice));
 	for (uint32_t t = 0; dense->peer != NULL && t < lane->peer_count; t++) {
 		wf_free(lane->env, dense->peer[t].copy_free,
 			lane->opts.slot_count * sizeof(*dense->peer[t].copy_free));
@@ -123,8 +125,8 @@ wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init)
 {
 	struct wf_dense *dense = lane->own;
 	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
-		dense->slice[i].version = init->step;
-		dense->slice[i].samples = init->samples;
+		dense->async.slice[i].version = init->step;
+		dense->async.slice[i].samples = init->samples;
 	}
 }
 
@@ -148,7 +150,7 @@ static void
 apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *gradient)
 {
 	struct wf_dense *dense = lane->own;
-	struct wf_async_slice *slice = &dense->slice[ordinal];
+	struct wf_async_slice *slice = &dense->async.slice[ordinal];
 	struct wf_apply apply;
 	wf_round_fill_apply(
 		lane, ordinal,
@@ -177,7 +179,7 @@ wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, cons
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
 	struct wf_order_view *view = view_of(lane, ordinal, peer->trainer);
-	const struct wf_async_slice *slice = &dense->slice[ordinal];
+	const struct wf_async_slice *slice = &dense->async.slice[ordinal];
 	WF_ASSERT(dense->round[ordinal].lent == 0);
 	uint64_t lag = wf_order_judge(view, &slice->terms, slice->version);
 	own->lag_sum += lag;
@@ -207,10 +209,10 @@ wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, stru
 	}
 	uint32_t buffer = own->copy_free[--own->copy_free_count];
 	uint64_t at = (uint64_t)peer->trainer * lane->opts.slot_count + buffer;
-	void *to = (char *)dense->copies.slab.base + at * dense->store.slot_bytes;
+	void *to = (char *)dense->async.copies.slab.base + at * dense->store.slot_bytes;
 	memcpy(to, op->src, op->bytes);
 	op->src = to;
-	op->region = dense->copies.region;
+	op->region = dense->async.copies.region;
 	op->cookie = WF_COPY_COOKIE | at;
 	op->tag = wf_tag(ordinal, wf_push_of(lane, ordinal, peer->trainer)->next - 1);
 	return true;
@@ -245,7 +247,7 @@ wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *
 	/* With state, or parameters as f32, a trainer does not compute. */
 	const struct wf_grant_key *values = &peer->places.key[WF_PLACE_VALUES];
 	if (memcmp(&op->key, values, sizeof(op->key)) == 0) {
-		wf_order_read(view, dense->slice[ordinal].version);
+		wf_order_read(view, dense->async.slice[ordinal].version);
 	}
 }
 

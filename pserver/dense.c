@@ -68,7 +68,7 @@ check_memory(const struct wf_lane *lane)
 		(uint64_t)lane->peer_count * lane->opts.slot_count * dense->store.slot_bytes;
 	uint64_t tables = lane->peer_count * peer_bytes(lane);
 	tables += wf_features_bytes(lane) + store->stored_count * sizeof(*dense->priority);
-	if (dense->async_count > 0) {
+	if (dense->async.count > 0) {
 		windows *= 2;
 		tables += wf_async_table_bytes(lane, store->stored_count);
 	}
@@ -164,7 +164,7 @@ take_memory(struct wf_lane *lane)
 	taken = store->stored_count == 0 ? WEFT_OK : open_memory(lane);
 	taken = taken == WEFT_OK ? wf_features_open(lane) : taken;
 	lane->windows.announced = wf_dense_has_hook(dense, WF_AT_PUT);
-	return taken == WEFT_OK && dense->async_count > 0 ? wf_async_take_memory(lane) : taken;
+	return taken == WEFT_OK && dense->async.count > 0 ? wf_async_take_memory(lane) : taken;
 }
 
 /* Slices of the lane that has most. */
@@ -386,7 +386,7 @@ words(const struct wf_lane *lane, const struct wf_report_line *line, char *out, 
 	const uint64_t *d = line->since;
 	(void)snprintf(out, bytes, " slices_applied %" PRIu64, d[WF_LANE_SLICE_APPLIED_COUNT]);
 	wf_features_words(lane, line, out, bytes);
-	if (dense->async_count > 0) {
+	if (dense->async.count > 0) {
 		size_t used = strlen(out);
 		(void)snprintf(out + used, bytes - used, " slices_discarded %" PRIu64,
 			       d[WF_LANE_SLICE_DISCARDED_COUNT]);
@@ -397,7 +397,7 @@ static void
 lines(struct wf_lane *lane, bool job_ends)
 {
 	const struct wf_dense *dense = lane->own;
-	if (job_ends && dense->async_count > 0) {
+	if (job_ends && dense->async.count > 0) {
 		wf_async_lines(lane);
 	}
 	wf_features_lines(lane, job_ends);

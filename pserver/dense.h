@@ -89,6 +89,15 @@ struct wf_round_scale {
 	float divisor;    /* of the sums */
 };
 
+/* Of a lane; all but the count where some slices are applied when they come. */
+struct wf_async {
+	uint32_t count;               /* of such slices; the others that can be pushed are summed */
+	struct wf_order_view *view;   /* [stored_count * peer_count], as `push` */
+	struct wf_async_slice *slice; /* [stored_count] */
+	uint64_t staleness_max;       /* of the slices that are applied when they come */
+	struct wf_buffers copies;     /* [trainer_count][slot_count] answers on their way */
+};
+
 /* lane->own. */
 struct wf_dense {
 	uint8_t *job_bytes; /* encoded, while it arrives */
@@ -108,14 +117,7 @@ struct wf_dense {
 	const float **gradient;     /* [peer_count] scratch of the apply */
 	struct wf_log_limit nonfinite_log;
 
-	uint32_t async_count; /* slices that are applied when they come; the others that can be
-				 pushed are summed */
-	/* With async_count > 0 only. */
-	struct wf_order_view *view;   /* [stored_count * peer_count], as `push` */
-	struct wf_async_slice *slice; /* [stored_count] */
-	uint64_t staleness_max;       /* of the slices that are applied when they come */
-	struct wf_buffers copies;     /* [trainer_count][slot_count] answers on their way */
-
+	struct wf_async async;
 	struct wf_features features;
 };
 
@@ -133,7 +135,7 @@ wf_is_initial(uint64_t next)
 static inline bool
 wf_slice_is_async(const struct wf_dense *dense, uint32_t ordinal)
 {
-	return dense->async_count > 0 && dense->slice[ordinal].is_async;
+	return dense->async.count > 0 && dense->async.slice[ordinal].is_async;
 }
 
 /* Has a feature of the job a hook at the point? */

@@ -171,7 +171,7 @@ apply_round(struct wf_lane *lane, uint32_t ordinal, float divisor)
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);
 	if (++dense->applied == lane->order.summed_count) {
 		dense->applied = 0;
-		lane->turn.awaits_done = dense->async_count > 0; /* of copies */
+		lane->turn.awaits_done = dense->async.count > 0; /* of copies */
 		if (wf_dense_has_hook(dense, WF_AT_STEP_DONE)) {
 			wf_features_step_done(lane, applied_ns);
 		}
@@ -322,7 +322,7 @@ wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_in
 		wf_push_of(lane, i, 0)->next = dense->round[i].next;
 	}
 	wf_order_begin(&lane->order, msg->step, msg->samples);
-	if (dense->async_count > 0) {
+	if (dense->async.count > 0) {
 		wf_async_init(lane, msg);
 	}
 	return WEFT_OK;
