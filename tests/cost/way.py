@@ -34,7 +34,8 @@ CALLS_MIN = 0.5
 FEATURES = {
     "pserver/announce.c", "pserver/async.c", "pserver/averages.c", "pserver/feature.c",
     "pserver/halves.c", "pserver/inquiry.c", "pserver/norm.c", "pserver/straggle.c",
-    "trainer/halves.c", "trainer/norm.c", "trainer/others.c",
+    "trainer/announce.c", "trainer/feature.c", "trainer/halves.c", "trainer/norm.c",
+    "trainer/others.c",
 }
 
 
