@@ -252,5 +252,5 @@ uint64_t wf_order_lead(const struct wf_order *order, const struct wf_member *mem
 /* Since when answers have waited for others; 0: none waits. And does one wait for `member`? */
 uint64_t wf_order_holds_since(const struct wf_order *order);
 bool wf_order_holds_for(const struct wf_order *order, const struct wf_member *member);
-/* The first member that has left, and that the step waits for; `count`: none has. */
+/* A step has been begun: the first member that has left, and that it waits for; `count`: none. */
 uint32_t wf_order_find_left(const struct wf_order *order);

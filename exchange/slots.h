@@ -65,7 +65,7 @@ void wf_slots_close(struct wf_env *env, struct wf_slots *slots);
 uint64_t wf_slots_table_bytes(uint32_t count);
 
 /* Grant the window, whose memory begins at `offset` of `region`, on the path of `conn`; once.
- * WEFT_AGAIN, WEFT_CLOSED: not now. Other failures: what the peer asked for cannot be. */
+ * WEFT_CLOSED: the path is about to end. Other failures: what the peer asked for cannot be. */
 enum weft_status wf_slots_grant(struct wf_slots *slots, struct wf_conn *conn, uint32_t region,
 				uint64_t offset, uint64_t slot_bytes) WEFT_MUST_CHECK;
 /* The slots that are CREDIT, as a message; and it is sent. */

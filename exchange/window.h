@@ -7,13 +7,13 @@
  * which names the holder, finds the slot. One word may hold many slots, of a push of rows, say: it
  * has the number of the last one, and the slots are freed by CREDIT or all together.
  *
- *     on        | granted by        | free                     | held
- *     ----------+-------------------+--------------------------+------------------------
- *     GRANT     | wf_send_window_open    | all                      |
- *     PUT       | wf_send_window_claim   | one less: the last freed | one more
- *     answer    | wf_send_window_release | one more                 | one less
- *     CREDIT    | wf_send_window_credit  | more                     | less
- *     DOWN      | wf_send_window_forget  | none: there are no slots | none: their words say so
+ *     on     | function               | free                     | held
+ *     -------+------------------------+--------------------------+-------------------------
+ *     GRANT  | wf_send_window_open    | all                      |
+ *     PUT    | wf_send_window_claim   | one less: the last freed | one more
+ *     answer | wf_send_window_release | one more                 | one less
+ *     CREDIT | wf_send_window_credit  | more                     | less
+ *     DOWN   | wf_send_window_forget  | none: there are no slots | none: their words say so
  *
  * Thread: the session's core. */
 #pragma once

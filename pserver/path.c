@@ -109,7 +109,7 @@ flush_grant(struct wf_lane *lane, struct wf_peer *peer)
 		wf_lane_offence(lane, peer);
 	}
 	if (st != WEFT_OK) {
-		return false; /* not now, or the connection is on its way down */
+		return false; /* the connection is on its way down */
 	}
 	struct wf_msg_grant msg = {
 		.kind = WF_GRANT_WIRE_SLOTS,

@@ -330,7 +330,8 @@ wf_step_say(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_sai
 	if (lane->turn.on && sum->heard == 1 && sum->since_ns == 0) {
 		sum->since_ns = wf_now_ns(lane->env);
 	}
-	if (lane->gone_count > 0 && st == WEFT_OK && *out != WF_STEP_AGAIN) {
+	/* Who is out of data begins no step, which somebody who has left could be missing in. */
+	if (lane->gone_count > 0 && st == WEFT_OK && *out != WF_STEP_AGAIN && !said->out) {
 		wf_step_fail_if_left(lane, said->step);
 	}
 	return st;

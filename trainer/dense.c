@@ -84,6 +84,10 @@ static enum weft_status
 check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
+	if (msg->held_bytes > 0) {
+		return wf_fail(WEFT_PROTOCOL, "GRANT: a lane of tensors holds %" PRIu64 " bytes",
+			       msg->held_bytes);
+	}
 	if ((uint64_t)msg->slot_count * dense->slice_count > WF_SLOT_MAX) {
 		return wf_fail(WEFT_PROTOCOL, "GRANT: %u slots", msg->slot_count);
 	}

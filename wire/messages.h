@@ -116,14 +116,14 @@ enum wf_grant_wire {
  * The values are fresh all the same. Ordinals do not use this bit (WF_SLICE_COUNT_MAX). */
 #define WF_TAG_DISCARDED (1u << 31)
 
+/* The slot id of a tag is ordinal * slot_count + slot for the push of a slice, and the ordinal for an
+ * answer. Of parts of rows: wire/sparse_messages.h. */
 static inline uint32_t
 wf_answer_ordinal(uint32_t tag)
 {
 	return wf_tag_slot(tag & ~WF_TAG_DISCARDED);
 }
 
-/* Slot id of a slice's push: on_lane * slot_count + buffer; of a place: on_lane. Of parts of rows:
- * wire/sparse_messages.h. */
 struct wf_msg_grant {
 	uint8_t kind;   /* enum wf_grant_wire */
 	uint8_t place;  /* PLACE: 0: parameters, laid out as the job's tensors, or rows; 1 + i:

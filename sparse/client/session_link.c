@@ -78,6 +78,9 @@ check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 	const struct wf_client_link *cl = (const struct wf_client_link *)link;
 	struct wf_client *client = cl->client;
 	bool known = client->started;
+	if (msg->announced) {
+		return wf_fail(WEFT_PROTOCOL, "GRANT: a sparse lane has pushes announced");
+	}
 	if (msg->held_bytes == 0) {
 		return wf_fail(WEFT_PROTOCOL, "GRANT: a sparse lane holds 0 bytes");
 	}

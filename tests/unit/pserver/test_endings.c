@@ -293,6 +293,19 @@ goodbye_before_anybody_began(struct stage *stage)
 	next_job(stage);
 }
 
+/* Its own OUT went to other lanes only, and was answered there: nobody here waits for it. */
+static void
+goodbye_before_the_others_are_out(struct stage *stage)
+{
+	begin(stage);
+	peer_goodbye(&stage->puppet[1].peer);
+	stage_settle(stage);
+	puppet_say_out(&stage->puppet[0], 1, 0);
+	stage_settle(stage);
+	CHECK(stage, stage->puppet[1].peer.goodbye_heard && !stage->puppet[0].peer.aborted);
+	CHECK(stage, wf_lane_job_state(stage->lane[0]) == WF_LANE_RUNNING);
+}
+
 static void
 goodbye_in_a_reduce(struct stage *stage)
 {
@@ -353,6 +366,7 @@ a_goodbye_that_nobody_waits_behind_ends_nothing(void **state)
 {
 	(void)state;
 	play(goodbye_after_its_pushes);
+	play(goodbye_before_the_others_are_out);
 }
 
 /* --- REDUCE --- */

@@ -88,6 +88,7 @@ fake_resume(struct member *p)
 	}
 	struct wf_msg_grant msg = {
 		.kind = WF_GRANT_WIRE_SLOTS,
+		.announced = lane->opts->wrong == FAKE_ANNOUNCES,
 		.slot_count = lane->opts->slot_count,
 		.bytes = lane->opts->slot_bytes,
 		.held_bytes = lane->opts->wrong == FAKE_HOLDS_NOTHING ? 0 : lane->opts->held_bytes,

@@ -35,6 +35,7 @@ enum fake_wrong {
 	FAKE_SAYS_NONSENSE,    /* a message of a type that does not exist */
 	FAKE_GRANTS_TWICE,
 	FAKE_HOLDS_NOTHING,    /* GRANT without bytes to be held */
+	FAKE_ANNOUNCES,        /* GRANT with pushes announced, as tensors may have */
 	FAKE_RESUMES_IN_PARTS, /* RESUME of two units */
 	FAKE_NACKS_CALLS,      /* FETCH and RESTORE */
 	FAKE_FETCHES_NONSENSE, /* FETCH is answered with bytes of 1 */

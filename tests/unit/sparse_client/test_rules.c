@@ -566,6 +566,7 @@ a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
 		{FAKE_SMALL_SLOTS, WEFT_MISMATCH, "slots of 128 bytes"},
 		{FAKE_SAYS_NONSENSE, WEFT_PROTOCOL, "sparse message of type 99"},
 		{FAKE_HOLDS_NOTHING, WEFT_PROTOCOL, "GRANT: a sparse lane holds 0 bytes"},
+		{FAKE_ANNOUNCES, WEFT_PROTOCOL, "GRANT: a sparse lane has pushes announced"},
 		{FAKE_RESUMES_IN_PARTS, WEFT_PROTOCOL,
 		 "RESUME: units 0 and 2 more, the last, 0 of 1 are there"},
 		{FAKE_GRANTS_TWICE, WEFT_PROTOCOL, "GRANT: kind 1 was not expected"},
