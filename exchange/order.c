@@ -122,8 +122,8 @@ go_out(struct wf_order *order, struct wf_member *member, const struct wf_step_sa
 }
 
 enum weft_status
-wf_order_say(struct wf_order *order, struct wf_member *member, const struct wf_step_said *said,
-	     enum wf_step_news *out)
+wf_order_on_step(struct wf_order *order, struct wf_member *member, const struct wf_step_said *said,
+		 enum wf_step_news *out)
 {
 	const char *why = judge(order, member, said, out);
 	if (why != NULL) {

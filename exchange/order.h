@@ -240,9 +240,9 @@ enum weft_status wf_order_check(const struct wf_order *order, const struct wf_me
 				const struct wf_step_said *said,
 				enum wf_step_news *out) WEFT_MUST_CHECK;
 /* The member has said it: count. */
-enum weft_status wf_order_say(struct wf_order *order, struct wf_member *member,
-			      const struct wf_step_said *said,
-			      enum wf_step_news *out) WEFT_MUST_CHECK;
+enum weft_status wf_order_on_step(struct wf_order *order, struct wf_member *member,
+				  const struct wf_step_said *said,
+				  enum wf_step_news *out) WEFT_MUST_CHECK;
 /* Somebody else has begun the step, which cannot end without what `member` has not pushed. */
 bool wf_order_others_need(const struct wf_order *order, const struct wf_member *member);
 /* Steps by which the member is ahead of who, of the others in its pass, has done least. Who is out

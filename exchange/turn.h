@@ -253,7 +253,7 @@ wf_turn_flush(struct wf_turn *turn, const struct wf_turn_ops *ops)
 }
 
 static inline unsigned
-wf_turn_take_events(struct wf_turn *turn, const struct wf_turn_ops *ops)
+wf_turn_handle_events(struct wf_turn *turn, const struct wf_turn_ops *ops)
 {
 	unsigned count = 0;
 	enum weft_status st =
@@ -288,15 +288,15 @@ wf_turn_end_wait(struct wf_turn *turn, bool busy)
 
 /* One turn. Returns whether it brought anything: if not, what is due waits for an event. */
 static inline bool
-wf_turn_take(struct wf_turn *turn, const struct wf_turn_ops *ops)
+wf_turn_run(struct wf_turn *turn, const struct wf_turn_ops *ops)
 {
 	wf_turn_begin(turn);
 	turn->ticked = false;
 	wf_turn_flush(turn, ops);
-	unsigned count = wf_turn_take_events(turn, ops);
+	unsigned count = wf_turn_handle_events(turn, ops);
 	if (count > 0 && turn->due != NULL) {
 		wf_turn_flush(turn, ops); /* what follows from them leaves in this turn */
-		count += turn->spins ? wf_turn_take_events(turn, ops) : 0; /* else: arm */
+		count += turn->spins ? wf_turn_handle_events(turn, ops) : 0; /* else: arm */
 	}
 	if (ops->work != NULL && turn->works) {
 		turn->works = ops->work(turn->end);
@@ -363,11 +363,11 @@ wf_turn_round(struct wf_turn *turn, const struct wf_turn_ops *ops, uint64_t *dea
 {
 	if (wf_turn_polls_on(turn)) {
 		turn->spins = true;
-		(void)wf_turn_take(turn, ops);
+		(void)wf_turn_run(turn, ops);
 		turn->wait_ns = turn->wait_ns == 0 ? turn->now_ns : turn->wait_ns;
 		return false;
 	}
 	turn->ticked = false;
 	enum wf_rest rest = wf_turn_arm(turn, ops, deadline_ns);
-	return (rest == WF_REST_NOW || !wf_turn_take(turn, ops)) && rest != WF_REST_NOT;
+	return (rest == WF_REST_NOW || !wf_turn_run(turn, ops)) && rest != WF_REST_NOT;
 }

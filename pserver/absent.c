@@ -23,11 +23,11 @@ find(struct wf_lane *lane, uint32_t trainer)
 }
 
 static void
-tell_all(struct wf_lane *lane)
+send_all(struct wf_lane *lane)
 {
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
 		if (lane->peer[i].conn != NULL) {
-			wf_absent_tell(lane, &lane->peer[i]);
+			wf_absent_send(lane, &lane->peer[i]);
 		}
 	}
 }
@@ -53,7 +53,7 @@ wf_lane_needs_all(const struct wf_lane *lane)
 }
 
 void
-wf_lane_hear_needs_all(struct wf_lane *lane)
+wf_lane_on_needs_all(struct wf_lane *lane)
 {
 	/* Then it is the same job: whoever has made a step is on all lanes. */
 	if (lane->has_steps && wf_lane_has_run(lane)) {
@@ -86,7 +86,7 @@ note(struct wf_lane *lane, const struct wf_hello *hello, enum weft_status status
 	}
 	absentee->status = status;
 	(void)snprintf(absentee->why, sizeof(absentee->why), "%.*s", WF_REASON_BYTES - 1, why);
-	tell_all(lane);
+	send_all(lane);
 }
 
 void
@@ -124,7 +124,7 @@ wf_absent_forget(struct wf_lane *lane, uint32_t trainer)
 		return;
 	}
 	*absentee = lane->absentee[--lane->absentee_count];
-	tell_all(lane);
+	send_all(lane);
 }
 
 const char *
@@ -159,7 +159,7 @@ wf_absent_check(struct wf_lane *lane, uint64_t now)
 }
 
 void
-wf_absent_tell(struct wf_lane *lane, struct wf_peer *peer)
+wf_absent_send(struct wf_lane *lane, struct wf_peer *peer)
 {
 	WF_ASSERT(peer->lane == lane);
 	peer->absent_due = true;
@@ -171,7 +171,7 @@ wf_absent_note_silent(struct wf_lane *lane, uint32_t silent)
 {
 	if (lane->silent != silent) {
 		lane->silent = silent;
-		tell_all(lane);
+		send_all(lane);
 	}
 }
 

@@ -294,7 +294,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	peer->left_in_order = false;
 	/* It may have missed that somebody came right, or moves again. */
 	if (returns || lane->absentee_count > 0 || lane->silent > 0) {
-		wf_absent_tell(lane, peer);
+		wf_absent_send(lane, peer);
 	}
 	if (send_job) {
 		lane->job_received = 0;

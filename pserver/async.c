@@ -77,7 +77,7 @@ wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices)
 }
 
 enum weft_status
-wf_async_take_memory(struct wf_lane *lane)
+wf_async_alloc(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	uint32_t slices = dense->store.stored_count;

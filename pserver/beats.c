@@ -90,7 +90,7 @@ wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns)
 }
 
 enum weft_status
-wf_peer_beat_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
+wf_peer_on_beat(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
 	struct wf_msg_beat msg;
 	enum weft_status st = wf_msg_beat_decode(event->msg.head, event->msg.body, &msg);

@@ -65,7 +65,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 }
 
 enum weft_status
-wf_control_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
+wf_control_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
 	const struct wf_head *head = event->msg.head;
 	union {
@@ -80,10 +80,10 @@ wf_control_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_even
 	case WF_MSG_ABORT:
 		return handle_abort(lane, event);
 	case WF_MSG_BEAT:
-		return wf_peer_beat_take(lane, peer, event);
+		return wf_peer_on_beat(lane, peer, event);
 	case WF_MSG_REDUCE:
 		st = wf_msg_reduce_decode(head, event->msg.body, &msg.reduce);
-		return st != WEFT_OK ? st : wf_reduce_take(lane, peer, &msg.reduce);
+		return st != WEFT_OK ? st : wf_reduce_on_message(lane, peer, &msg.reduce);
 	case WF_MSG_GRANT:
 		st = wf_msg_grant_decode(head, event->msg.body, &msg.grant);
 		return st != WEFT_OK ? st : wf_path_recv_grant(lane, peer, &msg.grant);

@@ -10,7 +10,7 @@
 #include "base/assert.h"
 
 static enum weft_status
-take_peer_memory(struct wf_lane *lane, struct wf_peer *peer)
+alloc_peer_memory(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
@@ -85,7 +85,7 @@ check_memory(const struct wf_lane *lane)
 }
 
 static enum weft_status
-take_priorities(struct wf_lane *lane)
+copy_priorities(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
@@ -123,7 +123,7 @@ needs_all(const struct wf_lane *lane)
 }
 
 static enum weft_status
-take_memory(struct wf_lane *lane)
+alloc_memory(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
@@ -147,9 +147,9 @@ take_memory(struct wf_lane *lane)
 		dense->push[i].slot = WF_SLOT_NONE;
 		dense->push[i].chunk = WF_PARK_NONE;
 	}
-	enum weft_status taken = take_priorities(lane);
+	enum weft_status taken = copy_priorities(lane);
 	for (uint32_t i = 0; i < lane->peer_count && taken == WEFT_OK; i++) {
-		taken = take_peer_memory(lane, &lane->peer[i]);
+		taken = alloc_peer_memory(lane, &lane->peer[i]);
 	}
 	if (taken != WEFT_OK) {
 		return taken;
@@ -164,7 +164,7 @@ take_memory(struct wf_lane *lane)
 	taken = store->stored_count == 0 ? WEFT_OK : open_memory(lane);
 	taken = taken == WEFT_OK ? wf_features_open(lane) : taken;
 	lane->windows.announced = wf_dense_has_hook(dense, WF_AT_PUT);
-	return taken == WEFT_OK && dense->async.count > 0 ? wf_async_take_memory(lane) : taken;
+	return taken == WEFT_OK && dense->async.count > 0 ? wf_async_alloc(lane) : taken;
 }
 
 /* Slices of the lane that has most. */
@@ -230,7 +230,7 @@ accept_job(struct wf_lane *lane)
 		return st;
 	}
 	wf_async_count(lane);
-	return take_memory(lane);
+	return alloc_memory(lane);
 }
 
 static void
@@ -262,7 +262,7 @@ describe_job(struct wf_lane *lane)
 }
 
 static enum weft_status
-take_job(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_job *msg)
+on_job(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_job *msg)
 {
 	struct wf_dense *dense = lane->own;
 	if (!peer->loading || msg->total_bytes != lane->first.job_bytes ||
@@ -285,8 +285,8 @@ take_job(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_job *ms
 }
 
 static enum weft_status
-take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
-	     const uint8_t *body)
+on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+	   const uint8_t *body)
 {
 	union {
 		struct wf_msg_job job;
@@ -298,7 +298,7 @@ take_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *h
 	switch (head->type) {
 	case WF_MSG_JOB:
 		st = wf_msg_job_decode(head, body, &msg.job);
-		return st != WEFT_OK ? st : take_job(lane, peer, &msg.job);
+		return st != WEFT_OK ? st : on_job(lane, peer, &msg.job);
 	case WF_MSG_INIT:
 		st = wf_msg_init_decode(head, body, &msg.init);
 		return st != WEFT_OK ? st : wf_round_init(lane, peer, &msg.init);
@@ -414,7 +414,7 @@ const struct wf_lane_service wf_dense_service = {
 	.release = release,
 	.path_begins = wf_answer_path_begins,
 	.path_ends = path_ends,
-	.message = take_message,
+	.message = on_message,
 	.put = wf_round_put,
 	.park = wf_round_park,
 	.done = wf_round_done,

@@ -184,7 +184,7 @@ void wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t 
 void wf_async_count(struct wf_lane *lane);
 /* What the job takes beyond a synchronous one's: one more window each, and these tables. */
 uint64_t wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices);
-enum weft_status wf_async_take_memory(struct wf_lane *lane) WEFT_MUST_CHECK;
+enum weft_status wf_async_alloc(struct wf_lane *lane) WEFT_MUST_CHECK;
 void wf_async_release(struct wf_lane *lane); /* accepts what is half taken, and nothing */
 void wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init);
 void wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *data);

@@ -29,7 +29,7 @@ conn_max(const struct wf_lane_opts *opts)
 
 /* The service's. */
 static enum weft_status
-take_own(struct wf_lane *lane)
+alloc_own(struct wf_lane *lane)
 {
 	size_t bytes = lane->service->own_bytes;
 	lane->own = wf_zalloc(lane->env, bytes);
@@ -66,7 +66,7 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	transport_opts.verbs = lane->verbs;
 	lane->opts.network = NULL;
 	if (st == WEFT_OK) {
-		st = take_own(lane);
+		st = alloc_own(lane);
 	}
 	if (st == WEFT_OK) {
 		st = wf_transport_open("paths", &transport_opts, &lane->turn.transport);
@@ -83,7 +83,7 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 }
 
 static void
-tell_unsaid(struct wf_lane *lane, uint64_t now)
+log_suppressed(struct wf_lane *lane, uint64_t now)
 {
 	uint64_t unsaid = wf_log_limit_unsaid(&lane->warnings, now);
 	if (unsaid > 0) {
@@ -104,7 +104,7 @@ wf_lane_destroy(struct wf_lane *lane)
 	lane->turn.transport = NULL;
 	wf_admit_release_job(lane);
 	wf_free(lane->env, lane->own, lane->service->own_bytes);
-	tell_unsaid(lane, WF_NEVER);
+	log_suppressed(lane, WF_NEVER);
 	wf_free(lane->env, lane, sizeof(*lane));
 }
 
@@ -264,7 +264,7 @@ handle_msg(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *ev
 		return lane->service->message(lane, peer, head, event->msg.body);
 	}
 	if (head->service == WF_SERVICE_CONTROL) {
-		return wf_control_take(lane, peer, event);
+		return wf_control_on_message(lane, peer, event);
 	}
 	return wf_fail(WEFT_PROTOCOL, "message for service %u on a %s lane", head->service,
 		       lane->service->name);
@@ -425,7 +425,7 @@ tick(void *end, uint64_t now)
 {
 	struct wf_lane *lane = end;
 	lane->turn.tick_ns = now + TICK_NS; /* unless what follows wants it sooner */
-	tell_unsaid(lane, now);
+	log_suppressed(lane, now);
 	report_strangers(lane, now);
 	if (lane->state == WF_LANE_IDLE || lane->ended) {
 		return;
@@ -501,7 +501,7 @@ bool
 wf_lane_poll(struct wf_lane *lane)
 {
 	own(lane);
-	return wf_turn_take(&lane->turn, &turn_ops);
+	return wf_turn_run(&lane->turn, &turn_ops);
 }
 
 enum wf_rest

@@ -138,6 +138,6 @@ bool wf_lane_stop(struct wf_lane *lane, const char *where, const char *how);
 /* What the lane has of its job ends no step without every trainer. */
 bool wf_lane_needs_all(const struct wf_lane *lane);
 /* Another lane of the pserver says so of the job that it has. */
-void wf_lane_hear_needs_all(struct wf_lane *lane);
+void wf_lane_on_needs_all(struct wf_lane *lane);
 /* Forget a finished or failed job and wait for the next. */
 void wf_lane_reset(struct wf_lane *lane);

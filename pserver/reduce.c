@@ -49,7 +49,7 @@ fail_if_gone(struct wf_lane *lane, uint64_t id)
 }
 
 enum weft_status
-wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_reduce *msg)
+wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_reduce *msg)
 {
 	struct wf_reduction *result = &lane->reduction;
 	if (lane->opts.idx != 0 || lane->first.pserver_idx != 0) {

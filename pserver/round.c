@@ -261,7 +261,7 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 			       msg->step);
 	}
 	enum wf_step_news news;
-	enum weft_status st = wf_step_say(lane, peer, &said, &news);
+	enum weft_status st = wf_step_record(lane, peer, &said, &news);
 	if (st != WEFT_OK || news == WF_STEP_AGAIN) {
 		return st;
 	}

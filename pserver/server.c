@@ -156,7 +156,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 }
 
 static enum weft_status
-take_places(struct wf_server *server)
+plan_places(struct wf_server *server)
 {
 	const struct wf_server_opts *opts = &server->opts;
 	const struct wf_seat_process seats = {.dense = opts->session.ports_num,
@@ -196,7 +196,7 @@ wf_server_create(const struct wf_server_opts *opts, struct wf_server **out)
 		st = wf_fail(WEFT_NOMEM, "pserver: %u lanes", server->lane_count);
 		goto fail;
 	}
-	st = take_places(server);
+	st = plan_places(server);
 	for (uint32_t i = 0; i < server->lane_count && st == WEFT_OK; i++) {
 		st = open_lane(server, i);
 	}
@@ -295,7 +295,7 @@ publish_cause(struct wf_server *server, const struct wf_lane_cause *cause, bool 
 }
 
 static void
-take_cause(struct lane_thread *self)
+copy_cause(struct lane_thread *self)
 {
 	struct wf_server *server = self->server;
 	uint32_t count = atomic_load_explicit(&server->cause_count, memory_order_acquire); /* C1 */
@@ -439,7 +439,7 @@ share_needs(struct lane_thread *self)
 	}
 	self->needs_all = needs_all;
 	if (atomic_load_explicit(count, memory_order_relaxed) > 0) {
-		wf_lane_hear_needs_all(self->lane);
+		wf_lane_on_needs_all(self->lane);
 	}
 }
 
@@ -447,7 +447,7 @@ share_needs(struct lane_thread *self)
 __attribute__((noinline)) static void
 look_around(struct lane_thread *self)
 {
-	take_cause(self);
+	copy_cause(self);
 	share_needs(self);
 	enum wf_lane_job before = wf_lane_job_state(self->lane);
 	look_at_job(self);

@@ -314,19 +314,19 @@ void wf_absent_check(struct wf_lane *lane, uint64_t now);
 /* Trainer `silent` - 1 takes no turns, and is waited for; 0: nobody is, any more. */
 void wf_absent_note_silent(struct wf_lane *lane, uint32_t silent);
 /* The peer is to be told how it stands now. flush: false: the transport takes no more. */
-void wf_absent_tell(struct wf_lane *lane, struct wf_peer *peer);
+void wf_absent_send(struct wf_lane *lane, struct wf_peer *peer);
 bool wf_absent_flush(struct wf_lane *lane, struct wf_peer *peer);
 
 /* step.c */
 /* Who has left does not push any more. */
 void wf_step_fail_if_left(struct wf_lane *lane, uint64_t step);
-/* wf_order_say, and what follows from it for the lane. */
+/* wf_order_on_step, and what follows from it for the lane. */
 static inline enum weft_status
-wf_step_say(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_said *said,
-	    enum wf_step_news *out)
+wf_step_record(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_said *said,
+	       enum wf_step_news *out)
 {
 	struct wf_step_sum *sum = &lane->order.sum;
-	enum weft_status st = wf_order_say(&lane->order, &peer->member, said, out);
+	enum weft_status st = wf_order_on_step(&lane->order, &peer->member, said, out);
 	if (lane->turn.on && sum->heard == 1 && sum->since_ns == 0) {
 		sum->since_ns = wf_now_ns(lane->env);
 	}
@@ -353,8 +353,8 @@ void wf_step_waits_for(const struct wf_lane *lane, enum wf_step_wait kind, char 
 /* beats.c */
 /* The clock was read: ask who is waited for. Who is silent for stall_timeout ends the job. */
 void wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns);
-enum weft_status wf_peer_beat_take(struct wf_lane *lane, struct wf_peer *peer,
-				   const struct wf_event *event) WEFT_MUST_CHECK;
+enum weft_status wf_peer_on_beat(struct wf_lane *lane, struct wf_peer *peer,
+				 const struct wf_event *event) WEFT_MUST_CHECK;
 /* Ask and answer. False: the transport takes no more. */
 bool wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer);
 /* "; trainer 1 (host nodea, pid 12) has not taken a turn for 4 s", of who has been silent longest
@@ -395,8 +395,8 @@ void wf_path_park(struct wf_lane *lane, struct wf_peer *peer);
 void wf_path_gather(struct wf_lane *lane);
 
 /* control.c */
-enum weft_status wf_control_take(struct wf_lane *lane, struct wf_peer *peer,
-				 const struct wf_event *event) WEFT_MUST_CHECK;
+enum weft_status wf_control_on_message(struct wf_lane *lane, struct wf_peer *peer,
+				       const struct wf_event *event) WEFT_MUST_CHECK;
 /* Send whatever is due, the service's too. Returns whether something is left. */
 bool wf_control_flush(struct wf_lane *lane, struct wf_peer *peer);
 /* False: the transport takes no more. */
@@ -417,6 +417,6 @@ void wf_lane_report_job_ends(struct wf_lane *lane);
 void wf_lane_report_period(struct wf_lane *lane, uint64_t now);
 
 /* reduce.c */
-enum weft_status wf_reduce_take(struct wf_lane *lane, struct wf_peer *peer,
-				const struct wf_msg_reduce *msg) WEFT_MUST_CHECK;
+enum weft_status wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer,
+				      const struct wf_msg_reduce *msg) WEFT_MUST_CHECK;
 void wf_reduce_encode(struct wf_lane *lane, struct wf_msg *out);

@@ -102,7 +102,7 @@ wf_store_bytes(const struct wf_store *store)
 }
 
 static enum weft_status
-take_slab(struct wf_store *store, uint64_t bytes, int numa_node)
+alloc_slab(struct wf_store *store, uint64_t bytes, int numa_node)
 {
 	enum weft_status st =
 		store->env->ops->slab_open(store->env, bytes, numa_node, &store->slab);
@@ -123,7 +123,7 @@ hold_max(const struct wf_store *store, uint32_t trainer_count, uint64_t inbox_by
 }
 
 static enum weft_status
-take_memory(struct wf_store *store, uint32_t trainer_count, const struct wf_store_room *room)
+alloc_memory(struct wf_store *store, uint32_t trainer_count, const struct wf_store_room *room)
 {
 	uint64_t bytes = wf_store_bytes(store);
 	if (bytes > room->max_shard_bytes) {
@@ -158,7 +158,7 @@ take_memory(struct wf_store *store, uint32_t trainer_count, const struct wf_stor
 	if (bytes == 0) {
 		return WEFT_OK;
 	}
-	enum weft_status st = take_slab(store, bytes, room->numa_node);
+	enum weft_status st = alloc_slab(store, bytes, room->numa_node);
 	if (st != WEFT_OK || chunks == 0) {
 		return st; /* without any, the lane refuses the job (announce.c) */
 	}
@@ -198,7 +198,7 @@ wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_plac
 	store.state_count = wf_state_count(&store.optimizer);
 	st = lay_out(&store, job, placement, lane);
 	if (st == WEFT_OK) {
-		st = take_memory(&store, job->set.num_gradient_servers, room);
+		st = alloc_memory(&store, job->set.num_gradient_servers, room);
 	}
 	if (st != WEFT_OK) {
 		wf_store_fini(&store);

@@ -376,7 +376,7 @@ bool
 wf_core_poll(struct wf_core *core)
 {
 	own(core);
-	return wf_turn_take(&core->turn, &turn_ops);
+	return wf_turn_run(&core->turn, &turn_ops);
 }
 
 /* What the service does with a DONE is its own. */

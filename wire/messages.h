@@ -116,8 +116,8 @@ enum wf_grant_wire {
  * The values are fresh all the same. Ordinals do not use this bit (WF_SLICE_COUNT_MAX). */
 #define WF_TAG_DISCARDED (1u << 31)
 
-/* The slot id of a tag is ordinal * slot_count + slot for the push of a slice, and the ordinal for an
- * answer. Of parts of rows: wire/sparse_messages.h. */
+/* The slot id of a tag is ordinal * slot_count + slot for the push of a slice, and the ordinal for
+ * an answer. Of parts of rows: wire/sparse_messages.h. */
 static inline uint32_t
 wf_answer_ordinal(uint32_t tag)
 {

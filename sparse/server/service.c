@@ -65,7 +65,7 @@ on_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head, 
 	if (st == WEFT_OK) {
 		st = check_ready(peer, "PUSH");
 	}
-	return st != WEFT_OK ? st : wf_push_take(lane, peer, &sparse->msg.push);
+	return st != WEFT_OK ? st : wf_push_begin(lane, peer, &sparse->msg.push);
 }
 
 static enum weft_status
@@ -76,7 +76,7 @@ on_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head, 
 	if (st == WEFT_OK) {
 		st = check_ready(peer, "PULL");
 	}
-	return st != WEFT_OK ? st : wf_pull_take(lane, peer, &sparse->msg.pull);
+	return st != WEFT_OK ? st : wf_pull_begin(lane, peer, &sparse->msg.pull);
 }
 
 static enum weft_status
@@ -120,7 +120,7 @@ on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *hea
 		return on_restore(lane, peer, head, body);
 	case WF_SPARSE_TABLE:
 		st = wf_sparse_table_decode(head, body, &table);
-		return st != WEFT_OK ? st : wf_sparse_take_table(lane, peer, head, &table);
+		return st != WEFT_OK ? st : wf_sparse_on_table(lane, peer, head, &table);
 	default:
 		return wf_fail(WEFT_PROTOCOL,
 			       "sparse message of type %u, which a lane does not take", head->type);

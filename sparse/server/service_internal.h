@@ -234,9 +234,9 @@ enum weft_status wf_sparse_check_keys(const struct wf_sparse *sparse,
  * ceiling has refused more than `refused` times by now. Returns the status of the refusal. */
 enum weft_status wf_sparse_fail_table(const struct wf_sparse *sparse, uint32_t idx,
 				      uint64_t refused) WEFT_MUST_CHECK;
-enum weft_status wf_sparse_take_table(struct wf_lane *lane, struct wf_peer *peer,
-				      const struct wf_head *head,
-				      const struct wf_sparse_table *msg) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer,
+				    const struct wf_head *head,
+				    const struct wf_sparse_table *msg) WEFT_MUST_CHECK;
 /* Give back what a job took, and what is half taken. */
 void wf_sparse_release(struct wf_lane *lane);
 
@@ -246,11 +246,11 @@ void wf_sparse_words(const struct wf_lane *lane, const struct wf_report_line *li
 		     size_t bytes);
 void wf_sparse_lines(struct wf_lane *lane, bool job_ends);
 /* A job ends: of each table that has let rows go, or refused some. */
-void wf_sparse_tell_gone(const struct wf_lane *lane);
+void wf_sparse_log_gone(const struct wf_lane *lane);
 
 /* service_push.c */
-enum weft_status wf_push_take(struct wf_lane *lane, struct wf_peer *peer,
-			      const struct wf_sparse_push *msg) WEFT_MUST_CHECK;
+enum weft_status wf_push_begin(struct wf_lane *lane, struct wf_peer *peer,
+			       const struct wf_sparse_push *msg) WEFT_MUST_CHECK;
 /* The next part of it has come. */
 enum weft_status wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot,
 			      const void *data) WEFT_MUST_CHECK;
@@ -272,8 +272,8 @@ wf_sparse_is_async(const struct wf_sparse *sparse)
 }
 
 /* service_pull.c */
-enum weft_status wf_pull_take(struct wf_lane *lane, struct wf_peer *peer,
-			      const struct wf_sparse_pull *msg) WEFT_MUST_CHECK;
+enum weft_status wf_pull_begin(struct wf_lane *lane, struct wf_peer *peer,
+			       const struct wf_sparse_pull *msg) WEFT_MUST_CHECK;
 enum weft_status wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot,
 			      const void *data) WEFT_MUST_CHECK;
 /* All pulls that wait for `step` are due. */

@@ -18,7 +18,7 @@ cells_for(uint64_t keys)
 }
 
 static uint32_t
-take_cell(struct wf_key_cells *cells)
+pop_cell(struct wf_key_cells *cells)
 {
 	WF_ASSERT(cells->free_count > 0);
 	cells->free_count--;
@@ -49,7 +49,7 @@ add_keys(struct wf_key_cells *cells, struct wf_pull *pull, const uint64_t *key, 
 {
 	while (count > 0) {
 		if (pull->last == WF_CELL_NONE || pull->write_at == WF_KEYS_OF_CELL) {
-			uint32_t cell = take_cell(cells);
+			uint32_t cell = pop_cell(cells);
 			if (pull->last == WF_CELL_NONE) {
 				pull->first = cell;
 			} else {
@@ -194,7 +194,7 @@ begin_pull(struct wf_sparse_peer *own, const struct wf_sparse_pull *msg)
 }
 
 enum weft_status
-wf_pull_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_pull *msg)
+wf_pull_begin(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_pull *msg)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;

@@ -526,7 +526,7 @@ finish_push(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
 	enum wf_step_news news;
-	enum weft_status st = wf_step_say(lane, peer, &own->said, &news);
+	enum weft_status st = wf_step_record(lane, peer, &own->said, &news);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -578,7 +578,7 @@ check_verdict(const struct wf_sparse *sparse, const struct wf_sparse_peer *own,
 }
 
 enum weft_status
-wf_push_take(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_push *msg)
+wf_push_begin(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_push *msg)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;

@@ -99,7 +99,7 @@ wf_sparse_lines(struct wf_lane *lane, bool job_ends)
 }
 
 static void
-tell_table(const struct wf_lane *lane, uint32_t idx)
+log_table(const struct wf_lane *lane, uint32_t idx)
 {
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_stats *stats = wf_table_stats(sparse->served[idx].table);
@@ -121,12 +121,12 @@ tell_table(const struct wf_lane *lane, uint32_t idx)
 }
 
 void
-wf_sparse_tell_gone(const struct wf_lane *lane)
+wf_sparse_log_gone(const struct wf_lane *lane)
 {
 	const struct wf_sparse *sparse = lane->own;
 	for (uint32_t i = 0; sparse->served != NULL && i < sparse->desc_count; i++) {
 		if (sparse->served[i].table != NULL) {
-			tell_table(lane, i);
+			log_table(lane, i);
 		}
 	}
 }

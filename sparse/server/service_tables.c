@@ -178,14 +178,14 @@ check_memory(struct wf_lane *lane)
 }
 
 static enum weft_status
-take_slab(struct wf_lane *lane, uint64_t bytes_each, struct wf_slab *out)
+alloc_slab(struct wf_lane *lane, uint64_t bytes_each, struct wf_slab *out)
 {
 	return lane->env->ops->slab_open(lane->env, bytes_each * lane->peer_count,
 					 lane->opts.numa_node, out);
 }
 
 static enum weft_status
-take_slabs(struct wf_lane *lane)
+alloc_slabs(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
 	uint64_t window = sparse->slot_count * sparse->slot_bytes;
@@ -195,16 +195,16 @@ take_slabs(struct wf_lane *lane)
 				     window * lane->peer_count, lane->opts.numa_node);
 	}
 	if (st == WEFT_OK) {
-		st = take_slab(lane, sparse->held_bytes, &sparse->keep);
+		st = alloc_slab(lane, sparse->held_bytes, &sparse->keep);
 	}
 	if (st == WEFT_OK) {
-		st = take_slab(lane, sparse->held_bytes, &sparse->keys);
+		st = alloc_slab(lane, sparse->held_bytes, &sparse->keys);
 	}
 	return st;
 }
 
 static enum weft_status
-take_peer_memory(struct wf_lane *lane, uint32_t idx)
+alloc_peer_memory(struct wf_lane *lane, uint32_t idx)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = &sparse->peer[idx];
@@ -232,7 +232,7 @@ take_peer_memory(struct wf_lane *lane, uint32_t idx)
 }
 
 static enum weft_status
-take_memory(struct wf_lane *lane)
+alloc_memory(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
 	wf_admit_begin_all(lane);
@@ -246,9 +246,9 @@ take_memory(struct wf_lane *lane)
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for parts of %u trainers",
 			       lane->opts.idx, lane->peer_count);
 	}
-	enum weft_status st = take_slabs(lane);
+	enum weft_status st = alloc_slabs(lane);
 	for (uint32_t i = 0; i < lane->peer_count && st == WEFT_OK; i++) {
-		st = take_peer_memory(lane, i);
+		st = alloc_peer_memory(lane, i);
 	}
 	return st;
 }
@@ -273,7 +273,7 @@ accept_tables(struct wf_lane *lane)
 	set_sizes(lane);
 	st = check_memory(lane);
 	if (st == WEFT_OK) {
-		st = take_memory(lane);
+		st = alloc_memory(lane);
 	}
 	for (uint32_t i = 0; i < sparse->desc_count && st == WEFT_OK; i++) {
 		st = serve_table(lane, i);
@@ -334,8 +334,8 @@ begin_tables(struct wf_lane *lane, const struct wf_sparse_table *msg)
 }
 
 enum weft_status
-wf_sparse_take_table(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
-		     const struct wf_sparse_table *msg)
+wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *head,
+		   const struct wf_sparse_table *msg)
 {
 	struct wf_sparse *sparse = lane->own;
 	bool first = lane->job_received == 0;
@@ -402,7 +402,7 @@ wf_sparse_release(struct wf_lane *lane)
 	struct wf_sparse *sparse = lane->own;
 	wf_buffers_close(&sparse->answers, lane->env, lane->turn.transport);
 	wf_save_release(sparse);
-	wf_sparse_tell_gone(lane);
+	wf_sparse_log_gone(lane);
 	for (uint32_t i = 0; sparse->served != NULL && i < sparse->desc_count; i++) {
 		wf_table_destroy(sparse->served[i].table);
 	}

@@ -13,6 +13,7 @@ import calls
 import headers
 import lengths
 import limits
+import names
 import pages
 import text
 import tree
@@ -71,6 +72,10 @@ CASES = [
     (limits, LIMIT, '#include "tools/rdma_bench/product.h"\n', "through tools/rdma_bench/product.h"),
     (limits, LIMIT + "c", '#include "weft/other.h"\n', "a limit knows include/weft/other.h"),
     (limits, "tools/rdma_bench/a.c", '#include "base/other.h"\n', None),
+    (names, "base/a.c", function("take_slab", 10), "take_slab: what does it do?"),
+    (names, "base/a.c", function("wf_lane_hear", 10), "wf_lane_hear: what does it do?"),
+    (names, "base/a.c", function("mistake_of", 10) + function("f_taken", 10), None),
+    (names, "tests/unit/a.c", function("take_slab", 10), None),
     (pages, "base/README.md", "a %s\n" % ("b" * 98), None),
     (pages, "base/README.md", "a %s\n" % ("b" * 99), "base/README.md:1: prose of more than 100"),
     (pages, "docs/a.md", "- a %s\n" % ("b" * 99), "docs/a.md:1: prose of more than 100"),

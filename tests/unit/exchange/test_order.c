@@ -422,7 +422,8 @@ say(struct lane *lane, uint32_t of, const struct wf_step_said *said)
 {
 	struct past *past = &lane->world.past[of];
 	enum wf_step_news news;
-	assert_int_equal(wf_order_say(&lane->order, &lane->peer[of].member, said, &news), WEFT_OK);
+	assert_int_equal(wf_order_on_step(&lane->order, &lane->peer[of].member, said, &news),
+			 WEFT_OK);
 	if (said->out) {
 		past->out_pass = (int)said->pass;
 		past->outs |= 1u << said->pass;

@@ -427,13 +427,13 @@ what_is_due_is_sent_before_the_poll_and_after_events(void **state)
 	wf_turn_due(&turn, &due[0]);
 	wf_turn_due(&turn, &due[1]);
 	wf_turn_due(&turn, &due[0]); /* it is there already */
-	assert_false(wf_turn_take(&turn, &ends));
+	assert_false(wf_turn_run(&turn, &ends));
 	assert_int_equal(medium.flushes, 2);
 	assert_null(turn.due);
 	leaves_something = true;
 	wf_turn_due(&turn, &due[0]);
 	medium.events[1] = 3;
-	assert_true(wf_turn_take(&turn, &ends));
+	assert_true(wf_turn_run(&turn, &ends));
 	assert_int_equal(medium.flushes, 4);
 	assert_int_equal(medium.handled, 3);
 	assert_ptr_equal(turn.due, &due[0]);
@@ -492,7 +492,7 @@ static void
 a_transport_that_fails_is_told(void **state)
 {
 	medium.fails = true;
-	(void)wf_turn_take(&turn, &ends);
+	(void)wf_turn_run(&turn, &ends);
 	assert_int_equal(medium.ticks, 100);
 }
 

@@ -591,8 +591,6 @@ a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
 	}
 }
 
-/* Records. */
-
 static enum weft_status
 no_partition(void *arg, const struct weft_table_partition *partition)
 {
