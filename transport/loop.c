@@ -128,7 +128,10 @@ notice(struct wf_loop *loop, struct wf_loop_source *source)
 	if (loop->told != NULL) {
 		*loop->told = true;
 	}
-	other->woken |= other->apart && source == &other->wake_source;
+	if (other->apart && source == &other->wake_source) { /* which nobody will be told again */
+		other->woken = true;
+		other->state = wf_loop_is_armed(other) ? WF_LOOP_LOOKING : WF_LOOP_ASLEEP;
+	}
 	return !other->apart;
 }
 

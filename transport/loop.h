@@ -43,7 +43,9 @@
  * own. Whoever looks, or waits, calls the sources of all members, and those of others are noticed:
  * a member that sleeps need not be polled before that, or before the deadline that its arm gave.
  * Where a look in an armed poll notices a member whose turn has passed, the transport polls that
- * one once more, or makes the sleep end at once.
+ * one once more, or makes the sleep end at once. The wake-up of a member that is apart is told
+ * once, so where the look of another one takes it in, the member's next poll looks: AWAKE becomes
+ * ASLEEP, and ARMED becomes LOOKING.
  *
  * Thread: the transport's owner, but for a write to `wake_fd`, which any thread may do. */
 #pragma once

@@ -242,8 +242,9 @@ medium_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	struct medium *m = medium_of(transport);
 	bool quiet = m->loop.ready_count == 0;
 	*deadline_ns = quiet ? m->loop.timer_ns : 0;
-	wf_loop_arm(&m->loop, quiet, *deadline_ns);
-	return quiet;
+	/* Who is apart need not look in the poll that follows: a line stays readable. */
+	wf_loop_arm(&m->loop, quiet && !m->loop.apart, *deadline_ns);
+	return quiet && !m->loop.apart;
 }
 
 static void
