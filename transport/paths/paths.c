@@ -4,7 +4,9 @@
  *
  * What carries data is polled on every turn, straight into the caller's array, and its events are
  * made this transport's where they lie. What is quiet (listeners, the bootstraps of connections
- * that another path carries) is looked at by the clock, and in the poll after an arm.
+ * that another path carries) sleeps until a look of another path notices it, or its deadline has
+ * come. A path without descriptors, in a simulated world, is looked at by the clock instead, and in
+ * the poll after an arm.
  * Thread: the transport's owner. */
 #include "transport/paths/paths_internal.h"
 
@@ -467,6 +469,9 @@ paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned max
 	   unsigned *event_count)
 {
 	struct wf_paths *t = wf_paths_of(transport);
+	if (t->slept) { /* a deadline of one that is quiet may have ended that */
+		t->now_ns = wf_now_ns(transport->env);
+	}
 	bool all = (t->attention || ++t->turns >= WF_PATHS_LOOK_TURNS) && attend(t);
 	t->hidden = false;
 	unsigned count = t->failed_count > 0 ? report_failed(t, events, max) : 0;
