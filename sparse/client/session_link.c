@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session_link: greeting a sparse lane, and its messages. What every link has in common (finding
- * the lane, coming back, leaving) is trainer/link.c's. Thread: the core's. */
+ * the lane, coming back, leaving) is exchange/link.c's. Thread: the core's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

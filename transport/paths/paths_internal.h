@@ -20,7 +20,7 @@
 #include "transport/regions.h"
 #include "wire/path.h"
 
-#define WF_PATHS_LOOK_NS WF_NS_PER_MS          /* how often what is quiet is looked at */
+#define WF_PATHS_LOOK_NS WF_NS_PER_MS          /* how often what has no descriptor is */
 #define WF_PATHS_LOOK_TURNS 16u                /* how often the clock is, not at rest */
 #define WF_PATHS_LINGER_NS WF_NS_PER_S         /* for what was sent before the bootstrap ended */
 #define WF_PATHS_JUDGE_NS (100 * WF_NS_PER_MS) /* who ended: the path, or the peer? */
