@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport: two operations, five events, the same meaning on every backend.
  *
- * The contract is transport/contract.md, sentence by sentence; tests/conformance has a test for each.
- * A transport belongs to one thread at a time, and so do its connections; it may be passed on
+ * The contract is transport/contract.md, sentence by sentence; tests/conformance has a test for
+ * each. A transport belongs to one thread at a time, and so do its connections; it may be passed on
  * between two calls. Nothing here blocks. */
 #pragma once
 
