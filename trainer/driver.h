@@ -9,6 +9,8 @@
 
 #include "trainer/session.h"
 
+#define WF_DRIVER_ASIDE_NS (WF_NS_PER_S / 10) /* the thread's sleeps while the owner drives */
+
 /* False: the other one drives. Thread: the owner, or the session's. */
 static inline bool
 wf_driver_claim(struct weft_session *session, enum wf_driver who)

@@ -157,11 +157,23 @@ is_under_way(const struct wf_core *core)
 	       atomic_load_explicit(&core->reduce.busy, memory_order_relaxed) != 0;
 }
 
+/* The core is free from here on, and nothing but the transport's descriptor says so before
+ * `deadline_ns`. The thread may sleep for longer: then it is woken. */
+static void
+let_go_until(struct weft_session *session, uint64_t deadline_ns)
+{
+	struct wf_progress *progress = &session->progress;
+	wf_driver_release(session);
+	if (deadline_ns <
+	    atomic_load_explicit(&progress->until_ns, memory_order_seq_cst)) { /* D3 */
+		wf_driver_signal(progress->command_fd);
+	}
+}
+
 /* What was posted goes out, and the thread hears of what comes. Lets go of the core. */
 static void
 hand_over(struct weft_session *session)
 {
-	struct wf_progress *progress = &session->progress;
 	struct wf_core *core = &session->core;
 	for (unsigned i = 0; i < LEAVE_TURNS_MAX; i++) {
 		uint64_t deadline_ns;
@@ -171,15 +183,10 @@ hand_over(struct weft_session *session)
 			continue;
 		}
 		wf_driver_watch(session, true);
-		wf_driver_release(session);
-		if (deadline_ns <
-		    atomic_load_explicit(&progress->until_ns, memory_order_seq_cst)) { /* D3 */
-			wf_driver_signal(progress->command_fd);
-		}
+		let_go_until(session, deadline_ns);
 		return;
 	}
-	wf_driver_release(session);
-	wf_driver_signal(progress->command_fd);
+	let_go_until(session, 0);
 }
 
 __attribute__((noinline)) static void
@@ -190,7 +197,7 @@ leave_shared(struct weft_session *session)
 		hand_over(session);
 	} else {
 		wf_turn_rest(&core->turn);
-		wf_driver_release(session);
+		let_go_until(session, core->turn.tick_ns + WF_DRIVER_ASIDE_NS);
 	}
 }
 

@@ -22,8 +22,7 @@
 
 #include "base/assert.h"
 
-#define ASIDE_NS (WF_NS_PER_S / 10) /* how long the thread sleeps while the owner drives */
-#define EVENTS 2                    /* of poll_fd, which has two descriptors */
+#define EVENTS 2 /* of poll_fd, which has two descriptors */
 
 static bool
 is_stopped(const struct weft_session *session)
@@ -60,7 +59,7 @@ stand_back(struct weft_session *session, uint64_t deadline_ns)
 static uint64_t
 a_while(struct weft_session *session)
 {
-	return plan_to_sleep(session, wf_now_ns(session->env) + ASIDE_NS);
+	return plan_to_sleep(session, wf_now_ns(session->env) + WF_DRIVER_ASIDE_NS);
 }
 
 /* False: the owner drives, and may have let go of the core since. */

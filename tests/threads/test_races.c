@@ -5,10 +5,11 @@
 
 #include "base/rng.h"
 #include "tests/unit/trainer/fabric.h"
-#include "trainer/session.h"
+#include "trainer/driver.h"
 
 #define ROUNDS 10 /* WEFT_LONG: ten times as many; a failed job takes a pserver a second */
 #define TRAINERS 2
+#define TOLD_WITHIN_NS (60 * WF_NS_PER_S) /* then the owner asks itself */
 
 enum ending {
 	END_CLOSE,        /* after the answers */
@@ -149,17 +150,69 @@ pservers_may_stop_at_any_moment(void **state)
 
 static _Atomic unsigned started; /* relaxed: it orders nothing */
 
+/* The calling thread starts a session, and the session's thread is to run before it goes on. */
+static _Thread_local bool thread_comes_first;
+
+/* The session's thread may run before the session has anything to do: it then sleeps until the
+ * transport wakes it, however long that takes. And the owner takes that from it when it sleeps on
+ * the transport itself: as if it had done so once. */
+static void
+let_thread_come_first(struct weft_session *session)
+{
+	struct wf_progress *progress = &session->progress;
+	while (atomic_load_explicit(&progress->until_ns, memory_order_seq_cst) == 0 ||
+	       !wf_driver_claim(session, WF_DRIVER_OWNER)) {
+		(void)sched_yield();
+	}
+	wf_driver_watch(session, false);
+	wf_driver_release(session);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			  void *arg);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			  void *arg);
+
+int
+__wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+		      void *arg)
+{
+	int err = __real_pthread_create(thread, attr, run, arg);
+	if (err == 0 && thread_comes_first) {
+		let_thread_come_first(arg);
+	}
+	return err;
+}
+
+static enum weft_status
+start_behind_its_thread(const struct weft_session_opts *opts, struct weft_session **session)
+{
+	const struct weft_tensor_opts w = {.name = "w", .rows = 1};
+	struct weft_tensor *tensor;
+	enum weft_status st = weft_session_open(opts, session);
+	st = st != WEFT_OK ? st : weft_tensor_add(*session, &w, &tensor);
+	st = st != WEFT_OK ? st : weft_session_seal(*session);
+	thread_comes_first = true;
+	st = st != WEFT_OK ? st : weft_session_start(*session);
+	thread_comes_first = false;
+	return st;
+}
+
 /* Notices a failure without any call that would put it in order behind the thread that failed. */
 static enum weft_status
 call_after_the_failure(struct member *member)
 {
 	struct weft_session *session = NULL;
 	struct weft_tensor *tensor;
-	enum weft_status st = one_tensor(&member->opts, 100, 1, &session, &tensor);
+	enum weft_status st = member->arg != NULL
+				      ? start_behind_its_thread(&member->opts, &session)
+				      : one_tensor(&member->opts, 100, 1, &session, &tensor);
 	atomic_store_explicit(&started, 1, memory_order_relaxed);
+	uint64_t late_ns = st == WEFT_OK ? wf_now_ns(session->env) + TOLD_WITHIN_NS : 0;
 	while (st == WEFT_OK &&
 	       atomic_load_explicit(&session->core.status, memory_order_relaxed) == WEFT_OK) {
 		(void)sched_yield();
+		st = wf_now_ns(session->env) < late_ns ? st : WEFT_TIMEOUT;
 	}
 	st = st != WEFT_OK ? st : weft_step(session, 1, 0);
 	(void)member_note(member, st);
@@ -168,16 +221,17 @@ call_after_the_failure(struct member *member)
 }
 
 static void
-whoever_calls_after_a_failure_reads_its_text(void **state)
+lose_the_pserver(const void *thread_first)
 {
 	struct fabric fabric;
 	struct member member;
-	(void)state;
 	atomic_store_explicit(&started, 0, memory_order_relaxed);
 	fabric_start(&fabric, 1, 1, 0);
 	member_init(&member, &fabric, 0, 1);
 	member.opts.reconnect_timeout_ns = 100 * WF_NS_PER_MS;
+	member.opts.spin_ns = 0;
 	member.run = call_after_the_failure;
+	member.arg = thread_first;
 	members_start(&member, 1);
 	while (atomic_load_explicit(&started, memory_order_relaxed) == 0) {
 		(void)sched_yield();
@@ -188,6 +242,21 @@ whoever_calls_after_a_failure_reads_its_text(void **state)
 	assert_true(member.status != WEFT_OK && member.text[0] != '\0');
 }
 
+static void
+whoever_calls_after_a_failure_reads_its_text(void **state)
+{
+	(void)state;
+	lose_the_pserver(NULL);
+}
+
+static void
+a_thread_without_a_deadline_hears_of_a_failure(void **state)
+{
+	static const bool yes = true;
+	(void)state;
+	lose_the_pserver(&yes);
+}
+
 int
 main(void)
 {
@@ -195,6 +264,7 @@ main(void)
 		cmocka_unit_test(trainers_may_end_at_any_moment),
 		cmocka_unit_test(pservers_may_stop_at_any_moment),
 		cmocka_unit_test(whoever_calls_after_a_failure_reads_its_text),
+		cmocka_unit_test(a_thread_without_a_deadline_hears_of_a_failure),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
