@@ -3,6 +3,13 @@
 #include "exchange/buffers.h"
 
 enum weft_status
+wf_buffers_add(struct wf_transport *transport, const struct wf_slab *slab, uint32_t *region)
+{
+	const struct wf_region added = {slab->base, slab->bytes, slab->memfd};
+	return slab->base == NULL ? WEFT_OK : wf_transport_region_add(transport, &added, region);
+}
+
+enum weft_status
 wf_buffers_open(struct wf_buffers *buffers, struct wf_env *env, struct wf_transport *transport,
 		uint64_t bytes, int numa_node)
 {
@@ -11,8 +18,7 @@ wf_buffers_open(struct wf_buffers *buffers, struct wf_env *env, struct wf_transp
 	if (st != WEFT_OK) {
 		return st;
 	}
-	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
-	st = wf_transport_region_add(transport, &region, &buffers->region);
+	st = wf_buffers_add(transport, slab, &buffers->region);
 	buffers->added = st == WEFT_OK;
 	return st;
 }

@@ -13,6 +13,11 @@ struct wf_buffers {
 	bool added;      /* there */
 };
 
+/* Makes a slab that the end has allocated itself known to the transport, as `*region`. Does nothing
+ * for one without memory. */
+enum weft_status wf_buffers_add(struct wf_transport *transport, const struct wf_slab *slab,
+				uint32_t *region) WEFT_MUST_CHECK;
+
 /* Of `bytes`, on `numa_node` (-1: any). A failure leaves what close gives back. */
 enum weft_status wf_buffers_open(struct wf_buffers *buffers, struct wf_env *env,
 				 struct wf_transport *transport, uint64_t bytes,

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/signals.h"
+#include "exchange/buffers.h"
 #include "trainer/service.h"
 
 WF_STATIC_ASSERT(WF_SECTIONS <= WF_ANSWER_PLACES_MAX, "each section can be granted");
@@ -39,15 +40,6 @@ wf_core_put_bytes_max(const struct wf_core *core)
 	return core->service != NULL ? WF_SLICE_BYTES_MAX : core->job.set.slice_bytes;
 }
 
-/* Nothing is to be added for a session without tensors. */
-static enum weft_status
-add_region(struct wf_core *core, const struct wf_slab *slab, uint32_t *out)
-{
-	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
-	return slab->base == NULL ? WEFT_OK
-				  : wf_transport_region_add(core->turn.transport, &region, out);
-}
-
 static enum weft_status
 open_transport(struct wf_core *core)
 {
@@ -63,13 +55,14 @@ open_transport(struct wf_core *core)
 		return st;
 	}
 	for (unsigned i = 0; i < core->place_count && st == WEFT_OK; i++) {
-		st = add_region(core, &core->section[i], &core->section_region[i]);
+		st = wf_buffers_add(core->turn.transport, &core->section[i],
+				    &core->section_region[i]);
 	}
 	if (st == WEFT_OK) {
 		st = wf_core_halves_add(core);
 	}
 	if (st == WEFT_OK) {
-		st = add_region(core, &core->grad, &core->grad_region);
+		st = wf_buffers_add(core->turn.transport, &core->grad, &core->grad_region);
 	}
 	for (unsigned i = 0; i < core->place_count && st == WEFT_OK; i++) {
 		bool halves = i == 0 && core->wire != WEFT_VALUES_F32;

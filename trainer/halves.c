@@ -7,6 +7,7 @@
 #include "kernels/halves.h"
 
 #include "base/assert.h"
+#include "exchange/buffers.h"
 #include "trainer/dense.h"
 
 static void *
@@ -116,19 +117,11 @@ wf_core_halves_close(struct wf_core *core)
 	wf_slab_release(core->env, &core->answers, false);
 }
 
-static enum weft_status
-add_region(struct wf_core *core, const struct wf_slab *slab, uint32_t *out)
-{
-	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
-	return wf_transport_region_add(core->turn.transport, &region, out);
-}
-
 enum weft_status
 wf_core_halves_add(struct wf_core *core)
 {
-	if (core->rounded.base == NULL) {
-		return WEFT_OK;
-	}
-	enum weft_status st = add_region(core, &core->rounded, &core->rounded_region);
-	return st != WEFT_OK ? st : add_region(core, &core->answers, &core->answers_region);
+	struct wf_transport *transport = core->turn.transport;
+	enum weft_status st = wf_buffers_add(transport, &core->rounded, &core->rounded_region);
+	return st != WEFT_OK ? st
+			     : wf_buffers_add(transport, &core->answers, &core->answers_region);
 }

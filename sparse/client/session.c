@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/pin.h"
+#include "exchange/buffers.h"
 #include "wire/partition.h"
 
 uint64_t
@@ -133,20 +134,14 @@ lane_link(const struct wf_core *core, uint32_t lane)
 }
 
 static enum weft_status
-add_region(struct wf_client *client, const struct wf_slab *slab, uint32_t *out)
-{
-	const struct wf_region region = {slab->base, slab->bytes, slab->memfd};
-	return wf_transport_region_add(client->core->turn.transport, &region, out);
-}
-
-static enum weft_status
 open_client(struct weft_session *session)
 {
 	struct wf_client *client = wf_client_of(session);
 	client->place.bytes = client->rows.bytes;
-	enum weft_status st = add_region(client, &client->rows, &client->place.region);
+	struct wf_transport *transport = session->core.turn.transport;
+	enum weft_status st = wf_buffers_add(transport, &client->rows, &client->place.region);
 	if (st == WEFT_OK) {
-		st = add_region(client, &client->send, &client->send_region);
+		st = wf_buffers_add(transport, &client->send, &client->send_region);
 	}
 	client->slot_bytes = UINT64_MAX;
 	client->held_bytes = UINT64_MAX;

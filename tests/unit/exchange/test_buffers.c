@@ -106,6 +106,33 @@ a_transport_that_is_closed_has_let_its_regions_go(void **state)
 	assert_int_equal(regions, 1);
 }
 
+static void
+a_slab_that_the_end_has_allocated_becomes_a_region(void **state)
+{
+	const struct wf_slab slab = {.base = memory, .bytes = sizeof(memory), .memfd = 9};
+	uint32_t region = 0;
+	(void)state;
+	region_status = WEFT_OK;
+	regions = 0;
+	assert_int_equal(wf_buffers_add(&transport, &slab, &region), WEFT_OK);
+	assert_int_equal(region, 5);
+	assert_int_equal(regions, 1);
+	region_status = WEFT_NOMEM;
+	assert_int_equal(wf_buffers_add(&transport, &slab, &region), WEFT_NOMEM);
+	assert_int_equal(regions, 1);
+}
+
+static void
+a_slab_without_memory_is_not_added(void **state)
+{
+	const struct wf_slab none = {.memfd = -1};
+	uint32_t region = 7;
+	(void)state;
+	region_status = WEFT_NOMEM; /* what the transport would say */
+	assert_int_equal(wf_buffers_add(&transport, &none, &region), WEFT_OK);
+	assert_int_equal(region, 7);
+}
+
 int
 main(void)
 {
@@ -113,6 +140,8 @@ main(void)
 		cmocka_unit_test(what_was_taken_is_given_back_once),
 		cmocka_unit_test(what_is_half_taken_is_given_back),
 		cmocka_unit_test(a_transport_that_is_closed_has_let_its_regions_go),
+		cmocka_unit_test(a_slab_that_the_end_has_allocated_becomes_a_region),
+		cmocka_unit_test(a_slab_without_memory_is_not_added),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
