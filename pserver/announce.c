@@ -119,6 +119,7 @@ open_inbox(struct wf_feature *self, struct wf_lane *lane)
 			.capacity = stored,
 		};
 	}
+	lane->windows.announced = true;
 	wf_log(lane->env, WF_LOG_INFO,
 	       "lane %u: an inbox of %" PRIu64 " bytes has room for %u of %u slices of each "
 	       "trainer: pushes are announced",

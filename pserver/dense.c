@@ -163,7 +163,6 @@ alloc_memory(struct wf_lane *lane)
 	lane->needs_all = needs_all(lane);
 	taken = store->stored_count == 0 ? WEFT_OK : open_memory(lane);
 	taken = taken == WEFT_OK ? wf_features_open(lane) : taken;
-	lane->windows.announced = wf_dense_has_hook(dense, WF_AT_PUT);
 	return taken == WEFT_OK && dense->async.count > 0 ? wf_async_alloc(lane) : taken;
 }
 
