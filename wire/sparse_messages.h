@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sparse_messages: the bodies of the messages between a trainer and a sparse lane, and their heads.
- * What they are for, step by step: sparse/README.md, "Exchange". The messages of the control
+ * What they are for, step by step: sparse/exchange.md. The messages of the control
  * service, GRANT, CREDIT, RESUME and HAVE among them, are those of wire/messages.h; so are the
  * rules of encode and decode.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* batch: what a trainer's batch of keys comes to: each key once, dealt to lanes, cut into parts
- * that fit a slot, and the gradients of repeated keys summed. No network: the client session will
- * stand between this and the lanes. How the parts travel: sparse/README.md, "Exchange".
+ * that fit a slot, and the gradients of repeated keys summed. No network: the session stands
+ * between this and the lanes. How the parts travel: sparse/exchange.md.
  *
  * A batch is filled again and again, and takes no memory after it was made. Everything it gives is
  * a function of the keys and of the settings: of the keys alone, and not of their order, but for

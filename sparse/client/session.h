@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session: the tables of a session: what weft/sparse.h hands out, and how batches travel. The
- * protocol: sparse/README.md, "Exchange".
+ * protocol: sparse/exchange.md.
  *
  * table.c  settings, weft_table_add; rows.c  a batch: pull, wait, push; session.c  what the session
  * asks for (trainer/service.h); session_link.c  greeting and messages of a link; session_flow.c
  * pulls, pushes and answers on it; records.c weft_table_read and _write; session_call.c their
  * messages; session_stats.c  counters and what follows from them. Thread: as each struct says: the
  * owner's, or the core's (whoever drives progress). Commands pass what one leaves to the other;
- * `busy`, `step_busy` and `up_busy` pass it back (B1 of trainer/README.md). */
+ * `busy`, `step_busy` and `up_busy` pass it back (B1 of trainer/threads.md). */
 #pragma once
 
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service: the sparse service of a lane: tables on a sparse port. What is said on a connection:
- * sparse/README.md, "Exchange". Thread: the lane's. */
+ * sparse/exchange.md. Thread: the lane's. */
 #pragma once
 
 #include "pserver/service.h"

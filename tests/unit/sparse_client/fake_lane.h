@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_lane: a scripted pserver for tests of the client: a dense lane without tensors, and sparse
- * lanes over tables, in a simulated process. It follows sparse/README.md, "Exchange", as simply as
+ * lanes over tables, in a simulated process. It follows sparse/exchange.md, as simply as
  * may be, and does what a script tells it to do wrong. Thread: the world's. */
 #pragma once
 
