@@ -83,6 +83,16 @@ struct wf_turn_ops {
 	void (*tick)(void *end, uint64_t now_ns);
 };
 
+/* Where the time of the thread goes. Written by turn.c alone, but for the numbers of the counters,
+ * which the end sets before wf_turn_start. Off: costs a branch a turn. */
+struct wf_turn_times {
+	bool on, was_busy;
+	unsigned poll, idle, away; /* counters of `stats`, ns */
+	struct wf_stats *stats;
+	uint64_t mark_ns;  /* up to here all time is charged */
+	uint64_t inner_ns; /* after it, charged by wf_turn_leave */
+};
+
 struct wf_turn {
 	void *end;
 	struct wf_env *env;
@@ -102,20 +112,15 @@ struct wf_turn {
 	bool spins;     /* this turn: others follow it at once */
 	bool ticked;    /* the last turn called tick */
 	unsigned blind; /* turns since the clock was read */
-
-	/* Where the time goes. Off: costs a branch a turn. */
-	bool on, was_busy;
-	unsigned poll, idle, away; /* counters, ns */
-	struct wf_stats *stats;
-	uint64_t mark_ns;  /* up to here all time is charged */
-	uint64_t inner_ns; /* after it, charged by wf_turn_leave */
+	struct wf_turn_times times;
 
 	struct wf_event event[WF_TURN_EVENTS];
 };
 
 /* `spin_ns`: as wf_spin_init has it. The transport is set by who opens it. */
 void wf_turn_init(struct wf_turn *turn, struct wf_env *env, void *end, uint64_t spin_ns);
-/* Charge all time from now on: to `poll`, `idle` and `away` of these counters. */
+/* Charge all time from now on: to `poll`, `idle` and `away` of `stats`, as the end has numbered
+ * them. */
 void wf_turn_start(struct wf_turn *turn, struct wf_stats *stats);
 void wf_turn_resume(struct wf_turn *turn);
 void wf_turn_charge_on(struct wf_turn *turn, uint64_t now_ns, bool busy);
@@ -142,14 +147,14 @@ wf_turn_tick_before(struct wf_turn *turn, uint64_t when_ns)
 static inline uint64_t
 wf_turn_enter(const struct wf_turn *turn)
 {
-	return turn->on ? wf_now_ns(turn->env) : 0;
+	return turn->times.on ? wf_now_ns(turn->env) : 0;
 }
 
 /* Returns the time, 0 when off. */
 static inline uint64_t
 wf_turn_leave(struct wf_turn *turn, unsigned counter, uint64_t entered_ns)
 {
-	return turn->on ? wf_turn_leave_on(turn, counter, entered_ns) : 0;
+	return turn->times.on ? wf_turn_leave_on(turn, counter, entered_ns) : 0;
 }
 
 /* ---- the state ---- */
@@ -157,7 +162,7 @@ wf_turn_leave(struct wf_turn *turn, unsigned counter, uint64_t entered_ns)
 static inline void
 wf_turn_begin(struct wf_turn *turn)
 {
-	if (turn->on && turn->state >= WF_TURN_ASLEEP) {
+	if (turn->times.on && turn->state >= WF_TURN_ASLEEP) {
 		wf_turn_resume(turn);
 	}
 }
@@ -183,7 +188,7 @@ wf_turn_rests(struct wf_turn *turn, bool busy)
 		return false;
 	}
 	turn->state = WF_TURN_ASLEEP;
-	if (turn->on) {
+	if (turn->times.on) {
 		wf_turn_charge_on(turn, wf_now_ns(turn->env), false);
 	}
 	return true;
@@ -194,7 +199,7 @@ wf_turn_rests(struct wf_turn *turn, bool busy)
 static inline bool
 wf_turn_is_blind(struct wf_turn *turn, bool busy, bool urgent)
 {
-	bool blind = turn->spins && !turn->on && !urgent && turn->state < WF_TURN_ASLEEP &&
+	bool blind = turn->spins && !turn->times.on && !urgent && turn->state < WF_TURN_ASLEEP &&
 		     turn->blind < WF_TURN_BLIND_MAX;
 	turn->spins = false;
 	turn->blind = blind ? turn->blind + 1 : 0;
@@ -210,7 +215,7 @@ static inline void
 wf_turn_charge(struct wf_turn *turn, uint64_t now_ns, bool busy)
 {
 	turn->state = busy ? WF_TURN_BUSY : WF_TURN_EMPTY;
-	if (turn->on) {
+	if (turn->times.on) {
 		wf_turn_charge_on(turn, now_ns, busy);
 	}
 }
@@ -219,7 +224,7 @@ wf_turn_charge(struct wf_turn *turn, uint64_t now_ns, bool busy)
 static inline void
 wf_turn_rest(struct wf_turn *turn)
 {
-	if (turn->on) {
+	if (turn->times.on) {
 		wf_turn_begin(turn);
 		wf_turn_charge_on(turn, wf_now_ns(turn->env), false);
 	}

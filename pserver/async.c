@@ -141,7 +141,7 @@ count_slice(struct wf_lane *lane, struct wf_peer *peer)
 		return;
 	}
 	wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
-	if (lane->turn.on) {
+	if (lane->turn.times.on) {
 		wf_hist_record(&lane->step_time, wf_now_ns(lane->env) - own->since_ns);
 	}
 }

@@ -52,9 +52,9 @@ wf_lane_report_init(struct wf_lane *lane)
 	wf_stats_init(&lane->stats, counter_name, WF_LANE_COUNTER_COUNT);
 	wf_report_init(&lane->report, &lane->stats, &lane->step_time, "the job",
 		       WF_LANE_STEP_APPLIED_COUNT);
-	lane->turn.poll = WF_END_POLL_TIME_NS;
-	lane->turn.idle = WF_END_IDLE_TIME_NS;
-	lane->turn.away = WF_END_IDLE_TIME_NS; /* a lane's thread does nothing else */
+	lane->turn.times.poll = WF_END_POLL_TIME_NS;
+	lane->turn.times.idle = WF_END_IDLE_TIME_NS;
+	lane->turn.times.away = WF_END_IDLE_TIME_NS; /* a lane's thread does nothing else */
 	if (lane->opts.stats_period_ns > 0) {
 		wf_turn_start(&lane->turn, &lane->stats);
 	}

@@ -274,7 +274,7 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 		}
 		return WEFT_OK;
 	}
-	if (lane->turn.on && lane->order.own_steps) {
+	if (lane->turn.times.on && lane->order.own_steps) {
 		own->since_ns = wf_now_ns(lane->env);
 	}
 	if (news == WF_STEP_BACK) {

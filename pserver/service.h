@@ -327,7 +327,7 @@ wf_step_record(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_
 {
 	struct wf_step_sum *sum = &lane->order.sum;
 	enum weft_status st = wf_order_on_step(&lane->order, &peer->member, said, out);
-	if (lane->turn.on && sum->heard == 1 && sum->since_ns == 0) {
+	if (lane->turn.times.on && sum->heard == 1 && sum->since_ns == 0) {
 		sum->since_ns = wf_now_ns(lane->env);
 	}
 	/* Who is out of data begins no step, which somebody who has left could be missing in. */

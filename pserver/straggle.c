@@ -33,9 +33,9 @@ add_split(struct wf_straggle *to, uint64_t compute_ns, uint64_t network_ns)
 static uint64_t
 straggle_bytes(const struct wf_lane *lane)
 {
-	return lane->turn.on ? sizeof(struct wf_straggle_state) +
-				       lane->peer_count * sizeof(struct wf_straggle_peer)
-			     : 0;
+	return lane->turn.times.on ? sizeof(struct wf_straggle_state) +
+					     lane->peer_count * sizeof(struct wf_straggle_peer)
+				   : 0;
 }
 
 static enum weft_status

@@ -14,7 +14,7 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 {
 	struct wf_core_tensor *t = &core->tensor[tensor];
 	WF_ASSERT(t->pending > 0 && core->busy_slices > 0);
-	if (--core->busy_slices == 0 && core->turn.on) {
+	if (--core->busy_slices == 0 && core->turn.times.on) {
 		uint64_t now = wf_now_ns(core->env);
 		wf_hist_record(&core->exchange_time, now - core->busy_since_ns);
 		core->answered_ns = core->unpushed == 0 ? now : core->answered_ns;
@@ -64,7 +64,7 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice 
 {
 	struct wf_core_tensor *t = &core->tensor[tensor];
 	core->asked = true;
-	if (core->busy_slices == 0 && core->turn.on) {
+	if (core->busy_slices == 0 && core->turn.times.on) {
 		core->busy_since_ns = wf_now_ns(core->env);
 	}
 	/* It begins at the end of this turn, or of the next. */
@@ -97,7 +97,7 @@ void
 wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step)
 {
 	uint64_t section = wf_is_initial_push(step) ? step + core->init.sections - 1 : 0;
-	if (core->turn.on && !wf_is_initial_push(step) && --core->unpushed == 0) {
+	if (core->turn.times.on && !wf_is_initial_push(step) && --core->unpushed == 0) {
 		bool known = core->answered_ns != 0;
 		core->compute_ns = known ? wf_now_ns(core->env) - core->answered_ns : 0;
 	}

@@ -32,9 +32,9 @@ wf_core_report_init(struct wf_core *core)
 	wf_stats_init(&core->stats, counter_name, WF_CORE_COUNTER_COUNT);
 	wf_report_init(&core->report, &core->stats, &core->exchange_time, "the session",
 		       WF_CORE_STEP_BEGUN_COUNT);
-	core->turn.poll = WF_END_POLL_TIME_NS;
-	core->turn.idle = WF_END_IDLE_TIME_NS;
-	core->turn.away = WF_CORE_AWAY_TIME_NS;
+	core->turn.times.poll = WF_END_POLL_TIME_NS;
+	core->turn.times.idle = WF_END_IDLE_TIME_NS;
+	core->turn.times.away = WF_CORE_AWAY_TIME_NS;
 }
 
 void

@@ -37,9 +37,9 @@ set_up(void **state)
 	clock_ns = 1000;
 	wf_stats_init(&stats, name, COUNTER_COUNT);
 	wf_turn_init(&turn, &env, NULL, 0);
-	turn.poll = POLL_TIME_NS;
-	turn.idle = IDLE_TIME_NS;
-	turn.away = AWAY_TIME_NS;
+	turn.times.poll = POLL_TIME_NS;
+	turn.times.idle = IDLE_TIME_NS;
+	turn.times.away = AWAY_TIME_NS;
 	wf_turn_start(&turn, &stats);
 	readings = 0;
 	return 0;
@@ -180,7 +180,7 @@ one_spinning_turn(bool urgent)
 static void
 a_spinning_thread_looks_at_the_clock_every_few_turns(void **state)
 {
-	turn.on = false;
+	turn.times.on = false;
 	wf_turn_go_away(&turn);
 	assert_false(one_spinning_turn(false)); /* who knows how late it is */
 	for (unsigned round = 0; round < 3; round++) {
@@ -195,7 +195,7 @@ static void
 no_turn_is_blind_that_charges_or_is_urgent_or_may_be_late(void **state)
 {
 	assert_false(one_spinning_turn(false)); /* charged */
-	turn.on = false;
+	turn.times.on = false;
 	assert_true(one_spinning_turn(false));
 	assert_false(one_spinning_turn(true));
 	wf_turn_go_away(&turn);
@@ -264,7 +264,7 @@ all_of_the_time_is_charged_once(void **state)
 static void
 off_it_reads_no_clock_and_charges_nothing(void **state)
 {
-	turn.on = false;
+	turn.times.on = false;
 	(void)wf_turn_may_arm(&turn, false);
 	one_turn(10, false);
 	one_turn(10, true);
@@ -414,7 +414,7 @@ set_up_medium(void **state)
 	medium.transport.rest_ns = WF_NEVER;
 	medium.deadline_ns = WF_NEVER;
 	leaves_something = false;
-	turn.on = false;
+	turn.times.on = false;
 	turn.transport = &medium.transport;
 	turn.tick_ns = clock_ns + 1000;
 	return 0;
