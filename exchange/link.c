@@ -9,8 +9,6 @@
 
 #include "base/assert.h"
 
-#define RETRY_FIRST_NS (20 * WF_NS_PER_MS)
-#define RETRY_MAX_NS (WF_NS_PER_S)
 #define LINE_BYTES 1024
 
 __attribute__((format(printf, 3, 4))) static void
@@ -40,7 +38,7 @@ wf_link_init(struct wf_link *link, struct wf_link_end *end, const struct wf_link
 {
 	link->end = end;
 	link->ops = ops;
-	link->retry_wait_ns = RETRY_FIRST_NS;
+	wf_retry_begin(&link->retry);
 }
 
 void
@@ -84,15 +82,11 @@ connect_once(struct wf_link *link)
 	link->state = WF_LINK_CONNECTING;
 }
 
-/* Ever longer waits, with up to a quarter of chance, so that trainers do not come in step. */
 static void
 retry_later(struct wf_link *link)
 {
-	struct wf_env *env = link->end->env;
-	uint64_t wait = link->retry_wait_ns;
 	link->state = WF_LINK_IDLE;
-	link->retry_ns = wf_now_ns(env) + wait + wf_random(env) % (wait / 4);
-	link->retry_wait_ns = wait * 2 < RETRY_MAX_NS ? wait * 2 : RETRY_MAX_NS;
+	wf_retry_later(&link->retry, link->end->env);
 }
 
 /* Nobody is left to acknowledge our GOODBYE: all our steps are answered, so nothing is lost. */
@@ -106,9 +100,9 @@ give_up_leaving(struct wf_link *link)
 		       "%.160s did not acknowledge GOODBYE within %.1f s, all steps before were "
 		       "answered: %.160s",
 		       who, (double)end->reconnect_timeout_ns / 1e9,
-		       link->last_error[0] != '\0' ? link->last_error : "no answer");
+		       link->retry.why[0] != '\0' ? link->retry.why : "no answer");
 	link->state = WF_LINK_LEFT;
-	link->lost_ns = 0;
+	wf_retry_found(&link->retry);
 	if (link->conn != NULL) {
 		wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
 	}
@@ -137,12 +131,12 @@ check_lost(struct wf_link *link, uint64_t now)
 		check_left(link, now);
 		return;
 	}
-	if (link->lost_ns == 0 || now - link->lost_ns < timeout) {
+	if (!wf_retry_is_over(&link->retry, now, timeout)) {
 		return;
 	}
 	char who[WF_REASON_BYTES];
 	wf_link_describe(link, who, sizeof(who));
-	fail(link, WEFT_LOST, "%s was lost: %s; not back within %.1f s", who, link->last_error,
+	fail(link, WEFT_LOST, "%s was lost: %s; not back within %.1f s", who, link->retry.why,
 	     (double)timeout / 1e9);
 }
 
@@ -158,10 +152,10 @@ wf_link_tick(struct wf_link *link, uint64_t now)
 		char who[WF_REASON_BYTES];
 		wf_link_describe(link, who, sizeof(who));
 		fail(link, WEFT_TIMEOUT, "%s was not there within %.1f s, last error: %s", who,
-		     (double)end->connect_timeout_ns / 1e9, link->last_error);
+		     (double)end->connect_timeout_ns / 1e9, link->retry.why);
 		return;
 	}
-	if (link->state == WF_LINK_IDLE && now >= link->retry_ns && link->conn == NULL) {
+	if (link->state == WF_LINK_IDLE && now >= link->retry.at_ns && link->conn == NULL) {
 		connect_once(link);
 	}
 }
@@ -209,7 +203,7 @@ wf_link_up(struct wf_link *link, const struct wf_event *event)
 	log_path(link);
 	link->server_incarnation = welcome.incarnation;
 	link->state = WF_LINK_GREETING;
-	link->retry_wait_ns = RETRY_FIRST_NS;
+	wf_retry_begin(&link->retry);
 	link->job_due = (welcome.flags & WF_WELCOME_SEND_JOB) != 0;
 	wf_cursor_begin(&link->resume, link->unit_count);
 }
@@ -231,8 +225,7 @@ refused(struct wf_link *link, const struct wf_event *event)
 		fail(link, WEFT_PROTOCOL, "%s refused without a reason", who);
 		return;
 	}
-	(void)snprintf(link->last_error, sizeof(link->last_error), "refused: %.*s",
-		       WF_WHY_BYTES - 16, verdict.reason);
+	wf_retry_fail(&link->retry, "refused: %.*s", WF_WHY_BYTES - 16, verdict.reason);
 	if ((verdict.flags & WF_WELCOME_JOB_OVER) != 0) {
 		fail(link, (enum weft_status)verdict.refusal, "%s", verdict.reason);
 		return;
@@ -278,17 +271,16 @@ wf_link_down(struct wf_link *link, const struct wf_event *event)
 		refused(link, event);
 		return;
 	}
-	(void)snprintf(link->last_error, sizeof(link->last_error), "%.*s", WF_WHY_BYTES - 1,
-		       event->down.why);
+	wf_retry_fail(&link->retry, "%.*s", WF_WHY_BYTES - 1, event->down.why);
 	if (was_up) {
 		char who[WF_REASON_BYTES];
 		wf_link_describe(link, who, sizeof(who));
 		log_line(link, WEFT_LOG_WARN, "lost %s: %s; trying again for %.1f s", who,
-			 link->last_error, (double)end->reconnect_timeout_ns / 1e9);
-		link->retry_wait_ns = RETRY_FIRST_NS;
+			 link->retry.why, (double)end->reconnect_timeout_ns / 1e9);
+		wf_retry_begin(&link->retry);
 	}
-	if (link->server_incarnation != 0 && link->lost_ns == 0) {
-		link->lost_ns = wf_now_ns(end->env);
+	if (link->server_incarnation != 0) {
+		wf_retry_lost(&link->retry, wf_now_ns(end->env));
 	}
 	retry_later(link);
 }
@@ -316,7 +308,7 @@ become_ready(struct wf_link *link)
 	bool again = link->was_ready;
 	link->state = WF_LINK_READY;
 	link->was_ready = true;
-	link->lost_ns = 0;
+	wf_retry_found(&link->retry);
 	wf_beat_begin(&link->beat, &end->beats);
 	link->goodbye_due = end->leaving;
 	if (link->unit_count > 0) {

@@ -19,6 +19,7 @@
 #include "base/env.h"
 #include "exchange/cursors.h"
 #include "exchange/places.h"
+#include "exchange/retry.h"
 #include "exchange/send.h"
 #include "exchange/turn.h"
 #include "exchange/window.h"
@@ -64,7 +65,7 @@ struct wf_link_end {
 };
 
 enum wf_link_state {
-	WF_LINK_IDLE,       /* waits for retry_ns */
+	WF_LINK_IDLE,       /* waits for retry.at_ns */
 	WF_LINK_CONNECTING, /* one attempt is under way */
 	WF_LINK_GREETING,   /* UP; the lane has not sent all of RESUME */
 	WF_LINK_READY,
@@ -115,9 +116,7 @@ struct wf_link {
 	uint64_t server_incarnation; /* 0: never seen */
 	bool was_ready;
 	struct wf_beat beat; /* of the path that is READY */
-	uint64_t retry_ns, retry_wait_ns;
-	uint64_t lost_ns; /* since when it has been lost; 0: it is not */
-	char last_error[WF_WHY_BYTES];
+	struct wf_retry retry;
 
 	/* What RESUME and HAVE speak of: the slices of a dense lane, the one push of rows; 0: there
 	 * is nothing to put on the lane, nor to be granted. */

@@ -299,7 +299,7 @@ tick(void *end, uint64_t now)
 		wf_link_tick(link, now);
 		all_up = all_up && link->was_ready;
 		if (link->state == WF_LINK_IDLE && link->conn == NULL) {
-			wf_turn_tick_before(&core->turn, link->retry_ns);
+			wf_turn_tick_before(&core->turn, link->retry.at_ns);
 		}
 	}
 	bool news = all_up && !core->all_were_up;

@@ -417,21 +417,21 @@ a_lost_link_comes_back_after_ever_longer_waits(void **state)
 	assert_int_equal(link.state, WF_LINK_IDLE);
 	assert_true(lodger == WF_SLOT_NONE && forgets == 1);
 	assert_false(wf_send_window_is_open(&link.window));
-	uint64_t wait_ns = link.retry_ns - clock_ns;
+	uint64_t wait_ns = link.retry.at_ns - clock_ns;
 	for (unsigned i = 0; i < 3; i++) {
-		clock_ns = link.retry_ns - 1;
+		clock_ns = link.retry.at_ns - 1;
 		wf_link_tick(&link, clock_ns);
 		assert_int_equal(connects, 1 + i);
 		wf_link_tick(&link, ++clock_ns);
 		assert_int_equal(connects, 2 + i);
 		down(WEFT_UNAVAILABLE);
-		assert_true(link.retry_ns - clock_ns == 2 * wait_ns);
+		assert_true(link.retry.at_ns - clock_ns == 2 * wait_ns);
 		wait_ns *= 2;
 	}
-	clock_ns = link.retry_ns;
+	clock_ns = link.retry.at_ns;
 	become_ready();
 	assert_int_equal(said.path, 5);
-	assert_true(ready_count == 2 && again_count == 1 && link.lost_ns == 0);
+	assert_true(ready_count == 2 && again_count == 1 && link.retry.lost_ns == 0);
 	assert_int_equal(failed_with, WEFT_OK);
 }
 
@@ -464,7 +464,7 @@ some_refusals_pass_and_others_do_not(void **state)
 	refuse(WEFT_UNAVAILABLE, 0);
 	assert_int_equal(link.state, WF_LINK_IDLE);
 	assert_int_equal(failed_with, WEFT_OK);
-	wf_link_tick(&link, link.retry_ns);
+	wf_link_tick(&link, link.retry.at_ns);
 	refuse(WEFT_MISMATCH, 0);
 	assert_int_equal(failed_with, WEFT_MISMATCH);
 	assert_non_null(strstr(failed_text, "refused by pserver 0 lane 0"));
@@ -485,7 +485,7 @@ a_pserver_that_was_restarted_has_lost_the_job(void **state)
 {
 	become_ready();
 	down(WEFT_LOST);
-	wf_link_tick(&link, link.retry_ns);
+	wf_link_tick(&link, link.retry.at_ns);
 	up(0, INCARNATION + 1);
 	assert_int_equal(failed_with, WEFT_LOST);
 	assert_non_null(strstr(failed_text, "was restarted and has lost the job"));
