@@ -204,8 +204,8 @@ wf_link_up(struct wf_link *link, const struct wf_event *event)
 	link->server_incarnation = welcome.incarnation;
 	link->state = WF_LINK_GREETING;
 	wf_retry_begin(&link->retry);
-	link->job_due = (welcome.flags & WF_WELCOME_SEND_JOB) != 0;
-	wf_cursor_begin(&link->resume, link->unit_count);
+	link->to_send.job = (welcome.flags & WF_WELCOME_SEND_JOB) != 0;
+	wf_cursor_begin(&link->opening.resume, link->content.unit_count);
 }
 
 /* The lane said no. Some refusals pass by themselves. */
@@ -241,17 +241,12 @@ refused(struct wf_link *link, const struct wf_event *event)
 static void
 forget_path(struct wf_link *link)
 {
-	link->step_due = false;
-	link->out_due = false;
-	link->reduce_due = false;
-	link->goodbye_due = false;
-	link->abort_due = false;
-	link->job_due = false;
-	link->absent = (struct wf_msg_absent){0};
+	link->to_send = (struct wf_link_to_send){0};
+	link->absent = (struct wf_link_absent){0};
 	wf_send_window_forget(&link->window);
-	wf_cursor_end(&link->resume);
-	wf_cursor_end(&link->have);
-	link->places = (struct wf_answer_grants){0};
+	wf_cursor_end(&link->opening.resume);
+	wf_cursor_end(&link->opening.have);
+	link->opening.places = (struct wf_answer_grants){0};
 	link->ops->forget_path(link);
 }
 
@@ -290,7 +285,7 @@ recv_grant(struct wf_link *link, const struct wf_event *event)
 {
 	struct wf_msg_grant msg;
 	enum weft_status st = wf_msg_grant_decode(event->msg.head, event->msg.body, &msg);
-	if (st == WEFT_OK && (link->state != WF_LINK_GREETING || link->unit_count == 0)) {
+	if (st == WEFT_OK && (link->state != WF_LINK_GREETING || link->content.unit_count == 0)) {
 		st = wf_fail(WEFT_PROTOCOL, "GRANT: kind %u was not expected", msg.kind);
 	}
 	if (st == WEFT_OK && link->ops->check_window != NULL) {
@@ -310,9 +305,9 @@ become_ready(struct wf_link *link)
 	link->was_ready = true;
 	wf_retry_found(&link->retry);
 	wf_beat_begin(&link->beat, &end->beats);
-	link->goodbye_due = end->leaving;
-	if (link->unit_count > 0) {
-		wf_cursor_begin(&link->have, link->unit_count);
+	link->to_send.goodbye = end->leaving;
+	if (link->content.unit_count > 0) {
+		wf_cursor_begin(&link->opening.have, link->content.unit_count);
 	}
 	end->ops->ready(link, again);
 }
@@ -325,14 +320,14 @@ recv_resume(struct wf_link *link, const struct wf_event *event)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (link->state != WF_LINK_GREETING || link->job_due) {
+	if (link->state != WF_LINK_GREETING || link->to_send.job) {
 		return wf_fail(WEFT_PROTOCOL, "RESUME: step %" PRIu64 " was not expected",
 			       msg->step);
 	}
-	if (link->unit_count > 0 && !wf_send_window_is_open(&link->window)) {
+	if (link->content.unit_count > 0 && !wf_send_window_is_open(&link->window)) {
 		return wf_fail(WEFT_PROTOCOL, "RESUME: there was no grant of slots before it");
 	}
-	st = wf_cursor_recv(&link->resume, "RESUME", msg);
+	st = wf_cursor_recv(&link->opening.resume, "RESUME", msg);
 	if (st == WEFT_OK) {
 		st = link->ops->resume(link, msg);
 	}
@@ -375,13 +370,14 @@ wf_link_flush_opening(struct wf_link *link)
 {
 	struct wf_link_end *end = link->end;
 	struct wf_msg_steps *msg = &end->steps;
-	enum weft_status st = wf_answer_places_send(&link->places, link->conn, link->place,
-						    link->place_count, &end->msg);
+	enum weft_status st =
+		wf_answer_places_send(&link->opening.places, link->conn, link->content.place,
+				      link->content.place_count, &end->msg);
 	if (st != WEFT_OK && st != WEFT_AGAIN) {
 		fail(link, st, "%s", weft_last_error());
 	}
-	while (st == WEFT_OK && wf_cursor_is_open(&link->have)) {
-		wf_cursor_fill(&link->have, msg);
+	while (st == WEFT_OK && wf_cursor_is_open(&link->opening.have)) {
+		wf_cursor_fill(&link->opening.have, msg);
 		msg->step = end->ops->step(end);
 		for (uint32_t i = 0; i < msg->count; i++) {
 			msg->step_of[i] = link->ops->answered(link, msg->first + i);
@@ -390,7 +386,7 @@ wf_link_flush_opening(struct wf_link *link)
 		if (!wf_link_send(link, &end->msg)) {
 			return false;
 		}
-		wf_cursor_advance(&link->have, msg);
+		wf_cursor_advance(&link->opening.have, msg);
 	}
 	return st == WEFT_OK;
 }
@@ -400,8 +396,8 @@ wf_link_flush_goodbye(struct wf_link *link)
 {
 	const struct wf_msg_goodbye msg = {.ack = false};
 	wf_msg_goodbye_encode(&msg, &link->end->msg);
-	link->goodbye_due = !wf_link_send(link, &link->end->msg);
-	return !link->goodbye_due;
+	link->to_send.goodbye = !wf_link_send(link, &link->end->msg);
+	return !link->to_send.goodbye;
 }
 
 static enum weft_status

@@ -85,8 +85,8 @@ struct wf_link_ops {
 	void (*fill_hello)(const struct wf_link *link, struct wf_hello *hello);
 	/* The next turns tell the lane the job, where it asked for it. False: not all of it yet. */
 	bool (*flush_job)(struct wf_link *link);
-	/* READY: send what is due. Returns whether something is left. step_due and out_due are the
-	 * link's; a reduce is said when both are clear. */
+	/* READY: send what is due. Returns whether something is left. Of to_send, `step` and
+	 * `out` are its business; a reduce is said when both are clear. */
 	bool (*flush)(struct wf_link *link);
 	/* The lane's window: is it large enough? NULL: any is. */
 	enum weft_status (*check_window)(struct wf_link *link, const struct wf_msg_grant *msg);
@@ -104,6 +104,35 @@ struct wf_link_ops {
 	void (*forget_path)(struct wf_link *link);
 };
 
+/* What the payload has on the lane: set by its open. */
+struct wf_link_content {
+	/* What RESUME and HAVE speak of: the slices of a dense lane, the one push of rows; 0: there
+	 * is nothing to put on the lane, nor to be granted. */
+	uint32_t unit_count;
+	unsigned place_count;
+	const struct wf_answer_place *place; /* [place_count] what answers land in, the payload's */
+	bool takes_steps; /* something is pushed to the lane: it hears of steps, and of their end */
+};
+
+/* How far the two ends have come in opening the path. Written by link.c alone. */
+struct wf_link_opening {
+	struct wf_cursor resume, have;
+	struct wf_answer_grants places;
+};
+
+/* What the lane said last of a trainer that has not come in, or takes no turns. Written where the
+ * session handles ABSENT. */
+struct wf_link_absent {
+	struct wf_msg_absent msg; /* reason "": of nobody */
+	uint64_t since_ns;        /* when it was said */
+};
+
+/* Messages of the session that are to be sent on this path. Set where they come about, cleared by
+ * whoever sends them, and forgotten at DOWN. */
+struct wf_link_to_send {
+	bool job, step, out, reduce, goodbye, abort;
+};
+
 struct wf_link {
 	struct wf_link_end *end;
 	const struct wf_link_ops *ops; /* of the service that it carries */
@@ -118,24 +147,14 @@ struct wf_link {
 	struct wf_beat beat; /* of the path that is READY */
 	struct wf_retry retry;
 
-	/* What RESUME and HAVE speak of: the slices of a dense lane, the one push of rows; 0: there
-	 * is nothing to put on the lane, nor to be granted. */
-	uint32_t unit_count;
-	const struct wf_answer_place *place; /* [place_count] what answers land in, the payload's */
-	unsigned place_count;
-	bool takes_steps; /* something is pushed to the lane: it hears of steps, and of their end */
+	struct wf_link_content content;
 
 	/* Path: forgotten at DOWN. */
-	bool job_due;
 	struct wf_send_window window;
-	struct wf_cursor resume, have;
-	struct wf_answer_grants places;
-	/* What the lane said last of a trainer that has not come in, or takes no turns; reason "":
-	 * of nobody. */
-	struct wf_msg_absent absent;
-	uint64_t absent_ns; /* when */
-	bool step_due, out_due, reduce_due, goodbye_due, abort_due;
-	struct wf_due due; /* in core->turn */
+	struct wf_link_opening opening;
+	struct wf_link_absent absent;
+	struct wf_link_to_send to_send;
+	struct wf_due due; /* in end->turn */
 };
 
 /* `link`: zeroed. */

@@ -12,7 +12,7 @@ static bool
 is_known(const struct wf_core *core, const struct wf_msg_absent *msg)
 {
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		const struct wf_msg_absent *known = &core->link[i]->absent;
+		const struct wf_msg_absent *known = &core->link[i]->absent.msg;
 		if (known->trainer == msg->trainer && strcmp(known->reason, msg->reason) == 0) {
 			return true;
 		}
@@ -37,8 +37,7 @@ wf_link_absent_recv(struct wf_link *link, const struct wf_event *event)
 	}
 	uint64_t now = wf_now_ns(core->env);
 	bool news = msg.reason[0] != '\0' && msg.silent_ns == 0 && !is_known(core, &msg);
-	link->absent = msg;
-	link->absent_ns = now;
+	link->absent = (struct wf_link_absent){.msg = msg, .since_ns = now};
 	if (news && (core->absent_told_ns == 0 || now - core->absent_told_ns >= WF_NS_PER_S)) {
 		core->absent_told_ns = now;
 		wf_core_log(core, WEFT_LOG_WARN, "trainer %u: the job waits for trainer %u, %s",
@@ -89,13 +88,13 @@ is_waited_for(const struct wf_link *link, enum wf_core_wait kind)
 static void
 describe(const struct wf_link *link, char *out, size_t bytes)
 {
-	const struct wf_msg_absent *absent = &link->absent;
+	const struct wf_msg_absent *absent = &link->absent.msg;
 	if (absent->silent_ns == 0) {
 		(void)snprintf(out, bytes, "; trainer %" PRIu32 " is not in, %s", absent->trainer,
 			       absent->reason);
 		return;
 	}
-	uint64_t since_ns = wf_now_ns(wf_core_of(link)->env) - link->absent_ns;
+	uint64_t since_ns = wf_now_ns(wf_core_of(link)->env) - link->absent.since_ns;
 	(void)snprintf(out, bytes, "; trainer %" PRIu32 " %s for %" PRIu64 " s", absent->trainer,
 		       absent->reason, (uint64_t)((absent->silent_ns + since_ns) / WF_NS_PER_S));
 }
@@ -110,7 +109,7 @@ wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind, char
 	out[0] = '\0';
 	for (uint32_t i = 0; i < core->link_count && !waits; i++) {
 		const struct wf_link *link = core->link[i];
-		if (link->absent.reason[0] == '\0' ||
+		if (link->absent.msg.reason[0] == '\0' ||
 		    wf_beat_is_silent(&link->beat, &core->end.beats)) {
 			continue;
 		}

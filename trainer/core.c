@@ -164,7 +164,7 @@ wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, 
 		struct wf_link *link = core->link[i];
 		bool up = link->state == WF_LINK_GREETING || link->state == WF_LINK_READY;
 		if (link->conn != NULL && up) {
-			link->abort_due = true;
+			link->to_send.abort = true;
 			wf_link_due(link);
 		} else if (link->conn != NULL) {
 			wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
@@ -417,8 +417,9 @@ wf_core_step(struct wf_core *core, uint64_t samples, double cost)
 	wf_stats_add(&core->stats, WF_CORE_STEP_BEGUN_COUNT, 1);
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = core->link[i];
-		if (link->state == WF_LINK_READY && link->takes_steps && link->ops->says_steps) {
-			link->step_due = true;
+		if (link->state == WF_LINK_READY && link->content.takes_steps &&
+		    link->ops->says_steps) {
+			link->to_send.step = true;
 			wf_link_due(link);
 		}
 	}
@@ -430,7 +431,7 @@ wf_core_out(struct wf_core *core)
 	core->out = true;
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = core->link[i];
-		link->out_due = link->state == WF_LINK_READY && link->takes_steps;
+		link->to_send.out = link->state == WF_LINK_READY && link->content.takes_steps;
 		wf_link_due(link);
 	}
 }
@@ -445,7 +446,7 @@ wf_core_next_pass(struct wf_core *core, uint64_t step)
 	core->answered_ns = 0; /* what comes between passes is not computing */
 	core->compute_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		core->link[i]->out_due = false;
+		core->link[i]->to_send.out = false;
 	}
 }
 
@@ -456,7 +457,7 @@ wf_core_leave(struct wf_core *core)
 	core->end.leaving_ns = wf_now_ns(core->env);
 	core->turn.tick_ns = 0;
 	for (uint32_t i = 0; i < core->link_count; i++) {
-		core->link[i]->goodbye_due = core->link[i]->state == WF_LINK_READY;
+		core->link[i]->to_send.goodbye = core->link[i]->state == WF_LINK_READY;
 		wf_link_due(core->link[i]);
 	}
 }

@@ -57,10 +57,10 @@ open_slices(struct wf_link *link, uint32_t lane)
 		}
 		dense->pushable_count += core->job.tensor[slice->tensor].is_static ? 0 : 1;
 	}
-	dense->link.unit_count = dense->slice_count;
-	dense->link.takes_steps = dense->pushable_count > 0;
-	dense->link.place = core->place;
-	dense->link.place_count = core->place_count;
+	dense->link.content.unit_count = dense->slice_count;
+	dense->link.content.takes_steps = dense->pushable_count > 0;
+	dense->link.content.place = core->place;
+	dense->link.content.place_count = core->place_count;
 	enum weft_status st = alloc_priorities(dense);
 	return st == WEFT_OK ? wf_link_features_open(dense) : st;
 }
@@ -169,7 +169,7 @@ flush_job(struct wf_link *link)
 		}
 		dense->job_sent += msg.byte_count;
 	}
-	dense->link.job_due = false;
+	dense->link.to_send.job = false;
 	return true;
 }
 

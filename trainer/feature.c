@@ -52,7 +52,7 @@ wf_link_features_flush(struct wf_dense_link *dense)
 {
 	while (dense->features_due != 0) {
 		unsigned i = (unsigned)__builtin_ctz(dense->features_due);
-		if (dense->link.step_due || !hooks[i]->flush(dense)) {
+		if (dense->link.to_send.step || !hooks[i]->flush(dense)) {
 			return false;
 		}
 		dense->features_due &= dense->features_due - 1;

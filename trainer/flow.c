@@ -165,7 +165,7 @@ begin_path(struct wf_dense_link *dense, uint64_t heard)
 	WF_ASSERT(dense->queue.count == 0);
 	dense->init_due = core->opts.trainer_id == 0 && core->init.step > 0 && !core->initialised &&
 			  dense->slice_count > 0;
-	dense->link.step_due =
+	dense->link.to_send.step =
 		dense->pushable_count > 0 && core->step > core->init.step && heard < core->step;
 	wf_link_features_path_begins(dense);
 	for (uint32_t i = 0; i < dense->slice_count; i++) {
@@ -333,7 +333,7 @@ static void
 send_out(struct wf_dense_link *dense)
 {
 	encode_step(dense, true);
-	dense->link.out_due = !wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
+	dense->link.to_send.out = !wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
 }
 
 static void
@@ -414,17 +414,17 @@ pushes_taken(struct wf_dense_link *dense, unsigned count)
 static void
 flush_pushes(struct wf_dense_link *dense)
 {
-	while (dense->link.step_due ||
+	while (dense->link.to_send.step ||
 	       (dense->queue.count > 0 && dense->link.window.free_count > 0)) {
 		struct wf_op op[1 + WF_CORE_OPS];
-		unsigned steps = dense->link.step_due ? 1 : 0;
-		if (dense->link.step_due) {
+		unsigned steps = dense->link.to_send.step ? 1 : 0;
+		if (dense->link.to_send.step) {
 			fill_step(dense, &op[0]);
 		}
 		unsigned count = steps + fill_pushes(dense, op + steps);
 		unsigned taken = 0;
 		enum weft_status st = wf_transport_post(dense->link.conn, op, count, &taken);
-		dense->link.step_due = dense->link.step_due && taken == 0;
+		dense->link.to_send.step = dense->link.to_send.step && taken == 0;
 		pushes_taken(dense, taken > steps ? taken - steps : 0);
 		if (st == WEFT_INVALID) {
 			wf_core_fail(wf_core_of(&dense->link), WEFT_PROTOCOL,
@@ -486,10 +486,10 @@ wf_flow_flush(struct wf_link *link)
 	if (dense->features_due != 0 && !wf_link_features_flush(dense)) {
 		return true;
 	}
-	if (dense->link.out_due && !dense->link.step_due) {
+	if (dense->link.to_send.out && !dense->link.to_send.step) {
 		send_out(dense);
 	}
 	flush_pulls(dense);
-	return dense->link.step_due || dense->link.out_due || dense->queue.count > 0 ||
+	return dense->link.to_send.step || dense->link.to_send.out || dense->queue.count > 0 ||
 	       dense->pull_queued > 0;
 }

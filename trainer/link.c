@@ -55,8 +55,8 @@ link_is_ready(struct wf_link *link, bool again)
 {
 	struct wf_core *core = wf_core_of(link);
 	wf_stats_add(&core->stats, WF_CORE_LANE_RECONNECTED_COUNT, again ? 1 : 0);
-	link->out_due = link->takes_steps && core->out;
-	link->reduce_due = link->idx == 0 && core->reduce.since_ns != 0;
+	link->to_send.out = link->content.takes_steps && core->out;
+	link->to_send.reduce = link->idx == 0 && core->reduce.since_ns != 0;
 }
 
 static bool
@@ -110,7 +110,7 @@ flush_abort(struct wf_link *link)
 	if (!wf_link_send(link, &core->end.msg)) {
 		return false;
 	}
-	link->abort_due = false;
+	link->to_send.abort = false;
 	wf_transport_disconnect(link->conn, WF_DISCONNECT_DRAIN);
 	return true;
 }
@@ -122,9 +122,9 @@ wf_link_flush(struct wf_link *link)
 		return false; /* forgotten with the path */
 	}
 	if (wf_core_failed(wf_core_of(link))) {
-		return link->abort_due && !flush_abort(link);
+		return link->to_send.abort && !flush_abort(link);
 	}
-	if (link->state == WF_LINK_GREETING && link->job_due) {
+	if (link->state == WF_LINK_GREETING && link->to_send.job) {
 		return !link->ops->flush_job(link);
 	}
 	if (link->state != WF_LINK_READY) {
@@ -133,14 +133,14 @@ wf_link_flush(struct wf_link *link)
 	if (wf_beat_speaks(&link->beat) && !wf_link_beat_flush(link)) {
 		return true;
 	}
-	if (wf_cursor_is_open(&link->have) && !wf_link_flush_opening(link)) {
+	if (wf_cursor_is_open(&link->opening.have) && !wf_link_flush_opening(link)) {
 		return true;
 	}
 	bool left = link->ops->flush(link);
-	bool said =
-		!link->step_due && !link->out_due; /* a reduce counts the steps said before it */
-	if (link->reduce_due && (!said || !wf_core_reduce_flush(link))) {
+	bool said = !link->to_send.step &&
+		    !link->to_send.out; /* a reduce counts the steps said before it */
+	if (link->to_send.reduce && (!said || !wf_core_reduce_flush(link))) {
 		return true;
 	}
-	return (link->goodbye_due && !wf_link_flush_goodbye(link)) || left;
+	return (link->to_send.goodbye && !wf_link_flush_goodbye(link)) || left;
 }

@@ -10,7 +10,7 @@ wf_core_reduce(struct wf_core *core)
 {
 	core->reduce.id++;
 	core->reduce.since_ns = wf_now_ns(core->env);
-	core->link[0]->reduce_due = core->link[0]->state == WF_LINK_READY;
+	core->link[0]->to_send.reduce = core->link[0]->state == WF_LINK_READY;
 	wf_link_due(core->link[0]);
 }
 
@@ -43,7 +43,7 @@ wf_core_reduce_recv(struct wf_link *link, const struct wf_event *event)
 	}
 	core->reduce.step = msg->step;
 	core->reduce.since_ns = 0;
-	link->reduce_due = false;
+	link->to_send.reduce = false;
 	atomic_store_explicit(&core->reduce.busy, 0, memory_order_release); /* B1 */
 	return WEFT_OK;
 }
@@ -60,6 +60,6 @@ wf_core_reduce_flush(struct wf_link *link)
 		msg->value[i] = core->reduce.value[i];
 	}
 	wf_msg_reduce_encode(msg, &core->end.msg);
-	link->reduce_due = !wf_link_send(link, &core->end.msg);
-	return !link->reduce_due;
+	link->to_send.reduce = !wf_link_send(link, &core->end.msg);
+	return !link->to_send.reduce;
 }

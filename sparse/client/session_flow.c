@@ -515,10 +515,10 @@ wf_client_flow_flush(struct wf_link *link)
 			return true;
 		}
 	}
-	if (cl->link.out_due) {
-		cl->link.out_due = !send_out(cl);
+	if (cl->link.to_send.out) {
+		cl->link.to_send.out = !send_out(cl);
 	}
-	return cl->link.out_due;
+	return cl->link.to_send.out;
 }
 
 /* What comes back. */

@@ -16,10 +16,10 @@ open_lane(struct wf_link *link, uint32_t lane)
 	uint32_t wishes = client->table_count * WF_CLIENT_BATCHES;
 	cl->client = client;
 	cl->lane = lane;
-	link->unit_count = 1;
-	link->place = &client->place;
-	link->place_count = 1;
-	link->takes_steps = true;
+	link->content.unit_count = 1;
+	link->content.place = &client->place;
+	link->content.place_count = 1;
+	link->content.takes_steps = true;
 	cl->wish = wf_zalloc_array(wf_core_of(link)->env, wishes, sizeof(*cl->wish));
 	return cl->wish != NULL ? WEFT_OK
 				: wf_fail(WEFT_NOMEM, "session: no memory for %u batches", wishes);
@@ -67,7 +67,7 @@ flush_tables(struct wf_link *link)
 			return false;
 		}
 	}
-	link->job_due = false;
+	link->to_send.job = false;
 	return true;
 }
 

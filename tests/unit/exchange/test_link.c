@@ -232,9 +232,7 @@ set_up(void **state)
 		.started_ns = clock_ns,
 	};
 	link = (struct wf_link){
-		.unit_count = 1,
-		.place = &place,
-		.place_count = 1,
+		.content = {.unit_count = 1, .place = &place, .place_count = 1},
 		.host = {.name = "127.0.0.1", .port = 7164},
 	};
 	wf_link_init(&link, &end, &ops);
@@ -380,7 +378,7 @@ a_path_is_opened_by_a_place_and_have(void **state)
 	assert_int_equal(sent, 2);
 	assert_true(sent_type[0] == WF_MSG_GRANT && sent_type[1] == WF_MSG_HAVE);
 	assert_true(have.last && have.count == 1 && have.step == 9 && have.step_of[0] == 40);
-	assert_false(wf_cursor_is_open(&link.have));
+	assert_false(wf_cursor_is_open(&link.opening.have));
 }
 
 static void
@@ -388,7 +386,7 @@ a_job_that_the_lane_asks_for_goes_before_resume(void **state)
 {
 	wf_link_tick(&link, clock_ns);
 	up(WF_WELCOME_SEND_JOB, INCARNATION);
-	assert_true(link.job_due);
+	assert_true(link.to_send.job);
 	assert_int_equal(hear_grant(), WEFT_OK);
 	assert_refused(hear_resume(6), "was not expected");
 }
@@ -398,14 +396,14 @@ a_link_without_units_needs_no_grant(void **state)
 {
 	static struct wf_msg msg;
 	const struct wf_msg_steps none = {.last = true};
-	link.unit_count = 0;
+	link.content.unit_count = 0;
 	wf_link_tick(&link, clock_ns);
 	up(0, INCARNATION);
 	assert_refused(hear_grant(), "was not expected");
 	wf_msg_resume_encode(&none, &msg);
 	assert_int_equal(hear(&msg), WEFT_OK);
 	assert_int_equal(link.state, WF_LINK_READY);
-	assert_false(wf_cursor_is_open(&link.have));
+	assert_false(wf_cursor_is_open(&link.opening.have));
 }
 
 static void
@@ -498,9 +496,9 @@ goodbye_is_answered_in_turn_and_the_link_has_left(void **state)
 	assert_refused(hear_goodbye(true), "GOODBYE was not expected");
 	end.leaving = true;
 	assert_refused(hear_goodbye(false), "GOODBYE was not expected");
-	link.goodbye_due = true;
+	link.to_send.goodbye = true;
 	assert_true(wf_link_flush_goodbye(&link));
-	assert_false(link.goodbye_due);
+	assert_false(link.to_send.goodbye);
 	assert_int_equal(hear_goodbye(true), WEFT_OK);
 	assert_int_equal(link.state, WF_LINK_LEFT);
 	assert_true(sent == 2 && sent_type[1] == WF_MSG_GOODBYE);

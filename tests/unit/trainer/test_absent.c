@@ -216,10 +216,10 @@ who_takes_no_turns_is_named_in_the_line_about_the_wait(void **state)
 	assert_string_equal(f->member.log, "");
 	assert_text(line(f), named);
 	assert_not_text(line(f), "is not in");
-	link->absent.silent_ns = 0;
+	link->absent.msg.silent_ns = 0;
 	assert_text(line(f), "is not in");
-	link->absent.silent_ns = 4100 * WF_NS_PER_MS;
-	link->absent_ns -= 10 * WF_NS_PER_S;
+	link->absent.msg.silent_ns = 4100 * WF_NS_PER_MS;
+	link->absent.since_ns -= 10 * WF_NS_PER_S;
 	assert_text(line(f), "has not taken a turn for 14 s\n");
 	struct wf_beat_clock *clock = &f->session->core.end.beats;
 	link->beat = (struct wf_beat){.left = true, .heard_ns = 1, .asked_ns = clock->turns_ns};
