@@ -116,12 +116,12 @@ serve_table(struct wf_lane *lane, uint32_t idx)
 			       "table %.60s: a row of %u bytes does not fit a slot of %" PRIu64,
 			       desc->name, served->front_bytes, sparse->slot_bytes);
 	}
-	if (served->partition_count == 0) {
-		return WEFT_OK;
-	}
 	const struct wf_table_opts opts = table_opts(lane, idx);
 	uint64_t refused = sparse->ceiling.refused_count;
-	enum weft_status st = wf_table_create(&sparse->ceiling.env, &opts, &served->table);
+	/* A lane to which no partition falls has no table, but names the optimizer in the log. */
+	enum weft_status st = served->partition_count == 0 ? wf_row_check(&served->row)
+							   : wf_table_create(&sparse->ceiling.env,
+									     &opts, &served->table);
 	return st == WEFT_OK ? WEFT_OK : wf_sparse_fail_table(sparse, idx, refused);
 }
 

@@ -597,11 +597,28 @@ describe_the_impossible(struct ground *ground)
 	CHECK(ground, strstr(doll->peer.abort.reason, "fixed vocabulary") != NULL);
 }
 
+/* The same to a lane to which no partition falls: there are more lanes than partitions. */
+static void
+describe_the_unknown_to_a_lane_without_rows(struct ground *ground)
+{
+	ground->desc[0].optimizer = WF_ROW_OPTIMIZER_COUNT;
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll->peer.hello.pserver_count = 2 * WF_PARTITION_COUNT;
+	peer_connect(&doll->peer);
+	ground_settle(ground);
+	doll_send_table(doll, 0);
+	doll_send_table(doll, 1);
+	ground_settle(ground);
+	CHECK(ground, doll->peer.aborted && doll->peer.abort.status == WEFT_INVALID);
+	CHECK(ground, strstr(doll->peer.abort.reason, "table words: row optimizer") != NULL);
+}
+
 static void
 a_table_that_cannot_be_ends_the_job_with_the_reason(void **state)
 {
 	const struct ground_opts opts = {.trainers = 1};
 	ground_play(&opts, describe_the_impossible);
+	ground_play(&opts, describe_the_unknown_to_a_lane_without_rows);
 }
 
 static void
