@@ -316,22 +316,35 @@ is_untouched(const struct wf_lane *lane)
 	return empty;
 }
 
-/* The lane goes on from that step. */
 static enum weft_status
-set_step(struct wf_lane *lane, const struct wf_sparse_restore *msg)
+set_table_steps(struct wf_sparse *sparse, uint64_t step)
 {
-	struct wf_sparse *sparse = lane->own;
 	for (uint32_t i = 0; i < sparse->desc_count; i++) {
-		enum weft_status st =
-			sparse->served[i].table == NULL
-				? WEFT_OK
-				: wf_table_set_step(sparse->served[i].table, msg->table_step);
+		enum weft_status st = sparse->served[i].table == NULL
+					      ? WEFT_OK
+					      : wf_table_set_step(sparse->served[i].table, step);
 		if (st != WEFT_OK) {
 			return st;
 		}
 	}
+	return WEFT_OK;
+}
+
+/* The lane goes on from that step. If one table cannot, the others go back to the beginning, where
+ * each can be. */
+static enum weft_status
+set_step(struct wf_lane *lane, const struct wf_sparse_restore *msg)
+{
+	struct wf_sparse *sparse = lane->own;
+	enum weft_status st = set_table_steps(sparse, msg->table_step);
+	if (st != WEFT_OK) {
+		enum weft_status back = set_table_steps(sparse, 0);
+		WF_ASSERT(back == WEFT_OK);
+		return st;
+	}
 	wf_order_begin(&lane->order, msg->step, msg->samples);
 	sparse->version = msg->table_step;
+	sparse->save.version = WF_STEP_NONE; /* rows follow that no scan has listed */
 	return WEFT_OK;
 }
 

@@ -485,6 +485,82 @@ a_row_that_is_over_at_once_is_put_once(void **state)
 	ground_play(&opts, begin_with_a_row_that_is_over);
 }
 
+/* One of the tables cannot begin at that step, while rows of another are listed: none begins there,
+ * and the lane goes on. */
+static void
+begin_where_one_table_cannot(struct ground *ground)
+{
+	const struct run none = {.table = 0};
+	ground->desc[0].set.admit_count = 2; /* counters, so that a listing has several pieces */
+	ground->desc[0].set.admit_slots = 8;
+	ground->desc[1].optimizer = WF_ROW_SGD;
+	ground->desc[1].schedule = WF_SCHEDULE_LINEAR;
+	ground->desc[1].set.optimizer.dense_equivalent = 1;
+	ground->desc[1].set.optimizer.decay = 0.125;
+	ground->desc[1].set.optimizer.schedule_a = 0.125;
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	struct wf_sparse_fetch fetch = fetch_of(0, 0, 0);
+	say_fetch(doll, &fetch);
+	ground_settle(ground);
+	CHECK(ground, doll->answers == 1 && doll->nacks == 0);
+	const struct wf_sparse_restore restore = restore_of(&none, 5);
+	say_restore(doll, &restore, NULL);
+	CHECK(ground, is_refused(doll, WEFT_UNSUPPORTED, "go on with a constant one"));
+	fetch = fetch_of(0, 0, 0);
+	say_fetch(doll, &fetch);
+	ground_settle(ground);
+	CHECK(ground, doll->answers == 2 && doll->nacks == 0);
+	doll_push(doll, 1, first, 2);
+	ground_settle(ground);
+	CHECK(ground, doll->applieds == 1 && doll->applied.step == 1);
+}
+
+/* A listing that was begun before a row was put back does not have it. */
+static void
+list_what_was_put_back(struct ground *ground)
+{
+	struct run run = {.table = 0};
+	const struct wf_row_shape shape = {.dim = GROUND_DIM, .state_floats = GROUND_DIM};
+	static const float floats[2 * GROUND_DIM];
+	const struct wf_row_record row = {.key = 3, .floats = floats};
+	const struct wf_run_section section = {
+		.partition = wf_partition_of(row.key), .kind = WF_RUN_ROWS, .count = 1};
+	struct wf_run_head head;
+	ground->desc[0].set.admit_count = 2;
+	ground->desc[0].set.admit_slots = 8;
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	struct wf_sparse_fetch fetch = fetch_of(0, 0, section.partition);
+	fetch.from.kind = WF_RUN_ROWS;
+	say_fetch(doll, &fetch);
+	ground_settle(ground);
+	wf_run_head_get((const uint8_t *)doll_rows(doll, PIECE_AT), &head);
+	CHECK(ground, doll->answers == 1 && head.next.partition > section.partition);
+	wf_run_section_put(&section, run.at);
+	wf_row_record_put(&shape, &row, run.at + WF_RUN_SECTION_BYTES);
+	run.bytes = WF_RUN_SECTION_BYTES + (uint32_t)wf_row_record_bytes(&shape);
+	const struct wf_sparse_restore restore = restore_of(&run, 0);
+	say_restore(doll, &restore, run.at);
+	ground_settle(ground);
+	CHECK(ground, doll->nacks == 0 && doll->restored.rows == 1);
+	fetch.request_id = ++request_id;
+	say_fetch(doll, &fetch);
+	ground_settle(ground);
+	const uint8_t *piece = (const uint8_t *)doll_rows(doll, PIECE_AT);
+	CHECK(ground, doll->answers == 2 && doll->nacks == 0);
+	CHECK(ground, memcmp(piece + WF_RUN_HEAD_BYTES, run.at, WF_RUN_SECTION_BYTES) == 0);
+}
+
+static void
+a_restore_is_of_all_tables_and_of_what_is_listed(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1};
+	(void)state;
+	ground_play(&opts, begin_where_one_table_cannot);
+	ground_play(&opts, list_what_was_put_back);
+}
+
 static void
 overstep(struct ground *ground)
 {
@@ -533,6 +609,7 @@ main(void)
 		cmocka_unit_test(a_push_while_rows_are_listed_is_told),
 		cmocka_unit_test(a_job_may_begin_with_rows),
 		cmocka_unit_test(a_row_that_is_over_at_once_is_put_once),
+		cmocka_unit_test(a_restore_is_of_all_tables_and_of_what_is_listed),
 		cmocka_unit_test(what_goes_beyond_the_room_costs_the_connection),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
