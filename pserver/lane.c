@@ -3,13 +3,11 @@
 #include "pserver/dense.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 
-#define END_TIMEOUT_NS WF_NS_PER_S
 #define TICK_NS (WF_NS_PER_S / 10) /* deadlines of jobs are coarse */
 #define STRANGERS_PERIOD_NS WF_NS_PER_S
 /* About those who are not let in or shown out: it costs them nothing to come. */
@@ -151,98 +149,6 @@ wf_lane_step_times(const struct wf_lane *lane)
 	return &lane->step_time;
 }
 
-void
-wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes)
-{
-	(void)snprintf(out, bytes, "trainer %u (host %s, pid %u)", peer->trainer, peer->hello.host,
-		       peer->hello.pid);
-}
-
-bool
-wf_lane_may_warn(struct wf_lane *lane)
-{
-	return wf_log_limit_pass(&lane->warnings, wf_now_ns(lane->env), WF_NS_PER_S);
-}
-
-/* With the recorded failure as the cause. */
-static void
-end_path(struct wf_peer *peer)
-{
-	(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
-		       weft_last_error());
-	peer->closing = true;
-	wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
-}
-
-void
-wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer)
-{
-	char who[WF_REASON_BYTES];
-	wf_peer_describe(peer, who, sizeof(who));
-	if (wf_lane_may_warn(lane)) {
-		wf_log(lane->env, WF_LOG_WARN, "lane %u: %s: %s; its connection is closed",
-		       lane->opts.idx, who, weft_last_error());
-	}
-	peer->offended = true;
-	end_path(peer);
-}
-
-void
-wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
-{
-	WF_ASSERT(cause->status != WEFT_OK);
-	if (lane->state != WF_LANE_RUNNING) {
-		return;
-	}
-	lane->cause = *cause;
-	lane->state = WF_LANE_FAILED;
-	lane->end_deadline_ns = wf_now_ns(lane->env) + END_TIMEOUT_NS;
-	lane->turn.tick_ns = 0;
-	wf_log(lane->env, WF_LOG_ERROR, "lane %u: the job ends: %s (said %s)", lane->opts.idx,
-	       cause->reason, cause->who);
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (lane->peer[i].conn != NULL) {
-			lane->peer[i].abort_due = true;
-			wf_peer_due(&lane->peer[i]);
-		}
-	}
-	/* Who waits to be let in hears it too: admit looks at the state first. */
-	uint32_t held = lane->held_count;
-	lane->held_count = 0;
-	for (uint32_t i = 0; i < held; i++) {
-		wf_transport_disconnect(lane->held[i].conn,
-					WF_DISCONNECT_NOW); /* comes back, is told */
-	}
-}
-
-void
-wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step, const char *format, ...)
-{
-	struct wf_lane_cause cause = {.status = status, .step = step};
-	va_list args;
-	va_start(args, format);
-	(void)vsnprintf(cause.reason, sizeof(cause.reason), format, args);
-	va_end(args);
-	(void)snprintf(cause.who, sizeof(cause.who), "pserver %u lane %u", lane->first.pserver_idx,
-		       lane->opts.idx);
-	wf_lane_abort(lane, &cause);
-}
-
-bool
-wf_lane_stop(struct wf_lane *lane, const char *where, const char *how)
-{
-	if (lane->state != WF_LANE_RUNNING) {
-		return false;
-	}
-	struct wf_lane_cause cause = {.status = WEFT_LOST, .step = lane->order.sum.step};
-	uint32_t pserver = lane->first.pserver_idx;
-	(void)snprintf(cause.who, sizeof(cause.who), "pserver %u", pserver);
-	(void)snprintf(cause.reason, sizeof(cause.reason), "pserver %u (%.140s) %.60s", pserver,
-		       where, how);
-	wf_lane_abort(lane, &cause);
-	return true;
-}
-
 /* Who has said GOODBYE may say it again on a new path, and what opens a path; nothing else. */
 static bool
 is_farewell(const struct wf_head *head)
@@ -340,7 +246,7 @@ check_loading(struct wf_lane *lane, struct wf_peer *peer, uint64_t now)
 	(void)wf_fail(WEFT_TIMEOUT, "JOB: %" PRIu64 " of %" PRIu64 " bytes came in time",
 		      lane->job_received, lane->first.job_bytes);
 	if (lane->job_received == 0 && now < lane->start_deadline_ns) {
-		end_path(peer);
+		wf_peer_end_path(peer);
 	} else {
 		wf_lane_offence(lane, peer);
 	}

@@ -4,6 +4,7 @@
  *
  * Of every lane:
  * lane.c    the turn: events, deadlines, the end of a job
+ * end.c     how a path or the job ends before its time, and what its cause is
  * admit.c   who may come in, coming back
  * absent.c  who has not come in, and why, and who is silent: told to the others
  * step.c    steps counted and measured, and who is waited for
@@ -250,7 +251,9 @@ struct wf_lane {
 	struct wf_msg_reduce reduced;
 };
 
-/* lane.c */
+/* end.c */
+/* Closes the path; the recorded failure says why. */
+void wf_peer_end_path(struct wf_peer *peer);
 /* Take one connection down for what it sent; the recorded failure says why. */
 void wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer);
 /* Whether a line about who is not let in, or shown out, may be said now; those that may not are
@@ -260,6 +263,7 @@ void wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step, 
 		  ...) __attribute__((format(printf, 4, 5)));
 /* "trainer 1 (host nodea, pid 12)" */
 void wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes);
+
 /* Something is to be sent: the next turn does. */
 static inline void
 wf_peer_due(struct wf_peer *peer)
