@@ -4,12 +4,9 @@
 #include "sparse/server/service.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "sparse/server/service_internal.h"
-#include "wire/partition.h"
 
 /* Rows are one unit. What is received of a trainer is its pushes, which all lanes that it has heard
  * of apply; in asynchronous modes each by itself. */
@@ -205,65 +202,6 @@ on_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
 		return wf_pull_part(lane, peer, slot, put->data);
 	}
 	return wf_save_restore_part(lane, peer, slot, put->data);
-}
-
-bool
-wf_sparse_refuse(struct wf_peer *peer, uint64_t request_id, uint64_t step, uint32_t part)
-{
-	struct wf_sparse_peer *own = peer->own;
-	const struct wf_error *why = wf_error_record();
-	if (own->nack_count == WF_NACKS_MAX) {
-		return false;
-	}
-	struct wf_sparse_nack *nack = &own->nack[own->nack_count++];
-	*nack = (struct wf_sparse_nack){
-		.request_id = request_id,
-		.step = step,
-		.part = part,
-		.status = (uint16_t)why->status,
-	};
-	(void)snprintf(nack->reason, sizeof(nack->reason), "%.*s", WF_REASON_BYTES - 1, why->text);
-	wf_stats_add(&peer->lane->stats, WF_LANE_PULL_REFUSED_COUNT, 1);
-	wf_peer_due(peer);
-	return true;
-}
-
-static uint32_t
-partition_of(const struct wf_table_desc *desc, uint64_t key)
-{
-	return desc->set.vocabulary > 0 ? wf_partition_of_fixed(key) : wf_partition_of(key);
-}
-
-enum weft_status
-wf_sparse_check_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part,
-		     const uint64_t *key)
-{
-	const struct wf_table_desc *desc = &sparse->desc[part->table];
-	const struct wf_served *served = &sparse->served[part->table];
-	/* The last one is the greatest, but of keys in any order. */
-	uint32_t first = part->coding == WF_KEYS_ANY ? 0 : part->row_count - 1;
-	for (uint32_t i = first; desc->set.vocabulary > 0 && i < part->row_count; i++) {
-		if (key[i] >= desc->set.vocabulary) {
-			return wf_fail(WEFT_INVALID,
-				       "table %.60s: key %" PRIu64
-				       " is outside its vocabulary of %" PRIu64,
-				       desc->name, key[i], desc->set.vocabulary);
-		}
-	}
-	if (served->partition_count == WF_PARTITION_COUNT) {
-		return WEFT_OK;
-	}
-	for (uint32_t i = 0; i < part->row_count; i++) {
-		uint32_t partition = partition_of(desc, key[i]);
-		if (partition - served->partition_first >= served->partition_count) {
-			return wf_fail(WEFT_INVALID,
-				       "table %.60s: key %" PRIu64
-				       " belongs to partition %u, which "
-				       "another lane has",
-				       desc->name, key[i], partition);
-		}
-	}
-	return WEFT_OK;
 }
 
 /* The service. */

@@ -3,8 +3,10 @@
  *
  * service.c         which message and which part goes where
  * service_tables.c  the tables of the job, and all memory
+ * service_nack.c    refusals that cost no connection
  * service_push.c    pushes: parts, what is kept of them, the apply
  * service_pull.c    pulls: keys, rows gathered for answers
+ * service_view.c    asynchronous modes: how old the rows of a push are
  * service_save.c    rows with their state, fetched and put back
  * service_send.c    everything it sends
  * service_report.c  what its lines say
@@ -220,16 +222,18 @@ wf_sparse_of(const struct wf_lane *lane)
 	return lane->own;
 }
 
-/* service.c */
+/* service_nack.c */
 /* Part `part` of a message is refused: say so. The recorded failure says why. False: too many
  * refusals wait to be sent. */
-bool wf_sparse_refuse(struct wf_peer *peer, uint64_t request_id, uint64_t step, uint32_t part);
+bool wf_nack_add(struct wf_peer *peer, uint64_t request_id, uint64_t step, uint32_t part);
+/* Send them. False: the transport takes no more. */
+bool wf_nack_flush(struct wf_lane *lane, struct wf_peer *peer);
+
+/* service_tables.c */
 /* A key of a part that is not this lane's, or not in the vocabulary: recorded as WEFT_INVALID. */
 enum weft_status wf_sparse_check_keys(const struct wf_sparse *sparse,
 				      const struct wf_sparse_part *part,
 				      const uint64_t *key) WEFT_MUST_CHECK;
-
-/* service_tables.c */
 /* Record what the table has just refused once more, with its name, and with max_shard_bytes if the
  * ceiling has refused more than `refused` times by now. Returns the status of the refusal. */
 enum weft_status wf_sparse_fail_table(const struct wf_sparse *sparse, uint32_t idx,
@@ -260,8 +264,6 @@ uint64_t wf_push_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t idx);
 void wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer);
 /* Apply the step, if everything is there. */
 void wf_push_try_apply(struct wf_lane *lane);
-/* Asynchronous: rows are read for what comes after `step`. */
-void wf_push_note_view(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
 /* A bounded piece of looking for rows whose time is over. */
 bool wf_push_tend(struct wf_lane *lane);
 
@@ -270,6 +272,17 @@ wf_sparse_is_async(const struct wf_sparse *sparse)
 {
 	return sparse->tables.mode != WEFT_SPARSE_SYNC;
 }
+
+/* service_view.c */
+/* Rows are read for what comes after `step`. */
+void wf_view_note_rows(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
+/* A batch that will have no rows here is as old as the end of the step before it. */
+void wf_view_note_end(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
+/* Who is out of data waits for the others, and reads no rows before they are done. */
+void wf_view_forget_end(struct wf_sparse_peer *own, uint64_t step);
+/* A push of `step` begins, made from rows that were read for the step before: own->pushes says how
+ * old they are, and whether it comes too late. */
+void wf_view_judge(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
 
 /* service_pull.c */
 enum weft_status wf_pull_begin(struct wf_lane *lane, struct wf_peer *peer,

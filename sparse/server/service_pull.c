@@ -212,7 +212,7 @@ wf_pull_begin(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 	memcpy(incoming->part, msg->part, msg->part_count * sizeof(msg->part[0]));
 	if (check_bounds(lane, own, msg) != WEFT_OK) {
 		incoming->refused = true;
-		return wf_sparse_refuse(peer, msg->request_id, msg->step, 0)
+		return wf_nack_add(peer, msg->request_id, msg->step, 0)
 			       ? WEFT_OK
 			       : wf_fail(WEFT_PROTOCOL, "PULL: too many refusals");
 	}
@@ -241,7 +241,7 @@ refuse_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot)
 	struct wf_sparse_peer *own = peer->own;
 	struct wf_incoming *incoming = &own->incoming;
 	struct wf_pull *pull = incoming->pull;
-	if (!wf_sparse_refuse(peer, pull->request_id, pull->step, incoming->next)) {
+	if (!wf_nack_add(peer, pull->request_id, pull->step, incoming->next)) {
 		return wf_fail(WEFT_PROTOCOL, "PULL: too many refusals");
 	}
 	credit_parts(peer, pull, incoming->next);
@@ -408,7 +408,7 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t 
 		return st;
 	}
 	if (pull->create && wf_sparse_is_async(sparse)) {
-		wf_push_note_view(sparse, own, pull->step);
+		wf_view_note_rows(sparse, own, pull->step);
 	}
 	if (part->slot != WF_SLOT_NONE) {
 		wf_slots_answered(&peer->slots, part->slot);

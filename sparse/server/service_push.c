@@ -158,7 +158,7 @@ refuse_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_p
 	    uint32_t part)
 {
 	struct wf_sparse_peer *own = peer->own;
-	if (!own->refused && !wf_sparse_refuse(peer, 0, msg->step, part)) {
+	if (!own->refused && !wf_nack_add(peer, 0, msg->step, part)) {
 		return wf_fail(WEFT_PROTOCOL, "PUSH: too many refusals");
 	}
 	wf_slots_credit_all(&peer->slots, peer->conn);
@@ -405,61 +405,6 @@ wf_push_try_apply(struct wf_lane *lane)
 /* Asynchronous modes: a push is applied when it is complete; tables count pushes in the place of
  * steps. */
 
-void
-wf_push_note_view(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
-{
-	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
-	if (view->is_set && view->step == step && view->has_rows) {
-		return; /* the oldest rows of the batch count */
-	}
-	*view = (struct wf_view){.step = step,
-				 .others = wf_order_others(&own->pushes, sparse->pushes),
-				 .is_set = true,
-				 .has_rows = true};
-}
-
-/* A batch that will have no rows here is as old as the end of the step before it. */
-static void
-note_end(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
-{
-	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
-	if (!view->is_set || view->step != step) {
-		*view = (struct wf_view){.step = step,
-					 .others = wf_order_others(&own->pushes, sparse->pushes),
-					 .is_set = true};
-	}
-}
-
-/* Who is out of data waits for the others, and reads no rows before they are done. */
-static void
-forget_end(struct wf_sparse_peer *own, uint64_t step)
-{
-	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
-	if (view->step == step && !view->has_rows) {
-		view->is_set = false;
-	}
-}
-
-/* A batch whose rows were read for step k - 1 is pushed as step k. */
-static void
-judge_push(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
-{
-	const struct wf_sparse *sparse = lane->own;
-	struct wf_sparse_peer *own = peer->own;
-	if (own->verdict != 0) {
-		own->pushes.discarded = own->verdict == WF_SPARSE_PUSH_DROP;
-		return;
-	}
-	const struct wf_view *view = &own->view[(step - 1) % WF_VIEWS_MAX];
-	bool known = view->is_set && view->step == step - 1;
-	if (known) {
-		own->pushes.others = view->others;
-	} else {
-		wf_order_read(&own->pushes, sparse->pushes);
-	}
-	(void)wf_order_judge(&own->pushes, &sparse->terms, sparse->pushes);
-}
-
 /* What was pushed is not applied: counted like what is lost. */
 static uint64_t
 discard(struct wf_lane *lane, const struct wf_sparse_peer *own)
@@ -491,7 +436,7 @@ finish_as_it_comes(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_sparse_peer *own = peer->own;
 	const struct wf_step_said *said = &own->said;
 	if (said->out) {
-		forget_end(own, peer->member.step_next - 1);
+		wf_view_forget_end(own, peer->member.step_next - 1);
 		wake_others(lane);
 		return;
 	}
@@ -513,7 +458,7 @@ finish_as_it_comes(struct wf_lane *lane, struct wf_peer *peer)
 		wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
 	}
 	lane->order.sum.samples_before += said->samples;
-	note_end(sparse, own, said->step);
+	wf_view_note_end(sparse, own, said->step);
 	consume_push(lane, peer, &applied);
 	wake_others(lane);
 }
@@ -618,7 +563,7 @@ wf_push_begin(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 	}
 	if (!own->begun && wf_sparse_is_async(sparse)) {
 		own->verdict = wf_sparse_push_verdict(msg);
-		judge_push(lane, peer, msg->step);
+		wf_view_judge(sparse, own, msg->step);
 	}
 	own->begun = true;
 	if (msg->part_count == 0) {

@@ -34,7 +34,7 @@ check_asker(const struct wf_peer *peer, const char *message, uint64_t step)
 static enum weft_status
 refuse(struct wf_peer *peer, uint64_t request_id, uint64_t step)
 {
-	return wf_sparse_refuse(peer, request_id, step, 0)
+	return wf_nack_add(peer, request_id, step, 0)
 		       ? WEFT_OK
 		       : wf_fail(WEFT_PROTOCOL, "FETCH, RESTORE: too many refusals");
 }
@@ -106,7 +106,7 @@ give_up_fetch(struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
 	own->fetching = false;
-	return wf_sparse_refuse(peer, own->fetch.request_id, own->fetch.step, 0);
+	return wf_nack_add(peer, own->fetch.request_id, own->fetch.step, 0);
 }
 
 enum weft_status
@@ -273,7 +273,7 @@ wf_save_gather(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, uint
 			      "table %.60s: a row with its state, or the counters of a partition, "
 			      "do not fit %u bytes: give the pservers larger slots",
 			      sparse->desc[fetch->table].name, piece.bytes);
-		(void)wf_sparse_refuse(peer, fetch->request_id, fetch->step, 0);
+		(void)wf_nack_add(peer, fetch->request_id, fetch->step, 0);
 		return;
 	}
 	const struct wf_run_head head = {

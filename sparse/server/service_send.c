@@ -1,25 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service_send: everything the sparse service sends. Nothing is queued as bytes: what is due is
  * kept as flags and turned into operations when the transport takes them. Thread: the lane's. */
-#include <string.h>
-
-#include "base/assert.h"
 #include "sparse/server/service_internal.h"
-
-static bool
-flush_nacks(struct wf_lane *lane, struct wf_peer *peer)
-{
-	struct wf_sparse_peer *own = peer->own;
-	while (own->nack_count > 0) {
-		wf_sparse_nack_encode(&own->nack[0], &lane->msg);
-		if (!wf_control_send(peer, &lane->msg)) {
-			return false;
-		}
-		own->nack_count--;
-		memmove(&own->nack[0], &own->nack[1], own->nack_count * sizeof(own->nack[0]));
-	}
-	return true;
-}
 
 static bool
 flush_applied(struct wf_lane *lane, struct wf_peer *peer)
@@ -58,7 +40,7 @@ static bool
 flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
-	if (own->nack_count > 0 && !flush_nacks(lane, peer)) {
+	if (own->nack_count > 0 && !wf_nack_flush(lane, peer)) {
 		return false;
 	}
 	if (own->restored_due && !flush_restored(lane, peer)) {

@@ -418,3 +418,41 @@ wf_sparse_release(struct wf_lane *lane)
 	wf_free(lane->env, sparse->served, sparse->desc_count * sizeof(*sparse->served));
 	*sparse = (struct wf_sparse){0};
 }
+
+static uint32_t
+partition_of(const struct wf_table_desc *desc, uint64_t key)
+{
+	return desc->set.vocabulary > 0 ? wf_partition_of_fixed(key) : wf_partition_of(key);
+}
+
+enum weft_status
+wf_sparse_check_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part,
+		     const uint64_t *key)
+{
+	const struct wf_table_desc *desc = &sparse->desc[part->table];
+	const struct wf_served *served = &sparse->served[part->table];
+	/* The last one is the greatest, but of keys in any order. */
+	uint32_t first = part->coding == WF_KEYS_ANY ? 0 : part->row_count - 1;
+	for (uint32_t i = first; desc->set.vocabulary > 0 && i < part->row_count; i++) {
+		if (key[i] >= desc->set.vocabulary) {
+			return wf_fail(WEFT_INVALID,
+				       "table %.60s: key %" PRIu64
+				       " is outside its vocabulary of %" PRIu64,
+				       desc->name, key[i], desc->set.vocabulary);
+		}
+	}
+	if (served->partition_count == WF_PARTITION_COUNT) {
+		return WEFT_OK;
+	}
+	for (uint32_t i = 0; i < part->row_count; i++) {
+		uint32_t partition = partition_of(desc, key[i]);
+		if (partition - served->partition_first >= served->partition_count) {
+			return wf_fail(WEFT_INVALID,
+				       "table %.60s: key %" PRIu64
+				       " belongs to partition %u, which "
+				       "another lane has",
+				       desc->name, key[i], partition);
+		}
+	}
+	return WEFT_OK;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service_view: asynchronous modes: how old the rows are that a push was made from. A trainer reads
+ * the rows of a batch while others push; the pushes of others that were applied by then are what
+ * the lag of its own is counted from. Thread: the lane's. */
+#include "sparse/server/service_internal.h"
+
+void
+wf_view_note_rows(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
+{
+	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
+	if (view->is_set && view->step == step && view->has_rows) {
+		return; /* the oldest rows of the batch count */
+	}
+	*view = (struct wf_view){.step = step,
+				 .others = wf_order_others(&own->pushes, sparse->pushes),
+				 .is_set = true,
+				 .has_rows = true};
+}
+
+void
+wf_view_note_end(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
+{
+	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
+	if (!view->is_set || view->step != step) {
+		*view = (struct wf_view){.step = step,
+					 .others = wf_order_others(&own->pushes, sparse->pushes),
+					 .is_set = true};
+	}
+}
+
+void
+wf_view_forget_end(struct wf_sparse_peer *own, uint64_t step)
+{
+	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
+	if (view->step == step && !view->has_rows) {
+		view->is_set = false;
+	}
+}
+
+void
+wf_view_judge(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
+{
+	if (own->verdict != 0) {
+		own->pushes.discarded = own->verdict == WF_SPARSE_PUSH_DROP;
+		return;
+	}
+	const struct wf_view *view = &own->view[(step - 1) % WF_VIEWS_MAX];
+	bool known = view->is_set && view->step == step - 1;
+	if (known) {
+		own->pushes.others = view->others;
+	} else {
+		wf_order_read(&own->pushes, sparse->pushes);
+	}
+	(void)wf_order_judge(&own->pushes, &sparse->terms, sparse->pushes);
+}
