@@ -291,7 +291,7 @@ enum weft_status wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32
 			      const void *data) WEFT_MUST_CHECK;
 /* All pulls that wait for `step` are due. */
 void wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step);
-/* Gather and post. */
+/* Gather and post. The caller looks whether a step waited for the last pull that was due. */
 enum wf_flush wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_pull_done(struct wf_lane *lane, uint64_t cookie);
 void wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer);

@@ -472,14 +472,11 @@ find_due(const struct wf_sparse_peer *own, uint32_t *out)
 enum wf_flush
 wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
-	struct wf_sparse *sparse = lane->own;
+	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	uint32_t due_before = sparse->due_pulls;
-	enum wf_flush flush = WF_FLUSH_DONE;
 	for (;;) {
 		if (own->answer.due && !post_answer(lane, peer)) {
-			flush = peer->closing ? WF_FLUSH_DONE : WF_FLUSH_FULL;
-			break;
+			return peer->closing ? WF_FLUSH_DONE : WF_FLUSH_FULL;
 		}
 		uint32_t at;
 		uint32_t buffer = free_answer_buffer(sparse, own);
@@ -489,19 +486,15 @@ wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
 			continue;
 		}
 		if (buffer == WF_ANSWER_NONE || !find_due(own, &at)) {
-			break;
+			return WF_FLUSH_DONE;
 		}
 		enum weft_status st = gather_answer(lane, peer, at, buffer);
 		if (st != WEFT_OK) {
 			wf_lane_fail(lane, st, lane->order.sum.step, "a pull: %.200s",
 				     weft_last_error());
-			break;
+			return WF_FLUSH_DONE;
 		}
 	}
-	if (due_before > 0 && sparse->due_pulls == 0) {
-		wf_push_try_apply(lane);
-	}
-	return flush;
 }
 
 void

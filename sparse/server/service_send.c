@@ -49,13 +49,26 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 	return !own->applied_due || is_held(lane, peer) || flush_applied(lane, peer);
 }
 
+/* Answers; and the step that waited for the last of them to be gathered. */
+static enum wf_flush
+flush_pulls(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_sparse *sparse = lane->own;
+	bool held_up = sparse->due_pulls > 0;
+	enum wf_flush flush = wf_pull_flush(lane, peer);
+	if (held_up && sparse->due_pulls == 0) {
+		wf_push_try_apply(lane);
+	}
+	return flush;
+}
+
 enum wf_flush
 wf_sparse_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
 	if (!flush_messages(lane, peer)) {
 		return WF_FLUSH_FULL;
 	}
-	enum wf_flush flush = wf_pull_flush(lane, peer);
+	enum wf_flush flush = flush_pulls(lane, peer);
 	const struct wf_sparse_peer *own = peer->own;
 	return flush == WF_FLUSH_DONE && own->applied_due ? WF_FLUSH_LEFT : flush;
 }
