@@ -14,9 +14,9 @@
 static struct wf_absentee *
 find(struct wf_lane *lane, uint32_t trainer)
 {
-	for (uint32_t i = 0; i < lane->absentee_count; i++) {
-		if (lane->absentee[i].trainer == trainer) {
-			return &lane->absentee[i];
+	for (uint32_t i = 0; i < lane->absent.count; i++) {
+		if (lane->absent.known[i].trainer == trainer) {
+			return &lane->absent.known[i];
 		}
 	}
 	return NULL;
@@ -57,7 +57,7 @@ wf_lane_on_needs_all(struct wf_lane *lane)
 {
 	/* Then it is the same job: whoever has made a step is on all lanes. */
 	if (lane->has_steps && wf_lane_has_run(lane)) {
-		lane->others_need_all = true;
+		lane->absent.others_need_all = true;
 	}
 }
 
@@ -74,11 +74,11 @@ note(struct wf_lane *lane, const struct wf_hello *hello, enum weft_status status
 {
 	uint32_t trainer = hello->trainer_id;
 	struct wf_absentee *absentee = find(lane, trainer);
-	if (absentee == NULL && lane->absentee_count == WF_ABSENTEES_MAX) {
+	if (absentee == NULL && lane->absent.count == WF_ABSENTEES_MAX) {
 		return; /* each of the others ends the job as well */
 	}
 	if (absentee == NULL) { /* the time to come right runs from the first on */
-		absentee = &lane->absentee[lane->absentee_count++];
+		absentee = &lane->absent.known[lane->absent.count++];
 		*absentee = (struct wf_absentee){
 			.trainer = trainer,
 			.deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns,
@@ -116,6 +116,18 @@ wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, const ch
 	note(lane, hello, WEFT_LOST, why);
 }
 
+bool
+wf_absent_is_any(const struct wf_lane *lane)
+{
+	return lane->absent.count > 0 || lane->absent.silent > 0;
+}
+
+void
+wf_absent_release(struct wf_lane *lane)
+{
+	lane->absent = (struct wf_absences){0};
+}
+
 void
 wf_absent_forget(struct wf_lane *lane, uint32_t trainer)
 {
@@ -123,16 +135,16 @@ wf_absent_forget(struct wf_lane *lane, uint32_t trainer)
 	if (absentee == NULL) {
 		return;
 	}
-	*absentee = lane->absentee[--lane->absentee_count];
+	*absentee = lane->absent.known[--lane->absent.count];
 	send_all(lane);
 }
 
 const char *
 wf_absent_why(const struct wf_lane *lane, uint32_t trainer)
 {
-	for (uint32_t i = 0; i < lane->absentee_count; i++) {
-		if (lane->absentee[i].trainer == trainer) {
-			return lane->absentee[i].why;
+	for (uint32_t i = 0; i < lane->absent.count; i++) {
+		if (lane->absent.known[i].trainer == trainer) {
+			return lane->absent.known[i].why;
 		}
 	}
 	return "";
@@ -143,10 +155,10 @@ wf_absent_check(struct wf_lane *lane, uint64_t now)
 {
 	/* An asynchronous job runs without who is absent, and may have begun to since it was
 	 * refused; where it says no steps, it may run elsewhere. */
-	bool needs_all = lane->needs_all || lane->others_need_all;
+	bool needs_all = lane->needs_all || lane->absent.others_need_all;
 	bool may_end = needs_all || (lane->has_steps && !wf_lane_has_run(lane));
-	for (uint32_t i = 0; i < lane->absentee_count && may_end; i++) {
-		const struct wf_absentee *absentee = &lane->absentee[i];
+	for (uint32_t i = 0; i < lane->absent.count && may_end; i++) {
+		const struct wf_absentee *absentee = &lane->absent.known[i];
 		if (now < absentee->deadline_ns) {
 			continue;
 		}
@@ -169,8 +181,8 @@ wf_absent_send(struct wf_lane *lane, struct wf_peer *peer)
 void
 wf_absent_note_silent(struct wf_lane *lane, uint32_t silent)
 {
-	if (lane->silent != silent) {
-		lane->silent = silent;
+	if (lane->absent.silent != silent) {
+		lane->absent.silent = silent;
 		send_all(lane);
 	}
 }
@@ -179,10 +191,10 @@ wf_absent_note_silent(struct wf_lane *lane, uint32_t silent)
 static bool
 fill_silent(const struct wf_lane *lane, const struct wf_peer *peer, struct wf_msg_absent *msg)
 {
-	if (lane->silent == 0 || lane->silent - 1 == peer->trainer) {
+	if (lane->absent.silent == 0 || lane->absent.silent - 1 == peer->trainer) {
 		return false;
 	}
-	const struct wf_peer *silent = &lane->peer[lane->silent - 1];
+	const struct wf_peer *silent = &lane->peer[lane->absent.silent - 1];
 	msg->silent_ns = wf_beat_silent_ns(&silent->beat, &lane->beats);
 	if (msg->silent_ns == 0) {
 		return false;
@@ -198,9 +210,9 @@ bool
 wf_absent_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_msg_absent msg = {0};
-	if (!fill_silent(lane, peer, &msg) && lane->absentee_count > 0) {
-		msg.trainer = lane->absentee[0].trainer;
-		memcpy(msg.reason, lane->absentee[0].why, sizeof(msg.reason));
+	if (!fill_silent(lane, peer, &msg) && lane->absent.count > 0) {
+		msg.trainer = lane->absent.known[0].trainer;
+		memcpy(msg.reason, lane->absent.known[0].why, sizeof(msg.reason));
 	}
 	wf_msg_absent_encode(&msg, &lane->msg);
 	peer->absent_due = !wf_control_send(peer, &lane->msg);

@@ -293,7 +293,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	wf_peer_due(peer);
 	peer->left_in_order = false;
 	/* It may have missed that somebody came right, or moves again. */
-	if (returns || lane->absentee_count > 0 || lane->silent > 0) {
+	if (returns || wf_absent_is_any(lane)) {
 		wf_absent_send(lane, peer);
 	}
 	if (send_job) {
@@ -548,15 +548,13 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->owed = NULL;
 	lane->has_steps = false;
 	lane->needs_all = false;
-	lane->others_need_all = false;
 	lane->turn.works = false;
 	lane->numerics_said = false;
 	lane->peer_count = 0;
 	lane->gone_count = 0;
 	lane->turn.tick_ns = 0;
 	lane->held_count = 0;
-	lane->absentee_count = 0;
-	lane->silent = 0;
+	wf_absent_release(lane);
 	lane->reduction = (struct wf_reduction){0};
 	lane->order = (struct wf_order){0};
 }

@@ -185,6 +185,16 @@ struct wf_absentee {
 	char why[WF_REASON_BYTES];
 };
 
+/* What is known of trainers that the job waits for: absent.c's. */
+struct wf_absences {
+	struct wf_absentee known[WF_ABSENTEES_MAX]; /* the first `count` */
+	uint32_t count;
+	uint32_t silent; /* 1 + the trainer that takes no turns, as others are told; 0: nobody */
+	/* As `needs_all` of the lane: of what this lane does not know another lane says so, heard
+	 * once this one has run. */
+	bool others_need_all;
+};
+
 struct wf_lane {
 	struct wf_owner owner; /* who polls */
 	/* Its awaits_done: the service may be waiting for a DONE. True until the service says
@@ -224,17 +234,13 @@ struct wf_lane {
 	uint32_t gone_count;   /* of them, who said GOODBYE */
 	struct wf_order order; /* of peers' members */
 	bool has_steps;        /* trainers say steps here */
-	/* No step of the job ends without every trainer, and no reduce: as its description says,
-	 * and as another lane says of what this one does not know, heard once this one has run. */
-	bool needs_all, others_need_all;
+	/* No step of the job ends without every trainer, and no reduce: as its description says. */
+	bool needs_all;
 	struct wf_reduction reduction;
 
 	struct wf_held held[WF_HELD_MAX]; /* incoming, not answered until the job is known */
 	uint32_t held_count;
-	struct wf_absentee absentee[WF_ABSENTEES_MAX];
-	uint32_t absentee_count;
-	uint32_t
-		silent; /* 1 + the trainer that takes no turns, as the others are told; 0: nobody */
+	struct wf_absences absent;
 
 	struct wf_wait_gate wait_gate[WF_STEP_WAIT_COUNT]; /* of "waits for" lines */
 	struct wf_beat_clock beats;
@@ -307,6 +313,10 @@ wf_admit_peer_of(const struct wf_lane *lane, const struct wf_conn *conn)
 void wf_absent_note_refusal(struct wf_lane *lane, const struct wf_hello *hello);
 /* Its hello was good, and its connection is gone before it was let in. */
 void wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, const char *how);
+/* Something is known that the trainers who are here are told. */
+bool wf_absent_is_any(const struct wf_lane *lane);
+/* The job is over. */
+void wf_absent_release(struct wf_lane *lane);
 /* It has come. */
 void wf_absent_forget(struct wf_lane *lane, uint32_t trainer);
 /* Why it has not come in; "": nothing is known. */

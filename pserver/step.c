@@ -192,10 +192,10 @@ start_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 	char who[128];
 	list_peers(lane, is_absent, who, sizeof(who));
 	if (who[0] != '\0') {
-		const struct wf_absentee *first = &lane->absentee[0];
+		const struct wf_absentee *first = &lane->absent.known[0];
 		size_t used =
 			(size_t)snprintf(out, bytes, "the job waits for trainer %s to come", who);
-		if (lane->absentee_count > 0 && used < bytes) {
+		if (lane->absent.count > 0 && used < bytes) {
 			(void)snprintf(out + used, bytes - used, "; trainer %u: %s", first->trainer,
 				       first->why);
 		}

@@ -425,7 +425,7 @@ refused_for_many_ids(struct stage *stage)
 		stage_settle(stage);
 		CHECK(stage, odd->peer.down && odd->peer.welcome.refusal == WEFT_MISMATCH);
 	}
-	CHECK(stage, stage->lane[0]->absentee_count == WF_ABSENTEES_MAX);
+	CHECK(stage, stage->lane[0]->absent.count == WF_ABSENTEES_MAX);
 	stage_run(stage, 3 * WF_NS_PER_S);
 	check_ended(stage, &stage->puppet[0], WEFT_MISMATCH, "refused: trainer 1 on ");
 }
