@@ -459,7 +459,7 @@ forget_path(struct wf_lane *lane, struct wf_peer *peer)
 	peer->loading = false;
 	peer->goodbye_due = false;
 	peer->abort_due = false;
-	peer->reduced_due = false;
+	wf_reduce_path_ends(peer);
 	peer->absent_due = false;
 }
 

@@ -51,7 +51,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 	lane->gone_count++;
 	bool owes = lane->owed != NULL && peer->trainer == 0;
 	if (owes || wf_order_others_need(&lane->order, &peer->member) ||
-	    (lane->reduction.since_ns != 0 && peer->reduce_id == lane->reduction.id)) {
+	    (lane->reduction.since_ns != 0 && wf_reduce_lacks(lane, peer))) {
 		wf_lane_fail(
 			lane, WEFT_LOST, lane->order.sum.step,
 			"trainer %u left in good order while others wait for it in step %" PRIu64,
@@ -123,14 +123,6 @@ flush_goodbye(struct wf_lane *lane, struct wf_peer *peer)
 	return !peer->goodbye_due;
 }
 
-static bool
-flush_reduced(struct wf_lane *lane, struct wf_peer *peer)
-{
-	wf_reduce_encode(lane, &lane->msg);
-	peer->reduced_due = !wf_control_send(peer, &lane->msg);
-	return !peer->reduced_due;
-}
-
 bool
 wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -153,7 +145,7 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (own == WF_FLUSH_FULL) {
 		return true;
 	}
-	if (peer->reduced_due && !flush_reduced(lane, peer)) {
+	if (peer->reduce.answer_due && !wf_reduce_flush(lane, peer)) {
 		return true;
 	}
 	if (peer->absent_due && !wf_absent_flush(lane, peer)) {

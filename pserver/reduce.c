@@ -18,15 +18,15 @@ complete(struct wf_lane *lane)
 	result->since_ns = 0;
 	result->heard = 0;
 	for (uint32_t i = 0; i < result->count; i++) {
-		result->value[i] = lane->peer[0].reduce_value[i];
+		result->value[i] = lane->peer[0].reduce.value[i];
 	}
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
 		struct wf_peer *peer = &lane->peer[t];
 		for (uint32_t i = 0; t > 0 && i < result->count; i++) {
-			result->value[i] += peer->reduce_value[i];
+			result->value[i] += peer->reduce.value[i];
 		}
-		result->step = peer->reduce_step > result->step ? peer->reduce_step : result->step;
-		peer->reduced_due = peer->conn != NULL;
+		result->step = peer->reduce.step > result->step ? peer->reduce.step : result->step;
+		peer->reduce.answer_due = peer->conn != NULL;
 		wf_peer_due(peer);
 	}
 }
@@ -37,7 +37,7 @@ fail_if_gone(struct wf_lane *lane, uint64_t id)
 {
 	for (uint32_t t = 0; t < lane->peer_count && lane->gone_count > 0; t++) {
 		const struct wf_peer *other = &lane->peer[t];
-		if (other->reduce_id != id && other->state == WF_PEER_GONE) {
+		if (other->reduce.id != id && other->state == WF_PEER_GONE) {
 			wf_lane_fail(
 				lane, WEFT_LOST, lane->order.sum.step,
 				"trainer %u left in good order, and a barrier, reduce or pass end "
@@ -58,7 +58,7 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 			       lane->first.pserver_idx, lane->opts.idx);
 	}
 	if (msg->request_id == result->id && result->id > 0) {
-		peer->reduced_due = true; /* asked again, after a reconnect */
+		peer->reduce.answer_due = true; /* asked again, after a reconnect */
 		wf_peer_due(peer);
 		return WEFT_OK;
 	}
@@ -87,11 +87,11 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 		result->since_ns = wf_now_ns(lane->env);
 		result->pending_count = msg->count;
 	}
-	result->heard += peer->reduce_id == msg->request_id ? 0 : 1; /* or said again */
-	peer->reduce_id = msg->request_id;
-	peer->reduce_step = msg->step;
+	result->heard += peer->reduce.id == msg->request_id ? 0 : 1; /* or said again */
+	peer->reduce.id = msg->request_id;
+	peer->reduce.step = msg->step;
 	for (uint32_t i = 0; i < msg->count; i++) {
-		peer->reduce_value[i] = msg->value[i];
+		peer->reduce.value[i] = msg->value[i];
 	}
 	if (result->heard < lane->peer_count) {
 		fail_if_gone(lane, msg->request_id);
@@ -101,16 +101,24 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 	return WEFT_OK;
 }
 
-void
-wf_reduce_encode(struct wf_lane *lane, struct wf_msg *out)
+bool
+wf_reduce_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
-	const struct wf_reduction *result = &lane->reduction;
-	struct wf_msg_reduce *msg = &lane->reduced;
+	struct wf_reduction *result = &lane->reduction;
+	struct wf_msg_reduce *msg = &result->msg;
 	msg->request_id = result->id;
 	msg->step = result->step;
 	msg->count = result->count;
 	for (uint32_t i = 0; i < result->count; i++) {
 		msg->value[i] = result->value[i];
 	}
-	wf_msg_reduced_encode(msg, out);
+	wf_msg_reduced_encode(msg, &lane->msg);
+	peer->reduce.answer_due = !wf_control_send(peer, &lane->msg);
+	return !peer->reduce.answer_due;
+}
+
+void
+wf_reduce_path_ends(struct wf_peer *peer)
+{
+	peer->reduce.answer_due = false;
 }

@@ -107,6 +107,14 @@ enum wf_peer_state {
 	WF_PEER_GONE, /* said GOODBYE */
 };
 
+/* What one trainer has asked of the reduce. */
+struct wf_reduce_part {
+	bool answer_due; /* the result is to be sent, on this path */
+	uint64_t id;     /* last request received */
+	uint64_t step;
+	double value[WF_REDUCE_MAX];
+};
+
 /* One trainer as one lane sees it. */
 struct wf_peer {
 	struct wf_lane *lane;
@@ -133,13 +141,9 @@ struct wf_peer {
 
 	/* Path: forgotten at DOWN. */
 	bool loading; /* sends the job */
-	bool goodbye_due, abort_due, reduced_due, absent_due;
+	bool goodbye_due, abort_due, absent_due;
 	bool left_in_order; /* GONE, and has heard that we know: it will not come back */
-
-	/* Reduce. */
-	uint64_t reduce_id; /* last request received */
-	uint64_t reduce_step;
-	double reduce_value[WF_REDUCE_MAX];
+	struct wf_reduce_part reduce;
 };
 
 /* The memory of the peers' windows: [peer_count][slot_count] slots. */
@@ -150,14 +154,16 @@ struct wf_windows {
 	struct wf_buffers inbox;
 };
 
+/* The reduce of all trainers: reduce.c's, as wf_reduce_part is. */
 struct wf_reduction {
 	uint64_t id; /* completed */
 	uint64_t step;
 	uint32_t count;
 	double value[WF_REDUCE_MAX];
-	uint32_t pending_count; /* values of the one under way */
-	uint32_t heard;         /* trainers that asked for it */
-	uint64_t since_ns;      /* its first request; 0: none is under way */
+	uint32_t pending_count;   /* values of the one under way */
+	uint32_t heard;           /* trainers that asked for it */
+	uint64_t since_ns;        /* its first request; 0: none is under way */
+	struct wf_msg_reduce msg; /* scratch of one encode */
 };
 
 /* What a lane may wait for, several at a time. */
@@ -254,7 +260,6 @@ struct wf_lane {
 	struct wf_msg msg; /* scratch of one encode, like the rest */
 	struct wf_msg_steps steps;
 	struct wf_msg_credit credit;
-	struct wf_msg_reduce reduced;
 };
 
 /* end.c */
@@ -433,4 +438,13 @@ void wf_lane_report_period(struct wf_lane *lane, uint64_t now);
 /* reduce.c */
 enum weft_status wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer,
 				      const struct wf_msg_reduce *msg) WEFT_MUST_CHECK;
-void wf_reduce_encode(struct wf_lane *lane, struct wf_msg *out);
+/* Send the result. False: the transport takes no more. */
+bool wf_reduce_flush(struct wf_lane *lane, struct wf_peer *peer);
+/* DOWN: an answer that is due goes with the path. */
+void wf_reduce_path_ends(struct wf_peer *peer);
+/* The one under way, or the next one, waits for this trainer. */
+static inline bool
+wf_reduce_lacks(const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	return peer->reduce.id == lane->reduction.id;
+}

@@ -77,12 +77,6 @@ is_held_up_by(const struct wf_lane *lane, const struct wf_peer *peer)
 	return wf_order_holds_for(&lane->order, &peer->member);
 }
 
-static bool
-lacks_reduce(const struct wf_lane *lane, const struct wf_peer *peer)
-{
-	return peer->reduce_id == lane->reduction.id;
-}
-
 /* Somebody has not come yet (others may wait for each other all the same: what is applied as it
  * comes goes on without), or what the job begins with is not all here. */
 static bool
@@ -133,7 +127,7 @@ wf_step_waits_on(const struct wf_lane *lane, enum wf_step_wait kind, const struc
 	case WF_STEP_WAIT_STEP:
 		return is_missing(lane, peer);
 	case WF_STEP_WAIT_REDUCE:
-		return lacks_reduce(lane, peer);
+		return wf_reduce_lacks(lane, peer);
 	}
 	return false;
 }
@@ -222,7 +216,7 @@ wf_step_waits_for(const struct wf_lane *lane, enum wf_step_wait kind, char *out,
 		step_waits_for(lane, out, bytes);
 		return;
 	case WF_STEP_WAIT_REDUCE:
-		list_peers(lane, lacks_reduce, who, sizeof(who));
+		list_peers(lane, wf_reduce_lacks, who, sizeof(who));
 		(void)snprintf(out, bytes, "a barrier, reduce or pass end waits for trainer %s",
 			       who);
 		return;
