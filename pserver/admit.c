@@ -150,7 +150,7 @@ static enum weft_status
 check_failed(const struct wf_lane *lane, const struct wf_hello *hello)
 {
 	if (is_of_this_job(lane, hello)) {
-		return wf_fail(lane->cause.status, "%s", lane->cause.reason);
+		return wf_fail(lane->end.cause.status, "%s", lane->end.cause.reason);
 	}
 	return wf_fail(WEFT_UNAVAILABLE, "lane %u: another job is ending here; try again",
 		       lane->opts.idx);
@@ -376,7 +376,7 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 	}
 	if (st != WEFT_OK) {
 		wf_absent_note_refusal(lane, hello);
-		refuse(lane, conn, over && st == lane->cause.status);
+		refuse(lane, conn, over && st == lane->end.cause.status);
 		return;
 	}
 	bool loader = lane->peer[hello->trainer_id].loading;

@@ -57,9 +57,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 			"trainer %u left in good order while others wait for it in step %" PRIu64,
 			peer->trainer, lane->order.sum.step);
 	} else if (lane->gone_count == lane->peer_count && lane->state == WF_LANE_RUNNING) {
-		lane->state = WF_LANE_FINISHED;
-		lane->end_deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
-		lane->turn.tick_ns = 0;
+		wf_end_finish(lane);
 	}
 	return WEFT_OK;
 }
@@ -100,10 +98,10 @@ wf_control_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct w
 static bool
 flush_abort(struct wf_lane *lane, struct wf_peer *peer)
 {
-	struct wf_msg_abort abort = {.status = (uint16_t)lane->cause.status,
-				     .step = lane->cause.step};
-	memcpy(abort.who, lane->cause.who, sizeof(abort.who));
-	memcpy(abort.reason, lane->cause.reason, sizeof(abort.reason));
+	struct wf_msg_abort abort = {.status = (uint16_t)lane->end.cause.status,
+				     .step = lane->end.cause.step};
+	memcpy(abort.who, lane->end.cause.who, sizeof(abort.who));
+	memcpy(abort.reason, lane->end.cause.reason, sizeof(abort.reason));
 	wf_msg_abort_encode(&abort, &lane->msg);
 	if (!wf_control_send(peer, &lane->msg)) {
 		return false;

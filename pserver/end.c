@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* end: how a path or the job ends before its time. What a peer sent costs it its connection
- * (offence); what makes going on pointless for everybody ends the job (fail, abort, stop), and its
- * first cause is sent to all. It calls no other file of the lane, so all of them may call it.
- * Thread: the lane's. */
+/* end: how a path and the job end. What a peer sent costs it its connection (offence); what makes
+ * going on pointless for everybody ends the job (fail, abort, stop), and its first cause is sent to
+ * all. A job has ended when no connection of it is left. This file calls no other one of the lane,
+ * so all of them may call it. Thread: the lane's. */
 #include "pserver/service.h"
 
 #include <stdarg.h>
@@ -54,9 +54,9 @@ wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 	if (lane->state != WF_LANE_RUNNING) {
 		return;
 	}
-	lane->cause = *cause;
+	lane->end.cause = *cause;
 	lane->state = WF_LANE_FAILED;
-	lane->end_deadline_ns = wf_now_ns(lane->env) + END_TIMEOUT_NS;
+	lane->end.deadline_ns = wf_now_ns(lane->env) + END_TIMEOUT_NS;
 	lane->turn.tick_ns = 0;
 	wf_log(lane->env, WF_LOG_ERROR, "lane %u: the job ends: %s (said %s)", lane->opts.idx,
 	       cause->reason, cause->who);
@@ -101,4 +101,51 @@ wf_lane_stop(struct wf_lane *lane, const char *where, const char *how)
 		       where, how);
 	wf_lane_abort(lane, &cause);
 	return true;
+}
+
+void
+wf_end_finish(struct wf_lane *lane)
+{
+	lane->state = WF_LANE_FINISHED;
+	lane->end.deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
+	lane->turn.tick_ns = 0;
+}
+
+void
+wf_end_at_once(struct wf_lane *lane, enum weft_status st)
+{
+	lane->turn.tick_ns = 0;
+	lane->state = WF_LANE_FAILED;
+	lane->end.complete = true;
+	if (lane->end.cause.status == WEFT_OK) {
+		lane->end.cause = (struct wf_lane_cause){.status = st};
+		(void)snprintf(lane->end.cause.reason, sizeof(lane->end.cause.reason), "%.200s",
+			       weft_last_error());
+	}
+}
+
+bool
+wf_end_look(struct wf_lane *lane, uint64_t now)
+{
+	bool late = now >= lane->end.deadline_ns;
+	bool left = false;
+	for (uint32_t i = 0; i < lane->peer_count; i++) {
+		struct wf_peer *peer = &lane->peer[i];
+		bool wait = lane->state == WF_LANE_FINISHED && !peer->left_in_order && !late;
+		left = left || peer->conn != NULL || wait;
+		if (late && peer->conn != NULL) {
+			wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
+		}
+	}
+	/* A failed job stays for those who are on their way back, so that they hear the cause. */
+	lane->end.complete = !left && (late || lane->state == WF_LANE_FINISHED);
+	return lane->end.complete;
+}
+
+void
+wf_end_forget(struct wf_lane *lane)
+{
+	WF_ASSERT(lane->end.complete);
+	lane->state = WF_LANE_IDLE;
+	lane->end = (struct wf_lane_end){0};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lane: the turn of a lane: events, deadlines, the end of a job. Thread: the lane's. */
+/* lane: the turn of a lane: events and deadlines. Thread: the lane's. */
 #include "pserver/dense.h"
 
 #include <inttypes.h>
@@ -122,7 +122,7 @@ enum wf_lane_job
 wf_lane_job_state(const struct wf_lane *lane)
 {
 	bool ending = lane->state == WF_LANE_FINISHED || lane->state == WF_LANE_FAILED;
-	return ending && !lane->ended ? WF_LANE_RUNNING : lane->state;
+	return ending && !lane->end.complete ? WF_LANE_RUNNING : lane->state;
 }
 
 bool
@@ -134,7 +134,7 @@ wf_lane_looked(const struct wf_lane *lane)
 const struct wf_lane_cause *
 wf_lane_cause(const struct wf_lane *lane)
 {
-	return &lane->cause;
+	return &lane->end.cause;
 }
 
 const struct wf_stats *
@@ -286,26 +286,6 @@ check_running(struct wf_lane *lane, uint64_t now)
 	}
 }
 
-static void
-check_ending(struct wf_lane *lane, uint64_t now)
-{
-	bool late = now >= lane->end_deadline_ns;
-	bool left = false;
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		struct wf_peer *peer = &lane->peer[i];
-		bool wait = lane->state == WF_LANE_FINISHED && !peer->left_in_order && !late;
-		left = left || peer->conn != NULL || wait;
-		if (late && peer->conn != NULL) {
-			wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
-		}
-	}
-	/* A failed job stays for those who are on their way back, so that they hear the cause. */
-	lane->ended = !left && (late || lane->state == WF_LANE_FINISHED);
-	if (lane->ended) {
-		wf_lane_report_job_ends(lane);
-	}
-}
-
 /* Connections that were closed before a valid hello: counted by the transport, told here, once a
  * second at most. */
 static void
@@ -333,16 +313,18 @@ tick(void *end, uint64_t now)
 	lane->turn.tick_ns = now + TICK_NS; /* unless what follows wants it sooner */
 	log_suppressed(lane, now);
 	report_strangers(lane, now);
-	if (lane->state == WF_LANE_IDLE || lane->ended) {
+	if (lane->state == WF_LANE_IDLE || lane->end.complete) {
 		return;
 	}
 	if (lane->state == WF_LANE_RUNNING) {
 		check_running(lane, now);
 	}
 	if (lane->state != WF_LANE_RUNNING) {
-		check_ending(lane, now);
+		if (wf_end_look(lane, now)) {
+			wf_lane_report_job_ends(lane);
+		}
 		wf_turn_tick_before(&lane->turn,
-				    now < lane->end_deadline_ns ? lane->end_deadline_ns : WF_NEVER);
+				    now < lane->end.deadline_ns ? lane->end.deadline_ns : WF_NEVER);
 	}
 	if (now >= lane->report.next_ns) {
 		wf_lane_report_period(lane, now);
@@ -369,14 +351,7 @@ transport_failed(void *end, enum weft_status st)
 			     weft_last_error());
 		return;
 	}
-	lane->turn.tick_ns = 0;
-	lane->state = WF_LANE_FAILED;
-	lane->ended = true;
-	if (lane->cause.status == WEFT_OK) {
-		lane->cause = (struct wf_lane_cause){.status = st};
-		(void)snprintf(lane->cause.reason, sizeof(lane->cause.reason), "%.200s",
-			       weft_last_error());
-	}
+	wf_end_at_once(lane, st);
 }
 
 static bool
@@ -426,9 +401,7 @@ wf_lane_advance(struct wf_lane *lane, uint64_t *deadline_ns)
 void
 wf_lane_reset(struct wf_lane *lane)
 {
-	WF_ASSERT(lane->ended);
+	WF_ASSERT(lane->end.complete);
 	wf_admit_release_job(lane);
-	lane->ended = false;
-	lane->state = WF_LANE_IDLE;
-	lane->cause = (struct wf_lane_cause){0};
+	wf_end_forget(lane);
 }

@@ -3,8 +3,8 @@
  * making on: the dense one lives in this folder (dense.h), the sparse one in sparse/server.
  *
  * Of every lane:
- * lane.c    the turn: events, deadlines, the end of a job
- * end.c     how a path or the job ends before its time, and what its cause is
+ * lane.c    the turn: events, deadlines
+ * end.c     how a path and the job end, and for which cause
  * admit.c   who may come in, coming back
  * absent.c  who has not come in, and why, and who is silent: told to the others
  * step.c    steps counted and measured, and who is waited for
@@ -166,6 +166,13 @@ struct wf_reduction {
 	struct wf_msg_reduce msg; /* scratch of one encode */
 };
 
+/* The end of a job on this lane: end.c's. */
+struct wf_lane_end {
+	bool complete; /* no connection is left */
+	struct wf_lane_cause cause;
+	uint64_t deadline_ns; /* connections that are left by then are cut */
+};
+
 /* What a lane may wait for, several at a time. */
 enum wf_step_wait {
 	WF_STEP_WAIT_START, /* somebody has not come, or what the job begins with is not here */
@@ -214,10 +221,8 @@ struct wf_lane {
 	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this lane */
 	uint16_t port;
 
-	enum wf_lane_job state; /* FINISHED and FAILED begin the end; `ended` completes it */
-	bool ended;             /* no connection is left */
-	struct wf_lane_cause cause;
-	uint64_t end_deadline_ns;   /* connections that are left by then are cut */
+	enum wf_lane_job state; /* FINISHED and FAILED begin the end; end.complete completes it */
+	struct wf_lane_end end;
 	uint64_t start_ns;          /* when the first trainer came */
 	uint64_t start_deadline_ns; /* all trainers there by then */
 
@@ -272,6 +277,14 @@ void wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer);
 bool wf_lane_may_warn(struct wf_lane *lane);
 void wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step, const char *format,
 		  ...) __attribute__((format(printf, 4, 5)));
+/* All trainers have said GOODBYE: the job is over when they know that it was heard. */
+void wf_end_finish(struct wf_lane *lane);
+/* The transport has failed with `st`: nobody can be told, and no connection is left. */
+void wf_end_at_once(struct wf_lane *lane, enum weft_status st);
+/* The job is FINISHED or FAILED: is no connection of it left? */
+bool wf_end_look(struct wf_lane *lane, uint64_t now);
+/* It has ended, and the lane may have another. */
+void wf_end_forget(struct wf_lane *lane);
 /* "trainer 1 (host nodea, pid 12)" */
 void wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes);
 
