@@ -28,10 +28,16 @@ end() {
 		"$results/$1.json"
 }
 
-# build_stage STAGE [MESON_OPTION...]: false, with a failure on record, if it does not build
+# build_stage STAGE [MESON_OPTION...]: false, with a failure on record, if it does not build. What was
+# begun ends, for it has the lowest priority; the rest is built here, so that a failure shows here.
 build_stage() {
 	stage=$1
 	shift
+	if [ -n "$begun" ]; then
+		end_begun
+		wait "$begun" || true
+		begun=
+	fi
 	if ! "$top/.ci/build" "$check/$stage" "$@" </dev/null; then
 		record "$stage" "configure and build" FAIL "see above"
 		return 1
@@ -39,9 +45,29 @@ build_stage() {
 	echo "   built in $(($(date +%s) - stage_start)) s"
 }
 
+# begin_build STAGE [MESON_OPTION...]: in the background, in the time that nothing else wants. $begun
+# is its process; timeout makes one group of all of it, so that it ends with the check.
+begun=
+begin_build() {
+	stage=$1
+	shift
+	nice -n 19 timeout 3600 "$top/.ci/build" "$check/$stage" "$@" </dev/null >/dev/null 2>&1 &
+	begun=$!
+}
+
+# Unless it is over, and its number another's.
+end_begun() {
+	[ "$(cat "/proc/${begun:-none}/comm" 2>/dev/null)" != timeout ] || kill "$begun" || true
+}
+trap end_begun EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
 # test_stage STAGE MULTIPLIER [SUITE...]: run suites (none named: all; -SUITE: not those), collect
-# the log. One more at a time than there are cores, for many tests wait for their own processes.
+# the log. One more at a time than there are cores, for many tests wait for their own processes; the
+# next build has the time that they leave.
 test_stage() {
+	[ -z "$next_build" ] || "$next_build" begin_build
 	stage=$1
 	multiplier=$2
 	shift 2
@@ -93,6 +119,16 @@ without_randomisation() {
 	fi
 }
 
+# first_build STAGE...: the first function build_STAGE that there is; it calls build_stage or
+# begin_build, which it is given.
+first_build() {
+	for later_stage; do
+		if command -v "build_$later_stage"; then
+			break
+		fi
+	done
+}
+
 # run_stages DEFAULT... -- ASKED...: call stage_NAME for each, then print the sum, exit with it
 run_stages() {
 	wanted=
@@ -111,7 +147,12 @@ run_stages() {
 	done
 	files=
 	start=$(date +%s)
-	for wanted_stage in $wanted; do
+	# shellcheck disable=SC2086 # words
+	set -- $wanted
+	while [ $# -gt 0 ]; do
+		wanted_stage=$1
+		shift
+		next_build=$(first_build "$@")
 		"stage_$wanted_stage"
 		files="$files $results/$wanted_stage.json"
 	done
