@@ -15,9 +15,8 @@ limit_of(const struct wf_core *core)
 }
 
 void
-wf_core_beats_look(struct wf_core *core, uint64_t now_ns)
+wf_core_beats_look(struct wf_core *core, uint64_t now_ns, bool waits)
 {
-	bool waits = wf_core_waits(core);
 	uint64_t limit_ns = limit_of(core);
 	wf_beat_clock_look(&core->end.beats, now_ns);
 	for (uint32_t i = 0; i < core->link_count; i++) {

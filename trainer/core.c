@@ -1,44 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core: the turn of a session: events, deadlines, failure, commands. Thread: the core's. */
+/* core: the turn of a session: events, deadlines, commands. Thread: the core's. */
 #include "trainer/dense.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/signals.h"
 #include "exchange/buffers.h"
 #include "trainer/service.h"
 
 WF_STATIC_ASSERT(WF_SECTIONS <= WF_ANSWER_PLACES_MAX, "each section can be granted");
 
 #define TICK_NS (WF_NS_PER_S / 10)
-#define FAREWELL_NS WF_NS_PER_S
 #define AWAY_NS WF_NS_PER_S
-#define LOG_LINE_BYTES 1024 /* as wf_log has it */
-
-void
-wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format, ...)
-{
-	char line[LOG_LINE_BYTES];
-	va_list args;
-	va_start(args, format);
-	(void)vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	if (core->opts.log != NULL) {
-		core->opts.log(core->opts.log_arg, level, line);
-	} else {
-		wf_log(core->env, level, "%s", line);
-	}
-}
-
-/* A lane's answers: slices, and rows of a part. */
-uint64_t
-wf_core_put_bytes_max(const struct wf_core *core)
-{
-	return core->service != NULL ? WF_SLICE_BYTES_MAX : core->job.set.slice_bytes;
-}
 
 static enum weft_status
 open_transport(struct wf_core *core)
@@ -143,48 +117,6 @@ wf_core_close(struct wf_core *core)
 	core->job_bytes = NULL;
 }
 
-void
-wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, ...)
-{
-	WF_ASSERT(status != WEFT_OK && status != WEFT_AGAIN);
-	if (wf_core_failed(core)) {
-		return; /* the first cause is the one to show */
-	}
-	char text[WF_ERROR_BYTES]; /* the arguments may be core->failure itself or the error record
-				    */
-	va_list args;
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	memcpy(core->failure, text, sizeof(core->failure));
-	core->failed_ns = wf_now_ns(core->env);
-	atomic_store_explicit(&core->status, (uint32_t)status, memory_order_release); /* F1 */
-	core->turn.tick_ns = 0;
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = core->link[i];
-		bool up = link->state == WF_LINK_GREETING || link->state == WF_LINK_READY;
-		if (link->conn != NULL && up) {
-			link->to_send.abort = true;
-			wf_link_due(link);
-		} else if (link->conn != NULL) {
-			wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
-		}
-	}
-}
-
-void
-wf_core_heed_stop(struct wf_core *core)
-{
-	int by = atomic_load_explicit(&core->stopped_by, memory_order_acquire);
-	if (by == 0 || core->end.leaving) {
-		return;
-	}
-	char name[WF_SIGNAL_NAME_BYTES];
-	wf_signal_name(by, name);
-	wf_core_fail(core, WEFT_ABORTED, "trainer %u (host %s, pid %u) was stopped by %s",
-		     core->opts.trainer_id, core->end.hello.host, core->end.hello.pid, name);
-}
-
 /* A lane that does not keep to the protocol will not do so on another connection either. */
 static void
 offence(struct wf_link *link)
@@ -259,25 +191,17 @@ check_leaving(struct wf_core *core)
 		}
 	}
 	wf_core_report_end(core);
-	atomic_store_explicit(&core->left, 1, memory_order_release); /* L1: is_left's acquire */
+	/* L1: is_left's acquire */
+	atomic_store_explicit(&core->farewell.left, 1, memory_order_release);
 }
 
-/* A failed session has a second to tell the lanes. */
 static void
 check_farewell(struct wf_core *core, uint64_t now)
 {
-	bool late = now >= core->failed_ns + FAREWELL_NS; /* it may be younger than this turn */
-	bool left = false;
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = core->link[i];
-		left = left || link->conn != NULL;
-		if (late && link->conn != NULL) {
-			wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
-		}
-	}
-	if (!left) {
+	if (wf_failure_is_told(core, now)) {
 		wf_core_report_end(core);
-		atomic_store_explicit(&core->quiet, 1, memory_order_release); /* owner: acquire */
+		/* is_quiet's acquire */
+		atomic_store_explicit(&core->farewell.quiet, 1, memory_order_release);
 	}
 }
 
@@ -313,7 +237,7 @@ tick(void *end, uint64_t now)
 		atomic_store_explicit(&core->starting, 0, memory_order_release); /* B1 */
 	}
 	check_leaving(core);
-	wf_core_beats_look(core, now);
+	wf_core_beats_look(core, now, wf_core_waits(core));
 	if (wf_core_failed(core)) {
 		return;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core: the state machine of a session: its links to all lanes, and what is under way on them.
  *
- * core.c  events, deadlines, failure; link.c  connecting, resuming; flow.c  pushes, pulls, answers;
- * report.c  counters, and the lines about them.
+ * core.c  events, deadlines; failure.c  the first failure; link.c  connecting, resuming; flow.c
+ * pushes, pulls, answers; report.c  counters, and the lines about them.
  * Thread: whoever drives progress: the progress thread, or the caller. The fields marked "shared"
  * are also read by the session's owner. */
 #pragma once
@@ -23,6 +23,7 @@
 #include "kernels/kernels.h"
 #include "kernels/norm.h"
 #include "kernels/optimizer.h"
+#include "trainer/failure.h"
 #include "transport/rdma.h"
 #include "transport/transport.h"
 #include "weft/weft.h"
@@ -86,6 +87,13 @@ struct wf_session_reduce {
 	uint64_t step;            /* out: highest step begun by any trainer */
 	uint64_t since_ns;        /* when it was asked for; 0: nothing is */
 	struct wf_msg_reduce msg; /* scratch */
+};
+
+/* What the owner of a session that ends waits for. shared: core: store release; owner: load
+ * acquire. */
+struct wf_farewell {
+	_Atomic uint32_t left;  /* everything is said (L1) */
+	_Atomic uint32_t quiet; /* failed, and no connection is left */
 };
 
 struct wf_core {
@@ -169,20 +177,9 @@ struct wf_core {
 	uint32_t others_missing;      /* lanes that have not answered */
 	uint64_t others_since_ns;     /* 0: nothing is asked */
 
-	_Atomic uint32_t
-		left; /* shared: everything is said; core: store release; owner: acquire (L1) */
-
-	/* shared: the signal that stopped the program, 0: none did; any thread or signal handler:
-	 * store release; core and owner: load acquire. Carries no data. */
-	_Atomic int stopped_by;
-
-	/* Failure. shared: text is written before status (release), read after it (acquire). */
-	_Atomic uint32_t status; /* enum weft_status */
-	char failure[WF_ERROR_BYTES];
-	char failure_who[WF_MEMBER_NAME_BYTES]; /* who said it first; "": this trainer */
+	struct wf_failure failure;
+	struct wf_farewell farewell;
 	uint64_t absent_told_ns; /* the last line about a trainer that has not come in */
-	uint64_t failed_ns;
-	_Atomic uint32_t quiet; /* shared: failed, and no connection is left; core: store release */
 
 	/* shared: the owner reads them when it has set stats_busy and the core has cleared it. */
 	struct wf_stats stats;
@@ -206,19 +203,26 @@ bool wf_core_poll(struct wf_core *core);
 enum wf_rest wf_core_arm(struct wf_core *core, uint64_t *deadline_ns);
 /* As wf_turn_round: true: the driver may sleep on the transport until `*deadline_ns`. */
 bool wf_core_advance(struct wf_core *core, uint64_t *deadline_ns);
-/* The longest PUT that a lane may make. */
-uint64_t wf_core_put_bytes_max(const struct wf_core *core);
-/* The first failure is kept; the lanes that are there hear it. */
-void wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-/* Fail if a signal has stopped the program, unless there is nobody any more who would wait. */
-void wf_core_heed_stop(struct wf_core *core);
-void wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 static inline bool
 wf_core_failed(const struct wf_core *core)
 {
-	return atomic_load_explicit(&core->status, memory_order_acquire) != WEFT_OK; /* F1 */
+	const _Atomic uint32_t *status = &core->failure.status;
+	return atomic_load_explicit(status, memory_order_acquire) != WEFT_OK; /* F1 */
+}
+
+/* The longest PUT that a lane may make: slices, and rows of a part. */
+static inline uint64_t
+wf_core_put_bytes_max(const struct wf_core *core)
+{
+	return core->service != NULL ? WF_SLICE_BYTES_MAX : core->job.set.slice_bytes;
+}
+
+/* The tensor that has waited longest; there is one. */
+static inline uint32_t
+wf_core_oldest_tensor(const struct wf_core *core)
+{
+	WF_ASSERT(core->waits.oldest != NULL);
+	return (uint32_t)((const struct wf_core_tensor *)core->waits.oldest - core->tensor);
 }
 
 /* Commands. */
@@ -294,7 +298,7 @@ void wf_others_ask(struct wf_core *core, uint32_t trainer);
 /* beats.c */
 /* The clock was read: ask lanes, if the session waits. One that is silent for too long is a
  * failure. */
-void wf_core_beats_look(struct wf_core *core, uint64_t now_ns);
+void wf_core_beats_look(struct wf_core *core, uint64_t now_ns, bool waits);
 enum weft_status wf_link_beat_recv(struct wf_link *link,
 				   const struct wf_event *event) WEFT_MUST_CHECK;
 bool wf_link_beat_flush(struct wf_link *link); /* false: the transport takes no more */
@@ -314,7 +318,5 @@ void wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind,
 /* waits.c */
 /* The session waits for something. */
 bool wf_core_waits(const struct wf_core *core);
-/* The tensor that has waited longest; there is one. */
-uint32_t wf_core_oldest_tensor(const struct wf_core *core);
 /* Say what has waited for long; what has waited for too long is a failure. */
 void wf_core_check_waits(struct wf_core *core, uint64_t now);

@@ -80,8 +80,7 @@ void
 wf_driver_look_for_stop(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
-	if (atomic_load_explicit(&core->stopped_by, memory_order_acquire) != 0 &&
-	    !wf_core_failed(core) && !core->end.leaving) {
+	if (wf_failure_is_stopped(&core->failure) && !wf_core_failed(core) && !core->end.leaving) {
 		core->turn.tick_ns = 0;
 	}
 }

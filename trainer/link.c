@@ -39,9 +39,8 @@ recv_control(struct wf_link *link, const struct wf_event *event)
 		return wf_link_beat_recv(link, event);
 	case WF_MSG_ABORT:
 		st = wf_msg_abort_decode(head, event->msg.body, &abort);
-		if (st == WEFT_OK && !wf_core_failed(core)) {
-			memcpy(core->failure_who, abort.who, sizeof(abort.who));
-			wf_core_fail(core, (enum weft_status)abort.status, "%s", abort.reason);
+		if (st == WEFT_OK) {
+			wf_failure_relay(core, &abort);
 		}
 		return st;
 	default:
@@ -96,17 +95,7 @@ static bool
 flush_abort(struct wf_link *link)
 {
 	struct wf_core *core = wf_core_of(link);
-	struct wf_msg_abort msg = {
-		.status = (uint16_t)atomic_load_explicit(&core->status, memory_order_relaxed),
-		.step = core->step,
-	};
-	if (core->failure_who[0] != '\0') {
-		memcpy(msg.who, core->failure_who, sizeof(msg.who)); /* who said it first */
-	} else {
-		(void)snprintf(msg.who, sizeof(msg.who), "trainer %u", core->opts.trainer_id);
-	}
-	(void)snprintf(msg.reason, sizeof(msg.reason), "%.*s", WF_REASON_BYTES - 1, core->failure);
-	wf_msg_abort_encode(&msg, &core->end.msg);
+	wf_failure_encode(core);
 	if (!wf_link_send(link, &core->end.msg)) {
 		return false;
 	}

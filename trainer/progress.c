@@ -24,11 +24,11 @@ enum weft_status
 wf_session_failure(const struct weft_session *session)
 {
 	uint32_t status =
-		atomic_load_explicit(&session->core.status, memory_order_acquire); /* F1 */
+		atomic_load_explicit(&session->core.failure.status, memory_order_acquire); /* F1 */
 	if (status == WEFT_OK) {
 		return WEFT_OK;
 	}
-	return wf_fail((enum weft_status)status, "%s", session->core.failure);
+	return wf_fail((enum weft_status)status, "%s", session->core.failure.text);
 }
 
 static void
@@ -348,8 +348,7 @@ void
 wf_progress_heed_stop(struct weft_session *session)
 {
 	const struct wf_core *core = &session->core;
-	if (atomic_load_explicit(&core->stopped_by, memory_order_acquire) != 0 &&
-	    !wf_core_failed(core)) {
+	if (wf_failure_is_stopped(&core->failure) && !wf_core_failed(core)) {
 		wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_STOP});
 		wf_progress_wait(session, has_failed);
 	}
@@ -363,7 +362,7 @@ weft_session_stop(struct weft_session *session, int signal_number)
 		return;
 	}
 	int number_before = errno;
-	atomic_store_explicit(&session->core.stopped_by, signal_number, memory_order_release);
+	wf_failure_stop(&session->core.failure, signal_number);
 	int fd = atomic_load_explicit(&session->progress.wake_fd, memory_order_acquire);
 	if (fd >= 0) {
 		wf_driver_signal(fd);

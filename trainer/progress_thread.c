@@ -24,12 +24,6 @@
 
 #define EVENTS 2 /* of poll_fd, which has two descriptors */
 
-static bool
-is_stopped(const struct weft_session *session)
-{
-	return atomic_load_explicit(&session->core.stopped_by, memory_order_acquire) != 0;
-}
-
 static void
 sleep_until(struct weft_session *session, uint64_t deadline_ns)
 {
@@ -50,7 +44,7 @@ plan_to_sleep(struct weft_session *session, uint64_t deadline_ns)
 static void
 stand_back(struct weft_session *session, uint64_t deadline_ns)
 {
-	if (is_stopped(session)) {
+	if (wf_failure_is_stopped(&session->core.failure)) {
 		wf_transport_kick(session->core.turn.transport);
 	}
 	sleep_until(session, deadline_ns); /* a signal that comes now ends it */

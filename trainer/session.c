@@ -625,15 +625,16 @@ weft_steps(const struct weft_session *session)
 static bool
 is_left(struct weft_session *session)
 {
-	return atomic_load_explicit(&session->core.left, memory_order_acquire) != 0 || /* L1 */
-	       wf_core_failed(&session->core);
+	const struct wf_core *core = &session->core;
+	return atomic_load_explicit(&core->farewell.left, memory_order_acquire) != 0 || /* L1 */
+	       wf_core_failed(core);
 }
 
 /* Failed: every connection is down, or the second to say so is over. */
 static bool
 is_quiet(struct weft_session *session)
 {
-	return atomic_load_explicit(&session->core.quiet, memory_order_acquire) != 0;
+	return atomic_load_explicit(&session->core.farewell.quiet, memory_order_acquire) != 0;
 }
 
 static enum weft_status

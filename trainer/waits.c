@@ -13,13 +13,6 @@
 /* Lanes have the same limit for all trainers to come, and can say who did not and why. */
 #define LANES_FIRST_NS (2 * WF_NS_PER_S)
 
-uint32_t
-wf_core_oldest_tensor(const struct wf_core *core)
-{
-	WF_ASSERT(core->waits.oldest != NULL);
-	return (uint32_t)((const struct wf_core_tensor *)core->waits.oldest - core->tensor);
-}
-
 static uint64_t
 tensors_since(const struct wf_core *core)
 {

@@ -209,8 +209,8 @@ call_after_the_failure(struct member *member)
 				      : one_tensor(&member->opts, 100, 1, &session, &tensor);
 	atomic_store_explicit(&started, 1, memory_order_relaxed);
 	uint64_t late_ns = st == WEFT_OK ? wf_now_ns(session->env) + TOLD_WITHIN_NS : 0;
-	while (st == WEFT_OK &&
-	       atomic_load_explicit(&session->core.status, memory_order_relaxed) == WEFT_OK) {
+	while (st == WEFT_OK && atomic_load_explicit(&session->core.failure.status,
+						     memory_order_relaxed) == WEFT_OK) {
 		(void)sched_yield();
 		st = wf_now_ns(session->env) < late_ns ? st : WEFT_TIMEOUT;
 	}
