@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session: what the public API hands out, and how it reaches its core.
  *
- * session.c   options, tensors, start and end; exchange.c  steps, pushes, waits; progress.c  who
- * drives the core: a thread of its own, fed by a ring of commands, or the caller.
+ * session.c   options, start and end; tensor.c  tensors; exchange.c  steps, pushes, waits;
+ * progress.c  who drives the core: a thread of its own, fed by a ring of commands, or the caller.
  * Thread: the owner's, but for struct wf_progress's shared fields. */
 #pragma once
 
