@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all formats have alike: which one it is, the list of arrays, their values. Thread: the
+/* What all formats have alike: which one it is, and the order of its arrays. Thread: the
  * caller's. */
 #include "trainer/saved/import.h"
 
@@ -17,7 +17,6 @@
 #include "wire/little.h"
 
 #define MAGIC_BYTES 512u
-#define FIRST_ROOM 64u
 
 static const char *const format_names[] = {
 	[WF_IMPORT_AUTO] = "auto",     [WF_IMPORT_PASS] = "pass",
@@ -43,117 +42,6 @@ wf_import_format_name(enum wf_import_format format)
 {
 	WF_ASSERT(format < WF_ARRAY_COUNT(format_names));
 	return format_names[format];
-}
-
-void
-wf_import_shape_add(struct wf_import_shape *shape, uint64_t dim)
-{
-	uint64_t *at = shape->dims == 0 ? &shape->rows : &shape->cols;
-
-	if (shape->dims < 2) {
-		*at = 1;
-	}
-	shape->is_bad = shape->is_bad || dim == 0 || *at > (uint64_t)INT64_MAX / dim;
-	if (!shape->is_bad) {
-		*at *= dim;
-	}
-	shape->dims++;
-}
-
-void
-wf_import_shape_apply(const struct wf_import_shape *shape, struct wf_import_entry *entry)
-{
-	entry->array.rows = shape->dims > 0 ? shape->rows : 1;
-	entry->array.cols = shape->dims > 1 ? shape->cols : 1;
-	if (shape->is_bad || wf_manifest_file_bytes(entry->array.rows, entry->array.cols) == 0) {
-		entry->array.objection = "has no values, or more than a file can have";
-	}
-}
-
-uint64_t
-wf_value_bytes(enum wf_value_type type)
-{
-	switch (type) {
-	case WF_VALUE_F32:
-		return 4;
-	case WF_VALUE_F16:
-	case WF_VALUE_BF16:
-		return 2;
-	case WF_VALUE_F64:
-		break;
-	}
-	return 8;
-}
-
-uint64_t
-wf_import_value_bytes(const struct wf_import_entry *entry)
-{
-	const uint64_t cols = entry->array.cols == 0 ? 1 : entry->array.cols;
-
-	if (entry->array.objection != NULL ||
-	    wf_manifest_file_bytes(entry->array.rows, cols) == 0) {
-		return 0;
-	}
-	return entry->array.rows * cols * wf_value_bytes(entry->type);
-}
-
-/* Printable, whatever the file has. */
-static void
-set_name(const char *name, size_t bytes, struct wf_import_entry *entry)
-{
-	struct wf_import_array *out = &entry->array;
-	const size_t kept = bytes < sizeof(out->name) ? bytes : sizeof(out->name) - 1;
-	const char *objection = kept < bytes ? "has too long a name" : NULL;
-
-	for (size_t i = 0; i < kept; i++) {
-		out->name[i] = name[i] >= ' ' && name[i] <= '~' ? name[i] : '?';
-		if (out->name[i] != name[i]) {
-			objection = "has a name with bytes that are not printable";
-		}
-	}
-	out->name[kept] = '\0';
-	entry->is_renamed = objection != NULL;
-	if (out->objection == NULL) {
-		out->objection = objection;
-	}
-}
-
-static enum weft_status
-make_room(struct wf_import *import)
-{
-	const uint32_t room = import->entry_room == 0 ? FIRST_ROOM : 2 * import->entry_room;
-
-	if (import->entry_count >= WF_IMPORT_ARRAYS_MAX) {
-		return wf_fail(WEFT_DATA, "%s: has more than %u arrays", import->path,
-			       WF_IMPORT_ARRAYS_MAX);
-	}
-	struct wf_import_entry *more = wf_zalloc_array(import->env, room, sizeof(*more));
-	if (more == NULL) {
-		return wf_fail(WEFT_NOMEM, "%s: list of %" PRIu32 " arrays", import->path, room);
-	}
-	if (import->entry_count > 0) {
-		memcpy(more, import->entry, import->entry_count * sizeof(*more));
-	}
-	wf_free(import->env, import->entry, import->entry_room * sizeof(*more));
-	import->entry = more;
-	import->entry_room = room;
-	return WEFT_OK;
-}
-
-enum weft_status
-wf_import_add(struct wf_import *import, const struct wf_import_entry *entry, const char *name,
-	      size_t name_bytes)
-{
-	if (import->entry_count == import->entry_room) {
-		enum weft_status st = make_room(import);
-		if (st != WEFT_OK) {
-			return st;
-		}
-	}
-	struct wf_import_entry *at = &import->entry[import->entry_count++];
-	*at = *entry;
-	set_name(name, name_bytes, at);
-	return WEFT_OK;
 }
 
 static int

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_internal: what the readers of formats share with import.c. Private to this folder. Thread:
+/* import_internal: what import.c and the readers of formats share. Private to this folder. Thread:
  * the caller's. */
 #pragma once
 
@@ -49,6 +49,7 @@ struct wf_import_shape {
 	bool is_bad;         /* a dimension of nothing, or more values than a file can have */
 };
 
+/* import_list.c */
 void wf_import_shape_add(struct wf_import_shape *shape, uint64_t dim);
 /* Into the entry, with its objection if there is one. */
 void wf_import_shape_apply(const struct wf_import_shape *shape, struct wf_import_entry *entry);
