@@ -92,9 +92,9 @@ make_batch(struct wf_run *job, const struct wf_view *view, size_t first, size_t 
 	struct wf_exam *exam = job->exam;
 
 	for (size_t i = 0; i < count; i++) {
-		job->row_number[i] = (uint32_t)(first + i);
+		job->batches.row_number[i] = (uint32_t)(first + i);
 	}
-	wf_source_gather(&job->source, job->row_number, count, &exam->rows);
+	wf_source_gather(&job->source, job->batches.row_number, count, &exam->rows);
 	if (job->model.table_count == 0) {
 		return WEFT_OK;
 	}

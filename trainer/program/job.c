@@ -15,14 +15,6 @@
 #include "trainer/program/tensor_modes.h"
 
 #define LINE_BYTES 160
-#define ENTRIES_MAX (1u << 22) /* keys of a batch, repetitions counted */
-
-/* Rows that row_number has room for. */
-static size_t
-row_numbers(const struct wf_run *job)
-{
-	return job->batch_rows > WF_COMPUTE_TEST_ROWS ? job->batch_rows : WF_COMPUTE_TEST_ROWS;
-}
 
 static enum weft_status
 check_members(const struct wf_train_opts *opts)
@@ -299,57 +291,6 @@ read_data(struct wf_run *job)
 	return job->kind->read(job->env, &source, &job->source);
 }
 
-/* The largest batch is trainer 0's: its shard is never smaller than another's. */
-static enum weft_status
-alloc_batch_memory(struct wf_run *job)
-{
-	struct wf_shard shard;
-	enum weft_status st = wf_run_shard(job, 0, &shard);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	job->batch_rows = shard.batch_rows;
-	wf_shard_fini(job->env, &shard);
-	job->batch_entries = job->batch_rows * job->source.row_entries_max;
-	if (job->batch_entries > ENTRIES_MAX) {
-		return wf_fail(WEFT_INVALID,
-			       "batch_size=%" PRIu64 ": %zu rows of up to %zu keys are more than "
-			       "%u keys; give a smaller one",
-			       job->opts->batch_size, job->batch_rows, job->source.row_entries_max,
-			       ENTRIES_MAX);
-	}
-	const size_t rows = row_numbers(job);
-	job->row_number = wf_zalloc_array(job->env, rows, sizeof(*job->row_number));
-	if (job->row_number == NULL) {
-		return wf_fail(WEFT_NOMEM, "a batch of %zu rows", rows);
-	}
-	for (unsigned t = 0; t < job->model.table_count; t++) {
-		const size_t count = job->batch_entries * job->model.table[t].width;
-		job->entry_grad[t] = wf_zalloc_array(job->env, count, sizeof(float));
-		if (job->entry_grad[t] == NULL) {
-			return wf_fail(WEFT_NOMEM, "gradients of %zu keys", job->batch_entries);
-		}
-	}
-	if (job->opts->evict_score > 0.0 && job->model.table_count > 0) {
-		job->entry_click = wf_zalloc_array(job->env, job->batch_entries, sizeof(float));
-		if (job->entry_click == NULL) {
-			return wf_fail(WEFT_NOMEM, "clicks of %zu keys", job->batch_entries);
-		}
-	}
-	return WEFT_OK;
-}
-
-void
-wf_run_fill_clicks(const struct wf_run *job, const struct wf_bag_batch *rows)
-{
-	for (size_t r = 0; job->entry_click != NULL && r < rows->rows; r++) {
-		const uint32_t end = rows->first[(r + 1) * rows->slots];
-		for (uint32_t e = rows->first[r * rows->slots]; e < end; e++) {
-			job->entry_click[e] = rows->y[r] > 0.0f ? 1.0f : 0.0f;
-		}
-	}
-}
-
 static enum weft_status
 make_model(struct wf_run *job)
 {
@@ -365,7 +306,7 @@ make_model(struct wf_run *job)
 		return wf_fail(WEFT_INVALID, "embedding=0: ngram needs rows of at least 1 value");
 	}
 	enum weft_status st = job->kind->init(&model_opts, &job->model);
-	return st == WEFT_OK ? alloc_batch_memory(job) : st;
+	return st == WEFT_OK ? wf_run_batches_init(job) : st;
 }
 
 static enum weft_status
@@ -378,12 +319,13 @@ start_compute(struct wf_run *job)
 	const struct wf_seat_ask ask = {.process = &seats, .process_count = 1};
 	enum weft_status st = wf_pin_create_for(job->env, job->opts->session.pin, &ask, &job->pin);
 	if (st == WEFT_OK) {
-		st = wf_compute_create(job->env,
-				       &(struct wf_compute_opts){.model = &job->model,
-								 .thread_count = threads,
-								 .batch_rows = job->batch_rows,
-								 .pin = job->pin},
-				       &job->compute);
+		st = wf_compute_create(
+			job->env,
+			&(struct wf_compute_opts){.model = &job->model,
+						  .thread_count = threads,
+						  .batch_rows = job->batches.rows_max,
+						  .pin = job->pin},
+			&job->compute);
 	}
 	return st == WEFT_OK ? wf_exam_create(job, &job->exam) : st;
 }
@@ -451,41 +393,8 @@ wf_run_fini(struct wf_run *job)
 	wf_exam_destroy(job, job->exam);
 	wf_compute_destroy(job->compute);
 	wf_pin_destroy(job->pin);
-	for (unsigned t = 0; t < job->model.table_count; t++) {
-		wf_free(job->env, job->entry_grad[t],
-			job->batch_entries * job->model.table[t].width * sizeof(float));
-	}
-	wf_free(job->env, job->entry_click, job->batch_entries * sizeof(float));
-	wf_free(job->env, job->row_number, row_numbers(job) * sizeof(*job->row_number));
+	wf_run_batches_fini(job);
 	wf_source_fini(job->env, &job->source);
-}
-
-enum weft_status
-wf_run_shard(const struct wf_run *job, uint32_t trainer, struct wf_shard *out)
-{
-	return wf_shard_init(job->env,
-			     &(struct wf_shard_opts){
-				     .train_rows = job->source.train_rows,
-				     .trainer = trainer,
-				     .trainers = (uint32_t)job->opts->session.num_gradient_servers,
-				     .batch_size = job->opts->batch_size,
-			     },
-			     out);
-}
-
-enum weft_status
-wf_run_batch_init(const struct wf_run *job, struct wf_bag_batch *out)
-{
-	return wf_source_batch_init(job->env, &job->source, job->batch_rows, out);
-}
-
-void
-wf_run_gather(const struct wf_run *job, const struct wf_shard *shard, size_t at,
-	      struct wf_bag_batch *out)
-{
-	size_t rows = wf_shard_rows(shard, at, job->row_number);
-
-	wf_source_gather(&job->source, job->row_number, rows, out);
 }
 
 enum weft_status

@@ -16,6 +16,16 @@
 struct wf_exam;
 struct wf_saved_folder;
 
+/* Memory for a batch: batches.c. */
+struct wf_run_batches {
+	size_t rows_max;    /* of the largest batch of any trainer */
+	size_t entries_max; /* the most that it can have; 0 without tables */
+	/* [larger of rows_max, WF_COMPUTE_TEST_ROWS] of a batch being made */
+	uint32_t *row_number;
+	float *entry_grad[WF_MODEL_TABLES_MAX]; /* [entries_max, width] of the batch computed */
+	float *entry_click; /* [entries_max] likewise, for scores; NULL: there are none */
+};
+
 struct wf_run {
 	const struct wf_train_opts *opts; /* lent for the run */
 	const struct wf_train_sink *sink; /* lent for the run */
@@ -38,12 +48,7 @@ struct wf_run {
 	struct wf_model model;
 	struct wf_pin *pin; /* places 0.. of the compute threads, then the progress thread's */
 	struct wf_compute *compute;
-	size_t batch_rows;    /* largest batch of any trainer */
-	size_t batch_entries; /* the most that it can have; 0 without tables */
-	uint32_t *
-		row_number; /* [larger of batch_rows, WF_COMPUTE_TEST_ROWS] of a batch being made */
-	float *entry_grad[WF_MODEL_TABLES_MAX]; /* [batch_entries, width] of the batch computed */
-	float *entry_click;   /* [batch_entries] likewise, for scores; NULL: there are none */
+	struct wf_run_batches batches;
 	struct wf_exam *exam; /* what testing needs: exam.c */
 
 	uint64_t pass;  /* current, from 0 */
@@ -82,6 +87,17 @@ struct wf_view {
 enum weft_status wf_run_init(struct wf_run *job, const struct wf_train_opts *opts,
 			     struct wf_env *env, const struct wf_train_sink *sink) WEFT_MUST_CHECK;
 void wf_run_fini(struct wf_run *job);
+/* After each batch: dots, log lines, tests, as the periods say. `is_reporter`: trainer 0. */
+enum weft_status wf_run_batch_done(struct wf_run *job, const struct wf_tally *tally,
+				   const struct wf_view *view, bool is_reporter) WEFT_MUST_CHECK;
+/* The line of a pass, by trainer 0. */
+enum weft_status wf_run_report(struct wf_run *job, const struct wf_tally *tally,
+			       const struct wf_view *view) WEFT_MUST_CHECK;
+
+/* batches.c */
+/* Of the largest batch, once data and model are known. fini accepts what is half made. */
+enum weft_status wf_run_batches_init(struct wf_run *job) WEFT_MUST_CHECK;
+void wf_run_batches_fini(struct wf_run *job);
 /* Shard of a trainer, with the job's batch size. */
 enum weft_status wf_run_shard(const struct wf_run *job, uint32_t trainer,
 			      struct wf_shard *out) WEFT_MUST_CHECK;
@@ -91,14 +107,9 @@ enum weft_status wf_run_batch_init(const struct wf_run *job,
 /* Put batch number `at` of a shard together. */
 void wf_run_gather(const struct wf_run *job, const struct wf_shard *shard, size_t at,
 		   struct wf_bag_batch *out);
-/* entry_click, where there are scores: 1 for each key of a row of the positive class, else 0. */
+/* batches.entry_click, where there are scores: 1 for each key of a row of the positive class, else
+ * 0. */
 void wf_run_fill_clicks(const struct wf_run *job, const struct wf_bag_batch *rows);
-/* After each batch: dots, log lines, tests, as the periods say. `is_reporter`: trainer 0. */
-enum weft_status wf_run_batch_done(struct wf_run *job, const struct wf_tally *tally,
-				   const struct wf_view *view, bool is_reporter) WEFT_MUST_CHECK;
-/* The line of a pass, by trainer 0. */
-enum weft_status wf_run_report(struct wf_run *job, const struct wf_tally *tally,
-			       const struct wf_view *view) WEFT_MUST_CHECK;
 
 /* exam.c. The largest number of keys that is asked of a view at once. */
 uint32_t wf_run_lookup_max(const struct wf_run *job);

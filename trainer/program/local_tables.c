@@ -51,7 +51,7 @@ open_table(struct wf_local_tables *tables, unsigned table)
 {
 	const struct wf_run *job = tables->job;
 	const struct wf_train_opts *opts = job->opts;
-	const uint64_t pairs = (uint64_t)tables->trainers * job->batch_entries;
+	const uint64_t pairs = (uint64_t)tables->trainers * job->batches.entries_max;
 
 	if (pairs > WF_TABLE_ENTRIES_MAX) {
 		return wf_fail(WEFT_INVALID,
@@ -98,7 +98,7 @@ alloc_memory(struct wf_local_tables *tables)
 {
 	struct wf_env *env = tables->job->env;
 	const struct wf_model *model = &tables->job->model;
-	const size_t entries = tables->job->batch_entries;
+	const size_t entries = tables->job->batches.entries_max;
 
 	tables->push = wf_zalloc_array(env, tables->trainers, sizeof(*tables->push));
 	tables->batch = wf_zalloc_array(env, tables->trainers, sizeof(*tables->batch));
@@ -139,7 +139,7 @@ wf_local_tables_create(struct wf_run *job, uint32_t trainers, struct wf_local_ta
 {
 	struct wf_local_tables *tables = wf_zalloc(job->env, sizeof(*tables));
 
-	WF_ASSERT(trainers >= 1 && job->model.table_count >= 1 && job->batch_entries >= 1);
+	WF_ASSERT(trainers >= 1 && job->model.table_count >= 1 && job->batches.entries_max >= 1);
 	if (tables == NULL) {
 		return wf_fail(WEFT_NOMEM, "tables: %zu bytes", sizeof(*tables));
 	}
@@ -168,7 +168,7 @@ wf_local_tables_destroy(struct wf_local_tables *tables)
 	}
 	struct wf_env *env = tables->job->env;
 	const struct wf_model *model = &tables->job->model;
-	const size_t entries = tables->job->batch_entries;
+	const size_t entries = tables->job->batches.entries_max;
 
 	for (unsigned t = 0; t < model->table_count; t++) {
 		const size_t bytes = entries * model->table[t].width * sizeof(float);
@@ -287,7 +287,7 @@ merge(const struct wf_local_tables *tables, const struct wf_batch *batch, uint32
 		push->key[push->count - 1] = entry->key;
 		if (push->show != NULL) {
 			add_score(push, push->count - 1, is_first,
-				  tables->job->entry_click[entry->idx]);
+				  tables->job->batches.entry_click[entry->idx]);
 		}
 		for (unsigned t = 0; t < tables->job->model.table_count; t++) {
 			const uint32_t width = tables->job->model.table[t].width;

@@ -21,8 +21,9 @@ add_table(struct wf_remote_tables *tables, struct weft_session *session, unsigne
 {
 	const struct wf_run *job = tables->job;
 	const struct wf_model_table *about = &job->model.table[t];
-	const size_t most = job->batch_entries > wf_run_lookup_max(job) ? job->batch_entries
-									: wf_run_lookup_max(job);
+	const size_t most = job->batches.entries_max > wf_run_lookup_max(job)
+				    ? job->batches.entries_max
+				    : wf_run_lookup_max(job);
 	struct weft_table_opts table;
 
 	weft_table_opts_init(&table);
@@ -95,7 +96,7 @@ wf_remote_batch_wait(const struct wf_remote_tables *tables, const struct wf_remo
 		}
 		out->row[t] = weft_rows_values(batch->pulled[t]);
 		out->place[t] = weft_rows_place(batch->pulled[t]);
-		out->entry_grad[t] = tables->job->entry_grad[t];
+		out->entry_grad[t] = tables->job->batches.entry_grad[t];
 	}
 	return WEFT_OK;
 }
@@ -109,7 +110,7 @@ wf_remote_batch_push(const struct wf_remote_tables *tables, struct wf_remote_bat
 	wf_run_fill_clicks(tables->job, computed->rows);
 	for (unsigned t = 0; st == WEFT_OK && t < tables->job->model.table_count; t++) {
 		st = weft_rows_push(batch->pulled[t], computed->entry_grad[t], NULL,
-				    tables->job->entry_click);
+				    tables->job->batches.entry_click);
 		batch->pulled[t] = NULL;
 	}
 	return st;

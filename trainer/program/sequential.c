@@ -168,7 +168,7 @@ compute_batch(struct run *run, uint32_t trainer, double *cost)
 	struct wf_batch batch = {.rows = &run->rows};
 
 	wf_run_gather(job, &member->shard, job->batch, &run->rows);
-	memcpy(batch.entry_grad, job->entry_grad, sizeof(batch.entry_grad));
+	memcpy(batch.entry_grad, job->batches.entry_grad, sizeof(batch.entry_grad));
 	if (run->tables != NULL) {
 		enum weft_status st = wf_local_tables_pull(run->tables, &batch);
 		if (st != WEFT_OK) {

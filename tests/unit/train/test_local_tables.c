@@ -34,7 +34,7 @@ stage_init(struct stage *stage, struct wf_env *env)
 		.row_optimizer = wf_row_defaults(),
 		.seed = 1,
 		.model = {.table_count = 1, .table = {{.name = "t", .width = WIDTH}}},
-		.batch_entries = ENTRIES,
+		.batches.entries_max = ENTRIES,
 	};
 	stage->job.row_optimizer.set.learning_rate = 1.0;
 	stage->rows = (struct wf_bag_batch){
@@ -163,10 +163,10 @@ more_keys_than_a_step_can_have_are_refused(void **state)
 	struct wf_local_tables *tables = stage_init(&stage, *state);
 	struct wf_local_tables *other = NULL;
 
-	stage.job.batch_entries = 1u << 22;
+	stage.job.batches.entries_max = 1u << 22;
 	assert_refused(wf_local_tables_create(&stage.job, 5, &other), WEFT_INVALID, "batch_size");
 	assert_null(other);
-	stage.job.batch_entries = ENTRIES;
+	stage.job.batches.entries_max = ENTRIES;
 	wf_local_tables_destroy(tables);
 	wf_local_tables_destroy(NULL);
 }
