@@ -26,6 +26,16 @@ struct wf_run_batches {
 	float *entry_click; /* [entries_max] likewise, for scores; NULL: there are none */
 };
 
+/* Where passes are saved, and which could not be: saving.c. */
+struct wf_run_saving {
+	/* Open, and locked, from the checks to the end; NULL: this process does not save there. */
+	struct wf_saved_folder *folder;
+	struct wf_saved_folder *average_folder;
+	uint64_t failures; /* passes that could not be saved */
+	uint64_t first_unsaved_pass;
+	struct wf_error first_failure;
+};
+
 struct wf_run {
 	const struct wf_train_opts *opts; /* lent for the run */
 	const struct wf_train_sink *sink; /* lent for the run */
@@ -56,13 +66,7 @@ struct wf_run {
 
 	double test; /* figure of the last pass's line */
 	double auc;  /* measured at the end, where the model is a classifier with tables */
-
-	/* Open, and locked, from the checks to the end; NULL: this process does not save there. */
-	struct wf_saved_folder *save_folder;
-	struct wf_saved_folder *average_folder;
-	uint64_t save_failures; /* passes that could not be saved */
-	uint64_t first_unsaved_pass;
-	struct wf_error first_save_failure;
+	struct wf_run_saving saving;
 };
 
 /* What a trainer has done in a pass. */

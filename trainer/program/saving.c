@@ -47,10 +47,10 @@ open_folders(struct wf_run *job)
 {
 	char dir[WF_SAVED_PATH_BYTES];
 
-	enum weft_status st = open_folder(job, job->opts->save_dir, &job->save_folder);
+	enum weft_status st = open_folder(job, job->opts->save_dir, &job->saving.folder);
 	if (st == WEFT_OK && wf_optimizer_averages(&job->optimizer.set)) {
 		st = wf_saved_join(job->opts->save_dir, "average", dir);
-		st = st == WEFT_OK ? open_folder(job, dir, &job->average_folder) : st;
+		st = st == WEFT_OK ? open_folder(job, dir, &job->saving.average_folder) : st;
 	}
 	return st;
 }
@@ -58,8 +58,8 @@ open_folders(struct wf_run *job)
 void
 wf_run_close_saving(struct wf_run *job)
 {
-	wf_saved_folder_close(job->average_folder);
-	wf_saved_folder_close(job->save_folder);
+	wf_saved_folder_close(job->saving.average_folder);
+	wf_saved_folder_close(job->saving.folder);
 }
 
 static bool
@@ -408,7 +408,7 @@ save(const struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run
 			return st;
 		}
 	}
-	return wf_saved_write_all(job->save_folder, &about, &content);
+	return wf_saved_write_all(job->saving.folder, &about, &content);
 }
 
 /* The averages as values, without state: a model to use, or to begin with. */
@@ -433,9 +433,9 @@ save_averages(const struct wf_run *job, float *const *average, struct wf_run_pas
 	}
 	describe(job, &about);
 	enum weft_status st =
-		wf_saved_write(job->average_folder, &about, tensor, model->tensor_count);
+		wf_saved_write(job->saving.average_folder, &about, tensor, model->tensor_count);
 	if (st == WEFT_OK && job->opts->save_only_one &&
-	    wf_saved_remove_older(job->average_folder, job->pass) != WEFT_OK) {
+	    wf_saved_remove_older(job->saving.average_folder, job->pass) != WEFT_OK) {
 		wf_log(job->env, WF_LOG_WARN, "save_only_one: %s", weft_last_error());
 	}
 	return st;
@@ -447,9 +447,9 @@ note_failure(struct wf_run *job, const char *what)
 {
 	wf_log(job->env, WF_LOG_WARN, "%s %" PRIu64 " is not saved, training goes on: %s", what,
 	       job->pass, weft_last_error());
-	if (job->save_failures++ == 0) {
-		job->first_save_failure = *wf_error_record();
-		job->first_unsaved_pass = job->pass;
+	if (job->saving.failures++ == 0) {
+		job->saving.first_failure = *wf_error_record();
+		job->saving.first_unsaved_pass = job->pass;
 	}
 }
 
@@ -461,7 +461,7 @@ wf_run_save(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_ru
 		return;
 	}
 	if (job->opts->save_only_one &&
-	    wf_saved_remove_older(job->save_folder, job->pass) != WEFT_OK) {
+	    wf_saved_remove_older(job->saving.folder, job->pass) != WEFT_OK) {
 		wf_log(job->env, WF_LOG_WARN, "save_only_one: %s", weft_last_error());
 	}
 	if (arrays->average != NULL && save_averages(job, arrays->average, past) != WEFT_OK) {
@@ -472,11 +472,12 @@ wf_run_save(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_ru
 enum weft_status
 wf_run_saving_result(const struct wf_run *job)
 {
-	if (job->save_failures == 0) {
+	if (job->saving.failures == 0) {
 		return WEFT_OK;
 	}
 	return wf_fail(WEFT_IO,
 		       "training has finished, but %" PRIu64 " of its passes could not be saved; "
 		       "first pass %" PRIu64 ": %.400s",
-		       job->save_failures, job->first_unsaved_pass, job->first_save_failure.text);
+		       job->saving.failures, job->saving.first_unsaved_pass,
+		       job->saving.first_failure.text);
 }
