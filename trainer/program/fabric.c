@@ -85,7 +85,8 @@ set_lag(const struct wf_train_opts *opts, struct weft_session_opts *session)
 static bool
 keeps_averages(const struct wf_run *job)
 {
-	return wf_optimizer_averages(&job->optimizer.set) && job->opts->session.trainer_id == 0;
+	return wf_optimizer_averages(&job->terms.optimizer.set) &&
+	       job->opts->session.trainer_id == 0;
 }
 
 static enum weft_status
@@ -103,10 +104,10 @@ open_session(struct fabric *fabric)
 	snprintf(fabric->numerics, sizeof(fabric->numerics),
 		 "openblas %s, 1 BLAS thread, trainer_count %" PRIu64, openblas_get_corename(),
 		 opts->trainer_count);
-	session.skip_nonfinite = job->is_skipping;
+	session.skip_nonfinite = job->terms.is_skipping;
 	set_lag(opts, &session);
 	session.rounding_seed = job->seed;
-	session.optimizer = job->session_optimizer;
+	session.optimizer = job->terms.session_optimizer;
 	session.pin = progress_pin(fabric);
 	session.keep_state = wf_run_is_saver(job) || keeps_averages(job);
 	session.compared = fabric->compared;

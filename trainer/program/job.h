@@ -16,6 +16,19 @@
 struct wf_exam;
 struct wf_saved_folder;
 
+/* What the options come to: terms.c. */
+struct wf_run_terms {
+	struct wf_optimizer_opts optimizer;
+	struct weft_optimizer_opts session_optimizer; /* the same, for the session */
+	struct wf_row_opts row_optimizer;  /* of a model with tables: that of their rows, */
+	enum weft_value_format row_rest;   /* how these are kept, */
+	enum weft_value_format row_wire;   /* and how they and their gradients travel */
+	enum weft_value_format dense_wire; /* how gradients and values of tensors travel, */
+	bool is_drawing;                   /* and that gradients are rounded by chance */
+	bool is_mean;                      /* grad_reduce */
+	bool is_skipping;                  /* nonfinite */
+};
+
 /* Memory for a batch: batches.c. */
 struct wf_run_batches {
 	size_t rows_max;    /* of the largest batch of any trainer */
@@ -42,15 +55,7 @@ struct wf_run {
 	struct wf_env *env;
 	const struct wf_kind *kind;
 	const struct wf_kernels *kernels;
-	struct wf_optimizer_opts optimizer;
-	struct weft_optimizer_opts session_optimizer; /* the same, for the session */
-	struct wf_row_opts row_optimizer;  /* of a model with tables: that of their rows, */
-	enum weft_value_format row_rest;   /* how these are kept, */
-	enum weft_value_format row_wire;   /* and how they and their gradients travel */
-	enum weft_value_format dense_wire; /* how gradients and values of tensors travel, */
-	bool is_drawing;                   /* and that gradients are rounded by chance */
-	bool is_mean;                      /* grad_reduce */
-	bool is_skipping;                  /* nonfinite */
+	struct wf_run_terms terms;
 	bool is_sequential;
 	uint64_t seed;
 
@@ -97,6 +102,9 @@ enum weft_status wf_run_batch_done(struct wf_run *job, const struct wf_tally *ta
 /* The line of a pass, by trainer 0. */
 enum weft_status wf_run_report(struct wf_run *job, const struct wf_tally *tally,
 			       const struct wf_view *view) WEFT_MUST_CHECK;
+
+/* terms.c. Check the options against one another; WEFT_INVALID says which do not go together. */
+enum weft_status wf_run_terms_read(struct wf_run *job) WEFT_MUST_CHECK;
 
 /* batches.c */
 /* Of the largest batch, once data and model are known. fini accepts what is half made. */

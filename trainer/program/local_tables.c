@@ -65,8 +65,8 @@ open_table(struct wf_local_tables *tables, unsigned table)
 		.partition_count = WF_LOCAL_PARTITIONS,
 		.entries_max = (uint32_t)pairs,
 		.kernels = job->kernels,
-		.row = job->row_optimizer,
-		.value_rest = job->row_rest,
+		.row = job->terms.row_optimizer,
+		.value_rest = job->terms.row_rest,
 		.init = init_of(job, table),
 		.admit = {.count = (uint32_t)opts->admit_count,
 			  .probability = opts->admit_probability},
@@ -203,10 +203,10 @@ wf_local_tables_at(struct wf_local_tables *tables, unsigned table)
 static void
 round_values(const struct wf_run *job, float *value, size_t count)
 {
-	const struct wf_row_half *half = &job->kernels->rows->half[job->row_wire];
+	const struct wf_row_half *half = &job->kernels->rows->half[job->terms.row_wire];
 	uint16_t block[ROUND_BLOCK];
 
-	if (job->row_wire == WEFT_VALUES_F32) {
+	if (job->terms.row_wire == WEFT_VALUES_F32) {
 		return;
 	}
 	for (size_t at = 0; at < count; at += ROUND_BLOCK) {
@@ -344,8 +344,8 @@ apply_table(struct wf_local_tables *tables, unsigned t, const struct wf_local_st
 	/* A lane has the step, too, where nobody has a key: ages go by it. */
 	const struct wf_table_push push = {
 		.step = step->step,
-		.rate = wf_row_rate(&job->row_optimizer, step->samples_before, step->samples),
-		.divisor = job->is_mean ? (float)step->samples : 1.0f,
+		.rate = wf_row_rate(&job->terms.row_optimizer, step->samples_before, step->samples),
+		.divisor = job->terms.is_mean ? (float)step->samples : 1.0f,
 		.batch = tables->batch,
 		.batch_count = count,
 	};
@@ -373,7 +373,7 @@ wf_local_tables_apply(struct wf_local_tables *tables, const struct wf_local_step
 			return st;
 		}
 		*skipped += bad;
-		if (bad > 0 && !job->is_skipping) {
+		if (bad > 0 && !job->terms.is_skipping) {
 			return wf_fail(WEFT_DATA,
 				       "table %s: %" PRIu64 " gradient elements are not finite in "
 				       "step %" PRIu64 "; a smaller sparse_learning_rate may help, "

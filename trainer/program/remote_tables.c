@@ -10,9 +10,9 @@
 static struct weft_row_optimizer_opts
 optimizer_opts(const struct wf_run *job)
 {
-	struct weft_row_optimizer_opts out = job->row_optimizer.set;
+	struct weft_row_optimizer_opts out = job->terms.row_optimizer.set;
 	out.method = job->opts->sparse_optimizer;
-	out.schedule = job->session_optimizer.schedule;
+	out.schedule = job->terms.session_optimizer.schedule;
 	return out;
 }
 
@@ -31,8 +31,8 @@ add_table(struct wf_remote_tables *tables, struct weft_session *session, unsigne
 	table.dim = about->width;
 	table.vocabulary = job->source.key_count;
 	table.batch_keys_max = (uint32_t)most;
-	table.rest = job->row_rest;
-	table.wire = job->row_wire;
+	table.rest = job->terms.row_rest;
+	table.wire = job->terms.row_wire;
 	table.optimizer = optimizer_opts(job);
 	table.init = about->limit > 0.0f ? "uniform" : "zero";
 	table.init_a = about->limit > 0.0f ? -(double)about->limit : 0.0;

@@ -8,7 +8,7 @@
 static inline bool
 wf_run_rounds(const struct wf_run *job)
 {
-	return job->dense_wire != WEFT_VALUES_F32;
+	return job->terms.dense_wire != WEFT_VALUES_F32;
 }
 
 /* One trainer's gradients of step `step`, as lanes widen them. With f32: nothing. */

@@ -48,7 +48,7 @@ open_folders(struct wf_run *job)
 	char dir[WF_SAVED_PATH_BYTES];
 
 	enum weft_status st = open_folder(job, job->opts->save_dir, &job->saving.folder);
-	if (st == WEFT_OK && wf_optimizer_averages(&job->optimizer.set)) {
+	if (st == WEFT_OK && wf_optimizer_averages(&job->terms.optimizer.set)) {
 		st = wf_saved_join(job->opts->save_dir, "average", dir);
 		st = st == WEFT_OK ? open_folder(job, dir, &job->saving.average_folder) : st;
 	}
@@ -78,7 +78,7 @@ wf_run_is_saver(const struct wf_run *job)
 static enum weft_status
 check_tables(const struct wf_run *job)
 {
-	const enum wf_row_optimizer kind = job->row_optimizer.kind;
+	const enum wf_row_optimizer kind = job->terms.row_optimizer.kind;
 
 	if (is_given(job->opts->init_model_path) &&
 	    (kind == WF_ROW_FTRL || kind == WF_ROW_FTRL_GROUP)) {
@@ -131,7 +131,7 @@ static void
 describe_tables(const struct wf_run *job, struct wf_saved_about *about)
 {
 	const struct wf_train_opts *opts = job->opts;
-	const struct wf_row_opts *row = &job->row_optimizer;
+	const struct wf_row_opts *row = &job->terms.row_optimizer;
 	const size_t used = strlen(about->settings);
 
 	snprintf(
@@ -168,8 +168,8 @@ describe_session(const struct wf_run *job, struct wf_saved_about *about)
 	struct wf_session_values usual;
 
 	wf_session_defaults(&usual);
-	values.opts.optimizer = job->session_optimizer;
-	values.opts.skip_nonfinite = job->is_skipping;
+	values.opts.optimizer = job->terms.session_optimizer;
+	values.opts.skip_nonfinite = job->terms.is_skipping;
 	values.opts.optimizer.method = usual.opts.optimizer.method; /* stands by itself */
 	values.opts.optimizer.first_pass = usual.opts.optimizer.first_pass;
 	values.opts.slice_bytes = usual.opts.slice_bytes;
@@ -184,7 +184,8 @@ describe(const struct wf_run *job, struct wf_saved_about *about)
 	const struct wf_train_opts *opts = job->opts;
 
 	snprintf(about->version, sizeof(about->version), "%s", weft_version());
-	snprintf(about->optimizer, sizeof(about->optimizer), "%s", job->session_optimizer.method);
+	snprintf(about->optimizer, sizeof(about->optimizer), "%s",
+		 job->terms.session_optimizer.method);
 	describe_session(job, about);
 	add_text(about,
 		 "%sseed=%" PRIu64 " batch_size=%" PRIu64 " num_gradient_servers=%" PRIu32
@@ -219,7 +220,7 @@ list_tensors(const struct wf_run *job, const struct wf_run_arrays *arrays,
 	     struct wf_saved_tensor *out)
 {
 	const struct wf_model *model = &job->model;
-	const unsigned states = wf_state_count(&job->optimizer);
+	const unsigned states = wf_state_count(&job->terms.optimizer);
 
 	for (unsigned t = 0; t < model->tensor_count; t++) {
 		out[t] = (struct wf_saved_tensor){

@@ -58,7 +58,7 @@ alloc_memory(struct run *run)
 {
 	const struct wf_model *model = &run->job->model;
 	struct wf_env *env = run->job->env;
-	unsigned states = wf_state_count(&run->job->optimizer);
+	unsigned states = wf_state_count(&run->job->terms.optimizer);
 	float *array[WF_MODEL_TENSORS_MAX];
 	float *at = NULL;
 	size_t one = 0;
@@ -137,8 +137,8 @@ run_init(struct run *run)
 		run->samples_before = past.samples;
 		st = round_values(run);
 	}
-	if (wf_optimizer_averages(&job->optimizer.set)) {
-		wf_average_begin(&job->optimizer, run->updates, &run->average);
+	if (wf_optimizer_averages(&job->terms.optimizer.set)) {
+		wf_average_begin(&job->terms.optimizer, run->updates, &run->average);
 	}
 	return st;
 }
@@ -233,7 +233,7 @@ norm_divisor(struct run *run, float divisor)
 	const size_t slice = job->opts->session.slice_bytes / sizeof(float);
 	struct wf_norm norm = {0};
 
-	if (!wf_optimizer_clips_norm(&job->optimizer.set)) {
+	if (!wf_optimizer_clips_norm(&job->terms.optimizer.set)) {
 		return divisor;
 	}
 	for (unsigned t = 0; t < job->model.tensor_count; t++) {
@@ -244,14 +244,14 @@ norm_divisor(struct run *run, float divisor)
 			wf_norm_add(&norm, wf_norm_squares(run->slice_grad, grads, here));
 		}
 	}
-	return wf_norm_divisor(&norm, divisor, job->optimizer.set.clip_norm);
+	return wf_norm_divisor(&norm, divisor, job->terms.optimizer.set.clip_norm);
 }
 
 /* Apply one slice of one tensor; returns how many elements were not finite. */
 static size_t
 apply_slice(struct run *run, struct wf_apply *apply, unsigned tensor, size_t first)
 {
-	enum wf_optimizer kind = run->job->optimizer.method.kind;
+	enum wf_optimizer kind = run->job->terms.optimizer.method.kind;
 
 	apply->grad_count = collect_gradients(run, tensor, first);
 	apply->grad = run->slice_grad;
@@ -266,7 +266,7 @@ apply_slice(struct run *run, struct wf_apply *apply, unsigned tensor, size_t fir
 static float **
 sums_of(struct run *run, unsigned tensor, float *out[WF_AVERAGE_SUMS])
 {
-	unsigned first = wf_optimizer_state_count(run->job->optimizer.method.kind);
+	unsigned first = wf_optimizer_state_count(run->job->terms.optimizer.method.kind);
 
 	for (unsigned i = 0; i < WF_AVERAGE_SUMS; i++) {
 		out[i] = run->state[first + i][tensor];
@@ -281,7 +281,7 @@ add_averages(struct run *run)
 	const struct wf_run *job = run->job;
 	float *sum[WF_AVERAGE_SUMS];
 
-	if (!wf_optimizer_averages(&job->optimizer.set)) {
+	if (!wf_optimizer_averages(&job->terms.optimizer.set)) {
 		return;
 	}
 	wf_average_next(&run->average);
@@ -310,15 +310,15 @@ apply_step(struct run *run, uint64_t samples)
 	const struct wf_run *job = run->job;
 	const size_t slice = job->opts->session.slice_bytes / sizeof(float);
 	struct wf_apply apply = {
-		.divisor = norm_divisor(run, job->is_mean ? (float)samples : 1.0f),
-		.clip = (float)job->optimizer.set.clip,
-		.decay = (float)job->optimizer.set.decay,
-		.l1 = (float)job->optimizer.set.l1,
+		.divisor = norm_divisor(run, job->terms.is_mean ? (float)samples : 1.0f),
+		.clip = (float)job->terms.optimizer.set.clip,
+		.decay = (float)job->terms.optimizer.set.decay,
+		.l1 = (float)job->terms.optimizer.set.l1,
 	};
 
 	run->updates++;
-	wf_apply_scalars(&job->optimizer,
-			 wf_learning_rate(&job->optimizer, run->samples_before, samples,
+	wf_apply_scalars(&job->terms.optimizer,
+			 wf_learning_rate(&job->terms.optimizer, run->samples_before, samples,
 					  job->pass - job->opts->start_pass),
 			 run->updates, &apply);
 	for (unsigned t = 0; t < job->model.tensor_count; t++) {
@@ -329,7 +329,7 @@ apply_step(struct run *run, uint64_t samples)
 			bad += apply_slice(run, &apply, t, first);
 		}
 		run->skipped += bad;
-		if (bad > 0 && !job->is_skipping) {
+		if (bad > 0 && !job->terms.is_skipping) {
 			return wf_fail(
 				WEFT_DATA,
 				"tensor %s: %zu of %zu gradient elements are not finite in step "
@@ -437,7 +437,7 @@ run_pass(struct run *run)
 		       job->pass, run->skipped);
 	}
 	view.digest = digest_of(run);
-	if (wf_optimizer_averages(&job->optimizer.set)) {
+	if (wf_optimizer_averages(&job->terms.optimizer.set)) {
 		compute_averages(run);
 		view.param = (const float *const *)run->averaged;
 	}
@@ -450,7 +450,8 @@ save_pass(struct run *run)
 	const struct wf_run_arrays arrays = {
 		.param = run->exact,
 		.state = run->state,
-		.average = wf_optimizer_averages(&run->job->optimizer.set) ? run->averaged : NULL,
+		.average = wf_optimizer_averages(&run->job->terms.optimizer.set) ? run->averaged
+										 : NULL,
 		.tables = run->tables,
 	};
 

@@ -31,12 +31,12 @@ stage_init(struct stage *stage, struct wf_env *env)
 		.opts = &stage->opts,
 		.env = env,
 		.kernels = wf_kernels_best(),
-		.row_optimizer = wf_row_defaults(),
+		.terms.row_optimizer = wf_row_defaults(),
 		.seed = 1,
 		.model = {.table_count = 1, .table = {{.name = "t", .width = WIDTH}}},
 		.batches.entries_max = ENTRIES,
 	};
-	stage->job.row_optimizer.set.learning_rate = 1.0;
+	stage->job.terms.row_optimizer.set.learning_rate = 1.0;
 	stage->rows = (struct wf_bag_batch){
 		.slots = 1, .first = stage->first, .key = stage->key, .weight = stage->weight};
 	stage->batch = (struct wf_batch){.rows = &stage->rows, .entry_grad = {stage->grad}};
@@ -125,7 +125,7 @@ mean_divides_by_the_samples_of_the_step(void **state)
 	struct wf_local_tables *tables = stage_init(&stage, *state);
 	uint64_t skipped = 0;
 
-	stage.job.is_mean = true;
+	stage.job.terms.is_mean = true;
 	push(&stage, tables, 0, 1, (const uint64_t[]){1}, (const float[]){8.0f});
 	assert_ok(wf_local_tables_apply(tables, &(struct wf_local_step){.step = 1, .samples = 4},
 					&skipped));
@@ -146,7 +146,7 @@ what_is_not_finite_ends_the_run_or_is_counted(void **state)
 		       WEFT_DATA, "table t: 2 gradient elements");
 	wf_local_tables_destroy(tables);
 	tables = stage_init(&stage, *state);
-	stage.job.is_skipping = true;
+	stage.job.terms.is_skipping = true;
 	skipped = 5;
 	push(&stage, tables, 0, 1, (const uint64_t[]){1}, (const float[]){__builtin_inff()});
 	assert_ok(wf_local_tables_apply(tables, &(struct wf_local_step){.step = 1, .samples = 1},
