@@ -136,8 +136,8 @@ enum weft_status wf_exam_test(struct wf_run *job, const struct wf_view *view, fl
 enum weft_status wf_exam_digest(struct wf_run *job, const struct wf_view *view,
 				uint64_t *out) WEFT_MUST_CHECK;
 
-/* verdict.c: after the last pass, by trainer 0: how good the model is, beside its baselines.
- * wf_run_measure asks the model, while it can be asked; wf_run_conclude prints. */
+/* After the last pass, by trainer 0: how good the model is, beside its baselines. measure.c asks
+ * the model, while it can be asked; verdict.c prints. */
 enum weft_status wf_run_measure(struct wf_run *job, const struct wf_view *view) WEFT_MUST_CHECK;
 enum weft_status wf_run_conclude(struct wf_run *job) WEFT_MUST_CHECK;
 
