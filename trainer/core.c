@@ -6,10 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "exchange/buffers.h"
 #include "trainer/service.h"
-
-WF_STATIC_ASSERT(WF_SECTIONS <= WF_ANSWER_PLACES_MAX, "each section can be granted");
 
 #define TICK_NS (WF_NS_PER_S / 10)
 #define AWAY_NS WF_NS_PER_S
@@ -25,27 +22,7 @@ open_transport(struct wf_core *core)
 	wf_transport_opts_set(&core->values, &opts);
 	opts.verbs = core->verbs;
 	enum weft_status st = wf_transport_open("paths", &opts, &core->turn.transport);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	for (unsigned i = 0; i < core->place_count && st == WEFT_OK; i++) {
-		st = wf_buffers_add(core->turn.transport, &core->section[i],
-				    &core->section_region[i]);
-	}
-	if (st == WEFT_OK) {
-		st = wf_core_halves_add(core);
-	}
-	if (st == WEFT_OK) {
-		st = wf_buffers_add(core->turn.transport, &core->grad, &core->grad_region);
-	}
-	for (unsigned i = 0; i < core->place_count && st == WEFT_OK; i++) {
-		bool halves = i == 0 && core->wire != WEFT_VALUES_F32;
-		core->place[i] = (struct wf_answer_place){
-			.region = halves ? core->answers_region : core->section_region[i],
-			.bytes = halves ? core->answers.bytes : core->section[i].bytes,
-		};
-	}
-	return st;
+	return st == WEFT_OK ? wf_memory_add(core) : st;
 }
 
 static void

@@ -24,6 +24,7 @@
 #include "kernels/norm.h"
 #include "kernels/optimizer.h"
 #include "trainer/failure.h"
+#include "trainer/memory.h"
 #include "transport/rdma.h"
 #include "transport/transport.h"
 #include "weft/weft.h"
@@ -32,7 +33,6 @@
 #include "wire/placement.h"
 #include "wire/priority.h"
 
-#define WF_SECTIONS (2 + WF_STATE_MAX) /* that lanes may write to: places, by their index */
 #define WF_CORE_OPS 16
 
 struct wf_link_codec;
@@ -107,21 +107,11 @@ struct wf_core {
 	};
 	struct wf_job job;
 	struct wf_placement placement;
-	uint64_t *offset; /* [tensor_count] bytes, in both slabs */
 	uint8_t *job_bytes;
 	uint64_t job_byte_count;
 	uint64_t incarnation;
 	uint64_t numerics_digest;
-	struct wf_slab grad;
-	uint32_t grad_region;
-	/* Parameters; state, if it is kept; then, with a wire of 16 bits, the pservers' f32
-	 * parameters. */
-	struct wf_slab section[WF_SECTIONS];
-	uint32_t section_region[WF_SECTIONS];
-	struct wf_answer_place
-		place[WF_SECTIONS]; /* where lanes put them: sections, or 16 bits of the first */
-	unsigned section_count;     /* 1; more if the state is kept */
-	unsigned place_count;       /* with the pservers' parameters: what lanes may write to */
+	struct wf_memory memory;
 	/* With a wire of 16 bits only: what leaves and what comes, in the layout of the sections
 	 * with offsets by half (halves.c). */
 	const struct wf_link_codec *codec; /* NULL: f32 */

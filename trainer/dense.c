@@ -49,7 +49,7 @@ open_slices(struct wf_link *link, uint32_t lane)
 			.tensor = slice->tensor,
 			.slot = WF_SLOT_NONE,
 			.answered = 0 - (uint64_t)(core->init.sections - 1),
-			.offset = core->offset[slice->tensor] + slice->first * sizeof(float),
+			.offset = core->memory.offset[slice->tensor] + slice->first * sizeof(float),
 			.bytes = slice->count * sizeof(float),
 		};
 		if (dense->slice[i].bytes > dense->longest_bytes) {
@@ -59,8 +59,8 @@ open_slices(struct wf_link *link, uint32_t lane)
 	}
 	dense->link.content.unit_count = dense->slice_count;
 	dense->link.content.takes_steps = dense->pushable_count > 0;
-	dense->link.content.place = core->place;
-	dense->link.content.place_count = core->place_count;
+	dense->link.content.place = core->memory.place;
+	dense->link.content.place_count = core->memory.place_count;
 	enum weft_status st = alloc_priorities(dense);
 	return st == WEFT_OK ? wf_link_features_open(dense) : st;
 }

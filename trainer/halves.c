@@ -37,7 +37,7 @@ static void
 round_slice(struct wf_core *core, struct wf_dense_slice *slice)
 {
 	uint16_t *to = at(&core->rounded, slice->offset >> core->wire_shift);
-	const float *from = at(&core->grad, slice->offset);
+	const float *from = at(&core->memory.grad, slice->offset);
 	const size_t count = slice->bytes / sizeof(float);
 	if (slice->is_rounded) {
 		return;
@@ -52,7 +52,8 @@ round_slice(struct wf_core *core, struct wf_dense_slice *slice)
 			.trainer = core->opts.trainer_id,
 			.tensor = slice->tensor,
 			.step = slice->step,
-			.first = (slice->offset - core->offset[slice->tensor]) / sizeof(float),
+			.first = (slice->offset - core->memory.offset[slice->tensor]) /
+				 sizeof(float),
 		};
 		wf_halves_draw(core->kernels, &draw, to);
 	} else {
@@ -78,8 +79,8 @@ copy_in(struct wf_core *core, const struct wf_dense_slice *slice)
 	if (slice->in_flight && wf_is_initial_push(slice->step)) {
 		return;
 	}
-	core->kernels->rows->half[core->wire].widen(at(&core->section[0], slice->offset), from,
-						    slice->bytes / sizeof(float));
+	core->kernels->rows->half[core->wire].widen(at(&core->memory.section[0], slice->offset),
+						    from, slice->bytes / sizeof(float));
 }
 
 static const struct wf_link_codec codec = {
@@ -94,7 +95,6 @@ wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
 	core->wire = (enum weft_value_format)core->job.set.dense_wire;
 	core->wire_shift = core->wire == WEFT_VALUES_F32 ? 0 : 1;
 	core->kernels = wf_kernels_best();
-	core->place_count = core->section_count;
 	if (core->wire == WEFT_VALUES_F32) {
 		return WEFT_OK;
 	}
@@ -104,10 +104,7 @@ wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
 	if (st == WEFT_OK) {
 		st = env->ops->slab_open(env, bytes >> core->wire_shift, numa_node, &core->answers);
 	}
-	if (st != WEFT_OK || core->opts.keep_state == 0) {
-		return st;
-	}
-	return env->ops->slab_open(env, bytes, numa_node, &core->section[core->place_count++]);
+	return st;
 }
 
 void

@@ -39,7 +39,7 @@ wf_local_open(struct weft_session *session)
 	const struct wf_core *core = &session->core;
 	struct wf_local *local = &session->local;
 	struct wf_env *env = session->env;
-	uint64_t bytes = core->grad.bytes;
+	uint64_t bytes = core->memory.grad.bytes;
 	if (core->service != NULL) {
 		return wf_fail(WEFT_INVALID,
 			       "dense_mode WEFT_DENSE_LOCAL or _ELASTIC: it goes with "
@@ -111,7 +111,7 @@ wf_local_reset_samples(struct weft_session *session)
 static float *
 array_of(const struct weft_tensor *tensor, const struct wf_slab *slab)
 {
-	return (float *)((char *)slab->base + tensor->session->core.offset[tensor->idx]);
+	return (float *)((char *)slab->base + tensor->session->core.memory.offset[tensor->idx]);
 }
 
 static void

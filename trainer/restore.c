@@ -22,10 +22,11 @@ weft_tensor_state(struct weft_tensor *tensor, uint32_t idx)
 {
 	const struct wf_core *core = &tensor->session->core;
 	if (!tensor->session->sealed || !wf_job_has_state(&core->job.tensor[tensor->idx]) ||
-	    idx + 1 >= core->section_count) {
+	    idx + 1 >= core->memory.section_count) {
 		return NULL;
 	}
-	return (float *)((char *)core->section[1 + idx].base + core->offset[tensor->idx]);
+	return (float *)((char *)core->memory.section[1 + idx].base +
+			 core->memory.offset[tensor->idx]);
 }
 
 enum weft_status
@@ -41,7 +42,7 @@ weft_session_restore(struct weft_session *session, uint64_t step, uint64_t sampl
 		return wf_fail(WEFT_INVALID, "restore: trainer %u; trainer 0 restores for all",
 			       core->opts.trainer_id);
 	}
-	if (step > 0 && core->section_count != 1 + state_count) {
+	if (step > 0 && core->memory.section_count != 1 + state_count) {
 		return wf_fail(WEFT_INVALID,
 			       "restore: at step %" PRIu64
 			       " the optimizer has %u arrays of state; set keep_state",
@@ -54,7 +55,7 @@ weft_session_restore(struct weft_session *session, uint64_t step, uint64_t sampl
 	core->init = (struct wf_msg_init){
 		.step = step,
 		.samples = samples,
-		.sections = step > 0 ? core->section_count : 1,
+		.sections = step > 0 ? core->memory.section_count : 1,
 	};
 	core->step = step;
 	core->updated_step = step;
@@ -95,11 +96,11 @@ static enum weft_status
 pull_exact(struct weft_session *session)
 {
 	const struct wf_core *core = &session->core;
-	if (core->place_count == core->section_count) {
+	if (core->memory.place_count == core->memory.section_count) {
 		return WEFT_OK;
 	}
 	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
-		begin_pull(session, i, core->section_count);
+		begin_pull(session, i, core->memory.section_count);
 	}
 	return weft_wait_all(session);
 }
@@ -111,11 +112,11 @@ weft_tensor_exact(struct weft_tensor *tensor)
 	if (core->job.set.dense_wire == WEFT_WIRE_F32) {
 		return weft_tensor_param(tensor);
 	}
-	if (!tensor->session->sealed || core->place_count == core->section_count) {
+	if (!tensor->session->sealed || core->memory.place_count == core->memory.section_count) {
 		return NULL;
 	}
-	return (float *)((char *)core->section[core->section_count].base +
-			 core->offset[tensor->idx]);
+	return (float *)((char *)core->memory.section[core->memory.section_count].base +
+			 core->memory.offset[tensor->idx]);
 }
 
 enum weft_status
@@ -124,10 +125,11 @@ weft_pull_state(struct weft_session *session)
 	struct wf_core *core = &session->core;
 	session->has_state = false;
 	enum weft_status st = weft_pull_all(session);
-	if (st == WEFT_OK && core->section_count != 1 + weft_state_count(session)) {
+	if (st == WEFT_OK && core->memory.section_count != 1 + weft_state_count(session)) {
 		return wf_fail(WEFT_INVALID, "pull of state: set keep_state in the options");
 	}
-	for (unsigned section = 1; section < core->section_count && st == WEFT_OK; section++) {
+	for (unsigned section = 1; section < core->memory.section_count && st == WEFT_OK;
+	     section++) {
 		for (uint32_t i = 0; i < core->job.tensor_count; i++) {
 			if (!wf_job_has_state(&core->job.tensor[i])) {
 				continue;

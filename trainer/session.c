@@ -11,7 +11,6 @@
 #include "kernels/kernels.h"
 #include "kernels/optimizer.h"
 #include "transport/verbs/verbs_settings.h"
-#include "wire/layout.h"
 
 #define PSERVERS_MAX 1024u
 #define VERSION_TEXT_(a, b, c) #a "." #b "." #c
@@ -168,15 +167,9 @@ release_arrays(struct weft_session *session, bool keep)
 {
 	struct wf_env *env = session->env;
 	struct wf_core *core = &session->core;
-	for (unsigned i = 0; i < WF_ARRAY_COUNT(core->section); i++) {
-		wf_slab_release(env, &core->section[i], keep);
-	}
-	wf_slab_release(env, &core->grad, keep);
-	wf_core_halves_close(core);
+	wf_memory_close(core, keep);
 	wf_local_close(session);
 	wf_placement_fini(env, &core->placement);
-	wf_free(env, core->offset, (core->job.tensor_count + 1u) * sizeof(*core->offset));
-	core->offset = NULL;
 }
 
 static void
@@ -283,32 +276,6 @@ weft_session_open(const struct weft_session_opts *given, struct weft_session **o
 	return WEFT_OK;
 }
 
-static enum weft_status
-alloc_arrays(struct weft_session *session)
-{
-	struct wf_core *core = &session->core;
-	core->offset =
-		wf_zalloc_array(session->env, core->job.tensor_count + 1u, sizeof(*core->offset));
-	if (core->offset == NULL) {
-		return wf_fail(WEFT_NOMEM, "session: no memory for %u tensors",
-			       core->job.tensor_count);
-	}
-	uint64_t bytes = wf_layout_offsets(&core->job, core->offset);
-	struct wf_env *env = session->env;
-	if (bytes == 0) {
-		core->section_count = 1;
-		core->place_count = 1;
-		return WEFT_OK; /* no tensors, no arrays */
-	}
-	core->section_count = 1 + (core->opts.keep_state != 0 ? weft_state_count(session) : 0);
-	int node = wf_pin_place_of(session->progress.pin, 0).numa_node;
-	enum weft_status st = env->ops->slab_open(env, bytes, node, &core->grad);
-	for (unsigned i = 0; i < core->section_count && st == WEFT_OK; i++) {
-		st = env->ops->slab_open(env, bytes, node, &core->section[i]);
-	}
-	return st == WEFT_OK ? wf_core_halves_open(core, bytes, node) : st;
-}
-
 enum weft_status
 weft_session_seal(struct weft_session *session)
 {
@@ -324,7 +291,9 @@ weft_session_seal(struct weft_session *session)
 		st = wf_placement_init(session->env, &core->job, &core->placement);
 	}
 	if (st == WEFT_OK) {
-		st = alloc_arrays(session);
+		uint32_t state_count = core->opts.keep_state != 0 ? weft_state_count(session) : 0;
+		int node = wf_pin_place_of(session->progress.pin, 0).numa_node;
+		st = wf_memory_open(core, state_count, node);
 	}
 	if (st == WEFT_OK && wf_local_is_on(core)) {
 		st = wf_local_open(session);
@@ -420,8 +389,8 @@ weft_digest(struct weft_session *session, uint64_t *out)
 		wf_digest_string(digest, order[i]->name);
 		wf_digest_u64(digest, order[i]->count);
 		wf_digest_bytes(digest,
-				(const char *)core->section[0].base +
-					core->offset[order[i] - core->job.tensor],
+				(const char *)core->memory.section[0].base +
+					core->memory.offset[order[i] - core->job.tensor],
 				order[i]->count * sizeof(float));
 	}
 	if (st == WEFT_OK) {

@@ -164,7 +164,7 @@ weft_tensor_param(struct weft_tensor *tensor)
 	if (!tensor->session->sealed) {
 		return NULL;
 	}
-	return (float *)((char *)core->section[0].base + core->offset[tensor->idx]);
+	return (float *)((char *)core->memory.section[0].base + core->memory.offset[tensor->idx]);
 }
 
 float *
@@ -174,7 +174,7 @@ weft_tensor_grad(struct weft_tensor *tensor)
 	if (!tensor->session->sealed || core->job.tensor[tensor->idx].is_static) {
 		return NULL;
 	}
-	return (float *)((char *)core->grad.base + core->offset[tensor->idx]);
+	return (float *)((char *)core->memory.grad.base + core->memory.offset[tensor->idx]);
 }
 
 uint64_t
