@@ -89,6 +89,17 @@ struct wf_session_reduce {
 	struct wf_msg_reduce msg; /* scratch */
 };
 
+/* With a wire of 16 bits: what leaves and what comes, in the layout of the session's memory with
+ * offsets by half. halves.c is the only writer. */
+struct wf_session_halves {
+	const struct wf_link_codec *codec; /* NULL: f32, and there are no slabs */
+	enum weft_value_format format;
+	unsigned shift; /* bits by which it is less than f32: 0 or 1 */
+	const struct wf_kernels *kernels;
+	struct wf_slab rounded, answers;
+	uint32_t rounded_region, answers_region;
+};
+
 /* What the owner of a session that ends waits for. shared: core: store release; owner: load
  * acquire. */
 struct wf_farewell {
@@ -112,15 +123,7 @@ struct wf_core {
 	uint64_t incarnation;
 	uint64_t numerics_digest;
 	struct wf_memory memory;
-	/* With a wire of 16 bits only: what leaves and what comes, in the layout of the sections
-	 * with offsets by half (halves.c). */
-	const struct wf_link_codec *codec; /* NULL: f32 */
-	enum weft_value_format wire;
-	unsigned wire_shift; /* bits by which it is less than f32: 0 or 1 */
-	const struct wf_kernels *kernels;
-	struct wf_slab rounded, answers;
-	uint32_t rounded_region, answers_region;
-
+	struct wf_session_halves halves;
 	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this trainer */
 	struct wf_link **link;              /* [link_count] the payloads' */
 	struct wf_dense_link *dense;        /* [dense_count] the first of them */

@@ -226,7 +226,7 @@ static enum weft_status
 check_bytes(const struct wf_core *core, const struct wf_dense_slice *slice, bool values,
 	    const struct wf_put *put)
 {
-	uint64_t due = values ? slice->bytes >> core->wire_shift : slice->bytes;
+	uint64_t due = values ? slice->bytes >> core->halves.shift : slice->bytes;
 	if (!wf_put_is(put, due)) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "PUT: %" PRIu64 " bytes of a slice of %.60s, which has %" PRIu64,
@@ -239,18 +239,19 @@ enum weft_status
 wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
+	struct wf_core *core = wf_core_of(link);
 	uint32_t tag = put->tag;
 	uint32_t ordinal = wf_tag_slot(tag);
 	/* The bit makes it more than any ordinal. */
 	bool discarded = ordinal >= dense->slice_count && (tag & WF_TAG_DISCARDED) != 0;
 	ordinal = discarded ? wf_answer_ordinal(tag) : ordinal;
 	if (dense->link.state != WF_LINK_READY || ordinal >= dense->slice_count ||
-	    (discarded && !wf_core_of(&dense->link)->tensor[dense->slice[ordinal].tensor].lags)) {
+	    (discarded && !core->tensor[dense->slice[ordinal].tensor].lags)) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: slice %u of %u", ordinal, dense->slice_count);
 	}
 	struct wf_dense_slice *slice = &dense->slice[ordinal];
 	/* The last section of the initial values is answered as the step the job begins after. */
-	uint64_t step = slice->step == 0 ? wf_core_of(&dense->link)->init.step : slice->step;
+	uint64_t step = slice->step == 0 ? core->init.step : slice->step;
 	bool pushed = slice->state == WF_SLICE_SENT && wf_tag_step(tag) == (uint8_t)step;
 	bool pulled = slice->state == WF_SLICE_PULL_SENT;
 	if (!pushed && !pulled) {
@@ -259,15 +260,15 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 			       wf_tag_step(tag));
 	}
 	bool values = pushed || slice->section == 0;
-	enum weft_status st = check_bytes(wf_core_of(&dense->link), slice, values, put);
+	enum weft_status st = check_bytes(core, slice, values, put);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	slice->state = WF_SLICE_REST;
-	wf_stats_add(&wf_core_of(&dense->link)->stats,
+	wf_stats_add(&core->stats,
 		     pulled ? WF_CORE_SLICE_PULLED_COUNT : WF_CORE_SLICE_ANSWERED_COUNT, 1);
-	if (wf_core_of(&dense->link)->codec != NULL && values) {
-		wf_core_of(&dense->link)->codec->copy_in(wf_core_of(&dense->link), slice);
+	if (core->halves.codec != NULL && values) {
+		core->halves.codec->copy_in(core, slice);
 	}
 	if (pulled) {
 		dense->pull_sent--;
@@ -278,12 +279,12 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 		slice->answered = step + 1;
 	}
 	if (discarded) {
-		count_discarded(wf_core_of(&dense->link));
+		count_discarded(core);
 	}
 	if (slice->in_flight) {
-		wf_core_of(&dense->link)->undone_slices++;
+		core->undone_slices++;
 	} else {
-		finish_slice(wf_core_of(&dense->link), slice->tensor);
+		finish_slice(core, slice->tensor);
 	}
 	return WEFT_OK;
 }
@@ -292,16 +293,17 @@ void
 wf_flow_done(struct wf_link *link, uint32_t ordinal)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
+	struct wf_core *core = wf_core_of(link);
 	WF_ASSERT(ordinal < dense->slice_count && dense->slice[ordinal].in_flight);
 	struct wf_dense_slice *slice = &dense->slice[ordinal];
 	slice->in_flight = false;
 	if (slice->state == WF_SLICE_REST) {
-		if (wf_core_of(&dense->link)->codec != NULL && wf_is_initial_push(slice->step)) {
-			wf_core_of(&dense->link)->codec->copy_in(wf_core_of(&dense->link), slice);
+		if (core->halves.codec != NULL && wf_is_initial_push(slice->step)) {
+			core->halves.codec->copy_in(core, slice);
 		}
-		WF_ASSERT(wf_core_of(&dense->link)->undone_slices > 0);
-		wf_core_of(&dense->link)->undone_slices--;
-		finish_slice(wf_core_of(&dense->link), slice->tensor);
+		WF_ASSERT(core->undone_slices > 0);
+		core->undone_slices--;
+		finish_slice(core, slice->tensor);
 	}
 }
 
@@ -353,8 +355,8 @@ fill_put(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, str
 	op->key = dense->link.window.key;
 	op->offset = 0;
 	op->tag = wf_tag(ordinal * dense->link.window.slot_count + slot, slice->step);
-	if (core->codec != NULL && !initial) {
-		core->codec->copy_out(core, slice, op);
+	if (core->halves.codec != NULL && !initial) {
+		core->halves.codec->copy_out(core, slice, op);
 	}
 }
 

@@ -20,7 +20,8 @@ static void
 count_overflows(struct wf_core *core, const struct wf_dense_slice *slice, const uint16_t *half,
 		const float *from)
 {
-	size_t lost = wf_halves_overflows(core->kernels, core->wire, half, from,
+	const struct wf_session_halves *halves = &core->halves;
+	size_t lost = wf_halves_overflows(halves->kernels, halves->format, half, from,
 					  slice->bytes / sizeof(float));
 	struct wf_stats *stats = &core->stats;
 	if (lost > 0 && wf_stats_get(stats, WF_CORE_GRADIENT_OVERFLOWED_COUNT) == 0) {
@@ -36,7 +37,8 @@ count_overflows(struct wf_core *core, const struct wf_dense_slice *slice, const 
 static void
 round_slice(struct wf_core *core, struct wf_dense_slice *slice)
 {
-	uint16_t *to = at(&core->rounded, slice->offset >> core->wire_shift);
+	const struct wf_session_halves *halves = &core->halves;
+	uint16_t *to = at(&halves->rounded, slice->offset >> halves->shift);
 	const float *from = at(&core->memory.grad, slice->offset);
 	const size_t count = slice->bytes / sizeof(float);
 	if (slice->is_rounded) {
@@ -45,7 +47,7 @@ round_slice(struct wf_core *core, struct wf_dense_slice *slice)
 	slice->is_rounded = true;
 	if (core->job.set.dense_rounding == WEFT_ROUND_STOCHASTIC) {
 		const struct wf_halves_draw draw = {
-			.form = core->wire,
+			.form = halves->format,
 			.in = from,
 			.count = count,
 			.seed = core->opts.rounding_seed,
@@ -55,9 +57,9 @@ round_slice(struct wf_core *core, struct wf_dense_slice *slice)
 			.first = (slice->offset - core->memory.offset[slice->tensor]) /
 				 sizeof(float),
 		};
-		wf_halves_draw(core->kernels, &draw, to);
+		wf_halves_draw(halves->kernels, &draw, to);
 	} else {
-		core->kernels->rows->half[core->wire].narrow(to, from, count);
+		halves->kernels->rows->half[halves->format].narrow(to, from, count);
 	}
 	count_overflows(core, slice, to, from);
 }
@@ -65,22 +67,24 @@ round_slice(struct wf_core *core, struct wf_dense_slice *slice)
 static void
 copy_out(struct wf_core *core, struct wf_dense_slice *slice, struct wf_op *op)
 {
+	const struct wf_session_halves *halves = &core->halves;
 	round_slice(core, slice);
-	op->region = core->rounded_region;
-	op->src = at(&core->rounded, slice->offset >> core->wire_shift);
-	op->bytes = slice->bytes >> core->wire_shift;
+	op->region = halves->rounded_region;
+	op->src = at(&halves->rounded, slice->offset >> halves->shift);
+	op->bytes = slice->bytes >> halves->shift;
 }
 
 /* Initial values leave from the very array that they come to, which is lent until DONE. */
 static void
 copy_in(struct wf_core *core, const struct wf_dense_slice *slice)
 {
-	const uint16_t *from = at(&core->answers, slice->offset >> core->wire_shift);
+	const struct wf_session_halves *halves = &core->halves;
+	const uint16_t *from = at(&halves->answers, slice->offset >> halves->shift);
 	if (slice->in_flight && wf_is_initial_push(slice->step)) {
 		return;
 	}
-	core->kernels->rows->half[core->wire].widen(at(&core->memory.section[0], slice->offset),
-						    from, slice->bytes / sizeof(float));
+	halves->kernels->rows->half[halves->format].widen(
+		at(&core->memory.section[0], slice->offset), from, slice->bytes / sizeof(float));
 }
 
 static const struct wf_link_codec codec = {
@@ -91,18 +95,19 @@ static const struct wf_link_codec codec = {
 enum weft_status
 wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
 {
+	struct wf_session_halves *halves = &core->halves;
 	struct wf_env *env = core->env;
-	core->wire = (enum weft_value_format)core->job.set.dense_wire;
-	core->wire_shift = core->wire == WEFT_VALUES_F32 ? 0 : 1;
-	core->kernels = wf_kernels_best();
-	if (core->wire == WEFT_VALUES_F32) {
+	halves->format = (enum weft_value_format)core->job.set.dense_wire;
+	halves->shift = halves->format == WEFT_VALUES_F32 ? 0 : 1;
+	halves->kernels = wf_kernels_best();
+	if (halves->format == WEFT_VALUES_F32) {
 		return WEFT_OK;
 	}
-	core->codec = &codec;
+	halves->codec = &codec;
 	enum weft_status st =
-		env->ops->slab_open(env, bytes >> core->wire_shift, numa_node, &core->rounded);
+		env->ops->slab_open(env, bytes >> halves->shift, numa_node, &halves->rounded);
 	if (st == WEFT_OK) {
-		st = env->ops->slab_open(env, bytes >> core->wire_shift, numa_node, &core->answers);
+		st = env->ops->slab_open(env, bytes >> halves->shift, numa_node, &halves->answers);
 	}
 	return st;
 }
@@ -110,15 +115,17 @@ wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
 void
 wf_core_halves_close(struct wf_core *core)
 {
-	wf_slab_release(core->env, &core->rounded, false);
-	wf_slab_release(core->env, &core->answers, false);
+	struct wf_session_halves *halves = &core->halves;
+	wf_slab_release(core->env, &halves->rounded, false);
+	wf_slab_release(core->env, &halves->answers, false);
 }
 
 enum weft_status
 wf_core_halves_add(struct wf_core *core)
 {
+	struct wf_session_halves *halves = &core->halves;
 	struct wf_transport *transport = core->turn.transport;
-	enum weft_status st = wf_buffers_add(transport, &core->rounded, &core->rounded_region);
+	enum weft_status st = wf_buffers_add(transport, &halves->rounded, &halves->rounded_region);
 	return st != WEFT_OK ? st
-			     : wf_buffers_add(transport, &core->answers, &core->answers_region);
+			     : wf_buffers_add(transport, &halves->answers, &halves->answers_region);
 }

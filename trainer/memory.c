@@ -70,10 +70,10 @@ wf_memory_add(struct wf_core *core)
 		st = wf_buffers_add(transport, &memory->grad, &memory->grad_region);
 	}
 	for (unsigned i = 0; i < memory->place_count && st == WEFT_OK; i++) {
-		bool halves = i == 0 && core->wire != WEFT_VALUES_F32;
+		bool halves = i == 0 && core->halves.codec != NULL;
 		memory->place[i] = (struct wf_answer_place){
-			.region = halves ? core->answers_region : memory->section_region[i],
-			.bytes = halves ? core->answers.bytes : memory->section[i].bytes,
+			.region = halves ? core->halves.answers_region : memory->section_region[i],
+			.bytes = halves ? core->halves.answers.bytes : memory->section[i].bytes,
 		};
 	}
 	return st;
