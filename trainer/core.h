@@ -89,6 +89,21 @@ struct wf_session_reduce {
 	struct wf_msg_reduce msg; /* scratch */
 };
 
+/* What the lanes know of one trainer. shared, as the reduce. others.c is the only writer, but for
+ * busy. */
+struct wf_session_others {
+	_Atomic uint32_t busy;    /* as tensor.busy */
+	struct wf_msg_report sum; /* so far */
+	uint32_t missing;         /* lanes that have not answered */
+	uint64_t since_ns;        /* 0: nothing is asked */
+};
+
+/* The norm of the whole gradient. norm.c is the only writer. */
+struct wf_session_norm {
+	struct wf_norm norm; /* of all lanes, */
+	uint64_t step;       /* in this step */
+};
+
 /* With a wire of 16 bits: what leaves and what comes, in the layout of the session's memory with
  * offsets by half. halves.c is the only writer. */
 struct wf_session_halves {
@@ -164,11 +179,7 @@ struct wf_core {
 	_Atomic uint32_t starting; /* as tensor.busy: until all links were ready once */
 	struct wf_session_reduce reduce;
 
-	/* What the lanes know of one trainer. shared, as the reduce. */
-	_Atomic uint32_t others_busy; /* as tensor.busy */
-	struct wf_msg_report others;  /* the sum so far */
-	uint32_t others_missing;      /* lanes that have not answered */
-	uint64_t others_since_ns;     /* 0: nothing is asked */
+	struct wf_session_others others;
 
 	struct wf_failure failure;
 	struct wf_farewell farewell;
@@ -182,8 +193,7 @@ struct wf_core {
 	struct wf_report report;
 
 	struct wf_msg_runs runs;
-	struct wf_norm norm; /* of all lanes, */
-	uint64_t norm_step;  /* in this step */
+	struct wf_session_norm norm;
 };
 
 /* core.c. The core's job, placement, slabs and options are set by the session before. */

@@ -52,13 +52,13 @@ is_complete(const struct wf_core *core)
 static void
 add_up(struct wf_core *core)
 {
-	core->norm = (struct wf_norm){0};
-	core->norm_step = core->step;
+	core->norm.norm = (struct wf_norm){0};
+	core->norm.step = core->step;
 	for (uint32_t i = 0; i < core->dense_count; i++) {
 		struct wf_dense_link *dense = &core->dense[i];
 		if (dense->pushable_count > 0) {
 			const struct told *told = dense->feature[WF_FEATURE_NORM];
-			wf_norm_merge(&core->norm, &told->norm);
+			wf_norm_merge(&core->norm.norm, &told->norm);
 			if (dense->link.state == WF_LINK_READY) {
 				wf_link_feature_due(dense, WF_FEATURE_NORM);
 			}
@@ -86,7 +86,7 @@ recv_norm(struct wf_dense_link *dense, const struct wf_event *event)
 	if (msg.step < core->step) {
 		return WEFT_OK; /* another trainer told the lane, and that is over */
 	}
-	if (core->norm_step == core->step) { /* on a new path: it has not heard */
+	if (core->norm.step == core->step) { /* on a new path: it has not heard */
 		wf_link_feature_due(dense, WF_FEATURE_NORM);
 		return WEFT_OK;
 	}
@@ -103,8 +103,8 @@ static bool
 flush(struct wf_dense_link *dense)
 {
 	const struct wf_core *core = wf_core_of(&dense->link);
-	struct wf_msg_norm msg = {.step = core->norm_step};
-	memcpy(msg.word, core->norm.word, sizeof(msg.word));
+	struct wf_msg_norm msg = {.step = core->norm.step};
+	memcpy(msg.word, core->norm.norm.word, sizeof(msg.word));
 	wf_msg_norm_encode(&msg, &wf_core_of(&dense->link)->end.msg);
 	return wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
 }

@@ -52,22 +52,23 @@ ask(struct wf_dense_link *dense)
 void
 wf_others_ask(struct wf_core *core, uint32_t trainer)
 {
-	core->others = (struct wf_msg_report){.request_id = core->others.request_id + 1,
-					      .trainer = trainer};
-	core->others_since_ns = wf_now_ns(core->env);
-	core->others_missing = 0;
+	struct wf_session_others *others = &core->others;
+	others->sum = (struct wf_msg_report){.request_id = others->sum.request_id + 1,
+					     .trainer = trainer};
+	others->since_ns = wf_now_ns(core->env);
+	others->missing = 0;
 	for (uint32_t i = 0; i < core->dense_count; i++) {
 		struct wf_dense_link *dense = &core->dense[i];
 		struct question *question = dense->feature[WF_FEATURE_OTHERS];
 		question->is_open = dense->pushable_count > 0;
-		core->others_missing += question->is_open ? 1 : 0;
+		others->missing += question->is_open ? 1 : 0;
 		if (dense->link.state == WF_LINK_READY) {
 			ask(dense);
 		}
 	}
-	if (core->others_missing == 0) {
-		core->others_since_ns = 0;
-		atomic_store_explicit(&core->others_busy, 0, memory_order_release); /* B1 */
+	if (others->missing == 0) {
+		others->since_ns = 0;
+		atomic_store_explicit(&others->busy, 0, memory_order_release); /* B1 */
 	}
 }
 
@@ -76,7 +77,7 @@ flush(struct wf_dense_link *dense)
 {
 	struct question *question = dense->feature[WF_FEATURE_OTHERS];
 	struct wf_core *core = wf_core_of(&dense->link);
-	wf_msg_report_encode(&core->others, &core->end.msg);
+	wf_msg_report_encode(&core->others.sum, &core->end.msg);
 	question->is_due = !wf_link_send(&dense->link, &core->end.msg);
 	return !question->is_due;
 }
@@ -103,7 +104,7 @@ add(struct wf_msg_report *sum, const struct wf_msg_report *part)
 static enum weft_status
 recv_reported(struct wf_dense_link *dense, const struct wf_event *event)
 {
-	struct wf_core *core = wf_core_of(&dense->link);
+	struct wf_session_others *others = &wf_core_of(&dense->link)->others;
 	struct question *question = dense->feature[WF_FEATURE_OTHERS];
 	struct wf_msg_report msg;
 	enum weft_status st = wf_msg_reported_decode(event->msg.head, event->msg.body, &msg);
@@ -111,17 +112,17 @@ recv_reported(struct wf_dense_link *dense, const struct wf_event *event)
 		return st;
 	}
 	if (!question->is_open || question->is_due || dense->link.state != WF_LINK_READY ||
-	    msg.request_id != core->others.request_id || msg.trainer != core->others.trainer) {
+	    msg.request_id != others->sum.request_id || msg.trainer != others->sum.trainer) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "REPORTED %" PRIu64 " of trainer %u was not asked for",
 			       msg.request_id, msg.trainer);
 	}
 	question->is_open = false;
-	add(&core->others, &msg);
-	WF_ASSERT(core->others_missing > 0);
-	if (--core->others_missing == 0) {
-		core->others_since_ns = 0;
-		atomic_store_explicit(&core->others_busy, 0, memory_order_release); /* B1 */
+	add(&others->sum, &msg);
+	WF_ASSERT(others->missing > 0);
+	if (--others->missing == 0) {
+		others->since_ns = 0;
+		atomic_store_explicit(&others->busy, 0, memory_order_release); /* B1 */
 	}
 	return WEFT_OK;
 }

@@ -106,18 +106,18 @@ weft_trainer_stats(struct weft_session *session, uint32_t trainer_id,
 			       "is %u",
 			       trainer_id, core->job.set.num_gradient_servers);
 	}
-	if (atomic_load_explicit(&core->others_busy, memory_order_acquire) != 0) { /* B1 */
+	if (atomic_load_explicit(&core->others.busy, memory_order_acquire) != 0) { /* B1 */
 		return wf_fail(WEFT_INVALID,
 			       "stats of trainer %u: the call before was interrupted "
 			       "and is unanswered; end the session",
 			       trainer_id);
 	}
-	atomic_store_explicit(&core->others_busy, 1, memory_order_relaxed);
+	atomic_store_explicit(&core->others.busy, 1, memory_order_relaxed);
 	wf_progress_command(session,
 			    &(struct wf_command){.kind = WF_COMMAND_OTHERS, .a = trainer_id});
-	st = wf_progress_wait_clear(session, &core->others_busy);
+	st = wf_progress_wait_clear(session, &core->others.busy);
 	if (st == WEFT_OK) {
-		fill(core->others.value, out);
+		fill(core->others.sum.value, out);
 	}
 	return st;
 }

@@ -35,7 +35,7 @@ waiting_since(const struct wf_core *core, enum wf_core_wait kind)
 	case WF_CORE_WAIT_REDUCE:
 		return core->reduce.since_ns;
 	case WF_CORE_WAIT_OTHERS:
-		return core->others_since_ns;
+		return core->others.since_ns;
 	}
 	return 0;
 }
