@@ -59,7 +59,7 @@ wf_core_open(struct wf_core *core)
 	wf_job_encode(&core->job, core->job_bytes);
 	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
 		const struct wf_job_terms terms = wf_job_terms_of(&core->job, &core->job.tensor[i]);
-		core->pushable_count += core->job.tensor[i].is_static ? 0 : 1;
+		core->pace.pushable_count += core->job.tensor[i].is_static ? 0 : 1;
 		core->tensor[i].lags = wf_job_terms_lag(&terms);
 	}
 	open_end(core);
@@ -312,9 +312,7 @@ wf_core_step(struct wf_core *core, uint64_t samples, double cost)
 	core->updated_step = core->step;
 	core->samples = samples;
 	core->cost = cost;
-	core->unpushed = core->pushable_count;
-	core->told_compute_ns = core->compute_ns;
-	core->compute_ns = 0;
+	wf_pace_on_step(&core->pace);
 	wf_stats_add(&core->stats, WF_CORE_STEP_BEGUN_COUNT, 1);
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		struct wf_link *link = core->link[i];
@@ -344,8 +342,7 @@ wf_core_next_pass(struct wf_core *core, uint64_t step)
 	core->out = false;
 	core->pass++;
 	core->updated_step = step;
-	core->answered_ns = 0; /* what comes between passes is not computing */
-	core->compute_ns = 0;
+	wf_pace_on_pass(&core->pace);
 	for (uint32_t i = 0; i < core->link_count; i++) {
 		core->link[i]->to_send.out = false;
 	}

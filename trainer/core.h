@@ -12,7 +12,6 @@
 #include "base/assert.h"
 #include "base/beats.h"
 #include "base/env.h"
-#include "base/hist.h"
 #include "base/stats.h"
 #include "base/spin.h"
 #include "base/waits.h"
@@ -25,6 +24,7 @@
 #include "kernels/optimizer.h"
 #include "trainer/failure.h"
 #include "trainer/memory.h"
+#include "trainer/pace.h"
 #include "transport/rdma.h"
 #include "transport/transport.h"
 #include "weft/weft.h"
@@ -152,7 +152,6 @@ struct wf_core {
 	struct wf_core_tensor *tensor; /* [tensor_count] */
 	uint32_t busy_slices;          /* slices pending over all tensors */
 	uint32_t undone_slices;        /* of them, those that are answered and not DONE */
-	uint64_t busy_since_ns;        /* with times only */
 	struct wf_wait_list waits;     /* of tensors */
 	struct wf_wait_gate wait_gate[WF_CORE_WAIT_COUNT];
 
@@ -164,19 +163,15 @@ struct wf_core {
 	uint64_t step; /* last one begun by this trainer */
 	uint64_t samples;
 	double cost;
-	uint32_t pushable_count; /* tensors that are not static */
-	uint32_t unpushed;       /* of them, in this step; counted with times only */
-	uint64_t answered_ns; /* all of the step before: 0: without stats, or none in this pass */
-	uint64_t compute_ns;  /* from then to the last push; 0: not known */
-	uint64_t told_compute_ns; /* of the step before, as STEP says it */
-	uint32_t pass;            /* from 1 */
-	bool out;                 /* of data in this pass */
-	uint64_t updated_step;    /* last step that anybody has begun, as far as known */
+	uint32_t pass;         /* from 1 */
+	bool out;              /* of data in this pass */
+	uint64_t updated_step; /* last step that anybody has begun, as far as known */
 	/* Where the job begins. Trainer 0: set before start; others: told by the lanes before the
 	 * initial values are complete. */
 	struct wf_msg_init init;
 
 	_Atomic uint32_t starting; /* as tensor.busy: until all links were ready once */
+	struct wf_pace pace;
 	struct wf_session_reduce reduce;
 
 	struct wf_session_others others;
@@ -189,7 +184,6 @@ struct wf_core {
 	struct wf_stats stats;
 	_Atomic uint32_t stats_busy; /* as tensor.busy */
 	uint64_t exchange_p50_ns, exchange_p99_ns;
-	struct wf_hist exchange_time;
 	struct wf_report report;
 
 	struct wf_msg_runs runs;

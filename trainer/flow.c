@@ -15,9 +15,7 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 	struct wf_core_tensor *t = &core->tensor[tensor];
 	WF_ASSERT(t->pending > 0 && core->busy_slices > 0);
 	if (--core->busy_slices == 0 && core->turn.times.on) {
-		uint64_t now = wf_now_ns(core->env);
-		wf_hist_record(&core->exchange_time, now - core->busy_since_ns);
-		core->answered_ns = core->unpushed == 0 ? now : core->answered_ns;
+		wf_pace_on_rest(&core->pace, wf_now_ns(core->env));
 	}
 	if (!core->initialised) {
 		core->turn.tick_ns = 0; /* these may have been the last initial values */
@@ -65,7 +63,7 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice 
 	struct wf_core_tensor *t = &core->tensor[tensor];
 	core->asked = true;
 	if (core->busy_slices == 0 && core->turn.times.on) {
-		core->busy_since_ns = wf_now_ns(core->env);
+		wf_pace_on_busy(&core->pace, wf_now_ns(core->env));
 	}
 	/* It begins at the end of this turn, or of the next. */
 	wf_wait_begin(&core->waits, &t->wait, 0);
@@ -97,9 +95,8 @@ void
 wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step)
 {
 	uint64_t section = wf_is_initial_push(step) ? step + core->init.sections - 1 : 0;
-	if (core->turn.times.on && !wf_is_initial_push(step) && --core->unpushed == 0) {
-		bool known = core->answered_ns != 0;
-		core->compute_ns = known ? wf_now_ns(core->env) - core->answered_ns : 0;
+	if (core->turn.times.on && !wf_is_initial_push(step)) {
+		wf_pace_on_push(&core->pace, core->env);
 	}
 	core->tensor[tensor].pushed_step = wf_is_initial_push(step) ? 0 : step;
 	begin_slices(core, tensor,
@@ -326,7 +323,7 @@ encode_step(struct wf_dense_link *dense, bool out)
 		.pass = core->pass,
 		.flags = out ? WF_STEP_OUT_OF_DATA : 0,
 		.cost = out ? 0 : core->cost,
-		.compute_ns = out ? 0 : core->told_compute_ns,
+		.compute_ns = out ? 0 : core->pace.told_compute_ns,
 	};
 	wf_msg_step_encode(&msg, &core->end.msg);
 }

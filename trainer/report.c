@@ -30,7 +30,7 @@ void
 wf_core_report_init(struct wf_core *core)
 {
 	wf_stats_init(&core->stats, counter_name, WF_CORE_COUNTER_COUNT);
-	wf_report_init(&core->report, &core->stats, &core->exchange_time, "the session",
+	wf_report_init(&core->report, &core->stats, &core->pace.exchange_time, "the session",
 		       WF_CORE_STEP_BEGUN_COUNT);
 	core->turn.times.poll = WF_END_POLL_TIME_NS;
 	core->turn.times.idle = WF_END_IDLE_TIME_NS;
@@ -105,7 +105,7 @@ wf_core_report_stats(struct wf_core *core)
 {
 	struct wf_hist_view *view = &core->report.now.times; /* scratch */
 	wf_report_gather(&core->report, core->turn.transport, &report_ops, core);
-	wf_hist_snapshot(&core->exchange_time, view);
+	wf_hist_snapshot(&core->pace.exchange_time, view);
 	core->exchange_p50_ns = wf_hist_quantile(view, 0.5);
 	core->exchange_p99_ns = wf_hist_quantile(view, 0.99);
 	atomic_store_explicit(&core->stats_busy, 0, memory_order_release); /* B1 */
