@@ -80,7 +80,7 @@ flush(struct wf_dense_link *dense)
 	struct wf_msg_runs *msg = &core->runs;
 	while (announced->say_count > 0) {
 		uint32_t said = 0;
-		msg->step = core->step;
+		msg->step = core->step.number;
 		msg->count = 0;
 		while (said < announced->say_count &&
 		       wf_runs_add(msg, announced->say[announced->say_first + said])) {

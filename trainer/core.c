@@ -43,7 +43,6 @@ wf_core_open(struct wf_core *core)
 {
 	core->dense_count = core->job.pserver_count * core->job.set.ports_num;
 	core->link_count = core->dense_count + core->job.pserver_count * core->service_lane_count;
-	core->pass = 1;
 	core->job_byte_count = wf_job_encoded_bytes(&core->job);
 	core->job_bytes = wf_zalloc_array(core->env, 1, core->job_byte_count);
 	core->link = wf_zalloc_array(core->env, core->link_count, sizeof(struct wf_link *));
@@ -51,6 +50,7 @@ wf_core_open(struct wf_core *core)
 	core->tensor =
 		wf_zalloc_array(core->env, core->job.tensor_count + 1u, sizeof(*core->tensor));
 	core->turn.tick_ns = WF_NEVER;
+	core->step.pass = 1;
 	if (core->job_bytes == NULL || core->link == NULL || core->dense == NULL ||
 	    core->tensor == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u lanes, %u tensors",
@@ -302,50 +302,6 @@ wf_core_start(struct wf_core *core)
 	core->turn.tick_ns = 0;
 	core->asked = core->job.tensor_count == 0; /* there are no initial values */
 	wf_core_report_start(core);
-}
-
-void
-wf_core_step(struct wf_core *core, uint64_t samples, double cost)
-{
-	WF_ASSERT(core->busy_slices == 0 && !core->out);
-	core->step = core->updated_step + 1;
-	core->updated_step = core->step;
-	core->samples = samples;
-	core->cost = cost;
-	wf_pace_on_step(&core->pace);
-	wf_stats_add(&core->stats, WF_CORE_STEP_BEGUN_COUNT, 1);
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = core->link[i];
-		if (link->state == WF_LINK_READY && link->content.takes_steps &&
-		    link->ops->says_steps) {
-			link->to_send.step = true;
-			wf_link_due(link);
-		}
-	}
-}
-
-void
-wf_core_out(struct wf_core *core)
-{
-	core->out = true;
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = core->link[i];
-		link->to_send.out = link->state == WF_LINK_READY && link->content.takes_steps;
-		wf_link_due(link);
-	}
-}
-
-void
-wf_core_next_pass(struct wf_core *core, uint64_t step)
-{
-	WF_ASSERT(core->out && step >= core->updated_step);
-	core->out = false;
-	core->pass++;
-	core->updated_step = step;
-	wf_pace_on_pass(&core->pace);
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		core->link[i]->to_send.out = false;
-	}
 }
 
 void

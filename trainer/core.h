@@ -89,6 +89,17 @@ struct wf_session_reduce {
 	struct wf_msg_reduce msg; /* scratch */
 };
 
+/* The step that this trainer is in. step.c is the only writer, but
+ * for the first pass. */
+struct wf_session_step {
+	uint64_t number; /* last one begun by this trainer */
+	uint64_t samples;
+	double cost;
+	uint32_t pass;    /* from 1 */
+	bool out;         /* of data in this pass */
+	uint64_t updated; /* last step that anybody has begun, as far as known */
+};
+
 /* What the lanes know of one trainer. shared, as the reduce. others.c is the only writer, but for
  * busy. */
 struct wf_session_others {
@@ -159,13 +170,7 @@ struct wf_core {
 	bool asked;       /* for the initial values, or gave them: lanes may be up before that */
 	bool initialised; /* every lane was up, and the initial values are here */
 
-	/* Step. */
-	uint64_t step; /* last one begun by this trainer */
-	uint64_t samples;
-	double cost;
-	uint32_t pass;         /* from 1 */
-	bool out;              /* of data in this pass */
-	uint64_t updated_step; /* last step that anybody has begun, as far as known */
+	struct wf_session_step step;
 	/* Where the job begins. Trainer 0: set before start; others: told by the lanes before the
 	 * initial values are complete. */
 	struct wf_msg_init init;
@@ -224,13 +229,17 @@ wf_core_oldest_tensor(const struct wf_core *core)
 
 /* Commands. */
 void wf_core_start(struct wf_core *core);
-void wf_core_step(struct wf_core *core, uint64_t samples, double cost);
 void wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step);
 void wf_core_pull(struct wf_core *core, uint32_t tensor, uint64_t step, unsigned section);
+void wf_core_leave(struct wf_core *core);
+
+/* step.c. Commands. */
+void wf_core_step(struct wf_core *core, uint64_t samples, double cost);
 void wf_core_out(struct wf_core *core);
 /* The next pass begins after step `step`. */
 void wf_core_next_pass(struct wf_core *core, uint64_t step);
-void wf_core_leave(struct wf_core *core);
+/* The job goes on after `step`, which was made before this session began. */
+void wf_core_go_on_after(struct wf_core *core, uint64_t step);
 
 /* report.c */
 void wf_core_report_init(struct wf_core *core);

@@ -118,8 +118,7 @@ recv_init(struct wf_dense_link *dense, const struct wf_event *event)
 	}
 	core->init.step = msg.step;
 	core->init.samples = msg.samples;
-	core->step = msg.step;
-	core->updated_step = msg.step;
+	wf_core_go_on_after(core, msg.step);
 	return WEFT_OK;
 }
 

@@ -102,7 +102,7 @@ wf_failure_encode(struct wf_core *core)
 	const struct wf_failure *failure = &core->failure;
 	struct wf_msg_abort msg = {
 		.status = (uint16_t)atomic_load_explicit(&failure->status, memory_order_relaxed),
-		.step = core->step,
+		.step = core->step.number,
 	};
 	if (failure->who[0] != '\0') {
 		memcpy(msg.who, failure->who, sizeof(msg.who));

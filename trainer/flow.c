@@ -162,8 +162,8 @@ begin_path(struct wf_dense_link *dense, uint64_t heard)
 	WF_ASSERT(dense->queue.count == 0);
 	dense->init_due = core->opts.trainer_id == 0 && core->init.step > 0 && !core->initialised &&
 			  dense->slice_count > 0;
-	dense->link.to_send.step =
-		dense->pushable_count > 0 && core->step > core->init.step && heard < core->step;
+	dense->link.to_send.step = dense->pushable_count > 0 &&
+				   core->step.number > core->init.step && heard < core->step.number;
 	wf_link_features_path_begins(dense);
 	for (uint32_t i = 0; i < dense->slice_count; i++) {
 		if (dense->slice[i].state == WF_SLICE_QUEUED) {
@@ -212,7 +212,7 @@ count_discarded(struct wf_core *core)
 			    "trainer %u: gradients of step %" PRIu64
 			    " came too late for a lane and are not applied; from here on they are "
 			    "only counted (slices_discarded)",
-			    core->opts.trainer_id, core->step);
+			    core->opts.trainer_id, core->step.number);
 	}
 	wf_stats_add(stats, WF_CORE_SLICE_DISCARDED_COUNT, 1);
 }
@@ -318,11 +318,11 @@ encode_step(struct wf_dense_link *dense, bool out)
 {
 	struct wf_core *core = wf_core_of(&dense->link);
 	const struct wf_msg_step msg = {
-		.step = out ? core->step + 1 : core->step,
-		.samples = out ? 0 : core->samples,
-		.pass = core->pass,
+		.step = out ? core->step.number + 1 : core->step.number,
+		.samples = out ? 0 : core->step.samples,
+		.pass = core->step.pass,
 		.flags = out ? WF_STEP_OUT_OF_DATA : 0,
-		.cost = out ? 0 : core->cost,
+		.cost = out ? 0 : core->step.cost,
 		.compute_ns = out ? 0 : core->pace.told_compute_ns,
 	};
 	wf_msg_step_encode(&msg, &core->end.msg);

@@ -54,7 +54,7 @@ link_is_ready(struct wf_link *link, bool again)
 {
 	struct wf_core *core = wf_core_of(link);
 	wf_stats_add(&core->stats, WF_CORE_LANE_RECONNECTED_COUNT, again ? 1 : 0);
-	link->to_send.out = link->content.takes_steps && core->out;
+	link->to_send.out = link->content.takes_steps && core->step.out;
 	link->to_send.reduce = link->idx == 0 && core->reduce.since_ns != 0;
 }
 
@@ -79,7 +79,7 @@ log_of_end(struct wf_link_end *end, enum weft_log_level level, const char *text)
 static uint64_t
 step_of_end(const struct wf_link_end *end)
 {
-	return ((const struct wf_core *)end)->step;
+	return ((const struct wf_core *)end)->step.number;
 }
 
 const struct wf_link_end_ops wf_core_end_ops = {

@@ -42,7 +42,7 @@ is_complete(const struct wf_core *core)
 	for (uint32_t i = 0; i < core->dense_count; i++) {
 		const struct wf_dense_link *dense = &core->dense[i];
 		const struct told *told = dense->feature[WF_FEATURE_NORM];
-		if (dense->pushable_count > 0 && told->step != core->step) {
+		if (dense->pushable_count > 0 && told->step != core->step.number) {
 			return false;
 		}
 	}
@@ -53,7 +53,7 @@ static void
 add_up(struct wf_core *core)
 {
 	core->norm.norm = (struct wf_norm){0};
-	core->norm.step = core->step;
+	core->norm.step = core->step.number;
 	for (uint32_t i = 0; i < core->dense_count; i++) {
 		struct wf_dense_link *dense = &core->dense[i];
 		if (dense->pushable_count > 0) {
@@ -77,21 +77,21 @@ recv_norm(struct wf_dense_link *dense, const struct wf_event *event)
 		return st;
 	}
 	if (told == NULL || dense->link.state != WF_LINK_READY || dense->pushable_count == 0 ||
-	    msg.step > core->step) {
+	    msg.step > core->step.number) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "NORM: of step %" PRIu64 ", step %" PRIu64
 			       " is under way here, and it was not waited for",
-			       msg.step, core->step);
+			       msg.step, core->step.number);
 	}
-	if (msg.step < core->step) {
+	if (msg.step < core->step.number) {
 		return WEFT_OK; /* another trainer told the lane, and that is over */
 	}
-	if (core->norm.step == core->step) { /* on a new path: it has not heard */
+	if (core->norm.step == core->step.number) { /* on a new path: it has not heard */
 		wf_link_feature_due(dense, WF_FEATURE_NORM);
 		return WEFT_OK;
 	}
 	memcpy(told->norm.word, msg.word, sizeof(msg.word));
-	told->step = core->step;
+	told->step = core->step.number;
 	if (is_complete(core)) {
 		add_up(core);
 	}

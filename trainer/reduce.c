@@ -54,7 +54,7 @@ wf_core_reduce_flush(struct wf_link *link)
 	struct wf_core *core = wf_core_of(link);
 	struct wf_msg_reduce *msg = &core->reduce.msg;
 	msg->request_id = core->reduce.id;
-	msg->step = core->step;
+	msg->step = core->step.number;
 	msg->count = core->reduce.count;
 	for (uint32_t i = 0; i < msg->count; i++) {
 		msg->value[i] = core->reduce.value[i];

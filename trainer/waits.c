@@ -79,7 +79,7 @@ unpushed_tensor(const struct wf_core *core)
 	uint32_t unpushed = UINT32_MAX;
 	for (uint32_t t = 0; t < core->job.tensor_count; t++) {
 		const struct wf_core_tensor *tensor = &core->tensor[t];
-		if (tensor->pending == 0 && tensor->pushed_step < core->step &&
+		if (tensor->pending == 0 && tensor->pushed_step < core->step.number &&
 		    !core->job.tensor[t].is_static) {
 			unpushed = t;
 		}
@@ -93,11 +93,11 @@ describe_tensors(const struct wf_core *core, char *out, size_t bytes)
 	uint32_t oldest = wf_core_oldest_tensor(core);
 	const struct wf_job_tensor *wanted = &core->job.tensor[oldest];
 	/* What is pulled is there, but for the initial values. */
-	bool pulled = core->initialised && core->tensor[oldest].pushed_step < core->step;
+	bool pulled = core->initialised && core->tensor[oldest].pushed_step < core->step.number;
 	bool alone = core->job.set.num_gradient_servers == 1 || pulled ||
 		     wf_job_terms_of(&core->job, wanted).mode == WEFT_DENSE_ASYNC;
 	uint32_t unpushed = alone ? UINT32_MAX : unpushed_tensor(core);
-	(void)snprintf(out, bytes, "step %" PRIu64 ", %.80s: %s", core->step, wanted->name,
+	(void)snprintf(out, bytes, "step %" PRIu64 ", %.80s: %s", core->step.number, wanted->name,
 		       whose_turn(alone));
 	size_t used = strlen(out);
 	if (unpushed != UINT32_MAX) {
@@ -125,7 +125,7 @@ describe_own(const struct wf_core *core, enum wf_core_wait kind, char *out, size
 		return;
 	}
 	bool asks = kind == WF_CORE_WAIT_OTHERS;
-	(void)snprintf(out, bytes, "step %" PRIu64 ", %s: %s", core->step,
+	(void)snprintf(out, bytes, "step %" PRIu64 ", %s: %s", core->step.number,
 		       asks ? "the statistics of a trainer" : "a reduce",
 		       whose_turn(asks || core->job.set.num_gradient_servers == 1));
 }

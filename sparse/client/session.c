@@ -357,13 +357,14 @@ static uint64_t
 rows_since(const struct wf_client *client, const struct weft_rows *rows)
 {
 	const struct wf_core *core = client->core;
-	bool of_step = core->opts.sparse_mode == WEFT_SPARSE_SYNC && rows->wants == core->step;
+	bool of_step =
+		core->opts.sparse_mode == WEFT_SPARSE_SYNC && rows->wants == core->step.number;
 	uint64_t asked_ns = rows->wait.since_ns;
 	if (!of_step) {
 		return asked_ns;
 	}
 	uint64_t begun_ns = later(client->push_since_ns, client->applied_ns);
-	return client->push_step < core->step ? 0 : later(asked_ns, begun_ns);
+	return client->push_step < core->step.number ? 0 : later(asked_ns, begun_ns);
 }
 
 /* The rows that have waited longest; NULL: none wait. */

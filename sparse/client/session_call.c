@@ -44,7 +44,7 @@ wf_client_call_encode(struct wf_client_link *cl)
 			.request_id = call->id,
 			.step = call->step,
 			.table = call->table,
-			.pass = client->core->pass,
+			.pass = client->core->step.pass,
 			.from = call->from,
 			.bytes = WF_CLIENT_PIECE,
 			.offset = client->rows.bytes - WF_CLIENT_PIECE,

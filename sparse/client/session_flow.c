@@ -307,9 +307,9 @@ encode_push(struct wf_client_link *cl)
 	struct wf_sparse_push *msg = &client->push_msg;
 	msg->step = client->push_step;
 	msg->epoch = 0;
-	msg->samples = client->core->samples;
+	msg->samples = client->core->step.samples;
 	msg->flags = client->push_verdict | (cl->push_is_last ? WF_SPARSE_PUSH_LAST : 0);
-	msg->pass = client->core->pass;
+	msg->pass = client->core->step.pass;
 	msg->part_count = cl->put_count;
 	for (uint32_t i = 0; i < cl->put_count; i++) {
 		describe_part(&cl->push_part[i], &msg->part[i]);
@@ -496,11 +496,11 @@ send_out(struct wf_client_link *cl)
 {
 	struct wf_client *client = cl->client;
 	struct wf_sparse_push *msg = &client->push_msg;
-	msg->step = client->core->step + 1;
+	msg->step = client->core->step.number + 1;
 	msg->epoch = 0;
 	msg->samples = 0;
 	msg->flags = WF_SPARSE_PUSH_LAST | WF_SPARSE_PUSH_OUT_OF_DATA;
-	msg->pass = client->core->pass;
+	msg->pass = client->core->step.pass;
 	msg->part_count = 0;
 	wf_sparse_push_encode(msg, &client->core->end.msg);
 	return wf_link_send(&cl->link, &client->core->end.msg);
