@@ -219,10 +219,10 @@ tick(void *end, uint64_t now)
 		return;
 	}
 	wf_core_check_waits(core, now);
-	if (now >= core->report.next_ns) {
+	if (now >= core->report.lines.next_ns) {
 		wf_core_report_period(core, now);
 	}
-	wf_turn_tick_before(&core->turn, core->report.next_ns);
+	wf_turn_tick_before(&core->turn, core->report.lines.next_ns);
 }
 
 static bool

@@ -126,6 +126,13 @@ struct wf_session_halves {
 	uint32_t rounded_region, answers_region;
 };
 
+/* Counters as they are told. report.c is the only writer, but for busy. */
+struct wf_session_report {
+	_Atomic uint32_t busy;   /* as tensor.busy */
+	uint64_t p50_ns, p99_ns; /* of pace.exchange_time; shared, as the counters */
+	struct wf_report lines;
+};
+
 /* What the owner of a session that ends waits for. shared: core: store release; owner: load
  * acquire. */
 struct wf_farewell {
@@ -185,11 +192,9 @@ struct wf_core {
 	struct wf_farewell farewell;
 	uint64_t absent_told_ns; /* the last line about a trainer that has not come in */
 
-	/* shared: the owner reads them when it has set stats_busy and the core has cleared it. */
+	/* shared: the owner reads them when it has set report.busy and the core has cleared it. */
 	struct wf_stats stats;
-	_Atomic uint32_t stats_busy; /* as tensor.busy */
-	uint64_t exchange_p50_ns, exchange_p99_ns;
-	struct wf_report report;
+	struct wf_session_report report;
 
 	struct wf_msg_runs runs;
 	struct wf_session_norm norm;

@@ -30,7 +30,7 @@ void
 wf_core_report_init(struct wf_core *core)
 {
 	wf_stats_init(&core->stats, counter_name, WF_CORE_COUNTER_COUNT);
-	wf_report_init(&core->report, &core->stats, &core->pace.exchange_time, "the session",
+	wf_report_init(&core->report.lines, &core->stats, &core->pace.exchange_time, "the session",
 		       WF_CORE_STEP_BEGUN_COUNT);
 	core->turn.times.poll = WF_END_POLL_TIME_NS;
 	core->turn.times.idle = WF_END_IDLE_TIME_NS;
@@ -40,7 +40,8 @@ wf_core_report_init(struct wf_core *core)
 void
 wf_core_report_start(struct wf_core *core)
 {
-	wf_report_begin(&core->report, false, core->end.started_ns, core->opts.stats_period_ns);
+	wf_report_begin(&core->report.lines, false, core->end.started_ns,
+			core->opts.stats_period_ns);
 	if (core->opts.stats_period_ns > 0) {
 		wf_turn_start(&core->turn, &core->stats);
 	}
@@ -103,22 +104,23 @@ static const struct wf_report_ops report_ops = {.gather = gather, .write = write
 void
 wf_core_report_stats(struct wf_core *core)
 {
-	struct wf_hist_view *view = &core->report.now.times; /* scratch */
-	wf_report_gather(&core->report, core->turn.transport, &report_ops, core);
+	struct wf_hist_view *view = &core->report.lines.now.times; /* scratch */
+	wf_report_gather(&core->report.lines, core->turn.transport, &report_ops, core);
 	wf_hist_snapshot(&core->pace.exchange_time, view);
-	core->exchange_p50_ns = wf_hist_quantile(view, 0.5);
-	core->exchange_p99_ns = wf_hist_quantile(view, 0.99);
-	atomic_store_explicit(&core->stats_busy, 0, memory_order_release); /* B1 */
+	core->report.p50_ns = wf_hist_quantile(view, 0.5);
+	core->report.p99_ns = wf_hist_quantile(view, 0.99);
+	atomic_store_explicit(&core->report.busy, 0, memory_order_release); /* B1 */
 }
 
 void
 wf_core_report_period(struct wf_core *core, uint64_t now)
 {
-	wf_report_period(&core->report, core->turn.transport, &report_ops, core, now);
+	wf_report_period(&core->report.lines, core->turn.transport, &report_ops, core, now);
 }
 
 void
 wf_core_report_end(struct wf_core *core)
 {
-	wf_report_end(&core->report, core->turn.transport, &report_ops, core, wf_now_ns(core->env));
+	wf_report_end(&core->report.lines, core->turn.transport, &report_ops, core,
+		      wf_now_ns(core->env));
 }

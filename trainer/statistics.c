@@ -8,7 +8,7 @@
 static bool
 are_there(struct weft_session *session)
 {
-	return atomic_load_explicit(&session->core.stats_busy, memory_order_acquire) == 0; /* B1 */
+	return atomic_load_explicit(&session->core.report.busy, memory_order_acquire) == 0; /* B1 */
 }
 
 /* Let the core gather them. Of a failed session too: its thread still takes commands. It waits for
@@ -16,7 +16,7 @@ are_there(struct weft_session *session)
 static void
 fetch(struct weft_session *session)
 {
-	atomic_store_explicit(&session->core.stats_busy, 1, memory_order_relaxed);
+	atomic_store_explicit(&session->core.report.busy, 1, memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_STATS});
 	wf_progress_wait(session, are_there);
 }
@@ -59,8 +59,8 @@ weft_session_stats(struct weft_session *session, struct weft_session_stats *out)
 		.poll_time_ns = now[WF_END_POLL_TIME_NS],
 		.idle_time_ns = now[WF_END_IDLE_TIME_NS],
 		.away_time_ns = now[WF_CORE_AWAY_TIME_NS],
-		.exchange_p50_ns = core->exchange_p50_ns,
-		.exchange_p99_ns = core->exchange_p99_ns,
+		.exchange_p50_ns = core->report.p50_ns,
+		.exchange_p99_ns = core->report.p99_ns,
 	};
 	return WEFT_OK;
 }
