@@ -203,15 +203,16 @@ tick(void *end, uint64_t now)
 			wf_turn_tick_before(&core->turn, link->retry.at_ns);
 		}
 	}
-	bool news = all_up && !core->all_were_up;
+	bool news = all_up && !core->start.all_were_up;
 	if (news && core->service != NULL) {
 		core->service->all_up(core);
 	}
-	core->all_were_up = core->all_were_up || all_up;
-	core->initialised =
-		core->initialised || (core->all_were_up && core->asked && core->busy_slices == 0);
+	core->start.all_were_up = core->start.all_were_up || all_up;
+	core->start.initialised =
+		core->start.initialised ||
+		(core->start.all_were_up && core->start.asked && core->busy_slices == 0);
 	if (news) {
-		atomic_store_explicit(&core->starting, 0, memory_order_release); /* B1 */
+		atomic_store_explicit(&core->start.busy, 0, memory_order_release); /* B1 */
 	}
 	check_leaving(core);
 	wf_core_beats_look(core, now, wf_core_waits(core));
@@ -300,7 +301,7 @@ wf_core_start(struct wf_core *core)
 {
 	core->end.started_ns = wf_now_ns(core->env);
 	core->turn.tick_ns = 0;
-	core->asked = core->job.tensor_count == 0; /* there are no initial values */
+	core->start.asked = core->job.tensor_count == 0; /* there are no initial values */
 	wf_core_report_start(core);
 }
 

@@ -89,6 +89,14 @@ struct wf_session_reduce {
 	struct wf_msg_reduce msg; /* scratch */
 };
 
+/* How far the start has come. */
+struct wf_session_start {
+	_Atomic uint32_t busy; /* as tensor.busy: until all links were ready once */
+	bool all_were_up;
+	bool asked;       /* for the initial values, or gave them: lanes may be up before that */
+	bool initialised; /* every lane was up, and the initial values are here */
+};
+
 /* The step that this trainer is in. step.c is the only writer, but
  * for the first pass. */
 struct wf_session_step {
@@ -173,16 +181,12 @@ struct wf_core {
 	struct wf_wait_list waits;     /* of tensors */
 	struct wf_wait_gate wait_gate[WF_CORE_WAIT_COUNT];
 
-	bool all_were_up;
-	bool asked;       /* for the initial values, or gave them: lanes may be up before that */
-	bool initialised; /* every lane was up, and the initial values are here */
-
+	struct wf_session_start start;
 	struct wf_session_step step;
 	/* Where the job begins. Trainer 0: set before start; others: told by the lanes before the
 	 * initial values are complete. */
 	struct wf_msg_init init;
 
-	_Atomic uint32_t starting; /* as tensor.busy: until all links were ready once */
 	struct wf_pace pace;
 	struct wf_session_reduce reduce;
 

@@ -113,7 +113,7 @@ recv_init(struct wf_dense_link *dense, const struct wf_event *event)
 		return wf_fail(WEFT_PROTOCOL, "INIT: step %" PRIu64 ", others say %" PRIu64,
 			       msg.step, core->init.step);
 	}
-	if (core->init.step > 0 || core->initialised) {
+	if (core->init.step > 0 || core->start.initialised) {
 		return WEFT_OK; /* known: told by each lane, and again on a new path */
 	}
 	core->init.step = msg.step;

@@ -17,7 +17,7 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 	if (--core->busy_slices == 0 && core->turn.times.on) {
 		wf_pace_on_rest(&core->pace, wf_now_ns(core->env));
 	}
-	if (!core->initialised) {
+	if (!core->start.initialised) {
 		core->turn.tick_ns = 0; /* these may have been the last initial values */
 	}
 	if (--t->pending == 0) {
@@ -61,7 +61,7 @@ static void
 begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice *wanted)
 {
 	struct wf_core_tensor *t = &core->tensor[tensor];
-	core->asked = true;
+	core->start.asked = true;
 	if (core->busy_slices == 0 && core->turn.times.on) {
 		wf_pace_on_busy(&core->pace, wf_now_ns(core->env));
 	}
@@ -160,8 +160,8 @@ begin_path(struct wf_dense_link *dense, uint64_t heard)
 {
 	const struct wf_core *core = wf_core_of(&dense->link);
 	WF_ASSERT(dense->queue.count == 0);
-	dense->init_due = core->opts.trainer_id == 0 && core->init.step > 0 && !core->initialised &&
-			  dense->slice_count > 0;
+	dense->init_due = core->opts.trainer_id == 0 && core->init.step > 0 &&
+			  !core->start.initialised && dense->slice_count > 0;
 	dense->link.to_send.step = dense->pushable_count > 0 &&
 				   core->step.number > core->init.step && heard < core->step.number;
 	wf_link_features_path_begins(dense);

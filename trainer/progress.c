@@ -153,7 +153,7 @@ static bool
 is_under_way(const struct wf_core *core)
 {
 	return core->busy_slices > 0 || core->turn.due != NULL || core->service != NULL ||
-	       core->turn.tick_ns == 0 || !core->all_were_up || wf_core_failed(core) ||
+	       core->turn.tick_ns == 0 || !core->start.all_were_up || wf_core_failed(core) ||
 	       atomic_load_explicit(&core->reduce.busy, memory_order_relaxed) != 0;
 }
 

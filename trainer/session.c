@@ -343,11 +343,11 @@ weft_session_start(struct weft_session *session)
 	}
 	session->running = true;
 	session->within = __func__;
-	atomic_store_explicit(&core->starting, 1, memory_order_relaxed);
+	atomic_store_explicit(&core->start.busy, 1, memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_START});
 	st = core->opts.trainer_id == 0 ? wf_restore_give(session) : weft_pull_all(session);
 	if (st == WEFT_OK) { /* lanes without slices are there, too, for a reduce or GOODBYE */
-		st = wf_progress_wait_clear(session, &core->starting);
+		st = wf_progress_wait_clear(session, &core->start.busy);
 	}
 	if (st == WEFT_OK) {
 		session->step = core->init.step; /* told before the last initial value came */

@@ -22,7 +22,7 @@ tensors_since(const struct wf_core *core)
 static uint64_t
 waiting_since(const struct wf_core *core, enum wf_core_wait kind)
 {
-	if (core->initialised == (kind == WF_CORE_WAIT_START)) {
+	if (core->start.initialised == (kind == WF_CORE_WAIT_START)) {
 		return 0;
 	}
 	switch (kind) {
@@ -93,7 +93,8 @@ describe_tensors(const struct wf_core *core, char *out, size_t bytes)
 	uint32_t oldest = wf_core_oldest_tensor(core);
 	const struct wf_job_tensor *wanted = &core->job.tensor[oldest];
 	/* What is pulled is there, but for the initial values. */
-	bool pulled = core->initialised && core->tensor[oldest].pushed_step < core->step.number;
+	bool pulled =
+		core->start.initialised && core->tensor[oldest].pushed_step < core->step.number;
 	bool alone = core->job.set.num_gradient_servers == 1 || pulled ||
 		     wf_job_terms_of(&core->job, wanted).mode == WEFT_DENSE_ASYNC;
 	uint32_t unpushed = alone ? UINT32_MAX : unpushed_tensor(core);
@@ -145,7 +146,7 @@ limit_of(const struct wf_core *core, enum wf_core_wait kind)
 	if (kind != WF_CORE_WAIT_START) {
 		return core->opts.step_timeout_ns;
 	}
-	return core->opts.connect_timeout_ns + (core->all_were_up ? LANES_FIRST_NS : 0);
+	return core->opts.connect_timeout_ns + (core->start.all_were_up ? LANES_FIRST_NS : 0);
 }
 
 static void
