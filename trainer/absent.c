@@ -73,7 +73,7 @@ is_waited_for(const struct wf_link *link, enum wf_core_wait kind)
 	case WF_CORE_WAIT_START:
 		return true;
 	case WF_CORE_WAIT_TENSORS:
-		return dense && core->waits.oldest != NULL &&
+		return dense && core->waits.tensors.oldest != NULL &&
 		       owes_tensor(link, wf_core_oldest_tensor(core));
 	case WF_CORE_WAIT_SERVICE:
 		return !dense;

@@ -245,9 +245,9 @@ look_at_clock(void *end, uint64_t before_ns)
 {
 	struct wf_core *core = end;
 	if (core->turn.now_ns - before_ns >= AWAY_NS) {
-		core->back_ns = core->turn.now_ns;
+		core->waits.back_ns = core->turn.now_ns;
 	}
-	wf_wait_stamp(&core->waits, core->turn.now_ns);
+	wf_wait_stamp(&core->waits.tensors, core->turn.now_ns);
 }
 
 static const struct wf_turn_ops turn_ops = {

@@ -77,6 +77,13 @@ enum wf_core_wait {
 };
 #define WF_CORE_WAIT_COUNT (WF_CORE_WAIT_OTHERS + 1u)
 
+/* Since when there are waits, and when the next line about each kind is due. */
+struct wf_session_waits {
+	struct wf_wait_list tensors;
+	struct wf_wait_gate gate[WF_CORE_WAIT_COUNT];
+	uint64_t back_ns; /* of the last turn after a second or more without any */
+};
+
 /* Sums over all trainers. shared: the owner writes value and count while busy is 0, and reads value
  * and step when it is again; the core has them while it is 1. */
 struct wf_session_reduce {
@@ -174,12 +181,10 @@ struct wf_core {
 	const struct wf_service_ops *service;
 	void *service_state;
 	uint32_t service_lane_count;   /* of each pserver */
-	uint64_t back_ns;              /* of the last turn after a second or more without any */
 	struct wf_core_tensor *tensor; /* [tensor_count] */
 	uint32_t busy_slices;          /* slices pending over all tensors */
 	uint32_t undone_slices;        /* of them, those that are answered and not DONE */
-	struct wf_wait_list waits;     /* of tensors */
-	struct wf_wait_gate wait_gate[WF_CORE_WAIT_COUNT];
+	struct wf_session_waits waits;
 
 	struct wf_session_start start;
 	struct wf_session_step step;
@@ -232,8 +237,8 @@ wf_core_put_bytes_max(const struct wf_core *core)
 static inline uint32_t
 wf_core_oldest_tensor(const struct wf_core *core)
 {
-	WF_ASSERT(core->waits.oldest != NULL);
-	return (uint32_t)((const struct wf_core_tensor *)core->waits.oldest - core->tensor);
+	WF_ASSERT(core->waits.tensors.oldest != NULL);
+	return (uint32_t)((const struct wf_core_tensor *)core->waits.tensors.oldest - core->tensor);
 }
 
 /* Commands. */

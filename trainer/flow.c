@@ -21,7 +21,7 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 		core->turn.tick_ns = 0; /* these may have been the last initial values */
 	}
 	if (--t->pending == 0) {
-		wf_wait_end(&core->waits, &t->wait);
+		wf_wait_end(&core->waits.tensors, &t->wait);
 		atomic_store_explicit(&t->busy, 0, memory_order_release); /* B1 */
 	}
 }
@@ -66,7 +66,7 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice 
 		wf_pace_on_busy(&core->pace, wf_now_ns(core->env));
 	}
 	/* It begins at the end of this turn, or of the next. */
-	wf_wait_begin(&core->waits, &t->wait, 0);
+	wf_wait_begin(&core->waits.tensors, &t->wait, 0);
 	for (uint32_t l = 0; l < core->dense_count; l++) {
 		struct wf_dense_link *dense = &core->dense[l];
 		uint32_t first, end;

@@ -16,7 +16,7 @@
 static uint64_t
 tensors_since(const struct wf_core *core)
 {
-	return core->waits.oldest == NULL ? 0 : core->waits.oldest->since_ns;
+	return core->waits.tensors.oldest == NULL ? 0 : core->waits.tensors.oldest->since_ns;
 }
 
 static uint64_t
@@ -117,7 +117,7 @@ describe_own(const struct wf_core *core, enum wf_core_wait kind, char *out, size
 	if (describe_absent(core, out, bytes) || wf_core_beats_describe(core, out, bytes)) {
 		return;
 	}
-	if ((starts || kind == WF_CORE_WAIT_TENSORS) && core->waits.oldest != NULL) {
+	if ((starts || kind == WF_CORE_WAIT_TENSORS) && core->waits.tensors.oldest != NULL) {
 		describe_tensors(core, out, bytes);
 		return;
 	}
@@ -170,7 +170,7 @@ wf_core_check_waits(struct wf_core *core, uint64_t now)
 		uint64_t since = waiting_since(core, kind);
 		/* What came while nobody looked (a caller that drives computes, or the process was
 		 * stopped) takes more than one turn to be seen. */
-		since = since != 0 && since < core->back_ns ? core->back_ns : since;
+		since = since != 0 && since < core->waits.back_ns ? core->waits.back_ns : since;
 		uint64_t limit_ns = limit_of(core, kind);
 		if (since != 0 && limit_ns != 0 && now >= since + limit_ns) {
 			char why[WF_ERROR_BYTES];
@@ -179,7 +179,7 @@ wf_core_check_waits(struct wf_core *core, uint64_t now)
 				     (double)limit_ns / 1e9, why);
 			return;
 		}
-		if (wf_wait_is_due(&core->wait_gate[kind], since, now)) {
+		if (wf_wait_is_due(&core->waits.gate[kind], since, now)) {
 			log_wait(core, kind, now - since);
 		}
 	}

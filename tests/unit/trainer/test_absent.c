@@ -99,7 +99,7 @@ static const char *
 line(struct fixture *f)
 {
 	struct wf_core *core = &f->session->core;
-	memset(core->wait_gate, 0, sizeof(core->wait_gate));
+	memset(core->waits.gate, 0, sizeof(core->waits.gate));
 	f->member.log[0] = '\0';
 	wf_core_check_waits(core, wf_now_ns(core->env) + 3 * WF_NS_PER_S);
 	return f->member.log;
