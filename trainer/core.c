@@ -35,7 +35,6 @@ open_end(struct wf_core *core)
 	end->connect_timeout_ns = core->opts.connect_timeout_ns;
 	end->reconnect_timeout_ns = core->opts.reconnect_timeout_ns;
 	(void)snprintf(end->name, sizeof(end->name), "trainer %u", core->opts.trainer_id);
-	wf_link_fill_hello(core);
 }
 
 enum weft_status
@@ -43,36 +42,30 @@ wf_core_open(struct wf_core *core)
 {
 	core->dense_count = core->job.pserver_count * core->job.set.ports_num;
 	core->link_count = core->dense_count + core->job.pserver_count * core->service_lane_count;
-	core->job_byte_count = wf_job_encoded_bytes(&core->job);
-	core->job_bytes = wf_zalloc_array(core->env, 1, core->job_byte_count);
 	core->link = wf_zalloc_array(core->env, core->link_count, sizeof(struct wf_link *));
 	core->dense = wf_zalloc_array(core->env, core->dense_count, sizeof(*core->dense));
 	core->tensor =
 		wf_zalloc_array(core->env, core->job.tensor_count + 1u, sizeof(*core->tensor));
 	core->turn.tick_ns = WF_NEVER;
 	core->step.pass = 1;
-	if (core->job_bytes == NULL || core->link == NULL || core->dense == NULL ||
-	    core->tensor == NULL) {
+	if (core->link == NULL || core->dense == NULL || core->tensor == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u lanes, %u tensors",
 			       core->link_count, core->job.tensor_count);
 	}
-	wf_job_encode(&core->job, core->job_bytes);
 	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
 		const struct wf_job_terms terms = wf_job_terms_of(&core->job, &core->job.tensor[i]);
 		core->pace.pushable_count += core->job.tensor[i].is_static ? 0 : 1;
 		core->tensor[i].lags = wf_job_terms_lag(&terms);
 	}
 	open_end(core);
-	for (uint32_t i = 0; i < core->link_count; i++) {
+	enum weft_status st = wf_greeting_open(core);
+	for (uint32_t i = 0; i < core->link_count && st == WEFT_OK; i++) {
 		core->link[i] = i < core->dense_count
 					? &core->dense[i].link
 					: core->service->lane_link(core, i - core->dense_count);
-		enum weft_status st = wf_link_open(core, core->link[i], i);
-		if (st != WEFT_OK) {
-			return st;
-		}
+		st = wf_link_open(core, core->link[i], i);
 	}
-	return open_transport(core);
+	return st == WEFT_OK ? open_transport(core) : st;
 }
 
 void
@@ -86,12 +79,11 @@ wf_core_close(struct wf_core *core)
 	wf_free(core->env, core->link, core->link_count * sizeof(struct wf_link *));
 	wf_free(core->env, core->dense, core->dense_count * sizeof(*core->dense));
 	wf_free(core->env, core->tensor, (core->job.tensor_count + 1u) * sizeof(*core->tensor));
-	wf_free(core->env, core->job_bytes, core->job_byte_count);
+	wf_greeting_close(core);
 	core->link = NULL;
 	core->dense = NULL;
 	core->turn.due = NULL;
 	core->tensor = NULL;
-	core->job_bytes = NULL;
 }
 
 /* A lane that does not keep to the protocol will not do so on another connection either. */

@@ -84,6 +84,12 @@ struct wf_session_waits {
 	uint64_t back_ns; /* of the last turn after a second or more without any */
 };
 
+/* What a session says of its job. greeting.c is the only writer. */
+struct wf_session_greeting {
+	uint8_t *job; /* [job_bytes] encoded, for the lane that has not got it */
+	uint64_t job_bytes;
+};
+
 /* Sums over all trainers. shared: the owner writes value and count while busy is 0, and reads value
  * and step when it is again; the core has them while it is 1. */
 struct wf_session_reduce {
@@ -166,10 +172,7 @@ struct wf_core {
 	};
 	struct wf_job job;
 	struct wf_placement placement;
-	uint8_t *job_bytes;
-	uint64_t job_byte_count;
-	uint64_t incarnation;
-	uint64_t numerics_digest;
+	struct wf_session_greeting greeting;
 	struct wf_memory memory;
 	struct wf_session_halves halves;
 	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this trainer */
@@ -266,7 +269,10 @@ void wf_core_report_period(struct wf_core *core, uint64_t now);
 void wf_core_report_end(struct wf_core *core);
 
 /* greeting.c */
-void wf_link_fill_hello(struct wf_core *core);
+/* The job's encoding, and the HELLO, in which the session has put its incarnation and its
+ * numerics. A failure leaves what close gives back. */
+enum weft_status wf_greeting_open(struct wf_core *core) WEFT_MUST_CHECK;
+void wf_greeting_close(struct wf_core *core);
 /* `compared` of the options travels as text. WEFT_INVALID: it is too long, or no words. */
 enum weft_status wf_greeting_check(const struct weft_session_opts *opts) WEFT_MUST_CHECK;
 

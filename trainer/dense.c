@@ -154,12 +154,12 @@ flush_job(struct wf_link *link)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
 	struct wf_core *core = wf_core_of(&dense->link);
-	while (dense->job_sent < core->job_byte_count) {
-		uint64_t left = core->job_byte_count - dense->job_sent;
+	while (dense->job_sent < core->greeting.job_bytes) {
+		uint64_t left = core->greeting.job_bytes - dense->job_sent;
 		const struct wf_msg_job msg = {
 			.offset = dense->job_sent,
-			.total_bytes = core->job_byte_count,
-			.bytes = core->job_bytes + dense->job_sent,
+			.total_bytes = core->greeting.job_bytes,
+			.bytes = core->greeting.job + dense->job_sent,
 			.byte_count = left < WF_JOB_PART_MAX ? (size_t)left : WF_JOB_PART_MAX,
 		};
 		wf_msg_job_encode(&msg, &core->end.msg);

@@ -60,8 +60,8 @@ summarise(const struct wf_core *core, struct wf_hello *hello)
 	}
 }
 
-void
-wf_link_fill_hello(struct wf_core *core)
+static void
+fill_hello(struct wf_core *core)
 {
 	core->end.hello = (struct wf_hello){
 		.version_min = WF_WIRE_VERSION_MIN,
@@ -71,12 +71,12 @@ wf_link_fill_hello(struct wf_core *core)
 		.lane_count = core->job.set.ports_num,
 		.trainer_id = core->opts.trainer_id,
 		.trainer_count = core->job.set.num_gradient_servers,
-		.incarnation = core->incarnation,
+		.incarnation = core->end.hello.incarnation,
 		.job_digest = wf_job_digest(&core->job),
 		.tensors_digest = wf_job_tensors_digest(&core->job),
 		.placement_digest = wf_placement_digest(&core->placement),
-		.numerics_digest = core->numerics_digest,
-		.job_bytes = core->job_byte_count,
+		.numerics_digest = core->end.hello.numerics_digest,
+		.job_bytes = core->greeting.job_bytes,
 		.msg_bytes_max = WF_MSG_BODY_MAX,
 		.put_bytes_max = wf_core_put_bytes_max(core),
 		.pid = (uint32_t)getpid(),
@@ -89,4 +89,26 @@ wf_link_fill_hello(struct wf_core *core)
 		(void)snprintf(host, sizeof(core->end.hello.host), "unknown");
 	}
 	host[sizeof(core->end.hello.host) - 1] = '\0';
+}
+
+enum weft_status
+wf_greeting_open(struct wf_core *core)
+{
+	struct wf_session_greeting *greeting = &core->greeting;
+	greeting->job_bytes = wf_job_encoded_bytes(&core->job);
+	greeting->job = wf_zalloc_array(core->env, 1, greeting->job_bytes);
+	if (greeting->job == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: no memory for the description of %u tensors",
+			       core->job.tensor_count);
+	}
+	wf_job_encode(&core->job, greeting->job);
+	fill_hello(core);
+	return WEFT_OK;
+}
+
+void
+wf_greeting_close(struct wf_core *core)
+{
+	wf_free(core->env, core->greeting.job, core->greeting.job_bytes);
+	core->greeting.job = NULL;
 }

@@ -269,9 +269,9 @@ weft_session_open(const struct weft_session_opts *given, struct weft_session **o
 		free_session(session);
 		return st;
 	}
-	session->core.incarnation = wf_random(env) | 1;
+	session->core.end.hello.incarnation = wf_random(env) | 1;
+	session->core.end.hello.numerics_digest = numerics_of(session);
 	session->core.init.sections = 1;
-	session->core.numerics_digest = numerics_of(session);
 	*out = session;
 	return WEFT_OK;
 }
