@@ -41,7 +41,7 @@ enum weft_status
 wf_core_open(struct wf_core *core)
 {
 	core->dense_count = core->job.pserver_count * core->job.set.ports_num;
-	core->link_count = core->dense_count + core->job.pserver_count * core->service_lane_count;
+	core->link_count = core->dense_count + core->job.pserver_count * core->service.lane_count;
 	core->link = wf_zalloc_array(core->env, core->link_count, sizeof(struct wf_link *));
 	core->dense = wf_zalloc_array(core->env, core->dense_count, sizeof(*core->dense));
 	core->tensor =
@@ -62,7 +62,7 @@ wf_core_open(struct wf_core *core)
 	for (uint32_t i = 0; i < core->link_count && st == WEFT_OK; i++) {
 		core->link[i] = i < core->dense_count
 					? &core->dense[i].link
-					: core->service->lane_link(core, i - core->dense_count);
+					: core->service.ops->lane_link(core, i - core->dense_count);
 		st = wf_link_open(core, core->link[i], i);
 	}
 	return st == WEFT_OK ? open_transport(core) : st;
@@ -196,8 +196,8 @@ tick(void *end, uint64_t now)
 		}
 	}
 	bool news = all_up && !core->start.all_were_up;
-	if (news && core->service != NULL) {
-		core->service->all_up(core);
+	if (news && core->service.ops != NULL) {
+		core->service.ops->all_up(core);
 	}
 	core->start.all_were_up = core->start.all_were_up || all_up;
 	core->start.initialised =
@@ -270,7 +270,7 @@ wf_core_poll(struct wf_core *core)
 static void
 note_dones(struct wf_core *core)
 {
-	core->turn.awaits_done = core->undone_slices > 0 || core->service != NULL;
+	core->turn.awaits_done = core->undone_slices > 0 || core->service.ops != NULL;
 }
 
 enum wf_rest

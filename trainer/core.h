@@ -90,6 +90,13 @@ struct wf_session_greeting {
 	uint64_t job_bytes;
 };
 
+/* What the session carries beside tensors, which the payload sets (weft_table_add). */
+struct wf_session_service {
+	const struct wf_service_ops *ops; /* NULL: nothing */
+	void *state;
+	uint32_t lane_count; /* of each pserver */
+};
+
 /* Sums over all trainers. shared: the owner writes value and count while busy is 0, and reads value
  * and step when it is again; the core has them while it is 1. */
 struct wf_session_reduce {
@@ -180,10 +187,7 @@ struct wf_core {
 	struct wf_dense_link *dense;        /* [dense_count] the first of them */
 	uint32_t dense_count;
 	uint32_t link_count;
-	/* What the session carries beside tensors; NULL: nothing. */
-	const struct wf_service_ops *service;
-	void *service_state;
-	uint32_t service_lane_count;   /* of each pserver */
+	struct wf_session_service service;
 	struct wf_core_tensor *tensor; /* [tensor_count] */
 	uint32_t busy_slices;          /* slices pending over all tensors */
 	uint32_t undone_slices;        /* of them, those that are answered and not DONE */
@@ -233,7 +237,7 @@ wf_core_failed(const struct wf_core *core)
 static inline uint64_t
 wf_core_put_bytes_max(const struct wf_core *core)
 {
-	return core->service != NULL ? WF_SLICE_BYTES_MAX : core->job.set.slice_bytes;
+	return core->service.ops != NULL ? WF_SLICE_BYTES_MAX : core->job.set.slice_bytes;
 }
 
 /* The tensor that has waited longest; there is one. */

@@ -48,7 +48,7 @@ wf_driver_run(struct weft_session *session, const struct wf_command *command)
 		wf_core_heed_stop(core);
 		break;
 	case WF_COMMAND_SERVICE:
-		core->service->command(core, command);
+		core->service.ops->command(core, command);
 		break;
 	}
 }

@@ -68,7 +68,7 @@ wf_exchange_finished(const struct weft_session *session)
 				       job->tensor[i].name, session->step);
 		}
 	}
-	const struct wf_service_ops *service = session->core.service;
+	const struct wf_service_ops *service = session->core.service.ops;
 	enum weft_status st = service != NULL ? service->finished(session) : WEFT_OK;
 	return st != WEFT_OK ? st : check_all_pushed(session);
 }
@@ -77,14 +77,14 @@ wf_exchange_finished(const struct weft_session *session)
 static enum weft_status
 hand_in(struct weft_session *session)
 {
-	const struct wf_service_ops *service = session->core.service;
+	const struct wf_service_ops *service = session->core.service.ops;
 	return service != NULL ? service->hand_in(session) : WEFT_OK;
 }
 
 static bool
 is_unanswered(const struct weft_session *session)
 {
-	const struct wf_service_ops *service = session->core.service;
+	const struct wf_service_ops *service = session->core.service.ops;
 	for (uint32_t i = 0; i < session->core.job.tensor_count; i++) {
 		if (is_busy(session, i)) {
 			return true;
@@ -300,7 +300,7 @@ wait_tensors(struct weft_session *session)
 enum weft_status
 weft_wait_all(struct weft_session *session)
 {
-	const struct wf_service_ops *service = session->core.service;
+	const struct wf_service_ops *service = session->core.service.ops;
 	enum weft_status st = session->running ? hand_in(session) : WEFT_OK;
 	if (session->running && wf_optimizer_clips_norm(&session->core.job.set.optimizer)) {
 		for (uint32_t i = 0; i < session->core.job.tensor_count && st == WEFT_OK; i++) {

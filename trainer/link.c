@@ -15,8 +15,8 @@ wf_link_open(struct wf_core *core, struct wf_link *link, uint32_t idx)
 {
 	bool dense = idx < core->dense_count;
 	uint32_t lane = dense ? idx : idx - core->dense_count;
-	uint32_t lane_count = dense ? core->job.set.ports_num : core->service_lane_count;
-	wf_link_init(link, &core->end, dense ? &wf_dense_link_ops : core->service->link);
+	uint32_t lane_count = dense ? core->job.set.ports_num : core->service.lane_count;
+	wf_link_init(link, &core->end, dense ? &wf_dense_link_ops : core->service.ops->link);
 	link->idx = idx;
 	link->pserver_idx = lane / lane_count;
 	link->lane_idx = lane % lane_count;

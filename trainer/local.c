@@ -40,7 +40,7 @@ wf_local_open(struct weft_session *session)
 	struct wf_local *local = &session->local;
 	struct wf_env *env = session->env;
 	uint64_t bytes = core->memory.grad.bytes;
-	if (core->service != NULL) {
+	if (core->service.ops != NULL) {
 		return wf_fail(WEFT_INVALID,
 			       "dense_mode WEFT_DENSE_LOCAL or _ELASTIC: it goes with "
 			       "sessions without tables only");

@@ -53,7 +53,7 @@ wf_progress_init(struct weft_session *session)
 static size_t
 ring_items(const struct weft_session *session)
 {
-	const struct wf_service_ops *service = session->core.service;
+	const struct wf_service_ops *service = session->core.service.ops;
 	size_t most = session->core.job.tensor_count + WF_COMMANDS_OWN;
 	size_t items = 1;
 	most += service != NULL ? service->commands_max(session) : 0;
@@ -152,7 +152,7 @@ enter(struct weft_session *session)
 static bool
 is_under_way(const struct wf_core *core)
 {
-	return core->busy_slices > 0 || core->turn.due != NULL || core->service != NULL ||
+	return core->busy_slices > 0 || core->turn.due != NULL || core->service.ops != NULL ||
 	       core->turn.tick_ns == 0 || !core->start.all_were_up || wf_core_failed(core) ||
 	       atomic_load_explicit(&core->reduce.busy, memory_order_relaxed) != 0;
 }

@@ -69,13 +69,13 @@ static void
 write_service_line(struct wf_core *core, const struct wf_report_line *line)
 {
 	char words[SERVICE_BYTES] = "";
-	if (core->service == NULL) {
+	if (core->service.ops == NULL) {
 		return;
 	}
-	core->service->report(core, line->whole, words, sizeof(words));
+	core->service.ops->report(core, line->whole, words, sizeof(words));
 	wf_core_log(core, WEFT_LOG_INFO, "trainer %u: %s stats of %s%.1f s:%s",
-		    core->opts.trainer_id, core->service->name, line->whole ? "the session, " : "",
-		    line->s, words);
+		    core->opts.trainer_id, core->service.ops->name,
+		    line->whole ? "the session, " : "", line->s, words);
 }
 
 static void

@@ -181,8 +181,8 @@ free_session(struct weft_session *session)
 	if (session->core_open) {
 		wf_core_close(core);
 	}
-	if (core->service != NULL) {
-		core->service->close(session);
+	if (core->service.ops != NULL) {
+		core->service.ops->close(session);
 	}
 	release_arrays(session, core->opts.keep_arrays != 0);
 	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
@@ -283,7 +283,7 @@ weft_session_seal(struct weft_session *session)
 	if (session->sealed) {
 		return wf_fail(WEFT_INVALID, "session: sealed already");
 	}
-	if (core->job.tensor_count == 0 && core->service == NULL) {
+	if (core->job.tensor_count == 0 && core->service.ops == NULL) {
 		return wf_fail(WEFT_INVALID, "session: no tensor and no table was declared");
 	}
 	enum weft_status st = wf_job_check(&core->job);
@@ -298,8 +298,9 @@ weft_session_seal(struct weft_session *session)
 	if (st == WEFT_OK && wf_local_is_on(core)) {
 		st = wf_local_open(session);
 	}
-	if (st == WEFT_OK && core->service != NULL) {
-		st = core->service->seal(session); /* last: nothing here takes its memory back */
+	if (st == WEFT_OK && core->service.ops != NULL) {
+		/* Last: nothing here takes its memory back. */
+		st = core->service.ops->seal(session);
 	}
 	if (st != WEFT_OK) {
 		release_arrays(session, false); /* it may be tried again */
@@ -323,7 +324,7 @@ open_core(struct weft_session *session)
 		link->host = session->pserver[link->pserver_idx];
 		link->host.port = (uint16_t)(link->host.port + before + link->lane_idx);
 	}
-	st = core->service != NULL ? core->service->open(session) : WEFT_OK;
+	st = core->service.ops != NULL ? core->service.ops->open(session) : WEFT_OK;
 	return st != WEFT_OK ? st : wf_progress_open(session);
 }
 
@@ -352,7 +353,7 @@ weft_session_start(struct weft_session *session)
 	if (st == WEFT_OK) {
 		session->step = core->init.step; /* told before the last initial value came */
 		session->known_step = session->step;
-		st = core->service != NULL ? core->service->start(session) : WEFT_OK;
+		st = core->service.ops != NULL ? core->service.ops->start(session) : WEFT_OK;
 	}
 	session->within = st == WEFT_OK ? NULL : session->within;
 	return st;
@@ -462,8 +463,8 @@ weft_session_close(struct weft_session *session)
 	if (session->running) {
 		wf_progress_heed_stop(session); /* it came first, and is why this is called */
 		fail_if_unfinished(session);
-		if (session->core.service != NULL) {
-			session->core.service->drain(session);
+		if (session->core.service.ops != NULL) {
+			session->core.service.ops->drain(session);
 		}
 		st = leave(session);
 	}

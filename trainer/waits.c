@@ -31,7 +31,7 @@ waiting_since(const struct wf_core *core, enum wf_core_wait kind)
 	case WF_CORE_WAIT_TENSORS:
 		return tensors_since(core);
 	case WF_CORE_WAIT_SERVICE:
-		return core->service != NULL ? core->service->waiting_since(core) : 0;
+		return core->service.ops != NULL ? core->service.ops->waiting_since(core) : 0;
 	case WF_CORE_WAIT_REDUCE:
 		return core->reduce.since_ns;
 	case WF_CORE_WAIT_OTHERS:
@@ -121,8 +121,8 @@ describe_own(const struct wf_core *core, enum wf_core_wait kind, char *out, size
 		describe_tensors(core, out, bytes);
 		return;
 	}
-	if ((starts || kind == WF_CORE_WAIT_SERVICE) && core->service != NULL &&
-	    core->service->describe_wait(core, out, bytes)) {
+	if ((starts || kind == WF_CORE_WAIT_SERVICE) && core->service.ops != NULL &&
+	    core->service.ops->describe_wait(core, out, bytes)) {
 		return;
 	}
 	bool asks = kind == WF_CORE_WAIT_OTHERS;

@@ -128,7 +128,7 @@ seal(struct weft_session *session)
 static struct wf_link *
 lane_link(const struct wf_core *core, uint32_t lane)
 {
-	const struct wf_client *client = core->service_state;
+	const struct wf_client *client = core->service.state;
 	client->link[lane] = (struct wf_client_link){0};
 	return &client->link[lane].link;
 }
@@ -319,8 +319,8 @@ close_client(struct weft_session *session)
 	wf_free(env, client->desc, client->table_capacity * sizeof(*client->desc));
 	wf_free(env, client->pushed, client->table_capacity * sizeof(struct weft_rows *));
 	wf_free(env, client, sizeof(*client));
-	session->core.service = NULL;
-	session->core.service_state = NULL;
+	session->core.service.ops = NULL;
+	session->core.service.state = NULL;
 }
 
 static unsigned
@@ -333,7 +333,7 @@ commands_max(const struct weft_session *session)
 static void
 all_up(struct wf_core *core)
 {
-	struct wf_client *client = core->service_state;
+	struct wf_client *client = core->service.state;
 	client->started = true;
 	atomic_store_explicit(&client->up_busy, 0, memory_order_release); /* B1 */
 }
@@ -408,7 +408,7 @@ static uint64_t
 waiting_since(const struct wf_core *core)
 {
 	uint64_t since_ns;
-	return oldest_wait(core->service_state, &since_ns) == WAITS_FOR_NOTHING ? 0 : since_ns;
+	return oldest_wait(core->service.state, &since_ns) == WAITS_FOR_NOTHING ? 0 : since_ns;
 }
 
 static void
@@ -430,7 +430,7 @@ describe_push(const struct wf_client *client, char *out, size_t bytes)
 static bool
 describe_wait(const struct wf_core *core, char *out, size_t bytes)
 {
-	const struct wf_client *client = core->service_state;
+	const struct wf_client *client = core->service.state;
 	const struct weft_rows *rows = oldest_rows(client);
 	uint64_t since_ns;
 	switch (oldest_wait(client, &since_ns)) {

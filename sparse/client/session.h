@@ -243,7 +243,7 @@ enum wf_client_command {
 static inline struct wf_client *
 wf_client_of(const struct weft_session *session)
 {
-	return session->core.service_state;
+	return session->core.service.state;
 }
 
 /* Of a link with the table wf_client_link_ops. */

@@ -99,7 +99,7 @@ begin_push(struct wf_client *client, uint64_t step)
 void
 wf_client_command_run(struct wf_core *core, const struct wf_command *command)
 {
-	struct wf_client *client = core->service_state;
+	struct wf_client *client = core->service.state;
 	switch ((enum wf_client_command)command->section) {
 	case WF_CLIENT_PULL:
 		begin_pull(client, wf_client_rows(client, command->tensor));
@@ -526,7 +526,7 @@ wf_client_flow_flush(struct wf_link *link)
 void
 wf_client_done(struct wf_link *link, uint32_t what)
 {
-	struct wf_client *client = wf_core_of(link)->service_state;
+	struct wf_client *client = wf_core_of(link)->service.state;
 	if ((what & COOKIE_PUSH) != 0) {
 		WF_ASSERT(client->push_in_flight > 0);
 		client->push_in_flight--;

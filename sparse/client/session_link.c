@@ -12,7 +12,7 @@ static enum weft_status
 open_lane(struct wf_link *link, uint32_t lane)
 {
 	struct wf_client_link *cl = wf_client_link_of(link);
-	struct wf_client *client = wf_core_of(link)->service_state;
+	struct wf_client *client = wf_core_of(link)->service.state;
 	uint32_t wishes = client->table_count * WF_CLIENT_BATCHES;
 	cl->client = client;
 	cl->lane = lane;
@@ -37,9 +37,9 @@ close_lane(struct wf_link *link)
 static void
 fill_hello(const struct wf_link *link, struct wf_hello *hello)
 {
-	const struct wf_client *client = wf_core_of(link)->service_state;
+	const struct wf_client *client = wf_core_of(link)->service.state;
 	hello->service = WF_SERVICE_SPARSE;
-	hello->lane_count = wf_core_of(link)->service_lane_count;
+	hello->lane_count = wf_core_of(link)->service.lane_count;
 	hello->tensors_digest = client->digest;
 	hello->job_bytes = client->tables_bytes;
 	wf_client_describe(client, hello->tensors, sizeof(hello->tensors));

@@ -234,7 +234,7 @@ hottest(const struct wf_client *client)
 void
 wf_client_report(struct wf_core *core, bool whole, char *out, size_t bytes)
 {
-	struct wf_client *client = core->service_state;
+	struct wf_client *client = core->service.state;
 	const struct weft_table *hot = hottest(client);
 	uint64_t total[WF_SHARE_COUNT] = {0};
 	uint64_t rows;

@@ -181,7 +181,7 @@ static enum weft_status
 attach_client(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
-	if (core->service != NULL) {
+	if (core->service.ops != NULL) {
 		return WEFT_OK;
 	}
 	struct wf_client *client = wf_zalloc(session->env, sizeof(*client));
@@ -191,9 +191,9 @@ attach_client(struct weft_session *session)
 	client->session = session;
 	client->core = core;
 	client->lane_count = core->job.pserver_count * core->opts.ports_num_for_sparse;
-	core->service_lane_count = core->opts.ports_num_for_sparse;
-	core->service_state = client;
-	core->service = &wf_client_service;
+	core->service.lane_count = core->opts.ports_num_for_sparse;
+	core->service.state = client;
+	core->service.ops = &wf_client_service;
 	return WEFT_OK;
 }
 
