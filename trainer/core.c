@@ -44,21 +44,16 @@ wf_core_open(struct wf_core *core)
 	core->link_count = core->dense_count + core->job.pserver_count * core->service.lane_count;
 	core->link = wf_zalloc_array(core->env, core->link_count, sizeof(struct wf_link *));
 	core->dense = wf_zalloc_array(core->env, core->dense_count, sizeof(*core->dense));
-	core->tensor =
-		wf_zalloc_array(core->env, core->job.tensor_count + 1u, sizeof(*core->tensor));
 	core->turn.tick_ns = WF_NEVER;
 	core->step.pass = 1;
-	if (core->link == NULL || core->dense == NULL || core->tensor == NULL) {
-		return wf_fail(WEFT_NOMEM, "session: no memory for %u lanes, %u tensors",
-			       core->link_count, core->job.tensor_count);
-	}
-	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
-		const struct wf_job_terms terms = wf_job_terms_of(&core->job, &core->job.tensor[i]);
-		core->pace.pushable_count += core->job.tensor[i].is_static ? 0 : 1;
-		core->tensor[i].lags = wf_job_terms_lag(&terms);
+	if (core->link == NULL || core->dense == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: no memory for %u lanes", core->link_count);
 	}
 	open_end(core);
-	enum weft_status st = wf_greeting_open(core);
+	enum weft_status st = wf_flow_open(core);
+	if (st == WEFT_OK) {
+		st = wf_greeting_open(core);
+	}
 	for (uint32_t i = 0; i < core->link_count && st == WEFT_OK; i++) {
 		core->link[i] = i < core->dense_count
 					? &core->dense[i].link
@@ -78,12 +73,11 @@ wf_core_close(struct wf_core *core)
 	}
 	wf_free(core->env, core->link, core->link_count * sizeof(struct wf_link *));
 	wf_free(core->env, core->dense, core->dense_count * sizeof(*core->dense));
-	wf_free(core->env, core->tensor, (core->job.tensor_count + 1u) * sizeof(*core->tensor));
+	wf_flow_close(core);
 	wf_greeting_close(core);
 	core->link = NULL;
 	core->dense = NULL;
 	core->turn.due = NULL;
-	core->tensor = NULL;
 }
 
 /* A lane that does not keep to the protocol will not do so on another connection either. */
@@ -202,7 +196,7 @@ tick(void *end, uint64_t now)
 	core->start.all_were_up = core->start.all_were_up || all_up;
 	core->start.initialised =
 		core->start.initialised ||
-		(core->start.all_were_up && core->start.asked && core->busy_slices == 0);
+		(core->start.all_were_up && core->start.asked && core->flow.busy_slices == 0);
 	if (news) {
 		atomic_store_explicit(&core->start.busy, 0, memory_order_release); /* B1 */
 	}
@@ -270,7 +264,7 @@ wf_core_poll(struct wf_core *core)
 static void
 note_dones(struct wf_core *core)
 {
-	core->turn.awaits_done = core->undone_slices > 0 || core->service.ops != NULL;
+	core->turn.awaits_done = core->flow.undone_slices > 0 || core->service.ops != NULL;
 }
 
 enum wf_rest

@@ -49,6 +49,13 @@ struct wf_core_tensor {
 	bool lags;             /* a push of it is applied when it comes */
 };
 
+/* What is under way of tensors. flow.c is the only writer, but for busy. */
+struct wf_session_flow {
+	struct wf_core_tensor *tensor; /* [tensor_count] */
+	uint32_t busy_slices;          /* slices pending over all tensors */
+	uint32_t undone_slices;        /* of them, those that are answered and not DONE */
+};
+
 /* Counters, all lanes together; their meaning: struct weft_session_stats. */
 /* Behind those of every end (enum wf_end_counter). */
 enum wf_core_counter {
@@ -188,9 +195,7 @@ struct wf_core {
 	uint32_t dense_count;
 	uint32_t link_count;
 	struct wf_session_service service;
-	struct wf_core_tensor *tensor; /* [tensor_count] */
-	uint32_t busy_slices;          /* slices pending over all tensors */
-	uint32_t undone_slices;        /* of them, those that are answered and not DONE */
+	struct wf_session_flow flow;
 	struct wf_session_waits waits;
 
 	struct wf_session_start start;
@@ -245,7 +250,8 @@ static inline uint32_t
 wf_core_oldest_tensor(const struct wf_core *core)
 {
 	WF_ASSERT(core->waits.tensors.oldest != NULL);
-	return (uint32_t)((const struct wf_core_tensor *)core->waits.tensors.oldest - core->tensor);
+	return (uint32_t)((const struct wf_core_tensor *)core->waits.tensors.oldest -
+			  core->flow.tensor);
 }
 
 /* Commands. */

@@ -70,6 +70,8 @@ struct wf_link_codec {
 };
 
 /* flow.c */
+enum weft_status wf_flow_open(struct wf_core *core) WEFT_MUST_CHECK;
+void wf_flow_close(struct wf_core *core); /* accepts what was never opened */
 bool wf_flow_flush(struct wf_link *link); /* as wf_link_flush */
 enum weft_status wf_flow_answer(struct wf_link *link, const struct wf_put *put) WEFT_MUST_CHECK;
 void wf_flow_done(struct wf_link *link, uint32_t ordinal);

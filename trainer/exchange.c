@@ -10,8 +10,8 @@
 static bool
 is_busy(const struct weft_session *session, uint32_t tensor)
 {
-	return atomic_load_explicit(&session->core.tensor[tensor].busy, memory_order_acquire) !=
-	       0; /* B1 */
+	return atomic_load_explicit(&session->core.flow.tensor[tensor].busy,
+				    memory_order_acquire) != 0; /* B1 */
 }
 
 static bool
@@ -171,7 +171,8 @@ static void
 push(struct weft_tensor *tensor)
 {
 	struct weft_session *session = tensor->session;
-	atomic_store_explicit(&session->core.tensor[tensor->idx].busy, 1, memory_order_relaxed);
+	atomic_store_explicit(&session->core.flow.tensor[tensor->idx].busy, 1,
+			      memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_PUSH,
 							  .tensor = tensor->idx,
 							  .a = session->step});
@@ -259,7 +260,7 @@ wait_and_settle(struct weft_tensor *tensor)
 {
 	struct weft_session *session = tensor->session;
 	enum weft_status st =
-		wf_progress_wait_clear(session, &session->core.tensor[tensor->idx].busy);
+		wf_progress_wait_clear(session, &session->core.flow.tensor[tensor->idx].busy);
 	if (st == WEFT_OK) {
 		wf_local_settle(tensor);
 	}
@@ -273,7 +274,7 @@ wait_for(struct weft_tensor *tensor)
 	if (tensor->is_offered) {
 		return wait_and_settle(tensor);
 	}
-	return wf_progress_wait_clear(session, &session->core.tensor[tensor->idx].busy);
+	return wf_progress_wait_clear(session, &session->core.flow.tensor[tensor->idx].busy);
 }
 
 enum weft_status
@@ -349,7 +350,8 @@ begin_pull(struct weft_tensor *tensor)
 	}
 	wf_local_settle(tensor);
 	tensor->base_known = false; /* local steps since the last exchange are lost */
-	atomic_store_explicit(&session->core.tensor[tensor->idx].busy, 1, memory_order_relaxed);
+	atomic_store_explicit(&session->core.flow.tensor[tensor->idx].busy, 1,
+			      memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_PULL,
 							  .tensor = tensor->idx,
 							  .a = session->known_step});

@@ -8,13 +8,39 @@
 #include "base/assert.h"
 #include "trainer/service.h"
 
+enum weft_status
+wf_flow_open(struct wf_core *core)
+{
+	const struct wf_job *job = &core->job;
+	struct wf_core_tensor *tensor =
+		wf_zalloc_array(core->env, job->tensor_count + 1u, sizeof(*tensor));
+	if (tensor == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: no memory for %u tensors", job->tensor_count);
+	}
+	for (uint32_t i = 0; i < job->tensor_count; i++) {
+		const struct wf_job_terms terms = wf_job_terms_of(job, &job->tensor[i]);
+		core->pace.pushable_count += job->tensor[i].is_static ? 0 : 1;
+		tensor[i].lags = wf_job_terms_lag(&terms);
+	}
+	core->flow.tensor = tensor;
+	return WEFT_OK;
+}
+
+void
+wf_flow_close(struct wf_core *core)
+{
+	wf_free(core->env, core->flow.tensor,
+		(core->job.tensor_count + 1u) * sizeof(*core->flow.tensor));
+	core->flow.tensor = NULL;
+}
+
 /* One slice less to wait for. */
 static void
 finish_slice(struct wf_core *core, uint32_t tensor)
 {
-	struct wf_core_tensor *t = &core->tensor[tensor];
-	WF_ASSERT(t->pending > 0 && core->busy_slices > 0);
-	if (--core->busy_slices == 0 && core->turn.times.on) {
+	struct wf_core_tensor *t = &core->flow.tensor[tensor];
+	WF_ASSERT(t->pending > 0 && core->flow.busy_slices > 0);
+	if (--core->flow.busy_slices == 0 && core->turn.times.on) {
 		wf_pace_on_rest(&core->pace, wf_now_ns(core->env));
 	}
 	if (!core->start.initialised) {
@@ -60,9 +86,9 @@ range_of(const struct wf_dense_link *dense, uint32_t tensor, uint32_t *first, ui
 static void
 begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice *wanted)
 {
-	struct wf_core_tensor *t = &core->tensor[tensor];
+	struct wf_core_tensor *t = &core->flow.tensor[tensor];
 	core->start.asked = true;
-	if (core->busy_slices == 0 && core->turn.times.on) {
+	if (core->flow.busy_slices == 0 && core->turn.times.on) {
 		wf_pace_on_busy(&core->pace, wf_now_ns(core->env));
 	}
 	/* It begins at the end of this turn, or of the next. */
@@ -79,7 +105,7 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice 
 			slice->is_rounded = false;
 			slice->step = wanted->step;
 			t->pending++;
-			core->busy_slices++;
+			core->flow.busy_slices++;
 			if (wanted->state == WF_SLICE_PULL_QUEUED) {
 				dense->pull_queued++;
 				wf_link_due(&dense->link);
@@ -98,7 +124,7 @@ wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step)
 	if (core->turn.times.on && !wf_is_initial_push(step)) {
 		wf_pace_on_push(&core->pace, core->env);
 	}
-	core->tensor[tensor].pushed_step = wf_is_initial_push(step) ? 0 : step;
+	core->flow.tensor[tensor].pushed_step = wf_is_initial_push(step) ? 0 : step;
 	begin_slices(core, tensor,
 		     &(struct wf_dense_slice){
 			     .state = WF_SLICE_QUEUED, .section = (uint8_t)section, .step = step});
@@ -243,7 +269,7 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 	bool discarded = ordinal >= dense->slice_count && (tag & WF_TAG_DISCARDED) != 0;
 	ordinal = discarded ? wf_answer_ordinal(tag) : ordinal;
 	if (dense->link.state != WF_LINK_READY || ordinal >= dense->slice_count ||
-	    (discarded && !core->tensor[dense->slice[ordinal].tensor].lags)) {
+	    (discarded && !core->flow.tensor[dense->slice[ordinal].tensor].lags)) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: slice %u of %u", ordinal, dense->slice_count);
 	}
 	struct wf_dense_slice *slice = &dense->slice[ordinal];
@@ -279,7 +305,7 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 		count_discarded(core);
 	}
 	if (slice->in_flight) {
-		core->undone_slices++;
+		core->flow.undone_slices++;
 	} else {
 		finish_slice(core, slice->tensor);
 	}
@@ -298,8 +324,8 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 		if (core->halves.codec != NULL && wf_is_initial_push(slice->step)) {
 			core->halves.codec->copy_in(core, slice);
 		}
-		WF_ASSERT(core->undone_slices > 0);
-		core->undone_slices--;
+		WF_ASSERT(core->flow.undone_slices > 0);
+		core->flow.undone_slices--;
 		finish_slice(core, slice->tensor);
 	}
 }

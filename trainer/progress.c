@@ -152,7 +152,7 @@ enter(struct weft_session *session)
 static bool
 is_under_way(const struct wf_core *core)
 {
-	return core->busy_slices > 0 || core->turn.due != NULL || core->service.ops != NULL ||
+	return core->flow.busy_slices > 0 || core->turn.due != NULL || core->service.ops != NULL ||
 	       core->turn.tick_ns == 0 || !core->start.all_were_up || wf_core_failed(core) ||
 	       atomic_load_explicit(&core->reduce.busy, memory_order_relaxed) != 0;
 }

@@ -70,7 +70,7 @@ wf_restore_give(struct weft_session *session)
 	for (uint32_t left = core->init.sections; left > 0 && st == WEFT_OK; left--) {
 		uint64_t step = 0 - (uint64_t)(left - 1);
 		for (uint32_t i = 0; i < core->job.tensor_count; i++) {
-			atomic_store_explicit(&core->tensor[i].busy, 1, memory_order_relaxed);
+			atomic_store_explicit(&core->flow.tensor[i].busy, 1, memory_order_relaxed);
 			wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_PUSH,
 									  .tensor = i,
 									  .a = step});
@@ -83,7 +83,7 @@ wf_restore_give(struct weft_session *session)
 static void
 begin_pull(struct weft_session *session, uint32_t tensor, unsigned section)
 {
-	atomic_store_explicit(&session->core.tensor[tensor].busy, 1, memory_order_relaxed);
+	atomic_store_explicit(&session->core.flow.tensor[tensor].busy, 1, memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_PULL,
 							  .tensor = tensor,
 							  .section = section,

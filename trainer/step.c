@@ -6,7 +6,7 @@
 void
 wf_core_step(struct wf_core *core, uint64_t samples, double cost)
 {
-	WF_ASSERT(core->busy_slices == 0 && !core->step.out);
+	WF_ASSERT(core->flow.busy_slices == 0 && !core->step.out);
 	core->step.number = core->step.updated + 1;
 	core->step.updated = core->step.number;
 	core->step.samples = samples;

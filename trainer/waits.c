@@ -78,7 +78,7 @@ unpushed_tensor(const struct wf_core *core)
 {
 	uint32_t unpushed = UINT32_MAX;
 	for (uint32_t t = 0; t < core->job.tensor_count; t++) {
-		const struct wf_core_tensor *tensor = &core->tensor[t];
+		const struct wf_core_tensor *tensor = &core->flow.tensor[t];
 		if (tensor->pending == 0 && tensor->pushed_step < core->step.number &&
 		    !core->job.tensor[t].is_static) {
 			unpushed = t;
@@ -93,8 +93,8 @@ describe_tensors(const struct wf_core *core, char *out, size_t bytes)
 	uint32_t oldest = wf_core_oldest_tensor(core);
 	const struct wf_job_tensor *wanted = &core->job.tensor[oldest];
 	/* What is pulled is there, but for the initial values. */
-	bool pulled =
-		core->start.initialised && core->tensor[oldest].pushed_step < core->step.number;
+	bool pulled = core->start.initialised &&
+		      core->flow.tensor[oldest].pushed_step < core->step.number;
 	bool alone = core->job.set.num_gradient_servers == 1 || pulled ||
 		     wf_job_terms_of(&core->job, wanted).mode == WEFT_DENSE_ASYNC;
 	uint32_t unpushed = alone ? UINT32_MAX : unpushed_tensor(core);

@@ -75,7 +75,7 @@ step_without_a_wait(struct member *member)
 			weft_tensor_grad(w)[i] = (float)step;
 		}
 		st = st == WEFT_OK ? weft_push(w) : st;
-		await_clear(&session->core.tensor[0].busy);
+		await_clear(&session->core.flow.tensor[0].busy);
 	}
 	if (st == WEFT_OK && !(first < STEPS)) { /* it was 1, and less in each step */
 		st = WEFT_DATA;
