@@ -11,8 +11,8 @@
 static bool
 is_known(const struct wf_core *core, const struct wf_msg_absent *msg)
 {
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		const struct wf_msg_absent *known = &core->link[i]->absent.msg;
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		const struct wf_msg_absent *known = &core->links.all[i]->absent.msg;
 		if (known->trainer == msg->trainer && strcmp(known->reason, msg->reason) == 0) {
 			return true;
 		}
@@ -107,8 +107,8 @@ wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind, char
 	const struct wf_link *knows = NULL;
 	bool waits = false;
 	out[0] = '\0';
-	for (uint32_t i = 0; i < core->link_count && !waits; i++) {
-		const struct wf_link *link = core->link[i];
+	for (uint32_t i = 0; i < core->links.count && !waits; i++) {
+		const struct wf_link *link = core->links.all[i];
 		if (link->absent.msg.reason[0] == '\0' ||
 		    wf_beat_is_silent(&link->beat, &core->end.beats)) {
 			continue;

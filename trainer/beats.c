@@ -19,8 +19,8 @@ wf_core_beats_look(struct wf_core *core, uint64_t now_ns, bool waits)
 {
 	uint64_t limit_ns = limit_of(core);
 	wf_beat_clock_look(&core->end.beats, now_ns);
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = core->link[i];
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		struct wf_link *link = core->links.all[i];
 		if (link->state != WF_LINK_READY) {
 			continue;
 		}
@@ -94,8 +94,8 @@ wf_core_beats_describe(const struct wf_core *core, char *out, size_t bytes)
 {
 	const struct wf_link *longest = NULL;
 	uint64_t longest_ns = 0;
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		const struct wf_link *link = core->link[i];
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		const struct wf_link *link = core->links.all[i];
 		uint64_t silent_ns = wf_beat_silent_ns(&link->beat, &core->end.beats);
 		if (link->state == WF_LINK_READY && silent_ns > longest_ns) {
 			longest = link;

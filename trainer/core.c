@@ -16,7 +16,7 @@ open_transport(struct wf_core *core)
 {
 	struct wf_transport_opts opts = {
 		.env = core->env,
-		.conn_max = core->link_count * 2 + 8,
+		.conn_max = core->links.count * 2 + 8,
 		.put_bytes_max = wf_core_put_bytes_max(core),
 	};
 	wf_transport_opts_set(&core->values, &opts);
@@ -40,25 +40,15 @@ open_end(struct wf_core *core)
 enum weft_status
 wf_core_open(struct wf_core *core)
 {
-	core->dense_count = core->job.pserver_count * core->job.set.ports_num;
-	core->link_count = core->dense_count + core->job.pserver_count * core->service.lane_count;
-	core->link = wf_zalloc_array(core->env, core->link_count, sizeof(struct wf_link *));
-	core->dense = wf_zalloc_array(core->env, core->dense_count, sizeof(*core->dense));
 	core->turn.tick_ns = WF_NEVER;
 	core->step.pass = 1;
-	if (core->link == NULL || core->dense == NULL) {
-		return wf_fail(WEFT_NOMEM, "session: no memory for %u lanes", core->link_count);
-	}
 	open_end(core);
 	enum weft_status st = wf_flow_open(core);
 	if (st == WEFT_OK) {
 		st = wf_greeting_open(core);
 	}
-	for (uint32_t i = 0; i < core->link_count && st == WEFT_OK; i++) {
-		core->link[i] = i < core->dense_count
-					? &core->dense[i].link
-					: core->service.ops->lane_link(core, i - core->dense_count);
-		st = wf_link_open(core, core->link[i], i);
+	if (st == WEFT_OK) {
+		st = wf_links_open(core);
 	}
 	return st == WEFT_OK ? open_transport(core) : st;
 }
@@ -68,15 +58,9 @@ wf_core_close(struct wf_core *core)
 {
 	wf_transport_close(core->turn.transport);
 	core->turn.transport = NULL;
-	for (uint32_t i = 0; core->link != NULL && i < core->link_count; i++) {
-		wf_link_close(core->link[i]);
-	}
-	wf_free(core->env, core->link, core->link_count * sizeof(struct wf_link *));
-	wf_free(core->env, core->dense, core->dense_count * sizeof(*core->dense));
+	wf_links_close(core);
 	wf_flow_close(core);
 	wf_greeting_close(core);
-	core->link = NULL;
-	core->dense = NULL;
 	core->turn.due = NULL;
 }
 
@@ -97,7 +81,7 @@ handle_done(struct wf_core *core, struct wf_link *link, const struct wf_event *e
 		wf_beat_done(&link->beat, cookie);
 	}
 	if (wf_beat_is_other(cookie)) {
-		struct wf_link *of = core->link[(cookie - 1) >> 32];
+		struct wf_link *of = core->links.all[(cookie - 1) >> 32];
 		of->ops->done(of, (uint32_t)(cookie - 1));
 	}
 }
@@ -148,8 +132,8 @@ check_leaving(struct wf_core *core)
 	if (!core->end.leaving) {
 		return;
 	}
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		if (core->link[i]->state != WF_LINK_LEFT || core->link[i]->conn != NULL) {
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		if (core->links.all[i]->state != WF_LINK_LEFT || core->links.all[i]->conn != NULL) {
 			return;
 		}
 	}
@@ -181,8 +165,8 @@ tick(void *end, uint64_t now)
 		return;
 	}
 	bool all_up = true;
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = core->link[i];
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		struct wf_link *link = core->links.all[i];
 		wf_link_tick(link, now);
 		all_up = all_up && link->was_ready;
 		if (link->state == WF_LINK_IDLE && link->conn == NULL) {
@@ -297,8 +281,8 @@ wf_core_leave(struct wf_core *core)
 	core->end.leaving = true;
 	core->end.leaving_ns = wf_now_ns(core->env);
 	core->turn.tick_ns = 0;
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		core->link[i]->to_send.goodbye = core->link[i]->state == WF_LINK_READY;
-		wf_link_due(core->link[i]);
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		core->links.all[i]->to_send.goodbye = core->links.all[i]->state == WF_LINK_READY;
+		wf_link_due(core->links.all[i]);
 	}
 }

@@ -49,6 +49,14 @@ struct wf_core_tensor {
 	bool lags;             /* a push of it is applied when it comes */
 };
 
+/* link.c is the only writer. */
+struct wf_session_links {
+	struct wf_link **all; /* [count] the payloads' */
+	uint32_t count;
+	struct wf_dense_link *dense; /* [dense_count] the first of them */
+	uint32_t dense_count;
+};
+
 /* What is under way of tensors. flow.c is the only writer, but for busy. */
 struct wf_session_flow {
 	struct wf_core_tensor *tensor; /* [tensor_count] */
@@ -190,10 +198,7 @@ struct wf_core {
 	struct wf_memory memory;
 	struct wf_session_halves halves;
 	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this trainer */
-	struct wf_link **link;              /* [link_count] the payloads' */
-	struct wf_dense_link *dense;        /* [dense_count] the first of them */
-	uint32_t dense_count;
-	uint32_t link_count;
+	struct wf_session_links links;
 	struct wf_session_service service;
 	struct wf_session_flow flow;
 	struct wf_session_waits waits;
@@ -295,8 +300,9 @@ wf_core_of(const struct wf_link *link)
 
 /* link.c */
 extern const struct wf_link_end_ops wf_core_end_ops;
-enum weft_status wf_link_open(struct wf_core *core, struct wf_link *link,
-			      uint32_t idx) WEFT_MUST_CHECK;
+/* Links to all lanes, of the service too. A failure leaves what close gives back. */
+enum weft_status wf_links_open(struct wf_core *core) WEFT_MUST_CHECK;
+void wf_links_close(struct wf_core *core);
 /* Send whatever is due. Returns whether something is left. */
 bool wf_link_flush(struct wf_link *link);
 

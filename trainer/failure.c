@@ -46,8 +46,8 @@ wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, 
 	failure->since_ns = wf_now_ns(core->env);
 	atomic_store_explicit(&failure->status, (uint32_t)status, memory_order_release); /* F1 */
 	core->turn.tick_ns = 0;
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = core->link[i];
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		struct wf_link *link = core->links.all[i];
 		bool up = link->state == WF_LINK_GREETING || link->state == WF_LINK_READY;
 		if (link->conn != NULL && up) {
 			link->to_send.abort = true;
@@ -86,8 +86,8 @@ wf_failure_is_told(struct wf_core *core, uint64_t now)
 	/* It may be younger than this turn. */
 	bool late = now >= core->failure.since_ns + FAREWELL_NS;
 	bool left = false;
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = core->link[i];
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		struct wf_link *link = core->links.all[i];
 		left = left || link->conn != NULL;
 		if (late && link->conn != NULL) {
 			wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);

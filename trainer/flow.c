@@ -93,8 +93,8 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice 
 	}
 	/* It begins at the end of this turn, or of the next. */
 	wf_wait_begin(&core->waits.tensors, &t->wait, 0);
-	for (uint32_t l = 0; l < core->dense_count; l++) {
-		struct wf_dense_link *dense = &core->dense[l];
+	for (uint32_t l = 0; l < core->links.dense_count; l++) {
+		struct wf_dense_link *dense = &core->links.dense[l];
 		uint32_t first, end;
 		range_of(dense, tensor, &first, &end);
 		for (uint32_t i = first; i < end; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link: what a session says and hears on its links beside what every link does (exchange/link.h):
  * ABORT, and the order in which all is sent. Thread: the core's. */
-#include "trainer/core.h"
+#include "trainer/dense.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,17 +10,51 @@
 #include "base/assert.h"
 #include "trainer/service.h"
 
-enum weft_status
-wf_link_open(struct wf_core *core, struct wf_link *link, uint32_t idx)
+static enum weft_status
+open_link(struct wf_core *core, struct wf_link *link, uint32_t idx)
 {
-	bool dense = idx < core->dense_count;
-	uint32_t lane = dense ? idx : idx - core->dense_count;
+	bool dense = idx < core->links.dense_count;
+	uint32_t lane = dense ? idx : idx - core->links.dense_count;
 	uint32_t lane_count = dense ? core->job.set.ports_num : core->service.lane_count;
 	wf_link_init(link, &core->end, dense ? &wf_dense_link_ops : core->service.ops->link);
 	link->idx = idx;
 	link->pserver_idx = lane / lane_count;
 	link->lane_idx = lane % lane_count;
 	return link->ops->open(link, lane);
+}
+
+enum weft_status
+wf_links_open(struct wf_core *core)
+{
+	struct wf_session_links *links = &core->links;
+	links->dense_count = core->job.pserver_count * core->job.set.ports_num;
+	links->count = links->dense_count + core->job.pserver_count * core->service.lane_count;
+	links->all = wf_zalloc_array(core->env, links->count, sizeof(struct wf_link *));
+	links->dense = wf_zalloc_array(core->env, links->dense_count, sizeof(*links->dense));
+	if (links->all == NULL || links->dense == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: no memory for %u lanes", links->count);
+	}
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = 0; i < links->count && st == WEFT_OK; i++) {
+		bool dense = i < links->dense_count;
+		links->all[i] = dense ? &links->dense[i].link
+				      : core->service.ops->lane_link(core, i - links->dense_count);
+		st = open_link(core, links->all[i], i);
+	}
+	return st;
+}
+
+void
+wf_links_close(struct wf_core *core)
+{
+	struct wf_session_links *links = &core->links;
+	for (uint32_t i = 0; links->all != NULL && i < links->count; i++) {
+		wf_link_close(links->all[i]);
+	}
+	wf_free(core->env, links->all, links->count * sizeof(struct wf_link *));
+	wf_free(core->env, links->dense, links->dense_count * sizeof(*links->dense));
+	links->all = NULL;
+	links->dense = NULL;
 }
 
 static enum weft_status

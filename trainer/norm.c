@@ -39,8 +39,8 @@ close_told(struct wf_dense_link *dense)
 static bool
 is_complete(const struct wf_core *core)
 {
-	for (uint32_t i = 0; i < core->dense_count; i++) {
-		const struct wf_dense_link *dense = &core->dense[i];
+	for (uint32_t i = 0; i < core->links.dense_count; i++) {
+		const struct wf_dense_link *dense = &core->links.dense[i];
 		const struct told *told = dense->feature[WF_FEATURE_NORM];
 		if (dense->pushable_count > 0 && told->step != core->step.number) {
 			return false;
@@ -54,8 +54,8 @@ add_up(struct wf_core *core)
 {
 	core->norm.norm = (struct wf_norm){0};
 	core->norm.step = core->step.number;
-	for (uint32_t i = 0; i < core->dense_count; i++) {
-		struct wf_dense_link *dense = &core->dense[i];
+	for (uint32_t i = 0; i < core->links.dense_count; i++) {
+		struct wf_dense_link *dense = &core->links.dense[i];
 		if (dense->pushable_count > 0) {
 			const struct told *told = dense->feature[WF_FEATURE_NORM];
 			wf_norm_merge(&core->norm.norm, &told->norm);

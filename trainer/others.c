@@ -57,8 +57,8 @@ wf_others_ask(struct wf_core *core, uint32_t trainer)
 					     .trainer = trainer};
 	others->since_ns = wf_now_ns(core->env);
 	others->missing = 0;
-	for (uint32_t i = 0; i < core->dense_count; i++) {
-		struct wf_dense_link *dense = &core->dense[i];
+	for (uint32_t i = 0; i < core->links.dense_count; i++) {
+		struct wf_dense_link *dense = &core->links.dense[i];
 		struct question *question = dense->feature[WF_FEATURE_OTHERS];
 		question->is_open = dense->pushable_count > 0;
 		others->missing += question->is_open ? 1 : 0;

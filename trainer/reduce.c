@@ -10,8 +10,8 @@ wf_core_reduce(struct wf_core *core)
 {
 	core->reduce.id++;
 	core->reduce.since_ns = wf_now_ns(core->env);
-	core->link[0]->to_send.reduce = core->link[0]->state == WF_LINK_READY;
-	wf_link_due(core->link[0]);
+	core->links.all[0]->to_send.reduce = core->links.all[0]->state == WF_LINK_READY;
+	wf_link_due(core->links.all[0]);
 }
 
 enum weft_status

@@ -318,8 +318,8 @@ open_core(struct weft_session *session)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = core->link[i];
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		struct wf_link *link = core->links.all[i];
 		uint32_t before = link->ops == &wf_dense_link_ops ? 0 : core->job.set.ports_num;
 		link->host = session->pserver[link->pserver_idx];
 		link->host.port = (uint16_t)(link->host.port + before + link->lane_idx);

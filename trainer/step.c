@@ -13,8 +13,8 @@ wf_core_step(struct wf_core *core, uint64_t samples, double cost)
 	core->step.cost = cost;
 	wf_pace_on_step(&core->pace);
 	wf_stats_add(&core->stats, WF_CORE_STEP_BEGUN_COUNT, 1);
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = core->link[i];
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		struct wf_link *link = core->links.all[i];
 		if (link->state == WF_LINK_READY && link->content.takes_steps &&
 		    link->ops->says_steps) {
 			link->to_send.step = true;
@@ -27,8 +27,8 @@ void
 wf_core_out(struct wf_core *core)
 {
 	core->step.out = true;
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		struct wf_link *link = core->link[i];
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		struct wf_link *link = core->links.all[i];
 		link->to_send.out = link->state == WF_LINK_READY && link->content.takes_steps;
 		wf_link_due(link);
 	}
@@ -42,8 +42,8 @@ wf_core_next_pass(struct wf_core *core, uint64_t step)
 	core->step.pass++;
 	core->step.updated = step;
 	wf_pace_on_pass(&core->pace);
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		core->link[i]->to_send.out = false;
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		core->links.all[i]->to_send.out = false;
 	}
 }
 

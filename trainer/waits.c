@@ -53,8 +53,8 @@ wf_core_waits(const struct wf_core *core)
 static bool
 describe_absent(const struct wf_core *core, char *out, size_t bytes)
 {
-	for (uint32_t i = 0; i < core->link_count; i++) {
-		const struct wf_link *link = core->link[i];
+	for (uint32_t i = 0; i < core->links.count; i++) {
+		const struct wf_link *link = core->links.all[i];
 		if (link->state != WF_LINK_READY && link->state != WF_LINK_LEFT) {
 			char who[WF_REASON_BYTES];
 			wf_link_describe(link, who, sizeof(who));

@@ -68,7 +68,7 @@ stop_all(void **state)
 static enum weft_status
 take(struct fixture *f, uint32_t lane, const struct wf_msg_absent *absent)
 {
-	struct wf_link *link = f->session->core.link[lane];
+	struct wf_link *link = f->session->core.links.all[lane];
 	struct wf_msg msg;
 	wf_msg_absent_encode(absent, &msg);
 	const struct wf_event event = {
@@ -176,10 +176,10 @@ what_a_lane_said_is_forgotten_with_its_path(void **state)
 	hear(f, 1, "refused: by lane 1");
 	const struct wf_event down = {
 		.kind = WF_EVENT_DOWN,
-		.conn = f->session->core.link[1]->conn,
+		.conn = f->session->core.links.all[1]->conn,
 		.down = {.status = WEFT_LOST, .why = "the test cut it"},
 	};
-	wf_link_down(f->session->core.link[1], &down);
+	wf_link_down(f->session->core.links.all[1], &down);
 	assert_text(line(f), "pserver 0 lane 1 (");
 	assert_text(line(f), "is not there, last error: the test cut it\n");
 }
@@ -208,7 +208,7 @@ static void
 who_takes_no_turns_is_named_in_the_line_about_the_wait(void **state)
 {
 	struct fixture *f = *state;
-	struct wf_link *link = f->session->core.link[1];
+	struct wf_link *link = f->session->core.links.all[1];
 	const char *named = "; trainer 1 (host b, pid 7) has not taken a turn for ";
 	push(f, 1);
 	f->member.log[0] = '\0';
