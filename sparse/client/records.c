@@ -60,7 +60,7 @@ check_caller(struct weft_table *table, const char *what)
 			       "end the session",
 			       weft_table_name(table), what);
 	}
-	return wf_progress_wait_clear(session, &client->step_busy);
+	return wf_progress_wait_clear(session, &client->push.busy);
 }
 
 /* Ask, and wait for the answer. */

@@ -221,7 +221,7 @@ static bool
 is_busy(const struct weft_session *session)
 {
 	const struct wf_client *client = wf_client_of(session);
-	return atomic_load_explicit(&client->step_busy, memory_order_acquire) != 0; /* B1 */
+	return atomic_load_explicit(&client->push.busy, memory_order_acquire) != 0; /* B1 */
 }
 
 static bool
@@ -245,7 +245,7 @@ wf_client_hand_in(struct weft_session *session)
 		return st;
 	}
 	client->handed_in = session->step;
-	atomic_store_explicit(&client->step_busy, 1, memory_order_relaxed); /* B1 */
+	atomic_store_explicit(&client->push.busy, 1, memory_order_relaxed); /* B1 */
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_SERVICE,
 							  .section = WF_CLIENT_PUSH,
 							  .a = session->step});
@@ -256,7 +256,7 @@ static enum weft_status
 wait_applied(struct weft_session *session)
 {
 	struct wf_client *client = wf_client_of(session);
-	enum weft_status st = wf_progress_wait_clear(session, &client->step_busy);
+	enum weft_status st = wf_progress_wait_clear(session, &client->push.busy);
 	if (st == WEFT_OK && !is_open(session)) {
 		give_back_pushed(client);
 	}
@@ -363,15 +363,15 @@ rows_since(const struct wf_client *client, const struct weft_rows *rows)
 	if (!of_step) {
 		return asked_ns;
 	}
-	uint64_t begun_ns = later(client->push_since_ns, client->applied_ns);
-	return client->push_step < core->step.number ? 0 : later(asked_ns, begun_ns);
+	uint64_t begun_ns = later(client->push.since_ns, client->push.applied_ns);
+	return client->push.step < core->step.number ? 0 : later(asked_ns, begun_ns);
 }
 
 /* The rows that have waited longest; NULL: none wait. */
 static const struct weft_rows *
 oldest_rows(const struct wf_client *client)
 {
-	for (const struct wf_wait *w = client->waits.oldest; w != NULL; w = w->newer) {
+	for (const struct wf_wait *w = client->pulls.waits.oldest; w != NULL; w = w->newer) {
 		const struct weft_rows *rows =
 			(const struct weft_rows *)((const char *)w -
 						   offsetof(struct weft_rows, wait));
@@ -389,9 +389,9 @@ oldest_wait(const struct wf_client *client, uint64_t *since_ns)
 	const struct weft_rows *rows = oldest_rows(client);
 	enum waits_for what = WAITS_FOR_NOTHING;
 	*since_ns = WF_NEVER;
-	if (client->push_lanes > 0) {
+	if (client->push.lanes > 0) {
 		what = WAITS_FOR_LANES;
-		*since_ns = client->push_since_ns;
+		*since_ns = client->push.since_ns;
 	}
 	if (client->call.open && client->call.since_ns < *since_ns) {
 		what = WAITS_FOR_CALL;
@@ -423,7 +423,7 @@ describe_push(const struct wf_client *client, char *out, size_t bytes)
 	(void)snprintf(out, bytes,
 		       "step %" PRIu64
 		       ", tables: pserver %u sparse lane %u has not applied it yet%s",
-		       client->push_step, link->pserver_idx, link->lane_idx,
+		       client->push.step, link->pserver_idx, link->lane_idx,
 		       alone ? "" : ", another trainer may not have done its part");
 }
 
@@ -447,7 +447,7 @@ describe_wait(const struct wf_core *core, char *out, size_t bytes)
 		WF_ASSERT(rows != NULL);
 		(void)snprintf(out, bytes,
 			       "step %" PRIu64 ", tables: rows of %u batches are not there yet",
-			       rows->wants, client->pulls_busy);
+			       rows->wants, client->pulls.busy);
 		return true;
 	}
 	return false;

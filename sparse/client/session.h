@@ -155,7 +155,7 @@ struct wf_client_link {
 	struct wf_pull_wish *wish; /* [wish_capacity] ring */
 	uint32_t wish_first, wish_count;
 
-	/* The push of client->push_step. */
+	/* The push of client->push.step. */
 	bool push_left;                 /* not all of its messages have been begun */
 	bool push_waits;                /* APPLIED is to come */
 	bool push_held;                 /* until the first lane has judged it */
@@ -191,6 +191,25 @@ struct wf_client_counts {
 	_Atomic uint64_t waits_slot, pulls_repeated, pushes_repeated;
 };
 
+/* The push of the last step that was handed in, over all lanes. Core's, but for busy. */
+struct wf_client_push {
+	_Atomic uint32_t busy; /* shared: handed in, not applied everywhere */
+	uint64_t step;         /* last one handed in */
+	uint32_t lanes;        /* that have not applied it */
+	uint32_t verdict;      /* enum wf_sparse_push_flag: the first lane's; 0: none is made */
+	uint32_t in_flight;    /* PUTs of it that are not DONE */
+	uint64_t since_ns;     /* when the step was handed in, */
+	uint64_t applied_ns;   /* and when every lane had applied it: its rows come after that */
+	struct wf_sparse_push msg; /* scratch of one encode */
+};
+
+/* Core's. */
+struct wf_client_pulls {
+	uint32_t busy;             /* rows */
+	struct wf_wait_list waits; /* of rows */
+	struct wf_sparse_pull msg; /* scratch of one encode */
+};
+
 struct wf_client {
 	struct weft_session *session;
 	struct wf_core *core;
@@ -207,7 +226,7 @@ struct wf_client {
 	uint64_t slot_bytes, held_bytes; /* the least of all lanes; core's until up_busy is 0 */
 	bool started;
 
-	/* Owner's; the core reads pushed while step_busy. */
+	/* Owner's; the core reads pushed while push.busy. */
 	uint64_t handed_in; /* last step */
 	uint32_t pushed_count;
 	struct weft_rows **pushed; /* [table_count] in the step begun last; NULL: nothing */
@@ -216,22 +235,11 @@ struct wf_client {
 
 	struct wf_client_call call;
 
-	_Atomic uint32_t up_busy;   /* shared: a lane is not there yet */
-	_Atomic uint32_t step_busy; /* shared: handed in, not applied everywhere */
-	/* Core's. */
-	uint64_t push_step;        /* last one handed in */
-	uint32_t push_lanes;       /* that have not applied it */
-	uint32_t push_verdict;     /* enum wf_sparse_push_flag: the first lane's; 0: none is made */
-	uint32_t push_in_flight;   /* PUTs of it that are not DONE */
-	uint32_t pulls_busy;       /* rows */
-	struct wf_wait_list waits; /* of rows */
-	uint64_t push_since_ns;    /* when the step was handed in, */
-	uint64_t applied_ns; /* and when every lane had applied it: its rows come after that */
+	_Atomic uint32_t up_busy; /* shared: a lane is not there yet */
+	struct wf_client_push push;
+	struct wf_client_pulls pulls;
 	struct wf_client_counts counts;    /* one writer, the core; relaxed: they publish nothing */
 	uint64_t reported[WF_SHARE_COUNT]; /* by the last stats line */
-
-	struct wf_sparse_push push_msg; /* scratch of one encode */
-	struct wf_sparse_pull pull_msg;
 };
 
 enum wf_client_command {

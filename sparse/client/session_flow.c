@@ -27,21 +27,21 @@ finish_rows(struct wf_client *client, struct weft_rows *rows)
 	if (rows->unanswered > 0 || rows->in_flight > 0) {
 		return;
 	}
-	WF_ASSERT(client->pulls_busy > 0);
-	client->pulls_busy--;
-	wf_wait_end(&client->waits, &rows->wait);
+	WF_ASSERT(client->pulls.busy > 0);
+	client->pulls.busy--;
+	wf_wait_end(&client->pulls.waits, &rows->wait);
 	atomic_store_explicit(&rows->busy, 0, memory_order_release); /* B1 */
 }
 
 static void
 finish_step(struct wf_client *client)
 {
-	if (client->push_lanes > 0 || client->push_in_flight > 0) {
+	if (client->push.lanes > 0 || client->push.in_flight > 0) {
 		return;
 	}
 	wf_count(&client->counts.steps_applied, 1);
-	client->applied_ns = wf_now_ns(client->core->env);
-	atomic_store_explicit(&client->step_busy, 0, memory_order_release); /* B1 */
+	client->push.applied_ns = wf_now_ns(client->core->env);
+	atomic_store_explicit(&client->push.busy, 0, memory_order_release); /* B1 */
 }
 
 /* Commands. */
@@ -68,8 +68,8 @@ begin_pull(struct wf_client *client, struct weft_rows *rows)
 {
 	WF_ASSERT(rows->unanswered == 0 && rows->in_flight == 0);
 	rows->status = WEFT_OK;
-	client->pulls_busy++;
-	wf_wait_begin(&client->waits, &rows->wait, wf_now_ns(client->core->env));
+	client->pulls.busy++;
+	wf_wait_begin(&client->pulls.waits, &rows->wait, wf_now_ns(client->core->env));
 	for (uint32_t l = 0; l < client->lane_count; l++) {
 		wish(&client->link[l], rows);
 	}
@@ -79,11 +79,11 @@ begin_pull(struct wf_client *client, struct weft_rows *rows)
 static void
 begin_push(struct wf_client *client, uint64_t step)
 {
-	WF_ASSERT(client->push_lanes == 0 && client->push_in_flight == 0);
-	client->push_step = step;
-	client->push_lanes = client->lane_count;
-	client->push_verdict = 0;
-	client->push_since_ns = wf_now_ns(client->core->env);
+	WF_ASSERT(client->push.lanes == 0 && client->push.in_flight == 0);
+	client->push.step = step;
+	client->push.lanes = client->lane_count;
+	client->push.verdict = 0;
+	client->push.since_ns = wf_now_ns(client->core->env);
 	for (uint32_t l = 0; l < client->lane_count; l++) {
 		struct wf_client_link *cl = &client->link[l];
 		cl->push_held = client->judges && l > 0;
@@ -160,7 +160,7 @@ begin_push_message(struct wf_client_link *cl)
 	struct wf_client *client = cl->client;
 	uint32_t count = 0;
 	uint64_t rows_left = WF_SPARSE_ROWS_MAX;
-	if (client->push_verdict == WF_SPARSE_PUSH_DROP) {
+	if (client->push.verdict == WF_SPARSE_PUSH_DROP) {
 		cl->push_table = client->table_count; /* nobody needs them */
 	}
 	while (cl->push_table < client->table_count) {
@@ -284,7 +284,7 @@ static void
 encode_pull(struct wf_client_link *cl)
 {
 	const struct wf_pull_request *request = cl->sent_request;
-	struct wf_sparse_pull *msg = &cl->client->pull_msg;
+	struct wf_sparse_pull *msg = &cl->client->pulls.msg;
 	msg->request_id = request->id;
 	msg->step = request->step;
 	msg->flags = (request->flags & WEFT_ROWS_CREATE) != 0 ? WF_SPARSE_PULL_CREATE : 0;
@@ -304,11 +304,11 @@ static void
 encode_push(struct wf_client_link *cl)
 {
 	struct wf_client *client = cl->client;
-	struct wf_sparse_push *msg = &client->push_msg;
-	msg->step = client->push_step;
+	struct wf_sparse_push *msg = &client->push.msg;
+	msg->step = client->push.step;
 	msg->epoch = 0;
 	msg->samples = client->core->step.samples;
-	msg->flags = client->push_verdict | (cl->push_is_last ? WF_SPARSE_PUSH_LAST : 0);
+	msg->flags = client->push.verdict | (cl->push_is_last ? WF_SPARSE_PUSH_LAST : 0);
 	msg->pass = client->core->step.pass;
 	msg->part_count = cl->put_count;
 	for (uint32_t i = 0; i < cl->put_count; i++) {
@@ -362,7 +362,7 @@ fill_put(struct wf_client_link *cl, uint32_t i, uint32_t slot, struct wf_op *op)
 	const struct wf_batch_part *part = part_of(ref);
 	bool push = cl->sending == WF_SENDING_PUSH;
 	size_t from = push ? part->at : part->key_at;
-	uint64_t step = push ? client->push_step : cl->sent_request->step;
+	uint64_t step = push ? client->push.step : cl->sent_request->step;
 	*op = (struct wf_op){
 		.kind = WF_OP_PUT,
 		.cookie = wf_link_cookie(&cl->link, push ? COOKIE_PUSH : ref->rows->idx),
@@ -408,7 +408,7 @@ puts_taken(struct wf_client_link *cl, unsigned count)
 		struct wf_part_ref *ref = sent_part(cl, cl->put_next++);
 		wf_send_window_claim(window, push ? &cl->push_slots : &ref->slot);
 		if (push) {
-			cl->client->push_in_flight++;
+			cl->client->push.in_flight++;
 		} else {
 			ref->sent = true;
 			ref->rows->in_flight++;
@@ -495,7 +495,7 @@ static bool
 send_out(struct wf_client_link *cl)
 {
 	struct wf_client *client = cl->client;
-	struct wf_sparse_push *msg = &client->push_msg;
+	struct wf_sparse_push *msg = &client->push.msg;
 	msg->step = client->core->step.number + 1;
 	msg->epoch = 0;
 	msg->samples = 0;
@@ -528,8 +528,8 @@ wf_client_done(struct wf_link *link, uint32_t what)
 {
 	struct wf_client *client = wf_core_of(link)->service.state;
 	if ((what & COOKIE_PUSH) != 0) {
-		WF_ASSERT(client->push_in_flight > 0);
-		client->push_in_flight--;
+		WF_ASSERT(client->push.in_flight > 0);
+		client->push.in_flight--;
 		finish_step(client);
 		return;
 	}
@@ -650,7 +650,7 @@ pairs_of_lane(const struct wf_client_link *cl)
 static void
 spread_verdict(struct wf_client *client, bool dropped)
 {
-	client->push_verdict = dropped ? WF_SPARSE_PUSH_DROP : WF_SPARSE_PUSH_APPLY;
+	client->push.verdict = dropped ? WF_SPARSE_PUSH_DROP : WF_SPARSE_PUSH_APPLY;
 	for (uint32_t l = 1; l < client->lane_count; l++) {
 		struct wf_client_link *cl = &client->link[l];
 		WF_ASSERT(cl->push_held && cl->push_waits);
@@ -666,7 +666,7 @@ wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg
 {
 	struct wf_client *client = cl->client;
 	bool whole = !cl->push_left && !cl->push_held && cl->sending != WF_SENDING_PUSH;
-	if (!cl->push_waits || !whole || msg->step != client->push_step) {
+	if (!cl->push_waits || !whole || msg->step != client->push.step) {
 		return wf_fail(WEFT_PROTOCOL, "APPLIED: step %" PRIu64 " was not waited for",
 			       msg->step);
 	}
@@ -676,8 +676,8 @@ wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg
 	wf_send_window_release_all(&cl->link.window, &cl->push_slots);
 	cl->push_waits = false;
 	cl->applied = msg->step;
-	WF_ASSERT(client->push_lanes > 0);
-	client->push_lanes--;
+	WF_ASSERT(client->push.lanes > 0);
+	client->push.lanes--;
 	if (client->judges && cl->lane == 0) {
 		spread_verdict(client, msg->dropped);
 	}

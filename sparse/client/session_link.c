@@ -119,16 +119,16 @@ resume_push(struct wf_link *link, const struct wf_msg_steps *msg)
 	if (!cl->push_waits) {
 		return WEFT_OK;
 	}
-	if (received > client->push_step || applied > client->push_step) {
+	if (received > client->push.step || applied > client->push.step) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "RESUME: step %" PRIu64 " received, %" PRIu64
 			       " applied, but step %" PRIu64 " is under way",
-			       received, applied, client->push_step);
+			       received, applied, client->push.step);
 	}
 	if (cl->push_held) {
 		return WEFT_OK;
 	}
-	cl->push_left = received < client->push_step;
+	cl->push_left = received < client->push.step;
 	cl->push_table = 0;
 	cl->push_next = 0;
 	if (cl->push_left && cl->push_said) {
