@@ -50,7 +50,7 @@ check_caller(struct weft_table *table, const char *what)
 			       "table %s: %s by trainer %u; trainer 0 does it for all",
 			       weft_table_name(table), what, session->core.opts.trainer_id);
 	}
-	if (client->handed_in != session->step && session->begun) {
+	if (client->step.handed_in != session->step && session->begun) {
 		return wf_fail(WEFT_INVALID, "table %s: %s within step %" PRIu64 ": end it first",
 			       weft_table_name(table), what, session->step);
 	}

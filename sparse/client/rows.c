@@ -137,7 +137,7 @@ check_held(const struct weft_rows *rows, bool push)
 {
 	const struct wf_client *client = rows->table->client;
 	enum weft_status st = WEFT_OK;
-	for (uint32_t l = 0; l < client->lane_count && client->tight && st == WEFT_OK; l++) {
+	for (uint32_t l = 0; l < client->lane_count && client->step.tight && st == WEFT_OK; l++) {
 		st = check_held_on(rows, l, push);
 	}
 	return st;
@@ -218,7 +218,7 @@ weft_rows_wait(struct weft_rows *rows)
 	struct wf_client *client = rows->table->client;
 	struct weft_session *session = client->session;
 	bool sync = session->core.opts.sparse_mode == WEFT_SPARSE_SYNC;
-	bool open = session->begun && client->handed_in != session->step;
+	bool open = session->begun && client->step.handed_in != session->step;
 	if (is_under_way(rows) && sync && open && rows->wants == session->step) {
 		return wf_fail(WEFT_INVALID,
 			       "table %s: wait for rows of step %" PRIu64 ", which this trainer "
@@ -298,7 +298,7 @@ check_push(const struct weft_rows *rows, const float *grad)
 		return wf_fail(WEFT_INVALID, "push of table %s twice in step %" PRIu64, name,
 			       session->step);
 	}
-	if (client->handed_in == session->step) {
+	if (client->step.handed_in == session->step) {
 		return wf_fail(WEFT_INVALID,
 			       "push of table %s: step %" PRIu64 " is handed in already, and this "
 			       "table counted as pushed empty",
@@ -334,10 +334,10 @@ weft_rows_push(struct weft_rows *rows, const float *grad, const float *show, con
 	wf_batch_put_grads(rows->batch, &grads, rows->send);
 	rows->state = WF_ROWS_PUSHED;
 	table->pushed_step = session->step;
-	client->pushed[table->idx] = rows;
-	client->pushed_count++;
+	client->step.pushed[table->idx] = rows;
+	client->step.pushed_count++;
 	wf_client_count_push(rows);
-	if (client->pushed_count < client->table_count) {
+	if (client->step.pushed_count < client->table_count) {
 		return WEFT_OK;
 	}
 	st = wf_client_hand_in(session);

@@ -198,7 +198,7 @@ start(struct weft_session *session)
 	if (st == WEFT_OK) {
 		st = alloc_batches(client);
 	}
-	client->tight = may_run_out(client);
+	client->step.tight = may_run_out(client);
 	return st;
 }
 
@@ -206,15 +206,15 @@ start(struct weft_session *session)
 static void
 give_back_pushed(struct wf_client *client)
 {
-	for (uint32_t i = 0; i < client->table_count && client->pushed_count > 0; i++) {
-		struct weft_rows *rows = client->pushed[i];
+	for (uint32_t i = 0; i < client->table_count && client->step.pushed_count > 0; i++) {
+		struct weft_rows *rows = client->step.pushed[i];
 		if (rows != NULL) {
 			rows->state = WF_ROWS_FREE;
-			client->pushed[i] = NULL;
-			client->pushed_count--;
+			client->step.pushed[i] = NULL;
+			client->step.pushed_count--;
 		}
 	}
-	WF_ASSERT(client->pushed_count == 0);
+	WF_ASSERT(client->step.pushed_count == 0);
 }
 
 static bool
@@ -227,7 +227,7 @@ is_busy(const struct weft_session *session)
 static bool
 is_open(const struct weft_session *session)
 {
-	return session->begun && wf_client_of(session)->handed_in != session->step;
+	return session->begun && wf_client_of(session)->step.handed_in != session->step;
 }
 
 enum weft_status
@@ -244,7 +244,7 @@ wf_client_hand_in(struct weft_session *session)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	client->handed_in = session->step;
+	client->step.handed_in = session->step;
 	atomic_store_explicit(&client->push.busy, 1, memory_order_relaxed); /* B1 */
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_SERVICE,
 							  .section = WF_CLIENT_PUSH,
@@ -317,7 +317,7 @@ close_client(struct weft_session *session)
 	release_slabs(client);
 	wf_free(env, client->table, client->table_capacity * sizeof(struct weft_table *));
 	wf_free(env, client->desc, client->table_capacity * sizeof(*client->desc));
-	wf_free(env, client->pushed, client->table_capacity * sizeof(struct weft_rows *));
+	wf_free(env, client->step.pushed, client->table_capacity * sizeof(struct weft_rows *));
 	wf_free(env, client, sizeof(*client));
 	session->core.service.ops = NULL;
 	session->core.service.state = NULL;

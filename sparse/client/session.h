@@ -191,6 +191,15 @@ struct wf_client_counts {
 	_Atomic uint64_t waits_slot, pulls_repeated, pushes_repeated;
 };
 
+/* What the step begun last has pushed. Owner's; the core reads pushed while push.busy. */
+struct wf_client_step {
+	uint64_t handed_in; /* last step */
+	uint32_t pushed_count;
+	struct weft_rows **pushed; /* [table_count] in the step begun last; NULL: nothing */
+	bool tight;                /* what lanes keep of a trainer may run out: it is looked at */
+	bool warned;
+};
+
 /* The push of the last step that was handed in, over all lanes. Core's, but for busy. */
 struct wf_client_push {
 	_Atomic uint32_t busy; /* shared: handed in, not applied everywhere */
@@ -226,12 +235,7 @@ struct wf_client {
 	uint64_t slot_bytes, held_bytes; /* the least of all lanes; core's until up_busy is 0 */
 	bool started;
 
-	/* Owner's; the core reads pushed while push.busy. */
-	uint64_t handed_in; /* last step */
-	uint32_t pushed_count;
-	struct weft_rows **pushed; /* [table_count] in the step begun last; NULL: nothing */
-	bool tight;                /* what lanes keep of a trainer may run out: it is looked at */
-	bool warned;
+	struct wf_client_step step;
 
 	struct wf_client_call call;
 

@@ -164,7 +164,7 @@ begin_push_message(struct wf_client_link *cl)
 		cl->push_table = client->table_count; /* nobody needs them */
 	}
 	while (cl->push_table < client->table_count) {
-		struct weft_rows *rows = client->pushed[cl->push_table];
+		struct weft_rows *rows = client->step.pushed[cl->push_table];
 		if (rows != NULL && !add_push_parts(cl, rows, &count, &rows_left)) {
 			break;
 		}
@@ -637,7 +637,7 @@ pairs_of_lane(const struct wf_client_link *cl)
 	const struct wf_client *client = cl->client;
 	uint64_t pairs = 0;
 	for (uint32_t i = 0; i < client->table_count; i++) {
-		const struct weft_rows *rows = client->pushed[i];
+		const struct weft_rows *rows = client->step.pushed[i];
 		if (rows != NULL) {
 			pairs += rows->view.lane_first[cl->lane + 1] -
 				 rows->view.lane_first[cl->lane];

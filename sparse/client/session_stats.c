@@ -56,11 +56,11 @@ warn(struct wf_client *client)
 {
 	uint64_t sum;
 	double times = imbalance(client, NULL, &sum);
-	if (client->warned || times < WARN_IMBALANCE ||
+	if (client->step.warned || times < WARN_IMBALANCE ||
 	    sum < (uint64_t)WARN_ROWS_LEAST * client->lane_count) {
 		return;
 	}
-	client->warned = true;
+	client->step.warned = true;
 	wf_core_log(client->core, WEFT_LOG_WARN,
 		    "trainer %u: the busiest of %u sparse lanes has %.1f times the mean of rows: "
 		    "some keys are much more frequent than others, or there are few",

@@ -222,10 +222,10 @@ grow(struct wf_client *client)
 	}
 	wf_free(env, client->table, old * sizeof(struct weft_table *));
 	wf_free(env, client->desc, old * sizeof(*desc));
-	wf_free(env, client->pushed, old * sizeof(struct weft_rows *));
+	wf_free(env, client->step.pushed, old * sizeof(struct weft_rows *));
 	client->table = table;
 	client->desc = desc;
-	client->pushed = pushed;
+	client->step.pushed = pushed;
 	client->table_capacity = capacity;
 	return WEFT_OK;
 }
