@@ -416,7 +416,7 @@ describe_push(const struct wf_client *client, char *out, size_t bytes)
 {
 	bool alone = client->core->job.set.num_gradient_servers == 1;
 	uint32_t l = 0;
-	while (l + 1 < client->lane_count && !client->link[l].push_waits) {
+	while (l + 1 < client->lane_count && !client->link[l].push.waits) {
 		l++;
 	}
 	const struct wf_link *link = &client->link[l].link;

@@ -122,6 +122,21 @@ struct wf_pull_wish {
 	uint32_t next, end; /* parts */
 };
 
+struct wf_pull_wishes {
+	struct wf_pull_wish *wish; /* [wish_capacity] ring */
+	uint32_t first, count;
+};
+
+/* A lane's share of client->push. */
+struct wf_lane_push {
+	bool left;            /* not all of its messages have been begun */
+	bool waits;           /* APPLIED is to come */
+	bool held;            /* until the first lane has judged it */
+	bool said;            /* some of it was sent, on some path */
+	uint32_t table, next; /* where the next message begins: table, part of the lane */
+	uint64_t applied;     /* last APPLIED heard; 0: none */
+};
+
 enum wf_sending {
 	WF_SENDING_NOTHING,
 	WF_SENDING_PULL,
@@ -151,17 +166,10 @@ struct wf_client_link {
 	bool push_is_last;
 
 	struct wf_pull_request request[WF_CLIENT_REQUESTS];
-	uint64_t request_id;       /* last given */
-	struct wf_pull_wish *wish; /* [wish_capacity] ring */
-	uint32_t wish_first, wish_count;
+	uint64_t request_id; /* last given */
+	struct wf_pull_wishes wishes;
 
-	/* The push of client->push.step. */
-	bool push_left;                 /* not all of its messages have been begun */
-	bool push_waits;                /* APPLIED is to come */
-	bool push_held;                 /* until the first lane has judged it */
-	bool push_said;                 /* some of it was sent, on some path */
-	uint32_t push_table, push_next; /* where the next message begins: table, part of the lane */
-	uint64_t applied;               /* last APPLIED heard; 0: none */
+	struct wf_lane_push push;
 };
 
 /* A FETCH or RESTORE. The owner fills it in, and reads it again when it is not busy. */

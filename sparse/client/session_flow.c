@@ -55,10 +55,10 @@ wish(struct wf_client_link *cl, struct weft_rows *rows)
 	if (first == end) {
 		return;
 	}
-	WF_ASSERT(cl->wish_count < capacity);
-	cl->wish[(cl->wish_first + cl->wish_count) % capacity] =
+	WF_ASSERT(cl->wishes.count < capacity);
+	cl->wishes.wish[(cl->wishes.first + cl->wishes.count) % capacity] =
 		(struct wf_pull_wish){.rows = rows, .next = first, .end = end};
-	cl->wish_count++;
+	cl->wishes.count++;
 	rows->unanswered += end - first;
 	set_due(cl);
 }
@@ -86,12 +86,12 @@ begin_push(struct wf_client *client, uint64_t step)
 	client->push.since_ns = wf_now_ns(client->core->env);
 	for (uint32_t l = 0; l < client->lane_count; l++) {
 		struct wf_client_link *cl = &client->link[l];
-		cl->push_held = client->judges && l > 0;
-		cl->push_left = !cl->push_held;
-		cl->push_waits = true;
-		cl->push_said = false;
-		cl->push_table = 0;
-		cl->push_next = 0;
+		cl->push.held = client->judges && l > 0;
+		cl->push.left = !cl->push.held;
+		cl->push.waits = true;
+		cl->push.said = false;
+		cl->push.table = 0;
+		cl->push.next = 0;
 		set_due(cl);
 	}
 }
@@ -141,9 +141,9 @@ static bool
 add_push_parts(struct wf_client_link *cl, struct weft_rows *rows, uint32_t *count,
 	       uint64_t *rows_left)
 {
-	uint32_t at = rows->view.lane_part[cl->lane] + cl->push_next;
+	uint32_t at = rows->view.lane_part[cl->lane] + cl->push.next;
 	uint32_t end = rows->view.lane_part[cl->lane + 1];
-	for (; at < end; at++, cl->push_next++) {
+	for (; at < end; at++, cl->push.next++) {
 		uint32_t row_count = rows->view.part[at].row_count;
 		if (*count == WF_SPARSE_PARTS_MAX || row_count > *rows_left) {
 			return false;
@@ -161,19 +161,19 @@ begin_push_message(struct wf_client_link *cl)
 	uint32_t count = 0;
 	uint64_t rows_left = WF_SPARSE_ROWS_MAX;
 	if (client->push.verdict == WF_SPARSE_PUSH_DROP) {
-		cl->push_table = client->table_count; /* nobody needs them */
+		cl->push.table = client->table_count; /* nobody needs them */
 	}
-	while (cl->push_table < client->table_count) {
-		struct weft_rows *rows = client->step.pushed[cl->push_table];
+	while (cl->push.table < client->table_count) {
+		struct weft_rows *rows = client->step.pushed[cl->push.table];
 		if (rows != NULL && !add_push_parts(cl, rows, &count, &rows_left)) {
 			break;
 		}
-		cl->push_table++;
-		cl->push_next = 0;
+		cl->push.table++;
+		cl->push.next = 0;
 	}
-	cl->push_is_last = cl->push_table == client->table_count;
-	cl->push_left = !cl->push_is_last;
-	cl->push_said = true;
+	cl->push_is_last = cl->push.table == client->table_count;
+	cl->push.left = !cl->push_is_last;
+	cl->push.said = true;
 	begin_message(cl, WF_SENDING_PUSH, count);
 }
 
@@ -213,13 +213,13 @@ new_request(struct wf_client_link *cl)
 	struct wf_pull_request *request = NULL;
 	uint32_t capacity = cl->client->table_count * WF_CLIENT_BATCHES;
 	uint64_t rows_left = WF_SPARSE_ROWS_MAX;
-	for (uint32_t i = 0; i < WF_CLIENT_REQUESTS && cl->wish_count > 0; i++) {
+	for (uint32_t i = 0; i < WF_CLIENT_REQUESTS && cl->wishes.count > 0; i++) {
 		request = cl->request[i].open ? request : &cl->request[i];
 	}
 	if (request == NULL) {
 		return NULL;
 	}
-	const struct weft_rows *first = cl->wish[cl->wish_first].rows;
+	const struct weft_rows *first = cl->wishes.wish[cl->wishes.first].rows;
 	request->open = true;
 	request->refused = false;
 	request->repeated = false;
@@ -227,14 +227,14 @@ new_request(struct wf_client_link *cl)
 	request->step = first->wants;
 	request->flags = first->flags;
 	request->part_count = 0;
-	while (cl->wish_count > 0) {
-		struct wf_pull_wish *w = &cl->wish[cl->wish_first];
+	while (cl->wishes.count > 0) {
+		struct wf_pull_wish *w = &cl->wishes.wish[cl->wishes.first];
 		if (w->rows->wants != request->step || w->rows->flags != request->flags ||
 		    !move_wish(request, w, &rows_left)) {
 			break;
 		}
-		cl->wish_first = (cl->wish_first + 1) % capacity;
-		cl->wish_count--;
+		cl->wishes.first = (cl->wishes.first + 1) % capacity;
+		cl->wishes.count--;
 	}
 	request->unanswered = request->part_count;
 	WF_ASSERT(request->part_count > 0);
@@ -245,7 +245,7 @@ new_request(struct wf_client_link *cl)
 static bool
 next_message(struct wf_client_link *cl)
 {
-	if (cl->push_left) {
+	if (cl->push.left) {
 		begin_push_message(cl);
 		return true;
 	}
@@ -420,7 +420,7 @@ static void
 close_request(struct wf_client_link *cl, struct wf_pull_request *request)
 {
 	request->open = false;
-	if (cl->wish_count > 0) {
+	if (cl->wishes.count > 0) {
 		set_due(cl);
 	}
 }
@@ -653,9 +653,9 @@ spread_verdict(struct wf_client *client, bool dropped)
 	client->push.verdict = dropped ? WF_SPARSE_PUSH_DROP : WF_SPARSE_PUSH_APPLY;
 	for (uint32_t l = 1; l < client->lane_count; l++) {
 		struct wf_client_link *cl = &client->link[l];
-		WF_ASSERT(cl->push_held && cl->push_waits);
-		cl->push_held = false;
-		cl->push_left = true;
+		WF_ASSERT(cl->push.held && cl->push.waits);
+		cl->push.held = false;
+		cl->push.left = true;
 		wf_count(&client->counts.pushes_lost, dropped ? pairs_of_lane(cl) : 0);
 		set_due(cl);
 	}
@@ -665,8 +665,8 @@ enum weft_status
 wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg)
 {
 	struct wf_client *client = cl->client;
-	bool whole = !cl->push_left && !cl->push_held && cl->sending != WF_SENDING_PUSH;
-	if (!cl->push_waits || !whole || msg->step != client->push.step) {
+	bool whole = !cl->push.left && !cl->push.held && cl->sending != WF_SENDING_PUSH;
+	if (!cl->push.waits || !whole || msg->step != client->push.step) {
 		return wf_fail(WEFT_PROTOCOL, "APPLIED: step %" PRIu64 " was not waited for",
 			       msg->step);
 	}
@@ -674,8 +674,8 @@ wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg
 	wf_count(&client->counts.pushes_lost, msg->pushes_lost);
 	wf_count(&client->counts.grads_nonfinite, msg->grads_nonfinite);
 	wf_send_window_release_all(&cl->link.window, &cl->push_slots);
-	cl->push_waits = false;
-	cl->applied = msg->step;
+	cl->push.waits = false;
+	cl->push.applied = msg->step;
 	WF_ASSERT(client->push.lanes > 0);
 	client->push.lanes--;
 	if (client->judges && cl->lane == 0) {
@@ -740,6 +740,6 @@ wf_client_flow_forget(struct wf_client_link *cl)
 		}
 	}
 	cl->sending = WF_SENDING_NOTHING;
-	cl->push_left = false; /* until RESUME says what the lane has */
+	cl->push.left = false; /* until RESUME says what the lane has */
 	wf_client_call_forget(cl);
 }

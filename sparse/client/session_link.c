@@ -20,9 +20,10 @@ open_lane(struct wf_link *link, uint32_t lane)
 	link->content.place = &client->place;
 	link->content.place_count = 1;
 	link->content.takes_steps = true;
-	cl->wish = wf_zalloc_array(wf_core_of(link)->env, wishes, sizeof(*cl->wish));
-	return cl->wish != NULL ? WEFT_OK
-				: wf_fail(WEFT_NOMEM, "session: no memory for %u batches", wishes);
+	cl->wishes.wish = wf_zalloc_array(wf_core_of(link)->env, wishes, sizeof(*cl->wishes.wish));
+	return cl->wishes.wish != NULL
+		       ? WEFT_OK
+		       : wf_fail(WEFT_NOMEM, "session: no memory for %u batches", wishes);
 }
 
 static void
@@ -30,8 +31,8 @@ close_lane(struct wf_link *link)
 {
 	struct wf_client_link *cl = wf_client_link_of(link);
 	size_t wishes = (size_t)cl->client->table_count * WF_CLIENT_BATCHES;
-	wf_free(wf_core_of(link)->env, cl->wish, wishes * sizeof(*cl->wish));
-	cl->wish = NULL;
+	wf_free(wf_core_of(link)->env, cl->wishes.wish, wishes * sizeof(*cl->wishes.wish));
+	cl->wishes.wish = NULL;
 }
 
 static void
@@ -116,7 +117,7 @@ resume_push(struct wf_link *link, const struct wf_msg_steps *msg)
 	struct wf_client *client = cl->client;
 	uint64_t received = msg->step == WF_STEP_NONE ? 0 : msg->step;
 	uint64_t applied = msg->step_of[0] == WF_STEP_NONE ? 0 : msg->step_of[0];
-	if (!cl->push_waits) {
+	if (!cl->push.waits) {
 		return WEFT_OK;
 	}
 	if (received > client->push.step || applied > client->push.step) {
@@ -125,13 +126,13 @@ resume_push(struct wf_link *link, const struct wf_msg_steps *msg)
 			       " applied, but step %" PRIu64 " is under way",
 			       received, applied, client->push.step);
 	}
-	if (cl->push_held) {
+	if (cl->push.held) {
 		return WEFT_OK;
 	}
-	cl->push_left = received < client->push.step;
-	cl->push_table = 0;
-	cl->push_next = 0;
-	if (cl->push_left && cl->push_said) {
+	cl->push.left = received < client->push.step;
+	cl->push.table = 0;
+	cl->push.next = 0;
+	if (cl->push.left && cl->push.said) {
 		wf_count(&client->counts.pushes_repeated, 1);
 	}
 	return WEFT_OK;
@@ -143,7 +144,7 @@ answered(const struct wf_link *link, uint32_t unit)
 {
 	const struct wf_client_link *cl = (const struct wf_client_link *)link;
 	(void)unit;
-	return cl->applied == 0 ? WF_STEP_NONE : cl->applied;
+	return cl->push.applied == 0 ? WF_STEP_NONE : cl->push.applied;
 }
 
 static enum weft_status
