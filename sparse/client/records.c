@@ -14,7 +14,7 @@
 static const struct wf_table_desc *
 desc_of(const struct weft_table *table)
 {
-	return &table->client->desc[table->idx];
+	return &table->client->tables.desc[table->idx];
 }
 
 static struct wf_row_shape

@@ -21,13 +21,13 @@ is_under_way(const struct weft_rows *rows)
 static enum weft_value_format
 format_of(const struct weft_rows *rows)
 {
-	return rows->table->client->desc[rows->table->idx].set.wire;
+	return rows->table->client->tables.desc[rows->table->idx].set.wire;
 }
 
 static uint64_t
 landed_bytes(const struct weft_rows *rows)
 {
-	const struct wf_table_desc *desc = &rows->table->client->desc[rows->table->idx];
+	const struct wf_table_desc *desc = &rows->table->client->tables.desc[rows->table->idx];
 	return (uint64_t)rows->view.row_count * wf_table_row_bytes(desc);
 }
 
@@ -77,7 +77,7 @@ find_free(struct weft_table *table)
 static uint64_t
 push_bytes(const struct weft_rows *rows, uint32_t lane)
 {
-	const struct wf_table_desc *desc = &rows->table->client->desc[rows->table->idx];
+	const struct wf_table_desc *desc = &rows->table->client->tables.desc[rows->table->idx];
 	uint64_t kept = wf_table_kept_bytes(desc);
 	uint64_t sum = 0;
 	for (uint32_t i = rows->view.lane_part[lane]; i < rows->view.lane_part[lane + 1]; i++) {
@@ -117,7 +117,7 @@ check_held_on(const struct weft_rows *extra, uint32_t lane, bool push)
 {
 	const struct wf_client *client = extra->table->client;
 	uint64_t sum = bytes_of(extra, lane, push);
-	for (uint32_t i = 0; i < client->table_count * WF_CLIENT_BATCHES; i++) {
+	for (uint32_t i = 0; i < client->tables.count * WF_CLIENT_BATCHES; i++) {
 		const struct weft_rows *rows = wf_client_rows(client, i);
 		sum += rows != extra && counts(rows, push) ? bytes_of(rows, lane, push) : 0;
 	}
@@ -337,13 +337,14 @@ weft_rows_push(struct weft_rows *rows, const float *grad, const float *show, con
 	client->step.pushed[table->idx] = rows;
 	client->step.pushed_count++;
 	wf_client_count_push(rows);
-	if (client->step.pushed_count < client->table_count) {
+	if (client->step.pushed_count < client->tables.count) {
 		return WEFT_OK;
 	}
 	st = wf_client_hand_in(session);
 	if (st == WEFT_OK) {
 		wf_progress_send(session, (uint64_t)rows->view.row_count *
-						  client->desc[table->idx].set.dim * sizeof(float));
+						  client->tables.desc[table->idx].set.dim *
+						  sizeof(float));
 	}
 	return st;
 }

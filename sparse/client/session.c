@@ -22,7 +22,7 @@ wf_client_aligned(uint64_t bytes)
 uint64_t
 wf_client_rows_bytes(const struct weft_table *table)
 {
-	const struct wf_table_desc *desc = &table->client->desc[table->idx];
+	const struct wf_table_desc *desc = &table->client->tables.desc[table->idx];
 	uint64_t bytes = (uint64_t)table->keys_max * desc->set.dim * sizeof(float);
 	bool lands_apart = desc->set.wire != WEFT_VALUES_F32;
 	return wf_client_aligned(bytes) + (lands_apart ? WF_BATCH_ALIGN : 0);
@@ -33,7 +33,7 @@ wf_client_rows_bytes(const struct weft_table *table)
 static uint64_t
 send_bytes(const struct weft_table *table)
 {
-	const struct wf_table_desc *desc = &table->client->desc[table->idx];
+	const struct wf_table_desc *desc = &table->client->tables.desc[table->idx];
 	uint64_t row = wf_table_front_bytes(desc) + WF_KEY_BYTES;
 	uint64_t part_rows = WF_CLIENT_SLOT_MIN > row ? WF_CLIENT_SLOT_MIN / row : 1;
 	uint64_t lanes = table->client->lane_count;
@@ -58,9 +58,9 @@ alloc_slabs(struct wf_client *client)
 	struct wf_env *env = client->session->env;
 	uint64_t rows = 0;
 	uint64_t send = 0;
-	for (uint32_t i = 0; i < client->table_count; i++) {
-		rows += WF_CLIENT_BATCHES * wf_client_rows_bytes(client->table[i]);
-		send += WF_CLIENT_BATCHES * send_bytes(client->table[i]);
+	for (uint32_t i = 0; i < client->tables.count; i++) {
+		rows += WF_CLIENT_BATCHES * wf_client_rows_bytes(client->tables.table[i]);
+		send += WF_CLIENT_BATCHES * send_bytes(client->tables.table[i]);
 	}
 	rows += WF_CLIENT_PIECE; /* last in each: deal_slabs gives it to nobody */
 	send += WF_CLIENT_PIECE;
@@ -75,10 +75,10 @@ deal_slabs(struct wf_client *client)
 {
 	uint64_t rows_at = 0;
 	uint64_t send_at = 0;
-	for (uint32_t i = 0; i < client->table_count * WF_CLIENT_BATCHES; i++) {
+	for (uint32_t i = 0; i < client->tables.count * WF_CLIENT_BATCHES; i++) {
 		struct weft_rows *rows = wf_client_rows(client, i);
 		rows->idx = i;
-		rows->table = client->table[i / WF_CLIENT_BATCHES];
+		rows->table = client->tables.table[i / WF_CLIENT_BATCHES];
 		rows->values_at = rows_at;
 		rows->values = (float *)((char *)client->rows.base + rows_at);
 		rows->send = (uint8_t *)client->send.base + send_at;
@@ -97,8 +97,8 @@ seal(struct weft_session *session)
 		.mode = (uint8_t)session->core.opts.sparse_mode,
 		.staleness = session->core.opts.sparse_staleness,
 		.discard_ratio = session->core.opts.sparse_discard_ratio,
-		.table_count = client->table_count,
-		.table = client->desc,
+		.table_count = client->tables.count,
+		.table = client->tables.desc,
 	};
 	enum weft_status st = wf_tables_check(&tables);
 	if (st == WEFT_OK) {
@@ -119,8 +119,8 @@ seal(struct weft_session *session)
 	const uint32_t trainers = session->core.job.set.num_gradient_servers;
 	client->judges = client->lane_count > 1 && trainers > 1 &&
 			 tables.mode != WEFT_SPARSE_SYNC && tables.discard_ratio * trainers >= 1;
-	client->digest = wf_tables_digest(&tables);
-	client->tables_bytes = wf_tables_bytes(&tables);
+	client->tables.digest = wf_tables_digest(&tables);
+	client->tables.bytes = wf_tables_bytes(&tables);
 	deal_slabs(client);
 	return WEFT_OK;
 }
@@ -153,9 +153,9 @@ open_client(struct weft_session *session)
 static enum weft_status
 alloc_batches(struct wf_client *client)
 {
-	for (uint32_t i = 0; i < client->table_count * WF_CLIENT_BATCHES; i++) {
+	for (uint32_t i = 0; i < client->tables.count * WF_CLIENT_BATCHES; i++) {
 		struct weft_rows *rows = wf_client_rows(client, i);
-		const struct wf_table_desc *desc = &client->desc[rows->table->idx];
+		const struct wf_table_desc *desc = &client->tables.desc[rows->table->idx];
 		const struct wf_batch_opts opts = {
 			.dim = desc->set.dim,
 			.format = desc->set.wire,
@@ -182,10 +182,10 @@ may_run_out(const struct wf_client *client)
 {
 	uint64_t pulls = 0;
 	uint64_t push = 0;
-	for (uint32_t i = 0; i < client->table_count; i++) {
-		uint64_t keys = client->table[i]->keys_max;
+	for (uint32_t i = 0; i < client->tables.count; i++) {
+		uint64_t keys = client->tables.table[i]->keys_max;
 		pulls += WF_CLIENT_BATCHES * 2 * (keys * WF_KEY_BYTES + 4096);
-		push += 2 * send_bytes(client->table[i]);
+		push += 2 * send_bytes(client->tables.table[i]);
 	}
 	return pulls > client->held_bytes || push > client->held_bytes;
 }
@@ -206,7 +206,7 @@ start(struct weft_session *session)
 static void
 give_back_pushed(struct wf_client *client)
 {
-	for (uint32_t i = 0; i < client->table_count && client->step.pushed_count > 0; i++) {
+	for (uint32_t i = 0; i < client->tables.count && client->step.pushed_count > 0; i++) {
 		struct weft_rows *rows = client->step.pushed[i];
 		if (rows != NULL) {
 			rows->state = WF_ROWS_FREE;
@@ -279,7 +279,7 @@ is_drained(struct weft_session *session)
 {
 	struct wf_client *client = wf_client_of(session);
 	bool busy = atomic_load_explicit(&client->call.busy, memory_order_acquire) != 0; /* B1 */
-	for (uint32_t i = 0; i < client->table_count * WF_CLIENT_BATCHES && !busy; i++) {
+	for (uint32_t i = 0; i < client->tables.count * WF_CLIENT_BATCHES && !busy; i++) {
 		busy = atomic_load_explicit(&wf_client_rows(client, i)->busy,
 					    memory_order_acquire) != 0; /* B1 */
 	}
@@ -311,13 +311,13 @@ close_client(struct weft_session *session)
 	struct wf_client *client = wf_client_of(session);
 	struct wf_env *env = session->env;
 	wf_free(env, client->link, client->lane_count * sizeof(*client->link));
-	for (uint32_t i = 0; i < client->table_count; i++) {
-		free_table(client->table[i]);
+	for (uint32_t i = 0; i < client->tables.count; i++) {
+		free_table(client->tables.table[i]);
 	}
 	release_slabs(client);
-	wf_free(env, client->table, client->table_capacity * sizeof(struct weft_table *));
-	wf_free(env, client->desc, client->table_capacity * sizeof(*client->desc));
-	wf_free(env, client->step.pushed, client->table_capacity * sizeof(struct weft_rows *));
+	wf_free(env, client->tables.table, client->tables.capacity * sizeof(struct weft_table *));
+	wf_free(env, client->tables.desc, client->tables.capacity * sizeof(*client->tables.desc));
+	wf_free(env, client->step.pushed, client->tables.capacity * sizeof(struct weft_rows *));
 	wf_free(env, client, sizeof(*client));
 	session->core.service.ops = NULL;
 	session->core.service.state = NULL;
@@ -326,7 +326,7 @@ close_client(struct weft_session *session)
 static unsigned
 commands_max(const struct weft_session *session)
 {
-	return wf_client_of(session)->table_count * WF_CLIENT_BATCHES + 3;
+	return wf_client_of(session)->tables.count * WF_CLIENT_BATCHES + 3;
 }
 
 /* The owner goes on. */

@@ -7,7 +7,7 @@
  * pulls, pushes and answers on it; records.c weft_table_read and _write; session_call.c their
  * messages; session_stats.c  counters and what follows from them. Thread: as each struct says: the
  * owner's, or the core's (whoever drives progress). Commands pass what one leaves to the other;
- * `busy`, `step_busy` and `up_busy` pass it back (B1 of trainer/threads.md). */
+ * `busy`, `push.busy` and `up_busy` pass it back (B1 of trainer/threads.md). */
 #pragma once
 
 #include <stdatomic.h>
@@ -199,6 +199,14 @@ struct wf_client_counts {
 	_Atomic uint64_t waits_slot, pulls_repeated, pushes_repeated;
 };
 
+/* The tables of a session. Fixed at seal. */
+struct wf_client_tables {
+	uint32_t count, capacity;
+	struct weft_table **table;  /* [capacity] */
+	struct wf_table_desc *desc; /* [capacity] */
+	uint64_t digest, bytes;     /* of their descriptions */
+};
+
 /* What the step begun last has pushed. Owner's; the core reads pushed while push.busy. */
 struct wf_client_step {
 	uint64_t handed_in; /* last step */
@@ -230,10 +238,7 @@ struct wf_client_pulls {
 struct wf_client {
 	struct weft_session *session;
 	struct wf_core *core;
-	uint32_t table_count, table_capacity;
-	struct weft_table **table;  /* [table_capacity] */
-	struct wf_table_desc *desc; /* [table_capacity] */
-	uint64_t digest, tables_bytes;
+	struct wf_client_tables tables;
 	uint32_t lane_count; /* over all pservers */
 	bool judges; /* asynchronous, and a push may be dropped: the first lane says which */
 	struct wf_slab rows, send;
@@ -276,7 +281,7 @@ wf_client_link_of(struct wf_link *link)
 static inline struct weft_rows *
 wf_client_rows(const struct wf_client *client, uint32_t idx)
 {
-	return &client->table[idx / WF_CLIENT_BATCHES]->rows[idx % WF_CLIENT_BATCHES];
+	return &client->tables.table[idx / WF_CLIENT_BATCHES]->rows[idx % WF_CLIENT_BATCHES];
 }
 
 /* Single-writer counters. */
@@ -330,7 +335,7 @@ static inline uint64_t
 wf_client_answer_bytes(const struct wf_client *client, const struct wf_part_ref *ref)
 {
 	return (uint64_t)ref->rows->view.part[ref->part].row_count *
-	       wf_table_row_bytes(&client->desc[ref->rows->table->idx]);
+	       wf_table_row_bytes(&client->tables.desc[ref->rows->table->idx]);
 }
 /* The piece that FETCH asked for, where the lane puts it: the last bytes of the rows' region. */
 static inline const uint8_t *

@@ -51,7 +51,7 @@ wish(struct wf_client_link *cl, struct weft_rows *rows)
 {
 	uint32_t first = rows->view.lane_part[cl->lane];
 	uint32_t end = rows->view.lane_part[cl->lane + 1];
-	uint32_t capacity = cl->client->table_count * WF_CLIENT_BATCHES;
+	uint32_t capacity = cl->client->tables.count * WF_CLIENT_BATCHES;
 	if (first == end) {
 		return;
 	}
@@ -161,9 +161,9 @@ begin_push_message(struct wf_client_link *cl)
 	uint32_t count = 0;
 	uint64_t rows_left = WF_SPARSE_ROWS_MAX;
 	if (client->push.verdict == WF_SPARSE_PUSH_DROP) {
-		cl->push.table = client->table_count; /* nobody needs them */
+		cl->push.table = client->tables.count; /* nobody needs them */
 	}
-	while (cl->push.table < client->table_count) {
+	while (cl->push.table < client->tables.count) {
 		struct weft_rows *rows = client->step.pushed[cl->push.table];
 		if (rows != NULL && !add_push_parts(cl, rows, &count, &rows_left)) {
 			break;
@@ -171,7 +171,7 @@ begin_push_message(struct wf_client_link *cl)
 		cl->push.table++;
 		cl->push.next = 0;
 	}
-	cl->push_is_last = cl->push.table == client->table_count;
+	cl->push_is_last = cl->push.table == client->tables.count;
 	cl->push.left = !cl->push_is_last;
 	cl->push.said = true;
 	begin_message(cl, WF_SENDING_PUSH, count);
@@ -211,7 +211,7 @@ static struct wf_pull_request *
 new_request(struct wf_client_link *cl)
 {
 	struct wf_pull_request *request = NULL;
-	uint32_t capacity = cl->client->table_count * WF_CLIENT_BATCHES;
+	uint32_t capacity = cl->client->tables.count * WF_CLIENT_BATCHES;
 	uint64_t rows_left = WF_SPARSE_ROWS_MAX;
 	for (uint32_t i = 0; i < WF_CLIENT_REQUESTS && cl->wishes.count > 0; i++) {
 		request = cl->request[i].open ? request : &cl->request[i];
@@ -295,7 +295,7 @@ encode_pull(struct wf_client_link *cl)
 		msg->part[i].offset =
 			ref->rows->values_at + wf_client_landing(ref->rows) +
 			(uint64_t)part_of(ref)->first *
-				wf_table_row_bytes(&cl->client->desc[ref->rows->table->idx]);
+				wf_table_row_bytes(&cl->client->tables.desc[ref->rows->table->idx]);
 	}
 	wf_sparse_pull_encode(msg, &cl->client->core->end.msg);
 }
@@ -636,7 +636,7 @@ pairs_of_lane(const struct wf_client_link *cl)
 {
 	const struct wf_client *client = cl->client;
 	uint64_t pairs = 0;
-	for (uint32_t i = 0; i < client->table_count; i++) {
+	for (uint32_t i = 0; i < client->tables.count; i++) {
 		const struct weft_rows *rows = client->step.pushed[i];
 		if (rows != NULL) {
 			pairs += rows->view.lane_first[cl->lane + 1] -

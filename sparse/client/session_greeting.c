@@ -34,7 +34,7 @@ wf_client_describe(const struct wf_client *client, char *out, size_t bytes)
 		used += (size_t)snprintf(out + used, bytes - used, ",%" PRIu32 ",%.9g",
 					 opts->sparse_staleness, opts->sparse_discard_ratio);
 	}
-	for (uint32_t i = 0; i < client->table_count && used < bytes; i++) {
-		used += describe_table(&client->desc[i], out + used, bytes - used);
+	for (uint32_t i = 0; i < client->tables.count && used < bytes; i++) {
+		used += describe_table(&client->tables.desc[i], out + used, bytes - used);
 	}
 }

@@ -13,7 +13,7 @@ open_lane(struct wf_link *link, uint32_t lane)
 {
 	struct wf_client_link *cl = wf_client_link_of(link);
 	struct wf_client *client = wf_core_of(link)->service.state;
-	uint32_t wishes = client->table_count * WF_CLIENT_BATCHES;
+	uint32_t wishes = client->tables.count * WF_CLIENT_BATCHES;
 	cl->client = client;
 	cl->lane = lane;
 	link->content.unit_count = 1;
@@ -30,7 +30,7 @@ static void
 close_lane(struct wf_link *link)
 {
 	struct wf_client_link *cl = wf_client_link_of(link);
-	size_t wishes = (size_t)cl->client->table_count * WF_CLIENT_BATCHES;
+	size_t wishes = (size_t)cl->client->tables.count * WF_CLIENT_BATCHES;
 	wf_free(wf_core_of(link)->env, cl->wishes.wish, wishes * sizeof(*cl->wishes.wish));
 	cl->wishes.wish = NULL;
 }
@@ -41,8 +41,8 @@ fill_hello(const struct wf_link *link, struct wf_hello *hello)
 	const struct wf_client *client = wf_core_of(link)->service.state;
 	hello->service = WF_SERVICE_SPARSE;
 	hello->lane_count = wf_core_of(link)->service.lane_count;
-	hello->tensors_digest = client->digest;
-	hello->job_bytes = client->tables_bytes;
+	hello->tensors_digest = client->tables.digest;
+	hello->job_bytes = client->tables.bytes;
 	wf_client_describe(client, hello->tensors, sizeof(hello->tensors));
 }
 
@@ -52,16 +52,16 @@ flush_tables(struct wf_link *link)
 	struct wf_client_link *cl = wf_client_link_of(link);
 	struct wf_client *client = cl->client;
 	const struct wf_job *job = &client->core->job;
-	for (; cl->tables_sent < client->table_count; cl->tables_sent++) {
+	for (; cl->tables_sent < client->tables.count; cl->tables_sent++) {
 		const struct wf_sparse_table msg = {
 			.idx = cl->tables_sent,
-			.table_count = client->table_count,
+			.table_count = client->tables.count,
 			.grad_reduce = (uint8_t)job->set.grad_reduce,
 			.nonfinite = wf_job_skips(job) ? 1 : 0,
 			.mode = (uint8_t)client->core->opts.sparse_mode,
 			.staleness = client->core->opts.sparse_staleness,
 			.discard_ratio = client->core->opts.sparse_discard_ratio,
-			.table = client->desc[cl->tables_sent],
+			.table = client->tables.desc[cl->tables_sent],
 		};
 		wf_sparse_table_encode(&msg, &client->core->end.msg);
 		if (!wf_link_send(link, &client->core->end.msg)) {
@@ -86,8 +86,8 @@ check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 		return wf_fail(WEFT_PROTOCOL, "GRANT: a sparse lane holds 0 bytes");
 	}
 	uint64_t least = WF_CLIENT_SLOT_MIN;
-	for (uint32_t i = 0; i < client->table_count; i++) {
-		uint64_t row = wf_table_front_bytes(&client->desc[i]) + WF_KEY_BYTES;
+	for (uint32_t i = 0; i < client->tables.count; i++) {
+		uint64_t row = wf_table_front_bytes(&client->tables.desc[i]) + WF_KEY_BYTES;
 		least = row > least ? row : least;
 	}
 	least = known && client->slot_bytes > least ? client->slot_bytes : least;

@@ -40,9 +40,9 @@ imbalance(const struct wf_client *client, const struct weft_table *one, uint64_t
 	*sum = 0;
 	for (uint32_t l = 0; l < client->lane_count; l++) {
 		uint64_t load = 0;
-		for (uint32_t t = 0; t < client->table_count; t++) {
-			bool is_meant = one == NULL || one == client->table[t];
-			load += is_meant ? rows_of(client->table[t], l) : 0;
+		for (uint32_t t = 0; t < client->tables.count; t++) {
+			bool is_meant = one == NULL || one == client->tables.table[t];
+			load += is_meant ? rows_of(client->tables.table[t], l) : 0;
 		}
 		most = load > most ? load : most;
 		*sum += load;
@@ -87,7 +87,7 @@ wf_client_count_pull(struct weft_rows *rows, const uint64_t *key)
 	struct weft_table *table = rows->table;
 	struct wf_client *client = table->client;
 	const struct wf_batch_view *view = &rows->view;
-	size_t row_bytes = wf_table_row_bytes(&client->desc[table->idx]);
+	size_t row_bytes = wf_table_row_bytes(&client->tables.desc[table->idx]);
 	table->batches_pulled++;
 	table->keys_pulled += view->key_count;
 	wf_hot_add(&table->hot, key, view->key_count);
@@ -118,7 +118,7 @@ wf_client_count_push(struct weft_rows *rows)
 		uint64_t row_count = view->lane_first[l + 1] - view->lane_first[l];
 		count(table, l, WF_SHARE_ROWS_PUSHED, row_count);
 		count(table, l, WF_SHARE_GRAD_BYTES,
-		      row_count * wf_table_front_bytes(&client->desc[table->idx]));
+		      row_count * wf_table_front_bytes(&client->tables.desc[table->idx]));
 		for (uint32_t i = view->lane_part[l]; i < view->lane_part[l + 1]; i++) {
 			count(table, l, WF_SHARE_KEY_BYTES, view->part[i].key_bytes);
 		}
@@ -222,9 +222,9 @@ weft_sparse_stats(struct weft_session *session, struct weft_sparse_stats *out)
 static const struct weft_table *
 hottest(const struct wf_client *client)
 {
-	const struct weft_table *best = client->table[0];
-	for (uint32_t t = 1; t < client->table_count; t++) {
-		const struct weft_table *table = client->table[t];
+	const struct weft_table *best = client->tables.table[0];
+	for (uint32_t t = 1; t < client->tables.count; t++) {
+		const struct weft_table *table = client->tables.table[t];
 		best = wf_counted(&table->hottest_times) > wf_counted(&best->hottest_times) ? table
 											    : best;
 	}
@@ -239,10 +239,10 @@ wf_client_report(struct wf_core *core, bool whole, char *out, size_t bytes)
 	uint64_t total[WF_SHARE_COUNT] = {0};
 	uint64_t rows;
 	double times = imbalance(client, NULL, &rows);
-	for (uint32_t t = 0; t < client->table_count; t++) {
+	for (uint32_t t = 0; t < client->tables.count; t++) {
 		for (uint32_t l = 0; l < client->lane_count; l++) {
 			for (int i = 0; i < WF_SHARE_COUNT; i++) {
-				total[i] += counted(client->table[t], l, (enum wf_share)i);
+				total[i] += counted(client->tables.table[t], l, (enum wf_share)i);
 			}
 		}
 	}

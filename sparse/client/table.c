@@ -164,12 +164,12 @@ check_session(const struct weft_session *session, const char *name)
 			       "ports_num_for_sparse, here and at the pservers",
 			       name);
 	}
-	for (uint32_t i = 0; client != NULL && i < client->table_count; i++) {
-		if (strcmp(client->desc[i].name, name) == 0) {
+	for (uint32_t i = 0; client != NULL && i < client->tables.count; i++) {
+		if (strcmp(client->tables.desc[i].name, name) == 0) {
 			return wf_fail(WEFT_INVALID, "table %s is declared twice", name);
 		}
 	}
-	if (client != NULL && client->table_count == WF_TABLE_COUNT_MAX) {
+	if (client != NULL && client->tables.count == WF_TABLE_COUNT_MAX) {
 		return wf_fail(WEFT_INVALID, "table %.40s: more than %u tables", name,
 			       WF_TABLE_COUNT_MAX);
 	}
@@ -202,8 +202,8 @@ static enum weft_status
 grow(struct wf_client *client)
 {
 	struct wf_env *env = client->session->env;
-	uint32_t old = client->table_capacity;
-	if (client->table_count < old) {
+	uint32_t old = client->tables.capacity;
+	if (client->tables.count < old) {
 		return WEFT_OK;
 	}
 	uint32_t capacity = old == 0 ? 8 : old * 2;
@@ -217,16 +217,16 @@ grow(struct wf_client *client)
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u tables", capacity);
 	}
 	if (old > 0) {
-		memcpy(table, client->table, old * sizeof(struct weft_table *));
-		memcpy(desc, client->desc, old * sizeof(*desc));
+		memcpy(table, client->tables.table, old * sizeof(struct weft_table *));
+		memcpy(desc, client->tables.desc, old * sizeof(*desc));
 	}
-	wf_free(env, client->table, old * sizeof(struct weft_table *));
-	wf_free(env, client->desc, old * sizeof(*desc));
+	wf_free(env, client->tables.table, old * sizeof(struct weft_table *));
+	wf_free(env, client->tables.desc, old * sizeof(*desc));
 	wf_free(env, client->step.pushed, old * sizeof(struct weft_rows *));
-	client->table = table;
-	client->desc = desc;
+	client->tables.table = table;
+	client->tables.desc = desc;
 	client->step.pushed = pushed;
-	client->table_capacity = capacity;
+	client->tables.capacity = capacity;
 	return WEFT_OK;
 }
 
@@ -243,7 +243,7 @@ make_table(struct wf_client *client, const struct weft_table_opts *opts, struct 
 		return wf_fail(WEFT_NOMEM, "table: %zu bytes", sizeof(*table));
 	}
 	table->client = client;
-	table->idx = client->table_count;
+	table->idx = client->tables.count;
 	table->keys_max = opts->batch_keys_max;
 	table->may_delta = opts->raw_keys == 0;
 	table->share = share;
@@ -292,8 +292,8 @@ weft_table_add(struct weft_session *session, const struct weft_table_opts *given
 		return st;
 	}
 	struct wf_client *client = wf_client_of(session);
-	client->desc[client->table_count] = desc;
-	client->table[client->table_count++] = table;
+	client->tables.desc[client->tables.count] = desc;
+	client->tables.table[client->tables.count++] = table;
 	*out = table;
 	return WEFT_OK;
 }
@@ -301,13 +301,13 @@ weft_table_add(struct weft_session *session, const struct weft_table_opts *given
 const char *
 weft_table_name(const struct weft_table *table)
 {
-	return table->client->desc[table->idx].name;
+	return table->client->tables.desc[table->idx].name;
 }
 
 uint32_t
 weft_table_counter_count(const struct weft_table *table)
 {
-	const struct wf_table_desc *desc = &table->client->desc[table->idx];
+	const struct wf_table_desc *desc = &table->client->tables.desc[table->idx];
 	const uint32_t slots = desc->set.admit_slots;
 	if (desc->set.admit_count <= 1) {
 		return 0;
@@ -318,13 +318,13 @@ weft_table_counter_count(const struct weft_table *table)
 uint32_t
 weft_table_dim(const struct weft_table *table)
 {
-	return table->client->desc[table->idx].set.dim;
+	return table->client->tables.desc[table->idx].set.dim;
 }
 
 uint32_t
 weft_table_key_lane(const struct weft_table *table, uint64_t key)
 {
-	bool fixed = table->client->desc[table->idx].set.vocabulary > 0;
+	bool fixed = table->client->tables.desc[table->idx].set.vocabulary > 0;
 	uint32_t partition = fixed ? wf_partition_of_fixed(key) : wf_partition_of(key);
 	return wf_partition_lane(partition, table->client->lane_count);
 }

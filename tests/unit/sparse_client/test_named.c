@@ -122,7 +122,7 @@ a_table_gets_its_settings_by_name(void **state)
 	opts.settings = settings;
 	assert_int_equal(weft_table_add(session, &opts, &table), WEFT_OK);
 	weft_settings_destroy(settings);
-	const struct wf_table_desc *own = &wf_client_of(session)->desc[0];
+	const struct wf_table_desc *own = &wf_client_of(session)->tables.desc[0];
 	assert_int_equal(own->optimizer, WF_ROW_ADAM);
 	assert_true(is(own->set.optimizer.beta2, 0.5) && is(own->set.optimizer.beta1, 0.9));
 	assert_true(is(own->set.init_a, -0.25) && is(own->set.init_b, 0.25));
