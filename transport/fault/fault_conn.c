@@ -62,8 +62,8 @@ refuse_own(struct wf_fault_conn *c, const struct wf_host *to)
 	struct wf_fault *f = c->fault;
 	char peer[WF_HOST_BYTES + 8];
 	wf_host_format(to, peer, sizeof(peer));
-	(void)snprintf(c->why, sizeof(c->why), "%.180s: refused, " INJECTED, peer);
-	c->down_status = WEFT_UNAVAILABLE;
+	(void)snprintf(c->end.why, sizeof(c->end.why), "%.180s: refused, " INJECTED, peer);
+	c->end.status = WEFT_UNAVAILABLE;
 	f->conns_refused++;
 	wf_fault_count(f, WF_FAULT_REFUSE);
 	const struct wf_event down = {.kind = WF_EVENT_DOWN, .conn = &c->base};
@@ -163,21 +163,21 @@ static void
 note_down(struct wf_fault_conn *c, const struct wf_event *event)
 {
 	c->inner = NULL;
-	c->down_status = event->down.status;
-	WF_ASSERT(event->down.blob_bytes <= sizeof(c->down_blob));
-	c->down_bytes = event->down.blob_bytes;
-	if (c->down_bytes > 0) {
-		memcpy(c->down_blob, event->down.blob, c->down_bytes);
+	c->end.status = event->down.status;
+	WF_ASSERT(event->down.blob_bytes <= sizeof(c->end.blob));
+	c->end.blob_bytes = event->down.blob_bytes;
+	if (c->end.blob_bytes > 0) {
+		memcpy(c->end.blob, event->down.blob, c->end.blob_bytes);
 	}
-	(void)snprintf(c->why, sizeof(c->why), "%s", event->down.why);
+	(void)snprintf(c->end.why, sizeof(c->end.why), "%s", event->down.why);
 	if (c->cut) {
 		const char *colon = strstr(event->down.why, ": ");
 		int peer = colon == NULL ? (int)strlen(event->down.why)
 					 : (int)(colon - event->down.why);
-		(void)snprintf(c->why, sizeof(c->why), "%.*s: cut, " INJECTED,
+		(void)snprintf(c->end.why, sizeof(c->end.why), "%.*s: cut, " INJECTED,
 			       peer < 180 ? peer : 180, event->down.why);
-		c->down_status = c->connecting && !c->came_up ? WEFT_UNAVAILABLE : WEFT_LOST;
-		c->down_bytes = 0;
+		c->end.status = c->connecting && !c->came_up ? WEFT_UNAVAILABLE : WEFT_LOST;
+		c->end.blob_bytes = 0;
 	}
 }
 
@@ -196,24 +196,7 @@ draw_due(struct wf_fault_conn *c, const struct wf_event *event, enum wf_fault_po
 		wf_fault_hold_hurry(c);
 		delay_ns = 0;
 	}
-	uint64_t due_ns = f->now_ns + delay_ns;
-	if (event->kind == WF_EVENT_DOWN && due_ns < c->last_ns) {
-		due_ns = c->last_ns;
-	}
-	if (event->kind != WF_EVENT_DONE) {
-		due_ns = due_ns < c->ordered_ns ? c->ordered_ns : due_ns;
-		c->ordered_ns = due_ns;
-	}
-	c->last_ns = due_ns > c->last_ns ? due_ns : c->last_ns;
-	return due_ns;
-}
-
-/* Must it wait for others of its connection? */
-static bool
-has_others_before(const struct wf_fault_conn *c, enum wf_event_kind kind)
-{
-	return kind == WF_EVENT_DOWN ? c->held_count > 0
-				     : kind != WF_EVENT_DONE && c->ordered_count > 0;
+	return wf_fault_hold_order(c, event->kind, f->now_ns + delay_ns);
 }
 
 static struct wf_fault_conn *
@@ -246,7 +229,7 @@ wf_fault_conn_event(struct wf_fault *f, struct wf_event *event)
 		wf_fault_conn_cut(c);
 	}
 	uint64_t due_ns = draw_due(c, event, point);
-	if (due_ns > f->now_ns || has_others_before(c, event->kind)) {
+	if (due_ns > f->now_ns || wf_fault_hold_has_before(c, event->kind)) {
 		wf_fault_hold_add(c, event, due_ns);
 		return false;
 	}
@@ -256,10 +239,10 @@ wf_fault_conn_event(struct wf_fault *f, struct wf_event *event)
 static void
 fill_down(struct wf_fault_conn *c, struct wf_event *event)
 {
-	event->down.status = c->down_status;
-	event->down.why = c->why;
-	event->down.blob = c->down_blob;
-	event->down.blob_bytes = c->down_bytes;
+	event->down.status = c->end.status;
+	event->down.why = c->end.why;
+	event->down.blob = c->end.blob;
+	event->down.blob_bytes = c->end.blob_bytes;
 	if (c->closing) {
 		event->down.status = WEFT_CLOSED;
 		event->down.blob_bytes = 0;
@@ -278,7 +261,7 @@ wf_fault_conn_handed(struct wf_fault_conn *c, struct wf_event *event)
 		c->op_count--;
 		break;
 	case WF_EVENT_DOWN:
-		WF_ASSERT(c->held_count == 0 && c->op_count == 0);
+		WF_ASSERT(c->kept.count == 0 && c->op_count == 0);
 		fill_down(c, event);
 		c->gone = true;
 		c->fault->gone_waiting = true;

@@ -64,8 +64,8 @@ link_by_time(struct wf_fault_hold *h, struct wf_fault_held *held)
 	held->next = before == NULL ? h->first : before->next;
 	*(held->prev == NULL ? &h->first : &held->prev->next) = held;
 	*(held->next == NULL ? &h->last : &held->next->prev) = held;
-	held->conn->held_count++;
-	held->conn->ordered_count += is_ordered(held) ? 1 : 0;
+	held->conn->kept.count++;
+	held->conn->kept.ordered_count += is_ordered(held) ? 1 : 0;
 }
 
 static void
@@ -73,8 +73,8 @@ unlink_held(struct wf_fault_hold *h, struct wf_fault_held *held)
 {
 	*(held->prev == NULL ? &h->first : &held->prev->next) = held->next;
 	*(held->next == NULL ? &h->last : &held->next->prev) = held->prev;
-	held->conn->held_count--;
-	held->conn->ordered_count -= is_ordered(held) ? 1 : 0;
+	held->conn->kept.count--;
+	held->conn->kept.ordered_count -= is_ordered(held) ? 1 : 0;
 }
 
 /* What the event points to lives until the next poll within: copy it. */
@@ -96,11 +96,11 @@ copy_pointed(struct wf_fault_hold *h, struct wf_fault_held *held)
 		event->msg.head = &body->head;
 		event->msg.body = body->bytes;
 	} else if (event->kind == WF_EVENT_UP) {
-		WF_ASSERT(event->up.blob_bytes <= sizeof(c->up_blob));
+		WF_ASSERT(event->up.blob_bytes <= sizeof(c->kept.up_blob));
 		if (event->up.blob_bytes > 0) {
-			memcpy(c->up_blob, event->up.blob, event->up.blob_bytes);
+			memcpy(c->kept.up_blob, event->up.blob, event->up.blob_bytes);
 		}
-		event->up.blob = c->up_blob;
+		event->up.blob = c->kept.up_blob;
 	}
 }
 
@@ -108,7 +108,7 @@ void
 wf_fault_hold_add(struct wf_fault_conn *c, const struct wf_event *event, uint64_t due_ns)
 {
 	struct wf_fault_hold *h = &c->fault->hold;
-	struct wf_fault_held *held = &c->down;
+	struct wf_fault_held *held = &c->kept.down;
 	if (event->kind != WF_EVENT_DOWN) {
 		held = h->free;
 		WF_ASSERT(held != NULL);
@@ -161,6 +161,28 @@ wf_fault_hold_recycle(struct wf_fault *f)
 	}
 }
 
+uint64_t
+wf_fault_hold_order(struct wf_fault_conn *c, enum wf_event_kind kind, uint64_t due_ns)
+{
+	struct wf_fault_kept *kept = &c->kept;
+	if (kind == WF_EVENT_DOWN && due_ns < kept->last_ns) {
+		due_ns = kept->last_ns;
+	}
+	if (kind != WF_EVENT_DONE) {
+		due_ns = due_ns < kept->ordered_ns ? kept->ordered_ns : due_ns;
+		kept->ordered_ns = due_ns;
+	}
+	kept->last_ns = due_ns > kept->last_ns ? due_ns : kept->last_ns;
+	return due_ns;
+}
+
+bool
+wf_fault_hold_has_before(const struct wf_fault_conn *c, enum wf_event_kind kind)
+{
+	return kind == WF_EVENT_DOWN ? c->kept.count > 0
+				     : kind != WF_EVENT_DONE && c->kept.ordered_count > 0;
+}
+
 void
 wf_fault_hold_hurry(struct wf_fault_conn *c)
 {
@@ -174,8 +196,8 @@ wf_fault_hold_hurry(struct wf_fault_conn *c)
 			link_by_time(&f->hold, held);
 		}
 	}
-	c->ordered_ns = f->now_ns;
-	c->last_ns = f->now_ns;
+	c->kept.ordered_ns = f->now_ns;
+	c->kept.last_ns = f->now_ns;
 }
 
 void
@@ -183,8 +205,8 @@ wf_fault_hold_drop(struct wf_fault_conn *c)
 {
 	struct wf_fault_hold *h = &c->fault->hold;
 	struct wf_fault_held *next = NULL;
-	c->ordered_ns = 0;
-	c->last_ns = 0;
+	c->kept.ordered_ns = 0;
+	c->kept.last_ns = 0;
 	for (struct wf_fault_held *held = h->first; held != NULL; held = next) {
 		next = held->next;
 		if (held->conn != c) {
@@ -194,7 +216,7 @@ wf_fault_hold_drop(struct wf_fault_conn *c)
 			unlink_held(h, held);
 			give_back(h, held);
 		} else {
-			c->last_ns = held->due_ns;
+			c->kept.last_ns = held->due_ns;
 		}
 	}
 }

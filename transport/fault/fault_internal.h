@@ -38,33 +38,42 @@ struct wf_fault_hold {
 	struct wf_fault_held *first, *last; /* by due_ns; equal ones in the order they came */
 };
 
+/* What is held back of one connection. Written by fault_hold.c alone. */
+struct wf_fault_kept {
+	uint32_t count;                /* events, DOWN included */
+	uint32_t ordered_count;        /* of them not DONE */
+	uint64_t ordered_ns;           /* UP, MSG and PUT that come now are not due before */
+	uint64_t last_ns;              /* nothing is due later: DOWN is not due before */
+	struct wf_fault_held down;     /* held or not, DOWN has its place */
+	uint8_t up_blob[WF_BLOB_ROOM]; /* while UP is held back */
+};
+
+/* How a connection has ended, as its DOWN will say. Written by fault_conn.c alone. */
+struct wf_fault_end {
+	enum weft_status status;
+	char why[WF_WHY_BYTES];
+	size_t blob_bytes;
+	uint8_t blob[WF_BLOB_ROOM];
+};
+
 /* One end, as it is shown above. */
 struct wf_fault_conn {
 	struct wf_conn base; /* first: calls cast back */
 	struct wf_fault *fault;
 	struct wf_fault_conn *next, **prev_next; /* of the transport */
 	struct wf_place place;
-	struct wf_conn *inner;  /* its user is this; NULL: refused, or its DOWN has come */
-	bool connecting;        /* made by connect */
-	bool came_up;           /* the inner one did; UP may be held back */
-	bool up;                /* for who is above */
-	bool closing;           /* who is above has disconnected or refused it */
-	bool cut;               /* injected */
-	bool gone;              /* DOWN was handed out; freed by the next poll */
-	uint32_t op_count;      /* taken, and DONE not handed out */
-	uint32_t slots_out;     /* PUTs into slots that were not released */
-	uint32_t held_count;    /* of its events, DOWN included */
-	uint32_t ordered_count; /* of them not DONE */
-	uint64_t ordered_ns;    /* UP, MSG and PUT that come now are not due before */
-	uint64_t last_ns;       /* nothing of it is due later: DOWN is not due before */
-
-	struct wf_fault_held down; /* held or not, DOWN has its place */
-	enum weft_status down_status;
-	char why[WF_WHY_BYTES];
+	struct wf_conn *inner; /* its user is this; NULL: refused, or its DOWN has come */
+	bool connecting;       /* made by connect */
+	bool came_up;          /* the inner one did; UP may be held back */
+	bool up;               /* for who is above */
+	bool closing;          /* who is above has disconnected or refused it */
+	bool cut;              /* injected */
+	bool gone;             /* DOWN was handed out; freed by the next poll */
+	uint32_t op_count;     /* taken, and DONE not handed out */
+	uint32_t slots_out;    /* PUTs into slots that were not released */
 	char path_why[WF_WHY_BYTES];
-	size_t up_bytes, down_bytes;
-	uint8_t up_blob[WF_BLOB_ROOM]; /* while UP is held back */
-	uint8_t down_blob[WF_BLOB_ROOM];
+	struct wf_fault_kept kept;
+	struct wf_fault_end end;
 };
 
 struct wf_fault {
@@ -118,6 +127,11 @@ unsigned wf_fault_hold_room(const struct wf_fault *f);
 void wf_fault_hold_add(struct wf_fault_conn *c, const struct wf_event *event, uint64_t due_ns);
 /* Take the first one out if it is due; false: none. It and its bytes live until the recycle. */
 bool wf_fault_hold_pop(struct wf_fault *f, struct wf_event *out);
+/* An event that could be handed out at `due_ns`: when it is, behind those of its connection that it
+ * may not overtake. */
+uint64_t wf_fault_hold_order(struct wf_fault_conn *c, enum wf_event_kind kind, uint64_t due_ns);
+/* Whether events of the connection are held back that the event may not overtake. */
+bool wf_fault_hold_has_before(const struct wf_fault_conn *c, enum wf_event_kind kind);
 /* All of the connection is due now. */
 void wf_fault_hold_hurry(struct wf_fault_conn *c);
 /* UP, MSG and PUT of the connection are forgotten. */
