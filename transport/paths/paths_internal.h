@@ -62,6 +62,28 @@ struct wf_paths_broken {
 	char why[WF_PATHS_WHY_BYTES];
 };
 
+/* Written by paths_broken.c alone. */
+struct wf_paths_broken_list {
+	struct wf_paths_broken at[WF_PATHS_BROKEN_MAX];
+	uint64_t count; /* ever remembered */
+};
+
+/* A path, or rail, breaks. */
+struct wf_paths_breaking {
+	const struct wf_path *path;
+	const struct wf_host *peer;
+	const char *why;
+	uint64_t now_ns;
+	uint64_t up_ns;    /* since when it carried; 0: it never did */
+	uint64_t retry_ns; /* how long it is left out the first time */
+};
+
+/* What is remembered of the path, and of the rail, that carried a connection: numbers of breakings,
+ * 0: nothing. Written by paths_rails.c alone. */
+struct wf_paths_blame {
+	uint64_t path, rail;
+};
+
 enum wf_paths_state {
 	WF_PATHS_BOOTING,   /* connecting end: the bootstrap is under way */
 	WF_PATHS_UPGRADING, /* connecting end: an offered path is under way */
@@ -98,9 +120,7 @@ struct wf_paths_conn {
 	struct wf_host to;
 	uint64_t attempt_ns; /* end of the whole attempt */
 	uint32_t paths;      /* that are left to be tried: 1 << enum wf_path_id */
-	/* What is remembered of the path, and of the rail, that carried; may be taken back, unless
-	 * it is another breaking's by then. 0: nothing. */
-	uint64_t blame, blame_rail;
+	struct wf_paths_blame blame;
 	struct wf_path_offer offer[WF_PATH_OFFERS_MAX]; /* of `path`, in the order of trying */
 	unsigned offer_count, offer_next;
 	unsigned offer_idx; /* that is under way, or carries */
@@ -153,8 +173,7 @@ struct wf_paths {
 	uint64_t look_ns;  /* all are looked at then */
 	uint64_t timer_ns; /* nothing is due before; may be early */
 	uint64_t armed_ns; /* deadline that arm gave */
-	struct wf_paths_broken broken[WF_PATHS_BROKEN_MAX];
-	uint64_t broken_count; /* ever remembered */
+	struct wf_paths_broken_list broken;
 };
 
 static inline struct wf_paths *
@@ -188,7 +207,7 @@ wf_paths_bit(const struct wf_path *path)
 	return 1u << path->kind->path_id;
 }
 
-/* paths_list.c: which paths there are, and which broke. */
+/* paths_list.c: which paths there are. */
 enum weft_status wf_paths_open_all(struct wf_paths *t);
 /* After the bootstrap listens, at `at`: the others do. */
 enum weft_status wf_paths_listen_all(struct wf_paths *t, const struct wf_host *at);
@@ -201,16 +220,22 @@ uint32_t wf_paths_towards(struct wf_paths *t, const struct wf_host *peer,
 void wf_paths_left_out(char left_out[WF_PATH_TEXT_BYTES], const char *text);
 /* It cannot go on, for the last error: it is left out from now on, and what it carries ends. */
 void wf_paths_lose(struct wf_paths *t, struct wf_path *path);
-/* What carried `m` has broken, or could not be had: the rail where there are others, else the path.
- */
-void wf_paths_broke(struct wf_paths_conn *m, const char *why);
-/* An attempt ended in silence. Without its bootstrap, the peer has gone: then it was not the path.
- */
-void wf_paths_hung(struct wf_paths_conn *m, const char *why);
+
+/* paths_broken.c: which paths broke. */
+/* What is remembered of the path, or rail, towards `peer`; NULL. */
+const struct wf_paths_broken *wf_paths_broken_find(const struct wf_paths_broken_list *list,
+						   const struct wf_path *path,
+						   const struct wf_host *peer);
 /* The path, or rail, to `peer` broke a little while ago. */
-bool wf_paths_is_broken(struct wf_paths *t, const struct wf_path *path, const struct wf_host *peer);
-/* It was not the path. */
-void wf_paths_forgive(struct wf_paths_conn *m);
+bool wf_paths_is_broken(const struct wf_paths *t, const struct wf_path *path,
+			const struct wf_host *peer);
+/* Remembers it, in the place of whatever broke longest ago where none is free. Returns what is
+ * remembered. */
+const struct wf_paths_broken *wf_paths_broken_add(struct wf_paths_broken_list *list,
+						  const struct wf_paths_breaking *what);
+/* It was not the path: forgets the breaking of that number, unless another one is remembered in its
+ * place by now. 0 is none. */
+void wf_paths_broken_forgive(struct wf_paths_broken_list *list, uint64_t number);
 
 /* paths_conn.c: life and death of a connection. */
 struct wf_paths_conn *wf_paths_conn_create(struct wf_paths *t, bool incoming);
@@ -252,17 +277,21 @@ bool wf_paths_connect_path_down(struct wf_paths_conn *m, struct wf_event *event)
 /* JUDGING is over, and the peer is still there: it was the path. */
 void wf_paths_connect_again(struct wf_paths_conn *m);
 
-/* paths_rails.c: the offers of one path. */
+/* paths_rails.c: the offers of one path, and what broke of them. */
 /* Take over those of the best path that this end may use. False: there are none. */
 bool wf_paths_rails_begin(struct wf_paths_conn *m, const struct wf_path_head *head);
 /* Begin an attempt over the next one. False: there is none left, and the cause is set. */
 bool wf_paths_rails_next(struct wf_paths_conn *m);
 /* The attempt failed. True: one over the next rail is under way. */
 bool wf_paths_rails_failed(struct wf_paths_conn *m, const char *why);
-/* There are rails beside the one in use that have not broken. */
-bool wf_paths_rails_others(const struct wf_paths_conn *m);
-/* The address of the rail in use. False: there are not several. */
-bool wf_paths_rails_host(const struct wf_paths_conn *m, struct wf_host *out);
+/* What carried `m` has broken, or could not be had: the rail where there are others, else the path.
+ */
+void wf_paths_broke(struct wf_paths_conn *m, const char *why);
+/* An attempt ended in silence. Without its bootstrap, the peer has gone: then it was not the path.
+ */
+void wf_paths_hung(struct wf_paths_conn *m, const char *why);
+/* It was not the path. */
+void wf_paths_forgive(struct wf_paths_conn *m);
 
 /* paths_accept.c: the accepting end, until it is UP. */
 /* An incoming inner connection. False: `event` is not for the caller. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths_list: which paths a transport has, where they listen, and which of them broke towards whom.
+/* paths_list: which paths a transport has, where they listen, and which may be used towards a peer.
  * Thread: the transport's owner. */
 #include "transport/paths/paths_internal.h"
 
@@ -262,24 +262,6 @@ wf_paths_find(struct wf_paths *t, uint8_t id)
 	return NULL;
 }
 
-static bool
-is_same_host(const struct wf_host *a, const struct wf_host *b)
-{
-	return a->port == b->port && strcmp(a->name, b->name) == 0;
-}
-
-static struct wf_paths_broken *
-find_broken(struct wf_paths *t, const struct wf_path *path, const struct wf_host *peer)
-{
-	for (unsigned i = 0; i < WF_PATHS_BROKEN_MAX; i++) {
-		struct wf_paths_broken *broken = &t->broken[i];
-		if (broken->path == path && is_same_host(&broken->peer, peer)) {
-			return broken;
-		}
-	}
-	return NULL;
-}
-
 void
 wf_paths_left_out(char left_out[WF_PATH_TEXT_BYTES], const char *text)
 {
@@ -300,7 +282,8 @@ wf_paths_towards(struct wf_paths *t, const struct wf_host *peer, char left_out[W
 	memset(left_out, 0, WF_PATH_TEXT_BYTES);
 	for (unsigned i = 1; i < t->path_count; i++) {
 		const struct wf_path *path = &t->path[i];
-		const struct wf_paths_broken *broken = t->must ? NULL : find_broken(t, path, peer);
+		const struct wf_paths_broken *broken =
+			t->must ? NULL : wf_paths_broken_find(&t->broken, path, peer);
 		char text[WF_PATH_TEXT_BYTES] = "";
 		if ((path->inner == NULL || path->lost) && path->quiet) {
 			continue;
@@ -319,97 +302,4 @@ wf_paths_towards(struct wf_paths *t, const struct wf_host *peer, char left_out[W
 		}
 	}
 	return paths;
-}
-
-/* A free place, or that of who broke longest ago. */
-static struct wf_paths_broken *
-place_for_broken(struct wf_paths *t)
-{
-	struct wf_paths_broken *oldest = &t->broken[0];
-	for (unsigned i = 0; i < WF_PATHS_BROKEN_MAX; i++) {
-		if (t->broken[i].path == NULL) {
-			return &t->broken[i];
-		}
-		if (t->broken[i].at_ns < oldest->at_ns) {
-			oldest = &t->broken[i];
-		}
-	}
-	return oldest;
-}
-
-bool
-wf_paths_is_broken(struct wf_paths *t, const struct wf_path *path, const struct wf_host *peer)
-{
-	const struct wf_paths_broken *broken = find_broken(t, path, peer);
-	return broken != NULL && wf_now_ns(t->transport.env) < broken->until_ns;
-}
-
-static struct wf_paths_broken *
-remember(struct wf_paths_conn *m, const struct wf_host *peer, const char *why)
-{
-	struct wf_paths *t = m->t;
-	uint64_t now_ns = wf_now_ns(t->transport.env);
-	struct wf_paths_broken *broken = find_broken(t, m->path, peer);
-	unsigned times = 0;
-	if (broken == NULL) {
-		broken = place_for_broken(t);
-	} else if (m->up_ns == 0 || now_ns - m->up_ns <= broken->until_ns - broken->at_ns) {
-		times = broken->times; /* it did not hold for as long as it was left out */
-	}
-	uint64_t wait_ns = t->opts.path_retry_ns << times;
-	*broken = (struct wf_paths_broken){
-		.peer = *peer,
-		.path = m->path,
-		.times = times < WF_PATHS_BROKEN_DOUBLINGS ? times + 1 : times,
-		.number = ++t->broken_count,
-		.at_ns = now_ns,
-		.until_ns = now_ns + wait_ns,
-	};
-	(void)snprintf(broken->why, sizeof(broken->why), "%.*s", WF_PATHS_WHY_BYTES - 1, why);
-	return broken;
-}
-
-void
-wf_paths_broke(struct wf_paths_conn *m, const char *why)
-{
-	struct wf_host rail;
-	if (wf_paths_rails_host(m, &rail)) {
-		const struct wf_paths_broken *broken = remember(m, &rail, why);
-		m->blame_rail = broken->number;
-		if (wf_paths_rails_others(m)) {
-			wf_log(m->t->transport.env, WF_LOG_WARN,
-			       "%s: rail %s broke, and is left out for %.1f s: %s",
-			       m->path->kind->name, rail.name,
-			       (double)(broken->until_ns - broken->at_ns) / 1e9, why);
-			return;
-		}
-	}
-	m->blame = remember(m, &m->to, why)->number;
-}
-
-void
-wf_paths_hung(struct wf_paths_conn *m, const char *why)
-{
-	if (m->path->kind->may_hang && m->boot != NULL) {
-		wf_paths_broke(m, why);
-	}
-}
-
-static void
-forgive(struct wf_paths *t, uint64_t number)
-{
-	for (unsigned i = 0; i < WF_PATHS_BROKEN_MAX && number != 0; i++) {
-		if (t->broken[i].number == number) {
-			t->broken[i] = (struct wf_paths_broken){0};
-		}
-	}
-}
-
-void
-wf_paths_forgive(struct wf_paths_conn *m)
-{
-	forgive(m->t, m->blame);
-	forgive(m->t, m->blame_rail);
-	m->blame = 0;
-	m->blame_rail = 0;
 }

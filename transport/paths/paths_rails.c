@@ -2,7 +2,7 @@
 /* paths_rails: the connecting end, from offers to an attempt. A path over RDMA devices is offered
  * once for each device of the peer that serves the lane: these are the rails. One after the other
  * is tried, the peer's order first; what cannot be had is said in one line, and left out for a
- * while. Thread: the transport's owner. */
+ * while, as is what breaks in use. Thread: the transport's owner. */
 #include "transport/paths/paths_internal.h"
 
 #include <arpa/inet.h>
@@ -173,8 +173,8 @@ wf_paths_rails_begin(struct wf_paths_conn *m, const struct wf_path_head *head)
 	return m->path != NULL;
 }
 
-bool
-wf_paths_rails_others(const struct wf_paths_conn *m)
+static bool
+has_others(const struct wf_paths_conn *m)
 {
 	for (unsigned i = 0; i < m->offer_count; i++) {
 		if (i != m->offer_idx && !is_broken(m, &m->offer[i])) {
@@ -184,8 +184,8 @@ wf_paths_rails_others(const struct wf_paths_conn *m)
 	return false;
 }
 
-bool
-wf_paths_rails_host(const struct wf_paths_conn *m, struct wf_host *out)
+static bool
+get_host(const struct wf_paths_conn *m, struct wf_host *out)
 {
 	if (m->offer_count < 2 || !m->path->kind->rdma) {
 		return false;
@@ -202,4 +202,52 @@ wf_paths_rails_failed(struct wf_paths_conn *m, const char *why)
 	}
 	log_left_out(m, &m->offer[m->offer_idx], why);
 	return wf_paths_rails_next(m);
+}
+
+static const struct wf_paths_broken *
+remember(const struct wf_paths_conn *m, const struct wf_host *peer, const char *why)
+{
+	const struct wf_paths_breaking what = {
+		.path = m->path,
+		.peer = peer,
+		.why = why,
+		.now_ns = wf_now_ns(m->t->transport.env),
+		.up_ns = m->up_ns,
+		.retry_ns = m->t->opts.path_retry_ns,
+	};
+	return wf_paths_broken_add(&m->t->broken, &what);
+}
+
+void
+wf_paths_broke(struct wf_paths_conn *m, const char *why)
+{
+	struct wf_host rail;
+	if (get_host(m, &rail)) {
+		const struct wf_paths_broken *broken = remember(m, &rail, why);
+		m->blame.rail = broken->number;
+		if (has_others(m)) {
+			wf_log(m->t->transport.env, WF_LOG_WARN,
+			       "%s: rail %s broke, and is left out for %.1f s: %s",
+			       m->path->kind->name, rail.name,
+			       (double)(broken->until_ns - broken->at_ns) / 1e9, why);
+			return;
+		}
+	}
+	m->blame.path = remember(m, &m->to, why)->number;
+}
+
+void
+wf_paths_hung(struct wf_paths_conn *m, const char *why)
+{
+	if (m->path->kind->may_hang && m->boot != NULL) {
+		wf_paths_broke(m, why);
+	}
+}
+
+void
+wf_paths_forgive(struct wf_paths_conn *m)
+{
+	wf_paths_broken_forgive(&m->t->broken, m->blame.path);
+	wf_paths_broken_forgive(&m->t->broken, m->blame.rail);
+	m->blame = (struct wf_paths_blame){0};
 }

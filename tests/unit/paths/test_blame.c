@@ -82,7 +82,7 @@ a_place_that_was_taken_over_is_not_forgiven(void **state)
 	assert_true(is_broken(&other));
 	wf_paths_forgive(&first);
 	for (unsigned i = 0; i < WF_PATHS_BROKEN_MAX; i++) {
-		assert_non_null(paths.broken[i].path);
+		assert_non_null(paths.broken.at[i].path);
 	}
 }
 
