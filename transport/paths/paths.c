@@ -90,6 +90,21 @@ paths_region_remove(struct wf_transport *transport, uint32_t region)
 	}
 }
 
+/* A path cannot go on, for the last error: it is left out from now on, and what it carries ends. */
+static void
+lose(struct wf_paths *t, struct wf_path *path)
+{
+	wf_paths_leave(t, path);
+	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
+		bool uses = m->path == path && m->fast != NULL;
+		if (uses && m->state < WF_PATHS_DYING) {
+			wf_paths_conn_cause(m, WEFT_LOST, "%s: %s", path->kind->name,
+					    path->missing);
+			wf_paths_conn_kill(m);
+		}
+	}
+}
+
 /* Every inner transport gives out the lowest free number, so they agree on it. A path that has no
  * memory for it (what RDMA devices use is locked) is left out, unless it must be. */
 static enum weft_status
@@ -105,7 +120,7 @@ paths_region_add(struct wf_transport *transport, const struct wf_region *region,
 		uint32_t got = 0;
 		enum weft_status st = wf_transport_region_add(path->inner, region, &got);
 		if (st == WEFT_NOMEM && i > 0 && !t->must) {
-			wf_paths_lose(t, path);
+			lose(t, path);
 			continue;
 		}
 		if (st != WEFT_OK) {

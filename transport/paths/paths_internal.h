@@ -218,8 +218,8 @@ uint32_t wf_paths_towards(struct wf_paths *t, const struct wf_host *peer,
 			  char left_out[WF_PATH_TEXT_BYTES]);
 /* Add `text` to what says why paths are left out; two of them share the room. */
 void wf_paths_left_out(char left_out[WF_PATH_TEXT_BYTES], const char *text);
-/* It cannot go on, for the last error: it is left out from now on, and what it carries ends. */
-void wf_paths_lose(struct wf_paths *t, struct wf_path *path);
+/* It is left out from now on, for the last error. */
+void wf_paths_leave(struct wf_paths *t, struct wf_path *path);
 
 /* paths_broken.c: which paths broke. */
 /* What is remembered of the path, or rail, towards `peer`; NULL. */
@@ -237,7 +237,7 @@ const struct wf_paths_broken *wf_paths_broken_add(struct wf_paths_broken_list *l
  * place by now. 0 is none. */
 void wf_paths_broken_forgive(struct wf_paths_broken_list *list, uint64_t number);
 
-/* paths_conn.c: life and death of a connection. */
+/* paths_conn.c: the states of a connection. */
 struct wf_paths_conn *wf_paths_conn_create(struct wf_paths *t, bool incoming);
 /* What goes through neither UP nor a caller: out of the count, freed by a later poll. */
 void wf_paths_conn_gone(struct wf_paths_conn *m);
@@ -259,6 +259,9 @@ void wf_paths_conn_up(struct wf_paths_conn *m, struct wf_conn *carry, struct wf_
 void wf_paths_conn_report(struct wf_paths_conn *m, struct wf_event *event);
 /* Deliver the DOWN of a FAILED one. */
 void wf_paths_conn_report_failed(struct wf_paths_conn *m, struct wf_event *event);
+
+/* paths_down.c: how connections end. */
+/* The deadline of the state has come. */
 void wf_paths_conn_expire(struct wf_paths_conn *m);
 /* An inner connection went DOWN. False: `event` is not for the caller. */
 bool wf_paths_conn_inner_down(struct wf_paths_conn *m, struct wf_event *event);

@@ -233,21 +233,13 @@ wf_paths_listen_all(struct wf_paths *t, const struct wf_host *at)
 }
 
 void
-wf_paths_lose(struct wf_paths *t, struct wf_path *path)
+wf_paths_leave(struct wf_paths *t, struct wf_path *path)
 {
 	set_missing(path);
 	path->lost = true;
 	path->port = 0;
 	wf_log(t->transport.env, WF_LOG_WARN, "%s is left out from now on: %s", path->kind->name,
 	       weft_last_error());
-	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
-		bool uses = m->path == path && m->fast != NULL;
-		if (uses && m->state < WF_PATHS_DYING) {
-			wf_paths_conn_cause(m, WEFT_LOST, "%s: %s", path->kind->name,
-					    path->missing);
-			wf_paths_conn_kill(m);
-		}
-	}
 }
 
 struct wf_path *
