@@ -97,8 +97,8 @@ explain_bootstrap(struct wf_paths_conn *m, const struct wf_path_head *verdict)
 		(void)snprintf(out, bytes, "on another host");
 	} else if (verdict->reason == WF_PATH_MISSING) {
 		(void)snprintf(out, bytes, "%s", verdict->text);
-	} else if (m->left_out[0] != '\0') {
-		(void)snprintf(out, bytes, "peer says: %s", m->left_out);
+	} else if (m->meeting.left_out[0] != '\0') {
+		(void)snprintf(out, bytes, "peer says: %s", m->meeting.left_out);
 	} else {
 		(void)snprintf(out, bytes, "peer allows %s only", t->path[0].kind->name);
 	}
@@ -109,10 +109,10 @@ static void
 turn_away(struct wf_paths_conn *m, struct wf_conn *inner, struct wf_path_head *no)
 {
 	uint8_t blob[WF_BLOB_ROOM];
-	(void)snprintf(m->why, sizeof(m->why), "%s", no->text);
+	wf_paths_conn_note(m, no->text);
 	no->kind = WF_PATH_NO;
 	no->offer_count = 0;
-	m->stranger = true;
+	m->end.stranger = true;
 	m->boot = inner;
 	inner->user = m;
 	wf_paths_conn_gone(m);
@@ -151,7 +151,7 @@ make_room(struct wf_paths *t, const struct wf_paths_conn *m)
 {
 	while (t->places.newcomer_count > t->opts.newcomer_max) {
 		const struct wf_place *at = t->places.first;
-		while (at != NULL && ((struct wf_paths_conn *)at->owner)->known) {
+		while (at != NULL && ((struct wf_paths_conn *)at->owner)->meeting.known) {
 			at = at->next;
 		}
 		struct wf_paths_conn *out = at != NULL ? at->owner : t->places.first->owner;
@@ -186,14 +186,14 @@ offer_upgrade(struct wf_paths_conn *m, struct wf_path_head *verdict)
 {
 	struct wf_paths *t = m->t;
 	uint8_t blob[WF_BLOB_ROOM];
-	for (size_t i = 0; i < sizeof(m->ticket); i += sizeof(uint64_t)) {
+	for (size_t i = 0; i < sizeof(m->meeting.ticket); i += sizeof(uint64_t)) {
 		uint64_t chance = wf_random(t->transport.env);
-		memcpy(m->ticket + i, &chance, sizeof(chance));
+		memcpy(m->meeting.ticket + i, &chance, sizeof(chance));
 	}
 	verdict->kind = WF_PATH_UPGRADE;
 	verdict->reason = 0;
 	verdict->text[0] = '\0';
-	memcpy(verdict->id, m->ticket, sizeof(m->ticket));
+	memcpy(verdict->id, m->meeting.ticket, sizeof(m->meeting.ticket));
 	size_t used = wf_path_encode(verdict, blob);
 	wf_paths_conn_state(m, WF_PATHS_OFFERED);
 	wf_paths_conn_deadline(m, wf_now_ns(t->transport.env) + patience_ns(t, verdict));
@@ -260,10 +260,11 @@ accept_boot(struct wf_paths *t, struct wf_paths_conn *m, struct wf_event *event)
 	}
 	m->boot = event->conn;
 	m->boot->user = m;
-	m->hello_bytes = event->up.blob_bytes - used;
-	memcpy(m->left_out, hello.text, sizeof(m->left_out));
+	m->meeting.hello_bytes = event->up.blob_bytes - used;
+	memcpy(m->meeting.left_out, hello.text, sizeof(m->meeting.left_out));
 	const uint8_t *users = event->up.blob + used;
-	m->known = t->opts.knows != NULL && t->opts.knows(t->opts.knows_arg, users, m->hello_bytes);
+	m->meeting.known = t->opts.knows != NULL &&
+			   t->opts.knows(t->opts.knows_arg, users, m->meeting.hello_bytes);
 	bool upgrades = verdict.offer_count > 0;
 	bool full = t->places.conn_count >= t->opts.conn_max;
 	if (full || (upgrades ? !make_room(t, m) : !wf_places_claim(&t->places, &m->place))) {
@@ -272,12 +273,12 @@ accept_boot(struct wf_paths *t, struct wf_paths_conn *m, struct wf_event *event)
 		return false;
 	}
 	if (upgrades) {
-		memcpy(m->hello, users, m->hello_bytes);
+		memcpy(m->meeting.hello, users, m->meeting.hello_bytes);
 		offer_upgrade(m, &verdict);
 		return false;
 	}
 	explain_bootstrap(m, &verdict);
-	m->reason = verdict.reason;
+	m->meeting.reason = verdict.reason;
 	event->conn = &m->conn;
 	event->up.blob += used;
 	event->up.blob_bytes -= used;
@@ -303,7 +304,7 @@ accept_fast(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 	}
 	for (m = st == WEFT_OK ? t->conns : NULL; m != NULL; m = m->next) {
 		if (m->state == WF_PATHS_OFFERED &&
-		    memcmp(m->ticket, ticket.id, sizeof(m->ticket)) == 0) {
+		    memcmp(m->meeting.ticket, ticket.id, sizeof(m->meeting.ticket)) == 0) {
 			break;
 		}
 	}
@@ -324,13 +325,13 @@ accept_fast(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 	m->fast = event->conn;
 	m->fast->user = m;
 	m->path = path;
-	memset(m->ticket, 0, sizeof(m->ticket));
+	memset(m->meeting.ticket, 0, sizeof(m->meeting.ticket));
 	(void)snprintf(m->path_why, sizeof(m->path_why), "%s", path->kind->why);
 	m->deadline_ns = WF_NEVER;
 	wf_paths_conn_state(m, WF_PATHS_ASKED);
 	event->conn = &m->conn;
-	event->up.blob = m->hello;
-	event->up.blob_bytes = m->hello_bytes;
+	event->up.blob = m->meeting.hello;
+	event->up.blob_bytes = m->meeting.hello_bytes;
 	return true;
 }
 
@@ -365,9 +366,9 @@ wf_paths_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t v
 	if (m->fast != NULL) {
 		head.path = (uint8_t)m->path->kind->path_id;
 	} else {
-		head.reason = m->reason;
+		head.reason = m->meeting.reason;
 		(void)snprintf(head.text, sizeof(head.text), "%.*s", WF_PATH_TEXT_BYTES - 1,
-			       m->reason == WF_PATH_MISSING ? m->path_why : "");
+			       m->meeting.reason == WF_PATH_MISSING ? m->path_why : "");
 	}
 	size_t used = wf_path_encode(&head, blob);
 	if (verdict_bytes > 0) {
@@ -387,7 +388,7 @@ wf_paths_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t v
 		wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;
 	}
-	m->disconnected = true;
+	m->end.disconnected = true;
 	wf_paths_conn_state(m, WF_PATHS_DYING);
 	return WEFT_OK;
 }

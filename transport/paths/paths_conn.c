@@ -113,7 +113,7 @@ wf_paths_abandon(struct wf_conn *inner, enum wf_disconnect how)
 void
 wf_paths_conn_cause(struct wf_paths_conn *m, enum weft_status status, const char *format, ...)
 {
-	if (m->cause != WEFT_OK) {
+	if (m->end.cause != WEFT_OK) {
 		return;
 	}
 	char text[WF_WHY_BYTES];
@@ -121,18 +121,33 @@ wf_paths_conn_cause(struct wf_paths_conn *m, enum weft_status status, const char
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	m->cause = status;
-	if (m->peer[0] == '\0' || strncmp(text, m->peer, strlen(m->peer)) == 0) {
-		(void)snprintf(m->why, sizeof(m->why), "%.*s", WF_WHY_BYTES - 1, text);
+	m->end.cause = status;
+	if (m->attempt.peer[0] == '\0' ||
+	    strncmp(text, m->attempt.peer, strlen(m->attempt.peer)) == 0) {
+		(void)snprintf(m->end.why, sizeof(m->end.why), "%.*s", WF_WHY_BYTES - 1, text);
 	} else {
-		(void)snprintf(m->why, sizeof(m->why), "%.80s: %.170s", m->peer, text);
+		(void)snprintf(m->end.why, sizeof(m->end.why), "%.80s: %.170s", m->attempt.peer,
+			       text);
 	}
+}
+
+void
+wf_paths_conn_excuse(struct wf_paths_conn *m)
+{
+	m->end.cause = WEFT_OK;
+}
+
+void
+wf_paths_conn_note(struct wf_paths_conn *m, const char *why)
+{
+	m->end.cause = WEFT_OK;
+	(void)snprintf(m->end.why, sizeof(m->end.why), "%.*s", WF_WHY_BYTES - 1, why);
 }
 
 void
 wf_paths_conn_kill(struct wf_paths_conn *m)
 {
-	WF_ASSERT(m->cause != WEFT_OK || m->disconnected);
+	WF_ASSERT(m->end.cause != WEFT_OK || m->end.disconnected);
 	m->deadline_ns = WF_NEVER;
 	if (m->fast == NULL && m->boot == NULL) {
 		wf_paths_conn_state(m, WF_PATHS_FAILED);
@@ -173,7 +188,7 @@ settle_boot(struct wf_paths_conn *m, bool in_order)
 	if (m->boot == NULL) {
 		return;
 	}
-	if (m->broke) {
+	if (m->end.broke) {
 		uint64_t wait_ns = WF_PATHS_JUDGE_NS * (m->incoming ? 2 : 1);
 		wf_paths_conn_deadline(m, wf_now_ns(m->t->transport.env) + wait_ns);
 		return;
@@ -187,11 +202,11 @@ static void
 set_down(struct wf_paths_conn *m, struct wf_event *event)
 {
 	event->conn = &m->conn;
-	if (m->disconnected) {
+	if (m->end.disconnected) {
 		event->down.status = WEFT_CLOSED;
-	} else if (m->cause != WEFT_OK) {
-		event->down.status = m->cause;
-		event->down.why = m->why;
+	} else if (m->end.cause != WEFT_OK) {
+		event->down.status = m->end.cause;
+		event->down.why = m->end.why;
 		event->down.blob = NULL;
 		event->down.blob_bytes = 0;
 	}
@@ -206,8 +221,9 @@ void
 wf_paths_conn_report(struct wf_paths_conn *m, struct wf_event *event)
 {
 	/* Its own text names the peer, but by the address of the path. */
-	if (m->cause == WEFT_OK && m->peer[0] != '\0' && event->down.status != WEFT_REFUSED) {
-		if (strncmp(event->down.why, m->peer, strlen(m->peer)) != 0) {
+	if (m->end.cause == WEFT_OK && m->attempt.peer[0] != '\0' &&
+	    event->down.status != WEFT_REFUSED) {
+		if (strncmp(event->down.why, m->attempt.peer, strlen(m->attempt.peer)) != 0) {
 			wf_paths_conn_cause(m, event->down.status, "%s%s%s",
 					    m->path == NULL ? "" : m->path->kind->name,
 					    m->path == NULL ? "" : ": ", event->down.why);
@@ -222,6 +238,6 @@ wf_paths_conn_report_failed(struct wf_paths_conn *m, struct wf_event *event)
 	WF_ASSERT(m->state == WF_PATHS_FAILED);
 	memset(event, 0, sizeof(*event));
 	event->kind = WF_EVENT_DOWN;
-	event->down.why = m->why;
+	event->down.why = m->end.why;
 	set_down(m, event);
 }

@@ -16,17 +16,17 @@ begin(struct wf_paths_conn *m)
 	struct wf_path_head head = {
 		.kind = WF_PATH_HELLO,
 		.flags = t->must ? WF_PATH_MUST : 0,
-		.paths = m->paths,
+		.paths = m->attempt.paths,
 	};
 	memcpy(head.id, t->host_id, sizeof(head.id));
-	(void)snprintf(head.text, sizeof(head.text), "%s", m->left_out);
+	(void)snprintf(head.text, sizeof(head.text), "%s", m->meeting.left_out);
 	size_t used = wf_path_encode(&head, blob);
-	memcpy(blob + used, m->hello, m->hello_bytes);
+	memcpy(blob + used, m->meeting.hello, m->meeting.hello_bytes);
 	wf_paths_conn_state(m, WF_PATHS_BOOTING);
-	wf_paths_conn_deadline(m, m->attempt_ns);
+	wf_paths_conn_deadline(m, m->attempt.end_ns);
 	m->path = NULL;
-	return wf_transport_connect(t->path[0].inner, &m->to, blob, used + m->hello_bytes, m,
-				    &m->boot);
+	return wf_transport_connect(t->path[0].inner, &m->attempt.to, blob,
+				    used + m->meeting.hello_bytes, m, &m->boot);
 }
 
 enum weft_status
@@ -43,14 +43,14 @@ wf_paths_connect(struct wf_transport *transport, const struct wf_host *to, const
 		return wf_fail(WEFT_NOMEM, "connect to %s: %zu bytes", to->name, sizeof(*m));
 	}
 	m->conn.user = user;
-	m->to = *to;
-	wf_host_format(to, m->peer, sizeof(m->peer));
+	m->attempt.to = *to;
+	wf_host_format(to, m->attempt.peer, sizeof(m->attempt.peer));
 	if (hello_bytes > 0) {
-		memcpy(m->hello, hello, hello_bytes);
+		memcpy(m->meeting.hello, hello, hello_bytes);
 	}
-	m->hello_bytes = hello_bytes;
-	m->attempt_ns = wf_now_ns(transport->env) + t->opts.connect_timeout_ns;
-	m->paths = wf_paths_towards(t, to, m->left_out);
+	m->meeting.hello_bytes = hello_bytes;
+	m->attempt.end_ns = wf_now_ns(transport->env) + t->opts.connect_timeout_ns;
+	m->attempt.paths = wf_paths_towards(t, to, m->meeting.left_out);
 	enum weft_status st = begin(m);
 	if (st != WEFT_OK) {
 		m->boot = NULL;
@@ -66,14 +66,14 @@ static void
 leave_out(struct wf_paths_conn *m)
 {
 	char text[WF_PATH_TEXT_BYTES];
-	m->paths &= ~wf_paths_bit(m->path);
-	(void)snprintf(text, sizeof(text), "%s: %.110s", m->path->kind->name, m->why);
-	wf_paths_left_out(m->left_out, text);
+	m->attempt.paths &= ~wf_paths_bit(m->path);
+	(void)snprintf(text, sizeof(text), "%s: %.110s", m->path->kind->name, m->end.why);
+	wf_paths_left_out(m->meeting.left_out, text);
 	if (m->path->kind->rdma) { /* a remedy, of too little locked memory, say, is long */
 		wf_log(m->t->transport.env, WF_LOG_WARN, "%s is left out: %s", m->path->kind->name,
-		       m->why);
+		       m->end.why);
 	}
-	m->cause = WEFT_OK;
+	wf_paths_conn_excuse(m);
 }
 
 void
@@ -82,8 +82,9 @@ wf_paths_connect_again(struct wf_paths_conn *m)
 	WF_ASSERT(m->state == WF_PATHS_JUDGING && m->fast == NULL);
 	if (m->t->must) {
 		char text[WF_WHY_BYTES];
-		(void)snprintf(text, sizeof(text), "%.100s: %.150s", m->path->kind->name, m->why);
-		m->cause = WEFT_OK;
+		(void)snprintf(text, sizeof(text), "%.100s: %.150s", m->path->kind->name,
+			       m->end.why);
+		wf_paths_conn_excuse(m);
 		wf_paths_conn_cause(m, WEFT_REFUSED, "--transport=%s, but %s", m->t->asked, text);
 		wf_paths_conn_state(m, WF_PATHS_FAILED);
 		return;
@@ -95,8 +96,8 @@ wf_paths_connect_again(struct wf_paths_conn *m)
 	/* Registering for devices is not counted there, and no fault of the bootstrap's. Once in an
 	 * attempt: the path is left out of it. */
 	uint64_t now_ns = wf_now_ns(m->t->transport.env);
-	if (may_outlast && now_ns >= m->attempt_ns) {
-		m->attempt_ns = now_ns + m->t->opts.connect_timeout_ns;
+	if (may_outlast && now_ns >= m->attempt.end_ns) {
+		m->attempt.end_ns = now_ns + m->t->opts.connect_timeout_ns;
 	}
 	if (begin(m) != WEFT_OK) {
 		m->boot = NULL;
@@ -116,8 +117,8 @@ explain_bootstrap(struct wf_paths_conn *m, const struct wf_path_head *head)
 		(void)snprintf(out, bytes, "--transport=tcp");
 	} else if (t->path_count == 1) {
 		(void)snprintf(out, bytes, "the only one");
-	} else if (m->left_out[0] != '\0') {
-		(void)snprintf(out, bytes, "%s", m->left_out);
+	} else if (m->meeting.left_out[0] != '\0') {
+		(void)snprintf(out, bytes, "%s", m->meeting.left_out);
 	} else if (head->reason == WF_PATH_ONLY) {
 		(void)snprintf(out, bytes, "peer offers %s only", t->path[0].kind->name);
 	} else if (head->reason == WF_PATH_OTHER_HOST) {
@@ -132,9 +133,9 @@ explain_bootstrap(struct wf_paths_conn *m, const struct wf_path_head *head)
 static void
 explain_path(struct wf_paths_conn *m)
 {
-	if (m->offer_count > 1 && m->path->kind->rdma) {
+	if (m->rails.count > 1 && m->path->kind->rdma) {
 		(void)snprintf(m->path_why, sizeof(m->path_why), "%s, rail %s", m->path->kind->why,
-			       m->offer[m->offer_idx].host);
+			       m->rails.offer[m->rails.idx].host);
 	} else {
 		(void)snprintf(m->path_why, sizeof(m->path_why), "%s", m->path->kind->why);
 	}
@@ -280,7 +281,7 @@ wf_paths_connect_path_down(struct wf_paths_conn *m, struct wf_event *event)
 	enum weft_status status = event->down.status;
 	bool is_final = status == WEFT_REFUSED && is_final_refusal(event);
 	if (is_final || m->boot != NULL) {
-		m->cause = WEFT_OK; /* says more than that the bootstrap has gone, too */
+		wf_paths_conn_excuse(m); /* says more than that the bootstrap has gone, too */
 	}
 	if (is_final) {
 		(void)read_refusal(m, event);
@@ -299,9 +300,8 @@ wf_paths_connect_path_down(struct wf_paths_conn *m, struct wf_event *event)
 	if (status != WEFT_REFUSED && wf_paths_rails_failed(m, event->down.why)) {
 		return false;
 	}
-	m->cause = WEFT_OK;
-	(void)snprintf(m->why, sizeof(m->why), "%.*s", WF_WHY_BYTES - 1,
-		       status == WEFT_REFUSED ? "its ticket was not taken" : event->down.why);
+	wf_paths_conn_note(m,
+			   status == WEFT_REFUSED ? "its ticket was not taken" : event->down.why);
 	wf_paths_conn_state(m, WF_PATHS_JUDGING);
 	wf_paths_conn_deadline(m, wf_now_ns(m->t->transport.env) + WF_PATHS_JUDGE_NS);
 	return false;

@@ -18,7 +18,7 @@ wf_paths_conn_expire(struct wf_paths_conn *m)
 				    m->fast == NULL ? "" : " over ",
 				    m->fast == NULL ? "" : m->path->kind->name);
 		if (m->fast != NULL) {
-			wf_paths_hung(m, m->why);
+			wf_paths_hung(m, m->end.why);
 		}
 		wf_paths_conn_kill(m);
 		break;
@@ -54,7 +54,7 @@ carry_down(struct wf_paths_conn *m, struct wf_event *event)
 	bool by_path = m->state == WF_PATHS_UP && m->boot != NULL && m->boot != m->carry &&
 		       status != WEFT_CLOSED;
 	if (by_path) {
-		m->broke = true;
+		m->end.broke = true;
 		m->path->conns_broken++;
 		if (!m->incoming) {
 			wf_paths_broke(m, event->down.why);
@@ -62,8 +62,8 @@ carry_down(struct wf_paths_conn *m, struct wf_event *event)
 	}
 	/* What this end of the path found out itself is worth more than how the bootstrap ended;
 	 * how that ended in disorder, more than how the peer then ended the path. */
-	if (m->cause == WEFT_CLOSED || (status != WEFT_LOST && status != WEFT_CLOSED)) {
-		m->cause = WEFT_OK;
+	if (m->end.cause == WEFT_CLOSED || (status != WEFT_LOST && status != WEFT_CLOSED)) {
+		wf_paths_conn_excuse(m);
 	}
 }
 
@@ -93,10 +93,11 @@ boot_down(struct wf_paths_conn *m, struct wf_event *event)
 	case WF_PATHS_UPGRADING: /* an answer may be on its way over the path */
 		wf_paths_conn_cause(m, status == WEFT_TIMEOUT ? status : WEFT_UNAVAILABLE, "%s",
 				    event->down.why);
-		wf_paths_conn_deadline(m, linger_ns < m->attempt_ns ? linger_ns : m->attempt_ns);
+		wf_paths_conn_deadline(m, linger_ns < m->attempt.end_ns ? linger_ns
+									: m->attempt.end_ns);
 		return false;
 	case WF_PATHS_JUDGING:
-		m->cause = WEFT_OK;
+		wf_paths_conn_excuse(m);
 		wf_paths_conn_cause(m, WEFT_UNAVAILABLE, "%s", event->down.why);
 		wf_paths_conn_report(m, event);
 		return true;
@@ -112,10 +113,10 @@ boot_down(struct wf_paths_conn *m, struct wf_event *event)
 		return false;
 	case WF_PATHS_GONE:
 		wf_paths_forgive(m);
-		if (m->stranger) {
+		if (m->end.stranger) {
 			t->info.strangers_refused++;
 			(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger),
-				       "%.100s: %.150s", event->down.why, m->why);
+				       "%.100s: %.150s", event->down.why, m->end.why);
 		}
 		t->dead_waiting = true;
 		wf_paths_attend(t);
@@ -165,10 +166,10 @@ wf_paths_disconnect(struct wf_conn *conn, enum wf_disconnect how)
 	if (m->state == WF_PATHS_GONE) {
 		return;
 	}
-	if (how == WF_DISCONNECT_DRAIN && m->disconnected) {
+	if (how == WF_DISCONNECT_DRAIN && m->end.disconnected) {
 		return;
 	}
-	m->disconnected = true;
+	m->end.disconnected = true;
 	if (m->state == WF_PATHS_FAILED) {
 		return;
 	}

@@ -84,6 +84,41 @@ struct wf_paths_blame {
 	uint64_t path, rail;
 };
 
+/* The offers of the path that is tried. Written by paths_rails.c alone. */
+struct wf_paths_rails {
+	struct wf_path_offer offer[WF_PATH_OFFERS_MAX]; /* in the order of trying */
+	unsigned count, next;
+	unsigned idx; /* that is under way, or carries */
+};
+
+/* Where to, and how long over which paths. Written by paths_connect.c alone. */
+struct wf_paths_attempt {
+	struct wf_host to;
+	char peer[WF_PATHS_PEER_BYTES]; /* the same, as text */
+	uint64_t end_ns;                /* of the whole attempt */
+	uint32_t paths;                 /* that are left to be tried: 1 << enum wf_path_id */
+};
+
+/* What the two ends have said to each other, until UP. */
+struct wf_paths_meeting {
+	uint8_t ticket[WF_PATH_ID_BYTES]; /* OFFERED; connecting end: that was offered */
+	uint8_t hello[WF_BLOB_MAX];       /* of the user */
+	size_t hello_bytes;
+	char left_out[WF_PATH_TEXT_BYTES]; /* why paths are; connecting end: by us, else by it */
+	uint8_t reason;                    /* ASKED: enum wf_path_reason */
+	bool known;                        /* OFFERED: the user knows who it is */
+};
+
+/* How a connection ends. `cause` and `why` are what is reported of it, if that is not what the
+ * inner connection says; they are written by paths_conn.c alone. */
+struct wf_paths_end {
+	enum weft_status cause; /* WEFT_OK: none */
+	char why[WF_WHY_BYTES];
+	bool disconnected; /* by this end: its DOWN is CLOSED */
+	bool broke;        /* the path did, and the bootstrap was there */
+	bool stranger;     /* refused because of its path head: counted when it has gone */
+};
+
 enum wf_paths_state {
 	WF_PATHS_BOOTING,   /* connecting end: the bootstrap is under way */
 	WF_PATHS_UPGRADING, /* connecting end: an offered path is under way */
@@ -105,37 +140,18 @@ struct wf_paths_conn {
 	struct wf_place place;                   /* OFFERED: of a newcomer */
 	enum wf_paths_state state;
 	bool incoming;
-	bool was_up;       /* counted as up */
-	bool disconnected; /* by this end: its DOWN is CLOSED */
-	bool broke;        /* the path did, and the bootstrap was there */
-	bool stranger;     /* refused because of its path head: counted when it has gone */
-	bool known;        /* OFFERED: the user knows who it is */
+	bool was_up;                 /* counted as up */
 	struct wf_conn *boot, *fast; /* inner connections, NULL: none; their `user` is this */
 	struct wf_conn *carry;       /* UP and DYING: the one of them that carries */
 	struct wf_path *path;        /* of `fast`; UP: of `carry` */
 	uint64_t deadline_ns;        /* of the state; WF_NEVER: none */
 	uint64_t up_ns;
-
-	/* Connecting end. */
-	struct wf_host to;
-	uint64_t attempt_ns; /* end of the whole attempt */
-	uint32_t paths;      /* that are left to be tried: 1 << enum wf_path_id */
-	struct wf_paths_blame blame;
-	struct wf_path_offer offer[WF_PATH_OFFERS_MAX]; /* of `path`, in the order of trying */
-	unsigned offer_count, offer_next;
-	unsigned offer_idx; /* that is under way, or carries */
-
-	uint8_t ticket[WF_PATH_ID_BYTES]; /* OFFERED; connecting end: that was offered */
-	uint8_t hello[WF_BLOB_MAX];       /* of the user, until UP */
-	size_t hello_bytes;
-	uint8_t reason;                    /* ASKED: enum wf_path_reason */
-	char left_out[WF_PATH_TEXT_BYTES]; /* why paths are; connecting end: by us, else by it */
 	char path_why[WF_PATHS_WHY_BYTES];
-	char peer[WF_PATHS_PEER_BYTES]; /* connecting end */
-
-	/* What is reported of its end, if it is not what the inner connection says. */
-	enum weft_status cause; /* WEFT_OK: none */
-	char why[WF_WHY_BYTES];
+	struct wf_paths_attempt attempt; /* connecting end, as the next two */
+	struct wf_paths_rails rails;
+	struct wf_paths_blame blame;
+	struct wf_paths_meeting meeting;
+	struct wf_paths_end end;
 };
 
 struct wf_paths {
@@ -251,6 +267,10 @@ void wf_paths_abandon(struct wf_conn *inner, enum wf_disconnect how);
 /* What DOWN will say; the first cause stays. */
 void wf_paths_conn_cause(struct wf_paths_conn *m, enum weft_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* It has not ended for that: there is no cause any more. What is known of why stays. */
+void wf_paths_conn_excuse(struct wf_paths_conn *m);
+/* What is known of why something failed, where that is no cause yet. */
+void wf_paths_conn_note(struct wf_paths_conn *m, const char *why);
 /* End the inner connections; DOWN with the cause follows. */
 void wf_paths_conn_kill(struct wf_paths_conn *m);
 /* Count it up, over the inner connection `carry` of `path`. */

@@ -13,7 +13,7 @@
 static struct wf_host
 rail_host(const struct wf_paths_conn *m, const struct wf_path_offer *offer)
 {
-	struct wf_host host = m->to;
+	struct wf_host host = m->attempt.to;
 	host.port = offer->port;
 	if (offer->host[0] != '\0') {
 		(void)snprintf(host.name, sizeof(host.name), "%s", offer->host);
@@ -46,9 +46,9 @@ rail_number(const struct wf_paths_conn *m, unsigned idx)
 	uint8_t own[16];
 	uint8_t other[16];
 	unsigned number = 0;
-	size_t bytes = address_bytes(m->offer[idx].host, own);
-	for (unsigned i = 0; i < m->offer_count && bytes > 0; i++) {
-		number += address_bytes(m->offer[i].host, other) == bytes &&
+	size_t bytes = address_bytes(m->rails.offer[idx].host, own);
+	for (unsigned i = 0; i < m->rails.count && bytes > 0; i++) {
+		number += address_bytes(m->rails.offer[i].host, other) == bytes &&
 			  memcmp(other, own, bytes) < 0;
 	}
 	return number;
@@ -61,19 +61,19 @@ sort_offers(struct wf_paths_conn *m)
 	struct wf_path_offer sorted[WF_PATH_OFFERS_MAX];
 	unsigned place[WF_PATH_OFFERS_MAX];
 	unsigned count = 0;
-	for (unsigned i = 0; i < m->offer_count; i++) {
-		place[i] = is_broken(m, &m->offer[i])             ? 2
-			   : wf_rdma_is_on_link(m->offer[i].host) ? 0
-								  : 1;
+	for (unsigned i = 0; i < m->rails.count; i++) {
+		place[i] = is_broken(m, &m->rails.offer[i])             ? 2
+			   : wf_rdma_is_on_link(m->rails.offer[i].host) ? 0
+									: 1;
 	}
 	for (unsigned wanted = 0; wanted < 3; wanted++) {
-		for (unsigned i = 0; i < m->offer_count; i++) {
+		for (unsigned i = 0; i < m->rails.count; i++) {
 			if (place[i] == wanted) {
-				sorted[count++] = m->offer[i];
+				sorted[count++] = m->rails.offer[i];
 			}
 		}
 	}
-	memcpy(m->offer, sorted, count * sizeof(sorted[0]));
+	memcpy(m->rails.offer, sorted, count * sizeof(sorted[0]));
 }
 
 static void
@@ -86,7 +86,7 @@ log_left_out(const struct wf_paths_conn *m, const struct wf_path_offer *offer, c
 static enum weft_status
 try_offer(struct wf_paths_conn *m, unsigned idx)
 {
-	const struct wf_path_offer *offer = &m->offer[idx];
+	const struct wf_path_offer *offer = &m->rails.offer[idx];
 	struct wf_host to = rail_host(m, offer);
 	if (m->path->kind->rdma) {
 		char device[WF_RDMA_DEVICE_BYTES];
@@ -102,7 +102,7 @@ try_offer(struct wf_paths_conn *m, unsigned idx)
 	}
 	uint8_t blob[WF_BLOB_ROOM];
 	struct wf_path_head ticket = {.kind = WF_PATH_TICKET, .path = offer->path};
-	memcpy(ticket.id, m->ticket, sizeof(ticket.id));
+	memcpy(ticket.id, m->meeting.ticket, sizeof(ticket.id));
 	size_t used = wf_path_encode(&ticket, blob);
 	m->fast = NULL;
 	enum weft_status st = wf_transport_connect(m->path->inner, &to, blob, used, m, &m->fast);
@@ -115,35 +115,35 @@ try_offer(struct wf_paths_conn *m, unsigned idx)
 static bool
 is_late(struct wf_paths_conn *m)
 {
-	if (wf_now_ns(m->t->transport.env) < m->attempt_ns) {
+	if (wf_now_ns(m->t->transport.env) < m->attempt.end_ns) {
 		return false;
 	}
 	wf_paths_conn_cause(m, WEFT_TIMEOUT, "not answered within %llu ms over %u of %u rails",
 			    (unsigned long long)(m->t->opts.connect_timeout_ns / WF_NS_PER_MS),
-			    m->offer_next, m->offer_count);
+			    m->rails.next, m->rails.count);
 	return true;
 }
 
 bool
 wf_paths_rails_next(struct wf_paths_conn *m)
 {
-	while (m->offer_next < m->offer_count) {
-		if (m->offer_next > 0 && is_late(m)) {
+	while (m->rails.next < m->rails.count) {
+		if (m->rails.next > 0 && is_late(m)) {
 			return false;
 		}
-		unsigned idx = m->offer_next++;
-		bool is_down = m->offer[idx].port == 0; /* the peer says that */
-		if (is_down || (is_broken(m, &m->offer[idx]) && !m->t->must)) {
+		unsigned idx = m->rails.next++;
+		bool is_down = m->rails.offer[idx].port == 0; /* the peer says that */
+		if (is_down || (is_broken(m, &m->rails.offer[idx]) && !m->t->must)) {
 			continue; /* that was said when it broke */
 		}
-		m->offer_idx = idx;
-		m->cause = WEFT_OK;
+		m->rails.idx = idx;
+		wf_paths_conn_excuse(m);
 		if (try_offer(m, idx) == WEFT_OK) {
 			return true;
 		}
 		wf_paths_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());
-		if (m->offer_count > 1) {
-			log_left_out(m, &m->offer[idx], weft_last_error());
+		if (m->rails.count > 1) {
+			log_left_out(m, &m->rails.offer[idx], weft_last_error());
 		}
 	}
 	return false;
@@ -153,20 +153,20 @@ bool
 wf_paths_rails_begin(struct wf_paths_conn *m, const struct wf_path_head *head)
 {
 	m->path = NULL;
-	m->offer_count = 0;
-	m->offer_next = 0;
+	m->rails.count = 0;
+	m->rails.next = 0;
 	for (unsigned i = 0; i < head->offer_count; i++) {
 		const struct wf_path_offer *offer = &head->offer[i];
-		bool may = offer->path < 32 && (m->paths & 1u << offer->path) != 0 &&
+		bool may = offer->path < 32 && (m->attempt.paths & 1u << offer->path) != 0 &&
 			   wf_paths_find(m->t, offer->path) != NULL;
 		if (may && m->path == NULL) { /* if one is down, another one is not */
 			m->path = wf_paths_find(m->t, offer->path);
 		}
 		if (may && offer->path == m->path->kind->path_id) {
-			m->offer[m->offer_count++] = *offer;
+			m->rails.offer[m->rails.count++] = *offer;
 		}
 	}
-	memcpy(m->ticket, head->id, sizeof(m->ticket));
+	memcpy(m->meeting.ticket, head->id, sizeof(m->meeting.ticket));
 	if (m->path != NULL && m->path->kind->rdma) {
 		sort_offers(m);
 	}
@@ -176,8 +176,8 @@ wf_paths_rails_begin(struct wf_paths_conn *m, const struct wf_path_head *head)
 static bool
 has_others(const struct wf_paths_conn *m)
 {
-	for (unsigned i = 0; i < m->offer_count; i++) {
-		if (i != m->offer_idx && !is_broken(m, &m->offer[i])) {
+	for (unsigned i = 0; i < m->rails.count; i++) {
+		if (i != m->rails.idx && !is_broken(m, &m->rails.offer[i])) {
 			return true;
 		}
 	}
@@ -187,20 +187,20 @@ has_others(const struct wf_paths_conn *m)
 static bool
 get_host(const struct wf_paths_conn *m, struct wf_host *out)
 {
-	if (m->offer_count < 2 || !m->path->kind->rdma) {
+	if (m->rails.count < 2 || !m->path->kind->rdma) {
 		return false;
 	}
-	*out = rail_host(m, &m->offer[m->offer_idx]);
+	*out = rail_host(m, &m->rails.offer[m->rails.idx]);
 	return true;
 }
 
 bool
 wf_paths_rails_failed(struct wf_paths_conn *m, const char *why)
 {
-	if (m->offer_count < 2 || !m->path->kind->rdma) {
+	if (m->rails.count < 2 || !m->path->kind->rdma) {
 		return false;
 	}
-	log_left_out(m, &m->offer[m->offer_idx], why);
+	log_left_out(m, &m->rails.offer[m->rails.idx], why);
 	return wf_paths_rails_next(m);
 }
 
@@ -233,7 +233,7 @@ wf_paths_broke(struct wf_paths_conn *m, const char *why)
 			return;
 		}
 	}
-	m->blame.path = remember(m, &m->to, why)->number;
+	m->blame.path = remember(m, &m->attempt.to, why)->number;
 }
 
 void

@@ -40,15 +40,15 @@ tear_down(void **state)
 static struct wf_paths_conn
 conn_to(const char *host)
 {
-	struct wf_paths_conn m = {.t = &paths, .path = &path, .to = {.port = 7164}};
-	(void)snprintf(m.to.name, sizeof(m.to.name), "%s", host);
+	struct wf_paths_conn m = {.t = &paths, .path = &path, .attempt = {.to = {.port = 7164}}};
+	(void)snprintf(m.attempt.to.name, sizeof(m.attempt.to.name), "%s", host);
 	return m;
 }
 
 static bool
 is_broken(const struct wf_paths_conn *m)
 {
-	return wf_paths_is_broken(&paths, &path, &m->to);
+	return wf_paths_is_broken(&paths, &path, &m->attempt.to);
 }
 
 static void
@@ -103,7 +103,7 @@ static struct wf_paths_conn
 upgrading(const char *host, bool peer_is_there)
 {
 	struct wf_paths_conn m = conn_to(host);
-	(void)snprintf(m.peer, sizeof(m.peer), "%s", host);
+	(void)snprintf(m.attempt.peer, sizeof(m.attempt.peer), "%s", host);
 	m.state = WF_PATHS_UPGRADING;
 	m.fast = &fast;
 	m.boot = peer_is_there ? &boot : NULL;
@@ -123,8 +123,8 @@ a_silent_path_is_to_blame_while_the_peer_is_there(void **state)
 	wf_paths_conn_expire(&gone);
 	assert_true(is_broken(&there));
 	assert_false(is_broken(&gone));
-	assert_int_equal(there.cause, WEFT_TIMEOUT);
-	assert_int_equal(gone.cause, WEFT_UNAVAILABLE);
+	assert_int_equal(there.end.cause, WEFT_TIMEOUT);
+	assert_int_equal(gone.end.cause, WEFT_UNAVAILABLE);
 }
 
 /* The path's transport says so. */
@@ -181,17 +181,18 @@ static void
 no_rail_is_begun_when_the_attempt_is_over(void **state)
 {
 	struct wf_paths_conn m = conn_to("a");
-	m.offer_count = 3;
-	m.offer_next = 1; /* the first one has been tried */
-	for (unsigned i = 0; i < m.offer_count; i++) {
-		m.offer[i] = (struct wf_path_offer){.path = WF_PATH_VERBS, .port = 1};
-		(void)snprintf(m.offer[i].host, sizeof(m.offer[i].host), "10.9.%u.1", i);
+	m.rails.count = 3;
+	m.rails.next = 1; /* the first one has been tried */
+	for (unsigned i = 0; i < m.rails.count; i++) {
+		m.rails.offer[i] = (struct wf_path_offer){.path = WF_PATH_VERBS, .port = 1};
+		(void)snprintf(m.rails.offer[i].host, sizeof(m.rails.offer[i].host), "10.9.%u.1",
+			       i);
 	}
-	m.attempt_ns = wf_now_ns(env);
+	m.attempt.end_ns = wf_now_ns(env);
 	assert_false(wf_paths_rails_next(&m));
-	assert_int_equal(m.offer_next, 1);
-	assert_int_equal(m.cause, WEFT_TIMEOUT);
-	assert_non_null(strstr(m.why, "over 1 of 3 rails"));
+	assert_int_equal(m.rails.next, 1);
+	assert_int_equal(m.end.cause, WEFT_TIMEOUT);
+	assert_non_null(strstr(m.end.why, "over 1 of 3 rails"));
 }
 
 /* One rail after the other, and with the last of them the path. */
@@ -199,14 +200,15 @@ static void
 a_rail_that_broke_is_left_out_by_itself(void **state)
 {
 	struct wf_paths_conn m = conn_to("a");
-	m.offer_count = 2;
-	for (unsigned i = 0; i < m.offer_count; i++) {
-		m.offer[i] = (struct wf_path_offer){.path = WF_PATH_VERBS, .port = 1};
-		(void)snprintf(m.offer[i].host, sizeof(m.offer[i].host), "10.9.%u.1", i);
+	m.rails.count = 2;
+	for (unsigned i = 0; i < m.rails.count; i++) {
+		m.rails.offer[i] = (struct wf_path_offer){.path = WF_PATH_VERBS, .port = 1};
+		(void)snprintf(m.rails.offer[i].host, sizeof(m.rails.offer[i].host), "10.9.%u.1",
+			       i);
 	}
-	for (m.offer_idx = 0; m.offer_idx < m.offer_count; m.offer_idx++) {
+	for (m.rails.idx = 0; m.rails.idx < m.rails.count; m.rails.idx++) {
 		struct wf_host rail = {.port = 1};
-		(void)snprintf(rail.name, sizeof(rail.name), "10.9.%u.1", m.offer_idx);
+		(void)snprintf(rail.name, sizeof(rail.name), "10.9.%u.1", m.rails.idx);
 		assert_false(is_broken(&m));
 		assert_false(wf_paths_is_broken(&paths, &path, &rail));
 		wf_paths_broke(&m, "gone");
