@@ -233,7 +233,7 @@ sort_out(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned
 		kept++;
 	}
 	if (kept < count) {
-		t->hidden = true;
+		t->turn.hidden = true;
 		wf_paths_attend(t);
 	}
 	return kept;
@@ -258,15 +258,15 @@ static void
 find_hot(struct wf_paths *t)
 {
 	bool any = false;
-	t->changed = false;
-	t->timer_ns = WF_NEVER;
+	t->turn.changed = false;
+	t->turn.timer_ns = WF_NEVER;
 	for (unsigned i = 0; i < t->path_count; i++) {
 		t->path[i].hot = false;
 		t->path[i].asleep = false;
 	}
 	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
 		bool upgraded = m->state == WF_PATHS_UP && m->carry == m->fast;
-		t->timer_ns = m->deadline_ns < t->timer_ns ? m->deadline_ns : t->timer_ns;
+		wf_paths_timer_before(t, m->deadline_ns);
 		t->path[0].hot |= !upgraded && m->state != WF_PATHS_GONE;
 		if (m->fast != NULL) {
 			m->path->hot = true;
@@ -283,42 +283,42 @@ find_hot(struct wf_paths *t)
 		struct wf_path *path = &t->path[i];
 		path->hot = (path->hot || !any) && path->inner != NULL;
 		hot_count += path->hot ? 1 : 0;
-		t->only = path->hot ? path : t->only;
+		t->turn.only = path->hot ? path : t->turn.only;
 	}
-	t->only = hot_count == 1 ? t->only : NULL;
+	t->turn.only = hot_count == 1 ? t->turn.only : NULL;
 }
 
 static void
 run_timers(struct wf_paths *t)
 {
 	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
-		if (m->deadline_ns <= t->now_ns) {
+		if (m->deadline_ns <= t->turn.now_ns) {
 			wf_paths_conn_expire(m);
 		}
 	}
-	t->changed = true; /* and with it, when the next one is due */
+	t->turn.changed = true; /* and with it, when the next one is due */
 }
 
 /* A turn that is none of the usual. True: everything is to be looked at. */
 static bool
 attend(struct wf_paths *t)
 {
-	t->turns = 0;
-	t->now_ns = wf_now_ns(t->transport.env);
+	t->turn.turns = 0;
+	t->turn.now_ns = wf_now_ns(t->transport.env);
 	if (t->dead_waiting) {
 		wf_paths_conns_reap(t);
 	}
-	if (t->now_ns >= t->timer_ns) {
+	if (t->turn.now_ns >= t->turn.timer_ns) {
 		run_timers(t);
 	}
-	if (t->changed) {
+	if (t->turn.changed) {
 		find_hot(t);
 	}
-	t->attention = t->timer_ns != WF_NEVER;
-	if (t->now_ns < t->look_ns) {
+	t->turn.attention = t->turn.timer_ns != WF_NEVER;
+	if (t->turn.now_ns < t->turn.look_ns) {
 		return false;
 	}
-	t->look_ns = t->now_ns + WF_PATHS_LOOK_NS;
+	t->turn.look_ns = t->turn.now_ns + WF_PATHS_LOOK_NS;
 	return true;
 }
 
@@ -351,20 +351,20 @@ wake(struct wf_paths *t)
 static __attribute__((noinline)) void
 wake_if_due(struct wf_paths *t)
 {
-	if (t->hidden || t->changed || t->failed_count > 0 || t->dead_waiting ||
-	    t->timer_ns < t->armed_ns) {
+	if (t->turn.hidden || t->turn.changed || t->failed_count > 0 || t->dead_waiting ||
+	    t->turn.timer_ns < t->turn.armed_ns) {
 		wake(t);
 	}
-	t->hidden = false;
+	t->turn.hidden = false;
 }
 
 static inline void
 settle_armed(struct wf_paths *t, unsigned event_count)
 {
-	t->armed = false;
-	t->passed_by = false;
-	t->slept = true;
-	if (t->attention && event_count == 0) {
+	t->turn.armed = false;
+	t->turn.passed_by = false;
+	t->turn.slept = true;
+	if (t->turn.attention && event_count == 0) {
 		wake_if_due(t);
 	}
 }
@@ -375,9 +375,9 @@ static void
 arm_again(struct wf_paths *t, struct wf_path *path)
 {
 	(void)path->inner->ops->arm(path->inner, &path->armed_ns);
-	if (t->armed && path->armed_ns < t->armed_ns) {
-		t->hidden = true; /* the caller was told otherwise */
-		t->attention = true;
+	if (t->turn.armed && path->armed_ns < t->turn.armed_ns) {
+		t->turn.hidden = true; /* the caller was told otherwise */
+		t->turn.attention = true;
 	}
 }
 
@@ -388,7 +388,7 @@ poll_path(struct wf_paths *t, struct wf_path *path, struct wf_event *events, uns
 {
 	unsigned got = 0;
 	bool quiet = !path->hot && path->loop != NULL;
-	if (t->armed ? path->asleep : quiet) {
+	if (t->turn.armed ? path->asleep : quiet) {
 		arm_again(t, path);
 	}
 	if (path->loop != NULL) {
@@ -396,8 +396,8 @@ poll_path(struct wf_paths *t, struct wf_path *path, struct wf_event *events, uns
 	}
 	enum weft_status st =
 		path->inner->ops->poll(path->inner, events + *count, max - *count, &got);
-	bool ran = path->armed_ns <= t->now_ns; /* a timer did: it may have another one now */
-	path->asleep = (t->armed || quiet) && got == 0 && !ran;
+	bool ran = path->armed_ns <= t->turn.now_ns; /* a timer did: it may have another one now */
+	path->asleep = (t->turn.armed || quiet) && got == 0 && !ran;
 	*count += translate(t, path, events + *count, got);
 	return st;
 }
@@ -410,24 +410,24 @@ is_wanted(const struct wf_paths *t, const struct wf_path *path, bool all)
 		return path->inner != NULL;
 	}
 	if (path->loop == NULL) {
-		return all || (t->armed && !path->asleep);
+		return all || (t->turn.armed && !path->asleep);
 	}
-	return !path->asleep || path->loop->noticed || path->armed_ns <= t->now_ns;
+	return !path->asleep || path->loop->noticed || path->armed_ns <= t->turn.now_ns;
 }
 
 static enum weft_status
 poll_each(struct wf_paths *t, bool all, struct wf_event *events, unsigned max, unsigned *count)
 {
-	unsigned idx = t->first;
+	unsigned idx = t->turn.first;
 	enum weft_status st = WEFT_OK;
-	t->first = 0;
+	t->turn.first = 0;
 	for (unsigned i = 0; i < t->path_count && st == WEFT_OK; i++) {
 		struct wf_path *path = &t->path[idx];
 		if (is_wanted(t, path, all)) {
 			if (*count == max) {
-				t->first = idx;
+				t->turn.first = idx;
 				wf_paths_attend(t);
-				t->look_ns = all ? 0 : t->look_ns;
+				t->turn.look_ns = all ? 0 : t->turn.look_ns;
 				return WEFT_OK;
 			}
 			st = poll_path(t, path, events, max, count);
@@ -452,20 +452,20 @@ is_any_noticed(const struct wf_paths *t)
 static void
 try_to_rest(struct wf_paths *t)
 {
-	bool rests = !t->attention && t->only != NULL;
+	bool rests = !t->turn.attention && t->turn.only != NULL;
 	uint64_t soonest_ns = WF_NEVER;
 	for (unsigned i = 0; i < t->path_count && rests; i++) {
 		const struct wf_path *path = &t->path[i];
-		if (path->inner != NULL && path != t->only) {
+		if (path->inner != NULL && path != t->turn.only) {
 			rests = path->asleep && path->loop != NULL && !path->loop->noticed;
 			soonest_ns = path->armed_ns < soonest_ns ? path->armed_ns : soonest_ns;
 		}
 	}
 	if (rests) {
-		t->transport.active = t->only->inner;
+		t->transport.active = t->turn.only->inner;
 		t->transport.rest_ns = soonest_ns;
 		t->transport.passes_left = WF_PASSED_MAX;
-		t->only->asleep = false; /* nobody knows from now on */
+		t->turn.only->asleep = false; /* nobody knows from now on */
 	}
 }
 
@@ -474,7 +474,7 @@ static void
 poll_soon_if_noticed(struct wf_paths *t)
 {
 	if (is_any_noticed(t)) {
-		t->hidden = true;
+		t->turn.hidden = true;
 		wf_paths_attend(t);
 	}
 }
@@ -484,22 +484,22 @@ paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned max
 	   unsigned *event_count)
 {
 	struct wf_paths *t = wf_paths_of(transport);
-	if (t->slept) { /* a deadline of one that is quiet may have ended that */
-		t->now_ns = wf_now_ns(transport->env);
+	if (t->turn.slept) { /* a deadline of one that is quiet may have ended that */
+		t->turn.now_ns = wf_now_ns(transport->env);
 	}
-	bool all = (t->attention || ++t->turns >= WF_PATHS_LOOK_TURNS) && attend(t);
-	t->hidden = false;
+	bool all = (t->turn.attention || ++t->turn.turns >= WF_PATHS_LOOK_TURNS) && attend(t);
+	t->turn.hidden = false;
 	unsigned count = t->failed_count > 0 ? report_failed(t, events, max) : 0;
 	enum weft_status st = poll_each(t, all, events, max, &count);
-	if (t->slept && !t->armed && !all && count == 0 && st == WEFT_OK) {
+	if (t->turn.slept && !t->turn.armed && !all && count == 0 && st == WEFT_OK) {
 		if (t->shares) { /* who else woke the caller? */
 			(void)wf_loop_collect(&t->loop);
 		}
 		st = poll_each(t, true, events, max, &count);
 	}
-	t->slept = false;
+	t->turn.slept = false;
 	*event_count = count;
-	if (t->armed || t->passed_by) {
+	if (t->turn.armed || t->turn.passed_by) {
 		poll_soon_if_noticed(t);
 		settle_armed(t, count);
 	}
@@ -515,15 +515,15 @@ paths_sift(struct wf_transport *transport, struct wf_event *events, unsigned cou
 	struct wf_paths *t = wf_paths_of(transport);
 	transport->passes_left = WF_PASSED_MAX;
 	if (transport->rest_ns != WF_NEVER && wf_now_ns(transport->env) >= transport->rest_ns) {
-		t->hidden = true;
+		t->turn.hidden = true;
 		wf_paths_attend(t);
 	}
 	unsigned kept = count;
-	if (t->only->inner->told) {
-		kept = translate(t, t->only, events, count);
+	if (t->turn.only->inner->told) {
+		kept = translate(t, t->turn.only, events, count);
 		poll_soon_if_noticed(t);
 	}
-	if (kept == 0 && t->attention) {
+	if (kept == 0 && t->turn.attention) {
 		wake_if_due(t); /* the caller may sleep for that */
 	}
 	return kept;
@@ -539,8 +539,8 @@ static bool
 paths_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_paths *t = wf_paths_of(transport);
-	t->armed = true;
-	uint64_t soonest_ns = t->failed_count > 0 ? 0 : t->timer_ns;
+	t->turn.armed = true;
+	uint64_t soonest_ns = t->failed_count > 0 ? 0 : t->turn.timer_ns;
 	for (unsigned i = 0; i < t->path_count; i++) {
 		struct wf_path *path = &t->path[i];
 		if (path->inner != NULL && !path->asleep) {
@@ -548,7 +548,7 @@ paths_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 		}
 		soonest_ns = path->armed_ns < soonest_ns ? path->armed_ns : soonest_ns;
 	}
-	t->armed_ns = soonest_ns;
+	t->turn.armed_ns = soonest_ns;
 	*deadline_ns = soonest_ns;
 	return false; /* one that sleeps on may have been posted to since */
 }
@@ -609,9 +609,8 @@ paths_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	t->info.name = "paths";
 	t->info.put_bytes_max = opts->put_bytes_max;
 	wf_loop_init(&t->loop, opts->env, NULL);
-	t->timer_ns = WF_NEVER;
-	t->changed = true;
-	wf_paths_attend(t);
+	t->turn.timer_ns = WF_NEVER;
+	wf_paths_changed(t);
 	wf_host_id(opts->env, t->host_id);
 	enum weft_status st = keep_settings(t, opts->verbs);
 	if (st == WEFT_OK) {

@@ -41,8 +41,7 @@ wf_paths_conn_create(struct wf_paths *t, bool incoming)
 		t->conns->prev_next = &m->next;
 	}
 	t->conns = m;
-	t->changed = true;
-	wf_paths_attend(t);
+	wf_paths_changed(t);
 	return m;
 }
 
@@ -64,8 +63,7 @@ wf_paths_conn_state(struct wf_paths_conn *m, enum wf_paths_state state)
 	t->failed_count += state == WF_PATHS_FAILED && m->state != WF_PATHS_FAILED;
 	t->failed_count -= state != WF_PATHS_FAILED && m->state == WF_PATHS_FAILED;
 	m->state = state;
-	t->changed = true;
-	wf_paths_attend(t);
+	wf_paths_changed(t);
 }
 
 void
@@ -96,9 +94,7 @@ void
 wf_paths_conn_deadline(struct wf_paths_conn *m, uint64_t deadline_ns)
 {
 	m->deadline_ns = deadline_ns;
-	if (deadline_ns < m->t->timer_ns) {
-		m->t->timer_ns = deadline_ns;
-	}
+	wf_paths_timer_before(m->t, deadline_ns);
 }
 
 void

@@ -75,8 +75,7 @@ boot_down_in_up(struct wf_paths_conn *m, const struct wf_event *event)
 	wf_paths_conn_cause(m, event->down.status, "%s", event->down.why);
 	if (event->down.status == WEFT_CLOSED || event->down.status == WEFT_LOST) {
 		wf_paths_conn_deadline(m, wf_now_ns(m->t->transport.env) + WF_PATHS_LINGER_NS);
-		m->t->changed = true;
-		wf_paths_attend(m->t);
+		wf_paths_changed(m->t);
 	} else {
 		wf_paths_conn_kill(m);
 	}

@@ -154,6 +154,24 @@ struct wf_paths_conn {
 	struct wf_paths_end end;
 };
 
+/* Which paths the next poll looks at, and whether the caller may sleep. Written by the turn, and by
+ * the three functions below. */
+struct wf_paths_turn {
+	struct wf_path *only; /* that is hot; NULL: there are several */
+	unsigned first;       /* path with which the next poll begins */
+	unsigned turns;       /* since the clock was looked at */
+	bool attention;       /* the next poll is none of the usual */
+	bool armed;
+	bool passed_by;    /* it may have been armed: it was at rest, and calls went to `only` */
+	bool slept;        /* since the armed poll there was none */
+	bool changed;      /* which paths are hot is to be found out */
+	bool hidden;       /* an event was used up */
+	uint64_t now_ns;   /* of the last look at the clock */
+	uint64_t look_ns;  /* all are looked at then */
+	uint64_t timer_ns; /* nothing is due before; may be early */
+	uint64_t armed_ns; /* deadline that arm gave */
+};
+
 struct wf_paths {
 	struct wf_transport transport; /* first */
 	struct wf_transport_opts opts;
@@ -166,8 +184,7 @@ struct wf_paths {
 	char verbs[WF_RDMA_SETTINGS_BYTES]; /* opts.verbs, for they are the caller's */
 	struct wf_path path[WF_PATHS_MAX];  /* the bootstrap first */
 	unsigned path_count;
-	struct wf_path *only; /* that is hot; NULL: there are several */
-	struct wf_loop loop;  /* whose descriptors several share; not opened for one */
+	struct wf_loop loop; /* whose descriptors several share; not opened for one */
 	bool shares;
 	int wait_fd;
 
@@ -177,18 +194,7 @@ struct wf_paths {
 	uint32_t failed_count;
 	struct wf_paths_conn no_room; /* `user` of those for which there is no memory */
 
-	unsigned first; /* path with which the next poll begins */
-	unsigned turns; /* since the clock was looked at */
-	bool attention; /* the next poll is none of the usual */
-	bool armed;
-	bool passed_by;    /* it may have been armed: it was at rest, and calls went to `only` */
-	bool slept;        /* since the armed poll there was none */
-	bool changed;      /* which paths are hot is to be found out */
-	bool hidden;       /* an event was used up */
-	uint64_t now_ns;   /* of the last look at the clock */
-	uint64_t look_ns;  /* all are looked at then */
-	uint64_t timer_ns; /* nothing is due before; may be early */
-	uint64_t armed_ns; /* deadline that arm gave */
+	struct wf_paths_turn turn;
 	struct wf_paths_broken_list broken;
 };
 
@@ -205,10 +211,27 @@ wf_paths_attend(struct wf_paths *t)
 	if (t->transport.active != &t->transport) {
 		t->transport.active = &t->transport;
 		t->transport.rest_ns = WF_NEVER;
-		t->passed_by = true;
-		t->armed_ns = WF_NEVER;
+		t->turn.passed_by = true;
+		t->turn.armed_ns = WF_NEVER;
 	}
-	t->attention = true;
+	t->turn.attention = true;
+}
+
+/* So it is, and which paths are hot may have changed. */
+static inline void
+wf_paths_changed(struct wf_paths *t)
+{
+	t->turn.changed = true;
+	wf_paths_attend(t);
+}
+
+/* A connection has a deadline then. */
+static inline void
+wf_paths_timer_before(struct wf_paths *t, uint64_t deadline_ns)
+{
+	if (deadline_ns < t->turn.timer_ns) {
+		t->turn.timer_ns = deadline_ns;
+	}
 }
 
 static inline struct wf_paths_conn *

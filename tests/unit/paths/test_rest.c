@@ -327,10 +327,10 @@ static void
 make_hot(unsigned hot)
 {
 	struct wf_paths *t = wf_paths_of(top);
-	t->only = NULL;
+	t->turn.only = NULL;
 	for (unsigned i = 0; i < MEDIA; i++) {
 		t->path[i].hot = (hot & 1u << i) != 0;
-		t->only = hot == 1u << i ? &t->path[i] : t->only;
+		t->turn.only = hot == 1u << i ? &t->path[i] : t->turn.only;
 	}
 	wf_paths_attend(t);
 }
@@ -534,7 +534,7 @@ what_is_begun_behind_an_arm_ends_the_sleep(void **state)
 		assert_true(wf_transport_arm(top, &deadline_ns));
 		if (begun) {
 			wf_paths_attend(wf_paths_of(top));
-			wf_paths_of(top)->timer_ns = now_ns + 1;
+			wf_paths_of(top)->turn.timer_ns = now_ns + 1;
 		}
 		assert_int_equal(poll_once(), 0);
 		assert_int_equal(poll(&fd, 1, 0), begun);
