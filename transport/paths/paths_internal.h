@@ -154,8 +154,8 @@ struct wf_paths_conn {
 	struct wf_paths_end end;
 };
 
-/* Which paths the next poll looks at, and whether the caller may sleep. Written by the turn, and by
- * the three functions below. */
+/* Which paths the next poll looks at, and whether the caller may sleep. Written by the turn's file
+ * and by the three functions below. */
 struct wf_paths_turn {
 	struct wf_path *only; /* that is hot; NULL: there are several */
 	unsigned first;       /* path with which the next poll begins */
@@ -245,6 +245,13 @@ wf_paths_bit(const struct wf_path *path)
 {
 	return 1u << path->kind->path_id;
 }
+
+/* paths_turn.c: the transport's poll, arm, wake and sift. */
+enum weft_status wf_paths_poll(struct wf_transport *transport, struct wf_event *events,
+			       unsigned max, unsigned *event_count);
+bool wf_paths_arm(struct wf_transport *transport, uint64_t *deadline_ns);
+void wf_paths_wake(struct wf_transport *transport); /* by any thread */
+unsigned wf_paths_sift(struct wf_transport *transport, struct wf_event *events, unsigned count);
 
 /* paths_list.c: which paths there are. */
 enum weft_status wf_paths_open_all(struct wf_paths *t);

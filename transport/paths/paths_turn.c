@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* paths_turn: the turn that poll is, and sleeping.
+ *
+ * What carries data is polled on every turn, straight into the caller's array, and its events are
+ * made this transport's where they lie. What is quiet (listeners, the bootstraps of connections
+ * that another path carries) sleeps until a look of another path notices it, or its deadline has
+ * come. A path without descriptors, in a simulated world, is looked at by the clock instead, and in
+ * the poll after an arm.
+ * Thread: the transport's owner. */
+#include "transport/paths/paths_internal.h"
+
+#include <stdio.h>
+
+/* UP, DOWN, and what does not belong where it came from. False: it is not for the caller. */
+static bool
+on_event(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
+{
+	struct wf_paths_conn *m = event->conn->user;
+	if (event->kind == WF_EVENT_UP && event->up.incoming) {
+		return wf_paths_accept(t, path, event);
+	}
+	if (m == &t->no_room && event->kind == WF_EVENT_DOWN) {
+		t->info.strangers_refused++;
+		(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger),
+			       "%.150s; no memory for a connection", event->down.why);
+	}
+	if (m == NULL || m == &t->no_room) {
+		return false; /* abandoned */
+	}
+	if (event->kind == WF_EVENT_UP) {
+		return wf_paths_connect_up(m, event);
+	}
+	if (event->kind == WF_EVENT_DOWN) {
+		return wf_paths_conn_inner_down(m, event);
+	}
+	if (m->state < WF_PATHS_DYING && event->kind != WF_EVENT_DONE) {
+		wf_paths_conn_cause(m, WEFT_PROTOCOL, "it spoke where it has nothing to say");
+		m->t->info.protocol_errors++;
+		wf_paths_conn_kill(m);
+	}
+	return false;
+}
+
+/* Some of the events from `first` on are not those of connections of this transport. Returns how
+ * many of `count` are left. */
+static __attribute__((noinline)) unsigned
+sort_out(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned first,
+	 unsigned count)
+{
+	unsigned kept = first;
+	for (unsigned i = first; i < count; i++) {
+		struct wf_event *event = &at[i];
+		bool inner = event->conn->transport != &t->transport;
+		if (inner && event->kind > WF_EVENT_DOWN && event->conn->shown != event->conn) {
+			event->conn = event->conn->shown; /* came with its UP */
+		} else if (inner && !on_event(t, path, event)) {
+			continue;
+		}
+		if (kept != i) {
+			at[kept] = *event;
+		}
+		kept++;
+	}
+	if (kept < count) {
+		t->turn.hidden = true;
+		wf_paths_attend(t);
+	}
+	return kept;
+}
+
+/* Make the events of an inner transport this one's, where they lie. Returns how many are left. */
+static inline unsigned
+translate(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned count)
+{
+	path->inner->told = false;
+	for (struct wf_event *event = at; event < at + count; event++) {
+		if (event->conn->transport != &t->transport) {
+			return sort_out(t, path, at, (unsigned)(event - at), count);
+		}
+	}
+	return count;
+}
+
+/* What has to be polled on every turn: what carries, or is being made or unmade. If there is none
+ * of it, everything is. And what changed may have called for work of a transport that sleeps. */
+static void
+find_hot(struct wf_paths *t)
+{
+	bool any = false;
+	t->turn.changed = false;
+	t->turn.timer_ns = WF_NEVER;
+	for (unsigned i = 0; i < t->path_count; i++) {
+		t->path[i].hot = false;
+		t->path[i].asleep = false;
+	}
+	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
+		bool upgraded = m->state == WF_PATHS_UP && m->carry == m->fast;
+		wf_paths_timer_before(t, m->deadline_ns);
+		t->path[0].hot |= !upgraded && m->state != WF_PATHS_GONE;
+		if (m->fast != NULL) {
+			m->path->hot = true;
+		}
+		for (unsigned i = 1; m->state == WF_PATHS_OFFERED && i < t->path_count; i++) {
+			t->path[i].hot = true;
+		}
+	}
+	for (unsigned i = 0; i < t->path_count; i++) {
+		any |= t->path[i].hot;
+	}
+	unsigned hot_count = 0;
+	for (unsigned i = 0; i < t->path_count; i++) {
+		struct wf_path *path = &t->path[i];
+		path->hot = (path->hot || !any) && path->inner != NULL;
+		hot_count += path->hot ? 1 : 0;
+		t->turn.only = path->hot ? path : t->turn.only;
+	}
+	t->turn.only = hot_count == 1 ? t->turn.only : NULL;
+}
+
+static void
+run_timers(struct wf_paths *t)
+{
+	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
+		if (m->deadline_ns <= t->turn.now_ns) {
+			wf_paths_conn_expire(m);
+		}
+	}
+	t->turn.changed = true; /* and with it, when the next one is due */
+}
+
+/* A turn that is none of the usual. True: everything is to be looked at. */
+static bool
+attend(struct wf_paths *t)
+{
+	t->turn.turns = 0;
+	t->turn.now_ns = wf_now_ns(t->transport.env);
+	if (t->dead_waiting) {
+		wf_paths_conns_reap(t);
+	}
+	if (t->turn.now_ns >= t->turn.timer_ns) {
+		run_timers(t);
+	}
+	if (t->turn.changed) {
+		find_hot(t);
+	}
+	t->turn.attention = t->turn.timer_ns != WF_NEVER;
+	if (t->turn.now_ns < t->turn.look_ns) {
+		return false;
+	}
+	t->turn.look_ns = t->turn.now_ns + WF_PATHS_LOOK_NS;
+	return true;
+}
+
+/* DOWN of those that no inner connection tells of. */
+static unsigned
+report_failed(struct wf_paths *t, struct wf_event *at, unsigned max)
+{
+	unsigned count = 0;
+	for (struct wf_paths_conn *m = t->conns; m != NULL && count < max; m = m->next) {
+		if (m->state == WF_PATHS_FAILED) {
+			wf_paths_conn_report_failed(m, &at[count++]);
+		}
+	}
+	return count;
+}
+
+/* By any thread. */
+static void
+wake(struct wf_paths *t)
+{
+	if (t->shares) {
+		wf_loop_kick(&t->loop);
+	} else {
+		t->path[0].inner->ops->wake(t->path[0].inner);
+	}
+}
+
+/* A caller that armed sleeps after an empty poll, and does not know that this poll used something
+ * up, or that there is something to be done earlier than it was told. */
+static __attribute__((noinline)) void
+wake_if_due(struct wf_paths *t)
+{
+	if (t->turn.hidden || t->turn.changed || t->failed_count > 0 || t->dead_waiting ||
+	    t->turn.timer_ns < t->turn.armed_ns) {
+		wake(t);
+	}
+	t->turn.hidden = false;
+}
+
+static inline void
+settle_armed(struct wf_paths *t, unsigned event_count)
+{
+	t->turn.armed = false;
+	t->turn.passed_by = false;
+	t->turn.slept = true;
+	if (t->turn.attention && event_count == 0) {
+		wake_if_due(t);
+	}
+}
+
+/* One that slept on is looked at in a poll that a sleep may follow: what it then leaves over, it
+ * tells of only if it was armed. */
+static void
+arm_again(struct wf_paths *t, struct wf_path *path)
+{
+	(void)path->inner->ops->arm(path->inner, &path->armed_ns);
+	if (t->turn.armed && path->armed_ns < t->turn.armed_ns) {
+		t->turn.hidden = true; /* the caller was told otherwise */
+		t->turn.attention = true;
+	}
+}
+
+/* What is quiet is put to sleep as soon as it has nothing, whatever the caller does. */
+static enum weft_status
+poll_path(struct wf_paths *t, struct wf_path *path, struct wf_event *events, unsigned max,
+	  unsigned *count)
+{
+	unsigned got = 0;
+	bool quiet = !path->hot && path->loop != NULL;
+	if (t->turn.armed ? path->asleep : quiet) {
+		arm_again(t, path);
+	}
+	if (path->loop != NULL) {
+		path->loop->noticed = false;
+	}
+	enum weft_status st =
+		path->inner->ops->poll(path->inner, events + *count, max - *count, &got);
+	bool ran = path->armed_ns <= t->turn.now_ns; /* a timer did: it may have another one now */
+	path->asleep = (t->turn.armed || quiet) && got == 0 && !ran;
+	*count += translate(t, path, events + *count, got);
+	return st;
+}
+
+/* `all`: also those that nobody notices. */
+static bool
+is_wanted(const struct wf_paths *t, const struct wf_path *path, bool all)
+{
+	if (path->inner == NULL || path->hot) {
+		return path->inner != NULL;
+	}
+	if (path->loop == NULL) {
+		return all || (t->turn.armed && !path->asleep);
+	}
+	return !path->asleep || path->loop->noticed || path->armed_ns <= t->turn.now_ns;
+}
+
+static enum weft_status
+poll_each(struct wf_paths *t, bool all, struct wf_event *events, unsigned max, unsigned *count)
+{
+	unsigned idx = t->turn.first;
+	enum weft_status st = WEFT_OK;
+	t->turn.first = 0;
+	for (unsigned i = 0; i < t->path_count && st == WEFT_OK; i++) {
+		struct wf_path *path = &t->path[idx];
+		if (is_wanted(t, path, all)) {
+			if (*count == max) {
+				t->turn.first = idx;
+				wf_paths_attend(t);
+				t->turn.look_ns = all ? 0 : t->turn.look_ns;
+				return WEFT_OK;
+			}
+			st = poll_path(t, path, events, max, count);
+		}
+		idx = idx + 1 == t->path_count ? 0 : idx + 1;
+	}
+	return st;
+}
+
+static bool
+is_any_noticed(const struct wf_paths *t)
+{
+	bool any = false;
+	for (unsigned i = 0; i < t->path_count; i++) {
+		any |= t->path[i].loop != NULL && t->path[i].loop->noticed;
+	}
+	return any;
+}
+
+/* If nothing is to be looked at but `only`, for the others sleep and what comes is noticed, calls
+ * go there from now on. */
+static void
+try_to_rest(struct wf_paths *t)
+{
+	bool rests = !t->turn.attention && t->turn.only != NULL;
+	uint64_t soonest_ns = WF_NEVER;
+	for (unsigned i = 0; i < t->path_count && rests; i++) {
+		const struct wf_path *path = &t->path[i];
+		if (path->inner != NULL && path != t->turn.only) {
+			rests = path->asleep && path->loop != NULL && !path->loop->noticed;
+			soonest_ns = path->armed_ns < soonest_ns ? path->armed_ns : soonest_ns;
+		}
+	}
+	if (rests) {
+		t->transport.active = t->turn.only->inner;
+		t->transport.rest_ns = soonest_ns;
+		t->transport.passes_left = WF_PASSED_MAX;
+		t->turn.only->asleep = false; /* nobody knows from now on */
+	}
+}
+
+/* A look of one may have noticed another one whose turn had passed. */
+static void
+poll_soon_if_noticed(struct wf_paths *t)
+{
+	if (is_any_noticed(t)) {
+		t->turn.hidden = true;
+		wf_paths_attend(t);
+	}
+}
+
+enum weft_status
+wf_paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
+	      unsigned *event_count)
+{
+	struct wf_paths *t = wf_paths_of(transport);
+	if (t->turn.slept) { /* a deadline of one that is quiet may have ended that */
+		t->turn.now_ns = wf_now_ns(transport->env);
+	}
+	bool all = (t->turn.attention || ++t->turn.turns >= WF_PATHS_LOOK_TURNS) && attend(t);
+	t->turn.hidden = false;
+	unsigned count = t->failed_count > 0 ? report_failed(t, events, max) : 0;
+	enum weft_status st = poll_each(t, all, events, max, &count);
+	if (t->turn.slept && !t->turn.armed && !all && count == 0 && st == WEFT_OK) {
+		if (t->shares) { /* who else woke the caller? */
+			(void)wf_loop_collect(&t->loop);
+		}
+		st = poll_each(t, true, events, max, &count);
+	}
+	t->turn.slept = false;
+	*event_count = count;
+	if (t->turn.armed || t->turn.passed_by) {
+		poll_soon_if_noticed(t);
+		settle_armed(t, count);
+	}
+	try_to_rest(t);
+	return st;
+}
+
+/* At rest: what `only` brought has UP or DOWN among it, or its look noticed another one, or a
+ * deadline may have come. */
+unsigned
+wf_paths_sift(struct wf_transport *transport, struct wf_event *events, unsigned count)
+{
+	struct wf_paths *t = wf_paths_of(transport);
+	transport->passes_left = WF_PASSED_MAX;
+	if (transport->rest_ns != WF_NEVER && wf_now_ns(transport->env) >= transport->rest_ns) {
+		t->turn.hidden = true;
+		wf_paths_attend(t);
+	}
+	unsigned kept = count;
+	if (t->turn.only->inner->told) {
+		kept = translate(t, t->turn.only, events, count);
+		poll_soon_if_noticed(t);
+	}
+	if (kept == 0 && t->turn.attention) {
+		wake_if_due(t); /* the caller may sleep for that */
+	}
+	return kept;
+}
+
+bool
+wf_paths_arm(struct wf_transport *transport, uint64_t *deadline_ns)
+{
+	struct wf_paths *t = wf_paths_of(transport);
+	t->turn.armed = true;
+	uint64_t soonest_ns = t->failed_count > 0 ? 0 : t->turn.timer_ns;
+	for (unsigned i = 0; i < t->path_count; i++) {
+		struct wf_path *path = &t->path[i];
+		if (path->inner != NULL && !path->asleep) {
+			(void)path->inner->ops->arm(path->inner, &path->armed_ns);
+		}
+		soonest_ns = path->armed_ns < soonest_ns ? path->armed_ns : soonest_ns;
+	}
+	t->turn.armed_ns = soonest_ns;
+	*deadline_ns = soonest_ns;
+	return false; /* one that sleeps on may have been posted to since */
+}
+
+void
+wf_paths_wake(struct wf_transport *transport)
+{
+	wake(wf_paths_of(transport));
+}
