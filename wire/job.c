@@ -4,12 +4,14 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/digest.h"
 #include "wire/bytes.h"
+#include "wire/name.h"
 #include "wire/settings.h"
 #include "wire/shape.h"
 
@@ -27,29 +29,6 @@
 #define KIND_STATIC 1 /* of a tensor; 0: updated */
 #define KIND_REDUCED 2
 #define NAMES_PER_PASS 2048 /* of the search for names that come twice */
-
-static enum weft_status
-check_name(const struct wf_job_tensor *tensor, uint32_t idx)
-{
-	size_t length = strnlen(tensor->name, WF_TENSOR_NAME_BYTES);
-
-	if (length == 0 || length == WF_TENSOR_NAME_BYTES) {
-		return wf_fail(WEFT_INVALID,
-			       "tensor %" PRIu32 ": its name has %zu characters, must be 1 to %d",
-			       idx, length, WF_TENSOR_NAME_BYTES - 1);
-	}
-	for (size_t i = 0; i < length; i++) {
-		uint8_t byte = (uint8_t)tensor->name[i];
-		if (byte <= 0x20 || byte > 0x7e) {
-			return wf_fail(WEFT_INVALID,
-				       "tensor %" PRIu32
-				       ": byte %zu of its name is 0x%02x, must be "
-				       "printable ASCII and no space",
-				       idx, i, byte);
-		}
-	}
-	return WEFT_OK;
-}
 
 /* What a tensor that is only reduced cannot be, or be part of. */
 static enum weft_status
@@ -179,7 +158,9 @@ wf_job_has_priorities(const struct wf_job *job)
 static enum weft_status
 check_tensor(const struct wf_job *job, const struct wf_job_tensor *tensor, uint32_t idx)
 {
-	enum weft_status st = check_name(tensor, idx);
+	char what[32];
+	(void)snprintf(what, sizeof(what), "tensor %" PRIu32, idx);
+	enum weft_status st = wf_name_check(what, tensor->name);
 	if (st != WEFT_OK) {
 		return st;
 	}

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
+#include "wire/name.h"
 #include "wire/settings.h"
 #include "wire/shape.h"
 
@@ -19,31 +20,10 @@
 #define SCHEDULE_AT 28
 #define INIT_AT 32
 
-static enum weft_status
-check_name(const char *name)
-{
-	size_t length = strnlen(name, WF_TENSOR_NAME_BYTES);
-
-	if (length == 0 || length == WF_TENSOR_NAME_BYTES) {
-		return wf_fail(WEFT_INVALID, TABLE ": its name has %zu characters, must be 1 to %d",
-			       length, WF_TENSOR_NAME_BYTES - 1);
-	}
-	for (size_t i = 0; i < length; i++) {
-		uint8_t byte = (uint8_t)name[i];
-		if (byte <= 0x20 || byte > 0x7e) {
-			return wf_fail(WEFT_INVALID,
-				       TABLE ": byte %zu of its name is 0x%02x, must be printable "
-					     "ASCII and no space",
-				       i, byte);
-		}
-	}
-	return WEFT_OK;
-}
-
 enum weft_status
 wf_table_desc_check(const struct wf_table_desc *table)
 {
-	enum weft_status st = check_name(table->name);
+	enum weft_status st = wf_name_check(TABLE, table->name);
 	if (st != WEFT_OK) {
 		return st;
 	}
