@@ -29,6 +29,7 @@
 /* Frames without a credit that a peer may have on the way. A peer returns credits when it has half
  * of them, so two are under way at most: three halves would be more than were given. */
 #define WF_VERBS_CONTROL_MAX 4u
+#define WF_VERBS_RX_IDX_BITS 12u /* of a buffer within its chunk */
 #define WF_VERBS_RX_BYTES (WF_VERBS_FRAME_BYTES + WF_MSG_BODY_MAX) /* of a receive buffer */
 #define WF_VERBS_RING_BYTES (128u << 10) /* messages taken and not yet sent, per connection */
 #define WF_VERBS_CREDIT_FRAMES 8u        /* places for frames beside the queue */
@@ -392,6 +393,32 @@ wf_verbs_rx_pop(struct wf_verbs_rx_list *list)
 	return rx;
 }
 
+/* The buffer that a work request of the device stands for; NULL: there is none such. */
+static inline struct wf_verbs_rx *
+wf_verbs_rx_of(const struct wf_verbs_device *dev, uint64_t wr_id)
+{
+	uint32_t chunk_idx = (uint32_t)wr_id >> WF_VERBS_RX_IDX_BITS;
+	uint32_t idx = (uint32_t)wr_id & ((1u << WF_VERBS_RX_IDX_BITS) - 1);
+	struct wf_verbs_chunk *chunk = chunk_idx < dev->chunk_count ? dev->chunk[chunk_idx] : NULL;
+	if (chunk == NULL || chunk->generation != (uint32_t)(wr_id >> 32) || idx >= chunk->count) {
+		return NULL;
+	}
+	return &chunk->rx[idx];
+}
+
+/* A buffer is no longer needed: it goes back to its queue with the next flush. */
+static inline void
+wf_verbs_rx_forget(struct wf_verbs_rx *rx)
+{
+	struct wf_verbs_chunk *chunk = rx->chunk;
+	if (rx->conn != NULL && rx->counted) {
+		rx->conn->rx.frames_returned++; /* it is posted before the peer hears of it */
+	}
+	rx->counted = false;
+	rx->conn = NULL;
+	wf_verbs_rx_push(chunk->conn == NULL ? &chunk->queues->fresh : &chunk->conn->rx.fresh, rx);
+}
+
 /* Buffers are posted in lists: so many may wait for more. What a peer may send without a credit,
  * and may be on its way, has buffers without them; what needs one finds a buffer, for no credit is
  * told of before its buffer is posted. */
@@ -607,15 +634,7 @@ bool wf_verbs_bind(struct wf_verbs_conn *c, const struct wf_verbs_access *access
 /* Wait a moment for what was posted. */
 enum weft_status wf_verbs_bind_settle(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
 
-/* verbs_recv.c */
-/* Take in receive completions. Returns how many there were. */
-unsigned wf_verbs_poll_receive(struct wf_verbs_queues *q);
-/* All of them that there are now. */
-void wf_verbs_poll_receive_all(struct wf_verbs_queues *q);
-/* Deliver; `discard`: nothing but what frames say to this end itself. */
-void wf_verbs_receive(struct wf_verbs_conn *c, struct wf_events *events, bool discard);
-/* A buffer is no longer needed: it goes back to its queue with the next flush. */
-void wf_verbs_rx_forget(struct wf_verbs_rx *rx);
+/* verbs_rx.c: receive buffers. */
 /* Those that events pointed into. */
 void wf_verbs_rx_reclaim(struct wf_verbs *t);
 /* Post what waits to be, of the queue that `c` receives from. */
@@ -628,3 +647,11 @@ enum weft_status wf_verbs_rx_open(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
 /* The link is closed; what was not delivered is dropped. */
 void wf_verbs_rx_drop(struct wf_verbs_conn *c);
 void wf_verbs_chunk_free(struct wf_verbs_chunk *chunk);
+
+/* verbs_recv.c */
+/* Take in receive completions. Returns how many there were. */
+unsigned wf_verbs_poll_receive(struct wf_verbs_queues *q);
+/* All of them that there are now. */
+void wf_verbs_poll_receive_all(struct wf_verbs_queues *q);
+/* Deliver; `discard`: nothing but what frames say to this end itself. */
+void wf_verbs_receive(struct wf_verbs_conn *c, struct wf_events *events, bool discard);
