@@ -435,6 +435,17 @@ wf_verbs_rx_is_due(const struct wf_verbs_rx_list *fresh)
 enum weft_status wf_verbs_device_get(struct wf_verbs *t, const struct rdma_cm_id *id,
 				     struct wf_verbs_device **out) WEFT_MUST_CHECK;
 void wf_verbs_device_close(struct wf_verbs_device *dev);
+/* Read what a descriptor told of. */
+void wf_verbs_device_async(struct wf_verbs_device *dev);
+/* Make librdmacm close the devices that it has opened, and that are gone: their removal waits. */
+void wf_verbs_devices_forget(const struct wf_verbs *t);
+/* No more of it: its connections end. */
+void wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why);
+
+/* The completion vector of a thread that is bound to `cpu` (-1: to none), of `count`. */
+int wf_verbs_vector(const struct wf_verbs_settings *settings, int cpu, int count);
+
+/* verbs_queues.c: queues of completions, and of receive buffers that all share. */
 /* Queues with room for one more connection. */
 enum weft_status wf_verbs_queues_get(struct wf_verbs_device *dev,
 				     struct wf_verbs_queues **out) WEFT_MUST_CHECK;
@@ -443,18 +454,13 @@ enum weft_status wf_verbs_queues_get(struct wf_verbs_device *dev,
 void wf_verbs_queues_retire(struct wf_verbs_queues *q);
 /* Those retired ones that have no connection any more. */
 void wf_verbs_queues_reap(struct wf_verbs_device *dev);
-/* Read what a descriptor told of. */
-void wf_verbs_device_async(struct wf_verbs_device *dev);
-/* Make librdmacm close the devices that it has opened, and that are gone: their removal waits. */
-void wf_verbs_devices_forget(const struct wf_verbs *t);
-/* No more of it: its connections end. */
-void wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why);
+/* Those that a device which is closed still has. */
+void wf_verbs_queues_close(struct wf_verbs_device *dev);
+/* Read which completion queues had an event. */
+void wf_verbs_queues_read(struct wf_verbs_device *dev);
 /* Take up to WF_VERBS_POLL completions of `cq`. A device whose queue cannot be read is lost, and
  * has none. */
-unsigned wf_verbs_device_poll(struct wf_verbs_device *dev, struct ibv_cq *cq, struct ibv_wc *wc);
-
-/* The completion vector of a thread that is bound to `cpu` (-1: to none), of `count`. */
-int wf_verbs_vector(const struct wf_verbs_settings *settings, int cpu, int count);
+unsigned wf_verbs_queues_poll(struct wf_verbs_device *dev, struct ibv_cq *cq, struct ibv_wc *wc);
 
 /* verbs_caps.c: what a device can. */
 /* Reads no setting but the masks and sizes. */

@@ -67,7 +67,7 @@ wf_verbs_poll_receive(struct wf_verbs_queues *q)
 	unsigned total = 0;
 	unsigned n = 0;
 	do {
-		n = wf_verbs_device_poll(q->dev, q->receive.cq, wc);
+		n = wf_verbs_queues_poll(q->dev, q->receive.cq, wc);
 		for (unsigned i = 0; i < n; i++) {
 			on_receive(q->dev, &wc[i]);
 		}

@@ -578,7 +578,7 @@ wf_verbs_poll_send(struct wf_verbs_queues *q)
 	unsigned total = 0;
 	unsigned n = 0;
 	do {
-		n = wf_verbs_device_poll(q->dev, q->send.cq, wc);
+		n = wf_verbs_queues_poll(q->dev, q->send.cq, wc);
 		for (unsigned i = 0; i < n; i++) {
 			struct wf_verbs_conn *c = conn_of(t, wc[i].wr_id);
 			if (c == NULL || c->qp == NULL) {
