@@ -26,18 +26,6 @@ struct cm_event {
 	uint8_t data[256];
 };
 
-struct wf_verbs_private
-wf_verbs_private_of(const struct wf_verbs_conn *c, enum wf_verbs_private_type type)
-{
-	return (struct wf_verbs_private){
-		.type = type,
-		.features = c->dev != NULL && c->dev->caps.immediate ? WF_VERBS_TAKES_IMMEDIATE : 0,
-		.credits = (uint16_t)c->t->settings.credits,
-		.mark = c->mark,
-		.put_bytes_max = c->t->medium.opts.put_bytes_max,
-	};
-}
-
 /* ---- connecting end ---- */
 
 /* Both ends have their queue pairs. The connecting end speaks first: iWARP wants it so, and on

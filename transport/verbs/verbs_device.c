@@ -233,23 +233,6 @@ wf_verbs_devices_forget(const struct wf_verbs *t)
 	}
 }
 
-void
-wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why)
-{
-	struct wf_verbs *t = dev->t;
-	if (dev->gone) {
-		return;
-	}
-	dev->gone = true;
-	wf_log(t->medium.transport.env, WF_LOG_WARN, "verbs: %s is gone: %s", dev->name, why);
-	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
-	     c = wf_verbs_conn_next(c)) {
-		if (c->dev == dev) {
-			wf_verbs_conn_end(c, WEFT_LOST, "%s: %s", dev->name, why);
-		}
-	}
-}
-
 /* The link may come back before the retries are used up; who is idle learns it from a question. */
 static void
 on_port_error(struct wf_verbs_device *dev, int port)
@@ -267,7 +250,7 @@ on_port_error(struct wf_verbs_device *dev, int port)
 static void
 on_qp_event(struct wf_verbs_device *dev, const struct ibv_async_event *event)
 {
-	struct wf_verbs_conn *c = wf_verbs_link_find(dev, event->element.qp->qp_num);
+	struct wf_verbs_conn *c = wf_verbs_device_find(dev, event->element.qp->qp_num);
 	if (c == NULL) {
 		return;
 	}
@@ -282,7 +265,7 @@ on_qp_event(struct wf_verbs_device *dev, const struct ibv_async_event *event)
 static void
 on_last(struct wf_verbs_device *dev, const struct ibv_async_event *event)
 {
-	struct wf_verbs_conn *c = wf_verbs_link_find(dev, event->element.qp->qp_num);
+	struct wf_verbs_conn *c = wf_verbs_device_find(dev, event->element.qp->qp_num);
 	if (c != NULL) {
 		c->last_said = true;
 		wf_life_ready(&c->life); /* it may have waited for this */
@@ -319,4 +302,42 @@ wf_verbs_device_async(struct wf_verbs_device *dev)
 		dev->t->lib->ack_async_event(&event); /* who ends a queue pair would wait for it */
 		on_async(dev, &event);
 	}
+}
+
+/* ---- its connections ---- */
+
+static struct wf_verbs_conn **
+bucket_of(struct wf_verbs_device *dev, uint32_t qp_num)
+{
+	return &dev->bucket[qp_num % WF_VERBS_BUCKETS];
+}
+
+void
+wf_verbs_device_add(struct wf_verbs_device *dev, struct wf_verbs_conn *c)
+{
+	struct wf_verbs_conn **at = bucket_of(dev, c->qp_num);
+	c->bucket_next = *at;
+	*at = c;
+}
+
+void
+wf_verbs_device_remove(struct wf_verbs_device *dev, struct wf_verbs_conn *c)
+{
+	struct wf_verbs_conn **at = bucket_of(dev, c->qp_num);
+	while (*at != NULL && *at != c) {
+		at = &(*at)->bucket_next;
+	}
+	if (*at == c) {
+		*at = c->bucket_next;
+	}
+}
+
+struct wf_verbs_conn *
+wf_verbs_device_find(const struct wf_verbs_device *dev, uint32_t qp_num)
+{
+	struct wf_verbs_conn *c = dev->bucket[qp_num % WF_VERBS_BUCKETS];
+	while (c != NULL && c->qp_num != qp_num) {
+		c = c->bucket_next;
+	}
+	return c;
 }

@@ -430,17 +430,43 @@ wf_verbs_rx_is_due(const struct wf_verbs_rx_list *fresh)
 	return fresh->count > WF_VERBS_FRESH_MAX;
 }
 
+/* verbs_conn.c: how a connection begins and ends. */
+/* What is not zero in a new connection. */
+void wf_verbs_conn_init(struct wf_verbs_conn *c);
+/* The private data of this end. */
+struct wf_verbs_private wf_verbs_private_of(const struct wf_verbs_conn *c,
+					    enum wf_verbs_private_type type);
+/* Who is connected waits here until the call that made it so has returned on the helper thread. */
+void wf_verbs_task_await(struct wf_verbs_conn *c);
+/* Nothing moves any more; what has come can still be polled. */
+void wf_verbs_link_stop(struct wf_verbs_conn *c);
+/* It was stopped, and the device has told of all that it had: what is polled behind this is the
+ * last. True also where that is not waited for. */
+bool wf_verbs_link_is_drained(const struct wf_verbs_conn *c);
+/* The queue pair is in error, and this end did not put it there: this device refused what the peer
+ * sent. false also where the device does not tell. */
+bool wf_verbs_link_was_violated(const struct wf_verbs_conn *c);
+/* Deliver what came before, then down. */
+void wf_verbs_conn_end(struct wf_verbs_conn *c, enum weft_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The queue pair is in error, and nobody knows why yet. */
+void wf_verbs_conn_suspect(struct wf_verbs_conn *c);
+/* No more of it: its connections end. */
+void wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why);
+
 /* verbs_device.c: devices, and what a transport has of them. */
 /* The device that `id` was bound to, opened if need be. */
 enum weft_status wf_verbs_device_get(struct wf_verbs *t, const struct rdma_cm_id *id,
 				     struct wf_verbs_device **out) WEFT_MUST_CHECK;
 void wf_verbs_device_close(struct wf_verbs_device *dev);
+/* Its connections, by the number of their queue pair. */
+void wf_verbs_device_add(struct wf_verbs_device *dev, struct wf_verbs_conn *c);
+void wf_verbs_device_remove(struct wf_verbs_device *dev, struct wf_verbs_conn *c);
+struct wf_verbs_conn *wf_verbs_device_find(const struct wf_verbs_device *dev, uint32_t qp_num);
 /* Read what a descriptor told of. */
 void wf_verbs_device_async(struct wf_verbs_device *dev);
 /* Make librdmacm close the devices that it has opened, and that are gone: their removal waits. */
 void wf_verbs_devices_forget(const struct wf_verbs *t);
-/* No more of it: its connections end. */
-void wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why);
 
 /* The completion vector of a thread that is bound to `cpu` (-1: to none), of `count`. */
 int wf_verbs_vector(const struct wf_verbs_settings *settings, int cpu, int count);
@@ -529,16 +555,8 @@ void wf_verbs_region_remove(struct wf_transport *transport, uint32_t region);
 enum weft_status wf_verbs_link_open(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
 /* To RTS, unless the kernel does that. */
 enum weft_status wf_verbs_link_start(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
-/* The queue pair is in error, and this end did not put it there: this device refused what the peer
- * sent. false also where the device does not tell. */
-bool wf_verbs_link_was_violated(const struct wf_verbs_conn *c);
 /* The request that c->id stands for has not been withdrawn. */
 bool wf_verbs_link_is_asked(const struct wf_verbs_conn *c);
-/* Nothing moves any more; what has come can still be polled. */
-void wf_verbs_link_stop(struct wf_verbs_conn *c);
-/* It was stopped, and the device has told of all that it had: what is polled behind this is the
- * last. True also where that is not waited for. */
-bool wf_verbs_link_is_drained(const struct wf_verbs_conn *c);
 /* Take in what the device tells, but for receptions. */
 void wf_verbs_link_look(struct wf_verbs_conn *c);
 /* The device was waited for in vain. */
@@ -547,19 +565,11 @@ void wf_verbs_link_undrained(struct wf_verbs_conn *c);
 void wf_verbs_link_close(struct wf_verbs_conn *c);
 /* The connection is about to be freed, or to go to another device: its link is closed. */
 void wf_verbs_link_leave(struct wf_verbs_conn *c);
-struct wf_verbs_conn *wf_verbs_link_find(const struct wf_verbs_device *dev, uint32_t qp_num);
 
-/* verbs_conn.c: what a connection does in each state, and how it ends. */
+/* verbs_life.c: what a connection does in each state. */
 extern const struct wf_life_ops wf_verbs_life_ops;
-/* What is not zero in a new connection. */
-void wf_verbs_conn_init(struct wf_verbs_conn *c);
-/* Deliver what came before, then down. */
-void wf_verbs_conn_end(struct wf_verbs_conn *c, enum weft_status status, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 /* The connection manager says that the peer has gone. */
 void wf_verbs_conn_gone(struct wf_verbs_conn *c);
-/* The queue pair is in error, and nobody knows why yet. */
-void wf_verbs_conn_suspect(struct wf_verbs_conn *c);
 /* One turn: whatever the state asks for. */
 void wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events);
 /* Nobody polled since then, which is no fault of the peer's: after half of peer_timeout its silence
@@ -577,9 +587,6 @@ void wf_verbs_deny(struct wf_verbs_conn *c, const char *why);
 bool wf_verbs_shake_is_held_up(struct wf_verbs_conn *c);
 bool wf_verbs_may_show(struct wf_life *life);
 void wf_verbs_shown(struct wf_life *life);
-/* The private data of this end. */
-struct wf_verbs_private wf_verbs_private_of(const struct wf_verbs_conn *c,
-					    enum wf_verbs_private_type type);
 
 /* verbs_connect.c */
 enum weft_status wf_verbs_connect(struct wf_transport *transport, const struct wf_host *to,

@@ -3,7 +3,6 @@
  * librdmacm, so that it lives in this transport's own context, and so that its timers are ours:
  * what the connection manager would set are seconds. Thread: the transport's owner. */
 #include <errno.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "transport/verbs/verbs_internal.h"
@@ -11,34 +10,6 @@
 #define RING_ALL_BYTES (WF_VERBS_RING_BYTES + WF_VERBS_CREDIT_FRAMES * WF_VERBS_FRAME_BYTES)
 #define SQ_RESERVE 4u /* slots for CREDIT frames */
 #define TASK_LOOK_NS (20 * WF_NS_PER_US)
-
-static struct wf_verbs_conn **
-bucket_of(struct wf_verbs_device *dev, uint32_t qp_num)
-{
-	return &dev->bucket[qp_num % WF_VERBS_BUCKETS];
-}
-
-struct wf_verbs_conn *
-wf_verbs_link_find(const struct wf_verbs_device *dev, uint32_t qp_num)
-{
-	struct wf_verbs_conn *c = dev->bucket[qp_num % WF_VERBS_BUCKETS];
-	while (c != NULL && c->qp_num != qp_num) {
-		c = c->bucket_next;
-	}
-	return c;
-}
-
-static void
-bucket_remove(struct wf_verbs_conn *c)
-{
-	struct wf_verbs_conn **at = bucket_of(c->dev, c->qp_num);
-	while (*at != NULL && *at != c) {
-		at = &(*at)->bucket_next;
-	}
-	if (*at == c) {
-		*at = c->bucket_next;
-	}
-}
 
 static enum weft_status
 open_memory(struct wf_verbs_conn *c)
@@ -121,8 +92,7 @@ open_qp(struct wf_verbs_conn *c)
 	c->drains = false;
 	c->undrained = false;
 	c->qp_num = c->qp->qp_num;
-	c->bucket_next = *bucket_of(dev, c->qp_num);
-	*bucket_of(dev, c->qp_num) = c;
+	wf_verbs_device_add(dev, c);
 	wf_verbs_sq_init(&c->tx.sq, dev->caps.send_queue, SQ_RESERVE);
 	return WEFT_OK;
 }
@@ -292,17 +262,6 @@ wf_verbs_link_start(struct wf_verbs_conn *c)
 }
 
 bool
-wf_verbs_link_was_violated(const struct wf_verbs_conn *c)
-{
-	struct ibv_qp_attr attr;
-	struct ibv_qp_init_attr init;
-	memset(&attr, 0, sizeof(attr));
-	return c->qp != NULL && c->dev->caps.query_is_true && !c->dev->gone &&
-	       c->t->lib->query_qp(c->qp, &attr, IBV_QP_STATE, &init) == 0 &&
-	       attr.qp_state == IBV_QPS_ERR;
-}
-
-bool
 wf_verbs_link_is_asked(const struct wf_verbs_conn *c)
 {
 	struct ibv_qp_attr attr;
@@ -311,52 +270,6 @@ wf_verbs_link_is_asked(const struct wf_verbs_conn *c)
 	int mask = 0;
 	/* The state of the request decides whether there are attributes for a queue pair. */
 	return c->id != NULL && c->t->lib->init_qp_attr(c->id, &attr, &mask) == 0;
-}
-
-/* On iWARP: who is connected has the answer that rdma_connect asked for, on the helper thread, so
- * that call is about to return. Until it has, nothing of the link may be touched, and bytes would
- * land in it. */
-static void
-await_connect(struct wf_verbs_conn *c)
-{
-	struct wf_env *env = c->t->medium.transport.env;
-	while (c->task.running && c->linked) {
-		c->task.running = !atomic_load_explicit(&c->task.task.done,
-							memory_order_acquire); /* env's release */
-		if (c->task.running) {
-			wf_wait(env, -1, wf_now_ns(env) + TASK_LOOK_NS);
-		}
-	}
-}
-
-void
-wf_verbs_link_stop(struct wf_verbs_conn *c)
-{
-	await_connect(c);
-	if (c->qp != NULL && !c->task.running) {
-		struct ibv_qp_attr attr;
-		memset(&attr, 0, sizeof(attr));
-		attr.qp_state = IBV_QPS_ERR;
-		(void)c->t->lib->modify_qp(c->qp, &attr, IBV_QP_STATE);
-	}
-}
-
-/* The last work request of a list is signalled, and fails where it is not carried out: it is the
- * mark behind all others. A queue of its own gives each buffer back; of a shared one the device
- * says that it takes no more. On iWARP what was posted to a queue pair that had ended may be lost.
- */
-bool
-wf_verbs_link_is_drained(const struct wf_verbs_conn *c)
-{
-	const struct wf_verbs_device *dev = c->dev;
-	if (c->qp == NULL || !c->receives || c->undrained || dev->gone ||
-	    dev->undrained >= WF_VERBS_UNDRAINED_MAX) {
-		return true;
-	}
-	bool sent = dev->caps.iwarp || wf_verbs_sq_is_ended(&c->tx.sq);
-	bool received =
-		c->queues->srq == NULL ? c->rx.posted == 0 : c->last_said || !dev->caps.says_last;
-	return sent && received;
 }
 
 void
@@ -418,7 +331,7 @@ close_qp(struct wf_verbs_conn *c)
 	(void)c->t->lib->destroy_qp(c->qp);
 	c->qp = NULL;
 	wf_verbs_poll_receive(c->queues);
-	bucket_remove(c);
+	wf_verbs_device_remove(c->dev, c);
 }
 
 static void
@@ -443,7 +356,7 @@ close_memory(struct wf_verbs_conn *c)
 void
 wf_verbs_link_close(struct wf_verbs_conn *c)
 {
-	await_connect(c);
+	wf_verbs_task_await(c);
 	if (c->task.running) {
 		return; /* a thread is at it: when it has done, the connection is freed */
 	}

@@ -37,7 +37,7 @@ on_receive(struct wf_verbs_device *dev, const struct ibv_wc *wc)
 	}
 	struct wf_verbs_conn *c = rx->chunk->conn;
 	if (c == NULL) {
-		c = wf_verbs_link_find(dev, wc->qp_num);
+		c = wf_verbs_device_find(dev, wc->qp_num);
 	} else if (--c->rx.posted == 0) {
 		wf_life_ready(&c->life); /* that may be all that it waited for */
 	}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs_life: what a connection does in each state (transport/life.h).
+ *
+ * RESOLVING - ADDRESSING - ROUTING - PREPARING - REQUESTING are the stages of CONNECTING. SHAKING
+ * is passed through by an accepting end only where the hello was too long for the request. Thread:
+ * the transport's owner. */
+#include <stdio.h>
+#include <string.h>
+
+#include "transport/verbs/verbs_internal.h"
+
+/* Where a task is running the transport is being closed: else such a connection is held. */
+static void
+verbs_fini(struct wf_life *life)
+{
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
+	struct wf_env *env = life->conn.transport->env;
+	while (c->task.running) {
+		wf_verbs_connect_visit(c);
+		wf_wait(env, -1, wf_now_ns(env) + WF_NS_PER_MS);
+	}
+	wf_look_up_abandon(&c->look_up, &c->t->orphans);
+	wf_verbs_link_close(c);
+	wf_verbs_link_leave(c);
+	c->t->conn[c->idx] = NULL;
+	wf_free(env, c->tx.entry, c->tx.entry_count * sizeof(*c->tx.entry));
+	wf_free(env, c->tx.ring,
+		WF_VERBS_RING_BYTES + WF_VERBS_CREDIT_FRAMES * WF_VERBS_FRAME_BYTES);
+}
+
+static bool
+verbs_is_held(struct wf_life *life)
+{
+	return wf_verbs_conn_of(&life->conn)->task.running;
+}
+
+static void
+verbs_up(struct wf_life *life)
+{
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
+	const struct wf_transport_opts *opts = &c->t->medium.opts;
+	uint64_t span_ns = c->may_send ? opts->peer_timeout_ns / 4 : opts->handshake_timeout_ns;
+	wf_life_deadline(life, wf_now_ns(opts->env) + span_ns);
+	wf_life_ready(&c->life);
+}
+
+static void
+verbs_cut(struct wf_life *life, enum wf_life_state before)
+{
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
+	(void)before;
+	wf_look_up_abandon(&c->look_up, &c->t->orphans);
+	wf_verbs_rx_drop(c);
+	wf_verbs_link_close(c);
+}
+
+void
+wf_verbs_conn_gone(struct wf_verbs_conn *c)
+{
+	if (c->life.state == WF_LIFE_ENDING && c->verdict_waits) {
+		c->verdict_waits = false; /* it is here */
+		if (c->end_status == WEFT_LOST) {
+			snprintf(c->end_why, sizeof(c->end_why), "the peer closed without warning");
+		}
+		wf_life_ready(&c->life);
+	}
+	if (c->life.state >= WF_LIFE_ENDING) {
+		return;
+	}
+	if (c->qp != NULL) {
+		wf_verbs_poll_send(c->queues); /* an error of ours may be the cause */
+	}
+	if (wf_verbs_link_was_violated(c)) {
+		wf_verbs_conn_end(c, WEFT_PROTOCOL, "%s refused what the peer sent", c->dev->name);
+	} else {
+		wf_verbs_conn_end(c, WEFT_LOST, "the peer closed without warning");
+	}
+}
+
+/* Completions of receptions were polled, perhaps not those of sends, which may say the cause. */
+static void
+judge(struct wf_verbs_conn *c)
+{
+	c->suspected = false;
+	if (c->qp != NULL && c->life.state < WF_LIFE_ENDING) {
+		wf_verbs_poll_send(c->queues);
+		c->suspected = false; /* those that were flushed say nothing new */
+	}
+	if (c->life.state >= WF_LIFE_ENDING) {
+		return;
+	}
+	if (wf_verbs_link_was_violated(c)) {
+		wf_verbs_conn_end(c, WEFT_PROTOCOL, "%s refused what the peer sent", c->dev->name);
+		return;
+	}
+	wf_verbs_conn_end(c, WEFT_LOST, "the queue pair broke");
+	c->verdict_waits = true;
+	wf_life_deadline(&c->life, wf_now_ns(c->t->medium.transport.env) + WF_VERBS_VERDICT_NS);
+}
+
+/* ---- turns ---- */
+
+/* Credits come without one of their own, so buffers are posted also where none are owed. */
+static void
+return_buffers(struct wf_verbs_conn *c)
+{
+	wf_verbs_return_credits(c);
+	if (wf_verbs_rx_is_due(&c->rx.fresh)) {
+		wf_verbs_rx_flush(c);
+	}
+}
+
+static void
+serve(struct wf_verbs_conn *c, struct wf_events *events)
+{
+	wf_verbs_emit_done(c, events, WEFT_OK);
+	wf_verbs_receive(c, events, false);
+	if (c->windows_waiting > 0 || c->tx.posted < c->tx.taken) {
+		wf_verbs_pump(c);
+	}
+	return_buffers(c);
+}
+
+static void
+drain(struct wf_verbs_conn *c, struct wf_events *events)
+{
+	wf_verbs_emit_done(c, events, WEFT_OK);
+	wf_verbs_receive(c, events, true);
+	if (c->life.state == WF_LIFE_DRAINING && !c->last_queued && wf_verbs_tx_idle(c)) {
+		wf_verbs_send_frame(c, WF_VERBS_CLOSE, NULL, 0);
+		c->last_queued = true;
+	}
+	wf_verbs_pump(c);
+	return_buffers(c);
+	if (c->life.state == WF_LIFE_DRAINING && c->last_queued && wf_verbs_tx_idle(c)) {
+		wf_life_enter(&c->life, WF_LIFE_LINGERING);
+	}
+	if (c->life.state == WF_LIFE_LINGERING && c->peer_closed) {
+		wf_verbs_conn_end(c, WEFT_CLOSED, "closed by this end");
+	}
+}
+
+/* ENDING. */
+static void
+wind_up(struct wf_verbs_conn *c, struct wf_events *events)
+{
+	bool discard = c->life.disconnected || c->life.refused || !c->life.was_up;
+	bool late = c->t->medium.loop.now_ns >= c->life.deadline_ns;
+	if (late) { /* this end may have been, and not have looked since */
+		wf_verbs_link_look(c);
+	}
+	bool drained = wf_verbs_link_is_drained(c); /* before the last look */
+	if (c->qp != NULL) {
+		wf_verbs_poll_receive_all(c->queues);
+		drained = drained || wf_verbs_link_is_drained(c);
+	}
+	wf_verbs_emit_done(c, events, WEFT_OK);
+	wf_verbs_receive(c, events, discard);
+	if (c->life.state != WF_LIFE_ENDING || c->rx.list.first != NULL) {
+		return;
+	}
+	if (late && !drained) {
+		wf_verbs_link_undrained(c);
+	}
+	if (late || (drained && !c->verdict_waits)) {
+		wf_life_down(&c->life, c->end_status, "%s", c->end_why);
+	}
+}
+
+static bool
+verbs_finish(struct wf_life *life, struct wf_events *events)
+{
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
+	wf_verbs_emit_done(c, events, WEFT_LOST);
+	return c->tx.done == c->tx.taken;
+}
+
+static void
+verbs_visit(struct wf_life *life, struct wf_events *events)
+{
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
+	switch (life->state) {
+	case WF_LIFE_CONNECTING:
+		wf_verbs_connect_visit(c);
+		break;
+	case WF_LIFE_SHAKING:
+	case WF_LIFE_WAITING:
+	case WF_LIFE_UP:
+		serve(c, events);
+		break;
+	case WF_LIFE_DRAINING:
+	case WF_LIFE_LINGERING:
+		drain(c, events);
+		break;
+	case WF_LIFE_ENDING:
+		wind_up(c, events);
+		break;
+	case WF_LIFE_DECIDED:
+	case WF_LIFE_DYING:
+	case WF_LIFE_DEAD:
+		break;
+	}
+}
+
+/* Something that no completion and no deadline will tell of. */
+static bool
+has_work(struct wf_verbs_conn *c)
+{
+	const struct wf_verbs_tx *tx = &c->tx;
+	if (c->life.state == WF_LIFE_DECIDED || c->life.state >= WF_LIFE_DYING) {
+		return false; /* life knows */
+	}
+	if (c->suspected || c->rx.list.first != NULL) {
+		return true;
+	}
+	return tx->done < tx->posted &&
+	       wf_verbs_sq_is_over(&tx->sq, tx->entry[tx->done & (tx->entry_count - 1)].last);
+}
+
+void
+wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events)
+{
+	if (c->suspected) {
+		judge(c);
+	}
+	if (c->life.state == WF_LIFE_UP) { /* as most visits find it, and leave it */
+		serve(c, events);
+	}
+	if (c->life.state != WF_LIFE_UP && !wf_events_full(events)) {
+		wf_life_visit(&c->life, events);
+	}
+	if (has_work(c)) {
+		wf_life_ready(&c->life);
+	}
+}
+
+/* ---- time ---- */
+
+/* Is the peer's device there? What it owes is completions; credits, and with them slots of its
+ * memory, are its process's to give, which may be stopped. On InfiniBand the device of this end
+ * says when the other one is silent. */
+static void
+expire_up(struct wf_verbs_conn *c)
+{
+	const struct wf_verbs_tx *tx = &c->tx;
+	uint64_t timeout_ns = c->t->medium.opts.peer_timeout_ns;
+	uint64_t now_ns = c->t->medium.loop.now_ns;
+	bool waits = tx->sq.completed < tx->sq.posted;
+	if (!c->may_send) {
+		wf_verbs_conn_end(c, WEFT_TIMEOUT, "accepted, but silent for %llu ms",
+				  (unsigned long long)(c->t->medium.opts.handshake_timeout_ns /
+						       WF_NS_PER_MS));
+		return;
+	}
+	if (tx->progress_ns == WF_NEVER) {
+		c->tx.progress_ns = now_ns; /* it begins to count */
+	}
+	if (c->dev->caps.iwarp && waits && now_ns > tx->progress_ns &&
+	    now_ns - tx->progress_ns >= timeout_ns) {
+		wf_verbs_conn_end(c, WEFT_TIMEOUT, "its device is silent for %llu ms",
+				  (unsigned long long)(timeout_ns / WF_NS_PER_MS));
+		return;
+	}
+	if (!waits && now_ns - c->rx.heard_ns >= timeout_ns / 4) {
+		wf_verbs_ask_alive(c);
+	}
+	wf_life_deadline(&c->life, now_ns + timeout_ns / 4);
+}
+
+/* How far an attempt has come. */
+static const char *
+what_is_missing(const struct wf_verbs_conn *c)
+{
+	if (c->stage == WF_VERBS_RESOLVING) {
+		return "the name was not looked up";
+	}
+	if (c->stage == WF_VERBS_REQUESTING && c->repeated) {
+		return "two requests were not answered";
+	}
+	return c->stage == WF_VERBS_REQUESTING || c->repeated ? "the request was not answered"
+							      : "no way there was found";
+}
+
+void
+wf_verbs_conn_give_time(struct wf_verbs_conn *c, uint64_t since_ns)
+{
+	bool up = c->life.state == WF_LIFE_UP && c->may_send;
+	if (up && c->t->medium.loop.now_ns - since_ns >= c->t->medium.opts.peer_timeout_ns / 2) {
+		c->tx.progress_ns =
+			c->t->medium.loop.now_ns; /* what came meanwhile was not looked at */
+		c->rx.heard_ns = c->t->medium.loop.now_ns;
+	}
+	bool handshake = c->life.state <= WF_LIFE_UP && !up;
+	if (!handshake || c->stood_still || c->life.deadline_ns == WF_NEVER) {
+		return;
+	}
+	uint64_t begun_ns = c->life.incoming
+				    ? since_ns
+				    : c->life.attempt_ns - c->t->medium.opts.connect_timeout_ns;
+	uint64_t span_ns = c->t->medium.loop.now_ns - (begun_ns > since_ns ? begun_ns : since_ns);
+	if (span_ns >= WF_VERBS_STILL_NS) { /* it did not begin at the end of that time */
+		c->stood_still = true;
+		c->life.attempt_ns += span_ns;
+		wf_life_deadline(&c->life, c->life.deadline_ns + span_ns);
+	}
+}
+
+static const char *
+verbs_late(struct wf_life *life)
+{
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
+	if (life->state == WF_LIFE_CONNECTING) {
+		bool early = life->deadline_ns < life->attempt_ns;
+		bool goes_on = early &&
+			       wf_verbs_connect_repeat(c, "the request or its answer may be lost");
+		return goes_on ? NULL : what_is_missing(c);
+	}
+	if (life->state == WF_LIFE_UP) {
+		expire_up(c);
+	} else if (life->state == WF_LIFE_WAITING && wf_verbs_link_is_asked(c)) {
+		wf_life_deadline(life, c->t->medium.loop.now_ns + WF_VERBS_WITHDRAWN_NS);
+	} else if (life->state == WF_LIFE_WAITING) {
+		wf_verbs_conn_end(c, WEFT_LOST, "the peer gave up");
+	} else {
+		wf_life_ready(&c->life); /* DECIDED, ENDING: it waited for this time */
+	}
+	return NULL;
+}
+
+static void
+verbs_end(struct wf_life *life)
+{
+	wf_verbs_conn_end(wf_verbs_conn_of(&life->conn), WEFT_CLOSED, "closed by this end");
+}
+
+static void
+verbs_deny(struct wf_life *life, const char *why)
+{
+	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
+	if (c->qp == NULL) { /* else there is a link, which ends */
+		wf_verbs_deny(c, why);
+	}
+}
+
+const struct wf_life_ops wf_verbs_life_ops = {
+	.conn_bytes = sizeof(struct wf_verbs_conn),
+	.ready = wf_life_ready,
+	.visit = verbs_visit,
+	.late = verbs_late,
+	.end = verbs_end,
+	.may_show = wf_verbs_may_show,
+	.shown = wf_verbs_shown,
+	.up = verbs_up,
+	.answer = wf_verbs_answer,
+	.deny = verbs_deny,
+	.cut = verbs_cut,
+	.finish = verbs_finish,
+	.is_held = verbs_is_held,
+	.fini = verbs_fini,
+};
