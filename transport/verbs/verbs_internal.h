@@ -575,18 +575,19 @@ void wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events);
 /* Nobody polled since then, which is no fault of the peer's: after half of peer_timeout its silence
  * begins to count anew, and a handshake under way gets that time back, once. */
 void wf_verbs_conn_give_time(struct wf_verbs_conn *c, uint64_t since_ns);
-/* verbs_cm.c: events of the connection manager, and the way from there to UP. */
-void wf_verbs_cm_read(struct wf_verbs *t);
+
+/* verbs_answer.c: the accepting end, up to the answer. */
 /* Send the verdict, by itself or with what makes the link. */
 bool wf_verbs_answer(struct wf_life *life, bool accept, const void *verdict, size_t verdict_bytes);
 /* Make the link and accept, or down. NULL, or too long: the verdict follows. */
 void wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdict_bytes);
 /* Reject its request. */
 void wf_verbs_deny(struct wf_verbs_conn *c, const char *why);
-/* An incoming one is not shown yet. */
-bool wf_verbs_shake_is_held_up(struct wf_verbs_conn *c);
 bool wf_verbs_may_show(struct wf_life *life);
 void wf_verbs_shown(struct wf_life *life);
+
+/* verbs_cm.c: events of the connection manager, which lead on to UP, or down. */
+void wf_verbs_cm_read(struct wf_verbs *t);
 
 /* verbs_connect.c */
 enum weft_status wf_verbs_connect(struct wf_transport *transport, const struct wf_host *to,
