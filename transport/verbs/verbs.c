@@ -315,6 +315,7 @@ verbs_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	t->medium.loop.apart = true; /* its sources read events, and end connections for them */
 	(void)wf_loop_now_ns(&t->medium.loop);
 	t->cm_source.notify = notify_cm;
+	t->async_notify = wf_verbs_async_notify;
 	enum weft_status st = set_up(t);
 	if (st != WEFT_OK) {
 		verbs_close(&t->medium.transport);

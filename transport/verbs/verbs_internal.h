@@ -321,9 +321,11 @@ struct wf_verbs {
 	struct wf_verbs_listener listener[WF_VERBS_LISTENERS_MAX];
 	unsigned listener_count;
 	struct wf_verbs_device *device[WF_VERBS_DEVICES_MAX]; /* NULL: free */
-	struct wf_verbs_queues *queues;                       /* of all of them */
-	struct wf_verbs_registration *registrations;          /* under way */
-	struct wf_look_up *orphans;                           /* of those that nobody waits for */
+	/* Reads the events of a device; set at open, for who opens devices stands below. */
+	void (*async_notify)(struct wf_loop_source *source, uint32_t mask);
+	struct wf_verbs_queues *queues;              /* of all of them */
+	struct wf_verbs_registration *registrations; /* under way */
+	struct wf_look_up *orphans;                  /* of those that nobody waits for */
 	struct wf_verbs_conn **conn; /* [of `places`], by what work requests say; NULL: free */
 	uint32_t conn_generation;
 
@@ -463,8 +465,6 @@ void wf_verbs_device_close(struct wf_verbs_device *dev);
 void wf_verbs_device_add(struct wf_verbs_device *dev, struct wf_verbs_conn *c);
 void wf_verbs_device_remove(struct wf_verbs_device *dev, struct wf_verbs_conn *c);
 struct wf_verbs_conn *wf_verbs_device_find(const struct wf_verbs_device *dev, uint32_t qp_num);
-/* Read what a descriptor told of. */
-void wf_verbs_device_async(struct wf_verbs_device *dev);
 /* Make librdmacm close the devices that it has opened, and that are gone: their removal waits. */
 void wf_verbs_devices_forget(const struct wf_verbs *t);
 
@@ -549,6 +549,12 @@ bool wf_verbs_registrations_leave(struct wf_verbs_conn *c);
 enum weft_status wf_verbs_region_add(struct wf_transport *transport, const struct wf_region *region,
 				     uint32_t *out);
 void wf_verbs_region_remove(struct wf_transport *transport, uint32_t region);
+
+/* verbs_async.c: what a device reports besides completions. */
+/* Read all that there is now, and act on it. */
+void wf_verbs_async_read(struct wf_verbs_device *dev);
+/* The same, for the loop. */
+void wf_verbs_async_notify(struct wf_loop_source *source, uint32_t mask);
 
 /* verbs_link.c: the queue pair of a connection and all that belongs to it. */
 /* On the device of c->id. The queue pair is in state INIT, with its receive buffers posted. */

@@ -276,7 +276,7 @@ void
 wf_verbs_link_look(struct wf_verbs_conn *c)
 {
 	if (c->qp != NULL) {
-		wf_verbs_device_async(c->dev);
+		wf_verbs_async_read(c->dev);
 		wf_verbs_poll_send(c->queues);
 	}
 }
