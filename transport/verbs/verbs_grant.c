@@ -46,9 +46,12 @@ open_window(struct wf_verbs_conn *c, struct ibv_mr *mr, const struct wf_verbs_ra
 	return wf_verbs_bind_settle(c);
 }
 
-bool
+void
 wf_verbs_access_bind(struct wf_verbs_conn *c)
 {
+	if (!wf_verbs_can_send(c)) {
+		return;
+	}
 	for (unsigned i = 0; i < WF_GRANTS_MAX && c->windows_waiting > 0; i++) {
 		struct wf_verbs_access *access = &c->access[i];
 		if (!access->waits) {
@@ -57,12 +60,11 @@ wf_verbs_access_bind(struct wf_verbs_conn *c)
 		struct ibv_mr *mr =
 			access->mr != NULL ? access->mr : wf_verbs_region_mr(c, access->region);
 		if (mr == NULL || !wf_verbs_bind(c, access, mr)) {
-			return false;
+			return;
 		}
 		access->waits = false;
 		c->windows_waiting--;
 	}
-	return true;
 }
 
 static enum weft_status

@@ -395,6 +395,13 @@ wf_verbs_rx_pop(struct wf_verbs_rx_list *list)
 	return rx;
 }
 
+static inline bool
+wf_verbs_can_send(const struct wf_verbs_conn *c)
+{
+	return c->may_send && c->qp != NULL && c->life.state >= WF_LIFE_SHAKING &&
+	       c->life.state <= WF_LIFE_LINGERING;
+}
+
 /* The buffer that a work request of the device stands for; NULL: there is none such. */
 static inline struct wf_verbs_rx *
 wf_verbs_rx_of(const struct wf_verbs_device *dev, uint64_t wr_id)
@@ -623,8 +630,9 @@ enum weft_status wf_verbs_grant(struct wf_conn *conn, const struct wf_grant *gra
 				struct wf_grant_key *out);
 void wf_verbs_release(struct wf_conn *conn, uint32_t slot);
 void wf_verbs_access_close(struct wf_verbs_conn *c);
-/* Bind what waited for its region. False: some still do, or there is no room now. */
-bool wf_verbs_access_bind(struct wf_verbs_conn *c);
+/* Bind what waited for its region or for room, as far as these are here now: the end of either
+ * makes the connection ready, and nothing else is posted before. */
+void wf_verbs_access_bind(struct wf_verbs_conn *c);
 /* A PUT that an immediate, or a frame, tells of. */
 enum weft_status wf_verbs_put_notice(struct wf_verbs_conn *c, uint32_t tag,
 				     struct wf_landing *out) WEFT_MUST_CHECK;
@@ -637,7 +645,7 @@ enum weft_status wf_verbs_post(struct wf_conn *conn, const struct wf_op *ops, un
 /* Queue a frame of this backend's own. */
 void wf_verbs_send_frame(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind, const void *body,
 			 size_t bytes);
-/* Hand to the device what credits and slots allow. */
+/* Hand to the device what credits and slots allow; nothing while windows wait to be bound. */
 void wf_verbs_pump(struct wf_verbs_conn *c);
 /* Return credits, if it is time. */
 void wf_verbs_return_credits(struct wf_verbs_conn *c);

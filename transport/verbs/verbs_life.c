@@ -110,14 +110,25 @@ return_buffers(struct wf_verbs_conn *c)
 	}
 }
 
+/* Windows are bound before anything else is posted: the key that tells the peer of one may be in
+ * the queue. */
+static void
+send_waiting(struct wf_verbs_conn *c)
+{
+	if (c->windows_waiting > 0) {
+		wf_verbs_access_bind(c);
+	}
+	if (c->tx.posted < c->tx.taken) {
+		wf_verbs_pump(c);
+	}
+}
+
 static void
 serve(struct wf_verbs_conn *c, struct wf_events *events)
 {
 	wf_verbs_emit_done(c, events, WEFT_OK);
 	wf_verbs_receive(c, events, false);
-	if (c->windows_waiting > 0 || c->tx.posted < c->tx.taken) {
-		wf_verbs_pump(c);
-	}
+	send_waiting(c);
 	return_buffers(c);
 }
 
@@ -130,7 +141,7 @@ drain(struct wf_verbs_conn *c, struct wf_events *events)
 		wf_verbs_send_frame(c, WF_VERBS_CLOSE, NULL, 0);
 		c->last_queued = true;
 	}
-	wf_verbs_pump(c);
+	send_waiting(c);
 	return_buffers(c);
 	if (c->life.state == WF_LIFE_DRAINING && c->last_queued && wf_verbs_tx_idle(c)) {
 		wf_life_enter(&c->life, WF_LIFE_LINGERING);

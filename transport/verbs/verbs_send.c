@@ -372,18 +372,11 @@ post_frame(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
 	return true;
 }
 
-static bool
-may_pump(const struct wf_verbs_conn *c)
-{
-	return c->may_send && c->qp != NULL && c->life.state >= WF_LIFE_SHAKING &&
-	       c->life.state <= WF_LIFE_LINGERING;
-}
-
 void
 wf_verbs_pump(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_tx *tx = &c->tx;
-	if (!may_pump(c) || (c->windows_waiting > 0 && !wf_verbs_access_bind(c))) {
+	if (!wf_verbs_can_send(c) || c->windows_waiting > 0) {
 		return;
 	}
 	while (tx->posted < tx->taken && c->life.state <= WF_LIFE_LINGERING) {
@@ -425,7 +418,7 @@ void
 wf_verbs_return_credits(struct wf_verbs_conn *c)
 {
 	uint32_t unsaid = c->rx.frames_returned - c->rx.returned_said;
-	if (unsaid >= c->t->settings.credits / 2 && may_pump(c)) {
+	if (unsaid >= c->t->settings.credits / 2 && wf_verbs_can_send(c)) {
 		wf_verbs_rx_flush(c);                  /* all of them can be said */
 		(void)send_beside(c, WF_VERBS_CREDIT); /* each completion leads here again */
 	}
@@ -437,7 +430,7 @@ wf_verbs_return_credits(struct wf_verbs_conn *c)
 void
 wf_verbs_ask_alive(struct wf_verbs_conn *c)
 {
-	if (!may_pump(c) || c->dev->caps.iwarp || wf_verbs_sq_room(&c->tx.sq) == 0) {
+	if (!wf_verbs_can_send(c) || c->dev->caps.iwarp || wf_verbs_sq_room(&c->tx.sq) == 0) {
 		return;
 	}
 	uint64_t position = 0;
