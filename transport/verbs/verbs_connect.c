@@ -171,6 +171,7 @@ void
 wf_verbs_connect_route(struct wf_verbs_conn *c)
 {
 	c->preparing_ns = wf_now_ns(c->t->medium.transport.env);
+	c->prepare_why[0] = '\0';
 	if (wf_verbs_link_open(c) != WEFT_OK) {
 		wf_verbs_connect_next(c, weft_last_error());
 		return;
@@ -183,7 +184,9 @@ wf_verbs_connect_route(struct wf_verbs_conn *c)
 static void
 prepare(struct wf_verbs_conn *c)
 {
-	if (wf_verbs_regions_are_here(c)) {
+	if (c->prepare_why[0] != '\0') {
+		wf_verbs_connect_next(c, c->prepare_why);
+	} else if (wf_verbs_regions_are_here(c)) {
 		c->life.attempt_ns += wf_now_ns(c->t->medium.transport.env) - c->preparing_ns;
 		request(c);
 	}

@@ -297,8 +297,9 @@ struct wf_verbs_conn {
 	struct wf_look_up *look_up;         /* NULL when the addresses are here */
 	struct wf_addresses addresses;
 	unsigned address_next;
-	bool repeated;         /* the request was made a second time */
-	uint64_t preparing_ns; /* since when, in PREPARING */
+	bool repeated;                  /* the request was made a second time */
+	uint64_t preparing_ns;          /* since when, in PREPARING */
+	char prepare_why[WF_WHY_BYTES]; /* why a region cannot be registered there; "": it can */
 
 	/* ENDING, and a queue pair in error whose cause is not known yet. */
 	enum weft_status end_status;

@@ -214,8 +214,8 @@ notify(struct wf_verbs *t, const struct wf_verbs_registration *r)
 		if (r->status == WEFT_OK) {
 			wf_life_ready(&c->life);
 		} else if (wf_verbs_conn_is_at(c, WF_VERBS_PREPARING)) {
-			wf_verbs_connect_next(c, r->why);
-			t->medium.dead_waiting |= c->life.state == WF_LIFE_DEAD;
+			snprintf(c->prepare_why, sizeof(c->prepare_why), "%s", r->why);
+			wf_life_ready(&c->life); /* which goes on with its other addresses */
 		} else {
 			wf_verbs_conn_end(c, WEFT_LOST, "%s", r->why);
 		}
