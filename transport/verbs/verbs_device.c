@@ -40,17 +40,11 @@ open_filler(struct wf_verbs_device *dev)
 }
 
 static enum weft_status
-open_tables(struct wf_verbs_device *dev)
+open_parts(struct wf_verbs_device *dev)
 {
-	struct wf_env *env = dev->t->medium.transport.env;
-	uint32_t share = dev->caps.queues_share;
-	dev->queues_max = (dev->caps.conn_max + share - 1) / share + WF_VERBS_RETIRED_MAX;
-	dev->chunk_max = dev->queues_max * share;
-	dev->queues = wf_zalloc_array(env, dev->queues_max, sizeof(struct wf_verbs_queues *));
-	dev->chunk = wf_zalloc_array(env, dev->chunk_max, sizeof(struct wf_verbs_chunk *));
-	if (dev->queues == NULL || dev->chunk == NULL) {
-		return wf_fail(WEFT_NOMEM, "%s: tables for %u connections", dev->name,
-			       dev->caps.conn_max);
+	enum weft_status st = wf_verbs_queues_open(dev);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	dev->channel = dev->t->lib->create_comp_channel(dev->context);
 	dev->pd = dev->t->lib->alloc_pd(dev->context);
@@ -87,7 +81,6 @@ void
 wf_verbs_device_close(struct wf_verbs_device *dev)
 {
 	const struct wf_verbs_lib *lib = dev->t->lib;
-	struct wf_env *env = dev->t->medium.transport.env;
 	WF_ASSERT(dev->conn_count == 0 && dev->registering == 0);
 	wf_verbs_queues_close(dev);
 	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
@@ -107,9 +100,7 @@ wf_verbs_device_close(struct wf_verbs_device *dev)
 		wf_loop_unwatch(&dev->t->medium.loop, dev->context->async_fd);
 		(void)lib->close_device(dev->context);
 	}
-	wf_free(env, dev->queues, dev->queues_max * sizeof(struct wf_verbs_queues *));
-	wf_free(env, dev->chunk, dev->chunk_max * sizeof(struct wf_verbs_chunk *));
-	wf_free(env, dev, sizeof(*dev));
+	wf_free(dev->t->medium.transport.env, dev, sizeof(*dev));
 }
 
 static enum weft_status
@@ -126,7 +117,7 @@ set_up(struct wf_verbs_device *dev, const struct rdma_cm_id *id)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = open_tables(dev);
+	st = open_parts(dev);
 	return st == WEFT_OK ? watch(dev) : st;
 }
 

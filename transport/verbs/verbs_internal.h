@@ -138,6 +138,20 @@ struct wf_verbs_queues {
 	struct wf_verbs_rx_list fresh; /* shared queue: buffers to be posted */
 };
 
+/* The queues of a device. Written by verbs_queues.c. */
+struct wf_verbs_queue_table {
+	struct wf_verbs_queues **at; /* [max], the first `count` are there */
+	uint32_t count, max;
+	uint32_t retired_count; /* of them; at most WF_VERBS_RETIRED_MAX */
+};
+
+/* The chunks of receive buffers of a device, by what work requests say. Written by verbs_rx.c. */
+struct wf_verbs_chunk_table {
+	struct wf_verbs_chunk **at; /* [max], NULL: free */
+	uint32_t count, max;
+	uint32_t generation; /* of the last that came */
+};
+
 struct wf_verbs_device {
 	struct wf_verbs *t;
 	char name[WF_VERBS_DEVICE_BYTES];
@@ -150,16 +164,13 @@ struct wf_verbs_device {
 	struct ibv_pd *pd;
 	struct wf_loop_source channel_source, async_source;
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *filler;           /* nothing completes there */
-	struct wf_verbs_queues **queues; /* [queues_max], the first queues_count are there */
-	uint32_t queues_count, queues_max;
-	uint32_t retired_count; /* of them; at most WF_VERBS_RETIRED_MAX */
+	struct ibv_cq *filler; /* nothing completes there */
+	struct wf_verbs_queue_table queues;
 	/* Of the transport's regions, in `pd`; NULL: none, or under way. */
 	struct ibv_mr *region_mr[WF_REGIONS_MAX];
-	unsigned registering;          /* on the helper thread: it cannot be closed */
-	unsigned undrained;            /* queue pairs in a row whose end it did not tell */
-	struct wf_verbs_chunk **chunk; /* [chunk_max] */
-	uint32_t chunk_count, chunk_max, chunk_generation;
+	unsigned registering; /* on the helper thread: it cannot be closed */
+	unsigned undrained;   /* queue pairs in a row whose end it did not tell */
+	struct wf_verbs_chunk_table chunks;
 	uint32_t conn_count;
 	struct wf_verbs_conn *bucket[WF_VERBS_BUCKETS]; /* by number of the queue pair */
 };
@@ -219,6 +230,7 @@ struct wf_verbs_tx {
 };
 
 struct wf_verbs_rx_state {
+	struct wf_verbs_chunk *chunk;  /* without a shared queue; else NULL */
 	struct wf_verbs_rx_list list;  /* completed, and not delivered */
 	struct wf_verbs_rx_list fresh; /* without a shared queue: to be posted */
 	uint32_t posted;               /* the same: with the device */
@@ -276,7 +288,6 @@ struct wf_verbs_conn {
 	bool undrained; /* the device was waited for in vain */
 	uint32_t qp_num;
 	struct wf_verbs_conn *bucket_next;
-	struct wf_verbs_chunk *chunk;             /* without a shared queue */
 	struct ibv_mr *region_mr[WF_REGIONS_MAX]; /* in a domain of its own */
 	struct wf_verbs_access access[WF_GRANTS_MAX];
 	unsigned windows_waiting;
@@ -409,7 +420,8 @@ wf_verbs_rx_of(const struct wf_verbs_device *dev, uint64_t wr_id)
 {
 	uint32_t chunk_idx = (uint32_t)wr_id >> WF_VERBS_RX_IDX_BITS;
 	uint32_t idx = (uint32_t)wr_id & ((1u << WF_VERBS_RX_IDX_BITS) - 1);
-	struct wf_verbs_chunk *chunk = chunk_idx < dev->chunk_count ? dev->chunk[chunk_idx] : NULL;
+	const struct wf_verbs_chunk_table *chunks = &dev->chunks;
+	struct wf_verbs_chunk *chunk = chunk_idx < chunks->count ? chunks->at[chunk_idx] : NULL;
 	if (chunk == NULL || chunk->generation != (uint32_t)(wr_id >> 32) || idx >= chunk->count) {
 		return NULL;
 	}
@@ -480,6 +492,10 @@ void wf_verbs_devices_forget(const struct wf_verbs *t);
 int wf_verbs_vector(const struct wf_verbs_settings *settings, int cpu, int count);
 
 /* verbs_queues.c: queues of completions, and of receive buffers that all share. */
+/* The tables of a device that is being opened; its connections are known to be caps.conn_max. */
+enum weft_status wf_verbs_queues_open(struct wf_verbs_device *dev) WEFT_MUST_CHECK;
+/* With all that are still there. */
+void wf_verbs_queues_close(struct wf_verbs_device *dev);
 /* Queues with room for one more connection. */
 enum weft_status wf_verbs_queues_get(struct wf_verbs_device *dev,
 				     struct wf_verbs_queues **out) WEFT_MUST_CHECK;
@@ -488,8 +504,6 @@ enum weft_status wf_verbs_queues_get(struct wf_verbs_device *dev,
 void wf_verbs_queues_retire(struct wf_verbs_queues *q);
 /* Those retired ones that have no connection any more. */
 void wf_verbs_queues_reap(struct wf_verbs_device *dev);
-/* Those that a device which is closed still has. */
-void wf_verbs_queues_close(struct wf_verbs_device *dev);
 /* Read which completion queues had an event. */
 void wf_verbs_queues_read(struct wf_verbs_device *dev);
 /* Take up to WF_VERBS_POLL completions of `cq`. A device whose queue cannot be read is lost, and
@@ -675,7 +689,14 @@ void wf_verbs_rx_flush_shared(struct wf_verbs_queues *q);
 enum weft_status wf_verbs_rx_open(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
 /* The link is closed; what was not delivered is dropped. */
 void wf_verbs_rx_drop(struct wf_verbs_conn *c);
-void wf_verbs_chunk_free(struct wf_verbs_chunk *chunk);
+/* The link is closed: its own buffers leave the domain, and are freed when it leaves the device. */
+void wf_verbs_rx_close(struct wf_verbs_conn *c);
+void wf_verbs_rx_leave(struct wf_verbs_conn *c);
+/* Those that the queues which are closed had in common. */
+void wf_verbs_chunks_free(const struct wf_verbs_queues *q);
+/* The table of a device that is being opened, for `max` chunks. */
+enum weft_status wf_verbs_chunks_open(struct wf_verbs_device *dev, uint32_t max) WEFT_MUST_CHECK;
+void wf_verbs_chunks_close(struct wf_verbs_device *dev);
 
 /* verbs_recv.c */
 /* Take in receive completions. Returns how many there were. */

@@ -168,10 +168,7 @@ wf_verbs_link_leave(struct wf_verbs_conn *c)
 	if (c->dev == NULL) {
 		return;
 	}
-	if (c->chunk != NULL) {
-		wf_verbs_chunk_free(c->chunk);
-		c->chunk = NULL;
-	}
+	wf_verbs_rx_leave(c);
 	c->queues->conn_count--;
 	c->t->medium.dead_waiting |= c->queues->retired;
 	c->dev->conn_count--;
@@ -340,9 +337,7 @@ close_memory(struct wf_verbs_conn *c)
 	struct wf_verbs_device *dev = c->dev;
 	wf_verbs_access_close(c);
 	wf_verbs_deregister(dev, &c->tx.mr);
-	if (c->chunk != NULL) {
-		wf_verbs_deregister(dev, &c->chunk->mr);
-	}
+	wf_verbs_rx_close(c);
 	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
 		wf_verbs_deregister(dev, &c->region_mr[i]);
 	}

@@ -79,17 +79,17 @@ open_queues(struct wf_verbs_device *dev, struct wf_verbs_queues **out)
 enum weft_status
 wf_verbs_queues_get(struct wf_verbs_device *dev, struct wf_verbs_queues **out)
 {
-	for (uint32_t i = 0; i < dev->queues_count; i++) {
-		const struct wf_verbs_queues *q = dev->queues[i];
+	for (uint32_t i = 0; i < dev->queues.count; i++) {
+		const struct wf_verbs_queues *q = dev->queues.at[i];
 		if (!q->retired && q->conn_count < dev->caps.queues_share) {
-			*out = dev->queues[i];
+			*out = dev->queues.at[i];
 			return WEFT_OK;
 		}
 	}
-	WF_ASSERT(dev->queues_count < dev->queues_max);
-	enum weft_status st = open_queues(dev, &dev->queues[dev->queues_count]);
+	WF_ASSERT(dev->queues.count < dev->queues.max);
+	enum weft_status st = open_queues(dev, &dev->queues.at[dev->queues.count]);
 	if (st == WEFT_OK) {
-		*out = dev->queues[dev->queues_count++];
+		*out = dev->queues.at[dev->queues.count++];
 		(*out)->next = dev->t->queues;
 		dev->t->queues = *out;
 	}
@@ -110,11 +110,11 @@ void
 wf_verbs_queues_retire(struct wf_verbs_queues *q)
 {
 	struct wf_verbs_device *dev = q->dev;
-	if (q->srq == NULL || q->retired || dev->retired_count == WF_VERBS_RETIRED_MAX) {
+	if (q->srq == NULL || q->retired || dev->queues.retired_count == WF_VERBS_RETIRED_MAX) {
 		return;
 	}
 	q->retired = true;
-	dev->retired_count++;
+	dev->queues.retired_count++;
 	wf_log(dev->t->medium.transport.env, WF_LOG_INFO,
 	       "verbs: %s: a shared receive queue may have lost buffers: it goes with the last of "
 	       "%u connections",
@@ -127,11 +127,7 @@ free_queues(struct wf_verbs_queues *q)
 	struct wf_verbs_device *dev = q->dev;
 	leave_transport(q);
 	close_queues(q);
-	for (uint32_t i = 0; i < dev->chunk_count; i++) {
-		if (dev->chunk[i] != NULL && dev->chunk[i]->queues == q) {
-			wf_verbs_chunk_free(dev->chunk[i]);
-		}
-	}
+	wf_verbs_chunks_free(q);
 	wf_free(dev->t->medium.transport.env, q, sizeof(*q));
 }
 
@@ -139,14 +135,14 @@ void
 wf_verbs_queues_reap(struct wf_verbs_device *dev)
 {
 	uint32_t i = 0;
-	while (dev->retired_count > 0 && i < dev->queues_count) {
-		struct wf_verbs_queues *q = dev->queues[i];
+	while (dev->queues.retired_count > 0 && i < dev->queues.count) {
+		struct wf_verbs_queues *q = dev->queues.at[i];
 		if (!q->retired || q->conn_count > 0) {
 			i++;
 			continue;
 		}
-		dev->queues[i] = dev->queues[--dev->queues_count];
-		dev->retired_count--;
+		dev->queues.at[i] = dev->queues.at[--dev->queues.count];
+		dev->queues.retired_count--;
 		free_queues(q);
 	}
 }
@@ -180,10 +176,29 @@ wf_verbs_queues_poll(struct wf_verbs_device *dev, struct ibv_cq *cq, struct ibv_
 	return n > 0 ? (unsigned)n : 0;
 }
 
+enum weft_status
+wf_verbs_queues_open(struct wf_verbs_device *dev)
+{
+	uint32_t share = dev->caps.queues_share;
+	struct wf_verbs_queue_table *table = &dev->queues;
+	table->max = (dev->caps.conn_max + share - 1) / share + WF_VERBS_RETIRED_MAX;
+	table->at = wf_zalloc_array(dev->t->medium.transport.env, table->max,
+				    sizeof(struct wf_verbs_queues *));
+	if (table->at == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: tables for %u connections", dev->name,
+			       dev->caps.conn_max);
+	}
+	return wf_verbs_chunks_open(dev, table->max * share);
+}
+
 void
 wf_verbs_queues_close(struct wf_verbs_device *dev)
 {
-	for (uint32_t i = 0; i < dev->queues_count; i++) {
-		free_queues(dev->queues[i]);
+	for (uint32_t i = 0; i < dev->queues.count; i++) {
+		free_queues(dev->queues.at[i]);
 	}
+	wf_verbs_chunks_close(dev);
+	wf_free(dev->t->medium.transport.env, dev->queues.at,
+		dev->queues.max * sizeof(struct wf_verbs_queues *));
+	dev->queues = (struct wf_verbs_queue_table){0};
 }

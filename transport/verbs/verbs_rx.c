@@ -13,29 +13,61 @@ chunk_bytes(uint32_t count)
 	return sizeof(struct wf_verbs_chunk) + count * sizeof(struct wf_verbs_rx);
 }
 
-void
-wf_verbs_chunk_free(struct wf_verbs_chunk *chunk)
+static void
+chunk_free(struct wf_verbs_chunk *chunk)
 {
 	struct wf_verbs_device *dev = chunk->queues->dev;
 	struct wf_env *env = dev->t->medium.transport.env;
 	wf_verbs_deregister(dev, &chunk->mr);
-	if (dev->chunk[chunk->idx] == chunk) {
-		dev->chunk[chunk->idx] = NULL;
+	if (dev->chunks.at[chunk->idx] == chunk) {
+		dev->chunks.at[chunk->idx] = NULL;
 	}
 	wf_free(env, chunk->memory, (size_t)chunk->count * WF_VERBS_RX_BYTES);
 	wf_free(env, chunk, chunk_bytes(chunk->count));
+}
+
+enum weft_status
+wf_verbs_chunks_open(struct wf_verbs_device *dev, uint32_t max)
+{
+	dev->chunks.max = max;
+	dev->chunks.at =
+		wf_zalloc_array(dev->t->medium.transport.env, max, sizeof(struct wf_verbs_chunk *));
+	if (dev->chunks.at == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: a table of %u chunks of receive buffers", dev->name,
+			       max);
+	}
+	return WEFT_OK;
+}
+
+void
+wf_verbs_chunks_close(struct wf_verbs_device *dev)
+{
+	wf_free(dev->t->medium.transport.env, dev->chunks.at,
+		dev->chunks.max * sizeof(struct wf_verbs_chunk *));
+	dev->chunks = (struct wf_verbs_chunk_table){0};
+}
+
+void
+wf_verbs_chunks_free(const struct wf_verbs_queues *q)
+{
+	const struct wf_verbs_chunk_table *chunks = &q->dev->chunks;
+	for (uint32_t i = 0; i < chunks->count; i++) {
+		if (chunks->at[i] != NULL && chunks->at[i]->queues == q) {
+			chunk_free(chunks->at[i]);
+		}
+	}
 }
 
 static uint32_t
 free_chunk_idx(struct wf_verbs_device *dev)
 {
 	uint32_t idx = 0;
-	while (idx < dev->chunk_count && dev->chunk[idx] != NULL) {
+	while (idx < dev->chunks.count && dev->chunks.at[idx] != NULL) {
 		idx++;
 	}
-	if (idx == dev->chunk_count) {
-		WF_ASSERT(dev->chunk_count < dev->chunk_max);
-		dev->chunk_count++;
+	if (idx == dev->chunks.count) {
+		WF_ASSERT(dev->chunks.count < dev->chunks.max);
+		dev->chunks.count++;
 	}
 	return idx;
 }
@@ -54,9 +86,9 @@ chunk_open(struct wf_verbs_queues *queues, struct ibv_pd *pd, struct wf_verbs_ch
 	chunk->queues = queues;
 	chunk->count = count;
 	chunk->idx = free_chunk_idx(dev);
-	chunk->generation = ++dev->chunk_generation;
+	chunk->generation = ++dev->chunks.generation;
 	chunk->memory = env->ops->alloc(env, bytes, 4096);
-	dev->chunk[chunk->idx] = chunk;
+	dev->chunks.at[chunk->idx] = chunk;
 	enum weft_status st = WEFT_OK;
 	if (chunk->memory == NULL) {
 		st = wf_fail(WEFT_NOMEM, "%s: %zu bytes of receive buffers", dev->name, bytes);
@@ -64,7 +96,7 @@ chunk_open(struct wf_verbs_queues *queues, struct ibv_pd *pd, struct wf_verbs_ch
 		st = wf_verbs_register_own(dev, pd, chunk->memory, bytes, &chunk->mr);
 	}
 	if (st != WEFT_OK) {
-		wf_verbs_chunk_free(chunk);
+		chunk_free(chunk);
 		return st;
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -160,7 +192,7 @@ wf_verbs_rx_open(struct wf_verbs_conn *c)
 		return chunk_post(NULL, chunk);
 	}
 	chunk->conn = c;
-	c->chunk = chunk;
+	c->rx.chunk = chunk;
 	c->rx.posted = 0;
 	return chunk_post(c, chunk);
 }
@@ -214,5 +246,22 @@ wf_verbs_rx_drop(struct wf_verbs_conn *c)
 		if (rx->conn == c) {
 			rx->conn = NULL;
 		}
+	}
+}
+
+void
+wf_verbs_rx_close(struct wf_verbs_conn *c)
+{
+	if (c->rx.chunk != NULL) {
+		wf_verbs_deregister(c->dev, &c->rx.chunk->mr);
+	}
+}
+
+void
+wf_verbs_rx_leave(struct wf_verbs_conn *c)
+{
+	if (c->rx.chunk != NULL) {
+		chunk_free(c->rx.chunk);
+		c->rx.chunk = NULL;
 	}
 }
