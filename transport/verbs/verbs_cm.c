@@ -35,10 +35,7 @@ established(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
 	c->linked = true;
 	c->receives = true; /* on iWARP the kernel has seen to it */
 	c->may_send = true;
-	c->tx.credits = p->credits;
-	c->tx.put_bytes_max = p->put_bytes_max;
-	c->peer_mark = p->mark;
-	c->peer_takes_immediate = (p->features & WF_VERBS_TAKES_IMMEDIATE) != 0;
+	wf_verbs_conn_adopt(c, p);
 	c->rx.heard_ns = c->t->medium.loop.now_ns;
 	wf_life_enter(&c->life, WF_LIFE_SHAKING);
 	wf_life_deadline(&c->life, c->life.attempt_ns);

@@ -24,6 +24,17 @@ wf_verbs_conn_init(struct wf_verbs_conn *c)
 	c->mark = 1 + (uint32_t)(wf_random(t->medium.transport.env) % WF_VERBS_MARK_MAX);
 }
 
+void
+wf_verbs_conn_adopt(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
+{
+	c->peer = (struct wf_verbs_peer){
+		.mark = p->mark,
+		.takes_immediate = (p->features & WF_VERBS_TAKES_IMMEDIATE) != 0,
+		.credits = p->credits,
+		.put_bytes_max = p->put_bytes_max,
+	};
+}
+
 struct wf_verbs_private
 wf_verbs_private_of(const struct wf_verbs_conn *c, enum wf_verbs_private_type type)
 {
@@ -104,12 +115,12 @@ wf_verbs_conn_end(struct wf_verbs_conn *c, enum weft_status status, const char *
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	c->end_status = wf_life_cause(&c->life, status, text, c->end_why);
+	c->end.status = wf_life_cause(&c->life, status, text, c->end.why);
 	wf_places_end(&c->t->medium.places, &c->life.place);
 	wf_life_enter(&c->life, WF_LIFE_ENDING);
-	c->verdict_waits = false;
+	c->end.verdict_waits = false;
 	wf_verbs_link_stop(c);
-	c->drains = !wf_verbs_link_is_drained(c);
+	c->end.drains = !wf_verbs_link_is_drained(c);
 	wf_life_deadline(&c->life, wf_now_ns(c->t->medium.transport.env) + WF_VERBS_DRAINED_NS);
 	wf_life_ready(&c->life);
 }
@@ -118,9 +129,55 @@ void
 wf_verbs_conn_suspect(struct wf_verbs_conn *c)
 {
 	if (c->life.state < WF_LIFE_ENDING) {
-		c->suspected = true;
+		c->end.suspected = true;
 		wf_life_ready(&c->life);
 	}
+}
+
+void
+wf_verbs_conn_clear(struct wf_verbs_conn *c)
+{
+	c->end.suspected = false;
+}
+
+/* Ends it if this device refused what the peer sent. */
+static void
+end_violated(struct wf_verbs_conn *c)
+{
+	if (wf_verbs_link_was_violated(c)) {
+		wf_verbs_conn_end(c, WEFT_PROTOCOL, "%s refused what the peer sent", c->dev->name);
+	}
+}
+
+void
+wf_verbs_conn_judge(struct wf_verbs_conn *c)
+{
+	if (c->life.state < WF_LIFE_ENDING) {
+		end_violated(c);
+	}
+	if (c->life.state < WF_LIFE_ENDING) {
+		wf_verbs_conn_end(c, WEFT_LOST, "the queue pair broke");
+		c->end.verdict_waits = true;
+		wf_life_deadline(&c->life,
+				 wf_now_ns(c->t->medium.transport.env) + WF_VERBS_VERDICT_NS);
+	}
+}
+
+void
+wf_verbs_conn_left(struct wf_verbs_conn *c)
+{
+	static const char left[] = "the peer closed without warning";
+	if (c->life.state == WF_LIFE_ENDING && c->end.verdict_waits) {
+		c->end.verdict_waits = false; /* it is here */
+		if (c->end.status == WEFT_LOST) {
+			snprintf(c->end.why, sizeof(c->end.why), "%s", left);
+		}
+		wf_life_ready(&c->life);
+	}
+	if (c->life.state < WF_LIFE_ENDING) {
+		end_violated(c);
+	}
+	wf_verbs_conn_end(c, WEFT_LOST, "%s", left); /* unless it ends already */
 }
 
 void

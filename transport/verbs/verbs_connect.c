@@ -77,7 +77,7 @@ wf_verbs_connect_next(struct wf_verbs_conn *c, const char *why)
 	while (c->address_next < c->addresses.count && !c->task.running) {
 		struct sockaddr_storage *address = &c->addresses.at[c->address_next++];
 		wf_verbs_link_close(c);
-		c->suspected = false; /* of the link that is closed */
+		wf_verbs_conn_clear(c);
 		wf_address_name(&c->life.to, address, c->life.peer, sizeof(c->life.peer));
 		if (begin(c, address) == WEFT_OK) {
 			wf_life_deadline(&c->life, c->life.attempt_ns);

@@ -29,7 +29,7 @@ static enum weft_status
 open_window(struct wf_verbs_conn *c, struct ibv_mr *mr, const struct wf_verbs_range *range,
 	    uint32_t *rkey)
 {
-	struct wf_verbs_access *access = &c->access[c->life.grants.count - 1];
+	struct wf_verbs_access *access = &c->access.of[c->life.grants.count - 1];
 	access->window = ibv_alloc_mw(c->pd, IBV_MW_TYPE_2);
 	if (access->window == NULL) {
 		return wf_verbs_fail_made(c->dev, errno, "a memory window");
@@ -40,7 +40,7 @@ open_window(struct wf_verbs_conn *c, struct ibv_mr *mr, const struct wf_verbs_ra
 	*rkey = access->rkey;
 	if (mr == NULL || !wf_verbs_bind(c, access, mr)) {
 		access->waits = true;
-		c->windows_waiting++;
+		c->access.waiting++;
 		return WEFT_OK;
 	}
 	return wf_verbs_bind_settle(c);
@@ -52,8 +52,8 @@ wf_verbs_access_bind(struct wf_verbs_conn *c)
 	if (!wf_verbs_can_send(c)) {
 		return;
 	}
-	for (unsigned i = 0; i < WF_GRANTS_MAX && c->windows_waiting > 0; i++) {
-		struct wf_verbs_access *access = &c->access[i];
+	for (unsigned i = 0; i < WF_GRANTS_MAX && c->access.waiting > 0; i++) {
+		struct wf_verbs_access *access = &c->access.of[i];
 		if (!access->waits) {
 			continue;
 		}
@@ -63,7 +63,7 @@ wf_verbs_access_bind(struct wf_verbs_conn *c)
 			return;
 		}
 		access->waits = false;
-		c->windows_waiting--;
+		c->access.waiting--;
 	}
 }
 
@@ -71,7 +71,7 @@ static enum weft_status
 open_access(struct wf_verbs_conn *c, const struct wf_grant *grant, struct wf_verbs_key *key)
 {
 	struct wf_verbs_range range = granted_range(c, grant);
-	struct wf_verbs_access *access = &c->access[c->life.grants.count - 1];
+	struct wf_verbs_access *access = &c->access.of[c->life.grants.count - 1];
 	const struct wf_verbs_caps *caps = &c->dev->caps;
 	key->at = range.iova;
 	access->region = grant->region;
@@ -113,7 +113,7 @@ wf_verbs_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_gra
 		/* It stays in the books, under a nonce that nobody was told. What the device has
 		 * not got is no fault of the peer's or the caller's, and may be had another way. */
 		wf_verbs_conn_end(c, WEFT_LOST, "%s", weft_last_error());
-		return wf_fail(WEFT_CLOSED, "grant to %s: %s", c->life.peer, c->end_why);
+		return wf_fail(WEFT_CLOSED, "grant to %s: %s", c->life.peer, c->end.why);
 	}
 	wf_verbs_key_write(&mine, &key);
 	*out = key;
@@ -124,14 +124,14 @@ void
 wf_verbs_access_close(struct wf_verbs_conn *c)
 {
 	for (unsigned i = 0; i < WF_GRANTS_MAX; i++) {
-		if (c->access[i].window != NULL) {
-			(void)ibv_dealloc_mw(c->access[i].window);
-			c->access[i].window = NULL;
-			c->windows_waiting -= c->access[i].waits ? 1 : 0;
-			c->access[i].waits = false;
+		if (c->access.of[i].window != NULL) {
+			(void)ibv_dealloc_mw(c->access.of[i].window);
+			c->access.of[i].window = NULL;
+			c->access.waiting -= c->access.of[i].waits ? 1 : 0;
+			c->access.of[i].waits = false;
 		}
 		if (c->qp == NULL) { /* the peer may write until then */
-			wf_verbs_deregister(c->dev, &c->access[i].mr);
+			wf_verbs_deregister(c->dev, &c->access.of[i].mr);
 		}
 	}
 }

@@ -218,14 +218,12 @@ struct wf_verbs_tx {
 	struct ibv_mr *mr;
 	uint64_t ring_head, ring_tail; /* taken up to head, free from tail; positions only grow */
 	struct wf_verbs_sq sq;
-	uint32_t credits;     /* of the peer's: frames that may be on the way */
 	uint32_t frames_sent; /* that needed a credit */
 	uint32_t frames_returned;
 	uint64_t credit_last[WF_VERBS_CREDIT_FRAMES]; /* position of the frame at that place, + 1 */
 	unsigned credit_next;
-	uint64_t put_bytes;     /* of PUTs whose notice does not say their length */
-	uint64_t put_bytes_max; /* of the peer; 0: not known yet */
-	uint64_t progress_ns;   /* when something was last completed or returned; WF_NEVER: since
+	uint64_t put_bytes;   /* of PUTs whose notice does not say their length */
+	uint64_t progress_ns; /* when something was last completed or returned; WF_NEVER: since
 				   then the queue was idle, and the clock was not looked at */
 };
 
@@ -262,19 +260,40 @@ struct wf_verbs_access {
 	uint64_t at, bytes;
 };
 
+/* Of all grants of a connection. Written by verbs_grant.c. */
+struct wf_verbs_access_table {
+	struct wf_verbs_access of[WF_GRANTS_MAX]; /* as in the connection's grants */
+	unsigned waiting;                         /* windows that are still to be bound */
+};
+
+/* What the peer says of itself in its request or reply. Written by wf_verbs_conn_adopt. */
+struct wf_verbs_peer {
+	uint32_t mark;          /* in the keys that it makes for this connection */
+	bool takes_immediate;   /* a PUT may tell of itself */
+	uint32_t credits;       /* frames that may be on the way to it */
+	uint64_t put_bytes_max; /* of one PUT to it */
+};
+
+/* The end of a connection: why, and what it waits for. Written by verbs_conn.c. */
+struct wf_verbs_end {
+	bool suspected;     /* the queue pair is in error; why is found out at the next visit */
+	bool verdict_waits; /* ENDING: the connection manager may still say why */
+	bool drains;        /* ENDING: the device had not told of all when it began */
+	enum weft_status status;
+	char why[WF_WHY_BYTES];
+};
+
 struct wf_verbs_conn {
 	struct wf_life life; /* first */
 	enum wf_verbs_stage stage;
-	bool last_queued;   /* CLOSE or REFUSES */
-	bool may_send;      /* connecting end: established; accepting end: START came */
-	bool linked;        /* the connection manager says, or said, that both ends are connected */
-	bool hello_follows; /* accepting end: in a frame */
-	bool peer_closed;   /* its CLOSE came while this end drains */
-	bool suspected;     /* the queue pair is in error; why is found out at the next visit */
-	bool verdict_waits; /* ENDING: the connection manager may still say why */
-	bool stood_still;   /* an attempt was given the time back in which nobody polled */
+	bool last_queued; /* CLOSE or REFUSES */
+	bool may_send;    /* connecting end: established; accepting end: START came */
+	bool linked;      /* the connection manager says, or said, that both ends are connected */
+	bool peer_closed; /* its CLOSE came while this end drains */
+	bool stood_still; /* an attempt was given the time back in which nobody polled */
 	struct wf_verbs *t;
 	uint32_t idx, generation; /* in the transport's table; which of those that were there */
+	uint32_t mark;            /* in the keys that this end makes for it */
 
 	/* Link. */
 	struct rdma_cm_id *id;
@@ -284,16 +303,13 @@ struct wf_verbs_conn {
 	struct ibv_qp *qp;
 	bool receives;  /* it was ready to: what came in is in the completion queue */
 	bool last_said; /* it takes no more buffers of the shared queue, the device says */
-	bool drains;    /* ENDING: the device had not told of all when it began */
 	bool undrained; /* the device was waited for in vain */
 	uint32_t qp_num;
 	struct wf_verbs_conn *bucket_next;
 	struct ibv_mr *region_mr[WF_REGIONS_MAX]; /* in a domain of its own */
-	struct wf_verbs_access access[WF_GRANTS_MAX];
-	unsigned windows_waiting;
-	bool peer_takes_immediate;
-	uint32_t mark, peer_mark;
 
+	struct wf_verbs_access_table access;
+	struct wf_verbs_peer peer;
 	struct wf_verbs_tx tx;
 	struct wf_verbs_rx_state rx;
 
@@ -312,9 +328,7 @@ struct wf_verbs_conn {
 	uint64_t preparing_ns;          /* since when, in PREPARING */
 	char prepare_why[WF_WHY_BYTES]; /* why a region cannot be registered there; "": it can */
 
-	/* ENDING, and a queue pair in error whose cause is not known yet. */
-	enum weft_status end_status;
-	char end_why[WF_WHY_BYTES];
+	struct wf_verbs_end end;
 };
 
 struct wf_verbs_batch {
@@ -455,6 +469,8 @@ wf_verbs_rx_is_due(const struct wf_verbs_rx_list *fresh)
 /* verbs_conn.c: how a connection begins and ends. */
 /* What is not zero in a new connection. */
 void wf_verbs_conn_init(struct wf_verbs_conn *c);
+/* What the private data of the peer says of it. */
+void wf_verbs_conn_adopt(struct wf_verbs_conn *c, const struct wf_verbs_private *p);
 /* The private data of this end. */
 struct wf_verbs_private wf_verbs_private_of(const struct wf_verbs_conn *c,
 					    enum wf_verbs_private_type type);
@@ -473,6 +489,13 @@ void wf_verbs_conn_end(struct wf_verbs_conn *c, enum weft_status status, const c
 	__attribute__((format(printf, 3, 4)));
 /* The queue pair is in error, and nobody knows why yet. */
 void wf_verbs_conn_suspect(struct wf_verbs_conn *c);
+/* That queue pair is closed, or is being judged. */
+void wf_verbs_conn_clear(struct wf_verbs_conn *c);
+/* It has failed, and nothing that was polled says why: the device may, or the connection manager
+ * may still. */
+void wf_verbs_conn_judge(struct wf_verbs_conn *c);
+/* The connection manager says that the peer has gone: the verdict that an end may wait for. */
+void wf_verbs_conn_left(struct wf_verbs_conn *c);
 /* No more of it: its connections end. */
 void wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why);
 

@@ -57,45 +57,21 @@ verbs_cut(struct wf_life *life, enum wf_life_state before)
 void
 wf_verbs_conn_gone(struct wf_verbs_conn *c)
 {
-	if (c->life.state == WF_LIFE_ENDING && c->verdict_waits) {
-		c->verdict_waits = false; /* it is here */
-		if (c->end_status == WEFT_LOST) {
-			snprintf(c->end_why, sizeof(c->end_why), "the peer closed without warning");
-		}
-		wf_life_ready(&c->life);
-	}
-	if (c->life.state >= WF_LIFE_ENDING) {
-		return;
-	}
-	if (c->qp != NULL) {
+	if (c->qp != NULL && c->life.state < WF_LIFE_ENDING) {
 		wf_verbs_poll_send(c->queues); /* an error of ours may be the cause */
 	}
-	if (wf_verbs_link_was_violated(c)) {
-		wf_verbs_conn_end(c, WEFT_PROTOCOL, "%s refused what the peer sent", c->dev->name);
-	} else {
-		wf_verbs_conn_end(c, WEFT_LOST, "the peer closed without warning");
-	}
+	wf_verbs_conn_left(c);
 }
 
 /* Completions of receptions were polled, perhaps not those of sends, which may say the cause. */
 static void
 judge(struct wf_verbs_conn *c)
 {
-	c->suspected = false;
 	if (c->qp != NULL && c->life.state < WF_LIFE_ENDING) {
 		wf_verbs_poll_send(c->queues);
-		c->suspected = false; /* those that were flushed say nothing new */
 	}
-	if (c->life.state >= WF_LIFE_ENDING) {
-		return;
-	}
-	if (wf_verbs_link_was_violated(c)) {
-		wf_verbs_conn_end(c, WEFT_PROTOCOL, "%s refused what the peer sent", c->dev->name);
-		return;
-	}
-	wf_verbs_conn_end(c, WEFT_LOST, "the queue pair broke");
-	c->verdict_waits = true;
-	wf_life_deadline(&c->life, wf_now_ns(c->t->medium.transport.env) + WF_VERBS_VERDICT_NS);
+	wf_verbs_conn_clear(c); /* those that were flushed say nothing new */
+	wf_verbs_conn_judge(c);
 }
 
 /* ---- turns ---- */
@@ -115,7 +91,7 @@ return_buffers(struct wf_verbs_conn *c)
 static void
 send_waiting(struct wf_verbs_conn *c)
 {
-	if (c->windows_waiting > 0) {
+	if (c->access.waiting > 0) {
 		wf_verbs_access_bind(c);
 	}
 	if (c->tx.posted < c->tx.taken) {
@@ -173,8 +149,8 @@ wind_up(struct wf_verbs_conn *c, struct wf_events *events)
 	if (late && !drained) {
 		wf_verbs_link_undrained(c);
 	}
-	if (late || (drained && !c->verdict_waits)) {
-		wf_life_down(&c->life, c->end_status, "%s", c->end_why);
+	if (late || (drained && !c->end.verdict_waits)) {
+		wf_life_down(&c->life, c->end.status, "%s", c->end.why);
 	}
 }
 
@@ -221,7 +197,7 @@ has_work(struct wf_verbs_conn *c)
 	if (c->life.state == WF_LIFE_DECIDED || c->life.state >= WF_LIFE_DYING) {
 		return false; /* life knows */
 	}
-	if (c->suspected || c->rx.list.first != NULL) {
+	if (c->end.suspected || c->rx.list.first != NULL) {
 		return true;
 	}
 	return tx->done < tx->posted &&
@@ -231,7 +207,7 @@ has_work(struct wf_verbs_conn *c)
 void
 wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events)
 {
-	if (c->suspected) {
+	if (c->end.suspected) {
 		judge(c);
 	}
 	if (c->life.state == WF_LIFE_UP) { /* as most visits find it, and leave it */

@@ -89,7 +89,6 @@ open_qp(struct wf_verbs_conn *c)
 	}
 	c->receives = false;
 	c->last_said = false;
-	c->drains = false;
 	c->undrained = false;
 	c->qp_num = c->qp->qp_num;
 	wf_verbs_device_add(dev, c);
@@ -299,7 +298,7 @@ drain(struct wf_verbs_conn *c)
 {
 	struct wf_env *env = c->t->medium.transport.env;
 	uint64_t limit_ns = wf_now_ns(env) + WF_VERBS_DRAINED_NS;
-	bool waits = c->drains || !wf_verbs_link_is_drained(c);
+	bool waits = c->end.drains || !wf_verbs_link_is_drained(c);
 	bool drained = false;
 	do {
 		wf_verbs_link_look(c);

@@ -122,18 +122,6 @@ reject(struct wf_verbs *t, struct rdma_cm_id *id, const char *why)
 	(void)t->lib->destroy_id(id);
 }
 
-static void
-adopt(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
-{
-	c->tx.credits = p->credits;
-	c->tx.put_bytes_max = p->put_bytes_max;
-	c->peer_mark = p->mark;
-	c->peer_takes_immediate = (p->features & WF_VERBS_TAKES_IMMEDIATE) != 0;
-	c->hello_follows = (p->features & WF_VERBS_BLOB_FOLLOWS) != 0;
-	memcpy(c->blob, p->blob, p->blob_bytes);
-	c->blob_bytes = p->blob_bytes;
-}
-
 void
 wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data, size_t data_bytes)
 {
@@ -163,10 +151,12 @@ wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data,
 	wf_verbs_conn_init(c);
 	id->context = c;
 	c->id = id;
-	adopt(c, &p);
+	wf_verbs_conn_adopt(c, &p);
+	memcpy(c->blob, p.blob, p.blob_bytes);
+	c->blob_bytes = p.blob_bytes;
 	c->show_ns = t->medium.loop.now_ns +
 		     t->medium.opts.connect_timeout_ns / 4; /* it asks again later */
-	if (c->hello_follows) {
+	if ((p.features & WF_VERBS_BLOB_FOLLOWS) != 0) {
 		wf_verbs_accept_link(c, NULL, 0);
 		return;
 	}

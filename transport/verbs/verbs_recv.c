@@ -108,7 +108,7 @@ on_credits(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame)
 	if (returned > tx->frames_sent - tx->frames_returned) {
 		return false;
 	}
-	if (frame->kind == WF_VERBS_CREDIT && returned < tx->credits / 2) {
+	if (frame->kind == WF_VERBS_CREDIT && returned < c->peer.credits / 2) {
 		return false; /* such frames cost no credit, so they come when they must */
 	}
 	if (returned > 0) {

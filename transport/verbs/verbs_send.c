@@ -93,8 +93,8 @@ queue_send(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entr
 static bool
 breaks_a_rule(const struct wf_verbs_conn *c, const struct wf_op *op, const struct wf_verbs_key *key)
 {
-	return key->mark != c->peer_mark || op->offset > key->bytes ||
-	       op->bytes > key->bytes - op->offset || op->bytes > c->tx.put_bytes_max ||
+	return key->mark != c->peer.mark || op->offset > key->bytes ||
+	       op->bytes > key->bytes - op->offset || op->bytes > c->peer.put_bytes_max ||
 	       (key->slots > 0 && op->offset != 0);
 }
 
@@ -121,7 +121,7 @@ queue_put(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry
 	entry->rkey = key.rkey;
 	entry->unwritten = breaks_a_rule(c, op, &key);
 	/* A notice says the tag and nothing else, so it will not do for a part of a slot. */
-	entry->claim = entry->unwritten || !c->dev->caps.immediate || !c->peer_takes_immediate ||
+	entry->claim = entry->unwritten || !c->dev->caps.immediate || !c->peer.takes_immediate ||
 		       (key.slots > 0 && op->offset != 0);
 	entry->remote = key.at + op->offset;
 	if (key.slots > 0) {
@@ -282,9 +282,9 @@ add_frame(struct wf_verbs_conn *c, uint8_t *frame, uint32_t bytes, uint64_t *pos
 }
 
 static bool
-has_credit(const struct wf_verbs_tx *tx)
+has_credit(const struct wf_verbs_conn *c)
 {
-	return tx->frames_sent - tx->frames_returned < tx->credits;
+	return c->tx.frames_sent - c->tx.frames_returned < c->peer.credits;
 }
 
 /* What a device reads for itself has its own addresses; what is inlined is read here. */
@@ -346,7 +346,7 @@ post_put(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
 	if (!small && !entry->unwritten && !post_writes(c, entry)) {
 		return false;
 	}
-	if (!has_credit(&c->tx) || wf_verbs_sq_room(&c->tx.sq) == 0) {
+	if (!has_credit(c) || wf_verbs_sq_room(&c->tx.sq) == 0) {
 		return false;
 	}
 	c->tx.frames_sent++;
@@ -363,7 +363,7 @@ post_put(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
 static bool
 post_frame(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
 {
-	if (!has_credit(&c->tx) || wf_verbs_sq_room(&c->tx.sq) == 0) {
+	if (!has_credit(c) || wf_verbs_sq_room(&c->tx.sq) == 0) {
 		return false;
 	}
 	c->tx.frames_sent++;
@@ -376,7 +376,7 @@ void
 wf_verbs_pump(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_tx *tx = &c->tx;
-	if (!wf_verbs_can_send(c) || c->windows_waiting > 0) {
+	if (!wf_verbs_can_send(c) || c->access.waiting > 0) {
 		return;
 	}
 	while (tx->posted < tx->taken && c->life.state <= WF_LIFE_LINGERING) {
@@ -478,7 +478,7 @@ wf_verbs_bind_settle(struct wf_verbs_conn *c)
 		}
 	}
 	if (c->life.state != WF_LIFE_UP) {
-		return wf_fail(WEFT_CLOSED, "grant to %s: %s", c->life.peer, c->end_why);
+		return wf_fail(WEFT_CLOSED, "grant to %s: %s", c->life.peer, c->end.why);
 	}
 	return WEFT_OK;
 }

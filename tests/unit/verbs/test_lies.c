@@ -354,7 +354,7 @@ refused_work_body(struct conf *t)
 	for (unsigned i = 0; i < c->tx.sq.depth && c->life.state == WF_LIFE_UP; i++) {
 		wf_verbs_ask_alive(c);
 	}
-	CHECK(c->life.state == WF_LIFE_ENDING && c->end_status == WEFT_LOST);
+	CHECK(c->life.state == WF_LIFE_ENDING && c->end.status == WEFT_LOST);
 	uint64_t begin_ns = wf_now_ns(t->env);
 	const struct seen *down = conf_await(t, p.client, p.cc, WF_EVENT_DOWN);
 	CHECK(down != NULL && strstr(down->why, "took no more work") != NULL);

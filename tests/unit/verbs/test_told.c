@@ -135,7 +135,7 @@ verdict_body(struct conf *t)
 	wf_wait(t->env, -1, wf_now_ns(t->env) + WF_NS_PER_S);
 	wf_verbs_conn_suspect(c);
 	(void)conf_poll(t, p.server);
-	CHECK(c->life.state == WF_LIFE_ENDING && c->verdict_waits);
+	CHECK(c->life.state == WF_LIFE_ENDING && c->end.verdict_waits);
 	CHECK(c->life.deadline_ns > wf_now_ns(t->env) + WF_VERBS_VERDICT_NS / 2);
 	return conf_await(t, p.server, p.sc, WF_EVENT_DOWN) != NULL;
 }
