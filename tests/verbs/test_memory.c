@@ -206,8 +206,8 @@ accept_waits_body(struct conf *t, struct held *h)
 	CHECK(p.server != NULL && p.client != NULL);
 	CHECK(wf_transport_connect(p.client->transport, &p.server->at, NULL, 0, NULL, &p.cc) ==
 	      WEFT_OK);
-	for (unsigned i = 0; i < 100000 && wf_verbs_conn_of(p.cc)->stage < WF_VERBS_REQUESTING;
-	     i++) {
+	for (unsigned i = 0;
+	     i < 100000 && wf_verbs_conn_of(p.cc)->attempt.stage < WF_VERBS_REQUESTING; i++) {
 		(void)conf_poll(t, p.client);
 		conf_rest(t);
 	}

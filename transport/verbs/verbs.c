@@ -24,7 +24,7 @@ on_wake(struct wf_loop *loop)
 	wf_look_up_reap(t->medium.transport.env, &t->orphans, false);
 	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
 	     c = wf_verbs_conn_next(c)) {
-		if (c->task.running || c->look_up != NULL) {
+		if (c->attempt.task.running || c->attempt.look_up != NULL) {
 			wf_verbs_connect_visit(c);
 			t->medium.dead_waiting |= c->life.state == WF_LIFE_DEAD;
 		}

@@ -3,13 +3,10 @@
  * level, ends it here: the queue pair is stopped at once, and what that takes besides is done at
  * the connection's next visit (verbs_life.c). Thread: the transport's owner. */
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "transport/verbs/verbs_internal.h"
-
-#define TASK_LOOK_NS (20 * WF_NS_PER_US)
 
 void
 wf_verbs_conn_init(struct wf_verbs_conn *c)
@@ -51,23 +48,18 @@ wf_verbs_private_of(const struct wf_verbs_conn *c, enum wf_verbs_private_type ty
  * that call is about to return. Until it has, nothing of the link may be touched, and bytes would
  * land in it. */
 void
-wf_verbs_task_await(struct wf_verbs_conn *c)
+wf_verbs_link_await(struct wf_verbs_conn *c)
 {
-	struct wf_env *env = c->t->medium.transport.env;
-	while (c->task.running && c->linked) {
-		c->task.running = !atomic_load_explicit(&c->task.task.done,
-							memory_order_acquire); /* env's release */
-		if (c->task.running) {
-			wf_wait(env, -1, wf_now_ns(env) + TASK_LOOK_NS);
-		}
+	if (c->linked) {
+		wf_verbs_task_await(&c->attempt.task, c->t->medium.transport.env);
 	}
 }
 
 void
 wf_verbs_link_stop(struct wf_verbs_conn *c)
 {
-	wf_verbs_task_await(c);
-	if (c->qp != NULL && !c->task.running) {
+	wf_verbs_link_await(c);
+	if (c->qp != NULL && !c->attempt.task.running) {
 		struct ibv_qp_attr attr;
 		memset(&attr, 0, sizeof(attr));
 		attr.qp_state = IBV_QPS_ERR;

@@ -1,32 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_connect: the connecting end, up to the request. What blocks runs on the env's helper
- * thread: looking names up, and rdma_connect on iWARP, which connects a TCP stream in the kernel.
- * Thread: the transport's owner; `run` functions run on the helper thread and touch their task
- * only.
- */
+/* verbs_connect: the connecting end, up to the request. Names are looked up on the env's helper
+ * thread. Thread: the transport's owner. */
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "transport/verbs/verbs_internal.h"
-
-static void
-connect_run(struct wf_task *base)
-{
-	struct wf_verbs_task *task = (struct wf_verbs_task *)base; /* first member */
-	task->error = task->lib->connect(task->id, &task->param) == 0 ? 0 : errno;
-}
-
-static enum weft_status
-start_task(struct wf_verbs_conn *c)
-{
-	struct wf_env *env = c->t->medium.transport.env;
-	c->task.task = (struct wf_task){.run = connect_run, .wake_fd = c->t->medium.loop.wake_fd};
-	enum weft_status st = env->ops->submit(env, &c->task.task);
-	c->task.running = st == WEFT_OK;
-	return st;
-}
 
 /* ---- one address ---- */
 
@@ -46,9 +25,9 @@ begin(struct wf_verbs_conn *c, struct sockaddr_storage *address)
 	const struct wf_verbs_settings *s = &t->settings;
 	struct sockaddr_storage source;
 	struct sockaddr *bound = NULL;
-	if (c->device[0] != '\0') {
+	if (c->attempt.device[0] != '\0') {
 		enum weft_status st =
-			wf_verbs_source_address(t, c->device, address->ss_family, &source);
+			wf_verbs_source_address(t, c->attempt.device, address->ss_family, &source);
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -65,7 +44,7 @@ begin(struct wf_verbs_conn *c, struct sockaddr_storage *address)
 	if (t->lib->resolve_addr(c->id, bound, (struct sockaddr *)address, left_ms(c)) != 0) {
 		return wf_fail_errno(WEFT_UNAVAILABLE, errno, "no RDMA device leads there");
 	}
-	c->stage = WF_VERBS_ADDRESSING;
+	c->attempt.stage = WF_VERBS_ADDRESSING;
 	return WEFT_OK;
 }
 
@@ -74,8 +53,9 @@ wf_verbs_connect_next(struct wf_verbs_conn *c, const char *why)
 {
 	char last[WF_WHY_BYTES];
 	snprintf(last, sizeof(last), "%s", why);
-	while (c->address_next < c->addresses.count && !c->task.running) {
-		struct sockaddr_storage *address = &c->addresses.at[c->address_next++];
+	while (c->attempt.address_next < c->attempt.addresses.count && !c->attempt.task.running) {
+		struct sockaddr_storage *address =
+			&c->attempt.addresses.at[c->attempt.address_next++];
 		wf_verbs_link_close(c);
 		wf_verbs_conn_clear(c);
 		wf_address_name(&c->life.to, address, c->life.peer, sizeof(c->life.peer));
@@ -86,7 +66,7 @@ wf_verbs_connect_next(struct wf_verbs_conn *c, const char *why)
 		snprintf(last, sizeof(last), "%s", weft_last_error());
 	}
 	wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s (addresses tried: %u)", last,
-		     c->addresses.count);
+		     c->attempt.addresses.count);
 }
 
 void
@@ -96,7 +76,7 @@ wf_verbs_connect_address(struct wf_verbs_conn *c)
 		wf_verbs_connect_next(c, strerror(errno));
 		return;
 	}
-	c->stage = WF_VERBS_ROUTING;
+	c->attempt.stage = WF_VERBS_ROUTING;
 }
 
 static void
@@ -109,7 +89,7 @@ fill_request(struct wf_verbs_conn *c)
 	} else {
 		p.features |= WF_VERBS_BLOB_FOLLOWS;
 	}
-	struct wf_verbs_task *task = &c->task;
+	struct wf_verbs_task *task = &c->attempt.task;
 	size_t bytes = wf_verbs_private_encode(&p, task->data);
 	task->lib = c->t->lib;
 	task->id = c->id;
@@ -135,32 +115,35 @@ request(struct wf_verbs_conn *c)
 {
 	uint64_t now_ns = wf_now_ns(c->t->medium.transport.env);
 	uint64_t half_ns = now_ns < c->life.attempt_ns ? (c->life.attempt_ns - now_ns) / 2 : 0;
-	bool once = c->repeated || c->dev->caps.iwarp || half_ns < WF_VERBS_REPEAT_NS;
+	bool once = c->attempt.repeated || c->dev->caps.iwarp || half_ns < WF_VERBS_REPEAT_NS;
 	fill_request(c);
-	c->stage = WF_VERBS_REQUESTING;
+	c->attempt.stage = WF_VERBS_REQUESTING;
 	wf_life_deadline(&c->life, once ? c->life.attempt_ns : now_ns + half_ns);
 	if (c->dev->caps.iwarp) {
-		if (start_task(c) != WEFT_OK) {
+		struct wf_env *env = c->t->medium.transport.env;
+		if (wf_verbs_task_start(&c->attempt.task, env, c->t->medium.loop.wake_fd) !=
+		    WEFT_OK) {
 			wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s", weft_last_error());
 		}
 		return;
 	}
-	connect_run(&c->task.task);
-	if (c->task.error != 0) {
-		wf_verbs_connect_next(c, strerror(c->task.error));
+	wf_verbs_task_run(&c->attempt.task);
+	if (c->attempt.task.error != 0) {
+		wf_verbs_connect_next(c, strerror(c->attempt.task.error));
 	}
 }
 
 bool
 wf_verbs_connect_repeat(struct wf_verbs_conn *c, const char *why)
 {
-	if (!wf_verbs_conn_is_at(c, WF_VERBS_REQUESTING) || c->repeated || c->dev->caps.iwarp) {
+	if (!wf_verbs_conn_is_at(c, WF_VERBS_REQUESTING) || c->attempt.repeated ||
+	    c->dev->caps.iwarp) {
 		return false;
 	}
 	wf_log(c->t->medium.transport.env, WF_LOG_INFO, "verbs: %s is asked once more: %s",
 	       c->life.peer, why);
-	c->repeated = true;
-	c->address_next--;
+	c->attempt.repeated = true;
+	c->attempt.address_next--;
 	wf_verbs_connect_next(c, why);
 	return true;
 }
@@ -170,13 +153,12 @@ wf_verbs_connect_repeat(struct wf_verbs_conn *c, const char *why)
 void
 wf_verbs_connect_route(struct wf_verbs_conn *c)
 {
-	c->preparing_ns = wf_now_ns(c->t->medium.transport.env);
-	c->prepare_why[0] = '\0';
+	c->attempt.preparing_ns = wf_now_ns(c->t->medium.transport.env);
 	if (wf_verbs_link_open(c) != WEFT_OK) {
 		wf_verbs_connect_next(c, weft_last_error());
 		return;
 	}
-	c->stage = WF_VERBS_PREPARING;
+	c->attempt.stage = WF_VERBS_PREPARING;
 	c->life.deadline_ns = WF_NEVER;
 	wf_life_ready(&c->life);
 }
@@ -184,11 +166,13 @@ wf_verbs_connect_route(struct wf_verbs_conn *c)
 static void
 prepare(struct wf_verbs_conn *c)
 {
-	if (c->prepare_why[0] != '\0') {
-		wf_verbs_connect_next(c, c->prepare_why);
-	} else if (wf_verbs_regions_are_here(c)) {
-		c->life.attempt_ns += wf_now_ns(c->t->medium.transport.env) - c->preparing_ns;
+	enum weft_status st = wf_verbs_regions_check(c);
+	if (st == WEFT_OK) {
+		c->life.attempt_ns +=
+			wf_now_ns(c->t->medium.transport.env) - c->attempt.preparing_ns;
 		request(c);
+	} else if (st != WEFT_AGAIN) {
+		wf_verbs_connect_next(c, weft_last_error());
 	}
 }
 
@@ -196,7 +180,7 @@ static void
 resolve_visit(struct wf_verbs_conn *c)
 {
 	struct wf_env *env = c->t->medium.transport.env;
-	enum weft_status st = wf_look_up_end(env, &c->look_up, &c->addresses);
+	enum weft_status st = wf_look_up_end(env, &c->attempt.look_up, &c->attempt.addresses);
 	if (st == WEFT_OK) {
 		wf_verbs_connect_next(c, "");
 	} else if (st != WEFT_AGAIN) {
@@ -205,17 +189,20 @@ resolve_visit(struct wf_verbs_conn *c)
 }
 
 void
+wf_verbs_connect_abandon(struct wf_verbs_conn *c)
+{
+	wf_look_up_abandon(&c->attempt.look_up, &c->t->orphans);
+}
+
+void
 wf_verbs_connect_visit(struct wf_verbs_conn *c)
 {
-	struct wf_verbs_task *task = &c->task;
-	if (c->look_up != NULL) {
+	struct wf_verbs_task *task = &c->attempt.task;
+	if (c->attempt.look_up != NULL) {
 		resolve_visit(c);
 	} else if (wf_verbs_conn_is_at(c, WF_VERBS_PREPARING)) {
 		prepare(c);
-	} else if (task->running &&
-		   atomic_load_explicit(&task->task.done,
-					memory_order_acquire)) { /* env's release */
-		task->running = false;
+	} else if (wf_verbs_task_ended(task)) {
 		if (wf_verbs_conn_is_at(c, WF_VERBS_REQUESTING) && task->error != 0) {
 			wf_verbs_connect_next(c, strerror(task->error));
 		}
@@ -230,10 +217,10 @@ set_target(struct wf_verbs_conn *c)
 	char *device = strchr(c->life.to.name, '%');
 	if (device != NULL && strncmp(c->life.to.name, "fe80", 4) != 0) { /* there it is a scope */
 		*device = '\0';
-		snprintf(c->device, sizeof(c->device), "%.*s", WF_VERBS_DEVICE_BYTES - 1,
-			 device + 1);
+		snprintf(c->attempt.device, sizeof(c->attempt.device), "%.*s",
+			 WF_VERBS_DEVICE_BYTES - 1, device + 1);
 	} else if (wf_verbs_settings_device_count(s) > 0) {
-		wf_verbs_settings_device(s, 0, c->device);
+		wf_verbs_settings_device(s, 0, c->attempt.device);
 	}
 }
 
@@ -254,11 +241,11 @@ wf_verbs_connect(struct wf_transport *transport, const struct wf_host *to, const
 	if (hello_bytes > 0) {
 		memcpy(c->blob, hello, hello_bytes);
 	}
-	if (wf_addresses_numeric(&life->to, &c->addresses)) {
+	if (wf_addresses_numeric(&life->to, &c->attempt.addresses)) {
 		wf_verbs_connect_next(c, "");
 	} else {
 		st = wf_look_up_start(transport->env, &life->to, c->t->medium.loop.wake_fd,
-				      &c->look_up);
+				      &c->attempt.look_up);
 		if (st != WEFT_OK) {
 			wf_life_destroy(life);
 			return st;

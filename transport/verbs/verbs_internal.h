@@ -266,6 +266,25 @@ struct wf_verbs_access_table {
 	unsigned waiting;                         /* windows that are still to be bound */
 };
 
+/* The transport's regions, for one connection. Written by verbs_register.c. */
+struct wf_verbs_own_regions {
+	struct ibv_mr *mr[WF_REGIONS_MAX]; /* where it has a domain of its own */
+	char why[WF_WHY_BYTES];            /* why one cannot be registered for it; "": all can */
+};
+
+/* The connecting end's attempt, which goes through its stages once for each address. Written by
+ * verbs_connect.c. */
+struct wf_verbs_attempt {
+	enum wf_verbs_stage stage;
+	struct wf_verbs_task task;
+	char device[WF_VERBS_DEVICE_BYTES]; /* to go out of; "": any */
+	struct wf_look_up *look_up;         /* NULL when the addresses are here */
+	struct wf_addresses addresses;
+	unsigned address_next;
+	bool repeated;         /* the request was made a second time */
+	uint64_t preparing_ns; /* since when, in PREPARING */
+};
+
 /* What the peer says of itself in its request or reply. Written by wf_verbs_conn_adopt. */
 struct wf_verbs_peer {
 	uint32_t mark;          /* in the keys that it makes for this connection */
@@ -285,9 +304,8 @@ struct wf_verbs_end {
 
 struct wf_verbs_conn {
 	struct wf_life life; /* first */
-	enum wf_verbs_stage stage;
-	bool last_queued; /* CLOSE or REFUSES */
-	bool may_send;    /* connecting end: established; accepting end: START came */
+	bool last_queued;    /* CLOSE or REFUSES */
+	bool may_send;       /* connecting end: established; accepting end: START came */
 	bool linked;      /* the connection manager says, or said, that both ends are connected */
 	bool peer_closed; /* its CLOSE came while this end drains */
 	bool stood_still; /* an attempt was given the time back in which nobody polled */
@@ -306,8 +324,8 @@ struct wf_verbs_conn {
 	bool undrained; /* the device was waited for in vain */
 	uint32_t qp_num;
 	struct wf_verbs_conn *bucket_next;
-	struct ibv_mr *region_mr[WF_REGIONS_MAX]; /* in a domain of its own */
 
+	struct wf_verbs_own_regions regions;
 	struct wf_verbs_access_table access;
 	struct wf_verbs_peer peer;
 	struct wf_verbs_tx tx;
@@ -318,15 +336,7 @@ struct wf_verbs_conn {
 
 	uint64_t show_ns; /* accepting end: it is shown then at the latest */
 
-	/* Connecting end. */
-	struct wf_verbs_task task;
-	char device[WF_VERBS_DEVICE_BYTES]; /* to go out of; "": any */
-	struct wf_look_up *look_up;         /* NULL when the addresses are here */
-	struct wf_addresses addresses;
-	unsigned address_next;
-	bool repeated;                  /* the request was made a second time */
-	uint64_t preparing_ns;          /* since when, in PREPARING */
-	char prepare_why[WF_WHY_BYTES]; /* why a region cannot be registered there; "": it can */
+	struct wf_verbs_attempt attempt;
 
 	struct wf_verbs_end end;
 };
@@ -393,7 +403,7 @@ wf_verbs_conn_next(const struct wf_verbs_conn *c)
 static inline bool
 wf_verbs_conn_is_at(const struct wf_verbs_conn *c, enum wf_verbs_stage stage)
 {
-	return c->life.state == WF_LIFE_CONNECTING && c->stage == stage;
+	return c->life.state == WF_LIFE_CONNECTING && c->attempt.stage == stage;
 }
 
 static inline void
@@ -466,6 +476,16 @@ wf_verbs_rx_is_due(const struct wf_verbs_rx_list *fresh)
 	return fresh->count > WF_VERBS_FRESH_MAX;
 }
 
+/* verbs_task.c: rdma_connect, which may block. */
+/* Here, and now: task->error says what came of it. */
+void wf_verbs_task_run(struct wf_verbs_task *task);
+/* On the helper thread. */
+enum weft_status wf_verbs_task_start(struct wf_verbs_task *task, struct wf_env *env,
+				     int wake_fd) WEFT_MUST_CHECK;
+/* True once, when it has run there. */
+bool wf_verbs_task_ended(struct wf_verbs_task *task);
+void wf_verbs_task_await(struct wf_verbs_task *task, struct wf_env *env);
+
 /* verbs_conn.c: how a connection begins and ends. */
 /* What is not zero in a new connection. */
 void wf_verbs_conn_init(struct wf_verbs_conn *c);
@@ -475,7 +495,7 @@ void wf_verbs_conn_adopt(struct wf_verbs_conn *c, const struct wf_verbs_private 
 struct wf_verbs_private wf_verbs_private_of(const struct wf_verbs_conn *c,
 					    enum wf_verbs_private_type type);
 /* Who is connected waits here until the call that made it so has returned on the helper thread. */
-void wf_verbs_task_await(struct wf_verbs_conn *c);
+void wf_verbs_link_await(struct wf_verbs_conn *c);
 /* Nothing moves any more; what has come can still be polled. */
 void wf_verbs_link_stop(struct wf_verbs_conn *c);
 /* It was stopped, and the device has told of all that it had: what is polled behind this is the
@@ -582,14 +602,14 @@ enum weft_status wf_verbs_regions_start(struct wf_verbs_conn *c) WEFT_MUST_CHECK
 enum weft_status wf_verbs_regions_begin(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
 /* An incoming one is not shown yet: what it will be granted is being registered. */
 bool wf_verbs_regions_hold_up(struct wf_verbs_conn *c);
-/* All of them are registered for `c`. */
-bool wf_verbs_regions_are_here(struct wf_verbs_conn *c);
+/* Are all of them registered for `c`? WEFT_AGAIN: not yet; else why one cannot be. */
+enum weft_status wf_verbs_regions_check(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
 /* NULL: it is being registered. */
 struct ibv_mr *wf_verbs_region_mr(struct wf_verbs_conn *c, uint32_t region);
 /* Look which have ended. */
 void wf_verbs_registrations_visit(struct wf_verbs *t);
-/* The connection goes, or goes to another device. True: its domain is in use, and released later.
- */
+/* The connection goes, or goes to another device: it has no region any more. True: its domain is in
+ * use, and released later. */
 bool wf_verbs_registrations_leave(struct wf_verbs_conn *c);
 enum weft_status wf_verbs_region_add(struct wf_transport *transport, const struct wf_region *region,
 				     uint32_t *out);
@@ -652,6 +672,8 @@ bool wf_verbs_connect_repeat(struct wf_verbs_conn *c, const char *why);
 /* What the connection manager brings on the way. */
 void wf_verbs_connect_address(struct wf_verbs_conn *c);
 void wf_verbs_connect_route(struct wf_verbs_conn *c);
+/* No name is looked up for it any more. */
+void wf_verbs_connect_abandon(struct wf_verbs_conn *c);
 /* Look whether the helper thread has finished. */
 void wf_verbs_connect_visit(struct wf_verbs_conn *c);
 

@@ -15,11 +15,11 @@ verbs_fini(struct wf_life *life)
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
 	struct wf_env *env = life->conn.transport->env;
-	while (c->task.running) {
+	while (c->attempt.task.running) {
 		wf_verbs_connect_visit(c);
 		wf_wait(env, -1, wf_now_ns(env) + WF_NS_PER_MS);
 	}
-	wf_look_up_abandon(&c->look_up, &c->t->orphans);
+	wf_verbs_connect_abandon(c);
 	wf_verbs_link_close(c);
 	wf_verbs_link_leave(c);
 	c->t->conn[c->idx] = NULL;
@@ -31,7 +31,7 @@ verbs_fini(struct wf_life *life)
 static bool
 verbs_is_held(struct wf_life *life)
 {
-	return wf_verbs_conn_of(&life->conn)->task.running;
+	return wf_verbs_conn_of(&life->conn)->attempt.task.running;
 }
 
 static void
@@ -49,7 +49,7 @@ verbs_cut(struct wf_life *life, enum wf_life_state before)
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
 	(void)before;
-	wf_look_up_abandon(&c->look_up, &c->t->orphans);
+	wf_verbs_connect_abandon(c);
 	wf_verbs_rx_drop(c);
 	wf_verbs_link_close(c);
 }
@@ -258,14 +258,15 @@ expire_up(struct wf_verbs_conn *c)
 static const char *
 what_is_missing(const struct wf_verbs_conn *c)
 {
-	if (c->stage == WF_VERBS_RESOLVING) {
+	if (c->attempt.stage == WF_VERBS_RESOLVING) {
 		return "the name was not looked up";
 	}
-	if (c->stage == WF_VERBS_REQUESTING && c->repeated) {
+	if (c->attempt.stage == WF_VERBS_REQUESTING && c->attempt.repeated) {
 		return "two requests were not answered";
 	}
-	return c->stage == WF_VERBS_REQUESTING || c->repeated ? "the request was not answered"
-							      : "no way there was found";
+	return c->attempt.stage == WF_VERBS_REQUESTING || c->attempt.repeated
+		       ? "the request was not answered"
+		       : "no way there was found";
 }
 
 void

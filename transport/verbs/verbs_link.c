@@ -337,9 +337,6 @@ close_memory(struct wf_verbs_conn *c)
 	wf_verbs_access_close(c);
 	wf_verbs_deregister(dev, &c->tx.mr);
 	wf_verbs_rx_close(c);
-	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
-		wf_verbs_deregister(dev, &c->region_mr[i]);
-	}
 	bool in_use = wf_verbs_registrations_leave(c);
 	if (c->pd != NULL && c->pd != dev->pd && !in_use) {
 		(void)c->t->lib->dealloc_pd(c->pd);
@@ -350,8 +347,8 @@ close_memory(struct wf_verbs_conn *c)
 void
 wf_verbs_link_close(struct wf_verbs_conn *c)
 {
-	wf_verbs_task_await(c);
-	if (c->task.running) {
+	wf_verbs_link_await(c);
+	if (c->attempt.task.running) {
 		return; /* a thread is at it: when it has done, the connection is freed */
 	}
 	if (c->id != NULL && c->linked) {

@@ -30,7 +30,7 @@ struct wf_verbs_registration {
 static struct ibv_mr **
 table_of(struct wf_verbs_device *dev, struct wf_verbs_conn *conn)
 {
-	return conn == NULL ? dev->region_mr : conn->region_mr;
+	return conn == NULL ? dev->region_mr : conn->regions.mr;
 }
 
 /* In which domain `c` has its regions. */
@@ -135,6 +135,7 @@ enum weft_status
 wf_verbs_regions_start(struct wf_verbs_conn *c)
 {
 	enum weft_status st = WEFT_OK;
+	c->regions.why[0] = '\0';
 	for (uint32_t i = 0; i < WF_REGIONS_MAX && st == WEFT_OK; i++) {
 		st = start_one(c->dev, owner_of(c), i);
 	}
@@ -153,10 +154,13 @@ are_here(struct wf_verbs_device *dev, struct wf_verbs_conn *owner)
 	return true;
 }
 
-bool
-wf_verbs_regions_are_here(struct wf_verbs_conn *c)
+enum weft_status
+wf_verbs_regions_check(struct wf_verbs_conn *c)
 {
-	return are_here(c->dev, owner_of(c));
+	if (c->regions.why[0] != '\0') {
+		return wf_fail(WEFT_UNAVAILABLE, "%s", c->regions.why);
+	}
+	return are_here(c->dev, owner_of(c)) ? WEFT_OK : WEFT_AGAIN;
 }
 
 /* A request has its device before it has a link. */
@@ -214,7 +218,7 @@ notify(struct wf_verbs *t, const struct wf_verbs_registration *r)
 		if (r->status == WEFT_OK) {
 			wf_life_ready(&c->life);
 		} else if (wf_verbs_conn_is_at(c, WF_VERBS_PREPARING)) {
-			snprintf(c->prepare_why, sizeof(c->prepare_why), "%s", r->why);
+			snprintf(c->regions.why, sizeof(c->regions.why), "%s", r->why);
 			wf_life_ready(&c->life); /* which goes on with its other addresses */
 		} else {
 			wf_verbs_conn_end(c, WEFT_LOST, "%s", r->why);
@@ -276,6 +280,9 @@ bool
 wf_verbs_registrations_leave(struct wf_verbs_conn *c)
 {
 	bool left = false;
+	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
+		wf_verbs_deregister(c->dev, &c->regions.mr[i]);
+	}
 	for (struct wf_verbs_registration *r = c->t->registrations; r != NULL; r = r->next) {
 		if (r->conn == c) {
 			r->conn = NULL;
@@ -297,7 +304,7 @@ deregister_everywhere(struct wf_verbs *t, uint32_t idx)
 	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
 	     c = wf_verbs_conn_next(c)) {
 		if (c->dev != NULL) {
-			wf_verbs_deregister(c->dev, &c->region_mr[idx]);
+			wf_verbs_deregister(c->dev, &c->regions.mr[idx]);
 		}
 	}
 	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {

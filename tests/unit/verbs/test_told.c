@@ -157,7 +157,7 @@ look_up_body(struct conf *t)
 	const struct wf_verbs *verbs = (const struct wf_verbs *)client->transport;
 	struct wf_conn *conn = NULL;
 	CHECK(wf_transport_connect(client->transport, &to, NULL, 0, NULL, &conn) == WEFT_OK);
-	CHECK(((const struct wf_verbs_conn *)conn)->look_up != NULL);
+	CHECK(((const struct wf_verbs_conn *)conn)->attempt.look_up != NULL);
 	wf_transport_disconnect(conn, WF_DISCONNECT_NOW);
 	(void)conf_poll(t, client); /* no time passes: the helper thread is not done */
 	CHECK(conf_count(client, conn, WF_EVENT_DOWN) == 1);
