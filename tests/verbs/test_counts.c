@@ -93,11 +93,11 @@ hook(struct end *e, const struct node *n, struct wf_conn *conn, const struct wf_
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(conn);
 	*e = (struct end){
-		.context = c->dev->context,
-		.post_send = c->dev->context->ops.post_send,
-		.poll_cq = c->dev->context->ops.poll_cq,
-		.send_cq = c->queues->send.cq,
-		.from = wf_verbs_iova(&c->dev->caps, n->memory, n->memory),
+		.context = c->link.dev->context,
+		.post_send = c->link.dev->context->ops.post_send,
+		.poll_cq = c->link.dev->context->ops.poll_cq,
+		.send_cq = c->link.queues->send.cq,
+		.from = wf_verbs_iova(&c->link.dev->caps, n->memory, n->memory),
 	};
 	e->to = e->from + NODE_REGION_BYTES;
 	wf_verbs_key_read(key, &e->at);

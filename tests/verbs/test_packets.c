@@ -38,7 +38,7 @@ query(struct wf_conn *conn, struct ibv_qp_attr *attr)
 	const struct wf_verbs_conn *c = wf_verbs_conn_of(conn);
 	struct ibv_qp_init_attr init;
 	memset(attr, 0, sizeof(*attr));
-	return c->t->lib->query_qp(c->qp, attr,
+	return c->t->lib->query_qp(c->link.qp, attr,
 				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT |
 					   IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 					   IBV_QP_MIN_RNR_TIMER,
@@ -151,7 +151,7 @@ packets_body(struct conf *t)
 	struct wf_op put = conf_put_op(p.client, &key, 0, PUT_BYTES, 0);
 	CHECK(conf_post_all(t, p.cc, &put));
 	CHECK(conf_await(t, p.server, p.sc, WF_EVENT_PUT) != NULL);
-	count_packets(fd, wf_verbs_conn_of(p.sc)->qp_num, &all, &good);
+	count_packets(fd, wf_verbs_conn_of(p.sc)->link.qp_num, &all, &good);
 	(void)close(fd);
 	fprintf(stderr, "%u packets, %u as they should be\n", all, good);
 	CHECK(all >= 32); /* the socket may have missed some */

@@ -16,7 +16,7 @@ wf_verbs_deny(struct wf_verbs_conn *c, const char *why)
 	(void)snprintf((char *)p.blob, sizeof(p.blob), "%.*s", (int)sizeof(p.blob) - 1, why);
 	p.blob_bytes = (uint8_t)strlen((const char *)p.blob);
 	size_t bytes = wf_verbs_private_encode(&p, data);
-	(void)c->t->lib->reject(c->id, data, (uint8_t)bytes);
+	(void)c->t->lib->reject(c->link.id, data, (uint8_t)bytes);
 	uint64_t now_ns = wf_now_ns(c->t->medium.transport.env);
 	uint64_t unsaid = wf_log_limit_unsaid(&c->t->denied_log, now_ns);
 	if (unsaid > 0) {
@@ -60,11 +60,11 @@ wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdic
 		.initiator_depth = 1,
 		.flow_control = 1,
 		.rnr_retry_count = (uint8_t)c->t->settings.rnr_retry,
-		.srq = c->queues->srq != NULL,
-		.qp_num = c->qp_num,
+		.srq = c->link.queues->srq != NULL,
+		.qp_num = c->link.qp_num,
 	};
 	c->rx.heard_ns = c->t->medium.loop.now_ns;
-	if (c->t->lib->accept(c->id, &param) != 0) {
+	if (c->t->lib->accept(c->link.id, &param) != 0) {
 		wf_life_down(&c->life, WEFT_LOST, "it cannot be accepted: %s", strerror(errno));
 	}
 }
@@ -72,7 +72,7 @@ wf_verbs_accept_link(struct wf_verbs_conn *c, const void *verdict, size_t verdic
 static bool
 is_iwarp(const struct wf_verbs_conn *c)
 {
-	return c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+	return c->link.id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
 /* iWARP does not tell that a request was withdrawn, so there it becomes a link at once. */
@@ -80,9 +80,9 @@ void
 wf_verbs_shown(struct wf_life *life)
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
-	if (c->qp == NULL && is_iwarp(c)) {
+	if (c->link.qp == NULL && is_iwarp(c)) {
 		wf_verbs_accept_link(c, NULL, 0);
-	} else if (c->qp == NULL) {
+	} else if (c->link.qp == NULL) {
 		wf_life_deadline(life, c->t->medium.loop.now_ns + WF_VERBS_WITHDRAWN_NS);
 	}
 }
@@ -103,7 +103,7 @@ wf_verbs_may_show(struct wf_life *life)
 		wf_life_deadline(life, c->show_ns);
 		return false;
 	}
-	if (life->incoming && c->qp == NULL && !is_iwarp(c) && !wf_verbs_link_is_asked(c)) {
+	if (life->incoming && c->link.qp == NULL && !is_iwarp(c) && !wf_verbs_link_is_asked(c)) {
 		/* Its peer may ask once more, and what it shows above may be good only once. */
 		wf_life_down(life, WEFT_LOST, "the peer gave up before it was shown");
 		return false;
@@ -122,7 +122,7 @@ reject(struct wf_verbs_conn *c, const void *verdict, size_t verdict_bytes)
 		memcpy(p.blob, verdict, verdict_bytes);
 	}
 	size_t bytes = wf_verbs_private_encode(&p, data);
-	(void)c->t->lib->reject(c->id, data, (uint8_t)bytes);
+	(void)c->t->lib->reject(c->link.id, data, (uint8_t)bytes);
 }
 
 bool
@@ -130,7 +130,7 @@ wf_verbs_answer(struct wf_life *life, bool accept, const void *verdict, size_t v
 {
 	static const uint8_t none[1];
 	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
-	bool linked = c->qp != NULL;
+	bool linked = c->link.qp != NULL;
 	bool frame = linked || verdict_bytes > WF_VERBS_VERDICT_SHORT;
 	if (!accept && !frame) {
 		reject(c, verdict, verdict_bytes);

@@ -11,7 +11,7 @@ on_port_error(struct wf_verbs_device *dev, int port)
 	wf_log(t->medium.transport.env, WF_LOG_WARN, "verbs: %s: port %d is down", dev->name, port);
 	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
 	     c = wf_verbs_conn_next(c)) {
-		if (c->dev == dev && c->life.state == WF_LIFE_UP) {
+		if (c->link.dev == dev && c->life.state == WF_LIFE_UP) {
 			wf_verbs_ask_alive(c);
 		}
 	}
@@ -37,7 +37,7 @@ on_last(struct wf_verbs_device *dev, const struct ibv_async_event *event)
 {
 	struct wf_verbs_conn *c = wf_verbs_device_find(dev, event->element.qp->qp_num);
 	if (c != NULL) {
-		c->last_said = true;
+		wf_verbs_link_ended(c);
 		wf_life_ready(&c->life); /* it may have waited for this */
 	}
 }

@@ -32,8 +32,8 @@ struct cm_event {
 static void
 established(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
 {
-	c->linked = true;
-	c->receives = true; /* on iWARP the kernel has seen to it */
+	wf_verbs_link_connected(c);
+	wf_verbs_link_receives(c); /* on iWARP the kernel has seen to it */
 	c->may_send = true;
 	wf_verbs_conn_adopt(c, p);
 	c->rx.heard_ns = c->t->medium.loop.now_ns;
@@ -65,7 +65,7 @@ on_reply(struct wf_verbs_conn *c, const struct cm_event *event)
 	}
 	if (event->type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
 		st = wf_verbs_link_start(c);
-		if (st == WEFT_OK && c->t->lib->establish(c->id) != 0) {
+		if (st == WEFT_OK && c->t->lib->establish(c->link.id) != 0) {
 			st = wf_fail_errno(WEFT_UNAVAILABLE, errno, "the connection manager");
 		}
 		if (st != WEFT_OK) {
@@ -158,8 +158,8 @@ on_failure(struct wf_verbs_conn *c, const struct cm_event *event)
 static void
 on_removal(struct wf_verbs_conn *c)
 {
-	if (c->dev != NULL) {
-		wf_verbs_device_lost(c->dev, "the device was removed");
+	if (c->link.dev != NULL) {
+		wf_verbs_device_lost(c->link.dev, "the device was removed");
 	}
 	wf_verbs_conn_end(c, WEFT_LOST, "the RDMA device was removed");
 }
@@ -194,7 +194,7 @@ on_conn_event(struct wf_verbs_conn *c, const struct cm_event *event)
 		on_answer(c, event);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		c->linked = true;
+		wf_verbs_link_connected(c);
 		on_answer(c, event);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
@@ -246,7 +246,7 @@ dispatch(struct wf_verbs *t, const struct cm_event *event)
 		wf_verbs_request(t, event->id, event->data, event->data_bytes);
 	} else if (c == NULL) {
 		on_listener_event(t, event);
-	} else if (c->life.state < WF_LIFE_DYING && c->id == event->id) {
+	} else if (c->life.state < WF_LIFE_DYING && c->link.id == event->id) {
 		on_conn_event(c, event);
 	}
 }

@@ -37,7 +37,9 @@ wf_verbs_private_of(const struct wf_verbs_conn *c, enum wf_verbs_private_type ty
 {
 	return (struct wf_verbs_private){
 		.type = type,
-		.features = c->dev != NULL && c->dev->caps.immediate ? WF_VERBS_TAKES_IMMEDIATE : 0,
+		.features = c->link.dev != NULL && c->link.dev->caps.immediate
+				    ? WF_VERBS_TAKES_IMMEDIATE
+				    : 0,
 		.credits = (uint16_t)c->t->settings.credits,
 		.mark = c->mark,
 		.put_bytes_max = c->t->medium.opts.put_bytes_max,
@@ -50,7 +52,7 @@ wf_verbs_private_of(const struct wf_verbs_conn *c, enum wf_verbs_private_type ty
 void
 wf_verbs_link_await(struct wf_verbs_conn *c)
 {
-	if (c->linked) {
+	if (c->link.linked) {
 		wf_verbs_task_await(&c->attempt.task, c->t->medium.transport.env);
 	}
 }
@@ -59,11 +61,11 @@ void
 wf_verbs_link_stop(struct wf_verbs_conn *c)
 {
 	wf_verbs_link_await(c);
-	if (c->qp != NULL && !c->attempt.task.running) {
+	if (c->link.qp != NULL && !c->attempt.task.running) {
 		struct ibv_qp_attr attr;
 		memset(&attr, 0, sizeof(attr));
 		attr.qp_state = IBV_QPS_ERR;
-		(void)c->t->lib->modify_qp(c->qp, &attr, IBV_QP_STATE);
+		(void)c->t->lib->modify_qp(c->link.qp, &attr, IBV_QP_STATE);
 	}
 }
 
@@ -74,14 +76,14 @@ wf_verbs_link_stop(struct wf_verbs_conn *c)
 bool
 wf_verbs_link_is_drained(const struct wf_verbs_conn *c)
 {
-	const struct wf_verbs_device *dev = c->dev;
-	if (c->qp == NULL || !c->receives || c->undrained || dev->gone ||
+	const struct wf_verbs_device *dev = c->link.dev;
+	if (c->link.qp == NULL || !c->link.receives || c->link.undrained || dev->gone ||
 	    dev->undrained >= WF_VERBS_UNDRAINED_MAX) {
 		return true;
 	}
 	bool sent = dev->caps.iwarp || wf_verbs_sq_is_ended(&c->tx.sq);
-	bool received =
-		c->queues->srq == NULL ? c->rx.posted == 0 : c->last_said || !dev->caps.says_last;
+	bool received = c->link.queues->srq == NULL ? c->rx.posted == 0
+						    : c->link.last_said || !dev->caps.says_last;
 	return sent && received;
 }
 
@@ -91,8 +93,8 @@ wf_verbs_link_was_violated(const struct wf_verbs_conn *c)
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 	memset(&attr, 0, sizeof(attr));
-	return c->qp != NULL && c->dev->caps.query_is_true && !c->dev->gone &&
-	       c->t->lib->query_qp(c->qp, &attr, IBV_QP_STATE, &init) == 0 &&
+	return c->link.qp != NULL && c->link.dev->caps.query_is_true && !c->link.dev->gone &&
+	       c->t->lib->query_qp(c->link.qp, &attr, IBV_QP_STATE, &init) == 0 &&
 	       attr.qp_state == IBV_QPS_ERR;
 }
 
@@ -137,7 +139,8 @@ static void
 end_violated(struct wf_verbs_conn *c)
 {
 	if (wf_verbs_link_was_violated(c)) {
-		wf_verbs_conn_end(c, WEFT_PROTOCOL, "%s refused what the peer sent", c->dev->name);
+		wf_verbs_conn_end(c, WEFT_PROTOCOL, "%s refused what the peer sent",
+				  c->link.dev->name);
 	}
 }
 
@@ -183,7 +186,7 @@ wf_verbs_device_lost(struct wf_verbs_device *dev, const char *why)
 	wf_log(t->medium.transport.env, WF_LOG_WARN, "verbs: %s is gone: %s", dev->name, why);
 	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
 	     c = wf_verbs_conn_next(c)) {
-		if (c->dev == dev) {
+		if (c->link.dev == dev) {
 			wf_verbs_conn_end(c, WEFT_LOST, "%s: %s", dev->name, why);
 		}
 	}

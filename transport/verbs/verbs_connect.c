@@ -25,23 +25,23 @@ begin(struct wf_verbs_conn *c, struct sockaddr_storage *address)
 	const struct wf_verbs_settings *s = &t->settings;
 	struct sockaddr_storage source;
 	struct sockaddr *bound = NULL;
+	enum weft_status st = WEFT_OK;
 	if (c->attempt.device[0] != '\0') {
-		enum weft_status st =
-			wf_verbs_source_address(t, c->attempt.device, address->ss_family, &source);
-		if (st != WEFT_OK) {
-			return st;
-		}
+		st = wf_verbs_source_address(t, c->attempt.device, address->ss_family, &source);
 		bound = (struct sockaddr *)&source;
 	}
-	if (t->lib->create_id(t->cm, &c->id, c, RDMA_PS_TCP) != 0) {
-		return wf_fail_errno(WEFT_UNAVAILABLE, errno, "no connection identifier");
+	if (st == WEFT_OK) {
+		st = wf_verbs_link_begin(c);
+	}
+	if (st != WEFT_OK) {
+		return st;
 	}
 	if (s->traffic_class >= 0) {
 		uint8_t tos = (uint8_t)s->traffic_class;
-		(void)t->lib->set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
+		(void)t->lib->set_option(c->link.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
 					 sizeof(tos));
 	}
-	if (t->lib->resolve_addr(c->id, bound, (struct sockaddr *)address, left_ms(c)) != 0) {
+	if (t->lib->resolve_addr(c->link.id, bound, (struct sockaddr *)address, left_ms(c)) != 0) {
 		return wf_fail_errno(WEFT_UNAVAILABLE, errno, "no RDMA device leads there");
 	}
 	c->attempt.stage = WF_VERBS_ADDRESSING;
@@ -72,7 +72,7 @@ wf_verbs_connect_next(struct wf_verbs_conn *c, const char *why)
 void
 wf_verbs_connect_address(struct wf_verbs_conn *c)
 {
-	if (c->t->lib->resolve_route(c->id, left_ms(c)) != 0) {
+	if (c->t->lib->resolve_route(c->link.id, left_ms(c)) != 0) {
 		wf_verbs_connect_next(c, strerror(errno));
 		return;
 	}
@@ -92,7 +92,7 @@ fill_request(struct wf_verbs_conn *c)
 	struct wf_verbs_task *task = &c->attempt.task;
 	size_t bytes = wf_verbs_private_encode(&p, task->data);
 	task->lib = c->t->lib;
-	task->id = c->id;
+	task->id = c->link.id;
 	task->param = (struct rdma_conn_param){
 		.private_data = task->data,
 		.private_data_len = (uint8_t)bytes,
@@ -101,8 +101,8 @@ fill_request(struct wf_verbs_conn *c)
 		.flow_control = 1,
 		.retry_count = (uint8_t)c->t->settings.retry_count,
 		.rnr_retry_count = (uint8_t)c->t->settings.rnr_retry,
-		.srq = c->queues->srq != NULL,
-		.qp_num = c->qp_num,
+		.srq = c->link.queues->srq != NULL,
+		.qp_num = c->link.qp_num,
 	};
 }
 
@@ -115,11 +115,11 @@ request(struct wf_verbs_conn *c)
 {
 	uint64_t now_ns = wf_now_ns(c->t->medium.transport.env);
 	uint64_t half_ns = now_ns < c->life.attempt_ns ? (c->life.attempt_ns - now_ns) / 2 : 0;
-	bool once = c->attempt.repeated || c->dev->caps.iwarp || half_ns < WF_VERBS_REPEAT_NS;
+	bool once = c->attempt.repeated || c->link.dev->caps.iwarp || half_ns < WF_VERBS_REPEAT_NS;
 	fill_request(c);
 	c->attempt.stage = WF_VERBS_REQUESTING;
 	wf_life_deadline(&c->life, once ? c->life.attempt_ns : now_ns + half_ns);
-	if (c->dev->caps.iwarp) {
+	if (c->link.dev->caps.iwarp) {
 		struct wf_env *env = c->t->medium.transport.env;
 		if (wf_verbs_task_start(&c->attempt.task, env, c->t->medium.loop.wake_fd) !=
 		    WEFT_OK) {
@@ -137,7 +137,7 @@ bool
 wf_verbs_connect_repeat(struct wf_verbs_conn *c, const char *why)
 {
 	if (!wf_verbs_conn_is_at(c, WF_VERBS_REQUESTING) || c->attempt.repeated ||
-	    c->dev->caps.iwarp) {
+	    c->link.dev->caps.iwarp) {
 		return false;
 	}
 	wf_log(c->t->medium.transport.env, WF_LOG_INFO, "verbs: %s is asked once more: %s",

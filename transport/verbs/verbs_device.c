@@ -228,20 +228,20 @@ bucket_of(struct wf_verbs_device *dev, uint32_t qp_num)
 void
 wf_verbs_device_add(struct wf_verbs_device *dev, struct wf_verbs_conn *c)
 {
-	struct wf_verbs_conn **at = bucket_of(dev, c->qp_num);
-	c->bucket_next = *at;
+	struct wf_verbs_conn **at = bucket_of(dev, c->link.qp_num);
+	c->link.bucket_next = *at;
 	*at = c;
 }
 
 void
 wf_verbs_device_remove(struct wf_verbs_device *dev, struct wf_verbs_conn *c)
 {
-	struct wf_verbs_conn **at = bucket_of(dev, c->qp_num);
+	struct wf_verbs_conn **at = bucket_of(dev, c->link.qp_num);
 	while (*at != NULL && *at != c) {
-		at = &(*at)->bucket_next;
+		at = &(*at)->link.bucket_next;
 	}
 	if (*at == c) {
-		*at = c->bucket_next;
+		*at = c->link.bucket_next;
 	}
 }
 
@@ -249,8 +249,8 @@ struct wf_verbs_conn *
 wf_verbs_device_find(const struct wf_verbs_device *dev, uint32_t qp_num)
 {
 	struct wf_verbs_conn *c = dev->bucket[qp_num % WF_VERBS_BUCKETS];
-	while (c != NULL && c->qp_num != qp_num) {
-		c = c->bucket_next;
+	while (c != NULL && c->link.qp_num != qp_num) {
+		c = c->link.bucket_next;
 	}
 	return c;
 }

@@ -17,7 +17,7 @@ granted_range(const struct wf_verbs_conn *c, const struct wf_grant *grant)
 	return (struct wf_verbs_range){
 		.base = g->base,
 		.bytes = g->slot_count > 0 ? g->bytes * g->slot_count : g->bytes,
-		.iova = wf_verbs_iova(&c->dev->caps, region->base, g->base),
+		.iova = wf_verbs_iova(&c->link.dev->caps, region->base, g->base),
 		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 	};
 }
@@ -30,9 +30,9 @@ open_window(struct wf_verbs_conn *c, struct ibv_mr *mr, const struct wf_verbs_ra
 	    uint32_t *rkey)
 {
 	struct wf_verbs_access *access = &c->access.of[c->life.grants.count - 1];
-	access->window = ibv_alloc_mw(c->pd, IBV_MW_TYPE_2);
+	access->window = ibv_alloc_mw(c->link.pd, IBV_MW_TYPE_2);
 	if (access->window == NULL) {
-		return wf_verbs_fail_made(c->dev, errno, "a memory window");
+		return wf_verbs_fail_made(c->link.dev, errno, "a memory window");
 	}
 	access->at = range->iova;
 	access->bytes = range->bytes;
@@ -72,7 +72,7 @@ open_access(struct wf_verbs_conn *c, const struct wf_grant *grant, struct wf_ver
 {
 	struct wf_verbs_range range = granted_range(c, grant);
 	struct wf_verbs_access *access = &c->access.of[c->life.grants.count - 1];
-	const struct wf_verbs_caps *caps = &c->dev->caps;
+	const struct wf_verbs_caps *caps = &c->link.dev->caps;
 	key->at = range.iova;
 	access->region = grant->region;
 	if (caps->window && !caps->window_is_loose) {
@@ -84,7 +84,7 @@ open_access(struct wf_verbs_conn *c, const struct wf_grant *grant, struct wf_ver
 	if (c->t->settings.relaxed != WF_VERBS_OFF) {
 		range.access |= IBV_ACCESS_RELAXED_ORDERING;
 	}
-	enum weft_status st = wf_verbs_register(c->dev, c->pd, &range, &access->mr);
+	enum weft_status st = wf_verbs_register(c->link.dev, c->link.pd, &range, &access->mr);
 	if (st == WEFT_OK && caps->window) {
 		return open_window(c, access->mr, &range, &key->rkey);
 	}
@@ -130,8 +130,8 @@ wf_verbs_access_close(struct wf_verbs_conn *c)
 			c->access.waiting -= c->access.of[i].waits ? 1 : 0;
 			c->access.of[i].waits = false;
 		}
-		if (c->qp == NULL) { /* the peer may write until then */
-			wf_verbs_deregister(c->dev, &c->access.of[i].mr);
+		if (c->link.qp == NULL) { /* the peer may write until then */
+			wf_verbs_deregister(c->link.dev, &c->access.of[i].mr);
 		}
 	}
 }

@@ -266,6 +266,22 @@ struct wf_verbs_access_table {
 	unsigned waiting;                         /* windows that are still to be bound */
 };
 
+/* The queue pair of a connection and what it stands on. Written by verbs_link.c, but for the list
+ * of verbs_device.c. */
+struct wf_verbs_link {
+	struct rdma_cm_id *id;
+	struct wf_verbs_device *dev; /* NULL until the link was opened once */
+	struct wf_verbs_queues *queues;
+	struct ibv_pd *pd; /* the device's, or the connection's own */
+	struct ibv_qp *qp;
+	uint32_t qp_num;
+	struct wf_verbs_conn *bucket_next; /* of the device's connections */
+	bool linked;    /* the connection manager says, or said, that both ends are connected */
+	bool receives;  /* it was ready to: what came in is in the completion queue */
+	bool last_said; /* it takes no more buffers of the shared queue, the device says */
+	bool undrained; /* the device was waited for in vain */
+};
+
 /* The transport's regions, for one connection. Written by verbs_register.c. */
 struct wf_verbs_own_regions {
 	struct ibv_mr *mr[WF_REGIONS_MAX]; /* where it has a domain of its own */
@@ -306,25 +322,13 @@ struct wf_verbs_conn {
 	struct wf_life life; /* first */
 	bool last_queued;    /* CLOSE or REFUSES */
 	bool may_send;       /* connecting end: established; accepting end: START came */
-	bool linked;      /* the connection manager says, or said, that both ends are connected */
-	bool peer_closed; /* its CLOSE came while this end drains */
-	bool stood_still; /* an attempt was given the time back in which nobody polled */
+	bool peer_closed;    /* its CLOSE came while this end drains */
+	bool stood_still;    /* an attempt was given the time back in which nobody polled */
 	struct wf_verbs *t;
 	uint32_t idx, generation; /* in the transport's table; which of those that were there */
 	uint32_t mark;            /* in the keys that this end makes for it */
 
-	/* Link. */
-	struct rdma_cm_id *id;
-	struct wf_verbs_device *dev; /* NULL until the link was opened once */
-	struct wf_verbs_queues *queues;
-	struct ibv_pd *pd; /* the device's, or the connection's own */
-	struct ibv_qp *qp;
-	bool receives;  /* it was ready to: what came in is in the completion queue */
-	bool last_said; /* it takes no more buffers of the shared queue, the device says */
-	bool undrained; /* the device was waited for in vain */
-	uint32_t qp_num;
-	struct wf_verbs_conn *bucket_next;
-
+	struct wf_verbs_link link;
 	struct wf_verbs_own_regions regions;
 	struct wf_verbs_access_table access;
 	struct wf_verbs_peer peer;
@@ -434,9 +438,34 @@ wf_verbs_rx_pop(struct wf_verbs_rx_list *list)
 static inline bool
 wf_verbs_can_send(const struct wf_verbs_conn *c)
 {
-	return c->may_send && c->qp != NULL && c->life.state >= WF_LIFE_SHAKING &&
+	return c->may_send && c->link.qp != NULL && c->life.state >= WF_LIFE_SHAKING &&
 	       c->life.state <= WF_LIFE_LINGERING;
 }
+
+/* ---- what others learn of a link ---- */
+
+/* Both ends are connected: the connection manager says so, or the peer's first frame. */
+static inline void
+wf_verbs_link_connected(struct wf_verbs_conn *c)
+{
+	c->link.linked = true;
+}
+
+/* The kernel has brought the queue pair to where it receives; else wf_verbs_link_start does. */
+static inline void
+wf_verbs_link_receives(struct wf_verbs_conn *c)
+{
+	c->link.receives = true;
+}
+
+/* The device says that the queue pair takes no more buffers of the shared queue. */
+static inline void
+wf_verbs_link_ended(struct wf_verbs_conn *c)
+{
+	c->link.last_said = true;
+}
+
+/* ---- receive buffers ---- */
 
 /* The buffer that a work request of the device stands for; NULL: there is none such. */
 static inline struct wf_verbs_rx *
@@ -622,11 +651,15 @@ void wf_verbs_async_read(struct wf_verbs_device *dev);
 void wf_verbs_async_notify(struct wf_loop_source *source, uint32_t mask);
 
 /* verbs_link.c: the queue pair of a connection and all that belongs to it. */
-/* On the device of c->id. The queue pair is in state INIT, with its receive buffers posted. */
+/* The identifier of a request. */
+void wf_verbs_link_adopt(struct wf_verbs_conn *c, struct rdma_cm_id *id);
+/* An identifier of its own. */
+enum weft_status wf_verbs_link_begin(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
+/* On the device of c->link.id. The queue pair is in state INIT, with its receive buffers posted. */
 enum weft_status wf_verbs_link_open(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
 /* To RTS, unless the kernel does that. */
 enum weft_status wf_verbs_link_start(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
-/* The request that c->id stands for has not been withdrawn. */
+/* The request that c->link.id stands for has not been withdrawn. */
 bool wf_verbs_link_is_asked(const struct wf_verbs_conn *c);
 /* Take in what the device tells, but for receptions. */
 void wf_verbs_link_look(struct wf_verbs_conn *c);

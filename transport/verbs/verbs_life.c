@@ -57,8 +57,8 @@ verbs_cut(struct wf_life *life, enum wf_life_state before)
 void
 wf_verbs_conn_gone(struct wf_verbs_conn *c)
 {
-	if (c->qp != NULL && c->life.state < WF_LIFE_ENDING) {
-		wf_verbs_poll_send(c->queues); /* an error of ours may be the cause */
+	if (c->link.qp != NULL && c->life.state < WF_LIFE_ENDING) {
+		wf_verbs_poll_send(c->link.queues); /* an error of ours may be the cause */
 	}
 	wf_verbs_conn_left(c);
 }
@@ -67,8 +67,8 @@ wf_verbs_conn_gone(struct wf_verbs_conn *c)
 static void
 judge(struct wf_verbs_conn *c)
 {
-	if (c->qp != NULL && c->life.state < WF_LIFE_ENDING) {
-		wf_verbs_poll_send(c->queues);
+	if (c->link.qp != NULL && c->life.state < WF_LIFE_ENDING) {
+		wf_verbs_poll_send(c->link.queues);
 	}
 	wf_verbs_conn_clear(c); /* those that were flushed say nothing new */
 	wf_verbs_conn_judge(c);
@@ -137,8 +137,8 @@ wind_up(struct wf_verbs_conn *c, struct wf_events *events)
 		wf_verbs_link_look(c);
 	}
 	bool drained = wf_verbs_link_is_drained(c); /* before the last look */
-	if (c->qp != NULL) {
-		wf_verbs_poll_receive_all(c->queues);
+	if (c->link.qp != NULL) {
+		wf_verbs_poll_receive_all(c->link.queues);
 		drained = drained || wf_verbs_link_is_drained(c);
 	}
 	wf_verbs_emit_done(c, events, WEFT_OK);
@@ -242,7 +242,7 @@ expire_up(struct wf_verbs_conn *c)
 	if (tx->progress_ns == WF_NEVER) {
 		c->tx.progress_ns = now_ns; /* it begins to count */
 	}
-	if (c->dev->caps.iwarp && waits && now_ns > tx->progress_ns &&
+	if (c->link.dev->caps.iwarp && waits && now_ns > tx->progress_ns &&
 	    now_ns - tx->progress_ns >= timeout_ns) {
 		wf_verbs_conn_end(c, WEFT_TIMEOUT, "its device is silent for %llu ms",
 				  (unsigned long long)(timeout_ns / WF_NS_PER_MS));
@@ -325,7 +325,7 @@ static void
 verbs_deny(struct wf_life *life, const char *why)
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
-	if (c->qp == NULL) { /* else there is a link, which ends */
+	if (c->link.qp == NULL) { /* else there is a link, which ends */
 		wf_verbs_deny(c, why);
 	}
 }

@@ -14,7 +14,7 @@
 static enum weft_status
 open_memory(struct wf_verbs_conn *c)
 {
-	struct wf_verbs_device *dev = c->dev;
+	struct wf_verbs_device *dev = c->link.dev;
 	struct wf_env *env = c->t->medium.transport.env;
 	c->tx.entry_count = 1;
 	while (c->tx.entry_count < c->t->medium.opts.op_max + WF_VERBS_INTERNAL_OPS) {
@@ -29,10 +29,10 @@ open_memory(struct wf_verbs_conn *c)
 			       c->life.peer,
 			       c->tx.entry_count * sizeof(*c->tx.entry) + RING_ALL_BYTES);
 	}
-	c->pd = dev->pd;
+	c->link.pd = dev->pd;
 	if (!dev->caps.window) {
-		c->pd = dev->t->lib->alloc_pd(dev->context);
-		if (c->pd == NULL) {
+		c->link.pd = dev->t->lib->alloc_pd(dev->context);
+		if (c->link.pd == NULL) {
 			return wf_verbs_fail_made(dev, errno, "a protection domain");
 		}
 	}
@@ -40,29 +40,29 @@ open_memory(struct wf_verbs_conn *c)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	return wf_verbs_register_own(dev, c->pd, c->tx.ring, RING_ALL_BYTES, &c->tx.mr);
+	return wf_verbs_register_own(dev, c->link.pd, c->tx.ring, RING_ALL_BYTES, &c->tx.mr);
 }
 
 /* Devices refuse what they cannot inline instead of saying how much they can. */
 static struct ibv_qp *
 create_qp(struct wf_verbs_conn *c, uint32_t inline_bytes)
 {
-	struct wf_verbs_device *dev = c->dev;
+	struct wf_verbs_device *dev = c->link.dev;
 	struct ibv_qp_init_attr init = {
-		.send_cq = c->queues->send.cq,
-		.recv_cq = c->queues->receive.cq,
-		.srq = c->queues->srq,
+		.send_cq = c->link.queues->send.cq,
+		.recv_cq = c->link.queues->receive.cq,
+		.srq = c->link.queues->srq,
 		.qp_type = IBV_QPT_RC,
 		.cap =
 			{
 				.max_send_wr = dev->caps.send_queue,
-				.max_recv_wr = c->queues->srq == NULL ? dev->caps.rx_share : 0,
+				.max_recv_wr = c->link.queues->srq == NULL ? dev->caps.rx_share : 0,
 				.max_send_sge = 1,
 				.max_recv_sge = 1,
 				.max_inline_data = inline_bytes,
 			},
 	};
-	struct ibv_qp *qp = dev->t->lib->create_qp(c->pd, &init);
+	struct ibv_qp *qp = dev->t->lib->create_qp(c->link.pd, &init);
 	if (qp != NULL) {
 		/* As asked: what rounding up adds is not used on others, and not all say it. */
 		dev->inline_bytes = inline_bytes;
@@ -74,23 +74,23 @@ create_qp(struct wf_verbs_conn *c, uint32_t inline_bytes)
 static enum weft_status
 open_qp(struct wf_verbs_conn *c)
 {
-	struct wf_verbs_device *dev = c->dev;
+	struct wf_verbs_device *dev = c->link.dev;
 	uint32_t asked = dev->inline_known ? dev->inline_bytes : dev->t->settings.inline_bytes;
 	errno = ENOMEM; /* there are providers that leave it alone */
-	c->qp = create_qp(c, asked);
-	while (c->qp == NULL && asked > 0) {
+	c->link.qp = create_qp(c, asked);
+	while (c->link.qp == NULL && asked > 0) {
 		asked = asked >= 2 * WF_VERBS_FRAME_BYTES ? asked / 2
 			: asked > WF_VERBS_FRAME_BYTES    ? WF_VERBS_FRAME_BYTES
 							  : 0;
-		c->qp = create_qp(c, asked);
+		c->link.qp = create_qp(c, asked);
 	}
-	if (c->qp == NULL) {
+	if (c->link.qp == NULL) {
 		return wf_verbs_fail_made(dev, errno, "a queue pair");
 	}
-	c->receives = false;
-	c->last_said = false;
-	c->undrained = false;
-	c->qp_num = c->qp->qp_num;
+	c->link.receives = false;
+	c->link.last_said = false;
+	c->link.undrained = false;
+	c->link.qp_num = c->link.qp->qp_num;
 	wf_verbs_device_add(dev, c);
 	wf_verbs_sq_init(&c->tx.sq, dev->caps.send_queue, SQ_RESERVE);
 	return WEFT_OK;
@@ -114,7 +114,7 @@ adjust(const struct wf_verbs_conn *c, struct ibv_qp_attr *attr, int *mask)
 	if ((*mask & IBV_QP_ACCESS_FLAGS) != 0) {
 		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	}
-	if (c->dev->caps.iwarp) {
+	if (c->link.dev->caps.iwarp) {
 		return;
 	}
 	if (attr->qp_state == IBV_QPS_INIT && s->pkey >= 0) {
@@ -148,12 +148,12 @@ change_state(struct wf_verbs_conn *c, enum ibv_qp_state state)
 	memset(&attr, 0, sizeof(attr));
 	attr.qp_state = state;
 	int mask = 0;
-	if (lib->init_qp_attr(c->id, &attr, &mask) != 0) {
+	if (lib->init_qp_attr(c->link.id, &attr, &mask) != 0) {
 		return wf_fail_errno(WEFT_IO, errno, "%s: no attributes for state %d", c->life.peer,
 				     (int)state);
 	}
 	adjust(c, &attr, &mask);
-	int err = lib->modify_qp(c->qp, &attr, mask);
+	int err = lib->modify_qp(c->link.qp, &attr, mask);
 	if (err != 0) {
 		return wf_fail_errno(WEFT_IO, err, "%s: the queue pair does not go to state %d",
 				     c->life.peer, (int)state);
@@ -164,15 +164,15 @@ change_state(struct wf_verbs_conn *c, enum ibv_qp_state state)
 void
 wf_verbs_link_leave(struct wf_verbs_conn *c)
 {
-	if (c->dev == NULL) {
+	if (c->link.dev == NULL) {
 		return;
 	}
 	wf_verbs_rx_leave(c);
-	c->queues->conn_count--;
-	c->t->medium.dead_waiting |= c->queues->retired;
-	c->dev->conn_count--;
-	c->dev = NULL;
-	c->queues = NULL;
+	c->link.queues->conn_count--;
+	c->t->medium.dead_waiting |= c->link.queues->retired;
+	c->link.dev->conn_count--;
+	c->link.dev = NULL;
+	c->link.queues = NULL;
 }
 
 /* Among the connections of the device; what an earlier address led to is left. */
@@ -187,8 +187,8 @@ claim_place(struct wf_verbs_conn *c, struct wf_verbs_device *dev)
 	struct wf_verbs_queues *queues = NULL;
 	enum weft_status st = wf_verbs_queues_get(dev, &queues);
 	if (st == WEFT_OK) {
-		c->dev = dev;
-		c->queues = queues;
+		c->link.dev = dev;
+		c->link.queues = queues;
 		dev->conn_count++;
 		queues->conn_count++;
 	}
@@ -205,16 +205,32 @@ check_pkey(const struct wf_verbs_conn *c, const struct wf_verbs_device *dev)
 		return WEFT_OK;
 	}
 	memset(&port, 0, sizeof(port));
-	int err = c->t->lib->query_port(dev->context, c->id->port_num,
+	int err = c->t->lib->query_port(dev->context, c->link.id->port_num,
 					(struct _compat_ibv_port_attr *)&port);
 	if (err != 0) {
 		return wf_fail_errno(WEFT_IO, err, "%s: port %u cannot be asked", dev->name,
-				     c->id->port_num);
+				     c->link.id->port_num);
 	}
 	if (pkey >= port.pkey_tbl_len) {
 		return wf_fail(WEFT_UNAVAILABLE,
 			       "pkey=%d: port %u of %s has %u partition keys, counted from 0",
-			       (int)pkey, c->id->port_num, dev->name, port.pkey_tbl_len);
+			       (int)pkey, c->link.id->port_num, dev->name, port.pkey_tbl_len);
+	}
+	return WEFT_OK;
+}
+
+void
+wf_verbs_link_adopt(struct wf_verbs_conn *c, struct rdma_cm_id *id)
+{
+	id->context = c;
+	c->link.id = id;
+}
+
+enum weft_status
+wf_verbs_link_begin(struct wf_verbs_conn *c)
+{
+	if (c->t->lib->create_id(c->t->cm, &c->link.id, c, RDMA_PS_TCP) != 0) {
+		return wf_fail_errno(WEFT_UNAVAILABLE, errno, "no connection identifier");
 	}
 	return WEFT_OK;
 }
@@ -222,9 +238,9 @@ check_pkey(const struct wf_verbs_conn *c, const struct wf_verbs_device *dev)
 enum weft_status
 wf_verbs_link_open(struct wf_verbs_conn *c)
 {
-	WF_ASSERT(c->qp == NULL && c->id != NULL);
+	WF_ASSERT(c->link.qp == NULL && c->link.id != NULL);
 	struct wf_verbs_device *dev = NULL;
-	enum weft_status st = wf_verbs_device_get(c->t, c->id, &dev);
+	enum weft_status st = wf_verbs_device_get(c->t, c->link.id, &dev);
 	if (st == WEFT_OK) {
 		st = check_pkey(c, dev);
 	}
@@ -248,12 +264,12 @@ wf_verbs_link_open(struct wf_verbs_conn *c)
 enum weft_status
 wf_verbs_link_start(struct wf_verbs_conn *c)
 {
-	c->receives = true;
-	if (c->dev->caps.iwarp) {
+	c->link.receives = true;
+	if (c->link.dev->caps.iwarp) {
 		return WEFT_OK;
 	}
 	enum weft_status st = change_state(c, IBV_QPS_RTR);
-	c->receives = st == WEFT_OK;
+	c->link.receives = st == WEFT_OK;
 	return st == WEFT_OK ? change_state(c, IBV_QPS_RTS) : st;
 }
 
@@ -265,24 +281,24 @@ wf_verbs_link_is_asked(const struct wf_verbs_conn *c)
 	attr.qp_state = IBV_QPS_INIT;
 	int mask = 0;
 	/* The state of the request decides whether there are attributes for a queue pair. */
-	return c->id != NULL && c->t->lib->init_qp_attr(c->id, &attr, &mask) == 0;
+	return c->link.id != NULL && c->t->lib->init_qp_attr(c->link.id, &attr, &mask) == 0;
 }
 
 void
 wf_verbs_link_look(struct wf_verbs_conn *c)
 {
-	if (c->qp != NULL) {
-		wf_verbs_async_read(c->dev);
-		wf_verbs_poll_send(c->queues);
+	if (c->link.qp != NULL) {
+		wf_verbs_async_read(c->link.dev);
+		wf_verbs_poll_send(c->link.queues);
 	}
 }
 
 void
 wf_verbs_link_undrained(struct wf_verbs_conn *c)
 {
-	struct wf_verbs_device *dev = c->dev;
-	c->undrained = true;
-	wf_verbs_queues_retire(c->queues);
+	struct wf_verbs_device *dev = c->link.dev;
+	c->link.undrained = true;
+	wf_verbs_queues_retire(c->link.queues);
 	if (++dev->undrained == WF_VERBS_UNDRAINED_MAX) {
 		wf_log(c->t->medium.transport.env, WF_LOG_WARN,
 		       "verbs: %s does not tell when a queue pair has ended (%u times within %llu "
@@ -303,16 +319,16 @@ drain(struct wf_verbs_conn *c)
 	do {
 		wf_verbs_link_look(c);
 		drained = wf_verbs_link_is_drained(c);
-		wf_verbs_poll_receive_all(c->queues);
+		wf_verbs_poll_receive_all(c->link.queues);
 		drained = drained || wf_verbs_link_is_drained(c);
 		if (!drained) {
-			wf_wait(env, c->dev->context->async_fd, wf_now_ns(env) + TASK_LOOK_NS);
+			wf_wait(env, c->link.dev->context->async_fd, wf_now_ns(env) + TASK_LOOK_NS);
 		}
 	} while (!drained && wf_now_ns(env) < limit_ns);
 	if (!drained) {
 		wf_verbs_link_undrained(c);
-	} else if (waits && !c->undrained && c->dev->undrained < WF_VERBS_UNDRAINED_MAX) {
-		c->dev->undrained = 0;
+	} else if (waits && !c->link.undrained && c->link.dev->undrained < WF_VERBS_UNDRAINED_MAX) {
+		c->link.dev->undrained = 0;
 	}
 }
 
@@ -324,24 +340,24 @@ close_qp(struct wf_verbs_conn *c)
 	wf_verbs_link_stop(c);
 	drain(c);
 	wf_verbs_access_close(c);
-	(void)c->t->lib->destroy_qp(c->qp);
-	c->qp = NULL;
-	wf_verbs_poll_receive(c->queues);
-	wf_verbs_device_remove(c->dev, c);
+	(void)c->t->lib->destroy_qp(c->link.qp);
+	c->link.qp = NULL;
+	wf_verbs_poll_receive(c->link.queues);
+	wf_verbs_device_remove(c->link.dev, c);
 }
 
 static void
 close_memory(struct wf_verbs_conn *c)
 {
-	struct wf_verbs_device *dev = c->dev;
+	struct wf_verbs_device *dev = c->link.dev;
 	wf_verbs_access_close(c);
 	wf_verbs_deregister(dev, &c->tx.mr);
 	wf_verbs_rx_close(c);
 	bool in_use = wf_verbs_registrations_leave(c);
-	if (c->pd != NULL && c->pd != dev->pd && !in_use) {
-		(void)c->t->lib->dealloc_pd(c->pd);
+	if (c->link.pd != NULL && c->link.pd != dev->pd && !in_use) {
+		(void)c->t->lib->dealloc_pd(c->link.pd);
 	}
-	c->pd = NULL;
+	c->link.pd = NULL;
 }
 
 void
@@ -351,18 +367,18 @@ wf_verbs_link_close(struct wf_verbs_conn *c)
 	if (c->attempt.task.running) {
 		return; /* a thread is at it: when it has done, the connection is freed */
 	}
-	if (c->id != NULL && c->linked) {
-		(void)c->t->lib->disconnect(c->id); /* EINVAL: the peer was first */
+	if (c->link.id != NULL && c->link.linked) {
+		(void)c->t->lib->disconnect(c->link.id); /* EINVAL: the peer was first */
 	}
-	if (c->qp != NULL) {
+	if (c->link.qp != NULL) {
 		close_qp(c);
 	}
-	if (c->dev != NULL) {
+	if (c->link.dev != NULL) {
 		close_memory(c);
 	}
-	if (c->id != NULL) {
-		(void)c->t->lib->destroy_id(c->id);
-		c->id = NULL;
+	if (c->link.id != NULL) {
+		(void)c->t->lib->destroy_id(c->link.id);
+		c->link.id = NULL;
 	}
-	c->linked = false;
+	c->link.linked = false;
 }

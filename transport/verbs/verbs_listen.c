@@ -149,8 +149,7 @@ wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data,
 	}
 	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
 	wf_verbs_conn_init(c);
-	id->context = c;
-	c->id = id;
+	wf_verbs_link_adopt(c, id);
 	wf_verbs_conn_adopt(c, &p);
 	memcpy(c->blob, p.blob, p.blob_bytes);
 	c->blob_bytes = p.blob_bytes;

@@ -216,7 +216,7 @@ on_start(struct wf_verbs_conn *c)
 		return violation(c, "START at the wrong time");
 	}
 	c->may_send = true;
-	c->linked = true;
+	wf_verbs_link_connected(c);
 	if (c->life.state == WF_LIFE_UP) {
 		wf_life_deadline(&c->life,
 				 c->t->medium.loop.now_ns + c->t->medium.opts.peer_timeout_ns / 4);

@@ -37,13 +37,13 @@ table_of(struct wf_verbs_device *dev, struct wf_verbs_conn *conn)
 static struct wf_verbs_conn *
 owner_of(struct wf_verbs_conn *c)
 {
-	return c->dev->caps.window ? NULL : c;
+	return c->link.dev->caps.window ? NULL : c;
 }
 
 struct ibv_mr *
 wf_verbs_region_mr(struct wf_verbs_conn *c, uint32_t region)
 {
-	return table_of(c->dev, owner_of(c))[region - 1];
+	return table_of(c->link.dev, owner_of(c))[region - 1];
 }
 
 /* For PUTs that are read from it and, with windows, for those that are bound to it: without one
@@ -90,7 +90,7 @@ start(struct wf_verbs_device *dev, struct wf_verbs_conn *conn, uint32_t idx)
 	struct wf_verbs *t = dev->t;
 	struct wf_env *env = t->medium.transport.env;
 	struct wf_verbs_range range = range_of(dev, idx);
-	struct ibv_pd *pd = conn == NULL ? dev->pd : conn->pd;
+	struct ibv_pd *pd = conn == NULL ? dev->pd : conn->link.pd;
 	if (range.bytes <= AT_ONCE_BYTES) {
 		return wf_verbs_register(dev, pd, &range, &table_of(dev, conn)[idx]);
 	}
@@ -137,7 +137,7 @@ wf_verbs_regions_start(struct wf_verbs_conn *c)
 	enum weft_status st = WEFT_OK;
 	c->regions.why[0] = '\0';
 	for (uint32_t i = 0; i < WF_REGIONS_MAX && st == WEFT_OK; i++) {
-		st = start_one(c->dev, owner_of(c), i);
+		st = start_one(c->link.dev, owner_of(c), i);
 	}
 	return st;
 }
@@ -160,25 +160,25 @@ wf_verbs_regions_check(struct wf_verbs_conn *c)
 	if (c->regions.why[0] != '\0') {
 		return wf_fail(WEFT_UNAVAILABLE, "%s", c->regions.why);
 	}
-	return are_here(c->dev, owner_of(c)) ? WEFT_OK : WEFT_AGAIN;
+	return are_here(c->link.dev, owner_of(c)) ? WEFT_OK : WEFT_AGAIN;
 }
 
 /* A request has its device before it has a link. */
 static bool
 is_on(const struct wf_verbs_conn *c, const struct wf_verbs_device *dev)
 {
-	if (c->dev != NULL || c->id == NULL || c->id->verbs == NULL) {
-		return c->dev == dev;
+	if (c->link.dev != NULL || c->link.id == NULL || c->link.id->verbs == NULL) {
+		return c->link.dev == dev;
 	}
 	return !dev->gone &&
-	       strcmp(c->t->lib->get_device_name(c->id->verbs->device), dev->name) == 0;
+	       strcmp(c->t->lib->get_device_name(c->link.id->verbs->device), dev->name) == 0;
 }
 
 enum weft_status
 wf_verbs_regions_begin(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_device *dev = NULL;
-	enum weft_status st = wf_verbs_device_get(c->t, c->id, &dev);
+	enum weft_status st = wf_verbs_device_get(c->t, c->link.id, &dev);
 	for (uint32_t i = 0; i < WF_REGIONS_MAX && st == WEFT_OK && dev->caps.window; i++) {
 		st = start_one(dev, NULL, i);
 	}
@@ -281,7 +281,7 @@ wf_verbs_registrations_leave(struct wf_verbs_conn *c)
 {
 	bool left = false;
 	for (uint32_t i = 0; i < WF_REGIONS_MAX; i++) {
-		wf_verbs_deregister(c->dev, &c->regions.mr[i]);
+		wf_verbs_deregister(c->link.dev, &c->regions.mr[i]);
 	}
 	for (struct wf_verbs_registration *r = c->t->registrations; r != NULL; r = r->next) {
 		if (r->conn == c) {
@@ -303,8 +303,8 @@ deregister_everywhere(struct wf_verbs *t, uint32_t idx)
 	}
 	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL;
 	     c = wf_verbs_conn_next(c)) {
-		if (c->dev != NULL) {
-			wf_verbs_deregister(c->dev, &c->regions.mr[idx]);
+		if (c->link.dev != NULL) {
+			wf_verbs_deregister(c->link.dev, &c->regions.mr[idx]);
 		}
 	}
 	for (unsigned i = 0; i < WF_VERBS_DEVICES_MAX; i++) {
@@ -326,8 +326,8 @@ register_everywhere(struct wf_verbs *t, uint32_t idx)
 	}
 	for (struct wf_verbs_conn *c = wf_verbs_conn_first(t); c != NULL && st == WEFT_OK;
 	     c = wf_verbs_conn_next(c)) {
-		if (c->qp != NULL && !c->dev->gone && !c->dev->caps.window) {
-			st = start_one(c->dev, c, idx);
+		if (c->link.qp != NULL && !c->link.dev->gone && !c->link.dev->caps.window) {
+			st = start_one(c->link.dev, c, idx);
 		}
 	}
 	return st;

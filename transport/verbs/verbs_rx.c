@@ -149,7 +149,7 @@ post_list(struct wf_verbs_queues *q, struct wf_verbs_conn *c, struct wf_verbs_rx
 		}
 		struct ibv_recv_wr *bad = NULL;
 		err = c == NULL ? ibv_post_srq_recv(q->srq, wr, &bad)
-				: ibv_post_recv(c->qp, wr, &bad);
+				: ibv_post_recv(c->link.qp, wr, &bad);
 		if (c != NULL) {
 			c->rx.posted += count_posted(wr, err == 0 ? NULL : bad);
 		}
@@ -178,12 +178,12 @@ chunk_post(struct wf_verbs_conn *c, struct wf_verbs_chunk *chunk)
 enum weft_status
 wf_verbs_rx_open(struct wf_verbs_conn *c)
 {
-	struct wf_verbs_queues *q = c->queues;
+	struct wf_verbs_queues *q = c->link.queues;
 	struct wf_verbs_chunk *chunk = NULL;
 	if (q->srq != NULL && q->conn_count <= q->shares_used) {
 		return WEFT_OK; /* a connection that has gone left its share */
 	}
-	enum weft_status st = chunk_open(q, c->pd, &chunk);
+	enum weft_status st = chunk_open(q, c->link.pd, &chunk);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -208,10 +208,10 @@ wf_verbs_rx_flush_shared(struct wf_verbs_queues *q)
 void
 wf_verbs_rx_flush(struct wf_verbs_conn *c)
 {
-	struct wf_verbs_queues *q = c->queues;
+	struct wf_verbs_queues *q = c->link.queues;
 	if (q->srq != NULL) {
 		wf_verbs_rx_flush_shared(q);
-	} else if (c->qp != NULL && c->life.state < WF_LIFE_ENDING) {
+	} else if (c->link.qp != NULL && c->life.state < WF_LIFE_ENDING) {
 		int err = post_list(q, c, &c->rx.fresh);
 		if (err != 0) {
 			wf_verbs_conn_end(c, WEFT_LOST, "%s takes no more receive buffers: %s",
@@ -253,7 +253,7 @@ void
 wf_verbs_rx_close(struct wf_verbs_conn *c)
 {
 	if (c->rx.chunk != NULL) {
-		wf_verbs_deregister(c->dev, &c->rx.chunk->mr);
+		wf_verbs_deregister(c->link.dev, &c->rx.chunk->mr);
 	}
 }
 

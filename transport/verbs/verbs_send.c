@@ -121,8 +121,8 @@ queue_put(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry
 	entry->rkey = key.rkey;
 	entry->unwritten = breaks_a_rule(c, op, &key);
 	/* A notice says the tag and nothing else, so it will not do for a part of a slot. */
-	entry->claim = entry->unwritten || !c->dev->caps.immediate || !c->peer.takes_immediate ||
-		       (key.slots > 0 && op->offset != 0);
+	entry->claim = entry->unwritten || !c->link.dev->caps.immediate ||
+		       !c->peer.takes_immediate || (key.slots > 0 && op->offset != 0);
 	entry->remote = key.at + op->offset;
 	if (key.slots > 0) {
 		entry->remote += (wf_tag_slot(op->tag) & (key.slots - 1)) * key.bytes;
@@ -209,11 +209,11 @@ batch_flush(struct wf_verbs_conn *c)
 	batch->wr[count - 1].send_flags |= IBV_SEND_SIGNALED;
 	batch->wr[count - 1].next = NULL;
 	batch->count = 0;
-	int err = ibv_post_send(c->qp, batch->wr, &bad);
+	int err = ibv_post_send(c->link.qp, batch->wr, &bad);
 	if (err != 0) {
 		unsigned kept = bad != NULL ? (unsigned)(bad - batch->wr) : 0;
 		wf_verbs_sq_give_back(&c->tx.sq, count - (kept < count ? kept : 0));
-		wf_verbs_conn_end(c, WEFT_LOST, "%s took no more work: %s", c->dev->name,
+		wf_verbs_conn_end(c, WEFT_LOST, "%s took no more work: %s", c->link.dev->name,
 				  strerror(err));
 	}
 }
@@ -262,7 +262,7 @@ static uint32_t
 sayable(const struct wf_verbs_conn *c)
 {
 	const struct wf_verbs_rx_list *fresh =
-		c->queues->srq != NULL ? &c->queues->fresh : &c->rx.fresh;
+		c->link.queues->srq != NULL ? &c->link.queues->fresh : &c->rx.fresh;
 	uint32_t unsaid = c->rx.frames_returned - c->rx.returned_said;
 	return c->rx.frames_returned - (fresh->count < unsaid ? fresh->count : unsaid);
 }
@@ -275,7 +275,7 @@ add_frame(struct wf_verbs_conn *c, uint8_t *frame, uint32_t bytes, uint64_t *pos
 	wf_store_u64(frame + FRAME_PUT_BYTES_AT, c->tx.put_bytes);
 	struct ibv_send_wr *wr = batch_add(c, IBV_WR_SEND, position);
 	set_memory(c, wr, (uintptr_t)frame, bytes, c->tx.mr->lkey);
-	if (bytes <= c->dev->inline_bytes) {
+	if (bytes <= c->link.dev->inline_bytes) {
 		wr->send_flags |= IBV_SEND_INLINE;
 	}
 	c->t->medium.info.bytes_sent += bytes;
@@ -293,13 +293,13 @@ set_source(struct wf_verbs_conn *c, struct ibv_send_wr *wr, const struct wf_verb
 	   uint32_t bytes)
 {
 	const uint8_t *at = entry->src + entry->written;
-	if (bytes <= c->dev->inline_bytes) {
+	if (bytes <= c->link.dev->inline_bytes) {
 		set_memory(c, wr, (uintptr_t)at, bytes, entry->lkey);
 		wr->send_flags |= IBV_SEND_INLINE;
 		return;
 	}
 	const void *base = c->t->medium.regions.region[entry->region - 1].base;
-	set_memory(c, wr, wf_verbs_iova(&c->dev->caps, base, at), bytes, entry->lkey);
+	set_memory(c, wr, wf_verbs_iova(&c->link.dev->caps, base, at), bytes, entry->lkey);
 }
 
 static void
@@ -327,7 +327,7 @@ post_writes(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
 			return false;
 		}
 		uint64_t left = entry->bytes - entry->written;
-		uint64_t most = c->dev->caps.message_max;
+		uint64_t most = c->link.dev->caps.message_max;
 		add_write(c, entry, (uint32_t)(left < most ? left : most), false);
 	}
 	return true;
@@ -430,7 +430,7 @@ wf_verbs_return_credits(struct wf_verbs_conn *c)
 void
 wf_verbs_ask_alive(struct wf_verbs_conn *c)
 {
-	if (!wf_verbs_can_send(c) || c->dev->caps.iwarp || wf_verbs_sq_room(&c->tx.sq) == 0) {
+	if (!wf_verbs_can_send(c) || c->link.dev->caps.iwarp || wf_verbs_sq_room(&c->tx.sq) == 0) {
 		return;
 	}
 	uint64_t position = 0;
@@ -472,7 +472,7 @@ wf_verbs_bind_settle(struct wf_verbs_conn *c)
 	unsigned looks = 0; /* a device takes microseconds; one whose peer is silent takes long */
 	while (position > 0 && !wf_verbs_sq_is_over(&c->tx.sq, position - 1) &&
 	       c->life.state == WF_LIFE_UP && wf_now_ns(env) < limit_ns) {
-		(void)wf_verbs_poll_send(c->queues);
+		(void)wf_verbs_poll_send(c->link.queues);
 		if (++looks > BIND_LOOKS) {
 			wf_wait(env, -1, wf_now_ns(env) + BIND_LOOK_NS);
 		}
@@ -554,12 +554,12 @@ on_error(struct wf_verbs_conn *c, const struct ibv_wc *wc)
 				  "%s, %u tries of %llu ms on %s: is the host gone, the link "
 				  "down, its MTU less, or UDP port 4791 closed?",
 				  text, s->retry_count + 1, (4096ull << s->ack_timeout) / 1000000,
-				  c->dev->name);
+				  c->link.dev->name);
 	} else if (wc->status == IBV_WC_REM_ACCESS_ERR || wc->status == IBV_WC_REM_INV_REQ_ERR ||
 		   wc->status == IBV_WC_REM_OP_ERR) {
 		wf_verbs_conn_end(c, WEFT_LOST, "the peer's device refused a request: %s", text);
 	} else {
-		wf_verbs_conn_end(c, WEFT_LOST, "%s failed: %s", c->dev->name, text);
+		wf_verbs_conn_end(c, WEFT_LOST, "%s failed: %s", c->link.dev->name, text);
 	}
 }
 
@@ -574,7 +574,7 @@ wf_verbs_poll_send(struct wf_verbs_queues *q)
 		n = wf_verbs_queues_poll(q->dev, q->send.cq, wc);
 		for (unsigned i = 0; i < n; i++) {
 			struct wf_verbs_conn *c = conn_of(t, wc[i].wr_id);
-			if (c == NULL || c->qp == NULL) {
+			if (c == NULL || c->link.qp == NULL) {
 				continue;
 			}
 			if (wc[i].status != IBV_WC_SUCCESS) {

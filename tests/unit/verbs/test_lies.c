@@ -169,8 +169,8 @@ books_balance(const struct node *n)
 	}
 	for (uint32_t i = 0; i < wf_places_table(&t->medium.places); i++) {
 		const struct wf_verbs_conn *c = t->conn[i];
-		if (c != NULL && c->qp != NULL && c->queues->srq == NULL) {
-			CHECK(c->rx.posted == fake_qp_left(c->qp));
+		if (c != NULL && c->link.qp != NULL && c->link.queues->srq == NULL) {
+			CHECK(c->rx.posted == fake_qp_left(c->link.qp));
 		}
 	}
 	return true;

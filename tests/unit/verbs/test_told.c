@@ -30,7 +30,7 @@ said_body(struct conf *t)
 	const struct wf_verbs_conn *c = (const struct wf_verbs_conn *)p.sc;
 	uint64_t begin_ns = wf_now_ns(t->env);
 	if (said_status == WEFT_PROTOCOL || said == IBV_EVENT_QP_FATAL) {
-		fake_say_of(c->qp, said);
+		fake_say_of(c->link.qp, said);
 	} else {
 		fake_say(said);
 	}
