@@ -517,6 +517,19 @@ wf_life_visit(struct wf_life *life, struct wf_events *events)
 	}
 }
 
+/* Nobody is late whose word is here, though nobody has looked: this end may have been away. */
+static bool
+is_heard(struct wf_life *life)
+{
+	const struct wf_life_ops *ops = life->medium->ops;
+	if (life->state != WF_LIFE_SHAKING || ops->on_handshake == NULL) {
+		return false;
+	}
+	ops->on_handshake(life);
+	ops->ready(life);
+	return life->state != WF_LIFE_SHAKING;
+}
+
 /* An attempt has several tries, whose share of its time may be over. */
 static void
 expire(struct wf_life *life)
@@ -553,7 +566,8 @@ wf_medium_expire(struct wf_medium *medium, uint64_t now_ns)
 {
 	medium->loop.timer_ns = WF_NEVER;
 	for (struct wf_life *life = medium->first; life != NULL; life = life->next) {
-		if (life->state < WF_LIFE_DYING && life->deadline_ns <= now_ns) {
+		bool late = life->state < WF_LIFE_DYING && life->deadline_ns <= now_ns;
+		if (late && !is_heard(life)) {
 			expire(life);
 		}
 		/* Who dies, or ends, looks at its deadline itself, once it has come. */

@@ -68,7 +68,7 @@ struct wf_life_ops {
 	 * down. Returns true if nothing of the answer is left to be sent. */
 	bool (*answer)(struct wf_life *life, bool accept, const void *verdict,
 		       size_t verdict_bytes);
-	/* SHAKING, accepting end: reads what has arrived. NULL: the medium reads it elsewhere. */
+	/* SHAKING: reads what has arrived. NULL: the medium reads it elsewhere. */
 	void (*on_handshake)(struct wf_life *life);
 	/* Tells a peer that is turned away why, if that is possible without waiting. */
 	void (*deny)(struct wf_life *life, const char *why);

@@ -439,6 +439,26 @@ each_state_has_its_time(void **state)
 	medium_end();
 }
 
+/* This end was away for longer than the time that the peer had: its word is read first. */
+static void
+who_has_spoken_unheard_is_not_late(void **state)
+{
+	(void)state;
+	for (unsigned incoming = 0; incoming < 2; incoming++) {
+		medium_begin();
+		struct wf_life *spoken = medium_conn_in(WF_LIFE_SHAKING, incoming != 0);
+		will.hear_decides = true;
+		did.ready = 0;
+		wf_life_deadline(spoken, medium_now_ns);
+		wf_medium_expire(&medium, medium_now_ns);
+		assert_int_equal(spoken->state, WF_LIFE_DECIDED);
+		assert_int_equal(did.ready, 1); /* for its event */
+		assert_int_equal(spoken->deadline_ns, WF_NEVER);
+		assert_int_equal(medium.loop.timer_ns, WF_NEVER);
+		medium_end();
+	}
+}
+
 static void
 an_attempt_that_is_late_says_what_is_missing(void **state)
 {
@@ -674,6 +694,7 @@ main(void)
 		cmocka_unit_test(who_was_refused_gives_up_its_place),
 		cmocka_unit_test(nothing_is_made_when_the_table_is_full),
 		cmocka_unit_test(each_state_has_its_time),
+		cmocka_unit_test(who_has_spoken_unheard_is_not_late),
 		cmocka_unit_test(an_attempt_that_is_late_says_what_is_missing),
 		cmocka_unit_test(a_medium_may_end_by_itself_what_drains_for_too_long),
 		cmocka_unit_test(what_waits_for_room_is_visited_again),
