@@ -181,7 +181,7 @@ static __attribute__((noinline)) void
 wake_if_due(struct wf_paths *t)
 {
 	if (t->turn.hidden || t->turn.changed || t->failed_count > 0 || t->dead_waiting ||
-	    t->turn.timer_ns < t->turn.armed_ns) {
+	    t->turn.passed_by || t->turn.timer_ns < t->turn.armed_ns) {
 		wake(t);
 	}
 	t->turn.hidden = false;
@@ -190,12 +190,12 @@ wake_if_due(struct wf_paths *t)
 static inline void
 settle_armed(struct wf_paths *t, unsigned event_count)
 {
+	if ((t->turn.attention || t->turn.passed_by) && event_count == 0) {
+		wake_if_due(t);
+	}
 	t->turn.armed = false;
 	t->turn.passed_by = false;
 	t->turn.slept = true;
-	if (t->turn.attention && event_count == 0) {
-		wake_if_due(t);
-	}
 }
 
 /* One that slept on is looked at in a poll that a sleep may follow: what it then leaves over, it

@@ -542,6 +542,35 @@ what_is_begun_behind_an_arm_ends_the_sleep(void **state)
 	wf_transport_close(top);
 }
 
+/* The same of a path that was quiet: what is begun there makes it one that is polled, and it was
+ * not armed, so that it keeps its timer to itself. */
+static void
+what_is_begun_elsewhere_behind_an_arm_ends_the_sleep(void **state)
+{
+	(void)state;
+	open_both((struct mode){.hot = 1});
+	for (unsigned i = 0; i < 3; i++) {
+		(void)poll_once();
+	}
+	uint64_t deadline_ns = 0;
+	struct pollfd fd = {.fd = wf_transport_wait_fd(top), .events = POLLIN};
+	assert_ptr_equal(top->active, &media[0].transport);
+	assert_true(wf_transport_arm(top, &deadline_ns));
+	assert_int_equal(deadline_ns, WF_NEVER);
+	wf_paths_of(top)->turn.changed = true; /* as a connect does */
+	wf_paths_attend(wf_paths_of(top));
+	media[1].deadline_ns = now_ns + RUN_NS;
+	wf_loop_timer_before(&media[1].loop, media[1].deadline_ns);
+	assert_int_equal(poll_once(), 0);
+	assert_int_equal(poll(&fd, 1, 0), 1);
+	assert_int_equal(poll_once(), 0); /* takes that in */
+	assert_false(wf_transport_arm(top, &deadline_ns));
+	assert_int_equal(deadline_ns, media[1].deadline_ns);
+	assert_int_equal(poll_once(), 0);
+	assert_int_equal(poll(&fd, 1, 0), 0); /* once */
+	wf_transport_close(top);
+}
+
 /* What was posted to a path that others than `only` carry leaves with its polls. */
 static void
 paths_that_carry_are_polled_on_every_turn(void **state)
@@ -567,6 +596,7 @@ main(void)
 		cmocka_unit_test(what_sleeps_is_polled_when_it_is_noticed_and_else_never),
 		cmocka_unit_test(what_sleeps_until_a_deadline_is_polled_when_that_has_come),
 		cmocka_unit_test(what_is_begun_behind_an_arm_ends_the_sleep),
+		cmocka_unit_test(what_is_begun_elsewhere_behind_an_arm_ends_the_sleep),
 		cmocka_unit_test(paths_that_carry_are_polled_on_every_turn),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
