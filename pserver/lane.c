@@ -297,11 +297,17 @@ report_strangers(struct wf_lane *lane, uint64_t now)
 	lane->strangers_look_ns = now + STRANGERS_PERIOD_NS;
 	wf_lane_report_gather(lane);
 	const struct wf_transport_info *info = &lane->report.info;
-	if (info->strangers_refused > lane->strangers_said && wf_lane_may_warn(lane)) {
-		lane->strangers_said = info->strangers_refused;
+	uint64_t news = info->strangers_refused - lane->strangers_said;
+	if (news == 0) {
+		return;
+	}
+	lane->strangers_said = info->strangers_refused;
+	if (wf_lane_may_warn(lane)) {
 		wf_log(lane->env, WF_LOG_WARN,
 		       "lane %u: closed the connection of a stranger: %s; %" PRIu64 " so far",
 		       lane->opts.idx, info->last_stranger, info->strangers_refused);
+	} else {
+		lane->warnings.unsaid += news - 1; /* one is counted: each of them, once */
 	}
 }
 

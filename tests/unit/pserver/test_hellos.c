@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is let in, who is not and is told why, and who takes over. Thread: the test's. */
 #include "tests/unit/pserver/stage.h"
+#include "transport/paths/paths_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -213,7 +214,7 @@ static const struct stranger strangers[] = {
 	STRANGER(other_placement, WEFT_MISMATCH, "place", 1, 0),
 	STRANGER(other_job_bytes, WEFT_MISMATCH, "job", 1, 0),
 };
-#define OTHER_COUNT 16u
+#define OTHER_COUNT 17u
 #define STRANGER_COUNT (sizeof(strangers) / sizeof(strangers[0]))
 
 /* --- coming in --- */
@@ -491,6 +492,32 @@ is_known(struct stage *stage, const struct wf_hello *hello)
 	return wf_admit_knows(stage->lane[0], bytes, wf_hello_encode(hello, bytes));
 }
 
+/* Two strangers, while the log has said all that it may: they are counted, each once. */
+static void
+unnamed_strangers(struct stage *stage)
+{
+	struct wf_lane *lane = stage->lane[0];
+	uint64_t now_ns = wf_now_ns(lane->env);
+	stage_run(stage, WF_NS_PER_S);
+	lane->warnings.said = lane->warnings.most;
+	lane->warnings.end_ns = now_ns + 10 * WF_NS_PER_S;
+	wf_paths_of(lane->turn.transport)->info.strangers_refused += 2;
+	stage_run(stage, 5 * WF_NS_PER_S);
+	CHECK(stage, lane->strangers_said == 2 && lane->warnings.unsaid == 2);
+	stage_run(stage, 6 * WF_NS_PER_S);
+	CHECK(stage, lane->warnings.unsaid == 0); /* a line has said how many */
+	wf_paths_of(lane->turn.transport)->info.strangers_refused++;
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, lane->strangers_said == 3 && lane->warnings.unsaid == 0); /* named */
+}
+
+static void
+a_stranger_that_the_log_does_not_name_is_counted_once(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 1}, unnamed_strangers, NULL);
+}
+
 /* Whom the lane's transport spares where strangers are too many. */
 static void
 come_back(struct stage *stage)
@@ -737,6 +764,7 @@ main(void)
 		cmocka_unit_test(who_comes_while_the_job_is_read_waits_for_it),
 		cmocka_unit_test(a_job_of_more_than_max_trainers_is_refused),
 		cmocka_unit_test(states_of_trainers_are_within_max_shard_bytes),
+		cmocka_unit_test(a_stranger_that_the_log_does_not_name_is_counted_once),
 		cmocka_unit_test(a_lane_knows_who_is_or_was_in_its_job),
 		cmocka_unit_test(a_trainer_has_one_place_while_the_job_is_read),
 		cmocka_unit_test(more_trainers_than_can_wait_are_told_to_try_again),
