@@ -22,10 +22,8 @@
 #define FAR_APART ((uint64_t)1 << 28)    /* keys, from one to the next */
 #define SCORE_BYTES (2u * sizeof(float)) /* show and click of a row */
 
-struct wf_batch {
-	/* Fixed. */
-	struct wf_env *env;
-	struct wf_batch_opts opts;
+/* Numbers that follow from the settings. */
+struct plan {
 	size_t row_bytes;    /* of gradients, as sent */
 	size_t front_bytes;  /* of a row's gradients and scores: what stands before the keys */
 	uint32_t part_rows;  /* of a full part */
@@ -33,6 +31,32 @@ struct wf_batch {
 	uint32_t bucket_max; /* length of bucket; a power of two, at least 2 keys_max */
 	uint64_t hash_seed;  /* so that nobody can choose keys that collide; no result has it */
 	uint32_t lane_of[WF_PARTITION_COUNT];
+};
+
+/* With a format of 16 bits: which of the caller's keys have a row, in their order. */
+struct narrow {
+	uint32_t *row_first; /* [keys_max + 1]: those of row r are row_key[row_first[r]] up to */
+	uint32_t *row_key;   /* [keys_max] row_key[row_first[r + 1]], not included */
+	float *sum;          /* [dim] scratch */
+};
+
+/* While a batch is filled. */
+struct work {
+	uint32_t *bucket;    /* [bucket_max]: 1 + ordinal of a distinct key; 0: free */
+	uint64_t *key_other; /* [keys_max] */
+	uint32_t *ordinal;   /* [keys_max]: which distinct key stands here, by first occurrence */
+	uint32_t *ordinal_other; /* [keys_max] */
+	uint32_t *first_seen;    /* [keys_max] by ordinal */
+	uint32_t *rank;     /* [keys_max] by ordinal: its row; before that: its lane by place */
+	uint64_t *push_key; /* [keys_max] when keys are sorted late */
+	uint32_t histogram[DIGIT_COUNT][DIGIT_VALUES];
+};
+
+struct wf_batch {
+	/* Fixed. */
+	struct wf_env *env;
+	struct wf_batch_opts opts;
+	struct plan plan;
 
 	/* Of the last fill. */
 	uint32_t key_count;
@@ -45,23 +69,12 @@ struct wf_batch {
 	size_t *grad_at;  /* [keys_max] of a row: bytes from the start of the send buffer */
 	size_t *score_at; /* [keys_max] of a row: its show; its click lies click_gap further */
 	uint32_t *click_gap; /* [keys_max] bytes; both only with scores */
-	/* With a format of 16 bits: which of the caller's keys have a row, in their order. */
-	uint32_t *row_first;  /* [keys_max + 1]: those of row r are row_key[row_first[r]] up to */
-	uint32_t *row_key;    /* [keys_max] row_key[row_first[r + 1]], not included */
-	float *sum;           /* [dim] scratch */
-	uint32_t *lane_first; /* [lane_count + 1] */
-	uint32_t *lane_part;  /* [lane_count + 1] */
+	struct narrow narrow;
+	uint32_t *lane_first;       /* [lane_count + 1] */
+	uint32_t *lane_part;        /* [lane_count + 1] */
 	struct wf_batch_part *part; /* [part_max] */
 
-	/* While it is filled. */
-	uint32_t *bucket;    /* [bucket_max]: 1 + ordinal of a distinct key; 0: free */
-	uint64_t *key_other; /* [keys_max] */
-	uint32_t *ordinal;   /* [keys_max]: which distinct key stands here, by first occurrence */
-	uint32_t *ordinal_other; /* [keys_max] */
-	uint32_t *first_seen;    /* [keys_max] by ordinal */
-	uint32_t *rank;     /* [keys_max] by ordinal: its row; before that: its lane by place */
-	uint64_t *push_key; /* [keys_max] when keys are sorted late */
-	uint32_t histogram[DIGIT_COUNT][DIGIT_VALUES];
+	struct work work;
 };
 
 /* Making and unmaking. */
@@ -124,18 +137,19 @@ set_fixed(struct wf_batch *b, struct wf_env *env, const struct wf_batch_opts *op
 	if (b->opts.kernels == NULL) {
 		b->opts.kernels = wf_kernels_best();
 	}
-	b->row_bytes = opts->dim * wf_value_bytes(opts->format);
-	b->front_bytes = front_bytes_of(opts);
-	b->part_rows = least_of(opts->part_bytes_max / (b->front_bytes + WF_KEY_BYTES),
-				WF_SPARSE_ROWS_MAX);
+	b->plan.row_bytes = opts->dim * wf_value_bytes(opts->format);
+	b->plan.front_bytes = front_bytes_of(opts);
+	b->plan.part_rows = least_of(opts->part_bytes_max / (b->plan.front_bytes + WF_KEY_BYTES),
+				     WF_SPARSE_ROWS_MAX);
 	/* Each lane that has rows may have one part that is not full. */
 	uint32_t owners = least_of(opts->lane_count, WF_PARTITION_COUNT);
-	b->part_max = opts->keys_max / b->part_rows + least_of(owners, opts->keys_max);
-	for (b->bucket_max = 4; b->bucket_max / 2 < opts->keys_max; b->bucket_max *= 2) {
+	b->plan.part_max = opts->keys_max / b->plan.part_rows + least_of(owners, opts->keys_max);
+	for (b->plan.bucket_max = 4; b->plan.bucket_max / 2 < opts->keys_max;
+	     b->plan.bucket_max *= 2) {
 	}
-	b->hash_seed = wf_random(env);
+	b->plan.hash_seed = wf_random(env);
 	for (uint32_t p = 0; p < WF_PARTITION_COUNT; p++) {
-		b->lane_of[p] = wf_partition_lane(p, opts->lane_count);
+		b->plan.lane_of[p] = wf_partition_lane(p, opts->lane_count);
 	}
 }
 
@@ -168,19 +182,19 @@ list_arrays(struct wf_batch *b, struct array list[ARRAY_COUNT])
 	list[n++] = ARRAY(grad_at, keys);
 	list[n++] = ARRAY(score_at, scored);
 	list[n++] = ARRAY(click_gap, scored);
-	list[n++] = ARRAY(row_first, narrowed + 1);
-	list[n++] = ARRAY(row_key, narrowed);
-	list[n++] = ARRAY(sum, b->opts.dim);
+	list[n++] = ARRAY(narrow.row_first, narrowed + 1);
+	list[n++] = ARRAY(narrow.row_key, narrowed);
+	list[n++] = ARRAY(narrow.sum, b->opts.dim);
 	list[n++] = ARRAY(lane_first, lanes);
 	list[n++] = ARRAY(lane_part, lanes);
-	list[n++] = ARRAY(part, b->part_max);
-	list[n++] = ARRAY(bucket, b->bucket_max);
-	list[n++] = ARRAY(key_other, keys);
-	list[n++] = ARRAY(ordinal, keys);
-	list[n++] = ARRAY(ordinal_other, keys);
-	list[n++] = ARRAY(first_seen, keys);
-	list[n++] = ARRAY(rank, keys);
-	list[n++] = ARRAY(push_key, keys);
+	list[n++] = ARRAY(part, b->plan.part_max);
+	list[n++] = ARRAY(work.bucket, b->plan.bucket_max);
+	list[n++] = ARRAY(work.key_other, keys);
+	list[n++] = ARRAY(work.ordinal, keys);
+	list[n++] = ARRAY(work.ordinal_other, keys);
+	list[n++] = ARRAY(work.first_seen, keys);
+	list[n++] = ARRAY(work.rank, keys);
+	list[n++] = ARRAY(work.push_key, keys);
 	WF_ASSERT(n < ARRAY_COUNT);
 	list[n] = (struct array){0};
 }
@@ -235,8 +249,8 @@ wf_batch_rows_bytes(const struct wf_batch *b)
 size_t
 wf_batch_send_bytes(const struct wf_batch *b)
 {
-	return b->opts.keys_max * (b->front_bytes + WF_KEY_BYTES) +
-	       (size_t)b->part_max * (WF_BATCH_ALIGN - 1);
+	return b->opts.keys_max * (b->plan.front_bytes + WF_KEY_BYTES) +
+	       (size_t)b->plan.part_max * (WF_BATCH_ALIGN - 1);
 }
 
 /* Filling. */
@@ -265,12 +279,12 @@ check_keys(const struct wf_batch *b, const uint64_t *key, uint32_t count)
 static uint32_t *
 find_bucket(struct wf_batch *b, uint64_t key, uint32_t mask)
 {
-	uint32_t at = (uint32_t)wf_key_mix(key ^ b->hash_seed) & mask;
+	uint32_t at = (uint32_t)wf_key_mix(key ^ b->plan.hash_seed) & mask;
 
-	while (b->bucket[at] != 0 && b->key[b->bucket[at] - 1] != key) {
+	while (b->work.bucket[at] != 0 && b->key[b->work.bucket[at] - 1] != key) {
 		at = (at + 1) & mask;
 	}
-	return &b->bucket[at];
+	return &b->work.bucket[at];
 }
 
 /* key, ordinal and first_seen of the distinct keys by first occurrence; place is an ordinal. */
@@ -283,14 +297,14 @@ deduplicate(struct wf_batch *b, const uint64_t *key, uint32_t count)
 	while (buckets / 2 < count) {
 		buckets *= 2; /* for this batch: a short one clears little */
 	}
-	WF_ASSERT(buckets <= b->bucket_max);
-	memset(b->bucket, 0, buckets * sizeof(b->bucket[0]));
+	WF_ASSERT(buckets <= b->plan.bucket_max);
+	memset(b->work.bucket, 0, buckets * sizeof(b->work.bucket[0]));
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t *bucket = find_bucket(b, key[i], buckets - 1);
 		if (*bucket == 0) {
 			b->key[distinct] = key[i];
-			b->ordinal[distinct] = distinct;
-			b->first_seen[distinct] = i;
+			b->work.ordinal[distinct] = distinct;
+			b->work.first_seen[distinct] = i;
 			*bucket = ++distinct;
 		}
 		b->place[i] = *bucket - 1;
@@ -326,8 +340,8 @@ use_ascending(struct wf_batch *b, const uint64_t *key, uint32_t count)
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		b->key[i] = key[i];
-		b->ordinal[i] = i;
-		b->first_seen[i] = i;
+		b->work.ordinal[i] = i;
+		b->work.first_seen[i] = i;
 		b->place[i] = i;
 		b->first[i] = i;
 	}
@@ -358,16 +372,17 @@ swap_sides(struct sides *s)
 static struct sides
 sides_of(const struct wf_batch *b)
 {
-	return (struct sides){b->key, b->key_other, b->ordinal, b->ordinal_other, b->row_count};
+	return (struct sides){b->key, b->work.key_other, b->work.ordinal, b->work.ordinal_other,
+			      b->row_count};
 }
 
 static void
 set_sides(struct wf_batch *b, const struct sides *s)
 {
 	b->key = s->key;
-	b->key_other = s->key_other;
-	b->ordinal = s->ordinal;
-	b->ordinal_other = s->ordinal_other;
+	b->work.key_other = s->key_other;
+	b->work.ordinal = s->ordinal;
+	b->work.ordinal_other = s->ordinal_other;
 }
 
 static uint32_t
@@ -392,7 +407,7 @@ counts_to_firsts(uint32_t *count, uint32_t length)
 static void
 sort_by_digit(struct wf_batch *b, struct sides *s, unsigned digit)
 {
-	uint32_t *next = b->histogram[digit];
+	uint32_t *next = b->work.histogram[digit];
 
 	if (next[digit_of(s->key[0], digit)] == s->count) {
 		return; /* all have the same */
@@ -410,10 +425,10 @@ static void
 sort_sides(struct wf_batch *b, struct sides *s)
 {
 	WF_ASSERT(s->count > 0); /* none at all ascend */
-	memset(b->histogram, 0, sizeof(b->histogram));
+	memset(b->work.histogram, 0, sizeof(b->work.histogram));
 	for (uint32_t r = 0; r < s->count; r++) {
 		for (unsigned digit = 0; digit < DIGIT_COUNT; digit++) {
-			b->histogram[digit][digit_of(s->key[r], digit)]++;
+			b->work.histogram[digit][digit_of(s->key[r], digit)]++;
 		}
 	}
 	for (unsigned digit = 0; digit < DIGIT_COUNT; digit++) {
@@ -433,8 +448,8 @@ sort_keys(struct wf_batch *b)
 static uint32_t
 lane_of_key(const struct wf_batch *b, uint64_t key)
 {
-	return b->lane_of[b->opts.vocabulary > 0 ? wf_partition_of_fixed(key)
-						 : wf_partition_of(key)];
+	return b->plan.lane_of[b->opts.vocabulary > 0 ? wf_partition_of_fixed(key)
+						      : wf_partition_of(key)];
 }
 
 /* Rows by lane, ascending keys stay so within each; lane_first. `rank` has lanes meanwhile. */
@@ -450,15 +465,15 @@ deal_to_lanes(struct wf_batch *b)
 		return;
 	}
 	for (uint32_t r = 0; r < b->row_count; r++) {
-		b->rank[r] = lane_of_key(b, b->key[r]);
-		b->lane_first[b->rank[r]]++;
+		b->work.rank[r] = lane_of_key(b, b->key[r]);
+		b->lane_first[b->work.rank[r]]++;
 	}
 	counts_to_firsts(b->lane_first, lanes + 1);
 	memcpy(next, b->lane_first, lanes * sizeof(next[0]));
 	for (uint32_t r = 0; r < b->row_count; r++) {
-		uint32_t to = next[b->rank[r]]++;
-		b->key_other[to] = b->key[r];
-		b->ordinal_other[to] = b->ordinal[r];
+		uint32_t to = next[b->work.rank[r]]++;
+		b->work.key_other[to] = b->key[r];
+		b->work.ordinal_other[to] = b->work.ordinal[r];
 	}
 	struct sides s = sides_of(b);
 	swap_sides(&s);
@@ -472,11 +487,11 @@ rank_rows(struct wf_batch *b)
 	bool straight = b->row_count == b->key_count;
 
 	for (uint32_t r = 0; r < b->row_count; r++) {
-		b->rank[b->ordinal[r]] = r;
-		b->first[r] = b->first_seen[b->ordinal[r]];
+		b->work.rank[b->work.ordinal[r]] = r;
+		b->first[r] = b->work.first_seen[b->work.ordinal[r]];
 	}
 	for (uint32_t i = 0; i < b->key_count; i++) {
-		b->place[i] = b->rank[b->place[i]];
+		b->place[i] = b->work.rank[b->place[i]];
 		straight &= b->place[i] == i;
 	}
 	b->is_straight = straight;
@@ -486,17 +501,17 @@ rank_rows(struct wf_batch *b)
 static void
 list_by_row(struct wf_batch *b)
 {
-	uint32_t *next = b->rank;
+	uint32_t *next = b->work.rank;
 
 	memset(next, 0, b->row_count * sizeof(next[0]));
 	for (uint32_t i = 0; i < b->key_count; i++) {
 		next[b->place[i]]++;
 	}
 	counts_to_firsts(next, b->row_count);
-	memcpy(b->row_first, next, b->row_count * sizeof(next[0]));
-	b->row_first[b->row_count] = b->key_count;
+	memcpy(b->narrow.row_first, next, b->row_count * sizeof(next[0]));
+	b->narrow.row_first[b->row_count] = b->key_count;
 	for (uint32_t i = 0; i < b->key_count; i++) {
-		b->row_key[next[b->place[i]]++] = i;
+		b->narrow.row_key[next[b->place[i]]++] = i;
 	}
 }
 
@@ -504,9 +519,9 @@ list_by_row(struct wf_batch *b)
 static inline void
 lay_out_row(struct wf_batch *b, const struct wf_batch_part *part, uint32_t n, uint32_t r)
 {
-	b->grad_at[r] = part->at + n * b->row_bytes;
+	b->grad_at[r] = part->at + n * b->plan.row_bytes;
 	if (b->opts.has_scores) {
-		b->score_at[r] = part->at + part->row_count * b->row_bytes + n * sizeof(float);
+		b->score_at[r] = part->at + part->row_count * b->plan.row_bytes + n * sizeof(float);
 		b->click_gap[r] = part->row_count * (uint32_t)sizeof(float);
 	}
 }
@@ -538,7 +553,7 @@ choose_coding(const struct wf_batch *b, struct wf_batch_part *part, const uint64
 static size_t
 lay_out(struct wf_batch *b, struct wf_batch_part *part)
 {
-	part->key_at = part->at + part->row_count * b->front_bytes;
+	part->key_at = part->at + part->row_count * b->plan.front_bytes;
 	if (b->sorts_late) {
 		part->coding = WF_KEYS_ANY;
 		part->key_bytes = part->row_count * WF_KEY_BYTES;
@@ -556,8 +571,8 @@ static void
 sort_part(struct wf_batch *b, struct wf_batch_part *part, uint8_t *send)
 {
 	const uint32_t first = part->first;
-	struct sides s = {b->push_key + first, b->key_other + first, b->ordinal + first,
-			  b->ordinal_other + first, part->row_count};
+	struct sides s = {b->work.push_key + first, b->work.key_other + first,
+			  b->work.ordinal + first, b->work.ordinal_other + first, part->row_count};
 
 	for (uint32_t i = 0; i < part->row_count; i++) {
 		s.key[i] = b->key[first + i];
@@ -581,10 +596,10 @@ cut_into_parts(struct wf_batch *b)
 		uint32_t end = b->lane_first[lane + 1];
 		b->lane_part[lane] = parts;
 		for (uint32_t first = b->lane_first[lane]; first < end;) {
-			WF_ASSERT(parts < b->part_max);
+			WF_ASSERT(parts < b->plan.part_max);
 			struct wf_batch_part *part = &b->part[parts++];
 			part->first = first;
-			part->row_count = least_of(end - first, b->part_rows);
+			part->row_count = least_of(end - first, b->plan.part_rows);
 			part->at = (at + WF_BATCH_ALIGN - 1) / WF_BATCH_ALIGN * WF_BATCH_ALIGN;
 			at = lay_out(b, part);
 			first += part->row_count;
@@ -696,12 +711,12 @@ put_narrow(const struct wf_batch *b, const float *grad, uint8_t *send)
 	size_t dim = b->opts.dim;
 
 	for (uint32_t r = 0; r < b->row_count; r++) {
-		uint32_t at = b->row_first[r];
-		const float *sum = grad + b->row_key[at] * dim;
-		while (++at < b->row_first[r + 1]) {
-			const float *two[] = {sum, grad + b->row_key[at] * dim};
-			kernels->sum(b->sum, two, 2, dim);
-			sum = b->sum;
+		uint32_t at = b->narrow.row_first[r];
+		const float *sum = grad + b->narrow.row_key[at] * dim;
+		while (++at < b->narrow.row_first[r + 1]) {
+			const float *two[] = {sum, grad + b->narrow.row_key[at] * dim};
+			kernels->sum(b->narrow.sum, two, 2, dim);
+			sum = b->narrow.sum;
 		}
 		half->narrow((uint16_t *)(void *)(send + b->grad_at[r]), sum, dim);
 	}
@@ -717,7 +732,7 @@ put_wide(const struct wf_batch *b, const float *grads, uint8_t *send)
 		float *sum = (float *)(send + b->grad_at[r]);
 		const float *grad = grads + i * dim;
 		if (b->first[r] == i) {
-			memcpy(sum, grad, b->row_bytes);
+			memcpy(sum, grad, b->plan.row_bytes);
 		} else {
 			const float *two[] = {sum, grad};
 			b->opts.kernels->sum(sum, two, 2, dim);
