@@ -18,36 +18,14 @@ is_under_way(const struct weft_rows *rows)
 	return atomic_load_explicit(&rows->busy, memory_order_acquire) != 0; /* B1 */
 }
 
-static enum weft_value_format
-format_of(const struct weft_rows *rows)
-{
-	return rows->table->client->tables.desc[rows->table->idx].set.wire;
-}
-
-static uint64_t
-landed_bytes(const struct weft_rows *rows)
-{
-	const struct wf_table_desc *desc = &rows->table->client->tables.desc[rows->table->idx];
-	return (uint64_t)rows->view.row_count * wf_table_row_bytes(desc);
-}
-
-uint64_t
-wf_client_landing(const struct weft_rows *rows)
-{
-	if (format_of(rows) == WEFT_VALUES_F32) {
-		return 0;
-	}
-	return wf_client_rows_bytes(rows->table) - wf_client_aligned(landed_bytes(rows));
-}
-
 /* To f32, from the first value on: what has come lies so far behind that none is written over
  * before it was read. */
 static void
 widen(struct weft_rows *rows)
 {
-	const struct wf_row_half *half = &wf_kernels_best()->rows->half[format_of(rows)];
+	const struct wf_row_half *half = &wf_kernels_best()->rows->half[wf_client_format(rows)];
 	const uint8_t *from = (const uint8_t *)rows->values + wf_client_landing(rows);
-	size_t count = landed_bytes(rows) / sizeof(uint16_t);
+	size_t count = wf_client_landed_bytes(rows) / sizeof(uint16_t);
 	uint16_t block[WIDEN_BLOCK];
 	for (size_t at = 0; at < count; at += WIDEN_BLOCK) {
 		size_t n = count - at < WIDEN_BLOCK ? count - at : WIDEN_BLOCK;
@@ -187,7 +165,7 @@ weft_rows_pull(struct weft_table *table, const uint64_t *key, uint32_t count, un
 	rows->state = WF_ROWS_PULLED;
 	rows->wants = session->step;
 	rows->flags = flags;
-	rows->narrow = format_of(rows) != WEFT_VALUES_F32;
+	rows->narrow = wf_client_format(rows) != WEFT_VALUES_F32;
 	rows->status = WEFT_OK;
 	wf_client_count_pull(rows, key);
 	*out = rows;

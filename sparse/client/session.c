@@ -9,83 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/pin.h"
 #include "exchange/buffers.h"
-#include "wire/partition.h"
-
-uint64_t
-wf_client_aligned(uint64_t bytes)
-{
-	return (bytes + WF_BATCH_ALIGN - 1) / WF_BATCH_ALIGN * WF_BATCH_ALIGN;
-}
-
-uint64_t
-wf_client_rows_bytes(const struct weft_table *table)
-{
-	const struct wf_table_desc *desc = &table->client->tables.desc[table->idx];
-	uint64_t bytes = (uint64_t)table->keys_max * desc->set.dim * sizeof(float);
-	bool lands_apart = desc->set.wire != WEFT_VALUES_F32;
-	return wf_client_aligned(bytes) + (lands_apart ? WF_BATCH_ALIGN : 0);
-}
-
-/* Bytes that one batch sends, at most: each part may leave a gap behind it, and parts are long
- * enough for that to be little. wf_batch_send_bytes of any slot from WF_CLIENT_SLOT_MIN on. */
-static uint64_t
-send_bytes(const struct weft_table *table)
-{
-	const struct wf_table_desc *desc = &table->client->tables.desc[table->idx];
-	uint64_t row = wf_table_front_bytes(desc) + WF_KEY_BYTES;
-	uint64_t part_rows = WF_CLIENT_SLOT_MIN > row ? WF_CLIENT_SLOT_MIN / row : 1;
-	uint64_t lanes = table->client->lane_count;
-	lanes = lanes < WF_PARTITION_COUNT ? lanes : WF_PARTITION_COUNT;
-	uint64_t parts = table->keys_max / part_rows + lanes;
-	return wf_client_aligned(table->keys_max * row + parts * (WF_BATCH_ALIGN - 1));
-}
-
-static void
-release_slabs(struct wf_client *client)
-{
-	struct wf_env *env = client->session->env;
-	/* What weft_rows_values points into: nobody has that of a session that is not sealed. */
-	bool keep = client->core->opts.keep_arrays != 0 && client->session->sealed;
-	wf_slab_release(env, &client->rows, keep);
-	wf_slab_release(env, &client->send, false);
-}
-
-static enum weft_status
-alloc_slabs(struct wf_client *client)
-{
-	struct wf_env *env = client->session->env;
-	uint64_t rows = 0;
-	uint64_t send = 0;
-	for (uint32_t i = 0; i < client->tables.count; i++) {
-		rows += WF_CLIENT_BATCHES * wf_client_rows_bytes(client->tables.table[i]);
-		send += WF_CLIENT_BATCHES * send_bytes(client->tables.table[i]);
-	}
-	rows += WF_CLIENT_PIECE; /* last in each: deal_slabs gives it to nobody */
-	send += WF_CLIENT_PIECE;
-	int node = wf_pin_place_of(client->session->progress.pin, 0).numa_node;
-	enum weft_status st = env->ops->slab_open(env, rows, node, &client->rows);
-	return st != WEFT_OK ? st : env->ops->slab_open(env, send, node, &client->send);
-}
-
-/* Each batch gets its share of both slabs. */
-static void
-deal_slabs(struct wf_client *client)
-{
-	uint64_t rows_at = 0;
-	uint64_t send_at = 0;
-	for (uint32_t i = 0; i < client->tables.count * WF_CLIENT_BATCHES; i++) {
-		struct weft_rows *rows = wf_client_rows(client, i);
-		rows->idx = i;
-		rows->table = client->tables.table[i / WF_CLIENT_BATCHES];
-		rows->values_at = rows_at;
-		rows->values = (float *)((char *)client->rows.base + rows_at);
-		rows->send = (uint8_t *)client->send.base + send_at;
-		rows_at += wf_client_rows_bytes(rows->table);
-		send_at += send_bytes(rows->table);
-	}
-}
 
 static enum weft_status
 seal(struct weft_session *session)
@@ -102,7 +26,7 @@ seal(struct weft_session *session)
 	};
 	enum weft_status st = wf_tables_check(&tables);
 	if (st == WEFT_OK) {
-		st = alloc_slabs(client);
+		st = wf_client_slabs_alloc(client);
 	}
 	if (st == WEFT_OK && client->link == NULL) {
 		client->link =
@@ -113,7 +37,7 @@ seal(struct weft_session *session)
 				       client->lane_count);
 	}
 	if (st != WEFT_OK) {
-		release_slabs(client);
+		wf_client_slabs_release(client);
 		return st;
 	}
 	const uint32_t trainers = session->core.job.set.num_gradient_servers;
@@ -121,7 +45,7 @@ seal(struct weft_session *session)
 			 tables.mode != WEFT_SPARSE_SYNC && tables.discard_ratio * trainers >= 1;
 	client->tables.digest = wf_tables_digest(&tables);
 	client->tables.bytes = wf_tables_bytes(&tables);
-	deal_slabs(client);
+	wf_client_slabs_deal(client);
 	return WEFT_OK;
 }
 
@@ -170,7 +94,7 @@ alloc_batches(struct wf_client *client)
 		if (st != WEFT_OK) {
 			return st;
 		}
-		WF_ASSERT(wf_batch_send_bytes(rows->batch) <= send_bytes(rows->table));
+		WF_ASSERT(wf_batch_send_bytes(rows->batch) <= wf_client_send_bytes(rows->table));
 		WF_ASSERT(wf_batch_rows_bytes(rows->batch) <= wf_client_rows_bytes(rows->table));
 	}
 	return WEFT_OK;
@@ -185,7 +109,7 @@ may_run_out(const struct wf_client *client)
 	for (uint32_t i = 0; i < client->tables.count; i++) {
 		uint64_t keys = client->tables.table[i]->keys_max;
 		pulls += WF_CLIENT_BATCHES * 2 * (keys * WF_KEY_BYTES + 4096);
-		push += 2 * send_bytes(client->tables.table[i]);
+		push += 2 * wf_client_send_bytes(client->tables.table[i]);
 	}
 	return pulls > client->held_bytes || push > client->held_bytes;
 }
@@ -314,7 +238,7 @@ close_client(struct weft_session *session)
 	for (uint32_t i = 0; i < client->tables.count; i++) {
 		free_table(client->tables.table[i]);
 	}
-	release_slabs(client);
+	wf_client_slabs_release(client);
 	wf_free(env, client->tables.table, client->tables.capacity * sizeof(struct weft_table *));
 	wf_free(env, client->tables.desc, client->tables.capacity * sizeof(*client->tables.desc));
 	wf_free(env, client->step.pushed, client->tables.capacity * sizeof(struct weft_rows *));

@@ -3,11 +3,12 @@
  * protocol: sparse/exchange.md.
  *
  * table.c  settings, weft_table_add; rows.c  a batch: pull, wait, push; session.c  what the session
- * asks for (trainer/service.h); session_link.c  greeting and messages of a link; session_flow.c
- * pulls, pushes and answers on it; records.c weft_table_read and _write; session_call.c their
- * messages; session_stats.c  counters and what follows from them. Thread: as each struct says: the
- * owner's, or the core's (whoever drives progress). Commands pass what one leaves to the other;
- * `busy`, `push.busy` and `up_busy` pass it back (B1 of trainer/threads.md). */
+ * asks for (trainer/service.h); session_memory.c  its slabs; session_link.c  greeting and messages
+ * of a link; session_flow.c  pulls, pushes and answers on it; records.c  weft_table_read and
+ * _write; session_call.c  their messages; session_stats.c  counters and what follows from them.
+ * Thread: as each struct says: the owner's, or the core's (whoever drives progress). Commands pass
+ * what one leaves to the other; `busy`, `push.busy` and `up_busy` pass it back (B1 of
+ * trainer/threads.md). */
 #pragma once
 
 #include <stdatomic.h>
@@ -298,18 +299,40 @@ wf_counted(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
+/* How the values of a batch travel. */
+static inline enum weft_value_format
+wf_client_format(const struct weft_rows *rows)
+{
+	return rows->table->client->tables.desc[rows->table->idx].set.wire;
+}
+
+/* How many bytes of them come. */
+static inline uint64_t
+wf_client_landed_bytes(const struct weft_rows *rows)
+{
+	const struct wf_table_desc *desc = &rows->table->client->tables.desc[rows->table->idx];
+	return (uint64_t)rows->view.row_count * wf_table_row_bytes(desc);
+}
+
 /* session.c */
 extern const struct wf_service_ops wf_client_service;
 enum weft_status wf_client_hand_in(struct weft_session *session) WEFT_MUST_CHECK;
-/* Of the slab of rows, for one batch. */
-uint64_t wf_client_rows_bytes(const struct weft_table *table);
+
+/* session_memory.c */
 /* Rounded up to WF_BATCH_ALIGN. */
 uint64_t wf_client_aligned(uint64_t bytes);
-
-/* rows.c */
+/* Of the slab of rows, for one batch. */
+uint64_t wf_client_rows_bytes(const struct weft_table *table);
+/* Bytes that one batch sends, at most. */
+uint64_t wf_client_send_bytes(const struct weft_table *table);
 /* Where in its room the answers of a batch land, in bytes: at the end, if they are narrower than
  * what the caller reads, for they are widened from the beginning on. */
 uint64_t wf_client_landing(const struct weft_rows *rows);
+/* Slabs for all tables, at seal; a failure leaves what release gives back. */
+enum weft_status wf_client_slabs_alloc(struct wf_client *client) WEFT_MUST_CHECK;
+void wf_client_slabs_release(struct wf_client *client);
+/* Each batch gets its share of both slabs. */
+void wf_client_slabs_deal(struct wf_client *client);
 
 /* session_greeting.c */
 /* Words about mode and tables, for people. */
