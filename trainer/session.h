@@ -90,7 +90,6 @@ struct weft_tensor {
 };
 
 struct weft_session {
-	struct wf_env *env;
 	bool own_env;
 	struct wf_core core;
 	struct wf_progress progress;

@@ -29,8 +29,8 @@ seal(struct weft_session *session)
 		st = wf_client_slabs_alloc(client);
 	}
 	if (st == WEFT_OK && client->link == NULL) {
-		client->link =
-			wf_zalloc_array(session->env, client->lane_count, sizeof(*client->link));
+		client->link = wf_zalloc_array(session->core.env, client->lane_count,
+					       sizeof(*client->link));
 		st = client->link != NULL
 			     ? WEFT_OK
 			     : wf_fail(WEFT_NOMEM, "session: no memory for %u sparse lanes",
@@ -90,7 +90,8 @@ alloc_batches(struct wf_client *client)
 			.has_scores = wf_table_has_scores(desc),
 			.may_delta = rows->table->may_delta,
 		};
-		enum weft_status st = wf_batch_create(client->session->env, &opts, &rows->batch);
+		enum weft_status st =
+			wf_batch_create(client->session->core.env, &opts, &rows->batch);
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -221,7 +222,7 @@ static void
 free_table(struct weft_table *table)
 {
 	struct wf_client *client = table->client;
-	struct wf_env *env = client->session->env;
+	struct wf_env *env = client->session->core.env;
 	for (uint32_t i = 0; i < WF_CLIENT_BATCHES; i++) {
 		wf_batch_destroy(table->rows[i].batch);
 	}
@@ -233,7 +234,7 @@ static void
 close_client(struct weft_session *session)
 {
 	struct wf_client *client = wf_client_of(session);
-	struct wf_env *env = session->env;
+	struct wf_env *env = session->core.env;
 	wf_free(env, client->link, client->lane_count * sizeof(*client->link));
 	for (uint32_t i = 0; i < client->tables.count; i++) {
 		free_table(client->tables.table[i]);
