@@ -10,8 +10,8 @@
 static bool
 is_busy(const struct weft_session *session, uint32_t tensor)
 {
-	return atomic_load_explicit(&session->core.flow.tensor[tensor].busy,
-				    memory_order_acquire) != 0; /* B1 */
+	const struct wf_core_tensor *t = &session->core.flow.tensor[tensor];
+	return atomic_load_explicit(&t->busy, memory_order_acquire) != 0; /* B1 */
 }
 
 static bool
