@@ -89,15 +89,16 @@ enum weft_status
 wf_ports_find(struct wf_host *at, unsigned count)
 {
 	struct wf_host one = *at;
+	uint32_t port = at->port; /* of the next try; 65,536 behind the last port */
 
-	for (unsigned i = 0; i < TRIES_MAX && (uint32_t)one.port + count - 1 <= 65535; i++) {
+	for (unsigned i = 0; i < TRIES_MAX && port + count - 1 <= 65535; i++, port += count) {
+		one.port = (uint16_t)port;
 		enum weft_status st = wf_ports_probe(&one, count);
 		if (st != WEFT_UNAVAILABLE) {
 			at->port = one.port;
 			return st;
 		}
-		one.port = (uint16_t)(one.port + count);
 	}
-	return wf_fail(WEFT_UNAVAILABLE, "no %u free ports in a row on %s from %u to %u", count,
-		       at->name, at->port, one.port);
+	return wf_fail(WEFT_UNAVAILABLE, "no %u free ports in a row on %s from %u on", count,
+		       at->name, at->port);
 }

@@ -150,6 +150,26 @@ a_port_in_use_is_named_and_stepped_over(void **state)
 	close(fd);
 }
 
+/* On an address of this process alone, so that the last port is nobody else's. */
+static void
+there_is_no_step_above_the_last_port(void **state)
+{
+	struct wf_host at = {.port = 65535};
+	struct sockaddr_in last = {.sin_family = AF_INET, .sin_port = htons(65535)};
+	unsigned pid = (unsigned)getpid();
+
+	snprintf(at.name, sizeof(at.name), "127.77.%u.%u", pid / 254 % 256, 1 + pid % 254);
+	assert_int_equal(inet_pton(AF_INET, at.name, &last.sin_addr), 1);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&last, sizeof(last)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(wf_ports_find(&at, 1), WEFT_UNAVAILABLE);
+	assert_non_null(strstr(weft_last_error(), "no 1 free ports in a row on 127.77."));
+	assert_int_equal(at.port, 65535);
+	close(fd);
+}
+
 static void
 ports_and_addresses_that_cannot_be_are_refused(void **state)
 {
@@ -390,6 +410,7 @@ main(void)
 		cmocka_unit_test(a_line_too_long_comes_in_pieces_and_a_nul_does_not_end_it),
 		cmocka_unit_test(an_argument_list_keeps_its_texts_and_says_when_it_is_full),
 		cmocka_unit_test(a_port_in_use_is_named_and_stepped_over),
+		cmocka_unit_test(there_is_no_step_above_the_last_port),
 		cmocka_unit_test(ports_and_addresses_that_cannot_be_are_refused),
 		cmocka_unit_test(each_option_goes_to_those_who_know_it),
 		cmocka_unit_test(the_file_of_options_goes_to_all),
