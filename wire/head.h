@@ -24,9 +24,12 @@
 
 #include <stdint.h>
 
+#include "base/crc32c.h"
 #include "base/status.h"
+#include "wire/little.h"
 
 #define WF_HEAD_BYTES 64
+#define WF_HEAD_CRC_AT 60    /* bytes in front of the head's own CRC, which it covers */
 #define WF_MSG_BODY_MAX 4032 /* bytes: head and body of a message fill 4,096 */
 #define WF_WIRE_MAGIC 0x54464557u
 #define WF_WIRE_VERSION 2
@@ -60,8 +63,50 @@ struct wf_head {
 	uint32_t payload_crc;
 };
 
-void wf_head_encode(const struct wf_head *head, uint8_t out[WF_HEAD_BYTES]);
+/* Offsets: the table above. Inlined, so that the fields that a frame does not have cost no more
+ * than the zeros that are written. */
+static inline void
+wf_head_encode(const struct wf_head *head, uint8_t out[WF_HEAD_BYTES])
+{
+	wf_store_u32(out, WF_WIRE_MAGIC);
+	out[4] = head->version == 0 ? WF_WIRE_VERSION : head->version;
+	out[5] = head->service;
+	out[6] = head->type;
+	out[7] = head->flags;
+	wf_store_u64(out + 8, head->body_bytes);
+	wf_store_u64(out + 16, head->request_id);
+	wf_store_u64(out + 24, head->step);
+	wf_store_u32(out + 32, head->slice);
+	wf_store_u32(out + 36, head->region);
+	wf_store_u64(out + 40, head->offset);
+	wf_store_u64(out + 48, head->epoch);
+	wf_store_u32(out + 56, head->payload_crc);
+	wf_store_u32(out + WF_HEAD_CRC_AT, wf_crc32c_head(out));
+}
+
+/* The fields of a head that was checked. Inlined: who needs some of them reads those. */
+static inline struct wf_head
+wf_head_read(const uint8_t in[WF_HEAD_BYTES])
+{
+	return (struct wf_head){
+		.version = in[4],
+		.service = in[5],
+		.type = in[6],
+		.flags = in[7],
+		.body_bytes = wf_load_u64(in + 8),
+		.request_id = wf_load_u64(in + 16),
+		.step = wf_load_u64(in + 24),
+		.slice = wf_load_u32(in + 32),
+		.region = wf_load_u32(in + 36),
+		.offset = wf_load_u64(in + 40),
+		.epoch = wf_load_u64(in + 48),
+		.payload_crc = wf_load_u32(in + 56),
+	};
+}
+
 /* WEFT_PROTOCOL names the field that is wrong and its value. `body_max`: limit on body_bytes. */
+enum weft_status wf_head_check(const uint8_t in[WF_HEAD_BYTES], uint64_t body_max) WEFT_MUST_CHECK;
+/* Checks and reads. */
 enum weft_status wf_head_decode(const uint8_t in[WF_HEAD_BYTES], uint64_t body_max,
 				struct wf_head *out) WEFT_MUST_CHECK;
 
