@@ -2,8 +2,6 @@
 /* events: where a poll writes what it has to report. Thread: the transport's owner. */
 #pragma once
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "transport/transport.h"
 
@@ -16,7 +14,7 @@ struct wf_events {
 static inline bool
 wf_events_full(const struct wf_events *events)
 {
-	return events->count == events->max;
+	return events->count >= events->max;
 }
 
 /* `event` is of `conn`, or of whom it is shown as. Who chose it has to see UP and DOWN before its
@@ -31,13 +29,13 @@ wf_event_set_conn(struct wf_event *event, struct wf_conn *conn)
 	}
 }
 
-/* The next event of `conn`, zeroed but for its kind; there must be room. */
+/* The next event of `conn`. There must be room; the caller writes what an event of this kind has.
+ */
 static inline struct wf_event *
 wf_events_add(struct wf_events *events, struct wf_conn *conn, enum wf_event_kind kind)
 {
 	WF_ASSERT(events->count < events->max);
 	struct wf_event *event = &events->at[events->count++];
-	memset(event, 0, sizeof(*event));
 	event->kind = kind;
 	wf_event_set_conn(event, conn);
 	return event;

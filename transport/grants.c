@@ -100,53 +100,11 @@ wf_grants_drop(struct wf_grants *grants)
 }
 
 enum weft_status
-wf_put_claim_refuse(const struct wf_put_claim *claim, const char *what)
+wf_put_claim_refuse(struct wf_put_claim claim, const char *what)
 {
 	return wf_fail(WEFT_PROTOCOL, "PUT of %llu bytes at offset %llu, grant %u, tag %#x: %s",
-		       (unsigned long long)claim->bytes, (unsigned long long)claim->offset,
-		       claim->grant, claim->tag, what);
-}
-
-static const struct wf_granted *
-find(const struct wf_grants *grants, const struct wf_put_claim *claim)
-{
-	if (claim->grant == 0 || claim->grant > grants->count) {
-		return NULL;
-	}
-	const struct wf_granted *g = &grants->granted[claim->grant - 1];
-	return g->nonce == claim->nonce ? g : NULL;
-}
-
-enum weft_status
-wf_grants_open(struct wf_grants *grants, const struct wf_put_claim *claim, struct wf_landing *out)
-{
-	const struct wf_granted *g = find(grants, claim);
-	if (g == NULL) {
-		return wf_put_claim_refuse(claim, "no such grant");
-	}
-	if (claim->offset > g->bytes || claim->bytes > g->bytes - claim->offset) {
-		return wf_put_claim_refuse(claim, "outside its grant");
-	}
-	struct wf_landing landing = {
-		.at = g->base + claim->offset,
-		.left = claim->bytes,
-		.put = {.tag = claim->tag, .bytes = claim->bytes},
-	};
-	if (g->slot_count > 0 && claim->offset != 0) {
-		return wf_put_claim_refuse(claim, "not at the beginning of its slot");
-	}
-	if (g->slot_count > 0) {
-		landing.in_slot = true;
-		landing.buffer = wf_tag_slot(claim->tag) & (g->slot_count - 1);
-		if (grants->slot_state[landing.buffer] != WF_SLOT_FREE) {
-			return wf_put_claim_refuse(claim, "its slot has not been released");
-		}
-		grants->slot_state[landing.buffer] = WF_SLOT_FILLING;
-		landing.at += landing.buffer * g->bytes;
-		landing.put.data = landing.at;
-	}
-	*out = landing;
-	return WEFT_OK;
+		       (unsigned long long)claim.bytes, (unsigned long long)claim.offset,
+		       claim.grant, claim.tag, what);
 }
 
 bool

@@ -65,12 +65,44 @@ enum weft_status wf_grants_add(struct wf_grants *grants, const struct wf_grant *
 /* They die with the connection. */
 void wf_grants_drop(struct wf_grants *grants);
 
-/* Accept what the peer claims, or WEFT_PROTOCOL. Whether the length is one that this end takes is
- * the caller's to check. */
-enum weft_status wf_grants_open(struct wf_grants *grants, const struct wf_put_claim *claim,
-				struct wf_landing *out) WEFT_MUST_CHECK;
 /* WEFT_PROTOCOL, with the claim and what is wrong with it. */
-enum weft_status wf_put_claim_refuse(const struct wf_put_claim *claim, const char *what);
+enum weft_status wf_put_claim_refuse(struct wf_put_claim claim, const char *what)
+	__attribute__((cold));
+
+/* Accept what the peer claims, or WEFT_PROTOCOL. Whether the length is one that this end takes is
+ * the caller's to check. Inlined: every PUT that arrives comes here. */
+static inline WEFT_MUST_CHECK enum weft_status
+wf_grants_open(struct wf_grants *grants, const struct wf_put_claim *claim, struct wf_landing *out)
+{
+	uint32_t idx = claim->grant - 1; /* number 0 is none, and makes the highest */
+	if (idx >= grants->count || grants->granted[idx].nonce != claim->nonce) {
+		return wf_put_claim_refuse(*claim, "no such grant");
+	}
+	const struct wf_granted *g = &grants->granted[idx];
+	if (claim->offset > g->bytes || claim->bytes > g->bytes - claim->offset) {
+		return wf_put_claim_refuse(*claim, "outside its grant");
+	}
+	struct wf_landing landing = {
+		.at = g->base + claim->offset,
+		.left = claim->bytes,
+		.put = {.tag = claim->tag, .bytes = claim->bytes},
+	};
+	if (g->slot_count > 0) {
+		if (claim->offset != 0) {
+			return wf_put_claim_refuse(*claim, "not at the beginning of its slot");
+		}
+		landing.in_slot = true;
+		landing.buffer = wf_tag_slot(claim->tag) & (g->slot_count - 1);
+		if (grants->slot_state[landing.buffer] != WF_SLOT_FREE) {
+			return wf_put_claim_refuse(*claim, "its slot has not been released");
+		}
+		grants->slot_state[landing.buffer] = WF_SLOT_FILLING;
+		landing.at += landing.buffer * g->bytes;
+		landing.put.data = landing.at;
+	}
+	*out = landing;
+	return WEFT_OK;
+}
 /* Its event goes out now: a slot is the caller's until release. */
 static inline void
 wf_grants_landed(struct wf_grants *grants, const struct wf_landing *landing, struct wf_event *event)

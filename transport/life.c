@@ -476,10 +476,8 @@ report_down(struct wf_life *life, struct wf_events *events)
 	struct wf_event *event = wf_events_add(events, &life->conn, WF_EVENT_DOWN);
 	event->down.status = life->down_status;
 	event->down.why = life->why;
-	if (life->down_status == WEFT_REFUSED) {
-		event->down.blob = life->blob;
-		event->down.blob_bytes = life->blob_bytes;
-	}
+	event->down.blob = life->down_status == WEFT_REFUSED ? life->blob : NULL;
+	event->down.blob_bytes = life->down_status == WEFT_REFUSED ? life->blob_bytes : 0;
 	life->state = WF_LIFE_DEAD;
 	life->deadline_ns = WF_NEVER;
 	medium->dead_waiting = true;

@@ -233,16 +233,20 @@ wf_life_post(struct wf_life *life, const struct wf_op *ops, unsigned op_count, u
 	if (life->state != WF_LIFE_UP) {
 		return wf_life_fail_not_up(life, "post to");
 	}
-	for (unsigned i = 0; i < op_count; i++) {
-		const struct wf_op *op = &ops[i];
+	enum weft_status st = WEFT_OK;
+	unsigned count = 0;
+	for (; count < op_count; count++) {
+		const struct wf_op *op = &ops[count];
 		if (op->kind == WF_OP_PUT &&
 		    !wf_regions_hold(&life->medium->regions, op->region, op->src, op->bytes)) {
-			return wf_life_fail_region(life, op);
+			st = wf_life_fail_region(life, op);
+			break;
 		}
 		if (!post_op(life, op)) {
-			return wf_life_fail_room(life);
+			st = wf_life_fail_room(life);
+			break;
 		}
-		*taken = i + 1;
 	}
-	return WEFT_OK;
+	*taken = count;
+	return st;
 }

@@ -30,14 +30,16 @@ wf_regions_find(const struct wf_regions *regions, uint32_t number)
 	return &regions->region[number - 1];
 }
 
-/* [at, at + bytes) lies in the region. */
+/* [at, at + bytes), which is not empty, lies in the region. */
 static inline bool
 wf_regions_hold(const struct wf_regions *regions, uint32_t number, const void *at, uint64_t bytes)
 {
-	const struct wf_region *region = wf_regions_find(regions, number);
-	if (region == NULL || (uintptr_t)at < (uintptr_t)region->base) {
+	if (number - 1 >= WF_REGIONS_MAX) { /* 0 too */
 		return false;
 	}
+	const struct wf_region *region =
+		&regions->region[number - 1]; /* has no bytes if it is free */
+	/* Of what is in front of the region: more than any region has. */
 	uint64_t offset = (uintptr_t)at - (uintptr_t)region->base;
 	return offset <= region->bytes && bytes <= region->bytes - offset;
 }

@@ -68,10 +68,10 @@ find_source(struct wf_shm_conn *c, const struct wf_shm_put *put, const struct wf
 {
 	const struct wf_shm_foreign *f = wf_shm_foreign_find(c, put->region);
 	if (f == NULL) {
-		return wf_put_claim_refuse(claim, "from a region that was not sent");
+		return wf_put_claim_refuse(*claim, "from a region that was not sent");
 	}
 	if (put->at > f->bytes || put->bytes > f->bytes - put->at) {
-		return wf_put_claim_refuse(claim, "from outside the peer's region");
+		return wf_put_claim_refuse(*claim, "from outside the peer's region");
 	}
 	c->rx.put_src = f->base + put->at;
 	c->rx.put_op = put->op;
@@ -104,7 +104,7 @@ wf_shm_put_open(struct wf_shm_conn *c, const struct wf_shm_put *put)
 		.bytes = put->bytes,
 	};
 	if (claim.bytes == 0 || claim.bytes > c->t->medium.opts.put_bytes_max) {
-		return wf_put_claim_refuse(&claim, "its length is not allowed");
+		return wf_put_claim_refuse(claim, "its length is not allowed");
 	}
 	enum weft_status st = wf_grants_open(&c->life.grants, &claim, &rx->put);
 	if (st != WEFT_OK) {

@@ -33,7 +33,7 @@ wf_tcp_put_open(struct wf_tcp_conn *c, const struct wf_head *head)
 		.bytes = head->body_bytes,
 	};
 	if (claim.bytes == 0 || claim.bytes > c->t->medium.opts.put_bytes_max || head->flags != 0) {
-		return wf_put_claim_refuse(&claim, "its length or flags are not allowed");
+		return wf_put_claim_refuse(claim, "its length or flags are not allowed");
 	}
 	enum weft_status st = wf_grants_open(&c->life.grants, &claim, &c->rx.put);
 	c->rx.put_open = st == WEFT_OK;

@@ -155,7 +155,7 @@ wf_verbs_put_notice(struct wf_verbs_conn *c, uint32_t tag, struct wf_landing *ou
 	}
 	struct wf_put_claim claim = {.grant = 1, .tag = tag, .nonce = g->nonce};
 	if (c->life.grants.count == 0) {
-		return wf_put_claim_refuse(&claim, "a notice, and nothing was granted");
+		return wf_put_claim_refuse(claim, "a notice, and nothing was granted");
 	}
 	return wf_grants_open(&c->life.grants, &claim, out);
 }
@@ -171,14 +171,14 @@ wf_verbs_put_claim(struct wf_verbs_conn *c, const struct wf_head *head, struct w
 		.bytes = head->step,
 	};
 	if (claim.bytes == 0 || claim.bytes > c->t->medium.opts.put_bytes_max) {
-		return wf_put_claim_refuse(&claim, "its length is not allowed");
+		return wf_put_claim_refuse(claim, "its length is not allowed");
 	}
 	enum weft_status st = wf_grants_open(&c->life.grants, &claim, out);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	if ((head->flags & WF_VERBS_UNWRITTEN) != 0) {
-		return wf_put_claim_refuse(&claim, "its key is not of this connection");
+		return wf_put_claim_refuse(claim, "its key is not of this connection");
 	}
 	out->put.bytes = 0; /* the peer's word, and no more: the device does not tell */
 	return WEFT_OK;

@@ -230,7 +230,7 @@ put_begin(struct toy_conn *c, const struct wf_head *head)
 					   .bytes = head->body_bytes};
 	bool fits = claim.bytes > 0 && claim.bytes <= c->life.medium->opts.put_bytes_max;
 	enum weft_status st = fits ? wf_grants_open(&c->life.grants, &claim, &c->put)
-				   : wf_put_claim_refuse(&claim, "its length is not allowed");
+				   : wf_put_claim_refuse(claim, "its length is not allowed");
 	if (st != WEFT_OK) {
 		wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
 	}

@@ -196,7 +196,7 @@ slot_takes_one_put_until_it_is_released(void **state)
 	struct wf_put_claim claim = grant(&b, WF_GRANT_SLOTS, 64, 32);
 	claim.tag = wf_tag(6, 1); /* buffer 2 of 4 */
 	claim.bytes = 31;
-	struct wf_landing landing;
+	struct wf_landing landing = {0};
 	struct wf_event event = {0};
 	assert_int_equal(wf_grants_open(&b.grants, &claim, &landing), WEFT_OK);
 	assert_true(landing.in_slot);
@@ -232,7 +232,7 @@ claim_into_the_middle_of_a_slot_is_refused(void **state)
 		claim.offset = offsets[i];
 		assert_refused(&b, claim, "not at the beginning of its slot");
 	}
-	struct wf_landing landing;
+	struct wf_landing landing = {0};
 	assert_int_equal(wf_grants_open(&b.grants, &good, &landing), WEFT_OK);
 }
 
