@@ -148,8 +148,11 @@ system_wait_events(struct wf_env *env, int epoll_fd, uint64_t deadline_ns,
 		timeout_ms = left_ms < WAIT_MS_MAX ? (int)left_ms : WAIT_MS_MAX;
 	}
 	int n = wf_sys_epoll_wait(epoll_fd, events, max, timeout_ms);
-	WF_ASSERT(n >= 0 || errno == EINTR);
-	return n < 0 ? 0 : n;
+	if (n < 0) {
+		WF_ASSERT(errno == EINTR);
+		return 0;
+	}
+	return n;
 }
 
 /* Logged once, because it holds for all slabs. */

@@ -104,6 +104,12 @@ wf_head_read(const uint8_t in[WF_HEAD_BYTES])
 	};
 }
 
+static inline uint8_t
+wf_head_service(const uint8_t in[WF_HEAD_BYTES])
+{
+	return in[5];
+}
+
 /* WEFT_PROTOCOL names the field that is wrong and its value. `body_max`: limit on body_bytes. */
 enum weft_status wf_head_check(const uint8_t in[WF_HEAD_BYTES], uint64_t body_max) WEFT_MUST_CHECK;
 /* Checks and reads. */

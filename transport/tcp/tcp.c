@@ -187,7 +187,7 @@ flush_ready(struct wf_tcp *t)
 			return false;
 		}
 		wf_tcp_flush(c);
-		if (c->tx.error != 0 || (c->tx.writable && !wf_tcp_tx_idle(c))) {
+		if (!wf_tcp_tx_idle(c) && (c->tx.writable || c->tx.error != 0)) {
 			return false;
 		}
 	}
@@ -255,6 +255,7 @@ tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	for (uint64_t entries = 1; entries < opts->op_max; entries *= 2) {
 		t->entry_mask = entries * 2 - 1;
 	}
+	t->piece_mask = 2 * t->entry_mask + 1;
 	t->body_max = opts->put_bytes_max > WF_MSG_BODY_MAX ? opts->put_bytes_max : WF_MSG_BODY_MAX;
 	t->look_ns = WF_NEVER;
 	t->medium.loop.on_wake = on_wake;

@@ -24,7 +24,7 @@ wf_tcp_conn_buffers(struct wf_tcp_conn *c)
 {
 	struct wf_env *env = c->t->medium.transport.env;
 	c->tx.entry = wf_zalloc_array(env, c->t->entry_mask + 1, sizeof(*c->tx.entry));
-	c->tx.piece = wf_zalloc_array(env, wf_tcp_piece_mask(c->t) + 1, sizeof(*c->tx.piece));
+	c->tx.piece = wf_zalloc_array(env, c->t->piece_mask + 1, sizeof(*c->tx.piece));
 	c->tx.ring = wf_zalloc(env, WF_TCP_RING_BYTES);
 	c->rx.buffer = wf_zalloc(env, WF_TCP_RX_BYTES);
 	if (c->tx.entry == NULL || c->tx.piece == NULL || c->tx.ring == NULL ||
@@ -32,7 +32,7 @@ wf_tcp_conn_buffers(struct wf_tcp_conn *c)
 		return wf_fail(WEFT_NOMEM, "%s: no memory for the connection's buffers, %zu bytes",
 			       c->life.peer,
 			       (size_t)(c->t->entry_mask + 1) * sizeof(*c->tx.entry) +
-				       (wf_tcp_piece_mask(c->t) + 1) * sizeof(*c->tx.piece) +
+				       (c->t->piece_mask + 1) * sizeof(*c->tx.piece) +
 				       WF_TCP_RING_BYTES + WF_TCP_RX_BYTES);
 	}
 	return WEFT_OK;
@@ -56,7 +56,7 @@ tcp_fini(struct wf_life *life)
 	wf_tcp_conn_close(c);
 	wf_look_up_abandon(&c->look_up, &c->t->orphans);
 	wf_free(env, c->tx.entry, (t->entry_mask + 1) * sizeof(*c->tx.entry));
-	wf_free(env, c->tx.piece, (wf_tcp_piece_mask(t) + 1) * sizeof(*c->tx.piece));
+	wf_free(env, c->tx.piece, (t->piece_mask + 1) * sizeof(*c->tx.piece));
 	wf_free(env, c->tx.ring, WF_TCP_RING_BYTES);
 	wf_free(env, c->rx.buffer, WF_TCP_RX_BYTES);
 }
@@ -106,7 +106,8 @@ tcp_cut(struct wf_life *life, enum wf_life_state before)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
 	bool spoken = before == WF_LIFE_UP || (before == WF_LIFE_SHAKING && !life->incoming);
-	if (life->disconnected && spoken && c->tx.error == 0 && wf_tcp_tx_between_frames(c)) {
+	bool between_frames = wf_tcp_tx_cut(c);
+	if (life->disconnected && spoken && c->tx.error == 0 && between_frames) {
 		wf_tcp_control(c, WF_TCP_CLOSE, NULL, 0);
 		send_control(c);
 	}
@@ -142,7 +143,7 @@ static bool
 tcp_finish(struct wf_life *life, struct wf_events *events)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
-	wf_tcp_emit_done(c, events, WEFT_LOST);
+	wf_tcp_emit_lost(c, events);
 	return c->tx.done == c->tx.posted;
 }
 
@@ -150,8 +151,8 @@ static void
 visit_up(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	wf_tcp_flush(c);
-	if (c->tx.done < c->tx.sent) {
-		wf_tcp_emit_done(c, events, WEFT_OK);
+	if (c->tx.done != c->tx.posted) {
+		wf_tcp_emit_done(c, events);
 	}
 	if (c->rx.readable || c->rx.stalled) {
 		wf_tcp_receive(c, events);
@@ -180,7 +181,7 @@ tcp_visit(struct wf_life *life, struct wf_events *events)
 	case WF_LIFE_LINGERING:
 		drain(c);
 		if (life->state < WF_LIFE_DYING) {
-			wf_tcp_emit_done(c, events, WEFT_OK);
+			wf_tcp_emit_done(c, events);
 		}
 		break;
 	case WF_LIFE_DECIDED:
@@ -197,7 +198,7 @@ has_work(const struct wf_tcp_conn *c)
 	if (c->life.state == WF_LIFE_CONNECTING || c->life.state >= WF_LIFE_DYING) {
 		return false;
 	}
-	return c->rx.readable || c->rx.stalled || c->tx.done < c->tx.sent ||
+	return c->rx.readable || c->rx.stalled || wf_tcp_has_done(c) ||
 	       (c->tx.writable && !wf_tcp_tx_idle(c));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_grant: regions and grants of this backend (transport/regions.h, transport/grants.h), and the
- * frame that a PUT begins with. Thread: the transport's owner. */
+/* tcp_grant: regions and grants of this backend, which are only the tables of transport/regions.h
+ * and transport/grants.h. Thread: the transport's owner. */
 #include "transport/tcp/tcp_internal.h"
 
 enum weft_status
@@ -20,22 +20,4 @@ wf_tcp_release(struct wf_conn *conn, uint32_t slot)
 {
 	uint32_t buffer = 0;
 	(void)wf_grants_release(&wf_life_of(conn)->grants, slot, &buffer);
-}
-
-enum weft_status
-wf_tcp_put_open(struct wf_tcp_conn *c, const struct wf_head *head)
-{
-	struct wf_put_claim claim = {
-		.grant = head->region,
-		.tag = head->slice,
-		.nonce = head->request_id,
-		.offset = head->offset,
-		.bytes = head->body_bytes,
-	};
-	if (claim.bytes == 0 || claim.bytes > c->t->medium.opts.put_bytes_max || head->flags != 0) {
-		return wf_put_claim_refuse(claim, "its length or flags are not allowed");
-	}
-	enum weft_status st = wf_grants_open(&c->life.grants, &claim, &c->rx.put);
-	c->rx.put_open = st == WEFT_OK;
-	return st;
 }

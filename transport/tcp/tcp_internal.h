@@ -44,26 +44,26 @@ enum wf_tcp_frame {
 struct wf_tcp;
 struct wf_tcp_conn;
 
-/* An operation that was taken. */
+/* An operation that was taken. It is out when its frame is. */
 struct wf_tcp_entry {
 	uint64_t cookie;
-	uint64_t end;      /* of its frame, in the stream that is sent */
-	uint32_t ring_end; /* the ring is free up to here when it is sent */
-	bool is_put;
+	uint64_t begin, end; /* of its frame, in the stream that is sent */
+	uint32_t ring_end;   /* the ring is free up to here when it is out */
 };
 
-/* posted >= sent >= done; entry i is at i & entry_mask. */
+/* posted >= done; entry i is at i & entry_mask. */
 struct wf_tcp_tx {
 	struct wf_tcp_entry *entry; /* [entry_mask + 1] */
-	uint64_t posted, sent, done;
-	/* Of the stream that is sent, in bytes: what was taken; what is out; where the frame begins
-	 * that is not out. */
-	uint64_t taken_bytes, sent_bytes, frame_at;
-	struct iovec *piece; /* of the entries that are not out; i is at i & wf_tcp_piece_mask */
+	uint64_t posted, done;
+	uint64_t cut; /* those before it were out when the connection was cut; 0 until then */
+	/* Of the stream that is sent, in bytes: what was taken; what is out. */
+	uint64_t taken_bytes, sent_bytes;
+	struct iovec *piece; /* of the entries that are not out; i is at i & piece_mask */
 	uint64_t piece_first, piece_end;
 	uint8_t *ring; /* WF_TCP_RING_BYTES */
-	/* Taken up to head, free from tail. Positions grow, modulo 2^32, until the ring is empty.
-	 */
+	/* Taken up to head, free from tail, which follows when there is no room: then the entries
+	 * before `freed` are. Positions grow, modulo 2^32, until the ring is empty. */
+	uint64_t freed;
 	uint32_t ring_head, ring_tail;
 	/* Hello, verdict or CLOSE: goes before the entries, of which none is half out. */
 	uint32_t control_bytes, control_sent;
@@ -119,7 +119,8 @@ struct wf_tcp {
 	struct wf_medium medium;                  /* first */
 	char congestion[WF_TCP_CONGESTION_BYTES]; /* "": the system's */
 	uint64_t entry_mask;                      /* op_max, rounded up to a power of two, less 1 */
-	uint64_t body_max;                        /* of any frame */
+	uint64_t piece_mask; /* the same of twice as many: an operation makes at most two pieces */
+	uint64_t body_max;   /* of any frame */
 	struct wf_doors doors;
 	struct wf_look_up *orphans; /* of those that nobody waits for */
 
@@ -127,7 +128,7 @@ struct wf_tcp {
 	 * the loop's timer, for it is no reason to read the clock in every poll. */
 	uint64_t look_ns;
 	unsigned heads_used;
-	struct wf_head heads[WF_TCP_HEADS_MAX + 1]; /* the first that is free is for decoding */
+	struct wf_head heads[WF_TCP_HEADS_MAX]; /* of the messages of this poll */
 };
 
 static inline struct wf_tcp *
@@ -140,13 +141,6 @@ static inline struct wf_tcp_conn *
 wf_tcp_conn_of(struct wf_conn *conn)
 {
 	return (struct wf_tcp_conn *)conn;
-}
-
-/* An operation makes at most two pieces. */
-static inline uint64_t
-wf_tcp_piece_mask(const struct wf_tcp *t)
-{
-	return 2 * t->entry_mask + 1;
 }
 
 /* What epoll tells of a connection, once each. Of room to send only while there may be none. */
@@ -203,13 +197,12 @@ void wf_tcp_doors_init(struct wf_tcp *t);
 void wf_tcp_socket_options(struct wf_tcp *t, int fd);
 /* Take over a connected socket as an incoming connection; closes it on failure. */
 void wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer);
-/* tcp_grant.c: regions, grants, and what a PUT may touch. */
+
+/* tcp_grant.c: regions and grants */
 enum weft_status wf_tcp_region_add(struct wf_transport *transport, const struct wf_region *region,
 				   uint32_t *out);
 void wf_tcp_region_remove(struct wf_transport *transport, uint32_t region);
 void wf_tcp_release(struct wf_conn *conn, uint32_t slot);
-/* Open the PUT that `head` announces, or WEFT_PROTOCOL. */
-enum weft_status wf_tcp_put_open(struct wf_tcp_conn *c, const struct wf_head *head);
 
 /* tcp_send.c */
 enum weft_status wf_tcp_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
@@ -228,10 +221,10 @@ wf_tcp_control_sent(struct wf_tcp_conn *c, uint32_t bytes)
 	c->t->medium.info.bytes_sent += bytes;
 	c->tx.control_sent += bytes;
 	c->tx.sent_bytes += bytes;
-	c->tx.frame_at = c->tx.sent_bytes;
 }
-/* Nothing of a frame is half out. */
-bool wf_tcp_tx_between_frames(const struct wf_tcp_conn *c);
+/* The entries that are not out now never will be: they are lost. Returns whether the stream ends
+ * between two frames, so that a CLOSE may follow. */
+bool wf_tcp_tx_cut(struct wf_tcp_conn *c);
 void wf_tcp_flush_now(struct wf_tcp_conn *c);
 /* Hand bytes to the kernel until it has enough or the budget is used up. */
 static inline void
@@ -241,8 +234,18 @@ wf_tcp_flush(struct wf_tcp_conn *c)
 		wf_tcp_flush_now(c);
 	}
 }
-/* DONE for what is sent, or, with LOST, for everything. */
-void wf_tcp_emit_done(struct wf_tcp_conn *c, struct wf_events *events, enum weft_status status);
+/* Something is out whose DONE was not delivered. */
+static inline bool
+wf_tcp_has_done(const struct wf_tcp_conn *c)
+{
+	const struct wf_tcp_tx *tx = &c->tx;
+	return tx->done != tx->posted &&
+	       tx->entry[tx->done & c->t->entry_mask].end <= tx->sent_bytes;
+}
+/* DONE for what is out. */
+void wf_tcp_emit_done(struct wf_tcp_conn *c, struct wf_events *events);
+/* After the cut: DONE for everything. */
+void wf_tcp_emit_lost(struct wf_tcp_conn *c, struct wf_events *events);
 
 /* tcp_recv.c */
 /* Take in frames and deliver them until the socket is dry, the events are full or the budget is

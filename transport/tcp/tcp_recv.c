@@ -37,28 +37,37 @@ wf_tcp_rx_partial(const struct wf_tcp_conn *c)
 	return c->life.state == WF_LIFE_WAITING && c->shake_got > 0;
 }
 
-static enum step
-put_step(struct wf_tcp_conn *c, struct wf_events *events)
+/* Moves what is here of the payload of `put`, and delivers its event when that is all. */
+static inline enum step
+land(struct wf_tcp_conn *c, struct wf_events *events, struct wf_landing *put)
 {
 	struct wf_tcp_rx *rx = &c->rx;
-	uint64_t n = buffered(rx) < rx->put.left ? buffered(rx) : rx->put.left;
+	uint64_t n = buffered(rx) < put->left ? buffered(rx) : put->left;
 	if (n > 0) {
-		memcpy(rx->put.at, rx->buffer + rx->begin, n);
+		memcpy(put->at, rx->buffer + rx->begin, n);
 		rx->begin += (uint32_t)n;
-		rx->put.at += n;
-		rx->put.left -= n;
 	}
-	if (rx->put.left > 0) {
+	if (n < put->left) {
+		put->at += n;
+		put->left -= n;
 		return STEP_BYTES;
 	}
+	put->left = 0;
 	if (wf_events_full(events)) {
 		return STEP_ROOM;
 	}
-	wf_grants_landed(&c->life.grants, &rx->put,
-			 wf_events_add(events, &c->life.conn, WF_EVENT_PUT));
-	rx->put_open = false;
+	wf_grants_landed(&c->life.grants, put, wf_events_add(events, &c->life.conn, WF_EVENT_PUT));
 	c->t->medium.info.puts_received++;
 	return STEP_ON;
+}
+
+/* The PUT that was kept. */
+static enum step
+put_step(struct wf_tcp_conn *c, struct wf_events *events)
+{
+	enum step step = land(c, events, &c->rx.put);
+	c->rx.put_open = step != STEP_ON;
+	return step;
 }
 
 static bool
@@ -68,31 +77,33 @@ payload_is_sound(const struct wf_head *head, const uint8_t *body)
 	       wf_crc32c(0, body, head->body_bytes) == head->payload_crc;
 }
 
-/* `head` is the first of the transport's that is free. */
+/* `at` is the head of a message, which was checked. */
 static enum step
-msg_step(struct wf_tcp_conn *c, struct wf_events *events, const struct wf_head *head)
+msg_step(struct wf_tcp_conn *c, struct wf_events *events, const uint8_t *at)
 {
 	struct wf_tcp_rx *rx = &c->rx;
-	if (head->body_bytes > WF_MSG_BODY_MAX) {
+	const struct wf_head head = wf_head_read(at);
+	if (head.body_bytes > WF_MSG_BODY_MAX) {
 		wf_life_down(&c->life, WEFT_PROTOCOL, "a message of %llu bytes; %u are the most",
-			     (unsigned long long)head->body_bytes, WF_MSG_BODY_MAX);
+			     (unsigned long long)head.body_bytes, WF_MSG_BODY_MAX);
 		return STEP_DOWN;
 	}
-	uint32_t frame_bytes = WF_HEAD_BYTES + (uint32_t)head->body_bytes;
+	uint32_t frame_bytes = WF_HEAD_BYTES + (uint32_t)head.body_bytes;
 	if (buffered(rx) < frame_bytes) {
 		return STEP_BYTES;
 	}
 	if (wf_events_full(events) || c->t->heads_used == WF_TCP_HEADS_MAX) {
 		return STEP_ROOM;
 	}
-	const uint8_t *body = rx->buffer + rx->begin + WF_HEAD_BYTES;
-	if (!payload_is_sound(head, body)) {
+	const uint8_t *body = at + WF_HEAD_BYTES;
+	if (!payload_is_sound(&head, body)) {
 		wf_life_down(&c->life, WEFT_PROTOCOL, "the body of a message fails its CRC");
 		return STEP_DOWN;
 	}
-	c->t->heads_used++; /* the caller's */
+	struct wf_head *kept = &c->t->heads[c->t->heads_used++];
+	*kept = head;
 	struct wf_event *event = wf_events_add(events, &c->life.conn, WF_EVENT_MSG);
-	event->msg.head = head;
+	event->msg.head = kept;
 	event->msg.body = body;
 	rx->begin += frame_bytes;
 	rx->lent_turn = c->t->medium.loop.turn;
@@ -101,40 +112,72 @@ msg_step(struct wf_tcp_conn *c, struct wf_events *events, const struct wf_head *
 	return STEP_ON;
 }
 
-static enum step
-frame_step(struct wf_tcp_conn *c, const struct wf_head *head)
+/* A frame after which nothing is taken in. */
+static __attribute__((cold)) enum step
+last_step(struct wf_tcp_conn *c, struct wf_head head)
 {
-	c->rx.begin += WF_HEAD_BYTES;
-	if (head->type == WF_TCP_CLOSE && head->body_bytes == 0) {
+	if (head.type == WF_TCP_CLOSE && head.body_bytes == 0) {
 		wf_life_down(&c->life, WEFT_CLOSED, "closed by the peer");
-		return STEP_DOWN;
-	}
-	if (head->type != WF_TCP_PUT) {
+	} else {
 		wf_life_down(&c->life, WEFT_PROTOCOL, "a frame of type %u with %llu bytes",
-			     head->type, (unsigned long long)head->body_bytes);
-		return STEP_DOWN;
+			     head.type, (unsigned long long)head.body_bytes);
 	}
-	if (wf_tcp_put_open(c, head) != WEFT_OK) {
+	return STEP_DOWN;
+}
+
+/* Accepts the PUT that `head` announces, or WEFT_PROTOCOL. */
+static inline enum weft_status
+open_put(struct wf_tcp_conn *c, const struct wf_head *head, struct wf_landing *out)
+{
+	const struct wf_put_claim claim = {
+		.grant = head->region,
+		.tag = head->slice,
+		.nonce = head->request_id,
+		.offset = head->offset,
+		.bytes = head->body_bytes,
+	};
+	bool fits = claim.bytes - 1 < c->t->medium.opts.put_bytes_max; /* 0 does not */
+	if (!fits || head->flags != 0) {
+		return wf_put_claim_refuse(claim, "its length or flags are not allowed");
+	}
+	return wf_grants_open(&c->life.grants, &claim, out);
+}
+
+/* `at` is the head of a frame of the transport, which was checked. A PUT is kept only where bytes
+ * of it, or room for its event, are awaited. */
+static enum step
+frame_step(struct wf_tcp_conn *c, struct wf_events *events, const uint8_t *at)
+{
+	const struct wf_head head = wf_head_read(at);
+	struct wf_landing put;
+	c->rx.begin += WF_HEAD_BYTES;
+	if (head.type != WF_TCP_PUT) {
+		return last_step(c, head);
+	}
+	if (open_put(c, &head, &put) != WEFT_OK) {
 		wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
 		return STEP_DOWN;
 	}
 	c->rx.bulk = true;
-	return STEP_ON;
+	enum step step = land(c, events, &put);
+	if (step != STEP_ON) {
+		c->rx.put = put;
+		c->rx.put_open = true;
+	}
+	return step;
 }
 
 static enum step
 head_step(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	struct wf_tcp_rx *rx = &c->rx;
-	struct wf_head *head = &c->t->heads[c->t->heads_used];
-	if (wf_head_decode(rx->buffer + rx->begin, c->t->body_max, head) != WEFT_OK) {
+	const uint8_t *at = rx->buffer + rx->begin;
+	if (wf_head_check(at, c->t->body_max) != WEFT_OK) {
 		wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
 		return STEP_DOWN;
 	}
-	if (head->service != WF_SERVICE_TRANSPORT) {
-		return msg_step(c, events, head);
-	}
-	return frame_step(c, head);
+	bool is_frame = wf_head_service(at) == WF_SERVICE_TRANSPORT;
+	return is_frame ? frame_step(c, events, at) : msg_step(c, events, at);
 }
 
 /* All frames that are here, and as much of the last as there is. */
@@ -252,15 +295,20 @@ read_more(struct wf_tcp_conn *c)
 void
 wf_tcp_receive(struct wf_tcp_conn *c, struct wf_events *events)
 {
-	uint64_t budget = WF_TCP_RX_BUDGET;
-	enum step step = wf_tcp_rx_partial(c) ? parse(c, events) : STEP_BYTES;
-	while (step == STEP_BYTES && c->rx.readable && budget > 0 && make_room(c)) {
-		uint64_t n = read_more(c);
-		if (n == 0) {
+	int64_t budget = WF_TCP_RX_BUDGET;
+	enum step step = STEP_BYTES;
+	bool begun = c->rx.put_open || buffered(&c->rx) > 0; /* what is here goes first */
+	while (begun || (c->rx.readable && budget > 0 && make_room(c))) {
+		uint64_t n = begun ? 0 : read_more(c);
+		if (n == 0 && !begun) {
 			break;
 		}
-		budget -= n < budget ? n : budget;
+		budget -= (int64_t)n;
+		begun = false;
 		step = parse(c, events);
+		if (step != STEP_BYTES) {
+			break;
+		}
 	}
 	c->rx.stalled = step == STEP_ROOM;
 }

@@ -32,14 +32,35 @@ entry_at(const struct wf_tcp_conn *c, uint64_t number)
 static struct iovec *
 piece_at(const struct wf_tcp_conn *c, uint64_t number)
 {
-	return &c->tx.piece[number & wf_tcp_piece_mask(c->t)];
+	return &c->tx.piece[number & c->t->piece_mask];
 }
 
-/* `bytes` of the ring, and `*end`, where they end; NULL: no room now. */
-static uint8_t *
-ring_alloc(struct wf_tcp_tx *tx, uint32_t bytes, uint32_t *end)
+/* Frees what is out. The last that is DONE is still in its place, for there is one for another
+ * entry. */
+static __attribute__((noinline)) void
+reclaim(struct wf_tcp_conn *c)
 {
-	if (tx->ring_head == tx->ring_tail) {
+	struct wf_tcp_tx *tx = &c->tx;
+	uint64_t i = tx->freed < tx->done ? tx->done - 1 : tx->freed;
+	for (; i < tx->posted && entry_at(c, i)->end <= tx->sent_bytes; i++) {
+		tx->ring_tail = entry_at(c, i)->ring_end;
+	}
+	tx->freed = i;
+}
+
+static bool
+ring_has(const struct wf_tcp_tx *tx, uint32_t end)
+{
+	return end - tx->ring_tail <= WF_TCP_RING_BYTES;
+}
+
+/* `bytes` of the ring, which end at its head; NULL: no room now. */
+static inline uint8_t *
+ring_alloc(struct wf_tcp_conn *c, uint32_t bytes)
+{
+	struct wf_tcp_tx *tx = &c->tx;
+	if (tx->done == tx->posted) {
+		tx->freed = tx->done;
 		tx->ring_head = 0; /* stay where the cache is warm */
 		tx->ring_tail = 0;
 	}
@@ -48,11 +69,13 @@ ring_alloc(struct wf_tcp_tx *tx, uint32_t bytes, uint32_t *end)
 	if (left < bytes) {
 		at += left;
 	}
-	if (at + bytes - tx->ring_tail > WF_TCP_RING_BYTES) {
-		return NULL;
+	if (!ring_has(tx, at + bytes)) {
+		reclaim(c);
+		if (!ring_has(tx, at + bytes)) {
+			return NULL;
+		}
 	}
 	tx->ring_head = at + bytes;
-	*end = tx->ring_head;
 	return tx->ring + (at & (WF_TCP_RING_BYTES - 1));
 }
 
@@ -71,7 +94,7 @@ add_piece(struct wf_tcp_conn *c, const uint8_t *at, uint64_t bytes)
 	*piece_at(c, tx->piece_end++) = (struct iovec){(void *)(uintptr_t)at, bytes};
 }
 
-static void
+static inline void
 encode_send(const struct wf_op *op, uint8_t *out)
 {
 	struct wf_head head = *op->head;
@@ -84,7 +107,7 @@ encode_send(const struct wf_op *op, uint8_t *out)
 	wf_head_encode(&head, out);
 }
 
-static void
+static inline void
 encode_put(const struct wf_op *op, uint8_t *out)
 {
 	struct wf_head head = {
@@ -98,7 +121,7 @@ encode_put(const struct wf_op *op, uint8_t *out)
 	wf_head_encode(&head, out);
 }
 
-static bool
+static inline bool
 post_op(struct wf_life *life, const struct wf_op *op)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
@@ -107,18 +130,19 @@ post_op(struct wf_life *life, const struct wf_op *op)
 	const void *payload = is_put ? op->src : op->body;
 	uint64_t bytes = is_put ? op->bytes : op->body_bytes;
 	uint32_t copied = is_put && bytes > COPY_BYTES_MAX ? 0 : (uint32_t)bytes;
-	struct wf_tcp_entry *entry = entry_at(c, tx->posted);
 	if (tx->posted - tx->done == c->t->medium.opts.op_max) {
 		return false;
 	}
-	uint8_t *out = ring_alloc(tx, WF_HEAD_BYTES + copied, &entry->ring_end);
+	uint8_t *out = ring_alloc(c, WF_HEAD_BYTES + copied);
 	if (out == NULL) {
 		return false;
 	}
 	if (is_put) {
 		encode_put(op, out);
+		c->t->medium.info.puts_sent++;
 	} else {
 		encode_send(op, out);
+		c->t->medium.info.msgs_sent++;
 	}
 	if (copied > 0) {
 		memcpy(out + WF_HEAD_BYTES, payload, copied);
@@ -127,11 +151,14 @@ post_op(struct wf_life *life, const struct wf_op *op)
 	if (bytes > copied) {
 		add_piece(c, payload, bytes);
 	}
-	tx->taken_bytes += WF_HEAD_BYTES + bytes;
-	tx->posted++;
-	entry->end = tx->taken_bytes;
-	entry->cookie = op->cookie;
-	entry->is_put = is_put;
+	uint64_t begin = tx->taken_bytes;
+	tx->taken_bytes = begin + WF_HEAD_BYTES + bytes;
+	*entry_at(c, tx->posted++) = (struct wf_tcp_entry){
+		.cookie = op->cookie,
+		.begin = begin,
+		.end = tx->taken_bytes,
+		.ring_end = tx->ring_head,
+	};
 	return true;
 }
 
@@ -173,14 +200,28 @@ wf_tcp_control(struct wf_tcp_conn *c, enum wf_tcp_frame type, const void *body, 
 	wf_tcp_conn_ready(c);
 }
 
-bool
-wf_tcp_tx_between_frames(const struct wf_tcp_conn *c)
+/* The first entry that is not out. */
+static uint64_t
+find_unsent(const struct wf_tcp_conn *c)
 {
-	return c->tx.control_sent == c->tx.control_bytes && c->tx.sent_bytes == c->tx.frame_at;
+	uint64_t number = c->tx.done;
+	while (number < c->tx.posted && entry_at(c, number)->end <= c->tx.sent_bytes) {
+		number++;
+	}
+	return number;
 }
 
-/* `bytes` of the pieces are out. */
-static void
+bool
+wf_tcp_tx_cut(struct wf_tcp_conn *c)
+{
+	uint64_t cut = find_unsent(c);
+	c->tx.cut = cut;
+	return c->tx.control_sent == c->tx.control_bytes &&
+	       (cut == c->tx.posted || entry_at(c, cut)->begin >= c->tx.sent_bytes);
+}
+
+/* `bytes` of the pieces are out, and not all that were given to the kernel. */
+static __attribute__((noinline)) void
 drop_pieces(struct wf_tcp_conn *c, uint64_t bytes)
 {
 	while (bytes > 0) {
@@ -192,25 +233,6 @@ drop_pieces(struct wf_tcp_conn *c, uint64_t bytes)
 		}
 		bytes -= piece->iov_len;
 		c->tx.piece_first++;
-	}
-}
-
-static void
-advance(struct wf_tcp_conn *c, uint64_t bytes)
-{
-	struct wf_tcp_tx *tx = &c->tx;
-	c->t->medium.info.bytes_sent += bytes;
-	tx->sent_bytes += bytes;
-	drop_pieces(c, bytes);
-	while (tx->sent < tx->posted) {
-		const struct wf_tcp_entry *entry = entry_at(c, tx->sent);
-		if (entry->end > tx->sent_bytes) {
-			return;
-		}
-		tx->frame_at = entry->end;
-		tx->ring_tail = entry->ring_end;
-		tx->sent++;
-		(*(entry->is_put ? &c->t->medium.info.puts_sent : &c->t->medium.info.msgs_sent))++;
 	}
 }
 
@@ -262,60 +284,81 @@ flush_control(struct wf_tcp_conn *c)
 	return (uint64_t)n == left;
 }
 
-/* The first pieces, up to about the budget, in one call. `*bytes`: how many they are. */
+/* The first `*count` pieces, `*bytes` together and up to about the budget, in one call. */
 static ssize_t
-send_pieces(struct wf_tcp_conn *c, uint64_t *bytes)
+send_pieces(struct wf_tcp_conn *c, unsigned *count, uint64_t *bytes)
 {
 	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
 	struct iovec *first = piece_at(c, c->tx.piece_first);
 	uint64_t most = c->tx.piece_end - c->tx.piece_first;
-	uint64_t in_row = (uint64_t)(c->tx.piece + wf_tcp_piece_mask(c->t) + 1 - first);
+	uint64_t in_row = (uint64_t)(c->tx.piece + c->t->piece_mask + 1 - first);
 	most = most < in_row ? most : in_row;
 	most = most < IOV_MAX_USED ? most : IOV_MAX_USED;
 	WF_ASSERT(most > 0);
 	*bytes = first->iov_len;
+	*count = 1;
 	if (most == 1) {
 		return wf_sys_send(c->fd, first->iov_base, first->iov_len, flags);
 	}
-	unsigned count = 1;
-	for (; count < most && *bytes < WF_TCP_TX_BUDGET; count++) {
-		*bytes += first[count].iov_len;
+	for (; *count < most && *bytes < WF_TCP_TX_BUDGET; (*count)++) {
+		*bytes += first[*count].iov_len;
 	}
-	const struct msghdr msg = {.msg_iov = first, .msg_iovlen = count};
+	const struct msghdr msg = {.msg_iov = first, .msg_iovlen = *count};
 	return sendmsg(c->fd, &msg, flags);
 }
 
 void
 wf_tcp_flush_now(struct wf_tcp_conn *c)
 {
-	uint64_t budget = WF_TCP_TX_BUDGET;
-	if (c->tx.control_sent < c->tx.control_bytes && !flush_control(c)) {
+	int64_t budget = WF_TCP_TX_BUDGET;
+	if (c->tx.control_sent < c->tx.control_bytes && (!flush_control(c) || wf_tcp_tx_idle(c))) {
 		return;
 	}
-	while (c->tx.writable && budget > 0 && !wf_tcp_tx_idle(c)) {
+	do {
+		unsigned count = 0;
 		uint64_t bytes = 0;
-		ssize_t n = send_pieces(c, &bytes);
+		ssize_t n = send_pieces(c, &count, &bytes);
 		if (n < 0) {
 			flush_failed(c, errno);
 			return;
 		}
-		advance(c, (uint64_t)n);
-		if ((uint64_t)n < bytes) {
+		c->t->medium.info.bytes_sent += (uint64_t)n;
+		c->tx.sent_bytes += (uint64_t)n;
+		if ((uint64_t)n == bytes) {
+			c->tx.piece_first += count;
+		} else {
+			drop_pieces(c, (uint64_t)n);
 			wait_for_room(c);
 		}
-		budget -= (uint64_t)n < budget ? (uint64_t)n : budget;
-	}
+		budget -= n;
+	} while (c->tx.writable && budget > 0 && !wf_tcp_tx_idle(c));
 }
 
 void
-wf_tcp_emit_done(struct wf_tcp_conn *c, struct wf_events *events, enum weft_status status)
+wf_tcp_emit_done(struct wf_tcp_conn *c, struct wf_events *events)
 {
-	uint64_t end = status == WEFT_OK ? c->tx.sent : c->tx.posted;
-	while (c->tx.done < end && !wf_events_full(events)) {
-		const struct wf_tcp_entry *entry = entry_at(c, c->tx.done);
+	const uint64_t posted = c->tx.posted;
+	const uint64_t sent_bytes = c->tx.sent_bytes;
+	uint64_t done = c->tx.done;
+	for (; done != posted && !wf_events_full(events); done++) {
+		const struct wf_tcp_entry *entry = entry_at(c, done);
+		if (entry->end > sent_bytes) {
+			break;
+		}
 		struct wf_event *event = wf_events_add(events, &c->life.conn, WF_EVENT_DONE);
 		event->done.cookie = entry->cookie;
-		event->done.status = c->tx.done < c->tx.sent ? WEFT_OK : status;
+		event->done.status = WEFT_OK;
+	}
+	c->tx.done = done;
+}
+
+void
+wf_tcp_emit_lost(struct wf_tcp_conn *c, struct wf_events *events)
+{
+	while (c->tx.done < c->tx.posted && !wf_events_full(events)) {
+		struct wf_event *event = wf_events_add(events, &c->life.conn, WF_EVENT_DONE);
+		event->done.cookie = entry_at(c, c->tx.done)->cookie;
+		event->done.status = c->tx.done < c->tx.cut ? WEFT_OK : WEFT_LOST;
 		c->tx.done++;
 	}
 }
