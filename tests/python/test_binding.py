@@ -48,6 +48,14 @@ class Settings(support.Case):
         setting = self.opened(grad_reduce="mean", optimizer="adam", beta2=0.75, progress="caller", adam_beta1=0.5)
         self.has(setting, grad_reduce="mean", progress="caller", optimizer="adam", beta2="0.75", beta1="0.5")
 
+    def test_a_session_outlives_more_settings_that_are_refused(self):
+        session = weft.init(ports_num=2)
+        usual = session.setting("optimizer")
+        with self.assertRaisesRegex(weft.InvalidError, "learning_rate=nonsense"):
+            session._open_again({"optimizer": "adam", "learning_rate": "nonsense"})
+        self.has(session.setting, ports_num="2", optimizer=usual)
+        self.assertEqual(session.empty(3, name="w").param.shape, (3,))
+
     def test_numbers_of_any_kind_keep_their_digits(self):
         setting = self.opened(learning_rate=1e-12, epsilon=np.float64(0.1), decay=0.1 + 0.2, ports_num=np.int64(2))
         self.has(setting, learning_rate="1e-12", epsilon="0.1", decay="0.30000000000000004", ports_num="2")

@@ -474,7 +474,12 @@ class Session:
                 raise InvalidError("weft.init was given %s=%r, %r is needed here" % (name, own, value))
         self._call.weft_session_close(self._handle)
         self._handle = None
-        self._open(dict(self._settings, **settings), self._log)
+        before = self._settings
+        try:
+            self._open(dict(before, **settings), self._log)
+        except BaseException:  # the session is as it was, and may be opened with others
+            self._open(dict(before), self._log)
+            raise
 
     # Calls and what they come to.
 
