@@ -100,13 +100,13 @@ check_identity(const struct wf_peer *peer, const struct wf_hello *hello)
 	}
 	char who[WF_REASON_BYTES];
 	wf_peer_describe(peer, who, sizeof(who));
-	if (hello->incarnation == peer->hello.incarnation && peer->offended) {
+	if (hello->incarnation == peer->hello.incarnation && peer->lost.offended) {
 		return wf_fail(WEFT_PROTOCOL, "%.60s broke the protocol: %.160s", who,
-			       peer->lost_why);
+			       peer->lost.why);
 	}
 	if (hello->incarnation == peer->hello.incarnation) {
-		uint32_t newest =
-			peer->successor != NULL ? peer->successor_hello.path : peer->hello.path;
+		uint32_t newest = peer->successor.conn != NULL ? peer->successor.hello.path
+							       : peer->hello.path;
 		if (hello->path > newest) {
 			return WEFT_OK;
 		}
@@ -231,7 +231,7 @@ static bool
 is_loading(const struct wf_lane *lane)
 {
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (lane->peer[i].loading) {
+		if (lane->peer[i].loading.is_due) {
 			return true;
 		}
 	}
@@ -285,13 +285,13 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	}
 	peer->state = gone ? WF_PEER_GONE : WF_PEER_UP;
 	peer->closing = false;
-	peer->lost_why[0] = '\0'; /* before */
-	peer->loading = send_job;
-	peer->loading_deadline_ns = wf_now_ns(lane->env) + LOADING_TIMEOUT_NS;
+	peer->lost.why[0] = '\0'; /* before */
+	peer->loading.is_due = send_job;
+	peer->loading.deadline_ns = wf_now_ns(lane->env) + LOADING_TIMEOUT_NS;
 	/* It was a successor when the job failed. */
 	peer->abort_due = lane->state == WF_LANE_FAILED;
 	wf_peer_due(peer);
-	peer->left_in_order = false;
+	wf_control_path_begins(peer);
 	/* It may have missed that somebody came right, or moves again. */
 	if (returns || wf_absent_is_any(lane)) {
 		wf_absent_send(lane, peer);
@@ -320,11 +320,11 @@ let_in(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 	begin_peer(lane, hello->trainer_id);
 	conn->user = NULL;
 	if (peer->conn != NULL) { /* the old path goes DOWN before the new one is UP */
-		if (peer->successor != NULL) {
-			wf_transport_disconnect(peer->successor, WF_DISCONNECT_NOW);
+		if (peer->successor.conn != NULL) {
+			wf_transport_disconnect(peer->successor.conn, WF_DISCONNECT_NOW);
 		}
-		peer->successor = conn;
-		peer->successor_hello = *hello;
+		peer->successor.conn = conn;
+		peer->successor.hello = *hello;
 		peer->closing = true;
 		wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
 		return;
@@ -379,7 +379,7 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 		refuse(lane, conn, over && st == lane->end.cause.status);
 		return;
 	}
-	bool loader = lane->peer[hello->trainer_id].loading;
+	bool loader = lane->peer[hello->trainer_id].loading.is_due;
 	if (!lane->ready && is_loading(lane) && !loader) {
 		hold(lane, conn, hello);
 		return;
@@ -442,7 +442,7 @@ static struct wf_peer *
 find_successor(struct wf_lane *lane, const struct wf_conn *conn)
 {
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (lane->peer[i].successor == conn) {
+		if (lane->peer[i].successor.conn == conn) {
 			return &lane->peer[i];
 		}
 	}
@@ -456,9 +456,8 @@ forget_path(struct wf_lane *lane, struct wf_peer *peer)
 	peer->conn = NULL;
 	wf_path_ends(lane, peer);
 	peer->beat = (struct wf_beat){0};
-	peer->loading = false;
-	peer->goodbye_due = false;
-	peer->abort_due = false;
+	peer->loading.is_due = false;
+	wf_control_path_ends(peer);
 	wf_reduce_path_ends(peer);
 	peer->absent_due = false;
 }
@@ -470,19 +469,19 @@ note_loss(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *eve
 		return; /* it comes back if it has not heard that its GOODBYE was heard */
 	}
 	peer->state = WF_PEER_LOST;
-	peer->lost_deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
+	peer->lost.deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
 	/* A lane that refused it, if one did, says why it went. */
-	if (!peer->offended && !wf_lane_has_run(lane)) {
-		peer->lost_deadline_ns += REFUSAL_FIRST_NS;
+	if (!peer->lost.offended && !wf_lane_has_run(lane)) {
+		peer->lost.deadline_ns += REFUSAL_FIRST_NS;
 	}
-	if (peer->lost_why[0] == '\0') { /* else this end closed it, and has noted why */
-		(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
+	if (peer->lost.why[0] == '\0') { /* else this end closed it, and has noted why */
+		(void)snprintf(peer->lost.why, sizeof(peer->lost.why), "%.*s", WF_WHY_BYTES - 1,
 			       event->down.why);
 	}
-	if (lane->state == WF_LANE_RUNNING && peer->successor == NULL) {
+	if (lane->state == WF_LANE_RUNNING && peer->successor.conn == NULL) {
 		wf_log(lane->env, WF_LOG_WARN,
 		       "lane %u: trainer %u is lost: %s; it has %.1f s to come back",
-		       lane->opts.idx, peer->trainer, peer->lost_why,
+		       lane->opts.idx, peer->trainer, peer->lost.why,
 		       (double)lane->opts.reconnect_timeout_ns / 1e9);
 	}
 }
@@ -493,20 +492,20 @@ wf_admit_down(struct wf_lane *lane, const struct wf_event *event)
 	forget_held(lane, event);
 	struct wf_peer *heir = find_successor(lane, event->conn);
 	if (heir != NULL) {
-		heir->successor = NULL;
+		heir->successor.conn = NULL;
 		return;
 	}
 	struct wf_peer *peer = wf_admit_peer_of(lane, event->conn);
 	if (peer == NULL) {
 		return;
 	}
-	bool was_loading = peer->loading;
+	bool was_loading = peer->loading.is_due;
 	forget_path(lane, peer);
 	note_loss(lane, peer, event);
-	if (peer->successor != NULL) {
-		struct wf_conn *next = peer->successor;
-		struct wf_hello hello = peer->successor_hello;
-		peer->successor = NULL;
+	if (peer->successor.conn != NULL) {
+		struct wf_conn *next = peer->successor.conn;
+		struct wf_hello hello = peer->successor.hello;
+		peer->successor.conn = NULL;
 		welcome(lane, peer, next, &hello);
 	} else if (was_loading) {
 		reconsider_held(lane);
@@ -516,8 +515,8 @@ wf_admit_down(struct wf_lane *lane, const struct wf_event *event)
 void
 wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_status st)
 {
-	WF_ASSERT(peer->loading && !lane->ready);
-	peer->loading = false;
+	WF_ASSERT(peer->loading.is_due && !lane->ready);
+	peer->loading.is_due = false;
 	if (st != WEFT_OK) {
 		wf_lane_fail(lane, st, 0, "%.200s", weft_last_error());
 		return; /* told by ABORT */

@@ -31,17 +31,17 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (msg.ack && (peer->state != WF_PEER_GONE || peer->goodbye_due)) {
+	if (msg.ack && (peer->state != WF_PEER_GONE || peer->farewell.answer_due)) {
 		return wf_fail(WEFT_PROTOCOL, "GOODBYE: acknowledged one that was not said");
 	}
 	if (msg.ack) {
-		peer->left_in_order = true;
+		peer->farewell.is_over = true;
 		return WEFT_OK;
 	}
 	if (!lane->ready) {
 		return wf_fail(WEFT_PROTOCOL, "GOODBYE: before the job has begun");
 	}
-	peer->goodbye_due = true;
+	peer->farewell.answer_due = true;
 	wf_peer_due(peer);
 	if (peer->state == WF_PEER_GONE) {
 		return WEFT_OK; /* said again, after a reconnect */
@@ -117,8 +117,21 @@ flush_goodbye(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_msg_goodbye msg = {.ack = true};
 	wf_msg_goodbye_encode(&msg, &lane->msg);
-	peer->goodbye_due = !wf_control_send(peer, &lane->msg);
-	return !peer->goodbye_due;
+	peer->farewell.answer_due = !wf_control_send(peer, &lane->msg);
+	return !peer->farewell.answer_due;
+}
+
+void
+wf_control_path_begins(struct wf_peer *peer)
+{
+	peer->farewell.is_over = false;
+}
+
+void
+wf_control_path_ends(struct wf_peer *peer)
+{
+	peer->farewell.answer_due = false;
+	peer->abort_due = false;
 }
 
 bool
@@ -149,7 +162,7 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (peer->absent_due && !wf_absent_flush(lane, peer)) {
 		return true;
 	}
-	if (peer->goodbye_due && !flush_goodbye(lane, peer)) {
+	if (peer->farewell.answer_due && !flush_goodbye(lane, peer)) {
 		return true;
 	}
 	return own == WF_FLUSH_LEFT;

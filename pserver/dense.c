@@ -264,7 +264,7 @@ static enum weft_status
 on_job(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_job *msg)
 {
 	struct wf_dense *dense = lane->own;
-	if (!peer->loading || msg->total_bytes != lane->first.job_bytes ||
+	if (!peer->loading.is_due || msg->total_bytes != lane->first.job_bytes ||
 	    msg->offset != lane->job_received) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "JOB: bytes %" PRIu64 " of %" PRIu64 " were not asked for",

@@ -28,7 +28,7 @@ wf_lane_may_warn(struct wf_lane *lane)
 void
 wf_peer_end_path(struct wf_peer *peer)
 {
-	(void)snprintf(peer->lost_why, sizeof(peer->lost_why), "%.*s", WF_WHY_BYTES - 1,
+	(void)snprintf(peer->lost.why, sizeof(peer->lost.why), "%.*s", WF_WHY_BYTES - 1,
 		       weft_last_error());
 	peer->closing = true;
 	wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
@@ -43,7 +43,7 @@ wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer)
 		wf_log(lane->env, WF_LOG_WARN, "lane %u: %s: %s; its connection is closed",
 		       lane->opts.idx, who, weft_last_error());
 	}
-	peer->offended = true;
+	peer->lost.offended = true;
 	wf_peer_end_path(peer);
 }
 
@@ -131,7 +131,7 @@ wf_end_look(struct wf_lane *lane, uint64_t now)
 	bool left = false;
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
 		struct wf_peer *peer = &lane->peer[i];
-		bool wait = lane->state == WF_LANE_FINISHED && !peer->left_in_order && !late;
+		bool wait = lane->state == WF_LANE_FINISHED && !peer->farewell.is_over && !late;
 		left = left || peer->conn != NULL || wait;
 		if (late && peer->conn != NULL) {
 			wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);

@@ -240,7 +240,7 @@ log_waiting(struct wf_lane *lane, uint64_t now)
 static void
 check_loading(struct wf_lane *lane, struct wf_peer *peer, uint64_t now)
 {
-	if (!peer->loading || peer->closing || now < peer->loading_deadline_ns) {
+	if (!peer->loading.is_due || peer->closing || now < peer->loading.deadline_ns) {
 		return;
 	}
 	(void)wf_fail(WEFT_TIMEOUT, "JOB: %" PRIu64 " of %" PRIu64 " bytes came in time",
@@ -258,13 +258,13 @@ check_running(struct wf_lane *lane, uint64_t now)
 	for (uint32_t i = 0; i < lane->peer_count; i++) {
 		struct wf_peer *peer = &lane->peer[i];
 		check_loading(lane, peer, now);
-		if (peer->state == WF_PEER_LOST && now >= peer->lost_deadline_ns) {
+		if (peer->state == WF_PEER_LOST && now >= peer->lost.deadline_ns) {
 			char who[WF_REASON_BYTES];
 			wf_peer_describe(peer, who, sizeof(who));
 			wf_lane_fail(lane, WEFT_LOST, lane->order.sum.step,
 				     "%.80s was lost in step %" PRIu64
 				     ": %.100s; not back within %.1f s",
-				     who, lane->order.sum.step, peer->lost_why,
+				     who, lane->order.sum.step, peer->lost.why,
 				     (double)lane->opts.reconnect_timeout_ns / 1e9);
 			return;
 		}

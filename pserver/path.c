@@ -60,8 +60,8 @@ void
 wf_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 {
 	WF_ASSERT(lane->ready && peer->slots.held == 0);
-	peer->slots_due = peer->slots.count > 0;
-	wf_cursor_begin(&peer->resume, lane->unit_count);
+	peer->opening.grant_due = peer->slots.count > 0;
+	wf_cursor_begin(&peer->opening.resume, lane->unit_count);
 	if (lane->service->path_begins != NULL) {
 		lane->service->path_begins(lane, peer);
 	}
@@ -71,9 +71,9 @@ wf_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 void
 wf_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
-	peer->slots_due = false;
-	wf_cursor_end(&peer->resume);
-	wf_cursor_end(&peer->have);
+	peer->opening.grant_due = false;
+	wf_cursor_end(&peer->opening.resume);
+	wf_cursor_end(&peer->opening.have);
 	peer->places.known = 0;
 	if (peer->slots.held > 0) {
 		wf_path_park(lane, peer);
@@ -91,7 +91,7 @@ wf_path_recv_grant(struct wf_lane *lane, struct wf_peer *peer, const struct wf_m
 enum weft_status
 wf_path_recv_have(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_steps *msg)
 {
-	enum weft_status st = wf_cursor_recv(&peer->have, "HAVE", msg);
+	enum weft_status st = wf_cursor_recv(&peer->opening.have, "HAVE", msg);
 	for (uint32_t i = 0; i < msg->count && st == WEFT_OK; i++) {
 		st = lane->service->has(lane, peer, msg->first + i, msg->step_of[i] + 1, msg->step);
 	}
@@ -120,8 +120,8 @@ flush_grant(struct wf_lane *lane, struct wf_peer *peer)
 	};
 	memcpy(msg.key, peer->slots.key.bytes, sizeof(msg.key));
 	wf_msg_grant_encode(&msg, &lane->msg);
-	peer->slots_due = !wf_control_send(peer, &lane->msg);
-	return !peer->slots_due;
+	peer->opening.grant_due = !wf_control_send(peer, &lane->msg);
+	return !peer->opening.grant_due;
 }
 
 /* The next part of RESUME: of each unit the last step received from this trainer. HAVE answers the
@@ -130,7 +130,7 @@ static bool
 flush_resume(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_msg_steps *msg = &lane->steps;
-	wf_cursor_fill(&peer->resume, msg);
+	wf_cursor_fill(&peer->opening.resume, msg);
 	msg->step = peer->member.step_next - 1;
 	msg->initialised = lane->owed == NULL;
 	for (uint32_t i = 0; i < msg->count; i++) {
@@ -140,9 +140,9 @@ flush_resume(struct wf_lane *lane, struct wf_peer *peer)
 	if (!wf_control_send(peer, &lane->msg)) {
 		return false;
 	}
-	wf_cursor_advance(&peer->resume, msg);
-	if (!wf_cursor_is_open(&peer->resume)) {
-		wf_cursor_begin(&peer->have, lane->unit_count);
+	wf_cursor_advance(&peer->opening.resume, msg);
+	if (!wf_cursor_is_open(&peer->opening.resume)) {
+		wf_cursor_begin(&peer->opening.have, lane->unit_count);
 	}
 	return true;
 }
@@ -162,10 +162,10 @@ flush_credit(struct wf_lane *lane, struct wf_peer *peer)
 bool
 wf_path_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
-	if (peer->slots_due && !flush_grant(lane, peer)) {
+	if (peer->opening.grant_due && !flush_grant(lane, peer)) {
 		return false;
 	}
-	while (wf_cursor_is_open(&peer->resume)) {
+	while (wf_cursor_is_open(&peer->opening.resume)) {
 		if (!flush_resume(lane, peer)) {
 			return false;
 		}

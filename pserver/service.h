@@ -103,8 +103,40 @@ struct wf_lane_service {
 enum wf_peer_state {
 	WF_PEER_ABSENT, /* never seen */
 	WF_PEER_UP,
-	WF_PEER_LOST, /* has until lost_deadline_ns to come back */
+	WF_PEER_LOST, /* has until lost.deadline_ns to come back */
 	WF_PEER_GONE, /* said GOODBYE */
+};
+
+/* A connection whose hello is good and that is not answered yet: the job still arrives from another
+ * trainer, or an older path of the same one is not DOWN. */
+struct wf_held {
+	struct wf_conn *conn;
+	struct wf_hello hello;
+};
+
+/* A path that was lost: end.c notes why, admit.c until when the trainer may come back. */
+struct wf_peer_loss {
+	uint64_t deadline_ns;   /* LOST: it has until then to come back */
+	bool offended;          /* it broke the protocol: it does not come in again */
+	char why[WF_WHY_BYTES]; /* "": not known yet */
+};
+
+/* The job's description, which one trainer sends: admit.c's. */
+struct wf_peer_loading {
+	bool is_due;          /* it is this one, on this path */
+	uint64_t deadline_ns; /* by which all of it has to be here */
+};
+
+/* What opens a path: path.c's. */
+struct wf_opening {
+	bool grant_due;                /* of the window */
+	struct wf_cursor resume, have; /* what is said, and heard, of units */
+};
+
+/* GOODBYE: control.c's. */
+struct wf_farewell {
+	bool answer_due; /* on this path */
+	bool is_over;    /* GONE, and has heard that we know: it will not come back */
 };
 
 /* What one trainer has asked of the reduce. */
@@ -123,26 +155,21 @@ struct wf_peer {
 	uint32_t trainer;        /* id */
 	struct wf_member member; /* in lane->order */
 	enum wf_peer_state state;
-	struct wf_hello hello;     /* of the newest connection */
-	struct wf_conn *conn;      /* UP or going DOWN; NULL: none */
-	struct wf_conn *successor; /* a newer connection, held until conn is DOWN; NULL: none */
-	struct wf_hello successor_hello;
-	bool closing;        /* conn was told to disconnect */
-	struct wf_beat beat; /* of conn */
-	uint64_t lost_deadline_ns;
-	uint64_t loading_deadline_ns; /* loading: the job has to be here by then */
-	bool offended;                /* it broke the protocol: it does not come in again */
-	char lost_why[WF_WHY_BYTES];  /* LOST: why */
+	struct wf_hello hello;    /* of the newest connection */
+	struct wf_conn *conn;     /* UP or going DOWN; NULL: none */
+	struct wf_held successor; /* newer, held until `conn` is DOWN; its conn NULL: none */
+	bool closing;             /* conn was told to disconnect */
+	struct wf_beat beat;      /* of conn */
+	struct wf_peer_loss lost;
 
-	struct wf_slots slots;          /* its window */
-	bool slots_due;                 /* the GRANT of it */
-	struct wf_cursor resume, have;  /* what is said, and heard, of units */
+	struct wf_slots slots; /* its window */
+	struct wf_opening opening;
 	struct wf_answer_places places; /* that it has granted */
 
 	/* Path: forgotten at DOWN. */
-	bool loading; /* sends the job */
-	bool goodbye_due, abort_due, absent_due;
-	bool left_in_order; /* GONE, and has heard that we know: it will not come back */
+	struct wf_peer_loading loading;
+	struct wf_farewell farewell;
+	bool abort_due, absent_due;
 	struct wf_reduce_part reduce;
 };
 
@@ -181,12 +208,6 @@ enum wf_step_wait {
 	WF_STEP_WAIT_REDUCE,
 };
 #define WF_STEP_WAIT_COUNT (WF_STEP_WAIT_REDUCE + 1u)
-
-/* A connection whose hello is good, but whose job is still arriving from another trainer. */
-struct wf_held {
-	struct wf_conn *conn;
-	struct wf_hello hello;
-};
 
 #define WF_ABSENTEES_MAX 8u /* that are remembered; the log has all */
 
@@ -410,7 +431,8 @@ enum weft_status wf_path_recv_have(struct wf_lane *lane, struct wf_peer *peer,
 static inline bool
 wf_path_is_due(const struct wf_peer *peer)
 {
-	return peer->slots_due || wf_cursor_is_open(&peer->resume) || peer->slots.credit_count > 0;
+	return peer->opening.grant_due || wf_cursor_is_open(&peer->opening.resume) ||
+	       peer->slots.credit_count > 0;
 }
 /* Send them. CREDIT goes before what frees slots by itself, so that it never names one that is in
  * use again. False: the transport takes no more. */
@@ -419,7 +441,7 @@ bool wf_path_flush(struct wf_lane *lane, struct wf_peer *peer);
 static inline bool
 wf_path_has_unit(const struct wf_peer *peer, uint32_t unit)
 {
-	return unit < peer->have.next;
+	return unit < peer->opening.have.next;
 }
 /* Copy aside all that the window holds: it is full, or the path has ended. */
 void wf_path_park(struct wf_lane *lane, struct wf_peer *peer);
@@ -429,6 +451,10 @@ void wf_path_gather(struct wf_lane *lane);
 /* control.c */
 enum weft_status wf_control_on_message(struct wf_lane *lane, struct wf_peer *peer,
 				       const struct wf_event *event) WEFT_MUST_CHECK;
+/* A path is UP: GOODBYE may be said again on it. */
+void wf_control_path_begins(struct wf_peer *peer);
+/* DOWN: what is due goes with the path. */
+void wf_control_path_ends(struct wf_peer *peer);
 /* Send whatever is due, the service's too. Returns whether something is left. */
 bool wf_control_flush(struct wf_lane *lane, struct wf_peer *peer);
 /* False: the transport takes no more. */

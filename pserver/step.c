@@ -121,7 +121,8 @@ wf_step_waits_on(const struct wf_lane *lane, enum wf_step_wait kind, const struc
 {
 	switch (kind) {
 	case WF_STEP_WAIT_START: /* what is owed is trainer 0's, or the description somebody's */
-		return lane->ready ? peer->trainer == 0 && lane->owed != NULL : peer->loading;
+		return lane->ready ? peer->trainer == 0 && lane->owed != NULL
+				   : peer->loading.is_due;
 	case WF_STEP_WAIT_HOLDS:
 		return is_held_up_by(lane, peer);
 	case WF_STEP_WAIT_STEP:

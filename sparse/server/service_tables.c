@@ -340,7 +340,7 @@ wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer, const struct wf_h
 	struct wf_sparse *sparse = lane->own;
 	bool first = lane->job_received == 0;
 	uint32_t next = first ? 0 : sparse->desc_received;
-	if (!peer->loading || msg->idx != next ||
+	if (!peer->loading.is_due || msg->idx != next ||
 	    head->body_bytes > lane->first.job_bytes - lane->job_received) {
 		return wf_fail(WEFT_PROTOCOL, "TABLE: number %u of %u was not asked for", msg->idx,
 			       msg->table_count);

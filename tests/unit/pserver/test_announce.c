@@ -319,7 +319,7 @@ commit(struct stage *stage)
 	offence->commit(&stage->puppet[1]);
 	stage_settle(stage);
 	CHECK(stage, stage->puppet[1].peer.down);
-	CHECK_SAYS(stage, stage->lane[0]->peer[1].lost_why, offence->says);
+	CHECK_SAYS(stage, stage->lane[0]->peer[1].lost.why, offence->says);
 	CHECK(stage, !stage->puppet[0].peer.down);
 }
 

@@ -181,10 +181,10 @@ successor_of_a_failed_job(struct stage *stage)
 	puppet_meet(old);
 	heir->peer.hello = old->peer.hello;
 	puppet_connect(heir);
-	for (unsigned i = 0; i < 10000 && lane->peer[0].successor == NULL; i++) {
+	for (unsigned i = 0; i < 10000 && lane->peer[0].successor.conn == NULL; i++) {
 		stage_run(stage, WF_NS_PER_US);
 	}
-	CHECK(stage, lane->peer[0].successor != NULL);
+	CHECK(stage, lane->peer[0].successor.conn != NULL);
 	wf_lane_abort(lane, &cause);
 	stage_settle(stage);
 	CHECK(stage, heir->peer.up && heir->peer.aborted);
@@ -481,7 +481,7 @@ reduce_at_the_wrong_lane(struct stage *stage)
 	puppet_reduce(&stage->puppet[1], 1, 1, 1.0);
 	stage_settle(stage);
 	CHECK(stage, stage->puppet[1].peer.down && !stage->puppet[0].peer.down);
-	CHECK_SAYS(stage, stage->lane[1]->peer[0].lost_why, "REDUCE: asked of pserver 0 lane 1");
+	CHECK_SAYS(stage, stage->lane[1]->peer[0].lost.why, "REDUCE: asked of pserver 0 lane 1");
 }
 
 static void

@@ -281,7 +281,7 @@ lose_both_paths(struct stage *stage)
 	}
 	wf_transport_disconnect(heir->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
-	CHECK(stage, one->peer.down && peer->state == WF_PEER_LOST && peer->lost_why[0] != '\0');
+	CHECK(stage, one->peer.down && peer->state == WF_PEER_LOST && peer->lost.why[0] != '\0');
 	stage_run(stage, 4 * WF_NS_PER_S);
 	CHECK(stage, zero->peer.aborted && zero->peer.abort.status == WEFT_LOST);
 	CHECK_SAYS(stage, zero->peer.abort.reason, "was lost in step");
@@ -345,7 +345,7 @@ bad_loader(struct stage *stage)
 	peer_send(&zero->peer, &out);
 	stage_settle(stage);
 	CHECK(stage, zero->peer.down && !one->peer.down);
-	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why, "JOB: bytes 0 of");
+	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost.why, "JOB: bytes 0 of");
 	CHECK(stage, one->peer.up && (one->peer.welcome.flags & WF_WELCOME_SEND_JOB) != 0);
 	puppet_send_job(one);
 	stage_settle(stage);
@@ -565,7 +565,7 @@ slow_loader(struct stage *stage)
 	CHECK(stage, !zero->peer.down && !one->peer.up);
 	stage_run(stage, 2 * WF_NS_PER_S);
 	CHECK(stage, zero->peer.down && one->peer.up);
-	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost_why, "JOB: 0 of");
+	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost.why, "JOB: 0 of");
 	puppet_send_job(one);
 	stage_settle(stage);
 	CHECK(stage, one->peer.granted && one->peer.resumed);

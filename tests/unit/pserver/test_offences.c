@@ -137,7 +137,7 @@ play(struct stage *stage)
 	act->act(one);
 	stage_settle(stage);
 	CHECK(stage, one->peer.down && lane->peer[1].state == WF_PEER_LOST);
-	CHECK_SAYS(stage, lane->peer[1].lost_why, act->says);
+	CHECK_SAYS(stage, lane->peer[1].lost.why, act->says);
 	CHECK(stage, lane->peer[0].state == WF_PEER_UP && !stage->puppet[0].peer.down);
 	CHECK(stage, lane->state == WF_LANE_RUNNING && !stage->puppet[0].peer.aborted);
 	if (script_failed(&stage->script)) {

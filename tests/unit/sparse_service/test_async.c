@@ -201,7 +201,7 @@ judge_twice(struct ground *ground)
 	doll_say_push(a, &push);
 	ground_settle(ground);
 	CHECK(ground, a->peer.down);
-	CHECK(ground, strstr(ground->lane[0]->peer[0].lost_why, "another verdict") != NULL);
+	CHECK(ground, strstr(ground->lane[0]->peer[0].lost.why, "another verdict") != NULL);
 }
 
 static void
