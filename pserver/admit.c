@@ -128,8 +128,8 @@ check_identity(const struct wf_peer *peer, const struct wf_hello *hello)
 static enum weft_status
 match(const struct wf_lane *lane, const struct wf_hello *hello)
 {
-	enum weft_status st = wf_hello_match_compared(&lane->spoken, hello);
-	return st == WEFT_OK ? wf_hello_match(&lane->first, hello) : st;
+	enum weft_status st = wf_hello_match_compared(&lane->admission.spoken, hello);
+	return st == WEFT_OK ? wf_hello_match(&lane->admission.first, hello) : st;
 }
 
 /* Is it a member of the job that has failed here, on its way back or late? */
@@ -166,7 +166,7 @@ check_hello(struct wf_lane *lane, const struct wf_hello *hello)
 	if (lane->state == WF_LANE_FAILED) {
 		return check_failed(lane, hello);
 	}
-	if (!lane->have_first) {
+	if (!lane->admission.is_open) {
 		return WEFT_OK;
 	}
 	struct wf_peer *peer =
@@ -208,7 +208,7 @@ open_job(struct wf_lane *lane, const struct wf_hello *hello)
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u trainers", lane->opts.idx,
 			       hello->trainer_count);
 	}
-	lane->first = *hello;
+	lane->admission.first = *hello;
 	lane->peer_count = hello->trainer_count;
 	lane->order.first = &lane->peer[0].member;
 	lane->order.stride = sizeof(lane->peer[0]);
@@ -219,10 +219,10 @@ open_job(struct wf_lane *lane, const struct wf_hello *hello)
 		wf_admit_release_job(lane);
 		return st;
 	}
-	lane->have_first = true;
+	lane->admission.is_open = true;
 	lane->state = WF_LANE_RUNNING;
-	lane->start_ns = wf_now_ns(lane->env);
-	lane->start_deadline_ns = lane->start_ns + lane->opts.connect_timeout_ns;
+	lane->admission.start_ns = wf_now_ns(lane->env);
+	lane->admission.deadline_ns = lane->admission.start_ns + lane->opts.connect_timeout_ns;
 	wf_lane_report_job_begins(lane);
 	return WEFT_OK;
 }
@@ -241,15 +241,16 @@ is_loading(const struct wf_lane *lane)
 static void
 warn_numerics(struct wf_lane *lane, const struct wf_hello *hello)
 {
-	if (lane->numerics_said || hello->numerics_digest == lane->first.numerics_digest) {
+	if (lane->admission.numerics_said ||
+	    hello->numerics_digest == lane->admission.first.numerics_digest) {
 		return;
 	}
-	lane->numerics_said = true;
+	lane->admission.numerics_said = true;
 	wf_log(lane->env, WF_LOG_WARN,
 	       "lane %u: trainer %u computes with another binary, BLAS or thread setting than "
 	       "trainer "
 	       "%u: equal bits are not promised",
-	       lane->opts.idx, hello->trainer_id, lane->first.trainer_id);
+	       lane->opts.idx, hello->trainer_id, lane->admission.first.trainer_id);
 }
 
 /* Say yes. The path begins when the job is there. */
@@ -280,8 +281,8 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	conn->user = peer;
 	peer->conn = conn;
 	peer->hello = *hello;
-	if (lane->spoken.compared[0] == '\0') {
-		lane->spoken = *hello;
+	if (lane->admission.spoken.compared[0] == '\0') {
+		lane->admission.spoken = *hello;
 	}
 	peer->state = gone ? WF_PEER_GONE : WF_PEER_UP;
 	peer->closing = false;
@@ -338,9 +339,9 @@ static void
 hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 {
 	struct wf_held *same = NULL;
-	for (uint32_t i = 0; i < lane->held_count && same == NULL; i++) {
-		bool is_same = lane->held[i].hello.trainer_id == hello->trainer_id;
-		same = is_same ? &lane->held[i] : NULL;
+	for (uint32_t i = 0; i < lane->held.count && same == NULL; i++) {
+		bool is_same = lane->held.hello[i].hello.trainer_id == hello->trainer_id;
+		same = is_same ? &lane->held.hello[i] : NULL;
 	}
 	bool returns = same != NULL && same->hello.incarnation == hello->incarnation &&
 		       same->hello.path < hello->path;
@@ -348,8 +349,8 @@ hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 		(void)wf_fail(WEFT_UNAVAILABLE,
 			      "the job is still being read, and a trainer %u waits here; try again",
 			      hello->trainer_id);
-	} else if (same == NULL && lane->held_count == WF_HELD_MAX) {
-		same = lane->held;
+	} else if (same == NULL && lane->held.count == WF_HELD_MAX) {
+		same = lane->held.hello;
 		(void)wf_fail(WEFT_UNAVAILABLE, "the job is still being read; try again");
 	}
 	if (same != NULL && !returns) {
@@ -362,7 +363,7 @@ hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 		*same = (struct wf_held){.conn = conn, .hello = *hello};
 		return;
 	}
-	lane->held[lane->held_count++] = (struct wf_held){.conn = conn, .hello = *hello};
+	lane->held.hello[lane->held.count++] = (struct wf_held){.conn = conn, .hello = *hello};
 }
 
 static void
@@ -371,7 +372,7 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 	/* Asked first: it records why not, and the refusal is what check_hello records. */
 	bool over = lane->state == WF_LANE_FAILED && is_of_this_job(lane, hello);
 	enum weft_status st = check_hello(lane, hello);
-	if (st == WEFT_OK && !lane->have_first) {
+	if (st == WEFT_OK && !lane->admission.is_open) {
 		st = open_job(lane, hello);
 	}
 	if (st != WEFT_OK) {
@@ -404,7 +405,7 @@ wf_admit_knows(void *lane_arg, const uint8_t *bytes, size_t hello_bytes)
 {
 	const struct wf_lane *lane = lane_arg;
 	struct wf_hello hello;
-	if (wf_hello_decode(bytes, hello_bytes, &hello) != WEFT_OK || !lane->have_first ||
+	if (wf_hello_decode(bytes, hello_bytes, &hello) != WEFT_OK || !lane->admission.is_open ||
 	    hello.trainer_id >= lane->peer_count) {
 		return false;
 	}
@@ -416,11 +417,12 @@ wf_admit_knows(void *lane_arg, const uint8_t *bytes, size_t hello_bytes)
 static void
 reconsider_held(struct wf_lane *lane)
 {
-	uint32_t count = lane->held_count;
+	uint32_t count = lane->held.count;
 	for (uint32_t i = 0; i < count; i++) {
-		struct wf_held next = lane->held[0];
-		lane->held_count--;
-		memmove(&lane->held[0], &lane->held[1], lane->held_count * sizeof(lane->held[0]));
+		struct wf_held next = lane->held.hello[0];
+		lane->held.count--;
+		memmove(&lane->held.hello[0], &lane->held.hello[1],
+			lane->held.count * sizeof(lane->held.hello[0]));
 		consider(lane, next.conn, &next.hello);
 	}
 }
@@ -428,10 +430,10 @@ reconsider_held(struct wf_lane *lane)
 static void
 forget_held(struct wf_lane *lane, const struct wf_event *event)
 {
-	for (uint32_t i = 0; i < lane->held_count; i++) {
-		if (lane->held[i].conn == event->conn) {
-			const struct wf_hello hello = lane->held[i].hello;
-			lane->held[i] = lane->held[--lane->held_count];
+	for (uint32_t i = 0; i < lane->held.count; i++) {
+		if (lane->held.hello[i].conn == event->conn) {
+			const struct wf_hello hello = lane->held.hello[i].hello;
+			lane->held.hello[i] = lane->held.hello[--lane->held.count];
 			wf_absent_note_gone(lane, &hello, event->down.why);
 			return;
 		}
@@ -538,9 +540,7 @@ wf_admit_release_job(struct wf_lane *lane)
 	wf_free(lane->env, lane->peer, lane->peer_count * sizeof(*lane->peer));
 	lane->peer = NULL;
 	lane->turn.due = NULL;
-	lane->first = (struct wf_hello){0};
-	lane->spoken = (struct wf_hello){0};
-	lane->have_first = false;
+	lane->admission = (struct wf_admission){0};
 	lane->ready = false;
 	lane->unit_count = 0;
 	lane->place_count = 0;
@@ -548,11 +548,10 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->has_steps = false;
 	lane->needs_all = false;
 	lane->turn.works = false;
-	lane->numerics_said = false;
 	lane->peer_count = 0;
 	lane->gone_count = 0;
 	lane->turn.tick_ns = 0;
-	lane->held_count = 0;
+	lane->held.count = 0;
 	wf_absent_release(lane);
 	lane->reduction = (struct wf_reduction){0};
 	lane->order = (struct wf_order){0};

@@ -183,7 +183,7 @@ static enum weft_status
 accept_job(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
-	const struct wf_hello *first = &lane->first;
+	const struct wf_hello *first = &lane->admission.first;
 	enum weft_status st =
 		wf_job_decode(lane->env, dense->job_bytes, first->job_bytes, &dense->job);
 	if (st != WEFT_OK) {
@@ -264,7 +264,7 @@ static enum weft_status
 on_job(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_job *msg)
 {
 	struct wf_dense *dense = lane->own;
-	if (!peer->loading.is_due || msg->total_bytes != lane->first.job_bytes ||
+	if (!peer->loading.is_due || msg->total_bytes != lane->admission.first.job_bytes ||
 	    msg->offset != lane->job_received) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "JOB: bytes %" PRIu64 " of %" PRIu64 " were not asked for",
@@ -272,7 +272,7 @@ on_job(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_job *msg)
 	}
 	memcpy(dense->job_bytes + msg->offset, msg->bytes, msg->byte_count);
 	lane->job_received += msg->byte_count;
-	if (lane->job_received < lane->first.job_bytes) {
+	if (lane->job_received < lane->admission.first.job_bytes) {
 		return WEFT_OK;
 	}
 	enum weft_status st = accept_job(lane);
@@ -318,7 +318,7 @@ job_opens(struct wf_lane *lane)
 	struct wf_dense *dense = lane->own;
 	dense->peer = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*dense->peer));
 	lane->peers_own = dense->peer;
-	dense->job_bytes = wf_zalloc_array(lane->env, 1, lane->first.job_bytes);
+	dense->job_bytes = wf_zalloc_array(lane->env, 1, lane->admission.first.job_bytes);
 	if (dense->peer == NULL || dense->job_bytes == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u trainers", lane->opts.idx,
 			       lane->peer_count);
@@ -353,7 +353,7 @@ release(struct wf_lane *lane)
 	wf_free(lane->env, dense->round, (dense->store.stored_count + 1u) * sizeof(*dense->round));
 	wf_free(lane->env, dense->gradient, lane->peer_count * sizeof(*dense->gradient));
 	release_peers(lane);
-	wf_free(lane->env, dense->job_bytes, lane->first.job_bytes);
+	wf_free(lane->env, dense->job_bytes, lane->admission.first.job_bytes);
 	wf_store_fini(&dense->store);
 	wf_placement_fini(lane->env, &dense->placement);
 	wf_job_fini(lane->env, &dense->job);

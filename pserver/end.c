@@ -67,10 +67,10 @@ wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 		}
 	}
 	/* Who waits to be let in hears it too: admit looks at the state first. */
-	uint32_t held = lane->held_count;
-	lane->held_count = 0;
+	uint32_t held = lane->held.count;
+	lane->held.count = 0;
 	for (uint32_t i = 0; i < held; i++) {
-		wf_transport_disconnect(lane->held[i].conn,
+		wf_transport_disconnect(lane->held.hello[i].conn,
 					WF_DISCONNECT_NOW); /* comes back, is told */
 	}
 }
@@ -83,8 +83,8 @@ wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step, const
 	va_start(args, format);
 	(void)vsnprintf(cause.reason, sizeof(cause.reason), format, args);
 	va_end(args);
-	(void)snprintf(cause.who, sizeof(cause.who), "pserver %u lane %u", lane->first.pserver_idx,
-		       lane->opts.idx);
+	(void)snprintf(cause.who, sizeof(cause.who), "pserver %u lane %u",
+		       lane->admission.first.pserver_idx, lane->opts.idx);
 	wf_lane_abort(lane, &cause);
 }
 
@@ -95,7 +95,7 @@ wf_lane_stop(struct wf_lane *lane, const char *where, const char *how)
 		return false;
 	}
 	struct wf_lane_cause cause = {.status = WEFT_LOST, .step = lane->order.sum.step};
-	uint32_t pserver = lane->first.pserver_idx;
+	uint32_t pserver = lane->admission.first.pserver_idx;
 	(void)snprintf(cause.who, sizeof(cause.who), "pserver %u", pserver);
 	(void)snprintf(cause.reason, sizeof(cause.reason), "pserver %u (%.140s) %.60s", pserver,
 		       where, how);
@@ -118,9 +118,9 @@ wf_end_at_once(struct wf_lane *lane, enum weft_status st)
 	lane->state = WF_LANE_FAILED;
 	lane->end.complete = true;
 	if (lane->end.cause.status == WEFT_OK) {
-		lane->end.cause = (struct wf_lane_cause){.status = st};
-		(void)snprintf(lane->end.cause.reason, sizeof(lane->end.cause.reason), "%.200s",
-			       weft_last_error());
+		struct wf_lane_cause cause = {.status = st};
+		(void)snprintf(cause.reason, sizeof(cause.reason), "%.200s", weft_last_error());
+		lane->end.cause = cause;
 	}
 }
 

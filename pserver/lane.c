@@ -244,8 +244,8 @@ check_loading(struct wf_lane *lane, struct wf_peer *peer, uint64_t now)
 		return;
 	}
 	(void)wf_fail(WEFT_TIMEOUT, "JOB: %" PRIu64 " of %" PRIu64 " bytes came in time",
-		      lane->job_received, lane->first.job_bytes);
-	if (lane->job_received == 0 && now < lane->start_deadline_ns) {
+		      lane->job_received, lane->admission.first.job_bytes);
+	if (lane->job_received == 0 && now < lane->admission.deadline_ns) {
 		wf_peer_end_path(peer);
 	} else {
 		wf_lane_offence(lane, peer);
@@ -268,7 +268,7 @@ check_running(struct wf_lane *lane, uint64_t now)
 				     (double)lane->opts.reconnect_timeout_ns / 1e9);
 			return;
 		}
-		if (peer->state == WF_PEER_ABSENT && now >= lane->start_deadline_ns) {
+		if (peer->state == WF_PEER_ABSENT && now >= lane->admission.deadline_ns) {
 			const char *why = wf_absent_why(lane, i);
 			wf_lane_fail(lane, WEFT_TIMEOUT, 0,
 				     "trainer %u of %u did not come within %.0f s%s%.190s", i,

@@ -129,7 +129,7 @@ flush_grant(struct wf_lane *lane, struct wf_peer *peer)
 static bool
 flush_resume(struct wf_lane *lane, struct wf_peer *peer)
 {
-	struct wf_msg_steps *msg = &lane->steps;
+	struct wf_msg_steps *msg = &lane->windows.steps;
 	wf_cursor_fill(&peer->opening.resume, msg);
 	msg->step = peer->member.step_next - 1;
 	msg->initialised = lane->owed == NULL;
@@ -150,8 +150,8 @@ flush_resume(struct wf_lane *lane, struct wf_peer *peer)
 static bool
 flush_credit(struct wf_lane *lane, struct wf_peer *peer)
 {
-	wf_slots_fill_credit(&peer->slots, &lane->credit);
-	wf_msg_credit_encode(&lane->credit, &lane->msg);
+	wf_slots_fill_credit(&peer->slots, &lane->windows.credit);
+	wf_msg_credit_encode(&lane->windows.credit, &lane->msg);
 	if (!wf_control_send(peer, &lane->msg)) {
 		return false;
 	}

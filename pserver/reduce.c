@@ -52,10 +52,10 @@ enum weft_status
 wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_reduce *msg)
 {
 	struct wf_reduction *result = &lane->reduction;
-	if (lane->opts.idx != 0 || lane->first.pserver_idx != 0) {
+	if (lane->opts.idx != 0 || lane->admission.first.pserver_idx != 0) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "REDUCE: asked of pserver %u lane %u; lane 0 of pserver 0 does it",
-			       lane->first.pserver_idx, lane->opts.idx);
+			       lane->admission.first.pserver_idx, lane->opts.idx);
 	}
 	if (msg->request_id == result->id && result->id > 0) {
 		peer->reduce.answer_due = true; /* asked again, after a reconnect */

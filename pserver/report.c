@@ -108,7 +108,7 @@ wf_lane_report_job_begins(struct wf_lane *lane)
 {
 	wf_stats_set(&lane->stats, WF_LANE_PARK_PEAK_BYTES, 0);
 	wf_lane_report_gather(lane);
-	wf_report_begin(&lane->report, true, lane->start_ns, lane->opts.stats_period_ns);
+	wf_report_begin(&lane->report, true, lane->admission.start_ns, lane->opts.stats_period_ns);
 }
 
 void

@@ -114,6 +114,12 @@ struct wf_held {
 	struct wf_hello hello;
 };
 
+/* Those that wait for the job's description: admit.c's, until the job fails. */
+struct wf_held_hellos {
+	uint32_t count;
+	struct wf_held hello[WF_HELD_MAX]; /* the first `count` */
+};
+
 /* A path that was lost: end.c notes why, admit.c until when the trainer may come back. */
 struct wf_peer_loss {
 	uint64_t deadline_ns;   /* LOST: it has until then to come back */
@@ -179,6 +185,8 @@ struct wf_windows {
 	uint64_t held_bytes; /* that GRANT says: of one trainer's pushes; 0: it does not say */
 	bool announced;      /* as GRANT says: pushes are announced */
 	struct wf_buffers inbox;
+	struct wf_msg_steps steps; /* scratch of one encode, like the next */
+	struct wf_msg_credit credit;
 };
 
 /* The reduce of all trainers: reduce.c's, as wf_reduce_part is. */
@@ -198,6 +206,16 @@ struct wf_lane_end {
 	bool complete; /* no connection is left */
 	struct wf_lane_cause cause;
 	uint64_t deadline_ns; /* connections that are left by then are cut */
+};
+
+/* Whom the job was opened for, and what the others are compared with: admit.c's. */
+struct wf_admission {
+	bool is_open;           /* a trainer was admitted */
+	struct wf_hello first;  /* of the first trainer admitted */
+	struct wf_hello spoken; /* of the first one that has words to compare; else zeroed */
+	bool numerics_said;     /* that a trainer computes otherwise was logged */
+	uint64_t start_ns;      /* when the first trainer came */
+	uint64_t deadline_ns;   /* all trainers there by then */
 };
 
 /* What a lane may wait for, several at a time. */
@@ -244,15 +262,11 @@ struct wf_lane {
 
 	enum wf_lane_job state; /* FINISHED and FAILED begin the end; end.complete completes it */
 	struct wf_lane_end end;
-	uint64_t start_ns;          /* when the first trainer came */
-	uint64_t start_deadline_ns; /* all trainers there by then */
 
 	/* Job. */
-	bool have_first;
-	struct wf_hello first;  /* of the first trainer admitted */
-	struct wf_hello spoken; /* of the first one that has words to compare; else zeroed */
-	uint64_t job_received;  /* bytes of the description, of first.job_bytes */
-	bool ready;             /* the description is here, and the memory is taken */
+	struct wf_admission admission;
+	uint64_t job_received; /* bytes of the description, of first.job_bytes */
+	bool ready;            /* the description is here, and the memory is taken */
 
 	/* [peer_count]. Nobody has touched those that have not begun, so that they take addresses
 	 * and no memory: the number is a stranger's word. All zeroes is ABSENT. */
@@ -270,22 +284,18 @@ struct wf_lane {
 	bool needs_all;
 	struct wf_reduction reduction;
 
-	struct wf_held held[WF_HELD_MAX]; /* incoming, not answered until the job is known */
-	uint32_t held_count;
+	struct wf_held_hellos held;
 	struct wf_absences absent;
 
 	struct wf_wait_gate wait_gate[WF_STEP_WAIT_COUNT]; /* of "waits for" lines */
 	struct wf_beat_clock beats;
-	bool numerics_said;
 	struct wf_log_limit warnings;
 	uint64_t strangers_look_ns; /* next look at the transport's counters */
 	uint64_t strangers_said;
 	struct wf_stats stats;
 	struct wf_hist step_time;
 	struct wf_report report;
-	struct wf_msg msg; /* scratch of one encode, like the rest */
-	struct wf_msg_steps steps;
-	struct wf_msg_credit credit;
+	struct wf_msg msg; /* scratch of one encode */
 };
 
 /* end.c */

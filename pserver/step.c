@@ -137,7 +137,7 @@ uint64_t
 wf_step_waits_since(const struct wf_lane *lane, enum wf_step_wait kind)
 {
 	if (kind == WF_STEP_WAIT_START) {
-		return is_starting(lane) ? lane->start_ns : 0;
+		return is_starting(lane) ? lane->admission.start_ns : 0;
 	}
 	if (!lane->ready) {
 		return 0;

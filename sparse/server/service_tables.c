@@ -103,8 +103,9 @@ serve_table(struct wf_lane *lane, uint32_t idx)
 	struct wf_sparse *sparse = lane->own;
 	const struct wf_table_desc *desc = &sparse->desc[idx];
 	struct wf_served *served = &sparse->served[idx];
-	uint32_t lanes = lane->first.pserver_count * lane->first.lane_count;
-	uint32_t number = lane->first.pserver_idx * lane->opts.lane_count + lane->opts.service_idx;
+	uint32_t lanes = lane->admission.first.pserver_count * lane->admission.first.lane_count;
+	uint32_t number =
+		lane->admission.first.pserver_idx * lane->opts.lane_count + lane->opts.service_idx;
 	served->row = wf_table_row(desc);
 	set_row_bytes(served, desc);
 	served->tends = desc->set.evict_age_steps > 0 || wf_table_has_scores(desc);
@@ -258,7 +259,7 @@ static enum weft_status
 accept_tables(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	const struct wf_hello *first = &lane->first;
+	const struct wf_hello *first = &lane->admission.first;
 	sparse->tables.table_count = sparse->desc_count;
 	sparse->tables.table = sparse->desc;
 	enum weft_status st = wf_tables_check(&sparse->tables);
@@ -341,7 +342,7 @@ wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer, const struct wf_h
 	bool first = lane->job_received == 0;
 	uint32_t next = first ? 0 : sparse->desc_received;
 	if (!peer->loading.is_due || msg->idx != next ||
-	    head->body_bytes > lane->first.job_bytes - lane->job_received) {
+	    head->body_bytes > lane->admission.first.job_bytes - lane->job_received) {
 		return wf_fail(WEFT_PROTOCOL, "TABLE: number %u of %u was not asked for", msg->idx,
 			       msg->table_count);
 	}

@@ -418,7 +418,7 @@ hold_one(struct stage *stage)
 	heir->peer.hello.path++;
 	puppet_connect(heir);
 	stage_settle(stage);
-	CHECK(stage, one->peer.down && !heir->peer.down && stage->lane[0]->held_count == 1);
+	CHECK(stage, one->peer.down && !heir->peer.down && stage->lane[0]->held.count == 1);
 	puppet_send_job(zero);
 	stage_settle(stage);
 	CHECK(stage, heir->peer.up && zero->peer.resumed && heir->peer.resumed);
@@ -445,11 +445,11 @@ come_in_crowds(struct stage *stage)
 		puppet_connect(crowd);
 	}
 	stage_settle(stage);
-	CHECK(stage, stage->lane[0]->held_count == WF_HELD_MAX && !crowd->peer.down);
+	CHECK(stage, stage->lane[0]->held.count == WF_HELD_MAX && !crowd->peer.down);
 	crowd->peer.hello.trainer_id++;
 	puppet_connect(crowd);
 	stage_settle(stage);
-	CHECK(stage, stage->lane[0]->held_count == WF_HELD_MAX);
+	CHECK(stage, stage->lane[0]->held.count == WF_HELD_MAX);
 	CHECK(stage, crowd->peer.down && crowd->peer.welcome.refusal == WEFT_UNAVAILABLE);
 	CHECK_SAYS(stage, crowd->peer.welcome.reason, "the job is still being read; try again");
 }
