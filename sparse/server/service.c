@@ -131,7 +131,7 @@ due_bytes(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
 	const struct wf_incoming *incoming = &own->incoming;
 	const struct wf_sparse_part *part = &incoming->part[incoming->next];
 	if (incoming->kind == WF_INCOMING_RESTORE) {
-		return own->restore.bytes;
+		return own->save.restore.bytes;
 	}
 	bool pushes = incoming->kind == WF_INCOMING_PUSH;
 	uint64_t front_bytes = pushes ? sparse->served[part->table].front_bytes : 0;

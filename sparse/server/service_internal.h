@@ -113,42 +113,58 @@ struct wf_view {
 	bool has_rows; /* else it is the end of the step */
 };
 
+/* The pulls of a trainer: service_pull.c's. They are forgotten at DOWN. */
+struct wf_pulls {
+	struct wf_pull *pull;                /* [WF_PULLS_MAX] */
+	struct wf_pull *order[WF_PULLS_MAX]; /* the first `count` are in use, oldest first */
+	uint32_t count;
+	struct wf_key_cells cells;
+};
+
+/* The push of a step: of step_next while it comes, of step_next - 1 when it is complete.
+ * service_push.c's. */
+struct wf_push_coming {
+	bool begun, complete;
+	bool refused; /* it got NACK: what comes of it up to its last message is not looked at */
+	struct wf_step_said said;
+	struct wf_push_part *part; /* [parts_max], the first `count` are here */
+	uint32_t count;
+	uint8_t *keep; /* [held_bytes] keys, and what is copied aside */
+	uint64_t keep_used;
+	uint32_t *rows; /* [table_count] */
+};
+
+/* Asynchronous: how old the rows of a push are: service_view.c's. */
+struct wf_push_lag {
+	struct wf_view view[WF_VIEWS_MAX]; /* by step */
+	uint32_t verdict; /* on the push under way, as in its flags; 0: the lane makes it */
+	/* Of all tables. discarded: the push under way came too late: one verdict for all of it. */
+	struct wf_order_view pushes;
+};
+
+/* What a trainer fetches and puts back: service_save.c's. It is forgotten at DOWN. */
+struct wf_save_asked {
+	bool fetching; /* a FETCH is not gathered */
+	struct wf_sparse_fetch fetch;
+	struct wf_sparse_restore restore; /* whose PUT is coming */
+	bool restored_due;
+	struct wf_sparse_restored restored;
+};
+
 /* One trainer as the service sees it: peer->own. */
 struct wf_sparse_peer {
 	/* Path: forgotten at DOWN. */
 	struct wf_incoming incoming;
 	uint32_t nack_count;
 	struct wf_sparse_nack nack[WF_NACKS_MAX];
-	bool applied_due;
-	struct wf_pull *pull; /* [WF_PULLS_MAX] */
-	struct wf_pull
-		*pull_order[WF_PULLS_MAX]; /* the first pull_count are in use, oldest first */
-	uint32_t pull_count;
-	struct wf_key_cells cells;
+	struct wf_pulls pulls;
 	struct wf_answer answer;
 	bool *answer_busy; /* [slot_count] buffers that a PUT reads */
-	bool fetching;     /* a FETCH is not gathered */
-	struct wf_sparse_fetch fetch;
-	struct wf_sparse_restore restore; /* whose PUT is coming */
-	bool restored_due;
-	struct wf_sparse_restored restored;
+	struct wf_save_asked save;
+	bool applied_due;
 
-	/* The push of a step: of step_next while it comes, of step_next - 1 when it is complete. */
-	bool begun, complete;
-	bool refused; /* it got NACK: what comes of it up to its last message is not looked at */
-	struct wf_step_said said;
-	struct wf_push_part *push; /* [parts_max] */
-	uint32_t push_count;
-	uint8_t *keep; /* [held_bytes] keys, and what is copied aside */
-	uint64_t keep_used;
-	uint32_t *pushed_rows; /* [table_count] */
-
-	/* Asynchronous. */
-	struct wf_view view[WF_VIEWS_MAX]; /* by step */
-	uint32_t verdict; /* on the push under way, as in its flags; 0: the lane makes it */
-	/* Of all tables. discarded: the push under way came too late: one verdict for all of it. */
-	struct wf_order_view pushes;
-
+	struct wf_push_coming push;
+	struct wf_push_lag lag;
 	struct wf_sparse_applied applied; /* the last one it takes part in; step 0: none */
 };
 
@@ -280,8 +296,8 @@ void wf_view_note_rows(const struct wf_sparse *sparse, struct wf_sparse_peer *ow
 void wf_view_note_end(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
 /* Who is out of data waits for the others, and reads no rows before they are done. */
 void wf_view_forget_end(struct wf_sparse_peer *own, uint64_t step);
-/* A push of `step` begins, made from rows that were read for the step before: own->pushes says how
- * old they are, and whether it comes too late. */
+/* A push of `step` begins, made from rows that were read for the step before: own->lag.pushes says
+ * how old they are, and whether it comes too late. */
 void wf_view_judge(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
 
 /* service_pull.c */

@@ -72,26 +72,26 @@ add_keys(struct wf_key_cells *cells, struct wf_pull *pull, const uint64_t *key, 
 static void
 drop_pull(struct wf_sparse *sparse, struct wf_sparse_peer *own, uint32_t at)
 {
-	struct wf_pull *pull = own->pull_order[at];
-	WF_ASSERT(at < own->pull_count);
+	struct wf_pull *pull = own->pulls.order[at];
+	WF_ASSERT(at < own->pulls.count);
 	for (uint32_t cell = pull->first; cell != WF_CELL_NONE;) {
-		cell = give_cell(&own->cells, cell);
+		cell = give_cell(&own->pulls.cells, cell);
 	}
 	if (pull->is_due) {
 		WF_ASSERT(sparse->due_pulls > 0);
 		sparse->due_pulls--;
 	}
-	own->pull_count--;
-	memmove(&own->pull_order[at], &own->pull_order[at + 1],
-		(own->pull_count - at) * sizeof(own->pull_order[0]));
-	own->pull_order[own->pull_count] = pull;
+	own->pulls.count--;
+	memmove(&own->pulls.order[at], &own->pulls.order[at + 1],
+		(own->pulls.count - at) * sizeof(own->pulls.order[0]));
+	own->pulls.order[own->pulls.count] = pull;
 }
 
 static uint32_t
 place_of(const struct wf_sparse_peer *own, const struct wf_pull *pull)
 {
 	uint32_t at = 0;
-	while (own->pull_order[at] != pull) {
+	while (own->pulls.order[at] != pull) {
 		at++;
 	}
 	return at;
@@ -102,8 +102,8 @@ wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	while (own->pull_count > 0) {
-		drop_pull(sparse, own, own->pull_count - 1);
+	while (own->pulls.count > 0) {
+		drop_pull(sparse, own, own->pulls.count - 1);
 	}
 	own->answer.due = false;
 	memset(own->answer_busy, 0, sparse->slot_count * sizeof(*own->answer_busy));
@@ -155,11 +155,11 @@ check_bounds(const struct wf_lane *lane, const struct wf_sparse_peer *own,
 			       "rows as of step %" PRIu64 " are asked for in step %" PRIu64,
 			       msg->step, lane->order.sum.step);
 	}
-	if (own->pull_count == WF_PULLS_MAX) {
+	if (own->pulls.count == WF_PULLS_MAX) {
 		return wf_fail(WEFT_INVALID, "%u pulls are unanswered, no more are kept",
-			       own->pull_count);
+			       own->pulls.count);
 	}
-	if (cells_for(keys) > own->cells.free_count) {
+	if (cells_for(keys) > own->pulls.cells.free_count) {
 		return wf_fail(WEFT_INVALID,
 			       "keys of unanswered pulls take more than the %" PRIu64
 			       " bytes that this lane holds of a trainer; make batches smaller, "
@@ -172,7 +172,7 @@ check_bounds(const struct wf_lane *lane, const struct wf_sparse_peer *own,
 static struct wf_pull *
 begin_pull(struct wf_sparse_peer *own, const struct wf_sparse_pull *msg)
 {
-	struct wf_pull *pull = own->pull_order[own->pull_count++];
+	struct wf_pull *pull = own->pulls.order[own->pulls.count++];
 	pull->request_id = msg->request_id;
 	pull->step = msg->step;
 	pull->create = (msg->flags & WF_SPARSE_PULL_CREATE) != 0;
@@ -302,7 +302,7 @@ wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const vo
 	}
 	pull->part[incoming->next].slot = slot;
 	incoming->uncredited++;
-	add_keys(&own->cells, pull, sparse->key_scratch, part->row_count);
+	add_keys(&own->pulls.cells, pull, sparse->key_scratch, part->row_count);
 	wf_stats_add(&lane->stats, WF_LANE_KEY_PULLED_COUNT, part->row_count);
 	if (++incoming->next == incoming->count) {
 		incoming->kind = WF_INCOMING_NONE;
@@ -320,8 +320,8 @@ wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step)
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
 		struct wf_peer *peer = &lane->peer[t];
 		const struct wf_sparse_peer *own = &sparse->peer[t];
-		for (uint32_t i = 0; i < own->pull_count; i++) {
-			struct wf_pull *pull = own->pull_order[i];
+		for (uint32_t i = 0; i < own->pulls.count; i++) {
+			struct wf_pull *pull = own->pulls.order[i];
 			bool coming = own->incoming.kind == WF_INCOMING_PULL &&
 				      !own->incoming.refused && own->incoming.pull == pull;
 			if (pull->step == step && !coming) {
@@ -371,7 +371,7 @@ gather_part(struct wf_sparse *sparse, struct wf_sparse_peer *own, struct wf_pull
 	while (left > 0 && st == WEFT_OK) {
 		uint32_t room = least_of(WF_KEYS_OF_CELL - pull->read_at, most);
 		const struct wf_table_lookup lookup = {
-			.key = &own->cells.cell[pull->first].key[pull->read_at],
+			.key = &own->pulls.cells.cell[pull->first].key[pull->read_at],
 			.count = least_of(left, room),
 			.out = served->half != NULL ? sparse->wide : (float *)(void *)out,
 			.create = pull->create,
@@ -385,7 +385,7 @@ gather_part(struct wf_sparse *sparse, struct wf_sparse_peer *own, struct wf_pull
 		out += lookup.count * served->row_bytes;
 		pull->read_at += (uint32_t)lookup.count;
 		if (pull->read_at == WF_KEYS_OF_CELL) {
-			pull->first = give_cell(&own->cells, pull->first);
+			pull->first = give_cell(&own->pulls.cells, pull->first);
 			pull->read_at = 0;
 		}
 	}
@@ -398,7 +398,7 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t 
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	struct wf_pull *pull = own->pull_order[at];
+	struct wf_pull *pull = own->pulls.order[at];
 	struct wf_pull_part *part = &pull->part[pull->next];
 	uint8_t *out = answer_at(sparse, peer->trainer, buffer);
 	uint64_t entered = wf_turn_enter(&lane->turn);
@@ -458,8 +458,8 @@ post_answer(struct wf_lane *lane, struct wf_peer *peer)
 static bool
 find_due(const struct wf_sparse_peer *own, uint32_t *out)
 {
-	for (uint32_t i = 0; i < own->pull_count; i++) {
-		if (own->pull_order[i]->is_due) {
+	for (uint32_t i = 0; i < own->pulls.count; i++) {
+		if (own->pulls.order[i]->is_due) {
 			*out = i;
 			return true;
 		}
@@ -506,7 +506,7 @@ wf_pull_done(struct wf_lane *lane, uint64_t cookie)
 	struct wf_peer *peer = &lane->peer[number / sparse->slot_count];
 	struct wf_sparse_peer *own = peer->own;
 	own->answer_busy[number % sparse->slot_count] = false;
-	if (own->pull_count > 0 || own->fetching) {
+	if (own->pulls.count > 0 || own->save.fetching) {
 		wf_peer_due(peer);
 	}
 }

@@ -39,8 +39,8 @@ wf_push_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t idx)
 {
 	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	struct wf_push_part *part = &own->push[idx];
-	if (peer->conn == NULL && !own->complete) {
+	struct wf_push_part *part = &own->push.part[idx];
+	if (peer->conn == NULL && !own->push.complete) {
 		return 0;
 	}
 	uint64_t bytes = (uint64_t)part->row_count * sparse->served[part->table].kept_bytes;
@@ -48,27 +48,27 @@ wf_push_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t idx)
 		memcpy(part->room, part->grad, bytes);
 		part->grad = (const float *)(const void *)part->room;
 	}
-	wf_stats_raise(&lane->stats, WF_LANE_PARK_PEAK_BYTES, own->keep_used);
+	wf_stats_raise(&lane->stats, WF_LANE_PARK_PEAK_BYTES, own->push.keep_used);
 	return bytes;
 }
 
 static void
 forget_push(struct wf_sparse *sparse, struct wf_sparse_peer *own)
 {
-	own->begun = false;
-	own->refused = false;
-	own->complete = false;
-	own->pushes.discarded = false;
-	own->push_count = 0;
-	own->keep_used = 0;
-	memset(own->pushed_rows, 0, sparse->desc_count * sizeof(*own->pushed_rows));
+	own->push.begun = false;
+	own->push.refused = false;
+	own->push.complete = false;
+	own->lag.pushes.discarded = false;
+	own->push.count = 0;
+	own->push.keep_used = 0;
+	memset(own->push.rows, 0, sparse->desc_count * sizeof(*own->push.rows));
 }
 
 void
 wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
-	if (!own->complete) {
+	if (!own->push.complete) {
 		forget_push(lane->own, own);
 	}
 }
@@ -102,9 +102,9 @@ static enum weft_status
 check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 	     const struct wf_sparse_push *msg, uint32_t *part_idx)
 {
-	uint64_t used = own->keep_used;
+	uint64_t used = own->push.keep_used;
 	*part_idx = 0;
-	if (own->push_count + msg->part_count > sparse->parts_max) {
+	if (own->push.count + msg->part_count > sparse->parts_max) {
 		return wf_fail(WEFT_INVALID,
 			       "step %" PRIu64 " has more than %u parts for this lane; push fewer "
 			       "tables a step, or larger parts",
@@ -117,14 +117,14 @@ check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 		const struct wf_served *served = &sparse->served[part->table];
 		*part_idx = i;
 		used += keep_bytes(served, part->row_count);
-		own->pushed_rows[part->table] += part->row_count;
+		own->push.rows[part->table] += part->row_count;
 		if (used > sparse->held_bytes) {
 			st = wf_fail(WEFT_INVALID,
 				     "the push of step %" PRIu64 " takes more than the %" PRIu64
 				     " bytes that this lane holds of a trainer; make batches "
 				     "smaller, or use more sparse lanes",
 				     msg->step, sparse->held_bytes);
-		} else if (own->pushed_rows[part->table] > served->rows_max) {
+		} else if (own->push.rows[part->table] > served->rows_max) {
 			st = wf_fail(WEFT_INVALID,
 				     "table %.60s: step %" PRIu64
 				     " pushes more than %u rows; make batches smaller, use more "
@@ -134,7 +134,7 @@ check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 		}
 	}
 	for (uint32_t j = 0; st != WEFT_OK && j < i; j++) { /* as if not said */
-		own->pushed_rows[msg->part[j].table] -= msg->part[j].row_count;
+		own->push.rows[msg->part[j].table] -= msg->part[j].row_count;
 	}
 	return st;
 }
@@ -158,12 +158,12 @@ refuse_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_p
 	    uint32_t part)
 {
 	struct wf_sparse_peer *own = peer->own;
-	if (!own->refused && !wf_nack_add(peer, 0, msg->step, part)) {
+	if (!own->push.refused && !wf_nack_add(peer, 0, msg->step, part)) {
 		return wf_fail(WEFT_PROTOCOL, "PUSH: too many refusals");
 	}
 	wf_slots_credit_all(&peer->slots, peer->conn);
 	forget_push(lane->own, own);
-	own->refused = (msg->flags & WF_SPARSE_PUSH_LAST) == 0;
+	own->push.refused = (msg->flags & WF_SPARSE_PUSH_LAST) == 0;
 	if (msg->part_count > 0) {
 		expect_parts(own, msg, true);
 	}
@@ -176,7 +176,7 @@ static bool
 takes_part(const struct wf_lane *lane, const struct wf_peer *only, uint32_t trainer)
 {
 	const struct wf_sparse *sparse = lane->own;
-	return sparse->peer[trainer].complete && (only == NULL || only->trainer == trainer);
+	return sparse->peer[trainer].push.complete && (only == NULL || only->trainer == trainer);
 }
 
 /* Deal the parts to their tables, in order of trainers, then of parts. */
@@ -188,8 +188,8 @@ gather_batches(struct wf_lane *lane, const struct wf_peer *only)
 	memset(next, 0, sparse->desc_count * sizeof(*next));
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
 		const struct wf_sparse_peer *own = &sparse->peer[t];
-		for (uint32_t i = 0; takes_part(lane, only, t) && i < own->push_count; i++) {
-			next[own->push[i].table]++;
+		for (uint32_t i = 0; takes_part(lane, only, t) && i < own->push.count; i++) {
+			next[own->push.part[i].table]++;
 		}
 	}
 	uint32_t first = 0;
@@ -200,8 +200,8 @@ gather_batches(struct wf_lane *lane, const struct wf_peer *only)
 	}
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
 		const struct wf_sparse_peer *own = &sparse->peer[t];
-		for (uint32_t i = 0; takes_part(lane, only, t) && i < own->push_count; i++) {
-			const struct wf_push_part *part = &own->push[i];
+		for (uint32_t i = 0; takes_part(lane, only, t) && i < own->push.count; i++) {
+			const struct wf_push_part *part = &own->push.part[i];
 			const struct wf_table_desc *desc = &sparse->desc[part->table];
 			struct wf_served *served = &sparse->served[part->table];
 			const float *scores = part->grad + (size_t)part->row_count * desc->set.dim;
@@ -233,8 +233,8 @@ report_nonfinite(struct wf_lane *lane, uint32_t table, uint64_t bad, uint64_t st
 	uint32_t culprit = UINT32_MAX;
 	for (uint32_t t = 0; t < lane->peer_count && culprit == UINT32_MAX; t++) {
 		const struct wf_sparse_peer *own = &sparse->peer[t];
-		for (uint32_t i = 0; own->complete && i < own->push_count; i++) {
-			const struct wf_push_part *part = &own->push[i];
+		for (uint32_t i = 0; own->push.complete && i < own->push.count; i++) {
+			const struct wf_push_part *part = &own->push.part[i];
 			size_t count = (size_t)part->row_count * desc->set.dim;
 			if (part->table == table &&
 			    kernels->count_nonfinite(part->grad, count) > 0) {
@@ -382,7 +382,7 @@ apply_step(struct wf_lane *lane)
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
 		struct wf_peer *peer = &lane->peer[t];
 		const struct wf_sparse_peer *own = peer->own;
-		if (own->complete) {
+		if (own->push.complete) {
 			consume_push(lane, peer, &applied);
 		}
 	}
@@ -410,8 +410,8 @@ static uint64_t
 discard(struct wf_lane *lane, const struct wf_sparse_peer *own)
 {
 	uint64_t pairs = 0;
-	for (uint32_t i = 0; i < own->push_count; i++) {
-		pairs += own->push[i].row_count;
+	for (uint32_t i = 0; i < own->push.count; i++) {
+		pairs += own->push.part[i].row_count;
 	}
 	wf_stats_add(&lane->stats, WF_LANE_PUSH_DISCARDED_COUNT, 1);
 	return pairs;
@@ -434,26 +434,26 @@ finish_as_it_comes(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	const struct wf_step_said *said = &own->said;
+	const struct wf_step_said *said = &own->push.said;
 	if (said->out) {
 		wf_view_forget_end(own, peer->member.step_next - 1);
 		wake_others(lane);
 		return;
 	}
 	struct wf_sparse_applied applied = {
-		.step = said->step, .samples = said->samples, .dropped = own->pushes.discarded};
+		.step = said->step, .samples = said->samples, .dropped = own->lag.pushes.discarded};
 	/* Dropped, it is a step without gradients: so lanes, which drop others, count alike. */
-	own->complete = !own->pushes.discarded;
+	own->push.complete = !own->lag.pushes.discarded;
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	bool runs = apply_pushes(lane, peer, sparse->version + 1, &applied);
 	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (!runs) {
 		return;
 	}
-	if (own->pushes.discarded) {
+	if (own->lag.pushes.discarded) {
 		applied.pushes_lost += discard(lane, own);
 	} else {
-		own->pushes.own++;
+		own->lag.pushes.own++;
 		sparse->pushes++;
 		wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
 	}
@@ -471,16 +471,16 @@ finish_push(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
 	enum wf_step_news news;
-	enum weft_status st = wf_step_record(lane, peer, &own->said, &news);
+	enum weft_status st = wf_step_record(lane, peer, &own->push.said, &news);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	own->begun = false;
+	own->push.begun = false;
 	if (wf_sparse_is_async(lane->own)) {
 		finish_as_it_comes(lane, peer);
 		return WEFT_OK;
 	}
-	own->complete = !own->said.out;
+	own->push.complete = !own->push.said.out;
 	wf_push_try_apply(lane);
 	return WEFT_OK;
 }
@@ -489,8 +489,8 @@ finish_push(struct wf_lane *lane, struct wf_peer *peer)
 static enum weft_status
 check_same(const struct wf_sparse_peer *own, const struct wf_step_said *said)
 {
-	const struct wf_step_said *first = &own->said;
-	bool goes_on = own->begun || own->refused;
+	const struct wf_step_said *first = &own->push.said;
+	bool goes_on = own->push.begun || own->push.refused;
 	if (goes_on && (said->step != first->step || said->samples != first->samples ||
 			said->pass != first->pass)) {
 		return wf_fail(WEFT_PROTOCOL,
@@ -514,7 +514,7 @@ check_verdict(const struct wf_sparse *sparse, const struct wf_sparse_peer *own,
 			       "PUSH %" PRIu64 ": flags %u have a verdict, in a synchronous job",
 			       msg->step, msg->flags);
 	}
-	if (own->begun && verdict != own->verdict) {
+	if (own->push.begun && verdict != own->lag.verdict) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "PUSH %" PRIu64 ": flags %u have another verdict than before",
 			       msg->step, msg->flags);
@@ -557,15 +557,15 @@ wf_push_begin(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 		return WEFT_OK; /* said again, after a reconnect */
 	}
 	uint32_t part = 0;
-	own->said = said;
-	if (own->refused || check_bounds(sparse, own, msg, &part) != WEFT_OK) {
+	own->push.said = said;
+	if (own->push.refused || check_bounds(sparse, own, msg, &part) != WEFT_OK) {
 		return refuse_push(lane, peer, msg, part);
 	}
-	if (!own->begun && wf_sparse_is_async(sparse)) {
-		own->verdict = wf_sparse_push_verdict(msg);
+	if (!own->push.begun && wf_sparse_is_async(sparse)) {
+		own->lag.verdict = wf_sparse_push_verdict(msg);
 		wf_view_judge(sparse, own, msg->step);
 	}
-	own->begun = true;
+	own->push.begun = true;
 	if (msg->part_count == 0) {
 		return finish_push(lane, peer);
 	}
@@ -627,22 +627,22 @@ wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const vo
 			       "PUT: part %u does not begin at a multiple of 4 bytes",
 			       incoming->next);
 	}
-	uint64_t *key = (uint64_t *)(void *)(own->keep + own->keep_used);
+	uint64_t *key = (uint64_t *)(void *)(own->push.keep + own->push.keep_used);
 	enum weft_status st = copy_keys(sparse, part, data, key);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	own->push[own->push_count] = (struct wf_push_part){
+	own->push.part[own->push.count] = (struct wf_push_part){
 		.table = part->table,
 		.row_count = part->row_count,
 		.grad = data,
 		.key = key,
 		.room = (uint8_t *)key + aligned((uint64_t)part->row_count * WF_KEY_BYTES),
 	};
-	keep_wide(sparse, &own->push[own->push_count]);
-	own->keep_used += keep_bytes(&sparse->served[part->table], part->row_count);
-	WF_ASSERT(own->keep_used <= sparse->held_bytes);
-	wf_slots_hold(&peer->slots, slot, own->push_count++);
+	keep_wide(sparse, &own->push.part[own->push.count]);
+	own->push.keep_used += keep_bytes(&sparse->served[part->table], part->row_count);
+	WF_ASSERT(own->push.keep_used <= sparse->held_bytes);
+	wf_slots_hold(&peer->slots, slot, own->push.count++);
 	wf_stats_add(&lane->stats, WF_LANE_KEY_PUSHED_COUNT, part->row_count);
 	if (++incoming->next == incoming->count) {
 		incoming->kind = WF_INCOMING_NONE;
@@ -651,7 +651,7 @@ wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const vo
 	if (st == WEFT_OK && wf_slots_are_full(&peer->slots)) {
 		wf_path_park(lane, peer);
 	}
-	if (own->complete) {
+	if (own->push.complete) {
 		wf_stats_add(&lane->stats, WF_LANE_WAIT_TRAINER_COUNT, 1);
 	}
 	return st;

@@ -14,7 +14,7 @@ wf_sparse_gather(struct wf_lane *lane)
 	struct wf_stats *stats = &lane->stats;
 	uint64_t kept = 0;
 	for (uint32_t i = 0; lane->ready && i < lane->peer_count; i++) {
-		kept += sparse->peer[i].keep_used;
+		kept += sparse->peer[i].push.keep_used;
 	}
 	wf_stats_set(stats, WF_LANE_PARK_USED_BYTES, kept);
 	wf_stats_set(stats, WF_LANE_SHARD_ALLOCATED_BYTES, sparse->ceiling.used_bytes);

@@ -67,7 +67,7 @@ check_fetch(const struct wf_lane *lane, const struct wf_peer *peer,
 		return st;
 	}
 	for (uint32_t t = 1; t < lane->peer_count && wf_sparse_is_async(sparse); t++) {
-		if (sparse->peer[t].said.pass >= msg->pass) {
+		if (sparse->peer[t].push.said.pass >= msg->pass) {
 			return refuse_beyond();
 		}
 	}
@@ -105,8 +105,8 @@ static bool
 give_up_fetch(struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
-	own->fetching = false;
-	return wf_nack_add(peer, own->fetch.request_id, own->fetch.step, 0);
+	own->save.fetching = false;
+	return wf_nack_add(peer, own->save.fetch.request_id, own->save.fetch.step, 0);
 }
 
 enum weft_status
@@ -115,12 +115,12 @@ wf_save_fetch(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
 	const uint64_t rows_bytes = peer->places.bytes[0];
-	if (msg->table >= sparse->desc_count || own->fetching || msg->bytes > rows_bytes ||
+	if (msg->table >= sparse->desc_count || own->save.fetching || msg->bytes > rows_bytes ||
 	    msg->offset > rows_bytes - msg->bytes) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "FETCH: table %u of %u, %u bytes at %" PRIu64 " of %" PRIu64 "%s",
 			       msg->table, sparse->desc_count, msg->bytes, msg->offset, rows_bytes,
-			       own->fetching ? ", one is unanswered" : "");
+			       own->save.fetching ? ", one is unanswered" : "");
 	}
 	enum weft_status st = check_fetch(lane, peer, msg);
 	if (st == WEFT_OK) {
@@ -129,8 +129,8 @@ wf_save_fetch(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 	if (st != WEFT_OK) {
 		return refuse(peer, msg->request_id, msg->step);
 	}
-	own->fetching = true;
-	own->fetch = *msg;
+	own->save.fetching = true;
+	own->save.fetch = *msg;
 	sparse->save.asker = peer;
 	lane->turn.works = lane->turn.works || !sparse->save.prepared;
 	wf_peer_due(peer);
@@ -244,7 +244,7 @@ write_piece(struct wf_sparse *sparse, const struct wf_served *served, struct pie
 bool
 wf_save_is_due(const struct wf_lane *lane, const struct wf_sparse_peer *own)
 {
-	return own->fetching && wf_sparse_of(lane)->save.prepared;
+	return own->save.fetching && wf_sparse_of(lane)->save.prepared;
 }
 
 void
@@ -252,7 +252,7 @@ wf_save_gather(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, uint
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	const struct wf_sparse_fetch *fetch = &own->fetch;
+	const struct wf_sparse_fetch *fetch = &own->save.fetch;
 	struct piece piece = {
 		.out = out,
 		.used = WF_RUN_HEAD_BYTES,
@@ -266,7 +266,7 @@ wf_save_gather(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, uint
 		end_scan(sparse);
 		return;
 	}
-	own->fetching = false;
+	own->save.fetching = false;
 	write_piece(sparse, &sparse->served[fetch->table], &piece);
 	if (piece.used == WF_RUN_HEAD_BYTES && piece.at.partition == fetch->from.partition) {
 		(void)wf_fail(WEFT_UNSUPPORTED,
@@ -448,9 +448,9 @@ static void
 is_restored(struct wf_peer *peer, uint64_t rows)
 {
 	struct wf_sparse_peer *own = peer->own;
-	own->restored =
-		(struct wf_sparse_restored){.request_id = own->restore.request_id, .rows = rows};
-	own->restored_due = true;
+	own->save.restored = (struct wf_sparse_restored){.request_id = own->save.restore.request_id,
+							 .rows = rows};
+	own->save.restored_due = true;
 	wf_peer_due(peer);
 }
 
@@ -461,12 +461,12 @@ wf_save_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_spar
 	struct wf_sparse_peer *own = peer->own;
 	struct wf_incoming *incoming = &own->incoming;
 	if (msg->table >= sparse->desc_count || msg->bytes > sparse->slot_bytes ||
-	    own->restored_due) {
+	    own->save.restored_due) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "RESTORE: table %u of %u, %u bytes in a slot of %" PRIu64,
 			       msg->table, sparse->desc_count, msg->bytes, sparse->slot_bytes);
 	}
-	own->restore = *msg;
+	own->save.restore = *msg;
 	incoming->kind = msg->bytes > 0 ? WF_INCOMING_RESTORE : WF_INCOMING_NONE;
 	incoming->refused = false;
 	incoming->step = msg->step;
@@ -492,14 +492,14 @@ wf_save_restore_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, 
 	uint64_t rows = 0;
 	enum weft_status st = WEFT_OK;
 	own->incoming.kind = WF_INCOMING_NONE;
-	if (own->restore.request_id > sparse->save.restored_id) {
-		st = put_run(sparse, &own->restore, data, &rows);
+	if (own->save.restore.request_id > sparse->save.restored_id) {
+		st = put_run(sparse, &own->save.restore, data, &rows);
 	}
 	wf_peer_credit(peer, slot);
 	if (st != WEFT_OK) {
-		return refuse(peer, own->restore.request_id, own->restore.step);
+		return refuse(peer, own->save.restore.request_id, own->save.restore.step);
 	}
-	sparse->save.restored_id = own->restore.request_id;
+	sparse->save.restored_id = own->save.restore.request_id;
 	is_restored(peer, rows);
 	return WEFT_OK;
 }
@@ -509,11 +509,11 @@ wf_save_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	if (own->fetching) {
+	if (own->save.fetching) {
 		end_scan(sparse);
 	}
-	own->fetching = false;
-	own->restored_due = false;
+	own->save.fetching = false;
+	own->save.restored_due = false;
 }
 
 void

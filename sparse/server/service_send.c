@@ -30,9 +30,9 @@ static bool
 flush_restored(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
-	wf_sparse_restored_encode(&own->restored, &lane->msg);
-	own->restored_due = !wf_control_send(peer, &lane->msg);
-	return !own->restored_due;
+	wf_sparse_restored_encode(&own->save.restored, &lane->msg);
+	own->save.restored_due = !wf_control_send(peer, &lane->msg);
+	return !own->save.restored_due;
 }
 
 /* False: the transport takes no more. */
@@ -43,7 +43,7 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 	if (own->nack_count > 0 && !wf_nack_flush(lane, peer)) {
 		return false;
 	}
-	if (own->restored_due && !flush_restored(lane, peer)) {
+	if (own->save.restored_due && !flush_restored(lane, peer)) {
 		return false;
 	}
 	return !own->applied_due || is_held(lane, peer) || flush_applied(lane, peer);

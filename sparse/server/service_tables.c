@@ -152,9 +152,9 @@ static uint64_t
 peer_bytes(const struct wf_sparse *sparse)
 {
 	const struct wf_sparse_peer *own = NULL;
-	return sizeof(struct wf_peer) + sizeof(*own) + WF_PULLS_MAX * sizeof(*own->pull) +
-	       sparse->parts_max * (sizeof(*own->push) + sizeof(*sparse->batch)) +
-	       sparse->desc_count * sizeof(*own->pushed_rows) +
+	return sizeof(struct wf_peer) + sizeof(*own) + WF_PULLS_MAX * sizeof(*own->pulls.pull) +
+	       sparse->parts_max * (sizeof(*own->push.part) + sizeof(*sparse->batch)) +
+	       sparse->desc_count * sizeof(*own->push.rows) +
 	       sparse->slot_count * sizeof(*own->answer_busy) +
 	       wf_slots_table_bytes(sparse->slot_count);
 }
@@ -211,24 +211,23 @@ alloc_peer_memory(struct wf_lane *lane, uint32_t idx)
 	struct wf_sparse_peer *own = &sparse->peer[idx];
 	uint32_t slots = sparse->slot_count;
 	own->answer_busy = wf_zalloc_array(lane->env, slots, sizeof(*own->answer_busy));
-	own->pull = wf_zalloc_array(lane->env, WF_PULLS_MAX, sizeof(*own->pull));
-	own->push = wf_zalloc_array(lane->env, sparse->parts_max, sizeof(*own->push));
-	own->pushed_rows =
-		wf_zalloc_array(lane->env, sparse->desc_count, sizeof(*own->pushed_rows));
-	if (own->answer_busy == NULL || own->pull == NULL || own->push == NULL ||
-	    own->pushed_rows == NULL) {
+	own->pulls.pull = wf_zalloc_array(lane->env, WF_PULLS_MAX, sizeof(*own->pulls.pull));
+	own->push.part = wf_zalloc_array(lane->env, sparse->parts_max, sizeof(*own->push.part));
+	own->push.rows = wf_zalloc_array(lane->env, sparse->desc_count, sizeof(*own->push.rows));
+	if (own->answer_busy == NULL || own->pulls.pull == NULL || own->push.part == NULL ||
+	    own->push.rows == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for trainer %u", lane->opts.idx,
 			       idx);
 	}
 	for (uint32_t i = 0; i < WF_PULLS_MAX; i++) {
-		own->pull_order[i] = &own->pull[i];
+		own->pulls.order[i] = &own->pulls.pull[i];
 	}
-	own->keep = (uint8_t *)sparse->keep.base + idx * sparse->held_bytes;
+	own->push.keep = (uint8_t *)sparse->keep.base + idx * sparse->held_bytes;
 	uint8_t *keys = (uint8_t *)sparse->keys.base + idx * sparse->held_bytes;
-	own->cells.cell = (struct wf_key_cell *)(void *)keys;
-	own->cells.count = (uint32_t)(sparse->held_bytes / sizeof(struct wf_key_cell));
-	own->cells.free_first = WF_CELL_NONE;
-	own->cells.free_count = own->cells.count;
+	own->pulls.cells.cell = (struct wf_key_cell *)(void *)keys;
+	own->pulls.cells.count = (uint32_t)(sparse->held_bytes / sizeof(struct wf_key_cell));
+	own->pulls.cells.free_first = WF_CELL_NONE;
+	own->pulls.cells.free_count = own->pulls.cells.count;
 	return WEFT_OK;
 }
 
@@ -381,10 +380,9 @@ release_peers(struct wf_lane *lane)
 	for (uint32_t i = 0; sparse->peer != NULL && i < lane->peer_count; i++) {
 		struct wf_sparse_peer *own = &sparse->peer[i];
 		wf_free(lane->env, own->answer_busy, slots * sizeof(*own->answer_busy));
-		wf_free(lane->env, own->pull, WF_PULLS_MAX * sizeof(*own->pull));
-		wf_free(lane->env, own->push, sparse->parts_max * sizeof(*own->push));
-		wf_free(lane->env, own->pushed_rows,
-			sparse->desc_count * sizeof(*own->pushed_rows));
+		wf_free(lane->env, own->pulls.pull, WF_PULLS_MAX * sizeof(*own->pulls.pull));
+		wf_free(lane->env, own->push.part, sparse->parts_max * sizeof(*own->push.part));
+		wf_free(lane->env, own->push.rows, sparse->desc_count * sizeof(*own->push.rows));
 	}
 	wf_free(lane->env, sparse->peer, lane->peer_count * sizeof(*sparse->peer));
 }

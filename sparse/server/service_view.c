@@ -7,12 +7,12 @@
 void
 wf_view_note_rows(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
 {
-	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
+	struct wf_view *view = &own->lag.view[step % WF_VIEWS_MAX];
 	if (view->is_set && view->step == step && view->has_rows) {
 		return; /* the oldest rows of the batch count */
 	}
 	*view = (struct wf_view){.step = step,
-				 .others = wf_order_others(&own->pushes, sparse->pushes),
+				 .others = wf_order_others(&own->lag.pushes, sparse->pushes),
 				 .is_set = true,
 				 .has_rows = true};
 }
@@ -20,10 +20,11 @@ wf_view_note_rows(const struct wf_sparse *sparse, struct wf_sparse_peer *own, ui
 void
 wf_view_note_end(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
 {
-	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
+	struct wf_view *view = &own->lag.view[step % WF_VIEWS_MAX];
 	if (!view->is_set || view->step != step) {
 		*view = (struct wf_view){.step = step,
-					 .others = wf_order_others(&own->pushes, sparse->pushes),
+					 .others =
+						 wf_order_others(&own->lag.pushes, sparse->pushes),
 					 .is_set = true};
 	}
 }
@@ -31,7 +32,7 @@ wf_view_note_end(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uin
 void
 wf_view_forget_end(struct wf_sparse_peer *own, uint64_t step)
 {
-	struct wf_view *view = &own->view[step % WF_VIEWS_MAX];
+	struct wf_view *view = &own->lag.view[step % WF_VIEWS_MAX];
 	if (view->step == step && !view->has_rows) {
 		view->is_set = false;
 	}
@@ -40,16 +41,16 @@ wf_view_forget_end(struct wf_sparse_peer *own, uint64_t step)
 void
 wf_view_judge(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step)
 {
-	if (own->verdict != 0) {
-		own->pushes.discarded = own->verdict == WF_SPARSE_PUSH_DROP;
+	if (own->lag.verdict != 0) {
+		own->lag.pushes.discarded = own->lag.verdict == WF_SPARSE_PUSH_DROP;
 		return;
 	}
-	const struct wf_view *view = &own->view[(step - 1) % WF_VIEWS_MAX];
+	const struct wf_view *view = &own->lag.view[(step - 1) % WF_VIEWS_MAX];
 	bool known = view->is_set && view->step == step - 1;
 	if (known) {
-		own->pushes.others = view->others;
+		own->lag.pushes.others = view->others;
 	} else {
-		wf_order_read(&own->pushes, sparse->pushes);
+		wf_order_read(&own->lag.pushes, sparse->pushes);
 	}
-	(void)wf_order_judge(&own->pushes, &sparse->terms, sparse->pushes);
+	(void)wf_order_judge(&own->lag.pushes, &sparse->terms, sparse->pushes);
 }

@@ -417,7 +417,7 @@ pull_long(struct ground *ground)
 		CHECK(ground, doll->answer_tag[p] == wf_sparse_answer_tag(70000, p, 1));
 	}
 	const struct wf_sparse *sparse = ground->lane[0]->own;
-	const struct wf_key_cells *cells = &sparse->peer[0].cells;
+	const struct wf_key_cells *cells = &sparse->peer[0].pulls.cells;
 	CHECK(ground, cells->free_count == cells->count && sparse->due_pulls == 0);
 }
 
