@@ -149,7 +149,7 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct w
 	if (!lane->ready || incoming->kind == WF_INCOMING_NONE) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: no part was announced");
 	}
-	uint32_t part = wf_tag_slot(tag) / sparse->slot_count;
+	uint32_t part = wf_tag_slot(tag) / sparse->size.slot_count;
 	if (part != incoming->next || wf_tag_step(tag) != (uint8_t)incoming->step) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "PUT: part %u of step %u (modulo 256), waited for is part %u of "

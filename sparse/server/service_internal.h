@@ -197,6 +197,38 @@ struct wf_save {
 	uint16_t counter[WF_RUN_BYTES_MAX / 2];
 };
 
+/* How large a lane's memory for one trainer is: service_tables.c's, from the job's limits. */
+struct wf_sparse_sizes {
+	uint32_t slot_count;
+	uint64_t slot_bytes;
+	uint64_t held_bytes; /* of a push, and of the keys of pulls */
+	uint32_t parts_max;  /* of a push */
+};
+
+/* Memory of the trainers: service_tables.c's. */
+struct wf_rooms {
+	struct wf_slab keep; /* [peer_count] of held_bytes, of pushes */
+	struct wf_slab keys; /* [peer_count] of held_bytes, of pulls */
+};
+
+/* Asynchronous modes: what the lag of a push is counted in. */
+struct wf_sparse_async {
+	uint64_t pushes; /* that were applied */
+	struct wf_order_terms terms;
+};
+
+/* Scratch of an apply: parts are dealt to their tables. service_push.c's. */
+struct wf_deal {
+	struct wf_table_batch *batch; /* [peer_count * parts_max] */
+	uint32_t *next;               /* [desc_count] */
+};
+
+/* The look for rows whose time is over, after each step: service_push.c's. */
+struct wf_tending {
+	uint32_t table; /* the next one */
+	uint64_t rows;  /* still to be looked at */
+};
+
 /* lane->own. */
 struct wf_sparse {
 	struct wf_tables tables;
@@ -206,23 +238,16 @@ struct wf_sparse {
 	struct wf_ceiling ceiling;   /* of the tables' memory */
 	struct wf_sparse_peer *peer; /* [peer_count] */
 
-	uint32_t slot_count;
-	uint64_t slot_bytes;
-	uint64_t held_bytes;
-	uint32_t parts_max;        /* of one trainer's push */
+	struct wf_sparse_sizes size;
 	struct wf_buffers answers; /* [peer_count][slot_count] of slot_bytes */
-	struct wf_slab keep;       /* [peer_count] of held_bytes */
-	struct wf_slab keys;       /* [peer_count] of held_bytes */
+	struct wf_rooms rooms;
 
 	uint64_t version; /* step of the tables; asynchronous: pushes of all, dropped ones too */
-	uint64_t pushes;  /* asynchronous: that were applied */
-	struct wf_order_terms terms;
+	struct wf_sparse_async async;
 	uint32_t due_pulls; /* that are not gathered to the end: no step is applied meanwhile */
-	struct wf_table_batch *batch; /* [peer_count * parts_max] */
-	uint32_t *batch_next;         /* [desc_count] scratch of the apply */
+	struct wf_deal deal;
 	struct wf_save save;
-	uint32_t tend_next;         /* table */
-	uint64_t tend_rows;         /* still to be looked at */
+	struct wf_tending tend;
 	uint64_t *key_scratch;      /* [WF_SPARSE_ROWS_MAX or what fits a slot] of a pull's part */
 	float wide[WF_WIDE_FLOATS]; /* rows before they are rounded for an answer */
 	struct wf_log_limit nonfinite_log;

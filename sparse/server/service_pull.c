@@ -106,7 +106,7 @@ wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 		drop_pull(sparse, own, own->pulls.count - 1);
 	}
 	own->answer.due = false;
-	memset(own->answer_busy, 0, sparse->slot_count * sizeof(*own->answer_busy));
+	memset(own->answer_busy, 0, sparse->size.slot_count * sizeof(*own->answer_busy));
 }
 
 /* Parts that no honest trainer sends. */
@@ -124,11 +124,12 @@ check_parts(const struct wf_sparse *sparse, const struct wf_peer *peer,
 		const struct wf_served *served = &sparse->served[part->table];
 		uint64_t keyed = (uint64_t)part->row_count * (served->front_bytes + WF_KEY_BYTES);
 		uint64_t bytes = (uint64_t)part->row_count * served->row_bytes;
-		if (keyed > sparse->slot_bytes) {
+		if (keyed > sparse->size.slot_bytes) {
 			return wf_fail(WEFT_PROTOCOL,
 				       "PULL: part %u has %u rows of %u bytes and their keys, a "
 				       "slot %" PRIu64 " bytes",
-				       i, part->row_count, served->front_bytes, sparse->slot_bytes);
+				       i, part->row_count, served->front_bytes,
+				       sparse->size.slot_bytes);
 		}
 		if (bytes > rows_bytes || part->offset > rows_bytes - bytes) {
 			return wf_fail(WEFT_PROTOCOL,
@@ -164,7 +165,7 @@ check_bounds(const struct wf_lane *lane, const struct wf_sparse_peer *own,
 			       "keys of unanswered pulls take more than the %" PRIu64
 			       " bytes that this lane holds of a trainer; make batches smaller, "
 			       "or use more sparse lanes",
-			       sparse->held_bytes);
+			       sparse->size.held_bytes);
 	}
 	return WEFT_OK;
 }
@@ -307,7 +308,7 @@ wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const vo
 	if (++incoming->next == incoming->count) {
 		incoming->kind = WF_INCOMING_NONE;
 		finish_pull(lane, peer, pull);
-	} else if (peer->slots.held + incoming->uncredited == sparse->slot_count) {
+	} else if (peer->slots.held + incoming->uncredited == sparse->size.slot_count) {
 		credit_parts(peer, pull, incoming->next); /* its window is full, and more follow */
 	}
 	return WEFT_OK;
@@ -336,7 +337,7 @@ wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step)
 static uint32_t
 free_answer_buffer(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
 {
-	for (uint32_t i = 0; i < sparse->slot_count; i++) {
+	for (uint32_t i = 0; i < sparse->size.slot_count; i++) {
 		if (!own->answer_busy[i]) {
 			return i;
 		}
@@ -347,8 +348,8 @@ free_answer_buffer(const struct wf_sparse *sparse, const struct wf_sparse_peer *
 static uint8_t *
 answer_at(const struct wf_sparse *sparse, uint32_t trainer, uint32_t buffer)
 {
-	uint64_t number = (uint64_t)trainer * sparse->slot_count + buffer;
-	return (uint8_t *)sparse->answers.slab.base + number * sparse->slot_bytes;
+	uint64_t number = (uint64_t)trainer * sparse->size.slot_count + buffer;
+	return (uint8_t *)sparse->answers.slab.base + number * sparse->size.slot_bytes;
 }
 
 static uint32_t
@@ -438,7 +439,8 @@ post_answer(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_sparse_peer *own = peer->own;
 	const struct wf_op op = {
 		.kind = WF_OP_PUT,
-		.cookie = (uint64_t)peer->trainer * sparse->slot_count + own->answer.buffer + 1,
+		.cookie =
+			(uint64_t)peer->trainer * sparse->size.slot_count + own->answer.buffer + 1,
 		.region = sparse->answers.region,
 		.src = answer_at(sparse, peer->trainer, own->answer.buffer),
 		.bytes = own->answer.bytes,
@@ -502,10 +504,10 @@ wf_pull_done(struct wf_lane *lane, uint64_t cookie)
 {
 	const struct wf_sparse *sparse = lane->own;
 	uint32_t number = (uint32_t)(cookie - 1);
-	WF_ASSERT(lane->ready && number / sparse->slot_count < lane->peer_count);
-	struct wf_peer *peer = &lane->peer[number / sparse->slot_count];
+	WF_ASSERT(lane->ready && number / sparse->size.slot_count < lane->peer_count);
+	struct wf_peer *peer = &lane->peer[number / sparse->size.slot_count];
 	struct wf_sparse_peer *own = peer->own;
-	own->answer_busy[number % sparse->slot_count] = false;
+	own->answer_busy[number % sparse->size.slot_count] = false;
 	if (own->pulls.count > 0 || own->save.fetching) {
 		wf_peer_due(peer);
 	}

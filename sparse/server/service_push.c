@@ -87,11 +87,12 @@ check_parts(const struct wf_sparse *sparse, const struct wf_sparse_push *msg)
 		}
 		const struct wf_served *served = &sparse->served[part->table];
 		uint64_t bytes = (uint64_t)part->row_count * (served->front_bytes + WF_KEY_BYTES);
-		if (bytes > sparse->slot_bytes) {
+		if (bytes > sparse->size.slot_bytes) {
 			return wf_fail(WEFT_PROTOCOL,
 				       "PUSH: part %u has %u rows of %u bytes and their keys, a "
 				       "slot %" PRIu64 " bytes",
-				       i, part->row_count, served->front_bytes, sparse->slot_bytes);
+				       i, part->row_count, served->front_bytes,
+				       sparse->size.slot_bytes);
 		}
 	}
 	return WEFT_OK;
@@ -104,11 +105,11 @@ check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 {
 	uint64_t used = own->push.keep_used;
 	*part_idx = 0;
-	if (own->push.count + msg->part_count > sparse->parts_max) {
+	if (own->push.count + msg->part_count > sparse->size.parts_max) {
 		return wf_fail(WEFT_INVALID,
 			       "step %" PRIu64 " has more than %u parts for this lane; push fewer "
 			       "tables a step, or larger parts",
-			       msg->step, sparse->parts_max);
+			       msg->step, sparse->size.parts_max);
 	}
 	enum weft_status st = WEFT_OK;
 	uint32_t i = 0;
@@ -118,12 +119,12 @@ check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 		*part_idx = i;
 		used += keep_bytes(served, part->row_count);
 		own->push.rows[part->table] += part->row_count;
-		if (used > sparse->held_bytes) {
+		if (used > sparse->size.held_bytes) {
 			st = wf_fail(WEFT_INVALID,
 				     "the push of step %" PRIu64 " takes more than the %" PRIu64
 				     " bytes that this lane holds of a trainer; make batches "
 				     "smaller, or use more sparse lanes",
-				     msg->step, sparse->held_bytes);
+				     msg->step, sparse->size.held_bytes);
 		} else if (own->push.rows[part->table] > served->rows_max) {
 			st = wf_fail(WEFT_INVALID,
 				     "table %.60s: step %" PRIu64
@@ -184,7 +185,7 @@ static void
 gather_batches(struct wf_lane *lane, const struct wf_peer *only)
 {
 	struct wf_sparse *sparse = lane->own;
-	uint32_t *next = sparse->batch_next;
+	uint32_t *next = sparse->deal.next;
 	memset(next, 0, sparse->desc_count * sizeof(*next));
 	for (uint32_t t = 0; t < lane->peer_count; t++) {
 		const struct wf_sparse_peer *own = &sparse->peer[t];
@@ -194,7 +195,7 @@ gather_batches(struct wf_lane *lane, const struct wf_peer *only)
 	}
 	uint32_t first = 0;
 	for (uint32_t i = 0; i < sparse->desc_count; i++) {
-		sparse->served[i].batch = &sparse->batch[first];
+		sparse->served[i].batch = &sparse->deal.batch[first];
 		first += next[i];
 		next[i] = 0;
 	}
@@ -295,7 +296,7 @@ apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 		.rate = wf_row_rate(&served->row, lane->order.sum.samples_before, out->samples),
 		.divisor = mean ? (float)out->samples : 1.0f,
 		.batch = served->batch,
-		.batch_count = sparse->batch_next[idx],
+		.batch_count = sparse->deal.next[idx],
 	};
 	uint64_t updated = stat_of(served, WF_TABLE_ROWS_UPDATED);
 	uint64_t lost = stat_of(served, WF_TABLE_PUSHES_LOST);
@@ -339,8 +340,8 @@ plan_tending(struct wf_lane *lane, uint64_t rows_updated)
 		tables += sparse->served[i].tends && sparse->served[i].table != NULL ? 1 : 0;
 	}
 	/* Twice what was touched: so all rows are looked at while rows double. */
-	sparse->tend_rows = tables > 0 ? tables * TEND_ROWS_LEAST + 2 * rows_updated : 0;
-	lane->turn.works = lane->turn.works || sparse->tend_rows > 0; /* rows may be listed, too */
+	sparse->tend.rows = tables > 0 ? tables * TEND_ROWS_LEAST + 2 * rows_updated : 0;
+	lane->turn.works = lane->turn.works || sparse->tend.rows > 0; /* rows may be listed, too */
 }
 
 /* Apply the complete pushes of one trainer, or of all of a step where `peer` is NULL: as step
@@ -454,7 +455,7 @@ finish_as_it_comes(struct wf_lane *lane, struct wf_peer *peer)
 		applied.pushes_lost += discard(lane, own);
 	} else {
 		own->lag.pushes.own++;
-		sparse->pushes++;
+		sparse->async.pushes++;
 		wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
 	}
 	lane->order.sum.samples_before += said->samples;
@@ -641,7 +642,7 @@ wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const vo
 	};
 	keep_wide(sparse, &own->push.part[own->push.count]);
 	own->push.keep_used += keep_bytes(&sparse->served[part->table], part->row_count);
-	WF_ASSERT(own->push.keep_used <= sparse->held_bytes);
+	WF_ASSERT(own->push.keep_used <= sparse->size.held_bytes);
 	wf_slots_hold(&peer->slots, slot, own->push.count++);
 	wf_stats_add(&lane->stats, WF_LANE_KEY_PUSHED_COUNT, part->row_count);
 	if (++incoming->next == incoming->count) {
@@ -661,16 +662,16 @@ bool
 wf_push_tend(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	for (uint32_t i = 0; sparse->tend_rows > 0 && i < sparse->desc_count; i++) {
-		uint32_t idx = sparse->tend_next;
-		sparse->tend_next = idx + 1 < sparse->desc_count ? idx + 1 : 0;
+	for (uint32_t i = 0; sparse->tend.rows > 0 && i < sparse->desc_count; i++) {
+		uint32_t idx = sparse->tend.table;
+		sparse->tend.table = idx + 1 < sparse->desc_count ? idx + 1 : 0;
 		const struct wf_served *served = &sparse->served[idx];
 		if (served->tends && served->table != NULL) {
 			wf_table_tend(served->table, TEND_ROWS);
-			sparse->tend_rows -=
-				sparse->tend_rows < TEND_ROWS ? sparse->tend_rows : TEND_ROWS;
+			sparse->tend.rows -=
+				sparse->tend.rows < TEND_ROWS ? sparse->tend.rows : TEND_ROWS;
 			break;
 		}
 	}
-	return sparse->tend_rows > 0;
+	return sparse->tend.rows > 0;
 }

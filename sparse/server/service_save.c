@@ -256,8 +256,8 @@ wf_save_gather(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, uint
 	struct piece piece = {
 		.out = out,
 		.used = WF_RUN_HEAD_BYTES,
-		.bytes = fetch->bytes < sparse->slot_bytes ? fetch->bytes
-							   : (uint32_t)sparse->slot_bytes,
+		.bytes = fetch->bytes < sparse->size.slot_bytes ? fetch->bytes
+								: (uint32_t)sparse->size.slot_bytes,
 		.at = fetch->from,
 	};
 	if (sparse->save.version != sparse->version) {
@@ -460,11 +460,11 @@ wf_save_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_spar
 	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
 	struct wf_incoming *incoming = &own->incoming;
-	if (msg->table >= sparse->desc_count || msg->bytes > sparse->slot_bytes ||
+	if (msg->table >= sparse->desc_count || msg->bytes > sparse->size.slot_bytes ||
 	    own->save.restored_due) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "RESTORE: table %u of %u, %u bytes in a slot of %" PRIu64,
-			       msg->table, sparse->desc_count, msg->bytes, sparse->slot_bytes);
+			       msg->table, sparse->desc_count, msg->bytes, sparse->size.slot_bytes);
 	}
 	own->save.restore = *msg;
 	incoming->kind = msg->bytes > 0 ? WF_INCOMING_RESTORE : WF_INCOMING_NONE;

@@ -16,7 +16,7 @@ flush_applied(struct wf_lane *lane, struct wf_peer *peer)
 static bool
 is_held(struct wf_lane *lane, struct wf_peer *peer)
 {
-	const struct wf_order_terms *terms = &wf_sparse_of(lane)->terms;
+	const struct wf_order_terms *terms = &wf_sparse_of(lane)->async.terms;
 	if (terms->staleness == WF_ORDER_NEVER) {
 		return false;
 	}

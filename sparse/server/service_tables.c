@@ -62,7 +62,7 @@ rows_max(const struct wf_lane *lane, uint32_t idx)
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_table_desc *desc = &sparse->desc[idx];
 	uint64_t trainers = lane->peer_count;
-	uint64_t rows = sparse->held_bytes / (sparse->served[idx].kept_bytes + WF_KEY_BYTES);
+	uint64_t rows = sparse->size.held_bytes / (sparse->served[idx].kept_bytes + WF_KEY_BYTES);
 	uint64_t capped = desc->set.memory_cap_bytes / SCRATCH_SHARE / ENTRY_BYTES / trainers;
 	uint64_t shared = sparse->ceiling.limit_bytes / SCRATCH_SHARE / ENTRY_BYTES / trainers /
 			  sparse->desc_count;
@@ -112,10 +112,10 @@ serve_table(struct wf_lane *lane, uint32_t idx)
 	served->partition_first = wf_partition_first(number, lanes);
 	served->partition_count = wf_partition_first(number + 1, lanes) - served->partition_first;
 	served->rows_max = rows_max(lane, idx);
-	if (served->front_bytes + WF_KEY_BYTES > sparse->slot_bytes) {
+	if (served->front_bytes + WF_KEY_BYTES > sparse->size.slot_bytes) {
 		return wf_fail(WEFT_INVALID,
 			       "table %.60s: a row of %u bytes does not fit a slot of %" PRIu64,
-			       desc->name, served->front_bytes, sparse->slot_bytes);
+			       desc->name, served->front_bytes, sparse->size.slot_bytes);
 	}
 	const struct wf_table_opts opts = table_opts(lane, idx);
 	uint64_t refused = sparse->ceiling.refused_count;
@@ -133,18 +133,20 @@ set_sizes(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
 	uint64_t share = lane->opts.max_shard_bytes / HELD_SHARE / lane->peer_count;
-	sparse->slot_count = lane->opts.slot_count;
-	sparse->slot_bytes = lane->opts.slot_bytes_max < SLOT_BYTES_MAX ? lane->opts.slot_bytes_max
-									: SLOT_BYTES_MAX;
-	sparse->slot_bytes -= sparse->slot_bytes % SLOT_ALIGN;
-	sparse->slot_bytes = sparse->slot_bytes > 0 ? sparse->slot_bytes : SLOT_ALIGN;
-	sparse->held_bytes = share < HELD_BYTES_MAX ? share & ~4095ull : HELD_BYTES_MAX;
-	if (sparse->held_bytes < sparse->slot_bytes) {
-		sparse->held_bytes = (sparse->slot_bytes + 4095) & ~4095ull;
+	sparse->size.slot_count = lane->opts.slot_count;
+	sparse->size.slot_bytes = lane->opts.slot_bytes_max < SLOT_BYTES_MAX
+					  ? lane->opts.slot_bytes_max
+					  : SLOT_BYTES_MAX;
+	sparse->size.slot_bytes -= sparse->size.slot_bytes % SLOT_ALIGN;
+	sparse->size.slot_bytes =
+		sparse->size.slot_bytes > 0 ? sparse->size.slot_bytes : SLOT_ALIGN;
+	sparse->size.held_bytes = share < HELD_BYTES_MAX ? share & ~4095ull : HELD_BYTES_MAX;
+	if (sparse->size.held_bytes < sparse->size.slot_bytes) {
+		sparse->size.held_bytes = (sparse->size.slot_bytes + 4095) & ~4095ull;
 	}
 	/* Full parts, and one of each table that is not. */
-	sparse->parts_max =
-		(uint32_t)(2 * sparse->held_bytes / sparse->slot_bytes) + sparse->desc_count;
+	sparse->size.parts_max = (uint32_t)(2 * sparse->size.held_bytes / sparse->size.slot_bytes) +
+				 sparse->desc_count;
 }
 
 /* What a trainer's state takes beside its window and its rooms. */
@@ -153,10 +155,10 @@ peer_bytes(const struct wf_sparse *sparse)
 {
 	const struct wf_sparse_peer *own = NULL;
 	return sizeof(struct wf_peer) + sizeof(*own) + WF_PULLS_MAX * sizeof(*own->pulls.pull) +
-	       sparse->parts_max * (sizeof(*own->push.part) + sizeof(*sparse->batch)) +
+	       sparse->size.parts_max * (sizeof(*own->push.part) + sizeof(*sparse->deal.batch)) +
 	       sparse->desc_count * sizeof(*own->push.rows) +
-	       sparse->slot_count * sizeof(*own->answer_busy) +
-	       wf_slots_table_bytes(sparse->slot_count);
+	       sparse->size.slot_count * sizeof(*own->answer_busy) +
+	       wf_slots_table_bytes(sparse->size.slot_count);
 }
 
 /* What does not depend on the tables' rows: bounded, like the rows, by max_shard_bytes. */
@@ -164,8 +166,8 @@ static enum weft_status
 check_memory(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	uint64_t windows = 2 * (uint64_t)sparse->slot_count * sparse->slot_bytes;
-	uint64_t each = windows + 2 * sparse->held_bytes + peer_bytes(sparse);
+	uint64_t windows = 2 * (uint64_t)sparse->size.slot_count * sparse->size.slot_bytes;
+	uint64_t each = windows + 2 * sparse->size.held_bytes + peer_bytes(sparse);
 	uint64_t most = lane->opts.max_shard_bytes;
 	if (each > most / lane->peer_count) {
 		return wf_fail(WEFT_NOMEM,
@@ -189,17 +191,17 @@ static enum weft_status
 alloc_slabs(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	uint64_t window = sparse->slot_count * sparse->slot_bytes;
-	enum weft_status st = wf_path_open(lane, sparse->slot_bytes);
+	uint64_t window = sparse->size.slot_count * sparse->size.slot_bytes;
+	enum weft_status st = wf_path_open(lane, sparse->size.slot_bytes);
 	if (st == WEFT_OK) {
 		st = wf_buffers_open(&sparse->answers, lane->env, lane->turn.transport,
 				     window * lane->peer_count, lane->opts.numa_node);
 	}
 	if (st == WEFT_OK) {
-		st = alloc_slab(lane, sparse->held_bytes, &sparse->keep);
+		st = alloc_slab(lane, sparse->size.held_bytes, &sparse->rooms.keep);
 	}
 	if (st == WEFT_OK) {
-		st = alloc_slab(lane, sparse->held_bytes, &sparse->keys);
+		st = alloc_slab(lane, sparse->size.held_bytes, &sparse->rooms.keys);
 	}
 	return st;
 }
@@ -209,10 +211,11 @@ alloc_peer_memory(struct wf_lane *lane, uint32_t idx)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = &sparse->peer[idx];
-	uint32_t slots = sparse->slot_count;
+	uint32_t slots = sparse->size.slot_count;
 	own->answer_busy = wf_zalloc_array(lane->env, slots, sizeof(*own->answer_busy));
 	own->pulls.pull = wf_zalloc_array(lane->env, WF_PULLS_MAX, sizeof(*own->pulls.pull));
-	own->push.part = wf_zalloc_array(lane->env, sparse->parts_max, sizeof(*own->push.part));
+	own->push.part =
+		wf_zalloc_array(lane->env, sparse->size.parts_max, sizeof(*own->push.part));
 	own->push.rows = wf_zalloc_array(lane->env, sparse->desc_count, sizeof(*own->push.rows));
 	if (own->answer_busy == NULL || own->pulls.pull == NULL || own->push.part == NULL ||
 	    own->push.rows == NULL) {
@@ -222,10 +225,10 @@ alloc_peer_memory(struct wf_lane *lane, uint32_t idx)
 	for (uint32_t i = 0; i < WF_PULLS_MAX; i++) {
 		own->pulls.order[i] = &own->pulls.pull[i];
 	}
-	own->push.keep = (uint8_t *)sparse->keep.base + idx * sparse->held_bytes;
-	uint8_t *keys = (uint8_t *)sparse->keys.base + idx * sparse->held_bytes;
+	own->push.keep = (uint8_t *)sparse->rooms.keep.base + idx * sparse->size.held_bytes;
+	uint8_t *keys = (uint8_t *)sparse->rooms.keys.base + idx * sparse->size.held_bytes;
 	own->pulls.cells.cell = (struct wf_key_cell *)(void *)keys;
-	own->pulls.cells.count = (uint32_t)(sparse->held_bytes / sizeof(struct wf_key_cell));
+	own->pulls.cells.count = (uint32_t)(sparse->size.held_bytes / sizeof(struct wf_key_cell));
 	own->pulls.cells.free_first = WF_CELL_NONE;
 	own->pulls.cells.free_count = own->pulls.cells.count;
 	return WEFT_OK;
@@ -236,13 +239,15 @@ alloc_memory(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
 	wf_admit_begin_all(lane);
-	sparse->batch = wf_zalloc_array(lane->env, (size_t)lane->peer_count * sparse->parts_max,
-					sizeof(*sparse->batch));
-	sparse->batch_next =
-		wf_zalloc_array(lane->env, sparse->desc_count, sizeof(*sparse->batch_next));
-	sparse->key_scratch = wf_zalloc_array(lane->env, sparse->slot_bytes / WF_KEY_BYTES,
+	sparse->deal.batch =
+		wf_zalloc_array(lane->env, (size_t)lane->peer_count * sparse->size.parts_max,
+				sizeof(*sparse->deal.batch));
+	sparse->deal.next =
+		wf_zalloc_array(lane->env, sparse->desc_count, sizeof(*sparse->deal.next));
+	sparse->key_scratch = wf_zalloc_array(lane->env, sparse->size.slot_bytes / WF_KEY_BYTES,
 					      sizeof(*sparse->key_scratch));
-	if (sparse->batch == NULL || sparse->batch_next == NULL || sparse->key_scratch == NULL) {
+	if (sparse->deal.batch == NULL || sparse->deal.next == NULL ||
+	    sparse->key_scratch == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for parts of %u trainers",
 			       lane->opts.idx, lane->peer_count);
 	}
@@ -281,13 +286,13 @@ accept_tables(struct wf_lane *lane)
 	lane->has_steps = true;
 	lane->unit_count = 1;
 	lane->place_count = 1;
-	lane->windows.held_bytes = sparse->held_bytes;
+	lane->windows.held_bytes = sparse->size.held_bytes;
 	lane->needs_all = !wf_sparse_is_async(sparse);
 	lane->order.own_steps = wf_sparse_is_async(sparse);
-	sparse->terms = wf_order_terms_of(&lane->order, sparse->tables.discard_ratio,
-					  sparse->tables.mode == WEFT_SPARSE_BOUNDED,
-					  sparse->tables.staleness);
-	lane->order.staleness = sparse->terms.staleness;
+	sparse->async.terms = wf_order_terms_of(&lane->order, sparse->tables.discard_ratio,
+						sparse->tables.mode == WEFT_SPARSE_BOUNDED,
+						sparse->tables.staleness);
+	lane->order.staleness = sparse->async.terms.staleness;
 	return st;
 }
 
@@ -376,12 +381,13 @@ static void
 release_peers(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	uint32_t slots = sparse->slot_count;
+	uint32_t slots = sparse->size.slot_count;
 	for (uint32_t i = 0; sparse->peer != NULL && i < lane->peer_count; i++) {
 		struct wf_sparse_peer *own = &sparse->peer[i];
 		wf_free(lane->env, own->answer_busy, slots * sizeof(*own->answer_busy));
 		wf_free(lane->env, own->pulls.pull, WF_PULLS_MAX * sizeof(*own->pulls.pull));
-		wf_free(lane->env, own->push.part, sparse->parts_max * sizeof(*own->push.part));
+		wf_free(lane->env, own->push.part,
+			sparse->size.parts_max * sizeof(*own->push.part));
 		wf_free(lane->env, own->push.rows, sparse->desc_count * sizeof(*own->push.rows));
 	}
 	wf_free(lane->env, sparse->peer, lane->peer_count * sizeof(*sparse->peer));
@@ -406,13 +412,13 @@ wf_sparse_release(struct wf_lane *lane)
 		wf_table_destroy(sparse->served[i].table);
 	}
 	release_peers(lane);
-	release_slab(lane, &sparse->keep);
-	release_slab(lane, &sparse->keys);
-	wf_free(lane->env, sparse->batch,
-		(size_t)lane->peer_count * sparse->parts_max * sizeof(*sparse->batch));
-	wf_free(lane->env, sparse->batch_next, sparse->desc_count * sizeof(*sparse->batch_next));
+	release_slab(lane, &sparse->rooms.keep);
+	release_slab(lane, &sparse->rooms.keys);
+	wf_free(lane->env, sparse->deal.batch,
+		(size_t)lane->peer_count * sparse->size.parts_max * sizeof(*sparse->deal.batch));
+	wf_free(lane->env, sparse->deal.next, sparse->desc_count * sizeof(*sparse->deal.next));
 	wf_free(lane->env, sparse->key_scratch,
-		sparse->slot_bytes / WF_KEY_BYTES * sizeof(*sparse->key_scratch));
+		sparse->size.slot_bytes / WF_KEY_BYTES * sizeof(*sparse->key_scratch));
 	wf_free(lane->env, sparse->desc, sparse->desc_count * sizeof(*sparse->desc));
 	wf_free(lane->env, sparse->served, sparse->desc_count * sizeof(*sparse->served));
 	*sparse = (struct wf_sparse){0};

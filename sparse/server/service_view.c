@@ -12,7 +12,7 @@ wf_view_note_rows(const struct wf_sparse *sparse, struct wf_sparse_peer *own, ui
 		return; /* the oldest rows of the batch count */
 	}
 	*view = (struct wf_view){.step = step,
-				 .others = wf_order_others(&own->lag.pushes, sparse->pushes),
+				 .others = wf_order_others(&own->lag.pushes, sparse->async.pushes),
 				 .is_set = true,
 				 .has_rows = true};
 }
@@ -22,10 +22,10 @@ wf_view_note_end(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uin
 {
 	struct wf_view *view = &own->lag.view[step % WF_VIEWS_MAX];
 	if (!view->is_set || view->step != step) {
-		*view = (struct wf_view){.step = step,
-					 .others =
-						 wf_order_others(&own->lag.pushes, sparse->pushes),
-					 .is_set = true};
+		*view = (struct wf_view){
+			.step = step,
+			.others = wf_order_others(&own->lag.pushes, sparse->async.pushes),
+			.is_set = true};
 	}
 }
 
@@ -50,7 +50,7 @@ wf_view_judge(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64
 	if (known) {
 		own->lag.pushes.others = view->others;
 	} else {
-		wf_order_read(&own->lag.pushes, sparse->pushes);
+		wf_order_read(&own->lag.pushes, sparse->async.pushes);
 	}
-	(void)wf_order_judge(&own->lag.pushes, &sparse->terms, sparse->pushes);
+	(void)wf_order_judge(&own->lag.pushes, &sparse->async.terms, sparse->async.pushes);
 }
