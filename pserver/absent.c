@@ -49,14 +49,14 @@ wf_lane_has_run(const struct wf_lane *lane)
 bool
 wf_lane_needs_all(const struct wf_lane *lane)
 {
-	return lane->needs_all;
+	return lane->job.needs_all;
 }
 
 void
 wf_lane_on_needs_all(struct wf_lane *lane)
 {
 	/* Then it is the same job: whoever has made a step is on all lanes. */
-	if (lane->has_steps && wf_lane_has_run(lane)) {
+	if (lane->job.has_steps && wf_lane_has_run(lane)) {
 		lane->absent.others_need_all = true;
 	}
 }
@@ -155,8 +155,8 @@ wf_absent_check(struct wf_lane *lane, uint64_t now)
 {
 	/* An asynchronous job runs without who is absent, and may have begun to since it was
 	 * refused; where it says no steps, it may run elsewhere. */
-	bool needs_all = lane->needs_all || lane->absent.others_need_all;
-	bool may_end = needs_all || (lane->has_steps && !wf_lane_has_run(lane));
+	bool needs_all = lane->job.needs_all || lane->absent.others_need_all;
+	bool may_end = needs_all || (lane->job.has_steps && !wf_lane_has_run(lane));
 	for (uint32_t i = 0; i < lane->absent.count && may_end; i++) {
 		const struct wf_absentee *absentee = &lane->absent.known[i];
 		if (now < absentee->deadline_ns) {

@@ -260,7 +260,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 {
 	bool returns = peer->state != WF_PEER_ABSENT;
 	bool gone = peer->state == WF_PEER_GONE;
-	bool send_job = !lane->ready;
+	bool send_job = !lane->job.is_ready;
 	struct wf_welcome yes = {
 		.version = WF_WIRE_VERSION,
 		.flags = send_job ? WF_WELCOME_SEND_JOB : 0,
@@ -298,7 +298,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 		wf_absent_send(lane, peer);
 	}
 	if (send_job) {
-		lane->job_received = 0;
+		lane->job.received_bytes = 0;
 	}
 	warn_numerics(lane, hello);
 	wf_stats_add(&lane->stats, WF_LANE_PEER_RECONNECTED_COUNT, returns ? 1 : 0);
@@ -308,7 +308,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	wf_transport_path(conn, &path);
 	wf_log(lane->env, WF_LOG_INFO, "lane %u: %s %s over %s: %s", lane->opts.idx, who,
 	       returns ? "is back" : "is here", path.name, path.why);
-	if (lane->ready) {
+	if (lane->job.is_ready) {
 		wf_path_begins(lane, peer);
 	}
 }
@@ -381,7 +381,7 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 		return;
 	}
 	bool loader = lane->peer[hello->trainer_id].loading.is_due;
-	if (!lane->ready && is_loading(lane) && !loader) {
+	if (!lane->job.is_ready && is_loading(lane) && !loader) {
 		hold(lane, conn, hello);
 		return;
 	}
@@ -517,13 +517,13 @@ wf_admit_down(struct wf_lane *lane, const struct wf_event *event)
 void
 wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_status st)
 {
-	WF_ASSERT(peer->loading.is_due && !lane->ready);
+	WF_ASSERT(peer->loading.is_due && !lane->job.is_ready);
 	peer->loading.is_due = false;
 	if (st != WEFT_OK) {
 		wf_lane_fail(lane, st, 0, "%.200s", weft_last_error());
 		return; /* told by ABORT */
 	}
-	lane->ready = true;
+	lane->job.is_ready = true;
 	lane->order.sum = (struct wf_step_sum){.step = 1};
 	wf_path_begins(lane, peer);
 	reconsider_held(lane);
@@ -541,12 +541,7 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->peer = NULL;
 	lane->turn.due = NULL;
 	lane->admission = (struct wf_admission){0};
-	lane->ready = false;
-	lane->unit_count = 0;
-	lane->place_count = 0;
-	lane->owed = NULL;
-	lane->has_steps = false;
-	lane->needs_all = false;
+	lane->job = (struct wf_described){0};
 	lane->turn.works = false;
 	lane->peer_count = 0;
 	lane->gone_count = 0;

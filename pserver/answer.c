@@ -328,12 +328,12 @@ wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_p
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
 	bool state = msg->section == WF_SECTION_STATE;
-	if (!lane->ready || (uint64_t)msg->first + msg->count > dense->store.stored_count) {
+	if (!lane->job.is_ready || (uint64_t)msg->first + msg->count > dense->store.stored_count) {
 		return wf_fail(WEFT_PROTOCOL, "PULL: slices %u and %u more, of %u", msg->first,
 			       msg->count, dense->store.stored_count);
 	}
 	unsigned place = state ? WF_PLACE_STATE + msg->state_idx : WF_PLACE_VALUES;
-	if (place >= lane->place_count || !wf_answer_places_has(&peer->places, place)) {
+	if (place >= lane->job.place_count || !wf_answer_places_has(&peer->places, place)) {
 		return wf_fail(WEFT_PROTOCOL, "PULL: nothing was granted to answer into");
 	}
 	const char *why = NULL;

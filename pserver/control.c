@@ -38,7 +38,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 		peer->farewell.is_over = true;
 		return WEFT_OK;
 	}
-	if (!lane->ready) {
+	if (!lane->job.is_ready) {
 		return wf_fail(WEFT_PROTOCOL, "GOODBYE: before the job has begun");
 	}
 	peer->farewell.answer_due = true;
@@ -49,7 +49,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 	peer->state = WF_PEER_GONE;
 	peer->member.left = true;
 	lane->gone_count++;
-	bool owes = lane->owed != NULL && peer->trainer == 0;
+	bool owes = lane->job.owed != NULL && peer->trainer == 0;
 	if (owes || wf_order_others_need(&lane->order, &peer->member) ||
 	    (lane->reduction.since_ns != 0 && wf_reduce_lacks(lane, peer))) {
 		wf_lane_fail(
@@ -143,7 +143,7 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (lane->state == WF_LANE_FAILED) {
 		return peer->abort_due && !flush_abort(lane, peer);
 	}
-	if (!lane->ready) {
+	if (!lane->job.is_ready) {
 		return false;
 	}
 	if (wf_beat_speaks(&peer->beat) && !wf_peer_beat_flush(lane, peer)) {

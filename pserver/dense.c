@@ -155,12 +155,12 @@ alloc_memory(struct wf_lane *lane)
 		return taken;
 	}
 	dense->uninitialised = store->stored_count;
-	lane->unit_count = store->stored_count;
-	lane->place_count = WF_PLACE_STATE + WF_STATE_MAX + store->wire_shift;
-	lane->owed = store->stored_count > 0 ? "the initial values from trainer 0" : NULL;
+	lane->job.unit_count = store->stored_count;
+	lane->job.place_count = WF_PLACE_STATE + WF_STATE_MAX + store->wire_shift;
+	lane->job.owed = store->stored_count > 0 ? "the initial values from trainer 0" : NULL;
 	dense->init = (struct wf_msg_init){.sections = 1};
-	lane->has_steps = store->pushable_count > 0;
-	lane->needs_all = needs_all(lane);
+	lane->job.has_steps = store->pushable_count > 0;
+	lane->job.needs_all = needs_all(lane);
 	taken = store->stored_count == 0 ? WEFT_OK : open_memory(lane);
 	taken = taken == WEFT_OK ? wf_features_open(lane) : taken;
 	return taken == WEFT_OK && dense->async.count > 0 ? wf_async_alloc(lane) : taken;
@@ -265,14 +265,14 @@ on_job(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_job *msg)
 {
 	struct wf_dense *dense = lane->own;
 	if (!peer->loading.is_due || msg->total_bytes != lane->admission.first.job_bytes ||
-	    msg->offset != lane->job_received) {
+	    msg->offset != lane->job.received_bytes) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "JOB: bytes %" PRIu64 " of %" PRIu64 " were not asked for",
 			       msg->offset, msg->total_bytes);
 	}
 	memcpy(dense->job_bytes + msg->offset, msg->bytes, msg->byte_count);
-	lane->job_received += msg->byte_count;
-	if (lane->job_received < lane->admission.first.job_bytes) {
+	lane->job.received_bytes += msg->byte_count;
+	if (lane->job.received_bytes < lane->admission.first.job_bytes) {
 		return WEFT_OK;
 	}
 	enum weft_status st = accept_job(lane);

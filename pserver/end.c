@@ -22,7 +22,7 @@ wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes)
 bool
 wf_lane_may_warn(struct wf_lane *lane)
 {
-	return wf_log_limit_pass(&lane->warnings, wf_now_ns(lane->env), WF_NS_PER_S);
+	return wf_log_limit_pass(&lane->turned_away.warnings, wf_now_ns(lane->env), WF_NS_PER_S);
 }
 
 void

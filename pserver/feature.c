@@ -92,7 +92,7 @@ wf_features_recv(struct wf_lane *lane, struct wf_peer *peer, const struct wf_hea
 		 const uint8_t *body)
 {
 	const struct wf_feature *feature = find_on(features_of(lane), head->type);
-	if (feature != NULL && lane->ready && head->type != 0) {
+	if (feature != NULL && lane->job.is_ready && head->type != 0) {
 		return feature->hooks->recv(feature, lane, peer, head, body);
 	}
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(known); i++) {

@@ -45,7 +45,7 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	}
 	lane->env = opts->env;
 	lane->opts = *opts;
-	lane->warnings.most = WARNINGS_PER_S;
+	lane->turned_away.warnings.most = WARNINGS_PER_S;
 	lane->service = opts->service != NULL ? opts->service : &wf_dense_service;
 	wf_turn_init(&lane->turn, opts->env, lane, opts->spin_ns);
 	lane->turn.awaits_done = true;
@@ -83,7 +83,7 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 static void
 log_suppressed(struct wf_lane *lane, uint64_t now)
 {
-	uint64_t unsaid = wf_log_limit_unsaid(&lane->warnings, now);
+	uint64_t unsaid = wf_log_limit_unsaid(&lane->turned_away.warnings, now);
 	if (unsaid > 0) {
 		wf_log(lane->env, WF_LOG_WARN,
 		       "lane %u: %" PRIu64 " more connections were refused or closed than the log "
@@ -244,8 +244,8 @@ check_loading(struct wf_lane *lane, struct wf_peer *peer, uint64_t now)
 		return;
 	}
 	(void)wf_fail(WEFT_TIMEOUT, "JOB: %" PRIu64 " of %" PRIu64 " bytes came in time",
-		      lane->job_received, lane->admission.first.job_bytes);
-	if (lane->job_received == 0 && now < lane->admission.deadline_ns) {
+		      lane->job.received_bytes, lane->admission.first.job_bytes);
+	if (lane->job.received_bytes == 0 && now < lane->admission.deadline_ns) {
 		wf_peer_end_path(peer);
 	} else {
 		wf_lane_offence(lane, peer);
@@ -291,23 +291,24 @@ check_running(struct wf_lane *lane, uint64_t now)
 static void
 report_strangers(struct wf_lane *lane, uint64_t now)
 {
-	if (now < lane->strangers_look_ns) {
+	if (now < lane->turned_away.strangers_look_ns) {
 		return;
 	}
-	lane->strangers_look_ns = now + STRANGERS_PERIOD_NS;
+	lane->turned_away.strangers_look_ns = now + STRANGERS_PERIOD_NS;
 	wf_lane_report_gather(lane);
 	const struct wf_transport_info *info = &lane->report.info;
-	uint64_t news = info->strangers_refused - lane->strangers_said;
+	uint64_t news = info->strangers_refused - lane->turned_away.strangers_said;
 	if (news == 0) {
 		return;
 	}
-	lane->strangers_said = info->strangers_refused;
+	lane->turned_away.strangers_said = info->strangers_refused;
 	if (wf_lane_may_warn(lane)) {
 		wf_log(lane->env, WF_LOG_WARN,
 		       "lane %u: closed the connection of a stranger: %s; %" PRIu64 " so far",
 		       lane->opts.idx, info->last_stranger, info->strangers_refused);
 	} else {
-		lane->warnings.unsaid += news - 1; /* one is counted: each of them, once */
+		lane->turned_away.warnings.unsaid +=
+			news - 1; /* one is counted: each of them, once */
 	}
 }
 

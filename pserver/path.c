@@ -59,9 +59,9 @@ wf_path_park(struct wf_lane *lane, struct wf_peer *peer)
 void
 wf_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 {
-	WF_ASSERT(lane->ready && peer->slots.held == 0);
+	WF_ASSERT(lane->job.is_ready && peer->slots.held == 0);
 	peer->opening.grant_due = peer->slots.count > 0;
-	wf_cursor_begin(&peer->opening.resume, lane->unit_count);
+	wf_cursor_begin(&peer->opening.resume, lane->job.unit_count);
 	if (lane->service->path_begins != NULL) {
 		lane->service->path_begins(lane, peer);
 	}
@@ -85,7 +85,7 @@ wf_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 enum weft_status
 wf_path_recv_grant(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_grant *msg)
 {
-	return wf_answer_places_recv(&peer->places, msg, lane->place_count);
+	return wf_answer_places_recv(&peer->places, msg, lane->job.place_count);
 }
 
 enum weft_status
@@ -132,7 +132,7 @@ flush_resume(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_msg_steps *msg = &lane->windows.steps;
 	wf_cursor_fill(&peer->opening.resume, msg);
 	msg->step = peer->member.step_next - 1;
-	msg->initialised = lane->owed == NULL;
+	msg->initialised = lane->job.owed == NULL;
 	for (uint32_t i = 0; i < msg->count; i++) {
 		msg->step_of[i] = lane->service->next(lane, peer, msg->first + i) - 1;
 	}
@@ -142,7 +142,7 @@ flush_resume(struct wf_lane *lane, struct wf_peer *peer)
 	}
 	wf_cursor_advance(&peer->opening.resume, msg);
 	if (!wf_cursor_is_open(&peer->opening.resume)) {
-		wf_cursor_begin(&peer->opening.have, lane->unit_count);
+		wf_cursor_begin(&peer->opening.have, lane->job.unit_count);
 	}
 	return true;
 }
@@ -178,10 +178,10 @@ wf_path_gather(struct wf_lane *lane)
 {
 	const struct wf_windows *windows = &lane->windows;
 	uint64_t held = 0;
-	for (uint32_t i = 0; lane->ready && i < lane->peer_count; i++) {
+	for (uint32_t i = 0; lane->job.is_ready && i < lane->peer_count; i++) {
 		held += lane->peer[i].slots.held;
 	}
-	bool open = lane->ready && windows->slot_bytes > 0;
+	bool open = lane->job.is_ready && windows->slot_bytes > 0;
 	uint64_t granted = open ? (uint64_t)lane->peer_count * lane->opts.slot_count : 0;
 	wf_stats_set(&lane->stats, WF_LANE_SLOT_USED_COUNT, held);
 	wf_stats_set(&lane->stats, WF_LANE_SLOT_GRANTED_COUNT, granted);

@@ -63,7 +63,7 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 		return WEFT_OK;
 	}
 	/* Without steps of its own the lane knows nothing but that there are not so many. */
-	uint64_t next = lane->has_steps ? peer->member.step_next : INT64_MAX;
+	uint64_t next = lane->job.has_steps ? peer->member.step_next : INT64_MAX;
 	if (msg->step >= next) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "REDUCE %" PRIu64 ": of step %" PRIu64 ", begun are %" PRIu64,

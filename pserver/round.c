@@ -256,7 +256,7 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 		.pass = msg->pass,
 		.out = (msg->flags & WF_STEP_OUT_OF_DATA) != 0,
 	};
-	if (!lane->ready || dense->uninitialised > 0 || dense->store.pushable_count == 0) {
+	if (!lane->job.is_ready || dense->uninitialised > 0 || dense->store.pushable_count == 0) {
 		return wf_fail(WEFT_PROTOCOL, "STEP %" PRIu64 ": this lane waits for no step",
 			       msg->step);
 	}
@@ -303,7 +303,7 @@ wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_in
 	struct wf_msg_init *init = &dense->init;
 	bool again = msg->step == init->step && msg->samples == init->samples &&
 		     msg->sections == init->sections;
-	if (peer->trainer != 0 || !lane->ready || (!again && !is_fresh(lane))) {
+	if (peer->trainer != 0 || !lane->job.is_ready || (!again && !is_fresh(lane))) {
 		return wf_fail(WEFT_PROTOCOL, "INIT: from trainer %u, after %u of %u slices",
 			       peer->trainer, dense->store.stored_count - dense->uninitialised,
 			       dense->store.stored_count);
@@ -354,7 +354,7 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 	}
 	WF_ASSERT(dense->uninitialised > 0);
 	if (--dense->uninitialised == 0) {
-		lane->owed = NULL;
+		lane->job.owed = NULL;
 	}
 	for (uint32_t t = 0; t < lane->peer_count && dense->uninitialised == 0; t++) {
 		wf_peer_due(&lane->peer[t]); /* its INIT */
@@ -396,7 +396,7 @@ check_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
 	uint32_t tag = put->tag;
 	struct wf_dense *dense = lane->own;
 	uint32_t ordinal = tag_ordinal(lane, tag);
-	if (!lane->ready || ordinal >= dense->store.stored_count) {
+	if (!lane->job.is_ready || ordinal >= dense->store.stored_count) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: slice %u of %u", ordinal,
 			       dense->store.stored_count);
 	}

@@ -237,6 +237,26 @@ struct wf_absentee {
 	char why[WF_REASON_BYTES];
 };
 
+/* Lines about connections that are refused or closed: it costs their peers nothing to come. */
+struct wf_turned_away {
+	struct wf_log_limit warnings;
+	uint64_t strangers_look_ns; /* next look at the transport's counters */
+	uint64_t strangers_said;
+};
+
+/* The job as the service has it from its description. */
+struct wf_described {
+	uint64_t received_bytes; /* of the description, of first.job_bytes */
+	bool is_ready;           /* all of it is here, and the memory is taken */
+	/* As the service says when the job is ready. */
+	bool has_steps; /* trainers say steps here */
+	/* No step of the job ends without every trainer, and no reduce. */
+	bool needs_all;
+	uint32_t unit_count;  /* units whose steps RESUME and HAVE tell of */
+	uint32_t place_count; /* places that a trainer may grant */
+	const char *owed;     /* what trainer 0 owes before the first step; NULL: nothing */
+};
+
 /* What is known of trainers that the job waits for: absent.c's. */
 struct wf_absences {
 	struct wf_absentee known[WF_ABSENTEES_MAX]; /* the first `count` */
@@ -265,23 +285,15 @@ struct wf_lane {
 
 	/* Job. */
 	struct wf_admission admission;
-	uint64_t job_received; /* bytes of the description, of first.job_bytes */
-	bool ready;            /* the description is here, and the memory is taken */
+	struct wf_described job;
 
 	/* [peer_count]. Nobody has touched those that have not begun, so that they take addresses
 	 * and no memory: the number is a stranger's word. All zeroes is ABSENT. */
 	struct wf_peer *peer;
 	struct wf_windows windows; /* the peers' */
-	/* As the service says when the job is ready. */
-	uint32_t unit_count;   /* units whose steps RESUME and HAVE tell of */
-	uint32_t place_count;  /* places that a trainer may grant */
-	const char *owed;      /* what trainer 0 owes before the first step; NULL: nothing */
-	uint32_t peer_count;   /* trainers of the job; 0: no job */
-	uint32_t gone_count;   /* of them, who said GOODBYE */
-	struct wf_order order; /* of peers' members */
-	bool has_steps;        /* trainers say steps here */
-	/* No step of the job ends without every trainer, and no reduce: as its description says. */
-	bool needs_all;
+	uint32_t peer_count;       /* trainers of the job; 0: no job */
+	uint32_t gone_count;       /* of them, who said GOODBYE */
+	struct wf_order order;     /* of peers' members */
 	struct wf_reduction reduction;
 
 	struct wf_held_hellos held;
@@ -289,9 +301,7 @@ struct wf_lane {
 
 	struct wf_wait_gate wait_gate[WF_STEP_WAIT_COUNT]; /* of "waits for" lines */
 	struct wf_beat_clock beats;
-	struct wf_log_limit warnings;
-	uint64_t strangers_look_ns; /* next look at the transport's counters */
-	uint64_t strangers_said;
+	struct wf_turned_away turned_away;
 	struct wf_stats stats;
 	struct wf_hist step_time;
 	struct wf_report report;

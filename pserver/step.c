@@ -87,7 +87,7 @@ is_starting(const struct wf_lane *lane)
 			return true;
 		}
 	}
-	return !lane->ready || lane->owed != NULL;
+	return !lane->job.is_ready || lane->job.owed != NULL;
 }
 
 /* Whoever has done its part waits for the others from then on. While nobody has, nobody waits as
@@ -121,8 +121,8 @@ wf_step_waits_on(const struct wf_lane *lane, enum wf_step_wait kind, const struc
 {
 	switch (kind) {
 	case WF_STEP_WAIT_START: /* what is owed is trainer 0's, or the description somebody's */
-		return lane->ready ? peer->trainer == 0 && lane->owed != NULL
-				   : peer->loading.is_due;
+		return lane->job.is_ready ? peer->trainer == 0 && lane->job.owed != NULL
+					  : peer->loading.is_due;
 	case WF_STEP_WAIT_HOLDS:
 		return is_held_up_by(lane, peer);
 	case WF_STEP_WAIT_STEP:
@@ -139,7 +139,7 @@ wf_step_waits_since(const struct wf_lane *lane, enum wf_step_wait kind)
 	if (kind == WF_STEP_WAIT_START) {
 		return is_starting(lane) ? lane->admission.start_ns : 0;
 	}
-	if (!lane->ready) {
+	if (!lane->job.is_ready) {
 		return 0;
 	}
 	switch (kind) {
@@ -196,7 +196,7 @@ start_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 		}
 		return;
 	}
-	const char *owed = lane->ready ? lane->owed : "its description";
+	const char *owed = lane->job.is_ready ? lane->job.owed : "its description";
 	(void)snprintf(out, bytes, "the job waits for %s", owed);
 }
 

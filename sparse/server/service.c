@@ -146,7 +146,7 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct w
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_sparse_peer *own = peer->own;
 	const struct wf_incoming *incoming = &own->incoming;
-	if (!lane->ready || incoming->kind == WF_INCOMING_NONE) {
+	if (!lane->job.is_ready || incoming->kind == WF_INCOMING_NONE) {
 		return wf_fail(WEFT_PROTOCOL, "PUT: no part was announced");
 	}
 	uint32_t part = wf_tag_slot(tag) / sparse->size.slot_count;
@@ -226,7 +226,7 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	own->nack_count = 0;
 	own->applied_due = false;
 	peer->member.held_since_ns = 0;
-	if (!lane->ready) {
+	if (!lane->job.is_ready) {
 		return;
 	}
 	wf_push_path_ends(lane, peer);
@@ -248,7 +248,8 @@ wf_sparse_service_table(const struct wf_lane *lane, uint32_t table)
 {
 	const struct wf_sparse *sparse = lane->own;
 	WF_ASSERT(lane->service == &wf_sparse_service);
-	return lane->ready && table < sparse->desc_count ? sparse->served[table].table : NULL;
+	return lane->job.is_ready && table < sparse->desc_count ? sparse->served[table].table
+								: NULL;
 }
 
 const struct wf_lane_service wf_sparse_service = {

@@ -504,7 +504,7 @@ wf_pull_done(struct wf_lane *lane, uint64_t cookie)
 {
 	const struct wf_sparse *sparse = lane->own;
 	uint32_t number = (uint32_t)(cookie - 1);
-	WF_ASSERT(lane->ready && number / sparse->size.slot_count < lane->peer_count);
+	WF_ASSERT(lane->job.is_ready && number / sparse->size.slot_count < lane->peer_count);
 	struct wf_peer *peer = &lane->peer[number / sparse->size.slot_count];
 	struct wf_sparse_peer *own = peer->own;
 	own->answer_busy[number % sparse->size.slot_count] = false;

@@ -13,7 +13,7 @@ wf_sparse_gather(struct wf_lane *lane)
 	const struct wf_sparse *sparse = lane->own;
 	struct wf_stats *stats = &lane->stats;
 	uint64_t kept = 0;
-	for (uint32_t i = 0; lane->ready && i < lane->peer_count; i++) {
+	for (uint32_t i = 0; lane->job.is_ready && i < lane->peer_count; i++) {
 		kept += sparse->peer[i].push.keep_used;
 	}
 	wf_stats_set(stats, WF_LANE_PARK_USED_BYTES, kept);
@@ -91,7 +91,7 @@ wf_sparse_lines(struct wf_lane *lane, bool job_ends)
 {
 	const struct wf_sparse *sparse = lane->own;
 	(void)job_ends;
-	for (uint32_t i = 0; lane->ready && i < sparse->desc_count; i++) {
+	for (uint32_t i = 0; lane->job.is_ready && i < sparse->desc_count; i++) {
 		if (sparse->served[i].table != NULL) {
 			describe_table(lane, i);
 		}

@@ -271,7 +271,7 @@ accept_tables(struct wf_lane *lane)
 		return st;
 	}
 	if (wf_tables_digest(&sparse->tables) != first->tensors_digest ||
-	    lane->job_received != first->job_bytes) {
+	    lane->job.received_bytes != first->job_bytes) {
 		return wf_fail(WEFT_MISMATCH, "tables and hello of trainer %u differ",
 			       first->trainer_id);
 	}
@@ -283,11 +283,11 @@ accept_tables(struct wf_lane *lane)
 	for (uint32_t i = 0; i < sparse->desc_count && st == WEFT_OK; i++) {
 		st = serve_table(lane, i);
 	}
-	lane->has_steps = true;
-	lane->unit_count = 1;
-	lane->place_count = 1;
+	lane->job.has_steps = true;
+	lane->job.unit_count = 1;
+	lane->job.place_count = 1;
 	lane->windows.held_bytes = sparse->size.held_bytes;
-	lane->needs_all = !wf_sparse_is_async(sparse);
+	lane->job.needs_all = !wf_sparse_is_async(sparse);
 	lane->order.own_steps = wf_sparse_is_async(sparse);
 	sparse->async.terms = wf_order_terms_of(&lane->order, sparse->tables.discard_ratio,
 						sparse->tables.mode == WEFT_SPARSE_BOUNDED,
@@ -343,10 +343,10 @@ wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer, const struct wf_h
 		   const struct wf_sparse_table *msg)
 {
 	struct wf_sparse *sparse = lane->own;
-	bool first = lane->job_received == 0;
+	bool first = lane->job.received_bytes == 0;
 	uint32_t next = first ? 0 : sparse->desc_received;
 	if (!peer->loading.is_due || msg->idx != next ||
-	    head->body_bytes > lane->admission.first.job_bytes - lane->job_received) {
+	    head->body_bytes > lane->admission.first.job_bytes - lane->job.received_bytes) {
 		return wf_fail(WEFT_PROTOCOL, "TABLE: number %u of %u was not asked for", msg->idx,
 			       msg->table_count);
 	}
@@ -365,7 +365,7 @@ wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer, const struct wf_h
 			       msg->idx);
 	}
 	sparse->desc[sparse->desc_received++] = msg->table;
-	lane->job_received += head->body_bytes;
+	lane->job.received_bytes += head->body_bytes;
 	if (sparse->desc_received < sparse->desc_count) {
 		return WEFT_OK;
 	}

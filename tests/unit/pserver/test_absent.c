@@ -219,7 +219,7 @@ refused_where_no_steps_are(struct stage *stage)
 	puppet_meet(zero);
 	puppet_initialise(zero);
 	stage_settle(stage);
-	CHECK(stage, !stage->lane[lane]->has_steps);
+	CHECK(stage, !stage->lane[lane]->job.has_steps);
 	if (stage->opts.all_static) {
 		puppet_reduce(zero, 1, 0, 0);
 	}
