@@ -136,7 +136,7 @@ struct wf_link_to_send {
 struct wf_link {
 	struct wf_link_end *end;
 	const struct wf_link_ops *ops; /* of the service that it carries */
-	uint32_t idx;                  /* in core->link: dense lanes, then those of the service */
+	uint32_t idx;                  /* of the session: dense lanes, then those of the service */
 	uint32_t pserver_idx, lane_idx;
 	struct wf_host host;
 	enum wf_link_state state;
