@@ -157,4 +157,6 @@ def main():
     except ImportError:
         print("SKIPPED: NumPy is not there: apt-get install python3-numpy")
         sys.exit(77)
+    # A shell starts programs in the background with SIGINT ignored, and their children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(verbosity=2)
