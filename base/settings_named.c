@@ -228,7 +228,7 @@ wf_opts_read(const char *name, const void *given, size_t least, void *own, size_
 	for (size_t i = own_bytes; i < bytes; i++) {
 		if (((const unsigned char *)given)[i] != 0) {
 			return wf_fail(WEFT_INVALID,
-				       "%s of %zu bytes says something at byte %zu that this "
+				       "%s of %zu bytes has a value at byte %zu that this "
 				       "library, whose struct has %zu, does not know; use a newer "
 				       "library, or leave that field 0",
 				       name, bytes, i, own_bytes);

@@ -347,7 +347,7 @@ wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_p
 	}
 	wf_peer_due(peer);
 	if (why != NULL && own->pulls.nack_due) {
-		return wf_fail(WEFT_PROTOCOL, "PULL: %s, as was just said", why);
+		return wf_fail(WEFT_PROTOCOL, "PULL: %s, as the NACK before said", why);
 	}
 	if (why != NULL) {
 		own->pulls.nack = (struct wf_msg_nack){

@@ -32,7 +32,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 		return st;
 	}
 	if (msg.ack && (peer->state != WF_PEER_GONE || peer->farewell.answer_due)) {
-		return wf_fail(WEFT_PROTOCOL, "GOODBYE: acknowledged one that was not said");
+		return wf_fail(WEFT_PROTOCOL, "GOODBYE: it acknowledges one that was never sent");
 	}
 	if (msg.ack) {
 		peer->farewell.is_over = true;

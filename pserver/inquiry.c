@@ -53,7 +53,7 @@ recv_report(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer 
 	if (msg.trainer >= lane->peer_count || inquiry->is_due) {
 		return wf_fail(WEFT_PROTOCOL, "REPORT: of trainer %u of %u%s", msg.trainer,
 			       lane->peer_count,
-			       inquiry->is_due ? ", before the one asked for was told" : "");
+			       inquiry->is_due ? ", before the last one was answered" : "");
 	}
 	inquiry->asked = msg;
 	inquiry->is_due = true;

@@ -161,8 +161,8 @@ recv_norm(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *p
 	bool same = memcmp(msg.word, norm->sum.word, sizeof(msg.word)) == 0;
 	if (!takes_part(lane, peer) || (known ? !same : !waits(norm, lane))) {
 		return wf_fail(WEFT_PROTOCOL, "NORM: of step %" PRIu64 ": %s", step,
-			       known ? "another sum than the one told before"
-				     : "before this lane's share of it was told");
+			       known ? "another sum than the one sent before"
+				     : "before this lane has sent its share of it");
 	}
 	if (known) {
 		return WEFT_OK;

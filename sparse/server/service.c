@@ -25,7 +25,7 @@ has(struct wf_lane *lane, struct wf_peer *peer, uint32_t unit, uint64_t next, ui
 	uint64_t heard = next > 0 ? next - 1 : 0;
 	if (next > begun + 1) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "HAVE: step %" PRIu64 " was applied, it says, and %" PRIu64
+			       "HAVE: step %" PRIu64 " was applied, it says, but %" PRIu64
 			       " is the last it has begun",
 			       heard, begun);
 	}

@@ -361,7 +361,7 @@ wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer, const struct wf_h
 	    msg->mode != sparse->tables.mode || msg->staleness != sparse->tables.staleness ||
 	    msg->discard_ratio != sparse->tables.discard_ratio) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "TABLE: number %u says other settings of the job than number 0",
+			       "TABLE: number %u has other settings of the job than number 0",
 			       msg->idx);
 	}
 	sparse->desc[sparse->desc_received++] = msg->table;

@@ -50,7 +50,7 @@ mismatch() {
 	[ "$code" -eq 0 ] || fail "pserver: exit code $code"
 }
 mismatch tcp shm "--transport=shm here, but the peer uses tcp only; start it with --transport=auto or shm"
-mismatch shm tcp "the listener demands --transport=shm, who connects excludes it; start both with auto or shm"
+mismatch shm tcp "the listener demands --transport=shm, the connecting end excludes it; start both with auto or shm"
 
 # Without RDMA devices auto says nothing about them, and verbs ends at once, with one line.
 if [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ]; then

@@ -218,18 +218,20 @@ explain_demand(struct wf_paths *t, const struct wf_path_head *hello, struct wf_p
 				       : "it demands a path that is excluded here; start both with "
 					 "--transport=auto");
 	} else if (no->reason == WF_PATH_OTHER_HOST) {
-		(void)snprintf(no->text, bytes,
-			       "the listener demands --transport=%s, who connects is on another "
-			       "host; use auto or tcp",
-			       t->asked);
+		(void)snprintf(
+			no->text, bytes,
+			"the listener demands --transport=%s, the connecting end is on another "
+			"host; use auto or tcp",
+			t->asked);
 	} else if (no->reason == WF_PATH_PEER_LEFT && hello->text[0] != '\0') {
 		(void)snprintf(no->text, bytes, "the listener demands --transport=%s; %.80s",
 			       t->asked, hello->text);
 	} else if (no->reason == WF_PATH_PEER_LEFT) {
-		(void)snprintf(no->text, bytes,
-			       "the listener demands --transport=%s, who connects excludes it; "
-			       "start both with auto or %s",
-			       t->asked, t->asked);
+		(void)snprintf(
+			no->text, bytes,
+			"the listener demands --transport=%s, the connecting end excludes it; "
+			"start both with auto or %s",
+			t->asked, t->asked);
 	} else {
 		(void)snprintf(no->text, bytes, "%s", missing);
 	}

@@ -209,7 +209,7 @@ wf_shm_shake_read(struct wf_shm_conn *c)
 		} else if (mail.wake) {
 			continue;
 		} else if (c->life.state == WF_LIFE_WAITING) {
-			wf_life_down(&c->life, WEFT_PROTOCOL, "spoke before it was answered");
+			wf_life_down(&c->life, WEFT_PROTOCOL, "sent data before it was answered");
 		} else if (c->life.incoming) {
 			on_hello(c, &mail);
 		} else {

@@ -277,7 +277,7 @@ wf_tcp_waiting_read(struct wf_tcp_conn *c)
 		    head.service == WF_SERVICE_TRANSPORT && head.type == WF_TCP_CLOSE) {
 			wf_life_down(&c->life, WEFT_CLOSED, "closed by the peer");
 		} else {
-			wf_life_down(&c->life, WEFT_PROTOCOL, "spoke before it was answered");
+			wf_life_down(&c->life, WEFT_PROTOCOL, "sent data before it was answered");
 		}
 		return;
 	}

@@ -72,10 +72,11 @@ fail_listen(const struct sockaddr_storage *address, int err)
 	char text[WF_ADDRESS_TEXT_BYTES];
 	wf_address_format((const struct sockaddr *)address, text);
 	if (err == EADDRINUSE) {
-		return wf_fail(WEFT_UNAVAILABLE,
-			       "listen on %s: the port is in use; stop who uses it (ss -ltnp "
-			       "names it) or choose another port",
-			       text);
+		return wf_fail(
+			WEFT_UNAVAILABLE,
+			"listen on %s: the port is in use; stop the program that uses it (ss -ltnp "
+			"names it) or choose another port",
+			text);
 	}
 	if (err == EADDRNOTAVAIL || err == EAFNOSUPPORT) {
 		return wf_fail_errno(WEFT_UNAVAILABLE, err,

@@ -73,7 +73,8 @@ wf_verbs_caps_read(struct wf_verbs_device *dev)
 		err = lib->query_port(dev->context, 1, (struct _compat_ibv_port_attr *)&port);
 	}
 	if (err != 0) {
-		return wf_fail_errno(WEFT_IO, err, "%s: cannot be asked what it can", dev->name);
+		return wf_fail_errno(WEFT_IO, err, "%s: its capabilities cannot be read",
+				     dev->name);
 	}
 	caps->iwarp = dev->context->device->transport_type == IBV_TRANSPORT_IWARP;
 	caps->window_is_loose = attr.vendor_id == VENDOR_RXE && s->window != WF_VERBS_ON;

@@ -140,7 +140,7 @@ wf_verbs_connect_repeat(struct wf_verbs_conn *c, const char *why)
 	    c->link.dev->caps.iwarp) {
 		return false;
 	}
-	wf_log(c->t->medium.transport.env, WF_LOG_INFO, "verbs: %s is asked once more: %s",
+	wf_log(c->t->medium.transport.env, WF_LOG_INFO, "verbs: %s is tried once more: %s",
 	       c->life.peer, why);
 	c->attempt.repeated = true;
 	c->attempt.address_next--;

@@ -301,7 +301,8 @@ wf_verbs_link_undrained(struct wf_verbs_conn *c)
 	wf_verbs_queues_retire(c->link.queues);
 	if (++dev->undrained == WF_VERBS_UNDRAINED_MAX) {
 		wf_log(c->t->medium.transport.env, WF_LOG_WARN,
-		       "verbs: %s does not tell when a queue pair has ended (%u times within %llu "
+		       "verbs: %s does not report when a queue pair has ended (%u times within "
+		       "%llu "
 		       "ms): it is not waited for any more",
 		       dev->name, dev->undrained, WF_VERBS_DRAINED_NS / WF_NS_PER_MS);
 	}

@@ -16,7 +16,8 @@ fail_listen(const struct sockaddr_storage *address, int err)
 	wf_address_format((const struct sockaddr *)address, text);
 	if (err == EADDRINUSE) {
 		return wf_fail(WEFT_UNAVAILABLE,
-			       "listen on %s: the port is in use; stop who uses it (rdma resource "
+			       "listen on %s: the port is in use; stop the program that uses it "
+			       "(rdma resource "
 			       "show cm_id names it) or choose another port",
 			       text);
 	}

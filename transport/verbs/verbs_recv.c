@@ -266,7 +266,7 @@ on_frame(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx *
 		return violation(c, weft_last_error());
 	}
 	if (rx->frame.put_bytes < c->rx.put_bytes) { /* it is counted as received here */
-		return violation(c, "it says that it has written less than it said before");
+		return violation(c, "its count of what it has written goes backwards");
 	}
 	if (!on_credits(c, &rx->frame)) {
 		return violation(c, "it returns credits that it has not, or that are too few");
@@ -279,7 +279,7 @@ on_frame(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx *
 		return on_control(c, rx);
 	}
 	if (c->life.state < WF_LIFE_UP) {
-		return violation(c, "it speaks before it was answered");
+		return violation(c, "it sends data before it was answered");
 	}
 	return kind == WF_VERBS_PUT ? on_put(c, events, rx, discard)
 				    : on_message(c, events, rx, discard);

@@ -169,9 +169,10 @@ demands(struct conf *t)
 	CHECK(refused_by(t, "tcp", "shm",
 			 "--transport=shm here, but the peer uses tcp only; start it with "
 			 "--transport=auto or shm"));
-	CHECK(refused_by(t, "shm", "tcp",
-			 "the listener demands --transport=shm, who connects excludes it; start "
-			 "both with auto or shm"));
+	CHECK(refused_by(
+		t, "shm", "tcp",
+		"the listener demands --transport=shm, the connecting end excludes it; start "
+		"both with auto or shm"));
 	return true;
 }
 

@@ -725,7 +725,7 @@ static const struct act acts[] = {
 	ACT(norm_nobody_waits_for, "type 10: this lane has no clipping by the norm", PUSHED),
 	ACT(report_of_nobody, "REPORT: of trainer", PUSHED),
 	ACT(beat_of_garbage, "BEAT: flags is 255", PUSHED),
-	ACT(reports_at_once, "before the one asked for was told", PUSHED),
+	ACT(reports_at_once, "before the last one was answered", PUSHED),
 	ACT(credit_to_a_lane, "control message of type 10", PUSHED),
 	ACT(resume_to_a_lane, "control message of type 7", PUSHED),
 	ACT(reduce_that_skips_one, "REDUCE 5, the next is 1", PUSHED),

@@ -118,7 +118,7 @@ backwards_body(struct conf *t)
 	CHECK(conf_send_all(t, p.cc, 2, 300));
 	const struct seen *down = conf_await(t, p.server, p.sc, WF_EVENT_DOWN);
 	CHECK(down != NULL && down->status == WEFT_PROTOCOL);
-	CHECK(strstr(down->why, "less than it said before") != NULL);
+	CHECK(strstr(down->why, "goes backwards") != NULL);
 	wf_transport_query(p.server->transport, &info);
 	CHECK(info.bytes_received >= 100000);
 	return conf_await(t, p.client, p.cc, WF_EVENT_DOWN) != NULL;
