@@ -140,7 +140,7 @@ struct wf_opening {
 };
 
 /* GOODBYE: control.c's. */
-struct wf_farewell {
+struct wf_peer_farewell {
 	bool answer_due; /* on this path */
 	bool is_over;    /* GONE, and has heard that we know: it will not come back */
 };
@@ -174,7 +174,7 @@ struct wf_peer {
 
 	/* Path: forgotten at DOWN. */
 	struct wf_peer_loading loading;
-	struct wf_farewell farewell;
+	struct wf_peer_farewell farewell;
 	bool abort_due, absent_due;
 	struct wf_reduce_part reduce;
 };
