@@ -287,8 +287,12 @@ wf_shm_conn_of(struct wf_conn *conn)
 /* What epoll tells of a socket, once each. */
 #define WF_SHM_EDGES (EPOLLIN | EPOLLRDHUP | EPOLLET)
 
-/* shm_conn.c: what a connection does in each state, and how it ends. */
+/* shm_life.c: what a connection does in each state, and how it ends. */
 extern const struct wf_life_ops wf_shm_life_ops;
+/* One turn: whatever the state asks for. */
+void wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_events *events);
+
+/* shm_conn.c */
 /* What is not zero in a new connection. */
 void wf_shm_conn_init(struct wf_shm_conn *c);
 /* What a connection that has a peer needs. WEFT_NOMEM names the bytes. */
@@ -308,8 +312,6 @@ wf_shm_conn_rests(const struct wf_shm_conn *c)
 	return atomic_load_explicit(&cell->seq, memory_order_acquire) != c->rx.next + 1 &&
 	       atomic_load_explicit(&c->peer_end->closing, memory_order_acquire) == WF_SHM_OPEN;
 }
-/* One turn: whatever the state asks for. */
-void wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_events *events);
 /* Ring the doorbell, and wake the peer if it sleeps. */
 void wf_shm_conn_kick(struct wf_shm_conn *c);
 

@@ -15,14 +15,6 @@
 /* Where there is one connection, the others are only listeners and the eventfd. */
 #define TURNS_OF_ONE_MAX 64u
 
-void
-wf_tcp_watch_room(struct wf_tcp_conn *c, bool wanted)
-{
-	uint32_t mask = WF_TCP_EDGES | (wanted ? EPOLLOUT : 0u);
-	wf_loop_watch_change(&c->t->medium.loop, c->fd, mask, &c->source);
-	c->room_watched = wanted;
-}
-
 static void
 tcp_close(struct wf_transport *transport)
 {
@@ -46,23 +38,6 @@ on_wake(struct wf_loop *loop)
 		}
 	}
 	wf_look_up_reap(t->medium.transport.env, &t->orphans, false);
-}
-
-void
-wf_tcp_conn_notify(struct wf_loop_source *source, uint32_t mask)
-{
-	struct wf_tcp_conn *c = WF_LOOP_OWNER(source, struct wf_tcp_conn, source);
-	const uint32_t over = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
-	if ((mask & EPOLLOUT) != 0 && c->tx.error == 0) {
-		c->tx.writable = true;
-	}
-	if ((mask & (EPOLLIN | over)) != 0) {
-		c->rx.readable = true;
-	}
-	if ((mask & over) != 0) {
-		c->rx.hung_up = true;
-	}
-	wf_tcp_conn_ready(c);
 }
 
 static void

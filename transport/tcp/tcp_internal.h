@@ -146,13 +146,12 @@ wf_tcp_conn_of(struct wf_conn *conn)
 /* What epoll tells of a connection, once each. Of room to send only while there may be none. */
 #define WF_TCP_EDGES (EPOLLIN | EPOLLRDHUP | EPOLLET)
 
-/* tcp.c */
-void wf_tcp_watch_room(struct wf_tcp_conn *c, bool wanted);
-/* What epoll told of a connection. */
-void wf_tcp_conn_notify(struct wf_loop_source *source, uint32_t mask);
-
-/* tcp_conn.c: what a connection does in each state, and how it ends. */
+/* tcp_life.c: what a connection does in each state, and how it ends. */
 extern const struct wf_life_ops wf_tcp_life_ops;
+/* UP: what is posted leaves, what came is delivered. */
+void wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_events *events);
+
+/* tcp_conn.c */
 /* What is not zero in a new connection. */
 void wf_tcp_conn_init(struct wf_tcp_conn *c);
 /* Buffers of a connection that has a peer. WEFT_NOMEM names the bytes. */
@@ -166,8 +165,8 @@ wf_tcp_conn_ready(struct wf_tcp_conn *c)
 void wf_tcp_conn_close(struct wf_tcp_conn *c);
 /* Down for what errno says about the stream. */
 void wf_tcp_conn_broken(struct wf_tcp_conn *c, int err) __attribute__((cold));
-/* UP: what is posted leaves, what came is delivered. */
-void wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_events *events);
+/* Whether epoll tells of room to send. */
+void wf_tcp_watch_room(struct wf_tcp_conn *c, bool wanted);
 
 /* tcp_handshake.c */
 enum weft_status wf_tcp_connect(struct wf_transport *transport, const struct wf_host *to,
