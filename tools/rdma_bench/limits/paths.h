@@ -10,7 +10,7 @@ enum weft_status wf_bare_open(struct wf_peer_end *end, struct wf_peer_offer *off
 enum weft_status wf_bare_join(struct wf_peer_path *path,
 			      const struct wf_peer_offer *offer) WEFT_MUST_CHECK;
 
-/* A path of `bytes`, zeroed but for what `ops` and `end` say; free(3) gives it back. */
+/* path.c: a path of `bytes`, zeroed but for what `ops` and `end` say; free(3) gives it back. */
 enum weft_status wf_bare_create(struct wf_peer_end *end, const struct wf_peer_path_ops *ops,
 				size_t bytes, struct wf_peer_path **out) WEFT_MUST_CHECK;
 /* The other way. */
