@@ -22,7 +22,7 @@ wf_medium_init(struct wf_medium *medium, const struct wf_transport_ops *transpor
 	medium->ops = ops;
 	wf_loop_init(&medium->loop, opts->env, NULL);
 	medium->loop.owner = opts->loop;
-	medium->loop.told = &medium->transport.told;
+	medium->loop.member.told = &medium->transport.told;
 	wf_places_init(&medium->places, opts->conn_max, opts->newcomer_max);
 }
 

@@ -42,20 +42,20 @@ join(struct wf_loop *loop, struct wf_loop *owner)
 {
 	WF_ASSERT(owner->epoll_fd >= 0 && owner->owner == NULL);
 	loop->epoll_fd = owner->epoll_fd;
-	loop->member_next = owner->member_first;
-	owner->member_first = loop;
+	loop->member.next = owner->member.first;
+	owner->member.first = loop;
 }
 
 /* Accepts one that has not joined. */
 static void
 leave(struct wf_loop *loop, struct wf_loop *owner)
 {
-	struct wf_loop **at = &owner->member_first;
+	struct wf_loop **at = &owner->member.first;
 	while (*at != NULL && *at != loop) {
-		at = &(*at)->member_next;
+		at = &(*at)->member.next;
 	}
 	if (*at != NULL) {
-		*at = loop->member_next;
+		*at = loop->member.next;
 	}
 }
 
@@ -77,7 +77,7 @@ wf_loop_open(struct wf_loop *loop)
 void
 wf_loop_close(struct wf_loop *loop)
 {
-	WF_ASSERT(loop->member_first == NULL);
+	WF_ASSERT(loop->member.first == NULL);
 	if (loop->owner != NULL) {
 		leave(loop, loop->owner);
 		wf_loop_unwatch(loop, loop->wake_fd); /* a task may have a duplicate of it */
@@ -124,15 +124,16 @@ notice(struct wf_loop *loop, struct wf_loop_source *source)
 	if (other == loop->owner) {
 		return true; /* it has nothing but kicks, and they have done what they are for */
 	}
-	other->noticed = true;
-	if (loop->told != NULL) {
-		*loop->told = true;
+	other->member.noticed = true;
+	if (loop->member.told != NULL) {
+		*loop->member.told = true;
 	}
-	if (other->apart && source == &other->wake_source) { /* which nobody will be told again */
-		other->woken = true;
+	if (other->member.apart &&
+	    source == &other->wake_source) { /* which nobody will be told again */
+		other->member.woken = true;
 		other->state = wf_loop_is_armed(other) ? WF_LOOP_LOOKING : WF_LOOP_ASLEEP;
 	}
-	return !other->apart;
+	return !other->member.apart;
 }
 
 __attribute__((always_inline)) static inline void
@@ -144,8 +145,8 @@ dispatch(struct wf_loop *loop, const struct epoll_event *event, int count)
 			source->notify(source, event[i].events);
 		}
 	}
-	if (loop->woken) {
-		loop->woken = false;
+	if (loop->member.woken) {
+		loop->member.woken = false;
 		wake(loop);
 	}
 	loop->look_turn = loop->turn;

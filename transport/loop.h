@@ -86,6 +86,19 @@ enum wf_loop_state {
 	WF_LOOP_LOOKING,
 };
 
+/* Loops that share an epoll descriptor: the owner's, which has a list of the others. */
+struct wf_loop_member {
+	struct wf_loop *first; /* owner: who came last is first */
+	struct wf_loop *next;
+	/* A look of another one found something of it. Cleared by who polls it next. */
+	bool noticed;
+	/* Its sources read what they are told of, and its descriptors stay readable until then:
+	 * they are called in a look of its own only. */
+	bool apart;
+	bool woken; /* apart: on_wake is due in the next look of its own */
+	bool *told; /* set where its look found something of another one; NULL: nobody asks */
+};
+
 struct wf_loop {
 	struct wf_env *env; /* lent until close */
 	int epoll_fd;       /* the descriptor that a caller sleeps on */
@@ -93,16 +106,8 @@ struct wf_loop {
 	struct wf_loop_source wake_source;
 	void (*on_wake)(struct wf_loop *loop); /* after a write to wake_fd; NULL: nothing */
 
-	struct wf_loop *owner;        /* whose epoll descriptor it shares; NULL: it has its own */
-	struct wf_loop *member_first; /* owner: who came last is first */
-	struct wf_loop *member_next;
-	/* Member: a look of another one found something of it. Cleared by who polls it next. */
-	bool noticed;
-	/* Member: its sources read what they are told of, and its descriptors stay readable until
-	 * then: they are called in a look of its own only. */
-	bool apart;
-	bool woken; /* apart: on_wake is due in the next look of its own */
-	bool *told; /* set where its look found something of another one; NULL: nobody asks */
+	struct wf_loop *owner; /* whose epoll descriptor it shares; NULL: it has its own */
+	struct wf_loop_member member;
 
 	enum wf_loop_state state;
 	/* This poll leaves work that no descriptor and no deadline tells of. The medium's to set,

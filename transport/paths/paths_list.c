@@ -53,11 +53,11 @@ open_inner(struct wf_paths *t, struct wf_path *path, const char *item)
 	opts.loop = t->shares ? &t->loop : NULL;
 	enum weft_status st = path->kind->rdma ? wf_rdma_present() : WEFT_OK;
 	path->quiet = st == WEFT_UNAVAILABLE;
-	const struct wf_loop *last = t->loop.member_first;
+	const struct wf_loop *last = t->loop.member.first;
 	if (st == WEFT_OK) {
 		st = wf_transport_open(item, &opts, &path->inner);
 	}
-	path->loop = t->loop.member_first != last ? t->loop.member_first : NULL;
+	path->loop = t->loop.member.first != last ? t->loop.member.first : NULL;
 	return st;
 }
 

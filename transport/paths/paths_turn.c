@@ -221,7 +221,7 @@ poll_path(struct wf_paths *t, struct wf_path *path, struct wf_event *events, uns
 		arm_again(t, path);
 	}
 	if (path->loop != NULL) {
-		path->loop->noticed = false;
+		path->loop->member.noticed = false;
 	}
 	enum weft_status st =
 		path->inner->ops->poll(path->inner, events + *count, max - *count, &got);
@@ -241,7 +241,7 @@ is_wanted(const struct wf_paths *t, const struct wf_path *path, bool all)
 	if (path->loop == NULL) {
 		return all || (t->turn.armed && !path->asleep);
 	}
-	return !path->asleep || path->loop->noticed || path->armed_ns <= t->turn.now_ns;
+	return !path->asleep || path->loop->member.noticed || path->armed_ns <= t->turn.now_ns;
 }
 
 static enum weft_status
@@ -271,7 +271,7 @@ is_any_noticed(const struct wf_paths *t)
 {
 	bool any = false;
 	for (unsigned i = 0; i < t->path_count; i++) {
-		any |= t->path[i].loop != NULL && t->path[i].loop->noticed;
+		any |= t->path[i].loop != NULL && t->path[i].loop->member.noticed;
 	}
 	return any;
 }
@@ -286,7 +286,7 @@ try_to_rest(struct wf_paths *t)
 	for (unsigned i = 0; i < t->path_count && rests; i++) {
 		const struct wf_path *path = &t->path[i];
 		if (path->inner != NULL && path != t->turn.only) {
-			rests = path->asleep && path->loop != NULL && !path->loop->noticed;
+			rests = path->asleep && path->loop != NULL && !path->loop->member.noticed;
 			soonest_ns = path->armed_ns < soonest_ns ? path->armed_ns : soonest_ns;
 		}
 	}

@@ -312,7 +312,8 @@ verbs_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	capped.conn_max = opts->conn_max < most ? opts->conn_max : most;
 	wf_medium_init(&t->medium, &verbs_ops, &wf_verbs_life_ops, &capped);
 	t->medium.loop.on_wake = on_wake;
-	t->medium.loop.apart = true; /* its sources read events, and end connections for them */
+	t->medium.loop.member.apart =
+		true; /* its sources read events, and end connections for them */
 	(void)wf_loop_now_ns(&t->medium.loop);
 	t->cm_source.notify = notify_cm;
 	t->async_notify = wf_verbs_async_notify;

@@ -173,7 +173,7 @@ static void
 on_line(struct wf_loop_source *source, uint32_t mask)
 {
 	struct medium *m = WF_LOOP_OWNER(source, struct medium, line_source);
-	assert_true(m->looking || !m->loop.apart);
+	assert_true(m->looking || !m->loop.member.apart);
 	m->readable = true;
 	wf_loop_push(&m->loop, &m->line);
 }
@@ -182,7 +182,7 @@ static void
 on_wake(struct wf_loop *loop)
 {
 	struct medium *m = WF_LOOP_OWNER(loop, struct medium, loop);
-	assert_true(m->looking || !m->loop.apart);
+	assert_true(m->looking || !m->loop.member.apart);
 	if (m->words != m->words_seen) {
 		wf_loop_push(&m->loop, &m->word);
 	}
@@ -243,8 +243,8 @@ medium_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	bool quiet = m->loop.ready_count == 0;
 	*deadline_ns = quiet ? m->loop.timer_ns : 0;
 	/* Who is apart need not look in the poll that follows: a line stays readable. */
-	wf_loop_arm(&m->loop, quiet && !m->loop.apart, *deadline_ns);
-	return quiet && !m->loop.apart;
+	wf_loop_arm(&m->loop, quiet && !m->loop.member.apart, *deadline_ns);
+	return quiet && !m->loop.member.apart;
 }
 
 static void
@@ -298,11 +298,11 @@ medium_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 			     .deadline_ns = WF_NEVER};
 	wf_loop_init(&m->loop, opts->env, on_wake);
 	m->loop.owner = opts->loop;
-	m->loop.told = &m->transport.told;
-	m->loop.apart = mode.apart && m == &media[1];
+	m->loop.member.told = &m->transport.told;
+	m->loop.member.apart = mode.apart && m == &media[1];
 	assert_int_equal(wf_loop_open(&m->loop), WEFT_OK);
 	m->line_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	uint32_t mask = m->loop.apart ? EPOLLIN : EPOLLIN | EPOLLET;
+	uint32_t mask = m->loop.member.apart ? EPOLLIN : EPOLLIN | EPOLLET;
 	assert_int_equal(wf_loop_watch(&m->loop, m->line_fd, mask, &m->line_source), WEFT_OK);
 	*out = &m->transport;
 	return WEFT_OK;

@@ -640,12 +640,12 @@ static bool
 one_is_noticed(struct toy *looker, const struct toy *called, struct toy *other)
 {
 	bool told = false;
-	looker->loop.told = &told;
+	looker->loop.member.told = &told;
 	assert_true(wf_loop_collect(&looker->loop));
-	looker->loop.told = NULL;
-	bool good = told == (called != looker) && !looker->loop.noticed && !looker->readable;
-	good = good && other->loop.noticed == (called == other) && !other->readable;
-	other->loop.noticed = false;
+	looker->loop.member.told = NULL;
+	bool good = told == (called != looker) && !looker->loop.member.noticed && !looker->readable;
+	good = good && other->loop.member.noticed == (called == other) && !other->readable;
+	other->loop.member.noticed = false;
 	return good;
 }
 
@@ -662,13 +662,14 @@ members_look_for_each_other(void **state)
 	}
 	shared = NULL;
 	toy_close(toy[1]);
-	assert_ptr_equal(top->loop.member_first, &toy[2]->loop);
-	assert_ptr_equal(toy[2]->loop.member_next, &toy[0]->loop);
+	assert_ptr_equal(top->loop.member.first, &toy[2]->loop);
+	assert_ptr_equal(toy[2]->loop.member.next, &toy[0]->loop);
 	happen(toy[2], LINE); /* whoever looks calls its source, and it is noticed */
 	assert_true(wf_loop_collect(&toy[0]->loop));
-	assert_true(toy[2]->readable && toy[2]->loop.noticed && !toy[0]->loop.noticed);
+	assert_true(toy[2]->readable && toy[2]->loop.member.noticed &&
+		    !toy[0]->loop.member.noticed);
 	toy[2]->readable = false;
-	toy[2]->loop.noticed = false;
+	toy[2]->loop.member.noticed = false;
 	happen(toy[2], KICK);
 	assert_true(one_is_noticed(toy[0], toy[2], toy[2]));
 	assert_ptr_equal(wf_loop_pop(&toy[2]->loop), &toy[2]->line);
@@ -680,9 +681,9 @@ members_look_for_each_other(void **state)
 	toy_close(toy[0]);
 	happen(toy[2], LINE);
 	assert_true(wf_loop_collect(&top->loop)); /* a look of the owner is one, too */
-	assert_true(toy[2]->readable && toy[2]->loop.noticed);
+	assert_true(toy[2]->readable && toy[2]->loop.member.noticed);
 	toy_close(toy[2]);
-	assert_null(top->loop.member_first);
+	assert_null(top->loop.member.first);
 	toy_close(top);
 }
 
@@ -698,7 +699,7 @@ a_member_that_is_apart_looks_for_itself(void **state)
 	toy[1] = toy_open(&toy_memory[1]);
 	shared = NULL;
 	struct wf_loop *apart = &toy[1]->loop;
-	apart->apart = true;
+	apart->member.apart = true;
 	wf_loop_watch_change(apart, toy[1]->line_fd, EPOLLIN, &toy[1]->line_source);
 	happen(toy[1], LINE);
 	assert_true(one_is_noticed(toy[0], toy[1], toy[1]));
