@@ -276,8 +276,8 @@ read_machine(struct wf_topo *topo, hwloc_topology_t machine)
 	topo->is_here = hwloc_topology_is_thissystem(machine) != 0;
 	if (topo->is_here) {
 		topo->quota_cpus = wf_quota_cpus();
-		topo->has_shared_huge_pages = wf_env_slab_is_huge(topo->shared_huge_pages,
-								  sizeof(topo->shared_huge_pages));
+		topo->huge_pages.are_shared =
+			wf_env_slab_is_huge(topo->huge_pages.word, sizeof(topo->huge_pages.word));
 	}
 	hwloc_bitmap_t usable = hwloc_bitmap_alloc();
 	if (usable == NULL) {

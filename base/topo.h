@@ -74,14 +74,18 @@ wf_topo_port_is_usable(const struct wf_topo_device *device, uint32_t number)
 	return device->port[number - 1] != WF_TOPO_DOWN && device->closed[0] == '\0';
 }
 
+struct wf_topo_huge_pages {
+	/* The kernel's word for when shared memory gets them ("advise", "never"); "": not the
+	 * machine at hand, or it does not say. */
+	char word[32];
+	bool are_shared; /* slabs get them */
+};
+
 struct wf_topo {
 	struct wf_env *env;
 	bool is_here; /* the machine at hand */
-	/* The kernel's word for when shared memory gets huge pages ("advise", "never"); "": not the
-	 * machine at hand, or it does not say. */
-	char shared_huge_pages[32];
-	bool has_shared_huge_pages; /* slabs get them */
-	uint32_t quota_cpus;        /* quota.h; 0: none, or not the machine at hand */
+	struct wf_topo_huge_pages huge_pages;
+	uint32_t quota_cpus; /* quota.h; 0: none, or not the machine at hand */
 	uint32_t package_count;
 	uint32_t *cpu; /* [cpu_count], the system's numbers, those of a core side by side */
 	uint32_t cpu_count;

@@ -158,8 +158,8 @@ text_pages(const struct wf_topo *topo, FILE *out)
 {
 	if (topo->is_here) {
 		fprintf(out, "  huge pages for shared memory: %s%s\n",
-			topo->shared_huge_pages[0] != '\0' ? topo->shared_huge_pages : "unknown",
-			topo->has_shared_huge_pages ? "" : ", so slabs have none");
+			topo->huge_pages.word[0] != '\0' ? topo->huge_pages.word : "unknown",
+			topo->huge_pages.are_shared ? "" : ", so slabs have none");
 	}
 }
 
@@ -389,7 +389,7 @@ wf_topo_report_json(const struct wf_topo_report *report, FILE *out)
 	fprintf(out, ",\n    \"here\": %s,\n    \"packages\": %u,\n",
 		topo->is_here ? "true" : "false", topo->package_count);
 	fprintf(out, "    \"quota_cpus\": %u,\n    \"shared_huge_pages\": \"%s\",\n",
-		topo->quota_cpus, topo->shared_huge_pages);
+		topo->quota_cpus, topo->huge_pages.word);
 	json_cores(topo, out);
 	json_nodes(topo, out);
 	json_devices(topo, out);
