@@ -48,7 +48,7 @@ check_room(const struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
-	uint64_t each = (uint64_t)lane->peer_count * store->park_bytes;
+	uint64_t each = (uint64_t)lane->peer_count * store->park.bytes;
 	if (store->hold_max == 0) {
 		return wf_fail(WEFT_INVALID,
 			       "lane %u: --inbox_bytes=%" PRIu64

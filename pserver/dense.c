@@ -52,7 +52,7 @@ peer_bytes(const struct wf_lane *lane)
 	const struct wf_dense_peer *own = NULL;
 	uint64_t slices =
 		store->stored_count * (sizeof(struct wf_push) + sizeof(*own->answers.ordinal)) +
-		store->hold_max * sizeof(*store->park_free);
+		store->hold_max * sizeof(*store->park.free);
 	return sizeof(struct wf_peer) + sizeof(*own) + slices +
 	       wf_slots_table_bytes(lane->opts.slot_count);
 }

@@ -82,7 +82,7 @@ lay_out(struct wf_store *store, const struct wf_job *job, const struct wf_placem
 	store->state_elements = store->elements;
 	line_up(store, false);
 	store->slot_bytes = wf_layout_bytes(longest);
-	store->park_bytes = wf_layout_bytes((longest + store->wire_shift) >> store->wire_shift);
+	store->park.bytes = wf_layout_bytes((longest + store->wire_shift) >> store->wire_shift);
 	wf_free(store->env, place, job->tensor_count * sizeof(*place));
 	return WEFT_OK;
 }
@@ -117,7 +117,7 @@ alloc_slab(struct wf_store *store, uint64_t bytes, int numa_node)
 static uint32_t
 hold_max(const struct wf_store *store, uint32_t trainer_count, uint64_t inbox_bytes)
 {
-	uint64_t each = trainer_count * store->park_bytes;
+	uint64_t each = trainer_count * store->park.bytes;
 	uint64_t room = each > 0 && inbox_bytes > 0 ? inbox_bytes / each : store->stored_count;
 	return room < store->stored_count ? (uint32_t)room : store->stored_count;
 }
@@ -139,22 +139,22 @@ alloc_memory(struct wf_store *store, uint32_t trainer_count, const struct wf_sto
 		return wf_fail(WEFT_NOMEM, "lane: %u trainers x %u slices; raise --slice_bytes",
 			       trainer_count, store->stored_count);
 	}
-	if (chunks * sizeof(*store->park_free) > room->max_shard_bytes) {
+	if (chunks * sizeof(*store->park.free) > room->max_shard_bytes) {
 		return wf_fail(WEFT_NOMEM,
 			       "lane: a list of %u trainers x %u slices, --max_shard_bytes allows "
 			       "%" PRIu64 " bytes; raise it or --slice_bytes",
 			       trainer_count, store->hold_max, room->max_shard_bytes);
 	}
-	store->park_count = (uint32_t)chunks;
-	store->park_free = wf_zalloc_array(store->env, chunks + 1, sizeof(*store->park_free));
-	if (store->park_free == NULL) {
+	store->park.count = (uint32_t)chunks;
+	store->park.free = wf_zalloc_array(store->env, chunks + 1, sizeof(*store->park.free));
+	if (store->park.free == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane: no memory for a list of %" PRIu64 " chunks",
 			       chunks);
 	}
-	for (uint32_t i = 0; i < store->park_count; i++) {
-		store->park_free[i] = store->park_count - 1 - i; /* chunk 0 comes first */
+	for (uint32_t i = 0; i < store->park.count; i++) {
+		store->park.free[i] = store->park.count - 1 - i; /* chunk 0 comes first */
 	}
-	store->park_free_count = store->park_count;
+	store->park.free_count = store->park.count;
 	if (bytes == 0) {
 		return WEFT_OK;
 	}
@@ -162,8 +162,8 @@ alloc_memory(struct wf_store *store, uint32_t trainer_count, const struct wf_sto
 	if (st != WEFT_OK || chunks == 0) {
 		return st; /* without any, the lane refuses the job (announce.c) */
 	}
-	return store->env->ops->slab_open(store->env, chunks * store->park_bytes, room->numa_node,
-					  &store->park);
+	return store->env->ops->slab_open(store->env, chunks * store->park.bytes, room->numa_node,
+					  &store->park.slab);
 }
 
 enum weft_status
@@ -217,11 +217,11 @@ wf_store_fini(struct wf_store *store)
 	if (store->slab.base != NULL) {
 		store->env->ops->slab_close(store->env, &store->slab);
 	}
-	if (store->park.base != NULL) {
-		store->env->ops->slab_close(store->env, &store->park);
+	if (store->park.slab.base != NULL) {
+		store->env->ops->slab_close(store->env, &store->park.slab);
 	}
 	wf_free(store->env, store->stored, (store->stored_count + 1u) * sizeof(*store->stored));
-	wf_free(store->env, store->park_free, (store->park_count + 1u) * sizeof(*store->park_free));
+	wf_free(store->env, store->park.free, (store->park.count + 1u) * sizeof(*store->park.free));
 	*store = (struct wf_store){0};
 }
 
@@ -250,9 +250,9 @@ wf_store_halves(const struct wf_store *store, const struct wf_stored *stored)
 uint32_t
 wf_store_park(struct wf_store *store, const struct wf_stored *stored, const void *from)
 {
-	WF_ASSERT(store->park_free_count > 0);
-	uint32_t chunk = store->park_free[--store->park_free_count];
-	memcpy((char *)store->park.base + (uint64_t)chunk * store->park_bytes, from,
+	WF_ASSERT(store->park.free_count > 0);
+	uint32_t chunk = store->park.free[--store->park.free_count];
+	memcpy((char *)store->park.slab.base + (uint64_t)chunk * store->park.bytes, from,
 	       wf_store_on_wire(store, stored->count * sizeof(float)));
 	return chunk;
 }
@@ -260,19 +260,19 @@ wf_store_park(struct wf_store *store, const struct wf_stored *stored, const void
 const void *
 wf_store_parked(const struct wf_store *store, uint32_t chunk)
 {
-	WF_ASSERT(chunk < store->park_count);
-	return (const char *)store->park.base + (uint64_t)chunk * store->park_bytes;
+	WF_ASSERT(chunk < store->park.count);
+	return (const char *)store->park.slab.base + (uint64_t)chunk * store->park.bytes;
 }
 
 void
 wf_store_unpark(struct wf_store *store, uint32_t chunk)
 {
-	WF_ASSERT(chunk < store->park_count && store->park_free_count < store->park_count);
-	store->park_free[store->park_free_count++] = chunk;
+	WF_ASSERT(chunk < store->park.count && store->park.free_count < store->park.count);
+	store->park.free[store->park.free_count++] = chunk;
 }
 
 uint64_t
 wf_store_parked_bytes(const struct wf_store *store)
 {
-	return (uint64_t)(store->park_count - store->park_free_count) * store->park_bytes;
+	return (uint64_t)(store->park.count - store->park.free_count) * store->park.bytes;
 }

@@ -24,6 +24,15 @@ struct wf_stored {
 	bool has_state;
 };
 
+/* Room for gradients that are copied aside. */
+struct wf_park {
+	struct wf_slab slab; /* chunks, touched only when used */
+	uint64_t bytes;      /* of one chunk: a gradient of the longest slice */
+	uint32_t count;
+	uint32_t *free; /* [count] stack, last used first */
+	uint32_t free_count;
+};
+
 struct wf_store {
 	struct wf_env *env;
 	const struct wf_kernels *kernels;
@@ -44,13 +53,9 @@ struct wf_store {
 
 	uint64_t slot_bytes; /* of the longest slice as f32, which initial values are */
 
-	struct wf_slab park; /* chunks of park_bytes, touched only when used */
-	uint64_t park_bytes; /* of one chunk: a gradient of the longest slice */
-	uint32_t park_count;
 	/* Slices of which there is a chunk for every trainer: as many as inbox_bytes allow. */
 	uint32_t hold_max;
-	uint32_t *park_free; /* [park_count] stack, last used first */
-	uint32_t park_free_count;
+	struct wf_park park;
 };
 
 struct wf_store_room {

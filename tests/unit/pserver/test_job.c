@@ -364,7 +364,7 @@ opposite_orders(struct stage *stage)
 	CHECK(stage, puppet_values_are_right(&stage->puppet[1]));
 	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 0);
 	CHECK(stage,
-	      stage_dense(lane)->store.park_free_count == stage_dense(lane)->store.park_count);
+	      stage_dense(lane)->store.park.free_count == stage_dense(lane)->store.park.count);
 	CHECK(stage, lane->peer[0].slots.held == 0 && lane->peer[1].slots.held == 0);
 	leave(stage);
 }

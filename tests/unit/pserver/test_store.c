@@ -168,8 +168,8 @@ parked_chunks_keep_their_bytes_and_the_last_released_is_used_first(void **state)
 	assert_int_equal(init(f, 0, ROOM), WEFT_OK);
 	struct wf_store *store = &f->store;
 	const struct wf_stored *stored = &store->stored[0];
-	assert_int_equal(store->park_count, 3 * store->stored_count);
-	assert_int_equal(store->park_bytes, 128);
+	assert_int_equal(store->park.count, 3 * store->stored_count);
+	assert_int_equal(store->park.bytes, 128);
 	uint32_t chunk[3];
 	for (uint32_t c = 0; c < 3; c++) {
 		for (uint32_t e = 0; e < 32; e++) {
@@ -199,11 +199,11 @@ there_is_a_chunk_for_each_trainer_and_slice(void **state)
 	struct fixture *f = *state;
 	const float from[32] = {0};
 	assert_int_equal(init(f, 0, ROOM), WEFT_OK);
-	uint32_t count = f->store.park_count;
+	uint32_t count = f->store.park.count;
 	for (uint32_t i = 0; i < count; i++) {
 		assert_int_equal(wf_store_park(&f->store, &f->store.stored[0], from), i);
 	}
-	assert_int_equal(f->store.park_free_count, 0);
+	assert_int_equal(f->store.park.free_count, 0);
 	assert_int_equal(wf_store_parked_bytes(&f->store), (uint64_t)count * 128);
 }
 
