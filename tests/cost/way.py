@@ -71,6 +71,15 @@ def calls(path):
     return by_function
 
 
+def has(path, name):
+    """Whether the function stands in that file: callgrind puts some inline ones into another."""
+    path = os.path.join(ROOT, path)
+    if not os.path.exists(path):
+        return False
+    with open(path, encoding="utf-8") as source:
+        return re.search(r"^%s\(" % name, source.read(), re.MULTILINE) is not None
+
+
 def way(short, long):
     """(file, function) of the project's own; assertions may be slow ones, or not."""
     before, after = calls(short), calls(long)
@@ -78,9 +87,10 @@ def way(short, long):
     for (file, function), count in after.items():
         often = (count - before[file, function]) / (cost.LONG - cost.SHORT)
         path = os.path.relpath(os.path.normpath(file), ROOT)
-        if often >= CALLS_MIN and os.path.exists(os.path.join(ROOT, path)) \
-                and not path.startswith(("..", "tests/", "base/assert")):
-            found.add((path, function.split("'")[0]))
+        name = function.split("'")[0]
+        if often >= CALLS_MIN and not path.startswith(("..", "tests/", "base/assert")) \
+                and has(path, name):
+            found.add((path, name))
     return found
 
 
