@@ -581,17 +581,24 @@ tables_of_a_second_trainer_have_to_be_the_same(void **state)
 	ground_play(&opts, differ);
 }
 
+/* It comes, and sends both tables. */
+static void
+describe_both(struct ground *ground, struct doll *doll)
+{
+	peer_connect(&doll->peer);
+	ground_settle(ground);
+	doll_send_table(doll, 0);
+	doll_send_table(doll, 1);
+	ground_settle(ground);
+}
+
 /* What no table can be: the job ends with the reason, before it has begun. */
 static void
 describe_the_impossible(struct ground *ground)
 {
 	ground->desc[1].set.admit_count = 5; /* of a fixed vocabulary */
 	struct doll *doll = doll_add(ground, 0, 0);
-	peer_connect(&doll->peer);
-	ground_settle(ground);
-	doll_send_table(doll, 0);
-	doll_send_table(doll, 1);
-	ground_settle(ground);
+	describe_both(ground, doll);
 	CHECK(ground, doll->peer.aborted && doll->peer.abort.status == WEFT_INVALID);
 	CHECK(ground, strstr(doll->peer.abort.reason, "table names") != NULL);
 	CHECK(ground, strstr(doll->peer.abort.reason, "fixed vocabulary") != NULL);
@@ -604,11 +611,7 @@ describe_the_unknown_to_a_lane_without_rows(struct ground *ground)
 	ground->desc[0].optimizer = WF_ROW_OPTIMIZER_COUNT;
 	struct doll *doll = doll_add(ground, 0, 0);
 	doll->peer.hello.pserver_count = 2 * WF_PARTITION_COUNT;
-	peer_connect(&doll->peer);
-	ground_settle(ground);
-	doll_send_table(doll, 0);
-	doll_send_table(doll, 1);
-	ground_settle(ground);
+	describe_both(ground, doll);
 	CHECK(ground, doll->peer.aborted && doll->peer.abort.status == WEFT_INVALID);
 	CHECK(ground, strstr(doll->peer.abort.reason, "table words: row optimizer") != NULL);
 }
@@ -625,11 +628,7 @@ static void
 ask_for_much_memory(struct ground *ground)
 {
 	struct doll *doll = doll_add(ground, 0, 0);
-	peer_connect(&doll->peer);
-	ground_settle(ground);
-	doll_send_table(doll, 0);
-	doll_send_table(doll, 1);
-	ground_settle(ground);
+	describe_both(ground, doll);
 	CHECK(ground, doll->peer.aborted && doll->peer.abort.status == WEFT_NOMEM);
 	CHECK(ground, strstr(doll->peer.abort.reason, "--max_shard_bytes") != NULL);
 }
