@@ -269,7 +269,7 @@ wf_verbs_registrations_visit(struct wf_verbs *t)
 		if (atomic_load_explicit(&r->task.done, memory_order_acquire)) { /* env's release */
 			*at = r->next;
 			finish(t, r);
-			at = &t->registrations; /* who was told may have begun others */
+			at = &t->registrations; /* an ended connection may have changed others */
 		} else {
 			at = &r->next;
 		}
