@@ -4,5 +4,5 @@
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 
-pingpong_between 18601 rxe1 rxe2 1
-pingpong_between 18602 rxe1 rxe2 2
+pingpong_between 18601 rxe1 rxe2 1 1000
+pingpong_between 18602 rxe1 rxe2 2 1000
