@@ -16,7 +16,7 @@
 #define WF_TABLE_BYTES_MAX 512u  /* of one encoded table */
 #define WF_TABLE_FIXED_BYTES 19u /* of a TABLE message beside its table */
 
-/* kernels/rows.h and sparse/server/table.h say what settings mean. The wire checks each by itself;
+/* kernels/rows.h and sparse/table/table.h say what settings mean. The wire checks each by itself;
  * whoever applies them checks what the method rules, and what they rule together. */
 struct wf_table_desc {
 	char name[WF_TENSOR_NAME_BYTES]; /* unique in the job; printable, no spaces */

@@ -17,7 +17,7 @@
 
 #include "base/env.h"
 #include "sparse/client/batch.h"
-#include "sparse/server/hot.h"
+#include "sparse/table/hot.h"
 #include "trainer/session.h"
 #include "weft/sparse.h"
 #include "wire/sparse_messages.h"

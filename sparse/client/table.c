@@ -8,9 +8,9 @@
 #include "base/settings.h"
 #include "kernels/rows.h"
 #include "sparse/client/session.h"
-#include "sparse/server/admit.h"
-#include "sparse/server/init.h"
-#include "sparse/server/table.h"
+#include "sparse/table/admit.h"
+#include "sparse/table/init.h"
+#include "sparse/table/table.h"
 #include "wire/partition.h"
 
 void
@@ -76,7 +76,7 @@ read_init(struct wf_table_desc *desc)
 	return wf_init_check(&init);
 }
 
-/* As the lanes will check it again: sparse/server. */
+/* As the lanes will check it again: sparse/table. */
 static enum weft_status
 check_admission(const struct weft_table_opts *in)
 {

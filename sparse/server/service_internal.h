@@ -15,9 +15,9 @@
 #pragma once
 
 #include "pserver/service.h"
-#include "sparse/server/ceiling.h"
-#include "sparse/server/scan.h"
-#include "sparse/server/table.h"
+#include "sparse/table/ceiling.h"
+#include "sparse/table/scan.h"
+#include "sparse/table/table.h"
 #include "wire/sparse_messages.h"
 #include "wire/tables.h"
 

@@ -18,7 +18,7 @@
 #include "base/assert.h"
 #include "base/hist.h"
 #include "base/rng.h"
-#include "sparse/server/table.h"
+#include "sparse/table/table.h"
 
 #define BATCH 4096u
 #define BATCHES 256u /* made ready; used again and again */

@@ -19,7 +19,7 @@
 #include "base/rng.h"
 #include "kernels/half.h"
 #include "sparse/client/batch.h"
-#include "sparse/server/table.h"
+#include "sparse/table/table.h"
 #include "wire/partition.h"
 #include "wire/sparse_messages.h"
 

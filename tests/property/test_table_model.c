@@ -17,7 +17,7 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "kernels/half.h"
-#include "sparse/server/table.h"
+#include "sparse/table/table.h"
 #include "wire/partition.h"
 
 #define RUNS 60u

@@ -19,7 +19,7 @@
 
 #include "base/assert.h"
 #include "base/rng.h"
-#include "sparse/server/scan.h"
+#include "sparse/table/scan.h"
 #include "trainer/saved/rows.h"
 #include "wire/partition.h"
 

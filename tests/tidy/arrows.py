@@ -27,7 +27,7 @@ ARROWS = {
         "include",
         "base",
         "kernels",
-        "sparse/server",
+        "sparse/table",
         "trainer/models",
         "trainer/readers",
         "trainer/saved",
@@ -36,9 +36,20 @@ ARROWS = {
     "trainer/readers": ["include", "base", "kernels"],
     # Arrays, rows and files; nothing of sessions, so that `weft export` needs none.
     "trainer/saved": ["include", "base", "wire"],
-    # What a lane keeps, and the service that puts it on a port of a pserver.
-    "sparse/server": ["include", "base", "wire", "kernels", "transport", "exchange", "pserver"],
-    # What a trainer sends. Of the lanes' folder: sketches of hot keys, first values, limits.
+    # The engine of a lane's tables: rows by key, nothing of lanes, peers or messages.
+    "sparse/table": ["include", "base", "wire", "kernels"],
+    # The service that puts tables on a port of a pserver.
+    "sparse/server": [
+        "include",
+        "base",
+        "wire",
+        "kernels",
+        "transport",
+        "exchange",
+        "pserver",
+        "sparse/table",
+    ],
+    # What a trainer sends. Of the engine: sketches of hot keys, first values, limits.
     "sparse/client": [
         "include",
         "base",
@@ -47,7 +58,7 @@ ARROWS = {
         "transport",
         "exchange",
         "trainer",
-        "sparse/server",
+        "sparse/table",
     ],
     # Front of everything but the training programs; `weft version` lists what is compiled in.
     "tools": [
@@ -71,6 +82,7 @@ ARROWS = {
         "transport",
         "pserver",
         "sparse/server",
+        "sparse/table",
         "tools",
         "tools/rdma_bench/limits",
     ],

@@ -37,6 +37,8 @@ CASES = [
     (arrows, "trainer/program/a.c", '#include "trainer/models/m.h"\n', None),
     (arrows, "trainer/a.c", '#include "trainer/models/m.h"\n', "may not know trainer/models"),
     (arrows, "sparse/server/a.c", '#include "trainer/session.h"\n', "may not know trainer"),
+    (arrows, "sparse/table/a.c", '#include "pserver/service.h"\n', "may not know pserver"),
+    (arrows, "sparse/client/a.c", '#include "sparse/server/b.h"\n', "not know sparse/server"),
     (arrows, "base/a.c", '#include "b.h"\n', "names no folder"),
     (arrows, "tests/unit/a.c", '#include "a.c"\n#include "trainer/session.h"\n', None),
     (arrows, "tests/unit/a.c", '#include "b.h"\n', "names no folder"),

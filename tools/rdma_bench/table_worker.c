@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "base/env.h"
 #include "base/rng.h"
-#include "sparse/server/table.h"
+#include "sparse/table/table.h"
 #include "tools/rdma_bench/batches.h"
 #include "tools/rdma_bench/harness.h"
 #include "tools/rdma_bench/limits/form.h"

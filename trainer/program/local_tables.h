@@ -5,7 +5,7 @@
  * here by other means. What would travel in 16 bits is rounded as if it had. Thread: the run's. */
 #pragma once
 
-#include "sparse/server/table.h"
+#include "sparse/table/table.h"
 #include "trainer/program/job.h"
 
 #define WF_LOCAL_PARTITIONS 1024u /* all that a table has: this process is its only lane */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sparse/server/scan.h"
+#include "sparse/table/scan.h"
 
 static enum weft_status
 write_rows(struct wf_table *table, struct wf_scan *scan, struct wf_rows_writer *to)

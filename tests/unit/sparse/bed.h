@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "sparse/server/table.h"
+#include "sparse/table/table.h"
 #include "tests/support/failing_env.h"
 
 /* A table of rows of 4, uniform first values, sgd with rate 1, one lane, on a counting env. */

@@ -9,8 +9,8 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
-#include "sparse/server/ahead.h"
-#include "sparse/server/index.h"
+#include "sparse/table/ahead.h"
+#include "sparse/table/index.h"
 
 #define BATCH 4096u
 #define SEGMENT_BYTES (32u << 10) /* of the index */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sparse/server/admit.h"
+#include "sparse/table/admit.h"
 
 #define KEYS 1000u
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "sparse/server/hot.h"
+#include "sparse/table/hot.h"
 
 #define RANKS 20000
 #define DRAWS (1 << 22)

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/assert.h"
-#include "sparse/server/index.h"
+#include "sparse/table/index.h"
 
 #define MANY 200000u
 

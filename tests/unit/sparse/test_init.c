@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/assert.h"
-#include "sparse/server/init.h"
+#include "sparse/table/init.h"
 
 #define DIM 64
 #define KEYS 2000

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sparse/server/rows.h"
+#include "sparse/table/rows.h"
 
 #define MANY 60000u
 

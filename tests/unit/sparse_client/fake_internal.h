@@ -4,7 +4,7 @@
 #pragma once
 
 #include "fake_lane.h"
-#include "sparse/server/table.h"
+#include "sparse/table/table.h"
 #include "tests/support/peer.h"
 #include "wire/sparse_messages.h"
 

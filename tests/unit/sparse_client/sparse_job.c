@@ -11,7 +11,7 @@
 #include "base/digest.h"
 #include "base/rng.h"
 #include "kernels/half.h"
-#include "sparse/server/table.h"
+#include "sparse/table/table.h"
 #include "weft/weft.h"
 #include "wire/partition.h"
 #include "base/settings.h"

@@ -8,7 +8,7 @@
 #include "pserver/service.h"
 #include "sparse/server/service.h"
 #include "sparse/server/service_internal.h"
-#include "sparse/server/table.h"
+#include "sparse/table/table.h"
 #include "tests/support/peer.h"
 #include "wire/partition.h"
 #include "wire/sparse_messages.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* missed: see missed.h. Thread: the lane's. */
-#include "sparse/server/missed.h"
+#include "sparse/table/missed.h"
 
 #include "base/assert.h"
 

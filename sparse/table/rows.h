@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sparse/server/ahead.h"
-#include "sparse/server/budget.h"
+#include "sparse/table/ahead.h"
+#include "sparse/table/budget.h"
 
 #define WF_ROW_NONE UINT32_MAX
 

@@ -2,13 +2,13 @@
 /* table_internal: what the files of a table share. Private to this folder. Thread: the lane's. */
 #pragma once
 
-#include "sparse/server/admit.h"
-#include "sparse/server/ahead.h"
-#include "sparse/server/budget.h"
-#include "sparse/server/index.h"
-#include "sparse/server/missed.h"
-#include "sparse/server/rows.h"
-#include "sparse/server/table.h"
+#include "sparse/table/admit.h"
+#include "sparse/table/ahead.h"
+#include "sparse/table/budget.h"
+#include "sparse/table/index.h"
+#include "sparse/table/missed.h"
+#include "sparse/table/rows.h"
+#include "sparse/table/table.h"
 #include "wire/partition.h"
 
 /* Keys that are worked on together: their buckets, then their rows, are on their way from memory

@@ -7,7 +7,7 @@
  * cap, and 16 for each row of the largest partition. Thread: the lane's. */
 #pragma once
 
-#include "sparse/server/table.h"
+#include "sparse/table/table.h"
 #include "wire/row_record.h"
 
 struct wf_scan;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* index: see index.h. Thread: the lane's. */
-#include "sparse/server/index.h"
+#include "sparse/table/index.h"
 
 #include <string.h>
 
 #include "base/assert.h"
-#include "sparse/server/ahead.h"
+#include "sparse/table/ahead.h"
 
 #define SEGMENT_BUCKETS (1u << WF_SEGMENT_BUCKETS_SHIFT)
 #define SEGMENT_BYTES (SEGMENT_BUCKETS * sizeof(struct wf_bucket))

@@ -5,7 +5,7 @@
  * pushes ask it: what they give does not depend on when tend came by. Only what goes at the cap
  * depends on what else this lane has, and so on the number of lanes. */
 #include "base/assert.h"
-#include "sparse/server/table_internal.h"
+#include "sparse/table/table_internal.h"
 
 /* Rows looked at for the worst of them when one has to go. */
 #define LOOKED_AT 16u

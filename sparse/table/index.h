@@ -23,7 +23,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "sparse/server/rows.h"
+#include "sparse/table/rows.h"
 #include "wire/partition.h"
 
 #define WF_BUCKET_SLOTS 10u

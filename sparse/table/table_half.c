@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "kernels/prefetch.h"
-#include "sparse/server/table_internal.h"
+#include "sparse/table/table_internal.h"
 
 #define ROWS_AHEAD 8u
 

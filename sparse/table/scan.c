@@ -5,13 +5,13 @@
  *
  * Rows of a fixed vocabulary lie in order of their keys within a partition: nothing is sorted.
  * Thread: the lane's. */
-#include "sparse/server/scan.h"
+#include "sparse/table/scan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "sparse/server/table_internal.h"
+#include "sparse/table/table_internal.h"
 
 #define NO_PARTITION UINT16_MAX
 

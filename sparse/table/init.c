@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* init: see init.h. Philox's counter is (key low, key high, column / 4, table), its key the seed;
  * each block gives four columns. Plain arithmetic throughout: no libm. Thread: any. */
-#include "sparse/server/init.h"
+#include "sparse/table/init.h"
 
 #include "base/assert.h"
 #include "base/philox.h"

@@ -12,8 +12,8 @@
 #include "base/limits.h"
 #include "base/stats.h"
 #include "kernels/kernels.h"
-#include "sparse/server/hot.h"
-#include "sparse/server/init.h"
+#include "sparse/table/hot.h"
+#include "sparse/table/init.h"
 
 #define WF_TABLE_ENTRIES_MAX (1u << 24)
 #define WF_TABLE_ROWS_MAX ((uint64_t)UINT32_MAX - 1)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hot: see hot.h. Thread: the lane's. */
-#include "sparse/server/hot.h"
+#include "sparse/table/hot.h"
 
 #include <stdlib.h>
 

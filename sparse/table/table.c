@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "kernels/prefetch.h"
-#include "sparse/server/table_internal.h"
+#include "sparse/table/table_internal.h"
 
 /* A slab: few enough of them, and of their last huge page little is lost. */
 #define SLAB_BYTES ((size_t)8 << 20)

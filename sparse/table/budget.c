@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* budget: see budget.h. Thread: the lane's. */
-#include "sparse/server/budget.h"
+#include "sparse/table/budget.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rows: see rows.h. Thread: the lane's. */
-#include "sparse/server/rows.h"
+#include "sparse/table/rows.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "kernels/rows.h"
-#include "sparse/server/budget.h"
+#include "sparse/table/budget.h"
 
 struct wf_missed_block;
 

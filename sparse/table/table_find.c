@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "kernels/prefetch.h"
-#include "sparse/server/table_internal.h"
+#include "sparse/table/table_internal.h"
 
 /* Row numbers within a lane: the key's rank in its partition, then the partition. */
 static uint32_t

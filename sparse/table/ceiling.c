@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ceiling: see the header. Thread: the lane's. */
-#include "sparse/server/ceiling.h"
+#include "sparse/table/ceiling.h"
 
 #include <inttypes.h>
 

@@ -15,7 +15,7 @@
 
 #include "base/assert.h"
 #include "kernels/prefetch.h"
-#include "sparse/server/table_internal.h"
+#include "sparse/table/table_internal.h"
 
 /* Where the entries of a push come from, as one walks along them. */
 struct walk {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admit: see admit.h. Thread: the lane's. */
-#include "sparse/server/admit.h"
+#include "sparse/table/admit.h"
 
 #include "base/assert.h"
 #include "base/philox.h"

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "base/limits.h"
-#include "sparse/server/budget.h"
-#include "sparse/server/table.h"
+#include "sparse/table/budget.h"
+#include "sparse/table/table.h"
 
 #define WF_ADMIT_SLOTS_DEFAULT 4096u
 
