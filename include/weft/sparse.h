@@ -216,7 +216,7 @@ WEFT_API enum weft_status weft_rows_pull(struct weft_table *table, const uint64_
  */
 WEFT_API enum weft_status weft_rows_wait(struct weft_rows *rows) WEFT_MUST_CHECK;
 
-/* The following are known from weft_rows_pull on, until the batch ends. */
+/* The following are valid from weft_rows_pull until the batch ends. */
 /* The number of distinct keys. */
 WEFT_API uint32_t weft_rows_count(const struct weft_rows *rows);
 /* [weft_rows_count] the key of each row. */
@@ -395,7 +395,7 @@ struct weft_sparse_stats {
 	uint64_t pushes_lost;
 	uint64_t grads_nonfinite; /* elements that were not applied */
 	uint64_t waits_slot;      /* a lane's window was full and more was to be sent */
-	uint64_t pulls_repeated;  /* asked again after a connection was lost */
+	uint64_t pulls_repeated;  /* sent again after a connection was lost */
 	uint64_t pushes_repeated;
 };
 

@@ -8,17 +8,17 @@ extern "C" {
 #endif
 
 /**
- * What a call came to. Whoever finds a failure records one line of text with it;
- * weft_last_error() returns that line on the thread that saw the status.
+ * The result of a call. The code that finds a failure records one line of text with it;
+ * weft_last_error() returns that line on the thread that got the status.
  */
 enum weft_status {
 	WEFT_OK = 0,
-	WEFT_AGAIN = 1,        /* not now; ordinary, silent, no text is recorded */
+	WEFT_AGAIN = 1,        /* nothing can be done now; ordinary: no text is recorded */
 	WEFT_INVALID = 2,      /* the caller broke the rules of the call */
 	WEFT_NOMEM = 3,        /* memory, or a limit on memory */
 	WEFT_TIMEOUT = 4,      /* a deadline passed */
 	WEFT_UNAVAILABLE = 5,  /* the peer cannot be reached, or an address is in use */
-	WEFT_REFUSED = 6,      /* the peer said no and said why */
+	WEFT_REFUSED = 6,      /* the peer refused, and gave its reason */
 	WEFT_MISMATCH = 7,     /* members of the job disagree (version, job, placement) */
 	WEFT_PROTOCOL = 8,     /* the peer sent what the protocol does not allow */
 	WEFT_LOST = 9,         /* a member of the job has gone */

@@ -133,10 +133,10 @@ struct weft_optimizer_opts {
 	const char *schedule;
 	/* Parameters of the schedules other than constant, manual and pass_manual. Default: 0. */
 	double schedule_a, schedule_b;
-	/* Of manual and pass_manual: "1000:1.0,2000:0.5" multiplies learning_rate by 1.0 up to
+	/* For manual and pass_manual: "1000:1.0,2000:0.5" multiplies learning_rate by 1.0 up to
 	 * 1,000 samples (or passes), then by 0.5; at most 32 pairs. NULL stands for "". */
 	const char *schedule_args;
-	/* Of pass_manual: the number of passes before this session's first. Default: 0. */
+	/* For pass_manual: the number of passes before this session's first. Default: 0. */
 	uint64_t first_pass;
 	double rho; /* decayed_adagrad, rmsprop, adadelta: [0, 1). Default: 0.95. */
 	double l1;  /* of tensors that set none; >= 0. Default: 0. */
@@ -178,8 +178,8 @@ struct weft_session_opts {
 	 * program chooses: "seed=1 batch_size=32 data=9f86d081884c7d65". At most 255 printable
 	 * characters, with single blanks between words; for something long, such as data, use a
 	 * digest. A trainer whose words differ from those of the first trainer that has any is
-	 * refused with WEFT_MISMATCH, and the text names the first word that differs, as both have
-	 * it. With "" nothing is compared. Default: "". */
+	 * refused with WEFT_MISMATCH, and the text shows the first word that differs, with both
+	 * values. With "" nothing is compared. Default: "". */
 	const char *compared;
 
 	/* This trainer. */
@@ -204,9 +204,9 @@ struct weft_session_opts {
 	uint64_t peer_timeout_ns;
 	/* The longest wait for a step, pull or reduce. 0 means no limit. Default: 1,800 s. */
 	uint64_t step_timeout_ns;
-	/* How long to wait for a pserver that takes no turns (stopped, swapped out, starved). It is
-	 * named in the log meanwhile; then the session ends with WEFT_TIMEOUT. step_timeout_ns
-	 * limits the wait as well; 0 stands for it. Default: 0. */
+	/* How long to wait for a pserver whose process does not run (stopped, swapped out,
+	 * starved). Meanwhile the log names it; after that the session ends with WEFT_TIMEOUT.
+	 * step_timeout_ns limits the wait as well; 0 stands for it. Default: 0. */
 	uint64_t stall_timeout_ns;
 	int keep_state; /* 1: allocate arrays for weft_tensor_state. Default: 0. */
 	/* What the bits of this trainer's results depend on (BLAS, threads). If trainers differ
@@ -221,38 +221,40 @@ struct weft_session_opts {
 	const char *tcp_congestion;
 	enum weft_sparse_mode
 		sparse_mode; /* the same on all trainers. Default: WEFT_SPARSE_SYNC. */
-	/* BOUNDED: the most steps that the slowest trainer may be behind when a step ends.
+	/* For BOUNDED: the most steps that the slowest trainer may be behind when a step ends.
 	 * Default: 0. */
 	uint32_t sparse_staleness;
-	/* Not SYNC. A push is dropped, by all lanes or by none, and counted as pushes_lost, if
-	 * since its rows were read at least this many times the number of trainers (rounded down)
-	 * pushes of others have arrived at the first sparse lane. If the product is 1 or more and
-	 * there are several sparse lanes, a step takes one more round trip. 0 drops nothing.
-	 * Default: 0. */
+	/* Not with SYNC. A push is dropped, by all lanes or by none, and counted as pushes_lost, if
+	 * its lag reaches this value times the number of trainers (rounded down). Its lag is the
+	 * number of pushes of others that have arrived at the first sparse lane since its rows were
+	 * read. If the product is 1 or more and there are several sparse lanes, a step takes one
+	 * more round trip. 0 drops nothing. Default: 0. */
 	double sparse_discard_ratio;
 	/* The same on all trainers. In all modes but SYNC each push is a step of the optimizer by
 	 * itself, and WEFT_REDUCE_MEAN divides by this trainer's samples alone. Default:
 	 * WEFT_DENSE_SYNC. */
 	enum weft_dense_mode dense_mode;
-	/* BOUNDED: a step is answered when the slowest trainer is at most this many steps behind.
-	 * 0 is the same as WEFT_DENSE_SYNC. Default: 0. */
+	/* For BOUNDED: a step is answered when the slowest trainer is at most this many steps
+	 * behind. 0 is the same as WEFT_DENSE_SYNC. Default: 0. */
 	uint32_t dense_staleness;
-	/* ASYNC, BOUNDED: a slice is not applied if, since this trainer's values were read, at
-	 * least this many times the number of trainers (rounded down) pushes of others have been
-	 * applied to it. It is answered with fresh values all the same, and counted
-	 * (weft_session_stats). If the product is 0 every slice is applied. Default: 0. */
+	/* For ASYNC and BOUNDED: a slice is not applied if its lag reaches this value times the
+	 * number of trainers (rounded down). Its lag is the number of pushes of others that have
+	 * been applied to it since this trainer's values were read. It is answered with fresh
+	 * values all the same, and counted (weft_session_stats). If the product is 0 every slice is
+	 * applied. Default: 0. */
 	double dense_discard_ratio;
-	/* LOCAL, ELASTIC: the number of steps of a trainer between two exchanges, at least 1; in
-	 * other modes 0. weft_push then applies the gradient to the parameter array itself, in the
-	 * caller's thread; a step with an exchange changes the gradient array. WEFT_REDUCE_MEAN
-	 * weighs trainers by samples; with WEFT_REDUCE_SUM the steps of all trainers are added.
-	 * Each trainer has its own optimizer state, and weft_state_count is 0. weft_pull fetches
-	 * the center: steps since the last exchange are lost, but their samples still count in the
-	 * mean. Default: 0. */
+	/* For LOCAL and ELASTIC: the number of steps of a trainer between two exchanges, at least
+	 * 1; in other modes 0. weft_push then applies the gradient to the parameter array itself,
+	 * in the caller's thread; a step with an exchange changes the gradient array.
+	 * WEFT_REDUCE_MEAN weighs trainers by samples; with WEFT_REDUCE_SUM the steps of all
+	 * trainers are added. Each trainer has its own optimizer state, and weft_state_count is 0.
+	 * weft_pull fetches the center: steps since the last exchange are lost, but their samples
+	 * still count in the mean. Default: 0. */
 	uint32_t local_steps;
-	/* ELASTIC: the share of their distance by which a trainer and the center move towards each
-	 * other in an exchange, above 0 and at most 1; 0 stands for 0.9 / num_gradient_servers.
-	 * Above 1 / num_gradient_servers the center overshoots the trainers' mean. Default: 0. */
+	/* For ELASTIC: the share of their distance by which a trainer and the center move towards
+	 * each other in an exchange, above 0 and at most 1; 0 stands for 0.9 /
+	 * num_gradient_servers. Above 1 / num_gradient_servers the center overshoots the trainers'
+	 * mean. Default: 0. */
 	double elastic_rate;
 	/* Settings of RDMA devices, "device=mlx5_0,retry=5"; the keys are those of the option
 	 * --verbs of weft train. "" leaves the choice to the library. Default: "". */
@@ -278,8 +280,8 @@ struct weft_session_opts {
 	enum weft_dense_wire dense_wire;
 	/* How gradients are rounded to 16 bits. Default: WEFT_ROUND_NEAREST. */
 	enum weft_rounding dense_rounding;
-	/* Of WEFT_ROUND_STOCHASTIC. Trainers that share a seed still round independently of each
-	 * other. Default: 0. */
+	/* The seed of WEFT_ROUND_STOCHASTIC. Trainers that share a seed still round independently
+	 * of each other. Default: 0. */
 	uint64_t rounding_seed;
 
 	/* 1: the arrays of tensors and the values of rows (weft/sparse.h) stay mapped, with their
@@ -304,15 +306,15 @@ struct weft_tensor_opts {
 	double l1;              /* 0 stands for the job's; negative: none */
 	/* A mode of its own, other than the session's. Not for a static tensor, nor with
 	 * WEFT_DENSE_LOCAL or _ELASTIC, clip_norm or average_window. A step is over when all its
-	 * tensors are answered. So beside a synchronous tensor nobody gets more than one step
+	 * tensors are answered. So beside a synchronous tensor no trainer gets more than one step
 	 * ahead, but an asynchronous one is answered, and can be used, before the slowest trainer
 	 * has arrived. Default: WEFT_TENSOR_AS_SESSION. */
 	enum weft_tensor_mode mode;
-	uint32_t staleness;   /* of WEFT_TENSOR_BOUNDED; see dense_staleness. Default: 0. */
-	double discard_ratio; /* of a mode of its own; see dense_discard_ratio. Default: 0. */
+	uint32_t staleness;   /* for WEFT_TENSOR_BOUNDED; see dense_staleness. Default: 0. */
+	double discard_ratio; /* with a mode of its own; see dense_discard_ratio. Default: 0. */
 	/* Where tensors wait for the same thing, the higher priority goes first: slices to be
 	 * pushed, for a slot or the network; answers of a pserver, for the network; room in its
-	 * inbox. A push that has begun is not overtaken. Useful if one layer is waited for before
+	 * inbox. A push that has begun is not overtaken. Useful if one layer is needed before the
 	 * others (weft_wait of the first while the rest is under way). The same on all trainers; it
 	 * changes no bit of a synchronous tensor. Default: 0. */
 	int32_t priority;
@@ -338,7 +340,7 @@ struct weft_session_stats {
 	/* Everything that its connections carried, as the transport counts it, heads included. */
 	uint64_t sent_bytes, received_bytes;
 	uint64_t messages_sent, messages_received;
-	/* The part of the bytes that was carried by a path better than TCP. */
+	/* The part of these bytes that was carried by a path faster than TCP. */
 	uint64_t fast_sent_bytes, fast_received_bytes;
 	uint64_t paths_broken;             /* such paths that broke while their peer stayed */
 	uint64_t puts_sent, puts_received; /* slices: gradients and initial values; answers */
@@ -417,7 +419,7 @@ WEFT_API enum weft_status weft_settings_create(enum weft_settings_kind kind,
 					       struct weft_settings **out) WEFT_MUST_CHECK;
 
 /**
- * Set one of them. Rules between settings are checked by weft_session_open, weft_tensor_add and
+ * Set one setting. Rules between settings are checked by weft_session_open, weft_tensor_add and
  * weft_table_add.
  * @param value copied; NULL: unset it, so that the struct's field counts again
  * @return WEFT_OK; WEFT_INVALID: there is no such setting (the text names the nearest), or it
@@ -427,7 +429,7 @@ WEFT_API enum weft_status weft_settings_set(struct weft_settings *settings, cons
 					    const char *value) WEFT_MUST_CHECK;
 
 /**
- * Get the value of one of them as a text: what was set, otherwise the default.
+ * Get the value of one setting as a text: what was set, otherwise the default.
  * @param out   [bytes]; a longer text is cut
  * @param bytes above 0
  * @return WEFT_OK; WEFT_INVALID: there is no such setting
@@ -488,7 +490,7 @@ WEFT_API const char *weft_tensor_name(const struct weft_tensor *tensor);
  * Connect to every lane of every pserver, agree on the job, and distribute the initial values,
  * which are trainer 0's parameter arrays. On return this trainer's arrays hold them. Other trainers
  * may not have arrived yet; the first step or weft_barrier waits for them. Blocks.
- * @return WEFT_OK; WEFT_TIMEOUT: the text names who was not there within connect_timeout_ns, with
+ * @return WEFT_OK; WEFT_TIMEOUT: the text names what did not answer within connect_timeout_ns, with
  *         the last error; WEFT_MISMATCH, WEFT_REFUSED: the text says what differs, with both
  *         values; WEFT_ABORTED: the text is the first cause
  */
@@ -601,7 +603,7 @@ WEFT_API enum weft_status weft_tensor_average(struct weft_tensor *tensor,
 /**
  * Continue a saved job. Trainer 0 calls it between weft_session_seal and weft_session_start, when
  * the parameter and state arrays hold the values of a job that had applied `step` steps over
- * `samples` samples. The other trainers need not call it: they learn the step at the start, and
+ * `samples` samples. The other trainers need not call it: they receive the step at the start, and
  * weft_steps returns it. Needs keep_state if the optimizer has state and step is above 0. Tables
  * are restored with weft_table_write (weft/sparse.h) once the session has started.
  * @return WEFT_OK; WEFT_INVALID: this is not trainer 0, or the session is not sealed, or it has
@@ -624,8 +626,8 @@ WEFT_API enum weft_status weft_session_stats(struct weft_session *session,
 					     struct weft_session_stats *out) WEFT_MUST_CHECK;
 
 /**
- * Ask the lanes what they know about a trainer. Blocks until they have answered. Best called after
- * weft_pass_end, when nobody is in the middle of a step.
+ * Fetch what the lanes have counted about a trainer. Blocks until they have answered. Best called
+ * after weft_pass_end, when no trainer is in the middle of a step.
  * @param trainer_id below num_gradient_servers; any trainer may ask about any
  * @param out        struct_bytes is read, the rest written on WEFT_OK
  * @return WEFT_OK; WEFT_INVALID: struct_bytes is not what this version of the library has, or there
@@ -636,26 +638,27 @@ WEFT_API enum weft_status weft_trainer_stats(struct weft_session *session, uint3
 					     struct weft_trainer_stats *out) WEFT_MUST_CHECK;
 
 /**
- * Say GOODBYE to every lane, wait for the answers (at most reconnect_timeout_ns), and free
+ * Send GOODBYE to every lane, wait for the answers (at most reconnect_timeout_ns), and free
  * everything. Accepts NULL and a session in any state. Closing in the middle of a step, or of an
- * interrupted call that others wait in, ends the job for everybody, because they would wait for
- * this trainer.
+ * interrupted call in which other trainers wait, ends the job for all members, because they would
+ * wait for this trainer.
  * @return WEFT_OK; otherwise why the job did not end in good order. WEFT_LOST is also returned if
  *         only the acknowledgement of a finished job is missing. The session is gone in any case.
  */
 WEFT_API enum weft_status weft_session_close(struct weft_session *session);
 
-/* End the job for everybody and free the session. All members show `reason` as the first cause. */
+/* End the job for all members and free the session. All members show `reason` as the first cause.
+ */
 WEFT_API void weft_session_abort(struct weft_session *session, enum weft_status status,
 				 const char *reason);
 
 /**
- * End the job for everybody because a signal has stopped this program. All members show "trainer 1
- * (host nodea, pid 12) was stopped by SIGTERM" as the first cause. Calls that wait, and all later
+ * End the job for all members because a signal has stopped this program. All members show "trainer
+ * 1 (host nodea, pid 12) was stopped by SIGTERM" as the first cause. Calls that wait, and all later
  * ones, return WEFT_ABORTED; the session still has to be closed. With WEFT_PROGRESS_THREAD the
- * others learn it at once. With WEFT_PROGRESS_CALLER they learn it when the owner next makes
- * progress, for example in weft_poll or weft_session_close: if the program dies of the signal
- * before that, the others see a trainer that was lost. This is the only function of a session that
+ * other members are informed at once. With WEFT_PROGRESS_CALLER they are informed when the owner
+ * next makes progress, for example in weft_poll or weft_session_close. If the program dies of the
+ * signal before that, they see a trainer that was lost. This is the only function of a session that
  * any thread, and a signal handler, may call: it never blocks, and preserves errno. It must not run
  * at the same time as weft_session_close or weft_session_abort.
  * @param session       NULL: nothing happens
