@@ -14,7 +14,7 @@
 __attribute__((format(printf, 3, 4))) static void
 fail(struct wf_link *link, enum weft_status status, const char *format, ...)
 {
-	char text[WF_ERROR_BYTES]; /* the arguments may be the error record */
+	char text[WF_ERROR_BYTES]; /* the arguments may point into the error record */
 	va_list args;
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
@@ -89,7 +89,7 @@ retry_later(struct wf_link *link)
 	wf_retry_later(&link->retry, link->end->env);
 }
 
-/* Nobody is left to acknowledge our GOODBYE: all our steps are answered, so nothing is lost. */
+/* The lane does not acknowledge our GOODBYE. All our steps are answered, so nothing is lost. */
 static void
 give_up_leaving(struct wf_link *link)
 {
@@ -208,14 +208,15 @@ wf_link_up(struct wf_link *link, const struct wf_event *event)
 	wf_cursor_begin(&link->opening.resume, link->content.unit_count);
 }
 
-/* The lane said no. Some refusals pass by themselves. */
+/* The lane refused the hello. Some refusals are temporary, and are retried. */
 static void
 refused(struct wf_link *link, const struct wf_event *event)
 {
 	struct wf_welcome verdict;
 	char who[WF_REASON_BYTES];
 	wf_link_describe(link, who, sizeof(who));
-	if (event->down.blob_bytes == 0) { /* not the lane: the two have no path in common */
+	/* Not refused by the lane: the two ends have no path in common. */
+	if (event->down.blob_bytes == 0) {
 		fail(link, WEFT_MISMATCH, "pserver %u %s %u: %s", link->pserver_idx,
 		     link->ops->lane_name, link->lane_idx, event->down.why);
 		return;
@@ -237,7 +238,7 @@ refused(struct wf_link *link, const struct wf_event *event)
 	fail(link, (enum weft_status)verdict.refusal, "refused by %.150s: %s", who, verdict.reason);
 }
 
-/* What was due on a path is forgotten with it. */
+/* Resets everything that belongs to the path. */
 static void
 forget_path(struct wf_link *link)
 {
@@ -260,7 +261,7 @@ wf_link_down(struct wf_link *link, const struct wf_event *event)
 	if (link->state == WF_LINK_LEFT || end->ops->failed(end)) {
 		return;
 	}
-	/* The two have no path in common now, and had one: a link is down, say. */
+	/* The two ends had a path in common, and have none now: a network link may be down. */
 	bool had_path = link->server_incarnation != 0 && event->down.blob_bytes == 0;
 	if (event->down.status == WEFT_REFUSED && !had_path) {
 		refused(link, event);
@@ -294,7 +295,7 @@ recv_grant(struct wf_link *link, const struct wf_event *event)
 	return st != WEFT_OK ? st : wf_send_window_open(&link->window, link->end->env, &msg);
 }
 
-/* What is said on every path is due. */
+/* What is sent on every path is due now. */
 static void
 become_ready(struct wf_link *link)
 {
@@ -357,14 +358,14 @@ recv_goodbye(struct wf_link *link, const struct wf_event *event)
 		return wf_fail(WEFT_PROTOCOL, "GOODBYE was not expected");
 	}
 	link->state = WF_LINK_LEFT;
-	/* If it does not get there, the lane waits a while for one who will not come back. */
+	/* If it is lost, the lane waits for a while for a trainer that will not come back. */
 	wf_msg_goodbye_encode(&msg, &link->end->msg);
 	(void)wf_link_send(link, &link->end->msg);
 	wf_transport_disconnect(link->conn, WF_DISCONNECT_DRAIN);
 	return WEFT_OK;
 }
 
-/* What opens the path at this end: GRANT of each place, then HAVE. */
+/* Sends what opens the path at this end: GRANT of each place, then HAVE. */
 bool
 wf_link_flush_opening(struct wf_link *link)
 {

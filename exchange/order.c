@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* order: who takes part in a step, and what of it may be said. Thread: the lane's. */
+/* order: which members take part in a step, and what they may announce. Thread: the lane's. */
 #include "exchange/order.h"
 
 #include <inttypes.h>
@@ -30,7 +30,7 @@ refuse(const struct wf_order *order, const struct wf_member *member,
 		       order->sum.step, order->sum.pass, member->step_next);
 }
 
-/* The member has said it before. */
+/* Whether the member has announced it before. */
 static inline bool
 is_again(const struct wf_member *member, const struct wf_step_said *said)
 {
@@ -40,8 +40,8 @@ is_again(const struct wf_member *member, const struct wf_step_said *said)
 	return said->step < member->step_next;
 }
 
-/* In a new pass a member goes on where others are. That it was out of data in the last one may have
- * got lost, when nobody had to know. */
+/* Whether the member enters a new pass, in which it continues at the others' step. Its report that
+ * it was out of data in the last pass may have been lost, if no other member waited for it. */
 static inline bool
 joins(const struct wf_order *order, const struct wf_member *member, const struct wf_step_said *said)
 {
@@ -49,7 +49,7 @@ joins(const struct wf_order *order, const struct wf_member *member, const struct
 	       (!order->own_steps || said->step <= order->highest + 1);
 }
 
-/* Why it may not be said now, though it is new; NULL: it may. */
+/* The reason why a new announcement is not allowed now; NULL: it is allowed. */
 static inline const char *
 find_fault(const struct wf_order *order, const struct wf_member *member,
 	   const struct wf_step_said *said)
@@ -74,7 +74,7 @@ find_fault(const struct wf_order *order, const struct wf_member *member,
 	return NULL;
 }
 
-/* Judge what the member says. Returns as find_fault. */
+/* Judges the member's announcement. Returns as find_fault. */
 static inline const char *
 judge(const struct wf_order *order, const struct wf_member *member, const struct wf_step_said *said,
       enum wf_step_news *out)
@@ -114,7 +114,7 @@ go_out(struct wf_order *order, struct wf_member *member, const struct wf_step_sa
 	order->out_count += member->out ? 0 : 1;
 	member->out = true;
 	member->out_pass = said->pass;
-	/* Else it is counted when somebody begins the step. */
+	/* Otherwise it is counted when a member begins the step. */
 	if (sum->heard > 0 && sum->step >= said->step && !counted &&
 	    wf_order_is_out(order, member)) {
 		sum->out++;
@@ -145,7 +145,7 @@ wf_order_on_step(struct wf_order *order, struct wf_member *member, const struct 
 	}
 	if (order->own_steps) {
 		order->highest = step > order->highest ? step : order->highest;
-		sum->step = order->highest; /* these are told */
+		sum->step = order->highest; /* for texts and messages */
 		sum->pass = pass;
 	} else {
 		if (sum->heard == 0) {
@@ -188,8 +188,8 @@ wf_order_find_left(const struct wf_order *order)
 	return i;
 }
 
-/* The last step that `other` has done, as far as `member` is concerned; UINT64_MAX: it takes no
- * part. */
+/* The last step that `other` has completed, as it counts for the lead of `member`; UINT64_MAX: it
+ * takes no part. */
 static uint64_t
 done_by(const struct wf_order *order, const struct wf_member *other, const struct wf_member *member)
 {
@@ -230,7 +230,7 @@ wf_order_holds_since(const struct wf_order *order)
 		const struct wf_member *member = wf_order_member(order, i);
 		uint64_t held = member->held_since_ns;
 		bool older = held > 0 && (since == 0 || held < since);
-		/* What waited may be free by now, and wait for the transport. */
+		/* The answer may be allowed by now, and wait only for the transport. */
 		if (older && wf_order_lead(order, member) > order->staleness) {
 			since = held;
 		}

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* order: when a push is applied, and when its answer may go. The members of a job (its trainers)
- * say their steps to a lane and push for them; what they push comes in *units* (slices of tensors),
- * or with the words that say the step (rows of tables). Who sums, applies and answers is the
- * payload on the lane; this file counts.
+/* order: when a push is applied, and when its answer may be sent. The members of a job (its
+ * trainers) announce their steps to a lane and push for them. A push arrives in *units* (slices of
+ * tensors), or in the same message that announces the step (rows of tables). The payload on the
+ * lane sums, applies and answers; this file only counts.
  *
- * Synchronous: all members are in one step of the lane, which ends when what all of them pushed is
- * applied. A member that is out of data takes part in no step from the one it says so for until the
- * pass ends.
+ * Synchronous: all members are in one step of the lane, which ends when the pushes of all of them
+ * have been applied. A member that reports that it is out of data takes part in no step from that
+ * one until the pass ends.
  *
- * Asynchronous: what is pushed is applied when it comes, and each member counts steps of its own.
- * Where some units are summed and others applied as they come, all members are in one step of the
- * lane, but for units of the second kind, which may come when the lane is a step further.
+ * Asynchronous: a push is applied when it arrives, and each member counts its own steps. If some
+ * units are summed and others are applied on arrival, all members are in one step of the lane,
+ * except that units of the second kind may arrive when the lane is one step ahead.
  *
- * The *lag* of a push that is applied when it comes is how many pushes of others were applied to
- * the same thing (a slice, all tables of a lane) since the values were read that it was computed
- * with. One that lags too much is not applied; its answer says so.
+ * The *lag* of a push that is applied on arrival is the number of pushes of others that were
+ * applied to the same target (a slice, or all tables of a lane) since the values from which it was
+ * computed were read. A push that lags too much is discarded, and its answer reports that.
  *
- * Bounded: asynchronous, but the answer to a member's step p waits until each other member of the
- * pass has pushed all of step p - staleness: the member's *lead* is no longer than that.
+ * Bounded: asynchronous, but the answer to a member's step p is held until each other member of the
+ * pass has pushed all of step p - staleness, so that the member's *lead* is at most the staleness.
  *
- * In every mode a member says its steps one by one, each when all of the last is here. Between
- * passes others may have made steps that it has not: in a new pass it goes on where they are.
+ * In every mode a member announces its steps one by one, each when all of the previous one has
+ * arrived. Between passes others may have made steps that it has not made; in a new pass it
+ * continues at their step.
  *
  * Thread: the lane's. */
 #pragma once
@@ -33,71 +34,75 @@
 #include "base/env.h"
 #include "base/status.h"
 
-/* One member as one lane sees it. Embedded in what else is known of it; zero at first, but for
- * step_next. */
+/* One member as one lane sees it, embedded in the payload's struct for the member. Zero at first,
+ * except step_next. */
 struct wf_member {
-	uint64_t step_next; /* what it has not said yet, from 1 */
+	uint64_t step_next; /* the first step that it has not announced, from 1 */
 	uint64_t samples;   /* of step step_next - 1 */
 	uint64_t base;      /* the step before its first of this pass */
 	uint32_t pass;      /* of step step_next - 1 */
 	uint32_t out_pass;
-	/* Units of step step_next - 1 that are here: summed ones, and those applied as they came.
+	/* Units of step step_next - 1 that have arrived: summed ones, and those applied on arrival.
 	 */
 	uint32_t summed, came;
-	uint32_t offered;       /* those that are not here, and wait for leave to be pushed */
-	uint64_t held_since_ns; /* answers of its wait for other members; 0: none does */
-	bool begun;             /* it has said a step */
-	bool out;               /* of data in out_pass */
-	bool left;              /* in good order: it pushes no more */
+	uint32_t offered; /* units that have not arrived, and wait for permission to be pushed */
+	/* Since when answers to it have waited for other members; 0: none waits. */
+	uint64_t held_since_ns;
+	bool begun; /* it has announced a step */
+	bool out;   /* it is out of data in out_pass */
+	bool left;  /* it has left in good order: it pushes no more */
 };
 
-/* The step that the lane waits for. A member begins step k + 1 only when all its answers of step k
- * are there, so one at a time is enough. */
+/* The step that the lane waits for. A member begins step k + 1 only after it has all answers of
+ * step k, so one step at a time is enough. */
 struct wf_step_sum {
 	uint64_t step;           /* from 1 */
-	uint64_t samples;        /* that members have said */
+	uint64_t samples;        /* announced by members for this step */
 	uint64_t samples_before; /* applied in earlier steps */
-	uint32_t heard;          /* members that said the step */
-	uint32_t out; /* members out of data in `pass`; counted from the first heard on */
+	uint32_t heard;          /* members that announced the step */
+	uint32_t out; /* members out of data in `pass`; counted from the first announcement on */
 	uint32_t pass;
-	uint64_t since_ns; /* first heard; 0 without stats */
-	uint64_t done_ns;  /* somebody has done its part, and waits for the others; 0: nobody has */
+	uint64_t since_ns; /* time of the first announcement; 0 without stats */
+	/* Since when a member that has done its part waits for others; 0: none does. */
+	uint64_t done_ns;
 };
 
-/* Of one lane. Zero is no job. */
+/* The order of one lane. Zero: there is no job. */
 struct wf_order {
-	/* Members stand in an array of what they are embedded in: the first, the distance in bytes
-	 * from one to the next, and their number. */
+	/* Members are embedded in an array of larger structs: the first member, the distance in
+	 * bytes from one to the next, and their number. */
 	struct wf_member *first;
 	size_t stride;
 	uint32_t count;
-	uint32_t out_count; /* members out of data, in whatever pass */
-	/* Units of a member's step that are summed, and that are applied as they come. */
+	uint32_t out_count; /* members that are out of data, in any pass */
+	/* Units of a member's step that are summed, and those that are applied on arrival. */
 	uint32_t summed_count, came_count;
-	bool own_steps;     /* nothing is summed: each member counts steps of its own */
-	uint64_t staleness; /* the least of what is pushed here */
-	uint64_t highest;   /* that any member has begun, in steps of its own */
+	bool own_steps;     /* nothing is summed: each member counts its own steps */
+	uint64_t staleness; /* the smallest staleness of what is pushed here */
+	uint64_t highest;   /* the highest step that any member has begun, with own_steps */
 	struct wf_step_sum sum;
 };
 
 #define WF_ORDER_NEVER UINT64_MAX
 
-/* What the mode of what is pushed comes to. */
+/* The limits that follow from the mode of a push. */
 struct wf_order_terms {
-	uint64_t discard_lag; /* a push with so much lag is not applied; WF_ORDER_NEVER: all are */
-	uint64_t staleness;   /* with a longer lead answers wait; WF_ORDER_NEVER: with none */
+	/* A push with this lag or more is discarded; WF_ORDER_NEVER: none is. */
+	uint64_t discard_lag;
+	/* Answers wait while the lead is longer; WF_ORDER_NEVER: they never wait. */
+	uint64_t staleness;
 };
 
-/* One member, and what counts pushes: a slice, or all tables of a lane. */
+/* One member's view of a target that counts pushes: a slice, or all tables of a lane. */
 struct wf_order_view {
 	uint64_t own;    /* pushes of this member that were applied */
-	uint64_t others; /* those of others, when the values were read that it computes with */
-	bool discarded;  /* its last push */
+	uint64_t others; /* pushes of others, when the values with which it computes were read */
+	bool discarded;  /* its last push was discarded */
 };
 
-/* What a member says of a step: STEP, or PUSH. */
+/* A member's announcement of a step, in STEP or PUSH. */
 struct wf_step_said {
-	const char *message; /* its name */
+	const char *message; /* the name of that message */
 	uint64_t step;
 	uint64_t epoch;
 	uint64_t samples;
@@ -106,10 +111,10 @@ struct wf_step_said {
 };
 
 enum wf_step_news {
-	WF_STEP_AGAIN, /* heard before: said again, after a reconnect */
+	WF_STEP_AGAIN, /* announced before, and repeated after a reconnect */
 	WF_STEP_NEW,
-	/* New, and the member was out of data in the last pass, or others have made steps since
-	 * that it has not. */
+	/* New, and the member was out of data in the last pass, or others have made steps that it
+	 * has not made. */
 	WF_STEP_BACK,
 };
 
@@ -119,7 +124,7 @@ wf_order_member(const struct wf_order *order, uint32_t idx)
 	return (struct wf_member *)(void *)((char *)order->first + idx * order->stride);
 }
 
-/* Members of whom something is summed in this step, which somebody has begun. */
+/* The number of members whose pushes are summed in this step, which some member has begun. */
 static inline uint32_t
 wf_order_taking_part(const struct wf_order *order)
 {
@@ -132,8 +137,8 @@ wf_order_is_out(const struct wf_order *order, const struct wf_member *member)
 	return member->out && member->out_pass >= order->sum.pass;
 }
 
-/* The step cannot end without something that the member, if it is not out of data, has not said or
- * pushed. */
+/* Whether the step cannot end before the member, if it is not out of data, announces or pushes
+ * something. */
 static inline bool
 wf_order_lacks(const struct wf_order *order, const struct wf_member *member)
 {
@@ -141,7 +146,8 @@ wf_order_lacks(const struct wf_order *order, const struct wf_member *member)
 	       (member->step_next <= order->sum.step || member->summed < order->summed_count);
 }
 
-/* It has offered all that the step lacks of it, and waits for leave. */
+/* Whether it has offered everything that the step lacks from it, and waits for permission to push.
+ */
 static inline bool
 wf_order_has_offered(const struct wf_order *order, const struct wf_member *member)
 {
@@ -155,7 +161,7 @@ wf_order_waits_for(const struct wf_order *order, const struct wf_member *member)
 	return !wf_order_is_out(order, member) && wf_order_lacks(order, member);
 }
 
-/* All that the member has to push for the last step that it has said is here. */
+/* Whether everything that the member has to push for the last step it announced has arrived. */
 static inline bool
 wf_order_is_whole(const struct wf_order *order, const struct wf_member *member)
 {
@@ -163,7 +169,7 @@ wf_order_is_whole(const struct wf_order *order, const struct wf_member *member)
 	       !member->begun;
 }
 
-/* All of the step is applied: the next one begins. */
+/* The whole step has been applied: begins the next one. */
 static inline void
 wf_order_step_is_applied(struct wf_order *order)
 {
@@ -177,8 +183,8 @@ wf_order_step_is_applied(struct wf_order *order)
 	sum->done_ns = 0;
 }
 
-/* A push is dropped when so many times the number of members pushes of others came before it.
- * staleness: steps, in a bounded mode. */
+/* The terms of a mode. A push is discarded when its lag reaches discard_ratio times the number of
+ * members, rounded down; 0 discards none. `staleness`: in steps; used if is_bounded. */
 static inline struct wf_order_terms
 wf_order_terms_of(const struct wf_order *order, double discard_ratio, bool is_bounded,
 		  uint32_t staleness)
@@ -188,14 +194,14 @@ wf_order_terms_of(const struct wf_order *order, double discard_ratio, bool is_bo
 				       .staleness = is_bounded ? staleness : WF_ORDER_NEVER};
 }
 
-/* May an answer to a member with that lead go? */
+/* Whether an answer to a member with that lead may be sent. */
 static inline bool
 wf_order_may_answer(const struct wf_order_terms *terms, uint64_t lead)
 {
 	return lead <= terms->staleness;
 }
 
-/* Whether answers of the member's wait for others, from now on or still. */
+/* Records whether answers to the member wait for others, and since when. */
 static inline void
 wf_order_hold(struct wf_member *member, struct wf_env *env, bool holds)
 {
@@ -206,7 +212,7 @@ wf_order_hold(struct wf_member *member, struct wf_env *env, bool holds)
 	}
 }
 
-/* Of `applied` pushes, those of others. */
+/* The pushes of others among `applied` pushes. */
 static inline uint64_t
 wf_order_others(const struct wf_order_view *view, uint64_t applied)
 {
@@ -214,15 +220,15 @@ wf_order_others(const struct wf_order_view *view, uint64_t applied)
 	return applied - view->own;
 }
 
-/* After `applied` pushes, the values are read that the member computes with from now on. */
+/* The member computes from now on with the values as they are after `applied` pushes. */
 static inline void
 wf_order_read(struct wf_order_view *view, uint64_t applied)
 {
 	view->others = wf_order_others(view, applied);
 }
 
-/* The member's push has come after `applied` pushes. Is it too late? The view's verdict says.
- * Returns its lag: pushes of others since the values were read that it was computed with. */
+/* The member's push has arrived after `applied` pushes: sets view->discarded if it is too late.
+ * Returns its lag: pushes of others since the values from which it was computed were read. */
 static inline uint64_t
 wf_order_judge(struct wf_order_view *view, const struct wf_order_terms *terms, uint64_t applied)
 {
@@ -233,24 +239,27 @@ wf_order_judge(struct wf_order_view *view, const struct wf_order_terms *terms, u
 	return lag;
 }
 
-/* All members go on from here. */
+/* All members continue after `step`. */
 void wf_order_begin(struct wf_order *order, uint64_t step, uint64_t samples);
-/* May the member say it now? WEFT_PROTOCOL: no. */
+/* Checks whether the member may announce it now. WEFT_PROTOCOL: it may not. */
 enum weft_status wf_order_check(const struct wf_order *order, const struct wf_member *member,
 				const struct wf_step_said *said,
 				enum wf_step_news *out) WEFT_MUST_CHECK;
-/* The member has said it: count. */
+/* Checks the member's announcement, and counts it. */
 enum weft_status wf_order_on_step(struct wf_order *order, struct wf_member *member,
 				  const struct wf_step_said *said,
 				  enum wf_step_news *out) WEFT_MUST_CHECK;
-/* Somebody else has begun the step, which cannot end without what `member` has not pushed. */
+/* Whether another member has begun the step, and the step cannot end without what `member` has not
+ * pushed yet. */
 bool wf_order_others_need(const struct wf_order *order, const struct wf_member *member);
-/* Steps by which the member is ahead of who, of the others in its pass, has done least. Who is out
- * of data in the pass, or has left, is not among them; who has still to come into it is where this
- * member began it. */
+/* The number of steps by which the member is ahead of the slowest other member in its pass. Members
+ * that are out of data in the pass, or have left, do not count; a member that has not entered the
+ * pass yet counts as being where this member began it. */
 uint64_t wf_order_lead(const struct wf_order *order, const struct wf_member *member);
-/* Since when answers have waited for others; 0: none waits. And does one wait for `member`? */
+/* Since when answers have waited for other members; 0: none waits. And whether one waits for
+ * `member`. */
 uint64_t wf_order_holds_since(const struct wf_order *order);
 bool wf_order_holds_for(const struct wf_order *order, const struct wf_member *member);
-/* A step has been begun: the first member that has left, and that it waits for; `count`: none. */
+/* A step has been begun: returns the first member that has left and that the step waits for;
+ * `count` if there is none. */
 uint32_t wf_order_find_left(const struct wf_order *order);

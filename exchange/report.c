@@ -80,7 +80,8 @@ write_head(const struct wf_report *report, struct wf_report_line *line)
 		       d[WF_END_PUT_RECEIVED_COUNT], d[WF_END_PUT_SENT_COUNT]);
 }
 
-/* A line about what came between `then` and `report->now`, whose times are what came since, too. */
+/* Makes the line about what was counted between `then` and `report->now`; the times of `now` cover
+ * the same span. */
 static void
 write_line(struct wf_report *report, const struct wf_report_mark *then,
 	   const struct wf_report_ops *ops, void *end)
@@ -91,7 +92,7 @@ write_line(struct wf_report *report, const struct wf_report_mark *then,
 	line->s = now->ns > then->ns ? (double)(now->ns - then->ns) / 1e9 : 1e-9;
 	line->at = now->counter;
 	for (unsigned i = 0; i < report->stats->count; i++) {
-		line->since[i] = now->counter[i] - then->counter[i]; /* of no use for a gauge */
+		line->since[i] = now->counter[i] - then->counter[i]; /* meaningless for a gauge */
 	}
 	write_head(report, line);
 	wf_transport_paths_format(&report->info, then->path, line->paths, sizeof(line->paths));
@@ -110,12 +111,13 @@ wf_report_period(struct wf_report *report, struct wf_transport *transport,
 	wf_report_gather(report, transport, ops, end);
 	mark(report, now_ns, now);
 	write_line(report, &report->period, ops, end);
-	wf_hist_merge(times, &now->times); /* what they were, and what came */
+	wf_hist_merge(times, &now->times); /* the earlier times and the new ones */
 	memcpy(report->period.counter, now->counter, sizeof(now->counter));
 	memcpy(report->period.path, now->path, sizeof(now->path));
 	report->period.ns = now_ns;
 	report->next_ns += report->every_ns;
-	if (report->next_ns <= now_ns) { /* late by more than a period: those are left out */
+	/* Late by more than a period: the missed periods are skipped. */
+	if (report->next_ns <= now_ns) {
 		report->next_ns = now_ns + report->every_ns;
 	}
 }
@@ -129,7 +131,8 @@ wf_report_end(struct wf_report *report, struct wf_transport *transport,
 		return;
 	}
 	report->whole_said = true;
-	wf_report_gather(report, transport, ops, end); /* also without a line: they are exact */
+	/* Also if no line is written: the counters are exact then. */
+	wf_report_gather(report, transport, ops, end);
 	if (report->every_ns > 0) {
 		mark(report, now_ns, &report->now);
 		write_line(report, &report->whole, ops, end);

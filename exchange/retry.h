@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* retry: when the next attempt at a connection is due, since when a connection that was there has
- * been lost, and why. Waits double from 20 ms to 1 s, and each has up to a quarter of chance added,
- * so that trainers do not come in step. Thread: the end's. */
+/* retry: when the next connection attempt is due, since when an established connection has been
+ * lost, and why. Waits double from 20 ms to 1 s; a random amount of up to a quarter is added to
+ * each, so that trainers do not retry in lockstep. Thread: the end's. */
 #pragma once
 
 #include <stdint.h>
@@ -11,19 +11,20 @@
 
 /* Embedded in a link. Read by its owner; written by these functions alone. */
 struct wf_retry {
-	uint64_t at_ns;         /* the next attempt is due; 0: at once */
-	uint64_t wait_ns;       /* the next wait, without chance */
+	uint64_t at_ns;         /* when the next attempt is due; 0: at once */
+	uint64_t wait_ns;       /* the next wait, without the random part */
 	uint64_t lost_ns;       /* since when the connection has been lost; 0: it is not */
-	char why[WF_WHY_BYTES]; /* the last failure; "": there was none */
+	char why[WF_WHY_BYTES]; /* text of the last failure; "": there was none */
 };
 
-/* `retry`: zeroed. Also after an attempt that succeeded: the next wait is the shortest one. */
+/* The next wait is the shortest one. `retry` is zeroed at first; also called after an attempt that
+ * succeeded. */
 void wf_retry_begin(struct wf_retry *retry);
 /* An attempt failed, or a connection ended: the next attempt comes after a wait. */
 void wf_retry_later(struct wf_retry *retry, struct wf_env *env);
-/* A connection that was there is lost since `now_ns`, unless it was lost before. */
+/* An established connection is lost since `now_ns`, unless it was lost before. */
 void wf_retry_lost(struct wf_retry *retry, uint64_t now_ns);
-/* It is there again, or is not missed any more. */
+/* The connection is established again, or is not needed any more. */
 void wf_retry_found(struct wf_retry *retry);
 /* Keeps the reason of the last failure. */
 void wf_retry_fail(struct wf_retry *retry, const char *format, ...)

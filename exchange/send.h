@@ -6,9 +6,9 @@
 #include "transport/transport.h"
 #include "wire/messages.h"
 
-/* `cookie` comes back with DONE; 0: nobody waits for it. `msg` may change once this has returned.
- * False: it was not sent, for the transport takes no more now, or the connection is on its way
- * down. */
+/* Sends one message. `cookie` comes back with DONE; 0: its DONE is ignored. `msg` may change once
+ * this has returned. Returns false if it was not sent, because the transport accepts no more now or
+ * the connection is going down. */
 static inline bool
 wf_send(struct wf_conn *conn, const struct wf_msg *msg, uint64_t cookie)
 {

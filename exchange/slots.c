@@ -43,7 +43,7 @@ void
 wf_slots_close(struct wf_env *env, struct wf_slots *slots)
 {
 	if (slots->count == 0) {
-		return; /* its memory may be untouched, and stays so */
+		return; /* its memory may be untouched, and is not touched here */
 	}
 	wf_free(env, slots->word, slots->count * sizeof(*slots->word));
 	wf_free(env, slots->credit, slots->count * sizeof(*slots->credit));

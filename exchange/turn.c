@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turn: see turn.h. Thread: the one that drives. */
+/* turn: see turn.h. Thread: the driver's. */
 #include "exchange/turn.h"
 
 #include "base/assert.h"

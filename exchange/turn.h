@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turn: what one end of a lane's links does again and again: send what is due, take the events of
- * its transport, look at the clock, and decide whether to poll on or to sleep. Lanes of a pserver
- * and sessions of a trainer are such ends; what they do with events, and what is due, is theirs.
+/* turn: the event loop of one end: send what is due, handle the events of its transport, check the
+ * clock, and decide whether to poll on or to sleep. Lanes of a pserver and sessions of a trainer
+ * are such ends; what is due, and how events are handled, is theirs.
  *
- * Whoever drives an end calls
+ * The driver of an end calls
  *
  *     if (wf_turn_round(turn, ops, &deadline_ns)) {
  *             wf_transport_wait(turn->transport, deadline_ns);
  *     }
  *
- * or the parts of a round, where it sleeps on more than the transport. Sleep is one state:
+ * or the parts of a round if it sleeps on more than the transport. Sleep is one state:
  *
  *     BUSY    The last turn brought something.
  *     EMPTY   It brought nothing.
  *     ARMED   The transport is armed: a sleep follows if the next turn brings nothing.
  *     ASLEEP  A sleep follows, or has just ended.
- *     AWAY    The driver does something else: nobody sleeps on the transport.
+ *     AWAY    The driver does something else, and does not sleep on the transport.
  *
  *     from \ by | arm, nothing to | arm, something | turn that     | empty  | rest   | go away
  *               | send            | to send        | brings events | turn   |        |
@@ -26,15 +26,15 @@
  *     ASLEEP    | refused         | refused        | BUSY          | EMPTY  | ASLEEP | AWAY
  *     AWAY      | ARMED           | refused        | BUSY          | EMPTY  | ASLEEP | AWAY
  *
- * Arming costs something at every peer, so it is for the last turn before a sleep: not for the
- * first after one, which was woken for something, and not for a turn that sends, unless the one
- * before it brought nothing in spite of that.
+ * Arming has a cost at every peer, so only the last turn before a sleep arms: not the first turn
+ * after a sleep, which was woken for a reason, and not a turn that sends, unless the turn before it
+ * brought nothing.
  *
- * Where the time of the thread goes is charged from the readings of the clock that turns make
- * anyway; only around a sleep there are two more, and two around each piece that is charged by
- * itself (wf_turn_enter). Each nanosecond is charged once.
+ * The thread's time is charged to counters from the readings of the clock that turns make anyway.
+ * Only a sleep needs two more, and so does each piece that is charged by itself (wf_turn_enter).
+ * Each nanosecond is charged once.
  *
- * Thread: the one that drives. */
+ * Thread: the driver's. */
 #pragma once
 
 #include "base/env.h"
@@ -43,7 +43,7 @@
 #include "transport/transport.h"
 
 #define WF_TURN_BLIND_MAX 7u /* turns of a polling thread between two that read the clock */
-#define WF_TURN_EVENTS 64u   /* of one poll */
+#define WF_TURN_EVENTS 64u   /* the most events of one poll */
 
 enum wf_turn_state {
 	WF_TURN_BUSY,
@@ -53,63 +53,64 @@ enum wf_turn_state {
 	WF_TURN_AWAY,
 };
 
-/* What a driver that would sleep does next. */
+/* What a driver that is about to sleep does next. */
 enum wf_rest {
-	WF_REST_NOT,      /* take a turn that is likely to bring something; no sleep may follow */
-	WF_REST_IF_EMPTY, /* take a turn, and sleep if it brings nothing */
+	WF_REST_NOT,      /* run a turn that is likely to bring something; no sleep may follow */
+	WF_REST_IF_EMPTY, /* run a turn, and sleep if it brings nothing */
 	WF_REST_NOW,      /* sleep: there is nothing to do */
 };
 
-/* To whom something is to be sent. Embedded in a link or a peer, zero at first. */
+/* A destination to which something is to be sent. Embedded in a link or a peer, zero at first. */
 struct wf_due {
 	struct wf_due *next;
 	bool queued;
 };
 
-/* What an end does in a turn. `end`: of wf_turn_init. Tables are constants that the compiler sees,
- * so that the calls cost nothing. */
+/* What an end does in a turn. `end` is that of wf_turn_init. Tables are constants that the compiler
+ * sees, so that the calls are inlined. */
 struct wf_turn_ops {
 	void (*event)(void *end, const struct wf_event *event);
 	/* Send what is due. Returns whether something is left for the next turn. */
 	bool (*flush)(struct wf_due *due);
 	/* The transport cannot be polled; the recorded failure says why. */
 	void (*failed)(void *end, enum weft_status status);
-	/* A bounded piece of the work beside events. Returns whether there is more. NULL: there is
-	 * never any. */
+	/* Does a bounded piece of the work that is not driven by events. Returns whether there is
+	 * more. NULL: there is no such work. */
 	bool (*work)(void *end);
-	/* The clock was read, for the first time since `before_ns`. NULL: nothing. */
+	/* Called when the clock was read, for the first time since `before_ns`. May be NULL. */
 	void (*clock)(void *end, uint64_t before_ns);
-	/* turn->tick_ns has come. Says in turn->tick_ns when it is to be called again. */
+	/* turn->tick_ns has passed. Sets turn->tick_ns to the time of the next call. */
 	void (*tick)(void *end, uint64_t now_ns);
 };
 
-/* Where the time of the thread goes. Written by turn.c alone, but for the numbers of the counters,
- * which the end sets before wf_turn_start. Off: costs a branch a turn. */
+/* How the thread spends its time. Written by turn.c alone, except for the numbers of the counters,
+ * which the end sets before wf_turn_start. When off it costs one branch per turn. */
 struct wf_turn_times {
 	bool on, was_busy;
 	unsigned poll, idle, away; /* counters of `stats`, ns */
 	struct wf_stats *stats;
-	uint64_t mark_ns;  /* up to here all time is charged */
-	uint64_t inner_ns; /* after it, charged by wf_turn_leave */
+	uint64_t mark_ns;  /* all time before this is charged */
+	uint64_t inner_ns; /* time after it that wf_turn_leave has charged */
 };
 
 struct wf_turn {
 	void *end;
 	struct wf_env *env;
 	struct wf_transport *transport; /* the end's */
-	struct wf_due *due;             /* those to whom something is to be sent */
-	bool works;                     /* there is work beside events */
-	bool awaits_done;               /* the end waits for DONEs, which no sleep may pass over */
+	struct wf_due *due;             /* list of destinations to which something is to be sent */
+	bool works;                     /* there is work that is not driven by events */
+	bool awaits_done; /* the end waits for DONEs, so it may not sleep without a poll */
 
-	/* When the clock decides something again. 0: in this turn, for something has changed that
-	 * it depends on; WF_NEVER: not before it is set. */
+	/* When `tick` is due. 0: in this turn, because something that it depends on has changed;
+	 * WF_NEVER: not until it is set. */
 	uint64_t tick_ns;
-	uint64_t now_ns;   /* when the clock was last read */
-	uint64_t event_ns; /* the same, in or before the last turn with events */
-	uint64_t wait_ns;  /* of the wait under way: the last event, or its beginning; 0: none is */
+	uint64_t now_ns; /* when the clock was last read */
+	/* The last reading of the clock in or before the last turn with events. */
+	uint64_t event_ns;
+	uint64_t wait_ns; /* the wait under way: time of its last event or its beginning; 0: none */
 	struct wf_spin spin;
 	enum wf_turn_state state;
-	bool spins;     /* this turn: others follow it at once */
+	bool spins;     /* other turns follow this one at once */
 	bool ticked;    /* the last turn called tick */
 	unsigned blind; /* turns since the clock was read */
 	struct wf_turn_times times;
@@ -117,16 +118,16 @@ struct wf_turn {
 	struct wf_event event[WF_TURN_EVENTS];
 };
 
-/* `spin_ns`: as wf_spin_init has it. The transport is set by who opens it. */
+/* `spin_ns`: as for wf_spin_init. The transport is set by the code that opens it. */
 void wf_turn_init(struct wf_turn *turn, struct wf_env *env, void *end, uint64_t spin_ns);
-/* Charge all time from now on: to `poll`, `idle` and `away` of `stats`, as the end has numbered
- * them. */
+/* Charges all time from now on to the counters `poll`, `idle` and `away` of `stats`, as the end has
+ * numbered them. */
 void wf_turn_start(struct wf_turn *turn, struct wf_stats *stats);
 void wf_turn_resume(struct wf_turn *turn);
 void wf_turn_charge_on(struct wf_turn *turn, uint64_t now_ns, bool busy);
 uint64_t wf_turn_leave_on(struct wf_turn *turn, unsigned counter, uint64_t entered_ns);
 
-/* Something is to be sent: the next turn does. */
+/* Something is due: the next turn sends it. */
 static inline void
 wf_turn_due(struct wf_turn *turn, struct wf_due *due)
 {
@@ -143,14 +144,15 @@ wf_turn_tick_before(struct wf_turn *turn, uint64_t when_ns)
 	turn->tick_ns = when_ns < turn->tick_ns ? when_ns : turn->tick_ns;
 }
 
-/* A piece of a turn that is charged to a counter of its own. Returns what leave wants. */
+/* Begins a piece of a turn that is charged to a counter of its own. Returns `entered_ns` for
+ * wf_turn_leave. */
 static inline uint64_t
 wf_turn_enter(const struct wf_turn *turn)
 {
 	return turn->times.on ? wf_now_ns(turn->env) : 0;
 }
 
-/* Returns the time, 0 when off. */
+/* Returns the nanoseconds that were charged, 0 when off. */
 static inline uint64_t
 wf_turn_leave(struct wf_turn *turn, unsigned counter, uint64_t entered_ns)
 {
@@ -167,7 +169,7 @@ wf_turn_begin(struct wf_turn *turn)
 	}
 }
 
-/* False: refused. */
+/* Returns false if arming is refused. */
 static inline bool
 wf_turn_may_arm(struct wf_turn *turn, bool sends)
 {
@@ -179,8 +181,8 @@ wf_turn_may_arm(struct wf_turn *turn, bool sends)
 	return may;
 }
 
-/* The turn ends with a sleep, before it looks at the clock: the first one after the sleep looks,
- * whatever it brings. `busy`: there were events, or the clock is to be looked at. */
+/* Whether the turn ends with a sleep, before it reads the clock; the first turn after the sleep
+ * reads it in any case. `busy`: there were events, or the clock has to be read. */
 static inline bool
 wf_turn_rests(struct wf_turn *turn, bool busy)
 {
@@ -194,8 +196,8 @@ wf_turn_rests(struct wf_turn *turn, bool busy)
 	return true;
 }
 
-/* The turn ends without a look at the clock: others follow at once, nothing is charged, nothing is
- * `urgent`, and the time was looked at a few turns ago. */
+/* Whether the turn ends without reading the clock: others follow at once, nothing is charged,
+ * nothing is `urgent`, and the clock was read a few turns ago. */
 static inline bool
 wf_turn_is_blind(struct wf_turn *turn, bool busy, bool urgent)
 {
@@ -209,8 +211,8 @@ wf_turn_is_blind(struct wf_turn *turn, bool busy, bool urgent)
 	return blind;
 }
 
-/* The turn ends. What was sent in it may be done in the next, so one empty turn after a busy one
- * counts as work. */
+/* Ends the turn. What was sent in it may complete in the next one, so one empty turn after a busy
+ * one counts as work. */
 static inline void
 wf_turn_charge(struct wf_turn *turn, uint64_t now_ns, bool busy)
 {
@@ -241,7 +243,7 @@ wf_turn_go_away(struct wf_turn *turn)
 
 /* ---- a turn and a round ---- */
 
-/* Whatever still has something to send comes into the new list. */
+/* Destinations that still have something to send are put on the new list. */
 static inline void
 wf_turn_flush(struct wf_turn *turn, const struct wf_turn_ops *ops)
 {
@@ -274,7 +276,7 @@ wf_turn_handle_events(struct wf_turn *turn, const struct wf_turn_ops *ops)
 }
 
 /* The wait under way has brought something; another one begins, unless the driver leaves. A turn
- * that did not look at the clock counts with the time of the last one that did. */
+ * that did not read the clock counts with the time of the last one that did. */
 static inline void
 wf_turn_end_wait(struct wf_turn *turn, bool busy)
 {
@@ -291,7 +293,8 @@ wf_turn_end_wait(struct wf_turn *turn, bool busy)
 	turn->wait_ns = turn->now_ns;
 }
 
-/* One turn. Returns whether it brought anything: if not, what is due waits for an event. */
+/* Runs one turn. Returns whether it brought anything; if it did not, what is due waits for an
+ * event. */
 static inline bool
 wf_turn_run(struct wf_turn *turn, const struct wf_turn_ops *ops)
 {
@@ -300,8 +303,9 @@ wf_turn_run(struct wf_turn *turn, const struct wf_turn_ops *ops)
 	wf_turn_flush(turn, ops);
 	unsigned count = wf_turn_handle_events(turn, ops);
 	if (count > 0 && turn->due != NULL) {
-		wf_turn_flush(turn, ops); /* what follows from them leaves in this turn */
-		count += turn->spins ? wf_turn_handle_events(turn, ops) : 0; /* else: arm */
+		wf_turn_flush(turn, ops); /* what the events made due leaves in this turn */
+		/* otherwise arm comes next */
+		count += turn->spins ? wf_turn_handle_events(turn, ops) : 0;
 	}
 	if (ops->work != NULL && turn->works) {
 		turn->works = ops->work(turn->end);
@@ -329,7 +333,7 @@ wf_turn_run(struct wf_turn *turn, const struct wf_turn_ops *ops)
 	return count > 0 || turn->ticked;
 }
 
-/* Before a sleep until `*deadline_ns`: sends what is due, and arms the transport. */
+/* Prepares a sleep until `*deadline_ns`: sends what is due, and arms the transport. */
 static inline enum wf_rest
 wf_turn_arm(struct wf_turn *turn, const struct wf_turn_ops *ops, uint64_t *deadline_ns)
 {
@@ -361,8 +365,8 @@ wf_turn_polls_on(struct wf_turn *turn)
 	return turn->wait_ns == 0 || wf_spin_goes_on(spin, turn->now_ns - turn->wait_ns);
 }
 
-/* Polls, or arms and polls once more. True: nothing happens before `*deadline_ns` that does not
- * wake who sleeps on the transport. */
+/* Polls, or arms and polls once more. Returns true if the caller may sleep on the transport until
+ * `*deadline_ns`: anything that happens before that wakes it. */
 static inline bool
 wf_turn_round(struct wf_turn *turn, const struct wf_turn_ops *ops, uint64_t *deadline_ns)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* window: the slots that a lane has granted to a trainer on one path, as the trainer sees them:
- * which are free, and who lies in the others. Any free slot will do, so they are a stack.
+ * which are free, and which push holds each of the others. Any free slot will do, so they are a
+ * stack.
  *
- * Whoever lies in a slot keeps the slot's number in a word of its own (`held`), whose address the
+ * The holder of a slot keeps the slot's number in a word of its own (`held`), whose address the
  * window keeps. So CREDIT, which names slots, finds the holder and clears its word, and an answer,
- * which names the holder, finds the slot. One word may hold many slots, of a push of rows, say: it
- * has the number of the last one, and the slots are freed by CREDIT or all together.
+ * which names the holder, finds the slot. One word may hold several slots, for example for a push
+ * of rows: it has the number of the last one, and the slots are freed by CREDIT or all together.
  *
  *     on     | function               | free                     | held
  *     -------+------------------------+--------------------------+-------------------------
@@ -13,7 +14,7 @@
  *     PUT    | wf_send_window_claim   | one less: the last freed | one more
  *     answer | wf_send_window_release | one more                 | one less
  *     CREDIT | wf_send_window_credit  | more                     | less
- *     DOWN   | wf_send_window_forget  | none: there are no slots | none: their words say so
+ *     DOWN   | wf_send_window_forget  | none: there are no slots | none: their words are cleared
  *
  * Thread: the session's core. */
 #pragma once
@@ -31,22 +32,23 @@ struct wf_send_window {
 	uint32_t *free;  /* [capacity] stack of slots */
 	uint32_t **held; /* [capacity] the holder's word, by slot; NULL: it is free */
 	uint32_t capacity;
-	bool announced; /* pushes of steps are announced first */
+	bool announced; /* pushes of steps have to be announced first */
 };
 
-/* The lane's GRANT. Its memory is allocated with the first one, and again only if a lane grants
- * more than before. WEFT_PROTOCOL: it is not of slots, or not the first on its path. WEFT_NOMEM. */
+/* Opens the window with the lane's GRANT. Memory is allocated with the first one, and again only if
+ * a lane grants more slots than before. WEFT_PROTOCOL: it does not grant slots, or is not the first
+ * on its path. WEFT_NOMEM. */
 enum weft_status wf_send_window_open(struct wf_send_window *window, struct wf_env *env,
 				     const struct wf_msg_grant *msg) WEFT_MUST_CHECK;
-/* Give the memory back. */
+/* Frees the memory. */
 void wf_send_window_close(struct wf_send_window *window, struct wf_env *env);
-/* CREDIT: the lane does not need what lies in these slots. WEFT_PROTOCOL: nothing lies in one of
- * them; those before it are free. */
+/* CREDIT: the lane does not need the contents of these slots any more. WEFT_PROTOCOL: one of them
+ * is not held; those before it are free. */
 enum weft_status wf_send_window_credit(struct wf_send_window *window,
 				       const struct wf_msg_credit *msg) WEFT_MUST_CHECK;
 /* DOWN: there are no slots. Every holder's word becomes WF_SLOT_NONE. */
 void wf_send_window_forget(struct wf_send_window *window);
-/* Free all slots that are held by this word. */
+/* Frees all slots that are held by this word. */
 void wf_send_window_release_all(struct wf_send_window *window, const uint32_t *held);
 
 static inline bool
@@ -71,7 +73,7 @@ wf_send_window_claim(struct wf_send_window *window, uint32_t *held)
 	*held = slot;
 }
 
-/* What lies in the slot is somebody else's from now on. */
+/* The slot has another holder from now on. */
 static inline void
 wf_send_window_pass_on(struct wf_send_window *window, uint32_t slot, uint32_t *to)
 {
@@ -86,7 +88,7 @@ wf_send_window_free_slot(struct wf_send_window *window, uint32_t slot)
 	window->free[window->free_count++] = slot;
 }
 
-/* The slot that `*held` has, if any, is free. */
+/* Frees the slot that `*held` names, if any. */
 static inline void
 wf_send_window_release(struct wf_send_window *window, uint32_t *held)
 {
