@@ -14,7 +14,7 @@
 #include "transport/life.h"
 #include "transport/loop.h"
 
-#define WF_DOORS_MAX 8u       /* sockets, not calls: a name may have several addresses */
+#define WF_DOORS_MAX 8u       /* counts sockets: a name may have several addresses */
 #define WF_DOORS_BACKLOG 4096 /* of listen(2) */
 
 struct wf_doors;
@@ -37,7 +37,7 @@ struct wf_doors {
 		      const struct wf_door *door);
 	struct wf_door door[WF_DOORS_MAX];
 	unsigned count;
-	bool readable; /* one of them is */
+	bool readable; /* at least one door is readable */
 	struct wf_log_limit log;
 };
 

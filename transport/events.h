@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events: where a poll writes what it has to report. Thread: the transport's owner. */
+/* events: the array into which a poll writes its events. Thread: the transport's owner. */
 #pragma once
 
 #include "base/assert.h"
 #include "transport/transport.h"
 
-/* The caller's array; `count` of `max` are written. */
+/* The caller's array; `count` of `max` entries are written. */
 struct wf_events {
 	struct wf_event *at;
 	unsigned max, count;
@@ -17,8 +17,8 @@ wf_events_full(const struct wf_events *events)
 	return events->count >= events->max;
 }
 
-/* `event` is of `conn`, or of whom it is shown as. Who chose it has to see UP and DOWN before its
- * user does. */
+/* Sets the event's connection: `conn`, or the connection as which it is shown. UP and DOWN go to
+ * "paths" first, before its user sees them. */
 static inline void
 wf_event_set_conn(struct wf_event *event, struct wf_conn *conn)
 {
@@ -29,7 +29,7 @@ wf_event_set_conn(struct wf_event *event, struct wf_conn *conn)
 	}
 }
 
-/* The next event of `conn`. There must be room; the caller writes what an event of this kind has.
+/* Adds an event of `conn`. There must be room; the caller fills in what an event of this kind has.
  */
 static inline struct wf_event *
 wf_events_add(struct wf_events *events, struct wf_conn *conn, enum wf_event_kind kind)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grants: what one end of a connection lets the other PUT into, and what holds a PUT against it.
- * A backend embeds one in each connection. A key names a grant by number and by a nonce; all else
- * about the grant is looked up here, never read from what the peer sends.
+/* grants: the memory into which one end of a connection lets the other PUT, and the check of each
+ * PUT against it. A backend embeds one in each connection. A key names a grant by number and by a
+ * nonce; everything else about the grant is looked up here, never read from what the peer sends.
  * Thread: the transport's owner. */
 #pragma once
 
@@ -10,13 +10,13 @@
 #include "transport/regions.h"
 #include "wire/little.h"
 
-#define WF_GRANTS_MAX 64u /* of one end of a connection */
-/* Of a key: number and nonce. What is behind them is 0, and a backend may use it. */
+#define WF_GRANTS_MAX 64u /* the most grants of one end of a connection */
+/* Bytes of a key that hold number and nonce. The rest is 0, and a backend may use it. */
 #define WF_GRANT_KEY_USED_BYTES 12u
 
 struct wf_granted {
 	uint8_t *base;
-	uint64_t bytes;      /* SLOTS: of one */
+	uint64_t bytes;      /* SLOTS: bytes of one slot */
 	uint64_t nonce;      /* never 0 */
 	uint32_t slot_count; /* 0: a place */
 };
@@ -28,17 +28,17 @@ enum wf_slot_state {
 };
 
 struct wf_grants {
-	/* Fixed by init, and theirs who gave them. */
+	/* Set by init, and borrowed. */
 	struct wf_env *env;
 	const struct wf_regions *regions;
-	const char *peer; /* for texts */
+	const char *peer; /* the peer's name, for texts */
 
-	struct wf_granted granted[WF_GRANTS_MAX]; /* number - 1 */
+	struct wf_granted granted[WF_GRANTS_MAX]; /* by number - 1 */
 	unsigned count;
 	uint8_t slot_state[WF_SLOT_COUNT_MAX]; /* enum wf_slot_state */
 };
 
-/* What a PUT says about itself, as it was read from the peer: nothing of it is checked. */
+/* What a PUT claims, as it was read from the peer: nothing of it has been checked. */
 struct wf_put_claim {
 	uint32_t grant; /* number */
 	uint32_t tag;
@@ -47,34 +47,35 @@ struct wf_put_claim {
 	uint64_t bytes;
 };
 
-/* A PUT that was accepted. Whoever moves the bytes counts `at` and `left` on. */
+/* A PUT that was accepted. The code that copies the bytes advances `at` and reduces `left`. */
 struct wf_landing {
 	uint8_t *at;   /* where the next byte goes */
 	uint64_t left; /* bytes still to come */
 	bool in_slot;
-	uint32_t buffer;   /* in_slot: which */
-	struct wf_put put; /* what its event says */
+	uint32_t buffer;   /* in_slot: its index */
+	struct wf_put put; /* the contents of its event */
 };
 
-/* All three outlive the grants; `peer` may get its text later. */
+/* All three pointers outlive the grants; the text at `peer` may be set later. */
 void wf_grants_init(struct wf_grants *grants, struct wf_env *env, const struct wf_regions *regions,
 		    const char *peer);
-/* INVALID: not in its region, the other kind, slots twice. NOMEM: WF_GRANTS_MAX are there. */
+/* WEFT_INVALID: outside its region, of the other kind, or slots for the second time. WEFT_NOMEM:
+ * there are WF_GRANTS_MAX already. */
 enum weft_status wf_grants_add(struct wf_grants *grants, const struct wf_grant *grant,
 			       struct wf_grant_key *out) WEFT_MUST_CHECK;
-/* They die with the connection. */
+/* Drops all grants, when the connection goes down. */
 void wf_grants_drop(struct wf_grants *grants);
 
-/* WEFT_PROTOCOL, with the claim and what is wrong with it. */
+/* Fails with WEFT_PROTOCOL; the text has the claim and what is wrong with it. */
 enum weft_status wf_put_claim_refuse(struct wf_put_claim claim, const char *what)
 	__attribute__((cold));
 
-/* Accept what the peer claims, or WEFT_PROTOCOL. Whether the length is one that this end takes is
- * the caller's to check. Inlined: every PUT that arrives comes here. */
+/* Accepts the PUT that the peer claims, or fails with WEFT_PROTOCOL. The caller checks the length
+ * against put_bytes_max. Inlined, because every PUT that arrives comes here. */
 static inline WEFT_MUST_CHECK enum weft_status
 wf_grants_open(struct wf_grants *grants, const struct wf_put_claim *claim, struct wf_landing *out)
 {
-	uint32_t idx = claim->grant - 1; /* number 0 is none, and makes the highest */
+	uint32_t idx = claim->grant - 1; /* number 0 is no grant; it becomes the highest index */
 	if (idx >= grants->count || grants->granted[idx].nonce != claim->nonce) {
 		return wf_put_claim_refuse(*claim, "no such grant");
 	}
@@ -103,7 +104,7 @@ wf_grants_open(struct wf_grants *grants, const struct wf_put_claim *claim, struc
 	*out = landing;
 	return WEFT_OK;
 }
-/* Its event goes out now: a slot is the caller's until release. */
+/* Fills in the PUT's event, which is delivered now: a slot is the caller's until release. */
 static inline void
 wf_grants_landed(struct wf_grants *grants, const struct wf_landing *landing, struct wf_event *event)
 {
@@ -114,11 +115,11 @@ wf_grants_landed(struct wf_grants *grants, const struct wf_landing *landing, str
 	}
 }
 
-/* `slot` as in wf_transport_release; `*buffer`: which one is free again. false: the grants have
- * been dropped. */
+/* Releases a slot, as in wf_transport_release; `*buffer` is the index of the buffer that is free
+ * again. Returns false if the grants have been dropped. */
 bool wf_grants_release(struct wf_grants *grants, uint32_t slot, uint32_t *buffer);
 
-/* Number and nonce of a key, whoever made it. */
+/* Reads number and nonce of a key made by either end. */
 static inline void
 wf_grant_key_read(const struct wf_grant_key *key, uint32_t *number, uint64_t *nonce)
 {

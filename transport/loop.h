@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loop: what a transport that waits for descriptors has in common with every other: one epoll
- * descriptor, the eventfd with which other threads wake the poller, the connections that have
- * something to do, the earliest deadline, the time, and whether the caller sleeps.
+/* loop: the parts that all transports which wait for descriptors have in common: one epoll
+ * descriptor, the eventfd with which other threads wake the poller, the list of connections that
+ * have something to do, the earliest deadline, the time, and whether the caller sleeps.
  *
  * A poll of a medium looks like this:
  *
@@ -17,7 +17,7 @@
  *
  * Sleep is one state:
  *
- *     AWAKE    The caller polls again whatever this poll brings.
+ *     AWAKE    The caller polls again, whatever this poll brings.
  *     ARMED    It has armed: it sleeps if the next poll brings nothing.
  *     ASLEEP   It may be asleep, or have been: the next poll looks at the descriptors, because one
  *              of them may have ended the sleep.
@@ -34,20 +34,20 @@
  *
  * A quiet arm allows the caller to sleep without another poll, hence LOOKING. A wait that brought
  * all there was has already called the sources, so the poll that follows need not look. When an
- * empty poll goes from ARMED or LOOKING to ASLEEP, nothing may be left that no descriptor and no
- * deadline of the caller tells of: where something is left, wf_loop_rest makes the sleep end
- * at once.
+ * empty poll goes from ARMED or LOOKING to ASLEEP, no work may be left that neither a descriptor
+ * nor the caller's deadline announces: if there is such work, wf_loop_rest makes the sleep end at
+ * once.
  *
- * Media of one transport share an epoll descriptor: their loops are members of one that is the
- * transport's, its owner. A member is a loop like any other, with a state and an eventfd of its
- * own. Whoever looks, or waits, calls the sources of all members, and those of others are noticed:
- * a member that sleeps need not be polled before that, or before the deadline that its arm gave.
- * Where a look in an armed poll notices a member whose turn has passed, the transport polls that
- * one once more, or makes the sleep end at once. The wake-up of a member that is apart is told
- * once, so where the look of another one takes it in, the member's next poll looks: AWAKE becomes
- * ASLEEP, and ARMED becomes LOOKING.
+ * Media of one transport share an epoll descriptor: their loops are members of the transport's
+ * loop, their owner. A member is a loop like any other, with a state and an eventfd of its own. A
+ * look or a wait of any member calls the sources of all members, and marks the other members as
+ * noticed: a member that sleeps need not be polled before it is noticed, or before the deadline
+ * that its arm gave. If a look in an armed poll notices a member whose turn has passed, the
+ * transport polls that member once more, or makes the sleep end at once. The wake-up of a member
+ * that is `apart` is reported only once. So if the look of another member consumes it, the member's
+ * own next poll looks: AWAKE becomes ASLEEP, and ARMED becomes LOOKING.
  *
- * Thread: the transport's owner, but for a write to `wake_fd`, which any thread may do. */
+ * Thread: the transport's owner, except for a write to `wake_fd`, which any thread may do. */
 #pragma once
 
 #include <stdbool.h>
@@ -57,23 +57,23 @@
 #include "base/assert.h"
 #include "base/env.h"
 
-#define WF_LOOP_EVENTS 64 /* that one call of epoll brings */
+#define WF_LOOP_EVENTS 64 /* the most events of one epoll_wait */
 
 /* The struct of type `type` whose member `member` is at `at`. */
 #define WF_LOOP_OWNER(at, type, member)                                                            \
 	((type *)(void *)((unsigned char *)(at)-offsetof(type, member)))
 
-/* Something with a descriptor: a connection, a listener, a device. It is embedded in what owns it,
- * whose memory stays until a poll after the one in which the descriptor was closed or removed:
- * epoll may have told of it already. */
+/* Something with a descriptor: a connection, a listener, a device. It is embedded in its owner,
+ * whose memory must stay until a later poll than the one in which the descriptor was closed or
+ * removed, because epoll may have reported it already. */
 struct wf_loop_source {
 	struct wf_loop *loop; /* set by wf_loop_watch */
-	/* `mask`: what epoll said. It notes that, or reads what the descriptor has; events are
-	 * delivered by the poll. */
+	/* Called with the `mask` that epoll reported. Records it, or reads the descriptor; events
+	 * are delivered by the poll. */
 	void (*notify)(struct wf_loop_source *source, uint32_t mask);
 };
 
-/* The place of a connection among those that are ready, embedded in the connection. */
+/* The link of a connection in the list of those that are ready, embedded in the connection. */
 struct wf_loop_ready {
 	struct wf_loop_ready *next;
 	bool queued;
@@ -86,17 +86,18 @@ enum wf_loop_state {
 	WF_LOOP_LOOKING,
 };
 
-/* Loops that share an epoll descriptor: the owner's, which has a list of the others. */
+/* Membership among loops that share an epoll descriptor. The owner has the list of members. */
 struct wf_loop_member {
-	struct wf_loop *first; /* owner: who came last is first */
+	struct wf_loop *first; /* owner: list of members, the newest first */
 	struct wf_loop *next;
-	/* A look of another one found something of it. Cleared by who polls it next. */
+	/* The look of another member found something for this one. Cleared by the transport's poll.
+	 */
 	bool noticed;
-	/* Its sources read what they are told of, and its descriptors stay readable until then:
-	 * they are called in a look of its own only. */
+	/* Its sources read their descriptors, which stay readable until then: they are called only
+	 * in looks of its own. */
 	bool apart;
-	bool woken; /* apart: on_wake is due in the next look of its own */
-	bool *told; /* set where its look found something of another one; NULL: nobody asks */
+	bool woken; /* apart: on_wake is due in its own next look */
+	bool *told; /* set when its look found something for another member; NULL: not needed */
 };
 
 struct wf_loop {
@@ -110,46 +111,47 @@ struct wf_loop {
 	struct wf_loop_member member;
 
 	enum wf_loop_state state;
-	/* This poll leaves work that no descriptor and no deadline tells of. The medium's to set,
-	 * and to clear when a poll begins. */
+	/* This poll leaves work that neither a descriptor nor a deadline announces. The medium sets
+	 * it, and clears it when a poll begins. */
 	bool left;
 	struct wf_loop_ready *ready_first, *ready_last; /* oldest first */
 	unsigned ready_count;
 
 	uint64_t turn;      /* number of the poll */
-	uint64_t look_turn; /* poll in which, or after which, epoll was last asked */
+	uint64_t look_turn; /* poll in which, or after which, epoll was last called */
 	uint64_t now_turn;  /* poll in which the clock was last read */
-	uint64_t now_ns;    /* what it said */
-	uint64_t timer_ns;  /* nothing is due before; may be early; WF_NEVER: no timer runs */
-	uint64_t armed_ns;  /* deadline that the last arm gave to the caller */
+	uint64_t now_ns;    /* the last reading of the clock */
+	uint64_t timer_ns;  /* no timer is due before this; may be early; WF_NEVER: no timer runs */
+	uint64_t armed_ns;  /* deadline that the last arm returned to the caller */
 };
 
-/* A loop without descriptors: AWAKE, nobody is ready, no timer runs. `on_wake`: NULL, or set later.
- * `owner` of a member is set after this. */
+/* Initialises a loop without descriptors: AWAKE, no connection is ready, no timer runs. `on_wake`
+ * may be NULL, or be set later. `owner` of a member is set after this. */
 void wf_loop_init(struct wf_loop *loop, struct wf_env *env, void (*on_wake)(struct wf_loop *loop));
-/* Make the descriptors; a member joins its owner, which is open. WEFT_IO: there are none left;
- * close it all the same.
+/* Creates the descriptors; a member joins its owner, which is open. WEFT_IO: no descriptors are
+ * left; close has to be called all the same.
  */
 enum weft_status wf_loop_open(struct wf_loop *loop) WEFT_MUST_CHECK;
 /* Accepts a loop that was not opened. Sources need not be removed before; those of a member have to
- * be, or to be closed. */
+ * be removed or closed. */
 void wf_loop_close(struct wf_loop *loop);
 
-/* Add a descriptor, change for what it is watched, remove it. Closing a descriptor that has no
- * duplicate removes it as well. `mask`: of epoll. WEFT_IO: the system has no room for it. */
+/* Adds a descriptor, changes the events for which it is watched, removes it. Closing a descriptor
+ * that has no duplicate removes it as well. `mask` is that of epoll. WEFT_IO: the system has no
+ * room for it. */
 enum weft_status wf_loop_watch(struct wf_loop *loop, int fd, uint32_t mask,
 			       struct wf_loop_source *source) WEFT_MUST_CHECK;
 void wf_loop_watch_change(struct wf_loop *loop, int fd, uint32_t mask,
 			  struct wf_loop_source *source);
 void wf_loop_unwatch(struct wf_loop *loop, int fd);
 
-/* Ask epoll, without waiting, and call the sources that have something. False: there may be more
- * than one call brings. */
+/* Calls epoll without waiting, and the sources that have something. Returns false if there may be
+ * more than one call brings. */
 bool wf_loop_collect(struct wf_loop *loop);
-/* Sleep until a descriptor has something or the deadline has come, and call the sources. May return
- * early, and late by a millisecond. */
+/* Sleeps until a descriptor has something or the deadline has passed, and calls the sources. May
+ * return early, or late by up to a millisecond. */
 void wf_loop_wait(struct wf_loop *loop, uint64_t deadline_ns);
-/* The sleep of an armed caller ends at once, or does not begin. */
+/* Ends the sleep of an armed caller at once, or keeps it from beginning. */
 void wf_loop_kick(struct wf_loop *loop);
 
 /* ---- a poll ---- */
@@ -160,21 +162,22 @@ wf_loop_begin(struct wf_loop *loop)
 	loop->turn++;
 }
 
-/* A sleep may follow this poll. */
+/* Whether a sleep may follow this poll. */
 static inline bool
 wf_loop_is_armed(const struct wf_loop *loop)
 {
 	return loop->state == WF_LOOP_ARMED || loop->state == WF_LOOP_LOOKING;
 }
 
-/* A descriptor may have ended a sleep, and nobody has asked epoll since. */
+/* Whether a descriptor may have ended a sleep, and epoll has not been called since. */
 static inline bool
 wf_loop_must_look(const struct wf_loop *loop)
 {
 	return loop->state >= WF_LOOP_ASLEEP;
 }
 
-/* The end of a poll that brought `event_count` events. True: a sleep follows, and wf_loop_rest. */
+/* Ends a poll that brought `event_count` events. Returns true if a sleep follows; the caller then
+ * calls wf_loop_rest. */
 static inline bool
 wf_loop_end(struct wf_loop *loop, unsigned event_count)
 {
@@ -183,11 +186,11 @@ wf_loop_end(struct wf_loop *loop, unsigned event_count)
 	return rests;
 }
 
-/* The sleep ends at once if something is left: somebody is ready, a timer runs that the caller does
- * not know, or `left` says so. */
+/* Makes the sleep end at once if work is left: a connection is ready, a timer runs that the caller
+ * does not know, or `left` is set. */
 void wf_loop_rest(struct wf_loop *loop);
 
-/* The caller is about to sleep until `deadline_ns`. `quiet`: even without another poll. */
+/* The caller is about to sleep until `deadline_ns`; with `quiet` possibly without another poll. */
 static inline void
 wf_loop_arm(struct wf_loop *loop, bool quiet, uint64_t deadline_ns)
 {
@@ -197,7 +200,7 @@ wf_loop_arm(struct wf_loop *loop, bool quiet, uint64_t deadline_ns)
 
 /* ---- time ---- */
 
-/* The time of this poll. The clock is read when somebody asks first. */
+/* The time of this poll. The first call in a poll reads the clock. */
 static inline uint64_t
 wf_loop_now_ns(struct wf_loop *loop)
 {
@@ -208,7 +211,7 @@ wf_loop_now_ns(struct wf_loop *loop)
 	return loop->now_ns;
 }
 
-/* Polls since the clock was read. */
+/* The number of polls since the clock was read. */
 static inline uint64_t
 wf_loop_turns_blind(const struct wf_loop *loop)
 {
@@ -223,14 +226,14 @@ wf_loop_timer_before(struct wf_loop *loop, uint64_t when_ns)
 	}
 }
 
-/* Without a timer nobody asks for the time. */
+/* Whether a timer is due. Without a timer the clock is not read. */
 static inline bool
 wf_loop_timer_is_due(struct wf_loop *loop)
 {
 	return loop->timer_ns != WF_NEVER && loop->timer_ns <= wf_loop_now_ns(loop);
 }
 
-/* ---- who is ready ---- */
+/* ---- connections that are ready ---- */
 
 /* The next poll visits it. */
 static inline void
@@ -250,7 +253,7 @@ wf_loop_push(struct wf_loop *loop, struct wf_loop_ready *ready)
 	loop->ready_count++;
 }
 
-/* There is one. */
+/* Returns the oldest. There must be one. */
 static inline struct wf_loop_ready *
 wf_loop_pop(struct wf_loop *loop)
 {

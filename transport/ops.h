@@ -5,14 +5,14 @@
 
 #include "transport/transport.h"
 
-/* What a hello or verdict may take within a backend: paths/ puts its own before that of its user. A
- * backend holds those of a peer against opts.blob_max, and has room for this. */
+/* The largest hello or verdict within a backend: paths/ puts its own head before its user's. A
+ * backend checks those of a peer against opts.blob_max, and has room for this. */
 #define WF_BLOB_ROOM (WF_BLOB_MAX + 192u)
 
 struct wf_transport_ops {
 	const char *name;
 	void (*close)(struct wf_transport *transport);
-	/* path_count 0: what is the same for all of it is filled in by transport.c. */
+	/* A medium leaves path_count 0: transport.c fills in the paths. */
 	void (*query)(struct wf_transport *transport, struct wf_transport_info *out);
 	enum weft_status (*region_add)(struct wf_transport *transport,
 				       const struct wf_region *region, uint32_t *out);
@@ -28,7 +28,7 @@ struct wf_transport_ops {
 				    const void *hello, size_t hello_bytes, void *user,
 				    struct wf_conn **out);
 	void (*disconnect)(struct wf_conn *conn, enum wf_disconnect how);
-	/* A backend that is one path: wf_path_alone. */
+	/* A backend that is a single path uses wf_path_alone. */
 	void (*path)(struct wf_conn *conn, struct wf_path_info *out);
 	enum weft_status (*post)(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
 				 unsigned *taken);
@@ -36,11 +36,11 @@ struct wf_transport_ops {
 				 unsigned max, unsigned *event_count);
 	int (*wait_fd)(struct wf_transport *transport);
 	bool (*arm)(struct wf_transport *transport, uint64_t *deadline_ns);
-	/* wf_wait_on_fd, or what is cheaper and takes in what ended the wait. */
+	/* wf_wait_on_fd, or a cheaper wait that also collects what ended it. */
 	void (*wait)(struct wf_transport *transport, uint64_t deadline_ns);
-	/* The wait of the caller, or its next one, ends at once. For wf_transport_kick, by any
-	 * thread; and for what wraps a backend: it may have used up all that an armed poll brought,
-	 * or have set itself a deadline meanwhile. */
+	/* Ends the caller's wait, or its next one, at once. Any thread may call it, through
+	 * wf_transport_kick. A wrapper calls it too, because it may have consumed everything that
+	 * an armed poll brought, or have set a deadline of its own since. */
 	void (*wake)(struct wf_transport *transport);
 };
 
@@ -54,41 +54,42 @@ wf_conn_init(struct wf_conn *conn, struct wf_transport *transport)
 	conn->shown = conn;
 }
 
-/* The slot `path` of a backend that has only itself. */
+/* The slot `path` of a backend that is a single path. */
 void wf_path_alone(struct wf_conn *conn, struct wf_path_info *out);
 
 /* The slot `wait`, over the env's wait. */
 void wf_wait_on_fd(struct wf_transport *transport, uint64_t deadline_ns);
 
-/* What a peer gave as text, as one line: cut where it is too long, '?' for what is not printed. */
+/* Copies a text of the peer as one line: a long text is cut, and unprintable characters become '?'.
+ */
 void wf_peer_text(const uint8_t *said, size_t bytes, char out[WF_WHY_BYTES]);
 
-/* A backend as backends.c lists it, and what paths/ has to know of it. */
+/* A backend as backends.c lists it, with what paths/ has to know about it. */
 struct wf_backend {
 	const char *name;
-	/* NULL: it is not built in. What follows is told of it all the same. */
+	/* NULL: it is not built in. The fields below are valid all the same. */
 	enum weft_status (*open)(const struct wf_transport_opts *opts, struct wf_transport **out);
 	bool is_path;
-	uint8_t path_id;    /* enum wf_path_id; WF_PATH_BOOTSTRAP: it can only be one */
-	bool one_host;      /* joins processes of one host only */
-	bool may_hang;      /* an attempt may end in silence: then the path is to blame */
-	bool rdma;          /* needs a device, and listens at addresses of its own */
-	const char *listen; /* where; NULL: where the bootstrap listens */
-	const char *why;    /* it was chosen */
-	/* A bootstrap: for so long a path that broke is left out where nobody says how long. */
+	uint8_t path_id; /* enum wf_path_id; WF_PATH_BOOTSTRAP: it can only be the bootstrap */
+	bool one_host;   /* connects processes of one host only */
+	bool may_hang;   /* an attempt may end without an answer, which is then the path's fault */
+	bool rdma;       /* needs an RDMA device, and listens at addresses of its own */
+	const char *listen; /* where it listens; NULL: where the bootstrap listens */
+	const char *why;    /* the reason for choosing it, for log lines */
+	/* For a bootstrap: how long a path that broke is left out if opts.path_retry_ns is 0. */
 	uint64_t path_retry_ns;
 };
 
-/* What opts.paths may be but a list of backends: the bootstrap, and behind it what is better,
- * best first. */
+/* A name that opts.paths may have instead of a list of backends: the bootstrap, and behind it the
+ * faster paths, best first. */
 struct wf_path_setting {
 	const char *name;
 	const char *items;
-	bool must; /* one of those behind the bootstrap, or nothing */
+	bool must; /* one of the faster paths has to carry, or the connection fails */
 };
 
-/* NULL-terminated, and by a name that is NULL. Test programs have lists of their own, with what
- * stands in for a medium (tests/double/sim/backends.c). */
+/* The first ends with NULL, the second with a name that is NULL. Test programs have lists of their
+ * own, with backends that stand in for a medium (tests/double/sim/backends.c). */
 extern const struct wf_backend *const wf_backends[];
 extern const struct wf_path_setting wf_path_settings[];
 

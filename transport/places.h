@@ -65,7 +65,7 @@ wf_places_count(const struct wf_places *places)
 	return places->conn_count + places->newcomer_count + places->ending_count;
 }
 
-/* Such a table has no room for another connection, whichever end begins it. */
+/* Whether a table of that size has no room for another connection, whichever end begins it. */
 static inline bool
 wf_places_table_is_full(const struct wf_places *places)
 {

@@ -29,18 +29,19 @@ struct wf_transport {
 	const struct wf_transport_ops *ops;
 	struct wf_env *env;
 	size_t blob_max; /* bytes of a hello or verdict; set by wf_transport_open, from its opts */
-	/* What is polled, armed and waited for: itself, or, of one that chooses among others
-	 * ("paths"), the one of them that is all there is to look at. Set by wf_transport_open,
-	 * then by that backend. */
+	/* The transport that is polled, armed and waited for: itself, or, for one that chooses
+	 * among others ("paths"), the inner transport if only that one needs attention. Set by
+	 * wf_transport_open, then by that backend. */
 	struct wf_transport *active;
-	/* Of such a one, while `active` is another one. A poll of that brought `count` events, and
-	 * they have UP or DOWN among them, or the clock is to be looked at. Makes them its own,
-	 * where they lie, and returns how many are left. */
+	/* For "paths", while `active` is an inner transport. Called when a poll of that one brought
+	 * `count` events and UP or DOWN is among them, or when the clock has to be checked.
+	 * Translates the events in place, and returns how many are left. */
 	unsigned (*sift)(struct wf_transport *transport, struct wf_event *events, unsigned count);
-	uint64_t rest_ns;     /* it has nothing to do before; WF_NEVER where `active` is itself */
-	unsigned passes_left; /* polls until it is asked */
-	/* Set by a poll that delivers UP or DOWN, or finds something for others that share its
-	 * descriptor. Cleared by "paths". */
+	/* It has nothing to do before this time; WF_NEVER while `active` is itself. */
+	uint64_t rest_ns;
+	unsigned passes_left; /* polls until sift is called regardless of events */
+	/* Set by a poll that delivers UP or DOWN, or that finds something for another transport
+	 * with the same descriptor. Cleared by "paths". */
 	bool told;
 };
 
@@ -48,15 +49,16 @@ struct wf_transport {
  * connection; gone with the poll that follows the poll which delivered its DOWN. */
 struct wf_conn {
 	struct wf_transport *transport;
-	void *user; /* the upper layer's; set by connect, or by whoever handles the UP */
-	/* What carries it, with its ops: itself, or, of one that a path is chosen for, from UP to
-	 * its DOWN the connection of that path. */
+	void *user; /* the upper layer's; set by connect, or by the handler of UP */
+	/* The connection that carries it, with its ops: itself, or, for a connection of "paths",
+	 * from UP to DOWN the connection of the chosen path. */
 	const struct wf_transport_ops *ops;
 	struct wf_conn *carrier;
-	struct wf_conn *shown; /* whose MSG, PUT and DONE its own are: itself, or what it carries */
+	/* The connection that its MSG, PUT and DONE belong to: itself, or the one it carries. */
+	struct wf_conn *shown;
 };
 
-/* Polls that pass by one that chose another, until it is asked again. */
+/* The most polls that go past "paths" to its active transport before sift is called. */
 #define WF_PASSED_MAX 16u
 
 struct wf_session_values; /* base/settings.h */
@@ -81,14 +83,14 @@ struct wf_transport_opts {
 	 * it. */
 	const char *tcp_congestion;
 	size_t blob_max; /* 0: WF_BLOB_MAX; more, up to WF_BLOB_ROOM, is for what wraps a backend */
-	/* "paths": what may carry connections ("auto", "tcp", "shm", "verbs"); NULL: "auto". Media
-	 * ignore it. */
+	/* "paths": which media may carry connections ("auto", "tcp", "shm", "verbs"); NULL: "auto".
+	 * Media ignore it. */
 	const char *paths;
 	/* Settings of RDMA devices ("device=mlx5_0,retry=5"), see transport/verbs; NULL: defaults.
 	 */
 	const char *verbs;
-	/* What a medium shares the descriptors of, with the other media of one transport; NULL: it
-	 * has its own. Set by "paths". */
+	/* The loop whose descriptors a medium shares with the other media of one transport; NULL:
+	 * it has its own. Set by "paths". */
 	struct wf_loop *loop;
 	uint64_t path_retry_ns; /* "paths": how long a path that broke is not used; 0: 10 s */
 };
@@ -96,11 +98,11 @@ struct wf_transport_opts {
 /* Copies a user's settings of a transport; texts are those of `values`. */
 void wf_transport_opts_set(const struct wf_session_values *values, struct wf_transport_opts *opts);
 
-#define WF_PATHS_MAX 6u /* that one transport may have, and offer */
+#define WF_PATHS_MAX 6u /* the most paths that one transport may have, and offer */
 
 /* What one path of a transport has done since open. */
 struct wf_path_counts {
-	const char *name; /* of the backend that carries */
+	const char *name; /* of the backend that carries the connection */
 	uint64_t conns_up, conns_broken;
 	uint64_t bytes_sent, bytes_received;
 };
@@ -108,7 +110,7 @@ struct wf_path_counts {
 /* Which path carries a connection. Texts live as long as the connection. */
 struct wf_path_info {
 	const char *name; /* of the backend */
-	const char *why;  /* of a connection that is UP: why this one */
+	const char *why;  /* for a connection that is UP: why this path was chosen */
 };
 
 struct wf_transport_info {
@@ -130,7 +132,8 @@ struct wf_transport_info {
 	unsigned path_count;
 };
 
-/* What a backend needs to know about memory that PUTs come from or land in. */
+/* Memory from which PUTs are read, or into which they are written, as a backend needs to know it.
+ */
 struct wf_region {
 	void *base;
 	size_t bytes;
@@ -150,7 +153,7 @@ struct wf_grant {
 	uint32_t slot_count; /* SLOTS: a power of two, at most WF_SLOT_COUNT_MAX */
 };
 
-/* Opaque to everybody but the backend that made it and the same backend at the peer. */
+/* Opaque, except to the backend that made it and the same backend at the peer. */
 struct wf_grant_key {
 	uint8_t bytes[WF_GRANT_KEY_BYTES];
 };
@@ -206,8 +209,8 @@ struct wf_event {
 	enum wf_event_kind kind;
 	struct wf_conn *conn;
 	union {
-		/* incoming: a peer's hello; the connection waits for wf_transport_answer.
-		 * else: the peer said yes, and this is its verdict. */
+		/* incoming: a peer's hello; the connection waits for wf_transport_answer. Otherwise
+		 * the peer accepted, and this is its verdict. */
 		struct {
 			bool incoming;
 			const uint8_t *blob;
@@ -241,7 +244,7 @@ enum wf_disconnect {
 	WF_DISCONNECT_NOW,
 };
 
-/* Open the backend called `name` ("tcp", "paths"). WEFT_UNSUPPORTED: the text lists the backends.
+/* Opens the backend called `name` ("tcp", "paths"). WEFT_UNSUPPORTED: the text lists the backends.
  * "fault(SPEC)+NAME" wraps any of them in faults, for tests: transport/fault/README.md. */
 enum weft_status wf_transport_open(const char *name, const struct wf_transport_opts *opts,
 				   struct wf_transport **out) WEFT_MUST_CHECK;
@@ -257,29 +260,30 @@ void wf_transport_query(struct wf_transport *transport, struct wf_transport_info
 void wf_transport_paths_format(const struct wf_transport_info *now,
 			       const struct wf_path_counts *then, char *out, size_t bytes);
 
-/* Memory for PUTs, from and into. Few and large: verbs registers each. */
+/* Adds memory from which PUTs are read, or into which they are written. Use few large regions:
+ * verbs registers each. */
 enum weft_status wf_transport_region_add(struct wf_transport *transport,
 					 const struct wf_region *region,
 					 uint32_t *out) WEFT_MUST_CHECK;
-/* Nothing of the region may be lent or granted on a connection that is UP. */
+/* No part of the region may be lent or granted on a connection that is UP. */
 void wf_transport_region_remove(struct wf_transport *transport, uint32_t region);
 
-/* Let the peer of `conn` PUT. One end of a connection grants either places or slots, and slots
- * once. A grant dies with DOWN. The key goes to the peer in a message of the caller's. */
+/* Lets the peer of `conn` PUT. One end of a connection grants either places or slots, and slots
+ * once. A grant ends with DOWN. The caller sends the key to the peer in a message. */
 enum weft_status wf_transport_grant(struct wf_conn *conn, const struct wf_grant *grant,
 				    struct wf_grant_key *out) WEFT_MUST_CHECK;
-/* SLOTS: the receiver is done with the buffer `slot % slot_count`; the peer may PUT there again
- * (the caller tells it so). */
+/* SLOTS: the receiver does not need the buffer `slot % slot_count` any more; the peer may PUT there
+ * again, which the caller reports to it. */
 void wf_transport_release(struct wf_conn *conn, uint32_t slot);
 
-/* Listen on host:port; port 0 picks one. WEFT_UNAVAILABLE: the address is in use; the text
- * has address and remedy. */
+/* Listens on host:port; port 0 picks one. WEFT_UNAVAILABLE: the address is in use; the text has
+ * address and remedy. */
 enum weft_status wf_transport_listen(struct wf_transport *transport, const struct wf_host *at,
 				     uint16_t *port) WEFT_MUST_CHECK;
-/* Decide on an incoming connection: `accept` or not, with a verdict. Refused: DOWN follows. */
+/* Accepts or refuses an incoming connection, with a verdict. If it is refused, DOWN follows. */
 enum weft_status wf_transport_answer(struct wf_conn *conn, bool accept, const void *verdict,
 				     size_t verdict_bytes) WEFT_MUST_CHECK;
-/* Begin one attempt. Ends in UP or DOWN. */
+/* Begins one attempt, which ends in UP or DOWN. */
 enum weft_status wf_transport_connect(struct wf_transport *transport, const struct wf_host *to,
 				      const void *hello, size_t hello_bytes, void *user,
 				      struct wf_conn **out) WEFT_MUST_CHECK;
@@ -294,11 +298,11 @@ void wf_transport_path(struct wf_conn *conn, struct wf_path_info *out);
  * UP, or an operation breaks the rules of struct wf_op; `*taken` were accepted before it. */
 enum weft_status wf_transport_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
 				   unsigned *taken) WEFT_MUST_CHECK;
-/* Make progress and write up to `max` events. Never blocks. OK also with none. */
+/* Makes progress and writes up to `max` events. Never blocks. OK also if there are none. */
 enum weft_status wf_transport_poll(struct wf_transport *transport, struct wf_event *events,
 				   unsigned max, unsigned *event_count) WEFT_MUST_CHECK;
-/* The one fd that becomes readable when an armed transport has something to poll. -1 where waiting
- * is the env's business alone, as in a simulated world. Constant from open to close. */
+/* The one descriptor that becomes readable when an armed transport has something to poll; -1 if
+ * only the env can wait, as in the simulated network. Constant from open to close. */
 int wf_transport_wait_fd(struct wf_transport *transport);
 /* Before sleeping: arm, poll once more, and sleep if that was empty. Returns true if everything
  * posted is on its way and a poll would bring nothing but DONEs; a caller that needs none of them

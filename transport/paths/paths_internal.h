@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* paths_internal: what the files of paths share.
  *
- * A transport of these has several others: a bootstrap, on which two ends meet, and faster paths,
- * one of which then carries the data. Both are connections of inner transports; what is said
- * between the two ends about paths stands in their hellos and verdicts (wire/path.h), and nowhere
- * else. Thread: the transport's owner. */
+ * This transport contains several others: a bootstrap, on which two ends meet, and faster paths,
+ * one of which then carries the data. Both are connections of inner transports; the two ends
+ * negotiate paths in their hellos and verdicts (wire/path.h), and nowhere else. Thread: the
+ * transport's owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,14 +20,16 @@
 #include "transport/regions.h"
 #include "wire/path.h"
 
-#define WF_PATHS_LOOK_NS WF_NS_PER_MS          /* how often what has no descriptor is */
-#define WF_PATHS_LOOK_TURNS 16u                /* how often the clock is, not at rest */
-#define WF_PATHS_LINGER_NS WF_NS_PER_S         /* for what was sent before the bootstrap ended */
-#define WF_PATHS_JUDGE_NS (100 * WF_NS_PER_MS) /* who ended: the path, or the peer? */
-#define WF_PATHS_SPARE_CONNS 64u               /* inner connections that are ending */
-#define WF_PATHS_RDMA_HANDSHAKES 6u  /* times handshake_timeout_ns, for a ticket over verbs */
-#define WF_PATHS_BROKEN_MAX 64u      /* paths that broke and are remembered */
-#define WF_PATHS_BROKEN_DOUBLINGS 6u /* of the time that such a path is left out */
+#define WF_PATHS_LOOK_NS WF_NS_PER_MS /* how often paths without a descriptor are polled */
+#define WF_PATHS_LOOK_TURNS 16u /* turns between two readings of the clock while not at rest */
+#define WF_PATHS_LINGER_NS WF_NS_PER_S /* time for what was sent before the bootstrap ended */
+/* Time to find out whether the path or the peer ended. */
+#define WF_PATHS_JUDGE_NS (100 * WF_NS_PER_MS)
+#define WF_PATHS_SPARE_CONNS 64u    /* places for inner connections that are ending */
+#define WF_PATHS_RDMA_HANDSHAKES 6u /* multiple of handshake_timeout_ns for a ticket over verbs */
+#define WF_PATHS_BROKEN_MAX 64u     /* paths that broke and are remembered */
+/* The most doublings of the time for which such a path is left out. */
+#define WF_PATHS_BROKEN_DOUBLINGS 6u
 #define WF_PATHS_WHY_BYTES 160
 #define WF_PATHS_PEER_BYTES (WF_HOST_BYTES + 8)
 
@@ -37,17 +39,17 @@ WF_STATIC_ASSERT(WF_BLOB_ROOM >= WF_PATH_UPGRADE_MAX, "for offers, too");
 
 struct wf_path {
 	const struct wf_backend *kind;
-	struct wf_transport *inner;       /* NULL: could not be opened */
+	struct wf_transport *inner;       /* NULL: it could not be opened */
 	uint16_t port;                    /* where it listens; 0: it does not */
-	struct wf_rdma_addresses at;      /* rdma: where it does */
-	bool regions[WF_REGIONS_MAX + 1]; /* by number, those that `inner` has */
-	uint32_t down;                    /* rdma: 1 << idx in `at`: that was said to be down */
-	bool quiet;                       /* missing, and nothing to be told unless asked for */
-	bool lost;                        /* it was there, and is not used any more */
-	struct wf_loop *loop;             /* a member of the transport's; NULL: nobody notices it */
-	bool hot;                         /* polled on every turn */
-	bool asleep;       /* armed, and it had nothing: what comes makes its descriptor readable */
-	uint64_t armed_ns; /* deadline that it gave; WF_NEVER without one */
+	struct wf_rdma_addresses at;      /* rdma: the addresses at which it listens */
+	bool regions[WF_REGIONS_MAX + 1]; /* by number: whether `inner` has the region */
+	uint32_t down;        /* rdma: bit 1 << idx in `at`: it was reported to be down */
+	bool quiet;           /* missing, and not reported unless the user requested it */
+	bool lost;            /* it was open, and is not used any more */
+	struct wf_loop *loop; /* a member of the transport's loop; NULL: no look notices it */
+	bool hot;             /* polled on every turn */
+	bool asleep; /* armed after an empty poll: anything new makes its descriptor readable */
+	uint64_t armed_ns; /* deadline that its arm returned; WF_NEVER: none */
 	uint64_t conns_up, conns_broken;
 	char missing[WF_PATH_TEXT_BYTES]; /* why it cannot be used; "": it can */
 };
@@ -55,9 +57,9 @@ struct wf_path {
 /* A path that broke. */
 struct wf_paths_broken {
 	struct wf_host peer;
-	const struct wf_path *path; /* NULL: nothing is remembered here */
+	const struct wf_path *path; /* NULL: the entry is free */
 	unsigned times;             /* in a row */
-	uint64_t number;            /* of this breaking, of all that were remembered */
+	uint64_t number;            /* the number of this entry, counted over all that were added */
 	uint64_t at_ns, until_ns;
 	char why[WF_PATHS_WHY_BYTES];
 };
@@ -65,69 +67,73 @@ struct wf_paths_broken {
 /* Written by paths_broken.c alone. */
 struct wf_paths_broken_list {
 	struct wf_paths_broken at[WF_PATHS_BROKEN_MAX];
-	uint64_t count; /* ever remembered */
+	uint64_t count; /* entries ever added */
 };
 
-/* A path, or rail, breaks. */
+/* A path, or rail, that breaks. */
 struct wf_paths_breaking {
 	const struct wf_path *path;
 	const struct wf_host *peer;
 	const char *why;
 	uint64_t now_ns;
-	uint64_t up_ns;    /* since when it carried; 0: it never did */
-	uint64_t retry_ns; /* how long it is left out the first time */
+	uint64_t up_ns;    /* since when it carried; 0: it never carried */
+	uint64_t retry_ns; /* how long it is left out after the first break */
 };
 
-/* What is remembered of the path, and of the rail, that carried a connection: numbers of breakings,
- * 0: nothing. Written by paths_rails.c alone. */
+/* The entries in the list of broken paths about the path, and the rail, that carried a connection:
+ * their numbers, 0: none. Written by paths_rails.c alone. */
 struct wf_paths_blame {
 	uint64_t path, rail;
 };
 
-/* The offers of the path that is tried. Written by paths_rails.c alone. */
+/* The offers of the path that is being tried. Written by paths_rails.c alone. */
 struct wf_paths_rails {
 	struct wf_path_offer offer[WF_PATH_OFFERS_MAX]; /* in the order of trying */
 	unsigned count, next;
-	unsigned idx; /* that is under way, or carries */
+	unsigned idx; /* the offer that is under way, or carries */
 };
 
-/* Where to, and how long over which paths. Written by paths_connect.c alone. */
+/* The destination, the deadline and the paths of an attempt. Written by paths_connect.c alone. */
 struct wf_paths_attempt {
 	struct wf_host to;
-	char peer[WF_PATHS_PEER_BYTES]; /* the same, as text */
-	uint64_t end_ns;                /* of the whole attempt */
-	uint32_t paths;                 /* that are left to be tried: 1 << enum wf_path_id */
+	char peer[WF_PATHS_PEER_BYTES]; /* `to` as text */
+	uint64_t end_ns;                /* end of the whole attempt */
+	uint32_t paths;                 /* paths not tried yet: bits 1 << enum wf_path_id */
 };
 
-/* What the two ends have said to each other, until UP. */
+/* What the two ends have exchanged before UP. */
 struct wf_paths_meeting {
-	uint8_t ticket[WF_PATH_ID_BYTES]; /* OFFERED; connecting end: that was offered */
-	uint8_t hello[WF_BLOB_MAX];       /* of the user */
+	/* OFFERED: the ticket that was issued; connecting end: the one received. */
+	uint8_t ticket[WF_PATH_ID_BYTES];
+	uint8_t hello[WF_BLOB_MAX]; /* the user's */
 	size_t hello_bytes;
-	char left_out[WF_PATH_TEXT_BYTES]; /* why paths are; connecting end: by us, else by it */
-	uint8_t reason;                    /* ASKED: enum wf_path_reason */
-	bool known;                        /* OFFERED: the user knows who it is */
+	/* Why paths are left out: at the connecting end by us, otherwise by the peer. */
+	char left_out[WF_PATH_TEXT_BYTES];
+	uint8_t reason; /* ASKED: enum wf_path_reason */
+	bool known;     /* OFFERED: the user knows the sender of the hello */
 };
 
-/* How a connection ends. `cause` and `why` are what is reported of it, if that is not what the
- * inner connection says; they are written by paths_conn.c alone. */
+/* How a connection ends. `cause` and `why` are reported in its DOWN instead of those of the inner
+ * connection, if they are set; they are written by paths_conn.c alone. */
 struct wf_paths_end {
 	enum weft_status cause; /* WEFT_OK: none */
 	char why[WF_WHY_BYTES];
 	bool disconnected; /* by this end: its DOWN is CLOSED */
-	bool broke;        /* the path did, and the bootstrap was there */
-	bool stranger;     /* refused because of its path head: counted when it has gone */
+	bool broke;        /* the path broke while the bootstrap was up */
+	/* Refused because of its path head: counted as a stranger when it has gone. */
+	bool stranger;
 };
 
 enum wf_paths_state {
 	WF_PATHS_BOOTING,   /* connecting end: the bootstrap is under way */
 	WF_PATHS_UPGRADING, /* connecting end: an offered path is under way */
-	WF_PATHS_JUDGING,   /* connecting end: it failed; is the peer still there? */
-	WF_PATHS_OFFERED,   /* accepting end: waits for the ticket; nobody above knows of it */
-	WF_PATHS_ASKED,     /* accepting end: UP was delivered, no answer yet */
+	/* Connecting end: the path failed; finding out whether the peer is still there. */
+	WF_PATHS_JUDGING,
+	WF_PATHS_OFFERED, /* accepting end: waits for the ticket; not shown to the user yet */
+	WF_PATHS_ASKED,   /* accepting end: UP was delivered, no answer yet */
 	WF_PATHS_UP,
-	WF_PATHS_DYING,  /* DOWN comes with that of what carries */
-	WF_PATHS_FAILED, /* nothing carries; DOWN waits for the next poll */
+	WF_PATHS_DYING,  /* DOWN comes with that of the inner connection that carries */
+	WF_PATHS_FAILED, /* no inner connection carries; the next poll delivers DOWN */
 	WF_PATHS_GONE,   /* DOWN was delivered, or never will be */
 };
 
@@ -137,12 +143,12 @@ struct wf_paths_conn {
 	struct wf_conn conn; /* first */
 	struct wf_paths *t;
 	struct wf_paths_conn *next, **prev_next; /* transport's list of all */
-	struct wf_place place;                   /* OFFERED: of a newcomer */
+	struct wf_place place;                   /* OFFERED: a newcomer's place */
 	enum wf_paths_state state;
 	bool incoming;
 	bool was_up;                 /* counted as up */
-	struct wf_conn *boot, *fast; /* inner connections, NULL: none; their `user` is this */
-	struct wf_conn *carry;       /* UP and DYING: the one of them that carries */
+	struct wf_conn *boot, *fast; /* inner connections, NULL: none; their `user` points here */
+	struct wf_conn *carry;       /* UP and DYING: the one that carries */
 	struct wf_path *path;        /* of `fast`; UP: of `carry` */
 	uint64_t deadline_ns;        /* of the state; WF_NEVER: none */
 	uint64_t up_ns;
@@ -154,20 +160,21 @@ struct wf_paths_conn {
 	struct wf_paths_end end;
 };
 
-/* Which paths the next poll looks at, and whether the caller may sleep. Written by the turn's file
- * and by the three functions below. */
+/* Which paths the next poll polls, and whether the caller may sleep. Written by paths_turn.c and by
+ * the three functions below. */
 struct wf_paths_turn {
-	struct wf_path *only; /* that is hot; NULL: there are several */
+	struct wf_path *only; /* the only hot path; NULL: there are several */
 	unsigned first;       /* path with which the next poll begins */
-	unsigned turns;       /* since the clock was looked at */
-	bool attention;       /* the next poll is none of the usual */
+	unsigned turns;       /* since the clock was read */
+	bool attention;       /* the next poll has extra work */
 	bool armed;
-	bool passed_by;    /* it may have been armed: it was at rest, and calls went to `only` */
-	bool slept;        /* since the armed poll there was none */
-	bool changed;      /* which paths are hot is to be found out */
-	bool hidden;       /* an event was used up */
-	uint64_t now_ns;   /* of the last look at the clock */
-	uint64_t look_ns;  /* all are looked at then */
+	/* It was at rest, so that calls went to `only`, which may have been armed. */
+	bool passed_by;
+	bool slept;        /* there was no poll since the armed one */
+	bool changed;      /* the set of hot paths has to be recomputed */
+	bool hidden;       /* this poll consumed an event */
+	uint64_t now_ns;   /* the last reading of the clock */
+	uint64_t look_ns;  /* when all paths are polled next */
 	uint64_t timer_ns; /* nothing is due before; may be early */
 	uint64_t armed_ns; /* deadline that arm gave */
 };
@@ -175,24 +182,24 @@ struct wf_paths_turn {
 struct wf_paths {
 	struct wf_transport transport; /* first */
 	struct wf_transport_opts opts;
-	struct wf_transport_info
-		info; /* what no inner one counts; the rest is summed up by query */
+	struct wf_transport_info info; /* what no inner transport counts; query adds up the rest */
 	uint64_t inner_strangers[WF_PATHS_MAX]; /* as of the last query */
 	uint8_t host_id[WF_HOST_ID_BYTES];
-	bool must;                          /* run over a fast path or not at all */
+	bool must;                          /* a fast path has to carry, or the connection fails */
 	const char *asked;                  /* name of the setting */
-	char verbs[WF_RDMA_SETTINGS_BYTES]; /* opts.verbs, for they are the caller's */
+	char verbs[WF_RDMA_SETTINGS_BYTES]; /* copy of opts.verbs, which is the caller's */
 	struct wf_path path[WF_PATHS_MAX];  /* the bootstrap first */
 	unsigned path_count;
-	struct wf_loop loop; /* whose descriptors several share; not opened for one */
+	/* Whose descriptor several paths share; not opened for a single path. */
+	struct wf_loop loop;
 	bool shares;
 	int wait_fd;
 
 	struct wf_paths_conn *conns;
-	struct wf_places places; /* of all but GONE */
-	bool dead_waiting;       /* some connection may be freed */
+	struct wf_places places; /* of all connections except GONE */
+	bool dead_waiting;       /* a connection may be freed */
 	uint32_t failed_count;
-	struct wf_paths_conn no_room; /* `user` of those for which there is no memory */
+	struct wf_paths_conn no_room; /* `user` of inner connections for which there is no memory */
 
 	struct wf_paths_turn turn;
 	struct wf_paths_broken_list broken;
@@ -204,7 +211,7 @@ wf_paths_of(struct wf_transport *transport)
 	return (struct wf_paths *)transport;
 }
 
-/* The next poll is none of the usual, and comes to this transport. */
+/* Makes the next poll come to this transport, and do its extra work. */
 static inline void
 wf_paths_attend(struct wf_paths *t)
 {
@@ -217,7 +224,7 @@ wf_paths_attend(struct wf_paths *t)
 	t->turn.attention = true;
 }
 
-/* So it is, and which paths are hot may have changed. */
+/* The same, and the set of hot paths may have changed. */
 static inline void
 wf_paths_changed(struct wf_paths *t)
 {
@@ -225,7 +232,7 @@ wf_paths_changed(struct wf_paths *t)
 	wf_paths_attend(t);
 }
 
-/* A connection has a deadline then. */
+/* Lowers the timer to a connection's deadline. */
 static inline void
 wf_paths_timer_before(struct wf_paths *t, uint64_t deadline_ns)
 {
@@ -253,67 +260,68 @@ bool wf_paths_arm(struct wf_transport *transport, uint64_t *deadline_ns);
 void wf_paths_wake(struct wf_transport *transport); /* by any thread */
 unsigned wf_paths_sift(struct wf_transport *transport, struct wf_event *events, unsigned count);
 
-/* paths_list.c: which paths there are. */
+/* paths_list.c: the paths of a transport. */
 enum weft_status wf_paths_open_all(struct wf_paths *t);
-/* After the bootstrap listens, at `at`: the others do. */
+/* The bootstrap listens at `at`: makes the other paths listen. */
 enum weft_status wf_paths_listen_all(struct wf_paths *t, const struct wf_host *at);
-/* The path of that number that this end can use; NULL. */
+/* The path with that number, if this end can use it; otherwise NULL. */
 struct wf_path *wf_paths_find(struct wf_paths *t, uint8_t id);
-/* Those that may be used towards `peer`; `left_out` says why others are not. */
+/* The bits of the paths that may be used towards `peer`; `left_out` tells why the others may not.
+ */
 uint32_t wf_paths_towards(struct wf_paths *t, const struct wf_host *peer,
 			  char left_out[WF_PATH_TEXT_BYTES]);
-/* Add `text` to what says why paths are left out; two of them share the room. */
+/* Adds `text` to the reasons why paths are left out; two reasons share the space. */
 void wf_paths_left_out(char left_out[WF_PATH_TEXT_BYTES], const char *text);
-/* It is left out from now on, for the last error. */
+/* Leaves the path out from now on; the reason is the last error. */
 void wf_paths_leave(struct wf_paths *t, struct wf_path *path);
 
-/* paths_broken.c: which paths broke. */
-/* What is remembered of the path, or rail, towards `peer`; NULL. */
+/* paths_broken.c: the list of paths that broke. */
+/* The entry about the path, or rail, towards `peer`; NULL if there is none. */
 const struct wf_paths_broken *wf_paths_broken_find(const struct wf_paths_broken_list *list,
 						   const struct wf_path *path,
 						   const struct wf_host *peer);
-/* The path, or rail, to `peer` broke a little while ago. */
+/* Whether the path, or rail, to `peer` broke recently and is left out. */
 bool wf_paths_is_broken(const struct wf_paths *t, const struct wf_path *path,
 			const struct wf_host *peer);
-/* Remembers it, in the place of whatever broke longest ago where none is free. Returns what is
- * remembered. */
+/* Adds an entry, or replaces the oldest one if none is free. Returns the entry. */
 const struct wf_paths_broken *wf_paths_broken_add(struct wf_paths_broken_list *list,
 						  const struct wf_paths_breaking *what);
-/* It was not the path: forgets the breaking of that number, unless another one is remembered in its
- * place by now. 0 is none. */
+/* It was not the path's fault: removes the entry with that number, unless it has been replaced. 0
+ * is no entry. */
 void wf_paths_broken_forgive(struct wf_paths_broken_list *list, uint64_t number);
 
 /* paths_conn.c: the states of a connection. */
 struct wf_paths_conn *wf_paths_conn_create(struct wf_paths *t, bool incoming);
-/* What goes through neither UP nor a caller: out of the count, freed by a later poll. */
+/* Marks a connection that is not shown any more as GONE: it leaves the count, and a later poll
+ * frees it. */
 void wf_paths_conn_gone(struct wf_paths_conn *m);
-/* Free those that have gone; inner connections of theirs may still be ending. */
+/* Frees those that are GONE; their inner connections may still be ending. */
 void wf_paths_conns_reap(struct wf_paths *t);
 void wf_paths_conn_free(struct wf_paths_conn *m);
 void wf_paths_conn_deadline(struct wf_paths_conn *m, uint64_t deadline_ns);
 void wf_paths_conn_state(struct wf_paths_conn *m, enum wf_paths_state state);
-/* The inner connection ends, and nobody is told. Accepts NULL. */
+/* Ends an inner connection without an event. Accepts NULL. */
 void wf_paths_abandon(struct wf_conn *inner, enum wf_disconnect how);
-/* What DOWN will say; the first cause stays. */
+/* Sets the status and text of DOWN; the first cause is kept. */
 void wf_paths_conn_cause(struct wf_paths_conn *m, enum weft_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* It has not ended for that: there is no cause any more. What is known of why stays. */
+/* Clears the cause, which was not why it ended; the text is kept. */
 void wf_paths_conn_excuse(struct wf_paths_conn *m);
-/* What is known of why something failed, where that is no cause yet. */
+/* Records why something failed that is not a cause yet. */
 void wf_paths_conn_note(struct wf_paths_conn *m, const char *why);
-/* End the inner connections; DOWN with the cause follows. */
+/* Ends the inner connections; DOWN with the cause follows. */
 void wf_paths_conn_kill(struct wf_paths_conn *m);
-/* Count it up, over the inner connection `carry` of `path`. */
+/* Makes the connection UP, carried by the inner connection `carry` of `path`, and counts it. */
 void wf_paths_conn_up(struct wf_paths_conn *m, struct wf_conn *carry, struct wf_path *path);
-/* Make `event`, a DOWN of an inner one, that of `m`. */
+/* Turns `event`, the DOWN of an inner connection, into that of `m`. */
 void wf_paths_conn_report(struct wf_paths_conn *m, struct wf_event *event);
-/* Deliver the DOWN of a FAILED one. */
+/* Delivers the DOWN of a FAILED connection. */
 void wf_paths_conn_report_failed(struct wf_paths_conn *m, struct wf_event *event);
 
 /* paths_down.c: how connections end. */
-/* The deadline of the state has come. */
+/* The deadline of the state has passed. */
 void wf_paths_conn_expire(struct wf_paths_conn *m);
-/* An inner connection went DOWN. False: `event` is not for the caller. */
+/* Handles the DOWN of an inner connection. Returns false if `event` is not for the caller. */
 bool wf_paths_conn_inner_down(struct wf_paths_conn *m, struct wf_event *event);
 void wf_paths_disconnect(struct wf_conn *conn, enum wf_disconnect how);
 
@@ -321,33 +329,35 @@ void wf_paths_disconnect(struct wf_conn *conn, enum wf_disconnect how);
 enum weft_status wf_paths_connect(struct wf_transport *transport, const struct wf_host *to,
 				  const void *hello, size_t hello_bytes, void *user,
 				  struct wf_conn **out);
-/* An inner connection is UP. False: `event` is not for the caller. */
+/* Handles the UP of an inner connection. Returns false if `event` is not for the caller. */
 bool wf_paths_connect_up(struct wf_paths_conn *m, struct wf_event *event);
 /* BOOTING: the bootstrap went DOWN. */
 bool wf_paths_connect_refused(struct wf_paths_conn *m, struct wf_event *event);
 /* UPGRADING: the path went DOWN. */
 bool wf_paths_connect_path_down(struct wf_paths_conn *m, struct wf_event *event);
-/* JUDGING is over, and the peer is still there: it was the path. */
+/* JUDGING is over, and the peer is still there: the path failed. Connects again without it. */
 void wf_paths_connect_again(struct wf_paths_conn *m);
 
-/* paths_rails.c: the offers of one path, and what broke of them. */
-/* Take over those of the best path that this end may use. False: there are none. */
+/* paths_rails.c: the offers of one path, and which of them broke. */
+/* Copies the offers of the best path that this end may use. Returns false if there are none. */
 bool wf_paths_rails_begin(struct wf_paths_conn *m, const struct wf_path_head *head);
-/* Begin an attempt over the next one. False: there is none left, and the cause is set. */
+/* Begins an attempt over the next offer. Returns false if none is left; the cause is then set. */
 bool wf_paths_rails_next(struct wf_paths_conn *m);
-/* The attempt failed. True: one over the next rail is under way. */
+/* The attempt failed. Returns true if one over the next rail is under way. */
 bool wf_paths_rails_failed(struct wf_paths_conn *m, const char *why);
-/* What carried `m` has broken, or could not be had: the rail where there are others, else the path.
+/* What carried `m` broke, or could not be established: the rail if there are others, otherwise the
+ * path.
  */
 void wf_paths_broke(struct wf_paths_conn *m, const char *why);
-/* An attempt ended in silence. Without its bootstrap, the peer has gone: then it was not the path.
+/* An attempt ended without an answer. If the bootstrap has gone too, the peer has gone, and it was
+ * not the path's fault.
  */
 void wf_paths_hung(struct wf_paths_conn *m, const char *why);
-/* It was not the path. */
+/* The break was not the path's fault. */
 void wf_paths_forgive(struct wf_paths_conn *m);
 
 /* paths_accept.c: the accepting end, until it is UP. */
-/* An incoming inner connection. False: `event` is not for the caller. */
+/* Handles an incoming inner connection. Returns false if `event` is not for the caller. */
 bool wf_paths_accept(struct wf_paths *t, struct wf_path *path, struct wf_event *event);
 enum weft_status wf_paths_answer(struct wf_conn *conn, bool accept, const void *verdict,
 				 size_t verdict_bytes);
