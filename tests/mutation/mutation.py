@@ -13,6 +13,7 @@ Memory orders are relaxed in a build with ThreadSanitizer, for no test of anothe
 import argparse
 import collections
 import contextlib
+import difflib
 import fcntl
 import json
 import os
@@ -262,6 +263,13 @@ def copy_tree(top, work):
     return changed
 
 
+def near_to(part):
+    """Folders of the tests of a part, nearest first; none: NEAR does not know it."""
+    while part and part not in NEAR:
+        part = os.path.dirname(part)
+    return NEAR.get(part, "").split()
+
+
 def read_bytes(path):
     with open(path, "rb") as file:
         return file.read()
@@ -283,22 +291,31 @@ def sources(tree):
     for part in DATA_PATH:
         for folder, _, names in os.walk(os.path.join(tree, part)):
             found += [os.path.relpath(os.path.join(folder, name), tree) for name in names]
-    return sorted(p for p in found if p.endswith(".c") and not BESIDE.match(p) and can_run(p))
+    return sorted(p for p in found if p.endswith(".c") and not BESIDE.match(p))
+
+
+def every_mutant(tree):
+    """Of the whole data path, also of what this machine cannot run."""
+    return [
+        mutant
+        for path in sources(tree)
+        for mutant in operators.mutants(path, read(os.path.join(tree, path)))
+    ]
 
 
 def listed(path):
-    """{key of a mutant: reason}. Entries as they are printed: `path: in function`, the line before
-    behind `- `, after behind `+ `, then why, up to an empty line."""
+    """{key of a mutant: reason}. Entries as they are printed: `in function`, the line before behind
+    `- `, after behind `+ `, then why, up to an empty line. A path before `in` and comments are passed over."""
     found = {}
     for number, block in enumerate(re.split(r"\n\s*\n", read(path))):
         lines = [line for line in block.splitlines() if line and not line.startswith("#")]
         if not lines:
             continue
-        head = re.match(r"(\S+?):(?:\d+:)? in (\w+)", lines[0])
+        head = re.match(r"(?:\S+: )?in (\w+)", lines[0])
         if not head or len(lines) < 4 or lines[1][:2] != "- " or lines[2][:2] != "+ ":
-            raise Broken("%s: entry %d has no place, no lines or no reason" % (path, number))
-        key = head.groups() + (operators.squeeze(lines[1][2:]), operators.squeeze(lines[2][2:]))
-        found[key] = " ".join(lines[3:])
+            raise Broken("%s: entry %d has no function, lines or reason" % (path, number))
+        before, after = (operators.code_of(line[2:]) for line in lines[1:3])
+        found[head.group(1), before, after] = " ".join(lines[3:])
     return found
 
 
@@ -330,11 +347,8 @@ class Run:
 
     def rounds(self, build, path):
         """(are they near, tests), the nearest first, the cheapest of each first."""
-        folder = os.path.dirname(path)
-        while folder not in NEAR:
-            folder = os.path.dirname(folder)
         left = sorted(build.tests, key=build.seconds)
-        near = NEAR[folder].split()
+        near = near_to(os.path.dirname(path))
         picks = [lambda t, f=f: t.folder(build.dir) == f for f in near]
         picks += [lambda t, s=set(s.split()): bool(t.suites & s) for s in FAR]
         for number, pick in enumerate(picks):
@@ -429,11 +443,19 @@ def turn(path):
 
 
 def stale(path, known, choices):
+    """A text for each entry of the list at `path` that fits no fault, with the fault most like it."""
     there = {mutant.key() for mutant in choices}
-    for key in known:
-        if key not in there:
-            where = (os.path.basename(path), key[0], key[1], key[3])
-            yield "%s: %s: in %s: this cannot be put there any more, renew or delete it: %s" % where
+    for key in sorted(known.keys() - there):
+        text = "%s: this cannot be put there any more, renew or delete it:\nin %s\n- %s\n+ %s"
+        text %= (os.path.basename(path),) + key
+        like = [m for m in choices if m.function == key[0] or m.key()[1:] == key[1:]]
+        if like:
+            text += "\nMost like it is %s" % max(like, key=lambda m: likeness(m.key(), key))
+        yield text
+
+
+def likeness(one, other):
+    return difflib.SequenceMatcher(None, "\n".join(one), "\n".join(other)).ratio()
 
 
 def parse_args():
@@ -487,13 +509,12 @@ def perform(args):
     if changed:
         run.forget()
     report = Report(args.json, listed(UNSEEN))
-    choices = []
-    for path in sources(run.tree):
-        choices += operators.mutants(path, read(os.path.join(run.tree, path)))
+    every = every_mutant(run.tree)
+    choices = [mutant for mutant in every if can_run(mutant.path)]
     began = time.monotonic()
     print("   WEFT_SEED=%d, %d faults to choose from" % (args.seed, len(choices)), flush=True)
     for path in (UNSEEN, SEEN):
-        for line in stale(path, listed(path), choices):
+        for line in stale(path, listed(path), every):
             print("** " + line)
             report.tell(os.path.basename(path), "FAIL", line)
             report.failed = True

@@ -74,8 +74,9 @@ class Mutant:
         self.after = squeeze(source.text[first:begin] + new + source.text[end:last])
 
     def key(self):
-        """What it is called in a list: it stays when lines move."""
-        return (self.path, self.function, self.before, self.after)
+        """What it is called in a list: it stays when lines move, functions go to other files, and
+        comments change."""
+        return (self.function, code_of(self.before), code_of(self.after))
 
     def apply(self, text):
         return text[: self.begin] + self.new + text[self.end :]
@@ -88,6 +89,11 @@ class Mutant:
 
 def squeeze(text):
     return " ".join(text.split())
+
+
+def code_of(line):
+    """Without comments."""
+    return squeeze(re.sub(r"/\*.*?(\*/|$)|//.*", "", line))
 
 
 def tokens_of(text):

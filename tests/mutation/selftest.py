@@ -56,7 +56,7 @@ PASSED_OVER = [
     "char c = '1';",
     "#define A (1 < 2)\\\n  + 3",
 ]
-ENTRY = "%s:%d: in f, relation\n- return a < b;\n+ return a <= b;\nThe same: a is never b.\n"
+ENTRY = "%sin f, relation\n- return a < b;\n+ return a <= b;\nThe same: a is never b.\n"
 
 
 def found(body, kind):
@@ -96,22 +96,42 @@ def look_at_lists(wrong):
     one = found("return a < b;", "relation")[0][0]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "list.txt")
-        mutation.write(path, "# a comment\n\n" + ENTRY % ("a.c", 7))
-        if one.key() not in mutation.listed(path) or not str(one).startswith("a.c:6: in f"):
-            wrong.append("%s is not in its list" % one)
-        mutation.write(path, "a.c: in f\n- return a < b;\n+ return a <= b;\n")
+        for place in ("", "a.c:7: ", "moved/b.c: "):
+            mutation.write(path, "# a list\n\n" + (ENTRY % place).replace(";", "; /* why */"))
+            if one.key() not in mutation.listed(path) or not str(one).startswith("a.c:6: in f"):
+                wrong.append("%s is not in its list" % one)
+        mutation.write(path, "in f\n- return a < b;\n+ return a <= b;\n")
         try:
             mutation.listed(path)
-            wrong.append("an entry without a reason is taken")
+            wrong.append("an entry without a reason is accepted")
         except mutation.Broken:
             pass
-    for path in (mutation.SEEN, mutation.UNSEEN):
-        mutation.listed(path)
+
+
+def look_at_stale_entries(wrong):
+    known = {("f", "return a < b;", "return a <= b;"): "", ("f", "a->b = c;", ";"): ""}
+    for body, expected in (
+        ("return a < b;\na->b = c;", []),
+        ("return a < b;", ["\nin f\n- a->b = c;\n+ ;"]),
+        ("return a < c;\na->b = c;", ["\nin f\n- return a < b;", "\n+ return a <= c;"]),
+    ):
+        got = "\n".join(mutation.stale("list.txt", known, found(body, None)[0]))
+        if bool(got) != bool(expected) or any(part not in got for part in expected):
+            wrong.append("stale entries for %r: %r, not %s" % (body, got, expected))
+
+
+LOOKS = (
+    look_at_operators,
+    look_at_places,
+    look_at_the_draw,
+    look_at_lists,
+    look_at_stale_entries,
+)
 
 
 def main():
     wrong = []
-    for look in (look_at_operators, look_at_places, look_at_the_draw, look_at_lists):
+    for look in LOOKS:
         look(wrong)
     print("\n".join(wrong))
     print("%d cases, %d wrong" % (len(CASES) + len(PASSED_OVER), len(wrong)))
