@@ -232,6 +232,36 @@ messages_behind_a_full_socket_are_lost_by_a_disconnect(void **state)
 	rig_close(rig);
 }
 
+/* Everything is done, and the socket has taken its last byte: what is posted now begins the ring
+ * anew, and has it full before any of it is out. */
+static void
+messages_behind_what_is_done_wait_until_a_full_socket_has_room(void **state)
+{
+	(void)state;
+	const struct wf_transport_opts opts = {.op_max = 400};
+	struct rig *rig = rig_open(&opts);
+	struct wf_conn *conn = NULL;
+	struct reader r = {.fd = raw_join(rig, &conn)};
+	struct wf_tcp_tx *tx = &wf_tcp_conn_of(conn)->tx;
+	unsigned before = post_all(conn, 0, 60);
+	assert_int_equal(before, 60);
+	while (r.msgs < before || tx->done < tx->posted) {
+		rig_pump(rig);
+		read_some(&r, READ_MAX);
+	}
+	tx->writable = false;
+	unsigned posted = post_all(conn, before, UINT32_MAX);
+	assert_true(posted - before < opts.op_max); /* it was the ring that had no room */
+	wf_tcp_watch_room(wf_tcp_conn_of(conn), true);
+	while (r.msgs < posted) {
+		rig->seen_count = 0;
+		rig_pump(rig);
+		read_some(&r, READ_MAX);
+	}
+	close(r.fd);
+	rig_close(rig);
+}
+
 int
 main(void)
 {
@@ -240,6 +270,7 @@ main(void)
 		cmocka_unit_test(messages_that_are_not_out_are_lost_by_a_disconnect),
 		cmocka_unit_test(messages_that_are_out_are_done_after_a_disconnect),
 		cmocka_unit_test(messages_behind_a_full_socket_are_lost_by_a_disconnect),
+		cmocka_unit_test(messages_behind_what_is_done_wait_until_a_full_socket_has_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
