@@ -82,8 +82,8 @@ struct wf_option_file {
 struct wf_options {
 	const struct wf_option *table;
 	unsigned option_count;
-	const char *program; /* "weft pserver": opens error and help texts; its last word is the
-			      * section of a file that is for it */
+	const char *program; /* "weft pserver": opens error and help texts */
+	const char *section; /* of a file, that is for it; NULL: the last word of `program` */
 	void *target;        /* struct that receives the values */
 	/* Caller's memory, which has to live as long as the values; NULL: neither --config nor
 	 * --print_options. */

@@ -58,6 +58,9 @@ trim(char *text)
 static const char *
 own_section(const struct wf_options *options)
 {
+	if (options->section != NULL) {
+		return options->section;
+	}
 	const char *blank = strrchr(options->program, ' ');
 	return blank != NULL ? blank + 1 : options->program;
 }

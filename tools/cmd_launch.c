@@ -12,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/launch/plan.h"
 #include "tools/launch/ports.h"
+#include "tools/launch/program.h"
 #include "tools/launch/seating.h"
 #include "tools/launch/split.h"
 #include "tools/launch/train_options.h"
@@ -21,6 +22,7 @@
 #define PROGRAM "weft launch"
 #define GRACE_NS (5 * WF_NS_PER_S)
 #define PIN_BYTES 4096 /* of the text of one --pin */
+#define PATH_BYTES 4096
 
 struct settings {
 	bool local;
@@ -106,17 +108,28 @@ struct command {
 	const char *pserver_env_name[WF_PSERVER_OPTION_MAX];
 	struct wf_option_file pserver_file;
 	struct wf_train_command train;
+	struct wf_program_options program_set;
 	struct wf_split_tables tables;
 	struct wf_split split;
+
+	/* Of a user's program; empty: the trainers are weft's own. */
+	char program[PATH_BYTES];
+	struct wf_args variables;
 };
 
 static const struct wf_help help = {
-	.usage = "weft launch --local [options] -- train MODEL [options of trainers]",
+	.usage = "weft launch --local [options] -- train MODEL [options of trainers]\n"
+		 "       weft launch --local [options] -- PROGRAM [arguments]",
 	.about = "Starts the pservers and trainers of one job, with ports and numbers that fit. "
 		 "Options of weft pserver and weft train may stand before --: each goes to those "
 		 "that know it. What follows the model goes to the trainers, and --config goes to "
 		 "all. The help of weft pserver and of weft train lists their options; "
 		 "--print_options shows them where -- train MODEL is given.\n\n"
+		 "PROGRAM is any program that uses weft, such as python3 train.py. Each trainer is "
+		 "one process of it. It finds the addresses of the pservers, its number and the "
+		 "number of trainers in its environment, as WEFT_<NAME> and PADDLE_INIT_<NAME>; "
+		 "weft.init() in Python reads them. Settings of a session, such as --slice_bytes, "
+		 "may stand before -- and reach it in the same way.\n\n"
 		 "Lines that trainer 0 prints appear on stdout as they are. All other lines appear "
 		 "on stderr, after the name of the process.\n\n"
 		 "Ctrl-C stops all processes. If one fails, the others have 5 seconds to end by "
@@ -126,7 +139,8 @@ static const struct wf_help help = {
 	.examples = "  weft launch --local --pservers=2 --trainers=2 -- train linear\n"
 		    "  weft launch --local --pservers=3 --trainers=4 --ports_num=2 \\\n"
 		    "              --slice_bytes=256 -- train mlp --num_passes=3\n"
-		    "  weft launch --local --trainers=2 --log_dir=logs -- train linear",
+		    "  weft launch --local --trainers=2 --log_dir=logs -- train linear\n"
+		    "  weft launch --local --trainers=2 -- python3 train.py --epochs=3",
 };
 
 /* --pservers is a number here, and a list of addresses to a trainer; launch makes that list itself,
@@ -173,11 +187,47 @@ parse(struct command *command, int argc, char **argv)
 	tables->pserver.file = &command->pserver_file;
 	wf_train_options_open(&command->train);
 	tables->trainer = command->train.options;
+	wf_program_options_init(&command->program_set);
+	tables->program = command->program_set.options;
 	enum weft_status st = wf_split_arguments(tables, argc, argv, &command->split);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	return wf_options_parse(options, (int)command->split.own.count, command->split.own.argv);
+}
+
+static bool
+has_program(const struct command *command)
+{
+	return command->split.program.count > 0;
+}
+
+/* What the trainers' session is set to, as far as the launcher knows. */
+static const struct weft_session_opts *
+trainer_session(const struct command *command)
+{
+	return has_program(command) ? &command->program_set.values.opts
+				    : &command->train.opts.session;
+}
+
+/* The user's program, and the settings that its session gets. */
+static enum weft_status
+check_program(struct command *command)
+{
+	struct wf_split *split = &command->split;
+
+	enum weft_status st = wf_program_options_parse(
+		&command->program_set, (int)split->trainer.count, split->trainer.argv);
+	if (st == WEFT_OK) {
+		st = wf_program_find(split->program.argv[0], command->program,
+				     sizeof(command->program));
+	}
+	if (st == WEFT_OK) {
+		wf_args_init(&command->variables);
+		wf_program_options_export(&command->program_set, &command->variables);
+		st = wf_args_check(&command->variables);
+	}
+	return st;
 }
 
 /* What one of the children would refuse is refused before any is started. */
@@ -191,12 +241,14 @@ check_children(struct command *command)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = wf_train_options_check(&command->train, (int)split->trainer.count,
-				    split->trainer.argv);
+	st = has_program(command)
+		     ? check_program(command)
+		     : wf_train_options_check(&command->train, (int)split->trainer.count,
+					      split->trainer.argv);
 	if (st == WEFT_OK) {
 		st = wf_command_check_verbs(command->pserver_set.session.verbs);
 	}
-	return st == WEFT_OK ? wf_command_check_verbs(command->train.opts.session.verbs) : st;
+	return st == WEFT_OK ? wf_command_check_verbs(trainer_session(command)->verbs) : st;
 }
 
 /* Of launch, and of its children as far as they are known: what it gives to each is not there. */
@@ -210,7 +262,9 @@ print_options(struct command *command)
 	}
 	if (command->split.has_trainer) {
 		wf_options_print(&command->tables.pserver, stdout);
-		wf_options_print(&command->train.options, stdout);
+		wf_options_print(has_program(command) ? &command->program_set.options
+						      : &command->train.options,
+				 stdout);
 	}
 	return wf_command_print_options(&command->options);
 }
@@ -229,7 +283,8 @@ check(const struct command *command)
 	}
 	if (!command->split.has_trainer) {
 		return wf_fail(WEFT_INVALID, "no command is given for the trainers; end with -- "
-					     "train MODEL, as in: -- train linear");
+					     "train MODEL, as in: -- train linear, or with a "
+					     "program of yours: -- python3 train.py");
 	}
 	enum wf_option_origin from = wf_options_origin(&command->options, "num_gradient_servers");
 	if ((from == WF_ORIGIN_ARGUMENT || from == WF_ORIGIN_FILE) &&
@@ -274,6 +329,11 @@ plan_opts(const struct command *command, struct wf_plan_opts *out)
 		.pserver_args = &command->split.pserver,
 		.trainer_args = &command->split.trainer,
 	};
+	if (has_program(command)) {
+		out->program = command->program;
+		out->trainer_args = &command->split.program;
+		out->variables = &command->variables;
+	}
 	enum weft_status st = wf_host_parse(set->listen, set->port, &out->listen);
 	if (st != WEFT_OK) {
 		return st;
@@ -334,8 +394,7 @@ seat_children(const struct wf_seating *seating, uint32_t first, struct wf_child_
 	for (uint32_t i = 0; i < seating->process_count && st == WEFT_OK; i++) {
 		st = wf_seating_pin(seating, i, pin, sizeof(pin));
 		if (st == WEFT_OK) {
-			wf_args_add(&spec[first + i].args, "--pin=%s", pin);
-			st = wf_args_check(&spec[first + i].args);
+			st = wf_plan_set(&spec[first + i], "pin", pin);
 		}
 	}
 	return st;
@@ -347,7 +406,7 @@ static enum weft_status
 pin_children(const struct command *command, const struct wf_plan_opts *plan,
 	     struct wf_child_spec *spec, struct wf_env *env)
 {
-	const struct wf_train_opts *train = &command->train.opts;
+	const struct weft_session_opts *trainer = trainer_session(command);
 	struct wf_topo *topo = NULL;
 	struct wf_seating seating = {.env = env};
 	struct wf_verbs_settings verbs;
@@ -359,9 +418,9 @@ pin_children(const struct command *command, const struct wf_plan_opts *plan,
 		.pservers = is_auto(command->pserver_set.session.pin) ? plan->pservers : 0,
 		.dense = plan->ports_num,
 		.sparse = plan->ports_num_for_sparse,
-		.trainers = is_auto(train->session.pin) ? plan->trainers : 0,
-		.compute = (uint32_t)train->trainer_count,
-		.progress = train->session.progress == WEFT_PROGRESS_THREAD,
+		.trainers = is_auto(trainer->pin) ? plan->trainers : 0,
+		.compute = has_program(command) ? 1 : (uint32_t)command->train.opts.trainer_count,
+		.progress = trainer->progress == WEFT_PROGRESS_THREAD,
 		.device = verbs.device[0] != '\0' ? verbs.device : NULL,
 		.port = verbs.port,
 	};
@@ -395,10 +454,9 @@ calm_children(const struct command *command, const struct wf_plan_opts *plan,
 	bool crowded = wf_plan_thread_count(plan) > wf_pin_cpu_count();
 	for (uint32_t i = 0; crowded && i < plan->pservers + plan->trainers && st == WEFT_OK; i++) {
 		uint64_t spin_ns = i < plan->pservers ? command->pserver_set.session.spin_ns
-						      : command->train.opts.session.spin_ns;
+						      : trainer_session(command)->spin_ns;
 		if (spin_ns == WEFT_SPIN_AUTO) {
-			wf_args_add(&spec[i].args, "--spin=0");
-			st = wf_args_check(&spec[i].args);
+			st = wf_plan_set(&spec[i], "spin", "0");
 		}
 	}
 	return st;

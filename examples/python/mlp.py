@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weft train mlp` in NumPy: 64 pixels, 40 ReLU units, 10 digits; momentum on the pservers.
 
-    weft pserver --once &
-    python3 mlp.py --pservers=127.0.0.1 [--num_gradient_servers=2 --trainer_id=0] [--num_passes=5]
+    weft launch --local --pservers=1 --trainers=2 -- python3 mlp.py [--num_passes=5]
 
 It prints the lines of `weft train mlp`, and can stand in for any trainer of such a job."""
 import argparse

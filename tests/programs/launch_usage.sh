@@ -9,7 +9,7 @@ expect 64 "$WEFT" launch --local
 says last.err "-- train linear"
 expect 64 "$WEFT" launch --local --
 expect 64 "$WEFT" launch --local -- demo
-says last.err "'demo'"
+says last.err "'demo' is no program in PATH" "train MODEL for a built-in model"
 expect 64 "$WEFT" launch --local -- train --num_passes=1
 says last.err "needs a model"
 expect 64 "$WEFT" launch --local train linear

@@ -73,6 +73,12 @@ class Trainers(support.Case):
         self.compare(said, 2)
         self.jobs_end_well()
 
+    def test_weft_launch_starts_numpy_trainers(self):
+        command = [support.WEFT, "launch", "--local", "--pservers=2", "--trainers=2"]
+        command += ["--port=%d" % support.free_port(2), "--"]
+        command += support.python(MLP, "--num_passes=%d" % PASSES)
+        self.compare(self.ends_well(self.run_program(*command)), 2)
+
     def test_the_example_has_at_most_60_lines(self):
         with open(MLP, encoding="ascii") as file:
             self.assertLessEqual(len(re.findall("\n", file.read())), 60)

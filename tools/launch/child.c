@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -59,7 +60,7 @@ open_log(struct wf_child *child)
 static _Noreturn void
 exec_failed(const char *what)
 {
-	char text[128];
+	char text[4096];
 
 	int bytes = snprintf(text, sizeof(text), "weft: %s: %s\n", what, strerror(errno));
 	if (bytes > 0 && write(STDERR_FILENO, text, (size_t)bytes) < 0) {
@@ -94,8 +95,15 @@ become(const struct wf_child *child, const int write_fd[2], const sigset_t *mask
 	if (null_fd > STDERR_FILENO) {
 		close(null_fd);
 	}
-	execv("/proc/self/exe", child->spec->args.argv);
-	exec_failed("/proc/self/exe");
+	for (unsigned i = 0; i < child->spec->variables.count; i++) {
+		putenv(child->spec->variables.argv[i]);
+	}
+	if (child->spec->program == NULL) {
+		execv("/proc/self/exe", child->spec->args.argv);
+		exec_failed("/proc/self/exe");
+	}
+	execvp(child->spec->program, child->spec->args.argv);
+	exec_failed(child->spec->program);
 }
 
 static void
@@ -201,16 +209,32 @@ show_line(const struct wf_child *child, const char *text)
 	(void)wf_outlet_put(child->err, line, (size_t)bytes);
 }
 
+/* Appends a word to `used` bytes of `text`, cut to the room there is. Returns the bytes then. */
+static size_t
+append_word(char *text, size_t used, const char *word)
+{
+	int wanted = snprintf(text + used, WF_LINE_BYTES - used, "%s%s", used > 0 ? " " : "", word);
+	size_t more = wanted > 0 ? (size_t)wanted : 0;
+	return used + more < WF_LINE_BYTES ? used + more : WF_LINE_BYTES - 1;
+}
+
 void
 wf_child_announce(const struct wf_child *child)
 {
-	char text[WF_LINE_BYTES];
+	const struct wf_child_spec *spec = child->spec;
+	char text[WF_LINE_BYTES] = "";
 	size_t used = 0;
 
-	for (unsigned i = 0; i < child->spec->args.count && used < sizeof(text); i++) {
-		int wanted = snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "",
-				      child->spec->args.argv[i]);
-		used += wanted > 0 ? (size_t)wanted : 0;
+	if (spec->program != NULL) {
+		used = append_word(text, used, "env");
+	}
+	for (unsigned i = 0; i < spec->variables.count && spec->program != NULL; i++) {
+		if (strncmp(spec->variables.argv[i], "WEFT_", strlen("WEFT_")) == 0) {
+			used = append_word(text, used, spec->variables.argv[i]);
+		}
+	}
+	for (unsigned i = 0; i < spec->args.count; i++) {
+		used = append_word(text, used, spec->args.argv[i]);
 	}
 	char line[WF_LINE_BYTES + 32];
 	snprintf(line, sizeof(line), "pid %d: %s", (int)child->pid, text);

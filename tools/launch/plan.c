@@ -2,12 +2,15 @@
 /* plan: see plan.h. */
 #include "tools/launch/plan.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 
-#define LIST_BYTES 8192 /* of the text of --pservers */
+#define LIST_BYTES 6144 /* of the text of --pservers; two of them fit into a wf_args */
+#define NAME_BYTES 64   /* of a setting */
 
 static uint32_t
 ports_each(const struct wf_plan_opts *opts)
@@ -55,12 +58,46 @@ list_pservers(const struct wf_plan_opts *opts, char *out, size_t bytes)
 	return WEFT_OK;
 }
 
+void
+wf_plan_variable(struct wf_args *variables, const char *name, const char *value)
+{
+	char upper[NAME_BYTES];
+	size_t i = 0;
+
+	for (; name[i] != '\0' && i + 1 < sizeof(upper); i++) {
+		upper[i] = (char)toupper((unsigned char)name[i]);
+	}
+	upper[i] = '\0';
+	wf_args_add(variables, "WEFT_%s=%s", upper, value);
+}
+
+enum weft_status
+wf_plan_set(struct wf_child_spec *spec, const char *name, const char *value)
+{
+	if (spec->program != NULL) {
+		wf_plan_variable(&spec->variables, name, value);
+		return wf_args_check(&spec->variables);
+	}
+	wf_args_add(&spec->args, "--%s=%s", name, value);
+	return wf_args_check(&spec->args);
+}
+
+/* Its name in lines and files of the log, and in the system's list of processes. */
+static void
+name_child(struct wf_child_spec *spec, const char *role, uint32_t idx)
+{
+	snprintf(spec->name, sizeof(spec->name), "%s %u", role, idx);
+	wf_args_init(&spec->variables);
+	wf_args_add(&spec->variables, "WEFT_ROLE=%s", role);
+	wf_args_add(&spec->variables, "WEFT_RANK=%u", idx);
+}
+
 static void
 plan_pserver(const struct wf_plan_opts *opts, uint32_t idx, struct wf_child_spec *spec)
 {
 	struct wf_args *args = &spec->args;
 
-	snprintf(spec->name, sizeof(spec->name), "pserver %u", idx);
+	name_child(spec, "pserver", idx);
 	wf_args_init(args);
 	wf_args_add(args, "weft");
 	wf_args_borrow_all(args, opts->pserver_args);
@@ -72,16 +109,47 @@ plan_pserver(const struct wf_plan_opts *opts, uint32_t idx, struct wf_child_spec
 	wf_args_add(args, "--once");
 }
 
+/* What the session of a user's program is told of the job, by weft's names and by the original's.
+ * Python keeps what it prints in a buffer unless it is told otherwise, and lines of a log should
+ * appear when they are printed. */
+static void
+plan_variables(const struct wf_plan_opts *opts, uint32_t idx, const char *pservers,
+	       struct wf_args *variables)
+{
+	static const char *const prefixes[] = {"WEFT", "PADDLE_INIT"};
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(prefixes); i++) {
+		const char *prefix = prefixes[i];
+		wf_args_add(variables, "%s_TRAINER_ID=%u", prefix, idx);
+		wf_args_add(variables, "%s_NUM_GRADIENT_SERVERS=%u", prefix, opts->trainers);
+		wf_args_add(variables, "%s_PSERVERS=%s", prefix, pservers);
+		wf_args_add(variables, "%s_PORT=%u", prefix, opts->listen.port);
+		wf_args_add(variables, "%s_PORTS_NUM=%u", prefix, opts->ports_num);
+		wf_args_add(variables, "%s_PORTS_NUM_FOR_SPARSE=%u", prefix,
+			    opts->ports_num_for_sparse);
+	}
+	if (getenv("PYTHONUNBUFFERED") == NULL) {
+		wf_args_add(variables, "PYTHONUNBUFFERED=1");
+	}
+	wf_args_borrow_all(variables, opts->variables);
+}
+
 static void
 plan_trainer(const struct wf_plan_opts *opts, uint32_t idx, const char *pservers,
 	     struct wf_child_spec *spec)
 {
 	struct wf_args *args = &spec->args;
 
-	snprintf(spec->name, sizeof(spec->name), "trainer %u", idx);
+	name_child(spec, "trainer", idx);
 	spec->is_worker = true;
 	spec->owns_stdout = idx == 0;
 	wf_args_init(args);
+	if (opts->program != NULL) {
+		spec->program = opts->program;
+		wf_args_borrow_all(args, opts->trainer_args);
+		plan_variables(opts, idx, pservers, &spec->variables);
+		return;
+	}
 	wf_args_add(args, "weft");
 	wf_args_borrow_all(args, opts->trainer_args);
 	/* Whatever the environment says: these are trainers of one job. */
@@ -112,6 +180,9 @@ wf_plan_job(const struct wf_plan_opts *opts, struct wf_child_spec *spec)
 			plan_trainer(opts, i - opts->pservers, pservers, &spec[i]);
 		}
 		st = wf_args_check(&spec[i].args);
+		if (st == WEFT_OK) {
+			st = wf_args_check(&spec[i].variables);
+		}
 	}
 	return st;
 }
@@ -122,6 +193,7 @@ wf_plan_alone(const char *name, const struct wf_args *with, struct wf_child_spec
 	snprintf(spec->name, sizeof(spec->name), "%s", name);
 	spec->is_worker = true;
 	spec->owns_stdout = true;
+	wf_args_init(&spec->variables);
 	wf_args_init(&spec->args);
 	wf_args_add(&spec->args, "weft");
 	wf_args_borrow_all(&spec->args, with);

@@ -16,6 +16,10 @@ struct wf_plan_opts {
 	struct wf_host listen;              /* and the port of pserver 0 */
 	const struct wf_args *pserver_args; /* of every pserver: "pserver", options */
 	const struct wf_args *trainer_args; /* of every trainer: "train", MODEL, options */
+	/* A user's program in place of `weft train`; NULL: there is none. Its arguments are then
+	 * trainer_args, the first of which is its name. */
+	const char *program;
+	const struct wf_args *variables; /* of such a program: its session's settings */
 };
 
 /* How many port numbers the pservers take, from listen.port upwards. */
@@ -27,5 +31,11 @@ enum weft_status wf_plan_job(const struct wf_plan_opts *opts,
 /* One process that is no member of a job: `weft` with these arguments. */
 enum weft_status wf_plan_alone(const char *name, const struct wf_args *with,
 			       struct wf_child_spec *spec) WEFT_MUST_CHECK;
+/* Adds WEFT_<NAME>=value, with the name in capitals. */
+void wf_plan_variable(struct wf_args *variables, const char *name, const char *value);
+/* Gives a child a setting: as an option, or as a variable if it is a user's program. WEFT_INVALID:
+ * there is no room. */
+enum weft_status wf_plan_set(struct wf_child_spec *spec, const char *name,
+			     const char *value) WEFT_MUST_CHECK;
 /* How many threads move bytes: a lane's each, and one of each trainer. */
 unsigned wf_plan_thread_count(const struct wf_plan_opts *opts);

@@ -42,11 +42,12 @@ same_name(const char *argument, const char *pattern)
 	return *argument == '\0' || *argument == '=';
 }
 
-/* The parser's own words about an option that nobody knows; whoever has a suggestion speaks. */
+/* Refuses an option that nobody knows, in the words of the parser that has a suggestion. */
 static enum weft_status
-refuse_unknown(const struct wf_split_tables *tables, char *argument)
+refuse_unknown(const struct wf_split_tables *tables, const struct wf_options *trainer,
+	       char *argument)
 {
-	const struct wf_options *all[] = {&tables->own, &tables->pserver, &tables->trainer};
+	const struct wf_options *all[] = {&tables->own, &tables->pserver, trainer};
 	char *argv[] = {argument, argument, NULL};
 
 	for (size_t i = 0; i < WF_ARRAY_COUNT(all); i++) {
@@ -56,25 +57,33 @@ refuse_unknown(const struct wf_split_tables *tables, char *argument)
 			return st;
 		}
 	}
+	if (trainer == &tables->program) {
+		return wf_fail(WEFT_INVALID,
+			       "unknown option %.80s: it is none of launch, of pservers or of a "
+			       "session; the program's own arguments follow its name",
+			       argument);
+	}
 	return wf_fail(WEFT_INVALID,
 		       "unknown option %.80s: neither launch, pserver nor train has it; see: weft "
 		       "help launch",
 		       argument);
 }
 
-/* Take one option before "--", and its value if that is the next word; `*taken` counts words. */
+/* Sorts one option before "--", and its value if that is the next word; `*taken` counts words.
+ * `trainer`: the table of the trainers' command. */
 static enum weft_status
-split_option(const struct wf_split_tables *tables, char **argv, struct wf_split *out, int *taken)
+split_option(const struct wf_split_tables *tables, const struct wf_options *trainer_table,
+	     char **argv, struct wf_split *out, int *taken)
 {
 	bool next = false;
 	bool pserver_next = false;
 	bool trainer_next = false;
 	bool own = is_help(argv[0]) || wf_options_knows(&tables->own, argv[0], &next);
 	bool pserver = !own && wf_options_knows(&tables->pserver, argv[0], &pserver_next);
-	bool trainer = !own && wf_options_knows(&tables->trainer, argv[0], &trainer_next);
+	bool trainer = !own && wf_options_knows(trainer_table, argv[0], &trainer_next);
 
 	if (!own && !pserver && !trainer) {
-		return refuse_unknown(tables, argv[0]);
+		return refuse_unknown(tables, trainer_table, argv[0]);
 	}
 	if (own && same_name(argv[0], "--config=")) {
 		pserver = trainer = true; /* one file, a section for each */
@@ -96,14 +105,29 @@ split_option(const struct wf_split_tables *tables, char **argv, struct wf_split 
 	return WEFT_OK;
 }
 
-static enum weft_status
-split_after(char **argv, struct wf_split *out)
+static bool
+is_train(char **command)
 {
-	if (argv[0] == NULL || strcmp(argv[0], "train") != 0) {
-		return wf_fail(WEFT_INVALID,
-			       "what follows -- has to be train MODEL [options], not '%s'",
-			       argv[0] != NULL ? argv[0] : "");
+	return command[0] != NULL && strcmp(command[0], "train") == 0;
+}
+
+static enum weft_status
+split_program(char **argv, struct wf_split *out)
+{
+	if (argv[0] == NULL || argv[0][0] == '\0') {
+		return wf_fail(WEFT_INVALID, "the command of the trainers is missing after --, as "
+					     "in: -- train linear, or -- python3 train.py");
 	}
+	for (char **i = argv; *i != NULL; i++) {
+		wf_args_borrow(&out->program, *i);
+	}
+	out->has_trainer = true;
+	return wf_args_check(&out->program);
+}
+
+static enum weft_status
+split_train(char **argv, struct wf_split *out)
+{
 	if (argv[1] == NULL || is_option(argv[1])) {
 		return wf_fail(WEFT_INVALID, "'-- train' needs a model, as in: -- train linear");
 	}
@@ -132,14 +156,18 @@ wf_split_arguments(const struct wf_split_tables *tables, int argc, char **argv,
 	while (end < argc && strcmp(argv[end], "--") != 0) {
 		end++;
 	}
+	char **command = end < argc ? argv + end + 1 : NULL;
+	bool has_program = command != NULL && !is_train(command);
+	const struct wf_options *trainer = has_program ? &tables->program : &tables->trainer;
 	wf_args_init(&out->own);
 	wf_args_init(&out->pserver);
 	wf_args_init(&out->trainer);
+	wf_args_init(&out->program);
 	out->has_trainer = false;
 	wf_args_add(&out->own, "launch");
 	wf_args_add(&out->pserver, "pserver");
 	wf_args_add(&out->trainer, "train");
-	if (end + 2 < argc) {
+	if (end + 2 < argc && !has_program) {
 		wf_args_borrow(&out->trainer, argv[end + 2]); /* MODEL; checked below */
 	}
 	for (int i = 1, taken = 0; i < end; i += taken) {
@@ -149,12 +177,15 @@ wf_split_arguments(const struct wf_split_tables *tables, int argc, char **argv,
 				       "as in: -- train linear",
 				       argv[i]);
 		}
-		enum weft_status st = split_option(tables, argv + i, out, &taken);
+		enum weft_status st = split_option(tables, trainer, argv + i, out, &taken);
 		if (st != WEFT_OK) {
 			return st;
 		}
 	}
-	enum weft_status st = end < argc ? split_after(argv + end + 1, out) : WEFT_OK;
+	enum weft_status st = WEFT_OK;
+	if (command != NULL) {
+		st = has_program ? split_program(command, out) : split_train(command, out);
+	}
 	if (st == WEFT_OK) {
 		st = wf_args_check(&out->pserver);
 	}

@@ -10,18 +10,22 @@
 struct wf_split_tables {
 	struct wf_options own;
 	struct wf_options pserver;
-	struct wf_options trainer;
+	struct wf_options trainer; /* of `weft train` */
+	struct wf_options program; /* of a user's program: the settings of a session */
 };
 
 struct wf_split {
 	struct wf_args own;     /* "launch", options */
 	struct wf_args pserver; /* "pserver", options */
-	struct wf_args trainer; /* "train", MODEL, options before "--", then those after it */
-	bool has_trainer;       /* "-- train MODEL" was there */
+	/* "train", MODEL, options before "--", then those after it. For a user's program: "train"
+	 * and the options before "--". */
+	struct wf_args trainer;
+	struct wf_args program; /* a user's program and its arguments; empty: there is none */
+	bool has_trainer;       /* "--" and a command of the trainers were there */
 };
 
 /* An option that launch knows is launch's alone, but for --config, which goes to all; one that both
- * others know goes to both.
+ * others know goes to both. The command after "--" is `train MODEL` or any program.
  * WEFT_INVALID: an option that nobody knows, with a suggestion; words in the wrong place; an option
  * after "--" that launch itself gives to trainers. */
 enum weft_status wf_split_arguments(const struct wf_split_tables *tables, int argc, char **argv,

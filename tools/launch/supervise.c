@@ -27,6 +27,7 @@
 #define ERR_QUEUE_BYTES ((size_t)1 << 20)
 #define OUT_QUEUE_BYTES (8 * WF_CHILD_STDOUT_ROOM) /* address space */
 #define SAY_BYTES 512
+#define MEANING_BYTES 64
 #define LINGER_NS (10 * WF_NS_PER_S) /* for who is no worker, after the last worker */
 #define USAGE_GRACE_NS (WF_NS_PER_S)
 
@@ -384,8 +385,12 @@ describe_cause(const struct job *job, struct wf_supervise_end *out)
 			 cause->spec->name, (int)cause->pid, number, strsignal(number), last);
 	} else {
 		int code = WEXITSTATUS(cause->wait_status);
-		snprintf(out->cause, sizeof(out->cause), "%s ended with exit code %d (%s): %.512s",
-			 cause->spec->name, code, wf_exit_meaning(code), last);
+		char meaning[MEANING_BYTES] = ""; /* another program's codes mean what it wants */
+		if (cause->spec->program == NULL) {
+			snprintf(meaning, sizeof(meaning), " (%s)", wf_exit_meaning(code));
+		}
+		snprintf(out->cause, sizeof(out->cause), "%s ended with exit code %d%s: %.512s",
+			 cause->spec->name, code, meaning, last);
 	}
 	out->exit_code = wf_child_exit_code(cause);
 }

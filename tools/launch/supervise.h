@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* supervise: runs the processes of one job on this host, from start to the last one's end.
  *
- * Each child is this same program with other arguments, leads a process group of its own and dies
- * with the supervisor. Its lines are shown with its name before them, and filed. The job ends when
- * all workers have ended with 0 and the others with them; when one child fails: the rest have
- * `grace_ns` to notice by themselves, so that what they say is seen, then SIGTERM, then SIGKILL; or
- * when this process gets SIGINT, SIGTERM or SIGHUP: all get SIGTERM at once, and SIGKILL after
- * `grace_ns` or at the second signal. Nothing is left behind.
+ * Each child is this same program with other arguments, or a program of the user's. It leads a
+ * process group of its own and dies with the supervisor. Its lines are shown with its name before
+ * them, and filed. The job ends in one of three ways. All workers have ended with 0, and the others
+ * with them. One child fails: the rest have `grace_ns` to notice by themselves, so that their last
+ * lines are seen, then they get SIGTERM, then SIGKILL. This process gets SIGINT, SIGTERM or SIGHUP:
+ * all get SIGTERM at once, and SIGKILL after `grace_ns` or at the second signal. Nothing is left
+ * behind.
  *
  * What this process writes goes through outlets, so that nobody waits for who reads it: lines of
  * the log are dropped and counted, results wait in a queue, and when that is full who makes them
@@ -23,10 +24,12 @@
 #define WF_CAUSE_BYTES 768
 
 struct wf_child_spec {
-	char name[32]; /* "trainer 0"; the log file is "trainer-0.log" */
-	struct wf_args args;
-	bool is_worker;   /* the job is done when all workers are */
-	bool owns_stdout; /* its stdout goes to stdout as it is, or to on_stdout */
+	char name[32];            /* "trainer 0"; the log file is "trainer-0.log" */
+	const char *program;      /* path of what is executed; NULL: this program itself */
+	struct wf_args args;      /* the first one is the name of the program */
+	struct wf_args variables; /* "NAME=value", beside the supervisor's environment */
+	bool is_worker;           /* the job is done when all workers are */
+	bool owns_stdout;         /* its stdout goes to stdout as it is, or to on_stdout */
 };
 
 struct wf_supervise_opts {

@@ -199,6 +199,10 @@ static const struct wf_option trainer_table[] = {
 	{.name = "slice_bytes", .type = WF_OPTION_BYTES, .offset = 16},
 };
 
+static const struct wf_option program_table[] = {
+	{.name = "pin", .type = WF_OPTION_STRING, .offset = 0},
+};
+
 static enum weft_status
 split(int argc, const char *const *words, struct wf_split *out)
 {
@@ -212,7 +216,8 @@ split(int argc, const char *const *words, struct wf_split *out)
 				       .origin = origin,
 				       .env_name = env_name,
 				       .file = &file};
-	struct wf_split_tables tables = {.own = any, .pserver = any, .trainer = any};
+	struct wf_split_tables tables = {
+		.own = any, .pserver = any, .trainer = any, .program = any};
 	char *argv[17] = {0};
 
 	tables.own.table = own_table;
@@ -221,6 +226,8 @@ split(int argc, const char *const *words, struct wf_split *out)
 	tables.pserver.option_count = WF_ARRAY_COUNT(pserver_table);
 	tables.trainer.table = trainer_table;
 	tables.trainer.option_count = WF_ARRAY_COUNT(trainer_table);
+	tables.program.table = program_table;
+	tables.program.option_count = WF_ARRAY_COUNT(program_table);
 	for (int i = 0; i < argc; i++) {
 		snprintf(text[i], sizeof(text[i]), "%s", words[i]);
 		argv[i] = text[i];
@@ -231,7 +238,7 @@ split(int argc, const char *const *words, struct wf_split *out)
 static void
 holds(const struct wf_args *args, const char *expected)
 {
-	char joined[256] = "";
+	char joined[1024] = "";
 	size_t used = 0;
 
 	for (unsigned i = 0; i < args->count; i++) {
@@ -281,7 +288,7 @@ what_nobody_knows_or_stands_in_the_wrong_place_is_refused(void **state)
 {
 	static const char *const unknown[] = {"launch", "--slot_cuont=4", "--", "train", "m"};
 	static const char *const stray[] = {"launch", "m", "--", "train", "m"};
-	static const char *const no_train[] = {"launch", "--", "demo"};
+	static const char *const no_command[] = {"launch", "--"};
 	static const char *const no_model[] = {"launch", "--", "train", "--quick"};
 	static const char *const given[] = {"launch", "--", "train", "m", "--trainer-id", "3"};
 	static const char *const none[] = {"launch", "--pservers=1"};
@@ -290,12 +297,35 @@ what_nobody_knows_or_stands_in_the_wrong_place_is_refused(void **state)
 	assert_int_equal(split(5, unknown, &out), WEFT_INVALID);
 	assert_non_null(strstr(weft_last_error(), "did you mean --slot_count"));
 	assert_int_equal(split(5, stray, &out), WEFT_INVALID);
-	assert_int_equal(split(3, no_train, &out), WEFT_INVALID);
+	assert_int_equal(split(2, no_command, &out), WEFT_INVALID);
 	assert_int_equal(split(4, no_model, &out), WEFT_INVALID);
 	assert_int_equal(split(6, given, &out), WEFT_INVALID);
 	assert_non_null(strstr(weft_last_error(), "--trainer-id"));
 	assert_int_equal(split(2, none, &out), WEFT_OK);
 	assert_false(out.has_trainer);
+}
+
+/* Whatever is behind it is its own, even what launch itself gives to `weft train`. */
+static void
+any_other_command_is_a_program_with_settings_of_a_session(void **state)
+{
+	static const char *const words[] = {"launch",  "--pin",        "off", "--slot_count=4",
+					    "--",      "python3",      "a b", "--",
+					    "--pin=3", "--trainer_id", "x"};
+	static const char *const not_its[] = {"launch", "--quick", "--", "python3"};
+	static struct wf_split out;
+
+	assert_int_equal(split(WF_ARRAY_COUNT(words), words, &out), WEFT_OK);
+	assert_true(out.has_trainer);
+	holds(&out.program, "python3 a b -- --pin=3 --trainer_id x");
+	assert_int_equal(out.program.count, 6);
+	holds(&out.trainer, "train --pin off");
+	holds(&out.pserver, "pserver --pin off --slot_count=4");
+	assert_int_equal(split(WF_ARRAY_COUNT(not_its), not_its, &out), WEFT_INVALID);
+	assert_non_null(strstr(weft_last_error(), "--quick"));
+	assert_int_equal(split(5, (const char *const[]){"launch", "--", "train", "m", "-q"}, &out),
+			 WEFT_OK);
+	assert_int_equal(out.program.count, 0);
 }
 
 /* ---- plan ---- */
@@ -331,6 +361,48 @@ pservers_stand_side_by_side_and_trainers_know_them_all(void **state)
 	assert_false(spec[1].is_worker);
 	assert_true(spec[2].is_worker && spec[2].owns_stdout);
 	assert_true(spec[3].is_worker && !spec[3].owns_stdout);
+}
+
+static void
+a_program_gets_the_job_by_variables(void **state)
+{
+	static struct wf_child_spec spec[2];
+	static struct wf_args pserver;
+	static struct wf_args words;
+	static struct wf_args settings;
+	const struct wf_plan_opts opts = {.pservers = 1,
+					  .trainers = 1,
+					  .ports_num = 1,
+					  .ports_num_for_sparse = 2,
+					  .listen = {.name = "::", .port = 8000},
+					  .pserver_args = &pserver,
+					  .trainer_args = &words,
+					  .program = "/bin/train",
+					  .variables = &settings};
+
+	setenv("PYTHONUNBUFFERED", "", 1);
+	wf_args_init(&pserver);
+	wf_args_init(&words);
+	wf_args_add(&words, "train");
+	wf_args_add(&words, "--x");
+	wf_args_init(&settings);
+	wf_plan_variable(&settings, "peer_timeout", "7s");
+	assert_int_equal(wf_plan_job(&opts, spec), WEFT_OK);
+	assert_null(spec[0].program);
+	holds(&spec[0].variables, "WEFT_ROLE=pserver WEFT_RANK=0");
+	assert_string_equal(spec[1].program, "/bin/train");
+	holds(&spec[1].args, "train --x");
+	assert_int_equal(wf_plan_set(&spec[1], "spin", "0"), WEFT_OK);
+	holds(&spec[1].args, "train --x");
+	holds(&spec[1].variables,
+	      "WEFT_ROLE=trainer WEFT_RANK=0 WEFT_TRAINER_ID=0 WEFT_NUM_GRADIENT_SERVERS=1 "
+	      "WEFT_PSERVERS=[::1]:8000 WEFT_PORT=8000 WEFT_PORTS_NUM=1 "
+	      "WEFT_PORTS_NUM_FOR_SPARSE=2 PADDLE_INIT_TRAINER_ID=0 "
+	      "PADDLE_INIT_NUM_GRADIENT_SERVERS=1 PADDLE_INIT_PSERVERS=[::1]:8000 "
+	      "PADDLE_INIT_PORT=8000 PADDLE_INIT_PORTS_NUM=1 "
+	      "PADDLE_INIT_PORTS_NUM_FOR_SPARSE=2 WEFT_PEER_TIMEOUT=7s WEFT_SPIN=0");
+	assert_true(spec[1].is_worker && spec[1].owns_stdout);
+	unsetenv("PYTHONUNBUFFERED");
 }
 
 /* ---- seating ---- */
@@ -415,6 +487,8 @@ main(void)
 		cmocka_unit_test(each_option_goes_to_those_who_know_it),
 		cmocka_unit_test(the_file_of_options_goes_to_all),
 		cmocka_unit_test(what_nobody_knows_or_stands_in_the_wrong_place_is_refused),
+		cmocka_unit_test(any_other_command_is_a_program_with_settings_of_a_session),
+		cmocka_unit_test(a_program_gets_the_job_by_variables),
 		cmocka_unit_test(pservers_stand_side_by_side_and_trainers_know_them_all),
 		cmocka_unit_test(each_process_gets_a_list_of_its_own),
 		cmocka_unit_test(every_status_has_the_exit_code_that_scripts_rely_on),
