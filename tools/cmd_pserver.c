@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/role.h"
 #include "base/signals.h"
 #include "pserver/server.h"
 #include "sparse/server/service.h"
@@ -351,6 +352,7 @@ wf_cmd_pserver(int argc, char **argv)
 	struct stopper stopper = {0};
 	struct wf_env *env = NULL;
 
+	wf_role_name_process("pserver");
 	enum weft_status st = parse(&command, argc, argv);
 	if (st == WEFT_OK && command.options.help_wanted) {
 		return wf_command_print_help(&command.options);

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
+#include "base/role.h"
 #include "kernels/kernels.h"
 #include "kernels/optimizer.h"
 #include "transport/verbs/verbs_settings.h"
@@ -239,6 +240,7 @@ weft_session_open(const struct weft_session_opts *given, struct weft_session **o
 	if (st != WEFT_OK) {
 		return st;
 	}
+	wf_role_name_process("trainer");
 	struct wf_env *env = wf_settings_env(values.opts.settings);
 	bool own_env = env == NULL;
 	if (own_env) {

@@ -452,7 +452,8 @@ WEFT_API void weft_session_opts_init_sized(struct weft_session_opts *opts, size_
 #define weft_session_opts_init(opts) weft_session_opts_init_sized((opts), sizeof(*(opts)))
 
 /**
- * Check the options and create a session. It does not use the network yet.
+ * Check the options and create a session. It does not use the network yet. In a trainer that `weft
+ * launch` started, the process is then named "trainer N" in the system's list of processes.
  * @param opts borrowed for the call; strings are copied
  * @param out  written on WEFT_OK; ends with weft_session_close or weft_session_abort
  * @return WEFT_OK; WEFT_INVALID: the text names option, value and remedy; WEFT_NOMEM

@@ -43,5 +43,7 @@ for pid in $pids; do
 	says environ.out "PATH="
 	says_not environ.out "WEFT_SPIN="
 done
+trainer=$(sed -n 's/^trainer 0 | pid \([0-9]*\):.*/\1/p' job.err)
+[ "$(cat "/proc/$trainer/comm")" = "trainer 0" ] || fail "comm: $(cat "/proc/$trainer/comm")"
 kill -TERM "$job"
 ends "$job" 30 "weft launch"

@@ -41,11 +41,14 @@ says environment-0 WEFT_ROLE=trainer WEFT_RANK=0 WEFT_CONNECT_TIMEOUT=60s WEFT_P
 	WEFT_STEP_TIMEOUT=200 WEFT_TRANSPORT=tcp PYTHONUNBUFFERED=1
 says_not environment-0 WEFT_SLICE_BYTES
 
-# A program that is found in PATH; its code is launch's, and has a meaning of its own.
+# A program that is found in PATH; its code is launch's, and has a meaning of its own. The system's
+# list of processes names a pserver by its number.
 start job "$WEFT" launch --local --pservers=2 --port="$port" \
 	-- sh -c 'until [ -e go ]; do sleep 0.05; done; echo why >&2; exit 65'
 job=$last_pid
-wait_for job.err "trainer 0 | pid "
+wait_for job.err "pserver 1 | pid "
+pserver=$(sed -n 's/^pserver 1 | pid \([0-9]*\):.*/\1/p' job.err)
+until_true 30 has "/proc/$pserver/comm" "pserver 1" || fail "comm: $(cat "/proc/$pserver/comm")"
 : >go
 ends "$job" 30 "weft launch"
 [ "$code" -eq 65 ] || fail "exit code $code, not 65"
