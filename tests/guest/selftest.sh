@@ -49,7 +49,7 @@ exit_status_output_and_files_come_back() {
 what_hangs_is_ended_at_its_limit_and_shown() {
 	same "exit status" "$(cat hang.status)" 124 &&
 		same "output from before" "$(cat hang.out)" "before" &&
-		says hang.err "guest: ended at its limit of 2 s: sh -c" &&
+		says hang.err "guest: ended at its limit of 5 s: sh -c" &&
 		says hang.err "sleep 12345"
 }
 
@@ -100,6 +100,30 @@ without_qemu_it_says_so() {
 		says without.err "guest: qemu-system-x86_64 is missing"
 }
 
+# QEMU is a script here that hangs at the first boot, and whose job begins at the second one after
+# 300 looks of the watcher. Its seconds pass at once.
+a_slow_second_boot_is_waited_for() {
+	mkdir slow
+	printf '#!/bin/sh\necho >>"%s/looks"\n' "$work" >slow/sleep
+	cat >slow/qemu-system-x86_64 <<-END
+		#!/bin/sh
+		job=\$(echo "\$*" | sed 's/.*local,path=\([^,]*\),mount_tag=job.*/\1/')
+		: >"\${job%/job}/stdout"
+		: >"\${job%/job}/stderr"
+		! mkdir "$work/first" 2>/dev/null || exec /bin/sleep 600
+		: >"$work/looks"
+		until [ "\$(wc -l <"$work/looks")" -gt 300 ]; do
+			/bin/sleep 0.01
+		done
+		: >"\$job/started"
+		echo 7 >"\$job/status"
+	END
+	chmod +x slow/sleep slow/qemu-system-x86_64
+	status=0
+	PATH=$work/slow:$PATH "$here/run" true >slow.out 2>slow.err || status=$?
+	same "exit status" "$status" 7 && says slow.err "it did not boot (QEMU's status"
+}
+
 check() {
 	echo "[ RUN      ] $1"
 	if "$1"; then
@@ -117,11 +141,12 @@ fi
 # shellcheck disable=SC2016 # for the guest's shell
 guest back -o back.d sh -c 'echo to stdout; echo to stderr >&2; mkdir "$GUEST_OUT/kept"
 	echo "$1" >"$GUEST_OUT/kept/file"; exit 7' sh "it's \"kept\""
-guest hang -t 2 sh -c 'echo before; sleep 12345'
+guest hang -t 5 sh -c 'echo before; sleep 12345'
 guest panic sh -c 'echo c >/proc/sysrq-trigger'
 mkfifo begun
 begin_signalled
 check without_qemu_it_says_so
+check a_slow_second_boot_is_waited_for
 check a_signal_ends_the_guest
 kill "$signalled" 2>/dev/null || true
 wait
