@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SLOWER = 3
+SLOWER = 10
 SKIP, TIMED_OUT = 77, (124, 137)
 
 
@@ -107,7 +107,7 @@ def reason(verdict, output):
 
 def main():
     parser = argparse.ArgumentParser(usage="suite.py [--limit S] [--json FILE] BUILD [SUITE...]")
-    parser.add_argument("--limit", type=int, default=170)
+    parser.add_argument("--limit", type=int, default=1800)
     parser.add_argument("--json")
     parser.add_argument("build")
     parser.add_argument("suites", nargs="*")
