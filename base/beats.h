@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beats: heartbeats that show whether the other end of a connection takes turns. A process that is
- * stopped, swapped out or starved keeps its connections, and its peers wait for it. An end that
- * waits and has received nothing for half a second sends a question, which only a turn of the other
- * end can answer. There is one open question at a time, so that they do not pile up, and none while
- * traffic flows.
+/* beats: heartbeats that show whether the other end of a connection is running (takes turns). A
+ * process that is stopped, swapped out or starved keeps its connections, and its peers wait for it.
+ * An end that waits and has received nothing for half a second sends a question, which only a turn
+ * of the other end can answer. There is one open question at a time, so that they do not pile up,
+ * and none while traffic flows.
  *
  * Silence is measured from when the question could have reached the other end, which is when its
  * SEND was DONE. While it is still queued behind other operations, any operation that is DONE shows

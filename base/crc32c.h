@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Continue `crc` (0 to start) over `count` bytes. crc32c("123456789") == 0xe3069283. */
+/* Continues `crc` (0 to start) over `count` bytes. crc32c("123456789") == 0xe3069283. */
 uint32_t wf_crc32c(uint32_t crc, const void *bytes, size_t count);
 #define WF_CRC32C_HEAD_BYTES 60u
-/* wf_crc32c(0, bytes, 60): what stands in front of the CRC of a message's head, of which every
- * message and every PUT has one. A count that is known makes a dozen instructions of the loop. */
+/* wf_crc32c(0, bytes, 60): the CRC of a head, which every message and every PUT has. The constant
+ * count turns the loop into a dozen instructions. */
 uint32_t wf_crc32c_head(const void *bytes);
 /* The table form, for tests. */
 uint32_t wf_crc32c_table(uint32_t crc, const void *bytes, size_t count);

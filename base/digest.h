@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* digest: 64-bit XXH3 (libxxhash) of a sequence of fields. For telling states and settings apart,
- * not for authentication. Integers are hashed little-endian, strings with their length first. */
+/* digest: 64-bit XXH3 (libxxhash) of a sequence of fields, to compare states and settings, not to
+ * authenticate. Integers are hashed little-endian, strings with their length first. */
 #pragma once
 
 #include <stddef.h>
@@ -19,5 +19,5 @@ void wf_digest_f64(struct wf_digest *digest, double value);
 void wf_digest_string(struct wf_digest *digest, const char *text);
 /* May be called at any time; more may be added after. */
 uint64_t wf_digest_value(const struct wf_digest *digest);
-/* One shot over one array. */
+/* The digest of one array. */
 uint64_t wf_digest_of(const void *bytes, size_t count);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* env: where time, chance, memory, waiting, helper work and log lines come from.
+/* env: the source of time, randomness, memory, waiting, helper work and log lines.
  *
- * State machines never ask the operating system: they ask their env. `wf_env_system_create` gives
+ * State machines never call the operating system: they call their env. `wf_env_system_create` gives
  * the real one; tests/cluster runs whole jobs on the simulated one (tests/double/sim), where time
- * is virtual, chance comes from a seed and `wait` passes the turn to another member of the job.
+ * is virtual, randomness comes from a seed and `wait` passes the turn to another member of the job.
  *
  * Thread: an env may be shared by the threads of a process; every op of the system env is
  * thread-safe. */
@@ -19,11 +19,11 @@
 #define WF_NS_PER_US 1000ull
 #define WF_NS_PER_MS 1000000ull
 #define WF_NS_PER_S 1000000000ull
-#define WF_NEVER UINT64_MAX /* a deadline that does not come */
+#define WF_NEVER UINT64_MAX /* a deadline that never passes */
 
 #define WF_HOST_ID_BYTES 16
 
-/* The levels of weft/weft.h, in short: they stand in each log line of ours. */
+/* Short names for the levels of weft/weft.h, which every call that logs uses. */
 #define WF_LOG_DEBUG WEFT_LOG_DEBUG
 #define WF_LOG_INFO WEFT_LOG_INFO
 #define WF_LOG_WARN WEFT_LOG_WARN
@@ -31,18 +31,19 @@
 
 struct wf_env;
 
-/* Work that may block (name look-up, touching gigabytes). Caller owns the memory until done. */
+/* Work that may block (name look-up, touching gigabytes). The caller owns the memory, and keeps it
+ * until `done`. */
 struct wf_task {
-	void (*run)(struct wf_task *task); /* on the helper thread; in a simulation: at once */
-	int wake_fd;                       /* eventfd that gets 1 added when done; -1: none */
+	void (*run)(struct wf_task *task); /* runs on the helper thread; in a simulation at once */
+	int wake_fd;                       /* eventfd to which 1 is added when done; -1: none */
 	_Atomic bool done;                 /* env: store release; owner: load acquire */
-	struct wf_task *next;              /* env's queue */
+	struct wf_task *next;              /* link in the env's queue */
 };
 
 /* Memory that transports may register or share. */
 struct wf_slab {
 	void *base;   /* page aligned, zero-filled */
-	size_t bytes; /* as asked, rounded up to whole pages */
+	size_t bytes; /* as requested, rounded up to whole pages */
 	int memfd;    /* backing memfd, -1 where the env has none */
 };
 
@@ -51,30 +52,31 @@ struct epoll_event;
 struct wf_env_ops {
 	/* Nanoseconds of a clock that never goes back. */
 	uint64_t (*now_ns)(struct wf_env *env);
-	/* 64 bits of chance: incarnations, jitter. Never used for anything a promise depends on. */
+	/* 64 random bits, for incarnations and jitter. Nothing that has to be reproducible uses
+	 * them. */
 	uint64_t (*random)(struct wf_env *env);
-	/* Zeroed memory, aligned to `align` (a power of two <= 4096). NULL when there is none. */
+	/* Zeroed memory, aligned to `align` (a power of two <= 4096), or NULL if there is none. */
 	void *(*alloc)(struct wf_env *env, size_t bytes, size_t align);
 	/* Accepts NULL. `bytes` as in alloc. */
 	void (*free)(struct wf_env *env, void *memory, size_t bytes);
-	/* numa_node -1: anywhere. Pages are not touched: what is never used costs address space
-	 * only. */
+	/* numa_node -1: any. Pages are not touched: those never used cost address space only. */
 	enum weft_status (*slab_open)(struct wf_env *env, size_t bytes, int numa_node,
 				      struct wf_slab *out);
 	void (*slab_close)(struct wf_env *env, struct wf_slab *slab);
-	/* The memory stays mapped and is the process's own from here on; the rest is given back.
-	 * NULL where an env cannot do that: its slabs are closed instead. */
+	/* The memory stays mapped and belongs to the process from here on; everything else is
+	 * released. NULL if an env cannot do that: its slabs are closed instead. */
 	void (*slab_keep)(struct wf_env *env, struct wf_slab *slab);
-	/* Sleep until `fd` is readable (-1: no fd) or `deadline_ns` of now_ns has come. May return
+	/* Sleeps until `fd` is readable (-1: no fd) or now_ns reaches `deadline_ns`. May return
 	 * early. This is the only place where weft sleeps. */
 	void (*wait)(struct wf_env *env, int fd, uint64_t deadline_ns);
-	/* The same over a descriptor of epoll, and take up to `max` of its events. Returns how
-	 * many; 0 also where waiting is not by descriptors. May be late by a millisecond. */
+	/* The same on an epoll descriptor; returns up to `max` of its events, and their number,
+	 * which is 0 also if the env does not wait on descriptors. May be late by a millisecond. */
 	int (*wait_events)(struct wf_env *env, int epoll_fd, uint64_t deadline_ns,
 			   struct epoll_event *events, int max);
-	/* Hand `task` to the helper thread. WEFT_NOMEM if that thread cannot be started. */
+	/* Queues `task` for the helper thread. WEFT_NOMEM if that thread cannot be started. */
 	enum weft_status (*submit)(struct wf_env *env, struct wf_task *task);
-	/* Names the host as it runs now: what shares its memory has the same. All zero: unknown. */
+	/* Identifies the running host: processes that can share memory get the same id. All zero:
+	 * unknown. */
 	void (*host_id)(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES]);
 	/* One line, without newline. */
 	void (*log)(struct wf_env *env, enum weft_log_level level, const char *line);
@@ -84,19 +86,20 @@ struct wf_env {
 	const struct wf_env_ops *ops;
 };
 
-/* The operating system's clock, chance (getrandom), memory (mmap, memfd), poll(2), one helper
- * thread (started at the first submit). Log lines of at least `level` go to `log_fd`
- * ("2026-11-20 07:16:18.123 I text\n") through an outlet (base/outlet.h), so that who logs never
- * waits for whoever reads; -1: nowhere. */
+/* Creates the env of the operating system: its clock, random numbers (getrandom), memory (mmap,
+ * memfd), poll(2), and one helper thread (started at the first submit). Log lines of at least
+ * `level` go to `log_fd` ("2026-11-20 07:16:18.123 I text\n") through an outlet (base/outlet.h), so
+ * that a thread that logs never waits for the reader; -1: they are dropped. */
 enum weft_status wf_env_system_create(enum weft_log_level level, int log_fd,
 				      struct wf_env **out) WEFT_MUST_CHECK;
 /* Waits for the running task, and for the log as wf_outlet_close does. Accepts NULL. */
 void wf_env_system_destroy(struct wf_env *env);
-/* The system's memory and nothing else: for objects that live outside of any env. It belongs to
- * the process. Thread: any. */
+/* An env with the system's memory and nothing else, for objects that live outside of any env. It
+ * belongs to the process. Thread: any. */
 struct wf_env *wf_env_memory(void);
-/* Let the lines that were logged go before what the caller is about to write elsewhere. Waits a
- * tenth of a second for a log that nobody reads, and then not again. */
+/* Waits until logged lines are written, so that they precede what the caller is about to write
+ * elsewhere. Waits at most a tenth of a second for a log that is not being read, and then not
+ * again. */
 void wf_env_system_flush_log(struct wf_env *env);
 
 static inline uint64_t
@@ -111,14 +114,14 @@ wf_random(struct wf_env *env)
 	return env->ops->random(env);
 }
 
-/* Zeroed, aligned to 64 bytes. NULL when there is none. */
+/* Zeroed memory, aligned to 64 bytes, or NULL if there is none. */
 static inline void *
 wf_zalloc(struct wf_env *env, size_t bytes)
 {
 	return env->ops->alloc(env, bytes, 64);
 }
 
-/* Zeroed array; NULL also when count * item_bytes overflows. */
+/* A zeroed array; NULL also if count * item_bytes overflows. */
 void *wf_zalloc_array(struct wf_env *env, size_t count, size_t item_bytes);
 
 static inline void
@@ -146,11 +149,11 @@ wf_host_id(struct wf_env *env, uint8_t out[WF_HOST_ID_BYTES])
 	env->ops->host_id(env, out);
 }
 
-/* Close a slab, or, with `keep`, leave its memory to the caller and share the file behind it no
- * more. Accepts one that was never opened. The slab is zeroed. */
+/* Closes a slab or, with `keep`, leaves its memory to the caller and closes the file behind it.
+ * Accepts one that was never opened. The slab is zeroed. */
 void wf_slab_release(struct wf_env *env, struct wf_slab *slab, bool keep);
 
-/* Format one log line (at most 1,023 bytes) and hand it to the env. */
+/* Formats one log line (at most 1,023 bytes) and passes it to the env. */
 void wf_log(struct wf_env *env, enum weft_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -158,7 +161,7 @@ void wf_log(struct wf_env *env, enum weft_log_level level, const char *format, .
 void wf_log_lines(struct wf_env *env, enum weft_log_level level, const char *before,
 		  const char *text);
 
-/* Limits how often one place logs, and counts what it left out. */
+/* Limits how often one place logs, and counts the suppressed lines. */
 struct wf_log_limit {
 	unsigned most;   /* lines in a period, fixed before the first; 0: one */
 	unsigned said;   /* lines logged in the current period */

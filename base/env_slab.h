@@ -11,11 +11,11 @@
 #define WF_SLAB_HUGE_BYTES ((size_t)2 << 20) /* from here on a slab asks for huge pages */
 #define WF_SLABS_BOUND_MAX 64u               /* further ones are preferred */
 
-/* Slabs that are bound to a node. What of them is not touched yet is promised to them: it still
- * counts as free there. */
+/* Slabs that are bound to a node. Their pages that are not touched yet are promised to them, but
+ * the kernel still counts them as free there. */
 struct wf_env_slabs {
 	pthread_mutex_t lock;
-	unsigned bound_count; /* all below: under the lock */
+	unsigned bound_count; /* the fields from here on are guarded by the lock */
 	struct {
 		int memfd; /* the slab's own */
 		int node;
@@ -25,12 +25,12 @@ struct wf_env_slabs {
 
 enum weft_status wf_env_slabs_init(struct wf_env_slabs *slabs) WEFT_MUST_CHECK;
 void wf_env_slabs_fini(struct wf_env_slabs *slabs);
-/* Whether the kernel gives memfds huge pages to who asks, and in its own word ("never"; "": it does
- * not say) what it does. Pages of the hugetlb pool are no use: a peer that is handed such a memfd
- * may find pages missing, and refuses it (transport/shm). */
+/* Whether the kernel gives memfds huge pages on request; `word` receives the kernel's setting
+ * ("never"; "": unknown). Pages of the hugetlb pool cannot be used: a peer that receives such a
+ * memfd may find pages missing, and refuses it (transport/shm). */
 bool wf_env_slab_is_huge(char *word, size_t bytes);
-/* As the ops slab_open, slab_close and slab_keep of struct wf_env_ops. `env` gets log lines only.
- */
+/* As the ops slab_open, slab_close and slab_keep of struct wf_env_ops. `env` is used for log lines
+ * only. */
 enum weft_status wf_env_slab_open(struct wf_env_slabs *slabs, struct wf_env *env, size_t bytes,
 				  int numa_node, struct wf_slab *out) WEFT_MUST_CHECK;
 void wf_env_slab_close(struct wf_env_slabs *slabs, struct wf_slab *slab);

@@ -7,7 +7,7 @@
 
 enum wf_exit {
 	WF_EXIT_OK = 0,
-	WF_EXIT_FAILED = 1,       /* what was asked for was checked, and failed */
+	WF_EXIT_FAILED = 1,       /* the requested check was made, and failed */
 	WF_EXIT_USAGE = 64,       /* bad option or value, members that disagree */
 	WF_EXIT_DATA = 65,        /* bad data */
 	WF_EXIT_UNAVAILABLE = 69, /* peer unavailable or lost, address in use */
@@ -51,7 +51,7 @@ wf_exit_code(enum weft_status status)
 	return WF_EXIT_INTERNAL;
 }
 
-/* The meaning of an exit code, for people. */
+/* The meaning of an exit code, as text. */
 static inline const char *
 wf_exit_meaning(int code)
 {

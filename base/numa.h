@@ -18,8 +18,7 @@ enum wf_numa_rule {
 };
 
 /* The memory that a process can still get from a node with this text in its meminfo
- * (/sys/devices/system/node/nodeN): what is free, and what only caches files. 0: not in the text.
- */
+ * (/sys/devices/system/node/nodeN): free memory and caches of files. 0: not in the text. */
 uint64_t wf_numa_available_in(const char *meminfo);
 /* The same for a node of this machine; 0: none, or unknown. */
 uint64_t wf_numa_available_bytes(int node);

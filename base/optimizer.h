@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* optimizer: the settings of an optimizer as they are used: numbers, and what the texts stand for.
- * So they travel in the descriptions of jobs and tables. kernels/optimizer.h and kernels/rows.h
- * read and check them. */
+/* optimizer: the settings of an optimizer as numbers, with texts replaced by what they stand for.
+ * In this form they travel in the descriptions of jobs and tables. kernels/optimizer.h and
+ * kernels/rows.h read and check them. */
 #pragma once
 
 #include <stdbool.h>
@@ -42,7 +42,7 @@ enum wf_schedule {
 
 #define WF_SEGMENTS_MAX 32
 
-/* Of the manual schedules. */
+/* One segment of a manual schedule. */
 struct wf_segment {
 	uint64_t until; /* samples, or passes; grows from one segment to the next */
 	double factor;  /* >= 0 */
@@ -84,14 +84,14 @@ struct wf_row_opts {
 	enum wf_schedule schedule;
 };
 
-/* Averages of parameters are kept. */
+/* Whether averages of parameters are kept. */
 static inline bool
 wf_optimizer_averages(const struct weft_optimizer_opts *set)
 {
 	return set->average_window > 0.0;
 }
 
-/* Gradients are clipped by the norm of all of them. */
+/* Whether gradients are clipped by the norm of all of them. */
 static inline bool
 wf_optimizer_clips_norm(const struct weft_optimizer_opts *set)
 {

@@ -46,36 +46,38 @@ enum wf_option_origin {
 struct wf_option {
 	const char *name; /* "ports_num" */
 	enum wf_option_type type;
-	size_t offset; /* of the value in the target struct */
-	/* Of the value, where the field is narrower than the type says: 2 or 4 of U64, 4 of BOOL
-	 * (an int). 0: as the type says. A number that does not fit is refused. */
+	size_t offset; /* offset of the value in the target struct */
+	/* Size of the value if its field is narrower than the type's: 2 or 4 for U64, 4 for BOOL
+	 * (an int). 0: the type's own. A number that does not fit is refused. */
 	size_t bytes;
-	const char *initial; /* text of the default, parsed like a value; NULL: zero or NULL */
+	const char *initial; /* the default as text, parsed like a value; NULL: zero or NULL */
 	const char *metavar; /* "N"; NULL: derived from the type */
 	const char *choices; /* CHOICE and ENUM only: "tcp|shm" */
 	const char *help;    /* one or more lines */
-	const char *means; /* what an old name stands for, e.g. "dense lanes per pserver"; NULL: own
-			      name */
+	/* The meaning of an old name, such as "dense lanes per pserver"; NULL: none. */
+	const char *means;
 	uint64_t min, max; /* U64, BYTES, DURATION; max 0: no limit */
-	uint64_t step;     /* of these, a multiple of it; 0: any */
-	const char *word;  /* of these, a word that stands for UINT64_MAX ("auto"); NULL: none */
+	uint64_t step;     /* for these types: values are multiples of it; 0: any value */
+	/* For these types: a word that stands for UINT64_MAX ("auto"); NULL: none. */
+	const char *word;
 	double fmin, fmax; /* F64; both 0: no limit */
-	bool is_shared;    /* a setting that all trainers of a job have to have alike */
-	bool of_pserver;   /* a setting that pservers have, too, with the same default and limits */
-	bool is_setting;   /* of a program: wf_settings_complete gives it the rest of its row */
-	/* Of a setting that travels in the description of a job or table: at which of its bytes,
-	 * and how many. */
+	bool is_shared;    /* a setting that has to be the same on all trainers of a job */
+	bool of_pserver;   /* a setting that pservers have too, with the same default and limits */
+	bool is_setting;   /* a program's row that wf_settings_complete completes */
+	/* For a setting that travels in the description of a job or table: its offset there, and
+	 * its size. */
 	uint8_t wire_at, wire_bytes;
 };
 
 #define WF_OPTION_FILE_BYTES 16384u
-#define WF_OPTION_FILE_OPTIONS 256u /* of a table */
+#define WF_OPTION_FILE_OPTIONS 256u /* the most options that a table can have */
 
-/* A file of --config: its text, which the values point into, and where each option stands. */
+/* A file of --config: its text, into which values point, and the line of each option. */
 struct wf_option_file {
-	const char *path; /* as it was given; NULL: none was */
+	const char *path; /* as the user gave it; NULL: no file */
 	size_t bytes;
-	uint16_t line[WF_OPTION_FILE_OPTIONS]; /* from 1, in the table's order; 0: not there */
+	/* Lines from 1, in the table's order; 0: the file does not set it. */
+	uint16_t line[WF_OPTION_FILE_OPTIONS];
 	char text[WF_OPTION_FILE_BYTES + 1];
 };
 
@@ -84,28 +86,29 @@ struct wf_options {
 	unsigned option_count;
 	const char *program; /* "weft pserver": opens error and help texts */
 	const char *section; /* of a file, that is for it; NULL: the last word of `program` */
-	void *target;        /* struct that receives the values */
+	void *target;        /* the struct that receives the values */
 	/* Caller's memory, which has to live as long as the values; NULL: neither --config nor
-	 * --print_options. */
+	 * --print_options is offered. */
 	struct wf_option_file *file;
 	/* Written by parse. */
 	enum wf_option_origin *origin; /* [option_count], caller's memory */
-	const char **env_name;   /* [option_count], caller's memory: which variable, in environ's
-				  * own "NAME=value"; NULL else */
+	/* [option_count], caller's memory: the variable's "NAME=value" in environ; NULL: it did not
+	 * come from there. */
+	const char **env_name;
 	const char **positional; /* [positional_max], caller's memory; may be NULL if max is 0 */
 	unsigned positional_max;
 	unsigned positional_count;
-	const struct wf_help *help; /* what opens the page of --help; NULL: the options alone */
+	const struct wf_help *help; /* the texts of the page of --help; NULL: only the options */
 	bool help_wanted;           /* --help or -h was given */
 	bool print_wanted;          /* --print_options was given: call wf_options_print and end */
 	const char *config;         /* the file that was read; NULL: none */
-	bool ignore_unknown;        /* leave options not in the table alone (launch splits them) */
+	bool ignore_unknown; /* ignore options that are not in the table (launch passes them on) */
 };
 
-/* Set defaults, then the file (named by an argument, else by the environment), then the
- * environment, then arguments (argv[0] is not looked at). A value that is the next argument may not
- * begin with "--" (write --name=--text). With --help among the arguments, mistakes are passed over
- * and the values are whatever was read before the first one. WEFT_INVALID: unknown option (with the
+/* Applies the defaults, then the file (named by an argument, otherwise by the environment), then
+ * the environment, then the arguments (argv[0] is ignored). A value that is the next argument may
+ * not begin with "--" (write --name=--text). With --help among the arguments, errors are ignored,
+ * and the values are those read before the first error. WEFT_INVALID: unknown option (with the
  * nearest name: "did you mean"), bad value (option, value, what is allowed, where it came from),
  * too many positional arguments, a mistake in the file (by line); WEFT_IO: the file cannot be read;
  * WEFT_UNSUPPORTED: it is a Python script. */
@@ -113,26 +116,26 @@ enum weft_status wf_options_parse(struct wf_options *options, int argc,
 				  char *const *argv) WEFT_MUST_CHECK;
 /* Where the value of the option came from. `name` must be in the table. */
 enum wf_option_origin wf_options_origin(const struct wf_options *options, const char *name);
-/* Every option with its value, and where that came from, as a file of --config would have it; what
- * was left at its default is a comment. */
+/* Prints every option with its value and origin in the format of a file for --config; options at
+ * their default are comments. */
 void wf_options_print(const struct wf_options *options, FILE *out);
 /* Whether an argument text is an option of this table ("--ports_num=2"); `*takes_next` is whether
  * its value is the next argument. */
 bool wf_options_knows(const struct wf_options *options, const char *argument, bool *takes_next);
-/* Set every value of a struct to its default. */
+/* Sets every value of a struct to its default. */
 void wf_option_defaults(const struct wf_option *table, unsigned count, void *target);
-/* Whether a struct that was filled in by a program holds values that the table allows; texts and
- * choices are not looked at. WEFT_INVALID: names the first that is not allowed, its value and what
- * is. */
+/* Checks that a struct that a program filled in holds values that the table allows; texts and
+ * choices are not checked. WEFT_INVALID: the text names the first value that is not allowed, and
+ * what is. */
 enum weft_status wf_option_check(const struct wf_option *table, unsigned count,
 				 const void *target) WEFT_MUST_CHECK;
-/* The value in `target`, as a user would write it. `out` has `bytes`; a longer text is cut. */
+/* Writes the value in `target` as a user would. `out` has `bytes`; a longer text is cut. */
 void wf_option_value(const struct wf_option *option, const void *target, char *out, size_t bytes);
-/* A value in `target` that is no text, as a number: of an F64 its bits. */
+/* A value in `target` that is not a text, as a number; for F64 its bits. */
 uint64_t wf_option_number(const struct wf_option *option, const void *target);
-/* The other way; nothing is checked. */
+/* The inverse of wf_option_number, without any check. */
 void wf_option_set_number(const struct wf_option *option, uint64_t number, void *target);
-/* The page that --help prints: what options->help says, and a paragraph for each option, in lines
+/* Prints the page of --help: the texts of options->help and a paragraph for each option, in lines
  * as wide as the terminal. */
 void wf_options_print_help(const struct wf_options *options, FILE *out);
 /* "ports_num=2 (PADDLE_INIT_PORTS_NUM) dense lanes per pserver", a line for each option that has

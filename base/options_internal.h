@@ -6,7 +6,7 @@
 
 #define WF_OPTION_NAME_BYTES 64     /* longest name of a table, with its NUL */
 #define WF_OPTION_TEXT_BYTES 96     /* a formatted number, a range of allowed values */
-#define WF_OPTION_ALLOWED_BYTES 320 /* what a refused value should have been */
+#define WF_OPTION_ALLOWED_BYTES 320 /* text of the allowed values */
 
 /* options_value.c: text to value and back. */
 
@@ -16,11 +16,12 @@ wf_option_is_text(const struct wf_option *option)
 	return option->type == WF_OPTION_STRING || option->type == WF_OPTION_CHOICE;
 }
 
-/* Of the value in its struct. */
+/* The size of the value in its struct. */
 size_t wf_option_bytes(const struct wf_option *option);
-/* false: `text` is no value of this option, or out of its range; nothing is written. */
+/* Returns false if `text` is no value of this option, or is out of its range; nothing is written.
+ */
 bool wf_option_store(const struct wf_option *option, const char *text, void *target);
-/* "a whole number from 1 to 64": what a refused value should have been. */
+/* Writes the allowed values: "a whole number from 1 to 64". */
 void wf_option_allowed(const struct wf_option *option, char *out, size_t bytes);
 /* "from 1 to 64", the same without the kind of value; "": it has no limits. A bound that stands for
  * "any number" is left out. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* philox: chance by counting: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random
- * numbers: as easy as 1, 2, 3", 2011. The same counter and key give the same 128 bits on every
- * machine, whoever asks, and in whatever order. Thread: any; pure. */
+/* philox: counter-based random numbers: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel
+ * random numbers: as easy as 1, 2, 3", 2011. The same counter and key give the same 128 bits on
+ * every machine, for every caller and in any order. Thread: any; pure. */
 #pragma once
 
 #include <stdint.h>

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* CPUs' worth of time of this process, rounded up; 0: no limit, or nobody knows. */
+/* The CPU time that this process may use, in CPUs, rounded up; 0: no limit, or unknown. */
 uint32_t wf_quota_cpus(void);
 /* The same, of a process whose /proc/self/cgroup has the text `groups`, with the file system of
  * cgroups at `root`. */

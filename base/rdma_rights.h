@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rdma_rights: whether this process may use an RDMA device that the kernel shows it. Programs reach
  * devices through files of /dev/infiniband: uverbsN of the device, and rdma_cm, the connection
- * manager. A container often has neither, and a host may keep them for root: the libraries then say
- * no more than that there is no device. Thread: any. */
+ * manager. A container often has neither, and a host may reserve them for root: the libraries then
+ * report only that there is no device. Thread: any. */
 #pragma once
 
 #include "base/status.h"

@@ -16,9 +16,9 @@ enum weft_status wf_ring_create(struct wf_env *env, size_t item_count, size_t it
 				struct wf_ring **out) WEFT_MUST_CHECK;
 /* Accepts NULL. Neither side may use the ring any more. */
 void wf_ring_destroy(struct wf_ring *ring);
-/* Producer: copy one item in. false: full. */
+/* Producer: copies one item in. Returns false if the ring is full. */
 bool wf_ring_push(struct wf_ring *ring, const void *item);
-/* Consumer: copy the oldest item out. false: empty. */
+/* Consumer: copies the oldest item out. Returns false if the ring is empty. */
 bool wf_ring_pop(struct wf_ring *ring, void *item);
-/* Either side: a look that may be out of date by the time it returns. */
+/* Either side: the answer may be out of date by the time it returns. */
 bool wf_ring_is_empty(const struct wf_ring *ring);

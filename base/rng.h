@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rng: reproducible chance from a 64-bit seed: xoshiro256** seeded by splitmix64
- * (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021).
- * Thread: the caller's. */
+/* rng: reproducible random numbers from a 64-bit seed: xoshiro256** seeded by splitmix64 (Blackman
+ * and Vigna, "Scrambled linear pseudorandom number generators", 2021). Thread: the caller's. */
 #pragma once
 
 #include <stddef.h>

@@ -64,7 +64,7 @@ uint32_t wf_seat_count(const struct wf_seat_ask *ask);
  * WEFT_INVALID: the machine has no such device; it names those it has. WEFT_NOMEM. */
 enum weft_status wf_seats_plan(const struct wf_topo *topo, const struct wf_seat_ask *ask,
 			       struct wf_seat *seat, enum wf_seat_share *share) WEFT_MUST_CHECK;
-/* The same for CPUs that somebody chose: the i-th seat of a process gets cpu[i % cpu_count], which
+/* The same for CPUs that the user chose: the i-th seat of a process gets cpu[i % cpu_count], which
  * topo has. Lanes and progress threads take turns on the ports at their own node, or, where there
  * is none, on all. */
 enum weft_status wf_seats_on(const struct wf_topo *topo, const struct wf_seat_ask *ask,

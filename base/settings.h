@@ -11,15 +11,15 @@
 
 #define WF_SETTING_TEXTS_MAX 16u /* settings that are texts */
 
-/* Settings that have no field in weft_session_opts, which does not grow any more: programs give
- * them by name. A line is X(type of the value, name, type of the option, default, the rest of its
- * row); times are nanoseconds. */
+/* Settings that have no field in weft_session_opts, which does not grow any more: programs set them
+ * by name. A line is X(type of the value, name, type of the option, default, the rest of its row);
+ * times are nanoseconds. */
 #define WF_SETTINGS_BY_NAME(X)                                                                     \
 	X(uint64_t, path_retry, WF_OPTION_DURATION, "0", .max = 3600 * WF_NS_PER_S,                \
 	  .help = "How long a path (shared memory, RDMA) that broke is not used, and twice as "    \
 		  "long after each further break. 0: 10 s.")
 
-/* What a session is set to. */
+/* The values of a session's settings. */
 struct wf_session_values {
 	struct weft_session_opts opts; /* first: a setting has one offset in both */
 #define WF_SETTING_FIELD(type, name, ...) type name;
@@ -39,66 +39,68 @@ union wf_settings_values {
  * ours behind them, as it is done for sessions. `*count`: how many. NULL: there is no such kind. */
 const struct wf_option *wf_settings_rows(enum weft_settings_kind kind, unsigned *count);
 
-/* The settings that programs offer as options, behind the program's own rows: those that have a
- * help text and no row there, under the name that the original has for them. `shift`: where the
- * program's target has its struct wf_session_values. Returns how many rows there are then, at most
- * `max`. */
+/* Appends the settings that programs offer as options to the program's own rows: those that have a
+ * help text and no row there, under the original's name for them. `shift` is the offset of struct
+ * wf_session_values in the program's target. Returns the new number of rows, at most `max`. */
 unsigned wf_settings_offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift);
-/* Likewise to a pserver: those that both ends have. */
+/* The same for a pserver: the settings that both ends have. */
 unsigned wf_settings_offer_pserver(struct wf_option *rows, unsigned count, unsigned max,
 				   size_t shift);
 
-/* Rows of a program that say is_setting: name, place and width in its target, and a help text if
- * there is one, are the program's; all else is that of the setting of that name. */
+/* Completes rows of a program that have is_setting: name, offset and width in its target, and a
+ * help text if there is one, are the program's; the rest is copied from the setting of that name.
+ */
 void wf_settings_complete(struct wf_option *rows, unsigned count);
 
-/* Every setting at its default, in a struct of the library's size; the rest of it is 0. */
+/* Sets every setting to its default, in a struct of the library's size; the rest of it is 0. */
 void wf_session_defaults(struct wf_session_values *out);
 void wf_table_defaults(struct weft_table_opts *out);
 
-/* Whether each setting has an allowed value by itself; what two of them rule together is for others
- * to say. `values`: the struct of that kind. WEFT_INVALID: names setting, value and what is
- * allowed.
+/* Checks each setting by itself; rules between settings are checked elsewhere. `values` is the
+ * struct of that kind. WEFT_INVALID: the text names setting, value and what is allowed.
  */
 enum weft_status wf_settings_check(enum weft_settings_kind kind,
 				   const void *values) WEFT_MUST_CHECK;
 
-/* The same of those settings alone that travel in descriptions. */
+/* The same, only for the settings that travel in descriptions. */
 enum weft_status wf_settings_check_wire(enum weft_settings_kind kind,
 					const void *values) WEFT_MUST_CHECK;
 
-/* The same of those that pservers have. */
+/* The same for the settings that pservers have. */
 enum weft_status wf_settings_check_pserver(const struct wf_session_values *values) WEFT_MUST_CHECK;
 
-/* What the original calls a setting, where it has a name of its own for it; NULL: there is none. */
+/* The setting that the original calls `name`, if its name differs; otherwise NULL. */
 const char *wf_setting_of_original(const char *name, size_t bytes);
-/* The name that programs have for a setting: the original's where there is one. */
+/* The name of a setting in programs: the original's if there is one. */
 const char *wf_setting_option_name(const char *name);
 
-/* A caller's struct of options, which begins with its size, into one of the library's size: `own`
- * holds the defaults, which stay where the caller's has nothing. A smaller struct is one of an
- * older header; a larger one is of a newer header, and may say nothing that this library does not
- * know. WEFT_INVALID: it has fewer bytes than `least`, or says more. */
+/* Copies a caller's struct of options, which begins with its size, into one of the library's size:
+ * `own` holds the defaults, which stay for fields that the caller's struct lacks. A smaller struct
+ * comes from an older header. A larger one comes from a newer header, and must be 0 behind the
+ * fields that this library knows. WEFT_INVALID: it has fewer bytes than `least`, or is not 0 there.
+ */
 enum weft_status wf_opts_read(const char *name, const void *given, size_t least, void *own,
 			      size_t own_bytes) WEFT_MUST_CHECK;
 
-/* Defaults into a caller's struct of `out_bytes` bytes, whatever the library's has. */
+/* Copies defaults into a caller's struct of `out_bytes` bytes, whatever the size of the library's
+ * struct. */
 void wf_opts_give(void *out, size_t out_bytes, const void *opts, size_t bytes);
 
-/* What was set by name, over what is in `values`, the struct of that kind. Texts are those of
+/* Writes what was set by name over `values`, the struct of that kind. Texts are those of
  * `settings`; NULL: nothing was set. WEFT_INVALID: the settings are of another kind. */
 enum weft_status wf_settings_apply(const struct weft_settings *settings,
 				   enum weft_settings_kind kind, void *values) WEFT_MUST_CHECK;
-/* The values that have no field in weft_session_opts, as if they had been set by name. WEFT_NOMEM
+/* Adds the values that have no field in weft_session_opts as if they had been set by name.
+ * WEFT_NOMEM.
  */
 enum weft_status wf_settings_set_named(struct weft_settings *settings,
 				       const struct wf_session_values *values) WEFT_MUST_CHECK;
-/* The world that a session with these settings lives in; NULL, the default: this process's. It has
- * to outlive the session. */
+/* Sets the env of a session with these settings; NULL, the default: this process's. It has to
+ * outlive the session. */
 void wf_settings_set_env(struct weft_settings *settings, struct wf_env *env);
 struct wf_env *wf_settings_env(const struct weft_settings *settings);
 
-/* As weft_session_open with options that have no settings by name, in this world. */
+/* As weft_session_open with options that have no settings by name, in this env. */
 static inline enum weft_status
 wf_session_open_in(struct wf_env *env, const struct weft_session_opts *opts,
 		   struct weft_session **out)
@@ -115,46 +117,47 @@ wf_session_open_in(struct wf_env *env, const struct weft_session_opts *opts,
 	return st;
 }
 
-/* The settings that all trainers have to have alike, where they are not at their defaults, for
- * people, with `between` between two: "learning_rate=0.1 l2=0.5". Those of a session have the names
- * that programs have for them. `out` has `bytes`; what there is no room for is left out, and
- * WF_SETTINGS_MORE stands as the last word. */
+/* Writes the settings that have to be the same on all trainers and are not at their defaults, for
+ * texts, separated by `between`: "learning_rate=0.1 l2=0.5". Those of a session have their names in
+ * programs. `out` has `bytes`; if there is no room for all, the last word is WF_SETTINGS_MORE. */
 #define WF_SETTINGS_MORE "..."
 void wf_settings_describe(enum weft_settings_kind kind, const void *values, char between, char *out,
 			  size_t bytes);
-/* The default of a setting by such a name; false: there is no such setting. */
+/* Writes the default of a setting with such a name; returns false if there is none. */
 bool wf_setting_initial(const char *name, size_t name_bytes, char *out, size_t bytes);
 
-/* What two settings rule together. WEFT_INVALID: names setting, value and remedy. */
+/* Checks the rules between settings. WEFT_INVALID: the text names setting, value and remedy. */
 enum weft_status wf_session_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
-/* Of these, what modes of tensors and what they travel as rule, */
+/* The part of these for modes of tensors and the format of their values, */
 enum weft_status wf_mode_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
-/* and the settings that need whole steps. */
+/* and the part for settings that need whole steps. */
 enum weft_status wf_step_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
-/* Why a tensor has to be applied in whole steps, beside others ("with clip_norm the gradient is
- * ..."); NULL: it does not. */
+/* The reason why a tensor has to be applied in whole steps ("with clip_norm the gradient is ...");
+ * NULL: it has not. */
 const char *wf_whole_steps_why(const struct weft_optimizer_opts *set);
-/* What rows of tables cannot be part of. WEFT_INVALID: names setting, as programs do, and value. */
+/* Checks that no setting is set that rows of tables do not support. WEFT_INVALID: the text has the
+ * setting's name in programs, and its value. */
 enum weft_status wf_row_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
 
-/* Settings that stand for something else at 0 get what they stand for, as descriptions have it. */
+/* Replaces the 0 of settings in which it stands for another value by that value, as in
+ * descriptions. */
 void wf_session_settle(struct weft_session_opts *opts);
-/* Whether they have it. WEFT_INVALID. */
+/* Checks that this has been done. WEFT_INVALID. */
 enum weft_status wf_session_settled_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
 
-/* The value of a setting as a text; a longer one is cut. `name` must be in the table. */
+/* The value of a setting as text; a longer one is cut. `name` must be in the table. */
 struct wf_setting_text {
 	char text[64];
 };
 struct wf_setting_text wf_setting_text(const struct wf_session_values *values, const char *name);
 
-/* Trainers make steps by themselves between exchanges. */
+/* Whether trainers make steps by themselves between exchanges. */
 static inline bool
 wf_session_has_local_steps(const struct weft_session_opts *opts)
 {
 	return opts->dense_mode == WEFT_DENSE_LOCAL || opts->dense_mode == WEFT_DENSE_ELASTIC;
 }
 
-/* Where the texts stand in `values`; NULL where the caller left one out. `text` has
- * WF_SETTING_TEXTS_MAX places. Returns how many there are. */
+/* Lists the addresses of the texts in `values`; a text is NULL if the caller left it out. `text`
+ * has WF_SETTING_TEXTS_MAX places. Returns their number. */
 unsigned wf_session_texts(struct wf_session_values *values, const char **text[]);

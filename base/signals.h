@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signals: which of them ask a program to stop, and their names for messages. Thread: any. */
+/* signals: the signals that request a program to stop, and names of signals for messages. Thread:
+ * any. */
 #pragma once
 
 #include <signal.h>
@@ -8,13 +9,13 @@
 
 #define WF_SIGNAL_NAME_BYTES 16
 
-/* SIGINT, SIGTERM and, unless it is ignored, as nohup has it, SIGHUP. Shells ignore SIGINT for what
- * they start in the background; whoever sends it there by hand means it all the same. Asked before
- * the program does anything about signals. */
+/* SIGINT, SIGTERM and SIGHUP, unless SIGHUP is ignored, as under nohup. SIGINT is included even if
+ * it is ignored: shells ignore it for background jobs, but a SIGINT that a user sends by hand is
+ * meant. Called before the program installs any handler. */
 void wf_signals_that_stop(sigset_t *out);
-/* timeout(1) sends a signal to its child and then to the child's whole group, and who closes a
- * terminal causes SIGHUP from the shell and from the kernel: the same signal so soon after the
- * first is its echo, and not somebody who asks once more. */
+/* timeout(1) sends a signal to its child and then to the child's whole group, and closing a
+ * terminal causes SIGHUP from both the shell and the kernel: the same signal within this time after
+ * the first is its echo, not a second request. */
 #define WF_STOP_ECHO_MS 200u
 
 enum wf_stop_ask {
@@ -23,8 +24,8 @@ enum wf_stop_ask {
 	WF_STOP_AGAIN,
 };
 
-/* A signal has asked to stop. `first` is the program's, 0 before the first one, and what it becomes
- * is this function's. Async-signal-safe. */
+/* A signal has requested a stop. `first` belongs to the program, is 0 before the first signal, and
+ * is written only by this function. Async-signal-safe. */
 enum wf_stop_ask wf_stop_asked(_Atomic uint64_t *first, int signal_number);
-/* "SIGTERM"; "signal 40" of those that have no name here. Async-signal-safe it is not. */
+/* Writes "SIGTERM", or "signal 40" for signals without a name here. Not async-signal-safe. */
 void wf_signal_name(int signal_number, char out[WF_SIGNAL_NAME_BYTES]);

@@ -24,12 +24,12 @@
 #define WF_SPIN_REST_MAX 64u                /* the most waits in a row without polling */
 
 struct wf_spin {
-	uint64_t limit_ns;   /* of a wait; 0: sleep at once */
+	uint64_t limit_ns;   /* the longest polling in a wait; 0: sleep at once */
 	bool is_automatic;   /* limit_ns follows the waits */
 	uint64_t usual_ns;   /* how long recent waits took */
-	bool missed;         /* in the wait under way polling has come to its limit */
-	unsigned misses;     /* waits in a row in which it did */
-	unsigned rest, left; /* waits to skip next time, and still to skip now */
+	bool missed;         /* polling has reached its limit in the wait under way */
+	unsigned misses;     /* consecutive waits in which it did */
+	unsigned rest, left; /* waits to skip after the next miss, and still to skip now */
 };
 
 /* `spin_ns`: a fixed limit, 0: never poll, or WEFT_SPIN_AUTO. */
@@ -39,17 +39,17 @@ void wf_spin_init(struct wf_spin *spin, uint64_t spin_ns);
  * process has fewer CPUs than that, or the host has only one. Thread: any. */
 uint64_t wf_spin_setting(uint64_t spin_ns, unsigned pollers);
 
-/* The wait that began `waited_ns` ago is over. Of a fixed limit it changes nothing. */
+/* The wait that began `waited_ns` ago is over. It does not change a fixed limit. */
 void wf_spin_end(struct wf_spin *spin, uint64_t waited_ns);
 
-/* Between two looks at a word that another thread is about to change. Thread: any. */
+/* Pauses between two reads of a word that another thread is about to change. Thread: any. */
 static inline void
 wf_spin_pause(void)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
-	__asm__("yield" ::: "memory"); /* without an output it is not moved or left out */
+	__asm__("yield" ::: "memory"); /* without an output it is neither moved nor removed */
 #endif
 }
 

@@ -2,10 +2,10 @@
 /* stats: a fixed table of named counters: one thread writes, any thread reads.
  *
  * A counter is an index into the owner's enum; its name is `<noun>_<what>_<unit>`. Counters only
- * grow; gauges (set) and peaks are the exceptions, and say so where they are declared. Readers get
- * values that were true one by one, not together: a snapshot may have seen a counter before an
- * event and another one after it.
- * Thread: add, set and raise belong to the one writer; get and snapshot to anybody. */
+ * grow, except gauges (set) and peaks, which are declared as such. Each value that a reader gets
+ * was true at some time, but not all at the same time: a snapshot may have read one counter before
+ * an event and another one after it. Thread: only the one writer may add, set and raise; any thread
+ * may get and snapshot. */
 #pragma once
 
 #include <stdatomic.h>
@@ -23,13 +23,13 @@ struct wf_stats {
 	_Atomic uint64_t value[WF_STATS_MAX];
 };
 
-/* All counters 0. `name` is a constant table. */
+/* Sets all counters to 0. `name` is a constant table. */
 void wf_stats_init(struct wf_stats *stats, const char *const *name, unsigned count);
-/* Copy all of them. `out`: [count] */
+/* Copies all counters to out[count]. */
 void wf_stats_snapshot(const struct wf_stats *stats, uint64_t *out);
 const char *wf_stats_name(const struct wf_stats *stats, unsigned idx);
 
-/* Indices are constants of the owner's enum, and this is every event's path: slow asserts. */
+/* Slow assertions, because indices are constants of the owner's enum and every event comes here. */
 static inline uint64_t
 wf_stats_get(const struct wf_stats *stats, unsigned idx)
 {
@@ -44,14 +44,14 @@ wf_stats_set(struct wf_stats *stats, unsigned idx, uint64_t value)
 	atomic_store_explicit(&stats->value[idx], value, memory_order_relaxed); /* S1 */
 }
 
-/* Not atomic_fetch_add: there is one writer, so a plain addition does, without a bus lock. */
+/* Not atomic_fetch_add: there is one writer, so a plain addition suffices, without a bus lock. */
 static inline void
 wf_stats_add(struct wf_stats *stats, unsigned idx, uint64_t amount)
 {
 	wf_stats_set(stats, idx, wf_stats_get(stats, idx) + amount);
 }
 
-/* The highest value so far. */
+/* Raises a peak to `value` if that is higher. */
 static inline void
 wf_stats_raise(struct wf_stats *stats, unsigned idx, uint64_t value)
 {

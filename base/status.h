@@ -14,8 +14,8 @@ struct wf_error {
 	char text[WF_ERROR_BYTES]; /* one line, NUL-terminated */
 };
 
-/* Record a failure and return its status: `return wf_fail(WEFT_NOMEM, "lane %u: ...", idx)`.
- * Recording WEFT_OK or WEFT_AGAIN is a programmer's error. */
+/* Records a failure and returns its status: `return wf_fail(WEFT_NOMEM, "lane %u: ...", idx)`. It
+ * is a programming error to record WEFT_OK or WEFT_AGAIN. */
 enum weft_status wf_fail(enum weft_status status, const char *format, ...)
 	__attribute__((cold, format(printf, 2, 3))); /* cold: no fast path leads here */
 

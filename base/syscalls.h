@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* syscalls: the calls that every small exchange makes, without glibc's points of cancellation: no
+/* syscalls: the system calls of every small exchange, without glibc's cancellation points: no
  * thread of ours is ever cancelled, and in a process with several threads each point costs two
  * atomic exchanges. Thread: any. */
 #pragma once
@@ -26,7 +26,7 @@ wf_sys_send(int fd, const void *at, size_t bytes, int flags)
 	return syscall(SYS_sendto, fd, at, bytes, flags, NULL, 0);
 }
 
-/* `timeout`: NULL: none; what is left of it afterwards. */
+/* `timeout`: NULL means none; afterwards it has the time that is left. */
 static inline int
 wf_sys_poll(struct pollfd *fds, unsigned count, struct timespec *timeout)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topo: what a machine is made of, as far as placing threads, memory and traffic goes: cores and
- * their hardware threads, NUMA nodes, caches, network and RDMA devices and the node each is at.
+/* topo: the topology of a machine as needed to place threads, memory and traffic: cores and their
+ * hardware threads, NUMA nodes, caches, network and RDMA devices and the node of each.
  *
- * It comes from the machine at hand, from a file that hwloc wrote on another one, or from hwloc's
- * synthetic text. Of the machine at hand only what this process may use is there: its cgroup's
- * cpuset and memory nodes, its affinity mask. Plain data, fixed once open. Thread: opened and
- * closed by one; any may read. */
+ * It is read from this machine, from a file that hwloc wrote on another one, or from hwloc's
+ * synthetic text. For this machine it has only what this process may use: the cpuset and memory
+ * nodes of its cgroup, its affinity mask. Plain data, constant once open. Thread: one opens and
+ * closes; any may read. */
 #pragma once
 
 #include "base/env.h"
@@ -13,22 +13,22 @@
 
 #define WF_TOPO_NAME_BYTES 64
 #define WF_TOPO_CLOSED_BYTES 256
-#define WF_TOPO_PORTS_MAX 4u /* of one device that are looked at */
+#define WF_TOPO_PORTS_MAX 4u /* the most ports of one device that are considered */
 
 struct wf_topo_core {
 	uint32_t cpu_first; /* its usable hardware threads: topo->cpu[cpu_first ...] */
 	uint32_t cpu_count; /* at least 1 */
 	uint32_t package;   /* 0-based */
-	int numa_node;      /* the system's number; -1: not known */
+	int numa_node;      /* the system's number; -1: unknown */
 };
 
 struct wf_topo_node {
 	int numa_node; /* the system's number */
 	uint64_t memory_bytes;
-	uint64_t available_bytes; /* of them: numa.h; 0: not the machine at hand, or not known */
-	enum wf_numa_rule rule;   /* what a slab there gets: numa.h */
+	uint64_t available_bytes; /* available bytes: numa.h; 0: another machine, or unknown */
+	enum wf_numa_rule rule;   /* how a slab there is bound: numa.h */
 	uint64_t huge_page_bytes; /* 0: none reserved */
-	uint64_t huge_page_count; /* set aside, in use or not */
+	uint64_t huge_page_count; /* reserved pages, in use or not */
 	uint32_t core_count;      /* usable */
 	uint32_t cpu_count;       /* usable */
 };
@@ -39,7 +39,7 @@ struct wf_topo_cache {
 	char kind; /* 'd', 'i' or 'u', unified */
 	uint64_t bytes;
 	uint32_t count;
-	uint32_t core_count; /* that share one: of the first */
+	uint32_t core_count; /* cores that share the first one */
 };
 
 enum wf_topo_device_kind {
@@ -56,18 +56,18 @@ enum wf_topo_state {
 struct wf_topo_device {
 	char name[WF_TOPO_NAME_BYTES]; /* "mlx5_0", "eth0" */
 	enum wf_topo_device_kind kind;
-	int numa_node; /* -1: none is nearer than others, or nobody knows */
-	char pci[16];  /* "0000:05:00.0"; "": no PCI device, or not known */
+	int numa_node; /* -1: no node is nearer than others, or unknown */
+	char pci[16];  /* "0000:05:00.0"; "": not a PCI device, or unknown */
 	char vendor[WF_TOPO_NAME_BYTES];
 	uint32_t port_count;                        /* at least 1; a network device has one */
 	enum wf_topo_state port[WF_TOPO_PORTS_MAX]; /* port n is port[n - 1] */
-	uint32_t port_mbps[WF_TOPO_PORTS_MAX];      /* 0: not known */
-	char closed[WF_TOPO_CLOSED_BYTES]; /* why this process cannot open it; "": it can, or
-					    * nobody knows (another machine's) */
+	uint32_t port_mbps[WF_TOPO_PORTS_MAX];      /* 0: unknown */
+	/* Why this process cannot open it; "": it can, or unknown (another machine). */
+	char closed[WF_TOPO_CLOSED_BYTES];
 };
 
-/* Port `number` (from 1) may carry a lane: its link is not known to be down, and its device can be
- * opened. */
+/* Whether port `number` (from 1) may carry a lane: its link is not known to be down, and its device
+ * can be opened. */
 static inline bool
 wf_topo_port_is_usable(const struct wf_topo_device *device, uint32_t number)
 {
@@ -75,17 +75,17 @@ wf_topo_port_is_usable(const struct wf_topo_device *device, uint32_t number)
 }
 
 struct wf_topo_huge_pages {
-	/* The kernel's word for when shared memory gets them ("advise", "never"); "": not the
-	 * machine at hand, or it does not say. */
+	/* The kernel's setting for shared memory ("advise", "never"); "": another machine, or
+	 * unknown. */
 	char word[32];
-	bool are_shared; /* slabs get them */
+	bool are_shared; /* slabs get huge pages */
 };
 
 struct wf_topo {
 	struct wf_env *env;
-	bool is_here; /* the machine at hand */
+	bool is_here; /* it is this machine */
 	struct wf_topo_huge_pages huge_pages;
-	uint32_t quota_cpus; /* quota.h; 0: none, or not the machine at hand */
+	uint32_t quota_cpus; /* quota.h; 0: none, or another machine */
 	uint32_t package_count;
 	uint32_t *cpu; /* [cpu_count], the system's numbers, those of a core side by side */
 	uint32_t cpu_count;
@@ -97,29 +97,29 @@ struct wf_topo {
 	uint32_t cache_count;
 	struct wf_topo_device *device; /* [device_count], RDMA first */
 	uint32_t device_count;
-	/* What was allocated, which is more. */
+	/* The allocated lengths, which may be larger. */
 	uint32_t cpu_room, core_room, node_room, cache_room, device_room;
 };
 
-/* Where a description comes from: at most one is set; none: the machine at hand. */
+/* The source of a description: at most one is set; none: this machine. */
 struct wf_topo_source {
 	const char *xml;       /* file that hwloc (lstopo, weft topo --save) wrote */
 	const char *synthetic; /* "node:2 core:4 pu:2" */
-	const char *xml_copy;  /* path of what was read of the file: wf_topo_open's own */
+	const char *xml_copy;  /* path of the copy that wf_topo_open made of the file; its own */
 };
 
 /* WEFT_DATA: a file that cannot be read, that hwloc cannot read, or one without CPUs; WEFT_INVALID:
- * such a text, or the environment names a file in place of the machine at hand; WEFT_UNSUPPORTED:
- * hwloc cannot read this machine; WEFT_NOMEM. A file is read for as long as that takes, and then
- * understood by a child process within limits, so that what is damaged cannot do harm. */
+ * such a text, or the environment names a file in place of this machine; WEFT_UNSUPPORTED: hwloc
+ * cannot read this machine; WEFT_NOMEM. Reading a file may block; a child process then parses it
+ * within limits, so that a damaged file does no harm. */
 enum weft_status wf_topo_open(struct wf_env *env, const struct wf_topo_source *source,
 			      struct wf_topo **out) WEFT_MUST_CHECK;
 void wf_topo_close(struct wf_topo *topo); /* accepts NULL */
-/* Write the machine at hand to a file that wf_topo_open can read elsewhere. WEFT_IO: it cannot be
- * written, or what has its name is no file of ours (own_file.h). */
+/* Writes this machine to a file that wf_topo_open can read elsewhere. WEFT_IO: it cannot be
+ * written, or a file that is not ours has its name (own_file.h). */
 enum weft_status wf_topo_save(const char *path) WEFT_MUST_CHECK;
 
-/* The core that has this CPU; NULL: this process may not use it, or there is none. */
+/* The core that has this CPU; NULL: this process may not use it, or it does not exist. */
 const struct wf_topo_core *wf_topo_core_of(const struct wf_topo *topo, uint32_t cpu);
-/* The usable CPUs of a node (-1: all) as "0-5,12-17". Cut off where it does not fit. */
+/* Writes the usable CPUs of a node (-1: all) as "0-5,12-17". A longer text is cut. */
 void wf_topo_cpu_list(const struct wf_topo *topo, int numa_node, char *out, size_t bytes);

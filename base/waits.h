@@ -2,10 +2,10 @@
 /* waits: since when something is waited for, and when a long wait is logged: after two seconds,
  * then with growing intervals.
  *
- * Each kind of wait has its own gate, which is asked with the beginning of the current wait. A gate
- * stores only when a line was last logged. A wait that began after that is a new one, with its own
- * clock and back-off. One that had begun before it (the next of several that overlap) continues the
- * back-off, so that overlapping waits do not log a line each.
+ * Each kind of wait has its own gate, which is called with the beginning of the current wait. A
+ * gate stores only when a line was last logged. A wait that began after that is a new one, with its
+ * own clock and back-off. One that had begun before it (the next of several that overlap) continues
+ * the back-off, so that overlapping waits do not log a line each.
  *
  * Overlapping waits are entries of a list in the order of their beginnings, so that the longest is
  * at its head. An entry may be added without a time; the next reading of the clock sets it.
